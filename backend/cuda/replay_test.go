@@ -389,3 +389,32 @@ func TestStray(t *testing.T) {
 	require.ErrorContains(t, err, "CUDA_ERROR_ILLEGAL_ADDRESS")
 	_ = d.Close()
 }
+
+// TestMisplaced: specialised kernels load as widely as the graph's memories are said to be aligned, so a memory
+// that is placed otherwise is an error, before anything is launched.
+func TestMisplaced(t *testing.T) {
+	x := serve(t, fakecuda.Options{})
+	d := standIn(t, cuda.Options{Plan: cuda.Chain})
+	s := record.New("double")
+	m := s.State("x", ir.F32, 4)
+	for range 9 { // as many as make a kernel be specialised
+		s.Add(m, m, record.Into(m))
+	}
+	g, err := s.Graph()
+	require.NoError(t, err)
+	q, err := d.NewQueue()
+	require.NoError(t, err)
+	state, err := d.Alloc(backend.BufferSpec{Size: 32})
+	require.NoError(t, err)
+	exec, err := d.Compile(t.Context(), &backend.Program{Graph: g, Places: []backend.Place{{Buffer: state, Offset: 4}}})
+	require.NoError(t, err)
+	frame, err := exec.NewFrame(backend.FrameSpec{Replays: 1})
+	require.NoError(t, err)
+	p, err := q.Submit(t.Context(), backend.Submission{Executable: exec, Frame: frame, Replays: 1})
+	if err == nil {
+		err = p.Wait(t.Context())
+	}
+	assert.ErrorContains(t, err, "lies at an address that is no multiple of 16, but its memory asks for that or for nothing (backend.Info)")
+	require.NoError(t, errors.Join(q.Close(), frame.Close(), exec.Close(), state.Close(), d.Close()))
+	quit(t, x)
+}

@@ -95,7 +95,7 @@ func follow(r *rules, image []byte) {
 // TestRules: what kernels get of random graphs in several replays of a submission, where the GPU finds it by
 // rules, is what they get where the host does: addresses, grids, and the bytes of constants.
 func TestRules(t *testing.T) {
-	ruled, moving := 0, 0
+	ruled, moving, addresses := 0, 0, 0
 	rapid.Check(t, func(t *rapid.T) {
 		for _, g := range irtest.Module(t).Graphs {
 			c, l := codeOf(g, true)
@@ -137,9 +137,11 @@ func TestRules(t *testing.T) {
 					if s.additions > 0 {
 						moving++
 					}
-					known := map[int]uint64{}
+					known, aligned := map[int]uint64{}, map[int]bool{}
 					for _, p := range c.known(s, nil) {
-						known[p.number] = p.value
+						if aligned[p.number] = p.aligned; !p.aligned {
+							known[p.number] = p.value
+						}
 					}
 					for k := range s.kernel.parameters() {
 						got := binary.LittleEndian.Uint64(l.block[s.params+8*k:])
@@ -151,6 +153,10 @@ func TestRules(t *testing.T) {
 						}
 						want := binary.LittleEndian.Uint64(h.block[hosted.steps[n].params+8*k:])
 						require.Equal(t, want, got, "replay %d, step %d, parameter %d", replay, n, k)
+						if aligned[k] {
+							require.Zero(t, want%wideBytes, "replay %d, step %d, parameter %d is an address 0x%x", replay, n, k, want)
+							addresses++
+						}
 					}
 					for i := range 3 {
 						require.LessOrEqual(t, h.list[n].Grid[i], l.list[n].Grid[i], "replay %d, step %d has more threadgroups than are launched", replay, n)
@@ -186,6 +192,7 @@ func TestRules(t *testing.T) {
 	})
 	require.Positive(t, ruled)
 	require.Positive(t, moving)
+	require.Positive(t, addresses, "that are known to be aligned")
 }
 
 // within32 reports whether params keep their bounds and the graph's constraints.
