@@ -228,7 +228,7 @@ func TestRepeated(t *testing.T) {
 	}
 	require.NotNil(t, fused)
 	w := m.For(g).Work(fused)
-	others := float64(n/8 - 1) // threadgroups
+	others := float64(n/4 - 1) // threadgroups
 	require.InDelta(t, others*(2*k+k)*4, w.Repeated.Bytes, 1e-6, "x for the sum of squares, x and weights for the product")
 	require.Greater(t, w.Repeated.Operations, others*k*(2+2))
 	require.Less(t, w.Repeated.Operations, others*k*(2+5))
