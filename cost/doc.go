@@ -22,7 +22,8 @@
 //
 // and a schedule takes the sum over its epochs, plus each barrier, each boundary
 // of command buffers, and each fence or event. A kernel of a profile takes
-// fixed + bytes · perByte alone instead.
+// fixed + bytes · perByte alone instead. One that is not in a profile which has others takes, where it is
+// weighed against commands that it would replace, no less than the longest of them ([Model.Unmeasured]).
 //
 // A device that launches commands by one of several plans takes, by each, a launch for every command in a row
 // and the rest of its time alone, or a launch for every epoch, the rest of the epoch's time, and for those of

@@ -114,10 +114,22 @@ func (e *Estimator) Instance(in *decl.Instance, effects *ir.Effects) Work {
 
 // Fused is Instance of a dispatch that computes what others compute, which do so many
 // operations: its own count as theirs, however its terms are written, and what its threadgroups
-// repeat comes on top.
-func (e *Estimator) Fused(in *decl.Instance, effects *ir.Effects, operations float64) Work {
+// repeat comes on top. longest is what the longest of them takes alone: see [Model.Unmeasured].
+func (e *Estimator) Fused(in *decl.Instance, effects *ir.Effects, operations float64, longest Seconds) Work {
 	_, again := e.operations(in)
-	return e.work(in.Dispatch, effects, in.Decl.Name, operations, again)
+	w := e.work(in.Dispatch, effects, in.Decl.Name, operations, again)
+	w.Alone = e.Unmeasured(in.Decl.Name, w.Alone, longest)
+	return w
+}
+
+// Unmeasured returns what a kernel takes, modelled so and so, that does what others do, of which the longest
+// takes that long. Where some kernels were measured and it was not, it takes no less: what those were found
+// to take beside bytes and operations, it has to do too, and the typical latency may be less.
+func (m *Model) Unmeasured(function string, modelled, longest Seconds) Seconds {
+	if _, ok := m.Kernels[function]; ok || len(m.Kernels) == 0 {
+		return modelled
+	}
+	return max(modelled, longest)
 }
 
 func (e *Estimator) work(d *ir.Dispatch, effects *ir.Effects, function string, operations float64, again Repeated) Work {

@@ -116,3 +116,14 @@ func TestLatency(t *testing.T) {
 	m.Latency = 0
 	require.InDelta(t, 1.5e-6, float64(with-m.Dispatch(g, g.Nodes[1])), 1e-8)
 }
+
+// TestUnmeasured: where some kernels were measured, one that was not takes no less than the longest of those whose
+// work it does; without any, and of one that was measured, what is modelled counts.
+func TestUnmeasured(t *testing.T) {
+	var m cost.Model
+	require.Equal(t, cost.Seconds(1), m.Unmeasured("fused", 1, 2))
+	m.Kernels = map[string]cost.Kernel{"measured": {}}
+	require.Equal(t, cost.Seconds(2), m.Unmeasured("fused", 1, 2))
+	require.Equal(t, cost.Seconds(3), m.Unmeasured("fused", 3, 2))
+	require.Equal(t, cost.Seconds(1), m.Unmeasured("measured", 1, 2))
+}

@@ -50,8 +50,8 @@ func namesOf(text string) ([]string, error) {
 // change bits only round concerns it.
 func fuse(ctx context.Context, s *State, o fuseOptions) error {
 	opt := fusion.Options{MaxThreads: int64(o.maxThreads), Generate: o.generate, Model: o.model, Unrounded: slices.Contains(o.allow, term.Unrounded)}
-	if len(o.without) > 0 {
-		opt.Library = isel.Without(o.without)
+	if without := s.better(ctx, opt, o.without); len(without) > 0 {
+		opt.Library = isel.Without(without)
 	}
 	remarks, flow := fusion.Run(ctx, s.Graph, opt)
 	s.keep(flow)
@@ -65,4 +65,74 @@ func fuse(ctx context.Context, s *State, o fuseOptions) error {
 		s.changed = ir.NoChange
 	}
 	return nil
+}
+
+// maxTries is how often the groups of a graph are chosen at most, to see what they take without a kernel.
+const maxTries = 48
+
+// better returns the kernels that groups are not to become, without and others. A round takes the groups that
+// gain most by themselves. Where a profile has what kernels take, no rule says that this leaves the most for the
+// rounds after it: a sum and a norm that become one kernel keep the norm from the product behind it. So the
+// whole is tried without each kernel that comes of it, and left without the one that gains most so, as long as
+// one does.
+func (s *State) better(ctx context.Context, opt fusion.Options, without []string) []string {
+	if len(opt.Model.Kernels) == 0 {
+		return without
+	}
+	model := opt.Model.OrDefault()
+	alone := map[ir.ID]cost.Seconds{} // of the commands of the graph
+	e := model.AtMost(s.Graph)
+	for _, n := range s.Graph.Nodes {
+		if c, ok := n.(ir.Command); ok {
+			alone[c.Num()] = e.Work(n).Alone
+		}
+	}
+	tries := 0
+	try := func(without []string) (takes cost.Seconds, become []string) {
+		tries++
+		g, opt := s.Graph.Clone(), opt
+		if len(without) > 0 {
+			opt.Library = isel.Without(without)
+		}
+		_, flow := fusion.Run(ctx, g, opt)
+		if !flow.Crowded() {
+			_, depth := flow.Levels()
+			takes = model.Barrier * cost.Seconds(depth)
+		}
+		e := model.AtMost(g)
+		for _, n := range g.Nodes {
+			d, ok := n.(*ir.Dispatch)
+			if !ok || len(d.From) < 2 {
+				takes += e.Work(n).Alone
+				continue
+			}
+			longest := cost.Seconds(0)
+			for _, id := range d.From {
+				longest = max(longest, alone[id])
+			}
+			k := &g.Kernels[d.Kernel]
+			takes += model.Unmeasured(k.Function, e.Work(n).Alone, longest)
+			if k.Library.Kind != ir.Generated && !slices.Contains(become, k.Function) {
+				become = append(become, k.Function)
+			}
+		}
+		return takes, become
+	}
+	least, become := try(without)
+	for {
+		best, took, next := "", least, []string(nil)
+		for _, k := range become {
+			if tries == maxTries {
+				break
+			}
+			if t, b := try(append(slices.Clip(without), k)); t < took {
+				best, took, next = k, t, b
+			}
+		}
+		if best == "" {
+			return without
+		}
+		s.NotAbout(best, "nothing becomes one: by the profile the commands take %.1f µs then, in place of %.1f", took.Microseconds(), least.Microseconds())
+		without, least, become = append(slices.Clip(without), best), took, next
+	}
 }

@@ -316,3 +316,42 @@ func TestFuseFollowsAProfile(t *testing.T) {
 	require.False(t, uses("annotate,fuse{without=*_rms_*+add_rms*}", cost.Model{}))
 	require.True(t, uses("annotate,fuse{without=add_rms*}", cost.Model{}))
 }
+
+// TestFuseLooksAhead: a sum and a norm gain most as one kernel, and are left apart where a profile says that the norm
+// is worth more to the products behind it; the remark says so.
+func TestFuseLooksAhead(t *testing.T) {
+	fuse := func(sumAndNorm float64) (map[string]int, string) {
+		text := fmt.Sprintf(`{"bandwidth_gbs": 4000, "arithmetic_gops": 100000, "cores": 132, "launch_ns": 500, "barrier_ns": 0, "latency_ns": 800, "kernels": {
+			"add_rmsfloat32": {"fixed_ns": %g}, "affine_qmv_rms_silu_mul_float_gs_32_b_4": {"fixed_ns": 2500}, "affine_qmv_silu_mul_float_gs_32_b_4": {"fixed_ns": 2400},
+			"rmsfloat32": {"fixed_ns": 1200}, "vv_Addfloat32": {"fixed_ns": 800}, "vv_Multiplyfloat32": {"fixed_ns": 800}, "v_Silufloat32float32": {"fixed_ns": 900},
+			"affine_qmv_add_float_gs_32_b_4": {"fixed_ns": 90000}, "affine_qmv_fast_add_float_gs_32_b_4": {"fixed_ns": 90000}}}`, sumAndNorm)
+		m, err := cost.ParseProfile("p", []byte(text))
+		require.NoError(t, err)
+		p, err := passes.ParsePipeline("annotate,fuse")
+		require.NoError(t, err)
+		g := recorded.Graph(t, "llama_layer_decode")
+		reports, err := passes.Run(t.Context(), g, p, passes.Options{Model: m})
+		require.NoError(t, err)
+		of := map[string]int{}
+		for _, n := range g.Nodes {
+			if d, ok := n.(*ir.Dispatch); ok {
+				of[g.Kernels[d.Kernel].Function]++
+			}
+		}
+		said := ""
+		for _, r := range reports[1].Remarks {
+			if r.At == "add_rmsfloat32" {
+				said = r.Text
+			}
+		}
+		return of, said
+	}
+	of, said := fuse(1000) // and 2400, where 800 and 2500 are less
+	require.Zero(t, of["add_rmsfloat32"], "%v", of)
+	require.Equal(t, 1, of["affine_qmv_rms_silu_mul_float_gs_32_b_4"], "%v", of)
+	require.Regexp(t, `^nothing becomes one: by the profile the commands take [0-9.]+ µs then, in place of [0-9.]+$`, said)
+	of, said = fuse(850)
+	require.Equal(t, 1, of["add_rmsfloat32"], "%v", of)
+	require.Zero(t, of["affine_qmv_rms_silu_mul_float_gs_32_b_4"], "%v", of)
+	require.Empty(t, said)
+}

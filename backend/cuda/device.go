@@ -10,6 +10,7 @@ import (
 	"sync"
 
 	"github.com/mlxc/mlxc/backend"
+	"github.com/mlxc/mlxc/backend/internal/prebuilt"
 	"github.com/mlxc/mlxc/backend/internal/ptxcode"
 	"github.com/mlxc/mlxc/cost"
 	"github.com/mlxc/mlxc/internal/air"
@@ -45,6 +46,8 @@ type Options struct {
 	// where the driver takes that: it saves the host launches and the nodes of several replays.
 	Loop bool
 
+	// archive has kernels of source files, if not nil: tests run on machines without a compiler.
+	archive *prebuilt.Archive
 	// image makes what the driver gets of a kernel, if not nil: tests have no GPU.
 	image func(ctx context.Context, in air.Input, form air.Launch) ([]byte, error)
 }
@@ -149,6 +152,7 @@ func Open(ctx context.Context, o Options) (_ *Device, err error) {
 		return nil, fmt.Errorf("cuda: the cache of compiled kernels: %w", err)
 	}
 	d.code = ptxcode.New(d.cache, o.Library)
+	d.code.Beforehand(o.archive)
 	if o.image != nil {
 		d.code.Images(o.image)
 	}

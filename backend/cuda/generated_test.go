@@ -4,9 +4,7 @@ package cuda
 
 import (
 	"bytes"
-	"context"
 	"encoding/binary"
-	"math/rand/v2"
 	"os"
 	"testing"
 	"unsafe"
@@ -18,46 +16,33 @@ import (
 	driver "github.com/mlxc/mlxc/internal/cuda"
 	"github.com/mlxc/mlxc/internal/testkit/ptxrun"
 	"github.com/mlxc/mlxc/internal/testkit/randomterm"
-	"github.com/mlxc/mlxc/internal/toolchain/clang"
-	"github.com/mlxc/mlxc/internal/toolchain/mslc"
 	"github.com/mlxc/mlxc/msl/decl"
-	"github.com/mlxc/mlxc/msl/elementwise"
 )
 
 // TestGenerated: what the GPU makes of a generated kernel's own PTX are the bits that it makes of clang's, and
-// those that the tests' interpreter of PTX says. Where there is no clang the second is enough.
+// those that the tests' interpreter of PTX says. Clang's is compiled beforehand where there is no clang.
 func TestGenerated(t *testing.T) {
 	d, err := Open(t.Context(), Options{})
 	require.NoError(t, err)
 	defer d.Close()
-	c, noClang := clang.Find(t.Context())
-	r := rand.New(rand.NewPCG(21, 22))
-	n := 60
+	n := generatedTexts
 	if os.Getenv("MLXC_LONG") != "" {
 		n = 1000
 	}
-	launches := []air.Launch{{}, {Moving: true, Values: true}}
-	if d.Major >= 9 {
-		launches = append(launches, air.Launch{Programmatic: true, Values: true}, air.Launch{Programmatic: true, Moving: true, Values: true})
-	}
-	for i := range n {
-		text := randomterm.Elementwise(r)
+	terms, sources, err := generatedKernels(n)
+	require.NoError(t, err)
+	for i, text := range terms {
 		k, err := decl.Elementwise(text)
 		require.NoError(t, err)
-		l := launches[i%len(launches)]
+		l := generatedLaunch(i, d.Major)
 		ours := ptx.Emit(k, l)
 		got := d.generated(t, k, ours, l, uint64(i))
 		require.Equal(t, interpreted(t, k, ours, l, uint64(i)), got, "the interpreter: %s, %+v\n%s", text, l, ours)
-		if noClang != nil {
-			continue
-		}
-		u, err := mslc.Compile(t.Context(), "generated.metal", elementwise.Compile(k).Source(), mslc.Options{})
+		b := &sources[i]
+		b.Launches = []air.Launch{l}
+		theirs, err := b.PTX(t.Context())
 		require.NoError(t, err)
-		m, err := u.Module(elementwise.Function)
-		require.NoError(t, err)
-		theirs, err := air.PTX(context.Background(), c, air.Input{Name: "generated.metal", IR: []byte(m), Kernel: &u.Kernels[0]}, l)
-		require.NoError(t, err)
-		require.Equal(t, d.generated(t, k, theirs, l, uint64(i)), got, "clang: %s, %+v\n%s", text, l, ours)
+		require.Equal(t, d.generated(t, k, theirs[0], l, uint64(i)), got, "clang: %s, %+v\n%s", text, l, ours)
 	}
 }
 

@@ -8,8 +8,10 @@ import (
 	"maps"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"testing"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/mlxc/mlxc/backend/cuda"
@@ -55,23 +57,109 @@ type opened struct {
 	g *ir.Graph
 	s *replay.Instance
 	p *replay.Graph
+	// written are the bytes of each memory that a replay writes.
+	written [][]bool
 }
 
+// open has outputs and scratch hold other bytes before each replay: what reads them before they are written
+// does not go unseen for holding what the replay before has left.
 func open(t testing.TB, d *cuda.Device, g *ir.Graph) *opened {
 	t.Helper()
-	s, err := replay.Open(d, &ir.Module{Graphs: []*ir.Graph{g.Clone()}}, replay.Options{})
+	s, err := replay.Open(d, &ir.Module{Graphs: []*ir.Graph{g.Clone()}}, replay.Options{Poison: true})
 	require.NoError(t, err)
 	p, err := s.Graph(t.Context(), "")
 	require.NoError(t, err)
-	o := &opened{t, g, s, p}
+	o := &opened{t: t, g: g, s: s, p: p}
+	var params []uint32
 	for i := range g.Params {
 		m := &g.Params[i]
-		require.NoError(t, p.SetParam(m.Name, m.Min+math.Trunc((m.Max-m.Min)/4)))
+		v := m.Min + math.Trunc((m.Max-m.Min)/4)
+		require.NoError(t, p.SetParam(m.Name, v))
+		require.Equal(t, ir.U32, m.Type)
+		params = append(params, uint32(v))
 	}
+	o.written = written(t, g, params)
 	return o
 }
 
-// run replays with inputs by a seed, from states of zeros, and returns what the outputs and states hold.
+// written are the bytes of each memory that a replay of g writes whatever it reads, with its params. An
+// output's other bytes are undefined after it (ir.Output): they hold whatever the memory has held before.
+func written(t testing.TB, g *ir.Graph, params []uint32) [][]bool {
+	t.Helper()
+	a := g.Clone() // whose dispatches say what they write
+	p, err := passes.ParsePipeline("annotate")
+	require.NoError(t, err)
+	_, err = passes.Run(t.Context(), a, p, passes.Options{})
+	require.NoError(t, err)
+	out := make([][]bool, len(a.Memories))
+	write := func(r ir.Region) {
+		root, base := a.Root(r.Mem)
+		if out[root] == nil {
+			out[root] = make([]bool, a.Memories[root].Size)
+		}
+		r.Runs(params, func(lo, hi int64) bool {
+			for i := lo; i < hi; i++ {
+				out[root][base+i] = true
+			}
+			return true
+		})
+	}
+	for _, n := range a.Nodes {
+		switch n := n.(type) {
+		case *ir.Copy:
+			write(n.Dst.Contiguous())
+		case *ir.Fill:
+			write(n.Dst.Contiguous())
+		case *ir.Dispatch:
+			if n.Effects == nil { // of a kernel by recorded.Runnable, which then writes all that it may
+				for i := range n.Bindings {
+					b := &n.Bindings[i]
+					if arg, _ := a.Kernels[n.Kernel].Arg(b.Slot); b.Kind == ir.BindView && arg.Access != ir.ReadArg {
+						write(b.View.Contiguous())
+					}
+				}
+				continue
+			}
+			for _, w := range n.Effects.Writes {
+				if w.Must {
+					write(w.Region)
+				}
+			}
+		}
+	}
+	return out
+}
+
+// TestWritten: of every output of the test graphs a replay writes something, and of some not all, which is not
+// compared then.
+func TestWritten(t *testing.T) {
+	var partly []string
+	for name, g := range testGraphs(t) {
+		params := make([]uint32, len(g.Params))
+		for i := range g.Params {
+			params[i] = uint32(g.Params[i].Min + math.Trunc((g.Params[i].Max-g.Params[i].Min)/4))
+		}
+		of := written(t, g, params)
+		for i := range g.Memories {
+			m := &g.Memories[i]
+			if m.Kind != ir.Output || m.Alias != ir.NoMem {
+				continue
+			}
+			assert.Contains(t, of[i], true, "%s: %%%s", name, m.Name)
+			if slices.Contains(of[i], false) {
+				partly = append(partly, name)
+			}
+		}
+	}
+	var want []string // whose params say how much they write
+	for _, name := range []string{"llama_layer_prefill", "ring_buffer"} {
+		want = append(want, name, name+", edges", name+", optimized")
+	}
+	assert.ElementsMatch(t, want, partly)
+}
+
+// run replays with inputs by a seed, from states of zeros, and returns what the states hold, and of the outputs
+// what is written.
 func (o *opened) run(seed uint64) map[string]string {
 	o.t.Helper()
 	r := rand.New(rand.NewPCG(seed, 2))
@@ -102,6 +190,13 @@ func (o *opened) run(seed uint64) map[string]string {
 		}
 		data, err := get(m.Name)
 		require.NoError(o.t, err)
+		if m.Kind == ir.Output {
+			for k, ok := range o.written[i] {
+				if !ok {
+					data[k] = 0
+				}
+			}
+		}
 		out[m.Name] = string(data)
 	}
 	return out

@@ -18,7 +18,7 @@ import (
 
 func device(t testing.TB, o cuda.Options) *cuda.Device {
 	t.Helper()
-	d, err := cuda.Open(t.Context(), o)
+	d, err := cuda.Open(t.Context(), o.WithBrought(t))
 	require.NoError(t, err)
 	return d
 }

@@ -4,11 +4,6 @@ package cuda_test
 
 import (
 	"encoding/binary"
-	"errors"
-	"fmt"
-	"math/rand/v2"
-	"runtime"
-	"sync"
 	"syscall"
 	"testing"
 	"unsafe"
@@ -16,11 +11,10 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/mlxc/mlxc/backend/cuda"
 	"github.com/mlxc/mlxc/internal/air"
 	driver "github.com/mlxc/mlxc/internal/cuda"
 	"github.com/mlxc/mlxc/internal/testkit/parting"
-	"github.com/mlxc/mlxc/internal/toolchain/clang"
-	"github.com/mlxc/mlxc/internal/toolchain/mslc"
 )
 
 // TestParting runs random kernels whose threads part and meet again, in blocks of 1, 31, 33 and 1,023
@@ -28,34 +22,10 @@ import (
 // ended, and with numbers from a table, where the grid is larger than what is asked for. MLXC_PARTING is
 // how many kernels.
 func TestParting(t *testing.T) {
-	random := rand.New(rand.NewPCG(1, 2))
-	programs := make([]*parting.Program, number(t, "MLXC_PARTING", 40))
-	for i := range programs {
-		programs[i] = parting.Random(fmt.Sprint("parting", i), random)
-	}
-	u, err := mslc.Compile(t.Context(), "parting.metal", parting.Source(programs), mslc.Options{})
+	programs, kernels := cuda.Parting(number(t, "MLXC_PARTING", cuda.PartingPrograms))
+	texts, err := kernels.PTX(t.Context())
 	require.NoError(t, err)
-	c, err := clang.Find(t.Context())
-	require.NoError(t, err)
-	// Compiling takes longer than the rest.
-	launches := []air.Launch{{}, {Moving: true}, {Programmatic: true}, {Programmatic: true, Moving: true}, {Values: true}, {Programmatic: true, Moving: true, Values: true}}
-	texts, errs := make([][]byte, len(programs)*len(launches)), make([]error, len(programs)*len(launches))
-	var wait sync.WaitGroup
-	room := make(chan struct{}, runtime.GOMAXPROCS(0))
-	for i := range texts {
-		room <- struct{}{}
-		wait.Go(func() {
-			defer func() { <-room }()
-			k := &u.Kernels[i/len(launches)]
-			module, err := u.Module(k.Name)
-			if err == nil {
-				texts[i], err = air.PTX(t.Context(), c, air.Input{Name: "parting.metal", IR: []byte(module), Kernel: k}, launches[i%len(launches)])
-			}
-			errs[i] = err
-		})
-	}
-	wait.Wait()
-	require.NoError(t, errors.Join(errs...))
+	launches := kernels.Launches
 	gpu, err := driver.Open(0)
 	require.NoError(t, err)
 	defer func() { assert.NoError(t, gpu.Close()) }()

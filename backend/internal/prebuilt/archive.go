@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -42,6 +43,12 @@ func NewRequest(file, source, function string) Request {
 	code := msl.Code(source, []string{function})
 	fmt.Fprintf(h, "%v %d\n%s", in.Aligned, in.Kernel.MaxThreadgroup, code)
 	return Request{File: file, Function: function, Code: Digest(h.Sum(nil)), Matrices: strings.Contains(code, "simdgroup_multiply") && ofMatrices(file, function)}
+}
+
+// OfFile names a kernel of somebody's own Metal source, of which nothing else is known: its digest is of all the
+// source. The folder of the file does not count.
+func OfFile(path, source, function string) Request {
+	return Request{File: filepath.Base(path), Function: function, Code: sha256.Sum256([]byte(source)), Matrices: strings.Contains(source, "simdgroup_multiply")}
 }
 
 // ofMatrices reports whether a declaration has a sum whose order a matrix unit makes (docs/terms.md): the code of
@@ -126,6 +133,7 @@ type function struct {
 type form struct {
 	Constants    string `json:",omitempty"`
 	Programmatic bool
+	Addresses    bool    `json:",omitempty"` // of constants: it has them not by value
 	MMA          air.MMA `json:",omitempty"`
 	Size         int     // of the text, which stands behind that of the form before
 }
@@ -224,7 +232,7 @@ func (a *Archive) Find(r Request) (Kernel, error) {
 		at := 0
 		for _, x := range f.Functions {
 			for _, y := range x.Forms {
-				if x.Kernel.Name == r.Function && (r.Launch.Values || !slices.ContainsFunc(x.Kernel.Args, func(a air.Arg) bool { return a.ByValue() })) && y.Programmatic == r.Launch.Programmatic && y.MMA == r.Launch.MMA && y.Constants == constants(r.Constants) {
+				if x.Kernel.Name == r.Function && (y.Addresses != r.Launch.Values || !slices.ContainsFunc(x.Kernel.Args, func(a air.Arg) bool { return a.ByValue() })) && y.Programmatic == r.Launch.Programmatic && y.MMA == r.Launch.MMA && y.Constants == constants(r.Constants) {
 					if err := a.fresh(&x, r.Code); err != nil {
 						return Kernel{}, err
 					}
@@ -293,7 +301,7 @@ type Compiled struct {
 func Write(compiler string, all []Compiled) ([]byte, error) {
 	all = slices.Clone(all)
 	key := func(c *Compiled) string {
-		return fmt.Sprintf("%s\x00%v\x00%s\x00%s\x00%v\x00%d", c.File, c.Launch.Moving, c.Function, constants(c.Constants), c.Launch.Programmatic, c.Launch.MMA)
+		return fmt.Sprintf("%s\x00%v\x00%s\x00%s\x00%v\x00%d\x00%v", c.File, c.Launch.Moving, c.Function, constants(c.Constants), c.Launch.Programmatic, c.Launch.MMA, !c.Launch.Values)
 	}
 	slices.SortFunc(all, func(a, b Compiled) int { return strings.Compare(key(&a), key(&b)) })
 	x := index{Maker: Maker(), Compiler: compiler}
@@ -311,7 +319,7 @@ func Write(compiler string, all []Compiled) ([]byte, error) {
 			f.Functions = append(f.Functions, function{Code: hex.EncodeToString(c.Code[:]), Kernel: c.Description})
 			m++
 		}
-		f.Functions[m-1].Forms = append(f.Functions[m-1].Forms, form{constants(c.Constants), c.Launch.Programmatic, c.Launch.MMA, len(c.PTX)})
+		f.Functions[m-1].Forms = append(f.Functions[m-1].Forms, form{constants(c.Constants), c.Launch.Programmatic, !c.Launch.Values, c.Launch.MMA, len(c.PTX)})
 		texts[n-1] = append(texts[n-1], c.PTX...)
 	}
 	var body []byte

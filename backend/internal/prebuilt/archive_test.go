@@ -50,6 +50,10 @@ func TestArchive(t *testing.T) {
 		assert.Equal(t, c.Kernel, k)
 	}
 	r := all[0].Request
+	r.Launch.Values = false // is the same where nothing is to be had by value
+	k, err := a.Find(r)
+	require.NoError(t, err)
+	assert.Equal(t, all[0].Kernel, k)
 	for _, x := range []struct {
 		change func(*Request)
 		want   error
@@ -65,6 +69,34 @@ func TestArchive(t *testing.T) {
 	a.Maker = "another"
 	_, err = a.Find(r)
 	assert.ErrorIs(t, err, ErrMaker)
+}
+
+// TestAddresses: a kernel that gets constants by value has other texts where it gets their addresses, which an
+// archive has beside them or has not.
+func TestAddresses(t *testing.T) {
+	k := &air.Kernel{Name: "f", Args: []air.Arg{{Space: air.Constant, Size: 4}}}
+	r := OfFile("some/folder/f.metal", "text", "f")
+	assert.Equal(t, "f.metal", r.File)
+	assert.NotEqual(t, r.Code, OfFile("f.metal", "other text", "f").Code)
+	assert.False(t, r.Matrices)
+	assert.True(t, OfFile("f.metal", "simdgroup_multiply(a, b, c)", "f").Matrices)
+	var all []Compiled
+	for _, l := range []air.Launch{{Values: true}, {}, {Values: true, Moving: true}} {
+		r.Launch = l
+		all = append(all, Compiled{r, Kernel{k, fmt.Appendf(nil, "%+v", l)}})
+	}
+	data, err := Write("", all)
+	require.NoError(t, err)
+	a, err := Read(data)
+	require.NoError(t, err)
+	for _, c := range all {
+		found, err := a.Find(c.Request)
+		require.NoError(t, err)
+		assert.Equal(t, string(c.PTX), string(found.PTX))
+	}
+	r.Launch = air.Launch{Moving: true}
+	_, err = a.Find(r)
+	assert.ErrorIs(t, err, ErrUnknown)
 }
 
 // TestDamage: a damaged archive is an error, or lacks kernels, or has other texts.

@@ -23,6 +23,7 @@ type Source struct {
 	cache   *air.Cache
 	library string
 	archive func() (*prebuilt.Archive, error)
+	theirs  *prebuilt.Archive // of kernels of source files; nil: there is none
 	image   func(ctx context.Context, in air.Input, launch air.Launch) ([]byte, error)
 
 	mu       sync.Mutex
@@ -57,6 +58,10 @@ func (s *Source) Images(make func(ctx context.Context, in air.Input, launch air.
 	s.image = make
 }
 
+// Beforehand has kernels of source files be taken from an archive, where it has them ([prebuilt.OfFile]), for tests
+// on machines without a compiler.
+func (s *Source) Beforehand(a *prebuilt.Archive) { s.theirs = a }
+
 // Counts returns what has come from where until now.
 func (s *Source) Counts() Counts {
 	s.mu.Lock()
@@ -72,7 +77,8 @@ type Code struct {
 	Matrices bool
 
 	source  *Source
-	request *prebuilt.Request // what the archive has
+	request *prebuilt.Request // what an archive has
+	theirs  bool              // it is that of source files
 	term    *decl.Decl        // of a generated kernel
 	in      *air.Input        // what clang compiles
 	find    func(context.Context) (air.Input, error)
@@ -110,6 +116,20 @@ func (s *Source) Find(ctx context.Context, k *ir.Kernel) (*Code, error) {
 			r.Constants = append(r.Constants, air.ConstantValue{Index: int(v.Index), Bits: v.Bits})
 		}
 		return c, c.described(ctx, &r)
+	case k.Library.Kind == ir.SourceFile:
+		text, err := msl.SourceOf(k)
+		if err != nil {
+			return nil, err // which is said also where there is no compiler
+		}
+		if s.theirs == nil {
+			break
+		}
+		r := prebuilt.OfFile(k.Library.Path, text, k.Function)
+		for _, v := range k.Constants {
+			r.Constants = append(r.Constants, air.ConstantValue{Index: int(v.Index), Bits: v.Bits})
+		}
+		c.theirs = true
+		return c, c.described(ctx, &r)
 	}
 	return c, c.described(ctx, nil)
 }
@@ -132,11 +152,9 @@ func (c *Code) described(ctx context.Context, r *prebuilt.Request) error {
 	why := error(nil)
 	if r != nil {
 		c.request, c.Matrices = r, r.Matrices
-		a, err := c.source.archive()
+		k, err := prebuiltIn(c, (*prebuilt.Archive).Describe, *r)
 		if err == nil {
-			c.Kernel, err = a.Describe(*r)
-		}
-		if err == nil {
+			c.Kernel = k
 			return nil
 		}
 		why = err
@@ -158,12 +176,22 @@ func because(r *prebuilt.Request, why, err error) error {
 	return fmt.Errorf("kernel %s of %s has to be compiled, for %w; and %w", r.Function, r.File, why, err)
 }
 
-func (s *Source) prebuilt(r prebuilt.Request) (prebuilt.Kernel, error) {
-	a, err := s.archive()
-	if err != nil {
-		return prebuilt.Kernel{}, err
+// errTheirs is why the archive of source files' kernels has not one: nobody makes that anew by `make ptx`.
+var errTheirs = errors.New("the archive that was given has it of another state of its source or of the compiler")
+
+// prebuiltIn asks the archive that may have the kernel.
+func prebuiltIn[T any](c *Code, ask func(*prebuilt.Archive, prebuilt.Request) (T, error), r prebuilt.Request) (found T, err error) {
+	a := c.source.theirs
+	if !c.theirs {
+		if a, err = c.source.archive(); err != nil {
+			return found, err
+		}
 	}
-	return a.Find(r)
+	found, err = ask(a, r)
+	if c.theirs && (errors.Is(err, prebuilt.ErrStale) || errors.Is(err, prebuilt.ErrMaker)) {
+		err = errTheirs
+	}
+	return found, err
 }
 
 // input is what clang compiles.
@@ -211,7 +239,7 @@ func (c *Code) PTX(ctx context.Context, launch air.Launch) (text []byte, err err
 	if c.request != nil {
 		r := *c.request
 		r.Launch = launch
-		k, err := c.source.prebuilt(r)
+		k, err := prebuiltIn(c, (*prebuilt.Archive).Find, r)
 		if err == nil {
 			counted.Prebuilt++
 			return k.PTX, nil

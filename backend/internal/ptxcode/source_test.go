@@ -3,6 +3,8 @@ package ptxcode
 import (
 	"context"
 	"errors"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -29,6 +31,7 @@ func archived(t *testing.T) *Source {
 	rms, rope := request("rmsfloat32"), request("rope_float32")
 	rope.Code[0]++
 	rope.Constants = []air.ConstantValue{{Index: 1, Bits: 1}}
+	rms.Launch.Values, rope.Launch.Values = true, true
 	data, err := prebuilt.Write("", []prebuilt.Compiled{
 		{Request: rms, Kernel: prebuilt.Kernel{Description: &air.Kernel{Name: "rmsfloat32", Args: []air.Arg{{Space: air.Constant, Size: 4}}}, PTX: []byte("text of rms")}},
 		{Request: rope, Kernel: prebuilt.Kernel{Description: &air.Kernel{Name: "rope_float32"}, PTX: []byte("text of rope")}},
@@ -108,9 +111,55 @@ func TestWithoutClang(t *testing.T) {
 	_, err = s.Find(t.Context(), &ir.Kernel{Function: "out0[i] = nothing", Library: ir.Library{Kind: ir.Generated}})
 	assert.Error(t, err)
 	_, err = s.Find(t.Context(), &ir.Kernel{Function: "f", Library: ir.Library{Kind: ir.SourceFile, Path: "f.metal"}})
+	assert.ErrorContains(t, err, "f.metal: no such file")
+	path := filepath.Join(t.TempDir(), "f.metal")
+	require.NoError(t, os.WriteFile(path, []byte(twice), 0o600))
+	_, err = s.Find(t.Context(), &ir.Kernel{Function: "f", Library: ir.Library{Kind: ir.SourceFile, Path: path}})
 	assert.ErrorContains(t, err, clang.Env)
-	g := &ir.Graph{Kernels: []ir.Kernel{{Function: "f", Library: ir.Library{Kind: ir.SourceFile, Path: "f.metal"}}}}
+	g := &ir.Graph{Kernels: []ir.Kernel{{Function: "f", Library: ir.Library{Kind: ir.SourceFile, Path: path}}}}
 	s.Together(t.Context(), g, []bool{true}, 1) // what is missing shows when the kernels are found
+}
+
+const twice = "kernel void f(device float* x [[buffer(0)]], uint i [[thread_position_in_grid]]) { x[i] *= 2; }\n"
+
+// TestBeforehand: kernels of source files come from the archive that was given, wherever the file lies; what it has
+// not, or of another state, has to be compiled.
+func TestBeforehand(t *testing.T) {
+	t.Setenv(clang.Env, "/nonexistent/clang")
+	s := archived(t)
+	dir := t.TempDir()
+	file := func(name, text string) *ir.Kernel {
+		path := filepath.Join(dir, name)
+		require.NoError(t, os.WriteFile(path, []byte(text), 0o600))
+		return &ir.Kernel{Function: "f", Library: ir.Library{Kind: ir.SourceFile, Path: path}, Constants: []ir.FunctionConstant{{Index: 2, Bits: 7}}}
+	}
+	k := file("k.metal", twice)
+	r := prebuilt.OfFile("elsewhere/k.metal", twice, "f")
+	r.Launch = air.Launch{Programmatic: true, Values: true}
+	r.Constants = []air.ConstantValue{{Index: 2, Bits: 7}}
+	data, err := prebuilt.Write("", []prebuilt.Compiled{{Request: r, Kernel: prebuilt.Kernel{Description: &air.Kernel{Name: "f"}, PTX: []byte("text of f")}}})
+	require.NoError(t, err)
+	a, err := prebuilt.Read(data)
+	require.NoError(t, err)
+	s.Beforehand(a)
+	c, err := s.Find(t.Context(), k)
+	require.NoError(t, err)
+	text, err := c.PTX(t.Context(), r.Launch)
+	require.NoError(t, err)
+	assert.Equal(t, "text of f", string(text))
+	_, err = c.PTX(t.Context(), air.Launch{Values: true})
+	assert.ErrorIs(t, err, prebuilt.ErrUnknown)
+	assert.ErrorContains(t, err, clang.Env)
+	_, err = s.Find(t.Context(), file("other.metal", twice))
+	assert.ErrorIs(t, err, prebuilt.ErrUnknown)
+	_, err = s.Find(t.Context(), file("k.metal", twice+"\n"))
+	assert.ErrorIs(t, err, errTheirs)
+	assert.ErrorContains(t, err, clang.Env)
+	c, err = s.Find(t.Context(), builtin("rmsfloat32")) // ours come from ours
+	require.NoError(t, err)
+	text, err = c.PTX(t.Context(), air.Launch{Values: true})
+	require.NoError(t, err)
+	assert.Equal(t, "text of rms", string(text))
 }
 
 // TestCompiled: what is not in the archive is compiled, once, and then in the cache.

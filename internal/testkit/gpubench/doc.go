@@ -9,7 +9,8 @@
 //	  - kernels: products and norms at the sizes of models, each as many times as the caches of the GPU
 //	    cannot hold what it reads; what they move as a share of the copy's.
 //	  - decode: a language model of SmolLM2-135M's shapes, in each form: recorded, on a stream and as a
-//	    graph; with the passes one after another; with each fused kernel one after another.
+//	    graph; with the passes one after another; with each fused kernel one after another. Before that
+//	    kernels are measured one by one until the forms have none that was not.
 //	  - alone: each kernel of that decode by itself, in all layers.
 //	  - large: a model with the shapes of one of 8 billion parameters.
 //

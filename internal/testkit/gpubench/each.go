@@ -37,6 +37,9 @@ func (b *bench) each(m *ir.Module, pos int, set func(pos int) setter) error {
 		}
 		of[k] = append(of[k], d)
 	}
+	if len(order) == 0 {
+		return nil
+	}
 	d, end, err := b.open(waiting)
 	if err != nil {
 		return err
@@ -46,9 +49,6 @@ func (b *bench) each(m *ir.Module, pos int, set func(pos int) setter) error {
 	for i, k := range order {
 		all.Graphs = append(all.Graphs, inRow(g, fmt.Sprint("kind ", i), of[k]))
 	}
-	if len(order) == 0 {
-		return nil
-	}
 	in, err := replay.Open(d, all, replay.Options{})
 	if err != nil {
 		return err
@@ -57,20 +57,53 @@ func (b *bench) each(m *ir.Module, pos int, set func(pos int) setter) error {
 	for i, k := range order {
 		what := fmt.Sprintf("%.60s, %.0f bytes", k.function, k.bytes)
 		if b.late(what) {
-			return nil
+			break
 		}
+		b.known[k] = true // or cannot be: nobody tries again
 		t, err := b.timeOn(in, all.Graphs[i].Name, 4, b.rounds, set(pos))
 		if err != nil {
 			b.fail(what, err)
 			continue
 		}
 		each := middle(t.device) / float64(len(commands(all.Graphs[i])))
-		b.known[k] = true
 		b.fit.Run(k.function, works[k], cost.Seconds(each))
 		b.rows = append(b.rows, map[string]any{"what": "a command, in a row", "kernel": k.function, "bytes": k.bytes, "microseconds": 1e6 * each})
 	}
 	b.fitted()
 	return nil
+}
+
+// settles is how often what is chosen is looked at for kernels that were not measured.
+const settles = 8
+
+// settle measures the kernels of a recording and of what pipelines make of it, until those choose nothing that was
+// not measured: a kernel of which nothing is known is modelled as a typical one, and may be chosen for that. Each
+// look measures something or is the last; there are only so many kernels, but nobody waits for all of them.
+// pipelines is asked anew each time.
+func (b *bench) settle(recorded *ir.Module, pos int, set func(pos int) setter, pipelines func() ([]string, error)) error {
+	for range settles {
+		if b.late("commands, one by one") {
+			return nil
+		}
+		before := len(b.known)
+		all, err := pipelines()
+		if err != nil {
+			return err
+		}
+		for _, p := range all {
+			m, err := b.optimized(recorded, p)
+			if err == nil {
+				err = b.each(m, pos, set)
+			}
+			if err != nil {
+				return err
+			}
+		}
+		if len(b.known) == before {
+			return nil
+		}
+	}
+	return fmt.Errorf("after %d looks kernels are chosen that were not measured before: what is chosen may not be the best", settles)
 }
 
 // at are the least values of params, and a position.
@@ -91,6 +124,7 @@ func (b *bench) fitted() {
 	if b.model.Bandwidth == 0 {
 		return
 	}
+	clear(b.made)
 	m := b.fit.Model()
 	if b.model.Kernels == nil {
 		b.model.Kernels = map[string]cost.Kernel{}

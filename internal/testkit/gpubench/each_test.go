@@ -62,3 +62,44 @@ func TestEach(t *testing.T) {
 		assert.EqualValues(t, i, k.ID)
 	}
 }
+
+// TestSettle: kernels are measured until what is chosen has none that was not; then nothing is measured any more, and
+// what always has others is an error.
+func TestSettle(t *testing.T) {
+	b := &bench{ctx: t.Context(), device: "cpu", tiny: true, rounds: 1, known: map[kind]bool{}, out: &strings.Builder{}}
+	b.model = cost.Model{}.OrDefault()
+	b.fit = cost.NewFit(b.model)
+	b.until = b.until.AddDate(9999, 0, 0)
+	shape := small(demonstration)
+	recorded, err := shape.Record(t.Context(), gguf.Options{Advance: true})
+	require.NoError(t, err)
+	m := &ir.Module{Graphs: recorded.Graphs[:1]}
+	all := strings.Join(defaults(), ",")
+	some := []string{"", "annotate,fuse{without=affine*}"}
+	looks := 0
+	require.NoError(t, b.settle(m, 2, first, func() ([]string, error) {
+		if looks++; looks == 2 { // what was measured has changed the choice
+			some = append(some, all)
+		}
+		return some, nil
+	}))
+	require.Equal(t, 3, looks)
+	o, err := b.optimized(m, all)
+	require.NoError(t, err)
+	for name := range histogram(o.Graphs[0]) {
+		assert.Contains(t, b.model.Kernels, name)
+	}
+	n := len(b.rows)
+	require.NoError(t, b.settle(m, 2, first, func() ([]string, error) { return some, nil }))
+	assert.Len(t, b.rows, n)
+	looks, b.known = 0, map[kind]bool{}
+	err = b.settle(m, 2, first, func() ([]string, error) {
+		looks++
+		b.known = map[kind]bool{}
+		for i := range looks { // a device on which there is always one more
+			b.known[kind{"another", float64(i), 0}] = true
+		}
+		return []string{""}, nil
+	})
+	require.ErrorContains(t, err, "after 8 looks")
+}

@@ -17,6 +17,7 @@ import (
 	"github.com/mlxc/mlxc/backend/cpu"
 	"github.com/mlxc/mlxc/backend/softmetal"
 	"github.com/mlxc/mlxc/cost"
+	"github.com/mlxc/mlxc/ir"
 )
 
 func main() {
@@ -37,7 +38,8 @@ type bench struct {
 	copy           float64    // bytes a second of a copy, read and written
 	fit            *cost.Fit  // of kernels
 	known          map[kind]bool
-	serial         float64 // seconds of the smallest kernel behind another
+	made           map[making]*ir.Module // by what is believed now
+	serial         float64               // seconds of the smallest kernel behind another
 	failed         bool
 	rows           []any // for the file of all figures
 }
@@ -79,6 +81,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 			return 2
 		}
 		begin := time.Now()
+		clear(b.made)
 		if err := do(); err != nil {
 			b.fail(part, err)
 		}

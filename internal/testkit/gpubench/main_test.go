@@ -45,6 +45,18 @@ func TestTiny(t *testing.T) {
 	var rows []map[string]any
 	require.NoError(t, json.Unmarshal(data, &rows))
 	assert.Greater(t, len(rows), 40)
+	// With all fused kernels, one after another, the form is that of all passes.
+	var passes, last any
+	for _, r := range rows {
+		switch what, _ := r["what"].(string); {
+		case what == "all passes, graph":
+			passes = r["kernels"]
+		case strings.HasPrefix(what, "and "):
+			last = r["kernels"]
+		}
+	}
+	assert.NotNil(t, passes)
+	assert.Equal(t, passes, last)
 	// What peers are compared with is found in it.
 	assert.Equal(t, "8B n4@0, 8B n4@8, 8B p8, SmolLM2-135M n4@0\n",
 		pythonIn(t, "-c", `import gpu_ours, sys; print(", ".join(sorted(" ".join(k) for k in gpu_ours.figures(sys.argv[1]))))`, filepath.Join(dir, "figures.json")))

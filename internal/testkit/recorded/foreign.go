@@ -21,7 +21,8 @@ func Runnable(t T, g *ir.Graph) *ir.Graph {
 	digest := ir.Digest(sha256.Sum256([]byte(foreign)))
 	cache, err := os.UserCacheDir()
 	require.NoError(t, err)
-	path := filepath.Join(cache, "mlxc", "test", fmt.Sprintf("foreign-%x.metal", digest[:8]))
+	file, _, _ := Foreign()
+	path := filepath.Join(cache, "mlxc", "test", file)
 	if text, err := os.ReadFile(path); err != nil || string(text) != foreign {
 		require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o755))
 		f, err := os.CreateTemp(filepath.Dir(path), ".foreign")
@@ -46,6 +47,12 @@ func Runnable(t T, g *ir.Graph) *ir.Graph {
 	}
 	require.NoError(t, g.Check())
 	return g
+}
+
+// Foreign is the source of the kernels that [Runnable] gives recordings, and their names.
+func Foreign() (file, source string, functions []string) {
+	digest := sha256.Sum256([]byte(foreign))
+	return fmt.Sprintf("foreign-%x.metal", digest[:8]), foreign, []string{"foreign_2", "foreign_3", "foreign_4"}
 }
 
 // tableSlot is where a foreign kernel is told what to touch.

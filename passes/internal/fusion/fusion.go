@@ -57,7 +57,7 @@ func Run(ctx context.Context, g *ir.Graph, o Options) ([]Remark, *dataflow.Flow)
 		kernels: map[*isel.Match]ir.KernelID{}, verdicts: map[string]*verdict{}, forms: map[*decl.Form]*shape{}}
 	f.m.Unrounded = o.Unrounded
 	f.mems = memories(g)
-	if o.Library == isel.Builtin() {
+	if o.Library.Own() {
 		f.declared = msl.NewCache(g)
 		f.m.Declared = f.declared
 	}

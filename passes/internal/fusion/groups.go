@@ -362,10 +362,11 @@ func (r *round) judge(members []int32, gr *isel.Group, look isel.Outlook) *verdi
 		v.always = true
 		return v
 	}
-	before, operations := cost.Seconds(0), 0.0
+	before, longest, operations := cost.Seconds(0), cost.Seconds(0), 0.0
 	for m, i := range members {
 		c := r.cmds[i]
 		before += c.work.Alone
+		longest = max(longest, c.work.Alone)
 		operations += c.work.Operations
 		for k, j := range c.reads {
 			if _, ok := gr.Source[isel.Operand{Member: m, Arg: j}]; !ok {
@@ -382,7 +383,7 @@ func (r *round) judge(members []int32, gr *isel.Group, look isel.Outlook) *verdi
 	if e, err := like.Instance.Effects(); err == nil {
 		// It computes what they compute, so its operations count as theirs, however its terms
 		// are written.
-		after = r.model.Fused(like.Instance, e, operations).Alone
+		after = r.model.Fused(like.Instance, e, operations, longest).Alone
 	}
 	if v.gain = before - after + r.model.Barrier*cost.Seconds(depth(gr)-1); v.gain <= 0 {
 		v.none = true

@@ -27,7 +27,12 @@ type Library struct {
 	trees   []*skel // parts, in the order of the library
 	skels   *skeletonTable
 	byDecl  map[*decl.Decl]*pattern
+	own     bool
 }
+
+// Own reports whether the library has the declarations of package msl, even if not everything becomes what they
+// declare: a dispatch is what msl says then.
+func (l *Library) Own() bool { return l.own }
 
 // pattern is a declaration as instruction selection sees it.
 type pattern struct {
@@ -141,6 +146,7 @@ func Builtin() *Library {
 			ds = append(ds, msl.Declarations(n)...)
 		}
 		builtin.Library, builtin.version = NewLibrary(ds...), v
+		builtin.own = true
 	}
 	return builtin.Library
 }
@@ -149,6 +155,7 @@ func Builtin() *Library {
 // [path.Match]: they are known where they stand in a graph, and nothing becomes one.
 func Without(patterns []string) *Library {
 	l := NewLibrary(Builtin().all()...)
+	l.own = true
 	for key, of := range l.byKey {
 		l.byKey[key] = slices.DeleteFunc(of, func(p *pattern) bool {
 			return slices.ContainsFunc(patterns, func(glob string) bool {

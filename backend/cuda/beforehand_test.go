@@ -1,0 +1,281 @@
+//go:build gpu && linux && (amd64 || arm64)
+
+package cuda
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"runtime"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/mlxc/mlxc/backend/internal/prebuilt"
+	"github.com/mlxc/mlxc/backend/internal/ptxcode"
+	"github.com/mlxc/mlxc/internal/air"
+	"github.com/mlxc/mlxc/internal/testkit/parting"
+	"github.com/mlxc/mlxc/internal/testkit/randomterm"
+	"github.com/mlxc/mlxc/internal/testkit/recorded"
+	"github.com/mlxc/mlxc/internal/toolchain/clang"
+	"github.com/mlxc/mlxc/internal/toolchain/mslc"
+	"github.com/mlxc/mlxc/ir"
+	"github.com/mlxc/mlxc/msl/decl"
+	"github.com/mlxc/mlxc/msl/elementwise"
+)
+
+// Machines with a GPU that tests get have no compiler. What the tests bring of Metal is compiled elsewhere and
+// comes with the test program (scripts/gpu-check.sh build).
+var (
+	compileTo = flag.String("compile", "", "compile the Metal that the tests bring to this archive, and run no test")
+	compiled  = flag.String("kernels", "", "the archive that -compile has made; without it a clang compiles what is needed")
+)
+
+func TestMain(m *testing.M) {
+	flag.Parse()
+	if *compileTo != "" {
+		if err := compileAll(context.Background(), *compileTo); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		return
+	}
+	os.Exit(m.Run())
+}
+
+// archiveOf is the archive of -kernels; nil: none was given.
+var archiveOf = sync.OnceValues(func() (*prebuilt.Archive, error) {
+	if *compiled == "" {
+		return nil, nil
+	}
+	data, err := os.ReadFile(*compiled)
+	if err != nil {
+		return nil, err
+	}
+	return prebuilt.Read(data)
+})
+
+// WithBrought has a device find what the tests bring in the archive, if one was given.
+func (o Options) WithBrought(t testing.TB) Options {
+	t.Helper()
+	a, err := archiveOf()
+	require.NoError(t, err)
+	o.archive = a
+	return o
+}
+
+// Brought are kernels of a Metal source that a test brings, and how they are launched.
+type Brought struct {
+	File, Source string
+	Functions    []string
+	Launches     []air.Launch
+}
+
+// Foreign are the kernels that recorded.Runnable gives recordings.
+func Foreign() Brought {
+	file, source, functions := recorded.Foreign()
+	return Brought{file, source, functions, prebuilt.Launches}
+}
+
+// partingLaunches are the ways in which threads of a kernel part.
+var partingLaunches = []air.Launch{{}, {Moving: true}, {Programmatic: true}, {Programmatic: true, Moving: true}, {Values: true}, {Programmatic: true, Moving: true, Values: true}}
+
+// PartingPrograms is of how many kernels threads part, if nobody says it.
+const PartingPrograms = 40
+
+// Parting are so many random kernels whose threads part.
+func Parting(n int) ([]*parting.Program, Brought) {
+	random := rand.New(rand.NewPCG(1, 2))
+	programs := make([]*parting.Program, n)
+	b := Brought{File: "parting.metal", Launches: partingLaunches}
+	for i := range programs {
+		programs[i] = parting.Random(fmt.Sprint("parting", i), random)
+		b.Functions = append(b.Functions, programs[i].Name)
+	}
+	b.Source = parting.Source(programs)
+	return programs, b
+}
+
+// generatedTexts is how many generated kernels are held against clang's, if nobody says it.
+const generatedTexts = 60
+
+// generatedLaunches are the ways to launch them: on GPUs of compute capability 9.0 and later all, on others the
+// first.
+var generatedLaunches = []air.Launch{{}, {Moving: true, Values: true}, {Programmatic: true, Values: true}, {Programmatic: true, Moving: true, Values: true}}
+
+func generatedLaunch(i, major int) air.Launch {
+	if major < 9 {
+		return generatedLaunches[i%2]
+	}
+	return generatedLaunches[i%len(generatedLaunches)]
+}
+
+// generatedKernels are so many random ones, and the Metal of each.
+func generatedKernels(n int) (terms []string, all []Brought, err error) {
+	r := rand.New(rand.NewPCG(21, 22))
+	for i := range n {
+		text := randomterm.Elementwise(r)
+		k, err := decl.Elementwise(text)
+		if err != nil {
+			return nil, nil, err
+		}
+		b := Brought{fmt.Sprintf("generated%d.metal", i), elementwise.Compile(k).Source(), []string{elementwise.Function}, []air.Launch{generatedLaunch(i, 9)}}
+		if l := generatedLaunch(i, 8); l != b.Launches[0] {
+			b.Launches = append(b.Launches, l)
+		}
+		terms, all = append(terms, text), append(all, b)
+	}
+	return terms, all, nil
+}
+
+// Compiled returns the kernels by function and launch: those that an archive has as they are there, of clang's
+// the others.
+func (b *Brought) Compiled(ctx context.Context, a *prebuilt.Archive) ([]prebuilt.Compiled, error) {
+	out := make([]prebuilt.Compiled, len(b.Functions)*len(b.Launches))
+	var missing []int
+	for i := range out {
+		x := &out[i]
+		x.Request = prebuilt.OfFile(b.File, b.Source, b.Functions[i/len(b.Launches)])
+		x.Launch = b.Launches[i%len(b.Launches)]
+		err := prebuilt.ErrUnknown
+		if a != nil {
+			x.Kernel, err = a.Find(x.Request)
+		}
+		if err != nil {
+			missing = append(missing, i)
+		}
+	}
+	if len(missing) == 0 {
+		return out, nil
+	}
+	c, err := clang.Find(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("%d kernels of %s are not compiled beforehand, or of another state: %w", len(missing), b.File, err)
+	}
+	u, err := mslc.Compile(ctx, b.File, b.Source, mslc.Options{Lines: true})
+	if err != nil {
+		return nil, err
+	}
+	errs := make([]error, len(missing))
+	parallel(len(missing), func(i int) {
+		x := &out[missing[i]]
+		in, err := x.Input(u)
+		if err == nil {
+			x.Description = in.Kernel
+			x.PTX, err = air.PTX(ctx, c, in, x.Launch)
+		}
+		errs[i] = err
+	})
+	return out, errors.Join(errs...)
+}
+
+// PTX returns the texts by function and launch, of the archive if one was given.
+func (b *Brought) PTX(ctx context.Context) (texts [][]byte, err error) {
+	a, err := archiveOf()
+	if err != nil {
+		return nil, err
+	}
+	all, err := b.Compiled(ctx, a)
+	for i := range all {
+		texts = append(texts, all[i].PTX)
+	}
+	return texts, err
+}
+
+// allBrought is what all the tests bring.
+func allBrought() ([]Brought, error) {
+	_, all, err := generatedKernels(generatedTexts)
+	_, part := Parting(PartingPrograms)
+	return append(all, Foreign(), part), err
+}
+
+// compileAll writes the archive. What is in it already and of today's sources stays.
+func compileAll(ctx context.Context, path string) error {
+	c, err := clang.Find(ctx)
+	if err != nil {
+		return err
+	}
+	name := fmt.Sprintf("clang %d", c.Version)
+	var old *prebuilt.Archive
+	if data, err := os.ReadFile(path); err == nil {
+		if a, err := prebuilt.Read(data); err == nil && a.Compiler() == name {
+			old = a
+		}
+	}
+	all, err := allBrought()
+	if err != nil {
+		return err
+	}
+	found := make([][]prebuilt.Compiled, len(all))
+	errs := make([]error, len(all))
+	var wait sync.WaitGroup
+	room := make(chan struct{}, runtime.GOMAXPROCS(0))
+	for i := range all {
+		room <- struct{}{}
+		wait.Go(func() {
+			defer func() { <-room }()
+			found[i], errs[i] = all[i].Compiled(ctx, old)
+		})
+	}
+	wait.Wait()
+	if err := errors.Join(errs...); err != nil {
+		return err
+	}
+	var texts []prebuilt.Compiled
+	for _, f := range found {
+		texts = append(texts, f...)
+	}
+	data, err := prebuilt.Write(name, texts)
+	if err != nil {
+		return err
+	}
+	if err := os.WriteFile(path+".new", data, 0o644); err != nil {
+		return err
+	}
+	fmt.Printf("%s: %d kernels of the tests' own, %d bytes\n", path, len(texts), len(data))
+	return os.Rename(path+".new", path)
+}
+
+// TestBrought: where an archive is given, all that the tests bring is in it, and no compiler is looked for. It needs
+// no GPU: scripts/gpu-check.sh runs it where the archive is made.
+func TestBrought(t *testing.T) {
+	a, err := archiveOf()
+	require.NoError(t, err)
+	if a == nil {
+		t.Skip("no archive was given (-kernels)")
+	}
+	t.Setenv(clang.Env, "/nonexistent/clang")
+	all, err := allBrought()
+	require.NoError(t, err)
+	for _, b := range all {
+		_, err := b.Compiled(t.Context(), a)
+		require.NoError(t, err)
+	}
+	cache, err := air.OpenCache(filepath.Join(t.TempDir(), "cache"), 0)
+	require.NoError(t, err)
+	s := ptxcode.New(cache, "")
+	s.Beforehand(a)
+	seen := map[string]bool{}
+	for _, name := range recorded.Names(t) {
+		g := recorded.Runnable(t, recorded.Graph(t, name))
+		for i := range g.Kernels {
+			k := &g.Kernels[i]
+			if k.Library.Kind != ir.SourceFile || seen[k.Function] {
+				continue
+			}
+			seen[k.Function] = true
+			c, err := s.Find(t.Context(), k)
+			require.NoError(t, err, name)
+			for _, l := range prebuilt.Launches {
+				_, err := c.PTX(t.Context(), l)
+				require.NoError(t, err, "%s %+v", name, l)
+			}
+		}
+	}
+	require.Len(t, seen, len(Foreign().Functions))
+}
