@@ -19,49 +19,43 @@ inline bfloat stored(bfloat v) {
 // Whether the gradient of the weight is wanted, row by row; MLX's constant.
 constant bool has_w [[function_constant(20)]];
 
-constexpr constant int HELD = 8;  // elements that a thread holds where the threadgroup holds a row
-constexpr constant int READS = 4; // elements that a thread takes at a time where the threadgroup walks the row
+constexpr constant int HELD = 8;  // elements that a thread adds up where the threadgroup holds a row
+constexpr constant int READS = 4; // elements that a thread takes at a time
 constexpr constant uint LANES = 32;
 
-// take reads `count` elements, at most N, and makes zeros of the others; put writes
-// as many. Both move four at once where the elements lie so.
-template <int N, typename T>
+// take reads `count` elements, at most READS, and makes zeros of the others; put writes
+// as many. Both move all at once where the elements lie so. One by one they go backwards:
+// else clang makes one access to the last element here and the last one above, for both.
+template <typename T>
 inline void take(const device T* p, int count, thread T* v) {
-  typedef vec<T, 4> Four;
-  if (count == N && (ulong(p) & (4 * sizeof(T) - 1)) == 0) {
-#pragma unroll
-    for (int i = 0; i < N; i += 4) {
-      const Four four = *(const device Four*)(p + i);
-      v[i] = four.x;
-      v[i + 1] = four.y;
-      v[i + 2] = four.z;
-      v[i + 3] = four.w;
-    }
+  typedef vec<T, READS> All;
+  if (count == READS && (ulong(p) & (READS * sizeof(T) - 1)) == 0) {
+    const All all = *(const device All*)p;
+    v[0] = all.x;
+    v[1] = all.y;
+    v[2] = all.z;
+    v[3] = all.w;
     return;
   }
 #pragma unroll
-  for (int i = 0; i < N; i++) {
+  for (int i = READS - 1; i >= 0; i--) {
     v[i] = i < count ? p[i] : T(0);
   }
 }
-template <int N, typename T>
+template <typename T>
 inline void put(device T* p, int count, const thread T* v) {
-  typedef vec<T, 4> Four;
-  if (count == N && (ulong(p) & (4 * sizeof(T) - 1)) == 0) {
-    // Backwards: else clang makes one store of the last element here and the last one below.
-#pragma unroll
-    for (int i = N - 4; i >= 0; i -= 4) {
-      Four four;
-      four.x = v[i];
-      four.y = v[i + 1];
-      four.z = v[i + 2];
-      four.w = v[i + 3];
-      *(device Four*)(p + i) = four;
-    }
+  typedef vec<T, READS> All;
+  if (count == READS && (ulong(p) & (READS * sizeof(T) - 1)) == 0) {
+    All all;
+    all.x = v[0];
+    all.y = v[1];
+    all.z = v[2];
+    all.w = v[3];
+    *(device All*)p = all;
     return;
   }
 #pragma unroll
-  for (int i = 0; i < N; i++) {
+  for (int i = READS - 1; i >= 0; i--) {
     if (i < count) {
       p[i] = v[i];
     }
@@ -69,36 +63,47 @@ inline void put(device T* p, int count, const thread T* v) {
 }
 
 // take_weights is take for weights of a stride, 0 or 1 mostly.
-template <int N, typename T>
+template <typename T>
 inline void take_weights(const device T* w, size_t stride, uint first, int count, thread T* v) {
   if (stride == 1) {
-    take<N>(w + first, count, v);
+    take(w + first, count, v);
     return;
   }
 #pragma unroll
-  for (int i = 0; i < N; i++) {
+  for (int i = READS - 1; i >= 0; i--) {
     v[i] = i < count ? w[stride * (first + i)] : T(0);
+  }
+}
+
+// In memory a thread of a threadgroup that holds a row moves other elements than it
+// adds up: of the 16 that it and its neighbour add up, 8 each, it takes 4 of the first 8
+// and 4 of the last. So the two fill 32 bytes at a time, which memory moves at once, where
+// each by itself would move half of them twice. held_at is the first of its first four;
+// the others are 8 further on. count_at is how many of four a row has there.
+inline uint held_at(uint thread_id) { return thread_id / 2 * (2 * HELD) + thread_id % 2 * READS; }
+inline int count_at(uint first, uint axis_size) { return first < axis_size ? min(READS, int(axis_size - first)) : 0; }
+
+// exchange makes what a thread adds up of what it and its neighbour have taken.
+inline void exchange(const thread float* taken, uint thread_id, thread float* v) {
+  const bool second = thread_id % 2 != 0;
+#pragma unroll
+  for (int i = 0; i < READS; i++) {
+    const float other = simd_shuffle_xor(second ? taken[i] : taken[READS + i], 1);
+    v[i] = second ? other : taken[i];
+    v[READS + i] = second ? taken[READS + i] : other;
   }
 }
 
 // sum_of_group adds each of N numbers over all threads of the threadgroup, for
 // all of them: within each simdgroup first, then the simdgroups' sums, absent
 // ones as zero. partial has N·LANES elements, so a threadgroup has at most 32
-// simdgroups.
+// simdgroups; it is not used again, so nobody waits before it is written.
 template <int N>
-inline void sum_of_group(thread float* acc, threadgroup float* partial, uint lane, uint simdgroup) {
+inline void sum_of_group(thread float* acc, threadgroup float* partial, uint lane, uint simdgroup, uint simdgroups) {
 #pragma unroll
   for (int i = 0; i < N; i++) {
     acc[i] = simd_sum(acc[i]);
   }
-  threadgroup_barrier(mem_flags::mem_threadgroup); // the sums before these are read
-  if (simdgroup == 0) {
-#pragma unroll
-    for (int i = 0; i < N; i++) {
-      partial[N * lane + i] = 0;
-    }
-  }
-  threadgroup_barrier(mem_flags::mem_threadgroup);
   if (lane == 0) {
 #pragma unroll
     for (int i = 0; i < N; i++) {
@@ -108,18 +113,18 @@ inline void sum_of_group(thread float* acc, threadgroup float* partial, uint lan
   threadgroup_barrier(mem_flags::mem_threadgroup);
 #pragma unroll
   for (int i = 0; i < N; i++) {
-    acc[i] = simd_sum(partial[N * lane + i]);
+    acc[i] = simd_sum(lane < simdgroups ? partial[N * lane + i] : 0.0f);
   }
 }
 
 // mean_of_row adds up what the threads hold, zero where a row ended.
-inline float mean_of_row(const thread float* v, uint axis_size, threadgroup float* partial, uint lane, uint simdgroup) {
+inline float mean_of_row(const thread float* v, uint axis_size, threadgroup float* partial, uint lane, uint simdgroup, uint simdgroups) {
   float acc[1] = {0};
 #pragma unroll
   for (int i = 0; i < HELD; i++) {
     acc[0] += v[i];
   }
-  sum_of_group<1>(acc, partial, lane, simdgroup);
+  sum_of_group<1>(acc, partial, lane, simdgroup, simdgroups);
   return acc[0] / float(axis_size);
 }
 
@@ -131,13 +136,13 @@ inline float mean_of_walk(
   for (uint first = thread_id * READS; first < axis_size; first += threads * READS) {
     const int count = min(READS, int(axis_size - first));
     T v[READS];
-    take<READS>(x + first, count, v);
+    take(x + first, count, v);
 #pragma unroll
     for (int i = 0; i < READS; i++) {
       acc[0] += float(v[i]);
     }
   }
-  sum_of_group<1>(acc, partial, lane, simdgroup);
+  sum_of_group<1>(acc, partial, lane, simdgroup, threads / LANES);
   return acc[0] / float(axis_size);
 }
 
@@ -177,39 +182,50 @@ template <typename T>
     uint row [[threadgroup_position_in_grid]],
     uint thread_id [[thread_position_in_threadgroup]],
     uint lane [[thread_index_in_simdgroup]],
-    uint simdgroup [[simdgroup_index_in_threadgroup]]) {
-  threadgroup float partial[LANES];
+    uint simdgroup [[simdgroup_index_in_threadgroup]],
+    uint simdgroups [[simdgroups_per_threadgroup]]) {
+  threadgroup float sums[LANES];
+  threadgroup float squares[LANES];
 
-  const uint first = thread_id * HELD;
-  const int count = first < axis_size ? min(HELD, int(axis_size - first)) : 0;
-  const size_t at = size_t(row) * axis_size + first;
-
-  T held[HELD];
-  take<HELD>(x + at, count, held);
+  const uint first = held_at(thread_id);
+  const size_t begin = size_t(row) * axis_size;
+  T taken[HELD];
+  float raw[HELD];
   float v[HELD];
 #pragma unroll
-  for (int i = 0; i < HELD; i++) {
-    v[i] = float(held[i]);
+  for (int j = 0; j < HELD; j += READS) {
+    const uint at = first + 2 * j;
+    take(x + begin + at, count_at(at, axis_size), taken + j);
+#pragma unroll
+    for (int i = 0; i < READS; i++) {
+      raw[j + i] = float(taken[j + i]);
+    }
   }
-  const float mean = mean_of_row(v, axis_size, partial, lane, simdgroup);
+  exchange(raw, thread_id, v);
+  const float mean = mean_of_row(v, axis_size, sums, lane, simdgroup, simdgroups);
   float acc[1] = {0};
 #pragma unroll
   for (int i = 0; i < HELD; i++) {
-    v[i] = i < count ? v[i] - mean : 0.0f;
-    acc[0] += v[i] * v[i];
+    const float c = thread_id * HELD + i < axis_size ? v[i] - mean : 0.0f;
+    acc[0] += c * c;
   }
-  sum_of_group<1>(acc, partial, lane, simdgroup);
+  sum_of_group<1>(acc, squares, lane, simdgroup, simdgroups);
   const float inv = precise::rsqrt(acc[0] / float(axis_size) + eps);
-  T weights[HELD];
-  T biases[HELD];
-  take_weights<HELD>(w, w_stride, first, count, weights);
-  take_weights<HELD>(b, b_stride, first, count, biases);
 #pragma unroll
-  for (int i = 0; i < HELD; i++) {
-    const T scaled = weights[i] * T(v[i] * inv);
-    held[i] = stored(scaled + biases[i]);
+  for (int j = 0; j < HELD; j += READS) {
+    const uint at = first + 2 * j;
+    const int count = count_at(at, axis_size);
+    T weights[READS];
+    T biases[READS];
+    take_weights(w, w_stride, at, count, weights);
+    take_weights(b, b_stride, at, count, biases);
+#pragma unroll
+    for (int i = 0; i < READS; i++) {
+      const T scaled = weights[i] * T((raw[j + i] - mean) * inv);
+      taken[j + i] = stored(scaled + biases[i]);
+    }
+    put(out + begin + at, count, taken + j);
   }
-  put<HELD>(out + at, count, held);
 }
 
 // The same for rows of any length: the threadgroup walks the row three times.
@@ -248,39 +264,40 @@ template <typename T>
     uint threads [[threads_per_threadgroup]],
     uint lane [[thread_index_in_simdgroup]],
     uint simdgroup [[simdgroup_index_in_threadgroup]]) {
-  threadgroup float partial[LANES];
+  threadgroup float sums[LANES];
+  threadgroup float squares[LANES];
 
   x += size_t(row) * axis_size;
   out += size_t(row) * axis_size;
 
-  const float mean = mean_of_walk(x, axis_size, thread_id, threads, partial, lane, simdgroup);
+  const float mean = mean_of_walk(x, axis_size, thread_id, threads, sums, lane, simdgroup);
   float acc[1] = {0};
   for (uint first = thread_id * READS; first < axis_size; first += threads * READS) {
     const int count = min(READS, int(axis_size - first));
     T v[READS];
-    take<READS>(x + first, count, v);
+    take(x + first, count, v);
 #pragma unroll
     for (int i = 0; i < READS; i++) {
       const float c = i < count ? float(v[i]) - mean : 0.0f;
       acc[0] += c * c;
     }
   }
-  sum_of_group<1>(acc, partial, lane, simdgroup);
+  sum_of_group<1>(acc, squares, lane, simdgroup, threads / LANES);
   const float inv = precise::rsqrt(acc[0] / float(axis_size) + eps);
   for (uint first = thread_id * READS; first < axis_size; first += threads * READS) {
     const int count = min(READS, int(axis_size - first));
     T v[READS];
     T weights[READS];
     T biases[READS];
-    take<READS>(x + first, count, v);
-    take_weights<READS>(w, w_stride, first, count, weights);
-    take_weights<READS>(b, b_stride, first, count, biases);
+    take(x + first, count, v);
+    take_weights(w, w_stride, first, count, weights);
+    take_weights(b, b_stride, first, count, biases);
 #pragma unroll
     for (int i = 0; i < READS; i++) {
       const T scaled = weights[i] * T((float(v[i]) - mean) * inv);
       v[i] = stored(scaled + biases[i]);
     }
-    put<READS>(out + first, count, v);
+    put(out + first, count, v);
   }
 }
 
@@ -329,53 +346,69 @@ template <typename T>
     uint row [[threadgroup_position_in_grid]],
     uint thread_id [[thread_position_in_threadgroup]],
     uint lane [[thread_index_in_simdgroup]],
-    uint simdgroup [[simdgroup_index_in_threadgroup]]) {
-  threadgroup float partial[3 * LANES];
+    uint simdgroup [[simdgroup_index_in_threadgroup]],
+    uint simdgroups [[simdgroups_per_threadgroup]]) {
+  threadgroup float sums[LANES];
+  threadgroup float products[3 * LANES];
 
-  const uint first = thread_id * HELD;
-  const int count = first < axis_size ? min(HELD, int(axis_size - first)) : 0;
-  const size_t at = size_t(row) * axis_size + first;
-
-  float v[HELD];
+  const uint first = held_at(thread_id);
+  const size_t begin = size_t(row) * axis_size;
+  float raw[HELD];
   float gs[HELD];
+  float wgs[HELD];
+#pragma unroll
+  for (int j = 0; j < HELD; j += READS) {
+    const uint at = first + 2 * j;
+    const int count = count_at(at, axis_size);
+    T taken[READS];
+    T weights[READS];
+    take(x + begin + at, count, taken);
+#pragma unroll
+    for (int i = 0; i < READS; i++) {
+      raw[j + i] = float(taken[i]);
+    }
+    take(g + begin + at, count, taken);
+    take_weights(w, w_stride, at, count, weights);
+#pragma unroll
+    for (int i = 0; i < READS; i++) {
+      gs[j + i] = float(taken[i]);
+      wgs[j + i] = i < count ? float(weights[i]) * gs[j + i] : 0.0f;
+    }
+  }
+  float v[HELD];
   float wg[HELD];
-  T held[HELD];
-  T weights[HELD];
-  take_weights<HELD>(w, w_stride, first, count, weights);
-  take<HELD>(x + at, count, held);
-#pragma unroll
-  for (int i = 0; i < HELD; i++) {
-    v[i] = float(held[i]);
-  }
-  take<HELD>(g + at, count, held);
-#pragma unroll
-  for (int i = 0; i < HELD; i++) {
-    gs[i] = float(held[i]);
-    wg[i] = i < count ? float(weights[i]) * gs[i] : 0.0f;
-  }
-  const float mean = mean_of_row(v, axis_size, partial, lane, simdgroup);
+  exchange(raw, thread_id, v);
+  exchange(wgs, thread_id, wg);
+  const float mean = mean_of_row(v, axis_size, sums, lane, simdgroup, simdgroups);
   float acc[3] = {0};
 #pragma unroll
   for (int i = 0; i < HELD; i++) {
-    v[i] = i < count ? v[i] - mean : 0.0f;
+    const float c = thread_id * HELD + i < axis_size ? v[i] - mean : 0.0f;
     acc[0] += wg[i];
-    acc[1] += wg[i] * v[i];
-    acc[2] += v[i] * v[i];
+    acc[1] += wg[i] * c;
+    acc[2] += c * c;
   }
-  sum_of_group<3>(acc, partial, lane, simdgroup);
+  sum_of_group<3>(acc, products, lane, simdgroup, simdgroups);
   const float mean_wg = acc[0] / float(axis_size);
   const float mean_wgc = acc[1] / float(axis_size);
   const float inv2 = 1.0f / (acc[2] / float(axis_size) + eps);
   const float inv = precise::sqrt(inv2);
 #pragma unroll
-  for (int i = 0; i < HELD; i++) {
-    const float norm = v[i] * inv;
-    held[i] = stored(T(inv * (wg[i] - mean_wg) - norm * mean_wgc * inv2));
-    weights[i] = stored(T(gs[i] * norm));
-  }
-  put<HELD>(gx + at, count, held);
-  if (has_w) {
-    put<HELD>(gw + at, count, weights);
+  for (int j = 0; j < HELD; j += READS) {
+    const uint at = first + 2 * j;
+    const int count = count_at(at, axis_size);
+    T results[READS];
+    T each[READS];
+#pragma unroll
+    for (int i = 0; i < READS; i++) {
+      const float norm = (raw[j + i] - mean) * inv;
+      results[i] = stored(T(inv * (wgs[j + i] - mean_wg) - norm * mean_wgc * inv2));
+      each[i] = stored(T(gs[j + i] * norm));
+    }
+    put(gx + begin + at, count, results);
+    if (has_w) {
+      put(gw + begin + at, count, each);
+    }
   }
 }
 
@@ -425,22 +458,23 @@ template <typename T>
     uint threads [[threads_per_threadgroup]],
     uint lane [[thread_index_in_simdgroup]],
     uint simdgroup [[simdgroup_index_in_threadgroup]]) {
-  threadgroup float partial[3 * LANES];
+  threadgroup float sums[LANES];
+  threadgroup float products[3 * LANES];
 
   x += size_t(row) * axis_size;
   g += size_t(row) * axis_size;
   gx += size_t(row) * axis_size;
 
-  const float mean = mean_of_walk(x, axis_size, thread_id, threads, partial, lane, simdgroup);
+  const float mean = mean_of_walk(x, axis_size, thread_id, threads, sums, lane, simdgroup);
   float acc[3] = {0};
   for (uint first = thread_id * READS; first < axis_size; first += threads * READS) {
     const int count = min(READS, int(axis_size - first));
     T v[READS];
     T gs[READS];
     T weights[READS];
-    take<READS>(x + first, count, v);
-    take<READS>(g + first, count, gs);
-    take_weights<READS>(w, w_stride, first, count, weights);
+    take(x + first, count, v);
+    take(g + first, count, gs);
+    take_weights(w, w_stride, first, count, weights);
 #pragma unroll
     for (int i = 0; i < READS; i++) {
       if (i < count) {
@@ -452,7 +486,7 @@ template <typename T>
       }
     }
   }
-  sum_of_group<3>(acc, partial, lane, simdgroup);
+  sum_of_group<3>(acc, products, lane, simdgroup, threads / LANES);
   const float mean_wg = acc[0] / float(axis_size);
   const float mean_wgc = acc[1] / float(axis_size);
   const float inv2 = 1.0f / (acc[2] / float(axis_size) + eps);
@@ -462,9 +496,9 @@ template <typename T>
     T v[READS];
     T gs[READS];
     T weights[READS];
-    take<READS>(x + first, count, v);
-    take<READS>(g + first, count, gs);
-    take_weights<READS>(w, w_stride, first, count, weights);
+    take(x + first, count, v);
+    take(g + first, count, gs);
+    take_weights(w, w_stride, first, count, weights);
 #pragma unroll
     for (int i = 0; i < READS; i++) {
       const float gi = float(gs[i]);
@@ -473,9 +507,9 @@ template <typename T>
       v[i] = stored(T(inv * (wg - mean_wg) - norm * mean_wgc * inv2));
       gs[i] = stored(T(gi * norm));
     }
-    put<READS>(gx + first, count, v);
+    put(gx + first, count, v);
     if (has_w) {
-      put<READS>(gw + size_t(row) * axis_size + first, count, gs);
+      put(gw + size_t(row) * axis_size + first, count, gs);
     }
   }
 }

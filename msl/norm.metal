@@ -21,7 +21,9 @@ constexpr constant int READS = 4; // consecutive elements of a row that a thread
 constexpr constant uint LANES = 32;
 
 // take reads `count` elements, at most READS, and makes zeros of the others. put
-// writes as many. Both do it at once where the elements lie so.
+// writes as many. Both do it at once where the elements lie so. One by one they go
+// backwards: else clang makes one access to the last element here and the last one above,
+// for both.
 template <typename T>
 inline void take(const device T* p, int count, thread T* v) {
   typedef vec<T, READS> All;
@@ -34,7 +36,7 @@ inline void take(const device T* p, int count, thread T* v) {
     return;
   }
 #pragma unroll
-  for (int i = 0; i < READS; i++) {
+  for (int i = READS - 1; i >= 0; i--) {
     v[i] = i < count ? p[i] : T(0);
   }
 }
@@ -51,44 +53,45 @@ inline void put(device T* p, int count, const thread T* v) {
     return;
   }
 #pragma unroll
-  for (int i = 0; i < READS; i++) {
+  for (int i = READS - 1; i >= 0; i--) {
     if (i < count) {
       p[i] = v[i];
     }
   }
 }
 
-// take_weights is take for weights of a stride, 0 or 1 mostly.
+// take_weights is take for weights of a stride, 0 or 1 mostly. One for all is read once.
 template <typename T>
 inline void take_weights(const device T* w, size_t stride, uint first, int count, thread T* v) {
   if (stride == 1) {
     take(w + first, count, v);
     return;
   }
+  if (stride == 0) {
+    const T one = count > 0 ? w[0] : T(0);
 #pragma unroll
-  for (int i = 0; i < READS; i++) {
+    for (int i = 0; i < READS; i++) {
+      v[i] = one;
+    }
+    return;
+  }
+#pragma unroll
+  for (int i = READS - 1; i >= 0; i--) {
     v[i] = i < count ? w[stride * (first + i)] : T(0);
   }
 }
 
-// sum_of_group adds acc over all threads of the threadgroup: within each
-// simdgroup first, then the simdgroups' sums, absent ones as zero. partial has
-// LANES elements, so a threadgroup has at most 32 simdgroups. Only simdgroup 0
-// gets the sum; the caller has to pass a barrier before it touches partial.
-inline float sum_of_group(float acc, threadgroup float* partial, uint lane, uint simdgroup) {
+// sum_of_group adds acc over all threads of the threadgroup, for all of them: within
+// each simdgroup first, then the simdgroups' sums, absent ones as zero. partial has
+// LANES elements, so a threadgroup has at most 32 simdgroups. Each simdgroup adds the
+// sums up itself: one that did it for all would have all wait for it once more.
+inline float sum_of_group(float acc, threadgroup float* partial, uint lane, uint simdgroup, uint simdgroups) {
   acc = simd_sum(acc);
-  if (simdgroup == 0) {
-    partial[lane] = 0;
-  }
-  threadgroup_barrier(mem_flags::mem_threadgroup);
   if (lane == 0) {
     partial[simdgroup] = acc;
   }
   threadgroup_barrier(mem_flags::mem_threadgroup);
-  if (simdgroup == 0) {
-    acc = simd_sum(partial[lane]);
-  }
-  return acc;
+  return simd_sum(lane < simdgroups ? partial[lane] : 0.0f);
 }
 
 // One threadgroup a row, the whole row in the registers of its threads: each
@@ -120,9 +123,9 @@ template <typename T>
     uint row [[threadgroup_position_in_grid]],
     uint thread_id [[thread_position_in_threadgroup]],
     uint lane [[thread_index_in_simdgroup]],
-    uint simdgroup [[simdgroup_index_in_threadgroup]]) {
+    uint simdgroup [[simdgroup_index_in_threadgroup]],
+    uint simdgroups [[simdgroups_per_threadgroup]]) {
   threadgroup float partial[LANES];
-  threadgroup float inverse[1];
 
   const uint first = thread_id * READS;
   const int count = first < axis_size ? min(READS, int(axis_size - first)) : 0;
@@ -138,13 +141,8 @@ template <typename T>
   for (int i = 0; i < READS; i++) {
     acc += float(v[i]) * float(v[i]);
   }
-  acc = sum_of_group(acc, partial, lane, simdgroup);
-  if (thread_id == 0) {
-    inverse[0] = precise::rsqrt(acc / float(axis_size) + eps);
-  }
-  threadgroup_barrier(mem_flags::mem_threadgroup);
-
-  const float inv = inverse[0];
+  acc = sum_of_group(acc, partial, lane, simdgroup, simdgroups);
+  const float inv = precise::rsqrt(acc / float(axis_size) + eps);
 #pragma unroll
   for (int i = 0; i < READS; i++) {
     v[i] = stored(weights[i] * T(float(v[i]) * inv));
@@ -184,7 +182,6 @@ template <typename T>
     uint lane [[thread_index_in_simdgroup]],
     uint simdgroup [[simdgroup_index_in_threadgroup]]) {
   threadgroup float partial[LANES];
-  threadgroup float inverse[1];
 
   x += size_t(row) * axis_size;
   out += size_t(row) * axis_size;
@@ -199,13 +196,8 @@ template <typename T>
       acc += float(v[i]) * float(v[i]);
     }
   }
-  acc = sum_of_group(acc, partial, lane, simdgroup);
-  if (thread_id == 0) {
-    inverse[0] = precise::rsqrt(acc / float(axis_size) + eps);
-  }
-  threadgroup_barrier(mem_flags::mem_threadgroup);
-
-  const float inv = inverse[0];
+  acc = sum_of_group(acc, partial, lane, simdgroup, threads / LANES);
+  const float inv = precise::rsqrt(acc / float(axis_size) + eps);
   for (uint first = thread_id * READS; first < axis_size; first += threads * READS) {
     const int count = min(READS, int(axis_size - first));
     T v[READS];
@@ -256,9 +248,9 @@ template <typename T>
     uint row [[threadgroup_position_in_grid]],
     uint thread_id [[thread_position_in_threadgroup]],
     uint lane [[thread_index_in_simdgroup]],
-    uint simdgroup [[simdgroup_index_in_threadgroup]]) {
+    uint simdgroup [[simdgroup_index_in_threadgroup]],
+    uint simdgroups [[simdgroups_per_threadgroup]]) {
   threadgroup float partial[LANES];
-  threadgroup float inverse[1];
 
   const uint first = thread_id * READS;
   const int count = first < axis_size ? min(READS, int(axis_size - first)) : 0;
@@ -279,13 +271,8 @@ template <typename T>
     other[i] = stored(v[i]);
   }
   put(residual + at, count, other);
-  acc = sum_of_group(acc, partial, lane, simdgroup);
-  if (thread_id == 0) {
-    inverse[0] = precise::rsqrt(acc / float(axis_size) + eps);
-  }
-  threadgroup_barrier(mem_flags::mem_threadgroup);
-
-  const float inv = inverse[0];
+  acc = sum_of_group(acc, partial, lane, simdgroup, simdgroups);
+  const float inv = precise::rsqrt(acc / float(axis_size) + eps);
 #pragma unroll
   for (int i = 0; i < READS; i++) {
     v[i] = stored(weights[i] * T(float(v[i]) * inv));
@@ -333,7 +320,6 @@ template <typename T>
     uint lane [[thread_index_in_simdgroup]],
     uint simdgroup [[simdgroup_index_in_threadgroup]]) {
   threadgroup float partial[LANES];
-  threadgroup float inverse[1];
 
   a += size_t(row) * axis_size;
   b += size_t(row) * axis_size;
@@ -355,13 +341,8 @@ template <typename T>
     }
     put(residual + first, count, other);
   }
-  acc = sum_of_group(acc, partial, lane, simdgroup);
-  if (thread_id == 0) {
-    inverse[0] = precise::rsqrt(acc / float(axis_size) + eps);
-  }
-  threadgroup_barrier(mem_flags::mem_threadgroup);
-
-  const float inv = inverse[0];
+  acc = sum_of_group(acc, partial, lane, simdgroup, threads / LANES);
+  const float inv = precise::rsqrt(acc / float(axis_size) + eps);
   for (uint first = thread_id * READS; first < axis_size; first += threads * READS) {
     const int count = min(READS, int(axis_size - first));
     T v[READS];

@@ -20,14 +20,20 @@ constexpr constant int READS = 4; // neighbouring columns of a thread
 constexpr constant int TILE = 32; // rows and columns of a step
 constexpr constant uint LANES = 32;
 
-constexpr constant int AHEAD = 4; // rows of a thread that are read together
+// Rows of a thread that are read together: a threadgroup has a processor to itself where
+// columns are few, and memory is far away. Apple's GPUs have fewer registers.
+#ifdef __MLXC__
+constexpr constant int AHEAD = 16;
+#else
+constexpr constant int AHEAD = 4;
+#endif
 
-// take reads `count` elements, at most READS, and makes zeros of the others: all at once where they
+// take reads `count` elements, at most READS, and makes zeros of the others: all at once if they
 // lie so.
 template <typename T>
-inline void take(const device T* p, int count, thread float* v) {
-  typedef vec<T, READS> All;
-  if (count == READS && (ulong(p) & (READS * sizeof(T) - 1)) == 0) {
+inline void take(const device T* p, int count, bool together, thread float* v) {
+  if (together) {
+    typedef vec<T, READS> All;
     const All all = *(const device All*)p;
     v[0] = float(all.x);
     v[1] = float(all.y);
@@ -41,32 +47,38 @@ inline void take(const device T* p, int count, thread float* v) {
   }
 }
 
-// add_rows adds rows first, first + step, … to acc, in this order.
-template <typename T>
-inline void add_rows(const device T* in, long stride, ulong first, ulong step, ulong rows, int count, thread float* acc) {
-  ulong r = first;
-  for (; r + (AHEAD - 1) * step < rows; r += AHEAD * step) {
-    float v[AHEAD][READS];
+// add_some adds rows r, r + step, … to acc, in this order, as long as there are N of them.
+template <int N, typename T>
+inline ulong add_some(
+    const device T* in, long stride, ulong r, ulong step, ulong rows, int count, bool together, thread float* acc) {
+  for (; r + (N - 1) * step < rows; r += N * step) {
+    float v[N][READS];
 #pragma unroll
-    for (int d = 0; d < AHEAD; d++) {
-      take(in + long(r + d * step) * stride, count, v[d]);
+    for (int d = 0; d < N; d++) {
+      take(in + long(r + d * step) * stride, count, together, v[d]);
     }
 #pragma unroll
-    for (int d = 0; d < AHEAD; d++) {
+    for (int d = 0; d < N; d++) {
 #pragma unroll
       for (int i = 0; i < READS; i++) {
         acc[i] += v[d][i];
       }
     }
   }
-  for (; r < rows; r += step) {
-    float v[READS];
-    take(in + long(r) * stride, count, v);
-#pragma unroll
-    for (int i = 0; i < READS; i++) {
-      acc[i] += v[i];
-    }
+  return r;
+}
+
+// add_rows adds rows first, first + step, … to acc, in this order.
+template <typename T>
+inline void add_rows(const device T* in, long stride, ulong first, ulong step, ulong rows, int count, thread float* acc) {
+  if (count == READS && ((ulong(in) | ulong(stride) * sizeof(T)) & (READS * sizeof(T) - 1)) == 0) {
+    first = add_some<AHEAD>(in, stride, first, step, rows, count, true, acc);
+    first = add_some<4>(in, stride, first, step, rows, count, true, acc);
+    add_some<1>(in, stride, first, step, rows, count, true, acc);
+    return;
   }
+  first = add_some<4>(in, stride, first, step, rows, count, false, acc);
+  add_some<1>(in, stride, first, step, rows, count, false, acc);
 }
 
 // place returns the offset, in elements, of row `row` of an array without its

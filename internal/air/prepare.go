@@ -28,7 +28,10 @@ var (
 	constantText    = regexp.MustCompile(`\b(?:constant|global) (\S+|<[^>]*>) (?:undef|poison|zeroinitializer)`)
 	// vectorAccess is a load or store of a vector, up to its alignment.
 	vectorAccess = regexp.MustCompile(`^(  (?:%\S+ = load|store) (?:volatile )?<[0-9]+ x (half|bfloat|float|i8|i16|i32|i64)>.*, align )[0-9]+`)
-	allocaArray  = regexp.MustCompile(`^  (%\S+) = alloca (\[.*?\]|<.*?>|[^,]+?)(?:, align ([0-9]+))?(, !dbg ![0-9]+)?$`)
+	// vectorCopy is a copy of 16 bytes that lie at a multiple of that: mostly of a vector, which is a structure
+	// to our compiler of Metal. LLVM would make two accesses of 8 bytes each of it.
+	vectorCopy  = regexp.MustCompile(`^  (?:tail )?call void @llvm\.memcpy\.p[0-9]+\.p[0-9]+\.i64\((ptr(?: addrspace\([0-9]+\))?) [a-z0-9() ]*\balign 16 [a-z0-9() ]*([%@][-\w.$]+), (ptr(?: addrspace\([0-9]+\))?) [a-z0-9() ]*\balign 16 [a-z0-9() ]*([%@][-\w.$]+), i64 16, i1 false\)(?: #[0-9]+)?(.*)$`)
+	allocaArray = regexp.MustCompile(`^  (%\S+) = alloca (\[.*?\]|<.*?>|[^,]+?)(?:, align ([0-9]+))?(, !dbg ![0-9]+)?$`)
 )
 
 // slack is how many bytes stand before and behind a private array. Kernels that MLX ships
@@ -105,7 +108,7 @@ var elementAlign = map[string]string{"i8": "1", "half": "2", "bfloat": "2", "i16
 // do not overlap (MLX dispatches in place), that more bytes may be read than are, and types
 // of memory. Vectors may lie where their elements may: Metal asks for more, but Apple's GPUs do
 // not, and kernels of ggml's move four floats to and from any address of a float. A kernel that is
-// aligned has looked.
+// aligned has looked: there a copy of a vector is a load and a store, where else it is one of bytes.
 func (f *function) plain(checked, aligned bool) {
 	f.head = dereferenceable.ReplaceAllString(stringAttribute.ReplaceAllString(f.head, ""), "")
 	f.head = strings.ReplaceAll(f.head, " noalias", "")
@@ -124,7 +127,13 @@ func (f *function) plain(checked, aligned bool) {
 			l = v[1] + elementAlign[v[2]] + l[len(v[0]):]
 		}
 		if strings.Contains(l, "call void @llvm.mem") {
-			l = argumentAlign.ReplaceAllString(l, "") // such a copy may be one of a vector
+			if c := vectorCopy.FindStringSubmatch(l); c != nil && aligned {
+				name := fmt.Sprintf("%%mlxc.copied%d", len(out))
+				out = append(out, fmt.Sprintf("  %s = load <4 x i32>, %s %s, align 16%s", name, c[3], c[4], c[5]))
+				l = fmt.Sprintf("  store <4 x i32> %s, %s %s, align 16%s", name, c[1], c[2], c[5])
+			} else if !aligned {
+				l = argumentAlign.ReplaceAllString(l, "") // such a copy may be one of a vector
+			}
 		}
 		if a := allocaArray.FindStringSubmatch(l); a != nil && a[2][0] == '[' {
 			out = append(out, roomy(a, checked)...)

@@ -1,6 +1,7 @@
 package air
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -19,5 +20,36 @@ func TestAlignment(t *testing.T) {
 		f := function{head: "define void @k()", lines: []string{c.line}}
 		f.plain(false, false)
 		assert.Equal(t, []string{c.want}, f.lines)
+		if !strings.Contains(c.line, "memcpy") {
+			f = function{head: "define void @k()", lines: []string{c.line}}
+			f.plain(false, true)
+			assert.Equal(t, []string{c.line}, f.lines, "of a kernel that has looked")
+		}
+	}
+}
+
+// A kernel that has looked where its vectors lie copies one by one load and one store.
+func TestAlignedCopies(t *testing.T) {
+	const some = "  tail call void @llvm.memcpy.p1.p1.i64(ptr addrspace(1) noundef nonnull align 16 dereferenceable(16) %11, ptr addrspace(1) noundef nonnull align 16 dereferenceable(16) %13, i64 16, i1 false), !dbg !26"
+	for line, want := range map[string][]string{
+		some: {
+			"  %mlxc.copied0 = load <4 x i32>, ptr addrspace(1) %13, align 16, !dbg !26",
+			"  store <4 x i32> %mlxc.copied0, ptr addrspace(1) %11, align 16, !dbg !26",
+		},
+		"  call void @llvm.memcpy.p0.p3.i64(ptr align 16 %0, ptr addrspace(3) nonnull align 16 @t, i64 16, i1 false) #4": {
+			"  %mlxc.copied0 = load <4 x i32>, ptr addrspace(3) @t, align 16",
+			"  store <4 x i32> %mlxc.copied0, ptr %0, align 16",
+		},
+		strings.Replace(some, "i1 false", "i1 true", 1):                                                 nil,
+		strings.Replace(some, "i64 16, i1", "i64 32, i1", 1):                                            nil,
+		strings.Replace(some, "align 16 dereferenceable(16) %13", "align 4 dereferenceable(16) %13", 1): nil,
+		strings.Replace(some, "memcpy", "memmove", 1):                                                   nil,
+	} {
+		if want == nil {
+			want = []string{line}
+		}
+		f := function{head: "define void @k()", lines: []string{line}}
+		f.plain(false, true)
+		assert.Equal(t, want, f.lines)
 	}
 }

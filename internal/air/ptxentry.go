@@ -122,10 +122,17 @@ func (t *text) entry(f *function, k *Kernel, launch Launch, waits bool) error {
 			t.line("  %%n%c = call i32 @llvm.nvvm.read.ptx.sreg.nctaid.%c()", x, x)
 		}
 	}
-	t.line("  %%px = urem i32 %%l, %%ex")
+	// Where threadgroups have one dimension, as most do, nothing is divided.
+	t.line("  %%wyz = or i32 %%wy, %%wz\n  %%flat = icmp eq i32 %%wyz, 1")
+	t.line("  br i1 %%flat, label %%placed, label %%divide\ndivide:")
+	t.line("  %%dx = urem i32 %%l, %%ex")
 	t.line("  %%q = udiv i32 %%l, %%ex")
-	t.line("  %%py = urem i32 %%q, %%ey")
-	t.line("  %%pz = udiv i32 %%q, %%ey")
+	t.line("  %%dy = urem i32 %%q, %%ey")
+	t.line("  %%dz = udiv i32 %%q, %%ey")
+	t.line("  br label %%placed\nplaced:")
+	t.line("  %%px = phi i32 [ %%l, %%go ], [ %%dx, %%divide ]")
+	t.line("  %%py = phi i32 [ 0, %%go ], [ %%dy, %%divide ]")
+	t.line("  %%pz = phi i32 [ 0, %%go ], [ %%dz, %%divide ]")
 	for _, x := range "xyz" {
 		t.line("  %%a%[1]c = add i32 %%begin%[1]c, %%p%[1]c", x)
 	}
