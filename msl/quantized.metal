@@ -960,8 +960,170 @@ INSTANTIATE_QMM_T(32, 8)
 INSTANTIATE_QMM_T(64, 4)
 INSTANTIATE_QMM_T(64, 8)
 
+constexpr constant int SIDE = 64; // rows and columns of a tile of the fused products below
+constexpr constant int DEPTH = 32; // of the inner index that lie in threadgroup memory at a time
+constexpr constant int DEEP = 40; // floats from row to row there: four rows of 8 floats fill the 32 banks
+constexpr constant int BROAD = 72; // and of a tile of results, likewise
+
+// Ahead is what a thread brings to threadgroup memory for a tile: 4 elements of every
+// 16th row of x, so that eight threads read 128 bytes, and 8 codes of a row of each of
+// two matrices. It asks for the next DEPTH columns before those that are there are
+// multiplied. Rows behind the last are read as the last one.
+template <int g, int b>
+struct Ahead {
+  const device float* x[4];
+  const device uint* codes[2];
+  const device float* scales[2];
+  const device float* biases[2];
+  bool wide; // x lies at a multiple of 16 bytes, and so does each row, of a multiple of 32 elements
+  float4 elements[4];
+  uint words[2][b / 4];
+  float scale[2];
+  float bias[2];
+
+  void begin(const thread Affine* w, const thread int* first, int N, const device float* from, int K, int M, int m0, int thread_id) {
+    wide = aligned(from, 16);
+#pragma unroll
+    for (int i = 0; i < 4; i++) {
+      x[i] = from + size_t(min(m0 + thread_id / 8 + 16 * i, M - 1)) * K + thread_id % 8 * 4;
+    }
+#pragma unroll
+    for (int h = 0; h < 2; h++) {
+      const size_t row = min(first[h] + thread_id / 4, N - 1);
+      codes[h] = w[h].w + row * (K / (32 / b)) + thread_id % 4 * (b / 4);
+      scales[h] = w[h].scales + row * (K / g);
+      biases[h] = w[h].biases + row * (K / g);
+    }
+  }
+
+  void load(int k) {
+    if (wide) {
+#pragma unroll
+      for (int i = 0; i < 4; i++) {
+        elements[i] = wide_load<float4>(x[i] + k);
+      }
+    } else {
+#pragma unroll
+      for (int i = 0; i < 4; i++) {
+        elements[i] = float4(x[i][k], x[i][k + 1], x[i][k + 2], x[i][k + 3]);
+      }
+    }
+#pragma unroll
+    for (int h = 0; h < 2; h++) {
+#pragma unroll
+      for (int i = 0; i < b / 4; i++) {
+        words[h][i] = codes[h][k / (32 / b) + i];
+      }
+      scale[h] = scales[h][k / g];
+      bias[h] = biases[h][k / g];
+    }
+  }
+
+  float decoded(int h, int i) const {
+    const uint code = (words[h][i / (32 / b)] >> (b * (i % (32 / b)))) & ((1u << b) - 1);
+    return scale[h] * float(code) + bias[h];
+  }
+
+  void store(threadgroup float4* xs, threadgroup float4* ws, int thread_id) const {
+#pragma unroll
+    for (int i = 0; i < 4; i++) {
+      xs[(thread_id / 8 + i * 16) * (DEEP / 4) + thread_id % 8] = elements[i];
+    }
+#pragma unroll
+    for (int h = 0; h < 2; h++) {
+#pragma unroll
+      for (int i = 0; i < 8; i += 4) {
+        ws[(thread_id / 4 + h * (SIDE / 2)) * (DEEP / 4) + thread_id % 4 * 2 + i / 4] =
+            float4(decoded(h, i), decoded(h, i + 1), decoded(h, i + 2), decoded(h, i + 3));
+      }
+    }
+  }
+};
+
+// column_of is the first column of a simdgroup's j-th blocks: its quarter of a tile has
+// two from either half of the columns, which may be of two matrices.
+inline int column_of(uint simdgroup, int j) { return int(simdgroup) % 2 * 16 + j % 2 * 8 + j / 2 * (SIDE / 2); }
+
+// multiply_square makes a tile of SIDE × SIDE and leaves it in threadgroup memory, in
+// rows of BROAD floats: SIDE rows of x from m0 on, by SIDE/2 rows of w[0] from first[0] on and
+// as many of w[1] from first[1] on. Each weight is decoded once for SIDE rows of x. The four simdgroups
+// make a quarter each, 4 × 4 blocks of 8 × 8, so that each block that is
+// taken from threadgroup memory stands in four products.
+template <int g, int b>
+inline void multiply_square(
+    const thread Affine* w, const thread int* first, int N, const device float* x, int K, int M, int m0,
+    threadgroup float4* memory, uint thread_id, uint simdgroup) {
+  const threadgroup float* xs = (const threadgroup float*)memory;
+  const threadgroup float* ws = xs + SIDE * DEEP;
+  const int row = int(simdgroup) / 2 * 32;
+  simdgroup_float8x8 acc[16];
+#pragma unroll
+  for (int i = 0; i < 16; i++) {
+    acc[i] = make_filled_simdgroup_matrix<float, 8, 8>(0.0f);
+  }
+  Ahead<g, b> ahead;
+  ahead.begin(w, first, N, x, K, M, m0, int(thread_id));
+  ahead.load(0);
+  for (int k = 0; k < K; k += DEPTH) {
+    threadgroup_barrier(mem_flags::mem_threadgroup);
+    ahead.store(memory, memory + SIDE * DEEP / 4, int(thread_id));
+    threadgroup_barrier(mem_flags::mem_threadgroup);
+    ahead.load(min(k + DEPTH, K - DEPTH)); // in the last round once more what is there
+#pragma unroll
+    for (int kk = 0; kk < DEPTH; kk += 8) {
+      simdgroup_float8x8 xm[4];
+      simdgroup_float8x8 wm[4];
+#pragma unroll
+      for (int i = 0; i < 4; i++) {
+        simdgroup_load(xm[i], xs + (row + 8 * i) * DEEP + kk, DEEP);
+        simdgroup_load(wm[i], ws + column_of(simdgroup, i) * DEEP + kk, DEEP, ulong2(0, 0), true);
+      }
+#pragma unroll
+      for (int j = 0; j < 4; j++) {
+#pragma unroll
+        for (int i = 0; i < 4; i++) {
+          simdgroup_multiply_accumulate(acc[4 * i + j], xm[i], wm[j], acc[4 * i + j]);
+        }
+      }
+    }
+  }
+  threadgroup_barrier(mem_flags::mem_threadgroup);
+  threadgroup float* tile = (threadgroup float*)memory;
+#pragma unroll
+  for (int i = 0; i < 4; i++) {
+#pragma unroll
+    for (int j = 0; j < 4; j++) {
+      simdgroup_store(acc[4 * i + j], tile + (row + 8 * i) * BROAD + column_of(simdgroup, j), BROAD);
+    }
+  }
+  threadgroup_barrier(mem_flags::mem_threadgroup);
+}
+
+// squares is how many tiles of SIDE columns a matrix of n rows has.
+inline int squares(int n) { return (n + SIDE - 1) / SIDE; }
+
+// matmul_square is the tile of y = x·wᵀ, or of r + x·wᵀ, at (m0, n0).
+template <int g, int b, bool adds>
+inline void matmul_square(
+    const Affine m, const device float* x, const device float* r, device float* y, int K, int N, int M, int m0, int n0,
+    threadgroup float4* memory, uint thread_id, uint simdgroup) {
+  const Affine w[2] = {m, m};
+  const int first[2] = {n0, n0 + SIDE / 2};
+  multiply_square<g, b>(w, first, N, x, K, M, m0, memory, thread_id, simdgroup);
+  const int col = int(thread_id) % SIDE;
+  if (n0 + col >= N) {
+    return;
+  }
+  for (int row = int(thread_id) / SIDE; row < min(SIDE, M - m0); row += 2) {
+    const size_t at = size_t(m0 + row) * N + n0 + col;
+    const float v = ((const threadgroup float*)memory)[row * BROAD + col];
+    y[at] = stored(adds ? r[at] + v : v);
+  }
+}
+
 // Two products of one input; the tiles of the second follow those of the first
-// along x.
+// along y. Tiles of the same weights lie side by side along x, so that these are
+// read from memory once.
 //
 // @kernel   affine_qmm_t_x2_float_gs_{g:32|64}_b_{b:4|8}_alN_{aligned:true|false}
 // @arg 0 w0       device u32 as u{b}[n0, K] read
@@ -977,7 +1139,7 @@ INSTANTIATE_QMM_T(64, 8)
 // @arg 10 n0      constant i32
 // @arg 11 n1      constant i32
 // @arg 12 M       constant i32
-// @groups   ceil(n0/32) + ceil(n1/32), ceil(M/32), 1
+// @groups   ceil(M/64), ceil(n0/64) + ceil(n1/64), 1
 // @group    32, 2, 2
 // @require  K >= g && K % g == 0 && M >= 1 && n0 >= 1 && n1 >= 1
 // @require  aligned == 0 || n0 % 32 == 0
@@ -1002,17 +1164,13 @@ template <int g, int b, bool aligned>
     uint3 group [[threadgroup_position_in_grid]],
     uint thread_id [[thread_index_in_threadgroup]],
     uint simdgroup [[simdgroup_index_in_threadgroup]]) {
-  threadgroup float xs[TILE * PITCH];
-  threadgroup float ws[TILE * PITCH];
-  const int m0 = int(group.y) * TILE;
-  int column = int(group.x);
-  const int columns0 = (n0 + TILE - 1) / TILE;
-  if (column < columns0) {
-    matmul<g, b, aligned>(w0, scales0, biases0, x, y0, K, n0, M, m0, column * TILE, xs, ws, thread_id, simdgroup);
-    return;
-  }
-  column -= columns0;
-  matmul<g, b, aligned>(w1, scales1, biases1, x, y1, K, n1, M, m0, column * TILE, xs, ws, thread_id, simdgroup);
+  threadgroup float4 memory[2 * SIDE * DEEP / 4];
+  int block = int(group.y);
+  const bool is_first = block < squares(n0);
+  block -= is_first ? 0 : squares(n0);
+  const Affine m = {is_first ? w0 : w1, is_first ? scales0 : scales1, is_first ? biases0 : biases1};
+  matmul_square<g, b, false>(
+      m, x, x, is_first ? y0 : y1, K, is_first ? n0 : n1, M, int(group.x) * SIDE, block * SIDE, memory, thread_id, simdgroup);
 }
 
 // Three products of one input.
@@ -1036,7 +1194,7 @@ template <int g, int b, bool aligned>
 // @arg 15 n1      constant i32
 // @arg 16 n2      constant i32
 // @arg 17 M       constant i32
-// @groups   ceil(n0/32) + ceil(n1/32) + ceil(n2/32), ceil(M/32), 1
+// @groups   ceil(M/64), ceil(n0/64) + ceil(n1/64) + ceil(n2/64), 1
 // @group    32, 2, 2
 // @require  K >= g && K % g == 0 && M >= 1 && n0 >= 1 && n1 >= 1 && n2 >= 1
 // @require  aligned == 0 || n0 % 32 == 0
@@ -1068,23 +1226,24 @@ template <int g, int b, bool aligned>
     uint3 group [[threadgroup_position_in_grid]],
     uint thread_id [[thread_index_in_threadgroup]],
     uint simdgroup [[simdgroup_index_in_threadgroup]]) {
-  threadgroup float xs[TILE * PITCH];
-  threadgroup float ws[TILE * PITCH];
-  const int m0 = int(group.y) * TILE;
-  int column = int(group.x);
-  const int columns0 = (n0 + TILE - 1) / TILE;
-  if (column < columns0) {
-    matmul<g, b, aligned>(w0, scales0, biases0, x, y0, K, n0, M, m0, column * TILE, xs, ws, thread_id, simdgroup);
-    return;
+  threadgroup float4 memory[2 * SIDE * DEEP / 4];
+  Affine m = {w0, scales0, biases0};
+  device float* y = y0;
+  int N = n0;
+  int block = int(group.y);
+  if (block >= squares(n0)) {
+    block -= squares(n0);
+    m = {w1, scales1, biases1};
+    y = y1;
+    N = n1;
+    if (block >= squares(n1)) {
+      block -= squares(n1);
+      m = {w2, scales2, biases2};
+      y = y2;
+      N = n2;
+    }
   }
-  column -= columns0;
-  const int columns1 = (n1 + TILE - 1) / TILE;
-  if (column < columns1) {
-    matmul<g, b, aligned>(w1, scales1, biases1, x, y1, K, n1, M, m0, column * TILE, xs, ws, thread_id, simdgroup);
-    return;
-  }
-  column -= columns1;
-  matmul<g, b, aligned>(w2, scales2, biases2, x, y2, K, n2, M, m0, column * TILE, xs, ws, thread_id, simdgroup);
+  matmul_square<g, b, false>(m, x, x, y, K, N, M, int(group.x) * SIDE, block * SIDE, memory, thread_id, simdgroup);
 }
 
 // A product and the residual that it is added to.
@@ -1099,7 +1258,7 @@ template <int g, int b, bool aligned>
 // @arg 6 K       constant i32
 // @arg 7 N       constant i32
 // @arg 8 M       constant i32
-// @groups   ceil(N/32), ceil(M/32), 1
+// @groups   ceil(M/64), ceil(N/64), 1
 // @group    32, 2, 2
 // @require  K >= g && K % g == 0 && M >= 1 && N >= 1
 // @require  aligned == 0 || N % 32 == 0
@@ -1119,24 +1278,9 @@ template <int g, int b, bool aligned>
     uint3 group [[threadgroup_position_in_grid]],
     uint thread_id [[thread_index_in_threadgroup]],
     uint simdgroup [[simdgroup_index_in_threadgroup]]) {
-  threadgroup float xs[TILE * PITCH];
-  threadgroup float ws[TILE * PITCH];
-  const int m0 = int(group.y) * TILE;
-  const int n0 = int(group.x) * TILE;
-  simdgroup_float8x8 acc[4];
-  multiply_tile<g, b, aligned>(w, scales, biases, x, K, N, M, m0, n0, xs, ws, thread_id, simdgroup, acc);
-  threadgroup_barrier(mem_flags::mem_threadgroup);
-  spread(acc, xs, simdgroup);
-  threadgroup_barrier(mem_flags::mem_threadgroup);
-  const int row = int(thread_id) / 4;
-  const int col = int(thread_id) % 4 * 8;
-#pragma unroll
-  for (int i = 0; i < 8; i++) {
-    if (m0 + row < M && (aligned || n0 + col + i < N)) {
-      const size_t at = size_t(m0 + row) * N + n0 + col + i;
-      y[at] = stored(r[at] + xs[row * PITCH + col + i]);
-    }
-  }
+  threadgroup float4 memory[2 * SIDE * DEEP / 4];
+  const Affine m = {w, scales, biases};
+  matmul_square<g, b, true>(m, x, r, y, K, N, M, int(group.x) * SIDE, int(group.y) * SIDE, memory, thread_id, simdgroup);
 }
 
 // The gate and up products of a feed-forward layer, and silu(gate)·up of them.
@@ -1153,7 +1297,7 @@ template <int g, int b, bool aligned>
 // @arg 8 K            constant i32
 // @arg 9 N            constant i32
 // @arg 10 M           constant i32
-// @groups   ceil(N/32), ceil(M/32), 1
+// @groups   ceil(M/64), ceil(N/32), 1
 // @group    32, 2, 2
 // @require  K >= g && K % g == 0 && M >= 1 && N >= 1
 // @require  aligned == 0 || N % 32 == 0
@@ -1176,25 +1320,19 @@ template <int g, int b, bool aligned>
     uint3 group [[threadgroup_position_in_grid]],
     uint thread_id [[thread_index_in_threadgroup]],
     uint simdgroup [[simdgroup_index_in_threadgroup]]) {
-  threadgroup float xs[TILE * PITCH];
-  threadgroup float ws[TILE * PITCH];
-  const int m0 = int(group.y) * TILE;
-  const int n0 = int(group.x) * TILE;
-  simdgroup_float8x8 gate[4];
-  simdgroup_float8x8 up[4];
-  multiply_tile<g, b, aligned>(w_gate, scales_gate, biases_gate, x, K, N, M, m0, n0, xs, ws, thread_id, simdgroup, gate);
-  multiply_tile<g, b, aligned>(w_up, scales_up, biases_up, x, K, N, M, m0, n0, xs, ws, thread_id, simdgroup, up);
-  threadgroup_barrier(mem_flags::mem_threadgroup);
-  spread(gate, xs, simdgroup);
-  spread(up, ws, simdgroup);
-  threadgroup_barrier(mem_flags::mem_threadgroup);
-  const int row = int(thread_id) / 4;
-  const int col = int(thread_id) % 4 * 8;
-#pragma unroll
-  for (int i = 0; i < 8; i++) {
-    if (m0 + row < M && (aligned || n0 + col + i < N)) {
-      y[size_t(m0 + row) * N + n0 + col + i] = stored(silu_mul(xs[row * PITCH + col + i], ws[row * PITCH + col + i]));
-    }
+  threadgroup float4 memory[2 * SIDE * DEEP / 4];
+  const int m0 = int(group.x) * SIDE;
+  const int n0 = int(group.y) * (SIDE / 2);
+  const Affine w[2] = {{w_gate, scales_gate, biases_gate}, {w_up, scales_up, biases_up}};
+  const int first[2] = {n0, n0};
+  multiply_square<g, b>(w, first, N, x, K, M, m0, memory, thread_id, simdgroup);
+  const int col = int(thread_id) % (SIDE / 2);
+  if (n0 + col >= N) {
+    return;
+  }
+  for (int row = int(thread_id) / (SIDE / 2); row < min(SIDE, M - m0); row += 4) {
+    const threadgroup float* both = (const threadgroup float*)memory + row * BROAD + col;
+    y[size_t(m0 + row) * N + n0 + col] = stored(silu_mul(both[0], both[SIDE / 2]));
   }
 }
 
@@ -1561,30 +1699,30 @@ INSTANTIATE_GATHER_QMV(64, 8)
 // @witness affine_qmv_fast_x2_float_gs_32_b_* ; in_vec_size=512 n0=8 n1=16 inplace=y1,scales1 ; groups 16 3 1 / 32 2 1 ; refused
 // @witness affine_qmv_x2_float_gs_32_b_* ; in_vec_size=32 n0=1 n1=1 inplace=y1,biases1 ; groups 1 2 1 / 32 2 1 ; refused
 // @witness affine_qmv_fast_x2_float_gs_32_b_* ; in_vec_size=512 n0=8 n1=16 inplace=y1,biases1 ; groups 16 3 1 / 32 2 1 ; refused
-// @witness affine_qmm_t_x2_float_gs_*_b_*_alN_false ; K=192 n0=97 n1=65 M=65 ; groups 7 3 1 / 32 2 2 ; ok
-// @witness affine_qmm_t_x2_float_gs_*_b_*_alN_false ; K=192 n0=97 n1=65 M=65 ; groups 8 3 1 / 32 2 2 ; refused
-// @witness affine_qmm_t_x2_float_gs_*_b_*_alN_true ; K=192 n0=128 n1=64 M=70 ; groups 6 3 1 / 32 2 2 ; ok
-// @witness affine_qmm_t_x2_float_gs_*_b_*_alN_true ; K=192 n0=100 n1=128 M=70 ; groups 8 3 1 / 32 2 2 ; refused
-// @witness affine_qmm_t_x2_float_gs_*_b_*_alN_true ; K=192 n0=33 n1=128 M=70 ; groups 6 3 1 / 32 2 2 ; refused
-// @witness affine_qmm_t_x2_float_gs_*_b_*_alN_true ; K=192 n0=128 n1=100 M=70 ; groups 8 3 1 / 32 2 2 ; refused
-// @witness affine_qmm_t_x2_float_gs_*_b_*_alN_true ; K=192 n0=128 n1=33 M=70 ; groups 6 3 1 / 32 2 2 ; refused
-// @witness affine_qmm_t_x2_float_gs_32_b_*_alN_false ; K=32 n0=1 n1=1 M=1 ; groups 2 1 1 / 32 2 2 ; ok
-// @witness affine_qmm_t_x2_float_gs_64_b_*_alN_false ; K=64 n0=1 n1=1 M=1 ; groups 2 1 1 / 32 2 2 ; ok
-// @witness affine_qmm_t_x2_float_gs_64_b_*_alN_false ; K=96 n0=1 n1=1 M=1 ; groups 2 1 1 / 32 2 2 ; refused
-// @witness affine_qmm_t_x2_float_gs_*_b_*_alN_false ; K=0 n0=1 n1=1 M=1 ; groups 2 1 1 / 32 2 2 ; refused
+// @witness affine_qmm_t_x2_float_gs_*_b_*_alN_false ; K=192 n0=129 n1=65 M=65 ; groups 2 5 1 / 32 2 2 ; ok
+// @witness affine_qmm_t_x2_float_gs_*_b_*_alN_false ; K=192 n0=129 n1=65 M=65 ; groups 2 6 1 / 32 2 2 ; refused
+// @witness affine_qmm_t_x2_float_gs_*_b_*_alN_true ; K=192 n0=128 n1=64 M=70 ; groups 2 3 1 / 32 2 2 ; ok
+// @witness affine_qmm_t_x2_float_gs_*_b_*_alN_true ; K=192 n0=100 n1=128 M=70 ; groups 2 4 1 / 32 2 2 ; refused
+// @witness affine_qmm_t_x2_float_gs_*_b_*_alN_true ; K=192 n0=33 n1=128 M=70 ; groups 2 3 1 / 32 2 2 ; refused
+// @witness affine_qmm_t_x2_float_gs_*_b_*_alN_true ; K=192 n0=128 n1=100 M=70 ; groups 2 4 1 / 32 2 2 ; refused
+// @witness affine_qmm_t_x2_float_gs_*_b_*_alN_true ; K=192 n0=128 n1=33 M=70 ; groups 2 3 1 / 32 2 2 ; refused
+// @witness affine_qmm_t_x2_float_gs_32_b_*_alN_false ; K=32 n0=1 n1=1 M=1 ; groups 1 2 1 / 32 2 2 ; ok
+// @witness affine_qmm_t_x2_float_gs_64_b_*_alN_false ; K=64 n0=1 n1=1 M=1 ; groups 1 2 1 / 32 2 2 ; ok
+// @witness affine_qmm_t_x2_float_gs_64_b_*_alN_false ; K=96 n0=1 n1=1 M=1 ; groups 1 2 1 / 32 2 2 ; refused
+// @witness affine_qmm_t_x2_float_gs_*_b_*_alN_false ; K=0 n0=1 n1=1 M=1 ; groups 1 2 1 / 32 2 2 ; refused
 // @witness affine_qmm_t_x2_float_gs_*_b_*_alN_false ; K=64 n0=0 n1=1 M=1 ; groups 1 1 1 / 32 2 2 ; refused
 // @witness affine_qmm_t_x2_float_gs_*_b_*_alN_false ; K=64 n0=1 n1=0 M=1 ; groups 1 1 1 / 32 2 2 ; refused
-// @witness affine_qmm_t_x2_float_gs_*_b_*_alN_false ; K=64 n0=1 n1=1 M=0 ; groups 2 0 1 / 32 2 2 ; refused
-// @witness affine_qmm_t_x2_float_gs_32_b_*_alN_false ; K=32 n0=32 n1=1 M=1 inplace=y0,x ; groups 2 1 1 / 32 2 2 ; refused
-// @witness affine_qmm_t_x2_float_gs_32_b_*_alN_false ; K=32 n0=1 n1=1 M=1 inplace=y0,scales0 ; groups 2 1 1 / 32 2 2 ; refused
-// @witness affine_qmm_t_x2_float_gs_32_b_*_alN_false ; K=32 n0=1 n1=1 M=1 inplace=y0,biases0 ; groups 2 1 1 / 32 2 2 ; refused
-// @witness affine_qmm_t_x2_float_gs_32_b_*_alN_false ; K=32 n0=1 n1=1 M=1 inplace=y0,scales1 ; groups 2 1 1 / 32 2 2 ; refused
-// @witness affine_qmm_t_x2_float_gs_32_b_*_alN_false ; K=32 n0=1 n1=1 M=1 inplace=y0,biases1 ; groups 2 1 1 / 32 2 2 ; refused
-// @witness affine_qmm_t_x2_float_gs_32_b_*_alN_false ; K=32 n0=1 n1=32 M=1 inplace=y1,x ; groups 2 1 1 / 32 2 2 ; refused
-// @witness affine_qmm_t_x2_float_gs_32_b_*_alN_false ; K=32 n0=1 n1=1 M=1 inplace=y1,scales0 ; groups 2 1 1 / 32 2 2 ; refused
-// @witness affine_qmm_t_x2_float_gs_32_b_*_alN_false ; K=32 n0=1 n1=1 M=1 inplace=y1,biases0 ; groups 2 1 1 / 32 2 2 ; refused
-// @witness affine_qmm_t_x2_float_gs_32_b_*_alN_false ; K=32 n0=1 n1=1 M=1 inplace=y1,scales1 ; groups 2 1 1 / 32 2 2 ; refused
-// @witness affine_qmm_t_x2_float_gs_32_b_*_alN_false ; K=32 n0=1 n1=1 M=1 inplace=y1,biases1 ; groups 2 1 1 / 32 2 2 ; refused
+// @witness affine_qmm_t_x2_float_gs_*_b_*_alN_false ; K=64 n0=1 n1=1 M=0 ; groups 0 2 1 / 32 2 2 ; refused
+// @witness affine_qmm_t_x2_float_gs_32_b_*_alN_false ; K=32 n0=32 n1=1 M=1 inplace=y0,x ; groups 1 2 1 / 32 2 2 ; refused
+// @witness affine_qmm_t_x2_float_gs_32_b_*_alN_false ; K=32 n0=1 n1=1 M=1 inplace=y0,scales0 ; groups 1 2 1 / 32 2 2 ; refused
+// @witness affine_qmm_t_x2_float_gs_32_b_*_alN_false ; K=32 n0=1 n1=1 M=1 inplace=y0,biases0 ; groups 1 2 1 / 32 2 2 ; refused
+// @witness affine_qmm_t_x2_float_gs_32_b_*_alN_false ; K=32 n0=1 n1=1 M=1 inplace=y0,scales1 ; groups 1 2 1 / 32 2 2 ; refused
+// @witness affine_qmm_t_x2_float_gs_32_b_*_alN_false ; K=32 n0=1 n1=1 M=1 inplace=y0,biases1 ; groups 1 2 1 / 32 2 2 ; refused
+// @witness affine_qmm_t_x2_float_gs_32_b_*_alN_false ; K=32 n0=1 n1=32 M=1 inplace=y1,x ; groups 1 2 1 / 32 2 2 ; refused
+// @witness affine_qmm_t_x2_float_gs_32_b_*_alN_false ; K=32 n0=1 n1=1 M=1 inplace=y1,scales0 ; groups 1 2 1 / 32 2 2 ; refused
+// @witness affine_qmm_t_x2_float_gs_32_b_*_alN_false ; K=32 n0=1 n1=1 M=1 inplace=y1,biases0 ; groups 1 2 1 / 32 2 2 ; refused
+// @witness affine_qmm_t_x2_float_gs_32_b_*_alN_false ; K=32 n0=1 n1=1 M=1 inplace=y1,scales1 ; groups 1 2 1 / 32 2 2 ; refused
+// @witness affine_qmm_t_x2_float_gs_32_b_*_alN_false ; K=32 n0=1 n1=1 M=1 inplace=y1,biases1 ; groups 1 2 1 / 32 2 2 ; refused
 // @witness affine_qmv_x3_float_gs_*_b_* ; in_vec_size=192 n0=153 n1=117 n2=69 ; groups 2 44 1 / 32 2 1 ; ok
 // @witness affine_qmv_x3_float_gs_*_b_* ; in_vec_size=192 n0=153 n1=117 n2=69 ; threads 64 88 1 / 32 2 1 ; ok
 // @witness affine_qmv_x3_float_gs_*_b_* ; in_vec_size=192 n0=153 n1=117 n2=69 ; groups 2 45 1 / 32 2 1 ; refused
@@ -1652,44 +1790,44 @@ INSTANTIATE_GATHER_QMV(64, 8)
 // @witness affine_qmv_fast_x3_float_gs_32_b_* ; in_vec_size=512 n0=8 n1=8 n2=16 inplace=y2,scales2 ; groups 16 4 1 / 32 2 1 ; refused
 // @witness affine_qmv_x3_float_gs_32_b_* ; in_vec_size=32 n0=1 n1=1 n2=1 inplace=y2,biases2 ; groups 1 3 1 / 32 2 1 ; refused
 // @witness affine_qmv_fast_x3_float_gs_32_b_* ; in_vec_size=512 n0=8 n1=8 n2=16 inplace=y2,biases2 ; groups 16 4 1 / 32 2 1 ; refused
-// @witness affine_qmm_t_x3_float_gs_*_b_*_alN_false ; K=192 n0=97 n1=65 n2=33 M=65 ; groups 9 3 1 / 32 2 2 ; ok
-// @witness affine_qmm_t_x3_float_gs_*_b_*_alN_false ; K=192 n0=97 n1=65 n2=33 M=65 ; groups 10 3 1 / 32 2 2 ; refused
-// @witness affine_qmm_t_x3_float_gs_*_b_*_alN_true ; K=192 n0=128 n1=64 n2=96 M=70 ; groups 9 3 1 / 32 2 2 ; ok
-// @witness affine_qmm_t_x3_float_gs_*_b_*_alN_true ; K=192 n0=100 n1=128 n2=128 M=70 ; groups 12 3 1 / 32 2 2 ; refused
-// @witness affine_qmm_t_x3_float_gs_*_b_*_alN_true ; K=192 n0=33 n1=128 n2=128 M=70 ; groups 10 3 1 / 32 2 2 ; refused
-// @witness affine_qmm_t_x3_float_gs_*_b_*_alN_true ; K=192 n0=128 n1=100 n2=128 M=70 ; groups 12 3 1 / 32 2 2 ; refused
-// @witness affine_qmm_t_x3_float_gs_*_b_*_alN_true ; K=192 n0=128 n1=33 n2=128 M=70 ; groups 10 3 1 / 32 2 2 ; refused
-// @witness affine_qmm_t_x3_float_gs_*_b_*_alN_true ; K=192 n0=128 n1=128 n2=100 M=70 ; groups 12 3 1 / 32 2 2 ; refused
-// @witness affine_qmm_t_x3_float_gs_*_b_*_alN_true ; K=192 n0=128 n1=128 n2=33 M=70 ; groups 10 3 1 / 32 2 2 ; refused
-// @witness affine_qmm_t_x3_float_gs_32_b_*_alN_false ; K=32 n0=1 n1=1 n2=1 M=1 ; groups 3 1 1 / 32 2 2 ; ok
-// @witness affine_qmm_t_x3_float_gs_64_b_*_alN_false ; K=64 n0=1 n1=1 n2=1 M=1 ; groups 3 1 1 / 32 2 2 ; ok
-// @witness affine_qmm_t_x3_float_gs_64_b_*_alN_false ; K=96 n0=1 n1=1 n2=1 M=1 ; groups 3 1 1 / 32 2 2 ; refused
-// @witness affine_qmm_t_x3_float_gs_*_b_*_alN_false ; K=0 n0=1 n1=1 n2=1 M=1 ; groups 3 1 1 / 32 2 2 ; refused
-// @witness affine_qmm_t_x3_float_gs_*_b_*_alN_false ; K=64 n0=0 n1=1 n2=1 M=1 ; groups 2 1 1 / 32 2 2 ; refused
-// @witness affine_qmm_t_x3_float_gs_*_b_*_alN_false ; K=64 n0=1 n1=0 n2=1 M=1 ; groups 2 1 1 / 32 2 2 ; refused
-// @witness affine_qmm_t_x3_float_gs_*_b_*_alN_false ; K=64 n0=1 n1=1 n2=0 M=1 ; groups 2 1 1 / 32 2 2 ; refused
-// @witness affine_qmm_t_x3_float_gs_*_b_*_alN_false ; K=64 n0=1 n1=1 n2=1 M=0 ; groups 3 0 1 / 32 2 2 ; refused
-// @witness affine_qmm_t_x3_float_gs_32_b_*_alN_false ; K=32 n0=32 n1=1 n2=1 M=1 inplace=y0,x ; groups 3 1 1 / 32 2 2 ; refused
-// @witness affine_qmm_t_x3_float_gs_32_b_*_alN_false ; K=32 n0=1 n1=1 n2=1 M=1 inplace=y0,scales0 ; groups 3 1 1 / 32 2 2 ; refused
-// @witness affine_qmm_t_x3_float_gs_32_b_*_alN_false ; K=32 n0=1 n1=1 n2=1 M=1 inplace=y0,biases0 ; groups 3 1 1 / 32 2 2 ; refused
-// @witness affine_qmm_t_x3_float_gs_32_b_*_alN_false ; K=32 n0=1 n1=1 n2=1 M=1 inplace=y0,scales1 ; groups 3 1 1 / 32 2 2 ; refused
-// @witness affine_qmm_t_x3_float_gs_32_b_*_alN_false ; K=32 n0=1 n1=1 n2=1 M=1 inplace=y0,biases1 ; groups 3 1 1 / 32 2 2 ; refused
-// @witness affine_qmm_t_x3_float_gs_32_b_*_alN_false ; K=32 n0=1 n1=1 n2=1 M=1 inplace=y0,scales2 ; groups 3 1 1 / 32 2 2 ; refused
-// @witness affine_qmm_t_x3_float_gs_32_b_*_alN_false ; K=32 n0=1 n1=1 n2=1 M=1 inplace=y0,biases2 ; groups 3 1 1 / 32 2 2 ; refused
-// @witness affine_qmm_t_x3_float_gs_32_b_*_alN_false ; K=32 n0=1 n1=32 n2=1 M=1 inplace=y1,x ; groups 3 1 1 / 32 2 2 ; refused
-// @witness affine_qmm_t_x3_float_gs_32_b_*_alN_false ; K=32 n0=1 n1=1 n2=1 M=1 inplace=y1,scales0 ; groups 3 1 1 / 32 2 2 ; refused
-// @witness affine_qmm_t_x3_float_gs_32_b_*_alN_false ; K=32 n0=1 n1=1 n2=1 M=1 inplace=y1,biases0 ; groups 3 1 1 / 32 2 2 ; refused
-// @witness affine_qmm_t_x3_float_gs_32_b_*_alN_false ; K=32 n0=1 n1=1 n2=1 M=1 inplace=y1,scales1 ; groups 3 1 1 / 32 2 2 ; refused
-// @witness affine_qmm_t_x3_float_gs_32_b_*_alN_false ; K=32 n0=1 n1=1 n2=1 M=1 inplace=y1,biases1 ; groups 3 1 1 / 32 2 2 ; refused
-// @witness affine_qmm_t_x3_float_gs_32_b_*_alN_false ; K=32 n0=1 n1=1 n2=1 M=1 inplace=y1,scales2 ; groups 3 1 1 / 32 2 2 ; refused
-// @witness affine_qmm_t_x3_float_gs_32_b_*_alN_false ; K=32 n0=1 n1=1 n2=1 M=1 inplace=y1,biases2 ; groups 3 1 1 / 32 2 2 ; refused
-// @witness affine_qmm_t_x3_float_gs_32_b_*_alN_false ; K=32 n0=1 n1=1 n2=32 M=1 inplace=y2,x ; groups 3 1 1 / 32 2 2 ; refused
-// @witness affine_qmm_t_x3_float_gs_32_b_*_alN_false ; K=32 n0=1 n1=1 n2=1 M=1 inplace=y2,scales0 ; groups 3 1 1 / 32 2 2 ; refused
-// @witness affine_qmm_t_x3_float_gs_32_b_*_alN_false ; K=32 n0=1 n1=1 n2=1 M=1 inplace=y2,biases0 ; groups 3 1 1 / 32 2 2 ; refused
-// @witness affine_qmm_t_x3_float_gs_32_b_*_alN_false ; K=32 n0=1 n1=1 n2=1 M=1 inplace=y2,scales1 ; groups 3 1 1 / 32 2 2 ; refused
-// @witness affine_qmm_t_x3_float_gs_32_b_*_alN_false ; K=32 n0=1 n1=1 n2=1 M=1 inplace=y2,biases1 ; groups 3 1 1 / 32 2 2 ; refused
-// @witness affine_qmm_t_x3_float_gs_32_b_*_alN_false ; K=32 n0=1 n1=1 n2=1 M=1 inplace=y2,scales2 ; groups 3 1 1 / 32 2 2 ; refused
-// @witness affine_qmm_t_x3_float_gs_32_b_*_alN_false ; K=32 n0=1 n1=1 n2=1 M=1 inplace=y2,biases2 ; groups 3 1 1 / 32 2 2 ; refused
+// @witness affine_qmm_t_x3_float_gs_*_b_*_alN_false ; K=192 n0=129 n1=65 n2=65 M=65 ; groups 2 7 1 / 32 2 2 ; ok
+// @witness affine_qmm_t_x3_float_gs_*_b_*_alN_false ; K=192 n0=129 n1=65 n2=65 M=65 ; groups 2 8 1 / 32 2 2 ; refused
+// @witness affine_qmm_t_x3_float_gs_*_b_*_alN_true ; K=192 n0=128 n1=64 n2=96 M=70 ; groups 2 5 1 / 32 2 2 ; ok
+// @witness affine_qmm_t_x3_float_gs_*_b_*_alN_true ; K=192 n0=100 n1=128 n2=128 M=70 ; groups 2 6 1 / 32 2 2 ; refused
+// @witness affine_qmm_t_x3_float_gs_*_b_*_alN_true ; K=192 n0=33 n1=128 n2=128 M=70 ; groups 2 5 1 / 32 2 2 ; refused
+// @witness affine_qmm_t_x3_float_gs_*_b_*_alN_true ; K=192 n0=128 n1=100 n2=128 M=70 ; groups 2 6 1 / 32 2 2 ; refused
+// @witness affine_qmm_t_x3_float_gs_*_b_*_alN_true ; K=192 n0=128 n1=33 n2=128 M=70 ; groups 2 5 1 / 32 2 2 ; refused
+// @witness affine_qmm_t_x3_float_gs_*_b_*_alN_true ; K=192 n0=128 n1=128 n2=100 M=70 ; groups 2 6 1 / 32 2 2 ; refused
+// @witness affine_qmm_t_x3_float_gs_*_b_*_alN_true ; K=192 n0=128 n1=128 n2=33 M=70 ; groups 2 5 1 / 32 2 2 ; refused
+// @witness affine_qmm_t_x3_float_gs_32_b_*_alN_false ; K=32 n0=1 n1=1 n2=1 M=1 ; groups 1 3 1 / 32 2 2 ; ok
+// @witness affine_qmm_t_x3_float_gs_64_b_*_alN_false ; K=64 n0=1 n1=1 n2=1 M=1 ; groups 1 3 1 / 32 2 2 ; ok
+// @witness affine_qmm_t_x3_float_gs_64_b_*_alN_false ; K=96 n0=1 n1=1 n2=1 M=1 ; groups 1 3 1 / 32 2 2 ; refused
+// @witness affine_qmm_t_x3_float_gs_*_b_*_alN_false ; K=0 n0=1 n1=1 n2=1 M=1 ; groups 1 3 1 / 32 2 2 ; refused
+// @witness affine_qmm_t_x3_float_gs_*_b_*_alN_false ; K=64 n0=0 n1=1 n2=1 M=1 ; groups 1 2 1 / 32 2 2 ; refused
+// @witness affine_qmm_t_x3_float_gs_*_b_*_alN_false ; K=64 n0=1 n1=0 n2=1 M=1 ; groups 1 2 1 / 32 2 2 ; refused
+// @witness affine_qmm_t_x3_float_gs_*_b_*_alN_false ; K=64 n0=1 n1=1 n2=0 M=1 ; groups 1 2 1 / 32 2 2 ; refused
+// @witness affine_qmm_t_x3_float_gs_*_b_*_alN_false ; K=64 n0=1 n1=1 n2=1 M=0 ; groups 0 3 1 / 32 2 2 ; refused
+// @witness affine_qmm_t_x3_float_gs_32_b_*_alN_false ; K=32 n0=32 n1=1 n2=1 M=1 inplace=y0,x ; groups 1 3 1 / 32 2 2 ; refused
+// @witness affine_qmm_t_x3_float_gs_32_b_*_alN_false ; K=32 n0=1 n1=1 n2=1 M=1 inplace=y0,scales0 ; groups 1 3 1 / 32 2 2 ; refused
+// @witness affine_qmm_t_x3_float_gs_32_b_*_alN_false ; K=32 n0=1 n1=1 n2=1 M=1 inplace=y0,biases0 ; groups 1 3 1 / 32 2 2 ; refused
+// @witness affine_qmm_t_x3_float_gs_32_b_*_alN_false ; K=32 n0=1 n1=1 n2=1 M=1 inplace=y0,scales1 ; groups 1 3 1 / 32 2 2 ; refused
+// @witness affine_qmm_t_x3_float_gs_32_b_*_alN_false ; K=32 n0=1 n1=1 n2=1 M=1 inplace=y0,biases1 ; groups 1 3 1 / 32 2 2 ; refused
+// @witness affine_qmm_t_x3_float_gs_32_b_*_alN_false ; K=32 n0=1 n1=1 n2=1 M=1 inplace=y0,scales2 ; groups 1 3 1 / 32 2 2 ; refused
+// @witness affine_qmm_t_x3_float_gs_32_b_*_alN_false ; K=32 n0=1 n1=1 n2=1 M=1 inplace=y0,biases2 ; groups 1 3 1 / 32 2 2 ; refused
+// @witness affine_qmm_t_x3_float_gs_32_b_*_alN_false ; K=32 n0=1 n1=32 n2=1 M=1 inplace=y1,x ; groups 1 3 1 / 32 2 2 ; refused
+// @witness affine_qmm_t_x3_float_gs_32_b_*_alN_false ; K=32 n0=1 n1=1 n2=1 M=1 inplace=y1,scales0 ; groups 1 3 1 / 32 2 2 ; refused
+// @witness affine_qmm_t_x3_float_gs_32_b_*_alN_false ; K=32 n0=1 n1=1 n2=1 M=1 inplace=y1,biases0 ; groups 1 3 1 / 32 2 2 ; refused
+// @witness affine_qmm_t_x3_float_gs_32_b_*_alN_false ; K=32 n0=1 n1=1 n2=1 M=1 inplace=y1,scales1 ; groups 1 3 1 / 32 2 2 ; refused
+// @witness affine_qmm_t_x3_float_gs_32_b_*_alN_false ; K=32 n0=1 n1=1 n2=1 M=1 inplace=y1,biases1 ; groups 1 3 1 / 32 2 2 ; refused
+// @witness affine_qmm_t_x3_float_gs_32_b_*_alN_false ; K=32 n0=1 n1=1 n2=1 M=1 inplace=y1,scales2 ; groups 1 3 1 / 32 2 2 ; refused
+// @witness affine_qmm_t_x3_float_gs_32_b_*_alN_false ; K=32 n0=1 n1=1 n2=1 M=1 inplace=y1,biases2 ; groups 1 3 1 / 32 2 2 ; refused
+// @witness affine_qmm_t_x3_float_gs_32_b_*_alN_false ; K=32 n0=1 n1=1 n2=32 M=1 inplace=y2,x ; groups 1 3 1 / 32 2 2 ; refused
+// @witness affine_qmm_t_x3_float_gs_32_b_*_alN_false ; K=32 n0=1 n1=1 n2=1 M=1 inplace=y2,scales0 ; groups 1 3 1 / 32 2 2 ; refused
+// @witness affine_qmm_t_x3_float_gs_32_b_*_alN_false ; K=32 n0=1 n1=1 n2=1 M=1 inplace=y2,biases0 ; groups 1 3 1 / 32 2 2 ; refused
+// @witness affine_qmm_t_x3_float_gs_32_b_*_alN_false ; K=32 n0=1 n1=1 n2=1 M=1 inplace=y2,scales1 ; groups 1 3 1 / 32 2 2 ; refused
+// @witness affine_qmm_t_x3_float_gs_32_b_*_alN_false ; K=32 n0=1 n1=1 n2=1 M=1 inplace=y2,biases1 ; groups 1 3 1 / 32 2 2 ; refused
+// @witness affine_qmm_t_x3_float_gs_32_b_*_alN_false ; K=32 n0=1 n1=1 n2=1 M=1 inplace=y2,scales2 ; groups 1 3 1 / 32 2 2 ; refused
+// @witness affine_qmm_t_x3_float_gs_32_b_*_alN_false ; K=32 n0=1 n1=1 n2=1 M=1 inplace=y2,biases2 ; groups 1 3 1 / 32 2 2 ; refused
 // @witness affine_qmv_add_float_gs_*_b_* ; in_vec_size=192 out_vec_size=153 ; groups 2 20 1 / 32 4 1 ; ok
 // @witness affine_qmv_add_float_gs_*_b_* ; in_vec_size=192 out_vec_size=153 ; threads 64 80 1 / 32 4 1 ; ok
 // @witness affine_qmv_add_float_gs_*_b_* ; in_vec_size=192 out_vec_size=153 ; groups 2 21 1 / 32 4 1 ; refused
@@ -1723,18 +1861,18 @@ INSTANTIATE_GATHER_QMV(64, 8)
 // @witness affine_qmv_fast_add_float_gs_32_b_* ; in_vec_size=512 out_vec_size=16 inplace=y,scales ; groups 16 2 1 / 32 4 1 ; refused
 // @witness affine_qmv_add_float_gs_32_b_* ; in_vec_size=32 out_vec_size=1 inplace=y,biases ; groups 1 1 1 / 32 4 1 ; refused
 // @witness affine_qmv_fast_add_float_gs_32_b_* ; in_vec_size=512 out_vec_size=16 inplace=y,biases ; groups 16 2 1 / 32 4 1 ; refused
-// @witness affine_qmm_t_add_float_gs_*_b_*_alN_false ; K=192 N=97 M=65 ; groups 4 3 1 / 32 2 2 ; ok
-// @witness affine_qmm_t_add_float_gs_*_b_*_alN_false ; K=192 N=97 M=65 ; groups 5 3 1 / 32 2 2 ; refused
-// @witness affine_qmm_t_add_float_gs_*_b_*_alN_true ; K=192 N=128 M=70 ; groups 4 3 1 / 32 2 2 ; ok
-// @witness affine_qmm_t_add_float_gs_*_b_*_alN_true ; K=192 N=100 M=70 ; groups 4 3 1 / 32 2 2 ; refused
-// @witness affine_qmm_t_add_float_gs_*_b_*_alN_true ; K=192 N=33 M=70 ; groups 2 3 1 / 32 2 2 ; refused
+// @witness affine_qmm_t_add_float_gs_*_b_*_alN_false ; K=192 N=129 M=65 ; groups 2 3 1 / 32 2 2 ; ok
+// @witness affine_qmm_t_add_float_gs_*_b_*_alN_false ; K=192 N=129 M=65 ; groups 2 4 1 / 32 2 2 ; refused
+// @witness affine_qmm_t_add_float_gs_*_b_*_alN_true ; K=192 N=128 M=70 ; groups 2 2 1 / 32 2 2 ; ok
+// @witness affine_qmm_t_add_float_gs_*_b_*_alN_true ; K=192 N=100 M=70 ; groups 2 2 1 / 32 2 2 ; refused
+// @witness affine_qmm_t_add_float_gs_*_b_*_alN_true ; K=192 N=33 M=70 ; groups 2 1 1 / 32 2 2 ; refused
 // @witness affine_qmm_t_add_float_gs_32_b_*_alN_false ; K=32 N=1 M=1 ; groups 1 1 1 / 32 2 2 ; ok
 // @witness affine_qmm_t_add_float_gs_64_b_*_alN_false ; K=64 N=1 M=1 ; groups 1 1 1 / 32 2 2 ; ok
 // @witness affine_qmm_t_add_float_gs_64_b_*_alN_false ; K=96 N=1 M=1 ; groups 1 1 1 / 32 2 2 ; refused
 // @witness affine_qmm_t_add_float_gs_*_b_*_alN_false ; K=0 N=1 M=1 ; groups 1 1 1 / 32 2 2 ; refused
-// @witness affine_qmm_t_add_float_gs_*_b_*_alN_false ; K=64 N=0 M=1 ; groups 0 1 1 / 32 2 2 ; refused
-// @witness affine_qmm_t_add_float_gs_*_b_*_alN_false ; K=64 N=1 M=0 ; groups 1 0 1 / 32 2 2 ; refused
-// @witness affine_qmm_t_add_float_gs_*_b_*_alN_false ; K=192 N=97 M=65 inplace=y,r ; groups 4 3 1 / 32 2 2 ; ok
+// @witness affine_qmm_t_add_float_gs_*_b_*_alN_false ; K=64 N=0 M=1 ; groups 1 0 1 / 32 2 2 ; refused
+// @witness affine_qmm_t_add_float_gs_*_b_*_alN_false ; K=64 N=1 M=0 ; groups 0 1 1 / 32 2 2 ; refused
+// @witness affine_qmm_t_add_float_gs_*_b_*_alN_false ; K=192 N=129 M=65 inplace=y,r ; groups 2 3 1 / 32 2 2 ; ok
 // @witness affine_qmm_t_add_float_gs_32_b_*_alN_false ; K=32 N=32 M=1 inplace=y,x ; groups 1 1 1 / 32 2 2 ; refused
 // @witness affine_qmm_t_add_float_gs_32_b_*_alN_false ; K=32 N=1 M=1 inplace=y,scales ; groups 1 1 1 / 32 2 2 ; refused
 // @witness affine_qmm_t_add_float_gs_32_b_*_alN_false ; K=32 N=1 M=1 inplace=y,biases ; groups 1 1 1 / 32 2 2 ; refused
@@ -1765,17 +1903,17 @@ INSTANTIATE_GATHER_QMV(64, 8)
 // @witness affine_qmv_fast_silu_mul_float_gs_32_b_* ; in_vec_size=512 out_vec_size=16 inplace=y,scales_up ; groups 16 2 1 / 32 2 1 ; refused
 // @witness affine_qmv_silu_mul_float_gs_32_b_* ; in_vec_size=32 out_vec_size=1 inplace=y,biases_up ; groups 1 1 1 / 32 2 1 ; refused
 // @witness affine_qmv_fast_silu_mul_float_gs_32_b_* ; in_vec_size=512 out_vec_size=16 inplace=y,biases_up ; groups 16 2 1 / 32 2 1 ; refused
-// @witness affine_qmm_t_silu_mul_float_gs_*_b_*_alN_false ; K=192 N=97 M=65 ; groups 4 3 1 / 32 2 2 ; ok
-// @witness affine_qmm_t_silu_mul_float_gs_*_b_*_alN_false ; K=192 N=97 M=65 ; groups 5 3 1 / 32 2 2 ; refused
-// @witness affine_qmm_t_silu_mul_float_gs_*_b_*_alN_true ; K=192 N=128 M=70 ; groups 4 3 1 / 32 2 2 ; ok
-// @witness affine_qmm_t_silu_mul_float_gs_*_b_*_alN_true ; K=192 N=100 M=70 ; groups 4 3 1 / 32 2 2 ; refused
-// @witness affine_qmm_t_silu_mul_float_gs_*_b_*_alN_true ; K=192 N=33 M=70 ; groups 2 3 1 / 32 2 2 ; refused
+// @witness affine_qmm_t_silu_mul_float_gs_*_b_*_alN_false ; K=192 N=97 M=65 ; groups 2 4 1 / 32 2 2 ; ok
+// @witness affine_qmm_t_silu_mul_float_gs_*_b_*_alN_false ; K=192 N=97 M=65 ; groups 2 5 1 / 32 2 2 ; refused
+// @witness affine_qmm_t_silu_mul_float_gs_*_b_*_alN_true ; K=192 N=128 M=70 ; groups 2 4 1 / 32 2 2 ; ok
+// @witness affine_qmm_t_silu_mul_float_gs_*_b_*_alN_true ; K=192 N=100 M=70 ; groups 2 4 1 / 32 2 2 ; refused
+// @witness affine_qmm_t_silu_mul_float_gs_*_b_*_alN_true ; K=192 N=33 M=70 ; groups 2 2 1 / 32 2 2 ; refused
 // @witness affine_qmm_t_silu_mul_float_gs_32_b_*_alN_false ; K=32 N=1 M=1 ; groups 1 1 1 / 32 2 2 ; ok
 // @witness affine_qmm_t_silu_mul_float_gs_64_b_*_alN_false ; K=64 N=1 M=1 ; groups 1 1 1 / 32 2 2 ; ok
 // @witness affine_qmm_t_silu_mul_float_gs_64_b_*_alN_false ; K=96 N=1 M=1 ; groups 1 1 1 / 32 2 2 ; refused
 // @witness affine_qmm_t_silu_mul_float_gs_*_b_*_alN_false ; K=0 N=1 M=1 ; groups 1 1 1 / 32 2 2 ; refused
-// @witness affine_qmm_t_silu_mul_float_gs_*_b_*_alN_false ; K=64 N=0 M=1 ; groups 0 1 1 / 32 2 2 ; refused
-// @witness affine_qmm_t_silu_mul_float_gs_*_b_*_alN_false ; K=64 N=1 M=0 ; groups 1 0 1 / 32 2 2 ; refused
+// @witness affine_qmm_t_silu_mul_float_gs_*_b_*_alN_false ; K=64 N=0 M=1 ; groups 1 0 1 / 32 2 2 ; refused
+// @witness affine_qmm_t_silu_mul_float_gs_*_b_*_alN_false ; K=64 N=1 M=0 ; groups 0 1 1 / 32 2 2 ; refused
 // @witness affine_qmm_t_silu_mul_float_gs_32_b_*_alN_false ; K=32 N=32 M=1 inplace=y,x ; groups 1 1 1 / 32 2 2 ; refused
 // @witness affine_qmm_t_silu_mul_float_gs_32_b_*_alN_false ; K=32 N=1 M=1 inplace=y,scales_gate ; groups 1 1 1 / 32 2 2 ; refused
 // @witness affine_qmm_t_silu_mul_float_gs_32_b_*_alN_false ; K=32 N=1 M=1 inplace=y,biases_gate ; groups 1 1 1 / 32 2 2 ; refused
