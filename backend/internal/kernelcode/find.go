@@ -89,7 +89,8 @@ func (l *Source) code(ctx context.Context, k *ir.Kernel) (air.Input, error) {
 	return air.Input{}, fmt.Errorf("a library of kind %s is not known here", k.Library.Kind)
 }
 
-// Declared returns a kernel of our own library with what a compiler may believe of it beside its code:
+// Declared returns a kernel of our own library, or without declarations one of those that plans are made of,
+// with what a compiler may believe of it beside its code:
 // that vectors lie at multiples of their sizes (docs/kernels.md), and of how many threads a threadgroup
 // is, where the declarations say that in numbers, as fewer threads have more registers each.
 func Declared(in air.Input, ds []*decl.Decl) air.Input {

@@ -71,12 +71,14 @@ func ofMatrices(file, function string) (yes bool) {
 	return yes
 }
 
-// declared is a kernel with what our library declares of it that its code depends on.
+// declared is a kernel of a source that is part of the program, with what our library declares of it that its
+// code depends on.
 func declared(in air.Input, file, function string) air.Input {
-	if ds := msl.Declarations(function); len(ds) > 0 && ds[0].File == file {
-		return kernelcode.Declared(in, ds)
+	ds := msl.Declarations(function)
+	if len(ds) > 0 && ds[0].File != file {
+		ds = nil
 	}
-	return in
+	return kernelcode.Declared(in, ds)
 }
 
 // Input is what is compiled of a unit, which has the kernel.

@@ -141,7 +141,8 @@ func (s *Source) Own(ctx context.Context, file, text, function string) (*Code, e
 		if err != nil {
 			return air.Input{}, err
 		}
-		return code.Source(ctx, file, text, function)
+		in, err := code.Source(ctx, file, text, function)
+		return kernelcode.Declared(in, nil), err
 	}}
 	r := prebuilt.NewRequest(file, text, function)
 	return c, c.described(ctx, &r)

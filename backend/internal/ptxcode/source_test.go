@@ -193,3 +193,20 @@ func TestLibrary(t *testing.T) {
 	_, err := s.Find(t.Context(), builtin("rmsfloat32"))
 	assert.ErrorContains(t, err, "mlx.metallib")
 }
+
+// TestMovesMoveVectors: a copy of 16 bytes an element is one load and one store. (Of bytes it was, and nine
+// times as slow.)
+func TestMovesMoveVectors(t *testing.T) {
+	cache, err := air.OpenCache(t.TempDir(), 0)
+	require.NoError(t, err)
+	s := New(cache, "")
+	s.archive = func() (*prebuilt.Archive, error) { return nil, prebuilt.ErrUnknown }
+	for name, want := range map[string][2]int{"mlxc_copy_16": {1, 1}, "mlxc_fill_16": {1, 1}, "mlxc_copy_4": {1, 1}} {
+		c, err := s.Own(t.Context(), plan.MovesFile, plan.Moves, name)
+		require.NoError(t, err)
+		text, err := c.PTX(t.Context(), air.Launch{Values: true, Programmatic: true})
+		require.NoError(t, err)
+		loads, stores := strings.Count(string(text), "\tld.global."), strings.Count(string(text), "\tst.global.")
+		assert.Equal(t, want, [2]int{loads, stores}, "%s:\n%s", name, text)
+	}
+}
