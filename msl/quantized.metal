@@ -14,6 +14,7 @@ inline float stored(float v) {
 
 #ifndef __MLXC__ // docs/kernels.md, "Weights before the wait"
 inline void wait_for_dispatches() {}
+inline void will_read(const device void* p) {}
 #endif
 
 constexpr constant int LANES = 32;
@@ -244,26 +245,69 @@ inline void add_rows(const thread Affine* m, const thread X& x, int K, int N, in
   }
 }
 
-// is_long is whether add_long has enough to do.
-template <int b, int words, int ahead>
-inline bool is_long(int K) {
-  return K >= 2 * ahead * LANES * words * 32 / b;
+// Lines are the lines of a cache, of 128 bytes, of which a lane asks for the next one in some rows of a matrix.
+struct Lines {
+  const device char* row;
+  int at;
+  int step;
+  int last; // where the row has something yet
+};
+
+// lines_of are those of parts that have so many lines of codes `per` row, from the second such parts on.
+template <int g, int b, int per, int rows, bool whole>
+inline Lines lines_of(const thread Affine& m, int K, int N, int first, uint lane) {
+  const uint i = min(lane, uint(rows * (per + 2) - 1));
+  const bool is_codes = i < rows * per;
+  const uint r = is_codes ? i / per : (i - rows * per) % rows;
+  const int bytes = is_codes ? K / (8 / b) : K / g * 4;
+  const int step = is_codes ? per * 128 : per * 128 * (8 / b) / g * 4;
+  const device char* codes = (const device char*)m.w;
+  const device char* scales = (const device char*)m.scales;
+  const device char* biases = (const device char*)m.biases;
+  const device char* from = is_codes ? codes : i < rows * (per + 1) ? scales : biases;
+  const size_t row = whole ? first + int(r) : min(first + int(r), N - 1);
+  return {from + row * bytes, (is_codes ? int(i % per) * 128 : 0) + step, step, bytes - 4};
 }
 
-// add_long is add_rows of long rows, which lie wide. It asks for so many parts `ahead` before it takes as many
+// ask has the cache ask for the next line, of rows that have none left for the last one again.
+inline void ask(thread Lines& l) {
+  will_read(l.row + min(l.at, l.last));
+  l.at += l.step;
+}
+
+// is_long is whether all lanes have so many parts of a row.
+template <int b, int words, int parts>
+inline bool is_long(int K) {
+  return K >= parts * LANES * words * 32 / b;
+}
+
+// add_long is add_rows of rows of 2·ahead parts or more, which lie wide. It asks for so many parts `ahead` before it takes as many
 // that it asked for before those, in two sets of registers that take turns, and there is no branch between:
 // behind one, NVIDIA's assembler no longer knows which loads have come and which were asked for just now, and
 // waits for all of them. What a turn begins with has been asked for a turn ago, so that waiting for all of
 // that costs little. The barriers are for that assembler too, which otherwise asks later, to save registers.
+//
+// Registers do not hold as much as has to be under way so that the memory is never idle: least of all before x
+// is there, when nothing is computed. What comes after them a cache asks the memory for, which needs none.
 template <int g, int b, int words, int rows, bool whole, int ahead, int matrices, typename X>
 inline void add_long(const thread Affine* m, const thread X& x, int K, int N, int first, uint lane, thread float* result) {
   constexpr int values = words * 32 / b;
   constexpr int step = LANES * values;
   const int begin = int(lane) * values;
+  constexpr int further = matrices == 1 ? 3 : 2; // sets that a cache asks for
   Part<words, rows> p[2][ahead][matrices];
 #pragma unroll
   for (int d = 0; d < ahead; d++) {
     load_parts<g, b, words, rows, whole, true, matrices>(m, K, N, first, begin + d * step, p[0][d]);
+  }
+  Lines lines[matrices];
+#pragma unroll
+  for (int j = 0; j < matrices; j++) {
+    lines[j] = lines_of<g, b, ahead * words, rows, whole>(m[j], K, N, first, lane);
+#pragma unroll
+    for (int d = 0; d < further; d++) {
+      ask(lines[j]);
+    }
   }
   wait_for_dispatches();
   x.begin(first, min(first + rows, N), lane);
@@ -277,6 +321,10 @@ inline void add_long(const thread Affine* m, const thread X& x, int K, int N, in
 #pragma unroll
       for (int d = 0; d < ahead; d++) {
         load_parts<g, b, words, rows, whole, true, matrices>(m, K, N, first, k + (ahead + d) * step, p[1 - turn][d]);
+      }
+#pragma unroll
+      for (int j = 0; j < matrices; j++) {
+        ask(lines[j]);
       }
       simdgroup_barrier(mem_flags::mem_none);
 #pragma unroll
@@ -333,7 +381,7 @@ inline void dot_rows_of(const thread Affine* m, const thread X& x, int K, int N,
     wide = wide && aligned(m[j].w, 4 * words);
   }
   constexpr int ahead = matrices == 1 ? 2 : 1;
-  if (wide && is_long<b, words, ahead>(K)) {
+  if (wide && is_long<b, words, 3 * ahead>(K)) {
     add_long<g, b, words, ROWS, whole, ahead, matrices>(m, x, K, N, first, lane, result);
   } else if (wide) {
     constexpr int parts = words == 1 || matrices == 1 ? 3 : 2;
@@ -372,7 +420,7 @@ inline void dot_few(const thread Affine& m, const thread X& x, int K, int N, int
   }
   if (!x.is_wide() || !aligned(m.w, 4 * words)) {
     add_rows<g, b, words, rows, false, false, 1, 1>(&m, x, K, N, first, lane, result);
-  } else if (is_long<b, words, parts>(K)) {
+  } else if (is_long<b, words, 2 * parts>(K)) {
     add_long<g, b, words, rows, false, parts, 1>(&m, x, K, N, first, lane, result);
   } else if (K > parts * LANES * values) {
     add_rows<g, b, words, rows, false, true, parts, 1>(&m, x, K, N, first, lane, result);
