@@ -24,6 +24,7 @@ constexpr constant int READS = 4; // consecutive elements of a row that a thread
 // From here on a kernel reads what other dispatches wrote (docs/kernels.md, "Weights before the wait").
 #ifndef __MLXC__
 inline void wait_for_dispatches() {}
+inline void will_read(const device void* p) {}
 #endif
 
 // aligned is whether p lies at a multiple of n bytes.
@@ -408,8 +409,29 @@ inline void load_parts(const thread Affine* row, const thread Input& in, int k, 
   }
 }
 
+// ask has a cache ask the memory for all of some rows, of at most 4,096 elements: each lane for lines of 128
+// bytes, where a row has no more of them for the last one again.
+template <int g, int b, int rows>
+inline void ask(const thread Affine* row, int K, uint lane) {
+  constexpr uint lines = 4096 / (8 / b) / 128; // of codes
+  const int last = K / (8 / b) - 4;
+  const int last_group = (K / g - 1) * 4;
+#pragma unroll
+  for (int i = 0; i < rows; i++) {
+    const device char* w = (const device char*)row[i].w;
+    const device char* scales = (const device char*)row[i].scales;
+    const device char* biases = (const device char*)row[i].biases;
+    if (lines == LANES) {
+      will_read(w + min(int(lane) * 128, last));
+    }
+    const bool is_codes = lines < LANES && lane < lines;
+    const device char* from = is_codes ? w : (lane & 8) == 0 ? scales : biases;
+    will_read(from + min(int(is_codes ? lane : lane & 7) * 128, is_codes ? last : last_group));
+  }
+}
+
 // dot_long does the same with an x of any length. The first parts are read before x is looked at. begin: nobody
-// has looked at it, and inv, what it is multiplied by, is not known.
+// has looked at it, and inv, what it is multiplied by, is not known; nor has a cache been asked for the rows.
 template <int g, int b, int words, int rows, bool begin>
 inline void dot_long(const thread Affine* row, const thread Input& in, uint lane, thread float& inv, thread float* result) {
   constexpr int values = words * 32 / b;
@@ -423,6 +445,7 @@ inline void dot_long(const thread Affine* row, const thread Input& in, uint lane
   int k = int(lane) * values;
   load_parts<g, b, words, rows, parts>(row, in, k, p, norm);
   if (begin) {
+    ask<g, b, rows>(row, in.K, lane);
     wait_for_dispatches();
     inv = inverse_rms<8, true>(in, lane);
   }
@@ -507,10 +530,16 @@ inline void walk_short(const thread Affine& m, const thread Input& in, device fl
   }
 }
 
-// dot_rows is dot_long for ROWS rows that follow one another; those past the end are read as the last one.
+// dot_rows is dot_long for ROWS rows that follow one another; those past the end are read as the last one. The
+// rows that follow them are asked for.
 template <int g, int b, int words, bool begin>
 inline void dot_rows(const thread Affine& m, const thread Input& in, int first, int N, uint lane, thread float& inv, thread float* result) {
   Affine row[ROWS];
+#pragma unroll
+  for (int i = 0; i < ROWS; i++) {
+    row[i] = row_of<g, b>(m, in.K, min(first + ROWS + i, N - 1));
+  }
+  ask<g, b, ROWS>(row, in.K, lane);
 #pragma unroll
   for (int i = 0; i < ROWS; i++) {
     row[i] = row_of<g, b>(m, in.K, min(first + i, N - 1));

@@ -11,6 +11,10 @@ import (
 // has no need to save them, nor to keep any in memory: 128 of the 65,536 that all have together.
 const roomyThreads = 512
 
+// crowdedThreads is how many threads of one launch a multiprocessor has where they leave none free: then they
+// leave half of the registers to the launch behind them, which asks for its weights while they compute.
+const crowdedThreads = 192
+
 // mostThreads is where an entry says how many threads a block has at most.
 var mostThreads = regexp.MustCompile(`(?m)^\.maxntid (\d+)$`)
 
@@ -26,6 +30,9 @@ func resident(text []byte, known facts, multiprocessors int) []byte {
 	each := (blocks-1)/uint64(multiprocessors) + 1
 	if each > roomyThreads/threads {
 		return text
+	}
+	if blocks*threads >= crowdedThreads*uint64(multiprocessors) && 2*each <= roomyThreads/threads {
+		each *= 2
 	}
 	at := mostThreads.FindIndex(text)
 	if at == nil {
