@@ -500,33 +500,43 @@ inline bool is_wide(const thread Affine& m, const thread Input& in) {
 constexpr constant int ROWS = 4; // outputs of a simdgroup of one product at a time, or 2 where x is short
 constexpr constant int WALKS = 4; // as often a simdgroup makes ROWS outputs, with a norm that it has at hand
 
-// walk_short makes the outputs of a simdgroup of two whose x is short.
-template <int g, int b, int words>
-inline void walk_short(const thread Affine& m, const thread Input& in, device float* y, int block, int N, uint lane) {
+// walk_held makes the outputs of a simdgroup from row `first` on, whose x is short. whole: it has all of them,
+// so that how often it goes around is known, and a row lies behind the one before without a question.
+template <int g, int b, int words, bool whole>
+inline void walk_held(const thread Affine& m, const thread Input& in, device float* y, int first, int N, uint lane) {
   constexpr int parts = held<b, words>();
   constexpr int rows = 2; // whose parts lie in registers beside x
-  const int first = block * WALKS * ROWS;
-  const int end = min(N, first + WALKS * ROWS);
-  if (first >= end) {
-    return;
-  }
+  const int count = whole ? WALKS * ROWS / rows : (min(N - first, WALKS * ROWS) + rows - 1) / rows;
   Part<words> p[parts][rows];
-  Affine row[rows] = {row_of<g, b>(m, in.K, first), row_of<g, b>(m, in.K, min(first + 1, N - 1))};
+  Affine row[rows] = {row_of<g, b>(m, in.K, first)};
+  row[1] = row_of<g, b>(row[0], in.K, whole || first + 1 < N ? 1 : 0);
   load_held<g, b, words, rows, parts>(row, in.K, lane, p);
   Held<words * 32 / b, parts> x;
   hold<b, words, parts>(in, lane, x);
-  for (int n = first; n < end; n += rows) {
+  y += first + int(lane);
+  for (int t = 0; t < count; t++) {
     float result[rows];
     dot_held<b, words, rows, parts>(x, in.K, lane, p, result);
-    if (n + rows < end) { // asked for before the sums of these are waited for
-      row[0] = row_of<g, b>(m, in.K, n + rows);
-      row[1] = row_of<g, b>(m, in.K, min(n + rows + 1, N - 1));
+    if (t + 1 < count) { // asked for before the sums of these are waited for
+      row[0] = row_of<g, b>(row[0], in.K, rows);
+      row[1] = row_of<g, b>(row[0], in.K, whole || first + rows * (t + 1) + 1 < N ? 1 : 0);
       load_held<g, b, words, rows, parts>(row, in.K, lane, p);
     }
     sum_all<rows>(result);
-    if (int(lane) < rows && n + int(lane) < end) {
-      y[n + lane] = stored(of_lane<rows>(result, lane));
+    if (int(lane) < rows && (whole || first + rows * t + int(lane) < N)) {
+      y[rows * t] = stored(of_lane<rows>(result, lane));
     }
+  }
+}
+
+// walk_short makes the outputs of a simdgroup of two whose x is short.
+template <int g, int b, int words>
+inline void walk_short(const thread Affine& m, const thread Input& in, device float* y, int block, int N, uint lane) {
+  const int first = block * WALKS * ROWS;
+  if (first + WALKS * ROWS <= N) {
+    walk_held<g, b, words, true>(m, in, y, first, N, lane);
+  } else if (first < N) {
+    walk_held<g, b, words, false>(m, in, y, first, N, lane);
   }
 }
 

@@ -339,8 +339,8 @@ func (a addresses) touched(l string) (memories, bool) {
 	if i := strings.Index(l, ", !dbg "); i >= 0 {
 		l = l[:i]
 	}
-	if isPrefetch(l) {
-		return reads(a.of(prefetchCall.FindStringSubmatch(l)[1]))
+	if isPrefetch(l) { // L2, which all multiprocessors share, holds what others write from now on, too
+		return 0, true
 	}
 	if m := memoryAccess.FindStringSubmatchIndex(l); m != nil {
 		operation, rest := l[m[2]:m[3]], l[m[1]:]
