@@ -24,6 +24,7 @@ inline float sum_of_lanes(float v) {
 
 #ifndef __MLXC__ // docs/kernels.md, "Weights before the wait"
 inline void wait_for_dispatches() {}
+inline void will_read(const device void* p) {}
 #endif
 
 // wide_load is a load from where p lies at a multiple of its own size.
@@ -110,7 +111,9 @@ inline void add_pieces(const thread Pieces<TM, pieces>& p, const thread float* v
 // in two sets of registers that take turns, without a branch between: behind one,
 // NVIDIA's assembler no longer knows which loads have come, and waits for all of them,
 // the last one asked for too. The barriers are for that assembler, which otherwise asks
-// later, to save registers.
+// later, to save registers. Where a simdgroup has all columns, a cache is asked for what
+// comes after the registers: a lane asks for a line of 128 bytes, of which a set has 8 in
+// each row.
 template <typename W, int TM, int TN, bool wait = true>
 inline void row_products(
     const device W* mat, const device float* x, int K, int N, size_t ld, int first, int col, int step, thread float* acc) {
@@ -125,6 +128,19 @@ inline void row_products(
   if (wide && K >= 2 * ahead * step) {
     Pieces<TM, pieces> p[2][ahead];
     load_pieces<W, TM, pieces, ahead>(mat, N, ld, first, k, step, p[0]);
+    constexpr int line = 128 / int(sizeof(W));
+    static_assert(ahead * 32 * TN == 8 * line, "lines of a set");
+    const bool asks = step == 32 * TN;
+    const int lane = col / TN;
+    const device W* row = mat + size_t(min(first + min(lane / 8, TM - 1), N - 1)) * ld;
+    int next = (8 + lane % 8) * line;
+    if (asks) {
+#pragma unroll
+      for (int i = 0; i < 3; i++) {
+        will_read(row + min(next, K - 1));
+        next += 8 * line;
+      }
+    }
     if (wait) {
       wait_for_dispatches();
     }
@@ -135,6 +151,10 @@ inline void row_products(
 #pragma unroll
       for (int turn = 0; turn < 2; turn++) {
         load_pieces<W, TM, pieces, ahead>(mat, N, ld, first, k + ahead * step, step, p[1 - turn]);
+        if (asks) {
+          will_read(row + min(next, K - 1));
+          next += 8 * line;
+        }
         simdgroup_barrier(mem_flags::mem_none);
 #pragma unroll
         for (int d = 0; d < ahead; d++) {

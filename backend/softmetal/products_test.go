@@ -64,6 +64,7 @@ func TestProducts(t *testing.T) {
 		{"affine_qmv_fast_add", 2560, 8, 4},
 		{"affine_qmv_add", 96, 4101, 4},
 		{"affine_qmv_fast_add", 512 * 9, 16, 4},
+		{"affine_qmv_fast_add", 512 * 13, 8, 4},
 		{"affine_qmv_fast_add", 512 * 7, 4104, 4},
 		{"affine_qmv_add", 256*9 + 32, 8, 4},
 	} {
