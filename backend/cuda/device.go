@@ -228,7 +228,7 @@ func (d *Device) Name() string { return "cuda" }
 func (d *Device) Info() backend.Info {
 	return backend.Info{
 		Description: d.description(), Threads: d.Multiprocessors,
-		Alignment: 256, Memory: d.room(), MaxThreadgroup: min(1024, d.limits.threads), ThreadgroupBytes: 32 << 10, ArgumentSlots: slots,
+		Alignment: 256, Memory: d.room(), MaxThreadgroup: min(mostInBlock, d.limits.threads), ThreadgroupBytes: 32 << 10, ArgumentSlots: slots,
 		Sampling: backend.SampleCommands, Numerics: backend.Numerics{ManyNaNs: true},
 	}
 }

@@ -23,11 +23,25 @@ import (
 // Only registers that one instruction without a guard sets are looked at, or several that set them to the
 // same number; instructions that are never reached do not count. What an instruction does that is not known here is unknown, and left as it is.
 func folded(text []byte, known facts) []byte {
-	begin := bytes.Index(text, []byte(".visible .entry"))
-	if begin < 0 || bytes.Contains(text[begin+1:], []byte(".func")) {
+	before, f := fold(text, known)
+	if f == nil {
 		return text
 	}
-	f := folder{registers: map[string]*register{}, facts: known}
+	out := bytes.NewBuffer(append([]byte(nil), before...))
+	for i := range f.lines {
+		f.write(out, &f.lines[i])
+	}
+	return out.Bytes()
+}
+
+// fold finds out what there is to be known of an entry, and returns what of the text stands before it; nil if
+// the text is not one that is understood.
+func fold(text []byte, known facts) (before []byte, f *folder) {
+	begin := bytes.Index(text, []byte(".visible .entry"))
+	if begin < 0 || bytes.Contains(text[begin+1:], []byte(".func")) {
+		return text, nil
+	}
+	f = &folder{registers: map[string]*register{}, facts: known}
 	for line := range strings.SplitAfterSeq(string(text[begin:]), "\n") {
 		f.lines = append(f.lines, f.parse(line))
 	}
@@ -47,11 +61,7 @@ func folded(text []byte, known facts) []byte {
 			}
 		}
 	}
-	out := bytes.NewBuffer(append([]byte(nil), text[:begin]...))
-	for i := range f.lines {
-		f.write(out, &f.lines[i])
-	}
-	return out.Bytes()
+	return text[:begin], f
 }
 
 // folder is a text that is folded.
@@ -143,8 +153,8 @@ func (r *register) settle(lines []ptxLine) {
 	r.bounds, r.most, r.zeros = all.bounds, all.most, all.zeros
 }
 
-// reach finds the lines that no way leads to any more, and reports whether there are new ones.
-func (f *folder) reach() (news bool) {
+// labels are the lines of labels.
+func (f *folder) labels() map[string]int {
 	labels := map[string]int{}
 	for i := range f.lines {
 		if name, ok := strings.CutSuffix(strings.TrimSpace(f.lines[i].text), ":"); ok {
@@ -153,6 +163,12 @@ func (f *folder) reach() (news bool) {
 			labels[name] = i // and a remark
 		}
 	}
+	return labels
+}
+
+// reach finds the lines that no way leads to any more, and reports whether there are new ones.
+func (f *folder) reach() (news bool) {
+	labels := f.labels()
 	reached := make([]bool, len(f.lines))
 	ways := []int{0}
 	for len(ways) > 0 {

@@ -52,6 +52,7 @@ type entry struct {
 	function driver.Function
 	static   int    // bytes of shared memory that it has of its own
 	threads  int    // of a block, at most
+	more     uint32 // threads that blocks have beside those that are asked for
 	early    uint32 // by slot: its memory may be read before the launches before have ended
 }
 
@@ -152,6 +153,11 @@ func (d *Device) load(ctx context.Context, x *kernel, e *entry) error {
 	if len(e.known) > 0 {
 		known := x.facts(e.known)
 		text = resident(opaque(folded(specialised(text, e.known), known), e.known), known, d.Multiprocessors)
+		if e.waits {
+			if of, ok := rehearsed(text, known, d.Multiprocessors); ok {
+				text, e.more = of, rehearsing
+			}
+		}
 	}
 	if d.disturb.text != nil {
 		text = d.disturb.text(x.name, text)

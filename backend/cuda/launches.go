@@ -327,6 +327,7 @@ func (l *launches) size(n int, size [3]uint64) error {
 		out.Grid[i] = uint32(blocks)
 		out.Block *= g.Group[i]
 	}
+	out.Block += s.entry.more
 	return nil
 }
 

@@ -1,0 +1,96 @@
+//go:build linux && (amd64 || arm64)
+
+package cuda
+
+import (
+	"bytes"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// rehearsing are the threads by which the blocks of a rehearsed entry are larger: a warp.
+const rehearsing = 32
+
+// fewThreads is how many threads a multiprocessor has of a launch at most for which a rehearsal pays: of a
+// launch of many, the first ones do it for the others.
+const fewThreads = 512
+
+// mostInBlock is how many threads a block has at most on all of NVIDIA's GPUs.
+const mostInBlock = 1024
+
+// rehearsed is the text of a programmatic launch whose blocks have a warp more. It goes the way of the first
+// one, but neither waits for the launches before, nor touches any memory, while the others wait: so the code is
+// at hand when they may go on. The caches of a multiprocessor hold 32 KB of instructions (measured on an H200: five
+// copies of a kernel of 6.4 KB in turn take as long as one, and six take a fifth longer); the five kernels of a layer of a decode have more
+// than 50, and each of them, which executes every instruction once, would wait for most of them. ok: it is
+// such a text, of which also a thread whose values mean nothing comes to the end.
+func rehearsed(text []byte, known facts, multiprocessors int) (_ []byte, ok bool) {
+	blocks, threads := known.blocks[0]*known.blocks[1]*known.blocks[2], known.threads
+	if blocks == 0 || threads%rehearsing != 0 || threads+rehearsing > mostInBlock || multiprocessors <= 0 {
+		return text, false
+	}
+	if each := (blocks-1)/uint64(multiprocessors) + 1; each*(threads+rehearsing) > fewThreads {
+		return text, false
+	}
+	before, f := fold(text, known)
+	if f == nil {
+		return text, false
+	}
+	out := bytes.NewBuffer(bytes.Clone(before))
+	labels := f.labels()
+	waits, begun, sized := false, false, false
+	for i := range f.lines {
+		l := &f.lines[i]
+		trimmed := strings.TrimSpace(l.text)
+		switch {
+		case !begun && strings.HasPrefix(trimmed, "// %bb.0:"):
+			begun = true
+			out.WriteString(l.text)
+			fmt.Fprintf(out, "\t.reg .pred \t%%rehearses;\n\t.reg .b32 \t%%thread;\n\tmov.u32 \t%%thread, %%tid.x;\n\tsetp.ge.u32 \t%%rehearses, %%thread, %d;\n\t@%%rehearses sub.u32 \t%%thread, %%thread, %[1]d;\n", threads)
+			continue
+		case trimmed == fmt.Sprintf(".maxntid %d", threads):
+			sized = true
+			fmt.Fprintf(out, ".maxntid %d\n", threads+rehearsing)
+			continue
+		case l.never || !begun:
+			out.WriteString(l.text)
+			continue
+		case l.op == "mov.u32" && l.guard == "" && len(l.args) == 2 && l.args[1] == "%tid.x":
+			fmt.Fprintf(out, "\tmov.u32 \t%s, %%thread;\n", l.args[0])
+			continue
+		case strings.Contains(l.text, "%tid") || strings.Contains(l.text, "%ntid") || strings.Contains(l.text, "warpid"):
+			return text, false
+		case l.op == "":
+			if trimmed != "" && !strings.ContainsRune("./{}$", rune(trimmed[0])) {
+				return text, false // several instructions, or a call
+			}
+			out.WriteString(l.text)
+			continue
+		}
+		switch kind, _, _ := strings.Cut(l.op, "."); {
+		case kind == "griddepcontrol" || strings.HasPrefix(l.op, "ld.global.") || strings.HasPrefix(l.op, "st.global.") || kind == "prefetch":
+			if l.guard != "" {
+				return text, false
+			}
+			waits = waits || kind == "griddepcontrol"
+			out.WriteString(strings.Replace(l.text, l.op, "@!%rehearses "+l.op, 1))
+			continue
+		case kind == "bra":
+			if to, ok := labels[l.args[0]]; !ok || to <= i {
+				return text, false // a loop may last until a value says that it is over
+			}
+		case !strings.HasPrefix(l.op, "ld.param.") && !slices.Contains(harmless, kind):
+			return text, false
+		}
+		out.WriteString(l.text)
+	}
+	if !waits || !sized {
+		return text, false
+	}
+	return out.Bytes(), true
+}
+
+// harmless are the instructions that touch nothing but registers, of this warp, and whatever they hold.
+var harmless = strings.Fields(`abs add and bfe bfi brev clz copysign cvt cvta div ex2 fma lg2 mad max min mov mul neg not or
+	popc prmt rcp rem ret rsqrt selp set setp shf shfl shl shr sqrt sub xor`)
