@@ -121,10 +121,18 @@ func waitOf(a *ir.Graph, kernel string) (reason, detail string) {
 			}
 		}
 	}
-	for i, n := range nodes {
+	is := func(n ir.Node) bool {
 		d, ok := n.(*ir.Dispatch)
-		if !ok || a.Kernels[d.Kernel].Function != kernel {
+		return ok && a.Kernels[d.Kernel].Function == kernel
+	}
+	for i, n := range nodes {
+		if !is(n) {
 			continue
+		}
+		// Dispatches of the kernel in a row do not wait for what is before them either.
+		from := i - 1
+		for from > 0 && is(nodes[from]) {
+			from--
 		}
 		for j := range i {
 			memory, reads := shares(a, of[i].reads, of[j].writes)
@@ -137,9 +145,9 @@ func waitOf(a *ir.Graph, kernel string) (reason, detail string) {
 			case !reads && !writes:
 			case !kernelBefore:
 				note(forCopies, "")
-			case j == i-1 && reads:
+			case j >= from && reads:
 				note(forReads, memory)
-			case j == i-1:
+			case j >= from:
 				note(forWrites, over)
 			case reads:
 				note(forEarlier, memory)
@@ -177,8 +185,8 @@ func TestWaitOf(t *testing.T) {
 		mem = append(mem, b.Memory(ir.Memory{Name: fmt.Sprint("m", i), Kind: ir.State, Size: 16}))
 	}
 	g := b.Unfinished()
-	names := "abcde"
-	effects := [][2]int{{0, 1}, {1, 2}, {0, 3}, {2, 4}, {0, 2}} // read, written
+	names := "abcdegff"
+	effects := [][2]int{{0, 1}, {1, 2}, {0, 3}, {2, 4}, {0, 2}, {0, 3}, {0, 4}, {3, 1}} // read, written
 	for i, e := range effects {
 		g.Kernels = append(g.Kernels, ir.Kernel{Function: names[i : i+1]})
 		d := &ir.Dispatch{Kernel: ir.KernelID(i), Effects: &ir.Effects{
@@ -188,7 +196,7 @@ func TestWaitOf(t *testing.T) {
 		d.ID = ir.ID(i)
 		g.Nodes = append(g.Nodes, d)
 	}
-	for kernel, want := range map[string]string{"a": forNothing, "b": forReads, "c": forBehind, "d": forEarlier, "e": forWrites} {
+	for kernel, want := range map[string]string{"a": forNothing, "b": forReads, "c": forBehind, "d": forEarlier, "e": forWrites, "f": forReads} {
 		reason, _ := waitOf(g, kernel)
 		assert.Equal(t, want, reason, kernel)
 	}
