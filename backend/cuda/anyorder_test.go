@@ -107,7 +107,7 @@ func TestWaitsNeeded(t *testing.T) {
 				form.Programmatic = form.Programmatic && in.Kernel.Name != k
 				return images(ctx, in, form)
 			}
-			differs := false
+			differs, needed := false, false
 			for seed := uint64(2); seed <= 30 && !differs; seed += 2 {
 				x, got := replayed(t, g, fakecuda.Options{Seed: seed}, cuda.Options{Plan: cuda.Chain}.WithImages(image), nil)
 				if x.Unordered() == 0 {
@@ -116,8 +116,13 @@ func TestWaitsNeeded(t *testing.T) {
 				}
 				count++
 				differs = !equalRuns(want, got)
+				needed = differs
 			}
 			assert.True(t, differs, "%s: nothing differs when %s does not wait", name, k)
+			if needed {
+				reason, _ := waitOf(annotated(t, g), k)
+				assert.NotEqual(t, forNothing, reason, "%s: %s was seen to need its wait", name, k)
+			}
 		}
 	}
 	assert.Greater(t, count, 15)

@@ -7,6 +7,7 @@ import (
 	"os"
 	"slices"
 	"strconv"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -107,10 +108,11 @@ func TestEdgesNeeded(t *testing.T) {
 }
 
 // TestWaitsNeeded: a kernel that does not wait, launched before the one before it has ended, is seen to have
-// other results. What is not seen is listed.
+// other results. What is not seen is listed, as a table for docs/cuda.md, with what its wait is for.
 func TestWaitsNeeded(t *testing.T) {
 	all := testGraphs(t)
 	seen, unseen := 0, 0
+	var rows []string
 	for _, name := range slices.Sorted(maps.Keys(all)) {
 		g := all[name]
 		calm := device(t, cuda.Options{Plan: cuda.Chain})
@@ -132,10 +134,10 @@ func TestWaitsNeeded(t *testing.T) {
 				seen++
 			default:
 				unseen++
-				t.Logf("%s: nothing differs when %s does not wait", name, k)
+				rows = append(rows, unseenRow(name, annotated(t, g), k))
 			}
 		}
 	}
-	t.Logf("%d waits are seen to be needed, %d are not", seen, unseen)
+	t.Logf("%d waits are seen to be needed, %d are not:\n| graph | kernel that did not wait | what its wait is for |\n|---|---|---|\n%s", seen, unseen, strings.Join(rows, "\n"))
 	assert.Positive(t, seen)
 }

@@ -47,14 +47,36 @@ func small(m gguf.Synthetic) gguf.Synthetic {
 type making struct {
 	of       *ir.Module
 	pipeline string
+	blindly  bool
 }
 
 // optimized runs a pipeline on the graphs of a module, once by what is believed of kernels.
 func (b *bench) optimized(m *ir.Module, pipeline string) (*ir.Module, error) {
+	return b.optimizedBy(b.choice(), making{m, pipeline, false})
+}
+
+// blindly is optimized by a chip's public figures, as if nothing had been measured. Each command then takes a
+// launch and what is typical beside it, so that what saves commands is chosen, also where figures of kernels say
+// that it does not pay: what is never chosen is never measured, and nobody would hear that those figures are
+// wrong. It does not depend on the run either, so that rows made so are the same rows in each.
+func (b *bench) blindly(m *ir.Module, pipeline string) (*ir.Module, error) {
+	chip := cost.DefaultChip
+	if b.device == "cuda" {
+		chip = cost.H200
+	}
+	model, err := cost.Chip(chip)
+	if err != nil {
+		return nil, err
+	}
+	return b.optimizedBy(model, making{m, pipeline, true})
+}
+
+func (b *bench) optimizedBy(model cost.Model, how making) (*ir.Module, error) {
+	m, pipeline := how.of, how.pipeline
 	if pipeline == "" {
 		return m, nil
 	}
-	if made := b.made[making{m, pipeline}]; made != nil {
+	if made := b.made[how]; made != nil {
 		out := &ir.Module{Data: made.Data}
 		for _, g := range made.Graphs {
 			out.Graphs = append(out.Graphs, g.Clone())
@@ -67,7 +89,7 @@ func (b *bench) optimized(m *ir.Module, pipeline string) (*ir.Module, error) {
 	}
 	out := &ir.Module{Data: m.Data}
 	for _, g := range m.Graphs {
-		r, err := optimize.Run(b.ctx, g, optimize.Options{Pipeline: p, Passes: passes.Options{Model: b.choice()}})
+		r, err := optimize.Run(b.ctx, g, optimize.Options{Pipeline: p, Passes: passes.Options{Model: model}})
 		if err != nil {
 			return nil, err
 		}
@@ -79,8 +101,8 @@ func (b *bench) optimized(m *ir.Module, pipeline string) (*ir.Module, error) {
 	if b.made == nil {
 		b.made = map[making]*ir.Module{}
 	}
-	b.made[making{m, pipeline}] = out
-	return b.optimized(m, pipeline)
+	b.made[how] = out
+	return b.optimizedBy(model, how) // copies, which the caller may change
 }
 
 // setter sets what a replay begins with.
@@ -117,68 +139,120 @@ func (b *bench) decode() error {
 	fmt.Fprintf(b.out, "\n%s, %d tokens from position 0, ids found and carried on the device\n", shape.Name, tokens)
 	fmt.Fprintf(b.out, "\n| form | dispatches | epochs | tokens/s | µs a token | host, µs a token | floor, µs | modelled, µs | µs, least–greatest |\n|---|---|---|---|---|---|---|---|---|\n")
 	recorded = &ir.Module{Graphs: recorded.Graphs[:1]}
-	form := func(name, pipeline string, p plan) {
+	took := map[string]float64{} // seconds of a token, of forms whose kernels wait by themselves
+	form := func(name, pipeline string, p plan, made func(*ir.Module, string) (*ir.Module, error)) {
 		if b.late(name) {
 			return
 		}
-		m, err := b.optimized(recorded, pipeline)
+		m, err := made(recorded, pipeline)
 		if err != nil {
 			b.fail(name, err)
 			return
 		}
-		if err := b.tokensOf(name, m, p, tokens, 0); err != nil {
+		each, err := b.tokensOf(name, m, p, tokens, 0)
+		if err != nil {
 			b.fail(name, err)
+			return
+		}
+		if p == waiting {
+			took[name] = each
 		}
 	}
 	names := defaults()
 	all := strings.Join(names, ",")
-	// steps are the pipelines without fused kernels, with the first, and so on, and the kernels that are added.
-	steps := func() (pipelines, fused []string, err error) {
-		m, err := b.optimized(recorded, all)
-		if err != nil {
-			return nil, nil, err
-		}
-		fused = newFunctions(recorded.Graphs[0], m.Graphs[0])
-		for i := range fused {
-			pipelines = append(pipelines, strings.Replace(all, "fuse", "fuse{without="+strings.Join(fused[i:], "+")+"}", 1))
-		}
-		return append(pipelines, all), fused, nil
+	deeper, fused, err := b.deeper(recorded, all)
+	if err != nil {
+		return err
 	}
-	if err := b.settle(recorded, tokens/2, first, func() ([]string, error) {
-		pipelines, _, err := steps()
-		return append([]string{"", all}, pipelines...), err
-	}); err != nil {
+	if err := b.looked(recorded, deeper, tokens/2); err != nil {
 		b.fail("commands, one by one", err)
 	}
-	form("recorded, on a stream", "", onStream)
-	form("recorded, graph", "", asChain)
-	form("recorded, graph, kernels wait by themselves", "", waiting)
+	if err := b.settle(recorded, tokens/2, first, func() ([]string, error) { return []string{"", all}, nil }); err != nil {
+		b.fail("commands, one by one", err)
+	}
+	form("recorded, on a stream", "", onStream, b.optimized)
+	form("recorded, graph", "", asChain, b.optimized)
+	form("recorded, graph, kernels wait by themselves", "", waiting, b.optimized)
+	chosen := ""
 	for i := range names {
 		if i == 0 {
 			continue // what annotates changes nothing that runs
 		}
-		form("passes to "+names[i], strings.Join(names[:i+1], ","), waiting)
+		chosen = "passes to " + names[i]
+		form(chosen, strings.Join(names[:i+1], ","), waiting, b.optimized)
 	}
-	form("all passes, on a stream", all, onStream)
-	form("all passes, graph", all, asChain)
-	form("all passes, graph, kernels wait by themselves, in a loop", all, looping)
-	form("all passes and edges, graph of edges", all+",edges", byEdges)
-	form("all passes and edges, graph of edges, kernels wait by themselves", all+",edges", edgesToo)
+	form("all passes, on a stream", all, onStream, b.optimized)
+	form("all passes, graph", all, asChain, b.optimized)
+	form("all passes, graph, kernels wait by themselves, in a loop", all, looping, b.optimized)
+	form("all passes and edges, graph of edges", all+",edges", byEdges, b.optimized)
+	form("all passes and edges, graph of edges, kernels wait by themselves", all+",edges", edgesToo, b.optimized)
 
-	// What each fused kernel is worth: none of them, then one more in each row. The last has all, and so is the
-	// form of the rows above.
-	pipelines, fused, err := steps()
-	if err != nil {
-		return err
-	}
-	for i, p := range pipelines {
+	// What each fused kernel is worth: none of them, then one more in each row. What a profile says of them does
+	// not count here, so that each has its row.
+	for i, p := range deeper {
 		name := "all passes, without fused kernels"
 		if i > 0 {
 			name = "and " + fused[i-1]
 		}
-		form(name, p, waiting)
+		form(name, p, waiting, b.blindly)
+	}
+	if text, lost := verdict(chosen, took); text != "" {
+		fmt.Fprintf(b.out, "\n%s\n", text)
+		b.rows = append(b.rows, map[string]any{"what": "the form that is chosen, beside the fastest", "text": text, "microseconds": 1e6 * lost})
 	}
 	return nil
+}
+
+// deeper are the pipelines without the kernels into which others can be fused, with the first of them, and so on
+// to all, and those kernels.
+func (b *bench) deeper(recorded *ir.Module, all string) (pipelines, fused []string, err error) {
+	m, err := b.blindly(recorded, all)
+	if err != nil {
+		return nil, nil, err
+	}
+	fused = newFunctions(recorded.Graphs[0], m.Graphs[0])
+	for i := range fused {
+		pipelines = append(pipelines, strings.Replace(all, "fuse", "fuse{without="+strings.Join(fused[i:], "+")+"}", 1))
+	}
+	return append(pipelines, all), fused, nil
+}
+
+// looked measures the kernels of what pipelines make of a recording where no figure of a kernel keeps them from
+// it.
+func (b *bench) looked(recorded *ir.Module, pipelines []string, pos int) error {
+	for _, p := range pipelines {
+		m, err := b.blindly(recorded, p)
+		if err == nil {
+			err = b.each(m, pos, first)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// alike is the share by which the times of two forms differ that nobody tells apart.
+const alike = 0.01
+
+// verdict says whether the form that is chosen is the fastest of those measured, and the seconds that are lost if
+// not. It says nothing where the chosen one was not measured.
+func verdict(chosen string, took map[string]float64) (text string, lost float64) {
+	t, ok := took[chosen]
+	if !ok {
+		return "", 0
+	}
+	best := chosen
+	for _, name := range slices.Sorted(maps.Keys(took)) {
+		if took[name] < took[best] {
+			best = name
+		}
+	}
+	if lost = t - took[best]; lost <= alike*t {
+		return fmt.Sprintf("What is chosen (%s) is the fastest of these %d forms, within %.0f %%.", chosen, len(took), 100*alike), 0
+	}
+	return fmt.Sprintf("What is chosen (%s) takes %.1f µs a token more than the fastest of these %d forms (%s): the cost model misjudges its kernels.",
+		chosen, 1e6*lost, len(took), best), lost
 }
 
 // newFunctions are the kernels of the library that g has and the recording has not, as they come.
@@ -201,19 +275,19 @@ func newFunctions(recorded, g *ir.Graph) (out []string) {
 	return out
 }
 
-// tokensOf measures steps of one token in a row.
-func (b *bench) tokensOf(name string, m *ir.Module, p plan, tokens, pos int) error {
+// tokensOf measures steps of one token in a row, and returns the seconds of one.
+func (b *bench) tokensOf(name string, m *ir.Module, p plan, tokens, pos int) (each float64, err error) {
 	d, end, err := b.open(p)
 	if err != nil {
-		return err
+		return 0, err
 	}
 	defer end()
 	t, err := b.time(d, m, "decode", tokens, b.rounds, first(pos))
 	if err != nil {
-		return err
+		return 0, err
 	}
 	b.report(name, m.Graphs[0], p, t, pos+tokens/2)
-	return nil
+	return middle(t.wall), nil
 }
 
 // report prints a row of steps of one token, whose graph is g, launched by a plan; pos is the position in
@@ -255,8 +329,13 @@ func (b *bench) large() error {
 	if err != nil {
 		return err
 	}
-	names := defaults()
-	m, err := b.optimized(recorded, strings.Join(names, ","))
+	all := strings.Join(defaults(), ",")
+	// Figures of small matrices say little of large ones: the kernels of a step are measured in these sizes.
+	step := &ir.Module{Data: recorded.Data, Graphs: recorded.Graphs[:1]}
+	if err := b.settle(step, prompt, first, func() ([]string, error) { return []string{"", all}, nil }); err != nil {
+		b.fail("commands, one by one", err)
+	}
+	m, err := b.optimized(recorded, all)
 	if err != nil {
 		return err
 	}

@@ -103,3 +103,64 @@ func TestSettle(t *testing.T) {
 	})
 	require.ErrorContains(t, err, "after 8 looks")
 }
+
+// TestLooked: kernels that figures of others keep from being chosen are measured all the same, so that what is
+// chosen then rests on figures of all.
+func TestLooked(t *testing.T) {
+	b := &bench{ctx: t.Context(), device: "cpu", rounds: 1, known: map[kind]bool{}, out: &strings.Builder{}}
+	b.until = b.until.AddDate(9999, 0, 0)
+	shape := small(demonstration)
+	recorded, err := shape.Record(t.Context(), gguf.Options{Advance: true})
+	require.NoError(t, err)
+	m := &ir.Module{Graphs: recorded.Graphs[:1]}
+	b.model = cost.Model{}.OrDefault()
+	b.model.Kernels = map[string]cost.Kernel{}
+	for name := range histogram(m.Graphs[0]) { // nothing that replaces these can gain
+		b.model.Kernels[name] = cost.Kernel{Fixed: 1e-9}
+	}
+	b.fit = cost.NewFit(b.model)
+	all := strings.Join(defaults(), ",")
+	chosen, err := b.optimized(m, all)
+	require.NoError(t, err)
+	pipelines, fused, err := b.deeper(m, all)
+	require.NoError(t, err)
+	require.Len(t, pipelines, len(fused)+1)
+	never := ""
+	for _, f := range fused {
+		if histogram(chosen.Graphs[0])[f] == 0 {
+			never = f
+		}
+	}
+	require.NotEmpty(t, never, "the figures keep nothing from being chosen: %v", fused)
+	require.NotContains(t, b.model.Kernels, never)
+	require.NoError(t, b.looked(m, pipelines, 2))
+	for _, f := range fused {
+		assert.Contains(t, b.model.Kernels, f)
+	}
+	for i, p := range pipelines { // a row each, whatever was measured
+		g, err := b.blindly(m, p)
+		require.NoError(t, err)
+		for k, f := range fused {
+			if k >= i {
+				assert.Zero(t, histogram(g.Graphs[0])[f], "%s in row %d", f, i)
+			}
+		}
+		if i > 0 {
+			assert.Positive(t, histogram(g.Graphs[0])[fused[i-1]], "%s in its row", fused[i-1])
+		}
+	}
+}
+
+// TestVerdict: the table says whether a faster form was measured than the one that is chosen.
+func TestVerdict(t *testing.T) {
+	took := map[string]float64{"passes to all": 900e-6, "and a": 901e-6, "and b": 895e-6}
+	text, lost := verdict("passes to all", took)
+	assert.Zero(t, lost)
+	assert.Contains(t, text, "is the fastest of these 3 forms")
+	took["and b"] = 800e-6
+	text, lost = verdict("passes to all", took)
+	assert.InDelta(t, 100e-6, lost, 1e-9)
+	assert.Contains(t, text, "takes 100.0 µs a token more than the fastest of these 3 forms (and b)")
+	text, _ = verdict("passes to c", took)
+	assert.Empty(t, text, "it was not measured")
+}

@@ -24,7 +24,7 @@ func TestTiny(t *testing.T) {
 	for _, row := range []string{
 		"a copy by our kernel", "a smallest kernel behind another", "an epoch that forks", "4-bit matrix × vector, K = 512, N = 64", "f16 matrix", "rms norm",
 		"gradients of a layer norm", "| recorded, on a stream |", "| passes to fuse |", "| all passes and edges, graph of edges |", "| all passes, without fused kernels |",
-		"| and affine_", "4 tokens from position 0", "of it reached", "a prompt of 8 tokens |", "a prompt of 8 tokens, without tensor cores |", "| sdpa_rows_float_64_64 | 2 |",
+		"| and affine_", "What is chosen (passes to ", "4 tokens from position 0", "of it reached", "a prompt of 8 tokens |", "a prompt of 8 tokens, without tensor cores |", "| sdpa_rows_float_64_64 | 2 |",
 	} {
 		assert.Contains(t, out.String(), row)
 	}
