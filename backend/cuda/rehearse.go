@@ -47,7 +47,7 @@ func rehearsed(text []byte, known facts, multiprocessors int) (_ []byte, ok bool
 		case !begun && strings.HasPrefix(trimmed, "// %bb.0:"):
 			begun = true
 			out.WriteString(l.text)
-			fmt.Fprintf(out, "\t.reg .pred \t%%rehearses;\n\t.reg .b32 \t%%thread;\n\tmov.u32 \t%%thread, %%tid.x;\n\tsetp.ge.u32 \t%%rehearses, %%thread, %d;\n\t@%%rehearses sub.u32 \t%%thread, %%thread, %[1]d;\n", threads)
+			fmt.Fprintf(out, "\t.reg .pred \t%%rehearses<1>;\n\t.reg .b32 \t%%thread<1>;\n\tmov.u32 \t%%thread0, %%tid.x;\n\tsetp.ge.u32 \t%%rehearses0, %%thread0, %d;\n\t@%%rehearses0 sub.u32 \t%%thread0, %%thread0, %[1]d;\n", threads)
 			continue
 		case trimmed == fmt.Sprintf(".maxntid %d", threads):
 			sized = true
@@ -57,7 +57,7 @@ func rehearsed(text []byte, known facts, multiprocessors int) (_ []byte, ok bool
 			out.WriteString(l.text)
 			continue
 		case l.op == "mov.u32" && l.guard == "" && len(l.args) == 2 && l.args[1] == "%tid.x":
-			fmt.Fprintf(out, "\tmov.u32 \t%s, %%thread;\n", l.args[0])
+			fmt.Fprintf(out, "\tmov.u32 \t%s, %%thread0;\n", l.args[0])
 			continue
 		case strings.Contains(l.text, "%tid") || strings.Contains(l.text, "%ntid") || strings.Contains(l.text, "warpid"):
 			return text, false
@@ -74,7 +74,7 @@ func rehearsed(text []byte, known facts, multiprocessors int) (_ []byte, ok bool
 				return text, false
 			}
 			waits = waits || kind == "griddepcontrol"
-			out.WriteString(strings.Replace(l.text, l.op, "@!%rehearses "+l.op, 1))
+			out.WriteString(strings.Replace(l.text, l.op, "@!%rehearses0 "+l.op, 1))
 			continue
 		case kind == "bra":
 			if to, ok := labels[l.args[0]]; !ok || to <= i {

@@ -94,7 +94,7 @@ func TestRehearsed(t *testing.T) {
 	assert.Equal(t, calls, again, "the threads that wait, and let others begin, are those of the launch")
 	assert.Equal(t, map[string]int{"wait": 128, "launch_dependents": 128}, again)
 	// All rehearse: there is no memory, and no fault.
-	all := strings.Replace(string(text), "%rehearses, %thread, 64", "%rehearses, %thread, 0", 1)
+	all := strings.Replace(string(text), "%rehearses0, %thread0, 64", "%rehearses0, %thread0, 0", 1)
 	require.NotEqual(t, string(text), all)
 	_, none := run(all, 64, false)
 	assert.Empty(t, none)
