@@ -56,6 +56,9 @@ func (m *module) prepare(kernel string, constants []ConstantValue, checked bool)
 	}
 	if m.target != calls.PTX {
 		m.withoutMarkers()
+		if err := m.parts(false); err != nil {
+			return err
+		}
 	}
 	if err := m.specialise(constants); err != nil {
 		return err

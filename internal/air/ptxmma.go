@@ -111,11 +111,12 @@ func partsOf(elem string) int {
 // below each other as depth says.
 func (m *gpuModule) sumBody(elem string, rows, depth int) string {
 	name := fmt.Sprintf("mlxc.sum.%s.%d.%d", elem, rows, depth)
-	(&gpu{module: m}).once(name, func(g *gpu) { g.sum(name, elem, rows, depth) })
+	(&gpu{module: m}).once(name, func(g *gpu) { g.sum(name, elem, rows, depth, g.module.rows) })
 	return name
 }
 
-func (g *gpu) sum(name, elem string, rows, depth int) {
+// sum writes it. What threads have of the result lies as mma has it, or as matrices do in this module.
+func (g *gpu) sum(name, elem string, rows, depth int, asMMA bool) {
 	parts := partsOf(elem)
 	left := func(k, r, p int) string { return fmt.Sprintf("%%a%d.%d.%d", k, r, p) }
 	var params []string
@@ -165,7 +166,7 @@ func (g *gpu) sum(name, elem string, rows, depth int) {
 		}
 	}
 	from, result := "", "poison"
-	if !g.module.rows {
+	if !asMMA {
 		from = g.mmaLane(g.lane())
 	}
 	for i := range 2 * rows {

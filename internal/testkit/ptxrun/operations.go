@@ -67,6 +67,13 @@ func resolve(in *instruction) (func(*thread, *instruction) error, error) {
 			t.set(&in.args[0], fusedBfloat(a>>16, b>>16, c>>16)<<16|fusedBfloat(a&0xffff, b&0xffff, c&0xffff))
 			return nil
 		}, nil
+	case full == "popc.b32" && need(2):
+		return func(t *thread, in *instruction) error {
+			t.set(&in.args[0], uint64(bits.OnesCount32(uint32(t.value(&in.args[1])))))
+			return nil
+		}, nil
+	case full == "cvta.global.u64" && need(2): // a global address is a generic one
+		return func(t *thread, in *instruction) error { t.set(&in.args[0], t.value(&in.args[1])); return nil }, nil
 	case full == "cvt.rn.bf16x2.f32" && need(3):
 		return func(t *thread, in *instruction) error {
 			t.set(&in.args[0], bfloat(t.value(&in.args[1]))<<16|bfloat(t.value(&in.args[2])))
