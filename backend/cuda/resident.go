@@ -14,6 +14,9 @@ const roomyThreads = 512
 // mostThreads is where an entry says how many threads a block has at most.
 var mostThreads = regexp.MustCompile(`(?m)^\.maxntid (\d+)$`)
 
+// fewestBlocks is where it says how many blocks are to share a multiprocessor.
+var fewestBlocks = regexp.MustCompile(`(?m)^\.minnctapersm \d+\n`)
+
 // resident says in a text how many blocks share a multiprocessor, where a grid is so small that they are few.
 // An assembler that is not told saves registers, so that as many blocks as possible find room, and to that
 // end loads some values only when others have been used up; few blocks hide no such wait, and the registers
@@ -31,5 +34,6 @@ func resident(text []byte, known facts, multiprocessors int) []byte {
 	if at == nil {
 		return text
 	}
-	return fmt.Appendf(text[:at[1]:at[1]], "\n.minnctapersm %d%s", each, text[at[1]:])
+	rest := fewestBlocks.ReplaceAll(text[at[1]:], nil) // what was said without knowing of the grid
+	return fmt.Appendf(text[:at[1]:at[1]], "\n.minnctapersm %d%s", each, rest)
 }

@@ -3,6 +3,7 @@
 package cuda
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -42,5 +43,9 @@ func TestResident(t *testing.T) {
 	} {
 		require.Equal(t, c.want, string(resident([]byte(text), facts{threads: c.threads, blocks: [3]uint64{1, c.blocks, 1}}, c.cores)), "%d of %d", c.blocks, c.threads)
 	}
+	said := strings.Replace(text, "\n{", "\n.minnctapersm 3\n{", 1)
+	require.NotEqual(t, text, said)
+	require.Equal(t, told("2"), string(resident([]byte(said), facts{threads: 128, blocks: [3]uint64{1, 264, 1}}, 132)), "what was said before")
+	require.Equal(t, said, string(resident([]byte(said), facts{}, 132)), "a grid that nobody knows")
 	require.Equal(t, "no entry", string(resident([]byte("no entry"), facts{threads: 32, blocks: [3]uint64{1, 1, 1}}, 132)))
 }

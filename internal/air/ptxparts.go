@@ -16,6 +16,11 @@ const (
 	partsMultiply = "air.simdgroup_parts_multiply.f32"
 )
 
+const (
+	partsSum     = "mlxc.sum.parts" // the function that multiplies
+	partsThreads = 384              // of a multiprocessor: each has 168 registers, which a tile of ours needs
+)
+
 // partsTypes are the types of these functions.
 var partsTypes = map[string]declaration{
 	partsKnown:    {result: "i1"},
@@ -117,13 +122,13 @@ func (m *gpuModule) partsBody(d declaration) {
 		g.line("  ret %s %s\n}", d.result, last)
 		return
 	}
-	(&gpu{module: m}).once("mlxc.sum.parts", func(g *gpu) { g.sum("mlxc.sum.parts", "float", 2, 2, true) })
+	(&gpu{module: m}).once(partsSum, func(g *gpu) { g.sum(partsSum, "float", 2, 2, true) })
 	var params, args []string
 	for i := range d.params {
 		params, args = append(params, fmt.Sprintf("i32 %%a%d", i)), append(args, fmt.Sprintf("i32 %%a%d", i))
 	}
 	g.line("define internal %s @%s(%s) convergent alwaysinline nounwind {", d.result, d.name, strings.Join(params, ", "))
-	all := g.make("call %s @mlxc.sum.parts(%s) #990", sumType(2), strings.Join(args, ", "))
+	all := g.make("call %s @%s(%s) #990", sumType(2), partsSum, strings.Join(args, ", "))
 	last := "poison"
 	for i := range 4 {
 		last = g.make("insertelement %s %s, float %s, i32 %d", d.result, last, g.make("extractvalue %s %s, %d", sumType(2), all, i), i)

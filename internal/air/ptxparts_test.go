@@ -60,7 +60,11 @@ func TestParts(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, 6, strings.Count(text, "mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32"))
 	assert.Equal(t, 3, strings.Count(text, "cvt.rn.bf16x2.f32"))
-	assert.NotContains(t, strings.ToLower(text), strings.ToLower(plain))
+	assert.NotContains(t, strings.ToLower(text), plain)
+	assert.NotContains(t, text, ".minnctapersm", "a block may have 1024 threads")
+	few, err := bounded([]byte(text), &Kernel{MaxThreadgroup: 128}, true)
+	require.NoError(t, err)
+	assert.Contains(t, string(few), ".maxntid 128\n.minnctapersm 3\n")
 	for _, which := range []MMA{NoMMA, HalfMMA} {
 		text, err = make(partsText(known), Launch{MMA: which})
 		require.NoError(t, err)
@@ -76,8 +80,8 @@ func TestParts(t *testing.T) {
 	assert.Contains(t, m.String(), "%go = or i1 false, false")
 
 	for cond, ok := range map[string]bool{
-		"  %go = icmp eq i32 %group, 1": true,
-		"  %go = icmp ult i32 %lane, 3": false,
+		"  %go = icmp eq i32 %group, 1":                                             true,
+		"  %go = icmp ult i32 %lane, 3":                                             false,
 		"  %low = icmp ult i32 %lane, 3\n  %go = call i1 @air.simd_any(i1 %low) #0": true,
 		"  %low = icmp ult i32 %lane, 3\n  %go = call i1 @air.simd_all(i1 %low) #0": true,
 		"  %low = icmp ult i32 %lane, 3\n  br i1 %low, label %some, label %end\nsome:\n  %odd = trunc i32 %lane to i1\n  %go = call i1 @air.simd_any(i1 %odd) #0": false,
