@@ -24,6 +24,7 @@ constexpr constant int READS = 4; // consecutive elements of a row that a thread
 // From here on a kernel reads what other dispatches wrote (docs/kernels.md, "Weights before the wait").
 #ifndef __MLXC__
 inline void wait_for_dispatches() {}
+inline void will_read(const device void* p) {}
 #endif
 
 // aligned is whether p lies at a multiple of n bytes.
@@ -408,8 +409,29 @@ inline void load_parts(const thread Affine* row, const thread Input& in, int k, 
   }
 }
 
+// ask has a cache ask the memory for all of some rows, of at most 4,096 elements: each lane for lines of 128
+// bytes, where a row has no more of them for the last one again.
+template <int g, int b, int rows>
+inline void ask(const thread Affine* row, int K, uint lane) {
+  constexpr uint lines = 4096 / (8 / b) / 128; // of codes
+  const int last = K / (8 / b) - 4;
+  const int last_group = (K / g - 1) * 4;
+#pragma unroll
+  for (int i = 0; i < rows; i++) {
+    const device char* w = (const device char*)row[i].w;
+    const device char* scales = (const device char*)row[i].scales;
+    const device char* biases = (const device char*)row[i].biases;
+    if (lines == LANES) {
+      will_read(w + min(int(lane) * 128, last));
+    }
+    const bool is_codes = lines < LANES && lane < lines;
+    const device char* from = is_codes ? w : (lane & 8) == 0 ? scales : biases;
+    will_read(from + min(int(is_codes ? lane : lane & 7) * 128, is_codes ? last : last_group));
+  }
+}
+
 // dot_long does the same with an x of any length. The first parts are read before x is looked at. begin: nobody
-// has looked at it, and inv, what it is multiplied by, is not known.
+// has looked at it, and inv, what it is multiplied by, is not known; nor has a cache been asked for the rows.
 template <int g, int b, int words, int rows, bool begin>
 inline void dot_long(const thread Affine* row, const thread Input& in, uint lane, thread float& inv, thread float* result) {
   constexpr int values = words * 32 / b;
@@ -423,6 +445,7 @@ inline void dot_long(const thread Affine* row, const thread Input& in, uint lane
   int k = int(lane) * values;
   load_parts<g, b, words, rows, parts>(row, in, k, p, norm);
   if (begin) {
+    ask<g, b, rows>(row, in.K, lane);
     wait_for_dispatches();
     inv = inverse_rms<8, true>(in, lane);
   }
@@ -477,40 +500,56 @@ inline bool is_wide(const thread Affine& m, const thread Input& in) {
 constexpr constant int ROWS = 4; // outputs of a simdgroup of one product at a time, or 2 where x is short
 constexpr constant int WALKS = 4; // as often a simdgroup makes ROWS outputs, with a norm that it has at hand
 
-// walk_short makes the outputs of a simdgroup of two whose x is short.
-template <int g, int b, int words>
-inline void walk_short(const thread Affine& m, const thread Input& in, device float* y, int block, int N, uint lane) {
+// walk_held makes the outputs of a simdgroup from row `first` on, whose x is short. whole: it has all of them,
+// so that how often it goes around is known, and a row lies behind the one before without a question.
+template <int g, int b, int words, bool whole>
+inline void walk_held(const thread Affine& m, const thread Input& in, device float* y, int first, int N, uint lane) {
   constexpr int parts = held<b, words>();
   constexpr int rows = 2; // whose parts lie in registers beside x
-  const int first = block * WALKS * ROWS;
-  const int end = min(N, first + WALKS * ROWS);
-  if (first >= end) {
-    return;
-  }
+  const int count = whole ? WALKS * ROWS / rows : (min(N - first, WALKS * ROWS) + rows - 1) / rows;
   Part<words> p[parts][rows];
-  Affine row[rows] = {row_of<g, b>(m, in.K, first), row_of<g, b>(m, in.K, min(first + 1, N - 1))};
+  Affine row[rows] = {row_of<g, b>(m, in.K, first)};
+  row[1] = row_of<g, b>(row[0], in.K, whole || first + 1 < N ? 1 : 0);
   load_held<g, b, words, rows, parts>(row, in.K, lane, p);
   Held<words * 32 / b, parts> x;
   hold<b, words, parts>(in, lane, x);
-  for (int n = first; n < end; n += rows) {
+  y += first + int(lane);
+  for (int t = 0; t < count; t++) {
     float result[rows];
     dot_held<b, words, rows, parts>(x, in.K, lane, p, result);
-    if (n + rows < end) { // asked for before the sums of these are waited for
-      row[0] = row_of<g, b>(m, in.K, n + rows);
-      row[1] = row_of<g, b>(m, in.K, min(n + rows + 1, N - 1));
+    if (t + 1 < count) { // asked for before the sums of these are waited for
+      row[0] = row_of<g, b>(row[0], in.K, rows);
+      row[1] = row_of<g, b>(row[0], in.K, whole || first + rows * (t + 1) + 1 < N ? 1 : 0);
       load_held<g, b, words, rows, parts>(row, in.K, lane, p);
     }
     sum_all<rows>(result);
-    if (int(lane) < rows && n + int(lane) < end) {
-      y[n + lane] = stored(of_lane<rows>(result, lane));
+    if (int(lane) < rows && (whole || first + rows * t + int(lane) < N)) {
+      y[rows * t] = stored(of_lane<rows>(result, lane));
     }
   }
 }
 
-// dot_rows is dot_long for ROWS rows that follow one another; those past the end are read as the last one.
+// walk_short makes the outputs of a simdgroup of two whose x is short.
+template <int g, int b, int words>
+inline void walk_short(const thread Affine& m, const thread Input& in, device float* y, int block, int N, uint lane) {
+  const int first = block * WALKS * ROWS;
+  if (first + WALKS * ROWS <= N) {
+    walk_held<g, b, words, true>(m, in, y, first, N, lane);
+  } else if (first < N) {
+    walk_held<g, b, words, false>(m, in, y, first, N, lane);
+  }
+}
+
+// dot_rows is dot_long for ROWS rows that follow one another; those past the end are read as the last one. The
+// rows that follow them are asked for.
 template <int g, int b, int words, bool begin>
 inline void dot_rows(const thread Affine& m, const thread Input& in, int first, int N, uint lane, thread float& inv, thread float* result) {
   Affine row[ROWS];
+#pragma unroll
+  for (int i = 0; i < ROWS; i++) {
+    row[i] = row_of<g, b>(m, in.K, min(first + ROWS + i, N - 1));
+  }
+  ask<g, b, ROWS>(row, in.K, lane);
 #pragma unroll
   for (int i = 0; i < ROWS; i++) {
     row[i] = row_of<g, b>(m, in.K, min(first + i, N - 1));

@@ -14,6 +14,7 @@ inline float stored(float v) {
 
 #ifndef __MLXC__ // docs/kernels.md, "Weights before the wait" and "Factors in parts"
 inline void wait_for_dispatches() {}
+inline void will_read(const device void* p) {}
 inline bool parts_known() { return false; }
 inline uint3 parts_of(float a, float b) { return uint3(0); }
 inline float4 multiply_parts(const thread uint4* a, const thread uint2* b) { return float4(0); }
@@ -141,7 +142,7 @@ inline void load_part(const thread Affine& m, int K, int N, int first, int k, th
 #pragma unroll
   for (int i = 0; i < rows; i++) {
     const size_t row = whole ? first + i : min(first + i, N - 1);
-    const device uint* w = m.w + row * (K / (32 / b)) + k / (32 / b);
+    const device uint* w = m.w + row * (K / (32 / b)) + uint(k) / (32 / b);
     if (wide && words == 2) {
       const uint2 two = wide_load<uint2>(w);
       p.codes[i][0] = two.x;
@@ -152,7 +153,7 @@ inline void load_part(const thread Affine& m, int K, int N, int first, int k, th
         p.codes[i][j] = w[j];
       }
     }
-    const size_t in_group = row * (K / g) + k / g;
+    const size_t in_group = row * (K / g) + uint(k) / g;
     p.scales[i] = m.scales[in_group];
     p.biases[i] = m.biases[in_group];
   }
@@ -186,6 +187,30 @@ inline float of_lane(const thread float* v, uint lane) {
   return select(low, high, n == 4 && (lane & 2) != 0);
 }
 
+// add_parts adds to result[rows·j + i] what part p of the rows of matrix j makes with v, elements of x, which
+// it scales.
+template <int b, int words, int rows, int matrices>
+inline void add_parts(const thread Part<words, rows>* p, thread float* v, thread float* result) {
+  constexpr int values = words * 32 / b;
+  const float sum = scaled<b, values>(v);
+#pragma unroll
+  for (int j = 0; j < matrices; j++) {
+#pragma unroll
+    for (int i = 0; i < rows; i++) {
+      result[rows * j + i] += p[j].scales[i] * dot_codes<b, values>(p[j].codes[i], v) + p[j].biases[i] * sum;
+    }
+  }
+}
+
+// load_parts is load_part of all matrices.
+template <int g, int b, int words, int rows, bool whole, bool wide, int matrices>
+inline void load_parts(const thread Affine* m, int K, int N, int first, int k, thread Part<words, rows>* p) {
+#pragma unroll
+  for (int j = 0; j < matrices; j++) {
+    load_part<g, b, words, rows, whole, wide>(m[j], K, N, first, k, p[j]);
+  }
+}
+
 // add_rows adds to result[rows·j + i] what a lane has of the product of x with row
 // first + i of matrix j. A lane takes the codes of `words` words of each row at a
 // time; they lie in one group, so scale and bias are applied once. Memory answers
@@ -200,10 +225,7 @@ inline void add_rows(const thread Affine* m, const thread X& x, int K, int N, in
 #pragma unroll
   for (int d = 0; d < parts; d++) {
     if (begin + d * step < K) {
-#pragma unroll
-      for (int j = 0; j < matrices; j++) {
-        load_part<g, b, words, rows, whole, wide>(m[j], K, N, first, begin + d * step, p[d][j]);
-      }
+      load_parts<g, b, words, rows, whole, wide, matrices>(m, K, N, first, begin + d * step, p[d]);
     }
   }
   wait_for_dispatches();
@@ -217,23 +239,133 @@ inline void add_rows(const thread Affine* m, const thread X& x, int K, int N, in
         x.template load<values, wide>(k + (d + 1) * step, v[(d + 1) % parts]);
       }
       if (d == 0 || k + d * step < K) {
-        const float sum = scaled<b, values>(v[d]);
-#pragma unroll
-        for (int j = 0; j < matrices; j++) {
-#pragma unroll
-          for (int i = 0; i < rows; i++) {
-            result[rows * j + i] += p[d][j].scales[i] * dot_codes<b, values>(p[d][j].codes[i], v[d]) + p[d][j].biases[i] * sum;
-          }
-        }
-        const int next = k + (parts + d) * step;
-        if (next < K) {
-#pragma unroll
-          for (int j = 0; j < matrices; j++) {
-            load_part<g, b, words, rows, whole, wide>(m[j], K, N, first, next, p[d][j]);
-          }
+        add_parts<b, words, rows, matrices>(p[d], v[d], result);
+        if (k + (parts + d) * step < K) {
+          load_parts<g, b, words, rows, whole, wide, matrices>(m, K, N, first, k + (parts + d) * step, p[d]);
         }
       }
     }
+  }
+}
+
+// Lines are the lines of a cache, of 128 bytes, of which a lane asks for the next one in some rows of a matrix.
+struct Lines {
+  const device char* row;
+  int at;
+  int step;
+  int last; // where the row has something yet
+};
+
+// lines_of are those of parts that have so many lines of codes `per` row, from the second such parts on.
+template <int g, int b, int per, int rows, bool whole>
+inline Lines lines_of(const thread Affine& m, int K, int N, int first, uint lane) {
+  const uint i = min(lane, uint(rows * (per + 2) - 1));
+  const bool is_codes = i < rows * per;
+  const uint r = is_codes ? i / per : (i - rows * per) % rows;
+  const int bytes = is_codes ? K / (8 / b) : K / g * 4;
+  const int step = is_codes ? per * 128 : per * 128 * (8 / b) / g * 4;
+  const device char* codes = (const device char*)m.w;
+  const device char* scales = (const device char*)m.scales;
+  const device char* biases = (const device char*)m.biases;
+  const device char* from = is_codes ? codes : i < rows * (per + 1) ? scales : biases;
+  const size_t row = whole ? first + int(r) : min(first + int(r), N - 1);
+  return {from + row * bytes, (is_codes ? int(i % per) * 128 : 0) + step, step, bytes - 4};
+}
+
+// ask has the cache ask for the next line, of rows that have none left for the last one again.
+inline void ask(thread Lines& l) {
+  will_read(l.row + min(l.at, l.last));
+  l.at += l.step;
+}
+
+// is_long is whether all lanes have so many parts of a row.
+template <int b, int words, int parts>
+inline bool is_long(int K) {
+  return K >= parts * LANES * words * 32 / b;
+}
+
+// add_long is add_rows of rows of 2·ahead parts or more, which lie wide. It asks for so many parts `ahead` before it takes as many
+// that it asked for before those, in two sets of registers that take turns, and there is no branch between:
+// behind one, NVIDIA's assembler no longer knows which loads have come and which were asked for just now, and
+// waits for all of them. What a turn begins with has been asked for a turn ago, so that waiting for all of
+// that costs little. The barriers are for that assembler too, which otherwise asks later, to save registers.
+//
+// Registers do not hold as much as has to be under way so that the memory is never idle: least of all before x
+// is there, when nothing is computed. What comes after them a cache asks the memory for, which needs none.
+template <int g, int b, int words, int rows, bool whole, int ahead, int matrices, typename X>
+inline void add_long(const thread Affine* m, const thread X& x, int K, int N, int first, uint lane, thread float* result) {
+  constexpr int values = words * 32 / b;
+  constexpr int step = LANES * values;
+  const int begin = int(lane) * values;
+  constexpr int further = matrices == 1 ? 3 : 2; // sets that a cache asks for
+  Part<words, rows> p[2][ahead][matrices];
+#pragma unroll
+  for (int d = 0; d < ahead; d++) {
+    load_parts<g, b, words, rows, whole, true, matrices>(m, K, N, first, begin + d * step, p[0][d]);
+  }
+  Lines lines[matrices];
+#pragma unroll
+  for (int j = 0; j < matrices; j++) {
+    lines[j] = lines_of<g, b, ahead * words, rows, whole>(m[j], K, N, first, lane);
+#pragma unroll
+    for (int d = 0; d < further; d++) {
+      ask(lines[j]);
+    }
+  }
+  wait_for_dispatches();
+  x.begin(first, min(first + rows, N), lane);
+  float v[2][values];
+  x.template load<values, true>(begin, v[0]);
+  int from = 0; // of all lanes
+  for (; from + 3 * ahead * step <= K; from += 2 * ahead * step) {
+#pragma unroll
+    for (int turn = 0; turn < 2; turn++) {
+      const int k = from + begin + turn * ahead * step;
+#pragma unroll
+      for (int d = 0; d < ahead; d++) {
+        load_parts<g, b, words, rows, whole, true, matrices>(m, K, N, first, k + (ahead + d) * step, p[1 - turn][d]);
+      }
+#pragma unroll
+      for (int j = 0; j < matrices; j++) {
+        ask(lines[j]);
+      }
+      simdgroup_barrier(mem_flags::mem_none);
+#pragma unroll
+      for (int d = 0; d < ahead; d++) {
+        const int at = (turn * ahead + d) % 2;
+        x.template load<values, true>(k + (d + 1) * step, v[1 - at]);
+        add_parts<b, words, rows, matrices>(p[turn][d], v[at], result);
+      }
+    }
+  }
+  // What is left is one set and less than another, or no more than two.
+  if (from + 2 * ahead * step <= K) {
+    const int k = from + begin;
+#pragma unroll
+    for (int d = 0; d < ahead; d++) {
+      load_parts<g, b, words, rows, whole, true, matrices>(m, K, N, first, k + (ahead + d) * step, p[1][d]);
+    }
+    simdgroup_barrier(mem_flags::mem_none);
+#pragma unroll
+    for (int d = 0; d < 2 * ahead; d++) {
+      if (d + 1 < 2 * ahead) {
+        x.template load<values, true>(k + (d + 1) * step, v[(d + 1) % 2]);
+      }
+      add_parts<b, words, rows, matrices>(p[d / ahead][d % ahead], v[d % 2], result);
+    }
+    from += 2 * ahead * step;
+  } else {
+#pragma unroll
+    for (int d = 0; d < ahead; d++) {
+      x.template load<values, true>(from + begin + d * step, v[0]);
+      add_parts<b, words, rows, matrices>(p[0][d], v[0], result);
+    }
+    from += ahead * step;
+  }
+  for (int k = from + begin; k < K; k += step) {
+    load_parts<g, b, words, rows, whole, true, matrices>(m, K, N, first, k, p[0][0]);
+    x.template load<values, true>(k, v[0]);
+    add_parts<b, words, rows, matrices>(p[0][0], v[0], result);
   }
 }
 
@@ -251,8 +383,11 @@ inline void dot_rows_of(const thread Affine* m, const thread X& x, int K, int N,
   for (int j = 0; j < matrices; j++) {
     wide = wide && aligned(m[j].w, 4 * words);
   }
-  if (wide) {
-    constexpr int parts = words == 1 || matrices == 1 ? 3 : 2; // in 64 registers or fewer
+  constexpr int ahead = matrices == 1 ? 2 : 1;
+  if (wide && is_long<b, words, 3 * ahead>(K)) {
+    add_long<g, b, words, ROWS, whole, ahead, matrices>(m, x, K, N, first, lane, result);
+  } else if (wide) {
+    constexpr int parts = words == 1 || matrices == 1 ? 3 : 2;
     add_rows<g, b, words, ROWS, whole, true, parts, matrices>(m, x, K, N, first, lane, result);
   } else {
     add_rows<g, b, words, ROWS, whole, false, 1, matrices>(m, x, K, N, first, lane, result);
@@ -288,6 +423,8 @@ inline void dot_few(const thread Affine& m, const thread X& x, int K, int N, int
   }
   if (!x.is_wide() || !aligned(m.w, 4 * words)) {
     add_rows<g, b, words, rows, false, false, 1, 1>(&m, x, K, N, first, lane, result);
+  } else if (is_long<b, words, 2 * parts>(K)) {
+    add_long<g, b, words, rows, false, parts, 1>(&m, x, K, N, first, lane, result);
   } else if (K > parts * LANES * values) {
     add_rows<g, b, words, rows, false, true, parts, 1>(&m, x, K, N, first, lane, result);
   } else {
@@ -680,8 +817,9 @@ template <int g, int b, int words>
     return;
   }
   float result[ROWS];
-  dot_rows_of<g, b, words, false, 1>(m, row, K, N, first, lane, result);
-  if (int(lane) < ROWS && first + int(lane) < N) {
+  constexpr bool whole = words == 2; // N is a multiple of 8 then
+  dot_rows_of<g, b, words, whole, 1>(m, row, K, N, first, lane, result);
+  if (int(lane) < ROWS && (whole || first + int(lane) < N)) {
     y[lane] = stored(before + of_lane<ROWS>(result, lane));
   }
 }

@@ -21,6 +21,7 @@ constant bool has_sinks [[function_constant(25)]];
 
 #ifndef __MLXC__ // docs/kernels.md, "Weights before the wait"
 inline void wait_for_dispatches() {}
+inline void will_read(const device void* p) {}
 #endif
 
 constexpr constant int LANES = 32;
@@ -451,6 +452,13 @@ template <typename T, int D>
 #pragma unroll
   for (int i = 0; i < each; i++) {
     o[i] = 0;
+  }
+  // Most keys are there since long, in memory: a cache gets those of the first turn while the last one is made.
+  constexpr int row_lines = D * int(sizeof(T)) / 128;
+  const int line = int(simdgroup) * LANES + int(lane);
+  if (line < visible * row_lines) {
+    will_read(keys - own + size_t(line / row_lines) * k_seq_stride + line % row_lines * (128 / sizeof(T)));
+    will_read(values - own + size_t(line / row_lines) * v_seq_stride + line % row_lines * (128 / sizeof(T)));
   }
   wait_for_dispatches();
   if (wide) {

@@ -5,8 +5,13 @@ package cuda
 import (
 	"bytes"
 	"fmt"
+	"regexp"
 	"slices"
 )
+
+// waits are where a kernel waits, and lets the next one begin: what comes behind takes time in which
+// that one is there already.
+var waits = regexp.MustCompile(`griddepcontrol\.wait;(\s*griddepcontrol\.launch_dependents;)?`)
 
 // Disturb has a device's kernels, which are compiled from now on, take a random time, by up to so many
 // nanoseconds for each block, between waiting and working. A kernel whose name is that of unready does not
@@ -14,14 +19,14 @@ import (
 func (d *Device) Disturb(nanoseconds int, unready string) *int {
 	removed := 0
 	d.disturb.text = func(kernel string, text []byte) []byte {
-		const wait = "griddepcontrol.wait;"
 		delay := fmt.Sprintf("{ .reg .b32 %%mlxc; mov.u32 %%mlxc, %%clock; shr.u32 %%mlxc, %%mlxc, 4; rem.u32 %%mlxc, %%mlxc, %d; nanosleep.u32 %%mlxc; }", nanoseconds)
-		with := wait + "\n\t" + delay
-		if kernel == unready {
-			with = delay
-			removed += bytes.Count(text, []byte(wait))
-		}
-		return bytes.ReplaceAll(text, []byte(wait), []byte(with))
+		return waits.ReplaceAllFunc(text, func(wait []byte) []byte {
+			if kernel == unready {
+				removed++
+				_, wait, _ = bytes.Cut(wait, []byte(";"))
+			}
+			return append(bytes.Clone(wait), "\n\t"+delay...)
+		})
 	}
 	return &removed
 }

@@ -31,10 +31,17 @@ func TestResident(t *testing.T) {
 		want            string
 	}{
 		{1, 256, 132, told("1")},
-		{132, 256, 132, told("1")},
+		{132, 256, 132, told("2")},
+		{98, 256, 132, told("1")},
 		{133, 256, 132, told("2")},
 		{2 * 132, 256, 132, told("2")},
 		{2*132 + 1, 256, 132, text},
+		{4 * 132, 64, 132, told("8")},
+		{3 * 132, 64, 132, told("6")},
+		{2 * 132, 64, 132, told("2")},
+		{395, 64, 132, told("3")},
+		{5 * 132, 64, 132, told("5")},
+		{256, 128, 132, told("4")},
 		{8 * 132, 64, 132, told("8")},
 		{1, 512, 132, told("1")},
 		{1, 1024, 132, text},
@@ -45,7 +52,8 @@ func TestResident(t *testing.T) {
 	}
 	said := strings.Replace(text, "\n{", "\n.minnctapersm 3\n{", 1)
 	require.NotEqual(t, text, said)
-	require.Equal(t, told("2"), string(resident([]byte(said), facts{threads: 128, blocks: [3]uint64{1, 264, 1}}, 132)), "what was said before")
+	require.Equal(t, told("1"), string(resident([]byte(said), facts{threads: 128, blocks: [3]uint64{1, 132, 1}}, 132)), "fewer than was said")
+	require.Equal(t, told("3"), string(resident([]byte(said), facts{threads: 128, blocks: [3]uint64{1, 264, 1}}, 132)), "more registers are needed than four blocks have")
 	require.Equal(t, said, string(resident([]byte(said), facts{}, 132)), "a grid that nobody knows")
 	require.Equal(t, "no entry", string(resident([]byte("no entry"), facts{threads: 32, blocks: [3]uint64{1, 1, 1}}, 132)))
 }

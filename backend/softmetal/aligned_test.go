@@ -28,9 +28,25 @@ func TestAlignment(t *testing.T) {
 		name  string
 		bytes int
 	}
+	type dispatch struct {
+		kernel, args string
+		in           []operand
+		out, rest    string
+		bytes        int
+	}
 	product := func(name string, k, n, b int) (string, string, []operand, string, string) {
 		return name, affine, []operand{{"w", n * k * b / 8}, {"scales", n * k / 8}, {"biases", n * k / 8}, {"x", 4 * k}}, "y",
 			fmt.Sprintf("in_vec_size = %d, out_vec_size = %d) grid threadgroups [1, %d, 1] of [32, 2, 1]", k, n, (n+7)/8)
+	}
+	gated := "0 w_gate: device u32 read, 1 scales_gate: device f32 read, 2 biases_gate: device f32 read, 3 w_up: device u32 read, 4 scales_up: device f32 read, 5 biases_up: device f32 read, 6 x: device f32 read, 7 y: device f32 write, 8 in_vec_size: constant i32, 9 out_vec_size: constant i32"
+	both := func(name string, k, n, b int) (string, string, []operand, string, string) {
+		_, _, _, out, rest := product(name, k, n, b)
+		w, s := n*k*b/8, n*k/8
+		return name, gated, []operand{{"w_gate", w}, {"scales_gate", s}, {"biases_gate", s}, {"w_up", w}, {"scales_up", s}, {"biases_up", s}, {"x", 4 * k}}, out, rest
+	}
+	dense := func(k int) dispatch {
+		return dispatch{"gemv_float16_float32", "0 mat: device f16 read, 1 x: device f32 read, 2 y: device f32 write, 3 K: constant i32, 4 N: constant i32",
+			[]operand{{"mat", 2 * k * 13}, {"x", 4 * k}}, "y", fmt.Sprintf("K = %d, N = 13) grid threadgroups [2, 1, 1] of [32, 2, 1]", k), 4 * 13}
 	}
 	norm := func(name, args string, axis int, more string, operands ...operand) (string, string, []operand, string, string) {
 		per := 128
@@ -39,12 +55,6 @@ func TestAlignment(t *testing.T) {
 		}
 		group := 32 * ((axis + per - 1) / per)
 		return name, args, operands, "out", fmt.Sprintf("eps = 1e-05, axis_size = %d, w_stride = 1%s) grid threadgroups [2, 1, 1] of [%d, 1, 1]", axis, more, group)
-	}
-	type dispatch struct {
-		kernel, args string
-		in           []operand
-		out, rest    string
-		bytes        int
 	}
 	of := func(bytes int) func(kernel, args string, in []operand, out, rest string) dispatch {
 		return func(kernel, args string, in []operand, out, rest string) dispatch {
@@ -56,10 +66,16 @@ func TestAlignment(t *testing.T) {
 	for _, x := range []dispatch{
 		of(4 * 24)(product("affine_qmv_fast_float_gs_32_b_4_batch_0_pr_0_hgs_0_r_4", 512*5, 24, 4)),
 		of(4 * 24)(product("affine_qmv_fast_float_gs_32_b_8_batch_0_pr_0_hgs_0_r_4", 256*4, 24, 8)),
+		of(4 * 16)(product("affine_qmv_fast_float_gs_32_b_4_batch_0_pr_0_hgs_0_r_4", 512*7, 16, 4)),
+		of(4 * 16)(product("affine_qmv_fast_float_gs_32_b_4_batch_0_pr_0_hgs_0_r_4", 512*10, 16, 4)),
+		of(4 * 16)(product("affine_qmv_fast_float_gs_32_b_8_batch_0_pr_0_hgs_0_r_4", 256*12, 16, 8)),
 		of(4 * 21)(product("affine_qmv_float_gs_32_b_4_batch_0_pr_0_hgs_0_r_4", 32*37, 21, 4)),
+		of(4 * 21)(product("affine_qmv_float_gs_32_b_4_batch_0_pr_0_hgs_0_r_4", 32*53, 21, 4)),
 		of(4 * 21)(product("affine_qmv_float_gs_32_b_8_batch_0_pr_0_hgs_0_r_4", 32*19, 21, 8)),
-		{"gemv_float16_float32", "0 mat: device f16 read, 1 x: device f32 read, 2 y: device f32 write, 3 K: constant i32, 4 N: constant i32",
-			[]operand{{"mat", 2 * 1032 * 13}, {"x", 4 * 1032}}, "y", "K = 1032, N = 13) grid threadgroups [2, 1, 1] of [32, 2, 1]", 4 * 13},
+		of(4 * 21)(product("affine_qmv_float_gs_32_b_8_batch_0_pr_0_hgs_0_r_4", 32*29, 21, 8)),
+		of(4 * 8)(both("affine_qmv_fast_silu_mul_float_gs_32_b_4", 512*5, 8, 4)),
+		of(4 * 11)(both("affine_qmv_silu_mul_float_gs_32_b_4", 32*37, 11, 4)),
+		dense(1032), dense(8 * 255), dense(2576), dense(256 * 7),
 		of(8 * 602)(norm("rmsfloat32", rms, 602, "", operand{"x", 8 * 602}, operand{"w", 4 * 602})),
 		of(8 * 604)(norm("layer_normfloat32", layer, 604, ", b_stride = 1", operand{"x", 8 * 604}, operand{"w", 4 * 604}, operand{"b", 4 * 604})),
 	} {

@@ -63,6 +63,10 @@ func TestProducts(t *testing.T) {
 		{"affine_qmv_fast_add", 1536, 16, 4},
 		{"affine_qmv_fast_add", 2560, 8, 4},
 		{"affine_qmv_add", 96, 4101, 4},
+		{"affine_qmv_fast_add", 512 * 9, 16, 4},
+		{"affine_qmv_fast_add", 512 * 13, 8, 4},
+		{"affine_qmv_fast_add", 512 * 7, 4104, 4},
+		{"affine_qmv_add", 256*9 + 32, 8, 4},
 	} {
 		t.Run(fmt.Sprintf("%s/%d/%d", c.kernel, c.k, c.n), func(t *testing.T) {
 			const rows = 2
@@ -123,9 +127,9 @@ func TestProducts(t *testing.T) {
 				multiply("", x, one)
 				elementwise("Add", in("r"), one, recorded)
 				operands = append(operands, "r")
-				groups = sums(8)
+				groups, group = sums(8), 4
 				if c.n >= 4096 {
-					groups = sums(32)
+					groups = sums(16)
 				}
 			case strings.HasSuffix(c.kernel, "silu_mul"):
 				two, three := p.memory("scratch", "two", result), p.memory("scratch", "three", result)
@@ -134,10 +138,7 @@ func TestProducts(t *testing.T) {
 				dispatch("@silu (in = %s, out = %s) grid threads [%d, 1, 1] of [32, 1, 1]", one, three, rows*c.n)
 				elementwise("Multiply", three, two, recorded)
 				operands = []string{"w", "scales", "biases", "w_up", "scales_up", "biases_up", "x", "norm"}
-				groups = sums(8)
-				if c.k > 1024 {
-					groups = sums(16)
-				}
+				groups, group = sums(4), 2
 			default:
 				multiply("", x, recorded)
 				operands = append(operands, "norm")

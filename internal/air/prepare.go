@@ -55,7 +55,8 @@ func (m *module) prepare(kernel string, constants []ConstantValue, checked bool)
 		return err
 	}
 	if m.target != calls.PTX {
-		m.withoutMarkers()
+		m.withoutWaits()
+		m.withoutPrefetches()
 		if err := m.parts(false); err != nil {
 			return err
 		}
@@ -318,7 +319,7 @@ func (m *module) define() error {
 		name := strings.Trim(d.name, `"`)
 		switch {
 		case strings.HasPrefix(name, "llvm.lifetime."), name == "llvm.experimental.noalias.scope.decl", known[name]:
-		case strings.HasPrefix(name, "air.") && !calls.Exchanges(name) && name != waitMarker:
+		case strings.HasPrefix(name, "air.") && !calls.Exchanges(name) && !isAirMarker(name):
 			functions = append(functions, calls.Function{Name: name, Result: d.result, Params: d.params})
 		default:
 			kept = append(kept, d)

@@ -215,8 +215,9 @@ func TestPTXLaunch(t *testing.T) {
 					assert.Negative(t, wait)
 					continue
 				}
-				assert.Less(t, say, wait)
-				assert.Positive(t, say)
+				assert.Positive(t, wait)
+				assert.Less(t, wait, say, "what comes next begins when this need wait no longer")
+				assert.Equal(t, strings.Count(out, "griddepcontrol.wait"), strings.Count(out, "griddepcontrol.launch_dependents"))
 				assert.Equal(t, moving, table < wait, "the table is read before the wait, and nothing else is")
 				assert.Less(t, wait, strings.LastIndex(out, "ld.global"))
 			}

@@ -36,7 +36,7 @@ func newGPUModule(b *builder, in Input, launch Launch) (*gpuModule, error) {
 	}
 	m.target, m.aligned = calls.PTX, in.Aligned
 	if !launch.Programmatic {
-		m.withoutMarkers()
+		m.withoutWaits()
 	}
 	if err := m.parts(launch.MMA == AllMMA); err != nil {
 		return nil, err
@@ -162,10 +162,10 @@ func (g *gpuModule) control(launch Launch) error {
 		}
 	}
 	for _, d := range names {
-		switch {
+		switch name := strings.Trim(d.name, `"`); {
 		case inParts(d):
 			g.partsBody(d)
-		case strings.Trim(d.name, `"`) != waitMarker:
+		case !isAirMarker(name):
 			if err := g.exchangeBody(d); err != nil {
 				return err
 			}
@@ -227,7 +227,8 @@ func (c *controlFlow) masks(f *function, k *Kernel, declared map[string]declarat
 // that a mask has.
 func exchangesMasked(l string, declared map[string]declaration) bool {
 	_, d, ok := callOf(l, declared)
-	return ok && !alone(d) && strings.Trim(d.name, `"`) != "air.wg.barrier" && strings.Trim(d.name, `"`) != waitMarker
+	name := strings.Trim(d.name, `"`)
+	return ok && !alone(d) && name != "air.wg.barrier" && !isAirMarker(name)
 }
 
 // exchanging are lines in which the functions that threads exchange in get the mask of those that take
@@ -240,6 +241,8 @@ func exchanging(lines []string, declared map[string]declaration, mask string, va
 		case !ok:
 		case isMarker(l):
 			continue
+		case isPrefetch(l):
+			l = prefetching(l)
 		case alone(d), inParts(d):
 		default:
 			of, to := mask, masked(d)

@@ -12,25 +12,48 @@ import (
 // that it depends on have ended, where it waits for them.
 const waitMarker = "air.wait_for_dispatches"
 
-// marks reports whether a module calls the marker.
-func (m *module) marks() bool {
-	return slices.ContainsFunc(m.declares, func(d declaration) bool { return strings.Trim(d.name, `"`) == waitMarker })
+// prefetchMarker is the function of a source that says: what lies at an address will be read. It does nothing
+// but on a GPU, whose cache then asks the memory for the line.
+const prefetchMarker = "air.will_read"
+
+// declaresMarker reports whether a module declares a marker.
+func (m *module) declaresMarker(name string) bool {
+	return slices.ContainsFunc(m.declares, func(d declaration) bool { return strings.Trim(d.name, `"`) == name })
 }
 
-// withoutMarkers takes the calls of the marker out.
-func (m *module) withoutMarkers() {
-	if !m.marks() {
+// without takes the calls of a marker out, whose lines are these.
+func (m *module) without(name string, is func(string) bool) {
+	if !m.declaresMarker(name) {
 		return
 	}
 	for _, f := range m.funcs {
-		f.lines = slices.DeleteFunc(f.lines, isMarker)
+		f.lines = slices.DeleteFunc(f.lines, is)
 	}
-	m.declares = slices.DeleteFunc(m.declares, func(d declaration) bool { return strings.Trim(d.name, `"`) == waitMarker })
+	m.declares = slices.DeleteFunc(m.declares, func(d declaration) bool { return strings.Trim(d.name, `"`) == name })
 }
+
+// withoutWaits takes the calls of the marker of waits out, withoutPrefetches those of the other.
+func (m *module) withoutWaits()      { m.without(waitMarker, isMarker) }
+func (m *module) withoutPrefetches() { m.without(prefetchMarker, isPrefetch) }
+
+// isAirMarker reports whether a function of AIR is a marker: nothing is exchanged there.
+func isAirMarker(name string) bool { return name == waitMarker || name == prefetchMarker }
 
 var markerCall = regexp.MustCompile(`^  (?:tail |musttail |notail )?call void @"?` + regexp.QuoteMeta(waitMarker) + `"?\(\)`)
 
 func isMarker(l string) bool { return strings.Contains(l, waitMarker) && markerCall.MatchString(l) }
+
+var prefetchCall = regexp.MustCompile(`^  (?:tail |musttail |notail )?call void @"?` + regexp.QuoteMeta(prefetchMarker) + `"?\((.*)\)`)
+
+func isPrefetch(l string) bool {
+	return strings.Contains(l, prefetchMarker) && prefetchCall.MatchString(l)
+}
+
+// prefetching has the cache ask for what lies at the address of a call of the marker, which is one of any space.
+func prefetching(l string) string {
+	operand := prefetchCall.FindStringSubmatch(l)[1]
+	return fmt.Sprintf(`  call void asm sideeffect "prefetch.L2 [$0];", "l"(ptr %s) #990`, valueOf(operand, "ptr"))
+}
 
 // wait puts the wait for the grids before this one where a kernel, whose helper functions have been
 // inlined, calls the marker, and before the end of threads that have not waited until then. It returns
@@ -315,6 +338,9 @@ func (a addresses) touched(l string) (memories, bool) {
 	reads := func(m memories) (memories, bool) { return m &^ ownMemory, m&otherMemory == 0 }
 	if i := strings.Index(l, ", !dbg "); i >= 0 {
 		l = l[:i]
+	}
+	if isPrefetch(l) { // L2, which all multiprocessors share, holds what others write from now on, too
+		return 0, true
 	}
 	if m := memoryAccess.FindStringSubmatchIndex(l); m != nil {
 		operation, rest := l[m[2]:m[3]], l[m[1]:]

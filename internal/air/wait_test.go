@@ -30,6 +30,7 @@ define void @k(ptr addrspace(1) %w, ptr addrspace(1) %x, ptr addrspace(1) %y, pt
 ` + strings.Trim(body, "\n") + `
 }
 declare void @air.wait_for_dispatches()
+declare void @air.will_read(ptr)
 declare void @air.wg.barrier(i32, i32) #0
 declare void @air.simdgroup.barrier(i32, i32) #0
 declare float @air.simd_sum.f32(float) #0
@@ -146,12 +147,17 @@ l:
   br i1 %c, label %l, label %e
 e:
 ` + wait + store + "  ret void", []int{0}, 1, ""},
-		"where nothing leads": {load + store + "  ret void\ndead:\n" + wait + "  ret void", nil, 0, "store float %a"},
+		"asked for":                    {"  %p = addrspacecast ptr addrspace(1) %w to ptr\n  call void @air.will_read(ptr nonnull %p) #0\n" + wait + "  %a = load float, ptr addrspace(1) %x\n" + store + "  ret void", nil, 1, ""},
+		"asked for, of unknown memory": {"  %i = ptrtoint ptr addrspace(1) %w to i64\n  %p = inttoptr i64 %i to ptr\n  call void @air.will_read(ptr %p)\n" + load + wait + store + "  ret void", []int{0}, 1, ""},
+		"asked for, of what it writes": {load + "  %p = addrspacecast ptr addrspace(1) %x to ptr\n  tail call void @air.will_read(ptr %p)\n" + wait + store + "  ret void", []int{0}, 1, ""},
+		"where nothing leads":          {load + store + "  ret void\ndead:\n" + wait + "  ret void", nil, 0, "store float %a"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := controlled(t, c.body, Launch{Programmatic: true})
 			text := strings.Join(g.function.lines, "\n")
 			assert.NotContains(t, text, "wait_for_dispatches")
+			assert.NotContains(t, text, "will_read")
+			assert.Equal(t, strings.Count(c.body, "will_read"), strings.Count(text, `"prefetch.L2 [$0];", "l"(ptr %p)`), text)
 			assert.Equal(t, c.waits, strings.Count(text, "griddepcontrol.wait"), text)
 			if c.reason != "" {
 				if c.reason == notMarked {
@@ -222,6 +228,32 @@ end:
 		assert.Equal(t, 2, strings.Count(out, "griddepcontrol.wait"), "the first threadgroup waits, if it is not in the grid")
 		assert.Contains(t, out, "// It waits at its beginning: before the wait stands ")
 	}
+}
+
+// TestPrefetchIsCompiled: what a kernel says that it will read a cache is asked for under every launch, and each
+// time; for another target the call means nothing.
+func TestPrefetchIsCompiled(t *testing.T) {
+	asking := strings.Replace(controlledText(`
+  %p = getelementptr float, ptr addrspace(1) %w, i32 %lane
+  %q = addrspacecast ptr addrspace(1) %p to ptr
+  call void @air.will_read(ptr %q)
+  call void @air.will_read(ptr %q)
+  %a = load float, ptr addrspace(1) %x
+  store float %a, ptr addrspace(1) %y
+  ret void`), "declare void @elsewhere(i32)\n", "", 1)
+	for _, compiler := range compilers(t) {
+		for _, launch := range []Launch{{}, {Programmatic: true}, {Programmatic: true, Moving: true}, {Values: true}} {
+			out, err := launchOf(t, compiler, launch, asking, controlledKernel().Args...)
+			require.NoError(t, err)
+			assert.Equal(t, 2, strings.Count(out, "prefetch.L2 ["), out)
+			assert.NotContains(t, out, "will_read")
+		}
+	}
+	m, err := parseModule("f.ll", []byte(asking))
+	require.NoError(t, err)
+	m.target = calls.Host
+	require.NoError(t, m.prepare("k", nil, false))
+	assert.NotContains(t, m.String(), "will_read")
 }
 
 // TestMasks: who exchanges, by what leads there.

@@ -94,9 +94,6 @@ func parameter(i int) string { return fmt.Sprintf("[%s_param_%d]", air.PTXEntry,
 
 // thread finds out where the thread is, and has it return if that is not in the grid.
 func (e *emitter) thread() {
-	if e.launch.Programmatic {
-		e.line("griddepcontrol.launch_dependents")
-	}
 	n := e.arguments()
 	var numbers []string
 	for i := range e.parameters() {
@@ -155,6 +152,7 @@ func (e *emitter) thread() {
 	e.place(lane, begin, here, numbers[0])
 	if e.launch.Programmatic {
 		e.line("griddepcontrol.wait") // in all threads, so that what waits for this grid waits for those before it
+		e.line("griddepcontrol.launch_dependents")
 	}
 	e.line("@%s bra \t$L__BB0_0", out)
 }
