@@ -12,9 +12,12 @@ inline float stored(float v) {
   return (as_type<uint>(v) & 0x7fffffffu) > 0x7f800000u ? as_type<float>(0x7fc00000u) : v;
 }
 
-#ifndef __MLXC__ // docs/kernels.md, "Weights before the wait"
+#ifndef __MLXC__ // docs/kernels.md, "Weights before the wait" and "Factors in parts"
 inline void wait_for_dispatches() {}
 inline void will_read(const device void* p) {}
+inline bool parts_known() { return false; }
+inline uint3 parts_of(float a, float b) { return uint3(0); }
+inline float4 multiply_parts(const thread uint4* a, const thread uint2* b) { return float4(0); }
 #endif
 
 constexpr constant int LANES = 32;
@@ -1102,6 +1105,7 @@ constexpr constant int SIDE = 64; // rows and columns of a tile of the fused pro
 constexpr constant int DEPTH = 32; // of the inner index that lie in threadgroup memory at a time
 constexpr constant int DEEP = 40; // floats from row to row there: four rows of 8 floats fill the 32 banks
 constexpr constant int BROAD = 72; // and of a tile of results, likewise
+constexpr constant int MEMORY = 2 * SIDE * DEPTH * 3 / 8; // elements of 16 bytes of what a tile needs: both factors in parts
 
 // Ahead is what a thread brings to threadgroup memory for a tile: 4 elements of every
 // 16th row of x, so that eight threads read 128 bytes, and 8 codes of a row of each of
@@ -1182,6 +1186,219 @@ struct Ahead {
 // two from either half of the columns, which may be of two matrices.
 inline int column_of(uint simdgroup, int j) { return int(simdgroup) % 2 * 16 + j % 2 * 8 + j / 2 * (SIDE / 2); }
 
+// multiply_in_parts is multiply_square where factors in parts are known: a factor is taken apart once for its tile,
+// not once by each simdgroup that multiplies it. Of a row, one of four threads has the elements 2q and 2q + 1 of
+// every eight, and of x two rows, 8 apart. In threadgroup memory stands what lanes of a simdgroup take at once: of
+// 16 rows of x and 16 columns a part, of 8 rows of w two.
+template <int g, int b>
+struct Parted {
+  const device float* x[2];
+  const device uint* codes[2];
+  const device float* scales[2];
+  const device float* biases[2];
+  bool wide; // x and the codes lie at multiples of 16 bytes, and so does each row of them
+  float2 elements[2][4];
+  uint4 words[2];
+  float scale[2];
+  float bias[2];
+
+  void begin(const thread Affine* w, const thread int* first, int N, const device float* from, int K, int M, int m0, int thread_id) {
+    const int q = thread_id % 4;
+    wide = aligned(from, 16) && aligned(w[0].w, 16) && aligned(w[1].w, 16);
+#pragma unroll
+    for (int h = 0; h < 2; h++) {
+      x[h] = from + size_t(min(m0 + thread_id / LANES * 16 + thread_id % LANES / 4 + 8 * h, M - 1)) * K + q * 2;
+      const size_t row = min(first[h] + thread_id / 4, N - 1);
+      codes[h] = w[h].w + row * (K / (32 / b)) + (b == 8 ? q / 2 : 0);
+      scales[h] = w[h].scales + row * (K / g);
+      biases[h] = w[h].biases + row * (K / g);
+    }
+  }
+
+  void load(int k) {
+#pragma unroll
+    for (int h = 0; h < 2; h++) {
+      const device uint* from = codes[h] + k / (32 / b);
+      if (wide && b == 4) {
+        words[h] = wide_load<uint4>(from);
+      } else {
+        words[h] = uint4(from[0], from[b / 4], from[2 * (b / 4)], from[3 * (b / 4)]);
+      }
+      scale[h] = scales[h][k / g];
+      bias[h] = biases[h][k / g];
+#pragma unroll
+      for (int u = 0; u < 4; u++) {
+        if (wide) {
+          elements[h][u] = wide_load<float2>(x[h] + k + 8 * u);
+        } else {
+          elements[h][u] = float2(x[h][k + 8 * u], x[h][k + 8 * u + 1]);
+        }
+      }
+    }
+  }
+
+  void store(threadgroup uint4* memory, int thread_id) const {
+    const int lane = thread_id % LANES;
+    threadgroup uint4* left = memory + thread_id / LANES * 6 * LANES + lane;
+#pragma unroll
+    for (int s = 0; s < 2; s++) {
+      uint3 parts[2][2];
+#pragma unroll
+      for (int u = 0; u < 2; u++) {
+#pragma unroll
+        for (int h = 0; h < 2; h++) {
+          parts[u][h] = parts_of(elements[h][2 * s + u].x, elements[h][2 * s + u].y);
+        }
+      }
+      left[(3 * s) * LANES] = uint4(parts[0][0].x, parts[0][1].x, parts[1][0].x, parts[1][1].x);
+      left[(3 * s + 1) * LANES] = uint4(parts[0][0].y, parts[0][1].y, parts[1][0].y, parts[1][1].y);
+      left[(3 * s + 2) * LANES] = uint4(parts[0][0].z, parts[0][1].z, parts[1][0].z, parts[1][1].z);
+    }
+#pragma unroll
+    for (int h = 0; h < 2; h++) {
+      threadgroup uint4* right = memory + (SIDE / 16 * 6 + (h * 4 + thread_id / LANES) * 3) * LANES + lane;
+      uint3 parts[4];
+#pragma unroll
+      for (int u = 0; u < 4; u++) {
+        const uint two = words[h][u] >> (b == 4 ? lane % 4 * 8 : lane % 2 * 16);
+        const float low = scale[h] * float(two & ((1u << b) - 1)) + bias[h];
+        const float high = scale[h] * float((two >> b) & ((1u << b) - 1)) + bias[h];
+        parts[u] = parts_of(low, high);
+      }
+      right[0] = uint4(parts[0].x, parts[1].x, parts[0].y, parts[1].y);
+      right[LANES] = uint4(parts[0].z, parts[1].z, parts[2].x, parts[3].x);
+      right[2 * LANES] = uint4(parts[2].y, parts[3].y, parts[2].z, parts[3].z);
+    }
+  }
+};
+
+constexpr constant float OF_PARTS = 2.3283064365386962890625e-10f; // 2^-32: factors in parts are 2^16 times as large
+
+inline bool is_finite(float v) { return (as_type<uint>(v) & 0x7f800000u) != 0x7f800000u; }
+
+// in_order adds 16 products to c, one after another, as a sum of products that is no finite number is made.
+template <int g, int b>
+inline float in_order(const Affine w, const device float* x, size_t m, size_t n, int K, int k, float c) {
+  for (const int end = min(k + 16, K); k < end; k++) {
+    const uint code = (w.w[n * (K / (32 / b)) + k / (32 / b)] >> (b * (k % (32 / b)))) & ((1u << b) - 1);
+    const float weight = w.scales[n * (K / g) + k / g] * float(code) + w.biases[n * (K / g) + k / g];
+    c = fma(x[m * K + k], weight, c);
+  }
+  return c;
+}
+
+// add_parts makes a simdgroup's quarter of a tile: of its rows r and r + 8, acc[4 * i + j] are two columns each.
+template <int g, int b, bool careful>
+inline void add_parts(
+    const thread Affine* w, const thread int* first, int N, const device float* x, int K, int M, int m0,
+    threadgroup uint4* memory, uint thread_id, uint simdgroup, thread float4* acc) {
+  const int lane = int(thread_id) % LANES;
+  const int row = int(simdgroup) / 2 * 32 + lane / 4;
+#pragma unroll
+  for (int i = 0; i < 8; i++) {
+    acc[i] = float4(0);
+  }
+  Parted<g, b> ahead;
+  ahead.begin(w, first, N, x, K, M, m0, int(thread_id));
+  ahead.load(0);
+  for (int k = 0; k < K; k += DEPTH) {
+    threadgroup_barrier(mem_flags::mem_threadgroup);
+    ahead.store(memory, int(thread_id));
+    threadgroup_barrier(mem_flags::mem_threadgroup);
+    ahead.load(min(k + DEPTH, K - DEPTH)); // in the last round once more what is there
+    uint2 right[4][6];
+#pragma unroll
+    for (int j = 0; j < 4; j++) {
+      const threadgroup uint4* from = memory + (SIDE / 16 * 6 + column_of(simdgroup, j) / 8 * 3) * LANES + lane;
+#pragma unroll
+      for (int p = 0; p < 3; p++) {
+        const uint4 two = from[p * LANES];
+        right[j][2 * p] = two.xy;
+        right[j][2 * p + 1] = two.zw;
+      }
+    }
+#pragma unroll
+    for (int i = 0; i < 2; i++) {
+      const threadgroup uint4* from = memory + (int(simdgroup) / 2 * 2 + i) * 6 * LANES + lane;
+#pragma unroll
+      for (int s = 0; s < 2; s++) {
+        const uint4 left[3] = {from[3 * s * LANES], from[(3 * s + 1) * LANES], from[(3 * s + 2) * LANES]};
+#pragma unroll
+        for (int j = 0; j < 4; j++) {
+          const float4 sum = multiply_parts(left, right[j] + 3 * s);
+          float4 c = acc[4 * i + j];
+          if (careful) {
+            uint rest = 0; // those that are still to be added in order
+#pragma unroll
+            for (int e = 0; e < 4; e++) {
+              rest |= is_finite(sum[e]) ? 0 : 1u << e;
+              c[e] = is_finite(sum[e]) ? fma(sum[e], OF_PARTS, c[e]) : c[e];
+            }
+            while (rest != 0) {
+              const int e = int(ctz(rest));
+              rest &= rest - 1;
+              const size_t m = min(m0 + row + 16 * i + e / 2 * 8, M - 1);
+              const size_t n = min(first[j / 2] + column_of(simdgroup, j) % (SIDE / 2) + lane % 4 * 2 + e % 2, N - 1);
+              const float before = e == 0 ? c.x : e == 1 ? c.y : e == 2 ? c.z : c.w;
+              const float after = in_order<g, b>(w[j / 2], x, m, n, K, k + 16 * s, before);
+              c.x = e == 0 ? after : c.x;
+              c.y = e == 1 ? after : c.y;
+              c.z = e == 2 ? after : c.z;
+              c.w = e == 3 ? after : c.w;
+            }
+          } else {
+#pragma unroll
+            for (int e = 0; e < 4; e++) {
+              c[e] = fma(sum[e], OF_PARTS, c[e]);
+            }
+          }
+          acc[4 * i + j] = c;
+        }
+      }
+    }
+  }
+}
+
+template <int g, int b>
+inline void multiply_in_parts(
+    const thread Affine* w, const thread int* first, int N, const device float* x, int K, int M, int m0,
+    threadgroup uint4* memory, uint thread_id, uint simdgroup) {
+  const int lane = int(thread_id) % LANES;
+  float4 acc[8];
+  add_parts<g, b, false>(w, first, N, x, K, M, m0, memory, thread_id, simdgroup, acc);
+  // An element to which something was added that is no finite number is none for good: it is enough to ask now.
+  bool finite = true;
+#pragma unroll
+  for (int i = 0; i < 8; i++) {
+#pragma unroll
+    for (int e = 0; e < 4; e++) {
+      finite = finite && is_finite(acc[i][e]);
+    }
+  }
+  threadgroup_barrier(mem_flags::mem_threadgroup);
+  const bool all_finite = simd_all(finite);
+  if (lane == 0) {
+    ((threadgroup uint*)memory)[simdgroup] = all_finite ? 0 : 1;
+  }
+  threadgroup_barrier(mem_flags::mem_threadgroup);
+  const bool any_other = simd_any(((const threadgroup uint*)memory)[lane % 4] != 0);
+  if (any_other) {
+    add_parts<g, b, true>(w, first, N, x, K, M, m0, memory, thread_id, simdgroup, acc);
+  }
+  threadgroup_barrier(mem_flags::mem_threadgroup);
+  threadgroup float2* tile = (threadgroup float2*)memory;
+#pragma unroll
+  for (int i = 0; i < 2; i++) {
+#pragma unroll
+    for (int j = 0; j < 4; j++) {
+      const int at = (int(simdgroup) / 2 * 32 + 16 * i + lane / 4) * BROAD + column_of(simdgroup, j) + lane % 4 * 2;
+      tile[at / 2] = acc[4 * i + j].xy;
+      tile[at / 2 + 4 * BROAD] = acc[4 * i + j].zw;
+    }
+  }
+  threadgroup_barrier(mem_flags::mem_threadgroup);
+}
+
 // multiply_square makes a tile of SIDE × SIDE and leaves it in threadgroup memory, in
 // rows of BROAD floats: SIDE rows of x from m0 on, by SIDE/2 rows of w[0] from first[0] on and
 // as many of w[1] from first[1] on. Each weight is decoded once for SIDE rows of x. The four simdgroups
@@ -1191,6 +1408,10 @@ template <int g, int b>
 inline void multiply_square(
     const thread Affine* w, const thread int* first, int N, const device float* x, int K, int M, int m0,
     threadgroup float4* memory, uint thread_id, uint simdgroup) {
+  if (parts_known()) {
+    multiply_in_parts<g, b>(w, first, N, x, K, M, m0, (threadgroup uint4*)memory, thread_id, simdgroup);
+    return;
+  }
   const threadgroup float* xs = (const threadgroup float*)memory;
   const threadgroup float* ws = xs + SIDE * DEEP;
   const int row = int(simdgroup) / 2 * 32;
@@ -1302,7 +1523,7 @@ template <int g, int b, bool aligned>
     uint3 group [[threadgroup_position_in_grid]],
     uint thread_id [[thread_index_in_threadgroup]],
     uint simdgroup [[simdgroup_index_in_threadgroup]]) {
-  threadgroup float4 memory[2 * SIDE * DEEP / 4];
+  threadgroup float4 memory[MEMORY];
   int block = int(group.y);
   const bool is_first = block < squares(n0);
   block -= is_first ? 0 : squares(n0);
@@ -1364,7 +1585,7 @@ template <int g, int b, bool aligned>
     uint3 group [[threadgroup_position_in_grid]],
     uint thread_id [[thread_index_in_threadgroup]],
     uint simdgroup [[simdgroup_index_in_threadgroup]]) {
-  threadgroup float4 memory[2 * SIDE * DEEP / 4];
+  threadgroup float4 memory[MEMORY];
   Affine m = {w0, scales0, biases0};
   device float* y = y0;
   int N = n0;
@@ -1416,7 +1637,7 @@ template <int g, int b, bool aligned>
     uint3 group [[threadgroup_position_in_grid]],
     uint thread_id [[thread_index_in_threadgroup]],
     uint simdgroup [[simdgroup_index_in_threadgroup]]) {
-  threadgroup float4 memory[2 * SIDE * DEEP / 4];
+  threadgroup float4 memory[MEMORY];
   const Affine m = {w, scales, biases};
   matmul_square<g, b, true>(m, x, r, y, K, N, M, int(group.x) * SIDE, int(group.y) * SIDE, memory, thread_id, simdgroup);
 }
@@ -1458,7 +1679,7 @@ template <int g, int b, bool aligned>
     uint3 group [[threadgroup_position_in_grid]],
     uint thread_id [[thread_index_in_threadgroup]],
     uint simdgroup [[simdgroup_index_in_threadgroup]]) {
-  threadgroup float4 memory[2 * SIDE * DEEP / 4];
+  threadgroup float4 memory[MEMORY];
   const int m0 = int(group.x) * SIDE;
   const int n0 = int(group.y) * (SIDE / 2);
   const Affine w[2] = {{w_gate, scales_gate, biases_gate}, {w_up, scales_up, biases_up}};

@@ -5,6 +5,7 @@ package cuda
 import (
 	"fmt"
 	"regexp"
+	"strconv"
 )
 
 // roomyThreads is how many threads of a multiprocessor at most have so many registers each that an assembler
@@ -17,6 +18,10 @@ const crowdedThreads = 192
 
 // mostThreads is where an entry says how many threads a block has at most.
 var mostThreads = regexp.MustCompile(`(?m)^\.maxntid (\d+)$`)
+
+// fewestBlocks is where it says how many blocks are to share a multiprocessor: as many as have all registers
+// that they need.
+var fewestBlocks = regexp.MustCompile(`(?m)^\.minnctapersm (\d+)\n`)
 
 // resident says in a text how many blocks share a multiprocessor, where a grid is so small that they are few.
 // An assembler that is not told saves registers, so that as many blocks as possible find room, and to that
@@ -38,5 +43,12 @@ func resident(text []byte, known facts, multiprocessors int) []byte {
 	if at == nil {
 		return text
 	}
-	return fmt.Appendf(text[:at[1]:at[1]], "\n.minnctapersm %d%s", each, text[at[1]:])
+	rest := text[at[1]:]
+	if said := fewestBlocks.FindSubmatch(rest); said != nil { // without knowing of the grid
+		if n, err := strconv.ParseUint(string(said[1]), 10, 64); err == nil {
+			each = min(each, n)
+		}
+		rest = fewestBlocks.ReplaceAll(rest, nil)
+	}
+	return fmt.Appendf(text[:at[1]:at[1]], "\n.minnctapersm %d%s", each, rest)
 }

@@ -3,6 +3,7 @@
 package cuda
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -49,5 +50,10 @@ func TestResident(t *testing.T) {
 	} {
 		require.Equal(t, c.want, string(resident([]byte(text), facts{threads: c.threads, blocks: [3]uint64{1, c.blocks, 1}}, c.cores)), "%d of %d", c.blocks, c.threads)
 	}
+	said := strings.Replace(text, "\n{", "\n.minnctapersm 3\n{", 1)
+	require.NotEqual(t, text, said)
+	require.Equal(t, told("1"), string(resident([]byte(said), facts{threads: 128, blocks: [3]uint64{1, 132, 1}}, 132)), "fewer than was said")
+	require.Equal(t, told("3"), string(resident([]byte(said), facts{threads: 128, blocks: [3]uint64{1, 264, 1}}, 132)), "more registers are needed than four blocks have")
+	require.Equal(t, said, string(resident([]byte(said), facts{}, 132)), "a grid that nobody knows")
 	require.Equal(t, "no entry", string(resident([]byte("no entry"), facts{threads: 32, blocks: [3]uint64{1, 1, 1}}, 132)))
 }

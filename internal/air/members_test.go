@@ -305,7 +305,7 @@ func TestMembers(t *testing.T) {
 			}
 			return b.String()
 		}
-		u := newUniformity(c, f, k)
+		u := newUniformity(c, f, k, nil)
 		m := newMembers(c, u)
 		together := map[string][]int{} // lanes, by instance
 		visits := map[string]map[int]*visit{}

@@ -57,6 +57,9 @@ func (m *module) prepare(kernel string, constants []ConstantValue, checked bool)
 	if m.target != calls.PTX {
 		m.withoutWaits()
 		m.withoutPrefetches()
+		if err := m.parts(false); err != nil {
+			return err
+		}
 	}
 	if err := m.specialise(constants); err != nil {
 		return err

@@ -114,7 +114,7 @@ func PTX(ctx context.Context, c clang.Compiler, in Input, launch Launch) (_ []by
 		// holds for the module's own tables only, and from others they cannot be told here.
 		out = bytes.ReplaceAll(out, []byte("ld.global.nc."), []byte("ld.global."))
 	}
-	if out, err = bounded(out, in.Kernel); err != nil {
+	if out, err = bounded(out, in.Kernel, g.known[partsSum]); err != nil {
 		return nil, err
 	}
 	return withEarly(out, g.early, g.reason), nil
@@ -146,8 +146,9 @@ func PTXKey(c clang.Compiler, in Input, launch Launch) Key {
 var entryEnd = regexp.MustCompile(`(?s)(\.entry ` + PTXEntry + `\(.*?\n\)[^\n]*\n)`)
 
 // bounded says in the text how many threads a block has at most: without that, a kernel may be
-// given more registers than so many threads have.
-func bounded(text []byte, k *Kernel) ([]byte, error) {
+// given more registers than so many threads have. Where factors in parts are multiplied, blocks are to share a
+// multiprocessor: while one takes factors apart others multiply.
+func bounded(text []byte, k *Kernel, parts bool) ([]byte, error) {
 	at := entryEnd.FindIndex(text)
 	if at == nil {
 		return nil, fmt.Errorf("clang has made no entry %s", PTXEntry)
@@ -156,7 +157,11 @@ func bounded(text []byte, k *Kernel) ([]byte, error) {
 	if k.MaxThreadgroup > 0 {
 		most = min(most, k.MaxThreadgroup)
 	}
-	return fmt.Appendf(text[:at[1]:at[1]], ".maxntid %d\n%s", most, text[at[1]:]), nil
+	shared := ""
+	if n := partsThreads / most; parts && n > 1 {
+		shared = fmt.Sprintf(".minnctapersm %d\n", n)
+	}
+	return fmt.Appendf(text[:at[1]:at[1]], ".maxntid %d\n%s%s", most, shared, text[at[1]:]), nil
 }
 
 var (

@@ -234,7 +234,12 @@ define internal i32 @mlxc.shuffle(i32 %mask, i32 %x, i32 %lane) convergent alway
 attributes #990 = { convergent nounwind }
 attributes #992 = { convergent nounwind willreturn memory(none) }
 attributes #993 = { nounwind willreturn memory(none) }
+!990000000 = distinct !{!990000000, !990000001}
+!990000001 = !{!"llvm.loop.unroll.disable"}
 `
+
+// rolledLoop is the metadata of a loop that no compiler is to unroll.
+const rolledLoop = 990000000
 
 // ownThread is the number of a thread in its block.
 const ownThread = `declare i32 @llvm.nvvm.read.ptx.sreg.tid.x()
@@ -487,7 +492,7 @@ func (g *gpu) multiplyAccumulate(d declaration, mask string) {
 	for i := range x {
 		x[i] = g.floats(d.params[i], fmt.Sprint("%a", i))
 	}
-	sum := g.multiplied(x[0], x[1], x[2], mask, false)
+	sum := g.multiplied(x[0], x[1], x[2], mask)
 	_, elem := elements(d.result)
 	last := "poison"
 	for j, v := range sum {
@@ -513,11 +518,11 @@ func (g *gpu) floats(typ, matrix string) (p [2]string) {
 
 // multiplied is c = a·b + c of what threads have of matrices. Lane l has the elements in row
 // (l>>2 & 4) | (l>>1 & 3) and columns 2·((l>>2 & 2) | (l & 1)) and the next; in a module whose matrices lie as
-// mma has them, row l>>2 and columns 2·(l&3) and the next, and where b is turned, column l>>2 and rows 2·(l&3)
-// and the next. A lane gets the row of a and the columns of b that its elements need from the others; products
-// are added in the order of the inner index. A kernel multiplies a matrix by several: what lanes get of it
-// is then the same, and is asked for once, since these shuffles have no effect but their result.
-func (g *gpu) multiplied(a, b, sum [2]string, mask string, turned bool) [2]string {
+// mma has them, row l>>2 and columns 2·(l&3) and the next. A lane gets the row of a and the columns of b that its
+// elements need from the others; products are added in the order of the inner index. A kernel multiplies a matrix
+// by several: what lanes get of it is then the same, and is asked for once, since these shuffles have no effect but
+// their result.
+func (g *gpu) multiplied(a, b, sum [2]string, mask string) [2]string {
 	lane := g.lane()
 	rowBits, columnBits := 22, 9 // the bits of a lane that say its row, and its columns
 	inRow := func(p int) int { return p&2<<2 | p&1 }
@@ -534,24 +539,63 @@ func (g *gpu) multiplied(a, b, sum [2]string, mask string, turned bool) [2]strin
 		from := g.make("or i32 %s, %d", row, inRow(p))
 		left[2*p], left[2*p+1] = g.given(a[0], mask, from), g.given(a[1], mask, from)
 	}
-	first := ""
-	if turned {
-		first = g.make("shl i32 %s, 3", column)
-	}
 	for k := range 8 { // row k of b
-		from := ""
-		if !turned {
-			from = g.make("or i32 %s, %d", column, inColumn(k))
-		}
+		from := g.make("or i32 %s, %d", column, inColumn(k))
 		for j := range 2 {
-			of := b[j]
-			if turned {
-				from, of = g.make("or i32 %s, %d", first, j<<2|k>>1), b[k&1]
-			}
-			sum[j] = g.make("call float @llvm.fma.f32(float %s, float %s, float %s)", left[k], g.given(of, mask, from), sum[j])
+			sum[j] = g.make("call float @llvm.fma.f32(float %s, float %s, float %s)", left[k], g.given(b[j], mask, from), sum[j])
 		}
 	}
 	return sum
+}
+
+// multiplyInOrder is what multiplied makes, of all threads of a warp and several left factors, in a loop, whose text
+// is short and needs few registers: it stands where hardly ever anybody comes. Where b is turned, threads have its
+// column l>>2 and rows 2·(l&3) and the next. The loop stands behind the block `at`; end is the block behind it.
+func (g *gpu) multiplyInOrder(a [][2]string, b [2]string, sums [][2]string, turned bool, at string) (made [][2]string, end string) {
+	lane := g.lane()
+	g.n++
+	loop, end, k, next := fmt.Sprint("loop", g.n), fmt.Sprint("done", g.n), fmt.Sprint("%k", g.n), fmt.Sprint("%next", g.n)
+	number := g.n
+	sum := func(i, j int, of string) string { return fmt.Sprintf("%%%s%d.%d.%d", of, i, j, number) }
+	g.line("  br label %%%s\n%s:", loop, loop)
+	g.line("  %s = phi i32 [ 0, %%%s ], [ %s, %%%s ]", k, at, next, loop)
+	for i := range sums {
+		for j := range 2 {
+			g.line("  %s = phi float [ %s, %%%s ], [ %s, %%%s ]", sum(i, j, "before"), sums[i][j], at, sum(i, j, "after"), loop)
+		}
+	}
+	pair := g.make("lshr i32 %s, 1", k)
+	odd := g.make("icmp ne i32 %s, 0", g.make("and i32 %s, 1", k))
+	one := func(v [2]string) string { return g.make("select i1 %s, float %s, float %s", odd, v[1], v[0]) }
+	rowBits, columnBits, inRow, inColumn := 28, 3, pair, g.make("shl i32 %s, 2", k)
+	if !g.module.rows {
+		rowBits, columnBits = 22, 9
+		inRow = g.make("or i32 %s, %s", g.make("shl i32 %s, 2", g.make("and i32 %s, 2", pair)), g.make("and i32 %s, 1", pair))
+		inColumn = g.make("or i32 %s, %s", g.make("shl i32 %s, 2", g.make("and i32 %s, 4", k)), g.make("shl i32 %s, 1", g.make("and i32 %s, 3", k)))
+	}
+	row := g.make("or i32 %s, %s", g.make("and i32 %s, %d", lane, rowBits), inRow)
+	column := g.make("and i32 %s, %d", lane, columnBits)
+	var right [2]string
+	for j := range right {
+		if turned {
+			from := g.make("or i32 %s, %s", g.make("or i32 %s, %d", g.make("shl i32 %s, 3", column), j<<2), pair)
+			right[j] = g.given(one(b), allThreads, from)
+		} else {
+			right[j] = g.given(b[j], allThreads, g.make("or i32 %s, %s", column, inColumn))
+		}
+	}
+	for i := range sums {
+		left := g.given(one(a[i]), allThreads, row)
+		var of [2]string
+		for j := range of {
+			of[j] = sum(i, j, "after")
+			g.line("  %s = call float @llvm.fma.f32(float %s, float %s, float %s)", of[j], left, right[j], sum(i, j, "before"))
+		}
+		made = append(made, of)
+	}
+	g.line("  %s = add i32 %s, 1", next, k)
+	g.line("  br i1 %s, label %%%s, label %%%s, !llvm.loop !%d\n%s:", g.make("icmp ult i32 %s, 8", next), loop, end, rolledLoop, end)
+	return made, end
 }
 
 // given is the float that another lane has, by a shuffle that is known to do nothing else: of two that ask

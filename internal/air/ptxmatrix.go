@@ -185,31 +185,30 @@ func (g *gpuModule) byMMA(b *block, declared map[string]declaration, flow *matri
 	for _, p := range products {
 		gone[p.line] = true
 	}
-	w := &gpuText{module: g, flow: flow, parts: map[string]string{}}
-	var open []sums // that are not added yet: all threads are asked once whether theirs are finite
+	w := &gpuText{module: g, flow: flow}
+	var open [][]chain // pairs that are not multiplied yet: all threads are asked once whether their factors are small
+	flush := func() {
+		if len(open) > 0 {
+			line := lineOf(open[len(open)-1])
+			at[line] = append(at[line], w.products(open)...)
+		}
+		open = nil
+	}
 	for _, pair := range pairsOf(chainsOf(products, flow), used) {
-		line := pair[len(pair)-1].line
 		uses := read
-		if pair[0].types[0] != "float" { // which is added at once
+		if pair[0].types[2] != "float" { // which is rounded before it is added to
 			uses = used
 		}
-		if len(open) == maxOpen || slices.ContainsFunc(open, func(s sums) bool { return s.neededBy(pair, uses) }) {
-			last := open[len(open)-1].line()
-			at[last] = append(at[last], w.add(open)...)
-			open = nil
+		alike := func(p []chain) bool { return p[0].types == pair[0].types }
+		if len(open) == maxOpen || slices.ContainsFunc(open, func(p []chain) bool { return !alike(p) || neededBy(p, pair, uses) }) {
+			flush()
 		}
-		x := sums{pair: pair}
-		at[line] = append(at[line], w.sum(&x)...)
-		if x.large == "" {
-			at[line] = append(at[line], w.add([]sums{x})...)
-			continue
+		open = append(open, pair)
+		if pair[0].types[0] != "float" { // nobody has to be asked
+			flush()
 		}
-		open = append(open, x)
 	}
-	if len(open) > 0 {
-		last := open[len(open)-1].line()
-		at[last] = append(at[last], w.add(open)...)
-	}
+	flush()
 	lines := b.lines[:0:0]
 	for i, l := range b.lines {
 		if gone[i] {
@@ -221,23 +220,17 @@ func (g *gpuModule) byMMA(b *block, declared map[string]declaration, flow *matri
 	b.lines = lines
 }
 
-// maxOpen is how many sums are open at most, each of which has up to four registers.
+// maxOpen is how many pairs are multiplied together at most, each of which has up to four registers.
 const maxOpen = 8
 
-// sums are those of the products of a chain or two, which are still to be added to what these begin with.
-type sums struct {
-	pair   []chain
-	values []string // a thread's
-	large  string   // whether one is no finite number; empty of those for which that makes no difference
-}
+// lineOf is where the last product of a pair stands.
+func lineOf(pair []chain) int { return pair[len(pair)-1].line }
 
-func (s *sums) line() int { return s.pair[len(s.pair)-1].line }
-
-// neededBy reports whether what a sum is added to is needed before or by the sums of another pair. That the
-// other is added to it is no need: that comes later.
-func (s *sums) neededBy(pair []chain, read map[string]int) bool {
-	for _, c := range s.pair {
-		if first, ok := read[c.d]; ok && first <= pair[len(pair)-1].line {
+// neededBy reports whether what is made of a pair is needed before or by another one's factors. That the other is
+// added to it is no need: that comes later.
+func neededBy(made, pair []chain, read map[string]int) bool {
+	for _, c := range made {
+		if first, ok := read[c.d]; ok && first <= lineOf(pair) {
 			return true
 		}
 	}
@@ -330,66 +323,11 @@ func pairsOf(chains []chain, used map[string]int) (out [][]chain) {
 type gpuText struct {
 	module *gpuModule
 	flow   *matrixFlow
-	parts  map[string]string // by the matrix and which factor it is
 	out    []string
 }
 
 func (w *gpuText) line(format string, args ...any) {
 	w.out = append(w.out, "  "+fmt.Sprintf(format, args...))
-}
-
-// factor is a matrix as mma takes it: registers, each of which has two elements.
-func (w *gpuText) factor(v, elem string, right bool) (regs []string) {
-	turned := right && !w.flow.right[v]
-	n := partsOf(elem)
-	key := fmt.Sprint(v, right)
-	name, ok := w.parts[key]
-	if !ok {
-		name = w.value("factor")
-		if !strings.HasPrefix(v, "%") {
-			key = "" // a constant has any type
-		}
-		w.parts[key] = name
-		w.line("%s = call %s @%s(<2 x %s> %s) #990", name, registers(n), w.module.factorBody(elem, turned), elem, v)
-		for i := range n {
-			w.line("%s.%d = extractvalue %s %s, %d", name, i, registers(n), name, i)
-		}
-	}
-	for i := range n {
-		regs = append(regs, fmt.Sprintf("i32 %s.%d", name, i))
-	}
-	return regs
-}
-
-// registers is the type of so many registers.
-func registers(n int) string {
-	return "{ " + strings.TrimSuffix(strings.Repeat("i32, ", n), ", ") + " }"
-}
-
-// sum adds up the products of a pair.
-func (w *gpuText) sum(x *sums) []string {
-	w.out = nil
-	elem, rows := x.pair[0].types[0], len(x.pair)
-	var args []string
-	for k, b := range x.pair[0].b {
-		for _, c := range x.pair {
-			args = append(args, w.factor(c.a[k], elem, false)...)
-		}
-		args = append(args, w.factor(b, elem, true)...)
-	}
-	name := w.value("sum")
-	typ := sumType(elem, rows)
-	w.line("%s = call %s @%s(%s) #990", name, typ, w.module.sumBody(elem, rows, len(x.pair[0].b)), strings.Join(args, ", "))
-	for i := range 2 * rows {
-		v := fmt.Sprint(name, ".", i)
-		w.line("%s = extractvalue %s %s, %d", v, typ, name, i)
-		x.values = append(x.values, v)
-	}
-	if elem == "float" {
-		x.large = name + ".large"
-		w.line("%s = extractvalue %s %s, %d", x.large, typ, name, 2*rows)
-	}
-	return w.out
 }
 
 // value is a new name.
@@ -398,56 +336,58 @@ func (w *gpuText) value(of string) string {
 	return fmt.Sprint("%mlxc.", of, ".", w.module.mma)
 }
 
-// add adds sums to what their chains begin with.
-func (w *gpuText) add(all []sums) []string {
+// products makes the products of pairs of one type.
+func (w *gpuText) products(pairs [][]chain) []string {
 	w.out = nil
-	some := ""
-	for _, x := range all {
-		switch {
-		case x.large == "":
-		case some == "":
-			some = x.large
-		default:
-			more := w.value("large")
-			w.line("%s = or i1 %s, %s", more, some, x.large)
-			some = more
+	elem, of := pairs[0][0].types[0], pairs[0][0].types[2]
+	var factors, sums, results []string
+	turned := "" // a letter for each factor
+	numbers := map[string]int{}
+	factor := func(v string, right bool) int {
+		letter := "n"
+		if right && !w.flow.right[v] {
+			letter = "t"
 		}
+		n, ok := numbers[v+letter]
+		if !ok {
+			n = len(factors)
+			numbers[v+letter] = n
+			factors = append(factors, fmt.Sprintf("<2 x %s> %s", elem, v))
+			turned += letter
+		}
+		return n
 	}
-	if some != "" {
-		name := w.value("some")
-		w.line("%s = call i1 @llvm.nvvm.vote.any.sync(i32 -1, i1 %s) #990", name, some)
-		some = name
+	added := map[string]int{} // by the name of what is added to, or made
+	var all []productShape
+	for _, pair := range pairs {
+		p := productShape{}
+		for k, b := range pair[0].b {
+			var rows []int
+			for _, c := range pair {
+				rows = append(rows, factor(c.a[k], false))
+			}
+			p.a, p.b = append(p.a, rows), append(p.b, factor(b, true))
+			p.flips += map[bool]string{true: "r", false: "l"}[w.flow.right[b]]
+		}
+		for _, c := range pair {
+			n, ok := added[c.c]
+			if !ok {
+				n = len(sums)
+				added[c.c] = n
+				sums = append(sums, fmt.Sprintf("<2 x %s> %s", of, c.c))
+			}
+			p.c = append(p.c, n)
+		}
+		for _, c := range pair {
+			results = append(results, c.d)
+			added[c.d] = -len(results)
+		}
+		all = append(all, p)
 	}
-	for _, x := range all {
-		elem, of := x.pair[0].types[0], x.pair[0].types[2]
-		var args []string
-		if x.large != "" {
-			args = append(args, "i1 "+some)
-		}
-		for _, v := range x.values {
-			args = append(args, "float "+v)
-		}
-		for _, c := range x.pair {
-			args = append(args, fmt.Sprintf("<2 x %s> %s", of, c.c))
-		}
-		flips := ""
-		for k, b := range x.pair[0].b {
-			for _, c := range x.pair {
-				if x.large != "" {
-					args = append(args, "<2 x float> "+c.a[k])
-				}
-			}
-			if x.large != "" {
-				args = append(args, "<2 x float> "+b)
-			}
-			flips += map[bool]string{true: "r", false: "l"}[w.flow.right[b]]
-		}
-		result := "{ " + strings.Join(slices.Repeat([]string{"<2 x " + of + ">"}, len(x.pair)), ", ") + " }"
-		name := w.value("product")
-		w.line("%s = call %s @%s(%s) #990", name, result, w.module.addBody(elem, of, len(x.pair), flips), strings.Join(args, ", "))
-		for i, c := range x.pair {
-			w.line("%s = extractvalue %s %s, %d", c.d, result, name, i)
-		}
+	name, result := w.value("products"), productsType(of, len(results))
+	w.line("%s = call %s @%s(%s) #990", name, result, w.module.productsBody(elem, of, turned, len(sums), all), strings.Join(append(factors, sums...), ", "))
+	for i, d := range results {
+		w.line("%s = extractvalue %s %s, %d", d, result, name, i)
 	}
 	return w.out
 }

@@ -221,9 +221,10 @@ func TestMatrices(t *testing.T) {
 		matrixProduct
 		deep, flat int // how many mma of 16 and of 8 in depth
 	}{
-		{matrixProduct{factor: "float", sum: "float", rows: 2, depth: 2, columns: 2, transposed: true}, 12, 0},
-		{matrixProduct{factor: "float", sum: "float", rows: 1, depth: 1, columns: 1}, 0, 6},
-		{matrixProduct{factor: "float", sum: "float", rows: 3, depth: 3, columns: 1, apart: true}, 12, 12},
+		// Of float they stand there twice: for factors of any size, and for such that no sum can overflow.
+		{matrixProduct{factor: "float", sum: "float", rows: 2, depth: 2, columns: 2, transposed: true}, 2 * 12, 0},
+		{matrixProduct{factor: "float", sum: "float", rows: 1, depth: 1, columns: 1}, 0, 2 * 6},
+		{matrixProduct{factor: "float", sum: "float", rows: 3, depth: 3, columns: 1, apart: true}, 2 * 12, 2 * 12},
 		{matrixProduct{factor: "half", sum: "float", rows: 2, depth: 4, columns: 1}, 2, 0},
 		{matrixProduct{factor: "half", sum: "half", rows: 3, depth: 2, columns: 1, transposed: true}, 0, 4},
 		{matrixProduct{factor: "bfloat", sum: "float", rows: 2, depth: 3, columns: 2, apart: true}, 2, 2},

@@ -38,6 +38,9 @@ func newGPUModule(b *builder, in Input, launch Launch) (*gpuModule, error) {
 	if !launch.Programmatic {
 		m.withoutWaits()
 	}
+	if err := m.parts(launch.MMA == AllMMA); err != nil {
+		return nil, err
+	}
 	if err := m.prepare(in.Kernel.Name, in.Constants, false); err != nil {
 		return nil, err
 	}
@@ -76,6 +79,9 @@ func (g *gpuModule) inline(b *builder, mma bool) error {
 			}
 			if alone(d) {
 				d.attrs = matrixAttributes(d)
+			}
+			if inParts(d) {
+				d.attrs = partsAttributes(d)
 			}
 		}
 		kept = append(kept, d)
@@ -150,8 +156,16 @@ func (g *gpuModule) control(launch Launch) error {
 			g.matrices(blocks, declared, masks, launch.MMA)
 		}
 	}
+	for _, b := range blocks {
+		if err := partsAlone(b, declared, masks[b]); err != nil {
+			return err
+		}
+	}
 	for _, d := range names {
-		if !isAirMarker(strings.Trim(d.name, `"`)) {
+		switch name := strings.Trim(d.name, `"`); {
+		case inParts(d):
+			g.partsBody(d)
+		case !isAirMarker(name):
 			if err := g.exchangeBody(d); err != nil {
 				return err
 			}
@@ -193,7 +207,10 @@ func (c *controlFlow) masks(f *function, k *Kernel, declared map[string]declarat
 			continue
 		}
 		if m == nil {
-			m = newMembers(c, newUniformity(c, f, k))
+			m = newMembers(c, newUniformity(c, f, k, nil))
+			if agreed := m.agreed(declared); len(agreed) > 0 {
+				m = newMembers(c, newUniformity(c, f, k, agreed))
+			}
 		}
 		if m.known[b] {
 			m.need(b)
@@ -226,7 +243,7 @@ func exchanging(lines []string, declared map[string]declaration, mask string, va
 			continue
 		case isPrefetch(l):
 			l = prefetching(l)
-		case alone(d):
+		case alone(d), inParts(d):
 		default:
 			of, to := mask, masked(d)
 			switch {

@@ -56,8 +56,8 @@ var uniformAttributes = map[string]bool{
 
 // newUniformity finds out what is uniform in a kernel. A value is uniform until something shows that it
 // may not be, which spreads to what is computed of it, to the branches that depend on it, and to the
-// phis where threads that such a branch has split meet again.
-func newUniformity(c *controlFlow, f *function, k *Kernel) *uniformity {
+// phis where threads that such a branch has split meet again. agreed are further values that are uniform.
+func newUniformity(c *controlFlow, f *function, k *Kernel, agreed map[string]bool) *uniformity {
 	u := &uniformity{
 		flow: c, values: map[string]int{}, splits: make([]bool, len(c.blocks)), phis: make([][]int, len(c.blocks)),
 		met: make([]bool, c.end()+1), until: make([]int, c.end()+1),
@@ -94,6 +94,8 @@ func newUniformity(c *controlFlow, f *function, k *Kernel) *uniformity {
 			case sameOfSame[operation]:
 			case operation == "load" && constantLoad.MatchString(rest):
 			case strings.HasSuffix(operation, "call") && pureIntrinsic.MatchString(rest):
+			case agreed[m[1]]:
+				continue
 			default:
 				u.differs(v)
 				continue

@@ -2,6 +2,7 @@ package ptxcode
 
 import (
 	"encoding/binary"
+	"fmt"
 	"math"
 	"math/rand/v2"
 	"strings"
@@ -110,6 +111,101 @@ func TestMatrixProducts(t *testing.T) {
 				require.InDelta(t, sum, got, float64(depth+2)*0x1p-24*size, "%s: row %d, column %d", x.function, i, j)
 			}
 		}
+	}
+}
+
+// TestFactorsInParts runs products that take factors apart once for a tile, and those that take them apart where
+// they multiply: sums are equal to the bit, of factors of all sizes, and where they are no finite numbers.
+func TestFactorsInParts(t *testing.T) {
+	cache, err := air.OpenCache(t.TempDir(), 0)
+	require.NoError(t, err)
+	s := New(cache, "")
+	const rows, columns, depth = 70, 97, 96
+	for _, bits := range []int{4, 8} {
+		r := rand.New(rand.NewPCG(3, uint64(bits)))
+		m := &ptxrun.Memory{}
+		floats := func(n int, of func(int) float32) uint64 {
+			var bytes []byte
+			for i := range n {
+				bytes = binary.LittleEndian.AppendUint32(bytes, math.Float32bits(of(i)))
+			}
+			return m.Add(bytes)
+		}
+		normal := func(int) float32 { return float32(r.NormFloat64()) }
+		codes := make([]byte, columns*depth*bits/8)
+		for i := range codes {
+			codes[i] = byte(r.Uint32())
+		}
+		special := map[int]float32{
+			3*depth + 5: float32(math.Inf(-1)), 20*depth + 7: float32(math.NaN()), 9*depth + 1: 0x1p100, 69 * depth: 0x1.8p127,
+			33*depth + 40: 0x1p113, 33*depth + 41: -0x1p113, 34*depth + 95: math.Float32frombits(0xff800001),
+		}
+		memory := map[string]uint64{
+			"w": m.Add(codes), "scales": floats(columns*depth/32, normal), "biases": floats(columns*depth/32, normal),
+			"x": floats(rows*depth, func(i int) float32 {
+				if v, ok := special[i]; ok {
+					return v
+				}
+				switch i / depth % 8 {
+				case 1: // small ones, of which no bit may get lost either
+					return float32(r.NormFloat64()) * 0x1p-130
+				case 2:
+					return float32(r.NormFloat64() * math.Exp2(float64(r.IntN(200)-100)))
+				}
+				return normal(i)
+			}),
+		}
+		before := make([]float32, rows*columns)
+		for i := range before {
+			before[i] = normal(i)
+		}
+		memory["r"] = floats(len(before), func(i int) float32 { return before[i] })
+		run := func(name string, groups [3]uint32) []float32 {
+			c, err := s.Find(t.Context(), builtin(name))
+			require.NoError(t, err)
+			text, err := c.PTX(t.Context(), air.Launch{Values: true, MMA: air.AllMMA})
+			require.NoError(t, err)
+			p, err := ptxrun.Parse(text)
+			require.NoError(t, err)
+			y := make([]byte, 4*rows*columns)
+			memory["y"] = m.Add(y)
+			var params []uint64
+			for i := range c.Kernel.Args {
+				switch a := &c.Kernel.Args[i]; {
+				case a.Attribute != "":
+				case a.Space == air.Device:
+					at, ok := memory[a.Name]
+					require.True(t, ok, a.Name)
+					params = append(params, at)
+				default:
+					params = append(params, map[string]uint64{"K": depth, "N": columns, "M": rows}[a.Name])
+				}
+			}
+			params = append(params, uint64(32*groups[0]), uint64(2*groups[1]), 2, 32, 2, 2)
+			require.NoError(t, p.Run(m, ptxrun.Launch{Params: params, Grid: groups, Block: 128}), name)
+			out := make([]float32, rows*columns)
+			for i := range out {
+				out[i] = math.Float32frombits(binary.LittleEndian.Uint32(y[4*i:]))
+			}
+			return out
+		}
+		sums := run(fmt.Sprintf("affine_qmm_t_float_gs_32_b_%d_alN_false_batch_0", bits), [3]uint32{(columns + 31) / 32, (rows + 31) / 32, 1})
+		added := run(fmt.Sprintf("affine_qmm_t_add_float_gs_32_b_%d_alN_false", bits), [3]uint32{(rows + 63) / 64, (columns + 63) / 64, 1})
+		none := 0
+		for i, sum := range sums {
+			want := before[i] + sum
+			if want != want {
+				require.True(t, added[i] != added[i], "%d bits: row %d, column %d", bits, i/columns, i%columns)
+				none++
+				continue
+			}
+			if math.IsInf(float64(want), 0) {
+				none++
+			}
+			require.Equal(t, math.Float32bits(want), math.Float32bits(added[i]), "%d bits: row %d, column %d: %g, want %g", bits, i/columns, i%columns, added[i], want)
+		}
+		require.Greater(t, none, 3*columns)
+		require.Less(t, none, 6*columns)
 	}
 }
 

@@ -61,6 +61,19 @@ func resolve(in *instruction) (func(*thread, *instruction) error, error) {
 	switch f, full := bfloats[strings.Join(op, ".")], strings.Join(op, "."); {
 	case f != nil && need(2):
 		return func(t *thread, in *instruction) error { t.set(&in.args[0], f(t.value(&in.args[1]))); return nil }, nil
+	case full == "fma.rn.bf16x2" && need(4):
+		return func(t *thread, in *instruction) error {
+			a, b, c := t.value(&in.args[1]), t.value(&in.args[2]), t.value(&in.args[3])
+			t.set(&in.args[0], fusedBfloat(a>>16, b>>16, c>>16)<<16|fusedBfloat(a&0xffff, b&0xffff, c&0xffff))
+			return nil
+		}, nil
+	case full == "popc.b32" && need(2):
+		return func(t *thread, in *instruction) error {
+			t.set(&in.args[0], uint64(bits.OnesCount32(uint32(t.value(&in.args[1])))))
+			return nil
+		}, nil
+	case full == "cvta.global.u64" && need(2): // a global address is a generic one
+		return func(t *thread, in *instruction) error { t.set(&in.args[0], t.value(&in.args[1])); return nil }, nil
 	case full == "cvt.rn.bf16x2.f32" && need(3):
 		return func(t *thread, in *instruction) error {
 			t.set(&in.args[0], bfloat(t.value(&in.args[1]))<<16|bfloat(t.value(&in.args[2])))
@@ -261,14 +274,30 @@ func conversion(mods []string, to, from typ) func(uint64) uint64 {
 
 // fused is a·b + c, rounded once. The product is a double; the sum is rounded to a double whose last bit is
 // odd where it is not exact, which then rounds as the sum would.
-func fused(a, b, c float32) float32 {
+func fused(a, b, c float32) float32 { return float32(fusedOdd(a, b, c)) }
+
+// fusedOdd is a·b + c rounded to odd, so that what is then rounded to fewer bits is rounded as the exact sum.
+func fusedOdd(a, b, c float32) float64 {
 	p, z := float64(a)*float64(b), float64(c)
 	sum := p + z
 	of := sum - p
 	if rest := (p - (sum - of)) + (z - of); rest != 0 && math.Float64bits(sum)&1 == 0 && !math.IsInf(sum, 0) {
 		sum = math.Nextafter(sum, math.Copysign(math.Inf(1), rest))
 	}
-	return float32(sum)
+	return sum
+}
+
+// fusedBfloat is a·b + c of bf16, rounded once.
+func fusedBfloat(a, b, c uint64) uint64 {
+	sum := fusedOdd(single(a<<16), single(b<<16), single(c<<16))
+	if sum != sum {
+		return 0x7fff
+	}
+	f := float32(sum)
+	if float64(f) != sum && math.Float32bits(f)&1 == 0 && !math.IsInf(float64(f), 0) {
+		f = math.Nextafter32(f, float32(math.Copysign(math.Inf(1), sum-float64(f))))
+	}
+	return bfloat(uint64(math.Float32bits(f)))
 }
 
 // half rounds to the nearest half, ties to even.

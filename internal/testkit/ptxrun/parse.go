@@ -94,7 +94,7 @@ func Parse(text []byte) (*Program, error) {
 			labels[l[1]] = len(p.code)
 			s = s[len(l[0]):]
 		}
-		if s == "" || strings.HasPrefix(s, ".shared ") {
+		if s == "" || strings.HasPrefix(s, ".shared ") || strings.HasPrefix(s, ".pragma ") {
 			continue
 		}
 		if r := regLine.FindStringSubmatch(s); r != nil {

@@ -78,6 +78,12 @@ func TestInstructions(t *testing.T) {
 		// Between two floats, by less than a double can hold: rounded twice, it would be the even one.
 		{r("fma.rn.f32 %r3, %r1, %r1, %r2"), f(1 + 0x1p-12), f(0x1p-60), f(1 + 0x1p-11 + 0x1p-23)},
 		{r("fma.rn.f32 %r3, %r1, %r2, %r1"), f(float32(math.Inf(1))), f(1), f(float32(math.Inf(1)))},
+		{r("popc.b32 %r3, %r1"), 0x8000_0105, 0, 4},
+		{"cvta.global.u64 %rd3, %rd1;", 1 << 40, 0, 1 << 40},
+		// Of bf16, two at a time: a square and half a last place, which its last bit decides; infinity and a NaN; what overflows.
+		{r("fma.rn.bf16x2 %r3, %r1, %r1, %r2"), 0x3f81_3f81, 0x3b80_3f80, 0x3f83_4001},
+		{r("fma.rn.bf16x2 %r3, %r1, %r1, %r2"), 0x7f80_7fc1, 0, 0x7f80_7fff},
+		{r("fma.rn.bf16x2 %r3, %r1, %r1, %r2"), 0x5f80_df7f, 0, 0x7f80_7f7e},
 		{"fma.rn.f64 %rd3, %rd1, %rd2, 0dBFF0000000000000;", d(1 + 0x1p-52), d(1 - 0x1p-53), d(0x1p-53 - 0x1p-105)},
 		{r("cvt.rn.f32.f64 %r3, %rd1"), d(1 + 0x1p-24), 0, f(1)},
 		{"cvt.rn.f64.s32 %rd3, %r1;", 0xffffffff, 0, d(-1)},

@@ -38,6 +38,16 @@ MSL_MULTIPLY_TO(f64h, "f16")
 MSL_MULTIPLY_TO(f64b, "bf16")
 template <typename T>
 using elements = T __attribute__((ext_vector_type(64)));
+
+// Ours, of factors that a kernel takes apart itself (docs/kernels.md): vectors here, since structures would be
+// returned through memory.
+typedef uint uint4v __attribute__((ext_vector_type(4)));
+typedef float float4v __attribute__((ext_vector_type(4)));
+extern "C" bool msl_parts_known() __asm__("air.simdgroup_parts_known") __attribute__((nothrow));
+extern "C" uint4v msl_parts_of(float, float) __asm__("air.simdgroup_parts_of.f32") __attribute__((nothrow));
+MSL_AIR_GROUP(float4v, msl_parts_multiply,
+              (uint, uint, uint, uint, uint, uint, uint, uint, uint, uint, uint, uint, uint, uint, uint, uint, uint, uint),
+              "simdgroup_parts_multiply.f32")
 } // namespace msl
 
 namespace metal {
@@ -171,3 +181,16 @@ MSL_INLINE matrix<T, R, C> transpose(const matrix<T, C, R>& m) {
   typedef metal::matrix<T, 4, 2> T##4x2; typedef metal::matrix<T, 4, 3> T##4x3; typedef metal::matrix<T, 4, 4> T##4x4;
 MSL_MATRICES(float)
 MSL_MATRICES(half)
+
+// Sources that define these themselves, for Apple's compiler, do it unless __MLXC__ is defined.
+MSL_INLINE bool parts_known() { return ::msl::msl_parts_known(); }
+MSL_INLINE uint3 parts_of(float a, float b) {
+  const ::msl::uint4v p = ::msl::msl_parts_of(a, b);
+  return uint3(p[0], p[1], p[2]);
+}
+MSL_INLINE float4 multiply_parts(const uint4* a, const uint2* b) {
+  const ::msl::float4v p = ::msl::msl_parts_multiply(
+      a[0].x, a[1].x, a[2].x, a[0].y, a[1].y, a[2].y, b[0].x, b[1].x, b[2].x,
+      a[0].z, a[1].z, a[2].z, a[0].w, a[1].w, a[2].w, b[0].y, b[1].y, b[2].y);
+  return float4(p[0], p[1], p[2], p[3]);
+}
