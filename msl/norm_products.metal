@@ -380,12 +380,19 @@ inline void dot_held(const thread Held<words * 32 / b, parts>& x, int K, uint la
   }
 }
 
-// dot_short leaves in result[i] the product of the norm of a short x with a row.
-template <int g, int b, int words, int rows>
-inline void dot_short(const thread Affine* row, const thread Input& in, uint lane, thread float* result) {
+// Idle has nothing to do meanwhile.
+struct Idle {
+  inline void run() thread {}
+};
+
+// dot_short leaves in result[i] the product of the norm of a short x with a row. What can be done meanwhile is
+// done while the first of the rows come.
+template <int g, int b, int words, int rows, typename Meanwhile>
+inline void dot_short(const thread Affine* row, const thread Input& in, uint lane, thread float* result, thread Meanwhile& meanwhile) {
   constexpr int parts = held<b, words>();
   Part<words> p[parts][rows];
   load_held<g, b, words, rows, parts>(row, in.K, lane, p);
+  meanwhile.run();
   Held<words * 32 / b, parts> x;
   hold<b, words, parts>(in, lane, x);
   dot_held<b, words, rows, parts>(x, in.K, lane, p, result);
@@ -762,7 +769,8 @@ template <int g, int b, int words>
   }
   float result[4];
   if (is_short<b, words>(K)) {
-    dot_short<g, b, words, 4>(row, in, lane, result);
+    Idle idle;
+    dot_short<g, b, words, 4>(row, in, lane, result, idle);
   } else {
     float inv;
     dot_long<g, b, words, 4, true>(row, in, lane, inv, result);
@@ -776,9 +784,22 @@ constant bool traditional [[function_constant(2)]];
 
 constexpr constant int PAIRS = 4; // simdgroups of a threadgroup, each with two rows
 
-inline float angle(float position, int pair, int pairs, float base) {
-  return position * precise::exp2(-(float(pair) / float(pairs)) * base);
-}
+// Turn is by how much a pair is turned. All lanes find it, before x is waited for, and not the lane that needs it.
+struct Turn {
+  bool turned;
+  float position;
+  int pair;
+  int pairs;
+  float base;
+  float cosine;
+  float sine;
+
+  inline void run() thread {
+    const float theta = turned ? position * precise::exp2(-(float(pair) / float(pairs)) * base) : 0.0f;
+    cosine = simd_broadcast_first(precise::cos(theta)); // broadcast, so that it is found here
+    sine = simd_broadcast_first(precise::sin(theta));
+  }
+};
 
 // Queries, keys and values of one position: queries and keys are turned (rope.metal), and all may go where
 // attention wants them. A simdgroup makes the two rows that a rotation turns together, or two rows of
@@ -1058,10 +1079,7 @@ template <int g, int b, int words>
   const int first = turned ? head * dims + place : 2 * at;
   const int apart = turned && !traditional ? pairs : 1;
   const int last = turned ? heads * dims - 1 : n_v - 1;
-  const float theta = turned ? angle(scale * float(offset), pair, pairs, base) : 0.0f;
-  // Broadcast, so that they are computed here, before x is waited for, and not by the lane that needs them.
-  const float cosine = simd_broadcast_first(precise::cos(theta));
-  const float sine = simd_broadcast_first(precise::sin(theta));
+  Turn turn = {turned, scale * float(offset), pair, pairs, base, 1.0f, 0.0f};
 
   const Affine m = {w, scales, biases};
   const Affine row[2] = {row_of<g, b>(m, in_vec_size, first), row_of<g, b>(m, in_vec_size, min(first + apart, last))};
@@ -1069,13 +1087,15 @@ template <int g, int b, int words>
   float inv;
   float result[2];
   if (!is_wide<words>(m, in)) {
+    turn.run();
     wait_for_dispatches();
     inv = inverse_rms<1, false>(in, lane);
     result[0] = dot_any<g, b, words>(row[0], in, inv, lane);
     result[1] = dot_any<g, b, words>(row[1], in, inv, lane);
   } else if (is_short<b, words>(in_vec_size)) {
-    dot_short<g, b, words, 2>(row, in, lane, result);
+    dot_short<g, b, words, 2>(row, in, lane, result, turn);
   } else {
+    turn.run();
     dot_long<g, b, words, 2, true>(row, in, lane, inv, result);
   }
   const float one = result[0];
@@ -1085,8 +1105,8 @@ template <int g, int b, int words>
   }
   if (turned) {
     out += head * stride + place;
-    out[0] = stored(one * cosine - two * sine);
-    out[apart] = stored(one * sine + two * cosine);
+    out[0] = stored(one * turn.cosine - two * turn.sine);
+    out[apart] = stored(one * turn.sine + two * turn.cosine);
     return;
   }
   out[first] = stored(one);

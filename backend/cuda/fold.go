@@ -176,28 +176,17 @@ func (f *folder) reach() (news bool) {
 		ways = ways[:len(ways)-1]
 		for i < len(f.lines) && !reached[i] {
 			reached[i] = true
-			l := &f.lines[i]
-			i++
-			jumps := l.op == "bra" || l.op == "bra.uni"
-			if strings.HasPrefix(l.op, "br") && !jumps {
-				return false // by a table
+			to, passed, ok := f.ways(i, labels)
+			if !ok {
+				return false
 			}
-			taken, passed := jumps, !jumps && l.op != "ret" && l.op != "exit" || l.guard != ""
-			if jumps && l.guard != "" {
-				if truth, known := f.decided(l.guard); known {
-					taken, passed = truth, !truth
-				}
-			}
-			if taken {
-				to, ok := labels[l.args[0]]
-				if !ok {
-					return false
-				}
+			if to >= 0 {
 				ways = append(ways, to)
 			}
 			if !passed {
 				break
 			}
+			i++
 		}
 	}
 	for i := range f.lines {
@@ -211,6 +200,62 @@ func (f *folder) reach() (news bool) {
 		}
 	}
 	return news
+}
+
+// ways are the lines to which one leads: where it may jump, or −1, and whether the next one may be passed
+// on to. ok is false where it may jump is not known.
+func (f *folder) ways(i int, labels map[string]int) (to int, passed, ok bool) {
+	l := &f.lines[i]
+	jumps := l.op == "bra" || l.op == "bra.uni"
+	if strings.HasPrefix(l.op, "br") && !jumps && !strings.HasPrefix(l.op, "brev") {
+		return -1, false, false // by a table
+	}
+	taken, passed := jumps, !jumps && l.op != "ret" && l.op != "exit" || l.guard != ""
+	if jumps && l.guard != "" {
+		if truth, known := f.decided(l.guard); known {
+			taken, passed = truth, !truth
+		}
+	}
+	if !taken {
+		return -1, passed, true
+	}
+	to, ok = labels[l.args[0]]
+	return to, passed, ok
+}
+
+// straight reports whether no line leads to itself again, and all of them to the end.
+func (f *folder) straight() bool {
+	labels := f.labels()
+	const open, closed = 1, 2 // a way leads from it; all that it leads to is closed
+	state := make([]uint8, len(f.lines))
+	type visit struct{ line, next int }
+	visits := []visit{{0, 0}}
+	for len(visits) > 0 {
+		v := &visits[len(visits)-1]
+		state[v.line] = open
+		to, passed, ok := f.ways(v.line, labels)
+		if !ok {
+			return false
+		}
+		v.next++
+		switch at := v.line + 1; {
+		case v.next > 2:
+			state[v.line] = closed
+			visits = visits[:len(visits)-1]
+		case v.next == 1 && to < 0, v.next == 2 && (!passed || at == len(f.lines)):
+		default:
+			if v.next == 1 {
+				at = to
+			}
+			if state[at] == open {
+				return false
+			}
+			if state[at] != closed {
+				visits = append(visits, visit{at, 0})
+			}
+		}
+	}
+	return true
 }
 
 // decided is what a guard says, if that is known.

@@ -34,11 +34,10 @@ func rehearsed(text []byte, known facts, multiprocessors int) (_ []byte, ok bool
 		return text, false
 	}
 	before, f := fold(text, known)
-	if f == nil {
+	if f == nil || !f.straight() { // a loop may last until a value says that it is over
 		return text, false
 	}
 	out := bytes.NewBuffer(bytes.Clone(before))
-	labels := f.labels()
 	waits, begun, sized := false, false, false
 	for i := range f.lines {
 		l := &f.lines[i]
@@ -76,11 +75,7 @@ func rehearsed(text []byte, known facts, multiprocessors int) (_ []byte, ok bool
 			waits = waits || kind == "griddepcontrol"
 			out.WriteString(strings.Replace(l.text, l.op, "@!%rehearses0 "+l.op, 1))
 			continue
-		case kind == "bra":
-			if to, ok := labels[l.args[0]]; !ok || to <= i {
-				return text, false // a loop may last until a value says that it is over
-			}
-		case !strings.HasPrefix(l.op, "ld.param.") && !slices.Contains(harmless, kind):
+		case kind != "bra" && !strings.HasPrefix(l.op, "ld.param.") && !slices.Contains(harmless, kind):
 			return text, false
 		}
 		out.WriteString(l.text)

@@ -139,6 +139,12 @@ func TestNotRehearsed(t *testing.T) {
 		_, ok := rehearsed([]byte(turning), f, 132)
 		assert.False(t, ok, what)
 	}
+	// A way back is no loop, if it does not lead there again.
+	back := strings.Replace(turning, "$L__BB0_3:\n\tret;\n", "$L__BB0_3:\n\tbra \t$L__BB0_5;\n$L__BB0_4:\n\tret;\n$L__BB0_5:\n\tbra \t$L__BB0_4;\n", 1)
+	_, ok = rehearsed([]byte(back), ofTurning, 132)
+	assert.True(t, ok)
+	_, ok = rehearsed([]byte(strings.Replace(back, "$L__BB0_4:\n\tret;", "$L__BB0_4:\n\t@%p1 bra \t$L__BB0_3;\n\tret;", 1)), ofTurning, 132)
+	assert.False(t, ok)
 	// What is never reached counts for nothing.
 	_, ok = rehearsed([]byte(strings.Replace(turning, "$L__BB0_3:\n\tret;\n", "$L__BB0_3:\n\tret;\n$L__BB0_4:\n\tbar.sync \t0;\n\tbra \t$L__BB0_4;\n", 1)), ofTurning, 132)
 	assert.True(t, ok)
