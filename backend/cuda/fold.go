@@ -168,26 +168,9 @@ func (f *folder) labels() map[string]int {
 
 // reach finds the lines that no way leads to any more, and reports whether there are new ones.
 func (f *folder) reach() (news bool) {
-	labels := f.labels()
-	reached := make([]bool, len(f.lines))
-	ways := []int{0}
-	for len(ways) > 0 {
-		i := ways[len(ways)-1]
-		ways = ways[:len(ways)-1]
-		for i < len(f.lines) && !reached[i] {
-			reached[i] = true
-			to, passed, ok := f.ways(i, labels)
-			if !ok {
-				return false
-			}
-			if to >= 0 {
-				ways = append(ways, to)
-			}
-			if !passed {
-				break
-			}
-			i++
-		}
+	reached := f.until(func(*ptxLine) bool { return false })
+	if reached == nil {
+		return false
 	}
 	for i := range f.lines {
 		l := &f.lines[i]
@@ -200,6 +183,35 @@ func (f *folder) reach() (news bool) {
 		}
 	}
 	return news
+}
+
+// until are the lines that are reached before, or when, there is one that says so; nil where ways are not known.
+func (f *folder) until(enough func(*ptxLine) bool) []bool {
+	labels := f.labels()
+	reached := make([]bool, len(f.lines))
+	ways := []int{0}
+	for len(ways) > 0 {
+		i := ways[len(ways)-1]
+		ways = ways[:len(ways)-1]
+		for i < len(f.lines) && !reached[i] {
+			reached[i] = true
+			to, passed, ok := f.ways(i, labels)
+			if !ok {
+				return nil
+			}
+			if enough(&f.lines[i]) {
+				break
+			}
+			if to >= 0 {
+				ways = append(ways, to)
+			}
+			if !passed {
+				break
+			}
+			i++
+		}
+	}
+	return reached
 }
 
 // ways are the lines to which one leads: where it may jump, or −1, and whether the next one may be passed

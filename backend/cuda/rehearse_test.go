@@ -18,6 +18,7 @@ import (
 
 // turning turns the numbers of each warp around, but for those of threads that stand behind the end, and
 // goes by another way where a number is 7.
+// It has 8 instructions up to the wait, and 19 behind it.
 const turning = `.version 8.0
 .target sm_90
 .address_size 64
@@ -48,6 +49,12 @@ const turning = `.version 8.0
 	and.b32 	%r6, %r1, 31;
 	xor.b32 	%r7, %r6, 31;
 	shfl.sync.idx.b32 	%r8, %r5, %r7, 31, -1;
+	add.s32 	%r10, %r8, 1;
+	add.s32 	%r10, %r10, 1;
+	add.s32 	%r10, %r10, 1;
+	add.s32 	%r10, %r10, 1;
+	add.s32 	%r10, %r10, 1;
+	sub.s32 	%r8, %r10, 5;
 	setp.ne.s32 	%p1, %r8, 7;
 	@%p1 bra 	$L__BB0_2;
 	mov.b32 	%r8, 70;
@@ -122,6 +129,7 @@ func TestNotRehearsed(t *testing.T) {
 		"it is said nowhere how many are": strings.Replace(turning, ".maxntid 64\n", "", 1),
 		"no instruction that is known":    strings.Replace(turning, store, "\tvote.sync.any.pred \t%p2, %p1, -1;\n"+store, 1),
 		"a table of ways":                 strings.Replace(turning, store, "\tbrx.idx \t%r1, $ways;\n"+store, 1),
+		"there is much before the wait":   strings.ReplaceAll(turning, "\tadd.s32 \t%r10, %r10, 1;\n", ""),
 		"no entry":                        "",
 	} {
 		require.NotEqual(t, turning, text, what)
