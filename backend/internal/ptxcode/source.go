@@ -89,7 +89,9 @@ type Code struct {
 func (s *Source) Find(ctx context.Context, k *ir.Kernel) (*Code, error) {
 	c := &Code{source: s, find: func(ctx context.Context) (air.Input, error) {
 		code, err := s.toolchain(ctx)
-		if err != nil {
+		if err != nil && k.Library.Path != "" {
+			return air.Input{}, fmt.Errorf("kernel %s of %s has to be compiled: %w", k.Function, k.Library.Path, err)
+		} else if err != nil {
 			return air.Input{}, err
 		}
 		return code.Find(ctx, k)

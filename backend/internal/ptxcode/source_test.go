@@ -116,6 +116,10 @@ func TestWithoutClang(t *testing.T) {
 	require.NoError(t, os.WriteFile(path, []byte(twice), 0o600))
 	_, err = s.Find(t.Context(), &ir.Kernel{Function: "f", Library: ir.Library{Kind: ir.SourceFile, Path: path}})
 	assert.ErrorContains(t, err, clang.Env)
+	assert.ErrorContains(t, err, "kernel f of "+path+" has to be compiled")
+	_, err = s.Find(t.Context(), &ir.Kernel{Function: "f", Library: ir.Library{Kind: ir.Metallib, Path: "user.metallib"}})
+	assert.ErrorContains(t, err, clang.Env)
+	assert.ErrorContains(t, err, "kernel f of user.metallib has to be compiled")
 	g := &ir.Graph{Kernels: []ir.Kernel{{Function: "f", Library: ir.Library{Kind: ir.SourceFile, Path: path}}}}
 	s.Together(t.Context(), g, []bool{true}, 1) // what is missing shows when the kernels are found
 }
