@@ -140,6 +140,20 @@ func signatures(t *testing.T) map[string]signature {
 // that have its arguments.
 const unlisted = "unlisted"
 
+// moreBytes is how many bytes of threadgroup variables a kernel has more than MLX's, which nobody who dispatches
+// it sees. Threads of our norms meet once for a sum, and not twice: so rms has no place for the sum of all, which
+// each simdgroup adds up for itself, and layer norms have two places for sums, the second of which
+// is written while the first may still be read.
+func moreBytes(kernel string) int64 {
+	switch kernel, _, _ = strings.Cut(strings.Replace(kernel, "_looped", "", 1), "float"); strings.TrimSuffix(kernel, "b") {
+	case "rms":
+		return -4
+	case "layer_norm", "vjp_layer_norm":
+		return 128
+	}
+	return 0
+}
+
 func TestSignaturesMatchMLX(t *testing.T) {
 	table := signatures(t)
 	compared := 0
@@ -191,7 +205,7 @@ func TestSignaturesMatchMLX(t *testing.T) {
 					got = append(got, a)
 				}
 				assert.Empty(t, cmp.Diff(want, got, cmp.AllowUnexported(mlxArgument{})), "MLX -, ours +")
-				assert.Equal(t, s.threadgroup, k.ThreadgroupBytes, "bytes of threadgroup variables")
+				assert.Equal(t, s.threadgroup+moreBytes(k.Host), k.ThreadgroupBytes, "bytes of threadgroup variables")
 				assert.Equal(t, s.threads, k.MaxThreads, "maximum of threads")
 				for _, d := range byName[k.Host] {
 					var constants []string
