@@ -152,11 +152,6 @@ func results(dev backend.Device, x *dispatch, seed uint64) ([]uint64, error) {
 	params := x.params[0]
 	c := &checker{x: x, g: x.graph}
 	c.at(params)
-	rig, err := newRig(dev, x.graph)
-	if err != nil {
-		return nil, err
-	}
-	defer rig.close()
 	before := make([][]byte, len(x.graph.Memories))
 	for m := range before {
 		before[m] = make([]byte, x.graph.Memories[m].Size)
@@ -172,6 +167,11 @@ func results(dev backend.Device, x *dispatch, seed uint64) ([]uint64, error) {
 		}
 		fillElements(raw, a.Elem, rand.New(rand.NewPCG(seed, seedOf(a.Name))), noOdd)
 	}
+	rig, err := newRig(dev, x.graph) // now that its bytes are what they are to be
+	if err != nil {
+		return nil, err
+	}
+	defer rig.close()
 	for m := range before {
 		if err := rig.put(m, before[m]); err != nil {
 			return nil, err

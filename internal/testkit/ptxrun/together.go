@@ -31,7 +31,7 @@ func togetherOf(in *instruction) *together {
 		return &together{}
 	case op == "bar.warp.sync" && n == 1:
 		return &together{named(0), func([]*thread, *instruction) error { return nil }}
-	case op == "shfl.sync.idx.b32" && n == 5:
+	case (op == "shfl.sync.idx.b32" || op == "shfl.sync.bfly.b32") && n == 5:
 		return &together{named(4), shuffle}
 	case op == "vote.sync.any.pred" && n == 3:
 		return &together{named(2), func(warp []*thread, in *instruction) error {
@@ -170,7 +170,7 @@ func votes(warp []*thread, in *instruction) (here, some uint32) {
 	return here, some
 }
 
-// shuffle is shfl.sync.idx of whole warps.
+// shuffle is shfl.sync.idx and shfl.sync.bfly of whole warps.
 func shuffle(warp []*thread, in *instruction) error {
 	var got [warpSize]uint64
 	for lane, t := range warp {
@@ -180,7 +180,11 @@ func shuffle(warp []*thread, in *instruction) error {
 		if clamp := t.value(&in.args[3]); clamp != 31 {
 			return fmt.Errorf("the last lane is %d, not 31", clamp)
 		}
-		from := warp[t.value(&in.args[2])&31]
+		number := int(t.value(&in.args[2]) & 31)
+		if in.op[2] == "bfly" {
+			number ^= lane
+		}
+		from := warp[number]
 		if from == nil {
 			return fmt.Errorf("lane %d asks for the value of one that does not take part", lane)
 		}
