@@ -745,7 +745,7 @@ template <int g, int b, int words, bool whole>
   matvec<g, b, words, whole>(w2, scales2, biases2, x, y2 + size_t(group.x) * n2, K, n2, block, simdgroup, lane);
 }
 
-// A product and the residual that it is added to. Simdgroups make one result each, so that there are many of
+// A product and the residual that it is added to. Simdgroups make two results each, so that there are many of
 // them, or of matrices of many rows ROWS, so that x is not read too often.
 //
 // @kernel   affine_qmv_add_float_gs_{g:32|64}_b_{b:4|8}
