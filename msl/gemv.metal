@@ -24,7 +24,6 @@ inline float sum_of_lanes(float v) {
 
 #ifndef __MLXC__ // docs/kernels.md, "Weights before the wait"
 inline void wait_for_dispatches() {}
-inline void will_read(const device void* p) {}
 #endif
 
 // wide_load is a load from where p lies at a multiple of its own size.
@@ -62,43 +61,6 @@ inline void load_x(const device float* x, thread float* v) {
   }
 }
 
-// Pieces are a part of TM rows, 16 bytes each.
-template <int TM, int pieces>
-struct Pieces {
-  uint4 of[TM][pieces];
-};
-
-// load_pieces reads some parts of TM rows, at column k and every `step` further; add_pieces adds to acc what one
-// makes with v.
-template <typename W, int TM, int pieces, int parts>
-inline void load_pieces(const device W* mat, int N, size_t ld, int first, int k, int step, thread Pieces<TM, pieces>* p) {
-#pragma unroll
-  for (int d = 0; d < parts; d++) {
-#pragma unroll
-    for (int i = 0; i < TM; i++) {
-#pragma unroll
-      for (int j = 0; j < pieces; j++) {
-        p[d].of[i][j] = wide_load<uint4>(mat + size_t(min(first + i, N - 1)) * ld + k + d * step + j * (16 / int(sizeof(W))));
-      }
-    }
-  }
-}
-template <typename W, int TM, int TN, int pieces>
-inline void add_pieces(const thread Pieces<TM, pieces>& p, const thread float* v, thread float* acc) {
-#pragma unroll
-  for (int i = 0; i < TM; i++) {
-    float e[TN];
-#pragma unroll
-    for (int j = 0; j < pieces; j++) {
-      widened(p.of[i][j], W(0), e + j * (TN / pieces));
-    }
-#pragma unroll
-    for (int j = 0; j < TN; j++) {
-      acc[i] = fma(e[j], v[j], acc[i]);
-    }
-  }
-}
-
 // row_products leaves in acc what one thread adds to TM outputs from row
 // `first` on: it takes TN elements of a row at a time, `step` elements apart,
 // beginning at column `col`. Rows past N are read as the last one: their sums
@@ -106,14 +68,7 @@ inline void add_pieces(const thread Pieces<TM, pieces>& p, const thread float* v
 //
 // TN elements are 16 bytes or 32, of which 16 are read at once where rows lie so. Memory
 // answers late and then with much: some of these are asked for ahead, the first
-// ones before x is there if `wait` is asked for, and of x the next one. Of long rows so
-// many are asked for `ahead` before as many are taken that were asked for before those,
-// in two sets of registers that take turns, without a branch between: behind one,
-// NVIDIA's assembler no longer knows which loads have come, and waits for all of them,
-// the last one asked for too. The barriers are for that assembler, which otherwise asks
-// later, to save registers. Where a simdgroup has all columns, a cache is asked for what
-// comes after the registers: a lane asks for a line of 128 bytes, of which a set has 8 in
-// each row.
+// ones before x is there if `wait` is asked for, and of x the next one.
 template <typename W, int TM, int TN, bool wait = true>
 inline void row_products(
     const device W* mat, const device float* x, int K, int N, size_t ld, int first, int col, int step, thread float* acc) {
@@ -123,79 +78,21 @@ inline void row_products(
   }
   int k = col;
   const bool wide = ((ulong(mat) | ulong(x) | ld * sizeof(W)) & 15) == 0;
-  constexpr int pieces = TN * int(sizeof(W)) / 16;
-  constexpr int ahead = pieces == 1 ? 2 : 1;
-  if (wide && K >= 2 * ahead * step) {
-    Pieces<TM, pieces> p[2][ahead];
-    load_pieces<W, TM, pieces, ahead>(mat, N, ld, first, k, step, p[0]);
-    constexpr int line = 128 / int(sizeof(W));
-    static_assert(ahead * 32 * TN == 8 * line, "lines of a set");
-    const bool asks = step == 32 * TN;
-    const int lane = col / TN;
-    const device W* row = mat + size_t(min(first + min(lane / 8, TM - 1), N - 1)) * ld;
-    int next = (8 + lane % 8) * line;
-    if (asks) {
-#pragma unroll
-      for (int i = 0; i < 3; i++) {
-        will_read(row + min(next, K - 1));
-        next += 8 * line;
-      }
-    }
-    if (wait) {
-      wait_for_dispatches();
-    }
-    float v[2][TN];
-    load_x<TN>(x + k, v[0]);
-    int left = K; // from the first column on that is not taken yet
-    for (; left >= 3 * ahead * step; left -= 2 * ahead * step) {
-#pragma unroll
-      for (int turn = 0; turn < 2; turn++) {
-        load_pieces<W, TM, pieces, ahead>(mat, N, ld, first, k + ahead * step, step, p[1 - turn]);
-        if (asks) {
-          will_read(row + min(next, K - 1));
-          next += 8 * line;
-        }
-        simdgroup_barrier(mem_flags::mem_none);
-#pragma unroll
-        for (int d = 0; d < ahead; d++) {
-          const int at = (turn * ahead + d) % 2;
-          k += step;
-          load_x<TN>(x + k, v[1 - at]);
-          add_pieces<W, TM, TN, pieces>(p[turn][d], v[at], acc);
-        }
-      }
-    }
-    if (left >= 2 * ahead * step) {
-      load_pieces<W, TM, pieces, ahead>(mat, N, ld, first, k + ahead * step, step, p[1]);
-      simdgroup_barrier(mem_flags::mem_none);
-#pragma unroll
-      for (int d = 0; d < 2 * ahead; d++) {
-        k += step;
-        if (d + 1 < 2 * ahead) {
-          load_x<TN>(x + k, v[(d + 1) % 2]);
-        }
-        add_pieces<W, TM, TN, pieces>(p[d / ahead][d % ahead], v[d % 2], acc);
-      }
-    } else {
-#pragma unroll
-      for (int d = 0; d < ahead; d++) {
-        load_x<TN>(x + k, v[0]);
-        add_pieces<W, TM, TN, pieces>(p[0][d], v[0], acc);
-        k += step;
-      }
-    }
-    for (; k + TN <= K; k += step) {
-      load_pieces<W, TM, pieces, 1>(mat, N, ld, first, k, step, p[0]);
-      load_x<TN>(x + k, v[0]);
-      add_pieces<W, TM, TN, pieces>(p[0][0], v[0], acc);
-    }
-  } else if (wide) {
+  if (wide) {
     constexpr int parts = 3;
-    Pieces<TM, pieces> p[parts];
+    constexpr int pieces = TN * int(sizeof(W)) / 16;
+    constexpr int in_piece = TN / pieces;
+    uint4 p[parts][TM][pieces];
 #pragma unroll
     for (int d = 0; d < parts; d++) {
       if (k + d * step + TN <= K) {
-        load_pieces<W, TM, pieces, 1>(mat, N, ld, first, k + d * step, step, &p[d]);
+#pragma unroll
+        for (int i = 0; i < TM; i++) {
+#pragma unroll
+          for (int j = 0; j < pieces; j++) {
+            p[d][i][j] = wide_load<uint4>(mat + size_t(min(first + i, N - 1)) * ld + k + d * step + j * in_piece);
+          }
+        }
       }
     }
     if (wait) {
@@ -210,10 +107,27 @@ inline void row_products(
           load_x<TN>(x + k + (d + 1) * step, v[(d + 1) % parts]);
         }
         if (d == 0 || k + d * step + TN <= K) {
-          add_pieces<W, TM, TN, pieces>(p[d], v[d], acc);
+#pragma unroll
+          for (int i = 0; i < TM; i++) {
+            float e[TN];
+#pragma unroll
+            for (int j = 0; j < pieces; j++) {
+              widened(p[d][i][j], W(0), e + j * in_piece);
+            }
+#pragma unroll
+            for (int j = 0; j < TN; j++) {
+              acc[i] = fma(e[j], v[d][j], acc[i]);
+            }
+          }
           const int next = k + (parts + d) * step;
           if (next + TN <= K) {
-            load_pieces<W, TM, pieces, 1>(mat, N, ld, first, next, step, &p[d]);
+#pragma unroll
+            for (int i = 0; i < TM; i++) {
+#pragma unroll
+              for (int j = 0; j < pieces; j++) {
+                p[d][i][j] = wide_load<uint4>(mat + size_t(min(first + i, N - 1)) * ld + next + j * in_piece);
+              }
+            }
           }
         }
       }
