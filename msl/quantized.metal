@@ -383,8 +383,9 @@ inline void dot_rows_of(const thread Affine* m, const thread X& x, int K, int N,
   for (int j = 0; j < matrices; j++) {
     wide = wide && aligned(m[j].w, 4 * words);
   }
-  constexpr int ahead = matrices == 1 ? 2 : 1;
-  if (wide && is_long<b, words, 3 * ahead>(K)) {
+  // Codes of 4 bits take more instructions than memory: with fewer registers, more simdgroups are at work.
+  constexpr int ahead = matrices == 1 && b != 4 ? 2 : 1;
+  if (wide && is_long<b, words, matrices == 1 ? 6 : 3>(K)) {
     add_long<g, b, words, ROWS, whole, ahead, matrices>(m, x, K, N, first, lane, result);
   } else if (wide) {
     constexpr int parts = words == 1 || matrices == 1 ? 3 : 2;

@@ -201,10 +201,11 @@ func TestFuseOfALayer(t *testing.T) {
 			"quantized_matmul+kv_write [#2 #3 #4 #8]",
 			"rope+kv_write [#5 #6 #7]",
 			"sdpa [#9]",
-			"quantized_matmul+elementwise_add [#10 #11]",
-			"rms_norm+elementwise_mul [#12 #13]",
+			"quantized_matmul [#10]", // with so few rows, a tile of 64 by 64 costs more than the residual by itself
+			"elementwise_add+rms_norm+elementwise_mul [#11 #12 #13]",
 			"quantized_matmul+silu+elementwise_mul [#14 #15 #16 #17]",
-			"quantized_matmul+elementwise_add [#18 #19]",
+			"quantized_matmul [#18]",
+			"elementwise_add [#19]",
 		},
 	} {
 		layer := recorded.Graph(t, file)
