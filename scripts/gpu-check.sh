@@ -83,7 +83,17 @@ part() {
 			wait "$j" || failed=1
 		done
 		;;
-	kernels) testing kernels backend/cuda cuda -test.run '^(TestGenerated|TestPrebuilt|TestParting)$' || failed=1 ;;
+	kernels)
+		testing kernels backend/cuda cuda -test.run '^(TestGenerated|TestParting)$' || failed=1
+		jobs=
+		for i in 0 1 2 3 4 5 6 7; do
+			MLXC_PART=$i/8 testing "prebuilt-$i" backend/cuda cuda -test.run '^TestPrebuilt$' &
+			jobs="$jobs $!"
+		done
+		for j in $jobs; do
+			wait "$j" || failed=1
+		done
+		;;
 	orders) testing orders backend/cuda cuda -test.run '^(TestReplaysEqual|TestEdgesNeeded|TestWaitsNeeded)$' || failed=1 ;;
 	model) testing model cmd/internal/textgen textgen -test.run '^TestCUDA$' || failed=1 ;;
 	sanitizer)
