@@ -2,6 +2,7 @@ package launchtimes
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 
 	"github.com/mlxc/mlxc/cost"
@@ -77,10 +78,30 @@ func middle(v []float64) cost.Seconds {
 	return cost.Seconds(s[len(s)/2])
 }
 
+// hostBound is whether the host's launches are what a row of launches waited for, but for a tenth.
+func hostBound(t cost.PlanTimes) bool { return t.Encode >= 0.9*t.Launch }
+
 // Believe has a model believe what launches were measured to cost, by plan. base is the plan that replays
 // run by without more being said: a barrier costs nothing beside the launch behind it there, and what
 // commands cost that overlap is an epoch's share.
+//
+// Where the host needs as long for a launch as the row took, the GPU has waited for the host, and what it takes for a
+// launch itself does not show; the slowest plan in which it does not wait stands for that. A kernel that takes
+// longer than the host's work would otherwise be charged with both.
 func Believe(m *cost.Model, plans map[string]cost.PlanTimes, base string) {
+	plans = maps.Clone(plans)
+	var slowest cost.Seconds
+	for _, t := range plans {
+		if !hostBound(t) {
+			slowest = max(slowest, t.Launch)
+		}
+	}
+	for name, t := range plans {
+		if hostBound(t) && slowest > 0 {
+			t.Launch = min(t.Launch, slowest)
+			plans[name] = t
+		}
+	}
 	m.Plans = plans
 	t, ok := plans[base]
 	if !ok {

@@ -53,6 +53,15 @@ func TestBelieve(t *testing.T) {
 	assert.InDelta(t, 9e-7, float64(m.Launch), 1e-15)
 	assert.InDelta(t, 2e-7, float64(m.ConcurrentLaunch), 1e-15)
 	assert.Zero(t, m.Barrier)
+	// A stream that the host cannot fill: an H200's figures.
+	plans = map[string]cost.PlanTimes{"stream": {Encode: 2.971e-6, Launch: 2.872e-6}, "chain": {Encode: 1.1e-8, Launch: 8.05e-7}, "chain-waiting": {Encode: 1.1e-8, Launch: 5.6e-7}}
+	Believe(&m, plans, "chain-waiting")
+	assert.InDelta(t, 8.05e-7, float64(m.Plans["stream"].Launch), 1e-15)
+	assert.InDelta(t, 2.971e-6, float64(m.Plans["stream"].Encode), 1e-15)
+	assert.InDelta(t, 5.6e-7, float64(m.Plans["chain-waiting"].Launch), 1e-15)
+	assert.InDelta(t, 2.872e-6, float64(plans["stream"].Launch), 1e-15, "what was measured stays")
+	Believe(&m, map[string]cost.PlanTimes{"stream": plans["stream"]}, "stream")
+	assert.InDelta(t, 2.872e-6, float64(m.Launch), 1e-15, "nothing else is known")
 	before := m
 	Believe(&m, nil, "chain")
 	before.Plans = nil
