@@ -60,6 +60,9 @@ func (m *module) prepare(kernel string, constants []ConstantValue, checked bool)
 		if err := m.parts(false); err != nil {
 			return err
 		}
+		if err := m.subnormals(false); err != nil {
+			return err
+		}
 	}
 	if err := m.specialise(constants); err != nil {
 		return err

@@ -41,6 +41,9 @@ func newGPUModule(b *builder, in Input, launch Launch) (*gpuModule, error) {
 	if err := m.parts(launch.MMA == AllMMA); err != nil {
 		return nil, err
 	}
+	if err := m.subnormals(true); err != nil {
+		return nil, err
+	}
 	if err := m.prepare(in.Kernel.Name, in.Constants, false); err != nil {
 		return nil, err
 	}

@@ -13,6 +13,8 @@ MSL_AIR_GROUP(void, msl_simdgroup_barrier, (int, int), "simdgroup.barrier")
 // What stands behind a call of this one stays behind it (docs/kernels.md).
 extern "C" void msl_wait_for_dispatches() __asm__("air.wait_for_dispatches") __attribute__((nothrow));
 extern "C" void msl_will_read(const void*) __asm__("air.will_read") __attribute__((nothrow));
+// Whether arithmetic takes subnormal numbers for what they are (docs/kernels.md).
+extern "C" bool msl_subnormals_known() __asm__("air.subnormals_known") __attribute__((nothrow, const));
 MSL_AIR_GROUP(bool, msl_simd_all, (bool), "simd_all")
 MSL_AIR_GROUP(bool, msl_simd_any, (bool), "simd_any")
 MSL_AIR_GROUP(ulong, msl_simd_ballot, (bool), "simd_ballot.i64")
@@ -63,9 +65,10 @@ MSL_BITWISE(uint, "u.i32")
 MSL_GROUP1(float, "f32", simd_xor) // MLX names it, and never calls it
 } // namespace msl
 
-// Sources that define this function themselves, for Apple's compiler, do it unless __MLXC__ is defined.
+// Sources that define these functions themselves, for Apple's compiler, do it unless __MLXC__ is defined.
 MSL_INLINE void wait_for_dispatches() { ::msl::msl_wait_for_dispatches(); }
 MSL_INLINE void will_read(const void* p) { ::msl::msl_will_read(p); }
+MSL_INLINE bool subnormals_known() { return ::msl::msl_subnormals_known(); }
 
 namespace metal {
 enum class mem_flags { mem_none = 0, mem_device = 1, mem_threadgroup = 2, mem_texture = 4, mem_threadgroup_imageblock = 8 };

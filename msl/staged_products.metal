@@ -1,0 +1,610 @@
+// Products of a vector with large matrices of affine codes: the vector lies in threadgroup memory, where
+// simdgroups that make many rows share it. Element (n, k) of a matrix is scales[n, k/g] · q + biases[n, k/g],
+// as in quantized.metal, with q of four bits.
+//
+// A simdgroup that reads x itself, as those of quantized.metal do, scales and adds up every element for each
+// four rows, and its lanes read places of x that lie far apart, which takes a cache longer than the codes do.
+// Here a thread does that once for the threadgroup. Additions stay in the order of affine_qmv_fast, so that
+// every bit stays too.
+//
+// Kernels "whole" hold all of x. Kernels "piped" hold a piece of 2,048 elements and the next one, which
+// simdgroups of their own bring while the others multiply.
+
+#include <metal_stdlib>
+using namespace metal;
+#pragma clang fp contract(off)
+
+// What a store leaves of a result: of a NaN, the one NaN, whichever operation
+// made it (docs/terms.md, "Stores"). Bits are compared, which fast-math leaves alone.
+inline bool is_nan(float v) { return (as_type<uint>(v) & 0x7fffffffu) > 0x7f800000u; }
+inline float stored(float v) { return is_nan(v) ? as_type<float>(0x7fc00000u) : v; }
+
+#ifndef __MLXC__ // docs/kernels.md, "Weights before the wait" and "Subnormal numbers"
+inline void wait_for_dispatches() {}
+inline bool subnormals_known() { return false; }
+#endif
+
+constexpr constant int LANES = 32;
+constexpr constant int CODES = 16; // of a row, in two words, that a lane takes at a time
+constexpr constant int STEP = LANES * CODES;
+constexpr constant int MOST = 4096; // elements of x that "whole" holds
+constexpr constant int PIECE = 2048; // and "piped", twice
+
+// Affine is a matrix [N, K] of codes, with what is applied to them.
+struct Affine {
+  const device uint* w;
+  const device float* scales;
+  const device float* biases;
+};
+
+// Part is what a lane takes of a row at a time.
+struct Part {
+  uint2 codes;
+  float scale;
+  float bias;
+};
+
+// part is the one at element k of a row. Rows have a multiple of 16 codes: all lie as the first one does.
+template <int g, bool wide>
+inline Part part(const thread Affine& m, int K, int row, int k) {
+  const device uint* w = m.w + size_t(row) * (K / 8) + uint(k) / 8;
+  const size_t group = size_t(row) * (K / g) + uint(k) / g;
+  return {wide ? *(const device uint2*)w : uint2(w[0], w[1]), m.scales[group], m.biases[group]};
+}
+
+inline bool aligned(const device void* p, ulong n) { return (ulong(p) & (n - 1)) == 0; }
+
+// A code is multiplied where it stands in its word, or in the word shifted by 12 bits, so that it needs a mask only;
+// an element of x is divided by what the code is too large by, which is exact. So the last three of the eight
+// of a word stand where the third to the fifth do.
+constexpr constant int PLACES[8] = {0, 4, 8, 12, 16, 8, 12, 16};
+
+// small is an integer below 2^23 as a float: it is put into the fraction of 2^23.
+// Behind a mask this is one logical operation and a subtraction, which a GPU
+// does at its full rate, unlike conversions.
+inline float small(uint n) { return as_type<float>(n | 0x4b000000u) - 8388608.0f; }
+
+// number is n, below 2^23, or, where arithmetic keeps subnormal numbers, n · 2^-149, which has the bits of n.
+inline float number(uint n) { return subnormals_known() ? as_type<float>(n) : small(n); }
+
+// dot returns Σ v·q of 16 codes, v as `Piece` has it.
+inline float dot(uint2 codes, const thread float* v) {
+  float sum = 0;
+#pragma unroll
+  for (int h = 0; h < 2; h++) {
+    const uint w = h == 0 ? codes.x : codes.y;
+    const uint shifted = w >> 12;
+#pragma unroll
+    for (int i = 0; i < 8; i++) {
+      sum = fma(v[8 * h + i], number((i < 5 ? w : shifted) & (0xfu << PLACES[i])), sum);
+    }
+  }
+  return sum;
+}
+
+// Piece is what of x lies in threadgroup memory. The four floats c of part u lie at 4u + (c ^ u/2 % 4), so that
+// lanes that take a part each find theirs in different banks. Beside a part stands the sum of its elements, and what
+// its products have to be multiplied by.
+struct Piece {
+  threadgroup float4* x;
+  threadgroup float2* sums;
+
+  // bring brings elements from `from` on, before `to`; n threads do it together.
+  void bring(const device float* row, int from, int to, uint self, uint n) const {
+    const bool wide = aligned(row, 16);
+    for (int u = int(self); from + u * CODES < to; u += int(n)) {
+      float v[CODES];
+      const device float* at = row + from + u * CODES;
+      if (wide) {
+#pragma unroll
+        for (int i = 0; i < CODES; i += 4) {
+          const float4 e = *(const device float4*)(at + i);
+          v[i] = e.x;
+          v[i + 1] = e.y;
+          v[i + 2] = e.z;
+          v[i + 3] = e.w;
+        }
+      } else {
+#pragma unroll
+        for (int i = 0; i < CODES; i++) {
+          v[i] = at[i];
+        }
+      }
+      float sum = 0;
+      uint most = 0;
+      uint least = ~0u; // of those that are not zero, less one
+#pragma unroll
+      for (int i = 0; i < CODES; i++) {
+        sum += v[i];
+        const uint size = as_type<uint>(v[i]) & 0x7fffffffu;
+        most = max(most, size);
+        least = min(least, size - 1);
+      }
+      // Where codes are subnormal numbers, elements are 2^k times as large, so that no bit of a product or
+      // a sum falls below 2^-149: the last bit of the smallest does not, and whatever is added up is a
+      // multiple of that. All stay below 2^101, sums below 2^-39. Elements for which there is no such
+      // k, or no 2^(149-k), have no number for their sum, and so has the result.
+      uint k = 0;
+      uint back = 0;
+      bool usual = true;
+      if (subnormals_known()) {
+        const uint e = most >> 23;
+        usual = e <= 205 && (least >> 23) + min(127u, 227 - e) >= 150;
+        k = usual ? min(127u, 227 - e) : 0;
+        back = usual ? 149 - k : 0;
+      }
+#pragma unroll
+      for (int i = 0; i < CODES; i++) {
+        v[i] *= as_type<float>((127 + k - PLACES[i % 8]) << 23);
+      }
+#pragma unroll
+      for (int c = 0; c < 4; c++) {
+        x[4 * u + (c ^ (u / 2 % 4))] = float4(v[4 * c], v[4 * c + 1], v[4 * c + 2], v[4 * c + 3]);
+      }
+      sums[u] = float2(usual ? sum : as_type<float>(0x7fc00000u), as_type<float>((127 + back) << 23));
+    }
+  }
+
+  // take returns part u: its elements in v, its sum and its factor.
+  float2 take(int u, thread float* v) const {
+#pragma unroll
+    for (int c = 0; c < 4; c++) {
+      const float4 e = x[4 * u + (c ^ (u / 2 % 4))];
+      v[4 * c] = e.x;
+      v[4 * c + 1] = e.y;
+      v[4 * c + 2] = e.z;
+      v[4 * c + 3] = e.w;
+    }
+    return sums[u];
+  }
+};
+
+// add adds to a result what a part of its row makes.
+inline void add(const thread Part& p, const thread float* v, float2 sum, thread float& result) {
+  result += p.scale * (dot(p.codes, v) * sum.y) + p.bias * sum.x;
+}
+
+// plainly adds up what a lane has of the product of a row with x, of any numbers. It is for what does not lie as it
+// should, and for elements that `Piece` has no way for.
+template <int g>
+inline float plainly(const thread Affine& m, const device float* x, int K, int row, uint lane) {
+  float result = 0;
+  for (int k = int(lane) * CODES; k < K; k += STEP) {
+    const Part p = part<g, false>(m, K, row, k);
+    float sum = 0;
+    float products = 0;
+#pragma unroll
+    for (int i = 0; i < CODES; i++) {
+      const float v = x[k + i];
+      sum += v;
+      products = fma(v, small((i < 8 ? p.codes.x : p.codes.y) >> (4 * (i % 8)) & 0xfu), products);
+    }
+    result += p.scale * products + p.bias * sum;
+  }
+  return result;
+}
+
+// finish leaves in each of n results, of rows from `first` on in each matrix, its sum over the simdgroup, after those
+// that are no number were made anew if they may come of x.
+template <int g, int rows, int matrices>
+inline void finish(const thread Affine* m, const device float* x, int K, int first, bool wide, uint lane, thread float* result) {
+  bool again = !wide;
+  if (subnormals_known()) {
+#pragma unroll
+    for (int i = 0; i < rows * matrices; i++) {
+      again = again || is_nan(result[i]);
+    }
+  }
+  if (simd_any(again)) {
+#pragma unroll
+    for (int i = 0; i < rows * matrices; i++) {
+      result[i] = plainly<g>(m[i / rows], x, K, first + i % rows, lane);
+    }
+  }
+#pragma unroll
+  for (int i = 0; i < rows * matrices; i += 2) {
+    const float2 s = simd_sum(float2(result[i], result[i + 1]));
+    result[i] = s.x;
+    result[i + 1] = s.y;
+  }
+}
+
+// of_lane is value lane of n, 2 or 4: what all lanes have, each makes one result of.
+template <int n>
+inline float of_lane(const thread float* v, uint lane) {
+  const bool odd = (lane & 1) != 0;
+  const float low = select(v[0], v[1], odd);
+  const float high = select(v[n - 2], v[n - 1], odd);
+  return select(low, high, n == 4 && (lane & 2) != 0);
+}
+
+// dot_whole leaves in result[rows·j + i] the product of x with row first + i of matrix j. A part of a row is asked for
+// when the one before has been used, in the same registers; the first ones are asked for before x is there.
+template <int g, int rows, int matrices>
+inline void dot_whole(
+    const thread Affine* m, const device float* x, int K, int first, uint self, uint threads, threadgroup float4* xs, threadgroup float2* sums, uint lane,
+    thread float* result) {
+  const Piece piece = {xs, sums};
+  const int begin = int(lane) * CODES;
+  bool wide = true;
+#pragma unroll
+  for (int j = 0; j < matrices; j++) {
+    wide = wide && aligned(m[j].w, 8);
+  }
+  Part p[matrices * rows];
+#pragma unroll
+  for (int i = 0; i < rows * matrices; i++) {
+    result[i] = 0;
+    if (wide) {
+      p[i] = part<g, true>(m[i / rows], K, first + i % rows, begin);
+    }
+  }
+  wait_for_dispatches();
+  piece.bring(x, 0, K, self, threads);
+  threadgroup_barrier(mem_flags::mem_threadgroup);
+  if (wide) {
+#pragma unroll
+    for (int k = 0; k < MOST; k += STEP) {
+      if (k < K) {
+        float v[CODES];
+        const float2 sum = piece.take(k / CODES + int(lane), v);
+#pragma unroll
+        for (int i = 0; i < rows * matrices; i++) {
+          add(p[i], v, sum, result[i]);
+          if (k + STEP < K) {
+            p[i] = part<g, true>(m[i / rows], K, first + i % rows, k + STEP + begin);
+          }
+        }
+      }
+    }
+  }
+  finish<g, rows, matrices>(m, x, K, first, wide, lane, result);
+}
+
+// use adds to each result what the parts of a piece make, which have been asked for, and asks for those of the next.
+template <int g, int rows, bool next>
+inline void use(const thread Affine& m, const thread Piece& piece, int K, int first, int k, uint lane, thread Part (*p)[rows], thread float* result) {
+#pragma unroll
+  for (int d = 0; d < PIECE / STEP; d++) {
+    float v[CODES];
+    const float2 sum = piece.take(d * LANES + int(lane), v);
+#pragma unroll
+    for (int i = 0; i < rows; i++) {
+      add(p[d][i], v, sum, result[i]);
+      if (next) {
+        p[d][i] = part<g, true>(m, K, first + i, k + PIECE + d * STEP);
+      }
+    }
+  }
+}
+
+// dot_piped leaves in result[i] the product of x with row first + i of a matrix. Simdgroups from `workers` on make none:
+// they bring the pieces of x, and nothing else.
+template <int g, int rows, int workers, int helpers>
+inline void dot_piped(
+    const thread Affine& m, const device float* x, int K, int first, uint simdgroup, threadgroup float4* xs, threadgroup float2* sums, uint lane,
+    thread float* result) {
+  const bool works = simdgroup < workers;
+  const bool wide = aligned(m.w, 8);
+  const uint self = (simdgroup - workers) * LANES + lane;
+  const int begin = int(lane) * CODES;
+  Part p[PIECE / STEP][rows];
+#pragma unroll
+  for (int i = 0; i < rows; i++) {
+    result[i] = 0;
+  }
+  if (works && wide) {
+#pragma unroll
+    for (int d = 0; d < PIECE / STEP; d++) {
+#pragma unroll
+      for (int i = 0; i < rows; i++) {
+        p[d][i] = part<g, true>(m, K, first + i, begin + d * STEP);
+      }
+    }
+  }
+  wait_for_dispatches();
+  if (!works) {
+    const Piece piece = {xs, sums};
+    piece.bring(x, 0, PIECE, self, helpers * LANES);
+  }
+  int at = 0; // the half of the memory that has the piece
+  for (int from = 0; from + PIECE < K; from += PIECE) {
+    threadgroup_barrier(mem_flags::mem_threadgroup);
+    if (!works) {
+      const Piece next = {xs + (PIECE / 4 - at * (PIECE / 4)), sums + (PIECE / CODES - at * (PIECE / CODES))};
+      next.bring(x, from + PIECE, from + 2 * PIECE, self, helpers * LANES);
+    } else if (wide) {
+      const Piece piece = {xs + at * (PIECE / 4), sums + at * (PIECE / CODES)};
+      use<g, rows, true>(m, piece, K, first, from + begin, lane, p, result);
+    }
+    at = 1 - at;
+  }
+  threadgroup_barrier(mem_flags::mem_threadgroup);
+  if (works) {
+    if (wide) {
+      const Piece piece = {xs + at * (PIECE / 4), sums + at * (PIECE / CODES)};
+      use<g, rows, false>(m, piece, K, first, 0, lane, p, result);
+    }
+    finish<g, rows, 1>(&m, x, K, first, wide, lane, result);
+  }
+}
+
+constexpr constant int MANY = 14; // simdgroups of a threadgroup of "whole"
+constexpr constant int ROWS = 4; // that each of them makes, of all matrices
+
+// A product of a matrix of many rows. Simdgroups past the last row make it once more, and keep it to themselves.
+//
+// @kernel   affine_qmv_whole_float_gs_{g:32|64}_b_4
+// @arg 0 w             device u32 as u4[out_vec_size, in_vec_size] read
+// @arg 1 scales        device f32[out_vec_size, in_vec_size/g] read
+// @arg 2 biases        device f32[out_vec_size, in_vec_size/g] read
+// @arg 3 x             device f32[M, in_vec_size] read
+// @arg 4 y             device f32[M, out_vec_size] write
+// @arg 5 in_vec_size   constant i32
+// @arg 6 out_vec_size  constant i32
+// @groups   M, ceil(out_vec_size/56), 1
+// @group    32, 14, 1
+// @require  in_vec_size >= 512 && in_vec_size % 512 == 0 && in_vec_size <= 4096
+// @require  out_vec_size >= 8 && out_vec_size % 8 == 0
+// @term     y[m,n] = round(f32, sum[qmv_fast](c < in_vec_size/g, \
+//             scales[n,c] * sum[qmv_fast](j < g, x[m,c*g + j] * f32(w[n,c*g + j])) + biases[n,c] * sum[qmv_fast](j < g, x[m,c*g + j])))
+template <int g>
+[[kernel]] void qmv_whole(
+    const device uint* w [[buffer(0)]],
+    const device float* scales [[buffer(1)]],
+    const device float* biases [[buffer(2)]],
+    const device float* x [[buffer(3)]],
+    device float* y [[buffer(4)]],
+    constant int& in_vec_size [[buffer(5)]],
+    constant int& out_vec_size [[buffer(6)]],
+    uint3 group [[threadgroup_position_in_grid]],
+    uint thread_id [[thread_index_in_threadgroup]],
+    uint simdgroup [[simdgroup_index_in_threadgroup]],
+    uint lane [[thread_index_in_simdgroup]]) {
+  threadgroup float4 xs[MOST / 4];
+  threadgroup float2 sums[MOST / CODES];
+  const int K = in_vec_size;
+  const int N = out_vec_size;
+  const int first = (int(group.y) * MANY + int(simdgroup)) * ROWS;
+  const Affine m[1] = {{w, scales, biases}};
+  float result[ROWS];
+  dot_whole<g, ROWS, 1>(m, x + size_t(group.x) * K, K, min(first, N - ROWS), thread_id, MANY * LANES, xs, sums, lane, result);
+  if (first < N && int(lane) < ROWS) {
+    y[size_t(group.x) * N + first + lane] = stored(of_lane<ROWS>(result, lane));
+  }
+}
+
+// silu_mul is what a gated feed-forward layer makes of its two products.
+inline float silu_mul(float gate, float up) { return gate / (1.0f + precise::exp(-gate)) * up; }
+
+// The gate and up products of a feed-forward layer, and silu(gate)·up of them.
+//
+// @kernel   affine_qmv_whole_silu_mul_float_gs_{g:32|64}_b_4
+// @arg 0 w_gate        device u32 as u4[out_vec_size, in_vec_size] read
+// @arg 1 scales_gate   device f32[out_vec_size, in_vec_size/g] read
+// @arg 2 biases_gate   device f32[out_vec_size, in_vec_size/g] read
+// @arg 3 w_up          device u32 as u4[out_vec_size, in_vec_size] read
+// @arg 4 scales_up     device f32[out_vec_size, in_vec_size/g] read
+// @arg 5 biases_up     device f32[out_vec_size, in_vec_size/g] read
+// @arg 6 x             device f32[M, in_vec_size] read
+// @arg 7 y             device f32[M, out_vec_size] write
+// @arg 8 in_vec_size   constant i32
+// @arg 9 out_vec_size  constant i32
+// @groups   M, ceil(out_vec_size/28), 1
+// @group    32, 14, 1
+// @require  in_vec_size >= 512 && in_vec_size % 512 == 0 && in_vec_size <= 4096
+// @require  out_vec_size >= 8 && out_vec_size % 8 == 0
+// @where    gate[m,n] = sum[qmv_fast](c < in_vec_size/g, \
+//             scales_gate[n,c] * sum[qmv_fast](j < g, x[m,c*g + j] * f32(w_gate[n,c*g + j])) + biases_gate[n,c] * sum[qmv_fast](j < g, x[m,c*g + j]))
+// @where    up[m,n] = sum[qmv_fast](c < in_vec_size/g, \
+//             scales_up[n,c] * sum[qmv_fast](j < g, x[m,c*g + j] * f32(w_up[n,c*g + j])) + biases_up[n,c] * sum[qmv_fast](j < g, x[m,c*g + j]))
+// @term     y[m,n] = round(f32, gate[m,n] / (1.0 + exp(-gate[m,n])) * up[m,n])
+template <int g>
+[[kernel]] void qmv_whole_silu_mul(
+    const device uint* w_gate [[buffer(0)]],
+    const device float* scales_gate [[buffer(1)]],
+    const device float* biases_gate [[buffer(2)]],
+    const device uint* w_up [[buffer(3)]],
+    const device float* scales_up [[buffer(4)]],
+    const device float* biases_up [[buffer(5)]],
+    const device float* x [[buffer(6)]],
+    device float* y [[buffer(7)]],
+    constant int& in_vec_size [[buffer(8)]],
+    constant int& out_vec_size [[buffer(9)]],
+    uint3 group [[threadgroup_position_in_grid]],
+    uint thread_id [[thread_index_in_threadgroup]],
+    uint simdgroup [[simdgroup_index_in_threadgroup]],
+    uint lane [[thread_index_in_simdgroup]]) {
+  threadgroup float4 xs[MOST / 4];
+  threadgroup float2 sums[MOST / CODES];
+  const int K = in_vec_size;
+  const int N = out_vec_size;
+  constexpr int rows = ROWS / 2;
+  const int first = (int(group.y) * MANY + int(simdgroup)) * rows;
+  const Affine m[2] = {{w_gate, scales_gate, biases_gate}, {w_up, scales_up, biases_up}};
+  float result[2 * rows];
+  dot_whole<g, rows, 2>(m, x + size_t(group.x) * K, K, min(first, N - rows), thread_id, MANY * LANES, xs, sums, lane, result);
+  if (first < N && int(lane) < rows) {
+    y[size_t(group.x) * N + first + lane] = stored(silu_mul(of_lane<rows>(result, lane), of_lane<rows>(result + rows, lane)));
+  }
+}
+
+constexpr constant int WORKERS = 8; // simdgroups of a threadgroup of "piped" that make results
+constexpr constant int HELPERS = 2; // and that bring x
+constexpr constant int PAIR = 2; // results of a simdgroup
+
+// A product of a matrix of long rows.
+//
+// @kernel   affine_qmv_piped_float_gs_{g:32|64}_b_4
+// @arg 0 w             device u32 as u4[out_vec_size, in_vec_size] read
+// @arg 1 scales        device f32[out_vec_size, in_vec_size/g] read
+// @arg 2 biases        device f32[out_vec_size, in_vec_size/g] read
+// @arg 3 x             device f32[M, in_vec_size] read
+// @arg 4 y             device f32[M, out_vec_size] write
+// @arg 5 in_vec_size   constant i32
+// @arg 6 out_vec_size  constant i32
+// @groups   M, ceil(out_vec_size/16), 1
+// @group    32, 10, 1
+// @require  in_vec_size >= 2048 && in_vec_size % 2048 == 0
+// @require  out_vec_size >= 8 && out_vec_size % 8 == 0
+// @term     y[m,n] = round(f32, sum[qmv_fast](c < in_vec_size/g, \
+//             scales[n,c] * sum[qmv_fast](j < g, x[m,c*g + j] * f32(w[n,c*g + j])) + biases[n,c] * sum[qmv_fast](j < g, x[m,c*g + j])))
+template <int g>
+[[kernel]] void qmv_piped(
+    const device uint* w [[buffer(0)]],
+    const device float* scales [[buffer(1)]],
+    const device float* biases [[buffer(2)]],
+    const device float* x [[buffer(3)]],
+    device float* y [[buffer(4)]],
+    constant int& in_vec_size [[buffer(5)]],
+    constant int& out_vec_size [[buffer(6)]],
+    uint3 group [[threadgroup_position_in_grid]],
+    uint simdgroup [[simdgroup_index_in_threadgroup]],
+    uint lane [[thread_index_in_simdgroup]]) {
+  threadgroup float4 xs[PIECE / 4 * 2];
+  threadgroup float2 sums[PIECE / CODES * 2];
+  const int K = in_vec_size;
+  const int N = out_vec_size;
+  const int first = (int(group.y) * WORKERS + int(simdgroup)) * PAIR;
+  const Affine m = {w, scales, biases};
+  float result[PAIR];
+  dot_piped<g, PAIR, WORKERS, HELPERS>(m, x + size_t(group.x) * K, K, min(first, N - PAIR), simdgroup, xs, sums, lane, result);
+  if (simdgroup < WORKERS && first < N && int(lane) < PAIR) {
+    y[size_t(group.x) * N + first + lane] = stored(of_lane<PAIR>(result, lane));
+  }
+}
+
+// A product and the residual that it is added to.
+//
+// @kernel   affine_qmv_piped_add_float_gs_{g:32|64}_b_4
+// @arg 0 w             device u32 as u4[out_vec_size, in_vec_size] read
+// @arg 1 scales        device f32[out_vec_size, in_vec_size/g] read
+// @arg 2 biases        device f32[out_vec_size, in_vec_size/g] read
+// @arg 3 x             device f32[M, in_vec_size] read
+// @arg 4 r             device f32[M, out_vec_size] read
+// @arg 5 y             device f32[M, out_vec_size] write
+// @arg 6 in_vec_size   constant i32
+// @arg 7 out_vec_size  constant i32
+// @groups   M, ceil(out_vec_size/16), 1
+// @group    32, 10, 1
+// @require  in_vec_size >= 2048 && in_vec_size % 2048 == 0
+// @require  out_vec_size >= 8 && out_vec_size % 8 == 0
+// @inplace  y r
+// @term     y[m,n] = round(f32, r[m,n] + sum[qmv_fast](c < in_vec_size/g, \
+//             scales[n,c] * sum[qmv_fast](j < g, x[m,c*g + j] * f32(w[n,c*g + j])) + biases[n,c] * sum[qmv_fast](j < g, x[m,c*g + j])))
+template <int g>
+[[kernel]] void qmv_piped_add(
+    const device uint* w [[buffer(0)]],
+    const device float* scales [[buffer(1)]],
+    const device float* biases [[buffer(2)]],
+    const device float* x [[buffer(3)]],
+    const device float* r [[buffer(4)]],
+    device float* y [[buffer(5)]],
+    constant int& in_vec_size [[buffer(6)]],
+    constant int& out_vec_size [[buffer(7)]],
+    uint3 group [[threadgroup_position_in_grid]],
+    uint simdgroup [[simdgroup_index_in_threadgroup]],
+    uint lane [[thread_index_in_simdgroup]]) {
+  threadgroup float4 xs[PIECE / 4 * 2];
+  threadgroup float2 sums[PIECE / CODES * 2];
+  const int K = in_vec_size;
+  const int N = out_vec_size;
+  const int first = (int(group.y) * WORKERS + int(simdgroup)) * PAIR;
+  const Affine m = {w, scales, biases};
+  float result[PAIR];
+  dot_piped<g, PAIR, WORKERS, HELPERS>(m, x + size_t(group.x) * K, K, min(first, N - PAIR), simdgroup, xs, sums, lane, result);
+  if (simdgroup < WORKERS && first < N && int(lane) < PAIR) {
+    const size_t at = size_t(group.x) * N + first + lane;
+    y[at] = stored(r[at] + of_lane<PAIR>(result, lane));
+  }
+}
+
+constexpr constant int WORKERS_X3 = 12;
+constexpr constant int HELPERS_X3 = 4;
+
+// Three products of one input: queries, keys and values of attention.
+//
+// @kernel   affine_qmv_piped_x3_float_gs_{g:32|64}_b_4
+// @arg 0 w0            device u32 as u4[n0, in_vec_size] read
+// @arg 1 scales0       device f32[n0, in_vec_size/g] read
+// @arg 2 biases0       device f32[n0, in_vec_size/g] read
+// @arg 3 w1            device u32 as u4[n1, in_vec_size] read
+// @arg 4 scales1       device f32[n1, in_vec_size/g] read
+// @arg 5 biases1       device f32[n1, in_vec_size/g] read
+// @arg 6 w2            device u32 as u4[n2, in_vec_size] read
+// @arg 7 scales2       device f32[n2, in_vec_size/g] read
+// @arg 8 biases2       device f32[n2, in_vec_size/g] read
+// @arg 9 x             device f32[M, in_vec_size] read
+// @arg 10 y0           device f32[M, n0] write
+// @arg 11 y1           device f32[M, n1] write
+// @arg 12 y2           device f32[M, n2] write
+// @arg 13 in_vec_size  constant i32
+// @arg 14 n0           constant i32
+// @arg 15 n1           constant i32
+// @arg 16 n2           constant i32
+// @groups   M, ceil((n0 + n1 + n2)/24), 1
+// @group    32, 16, 1
+// @require  in_vec_size >= 2048 && in_vec_size % 2048 == 0
+// @require  n0 >= 8 && n0 % 8 == 0
+// @require  n1 >= 8 && n1 % 8 == 0
+// @require  n2 >= 8 && n2 % 8 == 0
+// @term     y0[m,n] = round(f32, sum[qmv_fast](c < in_vec_size/g, \
+//             scales0[n,c] * sum[qmv_fast](j < g, x[m,c*g + j] * f32(w0[n,c*g + j])) + biases0[n,c] * sum[qmv_fast](j < g, x[m,c*g + j])))
+// @term     y1[m,n] = round(f32, sum[qmv_fast](c < in_vec_size/g, \
+//             scales1[n,c] * sum[qmv_fast](j < g, x[m,c*g + j] * f32(w1[n,c*g + j])) + biases1[n,c] * sum[qmv_fast](j < g, x[m,c*g + j])))
+// @term     y2[m,n] = round(f32, sum[qmv_fast](c < in_vec_size/g, \
+//             scales2[n,c] * sum[qmv_fast](j < g, x[m,c*g + j] * f32(w2[n,c*g + j])) + biases2[n,c] * sum[qmv_fast](j < g, x[m,c*g + j])))
+template <int g>
+[[kernel]] void qmv_piped_x3(
+    const device uint* w0 [[buffer(0)]],
+    const device float* scales0 [[buffer(1)]],
+    const device float* biases0 [[buffer(2)]],
+    const device uint* w1 [[buffer(3)]],
+    const device float* scales1 [[buffer(4)]],
+    const device float* biases1 [[buffer(5)]],
+    const device uint* w2 [[buffer(6)]],
+    const device float* scales2 [[buffer(7)]],
+    const device float* biases2 [[buffer(8)]],
+    const device float* x [[buffer(9)]],
+    device float* y0 [[buffer(10)]],
+    device float* y1 [[buffer(11)]],
+    device float* y2 [[buffer(12)]],
+    constant int& in_vec_size [[buffer(13)]],
+    constant int& n0 [[buffer(14)]],
+    constant int& n1 [[buffer(15)]],
+    constant int& n2 [[buffer(16)]],
+    uint3 group [[threadgroup_position_in_grid]],
+    uint simdgroup [[simdgroup_index_in_threadgroup]],
+    uint lane [[thread_index_in_simdgroup]]) {
+  threadgroup float4 xs[PIECE / 4 * 2];
+  threadgroup float2 sums[PIECE / CODES * 2];
+  const int K = in_vec_size;
+  // Pairs of rows follow one another through the matrices: none of them has an odd number.
+  int first = (int(group.y) * WORKERS_X3 + int(simdgroup)) * PAIR;
+  const bool stores = simdgroup < WORKERS_X3 && first < n0 + n1 + n2;
+  Affine m = {w0, scales0, biases0};
+  device float* y = y0;
+  int N = n0;
+  if (first >= n0 + n1) {
+    m = {w2, scales2, biases2};
+    y = y2;
+    N = n2;
+    first = min(first - n0 - n1, n2 - PAIR);
+  } else if (first >= n0) {
+    m = {w1, scales1, biases1};
+    y = y1;
+    N = n1;
+    first -= n0;
+  }
+  float result[PAIR];
+  dot_piped<g, PAIR, WORKERS_X3, HELPERS_X3>(m, x + size_t(group.x) * K, K, first, simdgroup, xs, sums, lane, result);
+  if (stores && int(lane) < PAIR) {
+    y[size_t(group.x) * N + first + lane] = stored(of_lane<PAIR>(result, lane));
+  }
+}
+
+#define INSTANTIATE_STAGED(kernel, name, g)                                template [[host_name("affine_qmv_" #name "_float_gs_" #g "_b_4")]]       [[kernel]] decltype(qmv_##kernel<g>) qmv_##kernel<g>;
+#define INSTANTIATE_STAGED_ALL(g)                         INSTANTIATE_STAGED(whole, whole, g)                     INSTANTIATE_STAGED(whole_silu_mul, whole_silu_mul, g)   INSTANTIATE_STAGED(piped, piped, g)                     INSTANTIATE_STAGED(piped_add, piped_add, g)             INSTANTIATE_STAGED(piped_x3, piped_x3, g)
+
+INSTANTIATE_STAGED_ALL(32)
+INSTANTIATE_STAGED_ALL(64)
