@@ -44,20 +44,39 @@ struct Part {
   float bias;
 };
 
-// part is the one at element k of a row. Rows have a multiple of 16 codes: all lie as the first one does.
-template <int g, bool wide>
-inline Part part(const thread Affine& m, int K, int row, int k) {
-  const device uint* w = m.w + size_t(row) * (K / 8) + uint(k) / 8;
-  const size_t group = size_t(row) * (K / g) + uint(k) / g;
-  return {wide ? *(const device uint2*)w : uint2(w[0], w[1]), m.scales[group], m.biases[group]};
+// Rows are those of a matrix from one on, at the first element that a lane takes. What lies behind that is far by
+// numbers that do not depend on the lane.
+template <int g>
+struct Rows {
+  const device uint* w;
+  const device float* scales;
+  const device float* biases;
+  int words; // of a row
+  int groups;
+
+  // part is that of row i and step t. Rows have a multiple of 16 codes: all lie as the first one does.
+  template <bool wide>
+  Part part(int i, int t) const {
+    const device uint* at = w + (i * words + t * (STEP / 8));
+    const int group = i * groups + t * (STEP / g);
+    return {wide ? *(const device uint2*)at : uint2(at[0], at[1]), scales[group], biases[group]};
+  }
+};
+template <int g>
+inline Rows<g> rows_of(const thread Affine& m, int K, int first, uint lane) {
+  const int words = K / 8;
+  const int groups = K / g;
+  const size_t group = size_t(first) * groups + lane * CODES / g;
+  return {m.w + size_t(first) * words + lane * (CODES / 8), m.scales + group, m.biases + group, words, groups};
 }
 
 inline bool aligned(const device void* p, ulong n) { return (ulong(p) & (n - 1)) == 0; }
 
-// A code is multiplied where it stands in its word, or in the word shifted by 12 bits, so that it needs a mask only;
-// an element of x is divided by what the code is too large by, which is exact. So the last three of the eight
-// of a word stand where the third to the fifth do.
-constexpr constant int PLACES[8] = {0, 4, 8, 12, 16, 8, 12, 16};
+// A code is multiplied where it stands in its word or in the word shifted to the right, so that it needs a mask only;
+// an element of x is divided by what the code is too large by. `place` is where code i of 16 then stands. For
+// numbers so small that the division is not exact it is what affine_qmv_fast does, unless they are not divided.
+inline int shift() { return subnormals_known() ? 12 : 16; } // 12 spares the first one a shift of its own
+inline int place(int i) { return 4 * (i % 4) + (i % 8 < 4 ? 0 : 16 - shift()); }
 
 // small is an integer below 2^23 as a float: it is put into the fraction of 2^23.
 // Behind a mask this is one logical operation and a subtraction, which a GPU
@@ -71,13 +90,9 @@ inline float number(uint n) { return subnormals_known() ? as_type<float>(n) : sm
 inline float dot(uint2 codes, const thread float* v) {
   float sum = 0;
 #pragma unroll
-  for (int h = 0; h < 2; h++) {
-    const uint w = h == 0 ? codes.x : codes.y;
-    const uint shifted = w >> 12;
-#pragma unroll
-    for (int i = 0; i < 8; i++) {
-      sum = fma(v[8 * h + i], number((i < 5 ? w : shifted) & (0xfu << PLACES[i])), sum);
-    }
+  for (int i = 0; i < CODES; i++) {
+    const uint w = i < 8 ? codes.x : codes.y;
+    sum = fma(v[i], number((i % 8 < 4 ? w : w >> shift()) & (0xfu << place(i))), sum);
   }
   return sum;
 }
@@ -135,7 +150,7 @@ struct Piece {
       }
 #pragma unroll
       for (int i = 0; i < CODES; i++) {
-        v[i] *= as_type<float>((127 + k - PLACES[i % 8]) << 23);
+        v[i] *= as_type<float>((127 + k - place(i)) << 23);
       }
 #pragma unroll
       for (int c = 0; c < 4; c++) {
@@ -164,30 +179,32 @@ inline void add(const thread Part& p, const thread float* v, float2 sum, thread 
   result += p.scale * (dot(p.codes, v) * sum.y) + p.bias * sum.x;
 }
 
-// plainly adds up what a lane has of the product of a row with x, of any numbers. It is for what does not lie as it
-// should, and for elements that `Piece` has no way for.
+// plainly adds up what a lane has of the product of row i with x, of any numbers, by the operations of
+// affine_qmv_fast. It is for what does not lie as it should, and for elements that `Piece` has no way for.
 template <int g>
-inline float plainly(const thread Affine& m, const device float* x, int K, int row, uint lane) {
+inline float plainly(const thread Rows<g>& m, const device float* x, int K, int i, uint lane) {
   float result = 0;
-  for (int k = int(lane) * CODES; k < K; k += STEP) {
-    const Part p = part<g, false>(m, K, row, k);
+  for (int t = 0; t < K / STEP; t++) {
+    const Part p = m.template part<false>(i, t);
+    const device float* at = x + t * STEP + int(lane) * CODES;
     float sum = 0;
     float products = 0;
 #pragma unroll
-    for (int i = 0; i < CODES; i++) {
-      const float v = x[k + i];
-      sum += v;
-      products = fma(v, small((i < 8 ? p.codes.x : p.codes.y) >> (4 * (i % 8)) & 0xfu), products);
+    for (int j = 0; j < CODES; j++) {
+      const uint w = j < 8 ? p.codes.x : p.codes.y;
+      const int by = 4 * (j % 4);
+      sum += at[j];
+      products = fma(at[j] * (1.0f / float(1 << by)), small((j % 8 < 4 ? w : w >> 16) & (0xfu << by)), products);
     }
     result += p.scale * products + p.bias * sum;
   }
   return result;
 }
 
-// finish leaves in each of n results, of rows from `first` on in each matrix, its sum over the simdgroup, after those
-// that are no number were made anew if they may come of x.
+// finish leaves in each result its sum over the simdgroup, after those that are no number were made anew, for they
+// may come of x.
 template <int g, int rows, int matrices>
-inline void finish(const thread Affine* m, const device float* x, int K, int first, bool wide, uint lane, thread float* result) {
+inline void finish(const thread Rows<g>* m, const device float* x, int K, bool wide, uint lane, thread float* result) {
   bool again = !wide;
   if (subnormals_known()) {
 #pragma unroll
@@ -198,7 +215,7 @@ inline void finish(const thread Affine* m, const device float* x, int K, int fir
   if (simd_any(again)) {
 #pragma unroll
     for (int i = 0; i < rows * matrices; i++) {
-      result[i] = plainly<g>(m[i / rows], x, K, first + i % rows, lane);
+      result[i] = plainly<g>(m[i / rows], x, K, i % rows, lane);
     }
   }
 #pragma unroll
@@ -225,10 +242,11 @@ inline void dot_whole(
     const thread Affine* m, const device float* x, int K, int first, uint self, uint threads, threadgroup float4* xs, threadgroup float2* sums, uint lane,
     thread float* result) {
   const Piece piece = {xs, sums};
-  const int begin = int(lane) * CODES;
+  Rows<g> at[matrices];
   bool wide = true;
 #pragma unroll
   for (int j = 0; j < matrices; j++) {
+    at[j] = rows_of<g>(m[j], K, first, lane);
     wide = wide && aligned(m[j].w, 8);
   }
   Part p[matrices * rows];
@@ -236,7 +254,7 @@ inline void dot_whole(
   for (int i = 0; i < rows * matrices; i++) {
     result[i] = 0;
     if (wide) {
-      p[i] = part<g, true>(m[i / rows], K, first + i % rows, begin);
+      p[i] = at[i / rows].template part<true>(i % rows, 0);
     }
   }
   wait_for_dispatches();
@@ -244,35 +262,37 @@ inline void dot_whole(
   threadgroup_barrier(mem_flags::mem_threadgroup);
   if (wide) {
 #pragma unroll
-    for (int k = 0; k < MOST; k += STEP) {
-      if (k < K) {
+    for (int t = 0; t < MOST / STEP; t++) {
+      if (t * STEP < K) {
         float v[CODES];
-        const float2 sum = piece.take(k / CODES + int(lane), v);
+        const float2 sum = piece.take(t * LANES + int(lane), v);
 #pragma unroll
         for (int i = 0; i < rows * matrices; i++) {
           add(p[i], v, sum, result[i]);
-          if (k + STEP < K) {
-            p[i] = part<g, true>(m[i / rows], K, first + i % rows, k + STEP + begin);
+          if ((t + 1) * STEP < K) {
+            p[i] = at[i / rows].template part<true>(i % rows, t + 1);
           }
         }
       }
     }
   }
-  finish<g, rows, matrices>(m, x, K, first, wide, lane, result);
+  finish<g, rows, matrices>(at, x, K, wide, lane, result);
 }
 
-// use adds to each result what the parts of a piece make, which have been asked for, and asks for those of the next.
-template <int g, int rows, bool next>
-inline void use(const thread Affine& m, const thread Piece& piece, int K, int first, int k, uint lane, thread Part (*p)[rows], thread float* result) {
+// use adds to each result what the parts of a piece make, of which the first `ahead` have been asked for, and asks for
+// as many behind, also in the next piece. Steps of the matrix begin with the piece.
+template <int g, int rows, int ahead, bool next>
+inline void use(const thread Rows<g>& m, const thread Piece& piece, uint lane, thread Part (*p)[rows], thread float* result) {
+  constexpr int steps = PIECE / STEP;
 #pragma unroll
-  for (int d = 0; d < PIECE / STEP; d++) {
+  for (int t = 0; t < steps; t++) {
     float v[CODES];
-    const float2 sum = piece.take(d * LANES + int(lane), v);
+    const float2 sum = piece.take(t * LANES + int(lane), v);
 #pragma unroll
     for (int i = 0; i < rows; i++) {
-      add(p[d][i], v, sum, result[i]);
-      if (next) {
-        p[d][i] = part<g, true>(m, K, first + i, k + PIECE + d * STEP);
+      add(p[t % ahead][i], v, sum, result[i]);
+      if (next || t + ahead < steps) {
+        p[t % ahead][i] = m.template part<true>(i, t + ahead);
       }
     }
   }
@@ -280,25 +300,25 @@ inline void use(const thread Affine& m, const thread Piece& piece, int K, int fi
 
 // dot_piped leaves in result[i] the product of x with row first + i of a matrix. Simdgroups from `workers` on make none:
 // they bring the pieces of x, and nothing else.
-template <int g, int rows, int workers, int helpers>
+template <int g, int rows, int workers, int helpers, int ahead>
 inline void dot_piped(
     const thread Affine& m, const device float* x, int K, int first, uint simdgroup, threadgroup float4* xs, threadgroup float2* sums, uint lane,
     thread float* result) {
   const bool works = simdgroup < workers;
   const bool wide = aligned(m.w, 8);
   const uint self = (simdgroup - workers) * LANES + lane;
-  const int begin = int(lane) * CODES;
-  Part p[PIECE / STEP][rows];
+  const Rows<g> begin = rows_of<g>(m, K, first, lane);
+  Part p[ahead][rows];
 #pragma unroll
   for (int i = 0; i < rows; i++) {
     result[i] = 0;
   }
   if (works && wide) {
 #pragma unroll
-    for (int d = 0; d < PIECE / STEP; d++) {
+    for (int d = 0; d < ahead; d++) {
 #pragma unroll
       for (int i = 0; i < rows; i++) {
-        p[d][i] = part<g, true>(m, K, first + i, begin + d * STEP);
+        p[d][i] = begin.template part<true>(i, d);
       }
     }
   }
@@ -308,6 +328,7 @@ inline void dot_piped(
     piece.bring(x, 0, PIECE, self, helpers * LANES);
   }
   int at = 0; // the half of the memory that has the piece
+  Rows<g> rest = begin;
   for (int from = 0; from + PIECE < K; from += PIECE) {
     threadgroup_barrier(mem_flags::mem_threadgroup);
     if (!works) {
@@ -315,7 +336,10 @@ inline void dot_piped(
       next.bring(x, from + PIECE, from + 2 * PIECE, self, helpers * LANES);
     } else if (wide) {
       const Piece piece = {xs + at * (PIECE / 4), sums + at * (PIECE / CODES)};
-      use<g, rows, true>(m, piece, K, first, from + begin, lane, p, result);
+      use<g, rows, ahead, true>(rest, piece, lane, p, result);
+      rest.w += PIECE / 8;
+      rest.scales += PIECE / g;
+      rest.biases += PIECE / g;
     }
     at = 1 - at;
   }
@@ -323,9 +347,9 @@ inline void dot_piped(
   if (works) {
     if (wide) {
       const Piece piece = {xs + at * (PIECE / 4), sums + at * (PIECE / CODES)};
-      use<g, rows, false>(m, piece, K, first, 0, lane, p, result);
+      use<g, rows, ahead, false>(rest, piece, lane, p, result);
     }
-    finish<g, rows, 1>(&m, x, K, first, wide, lane, result);
+    finish<g, rows, 1>(&begin, x, K, wide, lane, result);
   }
 }
 
@@ -468,7 +492,7 @@ template <int g>
   const int first = (int(group.y) * WORKERS + int(simdgroup)) * PAIR;
   const Affine m = {w, scales, biases};
   float result[PAIR];
-  dot_piped<g, PAIR, WORKERS, HELPERS>(m, x + size_t(group.x) * K, K, min(first, N - PAIR), simdgroup, xs, sums, lane, result);
+  dot_piped<g, PAIR, WORKERS, HELPERS, 4>(m, x + size_t(group.x) * K, K, min(first, N - PAIR), simdgroup, xs, sums, lane, result);
   if (simdgroup < WORKERS && first < N && int(lane) < PAIR) {
     y[size_t(group.x) * N + first + lane] = stored(of_lane<PAIR>(result, lane));
   }
@@ -512,7 +536,7 @@ template <int g>
   const int first = (int(group.y) * WORKERS + int(simdgroup)) * PAIR;
   const Affine m = {w, scales, biases};
   float result[PAIR];
-  dot_piped<g, PAIR, WORKERS, HELPERS>(m, x + size_t(group.x) * K, K, min(first, N - PAIR), simdgroup, xs, sums, lane, result);
+  dot_piped<g, PAIR, WORKERS, HELPERS, 4>(m, x + size_t(group.x) * K, K, min(first, N - PAIR), simdgroup, xs, sums, lane, result);
   if (simdgroup < WORKERS && first < N && int(lane) < PAIR) {
     const size_t at = size_t(group.x) * N + first + lane;
     y[at] = stored(r[at] + of_lane<PAIR>(result, lane));
@@ -580,26 +604,17 @@ template <int g>
   threadgroup float2 sums[PIECE / CODES * 2];
   const int K = in_vec_size;
   // Pairs of rows follow one another through the matrices: none of them has an odd number.
-  int first = (int(group.y) * WORKERS_X3 + int(simdgroup)) * PAIR;
-  const bool stores = simdgroup < WORKERS_X3 && first < n0 + n1 + n2;
-  Affine m = {w0, scales0, biases0};
-  device float* y = y0;
-  int N = n0;
-  if (first >= n0 + n1) {
-    m = {w2, scales2, biases2};
-    y = y2;
-    N = n2;
-    first = min(first - n0 - n1, n2 - PAIR);
-  } else if (first >= n0) {
-    m = {w1, scales1, biases1};
-    y = y1;
-    N = n1;
-    first -= n0;
-  }
+  const int all = n0 + n1 + n2;
+  const int row = (int(group.y) * WORKERS_X3 + int(simdgroup)) * PAIR;
+  const int which = row < n0 ? 0 : row < n0 + n1 ? 1 : 2;
+  const int before = which == 0 ? 0 : which == 1 ? n0 : n0 + n1;
+  const int first = min(row, all - PAIR) - before;
+  const Affine m = {which == 0 ? w0 : which == 1 ? w1 : w2, which == 0 ? scales0 : which == 1 ? scales1 : scales2, which == 0 ? biases0 : which == 1 ? biases1 : biases2};
   float result[PAIR];
-  dot_piped<g, PAIR, WORKERS_X3, HELPERS_X3>(m, x + size_t(group.x) * K, K, first, simdgroup, xs, sums, lane, result);
-  if (stores && int(lane) < PAIR) {
-    y[size_t(group.x) * N + first + lane] = stored(of_lane<PAIR>(result, lane));
+  dot_piped<g, PAIR, WORKERS_X3, HELPERS_X3, 2>(m, x + size_t(group.x) * K, K, first, simdgroup, xs, sums, lane, result);
+  if (simdgroup < WORKERS_X3 && row < all && int(lane) < PAIR) {
+    device float* y = which == 0 ? y0 + size_t(group.x) * n0 : which == 1 ? y1 + size_t(group.x) * n1 : y2 + size_t(group.x) * n2;
+    y[first + lane] = stored(of_lane<PAIR>(result, lane));
   }
 }
 

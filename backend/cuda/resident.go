@@ -16,6 +16,14 @@ const roomyThreads = 512
 // leave half of the registers to the launch behind them, which asks for its weights while they compute.
 const crowdedThreads = 192
 
+// largeBlock is of how many threads a block is large: one more or less of them on a multiprocessor is much, and
+// with the registers that an assembler gives it if not told, there may be one less than fullThreads have room for,
+// which leave each thread 64 registers.
+const (
+	largeBlock  = 256
+	fullThreads = 1024
+)
+
 // mostThreads is where an entry says how many threads a block has at most.
 var mostThreads = regexp.MustCompile(`(?m)^\.maxntid (\d+)$`)
 
@@ -33,7 +41,11 @@ func resident(text []byte, known facts, multiprocessors int) []byte {
 		return text
 	}
 	each := (blocks-1)/uint64(multiprocessors) + 1
-	if each > roomyThreads/threads {
+	switch {
+	case each <= roomyThreads/threads:
+	case threads > largeBlock && threads <= fullThreads:
+		each = min(each, fullThreads/threads)
+	default:
 		return text
 	}
 	if blocks*threads >= crowdedThreads*uint64(multiprocessors) && 2*each <= roomyThreads/threads {

@@ -18,6 +18,17 @@ import (
 // calls are calls of functions.
 var calls = regexp.MustCompile(`(?s)\{ // callseq.*?\} // callseq \d+`)
 
+// ofWholeSimdgroups is the entry of a text all of whose threads are in the grid: what exchanges among a part of a
+// simdgroup, in functions of their own, is not called.
+func ofWholeSimdgroups(text []byte) []byte {
+	begin, entry, ok := bytes.Cut(text, []byte(".func"))
+	if !ok {
+		return text
+	}
+	_, entry, _ = bytes.Cut(entry, []byte(".visible .entry"))
+	return append(append(bytes.Clone(begin), ".visible .entry"...), calls.ReplaceAll(entry, []byte("ret;"))...)
+}
+
 // TestGemv runs the products of dense matrices with a vector, of sizes that are no multiples of what a
 // thread takes, with rows that lie anywhere.
 func TestGemv(t *testing.T) {
@@ -40,12 +51,7 @@ func TestGemv(t *testing.T) {
 		require.NoError(t, err)
 		text, err := c.PTX(t.Context(), air.Launch{Values: true})
 		require.NoError(t, err)
-		// All threads are in the grid: what exchanges among a part of a simdgroup, in functions of their own, is not called.
-		begin, entry, ok := bytes.Cut(text, []byte(".func"))
-		if ok {
-			_, entry, _ = bytes.Cut(entry, []byte(".visible .entry"))
-			text = append(append(bytes.Clone(begin), ".visible .entry"...), calls.ReplaceAll(entry, []byte("ret;"))...)
-		}
+		text = ofWholeSimdgroups(text)
 		p, err := ptxrun.Parse(text)
 		require.NoError(t, err)
 		for range 30 {

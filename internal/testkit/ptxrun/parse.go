@@ -15,6 +15,8 @@ type Program struct {
 	Params []int
 	// Calls counts the instructions griddepcontrol.wait and griddepcontrol.launch_dependents, by name.
 	Calls map[string]int
+	// Steps counts the instructions that threads have executed by themselves.
+	Steps int
 
 	params    map[string]int // by name
 	registers map[string]int

@@ -81,6 +81,9 @@ func (p *Program) block(threads []*thread, at [3]uint32) error {
 			waiting += n
 		}
 		if waiting == 0 {
+			for _, t := range threads {
+				p.Steps += t.steps
+			}
 			return nil
 		}
 		// All threads that have not ended are at a barrier.
