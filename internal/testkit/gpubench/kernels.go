@@ -6,9 +6,12 @@ import (
 	"math/rand/v2"
 	"unsafe"
 
+	"github.com/mlxc/mlxc/backend"
 	"github.com/mlxc/mlxc/cost"
 	"github.com/mlxc/mlxc/ir"
 	"github.com/mlxc/mlxc/optimize"
+	"github.com/mlxc/mlxc/passes"
+	"github.com/mlxc/mlxc/prove"
 	"github.com/mlxc/mlxc/record"
 )
 
@@ -16,7 +19,8 @@ import (
 type kernelCase struct {
 	name   string
 	record func(s *record.Session, p *pool, i int)
-	bytes  int64 // what one reads and writes, temporaries too, but for vectors beside matrices
+	bytes  int64    // what one reads and writes, temporaries too, but for vectors beside matrices
+	others []string // kernels of ours that compute the same, where they can
 }
 
 // pool hands out made-up contents.
@@ -59,6 +63,10 @@ func (p *pool) blob(codes bool, n int64) *ir.Blob {
 }
 
 func affine(n, k, bits int64) kernelCase {
+	var others []string
+	if bits == 4 {
+		others = []string{"affine_qmv_whole_float_gs_32_b_4", "affine_qmv_piped_float_gs_32_b_4"}
+	}
 	return kernelCase{fmt.Sprintf("%d-bit matrix × vector, K = %d, N = %d", bits, k, n), func(s *record.Session, p *pool, i int) {
 		q := record.QTensor{
 			W:      s.Weight(fmt.Sprint("w", i), p.blob(true, n*k*bits/8), ir.U32, n, k*bits/32),
@@ -66,14 +74,14 @@ func affine(n, k, bits int64) kernelCase {
 			Biases: s.Weight(fmt.Sprint("b", i), p.blob(false, n*k/8), ir.F32, n, k/32),
 			N:      n, K: k, Bits: bits, Group: 32,
 		}
-		s.Matmul(vector(s, k), record.Quantized(q))
-	}, n * k * (bits + 2) / 8}
+		s.Matmul(vector(s, k), record.Quantized(q), record.Into(s.Output(fmt.Sprint("y", i), ir.F32, 1, n))) // nothing becomes of what nobody reads
+	}, n * k * (bits + 2) / 8, others}
 }
 
 func half(n, k int64) kernelCase {
 	return kernelCase{fmt.Sprintf("f16 matrix × vector, K = %d, N = %d", k, n), func(s *record.Session, p *pool, i int) {
 		s.Matmul(vector(s, k), record.Dense(s.Weight(fmt.Sprint("w", i), p.blob(false, 2*n*k), ir.F16, n, k)))
-	}, 2 * n * k}
+	}, 2 * n * k, nil}
 }
 
 // vector is the input of all products of a graph.
@@ -98,13 +106,13 @@ func norms(axis, bytes int64) []kernelCase {
 	}
 	of := fmt.Sprintf("%d rows of %d", rows, axis)
 	return []kernelCase{
-		{"rms norm, " + of, func(s *record.Session, p *pool, i int) { s.RMSNorm(x(s, p, "x", i), 1e-5) }, 8 * rows * axis},
+		{"rms norm, " + of, func(s *record.Session, p *pool, i int) { s.RMSNorm(x(s, p, "x", i), 1e-5) }, 8 * rows * axis, nil},
 		{"layer norm, " + of, func(s *record.Session, p *pool, i int) {
 			s.LayerNorm(x(s, p, "x", i), w(s, p, "w", i), w(s, p, "b", i), 1e-5)
-		}, 8 * rows * axis},
+		}, 8 * rows * axis, nil},
 		{"gradients of a layer norm, " + of, func(s *record.Session, p *pool, i int) {
 			s.LayerNormGrad(x(s, p, "x", i), w(s, p, "w", i), x(s, p, "g", i), 1e-5)
-		}, 24 * rows * axis}, // x and g are read, two arrays written, and of one of them and of g the columns are summed
+		}, 24 * rows * axis, nil}, // x and g are read, two arrays written, and of one of them and of g the columns are summed
 	}
 }
 
@@ -149,36 +157,75 @@ func (b *bench) kernels() error {
 			b.fail(c.name, err)
 			continue
 		}
-		t, err := b.time(d, moduleOf(g), "kernel", 1, b.rounds, nil)
-		if err != nil {
-			b.fail(c.name, err)
-			continue
-		}
-		work := b.model.OrDefault().For(optimize.Annotated(b.ctx, g))
-		first := cost.Work{}
-		function := ""
-		dispatches := 0
-		for _, n := range g.Nodes {
-			if x, ok := n.(*ir.Dispatch); ok {
-				first, function = work.Work(x), g.Kernels[x.Kernel].Function
-				dispatches++
+		b.product(d, c, count, c.name, g)
+		for _, kernel := range c.others {
+			if b.late(c.name) {
+				break
+			}
+			other, err := b.running(g, kernel)
+			if err != nil {
+				b.fail(c.name+", "+kernel, err)
+			} else if other != nil {
+				b.product(d, c, count, c.name+", "+kernel, other)
 			}
 		}
-		each := middle(t.device) / float64(count)
-		if dispatches == count {
-			b.fit.Run(function, first, cost.Seconds(each))
-		}
-		rate := float64(c.bytes) / each // the model's own bytes are guesses where a thread reads much (cost.Work)
-		share := "–"
-		if b.copy > 0 {
-			share = fmt.Sprintf("%.0f %%", 100*rate/b.copy)
-		}
-		for i := range t.device {
-			t.device[i] /= float64(count)
-		}
-		b.row(c.name, map[string]any{"microseconds": 1e6 * each, "bytes_per_second": rate, "kernel": function, "dispatches": dispatches},
-			"| %s | %.2f | %.0f | %s | %s |\n", c.name, 1e6*each, rate/1e9, share, around(t.device))
 	}
 	b.fitted()
 	return nil
+}
+
+// running is a graph of dispatches of one kernel with another in its place; nil if that does not compute the same there.
+func (b *bench) running(g *ir.Graph, kernel string) (*ir.Graph, error) {
+	model := b.model.OrDefault()
+	model.Kernels = map[string]cost.Kernel{g.Kernels[0].Function: {Fixed: 1}, kernel: {Fixed: 1e-9}} // seconds
+	p, err := passes.ParsePipeline("annotate,fuse{without=*_x2_*+*_x3_*}")
+	if err != nil {
+		return nil, err
+	}
+	r, err := optimize.Run(b.ctx, g, optimize.Options{Pipeline: p, Passes: passes.Options{Model: model}})
+	if err != nil {
+		return nil, err
+	}
+	if r.Proof.Verdict != prove.Proved {
+		return nil, fmt.Errorf("not proved: %s", r.Proof)
+	}
+	for _, n := range r.Optimized.Nodes {
+		if x, ok := n.(*ir.Dispatch); ok && r.Optimized.Kernels[x.Kernel].Function != kernel {
+			return nil, nil
+		}
+	}
+	return r.Optimized, nil
+}
+
+// product measures a graph that has a case so many times.
+func (b *bench) product(d backend.Device, c kernelCase, count int, name string, g *ir.Graph) {
+	t, err := b.time(d, moduleOf(g), "kernel", 1, b.rounds, nil)
+	if err != nil {
+		b.fail(name, err)
+		return
+	}
+	work := b.model.OrDefault().For(optimize.Annotated(b.ctx, g))
+	first := cost.Work{}
+	function := ""
+	dispatches := 0
+	for _, n := range g.Nodes {
+		if x, ok := n.(*ir.Dispatch); ok {
+			first, function = work.Work(x), g.Kernels[x.Kernel].Function
+			dispatches++
+		}
+	}
+	each := middle(t.device) / float64(count)
+	if dispatches == count {
+		b.fit.Run(function, first, cost.Seconds(each))
+	}
+	rate := float64(c.bytes) / each // the model's own bytes are guesses where a thread reads much (cost.Work)
+	share := "–"
+	if b.copy > 0 {
+		share = fmt.Sprintf("%.0f %%", 100*rate/b.copy)
+	}
+	for i := range t.device {
+		t.device[i] /= float64(count)
+	}
+	b.row(name, map[string]any{"microseconds": 1e6 * each, "bytes_per_second": rate, "kernel": function, "dispatches": dispatches},
+		"| %s | %.2f | %.0f | %s | %s |\n", name, 1e6*each, rate/1e9, share, around(t.device))
 }

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"math"
 	"slices"
 	"strconv"
 
@@ -55,7 +56,7 @@ func Run(ctx context.Context, g *ir.Graph, o Options) ([]Remark, *dataflow.Flow)
 	}
 	f := &fuser{ctx: ctx, g: g, o: o, m: isel.NewMatcher(o.Library), kinds: map[kind]uint16{}, model: o.Model.OrDefault().AtMost(g),
 		kernels: map[*isel.Match]ir.KernelID{}, verdicts: map[string]*verdict{}, forms: map[*decl.Form]*shape{}}
-	f.m.Unrounded = o.Unrounded
+	f.m.Unrounded, f.m.Takes = o.Unrounded, f.takes()
 	f.mems = memories(g)
 	if o.Library.Own() {
 		f.declared = msl.NewCache(g)
@@ -86,14 +87,58 @@ func Run(ctx context.Context, g *ir.Graph, o Options) ([]Remark, *dataflow.Flow)
 		// The library's kernels first: they are known to be fast, and a norm that
 		// loses its product to a sum stays a dispatch.
 		f.m = isel.NewMatcher(o.Library)
+		f.m.Takes = f.takes()
 		f.m.Declared, f.m.Generate, f.m.Unrounded = f.declared, true, o.Unrounded
 		clear(f.verdicts)
 		first = true
 	}
+	f.exchange()
 	if o.Tried != nil {
 		*o.Tried += f.tried
 	}
 	return f.remarks(), f.flow
+}
+
+// takes says what a match takes, by the profile; nil without one: then nothing is known of kernels that compute the
+// same but what their declarations say, which is the same too.
+func (f *fuser) takes() func(*isel.Group, *isel.Match) float64 {
+	if len(f.o.Model.Kernels) == 0 {
+		return nil
+	}
+	return func(gr *isel.Group, m *isel.Match) float64 {
+		d := m.Dispatch()
+		if int64(d.Threadgroup[0])*int64(d.Threadgroup[1])*int64(d.Threadgroup[2]) > f.o.MaxThreads {
+			return math.Inf(1)
+		}
+		effects, err := m.Instance.Effects()
+		if err != nil {
+			return math.Inf(1)
+		}
+		longest, operations := cost.Seconds(0), 0.0
+		for _, in := range gr.Members {
+			e, err := in.Effects()
+			if err != nil {
+				continue
+			}
+			w := f.model.Instance(in, e)
+			longest, operations = max(longest, w.Alone), operations+w.Operations
+		}
+		return float64(f.model.Fused(m.Instance, effects, operations, longest).Alone)
+	}
+}
+
+// exchange has single dispatches run other kernels that compute the same, where the profile knows that they take
+// less. It is the last that is done: what has become one with others is not asked for.
+func (f *fuser) exchange() {
+	if f.m.Takes == nil || f.flow.Crowded() || !fusible(f.g) {
+		return
+	}
+	f.m = isel.NewMatcher(f.o.Library)
+	f.m.Declared, f.m.Takes = f.declared, f.takes()
+	clear(f.verdicts)
+	r := f.look(true)
+	r.singly()
+	r.apply()
 }
 
 // fusible reports whether g may have a group of two members. Members are copies and
@@ -254,13 +299,17 @@ const shownMembers = 16
 type done struct {
 	cmd       *command
 	kernel    string
+	before    string // the kernel that a single dispatch ran
 	unrounded int
 }
 
 // text appends what the remark says.
 func (x *done) text(b []byte) []byte {
-	b = append(b, "fused"...)
 	from := x.cmd.node.(*ir.Dispatch).From
+	if x.before != "" {
+		return fmt.Appendf(b, "runs %s in place of %s, which takes longer by the profile", x.kernel, x.before)
+	}
+	b = append(b, "fused"...)
 	for k, id := range from {
 		if k >= shownMembers-1 && k < len(from)-1 && len(from) > shownMembers {
 			if k == shownMembers-1 {
@@ -599,7 +648,11 @@ func (r *round) replace(gr *group, m *isel.Match, like *ir.Dispatch, form *decl.
 	}
 	r.cur[r.at[at]] = s
 	r.fused = append(r.fused, dataflow.Replacement{Members: gr.members(), At: at, Command: d})
-	r.done = append(r.done, done{s.cmd, m.Kernel.Name, m.Unrounded})
+	before := ""
+	if x, ok := r.flow.Commands[gr.members()[0]].(*ir.Dispatch); ok && gr.n == 1 && len(d.From) == 1 {
+		before = r.g.Kernels[x.Kernel].Name
+	}
+	r.done = append(r.done, done{s.cmd, m.Kernel.Name, before, m.Unrounded})
 }
 
 // provenance returns the recorded commands that n implements (none if it is one itself),

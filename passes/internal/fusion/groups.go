@@ -41,6 +41,20 @@ func (r *round) vertical() {
 	}
 }
 
+// singly tries each dispatch alone that another kernel may compute.
+func (r *round) singly() {
+	r.vertically.of = take(&r.room.vertically, len(r.cmds))
+	for i, c := range r.cmds {
+		if c.shape == nil || !r.o.Library.Several(c.in.Decl) || r.again(&r.vertically, int32(i)) {
+			continue
+		}
+		interrupt.Poll(r.ctx)
+		r.record(&r.vertically, int32(i))
+		r.try([maxMembers]int32{int32(i)}, 1)
+		r.recorded(0)
+	}
+}
+
 // within reports whether a group may hold p and the later command i. The search notes
 // that it looked at p.
 func (r *round) within(p, i int32) bool {

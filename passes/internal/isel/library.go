@@ -116,6 +116,13 @@ func (l *Library) with(skels []*skel) []*pattern {
 	return l.byKey[string(appendKey(room[:0], skels))]
 }
 
+// Several reports whether kernels besides d have results like its own, so that a dispatch of it may become one of
+// another.
+func (l *Library) Several(d *decl.Decl) bool {
+	p := l.byDecl[d]
+	return p != nil && len(l.with(p.skels)) > 1
+}
+
 // Selectable reports whether a kernel may run as a member of a group: everything that it
 // does is in its terms, and its results do not depend on the order of threads.
 func Selectable(d *decl.Decl) bool {

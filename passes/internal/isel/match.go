@@ -3,6 +3,7 @@ package isel
 import (
 	"cmp"
 	"fmt"
+	"math"
 	"slices"
 
 	"github.com/mlxc/mlxc/internal/analysis/bytestate"
@@ -46,6 +47,7 @@ type matcher struct {
 	composed  []*composed
 	clash     bool // the last proposal was refused because its views overlap
 	unrounded bool // roundings of intermediates are left out
+	takes     func(*Match) float64
 }
 
 // composer evaluates the terms of the group.
@@ -58,19 +60,21 @@ func (m *matcher) composer(s *space) *composer {
 // Match returns a dispatch of one kernel of the library that computes what the
 // group computes; nil if no kernel looks like it. If one does but a condition
 // fails, the error is a [*NearMiss].
-func (l *Library) Match(gr *Group) (*Match, error) { return l.match(gr, false) }
+func (l *Library) Match(gr *Group) (*Match, error) { return l.match(gr, false, nil) }
 
 // Unrounded is [Library.Match] of the group without the roundings of its
 // intermediates to f16 and bf16: rewrite round of docs/terms.md. Roundings that
 // a condition or an integer depends on stay.
-func (l *Library) Unrounded(gr *Group) (*Match, error) { return l.match(gr, true) }
+func (l *Library) Unrounded(gr *Group) (*Match, error) { return l.match(gr, true, nil) }
 
-func (l *Library) match(gr *Group, unrounded bool) (*Match, error) {
+// match returns of several kernels the one for which takes is least, of equals or without takes the one that is most
+// like the members.
+func (l *Library) match(gr *Group, unrounded bool, takes func(*Match) float64) (*Match, error) {
 	lay, err := newLayout(gr)
 	if err != nil {
 		return nil, err
 	}
-	m := &matcher{lib: l, gr: gr, lay: lay, unrounded: unrounded}
+	m := &matcher{lib: l, gr: gr, lay: lay, unrounded: unrounded, takes: takes}
 	var miss error
 	sets := [][]Operand{gr.Results}
 	for i := range gr.Spare {
@@ -114,6 +118,8 @@ func (m *matcher) try(rs []Operand, fold folding) (*Match, error) {
 		}
 	}
 	var miss error
+	var best *Match
+	least := math.Inf(1)
 	for _, p := range m.byLikeness(m.lib.with(skels)) {
 		var assign func(j int, taken []int) bool
 		var err error
@@ -137,11 +143,21 @@ func (m *matcher) try(rs []Operand, fold folding) (*Match, error) {
 			return m.hit != nil
 		}
 		if assign(0, nil) {
-			return m.hit, nil
+			if m.takes == nil {
+				return m.hit, nil
+			}
+			if t := m.takes(m.hit); best == nil || t < least {
+				best, least = m.hit, t
+			}
+			m.hit = nil
+			continue
 		}
 		if err != nil && miss == nil {
 			miss = &NearMiss{p.d.Name, err}
 		}
+	}
+	if best != nil {
+		return best, nil
 	}
 	return nil, miss
 }

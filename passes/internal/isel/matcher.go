@@ -31,6 +31,9 @@ type Matcher struct {
 	// Unrounded allows rewrite round: kernels that do not round intermediates to
 	// f16 and bf16 where the group does.
 	Unrounded bool
+	// Takes, if not nil, says how long a match of a group takes: of several kernels that compute the same, the
+	// fastest one is chosen. Without it, it is the one that is most like the members.
+	Takes func(*Group, *Match) float64
 }
 
 // NewMatcher returns a matcher of lib's kernels.
@@ -79,7 +82,11 @@ func (m *Matcher) match(gr *Group) (*Match, error) {
 	if generate && !m.Outlook(gr).Match {
 		return m.lib.Generate(gr, narrowed(gr) && m.Unrounded)
 	}
-	hit, err := m.lib.Match(gr)
+	var takes func(*Match) float64
+	if m.Takes != nil {
+		takes = func(x *Match) float64 { return m.Takes(gr, x) }
+	}
+	hit, err := m.lib.match(gr, false, takes)
 	narrow := hit == nil && narrowed(gr)
 	if narrow {
 		if other, _ := m.lib.Unrounded(gr); other != nil {
