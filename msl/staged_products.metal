@@ -618,8 +618,131 @@ template <int g>
   }
 }
 
-#define INSTANTIATE_STAGED(kernel, name, g)                                template [[host_name("affine_qmv_" #name "_float_gs_" #g "_b_4")]]       [[kernel]] decltype(qmv_##kernel<g>) qmv_##kernel<g>;
-#define INSTANTIATE_STAGED_ALL(g)                         INSTANTIATE_STAGED(whole, whole, g)                     INSTANTIATE_STAGED(whole_silu_mul, whole_silu_mul, g)   INSTANTIATE_STAGED(piped, piped, g)                     INSTANTIATE_STAGED(piped_add, piped_add, g)             INSTANTIATE_STAGED(piped_x3, piped_x3, g)
+#define INSTANTIATE_STAGED(kernel, g)                                  \
+  template [[host_name("affine_qmv_" #kernel "_float_gs_" #g "_b_4")]] \
+  [[kernel]] decltype(qmv_##kernel<g>) qmv_##kernel<g>;
+#define INSTANTIATE_STAGED_ALL(g)       \
+  INSTANTIATE_STAGED(whole, g)          \
+  INSTANTIATE_STAGED(whole_silu_mul, g) \
+  INSTANTIATE_STAGED(piped, g)          \
+  INSTANTIATE_STAGED(piped_add, g)      \
+  INSTANTIATE_STAGED(piped_x3, g)
 
 INSTANTIATE_STAGED_ALL(32)
 INSTANTIATE_STAGED_ALL(64)
+
+// What the tests of declarations compare grids and conditions with (docs/kernels.md, "Witnesses").
+//
+// A threadgroup makes as many rows as its simdgroups do that make any: 56, or 28 of each of two matrices, or
+// 16, or 24 of three matrices that follow one another. Those with more than one piece of x, and with
+// simdgroups that have no row, are among them. Each result has views of its own, but that a sum may take its
+// residual's.
+//
+// @witness affine_qmv_whole_float_gs_*_b_4 ; in_vec_size=1536 out_vec_size=200 ; groups 2 4 1 / 32 14 1 ; ok
+// @witness affine_qmv_whole_float_gs_*_b_4 ; in_vec_size=1536 out_vec_size=200 ; threads 64 56 1 / 32 14 1 ; ok
+// @witness affine_qmv_whole_float_gs_*_b_4 ; in_vec_size=1536 out_vec_size=200 ; groups 2 5 1 / 32 14 1 ; refused
+// @witness affine_qmv_whole_float_gs_*_b_4 ; in_vec_size=512 out_vec_size=8 ; groups 1 1 1 / 32 14 1 ; ok
+// @witness affine_qmv_whole_float_gs_*_b_4 ; in_vec_size=512 out_vec_size=456 ; groups 1 9 1 / 32 14 1 ; ok
+// @witness affine_qmv_whole_float_gs_*_b_4 ; in_vec_size=4096 out_vec_size=24 ; groups 1 1 1 / 32 14 1 ; ok
+// @witness affine_qmv_whole_float_gs_*_b_4 ; in_vec_size=0 out_vec_size=8 ; groups 1 1 1 / 32 14 1 ; refused
+// @witness affine_qmv_whole_float_gs_*_b_4 ; in_vec_size=256 out_vec_size=8 ; groups 1 1 1 / 32 14 1 ; refused
+// @witness affine_qmv_whole_float_gs_*_b_4 ; in_vec_size=768 out_vec_size=8 ; groups 1 1 1 / 32 14 1 ; refused
+// @witness affine_qmv_whole_float_gs_*_b_4 ; in_vec_size=4608 out_vec_size=8 ; groups 1 1 1 / 32 14 1 ; refused
+// @witness affine_qmv_whole_float_gs_*_b_4 ; in_vec_size=512 out_vec_size=12 ; groups 1 1 1 / 32 14 1 ; refused
+// @witness affine_qmv_whole_float_gs_*_b_4 ; in_vec_size=512 out_vec_size=9 ; groups 1 1 1 / 32 14 1 ; refused
+// @witness affine_qmv_whole_float_gs_*_b_4 ; in_vec_size=512 out_vec_size=0 ; groups 1 0 1 / 32 14 1 ; refused
+// @witness affine_qmv_whole_float_gs_*_b_4 ; in_vec_size=512 out_vec_size=512 inplace=y,x ; groups 1 10 1 / 32 14 1 ; refused
+// @witness affine_qmv_whole_float_gs_32_b_4 ; in_vec_size=512 out_vec_size=16 inplace=y,scales ; groups 16 1 1 / 32 14 1 ; refused
+// @witness affine_qmv_whole_float_gs_32_b_4 ; in_vec_size=512 out_vec_size=16 inplace=y,biases ; groups 16 1 1 / 32 14 1 ; refused
+// @witness affine_qmv_whole_silu_mul_float_gs_*_b_4 ; in_vec_size=1536 out_vec_size=152 ; groups 2 6 1 / 32 14 1 ; ok
+// @witness affine_qmv_whole_silu_mul_float_gs_*_b_4 ; in_vec_size=1536 out_vec_size=152 ; threads 64 84 1 / 32 14 1 ; ok
+// @witness affine_qmv_whole_silu_mul_float_gs_*_b_4 ; in_vec_size=1536 out_vec_size=152 ; groups 2 7 1 / 32 14 1 ; refused
+// @witness affine_qmv_whole_silu_mul_float_gs_*_b_4 ; in_vec_size=512 out_vec_size=8 ; groups 1 1 1 / 32 14 1 ; ok
+// @witness affine_qmv_whole_silu_mul_float_gs_*_b_4 ; in_vec_size=512 out_vec_size=144 ; groups 1 6 1 / 32 14 1 ; ok
+// @witness affine_qmv_whole_silu_mul_float_gs_*_b_4 ; in_vec_size=4096 out_vec_size=24 ; groups 1 1 1 / 32 14 1 ; ok
+// @witness affine_qmv_whole_silu_mul_float_gs_*_b_4 ; in_vec_size=0 out_vec_size=8 ; groups 1 1 1 / 32 14 1 ; refused
+// @witness affine_qmv_whole_silu_mul_float_gs_*_b_4 ; in_vec_size=256 out_vec_size=8 ; groups 1 1 1 / 32 14 1 ; refused
+// @witness affine_qmv_whole_silu_mul_float_gs_*_b_4 ; in_vec_size=768 out_vec_size=8 ; groups 1 1 1 / 32 14 1 ; refused
+// @witness affine_qmv_whole_silu_mul_float_gs_*_b_4 ; in_vec_size=4608 out_vec_size=8 ; groups 1 1 1 / 32 14 1 ; refused
+// @witness affine_qmv_whole_silu_mul_float_gs_*_b_4 ; in_vec_size=512 out_vec_size=12 ; groups 1 1 1 / 32 14 1 ; refused
+// @witness affine_qmv_whole_silu_mul_float_gs_*_b_4 ; in_vec_size=512 out_vec_size=9 ; groups 1 1 1 / 32 14 1 ; refused
+// @witness affine_qmv_whole_silu_mul_float_gs_*_b_4 ; in_vec_size=512 out_vec_size=0 ; groups 1 0 1 / 32 14 1 ; refused
+// @witness affine_qmv_whole_silu_mul_float_gs_*_b_4 ; in_vec_size=512 out_vec_size=512 inplace=y,x ; groups 1 19 1 / 32 14 1 ; refused
+// @witness affine_qmv_whole_silu_mul_float_gs_32_b_4 ; in_vec_size=512 out_vec_size=16 inplace=y,scales_gate ; groups 16 1 1 / 32 14 1 ; refused
+// @witness affine_qmv_whole_silu_mul_float_gs_32_b_4 ; in_vec_size=512 out_vec_size=16 inplace=y,biases_gate ; groups 16 1 1 / 32 14 1 ; refused
+// @witness affine_qmv_whole_silu_mul_float_gs_32_b_4 ; in_vec_size=512 out_vec_size=16 inplace=y,scales_up ; groups 16 1 1 / 32 14 1 ; refused
+// @witness affine_qmv_whole_silu_mul_float_gs_32_b_4 ; in_vec_size=512 out_vec_size=16 inplace=y,biases_up ; groups 16 1 1 / 32 14 1 ; refused
+// @witness affine_qmv_piped_float_gs_*_b_4 ; in_vec_size=4096 out_vec_size=40 ; groups 2 3 1 / 32 10 1 ; ok
+// @witness affine_qmv_piped_float_gs_*_b_4 ; in_vec_size=4096 out_vec_size=40 ; threads 64 30 1 / 32 10 1 ; ok
+// @witness affine_qmv_piped_float_gs_*_b_4 ; in_vec_size=4096 out_vec_size=40 ; groups 2 4 1 / 32 10 1 ; refused
+// @witness affine_qmv_piped_float_gs_*_b_4 ; in_vec_size=2048 out_vec_size=8 ; groups 1 1 1 / 32 10 1 ; ok
+// @witness affine_qmv_piped_float_gs_*_b_4 ; in_vec_size=2048 out_vec_size=136 ; groups 1 9 1 / 32 10 1 ; ok
+// @witness affine_qmv_piped_float_gs_*_b_4 ; in_vec_size=6144 out_vec_size=24 ; groups 1 2 1 / 32 10 1 ; ok
+// @witness affine_qmv_piped_float_gs_*_b_4 ; in_vec_size=0 out_vec_size=8 ; groups 1 1 1 / 32 10 1 ; refused
+// @witness affine_qmv_piped_float_gs_*_b_4 ; in_vec_size=1024 out_vec_size=8 ; groups 1 1 1 / 32 10 1 ; refused
+// @witness affine_qmv_piped_float_gs_*_b_4 ; in_vec_size=3072 out_vec_size=8 ; groups 1 1 1 / 32 10 1 ; refused
+// @witness affine_qmv_piped_float_gs_*_b_4 ; in_vec_size=2048 out_vec_size=12 ; groups 1 1 1 / 32 10 1 ; refused
+// @witness affine_qmv_piped_float_gs_*_b_4 ; in_vec_size=2048 out_vec_size=9 ; groups 1 1 1 / 32 10 1 ; refused
+// @witness affine_qmv_piped_float_gs_*_b_4 ; in_vec_size=2048 out_vec_size=0 ; groups 1 0 1 / 32 10 1 ; refused
+// @witness affine_qmv_piped_float_gs_*_b_4 ; in_vec_size=2048 out_vec_size=2048 inplace=y,x ; groups 1 128 1 / 32 10 1 ; refused
+// @witness affine_qmv_piped_float_gs_32_b_4 ; in_vec_size=2048 out_vec_size=64 inplace=y,scales ; groups 64 4 1 / 32 10 1 ; refused
+// @witness affine_qmv_piped_float_gs_32_b_4 ; in_vec_size=2048 out_vec_size=64 inplace=y,biases ; groups 64 4 1 / 32 10 1 ; refused
+// @witness affine_qmv_piped_add_float_gs_*_b_4 ; in_vec_size=4096 out_vec_size=40 ; groups 2 3 1 / 32 10 1 ; ok
+// @witness affine_qmv_piped_add_float_gs_*_b_4 ; in_vec_size=4096 out_vec_size=40 ; threads 64 30 1 / 32 10 1 ; ok
+// @witness affine_qmv_piped_add_float_gs_*_b_4 ; in_vec_size=4096 out_vec_size=40 ; groups 2 4 1 / 32 10 1 ; refused
+// @witness affine_qmv_piped_add_float_gs_*_b_4 ; in_vec_size=2048 out_vec_size=8 ; groups 1 1 1 / 32 10 1 ; ok
+// @witness affine_qmv_piped_add_float_gs_*_b_4 ; in_vec_size=2048 out_vec_size=136 ; groups 1 9 1 / 32 10 1 ; ok
+// @witness affine_qmv_piped_add_float_gs_*_b_4 ; in_vec_size=6144 out_vec_size=24 ; groups 1 2 1 / 32 10 1 ; ok
+// @witness affine_qmv_piped_add_float_gs_*_b_4 ; in_vec_size=0 out_vec_size=8 ; groups 1 1 1 / 32 10 1 ; refused
+// @witness affine_qmv_piped_add_float_gs_*_b_4 ; in_vec_size=1024 out_vec_size=8 ; groups 1 1 1 / 32 10 1 ; refused
+// @witness affine_qmv_piped_add_float_gs_*_b_4 ; in_vec_size=3072 out_vec_size=8 ; groups 1 1 1 / 32 10 1 ; refused
+// @witness affine_qmv_piped_add_float_gs_*_b_4 ; in_vec_size=2048 out_vec_size=12 ; groups 1 1 1 / 32 10 1 ; refused
+// @witness affine_qmv_piped_add_float_gs_*_b_4 ; in_vec_size=2048 out_vec_size=9 ; groups 1 1 1 / 32 10 1 ; refused
+// @witness affine_qmv_piped_add_float_gs_*_b_4 ; in_vec_size=2048 out_vec_size=0 ; groups 1 0 1 / 32 10 1 ; refused
+// @witness affine_qmv_piped_add_float_gs_*_b_4 ; in_vec_size=2048 out_vec_size=8 inplace=y,r ; groups 2 1 1 / 32 10 1 ; ok
+// @witness affine_qmv_piped_add_float_gs_*_b_4 ; in_vec_size=2048 out_vec_size=2048 inplace=y,x ; groups 1 128 1 / 32 10 1 ; refused
+// @witness affine_qmv_piped_add_float_gs_32_b_4 ; in_vec_size=2048 out_vec_size=64 inplace=y,scales ; groups 64 4 1 / 32 10 1 ; refused
+// @witness affine_qmv_piped_add_float_gs_32_b_4 ; in_vec_size=2048 out_vec_size=64 inplace=y,biases ; groups 64 4 1 / 32 10 1 ; refused
+// @witness affine_qmv_piped_x3_float_gs_*_b_4 ; in_vec_size=4096 n0=40 n1=16 n2=24 ; groups 2 4 1 / 32 16 1 ; ok
+// @witness affine_qmv_piped_x3_float_gs_*_b_4 ; in_vec_size=4096 n0=40 n1=16 n2=24 ; threads 64 64 1 / 32 16 1 ; ok
+// @witness affine_qmv_piped_x3_float_gs_*_b_4 ; in_vec_size=4096 n0=40 n1=16 n2=24 ; groups 2 5 1 / 32 16 1 ; refused
+// @witness affine_qmv_piped_x3_float_gs_*_b_4 ; in_vec_size=2048 n0=8 n1=8 n2=8 ; groups 1 1 1 / 32 16 1 ; ok
+// @witness affine_qmv_piped_x3_float_gs_*_b_4 ; in_vec_size=2048 n0=104 n1=56 n2=40 ; groups 1 9 1 / 32 16 1 ; ok
+// @witness affine_qmv_piped_x3_float_gs_*_b_4 ; in_vec_size=6144 n0=8 n1=16 n2=24 ; groups 1 2 1 / 32 16 1 ; ok
+// @witness affine_qmv_piped_x3_float_gs_*_b_4 ; in_vec_size=0 n0=8 n1=8 n2=8 ; groups 1 1 1 / 32 16 1 ; refused
+// @witness affine_qmv_piped_x3_float_gs_*_b_4 ; in_vec_size=1024 n0=8 n1=8 n2=8 ; groups 1 1 1 / 32 16 1 ; refused
+// @witness affine_qmv_piped_x3_float_gs_*_b_4 ; in_vec_size=3072 n0=8 n1=8 n2=8 ; groups 1 1 1 / 32 16 1 ; refused
+// @witness affine_qmv_piped_x3_float_gs_*_b_4 ; in_vec_size=2048 n0=12 n1=8 n2=8 ; groups 1 2 1 / 32 16 1 ; refused
+// @witness affine_qmv_piped_x3_float_gs_*_b_4 ; in_vec_size=2048 n0=9 n1=8 n2=8 ; groups 1 2 1 / 32 16 1 ; refused
+// @witness affine_qmv_piped_x3_float_gs_*_b_4 ; in_vec_size=2048 n0=0 n1=8 n2=8 ; groups 1 1 1 / 32 16 1 ; refused
+// @witness affine_qmv_piped_x3_float_gs_*_b_4 ; in_vec_size=2048 n0=8 n1=12 n2=8 ; groups 1 2 1 / 32 16 1 ; refused
+// @witness affine_qmv_piped_x3_float_gs_*_b_4 ; in_vec_size=2048 n0=8 n1=9 n2=8 ; groups 1 2 1 / 32 16 1 ; refused
+// @witness affine_qmv_piped_x3_float_gs_*_b_4 ; in_vec_size=2048 n0=8 n1=0 n2=8 ; groups 1 1 1 / 32 16 1 ; refused
+// @witness affine_qmv_piped_x3_float_gs_*_b_4 ; in_vec_size=2048 n0=8 n1=8 n2=12 ; groups 1 2 1 / 32 16 1 ; refused
+// @witness affine_qmv_piped_x3_float_gs_*_b_4 ; in_vec_size=2048 n0=8 n1=8 n2=9 ; groups 1 2 1 / 32 16 1 ; refused
+// @witness affine_qmv_piped_x3_float_gs_*_b_4 ; in_vec_size=2048 n0=8 n1=8 n2=0 ; groups 1 1 1 / 32 16 1 ; refused
+// @witness affine_qmv_piped_x3_float_gs_*_b_4 ; in_vec_size=2048 n0=2048 n1=8 n2=8 inplace=y0,x ; groups 1 86 1 / 32 16 1 ; refused
+// @witness affine_qmv_piped_x3_float_gs_32_b_4 ; in_vec_size=2048 n0=64 n1=8 n2=8 inplace=y0,scales0 ; groups 64 4 1 / 32 16 1 ; refused
+// @witness affine_qmv_piped_x3_float_gs_32_b_4 ; in_vec_size=2048 n0=64 n1=8 n2=8 inplace=y0,biases0 ; groups 64 4 1 / 32 16 1 ; refused
+// @witness affine_qmv_piped_x3_float_gs_32_b_4 ; in_vec_size=2048 n0=64 n1=8 n2=8 inplace=y0,scales1 ; groups 8 4 1 / 32 16 1 ; refused
+// @witness affine_qmv_piped_x3_float_gs_32_b_4 ; in_vec_size=2048 n0=64 n1=8 n2=8 inplace=y0,biases1 ; groups 8 4 1 / 32 16 1 ; refused
+// @witness affine_qmv_piped_x3_float_gs_32_b_4 ; in_vec_size=2048 n0=64 n1=8 n2=8 inplace=y0,scales2 ; groups 8 4 1 / 32 16 1 ; refused
+// @witness affine_qmv_piped_x3_float_gs_32_b_4 ; in_vec_size=2048 n0=64 n1=8 n2=8 inplace=y0,biases2 ; groups 8 4 1 / 32 16 1 ; refused
+// @witness affine_qmv_piped_x3_float_gs_*_b_4 ; in_vec_size=2048 n0=8 n1=2048 n2=8 inplace=y1,x ; groups 1 86 1 / 32 16 1 ; refused
+// @witness affine_qmv_piped_x3_float_gs_32_b_4 ; in_vec_size=2048 n0=8 n1=64 n2=8 inplace=y1,scales0 ; groups 8 4 1 / 32 16 1 ; refused
+// @witness affine_qmv_piped_x3_float_gs_32_b_4 ; in_vec_size=2048 n0=8 n1=64 n2=8 inplace=y1,biases0 ; groups 8 4 1 / 32 16 1 ; refused
+// @witness affine_qmv_piped_x3_float_gs_32_b_4 ; in_vec_size=2048 n0=8 n1=64 n2=8 inplace=y1,scales1 ; groups 64 4 1 / 32 16 1 ; refused
+// @witness affine_qmv_piped_x3_float_gs_32_b_4 ; in_vec_size=2048 n0=8 n1=64 n2=8 inplace=y1,biases1 ; groups 64 4 1 / 32 16 1 ; refused
+// @witness affine_qmv_piped_x3_float_gs_32_b_4 ; in_vec_size=2048 n0=8 n1=64 n2=8 inplace=y1,scales2 ; groups 8 4 1 / 32 16 1 ; refused
+// @witness affine_qmv_piped_x3_float_gs_32_b_4 ; in_vec_size=2048 n0=8 n1=64 n2=8 inplace=y1,biases2 ; groups 8 4 1 / 32 16 1 ; refused
+// @witness affine_qmv_piped_x3_float_gs_*_b_4 ; in_vec_size=2048 n0=8 n1=8 n2=2048 inplace=y2,x ; groups 1 86 1 / 32 16 1 ; refused
+// @witness affine_qmv_piped_x3_float_gs_32_b_4 ; in_vec_size=2048 n0=8 n1=8 n2=64 inplace=y2,scales0 ; groups 8 4 1 / 32 16 1 ; refused
+// @witness affine_qmv_piped_x3_float_gs_32_b_4 ; in_vec_size=2048 n0=8 n1=8 n2=64 inplace=y2,biases0 ; groups 8 4 1 / 32 16 1 ; refused
+// @witness affine_qmv_piped_x3_float_gs_32_b_4 ; in_vec_size=2048 n0=8 n1=8 n2=64 inplace=y2,scales1 ; groups 8 4 1 / 32 16 1 ; refused
+// @witness affine_qmv_piped_x3_float_gs_32_b_4 ; in_vec_size=2048 n0=8 n1=8 n2=64 inplace=y2,biases1 ; groups 8 4 1 / 32 16 1 ; refused
+// @witness affine_qmv_piped_x3_float_gs_32_b_4 ; in_vec_size=2048 n0=8 n1=8 n2=64 inplace=y2,scales2 ; groups 64 4 1 / 32 16 1 ; refused
+// @witness affine_qmv_piped_x3_float_gs_32_b_4 ; in_vec_size=2048 n0=8 n1=8 n2=64 inplace=y2,biases2 ; groups 64 4 1 / 32 16 1 ; refused
+//
+// Corruptions of these declarations that are no lies.
+//
+// @equivalent affine_qmv_whole_* ; require: 4096 -> 4097 ; in_vec_size is a multiple of 512

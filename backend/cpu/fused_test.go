@@ -18,7 +18,7 @@ import (
 // ofParts reports whether a test of this file shows that the kernel's results are those of
 // other kernels, to the bit. Such a kernel needs no golden: the others have them.
 func ofParts(kernel string) bool {
-	return fusedOf(kernel) != nil || strings.HasPrefix(kernel, "add_rms") || strings.Contains(kernel, "_x2_float32") || strings.HasPrefix(kernel, "affine_qmv") && strings.Contains(kernel, "_rms_")
+	return fusedOf(kernel) != nil || strings.Contains(kernel, "_qmv_whole_") || strings.Contains(kernel, "_qmv_piped_") || strings.HasPrefix(kernel, "add_rms") || strings.Contains(kernel, "_x2_float32") || strings.HasPrefix(kernel, "affine_qmv") && strings.Contains(kernel, "_rms_")
 }
 
 // fusedOf returns the layout of a fused quantized product, or nil.
@@ -238,6 +238,54 @@ func testFused(t *testing.T, r *rand.Rand, f family, m int) {
 	call(f.fused("silu_mul"), append(append(slices.Clone(w.args), up.args...), x, act, int32(k), int32(n))...)
 	call(f.fused("rms_silu_mul"), append(append(slices.Clone(w.args), up.args...), raw, norm, y, eps, int32(k), int32(n))...)
 	same(t, act, y, "rms_silu_mul, %s", at)
+}
+
+// A product whose vector lies in threadgroup memory has the bits of the one that it stands for, and its arguments.
+func TestStagedProductsHaveTheBitsOfOthers(t *testing.T) {
+	r := rand.New(rand.NewPCG(1, 7))
+	for _, a := range []affine{{4, 32}, {4, 64}} {
+		params := fmt.Sprintf("float_gs_%d_b_4", a.group)
+		for _, c := range []struct {
+			staged, other string
+			matrices, k   int
+		}{
+			{"whole_", "fast_" + params + "_batch_0_pr_0_hgs_0_r_4", 1, 1536},
+			{"piped_", "fast_" + params + "_batch_0_pr_0_hgs_0_r_4", 1, 4096},
+			{"whole_silu_mul_", "fast_silu_mul_" + params, 2, 1536},
+			{"piped_add_", "fast_add_" + params, 1, 4096},
+			{"piped_x3_", "fast_x3_" + params, 3, 4096},
+		} {
+			const m = 2
+			var args, sizes []any
+			ns := []int{8 * (1 + r.IntN(20))}
+			for i := range c.matrices {
+				if i > 0 && c.matrices == 3 { // the others have one size
+					ns = append(ns, 8*(1+r.IntN(20)))
+				}
+				args = append(args, randomMatrix(r, a, ns[len(ns)-1], c.k).args...)
+			}
+			args = append(args, floats(r, m*c.k))
+			if strings.Contains(c.staged, "add") {
+				args = append(args, floats(r, m*ns[0]))
+			}
+			sizes = append(sizes, int32(c.k))
+			for _, n := range ns {
+				sizes = append(sizes, int32(n))
+			}
+			var results [2][]any
+			for i, kernel := range []string{c.other, c.staged + params} {
+				for _, n := range ns {
+					results[i] = append(results[i], make([]float32, m*n))
+				}
+				runKernel(t, "affine_qmv_"+kernel, [3]int{m, 1, 1}, [3]int{1, 1, 1}, slices.Concat(args, results[i], sizes)...)
+			}
+			for i := range ns {
+				want := results[0][i].([]float32)
+				require.NotEqual(t, make([]float32, len(want)), want)
+				same(t, want, results[1][i].([]float32), "result %d of %s%s, K = %d, N = %v", i, c.staged, params, c.k, ns)
+			}
+		}
+	}
 }
 
 // Queries, keys and values of a norm, turned, have the bits of the norm, three products

@@ -15,6 +15,11 @@ var affines = []affine{{4, 32}, {4, 64}, {8, 32}, {8, 64}}
 
 func init() {
 	for _, a := range affines {
+		if a.bits == 4 {
+			for kernel, of := range staged(a) {
+				Register(of.kernel(kernel))
+			}
+		}
 		params := fmt.Sprintf("float_gs_%d_b_%d", a.group, a.bits)
 		for _, fast := range []string{"", "_fast"} {
 			Register(plain(a, 1).kernel("affine_qmv" + fast + "_" + params + "_batch_0_pr_0_hgs_0_r_4"))
@@ -35,6 +40,19 @@ func init() {
 			}
 		}
 	}
+}
+
+// staged returns the products whose vector lies in threadgroup memory elsewhere, by the names of their kernels.
+// Here they are those that leave it where it is.
+func staged(a affine) map[string]linear {
+	fused := fused(a)
+	out := map[string]linear{}
+	for kind, p := range map[string]linear{
+		"whole": plain(a, 1), "whole_silu_mul": fused["silu_mul"], "piped": plain(a, 1), "piped_add": fused["add"], "piped_x3": fused["x3"],
+	} {
+		out[fmt.Sprintf("affine_qmv_%s_float_gs_%d_b_%d", kind, a.group, a.bits)] = p
+	}
+	return out
 }
 
 // affineRows are some rows of a quantized matrix.
