@@ -23,7 +23,7 @@ func TestStagedProducts(t *testing.T) {
 	require.NoError(t, err)
 	s := New(cache, "")
 	programs := map[string]*ptxrun.Program{}
-	for _, x := range []struct {
+	for i, x := range []struct {
 		kernel           string
 		k, n             int
 		rows, simdgroups int // of a threadgroup
@@ -38,7 +38,7 @@ func TestStagedProducts(t *testing.T) {
 		{"piped_add", 4096, 16, 16, 10, 4, []string{""}},
 		{"piped_x3", 2048, 8, 24, 16, 0, []string{"0", "1", "2"}},
 	} {
-		for _, g := range []int{32, 64} {
+		for _, g := range []int{32, 64}[:1+i%2] {
 			what := fmt.Sprintf("%s, groups of %d, K = %d, N = %d, %d bytes off", x.kernel, g, x.k, x.n, x.off)
 			r := rand.New(rand.NewPCG(7, uint64(x.k+g)))
 			m := &ptxrun.Memory{}
@@ -128,7 +128,10 @@ func TestStagedProducts(t *testing.T) {
 				return out, p.Steps - before
 			}
 			least := 0
-			for _, kind := range kinds {
+			for j, kind := range kinds {
+				if i > 0 && j > 0 && j%3 != i%3 {
+					continue // all of them with the first shape
+				}
 				memory["x"] = floats(x.k, kind.of)
 				var products [][]byte // of each matrix
 				for _, of := range x.matrices {
