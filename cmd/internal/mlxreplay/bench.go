@@ -1,7 +1,9 @@
 package mlxreplay
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
 	"slices"
 
 	"github.com/mlxc/mlxc/backend"
@@ -23,6 +25,7 @@ type benchCmd struct {
 	Prompt  int      `default:"128" help:"Tokens of the prompt in one measurement."`
 	Profile bool     `help:"Time each dispatch and sum by kernel (slower)."`
 	Write   string   `name:"write-profile" placeholder:"FILE" help:"Write the times of kernels as a profile for mlxc optimize --profile; implies --profile."`
+	Update  bool     `help:"With --write-profile: keep the kernels of FILE that this run does not measure, if there is such a file."`
 	JSON    bool     `name:"json" help:"Print JSON."`
 	Verify  bool     `help:"Check every checksum and digest of the file first."`
 	deviceFlags
@@ -47,6 +50,9 @@ func (c *benchCmd) Run(env *cli.Env) error {
 	if c.Rounds < 1 || c.Tokens < 2 || c.Prompt < 1 {
 		return cli.BadUsage("--rounds, --tokens and --prompt are at least 1, 2 and 1")
 	}
+	if c.Update && c.Write == "" {
+		return cli.BadUsage("--update is of the file that --write-profile names")
+	}
 	var files output.Files
 	module, closer, err := openModule(env, &files, c.Graph, c.Verify, false)
 	if err != nil {
@@ -61,6 +67,15 @@ func (c *benchCmd) Run(env *cli.Env) error {
 			return err
 		}
 		c.Profile = true
+	}
+	var known map[string]cost.Kernel
+	if c.Update {
+		switch before, err := cost.LoadProfile(c.Write); {
+		case err == nil:
+			known = before.Kernels
+		case !errors.Is(err, fs.ErrNotExist):
+			return err
+		}
 	}
 	threads := 0
 	closeDevice, err := c.open(env, func(d backend.Device) error {
@@ -82,6 +97,11 @@ func (c *benchCmd) Run(env *cli.Env) error {
 	}
 	m := fit.Model()
 	m.Cores = max(1, threads)
+	for name, k := range known {
+		if _, ok := m.Kernels[name]; !ok {
+			m.Kernels[name] = k
+		}
+	}
 	return write.Data(m.WriteProfile)
 }
 

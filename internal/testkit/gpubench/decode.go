@@ -332,7 +332,7 @@ func (b *bench) large() error {
 	all := strings.Join(defaults(), ",")
 	// Figures of small matrices say little of large ones: the kernels of a step are measured in these sizes.
 	step := &ir.Module{Data: recorded.Data, Graphs: recorded.Graphs[:1]}
-	if err := b.settle(step, prompt, first, func() ([]string, error) { return []string{"", all}, nil }); err != nil {
+	if err := b.settle(step, prompt, first, func() ([]string, error) { return b.others(step, all) }); err != nil {
 		b.fail("commands, one by one", err)
 	}
 	m, err := b.optimized(recorded, all)
@@ -382,6 +382,20 @@ func (b *bench) large() error {
 		return err
 	}
 	return b.where(m, prompt, ids)
+}
+
+// others are a recording, a pipeline, and that without each kernel that comes of it: of several kernels that
+// compute the same the fastest is chosen of those that were measured, and what stands behind another is not.
+func (b *bench) others(recorded *ir.Module, all string) ([]string, error) {
+	m, err := b.optimized(recorded, all)
+	if err != nil {
+		return nil, err
+	}
+	out := []string{"", all}
+	for _, f := range newFunctions(recorded.Graphs[0], m.Graphs[0]) {
+		out = append(out, strings.Replace(all, "fuse", "fuse{without="+f+"}", 1))
+	}
+	return out, nil
 }
 
 // prompt measures a prompt at once.
