@@ -507,10 +507,36 @@ inline bool is_wide(const thread Affine& m, const thread Input& in) {
 constexpr constant int ROWS = 4; // outputs of a simdgroup of one product at a time, or 2 where x is short
 constexpr constant int WALKS = 4; // as often a simdgroup makes ROWS outputs, with a norm that it has at hand
 
+// greater is max(a, b) of terms: the number if one is NaN, and +0 rather than −0. It looks at bits, which
+// fast-math leaves alone.
+inline float greater(float a, float b) {
+  const float m = precise::fmax(a, b);
+  return a == b ? as_type<float>(as_type<uint>(a) & as_type<uint>(b)) : m;
+}
+
+// Greatest is the maximum of what a simdgroup makes, all lanes of which see every output: the first step of an
+// argmax, as in arg_reduce.metal. Who makes outputs puts it where it belongs, behind a wait that is on its way.
+struct Greatest {
+  device float* at;
+  float best;
+  inline void see(float v) thread { best = greater(best, v); }
+  inline void put(uint lane) thread {
+    if (lane == 0) {
+      *at = best;
+    }
+  }
+};
+
+// Unasked is in its place where nobody wants a maximum.
+struct Unasked {
+  inline void see(float v) thread {}
+  inline void put(uint lane) thread {}
+};
+
 // walk_held makes the outputs of a simdgroup from row `first` on, whose x is short. whole: it has all of them,
 // so that how often it goes around is known, and a row lies behind the one before without a question.
-template <int g, int b, int words, bool whole>
-inline void walk_held(const thread Affine& m, const thread Input& in, device float* y, int first, int N, uint lane) {
+template <int g, int b, int words, bool whole, typename Top>
+inline void walk_held(const thread Affine& m, const thread Input& in, device float* y, thread Top& top, int first, int N, uint lane) {
   constexpr int parts = held<b, words>();
   constexpr int rows = 2; // whose parts lie in registers beside x
   const int count = whole ? WALKS * ROWS / rows : (min(N - first, WALKS * ROWS) + rows - 1) / rows;
@@ -530,20 +556,25 @@ inline void walk_held(const thread Affine& m, const thread Input& in, device flo
       load_held<g, b, words, rows, parts>(row, in.K, lane, p);
     }
     sum_all<rows>(result);
+#pragma unroll
+    for (int i = 0; i < rows; i++) {
+      top.see(result[i]); // where no row follows, the last one again
+    }
     if (int(lane) < rows && (whole || first + rows * t + int(lane) < N)) {
       y[rows * t] = stored(of_lane<rows>(result, lane));
     }
   }
+  top.put(lane);
 }
 
 // walk_short makes the outputs of a simdgroup of two whose x is short.
-template <int g, int b, int words>
-inline void walk_short(const thread Affine& m, const thread Input& in, device float* y, int block, int N, uint lane) {
+template <int g, int b, int words, typename Top>
+inline void walk_short(const thread Affine& m, const thread Input& in, device float* y, thread Top& top, int block, int N, uint lane) {
   const int first = block * WALKS * ROWS;
   if (first + WALKS * ROWS <= N) {
-    walk_held<g, b, words, true>(m, in, y, first, N, lane);
+    walk_held<g, b, words, true>(m, in, y, top, first, N, lane);
   } else if (first < N) {
-    walk_held<g, b, words, false>(m, in, y, first, N, lane);
+    walk_held<g, b, words, false>(m, in, y, top, first, N, lane);
   }
 }
 
@@ -564,15 +595,20 @@ inline void dot_rows(const thread Affine& m, const thread Input& in, int first, 
   dot_long<g, b, words, ROWS, begin>(row, in, lane, inv, result);
 }
 
-inline void put_rows(const thread float* result, device float* y, int first, int end, uint lane) {
+template <typename Top>
+inline void put_rows(const thread float* result, device float* y, thread Top& top, int first, int end, uint lane) {
+#pragma unroll
+  for (int i = 0; i < ROWS; i++) {
+    top.see(result[i]); // where no row follows, the last one again
+  }
   if (int(lane) < ROWS && first + int(lane) < end) {
     y[first + lane] = stored(of_lane<ROWS>(result, lane));
   }
 }
 
 // walk_long is walk_short for any x.
-template <int g, int b, int words>
-inline void walk_long(const thread Affine& m, const thread Input& in, device float* y, int block, int N, uint lane) {
+template <int g, int b, int words, typename Top>
+inline void walk_long(const thread Affine& m, const thread Input& in, device float* y, thread Top& top, int block, int N, uint lane) {
   const int first = block * WALKS * ROWS;
   const int end = min(N, first + WALKS * ROWS);
   if (first >= end) {
@@ -581,25 +617,42 @@ inline void walk_long(const thread Affine& m, const thread Input& in, device flo
   float inv;
   float result[ROWS];
   dot_rows<g, b, words, true>(m, in, first, N, lane, inv, result);
-  put_rows(result, y, first, end, lane);
+  put_rows(result, y, top, first, end, lane);
   for (int n = first + ROWS; n < end; n += ROWS) {
     dot_rows<g, b, words, false>(m, in, n, N, lane, inv, result);
-    put_rows(result, y, n, end, lane);
+    put_rows(result, y, top, n, end, lane);
   }
+  top.put(lane);
 }
 
 // walk_any is walk_long wherever everything lies.
-template <int g, int b, int words>
-inline void walk_any(const thread Affine& m, const thread Input& in, device float* y, int block, int N, uint lane) {
+template <int g, int b, int words, typename Top>
+inline void walk_any(const thread Affine& m, const thread Input& in, device float* y, thread Top& top, int block, int N, uint lane) {
   wait_for_dispatches();
   const float inv = inverse_rms<1, false>(in, lane);
   const int first = block * WALKS * ROWS;
   const int end = min(N, first + WALKS * ROWS);
   for (int n = first; n < end; n++) {
     const float one = dot_any<g, b, words>(row_of<g, b>(m, in.K, n), in, inv, lane);
+    top.see(one);
     if (lane == 0) {
       y[n] = stored(one);
     }
+  }
+  if (first < end) {
+    top.put(lane);
+  }
+}
+
+// rows_of_norm makes the outputs of a simdgroup.
+template <int g, int b, int words, typename Top>
+inline void rows_of_norm(const thread Affine& m, const thread Input& in, device float* y, thread Top& top, int block, int N, uint lane) {
+  if (!is_wide<words>(m, in)) {
+    walk_any<g, b, words>(m, in, y, top, block, N, lane);
+  } else if (is_short<b, words>(in.K)) {
+    walk_short<g, b, words>(m, in, y, top, block, N, lane);
+  } else {
+    walk_long<g, b, words>(m, in, y, top, block, N, lane);
   }
 }
 
@@ -661,14 +714,78 @@ template <int g, int b, int words>
   const Affine m = {w, scales, biases};
   const Input in = {x + size_t(group.x) * in_vec_size, norm, in_vec_size, eps};
   const int block = 2 * int(group.y) + int(simdgroup);
-  y += size_t(group.x) * out_vec_size;
-  if (!is_wide<words>(m, in)) {
-    walk_any<g, b, words>(m, in, y, block, out_vec_size, lane);
-  } else if (is_short<b, words>(in_vec_size)) {
-    walk_short<g, b, words>(m, in, y, block, out_vec_size, lane);
-  } else {
-    walk_long<g, b, words>(m, in, y, block, out_vec_size, lane);
-  }
+  Unasked top;
+  rows_of_norm<g, b, words>(m, in, y + size_t(group.x) * out_vec_size, top, block, out_vec_size, lane);
+}
+
+// The same product, and the greatest of each 16 results, which a simdgroup has made: the head of a model, and the
+// first step of the argmax of what it makes (max_parts_float32 of arg_reduce.metal).
+//
+// N a multiple of 16, any K that is a multiple of the group.
+//
+// @kernel   affine_qmv_rms_max_float_gs_{g:32|64}_b_{b:4|8}
+// @arg 0 w             device u32 as u{b}[out_vec_size, in_vec_size] read
+// @arg 1 scales        device f32[out_vec_size, in_vec_size/g] read
+// @arg 2 biases        device f32[out_vec_size, in_vec_size/g] read
+// @arg 3 x             device f32[M, in_vec_size] read
+// @arg 4 norm          device f32[in_vec_size] read
+// @arg 5 y             device f32[M, out_vec_size] write
+// @arg 6 top           device f32[M, out_vec_size/16] write
+// @arg 7 eps           constant f32
+// @arg 8 in_vec_size   constant i32
+// @arg 9 out_vec_size  constant i32
+// @groups   M, ceil(out_vec_size/32), 1
+// @group    32, 2, 1
+// @require  in_vec_size >= g && in_vec_size % g == 0 && in_vec_size <= 4096 && out_vec_size >= 16 && out_vec_size % 16 == 0
+// @where    inv[m] = rsqrt(sum[rms](k < in_vec_size, x[m,k] * x[m,k]) / f32(in_vec_size) + eps)
+// @where    v[m,k] = round(f32, norm[k] * round(f32, x[m,k] * inv[m]))
+// @where    dot[m,n] = sum[qmv](c < in_vec_size/g, \
+//             scales[n,c] * sum[qmv](j < g, v[m,c*g + j] * f32(w[n,c*g + j])) + biases[n,c] * sum[qmv](j < g, v[m,c*g + j]))
+// @term     y[m,n] = round(f32, dot[m,n])
+// @term     top[m,p] = round(f32, max(i < 16, dot[m,16*p + i]))
+//
+// N a multiple of 16, K a multiple of 2048/b.
+//
+// @kernel   affine_qmv_fast_rms_max_float_gs_{g:32|64}_b_{b:4|8}
+// @arg 0 w             device u32 as u{b}[out_vec_size, in_vec_size] read
+// @arg 1 scales        device f32[out_vec_size, in_vec_size/g] read
+// @arg 2 biases        device f32[out_vec_size, in_vec_size/g] read
+// @arg 3 x             device f32[M, in_vec_size] read
+// @arg 4 norm          device f32[in_vec_size] read
+// @arg 5 y             device f32[M, out_vec_size] write
+// @arg 6 top           device f32[M, out_vec_size/16] write
+// @arg 7 eps           constant f32
+// @arg 8 in_vec_size   constant i32
+// @arg 9 out_vec_size  constant i32
+// @groups   M, ceil(out_vec_size/32), 1
+// @group    32, 2, 1
+// @require  in_vec_size >= 256 && in_vec_size % (2048/b) == 0 && in_vec_size <= 4096 && out_vec_size >= 16 && out_vec_size % 16 == 0
+// @where    inv[m] = rsqrt(sum[rms](k < in_vec_size, x[m,k] * x[m,k]) / f32(in_vec_size) + eps)
+// @where    v[m,k] = round(f32, norm[k] * round(f32, x[m,k] * inv[m]))
+// @where    dot[m,n] = sum[qmv_fast](c < in_vec_size/g, \
+//             scales[n,c] * sum[qmv_fast](j < g, v[m,c*g + j] * f32(w[n,c*g + j])) + biases[n,c] * sum[qmv_fast](j < g, v[m,c*g + j]))
+// @term     y[m,n] = round(f32, dot[m,n])
+// @term     top[m,p] = round(f32, max(i < 16, dot[m,16*p + i]))
+template <int g, int b, int words>
+[[kernel]] void qmv_rms_max(
+    const device uint* w [[buffer(0)]],
+    const device float* scales [[buffer(1)]],
+    const device float* biases [[buffer(2)]],
+    const device float* x [[buffer(3)]],
+    const device float* norm [[buffer(4)]],
+    device float* y [[buffer(5)]],
+    device float* top [[buffer(6)]],
+    constant float& eps [[buffer(7)]],
+    constant int& in_vec_size [[buffer(8)]],
+    constant int& out_vec_size [[buffer(9)]],
+    uint3 group [[threadgroup_position_in_grid]],
+    uint simdgroup [[simdgroup_index_in_threadgroup]],
+    uint lane [[thread_index_in_simdgroup]]) {
+  const Affine m = {w, scales, biases};
+  const Input in = {x + size_t(group.x) * in_vec_size, norm, in_vec_size, eps};
+  const int block = 2 * int(group.y) + int(simdgroup);
+  Greatest greatest = {top + size_t(group.x) * (out_vec_size / (WALKS * ROWS)) + block, -INFINITY};
+  rows_of_norm<g, b, words>(m, in, y + size_t(group.x) * out_vec_size, greatest, block, out_vec_size, lane);
 }
 
 // silu_mul is what a gated feed-forward layer makes of its two products.
@@ -1125,6 +1242,10 @@ INSTANTIATE_RMS(rms, 32, 4)
 INSTANTIATE_RMS(rms, 32, 8)
 INSTANTIATE_RMS(rms, 64, 4)
 INSTANTIATE_RMS(rms, 64, 8)
+INSTANTIATE_RMS(rms_max, 32, 4)
+INSTANTIATE_RMS(rms_max, 32, 8)
+INSTANTIATE_RMS(rms_max, 64, 4)
+INSTANTIATE_RMS(rms_max, 64, 8)
 INSTANTIATE_RMS(rms_silu_mul, 32, 4)
 INSTANTIATE_RMS(rms_silu_mul, 64, 4)
 INSTANTIATE_RMS(rms_x3_rope, 32, 4)
@@ -1167,6 +1288,26 @@ INSTANTIATE_RMS(rms_x3_rope, 64, 4)
 // @witness affine_qmv_rms_float_gs_32_* ; in_vec_size=32 out_vec_size=64 ; groups 1 2 1 / 32 2 1 ; ok
 // @witness affine_qmv_rms_silu_mul_float_gs_32_* ; in_vec_size=32 out_vec_size=64 ; groups 1 16 1 / 32 2 1 ; ok
 // @witness affine_qmv_fast_rms_float_*_b_8 ; in_vec_size=256 out_vec_size=64 ; groups 1 2 1 / 32 2 1 ; ok
+//
+// With the greatest of every 16 results.
+//
+// @witness affine_qmv_rms_max_float_* ; in_vec_size=576 out_vec_size=49152 ; groups 1 1536 1 / 32 2 1 ; ok
+// @witness affine_qmv_fast_rms_max_float_* ; in_vec_size=1024 out_vec_size=49152 ; groups 1 1536 1 / 32 2 1 ; ok
+// @witness affine_qmv_rms_max_float_* ; in_vec_size=192 out_vec_size=48 ; groups 3 2 1 / 32 2 1 ; ok
+// @witness affine_qmv_fast_rms_max_float_* ; in_vec_size=512 out_vec_size=48 ; groups 3 2 1 / 32 2 1 ; ok
+// @witness affine_qmv_*rms_max_float_* ; in_vec_size=512 out_vec_size=48 ; groups 3 1 1 / 32 2 1 ; refused
+// @witness affine_qmv_*rms_max_float_* ; in_vec_size=512 out_vec_size=40 ; groups 1 2 1 / 32 2 1 ; refused
+// @witness affine_qmv_*rms_max_float_* ; in_vec_size=512 out_vec_size=16 ; groups 1 1 1 / 32 2 1 ; ok
+// @witness affine_qmv_*rms_max_float_* ; in_vec_size=512 out_vec_size=0 ; groups 1 0 1 / 32 2 1 ; refused
+// @witness affine_qmv_*rms_max_float_* ; in_vec_size=4096 out_vec_size=64 ; groups 1 2 1 / 32 2 1 ; ok
+// @witness affine_qmv_*rms_max_float_* ; in_vec_size=4608 out_vec_size=64 ; groups 1 2 1 / 32 2 1 ; refused
+// @witness affine_qmv_*rms_max_float_* ; in_vec_size=0 out_vec_size=64 ; groups 1 2 1 / 32 2 1 ; refused
+// @witness affine_qmv_rms_max_float_gs_32_* ; in_vec_size=32 out_vec_size=64 ; groups 1 2 1 / 32 2 1 ; ok
+// @witness affine_qmv_fast_rms_max_float_*_b_8 ; in_vec_size=256 out_vec_size=64 ; groups 1 2 1 / 32 2 1 ; ok
+// @witness affine_qmv_*rms_max_float_* ; in_vec_size=512 out_vec_size=512 inplace=y,x ; groups 1 16 1 / 32 2 1 ; refused
+// @witness affine_qmv_*rms_max_float_* ; in_vec_size=512 out_vec_size=8192 inplace=top,x ; groups 1 256 1 / 32 2 1 ; refused
+// @witness affine_qmv_rms_max_float_gs_32_* ; in_vec_size=32 out_vec_size=48 inplace=y,scales ; groups 1 2 1 / 32 2 1 ; refused
+// @witness affine_qmv_rms_max_float_gs_32_* ; in_vec_size=32 out_vec_size=48 inplace=y,biases ; groups 1 2 1 / 32 2 1 ; refused
 //
 // Every simdgroup reads x, so no result may lie on it.
 //

@@ -111,6 +111,10 @@ func (r *Session) unary(op, function string, x Tensor, o []Option) Tensor {
 // Argmax returns the index of the greatest element of each row of x [..., K], as
 // u32 [...]; u32 [1] if x has one dimension. Of equal elements the one with the lowest
 // index counts.
+//
+// Of a long row a dispatch finds the greatest of each part, and another looks in the part
+// with the greatest of them: a dispatch of one row alone has one threadgroup, and a pass may
+// let the product that makes the row do the first step.
 func (r *Session) Argmax(x Tensor, o ...Option) Tensor {
 	if !r.dense("argmax", x, ir.F32) {
 		return r.broken(ir.U32, max(x.Rank()-1, 1))
@@ -122,12 +126,38 @@ func (r *Session) Argmax(x Tensor, o ...Option) Tensor {
 	}
 	y := r.result("argmax", o, ir.U32, shape)
 	rows := r.rows(x)
+	if k >= longRow && k%argmaxPart == 0 && rows.IsConst() && rows.Const <= fewRows {
+		return r.argmaxInSteps(x, y, k, rows, o)
+	}
 	group := uint32(min(1024, (k+127)/128*32))
 	r.dispatch(call{
 		op: "argmax", function: "argmax_float32",
 		kind: ir.Threads, grid: [3]ir.Extent{ir.Ext(int64(group)), {Num: rows, Div: 1}, ir.Ext(1)}, group: [3]uint32{group, 1, 1},
 	}, o,
 		buf(0, x), buf(1, y), i32(2, rows), val(3, int64(k)), val(4, int64(1)), val(5, uint64(1)), val(6, int64(1)), val(7, uint64(k)))
+	return y
+}
+
+const (
+	argmaxPart = 16    // elements of which the first step of an argmax in two steps keeps the greatest
+	longRow    = 16384 // from so many elements on a threadgroup takes longer for a row than two dispatches for all rows
+	fewRows    = 16    // of more, one dispatch has threadgroups enough
+)
+
+// argmaxInSteps records Argmax as two dispatches.
+func (r *Session) argmaxInSteps(x, y Tensor, k int64, rows ir.Affine, o []Option) Tensor {
+	parts := k / argmaxPart
+	top := r.Scratch(ir.F32, rows, ir.Const(parts))
+	r.dispatch(call{
+		op: "max_parts", function: "max_parts_float32",
+		grid: [3]ir.Extent{ir.Ext((parts + 63) / 64), {Num: rows, Div: 1}, ir.Ext(1)}, group: [3]uint32{256, 1, 1},
+	}, o,
+		buf(0, x), buf(1, top), val(2, uint32(parts)))
+	r.dispatch(call{
+		op: "argmax", function: "argmax_parts_float32",
+		grid: [3]ir.Extent{{Num: rows, Div: 1}, ir.Ext(1), ir.Ext(1)}, group: [3]uint32{uint32(min(1024, (parts+127)/128*32)), 1, 1},
+	}, o,
+		buf(0, x), buf(1, top), buf(2, y), val(3, uint32(parts)))
 	return y
 }
 

@@ -14,6 +14,63 @@ func init() {
 		Run:   argmax,
 		Cost:  func(c *Call) float64 { return 20 + 0.1*float64(c.Long(7, 0)) },
 	})
+	Register(&Kernel{
+		Name:  "max_parts_float32",
+		Units: func(c *Call) int { return c.Groups[0] * c.Groups[1] },
+		Run:   maxParts,
+		Cost:  func(*Call) float64 { return 10 + 0.7*partsOfGroup*partSize },
+	})
+	Register(&Kernel{
+		Name:  "argmax_parts_float32",
+		Units: groupsX,
+		Run:   argmaxParts,
+		Cost:  func(c *Call) float64 { return 40 + 0.1*float64(c.Int(3)) },
+	})
+}
+
+const (
+	partSize     = 16 // elements of which the first step of an argmax in two steps keeps the greatest
+	partsOfGroup = 64 // parts of a threadgroup of the first step
+)
+
+// maxParts is the greatest of each 16 elements of each row, the first step of an argmax.
+//
+// Arguments: 0 x f32[rows, 16*parts], 1 top f32[rows, parts], 2 parts u32. Threadgroups are
+// (parts/64, rows). A unit is a threadgroup.
+func maxParts(c *Call, _ *Worker, lo, hi int) {
+	x, top, parts := c.F32(0), c.F32(1), c.Int(2)
+	for u := lo; u < hi; u++ {
+		r, first := u/c.Groups[0], u%c.Groups[0]*partsOfGroup
+		if end := min(first+partsOfGroup, parts); first < end {
+			greatestOfParts(top[r*parts+first:r*parts+end], x[(r*parts+first)*partSize:])
+		}
+	}
+}
+
+// greatestOfParts sets top to the greatest of each 16 elements of x. NaN is less than everything, and −0 than +0,
+// as in max(k < 16, …) of a term.
+func greatestOfParts(top, x []float32) {
+	for p := range top {
+		best := float32(math.Inf(-1))
+		for _, v := range x[p*partSize:][:partSize] {
+			if v == v {
+				best = max(best, v)
+			}
+		}
+		top[p] = best
+	}
+}
+
+// argmaxParts is the second step of an argmax: it looks in the first of the parts with the greatest maximum.
+//
+// Arguments: 0 x f32[rows, 16*parts], 1 top f32[rows, parts], 2 out u32[rows], 3 parts u32.
+// Threadgroups are (rows). A unit is a row.
+func argmaxParts(c *Call, _ *Worker, lo, hi int) {
+	x, top, out, parts := c.F32(0), c.F32(1), c.U32(2), c.Int(3)
+	for r := lo; r < hi; r++ {
+		part := argmaxRow(top[r*parts : (r+1)*parts])
+		out[r] = uint32(part*partSize + argmaxRow(x[(r*parts+part)*partSize:][:partSize]))
+	}
 }
 
 // argmax is the least index of the greatest value of each row. NaN is never

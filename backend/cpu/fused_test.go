@@ -232,6 +232,7 @@ func testFused(t *testing.T, r *rand.Rand, f family, m int) {
 	runKernel(t, "rmsfloat32", [3]int{m, 1, 1}, [3]int{1, 1, 1}, raw, norm, x, eps, uint32(k), uint32(1))
 	call(f.fused("rms"), append(slices.Clone(w.args), raw, norm, y, eps, int32(k), int32(n))...)
 	same(t, product(w), y, "rms, %s", at)
+	testTops(t, r, f, x, raw, norm, at)
 	if f.weights.(affine).bits != 4 {
 		return
 	}
@@ -284,6 +285,61 @@ func TestStagedProductsHaveTheBitsOfOthers(t *testing.T) {
 				require.NotEqual(t, make([]float32, len(want)), want)
 				same(t, want, results[1][i].([]float32), "result %d of %s%s, K = %d, N = %v", i, c.staged, params, c.k, ns)
 			}
+		}
+	}
+}
+
+// testTops: a head with the first step of an argmax has the bits of the product of the normalised x and of
+// max_parts, where rows that are NaN are not great.
+func testTops(t *testing.T, r *rand.Rand, f family, x, raw, norm []float32, at string) {
+	k := len(norm)
+	m, parts := len(raw)/k, 1+r.IntN(40)
+	n := parts * partSize
+	w := randomMatrix(r, f.weights, n, k)
+	scales := w.args[1].([]float32)
+	for i := range scales {
+		if i < len(scales)/parts || r.IntN(3*len(scales)/n) == 0 { // all rows of the first part, and a third of the others
+			scales[i] = float32(math.NaN())
+		}
+	}
+	y, want, top, wantTop := make([]float32, m*n), make([]float32, m*n), make([]float32, m*parts), make([]float32, m*parts)
+	groups := [3]int{m, 1, 1}
+	runKernel(t, f.plain, groups, [3]int{1, 1, 1}, append(slices.Clone(w.args), x, want, int32(k), int32(n))...)
+	runKernel(t, "max_parts_float32", [3]int{ceilDiv(parts, partsOfGroup), m, 1}, [3]int{1, 1, 1}, want, wantTop, uint32(parts))
+	runKernel(t, f.fused("rms_max"), groups, [3]int{1, 1, 1}, append(slices.Clone(w.args), raw, norm, y, top, float32(1e-5), int32(k), int32(n))...)
+	same(t, want, y, "rms_max, %s", at)
+	same(t, wantTop, top, "maxima of rms_max, %s", at)
+}
+
+// An argmax in two steps is the argmax, with NaN, infinities, both zeros and equal elements across its parts.
+func TestArgmaxInTwoSteps(t *testing.T) {
+	nan, inf := float32(math.NaN()), float32(math.Inf(1))
+	pools := [][]float32{
+		{0, float32(math.Copysign(0, -1))}, {-1, 0, float32(math.Copysign(0, -1)), nan}, {nan}, {-inf}, {-inf, nan}, {nan, inf, -inf},
+		{1, 1, 2, 3, 3}, {-5, -6, nan}, {1e-45, -1e-45, 0, float32(math.Copysign(0, -1))},
+	}
+	r := rand.New(rand.NewPCG(5, 6))
+	for n := range 3000 {
+		rows, parts := 1+r.IntN(3), 1+r.IntN(150)
+		size := parts * partSize
+		x := make([]float32, rows*size)
+		for row := range rows {
+			pool, rare := pools[r.IntN(len(pools))], 1+r.IntN(size)
+			for i := range size {
+				x[row*size+i] = pool[0]
+				if n%2 == 0 || r.IntN(rare) == 0 {
+					x[row*size+i] = pool[r.IntN(len(pool))]
+				}
+			}
+		}
+		top, want, got := make([]float32, rows*parts), make([]byte, 4*rows), make([]byte, 4*rows)
+		one := [3]int{1, 1, 1}
+		runKernel(t, "argmax_float32", one, [3]int{32, rows, 1}, x, want, []int64{int64(rows)}, []int64{int64(size)}, []int64{1}, []int64{min(int64(rows)-1, 1)}, []int64{1}, []int64{int64(size)})
+		runKernel(t, "max_parts_float32", [3]int{ceilDiv(parts, partsOfGroup), rows, 1}, one, x, top, uint32(parts))
+		runKernel(t, "argmax_parts_float32", [3]int{rows, 1, 1}, one, x, top, got, uint32(parts))
+		require.Equal(t, want, got, "%d rows of %d", rows, size)
+		for i, v := range top {
+			require.False(t, v != v, "the maximum of part %d", i)
 		}
 	}
 }

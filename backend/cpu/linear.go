@@ -51,6 +51,9 @@ type linear struct {
 	// slot norm and eps at slot eps.
 	normed    bool
 	norm, eps int
+	// tops, if not 0, is the slot of f32[M, N/16], the greatest of each 16 results. It is
+	// only for a product that is stored.
+	tops int
 }
 
 // productForm says which of the two ways a product takes.
@@ -98,7 +101,19 @@ func ofNormed(w weights) map[string]linear {
 		p.k, p.n = p.eps+1, p.eps+2
 		out[kind] = p
 	}
+	most := out["rms"]
+	most.tops = most.y + 1
+	most.eps, most.k, most.n = most.eps+1, most.k+1, most.n+1
+	out["rms_max"] = most
 	return out
+}
+
+// unitRows is the number of rows of one unit of a product with few vectors.
+func (p *linear) unitRows() int {
+	if p.tops > 0 {
+		return max(qmvRows, partSize) // a part belongs to one unit
+	}
+	return qmvRows
 }
 
 // ofMany returns p with M as an argument, which stands behind the last N.
@@ -127,7 +142,7 @@ func (p *linear) isFew(c *Call) bool {
 func (p *linear) units(c *Call, i int) int {
 	n := c.Int(p.n + i)
 	if p.isFew(c) {
-		return ceilDiv(n, qmvRows)
+		return ceilDiv(n, p.unitRows())
 	}
 	return ceilDiv(n, qmmCols) * ceilDiv(p.vectors(c), qmmRows)
 }
@@ -162,7 +177,7 @@ func (p linear) kernel(name string) *Kernel {
 		Cost: func(c *Call) float64 {
 			k, m := c.Int(p.k), p.vectors(c)
 			if p.isFew(c) {
-				return 10 + mats*float64(m*qmvRows*k)*p.cost(false)
+				return 10 + mats*float64(m*p.unitRows()*k)*p.cost(false)
 			}
 			return mats * float64(qmmCols*k) * (p.cost(true) + 0.0125*float64(min(m, qmmRows)))
 		},
@@ -182,13 +197,14 @@ func (p *linear) few(c *Call, w *Worker, i, lo, hi int) {
 	first, second := scratch[size:][:qmvBlock], scratch[size+qmvBlock:][:qmvBlock]
 	row := scratch[size+2*qmvBlock:]
 	scratch = scratch[:size]
-	j, end := lo*qmvRows, min(hi*qmvRows, n)
+	j, end := lo*p.unitRows(), min(hi*p.unitRows(), n)
 	for v := range m {
 		xv := p.input(c, row, x[v*k:(v+1)*k], k)
 		p.prepare(xv, scratch)
 		if p.then == store {
 			p.matVec(c, i*p.slots(), j, end, y[v*n+j:v*n+end], xv, scratch)
 			canonical(y[v*n+j : v*n+end])
+			p.putTops(c, y[v*n+j:v*n+end], v*n+j)
 			continue
 		}
 		for b := j; b < end; b += qmvBlock {
@@ -237,6 +253,13 @@ func (p *linear) finish(y, dot, other []float32) {
 	canonical(y)
 }
 
+// putTops leaves the greatest of each 16 of the results y, which begin at element `at` of all, if they are wanted.
+func (p *linear) putTops(c *Call, y []float32, at int) {
+	if p.tops > 0 {
+		greatestOfParts(c.F32(p.tops)[at/partSize:(at+len(y))/partSize], y)
+	}
+}
+
 // many makes units [lo, hi) of output i for many vectors.
 func (p *linear) many(c *Call, w *Worker, i, lo, hi int) {
 	k, n, m := c.Int(p.k), c.Int(p.n+i), p.vectors(c)
@@ -259,6 +282,9 @@ func (p *linear) many(c *Call, w *Worker, i, lo, hi int) {
 		if p.then == store {
 			p.matMul(c, i*p.slots(), j, j1, y[v*n+j:(v1-1)*n+j1], n, xv, v1-v, k, scratch)
 			canonicalRows(y[v*n+j:], v1-v, width, n)
+			for t := v; t < v1; t++ {
+				p.putTops(c, y[t*n+j:t*n+j1], t*n+j)
+			}
 			continue
 		}
 		one, two := tiles[:(v1-v)*width], tiles[qmmRows*qmmCols:][:(v1-v)*width]

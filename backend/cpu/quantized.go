@@ -28,6 +28,7 @@ func init() {
 			}
 			normed := ofNormed(a)
 			Register(normed["rms"].kernel("affine_qmv" + fast + "_rms_" + params))
+			Register(normed["rms_max"].kernel("affine_qmv" + fast + "_rms_max_" + params))
 			if a.bits == 4 {
 				Register(normed["rms_silu_mul"].kernel("affine_qmv" + fast + "_rms_silu_mul_" + params))
 				Register(turnedKernel(a, "affine_qmv"+fast+"_rms_x3_rope_"+params))

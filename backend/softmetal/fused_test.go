@@ -25,7 +25,7 @@ func TestFusedBits(t *testing.T) {
 	d, err := softmetal.New(t.Context(), softmetal.Options{Workers: 2})
 	require.NoError(t, err)
 	defer d.Close()
-	for _, file := range []string{"../../passes/testdata/fuse_norm.txtar", "../../testdata/graphs/llama_layer_decode.txtar", "../../testdata/graphs/llama_layer_prefill.txtar"} {
+	for _, file := range []string{"../../passes/testdata/fuse_norm.txtar", "../../passes/testdata/fuse_head.txtar", "../../testdata/graphs/llama_layer_decode.txtar", "../../testdata/graphs/llama_layer_prefill.txtar"} {
 		t.Run(strings.TrimSuffix(filepath.Base(file), ".txtar"), func(t *testing.T) {
 			a, err := txtar.ParseFile(file)
 			require.NoError(t, err)

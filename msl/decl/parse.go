@@ -337,7 +337,7 @@ func (d *Decl) whole() error {
 	}
 	var unclassed *term.Expr
 	class := func(e *term.Expr) {
-		if (e.Op == term.Sum || e.Op == term.MaxOver) && e.Class == "" {
+		if e.Op == term.Sum && e.Class == "" {
 			unclassed = e
 		}
 	}

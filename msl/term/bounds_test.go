@@ -95,7 +95,11 @@ func (s *sloppy) float(e *term.Expr, vars []int64) float32 {
 		return arg(2)
 	case term.MaxOver:
 		best := float32(math.Inf(-1))
-		s.each(e, vars, func(v []int64) { best = max(best, s.float(e.Args[1], v)) })
+		s.each(e, vars, func(v []int64) {
+			if x := s.float(e.Args[1], v); e.Class != "" || x == x { // without a class NaN is less than everything
+				best = max(best, x)
+			}
+		})
 		return best
 	case term.Sum:
 		return s.sum(e, vars)

@@ -44,7 +44,7 @@ const (
 	ToInt // an integer store of Type
 	Select
 	Sum     // over Var Index in [0, Args[0]) of Args[1], order Class
-	MaxOver // likewise
+	MaxOver // likewise; without a Class it is Max of all and -inf, to the bit
 	ArgMax  // Int: least index of the greatest value; with Args[2], the index at that place of their order
 	Eq
 	Ne
@@ -93,7 +93,7 @@ type Expr struct {
 	Num   int64    // Number
 	Val   float64  // Real
 	Type  ir.DType // Round, ToInt
-	Class string   // Sum, MaxOver: reduction order
+	Class string   // Sum, MaxOver: reduction order; a maximum without one depends on none
 }
 
 // functions are the calls with fixed meaning.

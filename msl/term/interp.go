@@ -215,8 +215,11 @@ func (in *Interp) reduce(e *Expr, vars []int64) (Value, error) {
 	if err != nil {
 		return n, err
 	}
-	if len(e.Args) == 3 {
+	switch {
+	case len(e.Args) == 3:
 		return in.placed(e, n.I, vars)
+	case e.Op == MaxOver && e.Class == "":
+		return in.greatest(e, n.I, vars)
 	}
 	inner, base := in.within(e, vars)
 	defer func() { in.stack = in.stack[:base] }()
@@ -245,6 +248,25 @@ func (in *Interp) reduce(e *Expr, vars []int64) (Value, error) {
 		return Value{F: best.F, Err: best.Err}, nil
 	}
 	return sumValue(n.I, sum, mag, errs), nil
+}
+
+// greatest computes max without a class: max(a, b) of all elements and -inf, which no order changes.
+func (in *Interp) greatest(e *Expr, n int64, vars []int64) (Value, error) {
+	inner, base := in.within(e, vars)
+	defer func() { in.stack = in.stack[:base] }()
+	best := Value{F: math.Inf(-1)}
+	for i := range n {
+		inner[e.Index] = i
+		v, err := in.float(e.Args[1], inner)
+		if err != nil {
+			return v, err
+		}
+		if v.Err != 0 && (math.IsNaN(v.F) || math.IsInf(v.F, 0)) {
+			v.Err = math.Inf(1) // an executor may have NaN in place of an infinity, which then does not count, or the reverse
+		}
+		best = greater(best, v)
+	}
+	return best, nil
 }
 
 // placed computes argmax with a place: the index that stands at this place when the
@@ -383,8 +405,7 @@ func (in *Interp) floatOp(e *Expr, vars []int64) (Value, error) {
 	case Min:
 		return lesser(a, b), nil
 	case Max:
-		v := lesser(Value{F: -x, Err: a.Err}, Value{F: -y, Err: b.Err})
-		return Value{F: -v.F, Err: v.Err}, nil
+		return greater(a, b), nil
 	case Exp:
 		v := math.Exp(x)
 		return function(v, v*math.Expm1(d)), nil
@@ -443,6 +464,12 @@ func lesser(a, b Value) Value {
 		return Value{F: a.F, Err: err}
 	}
 	return Value{F: b.F, Err: err}
+}
+
+// greater returns the maximum: the number if one operand is NaN, and +0 rather than −0.
+func greater(a, b Value) Value {
+	v := lesser(Value{F: -a.F, Err: a.Err}, Value{F: -b.F, Err: b.Err})
+	return Value{F: -v.F, Err: v.Err}
 }
 
 // roundTo rounds to nearest, ties to even. Values are f32 already.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"math/big"
+	"math/rand/v2"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -277,6 +278,8 @@ func TestReductions(t *testing.T) {
 		{"max[a](k < 0, v[k])", nil, math.Inf(-1)},
 		{"max[a](k < 3, v[k])", []float32{-5, -6, -7}, -5},
 		{"max[a](k < 3, v[k])", []float32{1, nan, 2}, 2},
+		{"max(k < 0, v[k])", nil, math.Inf(-1)},
+		{"max(k < 3, v[k])", []float32{-5, -6, -7}, -5},
 		{"argmax(k < 0, v[k])", nil, 0},
 		{"argmax(k < 4, v[k])", []float32{1, 3, 3, 2}, 1},
 		{"argmax(k < 4, v[k])", []float32{nan, 1, nan, 2}, 3},
@@ -303,6 +306,49 @@ func TestReductions(t *testing.T) {
 		}
 		_, err := operands(1, 2).Eval(parse(t, src, vars...), make([]int64, len(vars)))
 		assert.Error(t, err, src)
+	}
+}
+
+// TestGreatest: max without a class is one number to the bit, whatever the order of what it is taken of: the
+// fold of max(a, b).
+func TestGreatest(t *testing.T) {
+	nan, inf, minus := float32(math.NaN()), float32(math.Inf(1)), float32(math.Copysign(0, -1))
+	pool := []float32{nan, inf, -inf, minus, 0, 1, -1, 1e-45, -1e-45}
+	fold := parse(t, "max(v[0], v[1])")
+	e := parse(t, "max(k < 4, v[k])")
+	r := rand.New(rand.NewPCG(1, 2))
+	for range 10000 {
+		var v [4]float32
+		best := term.Value{F: math.Inf(-1)}
+		for i := range v {
+			v[i] = pool[r.IntN(len(pool))]
+			best = eval(t, operands(float32(best.F), v[i]), fold)
+		}
+		got := eval(t, operands(v[:]...), e)
+		require.Zero(t, got.Err, "%v", v)
+		require.True(t, best.Allows(got.F), "max of %v is %v, and not %v", v, best.F, got.F)
+	}
+	for _, c := range []struct {
+		values []float32
+		want   float32
+	}{{[]float32{nan, nan}, -inf}, {[]float32{minus, 0}, 0}, {[]float32{0, minus}, 0}, {[]float32{minus, minus}, minus}, {[]float32{nan, -1}, -1}, {[]float32{inf, nan}, inf}} {
+		got := eval(t, operands(c.values...), parse(t, "max(k < 2, v[k])"))
+		require.Equal(t, math.Float32bits(c.want), math.Float32bits(float32(got.F)), "%v", c.values)
+		require.Zero(t, got.Err)
+	}
+	// What is not exact has a bound; where an executor may have NaN, which does not count, nothing is known.
+	in := operands()
+	for _, c := range []struct {
+		first term.Value
+		err   float64
+	}{{term.Value{F: 3, Err: 0.5}, 0.5}, {term.Value{F: math.Inf(1), Err: 0.5}, math.Inf(1)}, {term.Value{F: math.NaN(), Err: 0.5}, math.Inf(1)}, {term.Value{F: math.NaN()}, 0}} {
+		in.Load = func(_ int, i []int64) (term.Value, error) {
+			if i[0] == 0 {
+				return c.first, nil
+			}
+			return term.Value{F: 1}, nil
+		}
+		require.Equal(t, c.err, eval(t, in, parse(t, "max(k < 2, v[k])")).Err, "%v", c.first)
 	}
 }
 

@@ -133,7 +133,7 @@ func (m *matcher) reducer(d *decl.Decl) *decl.Instance {
 func classes(d *decl.Decl) map[string]bool {
 	out := map[string]bool{}
 	walk(d, func(e *term.Expr) {
-		if e.Op == term.Sum || e.Op == term.MaxOver {
+		if (e.Op == term.Sum || e.Op == term.MaxOver) && e.Class != "" { // else no order matters
 			out[e.Class] = true
 		}
 	})
