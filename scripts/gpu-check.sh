@@ -8,7 +8,7 @@
 #       conformance  the suite by every plan, in several processes: the driver compiles most of the time
 #       kernels      prebuilt and generated PTX, threads that part
 #       orders       replays equal, edges and waits needed, with blocks that are late
-#       model        tokens and logits of the demonstration model, whose file MODEL names
+#       model        tokens, logits and sampling of the demonstration model, whose file MODEL names
 #       sanitizer    some of it under compute-sanitizer's memcheck
 #                                        LIMIT is how many seconds a part may take (240). Logs go to the
 #                                        folder $OUT (out/gpucheck-results); the exit code is 1 if a part failed.
@@ -95,7 +95,7 @@ part() {
 		done
 		;;
 	orders) testing orders backend/cuda cuda -test.run '^(TestReplaysEqual|TestEdgesNeeded|TestWaitsNeeded)$' || failed=1 ;;
-	model) testing model cmd/internal/textgen textgen -test.run '^TestCUDA$' || failed=1 ;;
+	model) testing model cmd/internal/textgen textgen -test.run '^(TestCUDA|TestCUDASampling)$' || failed=1 ;;
 	sanitizer)
 		if command -v compute-sanitizer >/dev/null; then
 			MLXC_REPLAYS=2 MLXC_SEEDS=1 WRAP="compute-sanitizer --tool memcheck --error-exitcode 9 --launch-timeout 0" \

@@ -77,6 +77,46 @@ func TestCUDA(t *testing.T) {
 	}
 }
 
+// TestCUDASampling: tokens that the GPU draws, one by one and many by a submission without the host between them, are those
+// that the host draws from the GPU's logits, with the same seed; another seed draws others.
+func TestCUDASampling(t *testing.T) {
+	d, err := cuda.Open(t.Context(), cuda.Options{})
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, d.Close()) })
+	open := func(sample bool) *textgen.Model {
+		module := recorded(t, gguf.Options{Context: 256, Advance: true, Sample: sample})
+		for _, g := range module.Graphs {
+			_, err := passes.Run(t.Context(), g, passes.DefaultPipeline(), passes.Options{})
+			require.NoError(t, err)
+		}
+		m, err := textgen.Open(t.Context(), d, module, replay.Options{})
+		require.NoError(t, err)
+		t.Cleanup(func() { require.NoError(t, m.Close()) })
+		return m
+	}
+	draws, host := open(true), open(false)
+	for i, x := range oracle(t)[:2] {
+		o := textgen.Options{N: 34, IgnoreEnd: true, Temp: 0.9, TopP: 0.92, Seed: 1<<40 + uint64(i)}
+		want, err := host.Generate(t.Context(), x.PromptIDs, o)
+		require.NoError(t, err)
+		require.NotEqual(t, x.IDs[:34], want.IDs, "drawn tokens are not the most likely ones")
+		for _, row := range []int{1, 16, 5} {
+			o.Row = row
+			got, err := draws.Generate(t.Context(), x.PromptIDs, o)
+			require.NoError(t, err)
+			require.Equal(t, want.IDs, got.IDs, "%d by a submission", row)
+		}
+		o.Row, o.Seed = 16, o.Seed+1
+		other, err := draws.Generate(t.Context(), x.PromptIDs, o)
+		require.NoError(t, err)
+		require.NotEqual(t, want.IDs, other.IDs, "another seed")
+		o.Temp = 0
+		likely, err := draws.Generate(t.Context(), x.PromptIDs, o)
+		require.NoError(t, err)
+		require.Equal(t, x.IDs[:34], likely.IDs, "llama.cpp's")
+	}
+}
+
 func sameBits(a, b float32) bool { return math.Float32bits(a) == math.Float32bits(b) }
 
 // answer is what a model says to a prompt.
