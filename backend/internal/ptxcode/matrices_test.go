@@ -120,8 +120,9 @@ func TestFactorsInParts(t *testing.T) {
 	cache, err := air.OpenCache(t.TempDir(), 0)
 	require.NoError(t, err)
 	s := New(cache, "")
-	const rows, columns, depth = 70, 97, 96
-	for _, bits := range []int{4, 8} {
+	const rows, columns = 70, 97
+	for _, x := range []struct{ bits, group, depth int }{{4, 32, 96}, {8, 64, 128}} { // three steps of 32 columns, and four
+		bits, depth := x.bits, x.depth
 		r := rand.New(rand.NewPCG(3, uint64(bits)))
 		m := &ptxrun.Memory{}
 		floats := func(n int, of func(int) float32) uint64 {
@@ -141,7 +142,7 @@ func TestFactorsInParts(t *testing.T) {
 			33*depth + 40: 0x1p113, 33*depth + 41: -0x1p113, 34*depth + 95: math.Float32frombits(0xff800001),
 		}
 		memory := map[string]uint64{
-			"w": m.Add(codes), "scales": floats(columns*depth/32, normal), "biases": floats(columns*depth/32, normal),
+			"w": m.Add(codes), "scales": floats(columns*depth/x.group, normal), "biases": floats(columns*depth/x.group, normal),
 			"x": floats(rows*depth, func(i int) float32 {
 				if v, ok := special[i]; ok {
 					return v
@@ -178,7 +179,7 @@ func TestFactorsInParts(t *testing.T) {
 					require.True(t, ok, a.Name)
 					params = append(params, at)
 				default:
-					params = append(params, map[string]uint64{"K": depth, "N": columns, "M": rows}[a.Name])
+					params = append(params, map[string]uint64{"K": uint64(depth), "N": columns, "M": rows}[a.Name])
 				}
 			}
 			params = append(params, uint64(32*groups[0]), uint64(2*groups[1]), 2, 32, 2, 2)
@@ -189,8 +190,8 @@ func TestFactorsInParts(t *testing.T) {
 			}
 			return out
 		}
-		sums := run(fmt.Sprintf("affine_qmm_t_float_gs_32_b_%d_alN_false_batch_0", bits), [3]uint32{(columns + 31) / 32, (rows + 31) / 32, 1})
-		added := run(fmt.Sprintf("affine_qmm_t_add_float_gs_32_b_%d_alN_false", bits), [3]uint32{(rows + 63) / 64, (columns + 63) / 64, 1})
+		sums := run(fmt.Sprintf("affine_qmm_t_float_gs_%d_b_%d_alN_false_batch_0", x.group, bits), [3]uint32{(columns + 31) / 32, (rows + 31) / 32, 1})
+		added := run(fmt.Sprintf("affine_qmm_t_add_float_gs_%d_b_%d_alN_false", x.group, bits), [3]uint32{(rows + 63) / 64, (columns + 63) / 64, 1})
 		none := 0
 		for i, sum := range sums {
 			want := before[i] + sum
