@@ -16,9 +16,9 @@ const roomyThreads = 512
 // leave half of the registers to the launch behind them, which asks for its weights while they compute.
 const crowdedThreads = 192
 
-// largeBlock is of how many threads a block is large: one more or less of them on a multiprocessor is much, and
-// with the registers that an assembler gives it if not told, there may be one less than fullThreads have room for,
-// which leave each thread 64 registers.
+// largeBlock is of how many threads a block is large: one more or less of them on a multiprocessor is much. If all of a
+// grid have room at one time with fullThreads, which leave each thread 64 registers, then an assembler that is not told
+// may give each so many that one has to wait for the others.
 const (
 	largeBlock  = 256
 	fullThreads = 1024
@@ -43,8 +43,7 @@ func resident(text []byte, known facts, multiprocessors int) []byte {
 	each := (blocks-1)/uint64(multiprocessors) + 1
 	switch {
 	case each <= roomyThreads/threads:
-	case threads > largeBlock && threads <= fullThreads:
-		each = min(each, fullThreads/threads)
+	case threads > largeBlock && each > 1 && each <= fullThreads/threads:
 	default:
 		return text
 	}
