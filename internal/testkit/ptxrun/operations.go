@@ -61,7 +61,9 @@ func resolve(in *instruction) (func(*thread, *instruction) error, error) {
 		if last.bits != 0 || !need(1) || op[len(op)-1] != "L2" {
 			return nil, unknown
 		}
-		return func(t *thread, in *instruction) error { return t.access(&in.args[0], []operand{{kind: '_'}}, 1, false, false) }, nil
+		return func(t *thread, in *instruction) error {
+			return t.access(&in.args[0], []operand{{kind: '_'}}, 1, false, false)
+		}, nil
 	}
 	switch f, full := bfloats[strings.Join(op, ".")], strings.Join(op, "."); {
 	case f != nil && need(2):
