@@ -432,11 +432,11 @@ inline float silu_mul(float gate, float up) { return gate / (1.0f + precise::exp
 
 // The gate and up products of a feed-forward layer, and silu(gate)·up of them.
 //
-// @kernel   affine_qmv_whole_silu_mul_float_gs_{g:32|64}_b_4
-// @arg 0 w_gate        device u32 as u4[out_vec_size, in_vec_size] read
+// @kernel   affine_qmv_whole_silu_mul_float_gs_{g:32|64}_b_{b:4|8}
+// @arg 0 w_gate        device u32 as u{b}[out_vec_size, in_vec_size] read
 // @arg 1 scales_gate   device f32[out_vec_size, in_vec_size/g] read
 // @arg 2 biases_gate   device f32[out_vec_size, in_vec_size/g] read
-// @arg 3 w_up          device u32 as u4[out_vec_size, in_vec_size] read
+// @arg 3 w_up          device u32 as u{b}[out_vec_size, in_vec_size] read
 // @arg 4 scales_up     device f32[out_vec_size, in_vec_size/g] read
 // @arg 5 biases_up     device f32[out_vec_size, in_vec_size/g] read
 // @arg 6 x             device f32[M, in_vec_size] read
@@ -445,7 +445,7 @@ inline float silu_mul(float gate, float up) { return gate / (1.0f + precise::exp
 // @arg 9 out_vec_size  constant i32
 // @groups   M, ceil(out_vec_size/28), 1
 // @group    32, 14, 1
-// @require  in_vec_size >= 1 && in_vec_size % 512 == 0 && in_vec_size <= 4096
+// @require  in_vec_size >= 1 && in_vec_size % (2048/b) == 0 && in_vec_size <= 4096
 // @require  out_vec_size >= 8 && out_vec_size % 8 == 0
 // @where    gate[m,n] = sum[qmv_fast](c < in_vec_size/g, \
 //             scales_gate[n,c] * sum[qmv_fast](j < g, x[m,c*g + j] * f32(w_gate[n,c*g + j])) + biases_gate[n,c] * sum[qmv_fast](j < g, x[m,c*g + j]))
@@ -529,8 +529,8 @@ template <int g, int b>
 
 // A product and the residual that it is added to.
 //
-// @kernel   affine_qmv_piped_add_float_gs_{g:32|64}_b_4
-// @arg 0 w             device u32 as u4[out_vec_size, in_vec_size] read
+// @kernel   affine_qmv_piped_add_float_gs_{g:32|64}_b_{b:4|8}
+// @arg 0 w             device u32 as u{b}[out_vec_size, in_vec_size] read
 // @arg 1 scales        device f32[out_vec_size, in_vec_size/g] read
 // @arg 2 biases        device f32[out_vec_size, in_vec_size/g] read
 // @arg 3 x             device f32[M, in_vec_size] read
@@ -577,14 +577,14 @@ constexpr constant int HELPERS_X3 = 4;
 
 // Three products of one input: queries, keys and values of attention.
 //
-// @kernel   affine_qmv_piped_x3_float_gs_{g:32|64}_b_4
-// @arg 0 w0            device u32 as u4[n0, in_vec_size] read
+// @kernel   affine_qmv_piped_x3_float_gs_{g:32|64}_b_{b:4|8}
+// @arg 0 w0            device u32 as u{b}[n0, in_vec_size] read
 // @arg 1 scales0       device f32[n0, in_vec_size/g] read
 // @arg 2 biases0       device f32[n0, in_vec_size/g] read
-// @arg 3 w1            device u32 as u4[n1, in_vec_size] read
+// @arg 3 w1            device u32 as u{b}[n1, in_vec_size] read
 // @arg 4 scales1       device f32[n1, in_vec_size/g] read
 // @arg 5 biases1       device f32[n1, in_vec_size/g] read
-// @arg 6 w2            device u32 as u4[n2, in_vec_size] read
+// @arg 6 w2            device u32 as u{b}[n2, in_vec_size] read
 // @arg 7 scales2       device f32[n2, in_vec_size/g] read
 // @arg 8 biases2       device f32[n2, in_vec_size/g] read
 // @arg 9 x             device f32[M, in_vec_size] read
@@ -650,21 +650,23 @@ template <int g, int b>
 #define INSTANTIATE_STAGED(kernel, g, b)                                  \
   template [[host_name("affine_qmv_" #kernel "_float_gs_" #g "_b_" #b)]]  \
   [[kernel]] decltype(qmv_##kernel<g, b>) qmv_##kernel<g, b>;
-#define INSTANTIATE_STAGED_ALL(g)          \
-  INSTANTIATE_STAGED(whole, g, 4)          \
-  INSTANTIATE_STAGED(whole, g, 8)          \
-  INSTANTIATE_STAGED(whole_silu_mul, g, 4) \
-  INSTANTIATE_STAGED(piped, g, 4)          \
-  INSTANTIATE_STAGED(piped, g, 8)          \
-  INSTANTIATE_STAGED(piped_add, g, 4)      \
-  INSTANTIATE_STAGED(piped_x3, g, 4)
+#define INSTANTIATE_STAGED_ALL(g, b)       \
+  INSTANTIATE_STAGED(whole, g, b)          \
+  INSTANTIATE_STAGED(whole_silu_mul, g, b) \
+  INSTANTIATE_STAGED(piped, g, b)          \
+  INSTANTIATE_STAGED(piped_add, g, b)      \
+  INSTANTIATE_STAGED(piped_x3, g, b)
 
-INSTANTIATE_STAGED_ALL(32)
-INSTANTIATE_STAGED_ALL(64)
+INSTANTIATE_STAGED_ALL(32, 4)
+INSTANTIATE_STAGED_ALL(32, 8)
+INSTANTIATE_STAGED_ALL(64, 4)
+INSTANTIATE_STAGED_ALL(64, 8)
 
 // @witness affine_qmv_whole_float_gs_*_b_8 ; in_vec_size=768 out_vec_size=200 ; groups 2 4 1 / 32 14 1 ; ok
 // @witness affine_qmv_whole_float_gs_*_b_8 ; in_vec_size=4096 out_vec_size=24 ; groups 1 1 1 / 32 14 1 ; ok
 // @witness affine_qmv_whole_float_gs_*_b_8 ; in_vec_size=128 out_vec_size=8 ; groups 1 1 1 / 32 14 1 ; refused
+// @witness affine_qmv_whole_silu_mul_float_gs_*_b_8 ; in_vec_size=256 out_vec_size=152 ; groups 2 6 1 / 32 14 1 ; ok
+// @witness affine_qmv_whole_silu_mul_float_gs_*_b_8 ; in_vec_size=128 out_vec_size=8 ; groups 1 1 1 / 32 14 1 ; refused
 // @witness affine_qmv_piped_float_gs_*_b_8 ; in_vec_size=4096 out_vec_size=40 ; groups 2 3 1 / 32 10 1 ; ok
 // @witness affine_qmv_whole_float_gs_*_b_4 ; in_vec_size=1536 out_vec_size=200 ; groups 2 4 1 / 32 14 1 ; ok
 // @witness affine_qmv_whole_float_gs_*_b_4 ; in_vec_size=1536 out_vec_size=200 ; threads 64 56 1 / 32 14 1 ; ok

@@ -256,9 +256,6 @@ func TestStagedProductsHaveTheBitsOfOthers(t *testing.T) {
 			{"piped_add_", "fast_add_" + params, 1, 4096},
 			{"piped_x3_", "fast_x3_" + params, 3, 4096},
 		} {
-			if a.bits != 4 && c.staged != "whole_" && c.staged != "piped_" {
-				continue
-			}
 			const m = 2
 			var args, sizes []any
 			ns := []int{8 * (1 + r.IntN(20))}

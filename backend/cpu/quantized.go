@@ -49,9 +49,7 @@ func staged(a affine) map[string]linear {
 	for kind, p := range map[string]linear{
 		"whole": plain(a, 1), "whole_silu_mul": fused["silu_mul"], "piped": plain(a, 1), "piped_add": fused["add"], "piped_x3": fused["x3"],
 	} {
-		if a.bits == 4 || kind == "whole" || kind == "piped" {
-			out[fmt.Sprintf("affine_qmv_%s_float_gs_%d_b_%d", kind, a.group, a.bits)] = p
-		}
+		out[fmt.Sprintf("affine_qmv_%s_float_gs_%d_b_%d", kind, a.group, a.bits)] = p
 	}
 	return out
 }

@@ -190,7 +190,10 @@ func TestStagedProducts(t *testing.T) {
 		{"piped_x3", 4096, 32, []int{40, 8, 16}, 4},
 		{"piped_x3", 6144, 64, []int{8, 24, 8}, 4},
 		{"whole", 768, 32, []int{72}, 8},
+		{"whole_silu_mul", 4096, 64, []int{40}, 8},
 		{"piped", 6144, 64, []int{24}, 8},
+		{"piped_add", 4096, 32, []int{24}, 8},
+		{"piped_x3", 4096, 64, []int{8, 24, 8}, 8},
 	}
 	for _, checked := range []bool{false, true} {
 		d, err := softmetal.New(t.Context(), softmetal.Options{Workers: 2, Check: checked})

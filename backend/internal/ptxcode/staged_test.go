@@ -39,7 +39,7 @@ func TestStagedProducts(t *testing.T) {
 		{"piped_add", 4096, 16, 16, 10, 4, []string{""}, 4},
 		{"piped_x3", 2048, 8, 24, 16, 0, []string{"0", "1", "2"}, 4},
 		{"whole", 512, 64, 56, 14, 0, []string{""}, 8},
-		{"piped", 4096, 8, 16, 10, 0, []string{""}, 8},
+		{"piped_add", 4096, 8, 16, 10, 0, []string{""}, 8},
 	} {
 		for _, g := range []int{32, 64}[:1+i%2] {
 			what := fmt.Sprintf("%s, %d bits, groups of %d, K = %d, N = %d, %d bytes off", x.kernel, x.bits, g, x.k, x.n, x.off)
