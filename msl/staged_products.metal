@@ -1,6 +1,6 @@
 // Products of a vector with large matrices of affine codes: the vector lies in threadgroup memory, where
 // simdgroups that make many rows share it. Element (n, k) of a matrix is scales[n, k/g] · q + biases[n, k/g],
-// as in quantized.metal, with q of b bits.
+// as in quantized.metal, with q of four bits.
 //
 // A simdgroup that reads x itself, as those of quantized.metal do, scales and adds up every element for each
 // four rows, and its lanes read places of x that lie far apart, which takes a cache longer than the codes do.
@@ -25,18 +25,10 @@ inline bool subnormals_known() { return false; }
 #endif
 
 constexpr constant int LANES = 32;
+constexpr constant int CODES = 16; // of a row, in two words, that a lane takes at a time
+constexpr constant int STEP = LANES * CODES;
 constexpr constant int MOST = 4096; // elements of x that "whole" holds
 constexpr constant int PIECE = 2048; // and "piped", twice
-
-// codes is how many codes of a row a lane takes at a time, in two words, and step how many all lanes take.
-template <int b>
-constexpr int codes() {
-  return 64 / b;
-}
-template <int b>
-constexpr int step() {
-  return LANES * codes<b>();
-}
 
 // Affine is a matrix [N, K] of codes, with what is applied to them.
 struct Affine {
@@ -54,7 +46,7 @@ struct Part {
 
 // Rows are those of a matrix from one on, at the first element that a lane takes. What lies behind that is far by
 // numbers that do not depend on the lane.
-template <int g, int b>
+template <int g>
 struct Rows {
   const device uint* w;
   const device float* scales;
@@ -62,40 +54,29 @@ struct Rows {
   int words; // of a row
   int groups;
 
-  // part is that of row i and step t. Rows have a multiple of two words: all lie as the first one does.
+  // part is that of row i and step t. Rows have a multiple of 16 codes: all lie as the first one does.
   template <bool wide>
   Part part(int i, int t) const {
-    const device uint* at = w + (i * words + t * (2 * LANES));
-    const int group = i * groups + t * (step<b>() / g);
+    const device uint* at = w + (i * words + t * (STEP / 8));
+    const int group = i * groups + t * (STEP / g);
     return {wide ? *(const device uint2*)at : uint2(at[0], at[1]), scales[group], biases[group]};
   }
 };
-template <int g, int b>
-inline Rows<g, b> rows_of(const thread Affine& m, int K, int first, uint lane) {
-  const int words = K / (32 / b);
+template <int g>
+inline Rows<g> rows_of(const thread Affine& m, int K, int first, uint lane) {
+  const int words = K / 8;
   const int groups = K / g;
-  const size_t group = size_t(first) * groups + lane * codes<b>() / g;
-  return {m.w + size_t(first) * words + lane * 2, m.scales + group, m.biases + group, words, groups};
+  const size_t group = size_t(first) * groups + lane * CODES / g;
+  return {m.w + size_t(first) * words + lane * (CODES / 8), m.scales + group, m.biases + group, words, groups};
 }
 
 inline bool aligned(const device void* p, ulong n) { return (ulong(p) & (n - 1)) == 0; }
 
 // A code is multiplied where it stands in its word or in the word shifted to the right, so that it needs a mask only;
-// an element of x is divided by what the code is too large by. `place` is where code i of a part then stands. For
+// an element of x is divided by what the code is too large by. `place` is where code i of 16 then stands. For
 // numbers so small that the division is not exact it is what affine_qmv_fast does, unless they are not divided.
 inline int shift() { return subnormals_known() ? 12 : 16; } // 12 spares the first one a shift of its own
-template <int b>
-inline int place(int i) {
-  constexpr int in_half = 16 / b;
-  return b * (i % in_half) + (i % (2 * in_half) < in_half ? 0 : 16 - shift());
-}
-
-// half_of is the word in which code i of a part stands by its place.
-template <int b>
-inline uint half_of(uint2 words, int i, int by) {
-  const uint w = i < 32 / b ? words.x : words.y;
-  return i % (32 / b) < 16 / b ? w : w >> by;
-}
+inline int place(int i) { return 4 * (i % 4) + (i % 8 < 4 ? 0 : 16 - shift()); }
 
 // small is an integer below 2^23 as a float: it is put into the fraction of 2^23.
 // Behind a mask this is one logical operation and a subtraction, which a GPU
@@ -105,42 +86,34 @@ inline float small(uint n) { return as_type<float>(n | 0x4b000000u) - 8388608.0f
 // number is n, below 2^23, or, where arithmetic keeps subnormal numbers, n · 2^-149, which has the bits of n.
 inline float number(uint n) { return subnormals_known() ? as_type<float>(n) : small(n); }
 
-// dot returns Σ v·q of the codes of a part, v as `Piece` has it.
-template <int b>
-inline float dot(uint2 words, const thread float* v) {
-  constexpr uint mask = (1u << b) - 1;
+// dot returns Σ v·q of 16 codes, v as `Piece` has it.
+inline float dot(uint2 codes, const thread float* v) {
   float sum = 0;
 #pragma unroll
-  for (int i = 0; i < codes<b>(); i++) {
-    sum = fma(v[i], number(half_of<b>(words, i, shift()) & (mask << place<b>(i))), sum);
+  for (int i = 0; i < CODES; i++) {
+    const uint w = i < 8 ? codes.x : codes.y;
+    sum = fma(v[i], number((i % 8 < 4 ? w : w >> shift()) & (0xfu << place(i))), sum);
   }
   return sum;
 }
 
-// Piece is what of x lies in threadgroup memory. The four floats c of part u, which has n of those, lie at
-// n·u + (c ^ n·u/8 % n), so that lanes that take a part each find theirs in different banks. Beside a part stands the sum of its elements, and what
+// Piece is what of x lies in threadgroup memory. The four floats c of part u lie at 4u + (c ^ u/2 % 4), so that
+// lanes that take a part each find theirs in different banks. Beside a part stands the sum of its elements, and what
 // its products have to be multiplied by.
-template <int b>
 struct Piece {
   threadgroup float4* x;
   threadgroup float2* sums;
 
-  int at(int u, int c) const {
-    constexpr int n = codes<b>() / 4;
-    return n * u + (c ^ (n * u / 8 % n));
-  }
-
   // bring brings elements from `from` on, before `to`; n threads do it together.
   void bring(const device float* row, int from, int to, uint self, uint n) const {
-    constexpr int values = codes<b>();
     const bool wide = aligned(row, 16);
-    for (int u = int(self); from + u * values < to; u += int(n)) {
-      float v[values];
-      const device float* in = row + from + u * values;
+    for (int u = int(self); from + u * CODES < to; u += int(n)) {
+      float v[CODES];
+      const device float* at = row + from + u * CODES;
       if (wide) {
 #pragma unroll
-        for (int i = 0; i < values; i += 4) {
-          const float4 e = *(const device float4*)(in + i);
+        for (int i = 0; i < CODES; i += 4) {
+          const float4 e = *(const device float4*)(at + i);
           v[i] = e.x;
           v[i + 1] = e.y;
           v[i + 2] = e.z;
@@ -148,15 +121,15 @@ struct Piece {
         }
       } else {
 #pragma unroll
-        for (int i = 0; i < values; i++) {
-          v[i] = in[i];
+        for (int i = 0; i < CODES; i++) {
+          v[i] = at[i];
         }
       }
       float sum = 0;
       uint most = 0;
       uint least = ~0u; // of those that are not zero, less one
 #pragma unroll
-      for (int i = 0; i < values; i++) {
+      for (int i = 0; i < CODES; i++) {
         sum += v[i];
         const uint size = as_type<uint>(v[i]) & 0x7fffffffu;
         most = max(most, size);
@@ -164,7 +137,7 @@ struct Piece {
       }
       // Where codes are subnormal numbers, elements are 2^k times as large, so that no bit of a product or
       // a sum falls below 2^-149: the last bit of the smallest does not, and whatever is added up is a
-      // multiple of that. All stay below 2^101, sums below 2^-36. Elements for which there is no such
+      // multiple of that. All stay below 2^101, sums below 2^-39. Elements for which there is no such
       // k, or no 2^(149-k), have no number for their sum, and so has the result.
       uint k = 0;
       uint back = 0;
@@ -176,12 +149,12 @@ struct Piece {
         back = usual ? 149 - k : 0;
       }
 #pragma unroll
-      for (int i = 0; i < values; i++) {
-        v[i] *= as_type<float>((127 + k - place<b>(i)) << 23);
+      for (int i = 0; i < CODES; i++) {
+        v[i] *= as_type<float>((127 + k - place(i)) << 23);
       }
 #pragma unroll
-      for (int c = 0; c < values / 4; c++) {
-        x[at(u, c)] = float4(v[4 * c], v[4 * c + 1], v[4 * c + 2], v[4 * c + 3]);
+      for (int c = 0; c < 4; c++) {
+        x[4 * u + (c ^ (u / 2 % 4))] = float4(v[4 * c], v[4 * c + 1], v[4 * c + 2], v[4 * c + 3]);
       }
       sums[u] = float2(usual ? sum : as_type<float>(0x7fc00000u), as_type<float>((127 + back) << 23));
     }
@@ -189,10 +162,9 @@ struct Piece {
 
   // take returns part u: its elements in v, its sum and its factor.
   float2 take(int u, thread float* v) const {
-    constexpr int values = codes<b>();
 #pragma unroll
-    for (int c = 0; c < values / 4; c++) {
-      const float4 e = x[at(u, c)];
+    for (int c = 0; c < 4; c++) {
+      const float4 e = x[4 * u + (c ^ (u / 2 % 4))];
       v[4 * c] = e.x;
       v[4 * c + 1] = e.y;
       v[4 * c + 2] = e.z;
@@ -203,27 +175,26 @@ struct Piece {
 };
 
 // add adds to a result what a part of its row makes.
-template <int b>
 inline void add(const thread Part& p, const thread float* v, float2 sum, thread float& result) {
-  result += p.scale * (dot<b>(p.codes, v) * sum.y) + p.bias * sum.x;
+  result += p.scale * (dot(p.codes, v) * sum.y) + p.bias * sum.x;
 }
 
 // plainly adds up what a lane has of the product of row i with x, of any numbers, by the operations of
 // affine_qmv_fast. It is for what does not lie as it should, and for elements that `Piece` has no way for.
-template <int g, int b>
-inline float plainly(const thread Rows<g, b>& m, const device float* x, int K, int i, uint lane) {
-  constexpr uint mask = (1u << b) - 1;
+template <int g>
+inline float plainly(const thread Rows<g>& m, const device float* x, int K, int i, uint lane) {
   float result = 0;
-  for (int t = 0; t < K / step<b>(); t++) {
+  for (int t = 0; t < K / STEP; t++) {
     const Part p = m.template part<false>(i, t);
-    const device float* at = x + t * step<b>() + int(lane) * codes<b>();
+    const device float* at = x + t * STEP + int(lane) * CODES;
     float sum = 0;
     float products = 0;
 #pragma unroll
-    for (int j = 0; j < codes<b>(); j++) {
-      const int by = b * (j % (16 / b));
+    for (int j = 0; j < CODES; j++) {
+      const uint w = j < 8 ? p.codes.x : p.codes.y;
+      const int by = 4 * (j % 4);
       sum += at[j];
-      products = fma(at[j] * (1.0f / float(1 << by)), small(half_of<b>(p.codes, j, 16) & (mask << by)), products);
+      products = fma(at[j] * (1.0f / float(1 << by)), small((j % 8 < 4 ? w : w >> 16) & (0xfu << by)), products);
     }
     result += p.scale * products + p.bias * sum;
   }
@@ -232,8 +203,8 @@ inline float plainly(const thread Rows<g, b>& m, const device float* x, int K, i
 
 // finish leaves in each result its sum over the simdgroup, after those that are no number were made anew, for they
 // may come of x.
-template <int g, int b, int rows, int matrices>
-inline void finish(const thread Rows<g, b>* m, const device float* x, int K, bool wide, uint lane, thread float* result) {
+template <int g, int rows, int matrices>
+inline void finish(const thread Rows<g>* m, const device float* x, int K, bool wide, uint lane, thread float* result) {
   bool again = !wide;
   if (subnormals_known()) {
 #pragma unroll
@@ -244,7 +215,7 @@ inline void finish(const thread Rows<g, b>* m, const device float* x, int K, boo
   if (simd_any(again)) {
 #pragma unroll
     for (int i = 0; i < rows * matrices; i++) {
-      result[i] = plainly<g, b>(m[i / rows], x, K, i % rows, lane);
+      result[i] = plainly<g>(m[i / rows], x, K, i % rows, lane);
     }
   }
 #pragma unroll
@@ -266,16 +237,16 @@ inline float of_lane(const thread float* v, uint lane) {
 
 // dot_whole leaves in result[rows·j + i] the product of x with row first + i of matrix j. A part of a row is asked for
 // when the one before has been used, in the same registers; the first ones are asked for before x is there.
-template <int g, int b, int rows, int matrices>
+template <int g, int rows, int matrices>
 inline void dot_whole(
     const thread Affine* m, const device float* x, int K, int first, uint self, uint threads, threadgroup float4* xs, threadgroup float2* sums, uint lane,
     thread float* result) {
-  const Piece<b> piece = {xs, sums};
-  Rows<g, b> at[matrices];
+  const Piece piece = {xs, sums};
+  Rows<g> at[matrices];
   bool wide = true;
 #pragma unroll
   for (int j = 0; j < matrices; j++) {
-    at[j] = rows_of<g, b>(m[j], K, first, lane);
+    at[j] = rows_of<g>(m[j], K, first, lane);
     wide = wide && aligned(m[j].w, 8);
   }
   Part p[matrices * rows];
@@ -291,35 +262,35 @@ inline void dot_whole(
   threadgroup_barrier(mem_flags::mem_threadgroup);
   if (wide) {
 #pragma unroll
-    for (int t = 0; t < MOST / step<b>(); t++) {
-      if (t * step<b>() < K) {
-        float v[codes<b>()];
+    for (int t = 0; t < MOST / STEP; t++) {
+      if (t * STEP < K) {
+        float v[CODES];
         const float2 sum = piece.take(t * LANES + int(lane), v);
 #pragma unroll
         for (int i = 0; i < rows * matrices; i++) {
-          add<b>(p[i], v, sum, result[i]);
-          if ((t + 1) * step<b>() < K) {
+          add(p[i], v, sum, result[i]);
+          if ((t + 1) * STEP < K) {
             p[i] = at[i / rows].template part<true>(i % rows, t + 1);
           }
         }
       }
     }
   }
-  finish<g, b, rows, matrices>(at, x, K, wide, lane, result);
+  finish<g, rows, matrices>(at, x, K, wide, lane, result);
 }
 
 // use adds to each result what the parts of a piece make, of which the first `ahead` have been asked for, and asks for
 // as many behind, also in the next piece. Steps of the matrix begin with the piece.
-template <int g, int b, int rows, int ahead, bool next>
-inline void use(const thread Rows<g, b>& m, const thread Piece<b>& piece, uint lane, thread Part (*p)[rows], thread float* result) {
-  constexpr int steps = PIECE / step<b>();
+template <int g, int rows, int ahead, bool next>
+inline void use(const thread Rows<g>& m, const thread Piece& piece, uint lane, thread Part (*p)[rows], thread float* result) {
+  constexpr int steps = PIECE / STEP;
 #pragma unroll
   for (int t = 0; t < steps; t++) {
-    float v[codes<b>()];
+    float v[CODES];
     const float2 sum = piece.take(t * LANES + int(lane), v);
 #pragma unroll
     for (int i = 0; i < rows; i++) {
-      add<b>(p[t % ahead][i], v, sum, result[i]);
+      add(p[t % ahead][i], v, sum, result[i]);
       if (next || t + ahead < steps) {
         p[t % ahead][i] = m.template part<true>(i, t + ahead);
       }
@@ -329,14 +300,14 @@ inline void use(const thread Rows<g, b>& m, const thread Piece<b>& piece, uint l
 
 // dot_piped leaves in result[i] the product of x with row first + i of a matrix. Simdgroups from `workers` on make none:
 // they bring the pieces of x, and nothing else.
-template <int g, int b, int rows, int workers, int helpers, int ahead>
+template <int g, int rows, int workers, int helpers, int ahead>
 inline void dot_piped(
     const thread Affine& m, const device float* x, int K, int first, uint simdgroup, threadgroup float4* xs, threadgroup float2* sums, uint lane,
     thread float* result) {
   const bool works = simdgroup < workers;
   const bool wide = aligned(m.w, 8);
   const uint self = (simdgroup - workers) * LANES + lane;
-  const Rows<g, b> begin = rows_of<g, b>(m, K, first, lane);
+  const Rows<g> begin = rows_of<g>(m, K, first, lane);
   Part p[ahead][rows];
 #pragma unroll
   for (int i = 0; i < rows; i++) {
@@ -353,20 +324,20 @@ inline void dot_piped(
   }
   wait_for_dispatches();
   if (!works) {
-    const Piece<b> piece = {xs, sums};
+    const Piece piece = {xs, sums};
     piece.bring(x, 0, PIECE, self, helpers * LANES);
   }
   int at = 0; // the half of the memory that has the piece
-  Rows<g, b> rest = begin;
+  Rows<g> rest = begin;
   for (int from = 0; from + PIECE < K; from += PIECE) {
     threadgroup_barrier(mem_flags::mem_threadgroup);
     if (!works) {
-      const Piece<b> next = {xs + (PIECE / 4 - at * (PIECE / 4)), sums + (PIECE / codes<b>() - at * (PIECE / codes<b>()))};
+      const Piece next = {xs + (PIECE / 4 - at * (PIECE / 4)), sums + (PIECE / CODES - at * (PIECE / CODES))};
       next.bring(x, from + PIECE, from + 2 * PIECE, self, helpers * LANES);
     } else if (wide) {
-      const Piece<b> piece = {xs + at * (PIECE / 4), sums + at * (PIECE / codes<b>())};
-      use<g, b, rows, ahead, true>(rest, piece, lane, p, result);
-      rest.w += PIECE / (32 / b);
+      const Piece piece = {xs + at * (PIECE / 4), sums + at * (PIECE / CODES)};
+      use<g, rows, ahead, true>(rest, piece, lane, p, result);
+      rest.w += PIECE / 8;
       rest.scales += PIECE / g;
       rest.biases += PIECE / g;
     }
@@ -375,10 +346,10 @@ inline void dot_piped(
   threadgroup_barrier(mem_flags::mem_threadgroup);
   if (works) {
     if (wide) {
-      const Piece<b> piece = {xs + at * (PIECE / 4), sums + at * (PIECE / codes<b>())};
-      use<g, b, rows, ahead, false>(rest, piece, lane, p, result);
+      const Piece piece = {xs + at * (PIECE / 4), sums + at * (PIECE / CODES)};
+      use<g, rows, ahead, false>(rest, piece, lane, p, result);
     }
-    finish<g, b, rows, 1>(&begin, x, K, wide, lane, result);
+    finish<g, rows, 1>(&begin, x, K, wide, lane, result);
   }
 }
 
@@ -387,8 +358,8 @@ constexpr constant int ROWS = 4; // that each of them makes, of all matrices
 
 // A product of a matrix of many rows. Simdgroups past the last row make it once more, and keep it to themselves.
 //
-// @kernel   affine_qmv_whole_float_gs_{g:32|64}_b_{b:4|8}
-// @arg 0 w             device u32 as u{b}[out_vec_size, in_vec_size] read
+// @kernel   affine_qmv_whole_float_gs_{g:32|64}_b_4
+// @arg 0 w             device u32 as u4[out_vec_size, in_vec_size] read
 // @arg 1 scales        device f32[out_vec_size, in_vec_size/g] read
 // @arg 2 biases        device f32[out_vec_size, in_vec_size/g] read
 // @arg 3 x             device f32[M, in_vec_size] read
@@ -397,11 +368,11 @@ constexpr constant int ROWS = 4; // that each of them makes, of all matrices
 // @arg 6 out_vec_size  constant i32
 // @groups   M, ceil(out_vec_size/56), 1
 // @group    32, 14, 1
-// @require  in_vec_size >= 1 && in_vec_size % (2048/b) == 0 && in_vec_size <= 4096
+// @require  in_vec_size >= 512 && in_vec_size % 512 == 0 && in_vec_size <= 4096
 // @require  out_vec_size >= 8 && out_vec_size % 8 == 0
 // @term     y[m,n] = round(f32, sum[qmv_fast](c < in_vec_size/g, \
 //             scales[n,c] * sum[qmv_fast](j < g, x[m,c*g + j] * f32(w[n,c*g + j])) + biases[n,c] * sum[qmv_fast](j < g, x[m,c*g + j])))
-template <int g, int b>
+template <int g>
 [[kernel]] void qmv_whole(
     const device uint* w [[buffer(0)]],
     const device float* scales [[buffer(1)]],
@@ -415,13 +386,13 @@ template <int g, int b>
     uint simdgroup [[simdgroup_index_in_threadgroup]],
     uint lane [[thread_index_in_simdgroup]]) {
   threadgroup float4 xs[MOST / 4];
-  threadgroup float2 sums[MOST / codes<b>()];
+  threadgroup float2 sums[MOST / CODES];
   const int K = in_vec_size;
   const int N = out_vec_size;
   const int first = (int(group.y) * MANY + int(simdgroup)) * ROWS;
   const Affine m[1] = {{w, scales, biases}};
   float result[ROWS];
-  dot_whole<g, b, ROWS, 1>(m, x + size_t(group.x) * K, K, min(first, N - ROWS), thread_id, MANY * LANES, xs, sums, lane, result);
+  dot_whole<g, ROWS, 1>(m, x + size_t(group.x) * K, K, min(first, N - ROWS), thread_id, MANY * LANES, xs, sums, lane, result);
   if (first < N && int(lane) < ROWS) {
     y[size_t(group.x) * N + first + lane] = stored(of_lane<ROWS>(result, lane));
   }
@@ -432,11 +403,11 @@ inline float silu_mul(float gate, float up) { return gate / (1.0f + precise::exp
 
 // The gate and up products of a feed-forward layer, and silu(gate)·up of them.
 //
-// @kernel   affine_qmv_whole_silu_mul_float_gs_{g:32|64}_b_{b:4|8}
-// @arg 0 w_gate        device u32 as u{b}[out_vec_size, in_vec_size] read
+// @kernel   affine_qmv_whole_silu_mul_float_gs_{g:32|64}_b_4
+// @arg 0 w_gate        device u32 as u4[out_vec_size, in_vec_size] read
 // @arg 1 scales_gate   device f32[out_vec_size, in_vec_size/g] read
 // @arg 2 biases_gate   device f32[out_vec_size, in_vec_size/g] read
-// @arg 3 w_up          device u32 as u{b}[out_vec_size, in_vec_size] read
+// @arg 3 w_up          device u32 as u4[out_vec_size, in_vec_size] read
 // @arg 4 scales_up     device f32[out_vec_size, in_vec_size/g] read
 // @arg 5 biases_up     device f32[out_vec_size, in_vec_size/g] read
 // @arg 6 x             device f32[M, in_vec_size] read
@@ -445,14 +416,14 @@ inline float silu_mul(float gate, float up) { return gate / (1.0f + precise::exp
 // @arg 9 out_vec_size  constant i32
 // @groups   M, ceil(out_vec_size/28), 1
 // @group    32, 14, 1
-// @require  in_vec_size >= 1 && in_vec_size % (2048/b) == 0 && in_vec_size <= 4096
+// @require  in_vec_size >= 512 && in_vec_size % 512 == 0 && in_vec_size <= 4096
 // @require  out_vec_size >= 8 && out_vec_size % 8 == 0
 // @where    gate[m,n] = sum[qmv_fast](c < in_vec_size/g, \
 //             scales_gate[n,c] * sum[qmv_fast](j < g, x[m,c*g + j] * f32(w_gate[n,c*g + j])) + biases_gate[n,c] * sum[qmv_fast](j < g, x[m,c*g + j]))
 // @where    up[m,n] = sum[qmv_fast](c < in_vec_size/g, \
 //             scales_up[n,c] * sum[qmv_fast](j < g, x[m,c*g + j] * f32(w_up[n,c*g + j])) + biases_up[n,c] * sum[qmv_fast](j < g, x[m,c*g + j]))
 // @term     y[m,n] = round(f32, gate[m,n] / (1.0 + exp(-gate[m,n])) * up[m,n])
-template <int g, int b>
+template <int g>
 [[kernel]] void qmv_whole_silu_mul(
     const device uint* w_gate [[buffer(0)]],
     const device float* scales_gate [[buffer(1)]],
@@ -469,14 +440,14 @@ template <int g, int b>
     uint simdgroup [[simdgroup_index_in_threadgroup]],
     uint lane [[thread_index_in_simdgroup]]) {
   threadgroup float4 xs[MOST / 4];
-  threadgroup float2 sums[MOST / codes<b>()];
+  threadgroup float2 sums[MOST / CODES];
   const int K = in_vec_size;
   const int N = out_vec_size;
   constexpr int rows = ROWS / 2;
   const int first = (int(group.y) * MANY + int(simdgroup)) * rows;
   const Affine m[2] = {{w_gate, scales_gate, biases_gate}, {w_up, scales_up, biases_up}};
   float result[2 * rows];
-  dot_whole<g, b, rows, 2>(m, x + size_t(group.x) * K, K, min(first, N - rows), thread_id, MANY * LANES, xs, sums, lane, result);
+  dot_whole<g, rows, 2>(m, x + size_t(group.x) * K, K, min(first, N - rows), thread_id, MANY * LANES, xs, sums, lane, result);
   if (first < N && int(lane) < rows) {
     y[size_t(group.x) * N + first + lane] = stored(silu_mul(of_lane<rows>(result, lane), of_lane<rows>(result + rows, lane)));
   }
@@ -488,8 +459,8 @@ constexpr constant int PAIR = 2; // results of a simdgroup
 
 // A product of a matrix of long rows.
 //
-// @kernel   affine_qmv_piped_float_gs_{g:32|64}_b_{b:4|8}
-// @arg 0 w             device u32 as u{b}[out_vec_size, in_vec_size] read
+// @kernel   affine_qmv_piped_float_gs_{g:32|64}_b_4
+// @arg 0 w             device u32 as u4[out_vec_size, in_vec_size] read
 // @arg 1 scales        device f32[out_vec_size, in_vec_size/g] read
 // @arg 2 biases        device f32[out_vec_size, in_vec_size/g] read
 // @arg 3 x             device f32[M, in_vec_size] read
@@ -502,7 +473,7 @@ constexpr constant int PAIR = 2; // results of a simdgroup
 // @require  out_vec_size >= 8 && out_vec_size % 8 == 0
 // @term     y[m,n] = round(f32, sum[qmv_fast](c < in_vec_size/g, \
 //             scales[n,c] * sum[qmv_fast](j < g, x[m,c*g + j] * f32(w[n,c*g + j])) + biases[n,c] * sum[qmv_fast](j < g, x[m,c*g + j])))
-template <int g, int b>
+template <int g>
 [[kernel]] void qmv_piped(
     const device uint* w [[buffer(0)]],
     const device float* scales [[buffer(1)]],
@@ -515,13 +486,13 @@ template <int g, int b>
     uint simdgroup [[simdgroup_index_in_threadgroup]],
     uint lane [[thread_index_in_simdgroup]]) {
   threadgroup float4 xs[PIECE / 4 * 2];
-  threadgroup float2 sums[PIECE / codes<b>() * 2];
+  threadgroup float2 sums[PIECE / CODES * 2];
   const int K = in_vec_size;
   const int N = out_vec_size;
   const int first = (int(group.y) * WORKERS + int(simdgroup)) * PAIR;
   const Affine m = {w, scales, biases};
   float result[PAIR];
-  dot_piped<g, b, PAIR, WORKERS, HELPERS, 4>(m, x + size_t(group.x) * K, K, min(first, N - PAIR), simdgroup, xs, sums, lane, result);
+  dot_piped<g, PAIR, WORKERS, HELPERS, 4>(m, x + size_t(group.x) * K, K, min(first, N - PAIR), simdgroup, xs, sums, lane, result);
   if (simdgroup < WORKERS && first < N && int(lane) < PAIR) {
     y[size_t(group.x) * N + first + lane] = stored(of_lane<PAIR>(result, lane));
   }
@@ -529,8 +500,8 @@ template <int g, int b>
 
 // A product and the residual that it is added to.
 //
-// @kernel   affine_qmv_piped_add_float_gs_{g:32|64}_b_{b:4|8}
-// @arg 0 w             device u32 as u{b}[out_vec_size, in_vec_size] read
+// @kernel   affine_qmv_piped_add_float_gs_{g:32|64}_b_4
+// @arg 0 w             device u32 as u4[out_vec_size, in_vec_size] read
 // @arg 1 scales        device f32[out_vec_size, in_vec_size/g] read
 // @arg 2 biases        device f32[out_vec_size, in_vec_size/g] read
 // @arg 3 x             device f32[M, in_vec_size] read
@@ -545,7 +516,7 @@ template <int g, int b>
 // @inplace  y r
 // @term     y[m,n] = round(f32, r[m,n] + sum[qmv_fast](c < in_vec_size/g, \
 //             scales[n,c] * sum[qmv_fast](j < g, x[m,c*g + j] * f32(w[n,c*g + j])) + biases[n,c] * sum[qmv_fast](j < g, x[m,c*g + j])))
-template <int g, int b>
+template <int g>
 [[kernel]] void qmv_piped_add(
     const device uint* w [[buffer(0)]],
     const device float* scales [[buffer(1)]],
@@ -559,13 +530,13 @@ template <int g, int b>
     uint simdgroup [[simdgroup_index_in_threadgroup]],
     uint lane [[thread_index_in_simdgroup]]) {
   threadgroup float4 xs[PIECE / 4 * 2];
-  threadgroup float2 sums[PIECE / codes<b>() * 2];
+  threadgroup float2 sums[PIECE / CODES * 2];
   const int K = in_vec_size;
   const int N = out_vec_size;
   const int first = (int(group.y) * WORKERS + int(simdgroup)) * PAIR;
   const Affine m = {w, scales, biases};
   float result[PAIR];
-  dot_piped<g, b, PAIR, WORKERS, HELPERS, 4>(m, x + size_t(group.x) * K, K, min(first, N - PAIR), simdgroup, xs, sums, lane, result);
+  dot_piped<g, PAIR, WORKERS, HELPERS, 4>(m, x + size_t(group.x) * K, K, min(first, N - PAIR), simdgroup, xs, sums, lane, result);
   if (simdgroup < WORKERS && first < N && int(lane) < PAIR) {
     const size_t at = size_t(group.x) * N + first + lane;
     y[at] = stored(r[at] + of_lane<PAIR>(result, lane));
@@ -577,14 +548,14 @@ constexpr constant int HELPERS_X3 = 4;
 
 // Three products of one input: queries, keys and values of attention.
 //
-// @kernel   affine_qmv_piped_x3_float_gs_{g:32|64}_b_{b:4|8}
-// @arg 0 w0            device u32 as u{b}[n0, in_vec_size] read
+// @kernel   affine_qmv_piped_x3_float_gs_{g:32|64}_b_4
+// @arg 0 w0            device u32 as u4[n0, in_vec_size] read
 // @arg 1 scales0       device f32[n0, in_vec_size/g] read
 // @arg 2 biases0       device f32[n0, in_vec_size/g] read
-// @arg 3 w1            device u32 as u{b}[n1, in_vec_size] read
+// @arg 3 w1            device u32 as u4[n1, in_vec_size] read
 // @arg 4 scales1       device f32[n1, in_vec_size/g] read
 // @arg 5 biases1       device f32[n1, in_vec_size/g] read
-// @arg 6 w2            device u32 as u{b}[n2, in_vec_size] read
+// @arg 6 w2            device u32 as u4[n2, in_vec_size] read
 // @arg 7 scales2       device f32[n2, in_vec_size/g] read
 // @arg 8 biases2       device f32[n2, in_vec_size/g] read
 // @arg 9 x             device f32[M, in_vec_size] read
@@ -607,7 +578,7 @@ constexpr constant int HELPERS_X3 = 4;
 //             scales1[n,c] * sum[qmv_fast](j < g, x[m,c*g + j] * f32(w1[n,c*g + j])) + biases1[n,c] * sum[qmv_fast](j < g, x[m,c*g + j])))
 // @term     y2[m,n] = round(f32, sum[qmv_fast](c < in_vec_size/g, \
 //             scales2[n,c] * sum[qmv_fast](j < g, x[m,c*g + j] * f32(w2[n,c*g + j])) + biases2[n,c] * sum[qmv_fast](j < g, x[m,c*g + j])))
-template <int g, int b>
+template <int g>
 [[kernel]] void qmv_piped_x3(
     const device uint* w0 [[buffer(0)]],
     const device float* scales0 [[buffer(1)]],
@@ -630,7 +601,7 @@ template <int g, int b>
     uint simdgroup [[simdgroup_index_in_threadgroup]],
     uint lane [[thread_index_in_simdgroup]]) {
   threadgroup float4 xs[PIECE / 4 * 2];
-  threadgroup float2 sums[PIECE / codes<b>() * 2];
+  threadgroup float2 sums[PIECE / CODES * 2];
   const int K = in_vec_size;
   // Pairs of rows follow one another through the matrices: none of them has an odd number.
   const int all = n0 + n1 + n2;
@@ -640,34 +611,33 @@ template <int g, int b>
   const int first = min(row, all - PAIR) - before;
   const Affine m = {which == 0 ? w0 : which == 1 ? w1 : w2, which == 0 ? scales0 : which == 1 ? scales1 : scales2, which == 0 ? biases0 : which == 1 ? biases1 : biases2};
   float result[PAIR];
-  dot_piped<g, b, PAIR, WORKERS_X3, HELPERS_X3, 2>(m, x + size_t(group.x) * K, K, first, simdgroup, xs, sums, lane, result);
+  dot_piped<g, PAIR, WORKERS_X3, HELPERS_X3, 2>(m, x + size_t(group.x) * K, K, first, simdgroup, xs, sums, lane, result);
   if (simdgroup < WORKERS_X3 && row < all && int(lane) < PAIR) {
     device float* y = which == 0 ? y0 + size_t(group.x) * n0 : which == 1 ? y1 + size_t(group.x) * n1 : y2 + size_t(group.x) * n2;
     y[first + lane] = stored(of_lane<PAIR>(result, lane));
   }
 }
 
-#define INSTANTIATE_STAGED(kernel, g, b)                                  \
-  template [[host_name("affine_qmv_" #kernel "_float_gs_" #g "_b_" #b)]]  \
-  [[kernel]] decltype(qmv_##kernel<g, b>) qmv_##kernel<g, b>;
-#define INSTANTIATE_STAGED_ALL(g, b)       \
-  INSTANTIATE_STAGED(whole, g, b)          \
-  INSTANTIATE_STAGED(whole_silu_mul, g, b) \
-  INSTANTIATE_STAGED(piped, g, b)          \
-  INSTANTIATE_STAGED(piped_add, g, b)      \
-  INSTANTIATE_STAGED(piped_x3, g, b)
+#define INSTANTIATE_STAGED(kernel, g)                                  \
+  template [[host_name("affine_qmv_" #kernel "_float_gs_" #g "_b_4")]] \
+  [[kernel]] decltype(qmv_##kernel<g>) qmv_##kernel<g>;
+#define INSTANTIATE_STAGED_ALL(g)       \
+  INSTANTIATE_STAGED(whole, g)          \
+  INSTANTIATE_STAGED(whole_silu_mul, g) \
+  INSTANTIATE_STAGED(piped, g)          \
+  INSTANTIATE_STAGED(piped_add, g)      \
+  INSTANTIATE_STAGED(piped_x3, g)
 
-INSTANTIATE_STAGED_ALL(32, 4)
-INSTANTIATE_STAGED_ALL(32, 8)
-INSTANTIATE_STAGED_ALL(64, 4)
-INSTANTIATE_STAGED_ALL(64, 8)
+INSTANTIATE_STAGED_ALL(32)
+INSTANTIATE_STAGED_ALL(64)
 
-// @witness affine_qmv_whole_float_gs_*_b_8 ; in_vec_size=768 out_vec_size=200 ; groups 2 4 1 / 32 14 1 ; ok
-// @witness affine_qmv_whole_float_gs_*_b_8 ; in_vec_size=4096 out_vec_size=24 ; groups 1 1 1 / 32 14 1 ; ok
-// @witness affine_qmv_whole_float_gs_*_b_8 ; in_vec_size=128 out_vec_size=8 ; groups 1 1 1 / 32 14 1 ; refused
-// @witness affine_qmv_whole_silu_mul_float_gs_*_b_8 ; in_vec_size=256 out_vec_size=152 ; groups 2 6 1 / 32 14 1 ; ok
-// @witness affine_qmv_whole_silu_mul_float_gs_*_b_8 ; in_vec_size=128 out_vec_size=8 ; groups 1 1 1 / 32 14 1 ; refused
-// @witness affine_qmv_piped_float_gs_*_b_8 ; in_vec_size=4096 out_vec_size=40 ; groups 2 3 1 / 32 10 1 ; ok
+// What the tests of declarations compare grids and conditions with (docs/kernels.md, "Witnesses").
+//
+// A threadgroup makes as many rows as its simdgroups do that make any: 56, or 28 of each of two matrices, or
+// 16, or 24 of three matrices that follow one another. Those with more than one piece of x, and with
+// simdgroups that have no row, are among them. Each result has views of its own, but that a sum may take its
+// residual's.
+//
 // @witness affine_qmv_whole_float_gs_*_b_4 ; in_vec_size=1536 out_vec_size=200 ; groups 2 4 1 / 32 14 1 ; ok
 // @witness affine_qmv_whole_float_gs_*_b_4 ; in_vec_size=1536 out_vec_size=200 ; threads 64 56 1 / 32 14 1 ; ok
 // @witness affine_qmv_whole_float_gs_*_b_4 ; in_vec_size=1536 out_vec_size=200 ; groups 2 5 1 / 32 14 1 ; refused

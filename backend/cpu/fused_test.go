@@ -244,8 +244,8 @@ func testFused(t *testing.T, r *rand.Rand, f family, m int) {
 // A product whose vector lies in threadgroup memory has the bits of the one that it stands for, and its arguments.
 func TestStagedProductsHaveTheBitsOfOthers(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 7))
-	for _, a := range affines {
-		params := fmt.Sprintf("float_gs_%d_b_%d", a.group, a.bits)
+	for _, a := range []affine{{4, 32}, {4, 64}} {
+		params := fmt.Sprintf("float_gs_%d_b_4", a.group)
 		for _, c := range []struct {
 			staged, other string
 			matrices, k   int

@@ -15,8 +15,10 @@ var affines = []affine{{4, 32}, {4, 64}, {8, 32}, {8, 64}}
 
 func init() {
 	for _, a := range affines {
-		for kernel, of := range staged(a) {
-			Register(of.kernel(kernel))
+		if a.bits == 4 {
+			for kernel, of := range staged(a) {
+				Register(of.kernel(kernel))
+			}
 		}
 		params := fmt.Sprintf("float_gs_%d_b_%d", a.group, a.bits)
 		for _, fast := range []string{"", "_fast"} {

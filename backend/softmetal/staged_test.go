@@ -24,7 +24,6 @@ type staged struct {
 	kernel   string // between affine_qmv_ and _float
 	k, codes int    // columns, and those of a group
 	n        []int  // rows of each matrix
-	bits     int    // of a code
 }
 
 // stagedGroups are the rows that a threadgroup makes, of one matrix or of three that follow one another,
@@ -61,7 +60,7 @@ func (s staged) graph() (text string, sizes map[string]int, outputs []string) {
 	sizes = map[string]int{"x": x}
 	var operands []string
 	for i, e := range endings {
-		sizes["w"+e], sizes["scales"+e], sizes["biases"+e] = ns[i]*s.k*s.bits/8, 4*ns[i]*s.k/s.codes, 4*ns[i]*s.k/s.codes
+		sizes["w"+e], sizes["scales"+e], sizes["biases"+e] = ns[i]*s.k/2, 4*ns[i]*s.k/s.codes, 4*ns[i]*s.k/s.codes
 		operands = append(operands, "w"+e, "scales"+e, "biases"+e)
 	}
 	operands = append(operands, "x")
@@ -78,7 +77,7 @@ func (s staged) graph() (text string, sizes map[string]int, outputs []string) {
 		dispatches++
 	}
 
-	fmt.Fprintf(&p.kernels, "  kernel @qmv builtin \"affine_qmv_fast_float_gs_%d_b_%d_batch_0_pr_0_hgs_0_r_4\" args(0 w: device u32 read, 1 scales: device f32 read, 2 biases: device f32 read, 3 x: device f32 read, 4 y: device f32 write, 5 in_vec_size: constant i32, 6 out_vec_size: constant i32)\n", s.codes, s.bits)
+	fmt.Fprintf(&p.kernels, "  kernel @qmv builtin \"affine_qmv_fast_float_gs_%d_b_4_batch_0_pr_0_hgs_0_r_4\" args(0 w: device u32 read, 1 scales: device f32 read, 2 biases: device f32 read, 3 x: device f32 read, 4 y: device f32 write, 5 in_vec_size: constant i32, 6 out_vec_size: constant i32)\n", s.codes)
 	fmt.Fprintln(&p.kernels, `  kernel @silu builtin "v_Silufloat32float32" args(0 in: device f32 read, 1 out: device f32 write)`)
 	fmt.Fprintln(&p.kernels, `  kernel @copy builtin "v_copyfloat32float32" args(0 src: device f32 read, 1 dst: device f32 write)`)
 	for _, name := range []string{"Add", "Multiply"} {
@@ -116,7 +115,7 @@ func (s staged) graph() (text string, sizes map[string]int, outputs []string) {
 		dispatch("@Multiply (a = %s, b = %s, c = %s) %s", act, products[1], recorded[0], all)
 	}
 
-	fmt.Fprintf(&p.kernels, "  kernel @staged builtin \"affine_qmv_%s_float_gs_%d_b_%d\" args(", s.kernel, s.codes, s.bits)
+	fmt.Fprintf(&p.kernels, "  kernel @staged builtin \"affine_qmv_%s_float_gs_%d_b_4\" args(", s.kernel, s.codes)
 	slot := 0
 	argument := func(format string, args ...any) {
 		fmt.Fprintf(&p.kernels, "%s%d %s", map[bool]string{true: ", "}[slot > 0], slot, fmt.Sprintf(format, args...))
@@ -171,36 +170,31 @@ func (s staged) graph() (text string, sizes map[string]int, outputs []string) {
 // elements so small that a power of two less is not exact.
 func TestStagedProducts(t *testing.T) {
 	cases := []staged{
-		{"whole", 512, 32, []int{64}, 4},
-		{"whole", 1536, 64, []int{120}, 4},
-		{"whole", 4096, 32, []int{8}, 4},
-		{"whole", 4096, 64, []int{72}, 4},
-		{"whole_silu_mul", 512, 64, []int{32}, 4},
-		{"whole_silu_mul", 1536, 32, []int{64}, 4},
-		{"whole_silu_mul", 4096, 64, []int{8}, 4},
-		{"whole_silu_mul", 4096, 32, []int{40}, 4},
-		{"piped", 2048, 32, []int{24}, 4},
-		{"piped", 4096, 64, []int{8}, 4},
-		{"piped", 6144, 32, []int{40}, 4},
-		{"piped", 8192, 64, []int{24}, 4},
-		{"piped_add", 2048, 64, []int{8}, 4},
-		{"piped_add", 4096, 32, []int{40}, 4},
-		{"piped_add", 6144, 64, []int{24}, 4},
-		{"piped_x3", 2048, 64, []int{16, 8, 8}, 4},
-		{"piped_x3", 4096, 32, []int{40, 8, 16}, 4},
-		{"piped_x3", 6144, 64, []int{8, 24, 8}, 4},
-		{"whole", 768, 32, []int{72}, 8},
-		{"whole_silu_mul", 4096, 64, []int{40}, 8},
-		{"piped", 6144, 64, []int{24}, 8},
-		{"piped_add", 4096, 32, []int{24}, 8},
-		{"piped_x3", 4096, 64, []int{8, 24, 8}, 8},
+		{"whole", 512, 32, []int{64}},
+		{"whole", 1536, 64, []int{120}},
+		{"whole", 4096, 32, []int{8}},
+		{"whole", 4096, 64, []int{72}},
+		{"whole_silu_mul", 512, 64, []int{32}},
+		{"whole_silu_mul", 1536, 32, []int{64}},
+		{"whole_silu_mul", 4096, 64, []int{8}},
+		{"whole_silu_mul", 4096, 32, []int{40}},
+		{"piped", 2048, 32, []int{24}},
+		{"piped", 4096, 64, []int{8}},
+		{"piped", 6144, 32, []int{40}},
+		{"piped", 8192, 64, []int{24}},
+		{"piped_add", 2048, 64, []int{8}},
+		{"piped_add", 4096, 32, []int{40}},
+		{"piped_add", 6144, 64, []int{24}},
+		{"piped_x3", 2048, 64, []int{16, 8, 8}},
+		{"piped_x3", 4096, 32, []int{40, 8, 16}},
+		{"piped_x3", 6144, 64, []int{8, 24, 8}},
 	}
 	for _, checked := range []bool{false, true} {
 		d, err := softmetal.New(t.Context(), softmetal.Options{Workers: 2, Check: checked})
 		require.NoError(t, err)
 		t.Cleanup(func() { require.NoError(t, d.Close()) })
 		for _, s := range cases {
-			name := fmt.Sprintf("%s/%d/%d/%d/%d", s.kernel, s.bits, s.k, s.codes, s.n)
+			name := fmt.Sprintf("%s/%d/%d/%d", s.kernel, s.k, s.codes, s.n)
 			if checked {
 				name = "checked/" + name
 			}

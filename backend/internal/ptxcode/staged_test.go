@@ -29,20 +29,17 @@ func TestStagedProducts(t *testing.T) {
 		rows, simdgroups int // of a threadgroup
 		off              int // bytes behind a multiple of 16 where operands lie
 		matrices         []string
-		bits             int
 	}{
-		{"whole", 1024, 64, 56, 14, 0, []string{""}, 4},
-		{"whole", 512, 8, 56, 14, 4, []string{""}, 4},
-		{"whole_silu_mul", 1024, 32, 28, 14, 0, []string{"_gate", "_up"}, 4},
-		{"piped", 4096, 24, 16, 10, 0, []string{""}, 4},
-		{"piped_add", 2048, 8, 16, 10, 0, []string{""}, 4},
-		{"piped_add", 4096, 16, 16, 10, 4, []string{""}, 4},
-		{"piped_x3", 2048, 8, 24, 16, 0, []string{"0", "1", "2"}, 4},
-		{"whole", 512, 64, 56, 14, 0, []string{""}, 8},
-		{"piped_add", 4096, 8, 16, 10, 0, []string{""}, 8},
+		{"whole", 1024, 64, 56, 14, 0, []string{""}},
+		{"whole", 512, 8, 56, 14, 4, []string{""}},
+		{"whole_silu_mul", 1024, 32, 28, 14, 0, []string{"_gate", "_up"}},
+		{"piped", 4096, 24, 16, 10, 0, []string{""}},
+		{"piped_add", 2048, 8, 16, 10, 0, []string{""}},
+		{"piped_add", 4096, 16, 16, 10, 4, []string{""}},
+		{"piped_x3", 2048, 8, 24, 16, 0, []string{"0", "1", "2"}},
 	} {
 		for _, g := range []int{32, 64}[:1+i%2] {
-			what := fmt.Sprintf("%s, %d bits, groups of %d, K = %d, N = %d, %d bytes off", x.kernel, x.bits, g, x.k, x.n, x.off)
+			what := fmt.Sprintf("%s, groups of %d, K = %d, N = %d, %d bytes off", x.kernel, g, x.k, x.n, x.off)
 			r := rand.New(rand.NewPCG(7, uint64(x.k+g)))
 			m := &ptxrun.Memory{}
 			add := func(n int, word func(i int) uint32) uint64 {
@@ -87,7 +84,7 @@ func TestStagedProducts(t *testing.T) {
 			}
 			memory := map[string]uint64{}
 			for _, of := range x.matrices {
-				memory["w"+of] = add(x.n*x.k*x.bits/32, func(int) uint32 { return r.Uint32() })
+				memory["w"+of] = add(x.n*x.k/8, func(int) uint32 { return r.Uint32() })
 				memory["scales"+of], memory["biases"+of] = floats(x.n*x.k/g, normal), floats(x.n*x.k/g, normal)
 			}
 			memory["r"] = floats(x.n, normal)
@@ -141,20 +138,20 @@ func TestStagedProducts(t *testing.T) {
 					for _, name := range []string{"w", "scales", "biases"} {
 						memory[name] = memory[name+of]
 					}
-					y, _ := run(fmt.Sprintf("affine_qmv_fast_float_gs_%d_b_%d_batch_0_pr_0_hgs_0_r_4", g, x.bits), x.n/8, 2, "y")
+					y, _ := run(fmt.Sprintf("affine_qmv_fast_float_gs_%d_b_4_batch_0_pr_0_hgs_0_r_4", g), x.n/8, 2, "y")
 					products = append(products, y[0])
 				}
 				outputs := []string{"y"}
 				if len(x.matrices) == 3 {
 					outputs = []string{"y0", "y1", "y2"}
 				}
-				got, steps := run(fmt.Sprintf("affine_qmv_%s_float_gs_%d_b_%d", x.kernel, g, x.bits), (len(outputs)*x.n+x.rows-1)/x.rows, x.simdgroups, outputs...)
+				got, steps := run(fmt.Sprintf("affine_qmv_%s_float_gs_%d_b_4", x.kernel, g), (len(outputs)*x.n+x.rows-1)/x.rows, x.simdgroups, outputs...)
 				want := products
 				switch {
 				case strings.HasSuffix(x.kernel, "silu_mul"):
-					want, _ = run(fmt.Sprintf("affine_qmv_fast_silu_mul_float_gs_%d_b_%d", g, x.bits), x.n/8, 2, "y")
+					want, _ = run(fmt.Sprintf("affine_qmv_fast_silu_mul_float_gs_%d_b_4", g), x.n/8, 2, "y")
 				case strings.HasSuffix(x.kernel, "add"):
-					want, _ = run(fmt.Sprintf("affine_qmv_fast_add_float_gs_%d_b_%d", g, x.bits), x.n/8, 4, "y")
+					want, _ = run(fmt.Sprintf("affine_qmv_fast_add_float_gs_%d_b_4", g), x.n/8, 4, "y")
 				}
 				require.Equal(t, want, got, "%s, elements %s", what, kind.name)
 				switch {

@@ -63,7 +63,10 @@ func (p *pool) blob(codes bool, n int64) *ir.Blob {
 }
 
 func affine(n, k, bits int64) kernelCase {
-	others := []string{fmt.Sprintf("affine_qmv_whole_float_gs_32_b_%d", bits), fmt.Sprintf("affine_qmv_piped_float_gs_32_b_%d", bits)}
+	var others []string
+	if bits == 4 {
+		others = []string{"affine_qmv_whole_float_gs_32_b_4", "affine_qmv_piped_float_gs_32_b_4"}
+	}
 	return kernelCase{fmt.Sprintf("%d-bit matrix × vector, K = %d, N = %d", bits, k, n), func(s *record.Session, p *pool, i int) {
 		q := record.QTensor{
 			W:      s.Weight(fmt.Sprint("w", i), p.blob(true, n*k*bits/8), ir.U32, n, k*bits/32),
