@@ -723,7 +723,7 @@ template <int g, int b, int words>
 //
 // N a multiple of 16, any K that is a multiple of the group.
 //
-// @kernel   affine_qmv_rms_max_float_gs_{g:32|64}_b_{b:4|8}
+// @kernel   affine_qmv_rms_max_float_gs_{g:32|64}_b_{b:8}
 // @arg 0 w             device u32 as u{b}[out_vec_size, in_vec_size] read
 // @arg 1 scales        device f32[out_vec_size, in_vec_size/g] read
 // @arg 2 biases        device f32[out_vec_size, in_vec_size/g] read
@@ -746,7 +746,7 @@ template <int g, int b, int words>
 //
 // N a multiple of 16, K a multiple of 2048/b.
 //
-// @kernel   affine_qmv_fast_rms_max_float_gs_{g:32|64}_b_{b:4|8}
+// @kernel   affine_qmv_fast_rms_max_float_gs_{g:32|64}_b_{b:8}
 // @arg 0 w             device u32 as u{b}[out_vec_size, in_vec_size] read
 // @arg 1 scales        device f32[out_vec_size, in_vec_size/g] read
 // @arg 2 biases        device f32[out_vec_size, in_vec_size/g] read
@@ -1242,9 +1242,7 @@ INSTANTIATE_RMS(rms, 32, 4)
 INSTANTIATE_RMS(rms, 32, 8)
 INSTANTIATE_RMS(rms, 64, 4)
 INSTANTIATE_RMS(rms, 64, 8)
-INSTANTIATE_RMS(rms_max, 32, 4)
 INSTANTIATE_RMS(rms_max, 32, 8)
-INSTANTIATE_RMS(rms_max, 64, 4)
 INSTANTIATE_RMS(rms_max, 64, 8)
 INSTANTIATE_RMS(rms_silu_mul, 32, 4)
 INSTANTIATE_RMS(rms_silu_mul, 64, 4)

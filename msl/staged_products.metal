@@ -358,7 +358,7 @@ constexpr constant int ROWS = 4; // that each of them makes, of all matrices
 
 // A product of a matrix of many rows. Simdgroups past the last row make it once more, and keep it to themselves.
 //
-// @kernel   affine_qmv_whole_float_gs_{g:32|64}_b_4
+// @kernel   affine_qmv_whole_float_gs_{g:32}_b_4
 // @arg 0 w             device u32 as u4[out_vec_size, in_vec_size] read
 // @arg 1 scales        device f32[out_vec_size, in_vec_size/g] read
 // @arg 2 biases        device f32[out_vec_size, in_vec_size/g] read
@@ -403,7 +403,7 @@ inline float silu_mul(float gate, float up) { return gate / (1.0f + precise::exp
 
 // The gate and up products of a feed-forward layer, and silu(gate)·up of them.
 //
-// @kernel   affine_qmv_whole_silu_mul_float_gs_{g:32|64}_b_4
+// @kernel   affine_qmv_whole_silu_mul_float_gs_{g:32}_b_4
 // @arg 0 w_gate        device u32 as u4[out_vec_size, in_vec_size] read
 // @arg 1 scales_gate   device f32[out_vec_size, in_vec_size/g] read
 // @arg 2 biases_gate   device f32[out_vec_size, in_vec_size/g] read
@@ -459,7 +459,7 @@ constexpr constant int PAIR = 2; // results of a simdgroup
 
 // A product of a matrix of long rows.
 //
-// @kernel   affine_qmv_piped_float_gs_{g:32|64}_b_4
+// @kernel   affine_qmv_piped_float_gs_{g:32}_b_4
 // @arg 0 w             device u32 as u4[out_vec_size, in_vec_size] read
 // @arg 1 scales        device f32[out_vec_size, in_vec_size/g] read
 // @arg 2 biases        device f32[out_vec_size, in_vec_size/g] read
@@ -500,7 +500,7 @@ template <int g>
 
 // A product and the residual that it is added to.
 //
-// @kernel   affine_qmv_piped_add_float_gs_{g:32|64}_b_4
+// @kernel   affine_qmv_piped_add_float_gs_{g:32}_b_4
 // @arg 0 w             device u32 as u4[out_vec_size, in_vec_size] read
 // @arg 1 scales        device f32[out_vec_size, in_vec_size/g] read
 // @arg 2 biases        device f32[out_vec_size, in_vec_size/g] read
@@ -548,7 +548,7 @@ constexpr constant int HELPERS_X3 = 4;
 
 // Three products of one input: queries, keys and values of attention.
 //
-// @kernel   affine_qmv_piped_x3_float_gs_{g:32|64}_b_4
+// @kernel   affine_qmv_piped_x3_float_gs_{g:32}_b_4
 // @arg 0 w0            device u32 as u4[n0, in_vec_size] read
 // @arg 1 scales0       device f32[n0, in_vec_size/g] read
 // @arg 2 biases0       device f32[n0, in_vec_size/g] read
@@ -629,7 +629,6 @@ template <int g>
   INSTANTIATE_STAGED(piped_x3, g)
 
 INSTANTIATE_STAGED_ALL(32)
-INSTANTIATE_STAGED_ALL(64)
 
 // What the tests of declarations compare grids and conditions with (docs/kernels.md, "Witnesses").
 //

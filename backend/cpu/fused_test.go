@@ -244,7 +244,7 @@ func testFused(t *testing.T, r *rand.Rand, f family, m int) {
 // A product whose vector lies in threadgroup memory has the bits of the one that it stands for, and its arguments.
 func TestStagedProductsHaveTheBitsOfOthers(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 7))
-	for _, a := range []affine{{4, 32}, {4, 64}} {
+	for _, a := range []affine{{4, 32}} {
 		params := fmt.Sprintf("float_gs_%d_b_4", a.group)
 		for _, c := range []struct {
 			staged, other string
@@ -292,6 +292,9 @@ func TestStagedProductsHaveTheBitsOfOthers(t *testing.T) {
 // testTops: a head with the first step of an argmax has the bits of the product of the normalised x and of
 // max_parts, where rows that are NaN are not great.
 func testTops(t *testing.T, r *rand.Rand, f family, x, raw, norm []float32, at string) {
+	if f.weights.(affine).bits != 8 {
+		return // logits are of 8 bits
+	}
 	k := len(norm)
 	m, parts := len(raw)/k, 1+r.IntN(40)
 	n := parts * partSize
@@ -349,7 +352,7 @@ func TestArgmaxInTwoSteps(t *testing.T) {
 func TestTurnedProductsHaveTheBitsOfTheirParts(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 6))
 	one, eps, base := [3]int{1, 1, 1}, float32(1e-5), float32(13.3)
-	for _, a := range []affine{{4, 32}, {4, 64}} {
+	for _, a := range []affine{{4, 32}} {
 		params := fmt.Sprintf("float_gs_%d_b_%d", a.group, a.bits)
 		for _, dims := range []int{2, 6, 20, 64} {
 			k, heads, values := 64*(1+r.IntN(12)), [2]int{1 + r.IntN(9), 1 + r.IntN(4)}, 1+r.IntN(200)

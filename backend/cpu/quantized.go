@@ -15,7 +15,7 @@ var affines = []affine{{4, 32}, {4, 64}, {8, 32}, {8, 64}}
 
 func init() {
 	for _, a := range affines {
-		if a.bits == 4 {
+		if a.bits == 4 && a.group == 32 {
 			for kernel, of := range staged(a) {
 				Register(of.kernel(kernel))
 			}
@@ -28,7 +28,9 @@ func init() {
 			}
 			normed := ofNormed(a)
 			Register(normed["rms"].kernel("affine_qmv" + fast + "_rms_" + params))
-			Register(normed["rms_max"].kernel("affine_qmv" + fast + "_rms_max_" + params))
+			if a.bits == 8 {
+				Register(normed["rms_max"].kernel("affine_qmv" + fast + "_rms_max_" + params))
+			}
 			if a.bits == 4 {
 				Register(normed["rms_silu_mul"].kernel("affine_qmv" + fast + "_rms_silu_mul_" + params))
 				Register(turnedKernel(a, "affine_qmv"+fast+"_rms_x3_rope_"+params))
