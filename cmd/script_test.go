@@ -20,6 +20,7 @@ import (
 	"github.com/mlxc/mlxc/cmd/internal/mlxc"
 	"github.com/mlxc/mlxc/cmd/internal/mlxreplay"
 	"github.com/mlxc/mlxc/internal/testkit/metallibs"
+	"github.com/mlxc/mlxc/internal/testkit/store"
 	"github.com/mlxc/mlxc/internal/toolchain/clang"
 )
 
@@ -88,10 +89,6 @@ func TestScripts(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	shared, err := filepath.Abs("../out/test-cache")
-	if err != nil {
-		t.Fatal(err)
-	}
 	testscript.Run(t, testscript.Params{
 		Dir:                 "testdata/script",
 		UpdateScripts:       *update,
@@ -101,12 +98,12 @@ func TestScripts(t *testing.T) {
 			e.Setenv("MODEL", model)
 			e.Setenv("TESTDATA", testdata)
 			e.Setenv(clang.Env, compiler.Path)
-			e.Setenv("SHARED_CACHE", shared) // of compiled kernels: files go by their digests
-			e.Setenv("OLDER", older)         // those of an older version
-			e.Setenv("LIBRARY", library)     // MLX's compiled kernels
-			e.Setenv("DAMAGED", damaged)     // two, of which one is damaged, and a function that is none
-			e.Setenv("TINY", tiny)           // a language model that is quickly run
-			e.Setenv("SMALL", small)         // three of them, in a library of their own
+			e.Setenv("SHARED_CACHE", store.Dir()) // of compiled kernels: files go by their digests
+			e.Setenv("OLDER", older)              // those of an older version
+			e.Setenv("LIBRARY", library)          // MLX's compiled kernels
+			e.Setenv("DAMAGED", damaged)          // two, of which one is damaged, and a function that is none
+			e.Setenv("TINY", tiny)                // a language model that is quickly run
+			e.Setenv("SMALL", small)              // three of them, in a library of their own
 			e.Setenv("HOME", filepath.Join(e.WorkDir, "home"))
 			e.Setenv("XDG_CACHE_HOME", filepath.Join(e.WorkDir, "cache"))
 			return nil

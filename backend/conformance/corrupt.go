@@ -34,7 +34,9 @@ const fewer = 4
 func Corrupt(t *testing.T, open func() backend.Device, o Options) {
 	var order []string
 	byFamily := map[string][]instance{}
-	for _, f := range o.functions() {
+	all := o
+	all.Choose = nil // which is of families here: a lie may show in one instance alone
+	for _, f := range all.functions() {
 		for i, d := range msl.Declarations(f) {
 			name := family(d)
 			if byFamily[name] == nil {
@@ -51,6 +53,9 @@ func Corrupt(t *testing.T, open func() backend.Device, o Options) {
 	left := map[string]int{} // families of each file that were not run: -run may choose some
 	for _, name := range order {
 		left[byFamily[name][0].d.File]++
+	}
+	if o.Choose != nil {
+		order = o.Choose(order, func(string) string { return "" })
 	}
 	counts := map[string]tally{} // by kind of corruption
 	var mu sync.Mutex            // guards counts, used and left

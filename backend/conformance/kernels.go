@@ -15,10 +15,10 @@ import (
 // of a template.
 func family(d *decl.Decl) string { return fmt.Sprintf("%s:%d", d.File, d.Line) }
 
-// families counts the instances of every family of the library.
-func families() map[string]int {
+// families counts the instances of every family among some functions.
+func families(functions []string) map[string]int {
 	n := map[string]int{}
-	for _, f := range msl.Functions() {
+	for _, f := range functions {
 		for _, d := range msl.Declarations(f) {
 			n[family(d)]++
 		}
@@ -28,7 +28,7 @@ func families() map[string]int {
 
 // kernelTests returns a test for each function of the library.
 func kernelTests(o Options) map[string]func(*T) {
-	instances := families()
+	instances := families(o.functions())
 	tests := map[string]func(*T){}
 	if o.Source == "" {
 		tests["generated/random"] = func(t *T) { generatedKernels(t, o, o.cases()) }

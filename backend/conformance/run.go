@@ -28,6 +28,9 @@ type Options struct {
 	Cases int
 	// Source, if it is not empty, names the Metal source whose kernels alone are tested.
 	Source string
+	// Choose, if it is not nil, returns which of some members are tested: instances of one template
+	// need not all be tested every time.
+	Choose Choice
 	// Long asks for the long form.
 	Long bool
 	// BorrowedKernels leaves out the tests of kernels, for a device that runs the kernels
@@ -39,6 +42,9 @@ type Options struct {
 	// Seed selects the random dispatches. 0 selects those that every run makes by default.
 	Seed uint64
 }
+
+// Choice returns some members, in their order, of families that a function tells.
+type Choice func(members []string, family func(member string) string) []string
 
 func (o Options) cases() int {
 	switch {
@@ -52,9 +58,13 @@ func (o Options) cases() int {
 
 // functions returns the names of the functions that are tested.
 func (o Options) functions() []string {
-	return slices.DeleteFunc(msl.Functions(), func(f string) bool {
+	all := slices.DeleteFunc(msl.Functions(), func(f string) bool {
 		return o.Source != "" && msl.Declarations(f)[0].File != o.Source
 	})
+	if o.Choose == nil {
+		return all
+	}
+	return o.Choose(all, func(f string) string { return family(msl.Declarations(f)[0]) })
 }
 
 // tests returns all tests, and their names in order.

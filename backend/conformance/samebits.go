@@ -203,15 +203,23 @@ func results(dev backend.Device, x *dispatch, seed uint64) ([]uint64, error) {
 	return out, nil
 }
 
-// termTests returns a test for each pair of kernels with equal terms.
+// termTests returns a test for each pair of kernels with equal terms. The instances of two templates are a
+// family of pairs.
 func termTests(o Options) map[string]func(*T) {
 	tests := map[string]func(*T){}
+	var names []string
+	templates := map[string]string{}
 	for _, pair := range twins() {
 		a, b := pair[0], pair[1]
 		if o.Source != "" && a.File != o.Source && b.File != o.Source {
 			continue
 		}
-		tests[fmt.Sprintf("term/%s=%s", a.Name, b.Name)] = func(t *T) {
+		name := fmt.Sprintf("term/%s=%s", a.Name, b.Name)
+		if tests[name] == nil {
+			names = append(names, name)
+			templates[name] = family(a) + "=" + family(b)
+		}
+		tests[name] = func(t *T) {
 			cases := 20
 			if o.Long {
 				cases = o.cases()
@@ -228,5 +236,12 @@ func termTests(o Options) map[string]func(*T) {
 			}
 		}
 	}
-	return tests
+	if o.Choose == nil {
+		return tests
+	}
+	chosen := map[string]func(*T){}
+	for _, name := range o.Choose(names, func(name string) string { return templates[name] }) {
+		chosen[name] = tests[name]
+	}
+	return chosen
 }

@@ -87,11 +87,13 @@ func (c *Case) Run(dev backend.Device) (after [][]byte, err error) {
 }
 
 // Sample calls f with the dispatches that witnesses say engines make, except large ones, and with
-// n random dispatches of every family of kernels, whose instances take turns.
-func Sample(n int, seed uint64, f func(*Case) error) error {
-	instances := families()
+// n random dispatches of every family of kernels, whose instances take turns: of the functions
+// that are chosen, or of all if choose is nil.
+func Sample(n int, seed uint64, choose Choice, f func(*Case) error) error {
+	functions := Options{Choose: choose}.functions()
+	instances := families(functions)
 	turn := map[string]int{}
-	for _, function := range msl.Functions() {
+	for _, function := range functions {
 		if err := eachWitness(function, func(x *dispatch) error { return sampled(function, x, seed, f) }); err != nil {
 			return err
 		}
@@ -143,7 +145,7 @@ var crcTable = crc64.MakeTable(crc64.ECMA)
 // fingerprint.
 func Fingerprint(dev backend.Device, n int) (map[string]uint64, error) {
 	out := map[string]uint64{}
-	err := Sample(n, 0, func(c *Case) error {
+	err := Sample(n, 0, nil, func(c *Case) error {
 		all, err := c.Run(dev)
 		for _, after := range all {
 			out[c.Function] = crc64.Update(out[c.Function], crcTable, after)

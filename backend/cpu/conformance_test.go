@@ -11,6 +11,7 @@ import (
 	"github.com/mlxc/mlxc/backend"
 	"github.com/mlxc/mlxc/backend/conformance"
 	"github.com/mlxc/mlxc/backend/cpu/internal/simd"
+	testsample "github.com/mlxc/mlxc/internal/testkit/sample"
 )
 
 var (
@@ -18,17 +19,20 @@ var (
 	seed = flag.Uint64("seed", 0, "other random dispatches in the conformance suite")
 )
 
-// TestConformance runs the whole suite with two workers and the implementation of
+// TestConformance runs the suite with two workers and the implementation of
 // package simd that this machine gets. With the other implementations and other numbers of
 // workers it runs fewer random dispatches: the kernels are the same, and TestWorkers and
 // TestAnySplit show that results do not depend on these numbers.
 func TestConformance(t *testing.T) {
 	run := func(t *testing.T, workers int, o conformance.Options) {
-		o.Long, o.Seed = *long, *seed
+		o.Long, o.Seed = *long || testsample.Whole(), *seed
 		o.Other = func() backend.Device { return New(1) }
 		conformance.Run(t, func() backend.Device { return New(workers) }, o)
 	}
-	t.Run("whole", func(t *testing.T) { run(t, 2, conformance.Options{}) })
+	t.Run("whole", func(t *testing.T) { run(t, 2, conformance.Options{Cases: 40, Choose: testsample.Choose(t, "cpu")}) })
+	few := func(functions []string, _ func(string) string) []string {
+		return testsample.Of(t, "other implementations", functions, testsample.Few)
+	}
 	for i, impl := range simd.Available() {
 		if impl == simd.Active() {
 			continue
@@ -38,7 +42,7 @@ func TestConformance(t *testing.T) {
 			previous, err := simd.Use(impl)
 			require.NoError(t, err)
 			defer simd.Use(previous)
-			run(t, workers, conformance.Options{Cases: 30})
+			run(t, workers, conformance.Options{Cases: 10, Choose: few})
 		})
 	}
 }
@@ -48,7 +52,7 @@ func TestWorkers(t *testing.T) {
 	var want map[string]uint64
 	for _, workers := range []int{1, 2, 3} {
 		d := New(workers)
-		got, err := conformance.Fingerprint(d, 40)
+		got, err := conformance.Fingerprint(d, 8)
 		require.NoError(t, err)
 		require.NoError(t, d.Close())
 		if want == nil {

@@ -35,7 +35,7 @@ func forEachDispatch(t *testing.T, n int, f func(x *dispatched) error) {
 	t.Helper()
 	defer simd.Use(simd.Active())
 	total := 0
-	require.NoError(t, conformance.Sample(n, *seed, func(c *conformance.Case) error {
+	require.NoError(t, conformance.Sample(n, *seed, nil, func(c *conformance.Case) error {
 		total++
 		x := &dispatched{Case: c, r: rand.New(rand.NewPCG(uint64(total), *seed))}
 		impl := simd.Available()[x.r.IntN(len(simd.Available()))]
@@ -136,7 +136,7 @@ func (x *dispatched) anySplit() error {
 }
 
 func TestAnySplit(t *testing.T) {
-	forEachDispatch(t, 40, func(x *dispatched) error {
+	forEachDispatch(t, 12, func(x *dispatched) error {
 		c := x.call(x.Before)
 		units, cost := x.k.Units(c), x.k.Cost(c)
 		if units <= 0 || !(cost > 0) || cost*float64(units) > 1e9 {
@@ -191,7 +191,7 @@ func (x *dispatched) shortView() error {
 }
 
 func TestShortViewPanics(t *testing.T) {
-	forEachDispatch(t, 40, (*dispatched).shortView)
+	forEachDispatch(t, 12, (*dispatched).shortView)
 }
 
 // TestLawsNotice: kernels with faults break the laws above.
@@ -231,7 +231,7 @@ func TestLawsNotice(t *testing.T) {
 	noticed := make([]int, len(faults))
 	const enough = 200
 	tried := 0
-	forEachDispatch(t, 40, func(x *dispatched) error {
+	forEachDispatch(t, 12, func(x *dispatched) error {
 		k := x.k
 		in, out = -1, -1
 		for slot := range maxSlots {

@@ -19,6 +19,7 @@ import (
 	"github.com/mlxc/mlxc/backend/softmetal"
 	"github.com/mlxc/mlxc/internal/objc"
 	"github.com/mlxc/mlxc/internal/testkit/fakemetal"
+	"github.com/mlxc/mlxc/internal/testkit/sample"
 )
 
 // planting runs the workload with wrong emissions.
@@ -183,7 +184,7 @@ func TestWorkload(t *testing.T) {
 
 // TestWrongEmissions: each wrong message that is planted is noticed: Metal's rules forbid what becomes
 // of it, something leaks, an error comes, or a result differs. Of those that nobody can tell nobody does.
-// Each in the first of its ways, and with MLXC_LONG=1 in all.
+// A quarter in a run of make test, each in the first of its ways, and with MLXC_LONG=1 all in all.
 // What leaks by them stays, so they have a process of their own.
 func TestWrongEmissions(t *testing.T) {
 	if os.Getenv(apart) == "" {
@@ -198,7 +199,7 @@ func TestWrongEmissions(t *testing.T) {
 	p := newPlanting(t)
 	by := map[string]int{}
 	same := 0
-	for _, x := range wrongEmissions {
+	for _, x := range sample.Of(t, t.Name(), wrongEmissions, 4) {
 		for _, name := range x.ways[:many(len(x.ways))] {
 			w := wayNamed(name)
 			var wrong []string
@@ -238,7 +239,7 @@ const apart = "MLXC_TEST_APART"
 
 // many is 1 of n, or all of them in long tests.
 func many(n int) int {
-	if os.Getenv("MLXC_LONG") != "" {
+	if sample.Whole() {
 		return n
 	}
 	return min(n, 1)

@@ -16,6 +16,7 @@ import (
 	"github.com/mlxc/mlxc/cost"
 	"github.com/mlxc/mlxc/internal/objc"
 	"github.com/mlxc/mlxc/internal/testkit/fakemetal"
+	"github.com/mlxc/mlxc/internal/testkit/sample"
 )
 
 // serve has what stands in for Metal answer until the test ends.
@@ -51,9 +52,13 @@ func conform(t *testing.T, o metal.Options) {
 
 // TestAnyOrder: what the messages order is enough, in whatever order a GPU runs the rest, and late.
 func TestAnyOrder(t *testing.T) {
-	for seed := range uint64(2) {
-		t.Run(fmt.Sprint(seed+1), func(t *testing.T) {
-			serve(t, fakemetal.Options{Seed: seed + 1, Late: 3 * time.Millisecond})
+	seeds := []uint64{uint64(sample.Run()) + 1}
+	if sample.Whole() {
+		seeds = []uint64{1, 2, 3, 4}
+	}
+	for _, seed := range seeds {
+		t.Run(fmt.Sprint(seed), func(t *testing.T) {
+			serve(t, fakemetal.Options{Seed: seed, Late: 3 * time.Millisecond})
 			conform(t, metal.Options{})
 		})
 	}
@@ -64,15 +69,18 @@ var keeps = &cost.Model{Litmus: cost.Litmus{Fences: true, IndirectBarriers: true
 
 // TestOptions: devices that send other messages compute the same.
 func TestOptions(t *testing.T) {
-	for name, o := range map[string]metal.Options{
-		"serial, unretained, groups":  {Plan: metal.Serial, Unretained: true, Groups: true},
-		"parallel, fences, private":   {Plan: metal.Parallel, Encoders: 3, Fences: true, Measured: keeps, Private: true},
-		"indirect, private":           {Plan: metal.Indirect, Private: true},
-		"indirect barriers, measured": {Plan: metal.IndirectBarriers, Fences: true, Measured: keeps},
-	} {
-		t.Run(name, func(t *testing.T) {
-			serve(t, fakemetal.Options{Seed: 5, SampleDispatches: o.Fences, IndirectBarriers: true})
-			conform(t, o)
+	for _, x := range sample.Of(t, t.Name(), []struct {
+		name    string
+		options metal.Options
+	}{
+		{"parallel, fences, private", metal.Options{Plan: metal.Parallel, Encoders: 3, Fences: true, Measured: keeps, Private: true}},
+		{"serial, unretained, groups", metal.Options{Plan: metal.Serial, Unretained: true, Groups: true}},
+		{"indirect, private", metal.Options{Plan: metal.Indirect, Private: true}},
+		{"indirect barriers, measured", metal.Options{Plan: metal.IndirectBarriers, Fences: true, Measured: keeps}},
+	}, 3) {
+		t.Run(x.name, func(t *testing.T) {
+			serve(t, fakemetal.Options{Seed: 5, SampleDispatches: x.options.Fences, IndirectBarriers: true})
+			conform(t, x.options)
 		})
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/mlxc/mlxc/backend/conformance"
 	"github.com/mlxc/mlxc/backend/cpu"
 	"github.com/mlxc/mlxc/backend/softmetal"
+	"github.com/mlxc/mlxc/internal/testkit/sample"
 )
 
 // The suite passes on the kernels of our own library, compiled from their source. Each kernel's
@@ -20,5 +21,5 @@ func TestConformance(t *testing.T) {
 		d, err := softmetal.New(context.Background(), softmetal.Options{Workers: 2})
 		require.NoError(t, err)
 		return d
-	}, conformance.Options{Cases: 10, Other: func() backend.Device { return cpu.New(1) }})
+	}, conformance.Options{Cases: 10, Choose: sample.Choose(t, "plain"), Other: func() backend.Device { return cpu.New(1) }})
 }

@@ -3,7 +3,6 @@
 package softmetal_test
 
 import (
-	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -17,17 +16,15 @@ import (
 	"github.com/mlxc/mlxc/backend/softmetal"
 	"github.com/mlxc/mlxc/internal/testkit/kernelcases"
 	"github.com/mlxc/mlxc/internal/testkit/metallibs"
+	"github.com/mlxc/mlxc/internal/testkit/sample"
 	"github.com/mlxc/mlxc/ir"
 )
 
-// ggmlCases are the cases of ggml's kernels, without most of those that are alike unless MLXC_LONG=1.
+// ggmlCases are the cases of ggml's kernels: the first of each operation, and a sample of the others.
 func ggmlCases(t *testing.T) []*kernelcases.Case {
 	cases, err := kernelcases.Load(filepath.Join("..", "..", "testdata", "ggml"))
 	require.NoError(t, err)
-	if os.Getenv("MLXC_LONG") == "" {
-		cases = slices.DeleteFunc(cases, func(c *kernelcases.Case) bool { return c.Extra })
-	}
-	return cases
+	return sample.Families(t, "ggml", cases, func(c *kernelcases.Case) string { return c.Family }, sample.Few)
 }
 
 // runGGML runs the cases on a device, compares what they compute, and hands each to after with
@@ -101,7 +98,7 @@ var knownOfGGML = []struct{ function, what, why string }{
 // which something known is to be found; all with MLXC_LONG=1.
 func checkedGGML(t *testing.T) (out []*kernelcases.Case) {
 	cases := ggmlCases(t)
-	if os.Getenv("MLXC_LONG") != "" {
+	if sample.Whole() {
 		return cases
 	}
 	families, known := map[string]bool{}, make([]int, len(knownOfGGML))

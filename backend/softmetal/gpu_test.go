@@ -279,7 +279,7 @@ func TestGPUKernels(t *testing.T) {
 		r := newRig(t, Options{Workers: 1, Library: library})
 		same, near := 0, 0
 		taken := map[string]int{}
-		require.NoError(t, conformance.Sample(6, 3, func(c *conformance.Case) error {
+		require.NoError(t, conformance.Sample(6, 3, nil, func(c *conformance.Case) error {
 			n, ok := c.Graph.Nodes[0].(*ir.Dispatch)
 			total := 0
 			for _, m := range c.Before {

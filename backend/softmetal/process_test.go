@@ -22,6 +22,7 @@ import (
 
 	"github.com/mlxc/mlxc/backend"
 	"github.com/mlxc/mlxc/internal/air"
+	"github.com/mlxc/mlxc/internal/testkit/store"
 	"github.com/mlxc/mlxc/internal/toolchain/clang"
 )
 
@@ -35,9 +36,7 @@ func TestMain(m *testing.M) {
 	if len(os.Args) == 2 && os.Args[1] == "endless" {
 		runEndless()
 	}
-	if dir, err := filepath.Abs("../../out/test-cache"); err == nil {
-		os.Setenv("XDG_CACHE_HOME", dir)
-	}
+	store.Use()
 	if f := strings.Fields(os.Getenv(emulateEnv)); len(f) > 1 {
 		elsewhere.triple, elsewhere.emulator = f[0], f[1:]
 	}

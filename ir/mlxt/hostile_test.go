@@ -15,7 +15,7 @@ import (
 	"github.com/mlxc/mlxc/ir/mlxt"
 )
 
-const hostileBytes = 4 << 20
+const hostileBytes = 1 << 20
 
 func graph(body string) string { return "mlxt 1\ngraph g {\n" + body + "\n}\n" }
 
@@ -39,7 +39,7 @@ func few(n int, format string) string {
 	return b.String()
 }
 
-// What 4 MB can do is bounded: seconds, and memory in proportion to the text.
+// What 1 MB can do is bounded: seconds, and memory in proportion to the text.
 func TestHostileText(t *testing.T) {
 	const kernel = "kernel @k builtin \"k\" args(0 n: constant u32, 1 f: constant f32, 2 h: constant f16)\n"
 	const dispatch = "#0 @k (%s) grid threads [1, 1, 1] of [1, 1, 1]"

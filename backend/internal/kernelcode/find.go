@@ -26,15 +26,14 @@ type Source struct {
 	cache    *air.Cache
 	builtin  string
 
-	mu    sync.Mutex
-	open  map[string]*library
-	units map[string]*unit // of our own library, by file
+	mu   sync.Mutex
+	open map[string]*library
 }
 
 // New returns a source whose modules a cache keeps. builtin, if not "", is a .metallib from which
 // kernels of our own library are taken where it has them.
 func New(c clang.Compiler, cache *air.Cache, builtin string) *Source {
-	return &Source{compiler: c, cache: cache, builtin: builtin, open: map[string]*library{}, units: map[string]*unit{}}
+	return &Source{compiler: c, cache: cache, builtin: builtin, open: map[string]*library{}}
 }
 
 // Find returns the code of a kernel, with the values of its function constants.
@@ -70,23 +69,37 @@ func (l *Source) code(ctx context.Context, k *ir.Kernel) (air.Input, error) {
 				return l.compiled(ctx, l.builtin, ir.Digest{}, k.Function)
 			}
 		}
-		ds := msl.Declarations(k.Function)
-		if len(ds) == 0 {
-			return air.Input{}, fmt.Errorf("there is no kernel %q", k.Function)
-		}
-		in, err := l.ownSource(ctx, ds[0].File, k.Function)
+		name, text, err := textOf(k)
 		if err != nil {
 			return air.Input{}, err
 		}
-		return Declared(in, ds), nil
+		in, err := source(ctx, l.compiler, l.cache, name, text, k.Function)
+		if err != nil {
+			return air.Input{}, err
+		}
+		return Declared(in, msl.Declarations(k.Function)), nil
 	case ir.SourceFile:
-		text, err := msl.SourceOf(k)
+		name, text, err := textOf(k)
 		if err != nil {
 			return air.Input{}, err
 		}
-		return source(ctx, l.compiler, l.cache, k.Library.Path, text, k.Function)
+		return source(ctx, l.compiler, l.cache, name, text, k.Function)
 	}
 	return air.Input{}, fmt.Errorf("a library of kind %s is not known here", k.Library.Kind)
+}
+
+// textOf returns the Metal source that a kernel stands in, of our own library or of a file, and its name.
+func textOf(k *ir.Kernel) (name, text string, err error) {
+	if k.Library.Kind == ir.SourceFile {
+		text, err = msl.SourceOf(k)
+		return k.Library.Path, text, err
+	}
+	ds := msl.Declarations(k.Function)
+	if len(ds) == 0 {
+		return "", "", fmt.Errorf("there is no kernel %q", k.Function)
+	}
+	text, err = msl.Source(ds[0].File)
+	return ds[0].File, text, err
 }
 
 // Declared returns a kernel of our own library, or without declarations one of those that plans are made of,
@@ -145,47 +158,47 @@ func source(ctx context.Context, c clang.Compiler, cache *air.Cache, name, text,
 	return input(data, err)
 }
 
-// Together compiles the kernels of a graph that are needed and stand in one source file in a few runs of
-// the compiler, so many side by side, for most of the work is to read the file, and leaves them in the
-// cache. What goes wrong with a file shows again when its kernels are found, one by one.
+// Together compiles the kernels of a graph that are needed and stand in one source, a file or one of our own
+// library, in a few runs of the compiler, so many side by side, for much of the work is to read the source,
+// and leaves them in the cache. What goes wrong with a source shows again when its kernels are found, one by
+// one.
 func (l *Source) Together(ctx context.Context, g *ir.Graph, needed []bool, workers int) {
-	const most = 48 // kernels of a run, so that several run side by side
-	functions := map[ir.Library][]string{}
-	var files []*ir.Kernel // the first kernel of each file
+	type source struct{ name, text string }
+	functions := map[source][]string{}
+	var sources []source // in the order of the graph
 	for i := range g.Kernels {
 		k := &g.Kernels[i]
-		if !needed[i] || k.Library.Kind != ir.SourceFile {
+		if !needed[i] || k.Library.Kind != ir.SourceFile && (k.Library.Kind != ir.Builtin || l.builtin != "") {
 			continue
 		}
-		if functions[k.Library] == nil {
-			files = append(files, k)
-		}
-		functions[k.Library] = append(functions[k.Library], k.Function)
-	}
-	var wait sync.WaitGroup
-	room := make(chan struct{}, max(1, workers))
-	for _, k := range files {
-		missing := functions[k.Library]
-		if len(missing) == 1 {
-			continue
-		}
-		text, err := msl.SourceOf(k)
+		name, text, err := textOf(k)
 		if err != nil {
 			continue
 		}
-		key := func(function string) air.Key { return moduleKey(l.compiler, k.Library.Path, text, function) }
+		s := source{name, text}
+		if functions[s] == nil {
+			sources = append(sources, s)
+		}
+		functions[s] = append(functions[s], k.Function)
+	}
+	var wait sync.WaitGroup
+	room := make(chan struct{}, max(1, workers))
+	for _, s := range sources {
+		key := func(function string) air.Key { return moduleKey(l.compiler, s.name, s.text, function) }
+		missing := functions[s]
 		slices.Sort(missing)
 		missing = slices.DeleteFunc(slices.Compact(missing), func(f string) bool { return l.cache.Has(key(f), "module.json") })
 		if len(missing) == 1 {
-			continue
+			continue // which is compiled where it is found
 		}
+		most := max(12, (len(missing)+2*workers-1)/max(1, 2*workers)) // kernels of a run, so that several run side by side
 		for some := range slices.Chunk(missing, most) {
 			room <- struct{}{}
 			wait.Go(func() {
 				defer func() { <-room }()
-				u, err := mslc.Compile(ctx, k.Library.Path, text, mslc.Options{Kernels: some, Lines: true})
+				u, err := mslc.Compile(ctx, s.name, s.text, mslc.Options{Kernels: some, Lines: true})
 				for i := 0; err == nil && i < len(some); i++ {
-					_, err = l.cache.Data(ctx, key(some[i]), "module.json", func() ([]byte, error) { return module(u, k.Library.Path, some[i]) })
+					_, err = l.cache.Data(ctx, key(some[i]), "module.json", func() ([]byte, error) { return module(u, s.name, some[i]) })
 				}
 			})
 		}
@@ -212,47 +225,6 @@ func input(data []byte, err error) (in air.Input, _ error) {
 		err = json.Unmarshal(data, &in)
 	}
 	return in, err
-}
-
-// ownSource is source for a file of our own library, all of whose kernels are compiled at once:
-// most of the work is the same for all.
-func (l *Source) ownSource(ctx context.Context, file, function string) (air.Input, error) {
-	text, err := msl.Source(file)
-	if err != nil {
-		return air.Input{}, err
-	}
-	data, err := l.cache.Data(ctx, moduleKey(l.compiler, file, text, function), "module.json", func() ([]byte, error) {
-		u := l.unit(file)
-		u.mu.Lock()
-		defer u.mu.Unlock()
-		if u.unit == nil {
-			compiled, err := mslc.Compile(ctx, file, text, mslc.Options{Lines: true})
-			if err != nil {
-				return nil, err
-			}
-			u.unit = compiled
-		}
-		return module(u.unit, file, function)
-	})
-	return input(data, err)
-}
-
-// unit is a file of our own library, compiled once in the life of a device.
-func (l *Source) unit(file string) *unit {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	u := l.units[file]
-	if u == nil {
-		u = &unit{}
-		l.units[file] = u
-	}
-	return u
-}
-
-// unit is a compiled file.
-type unit struct {
-	mu   sync.Mutex
-	unit *mslc.Unit
 }
 
 // compiled is a kernel of a .metallib with a digest.

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -280,13 +281,16 @@ func (s *Source) toolchain(ctx context.Context) (*kernelcode.Source, error) {
 
 // Together compiles the kernels of a graph that are needed and stand in one source file in a few runs of
 // the compiler ([kernelcode.Source.Together]). Where there is no compiler, that shows when they are found.
+// Those of our own library are left out: most are prebuilt.
 func (s *Source) Together(ctx context.Context, g *ir.Graph, needed []bool, workers int) {
-	for i := range g.Kernels {
-		if needed[i] && g.Kernels[i].Library.Kind == ir.SourceFile {
-			if code, err := s.toolchain(ctx); err == nil {
-				code.Together(ctx, g, needed, workers)
-			}
-			return
-		}
+	files := slices.Clone(needed)
+	for i := range files {
+		files[i] = files[i] && g.Kernels[i].Library.Kind == ir.SourceFile
+	}
+	if !slices.Contains(files, true) {
+		return
+	}
+	if code, err := s.toolchain(ctx); err == nil {
+		code.Together(ctx, g, files, workers)
 	}
 }

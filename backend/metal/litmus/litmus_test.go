@@ -7,7 +7,6 @@ import (
 	"errors"
 	"os"
 	"path"
-	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -22,6 +21,7 @@ import (
 	"github.com/mlxc/mlxc/backend/softmetal"
 	"github.com/mlxc/mlxc/internal/objc"
 	"github.com/mlxc/mlxc/internal/testkit/fakemetal"
+	"github.com/mlxc/mlxc/internal/testkit/store"
 )
 
 // device is the software Metal of all tests, which need not start one each.
@@ -30,9 +30,7 @@ var device *softmetal.Device
 // TestMain has the tests share compiled kernels with those of software Metal, in the tree's folder for
 // what is made.
 func TestMain(m *testing.M) {
-	if dir, err := filepath.Abs("../../../out/test-cache"); err == nil {
-		os.Setenv("XDG_CACHE_HOME", dir)
-	}
+	store.Use()
 	code := m.Run()
 	if device != nil {
 		device.Close()

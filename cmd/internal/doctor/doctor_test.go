@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -19,14 +18,13 @@ import (
 	"github.com/mlxc/mlxc/backend/metal/litmus/verdict"
 	"github.com/mlxc/mlxc/backend/softmetal"
 	"github.com/mlxc/mlxc/cost"
+	"github.com/mlxc/mlxc/internal/testkit/store"
 )
 
 // TestMain has the tests share compiled kernels with those of software Metal, in the tree's folder for
 // what is made.
 func TestMain(m *testing.M) {
-	if dir, err := filepath.Abs("../../../out/test-cache"); err == nil {
-		os.Setenv("XDG_CACHE_HOME", dir)
-	}
+	store.Use()
 	os.Exit(m.Run())
 }
 

@@ -2,15 +2,14 @@ package textgen_test
 
 import (
 	"os"
-	"path/filepath"
 	"testing"
+
+	"github.com/mlxc/mlxc/internal/testkit/store"
 )
 
 // TestMain has the tests share compiled kernels with those of other packages, in the tree's folder for
 // what is made.
 func TestMain(m *testing.M) {
-	if dir, err := filepath.Abs("../../../out/test-cache"); err == nil {
-		os.Setenv("XDG_CACHE_HOME", dir)
-	}
+	store.Use()
 	os.Exit(m.Run())
 }

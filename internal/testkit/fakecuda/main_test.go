@@ -4,10 +4,10 @@ package fakecuda_test
 
 import (
 	"os"
-	"path/filepath"
 	"testing"
 
 	"github.com/mlxc/mlxc/backend/softmetal"
+	"github.com/mlxc/mlxc/internal/testkit/store"
 )
 
 // shared is the software Metal of all tests, which need not start one each.
@@ -15,9 +15,7 @@ var shared *softmetal.Device
 
 // TestMain gives the tests a cache of their own, in the tree's folder for what is made.
 func TestMain(m *testing.M) {
-	if dir, err := filepath.Abs("../../../out/test-cache"); err == nil {
-		os.Setenv("XDG_CACHE_HOME", dir)
-	}
+	store.Use()
 	code := m.Run()
 	if shared != nil {
 		shared.Close()

@@ -5,7 +5,6 @@ package fakemetal_test
 import (
 	"context"
 	"os"
-	"path/filepath"
 	"runtime"
 	"testing"
 	"unsafe"
@@ -15,6 +14,7 @@ import (
 	"github.com/mlxc/mlxc/backend/softmetal"
 	"github.com/mlxc/mlxc/internal/objc"
 	"github.com/mlxc/mlxc/internal/testkit/fakemetal"
+	"github.com/mlxc/mlxc/internal/testkit/store"
 	"github.com/mlxc/mlxc/internal/toolchain/clang"
 )
 
@@ -23,9 +23,7 @@ var shared *softmetal.Device
 
 // TestMain gives the tests a cache of their own, in the tree's folder for what is made.
 func TestMain(m *testing.M) {
-	if dir, err := filepath.Abs("../../../out/test-cache"); err == nil {
-		os.Setenv("XDG_CACHE_HOME", dir)
-	}
+	store.Use()
 	if c, err := clang.Find(context.Background()); err == nil {
 		os.Setenv(clang.Env, c.Path)
 	}

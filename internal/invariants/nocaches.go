@@ -1,6 +1,0 @@
-//go:build invariants
-
-package invariants
-
-// Caches reports whether what was found before may be believed.
-const Caches = false

@@ -1,0 +1,93 @@
+package sample
+
+import (
+	"fmt"
+	"hash/fnv"
+	"os"
+	"strconv"
+)
+
+// Env names the environment variable with the run's number, 0 to [Runs]-1; 0 if it is not set.
+const Env = "MLXC_SAMPLE"
+
+// WholeEnv names the environment variable by which every member is taken.
+const WholeEnv = "MLXC_LONG"
+
+// Runs is how many runs there are that differ: together they take every member.
+const Runs = 16
+
+// one in Few of the members that are not their family's first is taken.
+const Few = 8
+
+// Whole reports whether everything is to be tested.
+func Whole() bool { return os.Getenv(WholeEnv) != "" }
+
+// Run is the number of this run.
+func Run() int {
+	text := os.Getenv(Env)
+	if text == "" {
+		return 0
+	}
+	n, err := strconv.Atoi(text)
+	if err != nil || n < 0 || n >= Runs {
+		panic(fmt.Sprintf("%s=%s: it is a number from 0 to %d", Env, text, Runs-1))
+	}
+	return n
+}
+
+// T is what of [testing.TB] is needed to say what was taken.
+type T interface {
+	Helper()
+	Logf(format string, args ...any)
+}
+
+// Families returns the members that this run takes, in their order: the first of each family, and one of
+// the given number of all the others. The name stands for who asks, so that not all tests take the same.
+func Families[M any](t T, name string, members []M, family func(M) string, in int) (out []M) {
+	t.Helper()
+	if Whole() {
+		return members
+	}
+	seen := map[string]bool{}
+	others := 0
+	for _, m := range members {
+		switch f := family(m); {
+		case !seen[f]:
+			seen[f] = true
+		case taken(name, others, in):
+			others++
+		default:
+			others++
+			continue
+		}
+		out = append(out, m)
+	}
+	t.Logf("%s: %d of %d members (%s=%d repeats this choice, %s=1 takes all)", name, len(out), len(members), Env, Run(), WholeEnv)
+	return out
+}
+
+// Of is [Families] of members of one family.
+func Of[M any](t T, name string, members []M, in int) []M {
+	t.Helper()
+	return Families(t, name, members, func(M) string { return "" }, in)
+}
+
+// Choose returns what chooses members by [Families], as the conformance suite takes it. Ways to compile
+// kernels that have a name in common take the same ones.
+func Choose(t T, name string) func(members []string, family func(member string) string) []string {
+	return func(members []string, family func(string) string) []string {
+		t.Helper()
+		return Families(t, name, members, family, Few)
+	}
+}
+
+// Takes reports whether this run takes the member with an index, one of the given number, of a family
+// without a first one: the bytes of a file, say.
+func Takes(name string, index, in int) bool { return Whole() || taken(name, index, in) }
+
+// taken reports whether this run takes the member with an index, one of the given number.
+func taken(name string, index, in int) bool {
+	h := fnv.New32a()
+	h.Write([]byte(name))
+	return (index+Run()+int(h.Sum32()%Runs))%in == 0
+}
