@@ -1,0 +1,60 @@
+package targets
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"golang.org/x/tools/go/packages"
+)
+
+// TestDarwin: all of the module has types on Macs, where none of these tests runs.
+func TestDarwin(t *testing.T) {
+	root, err := filepath.Abs(filepath.Join("..", "..", ".."))
+	require.NoError(t, err)
+	all, err := packages.Load(&packages.Config{
+		Context: t.Context(),
+		Dir:     root,
+		Env:     append(os.Environ(), "GOOS=darwin", "GOARCH=arm64", "CGO_ENABLED=0"),
+		Mode:    packages.NeedName | packages.NeedFiles | packages.NeedCompiledGoFiles | packages.NeedImports | packages.NeedDeps | packages.NeedSyntax | packages.NeedTypes | packages.NeedTypesInfo,
+		Tests:   true,
+		ParseFile: func(files *token.FileSet, name string, text []byte) (*ast.File, error) {
+			f, err := parser.ParseFile(files, name, text, parser.SkipObjectResolution)
+			if f != nil && !strings.HasPrefix(name, root+string(filepath.Separator)) {
+				for _, d := range f.Decls { // of other modules' functions the types are enough
+					if d, ok := d.(*ast.FuncDecl); ok {
+						d.Body = nil
+					}
+				}
+			}
+			return f, err
+		},
+	}, "./...")
+	require.NoError(t, err)
+	assert.Greater(t, len(all), 200)
+	seen := map[string]bool{}
+	onlyThere := 0
+	for _, p := range all {
+		if strings.HasSuffix(p.PkgPath, ".test") {
+			continue // a main function that the go command makes
+		}
+		for _, e := range p.Errors {
+			if !seen[e.Error()] {
+				seen[e.Error()] = true
+				t.Errorf("for darwin/arm64: %v", e)
+			}
+		}
+		for _, f := range p.GoFiles {
+			if strings.HasSuffix(f, "_darwin.go") {
+				onlyThere++
+			}
+		}
+	}
+	assert.Positive(t, onlyThere, "files for Macs alone")
+}
