@@ -49,14 +49,12 @@ ptx:
 ptx-check:
 	go run ./backend/internal/prebuilt/make -check $(PTX)
 
-# Of linux/arm64 the packages with files of their own for a system: the other files of
-# both are among those of this machine and of darwin/arm64.
-# What is compiled for other machines does not run: without inlining (-l) it takes a quarter less time.
+# Of linux/arm64 the packages with assembly and with files of their own for a system. That everything has
+# types on Macs is a test (internal/testkit/targets); make darwin compiles and links it.
 check:
 	@test -z "$$(gofmt -l .)" || { echo "gofmt would change:"; gofmt -l .; exit 1; }
 	go vet ./...
-	GOOS=darwin GOARCH=arm64 go vet -gcflags=all=-l ./...
-	GOOS=linux GOARCH=arm64 go build -gcflags=all=-l ./backend/cpu/... ./internal/files/... ./ir/mlxg
+	GOOS=linux GOARCH=arm64 go build ./backend/cpu/... ./internal/files/...
 
 # What the tests need beside Go: a clang and the oldest clang that will do, a Python with two
 # packages, two compiled Metal libraries of MLX (63 MB to fetch), the Metal source of ggml (4 MB),
@@ -69,14 +67,17 @@ fetched:
 	scripts/fetch-model.sh $(DEMO_MODEL)
 	@scripts/python.sh >/dev/null
 
-# The time limit of a package is for machines that do much else: on two idle cores all take about
-# nine minutes, and none takes five. Tests make much garbage and hold little: collected a third as
-# often, they take a fifth less time. Vet has seen them already.
+# Of families of kernels, cases and faults each run tests the first member and a sample of the others; the
+# number of the run says which, and sixteen runs take all (docs/tests.md, which also says what takes how long).
+# The time limit of a package is five times what the longest takes on two idle cores. Tests make much garbage and
+# hold little: collected a third as often, they take a fifth less time. Vet has seen them already.
 test:
 	@scripts/retry.sh go mod download || :
-	@$(MAKE) --no-print-directory -j 2 check fetched
-	PYTHON="$$(scripts/python.sh)" && export PYTHON && \
-	MODEL="$(CURDIR)/$(DEMO_MODEL)" GOGC=300 go test -vet=off -timeout 60m ./...
+	@GOGC=300 $(MAKE) --no-print-directory -j 2 check fetched
+	@MLXC_SAMPLE="$$(scripts/sample.sh)" && export MLXC_SAMPLE && echo "sample $$MLXC_SAMPLE of 0 to 15: MLXC_SAMPLE=$$MLXC_SAMPLE make test repeats it" && \
+	PYTHON="$$(scripts/python.sh)" && export PYTHON MODEL="$(CURDIR)/$(DEMO_MODEL)" GOGC=300 && \
+	go run ./internal/testkit/warm && \
+	go test -vet=off -ldflags=-w -timeout 5m ./...
 
 # Every test under the race detector, which needs cgo and a C compiler: much
 # slower, so not part of test.

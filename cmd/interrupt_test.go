@@ -24,6 +24,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/mlxc/mlxc/internal/testkit/metallibs"
+	"github.com/mlxc/mlxc/internal/testkit/sample"
 	"github.com/mlxc/mlxc/internal/toolchain/clang"
 )
 
@@ -88,7 +89,7 @@ func TestEveryCommandIsInterrupted(t *testing.T) {
 // lets it wait as long as it likes.
 func TestInterruptEndsEveryCommand(t *testing.T) {
 	commands, times := 100_000, 1 // how often each is interrupted
-	if os.Getenv("MLXC_LONG") != "" {
+	if sample.Whole() {
 		commands, times = 1_000_000, 10
 	}
 	model := modelPath(t)
@@ -111,7 +112,7 @@ func TestInterruptEndsEveryCommand(t *testing.T) {
 	t.Logf("seed %d", seed)
 	rng := rand.New(rand.NewPCG(seed, 1))
 	for _, name := range []string{"mlxc", "mlxreplay"} {
-		for _, c := range long[name] {
+		for _, c := range sample.Of(t, name, long[name], 4) {
 			t.Run(name+"_"+strings.ReplaceAll(c.args, " ", "_"), func(t *testing.T) {
 				longest, ends := time.Duration(0), 0
 				whole := time.Second // of its own work; less, once that was seen

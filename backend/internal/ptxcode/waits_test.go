@@ -1,6 +1,7 @@
 package ptxcode
 
 import (
+	"fmt"
 	"io/fs"
 	"path/filepath"
 	"slices"
@@ -11,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/mlxc/mlxc/internal/air"
+	"github.com/mlxc/mlxc/internal/testkit/sample"
 	"github.com/mlxc/mlxc/internal/toolchain/clang"
 	"github.com/mlxc/mlxc/internal/toolchain/mslc"
 	"github.com/mlxc/mlxc/msl"
@@ -25,6 +27,18 @@ func TestOwnKernelsWait(t *testing.T) {
 	files, err := fs.Glob(msl.Own(), "*.metal")
 	require.NoError(t, err)
 	there := 0
+	taken := map[string]bool{} // the first instance of each template, and of those some
+	all := slices.DeleteFunc(msl.Functions(), func(f string) bool { return msl.Declarations(f)[0].Of != nil })
+	firsts := map[string]bool{}
+	all = slices.DeleteFunc(all, func(f string) bool {
+		d := msl.Declarations(f)[0]
+		template := fmt.Sprint(d.File, d.Line)
+		defer func() { firsts[template] = true }()
+		return firsts[template]
+	})
+	for _, f := range sample.Families(t, t.Name(), all, func(f string) string { return msl.Declarations(f)[0].File }, 4) {
+		taken[f] = true
+	}
 	for _, file := range files {
 		text, err := msl.Source(file)
 		require.NoError(t, err)
@@ -32,12 +46,13 @@ func TestOwnKernelsWait(t *testing.T) {
 			continue
 		}
 		var names []string
-		lines := map[int]bool{}
 		for _, name := range msl.Functions() {
-			if d := msl.Declarations(name)[0]; d.File == file && d.Of == nil && !lines[d.Line] {
-				lines[d.Line] = true
+			if d := msl.Declarations(name)[0]; d.File == file && taken[name] {
 				names = append(names, name)
 			}
+		}
+		if len(names) == 0 {
+			continue
 		}
 		u, err := mslc.Compile(t.Context(), file, text, mslc.Options{Kernels: names})
 		require.NoError(t, err)

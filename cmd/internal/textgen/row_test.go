@@ -8,6 +8,7 @@ import (
 
 	"github.com/mlxc/mlxc/cmd/internal/textgen"
 	"github.com/mlxc/mlxc/frontend/gguf"
+	"github.com/mlxc/mlxc/internal/testkit/sample"
 	"github.com/mlxc/mlxc/ir"
 	"github.com/mlxc/mlxc/passes"
 	"github.com/mlxc/mlxc/prove"
@@ -30,7 +31,7 @@ func TestTokensInARow(t *testing.T) {
 		}
 	}
 	m := openModel(t, module)
-	for _, x := range oracle(t)[:2] {
+	for _, x := range sample.Of(t, t.Name(), oracle(t)[:2], sample.Few) {
 		submissions := 0
 		count := func(g *ir.Graph, _ replay.Timing) {
 			if g.Name == "decode" {
@@ -91,7 +92,7 @@ func TestSampledTokensInARow(t *testing.T) {
 	}
 	draws := openModel(t, module)
 	host := openModel(t, recordModel(t, true))
-	for i, x := range oracle(t)[:2] {
+	for i, x := range sample.Of(t, t.Name(), oracle(t)[:2], sample.Few) {
 		o := textgen.Options{N: 34, IgnoreEnd: true, Temp: 0.9, TopP: 0.92, Seed: 1<<40 + uint64(i)}
 		want, err := host.Generate(ctx, x.PromptIDs, o)
 		require.NoError(t, err)

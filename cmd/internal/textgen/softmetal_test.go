@@ -35,7 +35,7 @@ func TestSoftwareMetalAgainstLlamaCpp(t *testing.T) {
 				require.NoError(t, m.Close())
 				require.NoError(t, d.Close())
 			}()
-			const tokens = 6 // the CPU is held to all of them; this takes a second each
+			const tokens = 3 // the CPU is held to all of them; this takes a second each
 			for _, r := range oracle(t)[:1] {
 				step, worst := 0, 0.0
 				result, err := m.Generate(context.Background(), r.PromptIDs, textgen.Options{N: tokens, IgnoreEnd: true, Logits: func(l []float32) {

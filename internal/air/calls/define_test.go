@@ -13,6 +13,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/mlxc/mlxc/internal/testkit/sample"
 )
 
 // targets are what the bodies are compiled for, and how.
@@ -211,6 +213,9 @@ func TestKnown(t *testing.T) {
 func TestFamilies(t *testing.T) {
 	var fs []Function
 	for i, f := range families() {
+		if !sample.Takes(t.Name(), i, 4) {
+			continue
+		}
 		if n, err := parseName(f.Name); assert.NoError(t, err) && (n.t.lanes == 0 || n.t.lanes == 2+i%3) {
 			fs = append(fs, f)
 		}

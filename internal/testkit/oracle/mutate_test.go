@@ -68,7 +68,7 @@ func TestCensus(t *testing.T) {
 	start := time.Now()
 	graphs := recordedGraphs(t)
 	options := make([]oracle.Options, len(graphs))
-	for seed := range uint64(80) {
+	for seed := range uint64(24) {
 		g, o := generate(t, seed)
 		graphs, options = append(graphs, g), append(options, o)
 	}
@@ -113,7 +113,7 @@ func TestCensus(t *testing.T) {
 	total := sum[0] + sum[1] + sum[2]
 	fmt.Fprintf(&b, "%-28s %9d %9d %9d of %d; %d harmless with remarks; %v", "all", sum[0], sum[1], sum[2], total, remarks, time.Since(start).Round(time.Millisecond))
 	t.Log("\n" + b.String())
-	require.Greater(t, total, 2000)
+	require.Greater(t, total, 600)
 	require.Greater(t, sum[oracle.Harmful]*10, total*3)
 	require.Greater(t, sum[oracle.Harmless]*5, total)
 }
