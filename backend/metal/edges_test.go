@@ -142,7 +142,7 @@ func conflicts(t *testing.T, g *ir.Graph) (some, known bool) {
 func TestOrderEdges(t *testing.T) {
 	l := fakemetal.Build(t)
 	require.NoError(t, objc.Load(l.Path))
-	soft, err := softmetal.New(t.Context(), softmetal.Options{Workers: 1})
+	soft, err := fakemetal.SoftMetal(softmetal.Options{Workers: 1})
 	require.NoError(t, err)
 	defer soft.Close()
 	all := testGraphs(t)

@@ -48,7 +48,7 @@ func newPlanting(t *testing.T) *planting {
 	p := &planting{workload: newWorkload(t), library: fakemetal.Build(t), aside: map[string]outcome{}}
 	require.NoError(t, objc.Load(p.library.Path))
 	var err error
-	p.soft, err = softmetal.New(t.Context(), softmetal.Options{Workers: 1})
+	p.soft, err = fakemetal.SoftMetal(softmetal.Options{Workers: 1})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, p.soft.Close()) })
 	p.want, err = p.run(p.soft)

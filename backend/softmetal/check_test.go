@@ -17,15 +17,15 @@ import (
 	"github.com/mlxc/mlxc/internal/testkit/sample"
 )
 
-// sampleFindings runs random dispatches of kernels of our library under the checker, those that a way
-// takes, n of each family, and returns what was found, each once, and how many dispatches ran.
-func sampleFindings(t *testing.T, way, library string, n int) (found map[string]string, dispatches int) {
+// sampleFindings runs random dispatches of kernels of our library under the checker, those that are
+// chosen, n of each family, and returns what was found, each once, and how many dispatches ran.
+func sampleFindings(t *testing.T, choose conformance.Choice, library string, n int) (found map[string]string, dispatches int) {
 	ctx := context.Background()
 	d, err := softmetal.New(ctx, softmetal.Options{Workers: 1, Check: true, Library: library})
 	require.NoError(t, err)
 	defer d.Close()
 	found = map[string]string{}
-	err = conformance.Sample(n, 7, sample.Choose(t, way), func(c *conformance.Case) error {
+	err = conformance.Sample(n, 7, choose, func(c *conformance.Case) error {
 		if _, err := c.Run(d); err != nil {
 			return err
 		}
@@ -48,7 +48,7 @@ func sampleFindings(t *testing.T, way, library string, n int) (found map[string]
 // Nothing is found in the kernels of our library, in what engines make of all of them, and in an instance of each
 // family with random arguments.
 func TestCheckedKernels(t *testing.T) {
-	found, n := sampleFindings(t, "checked", "", 1)
+	found, n := sampleFindings(t, sample.Choose(t, "checked"), "", 1)
 	for what, f := range found {
 		t.Errorf("%s: %s", what, f)
 	}
@@ -80,7 +80,9 @@ var unusual = []struct{ dispatch, why string }{
 
 // What is found in MLX's own kernels, where they have our names, is known.
 func TestCheckedKernelsOfMLX(t *testing.T) {
-	found, n := sampleFindings(t, "checked, compiled", metallibs.Path(t, "0.32.4"), 2)
+	found, n := sampleFindings(t, func(all []string, _ func(string) string) []string {
+		return sample.Of(t, "checked, compiled", all, sample.Few)
+	}, metallibs.Path(t, "0.32.4"), 2)
 	count := 0
 next:
 	for what, f := range found {

@@ -97,7 +97,8 @@ var knownOfGGML = []struct{ function, what, why string }{
 // checkedGGML are the cases that run under the checker: the first of each operation, and the first two in
 // which something known is to be found; all with MLXC_LONG=1.
 func checkedGGML(t *testing.T) (out []*kernelcases.Case) {
-	cases := ggmlCases(t)
+	cases, err := kernelcases.Load(filepath.Join("..", "..", "testdata", "ggml"))
+	require.NoError(t, err)
 	if sample.Whole() {
 		return cases
 	}

@@ -17,6 +17,7 @@ import (
 	"github.com/mlxc/mlxc/backend/softmetal"
 	"github.com/mlxc/mlxc/internal/testkit/kernelcases"
 	"github.com/mlxc/mlxc/internal/testkit/metallibs"
+	"github.com/mlxc/mlxc/internal/testkit/sample"
 	"github.com/mlxc/mlxc/ir"
 )
 
@@ -38,7 +39,7 @@ func chosenCases(t *testing.T, take func(family int) bool) []*kernelcases.Case {
 		}
 		return some
 	}
-	if os.Getenv("MLXC_LONG") == "" {
+	if !sample.Whole() {
 		cases, err = kernelcases.Choose(cases, take)
 		require.NoError(t, err)
 	}
@@ -118,7 +119,7 @@ func TestKernelCases(t *testing.T) {
 	d, err := softmetal.New(t.Context(), softmetal.Options{})
 	require.NoError(t, err)
 	t.Cleanup(func() { d.Close() })
-	runCases(t, d, prepareCases(t, d, chosenCases(t, func(f int) bool { return !checkedHere(f) }), compiledGraph(t)), func(*kernelcases.Case) {})
+	runCases(t, d, prepareCases(t, d, chosenCases(t, func(f int) bool { return !checkedHere(f) && sample.Takes(t.Name(), f, 3) }), compiledGraph(t)), func(*kernelcases.Case) {})
 }
 
 // Under the checker they compute the same, and nothing is found that is no known defect of MLX.
@@ -127,7 +128,7 @@ func TestCheckedKernelCases(t *testing.T) {
 	require.NoError(t, err)
 	t.Cleanup(func() { d.Close() })
 	count := 0
-	runCases(t, d, prepareCases(t, d, chosenCases(t, checkedHere), compiledGraph(t)), func(c *kernelcases.Case) {
+	runCases(t, d, prepareCases(t, d, chosenCases(t, func(f int) bool { return checkedHere(f) && sample.Takes(t.Name(), f/4, 3) }), compiledGraph(t)), func(c *kernelcases.Case) {
 		for _, o := range d.Observed() {
 		next:
 			for i := range o.Findings {
@@ -165,9 +166,7 @@ func TestKernelCasesFromSource(t *testing.T) {
 	for _, s := range sources {
 		require.NoError(t, os.WriteFile(s.Name, []byte(s.Text), 0o600))
 		kernels := s.Kernels
-		if os.Getenv("MLXC_LONG") == "" {
-			kernels = kernels[:min(4, len(kernels))]
-		}
+		kernels = sample.Of(t, s.Name, kernels, 2*sample.Few)
 		for _, k := range kernels {
 			from[k] = ir.Library{Kind: ir.SourceFile, Path: s.Name}
 		}
@@ -183,7 +182,7 @@ func TestKernelCasesFromSource(t *testing.T) {
 	for k := range from {
 		assert.True(t, met[k], "%s has no case", k)
 	}
-	require.GreaterOrEqual(t, len(met), 40)
+	require.GreaterOrEqual(t, len(met), len(sources))
 	prepared := prepareCases(t, d, chosen, func(c *kernelcases.Case) (*ir.Graph, error) {
 		// The arguments are those of the library's kernel: names, slots, constants.
 		k, err := lib.Describe(c.Kernel)

@@ -55,14 +55,16 @@ func (d *Device) load(ctx context.Context, k *ir.Kernel) (*kernel, error) {
 
 // code finds the code of a kernel.
 func (d *Device) code(ctx context.Context, k *ir.Kernel) (in air.Input, err error) {
-	if d.module == nil {
-		return d.libraries.Find(ctx, k)
+	if d.module != nil {
+		data, err := d.module(ctx, k)
+		if err != nil {
+			return in, err
+		}
+		if data != nil {
+			return in, json.Unmarshal(data, &in)
+		}
 	}
-	data, err := d.module(ctx, k)
-	if err == nil {
-		err = json.Unmarshal(data, &in)
-	}
-	return in, err
+	return d.libraries.Find(ctx, k)
 }
 
 func (out *kernel) compile(ctx context.Context, d *Device, k *ir.Kernel) error {

@@ -28,7 +28,7 @@ type Options struct {
 	// Other kernels come from the file that their graph names.
 	Library string
 	// Module, if not nil, finds the code of kernels in place of the libraries that they are of: the JSON
-	// text of an Input of internal/air. For tests.
+	// text of an Input of internal/air, or nil for a kernel that its library has. For tests.
 	Module func(ctx context.Context, k *ir.Kernel) ([]byte, error)
 	// Machine is LLVM's triple of the machine that kernels run on, and Emulator the command that
 	// runs its programs here; "" and none are this machine. For tests.

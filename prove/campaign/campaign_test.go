@@ -12,11 +12,12 @@ import (
 
 	"github.com/mlxc/mlxc/internal/testkit/oracle"
 	"github.com/mlxc/mlxc/internal/testkit/recorded"
+	"github.com/mlxc/mlxc/internal/testkit/sample"
 	"github.com/mlxc/mlxc/ir"
 	"github.com/mlxc/mlxc/prove"
 )
 
-var perClass = flag.Int("prove.perclass", 300, "mutations of each class in TestMutationCampaign")
+var perClass = flag.Int("prove.perclass", map[bool]int{false: 80, true: 300}[sample.Whole()], "mutations of each class in TestMutationCampaign")
 
 // trusts reports whether a proof assumes that a command of unknown effects reads only
 // what it binds. The oracle lets such a command read everything, so it may call the

@@ -57,7 +57,7 @@ func (c *counter) read() counted {
 // Metal: every logit has the same bits. What a token costs is counted (docs/benchmarks.md has the
 // table). By other plans than these with MLXC_LONG=1.
 func TestMetalDecode(t *testing.T) {
-	soft, err := softmetal.New(t.Context(), softmetal.Options{})
+	soft, err := fakemetal.SoftMetal(softmetal.Options{})
 	require.NoError(t, err)
 	defer soft.Close()
 	module := recorded(t, gguf.Options{Context: 32})

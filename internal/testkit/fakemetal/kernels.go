@@ -12,6 +12,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"sync"
 	"unsafe"
 
 	"github.com/mlxc/mlxc/backend"
@@ -99,23 +100,53 @@ func (k *kernels) free(handle uint64) error {
 	return b.Close()
 }
 
-// source compiles a source: as a whole, for its kernels' descriptions, which are remembered. Their
-// code is made when a pipeline needs it.
+// modules are the kernels of the sources that were compiled, each an air.Input without constants.
+var modules sync.Map
+
+// function names a function of a source.
+type function struct {
+	source ir.Digest
+	name   string
+}
+
+// module finds the code of a kernel for software Metal.
+func module(_ context.Context, k *ir.Kernel) ([]byte, error) {
+	known, ok := modules.Load(function{k.Library.Digest, k.Function})
+	if !ok {
+		return nil, nil
+	}
+	in := known.(air.Input)
+	for _, c := range k.Constants {
+		in.Constants = append(in.Constants, air.ConstantValue{Index: int(c.Index), Bits: c.Bits})
+	}
+	return json.Marshal(in)
+}
+
+// source compiles a source as a whole, and remembers its kernels. The code that runs is made of them when a
+// pipeline needs it.
 func (k *kernels) source(ctx context.Context, text string, w *writer) error {
 	sum := sha256.Sum256([]byte(text))
 	h := sha256.New()
-	fmt.Fprintf(h, "described %x %s %d %x", mslc.Digest(), k.compiler.Path, k.compiler.Version, sum)
+	fmt.Fprintf(h, "compiled %x %s %d %x", mslc.Digest(), k.compiler.Path, k.compiler.Version, sum)
 	data, err := k.cache.Data(ctx, h.Sum(nil), "kernels.json", func() ([]byte, error) {
 		u, err := mslc.Compile(ctx, "program_source", text, mslc.Options{Lines: true})
 		if err != nil {
 			return nil, err
 		}
-		return json.Marshal(u.Kernels)
+		all := make([]air.Input, len(u.Kernels))
+		for i := range u.Kernels {
+			text, err := u.Module(u.Kernels[i].Name)
+			if err != nil {
+				return nil, err
+			}
+			all[i] = air.Input{Name: "program_source", IR: []byte(text), Kernel: &u.Kernels[i]}
+		}
+		return json.Marshal(all)
 	})
 	if err != nil {
 		return err
 	}
-	var all []air.Kernel
+	var all []air.Input
 	if err := json.Unmarshal(data, &all); err != nil {
 		return err
 	}
@@ -128,11 +159,12 @@ func (k *kernels) source(ctx context.Context, text string, w *writer) error {
 	}
 	l := &library{Library: ir.Library{Kind: ir.SourceFile, Path: path, Digest: sum}}
 	for i := range all {
-		l.names = append(l.names, all[i].Name)
+		l.names = append(l.names, all[i].Kernel.Name)
+		modules.Store(function{sum, all[i].Kernel.Name}, all[i])
 	}
 	l.describe = func(name string) (*air.Kernel, error) {
 		if i := slices.Index(l.names, name); i >= 0 {
-			return &all[i], nil
+			return all[i].Kernel, nil
 		}
 		return nil, fmt.Errorf("the library has no function %s", name)
 	}

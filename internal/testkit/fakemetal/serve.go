@@ -144,6 +144,7 @@ type Metal struct {
 // SoftMetal opens software Metal for [Options.Device], also where tests are emulated.
 func SoftMetal(o softmetal.Options) (*softmetal.Device, error) {
 	o.Machine, o.Emulator = emulated()
+	o.Module = module
 	return softmetal.New(context.Background(), o)
 }
 

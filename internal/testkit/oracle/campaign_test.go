@@ -9,7 +9,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/mlxc/mlxc/internal/testkit/oracle"
-	"github.com/mlxc/mlxc/internal/testkit/sample"
 	"github.com/mlxc/mlxc/ir"
 )
 
@@ -27,7 +26,7 @@ func byText(before, after *ir.Graph) (oracle.Answer, string) {
 // report each time, and finds what an honest optimizer does harmless.
 func TestCampaign(t *testing.T) {
 	start := time.Now()
-	o := oracle.CampaignOptions{Graphs: 40, PerClass: *perClass, Seed: 1 + uint64(sample.Run()), Also: recordedGraphs(t)}
+	o := oracle.CampaignOptions{Graphs: 40, PerClass: *perClass, Seed: 1, Also: recordedGraphs(t)}
 	r, err := oracle.Campaign(o, byText)
 	require.NoError(t, err)
 	t.Logf("%v\n%s", time.Since(start).Round(time.Millisecond), r)
