@@ -11,6 +11,7 @@ import (
 	"github.com/mlxc/mlxc/frontend/gguf"
 	"github.com/mlxc/mlxc/internal/analysis/hazard"
 	"github.com/mlxc/mlxc/internal/analysis/reach"
+	"github.com/mlxc/mlxc/internal/testkit/sample"
 	"github.com/mlxc/mlxc/ir"
 	"github.com/mlxc/mlxc/passes"
 	"github.com/mlxc/mlxc/prove"
@@ -41,6 +42,7 @@ func conflicts(g *ir.Graph) (pairs [][2]int32) {
 // The graphs of the demonstration model are proved when edges order them. Without one
 // they are refused if some conflict has no other path, and proved if each has.
 func TestModelByEdges(t *testing.T) {
+	sample.Long(t)
 	m, err := gguf.Load(modelPath(t))
 	require.NoError(t, err)
 	defer m.Close()

@@ -88,6 +88,7 @@ func TestEveryCommandIsInterrupted(t *testing.T) {
 // is measured in the processor time that the command takes, because a busy machine
 // lets it wait as long as it likes.
 func TestInterruptEndsEveryCommand(t *testing.T) {
+	sample.Long(t)
 	commands, times := 100_000, 1 // how often each is interrupted
 	if sample.Whole() {
 		commands, times = 1_000_000, 10

@@ -14,5 +14,6 @@ var long = flag.Bool("long", false, "200 random dispatches for each corruption t
 // TestDeclarationsDoNotLie corrupts the declarations of all kernels and expects
 // the kernels' tests, run on the CPU backend, to notice.
 func TestDeclarationsDoNotLie(t *testing.T) {
+	sample.Long(t)
 	Corrupt(t, func() backend.Device { return cpu.New(1) }, Options{Long: *long, Choose: sample.Choose(t, t.Name())})
 }

@@ -11,6 +11,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	testsample "github.com/mlxc/mlxc/internal/testkit/sample"
 )
 
 // contracted are functions in which the compiler may make one rounding of a
@@ -24,6 +26,7 @@ var contracted = map[string]string{
 // stands between them. What they make of this package for arm64 shows where one
 // is missing; sums of products are in backend/cpu/internal/simd.
 func TestNothingIsContracted(t *testing.T) {
+	testsample.Long(t)
 	cmd := exec.Command("go", "build", "-gcflags=-S", ".")
 	cmd.Env = append(os.Environ(), "GOOS=linux", "GOARCH=arm64", "CGO_ENABLED=0")
 	out, err := cmd.CombinedOutput()

@@ -12,6 +12,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	testsample "github.com/mlxc/mlxc/internal/testkit/sample"
 	"github.com/mlxc/mlxc/ir"
 )
 
@@ -159,6 +160,7 @@ func fusedFamilies() []family {
 // A fused product has the bits of the dispatches that it stands for, for few
 // vectors and for many: this is what makes their terms equal.
 func TestFusedProductsHaveTheBitsOfTheirParts(t *testing.T) {
+	testsample.Long(t)
 	r := rand.New(rand.NewPCG(1, 2))
 	for _, f := range fusedFamilies() {
 		for _, m := range f.m {

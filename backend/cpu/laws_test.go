@@ -14,6 +14,7 @@ import (
 
 	"github.com/mlxc/mlxc/backend/conformance"
 	"github.com/mlxc/mlxc/backend/cpu/internal/simd"
+	testsample "github.com/mlxc/mlxc/internal/testkit/sample"
 	"github.com/mlxc/mlxc/ir"
 )
 
@@ -136,6 +137,7 @@ func (x *dispatched) anySplit() error {
 }
 
 func TestAnySplit(t *testing.T) {
+	testsample.Long(t)
 	forEachDispatch(t, 12, func(x *dispatched) error {
 		c := x.call(x.Before)
 		units, cost := x.k.Units(c), x.k.Cost(c)

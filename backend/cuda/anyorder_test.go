@@ -16,6 +16,7 @@ import (
 	"github.com/mlxc/mlxc/backend/cuda"
 	"github.com/mlxc/mlxc/internal/air"
 	"github.com/mlxc/mlxc/internal/testkit/fakecuda"
+	"github.com/mlxc/mlxc/internal/testkit/sample"
 	"github.com/mlxc/mlxc/ir"
 )
 
@@ -68,6 +69,7 @@ func equalRuns(a, b []map[string]string) bool {
 
 // TestEdgesNeeded: a graph of CUDA's without any one of its edges has other results, in one of a few orders.
 func TestEdgesNeeded(t *testing.T) {
+	sample.Long(t)
 	all := testGraphs(t)
 	count := 0
 	for _, name := range slices.Sorted(maps.Keys(all)) {
@@ -93,6 +95,7 @@ func TestEdgesNeeded(t *testing.T) {
 // TestWaitsNeeded: a kernel that does not wait, behind an edge for which it should, has other results in one
 // of a few orders.
 func TestWaitsNeeded(t *testing.T) {
+	sample.Long(t)
 	all := testGraphs(t)
 	count := 0
 	for _, name := range slices.Sorted(maps.Keys(all)) {

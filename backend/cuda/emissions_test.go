@@ -15,6 +15,7 @@ import (
 
 	"github.com/mlxc/mlxc/backend/cuda"
 	"github.com/mlxc/mlxc/internal/testkit/fakecuda"
+	"github.com/mlxc/mlxc/internal/testkit/sample"
 	"github.com/mlxc/mlxc/ir"
 )
 
@@ -69,6 +70,7 @@ var harmless = map[string]string{
 // fails, differs or is noted. Each function is not heard, and heard twice, at some of its calls; and some have a
 // wrong argument.
 func TestWrongCalls(t *testing.T) {
+	sample.Long(t)
 	type how struct {
 		way  int
 		name string

@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/mlxc/mlxc/backend/cuda"
+	"github.com/mlxc/mlxc/internal/testkit/sample"
 	"github.com/mlxc/mlxc/ir"
 )
 
@@ -76,6 +77,7 @@ func TestReplaysEqual(t *testing.T) {
 // take random times. What is not seen is listed: the edge keeps an order that others keep too, or one that
 // this GPU does not break.
 func TestEdgesNeeded(t *testing.T) {
+	sample.Long(t)
 	late := device(t, cuda.Options{Plan: cuda.Edges, Full: true})
 	late.Disturb(30000, "")
 	all := testGraphs(t)
@@ -110,6 +112,7 @@ func TestEdgesNeeded(t *testing.T) {
 // TestWaitsNeeded: a kernel that does not wait, launched before the one before it has ended, is seen to have
 // other results. What is not seen is listed, as a table for docs/cuda.md, with what its wait is for.
 func TestWaitsNeeded(t *testing.T) {
+	sample.Long(t)
 	all := testGraphs(t)
 	seen, unseen := 0, 0
 	var rows []string

@@ -18,6 +18,7 @@ import (
 	"github.com/mlxc/mlxc/backend/cuda"
 	"github.com/mlxc/mlxc/backend/softmetal"
 	"github.com/mlxc/mlxc/internal/testkit/fakecuda"
+	"github.com/mlxc/mlxc/internal/testkit/sample"
 	"github.com/mlxc/mlxc/ir"
 	"github.com/mlxc/mlxc/record"
 	"github.com/mlxc/mlxc/replay"
@@ -50,6 +51,7 @@ func reference(t testing.TB, submissions ...int) outcome {
 // TestWorkload: submissions of many replays, some of which are in flight together, leave what software Metal
 // leaves when it does one command after another, whatever order is left open and however late the GPU is.
 func TestWorkload(t *testing.T) {
+	sample.Long(t)
 	want := reference(t, several...)
 	for _, w := range ways {
 		g := newWorkload(t, w.pipeline)
@@ -205,6 +207,7 @@ func faulty(t *testing.T, o cuda.Options, w, g *ir.Graph) (out outcome, err erro
 // without a leak. So it is with each function, at several of its calls, and with a driver that has lost the
 // context.
 func TestFaults(t *testing.T) {
+	sample.Long(t)
 	live := testGraphs(t)["commits"]
 	for _, w := range []int{0, 3} {
 		way := ways[w]

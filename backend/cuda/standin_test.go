@@ -19,6 +19,7 @@ import (
 	"github.com/mlxc/mlxc/backend/cuda"
 	"github.com/mlxc/mlxc/internal/air"
 	"github.com/mlxc/mlxc/internal/testkit/fakecuda"
+	"github.com/mlxc/mlxc/internal/testkit/sample"
 	"github.com/mlxc/mlxc/internal/toolchain/clang"
 )
 
@@ -110,6 +111,7 @@ func conform(t *testing.T, o cuda.Options) {
 
 // TestAnyOrder: what is ordered is enough, in whatever order a GPU runs the rest, and late.
 func TestAnyOrder(t *testing.T) {
+	sample.Long(t)
 	for seed, o := range map[uint64]cuda.Options{2: {Plan: cuda.Edges, Pool: -1}, 3: {Plan: cuda.Edges, Full: true, Pool: -1}} {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			serve(t, fakecuda.Options{Seed: seed, Late: 300 * time.Microsecond})

@@ -16,6 +16,7 @@ import (
 
 	"github.com/mlxc/mlxc/backend/metal"
 	"github.com/mlxc/mlxc/internal/testkit/fakemetal"
+	"github.com/mlxc/mlxc/internal/testkit/sample"
 )
 
 // kept is the file of pipelines in a folder, "" if there is none.
@@ -36,6 +37,7 @@ func kept(t testing.TB, dir string) string {
 // TestArchive: what one device has compiled another finds, and adds to; what cannot be used is thrown
 // away with a warning, and nothing fails for it.
 func TestArchive(t *testing.T) {
+	sample.Long(t)
 	const added, serialized = "addComputePipelineFunctionsWithDescriptor:error:", "serializeToURL:error:"
 	l := fakemetal.Build(t)
 	dir := t.TempDir()

@@ -18,6 +18,7 @@ import (
 	"github.com/mlxc/mlxc/internal/analysis/meaning"
 	"github.com/mlxc/mlxc/internal/objc"
 	"github.com/mlxc/mlxc/internal/testkit/fakemetal"
+	"github.com/mlxc/mlxc/internal/testkit/sample"
 	"github.com/mlxc/mlxc/ir"
 )
 
@@ -140,6 +141,7 @@ func conflicts(t *testing.T, g *ir.Graph) (some, known bool) {
 // touch the same bytes lose their order by that: in some order the results differ, or a rule is broken.
 // What others order too is counted.
 func TestOrderEdges(t *testing.T) {
+	sample.Long(t)
 	l := fakemetal.Build(t)
 	require.NoError(t, objc.Load(l.Path))
 	soft, err := fakemetal.SoftMetal(softmetal.Options{Workers: 1})

@@ -170,6 +170,7 @@ func guarded(f func() error) (err error) {
 
 // TestWorkload: without a wrong emission all is as on software Metal, by each way and in several orders.
 func TestWorkload(t *testing.T) {
+	sample.Long(t)
 	p := newPlanting(t)
 	for i := range plantedWays {
 		w := &plantedWays[i]
@@ -187,6 +188,7 @@ func TestWorkload(t *testing.T) {
 // A quarter in a run of make test, each in the first of its ways, and with MLXC_LONG=1 all in all.
 // What leaks by them stays, so they have a process of their own.
 func TestWrongEmissions(t *testing.T) {
+	sample.Long(t)
 	if os.Getenv(apart) == "" {
 		c := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestWrongEmissions$", "-test.v", "-test.timeout=30m")
 		c.Env = append(os.Environ(), apart+"=1")

@@ -52,6 +52,7 @@ func conform(t *testing.T, o metal.Options) {
 
 // TestAnyOrder: what the messages order is enough, in whatever order a GPU runs the rest, and late.
 func TestAnyOrder(t *testing.T) {
+	sample.Long(t)
 	seeds := []uint64{uint64(sample.Run()) + 1}
 	if sample.Whole() {
 		seeds = []uint64{1, 2, 3, 4}
@@ -69,6 +70,7 @@ var keeps = &cost.Model{Litmus: cost.Litmus{Fences: true, IndirectBarriers: true
 
 // TestOptions: devices that send other messages compute the same.
 func TestOptions(t *testing.T) {
+	sample.Long(t)
 	for _, x := range sample.Of(t, t.Name(), []struct {
 		name    string
 		options metal.Options

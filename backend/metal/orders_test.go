@@ -19,6 +19,7 @@ import (
 	"github.com/mlxc/mlxc/backend/softmetal"
 	"github.com/mlxc/mlxc/internal/analysis/meaning"
 	"github.com/mlxc/mlxc/internal/testkit/fakemetal"
+	"github.com/mlxc/mlxc/internal/testkit/sample"
 	"github.com/mlxc/mlxc/ir"
 	"github.com/mlxc/mlxc/replay"
 )
@@ -89,6 +90,7 @@ func flown(graphs map[string]*ir.Graph) map[string]*ir.Graph {
 // TestSeeds: three replays in flight, which end late, compute the same in 200 orders; larger graphs, and
 // other ways to encode than the default, in some of them, or in all with MLXC_LONG=1.
 func TestSeeds(t *testing.T) {
+	sample.Long(t)
 	soft, err := fakemetal.SoftMetal(softmetal.Options{Workers: 1})
 	require.NoError(t, err)
 	defer soft.Close()
@@ -218,6 +220,7 @@ func (b *bare) close(t testing.TB) {
 // TestBarriers: a barrier that keeps two commands apart is missed when it is not emitted: some order
 // computes something else.
 func TestBarriers(t *testing.T) {
+	sample.Long(t)
 	m := serve(t, fakemetal.Options{Seed: 1})
 	d := open(t, metal.Options{})
 	needed := 0

@@ -17,6 +17,7 @@ import (
 	"github.com/mlxc/mlxc/backend/softmetal"
 	"github.com/mlxc/mlxc/internal/objc"
 	"github.com/mlxc/mlxc/internal/testkit/fakemetal"
+	"github.com/mlxc/mlxc/internal/testkit/sample"
 	"github.com/mlxc/mlxc/ir"
 	"github.com/mlxc/mlxc/record"
 	"github.com/mlxc/mlxc/replay"
@@ -26,6 +27,7 @@ import (
 // recordings of a live engine. Other ways to encode than the usual have fewer, or as many with
 // MLXC_LONG=1.
 func TestNothingLeaks(t *testing.T) {
+	sample.Long(t)
 	soft, err := fakemetal.SoftMetal(softmetal.Options{Workers: 1})
 	require.NoError(t, err)
 	defer soft.Close()
@@ -117,6 +119,7 @@ func faulty(o metal.Options, g *ir.Graph) (err error) {
 // why, and what is left is closed without a leak. Each operation is let fail in turn, the first of its
 // kind, the second, and so on, as often as an undisturbed run has it.
 func TestReplayFaults(t *testing.T) {
+	sample.Long(t)
 	soft, err := fakemetal.SoftMetal(softmetal.Options{Workers: 1})
 	require.NoError(t, err)
 	defer soft.Close()

@@ -20,6 +20,7 @@ import (
 // each is dispatched twice, on operands at multiples of 16 bytes and on the same ones 4 bytes behind.
 // Sizes leave parts of lanes, of rows and of what is read ahead.
 func TestAlignment(t *testing.T) {
+	sample.Long(t)
 	ctx := context.Background()
 	d, err := softmetal.New(ctx, softmetal.Options{Workers: 1})
 	require.NoError(t, err)

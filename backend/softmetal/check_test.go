@@ -48,6 +48,7 @@ func sampleFindings(t *testing.T, choose conformance.Choice, library string, n i
 // Nothing is found in the kernels of our library, in what engines make of all of them, and in an instance of each
 // family with random arguments.
 func TestCheckedKernels(t *testing.T) {
+	sample.Long(t)
 	found, n := sampleFindings(t, sample.Choose(t, "checked"), "", 1)
 	for what, f := range found {
 		t.Errorf("%s: %s", what, f)
@@ -80,6 +81,7 @@ var unusual = []struct{ dispatch, why string }{
 
 // What is found in MLX's own kernels, where they have our names, is known.
 func TestCheckedKernelsOfMLX(t *testing.T) {
+	sample.Long(t)
 	found, n := sampleFindings(t, func(all []string, _ func(string) string) []string {
 		return sample.Of(t, "checked, compiled", all, sample.Few)
 	}, metallibs.Path(t, "0.32.4"), 2)

@@ -17,6 +17,7 @@ import (
 // declaration is held against another twin in the tests of the CPU device, so that fewer cases
 // of each show what is compiled wrongly.
 func TestConformance(t *testing.T) {
+	sample.Long(t)
 	conformance.Run(t, func() backend.Device {
 		d, err := softmetal.New(context.Background(), softmetal.Options{Workers: 2})
 		require.NoError(t, err)

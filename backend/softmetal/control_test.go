@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/mlxc/mlxc/internal/testkit/parting"
+	"github.com/mlxc/mlxc/internal/testkit/sample"
 )
 
 // TestControl runs kernels whose threads part and meet again. A thread's values are what the
@@ -125,6 +126,7 @@ func TestControl(t *testing.T) {
 
 // TestParting runs random kernels whose threads part and meet again.
 func TestParting(t *testing.T) {
+	sample.Long(t)
 	random := rand.New(rand.NewPCG(1, 2))
 	programs := make([]*parting.Program, 6)
 	for i := range programs {

@@ -17,6 +17,7 @@ import (
 
 	"github.com/mlxc/mlxc/backend"
 	"github.com/mlxc/mlxc/backend/softmetal"
+	"github.com/mlxc/mlxc/internal/testkit/sample"
 	"github.com/mlxc/mlxc/internal/toolchain/clang"
 	"github.com/mlxc/mlxc/ir"
 )
@@ -281,6 +282,7 @@ func newPlanted(name string) *plantedGraph {
 // Each defect of testdata/defects.metal is found, at its line, and nothing in the twin in which it
 // is repaired.
 func TestPlantedDefects(t *testing.T) {
+	sample.Long(t)
 	text, err := os.ReadFile("testdata/defects.metal")
 	require.NoError(t, err)
 	// What was compiled is remembered by the path of its source, among other things.

@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/mlxc/mlxc/backend/softmetal"
+	"github.com/mlxc/mlxc/internal/testkit/sample"
 	"github.com/mlxc/mlxc/ir"
 	"github.com/mlxc/mlxc/record"
 	"github.com/mlxc/mlxc/replay"
@@ -48,6 +49,7 @@ func step(t *testing.T) *ir.Graph {
 // TestDeterminism: a thousand steps give the same bits however many workers there are, and from
 // one run to the next.
 func TestDeterminism(t *testing.T) {
+	sample.Long(t)
 	ctx, steps := context.Background(), 1000
 	run := func(workers int) (sums []uint64) {
 		d, err := softmetal.New(ctx, softmetal.Options{Workers: workers})

@@ -64,6 +64,7 @@ func runGGML(t *testing.T, o softmetal.Options, spare int64, cases []*kernelcase
 // Kernels of ggml's Metal source, dispatched as ggml does, compute what ggml's CPU back end does. Where
 // ggml itself gets something else, so do they.
 func TestGGML(t *testing.T) {
+	sample.Long(t)
 	// Some read a row behind the last one, as ggml's own buffers allow.
 	runGGML(t, softmetal.Options{}, 1<<16, ggmlCases(t), func(_ *softmetal.Device, c *kernelcases.Case, wrong error) {
 		switch {
@@ -122,6 +123,7 @@ func checkedGGML(t *testing.T) (out []*kernelcases.Case) {
 
 // Under the checker they compute the same, and what is found in them is known.
 func TestCheckedGGML(t *testing.T) {
+	sample.Long(t)
 	found := map[int]bool{}
 	runGGML(t, softmetal.Options{Check: true}, 0, checkedGGML(t), func(d *softmetal.Device, c *kernelcases.Case, wrong error) {
 		kept := false // a write that is not allowed is not done

@@ -116,6 +116,7 @@ func runCases(t *testing.T, d *softmetal.Device, prepared []*kernelcases.Prepare
 
 // Kernels that Apple's compiler made of MLX's compute what NumPy does.
 func TestKernelCases(t *testing.T) {
+	sample.Long(t)
 	d, err := softmetal.New(t.Context(), softmetal.Options{})
 	require.NoError(t, err)
 	t.Cleanup(func() { d.Close() })
@@ -124,6 +125,7 @@ func TestKernelCases(t *testing.T) {
 
 // Under the checker they compute the same, and nothing is found that is no known defect of MLX.
 func TestCheckedKernelCases(t *testing.T) {
+	sample.Long(t)
 	d, err := softmetal.New(t.Context(), softmetal.Options{Check: true})
 	require.NoError(t, err)
 	t.Cleanup(func() { d.Close() })
@@ -152,6 +154,7 @@ func TestCheckedKernelCases(t *testing.T) {
 // Kernels that our compiler makes of MLX's own headers compute what those of its library do: the
 // same cases, with NumPy's results.
 func TestKernelCasesFromSource(t *testing.T) {
+	sample.Long(t)
 	cases, err := kernelcases.Load("../../testdata/kernelcases")
 	require.NoError(t, err)
 	sources, err := kernelcases.Sources("../../testdata/kernelcases/source", metallibs.Headers(t))

@@ -7,6 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/mlxc/mlxc/internal/testkit/sample"
 	"github.com/mlxc/mlxc/internal/toolchain/clang"
 )
 
@@ -14,6 +15,7 @@ import (
 // simdgroup exchange, control flow, matrices, atomic functions, and what is said of places in
 // the source.
 func TestOldest(t *testing.T) {
+	sample.Long(t)
 	c, err := clang.Oldest(t.Context())
 	require.NoError(t, err)
 	t.Setenv(clang.Env, c.Path)

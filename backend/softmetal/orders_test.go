@@ -22,6 +22,7 @@ import (
 	"github.com/mlxc/mlxc/backend"
 	"github.com/mlxc/mlxc/backend/softmetal"
 	"github.com/mlxc/mlxc/internal/analysis/meaning"
+	"github.com/mlxc/mlxc/internal/testkit/sample"
 	"github.com/mlxc/mlxc/ir"
 	"github.com/mlxc/mlxc/ir/mlxt"
 	"github.com/mlxc/mlxc/passes"
@@ -123,6 +124,7 @@ func goldens(t *testing.T) map[string]*ir.Graph {
 // bytes, and then its absence shows in the checker and in what random orders compute, or the
 // checker says that nothing needs it; the passes emit none of those.
 func TestBarriers(t *testing.T) {
+	sample.Long(t)
 	checker, err := softmetal.New(context.Background(), softmetal.Options{Check: true})
 	require.NoError(t, err)
 	defer checker.Close()

@@ -22,6 +22,7 @@ import (
 
 	"github.com/mlxc/mlxc/backend"
 	"github.com/mlxc/mlxc/internal/air"
+	"github.com/mlxc/mlxc/internal/testkit/sample"
 	"github.com/mlxc/mlxc/internal/testkit/store"
 	"github.com/mlxc/mlxc/internal/toolchain/clang"
 )
@@ -94,6 +95,7 @@ func TestStray(t *testing.T) {
 // TestEndless: a context ends kernels that do not end, between two threadgroups or with the
 // executor, and the device goes on.
 func TestEndless(t *testing.T) {
+	sample.Long(t)
 	r := newRig(t, Options{Workers: 2}).metal("faults.metal")
 	b := r.buffer(make([]byte, 4*4))
 	before := append([]byte(nil), b.bytes()...)

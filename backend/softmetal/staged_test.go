@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/mlxc/mlxc/backend/softmetal"
+	"github.com/mlxc/mlxc/internal/testkit/sample"
 	"github.com/mlxc/mlxc/ir"
 	"github.com/mlxc/mlxc/ir/mlxt"
 	"github.com/mlxc/mlxc/replay"
@@ -169,6 +170,7 @@ func (s staged) graph() (text string, sizes map[string]int, outputs []string) {
 // piece and of several, with simdgroups of which only some have a row, or none has, wherever operands lie, and of
 // elements so small that a power of two less is not exact.
 func TestStagedProducts(t *testing.T) {
+	sample.Long(t)
 	cases := []staged{
 		{"whole", 512, 32, []int{64}},
 		{"whole", 1536, 32, []int{120}},

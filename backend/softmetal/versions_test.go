@@ -32,6 +32,7 @@ var varied = []string{
 // TestVersions runs kernels compiled by the oldest clang that will do and by the one that is
 // used: they compute the same bits, but for those of NaNs.
 func TestVersions(t *testing.T) {
+	sample.Long(t)
 	ctx := context.Background()
 	used, err := clang.Find(ctx)
 	require.NoError(t, err)

@@ -56,6 +56,7 @@ func every(*ir.Kernel) bool { return true }
 // promises to write. What the declarations list and nothing touches is what indices from memory
 // decide, and what a dispatch leaves of it.
 func TestLibraryKernels(t *testing.T) {
+	sample.Long(t)
 	x := observer(t, Options{Shapes: 3, Seed: 1})
 	all := samples(t)
 	exact, loose, shapes := 0, 0, 0
@@ -87,6 +88,7 @@ func TestLibraryKernels(t *testing.T) {
 // What is proposed of our own kernels, as if nobody had declared them, covers what was declared
 // of the graph's dispatch wherever it is touched; this counts how many are the declaration.
 func TestLibraryProposals(t *testing.T) {
+	sample.Long(t)
 	x := observer(t, Options{Shapes: 16, HeldOut: 8, Seed: 1})
 	all := samples(t)
 	step := 60

@@ -16,6 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
+	"github.com/mlxc/mlxc/internal/testkit/sample"
 	"github.com/mlxc/mlxc/ir"
 	"github.com/mlxc/mlxc/msl/decl"
 )
@@ -291,6 +292,7 @@ func recipes(n int) []recipe {
 // Of kernels whose effects are known, what is proposed is never narrower, and mostly exact, on
 // shapes that were not observed.
 func TestKnownKernels(t *testing.T) {
+	sample.Long(t)
 	n, o := 8, Options{Shapes: 24, HeldOut: 12, Seed: 3}
 	if os.Getenv("MLXC_LONG") != "" {
 		n, o = 150, Options{Seed: rand.Uint64()}
@@ -384,6 +386,7 @@ func lies(p *Proposal) (out []lie) {
 
 // Wrong declarations are found, each of them.
 func TestPlantedLies(t *testing.T) {
+	sample.Long(t)
 	x := observer(t, Options{Shapes: 24, HeldOut: 12, Seed: 3})
 	few := observer(t, Options{Shapes: 9, Seed: 3})
 	found := 0

@@ -29,6 +29,7 @@ func trusts(r *prove.Result) bool {
 // No harmful mutation may be proved, and nearly every harmless one must be. The judge
 // and the mutations were written without sight of package prove.
 func TestMutationCampaign(t *testing.T) {
+	sample.Long(t)
 	start := time.Now()
 	r, err := oracle.Campaign(oracle.CampaignOptions{PerClass: *perClass, Seed: 1, Also: recorded.Graphs(t)}, func(before, after *ir.Graph) (oracle.Answer, string) {
 		p := prove.Check(context.Background(), before, after, prove.Options{})

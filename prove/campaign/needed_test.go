@@ -56,6 +56,7 @@ func writeCorpus(t *testing.T, dir string, perClass int) {
 // of the package's small tests fails. Checks are the calls that report or assume
 // something, and the returns that say that two things differ.
 func TestEveryCheckIsNeeded(t *testing.T) {
+	sample.Long(t)
 	if !sample.Takes(t.Name(), 0, 4) {
 		t.Logf("one in four runs tests this: %s=1", sample.WholeEnv)
 		return

@@ -14,6 +14,7 @@ import (
 	"github.com/mlxc/mlxc/backend/internal/prebuilt"
 	"github.com/mlxc/mlxc/internal/air"
 	"github.com/mlxc/mlxc/internal/testkit/ptxrun"
+	"github.com/mlxc/mlxc/internal/testkit/sample"
 )
 
 // TestMatrixProducts runs products of our library whose tiles are multiplied by tensor cores, on the
@@ -117,6 +118,7 @@ func TestMatrixProducts(t *testing.T) {
 // TestFactorsInParts runs products that take factors apart once for a tile, and those that take them apart where
 // they multiply: sums are equal to the bit, of factors of all sizes, and where they are no finite numbers.
 func TestFactorsInParts(t *testing.T) {
+	sample.Long(t)
 	cache, err := air.OpenCache(t.TempDir(), 0)
 	require.NoError(t, err)
 	s := New(cache, "")

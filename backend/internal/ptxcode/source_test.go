@@ -14,6 +14,7 @@ import (
 	"github.com/mlxc/mlxc/backend/internal/plan"
 	"github.com/mlxc/mlxc/backend/internal/prebuilt"
 	"github.com/mlxc/mlxc/internal/air"
+	"github.com/mlxc/mlxc/internal/testkit/sample"
 	"github.com/mlxc/mlxc/internal/toolchain/clang"
 	"github.com/mlxc/mlxc/ir"
 	"github.com/mlxc/mlxc/msl"
@@ -51,6 +52,7 @@ func builtin(function string, constants ...ir.FunctionConstant) *ir.Kernel {
 // TestOwnWithoutClang: of what programs have with them, each kernel of today's sources is found without a
 // compiler, described before it is known how it is launched, as backends do.
 func TestOwnWithoutClang(t *testing.T) {
+	sample.Long(t)
 	t.Setenv(clang.Env, "/nonexistent/clang")
 	cache, err := air.OpenCache(t.TempDir(), 0)
 	require.NoError(t, err)

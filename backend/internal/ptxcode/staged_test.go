@@ -13,12 +13,14 @@ import (
 
 	"github.com/mlxc/mlxc/internal/air"
 	"github.com/mlxc/mlxc/internal/testkit/ptxrun"
+	"github.com/mlxc/mlxc/internal/testkit/sample"
 )
 
 // TestStagedProducts runs products whose vector lies in threadgroup memory, where codes are subnormal numbers, and
 // the product that each stands for: every bit of a result is the same, of elements of all sizes, of those that are no
 // numbers, and wherever things lie. Elements as a model has them go the fast way.
 func TestStagedProducts(t *testing.T) {
+	sample.Long(t)
 	cache, err := air.OpenCache(t.TempDir(), 0)
 	require.NoError(t, err)
 	s := New(cache, "")

@@ -22,6 +22,7 @@ import (
 // it does wait there, and reads something before: of a product with a vector, the matrices. One of each
 // declaration is looked at.
 func TestOwnKernelsWait(t *testing.T) {
+	sample.Long(t)
 	c, err := clang.Find(t.Context())
 	require.NoError(t, err)
 	files, err := fs.Glob(msl.Own(), "*.metal")

@@ -20,6 +20,7 @@ import (
 	"github.com/mlxc/mlxc/frontend/gguf"
 	"github.com/mlxc/mlxc/internal/objc"
 	"github.com/mlxc/mlxc/internal/testkit/fakemetal"
+	"github.com/mlxc/mlxc/internal/testkit/sample"
 	"github.com/mlxc/mlxc/ir"
 	"github.com/mlxc/mlxc/passes"
 	"github.com/mlxc/mlxc/record"
@@ -57,6 +58,7 @@ func (c *counter) read() counted {
 // Metal: every logit has the same bits. What a token costs is counted (docs/benchmarks.md has the
 // table). By other plans than these with MLXC_LONG=1.
 func TestMetalDecode(t *testing.T) {
+	sample.Long(t)
 	soft, err := fakemetal.SoftMetal(softmetal.Options{})
 	require.NoError(t, err)
 	defer soft.Close()

@@ -18,6 +18,7 @@ import (
 // 64 tokens decoded by one submission are those of 64 submissions. The decode graph is
 // proved to compute the same in any number of replays in a row.
 func TestTokensInARow(t *testing.T) {
+	sample.Long(t)
 	module := recordAdvancing(t)
 	g := module.Graph("decode")
 	after := g.Clone()
@@ -80,6 +81,7 @@ func TestTokensInARow(t *testing.T) {
 // Tokens that the device draws are those that the host draws from the same logits, one by one and many by
 // a submission. The optimized graphs are proved to draw what the recorded ones do.
 func TestSampledTokensInARow(t *testing.T) {
+	sample.Long(t)
 	ctx := context.Background()
 	module := recorded(t, gguf.Options{Context: 256, Advance: true, Sample: true})
 	for i, g := range module.Graphs {

@@ -12,6 +12,7 @@ import (
 	"github.com/mlxc/mlxc/backend/softmetal"
 	"github.com/mlxc/mlxc/cmd/internal/textgen"
 	"github.com/mlxc/mlxc/internal/testkit/metallibs"
+	"github.com/mlxc/mlxc/internal/testkit/sample"
 	"github.com/mlxc/mlxc/replay"
 )
 
@@ -19,6 +20,7 @@ import (
 // of the recorded one, give llama.cpp's tokens and logits: prompts go through prefill, tokens
 // through decode.
 func TestSoftwareMetalAgainstLlamaCpp(t *testing.T) {
+	sample.Long(t)
 	for name, o := range map[string]struct {
 		optimized bool
 		library   string

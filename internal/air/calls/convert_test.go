@@ -212,6 +212,7 @@ func (f format) samples(r *rand.Rand) []uint64 {
 // TestConversions converts every value of up to 16 bits, and edges and random ones of the
 // wider types, between all types.
 func TestConversions(t *testing.T) {
+	sample.Long(t)
 	var fs []Function
 	for i, to := range formats {
 		for k, from := range formats {

@@ -211,6 +211,7 @@ func TestKnown(t *testing.T) {
 
 // TestFamilies does so for all types of all families, with vectors of one length each.
 func TestFamilies(t *testing.T) {
+	sample.Long(t)
 	var fs []Function
 	for i, f := range families() {
 		if !sample.Takes(t.Name(), i, 4) {

@@ -129,6 +129,7 @@ func floatFormats() []format { return formats[9:] }
 
 // TestExact holds functions whose result is exact, or rounded once, against Go's.
 func TestExact(t *testing.T) {
+	sample.Long(t)
 	var fs []Function
 	for i, op := range slices.Sorted(maps.Keys(exactMeaning)) {
 		if !sample.Takes(t.Name(), i, 4) {
@@ -254,6 +255,7 @@ func TestFma(t *testing.T) {
 
 // TestParts holds the functions that take floats apart, or put them together, against Go's.
 func TestParts(t *testing.T) {
+	sample.Long(t)
 	var fs []Function
 	for _, f := range floatFormats() {
 		e, s := f.t.String(), f.t.suffix()

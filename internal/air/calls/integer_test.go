@@ -130,6 +130,7 @@ func low24(x, lo *big.Int) *big.Int {
 // TestIntegers holds every function of integers against arithmetic without bounds: all pairs
 // of 8 bits, edges and random values of the others.
 func TestIntegers(t *testing.T) {
+	sample.Long(t)
 	r := rand.New(rand.NewPCG(3, 4))
 	var fs []Function
 	type one struct {

@@ -9,11 +9,14 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/cpu"
+
+	"github.com/mlxc/mlxc/internal/testkit/sample"
 )
 
 // TestLevels checks that machines with and without fused multiply-add, and with vectors of
 // other lengths, compute the same bits.
 func TestLevels(t *testing.T) {
+	sample.Long(t)
 	var fs []Function
 	for _, op := range slices.Sorted(maps.Keys(floatFunctions)) {
 		signature := floatFunctions[op].signature

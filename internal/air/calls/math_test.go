@@ -14,6 +14,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/mlxc/mlxc/internal/testkit/sample"
 )
 
 // oracle is what testdata/gen/air_math.py wrote.
@@ -83,6 +85,7 @@ var inFloat = map[string]float64{"exp": 1.01, "rsqrt": 1.5}
 // TestMathematics holds every function of math.c against mpmath: floats at special, random
 // and difficult arguments, and all halves and bfloats, which must be rounded as if once.
 func TestMathematics(t *testing.T) {
+	sample.Long(t)
 	data, err := os.ReadFile("testdata/mathematics.json")
 	require.NoError(t, err)
 	var o oracle

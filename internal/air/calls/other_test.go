@@ -10,6 +10,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/mlxc/mlxc/internal/testkit/sample"
 )
 
 // TestAtomics holds what an atomic function returns and leaves in memory against plain
@@ -123,6 +125,7 @@ func TestAtomics(t *testing.T) {
 // TestPacking unpacks every word of 8 and 16 bits and random ones of 32 and 64, and packs
 // them again.
 func TestPacking(t *testing.T) {
+	sample.Long(t)
 	var fs []Function
 	for _, f := range families() {
 		if strings.HasPrefix(f.Name, "air.pack.") || strings.HasPrefix(f.Name, "air.unpack.") {

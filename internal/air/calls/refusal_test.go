@@ -8,6 +8,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/mlxc/mlxc/internal/testkit/sample"
 )
 
 // TestRefusals are names and types for which there is no body.
@@ -57,6 +59,7 @@ func TestRefusals(t *testing.T) {
 // TestMixtures puts parts of names and types together at random: an error or a body, and a
 // body is one of the type that was asked for.
 func TestMixtures(t *testing.T) {
+	sample.Long(t)
 	r := rand.New(rand.NewPCG(25, 26))
 	fs := append(families(), known(t)...)
 	var parts, types []string

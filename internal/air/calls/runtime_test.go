@@ -8,11 +8,14 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/mlxc/mlxc/internal/testkit/sample"
 )
 
 // TestRuntime checks that a module with these definitions needs no library, on the oldest
 // machines too, and that what they are made of rounds as it should.
 func TestRuntime(t *testing.T) {
+	sample.Long(t)
 	c := compiler(t)
 	native := `
 define bfloat @a(float %x) {

@@ -11,6 +11,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/mlxc/mlxc/internal/analysis/hazard"
+	"github.com/mlxc/mlxc/internal/testkit/sample"
 	"github.com/mlxc/mlxc/ir"
 	"github.com/mlxc/mlxc/ir/mlxt"
 )
@@ -210,6 +211,7 @@ func orders(g *ir.Graph, yield func([]int)) {
 // order of the commands and, if it does not, whether it depends on what scratch memory
 // and outputs held at first.
 func TestJudgeAgainstEveryOrder(t *testing.T) {
+	sample.Long(t)
 	races, undefined := 0, 0
 	rapid.Check(t, func(t *rapid.T) {
 		g := small(t, false)

@@ -10,11 +10,13 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/mlxc/mlxc/internal/invariants"
+	"github.com/mlxc/mlxc/internal/testkit/sample"
 )
 
 // The same is said of every recording of testdata/graphs, of layers repeated, and of random graphs, pipelines
 // and changes, whether what was found before is believed or not.
 func TestCachesDecideNothing(t *testing.T) {
+	sample.Long(t)
 	with := results(t)
 	invariants.Caches = false
 	defer func() { invariants.Caches = true }()

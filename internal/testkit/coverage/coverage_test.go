@@ -68,13 +68,22 @@ func compiles(t *testing.T, c checker, from, count int) {
 }
 
 // TestHost compiles kernels for this machine: 300, of which a run of make test takes an eighth.
-func TestHost(t *testing.T) { compiles(t, checker{}, 0, 300) }
+func TestHost(t *testing.T) {
+	sample.Long(t)
+	compiles(t, checker{}, 0, 300)
+}
 
 // TestARM compiles 40 others for another.
-func TestARM(t *testing.T) { compiles(t, checker{target: "aarch64-linux-gnu"}, 300, 40) }
+func TestARM(t *testing.T) {
+	sample.Long(t)
+	compiles(t, checker{target: "aarch64-linux-gnu"}, 300, 40)
+}
 
 // TestPTX compiles 60 others to PTX.
-func TestPTX(t *testing.T) { compiles(t, checker{ptx: true}, 340, 60) }
+func TestPTX(t *testing.T) {
+	sample.Long(t)
+	compiles(t, checker{ptx: true}, 340, 60)
+}
 
 // small writes a library of two kernels, the second of which clang cannot read if it is bad.
 func small(t *testing.T, bad bool) string {

@@ -16,6 +16,7 @@ import (
 	"github.com/mlxc/mlxc/backend"
 	"github.com/mlxc/mlxc/backend/cpu"
 	"github.com/mlxc/mlxc/internal/testkit/metamorph"
+	"github.com/mlxc/mlxc/internal/testkit/sample"
 	"github.com/mlxc/mlxc/ir"
 	"github.com/mlxc/mlxc/ir/mlxt"
 	"github.com/mlxc/mlxc/passes"
@@ -68,6 +69,7 @@ func drawParams(g *ir.Graph, rng *rand.Rand) (out [][]uint32) {
 // Passes keep every bit of every output and state, in every order that their graphs
 // allow.
 func TestPasses(t *testing.T) {
+	sample.Long(t)
 	require.NoError(t, flag.Set("rapid.checks", strconv.Itoa(*graphs)))
 	device := cpu.New(1)
 	defer func() { require.NoError(t, device.Close()) }()
@@ -143,6 +145,7 @@ func random(rng *rand.Rand) (r metamorph.Recipe) {
 // that it needs, most graphs compute something else in some order, and so they do if
 // two conflicting commands change places.
 func TestFaultsShow(t *testing.T) {
+	sample.Long(t)
 	device := cpu.New(1)
 	defer func() { require.NoError(t, device.Close()) }()
 	rng := rand.New(rand.NewPCG(1, 2))

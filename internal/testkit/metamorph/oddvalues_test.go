@@ -12,6 +12,7 @@ import (
 
 	"github.com/mlxc/mlxc/backend"
 	"github.com/mlxc/mlxc/backend/cpu"
+	"github.com/mlxc/mlxc/internal/testkit/sample"
 	"github.com/mlxc/mlxc/ir"
 	"github.com/mlxc/mlxc/optimize"
 	"github.com/mlxc/mlxc/passes"
@@ -30,6 +31,7 @@ var (
 // f16 and bf16: as recorded, as optimized by default, and changed by hand where the
 // prover says that the change is harmless.
 func TestOddValues(t *testing.T) {
+	sample.Long(t)
 	d := cpu.New(1)
 	defer d.Close()
 	pipeline, err := passes.ParsePipeline("")

@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/mlxc/mlxc/internal/testkit/oracle"
+	"github.com/mlxc/mlxc/internal/testkit/sample"
 	"github.com/mlxc/mlxc/ir"
 )
 
@@ -25,6 +26,7 @@ func byText(before, after *ir.Graph) (oracle.Answer, string) {
 // A campaign tries enough mutations of every class and both verdicts, gives the same
 // report each time, and finds what an honest optimizer does harmless.
 func TestCampaign(t *testing.T) {
+	sample.Long(t)
 	start := time.Now()
 	o := oracle.CampaignOptions{Graphs: 40, PerClass: *perClass, Seed: 1, Also: recordedGraphs(t)}
 	r, err := oracle.Campaign(o, byText)

@@ -12,6 +12,7 @@ import (
 
 	"github.com/mlxc/mlxc/internal/testkit/oracle"
 	"github.com/mlxc/mlxc/internal/testkit/recorded"
+	"github.com/mlxc/mlxc/internal/testkit/sample"
 	"github.com/mlxc/mlxc/ir"
 	"github.com/mlxc/mlxc/ir/mlxt"
 	"github.com/mlxc/mlxc/passes"
@@ -65,6 +66,7 @@ func text(g *ir.Graph) string { return mlxt.Format(&ir.Module{Graphs: []*ir.Grap
 // Every mutation finds places and leaves its argument unchanged, and together they give
 // enough of both verdicts. The counts are printed.
 func TestCensus(t *testing.T) {
+	sample.Long(t)
 	start := time.Now()
 	graphs := recordedGraphs(t)
 	options := make([]oracle.Options, len(graphs))

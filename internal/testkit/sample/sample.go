@@ -1,10 +1,12 @@
 package sample
 
 import (
+	"flag"
 	"fmt"
 	"hash/fnv"
 	"os"
 	"strconv"
+	"testing"
 )
 
 // Env names the environment variable with the run's number, 0 to [Runs]-1; 0 if it is not set.
@@ -35,6 +37,15 @@ func Run() int {
 	return n
 }
 
+// Long leaves a test that takes long to make test, where go test was asked to be -short: for who edits one
+// room and wants to know what broke elsewhere.
+func Long(t testing.TB) {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("takes long: make test has it")
+	}
+}
+
 // T is what of [testing.TB] is needed to say what was taken.
 type T interface {
 	Helper()
@@ -54,6 +65,9 @@ func Families[M any](t T, name string, members []M, family func(M) string, in in
 		switch f := family(m); {
 		case !seen[f]:
 			seen[f] = true
+			if short() && !taken(name, len(seen)-1, Few) {
+				continue
+			}
 		case taken(name, others, in):
 			others++
 		default:
@@ -65,6 +79,9 @@ func Families[M any](t T, name string, members []M, family func(M) string, in in
 	t.Logf("%s: %d of %d members (%s=%d repeats this choice, %s=1 takes all)", name, len(out), len(members), Env, Run(), WholeEnv)
 	return out
 }
+
+// short reports whether go test was asked to be -short: then not every family is taken either.
+func short() bool { return flag.Lookup("test.short") != nil && testing.Short() }
 
 // Of is [Families] of members of one family.
 func Of[M any](t T, name string, members []M, in int) []M {

@@ -95,6 +95,7 @@ var (
 )
 
 func TestLibraryBecomesObjects(t *testing.T) {
+	sample.Long(t)
 	files, err := library()
 	require.NoError(t, err)
 	for _, f := range files {
@@ -128,6 +129,7 @@ func TestLibraryBecomesObjects(t *testing.T) {
 
 // What a kernel's declaration says of its arguments, and what the compiled kernel says.
 func TestDescriptionsAreTheDeclarations(t *testing.T) {
+	sample.Long(t)
 	files, err := library()
 	require.NoError(t, err)
 	kernels := map[string]air.Kernel{}
@@ -196,6 +198,7 @@ func TestDescriptionsAreTheDeclarations(t *testing.T) {
 
 // The parser of compiled libraries reads what is written here as it was meant.
 func TestModulesReadAsLibrariesDo(t *testing.T) {
+	sample.Long(t)
 	files, err := library()
 	require.NoError(t, err)
 	c, err := clang.Find(context.Background())

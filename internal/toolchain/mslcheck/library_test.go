@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/mlxc/mlxc/internal/testkit/sample"
 	"github.com/mlxc/mlxc/internal/toolchain/mslcheck"
 	"github.com/mlxc/mlxc/msl"
 	"github.com/mlxc/mlxc/msl/decl"
@@ -68,6 +69,7 @@ func library(t *testing.T) []*family {
 // TestSources checks that clang accepts every source, and that its declarations are
 // those of its kernels.
 func TestSources(t *testing.T) {
+	sample.Long(t)
 	fs, err := families()
 	require.NoError(t, err)
 	for _, f := range fs {

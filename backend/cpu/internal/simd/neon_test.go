@@ -10,12 +10,15 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/mlxc/mlxc/internal/testkit/sample"
 )
 
 // TestNEON runs the assembly for arm64 in an emulator and compares it with the
 // loops in Go; and, where the machine has qemu's user mode, under that too. On
 // arm64 itself every test of this package runs it.
 func TestNEON(t *testing.T) {
+	sample.Long(t)
 	m := newMachine(t)
 	for _, at := range guards {
 		m.atEnd = at.atEnd
