@@ -11,6 +11,7 @@ import (
 // TestEveryMember: sixteen runs take every member of every family, each run the first and at least one in
 // eight of the others.
 func TestEveryMember(t *testing.T) {
+	Long(t)
 	t.Setenv(WholeEnv, "")
 	var members []int
 	for i := range 100 {
