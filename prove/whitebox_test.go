@@ -230,8 +230,8 @@ func TestChecksPlaces(t *testing.T) {
 	require.Equal(t, e.eval(argmax(one)), e.eval(argmax(also)), "places in normal form")
 }
 
-// TestExtentsUnderBounds compares extents that only the params' bounds make equal.
-func TestExtentsUnderBounds(t *testing.T) {
+// TestChecksExtentsUnderBounds compares extents that only the params' bounds make equal.
+func TestChecksExtentsUnderBounds(t *testing.T) {
 	g := ir.NewBounds(&ir.Graph{Params: []ir.Param{{Name: "n", Min: 3, Max: 3}}}, ir.BoundsWork)
 	n := ir.Linear(0, ir.Term{Param: 0, Coeff: 1})
 	of := func(run, count ir.Affine, stride int64) *ir.Region {
