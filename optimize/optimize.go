@@ -42,8 +42,7 @@ type Result struct {
 	Fused      []Fused       `json:"fused"` // what became one, by operations
 	Proof      *prove.Result `json:"proof"`
 
-	// Optimized is the rewritten graph. It must not be used unless Proof.Verdict
-	// is [prove.Proved].
+	// Optimized is the rewritten graph; nil unless Proof.Verdict is [prove.Proved].
 	Optimized *ir.Graph `json:"-"`
 	// OfRecording is the verdict on the recording against itself, looked at only
 	// where the proof fails: if it is not proved, no pass is at fault.
@@ -90,6 +89,11 @@ func Run(ctx context.Context, recorded *ir.Graph, o Options) (*Result, error) {
 	if out.Before, err = Compare(ctx, recorded, o.Passes.Model); err != nil {
 		return nil, err
 	}
+	defer func() {
+		if out.Proof == nil || out.Proof.Verdict != prove.Proved {
+			out.Optimized = nil
+		}
+	}()
 	undone := make([]string, len(o.Pipeline))
 	for first := true; ; first = false {
 		if err := out.run(ctx, recorded, o, undone, first); err != nil {
@@ -106,7 +110,7 @@ func Run(ctx context.Context, recorded *ir.Graph, o Options) (*Result, error) {
 			return out, nil // the proofs that look for the pass at fault take as long each
 		}
 		out.OfRecording = prove.Check(ctx, recorded, recorded.Clone(), o.Proof).Verdict
-		if out.Proof.Verdict == prove.Refused {
+		if out.Proof.Verdict == prove.Refused && !ofFusions(out.Proof) {
 			return out, nil
 		}
 		at, found, err := offender(ctx, recorded, o, undone, out.OfRecording, out.Proof)
@@ -116,13 +120,20 @@ func Run(ctx context.Context, recorded *ir.Graph, o Options) (*Result, error) {
 		if at < 0 { // no pass is left that could be undone
 			return out, nil
 		}
-		if found.Verdict == prove.Refused {
+		if found.Verdict == prove.Refused && !ofFusions(found) {
 			// What comes later may hide it, but a pass of ours is wrong.
 			out.Proof = found
 			return out, nil
 		}
 		undone[at] = reason(found)
 	}
+}
+
+// ofFusions reports whether a proof was refused for the terms of fusions only. Terms are
+// taken to differ unless known rewrites make them equal, so this need not mean that a
+// pass is wrong: without the pass the rest may be proved.
+func ofFusions(r *prove.Result) bool {
+	return !slices.ContainsFunc(r.Findings, func(f prove.Finding) bool { return f.Verdict == prove.Refused && f.Point != prove.Fusion })
 }
 
 // reason is the first finding, in one line.

@@ -93,6 +93,7 @@ func TestRefusedAndReduced(t *testing.T) {
 	require.Equal(t, prove.Refused, r.Proof.Verdict)
 	require.Equal(t, prove.Proved, r.OfRecording, "the recording is not at fault")
 	require.Empty(t, r.Undone(), "a wrong pass is never undone in silence")
+	require.Nil(t, r.Optimized, "nobody may use it")
 
 	small := optimize.Reduce(context.Background(), g, o, optimize.ReduceLimit)
 	require.NotNil(t, small)

@@ -46,7 +46,7 @@ func (p *proof) newOverlap(i int32) (x, y *access) {
 				continue
 			}
 			v, w := p.b.access(was, k), p.b.access(was, l)
-			if v.mem != w.mem || !sameDistance(p.a.off(x), p.a.off(y), p.b.off(v), p.b.off(w)) {
+			if v.mem != w.mem || !sameDistance(p.a.bounds, p.a.off(x), p.a.off(y), p.b.off(v), p.b.off(w)) {
 				return x, y
 			}
 		}

@@ -34,7 +34,11 @@ graph g {
 `
 
 func parseGraph(t *testing.T, body string) *ir.Graph {
-	m, err := mlxt.Parse(context.Background(), "test", []byte(norms+body+"}\n"))
+	text := norms + body
+	if params, rest, ok := strings.Cut(body, "---\n"); ok { // params in the place of $n
+		text = strings.Replace(norms, "  param $n u32 in [1, 8]\n", params, 1) + rest
+	}
+	m, err := mlxt.Parse(context.Background(), "test", []byte(text+"}\n"))
 	require.NoError(t, err)
 	require.NoError(t, m.Graphs[0].Check())
 	return m.Graphs[0]
@@ -58,6 +62,13 @@ const (
 
 func TestFusions(t *testing.T) {
 	replace := strings.NewReplacer
+	const (
+		one   = "  param $n u32 in [1, 1]\n---\n"
+		three = "  param $n u32 in [1, 3]\n  require -1*$n <= -3\n---\n"
+		equal = "  param $n u32 in [1, 8]\n  param $m u32 in [1, 8]\n  require $n - $m <= 0\n  require $m - $n <= 0\n---\n"
+		below = "  param $n u32 in [1, 8]\n  param $m u32 in [1, 8]\n  require $n - $m <= 0\n---\n"
+	)
+	fused3 := replace("256*$n", "768", "[$n,", "[3,").Replace(fusedN)
 	for _, c := range []struct {
 		name          string
 		before, after string
@@ -103,6 +114,11 @@ func TestFusions(t *testing.T) {
   #1 copy %t[0:256] -> %kv[256:512]
 `, `  #0 @rms (x = %x[0:256], w = %s[0:256], out = %kv[256:512], eps = 1e-05, axis_size = 64, w_stride = 1) grid threads [32, 1, 1] of [32, 1, 1] from #0, #1
 `, prove.Proved, 0, ""},
+		{"rows that bounds pin to one", one + normN, one + fused1, prove.Proved, 0, ""},
+		{"rows that a constraint pins to three", three + normN, three + fused3, prove.Proved, 0, ""},
+		{"rows that a constraint pins to three, and one too few", three + normN, three + replace("[0:768]", "[0:512]", "[3,", "[2,").Replace(fused3), prove.Refused, prove.Fusion, "none of them"},
+		{"rows of two params that constraints make equal", equal + normN, equal + replace("$n", "$m").Replace(fusedN), prove.Proved, 0, ""},
+		{"rows of two params that may differ", below + normN, below + replace("$n", "$m").Replace(fusedN), prove.Refused, prove.Fusion, "none of them"},
 		{"two norms in sequence", norm1, `  #0 @rms (x = %x[0:256], w = %one[0:4], out = %y[0:256], eps = 1e-05, axis_size = 64, w_stride = 0) grid threads [32, 1, 1] of [32, 1, 1]
   barrier
   #1 @mul (a = %y[0:256], b = %s[0:256], c = %y[0:256]) grid threads [64, 1, 1] of [64, 1, 1]

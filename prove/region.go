@@ -314,7 +314,7 @@ func sameShape(m *model, x *access, n *model, y *access) bool {
 		return x.end-x.lo == y.end-y.lo
 	}
 	r, s := m.region(x), n.region(y)
-	return sameExtents(&r, &s)
+	return sameExtents(&r, &s) || extentsAgree(m.bounds, &r, &s)
 }
 
 // sameOnce is sameShape, but ignores how often a byte is read: a dimension of stride 0
@@ -325,7 +325,7 @@ func sameOnce(m *model, x *access, n *model, y *access) bool {
 	}
 	r, s := m.region(x), n.region(y)
 	r.Dims, s.Dims = withoutRepeats(r.Dims), withoutRepeats(s.Dims)
-	return sameExtents(&r, &s)
+	return sameExtents(&r, &s) || extentsAgree(m.bounds, &r, &s)
 }
 
 func withoutRepeats(dims []ir.Dim) []ir.Dim {
@@ -359,4 +359,23 @@ func hull(g *ir.Bounds, r ir.Region) (lo, end int64) {
 		return 0, g.Graph().Memories[r.Mem].Size
 	}
 	return first, last
+}
+
+// extentsAgree is sameExtents for all values of the params that bounds and constraints
+// admit, however the extents are written. Both graphs admit the same values (point 0).
+func extentsAgree(g *ir.Bounds, x, y *ir.Region) bool {
+	if len(x.Dims) != len(y.Dims) || !agree(g, x.Run, y.Run) {
+		return false
+	}
+	for i, d := range x.Dims {
+		if d.Stride != y.Dims[i].Stride || !agree(g, d.Count, y.Dims[i].Count) {
+			return false
+		}
+	}
+	return true
+}
+
+// agree proves that x = y for all values of the params.
+func agree(g *ir.Bounds, x, y ir.Affine) bool {
+	return x.Equal(y) || g.DifferenceAtMost(x, y, 0) && g.DifferenceAtMost(y, x, 0)
 }

@@ -1,6 +1,9 @@
 package prove
 
 import (
+	"math"
+	"slices"
+
 	"github.com/mlxc/mlxc/internal/collections/mix"
 	"github.com/mlxc/mlxc/internal/invariants"
 	"github.com/mlxc/mlxc/ir"
@@ -20,6 +23,8 @@ type shape struct {
 	lo, end int64 // bounds of its bytes over all values of the params
 	void    bool
 	before  int32 // 1 + the previous shape with the same hash
+	pinned  bool  // bounds and constraints leave parts of it only one value
+	as      access
 }
 
 // provedPair is an answer for two regions. The table has one entry for each hash and
@@ -59,6 +64,14 @@ func newShapes(g *ir.Graph) shapes {
 	return shapes{bounds: ir.NewBounds(g, ir.BoundsWork), byHash: map[uint64]int32{}}
 }
 
+// access returns the access to a region of a root memory.
+func (s *shapes) access(r ir.Region) access {
+	if len(r.Dims) == 0 && r.Off.IsConst() && r.Run.IsConst() {
+		return access{lo: r.Off.Const, end: r.Off.Const + max(r.Run.Const, 0), mem: r.Mem}
+	}
+	return s.shape(r)
+}
+
 // shape returns the access to a region of a root memory, which becomes a shape unless
 // it is flat.
 func (s *shapes) shape(r ir.Region) access {
@@ -81,9 +94,52 @@ func (s *shapes) shape(r ir.Region) access {
 		}
 		s.list = append(s.list, x)
 		nr = int32(len(s.list))
+		if p, ok := s.pin(r); ok {
+			as := s.access(p) // may add to the list
+			s.list[nr-1].pinned, s.list[nr-1].as = true, as
+		}
 	}
 	x := &s.list[nr-1]
+	if x.pinned {
+		return x.as
+	}
 	return access{lo: x.lo, end: x.end, mem: r.Mem, shape: nr}
+}
+
+// pin puts numbers in the place of expressions that have only one value under the bounds
+// of the params and the constraints between them. The same region may be written as
+// 128*$n and as 128 if $n is always 1. ok is false if there is nothing to replace.
+func (s *shapes) pin(r ir.Region) (out ir.Region, ok bool) {
+	number := func(a *ir.Affine) {
+		if a.IsConst() {
+			return
+		}
+		if lo, hi, known := s.bounds.Range(*a); known && lo == hi {
+			*a, ok = ir.Const(lo), true
+		}
+	}
+	out = r
+	out.Dims = slices.Clone(r.Dims)
+	number(&out.Off)
+	number(&out.Run)
+	for i := range out.Dims {
+		number(&out.Dims[i].Count)
+	}
+	if ok {
+		out.Dims = slices.DeleteFunc(out.Dims, func(d ir.Dim) bool { return d.Count.IsConst() && d.Count.Const == 1 })
+		// Rows without a gap between them are one run.
+		for n := len(out.Dims); n > 0; n-- {
+			d := out.Dims[n-1]
+			if !out.Run.IsConst() || !d.Count.IsConst() || d.Count.Const <= 0 || d.Stride != out.Run.Const {
+				break
+			}
+			if d.Stride > math.MaxInt64/d.Count.Const {
+				break
+			}
+			out.Run, out.Dims = ir.Const(d.Stride*d.Count.Const), out.Dims[:n-1]
+		}
+	}
+	return out, ok
 }
 
 func (s *shapes) of(a *access) *shape { return &s.list[a.shape-1] }

@@ -319,7 +319,7 @@ func oneWrite(r *reading) bool { return len(r.writes) == 1 && !r.initial }
 
 // samePlace reports whether two readings read the same bytes of memories of one name.
 func samePlace(b, a *reading) bool {
-	if b.m.names[b.at.mem] != a.m.names[a.at.mem] || !b.m.off(b.at).Equal(a.m.off(a.at)) {
+	if b.m.names[b.at.mem] != a.m.names[a.at.mem] || !agree(b.m.bounds, b.m.off(b.at), a.m.off(a.at)) {
 		return false
 	}
 	m, n := &b.m.g.Memories[b.at.mem], &a.m.g.Memories[a.at.mem]
@@ -422,16 +422,16 @@ func sameOffset(b, a *reading, j, w int32) bool {
 	if x.flat() && y.flat() && b.at.flat() && a.at.flat() {
 		return x.lo-b.at.lo == y.lo-a.at.lo && x.end-x.lo == y.end-y.lo
 	}
-	return sameDistance(b.m.off(&x.access), b.m.off(b.at), a.m.off(&y.access), a.m.off(a.at)) && sameShape(b.m, &x.access, a.m, &y.access)
+	return sameDistance(b.m.bounds, b.m.off(&x.access), b.m.off(b.at), a.m.off(&y.access), a.m.off(a.at)) && sameShape(b.m, &x.access, a.m, &y.access)
 }
 
-// sameDistance reports whether w − x = y − z.
-func sameDistance(w, x, y, z ir.Affine) bool {
+// sameDistance reports whether w − x = y − z for all values of the params.
+func sameDistance(g *ir.Bounds, w, x, y, z ir.Affine) bool {
 	if d, ok := w.Distance(x); ok { // the usual case, without arithmetic on terms
 		e, ok := y.Distance(z)
 		return ok && d == e
 	}
-	return w.Sub(x).Equal(y.Sub(z))
+	return agree(g, w.Sub(x), y.Sub(z))
 }
 
 // permuted is sameLists for lists whose writes may stand in a different order.

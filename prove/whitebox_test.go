@@ -229,3 +229,17 @@ func TestChecksPlaces(t *testing.T) {
 	also := &term.Expr{Op: term.Sub, Args: []*term.Expr{row, number(-1)}}
 	require.Equal(t, e.eval(argmax(one)), e.eval(argmax(also)), "places in normal form")
 }
+
+// TestChecksExtentsUnderBounds compares extents that only the params' bounds make equal.
+func TestChecksExtentsUnderBounds(t *testing.T) {
+	g := ir.NewBounds(&ir.Graph{Params: []ir.Param{{Name: "n", Min: 3, Max: 3}}}, ir.BoundsWork)
+	n := ir.Linear(0, ir.Term{Param: 0, Coeff: 1})
+	of := func(run, count ir.Affine, stride int64) *ir.Region {
+		return &ir.Region{Run: run, Dims: []ir.Dim{{Count: count, Stride: stride}}}
+	}
+	require.True(t, extentsAgree(g, of(n, n, 8), of(ir.Const(3), ir.Const(3), 8)))
+	require.False(t, extentsAgree(g, of(n, n, 8), of(ir.Const(2), ir.Const(3), 8)), "run")
+	require.False(t, extentsAgree(g, of(n, n, 8), of(ir.Const(3), ir.Const(2), 8)), "count")
+	require.False(t, extentsAgree(g, of(n, n, 8), of(ir.Const(3), ir.Const(3), 16)), "stride")
+	require.False(t, extentsAgree(g, of(n, n, 8), &ir.Region{Run: n}), "dimensions")
+}

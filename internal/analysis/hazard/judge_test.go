@@ -291,7 +291,8 @@ func TestJudgeWithParams(t *testing.T) {
 			if u.Params != nil {
 				p = u.Params[0]
 			}
-			_, commands, _ := at(g, p)
+			fixed, commands, _ := at(g, p)
+			require.True(t, slices.ContainsFunc(hazard.NewTable(context.Background(), fixed).Judge().Undefined, func(x hazard.Undefined) bool { return x.Command == u.Command }), "nobody sees it with these params")
 			reader := hazard.NewTable(context.Background(), g).Node(int(u.Command)).Num() // joins have numbers too
 			for _, d := range commands {
 				if d.ID == reader {

@@ -24,11 +24,10 @@ func (j *judge) undefined() {
 	}
 }
 
-// moves reports whether params move something that commands do to scratch memory or
-// outputs.
+// moves reports whether params move something that commands do.
 func (j *judge) moves() bool {
 	for n := range int32(j.t.facts.Len()) {
-		if x := j.t.facts.At(n); n > 0 && x.Moves && begins(&j.t.g.Memories[x.Mem]) {
+		if x := j.t.facts.At(n); n > 0 && x.Moves {
 			return true
 		}
 	}
@@ -87,6 +86,13 @@ type extent struct {
 // undefinedAt looks for undefined reads in a replay with the given params.
 func (j *judge) undefinedAt(params []uint32) {
 	t := j.t
+	var live []bool // of this replay; looked at only where a read is undefined
+	reaches := func(i int32) bool {
+		if live == nil {
+			live = t.livenessOf(params).command
+		}
+		return live[i]
+	}
 	roots := make([]written, len(t.g.Memories))
 	places := make([]extent, t.facts.Len())
 	hull := func(a *bytestate.Access) (lo, end int64) {
@@ -116,7 +122,7 @@ func (j *judge) undefinedAt(params []uint32) {
 			if ok && a.Region != 0 {
 				from, to, ok = roots[a.Root].missing(&t.facts.At(a.Region).Region, params)
 			}
-			if ok {
+			if ok && reaches(i) {
 				j.Undefined = append(j.Undefined, Undefined{i, ir.MemID(a.Root), from, to, slices.Clone(params)})
 				if len(j.Undefined) >= maxJudged {
 					return

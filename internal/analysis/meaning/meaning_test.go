@@ -36,6 +36,9 @@ func TestOf(t *testing.T) {
 			assumed: "the recording is race-free at #0,#1"},
 		{name: "race for some params", head: "", body: "#0 fill %y[0:16] 0\nbarrier\n#1 fill %y[4*$p:4*$p + 4] 1\n#2 fill %y[0:4] 2\n", refused: true, refusedIfStrict: true,
 			faults: "%y[0:4] and nothing orders them (both write, with $p = 0)"},
+		{name: "undefined bytes that a write covers for all params", body: "#0 copy %s[0:4*$p + 4] -> %y[0:4*$p + 4]\nbarrier\n#1 copy %x[0:4*$p + 4] -> %y[0:4*$p + 4]\n"},
+		{name: "undefined bytes that a write covers for some params", body: "#0 copy %s[0:8] -> %y[0:8]\nbarrier\n#1 copy %x[0:4*$p] -> %y[0:4*$p]\n", refused: true, refusedIfStrict: true,
+			faults: "with $p = 0"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			text := "mlxt 1\ngraph g " + c.head + "{\n  param $p u32 in [0, 3]\n" + memories + foreign + c.body + "}\n"

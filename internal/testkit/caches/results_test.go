@@ -152,6 +152,8 @@ func optimizedText(g *ir.Graph, p passes.Pipeline) string {
 	}
 	var b strings.Builder
 	b.WriteString(text(r))
-	b.WriteString(format(r.Optimized))
+	if r.Optimized != nil { // it is proved
+		b.WriteString(format(r.Optimized))
+	}
 	return b.String()
 }
