@@ -120,7 +120,7 @@ func Run(ctx context.Context, recorded *ir.Graph, o Options) (*Result, error) {
 		if at < 0 { // no pass is left that could be undone
 			return out, nil
 		}
-		if found.Verdict == prove.Refused && !ofFusions(found) {
+		if found.Verdict == prove.Refused && (o.Pipeline[at].Pass.Name != "fuse" || !ofFusions(found)) {
 			// What comes later may hide it, but a pass of ours is wrong.
 			out.Proof = found
 			return out, nil
@@ -130,8 +130,8 @@ func Run(ctx context.Context, recorded *ir.Graph, o Options) (*Result, error) {
 }
 
 // ofFusions reports whether a proof was refused for the terms of fusions only. Terms are
-// taken to differ unless known rewrites make them equal, so this need not mean that a
-// pass is wrong: without the pass the rest may be proved.
+// taken to differ unless known rewrites make them equal, so this need not mean that the pass
+// that fuses is wrong: without it the rest may be proved.
 func ofFusions(r *prove.Result) bool {
 	return !slices.ContainsFunc(r.Findings, func(f prove.Finding) bool { return f.Verdict == prove.Refused && f.Point != prove.Fusion })
 }
