@@ -1,6 +1,7 @@
 # make demo   record, optimize and run a real language model
 # make static  the commands as static programs, without GPUs: they run where the C library is another
-# make test   every test
+# make test   every test, of families of kernels and cases a sample
+# make test-all  every test whole: hours
 # make race   every test under the race detector
 # make ptx    compile our own kernels for NVIDIA's GPUs, into the archive that programs have with them
 # make sources  compile the Metal sources of MLX, which git fetches
@@ -19,7 +20,7 @@ MODEL ?= $(DEMO_MODEL)
 DEVICE ?= auto
 PROMPT ?= What is the capital of France, and why is it famous?
 
-.PHONY: all demo static test race sources arm64 arm64-metal darwin coverage kernelcases emissions build model check fetched ptx ptx-check
+.PHONY: all demo static test test-all race sources arm64 arm64-metal darwin coverage kernelcases emissions build model check fetched ptx ptx-check
 
 all: build
 
@@ -78,6 +79,12 @@ test:
 	PYTHON="$$(scripts/python.sh)" && export PYTHON MODEL="$(CURDIR)/$(DEMO_MODEL)" GOGC=300 && \
 	go run ./internal/testkit/warm && \
 	go test -vet=off -ldflags=-w -timeout 5m ./...
+
+# Every member of every family, in shards that may be broken off and go on later: about two hours and a half on two cores.
+test-all:
+	@GOGC=300 $(MAKE) --no-print-directory -j 2 check fetched
+	$(MAKE) --no-print-directory darwin
+	scripts/test-all.sh
 
 # Every test under the race detector, which needs cgo and a C compiler: much
 # slower, so not part of test.

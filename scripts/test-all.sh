@@ -1,0 +1,78 @@
+#!/bin/sh
+# Runs every test with every member of every family (MLXC_LONG=1), in shards: each takes at most ten minutes on
+# two idle cores, all together about two hours and a half. A shard that has passed is not run again for the same files, so that
+# this may be broken off. Logs lie in out/test-all.
+#
+#	scripts/test-all.sh          every shard that has not passed
+#	scripts/test-all.sh NAME…    these alone, whether they have passed or not
+#	scripts/test-all.sh -list    their names
+set -eu
+cd "$(dirname "$0")/.."
+
+# name: packages and flags of go test. What the first shards do not name the last one runs.
+shards='
+cpu-whole: ./backend/cpu -run ^TestConformance$/^whole$
+cpu-others: ./backend/cpu -run ^TestConformance$/^(generic|avx2|neon)
+cpu-rest: ./backend/cpu ./backend/cpu/internal/simd -skip ^TestConformance$
+softmetal-kernels: ./backend/softmetal -run ^TestConformance$
+softmetal-checked: ./backend/softmetal -run ^TestCheckedKernels$
+softmetal-compiled: ./backend/softmetal -run ^TestCheckedKernelsOfMLX$
+softmetal-cases: ./backend/softmetal -run ^TestKernelCases
+softmetal-checked-cases: ./backend/softmetal -run ^(TestCheckedKernelCases|TestCheckedGGML)$
+softmetal-rest: ./backend/softmetal -skip ^(TestConformance|TestCheckedKernels|TestCheckedKernelsOfMLX|TestKernelCases.*|TestCheckedKernelCases|TestCheckedGGML)$
+metal-emissions: ./backend/metal -run ^(TestWrong|TestOrderEdges|TestWorkload)
+metal-rest: ./backend/metal/... -skip ^(TestWrong|TestOrderEdges|TestWorkload)
+cuda: ./backend/cuda ./backend/internal/... ./internal/testkit/fakecuda
+declarations: ./backend/conformance ./backend/testdevice
+infer-a: ./internal/infer -run ^TestLibraryProposals$/^a
+infer-b: ./internal/infer -run ^TestLibraryProposals$/^[b-m]
+infer-c: ./internal/infer -run ^TestLibraryProposals$/^[n-z]
+infer-rest: ./internal/infer -skip ^TestLibraryProposals$
+commands-mlxc: ./cmd -run ^TestInterruptEndsEveryCommand$/^mlxc_
+commands-mlxreplay: ./cmd -run ^TestInterruptEndsEveryCommand$/^mlxreplay_
+commands-rest: ./cmd/... -skip ^TestInterruptEndsEveryCommand$
+toolchain: ./internal/toolchain/... ./internal/air/... ./internal/testkit/coverage ./internal/testkit/fakemetal
+proofs: ./prove/... ./passes/... ./optimize/... ./internal/testkit/adversary ./internal/testkit/metamorph ./internal/testkit/oracle ./internal/testkit/caches
+rest:
+'
+key=$({ git rev-parse HEAD && git diff HEAD; } | { sha256sum 2>/dev/null || shasum -a 256; } | cut -c1-16)
+mkdir -p out/test-all
+chosen=''
+case "${1:-}" in
+-list) echo "$shards" | sed -n 's/:.*//p' && exit 0 ;;
+*) chosen=" $* " ;;
+esac
+MLXC_LONG=1 GOGC=300 PYTHON="$(scripts/python.sh)"
+MODEL="${MODEL:-$PWD/testdata/model/SmolLM2-135M-Instruct.Q4_1.gguf}"
+export MLXC_LONG GOGC PYTHON MODEL
+failed=''
+IFS='
+'
+for line in $shards; do
+	name=${line%%:*} args=${line#*:}
+	mark=out/test-all/$name-$key.passed
+	case "$chosen" in
+	'  ') [ ! -f "$mark" ] || continue ;;
+	*" $name "*) ;;
+	*) continue ;;
+	esac
+	unset IFS
+	if [ "$name" = rest ]; then
+		args=$(go list ./... | grep -vE '/(backend/(cpu|softmetal|metal|cuda|internal|conformance|testdevice)|internal/(infer|toolchain|air|testkit/(fakecuda|fakemetal|coverage|adversary|metamorph|oracle|caches))|cmd|prove|passes|optimize)(/|$)' | tr '\n' ' ')
+	fi
+	start=$(date +%s)
+	set -f
+	# shellcheck disable=SC2086 # words of a list
+	if go test -vet=off -ldflags=-w -timeout 50m $args >"out/test-all/$name.log" 2>&1; then
+		echo "$name: passed, $(($(date +%s) - start)) s"
+		rm -f out/test-all/"$name"-*.passed
+		touch "$mark"
+	else
+		echo "$name: FAILED, $(($(date +%s) - start)) s: out/test-all/$name.log"
+		failed="$failed $name"
+	fi
+	set +f
+	IFS='
+'
+done
+[ -z "$failed" ] || { echo "failed:$failed" >&2; exit 1; }
