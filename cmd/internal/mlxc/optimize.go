@@ -31,6 +31,7 @@ type optimizeCmd struct {
 	Remarks    remarksFlag `placeholder:"KIND" help:"Print what the passes did, and what they did not do and why. Without KIND, the first few remarks of each form; with KIND (a pass, done, not-done, a command such as #12, or words of the text), all such remarks."`
 	PrintAfter []string    `placeholder:"PASS" help:"Print the graphs as text after these passes (all: after each)."`
 	Verify     bool        `help:"Check every checksum and digest of the file first."`
+	Force      bool        `help:"Let -o replace the graph that is read."`
 	JSON       bool        `name:"json" help:"Print the result as JSON."`
 }
 
@@ -39,7 +40,7 @@ func (c *optimizeCmd) Run(env *cli.Env) error {
 	if err != nil {
 		return err
 	}
-	var files output.Files
+	files := output.Files{Keep: !c.Force}
 	if err := files.Read(c.Profile, "the profile"); err != nil {
 		return err
 	}

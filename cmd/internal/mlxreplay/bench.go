@@ -54,6 +54,13 @@ func (c *benchCmd) Run(env *cli.Env) error {
 		return cli.BadUsage("--update is of the file that --write-profile names")
 	}
 	var files output.Files
+	reads := c.deviceFlags
+	if c.Update { // a profile may be brought up to date in its place
+		reads.Measured, reads.CUDAMeasured = "", ""
+	}
+	if err := reads.reads(&files); err != nil {
+		return err
+	}
 	module, closer, err := openModule(env, &files, c.Graph, c.Verify, false)
 	if err != nil {
 		return err

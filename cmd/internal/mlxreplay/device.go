@@ -13,6 +13,7 @@ import (
 	"github.com/mlxc/mlxc/backend/softmetal"
 	"github.com/mlxc/mlxc/cmd/internal/cli"
 	"github.com/mlxc/mlxc/cmd/internal/gpu"
+	"github.com/mlxc/mlxc/cmd/internal/output"
 	"github.com/mlxc/mlxc/cost"
 	"github.com/mlxc/mlxc/ir"
 	"github.com/mlxc/mlxc/replay"
@@ -46,6 +47,18 @@ const (
 	onSoftMetal = "softmetal"
 	onAuto      = "auto"
 )
+
+// reads says which files the device will read.
+func (f deviceFlags) reads(files *output.Files) error {
+	for _, r := range []struct{ path, what string }{
+		{f.Library, "the library"}, {f.Measured, "what was measured of the GPU"}, {f.CUDAMeasured, "what was measured of the GPU"},
+	} {
+		if err := files.Read(r.path, r.what); err != nil {
+			return err
+		}
+	}
+	return nil
+}
 
 // check returns an error if flags make no sense, or not together.
 func (f deviceFlags) check() error {

@@ -139,6 +139,9 @@ func (c *generateCmd) Run(env *cli.Env) error {
 		return cli.BadUsage("--prompt is empty or missing")
 	}
 	var files output.Files
+	if err := c.reads(&files); err != nil {
+		return err
+	}
 	if c.Messages != "" {
 		if err := files.Read(c.Messages, "the messages"); err != nil {
 			return err

@@ -41,6 +41,9 @@ func (c *runCmd) Run(env *cli.Env) error {
 		return err
 	}
 	var files output.Files
+	if err := c.reads(&files); err != nil {
+		return err
+	}
 	for _, a := range in {
 		if err := files.ReadState(a.value, a.name); err != nil {
 			return err

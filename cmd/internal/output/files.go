@@ -16,6 +16,9 @@
 // each output exists and can be written to. An output is written to a new file beside
 // its place and then renamed; a log ([File.Log]) alone is written as it comes.
 //
+// [Files.Keep] takes that back for a command whose input is worth keeping: a recording is what an optimized
+// graph is proved against.
+//
 // It knows nothing of what other processes read. And if a shell redirects standard
 // output to a file, that file is already empty when the command begins.
 //
@@ -29,18 +32,24 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 
 	"github.com/mlxc/mlxc/cmd/internal/cli"
 	"github.com/mlxc/mlxc/cmd/internal/inputs"
 	"github.com/mlxc/mlxc/internal/files/atomicfile"
 	"github.com/mlxc/mlxc/internal/files/mmap"
+	"github.com/mlxc/mlxc/ir"
 	"github.com/mlxc/mlxc/ir/mlxg"
 )
 
 // Files are what one run of a command reads and writes. The zero value reads and writes
 // nothing.
 type Files struct {
+	// Keep says that no output may replace the graph that is read, though it would take all of its
+	// contents with it. Set it before [Files.ReadGraph].
+	Keep bool
+
 	inputs  []input
 	outputs []*File
 }
@@ -103,6 +112,7 @@ type input struct {
 	given   string // its path, as given to the command
 	what    string // what it is, for messages
 	carried carried
+	keep    bool // it may not be replaced by what carries it either
 }
 
 // File is an output that can be written.
@@ -150,10 +160,11 @@ func (f *Files) read(in input) error {
 	return nil
 }
 
-// ReadGraph says that the command reads a graph file and everything that it refers to.
+// ReadGraph says that the command reads a graph file and everything that it refers to: external
+// contents, and the Metal sources, with what they include, and libraries of its kernels.
 func (f *Files) ReadGraph(m *inputs.File) error {
 	if !m.Pipe {
-		in := input{target: at(m.Path), given: m.Path, what: "the graph that is read", carried: wholeText}
+		in := input{target: at(m.Path), given: m.Path, what: "the graph that is read", carried: wholeText, keep: f.Keep}
 		if m.Container != nil {
 			in.carried = embedded
 		}
@@ -162,11 +173,57 @@ func (f *Files) ReadGraph(m *inputs.File) error {
 		}
 	}
 	seen := map[string]bool{}
+	for _, g := range m.Module.Graphs {
+		for i := range g.Kernels {
+			switch l := &g.Kernels[i].Library; l.Kind {
+			case ir.Metallib:
+				if err := f.Read(l.Path, "a library that "+m.Name+" names"); err != nil {
+					return err
+				}
+			case ir.SourceFile:
+				if err := f.readSource(l.Path, "a source that "+m.Name+" names", seen); err != nil {
+					return err
+				}
+			}
+		}
+	}
 	for _, b := range m.Module.Blobs() {
 		if b.Path != "" {
 			if err := f.refer(m.Dir, b.Path, m.Name, seen, true); err != nil {
 				return err
 			}
+		}
+	}
+	return nil
+}
+
+// include is a line of a source that includes a file which is looked for beside it.
+var include = regexp.MustCompile(`(?m)^[ \t]*#[ \t]*include[ \t]*"([^"\n]+)"`)
+
+// maxSource bounds the sources in which lines are looked for that include others, in bytes.
+const maxSource = 64 << 20
+
+// readSource says that the command reads a Metal source and the files that it includes, as far as they lie
+// beside one another.
+func (f *Files) readSource(path, what string, seen map[string]bool) error {
+	path = filepath.Clean(path)
+	if seen[path] {
+		return nil
+	}
+	seen[path] = true
+	if err := f.Read(path, what); err != nil {
+		return err
+	}
+	if st, err := os.Stat(path); err != nil || !st.Mode().IsRegular() || st.Size() > maxSource {
+		return nil // whoever compiles it reports that
+	}
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return nil
+	}
+	for _, m := range include.FindAllSubmatch(text, -1) {
+		if err := f.readSource(filepath.Join(filepath.Dir(path), string(m[1])), "a file that "+path+" includes", seen); err != nil {
+			return err
 		}
 	}
 	return nil
@@ -303,8 +360,10 @@ func (o *File) destroys(in *input) error {
 	if !o.is(in.target) {
 		return nil
 	}
-	switch {
-	case o.form == Container && in.carried == embedded, o.form == Text && in.carried == wholeText:
+	switch carries := o.form == Container && in.carried == embedded || o.form == Text && in.carried == wholeText; {
+	case carries && in.keep:
+		return cli.BadUsage("%s is %s%s, against which alone the result can be proved again: write to another file, or add --force", o.name(), in.what, in.alias(o))
+	case carries:
 		return nil // the output takes with it what it needs
 	case in.carried == state && o.state != "" && o.state == in.name:
 		return nil
