@@ -29,7 +29,7 @@ func TestConformance(t *testing.T) {
 		o.Other = func() backend.Device { return New(1) }
 		conformance.Run(t, func() backend.Device { return New(workers) }, o)
 	}
-	t.Run("whole", func(t *testing.T) { run(t, 2, conformance.Options{Cases: 40, Choose: testsample.Choose(t, "cpu")}) })
+	t.Run("whole", func(t *testing.T) { run(t, 2, conformance.Options{Cases: 24, Choose: testsample.Choose(t, "cpu")}) })
 	few := func(functions []string, _ func(string) string) []string {
 		return testsample.Of(t, "other implementations", functions, testsample.Few)
 	}

@@ -93,10 +93,13 @@ func standIn(t testing.TB, o cuda.Options) *cuda.Device {
 // TestStandIn: the suite passes, through the calls that a GPU's driver would get. The kernels are those
 // that the tests of softmetal run.
 func TestStandIn(t *testing.T) {
-	for name, o := range map[string]cuda.Options{"graph": {Plan: cuda.Edges}, "stream": {Plan: cuda.Stream}} {
-		t.Run(name, func(t *testing.T) {
+	for _, x := range sample.Of(t, t.Name(), []struct {
+		name    string
+		options cuda.Options
+	}{{"graph", cuda.Options{Plan: cuda.Edges}}, {"stream", cuda.Options{Plan: cuda.Stream}}}, 2) {
+		t.Run(x.name, func(t *testing.T) {
 			serve(t, fakecuda.Options{})
-			conform(t, o)
+			conform(t, x.options)
 		})
 	}
 }
@@ -112,10 +115,10 @@ func conform(t *testing.T, o cuda.Options) {
 // TestAnyOrder: what is ordered is enough, in whatever order a GPU runs the rest, and late.
 func TestAnyOrder(t *testing.T) {
 	sample.Long(t)
-	for seed, o := range map[uint64]cuda.Options{2: {Plan: cuda.Edges, Pool: -1}, 3: {Plan: cuda.Edges, Full: true, Pool: -1}} {
-		t.Run(fmt.Sprint(seed), func(t *testing.T) {
-			serve(t, fakecuda.Options{Seed: seed, Late: 300 * time.Microsecond})
-			conform(t, o)
+	for _, full := range sample.Of(t, t.Name(), []bool{false, true}, 2) {
+		t.Run(fmt.Sprint("full ", full), func(t *testing.T) {
+			serve(t, fakecuda.Options{Seed: 2 + uint64(sample.Run()), Late: 300 * time.Microsecond})
+			conform(t, cuda.Options{Plan: cuda.Edges, Full: full, Pool: -1})
 		})
 	}
 }
