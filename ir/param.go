@@ -21,6 +21,14 @@ type Param struct {
 	Advance int64
 }
 
+// Format writes a value of the param as people do: an integer of a u32 has all of its digits.
+func (p *Param) Format(v float64) string {
+	if p.Type == F32 {
+		return strconv.FormatFloat(v, 'g', -1, 32)
+	}
+	return strconv.FormatFloat(v, 'f', -1, 64)
+}
+
 // Constraint is LHS ≤ Max, a linear relation between u32 params that the host
 // must respect; replay checks it before it submits. LHS has no constant.
 type Constraint struct {

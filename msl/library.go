@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"maps"
 	"os"
+	"path/filepath"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -145,7 +146,8 @@ func EffectsOnly(k *ir.Kernel) bool {
 }
 
 // ofFile returns the declarations of a kernel of a source file or compiled library, nil if
-// there are none.
+// there are none. A graph that names a source without its digest (all zeros) takes any contents of it, here
+// as in [SourceOf]: a source of the same name declares its kernels.
 func ofFile(k *ir.Kernel) []*decl.Decl {
 	l := load()
 	if l.version == 0 || k.Library.Declared() {
@@ -158,6 +160,10 @@ func ofFile(k *ir.Kernel) []*decl.Decl {
 		return nil
 	}
 	file, ok := l.digests[k.Library.Digest]
+	if k.Library.Digest == (ir.Digest{}) { // any contents: the name is all that there is
+		file = filepath.Base(k.Library.Path)
+		_, ok = l.texts[file]
+	}
 	if ds := l.functions[k.Function]; ok && len(ds) > 0 && ds[0].File == file {
 		return ds
 	}

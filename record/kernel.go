@@ -2,7 +2,9 @@ package record
 
 import (
 	"fmt"
+	"regexp"
 	"slices"
+	"strings"
 
 	"github.com/mlxc/mlxc/ir"
 	"github.com/mlxc/mlxc/msl"
@@ -73,7 +75,7 @@ func (e *Encoder) kernel(function string, constants []ir.FunctionConstant) (id i
 	}
 	ds := msl.Declarations(function)
 	if len(ds) == 0 {
-		e.fail("the kernel library has no function %q", function)
+		e.fail("the kernel library has no function %q%s", function, alike(function))
 		return 0, false
 	}
 	k := ds[0].Kernel(name, constants...)
@@ -96,4 +98,25 @@ func (e *Encoder) unusedKernel(name string) string {
 		name = fmt.Sprintf("%s.%d", base, n)
 	}
 	return name
+}
+
+// number is one in the name of a function: bits, a group, a head.
+var number = regexp.MustCompile(`\d+`)
+
+// alike says which functions of the library differ from one that it lacks in numbers alone, for an error.
+func alike(function string) string {
+	pattern := regexp.MustCompile("^" + number.ReplaceAllString(regexp.QuoteMeta(function), `\d+`) + "$")
+	var found []string
+	for _, f := range msl.Functions() {
+		if pattern.MatchString(f) {
+			found = append(found, f)
+		}
+	}
+	switch {
+	case len(found) == 0:
+		return ""
+	case len(found) > 8:
+		return fmt.Sprintf(" (there are %s and %d more)", strings.Join(found[:8], ", "), len(found)-8)
+	}
+	return fmt.Sprintf(" (there is %s)", strings.Join(found, ", "))
 }

@@ -73,7 +73,8 @@ func (e *Encoder) SetParam(name string, v float64) {
 	case len(e.g.Nodes) > 0 || len(e.device.pending) > 0:
 		e.fail("param $%s can change between two recordings only: Finish first", ir.QuoteName(name))
 	case !(value >= e.g.Params[i].Min && value <= e.g.Params[i].Max):
-		e.fail("param $%s = %v is outside its bound [%v, %v]", ir.QuoteName(name), v, e.g.Params[i].Min, e.g.Params[i].Max)
+		p := &e.g.Params[i]
+		e.fail("param $%s = %s is outside its bound [%s, %s]", ir.QuoteName(name), p.Format(v), p.Format(p.Min), p.Format(p.Max))
 	case e.g.Params[i].Type == ir.U32 && v != math.Trunc(v):
 		e.fail("param $%s = %v is not a %s", ir.QuoteName(name), v, e.g.Params[i].Type)
 	default:

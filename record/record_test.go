@@ -165,7 +165,7 @@ func TestMistakes(t *testing.T) {
 		{"head dim without a kernel", func(r *record.Session) {
 			kv := r.State("k", ir.F32, 16, 2, 80)
 			r.SDPA(r.Input("q", ir.F32, 1, 2, 80), kv, kv, ir.Const(4), 1)
-		}, `record t: the kernel library has no function "sdpa_rows_float_80_80"`},
+		}, `record t: the kernel library has no function "sdpa_rows_float_80_80" (there is sdpa_rows_float_128_128, sdpa_rows_float_64_64, sdpa_rows_float_96_96)`},
 		{"scratch that depends on an inner param", func(r *record.Session) {
 			r.Scratch(ir.F32, ir.Const(2), r.Param("n", 1, 4))
 		}, "record t: scratch [2, $n]: only the outermost dimension of a tensor may depend on params"},

@@ -53,7 +53,7 @@ func (f *Frame) SetParam(name string, v float64) error {
 		value = float64(float32(v)) // the bounds are f32 values too: 0.3 is within [0, 0.3]
 	}
 	if !(value >= q.Min && value <= q.Max) {
-		return fmt.Errorf("param $%s = %v is outside its bound %s", ir.QuoteName(name), v, bound(q))
+		return fmt.Errorf("param $%s = %s is outside its bound %s", ir.QuoteName(name), q.Format(v), bound(q))
 	}
 	if q.Type == ir.U32 && v != math.Trunc(v) {
 		return fmt.Errorf("param $%s = %v is no %s", ir.QuoteName(name), v, q.Type)
@@ -70,13 +70,8 @@ func (g *Graph) params() string {
 	return listed(names)
 }
 
-// bound formats the values that q may have: an f32 by its shortest decimal.
-func bound(q ir.Param) string {
-	if q.Type == ir.F32 {
-		return fmt.Sprintf("[%v, %v]", float32(q.Min), float32(q.Max))
-	}
-	return fmt.Sprintf("[%v, %v]", q.Min, q.Max)
-}
+// bound formats the values that q may have.
+func bound(q ir.Param) string { return fmt.Sprintf("[%s, %s]", q.Format(q.Min), q.Format(q.Max)) }
 
 func bitsOf(q ir.Param, v float64) uint32 {
 	if q.Type == ir.F32 {

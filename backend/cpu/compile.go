@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/mlxc/mlxc/backend"
+	"github.com/mlxc/mlxc/backend/cpu/internal/simd"
 	"github.com/mlxc/mlxc/internal/interrupt"
 	"github.com/mlxc/mlxc/ir"
 )
@@ -123,6 +124,9 @@ type executable struct {
 // Compile implements [backend.Device].
 func (d *Device) Compile(ctx context.Context, p *backend.Program) (_ backend.Executable, err error) {
 	defer interrupt.Catch(&err)
+	if simd.Environment != nil {
+		return nil, simd.Environment
+	}
 	g := p.Graph
 	e := &executable{device: d, graph: g, profile: p.Profile, fixed: make([]backend.Place, len(g.Memories)), needed: make([]int64, len(g.Memories))}
 	copy(e.fixed, p.Places)

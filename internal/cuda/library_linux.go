@@ -1,16 +1,20 @@
 package cuda
 
-import "github.com/ebitengine/purego"
+import (
+	"github.com/ebitengine/purego"
+
+	"github.com/mlxc/mlxc/internal/dynlib"
+)
 
 var libraryNames = []string{"libcuda.so.1", "libcuda.so", "/usr/lib/wsl/lib/libcuda.so.1"}
 
 func open(name string) (uintptr, error) {
-	return purego.Dlopen(name, purego.RTLD_NOW|purego.RTLD_GLOBAL)
+	return dynlib.Open(name, purego.RTLD_NOW|purego.RTLD_GLOBAL)
 }
 
 // openTool opens a library whose names are no others' business.
 func openTool(name string) (uintptr, error) {
-	return purego.Dlopen(name, purego.RTLD_LAZY|purego.RTLD_LOCAL)
+	return dynlib.Open(name, purego.RTLD_LAZY|purego.RTLD_LOCAL)
 }
 
-func symbol(lib uintptr, name string) (uintptr, error) { return purego.Dlsym(lib, name) }
+func symbol(lib uintptr, name string) (uintptr, error) { return dynlib.Symbol(lib, name) }

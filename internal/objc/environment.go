@@ -6,12 +6,14 @@ import (
 	"fmt"
 
 	"github.com/ebitengine/purego"
+
+	"github.com/mlxc/mlxc/internal/dynlib"
 )
 
 // Setenv sets a variable in the environment that C code sees, which Go's os.Setenv does not change.
 // What Metal reads there it reads when it starts: set it before [Load].
 func Setenv(name, value string) error {
-	f, err := purego.Dlsym(purego.RTLD_DEFAULT, "setenv")
+	f, err := dynlib.Symbol(purego.RTLD_DEFAULT, "setenv")
 	if err != nil {
 		return fmt.Errorf("the system's C library has no setenv: %w", err)
 	}

@@ -9,6 +9,8 @@ import (
 	"sync"
 
 	"github.com/ebitengine/purego"
+
+	"github.com/mlxc/mlxc/internal/dynlib"
 )
 
 // Apple's libraries. Metal finds no device before CoreGraphics is loaded.
@@ -76,7 +78,7 @@ func Loaded() bool {
 func load(libraries []string) error {
 	var handles []uintptr
 	for _, path := range libraries {
-		h, err := purego.Dlopen(path, purego.RTLD_NOW|purego.RTLD_GLOBAL)
+		h, err := dynlib.Open(path, purego.RTLD_NOW|purego.RTLD_GLOBAL)
 		if err != nil {
 			return err
 		}
@@ -89,7 +91,7 @@ func load(libraries []string) error {
 	} {
 		var err error
 		for _, h := range handles {
-			if *to, err = purego.Dlsym(h, Functions[i]); err == nil {
+			if *to, err = dynlib.Symbol(h, Functions[i]); err == nil {
 				break
 			}
 		}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"regexp"
 	"strconv"
 	"strings"
 
@@ -114,6 +115,10 @@ func terminalWidth(f *os.File, columns string) int {
 // return instead.
 type exit int
 
+// missing is what kong says where a flag's value looks like a flag. It advises to give it all the same, as
+// --memory="-5", which is mostly another mistake.
+var missing = regexp.MustCompile(`(-\S+): expected \w+ value but got (".*") \(\w+ flag\); perhaps try .*`)
+
 func run(name, description string, grammar any, args []string, env *Env, signals *signals) (code int) {
 	defer func() {
 		if r := recover(); r != nil {
@@ -136,7 +141,10 @@ func run(name, description string, grammar any, args []string, env *Env, signals
 	if len(args) == 0 {
 		args = []string{"--help"}
 	}
-	say := func(err error) { fmt.Fprintf(env.Stderr, "%s: %s\n", name, printable(err.Error(), args)) }
+	say := func(err error) {
+		text := missing.ReplaceAllString(err.Error(), `$1: a value is missing ($2 looks like another flag)`)
+		fmt.Fprintf(env.Stderr, "%s: %s\n", name, printable(text, args))
+	}
 	ctx, err := parser.Parse(args)
 	if err == nil {
 		err = givenTwice(ctx)

@@ -74,6 +74,9 @@ func (c *effectsCmd) Run(env *cli.Env) error {
 	if err := files.ReadGraph(f); err != nil {
 		return err
 	}
+	if err := c.used(f.Module.Graphs...); err != nil {
+		return err
+	}
 	graphs := f.Module.Graphs
 	if c.Name != "" {
 		g := f.Module.Graph(c.Name)
@@ -303,6 +306,9 @@ func (c *effectsCmd) answer(env *cli.Env, r *infer.Report, text string, written 
 		}
 	} else if err := c.print(env.Stdout, r, text, written); err != nil {
 		return err
+	}
+	if len(r.Comparisons)+len(r.Proposals) == 0 && len(r.Left) > 0 {
+		return cli.Fail(fmt.Errorf("nothing was compared and nothing proposed%s", c.why(r)))
 	}
 	if broken > 0 {
 		return cli.Fail(fmt.Errorf("%d of %d declaration(s) leave out what their kernels do", broken, len(r.Comparisons)))

@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 
+	"github.com/mlxc/mlxc/ir"
 	"github.com/mlxc/mlxc/msl"
 )
 
@@ -31,6 +32,28 @@ func (f *kernelFlags) register() (names []string, err error) {
 		names = append(names, name)
 	}
 	return names, nil
+}
+
+// used returns an error if some source declares no kernel of any graph: then it was given for nothing.
+func (f *kernelFlags) used(graphs ...*ir.Graph) error {
+	for _, path := range f.Kernels {
+		name := filepath.Base(path)
+		found, near := false, ""
+		for _, g := range graphs {
+			for i := range g.Kernels {
+				k := &g.Kernels[i]
+				file, ok := msl.Registered(k)
+				found = found || ok && file == name
+				if k.Library.Kind == ir.SourceFile && filepath.Base(k.Library.Path) == name {
+					near = fmt.Sprintf(": kernel @%s is of %s with the digest %.12s…, which this file has not, or its declaration of %s is missing", ir.QuoteName(k.Name), k.Library.Path, fmt.Sprint(k.Library.Digest), k.Function)
+				}
+			}
+		}
+		if !found {
+			return fmt.Errorf("--kernels %s declares no kernel of the graph%s", path, near)
+		}
+	}
+	return nil
 }
 
 func readSource(path string) (string, error) {

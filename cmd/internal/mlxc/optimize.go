@@ -69,6 +69,9 @@ func (c *optimizeCmd) Run(env *cli.Env) error {
 	if err := files.ReadGraph(f); err != nil {
 		return err
 	}
+	if err := c.used(f.Module.Graphs...); err != nil {
+		return err
+	}
 	c.Apply(f.Module.Graphs...)
 	progress := cli.StartProgress(env.Stderr, "optimizing")
 	defer progress.End()

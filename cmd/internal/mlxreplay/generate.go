@@ -132,8 +132,11 @@ func (c *generateCmd) Run(env *cli.Env) error {
 	if err := sampling(c.N, c.Temp, c.TopP); err != nil {
 		return err
 	}
-	if c.Row < 1 || c.Row > 1 && c.Logits != "" {
-		return cli.BadUsage("--row must be at least 1; with more than 1, --logits cannot be used, because it needs the host after each token")
+	switch {
+	case c.Row < 1:
+		return cli.BadUsage("--row is %d, want at least 1", c.Row)
+	case c.Row > 1 && c.Logits != "":
+		return cli.BadUsage("--row %d and --logits: logits need the host after each token", c.Row)
 	}
 	if c.Prompt == "" && !c.Chat && c.Messages == "" {
 		return cli.BadUsage("--prompt is empty or missing")

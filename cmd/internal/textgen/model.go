@@ -85,7 +85,7 @@ func Open(ctx context.Context, d backend.Device, m *ir.Module, o replay.Options)
 		return nil, err
 	}
 	if other.Max < pos.Max {
-		return nil, fmt.Errorf("graph prefill has $pos up to %v, graph decode up to %v: both write the same cache", other.Max, pos.Max)
+		return nil, fmt.Errorf("graph prefill has $pos up to %s, graph decode up to %s: both write the same cache", other.Format(other.Max), pos.Format(pos.Max))
 	}
 	a, _ := out.prefill.Size("logits", ir.Output)
 	if b, _ := out.decode.Size("logits", ir.Output); a != b {
@@ -108,7 +108,7 @@ func batchOf(g *ir.Graph) (int, error) {
 	}
 	n := g.Params[i]
 	if n.Type != ir.U32 || n.Min > 1 || n.Max < 1 {
-		return 0, fmt.Errorf("graph prefill: $n, the number of tokens, is a %s in [%v, %v]: want a u32 that may be 1", n.Type, n.Min, n.Max)
+		return 0, fmt.Errorf("graph prefill: $n, the number of tokens, is a %s in [%s, %s]: want a u32 that may be 1", n.Type, n.Format(n.Min), n.Format(n.Max))
 	}
 	return int(n.Max), nil
 }
@@ -128,7 +128,7 @@ func checkGraph(g *replay.Graph) (pos ir.Param, err error) {
 	}
 	pos = g.IR().Params[i]
 	if pos.Type != ir.U32 || pos.Min != 0 || pos.Max >= maxContext {
-		return pos, fmt.Errorf("graph %s: $pos, the position, is a %s in [%v, %v]: want a u32 from 0 to less than %d", name, pos.Type, pos.Min, pos.Max, maxContext)
+		return pos, fmt.Errorf("graph %s: $pos, the position, is a %s in [%s, %s]: want a u32 from 0 to less than %d", name, pos.Type, pos.Format(pos.Min), pos.Format(pos.Max), maxContext)
 	}
 	for _, q := range g.IR().Params {
 		if _, known := sampling[q.Name]; known && samples(g.IR()) {

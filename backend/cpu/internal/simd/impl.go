@@ -23,8 +23,14 @@ const EnvVar = "MLXC_SIMD"
 
 var (
 	available = detect() // worst first; never empty
-	active    = choose(os.Getenv(EnvVar))
+	active    Impl
+
+	// Environment is what is wrong with the value of [EnvVar], if anything: then the best implementation
+	// is in use, and a device says so before it computes anything.
+	Environment error
 )
+
+func init() { active, Environment = choose(os.Getenv(EnvVar)) }
 
 // Available returns the implementations that this machine can run, worst first.
 func Available() []Impl { return slices.Clone(available) }
@@ -43,16 +49,17 @@ func Use(i Impl) (previous Impl, err error) {
 	return previous, nil
 }
 
-// choose panics on a name that cannot be used: silently measuring another
-// implementation than the one asked for helps nobody.
-func choose(name string) Impl {
+// choose returns the implementation of a name, or the best with an error: silently measuring another
+// than the one asked for helps nobody.
+func choose(name string) (Impl, error) {
+	best := available[len(available)-1]
 	if name == "" {
-		return available[len(available)-1]
+		return best, nil
 	}
 	if !slices.Contains(available, Impl(name)) {
-		panic(fmt.Sprintf("%s: %v", EnvVar, unavailable(name)))
+		return best, fmt.Errorf("the environment has %s=%q: %w", EnvVar, name, unavailable(name))
 	}
-	return Impl(name)
+	return Impl(name), nil
 }
 
 func unavailable(name string) error {
