@@ -30,6 +30,6 @@
 //	p := passes.DefaultPipeline()
 //	r, err := optimize.Run(ctx, recorded, optimize.Options{Pipeline: p})
 //	if err == nil && r.Proof.Verdict == prove.Proved {
-//		use(r.After)
+//		use(r.Optimized) // nil unless proved
 //	}
 package optimize

@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -163,4 +164,58 @@ func TestRooms(t *testing.T) {
 // stands for it.
 func named(pkg string) bool {
 	return slices.Contains([]string{"cmd/mlxc", "cmd/mlxreplay", "ir/irtest", "internal/toolchain/clang/find", "frontend/gguf/ggufio", "frontend/gguf/ggufio/ggufwrite", "internal/testkit/rooms"}, pkg)
+}
+
+// Every module that this one is built with is named by the list of software of others.
+func TestThirdParty(t *testing.T) {
+	mod, err := os.ReadFile(filepath.Join(root, "go.mod"))
+	require.NoError(t, err)
+	page, err := os.ReadFile(filepath.Join(root, "THIRD_PARTY.md"))
+	require.NoError(t, err)
+	var modules, listed []string
+	for _, m := range regexp.MustCompile(`(?m)^\t(\S+) v`).FindAllStringSubmatch(string(mod), -1) {
+		modules = append(modules, m[1])
+	}
+	for _, m := range regexp.MustCompile("(?m)^\\| `(\\S+)` \\| [^?|]+ \\|").FindAllStringSubmatch(string(page), -1) {
+		listed = append(listed, m[1])
+	}
+	assert.ElementsMatch(t, modules, listed)
+}
+
+// README's table of what stands where has a row for every front end and every device, and for none that
+// is not there.
+func TestState(t *testing.T) {
+	page, err := os.ReadFile(filepath.Join(root, "README.md"))
+	require.NoError(t, err)
+	_, state, found := strings.Cut(string(page), "\n## State\n")
+	require.True(t, found)
+	state, _, _ = strings.Cut(state, "\n## ")
+	var listed, there []string
+	for _, m := range regexp.MustCompile("`((?:backend|frontend)/\\w+)`").FindAllStringSubmatch(state, -1) {
+		listed = append(listed, m[1])
+	}
+	for _, p := range packages(t) {
+		pkg := strings.TrimPrefix(p.ImportPath, module)
+		switch {
+		case path.Dir(pkg) == "frontend":
+			there = append(there, pkg)
+		case path.Dir(pkg) == "backend" && device(t, pkg) && pkg != "backend/testdevice": // which is for tests
+			there = append(there, pkg)
+		}
+	}
+	assert.ElementsMatch(t, there, listed)
+}
+
+// device reports whether a package has a device: a type with the methods of one.
+func device(t *testing.T, pkg string) bool {
+	files, err := filepath.Glob(filepath.Join(root, pkg, "*.go"))
+	require.NoError(t, err)
+	for _, f := range files {
+		text, err := os.ReadFile(f)
+		require.NoError(t, err)
+		if regexp.MustCompile(`(?m)^func \(\w+ \*Device\) Compile\(`).Match(text) {
+			return true
+		}
+	}
+	return false
 }
