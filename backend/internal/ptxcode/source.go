@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/mlxc/mlxc/backend"
 	"github.com/mlxc/mlxc/backend/internal/kernelcode"
 	"github.com/mlxc/mlxc/backend/internal/prebuilt"
 	"github.com/mlxc/mlxc/backend/internal/ptx"
@@ -265,13 +266,24 @@ func (c *Code) PTX(ctx context.Context, launch air.Launch) (text []byte, err err
 	})
 }
 
+// noCompiler is what is said where there is no clang.
+type noCompiler struct{ error }
+
+// Is makes it a [backend.ErrNoCompiler].
+func (noCompiler) Is(target error) bool { return target == backend.ErrNoCompiler }
+
+// Unwrap returns what was looked for, and where.
+func (e noCompiler) Unwrap() error { return e.error }
+
 // toolchain finds clang, once it is needed.
 func (s *Source) toolchain(ctx context.Context) (*kernelcode.Source, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.compiler == nil {
 		c, err := clang.Find(ctx)
-		if err != nil {
+		if err != nil && ctx.Err() == nil {
+			return nil, noCompiler{err}
+		} else if err != nil {
 			return nil, err
 		}
 		s.compiler, s.code = &c, kernelcode.New(c, s.cache, s.library)

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/mlxc/mlxc/backend"
 	"github.com/mlxc/mlxc/backend/internal/plan"
 	"github.com/mlxc/mlxc/backend/internal/prebuilt"
 	"github.com/mlxc/mlxc/internal/air"
@@ -101,6 +102,7 @@ func TestWithoutClang(t *testing.T) {
 	assert.ErrorIs(t, err, prebuilt.ErrStale)
 	assert.ErrorContains(t, err, "kernel rope_float32 of rope.metal has to be compiled")
 	assert.ErrorContains(t, err, clang.Env)
+	assert.ErrorIs(t, err, backend.ErrNoCompiler)
 	c, err = s.Find(t.Context(), builtin("rmsfloat32"))
 	require.NoError(t, err)
 	_, err = c.PTX(t.Context(), air.Launch{Moving: true, Values: true})

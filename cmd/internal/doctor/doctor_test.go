@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"os"
 	"strings"
 	"testing"
@@ -64,6 +65,26 @@ func TestNumbers(t *testing.T) {
 			assert.NotEmpty(t, f.Next)
 		}
 	}
+}
+
+// uncompiled is a device without a compiler.
+type uncompiled struct{ claims }
+
+func (uncompiled) Compile(context.Context, *backend.Program) (backend.Executable, error) {
+	return nil, fmt.Errorf("kernel numeric_exp has to be compiled: %w", backend.ErrNoCompiler)
+}
+
+// TestNumbersWithoutCompiler: what cannot be compiled is not tried, which is no fault of the device.
+func TestNumbersWithoutCompiler(t *testing.T) {
+	d, err := softmetal.New(t.Context(), softmetal.Options{Workers: 1})
+	require.NoError(t, err)
+	defer d.Close()
+	e := &examination{o: Options{Device: uncompiled{claims{d, d.Info().Numerics}}}, r: &Report{}, progress: func(float64) {}}
+	require.NoError(t, e.numbers(t.Context()))
+	assert.True(t, e.r.OK(), "%+v", e.r.Failures)
+	require.Len(t, e.r.Unsupported, 1)
+	assert.Contains(t, e.r.Unsupported[0].Saw, "not tried")
+	assert.Contains(t, e.r.Unsupported[0].Next, "clang")
 }
 
 // TestJudge: every row of the table knows its result from others.
