@@ -42,6 +42,7 @@ func TestStatic(t *testing.T) {
 		out, err := list.Output()
 		require.NoError(t, err)
 		packages := strings.Fields(string(out))
+		assert.NotContains(t, packages, "github.com/stretchr/testify/assert", "%s has a library for tests in it", k.command)
 		var found []string
 		for _, p := range []string{metal, cuda, purego} {
 			if slices.Contains(packages, p) {

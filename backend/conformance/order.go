@@ -3,9 +3,8 @@ package conformance
 import (
 	"context"
 
-	"github.com/stretchr/testify/assert"
-	"github.com/stretchr/testify/require"
-
+	"github.com/mlxc/mlxc/backend/conformance/internal/assert"
+	"github.com/mlxc/mlxc/backend/conformance/internal/require"
 	"github.com/mlxc/mlxc/ir"
 	"github.com/mlxc/mlxc/replay"
 )

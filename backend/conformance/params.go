@@ -4,9 +4,8 @@ import (
 	"context"
 	"math"
 
-	"github.com/stretchr/testify/assert"
-	"github.com/stretchr/testify/require"
-
+	"github.com/mlxc/mlxc/backend/conformance/internal/assert"
+	"github.com/mlxc/mlxc/backend/conformance/internal/require"
 	"github.com/mlxc/mlxc/ir"
 	"github.com/mlxc/mlxc/replay"
 )

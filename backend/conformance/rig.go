@@ -4,10 +4,9 @@ import (
 	"context"
 	"errors"
 
-	"github.com/stretchr/testify/assert"
-	"github.com/stretchr/testify/require"
-
 	"github.com/mlxc/mlxc/backend"
+	"github.com/mlxc/mlxc/backend/conformance/internal/assert"
+	"github.com/mlxc/mlxc/backend/conformance/internal/require"
 	"github.com/mlxc/mlxc/ir"
 )
 

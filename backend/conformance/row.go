@@ -3,8 +3,7 @@ package conformance
 import (
 	"context"
 
-	"github.com/stretchr/testify/require"
-
+	"github.com/mlxc/mlxc/backend/conformance/internal/require"
 	"github.com/mlxc/mlxc/ir"
 	"github.com/mlxc/mlxc/replay"
 )

@@ -6,8 +6,7 @@ import (
 	"maps"
 	"math"
 
-	"github.com/stretchr/testify/require"
-
+	"github.com/mlxc/mlxc/backend/conformance/internal/require"
 	"github.com/mlxc/mlxc/ir"
 	"github.com/mlxc/mlxc/replay"
 )

@@ -4,9 +4,8 @@ import (
 	"io/fs"
 	"testing"
 
-	"github.com/stretchr/testify/require"
-
 	"github.com/mlxc/mlxc/backend"
+	"github.com/mlxc/mlxc/backend/conformance/internal/require"
 	"github.com/mlxc/mlxc/internal/toolchain/mslcheck"
 	"github.com/mlxc/mlxc/msl"
 	"github.com/mlxc/mlxc/msl/decl"
