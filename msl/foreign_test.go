@@ -2,6 +2,8 @@ package msl_test
 
 import (
 	"encoding/hex"
+	"os"
+	"path/filepath"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -87,4 +89,14 @@ func TestDeclarationsOfOtherFiles(t *testing.T) {
 		assert.ErrorContains(t, err, want)
 	}
 	assert.ErrorContains(t, msl.Register("twice.effects", text), "twice.effects:2: engine.effects:2 declares the kernel rmsfloat32 of engine.metallib: leave one of them out")
+}
+
+// TestNoText: Metal's compiler takes UTF-8 alone, and text ends for it at a zero. The error says where.
+func TestNoText(t *testing.T) {
+	for text, at := range map[string]string{"// \xb5s\n": "byte 3 is", "kernel\x00": "byte 6 is"} {
+		path := filepath.Join(t.TempDir(), "k.metal")
+		require.NoError(t, os.WriteFile(path, []byte(text), 0o600))
+		_, err := msl.SourceOf(&ir.Kernel{Function: "k", Library: ir.Library{Kind: ir.SourceFile, Path: path}})
+		require.ErrorContains(t, err, at)
+	}
 }

@@ -11,6 +11,7 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
+	"unicode/utf8"
 
 	"github.com/mlxc/mlxc/internal/invariants"
 	"github.com/mlxc/mlxc/ir"
@@ -191,10 +192,25 @@ func SourceOf(k *ir.Kernel) (string, error) {
 	if err != nil {
 		return "", err
 	}
+	if at := noText(text); at >= 0 {
+		return "", fmt.Errorf("%s: byte %d is no UTF-8 text, which Metal's compiler takes alone: save it as UTF-8", k.Library.Path, at)
+	}
 	if sum := sha256.Sum256(text); k.Library.Digest != (ir.Digest{}) && k.Library.Digest != ir.Digest(sum) {
 		return "", fmt.Errorf("%s has the digest %x, the graph was recorded with %v: give it the source that it was recorded with", k.Library.Path, sum, k.Library.Digest)
 	}
 	return string(text), nil
+}
+
+// noText is the place of the first byte that is zero or no UTF-8, or -1.
+func noText(text []byte) int {
+	for i := 0; i < len(text); {
+		r, n := utf8.DecodeRune(text[i:])
+		if r == 0 || r == utf8.RuneError && n == 1 {
+			return i
+		}
+		i += n
+	}
+	return -1
 }
 
 // Registered returns the source that declares a kernel if that is not of this package

@@ -5,6 +5,7 @@ package metal
 import (
 	"errors"
 	"fmt"
+	"runtime"
 	"strings"
 	"sync"
 
@@ -35,6 +36,9 @@ func List() (out []Description, err error) {
 // load loads Metal, prepared for captures if somebody asks for them, the environment or the options of a
 // device: where something has loaded it before, a capture says that it was not.
 func load(captures bool) error {
+	if runtime.GOOS == "darwin" && runtime.GOARCH != "arm64" {
+		return errors.New("metal: Macs with Intel's processors are not supported: their calling convention passes sizes of grids in memory, and nobody has tested that (build for arm64, on a Mac with Apple's chip)")
+	}
 	if _, asked := environ.Text(captureVariable); asked || captures {
 		if err := prepareCaptures(); err != nil {
 			return err

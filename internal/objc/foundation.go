@@ -15,7 +15,7 @@ var (
 	ErrorDomain       = method("NSError", "domain", "@")
 	ErrorCode         = method("NSError", "code", "Q")
 	ErrorDescription  = method("NSError", "localizedDescription", "@")
-	DataBytes         = method("NSData", "mutableBytes", "^")
+	DataBytes         = method("NSData", "bytes", "^")
 	DataLength        = method("NSData", "length", "Q")
 	ProcessInfo       = static("NSProcessInfo", "processInfo", "@")
 	SystemVersion     = method("NSProcessInfo", "operatingSystemVersionString", "@")

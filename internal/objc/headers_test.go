@@ -164,6 +164,9 @@ var unpublished = map[string]declared{
 	"NSObject respondsToSelector:": {types: "B:"},
 	"NSObject alloc":               {types: "@", static: true},
 	"NSObject retain":              {types: "@"},
+	// The headers for C++ send mutableBytes, which is a selector of NSMutableData alone: to an NSData it is
+	// unknown, which would end the process.
+	"NSData bytes": {types: "^"},
 }
 
 // wrong says what of a method is not as the headers have it, "" if nothing is.

@@ -101,7 +101,7 @@ static void *data_bytes(SELF) { UNUSED; return ((struct data *)self)->bytes; }
 static uintptr_t data_length(SELF) { UNUSED; return ((struct data *)self)->n; }
 
 class NSData = {.name = "NSData", .super = &NSObject, .size = sizeof(struct data), .dealloc = data_dealloc,
-	.methods = (struct method[]){{"mutableBytes", data_bytes}, {"length", data_length}, {0}}};
+	.methods = (struct method[]){{"bytes", data_bytes}, {"length", data_length}, {0}}};
 
 // --- NSError ---
 
