@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -90,6 +91,11 @@ func newProcess(on machine, program string, memory *sharedMemory, o *Options, wo
 // stopFlag is what the executor looks at between threadgroups.
 func (p *process) stopFlag() *atomic.Uint32 {
 	return (*atomic.Uint32)(unsafe.Pointer(unsafe.SliceData(p.control)))
+}
+
+// running is the command of the batch that the executor says it runs.
+func (p *process) running() uint32 {
+	return atomic.LoadUint32((*uint32)(unsafe.Pointer(&p.control[4])))
 }
 
 // start starts the executor, with all buffers and kernels that there are.
@@ -353,6 +359,9 @@ func (p *process) run(ctx context.Context, b *batch, timed bool) ([]commandTime,
 	defer p.mu.Unlock()
 	began := time.Now()
 	answer, now, err := p.cancellable(ctx, requestRun, b.data, most)
+	if d := (*died)(nil); errors.As(err, &d) && !strings.HasPrefix(d.message, "command ") {
+		err = &died{fmt.Sprintf("command %d: %s", p.running(), d.message)}
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -412,6 +421,7 @@ func (p *process) cancellable(ctx context.Context, op uint32, payload []byte, mo
 	}
 	stop := p.stopFlag()
 	stop.Store(0)
+	atomic.StoreUint32((*uint32)(unsafe.Pointer(&p.control[4])), 0)
 	if ctx.Done() != nil {
 		answered := make(chan struct{})
 		watched := make(chan struct{})

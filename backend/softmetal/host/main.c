@@ -47,7 +47,8 @@ static uint32_t kernel_count;
 
 // control is the first page of the shared memory.
 static struct {
-	_Atomic uint32_t stop; // becomes 1 when nobody waits for the batch any more
+	_Atomic uint32_t stop;    // becomes 1 when nobody waits for the batch any more
+	_Atomic uint32_t running; // the command of the batch that runs, for when this program is ended
 } *control;
 
 // now_running is the command that runs, for fault.
@@ -423,6 +424,7 @@ static void run_batch(struct reader *r) {
 		if (atomic_load(&control->stop))
 			break;
 		now_running.index = done;
+		atomic_store_explicit(&control->running, done, memory_order_relaxed);
 		now_running.kernel = "";
 		if (timed)
 			times[4 + 2 * done] = nanoseconds();
