@@ -36,6 +36,8 @@ type deviceFlags struct {
 	Threads      int    `short:"t" placeholder:"N" help:"Threads of the device (cpu, softmetal; default: all cores)."`
 	Memory       string `placeholder:"SIZE" help:"Most memory that the device may take, as 900MiB or 8GiB (default: what the machine has and its control group allows; of a GPU, what it has or the system recommends)."`
 
+	known *cost.Model // what was measured of the GPU of NVIDIA's without being asked for; nil: nothing
+
 	MaxWork time.Duration `name:"max-work" default:"1h" help:"Refuse what is modelled to take one core longer than this; end what takes software Metal longer."`
 }
 
@@ -182,6 +184,8 @@ func (f deviceFlags) device(env *cli.Env, name string) (backend.Device, func(), 
 				return nil, nil, err
 			}
 			o.Measured = &m
+		} else {
+			o.Measured = f.known
 		}
 		d, end, err := gpu.CUDA.Open(env.Context, o)
 		if err != nil {
