@@ -39,7 +39,7 @@ type generateCmd struct {
 
 // rowFlag says how many tokens are decoded at once.
 type rowFlag struct {
-	Row *int `placeholder:"N" help:"Tokens to decode by one submission, which for --temp needs a graph recorded with --sample (default: on a GPU as many as take some 30 ms, up to 64; else 1)."`
+	Row *int `placeholder:"N" help:"Tokens to decode by one submission, which for --temp needs a graph recorded with --sample (default: on a GPU as many as take some 40 ms, up to 128; else 1)."`
 }
 
 // row is what textgen.Options has: 0 without the flag.

@@ -73,7 +73,7 @@ func Open(ctx context.Context, d backend.Device, m *ir.Module, o replay.Options)
 		return nil, err
 	}
 	if m.Graph("prefill") == nil {
-		return out, nil
+		return out, out.warm(ctx)
 	}
 	if out.prefill, err = out.instance.Graph(ctx, "prefill"); err != nil {
 		return nil, err
@@ -98,7 +98,7 @@ func Open(ctx context.Context, d backend.Device, m *ir.Module, o replay.Options)
 	if room, _ := out.prefill.Size("tokens", ir.Input); int64(out.batch) > room/4 {
 		return nil, fmt.Errorf("graph prefill takes $n up to %d tokens, its input %%tokens has room for %d", out.batch, room/4)
 	}
-	return out, nil
+	return out, out.warm(ctx)
 }
 
 // batchOf returns how many tokens a prefill graph takes at most.

@@ -49,13 +49,36 @@ func (m *Model) checkRow(o Options) error {
 }
 
 // What a row takes of which the length is chosen: so long nobody waits for its text, and what the host does between
-// two rows, some tens of microseconds, is little beside it. The first of all is short, for nobody knows yet how
-// fast the model is.
+// two rows is little beside it. The first of all is short, for nobody knows yet how fast the model is.
 const (
-	rowTakes  = 30 * time.Millisecond
+	rowTakes  = 40 * time.Millisecond
 	firstRow  = 4
-	longestOf = 64
+	longestOf = 128
 )
+
+// warm has a GPU decode some tokens that nobody asked for, if rows are what it will decode: what is only done once, as bringing
+// code there, is then done, and it is known what a token takes.
+func (m *Model) warm(ctx context.Context) error {
+	o := Options{TopP: 1}
+	if !m.inRows(o) || m.context < 2*firstRow {
+		return nil
+	}
+	for range 2 {
+		if _, err := m.decodeRow(ctx, 0, 0, firstRow, o); err != nil {
+			return err
+		}
+	}
+	if m.prefill != nil {
+		if err := m.prefill.SetParam("n", 1); err != nil {
+			return err
+		}
+		if _, err := m.step(ctx, m.prefill, []int32{0}, 0, o); err != nil {
+			return err
+		}
+	}
+	m.ran = nil
+	return m.instance.ResetStates()
+}
 
 // inRows reports whether rows are better than single steps, and possible. A device of the host has no submissions to
 // save, and with it each token is there as soon as it is found.
