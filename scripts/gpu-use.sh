@@ -3,7 +3,8 @@
 #
 #   scripts/gpu-use.sh build   makes out/gpuuse: both commands and gpubench
 #   scripts/gpu-use.sh run     records MODEL, optimizes it, and decodes by gpubench, bench, generate and chat; the table says
-#                              which share of gpubench's speed each reaches, compile time apart
+#                              which share of gpubench's speed each reaches, compile time apart. Prompts are
+#                              short, so that positions, with which attention grows, are those of gpubench
 set -eu
 cd "$(dirname "$0")/.."
 bin=out/gpuuse
@@ -31,13 +32,13 @@ grep '^graph' "$to/optimize.txt"
 rm "$to/g.mlxg"
 [ "$device" = cpu ] || $bin/gpubench --device "$device" --parts costs,decode --tokens "$tokens" --out "$to/gpubench" --limit "${LIMIT:-120}s" >"$to/gpubench.md" 2>"$to/errors.txt" || tail -n 5 "$to/errors.txt"
 $bin/mlxreplay bench "$to/o.mlxg" --device "$device" --tokens "$tokens" --json >"$to/bench.json" 2>>"$to/errors.txt"
-say() { # the question has an answer of more tokens than are asked for
-	echo "Write a long story about a lighthouse keeper and the sea."
+say() {
+	echo "Write a story."
 }
 for n in 1 2 3; do
-	$bin/mlxreplay generate "$to/o.mlxg" --device "$device" --prompt "$(say)" --chat -n 257 --ignore-eos --json >"$to/generate-$n.json" 2>>"$to/errors.txt"
-	$bin/mlxreplay generate "$model" --device "$device" --prompt "$(say)" --chat -n 257 --ignore-eos --json >"$to/generate-gguf-$n.json" 2>>"$to/errors.txt"
-	{ say; say; say; } | $bin/mlxreplay chat "$to/o.mlxg" --device "$device" -n 257 --time >/dev/null 2>"$to/chat-$n.txt"
+	$bin/mlxreplay generate "$to/o.mlxg" --device "$device" --prompt Once -n $((tokens + 1)) --ignore-eos --json >"$to/generate-$n.json" 2>>"$to/errors.txt"
+	$bin/mlxreplay generate "$model" --device "$device" --prompt Once -n $((tokens + 1)) --ignore-eos --json >"$to/generate-gguf-$n.json" 2>>"$to/errors.txt"
+	{ say; say; say; } | $bin/mlxreplay chat "$to/o.mlxg" --device "$device" -n $((tokens + 1)) --time >/dev/null 2>"$to/chat-$n.txt"
 done
 rm "$to/o.mlxg"
 python3 - "$to" <<'PY'

@@ -63,9 +63,13 @@ func (m *Model) warm(ctx context.Context) error {
 	if !m.inRows(o) || m.context < 2*firstRow {
 		return nil
 	}
-	for range 2 {
-		if _, err := m.decodeRow(ctx, 0, 0, firstRow, o); err != nil {
+	for n := 0; n < m.rowLength(o); { // what comes later is no longer than the last of these
+		n = min(m.rowLength(o), m.context)
+		if _, err := m.decodeRow(ctx, 0, 0, n, o); err != nil {
 			return err
+		}
+		if n == m.context {
+			break
 		}
 	}
 	if m.prefill != nil {
