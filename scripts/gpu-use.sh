@@ -38,7 +38,7 @@ say() {
 for n in 1 2 3; do
 	$bin/mlxreplay generate "$to/o.mlxg" --device "$device" --prompt Once -n $((tokens + 1)) --ignore-eos --json >"$to/generate-$n.json" 2>>"$to/errors.txt"
 	$bin/mlxreplay generate "$model" --device "$device" --prompt Once -n $((tokens + 1)) --ignore-eos --json >"$to/generate-gguf-$n.json" 2>>"$to/errors.txt"
-	{ say; say; say; } | $bin/mlxreplay chat "$to/o.mlxg" --device "$device" -n $((tokens + 1)) --time >/dev/null 2>"$to/chat-$n.txt"
+	say | $bin/mlxreplay chat "$to/o.mlxg" --device "$device" -n $((tokens + 1)) --time >/dev/null 2>"$to/chat-$n.txt"
 done
 rm "$to/o.mlxg"
 python3 - "$to" <<'PY'
