@@ -5,7 +5,6 @@
 package mslshim
 
 import (
-	"bytes"
 	"context"
 	"embed"
 	"errors"
@@ -13,8 +12,8 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"strings"
 
+	"github.com/mlxc/mlxc/internal/toolchain/cage"
 	"github.com/mlxc/mlxc/internal/toolchain/clang"
 )
 
@@ -38,6 +37,10 @@ type Folder struct {
 	Dir   string
 	Name  string // of the source
 	Clang clang.Compiler
+	// Limits are what a run of the compiler may take.
+	Limits cage.Limits
+
+	reads []string // the folders of headers
 }
 
 // New makes a temporary folder for source, which messages call by the last part of name.
@@ -110,18 +113,13 @@ func (f *Folder) Preprocess(ctx context.Context, include, define []string) (stri
 // Run runs the compiler in the folder and returns what it prints. The error contains the
 // compiler's messages.
 func (f *Folder) Run(ctx context.Context, args ...string) ([]byte, error) {
-	cmd := f.Clang.Command(ctx, append([]string{"-fno-color-diagnostics", "-fno-caret-diagnostics", "-ferror-limit=20"}, args...)...)
-	cmd.Dir = f.Dir
-	var out, messages bytes.Buffer
-	cmd.Stdout, cmd.Stderr = &out, &messages
-	if err := cmd.Run(); err != nil {
-		if ctx.Err() != nil {
-			return nil, ctx.Err()
-		}
-		if text := strings.TrimSpace(messages.String()); text != "" {
-			return nil, errors.New(text)
-		}
-		return nil, fmt.Errorf("%s: %w", f.Clang, err)
+	args = append([]string{"-fno-color-diagnostics", "-fno-caret-diagnostics", "-ferror-limit=20"}, args...)
+	out, err := f.Clang.Run(ctx, clang.Job{Args: args, Folder: f.Dir, Reads: f.reads, Limits: f.Limits})
+	if err == nil || ctx.Err() != nil {
+		return out, err
 	}
-	return out.Bytes(), nil
+	if text := clang.Messages(err); text != "" {
+		return nil, errors.New(text)
+	}
+	return nil, fmt.Errorf("%s: %w", f.Name, err)
 }
