@@ -49,7 +49,7 @@ func executor(ctx context.Context, c clang.Compiler, cache *air.Cache, on machin
 		}
 		defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
 		out := filepath.Join(dir, "executor.out")
-		args := []string{"-std=c11", "-D_GNU_SOURCE", "-O2", "-fno-sanitize=undefined", "-rdynamic", "-o", out}
+		args := []string{"-std=c11", "-D_GNU_SOURCE", "-O2", "-fno-sanitize=undefined", "-o", out}
 		args = append(args, air.MachineFlags(on.triple)...)
 		for name, text := range texts {
 			path := filepath.Join(dir, name)
@@ -60,7 +60,7 @@ func executor(ctx context.Context, c clang.Compiler, cache *air.Cache, on machin
 				args = append(args, path)
 			}
 		}
-		if text, err := c.Program(ctx, append(args, "-lpthread", "-ldl", "-lm")...).CombinedOutput(); err != nil {
+		if text, err := c.Program(ctx, append(args, "-lpthread")...).CombinedOutput(); err != nil {
 			if ctx.Err() != nil {
 				return nil, context.Cause(ctx)
 			}

@@ -251,11 +251,11 @@ func (x *queueExecutor) checkDispatch(ctx context.Context, g *ir.Graph, k *kerne
 	if err != nil {
 		return nil, err
 	}
-	if len(answer) < 16 || (len(answer)-16)%findingBytes != 0 {
-		return nil, fmt.Errorf("softmetal: the checker's answer has %d bytes", len(answer))
-	}
 	o.Dropped = binary.LittleEndian.Uint64(answer[8:])
 	for at := 16; at < len(answer); at += findingBytes {
+		if kind := binary.LittleEndian.Uint32(answer[at:]); kind == 0 || kind > uint32(lastFound) {
+			return nil, fmt.Errorf("softmetal: %w: a finding is of kind %d", errBelief, kind)
+		}
 		o.Findings = append(o.Findings, k.finding(answer[at:at+findingBytes], d, with, views))
 	}
 	for _, v := range views {
@@ -305,18 +305,14 @@ func (k *kernel) limits(d *ir.Dispatch, report func(format string, args ...any))
 	if most := k.MaxThreadgroup; most > 0 && threads > uint64(most) {
 		report("threadgroups of %d threads: the kernel promises at most %d", threads, most)
 	}
-	memory := int64(0)
-	for _, v := range k.Threadgroup {
-		memory += (v.Size + 15) &^ 15
-	}
+	memory := k.threadgroupBytes(d)
 	for _, m := range d.ThreadgroupMemory {
-		memory += int64(m.Bytes)
 		if m.Bytes%16 != 0 {
 			report("threadgroup argument %d has %d bytes, which is no multiple of 16", m.Slot, m.Bytes)
 		}
 	}
-	if memory > 32<<10 {
-		report("%d bytes of threadgroup memory: Apple's GPUs have %d", memory, 32<<10)
+	if memory > maxThreadgroupBytes {
+		report("%d bytes of threadgroup memory: Apple's GPUs have %d", memory, maxThreadgroupBytes)
 	}
 	for i := range d.Bindings {
 		if b := &d.Bindings[i]; b.Kind == ir.BindBytes && len(b.Bytes) > 4096 {
@@ -332,11 +328,26 @@ func (k *kernel) limits(d *ir.Dispatch, report func(format string, args ...any))
 			report("threadgroup argument %d (%s) is given no length", a.Index, a.Name)
 		}
 	}
-	return threads <= 1024
+	return threads <= 1024 && memory <= maxThreadgroupBytes
 }
 
-// findingBytes is the size of struct finding.
-const findingBytes = 64
+// threadgroupBytes is how much threadgroup memory a dispatch takes.
+func (k *kernel) threadgroupBytes(d *ir.Dispatch) int64 {
+	memory := int64(0)
+	for _, v := range k.Threadgroup {
+		memory += (v.Size + 15) &^ 15
+	}
+	for _, m := range d.ThreadgroupMemory {
+		memory += int64(m.Bytes)
+	}
+	return memory
+}
+
+// findingBytes is the size of struct finding, of which the executor keeps maxFindings (host/check.h).
+const (
+	findingBytes = 64
+	maxFindings  = 256
+)
 
 // finding reads a finding of the executor.
 func (k *kernel) finding(raw []byte, d *ir.Dispatch, with *bindings, views []boundView) Finding {
@@ -371,7 +382,8 @@ func (k *kernel) finding(raw []byte, d *ir.Dispatch, with *bindings, views []bou
 		f.Other = &t
 		return f
 	}
-	if u32(8) != 0xffff {
+	race := f.Kind == ReadAfterWrite || f.Kind == WriteAfterWrite || f.Kind == WriteAfterRead
+	if u32(8) != 0xffff || race {
 		t := thread(u32(32), u32(36))
 		f.Other = &t
 	}

@@ -25,7 +25,9 @@ type Device struct {
 	process   *process
 	workers   int
 	machine   machine
-	check     *check                                            // nil: nothing is checked
+	check     *check // nil: nothing is checked
+	trust     bool
+	library   string
 	module    func(context.Context, *ir.Kernel) ([]byte, error) // Options.Module
 
 	close  sync.Once
@@ -39,7 +41,7 @@ type Device struct {
 // New returns a device. It finds clang, compiles the executor if the cache has it not, and
 // starts nothing.
 func New(ctx context.Context, o Options) (_ *Device, err error) {
-	d := &Device{workers: o.Workers, machine: elsewhere, module: o.Module, kernels: map[string]*kernel{}}
+	d := &Device{workers: o.Workers, machine: elsewhere, module: o.Module, trust: o.Trust, library: o.Library, kernels: map[string]*kernel{}}
 	if o.Machine != "" {
 		d.machine = machine{o.Machine, o.Emulator}
 	}
@@ -63,7 +65,7 @@ func New(ctx context.Context, o Options) (_ *Device, err error) {
 	if d.memory, err = newSharedMemory(o.Memory); err != nil {
 		return nil, err
 	}
-	if d.process, err = newProcess(d.machine.emulator, program, d.memory, d.workers); err != nil {
+	if d.process, err = newProcess(d.machine, program, d.memory, &o, d.workers); err != nil {
 		return nil, errors.Join(err, d.memory.file.Close())
 	}
 	return d, nil
@@ -83,10 +85,13 @@ func (d *Device) Info() backend.Info {
 	return backend.Info{
 		Description: fmt.Sprintf("software Metal, kernels compiled by clang %d", d.compiler.Version),
 		Threads:     d.workers, Memory: d.memory.limit, Alignment: 256,
-		MaxThreadgroup: 1024, ThreadgroupBytes: 32 << 10, ArgumentSlots: slots,
+		MaxThreadgroup: 1024, ThreadgroupBytes: maxThreadgroupBytes, ArgumentSlots: slots,
 		Numerics: backend.Numerics{FlushesDenormals: true, ManyNaNs: true},
 	}
 }
+
+// maxThreadgroupBytes is how much threadgroup memory Apple's GPUs have.
+const maxThreadgroupBytes = 32 << 10
 
 // slots is how many buffers a Metal kernel has at most.
 const slots = 31

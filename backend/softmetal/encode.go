@@ -85,8 +85,8 @@ type step struct {
 }
 
 // check holds a dispatch against its kernel. What the checker would report of one that it checks
-// is no error here.
-func (s *step) check(g *ir.Graph, checked bool) error {
+// is no error here. limit is what the device may take of memory, 0 without limit.
+func (s *step) check(g *ir.Graph, checked bool, limit int64) error {
 	d, ok := s.node.(*ir.Dispatch)
 	if !ok {
 		return nil
@@ -125,6 +125,13 @@ func (s *step) check(g *ir.Graph, checked bool) error {
 	}
 	if most := s.kernel.MaxThreadgroup; most > 0 && threads > uint64(most) && !checked {
 		return fmt.Errorf("threadgroups of %d threads: the kernel promises at most %d", threads, most)
+	}
+	if memory := s.kernel.threadgroupBytes(d); memory > maxThreadgroupBytes && !checked {
+		return fmt.Errorf("%d bytes of threadgroup memory: Apple's GPUs have %d", memory, maxThreadgroupBytes)
+	}
+	// The product does not overflow: threads are at most 1024 where the executor runs them.
+	if own := float64(s.kernel.frame) * float64(threads); limit > 0 && own > float64(limit) {
+		return fmt.Errorf("the %d threads of a threadgroup take %.0f bytes of private memory: %d are allowed (--memory)", threads, own, limit)
 	}
 	return nil
 }

@@ -117,7 +117,7 @@ func (d *Device) step(ctx context.Context, g *ir.Graph, c ir.Command) (step, err
 	if s.kernel, err = d.load(ctx, &g.Kernels[x.Kernel]); err != nil {
 		return s, err
 	}
-	return s, s.check(g, d.check.covers(g.Kernels[x.Kernel].Function))
+	return s, s.check(g, d.check.covers(g.Kernels[x.Kernel].Function), d.memory.limit)
 }
 
 // suits returns an error if a memory cannot lie at a place.

@@ -27,6 +27,9 @@ const (
 	Limit                                    // more than Metal allows
 )
 
+// lastFound is the last of the kinds that the executor finds.
+const lastFound = PartialMatrix
+
 var findingNames = [...]string{
 	OutOfBounds: "out of bounds", UndefinedRead: "undefined read", UndeclaredRead: "undeclared read", UndeclaredWrite: "undeclared write",
 	WritesReadOnly: "write to read-only", ReadAfterWrite: "race", WriteAfterWrite: "race", WriteAfterRead: "race",

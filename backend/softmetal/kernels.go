@@ -17,6 +17,7 @@ import (
 type kernel struct {
 	*air.Kernel
 	number uint32
+	frame  uint64 // bytes that a thread of it takes, as the executor says
 	once   sync.Once
 	err    error
 }
@@ -73,17 +74,23 @@ func (out *kernel) compile(ctx context.Context, d *Device, k *ir.Kernel) error {
 		return err
 	}
 	in.Checked = d.check.covers(k.Function)
-	path, err := d.object(ctx, in)
-	if err != nil {
+	if _, err := d.object(ctx, in); err != nil { // while others are loaded
 		return err
 	}
 	out.Kernel = in.Kernel
-	out.number, err = d.process.load(object{path, in.Kernel.Name, func() (string, error) { return d.object(context.Background(), in) }})
+	l, err := d.process.load(ctx, object{in.Kernel.Name, func(ctx context.Context) ([]byte, error) { return d.object(ctx, in) }, d.foreign(k)})
+	out.number, out.frame = l.number, l.frame
 	return err
 }
 
-// object returns the path of a kernel's shared object, compiled if the cache has it not.
-func (d *Device) object(ctx context.Context, in air.Input) (string, error) {
+// foreign reports whether a kernel's code is neither of our own library nor made here, and nobody has said that it is
+// trusted.
+func (d *Device) foreign(k *ir.Kernel) bool {
+	return !d.trust && (k.Library.Kind == ir.Metallib || k.Library.Kind == ir.SourceFile || k.Library.Kind == ir.Builtin && d.library != "")
+}
+
+// object returns a kernel's shared object, compiled if the cache has it not.
+func (d *Device) object(ctx context.Context, in air.Input) ([]byte, error) {
 	in.Machine = d.machine.triple
-	return d.cache.File(ctx, air.HostKey(d.compiler, in), "kernel.so", func() ([]byte, error) { return air.BuildHost(ctx, d.compiler, in) })
+	return d.cache.Data(ctx, air.HostKey(d.compiler, in), "kernel.so", func() ([]byte, error) { return air.BuildHost(ctx, d.compiler, in) })
 }

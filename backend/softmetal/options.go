@@ -2,6 +2,7 @@ package softmetal
 
 import (
 	"context"
+	"time"
 
 	"github.com/mlxc/mlxc/ir"
 )
@@ -10,8 +11,14 @@ import (
 type Options struct {
 	// Workers is how many threads run threadgroups; 0: one for each core.
 	Workers int
-	// Memory is the most bytes that buffers may take together; 0: no limit.
+	// Memory is the most bytes that buffers, and what the threads of kernels have of their own, may take together; 0:
+	// no limit.
 	Memory int64
+	// Trust says that kernels of files, which a graph or Library names, may run where their code cannot be confined.
+	Trust bool
+	// Work is the most processor time that the kernels of a submission may take, with the checker those of a
+	// dispatch; what takes longer is ended. 0: no limit. (Linux alone.)
+	Work time.Duration
 	// Cache is the folder in which compiled kernels are kept; "" is the user's own.
 	Cache string
 	// Check runs every dispatch under the checker, on one thread; [Device.Observed] has what

@@ -3,15 +3,14 @@
 package softmetal
 
 import (
-	"bufio"
 	"context"
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"os/exec"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -24,46 +23,69 @@ import (
 // ended it. host/main.c is the other end.
 type process struct {
 	line    []string // the command
+	plain   bool     // it is an emulator: nothing confines it, and nothing but tests uses one
 	memory  *sharedMemory
 	workers int
-	control []byte // the page in which it is told to stop
+	work    time.Duration // the most processor time of a request; 0: no limit
+	look    time.Duration // how often a request is looked after
+	control []byte        // the page in which it is told to stop
 
 	mu      sync.Mutex // one request at a time
-	cmd     *exec.Cmd
-	to      *os.File
-	from    *os.File
-	answers *bufio.Reader // of from
-	ended   chan struct{} // closed when cmd has ended
+	spawn   func(theirs *os.File) (runner, error)
+	runner  runner // nil: none is there
+	channel *channel
+	ended   chan struct{} // closed when it has ended
+	limits  limits
+	caught  atomic.Pointer[string]
+	busy    atomic.Int64 // when the request began that is under way, in nanoseconds since 1970; 0: none is
+	free    string       // why it is not confined; "" if it is
 	buffers map[uint64]*buffer
 	objects []object // by kernel number
 	closed  bool
 }
 
-// object is a shared object that was loaded.
-type object struct {
-	path, name string
-	again      func() (string, error) // compiles it once more; nil: cannot
+// runner is an executor that was started.
+type runner interface {
+	Pid() int
+	Kill()
+	// Idle says how much its threads have run, in some unit, and whether all of them sleep; false if nobody knows.
+	Idle() (ran int64, asleep bool)
+	// Wait waits until it has ended; then How says how.
+	Wait()
+	How() string
 }
 
-// Requests, as enum request has them.
-const (
-	requestMap = 1 + iota
-	requestUnmap
-	requestLoad
-	requestRun
-	requestStart
-	requestCheck
-)
+// program is an executor as a process.
+type program struct {
+	*exec.Cmd
+	work time.Duration
+}
+
+func (p program) Pid() int                       { return p.Process.Pid }
+func (p program) Kill()                          { _ = p.Process.Kill() }
+func (p program) Idle() (ran int64, asleep bool) { return threads(p.Process.Pid) }
+func (p program) Wait()                          { _ = p.Cmd.Wait() }
+func (p program) How() string                    { return p.ProcessState.String() + becauseOf(p.ProcessState, p.work) }
+
+// object is the code of a kernel.
+type object struct {
+	name string
+	code func(context.Context) ([]byte, error) // a shared object, compiled if the cache has it not
+	// foreign says that the code is of a file, so it runs only where it is confined or trusted.
+	foreign bool
+}
 
 // killAfter is how long the executor has to stop.
 const killAfter = 2 * time.Second
 
-func newProcess(emulator []string, program string, memory *sharedMemory, workers int) (*process, error) {
+func newProcess(on machine, program string, memory *sharedMemory, o *Options, workers int) (*process, error) {
 	control, err := unix.Mmap(int(memory.file.Fd()), 0, int(memory.page), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)
 	if err != nil {
 		return nil, os.NewSyscallError("mmap", err)
 	}
-	return &process{line: append(slices.Clone(emulator), program), memory: memory, workers: workers, control: control, buffers: map[uint64]*buffer{}}, nil
+	p := &process{line: append(slices.Clone(on.emulator), program), plain: len(on.emulator) > 0, memory: memory, workers: workers, work: o.Work, look: lookAfter, control: control, buffers: map[uint64]*buffer{}}
+	p.spawn = p.program
+	return p, nil
 }
 
 // stopFlag is what the executor looks at between threadgroups.
@@ -71,12 +93,17 @@ func (p *process) stopFlag() *atomic.Uint32 {
 	return (*atomic.Uint32)(unsafe.Pointer(unsafe.SliceData(p.control)))
 }
 
+// running is the command of the batch that the executor says it runs.
+func (p *process) running() uint32 {
+	return atomic.LoadUint32((*uint32)(unsafe.Pointer(&p.control[4])))
+}
+
 // start starts the executor, with all buffers and kernels that there are.
-func (p *process) start() (err error) {
+func (p *process) start(ctx context.Context) (err error) {
 	if p.closed {
 		return errors.New("softmetal: the device is closed")
 	}
-	if p.cmd != nil {
+	if p.runner != nil {
 		select {
 		case <-p.ended: // by someone else's hand, while nothing ran
 			p.gone()
@@ -84,61 +111,76 @@ func (p *process) start() (err error) {
 			return nil
 		}
 	}
-	requests, to, err := os.Pipe()
+	mine, theirs, err := newChannel()
 	if err != nil {
-		return err
+		return fmt.Errorf("softmetal: %w", err)
 	}
-	from, answers, err := os.Pipe()
-	if err != nil {
-		return errors.Join(err, requests.Close(), to.Close())
+	r, err := p.spawn(theirs)
+	if err = errors.Join(err, theirs.Close()); err != nil {
+		return errors.Join(fmt.Errorf("softmetal: the executor: %w", err), mine.conn.Close())
 	}
-	var cmd *exec.Cmd
-	for wait := time.Millisecond; ; wait *= 2 {
-		cmd = exec.Command(p.line[0], p.line[1:]...)
-		cmd.ExtraFiles = []*os.File{requests, answers, p.memory.file}
-		cmd.Stderr = os.Stderr
-		// A child of this process that was just born may still hold the new program open for
-		// writing.
-		if err = cmd.Start(); !errors.Is(err, unix.ETXTBSY) || wait > time.Second {
-			break
-		}
-		time.Sleep(wait)
-	}
-	requests.Close()
-	answers.Close()
-	if err != nil {
-		return errors.Join(fmt.Errorf("softmetal: the executor: %w", err), to.Close(), from.Close())
-	}
-	p.cmd, p.to, p.from, p.answers, p.ended = cmd, to, from, bufio.NewReader(from), make(chan struct{})
+	p.runner, p.channel, p.ended, p.limits = r, mine, make(chan struct{}), limits{pid: r.Pid()}
+	p.caught.Store(nil)
 	go func(ended chan struct{}) {
-		_ = cmd.Wait() // what it ended by is told by its last answer, or its silence
+		r.Wait()
 		close(ended)
 	}(p.ended)
+	go p.watch(mine, r, p.ended)
 	defer func() {
-		if err != nil && p.cmd != nil {
+		if err != nil && p.runner != nil {
 			p.gone() // an executor that lacks something would run other kernels
 		}
 	}()
-	if _, err := p.request(requestStart, binary.LittleEndian.AppendUint32(nil, uint32(max(0, p.workers-1)))); err != nil {
+	confine := uint32(1)
+	if p.plain {
+		confine = 0
+	}
+	request := binary.LittleEndian.AppendUint32(nil, uint32(max(0, p.workers-1)))
+	why, err := p.request(requestStart, binary.LittleEndian.AppendUint32(request, confine), nil, maxMessage)
+	if err != nil {
 		return err
 	}
+	p.free = printable(why)
+	if err := p.limits.begin(p.plain); err != nil {
+		p.free = err.Error()
+	}
 	for _, b := range p.buffers {
-		if _, err := p.request(requestMap, b.description()); err != nil {
+		if _, err := p.request(requestMap, b.description(), nil, 0); err != nil {
 			return err
 		}
 	}
 	for i := range p.objects {
-		o := &p.objects[i]
-		if _, err := os.Stat(o.path); err != nil && o.again != nil { // the cache has dropped it
-			if o.path, err = o.again(); err != nil {
-				return err
-			}
-		}
-		if _, err := p.request(requestLoad, o.description()); err != nil {
+		if _, err := p.send(ctx, &p.objects[i]); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// program starts the program with its end of the channel and the shared memory, and nothing else of this process: no
+// variables, and no descriptors.
+func (p *process) program(theirs *os.File) (runner, error) {
+	apart := !p.plain
+	for wait := time.Millisecond; ; wait *= 2 {
+		cmd := exec.Command(p.line[0], p.line[1:]...)
+		cmd.ExtraFiles = []*os.File{theirs, p.memory.file}
+		if !p.plain {
+			cmd.Env, cmd.Dir = []string{}, "/"
+		}
+		cmd.SysProcAttr = namespaces(apart)
+		err := cmd.Start()
+		switch {
+		case err == nil:
+			return program{cmd, p.work}, nil
+		case errors.Is(err, unix.ETXTBSY) && wait <= time.Second:
+			// A child of this process that was just born may still hold the new program open for writing.
+			time.Sleep(wait)
+		case apart && (errors.Is(err, unix.EPERM) || errors.Is(err, unix.ENOSPC) || errors.Is(err, unix.EINVAL) || errors.Is(err, unix.EACCES)):
+			apart = false // this system allows no namespaces of its own; the filter of system calls does without
+		default:
+			return nil, err
+		}
+	}
 }
 
 // died is the error of an executor that a kernel has ended.
@@ -146,43 +188,52 @@ type died struct{ message string }
 
 func (e *died) Error() string { return "softmetal: " + e.message }
 
-// request sends one and returns the answer. p.mu is held.
-func (p *process) request(op uint32, payload []byte) ([]byte, error) {
-	head := binary.LittleEndian.AppendUint32(binary.LittleEndian.AppendUint32(nil, op), uint32(len(payload)))
-	_, err := p.to.Write(append(head, payload...))
-	var answer [8]byte
-	if err == nil {
-		_, err = io.ReadFull(p.answers, answer[:])
-	}
+// request sends one and returns the answer, of most bytes at most. p.mu is held.
+func (p *process) request(op uint32, payload []byte, file *os.File, most int) ([]byte, error) {
+	p.busy.Store(time.Now().UnixNano())
+	err := p.channel.send(op, payload, file)
+	var status uint32
+	var data []byte
 	if err != nil {
-		return nil, &died{"the executor has ended without a word: " + p.gone()}
+		err = errLost
+	} else {
+		status, data, err = p.channel.receive(most)
 	}
-	data := make([]byte, binary.LittleEndian.Uint32(answer[4:]))
-	if _, err := io.ReadFull(p.answers, data); err != nil {
-		return nil, &died{"the executor has ended within a word: " + p.gone()}
+	p.busy.Store(0)
+	if err != nil {
+		how := p.gone()
+		if why := p.caught.Load(); why != nil {
+			return nil, &died{*why}
+		}
+		return nil, &died{err.Error() + ": " + how}
 	}
-	switch binary.LittleEndian.Uint32(answer[:]) {
-	case 0:
+	switch status {
+	case answerWell:
 		return data, nil
-	case 1:
-		return nil, errors.New("softmetal: " + string(data))
+	case answerWrong:
+		return nil, errors.New("softmetal: " + printable(data))
 	}
 	p.gone()
-	return nil, &died{string(data)}
+	return nil, &died{printable(data)}
+}
+
+// unbelievable ends an executor whose answer cannot be one.
+func (p *process) unbelievable(format string, args ...any) error {
+	p.gone()
+	return &died{fmt.Sprintf("%v: %s", errBelief, fmt.Sprintf(format, args...))}
 }
 
 // gone forgets an executor that has ended, or ends it, and says how it ended.
 func (p *process) gone() string {
-	_ = p.to.Close()
-	_ = p.from.Close() // one that goes on writing must not wait for ever
+	_ = p.channel.conn.Close() // one that goes on writing must not wait for ever
 	select {
 	case <-p.ended:
 	case <-time.After(time.Second): // it has said its last word
-		_ = p.cmd.Process.Kill()
+		p.runner.Kill()
 		<-p.ended
 	}
-	how := p.cmd.ProcessState.String()
-	p.cmd = nil
+	how := p.runner.How()
+	p.runner = nil
 	return how
 }
 
@@ -193,22 +244,15 @@ func (b *buffer) description() []byte {
 	return binary.LittleEndian.AppendUint32(out, 0)
 }
 
-func (o object) description() []byte {
-	out := binary.LittleEndian.AppendUint32(nil, uint32(len(o.path)))
-	out = append(out, o.path...)
-	out = binary.LittleEndian.AppendUint32(out, uint32(len(o.name)))
-	return append(out, o.name...)
-}
-
 // mapBuffer makes a buffer known to the executor.
 func (p *process) mapBuffer(b *buffer) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.buffers[b.id] = b
-	if p.cmd == nil {
+	if p.runner == nil {
 		return nil // it will be, when there is one
 	}
-	_, err := p.request(requestMap, b.description())
+	_, err := p.request(requestMap, b.description(), nil, 0)
 	return p.unlessDead(err)
 }
 
@@ -219,10 +263,10 @@ func (p *process) unmapBuffer(b *buffer) error {
 		return nil
 	}
 	delete(p.buffers, b.id)
-	if p.cmd == nil {
+	if p.runner == nil {
 		return nil
 	}
-	_, err := p.request(requestUnmap, binary.LittleEndian.AppendUint64(nil, b.id))
+	_, err := p.request(requestUnmap, binary.LittleEndian.AppendUint64(nil, b.id), nil, 0)
 	return p.unlessDead(err)
 }
 
@@ -235,27 +279,68 @@ func (p *process) unlessDead(err error) error {
 	return err
 }
 
-// load loads a shared object and returns its number.
-func (p *process) load(o object) (uint32, error) {
+// loaded is what the executor says of a kernel that it has loaded.
+type loaded struct {
+	number uint32
+	frame  uint64 // bytes that a thread takes
+}
+
+// load loads the code of a kernel.
+func (p *process) load(ctx context.Context, o object) (loaded, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if err := p.start(); err != nil {
-		return 0, err
+	if err := p.start(ctx); err != nil {
+		return loaded{}, err
 	}
-	answer, err := p.request(requestLoad, o.description())
-	if p.unlessDead(err) == nil && err != nil { // it had ended before: loading is nothing that ends it
-		if err = p.start(); err == nil {
-			answer, err = p.request(requestLoad, o.description())
+	l, err := p.send(ctx, &o)
+	if p.unlessDead(err) == nil && err != nil && p.caught.Load() == nil { // it had ended before: loading is nothing that ends it
+		if err = p.start(ctx); err == nil {
+			l, err = p.send(ctx, &o)
 		}
 	}
 	if err != nil {
-		return 0, err
+		return loaded{}, err
 	}
-	if n := binary.LittleEndian.Uint32(answer); int(n) != len(p.objects) {
-		return 0, fmt.Errorf("softmetal: the executor has loaded kernel %d for %d", n, len(p.objects))
+	if int(l.number) != len(p.objects) {
+		return loaded{}, p.unbelievable("it has loaded kernel %d for %d", l.number, len(p.objects))
 	}
 	p.objects = append(p.objects, o)
-	return uint32(len(p.objects) - 1), nil
+	return l, nil
+}
+
+// errFree is what keeps kernels of files from running where nothing confines them.
+type errFree struct{ why string }
+
+func (e *errFree) Error() string {
+	return fmt.Sprintf("softmetal: the kernel is of a file, and its code cannot be confined here (%s): run it as a program that you trust with --trust-kernels (Options.Trust)", e.why)
+}
+
+// send sends the executor that runs the code of a kernel.
+func (p *process) send(ctx context.Context, o *object) (l loaded, err error) {
+	if o.foreign && p.free != "" {
+		return l, &errFree{p.free}
+	}
+	object, err := o.code(ctx)
+	if err != nil {
+		return l, err
+	}
+	what, file, err := code(object)
+	if err != nil {
+		return l, fmt.Errorf("softmetal: the code of %s: %w", o.name, err)
+	}
+	defer func() { err = errors.Join(err, drop(file)) }()
+	payload := append(binary.LittleEndian.AppendUint32(nil, uint32(len(o.name))), o.name...)
+	if err := p.limits.set(p.memory, p.work); err != nil { // its code runs, to say how much memory it takes
+		return l, err
+	}
+	answer, err := p.request(requestLoad, append(payload, what...), file, 16)
+	if err != nil {
+		return l, err
+	}
+	if len(answer) != 16 || binary.LittleEndian.Uint64(answer) > 1<<31 {
+		return l, p.unbelievable("what it says of a kernel has %d bytes", len(answer))
+	}
+	return loaded{uint32(binary.LittleEndian.Uint64(answer)), binary.LittleEndian.Uint64(answer[8:])}, nil
 }
 
 // commandTime is when a command began and ended.
@@ -264,59 +349,83 @@ type commandTime struct{ begin, end time.Time }
 // run runs a batch. If ctx ends, it stops the executor between two threadgroups, or kills
 // it, and returns the context's cause.
 func (p *process) run(ctx context.Context, b *batch, timed bool) ([]commandTime, error) {
-	flag := uint32(0)
+	flag, most := uint32(0), 32
 	if timed {
-		flag = 1
+		flag, most = 1, 32+16*b.count
 	}
 	binary.LittleEndian.PutUint32(b.data, uint32(b.count))
 	binary.LittleEndian.PutUint32(b.data[4:], flag)
-	answer, now, err := p.cancellable(ctx, requestRun, b.data)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	began := time.Now()
+	answer, now, err := p.cancellable(ctx, requestRun, b.data, most)
+	if d := (*died)(nil); errors.As(err, &d) && !strings.HasPrefix(d.message, "command ") {
+		err = &died{fmt.Sprintf("command %d: %s", p.running(), d.message)}
+	}
 	if err != nil {
 		return nil, err
 	}
 	if len(answer) < 32 {
-		return nil, errors.New("softmetal: the executor's answer is too short")
+		return nil, p.unbelievable("%d bytes say what has run", len(answer))
 	}
-	done := int(binary.LittleEndian.Uint64(answer))
-	if done < b.count || binary.LittleEndian.Uint64(answer[8:]) != 0 && ctx.Err() != nil {
+	done, stopped := binary.LittleEndian.Uint64(answer), binary.LittleEndian.Uint64(answer[8:]) != 0
+	switch {
+	case done > uint64(b.count) || done < uint64(b.count) && ctx.Err() == nil:
+		return nil, p.unbelievable("it has run %d of %d commands", done, b.count)
+	case done < uint64(b.count) || stopped && ctx.Err() != nil:
 		return nil, context.Cause(ctx)
-	}
-	if !timed {
+	case !timed:
 		return nil, nil
+	case len(answer) != most:
+		return nil, p.unbelievable("the times of %d commands have %d bytes", b.count, len(answer))
 	}
 	clock := binary.LittleEndian.Uint64(answer[16:])
 	at := func(i int) time.Time {
-		return now.Add(-time.Duration(clock - binary.LittleEndian.Uint64(answer[32+8*i:])))
+		t := now.Add(-time.Duration(clock - binary.LittleEndian.Uint64(answer[32+8*i:])))
+		if t.Before(began) || t.After(now) { // whatever it claims
+			t = now
+		}
+		return t
 	}
-	times := make([]commandTime, done)
+	times := make([]commandTime, b.count)
 	for i := range times {
 		times[i] = commandTime{at(2 * i), at(2*i + 1)}
+		if times[i].end.Before(times[i].begin) {
+			times[i].end = times[i].begin
+		}
 	}
 	return times, nil
 }
 
 // check runs one dispatch under the checker, as run does, and returns the findings.
 func (p *process) check(ctx context.Context, request []byte) ([]byte, error) {
-	answer, _, err := p.cancellable(ctx, requestCheck, request)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	answer, _, err := p.cancellable(ctx, requestCheck, request, 16+maxFindings*findingBytes)
 	if err == nil && ctx.Err() != nil {
 		err = context.Cause(ctx)
+	}
+	if err == nil && (len(answer) < 16 || (len(answer)-16)%findingBytes != 0) {
+		err = p.unbelievable("the findings have %d bytes", len(answer))
 	}
 	return answer, err
 }
 
-// cancellable sends a request that runs kernels, and returns the answer and when it came.
-func (p *process) cancellable(ctx context.Context, op uint32, payload []byte) ([]byte, time.Time, error) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if err := p.start(); err != nil {
+// cancellable sends a request that runs kernels, and returns the answer and when it came. p.mu is held.
+func (p *process) cancellable(ctx context.Context, op uint32, payload []byte, most int) ([]byte, time.Time, error) {
+	if err := p.start(ctx); err != nil {
+		return nil, time.Time{}, err
+	}
+	if err := p.limits.set(p.memory, p.work); err != nil {
 		return nil, time.Time{}, err
 	}
 	stop := p.stopFlag()
 	stop.Store(0)
+	atomic.StoreUint32((*uint32)(unsafe.Pointer(&p.control[4])), 0)
 	if ctx.Done() != nil {
 		answered := make(chan struct{})
 		watched := make(chan struct{})
-		cmd := p.cmd
+		r := p.runner
 		go func() {
 			defer close(watched)
 			select {
@@ -328,7 +437,7 @@ func (p *process) cancellable(ctx context.Context, op uint32, payload []byte) ([
 			select {
 			case <-answered:
 			case <-time.After(killAfter):
-				_ = cmd.Process.Kill()
+				r.Kill()
 			}
 		}()
 		defer func() {
@@ -336,7 +445,7 @@ func (p *process) cancellable(ctx context.Context, op uint32, payload []byte) ([
 			<-watched
 		}()
 	}
-	answer, err := p.request(op, payload)
+	answer, err := p.request(op, payload, nil, most)
 	now := time.Now()
 	if err != nil && ctx.Err() != nil {
 		err = context.Cause(ctx)
@@ -352,7 +461,7 @@ func (p *process) close() error {
 		return nil
 	}
 	p.closed = true
-	if p.cmd != nil {
+	if p.runner != nil {
 		p.gone() // it ends by itself when no more requests can come
 	}
 	return unix.Munmap(p.control)

@@ -10,7 +10,6 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"sync"
@@ -112,12 +111,12 @@ func TestEndless(t *testing.T) {
 	// With many threadgroups the executor itself stops, and lives.
 	many := r.buffer(make([]byte, 4<<16))
 	require.NoError(t, r.run(context.Background(), "increment", one, one, many))
-	pid := r.process.cmd.Process.Pid
+	pid := r.process.runner.Pid()
 	ctx, cancel := context.WithTimeoutCause(context.Background(), 50*time.Millisecond, mine)
 	defer cancel()
 	require.ErrorIs(t, r.run(ctx, "slow", [3]uint32{1 << 16, 1, 1}, one, many, uint32(1<<20)), mine)
 	require.NoError(t, r.run(context.Background(), "increment", one, one, many))
-	assert.Equal(t, pid, r.process.cmd.Process.Pid)
+	assert.Equal(t, pid, r.process.runner.Pid())
 }
 
 // TestKilledExecutor: somebody kills the executor, in the middle of a kernel or while it waits.
@@ -127,15 +126,15 @@ func TestKilledExecutor(t *testing.T) {
 	before := append([]byte(nil), b.bytes()...)
 	require.NoError(t, r.run(context.Background(), "increment", [3]uint32{4, 1, 1}, one, b))
 	copy(b.bytes(), before)
-	executor := r.process.cmd.Process
-	time.AfterFunc(50*time.Millisecond, func() { assert.NoError(t, executor.Kill()) })
+	executor := r.process.runner
+	time.AfterFunc(50*time.Millisecond, executor.Kill)
 	flag := r.buffer(make([]byte, 4))
 	require.ErrorContains(t, r.run(context.Background(), "endless", one, one, flag), "signal: killed")
 	usable(t, r, b, before)
 
 	// While it waits: nobody need know, whatever is asked for next.
 	kill := func() {
-		require.NoError(t, r.process.cmd.Process.Kill())
+		r.process.runner.Kill()
 		<-r.process.ended
 	}
 	kill()
@@ -171,7 +170,7 @@ func runEndless() {
 	if err := r.run(context.Background(), "increment", one, one, b.(*buffer)); err != nil {
 		os.Exit(1)
 	}
-	fmt.Println(r.process.cmd.Process.Pid)
+	fmt.Println(r.process.runner.Pid())
 	b.(*buffer).bytes()[0] = 0
 	_ = r.run(context.Background(), "endless", one, one, b.(*buffer))
 	os.Exit(0)
@@ -259,24 +258,25 @@ func TestClosed(t *testing.T) {
 	assert.ErrorContains(t, r.run(context.Background(), "increment", one, one, late), "the device is closed")
 	_, err = r.Alloc(backend.BufferSpec{Size: 8})
 	assert.Error(t, err)
-	_, err = r.process.load(object{path: "nowhere"})
+	_, err = r.process.load(context.Background(), object{name: "nothing"})
 	assert.ErrorContains(t, err, "the device is closed")
 }
 
-// TestLostObject: the cache drops a kernel that a device has loaded, and the executor must be
-// started again.
-func TestLostObject(t *testing.T) {
+// TestCodeAnew: an executor that is started again asks the cache for the code of every kernel, for the cache may have
+// dropped it.
+func TestCodeAnew(t *testing.T) {
 	r := newRig(t, Options{Workers: 1}).metal("faults.metal")
 	b := r.buffer(make([]byte, 8))
 	require.NoError(t, r.run(context.Background(), "increment", one, one, b))
+	asked := 0
 	for i := range r.process.objects {
 		o := &r.process.objects[i]
-		path := o.path
-		o.path = filepath.Join(t.TempDir(), "gone.so")
-		o.again = func() (string, error) { return path, nil }
+		code := o.code
+		o.code = func(ctx context.Context) ([]byte, error) { asked++; return code(ctx) }
 	}
-	require.NoError(t, r.process.cmd.Process.Kill())
+	r.process.runner.Kill()
 	<-r.process.ended
 	require.NoError(t, r.run(context.Background(), "increment", one, one, b))
 	assert.Equal(t, uint32(2), wordsOf(b.bytes())[0])
+	assert.Equal(t, len(r.process.objects), asked)
 }

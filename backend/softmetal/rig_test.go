@@ -67,26 +67,23 @@ func (r *rig) source(file, text string) *rig {
 // add compiles kernels side by side, and loads them.
 func (r *rig) add(inputs []air.Input) {
 	r.t.Helper()
-	paths, errs := make([]string, len(inputs)), make([]error, len(inputs))
+	errs := make([]error, len(inputs))
 	var wait sync.WaitGroup
 	room := make(chan struct{}, 4)
 	for i, in := range inputs {
-		in.Machine = elsewhere.triple
 		room <- struct{}{}
 		wait.Go(func() {
 			defer func() { <-room }()
-			paths[i], errs[i] = r.cache.File(context.Background(), air.HostKey(r.compiler, in), "kernel.so", func() ([]byte, error) {
-				return air.BuildHost(context.Background(), r.compiler, in)
-			})
+			_, errs[i] = r.object(context.Background(), in)
 		})
 	}
 	wait.Wait()
 	for i, in := range inputs {
 		require.NoError(r.t, errs[i])
 		k := &kernel{Kernel: in.Kernel}
-		var err error
-		k.number, err = r.process.load(object{path: paths[i], name: in.Kernel.Name})
+		l, err := r.process.load(context.Background(), object{name: in.Kernel.Name, code: func(ctx context.Context) ([]byte, error) { return r.object(ctx, in) }})
 		require.NoError(r.t, err)
+		k.number, k.frame = l.number, l.frame
 		r.kernels[in.Kernel.Name] = k
 		r.inputs[in.Kernel.Name] = in
 	}

@@ -62,7 +62,9 @@ func New(ctx context.Context, o Options) (*Observer, error) {
 	if o.Bytes <= 0 {
 		o.Bytes = 256 << 20
 	}
-	d, err := softmetal.New(ctx, softmetal.Options{Workers: 1, Check: true, Library: o.Library, Cache: o.Cache})
+	d, err := softmetal.New(ctx, softmetal.Options{Workers: 1, Check: true, Library: o.Library, Cache: o.Cache,
+		// The contents of shapes, states of their bytes, and what threads have of their own.
+		Memory: 8*o.Bytes + 1<<30, Work: 10 * o.Limit})
 	if err != nil {
 		return nil, err
 	}

@@ -100,7 +100,7 @@ static void drop_pages(struct pages *p) {
 
 void check_begin(struct check *c, const struct dispatch *d) {
 	c->dispatch = d;
-	c->count = c->dropped = 0;
+	c->count = c->dropped = c->starved = 0;
 	c->doubt.at = NULL;
 	c->granule = 16;
 	for (uint32_t i = 0; i < d->kernel->access_count; i++) {
@@ -130,6 +130,7 @@ void check_group(struct check *c, uint32_t group, size_t memory) {
 		free(c->written);
 		c->written = malloc(memory);
 		c->written_room = c->written ? memory : 0;
+		c->starved |= !c->written;
 	}
 	if (c->written)
 		memset(c->written, 0, memory);
@@ -152,8 +153,10 @@ static void touch_cells(struct check *c, struct pages *cells, struct mover *m, c
 	int atomic = a->kind >= ATOMIC;
 	for (uint64_t i = at / granule; i <= (at + n - 1) / granule; i++) {
 		struct cell *x = cell_of(cells, i);
-		if (!x)
+		if (!x) {
+			c->starved = 1;
 			return;
+		}
 		int64_t here = offset + (int64_t)(i * granule) - (int64_t)at;
 		if (x->writer.group && !same_thread(&x->writer, m) && !ordered(&x->writer, m) && !(atomic && (x->atomic & 1))) {
 			int64_t first = here < offset ? offset : here;
@@ -198,6 +201,8 @@ static struct pages *space_of(struct check *c, uint64_t id) {
 	struct pages *p = calloc(1, sizeof *p);
 	if (p)
 		c->spaces[c->space_count++] = (struct check_space){id, p};
+	else
+		c->starved = 1;
 	return p;
 }
 

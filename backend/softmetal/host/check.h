@@ -87,6 +87,7 @@ struct check {
 	struct finding findings[MAX_FINDINGS];
 	uint32_t count;
 	uint64_t dropped;
+	uint8_t starved; // there was no memory for a table: not everything was seen
 	struct doubt doubt;
 };
 

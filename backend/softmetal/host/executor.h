@@ -12,6 +12,31 @@ enum { MAX_THREADS = 1024, MAX_SIMDGROUPS = MAX_THREADS / SIMD_WIDTH, SLOTS = 31
 // GUARD is how many bytes before and behind a buffer nobody may touch.
 enum { GUARD = 1 << 16 };
 
+// Descriptors that this program is started with, and all that it has.
+enum { CHANNEL = 3, MEMORY = 4 };
+
+// cage takes away from this program, all its threads, what kernels have no business with. It returns NULL, or says why
+// that cannot be done here.
+const char *cage(void);
+
+// MAX_IMAGE is the most bytes of a kernel's code and constants.
+enum { MAX_IMAGE = 1 << 28 };
+
+// reader takes a request apart. A request that is too short is the caller's fault, and ends
+// the program.
+struct reader {
+	const uint8_t *at, *end;
+};
+
+void take(struct reader *, void *to, size_t n);
+uint32_t take32(struct reader *);
+uint64_t take64(struct reader *);
+
+// load_image maps a kernel's code, which fd has as the request says. It returns NULL, or says what is wrong.
+const char *load_image(struct reader *, int fd, const struct kernel **);
+// load_object loads a shared object.
+const char *load_object(const char *path, const struct kernel **);
+
 // exchange does what the active threads of a simdgroup of count threads do at a site.
 void exchange(const struct site *, struct exchange *, uint32_t active, int count);
 
@@ -53,7 +78,7 @@ struct check;
 // run_checked is run, on the calling thread alone, of a kernel that was compiled for checking.
 const char *run_checked(const struct dispatch *, const _Atomic uint32_t *stop, struct check *);
 
-// start_workers starts so many threads besides the one that calls run.
+// start_workers starts so many threads besides the one that calls run, and waits for them.
 void start_workers(int count);
 
 // fault_stack gives the calling thread a stack on which it can say what went wrong, for when a

@@ -1,4 +1,4 @@
-// The protocol. Requests come on file descriptor 3 and answers go to 4; descriptor 5 is the file
+// The protocol. Requests come on a socket, descriptor 3, and answers go there; descriptor 4 is the file
 // in which all memory lies that is shared. Integers are little-endian, as the machine's are.
 //
 // A request is an operation, the number of bytes that follow, and these. An answer is a
@@ -6,19 +6,22 @@
 // or a message.
 #include "check.h"
 #include "executor.h"
-#include <dlfcn.h>
 #include <errno.h>
+#ifdef __GLIBC__
+#include <malloc.h>
+#endif
 #include <poll.h>
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/uio.h>
 #include <time.h>
 #include <unistd.h>
-
-enum { REQUESTS = 3, ANSWERS = 4, MEMORY = 5 };
 
 enum request { REQUEST_MAP = 1, REQUEST_UNMAP, REQUEST_LOAD, REQUEST_RUN, REQUEST_START, REQUEST_CHECK };
 
@@ -44,7 +47,8 @@ static uint32_t kernel_count;
 
 // control is the first page of the shared memory.
 static struct {
-	_Atomic uint32_t stop; // becomes 1 when nobody waits for the batch any more
+	_Atomic uint32_t stop;    // becomes 1 when nobody waits for the batch any more
+	_Atomic uint32_t running; // the command of the batch that runs, for when this program is ended
 } *control;
 
 // now_running is the command that runs, for fault.
@@ -56,7 +60,7 @@ static struct {
 static int write_all(const void *data, size_t n) {
 	const char *p = data;
 	while (n > 0) {
-		ssize_t k = write(ANSWERS, p, n);
+		ssize_t k = write(CHANNEL, p, n);
 		if (k < 0 && errno == EINTR)
 			continue;
 		if (k <= 0)
@@ -66,14 +70,26 @@ static int write_all(const void *data, size_t n) {
 	return 1;
 }
 
+// received is the file that came with the request, or -1.
+static int received = -1;
+
 static int read_all(void *data, size_t n) {
 	char *p = data;
 	while (n > 0) {
-		ssize_t k = read(REQUESTS, p, n);
+		struct iovec part = {p, n};
+		_Alignas(struct cmsghdr) char control[CMSG_SPACE(sizeof(int))];
+		struct msghdr m = {.msg_iov = &part, .msg_iovlen = 1, .msg_control = control, .msg_controllen = sizeof control};
+		ssize_t k = recvmsg(CHANNEL, &m, 0);
 		if (k < 0 && errno == EINTR)
 			continue;
 		if (k <= 0)
 			return 0;
+		struct cmsghdr *c = CMSG_FIRSTHDR(&m);
+		if (c && c->cmsg_level == SOL_SOCKET && c->cmsg_type == SCM_RIGHTS && c->cmsg_len == CMSG_LEN(sizeof(int))) {
+			if (received >= 0)
+				close(received);
+			memcpy(&received, CMSG_DATA(c), sizeof(int));
+		}
 		p += k, n -= (size_t)k;
 	}
 	return 1;
@@ -87,26 +103,20 @@ static void answer(uint32_t status, const void *data, uint32_t n) {
 
 static void fail(const char *message) { answer(1, message, (uint32_t)strlen(message)); }
 
-// reader takes a request apart. A request that is too short is the caller's fault, and ends
-// the program.
-struct reader {
-	const uint8_t *at, *end;
-};
-
-static void take(struct reader *r, void *to, size_t n) {
+void take(struct reader *r, void *to, size_t n) {
 	if ((size_t)(r->end - r->at) < n)
 		_exit(2);
 	memcpy(to, r->at, n);
 	r->at += n;
 }
 
-static uint32_t take32(struct reader *r) {
+uint32_t take32(struct reader *r) {
 	uint32_t v;
 	take(r, &v, 4);
 	return v;
 }
 
-static uint64_t take64(struct reader *r) {
+uint64_t take64(struct reader *r) {
 	uint64_t v;
 	take(r, &v, 8);
 	return v;
@@ -163,39 +173,62 @@ static void unmap(struct reader *r) {
 	answer(0, NULL, 0);
 }
 
-// load takes the path of a shared object, and answers with the number of the kernel.
+// load takes a kernel's name and its code, and answers with the kernel's number and the bytes that a thread of it takes.
 static void load(struct reader *r) {
+	char name[120] = {0};
 	uint32_t n = take32(r);
-	char path[4096], name[120] = {0};
-	if (n >= sizeof path)
-		_exit(2);
-	take(r, path, n);
-	path[n] = 0;
-	n = take32(r);
 	for (uint32_t i = 0; i < n; i++) {
 		char c;
 		take(r, &c, 1);
 		if (i < sizeof name - 1)
 			name[i] = c;
 	}
-	void *object = dlopen(path, RTLD_NOW | RTLD_LOCAL);
-	const struct kernel *k = object ? dlsym(object, "mlxc_kernel") : NULL;
-	if (!k) {
-		const char *why = dlerror();
-		fail(why ? why : "the object exports no kernel");
+	const struct kernel *k = NULL;
+#ifdef __APPLE__
+	char path[4096];
+	n = take32(r);
+	if (n >= sizeof path)
+		_exit(2);
+	take(r, path, n);
+	path[n] = 0;
+	const char *wrong = load_object(path, &k);
+#else
+	const char *wrong = received < 0 ? "a kernel came without its code" : load_image(r, received, &k);
+	if (received >= 0)
+		close(received);
+	received = -1;
+#endif
+	void *more = wrong ? NULL : realloc(kernels, (kernel_count + 1) * sizeof *kernels);
+	if (!wrong && !more)
+		wrong = "there is no memory for the table of kernels";
+	if (wrong) {
+		fail(wrong);
 		return;
 	}
-	void *more = realloc(kernels, (kernel_count + 1) * sizeof *kernels);
-	if (!more) {
-		fail("there is no memory for the table of kernels");
-		return;
-	}
+	now_running.index = 0;
+	now_running.kernel = name;
 	kernels = more;
 	kernels[kernel_count].kernel = k;
 	kernels[kernel_count].frame_bytes = k->start ? (uint64_t)(uintptr_t)k->start(NULL, NULL, NULL) : 0;
 	memcpy(kernels[kernel_count].name, name, sizeof name);
-	answer(0, &kernel_count, 4);
+	now_running.kernel = "";
+	struct {
+		uint64_t number, frame_bytes;
+	} loaded = {kernel_count, kernels[kernel_count].frame_bytes};
+	answer(0, &loaded, sizeof loaded);
 	kernel_count++;
+}
+
+// watching says that the thread which watches has begun: what the C library does for that no cage allows.
+static _Atomic int watching;
+
+// start starts the workers, and then lets nobody out any more. The answer is empty, or says why there is no cage.
+static void start(struct reader *r) {
+	start_workers((int)take32(r));
+	while (!atomic_load(&watching))
+		sched_yield();
+	const char *wrong = take32(r) ? cage() : "nobody asked for one";
+	answer(0, wrong, wrong ? (uint32_t)strlen(wrong) : 0);
 }
 
 static uint64_t nanoseconds(void) {
@@ -391,6 +424,7 @@ static void run_batch(struct reader *r) {
 		if (atomic_load(&control->stop))
 			break;
 		now_running.index = done;
+		atomic_store_explicit(&control->running, done, memory_order_relaxed);
 		now_running.kernel = "";
 		if (timed)
 			times[4 + 2 * done] = nanoseconds();
@@ -497,7 +531,8 @@ void fault_stack(void) {
 // watch ends the program when no more requests can come, because whoever sends them has ended:
 // also while a kernel runs.
 static void *watch(void *ignored) {
-	struct pollfd p = {.fd = REQUESTS};
+	atomic_store(&watching, 1);
+	struct pollfd p = {.fd = CHANNEL};
 	for (;;)
 		if (poll(&p, 1, -1) > 0 && (p.revents & (POLLHUP | POLLERR | POLLNVAL)))
 			_exit(0);
@@ -505,6 +540,9 @@ static void *watch(void *ignored) {
 }
 
 int main(void) {
+#ifdef M_ARENA_MAX
+	mallopt(M_ARENA_MAX, 1); // for more, the C library would ask the system how many cores there are
+#endif
 	long page = sysconf(_SC_PAGESIZE);
 	control = mmap(NULL, (size_t)page, PROT_READ | PROT_WRITE, MAP_SHARED, MEMORY, 0);
 	if (control == MAP_FAILED)
@@ -517,8 +555,9 @@ int main(void) {
 	struct sigaction a = {.sa_sigaction = fault, .sa_flags = SA_SIGINFO | SA_ONSTACK};
 	fault_stack();
 	pthread_t t;
-	if (pthread_create(&t, NULL, watch, NULL) == 0)
-		pthread_detach(t);
+	if (pthread_create(&t, NULL, watch, NULL) != 0)
+		return 1;
+	pthread_detach(t);
 	sigaction(SIGSEGV, &a, NULL);
 	sigaction(SIGBUS, &a, NULL);
 	sigaction(SIGFPE, &a, NULL);
@@ -556,8 +595,7 @@ int main(void) {
 			check_dispatch(&r);
 			break;
 		case REQUEST_START:
-			start_workers((int)take32(&r));
-			answer(0, NULL, 0);
+			start(&r);
 			break;
 		default:
 			return 2;

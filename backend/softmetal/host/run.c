@@ -35,6 +35,7 @@ static struct {
 	uint64_t round;        // number of the dispatch
 	int busy;              // workers that have not ended this round
 	int workers;           // besides the caller
+	int ready;             // of these
 	_Atomic(const char *) error;
 } work = {.lock = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER};
 
@@ -261,6 +262,8 @@ static void *worker_main(void *ignored) {
 	flush_denormals();
 	fault_stack();
 	pthread_mutex_lock(&work.lock);
+	work.ready++;
+	pthread_cond_broadcast(&work.changed);
 	for (;;) {
 		while (work.round == round || !work.dispatch)
 			pthread_cond_wait(&work.changed, &work.lock);
@@ -280,12 +283,17 @@ static void *worker_main(void *ignored) {
 }
 
 void start_workers(int count) {
-	work.workers = count;
 	for (int i = 0; i < count; i++) {
 		pthread_t t;
-		if (pthread_create(&t, NULL, worker_main, NULL) == 0)
+		if (pthread_create(&t, NULL, worker_main, NULL) == 0) {
 			pthread_detach(t);
+			work.workers++;
+		}
 	}
+	pthread_mutex_lock(&work.lock);
+	while (work.ready < work.workers)
+		pthread_cond_wait(&work.changed, &work.lock);
+	pthread_mutex_unlock(&work.lock);
 	flush_denormals();
 }
 
@@ -323,7 +331,7 @@ const char *run_checked(const struct dispatch *d, const _Atomic uint32_t *stop, 
 	running = NULL;
 	checking = NULL;
 	check_end(c);
-	return wrong;
+	return wrong || !c->starved ? wrong : "there is no memory for the checker's tables";
 }
 
 // next_random is splitmix64.

@@ -5,7 +5,9 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"time"
 
+	"github.com/mlxc/mlxc/backend/cpu"
 	"github.com/mlxc/mlxc/backend/softmetal"
 	"github.com/mlxc/mlxc/cmd/internal/cli"
 	"github.com/mlxc/mlxc/internal/analysis/meaning"
@@ -15,12 +17,13 @@ import (
 
 type checkCmd struct {
 	filling
-	Kernel  []string `placeholder:"NAME" help:"Check dispatches of this kernel only; * and ? stand for any letters. Repeatable."`
-	Seed    uint64   `default:"1" help:"Seed of random inputs and of the order of threadgroups."`
-	Orders  int      `placeholder:"N" help:"Replay so often more in random orders that the graph allows, and compare outputs and states."`
-	Library string   `placeholder:"FILE" help:"Take builtin kernels from this .metallib, such as MLX's own, and not from their Metal source."`
-	Memory  string   `placeholder:"SIZE" help:"Most memory that the device may take, as 900MiB or 8GiB; a checked byte takes two (default: no limit)."`
-	JSON    bool     `name:"json" help:"Print JSON."`
+	Kernel  []string      `placeholder:"NAME" help:"Check dispatches of this kernel only; * and ? stand for any letters. Repeatable."`
+	Seed    uint64        `default:"1" help:"Seed of random inputs and of the order of threadgroups."`
+	Orders  int           `placeholder:"N" help:"Replay so often more in random orders that the graph allows, and compare outputs and states."`
+	Library string        `placeholder:"FILE" help:"Take builtin kernels from this .metallib, such as MLX's own, and not from their Metal source."`
+	Memory  string        `placeholder:"SIZE" help:"Most memory that the device may take, as 900MiB or 8GiB; a checked byte takes two (default: what the machine has and its control group allows)."`
+	MaxWork time.Duration `name:"max-work" default:"1h" help:"End dispatches that take one core longer than this."`
+	JSON    bool          `name:"json" help:"Print JSON."`
 }
 
 // finding is one as JSON has it.
@@ -42,12 +45,18 @@ func (c *checkCmd) Run(env *cli.Env) error {
 	if err != nil {
 		return cli.BadUsage("--memory: %v", err)
 	}
+	if memory == 0 {
+		memory = cpu.MachineMemory()
+	}
+	if c.MaxWork <= 0 {
+		return cli.BadUsage("--max-work is %v, want more than 0", c.MaxWork)
+	}
 	f, err := c.filling.open(env)
 	if err != nil {
 		return err
 	}
 	defer f.Close()
-	d, err := softmetal.New(env.Context, softmetal.Options{Check: true, Only: c.Kernel, Seed: c.Seed, Library: c.Library, Memory: memory})
+	d, err := softmetal.New(env.Context, softmetal.Options{Check: true, Only: c.Kernel, Seed: c.Seed, Library: c.Library, Memory: memory, Work: c.MaxWork})
 	if err != nil {
 		return err
 	}
@@ -68,7 +77,7 @@ func (c *checkCmd) Run(env *cli.Env) error {
 	if err != nil {
 		return err
 	}
-	differ, err := c.orders(env, f.Module)
+	differ, err := c.orders(env, f.Module, memory)
 	if err != nil {
 		return err
 	}
@@ -77,11 +86,11 @@ func (c *checkCmd) Run(env *cli.Env) error {
 
 // orders replays the graph in its own order and in random ones, each from the beginning, and
 // says which outputs and states differ.
-func (c *checkCmd) orders(env *cli.Env, m *ir.Module) (differ []string, err error) {
+func (c *checkCmd) orders(env *cli.Env, m *ir.Module, memory int64) (differ []string, err error) {
 	if c.Orders <= 0 {
 		return nil, nil
 	}
-	d, err := softmetal.New(env.Context, softmetal.Options{Library: c.Library})
+	d, err := softmetal.New(env.Context, softmetal.Options{Library: c.Library, Memory: memory, Work: c.MaxWork})
 	if err != nil {
 		return nil, err
 	}

@@ -36,7 +36,7 @@ type deviceFlags struct {
 	Threads      int    `short:"t" placeholder:"N" help:"Threads of the device (cpu, softmetal; default: all cores)."`
 	Memory       string `placeholder:"SIZE" help:"Most memory that the device may take, as 900MiB or 8GiB (default: what the machine has and its control group allows; of a GPU, what it has or the system recommends)."`
 
-	MaxWork time.Duration `name:"max-work" default:"1h" help:"Refuse what is modelled to take one core longer than this."`
+	MaxWork time.Duration `name:"max-work" default:"1h" help:"Refuse what is modelled to take one core longer than this; end what takes software Metal longer."`
 }
 
 // Names of devices.
@@ -196,7 +196,7 @@ func (f deviceFlags) device(env *cli.Env, name string) (backend.Device, func(), 
 		if memory == 0 {
 			memory = cpu.MachineMemory()
 		}
-		d, err := softmetal.New(env.Context, softmetal.Options{Workers: f.Threads, Memory: memory, Library: f.Library})
+		d, err := softmetal.New(env.Context, softmetal.Options{Workers: f.Threads, Memory: memory, Work: f.MaxWork, Library: f.Library})
 		if err != nil {
 			return nil, nil, err
 		}

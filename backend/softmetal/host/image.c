@@ -1,0 +1,72 @@
+// Kernels as they come: on Linux as an image, laid out and checked by the process at the other end of the channel, in
+// a sealed file that came along; on other systems as the path of a shared object. An image has no constructors,
+// and nothing outside of it has a name but what `imports` lists.
+#include "executor.h"
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+void *mlxc_touch(const struct lane *, uint8_t *, uint64_t, uint32_t);
+void *mlxc_private(const struct lane *, uint8_t *, uint64_t, uint8_t *, uint64_t, uint32_t, uint8_t *);
+
+#ifdef __APPLE__
+#include <dlfcn.h>
+
+const char *load_object(const char *path, const struct kernel **out) {
+	void *object = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+	*out = object ? dlsym(object, "mlxc_kernel") : NULL;
+	if (*out)
+		return NULL;
+	const char *why = dlerror();
+	return why ? why : "the object exports no kernel";
+}
+#else
+
+// imports are the functions that kernels call, in the order of image.go.
+static void *const imports[] = {mlxc_touch, mlxc_private, memcpy, memmove, memset, memcmp};
+
+const char *load_image(struct reader *r, int fd, const struct kernel **out) {
+	uint64_t size = take64(r), kernel = take64(r);
+	uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
+	uint32_t count = take32(r);
+	if (size == 0 || size > MAX_IMAGE || kernel > size - sizeof **out)
+		return "the image of a kernel is too large, or none";
+	uint8_t *base = mmap(NULL, size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	if (base == MAP_FAILED)
+		return "there is no room for a kernel in the address space";
+	enum { MAX_SEGMENTS = 16 };
+	struct {
+		uint64_t at, bytes;
+		uint32_t access;
+	} s[MAX_SEGMENTS];
+	const char *wrong = count > MAX_SEGMENTS ? "a kernel has too many segments" : NULL;
+	for (uint32_t i = 0; !wrong && i < count; i++) {
+		s[i].at = take64(r), s[i].bytes = take64(r), s[i].access = take32(r);
+		int access = s[i].access == 1 ? PROT_READ | PROT_EXEC : PROT_READ | PROT_WRITE;
+		if (s[i].at % page || s[i].at > size || s[i].bytes > size - s[i].at)
+			wrong = "a segment leaves its kernel";
+		else if (mmap(base + s[i].at, s[i].bytes, access, MAP_PRIVATE | MAP_FIXED, fd, (off_t)s[i].at) == MAP_FAILED)
+			wrong = "a segment of a kernel cannot be mapped";
+	}
+	for (uint32_t n = wrong ? 0 : take32(r); !wrong && n > 0; n--) {
+		uint64_t at = take64(r), value = take64(r);
+		uint32_t import = take32(r);
+		if (at > size - 8 || import > sizeof imports / sizeof *imports)
+			wrong = "an address leaves its kernel";
+		else {
+			value += import ? (uint64_t)(uintptr_t)imports[import - 1] : (uint64_t)(uintptr_t)base;
+			memcpy(base + at, &value, 8);
+		}
+	}
+	// Kernels have no variables of their own: what was filled in stays.
+	for (uint32_t i = 0; !wrong && i < count; i++)
+		if (s[i].access != 1 && mprotect(base + s[i].at, s[i].bytes, PROT_READ) != 0)
+			wrong = "a segment of a kernel cannot be protected";
+	if (wrong)
+		munmap(base, size);
+	else
+		*out = (const struct kernel *)(base + kernel);
+	return wrong;
+}
+#endif
