@@ -49,6 +49,9 @@ func New(ctx context.Context, name, source string) (*Folder, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := directives(filepath.Base(name), source); err != nil {
+		return nil, err
+	}
 	dir, err := os.MkdirTemp("", "msl")
 	if err != nil {
 		return nil, err
@@ -90,7 +93,11 @@ func (f *Folder) Write(name, text string) error {
 	return os.WriteFile(filepath.Join(f.Dir, name), []byte(text), 0o600)
 }
 
-// Preprocess returns the source with its own headers, which include and define (-I, -D) lead to.
+// sourceBytes is how long a source may be when it is preprocessed. The longest known have two million.
+const sourceBytes = 64 << 20
+
+// Preprocess returns the source with its own headers, which include and define (-I, -D) lead to. A file that
+// lies neither in these folders nor in that of the source is an error, which names the line.
 func (f *Folder) Preprocess(ctx context.Context, include, define []string) (string, error) {
 	args := []string{
 		"-E", "-x", "c++", "-std=c++17", "-I", "include", "-nostdinc", "-nostdinc++", "-ffreestanding",
@@ -102,12 +109,22 @@ func (f *Folder) Preprocess(ctx context.Context, include, define []string) (stri
 			return "", err
 		}
 		args = append(args, "-I", abs)
+		f.reads = append(f.reads, abs)
 	}
 	for _, d := range define {
 		args = append(args, "-D"+d)
 	}
-	out, err := f.Run(ctx, append(args, f.Name)...)
-	return string(out), err
+	const list = ".files" // of all that was read
+	limits := f.Limits
+	if f.Limits.Output == 0 {
+		f.Limits.Output = sourceBytes
+	}
+	out, err := f.Run(ctx, append(args, "-MD", "-MF", list, "-MT", "files", f.Name)...)
+	f.Limits = limits
+	if err != nil {
+		return "", err
+	}
+	return string(out), f.within(string(out), filepath.Join(f.Dir, list))
 }
 
 // Run runs the compiler in the folder and returns what it prints. The error contains the
