@@ -33,18 +33,27 @@ type Input struct {
 	// Aligned says that every vector which the kernel reads or writes lies at a multiple of its size, as
 	// Metal asks. It is not believed of kernels in general.
 	Aligned bool
+	// Trusted says that the module is our own, or that the user has said that it may be compiled where the compiler
+	// cannot be confined.
+	Trusted bool `json:"-"`
+}
+
+// compiler is the one that compiles the kernel.
+func (in *Input) compiler(c clang.Compiler) clang.Compiler {
+	c.Trust = c.Trust || in.Trusted
+	return c
 }
 
 // BuildHost compiles a kernel to a shared object for its machine, which exports mlxc_kernel
 // (abi.h).
 func BuildHost(ctx context.Context, c clang.Compiler, in Input) ([]byte, error) {
-	b := builder{ctx: ctx, compiler: c, flags: MachineFlags(in.Machine)}
+	b := builder{ctx: ctx, compiler: in.compiler(c), flags: MachineFlags(in.Machine)}
 	return b.build(in, b.link)
 }
 
 // BuildObject compiles a kernel to the object file that [BuildHost] links.
 func BuildObject(ctx context.Context, c clang.Compiler, in Input) ([]byte, error) {
-	b := builder{ctx: ctx, compiler: c, flags: MachineFlags(in.Machine)}
+	b := builder{ctx: ctx, compiler: in.compiler(c), flags: MachineFlags(in.Machine)}
 	return b.build(in, func(object []byte) ([]byte, error) { return object, nil })
 }
 

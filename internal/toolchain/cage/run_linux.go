@@ -38,12 +38,33 @@ func tried(k Kind) error {
 	if k == Namespaces {
 		return namespacesWork()
 	}
-	why := make(chan error)
+	return onThread(func() error { return confine(k, Job{Path: os.DevNull, Folder: os.DevNull}) })
+}
+
+// onThread does something on a thread that ends behind it, with what it has put on itself.
+func onThread(do func() error) error {
+	done := make(chan error, 1)
+	own := func() {
+		runtime.LockOSThread() // and is never unlocked, so the thread is nobody else's any more
+		done <- do()
+	}
 	go func() {
-		runtime.LockOSThread() // and is never unlocked: the thread ends with what it has put on itself
-		why <- confine(k, Job{Path: os.DevNull, Folder: os.DevNull})
+		runtime.LockOSThread()
+		if unix.Gettid() != unix.Getpid() {
+			own()
+			return
+		}
+		// The first thread of a process cannot end: while it is held here, another is taken.
+		taken := make(chan struct{})
+		go func() {
+			runtime.LockOSThread()
+			close(taken)
+			own()
+		}()
+		<-taken
+		runtime.UnlockOSThread()
 	}()
-	return <-why
+	return <-done
 }
 
 // confine puts a cage on this thread and on all that it starts.
@@ -69,12 +90,7 @@ func confine(k Kind, j Job) error {
 func start(ctx context.Context, kind Kind, j Job, out, messages *limited) error {
 	// Go asks once whether the kernel has handles of processes, in which the filter would answer for it.
 	_, _ = os.FindProcess(os.Getpid())
-	done := make(chan error)
-	go func() {
-		runtime.LockOSThread()
-		done <- run(ctx, kind, j, out, messages)
-	}()
-	return <-done
+	return onThread(func() error { return run(ctx, kind, j, out, messages) })
 }
 
 func run(ctx context.Context, kind Kind, j Job, out, messages *limited) error {

@@ -79,7 +79,7 @@ var target = []string{
 // language are the flags for rewritten source.
 var language = []string{
 	"-x", "c++", "-std=c++17", "-I", "shim", "-fdeclspec", "-w", "-fno-show-column", "-Wno-c++11-narrowing", "-fno-strict-aliasing", "-ffp-contract=on",
-	"-fno-strict-float-cast-overflow", "-fconvergent-functions", "-fno-gnu-inline-asm",
+	"-fno-strict-float-cast-overflow", "-fconvergent-functions", "-fno-gnu-inline-asm", "-fno-finite-loops",
 	"-Xclang", "-cl-single-precision-constant", "-Xclang", "-ffloat16-excess-precision=none", "-Xclang", "-fbfloat16-excess-precision=none",
 }
 
