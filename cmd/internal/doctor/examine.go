@@ -106,6 +106,25 @@ func Examine(ctx context.Context, o Options) (*Report, error) {
 	return e.r, nil
 }
 
+// Times measures what launches, barriers and copies of a device cost, and nothing else of what [Examine] looks at.
+func Times(ctx context.Context, o Options) (*Report, error) {
+	e := &examination{o: o, r: &Report{Program: o.Program, Device: o.Device.Name(), Name: o.Device.Info().Description, Quick: o.Quick}}
+	e.part, e.progress = "times", func(float64) {}
+	if o.Begin != nil {
+		progress, end := o.Begin(e.part)
+		e.progress = progress
+		defer end()
+	}
+	if err := e.measure(ctx); err != nil {
+		return nil, err
+	}
+	if len(e.r.Failures) > 0 {
+		f := e.r.Failures[0]
+		return nil, fmt.Errorf("%s: %s", f.What, f.Saw)
+	}
+	return e.r, nil
+}
+
 func (e *examination) fail(part, what, saw, next string) {
 	e.r.Failures = append(e.r.Failures, Failure{part, what, saw, next})
 }

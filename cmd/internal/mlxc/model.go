@@ -6,18 +6,19 @@ import (
 	"strings"
 
 	"github.com/mlxc/mlxc/cmd/internal/cli"
+	"github.com/mlxc/mlxc/cmd/internal/gpu"
 	"github.com/mlxc/mlxc/cost"
 	"github.com/mlxc/mlxc/optimize"
 )
 
 // modelFlags choose the model of times.
 type modelFlags struct {
-	Chip    string `placeholder:"NAME" help:"Chip whose times are modelled (default: m3-max)."`
+	Chip    string `placeholder:"NAME" help:"Chip whose times are modelled (default: this machine's GPU of NVIDIA's, as it was measured when a model ran on it or as its name says, else m3-max)."`
 	Profile string `placeholder:"FILE" help:"Measured times (JSON) to use in place of a chip's."`
 }
 
-// model returns the chosen model; the zero value, which is the default chip, if neither
-// flag is set.
+// model returns the chosen model. If neither flag is set it is that of this machine's GPU, or the zero value, which is the
+// default chip.
 func (f *modelFlags) model() (m cost.Model, err error) {
 	if f.Profile != "" && f.Chip != "" {
 		return m, cli.BadUsage("--chip and --profile: a profile names its chip itself")
@@ -25,10 +26,14 @@ func (f *modelFlags) model() (m cost.Model, err error) {
 	if f.Profile != "" {
 		return cost.LoadProfile(f.Profile)
 	}
-	if f.Chip != "" {
-		if m, err = cost.Chip(f.Chip); err != nil {
-			return m, cli.BadUsage("--chip: %v", err)
+	if f.Chip == "" {
+		if here, ok := gpu.Here(); ok {
+			m, _ = here.Model()
 		}
+		return m, nil
+	}
+	if m, err = cost.Chip(f.Chip); err != nil {
+		return m, cli.BadUsage("--chip: %v", err)
 	}
 	return m, nil
 }

@@ -17,7 +17,7 @@ type recordCmd struct {
 	Output   string `short:"o" required:"" placeholder:"FILE.mlxg" help:"Graph file to write."`
 	Context  int64  `placeholder:"N" help:"Positions of the KV cache (default: the model's, at most 2048)."`
 	Prefill  int64  `placeholder:"N" help:"Most tokens of one prefill (default: 128)."`
-	Advance  bool   `help:"Make the decode graph advance its position and carry its token to the next replay ($$pos += 1, carry), so that one submission can decode many tokens."`
+	Advance  bool   `default:"true" negatable:"" help:"Make the decode graph advance its position and carry its token to the next replay ($$pos += 1, carry), so that one submission can decode many tokens."`
 	Sample   bool   `help:"Make the graphs draw their token by the params temp, top_p, seed_low and seed_high, so that mlxreplay generate --temp needs no host between tokens."`
 	External bool   `help:"Leave unquantized weights in the model file and refer to them."`
 }

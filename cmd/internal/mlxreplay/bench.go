@@ -17,17 +17,18 @@ import (
 )
 
 type benchCmd struct {
-	Graph   string   `arg:"" help:"Graph file, or a GGUF model."`
-	Name    string   `name:"graph" placeholder:"NAME" help:"Replay this graph of the file (default: a language model's prompt and decode speed, else the first graph)."`
-	Set     []string `placeholder:"PARAM=VALUE" help:"Set a param (with --graph). Repeatable."`
-	Rounds  int      `default:"5" help:"Measurements; the median is printed with the least and the greatest."`
-	Tokens  int      `default:"64" help:"Tokens to decode in one measurement."`
-	Prompt  int      `default:"128" help:"Tokens of the prompt in one measurement."`
-	Profile bool     `help:"Time each dispatch and sum by kernel (slower)."`
-	Write   string   `name:"write-profile" placeholder:"FILE" help:"Write the times of kernels as a profile for mlxc optimize --profile; implies --profile."`
-	Update  bool     `help:"With --write-profile: keep the kernels of FILE that this run does not measure, if there is such a file."`
-	JSON    bool     `name:"json" help:"Print JSON."`
-	Verify  bool     `help:"Check every checksum and digest of the file first."`
+	Graph  string   `arg:"" help:"Graph file, or a GGUF model."`
+	Name   string   `name:"graph" placeholder:"NAME" help:"Replay this graph of the file (default: a language model's prompt and decode speed, else the first graph)."`
+	Set    []string `placeholder:"PARAM=VALUE" help:"Set a param (with --graph). Repeatable."`
+	Rounds int      `default:"5" help:"Measurements; the median is printed with the least and the greatest."`
+	Tokens int      `default:"64" help:"Tokens to decode in one measurement."`
+	rowFlag
+	Prompt  int    `default:"128" help:"Tokens of the prompt in one measurement."`
+	Profile bool   `help:"Time each dispatch and sum by kernel (slower)."`
+	Write   string `name:"write-profile" placeholder:"FILE" help:"Write the times of kernels as a profile for mlxc optimize --profile; implies --profile."`
+	Update  bool   `help:"With --write-profile: keep the kernels of FILE that this run does not measure, if there is such a file."`
+	JSON    bool   `name:"json" help:"Print JSON."`
+	Verify  bool   `help:"Check every checksum and digest of the file first."`
 	deviceFlags
 	cli.OrderFlag
 }
@@ -50,6 +51,9 @@ func (c *benchCmd) Run(env *cli.Env) error {
 	if c.Rounds < 1 || c.Tokens < 2 || c.Prompt < 1 {
 		return cli.BadUsage("--rounds, --tokens and --prompt are at least 1, 2 and 1")
 	}
+	if _, err := c.row(); err != nil {
+		return err
+	}
 	if c.Update && c.Write == "" {
 		return cli.BadUsage("--update is of the file that --write-profile names")
 	}
@@ -61,7 +65,8 @@ func (c *benchCmd) Run(env *cli.Env) error {
 	if err := reads.reads(&files); err != nil {
 		return err
 	}
-	module, closer, err := openModule(env, &files, c.Graph, c.Verify, false)
+	c.learn(env)
+	module, closer, err := openModule(env, &files, c.Graph, c.Verify, false, c.model())
 	if err != nil {
 		return err
 	}
@@ -91,7 +96,7 @@ func (c *benchCmd) Run(env *cli.Env) error {
 			fit = cost.NewFit(cost.Model{})
 		}
 		if c.Name == "" && module.Lookup(gguf.VocabularyData) != nil {
-			return c.model(env, d, module, fit)
+			return c.language(env, d, module, fit)
 		}
 		return c.graph(env, d, module, fit)
 	})
@@ -120,9 +125,9 @@ func threadsOf(d backend.Device) any {
 	return ""
 }
 
-// model measures the prompt and decode speed of a language model. It uses the first
+// language measures the prompt and decode speed of a language model. It uses the first
 // tokens of the vocabulary, because the work does not depend on which tokens they are.
-func (c *benchCmd) model(env *cli.Env, d backend.Device, module *ir.Module, fit *cost.Fit) error {
+func (c *benchCmd) language(env *cli.Env, d backend.Device, module *ir.Module, fit *cost.Fit) error {
 	if len(c.Set) > 0 {
 		return cli.BadUsage("--set needs --graph: a language model's params follow its tokens")
 	}
@@ -147,6 +152,13 @@ func (c *benchCmd) model(env *cli.Env, d backend.Device, module *ir.Module, fit 
 	if err := c.allowed(fmt.Sprintf("%d rounds of %d tokens after a prompt of %d", c.Rounds+1, c.Tokens, c.Prompt), seconds*float64(c.Rounds+1)); err != nil {
 		return err
 	}
+	row, err := c.row()
+	if err != nil {
+		return err
+	}
+	if c.Profile && row == 0 { // the times of commands are those of single replays
+		row = 1
+	}
 	var decode, feed []float64
 	profiles := map[string]*profile{}
 	var warm *cost.Fit // nil during the first round, in which caches fill
@@ -170,7 +182,7 @@ func (c *benchCmd) model(env *cli.Env, d backend.Device, module *ir.Module, fit 
 		if err != nil {
 			return err
 		}
-		s, err := m.Generate(env.Context, prompt[:1], textgen.Options{N: c.Tokens, IgnoreEnd: true, Timing: timing})
+		s, err := m.Generate(env.Context, prompt[:1], textgen.Options{N: c.Tokens, IgnoreEnd: true, Row: row, Timing: timing})
 		if err != nil {
 			return err
 		}

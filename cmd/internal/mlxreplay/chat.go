@@ -24,6 +24,7 @@ type chatCmd struct {
 	Temp     float64 `default:"0" help:"Temperature; 0 takes the most likely token."`
 	TopP     float64 `default:"1" help:"Sample from the most likely tokens of this total probability."`
 	Seed     uint64  `default:"0" help:"Seed of the sampler."`
+	Time     bool    `help:"Say after each answer how fast it was decoded."`
 	modelFlags
 }
 
@@ -36,6 +37,10 @@ const maxLine = 1 << 20 // the longest message, in bytes
 
 func (c *chatCmd) Run(env *cli.Env) error {
 	if err := sampling(c.N, c.Temp, c.TopP); err != nil {
+		return err
+	}
+	row, err := c.row()
+	if err != nil {
 		return err
 	}
 	messages, err := conversation(c.System, c.Messages)
@@ -66,7 +71,7 @@ func (c *chatCmd) Run(env *cli.Env) error {
 			continue
 		}
 		messages = append(messages, chat.Message{Role: "user", Content: line})
-		answer, err := c.answer(env, m, messages)
+		answer, err := c.answer(env, m, row, messages)
 		if err != nil {
 			return err
 		}
@@ -80,7 +85,7 @@ func (c *chatCmd) Run(env *cli.Env) error {
 
 // answer prints and returns what the model says next. If Ctrl-C ends the answer, it is
 // what was said until then.
-func (c *chatCmd) answer(env *cli.Env, m *textgen.Model, messages []chat.Message) (string, error) {
+func (c *chatCmd) answer(env *cli.Env, m *textgen.Model, row int, messages []chat.Message) (string, error) {
 	ctx, release := env.Answer()
 	defer release()
 	decoder := m.Tokenizer.NewDecoder(false)
@@ -91,6 +96,7 @@ func (c *chatCmd) answer(env *cli.Env, m *textgen.Model, messages []chat.Message
 		return err
 	}
 	tokens, err := render(ctx, m, messages)
+	var r *textgen.Result
 	if err == nil {
 		var seconds float64
 		if seconds, err = m.Work(len(tokens), min(c.N, m.Context())); err == nil {
@@ -98,8 +104,8 @@ func (c *chatCmd) answer(env *cli.Env, m *textgen.Model, messages []chat.Message
 		}
 	}
 	if err == nil {
-		_, err = m.Generate(ctx, tokens, textgen.Options{
-			N: c.N, Temp: c.Temp, TopP: c.TopP, Seed: c.Seed, Continue: true,
+		r, err = m.Generate(ctx, tokens, textgen.Options{
+			N: c.N, Temp: c.Temp, TopP: c.TopP, Seed: c.Seed, Continue: true, Row: row,
 			Emit: func(id int32) error { return say(decoder.Next(id)) },
 		})
 	}
@@ -114,6 +120,9 @@ func (c *chatCmd) answer(env *cli.Env, m *textgen.Model, messages []chat.Message
 	fmt.Fprintln(env.Raw())
 	if stopped {
 		fmt.Fprintln(env.Stderr, "(stopped)")
+	}
+	if c.Time && r != nil {
+		fmt.Fprintf(env.Stderr, "(%d tokens at %.1f tokens/s)\n", len(r.IDs), r.TokensPerSecond())
 	}
 	return text.String(), nil
 }

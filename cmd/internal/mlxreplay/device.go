@@ -37,6 +37,8 @@ type deviceFlags struct {
 	Trust        bool   `name:"trust-kernels" help:"Run kernels of others, which a graph or --library names, also where this system has no way to confine them and the compiler (softmetal, cuda; SECURITY.md)."`
 	Memory       string `placeholder:"SIZE" help:"Most memory that the device may take, as 900MiB or 8GiB (default: what the machine has and its control group allows; of a GPU, what it has or the system recommends)."`
 
+	known *cost.Model // what was measured of the GPU of NVIDIA's without being asked for; nil: nothing
+
 	MaxWork time.Duration `name:"max-work" default:"1h" help:"Refuse what is modelled to take one core longer than this; end what takes software Metal longer."`
 }
 
@@ -185,6 +187,8 @@ func (f deviceFlags) device(env *cli.Env, name string) (backend.Device, func(), 
 				return nil, nil, err
 			}
 			o.Measured = &m
+		} else {
+			o.Measured = f.known
 		}
 		d, end, err := gpu.CUDA.Open(env.Context, o)
 		if err != nil {

@@ -126,7 +126,7 @@ func (c *doctorCmd) options(env *cli.Env, d backend.Device, log io.Writer) docto
 	switch d.Name() {
 	case onMetal:
 	case onCUDA:
-		o.Plans = c.launched(env)
+		o.Plans = launched(env, c.GPU, c.Library)
 		return o
 	default:
 		return o
@@ -156,10 +156,10 @@ func (c *doctorCmd) options(env *cli.Env, d backend.Device, log io.Writer) docto
 
 // launched are the plans of a GPU of NVIDIA's by which replays may be launched, under the names that profiles
 // have for them; the first is what replays do without a profile, for most graphs.
-func (c *doctorCmd) launched(env *cli.Env) (out []doctor.Plan) {
+func launched(env *cli.Env, name, library string) (out []doctor.Plan) {
 	for _, p := range gpu.CUDAMeasured {
 		out = append(out, doctor.Plan{Name: p.Name, Launched: true, Edges: p.Edges, Open: func(*doctor.Report) (backend.Device, func(), error) {
-			d, end, err := gpu.CUDA.Open(env.Context, gpu.CUDAOptions{Name: c.GPU, Library: c.Library, Plan: p.Plan, Full: p.Full})
+			d, end, err := gpu.CUDA.Open(env.Context, gpu.CUDAOptions{Name: name, Library: library, Plan: p.Plan, Full: p.Full})
 			if err != nil {
 				return nil, nil, err
 			}

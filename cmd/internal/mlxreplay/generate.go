@@ -12,6 +12,7 @@ import (
 	"github.com/mlxc/mlxc/cmd/internal/npy"
 	"github.com/mlxc/mlxc/cmd/internal/output"
 	"github.com/mlxc/mlxc/cmd/internal/textgen"
+	"github.com/mlxc/mlxc/cost"
 	"github.com/mlxc/mlxc/frontend/gguf"
 	"github.com/mlxc/mlxc/ir"
 	"github.com/mlxc/mlxc/passes"
@@ -32,13 +33,29 @@ type generateCmd struct {
 	Seed      uint64  `default:"0" help:"Seed of the sampler: with the position it alone decides the random number."`
 	IgnoreEnd bool    `name:"ignore-eos" help:"Go on past the end of the answer."`
 	Logits    string  `placeholder:"FILE.npy" help:"Write the logits of every generated token, [tokens, vocabulary]."`
-	Row       int     `default:"1" placeholder:"N" help:"Tokens to decode by one submission, of a graph recorded with --advance, and for --temp with --sample."`
 	JSON      bool    `name:"json" help:"Print one JSON object instead of the text."`
 	modelFlags
 }
 
+// rowFlag says how many tokens are decoded at once.
+type rowFlag struct {
+	Row *int `placeholder:"N" help:"Tokens to decode by one submission, which for --temp needs a graph recorded with --sample (default: on a GPU as many as take some 40 ms, up to 128; else 1)."`
+}
+
+// row is what textgen.Options has: 0 without the flag.
+func (f rowFlag) row() (int, error) {
+	switch {
+	case f.Row == nil:
+		return 0, nil
+	case *f.Row < 1:
+		return 0, cli.BadUsage("--row is %d, want at least 1", *f.Row)
+	}
+	return *f.Row, nil
+}
+
 // modelFlags are the flags of commands that run a language model.
 type modelFlags struct {
+	rowFlag
 	Verify bool `help:"Check every checksum and digest of the file first."`
 	deviceFlags
 	cli.OrderFlag
@@ -47,7 +64,8 @@ type modelFlags struct {
 // openModel opens a model for generation; sample says that a GGUF model is to draw its tokens itself. The function that it returns closes the model
 // and its device.
 func (f *modelFlags) openModel(env *cli.Env, files *output.Files, path string, sample bool) (*textgen.Model, func(), error) {
-	module, closer, err := openModule(env, files, path, f.Verify, sample)
+	f.learn(env)
+	module, closer, err := openModule(env, files, path, f.Verify, sample, f.model())
 	if err != nil {
 		return nil, nil, err
 	}
@@ -73,7 +91,7 @@ func (f *modelFlags) openModel(env *cli.Env, files *output.Files, path string, s
 }
 
 // openModule opens a recorded model, or records one from a GGUF file.
-func openModule(env *cli.Env, files *output.Files, path string, verify, sample bool) (*ir.Module, io.Closer, error) {
+func openModule(env *cli.Env, files *output.Files, path string, verify, sample bool, model cost.Model) (*ir.Module, io.Closer, error) {
 	in, err := inputs.Look(path)
 	if err != nil {
 		return nil, nil, err
@@ -107,7 +125,7 @@ func openModule(env *cli.Env, files *output.Files, path string, verify, sample b
 		return nil, nil, fmt.Errorf("%s: %w", path, err)
 	}
 	for _, g := range module.Graphs {
-		if _, err := passes.Run(env.Context, g, passes.DefaultPipeline(), passes.Options{}); err != nil {
+		if _, err := passes.Run(env.Context, g, passes.DefaultPipeline(), passes.Options{Model: model}); err != nil {
 			m.Close()
 			return nil, nil, err
 		}
@@ -132,11 +150,12 @@ func (c *generateCmd) Run(env *cli.Env) error {
 	if err := sampling(c.N, c.Temp, c.TopP); err != nil {
 		return err
 	}
+	row, err := c.row()
 	switch {
-	case c.Row < 1:
-		return cli.BadUsage("--row is %d, want at least 1", c.Row)
-	case c.Row > 1 && c.Logits != "":
-		return cli.BadUsage("--row %d and --logits: logits need the host after each token", c.Row)
+	case err != nil:
+		return err
+	case row > 1 && c.Logits != "":
+		return cli.BadUsage("--row %d and --logits: logits need the host after each token", row)
 	}
 	if c.Prompt == "" && !c.Chat && c.Messages == "" {
 		return cli.BadUsage("--prompt is empty or missing")
@@ -175,7 +194,7 @@ func (c *generateCmd) Run(env *cli.Env) error {
 	}
 	decoder := m.Tokenizer.NewDecoder(false)
 	var logits []float32
-	o := textgen.Options{N: c.N, Temp: c.Temp, TopP: c.TopP, Seed: c.Seed, IgnoreEnd: c.IgnoreEnd, Row: c.Row}
+	o := textgen.Options{N: c.N, Temp: c.Temp, TopP: c.TopP, Seed: c.Seed, IgnoreEnd: c.IgnoreEnd, Row: row}
 	text := ""
 	o.Emit = func(id int32) error {
 		s := decoder.Next(id)

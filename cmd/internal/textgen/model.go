@@ -26,6 +26,7 @@ type Model struct {
 	context   int           // how many positions the KV cache has
 	ran       []int32       // the tokens whose keys and values the states hold
 	row       rowOf         // slots for rows of the decode graph
+	pace      time.Duration // what a token of the last row took; 0: there was none
 }
 
 // Tokenizer returns the tokenizer of a recorded language model. It is an error if the
@@ -72,7 +73,7 @@ func Open(ctx context.Context, d backend.Device, m *ir.Module, o replay.Options)
 		return nil, err
 	}
 	if m.Graph("prefill") == nil {
-		return out, nil
+		return out, out.warm(ctx)
 	}
 	if out.prefill, err = out.instance.Graph(ctx, "prefill"); err != nil {
 		return nil, err
@@ -97,7 +98,7 @@ func Open(ctx context.Context, d backend.Device, m *ir.Module, o replay.Options)
 	if room, _ := out.prefill.Size("tokens", ir.Input); int64(out.batch) > room/4 {
 		return nil, fmt.Errorf("graph prefill takes $n up to %d tokens, its input %%tokens has room for %d", out.batch, room/4)
 	}
-	return out, nil
+	return out, out.warm(ctx)
 }
 
 // batchOf returns how many tokens a prefill graph takes at most.
@@ -209,10 +210,11 @@ type Options struct {
 	// Continue keeps the states if the prompt begins with all the tokens that made
 	// them, and goes on after these. Otherwise the states are cleared.
 	Continue bool
-	// Row is how many tokens one submission decodes; 0 means 1. More than one needs a
+	// Row is how many tokens one submission decodes. More than one needs a
 	// decode graph that carries its token to the next replay (gguf.Options.Advance), and
 	// with Temp one that draws it by itself (gguf.Options.Sample). It excludes Logits,
 	// because the host sees the tokens only when all of them are there.
+	// 0 chooses: on a GPU, where all of that is so, as many as take a moment (see pace), else 1.
 	Row int
 	// Emit, if not nil, is called with each token as soon as it is known. Its error
 	// ends the generation.
@@ -263,6 +265,7 @@ func (m *Model) Generate(ctx context.Context, prompt []int32, o Options) (*Resul
 	if err := m.checkRow(o); err != nil {
 		return nil, err
 	}
+	rows := o.Row > 1 || o.Row == 0 && m.inRows(o)
 	for i, id := range prompt {
 		if id < 0 || id >= vocab {
 			return nil, fmt.Errorf("prompt token %d has the id %d, the vocabulary has %d", i, id, vocab)
@@ -338,8 +341,8 @@ func (m *Model) Generate(ctx context.Context, prompt []int32, o Options) (*Resul
 		}
 		switch {
 		case len(found) > 0:
-		case o.Row > 1:
-			if found, err = m.decodeRow(ctx, id, pos, min(o.Row, o.N-len(r.IDs), m.context-pos), o); err != nil {
+		case rows:
+			if found, err = m.decodeRow(ctx, id, pos, min(m.rowLength(o), o.N-len(r.IDs), m.context-pos), o); err != nil {
 				return nil, err
 			}
 		default:

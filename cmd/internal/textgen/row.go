@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/binary"
 	"fmt"
+	"time"
 
 	"github.com/mlxc/mlxc/ir"
 	"github.com/mlxc/mlxc/replay"
@@ -20,17 +21,17 @@ type rowOf struct {
 func advances(g *ir.Graph) error {
 	name := ir.QuoteName(g.Name)
 	if i, ok := g.ParamNamed("pos"); !ok || g.Params[i].Advance != 1 {
-		return fmt.Errorf("graph %s does not advance $pos by 1 from replay to replay (mlxc record --advance)", name)
+		return fmt.Errorf("graph %s does not advance $pos by 1 from replay to replay (mlxc record, without --no-advance)", name)
 	}
 	if i, ok := g.MemoryNamed("token"); !ok || !g.Memories[i].Every {
-		return fmt.Errorf("graph %s keeps %%token of the last replay only (mlxc record --advance)", name)
+		return fmt.Errorf("graph %s keeps %%token of the last replay only (mlxc record, without --no-advance)", name)
 	}
 	for _, n := range g.Nodes {
 		if c, ok := n.(*ir.Carry); ok && g.Memories[c.Src.Mem].Name == "token" && g.Memories[c.Dst.Mem].Name == "tokens" {
 			return nil
 		}
 	}
-	return fmt.Errorf("graph %s does not carry %%token to %%tokens (mlxc record --advance)", name)
+	return fmt.Errorf("graph %s does not carry %%token to %%tokens (mlxc record, without --no-advance)", name)
 }
 
 func (m *Model) checkRow(o Options) error {
@@ -47,13 +48,75 @@ func (m *Model) checkRow(o Options) error {
 	return advances(m.decode.IR())
 }
 
+// What a row takes of which the length is chosen: so long nobody waits for its text, and what the host does between
+// two rows is little beside it. The first of all is short, for nobody knows yet how fast the model is.
+const (
+	rowTakes  = 40 * time.Millisecond
+	firstRow  = 4
+	longestOf = 128
+)
+
+// warm has a GPU decode some tokens that nobody asked for, if rows are what it will decode: what is only done once, as bringing
+// code there, is then done, and it is known what a token takes.
+func (m *Model) warm(ctx context.Context) error {
+	o := Options{TopP: 1}
+	if !m.inRows(o) || m.context < 2*firstRow {
+		return nil
+	}
+	for n := 0; n < m.rowLength(o); { // what comes later is no longer than the last of these
+		n = min(m.rowLength(o), m.context)
+		if _, err := m.decodeRow(ctx, 0, 0, n, o); err != nil {
+			return err
+		}
+		if n == m.context {
+			break
+		}
+	}
+	if m.prefill != nil {
+		if err := m.prefill.SetParam("n", 1); err != nil {
+			return err
+		}
+		if _, err := m.step(ctx, m.prefill, []int32{0}, 0, o); err != nil {
+			return err
+		}
+	}
+	m.ran = nil
+	return m.instance.ResetStates()
+}
+
+// inRows reports whether rows are better than single steps, and possible. A device of the host has no submissions to
+// save, and with it each token is there as soon as it is found.
+func (m *Model) inRows(o Options) bool {
+	o.Row = longestOf
+	switch m.Device.Name() {
+	case "cuda", "metal":
+		return m.checkRow(o) == nil
+	}
+	return false
+}
+
+// rowLength is how many tokens the next row decodes.
+func (m *Model) rowLength(o Options) int {
+	switch {
+	case o.Row > 0:
+		return o.Row
+	case m.pace == 0:
+		return firstRow
+	}
+	return int(min(longestOf, max(1, rowTakes/m.pace)))
+}
+
 // decodeRow decodes n tokens after id, which has position pos, in one submission.
 func (m *Model) decodeRow(ctx context.Context, id int32, pos, n int, o Options) (found []int32, err error) {
 	if m.row.most < n {
-		if m.row.frame, err = m.decode.NewRowFrame(ctx, o.Row); err != nil {
+		most := o.Row
+		if most == 0 {
+			most = longestOf
+		}
+		if m.row.frame, err = m.decode.NewRowFrame(ctx, most); err != nil {
 			return nil, err
 		}
-		m.row.most = o.Row
+		m.row.most = most
 	}
 	f := m.row.frame
 	if err := f.SetInput("tokens", binary.LittleEndian.AppendUint32(nil, uint32(id))); err != nil {
@@ -67,10 +130,12 @@ func (m *Model) decodeRow(ctx context.Context, id int32, pos, n int, o Options) 
 	}
 	ran := m.ran
 	m.ran = nil // until the row has succeeded, the states are unknown
+	start := time.Now()
 	t, err := f.RunRow(ctx, n)
 	if err != nil {
 		return nil, err
 	}
+	m.pace = max(1, time.Since(start)/time.Duration(n))
 	if o.Timing != nil {
 		o.Timing(m.decode.IR(), t)
 	}

@@ -75,7 +75,7 @@ func TestTokensInARow(t *testing.T) {
 		require.ErrorContains(t, err, want)
 	}
 	_, err = openModel(t, recordModel(t, false)).Generate(context.Background(), x.PromptIDs, textgen.Options{N: 4, Row: 2})
-	require.ErrorContains(t, err, "graph decode does not advance $pos by 1 from replay to replay (mlxc record --advance)")
+	require.ErrorContains(t, err, "graph decode does not advance $pos by 1 from replay to replay (mlxc record, without --no-advance)")
 }
 
 // Tokens that the device draws are those that the host draws from the same logits, one by one and many by
