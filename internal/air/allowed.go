@@ -28,7 +28,7 @@ func (m *module) allowed() error {
 	if m.assembly != "" {
 		return fmt.Errorf("the module has assembly of its own (%.60s), which no kernel may", m.assembly)
 	}
-	for _, check := range []func() error{c.declarations, c.variables, c.types, c.attributes, c.metadata} {
+	for _, check := range []func() error{c.text, c.declarations, c.variables, c.types, c.attributes, c.metadata} {
 		if err := check(); err != nil {
 			return err
 		}
@@ -169,6 +169,53 @@ func (c *checker) words(ts []token, sets ...map[string]bool) error {
 }
 
 var intrinsicTypes = regexp.MustCompile(`(?:\.(?:nx)?(?:v[0-9]+)?(?:p[0-9]+|i[0-9]+|[fb]f?[0-9]+))+$`)
+
+// space is an address space. AIR has four; others are segments of processors, and what else a target makes of them.
+var space = regexp.MustCompile(`addrspace\(([0-9]+)\)`)
+
+// text: no line is one that two readers would read in two ways, nor names memory that is no kernel's.
+func (c *checker) text() error {
+	line := func(l string) error {
+		// LLVM ends a string at the next quote, whatever stands before it, and writes quotes in strings otherwise.
+		if strings.Contains(l, `\"`) {
+			return fmt.Errorf("a string ends in a backslash: %.60s", l)
+		}
+		for _, s := range space.FindAllStringSubmatch(l, -1) {
+			if len(s[1]) > 1 || s[1] > "3" {
+				return fmt.Errorf("it names the address space %s, which no kernel has", s[1])
+			}
+		}
+		return nil
+	}
+	for _, list := range [][]string{c.m.types, c.m.attrs, c.m.metadata, c.m.named, c.m.comdats} {
+		for _, l := range list {
+			if err := line(l); err != nil {
+				return err
+			}
+		}
+	}
+	for _, g := range c.m.globals {
+		if err := line(g.name + " = " + g.text); err != nil {
+			return fmt.Errorf("the variable @%s: %w", strings.Trim(g.name, `"`), err)
+		}
+	}
+	for _, d := range c.m.declares {
+		if err := line(d.name + " " + d.result + strings.Join(d.params, " ") + d.attrs); err != nil {
+			return fmt.Errorf("the declaration of @%s: %w", strings.Trim(d.name, `"`), err)
+		}
+	}
+	for _, f := range c.m.funcs {
+		if err := line(f.head); err != nil {
+			return fmt.Errorf("the function @%s: %w", strings.Trim(f.name, `"`), err)
+		}
+		for _, l := range f.lines {
+			if err := line(l); err != nil {
+				return fmt.Errorf("%s: %w", c.at(f, l), err)
+			}
+		}
+	}
+	return nil
+}
 
 // undefinedMarker is how our compiler of Metal calls what stands for bytes that nobody has written.
 var undefinedMarker = regexp.MustCompile(`^mlxc\.un[a-z.]+\.[0-9]+$`)
@@ -366,8 +413,13 @@ func (c *checker) instruction(ts []token) error {
 	if ts[0].kind == '%' && len(ts) > 2 && ts[1].kind == '=' {
 		op = ts[2:]
 	}
-	if ts[0].kind == '#' && len(ts) > 1 && ts[1].text == "dbg_value" || ts[0].kind == '#' && strings.HasPrefix(ts[0].text, "dbg_") {
-		return nil // a debug record, which is no instruction
+	if ts[0].kind == '#' && strings.HasPrefix(ts[0].text, "dbg_") { // a debug record, which is no instruction
+		for _, t := range ts {
+			if t.kind == 'w' && (instructions[t.text] || forbidden[t.text]) && !constantWords[t.text] {
+				return fmt.Errorf("a debug record says %q", t.text)
+			}
+		}
+		return nil
 	}
 	if op[0].kind != 'w' || !instructions[op[0].text] {
 		return fmt.Errorf("%q is no instruction that a kernel may have", op[0].text)
@@ -405,6 +457,9 @@ func (c *checker) instruction(ts []token) error {
 		case 'w':
 			if forbidden[t.text] && i > 0 {
 				return fmt.Errorf("it says %q, which no kernel may", t.text)
+			}
+			if t.text == "call" && i > 0 && (i > 1 || op[0].text != "tail" && op[0].text != "notail") {
+				return fmt.Errorf("it calls within another instruction")
 			}
 		case '"':
 			text := i > 0 && op[i-1].kind == 'w' && op[i-1].text == "c"

@@ -116,6 +116,11 @@ func TestWhatAModuleMayNot(t *testing.T) {
 		{"a type of a target", "%t = type { target(\"spirv.Image\") }", "", "", `says "target"`},
 		{"the object of an emulated thread", "@x = internal global i32 0, !associated !5", "", "", "has the metadata !associated"},
 		{"a function of the executor", "declare void @mlxc_touch(ptr)", "", "", "calls @mlxc_touch"},
+		{"two instructions in a line", "", "", "%f = load ptr, ptr addrspace(1) %p call void %f()", "it calls within another instruction"},
+		{"an instruction behind a debug record", "", "", "#dbg_value(i32 %i, !5, !5, !9) call void %i()", "a debug record says"},
+		{"a string that two read in two ways", `@q = internal constant [2 x i8] c"a\", align 1 ; ", align 1`, "", "", "a string ends in a backslash"},
+		{"a segment of the processor", "", "", "%r = load i64, ptr addrspace(257) null", "the address space 257"},
+		{"a pointer of 32 bits", "@z = internal addrspace(270) global i32 0", "", "", "the address space 270"},
 		{"a definition of LLVM's", "define void @llvm.trap() {\n  ret void\n}", "", "", "defines @llvm.trap"},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -23,7 +23,9 @@ type Job struct {
 	Reads []string
 	// Executes are files and folders of programs that it may start, and read.
 	Executes []string
-	Limits   Limits
+	// Env are variables that it gets beside those which every job has.
+	Env    []string
+	Limits Limits
 	// Trust runs the program without a cage where none is to be had.
 	Trust bool
 }
@@ -156,7 +158,7 @@ func Run(ctx context.Context, j Job) ([]byte, error) {
 func command(ctx context.Context, j Job, out, messages *limited) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, j.Path, j.Args...)
 	cmd.Dir = j.Folder
-	cmd.Env = environment(j.Folder)
+	cmd.Env = append(environment(j.Folder), j.Env...)
 	cmd.Stdout, cmd.Stderr = out, messages
 	cmd.WaitDelay = time.Second // for whoever holds the pipes open when it has ended
 	return cmd
