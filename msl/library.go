@@ -6,13 +6,13 @@ import (
 	"fmt"
 	"io/fs"
 	"maps"
-	"os"
 	"path/filepath"
 	"slices"
 	"sync"
 	"sync/atomic"
 	"unicode/utf8"
 
+	"github.com/mlxc/mlxc/internal/files/regular"
 	"github.com/mlxc/mlxc/internal/invariants"
 	"github.com/mlxc/mlxc/ir"
 	"github.com/mlxc/mlxc/msl/decl"
@@ -188,7 +188,7 @@ func SourceOf(k *ir.Kernel) (string, error) {
 	if text, ok := TextOf(k); ok {
 		return text, nil
 	}
-	text, err := os.ReadFile(k.Library.Path)
+	text, err := regular.Read(k.Library.Path, sourceBytes)
 	if err != nil {
 		return "", err
 	}
@@ -200,6 +200,9 @@ func SourceOf(k *ir.Kernel) (string, error) {
 	}
 	return string(text), nil
 }
+
+// sourceBytes is how long a source file may be.
+const sourceBytes = 64 << 20
 
 // noText is the place of the first byte that is zero or no UTF-8, or -1.
 func noText(text []byte) int {

@@ -24,6 +24,8 @@ type Options struct {
 	// Library is a .metallib, such as MLX's, from which the kernels of our own library are taken where
 	// it has them.
 	Library string
+	// Trust has kernels of files, which a graph or Library names, be compiled where the compiler cannot be confined.
+	Trust bool
 	// Cache is the folder of compiled kernels; "" is the user's own.
 	Cache string
 	// Memory is the most bytes that buffers may take together; 0: what the GPU has.
@@ -152,6 +154,9 @@ func Open(ctx context.Context, o Options) (_ *Device, err error) {
 		return nil, fmt.Errorf("cuda: the cache of compiled kernels: %w", err)
 	}
 	d.code = ptxcode.New(d.cache, o.Library)
+	if o.Trust {
+		d.code.Trust()
+	}
 	d.code.Beforehand(o.archive)
 	if o.image != nil {
 		d.code.Images(o.image)

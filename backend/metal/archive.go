@@ -18,6 +18,7 @@ import (
 	"time"
 	"unsafe"
 
+	"github.com/mlxc/mlxc/internal/files/regular"
 	"github.com/mlxc/mlxc/internal/objc"
 )
 
@@ -75,7 +76,11 @@ func (a *archive) open() {
 		}
 		dir = filepath.Join(user, "mlxc", "metal")
 	}
-	if err := os.MkdirAll(dir, 0o700); err != nil {
+	err := os.MkdirAll(dir, 0o700)
+	if err == nil {
+		err = regular.OwnFolder(dir)
+	}
+	if err != nil {
 		a.device.warn("compiled pipelines are not kept: %v", err)
 		return
 	}
@@ -104,7 +109,7 @@ func arrayOf(o objc.ID) objc.ID {
 func (a *archive) newest() (id objc.ID, path string) {
 	for _, f := range a.files(a.key) {
 		path := filepath.Join(a.dir, f.Name())
-		err := whole(path, f.Name())
+		err := whole(path, a.key, f.Name())
 		if err == nil {
 			if id, err = a.load(path); err == nil {
 				now := time.Now()
@@ -144,19 +149,19 @@ func (a *archive) files(prefix string) (out []fs.FileInfo) {
 	return out
 }
 
-// named is the end of the name of a file with these contents.
-func named(contents []byte) string {
-	sum := sha256.Sum256(contents)
+// named is the end of the name of a file whose name begins with a key and that has these contents.
+func named(key string, contents []byte) string {
+	sum := sha256.Sum256(append([]byte(key+"\n"), contents...))
 	return hex.EncodeToString(sum[:12]) + archiveSuffix
 }
 
-// whole returns an error if a file does not hold what its name says.
-func whole(path, name string) error {
-	data, err := os.ReadFile(path)
+// whole returns an error if a file does not hold what its name says, or others may have written it.
+func whole(path, key, name string) error {
+	data, err := regular.ReadOwn(path, folderBytes)
 	if err != nil {
 		return err
 	}
-	if !strings.HasSuffix(name, named(data)) {
+	if !strings.HasSuffix(name, named(key, data)) {
 		return errors.New("its contents are not those that it was written with")
 	}
 	return nil
@@ -299,11 +304,14 @@ func (a *archive) write(pending []objc.ID) error {
 	if err != nil {
 		return err
 	}
+	if err := os.Chmod(file, 0o600); err != nil { // Metal's is as the user's mask has it
+		return err
+	}
 	data, err := os.ReadFile(file)
 	if err != nil {
 		return err
 	}
-	path := filepath.Join(a.dir, a.key+named(data))
+	path := filepath.Join(a.dir, a.key+named(a.key, data))
 	if err := os.Rename(file, path); err != nil {
 		return err
 	}

@@ -43,9 +43,9 @@ func TestArchive(t *testing.T) {
 	dir := t.TempDir()
 	few, more := chain(t, "v_Sigmoidfloat32float32"), chain(t, "v_Sigmoidfloat32float32", "v_Gelufloat32float32")
 	rename := func(t *testing.T, text string) {
-		sum := sha256.Sum256([]byte(text))
 		old := kept(t, dir)
 		key, _, _ := strings.Cut(filepath.Base(old), "-")
+		sum := sha256.Sum256([]byte(key + "-\n" + text))
 		path := filepath.Join(dir, key+"-"+hex.EncodeToString(sum[:12])+".metalarchive")
 		require.NoError(t, os.WriteFile(old, []byte(text), 0o600))
 		require.NoError(t, os.Rename(old, path))
@@ -70,6 +70,7 @@ func TestArchive(t *testing.T) {
 		{name: "damaged", prepare: func(t *testing.T) { require.NoError(t, os.WriteFile(kept(t, dir), []byte("x"), 0o600)) }, more: true, added: 2,
 			warnings: []string{"its contents are not those that it was written with"}, lines: 3},
 		{name: "another system's", prepare: func(t *testing.T) { rename(t, "archive of a later Metal\n") }, more: true, added: 2, warnings: []string{"the file is no archive"}, lines: 3},
+		{name: "another user's", prepare: func(t *testing.T) { require.NoError(t, os.Chmod(kept(t, dir), 0o666)) }, more: true, added: 2, warnings: []string{"others may write"}, lines: 3},
 		{name: "not opened", faults: []fakemetal.Fault{{On: fakemetal.Archive, Nth: 1}}, added: 1, warnings: []string{"is thrown away: the archive cannot be used"}, lines: 2},
 		{name: "not added", more: true, faults: []fakemetal.Fault{{On: fakemetal.Archive, Nth: 3, Text: "no room"}}, added: 1, nothing: true, warnings: []string{"not kept: no room"}, lines: 2},
 		{name: "not written", more: true, faults: []fakemetal.Fault{{On: fakemetal.Archive, Nth: 4, Text: "disk is full"}}, added: 1, warnings: []string{"not kept: disk is full"}, lines: 2},

@@ -233,8 +233,10 @@ func (l *libraries) file(of ir.Library) (*file, error) {
 }
 
 func (l *libraries) open(path string) (*file, error) {
-	if _, err := os.Stat(path); err != nil {
+	if info, err := os.Stat(path); err != nil {
 		return nil, err
+	} else if !info.Mode().IsRegular() {
+		return nil, fmt.Errorf("%s is no regular file: nothing is read from it", path)
 	}
 	f := &file{functions: map[string]bool{}}
 	f.digest = sync.OnceValues(func() (sum [sha256.Size]byte, err error) {

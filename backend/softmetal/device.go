@@ -54,6 +54,7 @@ func New(ctx context.Context, o Options) (_ *Device, err error) {
 	if d.compiler, err = clang.Find(ctx); err != nil {
 		return nil, err
 	}
+	d.compiler.Trust = o.Trust
 	if d.cache, err = air.OpenCache(o.Cache, 0); err != nil {
 		return nil, fmt.Errorf("softmetal: the cache of compiled kernels: %w", err)
 	}

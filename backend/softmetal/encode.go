@@ -19,6 +19,8 @@ type batch struct {
 	count int
 	nodes []ir.Node // of the commands, for times and errors
 	graph *ir.Graph // of the nodes; nil: unknown
+	// endless finds the lines of loops that nothing leaves, of the kernels of commands.
+	endless map[int]func() []int
 }
 
 // explain says which command of the graph an error is about, where the executor has said which
@@ -30,11 +32,20 @@ func (b *batch) explain(err error) error {
 	}
 	_, text, _ := strings.Cut(err.Error(), ": command ")
 	_, text, _ = strings.Cut(text, ": ")
+	if find := b.endless[n]; find != nil && strings.Contains(text, "processor time") {
+		if lines := find(); len(lines) > 0 {
+			text += "; its kernel has a loop that nothing leaves"
+			if lines[0] > 0 {
+				text += fmt.Sprintf(", in line %d", lines[0])
+			}
+		}
+	}
 	return fmt.Errorf("softmetal: graph %s: %s: %s", b.graph.Name, b.graph.Describe(b.nodes[n]), text)
 }
 
 func (b *batch) reset() {
 	b.data, b.count, b.nodes = append(b.data[:0], 0, 0, 0, 0, 0, 0, 0, 0), 0, b.nodes[:0]
+	clear(b.endless)
 }
 
 // Commands and arguments, as the enums of host/main.c have them.
@@ -230,6 +241,10 @@ func (b *batch) dispatch(k *kernel, n *ir.Dispatch, r *bindings) error {
 		return nil // a grid without threads does nothing, whatever the arguments
 	}
 	b.command(n, commandDispatch)
+	if b.endless == nil {
+		b.endless = map[int]func() []int{}
+	}
+	b.endless[len(b.nodes)-1] = k.endless
 	b.u32(k.number)
 	for _, v := range grid {
 		b.u32(v)

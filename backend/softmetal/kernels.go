@@ -20,6 +20,8 @@ type kernel struct {
 	frame  uint64 // bytes that a thread of it takes, as the executor says
 	once   sync.Once
 	err    error
+	// endless finds the lines of loops that nothing leaves.
+	endless func() []int
 }
 
 // load returns a kernel of a graph, compiled and loaded. What is asked for twice is done once.
@@ -78,6 +80,7 @@ func (out *kernel) compile(ctx context.Context, d *Device, k *ir.Kernel) error {
 		return err
 	}
 	out.Kernel = in.Kernel
+	out.endless = func() []int { return air.Endless(in) }
 	l, err := d.process.load(ctx, object{in.Kernel.Name, func(ctx context.Context) ([]byte, error) { return d.object(ctx, in) }, d.foreign(k)})
 	out.number, out.frame = l.number, l.frame
 	return err

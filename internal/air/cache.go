@@ -16,14 +16,16 @@ import (
 	"time"
 
 	"github.com/mlxc/mlxc/internal/files/atomicfile"
+	"github.com/mlxc/mlxc/internal/files/regular"
 )
 
 // Key is the digest of all that a file of a [Cache] depends on.
 type Key []byte
 
 // Cache keeps what was compiled in a folder. Several processes may use one folder: a file
-// appears whole, what it holds follows from its name, and it ends with the digest of that, so
-// that what a disk has damaged is made again. Where the folder cannot be written, what is
+// appears whole, what it holds follows from its name, and it ends with the digest of both, so
+// that what a disk has damaged, or somebody has renamed, is made again. So is what is not a file of this user alone: a
+// link, a pipe, another user's, or one that others may write (package regular). Where the folder cannot be written, what is
 // compiled lasts until the cache is closed.
 type Cache struct {
 	dir string
@@ -46,18 +48,26 @@ func OpenCache(dir string, max int64) (*Cache, error) {
 	}
 	c := &Cache{dir: dir, max: max, making: map[string]*sync.Mutex{}, size: -1}
 	if dir != "" {
-		return c, os.MkdirAll(dir, 0o700)
+		return c, ours(dir)
 	}
-	// Some containers have no home, or one that cannot be written.
+	// Some containers have no home, or one that cannot be written, or is another user's.
 	user, err := os.UserCacheDir()
 	if err == nil {
 		c.dir = filepath.Join(user, "mlxc", "kernels")
-		err = os.MkdirAll(c.dir, 0o700)
+		err = ours(c.dir)
 	}
 	if err != nil {
 		c.dir, err = c.ownFolder()
 	}
 	return c, err
+}
+
+// ours makes a folder, if it is not there, that nobody else may write.
+func ours(dir string) error {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return err
+	}
+	return regular.OwnFolder(dir)
 }
 
 // ownFolder returns the folder of this process.
@@ -82,27 +92,36 @@ func (c *Cache) Close() error {
 	return os.RemoveAll(dir)
 }
 
-// A file of the cache ends with seal and the digest of what stands before, in hexadecimal.
+// A file of the cache ends with seal and the digest of its name and of what stands before, in hexadecimal.
 const seal = "\nmlxc sha256 "
 
 const sealBytes = len(seal) + 2*sha256.Size
 
-func sealed(data []byte) []byte {
-	return fmt.Appendf(slices.Clip(data), "%s%x", seal, sha256.Sum256(data))
+// fileBytes is how long a file may be.
+const fileBytes = 1 << 30
+
+func sealed(name string, data []byte) []byte {
+	h := sha256.New()
+	fmt.Fprintf(h, "%q\n", name)
+	h.Write(data)
+	return fmt.Appendf(slices.Clip(data), "%s%x", seal, h.Sum(nil))
 }
 
-// read returns what a file holds; false if it is not there, or not whole.
+// read returns what a file holds; false if it is not there, not whole, or not ours.
 func read(path string) ([]byte, bool) {
-	data, err := os.ReadFile(path)
+	data, err := regular.ReadOwn(path, fileBytes)
 	if err != nil || len(data) < sealBytes {
 		return nil, false
 	}
 	n := len(data) - sealBytes
-	if string(data) != string(sealed(data[:n])) {
+	if string(data) != string(sealed(filepath.Base(path), data[:n])) {
 		return nil, false
 	}
 	return data[:n], true
 }
+
+// nameOf is the name of a file. Those of before files were sealed with their names had a dash in place of the dot.
+func nameOf(key Key, what string) string { return hex.EncodeToString(key) + "." + what }
 
 // File returns the path of the file with the key, whose contents make returns if it is not
 // there. what is for people who look into the folder. The file may be executed, or loaded;
@@ -123,7 +142,7 @@ func (c *Cache) Has(key Key, what string) bool {
 	c.mu.Lock()
 	dirs := []string{c.dir, c.spare}
 	c.mu.Unlock()
-	name := hex.EncodeToString(key) + "-" + what
+	name := nameOf(key, what)
 	return slices.ContainsFunc(dirs, func(dir string) bool {
 		if dir == "" {
 			return false
@@ -134,7 +153,7 @@ func (c *Cache) Has(key Key, what string) bool {
 }
 
 func (c *Cache) get(ctx context.Context, key Key, what string, make func() ([]byte, error)) (string, []byte, error) {
-	name := hex.EncodeToString(key) + "-" + what
+	name := nameOf(key, what)
 	path := filepath.Join(c.dir, name)
 	c.mu.Lock()
 	m := c.making[name]
@@ -164,7 +183,7 @@ func (c *Cache) get(ctx context.Context, key Key, what string, make func() ([]by
 	if err != nil {
 		return "", nil, err
 	}
-	whole := sealed(data)
+	whole := sealed(name, data)
 	if err = store(path, whole); err == nil {
 		return path, data, c.trim(name, int64(len(whole)))
 	}
@@ -180,6 +199,12 @@ func (c *Cache) get(ctx context.Context, key Key, what string, make func() ([]by
 }
 
 func store(path string, data []byte) error {
+	// A link would be followed, and a pipe written to.
+	if info, err := os.Lstat(path); err == nil && !info.Mode().IsRegular() {
+		if err := os.Remove(path); err != nil {
+			return err
+		}
+	}
 	return atomicfile.Replace(path, func(f *os.File) error {
 		if _, err := f.Write(data); err != nil {
 			return err

@@ -2,12 +2,14 @@ package air_test
 
 import (
 	"context"
+	"encoding/hex"
 	"errors"
 	"os"
 	"path/filepath"
 	"strings"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
@@ -158,4 +160,64 @@ func TestCacheBound(t *testing.T) {
 	assert.FileExists(t, paths["a"])
 	assert.NoFileExists(t, paths["b"])
 	assert.FileExists(t, paths["d"])
+}
+
+// What is not a file of this user alone, or has another's name, is made anew.
+func TestCacheOfOthers(t *testing.T) {
+	ctx := context.Background()
+	for _, c := range []struct {
+		name  string
+		plant func(t *testing.T, path, other string)
+	}{
+		{"a link to a good file", func(t *testing.T, path, other string) {
+			require.NoError(t, os.Rename(path, other))
+			require.NoError(t, os.Symlink(other, path))
+		}},
+		{"a link to nothing", func(t *testing.T, path, other string) {
+			require.NoError(t, os.Remove(path))
+			require.NoError(t, os.Symlink(other+"-none", path))
+		}},
+		{"a pipe", func(t *testing.T, path, _ string) {
+			require.NoError(t, os.Remove(path))
+			require.NoError(t, syscall.Mkfifo(path, 0o700))
+		}},
+		{"a second name", func(t *testing.T, path, other string) { require.NoError(t, os.Link(path, other)) }},
+		{"a file that others may write", func(t *testing.T, path, _ string) { require.NoError(t, os.Chmod(path, 0o777)) }},
+		{"another kernel's file", func(t *testing.T, path, _ string) {
+			require.NoError(t, os.Rename(filepath.Join(filepath.Dir(path), hex.EncodeToString([]byte("other"))+".kernel.so"), path))
+		}},
+		{"another user's file", func(t *testing.T, path, _ string) {
+			if os.Geteuid() != 0 {
+				t.Skip("only root may give a file away")
+			}
+			require.NoError(t, os.Chown(path, 4711, -1))
+		}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			dir, elsewhere := t.TempDir(), t.TempDir()
+			m, another := &maker{data: "an object"}, &maker{data: "of another"}
+			cache := open(t, dir, 0)
+			_, err := cache.File(ctx, air.Key("other"), "kernel.so", another.make)
+			require.NoError(t, err)
+			path, err := cache.File(ctx, air.Key("key"), "kernel.so", m.make)
+			require.NoError(t, err)
+			c.plant(t, path, filepath.Join(elsewhere, "x"))
+			for range 2 {
+				data, err := open(t, dir, 0).Data(ctx, air.Key("key"), "kernel.so", m.make)
+				require.NoError(t, err)
+				assert.Equal(t, m.data, string(data))
+			}
+			assert.EqualValues(t, 2, m.times.Load(), "made when it was not there, and anew once")
+			assert.NoFileExists(t, filepath.Join(elsewhere, "x-none"), "a link was followed")
+			info, err := os.Lstat(path)
+			require.NoError(t, err)
+			assert.True(t, info.Mode().IsRegular() && info.Mode().Perm() == 0o700)
+		})
+	}
+	dir := t.TempDir()
+	require.NoError(t, os.Chmod(dir, 0o777))
+	open(t, dir, 0)
+	info, err := os.Stat(dir)
+	require.NoError(t, err)
+	assert.EqualValues(t, 0o700, info.Mode().Perm(), "others may no longer write the folder")
 }

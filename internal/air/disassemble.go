@@ -1,7 +1,6 @@
 package air
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -23,14 +22,9 @@ func Disassemble(ctx context.Context, c clang.Compiler, bitcode []byte) (_ []byt
 	if err := os.WriteFile(in, bitcode, 0o600); err != nil {
 		return nil, err
 	}
-	var stdout, stderr bytes.Buffer
-	cmd := c.Command(ctx, "-S", "-emit-llvm", "-Wno-override-module", in, "-o", "-")
-	cmd.Stdout, cmd.Stderr = &stdout, &stderr
-	if err := cmd.Run(); err != nil {
-		if ctx.Err() != nil {
-			return nil, context.Cause(ctx)
-		}
-		return nil, fmt.Errorf("clang reads no such bitcode: %w\n%s", err, firstLines(stderr.String(), 12))
+	out, err := c.Run(ctx, clang.Job{Args: []string{"-S", "-emit-llvm", "-Wno-override-module", in, "-o", "-"}, Folder: dir})
+	if text := clang.Messages(err); text != "" {
+		return nil, fmt.Errorf("clang reads no such bitcode: %s", firstLines(text, 12))
 	}
-	return stdout.Bytes(), nil
+	return out, err
 }

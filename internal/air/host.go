@@ -1,7 +1,6 @@
 package air
 
 import (
-	"bytes"
 	"context"
 	"crypto/sha256"
 	"embed"
@@ -34,18 +33,27 @@ type Input struct {
 	// Aligned says that every vector which the kernel reads or writes lies at a multiple of its size, as
 	// Metal asks. It is not believed of kernels in general.
 	Aligned bool
+	// Trusted says that the module is our own, or that the user has said that it may be compiled where the compiler
+	// cannot be confined.
+	Trusted bool `json:"-"`
+}
+
+// compiler is the one that compiles the kernel.
+func (in *Input) compiler(c clang.Compiler) clang.Compiler {
+	c.Trust = c.Trust || in.Trusted
+	return c
 }
 
 // BuildHost compiles a kernel to a shared object for its machine, which exports mlxc_kernel
 // (abi.h).
 func BuildHost(ctx context.Context, c clang.Compiler, in Input) ([]byte, error) {
-	b := builder{ctx: ctx, compiler: c, flags: MachineFlags(in.Machine)}
+	b := builder{ctx: ctx, compiler: in.compiler(c), flags: MachineFlags(in.Machine)}
 	return b.build(in, b.link)
 }
 
 // BuildObject compiles a kernel to the object file that [BuildHost] links.
 func BuildObject(ctx context.Context, c clang.Compiler, in Input) ([]byte, error) {
-	b := builder{ctx: ctx, compiler: c, flags: MachineFlags(in.Machine)}
+	b := builder{ctx: ctx, compiler: in.compiler(c), flags: MachineFlags(in.Machine)}
 	return b.build(in, func(object []byte) ([]byte, error) { return object, nil })
 }
 
@@ -109,6 +117,9 @@ func (b *builder) build(in Input, finish func(object []byte) ([]byte, error)) (_
 	if err != nil {
 		return nil, err
 	}
+	if err := m.allowed(); err != nil {
+		return nil, err
+	}
 	if f := m.function(in.Kernel.Name); f != nil && len(f.params) != len(in.Kernel.Args) {
 		return nil, fmt.Errorf("the function has %d parameters, its description %d", len(f.params), len(in.Kernel.Args))
 	}
@@ -139,6 +150,9 @@ func (b *builder) build(in Input, finish func(object []byte) ([]byte, error)) (_
 	}
 	object, err := b.clang(text, "executable.ll", second, "-fPIC", "-c")
 	if err != nil {
+		return nil, err
+	}
+	if err := standsAlone(object, in.Checked); err != nil {
 		return nil, err
 	}
 	return finish(object)
@@ -235,16 +249,13 @@ func (b *builder) clang(text, name string, args ...string) ([]byte, error) {
 }
 
 func (b *builder) run(args []string) error {
-	var stderr bytes.Buffer
-	cmd := b.compiler.Command(b.ctx, args...)
-	cmd.Stderr = &stderr
-	if err := cmd.Run(); err != nil {
-		if b.ctx.Err() != nil {
-			return context.Cause(b.ctx)
-		}
-		return fmt.Errorf("clang: %w\n%s", err, firstLines(stderr.String(), 12))
+	_, err := b.compiler.Run(b.ctx, clang.Job{Args: args, Folder: b.dir})
+	if text := clang.Messages(err); text != "" {
+		return fmt.Errorf("clang: %s", firstLines(text, 12))
+	} else if err != nil && b.ctx.Err() == nil {
+		return fmt.Errorf("clang: %w", err)
 	}
-	return nil
+	return err
 }
 
 // link makes a shared object.
@@ -253,12 +264,13 @@ func (b *builder) link(object []byte) ([]byte, error) {
 	if err := os.WriteFile(in, object, 0o600); err != nil {
 		return nil, err
 	}
-	cmd := b.compiler.Link(b.ctx, "-o", out, in)
-	if text, err := cmd.CombinedOutput(); err != nil {
-		if b.ctx.Err() != nil {
-			return nil, context.Cause(b.ctx)
-		}
-		return nil, fmt.Errorf("linking: %w\n%s", err, firstLines(string(text), 12))
+	_, err := b.compiler.Run(b.ctx, clang.Job{Args: []string{"-o", out, in}, Folder: b.dir, Link: true})
+	if text := clang.Messages(err); text != "" {
+		return nil, fmt.Errorf("linking: %s", firstLines(text, 12))
+	} else if err != nil && b.ctx.Err() == nil {
+		return nil, fmt.Errorf("linking: %w", err)
+	} else if err != nil {
+		return nil, err
 	}
 	return os.ReadFile(out)
 }

@@ -25,6 +25,7 @@ type module struct {
 	nodes    map[string]string            // metadata by number, once it was asked for
 	places   map[string]map[string]string // and what it says of places in the source
 	bodies   []string                     // text that was added: functions and globals
+	assembly string                       // the first line of assembly of the module's own
 }
 
 // global is a variable or constant: @name = text.
@@ -115,7 +116,11 @@ func parseModule(name string, text []byte) (*module, error) {
 			m.named = append(m.named, line)
 		case line[0] == '$':
 			m.comdats = append(m.comdats, line)
-		case strings.HasPrefix(line, "target "), strings.HasPrefix(line, "source_filename "), strings.HasPrefix(line, "module asm "):
+		case strings.HasPrefix(line, "target "), strings.HasPrefix(line, "source_filename "):
+		case strings.HasPrefix(line, "module asm "):
+			if m.assembly == "" {
+				m.assembly = line
+			}
 		default:
 			return nil, fail("this line is not understood: %.80q", line)
 		}

@@ -72,6 +72,9 @@ func (m *module) prepare(kernel string, constants []ConstantValue, checked bool)
 		head, body, _ := strings.Cut(a, "{")
 		m.attrs[i] = head + "{" + stringAttribute.ReplaceAllString(body, "")
 	}
+	if m.target != calls.PTX {
+		m.mayStay()
+	}
 	for _, f := range m.funcs {
 		f.plain(checked, m.aligned)
 		f.divide()
@@ -88,6 +91,38 @@ func (m *module) prepare(kernel string, constants []ConstantValue, checked bool)
 	m.bfloats()
 	return m.define()
 }
+
+// promises are those that a function comes to its end, or at least does something that others see.
+var promises = regexp.MustCompile(` (?:mustprogress|willreturn)\b`)
+
+// mayStay takes the promise out of functions that they end: of a loop without an end LLVM would make nothing, and a
+// thread would run into whatever code stands behind it. So the loop stays, and the executor ends it in time. GPUs
+// have such loops for themselves.
+func (m *module) mayStay() {
+	groups := map[string]string{}
+	for _, a := range m.attrs {
+		head, body, _ := strings.Cut(a, "{")
+		if f := strings.Fields(head); len(f) > 1 {
+			groups[f[1]] = strings.TrimSpace(strings.TrimSuffix(strings.TrimSpace(body), "}"))
+		}
+	}
+	for _, f := range m.funcs {
+		end := matching(f.head, strings.IndexByte(f.head, '('))
+		if end < 0 {
+			continue
+		}
+		rest := attributeGroup.ReplaceAllStringFunc(f.head[end+1:], func(g string) string {
+			if words, ok := groups[strings.TrimSpace(g)]; ok {
+				return " " + words
+			}
+			return g
+		})
+		f.head = f.head[:end+1] + promises.ReplaceAllString(rest, "")
+	}
+}
+
+// attributeGroup names a group of attributes behind the parameters of a function.
+var attributeGroup = regexp.MustCompile(` #[0-9]+`)
 
 // prefix is the head of a function up to its name.
 func (f *function) prefix(kernel bool) string {

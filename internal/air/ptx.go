@@ -92,7 +92,7 @@ func PTX(ctx context.Context, c clang.Compiler, in Input, launch Launch) (_ []by
 			err = fmt.Errorf("%s: kernel %s: PTX: %w", in.Name, in.Kernel.Name, err)
 		}
 	}()
-	b := builder{ctx: ctx, compiler: c, flags: launch.flags()}
+	b := builder{ctx: ctx, compiler: in.compiler(c), flags: launch.flags()}
 	if b.dir, err = os.MkdirTemp("", "mlxc-air-"); err != nil {
 		return nil, err
 	}
@@ -124,7 +124,7 @@ func PTX(ctx context.Context, c clang.Compiler, in Input, launch Launch) (_ []by
 // at its beginning; "" if it does not, or the kernel does not ask for more.
 func Waits(ctx context.Context, c clang.Compiler, in Input) (early []int, reason string, err error) {
 	launch := Launch{Programmatic: true}
-	b := builder{ctx: ctx, compiler: c, flags: launch.flags()}
+	b := builder{ctx: ctx, compiler: in.compiler(c), flags: launch.flags()}
 	if b.dir, err = os.MkdirTemp("", "mlxc-air-"); err != nil {
 		return nil, "", err
 	}

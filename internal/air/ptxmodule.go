@@ -30,6 +30,9 @@ func newGPUModule(b *builder, in Input, launch Launch) (*gpuModule, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := m.allowed(); err != nil {
+		return nil, err
+	}
 	f := m.function(in.Kernel.Name)
 	if f != nil && len(f.params) != len(in.Kernel.Args) {
 		return nil, fmt.Errorf("the function has %d parameters, its description %d", len(f.params), len(in.Kernel.Args))

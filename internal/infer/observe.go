@@ -32,6 +32,8 @@ type Options struct {
 	Threads, Bytes int64
 	// Library and Cache are those of [softmetal.Options].
 	Library, Cache string
+	// Trust is that of [softmetal.Options].
+	Trust bool
 	// Progress, if it is not nil, is told which part of the work is done.
 	Progress func(float64)
 }
@@ -62,7 +64,7 @@ func New(ctx context.Context, o Options) (*Observer, error) {
 	if o.Bytes <= 0 {
 		o.Bytes = 256 << 20
 	}
-	d, err := softmetal.New(ctx, softmetal.Options{Workers: 1, Check: true, Library: o.Library, Cache: o.Cache,
+	d, err := softmetal.New(ctx, softmetal.Options{Workers: 1, Check: true, Library: o.Library, Cache: o.Cache, Trust: o.Trust,
 		// The contents of shapes, states of their bytes, and what threads have of their own.
 		Memory: 8*o.Bytes + 1<<30, Work: 10 * o.Limit})
 	if err != nil {

@@ -5,11 +5,12 @@ import (
 	"crypto/sha256"
 	"encoding/json"
 	"fmt"
-	"os"
+	"io/fs"
 	"slices"
 	"sync"
 
 	"github.com/mlxc/mlxc/internal/air"
+	"github.com/mlxc/mlxc/internal/files/regular"
 	"github.com/mlxc/mlxc/internal/metallib"
 	"github.com/mlxc/mlxc/internal/toolchain/clang"
 	"github.com/mlxc/mlxc/internal/toolchain/mslc"
@@ -42,11 +43,46 @@ func (l *Source) Find(ctx context.Context, k *ir.Kernel) (air.Input, error) {
 	if err != nil {
 		return air.Input{}, err
 	}
+	in.Trusted = l.compilerFor(k).Trust
 	for _, c := range k.Constants {
 		in.Constants = append(in.Constants, air.ConstantValue{Index: int(c.Index), Bits: c.Bits})
 	}
 	return in, nil
 }
+
+// compilerFor is the compiler for a kernel: what is our own it compiles where it cannot be confined, too.
+func (l *Source) compilerFor(k *ir.Kernel) clang.Compiler {
+	c := l.compiler
+	switch k.Library.Kind {
+	case ir.Generated:
+		c.Trust = true
+	case ir.Builtin:
+		c.Trust = c.Trust || l.builtin == ""
+	case ir.SourceFile:
+		// A source is our own by its text, wherever it lies.
+		if text, err := msl.SourceOf(k); err == nil {
+			c.Trust = c.Trust || ownTexts()[sha256.Sum256([]byte(text))]
+		}
+	}
+	return c
+}
+
+// ownTexts are the digests of the sources of our own library.
+var ownTexts = sync.OnceValue(func() map[[sha256.Size]byte]bool {
+	out := map[[sha256.Size]byte]bool{}
+	names, err := fs.Glob(msl.Own(), "*.metal")
+	if err != nil {
+		panic(err) // INVARIANT: the pattern is one.
+	}
+	for _, n := range names {
+		text, err := fs.ReadFile(msl.Own(), n)
+		if err != nil {
+			panic(err) // INVARIANT: the files are part of the program.
+		}
+		out[sha256.Sum256(text)] = true
+	}
+	return out
+})
 
 // code is Find without the constants.
 func (l *Source) code(ctx context.Context, k *ir.Kernel) (air.Input, error) {
@@ -58,7 +94,7 @@ func (l *Source) code(ctx context.Context, k *ir.Kernel) (air.Input, error) {
 		if err != nil {
 			return air.Input{}, err
 		}
-		return source(ctx, l.compiler, l.cache, "generated.metal", elementwise.Compile(d).Source(), elementwise.Function)
+		return source(ctx, l.compilerFor(k), l.cache, "generated.metal", elementwise.Compile(d).Source(), elementwise.Function)
 	case ir.Builtin:
 		if l.builtin != "" {
 			lib, err := l.library(l.builtin, ir.Digest{})
@@ -73,7 +109,7 @@ func (l *Source) code(ctx context.Context, k *ir.Kernel) (air.Input, error) {
 		if err != nil {
 			return air.Input{}, err
 		}
-		in, err := source(ctx, l.compiler, l.cache, name, text, k.Function)
+		in, err := source(ctx, l.compilerFor(k), l.cache, name, text, k.Function)
 		if err != nil {
 			return air.Input{}, err
 		}
@@ -83,7 +119,7 @@ func (l *Source) code(ctx context.Context, k *ir.Kernel) (air.Input, error) {
 		if err != nil {
 			return air.Input{}, err
 		}
-		return source(ctx, l.compiler, l.cache, name, text, k.Function)
+		return source(ctx, l.compilerFor(k), l.cache, name, text, k.Function)
 	}
 	return air.Input{}, fmt.Errorf("a library of kind %s is not known here", k.Library.Kind)
 }
@@ -140,16 +176,20 @@ func moduleKey(c clang.Compiler, name, text, function string) air.Key {
 	return h.Sum(nil)
 }
 
-// Source returns a kernel of a Metal source, whose name is for errors.
-func (l *Source) Source(ctx context.Context, name, text, function string) (air.Input, error) {
-	return source(ctx, l.compiler, l.cache, name, text, function)
+// Own returns a kernel of a Metal source that is part of the program, whose name is for errors.
+func (l *Source) Own(ctx context.Context, name, text, function string) (air.Input, error) {
+	c := l.compiler
+	c.Trust = true
+	in, err := source(ctx, c, l.cache, name, text, function)
+	in.Trusted = true
+	return in, err
 }
 
 // source compiles a kernel of a Metal source, if the cache has it not: it alone, as the source
 // may have thousands.
 func source(ctx context.Context, c clang.Compiler, cache *air.Cache, name, text, function string) (air.Input, error) {
 	data, err := cache.Data(ctx, moduleKey(c, name, text, function), "module.json", func() ([]byte, error) {
-		u, err := mslc.Compile(ctx, name, text, mslc.Options{Kernels: []string{function}, Lines: true})
+		u, err := mslc.Compile(ctx, name, text, mslc.Options{Kernels: []string{function}, Lines: true, Trust: c.Trust})
 		if err != nil {
 			return nil, err
 		}
@@ -163,7 +203,10 @@ func source(ctx context.Context, c clang.Compiler, cache *air.Cache, name, text,
 // and leaves them in the cache. What goes wrong with a source shows again when its kernels are found, one by
 // one.
 func (l *Source) Together(ctx context.Context, g *ir.Graph, needed []bool, workers int) {
-	type source struct{ name, text string }
+	type source struct {
+		name, text string
+		trust      bool
+	}
 	functions := map[source][]string{}
 	var sources []source // in the order of the graph
 	for i := range g.Kernels {
@@ -175,7 +218,7 @@ func (l *Source) Together(ctx context.Context, g *ir.Graph, needed []bool, worke
 		if err != nil {
 			continue
 		}
-		s := source{name, text}
+		s := source{name, text, l.compilerFor(k).Trust}
 		if functions[s] == nil {
 			sources = append(sources, s)
 		}
@@ -196,7 +239,7 @@ func (l *Source) Together(ctx context.Context, g *ir.Graph, needed []bool, worke
 			room <- struct{}{}
 			wait.Go(func() {
 				defer func() { <-room }()
-				u, err := mslc.Compile(ctx, s.name, s.text, mslc.Options{Kernels: some, Lines: true})
+				u, err := mslc.Compile(ctx, s.name, s.text, mslc.Options{Kernels: some, Lines: true, Trust: s.trust})
 				for i := 0; err == nil && i < len(some); i++ {
 					_, err = l.cache.Data(ctx, key(some[i]), "module.json", func() ([]byte, error) { return module(u, s.name, some[i]) })
 				}
@@ -256,7 +299,7 @@ func (l *Source) library(path string, digest ir.Digest) (*metallib.Library, erro
 	defer l.mu.Unlock()
 	lib := l.open[path]
 	if lib == nil {
-		data, err := os.ReadFile(path)
+		data, err := regular.Read(path, libraryBytes)
 		if err != nil {
 			return nil, err
 		}
@@ -272,6 +315,9 @@ func (l *Source) library(path string, digest ir.Digest) (*metallib.Library, erro
 	}
 	return lib.Library, nil
 }
+
+// libraryBytes is how long a compiled library may be: MLX's has 160 million.
+const libraryBytes = 2 << 30
 
 // library is one that was opened.
 type library struct {

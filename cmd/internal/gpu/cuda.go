@@ -17,6 +17,8 @@ type CUDAOptions struct {
 	Name string
 	// Library is a .metallib that builtin kernels are taken from.
 	Library string
+	// Trust has kernels of files be compiled where the compiler cannot be confined.
+	Trust bool
 	// Plan is how the commands of a replay are launched, one of [CUDAPlans]; "" is the first.
 	Plan string
 	// Measured is what was measured of the GPU; nil: nothing.

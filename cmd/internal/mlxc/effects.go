@@ -30,6 +30,7 @@ type effectsCmd struct {
 	Seed    uint64        `default:"1" help:"With --infer: seed of shapes and data."`
 	Limit   time.Duration `default:"60s" help:"With --infer: how long one dispatch may take."`
 	Library string        `placeholder:"FILE" help:"With --infer: take builtin kernels from this .metallib, such as MLX's own, and not from their Metal source."`
+	Trust   bool          `name:"trust-kernels" help:"With --infer: run kernels of others also where this system has no way to confine them and the compiler (SECURITY.md)."`
 	JSON    bool          `name:"json" help:"Print JSON."`
 }
 
@@ -191,7 +192,7 @@ func formatEffects(g *ir.Graph, e *ir.Effects) string {
 func (c *effectsCmd) infer(env *cli.Env, graphs []*ir.Graph, out *output.File) error {
 	progress := cli.StartProgress(env.Stderr, "observing kernels")
 	defer progress.End()
-	x, err := infer.New(env.Context, infer.Options{Shapes: c.Shapes, HeldOut: max(8, c.Shapes/2), Seed: c.Seed, Limit: c.Limit, Library: c.Library, Progress: progress.Set})
+	x, err := infer.New(env.Context, infer.Options{Shapes: c.Shapes, HeldOut: max(8, c.Shapes/2), Seed: c.Seed, Limit: c.Limit, Library: c.Library, Trust: c.Trust, Progress: progress.Set})
 	if err != nil {
 		return err
 	}

@@ -23,6 +23,7 @@ type checkCmd struct {
 	Library string        `placeholder:"FILE" help:"Take builtin kernels from this .metallib, such as MLX's own, and not from their Metal source."`
 	Memory  string        `placeholder:"SIZE" help:"Most memory that the device may take, as 900MiB or 8GiB; a checked byte takes two (default: what the machine has and its control group allows)."`
 	MaxWork time.Duration `name:"max-work" default:"1h" help:"End dispatches that take one core longer than this."`
+	Trust   bool          `name:"trust-kernels" help:"Run kernels of others also where this system has no way to confine them and the compiler (SECURITY.md)."`
 	JSON    bool          `name:"json" help:"Print JSON."`
 }
 
@@ -56,7 +57,7 @@ func (c *checkCmd) Run(env *cli.Env) error {
 		return err
 	}
 	defer f.Close()
-	d, err := softmetal.New(env.Context, softmetal.Options{Check: true, Only: c.Kernel, Seed: c.Seed, Library: c.Library, Memory: memory, Work: c.MaxWork})
+	d, err := softmetal.New(env.Context, softmetal.Options{Check: true, Only: c.Kernel, Seed: c.Seed, Library: c.Library, Trust: c.Trust, Memory: memory, Work: c.MaxWork})
 	if err != nil {
 		return err
 	}
@@ -90,7 +91,7 @@ func (c *checkCmd) orders(env *cli.Env, m *ir.Module, memory int64) (differ []st
 	if c.Orders <= 0 {
 		return nil, nil
 	}
-	d, err := softmetal.New(env.Context, softmetal.Options{Library: c.Library, Memory: memory, Work: c.MaxWork})
+	d, err := softmetal.New(env.Context, softmetal.Options{Library: c.Library, Trust: c.Trust, Memory: memory, Work: c.MaxWork})
 	if err != nil {
 		return nil, err
 	}

@@ -34,6 +34,7 @@ type deviceFlags struct {
 	CUDANoMMA    bool   `name:"cuda-no-mma" help:"On a GPU of NVIDIA's nothing is multiplied by tensor cores: sums of products have the order of the inner index, and one rounding a term."`
 	CUDAFull     bool   `name:"cuda-full" help:"On a GPU of NVIDIA's every launch begins when those before it have ended, also where the GPU could begin it earlier."`
 	Threads      int    `short:"t" placeholder:"N" help:"Threads of the device (cpu, softmetal; default: all cores)."`
+	Trust        bool   `name:"trust-kernels" help:"Run kernels of others, which a graph or --library names, also where this system has no way to confine them and the compiler (softmetal, cuda; SECURITY.md)."`
 	Memory       string `placeholder:"SIZE" help:"Most memory that the device may take, as 900MiB or 8GiB (default: what the machine has and its control group allows; of a GPU, what it has or the system recommends)."`
 
 	known *cost.Model // what was measured of the GPU of NVIDIA's without being asked for; nil: nothing
@@ -80,6 +81,8 @@ func (f deviceFlags) check() error {
 		return cli.BadUsage("--mlx and --library are two ways to say the same: give one of them")
 	case f.GPU != "" && of(onCPU, onSoftMetal):
 		return cli.BadUsage("--gpu is for --device metal or cuda")
+	case f.Trust && of(onCPU, onMetal):
+		return cli.BadUsage("--trust-kernels is for --device softmetal or cuda: device %q runs no kernels of files, or the system confines them", f.Device)
 	case f.Plan != "" && of(onCPU, onSoftMetal, onCUDA):
 		return cli.BadUsage("--metal-plan is for --device metal")
 	case f.Measured != "" && of(onCPU, onSoftMetal, onCUDA):
@@ -177,7 +180,7 @@ func (f deviceFlags) device(env *cli.Env, name string) (backend.Device, func(), 
 		}
 		return gpu.Metal.Open(o)
 	case onCUDA:
-		o := gpu.CUDAOptions{Name: f.GPU, Library: f.Library, Plan: f.CUDAPlan, Full: f.CUDAFull, NoMMA: f.CUDANoMMA, Loop: f.CUDALoop, Memory: memory}
+		o := gpu.CUDAOptions{Name: f.GPU, Library: f.Library, Trust: f.Trust, Plan: f.CUDAPlan, Full: f.CUDAFull, NoMMA: f.CUDANoMMA, Loop: f.CUDALoop, Memory: memory}
 		if f.CUDAMeasured != "" {
 			m, err := cost.LoadProfile(f.CUDAMeasured)
 			if err != nil {
@@ -200,7 +203,7 @@ func (f deviceFlags) device(env *cli.Env, name string) (backend.Device, func(), 
 		if memory == 0 {
 			memory = cpu.MachineMemory()
 		}
-		d, err := softmetal.New(env.Context, softmetal.Options{Workers: f.Threads, Memory: memory, Work: f.MaxWork, Library: f.Library})
+		d, err := softmetal.New(env.Context, softmetal.Options{Workers: f.Threads, Memory: memory, Work: f.MaxWork, Library: f.Library, Trust: f.Trust})
 		if err != nil {
 			return nil, nil, err
 		}

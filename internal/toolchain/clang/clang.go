@@ -32,6 +32,9 @@ type Compiler struct {
 	Path    string   // of the program
 	prefix  []string // arguments that make the program clang: ["clang"] of zig
 	Version int      // its major version
+	// Trust says that what is compiled may be so where no cage is to be had ([Compiler.Run]): it is our own,
+	// or the user has said so.
+	Trust bool
 }
 
 // Command returns a run of the compiler's driver, which takes C++ by `-x c++`.

@@ -13,6 +13,7 @@ import (
 	"sync"
 
 	"github.com/mlxc/mlxc/internal/air"
+	"github.com/mlxc/mlxc/internal/toolchain/cage"
 	"github.com/mlxc/mlxc/internal/toolchain/mslshim"
 	"github.com/mlxc/mlxc/internal/toolchain/msltree"
 )
@@ -29,6 +30,10 @@ type Options struct {
 	FastMath bool
 	// Lines keeps the lines of the source, as debug information.
 	Lines bool
+	// Trust compiles the source where the compiler cannot be confined ([clang.Compiler.Run]).
+	Trust bool
+	// Limits are what a run of the compiler may take; zeros are what no known source comes near.
+	Limits cage.Limits
 }
 
 //go:embed *.go
@@ -74,7 +79,7 @@ var target = []string{
 // language are the flags for rewritten source.
 var language = []string{
 	"-x", "c++", "-std=c++17", "-I", "shim", "-fdeclspec", "-w", "-fno-show-column", "-Wno-c++11-narrowing", "-fno-strict-aliasing", "-ffp-contract=on",
-	"-fno-strict-float-cast-overflow", "-fconvergent-functions",
+	"-fno-strict-float-cast-overflow", "-fconvergent-functions", "-fno-gnu-inline-asm", "-fno-finite-loops",
 	"-Xclang", "-cl-single-precision-constant", "-Xclang", "-ffloat16-excess-precision=none", "-Xclang", "-fbfloat16-excess-precision=none",
 }
 
@@ -91,6 +96,7 @@ func Compile(ctx context.Context, name, source string, o Options) (*Unit, error)
 		return nil, err
 	}
 	defer dir.Remove()
+	dir.Clang.Trust, dir.Limits = dir.Clang.Trust || o.Trust, o.Limits
 	text, err := dir.Preprocess(ctx, o.Include, append([]string{"__MLXC__=1"}, o.Define...))
 	if err != nil {
 		return nil, err

@@ -137,6 +137,30 @@ func attributes(line string) string {
 	return line
 }
 
+// place is that of an instruction.
+var place = regexp.MustCompile(`, !dbg (![0-9]+)`)
+
+// lineOf says in which line of the source an instruction stands, the first of which a text holds, if places are known.
+func (m *module) lineOf(is func(string) bool) string {
+	for _, e := range m.entities {
+		if !strings.HasPrefix(e.text, "define ") {
+			continue
+		}
+		for l := range strings.Lines(e.text) {
+			if !is(l) {
+				continue
+			}
+			if at := place.FindStringSubmatch(l); at != nil && m.get(at[1]) != nil {
+				if _, rest, ok := strings.Cut(m.get(at[1]).text, "line: "); ok {
+					return "line " + rest[:strings.IndexAny(rest+",", ",)")] + ": "
+				}
+			}
+			return ""
+		}
+	}
+	return ""
+}
+
 // check refuses what a kernel cannot have: functions that nobody defines, recursion, calls through
 // pointers.
 func (m *module) check(needed map[string]bool) error {
@@ -146,11 +170,11 @@ func (m *module) check(needed map[string]bool) error {
 		}
 		switch {
 		case strings.HasPrefix(e.text, "declare ") && !strings.HasPrefix(e.name, "@air.") && !strings.HasPrefix(e.name, "@llvm."):
-			return fmt.Errorf("it calls %s, which nothing defines", e.name[1:])
+			return fmt.Errorf("%sit calls %s, which nothing defines", m.lineOf(func(l string) bool { return strings.Contains(l, e.name+"(") }), e.name[1:])
 		case strings.HasPrefix(e.name, "@air.atomic.generic.") || strings.HasPrefix(e.name, "@air.simdgroup_matrix_8x8_") && strings.Contains(e.name, ".p0"):
 			return fmt.Errorf("it calls %s with a pointer whose address space does not show", e.name[1:])
 		case strings.HasPrefix(e.text, "define ") && indirect.MatchString(e.text):
-			return fmt.Errorf("it calls a function through a pointer")
+			return fmt.Errorf("%sit calls a function through a pointer", m.lineOf(indirect.MatchString))
 		case variable.MatchString(e.text) && !strings.Contains(e.text, " addrspace(3) global "):
 			return fmt.Errorf("the value of %s is computed when a program starts, or changed: a constant of program scope has a constant value", e.name[1:])
 		case strings.HasPrefix(e.text, "define ") && double.MatchString(e.text):

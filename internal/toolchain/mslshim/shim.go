@@ -5,7 +5,6 @@
 package mslshim
 
 import (
-	"bytes"
 	"context"
 	"embed"
 	"errors"
@@ -13,8 +12,8 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"strings"
 
+	"github.com/mlxc/mlxc/internal/toolchain/cage"
 	"github.com/mlxc/mlxc/internal/toolchain/clang"
 )
 
@@ -38,12 +37,19 @@ type Folder struct {
 	Dir   string
 	Name  string // of the source
 	Clang clang.Compiler
+	// Limits are what a run of the compiler may take.
+	Limits cage.Limits
+
+	reads []string // the folders of headers
 }
 
 // New makes a temporary folder for source, which messages call by the last part of name.
 func New(ctx context.Context, name, source string) (*Folder, error) {
 	c, err := clang.Find(ctx)
 	if err != nil {
+		return nil, err
+	}
+	if err := directives(filepath.Base(name), source); err != nil {
 		return nil, err
 	}
 	dir, err := os.MkdirTemp("", "msl")
@@ -87,7 +93,11 @@ func (f *Folder) Write(name, text string) error {
 	return os.WriteFile(filepath.Join(f.Dir, name), []byte(text), 0o600)
 }
 
-// Preprocess returns the source with its own headers, which include and define (-I, -D) lead to.
+// sourceBytes is how long a source may be when it is preprocessed. The longest known have two million.
+const sourceBytes = 64 << 20
+
+// Preprocess returns the source with its own headers, which include and define (-I, -D) lead to. A file that
+// lies neither in these folders nor in that of the source is an error, which names the line.
 func (f *Folder) Preprocess(ctx context.Context, include, define []string) (string, error) {
 	args := []string{
 		"-E", "-x", "c++", "-std=c++17", "-I", "include", "-nostdinc", "-nostdinc++", "-ffreestanding",
@@ -99,29 +109,34 @@ func (f *Folder) Preprocess(ctx context.Context, include, define []string) (stri
 			return "", err
 		}
 		args = append(args, "-I", abs)
+		f.reads = append(f.reads, abs)
 	}
 	for _, d := range define {
 		args = append(args, "-D"+d)
 	}
-	out, err := f.Run(ctx, append(args, f.Name)...)
-	return string(out), err
+	const list = ".files" // of all that was read
+	limits := f.Limits
+	if f.Limits.Output == 0 {
+		f.Limits.Output = sourceBytes
+	}
+	out, err := f.Run(ctx, append(args, "-MD", "-MF", list, "-MT", "files", f.Name)...)
+	f.Limits = limits
+	if err != nil {
+		return "", err
+	}
+	return string(out), f.within(string(out), filepath.Join(f.Dir, list))
 }
 
 // Run runs the compiler in the folder and returns what it prints. The error contains the
 // compiler's messages.
 func (f *Folder) Run(ctx context.Context, args ...string) ([]byte, error) {
-	cmd := f.Clang.Command(ctx, append([]string{"-fno-color-diagnostics", "-fno-caret-diagnostics", "-ferror-limit=20"}, args...)...)
-	cmd.Dir = f.Dir
-	var out, messages bytes.Buffer
-	cmd.Stdout, cmd.Stderr = &out, &messages
-	if err := cmd.Run(); err != nil {
-		if ctx.Err() != nil {
-			return nil, ctx.Err()
-		}
-		if text := strings.TrimSpace(messages.String()); text != "" {
-			return nil, errors.New(text)
-		}
-		return nil, fmt.Errorf("%s: %w", f.Clang, err)
+	args = append([]string{"-fno-color-diagnostics", "-fno-caret-diagnostics", "-ferror-limit=20"}, args...)
+	out, err := f.Clang.Run(ctx, clang.Job{Args: args, Folder: f.Dir, Reads: f.reads, Limits: f.Limits})
+	if err == nil || ctx.Err() != nil {
+		return out, err
 	}
-	return out.Bytes(), nil
+	if text := clang.Messages(err); text != "" {
+		return nil, errors.New(text)
+	}
+	return nil, fmt.Errorf("%s: %w", f.Name, err)
 }

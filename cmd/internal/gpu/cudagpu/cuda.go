@@ -46,7 +46,7 @@ func (driver) Open(ctx context.Context, o gpu.CUDAOptions) (backend.Device, func
 			return nil, nil, fmt.Errorf("cuda: there is no plan %q", o.Plan)
 		}
 	}
-	d, err := cuda.Open(ctx, cuda.Options{Device: o.Name, Library: o.Library, Plan: plans[plan], Measured: o.Measured, Full: o.Full, NoMMA: o.NoMMA, Loop: o.Loop, Memory: o.Memory})
+	d, err := cuda.Open(ctx, cuda.Options{Device: o.Name, Library: o.Library, Trust: o.Trust, Plan: plans[plan], Measured: o.Measured, Full: o.Full, NoMMA: o.NoMMA, Loop: o.Loop, Memory: o.Memory})
 	switch {
 	case err != nil && o.Name == "":
 		return nil, nil, fmt.Errorf("%w: %s", err, instead)

@@ -1,0 +1,77 @@
+package cage
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+)
+
+// sandboxExec applies a profile of Apple's sandbox to a program. What stands here was written by the
+// profiles that systems bring with them (/System/Library/Sandbox/Profiles), and has not been tried.
+const sandboxExec = "/usr/bin/sandbox-exec"
+
+func available() (Kind, error) {
+	if _, err := os.Stat(sandboxExec); err != nil {
+		return None, fmt.Errorf("macOS keeps programs in by sandbox-exec: %w", err)
+	}
+	return Sandbox, nil
+}
+
+func start(ctx context.Context, kind Kind, j Job, out, messages *limited) error {
+	path, args := j.Path, j.Args
+	if kind == Sandbox {
+		path, args = sandboxExec, append([]string{"-p", profile(j), j.Path}, j.Args...)
+	}
+	// A shell sets what a process may take, as Go cannot between fork and exec.
+	script := fmt.Sprintf(`ulimit -c 0; ulimit -t %d; ulimit -f %d; exec "$@"`, max(1, int(j.Limits.CPU.Seconds())), j.Limits.File/512)
+	cmd := command(ctx, j, out, messages)
+	cmd.Path, cmd.Args = "/bin/sh", append([]string{"sh", "-c", script, "sh", path}, args...)
+	cmd.Err = nil
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
+	return cmd.Run()
+}
+
+// profile is what the sandbox lets a job do. All that no line allows is denied.
+func profile(j Job) string {
+	var b strings.Builder
+	b.WriteString("(version 1)\n(deny default)\n(import \"system.sb\")\n(allow process-fork)\n(allow sysctl-read)\n(allow file-read-metadata)\n")
+	allow := func(what string, paths ...string) {
+		for _, p := range paths {
+			if real, err := filepath.EvalSymlinks(p); err == nil {
+				p = real
+			}
+			kind := "literal"
+			if i, err := os.Stat(p); err == nil && i.IsDir() {
+				kind = "subpath"
+			}
+			fmt.Fprintf(&b, "(allow %s (%s %s))\n", what, kind, strconv.Quote(p))
+		}
+	}
+	allow("file-read*", "/usr/lib", "/System/Library", "/Library/Developer", "/dev/null", "/dev/urandom")
+	allow("file-read*", present(j.Reads)...)
+	allow("file-read* process-exec", append(present(j.Executes), j.Path, sandboxExec)...)
+	allow("file-read* file-write*", j.Folder)
+	return b.String()
+}
+
+// overLimit says of an error which limit it comes from; nil: from none.
+func overLimit(err error, _ string, l Limits) error {
+	var exit *exec.ExitError
+	if !errors.As(err, &exit) {
+		return nil
+	}
+	switch status, _ := exit.Sys().(syscall.WaitStatus); {
+	case status.Signaled() && status.Signal() == syscall.SIGXCPU:
+		return fmt.Errorf("%w: it took more than %v of a processor", ErrLimit, l.CPU)
+	case status.Signaled() && status.Signal() == syscall.SIGXFSZ:
+		return fmt.Errorf("%w: it wrote a file of more than %d bytes", ErrLimit, l.File)
+	}
+	return nil
+}
