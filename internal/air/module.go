@@ -25,6 +25,7 @@ type module struct {
 	nodes    map[string]string            // metadata by number, once it was asked for
 	places   map[string]map[string]string // and what it says of places in the source
 	bodies   []string                     // text that was added: functions and globals
+	layouts  map[string]layout            // of types, by their text
 }
 
 // global is a variable or constant: @name = text.

@@ -8,16 +8,17 @@ import (
 )
 
 // originKind is what an address is computed from; the numbers are those of abi.h, but for the
-// last.
+// last two.
 type originKind uint8
 
 const (
-	fromNowhere  originKind = iota // it is not known, or of several
-	fromArgument                   // index: its slot
-	fromVariable                   // of threadgroup space; index: its number
-	fromPrivate                    // a private array; index: its number
-	fromTable                      // a constant array; index: its number
-	fromOwn                        // what the kernel cannot miss: a local without parts, a constant
+	fromNowhere     originKind = iota // it is not known, or of several
+	fromArgument                      // index: its slot
+	fromVariable                      // of threadgroup space; index: its number
+	fromPrivate                       // a private array; index: its number
+	fromTable                         // a constant array; index: its number
+	fromOwn                           // what the kernel cannot miss: a local without parts, a constant
+	fromUnsetMemory                   // what nothing has set (undefined.go)
 )
 
 // origin is where an address comes from.
@@ -72,9 +73,12 @@ func (m *module) origins(blocks []*block, extra []string, f *function, k *Kernel
 				n := len(o.arrays)
 				p := &private{size: sizeOf(r[3]), shade: fmt.Sprintf("%%mlxc.shade%d", n)}
 				p.bytes, _ = strconv.Atoi(r[4])
-				begin = append(begin, fmt.Sprintf("  %s = getelementptr %s, ptr %s, i32 0, i32 3", p.shade, r[2], r[1]))
 				if p.bytes > 0 {
-					begin = append(begin, fmt.Sprintf("  call void @llvm.memset.p0.i64(ptr %s, i8 0, i64 %d, i1 false)", p.shade, p.bytes))
+					// There are states only if LLVM lays the type out as expected.
+					begin = append(begin, fmt.Sprintf("  %s.at = getelementptr %s, ptr %s, i32 0, i32 3", p.shade, r[2], r[1]),
+						fmt.Sprintf("  %s.fits = icmp eq i64 %s, %d", p.shade, p.size, p.bytes),
+						fmt.Sprintf("  %s = select i1 %s.fits, ptr %s.at, ptr null", p.shade, p.shade, p.shade),
+						fmt.Sprintf("  call void @llvm.memset.p0.i64(ptr %s.at, i8 0, i64 %d, i1 false)", p.shade, p.bytes))
 				} else {
 					p.shade = "null"
 				}
@@ -87,7 +91,7 @@ func (m *module) origins(blocks []*block, extra []string, f *function, k *Kernel
 	}
 	for _, g := range m.globals {
 		a := constantArray.FindStringSubmatch(g.text)
-		if a == nil {
+		if a == nil || isUndefined("@"+g.name) {
 			continue
 		}
 		typ := typeOf(a[1])
@@ -123,6 +127,10 @@ func (m *module) origins(blocks []*block, extra []string, f *function, k *Kernel
 	computed := func(name, of string) {
 		if n, ok := tables[of]; ok {
 			learn(name, origin{fromTable, n})
+			return
+		}
+		if isUndefined(of) {
+			learn(name, origin{kind: fromUnsetMemory})
 			return
 		}
 		if strings.HasPrefix(of, "@") {

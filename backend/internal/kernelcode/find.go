@@ -25,6 +25,7 @@ type Source struct {
 	compiler clang.Compiler
 	cache    *air.Cache
 	builtin  string
+	unset    bool // Unset was called
 
 	mu   sync.Mutex
 	open map[string]*library
@@ -35,6 +36,10 @@ type Source struct {
 func New(c clang.Compiler, cache *air.Cache, builtin string) *Source {
 	return &Source{compiler: c, cache: cache, builtin: builtin, open: map[string]*library{}}
 }
+
+// Unset makes the code of kernels of Metal sources say which variables nothing has set, for a checker that
+// follows them (air.Input.Checked). It is called before anything is found.
+func (l *Source) Unset() { l.unset = true }
 
 // Find returns the code of a kernel, with the values of its function constants.
 func (l *Source) Find(ctx context.Context, k *ir.Kernel) (air.Input, error) {
@@ -58,7 +63,7 @@ func (l *Source) code(ctx context.Context, k *ir.Kernel) (air.Input, error) {
 		if err != nil {
 			return air.Input{}, err
 		}
-		return source(ctx, l.compiler, l.cache, "generated.metal", elementwise.Compile(d).Source(), elementwise.Function)
+		return l.source(ctx, "generated.metal", elementwise.Compile(d).Source(), elementwise.Function)
 	case ir.Builtin:
 		if l.builtin != "" {
 			lib, err := l.library(l.builtin, ir.Digest{})
@@ -73,7 +78,7 @@ func (l *Source) code(ctx context.Context, k *ir.Kernel) (air.Input, error) {
 		if err != nil {
 			return air.Input{}, err
 		}
-		in, err := source(ctx, l.compiler, l.cache, name, text, k.Function)
+		in, err := l.source(ctx, name, text, k.Function)
 		if err != nil {
 			return air.Input{}, err
 		}
@@ -83,7 +88,7 @@ func (l *Source) code(ctx context.Context, k *ir.Kernel) (air.Input, error) {
 		if err != nil {
 			return air.Input{}, err
 		}
-		return source(ctx, l.compiler, l.cache, name, text, k.Function)
+		return l.source(ctx, name, text, k.Function)
 	}
 	return air.Input{}, fmt.Errorf("a library of kind %s is not known here", k.Library.Kind)
 }
@@ -134,22 +139,22 @@ func threads(ds []*decl.Decl) int {
 }
 
 // moduleKey is the key of a kernel's module, of a Metal source.
-func moduleKey(c clang.Compiler, name, text, function string) air.Key {
+func (l *Source) moduleKey(name, text, function string) air.Key {
 	h := sha256.New()
-	fmt.Fprintf(h, "%x %s %d %q %q\n%s", mslc.Digest(), c.Path, c.Version, name, function, text)
+	fmt.Fprintf(h, "%x %s %d %q %q %v\n%s", mslc.Digest(), l.compiler.Path, l.compiler.Version, name, function, l.unset, text)
 	return h.Sum(nil)
 }
 
 // Source returns a kernel of a Metal source, whose name is for errors.
 func (l *Source) Source(ctx context.Context, name, text, function string) (air.Input, error) {
-	return source(ctx, l.compiler, l.cache, name, text, function)
+	return l.source(ctx, name, text, function)
 }
 
 // source compiles a kernel of a Metal source, if the cache has it not: it alone, as the source
 // may have thousands.
-func source(ctx context.Context, c clang.Compiler, cache *air.Cache, name, text, function string) (air.Input, error) {
-	data, err := cache.Data(ctx, moduleKey(c, name, text, function), "module.json", func() ([]byte, error) {
-		u, err := mslc.Compile(ctx, name, text, mslc.Options{Kernels: []string{function}, Lines: true})
+func (l *Source) source(ctx context.Context, name, text, function string) (air.Input, error) {
+	data, err := l.cache.Data(ctx, l.moduleKey(name, text, function), "module.json", func() ([]byte, error) {
+		u, err := mslc.Compile(ctx, name, text, mslc.Options{Kernels: []string{function}, Lines: true, Unset: l.unset})
 		if err != nil {
 			return nil, err
 		}
@@ -184,7 +189,7 @@ func (l *Source) Together(ctx context.Context, g *ir.Graph, needed []bool, worke
 	var wait sync.WaitGroup
 	room := make(chan struct{}, max(1, workers))
 	for _, s := range sources {
-		key := func(function string) air.Key { return moduleKey(l.compiler, s.name, s.text, function) }
+		key := func(function string) air.Key { return l.moduleKey(s.name, s.text, function) }
 		missing := functions[s]
 		slices.Sort(missing)
 		missing = slices.DeleteFunc(slices.Compact(missing), func(f string) bool { return l.cache.Has(key(f), "module.json") })
@@ -196,7 +201,7 @@ func (l *Source) Together(ctx context.Context, g *ir.Graph, needed []bool, worke
 			room <- struct{}{}
 			wait.Go(func() {
 				defer func() { <-room }()
-				u, err := mslc.Compile(ctx, s.name, s.text, mslc.Options{Kernels: some, Lines: true})
+				u, err := mslc.Compile(ctx, s.name, s.text, mslc.Options{Kernels: some, Lines: true, Unset: l.unset})
 				for i := 0; err == nil && i < len(some); i++ {
 					_, err = l.cache.Data(ctx, key(some[i]), "module.json", func() ([]byte, error) { return module(u, s.name, some[i]) })
 				}
