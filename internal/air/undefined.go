@@ -339,7 +339,7 @@ func (m *module) follow(blocks []*block, declared map[string]declaration, o *ori
 		u.shaded = true
 		v := all[at].operands[0]
 		for _, s := range all {
-			if k := o.of[s.first()].kind; s.op == "load" && (k == fromPrivate || k == fromNowhere) {
+			if k := o.of[s.first()].kind; s.op == "load" && strings.HasPrefix(s.first(), "%") && (k == fromPrivate || k == fromNowhere) {
 				learn(s, u.from[v], u.origin[v])
 			}
 		}
@@ -487,8 +487,10 @@ func (u *undefined) lines(l string, guarded bool, places *[]access) (before, aft
 		use(accessAddress, s.types[0], s.operands[0])
 		if to := u.shadow[s.result]; to != "" {
 			switch {
-			case !guarded: // of what nothing has set
+			case u.unset[s.result]:
 				back("%s = or %s %s, zeroinitializer", to, shadowType(s.typ), ones(shadowType(s.typ)))
+			case !guarded:
+				back("%s = or %s zeroinitializer, zeroinitializer", to, shadowType(s.typ))
 			default:
 				_, elem := elements(s.typ)
 				mask := u.name()
