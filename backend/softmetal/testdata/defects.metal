@@ -481,6 +481,20 @@ kernel void three_of_four(IN(float, 0), device float4* y [[buffer(1)]], POSITION
   if (i > 3) v.w = 0; // right: v.w = 0;
   y[i] = v; // want: undefined value y // right: y[i] = v;
 }
+struct Flagged { float a; bool b; };
+// run 32/32 in:128 out:128
+kernel void member_of_one_byte(IN(float, 0), OUT(float, 1), POSITIONS) {
+  Flagged f;
+  f.a = x[i];
+  if (x[i] > 0) f.b = true; // right: f.b = x[i] > 0;
+  y[i] = f.b ? f.a : 1; // want: undefined value y // right: y[i] = f.b ? f.a : 1;
+}
+// run 32/32 in:128 out:128
+kernel void large_array(IN(float, 0), OUT(float, 1), POSITIONS) {
+  float a[512];
+  for (uint k = 0; k < 511; k++) a[k] = x[i]; // right: for (uint k = 0; k < 512; k++) a[k] = x[i];
+  y[i] = a[480 + i]; // want: undefined read private // right: y[i] = a[480 + i];
+}
 struct Part { float a; int n; half c; };
 // run 32/32 in:128 out:384
 kernel void member_of_a_struct(IN(float, 0), device Part* y [[buffer(1)]], POSITIONS) {
