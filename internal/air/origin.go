@@ -33,6 +33,8 @@ type private struct {
 	size  string // of the array in bytes, an expression
 	shade string // the address of a byte for each of its bytes, which says whether it was written
 	bytes int    // how many there are
+	begin string // the address that it lies slack bytes behind
+	mixed bool   // addresses that are of it or of something else reach it
 }
 
 // origins says of the addresses in a kernel where they come from.
@@ -82,6 +84,7 @@ func (m *module) origins(blocks []*block, extra []string, f *function, k *Kernel
 				} else {
 					p.shade = "null"
 				}
+				p.begin = r[1]
 				roomy[r[1]] = n
 				o.arrays = append(o.arrays, p)
 			} else if r := anyAlloca.FindStringSubmatch(l); r != nil {
@@ -114,6 +117,10 @@ func (m *module) origins(blocks []*block, extra []string, f *function, k *Kernel
 	var changed []string
 	learn := func(name string, from origin) {
 		had, ok := o.of[name]
+		if ok && had != from {
+			o.mix(had)
+			o.mix(from)
+		}
 		switch {
 		case !ok:
 			o.of[name] = from
@@ -184,7 +191,39 @@ func (m *module) origins(blocks []*block, extra []string, f *function, k *Kernel
 			learn(u, o.of[name])
 		}
 	}
+	// So do addresses that lie in memory themselves.
+	for _, b := range blocks {
+		for _, l := range b.lines {
+			if kept := keptPointer.FindStringSubmatch(l); kept != nil {
+				o.mix(o.of[kept[1]])
+			}
+		}
+	}
+	own := 0
+	for n, p := range o.arrays {
+		if !p.mixed {
+			continue
+		}
+		if own++; own > maxOwn {
+			p.shade = "null" // which accesses set it would not be known
+			continue
+		}
+		begin = append(begin, fmt.Sprintf("  %%mlxc.own%d = getelementptr i8, ptr %s, i64 %d", n, p.begin, slack),
+			fmt.Sprintf("  call void @mlxc_own(ptr %%mlxc.lane, ptr %%mlxc.own%d, i64 %s, ptr %s, i32 %d)", n, p.size, p.shade, n))
+	}
 	return o, begin, nil
+}
+
+// maxOwn is how many variables a thread may have whose addresses mix with others (host/check.h).
+const maxOwn = 16
+
+var keptPointer = regexp.MustCompile(`(?:^  store ptr|= ptrtoint ptr|= insertvalue .*?ptr|= insertelement .*?ptr) (%[-a-zA-Z$._0-9]+|%"[^"]*")`)
+
+// mix notes that an address may be of a private array, and that this does not show.
+func (o *origins) mix(from origin) {
+	if from.kind == fromPrivate {
+		o.arrays[from.index].mixed = true
+	}
 }
 
 // sizeOf is the size of a type in bytes, as an expression.

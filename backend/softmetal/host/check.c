@@ -179,6 +179,7 @@ void check_group(struct check *c, uint32_t group, size_t memory) {
 	memset(c->left, 0, sizeof c->left);
 	memset(c->taken, 0, sizeof c->taken);
 	memset(c->strays, 0, sizeof c->strays);
+	memset(c->own_count, 0, sizeof c->own_count);
 	memset(c->device_epoch, 0, sizeof c->device_epoch);
 	memset(c->threadgroup_epoch, 0, sizeof c->threadgroup_epoch);
 	c->device_barriers = c->threadgroup_barriers = 0;
@@ -372,6 +373,28 @@ static void *threadgroup(struct check *c, struct mover *m, const struct access *
 	return at;
 }
 
+// private checks an access to a private or constant array.
+static void *private(struct check *c, struct mover *m, const struct access *a, uint8_t *base, uint64_t size, uint8_t *at, uint64_t n, uint8_t *written, int32_t number) {
+	int64_t offset = at - base;
+	if (offset < 0 || (uint64_t)offset > size || n > size - (uint64_t)offset) {
+		report(c, OUT_OF_BOUNDS, m, NULL, number, offset);
+		return nowhere;
+	}
+	if (!written)
+		return at;
+	c->last.state = written + offset, c->last.n = n;
+	int undefined = 0;
+	for (uint64_t i = 0; i < n; i++) {
+		if (reads(a) && a->kind != COPIED)
+			undefined |= written[offset + (int64_t)i] == UNSET;
+		if (writes(a))
+			written[offset + (int64_t)i] = SET;
+	}
+	if (undefined)
+		report(c, UNDEFINED_READ, m, NULL, number, offset);
+	return at;
+}
+
 static struct mover mover_of(struct check *c, const struct lane *l, uint32_t access, int space) {
 	uint32_t s = l->simdgroup_index_in_threadgroup;
 	struct mover m = {c->group + 1, (uint16_t)l->thread_index_in_threadgroup, (uint16_t)access, 0, 0};
@@ -414,10 +437,25 @@ __attribute__((visibility("default"), used)) void *mlxc_touch(const struct lane 
 		if (begin && b->state && at >= begin - GUARD && at < begin + b->bytes + GUARD)
 			return device(c, l, &m, a, i, at, n);
 	}
-	if (a->space == SPACE_GENERIC)
-		return at; // private memory
+	if (a->space == SPACE_GENERIC) {
+		uint32_t t = l->thread_index_in_threadgroup;
+		for (uint32_t i = 0; i < c->own_count[t]; i++) {
+			const struct own *o = &c->own[t][i];
+			if (at >= o->at && at < o->at + o->bytes)
+				return private(c, &m, a, o->at, o->bytes, at, n, o->state, 3000 + (int32_t)o->number);
+		}
+		return at; // other private memory
+	}
 	report(c, OUT_OF_BOUNDS, &m, NULL, -1, 0);
 	return nowhere;
+}
+
+// mlxc_own is called where a thread begins, of each such variable.
+__attribute__((visibility("default"), used)) void mlxc_own(const struct lane *l, uint8_t *at, uint64_t bytes, uint8_t *state, uint32_t number) {
+	struct check *c = checking;
+	uint32_t t = l->thread_index_in_threadgroup;
+	if (c && c->own_count[t] < MAX_OWN)
+		c->own[t][c->own_count[t]++] = (struct own){at, bytes, state, number};
 }
 
 // mlxc_private is called before an access to a private or constant array of size bytes, of which written
@@ -432,22 +470,5 @@ __attribute__((visibility("default"), used)) void *mlxc_private(const struct lan
 		return at;
 	const struct access *a = &c->dispatch->kernel->accesses[access];
 	struct mover m = mover_of(c, l, access, SPACE_GENERIC);
-	int64_t offset = at - base;
-	if (offset < 0 || (uint64_t)offset > size || n > size - (uint64_t)offset) {
-		report(c, OUT_OF_BOUNDS, &m, NULL, (a->origin == ORIGIN_TABLE ? 4000 : 3000) + a->index, offset);
-		return nowhere;
-	}
-	if (!written)
-		return at;
-	c->last.state = written + offset, c->last.n = n;
-	int undefined = 0;
-	for (uint64_t i = 0; i < n; i++) {
-		if (reads(a) && a->kind != COPIED)
-			undefined |= written[offset + (int64_t)i] == UNSET;
-		if (writes(a))
-			written[offset + (int64_t)i] = SET;
-	}
-	if (undefined)
-		report(c, UNDEFINED_READ, &m, NULL, 3000 + a->index, offset);
-	return at;
+	return private(c, &m, a, base, size, at, n, written, (a->origin == ORIGIN_TABLE ? 4000 : 3000) + a->index);
 }

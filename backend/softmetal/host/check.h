@@ -83,6 +83,16 @@ struct touched {
 	uint8_t private;
 };
 
+// own is a private variable of a thread whose address may be where the code does not show it.
+struct own {
+	uint8_t *at;
+	uint64_t bytes;
+	uint8_t *state; // or NULL
+	uint32_t number;
+};
+
+enum { MAX_OWN = 16 }; // of a thread
+
 // States of a byte of private memory.
 enum { UNSET, SET, SET_UNDEFINED };
 
@@ -115,6 +125,8 @@ struct check {
 	// What the threads bring to a site, and get there: bits of the elements that are undefined, of each operand.
 	uint8_t left[MAX_THREADS][3], taken[MAX_THREADS];
 	struct stray strays[MAX_THREADS];
+	struct own own[MAX_THREADS][MAX_OWN];
+	uint8_t own_count[MAX_THREADS];
 };
 
 extern _Thread_local struct check *checking;
