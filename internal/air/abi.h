@@ -107,7 +107,7 @@ struct access {
 	uint32_t align; // what the address is a multiple of, as Metal asks; 0 or 1: it does not
 };
 
-// ATOMIC reads and writes, COPIED reads what goes elsewhere as it is. The last three are no accesses but places at
+// ATOMIC reads and writes, COPIED reads what goes elsewhere as it is, or is part of a vector. The last three are no accesses but places at
 // which a value must not be undefined: where it is stored, decides where to go, or what to touch. Their index has
 // bits that say where such a value may come from, and their bytes are a line of the source from which.
 enum { LOAD, STORE, ATOMIC, ATOMIC_LOAD, ATOMIC_STORE, COPIED, VALUE, BRANCH, ADDRESS };

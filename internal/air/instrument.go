@@ -148,6 +148,8 @@ func (m *module) guard(l string, from *origins, places *[]access) ([]string, err
 		kind := accessLoad
 		if strings.Contains(l, " = load atomic ") {
 			kind = accessAtomicLoad
+		} else if from.setInParts(parts[0], pointer) {
+			kind = accessCopy
 		}
 		by, err := check(kind, pointer, size, n)
 		if err != nil {
@@ -258,6 +260,16 @@ func unaligned(l string) string {
 		return argumentAlign.ReplaceAllString(l, "")
 	}
 	return l
+}
+
+// setInParts reports whether a load is one of a vector in private memory. A compiler sets an element of it
+// by reading all of it, so that what is read need not have been set.
+func (o *origins) setInParts(typ, pointer string) bool {
+	if !strings.HasPrefix(typ, "<") || !strings.HasPrefix(pointer, "ptr %") {
+		return false
+	}
+	k := o.of[pointer[len("ptr "):]].kind
+	return k == fromPrivate || k == fromNowhere
 }
 
 // unset reports whether an operand is an address of what nothing has set.

@@ -56,6 +56,16 @@ func (m *module) lay(typ string) layout {
 			}
 		}
 		return layout{}
+	case strings.HasPrefix(typ, "<{") && strings.HasSuffix(typ, "}>"):
+		out := layout{0, 1}
+		for _, f := range splitTop(typ[2 : len(typ)-2]) {
+			l := m.layout(f)
+			if l.align == 0 || out.size > maxShade {
+				return layout{}
+			}
+			out.size += l.size
+		}
+		return out
 	case strings.HasPrefix(typ, "{") && strings.HasSuffix(typ, "}"):
 		out := layout{0, 1}
 		for _, f := range splitTop(typ[1 : len(typ)-1]) {

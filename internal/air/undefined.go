@@ -316,6 +316,8 @@ func (m *module) follow(blocks []*block, declared map[string]declaration, o *ori
 		case s.op == "load" && o.unset(s.operands[0]):
 			u.unset[s.result] = true
 			learn(s, fromUnset, line)
+		case s.op == "load" && o.setInParts(s.typ, s.types[0]+" "+s.operands[0]):
+			learn(s, fromUnset, line)
 		case s.op == "phi" || s.op == "select":
 			if slices.Contains(s.operands, "undef") || slices.Contains(s.operands, "poison") {
 				learn(s, fromUnset, line)

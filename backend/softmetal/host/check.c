@@ -382,7 +382,7 @@ static void *private(struct check *c, struct mover *m, const struct access *a, u
 	}
 	if (!written)
 		return at;
-	c->last.state = written + offset, c->last.n = n;
+	c->last.state = written + offset, c->last.n = n, c->last.parts = a->kind == COPIED;
 	int undefined = 0;
 	for (uint64_t i = 0; i < n; i++) {
 		if (reads(a) && a->kind != COPIED)

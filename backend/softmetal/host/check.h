@@ -81,6 +81,7 @@ struct touched {
 	int32_t argument; // as of a finding
 	int64_t offset;
 	uint8_t private;
+	uint8_t parts; // what is read need not be set
 };
 
 // own is a private variable of a thread whose address may be where the code does not show it.

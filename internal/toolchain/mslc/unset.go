@@ -91,8 +91,8 @@ func (u *unsetter) replace(l string) bool {
 			return true
 		}
 		t := patternType.FindStringSubmatch(s[1])
-		if t == nil {
-			return false
+		if t == nil || t[1] == "i8" && root != "" {
+			return t != nil // what may be a gap stays without a value
 		}
 		u.store(t[1], s[2], s[3], s[4])
 		return true
@@ -157,8 +157,11 @@ func (u *unsetter) leaves(typ string, path, paths, leaves []string) (_, _ []stri
 		}
 		return paths, leaves, true
 	}
-	if strings.HasPrefix(typ, "{") && strings.HasSuffix(typ, "}") {
-		for i, m := range members(strings.TrimSpace(typ[1 : len(typ)-1])) {
+	if strings.HasPrefix(typ, "<{") || strings.HasPrefix(typ, "{") {
+		for i, m := range members(strings.TrimSuffix(strings.TrimSuffix(strings.TrimPrefix(strings.TrimPrefix(typ, "<"), "{"), ">"), "}")) {
+			if byteArray.MatchString(m) {
+				continue // a gap, or an array of bytes, which looks the same
+			}
 			if paths, leaves, ok = u.leaves(m, append(path, fmt.Sprintf(", i32 %d", i)), paths, leaves); !ok {
 				return nil, nil, false
 			}
@@ -170,6 +173,8 @@ func (u *unsetter) leaves(typ string, path, paths, leaves []string) (_, _ []stri
 	}
 	return append(paths, strings.Join(path, "")), append(leaves, typ), true
 }
+
+var byteArray = regexp.MustCompile(`^\[\d+ x i8\]$`)
 
 var vectorType = regexp.MustCompile(`^<\d+ x \w+>$`)
 
