@@ -252,6 +252,7 @@ func (p *plantedGraph) compare(t *testing.T, observed []softmetal.Observed) (fou
 		good := true
 		for k := range o.Findings {
 			f := &o.Findings[k]
+			require.NotContains(t, f.String(), "%!")
 			expected := false
 			for n, w := range c.want {
 				if w.kind == f.Kind.String() && strings.HasPrefix(f.Argument, w.argument) && (f.Line == 0 || w.line == 0 || f.Line == w.line) {

@@ -147,9 +147,9 @@ func (f *Finding) String() string {
 		}
 		from := "which comes of a variable that nothing has set"
 		if f.Kind == InactiveLane {
-			from = "which a function of the simdgroup took from a thread that is not there"
+			from = "which a function of the simdgroup took from a lane where no thread is active"
 			if f.Lane >= 0 {
-				from = fmt.Sprintf("which a function of the simdgroup took from lane %d, that is not there", f.Lane)
+				from = fmt.Sprintf("which a function of the simdgroup took from lane %d, where no thread is active", f.Lane)
 			}
 		}
 		s = fmt.Sprintf("%s %s, %s%s", here, use, from, line(f.OtherLine))
