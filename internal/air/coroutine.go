@@ -178,7 +178,7 @@ func (m *module) coroutine(f *function, k *Kernel, endResult string, checked boo
 		t.line("declare ptr @mlxc_touch(ptr, ptr, i64, i32) nounwind")
 		t.line("declare ptr @mlxc_private(ptr, ptr, i64, ptr, i64, i32, ptr) nounwind")
 		t.line("declare void @mlxc_own(ptr, ptr, i64, ptr, i32) nounwind")
-		t.line("declare void @mlxc_used(ptr, i1 zeroext, i32) nounwind")
+		t.line("declare void @mlxc_used(ptr, i64, i32) nounwind")
 		t.line("declare void @mlxc_stored(ptr, i64, i64, i32) nounwind")
 		t.line("declare i64 @mlxc_loaded(ptr, i64) nounwind")
 		t.line("declare void @mlxc_copied(ptr, i32) nounwind")

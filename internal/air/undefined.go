@@ -478,7 +478,7 @@ func (u *undefined) lines(l string, guarded bool, places *[]access) (before, aft
 	}
 	use := func(kind int, typ, v string) {
 		if u.is(v) {
-			front("call void @mlxc_used(ptr %%mlxc.lane, i1 %s, i32 %d)", u.any(typ, v, front), place(kind, v))
+			front("call void @mlxc_used(ptr %%mlxc.lane, i64 %s, i32 %d)", u.masked(typ, v, front), place(kind, v))
 		}
 	}
 	switch s.op {

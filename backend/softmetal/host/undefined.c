@@ -5,13 +5,13 @@
 
 #define CALLED __attribute__((visibility("default"), used))
 
-// mlxc_used is called before a place that uses a value.
-CALLED void mlxc_used(const struct lane *l, _Bool undefined, uint32_t place) {
-	if (undefined && checking)
+// mlxc_used is called before a place that uses a value. mask has a bit for each of its elements that is undefined.
+CALLED void mlxc_used(const struct lane *l, uint64_t mask, uint32_t place) {
+	if (mask && checking)
 		check_use(checking, place, l->thread_index_in_threadgroup, NULL);
 }
 
-// mlxc_stored is called behind a store of a value. mask has a bit for each of its elements that is undefined.
+// mlxc_stored is called behind a store of a value.
 CALLED void mlxc_stored(const struct lane *l, uint64_t mask, uint64_t element_bytes, uint32_t place) {
 	struct check *c = checking;
 	if (!mask || !c)
