@@ -81,9 +81,7 @@ func (m *module) prepare(kernel string, constants []ConstantValue, checked bool)
 		}
 	}
 	m.metadata, m.named = m.debugMetadata(), debugNames(m.named)
-	if !checked {
-		m.narrow()
-	}
+	m.narrow()
 	m.uncontracted()
 	m.renameUnset(checked)
 	m.bfloats()

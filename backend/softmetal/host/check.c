@@ -263,9 +263,11 @@ static struct pages *space_of(struct check *c, uint64_t id) {
 }
 
 // touch notes that memory is touched, for what is asked of it afterwards.
-static void touch(struct check *c, struct touched t) {
-	c->before = c->last;
-	c->last = t;
+static void touch(struct check *c, const struct access *a, uint64_t n, int32_t argument, int64_t offset, int private) {
+	if (a->kind == COPIED) // what it goes to
+		c->before = c->last;
+	struct touched *t = &c->last;
+	t->state = NULL, t->n = n, t->argument = argument, t->offset = offset, t->private = (uint8_t)private;
 }
 
 // misaligned reports an address that is no multiple of what Metal asks for.
@@ -283,7 +285,7 @@ static void *device(struct check *c, const struct lane *l, struct mover *m, cons
 	const struct bound *b = &d->bound[argument];
 	int64_t offset = at - (uint8_t *)d->buffers[argument];
 	(void)l;
-	touch(c, (struct touched){.n = n, .argument = (int32_t)argument, .offset = offset});
+	touch(c, a, n, (int32_t)argument, offset, 0);
 	// An argument that a function constant leaves out is bound to nothing. Apple's compiler loads
 	// its value all the same where it goes into a selection that does not take it.
 	if (!d->buffers[argument] && a->kind == LOAD && a->space == SPACE_CONSTANT)
@@ -358,7 +360,7 @@ static void *threadgroup(struct check *c, struct mover *m, const struct access *
 			return nowhere;
 		}
 	}
-	touch(c, (struct touched){.n = n, .argument = number, .offset = inside});
+	touch(c, a, n, number, inside, 0);
 	misaligned(c, m, a, at, number, inside);
 	int undefined = 0;
 	for (uint64_t i = 0; c->written && i < n; i++) {
@@ -376,22 +378,22 @@ static void *threadgroup(struct check *c, struct mover *m, const struct access *
 // private checks an access to a private or constant array.
 static void *private(struct check *c, struct mover *m, const struct access *a, uint8_t *base, uint64_t size, uint8_t *at, uint64_t n, uint8_t *written, int32_t number) {
 	int64_t offset = at - base;
+	touch(c, a, n, number, offset, 1);
 	if (offset < 0 || (uint64_t)offset > size || n > size - (uint64_t)offset) {
 		report(c, OUT_OF_BOUNDS, m, NULL, number, offset);
 		return nowhere;
 	}
 	if (!written)
 		return at;
-	c->last.state = written + offset, c->last.n = n, c->last.parts = a->kind == COPIED;
-	int undefined = 0;
-	for (uint64_t i = 0; i < n; i++) {
-		if (reads(a) && a->kind != COPIED)
-			undefined |= written[offset + (int64_t)i] == UNSET;
-		if (writes(a))
-			written[offset + (int64_t)i] = SET;
-	}
-	if (undefined)
+	uint8_t *state = written + offset;
+	int set = 1;
+	for (uint64_t i = 0; i < n; i++)
+		set &= state[i] == SET;
+	c->last.state = state, c->last.parts = a->kind == COPIED, c->last.set = (uint8_t)set;
+	if (reads(a) && a->kind != COPIED && !set && memchr(state, UNSET, n))
 		report(c, UNDEFINED_READ, m, NULL, number, offset);
+	if (writes(a))
+		memset(state, SET, n);
 	return at;
 }
 
@@ -411,10 +413,11 @@ __attribute__((visibility("default"), used)) void *mlxc_touch(const struct lane 
 	if (!c)
 		return at;
 	settle(c);
-	touch(c, (struct touched){.private = 1});
-	if (n == 0)
-		return at;
 	const struct access *a = &c->dispatch->kernel->accesses[access];
+	if (n == 0) {
+		touch(c, a, 0, -1, 0, 1);
+		return at;
+	}
 	int in_threadgroup = at >= c->memory && at < c->memory + c->memory_bytes;
 	if (a->space == SPACE_THREADGROUP || (a->space == SPACE_GENERIC && in_threadgroup)) {
 		struct mover m = mover_of(c, l, access, SPACE_THREADGROUP);
@@ -437,6 +440,7 @@ __attribute__((visibility("default"), used)) void *mlxc_touch(const struct lane 
 		if (begin && b->state && at >= begin - GUARD && at < begin + b->bytes + GUARD)
 			return device(c, l, &m, a, i, at, n);
 	}
+	touch(c, a, n, -1, 0, 1);
 	if (a->space == SPACE_GENERIC) {
 		uint32_t t = l->thread_index_in_threadgroup;
 		for (uint32_t i = 0; i < c->own_count[t]; i++) {
@@ -465,10 +469,11 @@ __attribute__((visibility("default"), used)) void *mlxc_private(const struct lan
 	if (!c)
 		return at;
 	settle(c);
-	touch(c, (struct touched){.private = 1});
-	if (n == 0)
-		return at;
 	const struct access *a = &c->dispatch->kernel->accesses[access];
+	if (n == 0) {
+		touch(c, a, 0, -1, 0, 1);
+		return at;
+	}
 	struct mover m = mover_of(c, l, access, SPACE_GENERIC);
 	return private(c, &m, a, base, size, at, n, written, (a->origin == ORIGIN_TABLE ? 4000 : 3000) + a->index);
 }

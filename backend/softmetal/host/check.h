@@ -82,6 +82,7 @@ struct touched {
 	int64_t offset;
 	uint8_t private;
 	uint8_t parts; // what is read need not be set
+	uint8_t set;   // all of it was
 };
 
 // own is a private variable of a thread whose address may be where the code does not show it.

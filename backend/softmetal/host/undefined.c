@@ -32,7 +32,9 @@ CALLED uint64_t mlxc_loaded(const struct lane *l, uint64_t element_bytes) {
 	struct check *c = checking;
 	uint64_t mask = 0;
 	(void)l;
-	for (uint64_t i = 0; c && c->last.state && i < c->last.n; i++)
+	if (!c || !c->last.state || c->last.set)
+		return 0;
+	for (uint64_t i = 0; i < c->last.n; i++)
 		if (i / element_bytes < 64 && (c->last.state[i] == SET_UNDEFINED || (c->last.parts && c->last.state[i] == UNSET)))
 			mask |= 1ull << i / element_bytes;
 	return mask;
