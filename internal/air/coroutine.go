@@ -17,6 +17,9 @@ func (m *module) coroutine(f *function, k *Kernel, endResult string, checked boo
 		declared[strings.Trim(d.name, `"`)] = d
 	}
 	blocks := f.blocks()
+	if len(blocks) == 0 {
+		return nil, nil, 0, fmt.Errorf("the function @%s has no instructions", f.name)
+	}
 	memory, variables, err := m.threadgroupVariables(blocks)
 	if err != nil {
 		return nil, nil, 0, err

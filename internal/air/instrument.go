@@ -140,6 +140,9 @@ func (m *module) guard(l string, from *origins, places *[]access) ([]string, err
 		return []string{someValue(s[1], s[2], dbg)}, nil
 	case loadLine.MatchString(l):
 		parts := splitTop(loadLine.FindStringSubmatch(l)[2])
+		if len(parts) < 2 {
+			return nil, fmt.Errorf("this line is not understood: %.120q", l)
+		}
 		size, n := sized(parts[0])
 		pointer := orderless(parts[1])
 		if from.unset(pointer) {
@@ -158,6 +161,9 @@ func (m *module) guard(l string, from *origins, places *[]access) ([]string, err
 		l = replace(l, pointer, by)
 	case storeLine.MatchString(l):
 		parts := splitTop(storeLine.FindStringSubmatch(l)[1])
+		if len(parts) < 2 {
+			return nil, fmt.Errorf("this line is not understood: %.120q", l)
+		}
 		size, n := sized(typeOf(parts[0]))
 		pointer := orderless(parts[1])
 		kind := accessStore
@@ -171,6 +177,9 @@ func (m *module) guard(l string, from *origins, places *[]access) ([]string, err
 		l = strings.Replace(l, ", "+pointer, ", "+replace(pointer, pointer, by), 1)
 	case atomicLine.MatchString(l):
 		parts := splitTop(atomicLine.FindStringSubmatch(l)[2])
+		if len(parts) < 2 {
+			return nil, fmt.Errorf("this line is not understood: %.120q", l)
+		}
 		size, n := sized(typeOf(parts[1]))
 		by, err := check(accessAtomic, parts[0], size, n)
 		if err != nil {
@@ -200,6 +209,9 @@ func (m *module) guard(l string, from *origins, places *[]access) ([]string, err
 	case moveLine.MatchString(l):
 		c := moveLine.FindStringSubmatch(l)
 		parts := splitTop(c[2])
+		if len(parts) < 3 {
+			return nil, fmt.Errorf("this line is not understood: %.120q", l)
+		}
 		size := strings.TrimPrefix(parts[2], "i64 ")
 		n, _ := strconv.Atoi(size)
 		aligns := argumentAlignments(asked)
