@@ -4,6 +4,7 @@
 # make test-all  every test whole: hours
 # make race   every test under the race detector
 # make ptx    compile our own kernels for NVIDIA's GPUs, into the archive that programs have with them
+# make ptx-same  say that they are what the compiler makes today, if they are
 # make sources  compile the Metal sources of MLX, which git fetches
 # make arm64  compile kernels for arm64 and run them under an emulator
 # make arm64-metal   of these, those of the Metal backend
@@ -20,7 +21,7 @@ MODEL ?= $(DEMO_MODEL)
 DEVICE ?= auto
 PROMPT ?= What is the capital of France, and why is it famous?
 
-.PHONY: all demo static test test-all race sources arm64 arm64-metal darwin coverage kernelcases emissions build model check fetched ptx ptx-check
+.PHONY: all demo static test test-all race sources arm64 arm64-metal darwin coverage kernelcases emissions build model check fetched ptx ptx-same ptx-check
 
 all: build
 
@@ -46,6 +47,11 @@ PTX = backend/internal/prebuilt/kernels.bin backend/internal/ptx/math.ptx
 ptx:
 	scripts/fetch-clang.sh
 	go run ./backend/internal/prebuilt/make $(PTX)
+
+# Where the compiler has changed and its texts have not: compiles all, compares, and says so to the program.
+ptx-same:
+	scripts/fetch-clang.sh
+	go run ./backend/internal/prebuilt/make -same backend/internal/prebuilt/same.txt $(PTX)
 
 ptx-check:
 	go run ./backend/internal/prebuilt/make -check $(PTX)

@@ -1,9 +1,10 @@
 // Command make compiles our own kernels to PTX and writes the archive of them:
 //
-//	go run ./backend/internal/prebuilt/make [-check] backend/internal/prebuilt/kernels.bin backend/internal/ptx/math.ptx
+//	go run ./backend/internal/prebuilt/make [-check | -same FILE] backend/internal/prebuilt/kernels.bin backend/internal/ptx/math.ptx
 //
 // and the functions that generated kernels call. With -check it writes nothing, and fails if a file is not
-// of today's sources.
+// of today's sources. With -same it compiles all, and writes to FILE that the archive has these texts, if it has: then it
+// need not be made anew only because the compiler is another one.
 package main
 
 import (
@@ -40,14 +41,19 @@ func find(ctx context.Context) (clang.Compiler, error) {
 
 func main() {
 	check := flag.Bool("check", false, "write nothing: fail if a file is not of today's sources")
+	note := flag.String("same", "", "compile all, and note in this file that the archive has these texts, if it has")
 	flag.Parse()
 	if flag.NArg() != 2 {
-		fmt.Fprintln(os.Stderr, "usage: make [-check] ARCHIVE MATH")
+		fmt.Fprintln(os.Stderr, "usage: make [-check | -same FILE] ARCHIVE MATH")
 		os.Exit(2)
 	}
 	run, functions := write, writeMath
 	if *check {
 		run, functions = stale, staleMath
+	}
+	if *note != "" {
+		run = func(ctx context.Context, path string) error { return same(ctx, path, *note) }
+		functions = staleMath
 	}
 	ctx := context.Background()
 	if err := errors.Join(functions(ctx, flag.Arg(1)), run(ctx, flag.Arg(0))); err != nil {
@@ -122,19 +128,67 @@ func replace(path string, data []byte) error {
 	})
 }
 
-// write compiles all that is wanted.
-func write(ctx context.Context, path string) error {
-	c, err := find(ctx)
+// same compares what is compiled today with an archive, and notes that it is the same.
+func same(ctx context.Context, path, note string) error {
+	data, err := os.ReadFile(path)
 	if err != nil {
 		return err
+	}
+	a, err := prebuilt.Read(data)
+	if err != nil {
+		return err
+	}
+	a.Maker = prebuilt.Maker() // whose texts are compared, one by one
+	all, _, err := compile(ctx)
+	if err != nil {
+		return err
+	}
+	var errs []error
+	differ := 0
+	for _, k := range all {
+		old, err := a.Find(k.Request)
+		if err == nil && !bytes.Equal(old.PTX, k.PTX) {
+			err = errors.New("another text")
+		}
+		if err == nil {
+			continue
+		}
+		if differ++; differ <= 12 {
+			errs = append(errs, fmt.Errorf("%s: kernel %s: %w", k.File, k.Function, err))
+		}
+	}
+	fmt.Printf("%s: %d of %d texts are those of the compiler as it is\n", path, len(all)-differ, len(all))
+	if differ > 0 {
+		return errors.Join(errs...)
+	}
+	return replace(note, []byte(prebuilt.Same(data, prebuilt.Maker())))
+}
+
+// write writes all that is wanted.
+func write(ctx context.Context, path string) error {
+	out, text, err := compile(ctx)
+	if err != nil {
+		return err
+	}
+	data, err := prebuilt.Write(fmt.Sprintf("clang %d", compiler), out)
+	if err != nil {
+		return err
+	}
+	fmt.Printf("%s: %d kernels, %d bytes of PTX, %d compressed\n", path, len(out), text, len(data))
+	return replace(path, data)
+}
+
+// compile compiles all that is wanted, and says how many bytes the texts have.
+func compile(ctx context.Context) (out []prebuilt.Compiled, text int, err error) {
+	c, err := find(ctx)
+	if err != nil {
+		return nil, 0, err
 	}
 	wanted, sources, err := prebuilt.Wanted()
 	if err != nil {
-		return err
+		return nil, 0, err
 	}
 	units := map[string]*mslc.Unit{}
-	var out []prebuilt.Compiled
-	text := 0
 	var mu sync.Mutex
 	var wait sync.WaitGroup
 	var errs []error
@@ -143,13 +197,13 @@ func write(ctx context.Context, path string) error {
 		u := units[r.File]
 		if u == nil {
 			if u, err = mslc.Compile(ctx, r.File, sources[r.File], mslc.Options{Lines: true}); err != nil {
-				return err
+				return nil, 0, err
 			}
 			units[r.File] = u
 		}
 		in, err := r.Input(u)
 		if err != nil {
-			return err
+			return nil, 0, err
 		}
 		room <- struct{}{}
 		wait.Go(func() {
@@ -163,13 +217,5 @@ func write(ctx context.Context, path string) error {
 		})
 	}
 	wait.Wait()
-	if err := errors.Join(errs...); err != nil {
-		return err
-	}
-	data, err := prebuilt.Write(fmt.Sprintf("clang %d", c.Version), out)
-	if err != nil {
-		return err
-	}
-	fmt.Printf("%s: %d kernels, %d bytes of PTX, %d compressed\n", path, len(out), text, len(data))
-	return replace(path, data)
+	return out, text, errors.Join(errs...)
 }
