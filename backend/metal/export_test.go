@@ -52,3 +52,6 @@ func Trimmed(t *testing.T, dir string, size int64, files []string, keep string) 
 	}
 	return left
 }
+
+// Machine says whether a machine is refused.
+func Machine(system, processor string) error { return machine(system, processor) }

@@ -18,10 +18,10 @@ func TestPlantedDecisions(t *testing.T) {
 	for _, x := range wrongDecisions {
 		for _, name := range x.ways {
 			w := wayNamed(name)
-			require.Empty(t, p.once(t, w, 1, func(*fakemetal.Metal) {}), name)
+			require.Empty(t, p.once(t, w, 1, calm, func(*fakemetal.Metal) {}), name)
 			var wrong []string
 			for seed := uint64(1); seed <= 30 && len(wrong) == 0; seed++ {
-				wrong = p.once(t, w, seed, func(*fakemetal.Metal) { metal.Planted = x.name })
+				wrong = p.once(t, w, seed, hasty, func(*fakemetal.Metal) { metal.Planted = x.name })
 				metal.Planted = ""
 			}
 			if assert.NotEmpty(t, wrong, "%s, %s: nobody can tell", x.name, name) {
