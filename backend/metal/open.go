@@ -235,8 +235,8 @@ func (d *Device) Close() error {
 // Name implements [backend.Device].
 func (d *Device) Name() string { return "metal" }
 
-// maxUncompleted is how many command buffers a Metal queue holds before it blocks.
-const maxUncompleted = 64
+// maxUncompleted is how many command buffers a Metal queue holds before it blocks. Tests have fewer.
+var maxUncompleted = 64
 
 // argumentSlots is how many arguments a kernel may have.
 const argumentSlots = 31

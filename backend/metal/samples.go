@@ -29,8 +29,8 @@ func samplingOf(device objc.ID) backend.Sampling {
 	return backend.SampleNothing
 }
 
-// mostSamples of a sample buffer: it has at most 32 KiB.
-const mostSamples = 4096
+// mostSamples of a sample buffer: it has at most 32 KiB. Tests have fewer, an even number too.
+var mostSamples = 4096
 
 // newSamples returns places for the times of n commands of a plan, of as many as the system has room for.
 func (d *Device) newSamples(n int, how Plan) *samples {
@@ -92,7 +92,7 @@ func (s *samples) pass(n int32) objc.ID {
 // send appends the message that takes a time between dispatches.
 func (s *samples) send(b *objc.Batch, encoder objc.Ref, i int32) {
 	if s != nil && int(i) < 2*s.count {
-		b.SendTo(objc.SampleCounters, encoder, uintptr(s.buffers[i/mostSamples]), uintptr(i%mostSamples), 1)
+		b.SendTo(objc.SampleCounters, encoder, uintptr(s.buffers[int(i)/mostSamples]), uintptr(int(i)%mostSamples), 1)
 	}
 }
 

@@ -63,6 +63,12 @@ type Options struct {
 	// ColdPipelines: a command of an indirect command buffer does not run if no encoder has
 	// dispatched its pipeline before.
 	ColdPipelines bool
+	// Range is how many commands of an indirect command buffer are executed by one message at most; 0 is
+	// 16,384. Samples is how many samples a sample buffer has at most; 0 is 4,096. Reach is beyond all offsets
+	// in indirect commands; 0 is 2^32. Tests have them lower, so that small graphs get there.
+	Range, Samples, Reach int
+	// Full: nobody may ask a queue for more command buffers than it holds, which would block a thread.
+	Full bool
 	// Ignored is what orders nothing, though it should: a test of the device has to see that.
 	Ignored Order
 	// Faults are injected.
@@ -187,6 +193,7 @@ func (l *Library) Serve(t testing.TB, o Options) *Metal {
 		{"working set", int(o.WorkingSet)}, {"family", o.Family}, {"width", o.SIMDWidth}, {"constants", o.ConstantAlign}, {"residency", flag(o.Residency)},
 		{"dispatches", flag(o.SampleDispatches)}, {"capture", flag(o.Capture)}, {"most", o.MaxDispatches},
 		{"walls", flag(o.IndirectBarriers)}, {"cold", flag(o.ColdPipelines)}, {"ignored", int(o.Ignored)},
+		{"range", o.Range}, {"samples", o.Samples}, {"reach", o.Reach}, {"full", flag(o.Full)},
 	} {
 		if v.value != 0 {
 			require.True(t, l.option(v.name, v.value), v.name)

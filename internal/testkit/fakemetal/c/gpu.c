@@ -109,6 +109,7 @@ static void complete(struct command_buffer *c) {
 	if (c->failed) c->error = new_error("MTLCommandBufferErrorDomain", c->code, c->text);
 	c->status = c->failed ? ERROR : COMPLETED;
 	c->queue->uncompleted--;
+	has_completed();
 	in_flight--;
 	last_progress = now();
 	pthread_cond_broadcast(&gpu_changed);

@@ -103,6 +103,7 @@ static void set_buffer(SELF, object *o, uintptr_t offset, uintptr_t i) {
 	if (!given(o, &MTLBuffer, s)) return;
 	if (d->inherit_buffers) fail("%s: the commands inherit the buffers", s);
 	else if (i >= d->buffers) fail("%s: slot %lu, and maxKernelBufferBindCount is %lu", s, (unsigned long)i, (unsigned long)d->buffers);
+	else if (offset >= (uintptr_t)options.reach) fail("%s: byte %lu: an indirect command has offsets below %ld", s, (unsigned long)offset, options.reach);
 	else if (offset >= resource_of(o)->length) fail("%s: byte %lu of a buffer of %lu", s, (unsigned long)offset, (unsigned long)resource_of(o)->length);
 	else {
 		if (!k->buffers) k->buffers = calloc(SLOTS, sizeof *k->buffers);

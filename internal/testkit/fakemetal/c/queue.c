@@ -51,6 +51,7 @@ static object *room(object *self, sel s, bool references) {
 	pthread_mutex_lock(&gpu);
 	double since = now();
 	if (q->uncompleted >= q->max) {
+		if (options.full) fail("%s: %ld command buffers of the queue are uncompleted: who asks for one more blocks", s, q->uncompleted);
 		demand(1);
 		while (q->uncompleted >= q->max) {
 			if (stuck(since)) {
