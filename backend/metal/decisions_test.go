@@ -117,6 +117,8 @@ var wrongDecisions = []wrongDecision{
 	{"more command buffers are in flight than a queue holds", "queue.go",
 		"room: make(chan struct{}, maxUncompleted)}", "room: make(chan struct{}, either(NAME, maxUncompleted, 1000))}",
 		[]string{"concurrent, short queue", "serial, short queue", "parallel, short queue", "indirect, short queue"}},
+	{"a barrier inside of commands is not told to the encoder where others follow", toPlan + "stored.go",
+		"	if x.walled {", "	if x.walled && !planted(NAME) {", []string{"indirect-barriers, few commands"}},
 
 	// The host between replays, and what guards say.
 	{"replays between which the host comes are in flight together", "frame.go",
@@ -169,4 +171,19 @@ func TestWrongDecisions(t *testing.T) {
 	t.Logf("%s", out)
 	require.NoError(t, err)
 	require.Contains(t, string(out), "--- PASS: TestPlantedDecisions")
+}
+
+// TestPage: docs/metal.md says how many wrong emissions are noticed.
+func TestPage(t *testing.T) {
+	page, err := os.ReadFile("../../docs/metal.md")
+	require.NoError(t, err)
+	equivalent := 0
+	for _, x := range wrongEmissions {
+		if x.equivalent != "" {
+			equivalent++
+		}
+	}
+	text := strings.Join(strings.Fields(string(page)), " ")
+	require.Contains(t, text, fmt.Sprintf("notice %d such messages; %d change nothing", len(wrongEmissions)-equivalent, equivalent))
+	require.Contains(t, text, fmt.Sprintf("Noticed are %d wrong decisions too", len(wrongDecisions)))
 }

@@ -124,7 +124,7 @@ func (p *planting) try(w *way, seed uint64, patience time.Duration, begin func(m
 	o.Patience, o.Residency, o.Full = patience, true, true
 	defer metal.Lower(w.limits)()
 	m := p.library.Serve(t, o)
-	p.peak = p.library.Peak
+	p.peak, p.idle = p.library.Peak, m.SetIdle
 	p.apart = w.device.Profile && !w.gpu.SampleDispatches
 	begin(m)
 	var out outcome

@@ -47,6 +47,8 @@ type workload struct {
 	engine   func() []*ir.Graph
 	mistaken *ir.Graph // whose counts may be too great
 	apart    bool      // commands have times of their own: each runs alone
+	// idle, if not nil, has command buffers complete only when nothing is left that can run.
+	idle func(bool)
 	// peak, if not nil, is how many command buffers were in flight together since it was last asked.
 	peak func() int
 }
@@ -319,6 +321,10 @@ func (w *workload) tooMany(d backend.Device, out outcome) (err error) {
 	f, err := e.NewFrame(backend.FrameSpec{Replays: 3})
 	if err != nil {
 		return errors.Join(err, e.Close())
+	}
+	if w.idle != nil { // what is in flight beside the first replay has run by then
+		w.idle(true)
+		defer w.idle(false)
 	}
 	defer func() { err = errors.Join(err, f.Close(), e.Close()) }()
 	for turn, later := range []uint32{5, 1, 7} { // of at most 4

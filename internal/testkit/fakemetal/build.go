@@ -44,6 +44,7 @@ type Library struct {
 	connect    func(socket int)
 	disconnect func() int
 	seed       func(n int)
+	idle       func(on bool)
 	knows      func(class, selector string, static bool) bool
 
 	mishear                       func(class, selector string, nth, how, arg, at, by int, as string)
@@ -113,7 +114,7 @@ func Build(t testing.TB) *Library {
 	for name, f := range map[string]any{
 		"failures": &l.failures, "failure": &l.failure, "forgive": &l.forgive, "live": &l.live, "made": &l.made,
 		"sent": &l.sent, "inline_bytes": &l.inline, "class": &l.class, "note": &l.note, "label": &l.label, "reset": &l.reset,
-		"option": &l.option, "inject": &l.inject, "connect": &l.connect, "disconnect": &l.disconnect, "seed": &l.seed, "knows": &l.knows,
+		"option": &l.option, "inject": &l.inject, "connect": &l.connect, "disconnect": &l.disconnect, "seed": &l.seed, "idle": &l.idle, "knows": &l.knows,
 		"mishear": &l.mishear, "misheard": &l.misheard, "count": &l.count, "peak": &l.peak, "counted": &l.counted,
 		"counted_class": &l.countedClass, "counted_selector": &l.countedSelector,
 	} {

@@ -247,6 +247,10 @@ var kept = map[string]bool{"NSObject": true, "MTLResource": true, "MTLCommandEnc
 // SetSeed chooses another order for what is committed from now on ([Options.Seed]).
 func (m *Metal) SetSeed(seed uint64) { m.library.seed(int(seed)) }
 
+// SetIdle has command buffers complete, from now on, only when nothing is left that can run, or as soon as all
+// of theirs has.
+func (m *Metal) SetIdle(on bool) { m.library.idle(on) }
+
 // Compiled are the sources that were compiled, in order.
 func (m *Metal) Compiled() []Compiled {
 	m.mu.Lock()
