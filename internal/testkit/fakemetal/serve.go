@@ -69,6 +69,8 @@ type Options struct {
 	Range, Samples, Reach int
 	// Full: nobody may ask a queue for more command buffers than it holds, which would block a thread.
 	Full bool
+	// Lacks is what a device has not, though it should.
+	Lacks Lack
 	// Ignored is what orders nothing, though it should: a test of the device has to see that.
 	Ignored Order
 	// Faults are injected.
@@ -86,6 +88,17 @@ const (
 	Events
 	SerialEncoders
 	IndirectBarriers
+)
+
+// Lack is what a device may lack: a set.
+type Lack int
+
+// What a device may lack, as enum lack has it.
+const (
+	PartialChanges       Lack = 1 << iota // a command of an indirect command buffer that has run loses the rest when something of it is changed
+	IndirectThreadgroups                  // such commands have no threadgroup memory
+	ArchiveHits                           // no pipeline is found in an archive
+	Times                                 // the first two samples of a sample buffer are 0
 )
 
 // Operation is what can fail.
@@ -193,7 +206,7 @@ func (l *Library) Serve(t testing.TB, o Options) *Metal {
 		{"working set", int(o.WorkingSet)}, {"family", o.Family}, {"width", o.SIMDWidth}, {"constants", o.ConstantAlign}, {"residency", flag(o.Residency)},
 		{"dispatches", flag(o.SampleDispatches)}, {"capture", flag(o.Capture)}, {"most", o.MaxDispatches},
 		{"walls", flag(o.IndirectBarriers)}, {"cold", flag(o.ColdPipelines)}, {"ignored", int(o.Ignored)},
-		{"range", o.Range}, {"samples", o.Samples}, {"reach", o.Reach}, {"full", flag(o.Full)},
+		{"range", o.Range}, {"samples", o.Samples}, {"reach", o.Reach}, {"full", flag(o.Full)}, {"lacks", int(o.Lacks)},
 	} {
 		if v.value != 0 {
 			require.True(t, l.option(v.name, v.value), v.name)

@@ -68,7 +68,7 @@ object *new_samples(SELF, object *descriptor, object **e) {
 uint64_t sample_count(object *o) { return ((struct samples *)o)->n; }
 void sample(object *o, uint64_t i, double seconds) {
 	struct samples *b = (struct samples *)o;
-	if (i < b->n) __atomic_store_n(&b->at[i], ticks_of(seconds), __ATOMIC_SEQ_CST);
+	if (i < b->n) __atomic_store_n(&b->at[i], options.lacks & TIMES && i < 2 ? 0 : ticks_of(seconds), __ATOMIC_SEQ_CST);
 }
 
 static object *resolve(SELF, uintptr_t from, uintptr_t count) {

@@ -30,7 +30,7 @@ static class MTLIndirectCommandBufferDescriptor = {.name = "MTLIndirectCommandBu
 		{"setInheritPipelineState:", set_inherit_pipeline}, {"setMaxKernelBufferBindCount:", set_buffers},
 		{"setMaxKernelThreadgroupMemoryBindCount:", set_threadgroups}, {0}}};
 
-struct stored { object *pipeline; struct binding *buffers; uint32_t *threadgroup; struct grid grid; bool dispatches, barrier; };
+struct stored { object *pipeline; struct binding *buffers; uint32_t *threadgroup; struct grid grid; bool dispatches, barrier, ran; };
 struct indirect { object base; struct indirect_descriptor d; uint64_t n; struct stored *at; long flights; };
 
 object *new_indirect(SELF, object *descriptor, uintptr_t count, uintptr_t mode) {
@@ -81,7 +81,11 @@ static object *command_at(SELF, uintptr_t i) {
 // stored is the command, and NULL if it must not change now.
 static struct stored *stored(object *self, sel s) {
 	struct indirect_command *k = (struct indirect_command *)self;
-	if (__atomic_load_n(&k->of->flights, __ATOMIC_SEQ_CST) == 0) return &k->of->at[k->i];
+	struct stored *at = &k->of->at[k->i];
+	if (__atomic_load_n(&k->of->flights, __ATOMIC_SEQ_CST) == 0) {
+		if (at->ran && options.lacks & PARTIAL_CHANGES) clear(at);
+		return at;
+	}
 	fail("%s: a command buffer in flight executes the indirect command buffer", s);
 	return NULL;
 }
@@ -149,6 +153,7 @@ struct launch *indirect_launch(object *o, uint64_t i, const struct bindings *inh
 	struct stored *k = &b->at[i];
 	*barrier = k->barrier;
 	if (!k->dispatches) return NULL;
+	k->ran = true;
 	struct bindings all = {0};
 	if (inherited && b->d.inherit_buffers) all = *inherited;
 	all.pipeline = inherited && b->d.inherit_pipeline ? inherited->pipeline : k->pipeline;
@@ -158,7 +163,7 @@ struct launch *indirect_launch(object *o, uint64_t i, const struct bindings *inh
 	}
 	if (options.cold && all.pipeline && !is_freed(all.pipeline) && !((struct pipeline *)all.pipeline)->warm) return NULL;
 	if (k->buffers && !b->d.inherit_buffers) memcpy(all.buffers, k->buffers, sizeof all.buffers);
-	if (k->threadgroup) memcpy(all.threadgroup, k->threadgroup, sizeof all.threadgroup);
+	if (k->threadgroup && !(options.lacks & INDIRECT_THREADGROUPS)) memcpy(all.threadgroup, k->threadgroup, sizeof all.threadgroup);
 	return launch_of(&all, &k->grid, s);
 }
 

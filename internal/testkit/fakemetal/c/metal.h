@@ -40,10 +40,12 @@ struct options {
 	long range;       // commands that are executed by one message at most
 	long samples;     // of a sample buffer
 	long reach;       // what offsets in indirect commands are below: they have 32 bits
+	long lacks;       // enum lack: what a device has not, though it should
 	long idle;        // command buffers complete when nothing is left that can run
 	long full;        // nobody may ask a queue for more command buffers than it holds: that blocks
 };
 enum order { TRACKING = 1, FENCES = 2, BARRIERS = 4, EVENTS = 8, SERIAL = 16, INDIRECT_BARRIERS = 32 };
+enum lack { PARTIAL_CHANGES = 1, INDIRECT_THREADGROUPS = 2, ARCHIVE_HITS = 4, TIMES = 8 };
 extern struct options options;
 
 enum operation { ALLOCATION, COMPILATION, PIPELINE, QUEUE, EVENT, COMMAND_BUFFER, CAPTURE, ARCHIVE, RESIDENCY, COUNTERS, OPERATIONS };
