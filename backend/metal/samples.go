@@ -123,7 +123,11 @@ func (s *samples) end(d *Device, t *backend.Times, n int, command func(i int) ir
 			raw := objc.Bytes(objc.DataBytes.Send(data), 16*some)
 			for i := range some {
 				begin, end := binary.LittleEndian.Uint64(raw[16*i:]), binary.LittleEndian.Uint64(raw[16*i+8:])
-				if begin == noTime || end == noTime || begin == 0 || begin < s.before.GPU {
+				switch {
+				case begin == 0 || end == 0: // no time: the GPU has not taken it
+					t.Unsampled++
+					continue
+				case begin == noTime || end == noTime || begin < s.before.GPU:
 					continue // it did not run, in this replay: its grid is empty
 				}
 				t.Commands = append(t.Commands, backend.TimeOf(command(k*mostSamples/2+i), s.before.At(after, begin), s.before.At(after, end)))
