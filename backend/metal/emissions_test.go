@@ -199,11 +199,11 @@ func guarded(f func() error) (err error) {
 }
 
 // TestWorkload: without a wrong emission all is as on software Metal, by each way and in several orders. A run
-// of make test takes one way in four.
+// of make test takes one way in eight.
 func TestWorkload(t *testing.T) {
 	sample.Long(t)
 	p := newPlanting(t)
-	for _, w := range sample.Of(t, t.Name(), plantedWays, 4) {
+	for _, w := range sample.Of(t, t.Name(), plantedWays, sample.Few) {
 		for seed := range uint64(4) {
 			if seed > 1 && w.device.Profile {
 				continue // two commands may run at the same time
