@@ -25,7 +25,7 @@ type Times struct {
 	// Commands holds an entry for each sampled command when [Program.Profile] or
 	// [Recording.Profile] is set.
 	Commands []CommandTime
-	// Unsampled is the number of commands that the device had no room to sample.
+	// Unsampled is the number of commands that the device had no room to sample, or has taken no time of.
 	Unsampled int
 }
 

@@ -297,7 +297,7 @@ func ExampleTimeDispatches() {
 	fmt.Println(r.Warnings)
 	// Output:
 	// 3 commands, 2 times, true
-	// [1 dispatches have no time, because a command buffer has room for a limited number of samples: commit more often]
+	// [1 dispatches have no time, because a command buffer has room for a limited number of samples, or the GPU has taken none: commit more often]
 }
 
 // Command buffers have labels, which errors name.

@@ -215,7 +215,7 @@ func (r *Result) Wait() error {
 	}
 	r.Waited = time.Since(start)
 	if unsampled > 0 {
-		r.Warnings = append(r.Warnings, fmt.Sprintf("%d dispatches have no time, because a command buffer has room for a limited number of samples: commit more often", unsampled))
+		r.Warnings = append(r.Warnings, fmt.Sprintf("%d dispatches have no time, because a command buffer has room for a limited number of samples, or the GPU has taken none: commit more often", unsampled))
 	}
 	if w := r.e.device.samplingWarning(); w != "" {
 		r.Warnings = append(r.Warnings, w)

@@ -68,7 +68,11 @@ func (w *weights) place(ctx context.Context, g *ir.Graph, info *backend.Info) ([
 		if err != nil {
 			return nil, fmt.Errorf("memory %%%s: %w", ir.QuoteName(m.Name), err)
 		}
-		mapped = append(mapped, tensor{m, data, max(m.Align, need[i])})
+		align := max(m.Align, need[i])
+		if m.Align == 0 {
+			align = max(align, widest)
+		}
+		mapped = append(mapped, tensor{m, data, align})
 	}
 	copied, err := w.windows(mapped, info)
 	if err != nil {
@@ -108,6 +112,9 @@ func (w *weights) copy(ctx context.Context, m *ir.Memory, align int64) (backend.
 	}
 	return backend.At(b), nil
 }
+
+// widest is how many bytes GPUs move at a time: a weight that asks for nothing begins at a multiple of it.
+const widest = 16
 
 // elements returns, for each root memory, the size of the greatest element that a kernel reads
 // there. The address of the memory must be a multiple of it.

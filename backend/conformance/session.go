@@ -163,6 +163,7 @@ var sessionTests = map[string]func(*T){
 			}
 			assert.Equal(t, map[ir.ID]bool{0: true, 1: true, 2: true, 3: true}, ids)
 			assert.Len(t, timing.Commands, 4)
+			assert.Zero(t, timing.Unsampled, "commands that the device has taken no time of")
 			assert.Positive(t, sum)
 			assert.Positive(t, timing.Duration())
 		}

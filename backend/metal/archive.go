@@ -172,7 +172,11 @@ func (a *archive) load(path string) (objc.ID, error) {
 	d := objc.New("MTLBinaryArchiveDescriptor")
 	defer objc.Release(d)
 	if path != "" {
-		objc.SetArchiveURL.Send(d, uintptr(objc.FileURLWithPath.SendID(objc.ClassNamed("NSURL"), uintptr(objc.String(path)))))
+		url, err := objc.FileURL(path)
+		if err != nil {
+			return 0, err
+		}
+		objc.SetArchiveURL.Send(d, uintptr(url))
 	}
 	id, err := objc.WithError(objc.NewBinaryArchive, func(slot uintptr) uintptr {
 		return objc.NewBinaryArchive.Send(a.device.id, uintptr(d), slot)
@@ -297,8 +301,11 @@ func (a *archive) write(pending []objc.ID) error {
 	}
 	defer os.RemoveAll(folder)
 	file := filepath.Join(folder, "pipelines"+archiveSuffix)
+	url, err := objc.FileURL(file)
+	if err != nil {
+		return err
+	}
 	_, err = objc.WithError(objc.SerializeArchive, func(slot uintptr) uintptr {
-		url := objc.FileURLWithPath.SendID(objc.ClassNamed("NSURL"), uintptr(objc.String(file)))
 		return objc.SerializeArchive.Send(id, uintptr(url), slot) & 0xff
 	})
 	if err != nil {

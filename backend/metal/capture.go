@@ -134,7 +134,11 @@ func startCapture(of objc.ID, path string) error {
 		defer objc.Release(how)
 		objc.SetCaptureObject.Send(how, uintptr(of))
 		objc.SetCaptureDestination.Send(how, uintptr(objc.CaptureDestinationGPUTraceDocument))
-		objc.SetCaptureURL.Send(how, uintptr(objc.FileURLWithPath.SendID(objc.ClassNamed("NSURL"), uintptr(objc.String(path)))))
+		url, failed := objc.FileURL(path)
+		if err = failed; err != nil {
+			return
+		}
+		objc.SetCaptureURL.Send(how, uintptr(url))
 		_, err = objc.WithError(objc.StartCapture, func(slot uintptr) uintptr {
 			return objc.StartCapture.Send(manager, uintptr(how), slot) & 0xff // a BOOL
 		})

@@ -5,8 +5,6 @@ package metal_test
 import (
 	"encoding/json"
 	"fmt"
-	"go/parser"
-	"go/token"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -14,16 +12,29 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/mlxc/mlxc/internal/testkit/sample"
 )
 
-// wrongDecision is one that the backend takes about what it sends, and when. In a file of the package a
-// text stands in place of another one.
+// wrongDecision is one that the backend takes about what it sends, and when. In a file of the package, or of
+// the one that makes plans, a text stands in place of another one.
 type wrongDecision struct {
 	name, file string
 	right      string
 	wrong      string // NAME is the name
 	ways       []string
 }
+
+// toPlan leads to the package that makes plans.
+const toPlan = "../internal/plan/"
+
+// Ways, by name.
+var (
+	replaying = []string{"concurrent", "serial", "parallel", "indirect", "indirect-barriers", "concurrent, fences", "indirect, fences"}
+	carrying  = []string{"concurrent", "serial", "parallel", "concurrent, fences", "profiled, sampled dispatches", "profiled, serial, sampled dispatches",
+		"live", "live, serial", "live, fences", "live, profiled, sampled dispatches"}
+	fewCommands = []string{"indirect, few commands", "indirect-barriers, few commands", "indirect, fences, few commands"}
+)
 
 var wrongDecisions = []wrongDecision{
 	{"a slot is used again while it is in flight", "replay.go",
@@ -51,7 +62,7 @@ var wrongDecisions = []wrongDecision{
 	{"memories begin where their buffers do", "send.go",
 		"at{b.id, p.Offset}", "at{b.id, either(NAME, p.Offset, 0)}", []string{"concurrent", "indirect"}},
 	{"replays with guards are in flight together", "frame.go",
-		"len(e.plan.Guards) > 0 ||", "len(e.plan.Guards) > 0 && !planted(NAME) ||", []string{"concurrent"}},
+		"len(e.plan.Guards) > 0 ||", "len(e.plan.Guards) > 0 && !planted(NAME) ||", replaying},
 	{"words of indirect commands are those of the first replay", "indirect.go",
 		"copy(s.words.data[s.Word[i]:], w[:p.Ops[i].Len])", "copy(s.words.data[s.Word[i]:], w[:either(NAME, p.Ops[i].Len, 0)])", []string{"indirect", "indirect-barriers"}},
 	{"variable commands are not encoded anew", "indirect.go",
@@ -66,9 +77,59 @@ var wrongDecisions = []wrongDecision{
 		"writes[id] = writes[id] || s.written[root]", "writes[id] = writes[id] || s.written[root] && !planted(NAME)", []string{"indirect"}},
 	{"barriers of indirect commands are left out", "indirect.go",
 		"if k.Barrier && !again {", "if k.Barrier && !again && !planted(NAME) {", []string{"indirect-barriers"}},
+
+	// Encoders of one command buffer.
+	{"a fence is not waited for inside of a command buffer", "send.go",
+		"encoder = s.labelled(b, s.open(b, cb, o.Index, true), i)",
+		"unfenced := *s\nunfenced.fence = either(NAME, s.fence, 0)\nencoder = s.labelled(b, unfenced.open(b, cb, o.Index, true), i)",
+		[]string{"profiled, fences", "profiled, serial, fences", "profiled, parallel, fences", "profiled, indirect, fences", "live, profiled, fences"}},
+	{"a serial plan is profiled as a concurrent one", "samples.go",
+		"if how == Serial {", "if how == Serial && !planted(NAME) {", []string{"profiled, serial", "live, profiled, serial"}},
+	{"a serial plan has concurrent encoders", "send.go",
+		"if s.how == Serial {", "if s.how == Serial && !planted(NAME) {", []string{"serial", "profiled, serial, sampled dispatches", "live, serial"}},
+	{"lengths of threadgroup memory are believed across encoders", toPlan + "lower.go",
+		"clear(l.state.memory[:])", "if !planted(NAME) {\nclear(l.state.memory[:])\n}",
+		[]string{"concurrent", "serial", "parallel", "indirect", "indirect-barriers", "concurrent, fences", "indirect, fences", "profiled", "profiled, serial", "live, profiled"}},
+	{"the pipeline of a carry is believed", toPlan + "lower.go",
+		"l.state.pipeline = -1 // the last", "l.state.pipeline = map[bool]int32{false: -1, true: n}[planted(NAME)] // the last", carrying},
+	{"what a carry binds is believed", toPlan + "lower.go",
+		"if l.next {\n\t\ts = slot{}", "if l.next && !planted(NAME) {\n\t\ts = slot{}", carrying},
+	{"live memory that has moved is not bound anew", toPlan + "live.go",
+		"l.moved(root)", "if !planted(NAME) {\nl.moved(root)\n}", []string{"live", "live, serial", "live, fences", "live, profiled, sampled dispatches"}},
+
+	// Limits.
+	{"offsets of more than 32 bits stand in indirect commands", "indirect.go",
+		"if len(u) > 0 && places[root].offset", "if !planted(NAME) && len(u) > 0 && places[root].offset",
+		[]string{"indirect, far", "indirect-barriers, far", "indirect, fences, far"}},
+	{"a range has commands of two buffers", toPlan + "stored.go",
+		"&& int(n)%x.most != 0", "&& (planted(NAME) || int(n)%x.most != 0)", fewCommands},
+	{"commands of later buffers are encoded into the first", "indirect.go",
+		"s.buffers[n/mostCommands], ", "s.buffers[either(NAME, n/mostCommands, 0)], ", fewCommands},
+	{"ranges of later buffers are executed in the first", "indirect.go",
+		"s.buffers[first/mostCommands])", "s.buffers[either(NAME, first/mostCommands, 0)])", fewCommands},
+	{"times of later sample buffers have the names of the first", "samples.go",
+		"command(k*mostSamples/2+i)", "command(either(NAME, k*mostSamples/2, 0)+i)",
+		[]string{"profiled, few samples", "profiled, sampled dispatches, few samples", "live, profiled, few samples"}},
+	{"passes of later sample buffers sample into the first", "samples.go",
+		"s.buffers[2*i/mostSamples]", "s.buffers[either(NAME, 2*i/mostSamples, 0)]", []string{"profiled, few samples", "live, profiled, few samples"}},
+	{"times of later sample buffers are taken into the first", "samples.go",
+		"s.buffers[int(i)/mostSamples]", "s.buffers[either(NAME, int(i)/mostSamples, 0)]", []string{"profiled, sampled dispatches, few samples"}},
+	{"more command buffers are in flight than a queue holds", "queue.go",
+		"room: make(chan struct{}, maxUncompleted)}", "room: make(chan struct{}, either(NAME, maxUncompleted, 1000))}",
+		[]string{"concurrent, short queue", "serial, short queue", "parallel, short queue", "indirect, short queue"}},
+	{"a barrier inside of commands is not told to the encoder where others follow", toPlan + "stored.go",
+		"	if x.walled {", "	if x.walled && !planted(NAME) {", []string{"indirect-barriers, few commands"}},
+
+	// The host between replays, and what guards say.
+	{"replays between which the host comes are in flight together", "frame.go",
+		"if e.program.Graph.NextHost ||", "if e.program.Graph.NextHost && !planted(NAME) ||", replaying},
+	{"submissions between which the host comes overlap", "queue.go",
+		"return !earlier.Executable.(*executable).program.Graph.NextHost", "return planted(NAME) || !earlier.Executable.(*executable).program.Graph.NextHost", replaying},
+	{"a guard's words stay after an error", "libraries.go",
+		"return plan.Moves, nil", `return replaced(NAME, plan.Moves, "to[3] = wrong;", "if (wrong) to[3] = wrong;"), nil`, replaying},
 }
 
-// changed are the files of the package in which wrong decisions can be taken.
+// changed are the files in which wrong decisions can be taken, by their paths from here.
 func changed(t *testing.T) map[string]string {
 	out := map[string]string{}
 	for _, x := range wrongDecisions {
@@ -84,32 +145,45 @@ func changed(t *testing.T) map[string]string {
 	return out
 }
 
-// TestWrongDecisions: whatever the backend decides wrong about slots, turns, fences, guards and stored
-// commands is noticed. The package is built with all of these decisions, each behind a switch, with
-// MLXC_LONG=1; otherwise the places where they would be taken are looked for.
+// TestWrongDecisions: whatever the backend decides wrong about slots, turns, fences, guards, stored commands
+// and what an encoder has bound is noticed. The package, and the one that makes plans, are built with all of
+// these decisions, each behind a switch, in every run; a run of make test takes one in eight of them, each in
+// the first of its ways, and with MLXC_LONG=1 all are taken in all.
 func TestWrongDecisions(t *testing.T) {
+	sample.Long(t)
 	dir := t.TempDir()
 	here, err := filepath.Abs(".")
 	require.NoError(t, err)
 	overlay := map[string]string{}
 	for name, text := range changed(t) {
-		_, err := parser.ParseFile(token.NewFileSet(), name, text, 0)
-		require.NoError(t, err)
-		overlay[filepath.Join(here, name)] = filepath.Join(dir, name)
-		require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600))
+		copied := filepath.Join(dir, strings.NewReplacer("/", "_", "..", "up").Replace(name))
+		overlay[filepath.Join(here, name)] = copied
+		require.NoError(t, os.WriteFile(copied, []byte(text), 0o600))
 	}
-	for _, name := range []string{"planted.go", "planted_test.go"} {
-		overlay[filepath.Join(here, name)] = filepath.Join(here, "testdata", "decisions", name)
-	}
-	if os.Getenv("MLXC_LONG") == "" {
-		return
+	for to, from := range map[string]string{"planted.go": "planted.go", "planted_test.go": "planted_test.go", "../internal/plan/planted.go": "plan.go"} {
+		overlay[filepath.Join(here, to)] = filepath.Join(here, "testdata", "decisions", from)
 	}
 	table, err := json.Marshal(map[string]any{"Replace": overlay})
 	require.NoError(t, err)
 	list := filepath.Join(dir, "overlay.json")
 	require.NoError(t, os.WriteFile(list, table, 0o600))
-	out, err := exec.CommandContext(t.Context(), "go", "test", "-vet=off", "-count=1", "-v", "-overlay", list, "-run", "^TestPlantedDecisions$", ".").CombinedOutput()
+	out, err := exec.CommandContext(t.Context(), "go", "test", "-timeout=10m", "-vet=off", "-ldflags=-w", "-count=1", "-v", "-overlay", list, "-run", "^TestPlantedDecisions$", ".").CombinedOutput()
 	t.Logf("%s", out)
 	require.NoError(t, err)
 	require.Contains(t, string(out), "--- PASS: TestPlantedDecisions")
+}
+
+// TestPage: docs/metal.md says how many wrong emissions are noticed.
+func TestPage(t *testing.T) {
+	page, err := os.ReadFile("../../docs/metal.md")
+	require.NoError(t, err)
+	equivalent := 0
+	for _, x := range wrongEmissions {
+		if x.equivalent != "" {
+			equivalent++
+		}
+	}
+	text := strings.Join(strings.Fields(string(page)), " ")
+	require.Contains(t, text, fmt.Sprintf("notice %d such messages; %d change nothing", len(wrongEmissions)-equivalent, equivalent))
+	require.Contains(t, text, fmt.Sprintf("Noticed are %d wrong decisions too", len(wrongDecisions)))
 }

@@ -38,7 +38,8 @@ func edges(t *testing.T, g *ir.Graph, w *way) (out []edge) {
 	o := plan.Options{Most: 500, Whole: stored}
 	p, err := plan.Lower(t.Context(), g, o)
 	require.NoError(t, err)
-	inside := map[int32]bool{} // operations whose barriers stand in indirect commands
+	inside := map[int32]bool{}      // operations whose barriers stand in indirect commands
+	nth, told := map[int32]int{}, 0 // barriers of the encoder
 	if stored {
 		s := plan.Store(p, 1<<14, w.device.Plan == metal.IndirectBarriers)
 		for _, c := range s.Commands {
@@ -48,9 +49,18 @@ func edges(t *testing.T, g *ir.Graph, w *way) (out []edge) {
 				}
 			}
 		}
+		// The encoder is told some of those inside too.
+		for _, step := range s.Steps {
+			for i := step.First; step.Kind == plan.Emit && i < step.End; i++ {
+				if p.Ops[i].Kind == plan.Barrier {
+					told++
+					nth[i] = told
+				}
+			}
+		}
 	}
 	// Barriers, each before the dispatch that comes next.
-	encoder, command := 0, 0
+	command := 0
 	for i := range p.Ops {
 		if p.Ops[i].Kind != plan.Barrier || w.device.Fences { // they are as without fences
 			continue
@@ -66,8 +76,11 @@ func edges(t *testing.T, g *ir.Graph, w *way) (out []edge) {
 			command++
 			e.selector, e.first, e.nth = "setBarrier", true, command
 		} else {
-			encoder++
-			e.nth = encoder
+			if !stored {
+				told++
+				nth[int32(i)] = told
+			}
+			e.nth = nth[int32(i)]
 		}
 		if !carry { // one replay has none
 			out = append(out, e)

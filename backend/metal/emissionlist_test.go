@@ -42,6 +42,9 @@ var (
 	serially       = []string{"serial"}
 	direct6        = []string{"concurrent", "indirect", "parallel"}
 	sideBySide     = []string{"parallel", "parallel, fences"}
+	within         = []string{"profiled, fences", "profiled, serial, fences", "profiled, parallel, fences", "profiled, indirect, fences", "live, profiled, fences"}
+	inOrder        = []string{"profiled, serial", "live, profiled, serial"}
+	everywhere     = []string{"indirect", "indirect-barriers", "indirect, fences", "indirect, macOS 14"}
 )
 
 // wrongEmissions are the wrong messages that are planted. The numbers of those messages are such that it
@@ -93,6 +96,7 @@ var wrongEmissions = []wrongEmission{
 	{"indirect: offset 4 bytes more", fakemetal.Mishearing{Class: toCommand, Selector: "setKernelBuffer:offset:atIndex:", Nth: 1, How: fakemetal.Add, Arg: 1, By: 4}, stored, ""},
 	{"indirect: offset 32 bytes more", fakemetal.Mishearing{Class: toCommand, Selector: "setKernelBuffer:offset:atIndex:", Nth: 1, How: fakemetal.Add, Arg: 1, By: 32}, stored, ""},
 	{"indirect: offset of another buffer", fakemetal.Mishearing{Class: toCommand, Selector: "setKernelBuffer:offset:atIndex:", Nth: 3, How: fakemetal.Before, Arg: 1}, stored, ""},
+	{"indirect: offset of more than 32 bits", fakemetal.Mishearing{Class: toCommand, Selector: "setKernelBuffer:offset:atIndex:", Nth: 1, How: fakemetal.Add, Arg: 1, By: 1 << 32}, everywhere, ""},
 	{"indirect: buffer at the next index", fakemetal.Mishearing{Class: toCommand, Selector: "setKernelBuffer:offset:atIndex:", Nth: 1, How: fakemetal.Add, Arg: 2, By: 1}, stored, ""},
 	{"indirect: buffer at another index", fakemetal.Mishearing{Class: toCommand, Selector: "setKernelBuffer:offset:atIndex:", Nth: 3, How: fakemetal.Before, Arg: 2}, stored, ""},
 	{"indirect: threadgroup memory is not set", fakemetal.Mishearing{Class: toCommand, Selector: "setThreadgroupMemoryLength:atIndex:", Nth: 1, How: fakemetal.Drop}, stored, ""},
@@ -166,6 +170,8 @@ var wrongEmissions = []wrongEmission{
 	{"fence is updated, not waited for", fakemetal.Mishearing{Class: toEncoder, Selector: "waitForFence:", Nth: 3, How: fakemetal.Rename, As: "updateFence:"}, fenced, ""},
 	{"fence that is updated is nil", fakemetal.Mishearing{Class: toEncoder, Selector: "updateFence:", Nth: 1, How: fakemetal.Set}, fenced, ""},
 	{"fence that is waited for is nil", fakemetal.Mishearing{Class: toEncoder, Selector: "waitForFence:", Nth: 1, How: fakemetal.Set}, fenced, ""},
+	{"fence is not waited for inside of a command buffer", fakemetal.Mishearing{Class: toEncoder, Selector: "waitForFence:", Nth: 1, How: fakemetal.Drop}, within, ""},
+	{"fence is not updated inside of a command buffer", fakemetal.Mishearing{Class: toEncoder, Selector: "updateFence:", Nth: 1, How: fakemetal.Drop}, within, ""},
 	{"fence is waited for twice", fakemetal.Mishearing{Class: toEncoder, Selector: "waitForFence:", Nth: 1, How: fakemetal.Twice}, fenced, "one wait orders all that two do"},
 	{"fence is not made", fakemetal.Mishearing{Class: toDevice, Selector: "newFence", Nth: 1, How: fakemetal.Drop}, fenced, ""},
 	{"resources are not declared", fakemetal.Mishearing{Class: toEncoder, Selector: "useResources:count:usage:", Nth: 2, How: fakemetal.Drop}, stored2, ""},
@@ -173,7 +179,7 @@ var wrongEmissions = []wrongEmission{
 	{"resources that are read are not declared, and no residency set has them", fakemetal.Mishearing{Class: toEncoder, Selector: "useResources:count:usage:", Nth: 1, How: fakemetal.Drop}, storedBefore15, ""},
 	{"resource 0 is never declared", fakemetal.Mishearing{Class: toEncoder, Selector: "useResources:count:usage:", How: fakemetal.Omit}, stored2, ""},
 	{"resource 1 is never declared", fakemetal.Mishearing{Class: toEncoder, Selector: "useResources:count:usage:", How: fakemetal.Omit, At: 1}, stored2, "the GPU only reads it"},
-	{"resource 2 is never declared", fakemetal.Mishearing{Class: toEncoder, Selector: "useResources:count:usage:", How: fakemetal.Omit, At: 2}, stored2, "other memory that the same encoders touch orders them"},
+	{"resource 2 is never declared", fakemetal.Mishearing{Class: toEncoder, Selector: "useResources:count:usage:", How: fakemetal.Omit, At: 2}, stored2, ""},
 	{"resource 3 is never declared", fakemetal.Mishearing{Class: toEncoder, Selector: "useResources:count:usage:", How: fakemetal.Omit, At: 3}, stored2, ""},
 	{"resource 4 is never declared", fakemetal.Mishearing{Class: toEncoder, Selector: "useResources:count:usage:", How: fakemetal.Omit, At: 4}, stored2, ""},
 	{"resource 5 is never declared", fakemetal.Mishearing{Class: toEncoder, Selector: "useResources:count:usage:", How: fakemetal.Omit, At: 5}, stored2, "other memory that the same encoders touch orders them"},
@@ -320,6 +326,7 @@ var wrongEmissions = []wrongEmission{
 	{"pipeline without a label", fakemetal.Mishearing{Class: "MTLComputePipelineDescriptor", Selector: "setLabel:", Nth: 1, How: fakemetal.Drop}, direct5, ""},
 	{"pipeline of another descriptor", fakemetal.Mishearing{Class: toDevice, Selector: "newComputePipelineStateWithDescriptor:options:reflection:error:", Nth: 2, How: fakemetal.Before}, direct5, ""},
 	{"pass: type is not set", fakemetal.Mishearing{Class: "MTLComputePassDescriptor", Selector: "setDispatchType:", Nth: 1, How: fakemetal.Drop}, profiled, "a serial encoder orders more"},
+	{"pass: a serial one is concurrent", fakemetal.Mishearing{Class: "MTLComputePassDescriptor", Selector: "setDispatchType:", How: fakemetal.Set, By: 1}, inOrder, ""},
 	{"pass: type that there is not", fakemetal.Mishearing{Class: "MTLComputePassDescriptor", Selector: "setDispatchType:", Nth: 1, How: fakemetal.Set, By: 2}, profiled, ""},
 	{"pass: no sample buffer", fakemetal.Mishearing{Class: "MTLComputePassSampleBufferAttachmentDescriptor", Selector: "setSampleBuffer:", Nth: 1, How: fakemetal.Drop}, profiled, ""},
 	{"pass: no first index", fakemetal.Mishearing{Class: "MTLComputePassSampleBufferAttachmentDescriptor", Selector: "setStartOfEncoderSampleIndex:", Nth: 1, How: fakemetal.Drop}, profiled, ""},

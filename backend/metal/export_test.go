@@ -3,6 +3,7 @@
 package metal
 
 import (
+	"cmp"
 	"os"
 	"path/filepath"
 	"testing"
@@ -51,4 +52,25 @@ func Trimmed(t *testing.T, dir string, size int64, files []string, keep string) 
 		left = append(left, e.Name())
 	}
 	return left
+}
+
+// Machine says whether a machine is refused.
+func Machine(system, processor string) error { return machine(system, processor) }
+
+// Limits are limits of Metal's that tests lower, so that small graphs reach them; 0: as Metal has them.
+type Limits struct {
+	Commands    int   // of an indirect command buffer
+	Reach       int64 // beyond all offsets in indirect commands
+	Samples     int   // of a sample buffer
+	Uncompleted int   // command buffers of a queue: at least twice as many as are committed before one looks for a context
+}
+
+// Lower has devices that are opened from now on keep limits, until what it returns is called.
+func Lower(l Limits) (back func()) {
+	was := Limits{mostCommands, reach, mostSamples, maxUncompleted}
+	set := func(l Limits) {
+		mostCommands, reach, mostSamples, maxUncompleted = l.Commands, l.Reach, l.Samples, l.Uncompleted
+	}
+	set(Limits{cmp.Or(l.Commands, was.Commands), cmp.Or(l.Reach, was.Reach), cmp.Or(l.Samples, was.Samples), cmp.Or(l.Uncompleted, was.Uncompleted)})
+	return func() { set(was) }
 }

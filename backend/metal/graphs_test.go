@@ -32,6 +32,8 @@ type way struct {
 	name   string
 	device metal.Options
 	gpu    fakemetal.Options // that it is for
+	live   bool              // an engine's dispatches, as they come
+	limits metal.Limits
 }
 
 var ways = []way{
@@ -55,6 +57,7 @@ func (w *way) options() metal.Options {
 func (w *way) on(soft *softmetal.Device, seed uint64) fakemetal.Options {
 	o := w.gpu
 	o.Device, o.Seed = soft, seed
+	o.Range, o.Samples, o.Reach = w.limits.Commands, w.limits.Samples, int(w.limits.Reach)
 	return o
 }
 

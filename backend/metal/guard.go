@@ -32,21 +32,21 @@ func (g *guard) at() at {
 	return at{buffer: g.buffer.id}
 }
 
-// check returns an error if a guard has found counts that were too great, and forgets it. name says
-// what a guard guards.
-func (g *guard) check(name func(i int) string) (err error) {
+// check returns an error if a guard has found counts that were too great, in a replay all of which has run:
+// each guard has written its words then, also over what it has found in an earlier one. name says what a guard
+// guards.
+func (g *guard) check(name func(i int) string) error {
 	if g == nil {
 		return nil
 	}
 	for i := range len(g.buffer.data) / plan.GuardBytes {
 		words := g.buffer.data[i*plan.GuardBytes:][:plan.GuardBytes]
-		if found := binary.LittleEndian.Uint32(words[12:]); found != 0 && err == nil {
-			err = fmt.Errorf("metal: %s: takes its grid from memory, where %d threadgroups stand in dimension %d: the graph says at most %d",
+		if found := binary.LittleEndian.Uint32(words[12:]); found != 0 {
+			return fmt.Errorf("metal: %s: takes its grid from memory, where %d threadgroups stand in dimension %d: the graph says at most %d",
 				name(i), binary.LittleEndian.Uint32(words[16:]), found-1, binary.LittleEndian.Uint32(words[20:]))
 		}
-		clear(words)
 	}
-	return err
+	return nil
 }
 
 func (g *guard) close() {

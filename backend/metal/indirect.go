@@ -22,8 +22,12 @@ type commands struct {
 	written  []bool    // by root memory: a kernel may write it
 }
 
-// mostCommands of an indirect command buffer: what Apple documents for the family Mac2.
-const mostCommands = 1 << 14
+// mostCommands of an indirect command buffer: what Apple documents for the family Mac2. Tests have fewer.
+var mostCommands = 1 << 14
+
+// reach is beyond all offsets in buffers that a command of an indirect command buffer can have, which are of 32
+// bits. Tests have it lower.
+var reach int64 = 1 << 32
 
 // store makes the commands of a plan.
 func store(p *plan.Plan, barriers bool) *commands {
@@ -129,7 +133,7 @@ func (s *stored) close() {
 // fits reports whether places can stand in indirect command buffers: their offsets have 32 bits there.
 func (s *stored) fits(g *ir.Graph, places []at) bool {
 	for root, u := range s.users {
-		if len(u) > 0 && places[root].offset+g.Memories[root].Size >= 1<<32 {
+		if len(u) > 0 && places[root].offset+g.Memories[root].Size >= reach {
 			return false
 		}
 	}
@@ -282,7 +286,8 @@ func (s *stored) send(b *objc.Batch, encoder objc.Ref, r *sending, i int) {
 			}
 			continue
 		}
-		b.SendTo(objc.ExecuteCommands, encoder, uintptr(s.buffers[k.First/mostCommands]), uintptr(k.First%mostCommands), uintptr(k.End-k.First))
+		first := int(k.First)
+		b.SendTo(objc.ExecuteCommands, encoder, uintptr(s.buffers[first/mostCommands]), uintptr(first%mostCommands), uintptr(k.End-k.First))
 	}
 }
 

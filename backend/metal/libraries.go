@@ -203,6 +203,9 @@ func (l *libraries) make(s *source, functions []string) error {
 
 // compile makes a library of Metal source.
 func (l *libraries) compile(text string) (lib objc.ID, err error) {
+	if err := objc.Text(text); err != nil {
+		return 0, fmt.Errorf("the source does not compile: %w", err)
+	}
 	objc.Pool(func() {
 		var r uintptr
 		r, err = objc.WithError(objc.NewLibraryWithSource, func(slot uintptr) uintptr {
@@ -245,7 +248,10 @@ func (l *libraries) open(path string) (*file, error) {
 	})
 	var err error
 	objc.Pool(func() {
-		url := objc.FileURLWithPath.SendID(objc.ClassNamed("NSURL"), uintptr(objc.String(path)))
+		var url objc.ID
+		if url, err = objc.FileURL(path); err != nil {
+			return
+		}
 		var r uintptr
 		r, err = objc.WithError(objc.NewLibraryWithURL, func(slot uintptr) uintptr {
 			return objc.NewLibraryWithURL.Send(l.device.id, uintptr(url), slot)

@@ -25,19 +25,40 @@ func List() (out []Description, err error) {
 		all := objc.AllDevices()
 		defer objc.Release(all)
 		for _, d := range objc.Objects(all) {
+			if err = floor(d); err != nil {
+				return
+			}
 			x := describe(d)
 			x.Default = preferred != 0 && objc.RegistryID.Send(d) == objc.RegistryID.Send(preferred)
 			out = append(out, x)
 		}
 	})
-	return out, nil
+	return out, err
+}
+
+// floor returns an error on a system before macOS 14. What says so is a property that GPUs have since then:
+// before, the first message that the system does not know would end the process.
+func floor(device objc.ID) error {
+	if objc.Responds(device, objc.DeviceArchitecture) {
+		return nil
+	}
+	return fmt.Errorf("this Mac runs macOS %s, and Metal is used from macOS 14 on: its language 3.1, which the kernels are written in, and the GPU's architecture, which compiled kernels are kept by, came with that: update the system",
+		strings.TrimPrefix(objc.GoString(objc.SystemVersion.SendID(objc.ProcessInfo.SendID(objc.ClassNamed("NSProcessInfo")))), "Version "))
+}
+
+// machine returns an error on Macs that calls do not reach as they should.
+func machine(system, processor string) error {
+	if system == "darwin" && processor != "arm64" {
+		return errors.New("Macs with Intel's processors are not supported: their calling convention passes sizes of grids in memory, and nobody has tested that (build for arm64, on a Mac with Apple's chip)")
+	}
+	return nil
 }
 
 // load loads Metal, prepared for captures if somebody asks for them, the environment or the options of a
 // device: where something has loaded it before, a capture says that it was not.
 func load(captures bool) error {
-	if runtime.GOOS == "darwin" && runtime.GOARCH != "arm64" {
-		return errors.New("metal: Macs with Intel's processors are not supported: their calling convention passes sizes of grids in memory, and nobody has tested that (build for arm64, on a Mac with Apple's chip)")
+	if err := machine(runtime.GOOS, runtime.GOARCH); err != nil {
+		return err
 	}
 	if _, asked := environ.Text(captureVariable); asked || captures {
 		if err := prepareCaptures(); err != nil {
@@ -120,6 +141,10 @@ func Open(o Options) (d *Device, err error) {
 	objc.Pool(func() {
 		var id objc.ID
 		if id, err = find(&o); err != nil {
+			return
+		}
+		if err = floor(id); err != nil {
+			objc.Release(id)
 			return
 		}
 		d = &Device{
@@ -210,8 +235,8 @@ func (d *Device) Close() error {
 // Name implements [backend.Device].
 func (d *Device) Name() string { return "metal" }
 
-// maxUncompleted is how many command buffers a Metal queue holds before it blocks.
-const maxUncompleted = 64
+// maxUncompleted is how many command buffers a Metal queue holds before it blocks. Tests have fewer.
+var maxUncompleted = 64
 
 // argumentSlots is how many arguments a kernel may have.
 const argumentSlots = 31

@@ -27,7 +27,7 @@ type queue struct {
 func (d *Device) NewQueue() (backend.Queue, error) {
 	x := &executor{Device: d, turns: newTurns(), taken: map[*backend.Submission]uint64{}, room: make(chan struct{}, maxUncompleted)}
 	objc.Pool(func() {
-		x.id = objc.NewQueue.SendID(d.id, maxUncompleted)
+		x.id = objc.NewQueue.SendID(d.id, uintptr(maxUncompleted))
 		if d.options.Fences {
 			x.fence = objc.NewFence.SendID(d.id)
 		}

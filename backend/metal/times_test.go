@@ -73,6 +73,11 @@ func TestManyTimes(t *testing.T) {
 		require.Equal(t, 2100, len(x.Commands))
 		require.Zero(t, x.Unsampled)
 	})
+	t.Run("zeros", func(t *testing.T) { // which are no times
+		x := times(t, fakemetal.Options{Lacks: fakemetal.Times}, 3)
+		require.Equal(t, 2, len(x.Commands))
+		require.Equal(t, 1, x.Unsampled)
+	})
 	t.Run("none", func(t *testing.T) {
 		var refused []fakemetal.Fault
 		for n := range 4 {

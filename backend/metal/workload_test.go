@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -26,6 +27,9 @@ import (
 // cells is how many numbers the tensors of the workload have.
 const cells = 64
 
+// far is an offset beyond those that indirect commands have, where a way's limit is lowered to it.
+const far = 1 << 15
+
 // words are numbers as bytes.
 func uints(n int, f func(i int) uint32) []byte {
 	out := make([]byte, 4*n)
@@ -40,8 +44,13 @@ func uints(n int, f func(i int) uint32) []byte {
 type workload struct {
 	graphs []*ir.Graph
 	// engine makes those that an engine dispatches. A wrong emission may change their weights.
-	engine func() []*ir.Graph
-	apart  bool // commands have times of their own: each runs alone
+	engine   func() []*ir.Graph
+	mistaken *ir.Graph // whose counts may be too great
+	apart    bool      // commands have times of their own: each runs alone
+	// idle, if not nil, has command buffers complete only when nothing is left that can run.
+	idle func(bool)
+	// peak, if not nil, is how many command buffers were in flight together since it was last asked.
+	peak func() int
 }
 
 // newWorkload makes the graphs.
@@ -59,8 +68,11 @@ func newWorkload(t testing.TB) *workload {
 		require.NoError(t, err)
 		return g
 	}
-	w.graphs = []*ir.Graph{built(slotted(library, blob(), true)), built(counted(library))}
-	w.engine = func() []*ir.Graph { return []*ir.Graph{built(slotted(library, blob(), false)), w.graphs[1]} }
+	w.graphs = []*ir.Graph{built(slotted(library, blob(), true)), built(counted(library)), built(passing(library)), built(hosted(library))}
+	w.engine = func() []*ir.Graph {
+		return []*ir.Graph{built(slotted(library, blob(), false)), w.graphs[1], w.graphs[2]}
+	}
+	w.mistaken = built(mistaken(library))
 	return w
 }
 
@@ -175,11 +187,7 @@ func slotted(l ir.Library, weight *ir.Blob, args bool) *ir.Builder {
 	triple, five := b.kernel("advanced", chosen(3, 1)...), b.kernel("advanced", chosen(5, 0)...)
 	b.Group("front")
 	mixed(some(x, 0, cells), some(w, 8, cells), some(a, 0, cells), 3, 5, "first of all")
-	b.dispatch(ir.Dispatch{
-		Kernel: b.kernel("turned"), Grid: extent(2, 1, 1), GridKind: ir.Threadgroups, Threadgroup: [3]uint32{32, 1, 1},
-		Bindings:          []ir.Binding{ir.BufferArg(0, some(x, cells, cells)), ir.BufferArg(1, some(d, 0, cells))},
-		ThreadgroupMemory: []ir.ThreadgroupMemory{{Slot: 0, Bytes: 128}, {Slot: 1, Bytes: 128}},
-	})
+	b.turned(some(x, cells, cells), some(d, 0, cells))
 	b.Fill(some(c, 0, cells), 7, "sevens")
 	b.Barrier()
 	advanced(triple, extent(cells, 1, 1), ir.Threads, [3]uint32{8, 1, 1}, some(a, 0, cells), ir.ScalarArg(1, ir.U32, of(pos, 0, 1)))
@@ -231,6 +239,188 @@ func counted(l ir.Library) *ir.Builder {
 	return b.Builder
 }
 
+// turned adds a dispatch of the kernel that has two threadgroup arguments.
+func (k kernels) turned(in, out ir.View) {
+	k.dispatch(ir.Dispatch{
+		Kernel: k.kernel("turned"), Grid: extent(2, 1, 1), GridKind: ir.Threadgroups, Threadgroup: [3]uint32{32, 1, 1},
+		Bindings:          []ir.Binding{ir.BufferArg(0, in), ir.BufferArg(1, out)},
+		ThreadgroupMemory: []ir.ThreadgroupMemory{{Slot: 0, Bytes: 128}, {Slot: 1, Bytes: 128}},
+	})
+}
+
+// passing is a graph whose encoders, and the commands around its carry, want the same set: what one of them
+// has not set it does not have.
+func passing(l ir.Library) *ir.Builder {
+	b := kernels{ir.NewBuilder("passing"), l}
+	x := b.Memory(ir.Memory{Name: "x", Kind: ir.Input, Size: 4 * cells, DType: ir.U32})
+	a := b.Memory(ir.Memory{Name: "a", Kind: ir.Scratch, Size: 4 * cells})
+	c := b.Memory(ir.Memory{Name: "c", Kind: ir.Scratch, Size: 4 * cells})
+	y := b.Memory(ir.Memory{Name: "y", Kind: ir.Output, Size: 4 * cells, DType: ir.U32})
+	z := b.Memory(ir.Memory{Name: "z", Kind: ir.Output, Size: 4 * cells, DType: ir.U32})
+	all := func(m ir.MemID) ir.View { return some(m, 0, cells) }
+	b.turned(all(x), all(a))
+	b.Barrier()
+	b.turned(all(a), all(c))
+	b.Commit(ir.OrderEvent, "turned twice")
+	b.turned(all(c), all(y))
+	b.Barrier()
+	b.Carry(all(x), all(y), "on")
+	b.Copy(all(z), all(y), "kept") // by the same kernel, from the same place, as many
+	b.Commit(ir.OrderEvent, "once more")
+	return b.Builder
+}
+
+// hosted is a graph between two replays of which the host comes. Nothing else orders them.
+func hosted(l ir.Library) *ir.Builder {
+	b := kernels{ir.NewBuilder("hosted"), l}
+	x := b.Memory(ir.Memory{Name: "x", Kind: ir.Input, Size: 4 * cells})
+	s := b.Memory(ir.Memory{Name: "s", Kind: ir.State, Size: 4 * cells, Init: ir.Init{Kind: ir.InitFill, Pattern: [4]byte{7}}})
+	y := b.Memory(ir.Memory{Name: "y", Kind: ir.Output, Size: 4 * cells, Every: true})
+	b.dispatch(ir.Dispatch{
+		Kernel: b.kernel("advanced", chosen(3, 1)...), Grid: extent(cells, 1, 1), GridKind: ir.Threads, Threadgroup: [3]uint32{8, 1, 1},
+		Bindings: []ir.Binding{ir.BufferArg(0, some(s, 0, cells)), ir.BytesArg(1, ir.ValueBytes(uint32(5)))},
+	})
+	b.dispatch(ir.Dispatch{
+		Kernel: b.kernel("mixed"), Grid: extent(4, 4, 4), GridKind: ir.Threads, Threadgroup: [3]uint32{4, 1, 1},
+		Bindings: []ir.Binding{ir.BufferArg(0, some(s, 0, cells)), ir.BufferArg(1, some(x, 0, cells)), ir.BufferArg(2, some(y, 0, cells)), ir.BytesArg(3, ir.ValueBytes(uint32(2), uint32(1)))},
+	})
+	g := b.Unfinished()
+	b.After(g.Nodes[1].(ir.Command), g.Nodes[0].(ir.Command))
+	g.NextHost = true
+	return b.Builder
+}
+
+// mistaken is a graph of a grid that lies in memory, which it carries on from another input.
+func mistaken(l ir.Library) *ir.Builder {
+	b := kernels{ir.NewBuilder("mistaken"), l}
+	counts := b.Memory(ir.Memory{Name: "counts", Kind: ir.Input, Size: 16, DType: ir.U32})
+	later := b.Memory(ir.Memory{Name: "later", Kind: ir.Input, Size: 16, DType: ir.U32})
+	on := b.Memory(ir.Memory{Name: "on", Kind: ir.Output, Size: 16, DType: ir.U32})
+	z := b.Memory(ir.Memory{Name: "z", Kind: ir.Output, Size: 4 * cells})
+	b.Copy(ir.ViewOf(on, 0, 16), ir.ViewOf(later, 0, 16), "")
+	b.Fill(some(z, 0, cells), 1, "")
+	b.Barrier()
+	at := ir.ViewOf(counts, 0, 12)
+	b.Dispatch(ir.Dispatch{
+		Kernel: b.kernel("advanced", chosen(3, 1)...), Grid: extent(4, 2, 2), GridKind: ir.Threadgroups, Threadgroup: [3]uint32{2, 1, 1},
+		Indirect: &ir.Indirect{Grid: &at}, Bindings: []ir.Binding{ir.BufferArg(0, some(z, 0, cells)), ir.BytesArg(1, ir.ValueBytes(uint32(9)))},
+	})
+	b.Barrier()
+	b.Carry(ir.ViewOf(counts, 0, 16), ir.ViewOf(on, 0, 16), "")
+	b.Commit(ir.OrderEvent, "")
+	return b.Builder
+}
+
+// tooMany has the second of three replays find counts that are too great: the first one has run, and its error
+// is of what it found. What comes after, on another queue, finds what it finds.
+func (w *workload) tooMany(d backend.Device, out outcome) (err error) {
+	e, err := d.Compile(context.Background(), &backend.Program{Graph: w.mistaken})
+	if err != nil {
+		return err
+	}
+	f, err := e.NewFrame(backend.FrameSpec{Replays: 3})
+	if err != nil {
+		return errors.Join(err, e.Close())
+	}
+	if w.idle != nil { // what is in flight beside the first replay has run by then
+		w.idle(true)
+		defer w.idle(false)
+	}
+	defer func() { err = errors.Join(err, f.Close(), e.Close()) }()
+	for turn, later := range []uint32{5, 1, 7} { // of at most 4
+		q, err := d.NewQueue()
+		if err != nil {
+			return err
+		}
+		for i, n := range []uint32{3, later} {
+			copy(f.Place(ir.MemID(i)).Bytes(16), ir.ValueBytes(n, uint32(2), uint32(1), uint32(0)))
+		}
+		p, err := q.Submit(context.Background(), backend.Submission{Executable: e, Frame: f, Replays: 3})
+		if err != nil {
+			return errors.Join(err, q.Close())
+		}
+		<-p.Done()
+		r := p.Result()
+		ended := r.Err
+		if later > 4 && ended != nil && strings.Contains(ended.Error(), fmt.Sprintf("%d threadgroups", later)) {
+			ended = nil
+			if r.Replays != 1 {
+				ended = fmt.Errorf("%d replays have ended before the one whose counts are too great, and 1 has", r.Replays)
+			}
+		} else if later > 4 {
+			ended = fmt.Errorf("counts of %d are too great, and the result says %v", later, ended)
+		}
+		if err := errors.Join(ended, q.Close()); err != nil {
+			return err
+		}
+		if later <= 4 {
+			data := make([]byte, 4*cells)
+			at := f.Place(3)
+			if _, err := at.Buffer.ReadAt(data, at.Offset); err != nil {
+				return err
+			}
+			out[fmt.Sprintf("mistaken: %%z of turn %d", turn)] = string(data)
+		}
+	}
+	return nil
+}
+
+// moved has an engine's memory move between two commands of a command buffer that bind it alike.
+func (w *workload) moved(d backend.Device, out outcome) (err error) {
+	q, err := d.NewQueue()
+	if err != nil {
+		return err
+	}
+	b := kernels{ir.NewBuilder("moved"), w.graphs[0].Kernels[0].Library}
+	x := b.Memory(ir.Memory{Name: "x", Kind: ir.State, Size: 4 * cells})
+	step := func() ir.Node {
+		b.dispatch(ir.Dispatch{
+			Kernel: b.kernel("advanced", chosen(3, 1)...), Grid: extent(cells, 1, 1), GridKind: ir.Threads, Threadgroup: [3]uint32{8, 1, 1},
+			Bindings: []ir.Binding{ir.BufferArg(0, some(x, 0, cells)), ir.BytesArg(1, ir.ValueBytes(uint32(5)))},
+		})
+		return b.Unfinished().Nodes[len(b.Unfinished().Nodes)-1]
+	}
+	var buffers []backend.Buffer
+	defer func() {
+		err = errors.Join(err, q.Close())
+		for _, b := range buffers {
+			err = errors.Join(err, b.Close())
+		}
+	}()
+	for range 2 {
+		b, err := d.Alloc(backend.BufferSpec{Size: 8 * cells * 4})
+		if err != nil {
+			return err
+		}
+		copy(b.Bytes(), uints(8*cells, func(i int) uint32 { return uint32(i) * 40503 }))
+		buffers = append(buffers, b)
+	}
+	scope := &backend.Scope{Graph: b.Unfinished(), Places: make([]backend.Place, 1)}
+	cb, err := q.CommandBuffer(context.Background(), backend.Recording{Scope: scope})
+	if err != nil {
+		return err
+	}
+	// To another buffer, and to another place in that.
+	for _, p := range []backend.Place{{Buffer: buffers[0]}, {Buffer: buffers[1]}, {Buffer: buffers[1], Offset: 4 * cells}} {
+		scope.Places[0] = p
+		if err := cb.Encode(step()); err != nil {
+			cb.Discard()
+			return err
+		}
+		if err := cb.Encode(&ir.Barrier{}); err != nil {
+			cb.Discard()
+			return err
+		}
+	}
+	if err := backend.Wait(context.Background())(cb.Commit(context.Background(), "moved", ir.OrderEvent)); err != nil {
+		return err
+	}
+	for i, b := range buffers {
+		out[fmt.Sprint("moved: buffer ", i)] = string(b.Bytes())
+	}
+	return nil
+}
+
 // outcome is what a run of the workload has left, by name.
 type outcome map[string]string
 
@@ -244,7 +434,7 @@ func (w *workload) run(d backend.Device) (out outcome, err error) {
 	for _, g := range w.graphs {
 		err = errors.Join(err, w.graph(d, q, g, out))
 	}
-	return out, errors.Join(err, q.Close())
+	return out, errors.Join(err, q.Close(), w.tooMany(d, out))
 }
 
 // graph runs one of the graphs.
@@ -268,6 +458,16 @@ func (w *workload) graph(d backend.Device, q backend.Queue, g *ir.Graph, out out
 				b, err = mapped(d, page, m)
 			} else {
 				b, err = backend.AllocMemory(context.Background(), d, q, m)
+				if set == 1 && err == nil { // it begins far in its buffer
+					behind := *m
+					behind.Size += far
+					all, alloc := d.Alloc(backend.Spec(&behind))
+					if alloc == nil {
+						alloc = backend.Wait(context.Background())(q.Copy(context.Background(), backend.Place{Buffer: all, Offset: far}, backend.At(b), m.Size))
+					}
+					err = errors.Join(alloc, b.Close())
+					b = all
+				}
 			}
 			if err != nil {
 				return err
@@ -278,6 +478,7 @@ func (w *workload) graph(d backend.Device, q backend.Queue, g *ir.Graph, out out
 				break
 			}
 			states[set][i] = backend.At(b)
+			states[set][i].Offset = int64(set) * far
 		}
 	}
 	e, err := d.Compile(context.Background(), &backend.Program{Graph: g, Places: weights})
@@ -344,6 +545,9 @@ func (w *workload) graph(d backend.Device, q backend.Queue, g *ir.Graph, out out
 		}
 		return nil
 	}
+	if w.peak != nil {
+		w.peak()
+	}
 	// The second frame's replays come while the first one's are in flight. The last ones have other states.
 	params := [][]uint32{{0, 0}, {3, 2}, {1, 2}, {2, 0}}
 	for turn, n := range []int{0, 1, 0, 0} {
@@ -373,6 +577,11 @@ func (w *workload) graph(d backend.Device, q backend.Queue, g *ir.Graph, out out
 	for n := range frames {
 		if err := land(n, 10+n); err != nil {
 			return err
+		}
+	}
+	if g.NextHost && w.peak != nil {
+		if n := w.peak(); n > 1 {
+			return fmt.Errorf("%s: %d command buffers are in flight together, and the host comes between replays of one each", g.Name, n)
 		}
 	}
 	for i := range g.Memories {
@@ -414,7 +623,7 @@ func timed(g *ir.Graph, r *backend.Result, out outcome, turn int, apart bool) er
 	var replay []backend.CommandTime
 	for _, c := range r.Times.Commands {
 		list = append(list, c.ID.String())
-		if took := c.End.Sub(c.Begin); took < 0 || took < 3*time.Microsecond && never0(g, c.ID) {
+		if took := c.End.Sub(c.Begin); took < 0 || took < 500*time.Nanosecond && never0(g, c.ID) {
 			return fmt.Errorf("%s took %v", c.ID, took)
 		}
 	}
@@ -471,7 +680,7 @@ func (w *workload) live(d backend.Device) (out outcome, err error) {
 		e := record.NewEncoder("live", record.Live(d))
 		err = errors.Join(err, w.dispatch(e, g, out), e.Close())
 	}
-	return out, err
+	return out, errors.Join(err, w.moved(d, out))
 }
 
 func (w *workload) dispatch(e *record.Encoder, g *ir.Graph, out outcome) error {
@@ -506,8 +715,21 @@ func (w *workload) dispatch(e *record.Encoder, g *ir.Graph, out outcome) error {
 			}
 		}
 		e.Encode(g)
-		if _, err := e.Finish(); err != nil {
+		x, err := e.Finish()
+		if err != nil {
 			return err
+		}
+		var list []string
+		for _, b := range x.CommandBuffers {
+			for _, c := range b.Times.Commands {
+				list = append(list, fmt.Sprint(c.ID, c.Op, c.Label))
+			}
+			if b.Times.Unsampled > 0 {
+				list = append(list, fmt.Sprint(b.Times.Unsampled, " without"))
+			}
+		}
+		if len(list) > 0 {
+			out[fmt.Sprintf("%s: times of turn %d", g.Name, turn)] = fmt.Sprint(list)
 		}
 		for i := range g.Memories {
 			m := &g.Memories[i]

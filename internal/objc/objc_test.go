@@ -87,6 +87,21 @@ func TestText(t *testing.T) {
 	})
 }
 
+// TestNoText: of what is no UTF-8 there is no string of the system's, so it is replaced; who must not lose it
+// is told where it stands.
+func TestNoText(t *testing.T) {
+	load(t)
+	objc.Pool(func() {
+		assert.Equal(t, "a\uFFFDb", objc.GoString(objc.String("a\xb5\xffb")))
+		assert.Equal(t, "µ\uFFFD𝄞", objc.GoString(objc.String("µ\uFFFD𝄞")))
+	})
+	assert.NoError(t, objc.Text("µ\uFFFD𝄞"))
+	assert.ErrorContains(t, objc.Text("µ\xb5"), "byte 2 is no UTF-8")
+	assert.ErrorContains(t, objc.Text("ab\x00"), "byte 2 is no UTF-8")
+	_, err := objc.FileURL("/tmp/\xff")
+	assert.ErrorContains(t, err, `the path "/tmp/\xff": byte 5 `)
+}
+
 func TestErrors(t *testing.T) {
 	load(t)
 	p := objc.New("Probe")

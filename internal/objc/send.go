@@ -3,8 +3,11 @@
 package objc
 
 import (
+	"fmt"
 	"runtime"
+	"strings"
 	"sync/atomic"
+	"unicode/utf8"
 	"unsafe"
 
 	"github.com/ebitengine/purego"
@@ -67,12 +70,33 @@ func withCString(s string, f func(text uintptr) uintptr) uintptr {
 }
 
 // String returns an NSString, which lasts as long as the pool around the call. A zero in the text
-// ends it.
+// ends it, and what is no UTF-8 in it is replaced: of such bytes there is no NSString. Where that
+// matters, [Text] is asked before.
 func String(s string) ID {
+	s = strings.ToValidUTF8(s, "\uFFFD")
 	class := ClassNamed("NSString")
 	return ID(withCString(s, func(text uintptr) uintptr {
 		return StringWithCString.Send(class, text, uintptr(UTF8StringEncoding))
 	}))
+}
+
+// Text returns an error that names the first byte of a text that an NSString would not have.
+func Text(s string) error {
+	for i, r := range s {
+		_, n := utf8.DecodeRuneInString(s[i:])
+		if r == 0 || r == utf8.RuneError && n == 1 {
+			return fmt.Errorf("byte %d is no UTF-8 text, which macOS takes alone", i)
+		}
+	}
+	return nil
+}
+
+// FileURL returns the NSURL of a file, which lasts as long as the pool around the call.
+func FileURL(path string) (ID, error) {
+	if err := Text(path); err != nil {
+		return 0, fmt.Errorf("the path %q: %w", path, err)
+	}
+	return FileURLWithPath.SendID(ClassNamed("NSURL"), uintptr(String(path))), nil
 }
 
 // GoString returns the text of an NSString, "" of nil.

@@ -7,6 +7,7 @@ import (
 	"fmt"
 
 	"github.com/mlxc/mlxc/backend"
+	"github.com/mlxc/mlxc/backend/internal/plan"
 	"github.com/mlxc/mlxc/ir"
 )
 
@@ -14,13 +15,14 @@ import (
 type Program struct {
 	backend.Program
 	owns  func(b backend.Buffer) bool
-	needs []bool // by memory: it needs a place
+	needs []bool  // by memory: it needs a place
+	align []int64 // by memory: what its place is a multiple of
 }
 
 // New returns a program with places of its own. owns reports whether a buffer is the device's. What the
 // program places is wrong is an error that names the memory.
 func New(p *backend.Program, owns func(b backend.Buffer) bool) (*Program, error) {
-	out := &Program{Program: *p, owns: owns, needs: backend.BoundMemories(p.Graph)}
+	out := &Program{Program: *p, owns: owns, needs: backend.BoundMemories(p.Graph), align: plan.Alignments(p.Graph)}
 	out.Program.Places = make([]backend.Place, len(p.Graph.Memories))
 	copy(out.Program.Places, p.Places)
 	for i := range p.Graph.Memories {
@@ -43,7 +45,7 @@ func (p *Program) suits(root ir.MemID, at backend.Place, n int64) error {
 	if !p.owns(at.Buffer) {
 		return fmt.Errorf("memory %%%s lies in a buffer of another device", name)
 	}
-	if align := max(m.Align, m.DType.Size(), 1); at.Offset%align != 0 {
+	if align := p.align[root]; at.Offset%align != 0 {
 		return fmt.Errorf("memory %%%s begins at byte %d of a buffer, which is no multiple of %d", name, at.Offset, align)
 	}
 	return nil

@@ -6,6 +6,62 @@ import (
 	"github.com/mlxc/mlxc/ir"
 )
 
+// Widest is how many bytes kernels move at a time at most: where a memory asks for nothing, its place is a
+// multiple of it.
+const Widest = 16
+
+// Placed is what the place of a memory is a multiple of, whatever kernels bind it.
+func Placed(m *ir.Memory) int64 {
+	if m.Align == 0 {
+		return max(Widest, m.DType.Size())
+	}
+	return max(m.Align, m.DType.Size())
+}
+
+// natural is what the address of an argument is a multiple of.
+func natural(a *ir.Arg) int64 {
+	size := max(a.Type.Size(), 1)
+	if a.Kind == ir.ConstantArg {
+		size = max(size, ConstantAlign)
+	}
+	return size
+}
+
+// Alignments are what the places of memories have to be multiples of, by root: what they ask for, and what
+// the arguments ask for that a graph's commands bind there.
+func Alignments(g *ir.Graph) []int64 {
+	out := make([]int64, len(g.Memories))
+	for i := range out {
+		out[i] = Placed(&g.Memories[i])
+	}
+	for _, n := range g.Nodes {
+		if d, ok := n.(*ir.Dispatch); ok {
+			bound(g, d, func(root ir.MemID, align int64) { out[root] = max(out[root], align) })
+		}
+	}
+	return out
+}
+
+// bound calls f with each memory that a dispatch binds, by its root, and with what its place is a multiple
+// of for that argument.
+func bound(g *ir.Graph, d *ir.Dispatch, f func(root ir.MemID, align int64)) {
+	k := &g.Kernels[d.Kernel]
+	for i := range d.Bindings {
+		b := &d.Bindings[i]
+		if b.Kind != ir.BindView {
+			continue
+		}
+		if a, ok := k.Arg(b.Slot); ok {
+			root, _ := g.Root(b.View.Mem)
+			f(root, natural(&a))
+		}
+	}
+	if counts := d.Counts(); counts != nil {
+		root, _ := g.Root(counts.Mem)
+		f(root, 4)
+	}
+}
+
 // Arguments returns an error if a dispatch leaves out an argument of its kernel's table, or binds one
 // at an address, for some value of the params, that is no multiple of its elements' size, and of
 // [ConstantAlign] in constant space.
@@ -23,12 +79,13 @@ func Arguments(g *ir.Graph, d *ir.Dispatch) error {
 		if b.Kind != ir.BindView {
 			continue
 		}
-		_, at := g.Root(b.View.Mem)
-		size := max(a.Type.Size(), 1)
-		if a.Kind == ir.ConstantArg {
-			size = max(size, ConstantAlign)
-		}
+		root, at := g.Root(b.View.Mem)
+		size := natural(a)
 		ok := (at+b.View.Off.Const)%size == 0
+		if m := &g.Memories[root]; m.Every && m.Size%size != 0 {
+			return fmt.Errorf("argument %d (%s): %%%s is kept of every replay and has %d bytes, no multiple of %d: its copies would begin at addresses that the kernel cannot read from",
+				a.Slot, a.Name, ir.QuoteName(m.Name), m.Size, size)
+		}
 		for _, t := range b.View.Off.Terms() {
 			ok = ok && t.Coeff%size == 0
 		}

@@ -47,3 +47,31 @@ graph g {
 		assert.ErrorContains(t, err, x.want, "%+v", x)
 	}
 }
+
+// TestEvery: the copies of an output that is kept of every replay begin one behind the other, so that they are
+// moved no wider than they are aligned, and bound to no argument that could not be read there.
+func TestEvery(t *testing.T) {
+	for size, width := range map[int64]int{32: 16, 36: 4, 33: 1} {
+		for _, every := range []bool{false, true} {
+			b := ir.NewBuilder("every")
+			x := b.Memory(ir.Memory{Name: "x", Kind: ir.Input, Size: 64})
+			y := b.Memory(ir.Memory{Name: "y", Kind: ir.Output, Size: size, Every: every})
+			b.Copy(ir.ViewOf(y, 0, 16), ir.ViewOf(x, 0, 16), "")
+			p, err := Lower(t.Context(), b.Unfinished(), Options{})
+			require.NoError(t, err)
+			want := 16
+			if every {
+				want = width
+			}
+			assert.Equal(t, want, p.Pipelines[0].Width, "%d %v", size, every)
+
+			k := b.Kernel(ir.Kernel{Name: "k", Args: []ir.Arg{{Slot: 0, Name: "y", Kind: ir.DeviceArg, Access: ir.WriteArg, Type: ir.F32}}})
+			err = Arguments(b.Unfinished(), &ir.Dispatch{Kernel: k, Bindings: []ir.Binding{ir.BufferArg(0, ir.ViewOf(y, 0, 16))}})
+			if every && size == 33 {
+				assert.ErrorContains(t, err, "%y is kept of every replay and has 33 bytes, no multiple of 4")
+			} else {
+				assert.NoError(t, err)
+			}
+		}
+	}
+}

@@ -18,10 +18,9 @@ func (l *lowering) width(views ...*ir.View) int {
 		ok := true
 		for _, v := range views {
 			root, base := l.Graph.Root(v.Mem)
-			// Where it asks for nothing, a memory begins at a multiple of more than 16 bytes.
-			if a := l.Graph.Memories[root].Align; a != 0 && a%w != 0 {
-				ok = false
-			}
+			// Each copy of an output that is kept of every replay begins behind the one before it.
+			m := &l.Graph.Memories[root]
+			ok = ok && Placed(m)%w == 0 && (!m.Every || m.Size%w == 0)
 			ok = ok && multiple(v.Off.AddConst(base), w) && multiple(v.Len, w)
 		}
 		if ok {

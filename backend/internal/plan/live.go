@@ -58,6 +58,13 @@ func (l *Live) encode(n ir.Node) (err error) {
 				err = l.locate(root)
 			}
 		})
+		if dispatch {
+			bound(l.Graph, d, func(root ir.MemID, align int64) {
+				if err == nil {
+					err = l.begins(root, align)
+				}
+			})
+		}
 		if err != nil {
 			return err
 		}
@@ -111,12 +118,20 @@ func (l *Live) locate(root ir.MemID) error {
 	if err := l.gpu.Holds(p, m.Size); err != nil {
 		return fmt.Errorf("memory %%%s: %w", name, err)
 	}
-	if align := max(m.DType.Size(), 1); p.Offset%align != 0 {
-		return fmt.Errorf("memory %%%s begins at byte %d of a buffer, which is no multiple of %d", name, p.Offset, align)
+	if err := l.begins(root, Placed(m)); err != nil {
+		return err
 	}
 	l.gpu.Placed(m, p)
 	l.roots[root] = p
 	l.moved(root)
+	return nil
+}
+
+// begins returns an error if a memory's place is no multiple of align.
+func (l *Live) begins(root ir.MemID, align int64) error {
+	if p := l.scope.Places[root]; p.Offset%align != 0 {
+		return fmt.Errorf("memory %%%s begins at byte %d of a buffer, which is no multiple of %d", ir.QuoteName(l.Graph.Memories[root].Name), p.Offset, align)
+	}
 	return nil
 }
 

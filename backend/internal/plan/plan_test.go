@@ -73,17 +73,33 @@ func executed(t require.TestingT, s *Stored) *Plan {
 	for i, r := range s.Ranges {
 		b := s.Plan.Buffers[i]
 		b.First = int32(len(p.Ops))
+		wall := int32(-1) // the last barrier inside of commands: it orders them alone
 		for _, step := range s.Steps[r.First:r.End] {
 			if step.Kind == Emit {
+				if wall >= 0 && step.First == wall { // it is told to the encoder too
+					require.Equal(t, wall+1, step.End)
+					wall = -1
+					continue
+				}
 				for i := step.First; i < step.End; i++ {
 					require.Equal(t, step.Next, s.Ops[i].Next)
+					if s.Ops[i].Kind == Barrier {
+						wall = -1
+					}
+					require.True(t, wall < 0 || s.Ops[i].Kind != Dispatch && s.Ops[i].Kind != DispatchIndirect, "a barrier inside of commands is to order what is none")
 					add(i)
 				}
 				continue
 			}
+			require.Negative(t, wall, "a barrier inside of commands is to order other ones")
 			for _, c := range s.Commands[step.First:step.End] {
 				p.Ops = append(p.Ops, Op{Kind: forget, Next: step.Next})
 				if c.Barrier {
+					for i := c.First; i < c.Dispatch; i++ {
+						if s.Ops[i].Kind == Barrier {
+							wall = i
+						}
+					}
 					require.False(t, step.Next, "a barrier that is not always executed")
 					require.Empty(t, vars[c.Dispatch], "a barrier of a command that may be empty")
 					p.Ops = append(p.Ops, Op{Kind: Barrier})

@@ -71,11 +71,13 @@ type storing struct {
 	constant map[string]int32 // where bytes lie that do not depend on params
 	vars     int              // of Plan.Vars: the first that was not seen
 	open     bool             // the last step executes commands, and the next could join them
+	walled   bool             // those have the barrier wall inside, which orders nothing beyond them
+	wall     int32
 }
 
 // buffer stores a command buffer.
 func (x *storing) buffer(b *Buffer) {
-	x.open = false
+	x.open, x.walled = false, false
 	set := b.First // the first operation of what is set for the next dispatch
 	for i := b.First; i < b.End; i++ {
 		switch o := &x.Ops[i]; o.Kind {
@@ -105,8 +107,21 @@ func (x *storing) guards(set, dispatch int32) bool {
 	return false
 }
 
+// leave has an encoder told the barrier that the last commands have inside, where others follow that it would
+// not order: those before it may be still to run.
+func (x *storing) leave() {
+	if x.walled {
+		x.walled = false
+		x.emit(x.wall, x.wall+1, false)
+	}
+}
+
 // emit has an encoder told operations as they are.
 func (x *storing) emit(first, end int32, next bool) {
+	for i := first; i < end && x.Ops[i].Kind != Dispatch; i++ {
+		x.walled = x.walled && x.Ops[i].Kind != Barrier
+	}
+	x.leave()
 	for i := first; i < end; i++ {
 		if o := &x.Ops[i]; o.Kind == SetBytes {
 			x.Word[i] = x.word(i, o)
@@ -144,12 +159,16 @@ func (x *storing) command(set, dispatch int32) {
 	x.Commands = append(x.Commands, c)
 	if k := len(x.Steps) - 1; x.open && x.Steps[k].Next == next && int(n)%x.most != 0 {
 		x.Steps[k].End++
+		if c.Barrier {
+			x.walled, x.wall = true, barrier
+		}
 		return
 	}
 	if c.Barrier {
 		x.Commands[n].Barrier = false
 		x.emit(barrier, barrier+1, false)
 	}
+	x.leave()
 	x.Steps = append(x.Steps, Step{Execute, next, Range{n, n + 1}})
 	x.open = true
 }

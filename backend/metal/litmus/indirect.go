@@ -140,6 +140,55 @@ var indirect = []*test{
 		},
 	},
 	{
+		name: "indirect/changed", use: "plan indirect", required: true, values: true, few: 20,
+		says: "of a command the grid, a buffer or its offset may be changed alone: it keeps the rest",
+		prepare: func(p *program) error {
+			return p.store(func(i int) { p.command(i, p.x, i, false) }, 1)
+		},
+		run: func(p *program) error {
+			const half = elements / 2
+			for i := range steps {
+				arguments := func(k objc.ID) { objc.IndirectSetBuffer.Send(k, uintptr(p.arguments), uintptr(i*stride), 1) }
+				from := func(k objc.ID, first int) { objc.IndirectSetBuffer.Send(k, uintptr(p.x), uintptr(4*first), 0) }
+				changes := []func(k objc.ID){func(k objc.ID) { arguments(k); from(k, 0); p.grid(k, elements) }}
+				if i%2 == 1 { // one half by another grid alone, then the other by another offset alone
+					changes = []func(k objc.ID){func(k objc.ID) { arguments(k); p.grid(k, half) }, func(k objc.ID) { from(k, half) }}
+				}
+				for _, change := range changes {
+					change(objc.IndirectCommand.SendID(p.icb, 0))
+					p.executes(func(e *pass) { e.execute(0, 1) })
+					if err := p.land(0); err != nil {
+						return err
+					}
+				}
+			}
+			return nil
+		},
+	},
+	{
+		name: "indirect/threadgroup", use: "plan indirect", required: true, values: true, few: 20, threadgroups: 1,
+		says: "a command of an indirect command buffer has the threadgroup memory whose length it was given",
+		prepare: func(p *program) error {
+			return p.store(func(i int) {
+				p.command(i, p.x, i, false)
+				k := objc.IndirectCommand.SendID(p.icb, uintptr(i))
+				objc.IndirectSetPipeline.Send(k, uintptr(p.pipes["litmus_group"]))
+				objc.IndirectSetThreadgroupMemory.Send(k, 4*group, 0)
+			}, steps)
+		},
+		run: func(p *program) error {
+			p.executes(func(e *pass) {
+				for i := range steps {
+					if i > 0 {
+						e.barrier()
+					}
+					e.execute(i, 1)
+				}
+			})
+			return nil
+		},
+	},
+	{
 		name: "indirect/reset", use: "plan indirect", required: true, values: true, few: 20,
 		says: "a command that was reset does nothing",
 		prepare: func(p *program) error {
@@ -164,8 +213,9 @@ var indirect = []*test{
 	},
 	{
 		// The backend dispatches pipelines once for GPUs before Apple9, of which it is said that they
-		// need it.
-		name: "indirect/cold", use: "plan indirect, on Apple9 and later", required: true, family: objc.GPUFamilyApple7 + 2, values: true, few: 5,
+		// need it. In a process of its own no other test has warmed anything, and what becomes of a GPU
+		// that needs it becomes of that process.
+		name: "indirect/cold", use: "plan indirect, on Apple9 and later", required: true, family: objc.GPUFamilyApple7 + 2, values: true, few: 5, apart: true,
 		says: "a pipeline may stand in an indirect command buffer though no encoder has dispatched it before",
 		run: func(p *program) error {
 			// A pipeline that was used is not cold any more.
@@ -203,6 +253,9 @@ func (p *program) store(f func(i int), n int) error {
 		objc.SetInheritBuffers.Send(d, 0)
 		objc.SetInheritPipelineState.Send(d, 0)
 		objc.SetMaxKernelBuffers.Send(d, 2)
+		if n := p.test.threadgroups; n > 0 {
+			objc.SetMaxKernelThreadgroups.Send(d, uintptr(n))
+		}
 		p.icb = p.have(objc.NewIndirectCommandBuffer.SendID(p.device, uintptr(d), 2*steps, 0))
 		if p.icb == 0 {
 			return errors.New("the system gives no indirect command buffer")
@@ -221,13 +274,18 @@ func (p *program) command(i int, x objc.ID, a int, barrier bool) {
 	objc.IndirectSetPipeline.Send(k, uintptr(p.pipes["litmus_step"]))
 	objc.IndirectSetBuffer.Send(k, uintptr(x), 0, 0)
 	objc.IndirectSetBuffer.Send(k, uintptr(p.arguments), uintptr(a*stride), 1)
-	b := p.batch()
-	b.Send(objc.IndirectDispatchThreads, k, b.Size(elements, 1, 1), b.Size(32, 1, 1))
-	_ = b.Run()
-	p.done(b)
+	p.grid(k, elements)
 	if barrier {
 		objc.IndirectSetBarrier.Send(k)
 	}
+}
+
+// grid has a command dispatch n threads.
+func (p *program) grid(k objc.ID, n uint64) {
+	b := p.batch()
+	b.Send(objc.IndirectDispatchThreads, k, b.Size(n, 1, 1), b.Size(group, 1, 1))
+	_ = b.Run()
+	p.done(b)
 }
 
 // executes commits a pass of a command buffer that executes what f says.

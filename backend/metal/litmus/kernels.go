@@ -23,6 +23,18 @@ kernel void litmus_cold(device uint* x [[buffer(0)]], constant Step& s [[buffer(
   x[i] = next(x[i], s);
 }
 
+// The same, through memory of the threadgroup: what a thread puts there another one brings back.
+kernel void litmus_group(device uint* x [[buffer(0)]], constant Step& s [[buffer(1)]], threadgroup uint* t [[threadgroup(0)]],
+                         uint i [[thread_position_in_grid]], uint k [[thread_index_in_threadgroup]], uint n [[threads_per_threadgroup]]) {
+  t[n - 1 - k] = next(x[i], s);
+  threadgroup_barrier(mem_flags::mem_threadgroup);
+  uint other = t[k];
+  threadgroup_barrier(mem_flags::mem_threadgroup);
+  t[n - 1 - k] = other;
+  threadgroup_barrier(mem_flags::mem_threadgroup);
+  x[i] = t[k];
+}
+
 kernel void litmus_copy(const device uint* from [[buffer(0)]], device uint* to [[buffer(1)]], uint i [[thread_position_in_grid]]) {
   to[i] = from[i];
 }
@@ -35,6 +47,7 @@ kernel void litmus_constant(constant uint* from [[buffer(0)]], device uint* to [
 // The chain that programs compute.
 const (
 	elements = 64  // of x
+	group    = 32  // threads of a threadgroup
 	steps    = 6   // of a chain
 	stride   = 256 // bytes from the argument of one step to the next: a multiple of any alignment
 )

@@ -23,6 +23,10 @@ type test struct {
 	values bool
 	// late: the host pauses in each trial, so that there are fewer.
 	late bool
+	// apart: it runs in a process of its own, where the options have one.
+	apart bool
+	// threadgroups is how many arguments of threadgroup memory a command of its indirect command buffer has.
+	threadgroups int
 	// few is how many trials there are at most; 0: as many as the options say.
 	few int
 	// prepare makes what the test needs beside.
@@ -94,12 +98,36 @@ func Run(ctx context.Context, o Options) ([]Result, error) {
 		if t.family != 0 {
 			x.Required = objc.SupportsFamily.SendBool(r.device, uintptr(t.family))
 		}
-		if err := r.test(ctx, t, &x); err != nil {
+		if t.apart && o.Apart != nil && !r.stuck {
+			if err := elsewhere(ctx, o, &x); err != nil {
+				return results, err
+			}
+		} else if err := r.test(ctx, t, &x); err != nil {
 			return results, err
 		}
 		results = append(results, x)
 	}
 	return results, nil
+}
+
+// elsewhere has another process run a test. That it dies there is what it has found. An error is that of ctx.
+func elsewhere(ctx context.Context, o Options, x *Result) error {
+	found, err := o.Apart(ctx, x.Name)
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	if err == nil && found.Name == x.Name {
+		*x = found
+		x.Hangs = false // there, not here
+		return nil
+	}
+	if err == nil {
+		err = fmt.Errorf("it has the result of %q", found.Name)
+	}
+	x.With = Count{Trials: 1, Wrong: 1}
+	x.Detail = "in a process of its own: " + err.Error()
+	x.Judge()
+	return nil
 }
 
 // test runs one test. An error is that of ctx.

@@ -114,7 +114,7 @@ func TestBrokenDevices(t *testing.T) {
 	}{
 		{fakemetal.Tracking, []string{"tracked/encoders", "tracked/command-buffers", "tracked/parallel", "indirect/declared", "indirect/ring"}},
 		{fakemetal.Fences, []string{"fence/encoders", "fence/command-buffers", "fence/parallel", "fence/apart"}},
-		{fakemetal.Barriers, []string{"encoder/barrier", "indirect/ranges", "indirect/mixed", "indirect/reset", "indirect/cold", "value/unretained", "event/host-signals", "event/host-waits", "value/private", "value/no-threadgroups"}},
+		{fakemetal.Barriers, []string{"encoder/barrier", "indirect/ranges", "indirect/mixed", "indirect/threadgroup", "indirect/reset", "indirect/cold", "value/unretained", "value/archive", "event/host-signals", "event/host-waits", "value/private", "value/no-threadgroups"}},
 		{fakemetal.Events, []string{"event/command-buffers", "event/queues", "event/shared", "event/host-signals"}},
 		{fakemetal.SerialEncoders, []string{"encoder/serial"}},
 		{fakemetal.IndirectBarriers, []string{"indirect/own-barrier", "indirect/later-commands"}},
@@ -165,6 +165,10 @@ func TestValues(t *testing.T) {
 		test string
 	}{
 		{fakemetal.Options{ColdPipelines: true}, "indirect/cold"},
+		{fakemetal.Options{Lacks: fakemetal.PartialChanges}, "indirect/changed"},
+		{fakemetal.Options{Lacks: fakemetal.IndirectThreadgroups}, "indirect/threadgroup"},
+		{fakemetal.Options{Lacks: fakemetal.ArchiveHits}, "value/archive"},
+		{fakemetal.Options{Faults: []fakemetal.Fault{{On: fakemetal.Archive, Nth: 2}}}, "value/archive"},
 		{fakemetal.Options{ConstantAlign: 256}, "value/constant-offset"},
 		{fakemetal.Options{Faults: []fakemetal.Fault{{On: fakemetal.CommandBuffer, Nth: 1}}}, "value/set-bytes"},
 		{fakemetal.Options{Faults: []fakemetal.Fault{{On: fakemetal.CommandBuffer, Nth: 3}}}, "value/no-threadgroups"},
@@ -177,12 +181,13 @@ func TestValues(t *testing.T) {
 		assert.Contains(t, []litmus.Verdict{litmus.Failed, litmus.NotKept}, results[0].Verdict, "%+v", results[0])
 		m.Close()
 		for _, f := range l.Failures() {
-			assert.Contains(t, f, "no multiple of 256")
+			assert.Regexp(t, "no multiple of 256|is not bound|no pipeline is set|has no length|and [0-9]+ more", f)
 		}
 	}
 	// Each of them runs command buffers, and misses one that fails.
 	for _, name := range litmus.Names() {
-		if !strings.HasPrefix(name, "value/") && name != "indirect/rewritten" && name != "indirect/reset" || name == "value/no-threads" {
+		of := []string{"indirect/rewritten", "indirect/changed", "indirect/threadgroup", "indirect/reset"}
+		if !strings.HasPrefix(name, "value/") && !slices.Contains(of, name) || name == "value/no-threads" {
 			continue
 		}
 		_, m := serve(t, fakemetal.Options{Faults: []fakemetal.Fault{{On: fakemetal.CommandBuffer, Nth: 2}}})
@@ -202,6 +207,39 @@ func TestValues(t *testing.T) {
 	assert.Equal(t, litmus.Passed, verdicts["value/no-threads"], "%+v", results)
 	m.Close()
 	assert.Contains(t, strings.Join(l.Failures(), "\n"), "a grid of 0")
+}
+
+// TestApart: the test of cold pipelines runs in a process of its own, where there is one. What it finds there
+// is the result, and so is that it dies.
+func TestApart(t *testing.T) {
+	serve(t, fakemetal.Options{})
+	var asked []string
+	for _, c := range []struct {
+		found  litmus.Result
+		err    error
+		want   litmus.Verdict
+		detail string
+	}{
+		{litmus.Result{Name: "indirect/cold", Verdict: litmus.Passed, Hangs: true}, nil, litmus.Passed, ""},
+		{litmus.Result{}, errors.New("signal: killed"), litmus.NotKept, "in a process of its own: signal: killed"},
+		{litmus.Result{Name: "another"}, nil, litmus.NotKept, `in a process of its own: it has the result of "another"`},
+	} {
+		o := small
+		o.Only = "indirect/[cr]e*"
+		o.Apart = func(_ context.Context, name string) (litmus.Result, error) {
+			asked = append(asked, name)
+			return c.found, c.err
+		}
+		_, verdicts := run(t, o)
+		assert.Equal(t, litmus.Passed, verdicts["indirect/rewritten"])
+		o.Only = "indirect/cold"
+		results, _ := run(t, o)
+		require.Len(t, results, 1)
+		assert.Equal(t, c.want, results[0].Verdict)
+		assert.Equal(t, c.detail, results[0].Detail)
+		assert.False(t, results[0].Hangs, "the device of this process does not")
+	}
+	assert.Equal(t, []string{"indirect/cold", "indirect/cold", "indirect/cold"}, asked)
 }
 
 // TestOldSystem: what macOS 14 has not is unsupported, with what to do.

@@ -1,6 +1,7 @@
 package litmus
 
 import (
+	"context"
 	"time"
 
 	"github.com/mlxc/mlxc/backend/metal/litmus/verdict"
@@ -24,6 +25,9 @@ type Options struct {
 	// EmptyGrids sends dispatches of no threads too. Metal's API validation, where it is switched on,
 	// ends the process for that.
 	EmptyGrids bool
+	// Apart, if not nil, has a process of its own run a test and returns its result: one that is about what
+	// nothing in the process has done before. Nil: it runs here.
+	Apart func(ctx context.Context, name string) (Result, error)
 	// Begin, if not nil, hears which test begins, and which part of the work is done, from 0 to 1.
 	Begin func(name string, done float64)
 }

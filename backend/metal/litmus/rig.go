@@ -131,7 +131,7 @@ func (r *rig) open() error {
 		return fmt.Errorf("the litmus tests do not compile: %w", err)
 	}
 	r.library = r.own(objc.ID(lib))
-	for _, name := range []string{"litmus_step", "litmus_copy", "litmus_constant"} {
+	for _, name := range []string{"litmus_step", "litmus_group", "litmus_copy", "litmus_constant"} {
 		p, err := r.pipeline(name)
 		if err != nil {
 			return err
@@ -143,6 +143,16 @@ func (r *rig) open() error {
 
 // pipeline makes a pipeline, inside of a pool. It is the caller's.
 func (r *rig) pipeline(name string) (objc.ID, error) {
+	d, err := r.descriptor(name)
+	if err != nil {
+		return 0, err
+	}
+	defer objc.Release(d)
+	return r.described(name, d, 0)
+}
+
+// descriptor describes the pipeline of a kernel. It is the caller's.
+func (r *rig) descriptor(name string) (objc.ID, error) {
 	values := objc.New("MTLFunctionConstantValues")
 	defer objc.Release(values)
 	f, err := objc.WithError(objc.NewFunction, func(slot uintptr) uintptr {
@@ -153,11 +163,15 @@ func (r *rig) pipeline(name string) (objc.ID, error) {
 	}
 	defer objc.Release(objc.ID(f))
 	d := objc.New("MTLComputePipelineDescriptor")
-	defer objc.Release(d)
 	objc.SetComputeFunction.Send(d, f)
 	objc.SetSupportIndirect.Send(d, 1)
+	return d, nil
+}
+
+// described makes the pipeline of a descriptor. It is the caller's.
+func (r *rig) described(name string, d objc.ID, options uint64) (objc.ID, error) {
 	p, err := objc.WithError(objc.NewPipeline, func(slot uintptr) uintptr {
-		return objc.NewPipeline.Send(r.device, uintptr(d), 0, 0, slot)
+		return objc.NewPipeline.Send(r.device, uintptr(d), uintptr(options), 0, slot)
 	})
 	if err != nil {
 		return 0, fmt.Errorf("kernel %s: %w", name, err)

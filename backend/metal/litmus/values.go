@@ -111,6 +111,24 @@ var values = []*test{
 		},
 	},
 	{
+		name: "value/archive", use: "pipelines that are kept in a file", values: true, few: 3,
+		says: "a pipeline is found in an archive that was written to a file and opened again, and no other is",
+		run: func(p *program) error {
+			found, err := p.archived("litmus_step", "litmus_copy")
+			if err != nil {
+				return err
+			}
+			defer objc.Release(found)
+			made := p.pipes["litmus_step"]
+			p.pipes["litmus_step"] = found
+			c := p.commandBuffer(p.queue)
+			p.chain(c)
+			p.pipes["litmus_step"] = made
+			p.commit(c)
+			return p.land(0)
+		},
+	},
+	{
 		name: "value/no-copy", use: "weights", required: true, values: true, unchained: true, few: 5,
 		says: "a buffer without a copy shows the GPU a file that is mapped for reading",
 		run: func(p *program) error {

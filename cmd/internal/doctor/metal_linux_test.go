@@ -2,6 +2,9 @@ package doctor
 
 import (
 	"context"
+	"encoding/json"
+	"fmt"
+	"os"
 	"strings"
 	"testing"
 
@@ -48,4 +51,50 @@ func TestBrokenGPU(t *testing.T) {
 		m.Close()
 		assert.Empty(t, l.Failures())
 	}
+}
+
+// inChild says what a process does that runs one litmus test: what is cold, or dying.
+const inChild = "MLXC_TEST_LITMUS"
+
+// TestApart: the test of cold pipelines runs in a process of its own, whose result is the doctor's, also where
+// it dies there.
+func TestApart(t *testing.T) {
+	for in, want := range map[string]string{"warm": "", "cold": "element 0 is", "dies": "exit status 3\nit is cold here"} {
+		t.Setenv(inChild, in)
+		l := fakemetal.Build(t)
+		require.NoError(t, objc.Load(l.Path))
+		m := l.Serve(t, fakemetal.Options{Family: 9})
+		d, end, err := gpu.Metal.Open(gpu.Options{})
+		require.NoError(t, err)
+		results, err := gpu.Metal.Litmus(t.Context(), d, gpu.Litmus{Trials: 1, Only: "indirect/cold", Apart: Apart(os.Args[0], "-test.run=^TestChild$")})
+		require.NoError(t, err)
+		end()
+		require.Len(t, results, 1)
+		if want == "" {
+			assert.Equal(t, verdict.Passed, results[0].Verdict, "%+v", results[0])
+		} else {
+			assert.Equal(t, verdict.Failed, results[0].Verdict, "%+v", results[0])
+			assert.Contains(t, results[0].Detail, want)
+		}
+		m.Close()
+	}
+}
+
+// TestChild is the other process of TestApart.
+func TestChild(t *testing.T) {
+	in := os.Getenv(inChild)
+	if in == "" {
+		t.Skip("TestApart runs it")
+	}
+	if in == "dies" {
+		fmt.Fprintln(os.Stderr, "it is cold here")
+		os.Exit(3)
+	}
+	l := fakemetal.Build(t)
+	require.NoError(t, objc.Load(l.Path))
+	l.Serve(t, fakemetal.Options{Family: 9, ColdPipelines: in == "cold"})
+	results, err := litmus.Run(t.Context(), litmus.Options{Trials: 1, Spin: 3, Only: os.Args[len(os.Args)-1]})
+	require.NoError(t, err)
+	require.Len(t, results, 1)
+	require.NoError(t, json.NewEncoder(os.Stdout).Encode(results[0]))
 }

@@ -62,10 +62,19 @@ type Description struct {
 type Driver interface {
 	List() ([]Description, error)
 	Open(Options) (backend.Device, func(), error)
-	// Litmus runs litmus tests on a device that Open has returned, each program so often; 0: as often
-	// as they like. begin hears which one begins, and which part of the work is done, from 0 to 1. An
-	// error is that there is no such GPU, or that ctx has ended.
-	Litmus(ctx context.Context, d backend.Device, trials int, begin func(name string, done float64)) ([]verdict.Result, error)
+	// Litmus runs litmus tests on a device that Open has returned. An error is that there is no such GPU, or
+	// that ctx has ended.
+	Litmus(ctx context.Context, d backend.Device, o Litmus) ([]verdict.Result, error)
+}
+
+// Litmus says which litmus tests run, and how.
+type Litmus struct {
+	Trials int    // of each program; 0: as often as they like
+	Only   string // a pattern of names, as path.Match has it; "": all
+	// Begin, if not nil, hears which test begins, and which part of the work is done, from 0 to 1.
+	Begin func(name string, done float64)
+	// Apart, if not nil, has a process of its own run a test that wants one.
+	Apart func(ctx context.Context, name string) (verdict.Result, error)
 }
 
 // Metal drives Apple's GPUs. A program that does not import package metalgpu has none.
@@ -78,6 +87,6 @@ var errNone = errors.New("metal: Metal is on Macs alone: use --device cpu, or --
 func (none) List() ([]Description, error)                 { return nil, errNone }
 func (none) Open(Options) (backend.Device, func(), error) { return nil, nil, errNone }
 
-func (none) Litmus(context.Context, backend.Device, int, func(string, float64)) ([]verdict.Result, error) {
+func (none) Litmus(context.Context, backend.Device, Litmus) ([]verdict.Result, error) {
 	return nil, errNone
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"path"
 	"time"
 
@@ -26,6 +27,7 @@ type doctorCmd struct {
 	Log     string `placeholder:"FILE" help:"Write each step there before it begins: if the program dies, the last line says where."`
 	Quick   bool   `help:"Take fewer random dispatches and repetitions: a tenth of the time."`
 	Trials  int    `placeholder:"N" help:"Run each litmus test so often (default: 300, with --quick 60)."`
+	Litmus  string `hidden:"" placeholder:"NAME" help:"Run one litmus test alone, and write its result as JSON: what another doctor asks for."`
 	Only    string `placeholder:"PATTERN" help:"Of the kernels and the conformance suite, run the tests whose name matches: 'kernel/*', 'order/*'."`
 }
 
@@ -74,6 +76,9 @@ func (c *doctorCmd) Run(env *cli.Env) error {
 	if flags.Device == onAuto && c.Library != "" {
 		return cli.BadUsage("--library needs --device metal, cuda or softmetal")
 	}
+	if c.Litmus != "" {
+		return c.one(env, flags)
+	}
 	var r *doctor.Report
 	cores := 0
 	var ended error
@@ -109,6 +114,28 @@ func (c *doctorCmd) Run(env *cli.Env) error {
 	return nil
 }
 
+// one runs one litmus test, in this process.
+func (c *doctorCmd) one(env *cli.Env, flags deviceFlags) error {
+	var results []verdict.Result
+	end, err := flags.open(env, func(d backend.Device) (err error) {
+		if d.Name() != onMetal {
+			return cli.BadUsage("--litmus needs --device metal")
+		}
+		results, err = gpu.Metal.Litmus(env.Context, d, gpu.Litmus{Trials: c.Trials, Only: c.Litmus})
+		if err == nil && len(results) != 1 {
+			err = cli.BadUsage("--litmus: there is no test %q", c.Litmus)
+		}
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	if !results[0].Hangs { // the GPU may use the device yet
+		end()
+	}
+	return cli.JSON(env.Stdout, results[0])
+}
+
 func failed(n int) string {
 	if n == 1 {
 		return "1 failure: the report says what and what to do"
@@ -136,7 +163,15 @@ func (c *doctorCmd) options(env *cli.Env, d backend.Device, log io.Writer) docto
 		trials = 60
 	}
 	o.Litmus = func(ctx context.Context, begin func(string, float64)) ([]verdict.Result, error) {
-		return gpu.Metal.Litmus(ctx, d, trials, begin)
+		how := gpu.Litmus{Trials: trials, Begin: begin}
+		if program, err := os.Executable(); err == nil { // else they run here
+			args := []string{"doctor", "--device", onMetal}
+			if c.GPU != "" {
+				args = append(args, "--gpu", c.GPU)
+			}
+			how.Apart = doctor.Apart(program, append(args, "--litmus")...)
+		}
+		return gpu.Metal.Litmus(ctx, d, how)
 	}
 	plan := func(name string, x gpu.Options) {
 		x.Name, x.Library = c.GPU, c.Library

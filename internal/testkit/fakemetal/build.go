@@ -44,11 +44,13 @@ type Library struct {
 	connect    func(socket int)
 	disconnect func() int
 	seed       func(n int)
+	idle       func(on bool)
 	knows      func(class, selector string, static bool) bool
 
 	mishear                       func(class, selector string, nth, how, arg, at, by int, as string)
 	misheard                      func() int
 	count                         func()
+	peak                          func() int
 	countedClass, countedSelector func(i int) string
 	counted                       func(i int) int
 }
@@ -112,8 +114,8 @@ func Build(t testing.TB) *Library {
 	for name, f := range map[string]any{
 		"failures": &l.failures, "failure": &l.failure, "forgive": &l.forgive, "live": &l.live, "made": &l.made,
 		"sent": &l.sent, "inline_bytes": &l.inline, "class": &l.class, "note": &l.note, "label": &l.label, "reset": &l.reset,
-		"option": &l.option, "inject": &l.inject, "connect": &l.connect, "disconnect": &l.disconnect, "seed": &l.seed, "knows": &l.knows,
-		"mishear": &l.mishear, "misheard": &l.misheard, "count": &l.count, "counted": &l.counted,
+		"option": &l.option, "inject": &l.inject, "connect": &l.connect, "disconnect": &l.disconnect, "seed": &l.seed, "idle": &l.idle, "knows": &l.knows,
+		"mishear": &l.mishear, "misheard": &l.misheard, "count": &l.count, "peak": &l.peak, "counted": &l.counted,
 		"counted_class": &l.countedClass, "counted_selector": &l.countedSelector,
 	} {
 		purego.RegisterLibFunc(f, h2, "fakemetal_"+name)
@@ -142,6 +144,10 @@ func (l *Library) Live(class string) int { return l.live(class) }
 
 // Made returns how many there have ever been.
 func (l *Library) Made(class string) int { return l.made(class) }
+
+// Peak returns how many command buffers were committed and had not completed at a time at most, since it was
+// last asked.
+func (l *Library) Peak() int { return l.peak() }
 
 // Sent returns how many messages with a selector were sent.
 func (l *Library) Sent(selector string) int { return l.sent(selector) }

@@ -252,6 +252,11 @@ var rules = []struct {
 		objc.CommandBuffer.Send(q)
 		objc.CommandBuffer.Send(q)
 	}},
+	{"queue full, where nobody may block", fakemetal.Options{Full: true, Patience: 50 * time.Millisecond}, "1 command buffers of the queue are uncompleted: who asks for one more blocks", func(r *ready) {
+		q := r.own(objc.NewQueue.SendID(r.device, 1))
+		objc.CommandBuffer.Send(q)
+		objc.CommandBuffer.Send(q)
+	}},
 	{"debug group open", fakemetal.Options{}, "endEncoding: 1 debug groups are open", func(r *ready) {
 		objc.PushDebugGroup.Send(r.k, uintptr(objc.String("group")))
 		objc.EndEncoding.Send(r.k)
@@ -348,6 +353,15 @@ var rules = []struct {
 	}},
 	{"indirect: range", fakemetal.Options{}, "16385 commands from 0 on, of 20000: a range has 1 to 16384", func(r *ready) {
 		objc.ExecuteCommands.Send(r.k, uintptr(r.own(r.indirect(20000, 2))), 0, 16385)
+	}},
+	{"indirect: range, lowered", fakemetal.Options{Range: 3}, "4 commands from 0 on, of 8: a range has 1 to 3", func(r *ready) {
+		objc.ExecuteCommands.Send(r.k, uintptr(r.own(r.indirect(8, 2))), 0, 4)
+	}},
+	{"indirect: offset of more than 32 bits", fakemetal.Options{}, "byte 4294967296: an indirect command has offsets below 4294967296", func(r *ready) {
+		objc.IndirectSetBuffer.Send(objc.IndirectCommand.SendID(r.own(r.indirect(2, 2)), 0), uintptr(r.x), 1<<32, 0)
+	}},
+	{"indirect: offset, lowered", fakemetal.Options{Reach: 8}, "byte 8: an indirect command has offsets below 8", func(r *ready) {
+		objc.IndirectSetBuffer.Send(objc.IndirectCommand.SendID(r.own(r.indirect(2, 2)), 0), uintptr(r.x), 8, 0)
 	}},
 	{"indirect: range behind the end", fakemetal.Options{}, "2 commands from 1 on, of 2", func(r *ready) {
 		objc.ExecuteCommands.Send(r.k, uintptr(r.own(r.indirect(2, 2))), 1, 2)

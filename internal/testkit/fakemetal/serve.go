@@ -63,6 +63,14 @@ type Options struct {
 	// ColdPipelines: a command of an indirect command buffer does not run if no encoder has
 	// dispatched its pipeline before.
 	ColdPipelines bool
+	// Range is how many commands of an indirect command buffer are executed by one message at most; 0 is
+	// 16,384. Samples is how many samples a sample buffer has at most; 0 is 4,096. Reach is beyond all offsets
+	// in indirect commands; 0 is 2^32. Tests have them lower, so that small graphs get there.
+	Range, Samples, Reach int
+	// Full: nobody may ask a queue for more command buffers than it holds, which would block a thread.
+	Full bool
+	// Lacks is what a device has not, though it should.
+	Lacks Lack
 	// Ignored is what orders nothing, though it should: a test of the device has to see that.
 	Ignored Order
 	// Faults are injected.
@@ -80,6 +88,17 @@ const (
 	Events
 	SerialEncoders
 	IndirectBarriers
+)
+
+// Lack is what a device may lack: a set.
+type Lack int
+
+// What a device may lack, as enum lack has it.
+const (
+	PartialChanges       Lack = 1 << iota // a command of an indirect command buffer that has run loses the rest when something of it is changed
+	IndirectThreadgroups                  // such commands have no threadgroup memory
+	ArchiveHits                           // no pipeline is found in an archive
+	Times                                 // the first two samples of a sample buffer are 0
 )
 
 // Operation is what can fail.
@@ -187,6 +206,7 @@ func (l *Library) Serve(t testing.TB, o Options) *Metal {
 		{"working set", int(o.WorkingSet)}, {"family", o.Family}, {"width", o.SIMDWidth}, {"constants", o.ConstantAlign}, {"residency", flag(o.Residency)},
 		{"dispatches", flag(o.SampleDispatches)}, {"capture", flag(o.Capture)}, {"most", o.MaxDispatches},
 		{"walls", flag(o.IndirectBarriers)}, {"cold", flag(o.ColdPipelines)}, {"ignored", int(o.Ignored)},
+		{"range", o.Range}, {"samples", o.Samples}, {"reach", o.Reach}, {"full", flag(o.Full)}, {"lacks", int(o.Lacks)},
 	} {
 		if v.value != 0 {
 			require.True(t, l.option(v.name, v.value), v.name)
@@ -239,6 +259,10 @@ var kept = map[string]bool{"NSObject": true, "MTLResource": true, "MTLCommandEnc
 
 // SetSeed chooses another order for what is committed from now on ([Options.Seed]).
 func (m *Metal) SetSeed(seed uint64) { m.library.seed(int(seed)) }
+
+// SetIdle has command buffers complete, from now on, only when nothing is left that can run, or as soon as all
+// of theirs has.
+func (m *Metal) SetIdle(on bool) { m.library.idle(on) }
 
 // Compiled are the sources that were compiled, in order.
 func (m *Metal) Compiled() []Compiled {

@@ -2,6 +2,8 @@
 
 package metal
 
+import "strings"
+
 // Planted names the wrong decision that is taken; "": none is.
 var Planted string
 
@@ -13,4 +15,12 @@ func either[T any](name string, right, wrong T) T {
 		return wrong
 	}
 	return right
+}
+
+// replaced is a text with a part that is another one where a decision is planted.
+func replaced(name, text, right, wrong string) string {
+	if !strings.Contains(text, right) {
+		panic("there is no " + right)
+	}
+	return strings.Replace(text, right, either(name, right, wrong), 1)
 }

@@ -66,6 +66,7 @@ char *archive_key(struct function *f, bool indirect) {
 bool archived(object *o, const char *key) {
 	if (!given(o, &MTLBinaryArchive, intern("setBinaryArchives:"))) return false;
 	struct archive *a = (struct archive *)o;
+	if (options.lacks & ARCHIVE_HITS) return false;
 	for (size_t i = 0; i < a->keys.n; i++)
 		if (strcmp(a->keys.at[i], key) == 0) return true;
 	return false;

@@ -103,6 +103,19 @@ static void enqueue(SELF) {
 	pthread_mutex_unlock(&gpu);
 }
 
+static long committed, peak; // command buffers that have not completed; gpu is held
+
+// fakemetal_peak is how many command buffers were committed and not completed at a time at most, since it was
+// last asked.
+EXPORT long fakemetal_peak(void) {
+	pthread_mutex_lock(&gpu);
+	long n = peak;
+	peak = committed;
+	pthread_mutex_unlock(&gpu);
+	return n;
+}
+void has_completed(void) { committed--; }
+
 static void commit(SELF) {
 	struct command_buffer *c = (struct command_buffer *)self;
 	if (!encodes(c, s)) return;
@@ -118,6 +131,7 @@ static void commit(SELF) {
 	pthread_mutex_lock(&gpu);
 	if (c->status == NOT_ENQUEUED) add_to(&c->queue->order, c);
 	c->status = COMMITTED;
+	if (++committed > peak) peak = committed;
 	schedule(c->queue);
 	pthread_mutex_unlock(&gpu);
 }

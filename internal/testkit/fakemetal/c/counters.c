@@ -54,9 +54,9 @@ object *new_samples(SELF, object *descriptor, object **e) {
 	const struct fault *fault = faulty(COUNTERS);
 	if (fault) return fail_with(e, "MTLCounterErrorDomain", fault->code, fault->text);
 	// A sample buffer has at most 32 KiB.
-	if (!d->set || d->count == 0 || d->count > 4096) {
+	if (!d->set || d->count == 0 || d->count > (uintptr_t)options.samples) {
 		if (!d->set) fail("%s: the descriptor has no counter set", s);
-		return fail_with(e, "MTLCounterErrorDomain", 1, "a sample buffer has 1 to 4096 samples of a counter set");
+		return fail_with(e, "MTLCounterErrorDomain", 1, "a sample buffer has so many samples of a counter set, or none");
 	}
 	if (d->storage != 0) fail("%s: resolveCounterRange: reads shared memory alone", s);
 	struct samples *b = (struct samples *)new_object(&MTLCounterSampleBuffer);
@@ -68,7 +68,7 @@ object *new_samples(SELF, object *descriptor, object **e) {
 uint64_t sample_count(object *o) { return ((struct samples *)o)->n; }
 void sample(object *o, uint64_t i, double seconds) {
 	struct samples *b = (struct samples *)o;
-	if (i < b->n) __atomic_store_n(&b->at[i], ticks_of(seconds), __ATOMIC_SEQ_CST);
+	if (i < b->n) __atomic_store_n(&b->at[i], options.lacks & TIMES && i < 2 ? 0 : ticks_of(seconds), __ATOMIC_SEQ_CST);
 }
 
 static object *resolve(SELF, uintptr_t from, uintptr_t count) {

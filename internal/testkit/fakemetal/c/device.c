@@ -43,7 +43,7 @@ void sample_timestamps(SELF, uint64_t *cpu, uint64_t *device);
 
 class MTLDevice = {.name = "MTLDevice", .protocol = true, .super = &NSObject, .size = sizeof(object),
 	.methods = (struct method[]){
-		{"name", device_name}, {"registryID", registry}, {"architecture", architecture}, {"supportsFamily:", supports_family},
+		{"name", device_name}, {"registryID", registry}, {"supportsFamily:", supports_family},
 		{"hasUnifiedMemory", yes}, {"isLowPower", no}, {"isRemovable", no}, {"isHeadless", no}, {"maxBufferLength", max_buffer},
 		{"maxThreadgroupMemoryLength", max_threadgroup}, {"recommendedMaxWorkingSetSize", working_set},
 		{"currentAllocatedSize", allocated_size}, {"newBufferWithLength:options:", new_buffer},
@@ -56,6 +56,7 @@ class MTLDevice = {.name = "MTLDevice", .protocol = true, .super = &NSObject, .s
 		{"newIndirectCommandBufferWithDescriptor:maxCommandCount:options:", new_indirect}, {"counterSets", counter_sets},
 		{"supportsCounterSampling:", supports_sampling}, {"newCounterSampleBufferWithDescriptor:error:", new_samples},
 		{"sampleTimestamps:gpuTimestamp:", sample_timestamps}, {0}},
+	.fourteen = (struct method[]){{"architecture", architecture}, {0}},
 	.newer = (struct method[]){{"newResidencySetWithDescriptor:error:", new_residency}, {0}}};
 
 EXPORT object *MTLCreateSystemDefaultDevice(void) {

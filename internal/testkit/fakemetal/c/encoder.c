@@ -308,8 +308,8 @@ static void execute(SELF, object *icb, uintptr_t from, uintptr_t n) {
 	ENCODER;
 	if (!given(icb, &MTLIndirectCommandBuffer, s)) return;
 	uint64_t size = indirect_size(icb);
-	if (n == 0 || n > 16384 || from > size || n > size - from) {
-		fail("%s: %lu commands from %lu on, of %lu: a range has 1 to 16384", s, (unsigned long)n, (unsigned long)from, (unsigned long)size);
+	if (n == 0 || n > (uintptr_t)options.range || from > size || n > size - from) {
+		fail("%s: %lu commands from %lu on, of %lu: a range has 1 to %ld", s, (unsigned long)n, (unsigned long)from, (unsigned long)size, options.range);
 		return;
 	}
 	keep(e->c, icb);

@@ -1,5 +1,6 @@
 #include "objc.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -34,12 +35,31 @@ const char *text_of(object *o) {
 	}
 	return ((struct string *)o)->text;
 }
+// is_utf8 says whether bytes are text: of others there is no NSString.
+static bool is_utf8(const char *text) {
+	const unsigned char *t = (const unsigned char *)text;
+	while (*t) {
+		int more = *t < 0x80 ? 0 : *t >> 5 == 6 ? 1 : *t >> 4 == 14 ? 2 : *t >> 3 == 30 ? 3 : -1;
+		uint32_t v = more <= 0 ? *t : *t & (0x3f >> more);
+		if (more < 0) return false;
+		t++;
+		for (int i = 0; i < more; i++, t++) {
+			if (*t >> 6 != 2) return false;
+			v = v << 6 | (*t & 0x3f);
+		}
+		static const uint32_t least[] = {0, 0x80, 0x800, 0x10000};
+		if (v < least[more] || v > 0x10ffff || v >> 11 == 0x1b) return false;
+	}
+	return true;
+}
+
 static object *string_with(class *c, sel s, const char *text, uintptr_t encoding) {
 	(void)c, (void)s;
 	if (encoding != 4) {
 		fail("the encoding %lu of a string", (unsigned long)encoding);
 		return NULL;
 	}
+	if (!is_utf8(text)) return NULL;
 	return string(text);
 }
 static const char *string_text(SELF) { UNUSED; return text_of(self); }
@@ -49,7 +69,8 @@ class NSString = {.name = "NSString", .super = &NSObject, .size = sizeof(struct 
 	.statics = (struct method[]){{"stringWithCString:encoding:", string_with}, {0}}};
 
 static object *url_with(class *c, sel s, object *path) {
-	(void)c, (void)s;
+	(void)c;
+	if (!given(path, &NSString, s)) return NULL;
 	struct string *o = (struct string *)new_object(&NSURL);
 	o->text = strdup(text_of(path));
 	return autorelease(&o->base);
@@ -129,7 +150,12 @@ static object *process_info(class *c, sel s) {
 	if (!one) one = new_object(c);
 	return one;
 }
-static object *system_version(SELF) { UNUSED; return string(macos < 15 ? "Version 14.0 (software Metal)" : "Version 15.0 (software Metal)"); }
+static object *system_version(SELF) {
+	UNUSED;
+	char text[64];
+	snprintf(text, sizeof text, "Version %d.0 (software Metal)", macos);
+	return string(text);
+}
 static class process_info_class = {.name = "NSProcessInfo", .super = &NSObject, .size = sizeof(object),
 	.methods = (struct method[]){{"operatingSystemVersionString", system_version}, {0}},
 	.statics = (struct method[]){{"processInfo", process_info}, {0}}};

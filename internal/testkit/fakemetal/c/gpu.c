@@ -109,6 +109,7 @@ static void complete(struct command_buffer *c) {
 	if (c->failed) c->error = new_error("MTLCommandBufferErrorDomain", c->code, c->text);
 	c->status = c->failed ? ERROR : COMPLETED;
 	c->queue->uncompleted--;
+	has_completed();
 	in_flight--;
 	last_progress = now();
 	pthread_cond_broadcast(&gpu_changed);
@@ -124,6 +125,10 @@ static void *complete_all(void *none) {
 		for (size_t i = 1; i < ended.n; i++)
 			if (((struct command_buffer *)ended.at[i])->due < ((struct command_buffer *)ended.at[first])->due) first = i;
 		struct command_buffer *c = ended.n ? ended.at[first] : NULL;
+		if (options.idle && !ending && (ready.n > 0 || running)) {
+			wait_changed(1);
+			continue;
+		}
 		if (!c || c->due > t) {
 			wait_changed(c ? (long)((c->due - t) / 1000 + 1) : 1000);
 			continue;
@@ -142,6 +147,14 @@ EXPORT void fakemetal_seed(long v) {
 	pthread_mutex_lock(&gpu);
 	options.seed = v, options.lazy = v != 0;
 	seed_chance((uint64_t)options.seed);
+	pthread_mutex_unlock(&gpu);
+}
+
+// fakemetal_idle has command buffers complete only when nothing is left that can run, or as soon as they have.
+EXPORT void fakemetal_idle(bool on) {
+	pthread_mutex_lock(&gpu);
+	options.idle = on;
+	pthread_cond_broadcast(&gpu_changed);
 	pthread_mutex_unlock(&gpu);
 }
 

@@ -30,7 +30,7 @@ static class MTLIndirectCommandBufferDescriptor = {.name = "MTLIndirectCommandBu
 		{"setInheritPipelineState:", set_inherit_pipeline}, {"setMaxKernelBufferBindCount:", set_buffers},
 		{"setMaxKernelThreadgroupMemoryBindCount:", set_threadgroups}, {0}}};
 
-struct stored { object *pipeline; struct binding *buffers; uint32_t *threadgroup; struct grid grid; bool dispatches, barrier; };
+struct stored { object *pipeline; struct binding *buffers; uint32_t *threadgroup; struct grid grid; bool dispatches, barrier, ran; };
 struct indirect { object base; struct indirect_descriptor d; uint64_t n; struct stored *at; long flights; };
 
 object *new_indirect(SELF, object *descriptor, uintptr_t count, uintptr_t mode) {
@@ -81,7 +81,11 @@ static object *command_at(SELF, uintptr_t i) {
 // stored is the command, and NULL if it must not change now.
 static struct stored *stored(object *self, sel s) {
 	struct indirect_command *k = (struct indirect_command *)self;
-	if (__atomic_load_n(&k->of->flights, __ATOMIC_SEQ_CST) == 0) return &k->of->at[k->i];
+	struct stored *at = &k->of->at[k->i];
+	if (__atomic_load_n(&k->of->flights, __ATOMIC_SEQ_CST) == 0) {
+		if (at->ran && options.lacks & PARTIAL_CHANGES) clear(at);
+		return at;
+	}
 	fail("%s: a command buffer in flight executes the indirect command buffer", s);
 	return NULL;
 }
@@ -103,6 +107,7 @@ static void set_buffer(SELF, object *o, uintptr_t offset, uintptr_t i) {
 	if (!given(o, &MTLBuffer, s)) return;
 	if (d->inherit_buffers) fail("%s: the commands inherit the buffers", s);
 	else if (i >= d->buffers) fail("%s: slot %lu, and maxKernelBufferBindCount is %lu", s, (unsigned long)i, (unsigned long)d->buffers);
+	else if (offset >= (uintptr_t)options.reach) fail("%s: byte %lu: an indirect command has offsets below %ld", s, (unsigned long)offset, options.reach);
 	else if (offset >= resource_of(o)->length) fail("%s: byte %lu of a buffer of %lu", s, (unsigned long)offset, (unsigned long)resource_of(o)->length);
 	else {
 		if (!k->buffers) k->buffers = calloc(SLOTS, sizeof *k->buffers);
@@ -148,6 +153,7 @@ struct launch *indirect_launch(object *o, uint64_t i, const struct bindings *inh
 	struct stored *k = &b->at[i];
 	*barrier = k->barrier;
 	if (!k->dispatches) return NULL;
+	k->ran = true;
 	struct bindings all = {0};
 	if (inherited && b->d.inherit_buffers) all = *inherited;
 	all.pipeline = inherited && b->d.inherit_pipeline ? inherited->pipeline : k->pipeline;
@@ -157,7 +163,7 @@ struct launch *indirect_launch(object *o, uint64_t i, const struct bindings *inh
 	}
 	if (options.cold && all.pipeline && !is_freed(all.pipeline) && !((struct pipeline *)all.pipeline)->warm) return NULL;
 	if (k->buffers && !b->d.inherit_buffers) memcpy(all.buffers, k->buffers, sizeof all.buffers);
-	if (k->threadgroup) memcpy(all.threadgroup, k->threadgroup, sizeof all.threadgroup);
+	if (k->threadgroup && !(options.lacks & INDIRECT_THREADGROUPS)) memcpy(all.threadgroup, k->threadgroup, sizeof all.threadgroup);
 	return launch_of(&all, &k->grid, s);
 }
 

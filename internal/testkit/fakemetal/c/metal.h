@@ -37,8 +37,15 @@ struct options {
 	long walls;       // barriers inside of indirect command buffers order what stands behind them
 	long cold;        // commands of indirect command buffers do not run whose pipeline no encoder has dispatched
 	long ignored;     // enum order: what orders nothing, though it should
+	long range;       // commands that are executed by one message at most
+	long samples;     // of a sample buffer
+	long reach;       // what offsets in indirect commands are below: they have 32 bits
+	long lacks;       // enum lack: what a device has not, though it should
+	long idle;        // command buffers complete when nothing is left that can run
+	long full;        // nobody may ask a queue for more command buffers than it holds: that blocks
 };
 enum order { TRACKING = 1, FENCES = 2, BARRIERS = 4, EVENTS = 8, SERIAL = 16, INDIRECT_BARRIERS = 32 };
+enum lack { PARTIAL_CHANGES = 1, INDIRECT_THREADGROUPS = 2, ARCHIVE_HITS = 4, TIMES = 8 };
 extern struct options options;
 
 enum operation { ALLOCATION, COMPILATION, PIPELINE, QUEUE, EVENT, COMMAND_BUFFER, CAPTURE, ARCHIVE, RESIDENCY, COUNTERS, OPERATIONS };
@@ -227,6 +234,7 @@ struct borrowed { object *o; class *k; };
 // command buffer has completed.
 void keep(struct command_buffer *, object *);
 void check_borrowed(struct command_buffer *, const char *when);
+void has_completed(void); // one that was committed, gpu held
 void fly(struct command_buffer *, struct resource *); // the command buffer uses the memory
 
 struct launch *indirect_launch(object *icb, uint64_t i, const struct bindings *inherited, bool *barrier, sel s);

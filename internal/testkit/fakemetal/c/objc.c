@@ -74,8 +74,8 @@ static class *classes;
 int macos = 15;
 
 void add_class(class *c) {
-	struct method *lists[] = {c->methods, c->statics, c->newer};
-	for (int i = 0; i < 3; i++)
+	struct method *lists[] = {c->methods, c->statics, c->newer, c->fourteen};
+	for (int i = 0; i < 4; i++)
 		for (struct method *m = lists[i]; m && m->name; m++) m->name = intern(m->name);
 	c->next = classes, classes = c;
 }
@@ -100,7 +100,10 @@ static void *find(object *o, sel s, bool *newer) {
 	*newer = false;
 	for (class *c = is_class ? (class *)o : o->isa; c; c = c->super) {
 		void *code = in(is_class ? c->statics : c->methods, s);
-		if (!code && !is_class && (code = in(c->newer, s)) && macos < 15) {
+		int since = 0;
+		if (!code && !is_class && (code = in(c->newer, s))) since = 15;
+		if (!code && !is_class && (code = in(c->fourteen, s))) since = 14;
+		if (code && macos < since) {
 			*newer = true;
 			return NULL;
 		}
@@ -247,7 +250,7 @@ EXPORT bool fakemetal_knows(const char *class_name, const char *selector, bool s
 	class *c = any_class(class_name);
 	sel s = intern(selector);
 	for (class *k = c; k; k = k->super)
-		if (statically ? in(k->statics, s) != NULL : in(k->methods, s) || in(k->newer, s)) return true;
+		if (statically ? in(k->statics, s) != NULL : in(k->methods, s) || in(k->newer, s) || in(k->fourteen, s)) return true;
 	// What a class has its subclasses may define: setLabel: of MTLResource and MTLCommandEncoder.
 	for (class *k = classes; c && k; k = k->next)
 		for (class *up = k->super; up; up = up->super)

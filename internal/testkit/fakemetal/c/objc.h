@@ -26,6 +26,7 @@ struct class {
 	size_t size;
 	struct method *methods, *statics; // each ends with a name of NULL; NULL is none
 	struct method *newer;             // methods that came with macOS 15
+	struct method *fourteen;          // those that came with macOS 14
 	bool protocol;                    // objc_getClass does not find it
 	int since;                        // the macOS that brought it; 0: all have it
 	void (*dealloc)(object *);        // frees what the object has, not the object

@@ -4,7 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
-static const struct options usual = {.patience = 5000, .threads = 1024, .buffer = 1L << 34, .working_set = 1L << 33, .family = 7, .width = 32, .constants = 4};
+static const struct options usual = {.patience = 5000, .threads = 1024, .buffer = 1L << 34, .working_set = 1L << 33, .family = 7, .width = 32, .constants = 4,
+	.range = 1 << 14, .samples = 1 << 12, .reach = 1L << 32};
 struct options options = {0};
 
 static struct fault faults[64];
@@ -35,6 +36,7 @@ EXPORT bool fakemetal_option(const char *name, long value) {
 		{"threads", &options.threads}, {"buffer", &options.buffer}, {"working set", &options.working_set},
 		{"family", &options.family}, {"width", &options.width}, {"constants", &options.constants}, {"residency", &options.residency}, {"dispatches", &options.dispatches}, {"capture", &options.capture}, {"most", &options.most},
 		{"walls", &options.walls}, {"cold", &options.cold}, {"ignored", &options.ignored},
+		{"range", &options.range}, {"samples", &options.samples}, {"reach", &options.reach}, {"full", &options.full}, {"lacks", &options.lacks},
 	};
 	for (size_t i = 0; i < sizeof all / sizeof *all; i++)
 		if (strcmp(name, all[i].name) == 0) {

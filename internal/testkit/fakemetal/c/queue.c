@@ -50,7 +50,9 @@ static object *room(object *self, sel s, bool references) {
 	struct queue *q = (struct queue *)self;
 	pthread_mutex_lock(&gpu);
 	double since = now();
-	if (q->uncompleted >= q->max) {
+	if (q->uncompleted >= q->max && options.full) {
+		fail("%s: %ld command buffers of the queue are uncompleted: who asks for one more blocks", s, q->uncompleted);
+	} else if (q->uncompleted >= q->max) {
 		demand(1);
 		while (q->uncompleted >= q->max) {
 			if (stuck(since)) {
