@@ -92,7 +92,7 @@ func TestReadmeShowsOptimize(t *testing.T) {
 	m, err := gguf.Load(modelPath(t))
 	require.NoError(t, err)
 	defer m.Close()
-	module, err := m.Record(context.Background(), gguf.Options{})
+	module, err := m.Record(context.Background(), gguf.Options{Advance: true}) // as mlxc record does
 	require.NoError(t, err)
 	r, err := optimize.Run(context.Background(), module.Graph("decode"), optimize.Options{Pipeline: passes.DefaultPipeline()})
 	require.NoError(t, err)

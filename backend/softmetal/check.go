@@ -94,10 +94,13 @@ func (x *queueExecutor) checked(ctx context.Context, g *ir.Graph, list []step, w
 		if err := b.encode(s, with); err != nil {
 			return fmt.Errorf("softmetal: %w", err)
 		}
-		if b.count == 0 {
+		d, ok := s.node.(*ir.Dispatch)
+		if b.count == 0 { // an empty grid, or no bytes
+			if ok && x.Device.check.covers(g.Kernels[d.Kernel].Function) {
+				x.checkEmpty(g, s.kernel, d, with)
+			}
 			continue
 		}
-		d, ok := s.node.(*ir.Dispatch)
 		if !ok {
 			if _, err := x.process.run(ctx, b, false); err != nil {
 				return err
@@ -143,6 +146,21 @@ func (x *queueExecutor) checked(ctx context.Context, g *ir.Graph, list []step, w
 	return nil
 }
 
+// checkEmpty is checkDispatch of a dispatch whose grid is empty.
+func (x *queueExecutor) checkEmpty(g *ir.Graph, k *kernel, d *ir.Dispatch, with *bindings) {
+	effects, err := effectsOf(g, d)
+	if err != nil {
+		return // it does nothing that a declaration could be held against
+	}
+	o := &Observed{Command: d.ID, Effects: ir.Effects{Complete: true}}
+	if o.unwritten(k, d, effects, with, k.views(d, with), false); len(o.Findings) == 0 {
+		return
+	}
+	x.mu.Lock()
+	x.Device.check.observed = append(x.Device.check.observed, *o)
+	x.mu.Unlock()
+}
+
 // copyStates moves what is known of bytes with the bytes.
 func copyStates(dst, src backend.Place, n int64) {
 	to, from := stateBytes(dst, n), slices.Clone(stateBytes(src, n))
@@ -159,6 +177,66 @@ type boundView struct {
 	size    int64
 }
 
+// views are those that a dispatch binds.
+func (k *kernel) views(d *ir.Dispatch, with *bindings) (out []boundView) {
+	for i := range d.Bindings {
+		a := &d.Bindings[i]
+		if a.Kind != ir.BindView {
+			continue
+		}
+		p, size := with.view(&a.View)
+		out = append(out, boundView{a, k.argument(int(a.Slot)), p, size})
+	}
+	return out
+}
+
+// effectsOf are the effects that a dispatch declares, or its kernel; nil where neither does.
+func effectsOf(g *ir.Graph, d *ir.Dispatch) (*ir.Effects, error) {
+	if d.Effects.Known() || !msl.Declared(&g.Kernels[d.Kernel]) {
+		return d.Effects, nil
+	}
+	return msl.Describe(g, d)
+}
+
+// unwritten looks whether all is written that a dispatch must write by its effects; ran is false of one that has
+// an empty grid, which writes nothing.
+func (o *Observed) unwritten(k *kernel, d *ir.Dispatch, effects *ir.Effects, with *bindings, views []boundView, ran bool) {
+	if !effects.Known() {
+		return
+	}
+	for _, w := range effects.Writes {
+		p := with.places[w.Mem]
+		if !w.Must || p.Buffer == nil {
+			continue
+		}
+		states := p.Buffer.(*buffer).states.bytes()
+		first, missing := int64(-1), int64(0)
+		w.Runs(with.params, func(lo, hi int64) bool {
+			for i := p.Offset + lo; i < p.Offset+hi; i++ {
+				if !ran || states[i]&stateWritten == 0 {
+					if missing++; first < 0 {
+						first = i
+					}
+				}
+			}
+			return true
+		})
+		if first < 0 {
+			continue
+		}
+		f := Finding{Kind: Unwritten, Command: d.ID, Kernel: k.Name, Argument: "memory that is not bound", Slot: -1, Offset: first - p.Offset, Bytes: -1, Missing: missing, Times: 1}
+		for _, v := range views {
+			if at := first - v.place.Offset; v.place.Buffer == p.Buffer && at >= 0 && at < v.size && (f.Slot < 0 || v.arg != nil && v.arg.Access != air.Read) {
+				f.Argument, f.Slot, f.Offset, f.Bytes = fmt.Sprint("argument ", v.binding.Slot), int(v.binding.Slot), at, v.size
+				if v.arg != nil {
+					f.Argument = v.arg.Name
+				}
+			}
+		}
+		o.Findings = append(o.Findings, f)
+	}
+}
+
 func (x *queueExecutor) checkDispatch(ctx context.Context, g *ir.Graph, k *kernel, d *ir.Dispatch, with *bindings, b *batch) (*Observed, error) {
 	o := &Observed{Command: d.ID, Effects: ir.Effects{Complete: true}}
 	limit := func(format string, args ...any) {
@@ -167,22 +245,11 @@ func (x *queueExecutor) checkDispatch(ctx context.Context, g *ir.Graph, k *kerne
 	if !k.limits(d, limit) {
 		return o, nil // it cannot run
 	}
-	effects := d.Effects
-	if !effects.Known() && msl.Declared(&g.Kernels[d.Kernel]) {
-		var err error
-		if effects, err = msl.Describe(g, d); err != nil {
-			limit("the dispatch is not what a declaration of its kernel describes: %v", err)
-		}
+	effects, err := effectsOf(g, d)
+	if err != nil {
+		limit("the dispatch is not what a declaration of its kernel describes: %v", err)
 	}
-	var views []boundView
-	for i := range d.Bindings {
-		a := &d.Bindings[i]
-		if a.Kind != ir.BindView {
-			continue
-		}
-		p, size := with.view(&a.View)
-		views = append(views, boundView{a, k.argument(int(a.Slot)), p, size})
-	}
+	views := k.views(d, with)
 	for _, v := range views {
 		for i, s := 0, stateBytes(v.place, v.size); i < len(s); i++ {
 			s[i] &= stateDefined
@@ -197,7 +264,7 @@ func (x *queueExecutor) checkDispatch(ctx context.Context, g *ir.Graph, k *kerne
 			all := p.Buffer.(*buffer).states.bytes()
 			r.Runs(with.params, func(lo, hi int64) bool {
 				for i := p.Offset + lo; i < p.Offset+hi; i++ {
-					all[i] |= bit
+					all[i] = all[i]&^stateWritten | bit
 				}
 				return true
 			})
@@ -261,6 +328,7 @@ func (x *queueExecutor) checkDispatch(ctx context.Context, g *ir.Graph, k *kerne
 	for _, v := range views {
 		o.observe(with, v)
 	}
+	o.unwritten(k, d, effects, with, views, true)
 	if finite {
 		for _, v := range views {
 			if at := nonFinite(v, stateWritten); at >= 0 {
@@ -377,10 +445,19 @@ func (k *kernel) finding(raw []byte, d *ir.Dispatch, with *bindings, views []bou
 	f.Thread = thread(u32(24), u32(28))
 	f.Line, f.OtherLine, f.Access = int(u32(48)), int(u32(52)), int(u32(56))
 	switch f.Kind {
-	case DivergentBarrier, DifferentBarriers, PartialMatrix:
+	case DivergentBarrier, DifferentBarriers, PartialBarrier, PartialMatrix, PartialAccess:
 		t := thread(u32(32), u32(36))
 		f.Other = &t
 		return f
+	}
+	switch f.Kind {
+	case UndefinedValue, InactiveLane:
+		f.Use, f.Access, f.Lane = ValueUse(f.Access), 0, int(int32(u32(60)))
+		if int32(u32(12)) < 0 {
+			return f
+		}
+	case Misaligned:
+		f.Align = int(u32(60))
 	}
 	race := f.Kind == ReadAfterWrite || f.Kind == WriteAfterWrite || f.Kind == WriteAfterRead
 	if u32(8) != 0xffff || race {

@@ -59,6 +59,9 @@ func New(ctx context.Context, o Options) (_ *Device, err error) {
 		return nil, fmt.Errorf("softmetal: the cache of compiled kernels: %w", err)
 	}
 	d.libraries = kernelcode.New(d.compiler, d.cache, o.Library)
+	if o.Check {
+		d.libraries.Unset()
+	}
 	program, err := executor(ctx, d.compiler, d.cache, d.machine)
 	if err != nil {
 		return nil, fmt.Errorf("softmetal: %w", err)

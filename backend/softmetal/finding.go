@@ -9,7 +9,7 @@ import (
 // FindingKind says what is wrong.
 type FindingKind uint8
 
-// The kinds. Those up to PartialMatrix are found by the executor, whose numbers they are
+// The kinds. Those up to InactiveLane are found by the executor, whose numbers they are
 // (host/check.h).
 const (
 	OutOfBounds       FindingKind = 1 + iota // an access beyond what is bound, declared, or given
@@ -22,19 +22,26 @@ const (
 	WriteAfterRead                           // the same, the first a read
 	DivergentBarrier                         // some threads of a threadgroup do not come to a barrier
 	DifferentBarriers                        // threads of a threadgroup wait at two barriers
+	PartialBarrier                           // threads of a simdgroup do not come to its barrier
 	PartialMatrix                            // a product of matrices by a part of a simdgroup
+	PartialAccess                            // a load or store of a matrix by a part of a simdgroup
+	Misaligned                               // an address that is no multiple of what Metal asks for
+	UndefinedValue                           // a value that comes of a variable which nothing has set is used
+	InactiveLane                             // a value that comes of a thread which is not there is used
 	NonFinite                                // a result that is infinite or no number, of finite arguments
+	Unwritten                                // bytes that the dispatch's effects say it writes, and it does not
 	Limit                                    // more than Metal allows
 )
 
 // lastFound is the last of the kinds that the executor finds.
-const lastFound = PartialMatrix
+const lastFound = InactiveLane
 
 var findingNames = [...]string{
 	OutOfBounds: "out of bounds", UndefinedRead: "undefined read", UndeclaredRead: "undeclared read", UndeclaredWrite: "undeclared write",
 	WritesReadOnly: "write to read-only", ReadAfterWrite: "race", WriteAfterWrite: "race", WriteAfterRead: "race",
-	DivergentBarrier: "divergent barrier", DifferentBarriers: "divergent barrier", PartialMatrix: "divergent matrix product",
-	NonFinite: "non-finite result", Limit: "limit",
+	DivergentBarrier: "divergent barrier", DifferentBarriers: "divergent barrier", PartialBarrier: "divergent barrier",
+	PartialMatrix: "divergent matrix product", PartialAccess: "divergent matrix access", Misaligned: "misaligned access",
+	UndefinedValue: "undefined value", InactiveLane: "inactive lane", NonFinite: "non-finite result", Unwritten: "not written", Limit: "limit",
 }
 
 func (k FindingKind) String() string {
@@ -54,6 +61,16 @@ func (t Thread) String() string {
 	return fmt.Sprintf("thread %v of threadgroup %v", t.Thread, t.Threadgroup)
 }
 
+// ValueUse says how an undefined value is used; the numbers are those of air's abi.h.
+type ValueUse uint8
+
+// The uses.
+const (
+	StoredValue  ValueUse = 6 + iota // it is stored
+	BranchValue                      // it decides where the thread goes
+	AddressValue                     // it decides what is touched, or which thread is asked
+)
+
 // Finding is something that a dispatch did and must not do.
 type Finding struct {
 	Kind    FindingKind
@@ -69,10 +86,15 @@ type Finding struct {
 	Access int   // bytes of the access, 0 if that varies
 	Thread Thread
 	Other  *Thread // of a race: who was there before
-	// Line and OtherLine are those of the kernel's source, 0 if unknown.
+	// Line and OtherLine are those of the kernel's source, 0 if unknown. Of an undefined value OtherLine is where
+	// it comes from.
 	Line, OtherLine int
-	Times           uint64 // how often it happened at these places of the code
-	Text            string // of a Limit
+	Use             ValueUse // of an undefined value
+	Lane            int      // of an inactive lane: the one that was asked for a value; −1 if that is not known
+	Align           int      // of a misaligned access: what Metal asks the address to be a multiple of
+	Missing         int64    // of what is not written: how many bytes are not written
+	Times           uint64   // how often it happened at these places of the code
+	Text            string   // of a Limit
 }
 
 // String says it in a sentence, without the command.
@@ -113,6 +135,32 @@ func (f *Finding) String() string {
 		s = fmt.Sprintf("%s waits at a barrier, and %v has returned", here, *f.Other)
 	case DifferentBarriers:
 		s = fmt.Sprintf("%s waits at one barrier, and %v%s at another", here, *f.Other, line(f.OtherLine))
+	case PartialBarrier:
+		s = fmt.Sprintf("%s waits at a barrier of its simdgroup, and %v%s does not come to it", here, *f.Other, line(f.OtherLine))
+	case PartialAccess:
+		s = fmt.Sprintf("%s loads or stores a matrix, and not all threads of its simdgroup do", here)
+	case Misaligned:
+		s = fmt.Sprintf("%s touches %s at byte %d of %s, where Metal asks for a multiple of %d", here, size, f.Offset, f.Argument, f.Align)
+	case UndefinedValue, InactiveLane:
+		use := map[ValueUse]string{
+			StoredValue: "stores a value", BranchValue: "goes where a value says", AddressValue: "goes by a value to an address",
+		}[f.Use]
+		if f.Use == StoredValue && f.Argument != "" {
+			use += fmt.Sprintf(" at byte %d of %s", f.Offset, f.Argument)
+		}
+		from := "which comes of a variable that nothing has set"
+		if f.Kind == InactiveLane {
+			from = "which a function of the simdgroup took from a lane where no thread is active"
+			if f.Lane >= 0 {
+				from = fmt.Sprintf("which a function of the simdgroup took from lane %d, where no thread is active", f.Lane)
+			}
+		}
+		s = fmt.Sprintf("%s %s, %s%s", here, use, from, line(f.OtherLine))
+	case Unwritten:
+		s = fmt.Sprintf("byte %d of %s is not written, and the effects of the dispatch say that it is", f.Offset, f.Argument)
+		if f.Missing > 1 {
+			s += fmt.Sprintf("; nor are %d more", f.Missing-1)
+		}
 	case PartialMatrix:
 		s = fmt.Sprintf("%s multiplies matrices, and not all threads of its simdgroup do", here)
 	case NonFinite:

@@ -100,6 +100,9 @@ var knownOfGGML = []struct{ function, what, why string }{
 	{`^kernel_flash_attn_ext_[a-z]*[0-9_]+_dk`, `race of threadgroup`, "blocks of keys and values are overwritten without a barrier behind what has read them"},
 	{`^kernel_flash_attn_ext_[a-z]*[0-9_]+_dk(32|40)_`, `undefined read of threadgroup`, "narrow heads are padded, and nothing has written the padding; what comes of it is not used"},
 	{`^kernel_flash_attn_ext_[a-z]*[0-9_]+_dk(32|40)_`, `out of bounds of v`, "where heads are padded, values behind the last ones are read; what comes of them is not used"},
+	{`^kernel_mul_mm_`, `misaligned access of dst`, "results are stored four at a time, also where rows are no multiple of four; Apple's GPUs do that"},
+	{`^kernel_ssm_conv_f32_f32_batched_4$`, `misaligned access of src0`, "four floats are read at any address of one; Apple's GPUs do that"},
+	{`^kernel_flash_attn_ext_(f16_dk40_dv40|f16_dk64_dv64|q8_0_dk32_dv32)$`, `misaligned access of mask`, "the mask is read in pairs, also where its rows are odd; Apple's GPUs do that"},
 	{`^kernel_ssm_scan_`, `limit`, "threadgroup memory of 136 bytes, which is no multiple of 16"},
 }
 

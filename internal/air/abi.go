@@ -88,6 +88,7 @@ const (
 	opActiveThreads
 	opMultiplyAccumulate
 	opJoin
+	opTogether
 )
 
 // element is the type that an operation computes with; the numbers are those of enum element.

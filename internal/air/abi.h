@@ -75,6 +75,7 @@ enum operation {
 	ACTIVE_THREADS,
 	MULTIPLY_ACCUMULATE,
 	JOIN, // nothing: threads that went round a loop wait for those that have not
+	TOGETHER, // nothing: of checked kernels, where all threads of a simdgroup have to come
 };
 
 // Types of the elements that an operation computes with.
@@ -103,9 +104,14 @@ struct access {
 	uint8_t index;  // the argument's slot, the variable's, private or constant array's number
 	uint32_t bytes; // 0: varies
 	uint32_t line;  // of the source, 0 if unknown
+	uint32_t align; // what the address is a multiple of, as Metal asks; 0 or 1: it does not
 };
 
-enum { LOAD, STORE, ATOMIC, ATOMIC_LOAD, ATOMIC_STORE }; // ATOMIC reads and writes
+// ATOMIC reads and writes, COPIED reads what goes elsewhere as it is, or is part of a vector. The last three are no accesses but places at
+// which a value must not be undefined: where it is stored, decides where to go, or what to touch. Their index has
+// bits that say where such a value may come from, and their bytes are a line of the source from which.
+enum { LOAD, STORE, ATOMIC, ATOMIC_LOAD, ATOMIC_STORE, COPIED, VALUE, BRANCH, ADDRESS };
+enum { FROM_UNSET = 1, FROM_EXCHANGE = 2, IS_UNSET = 4 }; // IS_UNSET: it is what nothing has set, and nothing else
 enum { SPACE_GENERIC, SPACE_DEVICE, SPACE_CONSTANT, SPACE_THREADGROUP };
 enum { ORIGIN_NONE, ORIGIN_ARGUMENT, ORIGIN_VARIABLE, ORIGIN_PRIVATE, ORIGIN_TABLE };
 
@@ -153,6 +159,6 @@ AT(lane, thread_index_in_threadgroup, 40);
 AT(kernel, memory, 28);
 AT(kernel, variable_count, 52);
 AT(site, line, 8);
-AT(access, line, 8);
+AT(access, align, 12);
 #undef AT
 #endif

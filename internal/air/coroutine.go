@@ -17,16 +17,20 @@ func (m *module) coroutine(f *function, k *Kernel, endResult string, checked boo
 		declared[strings.Trim(d.name, `"`)] = d
 	}
 	blocks := f.blocks()
+	if len(blocks) == 0 {
+		return nil, nil, 0, fmt.Errorf("the function @%s has no instructions", f.name)
+	}
 	memory, variables, err := m.threadgroupVariables(blocks)
 	if err != nil {
 		return nil, nil, 0, err
 	}
 	if checked {
+		declared[togetherMarker] = declaration{name: togetherMarker, result: "void"}
 		if err := expandAlone(blocks, declared); err != nil {
 			return nil, nil, 0, err
 		}
 		var more []string
-		if places, more, err = m.instrument(blocks, memory, f, k); err != nil {
+		if places, more, err = m.instrument(blocks, memory, f, k, declared); err != nil {
 			return nil, nil, 0, err
 		}
 		memory = append(memory, more...)
@@ -176,6 +180,14 @@ func (m *module) coroutine(f *function, k *Kernel, endResult string, checked boo
 	if checked {
 		t.line("declare ptr @mlxc_touch(ptr, ptr, i64, i32) nounwind")
 		t.line("declare ptr @mlxc_private(ptr, ptr, i64, ptr, i64, i32, ptr) nounwind")
+		t.line("declare void @mlxc_own(ptr, ptr, i64, ptr, i32) nounwind")
+		t.line("declare void @mlxc_used(ptr, i64, i32) nounwind")
+		t.line("declare void @mlxc_stored(ptr, i64, i64, i32) nounwind")
+		t.line("declare i64 @mlxc_loaded(ptr, i64) nounwind")
+		t.line("declare void @mlxc_copied(ptr, i32) nounwind")
+		t.line("declare void @mlxc_forget(ptr, i64, ptr, i64, ptr) nounwind")
+		t.line("declare void @mlxc_leave(ptr, i32, i64) nounwind")
+		t.line("declare i64 @mlxc_taken(ptr) nounwind")
 		if !m.hasDeclared("llvm.memset.p0.i64") {
 			t.line("declare void @llvm.memset.p0.i64(ptr, i8, i64, i1)")
 		}
@@ -188,6 +200,10 @@ func (m *module) coroutine(f *function, k *Kernel, endResult string, checked boo
 	m.replace(f, t.String())
 	return sites, places, variables, nil
 }
+
+// togetherMarker is called in checked kernels where all threads of a simdgroup have to come: each does its part
+// alone, and the checker looks who is there.
+const togetherMarker = "air.mlxc.together"
 
 // expandAlone puts the bodies of functions that each thread does alone where they are called, so
 // that the accesses in them are checked as all others.
@@ -207,6 +223,9 @@ func expandAlone(blocks []*block, declared map[string]declaration) error {
 				return err
 			}
 			n++
+			if name := strings.Trim(d.name, `"`); strings.Contains(name, "_load.") || strings.Contains(name, "_store.") {
+				out = append(out, fmt.Sprintf("  call void @%s()%s", togetherMarker, c.dbg))
+			}
 			for _, l := range lines {
 				out = append(out, l+c.dbg)
 			}

@@ -20,7 +20,8 @@
 //
 // A kernel that is to be checked ([Input.Checked]) is always a coroutine, is inlined and otherwise
 // left as it is, and asks the executor before each access to memory whether that is right
-// (instrument.go), by what its address was computed from (origin.go).
+// (instrument.go), by what its address was computed from (origin.go). Values that nothing has defined are followed to
+// where they are used (undefined.go).
 //
 // [PTX] compiles a kernel for NVIDIA's GPUs: what threads exchange they exchange there, by
 // instructions of a warp (ptxexchange.go), so nothing becomes a coroutine. Products of simdgroup matrices may be made by

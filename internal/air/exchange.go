@@ -25,6 +25,8 @@ func siteOf(d declaration) (s site, err error) {
 	switch {
 	case name == "wg.barrier":
 		return site{operation: threadgroupBarrier, width: simdWidth}, nil
+	case name == strings.TrimPrefix(togetherMarker, "air."):
+		return site{operation: opTogether, width: simdWidth}, nil
 	case name == "simdgroup.barrier":
 		return site{operation: simdgroupBarrier, width: simdWidth}, nil
 	case strings.HasPrefix(name, "simdgroup_matrix_8x8_multiply_accumulate."):
@@ -79,7 +81,7 @@ func siteOf(d declaration) (s site, err error) {
 // room returns how many bytes a lane's operand takes at a site, and what it gets.
 func room(s site, d declaration) int {
 	switch s.operation {
-	case threadgroupBarrier, simdgroupBarrier:
+	case threadgroupBarrier, simdgroupBarrier, opTogether:
 		return 1
 	case opAny, opAll, opBallot, opIsFirst, opActiveThreads, opMultiplyAccumulate:
 		return 8
@@ -109,7 +111,7 @@ func operands(s site, d declaration, args []string, n int, result string) (befor
 		return p
 	}
 	switch s.operation {
-	case threadgroupBarrier, simdgroupBarrier:
+	case threadgroupBarrier, simdgroupBarrier, opTogether:
 		return nil, nil
 	case opMultiplyAccumulate:
 		return matrixOperands(s, d, args, n, result)

@@ -11,6 +11,7 @@ import (
 const plainModule = `target triple = "air64-apple-macosx14.0.0"
 %"struct.a::b" = type { <64 x float> }
 @c.MTL_FC_INIT_3_b = internal addrspace(2) externally_initialized constant i8 undef, section "air.fc_initializer", align 1
+@mlxc.unset.memory.1 = external constant [16 x i8], align 256
 @shared = internal unnamed_addr addrspace(3) global [32 x float] undef, align 4
 define void @k(ptr addrspace(1) noundef "air-buffer-no-alias" %0, i32 noundef %1) local_unnamed_addr #0 {
   %3 = alloca [4 x bfloat], align 8
@@ -29,11 +30,20 @@ define void @k(ptr addrspace(1) noundef "air-buffer-no-alias" %0, i32 noundef %1
   %12 = extractelement <64 x float> %11, i64 0
   store float %12, ptr addrspace(1) %0, align 4
   %13 = icmp ult i32 %9, 4
-  br i1 %13, label %7, label %14
+  %unset = call i32 @unset.mlxc.0()
+  %some = select i1 %13, i32 undef, i32 %unset
+  %from = call i32 @air.simd_shuffle.s.i32(i32 %some, i16 2)
+  %odd = load i32, ptr @mlxc.unset.memory.1, align 4
+  %at = getelementptr inbounds [4 x bfloat], ptr %3, i64 0, i32 %from
+  store bfloat %5, ptr %at, align 2
+  %less = icmp ult i32 %odd, %from
+  br i1 %less, label %7, label %14
 
 14:                                               ; preds = %7
   ret void
 }
+declare i32 @unset.mlxc.0()
+declare i32 @air.simd_shuffle.s.i32(i32, i16)
 declare float @air.simd_sum.f32(float) local_unnamed_addr #1
 declare <64 x float> @air.simdgroup_matrix_8x8_init_filled.v64f32.f32(float)
 declare void @air.wg.barrier(i32, i32) local_unnamed_addr #1
@@ -78,6 +88,7 @@ func TestHandled(t *testing.T) { require.NoError(t, handled([]byte(plainModule))
 // stands there.
 func FuzzText(f *testing.F) {
 	f.Add([]byte(plainModule))
+	f.Add([]byte("define @k(%0,%1){\n}"))
 	// One line less, and lines that end early.
 	lines := strings.SplitAfter(plainModule, "\n")
 	for i, l := range lines {

@@ -195,7 +195,7 @@ func (m *module) executable(k *Kernel, version int, checked bool) (string, error
 		}
 		row = "@mlxc_row"
 	}
-	const siteType, accessType, variableType = "{ i8, i8, i8, i8, i32, i32, i32 }", "{ i8, i8, i8, i8, i32, i32 }", "{ i32, i32 }"
+	const siteType, accessType, variableType = "{ i8, i8, i8, i8, i32, i32, i32 }", "{ i8, i8, i8, i8, i32, i32, i32 }", "{ i32, i32 }"
 	var t text
 	list := make([]string, len(sites))
 	for i, s := range sites {
@@ -204,7 +204,7 @@ func (m *module) executable(k *Kernel, version int, checked bool) (string, error
 	t.line("@mlxc_sites = internal constant [%d x %s] [%s]", len(list), siteType, strings.Join(list, ", "))
 	list = make([]string, len(places))
 	for i, a := range places {
-		list[i] = fmt.Sprintf("%s { i8 %d, i8 %d, i8 %d, i8 %d, i32 %d, i32 %d }", accessType, a.kind, a.space, a.origin.kind, min(a.origin.index, 255), a.bytes, a.line)
+		list[i] = fmt.Sprintf("%s { i8 %d, i8 %d, i8 %d, i8 %d, i32 %d, i32 %d, i32 %d }", accessType, a.kind, a.space, a.origin.kind, min(a.origin.index, 255), a.bytes, a.line, a.align)
 	}
 	t.line("@mlxc_accesses = internal constant [%d x %s] [%s]", len(list), accessType, strings.Join(list, ", "))
 	list = make([]string, variables)

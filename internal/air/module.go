@@ -26,6 +26,7 @@ type module struct {
 	places   map[string]map[string]string // and what it says of places in the source
 	bodies   []string                     // text that was added: functions and globals
 	assembly string                       // the first line of assembly of the module's own
+	layouts  map[string]layout            // of types, by their text
 }
 
 // global is a variable or constant: @name = text.

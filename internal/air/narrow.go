@@ -11,7 +11,8 @@ import (
 // elements 0 and 1 of its value; the others are never defined (exchange.go). A value that is
 // alive where a thread suspends is kept in the thread's frame, 256 bytes of a matrix of floats,
 // so values of matrices get a type of two elements. What lies in memory keeps its layout:
-// of a matrix there, the first two elements are loaded and stored.
+// of a matrix there, the first two elements are loaded and stored. So it is in a checked kernel too, where what the
+// others do would have to be followed.
 var (
 	matrixType    = regexp.MustCompile(`<64 x (half|bfloat|float)>`)
 	matrixInDepth = regexp.MustCompile(`[\[{][^%@]*<64 x (?:half|bfloat|float)>`)

@@ -8,16 +8,17 @@ import (
 )
 
 // originKind is what an address is computed from; the numbers are those of abi.h, but for the
-// last.
+// last two.
 type originKind uint8
 
 const (
-	fromNowhere  originKind = iota // it is not known, or of several
-	fromArgument                   // index: its slot
-	fromVariable                   // of threadgroup space; index: its number
-	fromPrivate                    // a private array; index: its number
-	fromTable                      // a constant array; index: its number
-	fromOwn                        // what the kernel cannot miss: a local without parts, a constant
+	fromNowhere     originKind = iota // it is not known, or of several
+	fromArgument                      // index: its slot
+	fromVariable                      // of threadgroup space; index: its number
+	fromPrivate                       // a private array; index: its number
+	fromTable                         // a constant array; index: its number
+	fromOwn                           // what the kernel cannot miss: a local without parts, a constant
+	fromUnsetMemory                   // what nothing has set (undefined.go)
 )
 
 // origin is where an address comes from.
@@ -32,6 +33,8 @@ type private struct {
 	size  string // of the array in bytes, an expression
 	shade string // the address of a byte for each of its bytes, which says whether it was written
 	bytes int    // how many there are
+	begin string // the address that it lies slack bytes behind
+	mixed bool   // addresses that are of it or of something else reach it
 }
 
 // origins says of the addresses in a kernel where they come from.
@@ -72,12 +75,16 @@ func (m *module) origins(blocks []*block, extra []string, f *function, k *Kernel
 				n := len(o.arrays)
 				p := &private{size: sizeOf(r[3]), shade: fmt.Sprintf("%%mlxc.shade%d", n)}
 				p.bytes, _ = strconv.Atoi(r[4])
-				begin = append(begin, fmt.Sprintf("  %s = getelementptr %s, ptr %s, i32 0, i32 3", p.shade, r[2], r[1]))
 				if p.bytes > 0 {
-					begin = append(begin, fmt.Sprintf("  call void @llvm.memset.p0.i64(ptr %s, i8 0, i64 %d, i1 false)", p.shade, p.bytes))
+					// There are states only if LLVM lays the type out as expected.
+					begin = append(begin, fmt.Sprintf("  %s.at = getelementptr %s, ptr %s, i32 0, i32 3", p.shade, r[2], r[1]),
+						fmt.Sprintf("  %s.fits = icmp eq i64 %s, %d", p.shade, p.size, p.bytes),
+						fmt.Sprintf("  %s = select i1 %s.fits, ptr %s.at, ptr null", p.shade, p.shade, p.shade),
+						fmt.Sprintf("  call void @llvm.memset.p0.i64(ptr %s.at, i8 0, i64 %d, i1 false)", p.shade, p.bytes))
 				} else {
 					p.shade = "null"
 				}
+				p.begin = r[1]
 				roomy[r[1]] = n
 				o.arrays = append(o.arrays, p)
 			} else if r := anyAlloca.FindStringSubmatch(l); r != nil {
@@ -87,7 +94,7 @@ func (m *module) origins(blocks []*block, extra []string, f *function, k *Kernel
 	}
 	for _, g := range m.globals {
 		a := constantArray.FindStringSubmatch(g.text)
-		if a == nil {
+		if a == nil || isUndefined("@"+g.name) {
 			continue
 		}
 		typ := typeOf(a[1])
@@ -110,6 +117,10 @@ func (m *module) origins(blocks []*block, extra []string, f *function, k *Kernel
 	var changed []string
 	learn := func(name string, from origin) {
 		had, ok := o.of[name]
+		if ok && had != from {
+			o.mix(had)
+			o.mix(from)
+		}
 		switch {
 		case !ok:
 			o.of[name] = from
@@ -123,6 +134,10 @@ func (m *module) origins(blocks []*block, extra []string, f *function, k *Kernel
 	computed := func(name, of string) {
 		if n, ok := tables[of]; ok {
 			learn(name, origin{fromTable, n})
+			return
+		}
+		if isUndefined(of) {
+			learn(name, origin{kind: fromUnsetMemory})
 			return
 		}
 		if strings.HasPrefix(of, "@") {
@@ -176,7 +191,39 @@ func (m *module) origins(blocks []*block, extra []string, f *function, k *Kernel
 			learn(u, o.of[name])
 		}
 	}
+	// So do addresses that lie in memory themselves.
+	for _, b := range blocks {
+		for _, l := range b.lines {
+			if kept := keptPointer.FindStringSubmatch(l); kept != nil {
+				o.mix(o.of[kept[1]])
+			}
+		}
+	}
+	own := 0
+	for n, p := range o.arrays {
+		if !p.mixed {
+			continue
+		}
+		if own++; own > maxOwn {
+			p.shade = "null" // which accesses set it would not be known
+			continue
+		}
+		begin = append(begin, fmt.Sprintf("  %%mlxc.own%d = getelementptr i8, ptr %s, i64 %d", n, p.begin, slack),
+			fmt.Sprintf("  call void @mlxc_own(ptr %%mlxc.lane, ptr %%mlxc.own%d, i64 %s, ptr %s, i32 %d)", n, p.size, p.shade, n))
+	}
 	return o, begin, nil
+}
+
+// maxOwn is how many variables a thread may have whose addresses mix with others (host/check.h).
+const maxOwn = 16
+
+var keptPointer = regexp.MustCompile(`(?:^  store ptr|= ptrtoint ptr|= insertvalue .*?ptr|= insertelement .*?ptr) (%[-a-zA-Z$._0-9]+|%"[^"]*")`)
+
+// mix notes that an address may be of a private array, and that this does not show.
+func (o *origins) mix(from origin) {
+	if from.kind == fromPrivate {
+		o.arrays[from.index].mixed = true
+	}
 }
 
 // sizeOf is the size of a type in bytes, as an expression.

@@ -76,7 +76,7 @@ func (m *module) prepare(kernel string, constants []ConstantValue, checked bool)
 		m.mayStay()
 	}
 	for _, f := range m.funcs {
-		f.plain(checked, m.aligned)
+		m.plain(f, checked)
 		f.divide()
 		f.head = f.prefix(f == k) + f.head[strings.IndexByte(f.head, '@'):]
 		if f != k {
@@ -84,10 +84,9 @@ func (m *module) prepare(kernel string, constants []ConstantValue, checked bool)
 		}
 	}
 	m.metadata, m.named = m.debugMetadata(), debugNames(m.named)
-	if !checked {
-		m.narrow()
-	}
+	m.narrow()
 	m.uncontracted()
+	m.renameUnset(checked)
 	m.bfloats()
 	return m.define()
 }
@@ -151,7 +150,8 @@ var elementAlign = map[string]string{"i8": "1", "half": "2", "bfloat": "2", "i16
 // of memory. Vectors may lie where their elements may: Metal asks for more, but Apple's GPUs do
 // not, and kernels of ggml's move four floats to and from any address of a float. A kernel that is
 // aligned has looked: there a copy of a vector is a load and a store, where else it is one of bytes.
-func (f *function) plain(checked, aligned bool) {
+func (m *module) plain(f *function, checked bool) {
+	aligned := m.aligned
 	f.head = dereferenceable.ReplaceAllString(stringAttribute.ReplaceAllString(f.head, ""), "")
 	f.head = strings.ReplaceAll(f.head, " noalias", "")
 	out := make([]string, 0, len(f.lines))
@@ -165,20 +165,24 @@ func (f *function) plain(checked, aligned bool) {
 			}
 			return ""
 		})
-		if v := vectorAccess.FindStringSubmatch(l); v != nil && !aligned {
+		if v := vectorAccess.FindStringSubmatch(l); v != nil && !aligned && !checked {
 			l = v[1] + elementAlign[v[2]] + l[len(v[0]):]
 		}
 		if strings.Contains(l, "call void @llvm.mem") {
-			if c := vectorCopy.FindStringSubmatch(l); c != nil && aligned {
+			if c := vectorCopy.FindStringSubmatch(l); c != nil && aligned && !checked {
 				name := fmt.Sprintf("%%mlxc.copied%d", len(out))
 				out = append(out, fmt.Sprintf("  %s = load <4 x i32>, %s %s, align 16%s", name, c[3], c[4], c[5]))
 				l = fmt.Sprintf("  store <4 x i32> %s, %s %s, align 16%s", name, c[1], c[2], c[5])
-			} else if !aligned {
+			} else if !aligned && !checked {
 				l = argumentAlign.ReplaceAllString(l, "") // such a copy may be one of a vector
 			}
 		}
-		if a := allocaArray.FindStringSubmatch(l); a != nil && a[2][0] == '[' {
-			out = append(out, roomy(a, checked)...)
+		if a := allocaArray.FindStringSubmatch(l); a != nil && (a[2][0] == '[' || checked && m.layout(a[2]).size > 0 && strings.ContainsAny(a[2][:1], "{%<")) {
+			shade := -1
+			if checked {
+				shade = m.shadeBytes(a[2])
+			}
+			out = append(out, roomy(a, shade)...)
 			continue
 		}
 		out = append(out, l)
@@ -187,16 +191,16 @@ func (f *function) plain(checked, aligned bool) {
 }
 
 // roomy is a private array with slack before and behind it. In a checked kernel it has behind
-// that a byte for each of its bytes, which says whether that was written.
-func roomy(a []string, checked bool) []string {
+// that shaded bytes, one for each of its own, which say whether that was written; below 0 is none.
+func roomy(a []string, shaded int) []string {
 	align := 16
 	if n, err := strconv.Atoi(a[3]); err == nil {
 		align = max(align, n)
 	}
 	name := "%slack." + a[1][1:]
 	shade := ""
-	if checked {
-		shade = fmt.Sprintf(", [%d x i8]", arrayBytes(a[2]))
+	if shaded >= 0 {
+		shade = fmt.Sprintf(", [%d x i8]", shaded)
 	}
 	return []string{
 		fmt.Sprintf("  %s = alloca { [%d x i8], %s, [%d x i8]%s }, align %d%s", name, slack, a[2], slack, shade, align, a[4]),

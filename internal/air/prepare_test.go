@@ -18,11 +18,11 @@ func TestAlignment(t *testing.T) {
 		{"  call void @llvm.memcpy.p1.p3.i64(ptr addrspace(1) align 16 %0, ptr addrspace(3) nonnull align 16 %1, i64 16, i1 false)", "  call void @llvm.memcpy.p1.p3.i64(ptr addrspace(1) %0, ptr addrspace(3) nonnull %1, i64 16, i1 false)"},
 	} {
 		f := function{head: "define void @k()", lines: []string{c.line}}
-		f.plain(false, false)
+		(&module{}).plain(&f, false)
 		assert.Equal(t, []string{c.want}, f.lines)
 		if !strings.Contains(c.line, "memcpy") {
 			f = function{head: "define void @k()", lines: []string{c.line}}
-			f.plain(false, true)
+			(&module{aligned: true}).plain(&f, false)
 			assert.Equal(t, []string{c.line}, f.lines, "of a kernel that has looked")
 		}
 	}
@@ -49,7 +49,7 @@ func TestAlignedCopies(t *testing.T) {
 			want = []string{line}
 		}
 		f := function{head: "define void @k()", lines: []string{line}}
-		f.plain(false, true)
+		(&module{aligned: true}).plain(&f, false)
 		assert.Equal(t, want, f.lines)
 	}
 }

@@ -268,7 +268,7 @@ func (x *Observer) run(ctx context.Context, c *class, s *shape, what contents, m
 func kindsOf(list []softmetal.Finding) (out []string) {
 	for i := range list {
 		f := &list[i]
-		if f.Kind == softmetal.NonFinite || f.Kind == softmetal.UndeclaredRead || f.Kind == softmetal.UndeclaredWrite {
+		if f.Kind == softmetal.NonFinite || f.Kind == softmetal.UndeclaredRead || f.Kind == softmetal.UndeclaredWrite || f.Kind == softmetal.Unwritten || f.Kind == softmetal.Misaligned {
 			continue
 		}
 		if s := f.Kind.String() + " of " + f.Argument; !slices.Contains(out, s) {
@@ -291,7 +291,7 @@ func (x *Observer) observe(ctx context.Context, c *class, s *shape, kinds conten
 		for i := range o.Findings {
 			f := &o.Findings[i]
 			switch f.Kind {
-			case softmetal.NonFinite, softmetal.UndeclaredRead, softmetal.UndeclaredWrite:
+			case softmetal.NonFinite, softmetal.UndeclaredRead, softmetal.UndeclaredWrite, softmetal.Unwritten, softmetal.Misaligned:
 				continue
 			case softmetal.OutOfBounds, softmetal.WritesReadOnly:
 				if f.Slot >= 0 {

@@ -28,6 +28,7 @@ type Source struct {
 	compiler clang.Compiler
 	cache    *air.Cache
 	builtin  string
+	unset    bool // Unset was called
 
 	mu   sync.Mutex
 	open map[string]*library
@@ -38,6 +39,10 @@ type Source struct {
 func New(c clang.Compiler, cache *air.Cache, builtin string) *Source {
 	return &Source{compiler: c, cache: cache, builtin: builtin, open: map[string]*library{}}
 }
+
+// Unset makes the code of kernels of Metal sources say which variables nothing has set, for a checker that
+// follows them (air.Input.Checked). It is called before anything is found.
+func (l *Source) Unset() { l.unset = true }
 
 // Find returns the code of a kernel, with the values of its function constants.
 func (l *Source) Find(ctx context.Context, k *ir.Kernel) (air.Input, error) {
@@ -96,7 +101,7 @@ func (l *Source) code(ctx context.Context, k *ir.Kernel) (air.Input, error) {
 		if err != nil {
 			return air.Input{}, err
 		}
-		return source(ctx, l.compilerFor(k), l.cache, "generated.metal", elementwise.Compile(d).Source(), elementwise.Function)
+		return l.source(ctx, l.compilerFor(k), "generated.metal", elementwise.Compile(d).Source(), elementwise.Function)
 	case ir.Builtin:
 		if l.builtin != "" {
 			lib, err := l.library(l.builtin, ir.Digest{})
@@ -111,7 +116,7 @@ func (l *Source) code(ctx context.Context, k *ir.Kernel) (air.Input, error) {
 		if err != nil {
 			return air.Input{}, err
 		}
-		in, err := source(ctx, l.compilerFor(k), l.cache, name, text, k.Function)
+		in, err := l.source(ctx, l.compilerFor(k), name, text, k.Function)
 		if err != nil {
 			return air.Input{}, err
 		}
@@ -121,7 +126,7 @@ func (l *Source) code(ctx context.Context, k *ir.Kernel) (air.Input, error) {
 		if err != nil {
 			return air.Input{}, err
 		}
-		return source(ctx, l.compilerFor(k), l.cache, name, text, k.Function)
+		return l.source(ctx, l.compilerFor(k), name, text, k.Function)
 	}
 	return air.Input{}, fmt.Errorf("a library of kind %s is not known here", k.Library.Kind)
 }
@@ -172,9 +177,9 @@ func threads(ds []*decl.Decl) int {
 }
 
 // moduleKey is the key of a kernel's module, of a Metal source.
-func moduleKey(c clang.Compiler, name, text, function string) air.Key {
+func (l *Source) moduleKey(name, text, function string) air.Key {
 	h := sha256.New()
-	fmt.Fprintf(h, "%x %s %d %q %q\n%s", mslc.Digest(), c.Path, c.Version, name, function, text)
+	fmt.Fprintf(h, "%x %s %d %q %q %v\n%s", mslc.Digest(), l.compiler.Path, l.compiler.Version, name, function, l.unset, text)
 	return h.Sum(nil)
 }
 
@@ -182,16 +187,16 @@ func moduleKey(c clang.Compiler, name, text, function string) air.Key {
 func (l *Source) Own(ctx context.Context, name, text, function string) (air.Input, error) {
 	c := l.compiler
 	c.Trust = true
-	in, err := source(ctx, c, l.cache, name, text, function)
+	in, err := l.source(ctx, c, name, text, function)
 	in.Trusted = true
 	return in, err
 }
 
 // source compiles a kernel of a Metal source, if the cache has it not: it alone, as the source
 // may have thousands.
-func source(ctx context.Context, c clang.Compiler, cache *air.Cache, name, text, function string) (air.Input, error) {
-	data, err := cache.Data(ctx, moduleKey(c, name, text, function), "module.json", func() ([]byte, error) {
-		u, err := mslc.Compile(ctx, name, text, mslc.Options{Kernels: []string{function}, Lines: true, Trust: c.Trust, Limits: limits(1)})
+func (l *Source) source(ctx context.Context, c clang.Compiler, name, text, function string) (air.Input, error) {
+	data, err := l.cache.Data(ctx, l.moduleKey(name, text, function), "module.json", func() ([]byte, error) {
+		u, err := mslc.Compile(ctx, name, text, mslc.Options{Kernels: []string{function}, Lines: true, Trust: c.Trust, Unset: l.unset, Limits: limits(1)})
 		if err != nil {
 			return nil, err
 		}
@@ -236,7 +241,7 @@ func (l *Source) Together(ctx context.Context, g *ir.Graph, needed []bool, worke
 	var wait sync.WaitGroup
 	room := make(chan struct{}, max(1, workers))
 	for _, s := range sources {
-		key := func(function string) air.Key { return moduleKey(l.compiler, s.name, s.text, function) }
+		key := func(function string) air.Key { return l.moduleKey(s.name, s.text, function) }
 		missing := functions[s]
 		slices.Sort(missing)
 		missing = slices.DeleteFunc(slices.Compact(missing), func(f string) bool { return l.cache.Has(key(f), "module.json") })
@@ -248,7 +253,7 @@ func (l *Source) Together(ctx context.Context, g *ir.Graph, needed []bool, worke
 			room <- struct{}{}
 			wait.Go(func() {
 				defer func() { <-room }()
-				u, err := mslc.Compile(ctx, s.name, s.text, mslc.Options{Kernels: some, Lines: true, Trust: s.trust, Limits: limits(len(some))})
+				u, err := mslc.Compile(ctx, s.name, s.text, mslc.Options{Kernels: some, Lines: true, Trust: s.trust, Unset: l.unset, Limits: limits(len(some))})
 				for i := 0; err == nil && i < len(some); i++ {
 					_, err = l.cache.Data(ctx, key(some[i]), "module.json", func() ([]byte, error) { return module(u, s.name, some[i]) })
 				}

@@ -18,8 +18,9 @@ struct cell {
 	uint8_t atomic; // bits: 1 the writer, 2 the readers
 };
 
+static int is_access(const struct access *a) { return a->kind <= COPIED; }
 static int reads(const struct access *a) { return a->kind != STORE && a->kind != ATOMIC_STORE; }
-static int writes(const struct access *a) { return a->kind != LOAD && a->kind != ATOMIC_LOAD; }
+static int writes(const struct access *a) { return a->kind != LOAD && a->kind != COPIED && a->kind != ATOMIC_LOAD; }
 
 static const uint64_t page_cells = 1024;
 
@@ -34,33 +35,36 @@ static int ordered(const struct mover *earlier, const struct mover *later) {
 }
 
 // report keeps a finding, once for each pair of places in the code.
-static void report(struct check *c, enum finding_kind kind, const struct mover *a, const struct mover *b, int32_t argument, int64_t offset) {
+static struct finding *report(struct check *c, enum finding_kind kind, const struct mover *a, const struct mover *b, int32_t argument, int64_t offset) {
 	uint32_t first = a->access, second = b ? b->access : 0xffff;
 	for (uint32_t i = 0; i < c->count; i++) {
 		struct finding *f = &c->findings[i];
 		if (f->kind == (uint32_t)kind && f->access == first && f->other_access == second && f->argument == argument) {
 			f->times++;
-			return;
+			return NULL;
 		}
 	}
 	if (c->count == MAX_FINDINGS) {
 		c->dropped++;
-		return;
+		return NULL;
 	}
 	struct finding *f = &c->findings[c->count++];
 	*f = (struct finding){.kind = kind, .access = first, .other_access = second, .argument = argument, .offset = offset, .times = 1, .group = a->group - 1, .thread = a->thread};
 	const struct kernel *k = c->dispatch->kernel;
-	int site = kind >= DIVERGENT_BARRIER;
+	int site = kind >= DIVERGENT_BARRIER && kind <= PARTIAL_ACCESS;
 	if (site && first < k->site_count)
 		f->line = k->sites[first].line;
 	if (!site && first < k->access_count)
-		f->line = k->accesses[first].line, f->bytes = k->accesses[first].bytes;
+		f->line = k->accesses[first].line;
+	if (!site && first < k->access_count && is_access(&k->accesses[first]))
+		f->bytes = k->accesses[first].bytes;
 	if (second != 0xffff)
 		f->other_line = site ? k->sites[second].line : k->accesses[second].line;
 	if (b) {
 		f->other_group = b->group - 1;
 		f->other_thread = b->thread;
 	}
+	return f;
 }
 
 // settle decides a doubt: the store has happened.
@@ -74,6 +78,53 @@ static void settle(struct check *c) {
 void check_report(struct check *c, enum finding_kind kind, uint32_t place, uint32_t thread, uint32_t other_place, uint32_t other_thread) {
 	struct mover a = {c->group + 1, (uint16_t)thread, (uint16_t)place, 0, 0}, b = {c->group + 1, (uint16_t)other_thread, (uint16_t)other_place, 0, 0};
 	report(c, kind, &a, &b, -1, 0);
+}
+
+void check_use(struct check *c, uint32_t place, uint32_t thread, const struct touched *t) {
+	const struct access *a = &c->dispatch->kernel->accesses[place];
+	const struct stray *s = &c->strays[thread];
+	struct mover m = {c->group + 1, (uint16_t)thread, (uint16_t)place, 0, 0};
+	int stray = (a->index & FROM_EXCHANGE) && (s->site || !(a->index & FROM_UNSET));
+	struct finding *f = report(c, stray ? INACTIVE_LANE : UNDEFINED_VALUE, &m, NULL, t ? t->argument : -1, t ? t->offset : 0);
+	if (!f)
+		return;
+	f->bytes = a->kind; // says how it is used
+	f->other_line = a->bytes;
+	f->lane = -1;
+	if (stray && s->site) {
+		f->other_line = c->dispatch->kernel->sites[s->site - 1].line;
+		f->lane = s->lane;
+	}
+}
+
+// count_bits is how many threads are in a mask.
+static int count_bits(uint32_t mask) { return __builtin_popcount(mask); }
+
+void check_exchange(struct check *c, int site, const struct exchange *x, uint32_t active, int count, int simdgroup) {
+	const struct site *s = &c->dispatch->kernel->sites[site];
+	uint32_t base = (uint32_t)(simdgroup * SIMD_WIDTH), first = base + (uint32_t)__builtin_ctz(active);
+	switch (s->operation) {
+	case SIMDGROUP_BARRIER:
+		check_barrier(c, s, (uint32_t)simdgroup);
+		for (int i = 0; i < count; i++)
+			if (x->site[i] >= 0 && x->site[i] != site) {
+				check_report(c, PARTIAL_BARRIER, (uint32_t)site, first, (uint32_t)x->site[i], base + (uint32_t)i);
+				break;
+			}
+		break;
+	case JOIN:
+		break;
+	case TOGETHER:
+		if (count_bits(active) != SIMD_WIDTH)
+			check_report(c, PARTIAL_ACCESS, (uint32_t)site, first, 0xffff, 0);
+		break;
+	case MULTIPLY_ACCUMULATE:
+		if (count_bits(active) != SIMD_WIDTH)
+			check_report(c, PARTIAL_MATRIX, (uint32_t)site, first, 0xffff, 0);
+		// fallthrough
+	default:
+		check_values(c, (uint32_t)site, x, active, count, simdgroup);
+	}
 }
 
 static struct cell *cell_of(struct pages *p, uint64_t index) {
@@ -105,7 +156,10 @@ void check_begin(struct check *c, const struct dispatch *d) {
 	c->granule = 16;
 	for (uint32_t i = 0; i < d->kernel->access_count; i++) {
 		uint32_t n = d->kernel->accesses[i].bytes;
-		while (c->granule > 1 && (n == 0 || n % c->granule))
+		if (!is_access(&d->kernel->accesses[i]))
+			continue;
+		uint32_t align = d->kernel->accesses[i].align;
+		while (c->granule > 1 && (n == 0 || n % c->granule || align % c->granule))
 			c->granule /= 2;
 	}
 }
@@ -122,6 +176,10 @@ void check_end(struct check *c) {
 void check_group(struct check *c, uint32_t group, size_t memory) {
 	settle(c);
 	c->group = group;
+	memset(c->left, 0, sizeof c->left);
+	memset(c->taken, 0, sizeof c->taken);
+	memset(c->strays, 0, sizeof c->strays);
+	memset(c->own_count, 0, sizeof c->own_count);
 	memset(c->device_epoch, 0, sizeof c->device_epoch);
 	memset(c->threadgroup_epoch, 0, sizeof c->threadgroup_epoch);
 	c->device_barriers = c->threadgroup_barriers = 0;
@@ -157,6 +215,9 @@ static void touch_cells(struct check *c, struct pages *cells, struct mover *m, c
 			c->starved = 1;
 			return;
 		}
+		// What is misaligned is told; whether others touch the part of a cell that it does not is not known.
+		if (i * granule < at || (i + 1) * granule > at + n)
+			continue;
 		int64_t here = offset + (int64_t)(i * granule) - (int64_t)at;
 		if (x->writer.group && !same_thread(&x->writer, m) && !ordered(&x->writer, m) && !(atomic && (x->atomic & 1))) {
 			int64_t first = here < offset ? offset : here;
@@ -206,12 +267,30 @@ static struct pages *space_of(struct check *c, uint64_t id) {
 	return p;
 }
 
+// touch notes that memory is touched, for what is asked of it afterwards.
+static void touch(struct check *c, const struct access *a, uint64_t n, int32_t argument, int64_t offset, int private) {
+	if (a->kind == COPIED) // what it goes to
+		c->before = c->last;
+	struct touched *t = &c->last;
+	t->state = NULL, t->n = n, t->argument = argument, t->offset = offset, t->private = (uint8_t)private;
+}
+
+// misaligned reports an address that is no multiple of what Metal asks for.
+static void misaligned(struct check *c, const struct mover *m, const struct access *a, const uint8_t *at, int32_t argument, int64_t offset) {
+	if (a->align > 1 && (uintptr_t)at % a->align != 0) {
+		struct finding *f = report(c, MISALIGNED, m, NULL, argument, offset);
+		if (f)
+			f->lane = (int32_t)a->align;
+	}
+}
+
 // device checks an access through an argument.
 static void *device(struct check *c, const struct lane *l, struct mover *m, const struct access *a, uint32_t argument, uint8_t *at, uint64_t n) {
 	const struct dispatch *d = c->dispatch;
 	const struct bound *b = &d->bound[argument];
 	int64_t offset = at - (uint8_t *)d->buffers[argument];
 	(void)l;
+	touch(c, a, n, (int32_t)argument, offset, 0);
 	// An argument that a function constant leaves out is bound to nothing. Apple's compiler loads
 	// its value all the same where it goes into a selection that does not take it.
 	if (!d->buffers[argument] && a->kind == LOAD && a->space == SPACE_CONSTANT)
@@ -224,6 +303,7 @@ static void *device(struct check *c, const struct lane *l, struct mover *m, cons
 		report(c, WRITES_READ_ONLY, m, NULL, (int32_t)argument, offset);
 		return nowhere;
 	}
+	misaligned(c, m, a, at, (int32_t)argument, offset);
 	if (!b->state)
 		return at; // inline bytes, or memory of which nothing is known
 	int undefined = 0, undeclared = 0;
@@ -285,6 +365,8 @@ static void *threadgroup(struct check *c, struct mover *m, const struct access *
 			return nowhere;
 		}
 	}
+	touch(c, a, n, number, inside, 0);
+	misaligned(c, m, a, at, number, inside);
 	int undefined = 0;
 	for (uint64_t i = 0; c->written && i < n; i++) {
 		if (reads(a))
@@ -295,6 +377,28 @@ static void *threadgroup(struct check *c, struct mover *m, const struct access *
 	if (undefined)
 		report(c, UNDEFINED_READ, m, NULL, number, inside);
 	touch_cells(c, &c->threadgroup_cells, m, a, number, inside, at, offset, n, c->granule);
+	return at;
+}
+
+// private checks an access to a private or constant array.
+static void *private(struct check *c, struct mover *m, const struct access *a, uint8_t *base, uint64_t size, uint8_t *at, uint64_t n, uint8_t *written, int32_t number) {
+	int64_t offset = at - base;
+	touch(c, a, n, number, offset, 1);
+	if (offset < 0 || (uint64_t)offset > size || n > size - (uint64_t)offset) {
+		report(c, OUT_OF_BOUNDS, m, NULL, number, offset);
+		return nowhere;
+	}
+	if (!written)
+		return at;
+	uint8_t *state = written + offset;
+	int set = 1;
+	for (uint64_t i = 0; i < n; i++)
+		set &= state[i] == SET;
+	c->last.state = state, c->last.parts = a->kind == COPIED, c->last.set = (uint8_t)set;
+	if (reads(a) && a->kind != COPIED && !set && memchr(state, UNSET, n))
+		report(c, UNDEFINED_READ, m, NULL, number, offset);
+	if (writes(a))
+		memset(state, SET, n);
 	return at;
 }
 
@@ -314,9 +418,11 @@ __attribute__((visibility("default"), used)) void *mlxc_touch(const struct lane 
 	if (!c)
 		return at;
 	settle(c);
-	if (n == 0)
-		return at;
 	const struct access *a = &c->dispatch->kernel->accesses[access];
+	if (n == 0) {
+		touch(c, a, 0, -1, 0, 1);
+		return at;
+	}
 	int in_threadgroup = at >= c->memory && at < c->memory + c->memory_bytes;
 	if (a->space == SPACE_THREADGROUP || (a->space == SPACE_GENERIC && in_threadgroup)) {
 		struct mover m = mover_of(c, l, access, SPACE_THREADGROUP);
@@ -339,10 +445,26 @@ __attribute__((visibility("default"), used)) void *mlxc_touch(const struct lane 
 		if (begin && b->state && at >= begin - GUARD && at < begin + b->bytes + GUARD)
 			return device(c, l, &m, a, i, at, n);
 	}
-	if (a->space == SPACE_GENERIC)
-		return at; // private memory
+	touch(c, a, n, -1, 0, 1);
+	if (a->space == SPACE_GENERIC) {
+		uint32_t t = l->thread_index_in_threadgroup;
+		for (uint32_t i = 0; i < c->own_count[t]; i++) {
+			const struct own *o = &c->own[t][i];
+			if (at >= o->at && at < o->at + o->bytes)
+				return private(c, &m, a, o->at, o->bytes, at, n, o->state, 3000 + (int32_t)o->number);
+		}
+		return at; // other private memory
+	}
 	report(c, OUT_OF_BOUNDS, &m, NULL, -1, 0);
 	return nowhere;
+}
+
+// mlxc_own is called where a thread begins, of each such variable.
+__attribute__((visibility("default"), used)) void mlxc_own(const struct lane *l, uint8_t *at, uint64_t bytes, uint8_t *state, uint32_t number) {
+	struct check *c = checking;
+	uint32_t t = l->thread_index_in_threadgroup;
+	if (c && c->own_count[t] < MAX_OWN)
+		c->own[t][c->own_count[t]++] = (struct own){at, bytes, state, number};
 }
 
 // mlxc_private is called before an access to a private or constant array of size bytes, of which written
@@ -352,25 +474,11 @@ __attribute__((visibility("default"), used)) void *mlxc_private(const struct lan
 	if (!c)
 		return at;
 	settle(c);
-	if (n == 0)
-		return at;
 	const struct access *a = &c->dispatch->kernel->accesses[access];
-	struct mover m = mover_of(c, l, access, SPACE_GENERIC);
-	int64_t offset = at - base;
-	if (offset < 0 || (uint64_t)offset > size || n > size - (uint64_t)offset) {
-		report(c, OUT_OF_BOUNDS, &m, NULL, (a->origin == ORIGIN_TABLE ? 4000 : 3000) + a->index, offset);
-		return nowhere;
-	}
-	if (!written)
+	if (n == 0) {
+		touch(c, a, 0, -1, 0, 1);
 		return at;
-	int undefined = 0;
-	for (uint64_t i = 0; i < n; i++) {
-		if (reads(a))
-			undefined |= !written[offset + (int64_t)i];
-		if (writes(a))
-			written[offset + (int64_t)i] = 1;
 	}
-	if (undefined)
-		report(c, UNDEFINED_READ, &m, NULL, 3000 + a->index, offset);
-	return at;
+	struct mover m = mover_of(c, l, access, SPACE_GENERIC);
+	return private(c, &m, a, base, size, at, n, written, (a->origin == ORIGIN_TABLE ? 4000 : 3000) + a->index);
 }

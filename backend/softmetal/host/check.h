@@ -21,7 +21,12 @@ enum finding_kind {
 	RACE_WRITE_AFTER_READ,
 	DIVERGENT_BARRIER,  // some threads have returned
 	DIFFERENT_BARRIERS, // threads wait at two
+	PARTIAL_BARRIER,    // threads of a simdgroup that have not returned do not come to its barrier
 	PARTIAL_MATRIX,     // not all threads of a simdgroup multiply matrices
+	PARTIAL_ACCESS,     // or load or store one
+	MISALIGNED,
+	UNDEFINED_VALUE,    // of a variable that nothing has set, is used
+	INACTIVE_LANE,      // a value of a thread that is not there is used
 };
 
 // finding is as the other process reads it.
@@ -34,7 +39,7 @@ struct finding {
 	uint64_t times;
 	uint32_t line, other_line; // of the source, 0 if unknown
 	uint32_t bytes;            // of the access, 0 if that varies
-	uint32_t reserved;
+	int32_t lane;              // that was asked for a value
 };
 
 // pages are the cells of a buffer, made as they are needed.
@@ -69,6 +74,36 @@ struct doubt {
 	uint8_t old[64];
 };
 
+// touched is an access that happens.
+struct touched {
+	uint8_t *state;  // of private memory, for each byte; NULL: it has none
+	uint64_t n;
+	int32_t argument; // as of a finding
+	int64_t offset;
+	uint8_t private;
+	uint8_t parts; // what is read need not be set
+	uint8_t set;   // all of it was
+};
+
+// own is a private variable of a thread whose address may be where the code does not show it.
+struct own {
+	uint8_t *at;
+	uint64_t bytes;
+	uint8_t *state; // or NULL
+	uint32_t number;
+};
+
+enum { MAX_OWN = 16 }; // of a thread
+
+// States of a byte of private memory.
+enum { UNSET, SET, SET_UNDEFINED };
+
+// stray is what a thread got that came from one that is not there.
+struct stray {
+	uint32_t site; // plus 1; 0: nothing
+	int32_t lane;  // that it asked for
+};
+
 // check is the state of a checked dispatch, which runs on one thread.
 struct check {
 	const struct dispatch *dispatch;
@@ -89,6 +124,12 @@ struct check {
 	uint64_t dropped;
 	uint8_t starved; // there was no memory for a table: not everything was seen
 	struct doubt doubt;
+	struct touched last, before; // the last access, and the one before
+	// What the threads bring to a site, and get there: bits of the elements that are undefined, of each operand.
+	uint8_t left[MAX_THREADS][3], taken[MAX_THREADS];
+	struct stray strays[MAX_THREADS];
+	struct own own[MAX_THREADS][MAX_OWN];
+	uint8_t own_count[MAX_THREADS];
 };
 
 extern _Thread_local struct check *checking;
@@ -99,6 +140,13 @@ void check_end(struct check *);
 void check_group(struct check *, uint32_t group, size_t memory);
 // check_barrier is told that the threads of a simdgroup, or all, have passed a barrier.
 void check_barrier(struct check *, const struct site *, uint32_t simdgroup);
+// check_exchange is told that threads of a simdgroup exchange.
+void check_exchange(struct check *, int site, const struct exchange *, uint32_t active, int count, int simdgroup);
+// check_values follows undefined values from thread to thread there (undefined.c).
+void check_values(struct check *, uint32_t site, const struct exchange *, uint32_t active, int count, int simdgroup);
+// check_use reports that a value which is undefined is used at a place: stored to memory that was touched, or in
+// another way.
+void check_use(struct check *, uint32_t place, uint32_t thread, const struct touched *);
 void check_report(struct check *, enum finding_kind, uint32_t place, uint32_t thread, uint32_t other_place, uint32_t other_thread);
 
 #endif

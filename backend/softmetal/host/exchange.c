@@ -222,8 +222,56 @@ static void scan(const struct site *s, struct exchange *x, uint32_t active, int 
 	}
 }
 
-// shuffle gives each active thread the value of another. A thread that asks beyond the first
-// or last keeps its own, unless it fills.
+// A thread that asks for a value from beyond the first or last thread by going up or down keeps its own, unless
+// it fills.
+int shuffle_source(const struct site *s, const struct exchange *x, uint32_t active, int i, int *filling) {
+	int width = s->width, base = i / width * width, lane = i - base, to = lane;
+	int by = (int)(x->argument[i] & 0xffff), modulus = (int)(x->argument[i] >> 16);
+	*filling = 0;
+	switch (s->operation) {
+	case SHUFFLE:
+		to = by;
+		break;
+	case SHUFFLE_XOR:
+		to = lane ^ by;
+		break;
+	case SHUFFLE_UP:
+		to = lane - by >= 0 ? lane - by : lane;
+		break;
+	case SHUFFLE_DOWN:
+		to = lane + by < width ? lane + by : lane;
+		break;
+	case SHUFFLE_ROTATE_UP:
+		to = (lane - by) & (width - 1);
+		break;
+	case SHUFFLE_ROTATE_DOWN:
+		to = (lane + by) & (width - 1);
+		break;
+	case SHUFFLE_AND_FILL_UP:
+	case SHUFFLE_AND_FILL_DOWN: {
+		// Within pieces of modulus threads: what comes from beyond the piece's edge
+		// is the filling of the thread at the other end.
+		if (modulus <= 0 || modulus > width)
+			modulus = width;
+		int piece = lane / modulus * modulus;
+		to = s->operation == SHUFFLE_AND_FILL_UP ? lane - by : lane + by;
+		if (to < piece || to >= piece + modulus) {
+			*filling = 1;
+			to += s->operation == SHUFFLE_AND_FILL_UP ? modulus : -modulus;
+		}
+		to &= width - 1;
+		break;
+	}
+	case BROADCAST_FIRST: {
+		uint32_t here = active >> base & (width == 32 ? 0xffffffffu : (1u << width) - 1);
+		to = here ? __builtin_ctz(here) : lane;
+		break;
+	}
+	}
+	return to >= width ? -1 - to : base + to;
+}
+
+// shuffle gives each active thread the value of another.
 static void shuffle(const struct site *s, struct exchange *x, uint32_t active, int count) {
 	int bytes = element_bytes[s->element] * s->count, width = s->width, stride = (int)s->stride;
 	uint8_t from[SIMD_WIDTH * 32];
@@ -231,51 +279,10 @@ static void shuffle(const struct site *s, struct exchange *x, uint32_t active, i
 	for (int i = 0; i < count; i++) {
 		if (!(active >> i & 1))
 			continue;
-		int base = i / width * width, lane = i - base;
-		int by = (int)(x->argument[i] & 0xffff), modulus = (int)(x->argument[i] >> 16);
-		const uint8_t *source = from;
-		int to = lane;
-		switch (s->operation) {
-		case SHUFFLE:
-			to = by & (width - 1);
-			break;
-		case SHUFFLE_XOR:
-			to = (lane ^ by) & (width - 1);
-			break;
-		case SHUFFLE_UP:
-			to = lane - by >= 0 ? lane - by : lane;
-			break;
-		case SHUFFLE_DOWN:
-			to = lane + by < width ? lane + by : lane;
-			break;
-		case SHUFFLE_ROTATE_UP:
-			to = (lane - by) & (width - 1);
-			break;
-		case SHUFFLE_ROTATE_DOWN:
-			to = (lane + by) & (width - 1);
-			break;
-		case SHUFFLE_AND_FILL_UP:
-		case SHUFFLE_AND_FILL_DOWN: {
-			// Within pieces of modulus threads: what comes from beyond the piece's edge
-			// is the filling of the thread at the other end.
-			if (modulus <= 0 || modulus > width)
-				modulus = width;
-			int piece = lane / modulus * modulus;
-			to = s->operation == SHUFFLE_AND_FILL_UP ? lane - by : lane + by;
-			if (to < piece || to >= piece + modulus) {
-				source = x->b;
-				to += s->operation == SHUFFLE_AND_FILL_UP ? modulus : -modulus;
-			}
-			to &= width - 1;
-			break;
-		}
-		case BROADCAST_FIRST: {
-			uint32_t here = active >> base & (width == 32 ? 0xffffffffu : (1u << width) - 1);
-			to = here ? __builtin_ctz(here) : lane;
-			break;
-		}
-		}
-		memcpy(x->a + stride * i, source + stride * (base + to), bytes);
+		int filling, source = shuffle_source(s, x, active, i, &filling);
+		if (source < 0) // some thread's
+			source = i / width * width + ((-1 - source) & (width - 1));
+		memcpy(x->a + stride * i, (filling ? x->b : from) + stride * source, bytes);
 	}
 }
 
@@ -342,6 +349,7 @@ void exchange(const struct site *s, struct exchange *x, uint32_t active, int cou
 	case THREADGROUP_BARRIER:
 	case SIMDGROUP_BARRIER:
 	case JOIN:
+	case TOGETHER:
 		return;
 	case SUM:
 	case PRODUCT:

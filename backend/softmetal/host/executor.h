@@ -40,6 +40,10 @@ const char *load_object(const char *path, const struct kernel **);
 // exchange does what the active threads of a simdgroup of count threads do at a site.
 void exchange(const struct site *, struct exchange *, uint32_t active, int count);
 
+// shuffle_source is the lane whose value a lane gets at a site that shuffles; filling: its second operand. It is
+// below 0 where the lane asks for one that no simdgroup has, -1 - that.
+int shuffle_source(const struct site *, const struct exchange *, uint32_t active, int lane, int *filling);
+
 // bound is what is known of the memory that is bound to an argument.
 struct bound {
 	uint64_t bytes;         // from the address on

@@ -85,13 +85,9 @@ static void converge(const struct kernel *k, char *frames, size_t frame, struct 
 		for (int i = 0; i < count; i++)
 			active |= (uint32_t)(x->site[i] == least) << i;
 		const struct site *site = &k->sites[least];
+		if (checking)
+			check_exchange(checking, least, x, active, count, simdgroup);
 		exchange(site, x, active, count);
-		if (checking) {
-			if (site->operation == SIMDGROUP_BARRIER)
-				check_barrier(checking, site, simdgroup);
-			else if (site->operation == MULTIPLY_ACCUMULATE && active != 0xffffffffu)
-				check_report(checking, PARTIAL_MATRIX, (uint32_t)least, (uint32_t)(simdgroup * SIMD_WIDTH + __builtin_ctz(active)), 0xffff, 0);
-		}
 		for (uint32_t rest = active; rest; rest &= rest - 1) {
 			char *f = frames + frame * (size_t)__builtin_ctz(rest);
 			(*(resume *)f)(f);

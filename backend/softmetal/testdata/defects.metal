@@ -306,6 +306,128 @@ kernel void part_of_a_product(IN(float, 0), OUT(float, 1), POSITIONS) {
   simdgroup_store(c, y, 8);
 }
 
+// run 64/64 in:256 out:256
+kernel void part_of_a_simdgroup_barrier(IN(float, 0), OUT(float, 1), POSITIONS) {
+  float v = x[i];
+  if (lane < 16) { // right: {
+    simdgroup_barrier(mem_flags::mem_threadgroup); // want: divergent barrier // right: simdgroup_barrier(mem_flags::mem_threadgroup);
+  }
+  y[i] = simd_sum(v);
+}
+// run 64/64 ints:256 out:256
+kernel void simdgroup_trip_counts(device const int* n [[buffer(0)]], OUT(int, 1), POSITIONS) {
+  int sum = 0;
+  for (int k = 0; k <= (n[i] & 3); k++) { // right: for (int k = 0; k < 3; k++) {
+    simdgroup_barrier(mem_flags::mem_device); // want: divergent barrier // right: simdgroup_barrier(mem_flags::mem_device);
+    sum += k;
+  }
+  y[i] = simd_sum(sum);
+}
+// run 64/64 in:256 out:256
+kernel void part_of_a_load(IN(float, 0), OUT(float, 1), POSITIONS) {
+  simdgroup_float8x8 a = make_filled_simdgroup_matrix<float, 8, 8>(0.0f);
+  if (lane < 30) // right: if (sg < 5)
+    simdgroup_load(a, x, 8); // want: divergent matrix access // right: simdgroup_load(a, x, 8);
+  if (sg == 0) simdgroup_store(a, y, 8);
+}
+// run 32/32 in:256 out:256
+kernel void part_of_a_store(IN(float, 0), OUT(float, 1), POSITIONS) {
+  simdgroup_float8x8 a;
+  simdgroup_load(a, x, 8);
+  if (x[lane] < 0) // right: if (x[0] < 0)
+    simdgroup_store(a, y, 8); // want: divergent matrix access // right: simdgroup_store(a, y, 8);
+}
+// run 24/24 in:256 out:256 // right: // run 32/32 in:256 out:256
+kernel void too_few_for_a_matrix(IN(float, 0), OUT(float, 1), POSITIONS) {
+  simdgroup_float8x8 a;
+  simdgroup_load(a, x, 8); // want: divergent matrix access // right: simdgroup_load(a, x, 8);
+  simdgroup_store(a, y, 8); // want: divergent matrix access // right: simdgroup_store(a, y, 8);
+}
+
+// Values of threads that are not there.
+
+// run 40/40 in:160 out:160
+kernel void beyond_the_last(IN(float, 0), OUT(float, 1), POSITIONS) {
+  float v = simd_shuffle_down(x[i], 8);
+  y[i] = v; // want: inactive lane y // right: if (t < 32) y[i] = v;
+}
+// run 64/64 in:256 out:256
+kernel void half_of_a_butterfly(IN(float, 0), OUT(float, 1), POSITIONS) {
+  float v = x[i];
+  if (lane < 16) // right: if (lane < 99)
+    v += simd_shuffle_xor(v, 16);
+  y[i] = v; // want: inactive lane y // right: y[i] = v;
+}
+// run 32/32 in:128 out:128
+kernel void lane_32(IN(float, 0), OUT(float, 1), POSITIONS) {
+  float v = simd_shuffle(x[i], lane + 1); // right: float v = simd_shuffle(x[i], (lane + 1) & 31);
+  y[i] = 2 * v; // want: inactive lane y // right: y[i] = 2 * v;
+}
+// run 32/32 in:128 out:128
+kernel void broadcast_of_nobody(IN(float, 0), OUT(float, 1), POSITIONS) {
+  float v = simd_broadcast(x[i], 40); // right: float v = simd_broadcast(x[i], 4);
+  y[i] = v; // want: inactive lane y // right: y[i] = v;
+}
+// run 30/30 in:120 out:120
+kernel void quad_of_two(IN(float, 0), OUT(float, 1), POSITIONS) {
+  float v = quad_shuffle_xor(x[i], 2);
+  if (i < 30) y[i] = v; // want: inactive lane y // right: if (i < 28) y[i] = v;
+}
+// run 40/40 in:160 out:8
+kernel void sum_of_too_few(IN(float, 0), OUT(float, 1), POSITIONS) {
+  float v = x[i];
+  for (ushort k = 16; k > 0; k /= 2) // right: for (ushort k = 4; k > 0; k /= 2)
+    v += simd_shuffle_down(v, k);
+  if (lane == 0) y[sg] = v; // want: inactive lane y // right: if (lane == 0) y[sg] = v;
+}
+// run 40/40 in:160 out:160
+kernel void spread_by_a_sum(IN(float, 0), OUT(float, 1), POSITIONS) {
+  float v = simd_sum(simd_shuffle_xor(x[i], 8)); // right: float v = simd_sum(simd_shuffle_xor(x[i], 4));
+  y[i] = v; // want: inactive lane y // right: y[i] = v;
+}
+// run 40/40 in:160 out:160
+kernel void decided_by_nobody(IN(float, 0), OUT(float, 1), POSITIONS) {
+  float v = simd_shuffle_down(x[i], 8); // right: float v = simd_shuffle_up(x[i], 8);
+  if (v > 0) // want: inactive lane // right: if (v > 0)
+    y[i] = x[i];
+}
+// run 40/40 ints:160 out:160
+kernel void index_of_nobody(device const uint* n [[buffer(0)]], OUT(uint, 1), POSITIONS) {
+  uint k = simd_shuffle_xor(n[i], 16) & 31; // right: uint k = simd_shuffle_xor(n[i], 4) & 31;
+  y[i] = n[k]; // want: inactive lane // right: y[i] = n[k];
+}
+// run 64/64 in:256 out:256
+kernel void kept_for_later(IN(float, 0), OUT(float, 1), POSITIONS) {
+  threadgroup float tile[64];
+  float v = x[i];
+  if (lane >= 4) v = simd_shuffle_up(v, 4); // right: v = simd_shuffle_up(v, 4);
+  tile[t] = v; // want: inactive lane threadgroup // right: tile[t] = v;
+  threadgroup_barrier(mem_flags::mem_threadgroup);
+  y[i] = tile[63 - t];
+}
+
+// Misaligned accesses.
+
+// run 8/8 in:160 out:128
+kernel void vector_between(IN(float, 0), device float4* y [[buffer(1)]], POSITIONS) {
+  y[i] = *(device const float4*)(x + 4 * i + 1); // want: misaligned access x // right: y[i] = *(device const packed_float4*)(x + 4 * i + 1);
+}
+// run 8/8 in:64 out:72
+kernel void halves_between(device const half4* x [[buffer(0)]], OUT(half, 1), POSITIONS) {
+  *(device half4*)(y + 4 * i + 2) = x[i]; // want: misaligned access y // right: *(device half4*)(y + 4 * i + 4) = x[i];
+}
+// run 8/8 in:64 out:32
+kernel void bytes_as_a_word(IN(uchar, 0), OUT(uint, 1), POSITIONS) {
+  y[i] = *(device const uint*)(x + 4 * i + 2); // want: misaligned access x // right: y[i] = *(device const uint*)(x + 4 * i + 4);
+}
+// run 32/32 in:128 out:64
+kernel void vector_in_a_tile(IN(float, 0), device float2* y [[buffer(1)]], POSITIONS) {
+  threadgroup float tile[36];
+  tile[t] = x[i];
+  threadgroup_barrier(mem_flags::mem_threadgroup);
+  if (t < 8) y[t] = *(threadgroup float2*)(tile + 3 * t); // want: misaligned access threadgroup // right: if (t < 8) y[t] = *(threadgroup float2*)(tile + 2 * t);
+}
+
 // Undefined reads.
 
 // run 32/32 out:128
@@ -331,6 +453,124 @@ kernel void output_as_input(IN(float, 0), OUT(float, 1), POSITIONS) {
   y[i] += x[i]; // want: undefined read y // right: y[i] = x[i];
 }
 
+// run 32/32 in:128 out:128
+kernel void unset_scalar(IN(float, 0), OUT(float, 1), POSITIONS) {
+  float v;
+  if (i & 1) v = x[i]; // right: v = x[i];
+  y[i] = v + 1; // want: undefined value y // right: y[i] = v + 1;
+}
+// run 32/32 in:128 out:128
+kernel void never_set(IN(float, 0), OUT(float, 1), POSITIONS) {
+  float v; // right: float v = 0;
+  y[i] = x[i] * v; // want: undefined value y // right: y[i] = x[i] * v;
+}
+// run 32/32 in:128 out:128
+kernel void set_in_the_last_round(IN(float, 0), OUT(float, 1), POSITIONS) {
+  float sum = 0;
+  for (int k = 0; k < 4; k++) {
+    float v; // right: float v = 0;
+    if (k != 2) v = x[(i + k) & 31];
+    sum += v;
+  }
+  y[i] = sum; // want: undefined value y // right: y[i] = sum;
+}
+// run 32/32 in:128 out:512
+kernel void three_of_four(IN(float, 0), device float4* y [[buffer(1)]], POSITIONS) {
+  float4 v;
+  v.xyz = float3(x[i]);
+  if (i > 3) v.w = 0; // right: v.w = 0;
+  y[i] = v; // want: undefined value y // right: y[i] = v;
+}
+struct Flagged { float a; bool b; };
+// run 32/32 in:128 out:128
+kernel void member_of_one_byte(IN(float, 0), OUT(float, 1), POSITIONS) {
+  Flagged f;
+  f.a = x[i];
+  if (x[i] > 0) f.b = true; // right: f.b = x[i] > 0;
+  y[i] = f.b ? f.a : 1; // want: undefined value y // right: y[i] = f.b ? f.a : 1;
+}
+// run 32/32 in:128 out:128
+kernel void large_array(IN(float, 0), OUT(float, 1), POSITIONS) {
+  float a[512];
+  for (uint k = 0; k < 511; k++) a[k] = x[i]; // right: for (uint k = 0; k < 512; k++) a[k] = x[i];
+  y[i] = a[480 + i]; // want: undefined read private // right: y[i] = a[480 + i];
+}
+struct Part { float a; int n; half c; };
+// run 32/32 in:128 out:384
+kernel void member_of_a_struct(IN(float, 0), device Part* y [[buffer(1)]], POSITIONS) {
+  Part p;
+  p.a = x[i];
+  if (x[i] > 0) p.n = 1; // right: p.n = 1;
+  p.c = 3;
+  y[i] = p; // want: undefined value y // right: y[i] = p;
+}
+// run 32/32 in:128 out:128
+kernel void struct_in_an_array(IN(float, 0), OUT(float, 1), POSITIONS) {
+  Part p[8];
+  for (int k = 0; k < 8; k++) {
+    p[k].a = x[k];
+    if (k != 3) p[k].c = 1; // right: p[k].c = 1;
+  }
+  y[i] = float(p[i & 7].c); // want: undefined read private // right: y[i] = float(p[i & 7].c);
+}
+// run 32/32 in:128 out:128
+kernel void through_an_array(IN(float, 0), OUT(float, 1), POSITIONS) {
+  float v, a[8];
+  if (i > 4) v = x[i]; // right: v = x[i];
+  for (int k = 0; k < 8; k++) a[(k + i) & 7] = v;
+  y[i] = a[(i * 3) & 7]; // want: undefined value y // right: y[i] = a[(i * 3) & 7];
+}
+// run 32/32 in:128 out:128
+kernel void decided_by_nothing(IN(float, 0), OUT(float, 1), POSITIONS) {
+  bool found; // right: bool found = false;
+  for (uint k = 0; k < i; k++) found = x[k] > 0;
+  if (found) // want: undefined value // right: if (found)
+    y[i] = x[i];
+}
+// run 32/32 in:128 out:128
+kernel void index_of_nothing(IN(float, 0), OUT(float, 1), POSITIONS) {
+  uint k;
+  if (x[i] > 0) k = i; // right: k = i;
+  y[i] = x[k & 31]; // want: undefined value // right: y[i] = x[k & 31];
+}
+// run 32/32 in:128 out:128
+kernel void to_threadgroup_memory(IN(float, 0), OUT(float, 1), POSITIONS) {
+  threadgroup float tile[32];
+  float v;
+  if (t != 7) v = x[i]; // right: v = x[i];
+  tile[t] = v; // want: undefined value threadgroup // right: tile[t] = v;
+  threadgroup_barrier(mem_flags::mem_threadgroup);
+  y[i] = tile[31 - t];
+}
+// run 32/32 in:256 out:256
+kernel void unset_matrix(IN(float, 0), OUT(float, 1), POSITIONS) {
+  simdgroup_float8x8 a, c; // right: simdgroup_float8x8 a, c = make_filled_simdgroup_matrix<float, 8, 8>(0.0f);
+  simdgroup_load(a, x, 8);
+  simdgroup_multiply_accumulate(c, a, a, c);
+  simdgroup_store(c, y, 8); // want: undefined value y // right: simdgroup_store(c, y, 8);
+}
+// run 32/32 in:256 out:256
+kernel void unset_element_of_a_matrix(IN(float, 0), OUT(float, 1), POSITIONS) {
+  simdgroup_float8x8 a, b, c = make_filled_simdgroup_matrix<float, 8, 8>(0.0f);
+  simdgroup_load(b, x, 8);
+  a.thread_elements()[0] = x[lane];
+  if (lane != 9) a.thread_elements()[1] = 1; // right: a.thread_elements()[1] = 1;
+  simdgroup_multiply_accumulate(c, a, b, c);
+  simdgroup_store(c, y, 8); // want: undefined value y // right: simdgroup_store(c, y, 8);
+}
+// run 32/32 in:128 out:128
+kernel void unset_in_a_sum(IN(float, 0), OUT(float, 1), POSITIONS) {
+  float v;
+  if (lane != 3) v = x[i]; // right: v = x[i];
+  y[i] = simd_sum(v); // want: undefined value y // right: y[i] = simd_sum(v);
+}
+// run 32/32 state:4
+kernel void unset_in_an_atomic(device atomic_uint* n [[buffer(0)]], POSITIONS) {
+  uint k;
+  if (i > 2) k = i; // right: k = i;
+  atomic_fetch_add_explicit(n, k, memory_order_relaxed); // want: undefined value // right: atomic_fetch_add_explicit(n, k, memory_order_relaxed);
+}
+
 // Declarations.
 
 // run 32/32 in:128 out:128
@@ -345,6 +585,23 @@ kernel void reads_more(IN(float, 0), OUT(float, 1), POSITIONS) {
 // run 32/32 in:128 out:128 reads=0:0:128 writes=1:64:64
 kernel void writes_more(IN(float, 0), OUT(float, 1), POSITIONS) {
   y[i] = x[i]; // want: undeclared write y // right: if (i >= 16) y[i] = x[i];
+}
+
+// run 32/32 in:128 out:128 reads=0:0:128 writes=1:0:128
+kernel void one_left_out(IN(float, 0), OUT(float, 1), POSITIONS) { // want: not written y // right: kernel void one_left_out(IN(float, 0), OUT(float, 1), POSITIONS) {
+  if (i != 5) y[i] = x[i]; // right: y[i] = x[i];
+}
+// run 32/32 state:128 reads=0:0:128 writes=0:0:128
+kernel void left_as_it_was(device float* y [[buffer(0)]], POSITIONS) { // want: not written y // right: kernel void left_as_it_was(device float* y [[buffer(0)]], POSITIONS) {
+  if (y[i] > 0) y[i] = 0; // right: y[i] = max(y[i], 0.0f);
+}
+// run 31/31 in:128 out:128 reads=0:0:128 writes=1:0:128 // right: // run 32/32 in:128 out:128 reads=0:0:128 writes=1:0:128
+kernel void too_small_a_grid(IN(float, 0), OUT(float, 1), POSITIONS) { // want: not written y // right: kernel void too_small_a_grid(IN(float, 0), OUT(float, 1), POSITIONS) {
+  y[i] = x[i];
+}
+// run 0/32 in:128 out:128 writes=1:0:128 // right: // run 32/32 in:128 out:128 reads=0:0:128 writes=1:0:128
+kernel void no_grid(IN(float, 0), OUT(float, 1), POSITIONS) { // want: not written y // right: kernel void no_grid(IN(float, 0), OUT(float, 1), POSITIONS) {
+  y[i] = x[i];
 }
 
 // Results.
@@ -421,4 +678,65 @@ kernel void fine_bytes(IN(uchar, 0), OUT(uchar, 1), POSITIONS) {
 // run 32/32 in:128 as:0
 kernel void fine_in_place(device const float* x [[buffer(0)]], device float* y [[buffer(1)]], POSITIONS) {
   y[i] = 2 * x[i];
+}
+// Nor what is undefined and not used, gaps between members, and what functions of the simdgroup define.
+
+// run 40/40 in:160 out:160
+kernel void fine_not_used(IN(float, 0), OUT(float, 1), POSITIONS) {
+  float v, w = simd_shuffle_down(x[i], 16);
+  if (i > 3) v = x[i];
+  if (i > 3 && v > 0) y[i] = v;
+  if (t < 16) y[i] = w;
+}
+// run 64/64 in:256 out:256
+kernel void fine_fillings(IN(float, 0), OUT(float, 1), POSITIONS) {
+  float v = simd_shuffle_down(x[i], 3) + simd_shuffle_up(x[i], 5) + simd_shuffle_rotate_down(x[i], 40);
+  v += simd_shuffle_and_fill_down(x[i], x[0], 4) + simd_shuffle_and_fill_up(x[i], x[1], 2, 8) + quad_broadcast(x[i], 3);
+  y[i] = v + simd_prefix_exclusive_sum(x[i]) + simd_broadcast_first(x[i]);
+}
+// run 10/32 in:128 out:128
+kernel void fine_short_prefix(IN(float, 0), OUT(float, 1), POSITIONS) {
+  y[i] = simd_prefix_inclusive_sum(x[i]) + simd_max(x[i]) + (simd_all(x[i] > 1) ? 1 : 0);
+}
+struct Gaps { char a; float3 v; uchar b; };
+// run 32/32 in:128 out:1536
+kernel void fine_gaps(IN(float, 0), device Gaps* y [[buffer(1)]], POSITIONS) {
+  Gaps s, all[4];
+  s.a = 1;
+  s.v = float3(x[i]);
+  s.b = 2;
+  all[i & 3] = s;
+  y[i] = all[i & 3];
+}
+// run 32/32 in:128 out:512
+kernel void fine_three(IN(float, 0), device float3* y [[buffer(1)]], POSITIONS) {
+  float3 v;
+  v.x = x[i];
+  v.yz = float2(1, 2);
+  y[i] = v;
+}
+// run 32/32 in:128 out:128
+kernel void fine_late(IN(float, 0), OUT(float, 1), POSITIONS) {
+  float a[4], sum = 0;
+  int n;
+  for (int k = 0; k < 9; k++) {
+    if (k == 0) n = 3;
+    a[(k + i) & 3] = x[i];
+    if (k >= n) sum += a[(k * 3) & 3];
+  }
+  y[i] = sum;
+}
+// run 8/8 in:128 out:128
+kernel void fine_packed(device const packed_float4* x [[buffer(0)]], device packed_float4* y [[buffer(1)]], POSITIONS) {
+  y[i] = x[i];
+}
+// run 32/32 in:128 out:128 writes=1:0:128 reads=0:0:128
+kernel void fine_all_written(IN(float, 0), OUT(float, 1), POSITIONS) {
+  y[31 - i] = x[i];
+}
+// run 64/64 in:256 out:256
+kernel void fine_returned(IN(float, 0), OUT(float, 1), POSITIONS) {
+  if (lane > 20) return;
+  simdgroup_barrier(mem_flags::mem_device);
+  y[i] = x[i];
 }

@@ -129,15 +129,7 @@ func run(name, description string, grammar any, args []string, env *Env, signals
 			code = int(e)
 		}
 	}()
-	parser, err := kong.New(grammar,
-		kong.Name(name), kong.Description(description), kong.Writers(env.Stdout, env.Stderr),
-		kong.Exit(func(c int) { panic(exit(c)) }), kong.UsageOnError(), kong.Bind(env),
-		kong.ConfigureHelp(kong.HelpOptions{Compact: true, WrapUpperBound: 100}),
-		kong.Vars{"version": Version(name)},
-	)
-	if err != nil {
-		panic(err) // the grammar is part of the program
-	}
+	parser := parserOf(name, description, grammar, env)
 	if len(args) == 0 {
 		args = []string{"--help"}
 	}
@@ -179,6 +171,29 @@ func run(name, description string, grammar any, args []string, env *Env, signals
 		hint(env, name, ctx)
 	}
 	return coded.code
+}
+
+// parserOf returns what parses the arguments of a command.
+func parserOf(name, description string, grammar any, env *Env) *kong.Kong {
+	parser, err := kong.New(grammar,
+		kong.Name(name), kong.Description(description), kong.Writers(env.Stdout, env.Stderr),
+		kong.Exit(func(c int) { panic(exit(c)) }), kong.UsageOnError(), kong.Bind(env),
+		kong.ConfigureHelp(kong.HelpOptions{Compact: true, WrapUpperBound: 100}),
+		kong.Vars{"version": Version(name)},
+	)
+	if err != nil {
+		panic(err) // the grammar is part of the program
+	}
+	return parser
+}
+
+// Understands returns an error if the arguments are none that the command takes. Nothing is run.
+func Understands(name string, grammar any, args []string) error {
+	ctx, err := parserOf(name, "", grammar, &Env{Stdout: io.Discard, Stderr: io.Discard}).Parse(args)
+	if err == nil {
+		err = givenTwice(ctx)
+	}
+	return err
 }
 
 // hint says where to read how the command is used.

@@ -28,3 +28,6 @@ type grammar struct {
 func Main(args []string) int {
 	return cli.Run("mlxc", "A compiler for GPU dispatch graphs: record, optimize, inspect.", &grammar{}, args)
 }
+
+// Understands returns an error if the arguments are none that the command takes.
+func Understands(args []string) error { return cli.Understands("mlxc", &grammar{}, args) }

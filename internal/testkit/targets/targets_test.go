@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -14,19 +15,24 @@ import (
 	"golang.org/x/tools/go/packages"
 )
 
-// TestDarwin: all of the module has types on Macs, where none of these tests runs.
-func TestDarwin(t *testing.T) {
-	root, err := filepath.Abs(filepath.Join("..", "..", ".."))
-	require.NoError(t, err)
-	all, err := packages.Load(&packages.Config{
-		Context: t.Context(),
-		Dir:     root,
-		Env:     append(os.Environ(), "GOOS=darwin", "GOARCH=arm64", "CGO_ENABLED=0"),
-		Mode:    packages.NeedName | packages.NeedFiles | packages.NeedCompiledGoFiles | packages.NeedImports | packages.NeedDeps | packages.NeedSyntax | packages.NeedTypes | packages.NeedTypesInfo,
-		Tests:   true,
+// root is the module's folder.
+var root = sync.OnceValues(func() (string, error) { return filepath.Abs(filepath.Join("..", "..", "..")) })
+
+// loaded is all of the module with its types on Macs.
+var loaded = sync.OnceValues(func() ([]*packages.Package, error) {
+	dir, err := root()
+	if err != nil {
+		return nil, err
+	}
+	return packages.Load(&packages.Config{
+		Dir:   dir,
+		Env:   append(os.Environ(), "GOOS=darwin", "GOARCH=arm64", "CGO_ENABLED=0"),
+		Mode:  packages.NeedName | packages.NeedFiles | packages.NeedCompiledGoFiles | packages.NeedImports | packages.NeedDeps | packages.NeedSyntax | packages.NeedTypes | packages.NeedTypesInfo,
+		Tests: true,
 		ParseFile: func(files *token.FileSet, name string, text []byte) (*ast.File, error) {
-			f, err := parser.ParseFile(files, name, text, parser.SkipObjectResolution)
-			if f != nil && !strings.HasPrefix(name, root+string(filepath.Separator)) {
+			f, err := parser.ParseFile(files, name, text, parser.SkipObjectResolution|parser.ParseComments)
+			if f != nil && !strings.HasPrefix(name, dir+string(filepath.Separator)) {
+				f.Comments = nil
 				for _, d := range f.Decls { // of other modules' functions the types are enough
 					if d, ok := d.(*ast.FuncDecl); ok {
 						d.Body = nil
@@ -36,6 +42,11 @@ func TestDarwin(t *testing.T) {
 			return f, err
 		},
 	}, "./...")
+})
+
+// TestDarwin: all of the module has types on Macs, where none of these tests runs.
+func TestDarwin(t *testing.T) {
+	all, err := loaded()
 	require.NoError(t, err)
 	assert.Greater(t, len(all), 200)
 	seen := map[string]bool{}

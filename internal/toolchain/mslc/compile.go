@@ -34,6 +34,9 @@ type Options struct {
 	Trust bool
 	// Limits are what a run of the compiler may take; zeros are what no known source comes near.
 	Limits cage.Limits
+	// Unset marks variables that nothing has set, for the checker: they have the value of constants
+	// that are defined nowhere (air.UndefinedGlobal).
+	Unset bool
 }
 
 //go:embed *.go
@@ -125,7 +128,12 @@ func Compile(ctx context.Context, name, source string, o Options) (*Unit, error)
 		args = append(args, "-gline-tables-only")
 	}
 	out := dir.Name + ".ll"
-	if _, err := dir.Run(ctx, append(args, "-S", "-emit-llvm", "-o", out, dir.Name+".cpp")...); err != nil {
+	if o.Unset {
+		err = marked(ctx, dir, args, dir.Name+".cpp", out)
+	} else {
+		_, err = dir.Run(ctx, append(args, "-S", "-emit-llvm", "-o", out, dir.Name+".cpp")...)
+	}
+	if err != nil {
 		return nil, err
 	}
 	ir, err := os.ReadFile(filepath.Join(dir.Dir, out))
