@@ -8,10 +8,12 @@ import (
 	"io/fs"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/mlxc/mlxc/internal/air"
 	"github.com/mlxc/mlxc/internal/files/regular"
 	"github.com/mlxc/mlxc/internal/metallib"
+	"github.com/mlxc/mlxc/internal/toolchain/cage"
 	"github.com/mlxc/mlxc/internal/toolchain/clang"
 	"github.com/mlxc/mlxc/internal/toolchain/mslc"
 	"github.com/mlxc/mlxc/ir"
@@ -194,13 +196,20 @@ func (l *Source) Own(ctx context.Context, name, text, function string) (air.Inpu
 // may have thousands.
 func (l *Source) source(ctx context.Context, c clang.Compiler, name, text, function string) (air.Input, error) {
 	data, err := l.cache.Data(ctx, l.moduleKey(name, text, function), "module.json", func() ([]byte, error) {
-		u, err := mslc.Compile(ctx, name, text, mslc.Options{Kernels: []string{function}, Lines: true, Trust: c.Trust, Unset: l.unset})
+		u, err := mslc.Compile(ctx, name, text, mslc.Options{Kernels: []string{function}, Lines: true, Trust: c.Trust, Unset: l.unset, Limits: limits(1)})
 		if err != nil {
 			return nil, err
 		}
 		return module(u, name, function)
 	})
 	return input(data, err)
+}
+
+// limits are what a compilation of so many kernels of a source may take: one of MLX's or ggml's takes a few seconds, most
+// of which it is to read the source.
+func limits(kernels int) cage.Limits {
+	cpu := 2*time.Minute + time.Duration(kernels)*10*time.Second
+	return cage.Limits{CPU: cpu, Time: 4 * cpu}
 }
 
 // Together compiles the kernels of a graph that are needed and stand in one source, a file or one of our own
@@ -244,7 +253,7 @@ func (l *Source) Together(ctx context.Context, g *ir.Graph, needed []bool, worke
 			room <- struct{}{}
 			wait.Go(func() {
 				defer func() { <-room }()
-				u, err := mslc.Compile(ctx, s.name, s.text, mslc.Options{Kernels: some, Lines: true, Trust: s.trust, Unset: l.unset})
+				u, err := mslc.Compile(ctx, s.name, s.text, mslc.Options{Kernels: some, Lines: true, Trust: s.trust, Unset: l.unset, Limits: limits(len(some))})
 				for i := 0; err == nil && i < len(some); i++ {
 					_, err = l.cache.Data(ctx, key(some[i]), "module.json", func() ([]byte, error) { return module(u, s.name, some[i]) })
 				}

@@ -42,6 +42,11 @@ func (c *compareCmd) Run(env *cli.Env) error {
 		return cli.BadUsage("--replays is at least 1, --tolerance at least 0")
 	}
 	with := deviceFlags{Device: c.With, MaxWork: c.MaxWork}
+	// Trust is in kernels, and they are the same on both: it is said to the device that compiles them.
+	if with.compiles() {
+		with.Trust = c.Trust
+		c.Trust = c.Trust && c.compiles()
+	}
 	if err := with.check(); err != nil {
 		return err
 	}

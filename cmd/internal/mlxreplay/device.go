@@ -63,6 +63,11 @@ func (f deviceFlags) reads(files *output.Files) error {
 	return nil
 }
 
+// compiles reports whether the device compiles kernels of files by our own compiler, or may.
+func (f deviceFlags) compiles() bool {
+	return f.Device == onSoftMetal || f.Device == onCUDA || f.Device == onAuto
+}
+
 // check returns an error if flags make no sense, or not together.
 func (f deviceFlags) check() error {
 	of := func(devices ...string) bool { return slices.Contains(devices, f.Device) }
@@ -81,7 +86,7 @@ func (f deviceFlags) check() error {
 		return cli.BadUsage("--mlx and --library are two ways to say the same: give one of them")
 	case f.GPU != "" && of(onCPU, onSoftMetal):
 		return cli.BadUsage("--gpu is for --device metal or cuda")
-	case f.Trust && of(onCPU, onMetal):
+	case f.Trust && !f.compiles():
 		return cli.BadUsage("--trust-kernels is for --device softmetal or cuda: device %q runs no kernels of files, or the system confines them", f.Device)
 	case f.Plan != "" && of(onCPU, onSoftMetal, onCUDA):
 		return cli.BadUsage("--metal-plan is for --device metal")

@@ -22,6 +22,7 @@ type doctorCmd struct {
 	Device  string `default:"auto" placeholder:"NAME" help:"Device to examine: metal (a GPU of Apple's), cuda (of NVIDIA's), softmetal, cpu, or auto: metal or cuda where there is a GPU, else cpu."`
 	GPU     string `name:"gpu" placeholder:"NAME" help:"GPU to examine, by a part of its name (default: the one that the system prefers)."`
 	Library string `placeholder:"FILE" help:"Take builtin kernels from this .metallib, such as MLX's own, and not from their Metal source (metal, cuda, softmetal)."`
+	Trust   bool   `name:"trust-kernels" help:"Compile and run kernels of files, the doctor's own and those of --library, also where this system has no way to confine them and the compiler (softmetal, cuda; SECURITY.md)."`
 	JSON    string `name:"json" placeholder:"FILE" help:"Write the report as JSON too, to attach to an issue."`
 	Profile string `placeholder:"FILE" help:"Write what was measured as a profile for mlxc optimize --profile, with the orders that the GPU was seen to keep."`
 	Log     string `placeholder:"FILE" help:"Write each step there before it begins: if the program dies, the last line says where."`
@@ -72,7 +73,7 @@ func (c *doctorCmd) Run(env *cli.Env) error {
 		defer f.Close()
 		log = f
 	}
-	flags := deviceFlags{Device: c.Device, GPU: c.GPU, Library: c.Library, MaxWork: time.Hour}
+	flags := deviceFlags{Device: c.Device, GPU: c.GPU, Library: c.Library, Trust: c.Trust, MaxWork: time.Hour}
 	if flags.Device == onAuto && c.Library != "" {
 		return cli.BadUsage("--library needs --device metal, cuda or softmetal")
 	}

@@ -124,6 +124,14 @@ func Available() (Kind, error) {
 	}
 }
 
+// Has returns why a kind is not to be had here, or nil.
+func Has(k Kind) error {
+	if k == None {
+		return nil
+	}
+	return tried(k)
+}
+
 // Run runs a program and returns what it prints. The error is a [*Failed] if the program fails, an [ErrLimit]
 // if it took more than it may, an [ErrNone] if it was not started for want of a cage, or that of ctx.
 func Run(ctx context.Context, j Job) ([]byte, error) {

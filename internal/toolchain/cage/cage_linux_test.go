@@ -42,7 +42,7 @@ func (s shell) job(script string) cage.Job {
 func kinds(t *testing.T, test func(t *testing.T, kind cage.Kind)) {
 	for _, k := range []cage.Kind{cage.None, cage.Landlock, cage.Namespaces} {
 		t.Run(k.String(), func(t *testing.T) {
-			if err := cage.Tried(k); err != nil {
+			if err := cage.Has(k); err != nil {
 				t.Skip(err)
 			}
 			defer cage.Pretend(k)()
@@ -293,7 +293,7 @@ func BenchmarkRun(b *testing.B) {
 	for _, k := range []cage.Kind{cage.None, cage.Landlock, cage.Namespaces} {
 		b.Run(k.String(), func(b *testing.B) {
 			defer cage.Pretend(k)()
-			if err := cage.Tried(k); err != nil {
+			if err := cage.Has(k); err != nil {
 				b.Skip(err)
 			}
 			dir := b.TempDir()

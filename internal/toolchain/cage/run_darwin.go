@@ -17,10 +17,20 @@ import (
 const sandboxExec = "/usr/bin/sandbox-exec"
 
 func available() (Kind, error) {
-	if _, err := os.Stat(sandboxExec); err != nil {
-		return None, fmt.Errorf("macOS keeps programs in by sandbox-exec: %w", err)
+	if err := tried(Sandbox); err != nil {
+		return None, err
 	}
 	return Sandbox, nil
+}
+
+func tried(k Kind) error {
+	if k != Sandbox {
+		return fmt.Errorf("macOS has no %v", k)
+	}
+	if _, err := os.Stat(sandboxExec); err != nil {
+		return fmt.Errorf("macOS keeps programs in by sandbox-exec: %w", err)
+	}
+	return nil
 }
 
 func start(ctx context.Context, kind Kind, j Job, out, messages *limited) error {

@@ -8,8 +8,10 @@ import (
 	"runtime"
 )
 
-func available() (Kind, error) {
-	return None, errors.New("there are cages for Linux and for Macs, not for " + runtime.GOOS)
+func available() (Kind, error) { return None, tried(Best) }
+
+func tried(Kind) error {
+	return errors.New("there are cages for Linux and for Macs, not for " + runtime.GOOS)
 }
 
 func start(ctx context.Context, _ Kind, j Job, out, messages *limited) error {

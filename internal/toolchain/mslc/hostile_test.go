@@ -127,11 +127,11 @@ func TestWithoutACage(t *testing.T) {
 
 // Namespaces do as well as Landlock.
 func TestInNamespaces(t *testing.T) {
-	defer cage.Pretend(cage.Namespaces)()
-	_, err := mslc.Compile(t.Context(), "k.metal", kernelBehind, mslc.Options{})
-	if err != nil && strings.Contains(err.Error(), "not permitted") {
+	if err := cage.Has(cage.Namespaces); err != nil {
 		t.Skip(err)
 	}
+	defer cage.Pretend(cage.Namespaces)()
+	_, err := mslc.Compile(t.Context(), "k.metal", kernelBehind, mslc.Options{})
 	require.NoError(t, err)
 	_, err = mslc.Compile(t.Context(), "k.metal", "#include \"/etc/passwd\"\n"+kernelBehind, mslc.Options{})
 	require.ErrorContains(t, err, "k.metal:1:")
