@@ -3,7 +3,7 @@
 # make test   every test, of families of kernels and cases a sample
 # make test-all  every test whole: hours
 # make race   every test under the race detector
-# make ptx    compile our own kernels for NVIDIA's GPUs, into the archive that programs have with them
+# make ptx    compile our own kernels for NVIDIA's GPUs, into an archive of today; ptx-release: into that of a release
 # make ptx-same  say that they are what the compiler makes today, if they are
 # make sources  compile the Metal sources of MLX, which git fetches
 # make arm64  compile kernels for arm64 and run them under an emulator
@@ -21,7 +21,7 @@ MODEL ?= $(DEMO_MODEL)
 DEVICE ?= auto
 PROMPT ?= What is the capital of France, and why is it famous?
 
-.PHONY: all demo static test test-all race sources arm64 arm64-metal darwin coverage kernelcases emissions build model check fetched ptx ptx-same ptx-check
+.PHONY: all demo static test test-all race sources arm64 arm64-metal darwin coverage kernelcases emissions build model check fetched ptx ptx-release ptx-same ptx-check
 
 all: build
 
@@ -40,13 +40,22 @@ demo: build model
 	out/mlxc optimize out/demo.mlxg -o out/demo-optimized.mlxg
 	out/mlxreplay generate out/demo-optimized.mlxg --device $(DEVICE) --chat --prompt "$(PROMPT)" -n 64
 
-# What is compiled beforehand for NVIDIA's GPUs: two minutes. A release is made behind this; between two of
-# them, kernels that have changed are compiled where they are needed, and make ptx-check names them.
+# What is compiled beforehand for NVIDIA's GPUs: two minutes. The archive in the tree changes with a release alone (make
+# ptx-release TAG=v0.1.0); between two of them, kernels that have changed are compiled where they are needed, and make
+# ptx-check names them. make ptx leaves an archive of today in out/prebuilt, which scripts/gpu-*.sh build programs with.
 PTX = backend/internal/prebuilt/kernels.bin backend/internal/ptx/math.ptx
 
 ptx:
 	scripts/fetch-clang.sh
+	mkdir -p out/prebuilt
+	go run ./backend/internal/prebuilt/make out/prebuilt/kernels.bin backend/internal/ptx/math.ptx
+	printf '{"Replace": {"%s": "%s"}}\n' "$(CURDIR)/backend/internal/prebuilt/kernels.bin" "$(CURDIR)/out/prebuilt/kernels.bin" >out/prebuilt/overlay.json
+
+ptx-release:
+	@test -n "$(TAG)" || { echo "say of which release: make ptx-release TAG=v0.1.0" >&2; exit 2; }
+	scripts/fetch-clang.sh
 	go run ./backend/internal/prebuilt/make $(PTX)
+	echo "$(TAG) $$({ sha256sum backend/internal/prebuilt/kernels.bin 2>/dev/null || shasum -a 256 backend/internal/prebuilt/kernels.bin; } | cut -d' ' -f1)" >>backend/internal/prebuilt/released.txt
 
 # Where the compiler has changed and its texts have not: compiles all, compares, and says so to the program.
 ptx-same:

@@ -15,6 +15,8 @@
 # Kernels that no prebuilt code is of (make ptx) are compiled, which needs a clang.
 set -eu
 cd "$(dirname "$0")/.."
+# Programs have the kernels of today where make ptx has compiled them, else those of the last release.
+overlay() { [ ! -f out/prebuilt/overlay.json ] || echo "-overlay=$PWD/out/prebuilt/overlay.json"; }
 begin=$(date +%s)
 to=${OUT:-out/gpubench-results}
 peers=${PEERS:-llama.cpp PyTorch}
@@ -60,7 +62,7 @@ run_peers() {
 }
 case "${1:-}" in
 build)
-	CGO_ENABLED=0 exec go build -trimpath -ldflags '-s -w' -o out/gpubench ./internal/testkit/gpubench
+	CGO_ENABLED=0 go build $(overlay) -trimpath -ldflags '-s -w' -o out/gpubench ./internal/testkit/gpubench
 	;;
 run)
 	shift

@@ -7,11 +7,13 @@
 #                              short, so that positions, with which attention grows, are those of gpubench
 set -eu
 cd "$(dirname "$0")/.."
+# Programs have the kernels of today where make ptx has compiled them, else those of the last release.
+overlay() { [ ! -f out/prebuilt/overlay.json ] || echo "-overlay=$PWD/out/prebuilt/overlay.json"; }
 bin=out/gpuuse
 case "${1:-}" in
 build)
 	for of in cmd/mlxc cmd/mlxreplay internal/testkit/gpubench; do
-		CGO_ENABLED=0 go build -trimpath -ldflags '-s -w' -o "$bin/${of##*/}" "./$of"
+		CGO_ENABLED=0 go build $(overlay) -trimpath -ldflags '-s -w' -o "$bin/${of##*/}" "./$of"
 	done
 	exit
 	;;
