@@ -7,17 +7,19 @@ import (
 // balance moves commands that have room between epochs as long as the modelled
 // time falls.
 type balance struct {
-	s       *scheduler
-	first   int32
-	load    []cost.Epoch
-	members [][]int32 // by epoch
-	at      []int32   // by command: its index among its epoch's members
+	s         *scheduler
+	first     int32
+	load      []cost.Epoch
+	members   [][]int32 // by epoch
+	at        []int32   // by command: its index among its epoch's members
+	unsettled bool      // not every command was asked since the last one moved
 }
 
 const (
-	// balanceRounds is how often every command is asked whether it wants to move.
-	// The first round does nearly all of it.
-	balanceRounds = 3
+	// balanceRounds is how often every command is asked at most whether it wants to
+	// move. The first round does nearly all of it; where none wants to any more, another
+	// run of the pass changes nothing.
+	balanceRounds = 32
 	// balanceReach is how many epochs to either side are tried: results that move
 	// further would keep memory too long.
 	balanceReach = 8
@@ -41,8 +43,12 @@ func (s *scheduler) balance(first, end, depth int32, home []int32) *balance {
 		b.enter(i, s.epoch[i])
 	}
 	work := balanceWork * int(end-first)
-	for range balanceRounds {
+	for round := 0; ; round++ {
 		moved := false
+		if round == balanceRounds || work <= 0 {
+			b.unsettled = true
+			break
+		}
 		for i := first; i < end && work > 0; i++ {
 			lo, hi, ok := b.room(i, end, depth)
 			if !ok || lo == hi {

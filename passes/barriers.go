@@ -17,6 +17,10 @@ var barriersPass = New(Pass{Name: "barriers", Summary: "recompute barriers: the 
 // next is ordered too: by a barrier behind the last command if none that stands
 // anywhere else does it. Params may have other values in the next replay.
 //
+// If the barriers of the list are as few and order as much, they stay where they are:
+// what the list says of which commands run beside one another was somebody's choice,
+// such as that of the pass schedule.
+//
 // A barrier orders the commands of its own command buffer only. Where a
 // conflict crosses commits that order nothing, one of them becomes an event,
 // which orders everything before it; as few as possible do.
@@ -31,7 +35,7 @@ func barriers(ctx context.Context, s *State, _ struct{}) error {
 	var latest []int32
 	if n > 0 {
 		latest = t.Latest(nil)
-		cut = cuts(latest, n, l.begins)
+		cut = l.recorded(cuts(latest, n, l.begins), latest)
 	}
 	recorded, kept := 0, 0
 	out := make([]ir.Node, 0, len(g.Nodes)+1)
@@ -45,7 +49,8 @@ func barriers(ctx context.Context, s *State, _ struct{}) error {
 			if i > 0 && cut[i] {
 				out = append(out, &ir.Barrier{})
 				kept++
-				if with := int(latest[n+i]) % n; t.Pillar(i) || t.Pillar(with) {
+				if with := int(latest[n+i]); with >= 0 && (t.Pillar(i) || t.Pillar(with%n)) {
+					with %= n
 					s.Not(x, "barrier against %s: the effects of one of them are unknown", t.Node(with).Num())
 				}
 			}
@@ -64,6 +69,52 @@ func barriers(ctx context.Context, s *State, _ struct{}) error {
 	g.Nodes = out
 	s.stayed(t)
 	return nil
+}
+
+// recorded returns the cuts of the barriers in the list if these are as few as those of
+// cut and separate as much; otherwise cut.
+func (l *layout) recorded(cut []bool, latest []int32) []bool {
+	n := len(cut)
+	own := make([]bool, n)
+	i := 0
+	for _, x := range l.g.Nodes {
+		switch x.(type) {
+		case *ir.Barrier:
+			own[i%n] = i > 0 && !l.begins[i%n]
+		case ir.Command:
+			i++
+		}
+	}
+	own[0] = cut[0] // one behind the last command may be written only in case it is needed
+	fewest, have := 0, 0
+	for i := range cut {
+		if cut[i] && !l.begins[i] {
+			fewest++
+		}
+		if own[i] {
+			have++
+		}
+	}
+	if have != fewest || !l.separates(own, latest) {
+		return cut
+	}
+	return own
+}
+
+// separates reports whether a cut or the begin of a command buffer lies between each
+// command of two replays in a row and the latest that it conflicts with.
+func (l *layout) separates(own []bool, latest []int32) bool {
+	n := len(own)
+	last := int32(-1) // the command before which the last cut is
+	for j, p := range latest {
+		if own[j%n] || l.begins[j%n] {
+			last = int32(j)
+		}
+		if p >= 0 && last <= p {
+			return false
+		}
+	}
+	return true
 }
 
 // layout says how commits cut a list of commands, seen as a circle, into

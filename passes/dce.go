@@ -22,29 +22,7 @@ func dce(ctx context.Context, s *State, _ struct{}) error {
 		s.Not(f.Commands[i], "nothing is dropped: %s, so it may read everything", f.Why(i))
 		return nil
 	}
-	live := make([]int32, 0, len(f.Commands))
-	for i := range f.Commands {
-		if f.Live(i) {
-			live = append(live, int32(i))
-		}
-	}
-	dropped := len(live) < len(f.Commands)
-	if dropped {
-		out, i := g.Nodes[:0], 0
-		for _, n := range g.Nodes {
-			if c, ok := n.(ir.Command); ok {
-				i++
-				if !f.Live(i - 1) {
-					s.Did(c, "dropped: %s", whyDead(f, i-1))
-					continue
-				}
-			}
-			out = append(out, n)
-		}
-		clear(g.Nodes[len(out):])
-		g.Nodes = out
-		f.Reorder(live)
-	}
+	dropped := s.dropDead(f)
 	switch to := dropScratch(g, s); {
 	case to != nil:
 		f.Renumber(to)
@@ -55,6 +33,36 @@ func dce(ctx context.Context, s *State, _ struct{}) error {
 	}
 	s.keep(f)
 	return nil
+}
+
+// dropDead drops the commands of the graph, whose flow is f, that reach no output or
+// state, and reports whether there were any.
+func (s *State) dropDead(f *dataflow.Flow) bool {
+	g := s.Graph
+	live := make([]int32, 0, len(f.Commands))
+	for i := range f.Commands {
+		if f.Live(i) {
+			live = append(live, int32(i))
+		}
+	}
+	if len(live) == len(f.Commands) {
+		return false
+	}
+	out, i := g.Nodes[:0], 0
+	for _, n := range g.Nodes {
+		if c, ok := n.(ir.Command); ok {
+			i++
+			if !f.Live(i - 1) {
+				s.Did(c, "dropped: %s", whyDead(f, i-1))
+				continue
+			}
+		}
+		out = append(out, n)
+	}
+	clear(g.Nodes[len(out):])
+	g.Nodes = out
+	f.Reorder(live)
+	return true
 }
 
 // whyDead says why what command i writes reaches nobody.

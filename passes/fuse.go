@@ -47,12 +47,16 @@ func namesOf(text string) ([]string, error) {
 
 // fuse replaces groups of dispatches by one that computes the same terms, to
 // the bit unless allowed otherwise (passes/internal/fusion, passes/internal/isel). Of the rewrites that may
-// change bits only round concerns it.
+// change bits only round concerns it. Commands that dce would drop are dropped first: a
+// value that only they read besides the group is no value that others see.
 func fuse(ctx context.Context, s *State, o fuseOptions) error {
+	f := s.dataflow(ctx)
+	dropped := f.Pillar() < 0 && s.dropDead(f)
 	opt := fusion.Options{MaxThreads: int64(o.maxThreads), Generate: o.generate, Model: o.model, Unrounded: slices.Contains(o.allow, term.Unrounded)}
 	if without := s.better(ctx, opt, o.without); len(without) > 0 {
 		opt.Library = isel.Without(without)
 	}
+	opt.Flow = f
 	remarks, flow := fusion.Run(ctx, s.Graph, opt)
 	s.keep(flow)
 	s.expect(len(remarks))
@@ -61,7 +65,11 @@ func fuse(ctx context.Context, s *State, o fuseOptions) error {
 		s.say(m.Node, m.Done, m.Text)
 		fused = fused || m.Done
 	}
-	if !fused {
+	switch {
+	case fused:
+	case dropped:
+		s.changed = ir.ListChange
+	default:
 		s.changed = ir.NoChange
 	}
 	return nil

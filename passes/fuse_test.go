@@ -232,7 +232,8 @@ func TestFuseSaysWhyNot(t *testing.T) {
 	known["between"] = between
 	stuck := between.Clone() // and another copy reads what the product will overwrite
 	stuck.Memories[5].Kind = ir.State
-	stuck.Nodes = slices.Insert(stuck.Nodes, 1, ir.Node(&ir.Copy{ID: 8, Dst: ir.ViewOf(2, 0, 256), Src: ir.ViewOf(5, 0, 256)}))
+	stuck.Memories = append(stuck.Memories, ir.Memory{Name: "seen", Kind: ir.Output, Size: 256, Alias: ir.NoMem})
+	stuck.Nodes = slices.Insert(stuck.Nodes, 1, ir.Node(&ir.Copy{ID: 8, Dst: ir.ViewOf(ir.MemID(len(stuck.Memories)-1), 0, 256), Src: ir.ViewOf(5, 0, 256)}))
 	known["stuck"] = stuck
 	for _, k := range []struct{ graph, pipeline, want string }{
 		{"F1", "annotate,fuse{generate=false}", "#1 elementwise_mul: not done: not fused with #0: intermediate read by #2"},

@@ -21,7 +21,8 @@ var schedulePass = New(Pass{Name: "schedule", Summary: "as few epochs as conflic
 // modelled time (package cost) without adding an epoch.
 //
 // A command of such a chain has one epoch in which it can be; the others have
-// room. Each first goes where it was recorded: into the epoch of the last
+// room. If the recorded epochs are as few, each begins in its own. Otherwise it
+// first goes where it was recorded: into the epoch of the last
 // command of a longest chain recorded before it, or the earliest that its
 // conflicts allow after that one. So commands without a reason to move stay
 // near their neighbours, and results live no longer than the recording meant.
@@ -40,6 +41,7 @@ func schedule(ctx context.Context, state *State, o scheduleOptions) error {
 	g := state.Graph
 	t := state.hazards(ctx)
 	s := newScheduler(g, t, o.model)
+	s.recorded = recordedEpochs(g, t.Len())
 	l := relist(g, t.Len())
 	order := make([]int32, 0, t.Len())
 	for _, b := range commandBuffers(g) {
@@ -77,21 +79,26 @@ func (s *scheduler) report(order []int32, state *State) {
 			state.Did(n, "moved into epoch %d of its command buffer", s.epoch[i])
 		}
 	}
+	if s.unsettled {
+		state.Not(s.t.Node(int(order[len(order)-1])), "others might still gain by moving: the bound on how many are looked at was reached")
+	}
 	state.Did(s.t.Node(int(order[len(order)-1])), "%d epochs, the fewest that conflicts allow; modelled on %s: %.1f µs for the epochs", s.epochs, s.model.Name, s.time.Microseconds())
 }
 
 // scheduler assigns an epoch to every command, one command buffer after another.
 type scheduler struct {
-	t      *hazard.Table
-	model  cost.Model
-	work   []cost.Work
-	order  *hazard.Order
-	first  []int32 // by node: its predecessors are prior[first[i]:first[i+1]]
-	prior  []int32
-	epoch  []int32 // by node, counted from the begin of its command buffer
-	height []int32 // by node: epochs of the command buffer behind it
-	epochs int
-	time   cost.Seconds
+	t         *hazard.Table
+	model     cost.Model
+	work      []cost.Work
+	order     *hazard.Order
+	first     []int32 // by node: its predecessors are prior[first[i]:first[i+1]]
+	prior     []int32
+	epoch     []int32 // by node, counted from the begin of its command buffer
+	height    []int32 // by node: epochs of the command buffer behind it
+	epochs    int
+	time      cost.Seconds
+	recorded  []int32 // by command: its epoch in the list, counted from the begin of its command buffer
+	unsettled bool    // commands that might gain by moving were not asked any more
 }
 
 func newScheduler(g *ir.Graph, t *hazard.Table, m cost.Model) *scheduler {
@@ -152,12 +159,16 @@ func (s *scheduler) buffer(first, end int32, out []int32) []int32 {
 	// Where it was recorded, within its room. INVARIANT: epoch ≤ depth − 1 −
 	// height, for that holds of what it waits for, whose height is greater.
 	home := make([]int32, end-first)
-	front := int32(0)
-	for i := first; i < end; i++ {
-		if s.epoch[i]+s.height[i] == depth-1 { // on a longest chain
-			front = max(front, s.epoch[i])
+	if recorded := s.recorded[first:end]; recorded[len(recorded)-1] == depth-1 && s.possible(first, end) {
+		copy(home, recorded)
+	} else {
+		front := int32(0)
+		for i := first; i < end; i++ {
+			if s.epoch[i]+s.height[i] == depth-1 { // on a longest chain
+				front = max(front, s.epoch[i])
+			}
+			home[i-first] = min(front, depth-1-s.height[i])
 		}
-		home[i-first] = min(front, depth-1-s.height[i])
 	}
 	for _, i := range sorted {
 		s.epoch[i] = s.earliest(i, first)
@@ -166,6 +177,7 @@ func (s *scheduler) buffer(first, end int32, out []int32) []int32 {
 		}
 	}
 	b := s.balance(first, end, depth, home)
+	s.unsettled = s.unsettled || b.unsettled
 	s.epochs += int(depth)
 	for k := range b.load {
 		s.time += s.model.Of(b.load[k])
@@ -176,6 +188,44 @@ func (s *scheduler) buffer(first, end int32, out []int32) []int32 {
 		}
 	}
 	return s.list(first, end, depth, out)
+}
+
+// recordedEpochs returns the epochs of the list as it stands, by command, counted from
+// the begin of the command buffer. In a serial graph each command has one of its own.
+func recordedEpochs(g *ir.Graph, commands int) []int32 {
+	out := make([]int32, 0, commands)
+	epoch, any := int32(0), false // any: a command is in this epoch
+	for _, n := range g.Nodes {
+		switch n.(type) {
+		case *ir.Barrier:
+			if any {
+				epoch, any = epoch+1, false
+			}
+		case *ir.Commit:
+			epoch, any = 0, false
+		case ir.Command:
+			out = append(out, epoch)
+			any = true
+		}
+	}
+	return out
+}
+
+// possible reports whether the recorded epochs of commands [first, end) keep each
+// behind what it waits for.
+func (s *scheduler) possible(first, end int32) bool {
+	for i := first; i < end; i++ {
+		if s.recorded[i]+s.height[i] > s.recorded[end-1] {
+			return false
+		}
+		for _, j := range s.priors(i) {
+			// What waits for a join is not asked here: it is put behind it anyway.
+			if !s.isJoin(j) && j >= first && s.recorded[j] >= s.recorded[i] {
+				return false
+			}
+		}
+	}
+	return true
 }
 
 // sorted returns commands [first, end), and the joins among them, such that

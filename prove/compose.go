@@ -172,10 +172,10 @@ func (s *side) inside(r *reading) bool {
 	if len(s.set) == 0 {
 		return false
 	}
-	for _, w := range r.writes {
-		op := s.m.writes[w].op
-		if op < s.set[0] { // most reads see an older write
-			continue
+	for k := len(r.writes) - 1; k >= 0; k-- {
+		op := s.m.writes[r.writes[k]].op
+		if op < s.set[0] { // most reads see older writes only
+			break
 		}
 		if _, ok := slices.BinarySearch(s.set, op); ok {
 			return true

@@ -12,7 +12,24 @@ func (p *proof) findDead() {
 	p.dead = make([]bool, len(p.a.ops))
 	live := make([]bool, len(p.a.ops))
 	last := seen{}
+	logs := map[int64]span{} // by part: the writes of its log that were marked
 	mark := func(s *seen) {
+		if s.n < 0 {
+			from := s.from & (1<<32 - 1)
+			to, was := from-int64(s.n), logs[s.from>>32]
+			if to < was.lo || was.lo == was.end {
+				was = span{to, to}
+			}
+			// Commands are looked at from the last one on, so what follows is marked.
+			for _, w := range p.current.h.parts[s.from>>32].log[from:max(from, was.lo)] {
+				live[p.a.writes[w].op] = true
+			}
+			for _, w := range p.current.h.parts[s.from>>32].log[min(to, was.end):to] {
+				live[p.a.writes[w].op] = true
+			}
+			logs[s.from>>32] = span{min(from, was.lo), max(to, was.end)}
+			return
+		}
 		if s.from == last.from && s.n <= last.n {
 			return // the search would be quadratic where many commands read what many wrote
 		}

@@ -2,11 +2,15 @@ package prove
 
 import (
 	"context"
+	"maps"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
 
 	"github.com/mlxc/mlxc/internal/testkit/benchgraphs"
+	"github.com/mlxc/mlxc/internal/testkit/smallgraph"
 	"github.com/mlxc/mlxc/ir"
 )
 
@@ -36,10 +40,10 @@ func TestChecksManyReaders(t *testing.T) {
 	require.Equal(t, Refused, Check(context.Background(), g, other, Options{}).Verdict)
 }
 
-// Beyond its bound a read that may see too many writes ends the proof.
-func TestChecksCrowds(t *testing.T) {
-	defer func(a, b, c int) { lookFree, lookPerAccess, maxCrowd = a, b, c }(lookFree, lookPerAccess, maxCrowd)
-	lookFree, lookPerAccess, maxCrowd = 100, 1, 4
+// Where reads see too many writes, a part of the memory is not looked at more closely: a
+// graph that leaves the part alone is proved, and one that does not is not.
+func TestChecksParts(t *testing.T) {
+	defer withBounds(100, 1, 4)()
 	g := benchgraphs.Pieces(400)
 	for k, n := range g.Nodes { // no two read the same
 		if d, ok := n.(*ir.Dispatch); ok {
@@ -49,9 +53,109 @@ func TestChecksCrowds(t *testing.T) {
 		}
 	}
 	require.NoError(t, g.Check())
-	r := Check(context.Background(), g, g.Clone(), Options{})
-	require.Equal(t, CannotTell, r.Verdict, "%s", r)
-	require.Contains(t, r.String(), "too many writes may hold or overwrite bytes of %s[")
-	lookFree = 1 << 18
+	parts := trace(recordedModel(context.Background(), g, nil)).h.parts
+	require.Len(t, parts, 1)
+	require.Less(t, parts[0].end-parts[0].lo, g.Memories[parts[0].mem].Size+1)
 	require.Equal(t, Proved, Check(context.Background(), g, g.Clone(), Options{}).Verdict)
+	first := slices.IndexFunc(g.Nodes, func(n ir.Node) bool { _, ok := n.(*ir.Copy); return ok })
+	other := g.Clone()
+	other.Nodes[first], other.Nodes[first+1] = other.Nodes[first+1], other.Nodes[first]
+	require.Equal(t, CannotTell, Check(context.Background(), g, other, Options{}).Verdict)
+	lookFree = 1 << 18
+	require.Equal(t, Proved, Check(context.Background(), g, other, Options{}).Verdict)
+}
+
+// WithBounds is withBounds for tests outside of this package.
+var WithBounds = withBounds
+
+// withBounds sets the bounds of what is looked at, and returns what restores them.
+func withBounds(free, perAccess, crowd int) (restore func()) {
+	a, b, c := lookFree, lookPerAccess, maxCrowd
+	lookFree, lookPerAccess, maxCrowd = free, perAccess, crowd
+	return func() { lookFree, lookPerAccess, maxCrowd = a, b, c }
+}
+
+// United is sound: what it finds to be filled by writes has no other byte, whatever the
+// params.
+func TestUnitedIsSound(t *testing.T) {
+	g := smallgraph.Graph()
+	g.Name = "g"
+	found := 0
+	rapid.Check(t, func(t *rapid.T) {
+		m := newModel(context.Background(), g, nil)
+		like := smallgraph.Region(t)
+		h, list := newHistory(m, nil), []int32(nil)
+		var writes []ir.Region
+		for range rapid.IntRange(2, 4).Draw(t, "writes") {
+			r := smallgraph.Region(t)
+			if rapid.IntRange(0, 3).Draw(t, "alike") > 0 {
+				r.Mem, r.Dims = like.Mem, like.Dims
+			}
+			if n := len(writes); n > 0 && rapid.IntRange(0, 2).Draw(t, "next") > 0 {
+				r.Off = writes[n-1].Off.Add(writes[n-1].Run)
+				if rapid.Bool().Draw(t, "row") && len(like.Dims) > 0 {
+					r.Off = writes[n-1].Off.Add(like.Dims[0].Count.Scale(like.Dims[0].Stride))
+				}
+			}
+			list = append(list, int32(len(m.writes)))
+			m.writes = append(m.writes, write{access: m.rooted(&r), must: true})
+			writes = append(writes, r)
+		}
+		r := like
+		if rapid.Bool().Draw(t, "of the first") {
+			r.Off = writes[0].Off
+		}
+		a := m.rooted(&r)
+		if !h.united(list, &a) {
+			return
+		}
+		found++
+		smallgraph.Values(g, func(v []uint32) {
+			has := map[[2]int64]bool{}
+			for _, w := range writes {
+				maps.Copy(has, smallgraph.Touched(g, w, v))
+			}
+			for k := range smallgraph.Touched(g, r, v) {
+				if !has[k] {
+					t.Fatalf("nothing wrote byte %d of %s", k[1], g.FormatRegion(r))
+				}
+			}
+		})
+	})
+	require.Positive(t, found)
+}
+
+// Writes that leave no byte out between them are seen to do so.
+func TestUnited(t *testing.T) {
+	g := smallgraph.Graph()
+	n, p := ir.Linear(0, ir.Term{Param: 1, Coeff: 1}), ir.Linear(0, ir.Term{Param: 0, Coeff: 1})
+	k := ir.Const
+	at := func(off, run ir.Affine, dims ...ir.Dim) ir.Region {
+		return ir.Region{Mem: 0, Off: off, Run: run, Dims: dims}
+	}
+	rows := ir.Dim{Count: n, Stride: 64}
+	for _, c := range []struct {
+		name   string
+		want   bool
+		read   ir.Region
+		writes []ir.Region
+	}{
+		{"the halves of each row", true, at(k(0), n.Scale(64)), []ir.Region{at(k(0), k(32), rows), at(k(32), k(32), rows)}},
+		{"in the other order", true, at(k(0), n.Scale(64)), []ir.Region{at(k(32), k(32), rows), at(k(0), k(32), rows)}},
+		{"thirds that overlap", true, at(k(0), n.Scale(64)), []ir.Region{at(k(40), k(24), rows), at(k(0), k(16), rows), at(k(8), k(36), rows)}},
+		{"a gap", false, at(k(0), n.Scale(64)), []ir.Region{at(k(0), k(31), rows), at(k(32), k(32), rows)}},
+		{"a row too few", false, at(k(0), n.Scale(64).AddConst(1)), []ir.Region{at(k(0), k(32), rows), at(k(32), k(32), rows)}},
+		{"a cache and the row at a position", true, at(k(0), p.Scale(64).AddConst(64)), []ir.Region{at(k(0), p.Scale(64)), at(p.Scale(64), k(64))}},
+		{"of each head", true, at(k(0), p.Scale(64).AddConst(64), ir.Dim{Count: k(2), Stride: 1024}),
+			[]ir.Region{at(k(0), k(64), ir.Dim{Count: k(2), Stride: 1024}, ir.Dim{Count: p, Stride: 64}), at(p.Scale(64), k(64), ir.Dim{Count: k(2), Stride: 1024})}},
+	} {
+		m := newModel(context.Background(), g, nil)
+		var list []int32
+		for i := range c.writes {
+			list = append(list, int32(i))
+			m.writes = append(m.writes, write{access: m.rooted(&c.writes[i]), must: true})
+		}
+		a := m.rooted(&c.read)
+		require.Equal(t, c.want, newHistory(m, nil).united(list, &a), c.name)
+	}
 }

@@ -114,10 +114,20 @@ func (h *hasher) reading(k int32) {
 	}
 	// Writes that do not overlap may stand in any order, so their hashes are added up.
 	sum := uint64(0)
-	for _, w := range r.writes {
+	for _, w := range r.last() {
 		x := mix.Word(h.writes[w], 1)
 		d := m.off(&m.writes[w].access).Sub(m.off(r.at))
 		sum += d.Hash(x)
 	}
 	h.num(int64(sum))
+	h.num(int64(len(r.writes)))
+}
+
+// last returns the writes of a reading, of a long log the last ones.
+func (r *reading) last() []int32 {
+	const most = 16
+	if r.part == nil || len(r.writes) <= most {
+		return r.writes
+	}
+	return r.writes[len(r.writes)-most:]
 }

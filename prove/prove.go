@@ -201,7 +201,7 @@ func (p *proof) build(after *ir.Graph) {
 
 // begin finds what the commands of A read. No write of A has an image yet.
 func (p *proof) begin() {
-	p.current = trace(p.a)
+	p.current = traceLike(p.a, p.recorded.h)
 	classes := make([]int32, len(p.b.writes))
 	for i := range classes {
 		classes[i] = int32(i)

@@ -274,7 +274,7 @@ func (s *search) index() {
 		o := &s.p.b.ops[j]
 		for k := o.rlo; k < o.rhi; k++ {
 			r := s.p.recorded.reading(k)
-			for _, w := range r.writes {
+			for _, w := range r.last() {
 				name := s.p.recordedNames.of(w)
 				s.readers[name] = put(s.readers[name], int32(j))
 			}

@@ -13,6 +13,9 @@ import (
 const maxSegments = 1 << 12
 
 func constant(r *reading) bool {
+	if r.part != nil {
+		return false
+	}
 	// Painting one write over the others looks at all of them, so the cost is
 	// quadratic.
 	if len(r.writes) > 8 && !r.m.afford(len(r.writes)*len(r.writes)) {

@@ -12,8 +12,28 @@ type readings struct {
 }
 
 // trace runs through a graph in written order.
-func trace(m *model) *readings {
-	h := newHistory(m)
+func trace(m *model) *readings { return traceLike(m, nil) }
+
+// traceLike is trace for a graph that will be compared with another one: what became a
+// part there is one here too. other may be nil.
+func traceLike(m *model, other *history) *readings {
+	var parts []part
+	if other != nil && len(other.parts) > 0 {
+		parts = m.partsLike(other)
+	}
+	for left := maxRestarts; ; left-- {
+		h := newHistory(m, parts)
+		h.settled = left <= 0
+		if t := h.trace(); t != nil {
+			return t
+		}
+		parts, _ = h.crowdedParts()
+	}
+}
+
+// trace returns nil if parts were found, so that the graph has to be traced anew.
+func (h *history) trace() *readings {
+	m := h.m
 	t := &readings{h: h, of: make([]seen, len(m.reads)), pillars: map[int32][]whole{}}
 	for i := range m.ops {
 		o := &m.ops[i]
@@ -26,6 +46,12 @@ func trace(m *model) *readings {
 		}
 		for w := o.wlo; w < o.whi; w++ {
 			h.add(w)
+		}
+		if !h.settled && h.crowded() {
+			if _, found := h.crowdedParts(); found {
+				return nil
+			}
+			h.settled = true
 		}
 	}
 	for i := range m.g.Memories {

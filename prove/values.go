@@ -23,6 +23,12 @@ type history struct {
 	first  []bool                      // by memory: it is in dirty
 	looked int                         // how many writes were looked at so far
 	last   []recent                    // by memory
+	looks  []int32                     // by write: how often it was looked at
+	strips int64                       // how many runs of strided writes are in runs
+
+	parts   []part    // what is not looked at more closely
+	partsOf [][]int32 // by memory: its parts, in ascending order
+	settled bool      // no more parts are looked for
 }
 
 // recent is the last flat reading of a memory, if the memory was not written since.
@@ -35,9 +41,11 @@ type recent struct {
 
 // The writes that a read may see are listed, and writes that params move are compared
 // one by one, as long as that takes no more steps than these constants allow;
-// recordings need a few for each access. Beyond that no write in a tree is found to be
-// covered by another. That decides less, but nothing wrongly. A read that may then see
-// more than maxCrowd writes ends the proof, which cannot tell.
+// recordings need a few for each access. Beyond that the writes that were looked at too
+// often become parts, and the graph is traced anew: see part. If that does not help, no
+// write in a tree is found to be covered by another, which decides less, but nothing
+// wrongly; and a read that may then see more than maxCrowd writes ends the proof, which
+// cannot tell.
 var (
 	lookFree      = 1 << 18 // for a whole graph
 	lookPerAccess = 64      // and for each access
@@ -66,12 +74,36 @@ func catchCrowd(r **Result) {
 	}
 }
 
-func newHistory(m *model) *history {
+func newHistory(m *model, parts []part) *history {
 	n := len(m.g.Memories)
-	return &history{
+	h := &history{
+		parts: parts, partsOf: make([][]int32, n), looks: make([]int32, len(m.writes)),
 		m: m, runs: make([]interval.Partition[int32], n), trees: make([]interval.Tree[int32], n), gone: make([]bool, len(m.writes)),
 		count: make([]int, n), list: make([]int32, 0, len(m.reads)), first: make([]bool, n), last: make([]recent, n),
 	}
+	for i := range parts {
+		h.partsOf[parts[i].mem] = append(h.partsOf[parts[i].mem], int32(i))
+	}
+	return h
+}
+
+// look counts that write i was looked at.
+func (h *history) look(i int32) {
+	h.looked++
+	h.looks[i]++
+}
+
+// Constant strided must-writes are known run by run, if there are not too many: then it
+// is known which of their bytes are visible, and that several of them leave no gap.
+const (
+	maxStrips       = 256 // runs of one region
+	stripsPerAccess = 8   // runs of all writes, for each access and beside lookFree
+)
+
+// strips reports whether an access is constant and has few runs.
+func (m *model) strips(a *access) bool {
+	r := &m.shapes.of(a).Region
+	return r.HasRuns(maxStrips)
 }
 
 func (h *history) add(nr int32) {
@@ -85,10 +117,13 @@ func (h *history) add(nr int32) {
 		h.first[mem] = true
 		h.dirty = append(h.dirty, mem)
 	}
+	if len(h.partsOf[mem]) > 0 && h.logged(nr) {
+		return
+	}
 	t := &h.trees[mem]
 	if w.must && t.Len() > 0 && !h.crowded() {
 		t.Overlapping(w.lo, w.end, func(i int32) bool {
-			h.looked++
+			h.look(i)
 			if x := &h.m.writes[i]; !h.gone[i] && h.m.covers(&w.access, &x.access) {
 				h.gone[i] = true
 				h.count[mem]++
@@ -102,6 +137,16 @@ func (h *history) add(nr int32) {
 	if w.must && w.flat() {
 		h.runs[mem].Set(w.lo, w.end, nr)
 		return
+	}
+	if w.must && h.m.strips(&w.access) {
+		r := h.m.region(&w.access)
+		if h.strips += runs(&r); h.strips <= int64(lookFree+stripsPerAccess*(len(h.m.reads)+len(h.m.writes))) {
+			r.Runs(nil, func(lo, end int64) bool {
+				h.runs[mem].Set(lo, end, nr)
+				return true
+			})
+			return
+		}
 	}
 	t.Insert(w.lo, w.end, nr)
 }
@@ -132,6 +177,10 @@ func (h *history) pillar() (out []whole) {
 		h.count[mem], h.first[mem] = 0, false
 		h.runs[mem].Reset()
 		h.last[mem].valid = false
+		for _, n := range h.partsOf[mem] {
+			p := &h.parts[n]
+			p.from, p.whole = len(p.log), false
+		}
 	}
 	h.dirty = h.dirty[:0]
 	return out
@@ -157,11 +206,14 @@ type reading struct {
 	at      *access
 	writes  []int32
 	initial bool
-	tainted bool // initial, and the memory did not hold the same bytes in B then
+	tainted bool  // initial, and the memory did not hold the same bytes in B then
+	part    *part // of a reading of a part: writes are all writes to it, from number `from` of its log on
+	from    int
 }
 
 // seen is the compact form of a reading: its writes are the n writes of history.list
-// from position `from` on.
+// from position `from` on. In a reading of a part, n is negative, and there are -n
+// writes of the log of part from>>32, from position from%2^32 on.
 type seen struct {
 	from    int64
 	n       int32
@@ -173,7 +225,7 @@ func (h *history) read(a *access) seen {
 	if invariants.Caches && r.valid && r.lo == a.lo && r.end == a.end && a.flat() {
 		return r.seen
 	}
-	if h.crowded() && h.first[a.mem] {
+	if h.crowded() && h.first[a.mem] && h.partOf(a) < 0 {
 		n := 0
 		h.trees[a.mem].Overlapping(a.lo, a.end, func(i int32) bool {
 			if !h.gone[i] {
@@ -202,20 +254,33 @@ func (h *history) see(a *access) seen {
 	if !h.first[mem] || h.m.void(a) {
 		return seen{initial: true}
 	}
-	at, hole := a.lo, !a.flat() // hole: some byte may not come from a flat must-write
-	h.runs[mem].Each(a.lo, a.end, func(lo, end int64, i int32) bool {
-		h.looked++
-		hole = hole || at < lo
-		at = end
-		if a.flat() || !h.m.apart(&h.m.writes[i].access, a) {
-			h.list = append(h.list, i)
-		}
+	if n := h.partOf(a); n >= 0 {
+		return h.seenOf(n)
+	}
+	byRun := a.flat() || h.m.strips(a)
+	initial := !byRun // some byte may come from no write in h.runs
+	look := func(from, to int64) bool {
+		at := from
+		h.runs[mem].Each(from, to, func(lo, end int64, i int32) bool {
+			h.look(i)
+			initial = initial || at < lo
+			at = end
+			if byRun || !h.m.apart(&h.m.writes[i].access, a) {
+				h.list = append(h.list, i)
+			}
+			return true
+		})
+		initial = initial || at < to
 		return true
-	})
-	initial := hole || at < a.end
+	}
+	if byRun && !a.flat() {
+		h.m.region(a).Runs(nil, look)
+	} else {
+		look(a.lo, a.end)
+	}
 	if t := &h.trees[mem]; t.Len() > 0 {
 		t.Overlapping(a.lo, a.end, func(i int32) bool {
-			h.looked++
+			h.look(i)
 			if w := &h.m.writes[i]; !h.gone[i] && !h.m.apart(&w.access, a) {
 				h.list = append(h.list, i)
 			}
@@ -234,16 +299,28 @@ func (h *history) see(a *access) seen {
 			break
 		}
 	}
+	if initial && h.trees[mem].Len() > 0 {
+		initial = !h.united(h.list[first:], a)
+	}
 	return seen{int64(first), int32(len(h.list) - first), initial}
 }
 
 // reading returns what was seen of a.
 func (h *history) reading(a *access, s seen) reading {
-	return reading{m: h.m, at: a, writes: h.writes(&s), initial: s.initial}
+	r := reading{m: h.m, at: a, writes: h.writes(&s), initial: s.initial}
+	if s.n < 0 {
+		r.part, r.from = &h.parts[s.from>>32], int(s.from&(1<<32-1))
+	}
+	return r
 }
 
 // writes returns the writes that were seen.
 func (h *history) writes(s *seen) []int32 {
+	if s.n < 0 {
+		from := s.from & (1<<32 - 1)
+		to := from - int64(s.n)
+		return h.parts[s.from>>32].log[from:to:to]
+	}
 	to := s.from + int64(s.n)
 	return h.list[s.from:to:to]
 }
@@ -284,7 +361,7 @@ func equalValues(b, a *reading, bn, an *names) (equal, decided bool) {
 	if b.m.void(b.at) && a.m.void(a.at) { // neither touches a byte, wherever it lies
 		return true, true
 	}
-	if tainted {
+	if tainted || b.part != nil || a.part != nil {
 		return false, false
 	}
 	if b.given() && a.given() && b.m != a.m {
@@ -358,6 +435,9 @@ func mustOnly(r *reading) bool {
 // may overlap. This is sound for regions that params move, because the bytes read are a
 // function of this list.
 func sameLists(b, a *reading, bn, an *names) bool {
+	if b.part != nil || a.part != nil {
+		return sameLog(b, a, bn, an)
+	}
 	if len(b.writes) != len(a.writes) || b.initial != a.initial {
 		return false
 	}

@@ -12,7 +12,7 @@ import (
 // undefined looks for reads of scratch or output bytes that nothing in the recording wrote
 // before, if an output or state depends on them. In a live recording such a command reads
 // what an earlier recording left; in a replay it may read anything. A read that happens for
-// all values of the params is an error, any other a warning.
+// all values of the params is an error, one that may happen a warning.
 func (e *Encoder) undefined(g *ir.Graph) (warnings []string, err error) {
 	defer interrupt.Catch(&err)
 	e.ready()
@@ -32,11 +32,11 @@ func (e *Encoder) undefined(g *ir.Graph) (warnings []string, err error) {
 	}
 	flow := dataflow.Build(e.ctx, &shadow)
 	for _, u := range flow.Undefined() {
-		text := fmt.Sprintf("%s reads %s, which nothing in this recording has written before", g.Describe(flow.Commands[u.Command]), g.FormatRegion(u.Use.Region))
+		command, region := g.Describe(flow.Commands[u.Command]), g.FormatRegion(u.Use.Region)
 		if u.Use.Certain {
-			return nil, fmt.Errorf("%s: scratch and outputs begin undefined", text)
+			return nil, fmt.Errorf("%s reads %s, which nothing in this recording has written before: scratch and outputs begin undefined", command, region)
 		}
-		warnings = append(warnings, text+", for some values of the params")
+		warnings = append(warnings, fmt.Sprintf("%s may read bytes of %s that nothing in this recording has written before: the writes before it were not shown to cover all of it", command, region))
 	}
 	return warnings, nil
 }

@@ -127,7 +127,7 @@ func (v *verdict) judge(ctx context.Context, g *ir.Graph, found *meaning.Report,
 	flow := dataflow.Build(ctx, g)
 	for _, u := range flow.Undefined() {
 		n := flow.Commands[u.Command]
-		v.Unknown = append(v.Unknown, fmt.Sprintf("%s%s reads bytes of %s that nothing wrote in this replay, and an output or state depends on it, for some values of the params", at, g.Describe(n), g.FormatRegion(u.Use.Region)))
+		v.Unknown = append(v.Unknown, fmt.Sprintf("%s%s may read bytes of %s that nothing wrote in this replay, and an output or state may depend on it: the writes before it were not shown to cover all of it", at, g.Describe(n), g.FormatRegion(u.Use.Region)))
 	}
 }
 

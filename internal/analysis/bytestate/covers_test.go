@@ -1,11 +1,14 @@
 package bytestate_test
 
 import (
+	"maps"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
 
 	"github.com/mlxc/mlxc/internal/analysis/bytestate"
+	"github.com/mlxc/mlxc/internal/testkit/smallgraph"
 	"github.com/mlxc/mlxc/ir"
 )
 
@@ -47,5 +50,72 @@ func TestCovers(t *testing.T) {
 		i, ok2 := f.Place(&c.inner)
 		require.True(t, ok1 && ok2)
 		require.Equal(t, c.want, f.Within(&o, &i), "%s within %s", g.FormatRegion(c.inner), g.FormatRegion(c.outer))
+	}
+}
+
+// Together is sound: if it says that regions contain another between them, they do so
+// byte by byte, for every value of the params. It knows columns that lie side by side.
+func TestTogether(t *testing.T) {
+	g := smallgraph.Graph()
+	found := 0
+	rapid.Check(t, func(t *rapid.T) {
+		f := bytestate.NewFacts(g)
+		like := smallgraph.Region(t)
+		var list []bytestate.Access
+		var regions []ir.Region
+		add := func(r ir.Region) {
+			if a, ok := f.Place(&r); ok {
+				list, regions = append(list, a), append(regions, r)
+			}
+		}
+		for range rapid.IntRange(2, 4).Draw(t, "others") {
+			r := smallgraph.Region(t)
+			if rapid.IntRange(0, 3).Draw(t, "alike") > 0 {
+				r.Mem, r.Dims = like.Mem, like.Dims
+			}
+			if n := len(regions); n > 0 && rapid.IntRange(0, 2).Draw(t, "next") > 0 {
+				r.Off = regions[n-1].Off.Add(regions[n-1].Run)
+			}
+			add(r)
+		}
+		r := like
+		if len(regions) > 0 && rapid.Bool().Draw(t, "of the first") {
+			r.Off = regions[0].Off
+		}
+		if len(r.Dims) == 1 && r.Dims[0].Stride > 0 && rapid.Bool().Draw(t, "rows without a gap") {
+			r.Run, r.Dims = r.Dims[0].Count.Scale(r.Dims[0].Stride), nil
+		}
+		a, ok := f.Place(&r)
+		if !ok || !f.Together(&a, list) {
+			return
+		}
+		found++
+		smallgraph.Values(g, func(v []uint32) {
+			has := map[[2]int64]bool{}
+			for _, x := range regions {
+				maps.Copy(has, smallgraph.Touched(g, x, v))
+			}
+			for k := range smallgraph.Touched(g, r, v) {
+				if !has[k] {
+					t.Fatalf("%v lack byte %d of %s", regions, k[1], g.FormatRegion(r))
+				}
+			}
+		})
+	})
+	require.Positive(t, found)
+
+	n := ir.Linear(0, ir.Term{Param: 1, Coeff: 1})
+	k, rows := ir.Const, ir.Dim{Count: n, Stride: 64}
+	for _, c := range []struct {
+		from, width int64
+		want        bool
+	}{{32, 32, true}, {16, 48, true}, {33, 31, false}, {32, 31, false}} {
+		f := bytestate.NewFacts(g)
+		first, second := ir.Region{Off: k(0), Run: k(32), Dims: []ir.Dim{rows}}, ir.Region{Off: k(c.from), Run: k(c.width), Dims: []ir.Dim{rows}}
+		all := ir.Region{Off: k(0), Run: n.Scale(64)}
+		x, _ := f.Place(&first)
+		y, _ := f.Place(&second)
+		a, _ := f.Place(&all)
+		require.Equal(t, c.want, f.Together(&a, []bytestate.Access{y, x}), "%v", c)
 	}
 }

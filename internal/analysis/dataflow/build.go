@@ -10,10 +10,14 @@ import (
 	"github.com/mlxc/mlxc/ir"
 )
 
-// maxRuns is the number of runs up to which a constant strided write is entered run by
-// run, which is exact. Beyond it the write counts as a region that may miss bytes of
-// its hull.
-const maxRuns = 32
+// A constant strided write of few runs is entered run by run, which is exact, as long as
+// all such runs of a graph are not too many. Beyond that the write counts as a region
+// that may miss bytes of its hull.
+const (
+	maxRuns       = 256     // of one write
+	freeRuns      = 1 << 18 // of a whole graph
+	runsPerAccess = 8       // and for each of its accesses
+)
 
 // builder goes through the list of commands. Its [bytestate.State] knows which def
 // wrote each byte last. A command that meets k of n defs costs O((k+1) log n).
@@ -24,6 +28,7 @@ type builder struct {
 	state    *bytestate.State
 	accesses []bytestate.Access // by def; root None: it touches no byte
 	allowed  int                // how many defs reads and writes may still meet
+	runs     int                // how many runs of strided writes may still be entered
 	bottom   int32              // what untouched memory holds: the def of the last command of unknown effects, or −1
 
 	command []int32 // by def: its command
@@ -77,6 +82,7 @@ func (b *builder) count() {
 	f.spans = make([]span, n)
 	f.pillar, f.live = make([]bool, n), make([]bool, n)
 	b.allowed = bytestate.Bound().Looks(uses + defs)
+	b.runs = freeRuns + runsPerAccess*(uses+defs)
 	f.uses, f.defs = make([]Use, 0, uses), make([]Def, 0, defs)
 	b.command, b.accesses = make([]int32, 0, defs), make([]bytestate.Access, 0, defs)
 	b.slab = make([]Source, 0, uses)
@@ -214,7 +220,7 @@ func (b *builder) sources(a *bytestate.Access) (initial, certain bool) {
 	for k := len(b.found) - 1; k >= 0 && !covered; k-- {
 		covered, last = b.f.facts.Within(&b.accesses[b.found[k]], a), k
 	}
-	if !covered && s.Hole(a) {
+	if !covered && s.Hole(a) && !b.together(a) {
 		if b.bottom >= 0 {
 			b.source(b.bottom, true)
 		} else {
@@ -225,6 +231,21 @@ func (b *builder) sources(a *bytestate.Access) (initial, certain bool) {
 		b.source(def, covered && k == 0)
 	}
 	return initial, certain
+}
+
+// together reports whether the must-writes that were found for a leave no byte of it to
+// older contents.
+func (b *builder) together(a *bytestate.Access) bool {
+	if len(b.found) > 64 {
+		return false
+	}
+	var list []bytestate.Access
+	for _, def := range b.found {
+		if b.f.defs[def].Must {
+			list = append(list, b.accesses[def])
+		}
+	}
+	return b.f.facts.Together(a, list)
 }
 
 // source appends a def to the slab.
@@ -251,10 +272,12 @@ func (b *builder) def(i int32, r *ir.Region, must bool) {
 	}
 	part := a
 	part.Region = 0
-	if x := b.f.facts.At(a.Region); x.HasRuns(maxRuns) {
+	if x := b.f.facts.At(a.Region); b.runs > 0 && x.HasRuns(maxRuns) {
 		x.Runs(nil, func(lo, end int64) bool {
 			part.Lo, part.End = lo, end
 			s.AddWrite(0, &part, n)
+			b.runs--
+			b.allowed++ // it meets itself
 			return true
 		})
 		return

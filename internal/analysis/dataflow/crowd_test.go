@@ -41,7 +41,7 @@ func TestSourcesAreLinear(t *testing.T) {
 	require.True(t, f.Live(0), "what a crowded command may read is live")
 }
 
-// A strided write over many written pieces is compared only with what it can hide, so
+// A strided write of more runs than are entered one by one, over many written pieces, is compared only with what it can hide, so
 // many such writes are no crowd.
 func TestStridedWritesOverManyPieces(t *testing.T) {
 	const n = 4_000
@@ -56,7 +56,7 @@ func TestStridedWritesOverManyPieces(t *testing.T) {
 		write(row(i))
 	}
 	for i := range int64(n) {
-		write(ir.Region{Mem: s, Off: ir.Const(i % 16 * 4), Run: ir.Const(4), Dims: []ir.Dim{{Count: ir.Const(40), Stride: n / 40 * 64}}})
+		write(ir.Region{Mem: s, Off: ir.Const(i % 16 * 4), Run: ir.Const(4), Dims: []ir.Dim{{Count: ir.Const(400), Stride: n / 400 * 64}}})
 	}
 	for i := range int64(n) {
 		write(row(i), row(i))
@@ -65,4 +65,39 @@ func TestStridedWritesOverManyPieces(t *testing.T) {
 	require.False(t, f.Crowded())
 	require.Len(t, f.Reads(2 * n)[0].Sources, 1+16, "the piece and the last of each column")
 	require.Len(t, f.Reads(2*n + 1)[0].Sources, 1, "no column lies there")
+}
+
+// Strided writes of few runs are known run by run: what columns leave no gap between them
+// hide is not seen any more, and neither are bytes that nothing wrote.
+func TestColumnsThatLeaveNoGap(t *testing.T) {
+	const n, rows = 1_000, 64
+	b := ir.NewBuilder("columns")
+	s := b.Memory(ir.Memory{Name: "s", Kind: ir.Scratch, Size: n * rows * 4})
+	k := b.Kernel(ir.Kernel{Name: "k", Function: "k", Library: ir.Library{Kind: ir.SourceFile, Path: "k.metal"}})
+	write := func(r ir.Region, reads ...ir.Region) {
+		b.Dispatch(ir.Dispatch{Kernel: k, Effects: &ir.Effects{Complete: true, Reads: reads, Writes: []ir.Write{{Region: r, Must: true}}}})
+	}
+	all := ir.ViewOf(s, 0, n*rows*4).Contiguous()
+	write(all)
+	for i := range int64(n) {
+		write(ir.Region{Mem: s, Off: ir.Const(i * 4), Run: ir.Const(4), Dims: []ir.Dim{{Count: ir.Const(rows), Stride: n * 4}}})
+	}
+	write(ir.ViewOf(s, 0, 4).Contiguous(), all)
+	f := dataflow.Build(context.Background(), b.Unfinished())
+	require.False(t, f.Crowded())
+	require.Len(t, f.Reads(n + 1)[0].Sources, n)
+	require.False(t, f.Reads(n + 1)[0].Initial)
+	require.False(t, f.Live(0), "nothing of it is left")
+
+	b = ir.NewBuilder("halves")
+	rowsOf := ir.Linear(0, ir.Term{Param: b.Param("n", 1, rows), Coeff: 1})
+	s = b.Memory(ir.Memory{Name: "s", Kind: ir.Scratch, Size: rows * 64})
+	k = b.Kernel(ir.Kernel{Name: "k", Function: "k", Library: ir.Library{Kind: ir.SourceFile, Path: "k.metal"}})
+	for i := range int64(2) {
+		write(ir.Region{Mem: s, Off: ir.Const(i * 32), Run: ir.Const(32), Dims: []ir.Dim{{Count: rowsOf, Stride: 64}}})
+	}
+	write(ir.ViewOf(s, 0, 4).Contiguous(), ir.Region{Mem: s, Run: rowsOf.Scale(64)})
+	f = dataflow.Build(context.Background(), b.Unfinished())
+	require.Len(t, f.Reads(2)[0].Sources, 2)
+	require.False(t, f.Reads(2)[0].Initial)
 }

@@ -24,11 +24,13 @@ type generator struct {
 	fusible bool // there are norms with a weight of ones, and products of their results
 	one     ir.MemID
 	two     ir.MemID
+	matrix  bool     // the columns of a matrix were written
 	pending []func() // products that are still to be added
 }
 
-// Generate draws a graph of 4 to 12 commands over small memories. It has aliases,
-// partial overlaps, may-writes and atomics, strided effects, a cache that is written at
+// Generate draws a graph of 4 to 17 commands over small memories. It has aliases,
+// partial overlaps, may-writes and atomics, strided effects, matrices of which each
+// column is written, a cache that is written at
 // a param, states that are read before they are written, several command buffers, and
 // sometimes a dispatch of unknown effects. order places its barriers; sometimes edges
 // take their place. The result has no race in the sense of [Judge], with replays
@@ -353,6 +355,11 @@ func (x *generator) command() {
 		} else {
 			m = ir.ViewOf(2, 0, 8*word) // the state
 		}
+		if write && !x.matrix && x.chance(2) {
+			x.matrix = true
+			x.columns(k)
+			return
+		}
 		strided := ir.Region{Mem: m.Mem, Off: m.Off.AddConst(column * word), Run: ir.Const(word), Dims: []ir.Dim{{Count: ir.Const(2), Stride: width * word}}}
 		if write {
 			src := x.readable(0)
@@ -386,6 +393,49 @@ func (x *generator) command() {
 		d.Threadgroup[0] = uint32(n / word)
 		x.defined = append(x.defined, dst)
 	}
+}
+
+// columns writes the columns of a matrix one after another, sometimes more than once, and
+// sometimes as many rows as a param says. Sometimes the rows behind that are written too.
+// Together they leave no byte out, so that the matrix can be read.
+func (x *generator) columns(k ir.KernelID) {
+	m := ir.ViewOf(x.mems[x.rng.IntN(6)], 0, 8*word)
+	width := 1 + x.rng.Int64N(3)
+	rows := ir.Const(2)
+	if x.chance(2) {
+		rows = x.at(0, 0, 1, 1)
+		if x.params == nil {
+			rows = ir.Const(1)
+		}
+	}
+	column := func(at, n ir.Affine, to int64, count ir.Affine) {
+		src := x.defined[x.rng.IntN(6)] // an input or a weight
+		if y := x.readable(0); separate(x.b.Unfinished(), y, m) {
+			src = y
+		}
+		r := ir.Region{Mem: m.Mem, Off: m.Off.Add(at), Run: n, Dims: []ir.Dim{{Count: count, Stride: to}}}
+		if count.Equal(ir.Const(1)) {
+			r.Dims = nil
+		}
+		x.dispatch(k, &ir.Effects{Complete: true, Reads: []ir.Region{src.Contiguous()}, Writes: []ir.Write{{Region: r, Must: true}}}, ir.BufferArg(0, src), ir.BufferArg(1, m))
+	}
+	order := x.rng.Perm(int(width))
+	if x.chance(3) {
+		order = append(order, order[0])
+	}
+	for _, c := range order {
+		n := int64(1)
+		if int64(c)+1 < width && x.chance(4) {
+			n = 2 // over its neighbour
+		}
+		column(ir.Const(int64(c)*word), ir.Const(n*word), width*word, rows)
+	}
+	length := rows.Scale(width * word)
+	if x.chance(3) && width < 3 { // a row behind them
+		column(length, ir.Const(width*word), word, ir.Const(1))
+		length = length.AddConst(width * word)
+	}
+	x.defined = append(x.defined, ir.View{Mem: m.Mem, Off: m.Off, Len: length})
 }
 
 // norm adds a norm with a weight of ones (sometimes of twos). Its product with a scale

@@ -117,7 +117,7 @@ func TestGeneratedGraphsAreVaried(t *testing.T) {
 			}
 		}
 		require.GreaterOrEqual(t, commands, 4)
-		require.LessOrEqual(t, commands, 13)
+		require.LessOrEqual(t, commands, 17)
 		for k, v := range has {
 			if v {
 				seen[k]++

@@ -22,13 +22,14 @@ import (
 
 // Options of a run.
 type Options struct {
-	Library    *isel.Library // nil: the builtin one
-	Model      cost.Model    // zero: the default chip
-	Generate   bool          // kernels for elementwise groups that no kernel computes
-	Unrounded  bool          // rewrite round is allowed (docs/terms.md)
-	MaxThreads int64         // that a pipeline of the device has in a threadgroup; 0: 1024
-	Tried      *int64        // if not nil, counts the groups looked at
-	anew       bool          // search around each command, whatever repeats: for tests
+	Library    *isel.Library  // nil: the builtin one
+	Model      cost.Model     // zero: the default chip
+	Generate   bool           // kernels for elementwise groups that no kernel computes
+	Unrounded  bool           // rewrite round is allowed (docs/terms.md)
+	MaxThreads int64          // that a pipeline of the device has in a threadgroup; 0: 1024
+	Tried      *int64         // if not nil, counts the groups looked at
+	Flow       *dataflow.Flow // of the graph, if it is known; it is used up
+	anew       bool           // search around each command, whatever repeats: for tests
 }
 
 // Remark says what became of a group.
@@ -62,9 +63,13 @@ func Run(ctx context.Context, g *ir.Graph, o Options) ([]Remark, *dataflow.Flow)
 		f.declared = msl.NewCache(g)
 		f.m.Declared = f.declared
 	}
-	f.flow = dataflow.Build(ctx, g)
+	if f.flow = o.Flow; f.flow == nil {
+		f.flow = dataflow.Build(ctx, g)
+	}
 	first := true // every group is new to f.m
-	for range maxRounds {
+	whole := true // every group was looked at since something was last fused with the kernels of f.m
+	rounds := 0
+	for ; rounds < maxRounds; rounds++ {
 		interrupt.Poll(ctx)
 		if f.flow.Crowded() {
 			i := f.flow.Pillar()
@@ -79,6 +84,16 @@ func Run(ctx context.Context, g *ir.Graph, o Options) ([]Remark, *dataflow.Flow)
 		r.horizontal()
 		if r.apply() {
 			f.forget()
+			whole = false
+			continue
+		}
+		if !whole {
+			// Commands that were too far apart may stand near one another now, and what
+			// stood in the way of a group may be gone.
+			for _, c := range f.carried {
+				c.fresh = true
+			}
+			whole = true
 			continue
 		}
 		if !o.Generate || f.m.Generate || !r.elementwise() {
@@ -91,6 +106,9 @@ func Run(ctx context.Context, g *ir.Graph, o Options) ([]Remark, *dataflow.Flow)
 		f.m.Declared, f.m.Generate, f.m.Unrounded = f.declared, true, o.Unrounded
 		clear(f.verdicts)
 		first = true
+	}
+	if rounds == maxRounds {
+		f.unfinished = true
 	}
 	f.exchange()
 	if o.Tried != nil {
@@ -212,6 +230,9 @@ func (f *fuser) remarks() (out []Remark) {
 		}
 	}
 	cut()
+	if f.unfinished {
+		out = append(out, Remark{Node: f.flow.Commands[len(f.flow.Commands)-1], Text: fmt.Sprintf("nothing more is fused after %d rounds; optimize the result again", maxRounds)})
+	}
 	for _, m := range f.missed {
 		if !m.node.gone && !m.with.gone {
 			id := m.with.node.Num()
@@ -223,31 +244,32 @@ func (f *fuser) remarks() (out []Remark) {
 
 // fuser is what lasts from round to round.
 type fuser struct {
-	ctx      context.Context
-	g        *ir.Graph
-	o        Options
-	m        *isel.Matcher
-	flow     *dataflow.Flow
-	spare    *dataflow.Flow      // of the round before
-	declared *msl.Cache          // of the builtin library; nil for another
-	carried  []*command          // by index of the command, from the round before
-	kinds    map[kind]uint16     // numbers of kinds, from 1 on
-	verdicts map[string]*verdict // by sketch, forms and layout
-	forms    map[*decl.Form]*shape
-	left     int // how many sets grow may still try around the command in hand
-	named    kernelNames
-	model    *cost.Estimator
-	kernels  map[*isel.Match]ir.KernelID // by the first match of a kind
-	missed   []miss
-	done     []done
-	key      []byte
-	slots    []placed
-	stack    []int32 // of producers, see grow
-	mems     []memory
-	seen     recognized
-	others   others
-	tried    int64
-	last     *shape // of the dispatch that was bound last
+	ctx        context.Context
+	g          *ir.Graph
+	o          Options
+	m          *isel.Matcher
+	flow       *dataflow.Flow
+	spare      *dataflow.Flow      // of the round before
+	declared   *msl.Cache          // of the builtin library; nil for another
+	carried    []*command          // by index of the command, from the round before
+	kinds      map[kind]uint16     // numbers of kinds, from 1 on
+	verdicts   map[string]*verdict // by sketch, forms and layout
+	forms      map[*decl.Form]*shape
+	left       int // how many sets grow may still try around the command in hand
+	named      kernelNames
+	model      *cost.Estimator
+	kernels    map[*isel.Match]ir.KernelID // by the first match of a kind
+	missed     []miss
+	unfinished bool // there were groups left after maxRounds
+	done       []done
+	key        []byte
+	slots      []placed
+	stack      []int32 // of producers, see grow
+	mems       []memory
+	seen       recognized
+	others     others
+	tried      int64
+	last       *shape // of the dispatch that was bound last
 
 	commands   bump.Allocator[command]
 	dispatches bump.Allocator[ir.Dispatch]
