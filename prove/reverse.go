@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/mlxc/mlxc/ir"
+	"github.com/mlxc/mlxc/msl"
 )
 
 // Equal values are equal in both directions. If A has several commands for one of B,
@@ -31,6 +32,10 @@ func reversed(ctx context.Context, b *model, recorded *readings, after *ir.Graph
 	p.build(after)
 	p.Commands, p.Reads, p.Assumptions = len(p.a.ops), q.Reads, q.Assumptions
 	p.Fused, p.Dropped = q.Fused, q.Dropped
+	if o := p.untold(); o != nil {
+		p.add(CannotTell, Coverage, nil, []ir.ID{o.id}, "%s has no declaration, and no command of before says what it touches: after alone does", p.a.g.Describe(o.node))
+		return p.Result
+	}
 	p.findDead()
 	for i := range p.a.ops {
 		if len(p.sets.of(int32(i))) == 1 && p.same[i] && !p.checkCommand(int32(i)) {
@@ -41,6 +46,20 @@ func reversed(ctx context.Context, b *model, recorded *readings, after *ir.Graph
 	p.checkAliasing()
 	p.checkClaims()
 	return p.Result
+}
+
+// untold returns the first command of A of a kernel without declaration of which no
+// command of B is the image, such as one that was dropped because nobody sees its
+// results. It may touch anything, because what A stores of it is not believed. It
+// returns nil if there is none.
+func (p *proof) untold() *op {
+	for i := range p.a.ops {
+		o := &p.a.ops[i]
+		if d, ok := o.node.(*ir.Dispatch); ok && !o.known && len(p.sets.of(int32(i))) == 0 && !msl.Declared(&p.a.g.Kernels[d.Kernel]) && d.Effects.Known() {
+			return o
+		}
+	}
+	return nil
 }
 
 // values reports whether A computes, in its written order, what B does, and stores the
