@@ -34,8 +34,8 @@ func TestDecoders(t *testing.T) {
 		dispatches, left = dispatches+r.Before.Dispatches, left+r.After.Dispatches
 
 		back := prove.Check(context.Background(), r.Optimized, g, prove.Options{})
-		if back.Verdict == prove.CannotTell && foreigners(g) > foreigners(r.Optimized) {
-			require.Contains(t, back.Findings[0].Text, "no command of before says what it touches", seed)
+		if back.Verdict == prove.Refused && foreigners(g) > foreigners(r.Optimized) {
+			require.Contains(t, back.String(), "its kernel has no declaration: what it touches only after says", seed)
 			untold++
 		} else {
 			require.Equal(t, prove.Proved, back.Verdict, "%d: %s", seed, back)
@@ -57,7 +57,7 @@ func TestDecoders(t *testing.T) {
 		}
 	}
 	t.Logf("of %d graphs %d are changed by a second run, and %d lost a kernel that only the recording describes; %d dispatches became %d", seeds, changed, untold, dispatches, left)
-	require.LessOrEqual(t, changed, 2+seeds/40)
+	require.LessOrEqual(t, changed, 4+seeds/50)
 }
 
 // optimizeAll optimizes a graph, which must be proved with nothing undone.

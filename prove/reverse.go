@@ -32,8 +32,8 @@ func reversed(ctx context.Context, b *model, recorded *readings, after *ir.Graph
 	p.build(after)
 	p.Commands, p.Reads, p.Assumptions = len(p.a.ops), q.Reads, q.Assumptions
 	p.Fused, p.Dropped = q.Fused, q.Dropped
-	if o := p.untold(); o != nil {
-		p.add(CannotTell, Coverage, nil, []ir.ID{o.id}, "%s has no declaration, and no command of before says what it touches: after alone does", p.a.g.Describe(o.node))
+	if o := p.untold(a, current); o != nil {
+		p.add(Refused, Coverage, nil, []ir.ID{o.id}, "%s implements no command of before, and its kernel has no declaration: what it touches only after says", p.a.g.Describe(o.node))
 		return p.Result
 	}
 	p.findDead()
@@ -48,14 +48,16 @@ func reversed(ctx context.Context, b *model, recorded *readings, after *ir.Graph
 	return p.Result
 }
 
-// untold returns the first command of A of a kernel without declaration of which no
-// command of B is the image, such as one that was dropped because nobody sees its
-// results. It may touch anything, because what A stores of it is not believed. It
-// returns nil if there is none.
-func (p *proof) untold() *op {
+// untold returns the first command of A of a kernel without declaration that, by the
+// effects that A stores, nobody sees anything of, and of which no command of B is the
+// image: it was dropped. What A stores is not believed, so it may touch anything. It
+// returns nil if there is none. a is the model of A that believes its effects.
+func (p *proof) untold(a *model, current *readings) *op {
+	q := &proof{a: a, current: current, Result: &Result{}}
+	q.findDead()
 	for i := range p.a.ops {
 		o := &p.a.ops[i]
-		if d, ok := o.node.(*ir.Dispatch); ok && !o.known && len(p.sets.of(int32(i))) == 0 && !msl.Declared(&p.a.g.Kernels[d.Kernel]) && d.Effects.Known() {
+		if d, ok := o.node.(*ir.Dispatch); ok && !o.known && q.dead[i] && len(p.sets.of(int32(i))) == 0 && !msl.Declared(&p.a.g.Kernels[d.Kernel]) {
 			return o
 		}
 	}
