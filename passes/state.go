@@ -82,9 +82,9 @@ func (s *State) keepTable(t *hazard.Table) { s.kept.table = t }
 func (s *State) reordered(t *hazard.Table, order []int32) {
 	t.Reorder(order)
 	s.keepTable(t)
-	// In a crowded flow some commands count as unknown, and what is assumed of them holds
-	// for their present order only.
-	if f := s.given.flow; f != nil && !f.Crowded() {
+	// In a crowded flow some commands count as unknown, or as writers of more than they
+	// write, and what is assumed of them holds for their present order only.
+	if f := s.given.flow; f != nil && !f.Crowded() && !f.Widened() {
 		f.Reorder(order)
 		s.keep(f)
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/mlxc/mlxc/ir"
+	"github.com/mlxc/mlxc/msl"
 )
 
 // Equal values are equal in both directions. If A has several commands for one of B,
@@ -31,6 +32,10 @@ func reversed(ctx context.Context, b *model, recorded *readings, after *ir.Graph
 	p.build(after)
 	p.Commands, p.Reads, p.Assumptions = len(p.a.ops), q.Reads, q.Assumptions
 	p.Fused, p.Dropped = q.Fused, q.Dropped
+	if o := p.untold(a, current); o != nil {
+		p.add(Refused, Coverage, nil, []ir.ID{o.id}, "%s implements no command of before, and its kernel has no declaration: what it touches only after says", p.a.g.Describe(o.node))
+		return p.Result
+	}
 	p.findDead()
 	for i := range p.a.ops {
 		if len(p.sets.of(int32(i))) == 1 && p.same[i] && !p.checkCommand(int32(i)) {
@@ -41,6 +46,22 @@ func reversed(ctx context.Context, b *model, recorded *readings, after *ir.Graph
 	p.checkAliasing()
 	p.checkClaims()
 	return p.Result
+}
+
+// untold returns the first command of A of a kernel without declaration that, by the
+// effects that A stores, nobody sees anything of, and of which no command of B is the
+// image: it was dropped. What A stores is not believed, so it may touch anything. It
+// returns nil if there is none. a is the model of A that believes its effects.
+func (p *proof) untold(a *model, current *readings) *op {
+	q := &proof{a: a, current: current, Result: &Result{}}
+	q.findDead()
+	for i := range p.a.ops {
+		o := &p.a.ops[i]
+		if d, ok := o.node.(*ir.Dispatch); ok && !o.known && q.dead[i] && len(p.sets.of(int32(i))) == 0 && !msl.Declared(&p.a.g.Kernels[d.Kernel]) {
+			return o
+		}
+	}
+	return nil
 }
 
 // values reports whether A computes, in its written order, what B does, and stores the

@@ -29,6 +29,8 @@ type builder struct {
 	accesses []bytestate.Access // by def; root None: it touches no byte
 	allowed  int                // how many defs reads and writes may still meet
 	runs     int                // how many runs of strided writes may still be entered
+	listed   int                // how many writes reads may still see that meet too many
+	widened  map[int32]bool     // by write of the command in hand: it is wide
 	bottom   int32              // what untouched memory holds: the def of the last command of unknown effects, or −1
 
 	command []int32 // by def: its command
@@ -82,6 +84,7 @@ func (b *builder) count() {
 	f.spans = make([]span, n)
 	f.pillar, f.live = make([]bool, n), make([]bool, n)
 	b.allowed = bytestate.Bound().Looks(uses + defs)
+	b.listed = b.allowed / 4
 	b.runs = freeRuns + runsPerAccess*(uses+defs)
 	f.uses, f.defs = make([]Use, 0, uses), make([]Def, 0, defs)
 	b.command, b.accesses = make([]int32, 0, defs), make([]bytestate.Access, 0, defs)
@@ -95,6 +98,7 @@ func (b *builder) count() {
 
 func (b *builder) add(i int32) {
 	f := b.f
+	clear(b.widened)
 	if b.state.Looked() > b.allowed && b.crowded(i) {
 		f.crowd = append(f.crowd, i)
 	}
@@ -104,10 +108,12 @@ func (b *builder) add(i int32) {
 	s.useEnd, s.defEnd = int32(len(f.uses)), int32(len(f.defs))
 }
 
-// crowded reports whether command i meets too many writes. The writes that a read may
-// see are listed, and writes that params move are compared one by one, within
-// [bytestate.Limits]. Beyond these limits such a command counts as one of unknown
-// effects, which reads and may write everything. Then less is known, but nothing false.
+// crowded reports whether what command i reads meets too many writes, and notes in
+// b.widened which of its writes do. The writes that a read may see are listed, and writes
+// that params move are compared one by one, within [bytestate.Limits]. Beyond these limits a command that reads too much counts as one of
+// unknown effects, which reads and may write everything. A write counts as one that may
+// happen, of all bytes that those that it meets may have: see [Def.Wide]. Then less is
+// known, but nothing false.
 func (b *builder) crowded(i int32) bool {
 	most := bytestate.Bound().Crowd
 	meets := func(r *ir.Region, must bool) bool {
@@ -115,25 +121,57 @@ func (b *builder) crowded(i int32) bool {
 		a.Must = must
 		return ok && b.state.Crowded(&a, most)
 	}
+	// A few reads may see many writes, as those of a matrix of which each column was
+	// written by another command.
+	sees := func(r *ir.Region) bool {
+		a, ok := b.f.facts.Resolve(r)
+		if !ok || !b.state.Crowded(&a, most) {
+			return false
+		}
+		before := b.state.Looked()
+		if b.listed <= most || b.state.Crowded(&a, b.listed) {
+			return true
+		}
+		b.state.Begin()
+		b.state.Look(&a)
+		b.listed -= b.state.Looked() - before
+		return false
+	}
 	e := b.f.Commands[i].Touches()
 	if !e.Known() {
 		return false
 	}
 	for k := range e.Reads {
-		if meets(&e.Reads[k], false) {
+		if sees(&e.Reads[k]) {
 			return true
 		}
 	}
 	for k := range e.Writes {
 		if w := &e.Writes[k]; meets(&w.Region, w.Must && !w.Atomic) {
-			return true
+			if b.widened == nil {
+				b.widened = map[int32]bool{}
+			}
+			b.widened[int32(k)] = true
 		}
 	}
 	given := false
 	if d, ok := b.f.Commands[i].(*ir.Dispatch); ok {
-		hazard.Given(b.g, d, func(r ir.Region) { given = given || meets(&r, false) })
+		hazard.Given(b.g, d, func(r ir.Region) { given = given || sees(&r) })
 	}
 	return given
+}
+
+// wide returns all bytes from the first to the last that r, or what lies there, may have.
+func (b *builder) wide(r *ir.Region) ir.Region {
+	a, _ := b.f.facts.Resolve(r)
+	a.Region = 0 // whatever has a byte in between, so that one cell takes the place of all
+	lo, end := a.Lo, a.End
+	b.state.Begin()
+	for _, h := range b.state.Look(&a) {
+		c := b.state.Cell(h)
+		lo, end = min(lo, c.Lo), max(end, c.End)
+	}
+	return ir.ViewOf(ir.MemID(a.Root), lo, end-lo).Contiguous()
 }
 
 // effects enters the accesses of command i.
@@ -164,13 +202,22 @@ func (b *builder) effects(i int32) {
 			b.use(&x.Effects.Reads[k], -1)
 		}
 		for k := range x.Effects.Writes {
-			if w := &x.Effects.Writes[k]; !w.Must || w.Atomic {
+			if w := &x.Effects.Writes[k]; b.widened[int32(k)] {
+				r := b.wide(&w.Region)
+				b.use(&r, int32(k))
+			} else if !w.Must || w.Atomic {
 				b.use(&w.Region, int32(k))
 			}
 		}
 		hazard.Given(b.g, x, func(r ir.Region) { b.use(&r, -1) })
 		for k := range x.Effects.Writes {
 			w := &x.Effects.Writes[k]
+			if b.widened[int32(k)] {
+				r := b.wide(&w.Region)
+				b.def(i, &r, false)
+				b.f.defs[len(b.f.defs)-1].Wide, b.f.widened = true, true
+				continue
+			}
 			b.def(i, &w.Region, w.Must && !w.Atomic)
 		}
 	}

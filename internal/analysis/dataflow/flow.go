@@ -13,14 +13,15 @@ type Flow struct {
 	Graph    *ir.Graph
 	Commands []ir.Command // in list order, without barriers, commits and groups
 
-	byID   []named // ascending; made when it is first needed
-	spans  []span  // by command
-	uses   []Use
-	defs   []Def
-	pillar []bool
-	live   []bool
-	crowd  []int32 // commands whose effects are known but count as unknown
-	facts  *bytestate.Facts
+	byID    []named // ascending; made when it is first needed
+	spans   []span  // by command
+	uses    []Use
+	defs    []Def
+	pillar  []bool
+	live    []bool
+	crowd   []int32 // commands whose effects are known but count as unknown
+	widened bool    // some def is wide
+	facts   *bytestate.Facts
 	// The slabs that Use.Sources and Def.Readers are parts of.
 	sources []Source
 	readers []Reader
@@ -80,6 +81,10 @@ type Def struct {
 	Must    bool
 	Readers []Reader // the uses that may see it, in list order
 	Final   bool     // an output or state may hold its bytes at the end
+	// Wide says that the command writes some bytes of Region only: it stands for
+	// all writes there that the command meets, because these are too many. It is a
+	// may-write, and such a command neither moves nor becomes part of another.
+	Wide bool
 }
 
 // Reader is a use: number Read among [Flow.Reads] of command Command.
@@ -151,6 +156,10 @@ func (f *Flow) Unknown(i int) bool { return f.pillar[i] }
 // are known, because the writes that it may see are too many to list.
 func (f *Flow) Crowded() bool { return len(f.crowd) > 0 }
 
+// Widened reports whether some def is wide ([Def.Wide]). What is known of the order of
+// wide defs holds for the present list only.
+func (f *Flow) Widened() bool { return f.widened }
+
 // Why says why command i is [Flow.Unknown].
 func (f *Flow) Why(i int) string {
 	if d, ok := f.Commands[i].(*ir.Dispatch); ok && !d.Effects.Known() {
@@ -217,7 +226,7 @@ func (f *Flow) Undefined() []Undefined {
 		}
 		us := f.Reads(i)
 		for k := range us {
-			if !us[k].Initial {
+			if !us[k].Initial || us[k].Update >= 0 && f.Writes(i)[us[k].Update].Wide {
 				continue
 			}
 			if kind := f.Graph.Memories[us[k].Region.Mem].Kind; kind == ir.Scratch || kind == ir.Output {

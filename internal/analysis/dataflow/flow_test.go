@@ -145,13 +145,19 @@ func slow(g *ir.Graph, f *dataflow.Flow, params []uint32) (uses [][]seen, final 
 		for _, r := range e.Reads {
 			us = append(us, read(r))
 		}
-		for _, w := range e.Writes {
+		writes := slices.Clone(e.Writes)
+		for k := range writes { // a wide def counts as what it says
+			if d := f.Writes(i)[k]; d.Wide {
+				writes[k] = ir.Write{Region: d.Region}
+			}
+		}
+		for _, w := range writes {
 			if !w.Must {
 				us = append(us, read(w.Region))
 			}
 		}
 		uses = append(uses, us)
-		for k, w := range e.Writes {
+		for k, w := range writes {
 			for _, x := range touched(g, w.Region, params) {
 				p := place{root(w.Region), x}
 				if w.Must {
@@ -195,10 +201,11 @@ func TestSourcesCoverWhatIsSeen(t *testing.T) {
 	})
 }
 
-// Where too many writes that params move meet, a command counts as one of unknown
-// effects, and the flow is right for that.
+// Where too many writes that params move meet, a command that reads them counts as one of
+// unknown effects and a write as one of all their bytes, and the flow is right for that.
+// A wide def has every byte that the command writes.
 func TestCrowdsCoverWhatIsSeen(t *testing.T) {
-	crowded := 0
+	crowded, wide := 0, 0
 	rapid.Check(t, func(t *rapid.T) {
 		defer dataflow.Crowd(0, 0, rapid.IntRange(0, 2).Draw(t, "crowd"))()
 		g := graph(t, true)
@@ -212,9 +219,20 @@ func TestCrowdsCoverWhatIsSeen(t *testing.T) {
 				require.True(t, f.Crowded())
 				require.Contains(t, f.Why(i), "too many ranges")
 			}
+			if f.Unknown(i) {
+				continue
+			}
+			for k, d := range f.Writes(i) {
+				if d.Wide {
+					wide++
+					require.True(t, f.Widened() && !d.Must)
+					require.True(t, bytestate.Covers(g, d.Region, n.Touches().Writes[k].Region))
+				}
+			}
 		}
 	})
 	require.Positive(t, crowded)
+	require.Positive(t, wide)
 }
 
 // The same holds for a flow that followed a new order of the commands, and its sources

@@ -25,6 +25,9 @@ type Replacement struct {
 //
 // spare is a flow that is not needed any more, whose memory is reused, or nil.
 func (f *Flow) Replace(rs []Replacement, spare *Flow) *Flow {
+	if f.widened {
+		return nil
+	}
 	r := replacer{old: f, in: make([]int32, len(f.Commands)), def: make([]int32, len(f.defs))}
 	dropped := 0
 	for i := range r.in {

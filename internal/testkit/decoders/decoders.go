@@ -9,6 +9,7 @@ package decoders
 import (
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strings"
 
 	"github.com/mlxc/mlxc/ir"
@@ -20,7 +21,29 @@ func Graph(seed uint64) (*ir.Graph, error) {
 	d := &decoder{Session: record.New(fmt.Sprintf("decoder%d", seed)), rng: rand.New(rand.NewPCG(seed, 0xdec0de))}
 	d.shape()
 	d.record()
-	return d.Graph()
+	g, err := d.Graph()
+	if err != nil {
+		return nil, err
+	}
+	return g, d.end(g)
+}
+
+// end changes what a recorder leaves to others: whether anything stands behind the last
+// command, which orders the next replay, and whether the list is the order.
+func (d *decoder) end(g *ir.Graph) error {
+	last := len(g.Nodes) - 1
+	switch d.rng.IntN(6) {
+	case 0, 1:
+		if _, ok := g.Nodes[last].(*ir.Commit); ok {
+			g.Nodes = g.Nodes[:last] // replays may overlap
+		}
+	case 2:
+		g.Nodes = slices.DeleteFunc(g.Nodes, func(n ir.Node) bool { _, ok := n.(*ir.Barrier); return ok })
+		g.Ordering = ir.Serial
+	case 3:
+		g.NextHost = true
+	}
+	return g.Check()
 }
 
 // decoder is a graph that is being recorded.
@@ -53,7 +76,7 @@ func pick[T any](d *decoder, list ...T) T { return list[d.rng.IntN(len(list))] }
 func (d *decoder) shape() {
 	d.context = pick(d, int64(16), 40, 128)
 	d.pos = d.Param("pos", 0, uint32(d.context-1))
-	switch d.rng.IntN(5) {
+	switch d.rng.IntN(6) {
 	case 0, 1:
 		d.rows, d.most = ir.Const(1), 1
 	case 2:
@@ -227,7 +250,15 @@ func (d *decoder) oddLayer(i int, x record.Tensor) record.Tensor {
 		case 5:
 			values = append(values, d.Mul(t, any()))
 		case 6:
-			values = append(values, d.Mul(t, d.vector(d.hidden)))
+			switch d.rng.IntN(3) {
+			case 0:
+				values = append(values, d.Mul(t, d.vector(d.hidden)))
+			case 1:
+				values = append(values, d.LayerNorm(t, d.vector(d.hidden), d.vector(d.hidden), 1e-5))
+			default: // two results, of which one may be read by nobody
+				values = append(values, d.ElementwiseAll("v0[i] = in0[i] + in1[i]; out0[i] = round(f32, v0[i] * s0); out1[i] = round(f32, v0[i] - in0[i])",
+					[]record.Tensor{t, any()}, []record.Scalar{record.Float(0.25)})...)
+			}
 		case 7:
 			if d.chance(2) { // kernels that are generated
 				term := pick(d, "out0[i] = round(f32, in0[i] * in1[i] + in0[i])", "out0[i] = round(f32, max(in0[i], 0.0) - in1[i])",
@@ -251,7 +282,9 @@ func (d *decoder) oddLayer(i int, x record.Tensor) record.Tensor {
 			r := d.Rope(d.product("r", t, n*d.dim).Reshape(d.rows, ir.Const(n), ir.Const(d.dim)), d.pos, d.theta, d.traditional)
 			values = append(values, d.product("back", r.Reshape(d.rows, ir.Const(n*d.dim)), d.hidden))
 		default:
-			if caches == 0 {
+			if d.chance(2) {
+				values = append(values, d.foreign(t))
+			} else if caches == 0 {
 				caches++
 				values = append(values, d.attention(i, t))
 			}
@@ -259,6 +292,17 @@ func (d *decoder) oddLayer(i int, x record.Tensor) record.Tensor {
 	}
 	d.left = append(d.left, any())
 	return d.add(any(), values[len(values)-1])
+}
+
+// foreign returns what a kernel without declaration makes of a value.
+func (d *decoder) foreign(t record.Tensor) record.Tensor {
+	k := d.Kernel(ir.Kernel{
+		Name: "engine", Function: "engine", Library: ir.Library{Kind: ir.SourceFile, Path: "engine.metal", Digest: ir.Digest{1}},
+		Args: []ir.Arg{{Slot: 0, Name: "x", Kind: ir.DeviceArg, Access: ir.ReadArg, Type: ir.F32}, {Slot: 1, Name: "y", Kind: ir.DeviceArg, Access: ir.WriteArg, Type: ir.F32}},
+	})
+	y := d.Scratch(ir.F32, t.Shape...)
+	d.Dispatch(k).Buffer(0, t).Buffer(1, y).Reads(t).Writes(y).Threads(record.Size(1, 1, 1), [3]uint32{1, 1, 1})
+	return y
 }
 
 func (d *decoder) layer(i int, x record.Tensor) record.Tensor {

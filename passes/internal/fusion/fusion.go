@@ -439,6 +439,9 @@ func (f *fuser) look(first bool) *round {
 			r.cmds[i] = r.anew(r.cmds[i], node.(ir.Command), i)
 		}
 		c := r.cmds[i]
+		if r.flow.Widened() && slices.ContainsFunc(r.flow.Writes(i), func(d dataflow.Def) bool { return d.Wide }) {
+			c.shape = nil // it becomes a member of no group
+		}
 		c.fresh, c.stuck = c.fresh || c.stuck, false
 		i++
 	}

@@ -54,6 +54,7 @@ const (
 	misfit           // a command binds it under views that do not fit its effects
 	unbounded        // the range of a view leaves 64 bits
 	unlisted         // a command binds bytes, and its effects touch none of them
+	crowded          // a command meets so many writes there that they are not told apart
 )
 
 // Why says why a web cannot move; "" if it can.
@@ -83,6 +84,8 @@ func (s *Set) why(p pin) string {
 		return by + " touches it outside of its views, and its kernel has no declaration"
 	case misfit:
 		return by + " binds it under views that do not fit its effects"
+	case crowded:
+		return by + " meets too many ranges of it: of many that read what many wrote, or that params move over one another"
 	case unlisted:
 		return by + " binds bytes of it that its effects leave out"
 	}
@@ -229,6 +232,9 @@ func (b *builder) join() {
 			}
 			if u.Update >= 0 {
 				b.union(*of, firstDef+u.Update)
+			}
+			if u.Update >= 0 && ds[u.Update].Wide {
+				b.pinned(*of, pin{crowded, int32(i)})
 			}
 			if u.Initial {
 				b.pinned(*of, pin{unwritten, int32(i)})
