@@ -124,7 +124,7 @@ func (h *history) crowdedParts() (out []part, grown bool) {
 		spans[p.mem] = append(spans[p.mem], span{p.lo, p.end})
 	}
 	for w, n := range h.looks {
-		if int(n) > lookPerAccess {
+		if int(n) > lookPerAccess/2 { // the mean of as many looks is more
 			x := &h.m.writes[w]
 			spans[x.mem] = append(spans[x.mem], span{x.lo, x.end})
 			grown = true

@@ -23,7 +23,8 @@ type history struct {
 	first  []bool                      // by memory: it is in dirty
 	looked int                         // how many writes were looked at so far
 	last   []recent                    // by memory
-	looks  []int32                     // by write: how often it was looked at
+	looks  []int32                     // by write: how often it was looked at since half the bound; nil before
+	half   int                         // half the bound
 	strips int64                       // how many runs of strided writes are in runs
 
 	parts   []part    // what is not looked at more closely
@@ -52,9 +53,7 @@ var (
 	maxCrowd      = 64
 )
 
-func (h *history) crowded() bool {
-	return h.looked > lookFree+lookPerAccess*(len(h.m.reads)+len(h.m.writes))
-}
+func (h *history) crowded() bool { return h.looked > h.bound() }
 
 // crowd is the panic value for a read that may see too many writes.
 type crowd struct {
@@ -77,21 +76,30 @@ func catchCrowd(r **Result) {
 func newHistory(m *model, parts []part) *history {
 	n := len(m.g.Memories)
 	h := &history{
-		parts: parts, partsOf: make([][]int32, n), looks: make([]int32, len(m.writes)),
+		parts: parts, partsOf: make([][]int32, n),
 		m: m, runs: make([]interval.Partition[int32], n), trees: make([]interval.Tree[int32], n), gone: make([]bool, len(m.writes)),
 		count: make([]int, n), list: make([]int32, 0, len(m.reads)), first: make([]bool, n), last: make([]recent, n),
 	}
+	h.half = h.bound() / 2
 	for i := range parts {
 		h.partsOf[parts[i].mem] = append(h.partsOf[parts[i].mem], int32(i))
 	}
 	return h
 }
 
-// look counts that write i was looked at.
+// look counts that write i was looked at. From half the bound on it is known how often
+// each was; few graphs come that far.
 func (h *history) look(i int32) {
-	h.looked++
-	h.looks[i]++
+	if h.looked++; h.looked > h.half {
+		if h.looks == nil {
+			h.looks = make([]int32, len(h.m.writes))
+		}
+		h.looks[i]++
+	}
 }
+
+// bound returns how many writes a graph may look at.
+func (h *history) bound() int { return lookFree + lookPerAccess*(len(h.m.reads)+len(h.m.writes)) }
 
 // Constant strided must-writes are known run by run, if there are not too many: then it
 // is known which of their bytes are visible, and that several of them leave no gap.
@@ -225,7 +233,7 @@ func (h *history) read(a *access) seen {
 	if invariants.Caches && r.valid && r.lo == a.lo && r.end == a.end && a.flat() {
 		return r.seen
 	}
-	if h.crowded() && h.first[a.mem] && h.partOf(a) < 0 {
+	if h.crowded() && h.first[a.mem] && (len(h.parts) == 0 || h.partOf(a) < 0) {
 		n := 0
 		h.trees[a.mem].Overlapping(a.lo, a.end, func(i int32) bool {
 			if !h.gone[i] {
@@ -254,30 +262,34 @@ func (h *history) see(a *access) seen {
 	if !h.first[mem] || h.m.void(a) {
 		return seen{initial: true}
 	}
-	if n := h.partOf(a); n >= 0 {
-		return h.seenOf(n)
+	if len(h.parts) > 0 {
+		if n := h.partOf(a); n >= 0 {
+			return h.seenOf(n)
+		}
 	}
 	byRun := a.flat() || h.m.strips(a)
-	initial := !byRun // some byte may come from no write in h.runs
-	look := func(from, to int64) bool {
-		at := from
-		h.runs[mem].Each(from, to, func(lo, end int64, i int32) bool {
-			h.look(i)
-			initial = initial || at < lo
-			at = end
-			if byRun || !h.m.apart(&h.m.writes[i].access, a) {
-				h.list = append(h.list, i)
-			}
-			return true
-		})
-		initial = initial || at < to
+	at, hole := a.lo, !byRun // hole: some byte may come from no write in h.runs
+	each := func(lo, end int64, i int32) bool {
+		h.look(i)
+		hole = hole || at < lo
+		at = end
+		if byRun || !h.m.apart(&h.m.writes[i].access, a) {
+			h.list = append(h.list, i)
+		}
 		return true
 	}
 	if byRun && !a.flat() {
-		h.m.region(a).Runs(nil, look)
+		h.m.region(a).Runs(nil, func(lo, end int64) bool {
+			at = lo
+			h.runs[mem].Each(lo, end, each)
+			hole = hole || at < end
+			return true
+		})
 	} else {
-		look(a.lo, a.end)
+		h.runs[mem].Each(a.lo, a.end, each)
+		hole = hole || at < a.end
 	}
+	initial := hole
 	if t := &h.trees[mem]; t.Len() > 0 {
 		t.Overlapping(a.lo, a.end, func(i int32) bool {
 			h.look(i)
