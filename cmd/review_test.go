@@ -28,6 +28,7 @@ func TestReview(t *testing.T) {
 		Setup: func(e *testscript.Env) error {
 			e.Setenv("FILES", files)
 			e.Setenv("HOME", filepath.Join(e.WorkDir, "home"))
+			e.Setenv("CUDA_VISIBLE_DEVICES", "-1")
 			e.Setenv("XDG_CACHE_HOME", filepath.Join(e.WorkDir, "cache"))
 			return nil
 		},

@@ -104,6 +104,7 @@ func TestScripts(t *testing.T) {
 			e.Setenv("TINY", tiny)                // a language model that is quickly run
 			e.Setenv("SMALL", small)              // three of them, in a library of their own
 			e.Setenv("HOME", filepath.Join(e.WorkDir, "home"))
+			e.Setenv("CUDA_VISIBLE_DEVICES", "-1") // what scripts compare is of no machine's GPU
 			e.Setenv("XDG_CACHE_HOME", store.Dir()) // of compiled kernels: files go by their digests
 			return nil
 		},

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/mlxc/mlxc/cost"
+	"github.com/mlxc/mlxc/internal/environ"
 	"github.com/mlxc/mlxc/internal/files/atomicfile"
 )
 
@@ -20,8 +21,11 @@ type Machine struct{ GPU, Driver string }
 var proc = "/proc"
 
 // Here returns the GPU of this machine without opening it: on Linux the first of NVIDIA's. ok is false where there is none,
-// or none is known of.
+// none is shown to programs, or none is known of.
 func Here() (m Machine, ok bool) {
+	if shown, _ := environ.Text("CUDA_VISIBLE_DEVICES"); shown == "-1" {
+		return m, false
+	}
 	all, err := filepath.Glob(filepath.Join(proc, "driver/nvidia/gpus/*/information"))
 	if err != nil || len(all) == 0 {
 		return m, false

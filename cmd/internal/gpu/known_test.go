@@ -15,6 +15,7 @@ import (
 func TestHere(t *testing.T) {
 	t.Setenv("XDG_CACHE_HOME", t.TempDir())
 	t.Setenv("HOME", t.TempDir())
+	t.Setenv("CUDA_VISIBLE_DEVICES", "0")
 	proc = t.TempDir()
 	t.Cleanup(func() { proc = "/proc" })
 	_, ok := Here()
@@ -39,6 +40,9 @@ func TestHere(t *testing.T) {
 	again, ok := m.Model()
 	require.True(t, ok)
 	assert.InEpsilon(t, p.Bandwidth, again.Bandwidth, 1e-9, "as it was measured")
+	t.Setenv("CUDA_VISIBLE_DEVICES", "-1")
+	_, ok = Here()
+	assert.False(t, ok, "programs are shown none")
 	_, ok = Machine{m.GPU, "580.160"}.Profile()
 	assert.False(t, ok, "another driver")
 	_, ok = Machine{"NVIDIA A100", m.Driver}.Model()
