@@ -15,12 +15,13 @@ import (
 	"github.com/mlxc/mlxc/msl/term"
 )
 
-// verdict is what the runs of one dispatch showed beside a mistake.
+// verdict is what the runs of a dispatch, or of several, showed beside a mistake.
 type verdict struct {
-	elements int  // results compared with the term
-	exact    int  // those of them that had to be equal to the bit
-	survived bool // a byte of an update kept its old value, or mattered
-	updates  bool // the declaration has an update
+	dispatches int  // of several
+	elements   int  // results compared with the term
+	exact      int  // those of them that had to be equal to the bit
+	survived   bool // a byte of an update kept its old value, or mattered
+	updates    bool // the declaration has an update
 }
 
 // maxLoads bounds the elements that the interpreter loads for one valuation. Where that

@@ -527,6 +527,21 @@ func TestUpdates(t *testing.T) {
 	assert.NotContains(t, err.Error(), "declare a write")
 }
 
+// TestSomethingIsCompared: where all dispatches that were asked for are empty, others are drawn.
+func TestSomethingIsCompared(t *testing.T) {
+	device := cpu.New(1)
+	defer device.Close()
+	d := msl.Declarations("affine_embed_float_gs_32_b_4")[0]
+	more := false
+	for i := range 20 {
+		v, err := kernelCases(device, d, 1, fmt.Sprint("compared ", i))
+		require.NoError(t, err)
+		assert.NotZero(t, v.elements)
+		more = more || v.dispatches > 1
+	}
+	assert.True(t, more, "no first dispatch was empty")
+}
+
 // TestMutantsAreDifferent: a mutant says what it changed, and changed it.
 func TestMutantsAreDifferent(t *testing.T) {
 	for _, f := range msl.Functions() {

@@ -48,25 +48,56 @@ graph g {
 	}
 }
 
-// TestEvery: the copies of an output that is kept of every replay begin one behind the other, so that they are
-// moved no wider than they are aligned, and bound to no argument that could not be read there.
+// TestWidths: a copy moves as many bytes at a time as the places of its memories are multiples of: what they ask
+// for, at least their elements' size. The copies of an output that is kept of every replay begin one behind the
+// other.
+func TestWidths(t *testing.T) {
+	for _, x := range []struct {
+		y     ir.Memory
+		width int
+	}{
+		{ir.Memory{Size: 33}, 16},
+		{ir.Memory{Size: 32, Align: 1}, 1},
+		{ir.Memory{Size: 32, Align: 1, DType: ir.F16}, 1},
+		{ir.Memory{Size: 32, Align: 1, DType: ir.F32}, 4},
+		{ir.Memory{Size: 32, Align: 1, DType: ir.I64}, 4},
+		{ir.Memory{Size: 32, Align: 4}, 4},
+		{ir.Memory{Size: 32, Align: 256, DType: ir.F16}, 16},
+		{ir.Memory{Size: 32, Every: true}, 16},
+		{ir.Memory{Size: 36, Every: true}, 4},
+		{ir.Memory{Size: 33, Every: true}, 1},
+		{ir.Memory{Size: 33, Every: true, Align: 256}, 1},
+	} {
+		b := ir.NewBuilder("widths")
+		from := b.Memory(ir.Memory{Name: "x", Kind: ir.Input, Size: 64})
+		x.y.Name, x.y.Kind = "y", ir.Output
+		if x.y.DType != ir.Invalid {
+			x.y.Shape = []int64{x.y.Size / x.y.DType.Size()}
+		}
+		y := b.Memory(x.y)
+		b.Copy(ir.ViewOf(y, 0, 16), ir.ViewOf(from, 0, 16), "")
+		b.Barrier()
+		b.Fill(ir.ViewOf(y, 0, 16), 1, "")
+		g, err := b.Graph()
+		require.NoError(t, err)
+		p, err := Lower(t.Context(), g, Options{})
+		require.NoError(t, err)
+		for _, k := range p.Pipelines {
+			assert.Equal(t, x.width, k.Width, "%+v", x.y)
+		}
+		compare(t, g, Options{}, nil, false)
+	}
+}
+
+// TestEvery: no argument is bound to an output that is kept of every replay if it could not be read where the
+// copies of that begin.
 func TestEvery(t *testing.T) {
-	for size, width := range map[int64]int{32: 16, 36: 4, 33: 1} {
+	for _, size := range []int64{32, 36, 33} {
 		for _, every := range []bool{false, true} {
 			b := ir.NewBuilder("every")
-			x := b.Memory(ir.Memory{Name: "x", Kind: ir.Input, Size: 64})
 			y := b.Memory(ir.Memory{Name: "y", Kind: ir.Output, Size: size, Every: every})
-			b.Copy(ir.ViewOf(y, 0, 16), ir.ViewOf(x, 0, 16), "")
-			p, err := Lower(t.Context(), b.Unfinished(), Options{})
-			require.NoError(t, err)
-			want := 16
-			if every {
-				want = width
-			}
-			assert.Equal(t, want, p.Pipelines[0].Width, "%d %v", size, every)
-
 			k := b.Kernel(ir.Kernel{Name: "k", Args: []ir.Arg{{Slot: 0, Name: "y", Kind: ir.DeviceArg, Access: ir.WriteArg, Type: ir.F32}}})
-			err = Arguments(b.Unfinished(), &ir.Dispatch{Kernel: k, Bindings: []ir.Binding{ir.BufferArg(0, ir.ViewOf(y, 0, 16))}})
+			err := Arguments(b.Unfinished(), &ir.Dispatch{Kernel: k, Bindings: []ir.Binding{ir.BufferArg(0, ir.ViewOf(y, 0, 16))}})
 			if every && size == 33 {
 				assert.ErrorContains(t, err, "%y is kept of every replay and has 33 bytes, no multiple of 4")
 			} else {

@@ -239,8 +239,12 @@ func wanted(g *ir.Graph, i int, params []uint32, next bool) (w sent, ok bool) {
 		for _, x := range []int64{16, 4} {
 			aligned := func(v *ir.View) bool {
 				root, base := g.Root(v.Mem)
-				a := g.Memories[root].Align
-				all := (a == 0 || a%x == 0) && (v.Off.Const+base)%x == 0 && v.Len.Const%x == 0
+				m := &g.Memories[root]
+				// Its place is a multiple of what it asks for and of its elements' size, and of 16 where it asks for
+				// nothing; the copy of each replay but the first begins as many sizes further on.
+				all := m.Align == 0 || m.Align%x == 0 || m.DType.Size() >= x && m.DType.Size()%x == 0
+				all = all && (!m.Every || m.Size%x == 0)
+				all = all && (v.Off.Const+base)%x == 0 && v.Len.Const%x == 0
 				for _, t := range append(slices.Clone(v.Off.Terms()), v.Len.Terms()...) {
 					all = all && t.Coeff%x == 0
 				}
