@@ -129,6 +129,7 @@ func TestChecks(t *testing.T) {
 			"  #0 @other (src = %x[0:256], dst = %y[0:256])" + one + "\n      effects complete reads %x[0:256] writes must %y[0:256]\n", prove.Refused, prove.Interface, "argument table"},
 
 		{"a command of nobody, of unknown effects", "  #0 copy %x[0:256] -> %y[0:256]\n", "  #0 copy %x[0:256] -> %y[0:256]\n  barrier\n  #9 @user (src = %x[0:256], dst = %u[0:256])" + one + "\n", prove.Refused, prove.Coverage, "implements no command"},
+		{"a command of nobody, of effects that only after stores", "  #0 copy %x[0:256] -> %y[0:256]\n", "  #0 copy %x[0:256] -> %y[0:256]\n  barrier\n  #9 @user (src = %x[0:256], dst = %u[0:256])" + one + "\n      effects complete reads %x[0:256] writes must %u[0:256]\n", prove.Refused, prove.Coverage, "what it touches only after says"},
 		{"one command run twice", mulT + barrier + "  #1 @add (a = %t[0:256], b = %s[0:256], c = %y[0:256])" + row + "\n  #2 @add (a = %t[0:256], b = %t[0:256], c = %y[256:512])" + row + "\n" + barrier,
 			mulT + "  #3 @mul (a = %x[0:256], b = %s[0:256], c = %u[0:256])" + row + " from #0\n" + barrier + "  #1 @add (a = %t[0:256], b = %s[0:256], c = %y[0:256])" + row + "\n  #2 @add (a = %u[0:256], b = %u[0:256], c = %y[256:512])" + row + "\n" + barrier,
 			prove.Proved, 0, ""},
@@ -151,6 +152,8 @@ func TestChecks(t *testing.T) {
 		{"what a command of unknown effects finds", "  #0 fill %t[0:256] 0x01\n" + barrier + "  #1 " + unknown + "\n", "  #1 " + unknown + "\n", prove.CannotTell, prove.Values, "which it binds"},
 		{"may-writes left out", "  #0 fill %t[0:256] 0x01\n" + barrier + "  #1 @user (src = %x[0:256], dst = %t[0:256])" + one + "\n      effects complete reads %x[0:256] writes may %t[0:256]\n" + barrier + "  #2 copy %t[0:256] -> %y[0:256]\n",
 			"  #0 fill %t[0:256] 0x01\n" + barrier + "  #2 copy %t[0:256] -> %y[0:256]\n", prove.CannotTell, prove.Values, "may get its value"},
+		{"bytes between two writes that params lengthen, elsewhere", "  #0 fill %t[0:4*$n] 0x01\n  #1 fill %t[64:4*$n + 64] 0x02\n" + barrier + "  #2 copy %t[0:256] -> %y[0:256]\n",
+			"  #0 fill %u[0:4*$n] 0x01\n  #1 fill %u[64:4*$n + 64] 0x02\n" + barrier + "  #2 copy %u[0:256] -> %y[0:256]\n", prove.CannotTell, prove.Values, "may get its value"},
 		{"rows that one graph's constraints show to be", withParams(chainOf + "  require -$i <= -2\n  require -$j <= -1\n"), withParams(chainOf), prove.CannotTell, prove.Values, "constraints between params"},
 
 		{"threads of a looped sum", "  #0 @looped (x = %x[0:256], w = %ones[0:256], out = %t[0:256], eps = 1e-05, axis_size = 64, w_stride = 1)" + loop + "\n" + barrier + "  #1 @mul (a = %t[0:256], b = %s[0:256], c = %y[0:256])" + row + "\n",

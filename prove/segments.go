@@ -13,9 +13,6 @@ import (
 const maxSegments = 1 << 12
 
 func constant(r *reading) bool {
-	if r.part != nil {
-		return false
-	}
 	// Painting one write over the others looks at all of them, so the cost is
 	// quadratic.
 	if len(r.writes) > 8 && !r.m.afford(len(r.writes)*len(r.writes)) {
@@ -154,7 +151,9 @@ func (n *names) copied(op int32, depth int) []segment {
 	}
 	var list []segment
 	r := n.m.trace.reading(o.rlo)
-	if constant(&r) && mustOnly(&r) && !r.given() {
+	// The log of a part would tell where the bytes come from as well. But it is long, and
+	// painting it would take the steps that the rest of the graph may need.
+	if r.part == nil && constant(&r) && mustOnly(&r) && !r.given() {
 		home := &names{classes: n.classes, m: n.m}
 		list = home.expand(home.uncopied(&r), depth+1)
 	}
