@@ -98,13 +98,13 @@ func TestScripts(t *testing.T) {
 			e.Setenv("MODEL", model)
 			e.Setenv("TESTDATA", testdata)
 			e.Setenv(clang.Env, compiler.Path)
-			e.Setenv("OLDER", older)              // those of an older version
-			e.Setenv("LIBRARY", library)          // MLX's compiled kernels
-			e.Setenv("DAMAGED", damaged)          // two, of which one is damaged, and a function that is none
-			e.Setenv("TINY", tiny)                // a language model that is quickly run
-			e.Setenv("SMALL", small)              // three of them, in a library of their own
+			e.Setenv("OLDER", older)     // those of an older version
+			e.Setenv("LIBRARY", library) // MLX's compiled kernels
+			e.Setenv("DAMAGED", damaged) // two, of which one is damaged, and a function that is none
+			e.Setenv("TINY", tiny)       // a language model that is quickly run
+			e.Setenv("SMALL", small)     // three of them, in a library of their own
 			e.Setenv("HOME", filepath.Join(e.WorkDir, "home"))
-			e.Setenv("CUDA_VISIBLE_DEVICES", "-1") // what scripts compare is of no machine's GPU
+			e.Setenv("CUDA_VISIBLE_DEVICES", "-1")  // what scripts compare is of no machine's GPU
 			e.Setenv("XDG_CACHE_HOME", store.Dir()) // of compiled kernels: files go by their digests
 			return nil
 		},
