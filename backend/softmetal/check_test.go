@@ -49,7 +49,7 @@ func sampleFindings(t *testing.T, choose conformance.Choice, library string, n i
 // family with random arguments.
 func TestCheckedKernels(t *testing.T) {
 	sample.Long(t)
-	found, n := sampleFindings(t, sample.Choose(t, "checked"), "", 1)
+	found, n := sampleFindings(t, sample.Checked(t), "", 1)
 	for what, f := range found {
 		t.Errorf("%s: %s", what, f)
 	}

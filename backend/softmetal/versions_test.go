@@ -63,7 +63,7 @@ func TestVersions(t *testing.T) {
 				assert.Contains(t, d.Info().Description, fmt.Sprint("clang ", compiler.Version))
 			}
 			ran := map[string]bool{}
-			kernels := sample.Of(t, c.name, c.kernels, 4)
+			kernels := sample.Of(t, c.name, c.kernels, sample.Few)
 			require.NoError(t, conformance.Sample(20, 5, func([]string, func(string) string) []string { return kernels }, func(x *conformance.Case) error {
 				ran[x.Function] = true
 				one, err := x.Run(devices[0])

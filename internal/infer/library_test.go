@@ -23,7 +23,7 @@ func samples(t testing.TB) map[string]*ir.Graph {
 	out := map[string]*ir.Graph{}
 	functions := 0
 	choose := func(all []string, family func(string) string) []string {
-		some := sample.Choose(t, "checked")(all, family)
+		some := sample.Checked(t)(all, family)
 		functions = len(some)
 		return some
 	}

@@ -98,6 +98,20 @@ func Choose(t T, name string) func(members []string, family func(member string) 
 	}
 }
 
+// ChooseSome is [Choose] for a way in which not every family has to have a member, for another way has one of each:
+// it takes the first of all and one of the given number of the others.
+func ChooseSome(t T, name string, in int) func(members []string, family func(member string) string) []string {
+	return func(members []string, _ func(string) string) []string {
+		t.Helper()
+		return Families(t, name, members, func(string) string { return "" }, in)
+	}
+}
+
+// Checked chooses the kernels that a run compiles with the checker's code: a quarter, for plain ones are of every family.
+func Checked(t T) func(members []string, family func(member string) string) []string {
+	return ChooseSome(t, "checked", 4)
+}
+
 // Takes reports whether this run takes the member with an index, one of the given number, of a family
 // without a first one: the bytes of a file, say.
 func Takes(name string, index, in int) bool { return Whole() || taken(name, index, in) }

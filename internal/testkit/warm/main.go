@@ -26,9 +26,15 @@ func (quiet) Logf(string, ...any) {}
 
 func main() {
 	store.Use()
-	for name, o := range map[string]softmetal.Options{"plain": {}, "checked": {Check: true}} {
+	for name, way := range map[string]struct {
+		options softmetal.Options
+		choose  func([]string, func(string) string) []string
+	}{
+		"plain":   {softmetal.Options{}, sample.Choose(quiet{}, "plain")},
+		"checked": {softmetal.Options{Check: true}, sample.Checked(quiet{})},
+	} {
 		start := time.Now()
-		n, err := warm(context.Background(), name, o)
+		n, err := warm(context.Background(), name, way.options, way.choose)
 		if err != nil {
 			fmt.Fprintf(os.Stderr, "warm: %s: %v\n", name, err)
 			os.Exit(1)
@@ -38,10 +44,10 @@ func main() {
 }
 
 // warm compiles the kernels of one way, as those of one graph.
-func warm(ctx context.Context, name string, o softmetal.Options) (int, error) {
+func warm(ctx context.Context, name string, o softmetal.Options, choose func([]string, func(string) string) []string) (int, error) {
 	g := &ir.Graph{Name: name}
 	seen := map[string]bool{}
-	err := conformance.Sample(1, 7, sample.Choose(quiet{}, name), func(c *conformance.Case) error {
+	err := conformance.Sample(1, 7, choose, func(c *conformance.Case) error {
 		k := c.Graph.Kernels[0]
 		if key := fmt.Sprint(k.Function, k.Constants); !seen[key] {
 			seen[key] = true
