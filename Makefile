@@ -1,7 +1,7 @@
 # make demo   record, optimize and run a real language model
 # make static  the commands as static programs, without GPUs: they run where the C library is another
 # make test   every test, of families of kernels and cases a sample
-# make test-all  every test whole: hours
+# make test-all  every test whole
 # make race   every test under the race detector
 # make ptx    compile our own kernels for NVIDIA's GPUs, into an archive of today; ptx-release: into that of a release
 # make ptx-same  say that they are what the compiler makes today, if they are
@@ -95,7 +95,7 @@ test:
 	go run ./internal/testkit/warm && \
 	go test -vet=off -ldflags=-w -timeout 5m ./...
 
-# Every member of every family, in shards that may be broken off and go on later: about two hours and a half on two cores.
+# Every member of every family, in shards that may be broken off and go on later (docs/tests.md).
 test-all:
 	@GOGC=300 $(MAKE) --no-print-directory -j 2 check fetched
 	$(MAKE) --no-print-directory darwin
