@@ -59,10 +59,10 @@ func newChannel() (*channel, *os.File, error) {
 	return &channel{conn: u, in: bufio.NewReader(u)}, theirs, nil
 }
 
-// errBelief is what an answer is that cannot be one: the executor says what it should not.
+// errBelief says that the executor has sent an answer which no executor of ours sends.
 var errBelief = errors.New("the executor answers what cannot be")
 
-// errLost is what becomes of a channel on which nothing more comes.
+// errLost says that the executor has closed its end of the channel, or has ended.
 var errLost = errors.New("the executor has ended without a word")
 
 // send sends a request, with a file if that is not nil.

@@ -56,6 +56,8 @@ type examination struct {
 	progress func(float64)
 	// stuck: something that was left behind may use the device.
 	stuck bool
+	// far: a copy is measured that no cache holds, however quick the rest is.
+	far bool
 }
 
 // step says that a step of the part begins, and which part of that is done.
@@ -108,7 +110,7 @@ func Examine(ctx context.Context, o Options) (*Report, error) {
 
 // Times measures what launches, barriers and copies of a device cost, and nothing else of what [Examine] looks at.
 func Times(ctx context.Context, o Options) (*Report, error) {
-	e := &examination{o: o, r: &Report{Program: o.Program, Device: o.Device.Name(), Name: o.Device.Info().Description, Quick: o.Quick}}
+	e := &examination{o: o, far: true, r: &Report{Program: o.Program, Device: o.Device.Name(), Name: o.Device.Info().Description, Quick: o.Quick}}
 	e.part, e.progress = "times", func(float64) {}
 	if o.Begin != nil {
 		progress, end := o.Begin(e.part)

@@ -50,7 +50,7 @@ func (e *examination) measure(ctx context.Context) error {
 		e.r.Times = append(e.r.Times, *t)
 	}
 	bytes := int64(moved)
-	if e.o.Quick {
+	if e.o.Quick && !e.far {
 		bytes = movedQuick
 	}
 	if most := e.o.Device.Info().MaxBuffer; most > 0 {

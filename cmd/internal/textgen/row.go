@@ -48,22 +48,22 @@ func (m *Model) checkRow(o Options) error {
 	return advances(m.decode.IR())
 }
 
-// What a row takes of which the length is chosen: so long nobody waits for its text, and what the host does between
-// two rows is little beside it. The first of all is short, for nobody knows yet how fast the model is.
+// Lengths of rows that nobody has asked for. A row takes rowTakes: short enough that text seems to flow, and long beside
+// what the host does between two rows. The first row of a model is short, because its speed is not known yet.
 const (
 	rowTakes  = 40 * time.Millisecond
 	firstRow  = 4
 	longestOf = 128
 )
 
-// warm has a GPU decode some tokens that nobody asked for, if rows are what it will decode: what is only done once, as bringing
-// code there, is then done, and it is known what a token takes.
+// warm has a GPU decode some tokens and throws them away. The first launches load code and make CUDA graphs, which takes
+// some 30 ms: that belongs to opening the model, not to the first answer. The speed of the model is known then, too.
 func (m *Model) warm(ctx context.Context) error {
 	o := Options{TopP: 1}
 	if !m.inRows(o) || m.context < 2*firstRow {
 		return nil
 	}
-	for n := 0; n < m.rowLength(o); { // what comes later is no longer than the last of these
+	for n := 0; n < m.rowLength(o); { // until a row is as long as those that answers will have
 		n = min(m.rowLength(o), m.context)
 		if _, err := m.decodeRow(ctx, 0, 0, n, o); err != nil {
 			return err

@@ -98,8 +98,8 @@ func Choose(t T, name string) func(members []string, family func(member string) 
 	}
 }
 
-// ChooseSome is [Choose] for a way in which not every family has to have a member, for another way has one of each:
-// it takes the first of all and one of the given number of the others.
+// ChooseSome is [Choose] without families: it takes the first member, and one of the given number of the others. It is
+// for a second way to compile kernels, where a first way has already taken a member of every family.
 func ChooseSome(t T, name string, in int) func(members []string, family func(member string) string) []string {
 	return func(members []string, _ func(string) string) []string {
 		t.Helper()
@@ -107,7 +107,7 @@ func ChooseSome(t T, name string, in int) func(members []string, family func(mem
 	}
 }
 
-// Checked chooses the kernels that a run compiles with the checker's code: a quarter, for plain ones are of every family.
+// Checked chooses the kernels that a run compiles with the checker's code: one in four of all.
 func Checked(t T) func(members []string, family func(member string) string) []string {
 	return ChooseSome(t, "checked", 4)
 }
