@@ -141,11 +141,15 @@ func TestNotConfined(t *testing.T) {
 	require.ErrorContains(t, err, "cannot be confined here")
 	require.ErrorContains(t, err, "--trust-kernels")
 	require.NoError(t, r.run(t.Context(), "increment", one, one, b))
-	o.foreign = r.foreign(&ir.Kernel{Library: ir.Library{Kind: ir.SourceFile}})
-	assert.True(t, o.foreign)
-	r.trust = true
-	o.foreign = r.foreign(&ir.Kernel{Library: ir.Library{Kind: ir.SourceFile}})
-	assert.False(t, o.foreign)
+	o.foreign = false
 	_, err = r.process.load(t.Context(), o)
 	require.NoError(t, err)
+
+	// Whose kernels are of somebody else, unless they are said to be trusted.
+	k := &ir.Kernel{Function: "increment", Library: ir.Library{Kind: ir.SourceFile, Path: "testdata/faults.metal"}}
+	for _, trust := range []bool{false, true} {
+		in, err := newRig(t, Options{Trust: trust}).code(t.Context(), k)
+		require.NoError(t, err)
+		assert.Equal(t, trust, in.Trusted)
+	}
 }

@@ -25,9 +25,7 @@ type Device struct {
 	process   *process
 	workers   int
 	machine   machine
-	check     *check // nil: nothing is checked
-	trust     bool
-	library   string
+	check     *check                                            // nil: nothing is checked
 	module    func(context.Context, *ir.Kernel) ([]byte, error) // Options.Module
 
 	close  sync.Once
@@ -41,7 +39,7 @@ type Device struct {
 // New returns a device. It finds clang, compiles the executor if the cache has it not, and
 // starts nothing.
 func New(ctx context.Context, o Options) (_ *Device, err error) {
-	d := &Device{workers: o.Workers, machine: elsewhere, module: o.Module, trust: o.Trust, library: o.Library, kernels: map[string]*kernel{}}
+	d := &Device{workers: o.Workers, machine: elsewhere, module: o.Module, kernels: map[string]*kernel{}}
 	if o.Machine != "" {
 		d.machine = machine{o.Machine, o.Emulator}
 	}
@@ -54,7 +52,7 @@ func New(ctx context.Context, o Options) (_ *Device, err error) {
 	if d.compiler, err = clang.Find(ctx); err != nil {
 		return nil, err
 	}
-	d.compiler.Trust = o.Trust
+	d.compiler.Trust = o.Trust || len(d.machine.emulator) > 0 // which tests alone use
 	if d.cache, err = air.OpenCache(o.Cache, 0); err != nil {
 		return nil, fmt.Errorf("softmetal: the cache of compiled kernels: %w", err)
 	}

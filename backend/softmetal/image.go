@@ -40,7 +40,7 @@ type fix struct {
 // imports are the functions that a kernel may call, as host/image.c has them.
 var imports = []string{"mlxc_touch", "mlxc_private", "mlxc_own", "mlxc_used", "mlxc_stored",
 	"mlxc_loaded", "mlxc_copied", "mlxc_forget", "mlxc_leave", "mlxc_taken",
-	"memcpy", "memmove", "memset", "memcmp"}
+	"memcpy", "memmove", "memset"}
 
 // maxImage is MAX_IMAGE of host/executor.h.
 const maxImage = 1 << 28

@@ -26,7 +26,7 @@ extern char mlxc_touch[], mlxc_private[], mlxc_own[], mlxc_used[], mlxc_stored[]
 
 // imports are the functions that kernels call, in the order of image.go.
 static void *const imports[] = {mlxc_touch, mlxc_private, mlxc_own, mlxc_used, mlxc_stored, mlxc_loaded, mlxc_copied, mlxc_forget, mlxc_leave, mlxc_taken,
-	memcpy, memmove, memset, memcmp};
+	memcpy, memmove, memset};
 
 const char *load_image(struct reader *r, int fd, const struct kernel **out) {
 	uint64_t size = take64(r), kernel = take64(r);
