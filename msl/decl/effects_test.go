@@ -405,7 +405,9 @@ func TestAliasingIsSound(t *testing.T) {
 		}
 	})
 	assert.Positive(t, same, "no case overlapped")
-	assert.Positive(t, hulls, "no case was interleaved")
+	if !testing.Short() { // of which rapid takes a fifth of the cases
+		assert.Positive(t, hulls, "no case was interleaved")
+	}
 }
 
 // TestTransposeIsNotInPlace: the bytes of a square matrix and of its transpose
