@@ -83,7 +83,7 @@ var unusual = []struct{ dispatch, why string }{
 func TestCheckedKernelsOfMLX(t *testing.T) {
 	sample.Long(t)
 	found, n := sampleFindings(t, func(all []string, _ func(string) string) []string {
-		return sample.Of(t, "checked, compiled", all, sample.Few)
+		return sample.Of(t, "checked, compiled", all, sample.Runs)
 	}, metallibs.Path(t, "0.32.4"), 2)
 	count := 0
 next:

@@ -53,7 +53,7 @@ func TestScreenCutAnywhere(t *testing.T) {
 	value := "\x7f\u009b\u202e\x1b ok"
 	var out bytes.Buffer
 	w := NewScreen(&out, 0)
-	require.NoError(t, JSON(w, value))
+	require.NoError(t, JSON(t.Context(), w, value))
 	var back string
 	require.NoError(t, json.Unmarshal(out.Bytes(), &back))
 	require.Equal(t, value, back)

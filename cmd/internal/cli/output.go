@@ -1,17 +1,52 @@
 package cli
 
 import (
+	"bytes"
+	"context"
 	"encoding/json"
 	"fmt"
 	"io"
 )
 
-// JSON prints v as indented JSON.
-func JSON(w io.Writer, v any) error {
-	e := json.NewEncoder(w)
+// JSON prints v as indented JSON. It ends with the context, which the encoder does not know: the encoder is left
+// behind then, and only reads v.
+func JSON(ctx context.Context, w io.Writer, v any) error {
+	var text bytes.Buffer
+	e := json.NewEncoder(&text)
 	e.SetIndent("", "  ")
 	e.SetEscapeHTML(false)
-	return e.Encode(v)
+	encoded := make(chan error, 1)
+	go func() { encoded <- e.Encode(v) }()
+	select {
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	case err := <-encoded:
+		if err != nil {
+			return err
+		}
+	}
+	for w := Until(ctx, w); text.Len() > 0; {
+		if _, err := w.Write(text.Next(1 << 20)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Until returns w, to which nothing can be written once the context has ended: for who writes a long text in many
+// pieces without looking at a context.
+func Until(ctx context.Context, w io.Writer) io.Writer { return until{ctx, w} }
+
+type until struct {
+	ctx context.Context
+	w   io.Writer
+}
+
+func (u until) Write(p []byte) (int, error) {
+	if u.ctx.Err() != nil {
+		return 0, context.Cause(u.ctx)
+	}
+	return u.w.Write(p)
 }
 
 // Bytes is a size in bytes, which prints with a binary unit.

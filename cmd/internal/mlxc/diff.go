@@ -60,7 +60,7 @@ func (c *diffCmd) Run(env *cli.Env) error {
 	data := dataChanges(before.Module, after.Module)
 	equal = equal && len(data) == 0
 	if c.JSON {
-		err = cli.JSON(env.Stdout, map[string]any{"equal": equal, "graphs": graphs, "data": data})
+		err = cli.JSON(env.Context, env.Stdout, map[string]any{"equal": equal, "graphs": graphs, "data": data})
 	} else {
 		err = c.print(env, graphs, data)
 	}

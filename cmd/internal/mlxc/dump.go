@@ -35,7 +35,7 @@ func (c *dumpCmd) Run(env *cli.Env) error {
 	}
 	switch c.Format {
 	case "json":
-		return cli.JSON(env.Stdout, jsonModule(m, found))
+		return cli.JSON(env.Context, env.Stdout, jsonModule(m, found))
 	case "dot":
 		if err := comment(env.Stdout, "// ", m.Graphs, found); err != nil {
 			return err
@@ -54,5 +54,5 @@ func (c *dumpCmd) Run(env *cli.Env) error {
 	if err := comment(env.Stdout, "// ", m.Graphs, found); err != nil {
 		return err
 	}
-	return mlxt.Options{InlineLimit: 64, External: named}.Print(env.Stdout, m)
+	return mlxt.Options{InlineLimit: 64, External: named}.Print(cli.Until(env.Context, env.Stdout), m)
 }

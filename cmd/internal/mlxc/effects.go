@@ -152,7 +152,7 @@ func (c *effectsCmd) list(env *cli.Env, graphs []*ir.Graph) error {
 		}
 	}
 	if c.JSON {
-		return cli.JSON(env.Stdout, map[string]any{"dispatches": list})
+		return cli.JSON(env.Context, env.Stdout, map[string]any{"dispatches": list})
 	}
 	for _, x := range list {
 		text := x.Effects
@@ -302,7 +302,7 @@ func (c *effectsCmd) answer(env *cli.Env, r *infer.Report, text string, written 
 		}
 	}
 	if c.JSON {
-		if err := cli.JSON(env.Stdout, r); err != nil {
+		if err := cli.JSON(env.Context, env.Stdout, r); err != nil {
 			return err
 		}
 	} else if err := c.print(env.Stdout, r, text, written); err != nil {

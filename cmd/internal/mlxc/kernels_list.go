@@ -1,6 +1,7 @@
 package mlxc
 
 import (
+	"context"
 	"crypto/sha256"
 	"fmt"
 	"io"
@@ -51,20 +52,20 @@ func (c *kernelsCmd) Run(env *cli.Env) error {
 		}
 		list = append(list, described{entry, k})
 	}
-	if err := c.print(env.Stdout, lib, list); err != nil || len(failed) == 0 {
+	if err := c.print(env.Context, env.Stdout, lib, list); err != nil || len(failed) == 0 {
 		return err
 	}
 	return fmt.Errorf("%d of %d kernel(s) cannot be described, the first: %w", len(failed), len(chosen), failed[0])
 }
 
-func (c *kernelsCmd) print(w io.Writer, lib *inputs.Library, list []described) error {
+func (c *kernelsCmd) print(ctx context.Context, w io.Writer, lib *inputs.Library, list []described) error {
 	switch {
 	case c.JSON:
 		out := make([]kernelJSON, len(list))
 		for i, d := range list {
 			out[i] = d.json()
 		}
-		return cli.JSON(w, map[string]any{"kernels": out})
+		return cli.JSON(ctx, w, map[string]any{"kernels": out})
 	case c.Text:
 		return printText(w, lib, list)
 	case len(list) > fewKernels:

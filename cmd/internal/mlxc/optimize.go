@@ -104,7 +104,7 @@ func (c *optimizeCmd) Run(env *cli.Env) error {
 		return err
 	}
 	if c.JSON {
-		return cli.JSON(env.Stdout, c.Mention(map[string]any{"graphs": results, "output": c.Output}))
+		return cli.JSON(env.Context, env.Stdout, c.Mention(map[string]any{"graphs": results, "output": c.Output}))
 	}
 	return c.print(env, results, o.Passes.Model)
 }

@@ -40,7 +40,7 @@ func (c *passesCmd) Run(env *cli.Env) error {
 		rows = append(rows, r)
 	}
 	if c.JSON {
-		return cli.JSON(env.Stdout, map[string]any{"passes": rows, "order": passes.Constraints()})
+		return cli.JSON(env.Context, env.Stdout, map[string]any{"passes": rows, "order": passes.Constraints()})
 	}
 	if err := t.Print(env.Stdout); err != nil {
 		return err

@@ -69,7 +69,7 @@ func (c *statsCmd) Run(env *cli.Env) error {
 		}
 	}
 	if c.JSON {
-		return cli.JSON(env.Stdout, stats)
+		return cli.JSON(env.Context, env.Stdout, stats)
 	}
 	if err := comment(env.Stderr, "mlxc: ", f.Module.Graphs, found); err != nil {
 		return err

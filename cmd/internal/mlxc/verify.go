@@ -91,7 +91,7 @@ func (c *verifyCmd) Run(env *cli.Env) error {
 		}
 	}
 	if c.JSON {
-		if err := cli.JSON(env.Stdout, map[string]any{"files": files, "modules": modules, "proofs": proofs}); err != nil {
+		if err := cli.JSON(env.Context, env.Stdout, map[string]any{"files": files, "modules": modules, "proofs": proofs}); err != nil {
 			return err
 		}
 	} else {

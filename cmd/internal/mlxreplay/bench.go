@@ -203,7 +203,7 @@ func (c *benchCmd) language(env *cli.Env, d backend.Device, module *ir.Module, f
 			}
 			out["kernel_microseconds"] = byGraph
 		}
-		return cli.JSON(env.Stdout, c.Mention(took.mention(d, out)))
+		return cli.JSON(env.Context, env.Stdout, c.Mention(took.mention(d, out)))
 	}
 	t := cli.Table{Header: []string{"device", "threads", "what", "tokens/s, median [min–max]"}}
 	took.say(env, d)
@@ -263,7 +263,7 @@ func (c *benchCmd) graph(env *cli.Env, d backend.Device, module *ir.Module, fit 
 		if c.Profile {
 			out["kernel_microseconds"] = kernels.microseconds()
 		}
-		return cli.JSON(env.Stdout, c.Mention(took.mention(d, out)))
+		return cli.JSON(env.Context, env.Stdout, c.Mention(took.mention(d, out)))
 	}
 	t := cli.Table{Header: []string{"device", "threads", "graph", "ms, median [min–max]"}}
 	took.say(env, d)

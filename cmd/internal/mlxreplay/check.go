@@ -196,7 +196,7 @@ func (c *checkCmd) print(env *cli.Env, g *ir.Graph, observed []softmetal.Observe
 	}
 	total := len(found) + len(between)
 	if c.JSON {
-		err := cli.JSON(env.Stdout, c.Mention(map[string]any{"graph": g.Name, "dispatches": len(observed), "kernels": len(kernels), "findings": found, "order": between, "dropped": dropped}))
+		err := cli.JSON(env.Context, env.Stdout, c.Mention(map[string]any{"graph": g.Name, "dispatches": len(observed), "kernels": len(kernels), "findings": found, "order": between, "dropped": dropped}))
 		if err == nil && total > 0 {
 			err = cli.Fail(fmt.Errorf("%d findings", total))
 		}

@@ -88,7 +88,7 @@ func (c *compareCmd) Run(env *cli.Env) error {
 		all = append(all, x)
 	}
 	if c.JSON {
-		err = cli.JSON(env.Stdout, c.Mention(map[string]any{"graph": g.Name, "devices": names, "outputs": all}))
+		err = cli.JSON(env.Context, env.Stdout, c.Mention(map[string]any{"graph": g.Name, "devices": names, "outputs": all}))
 	} else {
 		t := cli.Table{Header: []string{"output of " + g.Name + c.Note(), "type", "elements", "other bits", "greatest difference", "greatest value"}}
 		for _, x := range all {

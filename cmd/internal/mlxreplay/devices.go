@@ -47,7 +47,7 @@ func (c *devicesCmd) Run(env *cli.Env) error {
 		rows = append(rows, found...)
 	}
 	if c.JSON {
-		return cli.JSON(env.Stdout, rows)
+		return cli.JSON(env.Context, env.Stdout, rows)
 	}
 	t := cli.Table{Header: []string{"device", "description", "threads"}}
 	for _, r := range rows {

@@ -101,7 +101,7 @@ func (c *doctorCmd) Run(env *cli.Env) error {
 		return err
 	}
 	if report != nil {
-		err = report.Data(func(w io.Writer) error { return cli.JSON(w, r) })
+		err = report.Data(func(w io.Writer) error { return cli.JSON(env.Context, w, r) })
 	}
 	if err == nil && profile != nil {
 		err = profile.Data(r.Profile(cores).WriteProfile)
@@ -134,7 +134,7 @@ func (c *doctorCmd) one(env *cli.Env, flags deviceFlags) error {
 	if !results[0].Hangs { // the GPU may use the device yet
 		end()
 	}
-	return cli.JSON(env.Stdout, results[0])
+	return cli.JSON(env.Context, env.Stdout, results[0])
 }
 
 func failed(n int) string {

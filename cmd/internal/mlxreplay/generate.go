@@ -229,7 +229,7 @@ func (c *generateCmd) Run(env *cli.Env) error {
 		}
 	}
 	if c.JSON {
-		return cli.JSON(env.Stdout, c.Mention(took.mention(m.Device, map[string]any{
+		return cli.JSON(env.Context, env.Stdout, c.Mention(took.mention(m.Device, map[string]any{
 			"prompt_ids": prompt, "ids": r.IDs, "text": text, "stopped": r.Stopped,
 			"tokens_per_second": round3(r.TokensPerSecond()), "prompt_tokens_per_second": round3(float64(len(prompt)) / r.Prompt.Seconds()),
 		})))

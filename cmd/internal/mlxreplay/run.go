@@ -110,7 +110,7 @@ func (c *runCmd) Run(env *cli.Env) error {
 		return err
 	}
 	if c.JSON {
-		return cli.JSON(env.Stdout, c.Mention(took.mention(d, map[string]any{"graph": g.IR().Name, "device": d.Name(), "replays": c.Repeat, "seconds": round9(total)})))
+		return cli.JSON(env.Context, env.Stdout, c.Mention(took.mention(d, map[string]any{"graph": g.IR().Name, "device": d.Name(), "replays": c.Repeat, "seconds": round9(total)})))
 	}
 	took.say(env, d)
 	_, err = fmt.Fprintf(env.Stdout, "replayed %s on %s: %d time(s), %.3f ms each%s\n", g.IR().Name, d.Name(), c.Repeat, 1e3*total/float64(c.Repeat), c.Note())

@@ -91,7 +91,7 @@ func TestMetalDecode(t *testing.T) {
 		long   bool
 		want   counted // of the last token
 	}{
-		{"concurrent, recorded", module, fakemetal.Options{}, metal.Options{}, false, counted{5, 4154, 2, 677, 2972}},
+		{"concurrent, recorded", module, fakemetal.Options{}, metal.Options{}, true, counted{5, 4154, 2, 677, 2972}},
 		{"live", nil, fakemetal.Options{}, metal.Options{}, true, counted{11, 4156, 2, 677, 2972}},
 		{"concurrent", optimized, fakemetal.Options{Seed: 1}, metal.Options{}, false, counted{3, 2061, 1, 437, 2236}},
 		{"serial", optimized, fakemetal.Options{}, metal.Options{Plan: metal.Serial}, true, counted{3, 1909, 1, 437, 2236}},

@@ -107,9 +107,9 @@ func ChooseSome(t T, name string, in int) func(members []string, family func(mem
 	}
 }
 
-// Checked chooses the kernels that a run compiles with the checker's code: one in four of all.
+// Checked chooses the kernels that a run compiles with the checker's code: one in [Few] of all.
 func Checked(t T) func(members []string, family func(member string) string) []string {
-	return ChooseSome(t, "checked", 4)
+	return ChooseSome(t, "checked", Few)
 }
 
 // Takes reports whether this run takes the member with an index, one of the given number, of a family

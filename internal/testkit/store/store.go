@@ -13,12 +13,17 @@ import (
 const Env = "MLXC_TEST_CACHE"
 
 // Use has this process, and those that it starts, keep compiled kernels there: the folder is the user's cache
-// (XDG_CACHE_HOME) for them. It does nothing outside of the source tree, as on a machine that has been given
-// nothing but a compiled test.
+// (XDG_CACHE_HOME) for them, but for Go's own, which would else compile the standard library anew. It does
+// nothing outside of the source tree, as on a machine that has been given nothing but a compiled test.
 func Use() {
-	if dir := Dir(); dir != "" {
-		os.Setenv("XDG_CACHE_HOME", dir)
+	dir := Dir()
+	if dir == "" {
+		return
 	}
+	if user, err := os.UserCacheDir(); err == nil && os.Getenv("GOCACHE") == "" {
+		os.Setenv("GOCACHE", filepath.Join(user, "go-build"))
+	}
+	os.Setenv("XDG_CACHE_HOME", dir)
 }
 
 // Dir is the folder, or "" outside of the source tree.
