@@ -86,7 +86,9 @@ fetched:
 # Of families of kernels, cases and faults each run tests the first member and a sample of the others; the
 # number of the run says which, and sixteen runs take all (docs/tests.md, which also says what takes how long).
 # The time limit of a package is five times what the longest takes on two idle cores. Tests make much garbage and
-# hold little: collected a third as often, they take a fifth less time. Vet has seen them already.
+# hold little: collected a third as often, they take a fifth less time. Vet has seen them already. Nobody debugs
+# these programs: without DWARF a tenth less is to be compiled.
+test: export GOFLAGS := $(GOFLAGS) -gcflags=all=-dwarf=false
 test:
 	@scripts/retry.sh go mod download || :
 	@GOGC=300 $(MAKE) --no-print-directory -j 2 check fetched

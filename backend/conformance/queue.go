@@ -48,13 +48,20 @@ func (t *T) begun(status func() backend.Status) {
 	time.Sleep(20 * time.Millisecond)
 }
 
-// endless is a graph that takes minutes, and writes a state.
+// The graphs that tests interrupt have so many commands, each of so many elements: few enough to be recorded and
+// proved soon, and enough for a fast GPU to be at work for a tenth of a second.
+const (
+	longCommands = 30_000
+	longElements = 20_000
+)
+
+// endless is a graph that takes long, and writes a state.
 func endless(t *T) *ir.Graph {
 	p := newProgram("endless")
-	const n = 20000
+	const n = longElements
 	x, a, s := p.memory("x", ir.Input, n), p.memory("a", ir.Scratch, n), p.state("s", n, 1)
 	p.add(a, x, x, n)
-	for range 50000 {
+	for range longCommands / 2 {
 		p.add(s, a, x, n)
 		p.add(a, s, x, n)
 	}
@@ -184,8 +191,8 @@ var queueTests = map[string]func(*T){
 		_, err := q.Upload(ctx, short.Frame.Place(1), floatBytes(counting(1, 8)))
 		require.NoError(t, err)
 		short.submit(q, short.Frame)
-		place := backend.At(t.alloc(80000))
-		t.upload(place, floatBytes(repeated(1, 20000)))
+		place := backend.At(t.alloc(4 * longElements))
+		t.upload(place, floatBytes(repeated(1, longElements)))
 		long := t.bind(endless(t), nil, []backend.Place{2: place})
 		abort, cancel := context.WithCancel(ctx)
 		running, err := q.Submit(abort, long.Submission)
@@ -294,9 +301,9 @@ var queueTests = map[string]func(*T){
 	// leaves what it writes undefined and says so; the queue goes on.
 	"abort/status": func(t *T) {
 		q := t.newQueue()
-		place := backend.At(t.alloc(80000))
+		place := backend.At(t.alloc(4 * longElements))
 		long := t.bind(endless(t), nil, []backend.Place{2: place})
-		t.upload(place, floatBytes(repeated(7, 20000)))
+		t.upload(place, floatBytes(repeated(7, longElements)))
 		reason := errors.New("nobody wants it")
 		ctx, cancel := context.WithCancelCause(context.Background())
 		s := long.Submission

@@ -121,10 +121,10 @@ var sessionTests = map[string]func(*T){
 	// A long replay ends soon after its context does, and the device still works.
 	"cancel/during": func(t *T) {
 		p := newProgram("g")
-		const n = 20000
+		const n = longElements
 		x, a, b := p.memory("x", ir.Input, n), p.memory("a", ir.Scratch, n), p.memory("b", ir.Scratch, n)
 		p.add(a, x, x, n)
-		for range 50000 {
+		for range longCommands / 2 {
 			p.add(b, a, x, n)
 			p.add(a, b, x, n)
 		}

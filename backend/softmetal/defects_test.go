@@ -91,8 +91,13 @@ func (p *plantedGraph) source(t *testing.T, path, text string, repaired bool) {
 	var run []string
 	var c *planted
 	var early []wanted // of lines before the kernel's
+	index := 0
 	end := func() {
 		if c == nil {
+			return
+		}
+		if index++; !sample.Takes(t.Name(), index, 4) {
+			c, run = nil, nil
 			return
 		}
 		name, line := c.name, c.line
@@ -302,7 +307,11 @@ func TestPlantedDefects(t *testing.T) {
 			defective++
 		}
 	}
-	require.GreaterOrEqual(t, defective, 100)
+	want := 20 // a run takes one in four, with its twin
+	if sample.Whole() {
+		want = 100
+	}
+	require.GreaterOrEqual(t, defective, want)
 	d, err := softmetal.New(context.Background(), softmetal.Options{Workers: 2, Check: true})
 	require.NoError(t, err)
 	defer d.Close()
