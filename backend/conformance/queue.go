@@ -49,9 +49,10 @@ func (t *T) begun(status func() backend.Status) {
 }
 
 // The graphs that tests interrupt have so many commands, each of so many elements: few enough to be recorded and
-// proved soon, and enough for a fast GPU to be at work for a tenth of a second.
+// proved soon, enough for a fast GPU to be at work for a tenth of a second, and more than the nodes of one graph of
+// CUDA (65,536), within which nothing can be interrupted.
 const (
-	longCommands = 30_000
+	longCommands = 66_000
 	longElements = 20_000
 )
 

@@ -57,8 +57,8 @@ func writeCorpus(t *testing.T, dir string, perClass int) {
 // something, and the returns that say that two things differ.
 func TestEveryCheckIsNeeded(t *testing.T) {
 	sample.Long(t)
-	if !sample.Takes(t.Name(), 0, 4) {
-		t.Logf("one in four runs tests this: %s=1", sample.WholeEnv)
+	if !sample.Takes(t.Name(), 0, sample.Runs) {
+		t.Logf("one in sixteen runs tests this: %s=1", sample.WholeEnv)
 		return
 	}
 	dir := t.TempDir()
