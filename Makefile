@@ -65,12 +65,11 @@ ptx-same:
 ptx-check:
 	go run ./backend/internal/prebuilt/make -check $(PTX)
 
-# Of linux/arm64 the packages with assembly and with files of their own for a system. That everything has
-# types on Macs is a test (internal/testkit/targets); make darwin compiles and links it.
+# That everything has types on Macs, and that assembly for arm64 is some, are tests (internal/testkit/targets);
+# make darwin, and test-all, compile and link all of it.
 check:
 	@test -z "$$(gofmt -l .)" || { echo "gofmt would change:"; gofmt -l .; exit 1; }
 	go vet ./...
-	GOOS=linux GOARCH=arm64 go build ./backend/cpu/... ./internal/files/...
 
 # What the tests need beside Go: a clang and the oldest clang that will do, a Python with two
 # packages, two compiled Metal libraries of MLX (63 MB to fetch), the Metal source of ggml (4 MB),
@@ -129,6 +128,7 @@ arm64-metal:
 # Every package and every test, as programs for Macs. Vet, which is part of test, compiles all of
 # it too, but links nothing.
 darwin:
+	GOOS=linux GOARCH=arm64 go build ./...
 	GOOS=darwin GOARCH=arm64 go build ./...
 	GOOS=darwin GOARCH=arm64 go test -vet=off -exec true ./...
 

@@ -423,26 +423,22 @@ func (p *process) cancellable(ctx context.Context, op uint32, payload []byte, mo
 	stop.Store(0)
 	atomic.StoreUint32((*uint32)(unsafe.Pointer(&p.control[4])), 0)
 	if ctx.Done() != nil {
-		answered := make(chan struct{})
-		watched := make(chan struct{})
+		answered, stopped := make(chan struct{}), make(chan struct{})
 		r := p.runner
-		go func() {
-			defer close(watched)
-			select {
-			case <-answered:
-				return
-			case <-ctx.Done():
-			}
+		forget := context.AfterFunc(ctx, func() {
+			defer close(stopped)
 			stop.Store(1)
 			select {
 			case <-answered:
 			case <-time.After(killAfter):
 				r.Kill()
 			}
-		}()
+		})
 		defer func() {
 			close(answered)
-			<-watched
+			if !forget() {
+				<-stopped
+			}
 		}()
 	}
 	answer, err := p.request(op, payload, nil, most)

@@ -3,6 +3,7 @@
 package fakemetal
 
 import (
+	"bufio"
 	"context"
 	"encoding/binary"
 	"fmt"
@@ -294,12 +295,13 @@ func (m *Metal) serve(ctx context.Context, f *os.File) {
 	defer close(m.served)
 	defer f.Close()
 	var head [8]byte
+	in := bufio.NewReader(f)
 	for {
-		if _, err := io.ReadFull(f, head[:]); err != nil {
+		if _, err := io.ReadFull(in, head[:]); err != nil {
 			return
 		}
 		r := &reader{data: make([]byte, binary.LittleEndian.Uint32(head[4:]))}
-		if _, err := io.ReadFull(f, r.data); err != nil {
+		if _, err := io.ReadFull(in, r.data); err != nil {
 			return
 		}
 		var w writer
