@@ -44,10 +44,6 @@ type Options struct {
 	// order of the inner index.
 	NoMMA bool
 
-	// Loop has many replays be one launch of a loop (CUDA's conditional nodes) instead of one for each few,
-	// where the driver takes that: it saves the host launches and the nodes of several replays.
-	Loop bool
-
 	// archive has kernels of source files, if not nil: tests run on machines without a compiler.
 	archive *prebuilt.Archive
 	// image makes what the driver gets of a kernel, if not nil: tests have no GPU.
@@ -116,7 +112,6 @@ type Device struct {
 	asked     bool
 	lost      error // by which the context was lost
 	jit       jit
-	loops     loops
 	ranges    *driver.Ranges // nil: nobody hears of them
 	noRanges  error
 	closed    bool
@@ -185,7 +180,6 @@ func Open(ctx context.Context, o Options) (_ *Device, err error) {
 		return nil, errors.Join(fmt.Errorf("cuda: %s has compute capability %d.%d: kernels are compiled for 8.0 and later", d.Description.Name, d.Major, d.Minor), d.gpu.Close(), d.cache.Close())
 	}
 	d.plan, d.programmatic = o.Plan, d.Major >= 9 && !o.Full
-	d.loops.on = o.Loop
 	d.attach()
 	if !o.NoMMA {
 		d.mma = air.AllMMA
@@ -207,9 +201,6 @@ func (d *Device) Close() error {
 	err := d.gpu.Do(func() error {
 		var errs []error
 		errs = append(errs, release(d.pool.take()))
-		if d.loops.module != 0 {
-			errs = append(errs, d.loops.module.Unload())
-		}
 		for _, k := range d.kernels {
 			for _, e := range k.entries {
 				if e.module != 0 {

@@ -209,8 +209,8 @@ type slot struct {
 // ahead is how many replays of a submission are launched before the first of them is waited for.
 const ahead = 3
 
-// frameWords is how many bytes a slot has for params and, behind them, for how many replays a loop does.
-func frameWords(g *ir.Graph) int { return 16 + (4*(len(g.Params)+1)+15)&^15 }
+// frameWords is how many bytes a slot has for params.
+func frameWords(g *ir.Graph) int { return (4*(len(g.Params)+1) + 15) &^ 15 }
 
 // NewFrame implements [backend.Executable].
 func (e *executable) NewFrame(s backend.FrameSpec) (_ backend.Frame, err error) {

@@ -15,7 +15,7 @@ import (
 type topology struct {
 	graph   driver.Graph
 	exec    driver.GraphExec
-	times   int                // replays; of a loop, those of a turn
+	times   int                // replays
 	first   []driver.GraphNode // that follow rules, by replay and group
 	nodes   []driver.GraphNode // by replay and step
 	enabled []bool             // by node
@@ -132,7 +132,7 @@ func (l *launches) newTopology(how Plan, times int) (made *topology, err error) 
 	if t.graph, err = driver.NewGraph(); err != nil {
 		return nil, err
 	}
-	if err := t.fill(t.graph, l, how, nil); err != nil {
+	if err := t.fill(l, how); err != nil {
 		return nil, err
 	}
 	t.exec, err = t.graph.Instantiate()
@@ -140,10 +140,9 @@ func (l *launches) newTopology(how Plan, times int) (made *topology, err error) 
 	return t, err
 }
 
-// fill makes the nodes of a topology's replays in a graph. last, if not nil, is launched when all of them have
-// ended.
-func (t *topology) fill(graph driver.Graph, l *launches, how Plan, last *driver.Launch) error {
-	times := t.times
+// fill makes the nodes of a topology's replays.
+func (t *topology) fill(l *launches, how Plan) error {
+	graph, times := t.graph, t.times
 	all, joins := l.arcs(how)
 	if f := l.device.disturb.arcs; f != nil {
 		all = f(all)
@@ -230,13 +229,6 @@ func (t *topology) fill(graph driver.Graph, l *launches, how Plan, last *driver.
 				follow(n)
 			}
 		}
-	}
-	if last != nil {
-		n, err := graph.AddKernel(last)
-		if err != nil {
-			return err
-		}
-		behind(n)
 	}
 	return graph.AddEdges(from, to, data)
 }

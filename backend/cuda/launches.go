@@ -40,7 +40,6 @@ type launches struct {
 	moved   bool
 	// single and many are graphs of a replay and of [batch]; nil: none was needed yet.
 	single, many *topology
-	again        *topology // a loop; nil: none was needed
 }
 
 func (d *Device) newLaunches(c *code) (_ *launches, err error) {
@@ -54,7 +53,7 @@ func (d *Device) newLaunches(c *code) (_ *launches, err error) {
 	if c.rules != nil {
 		image, groups = c.rules.image, len(c.rules.groups)
 	}
-	if l.block, err = syscall.Mmap(-1, 0, c.bytes+groups*advanceBytes+loopBytes, syscall.PROT_READ|syscall.PROT_WRITE, syscall.MAP_ANON|syscall.MAP_PRIVATE); err != nil {
+	if l.block, err = syscall.Mmap(-1, 0, max(1, c.bytes+groups*advanceBytes), syscall.PROT_READ|syscall.PROT_WRITE, syscall.MAP_ANON|syscall.MAP_PRIVATE); err != nil {
 		return nil, fmt.Errorf("memory for the parameters of kernels: %w", err)
 	}
 	m, err := d.Alloc(specOf(int64(len(image))))
@@ -77,9 +76,6 @@ func (l *launches) close() error {
 	var errs []error
 	l.keep(l.single)
 	l.keep(l.many)
-	if l.again != nil {
-		errs = append(errs, l.device.gpu.Do(l.again.destroy))
-	}
 	if l.block != nil {
 		errs = append(errs, syscall.Munmap(l.block))
 	}
@@ -89,7 +85,7 @@ func (l *launches) close() error {
 	if l.staged != nil {
 		errs = append(errs, l.device.gpu.Do(func() error { return driver.FreeHost(l.staged) }))
 	}
-	l.block, l.memory, l.staged, l.single, l.many, l.again = nil, nil, nil, nil, nil, nil
+	l.block, l.memory, l.staged, l.single, l.many = nil, nil, nil, nil, nil
 	return errors.Join(errs...)
 }
 

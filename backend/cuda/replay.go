@@ -107,19 +107,6 @@ func (x *executor) replays(ctx context.Context, s *backend.Submission, r *backen
 			launched++
 			err = x.start(ctx, l, next)
 		default:
-			if rest := s.Count() - i; rest > 2 && !g.NextHost && l.loopable() {
-				n := min(rest-1, mostLooped)
-				var t *topology
-				if t, err = l.looped(plan); err != nil {
-					break
-				}
-				if t != nil {
-					in.replays = n
-					launched += n
-					err = t.run(l, x.stream, n, in.memory[words-16:])
-					break
-				}
-			}
 			if s.Count()-i >= batch && !g.NextHost && batch*len(e.steps) <= mostNodes {
 				in.replays = batch
 			}

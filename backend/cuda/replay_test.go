@@ -33,8 +33,6 @@ var ways = []struct {
 	{"full edges", "edges", cuda.Options{Plan: cuda.Edges, Full: true}},
 	{"chain", "", cuda.Options{Plan: cuda.Chain}},
 	{"stream", "", cuda.Options{Plan: cuda.Stream}},
-	{"loops of edges", "edges", cuda.Options{Plan: cuda.Edges, Loop: true}},
-	{"loops of a chain", "", cuda.Options{Plan: cuda.Chain, Loop: true}},
 }
 
 // reference is what the workload leaves where software Metal replays it itself.
@@ -61,11 +59,6 @@ func TestWorkload(t *testing.T) {
 			got, err := run(d, g, several...)
 			require.NoError(t, err)
 			assert.True(t, slices.Equal(want, got), "%s, seed %d", w.name, seed)
-			if w.options.Loop {
-				require.NoError(t, d.Looped())
-				// A loop for all but the last replay of a submission, and a graph for that.
-				assert.Equal(t, 2*len(several)-1, x.Count("cuGraphLaunch"))
-			}
 			require.NoError(t, d.Close())
 			assert.Zero(t, x.Pageable(), "copies are of memory that the GPU reaches by itself")
 			quit(t, x)
@@ -146,45 +139,6 @@ func TestHostCalls(t *testing.T) {
 	}, made)
 	require.NoError(t, s.Close())
 	require.NoError(t, d.Close())
-}
-
-// TestLoop counts the same where many replays are a loop: a launch for at most 256 of them, and one for the
-// last, so that as many calls are made for 200 replays as for 40. A driver that has no loops, or refuses one,
-// is given graphs of sixteen.
-func TestLoop(t *testing.T) {
-	count := func(o fakecuda.Options, n int) (launches, calls int, looped error) {
-		x := serve(t, o)
-		d := standIn(t, cuda.Options{Plan: cuda.Chain, Loop: true})
-		q := newDoubling(t, d, 2, n)
-		require.Equal(t, backend.Completed, q.submit(t.Context(), n).Status) // makes what is kept
-		before := x.Calls()
-		r := q.submit(t.Context(), n)
-		require.Equal(t, backend.Completed, r.Status)
-		require.Equal(t, n, r.Replays)
-		for name, k := range x.Calls() {
-			if name != fakecuda.KernelRun {
-				calls += k - before[name]
-			}
-		}
-		launches, looped = x.Count("cuGraphLaunch")-before["cuGraphLaunch"], d.Looped()
-		require.NoError(t, q.close())
-		require.NoError(t, d.Close())
-		quit(t, x)
-		return launches, calls, looped
-	}
-	launches, few, looped := count(fakecuda.Options{}, 40)
-	require.NoError(t, looped)
-	assert.Equal(t, 2, launches)
-	launches, many, _ := count(fakecuda.Options{}, 200)
-	assert.Equal(t, 2, launches)
-	assert.Equal(t, few, many)
-	launches, _, _ = count(fakecuda.Options{}, 600)
-	assert.Equal(t, 4, launches)
-	for _, on := range []string{"cuGraphConditionalHandleCreate", "cuGraphAddNode"} {
-		launches, _, looped = count(fakecuda.Options{Faults: []fakecuda.Fault{{On: on, Nth: 1, Code: 801}}}, 40)
-		assert.ErrorContains(t, looped, "the driver does not take a loop: "+on)
-		assert.Equal(t, 2+8, launches)
-	}
 }
 
 // faulty runs the workload, and records a graph live.

@@ -29,7 +29,6 @@ type rules struct {
 	params int // where in it the params lie
 	steps  int // where in it their steps lie
 	count  int // of params
-	left   int // where it lies how many replays of a loop are left
 }
 
 // group are the rules of one memory: argument memory, or, of the last group, the launches' own.
@@ -213,7 +212,6 @@ func (r *rules) write(g *ir.Graph, words []byte, end int64) {
 	r.count = len(g.Params) + 1
 	r.params = room(4 * (len(g.Params) + 1))
 	r.steps = room(4 * (len(g.Params) + 1))
-	r.left = room(4)
 	for i := range g.Params {
 		le.PutUint32(r.image[r.steps+4*i:], uint32(g.Params[i].Advance))
 	}

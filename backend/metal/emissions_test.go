@@ -215,7 +215,7 @@ func TestWorkload(t *testing.T) {
 
 // TestWrongEmissions: each wrong message that is planted is noticed: Metal's rules forbid what becomes
 // of it, something leaks, an error comes, or a result differs. Of those that nobody can tell nobody does.
-// A quarter in a run of make test, each in the first of its ways, and with MLXC_LONG=1 all in all.
+// One in eight in a run of make test, each in the first of its ways, and with MLXC_LONG=1 all in all.
 // What leaks by them stays, so they have a process of their own.
 func TestWrongEmissions(t *testing.T) {
 	sample.Long(t)
@@ -231,7 +231,7 @@ func TestWrongEmissions(t *testing.T) {
 	p := newPlanting(t)
 	by := map[string]int{}
 	same := 0
-	for _, x := range sample.Of(t, t.Name(), wrongEmissions, 4) {
+	for _, x := range sample.Of(t, t.Name(), wrongEmissions, sample.Few) {
 		for _, name := range x.ways[:many(len(x.ways))] {
 			w := wayNamed(name)
 			var wrong []string

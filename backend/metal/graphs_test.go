@@ -230,6 +230,6 @@ func TestGraphs(t *testing.T) {
 		t.Run(w.name, func(t *testing.T) { all(t, w.on(soft, uint64(i)), w.options(), names, replayed) })
 	}
 	t.Run("live", func(t *testing.T) {
-		all(t, fakemetal.Options{Device: soft, Seed: 9}, ways[0].options(), sample.Of(t, t.Name(), names, 4), dispatched)
+		all(t, fakemetal.Options{Device: soft, Seed: 9}, ways[0].options(), sample.Of(t, t.Name(), names, sample.Few), dispatched)
 	})
 }

@@ -32,12 +32,7 @@ var functions struct {
 	graphCreate, graphDestroy, graphAddKernel, graphAddEmpty, graphAddEdges                   uintptr
 	graphInstantiate, graphExecDestroy, graphExecSet, graphNodeEnable, graphLaunch            uintptr
 	errorName, errorString                                                                    uintptr
-	// Those that drivers may lack.
-	graphConditional, graphAddNode uintptr
 }
-
-// optional are functions that not every driver has: those for CUDA 12.3 lack some.
-var optional = map[string]*uintptr{"cuGraphConditionalHandleCreate": &functions.graphConditional, "cuGraphAddNode": &functions.graphAddNode}
 
 var names = map[string]*uintptr{
 	"cuInit": &functions.init, "cuDriverGetVersion": &functions.version,
@@ -104,9 +99,6 @@ func Load(paths ...string) error {
 		if *to = find(name); *to == 0 {
 			return fmt.Errorf("the driver of NVIDIA's GPUs has no %s: it is too old, install one for CUDA 12.3 or later", name)
 		}
-	}
-	for name, to := range optional {
-		*to = find(name)
 	}
 	if err := call("cuInit", functions.init, 0); err != nil {
 		return err

@@ -95,6 +95,21 @@ static void converge(const struct kernel *k, char *frames, size_t frame, struct 
 	}
 }
 
+// sum is (a + b) % m, of numbers below m.
+static uint64_t sum(uint64_t a, uint64_t b, uint64_t m) { return a >= m - b ? a - (m - b) : a + b; }
+
+// product is a * b % m. With 128 bits it would be a function of the compiler's runtime, which is not linked.
+static uint64_t product(uint64_t a, uint64_t b, uint64_t m) {
+	a %= m, b %= m;
+	if (m <= UINT32_MAX)
+		return a * b % m;
+	uint64_t all = 0;
+	for (; b; b >>= 1, a = sum(a, a, m))
+		if (b & 1)
+			all = sum(all, a, m);
+	return all;
+}
+
 // permuted is a permutation of the numbers below total, another one for each seed.
 static uint64_t permuted(uint64_t n, uint64_t total, uint64_t seed) {
 	uint64_t factor = seed % total | 1;
@@ -107,7 +122,7 @@ static uint64_t permuted(uint64_t n, uint64_t total, uint64_t seed) {
 		if (a == 1)
 			break;
 	}
-	return (uint64_t)(((unsigned __int128)n * factor + (seed >> 17)) % total);
+	return sum(product(n, factor, total), (seed >> 17) % total, total);
 }
 
 // check_meeting looks whether all threads of a threadgroup wait at one barrier.

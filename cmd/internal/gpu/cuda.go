@@ -25,8 +25,6 @@ type CUDAOptions struct {
 	Measured *cost.Model
 	// Full has every launch begin when those before it have ended.
 	Full bool
-	// Loop has many replays be one launch, where the driver takes that.
-	Loop bool
 	// NoMMA has nothing multiplied by tensor cores.
 	NoMMA bool
 	// Memory is the most bytes that buffers may take together; 0: what the GPU has.
@@ -65,8 +63,6 @@ type Counts struct {
 	Kernels, Compiled int
 	Why               string
 	Find, JIT         time.Duration
-	// NoLoop says why replays were not loops, if they should have been.
-	NoLoop string
 	// NoRanges says why the tool that the environment names hears of no ranges.
 	NoRanges string
 }
@@ -85,9 +81,6 @@ func (c Counts) String() string {
 	}
 	if c.Why != "" {
 		s += " (" + c.Why + ")"
-	}
-	if c.NoLoop != "" {
-		s += "; no loops: " + c.NoLoop
 	}
 	if c.NoRanges != "" {
 		s += "; no ranges: " + c.NoRanges

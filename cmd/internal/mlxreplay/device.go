@@ -30,7 +30,6 @@ type deviceFlags struct {
 	Buffers      int    `name:"metal-encoders" placeholder:"N" help:"Command buffers that --metal-plan parallel encodes side by side, 2 to 8."`
 	CUDAPlan     string `name:"cuda-plan" placeholder:"PLAN" help:"How replays are launched on a GPU of NVIDIA's: stream (one by one), chain (as a CUDA graph, one after another), edges (as a CUDA graph with the edges of the graph's own), or auto (the default): for each graph the fastest by --cuda-profile."`
 	CUDAMeasured string `name:"cuda-profile" placeholder:"FILE" help:"What mlxreplay doctor or bench has measured of the GPU of NVIDIA's: --cuda-plan auto chooses by it (default: by what was measured of an H200)."`
-	CUDALoop     bool   `name:"cuda-loop" help:"On a GPU of NVIDIA's up to 256 replays of a row are one launch of a loop, where the driver takes that."`
 	CUDANoMMA    bool   `name:"cuda-no-mma" help:"On a GPU of NVIDIA's nothing is multiplied by tensor cores: sums of products have the order of the inner index, and one rounding a term."`
 	CUDAFull     bool   `name:"cuda-full" help:"On a GPU of NVIDIA's every launch begins when those before it have ended, also where the GPU could begin it earlier."`
 	Threads      int    `short:"t" placeholder:"N" help:"Threads of the device (cpu, softmetal; default: all cores)."`
@@ -108,8 +107,6 @@ func (f deviceFlags) check() error {
 		return cli.BadUsage("--cuda-profile is for --device cuda")
 	case f.CUDAMeasured != "" && f.CUDAPlan != "" && f.CUDAPlan != gpu.Auto:
 		return cli.BadUsage("--cuda-profile is for --cuda-plan auto: --cuda-plan is %q", f.CUDAPlan)
-	case f.CUDALoop && !of(onCUDA, onAuto):
-		return cli.BadUsage("--cuda-loop is for --device cuda")
 	case f.CUDANoMMA && !of(onCUDA, onAuto):
 		return cli.BadUsage("--cuda-no-mma is for --device cuda")
 	case f.CUDAFull && !of(onCUDA, onAuto):
@@ -185,7 +182,7 @@ func (f deviceFlags) device(env *cli.Env, name string) (backend.Device, func(), 
 		}
 		return gpu.Metal.Open(o)
 	case onCUDA:
-		o := gpu.CUDAOptions{Name: f.GPU, Library: f.Library, Trust: f.Trust, Plan: f.CUDAPlan, Full: f.CUDAFull, NoMMA: f.CUDANoMMA, Loop: f.CUDALoop, Memory: memory}
+		o := gpu.CUDAOptions{Name: f.GPU, Library: f.Library, Trust: f.Trust, Plan: f.CUDAPlan, Full: f.CUDAFull, NoMMA: f.CUDANoMMA, Memory: memory}
 		if f.CUDAMeasured != "" {
 			m, err := cost.LoadProfile(f.CUDAMeasured)
 			if err != nil {

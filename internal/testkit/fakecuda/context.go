@@ -190,8 +190,6 @@ func kindOf(o any) string {
 		return "graph"
 	case *node:
 		return "graph node"
-	case *conditional:
-		return "condition"
 	case *exec:
 		return "executable graph"
 	}

@@ -7,8 +7,6 @@ import "slices"
 // graph is one that is built.
 type graph struct {
 	nodes []*node
-	own   []uintptr // graphs of its nodes, and conditions
-	inner bool      // it is of a node of another graph
 }
 
 // node is a launch of a graph, or nothing.
@@ -18,7 +16,6 @@ type node struct {
 	number int
 	kernel bool
 	launch *launch
-	while  *while
 	in     []edge
 }
 
@@ -39,7 +36,6 @@ type exec struct {
 type execNode struct {
 	kernel  bool
 	launch  *launch
-	turns   *turns
 	in      []edge
 	enabled bool
 }
@@ -77,12 +73,12 @@ func (g *GPU) nodeLaunch(p uintptr) (*launch, uint32) {
 }
 
 // grow adds a node behind others.
-func (g *GPU) grow(to, in, behind, count uintptr, l *launch, w *while) uint32 {
+func (g *GPU) grow(to, in, behind, count uintptr, l *launch) uint32 {
 	x := object[graph](g, in)
 	if x == nil {
 		return invalidHandle
 	}
-	n := &node{of: x, number: len(x.nodes), kernel: l != nil, launch: l, while: w}
+	n := &node{of: x, number: len(x.nodes), kernel: l != nil, launch: l}
 	if count > 0 {
 		if behind == 0 {
 			return invalidValue
@@ -112,9 +108,6 @@ func init() {
 		if x == nil {
 			return invalidHandle
 		}
-		if x.inner {
-			return invalidValue
-		}
 		g.forget(a[0], x)
 		return success
 	})
@@ -126,13 +119,13 @@ func init() {
 		if code != success {
 			return code
 		}
-		return g.grow(a[0], a[1], a[2], a[3], l, nil)
+		return g.grow(a[0], a[1], a[2], a[3], l)
 	})
 	register(inside, "cuGraphAddEmptyNode", 4, func(g *GPU, a []uintptr) uint32 {
 		if a[0] == 0 {
 			return invalidValue
 		}
-		return g.grow(a[0], a[1], a[2], a[3], nil, nil)
+		return g.grow(a[0], a[1], a[2], a[3], nil)
 	})
 	register(inside, "cuGraphAddDependencies_v2", 5, addEdges)
 	register(inside, "cuGraphInstantiateWithFlags", 3, func(g *GPU, a []uintptr) uint32 {
@@ -141,7 +134,7 @@ func init() {
 			return invalidHandle
 		}
 		e := x.executable(g)
-		if a[0] == 0 || a[2] != 0 || e == nil || x.inner {
+		if a[0] == 0 || a[2] != 0 || e == nil {
 			return invalidValue
 		}
 		return give(a[0], g.handle(e))
@@ -205,15 +198,7 @@ func (s *Edges) add(e *exec) {
 func (x *graph) executable(g *GPU) *exec {
 	e := &exec{of: x}
 	for _, n := range x.nodes {
-		made := execNode{kernel: n.kernel, launch: n.launch, in: slices.Clone(n.in), enabled: true}
-		if n.while != nil {
-			body := n.while.body.executable(g)
-			if body == nil {
-				return nil
-			}
-			made.turns = &turns{condition: n.while.condition, body: body}
-		}
-		e.nodes = append(e.nodes, made)
+		e.nodes = append(e.nodes, execNode{kernel: n.kernel, launch: n.launch, in: slices.Clone(n.in), enabled: true})
 	}
 	if !e.sort() {
 		return nil
@@ -222,17 +207,10 @@ func (x *graph) executable(g *GPU) *exec {
 	return e
 }
 
-// forget has a graph be no more, and what it owns.
+// forget has a graph be no more, and its nodes.
 func (g *GPU) forget(h uintptr, x *graph) {
 	for _, n := range x.nodes {
 		g.drop(n.handle, n)
-	}
-	for _, o := range x.own {
-		if inner, ok := g.objects[o].(*graph); ok {
-			g.forget(o, inner)
-		} else {
-			g.drop(o, g.objects[o])
-		}
 	}
 	g.drop(h, x)
 }
@@ -362,9 +340,6 @@ func (g *GPU) expand(e *exec, first []*op) []*op {
 			}
 		}
 		o := &op{}
-		if n.turns != nil {
-			o.turns = &turns{condition: n.turns.condition, body: n.turns.body}
-		}
 		if runs {
 			o = g.op(l)
 			if l.reads() {

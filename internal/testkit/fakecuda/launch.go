@@ -30,9 +30,6 @@ func (g *GPU) newLaunch(fn uintptr, grid, block [3]uint32, shared uint32, params
 	if f == nil {
 		return nil, invalidHandle
 	}
-	if f.script != nil {
-		return g.newScripted(f.code, grid, block, shared, params, extra)
-	}
 	threads := uint64(1)
 	for i := range 3 {
 		if grid[i] == 0 || block[i] == 0 || grid[i] > maxGrid[i] {
@@ -93,10 +90,6 @@ func (g *GPU) op(l *launch) *op {
 		if m := g.memory.find(at); m != nil && !slices.Contains(o.device, m) {
 			o.device = append(o.device, m)
 		}
-	}
-	if l.script != nil {
-		use(l.params[0])
-		return o
 	}
 	l.addresses(l.params, func(_ *air.Arg, at uint64) { use(at) })
 	use(l.table)
@@ -255,9 +248,6 @@ func (g *GPU) resolve(l *launch, params []uint64) (*run, uint32) {
 
 // execute runs a launch.
 func (g *GPU) execute(l *launch) uint32 {
-	if l.script != nil {
-		return g.perform(l)
-	}
 	g.mu.Lock()
 	table, ok := g.additions(l)
 	if !ok {

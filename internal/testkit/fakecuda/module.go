@@ -56,7 +56,6 @@ func module(_ context.Context, k *ir.Kernel) ([]byte, error) {
 // code is a module.
 type code struct {
 	image
-	script    *script   // in place of what follows
 	kernel    ir.Kernel // as software Metal knows it
 	functions []uintptr
 }
@@ -70,9 +69,6 @@ type function struct {
 // static is how many bytes of shared memory a kernel has by itself.
 func (c *code) static() int {
 	n := int64(0)
-	if c.script != nil {
-		return 0
-	}
 	for _, m := range c.Input.Kernel.Threadgroup {
 		n += m.Size
 	}
@@ -80,9 +76,6 @@ func (c *code) static() int {
 }
 
 func (c *code) threads() int {
-	if c.script != nil {
-		return 1
-	}
 	if n := c.Input.Kernel.MaxThreadgroup; n > 0 {
 		return min(n, maxThreads)
 	}
@@ -92,11 +85,6 @@ func (c *code) threads() int {
 // parse reads an image, and has software Metal compile it.
 func (g *GPU) parse(text []byte) (*code, error) {
 	c := &code{}
-	if scripted(text) {
-		s, err := parseScript(string(text))
-		c.script = s
-		return c, err
-	}
 	_, rest, ok := bytes.Cut(text, []byte("\n"))
 	if !ok || !bytes.HasPrefix(text, []byte(earlyLine)) {
 		return nil, errors.New("this is no image of a stand-in's")

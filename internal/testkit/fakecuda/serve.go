@@ -276,11 +276,7 @@ func (g *GPU) live() map[string]int {
 	out := map[string]int{}
 	for _, o := range g.objects {
 		switch o := o.(type) {
-		case *function, *node, *conditional: // they end with their module, or graph
-		case *graph:
-			if !o.inner {
-				out[kindOf(o)]++
-			}
+		case *function, *node: // they end with their module, or graph
 		default:
 			out[kindOf(o)]++
 		}

@@ -13,7 +13,6 @@ type op struct {
 	after  []*op
 	do     func() uint32 // without g.mu; nil: nothing is done
 	launch *launch       // in place of do
-	turns  *turns        // in place of do: when it ends another may take its place
 	device []*allocation // that it uses
 	host   []*pinned
 	needed bool // somebody waits for it
@@ -206,11 +205,11 @@ func (w *work) take(i int) *op {
 
 // beside is a kernel that runs at the same time as another; nil: none does.
 func (g *GPU) beside(o *op) *op {
-	if !g.options.overlaps() || o.launch == nil || o.launch.script != nil || g.rng.IntN(2) == 0 {
+	if !g.options.overlaps() || o.launch == nil || g.rng.IntN(2) == 0 {
 		return nil
 	}
 	for i, x := range g.work.ready {
-		if x.launch != nil && x.launch.script == nil {
+		if x.launch != nil {
 			return g.work.take(i)
 		}
 	}
@@ -221,9 +220,6 @@ func (g *GPU) beside(o *op) *op {
 func (g *GPU) end(o *op) {
 	if o == nil {
 		return
-	}
-	if o.turns != nil && g.sticky == 0 {
-		g.turn(o)
 	}
 	o.done, o.at = true, time.Since(g.begun)
 	for _, m := range o.device {

@@ -183,7 +183,6 @@ func (b *bench) decode() error {
 	}
 	form("all passes, on a stream", all, onStream, b.optimized)
 	form("all passes, graph", all, asChain, b.optimized)
-	form("all passes, graph, kernels wait by themselves, in a loop", all, looping, b.optimized)
 	form("all passes and edges, graph of edges", all+",edges", byEdges, b.optimized)
 	form("all passes and edges, graph of edges, kernels wait by themselves", all+",edges", edgesToo, b.optimized)
 

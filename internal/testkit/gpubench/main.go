@@ -154,18 +154,16 @@ type plan struct {
 	full bool
 	// measured is the plan's name in a profile
 	measured string
-	loop     bool // replays are loops
 	noMMA    bool // nothing is multiplied by tensor cores
 }
 
 var (
-	onStream = plan{"on a stream", "stream", true, "stream", false, false}
-	asChain  = plan{"graph", "chain", true, "chain", false, false}
-	waiting  = plan{"graph, kernels wait by themselves", "chain", false, "chain-waiting", false, false}
-	byEdges  = plan{"graph of edges", "edges", true, "edges", false, false}
-	edgesToo = plan{"graph of edges, kernels wait by themselves", "edges", false, "edges-waiting", false, false}
-	looping  = plan{"graph, kernels wait by themselves, in a loop", "chain", false, "chain-waiting", true, false}
-	plain    = plan{"graph, kernels wait by themselves, without tensor cores", "chain", false, "chain-waiting", false, true}
+	onStream = plan{"on a stream", "stream", true, "stream", false}
+	asChain  = plan{"graph", "chain", true, "chain", false}
+	waiting  = plan{"graph, kernels wait by themselves", "chain", false, "chain-waiting", false}
+	byEdges  = plan{"graph of edges", "edges", true, "edges", false}
+	edgesToo = plan{"graph of edges, kernels wait by themselves", "edges", false, "edges-waiting", false}
+	plain    = plan{"graph, kernels wait by themselves, without tensor cores", "chain", false, "chain-waiting", true}
 )
 
 // open opens the device.

@@ -57,7 +57,8 @@ func (c Compiler) Link(ctx context.Context, args ...string) *exec.Cmd {
 	return c.Command(ctx, append([]string{"-shared", "-nostdlib"}, args...)...)
 }
 
-// Program returns a run of the driver that compiles C to a program of this machine.
+// Program returns a run of the driver that compiles C to a program of this machine, or a shared library, that needs
+// nothing of the compiler's own runtime: zig would compile that first, for some seconds.
 func (c Compiler) Program(ctx context.Context, args ...string) *exec.Cmd {
 	if len(c.prefix) > 0 { // zig cc brings the C library's headers
 		args = slices.Clone(args)
@@ -66,7 +67,7 @@ func (c Compiler) Program(ctx context.Context, args ...string) *exec.Cmd {
 				args[i] = "-march=x86_64_" + level
 			}
 		}
-		cmd := exec.CommandContext(ctx, c.Path, append([]string{"cc"}, args...)...)
+		cmd := exec.CommandContext(ctx, c.Path, append([]string{"cc", "-rtlib=none"}, args...)...)
 		cmd.Env = append(os.Environ(), "LC_ALL=C")
 		return cmd
 	}

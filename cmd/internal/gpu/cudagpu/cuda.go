@@ -46,7 +46,7 @@ func (driver) Open(ctx context.Context, o gpu.CUDAOptions) (backend.Device, func
 			return nil, nil, fmt.Errorf("cuda: there is no plan %q", o.Plan)
 		}
 	}
-	d, err := cuda.Open(ctx, cuda.Options{Device: o.Name, Library: o.Library, Trust: o.Trust, Plan: plans[plan], Measured: o.Measured, Full: o.Full, NoMMA: o.NoMMA, Loop: o.Loop, Memory: o.Memory})
+	d, err := cuda.Open(ctx, cuda.Options{Device: o.Name, Library: o.Library, Trust: o.Trust, Plan: plans[plan], Measured: o.Measured, Full: o.Full, NoMMA: o.NoMMA, Memory: o.Memory})
 	switch {
 	case err != nil && o.Name == "":
 		return nil, nil, fmt.Errorf("%w: %s", err, instead)
@@ -66,12 +66,9 @@ func (driver) Counts(d backend.Device) (gpu.Counts, bool) {
 		return gpu.Counts{}, false
 	}
 	k := x.Kernels()
-	loops, ranges := "", ""
-	if err := x.Looped(); err != nil && x.Loops() {
-		loops = err.Error()
-	}
+	ranges := ""
 	if err := x.NoRanges(); err != nil {
 		ranges = err.Error()
 	}
-	return gpu.Counts{NoLoop: loops, NoRanges: ranges, Peak: x.Peak(), Held: x.Held(), Kernels: k.Prebuilt + k.Generated + k.Cached + k.Compiled, Compiled: k.Compiled, Why: k.Why, Find: k.Find, JIT: k.JIT}, true
+	return gpu.Counts{NoRanges: ranges, Peak: x.Peak(), Held: x.Held(), Kernels: k.Prebuilt + k.Generated + k.Cached + k.Compiled, Compiled: k.Compiled, Why: k.Why, Find: k.Find, JIT: k.JIT}, true
 }
