@@ -20,6 +20,7 @@ import (
 // nearly all as they are. docs/passes.md says what is left for a second run in the others;
 // they come to rest soon.
 func TestDecoders(t *testing.T) {
+	sample.Long(t)
 	const each = 60
 	seeds, from := each, uint64(sample.Run()*each)
 	if sample.Whole() {

@@ -16,6 +16,7 @@ import (
 	"github.com/mlxc/mlxc/internal/interrupt"
 	"github.com/mlxc/mlxc/internal/testkit/benchgraphs"
 	"github.com/mlxc/mlxc/internal/testkit/recorded"
+	"github.com/mlxc/mlxc/internal/testkit/sample"
 	"github.com/mlxc/mlxc/ir"
 	"github.com/mlxc/mlxc/ir/mlxt"
 	"github.com/mlxc/mlxc/optimize"
@@ -324,6 +325,7 @@ func TestOverBudgetIsUndone(t *testing.T) {
 // A proof that takes more than its budget, of time or of memory, is "cannot tell", and
 // says so: the passes are not tried one by one, which would take as long each.
 func TestProofOverBudget(t *testing.T) {
+	sample.Long(t)
 	for what, budget := range map[string]prove.Budget{"1ms of time": {Time: time.Millisecond}, "1 MiB of memory": {Memory: 1 << 20}} {
 		t.Run(what, func(t *testing.T) {
 			// Little garbage when the proof begins, which would count as memory that was

@@ -12,6 +12,7 @@ import (
 	"github.com/mlxc/mlxc/internal/analysis/hazard"
 	"github.com/mlxc/mlxc/internal/analysis/meaning"
 	"github.com/mlxc/mlxc/internal/testkit/oracle"
+	"github.com/mlxc/mlxc/internal/testkit/sample"
 	"github.com/mlxc/mlxc/ir"
 	"github.com/mlxc/mlxc/ir/mlxt"
 	"github.com/mlxc/mlxc/msl"
@@ -287,6 +288,7 @@ func TestForeignKernels(t *testing.T) {
 // barriers than the recording needs for its order, and no byte of scratch beyond what
 // rename may add.
 func TestForeignKernelsGain(t *testing.T) {
+	sample.Long(t)
 	fewer, smaller, ran := 0, 0, 0
 	for i := range 14 * *foreignGraphs {
 		rng := rand.New(rand.NewPCG(11, uint64(i)))

@@ -11,6 +11,7 @@ import (
 
 	"github.com/mlxc/mlxc/internal/analysis/hazard"
 	"github.com/mlxc/mlxc/internal/testkit/benchgraphs"
+	"github.com/mlxc/mlxc/internal/testkit/sample"
 	"github.com/mlxc/mlxc/passes"
 )
 
@@ -45,6 +46,7 @@ func BenchmarkOrder(b *testing.B) {
 // from 1e4 to 1e5 commands (BenchmarkOrder goes to 1e6), and what the passes
 // allocate stays in proportion.
 func TestOrderScales(t *testing.T) {
+	sample.Long(t)
 	for _, f := range benchgraphs.Families() {
 		per := func(n int) (operations, allocations map[string]float64) {
 			operations, allocations = map[string]float64{}, map[string]float64{}

@@ -8,6 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/stretchr/testify/require"
 
+	"github.com/mlxc/mlxc/internal/testkit/sample"
 	"github.com/mlxc/mlxc/ir"
 	"github.com/mlxc/mlxc/msl"
 )
@@ -17,6 +18,7 @@ import (
 // variants of them with one thing changed, go through one cache. Where a value
 // lies in argument memory instead, nothing else changes.
 func TestCache(t *testing.T) {
+	sample.Long(t)
 	const each, variants = 2, 12
 	refused, accepted, overlaps, moved := 0, 0, 0, 0
 	for _, f := range msl.Functions() {

@@ -193,11 +193,13 @@ func (x *dispatched) shortView() error {
 }
 
 func TestShortViewPanics(t *testing.T) {
+	testsample.Long(t)
 	forEachDispatch(t, 12, (*dispatched).shortView)
 }
 
 // TestLawsNotice: kernels with faults break the laws above.
 func TestLawsNotice(t *testing.T) {
+	testsample.Long(t)
 	var last byte   // a result of an earlier range, kept where it must not be
 	var in, out int // an argument that is read, and one that is written
 	anySplit, shortView := (*dispatched).anySplit, (*dispatched).shortView

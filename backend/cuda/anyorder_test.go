@@ -22,6 +22,7 @@ import (
 
 // TestGraphs: each test graph leaves the same bytes by all plans, in any order, as launched one by one.
 func TestGraphs(t *testing.T) {
+	sample.Long(t)
 	all := testGraphs(t)
 	want := map[string][]map[string]string{}
 	for seed, options := range []cuda.Options{{Plan: cuda.Stream}, {Plan: cuda.Edges}, {Plan: cuda.Edges, Full: true}, {Plan: cuda.Chain}, {Plan: cuda.Edges}} {

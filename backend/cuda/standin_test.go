@@ -93,6 +93,7 @@ func standIn(t testing.TB, o cuda.Options) *cuda.Device {
 // TestStandIn: the suite passes, through the calls that a GPU's driver would get. The kernels are those
 // that the tests of softmetal run.
 func TestStandIn(t *testing.T) {
+	sample.Long(t)
 	for _, x := range sample.Of(t, t.Name(), []struct {
 		name    string
 		options cuda.Options

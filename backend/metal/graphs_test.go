@@ -205,6 +205,7 @@ func dispatched(t testing.TB, d backend.Device, g *ir.Graph) (out []map[string][
 // does on software Metal, byte by byte, and so do some live,
 // where each command is a kernel that is compiled by itself.
 func TestGraphs(t *testing.T) {
+	sample.Long(t)
 	soft, err := fakemetal.SoftMetal(softmetal.Options{Workers: 1})
 	require.NoError(t, err)
 	defer soft.Close()

@@ -16,6 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/mlxc/mlxc/internal/air"
+	"github.com/mlxc/mlxc/internal/testkit/sample"
 	"github.com/mlxc/mlxc/internal/toolchain/clang"
 	"github.com/mlxc/mlxc/ir"
 )
@@ -45,6 +46,7 @@ func native(t testing.TB, c clang.Compiler, text string, flags ...string) []byte
 // TestAttacks: kernels whose code calls the system by itself, as if nobody had looked at their text, get nothing: the
 // executor ends, with a reason, and the device goes on.
 func TestAttacks(t *testing.T) {
+	sample.Long(t)
 	r := newRig(t, Options{Workers: 2, Memory: 256 << 20, Work: time.Second}).metal("faults.metal")
 	text, err := os.ReadFile("testdata/attack.c")
 	require.NoError(t, err)

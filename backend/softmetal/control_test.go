@@ -146,6 +146,7 @@ func TestParting(t *testing.T) {
 // TestThreadgroupMemory adds up what the threads of a threadgroup have, in memory that the kernel
 // declares and in two pieces that the host gives the length of.
 func TestThreadgroupMemory(t *testing.T) {
+	sample.Long(t)
 	for _, workers := range []int{1, 4} {
 		r := newRig(t, Options{Workers: workers}).metal("control.metal")
 		for _, size := range []int{1, 31, 32, 33, 100, 1000, 1023, 1024} {

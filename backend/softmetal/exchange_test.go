@@ -13,6 +13,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/mlxc/mlxc/internal/testkit/sample"
 )
 
 // element is a type of numbers. All numbers of these tests are integers: those of floating
@@ -331,6 +333,7 @@ func masksOf(r *rand.Rand, n int, which int) []uint32 {
 // for each type, with all threads active, with some, and with one, in threadgroups whose last
 // simdgroup is not full.
 func TestExchange(t *testing.T) {
+	sample.Long(t)
 	r := newRig(t, Options{Workers: 2}).metal("exchange.metal")
 	kinds := func(e element) []string {
 		switch {

@@ -15,11 +15,13 @@ import (
 
 	"github.com/mlxc/mlxc/internal/air"
 	"github.com/mlxc/mlxc/internal/testkit/metallibs"
+	"github.com/mlxc/mlxc/internal/testkit/sample"
 )
 
 // TestSteelGemm multiplies matrices by kernels that Apple's compiler made of MLX's, which use
 // simdgroup matrices: aligned, and with ragged edges, where matrices lie in private memory.
 func TestSteelGemm(t *testing.T) {
+	sample.Long(t)
 	lib := metallibs.Open(t, "0.32.4")
 	r := newRig(t, Options{})
 	for _, c := range []struct {

@@ -64,6 +64,7 @@ func usable(t *testing.T, r *rig, b *buffer, before []byte) {
 // TestStray: a kernel that touches memory beside its buffers ends with a message that says which
 // argument that was and how far away, and the device goes on.
 func TestStray(t *testing.T) {
+	sample.Long(t)
 	for _, workers := range []int{1, 3} {
 		r := newRig(t, Options{Workers: workers}).metal("faults.metal")
 		data := bytesOf([]uint32{1, 2, 3, 4})

@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/mlxc/mlxc/internal/air"
+	"github.com/mlxc/mlxc/internal/testkit/sample"
 )
 
 // exchanged is a function of AIR, and what each thread gets.
@@ -91,6 +92,7 @@ var exchangedBits = []exchanged{
 // TestExchangeVectors: the functions that our Metal headers do not call, and compiled libraries
 // do: on vectors, on integers of 64 bits, and every one of quadgroups.
 func TestExchangeVectors(t *testing.T) {
+	sample.Long(t)
 	r := newRig(t, Options{Workers: 2})
 	types := []struct {
 		element

@@ -8,6 +8,7 @@ import (
 	"github.com/mlxc/mlxc/backend/conformance"
 	"github.com/mlxc/mlxc/backend/cpu"
 	"github.com/mlxc/mlxc/backend/testdevice"
+	"github.com/mlxc/mlxc/internal/testkit/sample"
 )
 
 // owned closes what a test device executes on.
@@ -23,6 +24,7 @@ func (d owned) Close() error { return d.inner.Close() }
 // in pages or not at all, with an encoder for each replay, and with graphs that are rewritten for
 // them, also as edges.
 func TestConformance(t *testing.T) {
+	sample.Long(t)
 	for name, o := range map[string]testdevice.Options{
 		"discrete": {Private: true, Late: 100 * time.Microsecond, Info: func(i *backend.Info) {
 			i.PageSize, i.MaxBuffer, i.MaxOffset = 0, 1<<32, 1<<32-1

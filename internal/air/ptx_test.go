@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/mlxc/mlxc/internal/testkit/sample"
 	"github.com/mlxc/mlxc/internal/toolchain/clang"
 )
 
@@ -141,6 +142,7 @@ attributes #0 = { convergent nounwind }
 // TestPTXExchange compiles functions in which threads exchange, one of each kind of type, with
 // both compilers.
 func TestPTXExchange(t *testing.T) {
+	sample.Long(t)
 	types := []struct{ llvm, suffix string }{
 		{"float", "f32"}, {"<2 x half>", "v2f16"}, {"bfloat", "bf16"}, {"i8", "u.i8"}, {"<4 x i16>", "s.v4i16"}, {"i64", "u.i64"},
 	}

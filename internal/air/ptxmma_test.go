@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/mlxc/mlxc/internal/testkit/ptxrun"
+	"github.com/mlxc/mlxc/internal/testkit/sample"
 	"github.com/mlxc/mlxc/internal/toolchain/clang"
 )
 
@@ -215,6 +216,7 @@ func (p matrixProduct) held(t *testing.T, a, b, c, got []float64, off float64) {
 
 // TestMatrices multiplies matrices, by shuffles and by mma, on what the interpreter of PTX makes of them.
 func TestMatrices(t *testing.T) {
+	sample.Long(t)
 	c, err := clang.Find(t.Context())
 	require.NoError(t, err)
 	for n, x := range []struct {

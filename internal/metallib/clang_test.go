@@ -17,6 +17,7 @@ import (
 
 	"github.com/mlxc/mlxc/internal/air"
 	"github.com/mlxc/mlxc/internal/testkit/metallibs"
+	"github.com/mlxc/mlxc/internal/testkit/sample"
 	"github.com/mlxc/mlxc/internal/toolchain/clang"
 )
 
@@ -217,6 +218,7 @@ func (d *disassembly) describe(t *testing.T) *air.Kernel {
 
 // A kernel is described as clang prints it.
 func TestClang(t *testing.T) {
+	sample.Long(t)
 	c, err := clang.Find(context.Background())
 	require.NoError(t, err)
 	for _, version := range metallibs.Versions {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/mlxc/mlxc/internal/air"
 	"github.com/mlxc/mlxc/internal/testkit/metallibs"
+	"github.com/mlxc/mlxc/internal/testkit/sample"
 )
 
 // attributes are the abbreviations of the tables.
@@ -136,6 +137,7 @@ func (c *counts) add(k *air.Kernel) {
 
 // Every kernel of both libraries is described, as others described it.
 func TestLibraries(t *testing.T) {
+	sample.Long(t)
 	for _, version := range metallibs.Versions {
 		t.Run(version, func(t *testing.T) {
 			lib := metallibs.Open(t, version)

@@ -208,6 +208,7 @@ func manyNames(n int) string {
 // TestAttacks checks that steps and bytes bound every template, and that the memory that is
 // really allocated is not much more than the limit. It does not depend on time.
 func TestAttacks(t *testing.T) {
+	sample.Long(t)
 	o := chat.Options{Limits: chat.Limits{Steps: 5_000_000, Bytes: 128 << 20, Time: time.Hour}}
 	all := attacks()
 	for _, name := range sample.Of(t, t.Name(), slices.Sorted(maps.Keys(all)), 4) {

@@ -15,6 +15,7 @@ import (
 	"github.com/mlxc/mlxc/internal/air"
 	"github.com/mlxc/mlxc/internal/testkit/ptxrun"
 	"github.com/mlxc/mlxc/internal/testkit/randomterm"
+	"github.com/mlxc/mlxc/internal/testkit/sample"
 	"github.com/mlxc/mlxc/internal/toolchain/clang"
 	"github.com/mlxc/mlxc/internal/toolchain/mslc"
 	"github.com/mlxc/mlxc/msl/decl"
@@ -108,6 +109,7 @@ func same(t *testing.T, c clang.Compiler, text string, seed uint64, launches ...
 
 // TestEmit: the entries of kernels compute the same bits as those that clang makes of their source.
 func TestEmit(t *testing.T) {
+	sample.Long(t)
 	c, err := clang.Find(t.Context())
 	require.NoError(t, err)
 	for i, text := range texts {

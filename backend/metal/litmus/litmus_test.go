@@ -21,6 +21,7 @@ import (
 	"github.com/mlxc/mlxc/backend/softmetal"
 	"github.com/mlxc/mlxc/internal/objc"
 	"github.com/mlxc/mlxc/internal/testkit/fakemetal"
+	"github.com/mlxc/mlxc/internal/testkit/sample"
 	"github.com/mlxc/mlxc/internal/testkit/store"
 )
 
@@ -108,6 +109,7 @@ func TestVerdicts(t *testing.T) {
 
 // TestBrokenDevices: a device that does not keep an order fails the tests of it, and no others.
 func TestBrokenDevices(t *testing.T) {
+	sample.Long(t)
 	for _, c := range []struct {
 		ignored fakemetal.Order
 		fail    []string
@@ -254,6 +256,7 @@ func TestOldSystem(t *testing.T) {
 
 // TestEnds: a run ends with its context, and a command buffer that never ends ends it too.
 func TestEnds(t *testing.T) {
+	sample.Long(t)
 	l, m := serve(t, fakemetal.Options{Late: 300 * time.Millisecond, Seed: 2})
 	ctx, cancel := context.WithCancelCause(t.Context())
 	stop := errors.New("stop")

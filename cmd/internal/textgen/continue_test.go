@@ -9,11 +9,13 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/mlxc/mlxc/cmd/internal/textgen"
+	"github.com/mlxc/mlxc/internal/testkit/sample"
 )
 
 // TestContinue checks that a prompt that begins with all that the states hold continues
 // them and gives the same tokens, and that any other prompt starts with empty states.
 func TestContinue(t *testing.T) {
+	sample.Long(t)
 	m := openModel(t, recordModel(t, false))
 	first := oracle(t)[0].PromptIDs
 	run := func(prompt []int32, carryOn bool) *textgen.Result {

@@ -94,6 +94,7 @@ const tolerance = 1e-3
 // Greedy tokens equal those of llama.cpp over the same weights, and the top 20
 // logits of every step agree, for nine prompts of 48 tokens each.
 func TestTokensAndLogitsAgainstLlamaCpp(t *testing.T) {
+	sample.Long(t)
 	m := openModel(t, recordModel(t, true))
 	for _, r := range sample.Of(t, t.Name(), oracle(t), 2) {
 		t.Run(r.Name, func(t *testing.T) {

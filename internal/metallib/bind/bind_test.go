@@ -13,6 +13,7 @@ import (
 	"github.com/mlxc/mlxc/internal/metallib/bind"
 	"github.com/mlxc/mlxc/internal/testkit/metallibs"
 	"github.com/mlxc/mlxc/internal/testkit/recorded"
+	"github.com/mlxc/mlxc/internal/testkit/sample"
 	"github.com/mlxc/mlxc/ir"
 	"github.com/mlxc/mlxc/ir/mlxt"
 	"github.com/mlxc/mlxc/msl"
@@ -311,6 +312,7 @@ func TestMany(t *testing.T) {
 // A graph's kernel that is made of a compiled one is valid and contradicts it nowhere: for
 // every kernel of both libraries.
 func TestKernels(t *testing.T) {
+	sample.Long(t)
 	find := find(t)
 	for path, version := range map[string]string{"a.metallib": "0.16.3", "b.metallib": "0.32.4"} {
 		lib := metallibs.Open(t, version)

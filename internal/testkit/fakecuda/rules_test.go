@@ -17,6 +17,7 @@ import (
 	"github.com/mlxc/mlxc/internal/air"
 	"github.com/mlxc/mlxc/internal/cuda"
 	"github.com/mlxc/mlxc/internal/testkit/fakecuda"
+	"github.com/mlxc/mlxc/internal/testkit/sample"
 	"github.com/mlxc/mlxc/internal/toolchain/mslc"
 )
 
@@ -134,6 +135,7 @@ func (p *program) run(g cuda.Graph) {
 
 // TestRules: what a program does wrong is noted, and what is right is not.
 func TestRules(t *testing.T) {
+	sample.Long(t)
 	early := air.Launch{Programmatic: true}
 	for _, c := range []struct {
 		name string

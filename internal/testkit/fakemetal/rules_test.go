@@ -15,6 +15,7 @@ import (
 
 	"github.com/mlxc/mlxc/internal/objc"
 	"github.com/mlxc/mlxc/internal/testkit/fakemetal"
+	"github.com/mlxc/mlxc/internal/testkit/sample"
 )
 
 // ready is a program with a step that is bound and could be dispatched.
@@ -445,6 +446,7 @@ var rules = []struct {
 
 // TestRules: a program that breaks a rule is found, and one that does not is not.
 func TestRules(t *testing.T) {
+	sample.Long(t)
 	for _, c := range rules {
 		t.Run(c.name, func(t *testing.T) {
 			var l *fakemetal.Library

@@ -47,6 +47,7 @@ func TestCampaign(t *testing.T) {
 
 // A prover that accepts everything is caught in every class that can do harm.
 func TestCampaignCatches(t *testing.T) {
+	sample.Long(t)
 	r, err := oracle.Campaign(oracle.CampaignOptions{Graphs: 30, PerClass: 10, Seed: 2}, func(before, after *ir.Graph) (oracle.Answer, string) { return oracle.Accepted, "" })
 	require.NoError(t, err)
 	missed := map[string]bool{}
@@ -64,6 +65,7 @@ func TestCampaignCatches(t *testing.T) {
 
 // The report depends on the options only, not on which worker does what.
 func TestCampaignIsDeterministic(t *testing.T) {
+	sample.Long(t)
 	o := oracle.CampaignOptions{Graphs: 8, PerClass: 4, Seed: 3, Workers: 1}
 	a, err := oracle.Campaign(o, byText)
 	require.NoError(t, err)

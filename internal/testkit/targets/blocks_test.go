@@ -17,6 +17,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"golang.org/x/tools/go/packages"
+
+	"github.com/mlxc/mlxc/internal/testkit/sample"
 )
 
 // block is Go code of a page or of a package's comment.
@@ -25,6 +27,7 @@ type block struct{ where, text string }
 // TestBlocks: the Go code of README, of the other pages and of packages' comments has types. Names that a reader is to supply,
 // such as ctx or data, may be left out; what is said of packages may not be wrong.
 func TestBlocks(t *testing.T) {
+	sample.Long(t)
 	all, err := loaded()
 	require.NoError(t, err)
 	known := map[string]*types.Package{}

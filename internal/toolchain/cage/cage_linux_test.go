@@ -16,6 +16,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/mlxc/mlxc/internal/testkit/sample"
 	"github.com/mlxc/mlxc/internal/toolchain/cage"
 )
 
@@ -145,6 +146,7 @@ func TestWhatIsAllowed(t *testing.T) {
 
 // It takes no more than it may, in any cage, and without one too.
 func TestLimits(t *testing.T) {
+	sample.Long(t)
 	for _, c := range []struct {
 		name, script string
 		limits       cage.Limits

@@ -156,6 +156,7 @@ var otherMemory = map[string]int64{
 }
 
 func TestSignaturesMatchMLX(t *testing.T) {
+	sample.Long(t)
 	table := signatures(t)
 	compared := 0
 	others := map[string]bool{}
