@@ -5,7 +5,8 @@
 //
 //	go run ./internal/testkit/faults -n 220 -o out/faults.jsonl
 //
-// What has been tried stands in the file, a line each, and is not tried again.
+// What has been tried stands in the file, a line each, and is not tried again. With -whole 0 the tests of every member
+// are left for another run, with which the file goes on.
 package main
 
 import (
@@ -58,7 +59,7 @@ type tried struct {
 	Fault  string `json:"fault"` // file:offset and what stands there instead
 	Line   string `json:"line"`  // before
 	Sample string `json:"sample,omitempty"`
-	Whole  string `json:"whole,omitempty"` // the first test that noticed; both empty: none did
+	Whole  string `json:"whole,omitempty"` // the first test that noticed; - if none did, empty if none was asked
 	// Seconds of the clock.
 	Seconds float64 `json:"seconds"`
 }
@@ -116,7 +117,8 @@ func run(ctx context.Context, n int, seed uint64, jobs int, only, out string, wh
 				break
 			}
 			f := all[i]
-			if _, ok := before[f.String()]; ok {
+			known, ok := before[f.String()]
+			if ok && (known.Sample != "" || known.Whole != "" || whole == 0) {
 				left--
 				continue
 			}
@@ -132,7 +134,7 @@ func run(ctx context.Context, n int, seed uint64, jobs int, only, out string, wh
 			next++
 			wg.Go(func() {
 				defer func() { slots <- slot }()
-				x, ok := f.try(ctx, r, i%16, jobs, whole)
+				x, ok := f.try(ctx, r, known, i%16, jobs, whole)
 				mu.Lock()
 				defer mu.Unlock()
 				if !ok { // it does not compile: another one
@@ -175,7 +177,7 @@ func (r room) faults() (out []fault, err error) {
 					return err
 				}
 				if d.IsDir() {
-					if slices.Contains([]string{"testdata", "conformance", "make"}, d.Name()) {
+					if slices.Contains([]string{"testdata", "conformance", "make", "irtest"}, d.Name()) {
 						return fs.SkipDir
 					}
 					return nil
@@ -203,8 +205,8 @@ func (r room) faults() (out []fault, err error) {
 
 var failed = regexp.MustCompile(`(?m)^\s*--- FAIL: (\S+)|^panic: (test timed out)|^(panic|fatal error|FAIL)`)
 
-// try plants the fault; false if it does not compile.
-func (f fault) try(ctx context.Context, r room, sample, jobs int, long time.Duration) (tried, bool) {
+// try plants the fault; false if it does not compile. known is what was tried before, if anything.
+func (f fault) try(ctx context.Context, r room, known tried, sample, jobs int, long time.Duration) (tried, bool) {
 	start := time.Now()
 	dir, err := os.MkdirTemp("", "fault")
 	if err != nil {
@@ -249,13 +251,18 @@ func (f fault) try(ctx context.Context, r room, sample, jobs int, long time.Dura
 		return "ended"
 	}
 	for _, p := range r.tests {
+		if known.Fault != "" {
+			break
+		}
 		if x.Sample = notice(fmt.Sprintf("MLXC_SAMPLE=%d", sample), 5*time.Minute, []string{p}); x.Sample != "" {
 			break
 		}
 	}
 	if x.Sample == "" && long > 0 {
-		x.Whole = notice("MLXC_LONG=1", long, r.sampled)
+		if x.Whole = notice("MLXC_LONG=1", long, r.sampled); x.Whole == "" {
+			x.Whole = "-"
+		}
 	}
-	x.Seconds = time.Since(start).Seconds()
+	x.Seconds = known.Seconds + time.Since(start).Seconds()
 	return x, ctx.Err() == nil
 }
