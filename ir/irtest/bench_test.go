@@ -1,4 +1,4 @@
-package ir_test
+package irtest_test
 
 import (
 	"context"
