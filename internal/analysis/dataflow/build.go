@@ -26,12 +26,12 @@ type builder struct {
 	g        *ir.Graph
 	f        *Flow
 	state    *bytestate.State
-	accesses []bytestate.Access // by def; root None: it touches no byte
-	allowed  int                // how many defs reads and writes may still meet
-	runs     int                // how many runs of strided writes may still be entered
-	listed   int                // how many writes reads may still see that meet too many
-	widened  map[int32]bool     // by write of the command in hand: it is wide
-	bottom   int32              // what untouched memory holds: the def of the last command of unknown effects, or −1
+	accesses []bytestate.Access  // by def; root None: it touches no byte
+	allowed  int                 // how many defs reads and writes may still meet
+	runs     int                 // how many runs of strided writes may still be entered
+	listed   int                 // how many writes reads may still see that meet too many
+	widened  map[int32]ir.Region // by write of the current command, if it is wide: the bytes that it counts as writing
+	bottom   int32               // what untouched memory holds: the def of the last command of unknown effects, or −1
 
 	command []int32 // by def: its command
 	slab    []Source
@@ -149,9 +149,9 @@ func (b *builder) crowded(i int32) bool {
 	for k := range e.Writes {
 		if w := &e.Writes[k]; meets(&w.Region, w.Must && !w.Atomic) {
 			if b.widened == nil {
-				b.widened = map[int32]bool{}
+				b.widened = map[int32]ir.Region{}
 			}
-			b.widened[int32(k)] = true
+			b.widened[int32(k)] = ir.Region{}
 		}
 	}
 	given := false
@@ -202,8 +202,11 @@ func (b *builder) effects(i int32) {
 			b.use(&x.Effects.Reads[k], -1)
 		}
 		for k := range x.Effects.Writes {
-			if w := &x.Effects.Writes[k]; b.widened[int32(k)] {
+			w := &x.Effects.Writes[k]
+			if _, ok := b.widened[int32(k)]; ok {
+				// The def has the bytes of this use, whatever the command's other writes leave there by then.
 				r := b.wide(&w.Region)
+				b.widened[int32(k)] = r
 				b.use(&r, int32(k))
 			} else if !w.Must || w.Atomic {
 				b.use(&w.Region, int32(k))
@@ -212,8 +215,7 @@ func (b *builder) effects(i int32) {
 		hazard.Given(b.g, x, func(r ir.Region) { b.use(&r, -1) })
 		for k := range x.Effects.Writes {
 			w := &x.Effects.Writes[k]
-			if b.widened[int32(k)] {
-				r := b.wide(&w.Region)
+			if r, ok := b.widened[int32(k)]; ok {
 				b.def(i, &r, false)
 				b.f.defs[len(b.f.defs)-1].Wide, b.f.widened = true, true
 				continue

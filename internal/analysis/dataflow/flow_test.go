@@ -239,6 +239,27 @@ func TestCrowdsCoverWhatIsSeen(t *testing.T) {
 	require.Positive(t, wide)
 }
 
+// Two wide writes of one command: the bytes of each def are those of its use, although the def of the first lies in
+// the way of the second by then. Else what the second hides would be lost: a later read of byte 1 comes from #1.
+func TestWideWritesOfOneCommand(t *testing.T) {
+	b := ir.NewBuilder("g")
+	s := b.Memory(ir.Memory{Name: "s", Kind: ir.Scratch, Size: 24})
+	for _, at := range []int64{0, 0, 10, 20} { // the first two meet, which is more than may be
+		b.Fill(ir.ViewOf(s, at, 4), 0, "")
+	}
+	k := b.Kernel(ir.Kernel{Name: "k", Function: "k", Library: ir.Library{Kind: ir.SourceFile, Path: "k.metal"}})
+	d := b.Dispatch(ir.Dispatch{Kernel: k, Grid: [3]ir.Extent{ir.Ext(1), ir.Ext(1), ir.Ext(1)}, Threadgroup: [3]uint32{1, 1, 1}})
+	d.Effects = &ir.Effects{Complete: true, Writes: []ir.Write{
+		{Region: ir.ViewOf(s, 2, 10).Contiguous()}, {Region: ir.ViewOf(s, 11, 11).Contiguous()},
+	}}
+	g := b.Unfinished()
+	rapid.Check(t, func(t *rapid.T) {
+		defer dataflow.Crowd(0, 0, rapid.IntRange(0, 2).Draw(t, "crowd"))()
+		f := dataflow.Build(context.Background(), g)
+		covers(t, g, f)
+	})
+}
+
 // The same holds for a flow that followed a new order of the commands, and its sources
 // are among those that a new flow of that order lists.
 func TestReorderFollows(t *testing.T) {
