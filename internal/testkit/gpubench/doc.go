@@ -1,5 +1,5 @@
-// Command gpubench measures what a GPU does with graphs and kernels of ours, in one run, and prints the
-// tables of docs/benchmarks.md:
+// Command gpubench measures what a GPU does with graphs and kernels of ours, in one run, and prints
+// tables, whose figures docs/benchmarks.md has:
 //
 //		gpubench --device cuda --write-profile gpu.json --out FOLDER
 //
