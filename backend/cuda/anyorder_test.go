@@ -20,7 +20,8 @@ import (
 	"github.com/mlxc/mlxc/ir"
 )
 
-// TestGraphs: each test graph leaves the same bytes by all plans, in any order, as launched one by one.
+// TestGraphs: each test graph leaves the same bytes by all plans, in random orders, as when it is launched one by
+// one.
 func TestGraphs(t *testing.T) {
 	sample.Long(t)
 	all := testGraphs(t)
@@ -45,7 +46,7 @@ func TestGraphs(t *testing.T) {
 	}
 }
 
-// replayed opens the stand-in, replays a graph with two inputs in turn, and returns what that has left.
+// replayed opens the stand-in, replays a graph with two inputs in turn, and returns the results.
 func replayed(t *testing.T, g *ir.Graph, f fakecuda.Options, options cuda.Options, change func(d *cuda.Device)) (x *fakecuda.GPU, out []map[string]string) {
 	t.Helper()
 	x = serve(t, f)
@@ -68,7 +69,8 @@ func equalRuns(a, b []map[string]string) bool {
 	return slices.EqualFunc(a, b, func(x, y map[string]string) bool { return maps.Equal(x, y) })
 }
 
-// TestEdgesNeeded: a graph of CUDA's without any one of its edges has other results, in one of a few orders.
+// TestEdgesNeeded: a CUDA graph without any one of its edges has other results in at least one of a few random
+// orders.
 func TestEdgesNeeded(t *testing.T) {
 	sample.Long(t)
 	all := testGraphs(t)
@@ -93,8 +95,8 @@ func TestEdgesNeeded(t *testing.T) {
 	assert.Greater(t, count, 40)
 }
 
-// TestWaitsNeeded: a kernel that does not wait, behind an edge for which it should, has other results in one
-// of a few orders.
+// TestWaitsNeeded: a kernel that does not wait, behind a programmatic edge, has other results in at least one of a
+// few random orders.
 func TestWaitsNeeded(t *testing.T) {
 	sample.Long(t)
 	all := testGraphs(t)
@@ -102,7 +104,7 @@ func TestWaitsNeeded(t *testing.T) {
 	for _, name := range slices.Sorted(maps.Keys(all)) {
 		g := all[name]
 		if name == "lookahead, optimized" || !strings.HasSuffix(name, ", optimized") {
-			continue // its commands need nothing of each other
+			continue // its commands do not depend on each other
 		}
 		_, want := replayed(t, g, fakecuda.Options{}, cuda.Options{Plan: cuda.Chain}, nil)
 		for i := range g.Kernels {
@@ -115,7 +117,7 @@ func TestWaitsNeeded(t *testing.T) {
 			for seed := uint64(2); seed <= 30 && !differs; seed += 2 {
 				x, got := replayed(t, g, fakecuda.Options{Seed: seed}, cuda.Options{Plan: cuda.Chain}.WithImages(image), nil)
 				if x.Unordered() == 0 {
-					differs = equalRuns(want, got) // it is behind no such edge
+					differs = equalRuns(want, got) // no programmatic edge leads to it
 					break
 				}
 				count++

@@ -29,8 +29,8 @@ import (
 	"github.com/mlxc/mlxc/msl/elementwise"
 )
 
-// Machines with a GPU that tests get have no compiler. What the tests bring of Metal is compiled elsewhere and
-// comes with the test program (scripts/gpu-check.sh build).
+// Machines with a GPU that run these tests have no compiler. The Metal sources that tests bring are compiled
+// elsewhere, to an archive that comes with the test program (scripts/gpu-check.sh build).
 var (
 	compileTo = flag.String("compile", "", "compile the Metal that the tests bring to this archive, and run no test")
 	compiled  = flag.String("kernels", "", "the archive that -compile has made; without it a clang compiles what is needed")
@@ -60,7 +60,7 @@ var archiveOf = sync.OnceValues(func() (*prebuilt.Archive, error) {
 	return prebuilt.Read(data)
 })
 
-// WithBrought has a device find what the tests bring in the archive, if one was given.
+// WithBrought has a device take kernels of the tests' own sources from the archive, if one was given.
 func (o Options) WithBrought(t testing.TB) Options {
 	t.Helper()
 	a, err := archiveOf()
@@ -69,26 +69,26 @@ func (o Options) WithBrought(t testing.TB) Options {
 	return o
 }
 
-// Brought are kernels of a Metal source that a test brings, and how they are launched.
+// Brought is a Metal source that a test brings, with its kernels and the ways in which they are launched.
 type Brought struct {
 	File, Source string
 	Functions    []string
 	Launches     []air.Launch
 }
 
-// Foreign are the kernels that recorded.Runnable gives recordings.
+// Foreign returns the kernels that recorded.Runnable puts in place of those that no library has.
 func Foreign() Brought {
 	file, source, functions := recorded.Foreign()
 	return Brought{file, source, functions, prebuilt.Launches}
 }
 
-// partingLaunches are the ways in which threads of a kernel part.
+// partingLaunches are the ways in which kernels with divergent threads are launched.
 var partingLaunches = []air.Launch{{}, {Moving: true}, {Programmatic: true}, {Programmatic: true, Moving: true}, {Values: true}, {Programmatic: true, Moving: true, Values: true}}
 
-// PartingPrograms is of how many kernels threads part, if nobody says it.
+// PartingPrograms is the default number of random kernels with divergent threads.
 const PartingPrograms = 40
 
-// Parting are so many random kernels whose threads part.
+// Parting returns n random kernels whose threads diverge and reconverge, and their source.
 func Parting(n int) ([]*parting.Program, Brought) {
 	random := rand.New(rand.NewPCG(1, 2))
 	programs := make([]*parting.Program, n)
@@ -101,11 +101,11 @@ func Parting(n int) ([]*parting.Program, Brought) {
 	return programs, b
 }
 
-// generatedTexts is how many generated kernels are held against clang's, if nobody says it.
+// generatedTexts is the default number of generated kernels that are compared with clang's.
 const generatedTexts = 60
 
-// generatedLaunches are the ways to launch them: on GPUs of compute capability 9.0 and later all, on others the
-// first.
+// generatedLaunches are the ways to launch them: all on GPUs of compute capability 9.0 and later, the first two on
+// others.
 var generatedLaunches = []air.Launch{{}, {Moving: true, Values: true}, {Programmatic: true, Values: true}, {Programmatic: true, Moving: true, Values: true}}
 
 func generatedLaunch(i, major int) air.Launch {
@@ -115,7 +115,7 @@ func generatedLaunch(i, major int) air.Launch {
 	return generatedLaunches[i%len(generatedLaunches)]
 }
 
-// generatedKernels are so many random ones, and the Metal of each.
+// generatedKernels returns the terms of n random generated kernels, and the Metal source of each.
 func generatedKernels(n int) (terms []string, all []Brought, err error) {
 	r := rand.New(rand.NewPCG(21, 22))
 	for i := range n {
@@ -133,8 +133,8 @@ func generatedKernels(n int) (terms []string, all []Brought, err error) {
 	return terms, all, nil
 }
 
-// Compiled returns the kernels by function and launch: those that an archive has as they are there, of clang's
-// the others.
+// Compiled returns the kernels by function and launch: from an archive where it has them, otherwise compiled by
+// clang.
 func (b *Brought) Compiled(ctx context.Context, a *prebuilt.Archive) ([]prebuilt.Compiled, error) {
 	out := make([]prebuilt.Compiled, len(b.Functions)*len(b.Launches))
 	var missing []int
@@ -174,7 +174,7 @@ func (b *Brought) Compiled(ctx context.Context, a *prebuilt.Archive) ([]prebuilt
 	return out, errors.Join(errs...)
 }
 
-// PTX returns the texts by function and launch, of the archive if one was given.
+// PTX returns the texts by function and launch, from the archive if one was given.
 func (b *Brought) PTX(ctx context.Context) (texts [][]byte, err error) {
 	a, err := archiveOf()
 	if err != nil {
@@ -187,14 +187,14 @@ func (b *Brought) PTX(ctx context.Context) (texts [][]byte, err error) {
 	return texts, err
 }
 
-// allBrought is what all the tests bring.
+// allBrought returns the sources of all tests.
 func allBrought() ([]Brought, error) {
 	_, all, err := generatedKernels(generatedTexts)
 	_, part := Parting(PartingPrograms)
 	return append(all, Foreign(), part), err
 }
 
-// compileAll writes the archive. What is in it already and of today's sources stays.
+// compileAll writes the archive. Kernels that are in it already stay if their source has not changed.
 func compileAll(ctx context.Context, path string) error {
 	c, err := clang.Find(ctx)
 	if err != nil {
@@ -241,8 +241,8 @@ func compileAll(ctx context.Context, path string) error {
 	return os.Rename(path+".new", path)
 }
 
-// TestBrought: where an archive is given, all that the tests bring is in it, and no compiler is looked for. It needs
-// no GPU: scripts/gpu-check.sh runs it where the archive is made.
+// TestBrought: an archive that is given has all kernels that the tests bring, so that no compiler is looked for. It
+// needs no GPU: scripts/gpu-check.sh runs it where the archive is made.
 func TestBrought(t *testing.T) {
 	a, err := archiveOf()
 	require.NoError(t, err)

@@ -12,7 +12,7 @@ import (
 	driver "github.com/mlxc/mlxc/internal/cuda"
 )
 
-// buffer is memory of the GPU, which the host does not see.
+// buffer is device memory, which the host cannot access.
 type buffer struct {
 	device *Device
 	at     driver.Address
@@ -22,7 +22,7 @@ type buffer struct {
 	err    error
 }
 
-// granule is what the lengths of allocations are multiples of: kernels may read 16 bytes at a time.
+// granule is the unit of the lengths of allocations, and their alignment: kernels may read 16 bytes at a time.
 const granule = 256
 
 // Alloc implements [backend.Device].
@@ -85,7 +85,7 @@ func (d *Device) owns(b backend.Buffer) bool {
 	return ok && own.device == d
 }
 
-// own returns the address of a place, which is of this device and has room for n bytes.
+// own returns the device address of a place, which must be of this device and have room for n bytes.
 func (d *Device) own(p backend.Place, n int64) (driver.Address, error) {
 	b, ok := p.Buffer.(*buffer)
 	if !ok || b.device != d {
@@ -94,7 +94,7 @@ func (d *Device) own(p backend.Place, n int64) (driver.Address, error) {
 	return b.at + driver.Address(p.Offset), p.Holds(n)
 }
 
-// staging moves bytes between host and device in pieces, on a stream of its own.
+// staging copies bytes between host and device in pieces, through pinned memory, on a stream of its own.
 type staging struct {
 	stream driver.Stream
 	memory []byte
@@ -115,7 +115,7 @@ func newStaging() (*staging, error) {
 	return s, nil
 }
 
-// send copies data of at most a piece to the device, and waits for it.
+// send copies data to the device, and waits for each piece.
 func (s *staging) send(dst driver.Address, data []byte) error {
 	for len(data) > 0 {
 		n := copy(s.memory, data)
@@ -127,7 +127,7 @@ func (s *staging) send(dst driver.Address, data []byte) error {
 	return nil
 }
 
-// fetch copies from the device, and waits for it.
+// fetch copies data from the device, and waits for each piece.
 func (s *staging) fetch(data []byte, src driver.Address) error {
 	for len(data) > 0 {
 		n := min(len(data), len(s.memory))

@@ -9,11 +9,11 @@ import (
 	"github.com/mlxc/mlxc/ir"
 )
 
-// waiting is what the name of a plan in a profile ends with where kernels wait by themselves.
+// waiting is the suffix of a plan's name in a profile for its times with programmatic dependent launches.
 const waiting = "-waiting"
 
-// Measured is the name that a profile has for the times of a plan (cost.Model.Plans): kernels wait by
-// themselves, or every launch begins when those before it have ended.
+// Measured is the name under which a profile has the times of a plan (cost.Model.Plans). waits: launches are
+// programmatic dependent ones; otherwise every launch begins when those before it have ended.
 func (p Plan) Measured(waits bool) string {
 	if waits && p != Stream { // a launch on a stream never begins early
 		return p.String() + waiting
@@ -21,8 +21,8 @@ func (p Plan) Measured(waits bool) string {
 	return p.String()
 }
 
-// believe has plans be chosen by what was measured, of this GPU; without it by the figures of an H200, the one
-// GPU of NVIDIA's of which there are any.
+// believe sets the costs by which plans are chosen: those of a profile, which must be of this GPU, or without one
+// those of an H200, the one GPU of NVIDIA's that has been measured.
 func (d *Device) believe(m *cost.Model) (err error) {
 	switch {
 	case m == nil:
@@ -35,9 +35,9 @@ func (d *Device) believe(m *cost.Model) (err error) {
 	return nil
 }
 
-// choose returns how the commands of a graph are launched, and whether its kernels wait by themselves. Of
-// [Auto] that is what is modelled to take the least time: commands in a row, each with a launch, against
-// epochs that overlap, where each of several commands costs more than a launch.
+// choose returns how the commands of a graph are launched, and whether by programmatic dependent launches. [Auto]
+// takes what is modelled to take the least time: commands in a row, each of which costs a launch, or epochs of
+// commands that overlap, which cost forks and joins where they have several.
 func (d *Device) choose(g *ir.Graph) (Plan, bool) {
 	edges := g.Ordering == ir.ByEdges
 	switch {

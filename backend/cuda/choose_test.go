@@ -25,7 +25,7 @@ func TestAuto(t *testing.T) {
 	times := func(launch, barrier cost.Seconds) cost.PlanTimes {
 		return cost.PlanTimes{Encode: 0.01 * us, Launch: launch * us, Barrier: barrier * us}
 	}
-	// What each plan costs where another is the best: more for every launch.
+	// dear returns times by which one plan is the best: each of the others costs 50 µs a launch.
 	dear := func(best string, t cost.PlanTimes) map[string]cost.PlanTimes {
 		all := map[string]cost.PlanTimes{}
 		for _, name := range []string{"stream", "chain", "chain-waiting", "edges", "edges-waiting"} {

@@ -4,21 +4,20 @@ package cuda
 
 import "time"
 
-// Kernels says where the code of a device's kernels came from until now, and what it took.
+// Kernels counts where the code of a device's kernels has come from so far, and what time that took.
 type Kernels struct {
 	Prebuilt  int // compiled when this program was made
-	Generated int // written from their terms
+	Generated int // emitted from their terms, without a compiler
 	Cached    int // compiled by clang before, and kept in the cache folder
 	Compiled  int // compiled by clang now
-	// Stale is how many had to be compiled because the prebuilt code was of another source; Why says it
-	// of one.
+	// Stale is how many had to be compiled because their prebuilt code is of another state of the source; Why
+	// explains one.
 	Stale int
 	Why   string
-	// Find is the time that it took to have their PTX, and JIT that in which the driver made code for the
-	// GPU of it, or took that from its own cache (docs/kernels.md). Both are sums over the threads that worked
-	// side by side.
+	// Find is the time to get their PTX, and JIT the driver's time to compile it for the GPU, or to find the result
+	// in its own cache (docs/kernels.md). Both are sums over concurrent threads.
 	Find, JIT time.Duration
-	// Slowest is the longest that the driver took for one.
+	// Slowest is the longest that the driver took for one kernel.
 	Slowest time.Duration
 }
 
@@ -33,7 +32,7 @@ func (d *Device) loaded(took time.Duration) {
 	d.jit.slowest = max(d.jit.slowest, took)
 }
 
-// Kernels returns what is known of the kernels that were asked for.
+// Kernels returns the counts for all kernels that were asked for so far.
 func (d *Device) Kernels() Kernels {
 	c := d.code.Counts()
 	d.mu.Lock()

@@ -24,41 +24,41 @@ type Options struct {
 	// Library is a .metallib, such as MLX's, from which the kernels of our own library are taken where
 	// it has them.
 	Library string
-	// Trust has kernels of files, which a graph or Library names, be compiled where the compiler cannot be confined.
+	// Trust has kernels of files, which a graph or Library names, compiled also without a sandbox.
 	Trust bool
 	// Cache is the folder of compiled kernels; "" is the user's own.
 	Cache string
-	// Memory is the most bytes that buffers may take together; 0: what the GPU has.
+	// Memory is the maximum of bytes that buffers may take together; 0: what the GPU has.
 	Memory int64
-	// Pool is the most bytes of closed buffers that are kept for others; 0: [DefaultPool], −1: none.
+	// Pool is the maximum of bytes of closed buffers that are kept for others; 0: [DefaultPool], −1: none.
 	Pool int64
 	// Plan is how the commands of a replay are launched.
 	Plan Plan
-	// Measured is what `mlxreplay doctor` has measured of this GPU, by which [Auto] chooses; nil: what was
-	// measured of an H200 ([cost.Chip]).
+	// Measured is a profile of this GPU by `mlxreplay doctor`, by which [Auto] chooses; nil: the figures of an H200
+	// ([cost.Chip]).
 	Measured *cost.Model
-	// Full has every launch begin when those before it have ended, also where the GPU (of compute
-	// capability 9.0 or later) could begin it earlier and have it wait by itself.
+	// Full switches off programmatic dependent launches, which GPUs of compute capability 9.0 and later have: every
+	// launch begins when those before it have ended.
 	Full bool
-	// NoMMA has no product of simdgroup matrices made by tensor cores: all are sums of f32 by fma, in the
-	// order of the inner index.
+	// NoMMA keeps products of simdgroup matrices from tensor cores: all are sums of f32 by fma, in the order of the
+	// inner index.
 	NoMMA bool
 
-	// archive has kernels of source files, if not nil: tests run on machines without a compiler.
+	// archive, if not nil, has the compiled kernels of source files: tests run on machines without a compiler.
 	archive *prebuilt.Archive
-	// image makes what the driver gets of a kernel, if not nil: tests have no GPU.
+	// image, if not nil, makes what the driver loads for a kernel in place of PTX: tests have no GPU.
 	image func(ctx context.Context, in air.Input, form air.Launch) ([]byte, error)
 }
 
 // Plan is how the commands of a replay are launched.
 type Plan uint8
 
-// The plans. Command buffers that are recorded and run once are launched one by one whatever is said.
+// The plans. They are for replays: command buffers of live recordings are always launched one by one.
 const (
 	Auto   Plan = iota // for each graph the one that takes the least time by what was measured
 	Stream             // one by one
-	Chain              // as a graph of CUDA's, in which each waits for the one before
-	Edges              // as a graph of CUDA's with the edges of the graph's own, where it is ordered by edges
+	Chain              // as a CUDA graph, in which each command waits for the one before
+	Edges              // as a CUDA graph with the edges of the ir.Graph, where that is ordered by edges
 )
 
 // Description is a GPU of the machine.
@@ -91,11 +91,11 @@ type Device struct {
 	code   *ptxcode.Source
 	limits limits
 	plan   Plan
-	costs  cost.Model // that plans are chosen by
-	// programmatic: kernels are compiled to wait by themselves.
+	costs  cost.Model // by which plans are chosen
+	// programmatic: kernels are compiled for programmatic dependent launches.
 	programmatic bool
 	mma          air.MMA // what tensor cores may multiply
-	// disturb, of tests: changes of kernels' texts and of the edges of graphs, which show what keeps the order.
+	// disturb has hooks by which tests change kernels' PTX and graphs' edges, to show what keeps the order.
 	disturb struct {
 		text func(kernel string, text []byte) []byte
 		arcs func(all []arc) []arc
@@ -103,28 +103,28 @@ type Device struct {
 
 	mu        sync.Mutex
 	kernels   map[string]*kernel
-	memory    int64 // the most bytes of buffers
+	memory    int64 // maximum of bytes of buffers
 	allocated int64
 	peak      int64
-	held      int64 // the most of allocated and what the pool has
+	held      int64 // maximum of allocated and the pool's bytes together
 	pool      pool
-	free      int64 // how many bytes buffers may take, if it was asked for since something has changed
+	free      int64 // what room has found; valid if asked
 	asked     bool
-	lost      error // by which the context was lost
+	lost      error // the error by which the context was lost; nil: it was not
 	jit       jit
-	ranges    *driver.Ranges // nil: nobody hears of them
+	ranges    *driver.Ranges // nil: no tool takes them
 	noRanges  error
 	closed    bool
 }
 
-// limits are those of a GPU.
+// limits are the maxima of a launch on a GPU.
 type limits struct {
 	grid          [3]int // blocks
 	threads       int    // of a block
-	shared, optin int    // bytes of a block's shared memory, without and with asking for more
+	shared, optin int    // bytes of shared memory per block, by default and with opt-in
 }
 
-// Open opens a GPU.
+// Open opens the GPU that the options name.
 func Open(ctx context.Context, o Options) (_ *Device, err error) {
 	all, err := List()
 	if err != nil {
@@ -190,7 +190,7 @@ func Open(ctx context.Context, o Options) (_ *Device, err error) {
 	return d, nil
 }
 
-// Close releases the device. Whatever was made by it is closed before.
+// Close releases the device. Everything that was made by it has to be closed before.
 func (d *Device) Close() error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -232,7 +232,7 @@ func (d *Device) Info() backend.Info {
 // slots is how many buffers a Metal kernel has at most.
 const slots = 31
 
-// description is what a profile of this GPU calls it.
+// description is the GPU's name in profiles.
 func (d *Device) description() string {
 	return fmt.Sprintf("%s, compute capability %d.%d", d.Description.Name, d.Major, d.Minor)
 }

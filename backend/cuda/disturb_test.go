@@ -9,13 +9,12 @@ import (
 	"slices"
 )
 
-// waits are where a kernel waits, and lets the next one begin: what comes behind takes time in which
-// that one is there already.
+// waits matches where a kernel waits and triggers its dependents: what is inserted behind it delays the kernel while
+// the next one has already begun.
 var waits = regexp.MustCompile(`griddepcontrol\.wait;(\s*griddepcontrol\.launch_dependents;)?`)
 
-// Disturb has a device's kernels, which are compiled from now on, take a random time, by up to so many
-// nanoseconds for each block, between waiting and working. A kernel whose name is that of unready does not
-// wait. It returns how many waits were removed so far.
+// Disturb inserts a random delay of up to so many nanoseconds behind the wait of all kernels that a device compiles
+// from now on, and removes the wait of the kernel named unready. It returns how many waits were removed so far.
 func (d *Device) Disturb(nanoseconds int, unready string) *int {
 	removed := 0
 	d.disturb.text = func(kernel string, text []byte) []byte {
@@ -31,8 +30,8 @@ func (d *Device) Disturb(nanoseconds int, unready string) *int {
 	return &removed
 }
 
-// Without leaves an edge out of graphs that are made from now on, and returns all that there were in the last
-// one, as pairs of commands' numbers in the list; −1 for a join.
+// Without leaves edge n out of CUDA graphs that are made from now on, none if n is −1, and returns all edges of the
+// last one, as pairs of its nodes' numbers: steps, then joins.
 func (d *Device) Without(n int) *[][2]int {
 	var seen [][2]int
 	d.disturb.arcs = func(all []arc) []arc {

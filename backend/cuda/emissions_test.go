@@ -19,7 +19,7 @@ import (
 	"github.com/mlxc/mlxc/ir"
 )
 
-// harmless are calls that may be lost, or come twice, without anybody's harm; some of them only at one of
+// harmless are the calls that may be lost, or made twice, without an effect, and why; some of them only at one of
 // the calls that are tried.
 var harmless = map[string]string{
 	"cuInit twice":                            "it may be called again",
@@ -66,9 +66,8 @@ var harmless = map[string]string{
 	"launch 10 unheard":                       "the last replay alone leaves this output",
 }
 
-// TestWrongCalls: a program that makes a wrong call is told apart from one that makes the right ones: something
-// fails, differs or is noted. Each function is not heard, and heard twice, at some of its calls; and some have a
-// wrong argument.
+// TestWrongCalls: any wrong call is noticed: something fails, differs or is noted by the stand-in. Each function is
+// lost, and called twice, at some of its calls, and some calls have a wrong argument.
 func TestWrongCalls(t *testing.T) {
 	sample.Long(t)
 	type how struct {
@@ -133,7 +132,7 @@ func TestWrongCalls(t *testing.T) {
 	noticed := 0
 	for _, h := range all {
 		if slices.Contains([]string{"launch 0 twice", "launch 2 twice", "launch 3 twice", "launch 4 twice", "launch 6 twice", "launch 9 twice", "launch 10 twice", "launch 11 twice"}, h.name) {
-			continue // it computes the same again from what it does not write
+			continue // it reads nothing that it writes, and so computes the same again
 		}
 		if _, plain, _ := strings.Cut(h.name, " "); harmless[h.name]+harmless[plain] != "" {
 			continue

@@ -16,20 +16,20 @@ import (
 	"github.com/mlxc/mlxc/ir"
 )
 
-// executable is a graph with its launches.
+// executable is a compiled graph: its code, and the plan by which it is launched.
 type executable struct {
 	device  *Device
 	program *bound.Program
 	code
 	plan Plan
-	name []byte // as ranges have it
+	name []byte // of the graph, with a zero byte, for ranges
 }
 
-// planning is for what kind of encoder plans are made: a stream runs one launch after another, and a
-// launch takes all its arguments.
+// planning has plans made for a stream, which runs one launch after another, and for launches that take all their
+// arguments.
 var planning = plan.Options{Serial: true, Whole: true}
 
-// noLimit of commands that are stored together.
+// noLimit allows any number of commands to be stored together (plan.Store).
 const noLimit = 1 << 30
 
 func specOf(n int64) backend.BufferSpec { return backend.BufferSpec{Size: n, Use: ir.Scratch} }
@@ -57,7 +57,7 @@ func (d *Device) Compile(ctx context.Context, p *backend.Program) (_ backend.Exe
 	return e, nil
 }
 
-// compile makes the kernels and steps of a plan, and holds what is dispatched against them.
+// compile makes the kernels and steps of a plan, and checks its dispatches against the limits of GPU and kernels.
 func (d *Device) compile(ctx context.Context, c *code, p *plan.Plan, progress func(float64)) error {
 	var errs []error
 	c.kernels, errs = d.prepare(ctx, p)
@@ -96,8 +96,7 @@ func (d *Device) compile(ctx context.Context, c *code, p *plan.Plan, progress fu
 	return nil
 }
 
-// entries has the driver compile the forms of kernels that a code launches. errs has a place for each of
-// its pipelines.
+// entries has the driver compile the entries that a code launches. It joins errors to those in errs, by pipeline.
 func (d *Device) entries(ctx context.Context, c *code, errs []error, progress func(float64)) error {
 	type wanted struct {
 		*kernel
@@ -142,7 +141,7 @@ func (d *Device) entries(ctx context.Context, c *code, errs []error, progress fu
 	return err
 }
 
-// early finds out by which steps memory that somebody writes may be read before they wait.
+// early finds out which steps read nothing but weights, which no launch writes, before they wait.
 func (c *code) early(g *ir.Graph) {
 	c.unwritten = make([]bool, len(c.steps))
 	for n := range c.steps {
@@ -157,7 +156,7 @@ func (c *code) early(g *ir.Graph) {
 	}
 }
 
-// limits are what the GPU takes of a kernel's dispatches.
+// limits are the limits of the GPU, and of the kernel's compiled entries, for its dispatches.
 func (x *kernel) limits(d *Device) plan.Limits {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -187,26 +186,26 @@ func (e *executable) Close() error {
 	})
 }
 
-// frame implements [backend.Frame]. As many of its replays are in flight at a time as it has slots.
+// frame implements [backend.Frame]. As many of its launches are in flight at a time as it has slots.
 type frame struct {
 	*backend.FrameMemory
 	owner *executable
 	room  int
-	// launches are those of all replays, or of each slot.
+	// launches has one element, for all slots, if the GPU evaluates rules, else one for each slot.
 	launches []*launches
 	slots    []slot
 }
 
-// slot is what a replay in flight has of its own.
+// slot is what a launch in flight, of a replay or of several in one CUDA graph, has of its own.
 type slot struct {
 	end driver.Event
-	// memory of the host's, which the GPU copies from: params, then the contents of argument memory
+	// memory is pinned memory, from which the GPU copies params, and then the contents of argument memory
 	memory  []byte
 	replays int  // that were launched with it
-	whole   bool // all of that was
+	whole   bool // the launch was submitted as a whole
 }
 
-// ahead is how many replays of a submission are launched before the first of them is waited for.
+// ahead is the maximum of launches of a submission that are in flight.
 const ahead = 3
 
 // frameWords is how many bytes a slot has for params.

@@ -8,11 +8,11 @@ import (
 	"github.com/mlxc/mlxc/internal/air"
 )
 
-// WithImages has a device give the driver other images of kernels than PTX.
+// WithImages has a device load what make returns for a kernel in place of its PTX.
 func (o Options) WithImages(make func(ctx context.Context, in air.Input, form air.Launch) ([]byte, error)) Options {
 	o.image = make
 	return o
 }
 
-// HasImages reports whether that was said.
+// HasImages reports whether WithImages was called.
 func (o Options) HasImages() bool { return o.image != nil }

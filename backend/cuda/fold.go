@@ -11,17 +11,17 @@ import (
 	"github.com/mlxc/mlxc/internal/air"
 )
 
-// folded is a text in which integers that known parameters determine are numbers, and divisions by numbers are
-// multiplications and shifts. NVIDIA's compiler does neither across the table of additions, and divides by a
-// number as by anything else: a chain of conversions and a reciprocal, some 130 cycles, of which a kernel has
-// one for each dimension of its threadgroups.
+// folded returns PTX with constants folded: integers that known parameters determine become constants, and divisions
+// by constants become multiplications and shifts. NVIDIA's compiler does neither across the table of additions, and
+// divides by a constant as by anything else: a chain of conversions and a reciprocal, some 130 cycles, one for each
+// dimension of a kernel's threadgroups.
 //
-// Bounds of block and thread numbers decide whether a block lies behind the end of what a grid covers, and
-// low bits of addresses how wide loads may be: what is behind a branch that is never taken goes, and what is left
-// is not behind a branch of which the assembler must believe that threads part there.
+// Bounds of block and thread indices decide whether a block lies behind the end of what a grid covers, and low bits
+// of addresses how wide loads may be. Code behind branches that are never taken is removed, and what is left does
+// not stand behind branches that the assembler must take for divergent.
 //
-// Only registers that one instruction without a guard sets are looked at, or several that set them to the
-// same number; instructions that are never reached do not count. What an instruction does that is not known here is unknown, and left as it is.
+// A register becomes a constant only if all reachable instructions that set it are without a guard and give the same
+// constant. Results of instructions that are not in the tables here are unknown, and left as they are.
 func folded(text []byte, known facts) []byte {
 	before, f := fold(text, known)
 	if f == nil {
@@ -34,8 +34,8 @@ func folded(text []byte, known facts) []byte {
 	return out.Bytes()
 }
 
-// fold finds out what there is to be known of an entry, and returns what of the text stands before it; nil if
-// the text is not one that is understood.
+// fold analyses the entry of a PTX text, and returns the text before it; f is nil if there is no entry, or if
+// functions follow it.
 func fold(text []byte, known facts) (before []byte, f *folder) {
 	begin := bytes.Index(text, []byte(".visible .entry"))
 	if begin < 0 || bytes.Contains(text[begin+1:], []byte(".func")) {
@@ -45,7 +45,7 @@ func fold(text []byte, known facts) (before []byte, f *folder) {
 	for line := range strings.SplitAfterSeq(string(text[begin:]), "\n") {
 		f.lines = append(f.lines, f.parse(line))
 	}
-	// What is found decides branches, and what lies behind one that is never taken sets nothing.
+	// What is known decides branches, and as unreachable code sets no registers, more may be known then.
 	for again := true; again; again = f.reach() {
 		for changed := true; changed; {
 			changed = false
@@ -64,54 +64,54 @@ func fold(text []byte, known facts) (before []byte, f *folder) {
 	return text[:begin], f
 }
 
-// folder is a text that is folded.
+// folder is an entry, line by line, with what is known of its registers.
 type folder struct {
 	lines     []ptxLine
 	registers map[string]*register
 	facts
 }
 
-// facts are what is known of all launches of an entry beside parameters.
+// facts are what is known of all launches of an entry, beside values of parameters.
 type facts struct {
 	threads uint64    // of a block; 0: unknown
 	blocks  [3]uint64 // of a grid; 0: unknown
-	aligned uint64    // by bit: the parameters that are addresses at multiples of wideBytes
+	aligned uint64    // by bit: the parameters that are addresses aligned to wideBytes
 }
 
-// wideBytes is what the widest loads move.
+// wideBytes is how many bytes the widest loads move.
 const wideBytes = 16
 
-// register is what is known of one.
+// register is what is known of the values of a PTX register.
 type register struct {
 	state  registerState
-	value  uint64 // of a number
-	most   uint64 // that an unsigned one is at most
-	bounds bool   // most is known
-	zeros  int    // so many of its lowest bits are 0
-	sites  []int  // of the lines that set it
+	value  uint64 // if state is number
+	most   uint64 // maximum, as an unsigned number
+	bounds bool   // most is valid
+	zeros  int    // how many of its lowest bits are known to be 0
+	sites  []int  // indices of the lines that set it
 }
 
 type registerState uint8
 
 const (
-	open   registerState = iota // nothing is known yet
-	number                      // the same in every thread, always
+	open   registerState = iota // not known to be a constant
+	number                      // a constant: the same in every thread, always
 	varies
 )
 
-// ptxLine is a line. Of one that is not a single instruction only the text counts.
+// ptxLine is a line of PTX. If it is not a single instruction, only its text is used.
 type ptxLine struct {
 	text   string
-	head   string // what stands before the instruction
+	head   string // the white space before the instruction
 	guard  string // "@%p1", "@!%p1"
 	op     string
 	args   []string
 	sets   *register
 	result result
-	never  bool // it is not reached
+	never  bool // it is unreachable
 }
 
-// result is what an instruction gives, as far as is known.
+// result is what is known of the value that an instruction computes.
 type result struct {
 	number bool
 	value  uint64
@@ -129,7 +129,7 @@ func (f *folder) register(name string) *register {
 	return r
 }
 
-// settle puts together what the lines that set a register give.
+// settle combines the results of the reachable lines that set a register.
 func (r *register) settle(lines []ptxLine) {
 	var all result
 	first := true
@@ -153,20 +153,20 @@ func (r *register) settle(lines []ptxLine) {
 	r.bounds, r.most, r.zeros = all.bounds, all.most, all.zeros
 }
 
-// labels are the lines of labels.
+// labels returns the line of each label.
 func (f *folder) labels() map[string]int {
 	labels := map[string]int{}
 	for i := range f.lines {
 		if name, ok := strings.CutSuffix(strings.TrimSpace(f.lines[i].text), ":"); ok {
 			labels[name] = i
 		} else if name, _, ok := strings.Cut(strings.TrimSpace(f.lines[i].text), ":"); ok && strings.HasPrefix(name, "$") {
-			labels[name] = i // and a remark
+			labels[name] = i // followed by a comment
 		}
 	}
 	return labels
 }
 
-// reach finds the lines that no way leads to any more, and reports whether there are new ones.
+// reach marks lines that have become unreachable, and reports whether one of them sets a register.
 func (f *folder) reach() (news bool) {
 	reached := f.until(func(*ptxLine) bool { return false })
 	if reached == nil {
@@ -185,7 +185,8 @@ func (f *folder) reach() (news bool) {
 	return news
 }
 
-// until are the lines that are reached before, or when, there is one that says so; nil where ways are not known.
+// until returns which lines are reachable without passing a line for which enough is true, and those lines
+// themselves; nil if the target of a jump is unknown.
 func (f *folder) until(enough func(*ptxLine) bool) []bool {
 	labels := f.labels()
 	reached := make([]bool, len(f.lines))
@@ -214,13 +215,13 @@ func (f *folder) until(enough func(*ptxLine) bool) []bool {
 	return reached
 }
 
-// ways are the lines to which one leads: where it may jump, or −1, and whether the next one may be passed
-// on to. ok is false where it may jump is not known.
+// ways returns the successors of a line: where it may jump, or −1, and whether control may pass on to the next line.
+// ok is false if its target is unknown.
 func (f *folder) ways(i int, labels map[string]int) (to int, passed, ok bool) {
 	l := &f.lines[i]
 	jumps := l.op == "bra" || l.op == "bra.uni"
 	if strings.HasPrefix(l.op, "br") && !jumps && !strings.HasPrefix(l.op, "brev") {
-		return -1, false, false // by a table
+		return -1, false, false // a jump by a table
 	}
 	taken, passed := jumps, !jumps && l.op != "ret" && l.op != "exit" || l.guard != ""
 	if jumps && l.guard != "" {
@@ -235,10 +236,10 @@ func (f *folder) ways(i int, labels map[string]int) (to int, passed, ok bool) {
 	return to, passed, ok
 }
 
-// straight reports whether no line leads to itself again, and all of them to the end.
+// straight reports whether control flow has no cycle, and all jumps have known targets.
 func (f *folder) straight() bool {
 	labels := f.labels()
-	const open, closed = 1, 2 // a way leads from it; all that it leads to is closed
+	const open, closed = 1, 2 // on the path that is followed; all its successors are closed
 	state := make([]uint8, len(f.lines))
 	type visit struct{ line, next int }
 	visits := []visit{{0, 0}}
@@ -270,7 +271,7 @@ func (f *folder) straight() bool {
 	return true
 }
 
-// decided is what a guard says, if that is known.
+// decided returns whether a guard holds, if that is known.
 func (f *folder) decided(guard string) (truth, known bool) {
 	name, isNot := strings.CutPrefix(strings.TrimPrefix(guard, "@"), "!")
 	r := f.registers[name]
@@ -280,7 +281,7 @@ func (f *folder) decided(guard string) (truth, known bool) {
 	return (r.value == 1) != isNot, true
 }
 
-// parse takes a line apart. It says which registers the line sets.
+// parse splits a line into its parts, and records which registers it sets.
 func (f *folder) parse(line string) ptxLine {
 	l := ptxLine{text: line}
 	code, _, _ := strings.Cut(line, "//")
@@ -329,7 +330,7 @@ func (f *folder) parse(line string) ptxLine {
 	return l
 }
 
-// lose says of all registers of a text that they vary.
+// lose marks all registers that a text names as varying.
 func (f *folder) lose(text string) {
 	for i := 0; i < len(text); i++ {
 		if text[i] != '%' {
@@ -344,13 +345,13 @@ func (f *folder) lose(text string) {
 	}
 }
 
-// exactly is a number of some bits.
+// exactly is the result that is known to be the constant v, cut to the bits of mask.
 func exactly(v, mask uint64) result {
 	v &= mask
 	return result{number: true, value: v, bounds: true, most: v, zeros: min(bits.TrailingZeros64(v), bits.Len64(mask))}
 }
 
-// operand is what is known of one, as an integer of some bits.
+// operand is what is known of an operand (a literal or a register) as an integer of width bits.
 func (f *folder) operand(a string, width int) result {
 	mask := ^uint64(0) >> (64 - width)
 	if !strings.HasPrefix(a, "%") {
@@ -382,7 +383,7 @@ func (f *folder) operand(a string, width int) result {
 	return result{bounds: r.bounds && r.most <= mask, most: r.most, zeros: min(r.zeros, width)}
 }
 
-// result is what is known of what an instruction gives.
+// result derives what is known of an instruction's value from what is known of its operands.
 func (f *folder) result(l *ptxLine) result {
 	mods := strings.Split(l.op, ".")
 	last := mods[len(mods)-1]
@@ -393,7 +394,7 @@ func (f *folder) result(l *ptxLine) result {
 	mask := ^uint64(0) >> (64 - width)
 	is := func(v uint64) result { return exactly(v, mask) }
 	least := func(v uint64) result { return result{bounds: v <= mask, most: v} }
-	zeros := func(r result, n int) result { // of which so many low bits are 0
+	zeros := func(r result, n int) result { // r, with at least n low bits that are 0
 		if n = min(n, width); !r.number {
 			r.zeros = max(r.zeros, n)
 		}
@@ -458,7 +459,7 @@ func (f *folder) result(l *ptxLine) result {
 			return is(1)
 		case width > 1 && a.bounds && b.bounds:
 			most := uint64(1)<<bits.Len64(a.most|b.most) - 1
-			if bits.Len64(a.most) <= b.zeros || bits.Len64(b.most) <= a.zeros { // no bit is in both
+			if bits.Len64(a.most) <= b.zeros || bits.Len64(b.most) <= a.zeros { // no bit can be set in both
 				most = a.most + b.most
 			}
 			return zeros(least(most), min(a.zeros, b.zeros))
@@ -532,7 +533,7 @@ func (f *folder) result(l *ptxLine) result {
 		n := f.operand(l.args[2], 32)
 		switch {
 		case !n.number || n.value >= uint64(width):
-		case last[0] == 's' && !(a.bounds && a.most <= mask>>1): // whose sign is not known, or set
+		case last[0] == 's' && !(a.bounds && a.most <= mask>>1): // its sign may be set
 		case a.number:
 			return is(a.value >> n.value)
 		case a.bounds:
@@ -600,7 +601,7 @@ func (f *folder) result(l *ptxLine) result {
 	return result{}
 }
 
-// parameterNumber is the number of the parameter that is read, or −1.
+// parameterNumber is the index of the parameter that is read; −1: none, or one above 63.
 func parameterNumber(place string) int {
 	if number, ok := strings.CutPrefix(place, "["+air.PTXEntry+"_param_"); ok {
 		if n, err := strconv.Atoi(strings.TrimSuffix(number, "]")); err == nil && n < 64 {
@@ -610,7 +611,7 @@ func parameterNumber(place string) int {
 	return -1
 }
 
-// compared is what setp says. Numbers below 2^63 are the same with a sign as without.
+// compared is the result of setp; x and y are a and b as signed numbers, the same below the sign bit.
 func compared(how string, isSigned bool, a, b result, x, y int64) result {
 	truth := func(p bool) result {
 		if p {
@@ -686,7 +687,7 @@ func (f *folder) write(out *bytes.Buffer, l *ptxLine) {
 	out.WriteString(l.text)
 }
 
-// divided writes a quotient or a rest without a division, if the divisor is a number that allows it.
+// divided writes a quotient or remainder by a constant without a division, and reports whether it could.
 func (f *folder) divided(l *ptxLine, line func(...string)) bool {
 	a, b := f.operand(l.args[1], 32), f.operand(l.args[2], 32)
 	if !b.number || b.value == 0 {

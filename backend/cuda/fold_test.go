@@ -20,8 +20,8 @@ import (
 	"github.com/mlxc/mlxc/msl/decl"
 )
 
-// TestFoldedGenerated: entries of generated kernels store the same bits with any of their parameters in the
-// text, folded.
+// TestFoldedGenerated: generated kernels store the same bits when some of their parameters are constants in the
+// text, and that is folded.
 func TestFoldedGenerated(t *testing.T) {
 	r := rand.New(rand.NewPCG(14, 1))
 	shorter := 0
@@ -68,8 +68,8 @@ func TestFoldedGenerated(t *testing.T) {
 	assert.Greater(t, shorter, 10, "texts without a division")
 }
 
-// TestFoldedPrograms: random instructions on integers, some of which begin with known parameters, give the
-// same numbers folded.
+// TestFoldedPrograms: random instructions on integers, some of which depend on known parameters, give the same
+// numbers when they are folded.
 func TestFoldedPrograms(t *testing.T) {
 	r := rand.New(rand.NewPCG(14, 2))
 	one := func(of ...string) string { return of[r.IntN(len(of))] }
@@ -158,7 +158,7 @@ func TestFoldedPrograms(t *testing.T) {
 			case 7:
 				x, y, z := r32(), r32(), p()
 				i = fmt.Sprintf("selp.b32 \t%s, %s, %s, %s", to(&narrow, "r"), x, y, z)
-			default: // one of two ways to a register: x is what it was, or y
+			default: // a register that two paths set: to x, or to y
 				x, y := r32(), r32()
 				d, z := to(&narrow, "r"), p()
 				i = fmt.Sprintf("mov.b32 \t%s, %s;\n\t@%s%s bra \t$L%d;\n\tmov.b32 \t%s, %s;\n$L%d:\n\tmov.b32 \t%s, %s", d, x, one("", "!"), z, n, d, y, n, to(&narrow, "r"), d)
@@ -196,7 +196,7 @@ func TestFoldedPrograms(t *testing.T) {
 	}
 }
 
-// TestFoldedDivisions: quotients and rests of numbers at the edges, by numbers.
+// TestFoldedDivisions: quotients and remainders by constants are right, at edge cases and of random numbers.
 func TestFoldedDivisions(t *testing.T) {
 	numbers := []uint32{0, 1, 2, 3, 5, 6, 7, 9, 10, 31, 32, 33, 576, 641, 1023, 1024, 49152, 1<<16 - 1, 1 << 16, 1<<31 - 1, 1 << 31, 1<<31 + 1, 1<<32 - 2, 1<<32 - 1}
 	r := rand.New(rand.NewPCG(14, 3))
@@ -236,7 +236,7 @@ func TestFoldedLeaves(t *testing.T) {
 		"\tmov.b32 \t%r1, 4;\n\t@%p1 mov.b32 \t%r1, 5;\n\tadd.s32 \t%r2, %r1, 1;\n", // one of two, by a predicate
 		"\tmov.b32 \t%r1, 4;\n\t{ call (%r1), f, (%r2); }\n\tadd.s32 \t%r2, %r1, 1;\n",
 		"\tmov.b32 \t%r1, 4;\n\tmov.b64 \t{%r1, %r3}, %rd1;\n\tadd.s32 \t%r2, %r1, 1;\n",
-		"\tmov.b32 \t%r1, 4;\n$L1:\n\tadd.s32 \t%r1, %r1, 1;\n\tadd.s32 \t%r2, %r1, 1;\n", // counts
+		"\tmov.b32 \t%r1, 4;\n$L1:\n\tadd.s32 \t%r1, %r1, 1;\n\tadd.s32 \t%r2, %r1, 1;\n", // a loop counts
 		"\tmov.b32 \t%r1, 4;\n\tld.global.b32 \t%r1, [%rd1];\n\tadd.s32 \t%r2, %r1, 1;\n",
 	} {
 		got := string(folded([]byte(head+body+"}\n"), facts{threads: 32}))

@@ -19,8 +19,8 @@ import (
 	"github.com/mlxc/mlxc/msl/decl"
 )
 
-// TestGenerated: what the GPU makes of a generated kernel's own PTX are the bits that it makes of clang's, and
-// those that the tests' interpreter of PTX says. Clang's is compiled beforehand where there is no clang.
+// TestGenerated: on the GPU a generated kernel's own PTX stores the same bits as clang's PTX for it, and as the
+// tests' interpreter of PTX. Clang's is compiled beforehand where there is no clang.
 func TestGenerated(t *testing.T) {
 	d, err := Open(t.Context(), Options{})
 	require.NoError(t, err)
@@ -46,7 +46,7 @@ func TestGenerated(t *testing.T) {
 	}
 }
 
-// interpreted is what the tests' interpreter has a kernel store.
+// interpreted returns what a kernel stores when the tests' interpreter runs it.
 func interpreted(t *testing.T, k *decl.Decl, text []byte, how air.Launch, seed uint64) []byte {
 	t.Helper()
 	p, err := ptxrun.Parse(text)
@@ -72,7 +72,7 @@ func resultsOf(l *randomterm.Launch) (out [][]byte) {
 	return out
 }
 
-// generated is what the GPU has a kernel store.
+// generated returns what a kernel stores when the GPU runs it.
 func (d *Device) generated(t *testing.T, k *decl.Decl, text []byte, how air.Launch, seed uint64) []byte {
 	t.Helper()
 	l := randomterm.NewLaunch(k, how, seed)
@@ -83,7 +83,7 @@ func (d *Device) generated(t *testing.T, k *decl.Decl, text []byte, how air.Laun
 		places = append(places, size)
 		size += (len(b) + align - 1) / align * align
 	}
-	at := size // of the table
+	at := size // offset of the table of additions
 	size += align * 2
 	var out []byte
 	require.NoError(t, d.gpu.Do(func() error {
@@ -124,7 +124,7 @@ func (d *Device) generated(t *testing.T, k *decl.Decl, text []byte, how air.Laun
 		if err := driver.CopyToDevice(stream, base, host); err != nil {
 			return err
 		}
-		// The driver reads parameters by their types, where the list of addresses says.
+		// The driver reads each parameter in the width of its type, from where a list of addresses says.
 		block, err := driver.AllocHost(16 * len(params))
 		if err != nil {
 			return err

@@ -10,30 +10,30 @@ import (
 	"github.com/mlxc/mlxc/ir"
 )
 
-// topology is a number of replays of a code as a graph of CUDA's. It is made once: what is launched by its
-// nodes is changed in place, for other launches of the same code too.
+// topology is a CUDA graph of a number of replays of a code. It is instantiated once; the parameters and grids of
+// its nodes are changed in place, also for other launches of the same code.
 type topology struct {
 	graph   driver.Graph
 	exec    driver.GraphExec
-	times   int                // replays
-	first   []driver.GraphNode // that follow rules, by replay and group
+	times   int                // number of replays
+	first   []driver.GraphNode // that evaluate rules, by replay and group
 	nodes   []driver.GraphNode // by replay and step
 	enabled []bool             // by node
-	users   *launches          // whose parameters the nodes have; nil: nobody's
-	version int                // of these
+	users   *launches          // whose parameters the nodes have; nil: those of none
+	version int                // version of users that the nodes have
 }
 
-// batch is how many replays a submission of many launches at a time.
+// batch is how many replays one CUDA graph has in a submission of many.
 const batch = 16
 
-// arc is an edge between nodes of a topology: steps from 0 on, then joins.
+// arc is an edge between nodes of a replay: the steps, numbered from 0, and then the joins.
 type arc struct {
 	from, to     int32
 	programmatic bool
 }
 
-// arcs are the edges of a code: of a chain, or those that the graph is ordered by. joins is how many nodes
-// there are besides the steps.
+// arcs returns the edges of a replay: of a chain, or those that the graph is ordered by. joins is how many empty
+// nodes they need beside the steps.
 func (c *code) arcs(how Plan) (all []arc, joins int32) {
 	if how != Edges {
 		for n := 1; n < len(c.steps); n++ {
@@ -46,7 +46,7 @@ func (c *code) arcs(how Plan) (all []arc, joins int32) {
 	last := make([]int32, len(c.nodes))
 	waits := c.Graph.Waits()
 	steps := int32(len(c.steps))
-	seen := make([]int32, len(c.nodes)) // by command: the last one, from 1 on, that waits for it
+	seen := make([]int32, len(c.nodes)) // by command: the last command, counted from 1, with an edge from it
 	outs := make([]int32, len(c.steps)) // by step: how many wait for it
 	next := int32(0)
 	for i, node := range c.nodes {
@@ -56,7 +56,7 @@ func (c *code) arcs(how Plan) (all []arc, joins int32) {
 		at := next
 		for next < steps && c.steps[next].node == int32(i) {
 			if next > at {
-				all = append(all, arc{next - 1, next, false}) // of one command
+				all = append(all, arc{next - 1, next, false}) // steps of one command
 			}
 			next++
 		}
@@ -92,19 +92,19 @@ func (c *code) arcs(how Plan) (all []arc, joins int32) {
 	return all, joins
 }
 
-// overlap reports whether a step may begin before the one before it has ended: it waits by itself, in all
-// of its threads, before it touches what other launches write, and what it reads earlier nobody writes. A
-// launch that may have no threadgroups waits for nothing, so who comes behind it would not either.
+// overlap reports whether the edge between two steps may be programmatic: all threads of the second wait before they
+// touch what other launches write, and nobody writes what they read earlier. A launch whose grid is empty waits for
+// nothing, so what is behind it would not wait for what is before it.
 func (c *code) overlap(before, n int) bool {
 	a, b := &c.steps[before], &c.steps[n]
 	return c.programmatic && !a.hollow && !b.hollow && c.unwritten[n]
 }
 
-// mostNodes of a graph: of longer ones each command is launched.
+// mostNodes is the maximum of nodes in a CUDA graph: commands of longer graphs are launched one by one.
 const mostNodes = 1 << 16
 
-// topology returns a graph of replays for launches that have their parameters: theirs, one that is kept, or
-// a new one.
+// topology returns a CUDA graph of replays whose nodes have the parameters of l: l's own graph, a kept one, or a new
+// one.
 func (l *launches) topology(how Plan, times int) (t *topology, err error) {
 	to := &l.single
 	if times > 1 {
@@ -140,7 +140,7 @@ func (l *launches) newTopology(how Plan, times int) (made *topology, err error) 
 	return t, err
 }
 
-// fill makes the nodes of a topology's replays.
+// fill adds the nodes and edges of a topology's replays to its graph.
 func (t *topology) fill(l *launches, how Plan) error {
 	graph, times := t.graph, t.times
 	all, joins := l.arcs(how)
@@ -159,17 +159,17 @@ func (t *topology) fill(l *launches, how Plan) error {
 	var nodes []driver.GraphNode // of a replay: steps, then joins
 	add := func(x driver.Launch) (driver.GraphNode, error) {
 		if empty(&x) {
-			x.Grid = [3]uint32{1, 1, 1} // it is left out until it is something
+			x.Grid = [3]uint32{1, 1, 1} // a node needs a grid; it is disabled while the launch has none
 		}
 		return graph.AddKernel(&x)
 	}
-	var before driver.GraphNode // what everything of a replay is behind; 0: nothing
+	var before driver.GraphNode // the node on which all of a replay depends; 0: none
 	follow := func(n driver.GraphNode) {
 		if before != 0 {
 			edge(before, n, false)
 		}
 	}
-	// behind has a node wait for all of a replay.
+	// behind makes a node depend on all of a replay.
 	behind := func(n driver.GraphNode) {
 		waited := make([]bool, len(nodes))
 		for _, a := range all {
@@ -185,7 +185,7 @@ func (t *topology) fill(l *launches, how Plan) error {
 		}
 	}
 	for r := range times {
-		if r > 0 { // all of the replay before
+		if r > 0 { // behind all of the previous replay
 			n, err := graph.AddEmpty()
 			if err != nil {
 				return err
@@ -244,7 +244,7 @@ func (t *topology) destroy() error {
 	return errors.Join(errs...)
 }
 
-// update has the graph launch what launches are now.
+// update sets the nodes' parameters and grids to those that the launches have now.
 func (t *topology) update(l *launches) error {
 	if t.users == l && t.version == l.version {
 		return nil
@@ -260,7 +260,7 @@ func (t *topology) update(l *launches) error {
 	}
 	set := func(n int32) error {
 		if empty(&l.list[n]) {
-			return nil // it is left out
+			return nil // it is disabled
 		}
 		for i := int(n); i < len(t.nodes); i += len(l.list) {
 			if err := t.exec.Set(t.nodes[i], &l.list[n]); err != nil {
@@ -286,7 +286,7 @@ func (t *topology) update(l *launches) error {
 	return nil
 }
 
-// launch runs the graph. next says whether a replay of the same submission follows its last.
+// launch launches the graph without nodes that do nothing. next: a replay of the submission follows its last.
 func (t *topology) launch(l *launches, s driver.Stream, next bool) error {
 	for _, n := range l.sometimes {
 		for r := range t.times {
@@ -304,7 +304,7 @@ func (t *topology) launch(l *launches, s driver.Stream, next bool) error {
 	return t.exec.Launch(s)
 }
 
-// keep has a graph serve other launches of the same code.
+// keep makes a graph available to other launches of the same code.
 func (c *code) keep(t *topology) {
 	if t == nil {
 		return
@@ -315,7 +315,7 @@ func (c *code) keep(t *topology) {
 	c.kept = append(c.kept, t)
 }
 
-// take returns a graph of so many replays that is kept, nil if there is none.
+// take returns a kept graph of that many replays, nil if there is none.
 func (c *code) take(times int) *topology {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -61,8 +61,8 @@ type opened struct {
 	written [][]bool
 }
 
-// open has outputs and scratch hold other bytes before each replay: what reads them before they are written
-// does not go unseen for holding what the replay before has left.
+// open instantiates a graph whose outputs and scratch are filled with other bytes before each replay: what is read
+// before it is written is then not what the replay before has left.
 func open(t testing.TB, d *cuda.Device, g *ir.Graph) *opened {
 	t.Helper()
 	s, err := replay.Open(d, &ir.Module{Graphs: []*ir.Graph{g.Clone()}}, replay.Options{Poison: true})
@@ -86,7 +86,7 @@ func open(t testing.TB, d *cuda.Device, g *ir.Graph) *opened {
 // output's other bytes are undefined after it (ir.Output): they hold whatever the memory has held before.
 func written(t testing.TB, g *ir.Graph, params []uint32) [][]bool {
 	t.Helper()
-	a := g.Clone() // whose dispatches say what they write
+	a := g.Clone() // annotated with what its dispatches write
 	p, err := passes.ParsePipeline("annotate")
 	require.NoError(t, err)
 	_, err = passes.Run(t.Context(), a, p, passes.Options{})
@@ -130,8 +130,8 @@ func written(t testing.TB, g *ir.Graph, params []uint32) [][]bool {
 	return out
 }
 
-// TestWritten: of every output of the test graphs a replay writes something, and of some not all, which is not
-// compared then.
+// TestWritten: a replay writes a part at least of every output of the test graphs; where that is not all, the rest
+// is not compared.
 func TestWritten(t *testing.T) {
 	var partly []string
 	for name, g := range testGraphs(t) {
@@ -151,15 +151,15 @@ func TestWritten(t *testing.T) {
 			}
 		}
 	}
-	var want []string // whose params say how much they write
+	var want []string // graphs whose params determine how much is written
 	for _, name := range []string{"llama_layer_prefill", "ring_buffer"} {
 		want = append(want, name, name+", edges", name+", optimized")
 	}
 	assert.ElementsMatch(t, want, partly)
 }
 
-// run replays with inputs by a seed, from states of zeros, and returns what the states hold, and of the outputs
-// what is written.
+// run replays with random inputs by a seed, from states of zeros, and returns what the states hold, and what is
+// written of the outputs.
 func (o *opened) run(seed uint64) map[string]string {
 	o.t.Helper()
 	r := rand.New(rand.NewPCG(seed, 2))
@@ -202,8 +202,8 @@ func (o *opened) run(seed uint64) map[string]string {
 	return out
 }
 
-// differs reports whether replays with two inputs in turn have other results, ever. What a replay has left
-// is not what the next one should find.
+// differs reports whether a replay has other results than it should, with two inputs in turn, so that what a replay
+// has left is wrong for the next one.
 func (o *opened) differs(want [2]map[string]string) bool {
 	for i := range 20 {
 		if !maps.Equal(want[i%2], o.run(uint64(i%2))) {

@@ -19,44 +19,44 @@ import (
 	"github.com/mlxc/mlxc/ir"
 )
 
-// kernel is one of Metal's, and what the driver has compiled of it.
+// kernel is a Metal kernel, and what the driver has compiled of it.
 type kernel struct {
 	name    string
 	mu      sync.Mutex
 	kernel  *air.Kernel // nil: it was not found yet
 	code    *ptxcode.Code
-	values  uint32 // constants that entries take by value, by slot
+	values  uint32 // by bit: the slots whose constants entries take by value
 	entries map[variant]*entry
 }
 
-// variant is a form, and what is known of its parameters ([code.specialise]); "" is nothing.
+// variant is a form with what is known of its parameters, as a key ([code.specialise]); "": nothing.
 type variant struct {
 	form
 	known string
 }
 
-// form is one of those that a kernel is compiled in (air.Launch).
+// form is a way in which a kernel is compiled (air.Launch).
 type form struct {
 	moving, values, waits bool
 	mma                   air.MMA
 }
 
-// entry is a kernel in one form, or what the driver makes of it where some parameters are known.
+// entry is a kernel compiled in one form, perhaps specialised for known parameters.
 type entry struct {
 	form
 	known    []parameter // nil: none is
-	aligned  uint64      // of facts
+	aligned  uint64      // facts.aligned
 	mu       sync.Mutex
 	made     bool
 	module   driver.Module
 	function driver.Function
-	static   int    // bytes of shared memory that it has of its own
-	threads  int    // of a block, at most
-	more     uint32 // threads that blocks have beside those that are asked for
-	early    uint32 // by slot: its memory may be read before the launches before have ended
+	static   int    // bytes of static shared memory
+	threads  int    // maximum in a block
+	more     uint32 // threads of a block beyond those of a threadgroup (rehearsed)
+	early    uint32 // by bit: the slots whose memory it may read before it waits
 }
 
-// isAligned reports whether an entry relies on what a parameter points at being aligned.
+// isAligned reports whether an entry relies on a parameter being an aligned address.
 func (e *entry) isAligned(parameter int) bool { return parameter < 64 && e.aligned>>parameter&1 != 0 }
 
 // named returns the kernel that a key stands for.
@@ -71,7 +71,7 @@ func (d *Device) named(key, name string) *kernel {
 	return x
 }
 
-// find returns the kernel of a pipeline, which is looked for once. An attempt that failed is made again.
+// find returns the kernel of a pipeline. It is looked up once; a failed attempt is repeated by the next call.
 func (d *Device) find(ctx context.Context, g *ir.Graph, p *plan.Pipeline) (*kernel, error) {
 	if p.Source != plan.FromGraph {
 		return d.ours(ctx, plan.MovesFile, plan.Moves, p.Entry())
@@ -86,7 +86,7 @@ func (d *Device) find(ctx context.Context, g *ir.Graph, p *plan.Pipeline) (*kern
 	return x, x.found(func() (*ptxcode.Code, error) { return d.code.Find(ctx, k) })
 }
 
-// ours returns a kernel of a source of this package or of the plan's.
+// ours returns a kernel of a Metal source that is part of this program.
 func (d *Device) ours(ctx context.Context, file, source, name string) (*kernel, error) {
 	x := d.named(file+" "+name, name)
 	return x, x.found(func() (*ptxcode.Code, error) { return d.code.Own(ctx, file, source, name) })
@@ -110,11 +110,11 @@ func (x *kernel) found(find func() (*ptxcode.Code, error)) error {
 	return err
 }
 
-// entry returns a variant of a kernel that was found. key stands for the parameters that are known.
+// entry returns a variant of a kernel that was found. key identifies what is known of its parameters.
 func (x *kernel) entry(f form, key string, known []parameter) *entry {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	f.values = f.values || x.values == 0 // they are the same then
+	f.values = f.values || x.values == 0 // both forms are the same then
 	if !x.multiplies() {
 		f.mma = air.NoMMA
 	}
@@ -140,7 +140,7 @@ func (d *Device) load(ctx context.Context, x *kernel, e *entry) error {
 	}
 	form := air.Launch{Programmatic: e.waits, Moving: e.moving, Values: e.values, MMA: e.mma}
 	if x.name == advance.Entry {
-		form = air.Launch{Values: true} // what is behind it may read what it writes without waiting
+		form = air.Launch{Values: true} // kernels behind it read its results before they wait
 	}
 	text, err := x.code.PTX(ctx, form)
 	if err != nil {
@@ -228,7 +228,7 @@ func (d *Device) prepare(ctx context.Context, p *plan.Plan) ([]*kernel, []error)
 	return out, errs
 }
 
-// parameter is which of an entry's parameters the memory of a slot is; −1: the kernel has no such argument.
+// parameter is the index of the entry's parameter for the memory at a slot; −1: the kernel has no such argument.
 func (x *kernel) parameter(slot uint8) int {
 	n := 0
 	for i := range x.kernel.Args {
@@ -243,7 +243,7 @@ func (x *kernel) parameter(slot uint8) int {
 	return -1
 }
 
-// parameters is how many the entries of a kernel have (air.PTX); that which moves has one more.
+// parameters is how many parameters the entries of a kernel have (air.PTX), without the two more of moving ones.
 func (x *kernel) parameters() int {
 	n := 6
 	for i := range x.kernel.Args {

@@ -16,29 +16,29 @@ import (
 	"github.com/mlxc/mlxc/ir"
 )
 
-// launches are the steps of a code with the parameters that they have: what a replay launches. Where the
-// host has to find what depends on params, each replay in flight has launches of its own.
+// launches are the launches of a code with their current parameters and grids. Where the host has to compute what
+// depends on params, each replay in flight has launches of its own.
 type launches struct {
 	*code
 	device *Device
-	list   []driver.Launch // by step; no blocks: it does nothing
-	block  []byte          // of parameters, and of pointers to them, where the driver reads them
-	memory *buffer         // the words, and with rules their image
-	staged []byte          // the same, where the GPU copies it from
-	fresh  bool            // the GPU has it, but for what depends on params
+	list   []driver.Launch // by step; an empty grid: it is left out
+	block  []byte          // parameters, and pointers to them, outside the Go heap for the driver
+	memory *buffer         // the words, or with rules their image
+	staged []byte          // the same in pinned memory, from which the GPU copies it
+	fresh  bool            // memory was copied to the GPU; only what depends on params may have changed
 	places []driver.Address
 	params []uint32
-	stale  []bool // by step: it is among those that bring is about to write anew
+	stale  []bool // by step: bring is about to set it anew
 
-	first []driver.Launch // that follow rules, by group
-	known []uint32        // params as the GPU has them, and which replay of a submission is next; nil: nobody knows
+	first []driver.Launch // that evaluate rules, by group
+	known []uint32        // params as the GPU has them, and the number of the next replay of the submission; nil: unknown
 
-	// version counts the changes of the launches; changed are the steps of the last one, and moved says that
-	// it has changed what follows rules.
+	// version counts the changes of the launches; changed has the steps of the last change, and moved says whether
+	// it has changed those that evaluate rules.
 	version int
 	changed []int32
 	moved   bool
-	// single and many are graphs of a replay and of [batch]; nil: none was needed yet.
+	// single and many are CUDA graphs of one replay and of [batch] replays; nil: none was needed yet.
 	single, many *topology
 }
 
@@ -89,10 +89,9 @@ func (l *launches) close() error {
 	return errors.Join(errs...)
 }
 
-// bring has the launches be those of a replay, at places and params, and has the GPU get what they need
-// to know, in the order of a stream. params has one more than the graph: which replay of its submission it
-// is. staged is memory of the host's for as many, of which nothing is in flight; without rules, nothing of
-// all the launches is.
+// bring sets the launches to the places and params of a replay, and submits copies of what the GPU has to know to a
+// stream. params has one more than the graph, the number of the replay in its submission. staged is pinned memory
+// for as many, from which no copy is in flight; without rules no replay of these launches may be in flight at all.
 func (l *launches) bring(s driver.Stream, places []driver.Address, params []uint32, staged []byte) error {
 	for _, i := range l.code.words {
 		v := l.vars(i)
@@ -165,7 +164,7 @@ func (l *launches) bring(s driver.Stream, places []driver.Address, params []uint
 	return nil
 }
 
-// equal reports whether params are those of the replay before, as far as the host has to look at them.
+// equal reports whether the params that the host has to follow are those of the replay before.
 func (l *launches) equal(params []uint32) bool {
 	for i, p := range params[:len(params)-1] {
 		if p != l.params[i] && (l.rules == nil || l.still[i]) {
@@ -175,17 +174,17 @@ func (l *launches) equal(params []uint32) bool {
 	return true
 }
 
-// advanced notes that n replays were launched, by which the GPU has counted params on.
+// advanced notes that n replays were launched, each of which advances the params on the GPU.
 func (l *launches) advanced(n int) {
 	for i := range l.known {
 		l.known[i] += uint32(n) * binary.LittleEndian.Uint32(l.rules.image[l.rules.steps+4*i:])
 	}
 }
 
-// advanceBytes are those of the parameters of a launch that follows rules, and of pointers to them.
+// advanceBytes is the size of the parameters of a launch that evaluates rules, and of the pointers to them.
 const advanceBytes = 16 * 12
 
-// advances makes the launches that follow rules.
+// advances makes the launches that evaluate rules, one for each group.
 func (l *launches) advances(places []driver.Address) {
 	r := l.rules
 	l.first = l.first[:0]
@@ -197,7 +196,7 @@ func (l *launches) advances(places []driver.Address) {
 			to = uint64(places[g.memory])
 		}
 		if to == 0 {
-			continue // the memory is nobody's
+			continue // the memory has no place
 		}
 		out := driver.Launch{Function: l.advance.entry(form{}, "", nil).function, Grid: [3]uint32{1, 1, 1}, Block: advanceThreads}
 		begin := l.bytes + i*advanceBytes
@@ -209,14 +208,14 @@ func (l *launches) advances(places []driver.Address) {
 	}
 }
 
-// put writes the k-th of n parameters, and where it lies.
+// put writes the k-th of n parameters, and the pointer to it.
 func (l *launches) put(begin, n, k int, v uint64) {
 	at := begin + 8*k
 	binary.LittleEndian.PutUint64(l.block[at:], v)
 	binary.LittleEndian.PutUint64(l.block[at+8*n:], uint64(uintptr(unsafe.Pointer(&l.block[at]))))
 }
 
-// make writes the parameters of a step and says how it is launched.
+// make sets the parameters and the grid of a step's launch.
 func (l *launches) make(n int, places []driver.Address, params []uint32) error {
 	s := &l.steps[n]
 	var memory [slots]driver.Address
@@ -276,7 +275,7 @@ func (l *launches) make(n int, places []driver.Address, params []uint32) error {
 	return l.size(n, size)
 }
 
-// value is that of bytes which an operation sets, of 8 at most; 0 where the GPU finds it.
+// value is the constant of at most 8 bytes that an operation sets, as a number; 0 where the GPU adds it.
 func (l *launches) value(op int32, params []uint32) uint64 {
 	o := &l.Ops[op]
 	v := l.vars(op)
@@ -289,14 +288,14 @@ func (l *launches) value(op int32, params []uint32) uint64 {
 	return v[0].Value(params)
 }
 
-// word are at most 8 bytes as a number.
+// word returns at most 8 bytes as a number.
 func word(b []byte) uint64 {
 	var all [8]byte
 	copy(all[:], b)
 	return binary.LittleEndian.Uint64(all[:])
 }
 
-// size sets the grid of a launch, whose other parameters are written.
+// size sets the grid and block of a launch, and the parameters that repeat them; all others are set already.
 func (l *launches) size(n int, size [3]uint64) error {
 	s, out := &l.steps[n], &l.list[n]
 	g := &l.Grids[l.Ops[s.dispatch].Index]
@@ -310,7 +309,7 @@ func (l *launches) size(n int, size [3]uint64) error {
 			blocks, threads = size[i], size[i]*group
 		}
 		if s.most[i] > 0 {
-			blocks, threads = uint64(s.most[i]), 0 // the GPU adds how many there are
+			blocks, threads = uint64(s.most[i]), 0 // the GPU adds the number of threads
 		}
 		if blocks > uint64(l.device.limits.grid[i]) || threads > 1<<32-1 {
 			return fmt.Errorf("%s: %d threadgroups in dimension %d: the GPU takes %d", l.describe(s.node), blocks, i, l.device.limits.grid[i])
@@ -327,5 +326,5 @@ func (l *launches) size(n int, size [3]uint64) error {
 	return nil
 }
 
-// empty reports whether a launch does nothing.
+// empty reports whether a launch does nothing, as its grid is empty.
 func empty(l *driver.Launch) bool { return l.Grid[0] == 0 || l.Grid[1] == 0 || l.Grid[2] == 0 }

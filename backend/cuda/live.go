@@ -16,8 +16,8 @@ import (
 	"github.com/mlxc/mlxc/ir"
 )
 
-// encoder is a command buffer of a recording. What it is given becomes operations at once, with the
-// places that memories have then, and launches when it runs.
+// encoder is a command buffer of a live recording. A node becomes operations when it is encoded, with the places
+// that memories have at that time; Commit makes launches of them, which Run submits.
 type encoder struct {
 	x       *executor
 	scope   *backend.Scope
@@ -51,7 +51,7 @@ func (c *encoder) Make(p *plan.Pipeline) (plan.Limits, error) {
 	if err != nil {
 		return plan.Limits{}, err
 	}
-	e := k.entry(form{values: true, waits: c.code.programmatic, mma: c.x.mma}, "", nil) // of all but those that take a constant from a buffer
+	e := k.entry(form{values: true, waits: c.code.programmatic, mma: c.x.mma}, "", nil) // unless a constant lies in a buffer
 	if err := c.x.load(ctx, k, e); err != nil {
 		return plan.Limits{}, err
 	}

@@ -8,9 +8,9 @@ import (
 	driver "github.com/mlxc/mlxc/internal/cuda"
 )
 
-// do does something new on the GPU, on a thread on which its context is current. If the context was lost, which
-// an address outside or a kernel that ended with an error brings about, it does nothing and says what that
-// was: the driver itself says the same of every call from then on, but not whose fault it is.
+// do calls f on a thread on which the GPU's context is current. If the context was lost, by an illegal address or a
+// kernel that failed, it does not call f and returns the error by which it was lost: the driver fails every later
+// call with the same code, but does not say which work was the cause.
 func (d *Device) do(f func() error) error {
 	if err := d.Lost(); err != nil {
 		return err
@@ -18,7 +18,7 @@ func (d *Device) do(f func() error) error {
 	return d.note("", d.gpu.Do(f))
 }
 
-// note keeps the first error by which the context is lost, and which work it came of.
+// note remembers the first error that loses the context, and the work that caused it.
 func (d *Device) note(work string, err error) error {
 	if !driver.Sticky(err) {
 		return err
@@ -34,7 +34,7 @@ func (d *Device) note(work string, err error) error {
 	return err
 }
 
-// Lost says by what the GPU's context was lost, for good as far as this process is concerned; nil: it was not.
+// Lost returns the error by which the GPU's context was lost, for the rest of this process; nil: it was not.
 func (d *Device) Lost() error {
 	d.mu.Lock()
 	defer d.mu.Unlock()

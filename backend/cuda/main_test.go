@@ -10,11 +10,11 @@ import (
 	"github.com/mlxc/mlxc/internal/testkit/store"
 )
 
-// shared is the software Metal of all tests, which need not start one each.
+// shared is a software Metal for all tests, as to open one for each takes long.
 var shared *softmetal.Device
 
-// TestMain has the tests share compiled kernels with those of software Metal, in the tree's folder for
-// what is made.
+// TestMain has the tests use the cache of compiled kernels that those of software Metal use, in the source tree's
+// folder of build results.
 func TestMain(m *testing.M) {
 	store.Use()
 	code := m.Run()

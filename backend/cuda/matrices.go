@@ -10,10 +10,10 @@ import (
 	"github.com/mlxc/mlxc/msl/term"
 )
 
-// multiplied says what tensor cores multiply in a step. A kernel says by its declaration how far its sums may
-// be off: where each has enough terms, tensor cores stay within that. It depends on nothing but how long
-// sums are, so sums of one class and length have the same bits in all kernels. A kernel without terms says
-// nothing of its sums; of such, tensor cores multiply what has 16 bits, exactly.
+// multiplied says which products of matrices tensor cores compute in a step. A kernel's declaration bounds the error
+// of its sums, and tensor cores keep that bound where each sum has enough terms. It depends on the length of sums
+// alone, so that sums of one class and length have the same bits in all kernels. Nothing bounds the sums of a kernel
+// without declared terms: there tensor cores multiply only factors of 16 bits, whose products are exact.
 func (c *code) multiplied(s *step) air.MMA {
 	if c.mma == air.NoMMA || !s.kernel.multiplies() || int(s.node) >= len(c.nodes) {
 		return air.NoMMA

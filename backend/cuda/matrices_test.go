@@ -15,8 +15,8 @@ import (
 	"github.com/mlxc/mlxc/msl"
 )
 
-// TestTensorCores: tensor cores make products of float where each sum has enough terms by the kernel's
-// declaration, and those of 16 bits where nothing says how far sums may be off.
+// TestTensorCores: tensor cores multiply f32 where the kernel's declaration gives each sum enough terms, and factors
+// of 16 bits where nothing bounds the error of sums.
 func TestTensorCores(t *testing.T) {
 	for _, x := range []struct {
 		function string

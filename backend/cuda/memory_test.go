@@ -16,8 +16,8 @@ import (
 	"github.com/mlxc/mlxc/replay"
 )
 
-// TestPool: memory of closed buffers serves others of the same length, up to a bound, and is given back where it
-// stands in the way.
+// TestPool: memory of closed buffers serves others of the same length, up to a bound, and is freed when other
+// buffers need it.
 func TestPool(t *testing.T) {
 	x := serve(t, fakecuda.Options{Memory: 1 << 20})
 	d := standIn(t, cuda.Options{Pool: 512 << 10})
@@ -46,13 +46,14 @@ func TestPool(t *testing.T) {
 		}
 	}))
 	assert.EqualValues(t, 3*some, d.Peak())
-	// What is kept stands in the way of a larger one, and is no reason to refuse it.
+	// What is kept is freed for a larger buffer, and is no reason to refuse it.
 	assert.Equal(t, 3, calls("cuMemFree_v2", func() { require.NoError(t, take(900<<10).Close()) }), "and itself it is not kept")
 	assert.Equal(t, 1, calls("cuMemAlloc_v2", func() { require.NoError(t, take(some).Close()) }))
 	assert.EqualValues(t, 900<<10, d.Peak())
 	assert.EqualValues(t, 900<<10, d.Held(), "more was never had")
 
-	// The driver may have less than it said: then what is kept is given back, and the error has the figures.
+	// The driver may have less than is reckoned with here: then what is kept is freed, and the error has the
+	// figures.
 	other := standIn(t, cuda.Options{})
 	taken, err := other.Alloc(backend.BufferSpec{Size: 700 << 10})
 	require.NoError(t, err)

@@ -11,19 +11,19 @@ import (
 	"github.com/mlxc/mlxc/internal/air"
 )
 
-// Where bits of a word are cut out and others are set, as when an integer is put into the fraction of a float
-// (`small` of quantized.metal): one instruction of a GPU does both with a number and a register, but none with
-// two numbers, and an assembler that knows both makes two instructions of it.
+// cutOut matches code that masks bits of a word and sets others, as when an integer is put into the fraction of a
+// float (`small` of quantized.metal). A GPU has one instruction for both if one of the two constants lies in a
+// register, but none for two immediates: an assembler that knows both makes two instructions of it.
 var (
 	cutOut = regexp.MustCompile(`(?m)^\t(?:and\.b32 \t(%r\d+), %r\d+, \d+|bfe\.u32 \t(%r\d+), (%r\d+), (\d+), (\d+));\n\tor\.b32 \t%r\d+, (%r\d+), (\d+);$`)
-	// A body begins with its registers.
+	// lastRegisters matches the last register declarations of a body, before its first instruction.
 	lastRegisters = regexp.MustCompile(`(?m)^\t\.reg \.\w+ +\t%\w+<\d+>;\n(?:\s*\n)*// %bb\.0:.*\n`)
 )
 
-// leastOpaque is how often a number must be set beside bits that are cut out.
+// leastOpaque is the minimum of places that set a constant beside masked bits for it to be made opaque.
 const leastOpaque = 8
 
-// opaque is a text in which the number that is most often set beside bits that are cut out comes from a
+// opaque returns the PTX in which the constant that is most often set beside masked bits is computed from a
 // parameter, one whose value is known here but not to the assembler.
 func opaque(text []byte, known []parameter) []byte {
 	entry := bytes.Index(text, []byte(".visible .entry"))
@@ -34,7 +34,7 @@ func opaque(text []byte, known []parameter) []byte {
 	for i := range known {
 		p := &known[i]
 		if !p.aligned && bytes.Contains(text[entry:], fmt.Appendf(nil, ".param .u32 %s_param_%d", air.PTXEntry, p.number)) {
-			from = p // how many threads there are
+			from = p // of 32 bits, such as the threads of the grid
 		}
 	}
 	body := text[entry:]
@@ -67,7 +67,7 @@ func opaque(text []byte, known []parameter) []byte {
 		if of(m, 7) != number || of(m, 6) != cut {
 			continue
 		}
-		if of(m, 2) != "" { // a field, which takes two instructions
+		if of(m, 2) != "" { // bfe becomes a shift and a mask
 			at, _ := strconv.Atoi(of(m, 4))
 			width, _ := strconv.Atoi(of(m, 5))
 			if at+width > 32 || width == 0 {

@@ -36,8 +36,8 @@ func number(t testing.TB, name string, otherwise int) int {
 	return n
 }
 
-// TestReplaysEqual: each test graph has the same bytes by all plans as launched one by one, each after the
-// end of the one before, in 1,000 replays, and in 200 in which blocks take random times.
+// TestReplaysEqual: each test graph leaves the same bytes by all plans as when it is launched one by one without any
+// overlap, in 1,000 replays, and in 200 in which blocks are delayed at random.
 func TestReplaysEqual(t *testing.T) {
 	full := device(t, cuda.Options{Plan: cuda.Stream, Full: true})
 	graph, chain, late := device(t, cuda.Options{Plan: cuda.Edges}), device(t, cuda.Options{Plan: cuda.Chain}), device(t, cuda.Options{Plan: cuda.Edges})
@@ -73,9 +73,8 @@ func TestReplaysEqual(t *testing.T) {
 	}
 }
 
-// TestEdgesNeeded: a graph of CUDA's without any one of its edges is seen to have other results, when blocks
-// take random times. What is not seen is listed: the edge keeps an order that others keep too, or one that
-// this GPU does not break.
+// TestEdgesNeeded: a CUDA graph without any one of its edges has other results when blocks are delayed at random.
+// Edges for which that is not seen are logged: other edges imply their order, or this GPU does not break it.
 func TestEdgesNeeded(t *testing.T) {
 	sample.Long(t)
 	late := device(t, cuda.Options{Plan: cuda.Edges, Full: true})
@@ -109,8 +108,8 @@ func TestEdgesNeeded(t *testing.T) {
 	require.NoError(t, late.Close())
 }
 
-// TestWaitsNeeded: a kernel that does not wait, launched before the one before it has ended, is seen to have
-// other results. What is not seen is listed, as a table for docs/cuda.md, with what its wait is for.
+// TestWaitsNeeded: a kernel whose wait is removed, launched before the one before it has ended, has other results.
+// Waits for which that is not seen are logged, as a table for docs/cuda.md, with what each is for.
 func TestWaitsNeeded(t *testing.T) {
 	sample.Long(t)
 	all := testGraphs(t)

@@ -17,10 +17,9 @@ import (
 	"github.com/mlxc/mlxc/internal/testkit/parting"
 )
 
-// TestParting runs random kernels whose threads part and meet again, in blocks of 1, 31, 33 and 1,023
-// threads, the last one smaller, in each way to launch them: plainly, before the launch before has
-// ended, and with numbers from a table, where the grid is larger than what is asked for. MLXC_PARTING is
-// how many kernels.
+// TestParting runs random kernels whose threads diverge and reconverge, in blocks of 1, 31, 33 and 1,023 threads,
+// the last one smaller, in each way to launch them: plainly, as programmatic dependent launches, and with a table of
+// additions, where the launched grid is larger than the one in the parameters. MLXC_PARTING is how many kernels.
 func TestParting(t *testing.T) {
 	programs, kernels := cuda.Parting(number(t, "MLXC_PARTING", cuda.PartingPrograms))
 	texts, err := kernels.PTX(t.Context())
@@ -30,7 +29,7 @@ func TestParting(t *testing.T) {
 	require.NoError(t, err)
 	defer func() { assert.NoError(t, gpu.Close()) }()
 	modern := gpu.Description.Major >= 9
-	// Parameters, pointers to them, and the table of additions, where the driver reads them.
+	// Parameters, and pointers to them, outside the Go heap for the driver.
 	host, err := syscall.Mmap(-1, 0, 4096, syscall.PROT_READ|syscall.PROT_WRITE, syscall.MAP_ANON|syscall.MAP_PRIVATE)
 	require.NoError(t, err)
 	const most = 4096 // threads
@@ -61,7 +60,7 @@ func TestParting(t *testing.T) {
 				for _, size := range []int{1, 31, 33, 1023} {
 					threads := 2*size + (size+1)/2
 					x := driver.Launch{Function: f, Grid: [3]uint32{3, 1, 1}, Block: uint32(size), Params: uintptr(unsafe.Pointer(&host[2048]))}
-					// What is in the table is left out of the parameters.
+					// What the table adds is subtracted from the parameters.
 					params := []uint64{uint64(memory), uint64(rounds), uint64(threads), 1, 1, uint64(size), 1, 1}
 					if launch.Values {
 						params[1] = parting.Uniform
@@ -75,7 +74,7 @@ func TestParting(t *testing.T) {
 						}
 						put(table, b)
 						params = append(params, uint64(table), 1<<len(params)-1)
-						x.Grid = [3]uint32{7, 2, 3} // more than there are
+						x.Grid = [3]uint32{7, 2, 3} // more blocks than the parameters say
 					}
 					for k, v := range params {
 						binary.LittleEndian.PutUint64(host[8*k:], v)

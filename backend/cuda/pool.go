@@ -11,26 +11,26 @@ import (
 	driver "github.com/mlxc/mlxc/internal/cuda"
 )
 
-// pool is memory of buffers that were closed, for others of the same length: to give memory back has the driver
-// wait for the whole GPU, and recordings make the same temporaries again and again. No buffer is closed
-// while something uses it (backend.Buffer), so nothing has to be waited for.
+// pool keeps the memory of closed buffers for others of the same length: to free memory, the driver waits for the
+// whole GPU, and recordings make the same temporaries again and again. No buffer is closed while something uses it
+// (backend.Buffer), so its memory can be used again at once.
 type pool struct {
 	free  map[int64][]driver.Address // by length
 	bytes int64
-	most  int64 // of bytes
+	most  int64 // maximum of bytes
 }
 
-// DefaultPool is the most bytes of closed buffers that are kept for others, if that is no more than a sixteenth
-// of the GPU's memory.
+// DefaultPool is the maximum of bytes of closed buffers that are kept for others, unless a sixteenth of the GPU's
+// memory is less.
 const DefaultPool = 256 << 20
 
-// take returns memory of a length. The context is current.
+// take allocates n bytes of device memory, or takes them from the pool. The context is current.
 func (d *Device) take(n int64) (driver.Address, error) {
 	at, short, err := d.reserve(n)
 	if at != 0 || err != nil {
 		return at, err
 	}
-	if short { // what is kept stands in the way
+	if short { // the pool takes too much
 		err = d.empty()
 	}
 	if err == nil {
@@ -57,8 +57,8 @@ func (d *Device) take(n int64) (driver.Address, error) {
 	return 0, err
 }
 
-// reserve counts n bytes as in use. It returns memory that was kept, or says whether what is kept has to be given
-// back first.
+// reserve counts n bytes as in use. It returns memory of that length from the pool; if there is none, short says
+// whether the pool has to be emptied before n bytes are allocated.
 func (d *Device) reserve(n int64) (at driver.Address, short bool, err error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -82,7 +82,7 @@ func (d *Device) reserve(n int64) (at driver.Address, short bool, err error) {
 	return 0, short, nil
 }
 
-// give takes memory back, which nothing uses: it is kept, or given to the driver. The context is current.
+// give takes back memory that nothing uses: it goes to the pool, or to the driver. The context is current.
 func (d *Device) give(at driver.Address, n int64) error {
 	d.mu.Lock()
 	d.allocated -= n
@@ -107,7 +107,7 @@ func (d *Device) kept() int64 {
 	return d.pool.bytes
 }
 
-// empty gives what is kept to the driver. The context is current.
+// empty frees all memory of the pool. The context is current.
 func (d *Device) empty() error {
 	d.mu.Lock()
 	all := d.pool.take()
@@ -115,7 +115,7 @@ func (d *Device) empty() error {
 	return release(all)
 }
 
-// take returns all that is kept, which is not kept any more.
+// take removes all memory from the pool, and returns it.
 func (p *pool) take() (all []driver.Address) {
 	for _, n := range slices.Sorted(maps.Keys(p.free)) {
 		all = append(all, p.free[n]...)
@@ -132,24 +132,24 @@ func release(all []driver.Address) error {
 	return errors.Join(errs...)
 }
 
-// Peak is the most bytes that buffers have taken at a time.
+// Peak returns the maximum of bytes that buffers have taken at a time.
 func (d *Device) Peak() int64 {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.peak
 }
 
-// Held is the most bytes that the device had of the GPU's memory at a time: those of buffers, and those that
-// were kept for others.
+// Held returns the maximum of bytes of the GPU's memory that the device has had at a time, in buffers and in the
+// pool.
 func (d *Device) Held() int64 {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return max(d.held, d.peak)
 }
 
-// room is how many bytes all buffers together may take: what is free, by what the driver says, counts with what
-// is in use here already, so that a graph whose memories do not fit is refused before the first of them is
-// allocated (replay). The driver is asked when something was opened or allocated since.
+// room returns how many bytes all buffers together may take: what the driver says is free, and what is in use here
+// already, so that a graph whose memories do not fit is refused before the first of them is allocated (replay). The
+// driver is asked only if something was opened or allocated since.
 func (d *Device) room() int64 {
 	d.mu.Lock()
 	room, known := d.free, d.asked
@@ -159,7 +159,7 @@ func (d *Device) room() int64 {
 		return room
 	}
 	free := d.memory
-	_ = d.do(func() error { // a driver that does not say it lets everything be tried
+	_ = d.do(func() error { // without an answer, let every allocation be tried
 		n, _, err := driver.Memory()
 		if err == nil {
 			free = n
@@ -172,7 +172,7 @@ func (d *Device) room() int64 {
 	return d.free
 }
 
-// changed has the driver be asked again how much is free.
+// changed makes room ask the driver again how much is free.
 func (d *Device) changed() {
 	d.mu.Lock()
 	d.asked = false

@@ -18,8 +18,9 @@ import (
 	driver "github.com/mlxc/mlxc/internal/cuda"
 )
 
-// TestPrebuilt: the driver takes every prebuilt text that is for the GPU, and says how long it takes: what a
-// program pays once for each kernel. CUDA_CACHE_DISABLE=1 keeps what the driver has cached out of the figures.
+// TestPrebuilt: the driver compiles every prebuilt text that is for this GPU. The test logs how long that takes,
+// which a program pays once for each kernel. CUDA_CACHE_DISABLE=1 keeps what the driver has cached out of the
+// figures.
 func TestPrebuilt(t *testing.T) {
 	d, err := Open(t.Context(), Options{})
 	require.NoError(t, err)
@@ -35,7 +36,7 @@ func TestPrebuilt(t *testing.T) {
 	var texts []text
 	stale := 0
 	began := time.Now()
-	part, of := 0, 1 // of several processes, for a driver compiles one text at a time
+	part, of := 0, 1 // in one of several processes, as a driver compiles one text at a time
 	if p := os.Getenv("MLXC_PART"); p != "" {
 		_, err := fmt.Sscanf(p, "%d/%d", &part, &of)
 		require.True(t, err == nil && 0 <= part && part < of, "MLXC_PART is %q: it is to say which of how many parts, like 0/8", p)
@@ -72,7 +73,7 @@ func TestPrebuilt(t *testing.T) {
 		}), x.name)
 		return took
 	}
-	// Every other one alone, the rest side by side: so that a cache of the driver's helps neither.
+	// Every other one by itself, and then the rest concurrently, so that the driver's cache helps neither.
 	var alone, slowest time.Duration
 	slow := ""
 	for i := 0; i < len(texts); i += 2 {

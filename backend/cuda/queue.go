@@ -15,7 +15,7 @@ import (
 	"github.com/mlxc/mlxc/ir"
 )
 
-// queue is a stream.
+// queue implements [backend.Queue] by a stream.
 type queue struct {
 	*hostqueue.Queue
 	x    *executor
@@ -56,12 +56,12 @@ func (q *queue) Close() error {
 type executor struct {
 	*Device
 	stream driver.Stream
-	begin  driver.Event // of what runs
-	// windows are ends of parts of a replay (window).
+	begin  driver.Event // where the operation that runs began
+	// windows are events between parts of a replay ([window]).
 	windows [2]driver.Event
 
 	mu   sync.Mutex
-	free []*staging // that nobody uses
+	free []*staging // not in use
 }
 
 func (x *executor) close() error {
@@ -82,7 +82,7 @@ func (x *executor) close() error {
 	})
 }
 
-// staged does something with memory for transfers, where the context is current.
+// staged calls f with a staging of its own, on a thread on which the context is current.
 func (x *executor) staged(f func(s *staging) error) error {
 	return x.do(func() (err error) {
 		x.mu.Lock()

@@ -12,11 +12,11 @@ import (
 	"github.com/mlxc/mlxc/ir"
 )
 
-// injectionVariable names the tool that hears of ranges. Tools set it for the programs that they start.
+// injectionVariable has the path of the tool that takes ranges. Tools set it for programs that they start.
 const injectionVariable = "NVTX_INJECTION64_PATH"
 
-// attach finds the tool that wants to hear of ranges. One that cannot be used is none, as for every program
-// that has ranges.
+// attach loads the tool that takes ranges, if there is one. As in every program with ranges, a tool that cannot be
+// used is no error.
 func (d *Device) attach() {
 	if path, set := environ.Text(injectionVariable); set {
 		if d.ranges, d.noRanges = driver.AttachLibrary(path); d.noRanges != nil {
@@ -25,16 +25,16 @@ func (d *Device) attach() {
 	}
 }
 
-// NoRanges says why the tool that the environment names hears of no ranges; nil: it does, or there is none.
+// NoRanges says why the tool that the environment names gets no ranges; nil: it gets them, or there is none.
 func (d *Device) NoRanges() error { return d.noRanges }
 
-// mark is a place where a range begins, or the last one ends.
+// mark is a place where a range begins, or the innermost one ends.
 type mark struct {
-	step int32  // before which it stands
-	name []byte // nil: it ends
+	step int32  // it stands before this step
+	name []byte // nil: the range ends
 }
 
-// mark finds the ranges of a code: its groups, and its commands that have labels.
+// mark sets the ranges of a code: its groups, and its commands that have labels.
 func (c *code) mark() {
 	add := func(step int32, name string) {
 		c.marks = append(c.marks, mark{step, append([]byte(name), 0)})
@@ -60,10 +60,10 @@ func (c *code) mark() {
 	}
 }
 
-// teller tells a tool of the ranges of a code that is launched step by step.
+// teller reports the ranges of a code to a tool while the code is launched step by step.
 type teller struct {
 	*driver.Ranges
-	marks []mark // that are to come
+	marks []mark // not reported yet
 	open  int
 }
 
@@ -74,7 +74,7 @@ func (d *Device) teller(c *code) teller {
 	return teller{Ranges: d.ranges, marks: c.marks}
 }
 
-// at tells what stands before a step.
+// at reports the marks before a step.
 func (t *teller) at(step int) {
 	for len(t.marks) > 0 && int(t.marks[0].step) <= step {
 		if t.marks[0].name == nil {
@@ -88,7 +88,7 @@ func (t *teller) at(step int) {
 	}
 }
 
-// end ends the ranges that are open, of a launch that was given up too.
+// end ends the ranges that are open, also those of an abandoned launch.
 func (t *teller) end() {
 	for ; t.open > 0; t.open-- {
 		t.Pop()

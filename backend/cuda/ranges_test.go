@@ -23,7 +23,8 @@ import (
 
 const injection = "NVTX_INJECTION64_PATH"
 
-// tool builds a tool and loads it. It returns its path, and what it has heard since it was last asked.
+// tool compiles and loads a tool that takes ranges. It returns its path, and a function for what it got since the
+// last call.
 func tool(t *testing.T) (path string, heard func() string) {
 	t.Helper()
 	c, err := clang.Find(t.Context())
@@ -45,7 +46,7 @@ func tool(t *testing.T) (path string, heard func() string) {
 	}
 }
 
-// grouped has groups in one another, of which some are empty, and labels.
+// grouped returns a graph with labels and nested groups, one of which is empty.
 func grouped(t *testing.T) *ir.Graph {
 	s := record.New("steps")
 	x := s.State("x", ir.F32, 64)
@@ -71,8 +72,8 @@ func grouped(t *testing.T) *ir.Graph {
 	return g
 }
 
-// TestRanges: a tool hears of submissions, and where commands are launched one by one, of groups and labels, in
-// their order. It hears nothing of a device that nobody has told about it.
+// TestRanges: a tool gets a range for each submission and, where commands are launched one by one, for groups and
+// labels, in their order. Without the environment variable it gets none.
 func TestRanges(t *testing.T) {
 	path, heard := tool(t)
 	g := grouped(t)
@@ -109,7 +110,7 @@ func TestRanges(t *testing.T) {
 		})
 	}
 
-	// Of a recording's commands it hears the labels: groups are no part of command buffers.
+	// Of a live recording it gets the labels alone: groups are no part of command buffers.
 	t.Setenv(injection, path)
 	x := serve(t, fakecuda.Options{})
 	d := standIn(t, cuda.Options{})

@@ -9,27 +9,27 @@ import (
 	"strings"
 )
 
-// rehearsing are the threads by which the blocks of a rehearsed entry are larger: a warp.
+// rehearsing is the number of threads that blocks have more in an entry with an instruction-cache warm-up: a warp.
 const rehearsing = 32
 
-// fewThreads is how many threads a multiprocessor has of a launch at most for which a rehearsal pays: of a
-// launch of many, the first ones do it for the others.
+// fewThreads is the maximum of threads that a launch has on a multiprocessor for a warm-up to pay: of more, the
+// first ones warm the cache for the others.
 const fewThreads = 512
 
-// shorter is how many times less than behind the wait there is to do before it, at least: a launch that has much
-// to do beforehand does not wait, and a warp more would keep it from that. (The products with rope, as many
-// instructions before as behind, took 0.25 µs longer on an H200.)
+// shorter is how many times fewer instructions there must be before the wait than behind it: a launch with much to
+// do beforehand hardly waits, and one more warp would slow it down. (The products with rope, as many instructions
+// before as behind, took 0.25 µs longer on an H200.)
 const shorter = 2
 
-// mostInBlock is how many threads a block has at most on all of NVIDIA's GPUs.
+// mostInBlock is the maximum of threads in a block on all of NVIDIA's GPUs.
 const mostInBlock = 1024
 
-// rehearsed is the text of a programmatic launch whose blocks have a warp more. It goes the way of the first
-// one, but neither waits for the launches before, nor touches any memory, while the others wait: so the code is
-// at hand when they may go on. The caches of a multiprocessor hold 32 KB of instructions (measured on an H200: five
-// copies of a kernel of 6.4 KB in turn take as long as one, and six take a fifth longer); the five kernels of a layer of a decode have more
-// than 50, and each of them, which executes every instruction once, would wait for most of them. ok: it is
-// such a text, of which also a thread whose values mean nothing comes to the end.
+// rehearsed returns the PTX of a programmatic launch with one more warp in each block, which warms the instruction
+// cache: it takes the path of the first warp, but neither waits for other launches nor accesses memory, so that the
+// code is cached when the others go on behind their wait. The caches of a multiprocessor hold 32 KB of instructions
+// (measured on an H200: five copies of a kernel of 6.4 KB in turn take as long as one, and six a fifth longer); the
+// five kernels of a layer of a decode have more than 50, and each, which executes every instruction once, would wait
+// for most of them. ok: the text could be changed so; the path must also end for threads whose values mean nothing.
 func rehearsed(text []byte, known facts, multiprocessors int) (_ []byte, ok bool) {
 	blocks, threads := known.blocks[0]*known.blocks[1]*known.blocks[2], known.threads
 	if blocks == 0 || threads%rehearsing != 0 || threads+rehearsing > mostInBlock || multiprocessors <= 0 {
@@ -39,7 +39,7 @@ func rehearsed(text []byte, known facts, multiprocessors int) (_ []byte, ok bool
 		return text, false
 	}
 	before, f := fold(text, known)
-	if f == nil || !f.straight() { // a loop may last until a value says that it is over
+	if f == nil || !f.straight() { // the end of a loop may depend on values
 		return text, false
 	}
 	if early, late := f.beforeWait(); shorter*early > late {
@@ -94,7 +94,7 @@ func rehearsed(text []byte, known facts, multiprocessors int) (_ []byte, ok bool
 	return out.Bytes(), true
 }
 
-// beforeWait counts the instructions that stand before the wait for other launches, and those behind.
+// beforeWait counts the instructions before griddepcontrol.wait, and those behind it.
 func (f *folder) beforeWait() (early, late int) {
 	reached := f.until(func(l *ptxLine) bool { return l.op == "griddepcontrol.wait" })
 	for i := range f.lines {
@@ -109,6 +109,6 @@ func (f *folder) beforeWait() (early, late int) {
 	return early, late
 }
 
-// harmless are the instructions that touch nothing but registers, of this warp, and whatever they hold.
+// harmless are the instructions that access only registers of their thread, and do no harm whatever these hold.
 var harmless = strings.Fields(`abs add and bfe bfi brev clz copysign cvt cvta div ex2 fma lg2 mad max min mov mul neg not or
 	popc prmt rcp rem ret rsqrt selp set setp shf shfl shl shr sqrt sub xor`)

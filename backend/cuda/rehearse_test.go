@@ -16,9 +16,8 @@ import (
 	"github.com/mlxc/mlxc/msl"
 )
 
-// turning turns the numbers of each warp around, but for those of threads that stand behind the end, and
-// goes by another way where a number is 7.
-// It has 8 instructions up to the wait, and 19 behind it.
+// turning is the PTX of a kernel that reverses the numbers of each warp, stores 70 where the result is 7, and
+// nothing behind the end. It has 8 instructions up to the wait, and 19 behind it.
 const turning = `.version 8.0
 .target sm_90
 .address_size 64
@@ -70,8 +69,8 @@ $L__BB0_3:
 
 var ofTurning = facts{threads: 64, blocks: [3]uint64{2, 1, 1}}
 
-// TestRehearsed: with a warp more a text does the same, and that warp, though it goes all the way, neither waits
-// nor touches memory.
+// TestRehearsed: with a warm-up warp a kernel stores the same, and that warp, though it goes all the way, neither
+// waits nor accesses memory.
 func TestRehearsed(t *testing.T) {
 	run := func(text string, block uint32, memory bool) ([]byte, map[string]int) {
 		p, err := ptxrun.Parse([]byte(text))
@@ -100,14 +99,14 @@ func TestRehearsed(t *testing.T) {
 	assert.Equal(t, want, got)
 	assert.Equal(t, calls, again, "the threads that wait, and let others begin, are those of the launch")
 	assert.Equal(t, map[string]int{"wait": 128, "launch_dependents": 128}, again)
-	// All rehearse: there is no memory, and no fault.
+	// If all warps warm up, memory that is not there is not accessed.
 	all := strings.Replace(string(text), "%rehearses0, %thread0, 64", "%rehearses0, %thread0, 0", 1)
 	require.NotEqual(t, string(text), all)
 	_, none := run(all, 64, false)
 	assert.Empty(t, none)
 }
 
-// TestNotRehearsed: what a warp of its own could not do without harm, or would do for nothing.
+// TestNotRehearsed: kernels get no warm-up warp where it could do harm, or would gain nothing.
 func TestNotRehearsed(t *testing.T) {
 	_, ok := rehearsed([]byte(turning), ofTurning, 132)
 	require.True(t, ok)
@@ -147,18 +146,18 @@ func TestNotRehearsed(t *testing.T) {
 		_, ok := rehearsed([]byte(turning), f, 132)
 		assert.False(t, ok, what)
 	}
-	// A way back is no loop, if it does not lead there again.
+	// A branch back is no loop, if it makes no cycle.
 	back := strings.Replace(turning, "$L__BB0_3:\n\tret;\n", "$L__BB0_3:\n\tbra \t$L__BB0_5;\n$L__BB0_4:\n\tret;\n$L__BB0_5:\n\tbra \t$L__BB0_4;\n", 1)
 	_, ok = rehearsed([]byte(back), ofTurning, 132)
 	assert.True(t, ok)
 	_, ok = rehearsed([]byte(strings.Replace(back, "$L__BB0_4:\n\tret;", "$L__BB0_4:\n\t@%p1 bra \t$L__BB0_3;\n\tret;", 1)), ofTurning, 132)
 	assert.False(t, ok)
-	// What is never reached counts for nothing.
+	// Unreachable code does not count.
 	_, ok = rehearsed([]byte(strings.Replace(turning, "$L__BB0_3:\n\tret;\n", "$L__BB0_3:\n\tret;\n$L__BB0_4:\n\tbar.sync \t0;\n\tbra \t$L__BB0_4;\n", 1)), ofTurning, 132)
 	assert.True(t, ok)
 }
 
-// TestOwnRehearse: the kernels of a decode are rehearsed, but for attention, whose threads meet.
+// TestOwnRehearse: the kernels of a decode get a warm-up warp, except for attention, which has a barrier.
 func TestOwnRehearse(t *testing.T) {
 	archive, err := prebuilt.Own()
 	require.NoError(t, err)

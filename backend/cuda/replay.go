@@ -26,7 +26,7 @@ func (x *executor) replays(ctx context.Context, s *backend.Submission, r *backen
 	g, places := x.Uses(s)
 	own := s.Frame.(*frame)
 	params := append(slices.Clone(s.Params), 0)
-	turn := 0 // of the slots
+	turn := 0 // number of launches so far, which selects the slot
 	plan := e.plan
 	if len(e.steps) > mostNodes || e.program.Profile || e.rules == nil {
 		plan = Stream
@@ -36,7 +36,7 @@ func (x *executor) replays(ctx context.Context, s *backend.Submission, r *backen
 	if err := x.begin.Record(x.stream); err != nil {
 		return err
 	}
-	flight, first := 0, 0 // launches that were not waited for; the first replay of the earliest
+	flight, first := 0, 0 // launches that were not waited for; the first replay of the earliest of them
 	broken := false
 	land := func(most int) {
 		for flight > most {
@@ -46,7 +46,7 @@ func (x *executor) replays(ctx context.Context, s *backend.Submission, r *backen
 			if err == nil {
 				err = landed
 			}
-			// What was given whole before a context ended has ended too.
+			// Replays count as done if their launch was submitted whole, and neither it nor one before has failed.
 			if broken = broken || landed != nil || !in.whole; broken {
 				r.Torn = true
 				continue
@@ -61,7 +61,7 @@ func (x *executor) replays(ctx context.Context, s *backend.Submission, r *backen
 		}
 	}
 	timed := len(r.Times.Commands)
-	launched := 0 // replays that were given to the GPU; of the last ones perhaps only a part
+	launched := 0 // replays that were submitted, the last ones perhaps only in part
 	for i := 0; i < s.Count() && err == nil; {
 		if err = context.Cause(ctx); err != nil {
 			break
@@ -82,7 +82,7 @@ func (x *executor) replays(ctx context.Context, s *backend.Submission, r *backen
 			if m.Every && i > 0 && e.rules == nil {
 				places[k] = places[k].Add(m.Size)
 			}
-			// With rules the GPU writes by itself what the replays of a submission differ in.
+			// With rules the GPU itself updates what differs between the replays of a submission.
 			if m.Kind == ir.Argument && own.Place(ir.MemID(k)).Buffer != nil && (i == 0 || e.rules == nil) {
 				m.WriteValues(staged[:m.Size], params)
 				to, _ := x.own(places[k], m.Size)
@@ -151,11 +151,11 @@ func (x *executor) replays(ctx context.Context, s *backend.Submission, r *backen
 	return err
 }
 
-// settle waits, after something has failed, for what the stream was given before: an event behind it may
-// not have been recorded, and its memory is given back soon. An error of this is no news.
+// settle waits after a failure for all work of the stream: the event behind it may not have been recorded, and its
+// memory is freed soon. An error here adds nothing to the first one.
 func (x *executor) settle() { _ = x.stream.Synchronize() }
 
-// addresses are where memories lie, by memory.
+// addresses returns the device addresses of places, by memory.
 func (x *executor) addresses(places []backend.Place) []driver.Address {
 	out := make([]driver.Address, len(places))
 	for i, p := range places {
@@ -166,11 +166,11 @@ func (x *executor) addresses(places []backend.Place) []driver.Address {
 	return out
 }
 
-// window is how many steps of a replay are launched before one looks whether its context has ended, and
-// waits for the window before.
+// window is how many steps of a replay are launched between two checks whether its context has ended. There the host
+// also waits, so that no more than two windows are in flight.
 const window = 256
 
-// start launches the steps of a replay.
+// start launches the steps of a replay one by one.
 func (x *executor) start(ctx context.Context, l *launches, next bool) error {
 	if err := l.follow(x.stream); err != nil {
 		return err
@@ -201,7 +201,7 @@ func (x *executor) start(ctx context.Context, l *launches, next bool) error {
 	return nil
 }
 
-// follow launches what follows rules.
+// follow launches the kernels that evaluate rules.
 func (l *launches) follow(s driver.Stream) error {
 	for i := range l.first {
 		if err := l.first[i].Start(s); err != nil {
@@ -211,7 +211,7 @@ func (l *launches) follow(s driver.Stream) error {
 	return nil
 }
 
-// one launches a step.
+// one launches a step, if the replay has it and its grid is not empty.
 func (l *launches) one(ctx context.Context, n int, s driver.Stream, next bool) error {
 	k := &l.steps[n]
 	if k.next && !next {
@@ -231,7 +231,7 @@ func (l *launches) one(ctx context.Context, n int, s driver.Stream, next bool) e
 	return nil
 }
 
-// counted takes the grid of a step from memory: the host reads it, when all before has ended.
+// counted sets the grid of a step from device memory, which the host reads when all work before has ended.
 func (l *launches) counted(n int, s driver.Stream) error {
 	k := &l.steps[n]
 	o := &l.Ops[k.counts]

@@ -24,7 +24,7 @@ import (
 	"github.com/mlxc/mlxc/replay"
 )
 
-// ways are those in which a replay is launched.
+// ways are the ways in which a replay is launched, each with the passes that order its graph.
 var ways = []struct {
 	name, pipeline string
 	options        cuda.Options
@@ -35,7 +35,7 @@ var ways = []struct {
 	{"stream", "", cuda.Options{Plan: cuda.Stream}},
 }
 
-// reference is what the workload leaves where software Metal replays it itself.
+// reference returns the results of the workload when software Metal itself replays it.
 func reference(t testing.TB, submissions ...int) outcome {
 	t.Helper()
 	d, err := softmetal.New(t.Context(), softmetal.Options{Workers: 1})
@@ -46,8 +46,8 @@ func reference(t testing.TB, submissions ...int) outcome {
 	return want
 }
 
-// TestWorkload: submissions of many replays, some of which are in flight together, leave what software Metal
-// leaves when it does one command after another, whatever order is left open and however late the GPU is.
+// TestWorkload: submissions of many replays, some of which are in flight together, have the results of software
+// Metal, which runs one command after another, in whatever order the driver runs them and with random delays.
 func TestWorkload(t *testing.T) {
 	sample.Long(t)
 	want := reference(t, several...)
@@ -66,8 +66,8 @@ func TestWorkload(t *testing.T) {
 	}
 }
 
-// TestNothingLeaks: after 1,000 replays there is as much as after ten, and after as many recordings of a live
-// engine.
+// TestNothingLeaks: after 1,000 replays, or recordings of a live engine, the driver has as many objects as after
+// ten.
 func TestNothingLeaks(t *testing.T) {
 	hold := func(begin func(d *cuda.Device) (once, end func())) {
 		x := serve(t, fakecuda.Options{})
@@ -117,7 +117,7 @@ func TestHostCalls(t *testing.T) {
 	require.NoError(t, f.SetInput("x", make([]byte, 4*cells)))
 	require.NoError(t, f.SetParam("pos", 1))
 	require.NoError(t, f.SetParam("rows", 2))
-	_, err = f.RunRow(t.Context(), 48) // makes what is kept
+	_, err = f.RunRow(t.Context(), 48) // makes graphs and memory that are kept
 	require.NoError(t, err)
 	before := x.Calls()
 	_, err = f.RunRow(t.Context(), 48)
@@ -132,7 +132,7 @@ func TestHostCalls(t *testing.T) {
 		"cuCtxSetCurrent":       1,
 		"cuMemcpyHtoDAsync_v2":  2, // the contents of argument memory, and params from where they begin again
 		"cuGraphLaunch":         3,
-		"cuGraphNodeSetEnabled": 2, // what the last replay does not carry on
+		"cuGraphNodeSetEnabled": 2, // the carry, which the last replay leaves out
 		"cuEventRecord":         4,
 		"cuEventSynchronize":    3,
 		"cuEventElapsedTime":    1,
@@ -157,9 +157,8 @@ func faulty(t *testing.T, o cuda.Options, w, g *ir.Graph) (out outcome, err erro
 	return out, errors.Join(err, e.Close())
 }
 
-// TestFaults: whatever fails ends what needs it with an error that says why, and what is left is closed
-// without a leak. So it is with each function, at several of its calls, and with a driver that has lost the
-// context.
+// TestFaults: when a call of the driver fails, what needs it ends with an error that says why, and the rest is
+// closed without a leak: with each function, at several of its calls, and also when the context is lost.
 func TestFaults(t *testing.T) {
 	sample.Long(t)
 	live := testGraphs(t)["commits"]
@@ -177,7 +176,7 @@ func TestFaults(t *testing.T) {
 					continue
 				}
 				code, want := uint32(2), "out of memory"
-				// A driver that cannot wait has lost the context.
+				// To wait fails only where the context is lost.
 				if nth == n/2 || name == fakecuda.KernelRun || strings.HasSuffix(name, "Synchronize") {
 					code, want = 719, "unspecified launch failure"
 				}
@@ -188,19 +187,21 @@ func TestFaults(t *testing.T) {
 				what := fmt.Sprintf("%s: call %d of %d of %s fails, code %d", way.name, nth, n, name, code)
 				switch {
 				case name == "cuEventElapsedTime" && code == 2, name == "cuMemFreeHost" && err == nil:
-					// Times are not known then; a command buffer that has run says nothing of its memory.
+					// Only times are missing; or a command buffer has run, which does not report that freeing its
+					// memory failed.
 				case err == nil && x.Count(name) < nth:
 					// Memory that was given back in time was used again, and fewer calls were made.
 				case err == nil && code == 2 && (name == "cuMemGetInfo_v2" || name == "cuCtxSetCurrent" && nth == 2):
 					// It is not known how much is free.
 				case err == nil && code == 2 && name == "cuMemAlloc_v2":
-					// What was kept of closed buffers was given back, and it was tried again.
+					// The memory of closed buffers was freed, and the allocation tried again.
 					assert.Greater(t, x.Count(name), nth, what)
 				case assert.Error(t, err, what):
 					assert.ErrorContains(t, err, want, what)
 				}
 				if name == "cuCtxSetCurrent" && nth == n {
-					// A device that cannot be reached leaves to the context what it has kept, and its modules.
+					// If its context cannot be made current, a device leaves its pool and its modules to be freed
+					// with the context.
 					assert.Len(t, failures, 2, what)
 					assert.Contains(t, failures[0], "of memory leaked", what)
 					assert.Contains(t, failures[1], "of module leaked", what)
@@ -250,14 +251,14 @@ func (o *doubling) submit(ctx context.Context, replays int) *backend.Result {
 	return p.Result()
 }
 
-// close returns what closing says, which is no failure of a device that was lost.
+// close closes all, and returns the errors: a device that was lost may have some.
 func (o *doubling) close() error {
 	return errors.Join(o.q.Close(), o.frame.Close(), o.exec.Close(), o.state.Close())
 }
 
-// TestLost: a kernel that fails has the context lost. Its submission says why and what to do, and counts the
-// replays that had ended; what comes behind it is not executed, nothing of the device can be used any more, and
-// everything is closed all the same.
+// TestLost: a kernel that fails loses the context. Its submission says why and what to do, and counts the replays
+// that had ended; later submissions are not executed, nothing of the device can be used any more, and everything can
+// be closed all the same.
 func TestLost(t *testing.T) {
 	for code, want := range map[uint32]string{
 		700: "an illegal memory access was encountered (CUDA_ERROR_ILLEGAL_ADDRESS): run `mlxreplay check`",
@@ -272,15 +273,15 @@ func TestLost(t *testing.T) {
 		failed := o.submit(t.Context(), 40) // 16, 16 and eight single ones
 		require.Equal(t, backend.Failed, failed.Status)
 		require.True(t, failed.Torn)
-		// A driver that has lost a context says nothing of events which came before, so those replays count that
-		// the host has heard of by then.
+		// Once the context is lost, events that were reached before fail too: only those replays count whose end the
+		// host has seen before.
 		require.Contains(t, []int{0, 16}, failed.Replays, "the last graph of which something failed counts for none")
 		require.ErrorContains(t, failed.Err, want)
 		require.NotErrorIs(t, failed.Err, backend.ErrNotExecuted)
 		later := o.submit(t.Context(), 1)
 		require.Equal(t, backend.Failed, later.Status)
 		require.ErrorIs(t, later.Err, backend.ErrNotExecuted)
-		// Every later call says what it was, and of which graph, and asks nothing more of the driver.
+		// Every later call returns that error, with the graph, and calls nothing of the driver.
 		first := "the context of the GPU was lost before, and the program has to be started again: graph double: "
 		before := x.Calls()
 		_, err := d.NewQueue()
@@ -294,7 +295,7 @@ func TestLost(t *testing.T) {
 		require.ErrorContains(t, err, first)
 		require.ErrorContains(t, d.Lost(), want)
 		after := x.Calls()
-		delete(before, "cuCtxSetCurrent") // what there is is closed
+		delete(before, "cuCtxSetCurrent") // what a failed call had made is closed
 		delete(after, "cuCtxSetCurrent")
 		require.Equal(t, before, after)
 		_ = o.close()
@@ -303,8 +304,8 @@ func TestLost(t *testing.T) {
 	}
 }
 
-// TestAborted: the end of a context ends a submission between two of its launches. What was launched runs to
-// its end and is counted, and the queue goes on.
+// TestAborted: when its Go context is cancelled, a submission ends between two of its launches. What was launched
+// runs to its end and is counted, and the queue goes on.
 func TestAborted(t *testing.T) {
 	x := serve(t, fakecuda.Options{Late: 2 * time.Millisecond})
 	d := standIn(t, cuda.Options{Plan: cuda.Edges})
@@ -327,7 +328,7 @@ func TestAborted(t *testing.T) {
 	require.NoError(t, o.q.Err())
 	require.Equal(t, backend.Completed, o.submit(t.Context(), 1).Status)
 
-	// One whose context had ended before does nothing at all.
+	// A submission whose context was cancelled before does nothing at all.
 	before := x.Count("cuGraphLaunch")
 	r = o.submit(ctx, 1)
 	require.Equal(t, backend.Aborted, r.Status)
@@ -336,7 +337,7 @@ func TestAborted(t *testing.T) {
 	require.NoError(t, d.Close())
 }
 
-// TestStray: a kernel that leaves its memory ends with the GPU's word for that.
+// TestStray: a kernel that accesses memory out of bounds ends with the GPU's error for that.
 func TestStray(t *testing.T) {
 	serve(t, fakecuda.Options{})
 	d := standIn(t, cuda.Options{Plan: cuda.Edges})
@@ -347,14 +348,14 @@ func TestStray(t *testing.T) {
 	_ = d.Close()
 }
 
-// TestMisplaced: kernels load as widely as the graph's memories are said to be aligned, so a memory that is
-// placed otherwise is an error of who places it.
+// TestMisplaced: kernels load as widely as the graph says its memories are aligned, so placing a memory at a lesser
+// alignment is an error of the caller.
 func TestMisplaced(t *testing.T) {
 	x := serve(t, fakecuda.Options{})
 	d := standIn(t, cuda.Options{Plan: cuda.Chain})
 	s := record.New("double")
 	m := s.State("x", ir.F32, 4)
-	for range 9 { // as many as make a kernel be specialised
+	for range 9 { // enough for the kernel to be specialised
 		s.Add(m, m, record.Into(m))
 	}
 	g, err := s.Graph()

@@ -8,33 +8,34 @@ import (
 	"strconv"
 )
 
-// roomyThreads is how many threads of a multiprocessor at most have so many registers each that an assembler
-// has no need to save them, nor to keep any in memory: 128 of the 65,536 that all have together.
+// roomyThreads is the maximum of threads on a multiprocessor for each to have 128 of its 65,536 registers, with
+// which an assembler need neither save registers nor spill them.
 const roomyThreads = 512
 
-// crowdedThreads is how many threads of one launch a multiprocessor has where they leave none free: then they
-// leave half of the registers to the launch behind them, which asks for its weights while they compute.
+// crowdedThreads is the number of threads on a multiprocessor from which a launch is held to half of the registers:
+// blocks of the next programmatic launch then find room beside it, and load their weights while it computes.
 const crowdedThreads = 192
 
-// largeBlock is of how many threads a block is large: one more or less of them on a multiprocessor is much. If all of a
-// grid have room at one time with fullThreads, which leave each thread 64 registers, then an assembler that is not told
-// may give each so many that one has to wait for the others.
+// Blocks of more than largeBlock threads are large: one more or less on a multiprocessor matters. If all large
+// blocks of a grid fit at once with at most fullThreads threads on a multiprocessor, of which each can have 64
+// registers, that is asked for: an assembler that is not told may use so many that a block has to wait for the
+// others.
 const (
 	largeBlock  = 256
 	fullThreads = 1024
 )
 
-// mostThreads is where an entry says how many threads a block has at most.
+// mostThreads matches the directive for the maximum of threads in a block.
 var mostThreads = regexp.MustCompile(`(?m)^\.maxntid (\d+)$`)
 
-// fewestBlocks is where it says how many blocks are to share a multiprocessor: as many as have all registers
-// that they need.
+// fewestBlocks matches the directive for how many blocks share a multiprocessor. What it says already is the maximum
+// with which the kernel has all registers that it needs.
 var fewestBlocks = regexp.MustCompile(`(?m)^\.minnctapersm (\d+)\n`)
 
-// resident says in a text how many blocks share a multiprocessor, where a grid is so small that they are few.
-// An assembler that is not told saves registers, so that as many blocks as possible find room, and to that
-// end loads some values only when others have been used up; few blocks hide no such wait, and the registers
-// that were saved lie idle.
+// resident adds the directive for how many blocks share a multiprocessor, where a grid is so small that they are
+// few. An assembler that is not told saves registers, so that as many blocks as possible fit, and to that end issues
+// some loads only when other values have been used up; few blocks do not hide such latencies, and the saved
+// registers lie idle.
 func resident(text []byte, known facts, multiprocessors int) []byte {
 	blocks, threads := known.blocks[0]*known.blocks[1]*known.blocks[2], known.threads
 	if blocks == 0 || multiprocessors <= 0 {
@@ -55,7 +56,7 @@ func resident(text []byte, known facts, multiprocessors int) []byte {
 		return text
 	}
 	rest := text[at[1]:]
-	if said := fewestBlocks.FindSubmatch(rest); said != nil { // without knowing of the grid
+	if said := fewestBlocks.FindSubmatch(rest); said != nil { // by the compiler, which does not know the grid
 		if n, err := strconv.ParseUint(string(said[1]), 10, 64); err == nil {
 			each = min(each, n)
 		}

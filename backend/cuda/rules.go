@@ -13,34 +13,34 @@ import (
 const (
 	ruleBytes = 40
 	termBytes = 16
-	// advanceThreads are those of the one threadgroup that follows rules.
+	// advanceThreads is the size of the one threadgroup that evaluates rules.
 	advanceThreads = 256
 )
 
-// rules are what the GPU does by itself before the commands of a replay: it writes what depends on params
-// to where kernels take it from, and counts the params on. So a replay differs from the one before in
-// nothing that the host would have to say.
+// rules are what a first kernel (backend/internal/advance) computes on the GPU before the commands of a replay: it
+// writes what depends on params to where kernels read it, and then advances the params. So the host launches replay
+// after replay without changing anything.
 //
-// A last param, which no graph has, counts the replays of a submission: what is kept of every replay
-// (ir.Memory.Every) lies further on by its size each time.
+// A last param, beyond those of the graph, counts the replays of a submission: of a memory that is kept of every
+// replay (ir.Memory.Every), the copies lie one behind the other.
 type rules struct {
-	image  []byte // what the memory of a [launches] has at first: words, additions to parameters, and the rules
+	image  []byte // initial contents of the memory of a [launches]: words, tables of additions, rules
 	groups []group
-	params int // where in it the params lie
-	steps  int // where in it their steps lie
-	count  int // of params
+	params int // offset in the image of the params
+	steps  int // offset in the image of what is added to each param after a replay
+	count  int // number of params
 }
 
-// group are the rules of one memory: argument memory, or, of the last group, the launches' own.
+// group is the rules that write to one memory: an argument memory, or, of the last group, the launches' own.
 type group struct {
 	memory       ir.MemID
 	list         []byte
 	terms        []byte
-	rules, count int // where the list lies in the image, and its numbers
-	first        int // where the terms lie
+	rules, count int // offsets in the image of the list, and of the numbers of rules and params
+	first        int // offset in the image of the terms
 }
 
-const ours = ir.NoMem // the memory of launches, as a group's
+const ours = ir.NoMem // group.memory of the launches' own memory
 
 func (r *group) add(to int64, e ir.Affine, more []ir.Term, divide, times int64, width int) bool {
 	if divide < 1 {
@@ -69,8 +69,8 @@ func (r *group) add(to int64, e ir.Affine, more []ir.Term, divide, times int64, 
 	return true
 }
 
-// rule has the GPU find what depends on params in a code of a graph, as far as it can: it reports false,
-// and nothing is changed, where the host has to.
+// rule makes the rules by which the GPU computes what depends on params in the code of a graph; most is the GPU's
+// maximum grid, in blocks. Where the host has to compute it, rule changes nothing and reports false.
 func (c *code) rule(g *ir.Graph, most [3]int) bool {
 	if len(c.Guards) > 0 {
 		return false
@@ -79,9 +79,9 @@ func (c *code) rule(g *ir.Graph, most [3]int) bool {
 	mine := group{memory: ours}
 	replay := ir.Term{Param: ir.ParamID(len(g.Params))}
 	at := (int64(len(c.Words)) + 255) &^ 255
-	moving := make([]int64, len(c.steps)) // where additions lie; 0: there are none
+	moving := make([]int64, len(c.steps)) // by step: offset of its table of additions; 0: none
 	grids := make([]grid, len(c.steps))
-	bits := make([]uint64, len(c.steps)) // the parameters that move
+	bits := make([]uint64, len(c.steps)) // by step: the parameters to which the table adds, by bit
 	advances := func(e ir.Affine) bool {
 		for _, t := range e.Terms() {
 			if g.Params[t.Param].Advance != 0 {
@@ -182,7 +182,7 @@ func (c *code) rule(g *ir.Graph, most [3]int) bool {
 			r.groups = append(r.groups, x)
 		}
 	}
-	if len(mine.list) > 0 || len(r.groups) > 0 { // the last group counts params on
+	if len(mine.list) > 0 || len(r.groups) > 0 { // the launch of the last group advances the params
 		r.groups = append(r.groups, mine)
 	}
 	r.write(g, c.Words, at)
@@ -200,7 +200,7 @@ func (c *code) rule(g *ir.Graph, most [3]int) bool {
 	return true
 }
 
-// write lays out the image: words, additions up to a place, and the rules.
+// write lays out the image: words and tables of additions up to end, then params, their steps, and the rules.
 func (r *rules) write(g *ir.Graph, words []byte, end int64) {
 	r.image = append(append([]byte(nil), words...), make([]byte, end-int64(len(words)))...)
 	room := func(n int) int {
@@ -228,7 +228,7 @@ func (r *rules) write(g *ir.Graph, words []byte, end int64) {
 	}
 }
 
-// counted is how many params the launch of a group counts on: the last one does.
+// counted is how many params the launch of a group advances: of the last group all, of others none.
 func (r *rules) counted(group int) int {
 	if group < len(r.groups)-1 {
 		return 0
@@ -236,7 +236,7 @@ func (r *rules) counted(group int) int {
 	return r.count
 }
 
-// scalar is what a var says, as the expression whose value has its bits.
+// scalar is the integer expression that has the bits of a var's value; of an f32 param these are the param itself.
 func scalar(v *plan.Var) ir.Affine {
 	if v.Float {
 		return ir.Linear(0, ir.Term{Param: v.Expr.Terms()[0].Param, Coeff: 1})
@@ -244,8 +244,8 @@ func scalar(v *plan.Var) ir.Affine {
 	return v.Expr
 }
 
-// grid is what is known of the threadgroups of a step before its params are.
+// grid is what is known of the grid of a step before its params are known.
 type grid struct {
-	most   [3]uint32 // where the GPU finds how many there are: the most; 0: the host says it
-	hollow bool      // there may be none
+	most   [3]uint32 // maximum of threadgroups in a dimension that the GPU computes; 0: the host sets it
+	hollow bool      // the grid may be empty
 }

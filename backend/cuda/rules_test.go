@@ -19,15 +19,15 @@ import (
 	"github.com/mlxc/mlxc/ir/irtest"
 )
 
-// codeOf is the code of a graph whose kernels have an argument for every slot, with rules or without, and
-// launches of it in memory that nothing reads.
+// codeOf makes the code of a graph, with rules or without, whose kernels have an argument at every slot, and
+// launches of it whose memory no GPU reads.
 func codeOf(g *ir.Graph, rules bool) (*code, *launches) {
 	p, err := plan.Lower(context.Background(), g, planning)
 	if err != nil {
 		return nil, nil // a fill of more than 2^32 elements, which Lower refuses
 	}
 	c := &code{Stored: plan.Store(p, noLimit, false), nodes: g.Nodes, describe: func(int32) string { return "" }}
-	// Constants that all dispatches of a pipeline have as bytes are ones that it refers to.
+	// What all dispatches of a pipeline set as bytes is a constant argument of its kernel.
 	bytes, memory := make([][slots]int64, len(p.Pipelines)), make([][slots]bool, len(p.Pipelines))
 	at := 0
 	for i := range p.Ops {
@@ -66,7 +66,7 @@ func codeOf(g *ir.Graph, rules bool) (*code, *launches) {
 	return c, &launches{code: c, device: d, list: make([]driver.Launch, len(c.steps)), block: make([]byte, c.bytes), memory: &buffer{at: 1 << 50}}
 }
 
-// follow does to an image what the GPU does (advance.metal).
+// follow evaluates the rules in an image, as the GPU does (advance.metal).
 func follow(r *rules, image []byte) {
 	le := binary.LittleEndian
 	for _, x := range r.groups {
@@ -92,8 +92,8 @@ func follow(r *rules, image []byte) {
 	}
 }
 
-// TestRules: what kernels get of random graphs in several replays of a submission, where the GPU finds it by
-// rules, is what they get where the host does: addresses, grids, and the bytes of constants.
+// TestRules: in several replays of random graphs kernels get the same by rules, which the GPU evaluates, as when the
+// host computes it: addresses, grids, and the bytes of constants.
 func TestRules(t *testing.T) {
 	ruled, moving, addresses := 0, 0, 0
 	rapid.Check(t, func(t *rapid.T) {
@@ -118,7 +118,7 @@ func TestRules(t *testing.T) {
 			for i, v := range params {
 				binary.LittleEndian.PutUint32(image[c.rules.params+4*i:], v)
 			}
-			fits := true // the GPU takes its grids
+			fits := true // its grids are within the GPU's limits
 			for n := range c.steps {
 				fits = fits && l.make(n, places, params) == nil
 			}
@@ -210,7 +210,7 @@ func within32(g *ir.Graph, params []uint32) bool {
 	return true
 }
 
-// TestArcs: the edges of a graph of CUDA's order what the graph's own order, and steps of a chain all.
+// TestArcs: the edges of a CUDA graph order all that the graph's own edges order, and those of a chain all steps.
 func TestArcs(t *testing.T) {
 	edged := 0
 	rapid.Check(t, func(t *rapid.T) {
@@ -261,7 +261,8 @@ func TestArcs(t *testing.T) {
 				continue
 			}
 			edged++
-			// Of the commands that wait for each other, directly or by way of joins, all steps do.
+			// If a command waits for another, directly or by way of joins, all its steps wait for all of the
+			// other's.
 			waits := g.Waits()
 			steps := map[int32][]int{}
 			for i := range c.steps {

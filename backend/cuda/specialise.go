@@ -14,24 +14,24 @@ import (
 	"github.com/mlxc/mlxc/ir"
 )
 
-// worthwhile: an entry is compiled for known parameters if at least so many launches of a replay share them,
-// as the layers of a model do; one of several times largeLaunch threads counts as so many. Compiling one
-// takes the driver milliseconds.
+// An entry is specialised for known parameters if at least worthwhile launches of a replay share them, as the layers
+// of a model do; a launch of several times largeLaunch threads counts as several. Compiling one takes the driver
+// milliseconds.
 const (
 	worthwhile  = 8
 	largeLaunch = 8192
 )
 
-// specialise has steps that share what is known of their parameters launch an entry in which it stands: the
-// sizes of matrices, the threads of the grid. The driver then unrolls loops and leaves out divisions, and
-// no block begins by reading how long its rows are.
+// specialise has steps with the same known parameters, such as the sizes of matrices and of the grid, launch an
+// entry in which these are constants. The driver then unrolls loops and leaves out divisions, and no block begins by
+// loading how long its rows are.
 func (c *code) specialise() {
 	type group struct {
 		kernel *kernel
 		known  string
 	}
-	groups := map[group]int32{}       // their numbers
-	var counts, first []int32         // by number: of steps, as they count, and the first of them
+	groups := map[group]int32{}       // the numbers of the groups
+	var counts, first []int32         // by group: the weighted count of its steps, and its first step
 	of := make([]int32, len(c.steps)) // by step: the number of its group
 	var known []parameter             // of a step
 	var key []byte
@@ -68,7 +68,7 @@ func (c *code) specialise() {
 	}
 }
 
-// threads is how many a step has at least, or where params say it, at most.
+// threads is how many threads a step has: a maximum if the GPU computes its grid, a minimum if the host does.
 func (c *code) threads(s *step) uint64 {
 	g := &c.Grids[c.Ops[s.dispatch].Index]
 	n := uint64(1)
@@ -85,15 +85,15 @@ func (c *code) threads(s *step) uint64 {
 	return n
 }
 
-// parameter is one of an entry's whose value is known, or an address of which is known that it is aligned
-// to what the widest loads move.
+// parameter is a parameter of an entry whose value is known, or which is an address that is known to be aligned to
+// wideBytes.
 type parameter struct {
 	number  int
 	value   uint64
 	aligned bool
 }
 
-// known appends the parameters of a step that are the same in each replay.
+// known appends the parameters of a step whose value or alignment is the same in each replay.
 func (c *code) known(s *step, out []parameter) []parameter {
 	var value, shared [slots]uint64
 	var aligned [slots]bool
@@ -121,7 +121,7 @@ func (c *code) known(s *step, out []parameter) []parameter {
 			out = append(out, parameter{number: at, value: begin})
 			begin += (shared[a.Index] + 15) &^ 15
 		case a.ByValue() && s.values:
-			out = append(out, parameter{number: at, value: value[a.Index]}) // 0 where a table adds it
+			out = append(out, parameter{number: at, value: value[a.Index]}) // 0 where the table of additions has it
 		case aligned[a.Index]:
 			out = append(out, parameter{number: at, aligned: true})
 		}
@@ -142,7 +142,7 @@ func (c *code) known(s *step, out []parameter) []parameter {
 		}
 		switch {
 		case s.most[i] > 0:
-			out = append(out, parameter{number: at + i}) // a table adds it
+			out = append(out, parameter{number: at + i}) // the table of additions has it
 		case !varies[i]:
 			out = append(out, parameter{number: at + i, value: threads})
 		}
@@ -158,9 +158,9 @@ func (c *code) known(s *step, out []parameter) []parameter {
 	return out
 }
 
-// aligned reports whether what an operation binds lies at a multiple of wideBytes in each replay, as far as the
-// graph says: memories lie where they ask to, or at multiples of [backend.Info.Alignment]. That they do is seen
-// when they are bound ([launches.make]).
+// aligned reports whether what an operation binds is aligned to wideBytes in each replay, if memories lie as the
+// graph asks, or at multiples of [backend.Info.Alignment] where it does not. That they do is checked when they are
+// bound ([launches.make]).
 func (c *code) aligned(op int32) bool {
 	o := &c.Ops[op]
 	if o.Kind == plan.SetBytes {
@@ -182,7 +182,7 @@ func (c *code) aligned(op int32) bool {
 	return c.Graph.Memories[o.Index].Align%wideBytes == 0
 }
 
-// facts are those that known parameters say.
+// facts returns what follows from known parameters: threads, blocks and aligned addresses.
 func (x *kernel) facts(known []parameter) (f facts) {
 	var numbers [6]uint64
 	for _, p := range known {
@@ -203,10 +203,10 @@ func (x *kernel) facts(known []parameter) (f facts) {
 	return f
 }
 
-// parameterRead is where an entry reads one of its parameters, or a part of it.
+// parameterRead matches the load of a parameter of an entry, or of a part of it.
 var parameterRead = regexp.MustCompile(`ld\.param\.([busf])(8|16|32|64)(\s+)(%\w+), \[` + air.PTXEntry + `_param_(\d+)(?:\+(\d+))?\];`)
 
-// specialised is a text in which known parameters stand where they were read.
+// specialised returns the PTX in which loads of known parameters are replaced by their values.
 func specialised(text []byte, known []parameter) []byte {
 	values := map[int]uint64{}
 	for _, p := range known {
@@ -240,7 +240,7 @@ func specialised(text []byte, known []parameter) []byte {
 			fmt.Fprintf(&out, "mov.f32%s%s, 0f%08X;", part(3), part(4), v)
 		case part(1) == "f":
 			fmt.Fprintf(&out, "mov.f64%s%s, 0d%016X;", part(3), part(4), v)
-		case part(1) == "s" && width < 64: // whose register is wider where it has 8 bits
+		case part(1) == "s" && width < 64: // a value of 8 bits has a register of 16
 			fmt.Fprintf(&out, "mov.s%d%s%s, %d;", max(16, width), part(3), part(4), int64(v)<<(64-width)>>(64-width))
 		default:
 			fmt.Fprintf(&out, "mov.b%d%s%s, %d;", max(16, width), part(3), part(4), v)

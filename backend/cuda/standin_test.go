@@ -23,7 +23,7 @@ import (
 	"github.com/mlxc/mlxc/internal/toolchain/clang"
 )
 
-// serve has what stands in for a GPU answer until the test ends.
+// serve has a stand-in GPU answer the calls of the driver until the test ends.
 func serve(t testing.TB, o fakecuda.Options) *fakecuda.GPU {
 	t.Helper()
 	if shared == nil {
@@ -42,7 +42,7 @@ func quit(t testing.TB, x *fakecuda.GPU) {
 	require.Empty(t, x.Failures())
 }
 
-// images are those that the stand-in runs. What a kernel reads before it waits is what its PTX would.
+// images makes the image that the stand-in runs for a kernel, with the early arguments that its PTX has.
 func images(ctx context.Context, in air.Input, form air.Launch) ([]byte, error) {
 	early, err := waits(ctx, in, form)
 	if err != nil {
@@ -51,7 +51,7 @@ func images(ctx context.Context, in air.Input, form air.Launch) ([]byte, error) 
 	return fakecuda.Image(in, form, early...)
 }
 
-// waits are the early arguments of a kernel's entry, which are remembered where compiled kernels are.
+// waits returns the arguments that a kernel's entry reads before it waits, from the cache of compiled kernels.
 func waits(ctx context.Context, in air.Input, form air.Launch) (early []int, err error) {
 	if !form.Programmatic || !bytes.Contains(in.IR, []byte("wait_for_dispatches")) {
 		return nil, nil
@@ -86,12 +86,12 @@ func standIn(t testing.TB, o cuda.Options) *cuda.Device {
 	}
 	d, err := cuda.Open(t.Context(), o)
 	require.NoError(t, err)
-	t.Cleanup(func() { _ = d.Close() }) // of a test that fails before it closes the device
+	t.Cleanup(func() { _ = d.Close() }) // for a test that fails before it closes the device
 	return d
 }
 
-// TestStandIn: the suite passes, through the calls that a GPU's driver would get. The kernels are those
-// that the tests of softmetal run.
+// TestStandIn: the conformance suite passes with the calls that a GPU's driver would get. The kernels are those that
+// the tests of softmetal run.
 func TestStandIn(t *testing.T) {
 	sample.Long(t)
 	for _, x := range sample.Of(t, t.Name(), []struct {
@@ -113,7 +113,7 @@ func conform(t *testing.T, o cuda.Options) {
 	})
 }
 
-// TestAnyOrder: what is ordered is enough, in whatever order a GPU runs the rest, and late.
+// TestAnyOrder: the suite passes in any order that synchronization leaves open, and with random delays.
 func TestAnyOrder(t *testing.T) {
 	sample.Long(t)
 	for _, full := range sample.Of(t, t.Name(), []bool{false, true}, 2) {

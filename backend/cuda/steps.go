@@ -11,47 +11,47 @@ import (
 	"github.com/mlxc/mlxc/ir"
 )
 
-// code is a plan with its kernels.
+// code is a stored plan with its kernels, and the launches (steps) that it consists of.
 type code struct {
 	*plan.Stored
 	kernels []*kernel // by plan.Pipelines
 	steps   []step
 	users   [][]int32 // by number of a memory: the steps that bind it
 	varying []int32   // steps whose launch depends on params
-	words   []int32   // operations whose words do
-	bytes   int       // of all steps' parameters
-	// rules, if not nil, are what the GPU does about params by itself.
+	words   []int32   // operations whose words depend on params
+	bytes   int       // size of all steps' parameters and the pointers to them
+	// rules, if not nil, have the GPU compute what depends on params.
 	rules   *rules
-	advance *kernel // follows the rules
+	advance *kernel // evaluates the rules
 	every   []bool  // by memory: it is kept of every replay
 	still   []bool  // by param: it does not advance
-	// programmatic: kernels wait by themselves; unwritten, by step: nobody writes what its kernel reads
-	// before that.
+	// programmatic: launches are programmatic dependent ones. unwritten, by step: no launch writes what its kernel
+	// reads before it waits.
 	programmatic bool
 	unwritten    []bool
 	mma          air.MMA // what tensor cores may multiply
-	sometimes    []int32 // steps that may do nothing
-	marks        []mark  // if a tool hears of ranges
+	sometimes    []int32 // steps that some replays leave out
+	marks        []mark  // if a tool takes ranges
 
 	mu   *sync.Mutex
-	kept []*topology // that launches of the code had
-	// nodes are the graph's, or those of a command buffer; describe names one.
+	kept []*topology // CUDA graphs that no launches of the code use
+	// nodes are those of the graph, or of a command buffer; describe names one in errors.
 	nodes    []ir.Node
 	describe func(node int32) string
 }
 
-// step is a launch, with what sets its arguments.
+// step is the launch of a kernel: the operations that set its arguments, and its dispatch.
 type step struct {
-	first, dispatch int32 // operations
+	first, dispatch int32 // indices of operations
 	counts          int32 // the operation that binds the counts of its grid; −1: it has none
 	next            bool  // only if another replay of the submission follows
 	kernel          *kernel
 	node            int32
-	params          int // where its parameters begin
-	// additions is where in the launches' memory the numbers lie that are added to its parameters; 0: nothing is.
+	params          int // offset of its parameters in launches.block
+	// additions is the offset of its table of additions in the launches' memory; 0: it has none.
 	additions int
-	moves     uint64 // the parameters to which they are added, by bit
-	// values: constants that the kernel refers to are given to it by value.
+	moves     uint64 // the parameters to which the table adds, by bit
+	// values: the kernel gets constants by value (air.Launch).
 	values bool
 	whole  bool // air.WholeThreadgroups
 	mma    air.MMA
@@ -59,7 +59,7 @@ type step struct {
 	grid
 }
 
-// form is that of a step's entry.
+// form returns the form of a step's entry.
 func (c *code) form(s *step) form { return form{s.additions > 0, s.values, c.programmatic, s.mma} }
 
 // count is how many parameters the step's entry has.
@@ -71,8 +71,8 @@ func (s *step) count() int {
 	return n
 }
 
-// arrange makes the steps of a plan in their order. What depends on params is left to the GPU as far as it
-// can be; g is nil where the host has to say it.
+// arrange makes the steps of a plan in their order. What depends on params is left to the GPU where that is possible
+// and g is not nil; most is the GPU's maximum grid, in blocks.
 func (c *code) arrange(g *ir.Graph, most [3]int) {
 	p := c.Plan
 	add := func(first, dispatch, counts int32) {
@@ -128,8 +128,7 @@ func (c *code) arrange(g *ir.Graph, most [3]int) {
 	}
 }
 
-// filled reports whether all threadgroups of a step have all their threads, whatever params are, and
-// simdgroups all theirs.
+// filled reports whether all threadgroups of a step are whole, whatever params are, and consist of whole simdgroups.
 func (c *code) filled(s *step) bool {
 	g := &c.Grids[c.Ops[s.dispatch].Index]
 	if g.Group[0]*g.Group[1]*g.Group[2]%32 != 0 {
@@ -149,8 +148,8 @@ func (c *code) filled(s *step) bool {
 	return true
 }
 
-// byValue reports whether a step can give all those constants by value that an entry takes so: their bytes
-// are part of the plan.
+// byValue reports whether a step can pass by value all constants that an entry takes so: they must be bytes of the
+// plan, and not lie in buffers.
 func (c *code) byValue(s *step) bool {
 	var size [slots]int64
 	for i := range s.kernel.kernel.Args {
@@ -173,11 +172,10 @@ func (c *code) byValue(s *step) bool {
 	return true
 }
 
-// given reports whether the bytes of a slot are given by value.
+// given reports whether the constant of a slot is passed by value.
 func (s *step) given(slot uint8) bool { return s.values && s.kernel.values>>slot&1 != 0 }
 
-// depends notes what a step's launch depends on: the places of memories, and params that the host has to
-// look at.
+// depends records what a step's launch depends on: the places of memories, and params that the host has to follow.
 func (c *code) depends(n int32) {
 	s := &c.steps[n]
 	bind := func(o *plan.Op) {
@@ -191,7 +189,7 @@ func (c *code) depends(n int32) {
 			c.users[o.Index] = append(u, n)
 		}
 	}
-	varies := s.counts >= 0 // what it reads is found out each time
+	varies := s.counts >= 0 // a grid from memory is read for each launch
 	if varies {
 		bind(&c.Ops[s.counts])
 	}
@@ -218,12 +216,12 @@ func (c *code) depends(n int32) {
 	}
 }
 
-// vars are what depends on params in an operation and those behind it.
+// vars returns the vars of an operation and of those behind it, by operation.
 func (c *code) vars(op int32) []plan.Var {
 	return c.Vars[sort.Search(len(c.Vars), func(i int) bool { return c.Vars[i].Op >= op }):]
 }
 
-// offset is that of an operation at the values of params.
+// offset is the buffer offset of an operation at the values of params.
 func (c *code) offset(op int32, params []uint32) int64 {
 	if v := c.vars(op); len(v) > 0 && v[0].Op == op && v[0].Part == plan.Offset {
 		return int64(v[0].Value(params))
@@ -231,7 +229,7 @@ func (c *code) offset(op int32, params []uint32) int64 {
 	return c.Ops[op].Off
 }
 
-// ruled reports whether the offset of an operation is found by the GPU.
+// ruled reports whether the GPU computes the offset of an operation, by rules.
 func (c *code) ruled(op int32) bool {
 	v := c.vars(op)
 	return len(v) > 0 && v[0].Op == op || c.every[c.Ops[op].Index]

@@ -14,7 +14,7 @@ import (
 	"github.com/mlxc/mlxc/passes"
 )
 
-// touched are the bytes that a command reads and writes, by memory.
+// touched has the bytes that a command reads and writes, by memory.
 type touched struct{ reads, writes map[ir.MemID][]bool }
 
 // shares reports whether two sets have a byte in common, and names a memory of it.
@@ -30,7 +30,7 @@ func shares(g *ir.Graph, a, b map[ir.MemID][]bool) (string, bool) {
 	return "", false
 }
 
-// annotated is a graph whose dispatches say what they read and write.
+// annotated returns a copy of a graph whose dispatches declare what they read and write.
 func annotated(t testing.TB, g *ir.Graph) *ir.Graph {
 	t.Helper()
 	a := g.Clone()
@@ -41,12 +41,12 @@ func annotated(t testing.TB, g *ir.Graph) *ir.Graph {
 	return a
 }
 
-// chained are the commands of a graph in the order of its list, which is that of a chain, and what they touch.
+// chained returns the commands of a graph in the order of its list, in which a chain runs them, and what they touch.
 func chained(a *ir.Graph) (nodes []ir.Node, of []touched) {
 	var params []uint32
 	for i := range a.Params {
 		m := &a.Params[i]
-		params = append(params, uint32(m.Min+math.Trunc((m.Max-m.Min)/4))) // as opened has them
+		params = append(params, uint32(m.Min+math.Trunc((m.Max-m.Min)/4))) // as open sets them
 	}
 	mark := func(in map[ir.MemID][]bool, r ir.Region) {
 		root, base := a.Root(r.Mem)
@@ -97,7 +97,7 @@ func chained(a *ir.Graph) (nodes []ir.Node, of []touched) {
 	return nodes, of
 }
 
-// What a wait of a kernel is for, from what shows at once to what cannot show.
+// Reasons for which a kernel waits, from those whose neglect shows at once to those whose neglect cannot show.
 const (
 	forReads   = "reads what the one before it writes"
 	forWrites  = "writes what the one before it reads or writes: shows only where it overtakes that one"
@@ -107,9 +107,9 @@ const (
 	forNothing = "shares with no command before it anything that is written"
 )
 
-// waitOf says what the waits of a kernel are for when the commands of a graph are launched in a row: the first of the
-// reasons above that one of its dispatches has, with a memory. Where a removed wait was not seen, only the first
-// leaves anything to be explained: that a GPU has run the kernel before it too quickly.
+// waitOf returns why a kernel has to wait when the commands of a graph are launched as a chain: the first of the
+// reasons above that one of its dispatches has, with a memory. Where a removed wait had no effect, only the first
+// reason needs an explanation: the kernel before it has ended too quickly.
 func waitOf(a *ir.Graph, kernel string) (reason, detail string) {
 	nodes, of := chained(a)
 	order := []string{forReads, forWrites, forBehind, forEarlier, forCopies, forNothing}
@@ -129,7 +129,7 @@ func waitOf(a *ir.Graph, kernel string) (reason, detail string) {
 		if !is(n) {
 			continue
 		}
-		// Dispatches of the kernel in a row do not wait for what is before them either.
+		// Dispatches of the same kernel in a row do not wait either: look at what is before all of them.
 		from := i - 1
 		for from > 0 && is(nodes[from]) {
 			from--
@@ -177,7 +177,7 @@ func unseenRow(name string, annotated *ir.Graph, kernel string) string {
 	return fmt.Sprintf("| %s | `%s` | %s |", name, kernel, reason)
 }
 
-// TestWaitOf: what a wait is for follows from the bytes that neighbours touch.
+// TestWaitOf: the reason for a wait follows from the bytes that neighbouring commands read and write.
 func TestWaitOf(t *testing.T) {
 	b := ir.NewBuilder("row")
 	var mem []ir.MemID

@@ -19,7 +19,7 @@ import (
 
 const (
 	cells = 64 // of the workload's tensors
-	row   = 41 // replays of its submissions: graphs of many, and of one
+	row   = 41 // replays of a long submission: two CUDA graphs of 16, and single ones
 )
 
 func words(n int, f func(i int) uint32) []byte {
@@ -30,10 +30,10 @@ func words(n int, f func(i int) uint32) []byte {
 	return out
 }
 
-// newWorkload is a small graph that uses all that a launch can be given, whose results show whatever of it is
-// wrong: params that advance, as numbers, as offsets and as grids, which have nothing at first; argument
-// memory; threadgroup memory; states; outputs of every replay, one of which is carried on.
-// pipeline is what orders it.
+// newWorkload returns a small graph that uses all that a launch can be given, so that an error in any of it changes
+// the results: params that advance, as numbers, as offsets and as grids, which are empty at first; argument memory;
+// threadgroup memory; states; outputs of every replay, one of which is carried to the next. pipeline has the passes
+// that order it.
 func newWorkload(t testing.TB, pipeline string) *ir.Graph {
 	t.Helper()
 	path, err := filepath.Abs("../metal/testdata/workload.metal")
@@ -129,8 +129,8 @@ type outcome []string
 // several are submissions of many replays and of few.
 var several = []int{row, 3, 1, row}
 
-// run replays the workload by two frames in turn, as often as submissions says, from inputs that are
-// written before the first of each.
+// run replays the workload by two frames in turn, for each number of replays in submissions. Inputs are written
+// before the first submission of each frame.
 func run(d backend.Device, g *ir.Graph, submissions ...int) (out outcome, err error) {
 	ctx := context.Background()
 	s, err := replay.Open(d, &ir.Module{Graphs: []*ir.Graph{g.Clone()}}, replay.Options{})
@@ -161,7 +161,7 @@ func run(d backend.Device, g *ir.Graph, submissions ...int) (out outcome, err er
 				return nil, err
 			}
 		}
-		if turn < len(frames) { // what is carried is the input of the next one
+		if turn < len(frames) { // later submissions have what was carried as their input
 			if err := f.SetInput("x", words(cells, func(i int) uint32 { return uint32(i+turn) * 40503 })); err != nil {
 				return nil, err
 			}

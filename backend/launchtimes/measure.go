@@ -15,7 +15,7 @@ type Sample struct{ Device, Host []float64 }
 // Times are seconds, a value for each round.
 type Times struct {
 	Encode []float64 // a dispatch, on the host
-	Launch []float64 // a smallest kernel behind another
+	Launch []float64 // a smallest kernel in a row of them, each behind another
 	// Fork is what an epoch of [Wide] kernels takes beyond a kernel: to begin them beside one another, and to
 	// wait for all of them.
 	Fork []float64
@@ -38,7 +38,7 @@ func Measure(n int, edges bool, time func(g *ir.Graph) (Sample, error)) (t Times
 				return nil, long, err
 			}
 			x := (long.Device[i] - short.Device[i]) / float64(many-few)
-			if x <= 0 { // a busy machine: then the whole is shared out
+			if x <= 0 { // noise of a busy machine: then the whole time is divided
 				x = long.Device[i] / float64(many)
 			}
 			each = append(each, x)
@@ -65,7 +65,7 @@ func Measure(n int, edges bool, time func(g *ir.Graph) (Sample, error)) (t Times
 	return t, err
 }
 
-// Costs are the medians.
+// Costs returns the medians.
 func (t Times) Costs() cost.PlanTimes {
 	return cost.PlanTimes{Encode: middle(t.Encode), Launch: middle(t.Launch), Barrier: middle(t.Fork)}
 }
@@ -78,16 +78,17 @@ func middle(v []float64) cost.Seconds {
 	return cost.Seconds(s[len(s)/2])
 }
 
-// hostBound is whether the host's launches are what a row of launches waited for, but for a tenth.
+// hostBound reports whether the host took nine tenths of the time of a row of launches, so that the GPU has waited
+// for it.
 func hostBound(t cost.PlanTimes) bool { return t.Encode >= 0.9*t.Launch }
 
-// Believe has a model believe what launches were measured to cost, by plan. base is the plan that replays
-// run by without more being said: a barrier costs nothing beside the launch behind it there, and what
-// commands cost that overlap is an epoch's share.
+// Believe sets a model's costs of launches to what was measured, by plan. base is the plan that replays run by as a
+// default: in it a barrier costs nothing beside the launch behind it, and commands that overlap cost a share of what
+// it takes to fork an epoch.
 //
-// Where the host needs as long for a launch as the row took, the GPU has waited for the host, and what it takes for a
-// launch itself does not show; the slowest plan in which it does not wait stands for that. A kernel that takes
-// longer than the host's work would otherwise be charged with both.
+// Where a plan is bound by the host, the time that the GPU takes for a launch by itself was not measured: that of
+// the slowest plan that is not bound stands for it. Otherwise a kernel that takes longer than the host's work would
+// be charged with both.
 func Believe(m *cost.Model, plans map[string]cost.PlanTimes, base string) {
 	plans = maps.Clone(plans)
 	var slowest cost.Seconds
@@ -108,7 +109,7 @@ func Believe(m *cost.Model, plans map[string]cost.PlanTimes, base string) {
 		return
 	}
 	m.Launch, m.ConcurrentLaunch, m.Barrier, m.CommandBuffer, m.Event, m.Encode = t.Launch, t.Launch, 0, t.Launch, 0, t.Encode
-	for _, name := range []string{"edges", "edges-waiting"} { // the later the better
+	for _, name := range []string{"edges", "edges-waiting"} { // the later one counts, if both were measured
 		if e, ok := plans[name]; ok {
 			m.ConcurrentLaunch = min(t.Launch, e.Barrier/(Wide-1))
 		}

@@ -9,19 +9,19 @@ import (
 	"github.com/ebitengine/purego"
 )
 
-// Types of the driver API: handles are addresses of the driver's own.
+// Handles of the driver API (opaque pointers), and addresses of device memory.
 type (
 	Context  uintptr
 	Stream   uintptr
 	Event    uintptr
 	Module   uintptr
 	Function uintptr
-	// Address is one of the device's memory.
+	// Address is an address of device memory (CUdeviceptr).
 	Address uint64
 )
 
-// functions are those of the library that are called, by their names there. A name with _v2 is what the
-// header gives under the name without.
+// functions are the addresses of the functions of libcuda that this package calls. A symbol with the suffix _v2 (in
+// names) is the one that cuda.h calls by the name without it.
 var functions struct {
 	init, version, deviceCount, deviceGet, deviceName, deviceAttribute, deviceMemory          uintptr
 	contextRetain, contextRelease, contextSet                                                 uintptr
@@ -60,16 +60,16 @@ var loading struct {
 	find func(name string) uintptr
 }
 
-// Use has the functions be those that find returns the addresses of, 0 for none, in place of the library's:
-// tests have no GPU. nil: the library's again.
+// Use has [Load] take the driver's functions from find in place of libcuda: tests have no GPU. find returns the
+// address of a function, 0 if there is none of that name. nil: Load takes libcuda's again.
 func Use(find func(name string) uintptr) {
 	loading.Lock()
 	defer loading.Unlock()
 	loading.done, loading.find = false, find
 }
 
-// Load finds the library and initialises the driver, once; an attempt that failed is made again. paths
-// are tried in place of the usual names.
+// Load loads libcuda and initialises the driver. Once it has succeeded it does nothing; after a failure the next
+// call tries again. If paths are given, they are tried in place of the usual names.
 func Load(paths ...string) error {
 	loading.Lock()
 	defer loading.Unlock()
@@ -86,7 +86,7 @@ func Load(paths ...string) error {
 			if err == nil {
 				break
 			}
-			if other, unusual := open(p); unusual == nil { // else the usual name's error is the one of use
+			if other, unusual := open(p); unusual == nil { // else err stays the usual name's, which helps most
 				lib, err = other, nil
 			}
 		}

@@ -9,7 +9,7 @@ import (
 	"unsafe"
 )
 
-// out has a function write one word of 64 bits, which is returned.
+// out calls a driver function that writes up to 64 bits to an address p, and returns what it wrote there.
 func out(name string, f uintptr, args func(p uintptr) []uintptr) (uint64, error) {
 	p := new(uint64)
 	var pin runtime.Pinner
@@ -22,7 +22,7 @@ func out(name string, f uintptr, args func(p uintptr) []uintptr) (uint64, error)
 // Attribute is a CUdevice_attribute.
 type Attribute int32
 
-// The attributes that are asked for.
+// The device attributes that callers query.
 const (
 	MaxThreadsPerBlock  Attribute = 1
 	MaxGridX            Attribute = 5
@@ -35,7 +35,7 @@ const (
 	SharedPerBlockOptin Attribute = 97
 )
 
-// Description is a GPU of the machine.
+// Description describes one GPU of the machine. Memory is in bytes.
 type Description struct {
 	Ordinal         int
 	Name            string
@@ -44,7 +44,7 @@ type Description struct {
 	Multiprocessors int
 }
 
-// DriverVersion is the newest version of CUDA that the driver knows, as 12040.
+// DriverVersion returns the newest CUDA version that the driver supports: 12040 is CUDA 12.4.
 func DriverVersion() (int, error) {
 	n, err := out("cuDriverGetVersion", functions.version, func(p uintptr) []uintptr { return []uintptr{p} })
 	return int(int32(n)), err
@@ -136,10 +136,10 @@ func (d *Device) Close() error {
 	return call("cuDevicePrimaryCtxRelease", functions.contextRelease, uintptr(d.id))
 }
 
-// Attribute returns a property.
+// Attribute returns a device attribute (cuDeviceGetAttribute).
 func (d *Device) Attribute(a Attribute) (int, error) { return attribute(d.id, a) }
 
-// Do calls f on a thread on which the context is current. What f calls of this package belongs to it.
+// Do calls f on a thread on which the device's context is current, as [Alloc], [NewStream] and others need it.
 func (d *Device) Do(f func() error) error {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()

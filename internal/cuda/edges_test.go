@@ -15,9 +15,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// edgeKernels: producer lets dependents begin, takes a while, and writes a number that the host has given;
-// prompt does not let them begin. The early ones read what it writes without waiting for anybody, each block
-// for itself and in a way of its own, and wait then.
+// edgeKernels is the PTX of TestEdges. producer triggers its dependents, sleeps for some 200 µs, and stores a number
+// that the host has set; prompt does the same without the trigger. The kernels of early load that number before
+// griddepcontrol.wait, each by another instruction, and each of their blocks stores what it has loaded.
 func edgeKernels() string {
 	var b strings.Builder
 	b.WriteString(".version 8.0\n.target sm_90\n.address_size 64\n")
@@ -61,12 +61,12 @@ again:
 	return b.String()
 }
 
-// early are ways to read.
+// early are the instructions that load before the wait, by the name of their kernel.
 var early = map[string]string{"plain": "ld.global", "second": "ld.global.cg", "relaxed": "ld.relaxed.gpu.global", "invariant": "ld.global.nc"}
 
-// TestEdges: what reaches a kernel that does not wait, by what stands between it and the kernel that writes, and
-// by how it reads. After an edge that is full a kernel has begun when the one before had ended. What it read
-// before may still lie in the first cache of its multiprocessor.
+// TestEdges counts the loads before griddepcontrol.wait that give an old value, by the edges behind the kernel that
+// writes, and by instruction. A kernel behind a full edge must begin when its predecessor has ended: loads that
+// bypass the L1 cache (cg, relaxed) must then see the write. Other loads may still find the old value in L1.
 func TestEdges(t *testing.T) {
 	const blocks, runs = 264, 8
 	d, err := Open(0)
@@ -101,8 +101,8 @@ func TestEdges(t *testing.T) {
 		for _, c := range []struct {
 			name  string
 			first string
-			edges []EdgeData // between one and the next; nil: on a stream
-			holds bool       // those that are early begin behind the first
+			edges []EdgeData // between consecutive kernels; nil: launched on a stream
+			holds bool       // all others must begin after the first has ended
 		}{
 			{"stream", "producer", nil, true},
 			{"full, full", "producer", []EdgeData{full, full}, true},

@@ -11,7 +11,7 @@ import (
 	"github.com/ebitengine/purego"
 )
 
-// Error is what a function of the driver returned.
+// Error is a failure that a driver function returned: a CUresult other than CUDA_SUCCESS.
 type Error struct {
 	Function   string
 	Code       uint32 // CUresult
@@ -30,7 +30,7 @@ func (e *Error) Error() string {
 	return s
 }
 
-// Codes that have a meaning here (CUresult).
+// The CUresult codes that this package or its callers tell apart.
 const (
 	OutOfMemory      = 2
 	InvalidImage     = 200
@@ -54,7 +54,7 @@ var advice = map[uint32]string{
 	LaunchTimeout:    "the GPU draws a screen too, and a kernel kept it from that: cut the graph, or use another GPU",
 }
 
-// Sticky reports whether an error has the context lost: everything after it fails, in this process.
+// Sticky reports whether an error has destroyed the context: every later call of this process fails too.
 func Sticky(err error) bool {
 	var e *Error
 	if !errors.As(err, &e) {
@@ -81,7 +81,7 @@ func errorText(f uintptr, code uint32) string {
 	return text(*p)
 }
 
-// text is a string of C's.
+// text copies the NUL-terminated C string at p.
 func text(p uintptr) string {
 	b := *(**byte)(unsafe.Pointer(&p))
 	n := 0

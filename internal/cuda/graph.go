@@ -7,7 +7,7 @@ import (
 	"unsafe"
 )
 
-// Types of graphs.
+// Handles of graphs: CUgraph, CUgraphNode and CUgraphExec.
 type (
 	Graph     uintptr
 	GraphNode uintptr
@@ -20,7 +20,7 @@ func NewGraph() (Graph, error) {
 	return Graph(g), err
 }
 
-// Destroy ends a graph. What was made of it stays.
+// Destroy destroys a graph. Executable graphs that were made of it stay valid.
 func (g Graph) Destroy() error { return call("cuGraphDestroy", functions.graphDestroy, uintptr(g)) }
 
 // kernelNode is CUDA_KERNEL_NODE_PARAMS_v2.
@@ -37,7 +37,7 @@ func (l *Launch) node() *kernelNode {
 	return &kernelNode{function: uintptr(l.Function), grid: l.Grid, block: [3]uint32{l.Block, 1, 1}, shared: l.Shared, params: l.Params}
 }
 
-// AddKernel adds a launch, whose parameters are copied; nothing is before it yet.
+// AddKernel adds a kernel node without dependencies. The values of its parameters are copied.
 func (g Graph) AddKernel(l *Launch) (GraphNode, error) {
 	k := l.node()
 	var pin runtime.Pinner
@@ -49,25 +49,26 @@ func (g Graph) AddKernel(l *Launch) (GraphNode, error) {
 	return GraphNode(n), err
 }
 
-// AddEmpty adds a node that does nothing: edges may meet there.
+// AddEmpty adds an empty node: a join that many nodes lead to, and on which many depend.
 func (g Graph) AddEmpty() (GraphNode, error) {
 	n, err := out("cuGraphAddEmptyNode", functions.graphAddEmpty, func(p uintptr) []uintptr { return []uintptr{p, uintptr(g), 0, 0} })
 	return GraphNode(n), err
 }
 
-// EdgeData is CUgraphEdgeData. The zero value is an edge behind which everything waits.
+// EdgeData is CUgraphEdgeData. The zero value is a full edge: its second node begins when the first has ended.
 type EdgeData struct {
 	FromPort, ToPort, Type uint8
 	_                      [5]uint8
 }
 
-// Programmatic is an edge between kernels: blocks of the second run once all of the first have ended or
-// said griddepcontrol.launch_dependents, and wait for its end and its writes by griddepcontrol.wait.
+// Programmatic is the edge of a programmatic dependent launch: the second kernel may begin once all blocks of the
+// first have ended or executed griddepcontrol.launch_dependents, and waits for its end, and for its writes to be
+// visible, by griddepcontrol.wait.
 var Programmatic = EdgeData{FromPort: 1, Type: 1}
 
-// AddEdges adds edges, from[i] to to[i]. The driver is given those of one kind at a time: when one call has
-// both, and the first edge is programmatic, kernels behind full ones were seen to begin too early (driver
-// 580.159, H200; TestEdges).
+// AddEdges adds edges of the kinds data[i], each from from[i] to to[i]. It calls the driver once for each kind:
+// given both in one call, the first edge programmatic, a driver was seen to start kernels behind full edges too
+// early (580.159, H200; TestEdges).
 func (g Graph) AddEdges(from, to []GraphNode, data []EdgeData) error {
 	kinds := map[EdgeData]bool{}
 	for i := range data {
@@ -99,18 +100,18 @@ func (g Graph) addEdges(from, to []GraphNode, data []EdgeData) error {
 		uintptr(unsafe.Pointer(&data[0])), uintptr(len(from)))
 }
 
-// Instantiate returns what can be launched of a graph.
+// Instantiate makes an executable graph of a graph.
 func (g Graph) Instantiate() (GraphExec, error) {
 	x, err := out("cuGraphInstantiateWithFlags", functions.graphInstantiate, func(p uintptr) []uintptr { return []uintptr{p, uintptr(g), 0} })
 	return GraphExec(x), err
 }
 
-// Destroy ends an executable graph. A launch that runs ends first.
+// Destroy destroys an executable graph. A launch of it that is running completes first.
 func (x GraphExec) Destroy() error {
 	return call("cuGraphExecDestroy", functions.graphExecDestroy, uintptr(x))
 }
 
-// Set has the launches that come run a node as l says; the node is one of the graph that x was made of.
+// Set replaces the function, grid and parameters of a kernel node of x's graph in all later launches of x.
 func (x GraphExec) Set(n GraphNode, l *Launch) error {
 	k := l.node()
 	var pin runtime.Pinner
@@ -119,7 +120,7 @@ func (x GraphExec) Set(n GraphNode, l *Launch) error {
 	return call("cuGraphExecKernelNodeSetParams", functions.graphExecSet, uintptr(x), uintptr(n), uintptr(unsafe.Pointer(k)))
 }
 
-// Enable has the launches that come run a node, or leave it out as if it were empty.
+// Enable says whether later launches run a kernel node, or treat it as an empty one.
 func (x GraphExec) Enable(n GraphNode, on bool) error {
 	flag := uintptr(0)
 	if on {
@@ -128,7 +129,7 @@ func (x GraphExec) Enable(n GraphNode, on bool) error {
 	return call("cuGraphNodeSetEnabled", functions.graphNodeEnable, uintptr(x), uintptr(n), flag)
 }
 
-// Launch runs it in the order of a stream.
+// Launch submits the executable graph to a stream.
 func (x GraphExec) Launch(s Stream) error {
 	return call("cuGraphLaunch", functions.graphLaunch, uintptr(x), uintptr(s))
 }

@@ -12,7 +12,7 @@ func open(name string) (uintptr, error) {
 	return dynlib.Open(name, purego.RTLD_NOW|purego.RTLD_GLOBAL)
 }
 
-// openTool opens a library whose names are no others' business.
+// openTool opens the library of a tool, and keeps its symbols invisible to other libraries.
 func openTool(name string) (uintptr, error) {
 	return dynlib.Open(name, purego.RTLD_LAZY|purego.RTLD_LOCAL)
 }

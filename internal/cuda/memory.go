@@ -8,13 +8,13 @@ import (
 	"unsafe"
 )
 
-// Alloc returns n bytes of the device's memory, at a multiple of 256.
+// Alloc allocates n bytes of device memory, aligned to 256 bytes.
 func Alloc(n int64) (Address, error) {
 	a, err := out("cuMemAlloc", functions.memAlloc, func(p uintptr) []uintptr { return []uintptr{p, uintptr(n)} })
 	return Address(a), err
 }
 
-// Memory is how many bytes of the device's memory nobody has, no other process either, and all that it has.
+// Memory returns how many bytes of the device's memory are free, with regard to all processes, and how many it has.
 func Memory() (free, total int64, err error) {
 	n := new([2]uint64)
 	var pin runtime.Pinner
@@ -27,7 +27,7 @@ func Memory() (free, total int64, err error) {
 // Free gives memory of [Alloc] back.
 func Free(a Address) error { return call("cuMemFree", functions.memFree, uintptr(a)) }
 
-// AllocHost returns n bytes of the host's memory that the device copies from and to by itself.
+// AllocHost allocates n bytes of pinned host memory, which the device accesses directly in asynchronous copies.
 func AllocHost(n int) ([]byte, error) {
 	a, err := out("cuMemAllocHost", functions.hostAlloc, func(p uintptr) []uintptr { return []uintptr{p, uintptr(n)} })
 	if err != nil {
@@ -45,7 +45,7 @@ func FreeHost(b []byte) error {
 	return call("cuMemFreeHost", functions.hostFree, uintptr(unsafe.Pointer(unsafe.SliceData(b))))
 }
 
-// CopyToDevice copies src, memory of [AllocHost] that stays as it is until then, in the order of a stream.
+// CopyToDevice submits a copy to a stream. src is memory of [AllocHost] that must not change until the copy has run.
 func CopyToDevice(s Stream, dst Address, src []byte) error {
 	if len(src) == 0 {
 		return nil
@@ -53,7 +53,7 @@ func CopyToDevice(s Stream, dst Address, src []byte) error {
 	return call("cuMemcpyHtoDAsync", functions.toDevice, uintptr(dst), uintptr(unsafe.Pointer(unsafe.SliceData(src))), uintptr(len(src)), uintptr(s))
 }
 
-// CopyToHost copies to dst, memory of [AllocHost].
+// CopyToHost submits a copy to dst, which is memory of [AllocHost], to a stream.
 func CopyToHost(s Stream, dst []byte, src Address) error {
 	if len(dst) == 0 {
 		return nil
@@ -61,7 +61,7 @@ func CopyToHost(s Stream, dst []byte, src Address) error {
 	return call("cuMemcpyDtoHAsync", functions.toHost, uintptr(unsafe.Pointer(unsafe.SliceData(dst))), uintptr(src), uintptr(len(dst)), uintptr(s))
 }
 
-// CopyWithin copies n bytes of the device's memory.
+// CopyWithin submits a copy of n bytes between two places of the device's memory to a stream.
 func CopyWithin(s Stream, dst, src Address, n int64) error {
 	if n == 0 {
 		return nil

@@ -13,13 +13,13 @@ import (
 	"github.com/ebitengine/purego"
 )
 
-// Ranges tells a tool of NVIDIA's, such as Nsight Systems, what the host does, by NVTX 3. That interface has no
-// library: a program gives the tool, which the environment names, a table of pointers to functions, and
-// the tool puts there those of its own that it wants to be called.
+// Ranges reports ranges of the host's time to an NVIDIA tool such as Nsight Systems, by NVTX 3. That interface has
+// no library of its own: the program loads the tool, which an environment variable names, and gives it a table of
+// pointers to function slots; the tool stores its functions in those slots that it wants called.
 type Ranges struct{ push, pop uintptr }
 
-// Modules of functions, and how many each has: the first is none. Of all of them two are called here; a tool may
-// fill the others.
+// NVTX groups functions in modules numbered from 1, and numbers them within each; functionsOf has the number of
+// functions of each module. Only two of the core module are called here; a tool may fill the other slots too.
 const (
 	moduleCore = 1
 	modules    = 7
@@ -29,17 +29,17 @@ const (
 
 var functionsOf = [modules]int{0, 16, 9, 16, 7, 16, 7}
 
-// callbackTable and versionTable are what tools ask for by a number.
+// callbackTable and versionTable are the tables that tools ask for by number (callbackTableID, versionTableID).
 type callbackTable struct {
 	size     uintptr
-	function uintptr // (module, where to put the table, where to put its length)
+	function uintptr // (module, address for the table, address for its length)
 }
 
 type versionTable struct {
 	size     uintptr
 	version  uint32
 	_        uint32
-	function uintptr // (version of the tool)
+	function uintptr // (version of NVTX in the tool)
 }
 
 const (
@@ -48,21 +48,21 @@ const (
 	nvtxVersion     = 3
 )
 
-// tables are what a tool sees. They are no memory of Go's: a tool may write to them at any time.
+// tables is the memory that is shared with tools. It lies outside the Go heap: a tool may write to it at any time.
 type tables struct {
 	callbacks callbackTable
 	versions  versionTable
-	slots     [modules][16]uintptr // functions
-	pointers  [modules][17]uintptr // to slots; the end is 0
+	slots     [modules][16]uintptr // the tool's functions, by module
+	pointers  [modules][17]uintptr // addresses of the slots, with a 0 behind the last
 }
 
 var attached struct {
 	sync.Mutex
 	t   *tables
-	get uintptr // which gives a tool its tables
+	get uintptr // callback by which a tool asks for the tables
 }
 
-// shared makes the tables, once in a process: nothing takes callbacks back.
+// shared returns the tables, which are made once per process: purego's callbacks are never freed.
 func shared() (*tables, error) {
 	if attached.t != nil {
 		return attached.t, nil
@@ -103,10 +103,10 @@ func shared() (*tables, error) {
 	return t, nil
 }
 
-// ErrNoRanges says that a tool does not want ranges.
+// ErrNoRanges is returned for a tool that has set no function for the begin or the end of a range.
 var ErrNoRanges = errors.New("the tool takes no ranges")
 
-// AttachLibrary attaches a tool, which is a shared library. It stays loaded.
+// AttachLibrary loads the shared library of a tool, and attaches it. The library stays loaded.
 func AttachLibrary(path string) (*Ranges, error) {
 	lib, err := openTool(path)
 	if err != nil {
@@ -119,7 +119,7 @@ func AttachLibrary(path string) (*Ranges, error) {
 	return attach(begin)
 }
 
-// attach attaches a tool, given its function that begins.
+// attach attaches a tool, given the address of its InitializeInjectionNvtx2.
 func attach(begin uintptr) (*Ranges, error) {
 	attached.Lock()
 	defer attached.Unlock()
@@ -138,7 +138,7 @@ func attach(begin uintptr) (*Ranges, error) {
 	return r, nil
 }
 
-// Push begins a range of this thread's; name ends with a zero byte. It does nothing without a tool.
+// Push begins a range on the calling thread; name ends with a zero byte. On a nil Ranges it does nothing.
 func (r *Ranges) Push(name []byte) {
 	if r == nil {
 		return
@@ -149,7 +149,7 @@ func (r *Ranges) Push(name []byte) {
 	purego.SyscallN(r.push, uintptr(unsafe.Pointer(&name[0])))
 }
 
-// Pop ends the last one.
+// Pop ends the innermost range of the calling thread.
 func (r *Ranges) Pop() {
 	if r != nil {
 		purego.SyscallN(r.pop)

@@ -9,14 +9,14 @@ import (
 	"unsafe"
 )
 
-// NewStream returns a stream that the null stream does not wait for.
+// NewStream creates a non-blocking stream: one that does not synchronize with the null stream.
 func NewStream() (Stream, error) {
 	const nonBlocking = 1
 	s, err := out("cuStreamCreate", functions.streamCreate, func(p uintptr) []uintptr { return []uintptr{p, nonBlocking} })
 	return Stream(s), err
 }
 
-// Destroy ends a stream when its work has ended.
+// Destroy destroys a stream. The driver frees it when its pending work has ended.
 func (s Stream) Destroy() error { return call("cuStreamDestroy", functions.streamDestroy, uintptr(s)) }
 
 // Synchronize waits for all work of a stream.
@@ -24,7 +24,7 @@ func (s Stream) Synchronize() error {
 	return call("cuStreamSynchronize", functions.streamSynchronize, uintptr(s))
 }
 
-// NewEvent returns an event, which has times or not.
+// NewEvent creates an event. If times is set it records time stamps, which [Event.Since] needs.
 func NewEvent(times bool) (Event, error) {
 	const blockingSync, disableTiming = 1, 2
 	flags := uintptr(blockingSync)
@@ -35,27 +35,27 @@ func NewEvent(times bool) (Event, error) {
 	return Event(e), err
 }
 
-// Destroy ends an event.
+// Destroy destroys an event.
 func (e Event) Destroy() error { return call("cuEventDestroy", functions.eventDestroy, uintptr(e)) }
 
-// Record has the event come when what the stream was given before has ended.
+// Record makes the event complete when all work that was submitted to the stream before has ended.
 func (e Event) Record(s Stream) error {
 	return call("cuEventRecord", functions.eventRecord, uintptr(e), uintptr(s))
 }
 
-// Synchronize waits for the event.
+// Synchronize blocks until the event has completed.
 func (e Event) Synchronize() error {
 	return call("cuEventSynchronize", functions.eventSynchronize, uintptr(e))
 }
 
-// Since is the time from an earlier event to e, to about half a microsecond.
+// Since returns the time from an earlier event to e, with a resolution of about half a microsecond.
 func (e Event) Since(earlier Event) (time.Duration, error) {
 	bits, err := out("cuEventElapsedTime", functions.eventElapsed, func(p uintptr) []uintptr { return []uintptr{p, uintptr(earlier), uintptr(e)} })
 	return time.Duration(float64(math.Float32frombits(uint32(bits))) * 1e6), err
 }
 
-// LoadModule compiles PTX for the device, or takes what the driver's cache has of it. An error has the
-// compiler's words.
+// LoadModule has the driver compile PTX for the current device, or take the result from its cache. An error contains
+// the compiler's log.
 func LoadModule(ptx []byte) (Module, error) {
 	image := append(append(make([]byte, 0, len(ptx)+1), ptx...), 0)
 	log := make([]byte, 4096)
@@ -81,10 +81,10 @@ func LoadModule(ptx []byte) (Module, error) {
 	return Module(m), err
 }
 
-// Unload ends a module.
+// Unload unloads a module.
 func (m Module) Unload() error { return call("cuModuleUnload", functions.moduleUnload, uintptr(m)) }
 
-// Function finds an entry.
+// Function returns the kernel (.entry) of that name.
 func (m Module) Function(name string) (Function, error) {
 	text := append([]byte(name), 0)
 	var pin runtime.Pinner
@@ -101,22 +101,22 @@ type FunctionAttribute int32
 const (
 	FunctionMaxThreads    FunctionAttribute = 0
 	FunctionSharedBytes   FunctionAttribute = 1
-	FunctionDynamicShared FunctionAttribute = 8 // the most that a launch may ask for
+	FunctionDynamicShared FunctionAttribute = 8 // maximum that a launch may ask for, in bytes
 )
 
-// Attribute returns a property.
+// Attribute returns an attribute of the function (cuFuncGetAttribute).
 func (f Function) Attribute(a FunctionAttribute) (int, error) {
 	n, err := out("cuFuncGetAttribute", functions.functionAttribute, func(p uintptr) []uintptr { return []uintptr{p, uintptr(a), uintptr(f)} })
 	return int(int32(n)), err
 }
 
-// SetAttribute sets one.
+// SetAttribute sets an attribute of the function.
 func (f Function) SetAttribute(a FunctionAttribute, v int) error {
 	return call("cuFuncSetAttribute", functions.functionSetAttribute, uintptr(f), uintptr(a), uintptr(v))
 }
 
-// Launch is a kernel's launch. Params points to an array of pointers to the values of its parameters, in
-// memory that is not Go's; the driver reads them before it returns.
+// Launch describes the launch of a kernel. Params points to an array of pointers to the parameters' values, all
+// outside the Go heap; the driver copies the values before the call returns.
 type Launch struct {
 	Function Function
 	Grid     [3]uint32 // blocks

@@ -1,5 +1,5 @@
-// Package advance has the Metal source of the kernel by which the CUDA backend leaves what depends on
-// params to the GPU (backend/cuda, rules.go).
+// Package advance has the Metal source of the kernel by which the CUDA backend computes what depends on params on
+// the GPU (backend/cuda, rules.go).
 package advance
 
 import _ "embed"

@@ -6,11 +6,10 @@ import (
 	"github.com/mlxc/mlxc/ir"
 )
 
-// Widest is how many bytes kernels move at a time at most: where a memory asks for nothing, its place is a
-// multiple of it.
+// Widest is the maximum of bytes that kernels move at a time: memories that ask for no alignment are aligned to it.
 const Widest = 16
 
-// Placed is what the place of a memory is a multiple of, whatever kernels bind it.
+// Placed returns the alignment that a memory's place has, whatever kernels bind it.
 func Placed(m *ir.Memory) int64 {
 	if m.Align == 0 {
 		return max(Widest, m.DType.Size())
@@ -18,7 +17,7 @@ func Placed(m *ir.Memory) int64 {
 	return max(m.Align, m.DType.Size())
 }
 
-// natural is what the address of an argument is a multiple of.
+// natural returns the alignment that the address of an argument needs.
 func natural(a *ir.Arg) int64 {
 	size := max(a.Type.Size(), 1)
 	if a.Kind == ir.ConstantArg {
@@ -27,8 +26,8 @@ func natural(a *ir.Arg) int64 {
 	return size
 }
 
-// Alignments are what the places of memories have to be multiples of, by root: what they ask for, and what
-// the arguments ask for that a graph's commands bind there.
+// Alignments returns the alignments that the places of memories need, by root: what they ask for, and what the
+// arguments need to which a graph's commands bind them.
 func Alignments(g *ir.Graph) []int64 {
 	out := make([]int64, len(g.Memories))
 	for i := range out {
@@ -42,8 +41,7 @@ func Alignments(g *ir.Graph) []int64 {
 	return out
 }
 
-// bound calls f with each memory that a dispatch binds, by its root, and with what its place is a multiple
-// of for that argument.
+// bound calls f with each memory that a dispatch binds, by its root, and with the alignment that its argument needs.
 func bound(g *ir.Graph, d *ir.Dispatch, f func(root ir.MemID, align int64)) {
 	k := &g.Kernels[d.Kernel]
 	for i := range d.Bindings {

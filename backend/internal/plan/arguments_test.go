@@ -14,7 +14,7 @@ import (
 	"github.com/mlxc/mlxc/ir/mlxt"
 )
 
-// TestArguments: what a GPU does not take is an error that names the argument, whatever the params are.
+// TestArguments: an argument that is misaligned for some params is an error that names it.
 func TestArguments(t *testing.T) {
 	const text = `mlxt 1
 
@@ -48,9 +48,8 @@ graph g {
 	}
 }
 
-// TestWidths: a copy moves as many bytes at a time as the places of its memories are multiples of: what they ask
-// for, at least their elements' size. The copies of an output that is kept of every replay begin one behind the
-// other.
+// TestWidths: a copy moves as many bytes at a time as the alignment of its memories allows: what they ask for, at
+// least their elements' size. The copies of an output that is kept of every replay lie one behind the other.
 func TestWidths(t *testing.T) {
 	for _, x := range []struct {
 		y     ir.Memory
@@ -89,8 +88,8 @@ func TestWidths(t *testing.T) {
 	}
 }
 
-// TestEvery: no argument is bound to an output that is kept of every replay if it could not be read where the
-// copies of that begin.
+// TestEvery: to bind an argument to an output that is kept of every replay is an error if later copies of it would
+// be misaligned.
 func TestEvery(t *testing.T) {
 	for _, size := range []int64{32, 36, 33} {
 		for _, every := range []bool{false, true} {

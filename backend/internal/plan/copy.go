@@ -38,7 +38,7 @@ func multiple(a ir.Affine, n int64) bool {
 	return ok
 }
 
-// copy is a dispatch of a kernel that copies.
+// copy appends a copy, by a kernel.
 func (l *lowering) copy(node int, dst, src *ir.View) error {
 	if src.Len.IsConst() && src.Len.Const == 0 {
 		return nil
@@ -55,7 +55,7 @@ func (l *lowering) copy(node int, dst, src *ir.View) error {
 	return nil
 }
 
-// fill is a dispatch of a kernel that fills.
+// fill appends a fill, by a kernel.
 func (l *lowering) fill(node int, f *ir.Fill) error {
 	if f.Dst.Len.IsConst() && f.Dst.Len.Const == 0 {
 		return nil
@@ -84,7 +84,7 @@ func (l *lowering) countable(v *ir.View, w int) error {
 	return nil
 }
 
-// count binds how many elements of w bytes n bytes are.
+// count binds the number of elements of w bytes that n bytes have.
 func (l *lowering) count(at uint8, n ir.Affine, w int) {
 	if n.IsConst() {
 		l.data(at, binary.LittleEndian.AppendUint32(nil, uint32(n.Const/int64(w))))
@@ -121,8 +121,8 @@ func (l *lowering) guard(node int, counts *ir.View, g *Grid) {
 	}
 }
 
-// transfer appends a copy of n bytes between two memories that the graph has not, by their numbers, with
-// barriers before and behind it.
+// transfer appends a copy of n bytes between two memories that are not the graph's, by their numbers, with barriers
+// before and behind it.
 func (r *Recorder) transfer(node int, dst, src int32, dstOff, srcOff, n int64) {
 	if n == 0 {
 		return

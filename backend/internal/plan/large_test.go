@@ -10,7 +10,7 @@ import (
 	"github.com/mlxc/mlxc/ir"
 )
 
-// TestLarge: a plan is linear in its graph, also where groups lie deep in each other and every command
+// TestLarge: the size of a plan is linear in that of its graph, also if groups are nested deeply and every command
 // has an encoder of its own.
 func TestLarge(t *testing.T) {
 	const n = 20000

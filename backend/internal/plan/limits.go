@@ -6,14 +6,14 @@ import (
 	"github.com/mlxc/mlxc/ir"
 )
 
-// Limits are what a GPU takes of the dispatches of a kernel.
+// Limits are a GPU's limits for the dispatches of a kernel.
 type Limits struct {
 	Threads int // of a threadgroup
 	Own     int // bytes of threadgroup memory that the kernel has of its own
 	Memory  int // bytes of threadgroup memory that there are; 0: any number
 }
 
-// Takes returns an error if a dispatch is beyond them.
+// Takes returns an error if a dispatch exceeds them.
 func (l Limits) Takes(d *ir.Dispatch) error {
 	threads, memory := 1, l.Own
 	for _, x := range d.Threadgroup {
@@ -31,13 +31,12 @@ func (l Limits) Takes(d *ir.Dispatch) error {
 	return nil
 }
 
-// ConstantAlign is what the offset of an argument in constant space is a multiple of on Apple's GPUs
-// (Metal Feature Set Tables: minimum constant buffer offset alignment). The loads of kernels that were
-// compiled for them rely on it.
+// ConstantAlign is the alignment of the offset of an argument in constant space on Apple's GPUs (Metal Feature Set
+// Tables: minimum constant buffer offset alignment). The loads of kernels that were compiled for them rely on it.
 const ConstantAlign = 4
 
-// Check returns an error, which names the command, if a dispatch of a graph's plan cannot run. pipeline
-// says what the GPU takes of one, or why it could not be made.
+// Check returns an error, which names the command, if a dispatch of a graph's plan cannot run. pipeline returns the
+// limits of one, or why it could not be made.
 func (p *Plan) Check(pipeline func(i int32) (Limits, error)) error {
 	var current int32 // the pipeline that is set
 	for i := range p.Ops {

@@ -17,7 +17,7 @@ type Live struct {
 	scope  *backend.Scope
 	gpu    Maker
 	limits []Limits // by pipeline, of those that are made
-	seen   int      // operations whose memories are numbered
+	seen   int      // number of operations that have their memories' numbers
 	number map[backend.Place]int32
 	roots  []backend.Place // by memory, as operations were made with them
 }
@@ -28,7 +28,7 @@ type Maker interface {
 	Holds(p backend.Place, n int64) error
 	// Placed is told where a memory lies that commands are about to bind.
 	Placed(m *ir.Memory, p backend.Place)
-	// Make makes a pipeline, the next of the plan, and says what the GPU takes of it.
+	// Make makes a pipeline, the next of the plan, and returns the GPU's limits for it.
 	Make(p *Pipeline) (Limits, error)
 }
 
@@ -37,7 +37,7 @@ func NewLive(scope *backend.Scope, o Options, gpu Maker) *Live {
 	return &Live{Recorder: NewRecorder(scope.Graph, o), scope: scope, gpu: gpu, number: map[backend.Place]int32{}}
 }
 
-// Encode appends a node, and has the pipelines made that it needs. Errors name it.
+// Encode appends a node, and makes the pipelines that it needs. Errors name it.
 func (l *Live) Encode(n ir.Node) error {
 	if err := l.encode(n); err != nil {
 		return fmt.Errorf("%s: %w", l.Graph.Describe(n), err)
@@ -73,7 +73,7 @@ func (l *Live) encode(n ir.Node) (err error) {
 	if err := l.add(len(l.Nodes)-1, n); err != nil {
 		return err
 	}
-	// Numbers at once: memories may move before the next command.
+	// Roots become numbers of places at once: memories may move before the next command.
 	for ; l.seen < len(l.Ops); l.seen++ {
 		o := &l.Ops[l.seen]
 		if (o.Kind == SetBuffer || o.Kind == SetOffset) && o.Index != Guarded {
@@ -89,7 +89,7 @@ func (l *Live) encode(n ir.Node) (err error) {
 	return nil
 }
 
-// make has the pipelines made that the plan has and that are not made.
+// make makes those pipelines of the plan that are not made yet.
 func (l *Live) make() error {
 	for i := len(l.limits); i < len(l.Pipelines); i++ {
 		limits, err := l.gpu.Make(&l.Pipelines[i])
@@ -101,7 +101,7 @@ func (l *Live) make() error {
 	return nil
 }
 
-// locate notes where a memory lies.
+// locate records where a memory lies, after checks.
 func (l *Live) locate(root ir.MemID) error {
 	m := &l.Graph.Memories[root]
 	name := ir.QuoteName(m.Name)

@@ -28,7 +28,7 @@ type Options struct {
 	// a command with which it would take longer. nil: no times are known.
 	Time    func(n ir.Node) float64
 	Longest float64
-	// Whole has every dispatch set all that it needs, whatever the encoder has.
+	// Whole has every dispatch set all that it needs, even if the encoder has it bound.
 	Whole bool
 	// Times says how those of commands are taken.
 	Times Times
@@ -44,14 +44,13 @@ const (
 	ByDispatch       // around each command
 )
 
-// deepest is how many groups are told to an encoder that lie in each other. All that are open are ended and
-// begun again between two encoders.
+// deepest is the maximum depth of debug groups: open ones are ended and begun again between encoders.
 const deepest = 64
 
 // maxSlots is how many buffers a Metal kernel has at most.
 const maxSlots = 31
 
-// slot is what an encoder has bound.
+// slot is what an encoder has bound at one slot.
 type slot struct {
 	what  Kind // SetBuffer or SetBytes
 	bound bool
@@ -70,16 +69,16 @@ type lowering struct {
 	labels    map[string]int32
 	open      Buffer
 	groups    []string // open ones
-	deeper    int      // that are open and left out
+	deeper    int      // open groups beyond deepest, which are left out
 	state     struct {
 		pipeline int32
 		slots    [maxSlots]slot
-		memory   [maxSlots]int64 // bytes of threadgroup memory and one more; 0: not set
+		memory   [maxSlots]int64 // bytes of threadgroup memory, plus 1; 0: not set
 	}
 	time    float64 // of the open command buffer
-	share   int     // dispatches of the open command buffer by Parts; 0: any number
-	rest    int     // of those after the first
-	next    bool    // what is emitted is for carries
+	share   int     // maximum of dispatches of the open command buffer, by Parts; 0: none
+	rest    int     // the same of those after the first
+	next    bool    // what is emitted belongs to a carry
 	sent    int     // dispatches of the open command buffer
 	barrier bool    // one belongs before the next dispatch
 	some    bool    // the encoder has a dispatch since the last barrier
@@ -164,7 +163,8 @@ func (r *Recorder) add(i int, n ir.Node) error {
 	return nil
 }
 
-// command emits a command, in a group of its label if there are groups, with what takes its times.
+// command emits a command, in a debug group of its label if there are groups, and with the operations that take its
+// times.
 func (r *Recorder) command(i int, n ir.Node, label string, emit func() error) error {
 	r.full(n)
 	if r.Groups && label != "" && !r.Whole { // stored dispatches are executed many at a time
@@ -214,7 +214,7 @@ func (r *Recorder) command(i int, n ir.Node, label string, emit func() error) er
 	return nil
 }
 
-// divide says how many dispatches command buffers have by Parts.
+// divide sets how many dispatches command buffers have, by Parts.
 func (l *lowering) divide() {
 	if l.Parts < 2 {
 		return
@@ -248,7 +248,7 @@ func (l *lowering) full(n ir.Node) {
 
 // cut ends a command buffer, and begins the next with the groups that are open.
 func (l *lowering) cut(label string, order ir.CommitOrder) {
-	for range l.groups { // groups may reach over commits, an encoder's may not
+	for range l.groups { // groups may span commits, debug groups may not
 		l.op(Op{Kind: Pop})
 	}
 	l.end(&l.open, label)
@@ -277,7 +277,7 @@ func (r *Recorder) Finish(label string) *Plan {
 	return r.Plan
 }
 
-// end ends a command buffer. One without a dispatch is none.
+// end ends a command buffer, and drops it if it has no dispatch.
 func (l *lowering) end(b *Buffer, label string) {
 	b.End, b.Label = int32(len(l.Ops)), label
 	for _, o := range l.Ops[b.First:] {
@@ -308,7 +308,7 @@ func (l *lowering) fresh() {
 	l.forget()
 }
 
-// forget has what comes set everything again.
+// forget makes the operations that follow set everything again.
 func (l *lowering) forget() {
 	l.state.pipeline = -1
 	clear(l.state.slots[:])
@@ -321,8 +321,8 @@ func (l *lowering) op(o Op) int32 {
 	return int32(len(l.Ops) - 1)
 }
 
-// run appends a dispatch, behind the barrier that belongs before it. Every replay has that: also
-// where the dispatch is for carries alone, it orders what comes.
+// run appends a dispatch, and before it the barrier that may be due. The barrier is in every replay, even if the
+// dispatch belongs to a carry, which the last replay leaves out: it also orders what follows.
 func (l *lowering) run(kind Kind, g Grid) int32 {
 	if l.barrier && l.some {
 		l.between()
@@ -373,7 +373,7 @@ func (l *lowering) depends(v Var) {
 	}
 }
 
-// pipeline sets code.
+// pipeline sets a pipeline, unless it is set already.
 func (l *lowering) pipeline(k pipelineKey) {
 	n, ok := l.pipelines[k]
 	if !ok {

@@ -7,7 +7,7 @@ type order struct {
 	graph  *ir.Graph
 	serial bool
 	waits  *ir.Waits // of a graph ordered by edges
-	last   int       // everything before this place is ordered before what comes: a barrier, or a commit
+	last   int       // nodes before this one are ordered before later ones, by a barrier or a commit
 	some   bool      // a command stands behind last
 	wanted bool      // a barrier of the graph stands behind it
 }
@@ -40,7 +40,7 @@ func (o *order) barrier(i int, n ir.Node) bool {
 		}
 	}
 	if _, join := n.(*ir.Join); join {
-		return false // it does nothing; who waits for it stands behind it
+		return false // it runs nothing; what waits for it gets the barrier
 	}
 	if needed {
 		o.last = i

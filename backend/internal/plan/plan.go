@@ -14,11 +14,11 @@ const (
 	SetThreadgroupMemory             // Len bytes at Slot
 	Dispatch                         // Index: of Plan.Grids
 	DispatchIndirect                 // the same, with counts at Off of the memory of guards
-	Barrier                          // what comes waits for what came, in this encoder
+	Barrier                          // what is behind it waits for what is before it, in this encoder
 	Push                             // Index: of Plan.Labels
 	Pop
-	Edge      // ends the encoder. What comes waits for what came, in one that has nothing bound; Index: of Plan.Timed, whose begin and end are this encoder's
-	Timestamp // Index: half of it is of Plan.Timed, whose begin, or end if it is odd, is now
+	Edge      // ends the encoder; the next one waits for it, has nothing bound, and its times are those of Plan.Timed[Index]
+	Timestamp // takes the time at which Plan.Timed[Index/2] begins, or ends if Index is odd
 )
 
 var kindNames = [...]string{"pipeline", "buffer", "offset", "bytes", "threadgroup", "dispatch", "indirect", "barrier", "push", "pop", "edge", "timestamp"}
@@ -42,19 +42,19 @@ type Source uint8
 // The sources. Copies and fills are dispatches of kernels: an encoder for copies would end this one.
 const (
 	FromGraph Source = iota // a kernel of the graph
-	Copy                    // n elements of Width bytes: 0 source, 1 destination, 2 n
-	Fill                    // n elements of Width bytes: 0 destination, 1 the element, 2 n
-	Guard                   // 0 counts, 1 a guard's words, 2 the most that each count may be
+	Copy                    // n elements of Width bytes; slots: 0 source, 1 destination, 2 n
+	Fill                    // n elements of Width bytes; slots: 0 destination, 1 the element, 2 n
+	Guard                   // slots: 0 counts, 1 a guard's words, 2 the maximum of each count
 )
 
-// Guarded is the number, as a memory's, of the memory of guards. A grid that is taken from memory may
-// be beyond the greatest that the graph says; then the dispatch must not run, and somebody must say so.
-// A guard copies the counts, or zeros, to its words, and says there which. The dispatch takes them
-// from there.
+// Guarded is the memory number of the guards' memory. A grid that is read from memory may exceed the maximum that
+// the graph states; then the dispatch must not run, and that must be reported. So a guard runs before it, which
+// copies the counts to its words, or zeros if one exceeds its maximum, which it notes there. The dispatch takes its
+// grid from these words.
 const Guarded = 1 << 30
 
-// GuardBytes is what each guard has of that memory, as words: three counts; if they were too great, the
-// number from 1 on of the dimension that was, its count, and the most that it may be.
+// GuardBytes is the size of a guard's words in that memory: three counts; the number, from 1 on, of a dimension
+// whose count exceeds its maximum, or 0; that count, and the maximum.
 const GuardBytes = 32
 
 // Pipeline is code that a plan dispatches.
@@ -72,7 +72,7 @@ type Grid struct {
 	Node  int32 // the command's place in the list
 }
 
-// Part is what a [Var] is a part of.
+// Part says which part of an operation a [Var] is.
 type Part uint8
 
 // The parts.
@@ -92,7 +92,7 @@ type Var struct {
 	// The value is Expr at the params, exact in 64 bits, divided by Divide and rounded up.
 	Expr   ir.Affine
 	Divide int64 // 0: 1
-	// Float: the bits of the f32 param of Expr's only term.
+	// Float: the value is the bits of the f32 param of Expr's only term.
 	Float bool
 }
 
@@ -102,7 +102,7 @@ type Buffer struct {
 	Label      string
 	// Dispatches and Barriers are how many of these it has.
 	Dispatches, Barriers int32
-	// Order is what orders it after what stands before it.
+	// Order says how it is ordered after the command buffers before it.
 	Order ir.CommitOrder
 }
 

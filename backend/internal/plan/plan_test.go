@@ -19,8 +19,7 @@ import (
 	"github.com/mlxc/mlxc/ir/mlxt"
 )
 
-// sent is what reaches a GPU: a dispatch with everything that the encoder holds, or a barrier (nil
-// slots), by command buffer.
+// sent is what reaches a GPU: a dispatch with everything that the encoder has bound, or a barrier (nil slots).
 type sent struct {
 	what    string
 	slots   map[int]string
@@ -40,7 +39,7 @@ type sent struct {
 // it sets itself.
 const forget Kind = 100
 
-// executed is what an encoder does with stored commands, as operations of a plan.
+// executed returns what an encoder does with stored commands, as operations of a plan.
 func executed(t require.TestingT, s *Stored) *Plan {
 	p := *s.Plan
 	p.Ops, p.Vars, p.Data, p.Buffers = nil, nil, slices.Clone(s.Data), nil
@@ -50,7 +49,7 @@ func executed(t require.TestingT, s *Stored) *Plan {
 	for _, v := range s.Vars {
 		vars[v.Op] = append(vars[v.Op], v)
 	}
-	shared := map[int32]int32{} // by word: the operation, if it depends on params
+	shared := map[int32]int32{} // by word: an operation whose bytes lie there
 	for i, at := range s.Word {
 		if other, ok := shared[at]; ok && at >= 0 {
 			require.True(t, len(vars[int32(i)]) == 0 && len(vars[other]) == 0, "an operation writes what another reads")
@@ -76,7 +75,7 @@ func executed(t require.TestingT, s *Stored) *Plan {
 		wall := int32(-1) // the last barrier inside of commands: it orders them alone
 		for _, step := range s.Steps[r.First:r.End] {
 			if step.Kind == Emit {
-				if wall >= 0 && step.First == wall { // it is told to the encoder too
+				if wall >= 0 && step.First == wall { // it is emitted too
 					require.Equal(t, wall+1, step.End)
 					wall = -1
 					continue
@@ -119,7 +118,7 @@ func executed(t require.TestingT, s *Stored) *Plan {
 	return &p
 }
 
-// play does what an encoder does with a plan.
+// play does what an encoder does with a plan, and returns what it sends, by command buffer.
 func play(t require.TestingT, p *Plan, params []uint32, next, serial bool) (out [][]sent) {
 	vars := map[int32][]Var{}
 	for _, v := range p.Vars {
@@ -196,7 +195,7 @@ func play(t require.TestingT, p *Plan, params []uint32, next, serial bool) (out 
 					s.memory[k] = v
 				}
 				if o.Kind == DispatchIndirect {
-					// What a guard has checked, in this command buffer and behind a barrier.
+					// Its counts are those of a guard, in this command buffer and behind a barrier.
 					n := len(list) - 1
 					if !serial {
 						require.True(t, list[n].barrier)
@@ -223,7 +222,7 @@ func play(t require.TestingT, p *Plan, params []uint32, next, serial bool) (out 
 	return out
 }
 
-// wanted is a command as the graph has it.
+// wanted returns what a node of the graph should send; ok is false if that is nothing.
 func wanted(g *ir.Graph, i int, params []uint32, next bool) (w sent, ok bool) {
 	view := func(v *ir.View) string {
 		root, base := g.Root(v.Mem)
@@ -240,8 +239,8 @@ func wanted(g *ir.Graph, i int, params []uint32, next bool) (w sent, ok bool) {
 			aligned := func(v *ir.View) bool {
 				root, base := g.Root(v.Mem)
 				m := &g.Memories[root]
-				// Its place is a multiple of what it asks for and of its elements' size, and of 16 where it asks for
-				// nothing; the copy of each replay but the first begins as many sizes further on.
+				// Its place is aligned as it asks for, at least to its elements' size, and to 16 where it asks for
+				// nothing; the copies of later replays lie behind it at multiples of its size.
 				all := m.Align == 0 || m.Align%x == 0 || m.DType.Size() >= x && m.DType.Size()%x == 0
 				all = all && (!m.Every || m.Size%x == 0)
 				all = all && (v.Off.Const+base)%x == 0 && v.Len.Const%x == 0
@@ -310,7 +309,7 @@ func wanted(g *ir.Graph, i int, params []uint32, next bool) (w sent, ok bool) {
 	return w, ok
 }
 
-// compare holds a plan, played, against its graph.
+// compare checks what the plan of a graph sends against the graph, also when it is stored.
 func compare(t require.TestingT, g *ir.Graph, o Options, params []uint32, next bool) {
 	p, err := Lower(context.Background(), g, o)
 	if err != nil && strings.Contains(err.Error(), "more than 2^32 elements") {
@@ -342,7 +341,7 @@ func compare(t require.TestingT, g *ir.Graph, o Options, params []uint32, next b
 	}
 }
 
-// follows holds what a plan sends against its graph.
+// follows checks what a plan sends against its graph.
 func follows(t require.TestingT, g *ir.Graph, p *Plan, o Options, params []uint32, next bool) {
 	buffers := play(t, p, params, next, o.Serial)
 	var list []sent
@@ -470,7 +469,7 @@ func follows(t require.TestingT, g *ir.Graph, p *Plan, o Options, params []uint3
 
 func isCommit(n ir.Node) bool { _, ok := n.(*ir.Commit); return ok }
 
-// TestRandomGraphs: played, the plan of any graph is the graph.
+// TestRandomGraphs: the plan of any graph sends what the graph says.
 func TestRandomGraphs(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		for _, g := range irtest.Module(t).Graphs {
@@ -525,7 +524,7 @@ func TestRecordedGraphs(t *testing.T) {
 	}
 }
 
-// TestWhatIsKept: an encoder is not told again what it has.
+// TestWhatIsKept: what an encoder has bound is not set again.
 func TestWhatIsKept(t *testing.T) {
 	m, err := mlxt.Parse(context.Background(), "t", []byte(`mlxt 1
 

@@ -26,7 +26,7 @@ type Command struct {
 // Range is from First to End, without it.
 type Range struct{ First, End int32 }
 
-// StepKind is what an encoder is told.
+// StepKind says what an encoder does in a step.
 type StepKind uint8
 
 // The kinds of steps.
@@ -43,11 +43,11 @@ type Step struct {
 	Range
 }
 
-// WordAlign is what the places of words are multiples of.
+// WordAlign is the alignment of each operation's bytes in Words.
 const WordAlign = 32
 
-// Store returns a plan as commands. At most a number of them lie in one indirect command buffer, and
-// no step has commands of two. inside has barriers stand in commands, where they can.
+// Store turns a plan into commands, at most most in one indirect command buffer; no step has commands of two
+// buffers. With inside, barriers become parts of commands where that is possible.
 func Store(p *Plan, most int, inside bool) *Stored {
 	s := &Stored{Plan: p, Word: make([]int32, len(p.Ops))}
 	for i := range s.Word {
@@ -68,10 +68,10 @@ type storing struct {
 	*Stored
 	most     int
 	inside   bool
-	constant map[string]int32 // where bytes lie that do not depend on params
+	constant map[string]int32 // offsets in Words of bytes that do not depend on params
 	vars     int              // of Plan.Vars: the first that was not seen
 	open     bool             // the last step executes commands, and the next could join them
-	walled   bool             // those have the barrier wall inside, which orders nothing beyond them
+	walled   bool             // one of those has the barrier wall inside, which orders nothing beyond them
 	wall     int32
 }
 
@@ -107,8 +107,8 @@ func (x *storing) guards(set, dispatch int32) bool {
 	return false
 }
 
-// leave has an encoder told the barrier that the last commands have inside, where others follow that it would
-// not order: those before it may be still to run.
+// leave also emits the barrier that a command of the last step has inside, where something follows that it would not
+// order: commands before that barrier may still run.
 func (x *storing) leave() {
 	if x.walled {
 		x.walled = false
@@ -116,7 +116,7 @@ func (x *storing) leave() {
 	}
 }
 
-// emit has an encoder told operations as they are.
+// emit appends a step that gives operations to the encoder as they are.
 func (x *storing) emit(first, end int32, next bool) {
 	for i := first; i < end && x.Ops[i].Kind != Dispatch; i++ {
 		x.walled = x.walled && x.Ops[i].Kind != Barrier
@@ -151,7 +151,7 @@ func (x *storing) command(set, dispatch int32) {
 		}
 	}
 	next := x.Ops[dispatch].Next
-	// A barrier that stands in a command is none where the command is not executed, or is empty.
+	// A barrier inside of a command has no effect where the command is not executed, or has an empty grid.
 	c.Barrier = x.inside && barrier >= 0 && !next && !x.seek(dispatch)
 	if barrier >= 0 && !c.Barrier {
 		x.emit(barrier, barrier+1, false)
@@ -173,8 +173,8 @@ func (x *storing) command(set, dispatch int32) {
 	x.open = true
 }
 
-// seek moves to what depends on params in an operation, and reports whether there is anything.
-// Operations are asked for in their order.
+// seek moves on to the vars of an operation, and reports whether it has any. It is called for operations in their
+// order.
 func (x *storing) seek(op int32) bool {
 	for x.vars < len(x.Vars) && x.Vars[x.vars].Op < op {
 		x.vars++
@@ -182,7 +182,7 @@ func (x *storing) seek(op int32) bool {
 	return x.vars < len(x.Vars) && x.Vars[x.vars].Op == op
 }
 
-// word returns where the bytes of an operation lie.
+// word returns the offset in Words of an operation's bytes.
 func (x *storing) word(i int32, o *Op) int32 {
 	if x.seek(i) {
 		return x.place(x.Data[o.Off : o.Off+o.Len])

@@ -19,8 +19,8 @@ var (
 	sizes     = map[ir.DType]int{ir.F32: 4, ir.F16: 2}
 )
 
-// Describe describes a generated kernel, whose declaration [decl.Elementwise] made, as compiling its
-// Metal source does.
+// Describe returns the description of a generated kernel, whose declaration [decl.Elementwise] made: the same as
+// compiling its Metal source gives.
 func Describe(d *decl.Decl) *air.Kernel {
 	p := elementwise.Compile(d)
 	k := &air.Kernel{
@@ -48,7 +48,7 @@ func Describe(d *decl.Decl) *air.Kernel {
 	return k
 }
 
-// Emit writes the entry of a generated kernel.
+// Emit returns the PTX of a generated kernel's entry, for a way to launch it.
 func Emit(d *decl.Decl, launch air.Launch) []byte {
 	e := &emitter{Program: elementwise.Compile(d), launch: launch, next: map[string]int{"p": 1, "rs": 1, "r": 1, "rd": 1}}
 	e.thread()
@@ -66,9 +66,10 @@ type emitter struct {
 	labels int
 
 	memory []string // registers of the addresses of operands, results and constants
-	// Registers of where the thread is: what it is in the results, and in a row and a column.
+	// Registers with the position of the thread: its index in the results (at if they are flat, else wide), its
+	// column and row.
 	at, wide, column, row string
-	bytes                 map[string]string // addresses, by what they are of
+	bytes                 map[string]string // registers of byte offsets, by index and type
 	values, halves        []string          // of steps
 }
 
@@ -76,7 +77,7 @@ func (e *emitter) line(format string, args ...any) {
 	fmt.Fprintf(&e.b, "\t"+format+";\n", args...)
 }
 
-// make is an instruction with a result of a kind of register: p, rs (16 bits), r (32 bits), rd (64 bits).
+// make writes an instruction, and returns its result, a new register: p, rs (16 bits), r (32 bits), rd (64 bits).
 func (e *emitter) make(kind, instruction, format string, args ...any) string {
 	r := fmt.Sprintf("%%%s%d", kind, e.next[kind])
 	e.next[kind]++
@@ -84,7 +85,7 @@ func (e *emitter) make(kind, instruction, format string, args ...any) string {
 	return r
 }
 
-// parameters is how many an entry has, but for the table of additions.
+// parameters is how many parameters an entry has, without those for the table of additions.
 func (e *emitter) parameters() int { return e.arguments() + 6 }
 
 // arguments is how many of the parameters are addresses.
@@ -92,7 +93,7 @@ func (e *emitter) arguments() int { return len(e.Operands) + len(e.Out) + len(e.
 
 func parameter(i int) string { return fmt.Sprintf("[%s_param_%d]", air.PTXEntry, i) }
 
-// thread finds out where the thread is, and has it return if that is not in the grid.
+// thread computes the position of the thread, and has it return if that is not in the grid.
 func (e *emitter) thread() {
 	n := e.arguments()
 	var numbers []string
@@ -139,7 +140,7 @@ func (e *emitter) thread() {
 		block := e.make("r", "mov.u32", "%%ctaid.%c", x)
 		begin[i] = e.make("r", "mul.lo.s32", "%s, %s", block, group)
 		if e.launch.Moving {
-			// The launched grid may be larger: with so many threadgroups that 32 bits do not count their threads.
+			// The launched grid may be larger, with more threads than 32 bits can count.
 			first := e.make("rd", "mul.wide.u32", "%s, %s", block, group)
 			leave(e.make("p", "setp.ge.u64", "%s, %s", first, e.make("rd", "cvt.u64.u32", "%s", grid)))
 		}
@@ -157,7 +158,7 @@ func (e *emitter) thread() {
 	e.line("@%s bra \t$L__BB0_0", out)
 }
 
-// place finds out where in the results the thread is: something, if it is not in the grid.
+// place computes the thread's index in the results, which means nothing if the thread is not in the grid.
 func (e *emitter) place(lane string, begin, here [3]string, columns string) {
 	if e.Flat {
 		// The grid of a flat kernel has one thread in y and in z: the lane is the place in x.
@@ -173,7 +174,7 @@ func (e *emitter) place(lane string, begin, here [3]string, columns string) {
 	e.wide = e.make("rd", "add.s64", "%s, %s", above, e.make("rd", "cvt.u64.u32", "%s", e.column))
 }
 
-// offset is how many bytes an element of a type lies from the first.
+// offset returns the byte offset of the thread's element of a type.
 func (e *emitter) offset(index elementwise.Index, t ir.DType) string {
 	key := fmt.Sprint(index, t)
 	if e.bytes[key] != "" {
@@ -199,7 +200,7 @@ func (e *emitter) offset(index elementwise.Index, t ir.DType) string {
 	return v
 }
 
-// address is that of an element of an argument.
+// address returns the address of the thread's element of an argument.
 func (e *emitter) address(argument int, index elementwise.Index, t ir.DType) string {
 	if index == elementwise.One {
 		return e.memory[argument]
@@ -210,7 +211,7 @@ func (e *emitter) address(argument int, index elementwise.Index, t ir.DType) str
 // number is a float as PTX writes it.
 func number(v float32) string { return fmt.Sprintf("0f%08X", math.Float32bits(v)) }
 
-// instructions are the operations that are one.
+// instructions are the operations that are one instruction.
 var instructions = map[term.Op]string{
 	term.Add: "add.rn.f32", term.Sub: "sub.rn.f32", term.Mul: "mul.rn.f32", term.Div: "div.rn.f32", term.Neg: "neg.f32", term.Abs: "abs.f32",
 	term.Sqrt: "sqrt.rn.f32",
@@ -274,7 +275,7 @@ var (
 	labelName = regexp.MustCompile(`\$L__[A-Z0-9_]+`)
 )
 
-// call writes a function in its place, with registers and labels of its own.
+// call inlines a function, with registers and labels of its own.
 func (e *emitter) call(name, in string) string {
 	f := bodies()[name]
 	out := e.make("r", "mov.b32", "%s", in)
@@ -306,7 +307,7 @@ func (e *emitter) call(name, in string) string {
 	return out
 }
 
-// results stores what is stored. A NaN becomes the one that a store leaves, but where bits are copied.
+// results stores the results. A NaN is stored as the canonical one, except where bits are copied.
 func (e *emitter) results() {
 	for i, r := range e.Results {
 		t := e.OutTypes[i]

@@ -17,12 +17,12 @@ import (
 	"github.com/mlxc/mlxc/msl/term"
 )
 
-// mathText are functions of a float, as PTX. The first line says of what it was made.
+// mathText is the PTX of functions of a float (exp, sin, …). Its first line says from what it was made.
 //
 //go:embed math.ptx
 var mathText string
 
-// functions are the operations that are not one instruction, by their names in internal/air/calls.
+// functions are the operations that take several instructions, with their names in internal/air/calls.
 var functions = map[term.Op]string{
 	term.Exp: "exp", term.Exp2: "exp2", term.Log: "log", term.Rsqrt: "rsqrt", term.Sin: "sin", term.Cos: "cos", term.Tanh: "tanh",
 }
@@ -43,7 +43,7 @@ func mathModule() (string, error) {
 	return m + wrappers.String(), err
 }
 
-// MathStamp is what the first line of math.ptx begins with if it is of today's functions.
+// MathStamp is the beginning of math.ptx's first line if that is made of the present functions.
 func MathStamp() (string, error) {
 	m, err := mathModule()
 	return fmt.Sprintf("// internal/air/calls (SHA-256 %x)", sha256.Sum256([]byte(m))), err
@@ -93,10 +93,10 @@ func MathText(ctx context.Context, c clang.Compiler) (_ string, err error) {
 	return b.String(), nil
 }
 
-// body is a function: a straight text that takes the register "%in" and leaves its result in "%out",
-// with so many registers of each kind of its own.
+// body is the code of a function, to be inlined: it reads the register "%in", leaves its result in "%out", and has
+// registers and labels of its own.
 type body struct {
-	registers map[string]int // by kind, how many numbers are taken
+	registers map[string]int // by kind, how many it declares
 	lines     []string
 }
 
@@ -109,7 +109,7 @@ var (
 	label         = regexp.MustCompile(`^\$L__[A-Z0-9_]+:$`)
 )
 
-// parseMath takes the functions of a text.
+// parseMath returns the functions of a text, by name.
 func parseMath(text string) (map[string]*body, error) {
 	out := map[string]*body{}
 	var f *body

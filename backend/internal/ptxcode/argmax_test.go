@@ -14,8 +14,9 @@ import (
 	"github.com/mlxc/mlxc/internal/testkit/ptxrun"
 )
 
-// TestArgmaxInTwoSteps runs both steps of an argmax, and argmax in one, on the interpreter of PTX: NaN loses, +0 is
-// the greater zero of a part and no greater than −0 for the place, and the first of equal elements is found.
+// TestArgmaxInTwoSteps runs an argmax in two steps, and in one, on the interpreter of PTX: NaN never wins, the
+// maximum of a part is +0 rather than −0, but the two are equal where the place is looked for, and of equal elements
+// the first is found.
 func TestArgmaxInTwoSteps(t *testing.T) {
 	cache, err := air.OpenCache(t.TempDir(), 0)
 	require.NoError(t, err)

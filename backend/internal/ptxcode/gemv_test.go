@@ -15,11 +15,11 @@ import (
 	"github.com/mlxc/mlxc/internal/testkit/ptxrun"
 )
 
-// calls are calls of functions.
+// calls matches a call of a function in PTX.
 var calls = regexp.MustCompile(`(?s)\{ // callseq.*?\} // callseq \d+`)
 
-// ofWholeSimdgroups is the entry of a text all of whose threads are in the grid: what exchanges among a part of a
-// simdgroup, in functions of their own, is not called.
+// ofWholeSimdgroups returns the entry of a text for grids in which every thread of a simdgroup is: it removes the
+// functions that exchange values among a part of a simdgroup, and their calls, which are not reached then.
 func ofWholeSimdgroups(text []byte) []byte {
 	begin, entry, ok := bytes.Cut(text, []byte(".func"))
 	if !ok {

@@ -17,9 +17,8 @@ import (
 	"github.com/mlxc/mlxc/internal/testkit/sample"
 )
 
-// TestMatrixProducts runs products of our library whose tiles are multiplied by tensor cores, on the
-// interpreter of PTX: they keep the bound of their sums, with ragged edges, and beside rows that have no
-// finite number.
+// TestMatrixProducts runs products of our library whose tiles are multiplied by tensor cores, on the interpreter of
+// PTX: they keep the bound of their sums, with ragged edges, and beside rows with numbers that are not finite.
 func TestMatrixProducts(t *testing.T) {
 	cache, err := air.OpenCache(t.TempDir(), 0)
 	require.NoError(t, err)
@@ -115,8 +114,9 @@ func TestMatrixProducts(t *testing.T) {
 	}
 }
 
-// TestFactorsInParts runs products that take factors apart once for a tile, and those that take them apart where
-// they multiply: sums are equal to the bit, of factors of all sizes, and where they are no finite numbers.
+// TestFactorsInParts compares products that split f32 factors into bf16 parts once for a tile with those that split
+// them where they multiply: sums are equal to the bit, of factors of all magnitudes, and also where they are not
+// finite.
 func TestFactorsInParts(t *testing.T) {
 	sample.Long(t)
 	cache, err := air.OpenCache(t.TempDir(), 0)

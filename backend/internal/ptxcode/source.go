@@ -26,7 +26,7 @@ type Source struct {
 	library string
 	archive func() (*prebuilt.Archive, error)
 	trust   bool
-	theirs  *prebuilt.Archive // of kernels of source files; nil: there is none
+	theirs  *prebuilt.Archive // has kernels of source files; nil: there is none
 	image   func(ctx context.Context, in air.Input, launch air.Launch) ([]byte, error)
 
 	mu       sync.Mutex
@@ -38,14 +38,14 @@ type Source struct {
 // Counts says where texts came from.
 type Counts struct {
 	Prebuilt  int // compiled beforehand
-	Generated int // written here
-	Cached    int // compiled by clang, some time before
+	Generated int // written by package ptx
+	Cached    int // compiled by clang before, and kept in the cache
 	Compiled  int // compiled by clang
-	// Stale is how many of these were to be had prebuilt, were the archive of today's sources, and Why
-	// says it of one.
+	// Stale is how many of these the archive has only of another state of their source or of the compiler; Why
+	// explains one.
 	Stale int
 	Why   string
-	// Time is what was taken to find all, summed over those that work side by side.
+	// Time is the time that it took to find all, summed over concurrent threads.
 	Time time.Duration
 }
 
@@ -55,27 +55,27 @@ func New(cache *air.Cache, library string) *Source {
 	return &Source{cache: cache, library: library, archive: prebuilt.Own}
 }
 
-// Images has [Code.PTX] return what make makes of a kernel's module, for tests without a GPU. Descriptions
-// come from where they would.
+// Images has [Code.PTX] return what make returns for a kernel's module, for tests without a GPU. Descriptions are
+// found as usual.
 func (s *Source) Images(make func(ctx context.Context, in air.Input, launch air.Launch) ([]byte, error)) {
 	s.image = make
 }
 
-// Trust has kernels of others be compiled where the compiler cannot be confined.
+// Trust has kernels that are not ours compiled even where the compiler cannot be sandboxed.
 func (s *Source) Trust() { s.trust = true }
 
 // Beforehand has kernels of source files be taken from an archive, where it has them ([prebuilt.OfFile]), for tests
 // on machines without a compiler.
 func (s *Source) Beforehand(a *prebuilt.Archive) { s.theirs = a }
 
-// Counts returns what has come from where until now.
+// Counts returns the counts so far.
 func (s *Source) Counts() Counts {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.counts
 }
 
-// Code is a kernel.
+// Code is a kernel that was found: its description, and the means to get its PTX.
 type Code struct {
 	// Kernel says what is to be bound to its arguments.
 	Kernel *air.Kernel
@@ -83,8 +83,8 @@ type Code struct {
 	Matrices bool
 
 	source  *Source
-	request *prebuilt.Request // what an archive has
-	theirs  bool              // it is that of source files
+	request *prebuilt.Request // what to ask an archive for; nil: nothing
+	theirs  bool              // that archive is the one of source files
 	term    *decl.Decl        // of a generated kernel
 	in      *air.Input        // what clang compiles
 	find    func(context.Context) (air.Input, error)
@@ -127,7 +127,7 @@ func (s *Source) Find(ctx context.Context, k *ir.Kernel) (*Code, error) {
 	case k.Library.Kind == ir.SourceFile:
 		text, err := msl.SourceOf(k)
 		if err != nil {
-			return nil, err // which is said also where there is no compiler
+			return nil, err // also where there is no compiler
 		}
 		if s.theirs == nil {
 			break
@@ -156,7 +156,7 @@ func (s *Source) Own(ctx context.Context, file, text, function string) (*Code, e
 	return c, c.described(ctx, &r)
 }
 
-// described finds the description of a kernel, which an archive may have.
+// described finds the description of a kernel: in an archive, if it has what r asks for, or else by compiling it.
 func (c *Code) described(ctx context.Context, r *prebuilt.Request) error {
 	why := error(nil)
 	if r != nil {
@@ -177,7 +177,7 @@ func (c *Code) described(ctx context.Context, r *prebuilt.Request) error {
 	return nil
 }
 
-// because says why a kernel is not taken from the archive, where it then cannot be compiled.
+// because adds to the error of a kernel that cannot be compiled why it is not taken from the archive.
 func because(r *prebuilt.Request, why, err error) error {
 	if why == nil {
 		return err
@@ -185,7 +185,8 @@ func because(r *prebuilt.Request, why, err error) error {
 	return fmt.Errorf("kernel %s of %s has to be compiled, for %w; and %w", r.Function, r.File, why, err)
 }
 
-// errTheirs is why the archive of source files' kernels has not one: nobody makes that anew by `make ptx`.
+// errTheirs stands for the errors of an archive of source files' kernels that advise `make ptx`, which does not make
+// it.
 var errTheirs = errors.New("the archive that was given has it of another state of its source or of the compiler")
 
 // prebuiltIn asks the archive that may have the kernel.
@@ -203,7 +204,7 @@ func prebuiltIn[T any](c *Code, ask func(*prebuilt.Archive, prebuilt.Request) (T
 	return found, err
 }
 
-// input is what clang compiles.
+// input returns what clang compiles, which is found once.
 func (c *Code) input(ctx context.Context) (*air.Input, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -270,7 +271,7 @@ func (c *Code) PTX(ctx context.Context, launch air.Launch) (text []byte, err err
 	})
 }
 
-// noCompiler is what is said where there is no clang.
+// noCompiler is the error where there is no clang.
 type noCompiler struct{ error }
 
 // Is makes it a [backend.ErrNoCompiler].
@@ -296,8 +297,8 @@ func (s *Source) toolchain(ctx context.Context) (*kernelcode.Source, error) {
 	return s.code, nil
 }
 
-// Together compiles the kernels of a graph that are needed and stand in one source file in a few runs of
-// the compiler ([kernelcode.Source.Together]). Where there is no compiler, that shows when they are found.
+// Together compiles the kernels of a graph that are needed and stand in one source file in a few runs of the
+// compiler ([kernelcode.Source.Together]). Without a compiler it does nothing: the error comes when they are found.
 // Those of our own library are left out: most are prebuilt.
 func (s *Source) Together(ctx context.Context, g *ir.Graph, needed []bool, workers int) {
 	files := slices.Clone(needed)

@@ -21,7 +21,7 @@ import (
 	"github.com/mlxc/mlxc/msl"
 )
 
-// archived is a source whose archive has rmsfloat32, and rope_float32 of another state.
+// archived returns a Source whose archive has rmsfloat32, and rope_float32 of another state of its source.
 func archived(t *testing.T) *Source {
 	t.Helper()
 	request := func(function string) prebuilt.Request {
@@ -50,8 +50,8 @@ func builtin(function string, constants ...ir.FunctionConstant) *ir.Kernel {
 	return &ir.Kernel{Function: function, Library: ir.Library{Kind: ir.Builtin}, Constants: constants}
 }
 
-// TestOwnWithoutClang: of what programs have with them, each kernel of today's sources is found without a
-// compiler, described before it is known how it is launched, as backends do.
+// TestOwnWithoutClang: each kernel of the program's own archive that is up to date is found without a compiler, and
+// is described before it is known how it is launched, as backends ask for it.
 func TestOwnWithoutClang(t *testing.T) {
 	sample.Long(t)
 	t.Setenv(clang.Env, "/nonexistent/clang")
@@ -78,7 +78,7 @@ func TestOwnWithoutClang(t *testing.T) {
 
 const silu = "out0[i] = round(f32, in0[i] / (1.0 + exp(-in0[i])) * in1[i])"
 
-// TestWithoutClang: prebuilt and generated kernels need no compiler, and what does says so.
+// TestWithoutClang: prebuilt and generated kernels need no compiler, and the errors of others say that they do.
 func TestWithoutClang(t *testing.T) {
 	t.Setenv(clang.Env, "/nonexistent/clang")
 	s := archived(t)
@@ -130,8 +130,8 @@ func TestWithoutClang(t *testing.T) {
 
 const twice = "kernel void f(device float* x [[buffer(0)]], uint i [[thread_position_in_grid]]) { x[i] *= 2; }\n"
 
-// TestBeforehand: kernels of source files come from the archive that was given, wherever the file lies; what it has
-// not, or of another state, has to be compiled.
+// TestBeforehand: kernels of source files come from the archive that was given, wherever the file lies; what it
+// lacks, or has of another state, has to be compiled.
 func TestBeforehand(t *testing.T) {
 	t.Setenv(clang.Env, "/nonexistent/clang")
 	s := archived(t)
@@ -163,7 +163,7 @@ func TestBeforehand(t *testing.T) {
 	_, err = s.Find(t.Context(), file("k.metal", twice+"\n"))
 	assert.ErrorIs(t, err, errTheirs)
 	assert.ErrorContains(t, err, clang.Env)
-	c, err = s.Find(t.Context(), builtin("rmsfloat32")) // ours come from ours
+	c, err = s.Find(t.Context(), builtin("rmsfloat32")) // our own kernels come from the program's archive
 	require.NoError(t, err)
 	text, err = c.PTX(t.Context(), air.Launch{Values: true})
 	require.NoError(t, err)
@@ -202,8 +202,8 @@ func TestLibrary(t *testing.T) {
 	assert.ErrorContains(t, err, "mlx.metallib")
 }
 
-// TestMovesMoveVectors: a copy of 16 bytes an element is one load and one store. (Of bytes it was, and nine
-// times as slow.)
+// TestMovesMoveVectors: a copy of 16 bytes an element is one load and one store. (Once there was one for each byte,
+// and it was nine times as slow.)
 func TestMovesMoveVectors(t *testing.T) {
 	cache, err := air.OpenCache(t.TempDir(), 0)
 	require.NoError(t, err)

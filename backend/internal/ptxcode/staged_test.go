@@ -16,9 +16,9 @@ import (
 	"github.com/mlxc/mlxc/internal/testkit/sample"
 )
 
-// TestStagedProducts runs products whose vector lies in threadgroup memory, where codes are subnormal numbers, and
-// the product that each stands for: every bit of a result is the same, of elements of all sizes, of those that are no
-// numbers, and wherever things lie. Elements as a model has them go the fast way.
+// TestStagedProducts compares products whose vector lies in threadgroup memory, which take codes for subnormal
+// numbers, with the product that each replaces: results are equal to the bit, for elements of all magnitudes, for
+// those that are not finite, and at any alignment. Elements as a model has them take the fast path.
 func TestStagedProducts(t *testing.T) {
 	sample.Long(t)
 	cache, err := air.OpenCache(t.TempDir(), 0)

@@ -18,9 +18,8 @@ import (
 	"github.com/mlxc/mlxc/msl"
 )
 
-// TestOwnKernelsWait: where a kernel of ours says that what other dispatches wrote is read from there on,
-// it does wait there, and reads something before: of a product with a vector, the matrices. One of each
-// declaration is looked at.
+// TestOwnKernelsWait: kernels of ours that mark where they begin to read what other dispatches wrote do wait there,
+// and products with a vector load their matrices before. One kernel of each declaration is looked at.
 func TestOwnKernelsWait(t *testing.T) {
 	sample.Long(t)
 	c, err := clang.Find(t.Context())
@@ -28,7 +27,7 @@ func TestOwnKernelsWait(t *testing.T) {
 	files, err := fs.Glob(msl.Own(), "*.metal")
 	require.NoError(t, err)
 	there := 0
-	taken := map[string]bool{} // the first instance of each template, and of those some
+	taken := map[string]bool{} // a sample of the first instances of all templates
 	all := slices.DeleteFunc(msl.Functions(), func(f string) bool { return msl.Declarations(f)[0].Of != nil })
 	firsts := map[string]bool{}
 	all = slices.DeleteFunc(all, func(f string) bool {
@@ -71,7 +70,7 @@ func TestOwnKernelsWait(t *testing.T) {
 			} else {
 				assert.Empty(t, reason, "%s: %s", file, k.Name)
 			}
-			if strings.Contains(k.Name, "_qmv_") && !strings.Contains(k.Name, "gather_") { // the matrix is what takes long
+			if strings.Contains(k.Name, "_qmv_") && !strings.Contains(k.Name, "gather_") { // its matrix takes longest to load
 				for _, a := range k.Args {
 					if a.Space == air.Device && slices.ContainsFunc([]string{"w", "scales", "biases"}, func(p string) bool { return strings.HasPrefix(a.Name, p) }) {
 						assert.Contains(t, early, a.Index, "%s: %s", k.Name, a.Name)

@@ -17,17 +17,17 @@ type CUDAOptions struct {
 	Name string
 	// Library is a .metallib that builtin kernels are taken from.
 	Library string
-	// Trust has kernels of files be compiled where the compiler cannot be confined.
+	// Trust has kernels of files compiled even where the compiler cannot be sandboxed.
 	Trust bool
 	// Plan is how the commands of a replay are launched, one of [CUDAPlans]; "" is the first.
 	Plan string
 	// Measured is what was measured of the GPU; nil: nothing.
 	Measured *cost.Model
-	// Full has every launch begin when those before it have ended.
+	// Full switches off programmatic dependent launches: every launch begins when those before it have ended.
 	Full bool
-	// NoMMA has nothing multiplied by tensor cores.
+	// NoMMA keeps products of matrices from tensor cores.
 	NoMMA bool
-	// Memory is the most bytes that buffers may take together; 0: what the GPU has.
+	// Memory is the maximum of bytes that buffers may take together; 0: what the GPU has.
 	Memory int64
 }
 
@@ -55,19 +55,19 @@ type CUDADescription struct {
 
 // Counts are what a device has counted since it was opened.
 type Counts struct {
-	Peak int64 // the most bytes that buffers took at a time
-	Held int64 // the same with what was kept of closed ones for others
-	// Kernels is how many were made ready, Compiled for how many of them clang ran, and Why one of these was
-	// not in this program. Find is the time that it took to have their code, and JIT that
-	// in which the driver compiled it for the GPU: sums over threads that worked side by side.
+	Peak int64 // maximum of bytes that buffers took at a time
+	Held int64 // the same, with what was kept of closed buffers
+	// Kernels is how many were loaded, Compiled for how many of them clang ran, and Why one of these was not
+	// prebuilt. Find is the time that it took to get their PTX, and JIT the driver's time to compile it for the GPU:
+	// sums over concurrent threads.
 	Kernels, Compiled int
 	Why               string
 	Find, JIT         time.Duration
-	// NoRanges says why the tool that the environment names hears of no ranges.
+	// NoRanges says why the tool that the environment names gets no ranges.
 	NoRanges string
 }
 
-// String says it in half a line.
+// String returns the counts as half a line of text.
 func (c Counts) String() string {
 	s := fmt.Sprintf("at most %.1f MiB of memory", float64(c.Peak)/(1<<20))
 	if c.Held > c.Peak {
@@ -101,7 +101,7 @@ var CUDA CUDADriver = noCUDA{}
 
 type noCUDA struct{}
 
-// errNoCUDA says why this program has none, and what to do.
+// errNoCUDA says why this program cannot drive NVIDIA's GPUs, and what to do.
 func errNoCUDA() error {
 	if runtime.GOOS == "linux" && (runtime.GOARCH == "amd64" || runtime.GOARCH == "arm64") {
 		return errors.New("cuda: this program was built without it, to need nothing of the system at its start (tag static): build it without that tag, as go install github.com/mlxc/mlxc/cmd/mlxreplay@latest does, or use --device cpu")

@@ -1,7 +1,6 @@
-// Package gpu is what the commands know of GPUs. It does not import their backends: a program that
-// does needs the system's dynamic linker at its start, and on Linux the commands can be built to run
-// wherever a kernel does. Package metalgpu brings backend/metal to those programs that import it, and
-// cudagpu backend/cuda.
+// Package gpu has the interfaces by which the commands find and open GPUs. It does not import their backends: a
+// program that does needs the system's dynamic linker at its start, and on Linux the commands can be built without.
+// Package metalgpu brings backend/metal to those programs that import it, and cudagpu backend/cuda.
 package gpu
 
 import (
@@ -26,12 +25,12 @@ type Options struct {
 	// Encoders is how many command buffers of a replay are encoded side by side by the plan
 	// parallel; 0: as many as it likes.
 	Encoders int
-	// Fences has encoders ordered by fences, and Metal not track what they share, if Measured says that
-	// they were seen to keep that order.
+	// Fences orders encoders by fences, and switches off Metal's tracking of what they share, if Measured says that
+	// fences were seen to keep the order.
 	Fences bool
-	// Memory is the most bytes that buffers may take together; 0: what the system recommends.
+	// Memory is the maximum of bytes that buffers may take together; 0: what the system recommends.
 	Memory int64
-	// Warn, if not nil, hears what is done in another way than was asked for.
+	// Warn, if not nil, is told what is done in another way than was asked for.
 	Warn func(text string)
 }
 
@@ -69,11 +68,11 @@ type Driver interface {
 
 // Litmus says which litmus tests run, and how.
 type Litmus struct {
-	Trials int    // of each program; 0: as often as they like
+	Trials int    // of each program; 0: as many as it has by default
 	Only   string // a pattern of names, as path.Match has it; "": all
-	// Begin, if not nil, hears which test begins, and which part of the work is done, from 0 to 1.
+	// Begin, if not nil, is called with each test that begins, and the fraction of the work that is done.
 	Begin func(name string, done float64)
-	// Apart, if not nil, has a process of its own run a test that wants one.
+	// Apart, if not nil, runs a test in a process of its own, where it needs one.
 	Apart func(ctx context.Context, name string) (verdict.Result, error)
 }
 

@@ -13,11 +13,11 @@ import (
 	"github.com/mlxc/mlxc/internal/files/atomicfile"
 )
 
-// Machine is a GPU of this machine as a profile is kept of it: what is measured of another GPU, or by another driver,
-// says nothing of it.
+// Machine identifies a GPU of this machine, with its driver, in the profiles that are kept: what was measured of
+// another GPU, or with another driver, does not apply to it.
 type Machine struct{ GPU, Driver string }
 
-// proc is where Linux tells of drivers; tests have one of their own.
+// proc is the file system in which Linux drivers describe themselves; tests have one of their own.
 var proc = "/proc"
 
 // Here returns the GPU of this machine without opening it: on Linux the first of NVIDIA's. ok is false where there is none,
@@ -43,7 +43,7 @@ func Here() (m Machine, ok bool) {
 	return m, m.GPU != ""
 }
 
-// Named is the machine with the GPU of a name, as its driver calls it.
+// Named returns the machine with the GPU of a name, as its driver calls it.
 func Named(name string) Machine { return Machine{name, driver()} }
 
 // driver is the version of NVIDIA's driver, "" if the system does not say.

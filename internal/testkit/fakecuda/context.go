@@ -24,7 +24,7 @@ const (
 
 var maxGrid = [3]uint32{1<<31 - 1, 65535, 65535}
 
-// errorTexts are what the driver says of results.
+// errorTexts are the name and the description that the driver has for each CUresult.
 var errorTexts = map[uint32][2]string{
 	success: {"CUDA_SUCCESS", "no error"}, invalidValue: {"CUDA_ERROR_INVALID_VALUE", "invalid argument"},
 	outOfMemory: {"CUDA_ERROR_OUT_OF_MEMORY", "out of memory"}, notInitialized: {"CUDA_ERROR_NOT_INITIALIZED", "initialization error"},
@@ -39,7 +39,7 @@ var errorTexts = map[uint32][2]string{
 	launchFailed: {"CUDA_ERROR_LAUNCH_FAILED", "unspecified launch failure"},
 }
 
-// errorBytes are the texts as C has them.
+// errorBytes are errorTexts as NUL-terminated strings.
 var errorBytes = func() map[uint32][2][]byte {
 	out := map[uint32][2][]byte{}
 	for code, x := range errorTexts {
@@ -53,7 +53,7 @@ func errorText(which int) func(g *GPU, a []uintptr) uint32 {
 		x, ok := errorBytes[uint32(a[0])]
 		if !ok {
 			give[uintptr](a[1], 0)
-			return 1 // no fault of the caller's, see init
+			return 1 // not noted as the caller's mistake: the function is registered as free
 		}
 		return give(a[1], uintptr(unsafe.Pointer(&x[which][0])))
 	}
@@ -145,7 +145,7 @@ func init() {
 	})
 }
 
-// destroyContext ends the context, and all that is in it. g.mu is held.
+// destroyContext destroys the context and all that is in it, and notes leaks. g.mu is held.
 func (g *GPU) destroyContext() {
 	if n := g.work.pending; n > 0 && g.sticky == 0 {
 		g.drain()
@@ -161,7 +161,7 @@ func (g *GPU) destroyContext() {
 	}
 }
 
-// handle is one for an object, which no other ever had. nil: it is kept elsewhere.
+// handle returns a handle that was never used before, for an object; nil: the caller keeps the object itself.
 func (g *GPU) handle(o any) uintptr {
 	g.next += 0x40
 	if o != nil {
@@ -196,7 +196,7 @@ func kindOf(o any) string {
 	return fmt.Sprintf("%T", o)
 }
 
-// object is what a handle stands for, nil if that is nothing of the type, which is noted.
+// object returns the object that a handle stands for; nil, which is noted, if that is not a T.
 func object[T any](g *GPU, h uintptr) *T {
 	if o, ok := g.objects[h].(*T); ok {
 		return o

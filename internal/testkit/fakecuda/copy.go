@@ -4,13 +4,13 @@ package fakecuda
 
 import "unsafe"
 
-// host is memory of the caller's that a copy has.
+// host is memory of the caller's that a copy reads or writes.
 type host struct {
 	data   []byte
-	pinned *pinned // nil: the GPU does not reach it by itself
+	pinned *pinned // nil: the memory is pageable
 }
 
-// hostMemory returns n bytes of the host's; false if they are not all there.
+// hostMemory returns the n bytes at an address of the host; false if it is 0, or of freed or too short pinned memory.
 func (g *GPU) hostMemory(at, n uintptr) (host, bool) {
 	if at == 0 {
 		return host{}, false
@@ -29,7 +29,7 @@ func (g *GPU) hostMemory(at, n uintptr) (host, bool) {
 
 func bytePointer(p uintptr) *byte { return at[byte](p) }
 
-// deviceMemory returns n bytes of the GPU's; nil if they are not all there.
+// deviceMemory returns the n bytes at an address of the GPU, and their allocation; nil, noted, if there is none.
 func (g *GPU) deviceMemory(at uintptr, n uintptr) (*allocation, []byte) {
 	m := g.memory.span(uint64(at), int64(n))
 	if m == nil {
@@ -54,7 +54,7 @@ func (g *GPU) toDevice(dst, src, n, on uintptr) uint32 {
 	if from.pinned != nil {
 		o.host = []*pinned{from.pinned}
 	} else {
-		from.data = append([]byte(nil), from.data...) // it may change as soon as the call ends
+		from.data = append([]byte(nil), from.data...) // pageable memory may change once the call has returned
 	}
 	o.do = func() uint32 {
 		copy(to, from.data)

@@ -4,32 +4,31 @@
 //
 //	gpu := fakecuda.Serve(t, fakecuda.Options{}) // answers until the test ends
 //
-// What its caller does wrong it notes, and the test fails by it at its end ([GPU.Failures]): calls without
-// a current context, handles that are not or no longer, arguments that the driver would refuse, memory that
-// is given back too early or written over its end, and whatever leaks.
+// It notes what its caller does wrong: calls without a current context, invalid or destroyed handles, arguments that
+// the driver would refuse, memory that is freed too early or written out of bounds, and leaks. The test fails at its
+// end by all of that which it has not fetched itself ([GPU.Failures]).
 //
 // # Memory
 //
-// Addresses of the device's memory are of a range that nobody may touch; the bytes lie in buffers of
-// software Metal, each at the end of its last page, filled with a pattern. Behind them is a page that ends
-// a kernel, before them a canary. Pinned memory of the host is of a range too. No address of either is used
-// twice, so what is used after it was freed is found.
+// Device addresses come from a reserved range of inaccessible addresses. The contents lie in buffers of software
+// Metal, filled with a pattern, each allocation at the end of its buffer's last page: the page behind it ends a
+// kernel that touches it, and the bytes before it are a canary. Pinned host memory has a reserved range too. No
+// address of either is used twice, so that uses after a free are found.
 //
 // # How kernels run
 //
-// There is nothing here that reads PTX. [Image] is what a module is made of in its place: a kernel as LLVM
-// IR, and how it is launched. Software Metal compiles it, for this machine, and runs each launch as a
-// dispatch. The numbers are software Metal's, bit for bit.
+// PTX is not read here. A module is loaded from an [Image] in its place: a kernel as LLVM IR, and how it is
+// launched. Software Metal compiles that for this machine, and runs each launch as a dispatch: results are software
+// Metal's, bit for bit.
 //
-// # What orders work
+// # How work is ordered
 //
-// Work waits for what the order of its stream, the events and the edges of graphs say, and for nothing
-// else. With [Options.Seed] nothing runs before somebody waits for it, and of what may run any is next;
-// two kernels that nothing orders run at the same time, each on the memory that was before both. Copies
-// read and write the host's memory when they run. A program without races computes the same with every
-// seed.
+// Work is ordered by its stream, the edges of graphs and what the host waits for, and by nothing else. With an
+// [Options.Seed] work runs only when a caller waits for it, and ready work runs in a random order; two kernels
+// without an order between them may run concurrently, each on the memory as it was before both. Copies access the
+// host's memory when they run. A program without races computes the same with every seed.
 //
-// A programmatic edge has a kernel begin early. If its image does not wait by itself, the edge orders
-// nothing. If it does, it runs when those before it have ended, on what its early arguments and its table of
-// additions had when the first of them began; if that makes a difference, it is a failure.
+// A kernel behind a programmatic edge may begin early. If its image does not wait by itself, the edge orders
+// nothing. If it does, it runs when its predecessors have ended, but finds its early arguments and its table of
+// additions as they were when the first of these began; if that changes its result, it is a failure.
 package fakecuda

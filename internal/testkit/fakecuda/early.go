@@ -11,8 +11,8 @@ import (
 	"github.com/mlxc/mlxc/ir"
 )
 
-// early is what a launch reads before it waits: its table of additions, and its early arguments, as they
-// were when the first of those began that it does not wait for until then.
+// early holds what a launch reads before its griddepcontrol.wait, its table of additions and its early arguments, as
+// that was when the first of those launches began that may still run at that time.
 type early struct {
 	table []byte
 	args  []saved
@@ -21,7 +21,7 @@ type early struct {
 // reads reports whether a launch reads anything before it waits.
 func (l *launch) reads() bool { return l.table != 0 || len(l.Early) > 0 }
 
-// begins has those that may begin with an op read what they read early. g.mu is held.
+// begins sets early of the launches that may begin together with an op. g.mu is held.
 func (g *GPU) begins(o *op) {
 	if o == nil || o.launch == nil {
 		return
@@ -32,7 +32,7 @@ func (g *GPU) begins(o *op) {
 		}
 		table, ok := g.additions(l)
 		if !ok {
-			continue // its own run says so
+			continue // noted when it runs
 		}
 		l.early = &early{table: table}
 		l.addresses(l.moved(table), func(a *air.Arg, at uint64) {
@@ -48,13 +48,13 @@ func (g *GPU) begins(o *op) {
 	}
 }
 
-// stale reports whether what was read early is something else now.
+// stale reports whether the early arguments have changed since they were read.
 func (e *early) stale() bool {
 	return slices.ContainsFunc(e.args, func(s saved) bool { return !bytes.Equal(s.data, s.room.bytes()) })
 }
 
-// twice runs a launch on what its early arguments are now, and then on what they were when it read them. A
-// difference is noted.
+// twice runs a launch with its early arguments as they are now, and again as they were when they were read.
+// Different results are noted.
 func (g *GPU) twice(r *run) uint32 {
 	rooms := touched(r)
 	before := save(rooms)

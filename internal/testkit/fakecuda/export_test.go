@@ -2,5 +2,5 @@
 
 package fakecuda
 
-// Address is where a function lies.
+// Address returns the address of a driver function.
 var Address = address

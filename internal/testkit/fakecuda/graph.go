@@ -4,12 +4,12 @@ package fakecuda
 
 import "slices"
 
-// graph is one that is built.
+// graph is a CUDA graph under construction (CUgraph): nodes and edges can be added to it.
 type graph struct {
 	nodes []*node
 }
 
-// node is a launch of a graph, or nothing.
+// node is a kernel node of a graph, or an empty one.
 type node struct {
 	handle uintptr
 	of     *graph
@@ -19,18 +19,18 @@ type node struct {
 	in     []edge
 }
 
-// edge comes from a node.
+// edge is an edge to a node, from the node with the number from.
 type edge struct {
 	from         int
 	programmatic bool
 }
 
-// exec is a graph that can be launched.
+// exec is an executable graph (CUgraphExec).
 type exec struct {
 	of    *graph
-	order []int // nodes, each behind those that it waits for
+	order []int // the nodes' numbers, in a topological order
 	nodes []execNode
-	last  *op // of its launch before
+	last  *op // of its previous launch
 }
 
 type execNode struct {
@@ -72,7 +72,7 @@ func (g *GPU) nodeLaunch(p uintptr) (*launch, uint32) {
 	return g.newLaunch(k.function, k.grid, k.block, k.shared, k.params, k.extra)
 }
 
-// grow adds a node behind others.
+// grow adds a node that depends on count others, an empty one if l is nil, and stores its handle at to.
 func (g *GPU) grow(to, in, behind, count uintptr, l *launch) uint32 {
 	x := object[graph](g, in)
 	if x == nil {
@@ -194,7 +194,7 @@ func (s *Edges) add(e *exec) {
 	}
 }
 
-// executable is what can be launched of a graph; nil if edges go round.
+// executable makes an executable graph; nil if the edges have a cycle.
 func (x *graph) executable(g *GPU) *exec {
 	e := &exec{of: x}
 	for _, n := range x.nodes {
@@ -207,7 +207,7 @@ func (x *graph) executable(g *GPU) *exec {
 	return e
 }
 
-// forget has a graph be no more, and its nodes.
+// forget drops the handles of a graph and of its nodes.
 func (g *GPU) forget(h uintptr, x *graph) {
 	for _, n := range x.nodes {
 		g.drop(n.handle, n)
@@ -215,7 +215,7 @@ func (g *GPU) forget(h uintptr, x *graph) {
 	g.drop(h, x)
 }
 
-// nodeOf returns a kernel's node of an executable graph.
+// nodeOf returns the kernel node of an executable graph that a node of its graph has become.
 func (g *GPU) nodeOf(of, at uintptr) (*execNode, uint32) {
 	e, n := object[exec](g, of), object[node](g, at)
 	switch {
@@ -267,7 +267,7 @@ func addEdges(g *GPU, a []uintptr) uint32 {
 	return success
 }
 
-// sort finds an order of the nodes; false if there is none.
+// sort sets a topological order of the nodes; false if the edges have a cycle.
 func (e *exec) sort() bool {
 	waits := make([]int, len(e.nodes))
 	out := make([][]int, len(e.nodes))
@@ -290,18 +290,18 @@ func (e *exec) sort() bool {
 	return len(e.order) == len(e.nodes)
 }
 
-// start has the nodes of a graph run in the order of a stream.
+// start adds a launch of an executable graph to the end of a stream.
 func (g *GPU) start(e *exec, s *stream) {
-	first := []*op{s.tail, e.last} // a graph runs once at a time
+	first := []*op{s.tail, e.last} // launches of one executable graph do not overlap
 	e.last = g.add(&op{}, g.expand(e, first)...)
 	s.tail = e.last
 }
 
-// expand has the nodes of a graph run behind others, and returns what ends last.
+// expand queues an op for each node, those without edges behind first, and returns the ops that no other waits for.
 func (g *GPU) expand(e *exec, first []*op) []*op {
 	ops := make([]*op, len(e.nodes))
-	behind := make([][]*op, len(e.nodes)) // which each node waits for
-	starts := make([][]*op, len(e.nodes)) // which have ended when it begins
+	behind := make([][]*op, len(e.nodes)) // the ops that each node waits for
+	starts := make([][]*op, len(e.nodes)) // the ops that have ended when it begins, early perhaps
 	begun := make([][]*launch, len(e.nodes))
 	ends := make([]bool, len(e.nodes))
 	for _, i := range e.order {
@@ -327,7 +327,7 @@ func (g *GPU) expand(e *exec, first []*op) []*op {
 				starts[i] = append(starts[i], ops[x.from])
 				ends[x.from] = true
 			case !l.Launch.Programmatic:
-				// It begins when the others' blocks have begun, and waits for nothing.
+				// It does not wait: it may begin with its predecessor, and the edge orders nothing.
 				g.unordered++
 				behind[i] = append(behind[i], starts[x.from]...)
 				starts[i] = append(starts[i], starts[x.from]...)

@@ -11,20 +11,20 @@ import (
 	"github.com/mlxc/mlxc/ir"
 )
 
-// launch is a kernel's, with the parameters that it was given.
+// launch is the launch of a kernel, with the values of its parameters.
 type launch struct {
 	*code
 	grid, block [3]uint32
 	shared      uint32
-	params      []uint64 // of the kernel's arguments that have one, then six numbers
-	table       uint64   // of additions
-	moves       uint64   // the parameters that they are for, by bit
-	// What follows is of launches behind programmatic edges.
-	watched []*launch // that begin, when this one does, what they do before they wait
-	early   *early    // what they read then
+	params      []uint64 // of the arguments that are memory, then the grid's and a threadgroup's threads
+	table       uint64   // address of the table of additions
+	moves       uint64   // bit i: the table adds to parameter i
+	// The rest is for launches behind programmatic edges.
+	watched []*launch // whose reads before their wait may happen once this one begins
+	early   *early    // what this one has read before its wait
 }
 
-// newLaunch reads a launch as the driver does, and checks it. params points to pointers to the parameters.
+// newLaunch checks a launch as the driver does, and copies its parameters; params is an array of pointers to them.
 func (g *GPU) newLaunch(fn uintptr, grid, block [3]uint32, shared uint32, params, extra uintptr) (*launch, uint32) {
 	f := object[function](g, fn)
 	if f == nil {
@@ -83,7 +83,7 @@ func (g *GPU) newLaunch(fn uintptr, grid, block [3]uint32, shared uint32, params
 	return l, success
 }
 
-// op is the work of a launch.
+// op makes the op of a launch, with the device memory to which its parameters point.
 func (g *GPU) op(l *launch) *op {
 	o := &op{launch: l}
 	use := func(at uint64) {
@@ -99,7 +99,7 @@ func (g *GPU) op(l *launch) *op {
 // byValue reports whether an argument is given by value.
 func (l *launch) byValue(a *air.Arg) bool { return l.Launch.Values && a.ByValue() }
 
-// addresses calls f for the parameters that are addresses.
+// addresses calls f for each argument whose parameter is an address.
 func (l *launch) addresses(params []uint64, f func(a *air.Arg, at uint64)) {
 	n := 0
 	for i := range l.Input.Kernel.Args {
@@ -114,7 +114,7 @@ func (l *launch) addresses(params []uint64, f func(a *air.Arg, at uint64)) {
 	}
 }
 
-// moved are the parameters with what a table adds.
+// moved returns the parameters after the additions of a table; an empty one adds nothing.
 func (l *launch) moved(table []byte) []uint64 {
 	out := slices.Clone(l.params)
 	if len(table) == 0 {
@@ -141,7 +141,7 @@ func (l *launch) moved(table []byte) []uint64 {
 	return out
 }
 
-// additions returns the table of a launch as it is now; false if there is none where it should be.
+// additions copies the table of a launch as it is now: nil if it has none, false if its address is not valid.
 func (g *GPU) additions(l *launch) ([]byte, bool) {
 	if l.moves == 0 {
 		return nil, true
@@ -156,19 +156,19 @@ func (g *GPU) additions(l *launch) ([]byte, bool) {
 	return bytes.Clone(m.bytes()[off : off+n]), true
 }
 
-// run is a launch whose parameters are known.
+// run is a launch with decoded parameters, as software Metal runs it.
 type run struct {
 	*launch
 	grid, group [3]uint32
 	memory      []bound
-	rooms       []*allocation // by memory; nil: none
-	args        []*air.Arg    // by memory
+	rooms       []*allocation // of each of memory; nil: none
+	args        []*air.Arg    // of each of memory
 	shared      []ir.ThreadgroupMemory
 	values      []ir.Binding // of constants that are given by value
-	nothing     bool         // no threadgroup is in the grid
+	nothing     bool         // the grid has no threads
 }
 
-// resolve finds out what a launch runs with. g.mu is held.
+// resolve decodes the parameters of a launch, and checks them against what is launched. g.mu is held.
 func (g *GPU) resolve(l *launch, params []uint64) (*run, uint32) {
 	r := &run{launch: l}
 	name := l.kernel.Name

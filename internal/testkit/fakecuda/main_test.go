@@ -10,10 +10,10 @@ import (
 	"github.com/mlxc/mlxc/internal/testkit/store"
 )
 
-// shared is the software Metal of all tests, which need not start one each.
+// shared is a software Metal for all tests, as to open one for each takes long.
 var shared *softmetal.Device
 
-// TestMain gives the tests a cache of their own, in the tree's folder for what is made.
+// TestMain gives the tests a cache of their own, in the source tree's folder of build results.
 func TestMain(m *testing.M) {
 	store.Use()
 	code := m.Run()

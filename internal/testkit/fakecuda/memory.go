@@ -14,14 +14,14 @@ import (
 	"github.com/mlxc/mlxc/ir"
 )
 
-// Patterns of memory that nobody has written, of the GPU and of the host.
+// The bytes that fill unwritten memory, of the GPU and of the host, and the canaries beside allocations.
 const (
 	deviceGarbage = 0xff
 	hostGarbage   = 0x5b
 	canary        = 0xc9
 )
 
-// Addresses that are reserved: those of the GPU's memory, and of pinned memory.
+// Sizes in bytes of the address ranges that are reserved for the GPU's memory and for pinned memory.
 const (
 	deviceRange = 1 << 40
 	pinnedRange = 1 << 38
@@ -29,7 +29,7 @@ const (
 
 const page = 1 << 12
 
-// reserve returns addresses that nobody may touch.
+// reserve maps n bytes of address space that cannot be accessed.
 func reserve(n int) ([]byte, error) {
 	b, err := unix.Mmap(-1, 0, n, unix.PROT_NONE, unix.MAP_PRIVATE|unix.MAP_ANON|unix.MAP_NORESERVE)
 	if err != nil {
@@ -38,26 +38,26 @@ func reserve(n int) ([]byte, error) {
 	return b, nil
 }
 
-// deviceMemory is the GPU's.
+// deviceMemory is the GPU's memory: its range of addresses, and what is allocated there.
 type deviceMemory struct {
 	reserved []byte
 	next     uint64
 	list     []*allocation // by address
-	freed    []*allocation // while they were used
+	freed    []*allocation // while pending work used them
 	taken    int64
 }
 
-// allocation is what cuMemAlloc has given.
+// allocation is a piece of device memory that cuMemAlloc has returned.
 type allocation struct {
 	at    uint64
 	size  int64
-	room  backend.Buffer // in which it lies
-	data  []byte         // all of that
+	room  backend.Buffer // the buffer with its contents
+	data  []byte         // the whole buffer
 	front int64          // bytes of canary before it
-	users int            // work in flight
+	users int            // pending ops
 }
 
-// bytes is the memory as the stand-in has it.
+// bytes are the contents of the allocation.
 func (m *allocation) bytes() []byte { return m.data[m.front : m.front+m.size] }
 
 func (d *deviceMemory) open() (err error) {
@@ -74,13 +74,13 @@ func (d *deviceMemory) close() {
 	_ = unix.Munmap(d.reserved)
 }
 
-// alloc returns memory, nil if there is too little.
+// alloc allocates device memory; nil if too little is free.
 func (d *deviceMemory) alloc(g *GPU, size int64) (*allocation, error) {
 	if size > g.options.Memory-d.taken {
 		return nil, nil
 	}
 	whole := (size + page - 1) &^ (page - 1)
-	// Nothing is given at a multiple of more than the driver promises.
+	// It lies as near to the end of its buffer as the 256 bytes' alignment of cuMemAlloc allows.
 	front := (whole - size) &^ 255
 	b, err := g.soft.Alloc(backend.BufferSpec{Size: whole, Storage: ir.Shared})
 	if err != nil {
@@ -109,7 +109,7 @@ func fill(b []byte, v byte) {
 // damaged reports whether somebody has written to a canary.
 func damaged(b []byte) bool { return len(bytes.Trim(b, string([]byte{canary}))) > 0 }
 
-// find returns the memory that an address is of, or ends: nil if there is none.
+// find returns the allocation in which an address lies, or at whose end: nil if there is none.
 func (d *deviceMemory) find(at uint64) *allocation {
 	i := sort.Search(len(d.list), func(i int) bool { return d.list[i].at > at })
 	if i == 0 {
@@ -121,7 +121,7 @@ func (d *deviceMemory) find(at uint64) *allocation {
 	return nil
 }
 
-// span returns the memory that has n bytes from an address on, nil if none has.
+// span returns the allocation with the n bytes from an address on, nil if there is none.
 func (d *deviceMemory) span(at uint64, n int64) *allocation {
 	if m := d.find(at); m != nil && n >= 0 && at+uint64(n) <= m.at+uint64(m.size) {
 		return m
@@ -129,7 +129,7 @@ func (d *deviceMemory) span(at uint64, n int64) *allocation {
 	return nil
 }
 
-// remove takes memory back.
+// remove frees an allocation. It notes damaged canaries, and pending work that uses it.
 func (d *deviceMemory) remove(g *GPU, m *allocation) {
 	i := sort.Search(len(d.list), func(i int) bool { return d.list[i].at >= m.at })
 	d.list = append(d.list[:i], d.list[i+1:]...)
@@ -141,13 +141,13 @@ func (d *deviceMemory) remove(g *GPU, m *allocation) {
 		if g.sticky == 0 {
 			g.note("memory of %d bytes at %#x is freed, and %d operations that have not ended use it", m.size, m.at, m.users)
 		}
-		d.freed = append(d.freed, m) // what runs has it still
+		d.freed = append(d.freed, m) // pending work still uses the buffer
 		return
 	}
 	_ = m.room.Close()
 }
 
-// pinnedMemory is the host's that the GPU reaches.
+// pinnedMemory is the pinned memory of the host (cuMemAllocHost).
 type pinnedMemory struct {
 	reserved []byte
 	next     int
@@ -174,7 +174,7 @@ func (p *pinnedMemory) alloc(size int) (*pinned, error) {
 		return nil, err
 	}
 	p.next = m.end + page
-	if size <= 1<<16 { // of larger ones only what is used gets pages
+	if size <= 1<<16 { // larger ones stay as they are, so that only pages in use take memory
 		fill(p.reserved[m.first:m.first+size], hostGarbage)
 	}
 	fill(p.reserved[m.first+size:m.end], canary)
@@ -182,7 +182,7 @@ func (p *pinnedMemory) alloc(size int) (*pinned, error) {
 	return m, nil
 }
 
-// find returns the memory that an address of the host's is in, and where. There may be none.
+// find returns the pinned block in which an address of the host lies, and the offset there; nil if there is none.
 func (p *pinnedMemory) find(at uintptr) (m *pinned, off int) {
 	begin := uintptr(unsafe.Pointer(&p.reserved[0]))
 	if at < begin || at >= begin+pinnedRange {
@@ -196,13 +196,13 @@ func (p *pinnedMemory) find(at uintptr) (m *pinned, off int) {
 	return p.list[i-1], n - p.list[i-1].first
 }
 
-// ours reports whether an address was one of pinned memory at some time.
+// ours reports whether an address of the host lies in the range of pinned memory, freed or not.
 func (p *pinnedMemory) ours(at uintptr) bool {
 	begin := uintptr(unsafe.Pointer(&p.reserved[0]))
 	return at >= begin && at < begin+pinnedRange
 }
 
-// remove takes memory back: nobody may touch it again.
+// remove frees a block, and makes its addresses inaccessible.
 func (p *pinnedMemory) remove(m *pinned) {
 	i := sort.Search(len(p.list), func(i int) bool { return p.list[i].first >= m.first })
 	p.list = append(p.list[:i], p.list[i+1:]...)

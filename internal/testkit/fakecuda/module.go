@@ -15,18 +15,18 @@ import (
 	"github.com/mlxc/mlxc/ir"
 )
 
-// image is what a module is made of.
+// image is what a module is loaded from, in place of PTX.
 type image struct {
 	Launch air.Launch
-	Early  []int `json:",omitempty"` // arguments
+	Early  []int `json:",omitempty"` // indices of the arguments that are read before the wait
 	Input  air.Input
 }
 
-// earlyLine is the first line of images, as those of PTX have it.
+// earlyLine begins the first line of an image; the compiler's PTX has it too.
 const earlyLine = "// mlxc early arguments:"
 
-// Image returns what stands for the PTX of a kernel: its code, and how it is launched. early are the
-// arguments that it says to read before it waits, by their numbers.
+// Image encodes a kernel and how it is launched, in place of PTX. early are the indices of the arguments that the
+// kernel says it reads before its wait.
 func Image(in air.Input, launch air.Launch, early ...int) ([]byte, error) {
 	data, err := json.Marshal(image{launch, early, in})
 	if err != nil {
@@ -39,13 +39,13 @@ func Image(in air.Input, launch air.Launch, early ...int) ([]byte, error) {
 	return append(append(out, '\n'), data...), nil
 }
 
-// maxImage is how long an image is at most.
+// maxImage is the maximum length of an image in bytes.
 const maxImage = 64 << 20
 
-// modules are the codes of kernels that software Metal is asked to compile, by digest.
+// modules are the kernels that software Metal may be asked to compile, encoded air.Inputs by digest.
 var modules sync.Map
 
-// module finds one for software Metal.
+// module gives software Metal the code of a kernel, one of modules.
 func module(_ context.Context, k *ir.Kernel) ([]byte, error) {
 	if data, ok := modules.Load(k.Library.Digest); ok {
 		return data.([]byte), nil
@@ -53,20 +53,20 @@ func module(_ context.Context, k *ir.Kernel) ([]byte, error) {
 	return nil, fmt.Errorf("there is no module of kernel %s", k.Function)
 }
 
-// code is a module.
+// code is a loaded module (CUmodule).
 type code struct {
 	image
 	kernel    ir.Kernel // as software Metal knows it
 	functions []uintptr
 }
 
-// function is its entry.
+// function is the entry of a module (CUfunction).
 type function struct {
 	*code
-	dynamic int // bytes of shared memory that a launch may ask for
+	dynamic int // maximum bytes of dynamic shared memory of a launch
 }
 
-// static is how many bytes of shared memory a kernel has by itself.
+// static is the size in bytes of the shared memory that a kernel declares.
 func (c *code) static() int {
 	n := int64(0)
 	for _, m := range c.Input.Kernel.Threadgroup {

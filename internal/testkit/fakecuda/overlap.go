@@ -9,7 +9,7 @@ import (
 	"github.com/mlxc/mlxc/internal/air"
 )
 
-// saved is what memory had.
+// saved is a copy of an allocation's contents.
 type saved struct {
 	room *allocation
 	data []byte
@@ -28,7 +28,7 @@ func restore(list []saved) {
 	}
 }
 
-// touched is the memory that launches have, without what none of them writes.
+// touched returns the allocations that launches may write.
 func touched(list ...*run) (out []*allocation) {
 	for _, r := range list {
 		for i, m := range r.rooms {
@@ -40,8 +40,8 @@ func touched(list ...*run) (out []*allocation) {
 	return out
 }
 
-// together runs two launches at the same time: neither sees what the other writes, and of what both write
-// some is of one and some of the other.
+// together runs two launches as if concurrently: neither sees what the other writes, and of the bytes that both
+// change each is taken from one of them at random.
 func (g *GPU) together(a, b *launch) uint32 {
 	x, code := g.prepared(a)
 	if code != success {
@@ -75,7 +75,7 @@ func (g *GPU) together(a, b *launch) uint32 {
 	return success
 }
 
-// prepared is a launch as it would run now; nil: it does nothing.
+// prepared decodes a launch with its table as that is now; nil: its grid is empty.
 func (g *GPU) prepared(l *launch) (*run, uint32) {
 	g.mu.Lock()
 	defer g.mu.Unlock()

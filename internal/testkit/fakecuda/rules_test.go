@@ -37,18 +37,18 @@ kernel void behind(device uint *x [[buffer(0)]], uint i [[thread_position_in_gri
 
 const cells = 32
 
-// program is one that uses the driver.
+// program is a program that uses the driver: its stream, memory for parameters, and what it does at its end.
 type program struct {
 	t      *testing.T
 	gpu    *fakecuda.GPU
 	stream cuda.Stream
-	block  []byte // of parameters
+	block  []byte // parameters of launches, outside the Go heap
 	end    []func() error
 }
 
 func (p *program) defers(f func() error) { p.end = append(p.end, f) }
 
-// alloc is memory with the numbers 0, 1, ….
+// alloc allocates n bytes of device memory, which hold the numbers 0, 1, … of 32 bits.
 func (p *program) alloc(n int64) cuda.Address {
 	a, err := cuda.Alloc(n)
 	require.NoError(p.t, err)
@@ -76,7 +76,7 @@ func (p *program) words(a cuda.Address) (out [cells]uint32) {
 	return out
 }
 
-// kernel is an entry of the source.
+// kernel compiles and loads a kernel of source.
 func (p *program) kernel(name string, form air.Launch, early ...int) cuda.Function {
 	u, err := mslc.Compile(p.t.Context(), "rules.metal", source, mslc.Options{Kernels: []string{name}})
 	require.NoError(p.t, err)
@@ -92,7 +92,7 @@ func (p *program) kernel(name string, form air.Launch, early ...int) cuda.Functi
 	return f
 }
 
-// launch is one over all cells, in one block.
+// launch returns a launch of one block, with a thread for each cell.
 func (p *program) launch(f cuda.Function, memory ...cuda.Address) *cuda.Launch {
 	values := make([]uint64, 0, 8)
 	for _, a := range memory {
@@ -133,7 +133,7 @@ func (p *program) run(g cuda.Graph) {
 	require.NoError(p.t, x.Destroy())
 }
 
-// TestRules: what a program does wrong is noted, and what is right is not.
+// TestRules: mistakes of a program are noted, and nothing else.
 func TestRules(t *testing.T) {
 	sample.Long(t)
 	early := air.Launch{Programmatic: true}
@@ -312,7 +312,7 @@ func with(t *testing.T, o fakecuda.Options, do func(p *program)) []string {
 	return g.Failures()
 }
 
-// TestStray: a kernel that leaves its memory has the context lost, and everything says so from then on.
+// TestStray: a kernel that writes outside its memory loses the context, and all later calls fail by that.
 func TestStray(t *testing.T) {
 	assert.Empty(t, with(t, fakecuda.Options{}, func(p *program) {
 		x := p.alloc(256)
@@ -340,7 +340,7 @@ func TestThreads(t *testing.T) {
 	assert.Equal(t, []string{"cuStreamCreate is called on a thread without a context"}, failures)
 }
 
-// TestMemory: there is as much as the GPU has, what nobody has written is no zeros, and no address comes twice.
+// TestMemory: no more is allocated than the GPU has, unwritten memory holds no zeros, and no address comes twice.
 func TestMemory(t *testing.T) {
 	assert.Empty(t, with(t, fakecuda.Options{Memory: 1 << 20}, func(p *program) {
 		seen := map[cuda.Address]bool{}

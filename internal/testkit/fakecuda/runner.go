@@ -18,7 +18,7 @@ import (
 type runner struct {
 	mu sync.Mutex
 	on *onedispatch.Runner
-	// none is what kernels have for no memory: they may be given it, and may not touch it.
+	// none is bound to arguments that have no memory, so that only kernels that touch them fail.
 	none backend.Buffer
 }
 
@@ -40,15 +40,15 @@ func (r *runner) compile(c *code) error {
 	return r.on.Compile(context.Background(), c.kernel, c.Input.Kernel)
 }
 
-// bound is memory that a dispatch has at a slot.
+// bound is a buffer, from a byte offset on, that a dispatch has at a slot.
 type bound struct {
 	slot uint8
 	room backend.Buffer
 	off  int64
 }
 
-// dispatch runs one: threads of the grid and of a threadgroup, memory, and bytes of threadgroup memory by
-// slot, and constants by value. It returns a result of the driver's, and what was wrong.
+// dispatch runs a kernel; grid and group are in threads, shared has the bytes of threadgroup memory by slot, values
+// are constants. It returns software Metal's error, and the CUresult that a GPU would give for it.
 func (r *runner) dispatch(c *code, grid, group [3]uint32, memory []bound, shared []ir.ThreadgroupMemory, values []ir.Binding) (uint32, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

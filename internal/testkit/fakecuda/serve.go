@@ -19,9 +19,9 @@ import (
 	"github.com/mlxc/mlxc/internal/cuda"
 )
 
-// Options say what the GPU is to be like. The zero value is good: an H100.
+// Options describe the GPU. The zero value is an H100.
 type Options struct {
-	// Device runs the kernels, one of [SoftMetal]; nil: one of its own.
+	// Device runs the kernels; it was opened by [SoftMetal]. nil: the GPU opens one for itself.
 	Device *softmetal.Device
 	// Name is the GPU's; "" is NVIDIA H100 stand-in.
 	Name string
@@ -29,77 +29,77 @@ type Options struct {
 	Major, Minor int
 	// Memory is how many bytes it has; 0: a gigabyte.
 	Memory int64
-	// Seed chooses the order in which work is done that nothing orders. With 0 it is done in the order
-	// in which it came, as soon as it can be. With any other it is done when somebody waits for it: with 1
-	// the latest of what may run, with even ones by a random weight that each piece of work has, with odd
-	// ones also two kernels at the same time.
+	// Seed chooses the order of work that streams and edges leave open. With 0 work runs as soon as it can, in the
+	// order of its submission. With any other it runs when a caller waits for it: with 1 the latest of the ready
+	// work first, with even ones that of the maximum weight, which is random, with odd ones also two kernels
+	// concurrently.
 	Seed uint64
-	// Late is the most time between when work could begin and when it does.
+	// Late is the maximum of a random delay before work begins.
 	Late time.Duration
-	// Faults are injected.
+	// Faults are the failures to inject.
 	Faults []Fault
-	// Misheard has a call arrive otherwise than it was made.
+	// Misheard has one call lost, repeated or changed.
 	Misheard Misheard
 }
 
 func (o *Options) overlaps() bool { return o.Seed > 1 && o.Seed%2 == 1 }
 
-// Fault is a call that fails.
+// Fault is an injected failure of one call.
 type Fault struct {
-	// On is the name of the function, as it is looked up; [KernelRun] is the run of a kernel on the GPU, which
-	// others learn of when they wait.
+	// On is the symbol of the function, such as cuMemAlloc_v2, or [KernelRun]: the run of a kernel on the GPU, whose
+	// failure callers see when they wait.
 	On  string
 	Nth int // of these calls, counted from 1
-	// Code is what it returns. One that has the context lost is what everything returns from then on.
+	// Code is the CUresult to return. If it means that the context is lost, all later calls return it too.
 	Code uint32
 }
 
 // KernelRun is the run of a kernel, for [Fault].
 const KernelRun = "kernel"
 
-// Misheard is a call that arrives otherwise than it was made.
+// Misheard is a call that is to reach the GPU other than it was made.
 type Misheard struct {
 	On  string // the function; "": nothing is misheard
 	Nth int    // of its calls, counted from 1
 	How How
-	Arg int     // the argument of By
-	By  uintptr // is added to it
+	Arg int     // index of an argument
+	By  uintptr // is added to that argument
 }
 
-// How a call is misheard.
+// How says in which way a call is misheard.
 type How uint8
 
-// The ways.
+// The ways in which a call is misheard.
 const (
 	Unheard How = iota // the call does nothing, and succeeds
 	Twice
-	Changed // an argument is another
+	Changed // By is added to an argument
 )
 
-// GPU is what a test has.
+// GPU is a stand-in GPU, and the state of its driver.
 type GPU struct {
 	options Options
 	soft    *softmetal.Device
 	own     bool
 	close   sync.Once
-	rng     *rand.Rand // of what runs
+	rng     *rand.Rand // chooses what runs next
 	begun   time.Time
 
 	mu        sync.Mutex
 	changed   *sync.Cond
 	failures  []string
-	more      int // failures that are not kept
+	more      int // number of failures that were not kept
 	said      []string
 	calls     map[string]int
 	ready     bool   // cuInit was called
-	sticky    uint32 // what everything returns; 0: nothing was lost
+	sticky    uint32 // the result of all calls, since the context was lost; 0: it was not
 	contexts  map[uintptr]bool
-	current   map[int]uintptr // by thread
+	current   map[int]uintptr // current context of each thread
 	retained  int
-	context   uintptr // of the GPU; 0: it is not retained
-	next      uintptr // handle
+	context   uintptr // handle of the primary context; 0: it is not retained
+	next      uintptr // the last handle
 	objects   map[uintptr]any
-	gone      map[uintptr]string // what handles were that have been destroyed
+	gone      map[uintptr]string // kinds of destroyed objects, by handle
 	memory    deviceMemory
 	pinned    pinnedMemory
 	work      work
@@ -109,15 +109,15 @@ type GPU struct {
 	edges     Edges
 }
 
-var serving sync.Mutex // a process has one GPU
+var serving sync.Mutex // held while a GPU answers: a process has one at a time
 
 // SoftMetal opens software Metal for [Options.Device].
 func SoftMetal() (*softmetal.Device, error) {
 	return softmetal.New(context.Background(), softmetal.Options{Workers: 1, Module: module})
 }
 
-// Serve has the functions of a GPU called until the test ends. Then it waits for what is in flight; what
-// leaks is a failure, and so is any that the test has not asked for ([GPU.Failures]).
+// Serve has internal/cuda call a stand-in GPU until the test ends. Then pending work is run; leaks are failures, and
+// the test fails by all failures that it has not fetched itself ([GPU.Failures]).
 func Serve(t testing.TB, o Options) *GPU {
 	t.Helper()
 	require.True(t, serving.TryLock(), "another test has the GPU")
@@ -172,7 +172,7 @@ func (g *GPU) open() (err error) {
 	return err
 }
 
-// Close takes the GPU away, once, when nothing is in flight any more.
+// Close runs what is pending, notes leaks and takes the GPU away; further calls do nothing.
 func (g *GPU) Close() {
 	g.close.Do(func() {
 		g.finish()
@@ -215,57 +215,57 @@ func (g *GPU) note(format string, args ...any) {
 	g.failures = append(g.failures, fmt.Sprintf(format, args...))
 }
 
-// say keeps what is no failure of the caller's by itself, for the log of a test that fails.
+// say keeps a message that by itself is no failure, for the log of a test that fails.
 func (g *GPU) say(format string, args ...any) {
 	if len(g.said) < 20 {
 		g.said = append(g.said, fmt.Sprintf(format, args...))
 	}
 }
 
-// Calls are how often each function was called.
+// Calls returns how often each function was called.
 func (g *GPU) Calls() map[string]int {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return maps.Clone(g.calls)
 }
 
-// Count is how often a function was called.
+// Count returns how often a function was called.
 func (g *GPU) Count(name string) int {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return g.calls[name]
 }
 
-// Pageable is how many copies had memory of the host's that the GPU cannot reach by itself.
+// Pageable returns how many copies had pageable memory of the host's, that is memory that is not pinned.
 func (g *GPU) Pageable() int {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return g.pageable
 }
 
-// Unordered is how many kernels have run behind programmatic edges without waiting.
+// Unordered returns how many programmatic edges ordered nothing, as the kernel behind them does not wait.
 func (g *GPU) Unordered() int {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return g.unordered
 }
 
-// Edges are what executable graphs were made with, all of them together.
+// Edges counts the nodes and edges of all executable graphs that were made.
 type Edges struct {
-	Nodes              int // that are kernels
+	Nodes              int // kernel nodes
 	Full, Programmatic int // edges
 	Forks              int // nodes that several others wait for
 }
 
-// Edges returns those of the executable graphs so far.
+// Edges returns the counts for all executable graphs made so far.
 func (g *GPU) Edges() Edges {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return g.edges
 }
 
-// Live is how many objects there are, by kind: memory, pinned memory, stream, event, module, graph,
-// executable graph.
+// Live returns how many objects have not been destroyed, by kind: memory, pinned memory, stream, event, module,
+// graph, executable graph.
 func (g *GPU) Live() map[string]int {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -290,7 +290,7 @@ func (g *GPU) live() map[string]int {
 	return out
 }
 
-// leaks notes what there is when nothing may be.
+// leaks notes all objects that are left when the context ends.
 func (g *GPU) leaks() {
 	live := g.live()
 	for _, kind := range slices.Sorted(maps.Keys(live)) {

@@ -7,13 +7,13 @@ import (
 	"time"
 )
 
-// stream is an order of work.
+// stream is a CUDA stream; tail is the op that was added to it last.
 type stream struct{ tail *op }
 
-// event is a moment of one.
+// event is a CUDA event: a point in a stream, reached when the op that recorded it has ended.
 type event struct {
 	timed bool
-	last  *op // that recorded it; nil: none did
+	last  *op // that recorded it last; nil: none did
 }
 
 const (
@@ -23,7 +23,7 @@ const (
 	eventDisableTiming = 2
 )
 
-// put has an op done at the end of a stream.
+// put adds an op to the end of a stream.
 func (g *GPU) put(s *stream, o *op) *op {
 	s.tail = g.add(o, s.tail)
 	return s.tail
@@ -41,7 +41,7 @@ func init() {
 		if s == nil {
 			return invalidHandle
 		}
-		g.drop(a[0], s) // its work is done all the same
+		g.drop(a[0], s) // its pending work runs all the same
 		return success
 	})
 	register(inside, "cuStreamSynchronize", 1, func(g *GPU, a []uintptr) uint32 {

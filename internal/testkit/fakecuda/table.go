@@ -31,7 +31,7 @@ const (
 	launchFailed     = 719
 )
 
-// lost reports whether a result has the context lost.
+// lost reports whether a result means that the context is lost.
 func lost(code uint32) bool {
 	switch code {
 	case illegalAddress, 702, 714, 715, misaligned, 717, 718, launchFailed:
@@ -48,15 +48,15 @@ type method struct {
 	kind kind
 }
 
-// kind is what a function needs, and how it fails when the context was lost.
+// kind says what a function requires, and what it does when it is made to fail or the context is lost.
 type kind uint8
 
 const (
-	free     kind = iota // needs nothing
-	ready                // the driver is initialised
-	releases             // the same; it ends what can be ended
-	inside               // a context is current
-	destroys             // the same; it ends an object, also when the context was lost
+	free     kind = iota // requires nothing
+	ready                // requires cuInit
+	releases             // the same; releases the context also when it is made to fail
+	inside               // requires a current context on the thread
+	destroys             // the same; destroys its object also when it fails
 )
 
 var table = map[string]*method{}
@@ -65,7 +65,7 @@ func register(k kind, name string, args int, call func(g *GPU, a []uintptr) uint
 	table[name] = &method{name: name, args: args, call: call, kind: k}
 }
 
-// answering is the GPU whose functions are called.
+// answering is the GPU that calls go to; nil: none.
 var answering atomic.Pointer[GPU]
 
 var addresses struct {
@@ -73,8 +73,8 @@ var addresses struct {
 	by map[string]uintptr
 }
 
-// address is where a function lies; 0: there is none of the name. A function is made once in a process, as
-// nothing takes callbacks back.
+// address returns the address of a function of the table, as C calls it; 0: none has the name. A function is made
+// once in a process, as purego's callbacks are never freed.
 func address(name string) uintptr {
 	addresses.Lock()
 	defer addresses.Unlock()
@@ -108,7 +108,7 @@ func address(name string) uintptr {
 	return addresses.by[name]
 }
 
-// enter is a call of a function.
+// enter handles a call of a function: it counts the call, injects faults, and answers.
 func (g *GPU) enter(m *method, a []uintptr) uint32 {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -121,7 +121,7 @@ func (g *GPU) enter(m *method, a []uintptr) uint32 {
 		if lost(f.Code) && g.sticky == 0 {
 			g.lose(f.Code)
 		}
-		if m.kind == destroys || m.kind == releases { // what cannot be given back has not leaked
+		if m.kind == destroys || m.kind == releases { // so that the injected failure makes no leak
 			m.call(g, a)
 		}
 		return f.Code
@@ -171,13 +171,13 @@ func (g *GPU) answer(m *method, a []uintptr) uint32 {
 	return code
 }
 
-// at is the memory of the caller's that an argument points to.
+// at returns the caller's memory at the address p.
 func at[T any](p uintptr) *T { return *(**T)(unsafe.Pointer(&p)) }
 
-// list is the memory of the caller's that an argument points to, n values.
+// list returns the n values in the caller's memory at the address p.
 func list[T any](p, n uintptr) []T { return unsafe.Slice(at[T](p), n) }
 
-// text is a string of the caller's, of at most so many bytes.
+// text returns the caller's NUL-terminated string at the address p; "" if it has most bytes or more.
 func text(p uintptr, most int) string {
 	b := unsafe.Slice(at[byte](p), most)
 	for n := range b {
@@ -188,7 +188,7 @@ func text(p uintptr, most int) string {
 	return ""
 }
 
-// give writes a result where an argument points to.
+// give stores a result at the address p, an argument of the caller's.
 func give[T any](p uintptr, v T) uint32 {
 	if p == 0 {
 		return invalidValue

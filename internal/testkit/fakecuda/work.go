@@ -4,33 +4,33 @@ package fakecuda
 
 import "time"
 
-// op is a piece of work of a stream.
+// op is one operation of the GPU: a kernel, a copy, or a mark without work such as an event's.
 type op struct {
 	seq    uint64
-	weight uint64 // the greatest of what may run is next, with most seeds
-	before []*op  // that have to end first, and had not when it came
+	weight uint64 // of the ready ops that of the maximum weight is next, with most seeds
+	before []*op  // that have to end first, and were pending when it was added
 	waits  int    // how many of them have not ended
 	after  []*op
-	do     func() uint32 // without g.mu; nil: nothing is done
+	do     func() uint32 // called without g.mu; nil: there is nothing to do
 	launch *launch       // in place of do
 	device []*allocation // that it uses
 	host   []*pinned
-	needed bool // somebody waits for it
+	needed bool // a caller waits for it, or for an op behind it
 	done   bool
 	at     time.Duration // when it ended
 }
 
-// work is what is to do.
+// work is the queue of ops that have not run.
 type work struct {
-	ready   []*op // that wait for nothing, in the order in which they came to that
-	pending int   // that have not ended
+	ready   []*op // whose predecessors have ended, in the order of that
+	pending int   // number of ops that have not ended
 	seq     uint64
-	drained bool // everything is needed
+	drained bool // run all ops, also those that no caller waits for
 	ended   chan struct{}
 	stop    bool
 }
 
-// add has an op done behind others. g.mu is held.
+// add queues an op that begins when all of behind have ended. g.mu is held.
 func (g *GPU) add(o *op, behind ...*op) *op {
 	w := &g.work
 	w.seq++
@@ -59,7 +59,7 @@ func (g *GPU) add(o *op, behind ...*op) *op {
 	return o
 }
 
-// wait waits for the end of an op. g.mu is held, but for the time of waiting.
+// wait blocks until an op has ended or the context is lost. g.mu is held, and released while it blocks.
 func (g *GPU) wait(o *op) uint32 {
 	if o == nil {
 		return success
@@ -72,7 +72,7 @@ func (g *GPU) wait(o *op) uint32 {
 	return g.sticky
 }
 
-// need marks an op and what has to end before it.
+// need marks an op as needed, and all ops that it waits for, directly or not.
 func (o *op) need() {
 	list := []*op{o}
 	for len(list) > 0 {
@@ -86,7 +86,7 @@ func (o *op) need() {
 	}
 }
 
-// drain waits until nothing is to do.
+// drain has all pending ops run, and blocks until they have ended.
 func (g *GPU) drain() {
 	g.work.drained = true
 	g.changed.Broadcast()
@@ -96,7 +96,7 @@ func (g *GPU) drain() {
 	g.work.drained = false
 }
 
-// finish ends the GPU's own thread, when nothing is to do any more.
+// finish runs all pending ops, and then ends the goroutine of run.
 func (g *GPU) finish() {
 	g.mu.Lock()
 	g.drain()
@@ -106,13 +106,13 @@ func (g *GPU) finish() {
 	<-g.work.ended
 }
 
-// lose has everything fail from now on.
+// lose makes the context lost: every later call returns code.
 func (g *GPU) lose(code uint32) {
 	g.sticky = code
 	g.changed.Broadcast()
 }
 
-// run does the work.
+// run is the GPU's goroutine. It runs the ready ops, one or two at a time, until work.stop is set.
 func (g *GPU) run() {
 	w := &g.work
 	g.mu.Lock()
@@ -160,7 +160,7 @@ func (g *GPU) run() {
 	}
 }
 
-// failsRun counts a kernel's run, and says how it fails.
+// failsRun counts the run of a kernel, and returns the result that [Options.Faults] have for it.
 func (g *GPU) failsRun() uint32 {
 	g.calls[KernelRun]++
 	for _, f := range g.options.Faults {
@@ -171,7 +171,7 @@ func (g *GPU) failsRun() uint32 {
 	return success
 }
 
-// choose takes what is done next.
+// choose takes the op to run next from the ready ones; nil: none may run yet.
 func (g *GPU) choose() *op {
 	w := &g.work
 	if g.sticky != 0 || len(w.ready) == 0 {
@@ -180,8 +180,8 @@ func (g *GPU) choose() *op {
 	if g.options.Seed == 0 {
 		return w.take(0)
 	}
-	// Weights that ops keep postpone some as long as nothing waits for them, which chance at each step
-	// would hardly ever do.
+	// An op keeps its weight, so one of low weight is postponed until nothing else that is needed is ready. A new
+	// random choice at each step would hardly ever postpone an op for long.
 	most := -1
 	for i, o := range w.ready {
 		if (o.needed || w.drained) && (most < 0 || o.weight > w.ready[most].weight) {
@@ -191,7 +191,7 @@ func (g *GPU) choose() *op {
 	switch {
 	case most < 0:
 		return nil
-	case g.options.overlaps() && g.rng.IntN(8) == 0: // nobody waits for it, perhaps, and it runs all the same
+	case g.options.overlaps() && g.rng.IntN(8) == 0: // any ready op, also one that no caller waits for
 		most = g.rng.IntN(len(w.ready))
 	}
 	return w.take(most)
@@ -203,7 +203,7 @@ func (w *work) take(i int) *op {
 	return o
 }
 
-// beside is a kernel that runs at the same time as another; nil: none does.
+// beside takes another ready kernel to be run concurrently with o; nil: o runs alone.
 func (g *GPU) beside(o *op) *op {
 	if !g.options.overlaps() || o.launch == nil || g.rng.IntN(2) == 0 {
 		return nil
@@ -216,7 +216,7 @@ func (g *GPU) beside(o *op) *op {
 	return nil
 }
 
-// end notes that an op has ended.
+// end marks an op as ended, and adds those that waited for it alone to the ready ones.
 func (g *GPU) end(o *op) {
 	if o == nil {
 		return

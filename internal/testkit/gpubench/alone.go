@@ -10,12 +10,12 @@ import (
 	"github.com/mlxc/mlxc/replay"
 )
 
-// together is how many dispatches of one kernel a graph has at least that times it alone.
+// together is the minimum of dispatches in a graph that times one kernel alone.
 const together = 30
 
-// alone measures each kernel of the optimized decode by itself: its dispatches in all layers, each of
-// which waits for the one before, and nothing between them. What a kernel costs beside the launch shows so,
-// where the sum of all is too coarse to say which one to work on.
+// alone measures each kernel of the optimized decode by itself: its dispatches in all layers, each of which waits
+// for the one before, and nothing between them. So it shows what a kernel costs beside the launch; the time of a
+// whole decode does not say which one to work on.
 func (b *bench) alone() error {
 	shape, pos := demonstration, 96
 	if b.tiny {
@@ -94,14 +94,14 @@ func only(g *ir.Graph, kernel string) *ir.Graph {
 	return inRow(g, kernel, slices.DeleteFunc(commands(g), func(d *ir.Dispatch) bool { return g.Kernels[d.Kernel].Function != kernel }))
 }
 
-// inRow is a graph of some dispatches of g, again and again if they are few, each behind the one before.
+// inRow is a graph of some dispatches of g, repeated if they are few, each behind the one before.
 func inRow(g *ir.Graph, name string, some []*ir.Dispatch) *ir.Graph {
 	out := *g
 	out.Name, out.Nodes, out.Edges, out.Ordering, out.Source = name, nil, nil, ir.ByBarriers, nil
 	out.Memories = slices.Clone(g.Memories)
 	for i := range out.Memories {
 		if m := &out.Memories[i]; m.Kind == ir.Scratch || m.Kind == ir.Output {
-			m.Kind, m.Every = ir.State, false // nobody writes what is read
+			m.Kind, m.Every = ir.State, false // what they read need not be written first
 		}
 	}
 	for i := range max(together, len(some)) {

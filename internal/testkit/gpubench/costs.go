@@ -10,7 +10,7 @@ import (
 	"github.com/mlxc/mlxc/ir"
 )
 
-// costs measures what moves bytes and what launches cost.
+// costs measures the bandwidth of copies, and what launches cost.
 func (b *bench) costs() error {
 	fmt.Fprintf(b.out, "\n| what | µs | |\n|---|---|---|\n")
 	d, end, err := b.open(waiting)
@@ -72,7 +72,7 @@ func (b *bench) costs() error {
 			b.row(what, map[string]any{"microseconds": c.Barrier.Microseconds()}, "| %s | %.3f | |\n", what, c.Barrier.Microseconds())
 		}
 	}
-	// What replays do without more being said: a graph in which each waits for the one before.
+	// The default plan of replays: a CUDA graph in which each command waits for the one before.
 	base := onStream
 	for _, p := range []plan{waiting, asChain} {
 		if _, ok := plans[p.measured]; ok {

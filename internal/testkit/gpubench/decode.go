@@ -16,7 +16,7 @@ import (
 	"github.com/mlxc/mlxc/replay"
 )
 
-// demonstration has the shapes of SmolLM2-135M, with codes of 4 bits, of the embedding 8.
+// demonstration has the shapes of SmolLM2-135M, with codes of 4 bits, and of 8 bits for the embedding.
 var demonstration = gguf.Synthetic{
 	Config: gguf.Config{
 		Name: "SmolLM2-135M", Layers: 30, Embedding: 576, FFN: 1536, Heads: 9, KVHeads: 3, HeadDim: 64,
@@ -50,15 +50,15 @@ type making struct {
 	blindly  bool
 }
 
-// optimized runs a pipeline on the graphs of a module, once by what is believed of kernels.
+// optimized runs a pipeline on the graphs of a module, by the model as it is now, and remembers the result.
 func (b *bench) optimized(m *ir.Module, pipeline string) (*ir.Module, error) {
 	return b.optimizedBy(b.choice(), making{m, pipeline, false})
 }
 
-// blindly is optimized by a chip's public figures, as if nothing had been measured. Each command then takes a
-// launch and what is typical beside it, so that what saves commands is chosen, also where figures of kernels say
-// that it does not pay: what is never chosen is never measured, and nobody would hear that those figures are
-// wrong. It does not depend on the run either, so that rows made so are the same rows in each.
+// blindly is optimized by a chip's public figures, as if nothing had been measured. Each command then costs a launch
+// and a typical time beside it, so that what saves commands is chosen, even where the figures of kernels say that it
+// does not pay: what is never chosen is never measured, and that those figures are wrong would go unnoticed. It does
+// not depend on the run either, so that such rows are the same in each.
 func (b *bench) blindly(m *ir.Module, pipeline string) (*ir.Module, error) {
 	chip := cost.DefaultChip
 	if b.device == "cuda" {
@@ -105,7 +105,7 @@ func (b *bench) optimizedBy(model cost.Model, how making) (*ir.Module, error) {
 	return b.optimizedBy(model, how) // copies, which the caller may change
 }
 
-// setter sets what a replay begins with.
+// setter sets the params and inputs with which a replay begins.
 type setter = func(*replay.Frame) error
 
 // first sets a step's position and token.
@@ -139,7 +139,7 @@ func (b *bench) decode() error {
 	fmt.Fprintf(b.out, "\n%s, %d tokens from position 0, ids found and carried on the device\n", shape.Name, tokens)
 	fmt.Fprintf(b.out, "\n| form | dispatches | epochs | tokens/s | µs a token | host, µs a token | floor, µs | modelled, µs | µs, least–greatest |\n|---|---|---|---|---|---|---|---|---|\n")
 	recorded = &ir.Module{Graphs: recorded.Graphs[:1]}
-	took := map[string]float64{} // seconds of a token, of forms whose kernels wait by themselves
+	took := map[string]float64{} // seconds of a token, of forms with programmatic dependent launches
 	form := func(name, pipeline string, p plan, made func(*ir.Module, string) (*ir.Module, error)) {
 		if b.late(name) {
 			return
@@ -176,7 +176,7 @@ func (b *bench) decode() error {
 	chosen := ""
 	for i := range names {
 		if i == 0 {
-			continue // what annotates changes nothing that runs
+			continue // to annotate changes nothing that runs
 		}
 		chosen = "passes to " + names[i]
 		form(chosen, strings.Join(names[:i+1], ","), waiting, b.optimized)
@@ -202,8 +202,8 @@ func (b *bench) decode() error {
 	return nil
 }
 
-// deeper are the pipelines without the kernels into which others can be fused, with the first of them, and so on
-// to all, and those kernels.
+// deeper returns the fused kernels that a pipeline brings in, and pipelines without all of them, with the first,
+// with the first two, and so on to all.
 func (b *bench) deeper(recorded *ir.Module, all string) (pipelines, fused []string, err error) {
 	m, err := b.blindly(recorded, all)
 	if err != nil {
@@ -216,8 +216,8 @@ func (b *bench) deeper(recorded *ir.Module, all string) (pipelines, fused []stri
 	return append(pipelines, all), fused, nil
 }
 
-// looked measures the kernels of what pipelines make of a recording where no figure of a kernel keeps them from
-// it.
+// looked measures the kernels that pipelines choose for a recording blindly, also those that measured figures would
+// keep from being chosen.
 func (b *bench) looked(recorded *ir.Module, pipelines []string, pos int) error {
 	for _, p := range pipelines {
 		m, err := b.blindly(recorded, p)
@@ -231,7 +231,7 @@ func (b *bench) looked(recorded *ir.Module, pipelines []string, pos int) error {
 	return nil
 }
 
-// alike is the share by which the times of two forms differ that nobody tells apart.
+// alike is the relative difference up to which the times of two forms count as equal.
 const alike = 0.01
 
 // verdict says whether the form that is chosen is the fastest of those measured, and the seconds that are lost if
@@ -254,7 +254,7 @@ func verdict(chosen string, took map[string]float64) (text string, lost float64)
 		chosen, 1e6*lost, len(took), best), lost
 }
 
-// newFunctions are the kernels of the library that g has and the recording has not, as they come.
+// newFunctions returns the library's kernels that g has and the recording has not, in order of appearance.
 func newFunctions(recorded, g *ir.Graph) (out []string) {
 	known := map[string]bool{}
 	for _, k := range recorded.Kernels {
@@ -383,8 +383,8 @@ func (b *bench) large() error {
 	return b.where(m, prompt, ids)
 }
 
-// others are a recording, a pipeline, and that without each kernel that comes of it: of several kernels that
-// compute the same the fastest is chosen of those that were measured, and what stands behind another is not.
+// others returns the empty pipeline, a pipeline, and that one without each kernel that it brings in: of several
+// kernels that compute the same only the chosen one is measured, and without it the next best is chosen.
 func (b *bench) others(recorded *ir.Module, all string) ([]string, error) {
 	m, err := b.optimized(recorded, all)
 	if err != nil {
@@ -397,7 +397,7 @@ func (b *bench) others(recorded *ir.Module, all string) ([]string, error) {
 	return out, nil
 }
 
-// prompt measures a prompt at once.
+// prompt measures a prompt whose tokens are processed at once.
 func (b *bench) prompt(in *replay.Instance, how string, m *ir.Module, prompt int, ids []byte) error {
 	t, err := b.timeOn(in, "prefill", 1, 3, func(f *replay.Frame) error {
 		if err := f.SetParam("pos", 0); err != nil {
@@ -416,7 +416,7 @@ func (b *bench) prompt(in *replay.Instance, how string, m *ir.Module, prompt int
 	return nil
 }
 
-// withoutTensorCores measures what they are worth to a prompt.
+// withoutTensorCores measures a prompt without tensor cores, which shows what these are worth.
 func (b *bench) withoutTensorCores(m *ir.Module, prompt int, ids []byte) error {
 	if b.late("prompt without tensor cores") {
 		return nil
@@ -434,7 +434,7 @@ func (b *bench) withoutTensorCores(m *ir.Module, prompt int, ids []byte) error {
 	return b.prompt(in, ", without tensor cores", m, prompt, ids)
 }
 
-// bytesAt is what the commands of g move at a position.
+// bytesAt returns how many bytes the commands of g move at a position.
 func (b *bench) bytesAt(g *ir.Graph, pos int) (bytes float64) {
 	g = optimize.Annotated(b.ctx, g)
 	e := b.model.OrDefault().At(g, at(g, pos))
@@ -499,8 +499,8 @@ func (b *bench) where(m *ir.Module, prompt int, ids []byte) error {
 	return nil
 }
 
-// choice is the profile by which kernels are chosen: the measured one. What the small sizes of a try
-// measure says nothing, and would have each try choose other kernels, so that one has the usual profile.
+// choice is the model by which kernels are chosen: the measured one, but with --tiny the usual one. What small sizes
+// measure says nothing, and would have each try choose other kernels.
 func (b *bench) choice() cost.Model {
 	if b.tiny {
 		return cost.Model{}.OrDefault()

@@ -3,14 +3,14 @@
 //
 //		gpubench --device cuda --write-profile gpu.json --out FOLDER
 //
-//	  - costs: a copy's bandwidth, what the smallest kernel takes on a stream, in a graph of CUDA's, where
-//	    kernels wait by themselves, and in epochs that fork and join. These make a profile for the cost
-//	    model (mlxc optimize --profile).
-//	  - kernels: products and norms at the sizes of models, each as many times as the caches of the GPU
-//	    cannot hold what it reads; what they move as a share of the copy's.
+//	  - costs: a copy's bandwidth, what the smallest kernel takes on a stream, in a CUDA graph, with
+//	    programmatic dependent launches, and in epochs that fork and join. These make a profile for the
+//	    cost model (mlxc optimize --profile).
+//	  - kernels: products and norms at the sizes of models, each on so much memory that the caches of the
+//	    GPU cannot hold it; and what they move in a second, as a share of what a copy does.
 //	  - decode: a language model of SmolLM2-135M's shapes, in each form: recorded, on a stream and as a
 //	    graph; with the passes one after another; with each fused kernel one after another. Before that
-//	    kernels are measured one by one until the forms have none that was not.
+//	    kernels are measured one by one until the forms have none that was not measured.
 //	  - alone: each kernel of that decode by itself, in all layers.
 //	  - large: a model with the shapes of one of 8 billion parameters.
 //

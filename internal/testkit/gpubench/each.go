@@ -17,9 +17,9 @@ type kind struct {
 	bytes, operations float64
 }
 
-// each measures the kernels of a graph as they run in it: all dispatches of a kernel and size in a row,
-// each behind the one before, on the memories that they have in the graph, so that weights come from where
-// they would. What they compute is of no use. The fit of the model gets what one takes.
+// each measures the kernels of a graph as they run in it: all dispatches of a kernel and size in a row, each behind
+// the one before, on the memories that they have in the graph, so that weights are read from where they lie there.
+// The results mean nothing. What one takes goes into the model's fit.
 func (b *bench) each(m *ir.Module, pos int, set func(pos int) setter) error {
 	g := optimize.Annotated(b.ctx, m.Graphs[0])
 	work := b.model.OrDefault().At(g, at(g, pos))
@@ -60,13 +60,13 @@ func (b *bench) each(m *ir.Module, pos int, set func(pos int) setter) error {
 		if b.late(what) {
 			break
 		}
-		b.known[k] = true // or cannot be: nobody tries again
+		b.known[k] = true // measured, or impossible to measure: it is not tried again
 		t, err := b.timeOn(in, all.Graphs[i].Name, 4, b.rounds, set(pos))
 		if err != nil {
 			b.fail(what, err)
 			continue
 		}
-		// The least: whatever else happens makes it more, once so much that a slower form was chosen for it.
+		// The minimum: disturbances only add to it, and once added so much that a slower form was chosen.
 		each := slices.Min(t.device) / float64(len(commands(all.Graphs[i])))
 		b.fit.Run(k.function, works[k], cost.Seconds(each))
 		b.rows = append(b.rows, map[string]any{"what": "a command, in a row", "kernel": k.function, "bytes": k.bytes, "microseconds": 1e6 * each})
@@ -75,13 +75,12 @@ func (b *bench) each(m *ir.Module, pos int, set func(pos int) setter) error {
 	return nil
 }
 
-// settles is how often what is chosen is looked at for kernels that were not measured.
+// settles is the maximum of rounds in which settle measures kernels.
 const settles = 8
 
-// settle measures the kernels of a recording and of what pipelines make of it, until those choose nothing that was
-// not measured: a kernel of which nothing is known is modelled as a typical one, and may be chosen for that. Each
-// look measures something or is the last; there are only so many kernels, but nobody waits for all of them.
-// pipelines is asked anew each time.
+// settle measures the kernels of a recording and of what pipelines make of it, until these choose no kernel that was
+// not measured: an unmeasured kernel is modelled as a typical one, and may be chosen for that. Each round measures
+// something or is the last; they would end by themselves, but might be many. pipelines is called in each round.
 func (b *bench) settle(recorded *ir.Module, pos int, set func(pos int) setter, pipelines func() ([]string, error)) error {
 	for range settles {
 		if b.late("commands, one by one") {
@@ -108,7 +107,7 @@ func (b *bench) settle(recorded *ir.Module, pos int, set func(pos int) setter, p
 	return fmt.Errorf("after %d looks kernels are chosen that were not measured before: what is chosen may not be the best", settles)
 }
 
-// at are the least values of params, and a position.
+// at returns the minima of params, with pos at a position.
 func at(g *ir.Graph, pos int) []uint32 {
 	params := make([]uint32, len(g.Params))
 	for i, p := range g.Params {
@@ -120,7 +119,7 @@ func at(g *ir.Graph, pos int) []uint32 {
 	return params
 }
 
-// fitted has the model believe what was measured of kernels so far. Bandwidth and launches were measured by
+// fitted puts what was measured of kernels so far into the model. Bandwidth and launches were measured by
 // themselves.
 func (b *bench) fitted() {
 	if b.model.Bandwidth == 0 {
@@ -136,7 +135,7 @@ func (b *bench) fitted() {
 	b.model.Latency = max(0, m.Launch+m.Latency-b.model.Launch)
 }
 
-// modelled is what a replay of g is modelled to take, in seconds, at a position, launched by a plan.
+// modelled returns the modelled seconds of a replay of g at a position, launched by a plan.
 func (b *bench) modelled(g *ir.Graph, p plan, pos int) float64 {
 	g = optimize.Annotated(b.ctx, g)
 	m := b.model.OrDefault()

@@ -13,7 +13,7 @@ import (
 	"github.com/mlxc/mlxc/ir"
 )
 
-// TestModelled: what is modelled is the kernels' own times, measured behind launches of one plan, and the
+// TestModelled: the modelled time is that of the kernels, measured behind launches of one plan, and that of the
 // launches of the plan that is asked about.
 func TestModelled(t *testing.T) {
 	const us = 1e-6
@@ -38,8 +38,8 @@ func TestModelled(t *testing.T) {
 	}
 }
 
-// TestEach: every kernel and size of a graph is measured once, as many times in a row as the graph has it, or
-// often enough, and what was measured is what is modelled then.
+// TestEach: every kernel and size of a graph is measured once, by its dispatches in a row, repeated if they are few,
+// and is modelled by what was measured then.
 func TestEach(t *testing.T) {
 	b := &bench{ctx: t.Context(), device: "cpu", tiny: true, rounds: 1, known: map[kind]bool{}, out: &strings.Builder{}}
 	b.model = cost.Model{}.OrDefault()
@@ -63,8 +63,8 @@ func TestEach(t *testing.T) {
 	}
 }
 
-// TestSettle: kernels are measured until what is chosen has none that was not; then nothing is measured any more, and
-// what always has others is an error.
+// TestSettle: kernels are measured until what is chosen has none that was not; then nothing is measured any more. If
+// something new is always chosen, that is an error.
 func TestSettle(t *testing.T) {
 	b := &bench{ctx: t.Context(), device: "cpu", tiny: true, rounds: 1, known: map[kind]bool{}, out: &strings.Builder{}}
 	b.model = cost.Model{}.OrDefault()

@@ -15,7 +15,7 @@ import (
 	"github.com/mlxc/mlxc/record"
 )
 
-// A case is an operation of a size; it is recorded several times, on other weights each time.
+// A kernelCase is an operation of a size; it is recorded several times, on other weights each time.
 type kernelCase struct {
 	name   string
 	record func(s *record.Session, p *pool, i int)
@@ -31,7 +31,7 @@ type pool struct {
 	count  int
 }
 
-// newPool has n bytes of each.
+// newPool makes n bytes of each.
 func newPool(n int) *pool {
 	p := &pool{random: make([]byte, n), floats: make([]byte, n)}
 	words := func(b []byte) []uint32 { return unsafe.Slice((*uint32)(unsafe.Pointer(&b[0])), len(b)/4) }
@@ -74,7 +74,7 @@ func affine(n, k, bits int64) kernelCase {
 			Biases: s.Weight(fmt.Sprint("b", i), p.blob(false, n*k/8), ir.F32, n, k/32),
 			N:      n, K: k, Bits: bits, Group: 32,
 		}
-		s.Matmul(vector(s, k), record.Quantized(q), record.Into(s.Output(fmt.Sprint("y", i), ir.F32, 1, n))) // nothing becomes of what nobody reads
+		s.Matmul(vector(s, k), record.Quantized(q), record.Into(s.Output(fmt.Sprint("y", i), ir.F32, 1, n))) // an output, as passes drop what nothing reads
 	}, n * k * (bits + 2) / 8, others}
 }
 
@@ -95,7 +95,7 @@ func vector(s *record.Session, k int64) record.Tensor {
 
 var vectors = map[*record.Session]record.Tensor{}
 
-// norms are of so many rows that caches cannot hold them.
+// norms returns norms of rows of axis elements, of so many rows that caches cannot hold them.
 func norms(axis, bytes int64) []kernelCase {
 	rows := max(1, bytes/(4*axis))
 	x := func(s *record.Session, p *pool, name string, i int) record.Tensor {
@@ -174,7 +174,8 @@ func (b *bench) kernels() error {
 	return nil
 }
 
-// running is a graph of dispatches of one kernel with another in its place; nil if that does not compute the same there.
+// running returns a graph of dispatches of one kernel with another in its place; nil if that cannot replace it
+// there.
 func (b *bench) running(g *ir.Graph, kernel string) (*ir.Graph, error) {
 	model := b.model.OrDefault()
 	model.Kernels = map[string]cost.Kernel{g.Kernels[0].Function: {Fixed: 1}, kernel: {Fixed: 1e-9}} // seconds
@@ -197,7 +198,7 @@ func (b *bench) running(g *ir.Graph, kernel string) (*ir.Graph, error) {
 	return r.Optimized, nil
 }
 
-// product measures a graph that has a case so many times.
+// product measures a graph that runs a case count times.
 func (b *bench) product(d backend.Device, c kernelCase, count int, name string, g *ir.Graph) {
 	t, err := b.time(d, moduleOf(g), "kernel", 1, b.rounds, nil)
 	if err != nil {

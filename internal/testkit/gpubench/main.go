@@ -32,13 +32,13 @@ type bench struct {
 	device, cache  string
 	tiny           bool
 	rounds, tokens int
-	until          time.Time // no further figure is begun
+	until          time.Time // no further figure is begun after it
 	out            io.Writer
 	model          cost.Model // what was measured, so far
 	copy           float64    // bytes a second of a copy, read and written
 	fit            *cost.Fit  // of kernels
 	known          map[kind]bool
-	made           map[making]*ir.Module // by what is believed now
+	made           map[making]*ir.Module // by the model as it is now
 	serial         float64               // seconds of the smallest kernel behind another
 	failed         bool
 	rows           []any // for the file of all figures
@@ -109,7 +109,7 @@ func (b *bench) fail(what string, err error) {
 	b.rows = append(b.rows, map[string]string{"what": what, "failed": text})
 }
 
-// late reports whether the time is over.
+// late reports whether the time is over, and notes that as a failure.
 func (b *bench) late(what string) bool {
 	if time.Now().Before(b.until) {
 		return false
@@ -118,7 +118,7 @@ func (b *bench) late(what string) bool {
 	return true
 }
 
-// write leaves what was measured so far.
+// write writes the files of what was measured so far.
 func (b *bench) write(folder, profile string) error {
 	if folder != "" {
 		data, err := json.MarshalIndent(b.rows, "", " ")
@@ -149,7 +149,7 @@ func (b *bench) write(folder, profile string) error {
 // plan is how a device runs replays.
 type plan struct {
 	name string
-	// of device cuda: stream, chain or edges; full: no kernel begins before those before it have ended
+	// of device cuda: stream, chain or edges; full: without programmatic dependent launches
 	cuda string
 	full bool
 	// measured is the plan's name in a profile

@@ -57,12 +57,12 @@ func TestTiny(t *testing.T) {
 	}
 	assert.NotNil(t, passes)
 	assert.Equal(t, passes, last)
-	// What peers are compared with is found in it.
+	// The scripts that compare peers with us find our figures in it.
 	assert.Equal(t, "8B n4@0, 8B n4@8, 8B p8, SmolLM2-135M n4@0\n",
 		pythonIn(t, "-c", `import gpu_ours, sys; print(", ".join(sorted(" ".join(k) for k in gpu_ours.figures(sys.argv[1]))))`, filepath.Join(dir, "figures.json")))
 }
 
-// What cannot be had is a row that says so, and the exit code.
+// A figure that cannot be had is a row that says so, and an exit code.
 func TestFailures(t *testing.T) {
 	var out, errs strings.Builder
 	assert.Equal(t, 2, run(t.Context(), []string{"--parts", "lunch"}, &out, &errs))

@@ -13,7 +13,7 @@ import (
 // sample is what replays took: seconds of one, a value for each round.
 type sample struct {
 	device []float64 // on the device, from the first command's begin to the last one's end
-	wall   []float64 // until the host had the end
+	wall   []float64 // until the host had seen the end
 	host   []float64 // work of the host
 }
 
@@ -26,13 +26,13 @@ func middle(v []float64) float64 {
 	return s[len(s)/2]
 }
 
-// around is the least and the greatest, in µs.
+// around is the minimum and the maximum, in µs.
 func around(v []float64) string {
 	return fmt.Sprintf("%.1f–%.1f", 1e6*slices.Min(v), 1e6*slices.Max(v))
 }
 
-// time replays a graph of a module, `row` times in one submission, for some rounds, beside one that
-// fills caches. set sets params and inputs.
+// time replays a graph of a module, `row` times in one submission, for some rounds, after one that fills caches. set
+// sets params and inputs.
 func (b *bench) time(d backend.Device, m *ir.Module, graph string, row, rounds int, set func(*replay.Frame) error) (s sample, err error) {
 	in, err := replay.Open(d, m, replay.Options{})
 	if err != nil {

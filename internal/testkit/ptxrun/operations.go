@@ -29,7 +29,7 @@ func typeOf(s string) (typ, bool) {
 	return typ{s[0], n}, err == nil
 }
 
-// low is a value without what is above a type's bits.
+// low returns a value without the bits above those of a type.
 func (t typ) low(v uint64) uint64 {
 	if t.bits >= 64 {
 		return v
@@ -37,10 +37,10 @@ func (t typ) low(v uint64) uint64 {
 	return v & (1<<t.bits - 1)
 }
 
-// signed is a value with its sign.
+// signed returns a value as a signed number.
 func (t typ) signed(v uint64) int64 { return int64(v<<(64-t.bits)) >> (64 - t.bits) }
 
-// resolve returns what an instruction does.
+// resolve returns the function that executes an instruction; an error if that is not known.
 func resolve(in *instruction) (func(*thread, *instruction) error, error) {
 	op := in.op
 	last, ok := typeOf(op[len(op)-1])
@@ -191,7 +191,7 @@ func flag(b bool) uint64 {
 	return 0
 }
 
-// comparison returns what setp asks.
+// comparison returns the function of a comparison operator of setp.
 func comparison(name string, t typ) (func(a, b uint64) bool, error) {
 	if t.kind == 'f' {
 		value := func(v uint64) float64 { return float64(single(v)) }
@@ -241,7 +241,7 @@ func comparison(name string, t typ) (func(a, b uint64) bool, error) {
 	return func(a, b uint64) bool { return f(order(a, b)) }, nil
 }
 
-// conversion returns what cvt does; nil if that is not known.
+// conversion returns the function of a cvt; nil if that is not known.
 func conversion(mods []string, to, from typ) func(uint64) uint64 {
 	nearest := slices.Equal(mods, []string{"rn"})
 	integer := func(t typ) bool { return t.kind != 'f' && t.kind != 'p' }
@@ -263,7 +263,7 @@ func conversion(mods []string, to, from typ) func(uint64) uint64 {
 		return func(v uint64) uint64 { return half(float64(single(v))) }
 	case to.kind == 'f' && to.bits > 16 && integer(from) && nearest:
 		return func(v uint64) uint64 {
-			// A float of 32 bits is rounded once: to the integer's 53 bits and then again would be twice.
+			// Rounded once: to the 53 bits of an f64, and then to an f32, would be twice.
 			x := new(big.Float).SetUint64(from.low(v))
 			if from.kind == 's' {
 				x = new(big.Float).SetInt64(from.signed(v))
@@ -279,11 +279,11 @@ func conversion(mods []string, to, from typ) func(uint64) uint64 {
 	return nil
 }
 
-// fused is a·b + c, rounded once. The product is a double; the sum is rounded to a double whose last bit is
-// odd where it is not exact, which then rounds as the sum would.
+// fused is a·b + c, rounded once: the product is exact as a double, and the sum is rounded to an odd double where it
+// is not exact, which then rounds to an f32 as the exact sum would.
 func fused(a, b, c float32) float32 { return float32(fusedOdd(a, b, c)) }
 
-// fusedOdd is a·b + c rounded to odd, so that what is then rounded to fewer bits is rounded as the exact sum.
+// fusedOdd is a·b + c rounded to odd, so that rounding that to fewer bits gives what rounding the exact sum would.
 func fusedOdd(a, b, c float32) float64 {
 	p, z := float64(a)*float64(b), float64(c)
 	sum := p + z
@@ -430,7 +430,7 @@ func arithmetic(name string, mods []string, t typ) func(a, b, c uint64) uint64 {
 	return nil
 }
 
-// extreme is the lesser or greater one: of a NaN and a number the number, and −0 is less than +0.
+// extreme is the minimum or maximum: of a NaN and a number the number, and −0 is less than +0.
 func extreme(a, b uint64, of func(x, y float64) float64) uint64 {
 	x, y := single(a), single(b)
 	switch {

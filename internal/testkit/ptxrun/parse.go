@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// Program is an entry.
+// Program is the entry of a PTX text, parsed.
 type Program struct {
 	Target string // "sm_80"
 	// Params are the widths of the parameters, in bytes.
@@ -25,24 +25,24 @@ type Program struct {
 	code      []instruction
 }
 
-// instruction is one, with what it works on.
+// instruction is an instruction of an entry, with its operands.
 type instruction struct {
 	line     int
 	text     string
-	op       []string // at the points
+	op       []string // the opcode, split at its points
 	guard    int      // register of its predicate; −1: none
 	unless   bool
 	args     []operand
-	vector   int  // how many registers the last pair of braces has
+	vector   int  // how many operands the last pair of braces has
 	first    bool // the first operand stands in braces
 	resolved func(t *thread, in *instruction) error
-	together *together // what threads do with others; resolved is nil then
+	together *together // if threads execute it together; resolved is nil then
 }
 
 // operand is a register, a number, a place in memory or in the parameters, or a place in the code.
 type operand struct {
 	kind   byte // 'r', 'n', '[', 'p', 'l', 's', 'v', '_'
-	index  int  // of the register or parameter, of the instruction; −1: none
+	index  int  // of the register, the parameter, or the instruction at a label; −1: none
 	number uint64
 	name   string
 }
@@ -132,7 +132,7 @@ type statement struct {
 	line int
 }
 
-// splitted are the statements of a body.
+// splitted returns the statements of a body.
 func splitted(body string) (out []statement) {
 	line := 0
 	for s := range strings.SplitSeq(body, ";") {

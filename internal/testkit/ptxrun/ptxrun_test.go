@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// entryOf is an entry that takes two words of 64 bits from memory as %rd1 and %rd2, and stores %rd3.
+// entryOf returns an entry that loads two words of 64 bits as %rd1 and %rd2, runs code, and stores %rd3.
 func entryOf(code string) []byte {
 	return fmt.Appendf(nil, `.version 8.0
 .target sm_80
@@ -55,7 +55,7 @@ func run(code string, a, b uint64) (uint64, error) {
 func f(x float32) uint64 { return uint64(math.Float32bits(x)) }
 func d(x float64) uint64 { return math.Float64bits(x) }
 
-// TestInstructions: what instructions mean, at the edges where it is easily mistaken.
+// TestInstructions: instructions have the right results, at edge cases that are easily mistaken.
 func TestInstructions(t *testing.T) {
 	const nan, minus0 = 0x7fc00001, 0x80000000
 	r := func(code string) string { return code + "; cvt.u64.u32 %rd3, %r3;" }
@@ -75,7 +75,7 @@ func TestInstructions(t *testing.T) {
 		{r("sqrt.rn.f32 %r3, %r1"), f(2), 0, f(float32(math.Sqrt2))},
 		{r("neg.f32 %r3, %r1"), nan, 0, nan | minus0},
 		{r("copysign.f32 %r3, %r1, %r2"), minus0, f(2), f(-2)},
-		// Between two floats, by less than a double can hold: rounded twice, it would be the even one.
+		// Above the middle of two floats, by less than a double can hold: rounded twice, it would be the even one.
 		{r("fma.rn.f32 %r3, %r1, %r1, %r2"), f(1 + 0x1p-12), f(0x1p-60), f(1 + 0x1p-11 + 0x1p-23)},
 		{r("fma.rn.f32 %r3, %r1, %r2, %r1"), f(float32(math.Inf(1))), f(1), f(float32(math.Inf(1)))},
 		{r("popc.b32 %r3, %r1"), 0x8000_0105, 0, 4},

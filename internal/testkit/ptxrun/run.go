@@ -28,7 +28,7 @@ func (m *Memory) Add(b []byte) uint64 {
 	return at
 }
 
-// place returns n bytes.
+// place returns the n bytes at an address, which must be a multiple of n.
 func (m *Memory) place(at uint64, n int) ([]byte, error) {
 	i := sort.Search(len(m.parts), func(i int) bool { return m.parts[i].at > at }) - 1
 	if i < 0 || at-m.parts[i].at+uint64(n) > uint64(len(m.parts[i].bytes)) {
@@ -47,7 +47,7 @@ type Launch struct {
 	Block  uint32 // threads, in x
 }
 
-// thread is one that runs.
+// thread is the state of a thread that runs.
 type thread struct {
 	*Program
 	memory   *Memory
@@ -59,10 +59,10 @@ type thread struct {
 	next     int
 	steps    int
 	finished bool
-	waits    *instruction // what it has come to that threads do together
+	waits    *instruction // an instruction that threads execute together, which it has reached; nil: none
 }
 
-// steps is how many instructions a thread executes at most.
+// steps is the maximum of instructions that a thread executes.
 const steps = 1 << 20
 
 // Run runs all threads of a launch, a block after another.
@@ -87,7 +87,7 @@ func (p *Program) Run(m *Memory, l Launch) error {
 	return nil
 }
 
-// run runs a thread to its end, or to what threads do together.
+// run runs a thread to its end, or to an instruction that threads execute together.
 func (t *thread) run() error {
 	for ; !t.finished; t.steps++ {
 		if t.next >= len(t.code) || t.steps > steps {
@@ -110,7 +110,7 @@ func (t *thread) run() error {
 	return nil
 }
 
-// value is what an operand has.
+// value returns the value of an operand.
 func (t *thread) value(o *operand) uint64 {
 	switch o.kind {
 	case 'r':
@@ -142,7 +142,7 @@ func (t *thread) set(o *operand, v uint64) {
 	}
 }
 
-// access loads or stores so many elements of a width, the registers of which are args.
+// access loads or stores an element of width bytes for each of the registers, one behind the other.
 func (t *thread) access(at *operand, registers []operand, width int, store, shared bool) error {
 	address, n := at.number, width*len(registers)
 	if at.index >= 0 {

@@ -12,14 +12,14 @@ const sharedBase = 1 << 16
 
 const warpSize = 32
 
-// together is an instruction that threads of a warp execute together, or at which those of a block meet.
+// together is an instruction that threads of a warp execute together, or a barrier of a block.
 type together struct {
-	// mask says which of a warp's threads, from a thread that has come to it; nil of a block's barrier.
+	// mask returns the warp's threads that take part, as one of them names them; nil for a barrier of a block.
 	mask func(t *thread, in *instruction) uint32
 	do   func(warp []*thread, in *instruction) error
 }
 
-// togetherOf is what threads do together; nil if they do not.
+// togetherOf returns how threads execute an instruction together; nil if each executes it by itself.
 func togetherOf(in *instruction) *together {
 	all := func(*thread, *instruction) uint32 { return math.MaxUint32 }
 	named := func(i int) func(t *thread, in *instruction) uint32 {
@@ -65,7 +65,8 @@ func togetherOf(in *instruction) *together {
 	return nil
 }
 
-// block runs the threads of a block, of each warp so far as it gets before the next warp's.
+// block runs the threads of a block: warp after warp, each to a barrier of the block or to its end, until all have
+// ended.
 func (p *Program) block(threads []*thread, at [3]uint32) error {
 	shared := make([]byte, p.size)
 	for _, t := range threads {
@@ -159,7 +160,7 @@ func (p *Program) warp(threads []*thread) (waiting int, err error) {
 	}
 }
 
-// votes are the threads that take part, and those of them for which a predicate holds.
+// votes returns the lanes that take part, and those of them for which a predicate holds.
 func votes(warp []*thread, in *instruction) (here, some uint32) {
 	for lane, t := range warp {
 		if t == nil {
@@ -201,7 +202,7 @@ func shuffle(warp []*thread, in *instruction) error {
 	return nil
 }
 
-// whole is an error if a thread of the warp does not take part.
+// whole returns an error if a thread of the warp does not take part.
 func whole(warp []*thread) error {
 	for lane, t := range warp {
 		if t == nil {
@@ -211,8 +212,8 @@ func whole(warp []*thread) error {
 	return nil
 }
 
-// moveMatrix is movmatrix: lane l has the elements in row l>>2 and columns 2·(l&3) and the next, before and
-// after.
+// moveMatrix is movmatrix: lane l has the elements in row l>>2 and columns 2·(l&3) and 2·(l&3)+1, of the matrix and
+// of its transpose.
 func moveMatrix(warp []*thread, in *instruction) error {
 	if err := whole(warp); err != nil {
 		return err
@@ -270,9 +271,8 @@ func multiply(warp []*thread, in *instruction, value func(uint64) float64) error
 	return nil
 }
 
-// added is c and eight exact products, as GPUs with compute capability 8.0 add them: all are cut off 24 bits
-// below the greatest, and so is the sum at the 24 bits that it has. No GPU that has these instructions is
-// less exact.
+// added is the sum of c and eight exact products, as GPUs of compute capability 8.0 compute it: all are truncated 24
+// bits below the largest, and the sum to 24 bits. No GPU that has these instructions is less exact.
 func added(c float64, products [8]float64) float64 {
 	greatest, plain := math.Abs(c), c
 	for _, p := range products {
@@ -288,7 +288,7 @@ func added(c float64, products [8]float64) float64 {
 	for _, p := range products {
 		sum += math.Trunc(p / unit)
 	}
-	// Cut off at 24 bits.
+	// Truncated to 24 bits.
 	if n := bits.Len64(uint64(math.Abs(sum))); n > 24 {
 		cut := math.Ldexp(1, n-24)
 		sum = math.Trunc(sum/cut) * cut

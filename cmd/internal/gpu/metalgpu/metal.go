@@ -59,7 +59,7 @@ func (driver) Open(o gpu.Options) (backend.Device, func(), error) {
 // Litmus implements [gpu.Driver].
 func (driver) Litmus(ctx context.Context, d backend.Device, how gpu.Litmus) ([]litmus.Result, error) {
 	o := litmus.Options{Device: d.(*metal.Device).RegistryID, Trials: how.Trials, Only: how.Only, Begin: how.Begin, Apart: how.Apart}
-	// API validation ends the process that dispatches no threads.
+	// Metal's API validation ends a process that dispatches an empty grid.
 	o.EmptyGrids = cmp.Or(os.Getenv("MTL_DEBUG_LAYER"), os.Getenv("METAL_DEVICE_WRAPPER_TYPE"), "0") == "0"
 	return litmus.Run(ctx, o)
 }
