@@ -86,7 +86,7 @@ fetched:
 # number of the run says which, and sixteen runs take all (docs/tests.md, which also says what takes how long).
 # The time limit of a package is five times what the longest takes on two idle cores. Tests make much garbage and
 # hold little: collected a third as often, they take a fifth less time. Vet has seen them already. Nobody debugs
-# these programs: without DWARF a tenth less is to be compiled.
+# these programs: without DWARF a tenth less is to be compiled. Some wait for other processes: three packages at a time.
 test: export GOFLAGS := $(GOFLAGS) -gcflags=all=-dwarf=false
 test:
 	@scripts/retry.sh go mod download || :
@@ -94,7 +94,7 @@ test:
 	@MLXC_SAMPLE="$$(scripts/sample.sh)" && export MLXC_SAMPLE && echo "sample $$MLXC_SAMPLE of 0 to 15: MLXC_SAMPLE=$$MLXC_SAMPLE make test repeats it" && \
 	PYTHON="$$(scripts/python.sh)" && export PYTHON MODEL="$(CURDIR)/$(DEMO_MODEL)" GOGC=300 && \
 	go run ./internal/testkit/warm && \
-	go test -vet=off -ldflags=-w -timeout 5m ./...
+	go test -p 3 -vet=off -ldflags=-w -timeout 5m ./...
 
 # Every member of every family, in shards that may be broken off and go on later (docs/tests.md).
 test-all:
