@@ -2,6 +2,6 @@ package backend
 
 import "errors"
 
-// ErrNoCompiler is what errors of devices wrap that need a compiler for a kernel's source where there is none:
-// whatever else a device can do it can do then, too.
+// ErrNoCompiler is wrapped by the error of a device that has to compile a kernel's source and finds no compiler on
+// the machine. Everything that needs no compiler still works.
 var ErrNoCompiler = errors.New("there is no compiler for kernels here")

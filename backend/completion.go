@@ -7,23 +7,23 @@ import (
 	"time"
 )
 
-// Completion is the [Pending] that devices use: a device makes one when it takes an operation,
-// calls Begin when it begins to work on it, and End once.
+// Completion is the [Pending] that devices use. A device makes one when it accepts an operation,
+// calls Begin when it begins to work on it, and End, once, when it has ended.
 type Completion struct {
 	what   string // for errors
 	status atomic.Uint32
 	done   chan struct{}
-	result Result // these by done
+	result Result // may be read once done is closed
 }
 
-// NewCompletion returns an operation that was submitted just now. Errors call it what.
+// NewCompletion returns an operation that was submitted just now. what is its name in errors.
 func NewCompletion(what string) *Completion {
 	c := &Completion{what: what, done: make(chan struct{})}
 	c.result.Times.Submitted = time.Now()
 	return c
 }
 
-// Begin says that the device works on it.
+// Begin sets the status to Running.
 func (c *Completion) Begin() { c.status.Store(uint32(Running)) }
 
 // End ends the operation with a result. The time when it was submitted is filled in.
@@ -46,7 +46,7 @@ func (c *Completion) Status() Status { return Status(c.status.Load()) }
 // Wait implements [Pending].
 func (c *Completion) Wait(ctx context.Context) error {
 	select {
-	case <-c.done: // also if ctx has ended too
+	case <-c.done: // takes precedence if ctx has ended as well
 		return c.result.Err
 	default:
 	}

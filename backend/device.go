@@ -6,12 +6,12 @@ import (
 	"github.com/mlxc/mlxc/ir"
 )
 
-// Device executes graphs. Its methods, those of what it makes included, may be
-// called by several goroutines, unless a type says otherwise.
+// Device executes graphs. Several goroutines may call its methods, and those of the objects
+// that it makes, at the same time, unless a type says otherwise.
 type Device interface {
 	// Name is unique among the devices of a machine: "cpu".
 	Name() string
-	// Info describes the device to people, and its limits to replay.
+	// Info returns a description for people, and limits that package replay keeps to.
 	Info() Info
 	// Alloc returns a buffer of undefined contents.
 	Alloc(s BufferSpec) (Buffer, error)
@@ -20,52 +20,52 @@ type Device interface {
 	// buffer that is not readOnly may be written by commands. An error where PageSize
 	// is 0.
 	Map(data []byte, readOnly bool) (Buffer, error)
-	// NewQueue returns a queue of its own. Queues are ordered by nothing but
-	// [Queue.Await].
+	// NewQueue returns a new queue. Only [Queue.Await] orders operations of two
+	// queues.
 	NewQueue() (Queue, error)
-	// Compile makes a program ready to run, and ends with its context. What the
-	// device cannot do is an error here, before anything is submitted; it names the
-	// command.
+	// Compile makes a program ready to run; it stops when ctx ends. If the device
+	// cannot do something, that is an error here, before anything is submitted, which
+	// names the command.
 	Compile(ctx context.Context, p *Program) (Executable, error)
 }
 
-// Info are a device's properties and limits. A limit of 0 is none.
+// Info is a device's properties and limits. A limit of 0 means no limit.
 type Info struct {
 	Description string
 	Threads     int // workers of a CPU, multiprocessors of a GPU that says how many
 
-	PageSize  int64 // of [Device.Map]: 1 takes any memory, 0 none
-	Alignment int64 // bytes, of places of memories that ask for none
-	MaxBuffer int64 // bytes of the greatest buffer
-	MaxOffset int64 // the greatest byte of a buffer at which a place may begin
-	Memory    int64 // bytes that all buffers together may take
+	PageSize  int64 // bytes, for [Device.Map]: 1 means that any memory can be mapped, 0 none
+	Alignment int64 // bytes: alignment of memories that ask for none
+	MaxBuffer int64 // max bytes of a buffer
+	MaxOffset int64 // max byte of a buffer at which a place may begin
+	Memory    int64 // max bytes of all buffers together
 
-	MaxThreadgroup   int // threads of a threadgroup
-	ThreadgroupBytes int // threadgroup memory of a dispatch
-	ArgumentSlots    int // of a kernel: the slots are 0 to one less
-	// MaxUncompleted is how many command buffers of a queue may be begun and not
-	// completed (Metal: 64). Replay keeps a submission back until it has room beside those
-	// in flight; [Queue.CommandBuffer] waits for room.
+	MaxThreadgroup   int // max threads of a threadgroup
+	ThreadgroupBytes int // max bytes of threadgroup memory of a dispatch
+	ArgumentSlots    int // number of a kernel's argument slots, from 0
+	// MaxUncompleted is the max number of command buffers of a queue that are begun and
+	// not completed (Metal: 64). Package replay holds a submission back until there is room;
+	// [Queue.CommandBuffer] waits for room.
 	MaxUncompleted int
 
-	// Apart says that two replays of an executable never share an encoder. A barrier at the
-	// end of a list would order nothing of the next replay then, and replay turns it into an
+	// Apart says that two replays of an executable never share an encoder. A barrier at the end
+	// of a graph would then not order the next replay, so package replay turns it into an
 	// ordered commit, under the proof.
 	Apart bool
 
-	// Lower is the pipeline of passes that the device wants a graph to have been
-	// through, "split,constants"; replay runs it, under the proof.
+	// Lower names the passes that package replay runs on a graph, under the proof, before it
+	// is compiled for this device: "split,constants".
 	Lower string
 
 	Sampling Sampling
 	Numerics Numerics
 }
 
-// Numerics says how a device's kernels compute where Metal leaves it to compiler and machine.
-// The zero value is what docs/terms.md says: IEEE 754, to the bit.
+// Numerics says how a device's kernels compute where Metal leaves that to the compiler and the GPU.
+// The zero value is IEEE 754 to the bit, as docs/terms.md describes.
 type Numerics struct {
-	// FlushesDenormals: numbers below the least normal one may count as zero, as operands and
-	// as results (Metal's compilers: air.compile.denorms_disable).
+	// FlushesDenormals: denormal operands and results may count as zero (Metal's compilers:
+	// air.compile.denorms_disable).
 	FlushesDenormals bool
 	// Contracts: a·b + c in one expression of the source may be rounded once.
 	Contracts bool
@@ -73,25 +73,25 @@ type Numerics struct {
 	ManyNaNs bool
 }
 
-// Sampling says where a device can take times.
+// Sampling says at which points a device can take timestamps.
 type Sampling uint8
 
-// The choices. Apple's GPUs take times where an encoder ends.
+// The choices. Apple's GPUs can sample where encoders begin and end.
 const (
 	SampleCommands Sampling = iota // around each command
-	SampleEncoders                 // around an encoder: one for each command, if asked for times
+	SampleEncoders                 // around an encoder: with profiling each command has an encoder of its own
 	SampleNothing
 )
 
 // Program is a graph to compile.
 type Program struct {
 	Graph *ir.Graph
-	// Places, by memory, are bound for ever: those of all weights that commands bind,
-	// and of what else the caller does not want frames and states to choose.
+	// Places, by memory, are fixed for all replays: those of all weights that commands
+	// bind, and of any memory that the caller does not leave to frames and states.
 	Places []Place
 	// Profile asks for the times of each command.
 	Profile bool
-	// Progress, if not nil, hears which part of the work is done, from 0 to 1.
+	// Progress, if not nil, is called with the share of the work that is done, from 0 to 1.
 	Progress func(done float64)
 }
 
@@ -103,28 +103,28 @@ func (p *Program) Place(root ir.MemID) Place {
 	return Place{}
 }
 
-// Executable is a compiled program. Its frames and states are closed before it is.
+// Executable is a compiled program. Its frames and states must be closed before it.
 type Executable interface {
-	// NewFrame returns a slot for a replay: inputs, outputs, scratch and argument
-	// memory. As many replays can be in flight as there are frames.
+	// NewFrame returns the memory of one replay in flight: inputs, outputs, scratch and
+	// argument memory. As many submissions can be in flight as there are frames.
 	NewFrame(s FrameSpec) (Frame, error)
-	// NewStates takes the places of states, by memory, of all that commands bind and
-	// the program does not place. They remain the caller's.
+	// NewStates takes, by memory, the places of all states that commands bind and the
+	// program does not place. The buffers remain the caller's.
 	NewStates(places []Place) (States, error)
 	Close() error
 }
 
-// FrameSpec says what a frame is to be like.
+// FrameSpec describes a frame to make.
 type FrameSpec struct {
-	// Places, by memory, of what the caller allocates itself; the frame allocates the
-	// rest. Two frames may have one place for scratch only if the order of replays
-	// keeps what the first does to it before what the second does.
+	// Places, by memory, are those that the caller allocates itself; the frame allocates
+	// the rest. Two frames may share a place for scratch only if their replays are ordered,
+	// so that the first has done with it before the second begins.
 	Places []Place
-	// Replays is the greatest [Submission.Replays] that the frame serves; 0 means 1.
+	// Replays is the max of [Submission.Replays] for this frame; 0 means 1.
 	Replays int
 }
 
-// Frame is what one submission at a time uses of its own.
+// Frame is the memory that one submission at a time has for itself.
 type Frame interface {
 	// Place returns where an input, output or scratch memory lies, by its root. It is the
 	// zero Place for other memories, and for argument memory that the device keeps
@@ -134,24 +134,24 @@ type Frame interface {
 	Close() error
 }
 
-// States are a set of states that an executable can run on. One set runs in one
-// replay after another; frames of several sets may be in flight together.
+// States is a set of places for the states of an executable. Replays on one set run one after
+// another; replays on several sets may be in flight together.
 type States interface {
 	Close() error
 }
 
-// Described is a Device that knows more of itself and its system than [Info] has, for reports of bugs.
+// Described is a Device that can tell more about itself and its system than [Info], for bug reports.
 type Described interface {
 	Facts() []Fact
 }
 
-// Fact is one thing that is known, for people.
+// Fact is a name with a value, for people to read.
 type Fact struct {
 	Name  string `json:"name"`
 	Value string `json:"value"`
 }
 
-// Modelled is an Executable that knows what a replay costs.
+// Modelled is an Executable that can estimate the time of a replay.
 type Modelled interface {
 	// Work is the modelled time of one replay on one worker, in seconds; it may be
 	// infinite.

@@ -9,19 +9,19 @@ import (
 	"github.com/mlxc/mlxc/ir"
 )
 
-// BufferSpec says what a buffer is for.
+// BufferSpec describes a buffer to allocate.
 type BufferSpec struct {
 	Size  int64 // bytes, at least 0
-	Align int64 // of its first byte, a power of two; 0: [Info.Alignment]
-	// Storage Shared wants bytes that the host can see, and gets them where the
-	// device has such memory. Private memory is the device's alone.
+	Align int64 // alignment of its first byte, a power of two; 0: [Info.Alignment]
+	// Storage Shared asks for memory that the host can see, which the device gives if it
+	// has such memory. The host need not see Private memory.
 	Storage ir.Storage
 	// Use is the kind of memory that it will hold.
 	Use ir.MemKind
 }
 
-// Spec returns what a memory of a graph needs: scratch is the device's alone, the
-// rest is as the graph says.
+// Spec returns the specification of a buffer for a memory of a graph: scratch is private, other
+// kinds are as the graph says.
 func Spec(m *ir.Memory) BufferSpec {
 	s := BufferSpec{Size: m.Size, Align: m.Align, Storage: m.Storage, Use: m.Kind}
 	if m.Kind == ir.Scratch {
@@ -30,30 +30,30 @@ func Spec(m *ir.Memory) BufferSpec {
 	return s
 }
 
-// Buffer is memory that a device can bind. A buffer is closed when nothing that
-// uses it is in flight.
+// Buffer is memory of a device, which commands can use. It may be closed when nothing that uses
+// it is in flight.
 type Buffer interface {
 	Size() int64
 	// Bytes is the memory as the host sees it, or nil. The host may read it while
 	// nothing in flight writes it, and write it while nothing in flight uses it.
 	Bytes() []byte
-	// ReadAt copies len(p) bytes from byte off on to the host, ordered by no queue:
-	// it is what a queue of another device calls for a copy.
+	// ReadAt copies len(p) bytes, from byte off on, to the host at once, ordered by no
+	// queue. Queues of other devices call it for copies.
 	ReadAt(p []byte, off int64) (int, error)
 	Close() error
 }
 
-// Place is where a memory begins: a byte of a buffer. Many places may share a
-// buffer. The zero Place is none.
+// Place is where a memory begins: a buffer and a byte in it. Many places may share a
+// buffer. The zero Place means that there is none.
 type Place struct {
 	Buffer Buffer
 	Offset int64
 }
 
-// At returns the place of the whole buffer.
+// At returns the place at the beginning of a buffer.
 func At(b Buffer) Place { return Place{Buffer: b} }
 
-// Bytes returns n bytes from the place on as the host sees them, nil if it cannot.
+// Bytes returns the n bytes from the place on, nil if the host cannot see them.
 func (p Place) Bytes(n int64) []byte {
 	if p.Buffer == nil {
 		return nil
@@ -68,7 +68,7 @@ func (p Place) Bytes(n int64) []byte {
 // Add returns the place n bytes on.
 func (p Place) Add(n int64) Place { return Place{p.Buffer, p.Offset + n} }
 
-// Holds reports, as an error, a place without room for n bytes.
+// Holds returns an error if there is no room for n bytes from the place on.
 func (p Place) Holds(n int64) error {
 	switch {
 	case p.Buffer == nil:
@@ -79,8 +79,8 @@ func (p Place) Holds(n int64) error {
 	return nil
 }
 
-// AllocMemory returns a buffer of d for m, with m's first contents: a weight's bytes as they
-// are, if the device can map them; else a copy, see [InitMemory].
+// AllocMemory returns a buffer of d for m, with m's initial contents: it maps a weight's bytes
+// if the device can do that; else it allocates memory and calls [InitMemory].
 func AllocMemory(ctx context.Context, d Device, q Queue, m *ir.Memory) (Buffer, error) {
 	if page := d.Info().PageSize; m.Kind == ir.Weight && m.Init.Kind == ir.InitBlob && page > 0 {
 		data, err := m.Init.Blob.Bytes()
@@ -101,8 +101,8 @@ func AllocMemory(ctx context.Context, d Device, q Queue, m *ir.Memory) (Buffer, 
 	return b, nil
 }
 
-// InitMemory gives the memory that lies at p the first contents of m, if it has any: written
-// where the host can see it, uploaded by q and waited for elsewhere. Nothing in flight uses it.
+// InitMemory sets the memory at p to the initial contents of m, if it has any: it writes them if
+// the host can see the memory, else it uploads them by q and waits. Nothing in flight may use it.
 func InitMemory(ctx context.Context, q Queue, p Place, m *ir.Memory) error {
 	if m.Init.Kind == ir.InitNone || m.Init.Kind == ir.InitValues {
 		return nil
@@ -128,12 +128,12 @@ func InitMemory(ctx context.Context, q Queue, p Place, m *ir.Memory) error {
 	return Wait(ctx)(q.Upload(ctx, p, data))
 }
 
-// Wait waits for what a method of a queue returned:
+// Wait waits for the operation that a method of a queue returns:
 //
 //	err := backend.Wait(ctx)(q.Upload(ctx, place, data))
 //
-// It returns when the operation has ended, also where ctx ends, which aborts what was given ctx:
-// buffers and data are the caller's again then.
+// It returns only when the operation has ended. If ctx ends first, that aborts operations that
+// were given ctx, and Wait waits until they have: then buffers and data are the caller's again.
 func Wait(ctx context.Context) func(Pending, error) error {
 	return func(p Pending, err error) error {
 		if err != nil {
@@ -143,15 +143,15 @@ func Wait(ctx context.Context) func(Pending, error) error {
 	}
 }
 
-// FrameMemory is what most devices need for [Frame.Place]: the places that the caller gave
-// and buffers for the rest.
+// FrameMemory implements [Frame.Place] for most devices: it has the places that the caller gave,
+// and allocates buffers for the rest.
 type FrameMemory struct {
 	places []Place
 	own    []Buffer
 }
 
-// NewFrameMemory allocates what a frame needs and s does not place: inputs, outputs,
-// scratch and argument memory that commands bind.
+// NewFrameMemory allocates the memories of a frame that s does not place: inputs, outputs,
+// and the scratch and argument memory that commands bind.
 func NewFrameMemory(d Device, p *Program, s FrameSpec) (_ *FrameMemory, err error) {
 	g := p.Graph
 	f := &FrameMemory{places: make([]Place, len(g.Memories))}
@@ -199,7 +199,7 @@ func (f *FrameMemory) Place(root ir.MemID) Place {
 	return f.places[root]
 }
 
-// Close releases what was allocated.
+// Close closes the buffers that were allocated.
 func (f *FrameMemory) Close() error {
 	var errs []error
 	for _, b := range f.own {
@@ -209,8 +209,8 @@ func (f *FrameMemory) Close() error {
 	return errors.Join(errs...)
 }
 
-// BoundMemories says of each root memory whether it needs a place: inputs, outputs and states
-// do, as the host may ask for them, and others if a command binds them.
+// BoundMemories returns, by memory, whether a root memory needs a place: inputs, outputs and
+// states do, since the host may use them, and others if a command binds them.
 func BoundMemories(g *ir.Graph) []bool {
 	bound := make([]bool, len(g.Memories))
 	for i := range g.Memories {

@@ -8,19 +8,19 @@ import (
 	"github.com/mlxc/mlxc/ir"
 )
 
-// Queue executes operations in the order in which they were given to it. An operation
-// begins when what was given before has ended, with three exceptions: replays of one
-// executable begin as early as the end of its graph allows, a command buffer as early as its
-// [ir.CommitOrder] says, and an upload, download or copy runs beside replays and others of its
-// kind with which it shares no byte that one of them writes.
+// Queue executes operations in the order in which they were given to it. An operation begins
+// when all earlier ones have ended, with three exceptions: a replay begins as early as the end
+// of its graph allows after a replay of the same executable, a command buffer as early as its
+// [ir.CommitOrder] says, and an upload, download or copy may run beside replays and other such
+// transfers, unless they share a byte that one of them writes.
 //
-// A method returns an error if nothing was submitted. What fails later is told by the
-// operation's [Pending], and fails the queue: all that was given after it and has not begun, or
-// is given later, ends with [ErrNotExecuted] and the first error. What was aborted by its
-// context leaves the queue as it is.
+// If a method returns an error, nothing was submitted. A later failure is reported by the
+// operation's [Pending], and fails the queue: operations after it that have not begun, and all
+// that are given later, end with [ErrNotExecuted] and the first error. An operation that its
+// context aborts does not fail the queue.
 //
-// The context of an operation aborts it, also while it runs; it is not the context of
-// a wait.
+// If the context of an operation ends, the operation is aborted, also while it runs. Waiting
+// has a context of its own.
 type Queue interface {
 	// Submit starts replays of an executable.
 	Submit(ctx context.Context, s Submission) (Pending, error)
@@ -31,25 +31,25 @@ type Queue interface {
 	Upload(ctx context.Context, dst Place, data []byte) (Pending, error)
 	// Download copies src to data, which holds the bytes at the end.
 	Download(ctx context.Context, data []byte, src Place) (Pending, error)
-	// Copy copies n bytes. dst is of this device; src may be of another one, whose
-	// queues do not know of it: Await what writes it. They do not overlap.
+	// Copy copies n bytes. dst is of this device. src may be of another device, whose queues
+	// do not wait for the copy, nor it for them: Await what writes src. They must not overlap.
 	Copy(ctx context.Context, dst, src Place, n int64) (Pending, error)
-	// Event ends when everything given before it has.
+	// Event returns an operation that ends when all earlier ones have ended.
 	Event() (Pending, error)
-	// Await keeps what is given after it from beginning before p has ended, an
-	// operation of any queue of any device. If p fails, so does this queue.
+	// Await makes all later operations wait until p has ended, which may be an operation of
+	// any queue of any device. If p fails, so does this queue.
 	Await(p Pending) (Pending, error)
 	// Err returns the error that has failed the queue, or nil.
 	Err() error
-	// Close waits for everything. Command buffers that are open are an error.
+	// Close waits for all operations. It is an error if command buffers are open.
 	Close() error
 }
 
-// Submission is a number of replays.
+// Submission is one or more replays of an executable, for [Queue.Submit].
 type Submission struct {
 	Label      string // for people and errors
 	Executable Executable
-	// Frame is of the executable, and in no flight: its last submission has ended.
+	// Frame is of the executable, and its last submission has ended.
 	Frame Frame
 	// States are of the executable; nil if its graph has none.
 	States States
@@ -64,8 +64,8 @@ type Submission struct {
 	Ended func(i int)
 }
 
-// Fits reports a submission that does not fit its program p, where its frame serves so many
-// replays. A device checks besides that executable, frame and states are its own.
+// Fits returns an error if a submission does not fit its program p, or has more replays than
+// its frame serves. A device must check in addition that executable, frame and states are its own.
 func (s *Submission) Fits(p *Program, replays int) error {
 	g := p.Graph
 	name := ir.QuoteName(g.Name)
@@ -85,8 +85,8 @@ func (s *Submission) Fits(p *Program, replays int) error {
 	return nil
 }
 
-// Places returns where the root memories of its program lie, by memory. states are those of
-// the submission.
+// Places returns the places of the root memories of program p, by memory. states are the places of
+// the submission's states.
 func (s *Submission) Places(p *Program, states []Place) []Place {
 	out := make([]Place, len(p.Graph.Memories))
 	for i := range out {
@@ -103,19 +103,19 @@ func (s *Submission) Places(p *Program, states []Place) []Place {
 // Count is the number of replays.
 func (s *Submission) Count() int { return max(1, s.Replays) }
 
-// Scope is what the commands of command buffers refer to. While they are open, memories,
-// kernels and params may be added to it. Of what is there only places may change: a command
-// is encoded with the places that memories have at that moment.
+// Scope has the memories, kernels and params that commands of command buffers refer to. While
+// command buffers are open, more may be added, and of the existing only places may change: a
+// command is encoded with the places that memories have at that moment.
 type Scope struct {
 	// Graph has the memories, kernels and params. Its nodes are not used.
 	Graph *ir.Graph
-	// Places, by memory, of all roots that commands bind.
+	// Places are those of all root memories that commands bind, by memory.
 	Places []Place
 	// Params as in [Submission.Params].
 	Params []uint32
 }
 
-// Recording says what a command buffer is to be like.
+// Recording describes a command buffer to begin.
 type Recording struct {
 	Label string
 	Scope *Scope
@@ -123,27 +123,27 @@ type Recording struct {
 	Profile bool
 }
 
-// CommandBuffer takes commands one by one, for one goroutine.
+// CommandBuffer records commands one by one. One goroutine at a time may use it.
 type CommandBuffer interface {
-	// Encode appends a command or a mark of the scope's graph; a barrier orders as in a
-	// graph. What the device cannot do is an error, after which the command buffer can
-	// only be discarded. The node must stay as it is until the command buffer has ended.
-	// What is committed has passed [ir.Graph.Check]. What is encoded and then discarded
-	// may not have, and Encode must not fail in other ways than by an error.
+	// Encode appends a command or a mark of the scope's graph; a barrier orders as in a graph.
+	// If the device cannot do it, that is an error, after which the command buffer can only be
+	// discarded. The node must not change until the command buffer has ended. Commands that
+	// are committed have passed [ir.Graph.Check]; those of a command buffer that is discarded
+	// may be invalid, for which Encode must return an error, and not panic.
 	Encode(n ir.Node) error
-	// Copy appends a copy of n bytes between places of this device, ordered as if barriers
-	// stood on both sides of it.
+	// Copy appends a copy of n bytes between places of this device, ordered as if there were
+	// barriers before and after it.
 	Copy(dst, src Place, n int64) error
-	// Commit hands the command buffer over, under a name if label is not empty. order is what
-	// orders it after everything before it. An error means that nothing was submitted and
+	// Commit submits the command buffer, under a name if label is not empty. order says how it
+	// is ordered after all earlier operations. An error means that nothing was submitted and
 	// that the command buffer is discarded.
 	Commit(ctx context.Context, label string, order ir.CommitOrder) (Pending, error)
 	// Discard abandons a command buffer that was not committed.
 	Discard()
 }
 
-// ErrNotExecuted is in the error of an operation that a queue has not begun, for it had
-// failed before.
+// ErrNotExecuted is wrapped by the error of an operation that a queue has not begun, since the
+// queue had failed before.
 var ErrNotExecuted = errors.New("not executed, for the queue has failed")
 
 // Pending is an operation that was given to a queue.
@@ -154,27 +154,28 @@ type Pending interface {
 	// returns its cause and the operation goes on.
 	Wait(ctx context.Context) error
 	Status() Status
-	// Result waits for the end and returns all there is to know.
+	// Result waits for the end and returns the result.
 	Result() *Result
 }
 
-// Result is what became of an operation.
+// Result is the outcome of an operation.
 type Result struct {
 	Status Status // Completed, Failed or Aborted
 	// Err is nil if the status is Completed, and holds the cause if not.
 	Err error
 	// Replays is the number of replays of a [Submission] that have ended.
 	Replays int
-	// Torn says that something had begun that did not end: what it writes is undefined,
-	// outputs and states too. If not, they are those of the last replay that has ended.
+	// Torn says that a replay or command had begun and did not end, so that what it writes,
+	// outputs and states included, is undefined. If not, outputs and states are those of the
+	// last replay that has ended.
 	Torn  bool
 	Times Times
 }
 
-// Status is where an operation is in its life.
+// Status is the state of an operation.
 type Status uint8
 
-// The states, in the order of a life.
+// The states, in the order in which an operation goes through them.
 const (
 	Committed Status = iota
 	Running
@@ -192,5 +193,5 @@ func (s Status) String() string {
 	return statusNames[s]
 }
 
-// Ended reports whether nothing of the operation is still to come.
+// Ended reports whether the operation has ended, in whatever way.
 func (s Status) Ended() bool { return s >= Completed }

@@ -8,24 +8,24 @@ import (
 	"github.com/mlxc/mlxc/ir"
 )
 
-// Span is a time on the device, told by the host's clock. A device with a clock of its own
+// Span is when something ran on the device, by the host's clock. A device with another clock
 // converts its times.
 type Span struct{ Begin, End time.Time }
 
 // Duration is the span's length.
 func (s Span) Duration() time.Duration { return s.End.Sub(s.Begin) }
 
-// Times are those of an operation. What the host spends waiting is not part of them.
+// Times are the times of an operation. They do not include the time for which the host waits.
 type Times struct {
 	Submitted time.Time     // when it was given to the queue
-	Encode    time.Duration // work of the host before the device could begin
-	Span                    // from the begin of the first command buffer to the end of the last
-	// Buffers are the command buffers, in order, of a device that tells them apart.
+	Encode    time.Duration // for how long the host worked before the device could begin
+	Span                    // from the beginning of the first command buffer to the end of the last
+	// Buffers are the times of the command buffers, in order, if the device reports them.
 	Buffers []BufferTime
 	// Commands holds an entry for each sampled command when [Program.Profile] or
 	// [Recording.Profile] is set.
 	Commands []CommandTime
-	// Unsampled is the number of commands that the device had no room to sample, or has taken no time of.
+	// Unsampled is the number of commands without a time: the device had no room, or took none.
 	Unsampled int
 }
 
@@ -33,7 +33,7 @@ type Times struct {
 type BufferTime struct {
 	Label string
 	Span
-	// Dispatches and Barriers are how many of these it had; both are 0 where the device does not say.
+	// Dispatches and Barriers are their numbers in it; both are 0 if the device does not report them.
 	Dispatches, Barriers int
 }
 
@@ -44,17 +44,17 @@ type CommandTime struct {
 	Span
 }
 
-// Total is the time of the commands that share a name.
+// Total is the sum of the times of commands that share a name.
 type Total struct {
 	Name  string
 	Count int
 	Time  time.Duration
 }
 
-// Fit moves the times of commands, from a number on, into the span of their operation. Two clocks are compared
-// to about a microsecond, and to much more when the host was interrupted between reading them. All times move together,
-// and shrink together if there are more of them than the span has room for: which came first, and which took
-// how long, stays as measured.
+// Fit moves the times of commands, from index from on, into the span of their operation. The two clocks are
+// compared to about a microsecond, or much worse if the host was interrupted between reading them. All times are
+// moved by the same amount and, if together they are longer than the span, shrunk by the same factor, so that
+// their order and the ratios of their durations stay as measured.
 func (t *Times) Fit(from int) {
 	all, s := t.Commands[from:], t.Span
 	if len(all) == 0 {
@@ -112,7 +112,7 @@ func (t *Times) totals(name func(*CommandTime) string) (out []Total) {
 	return out
 }
 
-// TimeOf returns the entry of a command's time.
+// TimeOf returns the entry for [Times.Commands] of a command that ran from begin to end.
 func TimeOf(c ir.Command, begin, end time.Time) CommandTime {
 	t := CommandTime{ID: c.Num(), Span: Span{begin, end}}
 	switch c := c.(type) {

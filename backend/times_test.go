@@ -9,8 +9,8 @@ import (
 	"github.com/mlxc/mlxc/backend"
 )
 
-// TestTimesFit: times of two clocks that disagree, by a host that was interrupted between reading them, still
-// lie within their command buffer, in their order and with their durations.
+// TestTimesFit: Fit moves times into the span of their command buffer if the two clocks disagree, and keeps their
+// order and durations.
 func TestTimesFit(t *testing.T) {
 	zero := time.Unix(100, 0)
 	span := func(from, to time.Duration) backend.Span {

@@ -10,8 +10,8 @@ import (
 )
 
 // alike runs n random dispatches of a kernel whose declaration has no term on two devices, and compares
-// every byte. Such a kernel of our own library computes the same bits everywhere: it is the only thing
-// that can be held against it, beside goldens.
+// every byte. Such kernels of our own library compute the same bits on every device; beside goldens, that
+// is the only thing about their results that can be tested.
 func alike(dev, other backend.Device, d *decl.Decl, n int, name string) error {
 	numerics := dev.Info().Numerics
 	numerics.FlushesDenormals = numerics.FlushesDenormals || other.Info().Numerics.FlushesDenormals // both get the same bytes
@@ -36,7 +36,7 @@ func alike(dev, other backend.Device, d *decl.Decl, n int, name string) error {
 	return nil
 }
 
-// memoriesOf are the memories of a dispatch behind a run, one behind another for each valuation of its params.
+// memoriesOf runs a dispatch for each valuation of its params and returns the memories after each run, in order.
 func memoriesOf(dev backend.Device, x *dispatch, seed uint64, numerics backend.Numerics) ([][]byte, error) {
 	c := &checker{x: x, g: x.graph, numerics: numerics, r: rand.New(rand.NewPCG(seed, 77)), rare: rand.New(rand.NewPCG(seed, 79))}
 	effects, err := x.in.Effects()

@@ -13,10 +13,10 @@ import (
 	"github.com/mlxc/mlxc/msl"
 )
 
-// TestCache: a cache says of every dispatch what no cache says, word for word,
-// of those too that are refused. Each declaration's random dispatches, and
-// variants of them with one thing changed, go through one cache. Where a value
-// lies in argument memory instead, nothing else changes.
+// TestCache: msl.Cache returns for every dispatch, also for refused ones, the same
+// results and errors as without a cache. Each declaration's random dispatches, and
+// variants of them with one change, go through one cache. If a value is moved to
+// argument memory, nothing else changes.
 func TestCache(t *testing.T) {
 	sample.Long(t)
 	const each, variants = 2, 12
@@ -34,7 +34,7 @@ func TestCache(t *testing.T) {
 				}
 				root := ir.MemID(r.IntN(len(g.Memories)))
 				g.Memories = append(g.Memories, ir.Memory{Name: "alias", Kind: g.Memories[root].Kind, Size: 1 << 15, Alias: root, AliasOff: int64(r.IntN(64))})
-				// Another kernel that binds the same.
+				// Another kernel with the same arguments.
 				other := g.Kernels[0]
 				other.Name, other.Library = "other", ir.Library{Kind: ir.SourceFile, Path: "k.metal"}
 				g.Kernels = append(g.Kernels, other)
@@ -82,7 +82,7 @@ func TestCache(t *testing.T) {
 	require.Greater(t, moved, 200)
 }
 
-// argumentMemory adds a memory that holds the inline bytes of n, and returns where.
+// argumentMemory adds a memory with the inline bytes of n, and returns their views by contents.
 func argumentMemory(g *ir.Graph, n *ir.Dispatch) map[string]ir.View {
 	m := ir.Memory{Name: "arguments", Kind: ir.Argument, Size: 1, Alias: ir.NoMem, Init: ir.Init{Kind: ir.InitValues, Values: []ir.Value{}}}
 	at := map[string]ir.View{}
@@ -131,7 +131,7 @@ func compareInstances(t *testing.T, c *msl.Cache, g *ir.Graph, n *ir.Dispatch) {
 	}
 }
 
-// vary changes something of a dispatch.
+// vary changes one thing of a dispatch at random.
 func vary(n *ir.Dispatch, g *ir.Graph, r *rand.Rand) {
 	b := &n.Bindings[r.IntN(len(n.Bindings))]
 	switch r.IntN(13) {

@@ -15,21 +15,21 @@ import (
 	"github.com/mlxc/mlxc/msl/term"
 )
 
-// verdict is what the runs of a dispatch, or of several, showed beside a mistake.
+// verdict is what the runs of one or more dispatches have shown, apart from errors.
 type verdict struct {
-	dispatches int  // of several
-	elements   int  // results compared with the term
-	exact      int  // those of them that had to be equal to the bit
-	survived   bool // a byte of an update kept its old value, or mattered
+	dispatches int  // number of dispatches
+	elements   int  // number of results that were compared with the term
+	exact      int  // how many of these had to be equal to the bit
+	survived   bool // the old value of a byte of an update was kept, or mattered
 	updates    bool // the declaration has an update
 }
 
-// maxLoads bounds the elements that the interpreter loads for one valuation. Where that
+// maxLoads is the max number of elements that the interpreter loads for one valuation. If that
 // is too few to compute all results, a random sample of them is compared.
 const maxLoads = 4000
 
-// check runs a dispatch on a device and compares what it does with what its
-// declaration says, for each valuation of its params. The error is the first
+// check runs a dispatch on a device, for each valuation of its params, and compares
+// the memories after it with the declaration. It returns an error for the first
 // difference.
 func check(dev backend.Device, x *dispatch, seed uint64) (verdict, error) {
 	c := &checker{x: x, g: x.graph, numerics: dev.Info().Numerics, r: rand.New(rand.NewPCG(seed, 77)), rare: rand.New(rand.NewPCG(seed, 79))}
@@ -63,14 +63,14 @@ type checker struct {
 
 	params []uint32
 	shapes [][]int64
-	offs   []int64  // of the arguments' views
-	roles  [][]role // of every byte, by memory
+	offs   []int64  // offsets of the arguments' views
+	roles  [][]role // by memory and byte
 	before [2][][]byte
 	after  [2][][]byte
 	odd    oddValues
 }
 
-// role is what the declaration says of a byte.
+// role is what the kernel may do with a byte, by the declaration.
 type role uint8
 
 const (
@@ -87,7 +87,7 @@ func (c *checker) valuation(rig *rig, params []uint32) error {
 		if often {
 			c.odd = allOdd
 		}
-	} else if c.rare.IntN(8) == 0 { // where much becomes a NaN, little else shows
+	} else if c.rare.IntN(8) == 0 { // rarely, since NaNs spread and hide other mistakes
 		c.odd = nans
 	}
 	c.mark()
@@ -106,7 +106,7 @@ func (c *checker) valuation(rig *rig, params []uint32) error {
 	return c.old(rig)
 }
 
-// at fixes the values of the params.
+// at sets the values of the params, and the shapes and offsets for them.
 func (c *checker) at(params []uint32) {
 	c.params, c.shapes = params, c.x.in.Concrete(params)
 	c.offs = c.offs[:0]
@@ -139,8 +139,8 @@ func (c *checker) run(rig *rig, run int) error {
 	return nil
 }
 
-// old finds out whether the old bytes of an update survive or matter: it runs
-// once more with others.
+// old finds out whether old bytes of updates are kept or matter: it runs once more
+// with other old bytes.
 func (c *checker) old(rig *rig) error {
 	for m, roles := range c.roles {
 		for i, role := range roles {
@@ -162,7 +162,7 @@ func (c *checker) old(rig *rig) error {
 	return nil
 }
 
-// mark finds the role of every byte from the effects at the params' values.
+// mark sets the role of every byte, by the effects at the params' values.
 func (c *checker) mark() {
 	if c.roles == nil {
 		c.roles = make([][]role, len(c.g.Memories))
@@ -198,9 +198,9 @@ func (c *checker) mark() {
 	}
 }
 
-// fill makes the bytes that memories hold before each of the two runs. Where the kernel
-// may look (what it reads and what it updates) both runs have the same bytes. Elsewhere
-// they differ in every bit, and half the time floats there are NaNs.
+// fill makes the contents of memories before each of the two runs. Bytes that the kernel reads
+// or updates are the same in both runs. All others differ in every bit, and in half of the
+// cases floats made of them are NaNs.
 func (c *checker) fill() {
 	ones := c.r.IntN(2) == 0
 	for m, data := range c.before[0] {
@@ -237,7 +237,7 @@ func (c *checker) fill() {
 	}
 }
 
-// bytes compares what the two runs did to every byte with its role.
+// bytes checks that the two runs have changed every byte as its role says.
 func (c *checker) bytes() error {
 	for m := range c.roles {
 		b0, b1, a0, a1 := c.before[0][m], c.before[1][m], c.after[0][m], c.after[1][m]
@@ -262,15 +262,15 @@ func (c *checker) bytes() error {
 	return nil
 }
 
-// seedOf makes a seed of a name, so that a test's cases do not depend on which
-// other tests there are.
+// seedOf makes a seed from a name, so that a test's cases do not depend on other
+// tests.
 func seedOf(name string) uint64 {
 	h := fnv.New64a()
 	h.Write([]byte(name))
 	return h.Sum64()
 }
 
-// owner names the argument whose view holds a byte.
+// owner returns the name of the argument whose view has a byte, for errors.
 func (c *checker) owner(m, i int) string {
 	for j := range c.x.in.Decl.Args {
 		v := c.x.in.Views[j]
@@ -366,14 +366,14 @@ func (c *checker) values() error {
 	return nil
 }
 
-// pick returns the k-th element to look at. The first is the last element of all; then
-// come all in some order if they are few enough, and random ones otherwise.
+// pick returns the k-th element to compare. The first is the last element; then come all
+// elements in some order if they are few enough, else random ones.
 func (c *checker) pick(k, total int64) int64 {
 	switch {
 	case k == 0:
 		return total - 1
 	case total <= 4096:
-		return (k*7919 + 13) % total // this stride has no factor in common with most sizes, so that few elements are spread over all
+		return (k*7919 + 13) % total // this stride has no factor in common with most sizes, so a few elements are spread over all
 	}
 	return c.r.Int64N(total)
 }
@@ -387,7 +387,7 @@ func unravel(k int64, shape []int64) []int64 {
 	return index
 }
 
-// load reads an element of an argument from the given memories.
+// load returns an element of an argument, by index, from the given contents of memories.
 func (c *checker) load(memories [][]byte, arg int, index []int64) (term.Value, uint64, error) {
 	in := c.x.in
 	a := &in.Decl.Args[arg]

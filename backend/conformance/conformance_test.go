@@ -22,8 +22,8 @@ import (
 	"github.com/mlxc/mlxc/msl/term"
 )
 
-// TestRandomDispatchesCover: the dispatches that random makes have everything
-// that dispatches can have.
+// TestRandomDispatchesCover: the random dispatches have every feature that
+// dispatches can have.
 func TestRandomDispatchesCover(t *testing.T) {
 	seen := map[string]int{}
 	count := func(what string, is bool) {
@@ -89,7 +89,7 @@ func TestRandomDispatchesCover(t *testing.T) {
 	}
 }
 
-// TestRandomIsDeterministic: a case has the name that reproduces it.
+// TestRandomIsDeterministic: the same seed makes the same dispatch.
 func TestRandomIsDeterministic(t *testing.T) {
 	for _, f := range msl.Functions() {
 		var first string
@@ -107,10 +107,10 @@ func TestRandomIsDeterministic(t *testing.T) {
 // broken is a device with one defect.
 type broken struct {
 	backend.Device
-	change func(p *backend.Program)          // what it compiles instead
-	submit submitter                         // how it runs it
-	queue  func(backend.Queue) backend.Queue // what its queues are instead
-	refuse func(err error) error             // what it says instead
+	change func(p *backend.Program)          // changes the program before it is compiled
+	submit submitter                         // submits in place of the device's queue
+	queue  func(backend.Queue) backend.Queue // wraps the device's queues
+	refuse func(err error) error             // changes the error of Compile
 }
 
 func (b broken) Compile(ctx context.Context, p *backend.Program) (backend.Executable, error) {
@@ -141,13 +141,13 @@ func (b broken) NewQueue() (backend.Queue, error) {
 	return q, err
 }
 
-// late fails when it is used.
+// late is an executable that fails only when a frame is made.
 type late struct{ backend.Executable }
 
 func (late) NewFrame(backend.FrameSpec) (backend.Frame, error) { return nil, errors.New("too late") }
 func (late) Close() error                                      { return nil }
 
-// submits is a queue that submits by way of f.
+// submits is a queue that submits by calling f.
 type submits struct {
 	backend.Queue
 	f submitter
@@ -164,8 +164,8 @@ func drop(f func(n ir.Node) bool) func(p *backend.Program) {
 	return func(p *backend.Program) { p.Graph.Nodes = slices.DeleteFunc(p.Graph.Nodes, f) }
 }
 
-// TestDefectsAreNoticed: the suite fails on devices that have the defects that
-// its tests are about. Each test is seen to fail on one of them.
+// TestDefectsAreNoticed: the suite fails on devices with defects, and each of its
+// tests fails on at least one of them.
 func TestDefectsAreNoticed(t *testing.T) {
 	device := cpu.New(1)
 	defer device.Close()
@@ -313,7 +313,7 @@ func TestDefectsAreNoticed(t *testing.T) {
 	}
 	without := []string{
 		"cancel/during",   // a device that "never ends early" would take minutes for it
-		"meaning/refused", // replay refuses, before a device sees the graph
+		"meaning/refused", // package replay refuses it before a device sees the graph
 	}
 	for test := range semantics() {
 		if !failed[test] && !slices.Contains(without, test) {
@@ -322,7 +322,7 @@ func TestDefectsAreNoticed(t *testing.T) {
 	}
 }
 
-// delayed is submitted when somebody asks for it.
+// delayed is an operation that is submitted only when one of its methods is called.
 type delayed struct {
 	submit  func() (backend.Pending, error)
 	pending backend.Pending
@@ -435,7 +435,7 @@ func (g generous) Alloc(s backend.BufferSpec) (backend.Buffer, error) {
 	return g.Device.Alloc(s)
 }
 
-// TestRecorded: what a test that is allowed to fail says.
+// TestRecorded: recorded returns the errors of a test that may fail.
 func TestRecorded(t *testing.T) {
 	assert.Empty(t, recorded(nil, nil, "x", func(*T) {}))
 	assert.Equal(t, "bad 1", recorded(nil, nil, "x", func(t *T) { t.Errorf("bad %d", 1) }))
@@ -467,7 +467,7 @@ func TestGlob(t *testing.T) {
 	}
 }
 
-// TestElements: elements of every type, from the first to one across bytes.
+// TestElements: element decodes elements of every type, also those that begin within a byte.
 func TestElements(t *testing.T) {
 	raw := []byte{0x21, 0x43, 0x65, 0x87, 0xff, 0xff, 0x80, 0x3f}
 	for _, c := range []struct {
@@ -489,7 +489,7 @@ func TestElements(t *testing.T) {
 	assert.Equal(t, uint64(0x7fc00000), bits)
 }
 
-// TestHalfBits: the bits that f16 data are made of are those of term.F16Round.
+// TestHalfBits: halfBits agrees with term.F16Round.
 func TestHalfBits(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	for range 10000 {
@@ -503,8 +503,8 @@ func TestHalfBits(t *testing.T) {
 	}
 }
 
-// TestUpdates: an update that never keeps an old byte is found out, one that
-// does is not.
+// TestUpdates: a declared update is reported if the kernel never keeps an old byte, and
+// only then.
 func TestUpdates(t *testing.T) {
 	device := cpu.New(1)
 	defer device.Close()
@@ -527,7 +527,7 @@ func TestUpdates(t *testing.T) {
 	assert.NotContains(t, err.Error(), "declare a write")
 }
 
-// TestSomethingIsCompared: where all dispatches that were asked for are empty, others are drawn.
+// TestSomethingIsCompared: if all dispatches that were asked for are empty, more are drawn.
 func TestSomethingIsCompared(t *testing.T) {
 	device := cpu.New(1)
 	defer device.Close()
@@ -542,7 +542,7 @@ func TestSomethingIsCompared(t *testing.T) {
 	assert.True(t, more, "no first dispatch was empty")
 }
 
-// TestMutantsAreDifferent: a mutant says what it changed, and changed it.
+// TestMutantsAreDifferent: each mutant names its change, and differs from the original.
 func TestMutantsAreDifferent(t *testing.T) {
 	for _, f := range msl.Functions() {
 		for _, d := range msl.Declarations(f) {
@@ -555,7 +555,7 @@ func TestMutantsAreDifferent(t *testing.T) {
 	}
 }
 
-// describe writes everything that mutants change.
+// describe returns everything that mutants change, as text.
 func describe(d *decl.Decl) string {
 	var b strings.Builder
 	fmt.Fprintln(&b, d.Constants, d.Inplace, d.Requires, d.Group)

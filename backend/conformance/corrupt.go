@@ -13,29 +13,29 @@ import (
 	"github.com/mlxc/mlxc/msl/decl"
 )
 
-// corruptCases is the number of random dispatches in which a mutant of one
-// instance may show; the long form takes corruptLong.
+// corruptCases is the number of random dispatches in which a mutant of an instance
+// must be noticed; corruptLong that of the long form.
 const (
 	corruptCases = 40
 	corruptLong  = 200
 )
 
-// fewer divides the number of cases for corruptions that would run all of them and take
-// most of the time: a write that is declared as an update shows only after the last case,
-// and what @equivalent lines list never shows.
+// fewer divides the number of cases for corruptions that need all of them and would take most
+// of the time: a write that is declared as an update is noticed only after the last case, and
+// those of @equivalent lines never.
 const fewer = 4
 
-// Corrupt damages every declaration of the library in every systematic way and
-// fails for each lie that the tests of kernels, run on the device, do not
-// notice, unless an @equivalent line says why it is none.
+// Corrupt corrupts every declaration of the library in every systematic way, and
+// fails for each corruption that the tests of kernels, run on the device, do not
+// notice, unless an @equivalent line says why it leaves the declaration true.
 //
-// Instances of a template share their lines of the source. A lie in such a line counts
-// as noticed if it is noticed for one of the instances.
+// Instances of a template share their lines of the source. A corruption of such a line
+// counts as noticed if it is noticed for one of the instances.
 func Corrupt(t *testing.T, open func() backend.Device, o Options) {
 	var order []string
 	byFamily := map[string][]instance{}
 	all := o
-	all.Choose = nil // which is of families here: a lie may show in one instance alone
+	all.Choose = nil // o.Choose chooses families here: a corruption may be noticed in one instance only
 	for _, f := range all.functions() {
 		for i, d := range msl.Declarations(f) {
 			name := family(d)
@@ -50,7 +50,7 @@ func Corrupt(t *testing.T, open func() backend.Device, o Options) {
 		cases = corruptLong
 	}
 	used := map[*decl.Equivalent]bool{}
-	left := map[string]int{} // families of each file that were not run: -run may choose some
+	left := map[string]int{} // by file: number of families that were not run, since -run may choose some
 	for _, name := range order {
 		left[byFamily[name][0].d.File]++
 	}
@@ -101,14 +101,14 @@ func Corrupt(t *testing.T, open func() backend.Device, o Options) {
 	}
 }
 
-// instance is one of the declarations of a function, the one with this index.
+// instance is the declaration of a function with this index.
 type instance struct {
 	function string
 	index    int
 	d        *decl.Decl
 }
 
-// tally counts corruptions by how they showed.
+// tally counts corruptions by how they were noticed.
 type tally struct{ all, kernel, witness, impossible, equivalent int }
 
 func (n tally) plus(o tally) tally {
@@ -119,11 +119,11 @@ func (n tally) String() string {
 	return fmt.Sprintf("%4d corruptions: %4d contradict the kernel, %4d a witness, %3d themselves; %2d are equivalent", n.all, n.kernel, n.witness, n.impossible, n.equivalent)
 }
 
-// corruptFamily returns how the corruptions of each kind showed, and which
-// equivalents there are among them.
+// corruptFamily returns, by kind, how the corruptions of a family were noticed, and
+// which equivalents are among them.
 func corruptFamily(t *testing.T, dev backend.Device, instances []instance, cases int) (counts map[string]tally, used []*decl.Equivalent) {
 	counts = map[string]tally{}
-	// The key of a lie is its text and, where several have the same text, its number.
+	// The key of a corruption is its text with a number, since several may have the same text.
 	var order []string
 	lies := map[string][]lie{}
 	for _, x := range instances {
@@ -174,14 +174,14 @@ func corruptFamily(t *testing.T, dev backend.Device, instances []instance, cases
 
 func (x instance) String() string { return fmt.Sprintf("%s#%d", x.function, x.index) }
 
-// lie is a mutant of one instance.
+// lie is a mutant with the instance of which it was made.
 type lie struct {
 	in instance
 	m  mutant
 }
 
 // notice runs the tests of kernels with a corrupted declaration in place of the
-// right one, and returns what they say.
+// right one, and returns their error.
 func (x instance) notice(dev backend.Device, m mutant, cases int) error {
 	ds := slices.Clone(msl.Declarations(x.function))
 	ds[x.index] = m.d

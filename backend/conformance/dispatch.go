@@ -13,8 +13,8 @@ import (
 	"github.com/mlxc/mlxc/msl/term"
 )
 
-// dispatch is a random dispatch that a declaration describes, as a graph of one
-// command, ready to run.
+// dispatch is a random dispatch that a declaration describes, as a graph of this
+// one command.
 type dispatch struct {
 	in     *decl.Instance
 	graph  *ir.Graph
@@ -23,7 +23,7 @@ type dispatch struct {
 	inline map[int]bool
 }
 
-// String tells enough to find a failing case by eye.
+// String has the details by which a person can understand a failing case.
 func (x *dispatch) String() string {
 	n := x.node
 	s := fmt.Sprintf("%s of %s:%d, %s ", x.in.Decl.Name, x.in.Decl.File, x.in.Decl.Line, n.GridKind)
@@ -58,7 +58,7 @@ func (x *dispatch) String() string {
 // no dispatch at all.
 var errNoDispatch = errors.New("no random dispatch")
 
-// random makes a random dispatch of d's kernel, or says why there is none.
+// random makes a random dispatch of d's kernel, or returns an error that says why there is none.
 func random(d *decl.Decl, r *rand.Rand) (*dispatch, error) {
 	var err error
 	for range 30 {
@@ -124,7 +124,7 @@ type builder struct {
 	a    *assignment
 	r    *rand.Rand
 	pair [2]int // written and read argument that are one view
-	// fixed, when set, gives the grid; else it is drawn where the declaration
+	// fixed, if not nil, has the grid; else the grid is random where the declaration
 	// leaves it open.
 	fixed *witness
 
@@ -305,8 +305,8 @@ func appendElement(data []byte, t ir.DType, v int64, f float32) []byte {
 	return append(data, raw[:t.Size()]...)
 }
 
-// grid gives the dispatch its threads and threadgroups, in one of the units
-// that are legal.
+// grid sets the grid and threadgroup size of the dispatch, in threads or in
+// threadgroups.
 func (b *builder) grid(n *ir.Dispatch) error {
 	d := b.a.d
 	if b.fixed != nil {
@@ -392,10 +392,10 @@ func (b *builder) otherUnit(n *ir.Dispatch) {
 	n.GridKind, n.Grid, n.Threadgroup = ir.Threadgroups, grid, group
 }
 
-// views binds every device argument to a view of a memory: at a random aligned
-// offset, which may depend on a param, with random slack after what the kernel
-// touches and a band around the view that nobody may touch. Arguments share one
-// memory or have one each. Small read arguments are bound inline now and then.
+// views binds every device argument to a view of a memory, at a random aligned
+// offset, which may depend on a param, with random slack after the bytes that the
+// kernel touches and a margin around the view that it must not touch. Arguments share
+// one memory or have one each. Small read arguments are sometimes bound as bytes.
 func (b *builder) views(x *dispatch) error {
 	d := b.a.d
 	shared := b.r.IntN(3) == 0

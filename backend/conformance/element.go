@@ -42,18 +42,18 @@ func element(raw []byte, t ir.DType, i int64) (v term.Value, bits uint64) {
 	return v, bits
 }
 
-// oddValues says which values that break careless arithmetic are among the data.
+// oddValues says which values that break careless arithmetic the random data has.
 type oddValues uint8
 
 const (
 	noOdd  oddValues = iota
-	nans             // a NaN now and then: of other odd values the bounds of inexact terms say nothing
-	allOdd           // also infinities, zeros of both signs, subnormals and the greatest numbers
+	nans             // a NaN now and then: for other odd values inexact terms have no error bounds
+	allOdd           // also infinities, zeros of both signs, subnormals and the largest numbers
 )
 
-// fillElements fills raw with random elements: floats around 1, of both signs,
-// with the odd values that are asked for in between; small
-// integers where the type may hold an index; any code where it is packed.
+// fillElements fills raw with random elements: floats of both signs around 1, with
+// odd values among them; small integers for types that may hold an index; any bits
+// for packed types.
 func fillElements(raw []byte, t ir.DType, r *rand.Rand, odd oddValues) {
 	size := int(t.Size())
 	if t.Bits() <= 8 || size == 0 {
@@ -78,8 +78,8 @@ func fillElements(raw []byte, t ir.DType, r *rand.Rand, odd oddValues) {
 	}
 }
 
-// flushDenormals makes zeros of the denormal f32 and bf16 elements of raw, whose signs stay: a
-// device that counts them as zeros computes of them what it computes of those.
+// flushDenormals replaces the denormal f32 and bf16 elements of raw by zeros of the same sign, so
+// that a device which flushes them to zero gets the same inputs as the interpreter.
 func flushDenormals(raw []byte, t ir.DType) {
 	switch t {
 	case ir.F32:
@@ -97,8 +97,8 @@ func flushDenormals(raw []byte, t ir.DType) {
 	}
 }
 
-// flushed reports whether two results differ by no more than a few numbers that were counted
-// as zeros.
+// flushed reports whether two results differ by no more than a few denormals, which the device
+// may have flushed to zero.
 func flushed(got, want float64) bool { return math.Abs(got-want) <= 16*0x1p-126 }
 
 // noise fills raw with random bytes.
@@ -131,8 +131,7 @@ func float(r *rand.Rand, odd oddValues) float32 {
 	return float32((float64(u%part+u/part%part+u/part/part%part)/part - 1.5) * 2.01)
 }
 
-// halfBits returns an f16 near f. Any f16 will do as data, so that it may round towards
-// zero where that is easier.
+// halfBits returns the bits of f rounded to f16, to nearest, ties to even.
 func halfBits(f float32) uint16 {
 	v := term.F16Round(float64(f))
 	sign := uint16(0)

@@ -7,16 +7,16 @@ import (
 	"github.com/mlxc/mlxc/msl/decl"
 )
 
-// equivalents are the corruptions that are no lies in any declaration: nothing that it
-// promises is broken by them. Those of one kernel stand in its source, as @equivalent
-// lines. A corruption is listed only if it is equivalent by construction, whatever
-// the kernel's code does; one that merely goes unnoticed is a gap in the tests.
+// equivalents are the corruptions that leave every declaration true, so that no test can
+// notice them. Those of a single kernel are in its source, as @equivalent lines. A
+// corruption is listed only if it is equivalent by construction, whatever the kernel's
+// code does; one that merely goes unnoticed is a gap in the tests.
 var equivalents = []*decl.Equivalent{
 	{Declaration: "*", Corruption: "round: *round(f32, *", Reason: "every operation yields an f32, which round(f32, …) does not change"},
 	{Declaration: "*", Corruption: "shape: offset[0] 1 -> 2", Reason: "more bytes declared as read than are read: reads are contained"},
 }
 
-// equivalent returns what says that m, of a declaration called in, is no lie, or nil.
+// equivalent returns the entry by which the corruption m of an instance is equivalent, or nil.
 func equivalent(in instance, m mutant) *decl.Equivalent {
 	for _, list := range [][]*decl.Equivalent{equivalents, testsOf(in.d.File).Equivalents} {
 		for _, e := range list {

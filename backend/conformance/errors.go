@@ -10,8 +10,8 @@ import (
 	"github.com/mlxc/mlxc/replay"
 )
 
-// refused compiles a program that no device may run and returns the error. The first
-// command of the program would fill %s, which holds ones, with zeros: %s must keep them.
+// refused compiles a program that every device must refuse, and returns the error. The first
+// command would fill state %s, which holds ones, with zeros: %s must keep the ones.
 func refused(t *T, p *program, places func(g *ir.Graph) []backend.Place) error {
 	return refusedGraph(t, t.graph(p), places)
 }
@@ -33,7 +33,7 @@ func refusedGraph(t *T, g *ir.Graph, places func(g *ir.Graph) []backend.Place) e
 	return err
 }
 
-// exact allocates a buffer for every root memory.
+// exact allocates a buffer of exactly its size for every root memory.
 func (t *T) exact(g *ir.Graph) []backend.Place {
 	list := make([]backend.Place, len(g.Memories))
 	for i, m := range g.Memories {
@@ -44,7 +44,7 @@ func (t *T) exact(g *ir.Graph) []backend.Place {
 	return list
 }
 
-// wrong returns a program with one command, which is right. Tests add one that is not.
+// wrong returns a program with one valid command, to which tests add an invalid one.
 func wrong() (p *program, s ir.MemID) {
 	p = newProgram("wrong")
 	s = p.state("s", 16, 0)
@@ -53,7 +53,7 @@ func wrong() (p *program, s ir.MemID) {
 	return p, s
 }
 
-// errorTests show that Compile refuses what cannot run, before anything runs, and that
+// errorTests test that Compile refuses a program that cannot run, before anything runs, and that
 // its error names the command.
 var errorTests = map[string]func(*T){
 	"error/unknown_kernel": func(t *T) {
@@ -76,8 +76,8 @@ var errorTests = map[string]func(*T){
 		assert.ErrorContains(t, err, "user.metallib")
 	},
 
-	// Check does not say which arguments a kernel with function constants needs, so
-	// devices look for themselves. Here one is taken away behind Check's back.
+	// ir.Graph.Check does not know which arguments a kernel with function constants needs, so
+	// devices check that. Here an argument is removed after Check has run.
 	"error/unbound_argument": func(t *T) {
 		p, s := wrong()
 		d := p.binary("Add", floats(s, 0, 4), floats(s, 4, 4), floats(s, 8, 4), ir.Const(4))
@@ -164,8 +164,8 @@ var errorTests = map[string]func(*T){
 	// The same errors reach the user of a session when a graph is planned.
 	"error/through_replay": func(t *T) {
 		p, s := wrong()
-		// What replay itself knows to be wrong never reaches the device; a library
-		// that the device does not have is the device's to refuse.
+		// Package replay finds most mistakes before they reach the device; a library that
+		// the device does not have is refused by the device.
 		k := builtin("vv_Addfloat32")
 		k.Library = ir.Library{Kind: ir.SourceFile, Path: "elsewhere.metal"}
 		p.Dispatch(ir.Dispatch{Kernel: p.Kernel(k), GridKind: ir.Threads, Grid: [3]ir.Extent{ir.Ext(4), ir.Ext(1), ir.Ext(1)}, Threadgroup: [3]uint32{4, 1, 1},

@@ -10,12 +10,12 @@ import (
 	"github.com/mlxc/mlxc/msl/term"
 )
 
-// Generated kernels have no source of their own that could be wrong, but each executor
-// compiles their terms. So random ones are compared with the interpreter, as the kernels
-// of the library are.
+// Generated kernels have no source of their own that could be wrong, but each executor compiles
+// their terms. So random ones are compared with the interpreter, like the kernels of the
+// library.
 
-// generatedExamples are generated kernels as a pass makes them, and the corners
-// of the form.
+// generatedExamples are generated kernels like those that passes make, and corner
+// cases of their syntax.
 var generatedExamples = []string{
 	"out0[i] = round(f32, in0[i] / (1.0 + exp(-in0[i])) * in1[i])",
 	"out0[i, j] = round(f32, in0[i, j] * in1[j])",
@@ -78,7 +78,7 @@ type randomTerm struct {
 	exact    bool  // in a condition
 }
 
-// index is the one that results have.
+// index returns the indices of results.
 func (g *randomTerm) index() string {
 	if g.flat {
 		return "i"
@@ -128,8 +128,8 @@ func (g *randomTerm) float(depth int) *term.Expr {
 	case 6:
 		e.Op, e.Type, e.Args = term.Round, ir.F16, []*term.Expr{g.float(depth - 1)}
 	case 0:
-		// Functions that are defined on a part of the line or grow fast take what
-		// stays there.
+		// Functions that are undefined for some arguments, or grow fast, get arguments
+		// in a safe range.
 		e.Op = unary[g.r.IntN(len(unary))]
 		switch e.Op {
 		case term.Sqrt, term.Log, term.Rsqrt:
@@ -191,15 +191,15 @@ func generatedKernels(t *T, o Options, n int) {
 	t.Logf("%d generated kernels: %d results compared, %d of them to the bit", len(texts), total, exact)
 }
 
-// noLies are the corruptions of the examples that change nothing, with the reason.
+// noLies are the corruptions of the examples that leave them true, with the reason.
 var noLies = map[string]string{
 	"shape: in2[0] 1 -> 2":                   "more bytes declared as read than are read",
 	"shape: in3_f16[0] 1 -> 2":               "more bytes declared as read than are read",
 	"operation: out0: abs(in0[i]) -> in0[i]": "one of the two stands where in0[i] is not negative",
 }
 
-// generatedLies corrupts the declarations of generated kernels and expects every
-// corruption of what they say about bytes and values to show.
+// generatedLies corrupts the declarations of generated kernels and fails for each
+// corruption, of the bytes or values that they declare, that the tests do not notice.
 func generatedLies(t *T) {
 	for k, text := range generatedExamples {
 		if k == 4 || k == 5 {
@@ -216,7 +216,7 @@ func generatedLies(t *T) {
 				continue
 			}
 			if strings.Contains(m.String(), ": round(f32, ") {
-				continue // no lie
+				continue // this leaves the declaration true
 			}
 			if reason := noLies[m.String()]; reason != "" {
 				continue

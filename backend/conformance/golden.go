@@ -25,9 +25,9 @@ import (
 	"github.com/mlxc/mlxc/msl/term"
 )
 
-// Golden is a dispatch of a kernel with the results that it must have, which NumPy
-// computed in float64, or MLX. testdata/gen/kernels.py writes goldens and says what
-// their fields mean.
+// Golden is a dispatch of a kernel with the results that it must have, which NumPy has
+// computed in float64, or MLX. testdata/gen/kernels.py writes goldens and documents
+// their fields.
 type Golden struct {
 	Kernel, Note           string
 	Flags                  map[string]uint64 // function constants, by index
@@ -41,7 +41,7 @@ type Golden struct {
 	Expect   []expectation
 
 	file   string
-	arrays []byte // what Data, Values and Scale are offset and length in
+	arrays []byte // Data, Values and Scale are an offset and length in it
 }
 
 type expectation struct {
@@ -57,8 +57,8 @@ type expectation struct {
 
 func (g *Golden) String() string { return fmt.Sprintf("%s: %s %s", g.file, g.Kernel, g.Note) }
 
-// ReadGoldens reads the goldens of a folder: each *.txtar, which holds cases, arrays
-// and the program that made them, and each *.json with its arrays in a *.bin.
+// ReadGoldens reads the goldens of a folder, from each *.txtar, which has cases, arrays and
+// the program that made them, and from each *.json, whose arrays are in a *.bin.
 func ReadGoldens(dir fs.FS) ([]*Golden, error) {
 	var out []*Golden
 	names, err := fs.ReadDir(dir, ".")
@@ -120,9 +120,9 @@ func readArchive(dir fs.FS, name string) (cases, arrays []byte, err error) {
 	return cases, arrays, nil
 }
 
-// Goldens runs every golden of a folder on a device and returns how many there are of
-// each kernel that its declaration describes. What no declaration describes runs too,
-// where the executor can, but nothing would ever dispatch it.
+// Goldens runs every golden of a folder on a device. It returns, by kernel, the number of
+// goldens that the kernel's declaration describes. Goldens that no declaration describes run
+// too, but are not counted, since nothing would dispatch them.
 func Goldens(t *testing.T, dev backend.Device, dir fs.FS) map[string]int {
 	t.Helper()
 	all, err := ReadGoldens(dir)
@@ -142,7 +142,7 @@ func Goldens(t *testing.T, dev backend.Device, dir fs.FS) map[string]int {
 	return counts
 }
 
-// margin is the bytes around each view of a golden, which nobody may touch.
+// margin is the number of bytes before and after each view of a golden that must not change.
 const margin = 256
 
 // goldenRun is a golden as a graph, with the bytes of its memories.
@@ -203,7 +203,7 @@ func (g *Golden) Check(dev backend.Device) (described, err error) {
 	return run.described, nil
 }
 
-// graph makes the dispatch.
+// graph makes the graph of the dispatch, with the contents of its memories.
 func (g *Golden) graph() (*goldenRun, error) {
 	ds := msl.Declarations(g.Kernel)
 	if len(ds) == 0 {
@@ -266,8 +266,8 @@ func (g *Golden) graph() (*goldenRun, error) {
 
 func (g *Golden) array(at [2]int) []byte { return g.arrays[at[0] : at[0]+at[1]] }
 
-// pattern is what memory holds that nobody gave data: NaNs that no kernel makes, in
-// f32 and in f16.
+// pattern returns contents for memory that the golden gives no data: NaNs that no kernel
+// makes, in f32 and in f16.
 func pattern(n int64) []byte {
 	out := make([]byte, n)
 	for i := range out {
@@ -276,7 +276,7 @@ func pattern(n int64) []byte {
 	return out
 }
 
-// check compares the elements that e names, and finds changes of the others.
+// check compares the elements that e names with their values, and all others with before.
 func (e *expectation) check(got, before, arrays []byte) error {
 	values := arrays[e.Values[0] : e.Values[0]+e.Values[1]]
 	size := 4
@@ -333,7 +333,7 @@ func (e *expectation) check(got, before, arrays []byte) error {
 	return nil
 }
 
-// decode is the value of an element of 16 bits, f16 or bf16.
+// decode returns the value of an f16 or bf16.
 func (e *expectation) decode(h uint16) float32 {
 	if e.BFloat {
 		return math.Float32frombits(uint32(h) << 16)
@@ -362,7 +362,7 @@ func product(shape []int) int {
 	return n
 }
 
-// offsetOf is the place of element p, in row-major order, under strides.
+// offsetOf returns the index, by strides, of element p in row-major order.
 func offsetOf(p int, shape, strides []int) int {
 	o := 0
 	for i := len(shape) - 1; i >= 0; i-- {

@@ -12,8 +12,8 @@ import (
 // builtin returns the kernel of a library function.
 func builtin(function string) ir.Kernel { return msl.Declarations(function)[0].Kernel(function) }
 
-// gridTests show that a grid means its threads, whether it is given in threads or in
-// threadgroups of any size, and that a grid without threads does nothing.
+// gridTests test that a grid runs each of its threads once, whether it is given in threads or
+// in threadgroups of any size, and that a grid without threads does nothing.
 var gridTests = map[string]func(*T){
 	"grid/empty": func(t *T) {
 		p := newProgram("g")
@@ -85,7 +85,7 @@ var gridTests = map[string]func(*T){
 		}
 	},
 
-	// Each threadgroup makes some rows: together they make all, each once.
+	// Each threadgroup computes some rows: together they compute each row once.
 	"grid/rows": func(t *T) {
 		for _, rows := range []int64{1, 2, 7, 300} {
 			p := newProgram("g")

@@ -8,7 +8,7 @@ import (
 	"github.com/mlxc/mlxc/ir"
 )
 
-// indirectTests run dispatches that take their grid, or offsets of their views, from
+// indirectTests test dispatches that take their grid, or offsets of their views, from
 // memory.
 var indirectTests = map[string]func(*T){
 	// The number of rows comes from the host, or from a copy within the same replay.

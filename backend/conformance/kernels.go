@@ -11,11 +11,11 @@ import (
 	"github.com/mlxc/mlxc/msl/decl"
 )
 
-// family names the declarations that one place in a source makes: those of all instances
-// of a template.
+// family returns the name of a declaration's family: all instances of one template in a source have
+// the same.
 func family(d *decl.Decl) string { return fmt.Sprintf("%s:%d", d.File, d.Line) }
 
-// families counts the instances of every family among some functions.
+// families returns, by family, the number of its instances among the functions.
 func families(functions []string) map[string]int {
 	n := map[string]int{}
 	for _, f := range functions {
@@ -75,12 +75,12 @@ func kernelTests(o Options) map[string]func(*T) {
 	return tests
 }
 
-// maxMore bounds the dispatches that are drawn beyond those asked for, until there is one with a result.
+// maxMore is the max number of additional dispatches that are drawn until one has a result.
 const maxMore = 30
 
-// kernelCases checks n random dispatches of a declaration's kernel. The name
-// seeds them. Sizes are 0 now and then, as engines may have them, and where n is small
-// all dispatches may be empty: then it goes on to the first that has a result to compare.
+// kernelCases checks n random dispatches of a declaration's kernel, seeded by name. Sizes
+// are sometimes 0, as engines may have them, so if n is small all dispatches may be
+// empty: then it goes on to the first that has a result to compare.
 func kernelCases(dev backend.Device, d *decl.Decl, n int, name string) (verdict, error) {
 	var total verdict
 	for i := 0; i < n || i < n+maxMore && total.elements == 0 && len(d.Results) > 0; i++ {
@@ -105,11 +105,11 @@ func kernelCases(dev backend.Device, d *decl.Decl, n int, name string) (verdict,
 	return total, nil
 }
 
-// maxWitness bounds the buffers of a witness that is run.
+// maxWitness is the max sum of bytes of the memories of a witness that is run.
 const maxWitness = 4 << 20
 
-// eachWitness calls f with the dispatches that engines make of a function, those
-// that are not too large.
+// eachWitness calls f with the dispatches of the witnesses of a function that are ok
+// and not too large.
 func eachWitness(function string, f func(x *dispatch) error) error {
 	for _, w := range witnesses(function) {
 		if !w.OK {

@@ -12,9 +12,9 @@ import (
 	"github.com/mlxc/mlxc/msl/decl"
 )
 
-// TestMistakes: what a newcomer gets wrong, in a declaration or in its twin, is reported in
-// words of the declaration. (Declarations that do not parse, and sources that are not what
-// their declarations say, have tests in packages decl and mslcheck.)
+// TestMistakes: common mistakes in a declaration, or in its implementation for the CPU, are
+// reported in terms of the declaration. (Packages decl and mslcheck test declarations that do
+// not parse and sources that differ from their declarations.)
 func TestMistakes(t *testing.T) {
 	const declaration = `// @kernel NAME
 // @arg 0 x device f32[rows, n] read

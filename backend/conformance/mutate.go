@@ -10,16 +10,16 @@ import (
 	"github.com/mlxc/mlxc/msl/term"
 )
 
-// mutant is a declaration with one lie in it.
+// mutant is a declaration with one mistake put into it.
 type mutant struct {
 	kind string // "shape", "operation", …
-	what string // the change, as it is reported and as @equivalent lines name it
+	what string // the change, in the words of reports and of @equivalent lines
 	d    *decl.Decl
 }
 
 func (m mutant) String() string { return m.kind + ": " + m.what }
 
-// mutants returns every corruption of d that mutations know.
+// mutants returns every corruption of d that is known here.
 func mutants(d *decl.Decl) []mutant {
 	m := &mutator{d: d}
 	m.modes()
@@ -37,7 +37,7 @@ type mutator struct {
 	out []mutant
 }
 
-// add lets change corrupt a copy of the declaration.
+// add adds a mutant: a copy of the declaration that change has corrupted.
 func (m *mutator) add(kind, what string, change func(d *decl.Decl)) {
 	d := *m.d
 	d.Constants = slices.Clone(d.Constants)
@@ -73,7 +73,7 @@ func plus(e *term.Expr, n int64) *term.Expr {
 	return infix(term.Add, e, number(n))
 }
 
-// modes drops a read, and calls a must-write a may-write and the other way round.
+// modes drops reads, and turns must-writes into may-writes and the other way round.
 func (m *mutator) modes() {
 	for i, a := range m.d.Args {
 		if a.Kind != ir.DeviceArg {
@@ -271,7 +271,7 @@ func compare(op term.Op, e *term.Expr) *term.Expr {
 	return &term.Expr{Op: op, Kind: term.Bool, Args: e.Args}
 }
 
-// inplace takes each permission to run in place away, and gives those that there are not.
+// inplace removes each permission to run in place, and adds those that there are not.
 func (m *mutator) inplace() {
 	for i, p := range m.d.Inplace {
 		m.add("inplace", fmt.Sprintf("forbid %s %s", m.d.Args[p[0]].Name, m.d.Args[p[1]].Name), func(d *decl.Decl) { d.Inplace = slices.Delete(d.Inplace, i, i+1) })
@@ -280,7 +280,7 @@ func (m *mutator) inplace() {
 		for j, r := range m.d.Args {
 			if w.Kind == ir.DeviceArg && w.Mode == decl.Write && r.Kind == ir.DeviceArg && r.Mode == decl.Read &&
 				w.Elem.Bits() == r.Elem.Bits() && len(w.Shape) == len(r.Shape) && !slices.Contains(m.d.Inplace, [2]int{i, j}) {
-				// The permission stands alone, so that random dispatches make use of it.
+				// It is the only permission, so that random dispatches use it.
 				m.add("inplace", fmt.Sprintf("allow %s %s", w.Name, r.Name), func(d *decl.Decl) { d.Inplace = [][2]int{{i, j}} })
 			}
 		}

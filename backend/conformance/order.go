@@ -9,9 +9,9 @@ import (
 	"github.com/mlxc/mlxc/replay"
 )
 
-// orderTests show that a barrier orders the commands before it before those behind it,
-// that copies and fills are commands like dispatches, and that an alias is the bytes of
-// the memory that it lies in.
+// orderTests test that commands after a barrier wait for those before it, that copies and fills
+// are commands like dispatches, and that an alias shares the bytes of the memory that it lies
+// in.
 var orderTests = map[string]func(*T){
 	"order/barriers": func(t *T) {
 		p := newProgram("g")
@@ -27,13 +27,13 @@ var orderTests = map[string]func(*T){
 		want := make([]float32, 100)
 		for i := range want {
 			v := float32(i)
-			a := float32(2*v*v) + v // rounded each: Go's compilers for some machines would contract it
+			a := float32(2*v*v) + v // each is rounded: Go contracts expressions on some machines
 			want[i] = float32(a*a) + a
 		}
 		assert.Equal(t, want, get(t.bytes(g.Output("y"))))
 	},
 
-	// A long chain through two buffers, in which every step needs the one before.
+	// A long chain through two buffers, in which every step needs the result of the one before.
 	"order/long_chain": func(t *T) {
 		p := newProgram("g")
 		x, a, b, y := p.memory("x", ir.Input, 1000), p.memory("a", ir.Scratch, 1000), p.memory("b", ir.Scratch, 1000), p.memory("y", ir.Output, 1000)
@@ -65,8 +65,8 @@ var orderTests = map[string]func(*T){
 		}
 	},
 
-	// What ends the list orders the next replay, whether that is of the same submission or
-	// of another one: s = 2s + x[pos] is another number in any other order.
+	// The end of the list orders the next replay, whether that is in the same submission or in
+	// another one: in any other order s = 2s + x[pos] gives another number.
 	"order/end_of_the_list": func(t *T) {
 		const n, k = 5, 100
 		for _, end := range []ir.Node{&ir.Barrier{}, &ir.Commit{Order: ir.OrderFence}, &ir.Commit{Order: ir.OrderEvent}, &ir.Commit{}, nil} {
@@ -196,7 +196,7 @@ var orderTests = map[string]func(*T){
 		assert.Equal(t, []byte{0, 0xab, 0xab, 0xab, 0xab, 0xab, 0, 0, 0, 0, 0, 0}, t.bytes(g.State("s")))
 	},
 
-	// A dispatch writes a memory by one name. Other commands read, copy and fill it by another.
+	// A dispatch writes a memory by one alias. Other commands read, copy and fill it by other names.
 	"alias/both_names": func(t *T) {
 		p := newProgram("g")
 		x, whole, y := p.memory("x", ir.Input, 8), p.memory("whole", ir.Scratch, 32), p.memory("y", ir.Output, 24)

@@ -9,33 +9,33 @@ import (
 	"github.com/mlxc/mlxc/backend"
 )
 
-// Outcome is how one test ended, of [Examine].
+// Outcome is the result of one test of [Examine].
 type Outcome struct {
 	Name string
-	// Errors are what was wrong; empty: the test passed.
+	// Errors are the errors of the test; empty: it passed.
 	Errors []string
 	// Unsupported is why the test did not run, from [Options.Unsupported].
 	Unsupported string
 }
 
-// ErrHangs is the error of [Examine] where a test has not ended.
+// ErrHangs is returned by [Examine] if a test did not end in time.
 var ErrHangs = errors.New("a test has not ended, and the others were not run")
 
-// Examination says which tests run for a program that is no test, and who hears of them. All of its
-// functions must be there.
+// Examination says which tests [Examine] runs, and has the functions that it calls. None of them may be
+// nil.
 type Examination struct {
-	// Choose returns true of the names of those that run.
+	// Choose reports whether the test of a name runs.
 	Choose func(name string) bool
-	// Begin hears which begins, and which part of them all is done, from 0 to 1; Each how it has ended.
+	// Begin is called before a test, with the share of tests that are done, from 0 to 1; Each after it.
 	Begin func(name string, done float64)
 	Each  func(x Outcome)
-	// Patience is after what time a test counts as one that never ends; 0 is ten minutes.
+	// Patience is the time after which a test counts as hanging; 0 is ten minutes.
 	Patience time.Duration
 }
 
-// Examine runs tests on a device for a program that is no test, in the order of their names. An error
-// is that ctx has ended, or [ErrHangs]: the test that runs then is left behind, and with it the device,
-// which must not be closed any more.
+// Examine runs tests on a device in a program that is not a test, in the order of their names. It returns
+// an error if ctx has ended, or [ErrHangs] if a test has not. The test that runs then is left behind and
+// may still use the device, which must not be closed any more.
 func Examine(ctx context.Context, dev backend.Device, o Options, e Examination) error {
 	if e.Patience == 0 {
 		e.Patience = 10 * time.Minute

@@ -15,7 +15,7 @@ import (
 	"github.com/mlxc/mlxc/ir"
 )
 
-// TestExamine: what passes has no errors, what a defect breaks has, and what is chosen runs alone.
+// TestExamine: only chosen tests run; those that pass have no errors, and those that a defect breaks have some.
 func TestExamine(t *testing.T) {
 	device := cpu.New(1)
 	defer device.Close()
@@ -44,7 +44,7 @@ func TestExamine(t *testing.T) {
 	}
 }
 
-// stuck is a device whose queues are never there.
+// stuck is a device whose NewQueue does not return before until is closed.
 type stuck struct {
 	backend.Device
 	until chan struct{}
@@ -55,7 +55,7 @@ func (s stuck) NewQueue() (backend.Queue, error) {
 	return nil, errors.New("too late")
 }
 
-// TestExamineEnds: a run ends with its context, and where a test does not end, and waits for nothing.
+// TestExamineEnds: a run ends when its context does, or a test hangs, without waiting for the test.
 func TestExamineEnds(t *testing.T) {
 	device := stuck{cpu.New(1), make(chan struct{})}
 	defer close(device.until)

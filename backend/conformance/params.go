@@ -10,8 +10,8 @@ import (
 	"github.com/mlxc/mlxc/replay"
 )
 
-// paramTests show that params reach offsets, lengths, grids and scalars, that these are
-// exact integers, and that the values are those at the time when a replay is submitted.
+// paramTests test that params reach offsets, lengths, grids and scalars, that these are computed
+// exactly, and that a replay has the values at the time when it was submitted.
 var paramTests = map[string]func(*T){
 	"param/offset": func(t *T) {
 		p := newProgram("g")

@@ -21,15 +21,14 @@ func (t *T) newQueue() backend.Queue {
 	return q
 }
 
-// ok waits for an operation.
+// ok waits for an operation and fails the test if it fails.
 func (t *T) ok(p backend.Pending, err error) {
 	t.Helper()
 	require.NoError(t, err)
 	require.NoError(t, p.Wait(context.Background()))
 }
 
-// sum returns an executable that adds the n floats of input x to the state "sum", which
-// lies at place.
+// sum compiles a graph that adds the n floats of input x to the state "sum" at place.
 func (t *T) sum(n int64, place backend.Place) *bound {
 	g := accumulate(t, "sum", n)
 	states := make([]backend.Place, len(g.Memories))
@@ -38,25 +37,25 @@ func (t *T) sum(n int64, place backend.Place) *bound {
 	return t.bind(g, nil, states)
 }
 
-// input returns where x lies in a frame of a sum.
+// input returns the place of x in a frame of a sum.
 func (b *bound) input(f backend.Frame) backend.Place { return f.Place(0) }
 
-// begun waits until the device has begun with an operation.
+// begun waits until the device has begun an operation.
 func (t *T) begun(status func() backend.Status) {
 	t.Helper()
 	require.Eventually(t, func() bool { return status() == backend.Running }, 10*time.Second, time.Millisecond)
 	time.Sleep(20 * time.Millisecond)
 }
 
-// The graphs that tests interrupt have so many commands, each of so many elements: few enough to be recorded and
-// proved soon, enough for a fast GPU to be at work for a tenth of a second, and more than the nodes of one graph of
-// CUDA (65,536), within which nothing can be interrupted.
+// Sizes of the graphs that tests interrupt: few enough commands to be recorded and proved quickly, and enough work
+// to keep a fast GPU busy for a tenth of a second. They are more than the 65,536 nodes of one CUDA graph, which
+// cannot be interrupted.
 const (
 	longCommands = 66_000
 	longElements = 20_000
 )
 
-// endless is a graph that takes long, and writes a state.
+// endless returns a graph that takes long and writes a state.
 func endless(t *T) *ir.Graph {
 	p := newProgram("endless")
 	const n = longElements
@@ -69,10 +68,10 @@ func endless(t *T) *ir.Graph {
 	return t.graph(p)
 }
 
-// queueTests test what a queue orders, how operations end, and how bytes go in and out.
+// queueTests test the order of a queue, how operations end, and transfers.
 var queueTests = map[string]func(*T){
-	// Bytes are uploaded, copied between buffers and within one, and downloaded, in the order
-	// in which that was asked for.
+	// Uploads, copies between buffers and within one, and downloads run in the order in which
+	// they were submitted.
 	"queue/copies": func(t *T) {
 		q, ctx := t.newQueue(), context.Background()
 		a, b := backend.At(t.alloc(100)), backend.At(t.alloc(50)).Add(10)
@@ -181,8 +180,8 @@ var queueTests = map[string]func(*T){
 		assert.Equal(t, repeated(14, 10), get(down[:]))
 	},
 
-	// What touches no byte of a replay goes up, down and across beside it: this one would take
-	// minutes.
+	// Uploads, downloads and copies that share no byte with a replay run while it does: the
+	// replay here takes longer than all of them.
 	"queue/beside_a_replay": func(t *T) {
 		q, ctx := t.newQueue(), context.Background()
 		double := newProgram("double")
@@ -215,7 +214,7 @@ var queueTests = map[string]func(*T){
 		assert.Equal(t, []float32{10, 12, 14, 16, 18, 20, 22, 24}, get(t.download(short.Frame.Place(0), 32)))
 	},
 
-	// A place that changes while a command buffer is open is the new one for what follows.
+	// If a place changes while a command buffer is open, later commands use the new place.
 	"queue/places_may_change": func(t *T) {
 		q, ctx := t.newQueue(), context.Background()
 		a, b, x := backend.At(t.alloc(40)), backend.At(t.alloc(40)), backend.At(t.alloc(40))
@@ -245,8 +244,8 @@ var queueTests = map[string]func(*T){
 		assert.Equal(t, repeated(3, 10), get(t.download(b, 40)))
 	},
 
-	// A queue begins nothing before that has ended which it awaits. Here that is no
-	// operation of any device.
+	// A queue begins nothing before the operation that it awaits has ended. Here that is a
+	// Completion of the test, of no device.
 	"queue/events": func(t *T) {
 		ctx := context.Background()
 		a, b := t.newQueue(), t.newQueue()
@@ -275,7 +274,7 @@ var queueTests = map[string]func(*T){
 		assert.Equal(t, repeated(6, 10), get(down[:]))
 	},
 
-	// A copy reads a buffer of another device by the means of its owner.
+	// A copy from a buffer of another device reads it by Buffer.ReadAt.
 	"queue/copy_between_devices": func(t *T) {
 		if t.other == nil {
 			return // there is no other device: see Options.Other
@@ -298,8 +297,8 @@ var queueTests = map[string]func(*T){
 		assert.ErrorContains(t, err, "%sum")
 	},
 
-	// A submission whose context has ended before it begins does nothing, one that is aborted
-	// leaves what it writes undefined and says so; the queue goes on.
+	// A submission whose context ends before it begins does nothing. One that is aborted while
+	// it runs leaves what it writes undefined and says so. The queue goes on.
 	"abort/status": func(t *T) {
 		q := t.newQueue()
 		place := backend.At(t.alloc(4 * longElements))
@@ -335,8 +334,8 @@ var queueTests = map[string]func(*T){
 		require.NoError(t, q.Err())
 	},
 
-	// If an operation fails, it and all that follow report that, with the cause. Those
-	// before it do not.
+	// If an operation fails, it and all later ones report that, with the cause. Earlier ones do
+	// not.
 	"fail/sticky": func(t *T) {
 		ctx := context.Background()
 		q, err := t.Device.NewQueue()
@@ -351,7 +350,7 @@ var queueTests = map[string]func(*T){
 				ir.BytesArg(3, ir.ValueBytes(float32(0))), ir.BytesArg(4, ir.ValueBytes(uint32(32))), ir.BytesArg(5, ir.ValueBytes(uint32(1))),
 			},
 		})
-		b := t.bind(t.graph(p), nil, []backend.Place{3: backend.At(t.alloc(256))}) // of s
+		b := t.bind(t.graph(p), nil, []backend.Place{3: backend.At(t.alloc(256))}) // the place of s
 		before, err := q.Event()
 		require.NoError(t, err)
 		_, err = q.Upload(ctx, b.Frame.Place(counts), ir.ValueBytes(uint32(3), uint32(1), uint32(1))) // more than the 2 that the graph allows
@@ -387,8 +386,8 @@ var queueTests = map[string]func(*T){
 		require.NoError(t, third.Close())
 	},
 
-	// A queue has so many command buffers that are not completed: more open ones are an error,
-	// for committed ones it waits.
+	// If MaxUncompleted command buffers are open, one more is an error; if some of them were
+	// committed, CommandBuffer waits.
 	"queue/uncompleted": func(t *T) {
 		most := t.Device.Info().MaxUncompleted
 		if most == 0 {
@@ -447,7 +446,7 @@ var queueTests = map[string]func(*T){
 		assert.Error(t, err)
 	},
 
-	// A submission that does not fit its executable is refused when it is given.
+	// A submission that does not fit its executable is refused by Submit.
 	"error/submission": func(t *T) {
 		q, ctx := t.newQueue(), context.Background()
 		place := backend.At(t.alloc(40))
@@ -467,7 +466,7 @@ var queueTests = map[string]func(*T){
 		t.ok(q.Submit(ctx, one.Submission))
 	},
 
-	// Times are on the host's clock and in the order in which things happen.
+	// Times are on the host's clock, and in the order of events.
 	"profile/clock": func(t *T) {
 		q, ctx := t.newQueue(), context.Background()
 		start := time.Now()
@@ -499,8 +498,8 @@ var queueTests = map[string]func(*T){
 		assert.False(t, time.Now().Before(at))
 	},
 
-	// Each set of states is a sequence of its own. One whose bytes are undefined after an
-	// abort is not run any further.
+	// Sets of states are independent of each other. A set whose bytes are undefined after an
+	// abort cannot be run any more.
 	"states/torn": func(t *T) {
 		s := t.open(replay.Options{}, endless(t))
 		g := t.planned(s, "")

@@ -10,8 +10,8 @@ import (
 	"github.com/mlxc/mlxc/ir"
 )
 
-// rig is a graph that is ready to run, with a buffer of its own for each root memory. Tests
-// that look at every byte use it.
+// rig is a compiled graph with a buffer for each root memory, for tests that look at every
+// byte.
 type rig struct {
 	g       *ir.Graph
 	queue   backend.Queue
@@ -20,7 +20,7 @@ type rig struct {
 	buffers []backend.Buffer // of each memory; nil for an alias
 }
 
-// newRig allocates and compiles.
+// newRig allocates the buffers and compiles the graph.
 func newRig(dev backend.Device, g *ir.Graph) (_ *rig, err error) {
 	r := &rig{g: g, buffers: make([]backend.Buffer, len(g.Memories))}
 	defer func() {
@@ -73,7 +73,7 @@ func (r *rig) run(params []uint32) error {
 	return backend.Wait(ctx)(r.queue.Submit(ctx, backend.Submission{Executable: r.exec, Frame: r.frame, Params: params}))
 }
 
-// put gives a memory its bytes.
+// put writes the bytes of a memory.
 func (r *rig) put(m int, data []byte) error {
 	if to := r.buffers[m].Bytes(); to != nil {
 		copy(to, data)
@@ -96,7 +96,7 @@ func (r *rig) get(out []byte, m int) ([]byte, error) {
 	return out, backend.Wait(ctx)(r.queue.Download(ctx, out, backend.At(r.buffers[m])))
 }
 
-// workQueue returns a queue for what a test does with memory.
+// workQueue returns the queue of a test, which uploads, downloads and runs use.
 func (t *T) workQueue() backend.Queue {
 	if t.queue == nil {
 		var err error
@@ -139,7 +139,7 @@ type bound struct {
 // bind compiles g; weights, frame and states have the given places, by memory.
 func (t *T) bind(g *ir.Graph, weights, states []backend.Place) *bound {
 	t.Helper()
-	if _, barrier := g.Nodes[len(g.Nodes)-1].(*ir.Barrier); barrier && t.Device.Info().Apart { // as replay does
+	if _, barrier := g.Nodes[len(g.Nodes)-1].(*ir.Barrier); barrier && t.Device.Info().Apart { // as package replay does
 		g = g.Clone()
 		g.Nodes[len(g.Nodes)-1] = &ir.Commit{Order: ir.OrderEvent}
 	}

@@ -8,8 +8,8 @@ import (
 	"github.com/mlxc/mlxc/replay"
 )
 
-// rowTests show that n replays in one submission do what n submissions do between which
-// the host advances the params and carries outputs on.
+// rowTests test that n replays in one submission compute the same as n submissions between which
+// the host advances the params and copies outputs to inputs.
 var rowTests = map[string]func(*T){
 	// Each replay doubles what the one before left (x, 2x, 4x, …) and writes it at $pos. One
 	// output is kept of every replay, another of the last only.

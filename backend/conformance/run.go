@@ -16,20 +16,20 @@ import (
 
 // Options of a run. The zero value runs every test in its short form.
 type Options struct {
-	// Unsupported names tests that the backend cannot pass, for ever, and why.
-	// They do not run. A name may be a pattern: "kernel/gemv_*".
+	// Unsupported names tests that the backend will never pass, and why. They do not
+	// run. A name may be a pattern: "kernel/gemv_*".
 	Unsupported map[string]string
 	// ExpectedFailure names tests that the backend does not pass yet, and why.
 	// They run, and must fail.
 	ExpectedFailure map[string]string
-	// Cases is the number of random dispatches of each family of kernels, in the
-	// long form of each instance; 0 means 100, in the long form 200. (Corruptions of
-	// declarations show in 40, see Corrupt.)
+	// Cases is the number of random dispatches of each family of kernels or, in the
+	// long form, of each instance; 0 means 100, in the long form 200. (Corrupt takes
+	// numbers of its own.)
 	Cases int
-	// Source, if it is not empty, names the Metal source whose kernels alone are tested.
+	// Source, if not empty, names a Metal source: only its kernels are tested.
 	Source string
-	// Choose, if it is not nil, returns which of some members are tested: instances of one template
-	// need not all be tested every time.
+	// Choose, if not nil, picks the members of families that are tested in this run, since not all
+	// instances of one template need be tested every time.
 	Choose Choice
 	// Long asks for the long form.
 	Long bool
@@ -43,7 +43,7 @@ type Options struct {
 	Seed uint64
 }
 
-// Choice returns some members, in their order, of families that a function tells.
+// Choice returns a selection of members, in their order. family returns the family of a member.
 type Choice func(members []string, family func(member string) string) []string
 
 func (o Options) cases() int {
@@ -144,7 +144,7 @@ func matches(pattern, name string) bool {
 	return ok && err == nil
 }
 
-// TB is what a test needs of [testing.TB].
+// TB has the methods of [testing.TB] that a test needs.
 type TB interface {
 	Name() string
 	Helper()
@@ -171,7 +171,7 @@ func (t *T) cleanup() {
 	}
 }
 
-// recorder is a TB that only remembers.
+// recorder is a TB that collects errors.
 type recorder struct {
 	name   string
 	errors []string
@@ -188,7 +188,7 @@ func (r *recorder) FailNow() {
 	runtime.Goexit()
 }
 
-// recorded runs a test that is allowed to fail and returns how it did, or "".
+// recorded runs a test that is allowed to fail and returns its errors, "" if it passed.
 func recorded(dev, other backend.Device, name string, f func(*T)) string {
 	return strings.Join(record(dev, other, name, f), "; ")
 }

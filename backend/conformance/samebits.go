@@ -17,7 +17,7 @@ import (
 // the library that have the same arguments and the same term must agree to the bit
 // wherever both can be used.
 
-// twins returns the pairs of declarations that promise the same results.
+// twins returns the pairs of declarations with equal terms.
 func twins() [][2]*decl.Decl {
 	var out [][2]*decl.Decl
 	byTerm := map[string][]*decl.Decl{}
@@ -33,8 +33,8 @@ func twins() [][2]*decl.Decl {
 	return out
 }
 
-// meaning writes what d computes: its arguments, its term, and the template
-// values that stand in either.
+// meaning returns what d computes as text: its arguments, its term, and the template
+// values that occur in them.
 func meaning(d *decl.Decl) string {
 	s := ""
 	write := func(e *term.Expr) {
@@ -62,8 +62,8 @@ func meaning(d *decl.Decl) string {
 	return s
 }
 
-// sameBits runs random dispatches of one kernel of a pair that the other can
-// run too, and returns how many there were.
+// sameBits runs random dispatches of kernel a that kernel b can run too, on both, and
+// returns how many there were.
 func sameBits(dev backend.Device, a, b *decl.Decl, cases int) (int, error) {
 	n := 0
 	for i := range cases {
@@ -85,9 +85,9 @@ func sameBits(dev backend.Device, a, b *decl.Decl, cases int) (int, error) {
 	return n, nil
 }
 
-// translate returns an assignment for another declaration, in which symbols have the
-// values that symbols of the same name have in a. It returns nil if the conditions of the
-// declaration do not hold for them.
+// translate returns an assignment for declaration d whose symbols have the values of
+// the symbols of the same name in a. It returns nil if the conditions of d do not hold for
+// them.
 func (a *assignment) translate(d *decl.Decl) *assignment {
 	out := newAssignment(d, a.r)
 	out.draw()
@@ -146,8 +146,8 @@ func compareBits(dev backend.Device, seed uint64, assignments ...*assignment) er
 	return nil
 }
 
-// results runs a dispatch on data that depend on the seed and on the names of
-// arguments only, and returns the bits of all that it writes, in order.
+// results runs a dispatch on data that depends only on the seed and the names of
+// arguments, and returns the bits of all results, in order.
 func results(dev backend.Device, x *dispatch, seed uint64) ([]uint64, error) {
 	params := x.params[0]
 	c := &checker{x: x, g: x.graph}
@@ -167,7 +167,7 @@ func results(dev backend.Device, x *dispatch, seed uint64) ([]uint64, error) {
 		}
 		fillElements(raw, a.Elem, rand.New(rand.NewPCG(seed, seedOf(a.Name))), noOdd)
 	}
-	rig, err := newRig(dev, x.graph) // now that its bytes are what they are to be
+	rig, err := newRig(dev, x.graph) // inline bytes are part of the graph, so they are filled before
 	if err != nil {
 		return nil, err
 	}
@@ -203,8 +203,8 @@ func results(dev backend.Device, x *dispatch, seed uint64) ([]uint64, error) {
 	return out, nil
 }
 
-// termTests returns a test for each pair of kernels with equal terms. The instances of two templates are a
-// family of pairs.
+// termTests returns a test for each pair of kernels with equal terms. All pairs of instances of the same two
+// templates are one family.
 func termTests(o Options) map[string]func(*T) {
 	tests := map[string]func(*T){}
 	var names []string

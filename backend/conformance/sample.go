@@ -12,14 +12,14 @@ import (
 	"github.com/mlxc/mlxc/msl/decl"
 )
 
-// Case is a dispatch of a kernel of the library with values for its params and
-// data: what a backend's own tests run in ways of their own.
+// Case is a dispatch of a kernel of the library, with values for its params and
+// data, for a backend's own tests.
 type Case struct {
 	Function string
-	Graph    *ir.Graph // of this one command
+	Graph    *ir.Graph // a graph of this one command
 	Params   []uint32
-	// Before holds the bytes of every memory: data where the kernel may look,
-	// anything elsewhere.
+	// Before holds the bytes of every memory before the dispatch: data where the kernel
+	// may read, anything elsewhere.
 	Before [][]byte
 
 	c *checker
@@ -27,9 +27,9 @@ type Case struct {
 
 func (c *Case) String() string { return fmt.Sprintf("%v, params %v", c.c.x, c.Params) }
 
-// Touched returns the number of bytes from the beginning of a view that is bound to
-// slot to the end of what the kernel touches of it, and whether it writes there.
-// It is 0 where no view is bound.
+// Touched returns the number of bytes from the beginning of the view at a slot to the
+// last byte that the kernel touches, and whether it writes the view. It is 0 if no
+// view is bound there.
 func (c *Case) Touched(slot int) (bytes int64, written bool) {
 	in := c.c.x.in
 	for i := range in.Decl.Args {
@@ -48,8 +48,8 @@ func (c *Case) Touched(slot int) (bytes int64, written bool) {
 	return 0, false
 }
 
-// Intact reports the first byte that differs from what it was before, though the
-// kernel does not write it.
+// Intact returns an error for the first byte that has changed though the declaration
+// does not say that the kernel writes it.
 func (c *Case) Intact(after [][]byte) error {
 	for m, roles := range c.c.roles {
 		for i, role := range roles {
@@ -61,7 +61,7 @@ func (c *Case) Intact(after [][]byte) error {
 	return nil
 }
 
-// Run runs the dispatch, and returns what the memories hold afterwards.
+// Run runs the dispatch and returns the contents of the memories after it.
 func (c *Case) Run(dev backend.Device) (after [][]byte, err error) {
 	rig, err := newRig(dev, c.Graph)
 	if err != nil {
@@ -86,9 +86,9 @@ func (c *Case) Run(dev backend.Device) (after [][]byte, err error) {
 	return after, nil
 }
 
-// Sample calls f with the dispatches that witnesses say engines make, except large ones, and with
-// n random dispatches of every family of kernels, whose instances take turns: of the functions
-// that are chosen, or of all if choose is nil.
+// Sample calls f with the dispatches of witnesses, except large ones, and with n random
+// dispatches of every family of kernels, which its instances share: for the functions that are
+// chosen, or for all if choose is nil.
 func Sample(n int, seed uint64, choose Choice, f func(*Case) error) error {
 	functions := Options{Choose: choose}.functions()
 	instances := families(functions)
@@ -140,8 +140,8 @@ func sampled(function string, x *dispatch, seed uint64, f func(*Case) error) err
 var crcTable = crc64.MakeTable(crc64.ECMA)
 
 // Fingerprint runs a sample with n dispatches of every family and returns, by
-// function, a hash of what memories hold afterwards. Devices that promise the
-// same bits, one that differs in the number of its workers say, have the same
+// function, a hash of the contents of memories after them. Devices that promise
+// the same bits, such as ones with different numbers of workers, have the same
 // fingerprint.
 func Fingerprint(dev backend.Device, n int) (map[string]uint64, error) {
 	out := map[string]uint64{}

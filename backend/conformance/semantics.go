@@ -11,8 +11,8 @@ import (
 	"github.com/mlxc/mlxc/replay"
 )
 
-// semantics returns the tests of what a device means. Each is a program of a
-// few commands whose result is worked out here by hand.
+// semantics returns the tests of how a device executes graphs. Each is a program
+// of a few commands whose result is computed here.
 func semantics() map[string]func(*T) {
 	all := map[string]func(*T){}
 	for _, group := range []map[string]func(*T){orderTests, paramTests, stateTests, sessionTests, errorTests, gridTests, indirectTests, rowTests, queueTests} {
@@ -54,7 +54,7 @@ func (p *program) dispatch(function string, threads [3]ir.Extent, group [3]uint3
 	return p.Dispatch(ir.Dispatch{Kernel: p.kernel(function), GridKind: ir.Threads, Grid: threads, Threadgroup: group, Bindings: args})
 }
 
-// floats is the view of n floats of m from float at on.
+// floats returns the view of n floats of m from float at on.
 func floats(m ir.MemID, at, n int64) ir.View { return ir.ViewOf(m, 4*at, 4*n) }
 
 // binary appends c = a OP b for views of n floats.
@@ -119,7 +119,7 @@ func (t *T) run(g *replay.Graph, params ...any) replay.Timing {
 	return timing
 }
 
-// bytes returns what an output or state gave.
+// bytes returns the data of an output or state, and fails the test if there is an error.
 func (t *T) bytes(data []byte, err error) []byte {
 	t.Helper()
 	require.NoError(t, err)

@@ -14,8 +14,8 @@ import (
 	"github.com/mlxc/mlxc/replay"
 )
 
-// sessionTests show that sessions share nothing but a device, that a context ends a
-// replay, and that a profile has a time for every command.
+// sessionTests test that sessions share nothing but a device, that a replay ends when its
+// context does, and that a profile has a time for every command.
 var sessionTests = map[string]func(*T){
 	"session/own_memory": func(t *T) {
 		g := accumulate(t, "g", 10)

@@ -10,31 +10,31 @@ import (
 	"github.com/mlxc/mlxc/msl/term"
 )
 
-// assignment holds a value for every symbol of a declaration: what a random
-// dispatch of its kernel looks like before it becomes one.
+// assignment has a value for every symbol of a declaration, from which a random
+// dispatch of its kernel is built.
 type assignment struct {
 	d    *decl.Decl
 	r    *rand.Rand
 	vals []int64
 	f32s []float32
 
-	free    []bool // the value may be chosen: it is no template parameter and no @let
+	free    []bool // the value may be chosen: it is neither a template parameter nor a @let
 	sizes   []bool // the symbol appears in a shape
 	strides []bool // the symbol is a stride
 	floats  []bool
 	flags   []bool  // of type bool
-	limit   []int64 // the greatest value that its type holds
+	limit   []int64 // values must be below it
 }
 
-// maxBytes bounds the elements of an argument of a random dispatch, maxSpread the bytes
-// from its first to its last element, which may lie apart.
+// maxBytes is the max size of the elements of an argument of a random dispatch; maxSpread that
+// of the range from its first to its last element, which strides may spread.
 const (
 	maxBytes  = 1 << 18
 	maxSpread = 2 * maxBytes
 )
 
-// solve draws values for which the declaration's conditions hold, and the
-// extra ones. It fails when it finds none.
+// solve draws values for which the declaration's conditions and the extra ones
+// hold. It returns an error if it finds none.
 func solve(d *decl.Decl, r *rand.Rand, extra []*term.Expr) (*assignment, error) {
 	var err error
 	for range 60 {
@@ -94,7 +94,7 @@ func newAssignment(d *decl.Decl, r *rand.Rand) *assignment {
 	return a
 }
 
-// draw gives every free symbol a value that fits its use.
+// draw gives every free symbol a random value that is usual for its use.
 func (a *assignment) draw() {
 	long := -1 // the index of a size that is long, while all others are short; −1 if none is
 	if a.r.IntN(6) == 0 {
@@ -104,7 +104,7 @@ func (a *assignment) draw() {
 		switch {
 		case !a.free[i]:
 		case a.floats[i]:
-			// What eps, scales and the logarithm of rope's base look like.
+			// Typical values of eps, scales and the logarithm of rope's base.
 			a.f32s[i] = []float32{1e-5, 1e-3, 0.0884, 0.125, 0.5, 1, 2, 13.287712, a.r.Float32(), 8 * a.r.Float32()}[a.r.IntN(10)]
 		case a.flags[i]:
 			a.vals[i] = int64(a.r.IntN(2))
@@ -167,8 +167,8 @@ func (a *assignment) lets() error {
 	return nil
 }
 
-// repair changes values until all conditions hold: it looks for a broken one and
-// moves a symbol that can mend it.
+// repair changes values until all conditions hold: it takes one that does not and
+// changes a symbol in it.
 func (a *assignment) repair(conds []*term.Expr) error {
 	a.drawStrides()
 	for round := range 80 {
@@ -196,7 +196,7 @@ func (a *assignment) broken(conds []*term.Expr) *term.Expr {
 	return nil
 }
 
-// mend changes one symbol of a broken condition so that it may hold.
+// mend changes one symbol of a condition that does not hold so that it may hold.
 func (a *assignment) mend(c *term.Expr) {
 	switch c.Op {
 	case term.And:
@@ -253,7 +253,7 @@ func (a *assignment) settable(e *term.Expr) bool {
 	return e.Op == term.Symbol && a.free[e.Index] && !a.floats[e.Index]
 }
 
-// shake chooses another value for one symbol of a condition.
+// shake gives one symbol of a condition another random value.
 func (a *assignment) shake(c *term.Expr) {
 	var of []int
 	c.Walk(func(e *term.Expr) {
@@ -270,9 +270,9 @@ func (a *assignment) shake(c *term.Expr) {
 	}
 }
 
-// drawStrides gives the strides of every argument, where they can be chosen,
-// one of the layouts that views have: nested in some order with gaps between,
-// repeated (stride 0), or anything.
+// drawStrides gives every argument whose strides can be chosen one of the layouts
+// that views have: dimensions nested in some order, with gaps between, repeated
+// (stride 0), or anything.
 func (a *assignment) drawStrides() {
 	for i := range a.d.Args {
 		x := &a.d.Args[i]
@@ -317,7 +317,7 @@ func (a *assignment) drawStrides() {
 	}
 }
 
-// bounded returns an error if the values make too large a dispatch, or none.
+// bounded returns an error if the values make a dispatch that is too large or invalid.
 func (a *assignment) bounded() error {
 	for i, v := range a.vals {
 		if !a.floats[i] && (v < 0 || v >= a.limit[i]) {

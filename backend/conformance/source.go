@@ -11,9 +11,9 @@ import (
 	"github.com/mlxc/mlxc/msl/decl"
 )
 
-// Source runs all that the kernels of one Metal source must show: clang takes it and finds
-// its declarations true, the tests of [Run] and [Corrupt] pass, and the folder has a golden
-// of each.
+// Source runs all tests of the kernels of one Metal source: clang compiles it and confirms its
+// declarations, the tests of [Run] and [Corrupt] pass, and the folder goldens has a golden of
+// each kernel.
 func Source(t *testing.T, open func() backend.Device, file string, goldens fs.FS) {
 	o := Options{Source: file}
 	if len(o.functions()) == 0 {

@@ -9,7 +9,7 @@ import (
 	"github.com/mlxc/mlxc/replay"
 )
 
-// accumulate is a graph that adds its input to the state "sum".
+// accumulate returns a graph that adds its input to the state "sum".
 func accumulate(t *T, name string, n int64) *ir.Graph {
 	p := newProgram(name)
 	x, sum := p.memory("x", ir.Input, n), p.state("sum", n, 1)
@@ -128,8 +128,8 @@ var stateTests = map[string]func(*T){
 		assert.Equal(t, before, data, "mapped weights are read-only")
 	},
 
-	// With Poison, an output holds other bytes before each replay, so that a host that
-	// reads what nobody wrote notices it. All that a graph defines stays the same.
+	// With Poison, an output is filled with other bytes before each replay, so that reading bytes
+	// that the graph did not write is noticed. Defined results stay the same.
 	"poison/differs": func(t *T) {
 		p := newProgram("g")
 		x, scratch, y := p.memory("x", ir.Input, 8), p.memory("scratch", ir.Scratch, 8), p.memory("y", ir.Output, 16)
@@ -148,7 +148,7 @@ var stateTests = map[string]func(*T){
 		}
 	},
 
-	// A graph that passes undefined bytes on, or whose commands race, is refused.
+	// A graph that reads undefined bytes, or whose commands race, is refused.
 	"meaning/refused": func(t *T) {
 		for what, undefined := range map[string]bool{"undefined read": true, "race": false} {
 			p := newProgram("g")
@@ -163,7 +163,7 @@ var stateTests = map[string]func(*T){
 		}
 	},
 
-	// The list of a serial graph is its order.
+	// The commands of a serial graph run in the order of its list.
 	"meaning/serial": func(t *T) {
 		p := newProgram("g")
 		x, scratch, y := p.memory("x", ir.Input, 8), p.memory("scratch", ir.Scratch, 8), p.memory("y", ir.Output, 8)

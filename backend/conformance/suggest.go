@@ -12,9 +12,9 @@ import (
 	"github.com/mlxc/mlxc/msl/term"
 )
 
-// suggest returns the witness that tells a declaration from a corruption of it, as a line
-// to put into the source if it is true of the kernel; or, if it finds none, the line that
-// says that there is none.
+// suggest returns a witness that distinguishes a declaration from a corruption of it, as a line
+// for the source, to be added if it is true of the kernel. If it finds none it returns an
+// @equivalent line.
 func suggest(x instance, m mutant) string {
 	r := rand.New(rand.NewPCG(seedOf(m.String()), 11))
 	right := msl.Declarations(x.function)
@@ -22,7 +22,7 @@ func suggest(x instance, m mutant) string {
 	wrong[x.index] = m.d
 	for range 400 {
 		from, extra := x.d, []*term.Expr(nil)
-		switch r.IntN(3) { // what only one of the two describes is best looked for on purpose
+		switch r.IntN(3) { // look on purpose for a dispatch that only one of the two describes
 		case 0:
 			from = m.d
 		case 1:
@@ -48,8 +48,8 @@ func suggest(x instance, m mutant) string {
 	return fmt.Sprintf("// @equivalent %v ; %v ; why no dispatch tells the two apart", x, m)
 }
 
-// onlyWithout returns a condition that holds where one of the conditions of d fails that has
-// another form in other, or none if their conditions are the same.
+// onlyWithout returns the negation of a condition of d that other does not have in the same
+// form, nil if it has all of them.
 func onlyWithout(d, other *decl.Decl) []*term.Expr {
 	for _, c := range d.Requires {
 		if !slices.ContainsFunc(other.Requires, func(o *term.Expr) bool { return o.String() == c.String() }) {
@@ -73,8 +73,8 @@ func negation(e *term.Expr) *term.Expr {
 	return &term.Expr{Op: term.Not, Kind: term.Bool, Args: []*term.Expr{e}}
 }
 
-// nearBound gives a symbol of the conditions a value beside one of their numbers, which is
-// where the sides of a bound differ.
+// nearBound gives a symbol of the conditions a value next to one of their numbers, where
+// different bounds differ.
 func (a *assignment) nearBound(conds []*term.Expr) {
 	var symbols []int
 	var numbers []int64
@@ -94,7 +94,7 @@ func (a *assignment) nearBound(conds []*term.Expr) {
 	}
 }
 
-// witness is the dispatch of an assignment.
+// witness returns the dispatch of an assignment as a witness.
 func (a *assignment) witness(function string) witness {
 	w := &decl.Witness{Function: function, Values: map[string][]int64{}, Indices: map[string]uint16{}, Kind: ir.Threadgroups}
 	for _, c := range a.d.Constants {
@@ -147,7 +147,7 @@ func (a *assignment) somePair() [2]string {
 	return [2]string{out, in}
 }
 
-// line writes a witness as it stands in a source.
+// line formats a witness as a source has it.
 func line(w *decl.Witness) string {
 	var values []string
 	for name, list := range w.Values {

@@ -12,8 +12,8 @@ import (
 	"github.com/mlxc/mlxc/msl/decl"
 )
 
-// TestSuggest: for corruptions that only a witness shows, suggest finds one, in the form
-// in which it stands in a source.
+// TestSuggest: for corruptions that only a witness can show, suggest finds one, which a source
+// can have as a line.
 func TestSuggest(t *testing.T) {
 	found, all := 0, 0
 	for _, f := range []string{"l2_norm_float32", "rmsfloat32", "vv_Addfloat32", "g2_copyfloat32float32", "rope_single_float32"} {

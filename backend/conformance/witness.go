@@ -15,8 +15,8 @@ import (
 // a Metal source.
 type witness struct{ *decl.Witness }
 
-// testsOf returns what a source of the library says for tests. It panics if that cannot be
-// read: a test of package msl reads all, and [msl.Register] refuses such a source.
+// testsOf returns the lines for tests of a source of the library. It panics if they cannot be
+// parsed: a test of package msl parses all, and [msl.Register] refuses such a source.
 func testsOf(file string) *decl.Tests {
 	tests, err := msl.Tests(file)
 	if err != nil {
@@ -25,9 +25,9 @@ func testsOf(file string) *decl.Tests {
 	return tests
 }
 
-var witnessesOf sync.Map // of each function
+var witnessesOf sync.Map // by function: its witnesses
 
-// witnesses returns those of a function.
+// witnesses returns the witnesses of a function.
 func witnesses(function string) []witness {
 	if out, ok := witnessesOf.Load(function); ok {
 		return out.([]witness)
@@ -42,8 +42,8 @@ func witnesses(function string) []witness {
 	return out
 }
 
-// describes reports whether one of the declarations, all of one function,
-// describes the dispatch, and else why the last one does not.
+// describes returns nil if one of the declarations, all of one function, describes
+// the dispatch, else why the last one does not.
 func (w witness) describes(ds []*decl.Decl) error {
 	var err error
 	for _, d := range ds {
@@ -142,7 +142,7 @@ func (w witness) dispatch(d *decl.Decl) (*dispatch, error) {
 	return b.build(0)
 }
 
-// assign gives the symbols of d the witness's values.
+// assign returns an assignment of d whose symbols have the witness's values.
 func (w witness) assign(d *decl.Decl) *assignment {
 	a := newAssignment(d, rand.New(rand.NewPCG(uint64(w.Line), 3)))
 	set := func(s int, v int64) {

@@ -9,12 +9,12 @@ import (
 	"github.com/mlxc/mlxc/ir"
 )
 
-// commandBuffer is a command buffer of the queue until it is committed or discarded.
+// commandBuffer implements [backend.CommandBuffer] until it is committed or discarded.
 type commandBuffer struct {
 	q       *Queue
 	label   string
 	encoder Encoder // nil: committed or discarded
-	err     error   // of a command that could not be encoded
+	err     error   // the error of a command that could not be encoded; Commit returns it
 }
 
 // CommandBuffer implements [backend.Queue].
@@ -30,7 +30,7 @@ func (q *Queue) CommandBuffer(ctx context.Context, s backend.Recording) (backend
 	return &commandBuffer{q: q, label: s.Label, encoder: encoder}, nil
 }
 
-// room waits until there is room for one more open command buffer, and takes it.
+// room waits until there is room for one more open command buffer, and counts it.
 func (q *Queue) room(ctx context.Context) error {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -56,7 +56,7 @@ func (q *Queue) room(ctx context.Context) error {
 	}
 }
 
-// leave says that a command buffer is open no more.
+// leave counts an open command buffer as closed.
 func (q *Queue) leave() {
 	q.mu.Lock()
 	q.open--

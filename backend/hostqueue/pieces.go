@@ -2,10 +2,10 @@ package hostqueue
 
 import "context"
 
-// pieceBytes is what is copied before a look whether to go on.
+// pieceBytes is how many bytes are copied between two checks of the context.
 const pieceBytes = 16 << 20
 
-// Pieces calls do for the pieces of n bytes, one after another, until that fails or ctx ends.
+// Pieces calls do for pieces of n bytes, each from byte from to byte to, until do fails or ctx ends.
 func Pieces(ctx context.Context, n int, do func(from, to int) error) error {
 	for from := 0; from < n; from += pieceBytes {
 		if ctx.Err() != nil {

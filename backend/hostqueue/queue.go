@@ -12,54 +12,53 @@ import (
 	"github.com/mlxc/mlxc/ir"
 )
 
-// Executor does the work of a queue's operations, on goroutines of the queue. An error that
-// is the cause of its context means that the operation was aborted.
+// Executor does the operations of a queue, on goroutines of the queue. If it returns the cause of
+// its context as the error, the operation was aborted.
 type Executor interface {
-	// Name is that of the device, for errors.
+	// Name returns the name of the device, for errors.
 	Name() string
-	// Accept says what is wrong with a submission, before it is taken. Submissions are
-	// accepted in their order, and each that was accepted ends with Forget.
+	// Accept checks a submission before the queue takes it; an error refuses it. It is called in the
+	// order of submissions. For each one that was accepted Forget is called at the end.
 	Accept(s *backend.Submission) error
-	// Overlap reports whether next, a later submission of the executable of earlier, may
-	// begin before that has ended. The executor orders their commands then.
+	// Overlap reports whether next, a later submission of the same executable, may begin before
+	// earlier has ended. If so, the executor must order their commands.
 	Overlap(earlier, next *backend.Submission) bool
-	// Uses returns the graph of a submission, and where its memories lie.
+	// Uses returns the graph of a submission, and the places of its memories.
 	Uses(s *backend.Submission) (*ir.Graph, []backend.Place)
-	// Replay runs s.Count() replays and fills r's Replays, Torn and Times. It calls
-	// s.Ended.
+	// Replay runs s.Count() replays, calls s.Ended for each, and sets r's Replays, Torn and
+	// Times.
 	Replay(ctx context.Context, s *backend.Submission, r *backend.Result) error
-	// Forget is told that a submission has ended, or will not be replayed at all.
+	// Forget is called when an accepted submission has ended, also if it was never replayed.
 	Forget(s *backend.Submission)
 	// Open begins a command buffer.
 	Open(r backend.Recording) (Encoder, error)
-	// Upload, Download and Copy are those of [backend.Queue], at once.
+	// Upload, Download and Copy do what those of [backend.Queue] ask for, and return when it is done.
 	Upload(ctx context.Context, dst backend.Place, data []byte) error
 	Download(ctx context.Context, data []byte, src backend.Place) error
 	Copy(ctx context.Context, dst, src backend.Place, n int64) error
 }
 
-// Encoder is a command buffer of an executor.
+// Encoder is an executor's command buffer, from Open to Close.
 type Encoder interface {
 	Encode(n ir.Node) error
 	Copy(dst, src backend.Place, n int64) error
-	// Commit is told before the command buffer goes to the queue.
+	// Commit is called before the command buffer is added to the queue.
 	Commit(label string, order ir.CommitOrder) error
 	// Run executes what was encoded.
 	Run(ctx context.Context, r *backend.Result) error
-	// Close ends it: after Run, or without.
+	// Close releases it, after Run or without Run.
 	Close()
 }
 
-// Options of a queue. The zero value is for a device that does its operations at once and in
-// order.
+// Options of a queue. The zero value has no limits and begins operations in order.
 type Options struct {
-	// MaxUncompleted is that of [backend.Info].
+	// MaxUncompleted is [backend.Info.MaxUncompleted].
 	MaxUncompleted int
-	// Reverse begins what stands last among what may begin.
+	// Reverse begins the last instead of the first of the operations that may begin.
 	Reverse bool
-	// Ready, if not nil, says whether an operation may begin. It is given the [Encoder] of a
-	// command buffer, the [*backend.Submission] of a submission, and nil of anything else.
-	// [Queue.Wake] makes the queue ask again.
+	// Ready, if not nil, reports whether an operation may begin. Its argument is the [Encoder]
+	// of a command buffer, the [*backend.Submission] of a submission, and nil for others.
+	// [Queue.Wake] makes the queue call it again.
 	Ready func(operation any) bool
 }
 
@@ -70,19 +69,18 @@ type Queue struct {
 
 	mu    sync.Mutex
 	wake  *sync.Cond
-	list  []*entry // not ended, in order
+	list  []*entry // from the first operation that has not ended on, in order
 	first int      // the number of list[0]
-	// An operation that is given next begins when all that are numbered below ordered have
-	// ended if it is a command buffer without an order, and all below unordered if it is a
-	// transfer or a submission.
+	// Limits for the next operation, as numbers: a command buffer without an order begins when all
+	// operations below ordered have ended, a transfer or submission when all below unordered have.
 	ordered, unordered int
-	open               int // command buffers
+	open               int // command buffers that are open
 	buffers            int // command buffers that were committed and have not ended
-	workers            int // goroutines
-	idle               int // goroutines that wait for something to do
+	workers            int // goroutines that do operations
+	idle               int // those of them that wait for something to do
 	closed             bool
-	err                error // that has failed the queue
-	failed             int   // the number of the operation that did
+	err                error // the error that has failed the queue; nil: none
+	failed             int   // the number of the operation that has failed
 }
 
 // New returns a queue.
@@ -92,37 +90,37 @@ func New(do Executor, o Options) *Queue {
 	return q
 }
 
-// entry is an operation that has not ended.
+// entry is an operation in the queue.
 type entry struct {
 	*backend.Completion
 	ctx       context.Context
-	operation any // see Options.Ready
-	// run does it; nil: it ends where it stands.
+	operation any // the argument of Options.Ready
+	// run does the operation; nil: it does nothing, as an event.
 	run    func(ctx context.Context, r *backend.Result) error
-	await  backend.Pending // that it waits for
+	await  backend.Pending // what it waits for; nil: nothing
 	number int
-	after  int // it begins when all that are numbered below have ended
-	// touches are the bytes of a transfer; submission is what else may run beside others.
-	// A submission's are found when they are asked for.
+	after  int // it begins when all operations with smaller numbers have ended
+	// touches are the bytes that a transfer or submission reads or writes; those of a
+	// submission are found when they are first needed.
 	touches    []touch
 	submission *backend.Submission
-	waits      int      // for others of the list, beside those below after
-	waiting    []*entry // for it
+	waits      int      // number of operations from after on that it waits for
+	waiting    []*entry // operations that wait for it
 	begun      bool
 	ended      bool
-	buffer     bool   // a command buffer
-	close      func() // called before it has ended, if not nil
+	buffer     bool   // it is a command buffer
+	close      func() // called just before it ends, if not nil
 }
 
-// beside reports whether e may run while others do.
+// beside reports whether e is a transfer or submission, which may run beside others.
 func (e *entry) beside() bool { return e.touches != nil || e.submission != nil }
 
-// maxBeside is how many operations an operation is compared with. If more are in the queue, it
-// waits for all of them, so that a long queue takes no quadratic time.
+// maxBeside is the max number of earlier operations that an operation is compared with. If there
+// are more, it waits for all of them, so that a long queue does not take quadratic time.
 const maxBeside = 64
 
-// push gives e to the queue. An error is a queue that was closed; one that has failed
-// takes what it is given, so that its error is always told by the operation.
+// push adds e to the queue. It returns an error if the queue is closed or the submission is
+// refused. A failed queue takes operations too, so that these always report its error.
 func (q *Queue) push(e *entry, order ir.CommitOrder) error {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -172,7 +170,7 @@ func (q *Queue) push(e *entry, order ir.CommitOrder) error {
 	return nil
 }
 
-// apart reports whether two operations that may run beside others may run beside each other.
+// apart reports whether two transfers or submissions may run at the same time.
 func (q *Queue) apart(earlier, e *entry) bool {
 	if a, b := earlier.submission, e.submission; a != nil && b != nil {
 		return a.Executable == b.Executable && q.do.Overlap(a, b)
@@ -189,15 +187,15 @@ func (q *Queue) touched(e *entry) []touch {
 
 func (q *Queue) gone() error { return fmt.Errorf("%s: the queue is closed", q.do.Name()) }
 
-// Wake has what is not ready asked again.
+// Wake makes the queue call Options.Ready again for operations that were not ready.
 func (q *Queue) Wake() {
 	q.mu.Lock()
 	q.wake.Broadcast()
 	q.mu.Unlock()
 }
 
-// hands wakes the goroutines that wait for something to do. If there are none, and an
-// operation may begin, it starts one.
+// hands wakes the idle goroutines or, if there are none and an operation may begin, starts
+// one.
 func (q *Queue) hands() {
 	switch {
 	case q.idle > 0:
@@ -208,14 +206,14 @@ func (q *Queue) hands() {
 	}
 }
 
-// work does what there is to do, and ends: a queue that is idle has no goroutine.
+// work does operations until the queue is empty, so that an idle queue has no goroutine.
 func (q *Queue) work() {
 	q.mu.Lock()
 	for len(q.list) > 0 {
 		e := q.next()
 		if e == nil {
 			if q.workers > 1 && q.idle > 0 {
-				break // another one waits already
+				break // one idle goroutine is enough
 			}
 			q.idle++
 			q.wake.Wait()
@@ -225,7 +223,7 @@ func (q *Queue) work() {
 		e.begun = true
 		failed := q.err
 		if e.beside() {
-			q.hands() // what may run beside it
+			q.hands() // for operations that may run beside it
 		}
 		q.mu.Unlock()
 		r := q.perform(e, failed)
@@ -239,7 +237,7 @@ func (q *Queue) work() {
 	q.mu.Unlock()
 }
 
-// end takes e, whose result is r, off the list.
+// end ends e with result r, and removes operations that have ended from the front of the list.
 func (q *Queue) end(e *entry, r backend.Result) {
 	if q.err != nil && q.failed < e.number && e.submission != nil && r.Status == backend.Completed {
 		r.Status, r.Torn, r.Err = backend.Failed, true, fmt.Errorf("what was given before it failed while it ran: %w", q.err)
@@ -263,10 +261,10 @@ func (q *Queue) end(e *entry, r backend.Result) {
 	q.wake.Broadcast()
 }
 
-// next returns the operation to do now, nil if none may begin.
+// next returns an operation that may begin now, nil if none may.
 func (q *Queue) next() (found *entry) {
 	for _, e := range q.list {
-		if e.after > q.first { // what stands before it has not all ended
+		if e.after > q.first { // earlier operations that it waits for have not all ended
 			break
 		}
 		if e.buffer && e.begun && !e.ended {
@@ -293,7 +291,7 @@ func (q *Queue) ready(e *entry) bool {
 	return q.options.Ready == nil || q.options.Ready(e.operation)
 }
 
-// perform does one operation.
+// perform does one operation; failed is the error of the queue, if it has failed.
 func (q *Queue) perform(e *entry, failed error) (r backend.Result) {
 	switch {
 	case failed != nil:
@@ -324,7 +322,7 @@ func (q *Queue) perform(e *entry, failed error) (r backend.Result) {
 	return r
 }
 
-// transfer gives a copy of bytes to the queue. What it writes is torn if it fails.
+// transfer adds an upload, download or copy to the queue. If it fails, what it writes is torn.
 func (q *Queue) transfer(ctx context.Context, what string, touches []touch, do func(ctx context.Context) error) (backend.Pending, error) {
 	e := &entry{Completion: backend.NewCompletion(what), ctx: ctx, touches: touches}
 	e.run = func(ctx context.Context, r *backend.Result) error {
@@ -336,7 +334,7 @@ func (q *Queue) transfer(ctx context.Context, what string, touches []touch, do f
 	return q.give(e)
 }
 
-// give pushes anything but a command buffer.
+// give adds an operation other than a command buffer.
 func (q *Queue) give(e *entry) (backend.Pending, error) {
 	if err := q.push(e, ir.OrderEvent); err != nil {
 		return nil, err

@@ -14,8 +14,8 @@ type touch struct {
 	write   bool
 }
 
-// touchOf returns n bytes from p on. Bytes that the host sees are told apart by their
-// addresses: two buffers may be mapped over the same ones.
+// touchOf returns the n bytes from p on. Bytes that the host can see are identified by their
+// addresses, since two buffers may be mapped over the same memory.
 func touchOf(p backend.Place, n int64, write bool) touch {
 	t := touch{p.Buffer, uint64(p.Offset), uint64(p.Offset + n), write}
 	if b := p.Buffer.Bytes(); b != nil {
@@ -25,14 +25,14 @@ func touchOf(p backend.Place, n int64, write bool) touch {
 	return t
 }
 
-// ofHost returns the bytes of a slice of the host.
+// ofHost returns the bytes of a slice in the host's memory.
 func ofHost(data []byte, write bool) touch {
 	at := uint64(uintptr(unsafe.Pointer(unsafe.SliceData(data))))
 	return touch{nil, at, at + uint64(len(data)), write}
 }
 
-// ofSubmission returns what replays of g touch, with its memories at the given places. Inputs
-// count as written: a carry may do it.
+// ofSubmission returns the bytes that replays of g touch, with its memories at these places.
+// Inputs count as written, since a carry may write them.
 func ofSubmission(g *ir.Graph, places []backend.Place) (out []touch) {
 	for i, p := range places {
 		m := &g.Memories[i]
@@ -40,7 +40,7 @@ func ofSubmission(g *ir.Graph, places []backend.Place) (out []touch) {
 			continue
 		}
 		n := m.Size
-		if m.Every { // one for each replay: as many as there is room for
+		if m.Every { // a copy for each replay: up to the end of the buffer
 			n = p.Buffer.Size() - p.Offset
 		}
 		out = append(out, touchOf(p, n, m.Kind != ir.Weight))

@@ -23,24 +23,24 @@ import (
 )
 
 // archive keeps pipelines in a file, an MTLBinaryArchive, so that the next process need not compile
-// them for the GPU again. A file is found by what its pipelines depend on: the GPU, the version of
-// the system, our sources. Its name ends with the digest of its contents: what a disk has damaged is
-// never given to Metal, and a new file, which comes by renaming, never takes an old one's place while
-// somebody reads that.
+// them for the GPU again. The file's name begins with a digest of what the pipelines depend on: the GPU,
+// the version of the system and our sources. It ends with a digest of the contents, so that Metal is
+// never given a damaged file, and a new file, which is renamed into the folder, never replaces one that
+// another process reads.
 //
-// The archive in which pipelines are looked up never changes: what is new waits, and goes to another,
-// which begins as the file is then, when no more has come for a while or the device is closed. So
-// nothing that is not known of Metal's archives, whether they can be changed while they are used,
-// matters. Without the file everything works, and takes longer: whatever is wrong is a warning.
+// The archive in which pipelines are looked up is never changed. New pipelines are collected; when none
+// has come for a while, or the device is closed, they are added to a second archive, loaded from the
+// newest file, and written to a new file. So it does not matter whether Metal's archives may be changed
+// while they are used, which is not documented. Failures are warnings: without a file all is only slower.
 type archive struct {
 	device  *Device
-	writing sync.Mutex // held while a file is written; taken without mu
+	writing sync.Mutex // held while a file is written; it is locked before mu
 
 	mu      sync.Mutex
 	opened  bool
-	dir     string  // "": nothing is kept
-	key     string  // how the names of its files begin
-	known   objc.ID // NSArray of the archive that was found; 0: none
+	dir     string  // folder of the files; "": nothing is kept
+	key     string  // prefix of the files' names: the digest of GPU, system and sources
+	known   objc.ID // NSArray with the one archive that was found; 0: none
 	pending []objc.ID
 	timer   *time.Timer
 	closed  bool
@@ -48,17 +48,17 @@ type archive struct {
 
 const (
 	archiveSuffix = ".metalarchive"
-	// archiveIdle is for how long no pipeline is made before new ones are written.
+	// archiveIdle is the time without a new pipeline after which new ones are written.
 	archiveIdle = 2 * time.Second
-	// archiveBytes is the greatest length of a file that is extended, folderBytes that of all files
-	// together.
+	// archiveBytes is the max length, in bytes, of a file that is still extended; folderBytes is the
+	// max sum of all files.
 	archiveBytes = 64 << 20
 	folderBytes  = 256 << 20
 )
 
 func newArchive(d *Device) *archive { return &archive{device: d} }
 
-// open finds the file, once; a.mu is held, inside of a pool.
+// open looks for the file, once. The caller holds a.mu and has an autorelease pool.
 func (a *archive) open() {
 	if a.opened {
 		return
@@ -94,7 +94,7 @@ func (a *archive) open() {
 	}
 }
 
-// arrayOf is an NSArray of one object, which it retains. It is the caller's.
+// arrayOf returns an NSArray of one object, retained for the caller.
 func arrayOf(o objc.ID) objc.ID {
 	word := new(objc.ID)
 	*word = o
@@ -104,8 +104,8 @@ func arrayOf(o objc.ID) objc.ID {
 	return objc.Retain(objc.ArrayWithObjects.SendID(objc.ClassNamed("NSArray"), uintptr(unsafe.Pointer(word)), 1))
 }
 
-// newest opens the newest file that Metal takes, and throws away those that it does not take. The
-// archive, 0 if there is none, is the caller's.
+// newest loads the newest file that can be used, and removes newer ones that cannot. It returns the
+// archive, which the caller releases, and its path; 0 if there is none.
 func (a *archive) newest() (id objc.ID, path string) {
 	for _, f := range a.files(a.key) {
 		path := filepath.Join(a.dir, f.Name())
@@ -113,7 +113,7 @@ func (a *archive) newest() (id objc.ID, path string) {
 		if err == nil {
 			if id, err = a.load(path); err == nil {
 				now := time.Now()
-				_ = os.Chtimes(path, now, now) // says what was used last
+				_ = os.Chtimes(path, now, now) // trim removes the files that were not used for the longest time
 				return id, path
 			}
 		}
@@ -128,7 +128,7 @@ func (a *archive) newest() (id objc.ID, path string) {
 	return 0, ""
 }
 
-// files are those whose names begin with a prefix, newest first.
+// files returns the archive files whose names begin with a prefix, newest first.
 func (a *archive) files(prefix string) (out []fs.FileInfo) {
 	entries, err := os.ReadDir(a.dir)
 	if err != nil {
@@ -138,7 +138,7 @@ func (a *archive) files(prefix string) (out []fs.FileInfo) {
 		if !strings.HasPrefix(e.Name(), prefix) || !strings.HasSuffix(e.Name(), archiveSuffix) {
 			continue
 		}
-		// What another process removes meanwhile is gone.
+		// A file that another process has just removed is skipped.
 		if i, err := e.Info(); err == nil && i.Mode().IsRegular() {
 			out = append(out, i)
 		}
@@ -149,13 +149,13 @@ func (a *archive) files(prefix string) (out []fs.FileInfo) {
 	return out
 }
 
-// named is the end of the name of a file whose name begins with a key and that has these contents.
+// named returns the part of a file's name after key: a digest of key and contents, and the suffix.
 func named(key string, contents []byte) string {
 	sum := sha256.Sum256(append([]byte(key+"\n"), contents...))
 	return hex.EncodeToString(sum[:12]) + archiveSuffix
 }
 
-// whole returns an error if a file does not hold what its name says, or others may have written it.
+// whole returns an error if a file's contents do not match its name, or other users may have written it.
 func whole(path, key, name string) error {
 	data, err := regular.ReadOwn(path, folderBytes)
 	if err != nil {
@@ -167,7 +167,7 @@ func whole(path, key, name string) error {
 	return nil
 }
 
-// load makes an archive of a file, or an empty one of "".
+// load makes an MTLBinaryArchive from a file, or an empty one if path is "". The caller releases it.
 func (a *archive) load(path string) (objc.ID, error) {
 	d := objc.New("MTLBinaryArchiveDescriptor")
 	defer objc.Release(d)
@@ -184,7 +184,8 @@ func (a *archive) load(path string) (objc.ID, error) {
 	return objc.ID(id), err
 }
 
-// pipeline makes the pipeline of a descriptor, inside of a pool: from the archive if that has it.
+// pipeline makes the pipeline of a descriptor, from the archive if that has it; else it compiles it and
+// notes it to be kept. The caller has an autorelease pool.
 func (a *archive) pipeline(descriptor objc.ID) (objc.ID, error) {
 	a.mu.Lock()
 	a.open()
@@ -198,7 +199,7 @@ func (a *archive) pipeline(descriptor objc.ID) (objc.ID, error) {
 	}
 	if known != 0 {
 		objc.SetBinaryArchives.Send(descriptor, uintptr(known))
-		// Only if it is asked for does Metal say that an archive lacks a pipeline.
+		// Without this option Metal would compile a pipeline that the archive lacks, and not say so.
 		if id, err := create(objc.PipelineOptionFailOnBinaryArchiveMiss); err == nil {
 			return id, nil
 		}
@@ -211,7 +212,7 @@ func (a *archive) pipeline(descriptor objc.ID) (objc.ID, error) {
 	return id, err
 }
 
-// add notes a descriptor whose pipeline is to be kept.
+// add notes a descriptor whose pipeline is to be written to the file.
 func (a *archive) add(descriptor objc.ID) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -226,12 +227,12 @@ func (a *archive) add(descriptor objc.ID) {
 	}
 }
 
-// idle is called when no pipeline was made for a while.
+// idle is called when no pipeline was made for archiveIdle.
 func (a *archive) idle() {
 	a.flush()
 }
 
-// close writes what is new, and releases all.
+// close writes new pipelines to the file and releases the archive.
 func (a *archive) close() {
 	a.mu.Lock()
 	a.closed = true
@@ -244,7 +245,7 @@ func (a *archive) close() {
 	a.known = 0
 }
 
-// flush writes what is new, after whoever writes now. What cannot be written is forgotten.
+// flush writes new pipelines to the file, one call at a time. Those that cannot be written are dropped.
 func (a *archive) flush() {
 	a.writing.Lock()
 	defer a.writing.Unlock()
@@ -265,12 +266,12 @@ func (a *archive) flush() {
 	}
 }
 
-// write makes a file of the newest that there is, another process's perhaps, and of pipelines.
+// write makes a file of the pipelines in the newest file, which may be another process's, and new ones.
 func (a *archive) write(pending []objc.ID) error {
 	id, old := a.newest()
 	if i, err := os.Stat(old); id != 0 && (err != nil || i.Size() > archiveBytes) {
 		objc.Release(id)
-		id = 0 // what it holds is mostly of other graphs
+		id = 0 // begin anew: most of its pipelines are of other graphs
 	}
 	if id == 0 {
 		var err error
@@ -294,7 +295,7 @@ func (a *archive) write(pending []objc.ID) error {
 	if added == 0 {
 		return failed
 	}
-	// Metal writes to a name, not to a file that is open.
+	// Metal takes a path to write to, not an open file, so the file is made in a folder of our own.
 	folder, err := os.MkdirTemp(a.dir, temporary+"*")
 	if err != nil {
 		return err
@@ -311,7 +312,7 @@ func (a *archive) write(pending []objc.ID) error {
 	if err != nil {
 		return err
 	}
-	if err := os.Chmod(file, 0o600); err != nil { // Metal's is as the user's mask has it
+	if err := os.Chmod(file, 0o600); err != nil { // Metal makes it with the umask's permissions
 		return err
 	}
 	data, err := os.ReadFile(file)
@@ -322,20 +323,20 @@ func (a *archive) write(pending []objc.ID) error {
 	if err := os.Rename(file, path); err != nil {
 		return err
 	}
-	// Two processes may have begun with the same file: the later one's is kept.
+	// Two processes may have begun with the same file: the file that is written last is kept.
 	for _, f := range a.files(a.key) {
 		if f.Name() != filepath.Base(path) {
-			_ = os.Remove(filepath.Join(a.dir, f.Name())) // it is an older one also if it stays
+			_ = os.Remove(filepath.Join(a.dir, f.Name())) // if it stays, it is still older and not taken
 		}
 	}
 	return errors.Join(failed, a.trim(filepath.Base(path)))
 }
 
-// temporary is how the names of folders begin that files are written in.
+// temporary is the prefix of the names of folders in which files are written.
 const temporary = ".writing-"
 
-// trim removes what was not used for the longest time until the rest is no more than the folder may
-// hold, and what processes have left that were killed. It keeps the file keep.
+// trim removes the files that were not used for the longest time, but not keep, until the rest has at most
+// folderBytes. It also removes temporary folders that killed processes have left.
 func (a *archive) trim(keep string) error {
 	total := int64(0)
 	for _, f := range a.files("") {

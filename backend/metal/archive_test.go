@@ -19,7 +19,7 @@ import (
 	"github.com/mlxc/mlxc/internal/testkit/sample"
 )
 
-// kept is the file of pipelines in a folder, "" if there is none.
+// kept returns the path of the one file of pipelines in a folder, "" if there is none.
 func kept(t testing.TB, dir string) string {
 	t.Helper()
 	entries, err := os.ReadDir(dir)
@@ -34,8 +34,8 @@ func kept(t testing.TB, dir string) string {
 	return ""
 }
 
-// TestArchive: what one device has compiled another finds, and adds to; what cannot be used is thrown
-// away with a warning, and nothing fails for it.
+// TestArchive: a device finds the pipelines that an earlier one has compiled, and adds its own to the file. A
+// file that cannot be used is removed with a warning, and nothing else fails.
 func TestArchive(t *testing.T) {
 	sample.Long(t)
 	const added, serialized = "addComputePipelineFunctionsWithDescriptor:error:", "serializeToURL:error:"
@@ -58,9 +58,9 @@ func TestArchive(t *testing.T) {
 		faults   []fakemetal.Fault
 		more     bool
 		added    int
-		nothing  bool // is written
+		nothing  bool // no file is written
 		warnings []string
-		lines    int // of the file, with the first
+		lines    int // lines of the stand-in's file: a head, and one for each pipeline
 	}{
 		{name: "the first", added: 1, lines: 2},
 		{name: "the same", lines: 2},
@@ -117,8 +117,8 @@ func TestArchive(t *testing.T) {
 	}
 }
 
-// TestArchiveIdle: what was compiled is kept also by a process that never closes its device, and
-// what two devices add is kept of both.
+// TestArchiveIdle: pipelines are written also if a process never closes its device, and those that two
+// devices add are both kept.
 func TestArchiveIdle(t *testing.T) {
 	dir := t.TempDir()
 	serve(t, fakemetal.Options{})
@@ -138,15 +138,15 @@ func TestArchiveIdle(t *testing.T) {
 	require.NoError(t, a.Close())
 }
 
-// TestArchiveBounded: files that were not used for the longest time make room, but never the one that
-// was just written.
+// TestArchiveBounded: if the folder is too large, the files that were not used for the longest time are
+// removed, but never the one that was just written.
 func TestArchiveBounded(t *testing.T) {
 	dir := t.TempDir()
 	names := metal.Trimmed(t, dir, 100<<20, []string{"oldest", "old", "new", "newest"}, "oldest")
 	assert.Equal(t, []string{"new.metalarchive", "newest.metalarchive", "oldest.metalarchive"}, names)
 }
 
-// TestArchiveTogether: devices that write at the same time leave one file, which can be used.
+// TestArchiveTogether: devices that write at the same time leave one file that is valid.
 func TestArchiveTogether(t *testing.T) {
 	dir := t.TempDir()
 	serve(t, fakemetal.Options{})

@@ -17,10 +17,10 @@ import (
 	"github.com/mlxc/mlxc/ir"
 )
 
-// TestAsync: memory is set, used, copied between queues of a device, to another device, to the CPU and
-// back, and read, by operations that nobody waits for: each queue waits by itself for what it needs of
-// another one ([backend.Queue.Await]). Waiting for the last of them, or for an event behind them,
-// drains all. So it is where the host sees the memory and where it does not, in any order of the GPU.
+// TestAsync: a state is uploaded, doubled by replays, copied between queues of a device, to the CPU and to
+// another device, and downloaded, without the host waiting in between: queues wait for each other
+// ([backend.Queue.Await]). To wait for the last operation, or for an event behind it, is to wait for
+// all. The results are right with shared and private buffers.
 func TestAsync(t *testing.T) {
 	for name, o := range map[string]metal.Options{"shared": {}, "private": {Private: true}} {
 		t.Run(name, func(t *testing.T) {
@@ -42,7 +42,7 @@ func TestAsync(t *testing.T) {
 				pending = append(pending, p)
 				return p
 			}
-			// after has a queue wait for all that another one was given so far.
+			// after lets queue q wait for all that queue other was given so far.
 			after := func(q, other backend.Queue) { give(q.Await(give(other.Event()))) }
 			for round := range 3 {
 				first := float32(round + 1)
@@ -83,7 +83,7 @@ func TestAsync(t *testing.T) {
 	}
 }
 
-// TestAwaitFailure: what waits for an operation that failed on another queue fails as well, and says why.
+// TestAwaitFailure: an operation that awaits one of another queue that failed fails as well, and says why.
 func TestAwaitFailure(t *testing.T) {
 	r := gpu(t, fakemetal.Options{Faults: []fakemetal.Fault{{On: fakemetal.CommandBuffer, Nth: 1, Code: 3}}}, metal.Options{})
 	d, a, b := r.doubling(1), r.queue(), r.queue()
@@ -99,8 +99,8 @@ func TestAwaitFailure(t *testing.T) {
 	d.close()
 }
 
-// TestPages: memory of the host is read without a copy if it is whole pages; then host and GPU see each
-// other's writes. What is not is an error, and weights that are not are copied.
+// TestPages: Map makes a buffer of whole pages of the host without a copy, so that host and GPU see each
+// other's writes. Other memory is an error for Map, and weights in such memory are copied.
 func TestPages(t *testing.T) {
 	const page = 16 << 10
 	r := gpu(t, fakemetal.Options{}, metal.Options{})

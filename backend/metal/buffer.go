@@ -15,22 +15,22 @@ import (
 	"github.com/mlxc/mlxc/ir"
 )
 
-// buffer is an MTLBuffer.
+// buffer is a backend.Buffer on an MTLBuffer.
 type buffer struct {
 	device *Device
 	id     objc.ID
-	size   int64  // as it was asked for
-	length int64  // as Metal has it
-	data   []byte // of its size; nil: the host does not see it
-	mapped []byte // the caller's memory, kept alive
+	size   int64  // in bytes, as the caller asked for
+	length int64  // of the MTLBuffer: size, rounded up
+	data   []byte // its contents, size bytes; nil: private storage, which the host cannot see
+	mapped []byte // the caller's memory if Map made the buffer, kept from garbage collection
 	close  sync.Once
 
 	naming sync.Mutex
-	names  []string // of memories that lie in it, as its label has them
+	names  []string // the memories that its label names
 }
 
-// Alloc implements [backend.Device]. Memory is shared, as Apple's GPUs and the host have the same, but
-// with Options.Private that of weights, states and scratch, and what is asked for as private.
+// Alloc implements [backend.Device]. Storage is shared, since Apple's GPUs and the host share their memory.
+// With Options.Private, weights, states, scratch and what is asked for as private get private storage.
 func (d *Device) Alloc(s backend.BufferSpec) (backend.Buffer, error) {
 	switch {
 	case s.Size < 0:
@@ -48,9 +48,9 @@ func (d *Device) Alloc(s backend.BufferSpec) (backend.Buffer, error) {
 	return b, nil
 }
 
-// alloc returns a buffer of n bytes.
+// alloc returns a buffer of n bytes, with private or shared storage.
 func (d *Device) alloc(n int64, private bool) (*buffer, error) {
-	// Metal has no buffer without bytes, and kernels may read 16 at a time.
+	// Metal makes no empty buffers, and kernels may read 16 bytes at a time.
 	length := max(16, (n+15)&^15)
 	if err := d.take(length); err != nil {
 		return nil, err
@@ -93,7 +93,7 @@ func (d *Device) Map(data []byte, _ bool) (backend.Buffer, error) {
 	return b, nil
 }
 
-// resource are the options of a buffer.
+// resource returns the MTLResourceOptions of a buffer with a storage mode.
 func (d *Device) resource(mode uint64) uintptr {
 	if d.options.Fences {
 		mode |= objc.ResourceHazardTrackingModeUntracked
@@ -101,8 +101,8 @@ func (d *Device) resource(mode uint64) uintptr {
 	return uintptr(mode)
 }
 
-// take counts bytes that are about to be allocated: beyond what the system recommends, command
-// buffers fail.
+// take adds n bytes, about to be allocated, to the device's count. Beyond the working set that the system
+// recommends command buffers fail, so more is refused here.
 func (d *Device) take(n int64) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -163,13 +163,13 @@ func (b *buffer) Close() error {
 	return nil
 }
 
-// owns reports whether a buffer is of this device.
+// owns reports whether a buffer was made by this device.
 func (d *Device) owns(b backend.Buffer) bool {
 	own, ok := b.(*buffer)
 	return ok && own.device == d
 }
 
-// own returns the buffer of a place, which is of this device and has room for n bytes.
+// own returns the buffer of p; an error if another device made it or it has no n bytes from p on.
 func (d *Device) own(p backend.Place, n int64) (*buffer, error) {
 	b, ok := p.Buffer.(*buffer)
 	if !ok || b.device != d {

@@ -16,20 +16,19 @@ import (
 	"github.com/mlxc/mlxc/internal/objc"
 )
 
-// enableVariable has to be in the environment of C before Metal starts, or nothing can be captured.
+// enableVariable has to be set in C's environment before Metal is loaded, or nothing can be captured.
 const enableVariable = "MTL_CAPTURE_ENABLED"
 
-// extension of files that Xcode opens.
+// extension is that of capture files, which Xcode opens.
 const extension = ".gputrace"
 
-// wanted is a capture that the options ask for: of the nth replay, or command buffer of a recording,
-// of a device.
+// wanted is the capture that Options.Capture asks for: of a device's n-th replay or live command buffer.
 type wanted struct {
 	path  string
-	count atomic.Int64 // of those that are still to come, this one included
+	count atomic.Int64 // replays until the captured one, itself included
 }
 
-// parseCapture reads FILE or FILE:N.
+// parseCapture parses FILE or FILE:N.
 func parseCapture(text string) (*wanted, error) {
 	w := &wanted{path: text}
 	w.count.Store(1)
@@ -49,15 +48,15 @@ func parseCapture(text string) (*wanted, error) {
 	return w, nil
 }
 
-// prepareCaptures is called before Metal is loaded.
+// prepareCaptures sets the variable that allows captures. It is called before Metal is loaded.
 func prepareCaptures() error { return objc.Setenv(enableVariable, "1") }
 
-// claimed are the files of captures that options ask for: a process makes each once, on the device
-// that comes to its replay first.
+// claimed has the paths of captures that options asked for and that have begun: if several devices of the
+// process have the same path, the one that reaches its n-th replay first makes the file.
 var claimed sync.Map
 
-// captured is called before something is committed, where its turn has come, and returns what is called
-// when all of it is. It captures that if the options ask for it.
+// captured is called before a replay is committed, when its turn has come, and returns what to call when all
+// of it is. If this is the replay that the options ask for, it is captured between the two calls.
 func (x *executor) captured() func() {
 	w := x.wanted
 	if w == nil || w.count.Load() <= 0 || w.count.Add(-1) != 0 {
@@ -78,13 +77,13 @@ func (x *executor) captured() func() {
 	}
 }
 
-// ErrNotCaptured is in the error of [Device.Capture] where the capture could not begin; f has run.
+// ErrNotCaptured is wrapped by the error of [Device.Capture] if the capture could not begin; f has run.
 var ErrNotCaptured = errors.New("nothing is captured")
 
-// Capture writes what the GPU does while f runs to a file that Xcode opens: its name ends with
-// .gputrace, and nothing is there yet. It waits for what the queues of the device were given before,
-// and for what f gives them. f runs also if nothing can be captured ([ErrNotCaptured]); the error says
-// why and what to do. [Options.Captures] prepares the process.
+// Capture calls f and writes what the GPU does meanwhile to a file for Xcode. path ends with .gputrace
+// and must not exist. It waits for what the queues of the device were given before, and then for what f
+// gives them. f is called also if nothing can be captured ([ErrNotCaptured]); the error says why and
+// what to do. [Options.Captures] prepares the process.
 func (d *Device) Capture(path string, f func() error) error {
 	ctx := context.Background()
 	if err := d.flight.drain(ctx); err != nil {
@@ -99,7 +98,7 @@ func (d *Device) Capture(path string, f func() error) error {
 	return errors.Join(err, d.flight.drain(ctx))
 }
 
-// startCapture captures what is committed to a queue or device.
+// startCapture begins to capture what is committed to a queue, or to all queues of a device.
 func startCapture(of objc.ID, path string) error {
 	path, err := filepath.Abs(path)
 	if err != nil {

@@ -18,18 +18,17 @@ import (
 	"github.com/mlxc/mlxc/record"
 )
 
-// enable is what Metal finds in the environment of C if captures are to be possible.
+// enable is the variable that must be in C's environment when Metal is loaded, or nothing can be captured.
 const enable = "MTL_CAPTURE_ENABLED"
 
-// captured is what the stand-in writes of so many command buffers, all of which began and ended while they
-// were captured, and nothing else was in flight.
+// captured is the contents of the stand-in's capture file for n command buffers, all of which began and ended
+// within the capture, with nothing else in flight.
 func captured(n int) string {
 	return fmt.Sprintf("%d command buffers of software Metal, in flight before: 0, after: 0\n", n)
 }
 
-// TestCaptureOfTheNthReplay: by option or environment, the N-th replay or command buffer of a
-// recording is captured, with all its command buffers and no others, though replays are in flight
-// before and behind it and end late.
+// TestCaptureOfTheNthReplay: the capture that the environment asks for has all command buffers of the N-th
+// replay, or the N-th live command buffer, and no others, though earlier and later ones end late.
 func TestCaptureOfTheNthReplay(t *testing.T) {
 	g := adding(t, 2, 2)
 	for name, live := range map[string]bool{"replay": false, "live": true} {
@@ -62,8 +61,8 @@ func TestCaptureOfTheNthReplay(t *testing.T) {
 	}
 }
 
-// TestCaptureInFlight: of replays that one submission has in flight together exactly one is captured,
-// however they are encoded.
+// TestCaptureInFlight: if one submission has several replays in flight, exactly the N-th is captured, however
+// they are encoded.
 func TestCaptureInFlight(t *testing.T) {
 	for _, way := range []metal.Plan{metal.Concurrent, metal.Parallel, metal.Indirect} {
 		t.Run(way.String(), func(t *testing.T) {
@@ -82,8 +81,8 @@ func TestCaptureInFlight(t *testing.T) {
 	}
 }
 
-// TestCapture: a function is captured with everything that it gives to queues, waited for or not, and
-// nothing that was given before.
+// TestCapture: Device.Capture captures everything that its function submits, waited for or not, and nothing
+// that was submitted before.
 func TestCapture(t *testing.T) {
 	unset(t, enable)
 	r := gpu(t, fakemetal.Options{Late: 3 * time.Millisecond}, metal.Options{Captures: true})
@@ -107,8 +106,8 @@ func TestCapture(t *testing.T) {
 	require.Equal(t, captured(3), text(t, file))
 }
 
-// TestNoCapture: what keeps a capture from being made is told with what to do, and the work is done
-// without it.
+// TestNoCapture: if a capture cannot be made, a warning or error says why and what to do, and the work is
+// done without it.
 func TestNoCapture(t *testing.T) {
 	dir := t.TempDir()
 	taken := filepath.Join(dir, "taken.gputrace")
@@ -148,8 +147,7 @@ func TestNoCapture(t *testing.T) {
 	}
 }
 
-// TestCaptureTooLate: where something has started Metal without the variable, the warning says so, and
-// how to run the program.
+// TestCaptureTooLate: if Metal was loaded without the variable, the error says so, and how to run the program.
 func TestCaptureTooLate(t *testing.T) {
 	unset(t, enable)
 	r := gpu(t, fakemetal.Options{}, metal.Options{})

@@ -22,7 +22,7 @@ import (
 	"github.com/mlxc/mlxc/replay"
 )
 
-// rig is a GPU that a test has, with a device of it.
+// rig is an opened device of the stand-in for Metal, with what tests look at.
 type rig struct {
 	*metal.Device
 	library *fakemetal.Library
@@ -31,7 +31,7 @@ type rig struct {
 	t       testing.TB
 }
 
-// words is what a device tells.
+// words is the log of a device.
 type words struct {
 	mu sync.Mutex
 	b  bytes.Buffer
@@ -43,7 +43,7 @@ func (w *words) Write(p []byte) (int, error) {
 	return w.b.Write(p)
 }
 
-// String is what was told since it was last asked.
+// String returns what was written since String was last called.
 func (w *words) String() string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -51,8 +51,7 @@ func (w *words) String() string {
 	return w.b.String()
 }
 
-// gpu has a GPU and a device of it until the test ends. The environment says nothing unless the test has
-// set it.
+// gpu serves a GPU with options o and opens a device with options with; both are closed when the test ends.
 func gpu(t testing.TB, o fakemetal.Options, with metal.Options) *rig {
 	t.Helper()
 	r := &rig{library: fakemetal.Build(t), log: &words{}, t: t}
@@ -66,7 +65,7 @@ func gpu(t testing.TB, o fakemetal.Options, with metal.Options) *rig {
 	return r
 }
 
-// labels are those that begin with a word.
+// labels returns the labels of a class, "MTLBuffer", or of debug groups, "group", in the order they were set.
 func (r *rig) labels(of string) (out []string) {
 	for _, l := range r.library.Labels() {
 		if text, ok := strings.CutPrefix(l, of+" "); ok {
@@ -82,7 +81,7 @@ func (r *rig) queue() backend.Queue {
 	return q
 }
 
-// buffer returns one with these numbers.
+// buffer returns a buffer with these floats.
 func (r *rig) buffer(v ...float32) backend.Buffer {
 	b, err := r.Alloc(backend.BufferSpec{Size: int64(4 * len(v))})
 	require.NoError(r.t, err)
@@ -106,7 +105,7 @@ func numbers(b []byte) []float32 {
 	return v
 }
 
-// add records y = x + x + … + x in so many command buffers, with n terms each.
+// add records y = x + x + … + x, with n additions in each of so many command buffers, and one in another.
 func add(s *record.Session, buffers, n int) (x, y record.Tensor) {
 	x, y = s.Input("x", ir.F32, 4), s.Output("y", ir.F32, 4)
 	last := x
@@ -123,7 +122,7 @@ func add(s *record.Session, buffers, n int) (x, y record.Tensor) {
 	return x, y
 }
 
-// adding is the graph of add: its result is x times 2 + buffers·n.
+// adding returns the graph that add records: y is x times 2 + buffers·n.
 func adding(t testing.TB, buffers, n int) *ir.Graph {
 	s := record.New("adding")
 	add(s, buffers, n)
@@ -142,7 +141,7 @@ func (r *rig) replaying(g *ir.Graph) *replay.Graph {
 	return p
 }
 
-// run replays a graph of add for an x of ones, and checks the result.
+// run replays a graph of adding with an x of ones, and checks that y is want.
 func (r *rig) run(p *replay.Graph, want float32) {
 	r.t.Helper()
 	f, err := p.NewFrame(r.t.Context())
@@ -155,7 +154,7 @@ func (r *rig) run(p *replay.Graph, want float32) {
 	require.Equal(r.t, []float32{want, want, want, want}, numbers(y))
 }
 
-// unset has the environment of C without a variable until the test ends, as it was before.
+// unset sets a variable of C's environment to 0, and again when the test ends.
 func unset(t *testing.T, name string) {
 	require.NoError(t, objc.Setenv(name, "0"))
 	t.Cleanup(func() { require.NoError(t, objc.Setenv(name, "0")) })

@@ -4,8 +4,8 @@ package metal
 
 import "time"
 
-// at is the host's time of a time of the GPU, in seconds; the zero time of 0, which Metal says of
-// what has not run.
+// at converts a GPUStartTime or GPUEndTime, in seconds, to the host's time. Of 0, which Metal returns for
+// a command buffer that has not run, it returns the zero time.
 func (c clock) at(seconds float64) time.Time {
 	if seconds == 0 {
 		return time.Time{}

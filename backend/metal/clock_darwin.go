@@ -6,8 +6,8 @@ import (
 	"github.com/ebitengine/purego"
 )
 
-// uptime is nanoseconds of the clock that command buffers have their times by: that of
-// mach_absolute_time, which stands while the machine sleeps.
+// uptime returns the clock of mach_absolute_time in nanoseconds, by which command buffers tell their times.
+// It does not advance while the machine sleeps.
 var uptime = func() func() uint64 {
 	const clockUptimeRaw = 8
 	var now func(clock uint32) uint64
@@ -15,7 +15,7 @@ var uptime = func() func() uint64 {
 	return func() uint64 { return now(clockUptimeRaw) }
 }()
 
-// clock converts times of the GPU to the host's.
+// clock converts times of command buffers to the host's. zero is the time at which uptime was 0.
 type clock struct{ zero time.Time }
 
 func newClock() clock { return clock{time.Now().Add(-time.Duration(uptime()))} }

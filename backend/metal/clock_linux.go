@@ -6,8 +6,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// clock converts times of the GPU to the host's. What stands in for Metal tells them by the clock
-// that the system calls monotonic.
+// clock converts times of command buffers to the host's. The stand-in for Metal in tests tells them by
+// CLOCK_MONOTONIC; zero is the time at which that was 0.
 type clock struct{ zero time.Time }
 
 func newClock() clock {

@@ -13,9 +13,9 @@ import (
 	"github.com/mlxc/mlxc/internal/testkit/fakemetal"
 )
 
-// TestClockPair: the clock of the stand-in counts 24 million ticks a second from a beginning of its own.
-// Pairs of both clocks tell what time a tick was, as exactly as they are themselves, and the times of
-// commands lie within those of their command buffer.
+// TestClockPair: the stand-in's GPU clock counts 24 million ticks a second from a zero of its own. Two
+// ClockPairs convert ticks to the host's time, as exactly as Within says, and times of commands lie between
+// those of the submission and its end.
 func TestClockPair(t *testing.T) {
 	r := gpu(t, fakemetal.Options{}, metal.Options{Profile: true})
 	first := r.ClockPair()
@@ -32,7 +32,7 @@ func TestClockPair(t *testing.T) {
 	last := r.ClockPair()
 
 	assert.Positive(t, first.Within)
-	// As exactly as both pairs are, which is less on a busy machine.
+	// The rate is as exact as both pairs are, which is less on a busy machine.
 	inexact := float64(first.Within+last.Within+time.Microsecond) / float64(last.Host.Sub(first.Host))
 	assert.InEpsilon(t, 24e6, first.TicksPerSecond(last), max(0.0001, 2*inexact))
 	off := first.At(last, middle.GPU).Sub(middle.Host)

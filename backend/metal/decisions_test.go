@@ -16,19 +16,19 @@ import (
 	"github.com/mlxc/mlxc/internal/testkit/sample"
 )
 
-// wrongDecision is one that the backend takes about what it sends, and when. In a file of the package, or of
-// the one that makes plans, a text stands in place of another one.
+// wrongDecision is a mistake in the backend's logic that tests must notice, such as a slot that is used again
+// too early. It replaces a piece of source, right, of a file of this package or of package plan.
 type wrongDecision struct {
 	name, file string
 	right      string
-	wrong      string // NAME is the name
+	wrong      string // the replacement, in which NAME stands for the name
 	ways       []string
 }
 
-// toPlan leads to the package that makes plans.
+// toPlan is the path of package plan from here.
 const toPlan = "../internal/plan/"
 
-// Ways, by name.
+// Lists of ways, by name.
 var (
 	replaying = []string{"concurrent", "serial", "parallel", "indirect", "indirect-barriers", "concurrent, fences", "indirect, fences"}
 	carrying  = []string{"concurrent", "serial", "parallel", "concurrent, fences", "profiled, sampled dispatches", "profiled, serial, sampled dispatches",
@@ -120,7 +120,7 @@ var wrongDecisions = []wrongDecision{
 	{"a barrier inside of commands is not told to the encoder where others follow", toPlan + "stored.go",
 		"	if x.walled {", "	if x.walled && !planted(NAME) {", []string{"indirect-barriers, few commands"}},
 
-	// The host between replays, and what guards say.
+	// Host work between replays, and guards.
 	{"replays between which the host comes are in flight together", "frame.go",
 		"if e.program.Graph.NextHost ||", "if e.program.Graph.NextHost && !planted(NAME) ||", replaying},
 	{"submissions between which the host comes overlap", "queue.go",
@@ -129,7 +129,7 @@ var wrongDecisions = []wrongDecision{
 		"return plan.Moves, nil", `return replaced(NAME, plan.Moves, "to[3] = wrong;", "if (wrong) to[3] = wrong;"), nil`, replaying},
 }
 
-// changed are the files in which wrong decisions can be taken, by their paths from here.
+// changed returns the sources in which wrong decisions are planted, by their paths from here.
 func changed(t *testing.T) map[string]string {
 	out := map[string]string{}
 	for _, x := range wrongDecisions {
@@ -145,10 +145,10 @@ func changed(t *testing.T) map[string]string {
 	return out
 }
 
-// TestWrongDecisions: whatever the backend decides wrong about slots, turns, fences, guards, stored commands
-// and what an encoder has bound is noticed. The package, and the one that makes plans, are built with all of
-// these decisions, each behind a switch, in every run; a run of make test takes one in eight of them, each in
-// the first of its ways, and with MLXC_LONG=1 all are taken in all.
+// TestWrongDecisions: tests notice each of wrongDecisions, about slots, turns, fences, guards, indirect commands
+// and what an encoder has bound. A test program is built with all of them, each behind a switch. A run of
+// make test switches on one in eight of them, each in the first of its ways; with MLXC_LONG=1 all are run
+// in all their ways.
 func TestWrongDecisions(t *testing.T) {
 	sample.Long(t)
 	dir := t.TempDir()
@@ -173,7 +173,7 @@ func TestWrongDecisions(t *testing.T) {
 	require.Contains(t, string(out), "--- PASS: TestPlantedDecisions")
 }
 
-// TestPage: docs/metal.md says how many wrong emissions are noticed.
+// TestPage: docs/metal.md states the numbers of wrong emissions and wrong decisions.
 func TestPage(t *testing.T) {
 	page, err := os.ReadFile("../../docs/metal.md")
 	require.NoError(t, err)

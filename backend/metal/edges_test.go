@@ -22,24 +22,24 @@ import (
 	"github.com/mlxc/mlxc/ir"
 )
 
-// edge is a message that orders commands of a graph.
+// edge is a message that orders commands of a graph, such as a barrier or a fence's wait.
 type edge struct {
 	selector string
-	nth      int  // in a replay, or in the first one
-	first    bool // it is sent for the first replay alone
-	without  *ir.Graph
-	what     string
+	nth      int       // which message with this selector in a replay, from 1; negative: from the end
+	first    bool      // it is sent for the first replay only
+	without  *ir.Graph // the graph without this order
+	what     string    // describes it in failures
 }
 
-// edges are the order edges of a graph's replay in one of the ways, each with the graph that lacks it.
+// edges returns the messages that order the commands of a graph's replay in one of the ways.
 func edges(t *testing.T, g *ir.Graph, w *way) (out []edge) {
 	t.Helper()
 	stored := w.device.Plan == metal.Indirect || w.device.Plan == metal.IndirectBarriers
 	o := plan.Options{Most: 500, Whole: stored}
 	p, err := plan.Lower(t.Context(), g, o)
 	require.NoError(t, err)
-	inside := map[int32]bool{}      // operations whose barriers stand in indirect commands
-	nth, told := map[int32]int{}, 0 // barriers of the encoder
+	inside := map[int32]bool{}      // barrier operations that become setBarrier of an indirect command
+	nth, told := map[int32]int{}, 0 // by barrier operation: which memoryBarrierWithScope: of the replay it is
 	if stored {
 		s := plan.Store(p, 1<<14, w.device.Plan == metal.IndirectBarriers)
 		for _, c := range s.Commands {
@@ -49,7 +49,7 @@ func edges(t *testing.T, g *ir.Graph, w *way) (out []edge) {
 				}
 			}
 		}
-		// The encoder is told some of those inside too.
+		// For some of these the encoder gets a barrier too.
 		for _, step := range s.Steps {
 			for i := step.First; step.Kind == plan.Emit && i < step.End; i++ {
 				if p.Ops[i].Kind == plan.Barrier {
@@ -62,7 +62,7 @@ func edges(t *testing.T, g *ir.Graph, w *way) (out []edge) {
 	// Barriers, each before the dispatch that comes next.
 	command := 0
 	for i := range p.Ops {
-		if p.Ops[i].Kind != plan.Barrier || w.device.Fences { // they are as without fences
+		if p.Ops[i].Kind != plan.Barrier || w.device.Fences { // the ways without fences test them
 			continue
 		}
 		next := i
@@ -82,11 +82,11 @@ func edges(t *testing.T, g *ir.Graph, w *way) (out []edge) {
 			}
 			e.nth = nth[int32(i)]
 		}
-		if !carry { // one replay has none
+		if !carry { // a single replay does not run carries
 			out = append(out, e)
 		}
 	}
-	// Command buffers: the fences between them, or what they declare.
+	// Between command buffers, fences order; without fences, the tracking of declared resources.
 	for i := 1; i < len(p.Buffers); i++ {
 		apart := noCommit(g, i)
 		what := fmt.Sprintf("command buffers %d and %d", i, i+1)
@@ -94,14 +94,14 @@ func edges(t *testing.T, g *ir.Graph, w *way) (out []edge) {
 		case w.device.Fences:
 			out = append(out, edge{selector: "waitForFence:", nth: -(len(p.Buffers) - i), without: apart, what: "wait between " + what})
 			out = append(out, edge{selector: "updateFence:", nth: i, without: apart, what: "update between " + what})
-		case stored && len(p.Buffers) == 2: // each tells first what is read alone, then the rest
+		case stored && len(p.Buffers) == 2: // each declares read-only buffers first, then the rest
 			out = append(out, edge{selector: "useResources:count:usage:", nth: -1, without: apart, what: "declaration of the later of " + what})
 		}
 	}
 	return out
 }
 
-// noBarrier is a graph without the barriers between a command and the one before it.
+// noBarrier returns the graph without the barriers between the command at place node and the one before it.
 func noBarrier(g *ir.Graph, node int) *ir.Graph {
 	out := g.Clone()
 	for i := node - 1; i >= 0; i-- {
@@ -115,7 +115,7 @@ func noBarrier(g *ir.Graph, node int) *ir.Graph {
 	return out
 }
 
-// noCommit is a graph whose n-th commit orders nothing. Commits without commands are none.
+// noCommit returns the graph with an n-th commit that orders nothing. Commits without commands do not count.
 func noCommit(g *ir.Graph, n int) *ir.Graph {
 	out := g.Clone()
 	some := false
@@ -136,8 +136,8 @@ func noCommit(g *ir.Graph, n int) *ir.Graph {
 	return out
 }
 
-// conflicts reports whether a graph has two commands that touch the same bytes, one of which writes, and
-// that nothing orders. known: that is all that is wrong with it.
+// conflicts reports whether a graph has a race: two unordered commands touch the same bytes, and one of them
+// writes. known: it has no faults of other kinds.
 func conflicts(t *testing.T, g *ir.Graph) (some, known bool) {
 	t.Helper()
 	r, err := meaning.Of(t.Context(), g)
@@ -150,9 +150,9 @@ func conflicts(t *testing.T, g *ir.Graph) (some, known bool) {
 	return r.Err() != nil, true
 }
 
-// TestOrderEdges: each message that orders commands is missed when it does not arrive, if commands that
-// touch the same bytes lose their order by that: in some order the results differ, or a rule is broken.
-// What others order too is counted.
+// TestOrderEdges drops each message that orders commands, one at a time. If that gives the graph a race, it
+// must be noticed: in some order of the GPU the results differ, or one of the stand-in's rules is broken.
+// Messages whose loss makes no race are counted.
 func TestOrderEdges(t *testing.T) {
 	sample.Long(t)
 	l := fakemetal.Build(t)
@@ -174,7 +174,7 @@ func TestOrderEdges(t *testing.T) {
 		m := l.Serve(t, w.on(soft, 1))
 		d := open(t, w.options())
 		for name, g := range graphs {
-			if g.Ordering != ir.ByBarriers || w.name == "concurrent" && name != "workload" { // TestBarriers has the others
+			if g.Ordering != ir.ByBarriers || w.name == "concurrent" && name != "workload" { // TestBarriers tests the others
 				continue
 			}
 			b := compile(t, d, g)
@@ -197,7 +197,7 @@ func TestOrderEdges(t *testing.T) {
 					}
 					m.SetSeed(seed)
 					if nth := e.nth; !e.first || seed == 1 {
-						if nth < 0 { // from the end of a replay
+						if nth < 0 { // counts from the end of a replay
 							m.Count()
 							b.run(t)
 							nth += 1 + heard(m, e.selector)
@@ -216,7 +216,7 @@ func TestOrderEdges(t *testing.T) {
 				case e.selector == "memoryBarrierWithScope:" || e.selector == "setBarrier":
 					assert.False(t, seen, "%s: it is missed though nothing conflicts", where)
 					free[kind]++
-				case !seen: // who waits for the fence later waits for less too
+				case !seen: // without this wait, later waits cover less, so it may be noticed all the same
 					free[kind]++
 				}
 				if e.first {
@@ -240,7 +240,7 @@ func TestOrderEdges(t *testing.T) {
 	t.Logf("needed %v, kept by others too %v, not known: %d", needed, free, unknown)
 }
 
-// heard is how many messages with a selector were counted.
+// heard returns how many messages with a selector were counted.
 func heard(m *fakemetal.Metal, selector string) (n int) {
 	for _, h := range m.Counted() {
 		if h.Selector == selector {

@@ -4,16 +4,16 @@ package metal_test
 
 import "github.com/mlxc/mlxc/internal/testkit/fakemetal"
 
-// wrongEmission is a message of the backend that is wrong.
+// wrongEmission is a mistake in a message of the backend, which the stand-in makes by altering the message.
 type wrongEmission struct {
 	name string
 	fakemetal.Mishearing
-	ways []string // in which it is sent
-	// equivalent says why nobody can tell, where that is so; "": somebody can.
+	ways []string // the ways in which the backend sends such a message
+	// equivalent says why no test can notice it; "": tests must notice it.
 	equivalent string
 }
 
-// Classes of receivers.
+// The classes of objects that messages are sent to.
 const (
 	toEncoder = "MTLComputeCommandEncoder"
 	toCommand = "MTLIndirectComputeCommand"
@@ -22,7 +22,7 @@ const (
 	toDevice  = "MTLDevice"
 )
 
-// Ways, by name.
+// Lists of ways, by name.
 var (
 	direct         = []string{"concurrent", "serial", "concurrent, fences", "live"}
 	direct2        = []string{"concurrent", "serial", "concurrent, fences", "profiled"}
@@ -47,8 +47,8 @@ var (
 	everywhere     = []string{"indirect", "indirect-barriers", "indirect, fences", "indirect, macOS 14"}
 )
 
-// wrongEmissions are the wrong messages that are planted. The numbers of those messages are such that it
-// matters: the first dispatches of a replay compute the same when they run twice, the third does not.
+// wrongEmissions are the wrong messages that are planted. Nth is chosen so that the mistake matters: the
+// first dispatches of a replay, for instance, compute the same when they run twice, the third does not.
 var wrongEmissions = []wrongEmission{
 	{"pipeline is not set", fakemetal.Mishearing{Class: toEncoder, Selector: "setComputePipelineState:", Nth: 1, How: fakemetal.Drop}, direct, ""},
 	{"wrong pipeline", fakemetal.Mishearing{Class: toEncoder, Selector: "setComputePipelineState:", Nth: 3, How: fakemetal.Before}, direct, ""},

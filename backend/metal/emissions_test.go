@@ -22,18 +22,18 @@ import (
 	"github.com/mlxc/mlxc/internal/testkit/sample"
 )
 
-// planting runs the workload with wrong emissions.
+// planting runs the workload while the stand-in alters single messages of the backend.
 type planting struct {
 	*workload
 	library *fakemetal.Library
 	soft    *softmetal.Device
-	want    outcome            // of replays
-	live    outcome            // of an engine's dispatches
-	aside   map[string]outcome // by way: what software Metal has not
-	hit     bool               // the last run has altered something
+	want    outcome            // the right results of replays, by software Metal
+	live    outcome            // those of live recordings
+	aside   map[string]outcome // by way: labels and timed commands, which software Metal does not have
+	hit     bool               // in the last run a message was altered
 }
 
-// plantedWays are the ways that are tried: those of replays, and an engine's dispatches as they come.
+// plantedWays are the ways in which wrong emissions are tried, with replays and with live recordings.
 var plantedWays = append(slices.Clone(ways),
 	way{name: "parallel, fences", device: metal.Options{Plan: metal.Parallel, Encoders: 3, Fences: true, Measured: keeps}},
 	way{name: "groups, unretained", device: metal.Options{Groups: true, Unretained: true}},
@@ -42,7 +42,7 @@ var plantedWays = append(slices.Clone(ways),
 	way{name: "profiled, sampled dispatches", device: metal.Options{Profile: true}, gpu: fakemetal.Options{SampleDispatches: true}},
 	way{name: "private", device: metal.Options{Private: true}},
 	way{name: "live", live: true},
-	// Each command in an encoder of its own.
+	// With an encoder for each command, which times need unless dispatches can be sampled.
 	way{name: "profiled, serial", device: metal.Options{Profile: true, Plan: metal.Serial}},
 	way{name: "profiled, fences", device: metal.Options{Profile: true, Fences: true, Measured: keeps}},
 	way{name: "profiled, serial, fences", device: metal.Options{Profile: true, Plan: metal.Serial, Fences: true, Measured: keeps}},
@@ -55,7 +55,7 @@ var plantedWays = append(slices.Clone(ways),
 	way{name: "live, profiled, serial", live: true, device: metal.Options{Profile: true, Plan: metal.Serial}},
 	way{name: "live, profiled, fences", live: true, device: metal.Options{Profile: true, Fences: true, Measured: keeps}},
 	way{name: "live, profiled, sampled dispatches", live: true, device: metal.Options{Profile: true}, gpu: fakemetal.Options{SampleDispatches: true}},
-	// Limits that a graph of the workload gets beyond.
+	// With limits so low that a graph of the workload exceeds them.
 	way{name: "indirect, few commands", device: metal.Options{Plan: metal.Indirect}, limits: metal.Limits{Commands: 3}},
 	way{name: "indirect-barriers, few commands", device: metal.Options{Plan: metal.IndirectBarriers, Measured: keeps}, gpu: fakemetal.Options{IndirectBarriers: true}, limits: metal.Limits{Commands: 3}},
 	way{name: "indirect, fences, few commands", device: metal.Options{Plan: metal.Indirect, Fences: true, Measured: keeps}, limits: metal.Limits{Commands: 3}},
@@ -87,7 +87,7 @@ func newPlanting(t *testing.T) *planting {
 }
 
 // clean runs the workload in one of the ways without a wrong emission, and returns how many messages were
-// sent. What has no counterpart on software Metal, labels and which commands have times, is as it is then.
+// sent. It keeps the labels and timed commands, which software Metal does not have, to compare with.
 func (p *planting) clean(t testing.TB, w *way) []fakemetal.Heard {
 	t.Helper()
 	p.aside[w.name] = outcome{}
@@ -99,9 +99,9 @@ func (p *planting) clean(t testing.TB, w *way) []fakemetal.Heard {
 	return heard
 }
 
-// once runs the workload in one of the ways, and returns what is wrong with it: what Metal's rules
-// forbid, a leak, an error or another result. begin is called before a device is opened. A wait in which
-// nothing happens for so long as patience counts as a deadlock.
+// once runs the workload in one of the ways, and returns what is wrong: rules of Metal that were broken,
+// leaks, an error or other results. begin is called before the device is opened. If nothing happens for
+// the time patience while something waits, that counts as a deadlock.
 func (p *planting) once(t testing.TB, w *way, seed uint64, patience time.Duration, begin func(m *fakemetal.Metal)) []string {
 	t.Helper()
 	if p.aside[w.name] == nil {
@@ -114,11 +114,11 @@ func (p *planting) once(t testing.TB, w *way, seed uint64, patience time.Duratio
 	return wrong
 }
 
-// calm is the patience of runs without a deadlock, which on a busy machine stand still for a while too;
-// hasty is that of runs with what may be one, each of which lasts as long.
+// calm is the patience of runs that have no deadlock but may stand still on a busy machine; hasty is that of
+// runs that may deadlock, each of which then lasts that long.
 const calm, hasty = time.Minute, 300 * time.Millisecond
 
-// try is one run.
+// try is one run of once; aside are its labels and timed commands.
 func (p *planting) try(w *way, seed uint64, patience time.Duration, begin func(m *fakemetal.Metal), t testing.TB) (wrong []string, aside outcome) {
 	o := w.on(p.soft, seed)
 	o.Patience, o.Residency, o.Full = patience, true, true
@@ -188,7 +188,7 @@ func (p *planting) try(w *way, seed uint64, patience time.Duration, begin func(m
 	return wrong, aside
 }
 
-// guarded calls f, and has a panic be an error.
+// guarded calls f and turns a panic into an error.
 func guarded(f func() error) (err error) {
 	defer func() {
 		if r := recover(); r != nil {
@@ -198,25 +198,25 @@ func guarded(f func() error) (err error) {
 	return f()
 }
 
-// TestWorkload: without a wrong emission all is as on software Metal, by each way and in several orders. A run
-// of make test takes one way in eight.
+// TestWorkload: without a wrong emission the workload has the results of software Metal, in each way and in
+// several orders of the GPU. A run of make test takes one way in eight.
 func TestWorkload(t *testing.T) {
 	sample.Long(t)
 	p := newPlanting(t)
 	for _, w := range sample.Of(t, t.Name(), plantedWays, sample.Few) {
 		for seed := range uint64(4) {
 			if seed > 1 && w.device.Profile {
-				continue // two commands may run at the same time
+				continue // in these orders two commands may run at the same time
 			}
 			require.Empty(t, p.once(t, &w, seed, calm, func(*fakemetal.Metal) {}), "%s: seed %d", w.name, seed)
 		}
 	}
 }
 
-// TestWrongEmissions: each wrong message that is planted is noticed: Metal's rules forbid what becomes
-// of it, something leaks, an error comes, or a result differs. Of those that nobody can tell nobody does.
-// One in eight in a run of make test, each in the first of its ways, and with MLXC_LONG=1 all in all.
-// What leaks by them stays, so they have a process of their own.
+// TestWrongEmissions: each wrong message is noticed: it breaks a rule of Metal, something leaks, an error
+// comes, or a result differs. Those that are marked equivalent are not noticed. A run of make test
+// takes one in eight, each in the first of its ways; MLXC_LONG=1 takes all in all their ways. It runs in a
+// process of its own, since wrong messages leak objects.
 func TestWrongEmissions(t *testing.T) {
 	sample.Long(t)
 	if os.Getenv(apart) == "" {
@@ -266,10 +266,10 @@ func wayNamed(name string) *way {
 	return &plantedWays[slices.IndexFunc(plantedWays, func(w way) bool { return w.name == name })]
 }
 
-// apart has a test know that its process is its own.
+// apart is the variable that tells a test that it runs in the process that it has started.
 const apart = "MLXC_TEST_APART"
 
-// many is 1 of n, or all of them in long tests.
+// many returns how many of n ways are run: 1, or all in long tests.
 func many(n int) int {
 	if sample.Whole() {
 		return n

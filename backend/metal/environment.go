@@ -7,7 +7,7 @@ import (
 	"github.com/mlxc/mlxc/internal/environ"
 )
 
-// The variables of the environment, which win over options. docs/environment.md says what each does.
+// The environment variables that override options. docs/environment.md says what each does.
 const (
 	deviceVariable     = "MLXC_METAL_DEVICE"
 	libraryVariable    = "MLXC_METAL_LIBRARY"
@@ -23,8 +23,8 @@ const (
 	captureVariable    = "MLXC_METAL_CAPTURE"
 )
 
-// environment changes the options as the environment says, and returns an error of what it says that
-// means nothing.
+// environment overrides options with those environment variables that are set. Values that are not valid
+// are returned as an error.
 func (o *Options) environment() error {
 	text := func(name string, to *string) {
 		if v, set := environ.Text(name); set {
@@ -52,7 +52,7 @@ func (o *Options) environment() error {
 	return errors.Join(errs...)
 }
 
-// given puts a value of the environment in the place of an option, if it is set.
+// given returns a function that stores a variable's value in *to if it is set and valid, and returns its error.
 func given[T any](to *T) func(v T, set bool, err error) error {
 	return func(v T, set bool, err error) error {
 		if set && err == nil {
@@ -62,7 +62,7 @@ func given[T any](to *T) func(v T, set bool, err error) error {
 	}
 }
 
-// residency reads the variable that is either a switch or how long memory is kept.
+// residency reads a variable that is either a switch, for NoResidency, or a duration, for Keep.
 func (o *Options) residency() error {
 	v, set := environ.Text(residencyVariable)
 	if !set {
@@ -80,7 +80,7 @@ func (o *Options) residency() error {
 	return nil
 }
 
-// check returns an error of options that mean nothing. It is after environment.
+// check returns an error if an option is out of range. It is called after environment.
 func (o *Options) check() error {
 	switch {
 	case int(o.Plan) >= len(plans):

@@ -19,8 +19,8 @@ const (
 	OutOfMemory           // the GPU has no memory for what the command buffer needs
 	Timeout               // it ran for too long
 	Interactivity         // it kept the GPU from drawing the screen
-	PageFault             // a kernel touched memory that is none
-	InvalidResource       // what it uses is not there
+	PageFault             // a kernel accessed an address without memory
+	InvalidResource       // it uses a resource that was released or is not resident
 	DeviceLost            // the GPU was removed, reset, or taken away from the process
 	NotPermitted          // the process may not use the GPU now
 	StackOverflow         // a kernel calls too deep
@@ -28,7 +28,7 @@ const (
 
 var causes = [...]string{"", "out of memory", "ran too long", "kept the screen from being drawn", "page fault", "invalid resource", "the GPU was lost", "not permitted", "stack overflow"}
 
-// what to do about it
+// advice says for each cause what to do about it; "": nothing is known.
 var advice = [...]string{
 	"", "use a smaller graph or context, or close other programs",
 	"cut the graph into more command buffers (the pass split, with max-ms)",
@@ -39,10 +39,10 @@ var advice = [...]string{
 
 func (c Cause) String() string { return causes[c] }
 
-// CommandBufferError is a command buffer that failed.
+// CommandBufferError is the error of a command buffer that failed.
 type CommandBufferError struct {
 	Cause Cause
-	Err   error // what Metal says
+	Err   error // Metal's NSError
 }
 
 // Error implements error.
@@ -60,11 +60,11 @@ func (e *CommandBufferError) Error() string {
 	return s
 }
 
-// Unwrap returns what Metal says.
+// Unwrap returns Metal's error.
 func (e *CommandBufferError) Unwrap() error { return e.Err }
 
-// decode finds the cause of an error of a command buffer. Interactivity has no code of its own: the
-// text says it.
+// decode wraps the error of a command buffer as a CommandBufferError with its cause. Interactivity has no
+// code of its own and is known by the text.
 func decode(err error) error {
 	out := &CommandBufferError{Err: err}
 	var e *objc.Error

@@ -14,35 +14,35 @@ import (
 	"github.com/mlxc/mlxc/ir"
 )
 
-// executable is a graph with its plan and its pipelines.
+// executable implements [backend.Executable]: a graph with its plan and its pipelines.
 type executable struct {
 	device  *Device
 	program *bound.Program
 	code
 }
 
-// code is what a plan needs to be sent.
+// code is a plan with what is needed to send it as messages.
 type code struct {
 	plan   *plan.Plan
-	pipes  []pipeline // by plan.Pipelines
-	labels []objc.ID  // by plan.Labels
-	names  []objc.ID  // labels of command buffers, by plan.Buffers; 0: none
-	data   uintptr    // plan.Data where C sees it
-	memory objc.Batch // that holds it
-	how    Plan       // not Auto
-	stored *commands  // its dispatches as indirect command buffers have them; nil: they are sent
+	pipes  []pipeline // by index in plan.Pipelines
+	labels []objc.ID  // NSStrings, by index in plan.Labels
+	names  []objc.ID  // NSStrings: labels of command buffers, by index in plan.Buffers; 0: none
+	data   uintptr    // address of a copy of plan.Data outside of Go's memory
+	memory objc.Batch // holds that copy
+	how    Plan       // the way in which it is encoded, never Auto
+	stored *commands  // its dispatches as indirect commands; nil: each replay encodes them
 }
 
-// mostDispatches of a command buffer: what it runs is ended no earlier than with it, and the system
-// kills one that runs for too long.
+// mostDispatches is the max number of dispatches in a command buffer: a replay can be aborted only between
+// command buffers, and the system kills one that runs for too long.
 const mostDispatches = 500
 
-// longestBuffer is what a command buffer may be modelled to take, in seconds: of one that keeps the GPU from
-// drawing the screen for much longer, the system ends what it runs.
+// longestBuffer is the max modelled duration of a command buffer, in seconds. The system kills one that
+// keeps the GPU from drawing the screen for much longer.
 const longestBuffer = 50e-3
 
-// model is what commands are modelled to take on this GPU: as was measured, else as its chip does, else as
-// the slowest does.
+// model returns the cost model of this GPU: the measured profile, else that of its chip, else that of the
+// slowest chip.
 func (d *Device) model() cost.Model {
 	if m := d.options.Measured; m != nil && m.Bandwidth > 0 {
 		return *m
@@ -54,7 +54,7 @@ func (d *Device) model() cost.Model {
 	return m
 }
 
-// planning is for what kind of encoder a plan is made, where times of commands are taken or not.
+// planning returns the options for lowering a graph that is encoded as how; profile: with times of commands.
 func (d *Device) planning(how Plan, profile bool) plan.Options {
 	o := plan.Options{Serial: how == Serial, Groups: d.options.Groups, Most: mostDispatches}
 	switch {
@@ -70,7 +70,7 @@ func (d *Device) planning(how Plan, profile bool) plan.Options {
 	return o
 }
 
-// live is the plan of command buffers of recordings: they are encoded once.
+// live returns how live command buffers are encoded. They run once, so storing or splitting them would not pay.
 func (d *Device) live() Plan {
 	if d.options.Plan == Serial {
 		return Serial
@@ -78,7 +78,7 @@ func (d *Device) live() Plan {
 	return Concurrent
 }
 
-// lower makes the plan of a graph.
+// lower chooses how a graph is encoded and makes its plan; profile: with times of commands.
 func (d *Device) lower(ctx context.Context, c *code, g *ir.Graph, profile bool) (err error) {
 	c.how = d.options.Plan
 	if c.how == Auto {
@@ -100,7 +100,7 @@ func (d *Device) lower(ctx context.Context, c *code, g *ir.Graph, profile bool) 
 	return nil
 }
 
-// Compile implements [backend.Device]. Pipelines are made side by side.
+// Compile implements [backend.Device]. Pipelines are made in parallel.
 func (d *Device) Compile(ctx context.Context, p *backend.Program) (_ backend.Executable, err error) {
 	g := p.Graph
 	e := &executable{device: d}
@@ -115,7 +115,7 @@ func (d *Device) Compile(ctx context.Context, p *backend.Program) (_ backend.Exe
 		return nil, fmt.Errorf("metal: graph %s: %w", ir.QuoteName(g.Name), err)
 	}
 	e.program.Profile = timed
-	if err := d.fits(g, e.program.Places); err != nil { // weights alone
+	if err := d.fits(g, e.program.Places); err != nil { // only weights have places yet
 		return nil, fmt.Errorf("metal: graph %s: %w", ir.QuoteName(g.Name), err)
 	}
 	e.code.settle()
@@ -123,7 +123,7 @@ func (d *Device) Compile(ctx context.Context, p *backend.Program) (_ backend.Exe
 	return e, nil
 }
 
-// prepare makes the pipelines of a plan, and holds what the plan dispatches against them.
+// prepare makes the pipelines of a plan and checks its dispatches against their limits.
 func (d *Device) prepare(ctx context.Context, c *code, progress func(float64)) error {
 	p := c.plan
 	var errs []error
@@ -134,12 +134,12 @@ func (d *Device) prepare(ctx context.Context, c *code, progress func(float64)) e
 	return p.Check(func(i int32) (plan.Limits, error) { return c.pipes[i].limits(d), errs[i] })
 }
 
-// limits are what the GPU takes of a pipeline's dispatches.
+// limits returns the max threads and threadgroup memory of dispatches of a pipeline.
 func (p *pipeline) limits(d *Device) plan.Limits {
 	return plan.Limits{Threads: p.threads, Own: p.static, Memory: d.groupMax}
 }
 
-// settle puts where C sees them what every replay tells an encoder alike.
+// settle copies what is the same in every replay, data and labels, out of Go's memory for messages.
 func (c *code) settle() {
 	if len(c.plan.Data) > 0 {
 		c.data = c.memory.Bytes(c.plan.Data)

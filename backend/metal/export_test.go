@@ -10,14 +10,14 @@ import (
 	"time"
 )
 
-// Stamp is what a library made of our kernels is known by.
+// Stamp is the name of the function by which a precompiled library of our kernels is recognized.
 func Stamp() string { return stamp() }
 
-// Idle does what a device does when no pipeline was made for a while.
+// Idle writes new pipelines to the archive, as the device does when none was made for a while.
 func Idle(d *Device) { d.pipelines.archive.idle() }
 
-// Trimmed makes files of a size, each an hour newer than the one before, and a folder that a killed
-// process has left; it returns what is left when the archive keep was written.
+// Trimmed makes archive files of a size, each an hour newer than the one before, and a temporary folder that a
+// killed process has left. It returns the names that are left after trim, which keeps the file keep.
 func Trimmed(t *testing.T, dir string, size int64, files []string, keep string) (left []string) {
 	for i, name := range files {
 		path := filepath.Join(dir, name+archiveSuffix)
@@ -54,18 +54,18 @@ func Trimmed(t *testing.T, dir string, size int64, files []string, keep string) 
 	return left
 }
 
-// Machine says whether a machine is refused.
+// Machine returns the error with which a system and processor are refused, if they are.
 func Machine(system, processor string) error { return machine(system, processor) }
 
-// Limits are limits of Metal's that tests lower, so that small graphs reach them; 0: as Metal has them.
+// Limits are limits of Metal that tests lower, so that small graphs exceed them; 0: Metal's own.
 type Limits struct {
-	Commands    int   // of an indirect command buffer
-	Reach       int64 // beyond all offsets in indirect commands
-	Samples     int   // of a sample buffer
-	Uncompleted int   // command buffers of a queue: at least twice as many as are committed before one looks for a context
+	Commands    int   // max commands of an indirect command buffer
+	Reach       int64 // the first offset, in bytes, that is too large for indirect commands
+	Samples     int   // max samples of a sample buffer
+	Uncompleted int   // max command buffers of a queue: at least twice atOnce
 }
 
-// Lower has devices that are opened from now on keep limits, until what it returns is called.
+// Lower sets limits for devices that are opened from now on, until the function that it returns is called.
 func Lower(l Limits) (back func()) {
 	was := Limits{mostCommands, reach, mostSamples, maxUncompleted}
 	set := func(l Limits) {

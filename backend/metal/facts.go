@@ -10,7 +10,7 @@ import (
 	"github.com/mlxc/mlxc/internal/objc"
 )
 
-// Facts implements [backend.Described]: what a report of a bug should say of the GPU and its system.
+// Facts implements [backend.Described]: what a bug report should say of the GPU and its system.
 func (d *Device) Facts() (out []backend.Fact) {
 	add := func(name, format string, args ...any) {
 		out = append(out, backend.Fact{Name: name, Value: fmt.Sprintf(format, args...)})

@@ -9,8 +9,8 @@ import (
 	"github.com/mlxc/mlxc/internal/objc"
 )
 
-// flight knows the queues of a device and the command buffers that were committed and not waited for,
-// so that one can wait for all.
+// flight lists the open queues of a device, and the command buffers that were committed and not waited
+// for, so that a capture can wait for all of them.
 type flight struct {
 	mu      sync.Mutex
 	queues  map[*queue]bool
@@ -33,7 +33,7 @@ func (f *flight) closed(q *queue) {
 	f.mu.Unlock()
 }
 
-// begin is told that command buffers were committed, end that one has ended and is about to be released.
+// begin adds command buffers that were committed; end removes one that has completed.
 func (f *flight) begin(buffers []objc.ID) {
 	f.mu.Lock()
 	for _, b := range buffers {
@@ -48,7 +48,7 @@ func (f *flight) end(buffer objc.ID) {
 	f.mu.Unlock()
 }
 
-// land waits for all command buffers that are committed, on whatever queue.
+// land waits until all command buffers that are committed have completed, those of every queue.
 func (f *flight) land() {
 	f.mu.Lock()
 	var all []objc.ID
@@ -64,8 +64,8 @@ func (f *flight) land() {
 	})
 }
 
-// drain waits until everything has ended that any queue of the device was given. What failed is told
-// by its own error.
+// drain waits until every operation that any queue of the device was given has ended. It returns the
+// cause of ctx only: failures are reported by the operations themselves.
 func (f *flight) drain(ctx context.Context) error {
 	f.mu.Lock()
 	var all []*queue

@@ -10,31 +10,32 @@ import (
 	"github.com/mlxc/mlxc/ir"
 )
 
-// frame implements [backend.Frame]. As many of its replays are in flight at a time as it has slots.
+// frame implements [backend.Frame]. As many of its replays can be in flight at a time as it has slots.
 type frame struct {
 	*backend.FrameMemory
 	owner   *executable
-	room    int // the most replays that a submission may have
+	room    int // the max number of replays in a submission
 	guard   *guard
 	slots   []slot
 	samples *samples
-	fits    backend.States // with which a replay is known to fit the GPU's working set
-	known   bool           // there are such
+	fits    backend.States // the states with which a replay last fit the GPU's working set
+	known   bool           // fits was set: nil is a valid set of states
 }
 
-// slot is what a replay in flight has of its own, in place of what an earlier one may still read.
+// slot is one of the sets of argument memory and indirect command buffers of a frame. Each replay in flight
+// has a slot of its own, so that the host does not overwrite what an earlier replay still reads.
 type slot struct {
-	arguments []backend.Place // by memory, of those that the host writes for each replay; nil: the frame's
+	arguments []backend.Place // by memory: argument memory, which the host writes for each replay; nil: the frame's
 	own       []backend.Buffer
 	stored    *stored
 }
 
-// ahead is how many replays of a submission are committed before the first of them is waited for.
+// ahead is the max number of replays of a submission that are in flight: one more waits for the oldest.
 const ahead = 3
 
-// inFlight is how many replays of a frame can be in flight.
+// inFlight returns how many replays of a frame can be in flight, if a submission has up to room replays.
 func (e *executable) inFlight(room int) int {
-	if e.program.Graph.NextHost || len(e.plan.Guards) > 0 || len(e.plan.Timed) > 0 { // the host does something between
+	if e.program.Graph.NextHost || len(e.plan.Guards) > 0 || len(e.plan.Timed) > 0 { // the host has to act between two replays
 		return 1
 	}
 	return max(1, min(room, ahead, maxUncompleted/min(2*mostEncoders, max(1, len(e.plan.Buffers)))))
@@ -68,7 +69,8 @@ func (e *executable) NewFrame(s backend.FrameSpec) (_ backend.Frame, err error) 
 	return f, nil
 }
 
-// make gives a slot what it needs, argument memory of its own included where it is to have that.
+// make makes the indirect command buffers of a slot and, if own is set, argument memory of its own; the
+// first slot uses the frame's.
 func (s *slot) make(f *frame, own bool) (err error) {
 	e := f.owner
 	g := e.program.Graph

@@ -14,8 +14,8 @@ import (
 	"github.com/mlxc/mlxc/internal/testkit/fakemetal"
 )
 
-// TestOtherGPUs: a GPU that is older than M1's is warned of, and one whose simdgroups are others than
-// Apple's compiles nothing.
+// TestOtherGPUs: a GPU older than the M1's gets a warning, and on one with simdgroups of another width than
+// Apple's, kernels do not compile.
 func TestOtherGPUs(t *testing.T) {
 	g := testGraphs(t)["norm_mul"]
 	for _, c := range []struct {

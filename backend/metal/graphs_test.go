@@ -27,12 +27,12 @@ import (
 	"github.com/mlxc/mlxc/replay"
 )
 
-// way is a device's way to encode replays.
+// way is a setup in which tests run graphs: options of the backend and of the stand-in's GPU.
 type way struct {
 	name   string
 	device metal.Options
-	gpu    fakemetal.Options // that it is for
-	live   bool              // an engine's dispatches, as they come
+	gpu    fakemetal.Options // of the GPU that the way needs
+	live   bool              // a live recording in place of replays
 	limits metal.Limits
 }
 
@@ -46,14 +46,14 @@ var ways = []way{
 	{name: "indirect, fences", device: metal.Options{Plan: metal.Indirect, Fences: true, Measured: keeps}},
 }
 
-// options are those of the device, which compiles everything and says nothing.
+// options returns the options of the device: without an archive, and without warnings.
 func (w *way) options() metal.Options {
 	o := w.device
 	o.Cache, o.Warn = metal.NoCache, func(string) {}
 	return o
 }
 
-// on returns the options of a GPU of the way's, on a device of software Metal, in an order.
+// on returns the options of the way's GPU, which executes on software Metal in the order that seed chooses.
 func (w *way) on(soft *softmetal.Device, seed uint64) fakemetal.Options {
 	o := w.gpu
 	o.Device, o.Seed = soft, seed
@@ -61,8 +61,8 @@ func (w *way) on(soft *softmetal.Device, seed uint64) fakemetal.Options {
 	return o
 }
 
-// testGraphs are the graphs of testdata/graphs, as recorded and as the default pipeline leaves them.
-// Those whose barriers do not say one meaning have the order of their list.
+// testGraphs returns the graphs of testdata/graphs, as recorded and as optimized by the default pipeline.
+// Those whose barriers leave a race are made serial.
 func testGraphs(t testing.TB) map[string]*ir.Graph {
 	t.Helper()
 	out := map[string]*ir.Graph{}
@@ -82,7 +82,7 @@ func testGraphs(t testing.TB) map[string]*ir.Graph {
 	return out
 }
 
-// inputs are random contents of a graph's inputs, by name.
+// inputs returns random floats for a graph's inputs, by name.
 func inputs(g *ir.Graph, seed uint64) map[string][]byte {
 	r := rand.New(rand.NewPCG(seed, 2))
 	out := map[string][]byte{}
@@ -101,13 +101,13 @@ func inputs(g *ir.Graph, seed uint64) map[string][]byte {
 // rounds is how often a graph is replayed, with other params and inputs each time.
 const rounds = 3
 
-// param is the value of a param in a round: from the least to half of what is allowed, which no
-// constraint of the graphs forbids.
+// param returns the value of a param in a round: from its min in the first to the middle of its range in the
+// last, which the constraints of all test graphs allow.
 func param(p *ir.Param, round int) float64 {
 	return p.Min + math.Trunc((p.Max-p.Min)*float64(round)/(2*(rounds-1)))
 }
 
-// replayed is what a graph's outputs and states hold after each round.
+// replayed replays a graph in each round and returns its outputs and states after each.
 func replayed(t testing.TB, d backend.Device, g *ir.Graph) (out []map[string][]byte) {
 	t.Helper()
 	s, err := replay.Open(d, &ir.Module{Graphs: []*ir.Graph{g.Clone()}}, replay.Options{})
@@ -145,7 +145,7 @@ func results(t testing.TB, g *ir.Graph, output, state func(name string) ([]byte,
 	return got
 }
 
-// same holds that two runs of a graph have the same results, byte by byte.
+// same fails the test if two runs of a graph differ in a byte of their results.
 func same(t testing.TB, want, got []map[string][]byte, what string) {
 	t.Helper()
 	require.Len(t, got, len(want), what)
@@ -161,7 +161,7 @@ func same(t testing.TB, want, got []map[string][]byte, what string) {
 	}
 }
 
-// dispatched is [replayed], of an engine that dispatches the graph's commands one by one.
+// dispatched is like [replayed], but encodes the graph's commands one by one in live recordings.
 func dispatched(t testing.TB, d backend.Device, g *ir.Graph) (out []map[string][]byte) {
 	t.Helper()
 	e := record.NewEncoder("live", record.Live(d))
@@ -201,9 +201,8 @@ func dispatched(t testing.TB, d backend.Device, g *ir.Graph) (out []map[string][
 	return out
 }
 
-// TestGraphs: every test graph computes through Metal's messages, by each plan, what it
-// does on software Metal, byte by byte, and so do some live,
-// where each command is a kernel that is compiled by itself.
+// TestGraphs: every test graph computes through Metal's messages, in each way, the same bytes as on software
+// Metal, and so do some of them in live recordings.
 func TestGraphs(t *testing.T) {
 	sample.Long(t)
 	soft, err := fakemetal.SoftMetal(softmetal.Options{Workers: 1})

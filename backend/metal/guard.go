@@ -9,7 +9,8 @@ import (
 	"github.com/mlxc/mlxc/backend/internal/plan"
 )
 
-// guard is the memory of a plan's guards, of one replay in flight (plan.Guarded). Nil has none.
+// guard is the memory of a plan's guards (plan.Guarded), kernels that check grids which the GPU takes from
+// memory. It serves one replay in flight. Nil: the plan has no guards.
 type guard struct{ buffer *buffer }
 
 func (d *Device) newGuard(p *plan.Plan) (*guard, error) {
@@ -24,7 +25,7 @@ func (d *Device) newGuard(p *plan.Plan) (*guard, error) {
 	return &guard{b}, nil
 }
 
-// at is where it lies.
+// at returns the place of this memory.
 func (g *guard) at() at {
 	if g == nil {
 		return at{}
@@ -32,9 +33,9 @@ func (g *guard) at() at {
 	return at{buffer: g.buffer.id}
 }
 
-// check returns an error if a guard has found counts that were too great, in a replay all of which has run:
-// each guard has written its words then, also over what it has found in an earlier one. name says what a guard
-// guards.
+// check returns an error if a guard has found counts of threadgroups that exceed the graph's max. The replay
+// must have completed: each guard has then written its words, over those of earlier replays. name describes
+// the dispatch of guard i.
 func (g *guard) check(name func(i int) string) error {
 	if g == nil {
 		return nil

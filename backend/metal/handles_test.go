@@ -16,14 +16,13 @@ import (
 	"github.com/mlxc/mlxc/record"
 )
 
-// foreign is the kernel of a program that has Metal of its own.
+// foreign is the kernel of a program that also uses Metal directly.
 const foreign = `#include <metal_stdlib>
 kernel void halve(device float* x [[buffer(0)]], uint i [[thread_position_in_grid]]) { x[i] /= 2; }
 `
 
-// halve is that program: it compiles its kernel for a device and commits a command buffer of its own to
-// a queue, on a buffer, all of which it has as handles alone. It returns the command buffer, which is the
-// caller's.
+// halve acts as that program: given the handles of a device, a queue and a buffer, it compiles its kernel and
+// commits a command buffer that runs it on the buffer. It returns the command buffer, retained for the caller.
 func halve(t *testing.T, device, queue, buffer uintptr, threads uint64) (committed objc.ID) {
 	objc.Pool(func() {
 		d := objc.ID(device)
@@ -63,14 +62,14 @@ func halve(t *testing.T, device, queue, buffer uintptr, threads uint64) (committ
 	return committed
 }
 
-// TestHandles: a program with Metal of its own adopts its device to this package, takes queue and buffers
-// from it, and runs a command buffer between two of ours, ordered by nothing but the buffer that all
-// share.
+// TestHandles: a program gives its own MTLDevice to this package (Options.Adopt), takes the handles of a queue
+// and a buffer, and commits a command buffer between two replays. Only the tracked buffer that they share
+// orders them.
 func TestHandles(t *testing.T) {
 	r := gpu(t, fakemetal.Options{Seed: 2}, metal.Options{})
-	own := objc.SystemDefaultDevice() // the program's
+	own := objc.SystemDefaultDevice() // the program's own device
 	d := open(t, metal.Options{Adopt: uintptr(own), Device: "of no importance", Log: r.log})
-	objc.Release(own) // ours is kept
+	objc.Release(own) // Open has retained it
 	require.Equal(t, uintptr(own), d.Handle())
 	var q backend.Queue
 	q, err := d.NewQueue()
@@ -95,7 +94,7 @@ func TestHandles(t *testing.T) {
 	}
 	double()
 	cb := halve(t, d.Handle(), q.(metal.Object).Handle(), b.(metal.Object).Handle(), 4)
-	double() // committed behind it, and not begun before it has ended
+	double() // committed behind cb, so that it begins after cb has ended
 	require.Equal(t, []float32{2, 4, 6, 8}, numbers(b.Bytes()))
 	objc.Pool(func() {
 		objc.WaitUntilCompleted.Send(cb)
@@ -109,7 +108,7 @@ func TestHandles(t *testing.T) {
 	require.NoError(t, d.Close())
 }
 
-// TestDescription: the list of GPUs says what they are and can do.
+// TestDescription: List returns what the GPU is and can do.
 func TestDescription(t *testing.T) {
 	gpu(t, fakemetal.Options{WorkingSet: 6 << 30, MaxBuffer: 4 << 30}, metal.Options{})
 	all, err := metal.List()

@@ -13,23 +13,23 @@ import (
 	"github.com/mlxc/mlxc/ir"
 )
 
-// commands are a plan's dispatches as indirect command buffers have them, for all slots of an executable.
+// commands are a plan's dispatches as indirect commands, which all slots of an executable share.
 type commands struct {
 	*plan.Stored
-	users    [][]int32 // by root memory: the commands that bind it
-	variable []int32   // commands whose messages depend on params
-	words    []int32   // operations whose words do
+	users    [][]int32 // by root memory: the commands, by number, that bind it
+	variable []int32   // commands whose offsets or grids depend on params
+	words    []int32   // SetBytes operations whose bytes depend on params
 	written  []bool    // by root memory: a kernel may write it
 }
 
-// mostCommands of an indirect command buffer: what Apple documents for the family Mac2. Tests have fewer.
+// mostCommands is the max number of commands in an indirect command buffer (Apple, for Mac2). Tests lower it.
 var mostCommands = 1 << 14
 
-// reach is beyond all offsets in buffers that a command of an indirect command buffer can have, which are of 32
-// bits. Tests have it lower.
+// reach is the first offset, in bytes of a buffer, that is too large for the 32 bits that commands of
+// indirect command buffers have for it. Tests lower it.
 var reach int64 = 1 << 32
 
-// store makes the commands of a plan.
+// store makes the commands of a plan. barriers: its barriers become setBarrier of commands where possible.
 func store(p *plan.Plan, barriers bool) *commands {
 	c := &commands{Stored: plan.Store(p, mostCommands, barriers)}
 	c.users = make([][]int32, len(p.Graph.Memories))
@@ -66,21 +66,21 @@ func store(p *plan.Plan, barriers bool) *commands {
 	return c
 }
 
-// stored are the indirect command buffers of a slot: what a replay executes that runs in it.
+// stored are the indirect command buffers of a slot, which replays that run in this slot execute.
 type stored struct {
 	*commands
 	code    *code
-	buffers []objc.ID // of mostCommands each
-	words   *buffer
-	// What was encoded: places of memories, and values of params. Nil: nothing was.
+	buffers []objc.ID // MTLIndirectCommandBuffers of up to mostCommands each
+	words   *buffer   // the bytes of SetBytes operations, since indirect commands have no setBytes
+	// The places of memories and values of params that the commands were encoded with. Nil: not encoded yet.
 	places []at
 	params []uint32
-	// read and wrote are the buffers that the commands reach, as messages have them.
+	// read and wrote are the buffers that the commands read only, and may write: words of MTLBuffer pointers.
 	read, wrote []byte
-	stale       []bool // by command, while it is found out what has changed
+	stale       []bool // by command: it has to be encoded again; used by bring only
 }
 
-// newStored makes the indirect command buffers of a slot. Nothing is encoded yet.
+// newStored makes the indirect command buffers of a slot, in which nothing is encoded yet.
 func (d *Device) newStored(c *code) (_ *stored, err error) {
 	s := &stored{commands: c.stored, code: c}
 	defer func() {
@@ -130,7 +130,7 @@ func (s *stored) close() {
 	}
 }
 
-// fits reports whether places can stand in indirect command buffers: their offsets have 32 bits there.
+// fits reports whether all offsets at these places fit into the 32 bits of indirect commands.
 func (s *stored) fits(g *ir.Graph, places []at) bool {
 	for root, u := range s.users {
 		if len(u) > 0 && places[root].offset+g.Memories[root].Size >= reach {
@@ -140,8 +140,8 @@ func (s *stored) fits(g *ir.Graph, places []at) bool {
 	return true
 }
 
-// bring appends the messages that have the commands be those of a replay: all of them for the first, then
-// those that have changed. Nothing in flight executes them.
+// bring brings the commands up to date for a replay: it writes words, and appends the messages that encode
+// all commands for the first replay and the changed ones later. No replay in flight may execute them.
 func (s *stored) bring(b *objc.Batch, r *sending) {
 	p := s.Plan
 	for _, i := range s.commands.words {
@@ -190,7 +190,7 @@ func (s *stored) bring(b *objc.Batch, r *sending) {
 	s.places, s.params = append(s.places[:0], r.places...), append(s.params[:0], r.params...)
 }
 
-// differs reports whether a command is another one with the params of a replay.
+// differs reports whether the offsets or grid of command n change with the params of a replay.
 func (s *stored) differs(r *sending, n int32) bool {
 	k := &s.Commands[n]
 	for _, v := range r.vars(k.First) {
@@ -204,8 +204,8 @@ func (s *stored) differs(r *sending, n int32) bool {
 	return false
 }
 
-// encode appends the messages that encode a command. again: it is encoded, at the places and params that
-// s has, and only what changes is told.
+// encode appends the messages that encode command n for replay r. again: it is encoded already, with
+// s.places and s.params, and only what has changed since is sent.
 func (s *stored) encode(b *objc.Batch, r *sending, n int, again bool) {
 	p, k := s.Plan, &s.Commands[n]
 	at := b.Send(objc.IndirectCommand, s.buffers[n/mostCommands], uintptr(n%mostCommands))
@@ -223,7 +223,7 @@ func (s *stored) encode(b *objc.Batch, r *sending, n int, again bool) {
 		case !was:
 			again = false
 		case some && before == size:
-			size = [3]uint64{} // it stays
+			size = [3]uint64{} // the grid need not be set again
 		}
 	}
 	if !some {
@@ -267,7 +267,7 @@ func (s *stored) encode(b *objc.Batch, r *sending, n int, again bool) {
 	}
 }
 
-// send appends the messages that execute command buffer i of the plan.
+// send appends the messages that execute the commands of command buffer i of the plan.
 func (s *stored) send(b *objc.Batch, encoder objc.Ref, r *sending, i int) {
 	s.declare(b, encoder)
 	p := s.Plan
@@ -291,8 +291,8 @@ func (s *stored) send(b *objc.Batch, encoder objc.Ref, r *sending, i int) {
 	}
 }
 
-// declare tells an encoder what the commands reach: it keeps it resident, and has Metal order encoders by
-// it.
+// declare appends useResources for the buffers that the commands use: Metal then keeps them resident and
+// tracks their hazards.
 func (s *stored) declare(b *objc.Batch, encoder objc.Ref) {
 	for _, l := range []struct {
 		list  []byte
@@ -304,7 +304,7 @@ func (s *stored) declare(b *objc.Batch, encoder objc.Ref) {
 	}
 }
 
-// reach finds the buffers that the commands reach at places.
+// reach sets read and wrote to the buffers that the commands use with these places.
 func (s *stored) reach(places []at) {
 	writes := map[objc.ID]bool{s.words.id: false}
 	order := []objc.ID{s.words.id}

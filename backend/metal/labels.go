@@ -12,10 +12,10 @@ import (
 	"github.com/mlxc/mlxc/ir"
 )
 
-// queues counts those of the process, for their labels.
+// queues counts the queues that the process has made: their labels are numbers.
 var queues atomic.Int64
 
-// labelQueue names a queue, inside of a pool.
+// labelQueue sets the label of a queue. The caller has an autorelease pool.
 func labelQueue(id objc.ID) {
 	objc.SetQueueLabel.Send(id, uintptr(objc.String(fmt.Sprintf("mlxc %d", queues.Add(1)))))
 }
@@ -28,16 +28,16 @@ func (s *sending) labelled(b *objc.Batch, encoder objc.Ref, i int) objc.Ref {
 	return encoder
 }
 
-// labels reports whether buffers get the names of what lies in them: that costs messages, and only
-// captures and errors show them.
+// labels reports whether buffers are labelled with the memories in them: that costs messages, and only
+// captures and errors show the labels.
 func (d *Device) labels() bool {
 	return d.options.Groups || d.wanted != nil || d.options.Captures || d.log.at(1)
 }
 
-// mostNames is how many memories a buffer's label names.
+// mostNames is the max number of memories that a buffer's label names.
 const mostNames = 4
 
-// label adds the name of a memory to the label of the buffer that it lies in.
+// label adds the name of memory m to the label of the buffer at p, in which it lies.
 func (d *Device) label(p backend.Place, m *ir.Memory) {
 	b, ok := p.Buffer.(*buffer)
 	if !ok || !d.labels() {
@@ -62,7 +62,7 @@ func (d *Device) label(p backend.Place, m *ir.Memory) {
 	objc.Pool(func() { objc.SetResourceLabel.Send(b.id, uintptr(objc.String(text))) })
 }
 
-// labelAll does so for all memories of a graph that have a place.
+// labelAll calls label for each root memory of a graph.
 func (d *Device) labelAll(g *ir.Graph, places func(root ir.MemID) backend.Place) {
 	if !d.labels() {
 		return

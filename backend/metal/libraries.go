@@ -18,8 +18,8 @@ import (
 	"github.com/mlxc/mlxc/msl/elementwise"
 )
 
-// libraries are where the functions of kernels are: in compiled libraries, each opened once in the life
-// of a device, and in Metal sources, of which the system compiles what is needed.
+// libraries finds the functions of kernels: in .metallib files, each opened once in the life of a device,
+// and in Metal sources, of which the functions that are needed are compiled.
 type libraries struct {
 	device  *Device
 	options objc.ID // MTLCompileOptions
@@ -33,14 +33,14 @@ type libraries struct {
 	}
 }
 
-// file is a compiled library.
+// file is an opened .metallib.
 type file struct {
 	library   objc.ID
 	functions map[string]bool
-	digest    func() ([sha256.Size]byte, error) // of the file
+	digest    func() ([sha256.Size]byte, error) // SHA-256 of the file, computed when it is first asked for
 }
 
-// source is a Metal source, of which libraries were made.
+// source is a Metal source with the libraries that were compiled of it so far.
 type source struct {
 	text func() (string, error)
 
@@ -48,14 +48,14 @@ type source struct {
 	made []part
 }
 
-// part is a library of some of the kernels of a source.
+// part is a library that was compiled of some functions of a source.
 type part struct {
 	library   objc.ID
-	digest    [sha256.Size]byte // of the text that it was made of
-	functions []string          // that were asked for
+	digest    [sha256.Size]byte // SHA-256 of the text that was compiled
+	functions []string          // the functions that it was compiled for
 }
 
-// home is where a function is: in a library, or in a source.
+// home is where a function comes from: a library, or else a source, which may still have to be compiled.
 type home struct {
 	library  objc.ID
 	source   *source
@@ -67,12 +67,12 @@ func newLibraries(d *Device) (*libraries, error) {
 	if l.options = objc.New("MTLCompileOptions"); l.options == 0 {
 		return nil, errors.New("there is no class MTLCompileOptions")
 	}
-	// What kernels are compiled with everywhere: −inf and NaN are what they are, exp is not the fast
-	// one, bfloat is known, and what is contracted is said in the source.
+	// The same options for all kernels: IEEE infinities and NaNs, precise functions and Metal 3.1, which
+	// has bfloat. Contraction is switched off by a pragma in each source.
 	objc.SetLanguageVersion.Send(l.options, uintptr(objc.LanguageVersion3_1))
 	if objc.Responds(l.options, objc.SetMathMode) {
 		objc.SetMathMode.Send(l.options, uintptr(objc.MathModeSafe))
-		objc.SetMathFunctions.Send(l.options, uintptr(objc.MathFunctionsPrecise)) // which the mode leaves as they are: fast
+		objc.SetMathFunctions.Send(l.options, uintptr(objc.MathFunctionsPrecise)) // MathModeSafe alone would leave them fast
 	} else {
 		objc.SetFastMath.Send(l.options, 0)
 	}
@@ -94,7 +94,7 @@ func (l *libraries) close() {
 	objc.Release(l.options)
 }
 
-// home returns where the function of a plan's pipeline is.
+// home returns where the function of a plan's pipeline comes from.
 func (l *libraries) home(g *ir.Graph, k *plan.Pipeline) (home, error) {
 	if k.Source != plan.FromGraph {
 		return l.ours(k.Entry(), ir.Library{Path: plan.MovesFile}, func() (string, error) { return plan.Moves, nil }), nil
@@ -112,7 +112,7 @@ func (l *libraries) home(g *ir.Graph, k *plan.Pipeline) (home, error) {
 		if err != nil {
 			return home{}, err
 		}
-		// The text follows from the function.
+		// The function's name determines the text.
 		return l.in(elementwise.Function, ir.Library{Kind: ir.Generated, Path: x.Function}, func() (string, error) { return elementwise.Compile(d).Source(), nil }), nil
 	case ir.Builtin:
 		if path := l.device.options.Library; path != "" {
@@ -137,8 +137,8 @@ func (l *libraries) home(g *ir.Graph, k *plan.Pipeline) (home, error) {
 	return home{}, fmt.Errorf("a library of kind %s is not known here", x.Library.Kind)
 }
 
-// in is the home of a function of a source. The text of a source is asked for when some of it is
-// compiled, and always the same.
+// in returns a home in the source that id names. text returns the source's text; it is called when some
+// of it is compiled, and must always return the same.
 func (l *libraries) in(function string, id ir.Library, text func() (string, error)) home {
 	s := entry(&l.mu, l.sources, id)
 	s.mu.Lock()
@@ -149,7 +149,7 @@ func (l *libraries) in(function string, id ir.Library, text func() (string, erro
 	return home{source: s, function: function}
 }
 
-// library returns the library that has a function, which is compiled if it is not yet.
+// library returns the library that has the function of h, compiled if it is not yet.
 func (l *libraries) library(h home) (objc.ID, error) {
 	if h.source == nil {
 		return h.library, nil
@@ -162,7 +162,7 @@ func (l *libraries) library(h home) (objc.ID, error) {
 	return h.source.part(h.function).library, nil
 }
 
-// part returns the part that has a function, nil if none has.
+// part returns the compiled part that has a function, nil if none has.
 func (s *source) part(function string) *part {
 	for i := range s.made {
 		if slices.Contains(s.made[i].functions, function) {
@@ -172,7 +172,7 @@ func (s *source) part(function string) *part {
 	return nil
 }
 
-// make compiles those of some functions of a source that are in no library yet.
+// make compiles those of the functions that no part of the source has yet, into one library.
 func (l *libraries) make(s *source, functions []string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -188,7 +188,7 @@ func (l *libraries) make(s *source, functions []string) error {
 	}
 	text = msl.Only(text, missing)
 	digest := sha256.Sum256([]byte(text))
-	// A source without templates is the same for all.
+	// If the source has no templates, msl.Only leaves out nothing, and the text was compiled before.
 	if i := slices.IndexFunc(s.made, func(p part) bool { return p.digest == digest }); i >= 0 {
 		s.made[i].functions = append(s.made[i].functions, missing...)
 		return nil
@@ -201,7 +201,7 @@ func (l *libraries) make(s *source, functions []string) error {
 	return nil
 }
 
-// compile makes a library of Metal source.
+// compile makes an MTLLibrary of a Metal source.
 func (l *libraries) compile(text string) (lib objc.ID, err error) {
 	if err := objc.Text(text); err != nil {
 		return 0, fmt.Errorf("the source does not compile: %w", err)
@@ -219,7 +219,7 @@ func (l *libraries) compile(text string) (lib objc.ID, err error) {
 	return lib, err
 }
 
-// file opens a .metallib. It has the digest that a graph names, unless that is all zeros.
+// file opens a .metallib. An error if its digest is not the graph's, unless that is all zeros.
 func (l *libraries) file(of ir.Library) (*file, error) {
 	f, err := entry(&l.mu, l.files, of.Path).get(func() (*file, error) { return l.open(of.Path) })
 	if err != nil || of.Digest == (ir.Digest{}) {

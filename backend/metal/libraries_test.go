@@ -26,7 +26,7 @@ import (
 	"github.com/mlxc/mlxc/msl"
 )
 
-// chain is a graph that applies functions of one argument to 64 numbers, one after another.
+// chain returns a graph that applies kernels of one argument to 64 floats, one after another.
 func chain(t testing.TB, functions ...string) *ir.Graph {
 	t.Helper()
 	const n = 64
@@ -50,7 +50,7 @@ func chain(t testing.TB, functions ...string) *ir.Graph {
 	return g
 }
 
-// prepared compiles a graph and returns what its progress was.
+// prepared compiles a graph and returns the progress that was reported.
 func prepared(d *metal.Device, g *ir.Graph) (progress []float64, err error) {
 	e, err := d.Compile(context.Background(), &backend.Program{Graph: g, Progress: func(done float64) { progress = append(progress, done) }})
 	if err != nil {
@@ -61,7 +61,7 @@ func prepared(d *metal.Device, g *ir.Graph) (progress []float64, err error) {
 
 var hostName = regexp.MustCompile(`(?m)^\s*template\W+host_name\W+(\w+)`)
 
-// instances are the kernels of a source that are instances of templates.
+// instances returns the names of the kernels that a source instantiates from templates.
 func instances(text string) (out []string) {
 	for _, m := range hostName.FindAllStringSubmatch(text, -1) {
 		out = append(out, m[1])
@@ -69,8 +69,8 @@ func instances(text string) (out []string) {
 	return out
 }
 
-// TestOnlyNeeded: of each source what a graph needs is compiled, at once, and what another graph needs
-// beside it when that comes; with the options that kernels are compiled with everywhere.
+// TestOnlyNeeded: of each source only the kernels that a graph needs are compiled, all at once, and of a later
+// graph only those that are new; always with the same compile options.
 func TestOnlyNeeded(t *testing.T) {
 	for macOS, options := range map[int]fakemetal.Compiled{
 		14: {MathMode: -1, Precise: true, Language: 3<<16 + 1}, 15: {FastMath: true, MathMode: 0, Precise: true, Language: 3<<16 + 1},
@@ -105,8 +105,8 @@ func TestOnlyNeeded(t *testing.T) {
 	}
 }
 
-// TestPrecompiled: kernels come from the library that was made of ours; if that cannot be used, or
-// lacks some, from their source, after one warning.
+// TestPrecompiled: kernels come from Options.Precompiled; if that cannot be used, or lacks some, they are
+// compiled from their source, after one warning.
 func TestPrecompiled(t *testing.T) {
 	m := serve(t, fakemetal.Options{})
 	dir := t.TempDir()
@@ -156,11 +156,11 @@ func TestPrecompiled(t *testing.T) {
 	}
 }
 
-// TestStamp: the script that makes such a library gives it the stamp that is looked for, and all
-// sources.
+// TestStamp: the script that makes a precompiled library compiles all sources, and a function with the name
+// that the backend looks for.
 func TestStamp(t *testing.T) {
 	dir := t.TempDir()
-	// xcrun as the script calls it: it notes what it is given.
+	// An xcrun for the script: it notes the sources that it is given and writes empty results.
 	tool := "#!/bin/sh\nfor last; do :; done\ncase \"$last\" in *.metal) cat \"$last\" >>\"$LOG\";; esac\n" +
 		"while [ $# -gt 0 ]; do if [ \"$1\" = -o ]; then echo \"$2\" >\"$2\"; fi; shift; done\n"
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "xcrun"), []byte(tool), 0o700))
@@ -181,7 +181,7 @@ func TestStamp(t *testing.T) {
 	}
 }
 
-// TestSideBySide: what several goroutines ask for is compiled and made once.
+// TestSideBySide: libraries and pipelines that several goroutines ask for at once are made once.
 func TestSideBySide(t *testing.T) {
 	m := serve(t, fakemetal.Options{})
 	small := filepath.Join(t.TempDir(), "small.metallib")
@@ -203,7 +203,7 @@ func TestSideBySide(t *testing.T) {
 	require.NoError(t, d.Close())
 }
 
-// TestCompileFaults: what fails once is a clear error, and works the next time.
+// TestCompileFaults: a failure of the compiler is a clear error, and the next attempt works.
 func TestCompileFaults(t *testing.T) {
 	g := chain(t, "v_Sigmoidfloat32float32", "v_Silufloat32float32", "v_Gelufloat32float32")
 	for _, c := range []struct {
@@ -227,8 +227,8 @@ func TestCompileFaults(t *testing.T) {
 	}
 }
 
-// constants is a kernel whose function constants have all types but bfloat, which the compiler that
-// stands in for Metal's takes none of.
+// constants is a kernel with function constants of all types but bfloat, which the compiler of the stand-in
+// does not support for them.
 const constants = `#include <metal_stdlib>
 using namespace metal;
 constant bool a [[function_constant(0)]];
@@ -248,7 +248,7 @@ kernel void constants(device ulong* out [[buffer(0)]]) {
 }
 `
 
-// TestConstants: values of function constants of all types arrive, and each choice is a pipeline.
+// TestConstants: kernels see the values of function constants of all types; other values make another pipeline.
 func TestConstants(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "constants.metal")
 	require.NoError(t, os.WriteFile(path, []byte(constants), 0o600))
@@ -282,8 +282,8 @@ func TestConstants(t *testing.T) {
 	require.NoError(t, d.Close())
 }
 
-// TestOnePipelineEach: kernels of the same name are told apart by their source, and a pipeline for
-// indirect command buffers is another than that of a live recording.
+// TestOnePipelineEach: kernels of the same name in two sources have two pipelines, and so have indirect
+// command buffers and live recordings.
 func TestOnePipelineEach(t *testing.T) {
 	serve(t, fakemetal.Options{})
 	d := open(t, metal.Options{Plan: metal.Indirect, Cache: metal.NoCache})

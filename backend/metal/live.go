@@ -14,8 +14,8 @@ import (
 	"github.com/mlxc/mlxc/ir"
 )
 
-// encoder is a command buffer of a recording. What it is given becomes operations at once, with the
-// places that memories have then, and messages when its turn has come.
+// encoder is a command buffer of a live recording. Each command is lowered to operations when it is given,
+// with the places that memories have then; Run turns the operations into messages.
 type encoder struct {
 	x       *executor
 	scope   *backend.Scope

@@ -13,7 +13,7 @@ import (
 	"github.com/mlxc/mlxc/ir"
 )
 
-// log tells people what happens, by level ([Options.Debug]).
+// log writes messages for people, up to a level ([Options.Debug]).
 type log struct {
 	level int
 	mu    sync.Mutex
@@ -28,10 +28,10 @@ func newLog(o *Options) *log {
 	return l
 }
 
-// at reports whether what is of a level is told.
+// at reports whether messages of a level are written.
 func (l *log) at(level int) bool { return l.level >= level }
 
-// say tells what is of a level.
+// say writes a message of a level.
 func (l *log) say(level int, format string, args ...any) {
 	if !l.at(level) {
 		return
@@ -41,14 +41,14 @@ func (l *log) say(level int, format string, args ...any) {
 	fmt.Fprintf(l.to, "mlxc: metal: "+format+"\n", args...)
 }
 
-// warn tells a warning, where nobody else is told ([Options.Warn]).
+// warn writes a warning; it is used if [Options.Warn] is nil.
 func (l *log) warn(text string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	fmt.Fprintf(l.to, "mlxc: warning: %s\n", text)
 }
 
-// device tells of a device that was opened.
+// device logs what a device is and how it is set up, after it was opened.
 func (l *log) device(d *Device) {
 	if !l.at(1) {
 		return
@@ -61,7 +61,7 @@ func (l *log) device(d *Device) {
 	l.say(1, "plan %s, residency: %s, references are %s", d.options.Plan, residency, map[bool]string{false: "retained", true: "not retained"}[d.options.Unretained])
 }
 
-// committed tells of command buffers first to end of a plan that were committed.
+// committed logs the command buffers first to end, without end, of a plan after they were committed.
 func (l *log) committed(s *sending, first, end int, took time.Duration) {
 	if !l.at(2) {
 		return
@@ -82,7 +82,7 @@ func (l *log) committed(s *sending, first, end int, took time.Duration) {
 	l.say(2, "%d command buffers encoded and committed in %v", end-first, took.Round(time.Microsecond))
 }
 
-// grid is a dispatch's, for people.
+// grid formats the size of a dispatch's grid for people.
 func grid(g *plan.Grid, size [3]uint64) string {
 	unit := "threads"
 	if g.Unit != ir.Threads {
@@ -91,8 +91,8 @@ func grid(g *plan.Grid, size [3]uint64) string {
 	return fmt.Sprintf("%d×%d×%d %s", size[0], size[1], size[2], unit)
 }
 
-// eachDispatch calls f for the dispatches of a command buffer, with the grids that they have in this
-// replay: those that are taken from memory have the greatest.
+// eachDispatch calls f for each dispatch of command buffer i, with its grid in this replay. A grid that the
+// GPU takes from memory is given as the largest that the graph allows.
 func (s *sending) eachDispatch(i int, f func(kernel string, g *plan.Grid, size [3]uint64)) {
 	p, kernel := s.plan, ""
 	vars := p.Vars
@@ -120,7 +120,7 @@ func (s *sending) eachDispatch(i int, f func(kernel string, g *plan.Grid, size [
 	}
 }
 
-// kernelOf is the name of what a pipeline runs.
+// kernelOf returns the name of the kernel that a pipeline runs.
 func kernelOf(p *plan.Plan, x *plan.Pipeline) string {
 	switch x.Source {
 	case plan.FromGraph:

@@ -20,8 +20,8 @@ import (
 	"github.com/mlxc/mlxc/record"
 )
 
-// TestDebugLevels: each level tells what those below it do and more: the device, pipelines and sums;
-// command buffers; dispatches.
+// TestDebugLevels: each debug level logs what lower levels do and more: 1 the device, pipelines and totals,
+// 2 command buffers, 3 dispatches.
 func TestDebugLevels(t *testing.T) {
 	at := [][]string{{}, {
 		`software Metal \(applegpu_software\), Apple7, Mac2, Metal3; working set 8192 MiB, buffers of at most 16384 MiB, 32 KiB of threadgroup memory, unified memory`,
@@ -60,8 +60,8 @@ func TestDebugLevels(t *testing.T) {
 	}
 }
 
-// TestTotals: the GPU's time by label, of command buffers and of commands where they are timed, barriers
-// of each command buffer, and the host's waiting apart from all that.
+// TestTotals: the totals have the GPU's time by label, of command buffers and of timed commands, the numbers
+// of dispatches and barriers, and apart from these the time that the host waited.
 func TestTotals(t *testing.T) {
 	const late = 3 * time.Millisecond
 	t.Setenv("MLXC_METAL_PROFILE", "1")
@@ -105,7 +105,7 @@ func TestTotals(t *testing.T) {
 			require.Equal(t, c.want, counts)
 		}
 
-		// What a recording finds out, with the barriers that it needs.
+		// A live recording inserts the two barriers that it needs, and counts them.
 		s := record.New("live", record.Live(r.Device))
 		add(s, 1, 3)
 		x, err := s.Finish()
@@ -117,8 +117,8 @@ func TestTotals(t *testing.T) {
 	require.Contains(t, log.String(), "× step (commands)", "told at the end without a debug level")
 }
 
-// TestLabels: queues, command buffers, encoders, groups, dispatches and the memories in buffers have their
-// names where captures and messages show them, and cost nothing where nobody asks.
+// TestLabels: queues, command buffers, encoders, groups, dispatches and buffers are labelled with
+// Options.Groups; without it only queues and command buffers are.
 func TestLabels(t *testing.T) {
 	r := gpu(t, fakemetal.Options{}, metal.Options{Groups: true})
 	r.run(r.replaying(adding(t, 2, 2)), 6)
@@ -152,8 +152,8 @@ func TestLabels(t *testing.T) {
 	require.NoError(t, d.Close())
 }
 
-// TestGroupsOfEncoders: groups end with their encoder, where one is made for each command to take its
-// times, and dispatches have none of their own where they stand in indirect command buffers.
+// TestGroupsOfEncoders: debug groups are opened and closed within one encoder, also if each command has an
+// encoder of its own for its times; dispatches in indirect command buffers have no group of their own.
 func TestGroupsOfEncoders(t *testing.T) {
 	g := adding(t, 2, 2)
 	for name, o := range map[string]metal.Options{
@@ -168,7 +168,7 @@ func TestGroupsOfEncoders(t *testing.T) {
 	}
 }
 
-// TestLabelOfManyMemories: a buffer in which many memories lie names the first of them, each once.
+// TestLabelOfManyMemories: the label of a buffer in which many memories lie names the first four, each once.
 func TestLabelOfManyMemories(t *testing.T) {
 	r := gpu(t, fakemetal.Options{}, metal.Options{Debug: 1})
 	s := record.New("many")

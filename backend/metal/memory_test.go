@@ -26,8 +26,8 @@ import (
 
 const page = 16 << 10
 
-// weightsOf is a graph that copies the last floats of weights of 16 KiB that lie at offsets of a file,
-// and adds them to a state of bytes.
+// weightsOf returns a graph with a weight of 16 KiB at each offset of the file, whose last float it copies to
+// output y, and with a state of so many bytes.
 func weightsOf(t *testing.T, file []byte, offsets []int64, state int64) *ir.Graph {
 	t.Helper()
 	b := ir.NewBuilder("weights")
@@ -44,8 +44,8 @@ func weightsOf(t *testing.T, file []byte, offsets []int64, state int64) *ir.Grap
 	return g
 }
 
-// weightFile is a file of pages, of which the first begins at one of the GPU's, that is mapped until
-// the test ends.
+// weightFile returns so many pages of a file that is mapped until the test ends. They begin at a page of
+// the GPU, of 16 KiB.
 func weightFile(t *testing.T, pages int) []byte {
 	t.Helper()
 	content := make([]byte, (pages+1)*page)
@@ -61,8 +61,8 @@ func weightFile(t *testing.T, pages int) []byte {
 	return m.Bytes()[first : first+pages*page]
 }
 
-// TestWindows: weights of a file that is greater than a buffer are windows of whole pages, which may
-// share pages; none straddles two. One at an address that kernels cannot read from is copied.
+// TestWindows: a file of weights that is larger than MaxBuffer is mapped as several buffers of whole pages,
+// which may overlap so that each weight lies in one. A weight at an address that kernels cannot read is copied.
 func TestWindows(t *testing.T) {
 	file := weightFile(t, 12)
 	offsets := []int64{0, 2*page + 64, 3*page + 64, 4*page + 64, 6*page + 2, 8*page + 16, 10*page + 4}
@@ -74,7 +74,7 @@ func TestWindows(t *testing.T) {
 		graph := weightsOf(t, file, offsets, 64)
 		graph.Memories[1+5].Align = 0 // at a multiple of 16
 		if private {
-			graph.Memories[1+6].Align = 0 // at none, and kernels that copy move so many bytes where nothing is asked for
+			graph.Memories[1+6].Align = 0 // at no multiple of 16, which copy kernels need where no alignment is given
 		}
 		s, err := replay.Open(d, &ir.Module{Graphs: []*ir.Graph{graph}}, replay.Options{})
 		require.NoError(t, err)
@@ -100,8 +100,8 @@ func TestWindows(t *testing.T) {
 	}
 }
 
-// TestWorkingSet: what a replay uses together is held against what the GPU should have in use: mapped
-// weights when the graph is compiled, states and frames before anything is submitted.
+// TestWorkingSet: a graph whose buffers exceed the GPU's recommended working set is refused: when it is
+// compiled if its weights alone do, else, with states and frames, before anything is committed.
 func TestWorkingSet(t *testing.T) {
 	file := weightFile(t, 12)
 	for _, c := range []struct {
@@ -144,8 +144,8 @@ func TestWorkingSet(t *testing.T) {
 	}
 }
 
-// TestPrivate: bytes of memory that the host does not see come and go through memory that it sees, in
-// pieces, at any offset; between devices too.
+// TestPrivate: uploads, downloads and copies of private buffers work at any offset and in sizes beyond the
+// staging buffer's, between devices too.
 func TestPrivate(t *testing.T) {
 	serve(t, fakemetal.Options{})
 	d := open(t, metal.Options{Private: true})
@@ -154,7 +154,7 @@ func TestPrivate(t *testing.T) {
 	q, err := d.NewQueue()
 	require.NoError(t, err)
 	ctx := t.Context()
-	const size = 5 << 20 // more than a piece
+	const size = 5 << 20 // more than the staging buffer has
 	alloc := func(d backend.Device, use ir.MemKind) backend.Buffer {
 		b, err := d.Alloc(backend.BufferSpec{Size: size, Use: use})
 		require.NoError(t, err)
@@ -213,7 +213,7 @@ func TestPrivate(t *testing.T) {
 	require.NoError(t, d.Close())
 }
 
-// TestPrivateFaults: what goes wrong with a copy that nobody sees is a clear error, and no leak.
+// TestPrivateFaults: each failure while a private buffer is written is a clear error and leaks nothing.
 func TestPrivateFaults(t *testing.T) {
 	for _, c := range []struct {
 		fault fakemetal.Fault
@@ -233,7 +233,7 @@ func TestPrivateFaults(t *testing.T) {
 		b, err := d.Alloc(backend.BufferSpec{Size: 64, Use: ir.State})
 		if err == nil {
 			err = backend.Wait(context.Background())(q.Upload(context.Background(), backend.At(b), make([]byte, 64)))
-			// The device goes on: the next one, on another queue, works.
+			// The device still works: the next upload, on another queue, succeeds.
 			assert.NoError(t, q.Close())
 			q, _ = d.NewQueue()
 			assert.NoError(t, backend.Wait(context.Background())(q.Upload(context.Background(), backend.At(b), make([]byte, 64))))

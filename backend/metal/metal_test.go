@@ -19,7 +19,7 @@ import (
 	"github.com/mlxc/mlxc/internal/testkit/sample"
 )
 
-// serve has what stands in for Metal answer until the test ends.
+// serve lets the stand-in for Metal answer messages, with a GPU of these options, until the test ends.
 func serve(t testing.TB, o fakemetal.Options) *fakemetal.Metal {
 	t.Helper()
 	l := fakemetal.Build(t)
@@ -31,18 +31,18 @@ func open(t testing.TB, o metal.Options) *metal.Device {
 	t.Helper()
 	d, err := metal.Open(o)
 	require.NoError(t, err)
-	t.Cleanup(func() { _ = d.Close() }) // of a test that fails before it closes the device
+	t.Cleanup(func() { _ = d.Close() }) // if the test fails before it closes the device
 	return d
 }
 
-// TestConformance: the suite passes, through the messages that a Mac would get. The kernels are those
-// that the tests of softmetal run.
+// TestConformance: the conformance suite passes on the stand-in, which gets the messages that a Mac would get.
+// Kernels are left out: softmetal's tests run the same ones.
 func TestConformance(t *testing.T) {
 	serve(t, fakemetal.Options{})
 	conform(t, metal.Options{})
 }
 
-// conform runs the suite on a device.
+// conform runs the conformance suite on devices with these options.
 func conform(t *testing.T, o metal.Options) {
 	conformance.Run(t, func() backend.Device { return open(t, o) }, conformance.Options{
 		BorrowedKernels: true,
@@ -50,7 +50,7 @@ func conform(t *testing.T, o metal.Options) {
 	})
 }
 
-// TestAnyOrder: what the messages order is enough, in whatever order a GPU runs the rest, and late.
+// TestAnyOrder: the suite passes in any order of the GPU that the messages allow, and if work ends late.
 func TestAnyOrder(t *testing.T) {
 	sample.Long(t)
 	seeds := []uint64{uint64(sample.Run()) + 1}
@@ -65,10 +65,10 @@ func TestAnyOrder(t *testing.T) {
 	}
 }
 
-// keeps is the profile of a GPU that keeps what Metal does not promise.
+// keeps is the profile of a GPU on which fences and barriers in indirect commands have been seen to work.
 var keeps = &cost.Model{Litmus: cost.Litmus{Fences: true, IndirectBarriers: true}}
 
-// TestOptions: devices that send other messages compute the same.
+// TestOptions: the suite passes with options under which the device sends other messages.
 func TestOptions(t *testing.T) {
 	sample.Long(t)
 	for _, x := range sample.Of(t, t.Name(), []struct {

@@ -36,8 +36,8 @@ func List() (out []Description, err error) {
 	return out, err
 }
 
-// floor returns an error on a system before macOS 14. What says so is a property that GPUs have since then:
-// before, the first message that the system does not know would end the process.
+// floor returns an error on a system before macOS 14. It asks whether the device has the property
+// architecture, which came with macOS 14: sending an unknown selector would end the process.
 func floor(device objc.ID) error {
 	if objc.Responds(device, objc.DeviceArchitecture) {
 		return nil
@@ -46,7 +46,7 @@ func floor(device objc.ID) error {
 		strings.TrimPrefix(objc.GoString(objc.SystemVersion.SendID(objc.ProcessInfo.SendID(objc.ClassNamed("NSProcessInfo")))), "Version "))
 }
 
-// machine returns an error on Macs that calls do not reach as they should.
+// machine returns an error on Macs whose processor has a calling convention that objc does not support.
 func machine(system, processor string) error {
 	if system == "darwin" && processor != "arm64" {
 		return errors.New("Macs with Intel's processors are not supported: their calling convention passes sizes of grids in memory, and nobody has tested that (build for arm64, on a Mac with Apple's chip)")
@@ -54,8 +54,8 @@ func machine(system, processor string) error {
 	return nil
 }
 
-// load loads Metal, prepared for captures if somebody asks for them, the environment or the options of a
-// device: where something has loaded it before, a capture says that it was not.
+// load loads Metal. If the environment or the options ask for captures, it sets the variable that Metal
+// wants for them first; where Metal was loaded before that, an attempt to capture returns an error.
 func load(captures bool) error {
 	if err := machine(runtime.GOOS, runtime.GOARCH); err != nil {
 		return err
@@ -85,7 +85,7 @@ func describe(d objc.ID) Description {
 			x.Family = int(f-objc.GPUFamilyApple1) + 1
 		}
 	}
-	if x.Family > 0 { // which supports those before it
+	if x.Family > 0 { // an Apple family includes all earlier ones
 		families = append(families, fmt.Sprintf("Apple%d", x.Family))
 	}
 	for _, f := range []struct {
@@ -106,25 +106,25 @@ type Device struct {
 	options   Options
 	id        objc.ID
 	maxBuffer int64
-	groupMax  int // bytes of threadgroup memory
+	groupMax  int // max bytes of threadgroup memory
 	pipelines *pipelines
 	clock     clock
 	sampling  backend.Sampling
 	warnings
 	side       side
-	workingSet int64 // bytes that the system recommends to have in use at most; 0: it does not say
+	workingSet int64 // recommendedMaxWorkingSetSize in bytes, whatever Options.Memory says; 0: unknown
 	log        *log
 	counts     *counts
 	resident   *residency
 	flight     *flight
-	wanted     *wanted // a capture that the options ask for; nil: none
+	wanted     *wanted // the capture that Options.Capture asks for; nil: none
 
 	mu        sync.Mutex
-	allocated int64 // bytes of buffers
+	allocated int64 // bytes of all open buffers that are not mapped
 	closed    bool
 }
 
-// Open opens a GPU. What the environment says wins over the options.
+// Open opens a GPU. Environment variables override the options.
 func Open(o Options) (d *Device, err error) {
 	if err := errors.Join(o.environment(), o.check()); err != nil {
 		return nil, fmt.Errorf("metal: %w", err)
@@ -185,7 +185,7 @@ func Open(o Options) (d *Device, err error) {
 	return d, nil
 }
 
-// find returns a device, which is the caller's.
+// find returns the MTLDevice that the options name, retained for the caller.
 func find(o *Options) (objc.ID, error) {
 	name := o.Device
 	if o.Adopt != 0 {
@@ -212,7 +212,7 @@ func find(o *Options) (objc.ID, error) {
 	return 0, fmt.Errorf("no GPU is called %q: there are %s", name, strings.Join(names, ", "))
 }
 
-// Close releases the device. Whatever was made by it is closed before.
+// Close releases the device. What it has made must be closed before: buffers that are still open are an error.
 func (d *Device) Close() error {
 	d.mu.Lock()
 	closed := d.closed
@@ -235,13 +235,13 @@ func (d *Device) Close() error {
 // Name implements [backend.Device].
 func (d *Device) Name() string { return "metal" }
 
-// maxUncompleted is how many command buffers a Metal queue holds before it blocks. Tests have fewer.
+// maxUncompleted is the maxCommandBufferCount of queues, beyond which Metal blocks. Tests lower it.
 var maxUncompleted = 64
 
-// argumentSlots is how many arguments a kernel may have.
+// argumentSlots is the number of buffer arguments that a kernel may have.
 const argumentSlots = 31
 
-// pageSize is that of Apple's chips.
+// pageSize is the size of a page of memory on Apple's chips, in bytes.
 const pageSize = 16 << 10
 
 // Info implements [backend.Device].

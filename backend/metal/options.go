@@ -9,14 +9,14 @@ import (
 	"github.com/mlxc/mlxc/cost"
 )
 
-// Options of a device. The zero value is good. The environment changes those that its variables name
-// ([Open], docs/environment.md), whatever the program says: it is for who cannot change the program.
+// Options of a device. The zero value is a good default. Environment variables override the options that
+// they name (docs/environment.md), for users who cannot change the program.
 type Options struct {
-	// Device names the GPU: a part of its name, as [List] has it; "" is the one that the system
-	// prefers.
+	// Device is a part of the GPU's name as [List] returns it, in any case; "" is the system's
+	// default GPU.
 	Device string
-	// Library is a .metallib from which the kernels of our own library are taken, such as MLX's,
-	// where they have the same names and arguments. Those that it lacks, and all if it is "", are
+	// Library is the path of a .metallib, such as MLX's, from which builtin kernels are taken that
+	// have the same name and arguments there. Those that it lacks, and all if it is "", are
 	// compiled from their Metal source.
 	Library string
 	// Precompiled is a .metallib that scripts/metallib.sh has made of our own kernels, so that they
@@ -25,79 +25,79 @@ type Options struct {
 	Precompiled string
 	// Cache is the folder in which compiled pipelines are kept; "" is the user's own, [NoCache] none.
 	Cache string
-	// Warn hears what is done in another way than was asked for, each once. Goroutines of the device
-	// call it, one at a time. Nil: Log is told.
+	// Warn is called once for each thing that the device does otherwise than it was asked to. Its
+	// goroutines call it, one at a time. If nil, warnings go to Log.
 	Warn func(text string)
 	// Plan is how replays are encoded.
 	Plan Plan
-	// Encoders is how many command buffers of a replay are encoded side by side by [Parallel], 2
+	// Encoders is the number of command buffers of a replay that [Parallel] encodes at the same time, 2
 	// to 8; 0 is 2.
 	Encoders int
-	// Measured is what `mlxreplay doctor` has found out about this GPU; nil: nothing.
+	// Measured is the profile that `mlxreplay doctor` has made of this GPU; nil: there is none.
 	Measured *cost.Model
-	// Fences has encoders ordered by fences, and Metal not track what they share. Only for GPUs of
-	// which `mlxreplay doctor` has seen that fences keep that order ([Options.Measured]).
+	// Fences orders encoders by an MTLFence and switches hazard tracking off. Only for GPUs on which
+	// `mlxreplay doctor` has seen fences keep that order ([Options.Measured]).
 	Fences bool
 	// Unretained: command buffers do not retain what they use. The device keeps it alive itself.
 	Unretained bool
-	// Memory is the most bytes that buffers may take together, if the system recommends no less; 0:
-	// what it recommends.
+	// Memory is the max sum of bytes of all buffers but mapped ones. 0, or more than
+	// recommendedMaxWorkingSetSize, means that size.
 	Memory int64
-	// Private keeps from the host what it need not see: weights that are not mapped, states and
-	// scratch. What goes to and from them is copied by the GPU.
+	// Private gives unmapped weights, states and scratch private storage, which the host cannot see.
+	// The GPU copies what goes to and from them.
 	Private bool
-	// Groups has the graph's groups and labels told to encoders, and the names of memories to
-	// buffers, for captures.
+	// Groups sends the graph's groups and labels to encoders as debug groups and labels buffers with
+	// the names of memories, for captures.
 	Groups bool
-	// NoResidency: no residency set has the system keep buffers where the GPU finds them. Keep is how
-	// long a set asks for that after the last command buffer; 0 is [DefaultKeep].
+	// NoResidency: no residency set is used. Keep is for how long after the last command buffer
+	// residency is still requested; 0 is [DefaultKeep].
 	NoResidency bool
 	Keep        time.Duration
-	// Profile asks for the times of commands in every graph and recording, and has Close tell them by
+	// Profile takes the times of commands in every graph and recording; Close logs their sums by
 	// label.
 	Profile bool
-	// Capture names a file, "decode.gputrace", that the first replay or command buffer of a
-	// recording is captured in; "decode.gputrace:10" captures the tenth. What fails is a warning.
+	// Capture is the path of a file, such as "decode.gputrace", to which the device's first replay,
+	// or live command buffer, is captured; "decode.gputrace:10" captures the tenth. Failures are warnings.
 	Capture string
-	// Captures prepares the process for [Device.Capture]. Capture does so too.
+	// Captures sets MTL_CAPTURE_ENABLED before Metal is loaded, for [Device.Capture]. Capture does so too.
 	Captures bool
-	// Debug is how much is told of what happens: 0 warnings, 1 the device, pipelines and sums at the
-	// end, 2 command buffers, 3 dispatches. Log is who is told; nil: standard error.
+	// Debug is the level of logging: 0 warnings, 1 also the device, pipelines and totals at the end,
+	// 2 also command buffers, 3 also dispatches. Log is where it is written; nil: standard error.
 	Debug int
 	Log   io.Writer
-	// Adopt, if not 0, is an MTLDevice that the program has already ([Object]). It is kept until the
-	// device is closed.
+	// Adopt, if not 0, is the address of an MTLDevice that the program already has; it is used
+	// whatever Device says, and retained until the device is closed ([Object]).
 	Adopt uintptr
 }
 
 // DefaultKeep is how long buffers are kept resident after the last use of a device.
 const DefaultKeep = 180 * time.Second
 
-// Object is a device, queue or buffer of this package that is an object of Objective-C, for programs
-// that use Metal themselves beside it.
+// Object is implemented by devices, queues and buffers of this package: it gives access to the
+// Objective-C object behind them, for programs that also use Metal directly.
 type Object interface {
-	// Handle is the object's address. It is not the caller's: it is good until the device, queue or
-	// buffer is closed, unless it is retained.
+	// Handle is the object's address. The caller does not own it: it is valid until the device,
+	// queue or buffer is closed, unless the caller retains it.
 	Handle() uintptr
 }
 
-// NoCache as [Options.Cache] keeps no pipelines.
+// NoCache as [Options.Cache] means that compiled pipelines are not kept on disk.
 const NoCache = "none"
 
-// Description is a GPU of the machine.
+// Description describes a GPU of the machine.
 type Description struct {
 	Name    string
-	Default bool  // the one that the system prefers
-	Family  int   // of Apple's GPUs: 7 is M1's; 0: none of Apple's
-	Memory  int64 // bytes that the system recommends to have in use at most
-	// MaxBuffer is the greatest length of a buffer, ThreadgroupBytes the memory of a threadgroup.
+	Default bool  // // the system's default GPU
+	Family  int   // the highest MTLGPUFamilyApple number: 7 is M1's; 0: no GPU of Apple's
+	Memory  int64 // recommendedMaxWorkingSetSize, in bytes
+	// MaxBuffer is the max length of a buffer, ThreadgroupBytes the max threadgroup memory, in bytes.
 	MaxBuffer        int64
 	ThreadgroupBytes int
-	Unified          bool // its memory is the host's
+	Unified          bool // CPU and GPU share one memory
 	RegistryID       uint64
 	Architecture     string // "applegpu_g13g"
-	Families         string // that it supports: "Apple7, Mac2, Metal3"
-	LowPower         bool   // it is the one of several that saves power
+	Families         string // all MTLGPUFamily that it supports: "Apple7, Mac2, Metal3"
+	LowPower         bool   // the integrated one of several GPUs
 	Removable        bool
 	Headless         bool // it has no screen
 }

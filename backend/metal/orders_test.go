@@ -24,7 +24,7 @@ import (
 	"github.com/mlxc/mlxc/replay"
 )
 
-// inFlight is a graph with slots for replays that are in flight together.
+// inFlight is a graph with several frames, whose replays are in flight together.
 type inFlight struct {
 	name   string
 	graph  *ir.Graph
@@ -32,7 +32,7 @@ type inFlight struct {
 	frames []*replay.Frame
 }
 
-// fly opens a graph, with another value of the params and other inputs in each slot.
+// fly opens a graph with one frame for each round, each with other params and inputs.
 func fly(t testing.TB, d backend.Device, name string, g *ir.Graph) *inFlight {
 	t.Helper()
 	s, err := replay.Open(d, &ir.Module{Graphs: []*ir.Graph{g.Clone()}}, replay.Options{})
@@ -56,8 +56,8 @@ func fly(t testing.TB, d backend.Device, name string, g *ir.Graph) *inFlight {
 	return f
 }
 
-// run submits all slots, before any has ended, and returns what their outputs and, at the end, the
-// states hold.
+// run submits a replay of each frame before any has ended. It returns the outputs by frame, with the states
+// in the last.
 func (f *inFlight) run(t testing.TB) (out []map[string][]byte) {
 	t.Helper()
 	for _, frame := range f.frames {
@@ -75,7 +75,7 @@ func (f *inFlight) run(t testing.TB) (out []map[string][]byte) {
 	return out
 }
 
-// flown are the graphs that are run in many orders: one of each kind.
+// flown returns the graphs that TestSeeds runs in many orders: one of each kind.
 func flown(graphs map[string]*ir.Graph) map[string]*ir.Graph {
 	out := map[string]*ir.Graph{}
 	for _, name := range []string{
@@ -87,8 +87,8 @@ func flown(graphs map[string]*ir.Graph) map[string]*ir.Graph {
 	return out
 }
 
-// TestSeeds: three replays in flight, which end late, compute the same in 200 orders; larger graphs, and
-// other ways to encode than the default, in some of them, or in all with MLXC_LONG=1.
+// TestSeeds: three replays in flight, which end late, compute the same in 200 random orders of the GPU.
+// Larger graphs, and plans other than the default, run in some of these orders, or in all with MLXC_LONG=1.
 func TestSeeds(t *testing.T) {
 	sample.Long(t)
 	soft, err := fakemetal.SoftMetal(softmetal.Options{Workers: 1})
@@ -138,7 +138,7 @@ func TestSeeds(t *testing.T) {
 	}
 }
 
-// bare is a graph on a device that nothing has judged.
+// bare is a graph that the backend compiles without package replay, which would refuse a graph with a race.
 type bare struct {
 	graph   *ir.Graph
 	q       backend.Queue
@@ -175,7 +175,7 @@ func compile(t testing.TB, d backend.Device, g *ir.Graph) *bare {
 	return b
 }
 
-// run runs the graph from zeros in all that it may write, and returns what outputs and states hold then.
+// run clears all memories, sets the inputs, replays the graph once and returns its outputs and states.
 func (b *bare) run(t testing.TB) []byte {
 	t.Helper()
 	var out []byte
@@ -217,8 +217,8 @@ func (b *bare) close(t testing.TB) {
 	}
 }
 
-// TestBarriers: a barrier that keeps two commands apart is missed when it is not emitted: some order
-// computes something else.
+// TestBarriers: without a barrier that a graph needs, some order of the GPU computes something else. So a
+// barrier that the backend did not emit would be noticed.
 func TestBarriers(t *testing.T) {
 	sample.Long(t)
 	m := serve(t, fakemetal.Options{Seed: 1})
@@ -233,7 +233,7 @@ func TestBarriers(t *testing.T) {
 		whole.close(t)
 		for i, n := range g.Nodes {
 			if _, ok := n.(*ir.Barrier); !ok || i == len(g.Nodes)-1 {
-				continue // the last orders the next replay
+				continue // a barrier at the end of the list orders only the next replay
 			}
 			without := g.Clone()
 			without.Nodes = slices.Delete(without.Nodes, i, i+1)

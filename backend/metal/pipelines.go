@@ -16,18 +16,18 @@ import (
 	"github.com/mlxc/mlxc/ir"
 )
 
-// simdWidth is how many threads of a threadgroup Apple's GPUs run together. Kernels exchange values
-// among as many; where there are others, they would compute something else.
+// simdWidth is the number of threads in a simdgroup of Apple's GPUs. Kernels exchange values within
+// simdgroups of this width; with another one they would compute something else.
 const simdWidth = 32
 
 // pipeline is an MTLComputePipelineState.
 type pipeline struct {
 	id      objc.ID
-	threads int // of a threadgroup, at most
-	static  int // bytes of threadgroup memory that the kernel has of its own
+	threads int // maxTotalThreadsPerThreadgroup
+	static  int // staticThreadgroupMemoryLength: bytes that the kernel itself declares
 }
 
-// pipelines makes pipelines, each once in the life of a device.
+// pipelines makes the compute pipelines of a device, each once, and keeps them until the device is closed.
 type pipelines struct {
 	device    *Device
 	libraries *libraries
@@ -37,7 +37,7 @@ type pipelines struct {
 	made map[pipelineKey]*once[pipeline]
 }
 
-// pipelineKey is what pipelines are told apart by.
+// pipelineKey identifies a pipeline: two with the same key have the same code.
 type pipelineKey struct {
 	from      plan.Source
 	width     int
@@ -47,7 +47,7 @@ type pipelineKey struct {
 	indirect  bool
 }
 
-// once is a value that is made once; an attempt that failed is made again.
+// once is a value that the first successful call of get makes. After an error the next call tries again.
 type once[T any] struct {
 	mu    sync.Mutex
 	made  bool
@@ -74,7 +74,7 @@ func (o *once[T]) has() bool {
 	return o.made
 }
 
-// entry returns what m holds for a key.
+// entry returns m's value for a key, which it adds if it is missing. mu guards m.
 func entry[K comparable, T any](mu *sync.Mutex, m map[K]*T, key K) *T {
 	mu.Lock()
 	defer mu.Unlock()
@@ -94,7 +94,7 @@ func newPipelines(d *Device) (*pipelines, error) {
 	return &pipelines{device: d, libraries: l, archive: newArchive(d), made: map[pipelineKey]*once[pipeline]{}}, nil
 }
 
-// close releases all. Nobody looks for pipelines any more.
+// close releases all pipelines. No other method may be called after it.
 func (p *pipelines) close() {
 	p.archive.close()
 	for _, x := range p.made {
@@ -104,7 +104,7 @@ func (p *pipelines) close() {
 	p.libraries.close()
 }
 
-// key of a plan's pipeline.
+// keyOf returns the key of a plan's pipeline.
 func keyOf(g *ir.Graph, k *plan.Pipeline, indirect bool) pipelineKey {
 	key := pipelineKey{from: k.Source, width: k.Width, indirect: indirect}
 	if k.Source != plan.FromGraph {
@@ -123,12 +123,12 @@ func keyOf(g *ir.Graph, k *plan.Pipeline, indirect bool) pipelineKey {
 	return key
 }
 
-// all makes the pipelines of a plan side by side: first the libraries that they are in, each source
-// compiled once for all that is needed of it. errs has what went wrong, by pipeline.
+// all makes the pipelines of a plan in parallel, after it has compiled what they need of each Metal source,
+// all functions of one source at once. out and errs are by pipeline.
 func (p *pipelines) all(ctx context.Context, g *ir.Graph, list []plan.Pipeline, indirect bool, progress func(float64)) (out []pipeline, errs []error) {
 	out, errs = make([]pipeline, len(list)), make([]error, len(list))
 	homes := make([]home, len(list))
-	needs := map[*source][]int{} // pipelines that are not made yet
+	needs := map[*source][]int{} // by source: the pipelines, as indices, that are not made yet
 	var order []*source
 	for i := range list {
 		if entry(&p.mu, p.made, keyOf(g, &list[i], indirect)).has() {
@@ -183,8 +183,8 @@ func (p *pipelines) all(ctx context.Context, g *ir.Graph, list []plan.Pipeline, 
 	return out, errs
 }
 
-// find returns the pipeline of a kernel, or of a copy, fill or guard. An indirect one can stand in an
-// indirect command buffer.
+// find returns the pipeline of a kernel, or of a copy, fill or guard. With indirect it is one that indirect
+// command buffers may use.
 func (p *pipelines) find(ctx context.Context, g *ir.Graph, k *plan.Pipeline, indirect bool) (pipeline, error) {
 	if ctx.Err() != nil {
 		return pipeline{}, context.Cause(ctx)
@@ -217,7 +217,7 @@ func (p *pipelines) find(ctx context.Context, g *ir.Graph, k *plan.Pipeline, ind
 	})
 }
 
-// memoryOf are the slots at which a kernel takes threadgroup memory.
+// memoryOf returns the indices at which a kernel takes threadgroup memory as an argument.
 func memoryOf(g *ir.Graph, k *plan.Pipeline) (slots []uint8) {
 	if k.Source != plan.FromGraph {
 		return nil
@@ -230,7 +230,7 @@ func memoryOf(g *ir.Graph, k *plan.Pipeline) (slots []uint8) {
 	return slots
 }
 
-// dataTypes are Metal's names of element types, as function constants have them.
+// dataTypes are the MTLDataTypes of function constants, by our type.
 var dataTypes = map[ir.DType]uint64{
 	ir.Bool: objc.DataTypeBool,
 	ir.I8:   objc.DataTypeChar, ir.U8: objc.DataTypeUChar, ir.I16: objc.DataTypeShort, ir.U16: objc.DataTypeUShort,
@@ -238,7 +238,7 @@ var dataTypes = map[ir.DType]uint64{
 	ir.F16: objc.DataTypeHalf, ir.BF16: objc.DataTypeBFloat, ir.F32: objc.DataTypeFloat,
 }
 
-// build makes a pipeline, inside of a pool.
+// build makes the pipeline of a function of a library. The caller has an autorelease pool.
 func (p *pipelines) build(lib objc.ID, name string, constants []ir.FunctionConstant, indirect bool) (out pipeline, err error) {
 	values := objc.New("MTLFunctionConstantValues")
 	defer objc.Release(values)

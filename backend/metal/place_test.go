@@ -14,9 +14,9 @@ import (
 	"github.com/mlxc/mlxc/ir"
 )
 
-// TestPlaces: a memory lies at multiples of what it asks for, of 16 bytes where it asks for nothing, as
-// kernels that copy move so many at a time, and of what the arguments ask for that commands bind there.
-// A place at another address is refused, in frames, states and live, before anything is sent.
+// TestPlaces: a memory must begin at a multiple of its alignment, or of 16 bytes if it has none, since copy
+// kernels move 16 bytes at a time, and of the alignment of the kernel arguments that are bound to it.
+// Other places are refused, in frames, states and live recordings, before anything is sent.
 func TestPlaces(t *testing.T) {
 	r := gpu(t, fakemetal.Options{}, metal.Options{})
 	q := r.queue()

@@ -12,7 +12,8 @@ import (
 	"github.com/mlxc/mlxc/msl"
 )
 
-// ours is the home of a kernel of ours: Options.Precompiled, or its source.
+// ours returns where a kernel of our own library comes from: Options.Precompiled if that has it, else text,
+// the source that id names.
 func (l *libraries) ours(function string, id ir.Library, text func() (string, error)) home {
 	path := l.device.options.Precompiled
 	if path == "" {
@@ -30,8 +31,8 @@ func (l *libraries) ours(function string, id ir.Library, text func() (string, er
 	return l.in(function, id, text)
 }
 
-// stamp is the name of a function that a library made of our kernels has beside them. It tells which
-// sources they were made of.
+// stamp returns the name of an extra function in precompiled libraries of our kernels: a digest of the
+// sources that they were made of.
 func stamp() string {
 	h := sha256.New()
 	own := msl.Own()
@@ -50,7 +51,7 @@ func stamp() string {
 	return fmt.Sprintf("mlxc_sources_%x", h.Sum(nil)[:8])
 }
 
-// openPrecompiled opens a library made of our kernels, nil if it cannot be used.
+// openPrecompiled opens the precompiled library at path; nil, after a warning, if it cannot be used.
 func (l *libraries) openPrecompiled(path string) *file {
 	f, err := l.file(ir.Library{Kind: ir.Metallib, Path: path})
 	if err == nil && !f.functions[stamp()] {

@@ -9,21 +9,21 @@ import (
 	"github.com/mlxc/mlxc/internal/objc"
 )
 
-// apple9 is the first family of GPUs that is said to need no priming.
+// apple9 is the first family of GPUs that is said to need no priming of pipelines.
 const apple9 = 9
 
-// unprimed reports whether pipelines for indirect command buffers are primed. It is said of GPUs
-// before Apple9 that a pipeline which is used only in indirect command buffers must have been
-// dispatched once before. Whether that is so is not known. What it takes does no harm: a dispatch
-// whose grid is empty, of which the GPU learns from memory.
+// unprimed reports whether pipelines for indirect command buffers are dispatched once before their use.
+// On GPUs before Apple9 a pipeline that is used only in indirect command buffers is said to need that.
+// Whether it does is not known, but a dispatch does no harm: its grid is empty, and the GPU reads that
+// from memory, since Metal forbids to encode an empty grid.
 func (d *Device) unprimed() bool { return 0 < d.Family && d.Family < apple9 }
 
-// primeBytes is the length of the zeros that all arguments of the empty dispatch are bound to: more
-// than any structure that a kernel takes by reference has.
+// primeBytes is the length, in bytes, of the buffer of zeros that the empty dispatch has at all argument
+// slots: more than any structure that a kernel takes by reference.
 const primeBytes = 64 << 10
 
-// prime dispatches a pipeline once, with a grid that is empty. memory are the slots at which its kernel
-// has threadgroup memory.
+// prime dispatches a pipeline once, with an empty grid. memory are the indices at which its kernel takes
+// threadgroup memory.
 func (d *Device) prime(ctx context.Context, p pipeline, memory []uint8) error {
 	s := &d.side
 	s.mu.Lock()

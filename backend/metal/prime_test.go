@@ -15,9 +15,8 @@ import (
 	"github.com/mlxc/mlxc/ir"
 )
 
-// TestPrime: on GPUs before Apple9 a pipeline for indirect command buffers is dispatched once before
-// its first use, with an empty grid and all that it may take bound; on others, and for other plans, it
-// is not.
+// TestPrime: on GPUs before Apple9 a pipeline for indirect command buffers is dispatched once before its
+// first use, with an empty grid and all argument slots bound; on other GPUs, and for other plans, it is not.
 func TestPrime(t *testing.T) {
 	l := fakemetal.Build(t)
 	const dispatch, bind, room = "dispatchThreadgroupsWithIndirectBuffer:indirectBufferOffset:threadsPerThreadgroup:", "setBuffer:offset:atIndex:", "setThreadgroupMemoryLength:atIndex:"
@@ -28,7 +27,7 @@ func TestPrime(t *testing.T) {
 	}{{7, 2, metal.Indirect}, {8, 2, metal.Indirect}, {9, 0, metal.Indirect}, {10, 0, metal.Indirect}, {7, 0, metal.Concurrent}, {8, 0, metal.Parallel}} {
 		m := serve(t, fakemetal.Options{Family: c.family})
 		d := open(t, metal.Options{Plan: c.plan})
-		for _, want := range []int{c.want, 0} { // again: the pipelines are there
+		for _, want := range []int{c.want, 0} { // compiled again, the graph finds its pipelines made
 			dispatched, bound, commits := l.Sent(dispatch), l.Sent(bind), l.Sent("commit")
 			_, err := prepared(d, g)
 			require.NoError(t, err)
@@ -39,7 +38,7 @@ func TestPrime(t *testing.T) {
 		require.NoError(t, d.Close())
 		m.Close()
 	}
-	// One that fails is an error of the graph, and is tried again.
+	// If this dispatch fails, compiling the graph fails, and the next attempt makes it again.
 	m := serve(t, fakemetal.Options{Faults: []fakemetal.Fault{{On: fakemetal.CommandBuffer, Nth: 1, Code: 8}}})
 	d := open(t, metal.Options{Plan: metal.Indirect})
 	_, err := prepared(d, chain(t, "v_Sigmoidfloat32float32"))
@@ -49,7 +48,7 @@ func TestPrime(t *testing.T) {
 	require.NoError(t, d.Close())
 	m.Close()
 
-	// A kernel that takes threadgroup memory has some.
+	// For a kernel that takes threadgroup memory, its length is set.
 	serve(t, fakemetal.Options{})
 	d = open(t, metal.Options{Plan: metal.Indirect})
 	sent := l.Sent(room)
@@ -59,7 +58,7 @@ func TestPrime(t *testing.T) {
 	require.NoError(t, d.Close())
 }
 
-// withThreadgroup is a graph of a kernel that takes threadgroup memory.
+// withThreadgroup returns a graph of one kernel, which takes threadgroup memory.
 func withThreadgroup(t testing.TB) *ir.Graph {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "room.metal")

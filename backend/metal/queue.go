@@ -15,7 +15,7 @@ import (
 	"github.com/mlxc/mlxc/ir"
 )
 
-// queue is an MTLCommandQueue.
+// queue is a backend.Queue: a hostqueue, which keeps the order, and an executor with an MTLCommandQueue.
 type queue struct {
 	*hostqueue.Queue
 	x    *executor
@@ -59,23 +59,23 @@ func (q *queue) Close() error {
 	return errors.Join(err, q.err)
 }
 
-// executor does the work of a queue.
+// executor does the operations of one queue; it implements [hostqueue.Executor].
 type executor struct {
 	*Device
 	id    objc.ID
 	turns *turns
-	// room has a token for each command buffer that was made and has not ended: beyond them Metal
-	// would block, with a thread.
+	// room holds a token for each command buffer that was made and has not completed. Goroutines wait
+	// for room here, since in Metal they would block a whole thread.
 	room chan struct{}
 
-	// fence orders encoders, where Metal does not. fenced: one was committed that updates it; who
-	// has the turn reads and writes that.
+	// fence orders encoders if hazard tracking is off (Options.Fences). fenced: an encoder that updates
+	// it was committed; only the submission whose turn it is reads and writes this.
 	fence  objc.ID
 	fenced bool
 
 	mu    sync.Mutex
 	taken map[*backend.Submission]uint64
-	free  []*objc.Batch // that nobody uses
+	free  []*objc.Batch // batches that may be used again
 }
 
 func (x *executor) close() error {
@@ -87,7 +87,7 @@ func (x *executor) close() error {
 	return errors.Join(errs...)
 }
 
-// batch returns an empty list of messages.
+// batch returns an empty batch of messages, which the caller gives back by done.
 func (x *executor) batch() *objc.Batch {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -134,7 +134,7 @@ func (x *executor) Accept(s *backend.Submission) error {
 	return nil
 }
 
-// turn is that of a submission.
+// turn returns the turn that Accept took for a submission.
 func (x *executor) turn(s *backend.Submission) uint64 {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -149,8 +149,8 @@ func (x *executor) Forget(s *backend.Submission) {
 	x.mu.Unlock()
 }
 
-// Overlap implements [hostqueue.Executor]. Metal orders what shares memory by the order in which it
-// is committed.
+// Overlap implements [hostqueue.Executor]. Replays may overlap since hazard tracking, or the fence,
+// orders them by their commits, unless the host has work to do between two replays.
 func (x *executor) Overlap(earlier, _ *backend.Submission) bool {
 	return !earlier.Executable.(*executable).program.Graph.NextHost
 }
@@ -201,7 +201,7 @@ func (x *executor) Copy(ctx context.Context, dst, src backend.Place, n int64) er
 	if err == nil && (b.data == nil || from.data == nil) {
 		return x.copyBuffer(ctx, dst, src, n)
 	}
-	if b.data == nil { // another device's, through the host: it may hold locks of its own while it reads
+	if b.data == nil { // src is another device's: ReadAt may take that device's locks, so no lock is held here
 		data := make([]byte, min(n, stagingBytes))
 		for done := int64(0); done < n; done += int64(len(data)) {
 			data = data[:min(n-done, stagingBytes)]

@@ -16,10 +16,10 @@ import (
 	"github.com/mlxc/mlxc/ir"
 )
 
-// committed is a replay that runs.
+// committed is a replay whose command buffers were committed and not all waited for.
 type committed struct {
 	buffers []objc.ID
-	settled []settled // of command buffers before them
+	settled []settled // the outcome of the earlier command buffers, which were waited for
 	replay  int
 }
 
@@ -37,7 +37,7 @@ func (x *executor) Replay(ctx context.Context, s *backend.Submission, r *backend
 	params := slices.Clone(s.Params)
 	var flight []committed
 	var err error
-	// land waits for the replays in flight but the last n, in order.
+	// land waits, in order, for all replays in flight but the last n.
 	land := func(n int) {
 		for len(flight) > n {
 			landed := x.wait(&flight[0], e.plan, r)
@@ -110,12 +110,12 @@ func (x *executor) Replay(ctx context.Context, s *backend.Submission, r *backend
 	return err
 }
 
-// atOnce is how many command buffers of a replay are committed before one looks whether its context has
-// ended, and waits for those before them.
+// atOnce is how many command buffers of a replay are committed together. Between two such groups the
+// context is checked, and the group before the last is waited for.
 const atOnce = 3
 
-// commit encodes and commits the command buffers of a replay. Those that c has then are to be waited for,
-// also after an error.
+// commit encodes and commits the command buffers of a replay and records them in c. The caller waits for
+// those in c, also after an error.
 func (x *executor) commit(ctx context.Context, s *sending, c *committed) error {
 	defer x.captured()()
 	x.resident.use()
@@ -139,7 +139,7 @@ func (x *executor) commit(ctx context.Context, s *sending, c *committed) error {
 		}
 		began := time.Now()
 		var made []objc.ID
-		var some bool // of them has an encoder
+		var some bool // one of them has an encoder
 		var err error
 		if s.how == Parallel && end-first > 1 {
 			made, some, err = x.sendSideBySide(ctx, s, first, end)
@@ -157,7 +157,7 @@ func (x *executor) commit(ctx context.Context, s *sending, c *committed) error {
 			return err
 		}
 		x.log.committed(s, first, end, time.Since(began))
-		if first = end; first < n { // these run while the next are encoded; those before them end
+		if first = end; first < n { // the last group runs while the next is encoded; wait for the ones before it
 			c.settled = append(c.settled, x.settle(c.buffers[:before])...)
 			c.buffers = slices.Delete(c.buffers, 0, before)
 			if i := slices.IndexFunc(c.settled, func(t settled) bool { return t.err != nil }); i >= 0 {
@@ -168,11 +168,11 @@ func (x *executor) commit(ctx context.Context, s *sending, c *committed) error {
 	return nil
 }
 
-// errNoBuffer is what one gets of a device that was lost, or of a system without memory.
+// errNoBuffer means that Metal returned nil: the device was lost, or the system has no memory.
 var errNoBuffer = errors.New("metal: the system gives no command buffer")
 
-// send encodes and commits the command buffers first to end by one call from Go to C, and returns
-// those that were committed.
+// send encodes and commits the command buffers first to end, without end, by one call from Go to C, and
+// returns those that were committed.
 func (x *executor) send(s *sending, first, end int) (made []objc.ID, err error) {
 	b := x.batch()
 	defer x.done(b)
@@ -200,8 +200,8 @@ func (x *executor) send(s *sending, first, end int) (made []objc.ID, err error) 
 	return made, nil
 }
 
-// sendSideBySide does the same on as many threads as there are command buffers. Their order is that in
-// which they are enqueued, before any is encoded; the first is committed as soon as it is encoded.
+// sendSideBySide does the same with one thread for each command buffer. All are enqueued before any is
+// encoded, which fixes their order; each is committed as soon as it is encoded. some: one has an encoder.
 func (x *executor) sendSideBySide(ctx context.Context, s *sending, first, end int) (made []objc.ID, some bool, err error) {
 	b := x.batch()
 	var refs []objc.Ref
@@ -227,7 +227,7 @@ func (x *executor) sendSideBySide(ctx context.Context, s *sending, first, end in
 	one := func(i int) {
 		b := x.batch()
 		defer x.done(b)
-		// What is enqueued is committed in any case, or the queue would wait for it for ever.
+		// An enqueued command buffer must be committed in any case, or the queue would wait for it for ever.
 		cb := b.Object(made[i])
 		if errs[i] = context.Cause(ctx); errs[i] == nil && !lost {
 			s.fill(b, cb, first+i)
@@ -258,14 +258,14 @@ func (x *executor) leave(n int) {
 	}
 }
 
-// settled is what became of a command buffer.
+// settled is the outcome of a command buffer: when it ran on the GPU, and its error.
 type settled struct {
 	backend.BufferTime
-	waited time.Duration // by the host
+	waited time.Duration // for how long the host waited for it
 	err    error
 }
 
-// settle waits for command buffers, and releases them.
+// settle waits until command buffers have completed, releases them and returns their outcomes.
 func (x *executor) settle(buffers []objc.ID) (out []settled) {
 	for _, id := range buffers {
 		var t settled
@@ -275,7 +275,7 @@ func (x *executor) settle(buffers []objc.ID) (out []settled) {
 		status, failure := b.Send(objc.BufferStatus, id), b.Send(objc.BufferError, id)
 		b.SendTo(objc.RetainObject, failure)
 		before := time.Now()
-		if t.err = b.RunInPool(); t.err != nil { // no memory for messages
+		if t.err = b.RunInPool(); t.err != nil { // no memory for the batch: wait without one, so that the buffer can be released
 			objc.Pool(func() { objc.WaitUntilCompleted.Send(id) })
 		} else {
 			t.waited = time.Since(before)
@@ -295,7 +295,7 @@ func (x *executor) settle(buffers []objc.ID) (out []settled) {
 	return out
 }
 
-// wait waits for a replay, and adds its times to the result.
+// wait waits until a replay has completed, adds its times to the result and returns its first error.
 func (x *executor) wait(c *committed, p *plan.Plan, r *backend.Result) error {
 	all := append(c.settled, x.settle(c.buffers)...)
 	var err error

@@ -23,9 +23,8 @@ import (
 	"github.com/mlxc/mlxc/replay"
 )
 
-// TestNothingLeaks: after 1,000 replays there are as many objects as after ten, and after as many
-// recordings of a live engine. Other ways to encode than the usual have fewer, or as many with
-// MLXC_LONG=1.
+// TestNothingLeaks: after 1,000 replays, or live recordings, there are no more Objective-C objects than after
+// ten. Plans other than concurrent and indirect run 100 replays, or 1,000 with MLXC_LONG=1.
 func TestNothingLeaks(t *testing.T) {
 	sample.Long(t)
 	soft, err := fakemetal.SoftMetal(softmetal.Options{Workers: 1})
@@ -45,7 +44,7 @@ func TestNothingLeaks(t *testing.T) {
 			}
 			once()
 		}
-		// On a busy machine the GPU lets its hold go late: then it takes longer until there are no more.
+		// On a busy machine the stand-in's GPU thread may release its references late.
 		assert.Eventually(t, func() bool { return alive(l) <= live }, time.Minute, time.Millisecond)
 		end()
 		require.NoError(t, d.Close())
@@ -77,8 +76,8 @@ func TestNothingLeaks(t *testing.T) {
 	})
 }
 
-// alive is how many objects there are once nothing runs: the GPU gives up what it holds a moment after
-// it has said that it has ended.
+// alive returns the number of objects once nothing runs: the GPU releases its references a moment after it
+// has reported completion.
 func alive(l *fakemetal.Library) int {
 	n := l.Live("NSObject")
 	for range 20 {
@@ -88,9 +87,9 @@ func alive(l *fakemetal.Library) int {
 	return n
 }
 
-// faulty replays a graph three times on a device with faults, and live, until something fails.
+// faulty opens a device with faults, replays a graph three times and encodes it live, until something fails.
 func faulty(o metal.Options, g *ir.Graph) (err error) {
-	o.Cache = metal.NoCache // or what fails is made once more, in another way
+	o.Cache = metal.NoCache // with an archive a pipeline that fails would be made a second time
 	d, err := metal.Open(o)
 	if err != nil {
 		return err
@@ -115,9 +114,9 @@ func faulty(o metal.Options, g *ir.Graph) (err error) {
 	return err
 }
 
-// TestReplayFaults: whatever fails in a replay or a live recording ends it with an error that says
-// why, and what is left is closed without a leak. Each operation is let fail in turn, the first of its
-// kind, the second, and so on, as often as an undisturbed run has it.
+// TestReplayFaults: whatever fails in a replay or a live recording ends it with an error that says why, and
+// closing the rest leaks nothing. Of each kind of operation the first is made to fail, then the second, and
+// so on, up to the number that a run without faults has.
 func TestReplayFaults(t *testing.T) {
 	sample.Long(t)
 	soft, err := fakemetal.SoftMetal(softmetal.Options{Workers: 1})
@@ -126,7 +125,7 @@ func TestReplayFaults(t *testing.T) {
 	g := testGraphs(t)["commits, optimized"]
 	for _, w := range ways {
 		if w.name == "serial" || w.name == "indirect-barriers" || w.name == "concurrent, fences" {
-			continue // what they make is made by others too
+			continue // they make no kind of object that the other plans do not make
 		}
 		l := fakemetal.Build(t)
 		require.NoError(t, objc.Load(l.Path))
@@ -180,7 +179,7 @@ func TestReplayFaults(t *testing.T) {
 	}
 }
 
-// serving has the stand-in answer during f alone.
+// serving calls f while the stand-in answers, and fails the test if a rule was broken.
 func serving(t *testing.T, l *fakemetal.Library, o fakemetal.Options, f func()) {
 	t.Helper()
 	m := l.Serve(t, o)

@@ -9,38 +9,38 @@ import (
 	"github.com/mlxc/mlxc/internal/objc"
 )
 
-// residency has the system keep the device's buffers where the GPU finds them: a residency set with
-// all of them, which every queue has. It says nothing of order. Before macOS 15 there are none; then
-// command buffers make resident what they bind, and of indirect command buffers the encoder has to
-// be told what they reach ([residency.on]).
+// residency keeps the device's buffers resident on the GPU by an MTLResidencySet of all of them, which is
+// added to every queue. It orders nothing. Before macOS 15 there are no residency sets: command buffers
+// then make resident what they bind, and what indirect command buffers use is declared to the encoder
+// ([residency.on]).
 //
-// What is added or taken out takes effect when the set is committed, which costs a call into the
-// system: at most once for each time that command buffers are committed, and only where something
-// has changed. While the device is in use, and for a while after, a goroutine asks every half second
-// that what is in the set be resident: the system would swap out what has not been used for long.
+// Additions and removals take effect when the set is committed, which costs a system call: that is
+// done before command buffers are committed, once for all changes since the last time. While the
+// device is in use, and for a while after, a goroutine requests residency every half second: the
+// system would swap out memory that was not used for long.
 type residency struct {
 	id   objc.ID       // MTLResidencySet; 0: there is none
-	keep time.Duration // after the last use
-	beat time.Duration // between two requests
+	keep time.Duration // for how long after the last use residency is requested
+	beat time.Duration // the time between two requests
 
-	// Everything below is held by mu, the messages to the set too: it is not said that several
-	// threads may send them.
+	// mu guards everything below, and the messages to the set, which is not documented to be safe for
+	// several threads.
 	mu      sync.Mutex
 	changed bool
-	dropped int64     // bytes that were taken out since the last commit, which the set may still hold
-	commits int       // of the set
-	used    time.Time // last
-	beating bool      // a goroutine asks
+	dropped int64     // bytes that were removed since the last commit: the set may still hold them
+	commits int       // how often the set was committed
+	used    time.Time // when command buffers were last committed
+	beating bool      // a goroutine requests residency
 	stop    chan struct{}
 	ended   chan struct{} // closed when that goroutine has ended
 }
 
-// mostDropped is how many bytes may be closed and still be held by the set, before it is committed
-// though no command buffer is: what is allocated next may need the room.
+// mostDropped is the max number of bytes of closed buffers that the set may still hold. Beyond it the set is
+// committed without a command buffer, since later allocations may need the room.
 const mostDropped = 256 << 20
 
-// newResidency makes the set of a device, inside of a pool. Without one everything works, slower
-// after a pause.
+// newResidency makes the set of a device. The caller has an autorelease pool. Without a set everything
+// works, but is slower after a pause.
 func newResidency(d *Device) *residency {
 	r := &residency{keep: d.options.Keep, beat: 500 * time.Millisecond}
 	if r.keep == 0 {
@@ -63,11 +63,11 @@ func newResidency(d *Device) *residency {
 	return r
 }
 
-// on reports whether there is a set. Where there is none an encoder has to be told what the indirect
-// command buffers reach that it executes (useResources:count:usage:).
+// on reports whether there is a set. Without one an encoder must declare the resources that its indirect
+// command buffers use (useResources:count:usage:).
 func (r *residency) on() bool { return r.id != 0 }
 
-// add puts a buffer into the set.
+// add adds a buffer to the set.
 func (r *residency) add(buffer objc.ID) {
 	if !r.on() || buffer == 0 {
 		return
@@ -78,7 +78,7 @@ func (r *residency) add(buffer objc.ID) {
 	r.changed = true
 }
 
-// remove takes a buffer out, before it is released.
+// remove removes a buffer from the set, before it is released.
 func (r *residency) remove(b *buffer) {
 	if !r.on() || b.id == 0 {
 		return
@@ -88,15 +88,15 @@ func (r *residency) remove(b *buffer) {
 	objc.Pool(func() {
 		objc.RemoveAllocation.Send(r.id, uintptr(b.id))
 		r.changed = true
-		// Memory of the caller may be gone in a moment, so the set must let go of it at once; and of
-		// other memory where nothing else would have it do so soon.
+		// A caller may unmap its memory next, so the set must let go of it at once. For other memory
+		// the set is committed only if it holds too much, or no later commit is due soon.
 		if r.dropped += b.length; b.mapped != nil || r.dropped > mostDropped || !r.beating {
 			r.commit()
 		}
 	})
 }
 
-// commit has changes take effect, where there are some. mu is held, and a pool is around.
+// commit commits the set if it has changed. The caller holds mu and has an autorelease pool.
 func (r *residency) commit() {
 	if r.changed {
 		objc.CommitResidency.Send(r.id)
@@ -105,7 +105,7 @@ func (r *residency) commit() {
 	}
 }
 
-// use is told that command buffers are about to be committed.
+// use is called before command buffers are committed: it commits the set and has residency requested.
 func (r *residency) use() {
 	if !r.on() {
 		return
@@ -125,7 +125,7 @@ func (r *residency) use() {
 	go r.ask(r.stop, r.ended)
 }
 
-// ask asks again and again that the set be resident, until the device was not used for long.
+// ask requests residency at each beat, until the device was not used for long or stop is closed.
 func (r *residency) ask(stop, ended chan struct{}) {
 	defer close(ended)
 	t := time.NewTicker(r.beat)
@@ -142,7 +142,7 @@ func (r *residency) ask(stop, ended chan struct{}) {
 	}
 }
 
-// again is one request. It reports whether there will be another one.
+// again requests residency once more, or ends it after r.keep without use. It reports whether to go on.
 func (r *residency) again() (more bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -161,21 +161,21 @@ func (r *residency) again() (more bool) {
 	return r.beating
 }
 
-// queue has a queue use the set, inside of a pool.
+// queue adds the set to a queue. The caller has an autorelease pool.
 func (r *residency) queue(id objc.ID) {
 	if r.on() {
 		objc.QueueAddResidency.Send(id, uintptr(r.id))
 	}
 }
 
-// leave has a queue that is closed use it no more.
+// leave removes the set from a queue that is about to be released.
 func (r *residency) leave(id objc.ID) {
 	if r.on() {
 		objc.Pool(func() { objc.QueueRemoveResidency.Send(id, uintptr(r.id)) })
 	}
 }
 
-// flushes is how often the set was committed.
+// flushes returns how often the set was committed.
 func (r *residency) flushes() int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -206,6 +206,6 @@ func (r *residency) close() {
 	r.id = 0
 }
 
-// ResidencyFlushes returns how often changes of the set of resident buffers were handed to the system:
-// at most once for each time that command buffers are committed, as every one costs a system call.
+// ResidencyFlushes returns how often the residency set was committed: each costs a system call, so it is
+// done at most once for each time that command buffers are committed.
 func (d *Device) ResidencyFlushes() int { return d.resident.flushes() }

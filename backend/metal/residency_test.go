@@ -16,14 +16,14 @@ import (
 	"github.com/mlxc/mlxc/record"
 )
 
-// sent counts messages since it was made.
+// sent returns a function that counts the messages with a selector since sent was called.
 func (r *rig) sent(selector string) func() int {
 	before := r.library.Sent(selector)
 	return func() int { return r.library.Sent(selector) - before }
 }
 
-// TestResidency: changes of the set of resident memory are handed to the system at most once for each
-// command buffer, however much is allocated, as of the test device (record.TestResidency).
+// TestResidency: the residency set is committed at most once for each command buffer, however much is
+// allocated, as record.TestResidency tests of the test device.
 func TestResidency(t *testing.T) {
 	r := gpu(t, fakemetal.Options{}, metal.Options{})
 	began, commits, adds := time.Now(), r.sent("commit"), r.sent("addAllocation:")
@@ -50,8 +50,8 @@ func TestResidency(t *testing.T) {
 	require.NoError(t, s.Close())
 }
 
-// TestResident: what indirect command buffers reach is resident: every queue has the set, and where there
-// is none, as before macOS 15 or where it is switched off, encoders are told.
+// TestResident: buffers that indirect command buffers use are resident: every queue has the residency set.
+// Without one, before macOS 15 or if it is switched off, encoders declare them.
 func TestResident(t *testing.T) {
 	for name, c := range map[string]struct {
 		gpu    fakemetal.Options
@@ -86,8 +86,8 @@ func TestResident(t *testing.T) {
 	}
 }
 
-// TestHeartbeat: while a device is in use, and for a while after, the system is asked again and again to
-// keep its memory; then it is told that this is over, until the next use.
+// TestHeartbeat: while a device is in use, and for Options.Keep after, residency is requested again and
+// again; then it is ended, until the next use.
 func TestHeartbeat(t *testing.T) {
 	t.Setenv("MLXC_METAL_RESIDENCY", "80ms")
 	r := gpu(t, fakemetal.Options{}, metal.Options{NoResidency: true, Keep: time.Hour})
@@ -99,18 +99,18 @@ func TestHeartbeat(t *testing.T) {
 		r.run(p, 3)
 		require.Greater(t, asked(), before)
 		before = asked()
-		for asked() < before+2 { // while it is in use
+		for asked() < before+2 { // two more requests, while it is in use
 			r.run(p, 3)
 		}
 		flushes := r.ResidencyFlushes()
 		require.Eventually(t, func() bool {
 			before := asked()
-			time.Sleep(200 * time.Millisecond) // ten times the distance of two requests
+			time.Sleep(200 * time.Millisecond) // ten times the time between two requests
 			return asked() == before && over() > ended
 		}, 20*time.Second, time.Millisecond)
 		require.Equal(t, flushes, r.ResidencyFlushes(), "nothing has changed")
 	}
-	// Nothing else would let the system know now that a buffer is gone.
+	// The heartbeat has ended, so only Close can commit the removal of the buffer.
 	b := r.buffer(1)
 	flushes := r.ResidencyFlushes()
 	require.NoError(t, b.Close())
@@ -127,7 +127,7 @@ func TestHeartbeat(t *testing.T) {
 	require.Equal(t, ended+1, over(), "closing ends it too")
 }
 
-// TestDropped: a set does not hold much memory that was closed, though nothing is committed meanwhile.
+// TestDropped: the set is committed when many bytes of closed buffers are in it, also without command buffers.
 func TestDropped(t *testing.T) {
 	r := gpu(t, fakemetal.Options{}, metal.Options{})
 	q := r.queue()

@@ -10,15 +10,15 @@ import (
 	"github.com/mlxc/mlxc/ir"
 )
 
-// samples are the places of times that the GPU takes: two for each command, its begin and end.
+// samples are the counter sample buffers of a plan's timestamps: begin and end of each timed command.
 type samples struct {
 	buffers []objc.ID // MTLCounterSampleBuffer
-	passes  []objc.ID // MTLComputePassDescriptor, where times are taken by encoders
-	count   int       // commands that have places
-	before  ClockPair // the replay
+	passes  []objc.ID // MTLComputePassDescriptor, by command, if encoders take the times
+	count   int       // commands that have room in the buffers
+	before  ClockPair // clocks before the replay
 }
 
-// samplingOf says where a device takes times.
+// samplingOf returns at which points of execution a device can sample timestamps.
 func samplingOf(device objc.ID) backend.Sampling {
 	switch {
 	case objc.SupportsCounterSampling.SendBool(device, uintptr(objc.CounterSamplingPointAtDispatchBoundary)):
@@ -29,10 +29,10 @@ func samplingOf(device objc.ID) backend.Sampling {
 	return backend.SampleNothing
 }
 
-// mostSamples of a sample buffer: it has at most 32 KiB. Tests have fewer, an even number too.
+// mostSamples is the max number of samples in a sample buffer, of 32 KiB. Tests lower it; it is even.
 var mostSamples = 4096
 
-// newSamples returns places for the times of n commands of a plan, of as many as the system has room for.
+// newSamples makes sample buffers for n commands, or for as many of them as the system has room for.
 func (d *Device) newSamples(n int, how Plan) *samples {
 	s := &samples{}
 	objc.Pool(func() {
@@ -56,7 +56,7 @@ func (d *Device) newSamples(n int, how Plan) *samples {
 				return objc.NewCounterSampleBuffer.Send(d.id, uintptr(descriptor), slot)
 			})
 			if err != nil {
-				break // the others have no times, and the result says how many they are
+				break // the other commands get no times; Times.Unsampled counts them
 			}
 			s.buffers = append(s.buffers, objc.ID(id))
 			s.count += some
@@ -81,7 +81,8 @@ func (d *Device) newSamples(n int, how Plan) *samples {
 	return s
 }
 
-// pass is what describes an encoder whose times are those of command n; 0: they are not taken.
+// pass returns the descriptor of an encoder that samples the begin and end of timed command n; 0 if
+// encoders take no times, or that command has none.
 func (s *samples) pass(n int32) objc.ID {
 	if s == nil || n < 0 || int(n) >= len(s.passes) {
 		return 0
@@ -89,22 +90,22 @@ func (s *samples) pass(n int32) objc.ID {
 	return s.passes[n]
 }
 
-// send appends the message that takes a time between dispatches.
+// send appends the message that takes sample i, between two dispatches.
 func (s *samples) send(b *objc.Batch, encoder objc.Ref, i int32) {
 	if s != nil && int(i) < 2*s.count {
 		b.SendTo(objc.SampleCounters, encoder, uintptr(s.buffers[int(i)/mostSamples]), uintptr(int(i)%mostSamples), 1)
 	}
 }
 
-// begin notes the time before a replay.
+// begin reads both clocks before a replay.
 func (s *samples) begin(d *Device) {
 	if s != nil {
 		s.before = d.ClockPair()
 	}
 }
 
-// end adds the times of the commands of a replay that has ended to its times. command is the n-th one
-// that is timed.
+// end appends the times of the n timed commands of a replay that has completed to t.Commands. command
+// returns the i-th of them.
 func (s *samples) end(d *Device, t *backend.Times, n int, command func(i int) ir.Command) {
 	if s == nil {
 		return
@@ -124,11 +125,11 @@ func (s *samples) end(d *Device, t *backend.Times, n int, command func(i int) ir
 			for i := range some {
 				begin, end := binary.LittleEndian.Uint64(raw[16*i:]), binary.LittleEndian.Uint64(raw[16*i+8:])
 				switch {
-				case begin == 0 || end == 0: // no time: the GPU has not taken it
+				case begin == 0 || end == 0: // a sample of 0 is no time: the GPU has not taken it
 					t.Unsampled++
 					continue
 				case begin == noTime || end == noTime || begin < s.before.GPU:
-					continue // it did not run, in this replay: its grid is empty
+					continue // it did not run in this replay, since its grid is empty
 				}
 				t.Commands = append(t.Commands, backend.TimeOf(command(k*mostSamples/2+i), s.before.At(after, begin), s.before.At(after, end)))
 			}
@@ -137,7 +138,7 @@ func (s *samples) end(d *Device, t *backend.Times, n int, command func(i int) ir
 	t.Fit(already)
 }
 
-// noTime is a sample that was not taken (MTLCounterErrorValue).
+// noTime is the value of a sample that was not taken (MTLCounterErrorValue).
 const noTime = ^uint64(0)
 
 func (s *samples) close() {

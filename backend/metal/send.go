@@ -13,13 +13,13 @@ import (
 	"github.com/mlxc/mlxc/ir"
 )
 
-// at is where a memory lies: the beginning of it in an MTLBuffer.
+// at is the place of a memory: an MTLBuffer, and the byte in it at which the memory begins.
 type at struct {
 	buffer objc.ID
 	offset int64
 }
 
-// placesOf are places as messages need them.
+// placesOf converts places to the buffers and offsets that messages take; zero where there is no buffer.
 func placesOf(places []backend.Place) []at {
 	out := make([]at, len(places))
 	for i, p := range places {
@@ -30,22 +30,22 @@ func placesOf(places []backend.Place) []at {
 	return out
 }
 
-// sending is a replay, or a command buffer of a recording, on its way to messages.
+// sending is what turning a plan into messages needs, for one replay or one live command buffer.
 type sending struct {
 	*code
 	queue   objc.ID
-	places  []at // by the numbers that operations have
-	guard   at   // of plan.Guarded
+	places  []at // by Index of operations
+	guard   at   // the memory of guards (plan.Guarded)
 	params  []uint32
-	next    bool // another replay of the submission follows
+	next    bool // another replay of the submission follows, so carries run
 	device  *Device
-	stored  *stored  // its dispatches are stored; nil: they are sent
+	stored  *stored  // the indirect command buffers that are executed; nil: dispatches are encoded
 	samples *samples // nil: no times are taken
-	fence   objc.ID  // that orders encoders; 0: Metal does
-	fenced  bool     // something has updated it
+	fence   objc.ID  // the MTLFence that orders encoders; 0: hazard tracking does
+	fenced  bool     // an earlier encoder has updated the fence
 }
 
-// create appends the messages that make command buffer i of the plan, which is the caller's.
+// create appends the messages that make command buffer i of the plan. It is retained for the caller.
 func (s *sending) create(b *objc.Batch, i int) objc.Ref {
 	m := objc.CommandBuffer
 	if s.device.options.Unretained {
@@ -91,13 +91,13 @@ func (s *sending) fill(b *objc.Batch, cb objc.Ref, i int) {
 	s.close(b, encoder)
 }
 
-// vars are what depends on params from an operation on.
+// vars returns the plan's variables of operation op and all later ones.
 func (s *sending) vars(op int32) []plan.Var {
 	first, _ := slices.BinarySearchFunc(s.plan.Vars, op, func(v plan.Var, op int32) int { return cmp.Compare(v.Op, op) })
 	return s.plan.Vars[first:]
 }
 
-// of splits off those of an operation.
+// of splits vars, which begin at operation op or later, into those of op and the rest.
 func of(vars []plan.Var, op int32) (own, rest []plan.Var) {
 	n := 0
 	for n < len(vars) && vars[n].Op == op {
@@ -106,8 +106,8 @@ func of(vars []plan.Var, op int32) (own, rest []plan.Var) {
 	return vars[:n], vars[n:]
 }
 
-// open begins an encoder, whose times are those of the n-th timed command, or of none. later: the command
-// buffer, or one that was committed before, has an encoder already.
+// open begins an encoder. timed is the timed command whose begin and end are sampled with it; negative:
+// none. later: an encoder of this replay comes before it, so that the fence was updated.
 func (s *sending) open(b *objc.Batch, cb objc.Ref, timed int32, later bool) objc.Ref {
 	kind := objc.DispatchTypeConcurrent
 	if s.how == Serial {
@@ -125,7 +125,7 @@ func (s *sending) open(b *objc.Batch, cb objc.Ref, timed int32, later bool) objc
 	return encoder
 }
 
-// close ends an encoder.
+// close updates the fence, if there is one, and ends the encoder.
 func (s *sending) close(b *objc.Batch, encoder objc.Ref) {
 	if s.fence != 0 {
 		b.SendTo(objc.UpdateFence, encoder, uintptr(s.fence))
@@ -133,7 +133,7 @@ func (s *sending) close(b *objc.Batch, encoder objc.Ref) {
 	b.SendTo(objc.EndEncoding, encoder)
 }
 
-// op appends the messages of one operation. vars are what depends on params in it.
+// op appends the messages of one operation. vars are the operation's words that depend on params.
 func (s *sending) op(b *objc.Batch, encoder objc.Ref, o *plan.Op, vars []plan.Var) {
 	if o.Next && !s.next {
 		return
@@ -182,7 +182,7 @@ func (s *sending) op(b *objc.Batch, encoder objc.Ref, o *plan.Op, vars []plan.Va
 	}
 }
 
-// place is where what an operation binds begins.
+// place returns the place of the memory that an operation binds.
 func (s *sending) place(o *plan.Op) *at {
 	if o.Index == plan.Guarded {
 		return &s.guard
@@ -190,7 +190,7 @@ func (s *sending) place(o *plan.Op) *at {
 	return &s.places[o.Index]
 }
 
-// offset is that of an operation at the values of params.
+// offset returns the offset of an operation, in bytes, for these values of params.
 func offset(o *plan.Op, vars []plan.Var, params []uint32) int64 {
 	for i := range vars {
 		if vars[i].Part == plan.Offset {
@@ -200,13 +200,13 @@ func offset(o *plan.Op, vars []plan.Var, params []uint32) int64 {
 	return o.Off
 }
 
-// word is the bytes of a number that depends on params.
+// word returns the value of a variable, for these values of params, as little-endian bytes.
 func word(v *plan.Var, params []uint32) (out [8]byte) {
 	binary.LittleEndian.PutUint64(out[:], v.Value(params))
 	return out
 }
 
-// extents are those of a grid. some: none of them is 0.
+// extents returns the size of a grid for these values of params. some: the grid is not empty.
 func extents(g *plan.Grid, vars []plan.Var, params []uint32) (size [3]uint64, some bool) {
 	size = g.Size
 	for i := range vars {

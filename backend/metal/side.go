@@ -10,17 +10,17 @@ import (
 	"github.com/mlxc/mlxc/internal/objc"
 )
 
-// side is what a device does beside its queues, one thing at a time and waited for: it moves bytes of
-// memory that the host does not see, and primes pipelines.
+// side is a command queue on which a device does work of its own, one command buffer at a time, and waits
+// for it: copies to and from private buffers, and first dispatches of pipelines (prime.go).
 type side struct {
 	mu     sync.Mutex
 	queue  objc.ID
 	batch  objc.Batch
-	shared *buffer // that bytes go through; nil: none yet
-	zeros  *buffer
+	shared *buffer // the staging buffer that bytes are copied through; nil: not made yet
+	zeros  *buffer // zeros that first dispatches bind; nil: not made yet
 }
 
-// run runs a command buffer with what encode appends for one encoder, with s.mu held.
+// run runs a command buffer with one encoder, which encode fills, and waits for it. The caller holds s.mu.
 func (s *side) run(ctx context.Context, d *Device, encode func(b *objc.Batch, encoder objc.Ref)) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
@@ -55,7 +55,7 @@ func (s *side) run(ctx context.Context, d *Device, encode func(b *objc.Batch, en
 	return err
 }
 
-// close releases all. Nobody uses the device any more.
+// close releases queue and buffers. Nobody may use the device any more.
 func (s *side) close() error {
 	for _, b := range []*buffer{s.shared, s.zeros} {
 		if b != nil {

@@ -12,11 +12,11 @@ import (
 	"github.com/mlxc/mlxc/internal/objc"
 )
 
-// stagingBytes is the greatest length of the memory that bytes go through on their way to and from memory that
-// the host does not see.
+// stagingBytes is the max length, in bytes, of the shared buffer that data is copied through on its way to
+// and from private buffers.
 const stagingBytes = 4 << 20
 
-// upload copies data to a buffer, from byte off on.
+// upload copies data to a private buffer, from byte off on.
 func (d *Device) upload(ctx context.Context, b *buffer, off int64, data []byte) error {
 	return d.staged(ctx, len(data), func(shared *buffer, from, to int) error {
 		copy(shared.data, data[from:to])
@@ -24,7 +24,7 @@ func (d *Device) upload(ctx context.Context, b *buffer, off int64, data []byte) 
 	})
 }
 
-// download copies bytes of a buffer from byte off on to the host.
+// download copies len(data) bytes of a private buffer, from byte off on, to data.
 func (d *Device) download(ctx context.Context, data []byte, b *buffer, off int64) error {
 	return d.staged(ctx, len(data), func(shared *buffer, from, to int) error {
 		if err := d.move(ctx, shared, 0, b, off+int64(from), int64(to-from)); err != nil {
@@ -35,7 +35,7 @@ func (d *Device) download(ctx context.Context, data []byte, b *buffer, off int64
 	})
 }
 
-// staged calls do for pieces of n bytes, with memory that the host sees and that has room for one.
+// staged calls do for each piece of n bytes, with a shared buffer that has room for the piece.
 func (d *Device) staged(ctx context.Context, n int, do func(shared *buffer, from, to int) error) error {
 	piece := stagingBytes
 	if d.maxBuffer > 0 {
@@ -60,10 +60,10 @@ func (d *Device) staged(ctx context.Context, n int, do func(shared *buffer, from
 	return nil
 }
 
-// copyBuffer copies n bytes between buffers of the device.
+// copyBuffer copies n bytes between two buffers of the device on the GPU, and waits.
 func (d *Device) copyBuffer(ctx context.Context, dst backend.Place, src backend.Place, n int64) error {
 	to, from := dst.Buffer.(*buffer), src.Buffer.(*buffer)
-	const most = 1 << 30 // a kernel counts up to 2^32 elements, and is not to keep the screen waiting
+	const most = 1 << 30 // below the 2^32 elements that the kernel can count, and short enough to let the screen be drawn
 	for done := int64(0); done < n; done += most {
 		d.side.mu.Lock()
 		err := d.move(ctx, to, dst.Offset+done, from, src.Offset+done, min(most, n-done))
@@ -75,8 +75,8 @@ func (d *Device) copyBuffer(ctx context.Context, dst backend.Place, src backend.
 	return nil
 }
 
-// move has the GPU copy bytes, and waits; d.side.mu is held. An encoder for copies would do it as
-// well; a kernel is what replays use.
+// move copies n bytes between buffers on the GPU, and waits. The caller holds d.side.mu. A kernel copies, as
+// in replays; a blit encoder would do as well.
 func (d *Device) move(ctx context.Context, dst *buffer, to int64, src *buffer, from, n int64) error {
 	if n == 0 {
 		return nil

@@ -18,7 +18,7 @@ import (
 	"github.com/mlxc/mlxc/record"
 )
 
-// doubling is a graph that doubles its state, compiled for a device, with that state's memory.
+// doubling is a graph that doubles its state, compiled for a device, with the buffer of that state.
 type doubling struct {
 	t     *testing.T
 	exec  backend.Executable
@@ -26,7 +26,7 @@ type doubling struct {
 	state backend.Buffer
 }
 
-// doubling has a number of command buffers with one dispatch each.
+// doubling compiles a graph of so many command buffers, each of which doubles the state.
 func (r *rig) doubling(buffers int) *doubling {
 	t := r.t.(*testing.T)
 	s := record.New("double")
@@ -60,9 +60,9 @@ func (d *doubling) close() {
 	require.NoError(d.t, d.state.Close())
 }
 
-// TestStickyError: a command buffer that fails fails its queue, with the cause as far as Metal tells and
-// what to do about it. What was given behind it, and is given later, is not executed and says why. Other
-// queues of the device go on, unless the GPU is lost; a new queue takes the place of the failed one.
+// TestStickyError: a command buffer that fails fails its queue, with the cause as far as Metal tells it.
+// Operations that wait behind it, or are given later, are not executed and say why. Unless the GPU is lost,
+// other queues of the device go on, and a new queue can be made.
 func TestStickyError(t *testing.T) {
 	for code, want := range map[int]metal.Cause{
 		1: metal.Unknown, 2: metal.Timeout, 3: metal.PageFault, 4: metal.DeviceLost, 7: metal.NotPermitted, 8: metal.OutOfMemory,
@@ -114,10 +114,10 @@ func TestStickyError(t *testing.T) {
 	}
 }
 
-// TestAborted: the end of a context ends a replay between two of its command buffers. That is no failure:
-// the queue goes on, and the result says that something had begun.
+// TestAborted: if its context ends, a replay is aborted between two of its command buffers. That is no
+// failure: the queue goes on, and the result says that something had begun.
 func TestAborted(t *testing.T) {
-	const buffers = 30 // they take most of a second, so that on a busy machine too the end comes before theirs
+	const buffers = 30 // they take most of a second, so that also on a busy machine the context ends first
 	r := gpu(t, fakemetal.Options{Late: 50 * time.Millisecond}, metal.Options{})
 	d, short, q := r.doubling(buffers), r.doubling(1), r.queue()
 	commits := r.sent("commit")
@@ -139,7 +139,7 @@ func TestAborted(t *testing.T) {
 	require.NoError(t, behind.Wait(t.Context()))
 	require.Equal(t, float32(2), short.value())
 
-	// One whose context had ended before does nothing at all.
+	// A replay whose context had ended before does nothing at all.
 	before := commits()
 	x = d.submit(ctx, q).Result()
 	require.Equal(t, backend.Aborted, x.Status)
@@ -150,10 +150,10 @@ func TestAborted(t *testing.T) {
 	short.close()
 }
 
-// TestAbortedRecording: a recording has the context of its encoder: once that has ended, command buffers
-// that were committed and have not begun are not executed, and the encoder goes on with another context.
+// TestAbortedRecording: once the context of a live encoder has ended, command buffers that were committed and
+// have not begun are not executed. With another context the encoder goes on.
 func TestAbortedRecording(t *testing.T) {
-	const buffers = 40 // as above
+	const buffers = 40 // they take long, as in TestAborted
 	r := gpu(t, fakemetal.Options{Late: 50 * time.Millisecond}, metal.Options{})
 	commits := r.sent("commit")
 	reason := errors.New("nobody listens")
@@ -181,8 +181,8 @@ func TestAbortedRecording(t *testing.T) {
 	require.NoError(t, s.Close())
 }
 
-// TestRecordingAfterFailure: an encoder tells of the command buffer that failed, once, and then goes on
-// with a queue of its own making.
+// TestRecordingAfterFailure: a live encoder returns the error of a command buffer once, and then goes on with
+// a new queue.
 func TestRecordingAfterFailure(t *testing.T) {
 	r := gpu(t, fakemetal.Options{Faults: []fakemetal.Fault{{On: fakemetal.CommandBuffer, Nth: 2, Code: 8}}}, metal.Options{})
 	s := record.New("t", record.Live(r.Device))

@@ -8,27 +8,27 @@ import (
 	"github.com/mlxc/mlxc/cost"
 )
 
-// Plan is how replays are encoded.
+// Plan is the way in which replays are encoded.
 type Plan uint8
 
 // The plans.
 const (
-	// Concurrent: an encoder of concurrent dispatches, with the graph's barriers.
+	// Concurrent: one encoder with MTLDispatchTypeConcurrent, and memory barriers where the graph has some.
 	Concurrent Plan = iota
-	// Serial: an encoder that runs one dispatch after another, whatever the graph allows. What then
-	// changes its results has a race.
+	// Serial: an encoder with MTLDispatchTypeSerial, which runs dispatches one by one whatever the graph
+	// allows. A graph whose results this changes has a race.
 	Serial
-	// Parallel: several command buffers ([Options.Encoders]), encoded by as many threads, the first
-	// of them committed at once.
+	// Parallel: several command buffers ([Options.Encoders]), encoded by as many threads; each is
+	// committed as soon as it is encoded.
 	Parallel
-	// Indirect: indirect command buffers that are encoded once, of which a replay executes a part
-	// for each epoch, with barriers between.
+	// Indirect: indirect command buffers that are encoded once. A replay executes one range for each
+	// stretch of commands between two barriers, and encodes those barriers itself.
 	Indirect
-	// IndirectBarriers: the same, with the barriers inside. Only for GPUs of which `mlxreplay
-	// doctor` has seen that such barriers hold for what comes after ([Options.Measured]).
+	// IndirectBarriers: the same, with the barriers in the indirect commands (setBarrier). Only for GPUs on
+	// which `mlxreplay doctor` has seen them order later commands too ([Options.Measured]).
 	IndirectBarriers
-	// Auto is for each graph the plan that takes the least time by what was measured of the GPU
-	// ([Options.Measured]), Concurrent where nothing was.
+	// Auto takes for each graph the plan that is the fastest by the profile of the GPU
+	// ([Options.Measured]), Concurrent without a profile.
 	Auto
 )
 
@@ -38,10 +38,10 @@ func (p Plan) String() string { return plans[p] }
 
 func (p Plan) indirect() bool { return p == Indirect || p == IndirectBarriers }
 
-// mostEncoders is how many command buffers are encoded side by side at most: more have never paid.
+// mostEncoders is the max number of command buffers that are encoded in parallel: more have never paid.
 const mostEncoders = 8
 
-// encoders is how many are.
+// encoders is the number of command buffers that Parallel encodes at once.
 func (o *Options) encoders() int {
 	if o.Encoders == 0 {
 		return 2
@@ -49,7 +49,7 @@ func (o *Options) encoders() int {
 	return o.Encoders
 }
 
-// proven returns an error if options ask for what nobody has seen to work on the GPU of a name.
+// proven returns an error if the options ask for what the profile does not show to work on the GPU name.
 func (o *Options) proven(name string) error {
 	m := o.Measured
 	seen := m != nil && (m.Device == "" || m.Device == name)
@@ -65,7 +65,8 @@ func (o *Options) proven(name string) error {
 	return nil
 }
 
-// choose returns the plan of a graph that takes the least time, given its plan with barriers.
+// choose returns the plan that the options name or, for Auto, the one that the cost model expects to be
+// the fastest for a graph. p is the graph lowered for Concurrent.
 func (o *Options) choose(p *plan.Plan) Plan {
 	switch {
 	case o.Plan != Auto:
@@ -84,8 +85,8 @@ func (o *Options) choose(p *plan.Plan) Plan {
 	return of[o.Measured.Fastest(ways)]
 }
 
-// way is what a replay by a plan consists of, beside the work of its kernels: encoding by the host, then
-// launches and barriers. What depends on params is encoded anew also where dispatches are stored.
+// way describes to the cost model what a replay by plan x costs beside the work of its kernels: encoding
+// on the host, launches and barriers. Even indirect plans re-encode dispatches that depend on params.
 func way(x Plan, direct cost.PlanTimes, p *plan.Plan) cost.Way {
 	w := cost.Way{Plan: x.String(), Encoded: p.Stats.Dispatches, Launches: p.Stats.Dispatches}
 	if x != Serial {

@@ -12,7 +12,7 @@ import (
 	"github.com/mlxc/mlxc/internal/testkit/recorded"
 )
 
-// TestProven: what nobody has seen to work is refused, and the error says what to do.
+// TestProven: options that need what the profile does not show to work are refused, with what to do.
 func TestProven(t *testing.T) {
 	seen := &cost.Model{Device: "Apple M3", Litmus: cost.Litmus{Fences: true, IndirectBarriers: true}}
 	for _, x := range []struct {
@@ -38,9 +38,9 @@ func TestProven(t *testing.T) {
 	}
 }
 
-// TestChoose: auto takes what was measured to be the fastest for the graph that is asked about.
+// TestChoose: Auto takes the plan that is the fastest for the graph by the measured profile.
 func TestChoose(t *testing.T) {
-	var p *plan.Plan // a graph with barriers
+	var p *plan.Plan // of the test graph with the most dispatches
 	for _, g := range recorded.Graphs(t) {
 		q, err := plan.Lower(context.Background(), g, plan.Options{})
 		require.NoError(t, err)

@@ -17,14 +17,14 @@ import (
 	"github.com/mlxc/mlxc/record"
 )
 
-// TestSwitches: what the environment says changes what is sent for a program that says nothing, or
-// something else.
+// TestSwitches: environment variables change which messages are sent, whether the program leaves an option
+// unset or sets it otherwise.
 func TestSwitches(t *testing.T) {
 	unset(t, enable)
 	for name, c := range map[string]struct {
 		value string
 		with  metal.Options
-		// more and none are selectors of which a replay sends some, and none.
+		// more are selectors that a replay must send, none those that it must not.
 		more, none []string
 	}{
 		"MLXC_METAL_UNRETAINED": {"1", metal.Options{}, []string{"commandBufferWithUnretainedReferences"}, []string{"commandBuffer"}},
@@ -68,7 +68,7 @@ func TestSwitches(t *testing.T) {
 			gpu(t, fakemetal.Options{}, metal.Options{})
 			t.Setenv(name, c[0])
 			d, err := metal.Open(metal.Options{})
-			if name == "MLXC_METAL_LIBRARY" { // it is opened when a kernel is wanted from it
+			if name == "MLXC_METAL_LIBRARY" { // the file is opened only when a kernel is needed
 				require.NoError(t, err)
 				s := record.New("t", record.Live(d))
 				add(s, 1, 1)
@@ -81,8 +81,8 @@ func TestSwitches(t *testing.T) {
 	}
 }
 
-// TestManyEncoders: more than two command buffers side by side are warned about, and more than eight an
-// error. The first has the tenth part of the commands, or 64, and is committed before the others.
+// TestManyEncoders: a warning comes for more than two parallel command buffers. Each replay enqueues that many
+// before it encodes them. The first has a tenth of the commands, at least 64, to be committed early.
 func TestManyEncoders(t *testing.T) {
 	for n, warned := range map[string]bool{"2": false, "3": true, "8": true} {
 		t.Run(n, func(t *testing.T) {
@@ -106,9 +106,9 @@ func TestManyEncoders(t *testing.T) {
 	}
 }
 
-// TestRaceProbes: a program that takes barriers on itself, and lacks them, computes something else in
-// some order. Forced serial execution, or the barriers that it lacks, by the environment alone, show
-// that this is what is wrong with it.
+// TestRaceProbes: a program with manual barriers that leaves them out computes something else in some order
+// of the GPU. With serial execution or automatic barriers, which environment variables alone switch on, it
+// is right, which shows that missing barriers are its mistake.
 func TestRaceProbes(t *testing.T) {
 	wrong := func(t *testing.T) (n int) {
 		r := gpu(t, fakemetal.Options{}, metal.Options{})
@@ -117,14 +117,14 @@ func TestRaceProbes(t *testing.T) {
 			r.gpu.SetSeed(seed)
 			in, err := s.Bytes(s.Input("x", ir.F32, 4))
 			require.NoError(t, err)
-			one := float32(seed + 1) // not what the memory held before
+			one := float32(seed + 1) // other numbers than the memory holds from the round before
 			copy(in, floats(one, one, one, one))
 			_, y := add(s, 1, 4)
 			_, err = s.Finish()
 			require.NoError(t, err)
 			out, err := s.Bytes(y)
 			require.NoError(t, err)
-			// While the first one is recorded memory grows, and is copied between commands.
+			// The first recording is left out: memory grows meanwhile, and copies between commands order them.
 			if seed > 0 && !slices.Equal([]float32{6 * one, 6 * one, 6 * one, 6 * one}, numbers(out)) {
 				n++
 			}
@@ -143,13 +143,13 @@ func TestRaceProbes(t *testing.T) {
 	}))
 }
 
-// sub returns what a part of a test returns.
+// sub runs f as a subtest and returns its result.
 func sub[T any](t *testing.T, name string, f func(t *testing.T) T) (v T) {
 	t.Run(name, func(t *testing.T) { v = f(t) })
 	return v
 }
 
-// TestCheckedOptions: options that mean nothing are errors.
+// TestCheckedOptions: options that are out of range are errors.
 func TestCheckedOptions(t *testing.T) {
 	for want, o := range map[string]metal.Options{
 		"there is no plan 9":    {Plan: 9},

@@ -15,8 +15,8 @@ import (
 	"github.com/mlxc/mlxc/ir"
 )
 
-// TestFloor: systems and machines that this is not made for are refused, with a reason, before they are
-// sent what they do not know.
+// TestFloor: macOS before 14 and Intel processors are refused, with a reason, before a selector that the
+// system does not know is sent.
 func TestFloor(t *testing.T) {
 	serve(t, fakemetal.Options{MacOS: 13})
 	_, err := metal.Open(metal.Options{})
@@ -29,8 +29,8 @@ func TestFloor(t *testing.T) {
 	require.ErrorContains(t, metal.Machine("darwin", "amd64"), "Macs with Intel's processors are not supported")
 }
 
-// TestTexts: what is no UTF-8, or has a zero, is refused with its place where it is a source or the path of
-// a file, and never reaches Metal as nil or cut short.
+// TestTexts: sources and file paths that are not UTF-8 or contain a zero byte are refused, with the position
+// of the byte, and never reach Metal as nil or cut short.
 func TestTexts(t *testing.T) {
 	const kernel = "#include <metal_stdlib>\nkernel void k(device float* y [[buffer(0)]], uint i [[thread_position_in_grid]]) { y[i] = 1; }\n"
 	dir := t.TempDir()

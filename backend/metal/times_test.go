@@ -13,9 +13,9 @@ import (
 	"github.com/mlxc/mlxc/record"
 )
 
-// TestTimesOfDispatches: begin and end of each dispatch, within those of its command buffer and under its
-// name: between dispatches where the chip can, else at the ends of encoders, which the first result says
-// and no later one.
+// TestTimesOfDispatches: each dispatch has its begin and end, within those of its command buffer. They are
+// sampled between dispatches if the GPU can do that, else at the ends of encoders, about which the first
+// result has a warning.
 func TestTimesOfDispatches(t *testing.T) {
 	for name, o := range map[string]fakemetal.Options{"encoders": {}, "dispatches": {SampleDispatches: true}} {
 		t.Run(name, func(t *testing.T) {
@@ -56,8 +56,8 @@ func names(all []backend.Total) (out []string) {
 	return out
 }
 
-// TestManyTimes: more times than a sample buffer has room for are taken in several. If the system gives none,
-// the result says how many commands have no time.
+// TestManyTimes: times beyond the size of one sample buffer go to more of them. If the system gives no sample
+// buffer, or samples are zero, the result says how many commands have no time.
 func TestManyTimes(t *testing.T) {
 	times := func(t *testing.T, o fakemetal.Options, commands int) *backend.Times {
 		r := gpu(t, o, metal.Options{Profile: true})
@@ -73,7 +73,7 @@ func TestManyTimes(t *testing.T) {
 		require.Equal(t, 2100, len(x.Commands))
 		require.Zero(t, x.Unsampled)
 	})
-	t.Run("zeros", func(t *testing.T) { // which are no times
+	t.Run("zeros", func(t *testing.T) { // samples of 0 are no times
 		x := times(t, fakemetal.Options{Lacks: fakemetal.Times}, 3)
 		require.Equal(t, 2, len(x.Commands))
 		require.Equal(t, 1, x.Unsampled)

@@ -12,20 +12,20 @@ import (
 	"github.com/mlxc/mlxc/backend/internal/plan"
 )
 
-// Totals are what a device has done since it was opened.
+// Totals counts what a device has done since it was opened.
 type Totals struct {
-	CommandBuffers, Failed int // those that have ended, and those of them with an error
-	Dispatches, Barriers   int // in them
+	CommandBuffers, Failed int // command buffers that have ended, and how many of them with an error
+	Dispatches, Barriers   int // in these command buffers
 	Pipelines              int
-	Making                 time.Duration // of pipelines, with what was compiled for them
-	GPU                    time.Duration // from begin to end, the sum over command buffers
-	Waited                 time.Duration // how long the host waited for command buffers, beside that
-	// Buffers is the GPU's time of command buffers by label, Commands that of commands where they were
-	// asked for ([Options.Profile], [backend.Program.Profile]); the longest first.
+	Making                 time.Duration // the sum of times to make pipelines, compilation included
+	GPU                    time.Duration // the sum over command buffers from GPUStartTime to GPUEndTime
+	Waited                 time.Duration // for how long goroutines waited for command buffers, not part of GPU
+	// Buffers are the times of command buffers by label. Commands are those of commands, if profiling was
+	// asked for ([Options.Profile], [backend.Program.Profile]). The longest come first.
 	Buffers, Commands []backend.Total
 }
 
-// counts adds them up.
+// counts adds up the Totals of a device.
 type counts struct {
 	mu sync.Mutex
 	Totals
@@ -46,7 +46,7 @@ func add(m map[string]*backend.Total, name string, n int, d time.Duration) {
 	t.Time += d
 }
 
-// pipeline counts one that was made.
+// pipeline counts a pipeline that took so long to make.
 func (c *counts) pipeline(took time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -54,13 +54,13 @@ func (c *counts) pipeline(took time.Duration) {
 	c.Making += took
 }
 
-// made tells of a pipeline that was made.
+// made counts and logs a pipeline that was made.
 func (d *Device) made(function string, p *pipeline, took time.Duration) {
 	d.counts.pipeline(took)
 	d.log.say(1, "pipeline %s made in %v: threadgroups of at most %d threads, %d bytes of threadgroup memory of its own", function, took.Round(time.Microsecond), p.threads, p.static)
 }
 
-// buffer counts command buffer i of a plan, which has ended. waited is how long the host waited for it.
+// buffer counts command buffer i of a plan, which has ended; t is its outcome.
 func (c *counts) buffer(p *plan.Plan, i int, t *settled) {
 	b := &p.Buffers[i]
 	c.mu.Lock()
@@ -76,7 +76,7 @@ func (c *counts) buffer(p *plan.Plan, i int, t *settled) {
 	add(c.buffers, cmp.Or(b.Label, p.Graph.Name), 1, t.Duration())
 }
 
-// sampled adds the times of commands.
+// sampled adds the times of the commands of an operation.
 func (c *counts) sampled(t *backend.Times) {
 	if len(t.Commands) == 0 {
 		return
@@ -109,7 +109,7 @@ func longest(m map[string]*backend.Total) []backend.Total {
 	return out
 }
 
-// tell tells the totals at the end of a device.
+// tell logs the totals when the device is closed, at level 1 or, with Options.Profile, always.
 func (d *Device) tell() {
 	level := 1
 	if d.options.Profile {

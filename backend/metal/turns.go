@@ -7,13 +7,13 @@ import (
 	"sync"
 )
 
-// turns has submissions commit in the order in which they were given, though they are encoded side by
-// side.
+// turns lets submissions, which goroutines execute in parallel, encode and commit in the order in which
+// they were given: each takes a turn, waits until all earlier turns have ended, and ends its own.
 type turns struct {
 	mu    sync.Mutex
 	cond  *sync.Cond
-	first uint64          // the turn of who may commit
-	next  uint64          // the turn of who comes next
+	first uint64          // the turn that may commit now
+	next  uint64          // the turn that take returns next
 	over  map[uint64]bool // turns after first that have ended
 }
 
@@ -31,7 +31,7 @@ func (t *turns) take() uint64 {
 	return t.next - 1
 }
 
-// wait waits until all turns before n have ended, or ctx has.
+// wait waits until all turns before n have ended. If ctx ends first, its cause is returned.
 func (t *turns) wait(ctx context.Context, n uint64) error {
 	defer context.AfterFunc(ctx, func() {
 		t.mu.Lock()
@@ -49,7 +49,7 @@ func (t *turns) wait(ctx context.Context, n uint64) error {
 	return nil
 }
 
-// end ends a turn, once or again.
+// end ends a turn; it may be called again for the same turn.
 func (t *turns) end(n uint64) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

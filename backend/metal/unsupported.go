@@ -13,7 +13,7 @@ var errElsewhere = errors.New("metal: Metal is on Macs alone")
 // List fails: there is no Metal on this system.
 func List() ([]Description, error) { return nil, errElsewhere }
 
-// Device is as on other systems.
+// Device lets programs compile that use the package; no device can be opened here.
 type Device struct {
 	backend.Device
 	Description

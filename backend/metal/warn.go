@@ -7,15 +7,15 @@ import (
 	"sync"
 )
 
-// warnings tell the user what is done in another way than was asked for.
+// warnings tells the user, once each, what a device does otherwise than it was asked to.
 type warnings struct {
-	tell func(text string) // nil: nobody listens
+	tell func(text string) // receives them; nil: nobody does
 
 	mu   sync.Mutex
 	told map[string]bool
 }
 
-// warn says something once in the life of a device.
+// warn sends a text to tell, unless this was done before in the life of the device.
 func (w *warnings) warn(format string, args ...any) {
 	text := "metal: " + fmt.Sprintf(format, args...)
 	w.mu.Lock()

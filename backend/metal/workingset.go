@@ -9,9 +9,9 @@ import (
 	"github.com/mlxc/mlxc/ir"
 )
 
-// fits returns an error if the buffers that a replay uses are together more than the GPU should have
-// in use at a time: command buffers that use more fail, or the machine crawls. All buffers count, mapped
-// ones too: the GPU needs the whole of a buffer of which a kernel reads a byte. places are by memory.
+// fits returns an error if the buffers that a replay uses exceed, in sum, the GPU's recommended working
+// set: command buffers that use more fail, or the machine becomes very slow. Each buffer counts whole, also
+// mapped ones: a buffer is resident as a whole if a kernel reads one byte of it. places are by memory.
 func (d *Device) fits(g *ir.Graph, places []backend.Place) error {
 	if d.workingSet <= 0 {
 		return nil

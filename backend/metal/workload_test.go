@@ -24,13 +24,13 @@ import (
 	"github.com/mlxc/mlxc/record"
 )
 
-// cells is how many numbers the tensors of the workload have.
+// cells is the number of elements, u32 each, of most tensors of the workload.
 const cells = 64
 
-// far is an offset beyond those that indirect commands have, where a way's limit is lowered to it.
+// far is an offset in bytes: ways with Limits.Reach set to it have memories beyond what indirect commands reach.
 const far = 1 << 15
 
-// words are numbers as bytes.
+// uints returns n little-endian u32, f(0) to f(n-1), as bytes.
 func uints(n int, f func(i int) uint32) []byte {
 	out := make([]byte, 4*n)
 	for i := range n {
@@ -39,21 +39,21 @@ func uints(n int, f func(i int) uint32) []byte {
 	return out
 }
 
-// workload is small graphs that use all that a plan can send, and whose results show whatever of it is
-// wrong.
+// workload is a set of small graphs that together use every message that a plan can send. A wrong message
+// changes their results.
 type workload struct {
 	graphs []*ir.Graph
-	// engine makes those that an engine dispatches. A wrong emission may change their weights.
+	// engine makes the graphs for live recordings, anew each time, since a wrong emission may change their weights.
 	engine   func() []*ir.Graph
-	mistaken *ir.Graph // whose counts may be too great
-	apart    bool      // commands have times of their own: each runs alone
-	// idle, if not nil, has command buffers complete only when nothing is left that can run.
+	mistaken *ir.Graph // a graph whose grid is in memory and may exceed the max
+	apart    bool      // each timed command has an encoder of its own, so no two run at the same time
+	// idle, if not nil, switches on that command buffers complete only when nothing else is left to run.
 	idle func(bool)
-	// peak, if not nil, is how many command buffers were in flight together since it was last asked.
+	// peak, if not nil, returns the max number of command buffers in flight together since its last call.
 	peak func() int
 }
 
-// newWorkload makes the graphs.
+// newWorkload makes the graphs of the workload.
 func newWorkload(t testing.TB) *workload {
 	t.Helper()
 	path, err := filepath.Abs("testdata/workload.metal")
@@ -76,7 +76,7 @@ func newWorkload(t testing.TB) *workload {
 	return w
 }
 
-// kernels of the workload, by name.
+// kernels builds a graph of kernels of testdata/workload.metal.
 type kernels struct {
 	*ir.Builder
 	library ir.Library
@@ -107,7 +107,7 @@ func (k kernels) kernel(function string, constants ...ir.FunctionConstant) ir.Ke
 	return k.Kernel(ir.Kernel{Name: name, Library: k.library, Function: function, Constants: constants, Args: args[function]})
 }
 
-// dispatch adds one that touches all of what it binds, or some where its grid depends on params.
+// dispatch adds a dispatch with its effects: it touches all that it binds, or may where its grid has params.
 func (k kernels) dispatch(d ir.Dispatch) {
 	e := &ir.Effects{Complete: true}
 	for i := range d.Bindings {
@@ -133,14 +133,13 @@ func chosen(factor uint64, flipped uint64) []ir.FunctionConstant {
 	}
 }
 
-// all is a view of n numbers from one on.
+// some returns a view of n elements of a memory, from element from on.
 func some(m ir.MemID, from, n int64) ir.View { return ir.ViewOf(m, 4*from, 4*n) }
 
 func extent(x, y, z int64) [3]ir.Extent { return [3]ir.Extent{ir.Ext(x), ir.Ext(y), ir.Ext(z)} }
 
-// slotted is a graph of which several replays are in flight, with params and argument memory.
-// Its weight lies in pages that a device can map.
-// args: some arguments lie in argument memory.
+// slotted makes a graph of which several replays can be in flight, with params, a weight and, if args is set,
+// argument memory.
 func slotted(l ir.Library, weight *ir.Blob, args bool) *ir.Builder {
 	b := kernels{ir.NewBuilder("slotted"), l}
 	pos, rows := b.Param("pos", 0, 7), b.Param("rows", 0, 5)
@@ -211,7 +210,7 @@ func slotted(l ir.Library, weight *ir.Blob, args bool) *ir.Builder {
 	return b.Builder
 }
 
-// counted is a graph of grids that lie in memory.
+// counted makes a graph with dispatches that take their grids from memory.
 func counted(l ir.Library) *ir.Builder {
 	b := kernels{ir.NewBuilder("counted"), l}
 	x := b.Memory(ir.Memory{Name: "x", Kind: ir.Input, Size: 4 * cells})
@@ -239,7 +238,7 @@ func counted(l ir.Library) *ir.Builder {
 	return b.Builder
 }
 
-// turned adds a dispatch of the kernel that has two threadgroup arguments.
+// turned adds a dispatch of the kernel that takes two threadgroup memories.
 func (k kernels) turned(in, out ir.View) {
 	k.dispatch(ir.Dispatch{
 		Kernel: k.kernel("turned"), Grid: extent(2, 1, 1), GridKind: ir.Threadgroups, Threadgroup: [3]uint32{32, 1, 1},
@@ -248,8 +247,8 @@ func (k kernels) turned(in, out ir.View) {
 	})
 }
 
-// passing is a graph whose encoders, and the commands around its carry, want the same set: what one of them
-// has not set it does not have.
+// passing makes a graph whose encoders, and the commands around its carry, need the same state, so that an
+// encoder that relies on state which only an earlier one has set is noticed.
 func passing(l ir.Library) *ir.Builder {
 	b := kernels{ir.NewBuilder("passing"), l}
 	x := b.Memory(ir.Memory{Name: "x", Kind: ir.Input, Size: 4 * cells, DType: ir.U32})
@@ -265,12 +264,12 @@ func passing(l ir.Library) *ir.Builder {
 	b.turned(all(c), all(y))
 	b.Barrier()
 	b.Carry(all(x), all(y), "on")
-	b.Copy(all(z), all(y), "kept") // by the same kernel, from the same place, as many
+	b.Copy(all(z), all(y), "kept") // with the same kernel, source and size as the carry
 	b.Commit(ir.OrderEvent, "once more")
 	return b.Builder
 }
 
-// hosted is a graph between two replays of which the host comes. Nothing else orders them.
+// hosted makes a graph for which the host must wait between two replays; nothing else orders them.
 func hosted(l ir.Library) *ir.Builder {
 	b := kernels{ir.NewBuilder("hosted"), l}
 	x := b.Memory(ir.Memory{Name: "x", Kind: ir.Input, Size: 4 * cells})
@@ -290,7 +289,8 @@ func hosted(l ir.Library) *ir.Builder {
 	return b.Builder
 }
 
-// mistaken is a graph of a grid that lies in memory, which it carries on from another input.
+// mistaken makes a graph with a grid in memory, counts, which a carry replaces by the input later for the
+// second replay.
 func mistaken(l ir.Library) *ir.Builder {
 	b := kernels{ir.NewBuilder("mistaken"), l}
 	counts := b.Memory(ir.Memory{Name: "counts", Kind: ir.Input, Size: 16, DType: ir.U32})
@@ -311,8 +311,8 @@ func mistaken(l ir.Library) *ir.Builder {
 	return b.Builder
 }
 
-// tooMany has the second of three replays find counts that are too great: the first one has run, and its error
-// is of what it found. What comes after, on another queue, finds what it finds.
+// tooMany submits mistaken three times. If the second replay's count exceeds the max, the submission must fail
+// with that count after one replay has ended; else its results are added to out.
 func (w *workload) tooMany(d backend.Device, out outcome) (err error) {
 	e, err := d.Compile(context.Background(), &backend.Program{Graph: w.mistaken})
 	if err != nil {
@@ -322,12 +322,12 @@ func (w *workload) tooMany(d backend.Device, out outcome) (err error) {
 	if err != nil {
 		return errors.Join(err, e.Close())
 	}
-	if w.idle != nil { // what is in flight beside the first replay has run by then
+	if w.idle != nil { // what would be in flight beside the first replay has run by then
 		w.idle(true)
 		defer w.idle(false)
 	}
 	defer func() { err = errors.Join(err, f.Close(), e.Close()) }()
-	for turn, later := range []uint32{5, 1, 7} { // of at most 4
+	for turn, later := range []uint32{5, 1, 7} { // counts of the second replay; the max is 4
 		q, err := d.NewQueue()
 		if err != nil {
 			return err
@@ -365,7 +365,7 @@ func (w *workload) tooMany(d backend.Device, out outcome) (err error) {
 	return nil
 }
 
-// moved has an engine's memory move between two commands of a command buffer that bind it alike.
+// moved encodes a command three times into a live command buffer, its memory at another place each time.
 func (w *workload) moved(d backend.Device, out outcome) (err error) {
 	q, err := d.NewQueue()
 	if err != nil {
@@ -400,7 +400,7 @@ func (w *workload) moved(d backend.Device, out outcome) (err error) {
 	if err != nil {
 		return err
 	}
-	// To another buffer, and to another place in that.
+	// The memory moves to another buffer, and then within that.
 	for _, p := range []backend.Place{{Buffer: buffers[0]}, {Buffer: buffers[1]}, {Buffer: buffers[1], Offset: 4 * cells}} {
 		scope.Places[0] = p
 		if err := cb.Encode(step()); err != nil {
@@ -421,10 +421,10 @@ func (w *workload) moved(d backend.Device, out outcome) (err error) {
 	return nil
 }
 
-// outcome is what a run of the workload has left, by name.
+// outcome is the results of a run of the workload, by name.
 type outcome map[string]string
 
-// run runs the workload on a device: submissions of several replays, two of which are in flight together.
+// run runs the workload on a device by submissions of several replays, two of which are in flight together.
 func (w *workload) run(d backend.Device) (out outcome, err error) {
 	out = outcome{}
 	q, err := d.NewQueue()
@@ -437,7 +437,7 @@ func (w *workload) run(d backend.Device) (out outcome, err error) {
 	return out, errors.Join(err, q.Close(), w.tooMany(d, out))
 }
 
-// graph runs one of the graphs.
+// graph runs one of the graphs and adds its results to out.
 func (w *workload) graph(d backend.Device, q backend.Queue, g *ir.Graph, out outcome) (err error) {
 	var closing []func() error
 	defer func() {
@@ -458,7 +458,7 @@ func (w *workload) graph(d backend.Device, q backend.Queue, g *ir.Graph, out out
 				b, err = mapped(d, page, m)
 			} else {
 				b, err = backend.AllocMemory(context.Background(), d, q, m)
-				if set == 1 && err == nil { // it begins far in its buffer
+				if set == 1 && err == nil { // the second set begins at byte far of its buffer
 					behind := *m
 					behind.Size += far
 					all, alloc := d.Alloc(backend.Spec(&behind))
@@ -548,7 +548,7 @@ func (w *workload) graph(d backend.Device, q backend.Queue, g *ir.Graph, out out
 	if w.peak != nil {
 		w.peak()
 	}
-	// The second frame's replays come while the first one's are in flight. The last ones have other states.
+	// The second frame is submitted while the first is in flight. The last submission uses the other states.
 	params := [][]uint32{{0, 0}, {3, 2}, {1, 2}, {2, 0}}
 	for turn, n := range []int{0, 1, 0, 0} {
 		if err := land(n, turn); err != nil {
@@ -560,7 +560,7 @@ func (w *workload) graph(d backend.Device, q backend.Queue, g *ir.Graph, out out
 				continue
 			}
 			data := uints(int(m.Size/4), func(i int) uint32 { return uint32(i*i+3*turn+1) * 40503 })
-			if m.Name == "counts" { // 4 bytes, three numbers, three others
+			if m.Name == "counts" { // 4 bytes, the counts of one grid, those of another
 				data = ir.ValueBytes(uint32(0), uint32(turn+1), uint32(turn%2+1), uint32(1), uint32(5-turn), uint32(1), uint32(turn%2+1), uint32(0))
 			}
 			p := frames[n].Place(ir.MemID(i))
@@ -598,14 +598,14 @@ func (w *workload) graph(d backend.Device, q backend.Queue, g *ir.Graph, out out
 	return nil
 }
 
-// mapped is the contents of a memory in pages of their own, which a device maps. They stay: what a wrong
-// emission leaves behind may still name them.
+// mapped maps the initial contents of a memory, in pages of their own. The pages are never unmapped: what a
+// wrong emission leaves behind may still use them.
 func mapped(d backend.Device, page int64, m *ir.Memory) (backend.Buffer, error) {
 	all, err := syscall.Mmap(-1, 0, int(m.Size+page), syscall.PROT_READ|syscall.PROT_WRITE, syscall.MAP_ANON|syscall.MAP_PRIVATE)
 	if err != nil {
 		return nil, err
 	}
-	at := -int64(uintptr(unsafe.Pointer(unsafe.SliceData(all)))) & (page - 1) // Metal's pages are greater than those of the machine
+	at := -int64(uintptr(unsafe.Pointer(unsafe.SliceData(all)))) & (page - 1) // Metal's pages are larger than the machine's
 	data := all[at : at+m.Size]
 	if err := m.WriteInit(data); err != nil {
 		return nil, err
@@ -613,8 +613,8 @@ func mapped(d backend.Device, page int64, m *ir.Memory) (backend.Buffer, error) 
 	return d.Map(data, true)
 }
 
-// timed holds times of commands against what must be so on a GPU that runs one command at a time, and
-// notes how many there are.
+// timed checks that the times of commands are plausible and, if apart is set, that no two commands overlap. It
+// adds to out which commands have times.
 func timed(g *ir.Graph, r *backend.Result, out outcome, turn int, apart bool) error {
 	if len(r.Times.Commands) == 0 && r.Times.Unsampled == 0 {
 		return nil
@@ -627,7 +627,7 @@ func timed(g *ir.Graph, r *backend.Result, out outcome, turn int, apart bool) er
 			return fmt.Errorf("%s took %v", c.ID, took)
 		}
 	}
-	// Replays compare the two clocks anew.
+	// Each replay converts the GPU's clock anew, so only times within one replay are compared.
 	for i, c := range r.Times.Commands {
 		if i == 0 || c.ID < r.Times.Commands[i-1].ID {
 			replay = replay[:0]
@@ -643,7 +643,7 @@ func timed(g *ir.Graph, r *backend.Result, out outcome, turn int, apart bool) er
 	return nil
 }
 
-// never0 reports whether a command has work to do whatever the params are.
+// never0 reports whether a command has work to do for all values of params.
 func never0(g *ir.Graph, id ir.ID) bool {
 	for _, n := range g.Nodes {
 		if d, ok := n.(*ir.Dispatch); ok && d.ID == id {
@@ -653,8 +653,8 @@ func never0(g *ir.Graph, id ir.ID) bool {
 	return true
 }
 
-// alone reports whether a command is the only one of its encoder where each has one: grids in memory
-// have a guard too, and carries have no times of their own.
+// alone reports whether a command is the only one in its encoder if each timed command has one: a dispatch
+// with a grid in memory has a guard beside it, and a carry runs in the encoder of the dispatch before it.
 func alone(g *ir.Graph, id ir.ID) bool {
 	last := false
 	for _, n := range slices.Backward(g.Nodes) {
@@ -673,7 +673,7 @@ func alone(g *ir.Graph, id ir.ID) bool {
 	return true
 }
 
-// live has an engine dispatch the graphs' commands, on several command buffers.
+// live encodes the graphs' commands in live recordings of several command buffers.
 func (w *workload) live(d backend.Device) (out outcome, err error) {
 	out = outcome{}
 	for _, g := range w.engine() {
@@ -746,7 +746,7 @@ func (w *workload) dispatch(e *record.Encoder, g *ir.Graph, out outcome) error {
 	return nil
 }
 
-// differs names something of an outcome that is another one than wanted; "" if nothing is.
+// differs returns the name of a result that differs from want, is missing or is not in it; "" if none does.
 func (o outcome) differs(want outcome) string {
 	for _, name := range slices.Sorted(maps.Keys(want)) {
 		if got, ok := o[name]; !ok || got != want[name] {
@@ -761,5 +761,5 @@ func (o outcome) differs(want outcome) string {
 	return ""
 }
 
-// digits are of queues, which have numbers.
+// digits matches the number of a queue at the end of its label.
 var digits = regexp.MustCompile(`\d+$`)

@@ -11,7 +11,7 @@ import (
 	"github.com/mlxc/mlxc/internal/testkit/sample"
 )
 
-// owned closes what a test device executes on.
+// owned is a test device that closes the device on which it executes.
 type owned struct {
 	*testdevice.Device
 	inner *cpu.Device
@@ -19,10 +19,10 @@ type owned struct {
 
 func (d owned) Close() error { return d.inner.Close() }
 
-// The suite passes on devices that are as unlike the CPU as can be: with memory that the host
-// does not see, with operations that end late, with small buffers, with memory of the host mapped
-// in pages or not at all, with an encoder for each replay, and with graphs that are rewritten for
-// them, also as edges.
+// TestConformance: the suite passes on devices that are very unlike the CPU: with memory that the
+// host cannot see, with operations that end late, with small buffers, with host memory mapped in
+// pages or not at all, with an encoder for each replay, and with passes that rewrite graphs for
+// the device, also with edges.
 func TestConformance(t *testing.T) {
 	sample.Long(t)
 	for name, o := range map[string]testdevice.Options{

@@ -13,51 +13,51 @@ import (
 	"github.com/mlxc/mlxc/ir"
 )
 
-// Options of a device. Command buffers are those of queues and submissions of executables.
+// Options of a device. Here a submission of an executable counts as a command buffer too.
 type Options struct {
-	// Fault returns the error that command buffer n, counted from 0 in the order
-	// of commits, fails with; nil: none.
+	// Fault, if not nil, returns the error with which command buffer n fails, counted
+	// from 0 in the order of commits; nil: it does not fail.
 	Fault func(n int, label string) error
 	// Hold keeps committed command buffers from executing until Release.
 	Hold bool
-	// Reverse executes command buffers that nothing orders in the reverse order of
-	// their commits, as far as they are committed. A queue may do that, and it shows
-	// every order that was forgotten. With Hold the outcome is the same every time.
+	// Reverse executes unordered command buffers that are committed in the reverse order
+	// of their commits. A queue may do that, and tests notice every order that was
+	// forgotten. With Hold the order is the same every time.
 	Reverse bool
-	// Late is how long every operation takes after its work is done.
+	// Late is for how long every operation goes on after its work is done.
 	Late time.Duration
-	// Private keeps all memory from the host: Bytes of a buffer is nil.
+	// Private hides all memory from the host: Bytes of a buffer is nil.
 	Private bool
-	// Retain makes command buffers retain what they bind, as Metal's do unless they are
-	// asked for unretained references: memory that is closed too early stays.
+	// Retain makes command buffers retain the buffers that they use, as Metal's do by
+	// default: a buffer that is closed too early stays valid for them.
 	Retain bool
-	// Samples is the room for times in a command buffer, two a command; 0 means
-	// 4096, Metal's 32 KiB.
+	// Samples is the max number of timestamps in a command buffer, two for each command;
+	// 0 means 4096, as Metal has (32 KiB).
 	Samples int
-	// Sampling is what the device says it can time.
+	// Sampling is the [backend.Info.Sampling] of the device.
 	Sampling backend.Sampling
-	// MaxUncompleted; 0 means 64.
+	// MaxUncompleted is [backend.Info.MaxUncompleted]; 0 means 64.
 	MaxUncompleted int
-	// Info, if not nil, changes what the device says of itself.
+	// Info, if not nil, changes the [backend.Info] of the device.
 	Info func(*backend.Info)
 }
 
-// Device executes on another device.
+// Device executes on another device, inner.
 type Device struct {
 	inner   backend.Device
 	options Options
 	info    backend.Info
 
 	mu        sync.Mutex
-	queues    map[*queue]bool // not closed
-	numbers   map[any]int     // of operations that were committed, by hostqueue's name for them
+	queues    map[*queue]bool // those that are not closed
+	numbers   map[any]int     // numbers of committed operations, by hostqueue's name for them
 	open      int             // command buffers that are neither committed nor discarded
 	committed int
 	released  int
-	buffers   map[*buffer]bool // not closed
-	programs  int              // compiled and not closed
+	buffers   map[*buffer]bool // those that are not closed
+	programs  int              // executables that are not closed
 	slots     int              // frames and states that are not closed
-	staged    bool             // the residency set has changes
+	staged    bool             // buffers were made or closed since the last residency flush
 	flushes   int
 }
 
@@ -83,7 +83,7 @@ func (d *Device) Name() string { return "test" }
 // Info implements [backend.Device].
 func (d *Device) Info() backend.Info { return d.info }
 
-// buffer is memory that knows who uses it.
+// buffer is a buffer that counts the command buffers which use it.
 type buffer struct {
 	backend.Buffer
 	d      *Device
@@ -152,7 +152,7 @@ func (b *buffer) Close() error {
 	return b.Buffer.Close()
 }
 
-// unwrap returns a place as the inner device knows it.
+// unwrap returns the place of the inner device behind a place of this one.
 func (d *Device) unwrap(p backend.Place) (backend.Place, error) {
 	if p.Buffer == nil {
 		return p, nil
@@ -172,7 +172,7 @@ func (d *Device) unwrap(p backend.Place) (backend.Place, error) {
 	return backend.Place{Buffer: own.Buffer, Offset: p.Offset}, nil
 }
 
-// unwrapAll is unwrap of places by memory; used gets their buffers.
+// unwrapAll calls unwrap for places by memory, and appends their buffers to used.
 func (d *Device) unwrapAll(g *ir.Graph, places []backend.Place, used *[]*buffer) ([]backend.Place, error) {
 	out := make([]backend.Place, len(places))
 	for i, p := range places {
@@ -216,13 +216,13 @@ type executable struct {
 	program backend.Program
 	used    []*buffer
 	buffers []commandBuffer
-	waits   *ir.Waits // of a graph ordered by edges
+	waits   *ir.Waits // of a graph that is ordered by edges; nil for others
 	awaited []bool    // by node: the next replay waits for it
 
 	mu   sync.Mutex
 	wake *sync.Cond
-	runs map[*backend.Submission]*progress // in flight
-	last *progress
+	runs map[*backend.Submission]*progress // submissions that have not ended
+	last *progress                         // of the last submission
 }
 
 func (x *executable) Close() error {
@@ -230,7 +230,7 @@ func (x *executable) Close() error {
 	return x.inner.Close()
 }
 
-// Work implements [backend.Modelled] for an inner device that does.
+// Work implements [backend.Modelled], if the inner device's executable does.
 func (x *executable) Work(f backend.Frame, s backend.States, params []uint32) float64 {
 	m, ok := x.inner.(backend.Modelled)
 	own, _ := f.(*frame)
@@ -308,13 +308,13 @@ func (s *states) Close() error {
 	return s.inner.Close()
 }
 
-// Release lets n more command buffers execute, where [Options.Hold] keeps them.
+// Release lets n more command buffers execute, if [Options.Hold] holds them.
 func (d *Device) Release(n int) {
 	d.count(&d.released, n)
 	d.wake()
 }
 
-// ReleaseAll ends the hold.
+// ReleaseAll lets all command buffers execute, also later ones.
 func (d *Device) ReleaseAll() {
 	d.mu.Lock()
 	d.options.Hold = false
@@ -334,7 +334,7 @@ func (d *Device) wake() {
 	}
 }
 
-// ready says whether an operation may begin.
+// ready reports whether an operation may begin.
 func (d *Device) ready(operation any) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -350,15 +350,15 @@ func (d *Device) Uncommitted() int {
 	return d.open
 }
 
-// ResidencyFlushes returns how often changes of the set of resident buffers were
-// handed to the system: at most once a commit, as every one costs a system call.
+// ResidencyFlushes returns how often changes of the set of resident buffers would be
+// passed to the system: at most once for each commit, as each costs a system call.
 func (d *Device) ResidencyFlushes() int {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.flushes
 }
 
-// Leaks lists what was not given back.
+// Leaks lists the kinds of objects that are still open, with their numbers.
 func (d *Device) Leaks() (out []string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

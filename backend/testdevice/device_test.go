@@ -14,7 +14,7 @@ import (
 	"github.com/mlxc/mlxc/ir"
 )
 
-// fill is a scope with a state of 4 bytes at b, and a command that sets its bytes.
+// fill returns a scope with a state of 4 bytes at b, and a command that fills it with v.
 func fill(t *testing.T, b backend.Buffer, v byte) (*backend.Scope, ir.Node) {
 	g := ir.NewBuilder("fill")
 	s := g.Memory(ir.Memory{Name: "s", Kind: ir.State, Size: 4})
@@ -24,7 +24,7 @@ func fill(t *testing.T, b backend.Buffer, v byte) (*backend.Scope, ir.Node) {
 	return &backend.Scope{Graph: graph, Places: []backend.Place{backend.At(b)}}, graph.Nodes[0]
 }
 
-// commit commits a command buffer that fills b.
+// commit commits a command buffer that fills b with v.
 func commit(t *testing.T, q backend.Queue, b backend.Buffer, v byte, label string, order ir.CommitOrder) backend.Pending {
 	scope, n := fill(t, b, v)
 	c, err := q.CommandBuffer(context.Background(), backend.Recording{Scope: scope})
@@ -52,8 +52,8 @@ func open(t *testing.T, o testdevice.Options) (*testdevice.Device, backend.Queue
 	return d, q, b
 }
 
-// Three command buffers fill the same bytes with 1, 2, 3. What nothing orders
-// runs backwards; an order puts all before it before all after it.
+// TestOrders: three command buffers fill the same bytes with 1, 2, 3. Unordered ones run in
+// reverse; one with an order runs after all that come before it.
 func TestOrders(t *testing.T) {
 	for _, k := range []struct {
 		orders [3]ir.CommitOrder
@@ -62,7 +62,7 @@ func TestOrders(t *testing.T) {
 		{[3]ir.CommitOrder{}, 1},
 		{[3]ir.CommitOrder{0, ir.OrderEvent, ir.OrderEvent}, 3},
 		{[3]ir.CommitOrder{0, 0, ir.OrderFence}, 3},
-		{[3]ir.CommitOrder{0, ir.OrderFence, 0}, 2}, // the third is behind the first only
+		{[3]ir.CommitOrder{0, ir.OrderFence, 0}, 2}, // the third is ordered after the first only
 	} {
 		d, q, b := open(t, testdevice.Options{Hold: true, Reverse: true})
 		var all []backend.Pending
@@ -80,8 +80,8 @@ func TestOrders(t *testing.T) {
 	}
 }
 
-// A queue holds so many command buffers that are not completed: of more open ones it is an
-// error, for committed ones it waits.
+// TestUncompleted: if MaxUncompleted command buffers are open, one more is an error; if some of
+// them were committed, CommandBuffer waits.
 func TestUncompleted(t *testing.T) {
 	d, q, b := open(t, testdevice.Options{Hold: true, MaxUncompleted: 4})
 	scope, _ := fill(t, b, 1)
@@ -121,8 +121,8 @@ func TestUncompleted(t *testing.T) {
 	require.ErrorContains(t, err, "was committed or discarded")
 }
 
-// Memory that is closed while a command buffer uses it makes that one fail, or
-// stays if command buffers retain it.
+// TestMemoryInUse: if a buffer is closed while a command buffer uses it, that fails, unless
+// command buffers retain their buffers.
 func TestMemoryInUse(t *testing.T) {
 	for _, retain := range []bool{false, true} {
 		d, q, b := open(t, testdevice.Options{Hold: true, Retain: retain})
@@ -147,8 +147,8 @@ func TestMemoryInUse(t *testing.T) {
 	}
 }
 
-// A fault is that of the command buffer it is asked for; what follows is not executed, and
-// says why.
+// TestFaults: the command buffer for which Fault returns an error fails with it; later ones are
+// not executed and say why.
 func TestFaults(t *testing.T) {
 	fault := errors.New("timeout")
 	_, q, b := open(t, testdevice.Options{Fault: func(n int, label string) error {
@@ -168,7 +168,7 @@ func TestFaults(t *testing.T) {
 	require.Equal(t, byte(1), b.Bytes()[0])
 }
 
-// Memory can be kept from the host, and limits be others.
+// TestPrivateAndLimits: memory can be hidden from the host, and limits can be changed.
 func TestPrivateAndLimits(t *testing.T) {
 	_, q, b := open(t, testdevice.Options{Private: true, Late: time.Millisecond, Info: func(i *backend.Info) { i.MaxBuffer, i.PageSize = 100, 16 }})
 	require.Nil(t, b.Bytes())
@@ -207,8 +207,8 @@ func fills(t *testing.T, d *testdevice.Device, by ir.Ordering, n int) (backend.E
 	return x, frames
 }
 
-// Replay n does not end before the outputs of replay n-1 were read, by an operation that was
-// given to the queue after all replays.
+// TestReadBesideReplay: here replay n does not end before the outputs of replay n-1 were read, by
+// an operation that was given to the queue after all replays.
 func TestReadBesideReplay(t *testing.T) {
 	var read [3]chan struct{}
 	for i := range read {
@@ -237,8 +237,8 @@ func TestReadBesideReplay(t *testing.T) {
 	}
 }
 
-// Three replays that no edge orders are in flight together: the first does not end before the
-// last has begun.
+// TestReplaysOverlap: three replays that no edge orders are in flight together: here the first
+// does not end before the last has begun.
 func TestReplaysOverlap(t *testing.T) {
 	begun := make(chan struct{})
 	d, q, _ := open(t, testdevice.Options{Fault: func(n int, _ string) error {
@@ -262,7 +262,7 @@ func TestReplaysOverlap(t *testing.T) {
 	}
 }
 
-// What ran beside an operation that was given before it and failed has failed too.
+// TestFaultBeside: an operation that ran beside an earlier one that has failed fails too.
 func TestFaultBeside(t *testing.T) {
 	begun, fault := make(chan struct{}), errors.New("timeout")
 	ended := make(chan struct{})

@@ -14,8 +14,8 @@ import (
 
 type queue struct {
 	*hostqueue.Queue
-	inner  backend.Queue // of commands
-	copies backend.Queue // of the inner device: hostqueue says what may run beside commands
+	inner  backend.Queue // the inner device's queue for commands
+	copies backend.Queue // and that for transfers, which hostqueue may run beside commands
 	d      *Device
 	closed bool
 }
@@ -35,12 +35,12 @@ func (q *queue) Close() error {
 	return errors.Join(err, q.inner.Close(), q.copies.Close())
 }
 
-// executor does the work on the queue of the inner device.
+// executor does the operations of a queue on the queues of the inner device.
 type executor struct{ q *queue }
 
 func (x *executor) Name() string { return "test device" }
 
-// commit numbers a command buffer and keeps what it uses.
+// commit gives a command buffer its number, and counts it as a user of its buffers.
 func (d *Device) commit(operation any, used []*buffer) (n int) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -57,7 +57,7 @@ func (d *Device) commit(operation any, used []*buffer) (n int) {
 	return n
 }
 
-// end forgets a command buffer.
+// end forgets a command buffer, and closes buffers that were closed while it used them.
 func (d *Device) end(operation any, used []*buffer) (err error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -70,7 +70,7 @@ func (d *Device) end(operation any, used []*buffer) (err error) {
 	return err
 }
 
-// fault returns the error that a command buffer ends with instead of running.
+// fault returns the error with which a command buffer ends instead of running, nil if it runs.
 func (d *Device) fault(n int, label string, used []*buffer) error {
 	if d.options.Fault != nil {
 		if err := d.options.Fault(n, label); err != nil {
@@ -91,7 +91,7 @@ func (d *Device) fault(n int, label string, used []*buffer) error {
 	return nil
 }
 
-// late waits as long as the device takes.
+// late waits for Options.Late, or until ctx ends.
 func (d *Device) late(ctx context.Context) {
 	if d.options.Late <= 0 {
 		return
@@ -102,8 +102,8 @@ func (d *Device) late(ctx context.Context) {
 	}
 }
 
-// finish adds the result of a command buffer of the inner device, and returns its error
-// without the name that it has there.
+// finish adds the times of a command buffer of the inner device to r, and returns its error
+// without the inner device's name for it.
 func finish(r *backend.Result, p backend.Pending) error {
 	x := p.Result()
 	if r.Times.Begin.IsZero() {
@@ -117,7 +117,7 @@ func finish(r *backend.Result, p backend.Pending) error {
 	return errors.Unwrap(x.Err)
 }
 
-// sampled leaves the times that the device has room for.
+// sampled removes the times for which the device has no room.
 func (d *Device) sampled(t *backend.Times) {
 	if room := d.options.Samples / 2; len(t.Commands) > room {
 		t.Unsampled = len(t.Commands) - room
@@ -128,7 +128,7 @@ func (d *Device) sampled(t *backend.Times) {
 	}
 }
 
-// usedBy lists what a submission uses.
+// usedBy lists the buffers that a submission uses.
 func usedBy(s *backend.Submission) (used []*buffer) {
 	used = append(used, s.Executable.(*executable).used...)
 	used = append(used, s.Frame.(*frame).used...)
@@ -191,7 +191,7 @@ func (x *executor) Copy(ctx context.Context, dst, src backend.Place, n int64) er
 	return err
 }
 
-// encoder is a command buffer of the inner queue, which is committed when its turn has come.
+// encoder is a command buffer of the inner queue, which is committed when Run is called.
 type encoder struct {
 	x      *executor
 	outer  *backend.Scope
@@ -248,7 +248,7 @@ func (c *encoder) Encode(n ir.Node) error {
 	return c.inner.Encode(n)
 }
 
-// place notes that the command buffer uses p.
+// place unwraps p and notes that the command buffer uses its buffer.
 func (c *encoder) place(p backend.Place) (backend.Place, error) {
 	inner, err := c.x.q.d.unwrap(p)
 	if b, ok := p.Buffer.(*buffer); ok && err == nil && !c.seen[b] {
@@ -304,7 +304,7 @@ func (c *encoder) Close() {
 		d.count(&d.open, -1)
 		return
 	}
-	_ = d.end(hostqueue.Encoder(c), c.used) // of memory, which the inner device may lose
+	_ = d.end(hostqueue.Encoder(c), c.used) // only closing memory can fail, which does not matter here
 }
 
 func addressOf(b []byte) uintptr { return uintptr(unsafe.Pointer(unsafe.SliceData(b))) }

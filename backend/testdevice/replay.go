@@ -10,14 +10,14 @@ import (
 	"github.com/mlxc/mlxc/ir"
 )
 
-// commandBuffer is a part of a list: the nodes first to end.
+// commandBuffer is a command buffer of a graph: its nodes first to end, without end.
 type commandBuffer struct {
 	first, end int
-	ordered    bool // it begins when what stands before it has ended
+	ordered    bool // it begins when all earlier ones have ended
 }
 
-// encode cuts the list of a new executable into command buffers. The end of the list ends
-// one.
+// encode divides the graph of a new executable into command buffers at its commits, and finds
+// the nodes that the next replay waits for.
 func (x *executable) encode() {
 	g := x.program.Graph
 	x.wake, x.runs = sync.NewCond(&x.mu), map[*backend.Submission]*progress{}
@@ -43,8 +43,8 @@ func (x *executable) encode() {
 	}
 }
 
-// unordered reports whether nothing orders two replays: a barrier ends the list, and is of
-// another encoder than what follows.
+// unordered reports whether nothing orders two replays: the list ends in a barrier, which orders
+// only its own encoder, and replays do not share one.
 func (x *executable) unordered() bool {
 	g := x.program.Graph
 	if !x.d.info.Apart || g.Ordering != ir.ByBarriers || g.NextHost {
@@ -62,11 +62,11 @@ func (x *executable) unordered() bool {
 	return false
 }
 
-// progress says how far a submission is, to the one after it.
+// progress is how far a submission has got, for the one after it.
 type progress struct {
-	earlier *progress // nil: none is in flight
+	earlier *progress // that of the submission before; nil: none is in flight
 	begun   bool
-	nodes   int // of its last replay that have ended
+	nodes   int // number of nodes of its last replay that have ended
 	ended   bool
 }
 
@@ -77,7 +77,7 @@ func (x *executable) accept(s *backend.Submission) {
 	x.runs[s], x.last = p, p
 }
 
-// advance notes that the nodes of a replay up to n have ended.
+// advance notes that the nodes of the last replay before node n have ended.
 func (x *executable) advance(p *progress, n int) {
 	x.mu.Lock()
 	p.nodes = n
@@ -85,7 +85,7 @@ func (x *executable) advance(p *progress, n int) {
 	x.mu.Unlock()
 }
 
-// await waits until the submission before p has ended its node n, or has ended.
+// await waits until the submission before p has ended, or node n of its last replay has.
 func (x *executable) await(ctx context.Context, p *progress, n int) error {
 	defer context.AfterFunc(ctx, func() {
 		x.mu.Lock()
@@ -99,7 +99,7 @@ func (x *executable) await(ctx context.Context, p *progress, n int) error {
 		case ctx.Err() != nil:
 			return context.Cause(ctx)
 		case e.ended && !e.begun:
-			e = e.earlier // it never was
+			e = e.earlier // it was never run: wait for the one before it
 		case e.ended || e.nodes > n:
 			return nil
 		default:
@@ -137,11 +137,11 @@ func (x *executor) Forget(s *backend.Submission) {
 	}
 	e.wake.Broadcast()
 	e.mu.Unlock()
-	_ = x.q.d.end(s, usedBy(s)) // of memory, which the inner device may lose
+	_ = x.q.d.end(s, usedBy(s)) // only closing memory can fail, which does not matter here
 }
 
-// Replay implements [hostqueue.Executor]: each command buffer is one of the inner device.
-// What nothing orders runs backwards.
+// Replay implements [hostqueue.Executor]. Each command buffer is one of the inner device;
+// unordered replays run in reverse order.
 func (x *executor) Replay(ctx context.Context, s *backend.Submission, r *backend.Result) error {
 	d, e := x.q.d, s.Executable.(*executable)
 	d.mu.Lock()
@@ -228,7 +228,7 @@ func (x *executor) replay(ctx context.Context, s *backend.Submission, p *progres
 	return nil
 }
 
-// encoding is a replay that is being encoded and run.
+// encoding is one replay while it is encoded and run.
 type encoding struct {
 	x           *executor
 	e           *executable
@@ -239,8 +239,8 @@ type encoding struct {
 	open        backend.CommandBuffer
 }
 
-// buffer runs a command buffer. One of a graph ordered by edges ends early where the next
-// replay, or this one, waits for the other.
+// buffer runs a command buffer. If edges order the graph, it is divided where this replay waits
+// for the one before it, and where the next one waits for this.
 func (c *encoding) buffer(ctx context.Context, b *commandBuffer) error {
 	defer func() {
 		if c.open != nil {
@@ -294,7 +294,7 @@ func (c *encoding) node(n ir.Node) (err error) {
 	return nil
 }
 
-// flush runs what was encoded: the nodes before number n have ended then.
+// flush runs what was encoded, after which the nodes before node n have ended.
 func (c *encoding) flush(ctx context.Context, n int) error {
 	if c.open != nil {
 		p, err := c.open.Commit(ctx, "", ir.OrderEvent)

@@ -11,31 +11,31 @@ import (
 	"github.com/ebitengine/purego"
 )
 
-// Batch is a list of messages that are sent by one call from Go to C, in memory outside of Go's.
-// Its zero value is empty. It is used by one goroutine at a time, and kept: a second list of the
-// same size allocates nothing.
+// Batch is a list of messages, in memory outside of Go, that one call from Go to C sends. The zero
+// value is an empty batch. One goroutine at a time may use it. After Reset it keeps its memory, so that
+// another list of the same size allocates nothing.
 type Batch struct {
 	chunks []chunk
 	used   int // chunks in use; the last of them is being filled
 	err    error
 }
 
-// chunk is a piece of memory: records from its beginning on, what they point to from its end
-// downwards.
+// chunk is a piece of a batch's memory: records grow from its beginning up, and the data that they
+// point to from its end down.
 type chunk struct {
 	mem     []byte
 	records int
-	tail    int // where the pointed-to begins
+	tail    int // index in mem of the first byte of this data
 }
 
-// record is a message, as batch_*.s reads it.
+// record is a message, in the layout that batch_*.s reads.
 type record struct {
-	self   uintptr // the address of the word that holds the object
-	object ID      // that word, of an object that is known
+	self   uintptr // address of the word with the receiver: object, or the result of an earlier record
+	object ID      // the receiver, if it is known when the message is appended
 	sel    uintptr
 	args   [6]uintptr
-	result uintptr // written when it was sent
-	number float64 // the same, of a method that returns one
+	result uintptr // what the method returned, set when the message is sent
+	number float64 // the same, if the method returns a double
 }
 
 const (
@@ -43,19 +43,19 @@ const (
 	recordBytes = unsafe.Sizeof(record{})
 )
 
-// Ref is the result of a message of a batch: an object that later messages of it can be sent to,
-// and whose value is known when the batch was sent. It is good until the batch is reset.
+// Ref is the future result of a message in a batch. Later messages of the batch can be sent to it as an
+// object; its value is known after Run. It is valid until the batch is reset.
 type Ref uintptr
 
-// Value is what the message returned.
+// Value is what the message returned; Run must have been called.
 func (r Ref) Value() uintptr { return *foreign[uintptr](uintptr(r)) }
 
-// Double is what a message returned whose method returns a double.
+// Double is Value for a method that returns a double.
 func (r Ref) Double() float64 {
 	return *foreign[float64](uintptr(r) + unsafe.Offsetof(record{}.number) - unsafe.Offsetof(record{}.result))
 }
 
-// reserve returns a chunk with room for a record and n bytes behind it.
+// reserve returns a chunk with room for a record and n bytes of data; nil if there is no memory.
 func (b *Batch) reserve(n int) *chunk {
 	if b.used > 0 {
 		if k := &b.chunks[b.used-1]; k.tail-int(recordBytes)*(k.records+1) >= n {
@@ -80,7 +80,7 @@ func (b *Batch) reserve(n int) *chunk {
 	return k
 }
 
-// Bytes copies data to where a message may point to it, until the batch is reset.
+// Bytes copies data into the batch's memory, until the batch is reset, and returns the address.
 func (b *Batch) Bytes(data []byte) uintptr {
 	k := b.reserve((len(data) + 15) &^ 15)
 	if k == nil {
@@ -91,7 +91,7 @@ func (b *Batch) Bytes(data []byte) uintptr {
 	return uintptr(unsafe.Pointer(&k.mem[k.tail]))
 }
 
-// Size copies an MTLSize.
+// Size is like Bytes, for an MTLSize.
 func (b *Batch) Size(x, y, z uint64) uintptr {
 	k := b.reserve(32)
 	if k == nil {
@@ -103,7 +103,7 @@ func (b *Batch) Size(x, y, z uint64) uintptr {
 	return p
 }
 
-// Object is an object as messages of the batch can be sent to it, as to the results of others.
+// Object returns a Ref of an object that is known already, for SendTo.
 func (b *Batch) Object(id ID) Ref {
 	var word [8]byte
 	*(*ID)(unsafe.Pointer(&word)) = id
@@ -121,7 +121,7 @@ func (b *Batch) Send(m *Method, self ID, args ...uintptr) Ref {
 	return Ref(unsafe.Pointer(&r.result))
 }
 
-// SendTo appends a message to what an earlier message returns.
+// SendTo appends a message to the object that an earlier message returns.
 func (b *Batch) SendTo(m *Method, self Ref, args ...uintptr) Ref {
 	r := b.append(m, args)
 	if r == nil {
@@ -152,14 +152,14 @@ func (b *Batch) Len() int {
 	return n
 }
 
-// Run sends all messages, by one call for each megabyte of them. Their results are good until
-// Reset. An error means that there was no memory for them, and that none was sent.
+// Run sends all messages, by one call for each megabyte of them. Their results are valid until
+// Reset. An error means that a message had no memory, and that none was sent.
 func (b *Batch) Run() error { return b.run(0, 0) }
 
-// RunInPool is Run with an autorelease pool around it, by the same call: what messages return that
-// is not retained by one of them is gone then.
+// RunInPool is Run with an autorelease pool around it, by the same call to C. Objects that messages
+// return are released at its end, unless a message of the batch retains them.
 func (b *Batch) RunInPool() (err error) {
-	if b.used > 1 { // by several calls
+	if b.used > 1 { // one pool must cover several calls
 		Pool(func() { err = b.Run() })
 		return err
 	}
@@ -185,7 +185,7 @@ func (b *Batch) run(push, pop uintptr) error {
 // Reset makes the batch empty, and keeps its memory.
 func (b *Batch) Reset() { b.used, b.err = 0, nil }
 
-// Close gives the memory back.
+// Close frees the batch's memory.
 func (b *Batch) Close() error {
 	var errs []error
 	for _, k := range b.chunks {
@@ -195,9 +195,9 @@ func (b *Batch) Close() error {
 	return errors.Join(errs...)
 }
 
-// sendAll sends the messages of n records by objc_msgSend, with a pool around them if it is given the
-// functions of one. It has the calling convention of C and
-// runs on a stack of C's; Go calls it by its address only.
+// sendAll sends the messages of n records by objc_msgSend, with an autorelease pool around them if the
+// functions to push and pop one are not 0. It has the calling convention of C and runs on a C stack; Go
+// calls it by its address only.
 func sendAll()
 
 // sendAllABI0 is the address of sendAll (batch_*.s).

@@ -1,12 +1,12 @@
 package objc
 
-// Constant is a value of an enumeration, as the headers have it.
+// Constant is a value of an enumeration in Apple's headers.
 type Constant struct {
 	Name  string
 	Value uint64
 }
 
-// Constants are all that this module uses.
+// Constants has all constants that this module uses; a test compares them with the headers.
 var Constants []Constant
 
 func constant(name string, value uint64) uint64 {

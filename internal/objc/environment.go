@@ -10,8 +10,8 @@ import (
 	"github.com/mlxc/mlxc/internal/dynlib"
 )
 
-// Setenv sets a variable in the environment that C code sees, which Go's os.Setenv does not change.
-// What Metal reads there it reads when it starts: set it before [Load].
+// Setenv sets a variable in C's environment, which Go's os.Setenv does not change. Metal reads its
+// variables when it is loaded, so set them before [Load].
 func Setenv(name, value string) error {
 	f, err := dynlib.Symbol(purego.RTLD_DEFAULT, "setenv")
 	if err != nil {

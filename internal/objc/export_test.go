@@ -2,7 +2,7 @@
 
 package objc
 
-// Probe is a method of the stand-in's class Probe, which the table has not.
+// Probe makes a method of the stand-in's test class Probe, which is not in the Table.
 func Probe(selector, types string) *Method {
 	m := &Method{Class: "Probe", Selector: selector, Types: types}
 	probes = append(probes, m)
@@ -11,7 +11,7 @@ func Probe(selector, types string) *Method {
 
 var probes []*Method
 
-// RegisterProbes makes them ready, after Load.
+// RegisterProbes registers the selectors of these methods; it is called after Load.
 func RegisterProbes() {
 	for _, m := range probes {
 		m.register(c.registerName)

@@ -8,7 +8,7 @@ import (
 	"unsafe"
 )
 
-// Error is an NSError.
+// Error is a copy of an NSError.
 type Error struct {
 	Domain      string
 	Code        int
@@ -23,7 +23,7 @@ func (e *Error) Error() string {
 	return fmt.Sprintf("%s (%s %d)", e.Description, e.Domain, e.Code)
 }
 
-// Failure is the error that an NSError says, nil of nil.
+// Failure returns an [Error] for an NSError, nil for nil.
 func Failure(o ID) error {
 	if o == 0 {
 		return nil
@@ -34,15 +34,15 @@ func Failure(o ID) error {
 	}
 }
 
-// WithError calls a method whose last argument is an NSError**, inside of a [Pool]. f gets that
-// argument and returns what the method returned, 0 if it failed: then the error is what it left, or
-// one that says that it left none.
+// WithError calls f, which sends a method whose last argument is an NSError**, and returns its result. f gets
+// that argument; it returns 0 if the method failed. Then the error is the NSError that the method has
+// stored, or one that says that there is none. The caller has a [Pool].
 func WithError(m *Method, f func(slot uintptr) uintptr) (uintptr, error) {
 	word := new(ID)
 	var pin runtime.Pinner
 	pin.Pin(word)
 	defer pin.Unpin()
-	r := f(uintptr(unsafe.Pointer(word))) // pinned, so on the heap
+	r := f(uintptr(unsafe.Pointer(word))) // a pinned word lies on the heap and does not move
 	if r != 0 {
 		return r, nil
 	}

@@ -18,14 +18,14 @@ import (
 	"github.com/mlxc/mlxc/internal/objc"
 )
 
-// headers are Apple's, for C++ (scripts/fetch-metallib.sh).
+// headers are the declarations in Apple's C++ headers (scripts/fetch-metallib.sh).
 type headers struct {
-	methods   map[string][]declared // by class and selector
-	constants map[string]uint64     // by name, with MTL or NS
-	functions string                // all text
+	methods   map[string][]declared // by class and selector: "MTLBuffer length"
+	constants map[string]uint64     // by name, with the prefix MTL or NS
+	functions string                // the text of all headers, without comments
 }
 
-// declared is a method as its inline definition has it.
+// declared is the types of a method, by its inline definition, and whether it is a class method.
 type declared struct {
 	types  string
 	static bool
@@ -40,7 +40,7 @@ var (
 	enums       = regexp.MustCompile(`_(MTL|NS)_(?:ENUM|OPTIONS)\([^)]*\)\s*\{([^}]*)\}`)
 )
 
-// kindOf is what a type of C++ is in a register.
+// kindOf returns the kind in which a C++ type is passed.
 func kindOf(typ string) objc.Kind {
 	typ = strings.TrimSpace(strings.NewReplacer("const ", "", "class ", "").Replace(typ))
 	switch {
@@ -71,7 +71,7 @@ func kindOf(typ string) objc.Kind {
 	return objc.Integer
 }
 
-// readHeaders takes from the headers what they declare.
+// readHeaders parses the headers' methods and constants.
 func readHeaders(t *testing.T) *headers {
 	dir := filepath.Join("..", "..", "out", "metal-cpp")
 	var files []string
@@ -139,7 +139,7 @@ func readHeaders(t *testing.T) *headers {
 	return h
 }
 
-// split takes a list of arguments apart at its commas, but for those in parentheses.
+// split splits a list of arguments at its commas, except those in parentheses or angle brackets.
 func split(list string) (out []string) {
 	depth, from := 0, 0
 	for i, c := range list {
@@ -158,18 +158,18 @@ func split(list string) (out []string) {
 	return out
 }
 
-// unpublished are methods of the table that the headers send in another way, or not: what is known
-// of them stands here a second time.
+// unpublished are methods of the table that the headers do not send, or send otherwise, with the types that
+// they are known to have.
 var unpublished = map[string]declared{
 	"NSObject respondsToSelector:": {types: "B:"},
 	"NSObject alloc":               {types: "@", static: true},
 	"NSObject retain":              {types: "@"},
-	// The headers for C++ send mutableBytes, which is a selector of NSMutableData alone: to an NSData it is
-	// unknown, which would end the process.
+	// The C++ headers send mutableBytes, a selector that only NSMutableData has: an NSData does not know it,
+	// which would end the process.
 	"NSData bytes": {types: "^"},
 }
 
-// wrong says what of a method is not as the headers have it, "" if nothing is.
+// wrong says how a method differs from the headers, "" if it does not.
 func (h *headers) wrong(m *objc.Method) string {
 	key := m.Class + " " + m.Selector
 	list := h.methods[key]
@@ -184,13 +184,13 @@ func (h *headers) wrong(m *objc.Method) string {
 	case len(m.Args()) != strings.Count(m.Selector, ":"):
 		return "has not as many arguments as its selector"
 	case m.Registers() > 8:
-		// Apple's arm64 packs arguments on the stack otherwise than others.
+		// Apple's arm64 lays out arguments on the stack in its own way.
 		return "passes arguments on the stack"
 	}
 	return ""
 }
 
-// TestTable holds every method, constant and function against Apple's headers.
+// TestTable compares every method, constant and function with Apple's headers.
 func TestTable(t *testing.T) {
 	h := readHeaders(t)
 	require.Greater(t, len(h.methods), 1500)
@@ -215,8 +215,8 @@ func TestTable(t *testing.T) {
 	t.Logf("%d methods, %d constants", len(objc.Table), len(objc.Constants))
 }
 
-// TestWrongTable: each entry with another kind in any place, with an argument more or less, or with
-// another receiver is found wrong.
+// TestWrongTable: TestTable would notice an entry with another kind in any place, with one more argument, or
+// with another selector or class.
 func TestWrongTable(t *testing.T) {
 	h := readHeaders(t)
 	for _, m := range objc.Table {
@@ -242,7 +242,7 @@ func TestWrongTable(t *testing.T) {
 	}
 }
 
-// TestOwnership: who owns a result is as the header's names say it.
+// TestOwnership: Owned is true for exactly those methods whose selector says so.
 func TestOwnership(t *testing.T) {
 	owned := 0
 	for _, m := range objc.Table {

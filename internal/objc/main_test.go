@@ -7,8 +7,8 @@ import (
 	"github.com/mlxc/mlxc/internal/testkit/store"
 )
 
-// TestMain has the tests share the stand-in for Metal with other packages', in the tree's folder for what
-// is made: a machine that tests may have no home.
+// TestMain lets the tests share the compiled stand-in for Metal with other packages, in the tree's folder for
+// build results, since a machine that runs tests may have no home folder.
 func TestMain(m *testing.M) {
 	store.Use()
 	os.Exit(m.Run())

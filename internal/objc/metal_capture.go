@@ -1,6 +1,6 @@
 package objc
 
-// Counters: times of commands.
+// Counter sample buffers, for times of commands.
 var (
 	CounterSetName        = method("MTLCounterSet", "name", "@")
 	SetCounterSet         = method("MTLCounterSampleBufferDescriptor", "setCounterSet:", "v@")
@@ -16,7 +16,7 @@ var (
 	SetPassEndIndex       = method("MTLComputePassSampleBufferAttachmentDescriptor", "setEndOfEncoderSampleIndex:", "vQ")
 )
 
-// Captures: .gputrace files.
+// Captures to .gputrace files.
 var (
 	SharedCaptureManager  = static("MTLCaptureManager", "sharedCaptureManager", "@")
 	SupportsDestination   = method("MTLCaptureManager", "supportsDestination:", "BQ")

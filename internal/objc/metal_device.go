@@ -1,6 +1,6 @@
 package objc
 
-// The device: what it is, and what it makes.
+// The device: its properties, and the objects that it makes.
 var (
 	DeviceName            = method("MTLDevice", "name", "@")
 	RegistryID            = method("MTLDevice", "registryID", "Q")
@@ -37,7 +37,7 @@ var (
 	SampleTimestamps        = method("MTLDevice", "sampleTimestamps:gpuTimestamp:", "v^^")
 )
 
-// Buffers and what orders their use.
+// Buffers and shared events.
 var (
 	Contents         = method("MTLBuffer", "contents", "^")
 	BufferLength     = method("MTLBuffer", "length", "Q")

@@ -1,6 +1,6 @@
 package objc
 
-// Libraries, functions, pipelines, and what describes them.
+// Libraries, functions, pipelines and binary archives, with their descriptors.
 var (
 	SetFastMath        = method("MTLCompileOptions", "setFastMathEnabled:", "vB")
 	SetMathMode        = since(15, "MTLCompileOptions", "setMathMode:", "vQ")

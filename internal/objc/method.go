@@ -5,11 +5,11 @@ import (
 	"strings"
 )
 
-// ID is an object, or nil (0). It is no Go pointer: the object is counted, not collected.
+// ID is the address of a reference-counted Objective-C object, or 0 for nil. It is no Go pointer.
 type ID uintptr
 
-// Kind is what an argument or a result is, by the letter that Objective-C's type encodings have
-// for it or, where theirs is no letter, by one of our own.
+// Kind is the type of an argument or result: a letter of Objective-C's type encodings or, where those
+// have no single letter, one of our own.
 type Kind byte
 
 // The kinds.
@@ -18,8 +18,8 @@ const (
 	Object  Kind = '@'
 	SEL     Kind = ':'
 	Integer Kind = 'Q' // NSUInteger, NSInteger, uint64_t, an enumeration
-	Bool    Kind = 'B' // of the result the low 8 bits alone are defined
-	Double  Kind = 'd' // as a result alone
+	Bool    Kind = 'B' // only the low 8 bits of a result are defined
+	Double  Kind = 'd' // results only
 	CString Kind = '*'
 	Pointer Kind = '^'
 	Block   Kind = '?'
@@ -27,22 +27,22 @@ const (
 	Struct  Kind = 'S' // MTLSize, MTLRegion: a pointer to a copy
 )
 
-// Method is a message that can be sent. Methods are made by the table alone.
+// Method describes a message that can be sent. All methods are in the Table.
 type Method struct {
 	Class    string // the class or protocol that declares it: "MTLDevice"
 	Selector string // "newBufferWithLength:options:"
-	// Types are the kinds of the result and of the arguments, without object and selector.
+	// Types has the Kind of the result, then those of the arguments, without object and selector.
 	Types string
-	// Static: it is sent to the class.
+	// Static: it is a class method.
 	Static bool
-	// Since is the version of macOS that brought it, if that is later than 14, the oldest which
-	// this module runs on. The receiver is asked before it is sent ([Responds]).
+	// Since is the version of macOS that brought it, if that is later than 14, the oldest that this
+	// module supports: ask the receiver, by [Responds], before you send it. 0: no later than 14.
 	Since int
 
 	sel uintptr // registered by Load
 }
 
-// Table is every method, in the order of the files.
+// Table has every method.
 var Table []*Method
 
 func method(class, selector, types string) *Method {
@@ -63,13 +63,13 @@ func since(version int, class, selector, types string) *Method {
 	return m
 }
 
-// Result is the kind of what the method returns.
+// Result is the kind of the result.
 func (m *Method) Result() Kind { return Kind(m.Types[0]) }
 
 // Args are the kinds of the arguments.
 func (m *Method) Args() []Kind { return []Kind(m.Types[1:]) }
 
-// Registers is how many registers object, selector and arguments take.
+// Registers is the number of registers that object, selector and arguments take.
 func (m *Method) Registers() int {
 	n := 2
 	for _, k := range m.Args() {
@@ -81,21 +81,21 @@ func (m *Method) Registers() int {
 	return n
 }
 
-// Owned reports whether what the method returns belongs to the caller.
+// Owned reports whether the caller owns the object that the method returns.
 func (m *Method) Owned() bool {
 	if m.Result() != Object {
 		return false
 	}
 	for _, family := range []string{"alloc", "new", "copy", "mutableCopy"} {
-		// The name is the family's, or goes on with what is no small letter: "newest" is none.
+		// The name is the family's name, or goes on with no lower-case letter: "newest" is not of family new.
 		if rest, ok := strings.CutPrefix(m.Selector, family); ok && (rest == "" || rest[0] < 'a' || rest[0] > 'z') {
 			return true
 		}
 	}
-	return m.Selector == "init" // what alloc gave is handed on
+	return m.Selector == "init" // it returns the object of alloc, which the caller owns
 }
 
-// String is how a header would have it: "-[MTLDevice newBufferWithLength:options:]".
+// String is the method in Objective-C's notation: "-[MTLDevice newBufferWithLength:options:]".
 func (m *Method) String() string {
 	sign := "-"
 	if m.Static {

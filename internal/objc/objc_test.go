@@ -16,7 +16,7 @@ import (
 	"github.com/mlxc/mlxc/internal/testkit/fakemetal"
 )
 
-// What the stand-in's class Probe answers.
+// The methods of the stand-in's test class Probe.
 var (
 	digits  = objc.Probe("digits::::::", "QQQQQQQ")
 	half    = objc.Probe("half", "d")
@@ -27,8 +27,8 @@ var (
 	fails   = objc.Probe("failsWithError:", "B^")
 )
 
-// load loads the stand-in, and at the end of a test holds that it was treated well: nothing done
-// wrong, and as many objects as before.
+// load loads the stand-in. At the end of the test it checks that no rule was broken and that there are as
+// many objects as before.
 func load(t testing.TB) *fakemetal.Library {
 	l := open(t)
 	live := l.Live("NSObject")
@@ -71,7 +71,7 @@ func TestPool(t *testing.T) {
 	})
 	assert.Equal(t, 2, l.Live("Probe"))
 	objc.Release(kept)
-	objc.Release(newOne.SendID(p)) // its name says that it is the caller's
+	objc.Release(newOne.SendID(p)) // its name says that the caller owns it
 	objc.Release(p)
 	assert.Zero(t, l.Live("Probe"))
 }
@@ -87,8 +87,8 @@ func TestText(t *testing.T) {
 	})
 }
 
-// TestNoText: of what is no UTF-8 there is no string of the system's, so it is replaced; who must not lose it
-// is told where it stands.
+// TestNoText: String replaces bytes that are not UTF-8, which NSString cannot hold; Text and FileURL return
+// an error with their position.
 func TestNoText(t *testing.T) {
 	load(t)
 	objc.Pool(func() {
@@ -117,8 +117,8 @@ func TestErrors(t *testing.T) {
 	})
 }
 
-// TestBatch: messages arrive in order with all their arguments, also those to what others return,
-// by one call from Go to C.
+// TestBatch: messages arrive in order with all their arguments, also those to results of earlier messages, by
+// one call from Go to C.
 func TestBatch(t *testing.T) {
 	l := load(t)
 	p := objc.New("Probe")
@@ -149,8 +149,8 @@ func TestBatch(t *testing.T) {
 	assert.Equal(t, 1, l.Live("Probe"))
 }
 
-// TestBatchInPool: the pool is part of the call, what messages return is gone after it unless one of
-// them retained it, and numbers come back too.
+// TestBatchInPool: the pool is part of the same call, objects that messages return are released at its end
+// unless a message retains them, and doubles are returned too.
 func TestBatchInPool(t *testing.T) {
 	l := load(t)
 	p := objc.New("Probe")
@@ -180,8 +180,8 @@ func TestBatchInPool(t *testing.T) {
 	}
 }
 
-// TestLargeBatch: a batch may be larger than a piece of its memory, and refer from one piece into
-// another; sent again it allocates nothing.
+// TestLargeBatch: a batch may take several chunks of memory, with messages to results in another chunk;
+// filled again it allocates nothing.
 func TestLargeBatch(t *testing.T) {
 	load(t)
 	p := objc.New("Probe")
@@ -215,7 +215,7 @@ func TestLargeBatch(t *testing.T) {
 	})
 }
 
-// TestThreads: many goroutines send, each under pools of its own, while the collector moves stacks.
+// TestThreads: many goroutines send messages, each in its own pools, while the garbage collector runs.
 func TestThreads(t *testing.T) {
 	load(t)
 	var all sync.WaitGroup
@@ -235,7 +235,7 @@ func TestThreads(t *testing.T) {
 	all.Wait()
 }
 
-// TestMistakes: what is done wrong is noted.
+// TestMistakes: the stand-in notes unknown selectors, missing pools and uses of freed objects.
 func TestMistakes(t *testing.T) {
 	l := open(t)
 	p := objc.New("Probe")
@@ -252,12 +252,12 @@ func TestMistakes(t *testing.T) {
 		"half is sent to an object that was freed",
 	}, l.Failures())
 	assert.Equal(t, 1, l.Live("Probe"))
-	// What the others count stays as it was.
+	// The leaked object is released, so that other tests count as many objects as before.
 	objc.Pool(func() { objc.Release(leaked) })
 	assert.Zero(t, l.Live("Probe"))
 }
 
-// TestLoadTwice: a process has one runtime.
+// TestLoadTwice: a process can load one set of libraries.
 func TestLoadTwice(t *testing.T) {
 	l := load(t)
 	assert.NoError(t, objc.Load(l.Path))

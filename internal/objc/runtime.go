@@ -13,7 +13,7 @@ import (
 	"github.com/mlxc/mlxc/internal/dynlib"
 )
 
-// Apple's libraries. Metal finds no device before CoreGraphics is loaded.
+// system has Apple's libraries. CoreGraphics is among them since Metal finds no device without it.
 var system = []string{
 	"/usr/lib/libobjc.A.dylib",
 	"/System/Library/Frameworks/Foundation.framework/Foundation",
@@ -21,7 +21,7 @@ var system = []string{
 	"/System/Library/Frameworks/Metal.framework/Metal",
 }
 
-// functions are the C functions that are called.
+// functions are the addresses of the C functions that are called.
 type functions struct {
 	getClass, registerName, msgSend uintptr
 	poolPush, poolPop               uintptr
@@ -30,7 +30,7 @@ type functions struct {
 	sendDouble                      func(self, sel uintptr) float64
 }
 
-// Functions are their names, in the order of the struct.
+// Functions are the names of these functions, in the order of the struct.
 var Functions = []string{
 	"objc_getClass", "sel_registerName", "objc_msgSend",
 	"objc_autoreleasePoolPush", "objc_autoreleasePoolPop",
@@ -41,11 +41,11 @@ var Functions = []string{
 var (
 	c       functions
 	loading sync.Mutex
-	loaded  string // the libraries that Load opened
+	loaded  string // the paths of the libraries that Load has opened
 )
 
-// Load opens libraries and looks up every function and selector, once in the life of a process.
-// Without arguments the libraries are Apple's; an error where there are none.
+// Load opens libraries, Apple's if none are given, and looks up every function and selector. A process can
+// load one set of libraries; to load the same again does nothing, and others are an error.
 func Load(libraries ...string) error {
 	if len(libraries) == 0 {
 		if runtime.GOOS != "darwin" {
@@ -114,7 +114,7 @@ func (m *Method) register(name uintptr) {
 	})
 }
 
-// ClassNamed returns a class as an object, 0 if there is none of that name.
+// ClassNamed returns the class object of a name, 0 if there is no such class.
 func ClassNamed(name string) ID {
 	transitions.Add(1)
 	return ID(withCString(name, func(text uintptr) uintptr {
@@ -123,27 +123,27 @@ func ClassNamed(name string) ID {
 	}))
 }
 
-// SystemDefaultDevice returns the device that Metal prefers, 0 if there is none. It is the
-// caller's.
+// SystemDefaultDevice returns the system's default MTLDevice, 0 if there is none. The caller
+// releases it.
 func SystemDefaultDevice() ID {
 	r, _, _ := purego.SyscallN(c.systemDefaultDevice)
 	return ID(r)
 }
 
-// AllDevices returns an NSArray of devices, which is the caller's.
+// AllDevices returns an NSArray of all MTLDevices, which the caller releases.
 func AllDevices() ID {
 	r, _, _ := purego.SyscallN(c.allDevices)
 	return ID(r)
 }
 
-// Retain keeps an object until [Release]. It returns the object.
+// Retain adds a reference to an object, which [Release] gives up, and returns the object.
 func Retain(o ID) ID {
 	transitions.Add(1)
 	r, _, _ := purego.SyscallN(c.retain, uintptr(o))
 	return ID(r)
 }
 
-// Release gives up an object that is the caller's; nil does no harm.
+// Release gives up a reference that the caller owns; nil is allowed.
 func Release(o ID) {
 	if o != 0 {
 		transitions.Add(1)
@@ -151,8 +151,8 @@ func Release(o ID) {
 	}
 }
 
-// Pool calls f with an autorelease pool around it, on one thread: what methods return in it lasts
-// until f returns, unless it is retained.
+// Pool calls f, on one thread, with an autorelease pool around it: objects that methods return in f live
+// until f returns, unless they are retained.
 func Pool(f func()) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()

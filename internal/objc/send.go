@@ -13,16 +13,16 @@ import (
 	"github.com/ebitengine/purego"
 )
 
-// transitions counts how often Go has called C, and messages how many were sent.
+// transitions counts calls from Go to C, messages the messages that were sent.
 var transitions, messages atomic.Uint64
 
-// Transitions returns how many calls there were from Go to C, for messages, pools and references, and
-// how many messages were sent, in the life of the process.
+// Transitions returns how many calls from Go to C the process has made, for messages, pools, Retain and
+// Release, and how many messages it has sent.
 func Transitions() (calls, sent uint64) { return transitions.Load(), messages.Load() }
 
-// Send sends a message. Pointers among the arguments are to memory outside of Go's, or are kept
-// alive and pinned by the caller. An argument of the kind Range takes two of args. The result is
-// as the method has it; see [Method.SendBool] for a Bool.
+// Send sends a message and returns the result register. Pointers among the arguments must point outside of
+// Go's memory, or be pinned by the caller. An argument of kind Range is two words of args. Of a Bool
+// result only the low 8 bits are defined: see [Method.SendBool].
 func (m *Method) Send(self ID, args ...uintptr) uintptr {
 	var all [8]uintptr
 	n := 2 + copy(all[2:], args)
@@ -33,7 +33,7 @@ func (m *Method) Send(self ID, args ...uintptr) uintptr {
 	return r
 }
 
-// SendBool sends a message that returns a BOOL, which is 8 bits of the register.
+// SendBool sends a message that returns a BOOL, the low 8 bits of the result register.
 func (m *Method) SendBool(self ID, args ...uintptr) bool { return m.Send(self, args...)&0xff != 0 }
 
 // SendID sends a message that returns an object.
@@ -46,11 +46,11 @@ func (m *Method) SendDouble(self ID) float64 {
 	return c.sendDouble(uintptr(self), m.sel)
 }
 
-// Responds reports whether an object has a method: those that came after macOS 14
-// ([Method.Since]) are sent to no object that has them not.
+// Responds reports whether an object has a method. Ask before you send one that came after macOS 14
+// ([Method.Since]): an unknown selector ends the process.
 func Responds(o ID, m *Method) bool { return o != 0 && RespondsTo.SendBool(o, m.sel) }
 
-// New returns a new object of a class, which is the caller's; 0 if there is no such class.
+// New makes an object of a class, which the caller releases; 0 if there is no such class.
 func New(class string) ID {
 	k := ClassNamed(class)
 	if k == 0 {
@@ -59,8 +59,8 @@ func New(class string) ID {
 	return Init.SendID(Alloc.SendID(k))
 }
 
-// withCString calls f with the address of a text that ends with a zero, which is good until f
-// returns. What is pinned lies on the heap, where it does not move.
+// withCString calls f with the address of s as a zero-terminated C string, which is valid until f
+// returns. Pinned memory lies on the heap, where it does not move.
 func withCString(s string, f func(text uintptr) uintptr) uintptr {
 	text := append([]byte(s), 0)
 	var pin runtime.Pinner
@@ -69,9 +69,9 @@ func withCString(s string, f func(text uintptr) uintptr) uintptr {
 	return f(uintptr(unsafe.Pointer(&text[0])))
 }
 
-// String returns an NSString, which lasts as long as the pool around the call. A zero in the text
-// ends it, and what is no UTF-8 in it is replaced: of such bytes there is no NSString. Where that
-// matters, [Text] is asked before.
+// String makes an NSString, which lives until the pool around the call ends. A zero byte ends the text,
+// and bytes that are not UTF-8 become U+FFFD, since NSString cannot hold them. Call [Text] before
+// where that would matter.
 func String(s string) ID {
 	s = strings.ToValidUTF8(s, "\uFFFD")
 	class := ClassNamed("NSString")
@@ -80,7 +80,7 @@ func String(s string) ID {
 	}))
 }
 
-// Text returns an error that names the first byte of a text that an NSString would not have.
+// Text returns an error with the position of the first byte that an NSString could not hold.
 func Text(s string) error {
 	for i, r := range s {
 		_, n := utf8.DecodeRuneInString(s[i:])
@@ -91,7 +91,7 @@ func Text(s string) error {
 	return nil
 }
 
-// FileURL returns the NSURL of a file, which lasts as long as the pool around the call.
+// FileURL returns the NSURL of a file, which lives until the pool around the call ends.
 func FileURL(path string) (ID, error) {
 	if err := Text(path); err != nil {
 		return 0, fmt.Errorf("the path %q: %w", path, err)
@@ -99,7 +99,7 @@ func FileURL(path string) (ID, error) {
 	return FileURLWithPath.SendID(ClassNamed("NSURL"), uintptr(String(path))), nil
 }
 
-// GoString returns the text of an NSString, "" of nil.
+// GoString returns the text of an NSString, "" for nil.
 func GoString(o ID) string {
 	if o == 0 {
 		return ""
@@ -120,10 +120,10 @@ func goString(p uintptr) string {
 	return string(unsafe.Slice(at, n))
 }
 
-// foreign is a pointer to memory that is not Go's.
+// foreign converts the address of memory outside of Go to a pointer.
 func foreign[T any](p uintptr) *T { return *(**T)(unsafe.Pointer(&p)) }
 
-// Bytes returns n bytes of memory that is not Go's: a buffer's contents.
+// Bytes returns n bytes of memory outside of Go, such as a buffer's contents, without a copy.
 func Bytes(p uintptr, n int) []byte {
 	if p == 0 {
 		return nil

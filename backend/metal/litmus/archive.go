@@ -11,8 +11,8 @@ import (
 	"github.com/mlxc/mlxc/internal/objc"
 )
 
-// archived writes the pipeline of a kernel to an archive in a file, opens that, and makes the pipeline anew of
-// what it has, which is the caller's. Of another kernel it must have none.
+// archived writes the pipeline of a kernel to an archive file, opens the file, and makes the pipeline of what
+// is in it; the caller releases that. It is an error if the archive has a pipeline of the kernel other.
 func (p *program) archived(kernel, other string) (objc.ID, error) {
 	dir, err := os.MkdirTemp("", "litmus")
 	if err != nil {
@@ -66,7 +66,7 @@ func (p *program) archived(kernel, other string) (objc.ID, error) {
 	return found, nil
 }
 
-// archive opens an archive in a file, or a new one of "". It is the caller's.
+// archive opens the archive in a file, or makes an empty one if file is "". The caller releases it.
 func (r *rig) archive(file string) (objc.ID, error) {
 	d := objc.New("MTLBinaryArchiveDescriptor")
 	defer objc.Release(d)
@@ -83,7 +83,7 @@ func (r *rig) archive(file string) (objc.ID, error) {
 	return objc.ID(id), err
 }
 
-// only makes the pipeline of a descriptor out of an archive, and fails where that has none.
+// only makes the pipeline of a descriptor from an archive, and fails if that lacks it.
 func (r *rig) only(name string, descriptor, archive objc.ID) (objc.ID, error) {
 	pinned(&archive, func(p uintptr) {
 		objc.SetBinaryArchives.Send(descriptor, uintptr(objc.ArrayWithObjects.SendID(objc.ClassNamed("NSArray"), p, 1)))

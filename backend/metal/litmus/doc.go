@@ -1,18 +1,17 @@
-// Package litmus finds out on a GPU what Metal's documentation leaves open, and whether what
-// backend/metal relies on holds there.
+// Package litmus tests on a GPU what Metal's documentation leaves open, and whether the assumptions of
+// backend/metal hold there.
 //
 //	results, err := litmus.Run(ctx, litmus.Options{})
 //	profile.Litmus.Fences = verdict.Passing(results, "fence/*")
 //
-// A litmus test is a small program, sent as Metal messages, that computes something else if an order
-// is not kept: a chain of steps over one memory, each x·m + a with numbers of its own, every second
-// one slow. It runs many times with what is to order it, and as often with that left out, which is
-// its control. So there are three answers. It was wrong with the order: [Failed], or [NotKept] where
-// nothing relies on it. It was wrong without the order alone: [Passed]. It was right both times:
-// [NotSeen], which says nothing, for a program in which nothing goes wrong without the order cannot
-// show that the order is what helps. No number of runs proves an order. Tests of values, which need
-// no luck, have no control.
+// A litmus test is a small program of Metal messages whose result depends on the order of its steps: a
+// chain of steps over one buffer, each x·m + a with other constants, every second step slow. It runs many
+// times with the mechanism that should order the steps, such as a fence, and as often without it, which
+// is the control. So there are three verdicts. Wrong results with the mechanism: [Failed], or [NotKept]
+// where the backend does not rely on it. Wrong results only without it: [Passed]. None either way:
+// [NotSeen], which says nothing, since the test cannot show that the mechanism is what helps. No number
+// of runs proves an order. Tests of values have no control: their results do not depend on chance.
 //
-// On Linux the package's tests run it on internal/testkit/fakemetal, where every test is seen to fail
-// on a device that does not keep what it is about.
+// On Linux the package's tests run it on internal/testkit/fakemetal, and see every litmus test fail on a
+// device that breaks what the test is about.
 package litmus

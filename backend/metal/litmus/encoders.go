@@ -9,7 +9,7 @@ import (
 	"github.com/mlxc/mlxc/internal/objc"
 )
 
-// encoders are the tests of what orders encoders and the dispatches in them.
+// encoders are the tests of what orders encoders, and the dispatches in an encoder.
 var encoders = []*test{
 	{
 		name: "encoder/serial", use: "plan serial", required: true,
@@ -118,7 +118,7 @@ var encoders = []*test{
 	},
 }
 
-// fenced is step i behind the fence of the step before it. It waits first and updates last.
+// fenced dispatches step i: the encoder waits for the fence before it, and updates the fence after it.
 func (e *pass) fenced(i int) {
 	if e.ordered && i > 0 {
 		e.waitFence()
@@ -129,7 +129,7 @@ func (e *pass) fenced(i int) {
 	}
 }
 
-// each encodes every step into a command buffer of its own.
+// each encodes every step into a command buffer of its own and returns these in order.
 func (p *program) each(f func(e *pass, i int)) (list []objc.ID) {
 	for i := range steps {
 		c := p.commandBuffer(p.queue)
@@ -139,8 +139,8 @@ func (p *program) each(f func(e *pass, i int)) (list []objc.ID) {
 	return list
 }
 
-// parallel enqueues a command buffer for each step, encodes them by as many threads and commits the
-// last first.
+// parallel enqueues a command buffer for each step, encodes them by as many threads and commits them in
+// reverse order.
 func (p *program) parallel(f func(e *pass, i int)) {
 	var list []objc.ID
 	for range steps {

@@ -12,7 +12,7 @@ import (
 	"github.com/mlxc/mlxc/internal/objc"
 )
 
-// events are the tests of events. A GPU that loses one waits for ever.
+// events are the tests of MTLEvent and MTLSharedEvent. A GPU that loses a signal waits for ever.
 var events = []*test{
 	{
 		name: "event/command-buffers", use: "ordered commits of untracked memory",
@@ -66,7 +66,7 @@ var events = []*test{
 	},
 }
 
-// pause waits for a while, and no longer than until the GPU has written x.
+// pause waits for Options.Pause, or until the GPU has written x.
 func (p *program) pause() {
 	end := time.Now().Add(p.o.Pause)
 	last := &words(p.x, elements)[elements-1]
@@ -75,7 +75,7 @@ func (p *program) pause() {
 	}
 }
 
-// chain encodes all steps, in order.
+// chain encodes all steps into one encoder, with barriers between.
 func (p *program) chain(c objc.ID) {
 	p.encode(c, true, func(e *pass) {
 		for i := range steps {
@@ -87,8 +87,8 @@ func (p *program) chain(c objc.ID) {
 	})
 }
 
-// signals runs each step in a command buffer of its own, of two queues by turns, behind an event that
-// the one before it signals.
+// signals runs each step in a command buffer of its own, on two queues by turns. Each waits for the value of
+// the event that the one before it signals.
 func (p *program) signals(event, even, odd objc.ID) {
 	var list []objc.ID
 	for i := range steps {
@@ -110,7 +110,7 @@ func (p *program) signals(event, even, odd objc.ID) {
 	p.commit(list...)
 }
 
-// reached waits until the shared event has a value.
+// reached waits until the shared event has a value, or for Options.Patience.
 func (p *program) reached(value uint64) error {
 	end := time.Now().Add(p.o.Patience)
 	asks := objc.Responds(p.shared, objc.WaitUntilValue)

@@ -66,7 +66,7 @@ var indirect = []*test{
 		name: "indirect/later-commands", use: "plan indirect-barriers",
 		says: "what stands behind a command with setBarrier waits for all before that command too",
 		prepare: func(p *program) error {
-			// Every epoch begins with a command that has the barrier and no part in the chain.
+			// Before each step comes a command that has the barrier and no part in the chain.
 			return p.store(func(i int) {
 				if i%2 == 0 {
 					p.command(i, p.y, 1, p.ordered && i > 0)
@@ -212,13 +212,13 @@ var indirect = []*test{
 		},
 	},
 	{
-		// The backend dispatches pipelines once for GPUs before Apple9, of which it is said that they
-		// need it. In a process of its own no other test has warmed anything, and what becomes of a GPU
-		// that needs it becomes of that process.
+		// On GPUs before Apple9, which are said to need it, the backend dispatches such pipelines once
+		// before. The test runs in a process of its own: there no other test has used the pipelines'
+		// code, and if the GPU fails, only that process does.
 		name: "indirect/cold", use: "plan indirect, on Apple9 and later", required: true, family: objc.GPUFamilyApple7 + 2, values: true, few: 5, apart: true,
 		says: "a pipeline may stand in an indirect command buffer though no encoder has dispatched it before",
 		run: func(p *program) error {
-			// A pipeline that was used is not cold any more.
+			// Each trial makes a new pipeline, since one that was used is not cold any more.
 			cold, err := p.pipeline("litmus_cold")
 			if err != nil {
 				return err
@@ -244,7 +244,7 @@ var indirect = []*test{
 	},
 }
 
-// store makes an indirect command buffer, once, of n commands, each of which f sets.
+// store makes the indirect command buffer, once, and calls f to set each of its first n commands.
 func (p *program) store(f func(i int), n int) error {
 	if p.icb == 0 {
 		d := objc.New("MTLIndirectCommandBufferDescriptor")
@@ -267,7 +267,7 @@ func (p *program) store(f func(i int), n int) error {
 	return nil
 }
 
-// command has command i be a step of x, with the arguments of place a.
+// command sets command i to a step on buffer x, with the arguments at place a.
 func (p *program) command(i int, x objc.ID, a int, barrier bool) {
 	k := objc.IndirectCommand.SendID(p.icb, uintptr(i))
 	objc.IndirectReset.Send(k)
@@ -280,7 +280,7 @@ func (p *program) command(i int, x objc.ID, a int, barrier bool) {
 	}
 }
 
-// grid has a command dispatch n threads.
+// grid sets the grid of a command to n threads.
 func (p *program) grid(k objc.ID, n uint64) {
 	b := p.batch()
 	b.Send(objc.IndirectDispatchThreads, k, b.Size(n, 1, 1), b.Size(group, 1, 1))
@@ -288,7 +288,7 @@ func (p *program) grid(k objc.ID, n uint64) {
 	p.done(b)
 }
 
-// executes commits a pass of a command buffer that executes what f says.
+// executes commits a command buffer with one encoder, which declares the buffers and runs what f encodes.
 func (p *program) executes(f func(e *pass)) {
 	c := p.commandBuffer(p.queue)
 	p.encode(c, true, func(e *pass) {
@@ -298,8 +298,8 @@ func (p *program) executes(f func(e *pass)) {
 	p.commit(c)
 }
 
-// alternates commits a command buffer whose encoders run the steps, in turn by an indirect command
-// and by a dispatch.
+// alternates commits a command buffer with an encoder for each step: even steps are indirect commands, odd
+// ones dispatches.
 func (p *program) alternates(declared bool) {
 	c := p.commandBuffer(p.queue)
 	for i := range steps {
@@ -317,8 +317,8 @@ func (p *program) alternates(declared bool) {
 	p.commit(c)
 }
 
-// ring runs the chain as replays of one step, whose arguments lie in n slots by turns. With an order
-// a slot is rewritten when what reads it has ended, without as soon as its turn comes.
+// ring runs each step as a command buffer of its own, whose arguments lie in one of n slots by turns. The
+// host overwrites a slot after the last command buffer that reads it has ended; in the control, at once.
 func (p *program) ring(n int) error {
 	var err error
 	for i := range steps {
@@ -336,7 +336,7 @@ func (p *program) ring(n int) error {
 	return err
 }
 
-// reside makes a residency set of what commands reach.
+// reside makes a residency set of the buffers that commands use.
 func (p *program) reside() error {
 	if !objc.Responds(p.device, objc.NewResidencySet) {
 		return &unsupported{"the system has no residency sets", "run it on macOS 15 or later; nothing relies on it"}
@@ -358,5 +358,5 @@ func (p *program) reside() error {
 	return nil
 }
 
-// residency is the set that reside made.
+// residency returns the set that reside has made.
 func (p *program) residency() objc.ID { return p.owned[len(p.owned)-1] }

@@ -1,7 +1,7 @@
 package litmus
 
-// source is the kernels of all tests. A step reads its element first, is slow then, and writes last:
-// what comes between is lost. Its slowness depends on what it read, and adds nothing.
+// source has the kernels of all tests. A step reads its element, spins, and writes the element last: a write by
+// another step meanwhile is lost. The spinning depends on what was read, and adds 0 to the result.
 const source = `#include <metal_stdlib>
 using namespace metal;
 
@@ -44,18 +44,18 @@ kernel void litmus_constant(constant uint* from [[buffer(0)]], device uint* to [
 }
 `
 
-// The chain that programs compute.
+// Sizes of the chain that programs compute.
 const (
-	elements = 64  // of x
+	elements = 64  // of the buffer x
 	group    = 32  // threads of a threadgroup
-	steps    = 6   // of a chain
+	steps    = 6   // in a chain
 	stride   = 256 // bytes from the argument of one step to the next: a multiple of any alignment
 )
 
-// step is the argument of a step, as the kernel's struct has it.
+// step is the argument of a step, with the layout of struct Step in the kernels.
 type step struct{ times, plus, spin, begin, end, zero uint32 }
 
-// stepOf is step i of a chain: every second one is slow.
+// stepOf returns the argument of step i of a chain: every second step is slow, by spin turns.
 func stepOf(i, spin int) step {
 	s := step{times: uint32(2*i + 3), plus: uint32(7*i + 1), begin: uint32(i) * 2654435761}
 	s.end = s.begin
@@ -68,10 +68,10 @@ func stepOf(i, spin int) step {
 	return s
 }
 
-// first is what element i of x is at the beginning.
+// first returns the initial value of element i of x.
 func first(i int) uint32 { return uint32(5 + i) }
 
-// chained is what element i is after n steps, in order.
+// chained returns the value of element i after n steps in order.
 func chained(i, n int) uint32 {
 	v := first(i)
 	for k := range n {

@@ -12,37 +12,37 @@ import (
 	"github.com/mlxc/mlxc/internal/objc"
 )
 
-// test is one litmus test.
+// test is a litmus test.
 type test struct {
 	name, says string
-	use        string // what relies on it
+	use        string // the feature that relies on what it says
 	required   bool
-	family     uint64 // of GPUs from which on it is required; 0: all
+	family     uint64 // the first GPU family for which it is required, instead of required; 0: see required
 	keeps      keeps
 	// values: the test has no control.
 	values bool
-	// late: the host pauses in each trial, so that there are fewer.
+	// late: the host pauses in each trial, so there are a tenth as many.
 	late bool
-	// apart: it runs in a process of its own, where the options have one.
+	// apart: it runs in a process of its own if Options.Apart is set.
 	apart bool
-	// threadgroups is how many arguments of threadgroup memory a command of its indirect command buffer has.
+	// threadgroups is the number of threadgroup memory arguments of its indirect commands.
 	threadgroups int
-	// few is how many trials there are at most; 0: as many as the options say.
+	// few is the max number of trials; 0: Options.Trials.
 	few int
-	// prepare makes what the test needs beside.
+	// prepare, if not nil, makes what this test needs in addition, once for all trials.
 	prepare func(p *program) error
-	// run encodes and commits the program once, and returns what was wrong beside the chain.
+	// run encodes and commits the program once. It returns errors other than a wrong chain.
 	run func(p *program) error
-	// unchained: run looks at the result itself.
+	// unchained: run checks the result itself, which is not that of the chain.
 	unchained bool
 }
 
-// unsupported is why a test does not run, and what to do about it.
+// unsupported is the error of a test that cannot run here: why, and what to do next.
 type unsupported struct{ why, next string }
 
 func (u *unsupported) Error() string { return u.why }
 
-// all returns the tests, in the order in which they run: those that a GPU may hang in come last.
+// all returns the tests in the order in which they run. Those that may hang the GPU come last.
 func all(o Options) []*test {
 	var out []*test
 	for _, list := range [][]*test{encoders, indirect, values, events, {empty(o)}} {
@@ -51,7 +51,7 @@ func all(o Options) []*test {
 	return out
 }
 
-// Names are those of all tests.
+// Names returns the names of all tests.
 func Names() (out []string) {
 	for _, t := range all(Options{}) {
 		out = append(out, t.name)
@@ -59,8 +59,8 @@ func Names() (out []string) {
 	return out
 }
 
-// Run runs the tests. An error is that there is no GPU to run them on, or that ctx has ended; then
-// the results are those of the tests that ran before.
+// Run runs the tests. It returns an error if there is no GPU to run them on or ctx has ended, in which case
+// the results are those of the tests that have ended before.
 func Run(ctx context.Context, o Options) ([]Result, error) {
 	if o.Trials == 0 {
 		o.Trials = 300
@@ -81,7 +81,7 @@ func Run(ctx context.Context, o Options) ([]Result, error) {
 		switch {
 		case ctx.Err() != nil:
 			return nil, context.Cause(ctx)
-		case err != nil: // the tests will say so
+		case err != nil: // the tests will report it
 			r.spin(20_000)
 		}
 	}
@@ -110,7 +110,7 @@ func Run(ctx context.Context, o Options) ([]Result, error) {
 	return results, nil
 }
 
-// elsewhere has another process run a test. That it dies there is what it has found. An error is that of ctx.
+// elsewhere runs a test in another process. If that dies, the test was wrong. The error is that of ctx.
 func elsewhere(ctx context.Context, o Options, x *Result) error {
 	found, err := o.Apart(ctx, x.Name)
 	if ctx.Err() != nil {
@@ -118,7 +118,7 @@ func elsewhere(ctx context.Context, o Options, x *Result) error {
 	}
 	if err == nil && found.Name == x.Name {
 		*x = found
-		x.Hangs = false // there, not here
+		x.Hangs = false // it hangs in the other process, not in this one
 		return nil
 	}
 	if err == nil {
@@ -130,7 +130,7 @@ func elsewhere(ctx context.Context, o Options, x *Result) error {
 	return nil
 }
 
-// test runs one test. An error is that of ctx.
+// test runs one test and sets its result. The error is that of ctx.
 func (r *rig) test(ctx context.Context, t *test, x *Result) error {
 	if r.stuck {
 		x.Verdict = Unsupported
@@ -160,7 +160,8 @@ func (r *rig) test(ctx context.Context, t *test, x *Result) error {
 	return nil
 }
 
-// count runs a program as often as it should, or until it has been wrong often enough, and counts.
+// count runs a test's program, with or without its order, and counts the wrong results, of which 20 are
+// enough.
 func (r *rig) count(ctx context.Context, t *test, ordered bool, n *Count, x *Result) (err error) {
 	var p *program
 	objc.Pool(func() { p, err = r.newProgram(ctx, t, ordered) })
@@ -201,7 +202,7 @@ func (r *rig) count(ctx context.Context, t *test, ordered bool, n *Count, x *Res
 	return nil
 }
 
-// trial runs the program once, inside of a pool, and says what was wrong.
+// trial runs the program once and returns what was wrong. The caller has an autorelease pool.
 func (p *program) trial() error {
 	p.fill()
 	err := p.test.run(p)

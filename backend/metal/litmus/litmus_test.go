@@ -25,11 +25,11 @@ import (
 	"github.com/mlxc/mlxc/internal/testkit/store"
 )
 
-// device is the software Metal of all tests, which need not start one each.
+// device is the software Metal that executes for the stand-in; all tests share it, since starting it is slow.
 var device *softmetal.Device
 
-// TestMain has the tests share compiled kernels with those of software Metal, in the tree's folder for
-// what is made.
+// TestMain lets the tests share a cache of compiled kernels with those of software Metal, in the tree's
+// folder for build results.
 func TestMain(m *testing.M) {
 	store.Use()
 	code := m.Run()
@@ -39,7 +39,7 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// serve has what stands in for Metal answer until the test ends.
+// serve lets the stand-in for Metal answer messages until the test ends.
 func serve(t testing.TB, o fakemetal.Options) (*fakemetal.Library, *fakemetal.Metal) {
 	t.Helper()
 	l := fakemetal.Build(t)
@@ -53,10 +53,10 @@ func serve(t testing.TB, o fakemetal.Options) (*fakemetal.Library, *fakemetal.Me
 	return l, l.Serve(t, o)
 }
 
-// small are options for the stand-in, which runs in random orders whether a step is slow or not.
+// small are options for the stand-in: few trials, since it runs in random orders whether steps are slow or not.
 var small = litmus.Options{Trials: 6, Spin: 3, Pause: 200 * time.Millisecond}
 
-// run runs tests and returns the verdicts by name.
+// run runs the tests and returns their results, and the verdicts by name.
 func run(t *testing.T, o litmus.Options) ([]litmus.Result, map[string]litmus.Verdict) {
 	t.Helper()
 	results, err := litmus.Run(t.Context(), o)
@@ -68,11 +68,12 @@ func run(t *testing.T, o litmus.Options) ([]litmus.Result, map[string]litmus.Ver
 	return results, verdicts
 }
 
-// facts are what a device keeps that the stand-in does not.
+// facts are the tests of orders that some GPU may keep and the stand-in does not.
 var facts = []string{"encoder/tracked", "indirect/resident", "indirect/later-commands"}
 
-// TestVerdicts: on a device that keeps what Metal promises every test passes that is about that, and
-// the others fail; on one whose indirect barriers order what stands behind them, that passes too.
+// TestVerdicts: on a device that keeps exactly what Metal promises, the tests of these promises pass and
+// those in facts do not; indirect/later-commands passes too if barriers in indirect commands hold for
+// later commands.
 func TestVerdicts(t *testing.T) {
 	for _, walls := range []bool{false, true} {
 		l, m := serve(t, fakemetal.Options{Seed: 7, IndirectBarriers: walls, Residency: true})
@@ -107,7 +108,7 @@ func TestVerdicts(t *testing.T) {
 	}
 }
 
-// TestBrokenDevices: a device that does not keep an order fails the tests of it, and no others.
+// TestBrokenDevices: a device that ignores one kind of order fails the tests of it, and no others.
 func TestBrokenDevices(t *testing.T) {
 	sample.Long(t)
 	for _, c := range []struct {
@@ -135,14 +136,14 @@ func TestBrokenDevices(t *testing.T) {
 		}
 		assert.ElementsMatch(t, c.fail, failed, "%+v", c.ignored)
 		m.Close()
-		for _, f := range l.Failures() { // what does not wait signals in any order
+		for _, f := range l.Failures() { // without waits, events are signalled in any order, which breaks a rule
 			assert.Equal(t, fakemetal.Events, c.ignored, f)
 			assert.Regexp(t, "^(encodeSignalEvent:value: |and )", f)
 		}
 	}
 }
 
-// TestNothingSeen: where nothing changes places, no test of an order passes.
+// TestNothingSeen: if the device runs everything in the order of commits, no test of an order passes.
 func TestNothingSeen(t *testing.T) {
 	serve(t, fakemetal.Options{})
 	o := small
@@ -160,7 +161,7 @@ func TestNothingSeen(t *testing.T) {
 	assert.Equal(t, litmus.Passed, verdicts["value/no-copy"])
 }
 
-// TestValues: what needs no luck is found.
+// TestValues: tests of values, and others without a control, fail on a device that breaks what they check.
 func TestValues(t *testing.T) {
 	for _, c := range []struct {
 		o    fakemetal.Options
@@ -186,7 +187,7 @@ func TestValues(t *testing.T) {
 			assert.Regexp(t, "no multiple of 256|is not bound|no pipeline is set|has no length|and [0-9]+ more", f)
 		}
 	}
-	// Each of them runs command buffers, and misses one that fails.
+	// Each of these tests notices a command buffer that fails.
 	for _, name := range litmus.Names() {
 		of := []string{"indirect/rewritten", "indirect/changed", "indirect/threadgroup", "indirect/reset"}
 		if !strings.HasPrefix(name, "value/") && !slices.Contains(of, name) || name == "value/no-threads" {
@@ -200,8 +201,8 @@ func TestValues(t *testing.T) {
 		assert.Contains(t, results[0].Detail, "a command buffer failed")
 		m.Close()
 	}
-	// A grid without threads is not sent if that would end the process; where it is, the stand-in
-	// notes it as API validation would.
+	// A grid without threads is sent only with EmptyGrids; the stand-in then notes a broken rule, as Metal's
+	// API validation would.
 	l, m := serve(t, fakemetal.Options{})
 	o := small
 	o.Only, o.EmptyGrids = "value/no-threads", true
@@ -211,8 +212,8 @@ func TestValues(t *testing.T) {
 	assert.Contains(t, strings.Join(l.Failures(), "\n"), "a grid of 0")
 }
 
-// TestApart: the test of cold pipelines runs in a process of its own, where there is one. What it finds there
-// is the result, and so is that it dies.
+// TestApart: with Options.Apart the test of cold pipelines runs in a process of its own. Its result counts, and
+// if that process dies, that counts as wrong.
 func TestApart(t *testing.T) {
 	serve(t, fakemetal.Options{})
 	var asked []string
@@ -244,7 +245,7 @@ func TestApart(t *testing.T) {
 	assert.Equal(t, []string{"indirect/cold", "indirect/cold", "indirect/cold"}, asked)
 }
 
-// TestOldSystem: what macOS 14 has not is unsupported, with what to do.
+// TestOldSystem: tests of what macOS 14 does not have are unsupported.
 func TestOldSystem(t *testing.T) {
 	serve(t, fakemetal.Options{MacOS: 14, Seed: 3})
 	o := small
@@ -254,7 +255,7 @@ func TestOldSystem(t *testing.T) {
 	assert.Equal(t, litmus.Passed, verdicts["event/host-waits"])
 }
 
-// TestEnds: a run ends with its context, and a command buffer that never ends ends it too.
+// TestEnds: a run ends with its context. After a command buffer that does not end in time, no more tests run.
 func TestEnds(t *testing.T) {
 	sample.Long(t)
 	l, m := serve(t, fakemetal.Options{Late: 300 * time.Millisecond, Seed: 2})
@@ -285,7 +286,7 @@ func TestEnds(t *testing.T) {
 	assert.Equal(t, litmus.Unsupported, results[len(results)-1].Verdict)
 	assert.Contains(t, results[len(results)-1].Next, "restart the machine")
 	m.Close()
-	for _, f := range l.Failures() { // nobody knows when the GPU would give them up
+	for _, f := range l.Failures() { // objects leak: nobody knows when the GPU would release them
 		assert.Contains(t, f, "leak")
 	}
 }

@@ -10,27 +10,27 @@ import (
 	"github.com/mlxc/mlxc/internal/objc"
 )
 
-// program is one test's program, with what orders it or without, for as many trials as there are.
+// program is the program of one test, with its order (ordered) or as the control. It is run many times.
 type program struct {
 	*rig
 	ctx     context.Context
 	test    *test
 	ordered bool
 
-	x         objc.ID // what the chain is about
-	y         objc.ID // what commands touch that have no part in it
-	arguments objc.ID // of the steps
-	icb       objc.ID // of twice as many commands as there are steps
+	x         objc.ID // buffer of the elements that the chain computes
+	y         objc.ID // buffer for commands that have no part in the chain
+	arguments objc.ID // buffer of the arguments of the steps
+	icb       objc.ID // indirect command buffer of 2·steps commands
 	fence     objc.ID
 	event     objc.ID
 	shared    objc.ID
-	value     uint64 // of the events: what the last trial has reached
+	value     uint64 // the last value that was signalled, of event or shared
 
-	flight []objc.ID // command buffers that were committed
+	flight []objc.ID // command buffers that were committed and not waited for
 	owned  []objc.ID
 }
 
-// keeps says how Metal keeps track of x.
+// keeps says whether x is a tracked resource (MTLHazardTrackingMode).
 type keeps int
 
 const (
@@ -39,7 +39,7 @@ const (
 	trackedIfOrdered
 )
 
-// newProgram makes what a test needs, inside of a pool.
+// newProgram makes the buffers and events of a test. The caller has an autorelease pool.
 func (r *rig) newProgram(ctx context.Context, t *test, ordered bool) (*program, error) {
 	p := &program{rig: r, ctx: ctx, test: t, ordered: ordered}
 	own := t.keeps == tracked || t.keeps == trackedIfOrdered && ordered
@@ -65,7 +65,7 @@ func (r *rig) newProgram(ctx context.Context, t *test, ordered bool) (*program, 
 	return p, nil
 }
 
-// close releases what the program has of its own, unless the GPU may still use it.
+// close releases the objects of the program, unless the GPU may still use them.
 func (p *program) close() {
 	if p.stuck {
 		return
@@ -82,7 +82,7 @@ func (p *program) have(o objc.ID) objc.ID {
 	return o
 }
 
-// buffer is memory that host and GPU share.
+// buffer makes a buffer with shared storage, with hazard tracking or without.
 func (p *program) buffer(bytes int, tracked bool) objc.ID {
 	mode := objc.ResourceHazardTrackingModeUntracked
 	if tracked {
@@ -91,20 +91,20 @@ func (p *program) buffer(bytes int, tracked bool) objc.ID {
 	return p.have(objc.NewBuffer.SendID(p.device, uintptr(bytes), uintptr(objc.ResourceStorageModeShared|mode)))
 }
 
-// argument writes the argument of a step into place i.
+// argument writes the argument of step s into the i-th place of arguments.
 func (p *program) argument(i int, s step) {
 	to := words(p.arguments, stride*steps/4)[i*stride/4:]
 	copy(to, []uint32{s.times, s.plus, s.spin, s.begin, s.end, s.zero})
 }
 
-// fill gives x what it is at the beginning.
+// fill sets x to its initial values.
 func (p *program) fill() {
 	for i := range elements {
 		words(p.x, elements)[i] = first(i)
 	}
 }
 
-// holds returns an error if x is not what n steps in order make of it.
+// holds returns an error if x is not the result of n steps in order.
 func (p *program) holds(n int) error {
 	for i, v := range words(p.x, elements) {
 		if want := chained(i, n); v != want {
@@ -114,7 +114,7 @@ func (p *program) holds(n int) error {
 	return nil
 }
 
-// commandBuffer is one of a queue. It is kept until it was waited for.
+// commandBuffer makes a command buffer of a queue, retained until it was waited for.
 func (p *program) commandBuffer(queue objc.ID) objc.ID {
 	return objc.Retain(objc.CommandBuffer.SendID(queue))
 }
@@ -127,7 +127,7 @@ func (p *program) commit(list ...objc.ID) {
 	p.flight = append(p.flight, list...)
 }
 
-// land waits for all command buffers but the last n that were committed.
+// land waits for all committed command buffers but the last n.
 func (p *program) land(n int) error {
 	if len(p.flight) <= n {
 		return nil
@@ -137,14 +137,14 @@ func (p *program) land(n int) error {
 	return p.wait(p.ctx, list)
 }
 
-// pass is an encoder, with the messages to it.
+// pass is a compute encoder with a batch of messages to it.
 type pass struct {
 	*program
 	id objc.ID
 	b  *objc.Batch
 }
 
-// encode has f encode a pass of a command buffer.
+// encode adds an encoder to command buffer c, with what f encodes.
 func (p *program) encode(c objc.ID, concurrent bool, f func(e *pass)) {
 	kind := objc.DispatchTypeSerial
 	if concurrent {
@@ -153,14 +153,14 @@ func (p *program) encode(c objc.ID, concurrent bool, f func(e *pass)) {
 	e := &pass{program: p, id: objc.ComputeEncoderOfType.SendID(c, uintptr(kind)), b: p.batch()}
 	f(e)
 	e.b.Send(objc.EndEncoding, e.id)
-	_ = e.b.Run() // a batch of a few messages finds its memory, or nothing ran and the result is wrong
+	_ = e.b.Run() // if the batch has no memory, nothing runs and the result is wrong
 	p.done(e.b)
 }
 
-// step dispatches step i.
+// step dispatches step i of the chain.
 func (e *pass) step(i int) { e.advance(e.x, i) }
 
-// beside dispatches something that has no part in the chain.
+// beside dispatches a step on y, which has no part in the chain.
 func (e *pass) beside() { e.advance(e.y, 1) }
 
 func (e *pass) advance(x objc.ID, i int) {
@@ -184,7 +184,7 @@ func (e *pass) use(o objc.ID, usage uint64) {
 	e.b.Send(objc.UseResource, e.id, uintptr(o), uintptr(usage))
 }
 
-// declare says what the indirect command buffer reaches.
+// declare declares, by useResource, the buffers that the indirect command buffer uses.
 func (e *pass) declare() {
 	e.use(e.x, objc.ResourceUsageRead|objc.ResourceUsageWrite)
 	e.use(e.y, objc.ResourceUsageRead|objc.ResourceUsageWrite)

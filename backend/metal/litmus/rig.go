@@ -14,24 +14,24 @@ import (
 	"github.com/mlxc/mlxc/internal/objc"
 )
 
-// rig is a GPU with what all tests share.
+// rig is a GPU with queues, pipelines and arguments, which all tests share.
 type rig struct {
 	o       Options
 	device  objc.ID
 	queue   objc.ID
-	other   objc.ID // another queue
+	other   objc.ID // a second queue
 	library objc.ID
 	pipes   map[string]objc.ID
 	owned   []objc.ID
 	args    []step
-	// stuck: a command buffer has never ended, or nobody waits for it any more.
+	// stuck: a command buffer did not end in time, or the context did: nothing that it uses may be released.
 	stuck bool
 
 	mu      sync.Mutex
-	batches []*objc.Batch // that nobody uses
+	batches []*objc.Batch // batches that may be used again
 }
 
-// errHangs is that of a command buffer that never ends.
+// errHangs is the error of a command buffer that did not end within Options.Patience.
 var errHangs = errors.New("a command buffer has not ended")
 
 func newRig(o Options) (r *rig, err error) {
@@ -49,7 +49,7 @@ func newRig(o Options) (r *rig, err error) {
 	return r, nil
 }
 
-// spin has slow steps take so many turns.
+// spin sets the arguments of all steps; slow ones take so many turns of their loop.
 func (r *rig) spin(turns int) {
 	r.args = nil
 	for i := range steps {
@@ -57,10 +57,10 @@ func (r *rig) spin(turns int) {
 	}
 }
 
-// slow is how long a slow step is to take, in seconds: as long as many dispatches.
+// slow is the intended duration of a slow step, in seconds: much longer than a dispatch.
 const slow = 100e-6
 
-// calibrate has slow steps take as long as they should on this GPU.
+// calibrate measures the loop on this GPU and sets its turns so that slow steps take as long as slow says.
 func (r *rig) calibrate(ctx context.Context) error {
 	const turns = 1 << 14
 	times := map[int]float64{}
@@ -141,7 +141,7 @@ func (r *rig) open() error {
 	return nil
 }
 
-// pipeline makes a pipeline, inside of a pool. It is the caller's.
+// pipeline makes the pipeline of a kernel, which the caller releases. The caller has an autorelease pool.
 func (r *rig) pipeline(name string) (objc.ID, error) {
 	d, err := r.descriptor(name)
 	if err != nil {
@@ -151,7 +151,7 @@ func (r *rig) pipeline(name string) (objc.ID, error) {
 	return r.described(name, d, 0)
 }
 
-// descriptor describes the pipeline of a kernel. It is the caller's.
+// descriptor makes the descriptor of a kernel's pipeline. The caller releases it.
 func (r *rig) descriptor(name string) (objc.ID, error) {
 	values := objc.New("MTLFunctionConstantValues")
 	defer objc.Release(values)
@@ -168,7 +168,7 @@ func (r *rig) descriptor(name string) (objc.ID, error) {
 	return d, nil
 }
 
-// described makes the pipeline of a descriptor. It is the caller's.
+// described makes the pipeline of a descriptor; name is for errors. The caller releases it.
 func (r *rig) described(name string, d objc.ID, options uint64) (objc.ID, error) {
 	p, err := objc.WithError(objc.NewPipeline, func(slot uintptr) uintptr {
 		return objc.NewPipeline.Send(r.device, uintptr(d), uintptr(options), 0, slot)
@@ -186,7 +186,7 @@ func (r *rig) own(o objc.ID) objc.ID {
 	return o
 }
 
-// close gives everything back, unless a command buffer may still use it.
+// close releases everything, unless a command buffer may still use it.
 func (r *rig) close() {
 	if r.stuck {
 		return
@@ -217,7 +217,7 @@ func (r *rig) done(b *objc.Batch) {
 	r.mu.Unlock()
 }
 
-// wait waits for command buffers, and releases them. An error is that of the first that failed.
+// wait waits for command buffers and releases them. It returns the error of the first that failed.
 func (r *rig) wait(ctx context.Context, list []objc.ID) error {
 	done := make(chan error, 1)
 	go func() {
@@ -247,13 +247,13 @@ func (r *rig) wait(ctx context.Context, list []objc.ID) error {
 	}
 }
 
-// words are n words at an address of memory that is not Go's.
+// words returns the first n u32 of a buffer's contents.
 func words(b objc.ID, n int) []uint32 {
 	data := objc.Bytes(objc.Contents.Send(b), 4*n)
 	return unsafe.Slice((*uint32)(unsafe.Pointer(unsafe.SliceData(data))), n)
 }
 
-// pinned calls f with the address of v, which does not move until f returns.
+// pinned calls f with the address of v, which the garbage collector does not move until f returns.
 func pinned[T any](v *T, f func(p uintptr)) {
 	var pin runtime.Pinner
 	pin.Pin(v)

@@ -13,10 +13,10 @@ import (
 	"github.com/mlxc/mlxc/internal/objc"
 )
 
-// page is that of Apple's chips, which buffers over memory of the host are whole ones of.
+// page is the size of a page on Apple's chips, in bytes; buffers without a copy are whole pages.
 const page = 16 << 10
 
-// values are the tests that need no luck.
+// values are the tests whose results do not depend on chance, and that have no control.
 var values = []*test{
 	{
 		name: "value/no-threadgroups", use: "every replay", required: true, values: true, few: 20,
@@ -151,8 +151,8 @@ var values = []*test{
 	},
 }
 
-// empty is the test of a grid of no threads, which nothing sends: it comes last, for nobody has promised
-// that a GPU survives it.
+// empty returns the test of a grid of no threads, which the backend never sends. It runs last, since no
+// documentation says that a GPU survives it.
 func empty(o Options) *test {
 	return &test{
 		name: "value/no-threads", use: "nothing", values: true, few: 20,
@@ -176,16 +176,16 @@ func empty(o Options) *test {
 	}
 }
 
-// mark is a number that memory does not hold by chance.
+// mark returns a number that memory does not hold by chance.
 func mark(i int) uint32 { return 0x9e3779b9*uint32(i+1) ^ 0x5bd1e995 }
 
-// source is a page of memory, which is the caller's.
+// source returns a buffer of one page, which the caller releases.
 func (p *program) source() objc.ID {
 	return objc.NewBuffer.SendID(p.device, page, uintptr(objc.ResourceStorageModeShared))
 }
 
-// copies runs a kernel over n words that f has bound to slot 0, and returns an error if they are not
-// marks.
+// copies runs a kernel that copies the n words that f has bound to slot 0, and returns an error if the copies
+// are not mark(0) to mark(n-1).
 func (p *program) copies(kernel string, n int, f func(e *pass)) error {
 	to := p.source()
 	if to == 0 {
@@ -211,7 +211,7 @@ func (p *program) copies(kernel string, n int, f func(e *pass)) error {
 	return nil
 }
 
-// mappedFile is two pages of a file that has no name any more, with the same marks in every 4 KiB.
+// mappedFile maps two pages of a temporary file that is removed already; each 4 KiB of it holds the same marks.
 func mappedFile() ([]byte, error) {
 	f, err := os.CreateTemp("", "litmus")
 	if err != nil {

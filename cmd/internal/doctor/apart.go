@@ -13,12 +13,12 @@ import (
 	"github.com/mlxc/mlxc/backend/metal/litmus/verdict"
 )
 
-// apartLimit is how long a test in a process of its own may take: a GPU that hangs ends it much earlier.
+// apartLimit is the max time of a test in a process of its own; a test that hangs ends itself much earlier.
 const apartLimit = 2 * time.Minute
 
-// Apart has a program run one litmus test at a time in a process of its own: the program is given the test's
-// name behind the arguments, and writes a [verdict.Result] as JSON. An error is that it has died, with the last
-// of what it has said.
+// Apart returns a function that runs a litmus test in a new process of a program. The program gets the test's
+// name after args, and writes a [verdict.Result] as JSON to its output. If it dies, the error has the end of
+// what it has written to standard error.
 func Apart(program string, args ...string) func(ctx context.Context, name string) (verdict.Result, error) {
 	return func(ctx context.Context, name string) (r verdict.Result, err error) {
 		ctx, cancel := context.WithTimeoutCause(ctx, apartLimit, fmt.Errorf("it has not ended after %v", apartLimit))

@@ -22,14 +22,14 @@ import (
 	"github.com/mlxc/mlxc/internal/testkit/store"
 )
 
-// TestMain has the tests share compiled kernels with those of software Metal, in the tree's folder for
-// what is made.
+// TestMain lets the tests share a cache of compiled kernels with those of software Metal, in the tree's
+// folder for build results.
 func TestMain(m *testing.M) {
 	store.Use()
 	os.Exit(m.Run())
 }
 
-// claims is a device that says other things of its numbers.
+// claims is a device with other Numerics in its Info.
 type claims struct {
 	backend.Device
 	numerics backend.Numerics
@@ -43,7 +43,7 @@ func (c claims) Info() backend.Info {
 
 func (claims) Facts() []backend.Fact { return []backend.Fact{{Name: "macOS", Value: "15.0"}} }
 
-// TestNumbers: software Metal computes what it says that it may, and no device may that says less.
+// TestNumbers: software Metal computes only what its Numerics allow; with stricter Numerics that is a failure.
 func TestNumbers(t *testing.T) {
 	d, err := softmetal.New(t.Context(), softmetal.Options{Workers: 1})
 	require.NoError(t, err)
@@ -74,7 +74,7 @@ func (uncompiled) Compile(context.Context, *backend.Program) (backend.Executable
 	return nil, fmt.Errorf("kernel numeric_exp has to be compiled: %w", backend.ErrNoCompiler)
 }
 
-// TestNumbersWithoutCompiler: what cannot be compiled is not tried, which is no fault of the device.
+// TestNumbersWithoutCompiler: without a compiler numbers are not tested, which is not a failure.
 func TestNumbersWithoutCompiler(t *testing.T) {
 	d, err := softmetal.New(t.Context(), softmetal.Options{Workers: 1})
 	require.NoError(t, err)
@@ -87,7 +87,7 @@ func TestNumbersWithoutCompiler(t *testing.T) {
 	assert.Contains(t, e.r.Unsupported[0].Next, "clang")
 }
 
-// TestJudge: every row of the table knows its result from others.
+// TestJudge: judge tells the result of every case, and its allowed deviations, from wrong results.
 func TestJudge(t *testing.T) {
 	all := backend.Numerics{FlushesDenormals: true, Contracts: true, ManyNaNs: true}
 	names := map[string]bool{}
@@ -125,7 +125,7 @@ func TestJudge(t *testing.T) {
 	}
 }
 
-// TestSums: the orders of a simdgroup's sum are told apart.
+// TestSums: the addends have another sum in each of the orders.
 func TestSums(t *testing.T) {
 	v := addends()
 	seen := map[uint32]string{}
@@ -136,13 +136,13 @@ func TestSums(t *testing.T) {
 	}
 }
 
-// litmusOf returns results that someone else found.
+// litmusOf returns an Options.Litmus with fixed results.
 func litmusOf(list ...verdict.Result) func(context.Context, func(string, float64)) ([]verdict.Result, error) {
 	return func(context.Context, func(string, float64)) ([]verdict.Result, error) { return list, nil }
 }
 
-// TestReport: what fails that is required is a failure, what does not is none; the profile has what
-// passed, and is read back.
+// TestReport: a required litmus test that fails is a failure, others are not. The text, JSON and profile have
+// all results.
 func TestReport(t *testing.T) {
 	d := cpu.New(1)
 	defer d.Close()
@@ -217,7 +217,7 @@ func TestReport(t *testing.T) {
 	assert.Equal(t, 40, r.Profile(1).Cores, "of the chip")
 }
 
-// TestTold: times that are not the host's are found.
+// TestTold: told notices times that are not on the host's clock.
 func TestTold(t *testing.T) {
 	begin := time.Now()
 	at := func(from, to time.Duration) backend.Times {
@@ -230,12 +230,12 @@ func TestTold(t *testing.T) {
 	assert.ErrorContains(t, told(at(0, time.Second), begin, end), "clock")
 }
 
-// forgets is a device whose executables run nothing.
+// forgets is a device whose NewQueue fails.
 type forgets struct{ backend.Device }
 
 func (forgets) NewQueue() (backend.Queue, error) { return nil, errors.New("no queue today") }
 
-// TestBrokenDevice: what a device cannot do is a failure each, and the rest is examined.
+// TestBrokenDevice: each thing that a device cannot do is a failure, and the rest is examined.
 func TestBrokenDevice(t *testing.T) {
 	d := cpu.New(1)
 	defer d.Close()
@@ -252,7 +252,7 @@ func TestBrokenDevice(t *testing.T) {
 	assert.Equal(t, map[string]bool{"conformance": true, "times": true}, parts)
 }
 
-// TestHangs: where something does not end the rest is not examined, and the device is left alone.
+// TestHangs: after a test that hangs the rest is not examined, and the device is not used any more.
 func TestHangs(t *testing.T) {
 	r, err := Examine(t.Context(), Options{Device: cpu.New(1), Quick: true, Only: "copy/*",
 		Litmus: litmusOf(verdict.Result{Name: "event/queues", Verdict: verdict.NotKept, Hangs: true})})
@@ -274,8 +274,8 @@ func TestEnds(t *testing.T) {
 	require.ErrorIs(t, err, stop)
 }
 
-// TestLaunched: plans whose commands are launches are measured by rows and forks, and the profile has them by
-// name, with the launches of the first.
+// TestLaunched: plans whose commands are launches are measured as such; the profile has their times by name, and
+// the launch time of the first as its own.
 func TestLaunched(t *testing.T) {
 	d := cpu.New(1)
 	defer d.Close()

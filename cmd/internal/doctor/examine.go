@@ -16,60 +16,60 @@ import (
 	"github.com/mlxc/mlxc/cost"
 )
 
-// Options say what to examine.
+// Options of an examination.
 type Options struct {
 	Program string // the name and version of this program
 	Device  backend.Device
-	// Litmus runs litmus tests; nil where the device is no GPU.
+	// Litmus runs the litmus tests; nil if the device is not a GPU.
 	Litmus func(ctx context.Context, begin func(name string, done float64)) ([]verdict.Result, error)
-	// Plans opens devices that encode in other ways, by name, in this order; empty: Device alone is
-	// measured.
+	// Plans are the ways to encode that are tested and measured, in this order, that of Device
+	// first; empty: only Device is measured.
 	Plans []Plan
 	// Quick leaves out most random dispatches and repetitions.
 	Quick bool
-	// Only is a pattern of the names of tests of conformance, as path.Match has it: "kernel/*"; "" is
-	// all of them.
+	// Only is a pattern of path.Match for the names of conformance tests: "kernel/*"; "" means all
+	// of them.
 	Only string
-	// Begin, if not nil, hears what is done next, and returns what hears which part of it is done,
-	// from 0 to 1, and what is called at its end.
+	// Begin, if not nil, is called before each part of the examination. It returns a function that is
+	// called with the share of the part that is done, from 0 to 1, and one that is called at its end.
 	Begin func(what string) (progress func(float64), end func())
-	// Log, if not nil, gets a line for each step before it begins: if the process dies, the last one
-	// says where.
+	// Log, if not nil, gets a line before each step: if the process dies, the last line says in
+	// which step.
 	Log io.Writer
 }
 
-// Plan is a way to encode, with a device that does.
+// Plan is a way to encode, with a function that opens a device which encodes in this way.
 type Plan struct {
 	Name string
-	// Open opens the device, given what was found out before.
+	// Open opens the device, given the report so far. It also returns a function that closes it.
 	Open func(r *Report) (backend.Device, func(), error)
-	// Launched: commands are launches that follow one another on the device, and no barriers are encoded
-	// between them (CUDA). Edges: what the edges of a graph do not order overlaps.
+	// Launched: commands are launches that run one after another on the device, without barriers (CUDA).
+	// Edges: commands that the edges of a graph do not order overlap.
 	Launched, Edges bool
 }
 
-// examination is one that goes on.
+// examination is the state of a running examination.
 type examination struct {
 	o        Options
 	r        *Report
 	part     string
 	progress func(float64)
-	// stuck: something that was left behind may use the device.
+	// stuck: a test that was left behind may still use the device.
 	stuck bool
-	// far: a copy is measured that no cache holds, however quick the rest is.
+	// far: the measured copy is larger than all caches, also if Options.Quick is set.
 	far bool
 }
 
-// step says that a step of the part begins, and which part of that is done.
+// step logs that a step begins, and reports the share of the part that is done.
 func (e *examination) step(name string, done float64) {
 	if e.o.Log != nil {
-		_, _ = fmt.Fprintf(e.o.Log, "%s: %s\n", e.part, name) // the report is what matters
+		_, _ = fmt.Fprintf(e.o.Log, "%s: %s\n", e.part, name) // that the log cannot be written does not matter
 	}
 	e.progress(done)
 }
 
-// Examine examines a device. An error is that ctx has ended. Then the device must not be closed any
-// more, for a test that was left behind may use it; neither may it if [Report.Stuck].
+// Examine examines a device. It returns an error only if ctx has ended. Then, and if [Report.Stuck] is set,
+// the device must not be closed any more, since a test that was left behind may use it.
 func Examine(ctx context.Context, o Options) (*Report, error) {
 	info := o.Device.Info()
 	e := &examination{o: o, r: &Report{Program: o.Program, Device: o.Device.Name(), Name: info.Description, Quick: o.Quick, Claims: info.Numerics,
@@ -108,7 +108,7 @@ func Examine(ctx context.Context, o Options) (*Report, error) {
 	return e.r, nil
 }
 
-// Times measures what launches, barriers and copies of a device cost, and nothing else of what [Examine] looks at.
+// Times does only the part of [Examine] that measures the times of launches, barriers and copies.
 func Times(ctx context.Context, o Options) (*Report, error) {
 	e := &examination{o: o, far: true, r: &Report{Program: o.Program, Device: o.Device.Name(), Name: o.Device.Info().Description, Quick: o.Quick}}
 	e.part, e.progress = "times", func(float64) {}
@@ -163,8 +163,8 @@ func (e *examination) numbers(ctx context.Context) error {
 	return e.numerics(ctx)
 }
 
-// conformance runs every kernel of the library against its declared meaning, and the suite; the suite
-// without the kernels by every other plan too.
+// conformance runs the conformance suite, with the tests of every kernel of the library, on the device,
+// and without these by every other plan.
 func (e *examination) conformance(ctx context.Context) error {
 	parts := float64(max(1, len(e.o.Plans)))
 	if err := e.suite(ctx, e.o.Device, "", 0, 1/parts); err != nil {
@@ -172,11 +172,11 @@ func (e *examination) conformance(ctx context.Context) error {
 	}
 	for i, p := range e.o.Plans {
 		if i == 0 {
-			continue // that of the device
+			continue // the plan of the device itself
 		}
 		d, end, err := p.Open(e.r)
 		if err != nil {
-			continue // what is measured later says so
+			continue // the measurements later report it
 		}
 		if err := e.suite(ctx, d, p.Name, float64(i)/parts, 1/parts); err != nil {
 			return err
@@ -186,8 +186,8 @@ func (e *examination) conformance(ctx context.Context) error {
 	return nil
 }
 
-// suite runs the tests on a device; all but those of kernels, if it has a plan. The work is a part of
-// all, from a share of it on.
+// suite runs the conformance tests on a device, without those of kernels if plan is not "". from is the
+// share of the work of all suites that is done before, part the share of this one.
 func (e *examination) suite(ctx context.Context, d backend.Device, plan string, from, part float64) error {
 	o := conformance.Options{BorrowedKernels: plan != ""}
 	if e.o.Quick {
@@ -197,7 +197,7 @@ func (e *examination) suite(ctx context.Context, d backend.Device, plan string, 
 		o.Unsupported = map[string]string{"profile/every_command": "the device takes no times of commands"}
 	}
 	choose := func(name string) bool {
-		// What tests declarations, and not devices, needs no device.
+		// These test declarations, not devices.
 		if name == "generated/lies" || strings.HasPrefix(name, "term/") {
 			return false
 		}
@@ -231,7 +231,7 @@ func (e *examination) suite(ctx context.Context, d backend.Device, plan string, 
 	return err
 }
 
-// Seen is what the device was seen to keep.
+// Seen returns which optional orders the litmus tests have seen the device keep.
 func (r *Report) Seen() cost.Litmus {
 	return cost.Litmus{
 		Fences:           verdict.Passing(r.Litmus, "fence/*"),
@@ -239,12 +239,12 @@ func (r *Report) Seen() cost.Litmus {
 	}
 }
 
-// Profile is what the report says for `mlxc optimize --profile`: figures that were measured, with those
-// of the chip where it is known, and of the default one, for the rest.
+// Profile returns the cost model for `mlxc optimize --profile`: the figures that were measured and, for
+// the rest, those of the chip if it is known, else those of the default one.
 func (r *Report) Profile(cores int) cost.Model {
 	m, err := cost.Chip(r.Name)
 	if err != nil {
-		if m, _ = cost.Chip(""); cores > 0 { // those of a GPU are not known
+		if m, _ = cost.Chip(""); cores > 0 { // the number of a GPU's cores is not known
 			m.Cores = cores
 		}
 	}
@@ -280,7 +280,7 @@ func (r *Report) Profile(cores int) cost.Model {
 	return m
 }
 
-// distribution is that of some values.
+// distribution returns the median and range of values, of which there is at least one.
 func distribution(v []float64) Distribution {
 	s := slices.Sorted(slices.Values(v))
 	return Distribution{Median: s[len(s)/2], Min: s[0], Max: s[len(s)-1]}

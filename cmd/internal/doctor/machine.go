@@ -8,7 +8,7 @@ import (
 	"github.com/mlxc/mlxc/ir"
 )
 
-// machine is a graph that is ready to run, each of whose memories is a buffer of its own.
+// machine is a compiled graph with a buffer for each memory.
 type machine struct {
 	queue   backend.Queue
 	exec    backend.Executable
@@ -71,12 +71,12 @@ func (m *machine) run(ctx context.Context) (backend.Times, error) {
 	return p.Result().Times, nil
 }
 
-// put gives a memory its bytes.
+// put writes the bytes of memory i.
 func (m *machine) put(ctx context.Context, i int, data []byte) error {
 	return backend.Wait(ctx)(m.queue.Upload(ctx, backend.At(m.buffers[i]), data))
 }
 
-// get returns n bytes of a memory.
+// get returns the first n bytes of memory i.
 func (m *machine) get(ctx context.Context, i, n int) ([]byte, error) {
 	data := make([]byte, n)
 	return data, backend.Wait(ctx)(m.queue.Download(ctx, data, backend.At(m.buffers[i])))

@@ -11,16 +11,16 @@ import (
 	"github.com/mlxc/mlxc/msl"
 )
 
-// Sizes of what is measured.
+// Numbers and sizes of what is measured; with Quick those of the second name.
 const (
 	many, manyQuick     = 512, 48            // dispatches
 	buffers             = 16                 // command buffers
-	rounds, roundsQuick = 15, 5              // repetitions, beside one that fills caches
+	rounds, roundsQuick = 15, 5              // repetitions, after one that fills caches
 	moved, movedQuick   = 256 << 20, 8 << 20 // bytes of a copy
 )
 
-// measure measures what encoding, launches, barriers and command buffers cost by each plan, and how
-// fast memory is.
+// measure measures the times of encoding, launches, barriers and command buffers by each plan, and the
+// bandwidth of memory.
 func (e *examination) measure(ctx context.Context) error {
 	plans := e.o.Plans
 	if len(plans) == 0 {
@@ -70,7 +70,7 @@ func (e *examination) measure(ctx context.Context) error {
 	return nil
 }
 
-// launches measures a plan whose commands are launches.
+// launches measures a plan whose commands are launches ([Plan]).
 func (e *examination) launches(ctx context.Context, d backend.Device, p Plan) (*PlanTimes, error) {
 	n := many
 	if e.o.Quick {
@@ -82,7 +82,7 @@ func (e *examination) launches(ctx context.Context, d backend.Device, p Plan) (*
 			return seconds(t, wall)
 		})
 		if len(s.Host) > 0 {
-			s.Host = s.Host[1:] // the first made things ready
+			s.Host = s.Host[1:] // the first run also prepares things
 		}
 		return s, err
 	})
@@ -103,7 +103,7 @@ func (e *examination) launches(ctx context.Context, d backend.Device, p Plan) (*
 	return out, nil
 }
 
-// plan measures one.
+// plan measures the times of a plan, on a device that encodes by it.
 func (e *examination) plan(ctx context.Context, d backend.Device, p Plan) (*PlanTimes, error) {
 	n := many
 	if e.o.Quick {
@@ -116,13 +116,13 @@ func (e *examination) plan(ctx context.Context, d backend.Device, p Plan) (*Plan
 			return seconds(t, wall)
 		})
 	}
-	// What a few take is taken off from what many take: the rest does not depend on their number.
+	// The time of a few dispatches is subtracted from that of many, to remove what is constant.
 	few := n / 8
 	small, err := gpu(adds(few, none), few)
 	if err != nil {
 		return nil, err
 	}
-	// What is encoded has a barrier behind every few dispatches, as most graphs have.
+	// Encoding is measured with a barrier after every few dispatches, as most graphs have them.
 	encode = encode[:0]
 	if _, err := gpu(adds(n, some), n); err != nil {
 		return nil, err
@@ -151,7 +151,7 @@ func (e *examination) plan(ctx context.Context, d backend.Device, p Plan) (*Plan
 	return out, nil
 }
 
-// seconds is the time on the device, or that of the host where the device says none.
+// seconds returns the time on the device, or that on the host's clock if the device reports none.
 func seconds(t backend.Times, wall time.Duration) float64 {
 	if d := t.Duration(); d > 0 {
 		return d.Seconds()
@@ -159,7 +159,7 @@ func seconds(t backend.Times, wall time.Duration) float64 {
 	return wall.Seconds()
 }
 
-// times runs a graph several times and returns a figure of each.
+// times runs a graph several times and returns the figure of each run but the first.
 func (e *examination) times(ctx context.Context, d backend.Device, g *ir.Graph, figure func(t backend.Times, wall time.Duration) float64) (out []float64, err error) {
 	m, err := newMachine(ctx, d, g)
 	if err != nil {
@@ -167,7 +167,7 @@ func (e *examination) times(ctx context.Context, d backend.Device, g *ir.Graph, 
 	}
 	defer func() {
 		if ctx.Err() != nil {
-			return // what was left behind may use it
+			return // a run that was left behind may use it
 		}
 		if closed := m.close(); err == nil {
 			err = closed
@@ -193,13 +193,13 @@ func (e *examination) times(ctx context.Context, d backend.Device, g *ir.Graph, 
 	return out, nil
 }
 
-// told returns an error if the times of a run, by the host's clock, are not within those at which the
-// host began and ended it. Two clocks are compared to about a microsecond, and a GPU may begin no
-// earlier than it is told.
+// told returns an error if the device's times of a run, converted to the host's clock, are not between the
+// times at which the host began and ended it, which would mean that the clocks are converted wrongly. The
+// conversion is exact to about a microsecond; a millisecond is tolerated.
 func told(t backend.Times, begin, end time.Time) error {
 	const about = time.Millisecond
 	if t.Duration() <= 0 {
-		return nil // the device says none
+		return nil // the device reports no times
 	}
 	if early, late := begin.Sub(t.Begin), t.End.Sub(end); early > about || late > about {
 		return fmt.Errorf("the device says that it ran from %v after the host had begun to %v before the host saw the end: its clock and the host's do not agree", -early, -late)
@@ -207,17 +207,17 @@ func told(t backend.Times, begin, end time.Time) error {
 	return nil
 }
 
-// between is what stands between the dispatches of a graph.
+// between is what separates the dispatches of a graph.
 type between int
 
 const (
 	none     between = iota
-	some             // barriers, behind every fourth
-	barriers         // behind each
-	commits          // after every few of them, as many as there are to be command buffers
+	some             // a barrier after every fourth dispatch
+	barriers         // a barrier after each dispatch
+	commits          // commits, so that there are as many command buffers as buffers says
 )
 
-// adds is a graph of n small dispatches, none of which touches what another writes.
+// adds returns a graph of n small dispatches, none of which touches what another writes.
 func adds(n int, what between) *ir.Graph {
 	b := ir.NewBuilder([...]string{"beside", "some", "behind", "cut"}[what])
 	from := b.Memory(ir.Memory{Name: "x", Kind: ir.State, Size: 256})
@@ -243,7 +243,7 @@ func adds(n int, what between) *ir.Graph {
 	return b.Unfinished()
 }
 
-// copied is a graph that copies bytes from one memory to another.
+// copied returns a graph that copies so many bytes from one memory to another.
 func copied(bytes int64) *ir.Graph {
 	b := ir.NewBuilder("copied")
 	from := b.Memory(ir.Memory{Name: "x", Kind: ir.State, Size: bytes})

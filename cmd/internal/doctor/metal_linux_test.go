@@ -19,8 +19,8 @@ import (
 	"github.com/mlxc/mlxc/internal/testkit/fakemetal"
 )
 
-// TestBrokenGPU: a GPU that does not keep what every replay relies on fails, in the tests of that and in
-// the suite; one that does passes, and its profile says what it keeps.
+// TestBrokenGPU: a GPU that ignores barriers fails the litmus tests of barriers and conformance tests; one that
+// keeps them passes, and its profile has the optional orders that were seen.
 func TestBrokenGPU(t *testing.T) {
 	for _, ignored := range []fakemetal.Order{0, fakemetal.Barriers} {
 		l := fakemetal.Build(t)
@@ -29,7 +29,7 @@ func TestBrokenGPU(t *testing.T) {
 		d, end, err := gpu.Metal.Open(gpu.Options{})
 		require.NoError(t, err)
 		r, err := Examine(t.Context(), Options{Device: d, Quick: true, Only: "order/*", Litmus: func(ctx context.Context, begin func(string, float64)) ([]verdict.Result, error) {
-			// As the command's, but for grids of no threads, which the stand-in takes amiss.
+			// Like the command's, without grids of no threads, which the stand-in notes as a mistake.
 			return litmus.Run(ctx, litmus.Options{Trials: 4, Begin: begin, Only: "[ei][n]*/*"})
 		}})
 		require.NoError(t, err)
@@ -53,11 +53,11 @@ func TestBrokenGPU(t *testing.T) {
 	}
 }
 
-// inChild says what a process does that runs one litmus test: what is cold, or dying.
+// inChild is the variable that tells TestChild how its GPU behaves: "warm", "cold" or "dies".
 const inChild = "MLXC_TEST_LITMUS"
 
-// TestApart: the test of cold pipelines runs in a process of its own, whose result is the doctor's, also where
-// it dies there.
+// TestApart: the test of cold pipelines runs in a process of its own. Its result, or that the process has died,
+// is the result here.
 func TestApart(t *testing.T) {
 	for in, want := range map[string]string{"warm": "", "cold": "element 0 is", "dies": "exit status 3\nit is cold here"} {
 		t.Setenv(inChild, in)
@@ -80,7 +80,7 @@ func TestApart(t *testing.T) {
 	}
 }
 
-// TestChild is the other process of TestApart.
+// TestChild is what the other process of TestApart runs.
 func TestChild(t *testing.T) {
 	in := os.Getenv(inChild)
 	if in == "" {

@@ -18,8 +18,8 @@ import (
 	"github.com/mlxc/mlxc/ir"
 )
 
-// Numeric is what a device computed where that is not the same everywhere, or where fast math would
-// show.
+// Numeric is a result that a device computed, in a case in which devices differ or fast math would be
+// noticed.
 type Numeric struct {
 	Name   string `json:"name"`
 	Kernel string `json:"kernel"`
@@ -29,11 +29,11 @@ type Numeric struct {
 	// Is says how Got differs: "as IEEE 754 has it", "a denormal counts as zero", "another NaN",
 	// "rounded once", "wrong".
 	Is string `json:"is"`
-	// OK: the device says that it may compute this.
+	// OK: Got is right, or a deviation that the device's Numerics allow.
 	OK bool `json:"ok"`
 }
 
-// Ways to compute a number.
+// The values of [Numeric.Is].
 const (
 	isExact   = "as IEEE 754 has it"
 	isFlushed = "a denormal counts as zero"
@@ -43,26 +43,26 @@ const (
 	isWrong   = "wrong"
 )
 
-// number is one row: a kernel with its operands and the bits that it gives.
+// number is a case: a kernel with its operands, and the bits of the result.
 type number struct {
 	name, kernel string
 	in           [4]uint32
 	want         uint32
-	flushed      []uint32 // what it may be where denormals count as zero
-	once         uint32   // what it is where a·b + c is rounded once; 0: it is no such row
-	nan          bool     // any NaN will do where there are many
-	units        uint32   // of the last place that it may be off
+	flushed      []uint32 // other results, if denormals count as zero
+	once         uint32   // the result if a·b + c is rounded once; 0: this does not apply
+	nan          bool     // any NaN is allowed, if the device has ManyNaNs
+	units        uint32   // max error, in units of the last place
 }
 
 func bits(f float32) uint32 { return math.Float32bits(f) }
 
-// product is a · b, rounded: Go may contract what is one expression, and not what is converted.
+// product returns a · b, rounded. The conversion keeps Go from contracting it with an addition.
 func product(a, b float32) float32 { return float32(a * b) }
 
-// numbers returns the rows, by kernel.
+// numbers returns all cases.
 func numbers() []number {
 	inf, tiny := float32(math.Inf(1)), float32(math.SmallestNonzeroFloat32)
-	least := math.Float32frombits(0x00800000) // the least normal number
+	least := math.Float32frombits(0x00800000) // the smallest normal number
 	const nan = 0x7fc00000
 	zero := []uint32{0, 0x80000000}
 	one := func(name, kernel string, want uint32, in ...float32) number {
@@ -80,7 +80,7 @@ func numbers() []number {
 	any := func(n number) number { n.nan = true; return n }
 	flush := func(n number, to ...uint32) number { n.flushed = to; return n }
 	near := func(n number, units uint32) number { n.units = units; return n }
-	// The square of a has a bit that is lost when it is rounded.
+	// The square of a has a bit that is lost by rounding, so fused and unfused results differ.
 	a, c := float32(1+0x1p-12), float32(-1-0x1p-11)
 	fused, unfused := bits(0x1p-24), bits(product(a, a)+c)
 	half := func(n number, to uint32) number { n.flushed = []uint32{to}; return n }
@@ -161,7 +161,7 @@ func numbers() []number {
 	return list
 }
 
-// judge says how a device has computed a number, and whether it may.
+// judge says how a result differs from IEEE 754, and whether a device with Numerics may compute it.
 func (n *number) judge(got uint32, may backend.Numerics) (is string, ok bool) {
 	isNaNBits := got&0x7fffffff > 0x7f800000
 	switch {
@@ -179,8 +179,8 @@ func (n *number) judge(got uint32, may backend.Numerics) (is string, ok bool) {
 	return isWrong, false
 }
 
-// numericLibrary writes the kernels to where devices that compile files find them, and keeps what they
-// compiled.
+// numericLibrary writes the kernels to a file in the user's cache folder, for devices to compile. The path
+// depends on the contents, so that compiled kernels are kept from run to run.
 func numericLibrary() (ir.Library, error) {
 	sum := sha256.Sum256([]byte(numericsSource))
 	dir, err := os.UserCacheDir()
@@ -200,7 +200,7 @@ func numericLibrary() (ir.Library, error) {
 	return ir.Library{Kind: ir.SourceFile, Path: path, Digest: sum}, nil
 }
 
-// compute runs a kernel over rows of four words.
+// compute runs a kernel on inputs of four words and returns a word of output for each.
 func compute(ctx context.Context, d backend.Device, lib ir.Library, kernel string, in [][4]uint32) (out []uint32, err error) {
 	b := ir.NewBuilder("numerics")
 	n := int64(len(in))
@@ -241,7 +241,7 @@ func compute(ctx context.Context, d backend.Device, lib ir.Library, kernel strin
 	return out, err
 }
 
-// numerics finds out how the device computes, and in which order it sums a simdgroup.
+// numerics runs all cases, and finds out in which order simd_sum adds.
 func (e *examination) numerics(ctx context.Context) error {
 	lib, err := numericLibrary()
 	if err != nil {
@@ -250,7 +250,7 @@ func (e *examination) numerics(ctx context.Context) error {
 	d := e.o.Device
 	may := d.Info().Numerics
 	all := numbers()
-	byKernel := map[string][]int{} // rows
+	byKernel := map[string][]int{} // the indices of cases, by kernel
 	var kernels []string
 	for i, n := range all {
 		if byKernel[n.kernel] == nil {
@@ -299,7 +299,7 @@ func (e *examination) numerics(ctx context.Context) error {
 	return e.simdSum(ctx, d, lib)
 }
 
-// addends are numbers for 32 lanes whose sums are different in all orders that are known here.
+// addends returns numbers for 32 lanes whose sum differs in each of the orders of sums.
 func addends() []float32 {
 	var v []float32
 	for i := range 32 {
@@ -309,7 +309,7 @@ func addends() []float32 {
 	return v
 }
 
-// simdSum finds the order in which a simdgroup is summed.
+// simdSum finds out in which order simd_sum adds the lanes of a simdgroup.
 func (e *examination) simdSum(ctx context.Context, d backend.Device, lib ir.Library) error {
 	var in [][4]uint32
 	v := addends()
@@ -334,7 +334,7 @@ func (e *examination) simdSum(ctx context.Context, d backend.Device, lib ir.Libr
 	return nil
 }
 
-// sums are orders of a simdgroup's sum; each gives what the lanes have.
+// sums are the orders in which a simdgroup may be summed, with functions that return the result of each lane.
 var sums = []struct {
 	name string
 	sum  func(v []float32) []uint32
@@ -373,7 +373,7 @@ func line(v []float32) []uint32 {
 	return slices.Repeat([]uint32{bits(s)}, len(v))
 }
 
-// words are words in hexadecimal, without zeros at the end.
+// words formats words in hexadecimal, without zeros at the end.
 func words(v []uint32) string {
 	for len(v) > 1 && v[len(v)-1] == 0 {
 		v = v[:len(v)-1]

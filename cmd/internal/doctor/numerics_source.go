@@ -1,7 +1,7 @@
 package doctor
 
-// numericsSource is the kernels that show how a device computes. Element i has four words of input and
-// one of output; contraction is off, as in the kernels of the library.
+// numericsSource has the kernels that show how a device computes. Thread i reads four words of input and
+// writes one of output; contraction is off, as in the kernels of the library.
 const numericsSource = `#include <metal_stdlib>
 using namespace metal;
 #pragma clang fp contract(off)

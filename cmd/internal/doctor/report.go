@@ -9,37 +9,37 @@ import (
 	"github.com/mlxc/mlxc/backend/metal/litmus/verdict"
 )
 
-// Report is what an examination has found.
+// Report is the result of an examination.
 type Report struct {
 	Program string         `json:"program"`
 	Device  string         `json:"device"`
 	Name    string         `json:"name"` // of the chip, as the device describes itself
 	Facts   []backend.Fact `json:"facts"`
 	Quick   bool           `json:"quick"`
-	// Stuck: something has not ended, and may use the device yet.
+	// Stuck: a test did not end, and may still use the device.
 	Stuck bool `json:"stuck"`
 
-	// Failures are what must not be; the exit code tells whether there are any.
+	// Failures are the things that are wrong; the exit code is 1 if there are any.
 	Failures []Failure `json:"failures"`
-	// Unsupported is what could not be examined, and what to do about it.
+	// Unsupported are the parts that could not be examined, with what to do about it.
 	Unsupported []Failure `json:"unsupported"`
 
 	Litmus   []verdict.Result `json:"litmus"`
 	Numerics []Numeric        `json:"numerics"`
-	// Shown is what of backend.Numerics the device was seen to do, Claims what it says that it may.
+	// Shown has the deviations from IEEE 754 that were seen, Claims those that the device says it may have.
 	Shown   backend.Numerics `json:"numerics_shown"`
 	Claims  backend.Numerics `json:"numerics_claimed"`
 	SimdSum string           `json:"simd_sum,omitempty"`
-	// Kernels and Conformance are the tests of package conformance.
+	// Kernels and Conformance count the tests of package conformance: those of kernels, and the others.
 	Kernels     Tally       `json:"kernels"`
 	Conformance Tally       `json:"conformance"`
 	Times       []PlanTimes `json:"times"`
-	// Launched: the times are of launches that follow one another ([Plan]).
+	// Launched: the times are those of launches that follow one another (Launched of [Plan]).
 	Launched  bool          `json:"launched"`
 	Bandwidth *Distribution `json:"bandwidth_gbs,omitempty"`
 }
 
-// Failure is something that is wrong: in which part, of what, and what was seen.
+// Failure is something that is wrong: the part of the examination, the test, what was seen and what to do next.
 type Failure struct {
 	Part string `json:"part"`
 	What string `json:"what"`
@@ -54,30 +54,30 @@ type Tally struct {
 	Unsupported int `json:"unsupported"`
 }
 
-// Distribution is the distribution of a figure that was measured several times.
+// Distribution has the median and range of a quantity that was measured several times.
 type Distribution struct {
 	Median float64 `json:"median"`
 	Min    float64 `json:"min"`
 	Max    float64 `json:"max"`
 }
 
-// PlanTimes is what a way of encoding costs, in nanoseconds.
+// PlanTimes are the times of a plan, a way to encode, in nanoseconds.
 type PlanTimes struct {
 	Plan          string       `json:"plan"`
-	Encode        Distribution `json:"encode_ns"`         // a dispatch, on the host
-	Launch        Distribution `json:"launch_ns"`         // a dispatch beside others
-	Alone         Distribution `json:"alone_ns"`          // a dispatch behind a barrier, the barrier included
-	Barrier       Distribution `json:"barrier_ns"`        // what a barrier adds to a dispatch
-	CommandBuffer Distribution `json:"command_buffer_ns"` // what another command buffer adds
+	Encode        Distribution `json:"encode_ns"`         // to encode a dispatch, on the host
+	Launch        Distribution `json:"launch_ns"`         // a dispatch among others, without barriers
+	Alone         Distribution `json:"alone_ns"`          // a dispatch after a barrier, including the barrier
+	Barrier       Distribution `json:"barrier_ns"`        // the time that a barrier adds to a dispatch
+	CommandBuffer Distribution `json:"command_buffer_ns"` // the time that one more command buffer adds
 }
 
-// next is what to do with a failure.
+// next tells users what to do about a failure.
 const next = "send the report (docs/metal.md says how)"
 
 // OK reports whether nothing has failed.
 func (r *Report) OK() bool { return len(r.Failures) == 0 }
 
-// WriteText writes the report for people.
+// WriteText writes the report as text for people.
 func (r *Report) WriteText(w io.Writer) error {
 	var b strings.Builder
 	p := func(format string, args ...any) { fmt.Fprintf(&b, format+"\n", args...) }

@@ -42,7 +42,7 @@ func TestContinue(t *testing.T) {
 	run(first, false)
 	assert.Zero(t, run(held, true).Kept, "nothing new: the last logits are gone")
 
-	// A run that did not end leaves unknown states.
+	// A run that was aborted leaves unknown states.
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	run(first, false)

@@ -22,9 +22,9 @@ import (
 
 // TestCUDA runs on a machine with a GPU: MODEL=… go test -tags gpu -run TestCUDA ./cmd/internal/textgen.
 // The demonstration model, as recorded and optimized, gives llama.cpp's tokens and logits: prompts go
-// through prefill, tokens through decode. Logits are near those of the CPU's kernels, tokens are the
-// same; one by one and 16 by a submission they are the same tokens, and the same logits' bits by every
-// plan, in each of three runs.
+// through prefill, tokens through decode. Logits are near those of the CPU's kernels, and tokens are the
+// same. One by one, or 16 in a submission, decoding gives the same tokens. The bits of logits are the same
+// by every plan and in each of three runs.
 func TestCUDA(t *testing.T) {
 	const tokens = 48
 	for name, optimized := range map[string]bool{"recorded": false, "optimized": true} {
@@ -77,8 +77,8 @@ func TestCUDA(t *testing.T) {
 	}
 }
 
-// TestCUDASampling: tokens that the GPU draws, one by one and many by a submission without the host between them, are those
-// that the host draws from the GPU's logits, with the same seed; another seed draws others.
+// TestCUDASampling: tokens that the GPU draws, one by one and several in a submission, are those that the host draws
+// from the GPU's logits with the same seed; another seed draws other tokens.
 func TestCUDASampling(t *testing.T) {
 	d, err := cuda.Open(t.Context(), cuda.Options{})
 	require.NoError(t, err)
@@ -119,14 +119,14 @@ func TestCUDASampling(t *testing.T) {
 
 func sameBits(a, b float32) bool { return math.Float32bits(a) == math.Float32bits(b) }
 
-// answer is what a model says to a prompt.
+// answer is the tokens and logits that a model generates for a prompt.
 type answer struct {
 	ids    []int32
 	logits []float32
 }
 
-// answers decodes n tokens after each of two prompts, one by one, thrice with the same bits, and then
-// 16 by a submission.
+// answers decodes n tokens after each of two prompts: one by one, three times with the same bits, and then
+// 16 in each submission.
 func answers(t *testing.T, d backend.Device, module *ir.Module, n int) (all []answer) {
 	m, err := textgen.Open(t.Context(), d, module, replay.Options{})
 	require.NoError(t, err)

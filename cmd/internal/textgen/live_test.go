@@ -14,9 +14,9 @@ import (
 	"github.com/mlxc/mlxc/record"
 )
 
-// An engine that dispatches every token by itself gets llama.cpp's tokens: if commands
-// are executed as they come, captured beside that, executed at the end, or executed at
-// the end after passes that are proved for every token.
+// TestLiveSessionAgainstLlamaCpp: an engine that records every token live gets
+// llama.cpp's tokens, whether commands are executed as they come, also captured,
+// executed at the end, or optimized, with a proof for every token, and executed at the end.
 func TestLiveSessionAgainstLlamaCpp(t *testing.T) {
 	path := os.Getenv("MODEL")
 	if path == "" {

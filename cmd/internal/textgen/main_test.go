@@ -7,8 +7,8 @@ import (
 	"github.com/mlxc/mlxc/internal/testkit/store"
 )
 
-// TestMain has the tests share compiled kernels with those of other packages, in the tree's folder for
-// what is made.
+// TestMain lets the tests share a cache of compiled kernels with other packages, in the tree's folder for
+// build results.
 func TestMain(m *testing.M) {
 	store.Use()
 	os.Exit(m.Run())

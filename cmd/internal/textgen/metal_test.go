@@ -26,16 +26,16 @@ import (
 	"github.com/mlxc/mlxc/replay"
 )
 
-// counted is what encoding a replay costs, as the stand-in for Metal sees it.
+// counted is the cost of encoding a token, as the stand-in for Metal counts it.
 type counted struct {
-	Calls    int // from Go to C
-	Messages int
+	Calls    int // calls from Go to C
+	Messages int // Objective-C messages
 	Buffers  int // command buffers
 	Sets     int // setBytes messages
-	Bytes    int // that they copied
+	Bytes    int // bytes that these have copied
 }
 
-// counter counts from one reading to the next.
+// counter returns the counts since it was last read.
 type counter struct {
 	l    *fakemetal.Library
 	last counted
@@ -52,10 +52,10 @@ func (c *counter) read() counted {
 	return d
 }
 
-// TestMetalDecode: the demonstration model decodes through Metal's messages, as recorded and
-// optimized, and by an engine that dispatches each token by itself, exactly what it does on software
-// Metal: every logit has the same bits. What a token costs is counted (docs/benchmarks.md has the
-// table). Of those that are long, a run takes one in eight.
+// TestMetalDecode: the demonstration model, decoded through Metal's messages, as recorded, optimized, and
+// recorded live for each token, gives the logits of software Metal to the bit. The calls, messages and
+// bytes of a token are as the table says (docs/benchmarks.md has it too). Of the cases that are long, a run
+// takes one in eight.
 func TestMetalDecode(t *testing.T) {
 	sample.Long(t)
 	soft, err := fakemetal.SoftMetal(softmetal.Options{})
@@ -106,7 +106,7 @@ func TestMetalDecode(t *testing.T) {
 			continue
 		}
 		t.Run(k.name, func(t *testing.T) {
-			// Residency asks from time to time, and a cache is written when no pipeline was made for a while.
+			// Residency requests and the pipeline archive would send messages at times of their own.
 			k.gpu.Device, k.device.Warn, k.device.NoResidency, k.device.Cache = soft, func(string) {}, true, metal.NoCache
 			l.Serve(t, k.gpu)
 			d, err := metal.Open(k.device)
@@ -127,7 +127,7 @@ func TestMetalDecode(t *testing.T) {
 	}
 }
 
-// live decodes n tokens after a prompt, command by command, and returns their logits.
+// live decodes n tokens after a prompt in live recordings and returns their logits.
 func live(t *testing.T, d backend.Device, prompt []int32, n int, seen func()) (logits []float32) {
 	m := demonstration(t)
 	llama, err := m.Llama(t.Context(), gguf.Options{Context: 32})

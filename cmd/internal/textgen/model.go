@@ -22,11 +22,11 @@ type Model struct {
 	instance  *replay.Instance
 	decode    *replay.Graph
 	prefill   *replay.Graph // nil: prompts go through decode, token by token
-	batch     int           // the most tokens of one prefill
-	context   int           // how many positions the KV cache has
+	batch     int           // max number of tokens of one prefill
+	context   int           // number of positions of the KV cache
 	ran       []int32       // the tokens whose keys and values the states hold
-	row       rowOf         // slots for rows of the decode graph
-	pace      time.Duration // what a token of the last row took; 0: there was none
+	row       rowOf         // frame for rows of the decode graph
+	pace      time.Duration // the time for each token of the last row; 0: there was none
 }
 
 // Tokenizer returns the tokenizer of a recorded language model. It is an error if the
@@ -101,7 +101,7 @@ func Open(ctx context.Context, d backend.Device, m *ir.Module, o replay.Options)
 	return out, out.warm(ctx)
 }
 
-// batchOf returns how many tokens a prefill graph takes at most.
+// batchOf returns the max number of tokens that a prefill graph takes.
 func batchOf(g *ir.Graph) (int, error) {
 	i, ok := g.ParamNamed("n")
 	if !ok {
@@ -171,8 +171,8 @@ func checkGraph(g *replay.Graph) (pos ir.Param, err error) {
 func (m *Model) Close() error { return m.instance.Close() }
 
 // Work returns the modelled time, in seconds on one worker, of a prompt of so many
-// tokens and of the tokens generated after it. Every step counts as much as the last,
-// which is the longest. It is 0 if the device has no model of time.
+// tokens and of the tokens generated after it. Every step counts as long as the last,
+// which is the longest. It is 0 if the device does not model times.
 func (m *Model) Work(prompt, tokens int) (float64, error) {
 	last := max(0, min(prompt+tokens, m.context)-1)
 	if err := m.decode.SetParam("pos", float64(last)); err != nil {
@@ -202,7 +202,7 @@ func (m *Model) Context() int { return m.context }
 
 // Options of one generation.
 type Options struct {
-	N         int     // the most tokens to generate
+	N         int     // max number of tokens to generate
 	Temp      float64 // 0: greedy
 	TopP      float64 // in (0, 1]; 0 means 1
 	Seed      uint64
@@ -214,7 +214,7 @@ type Options struct {
 	// decode graph that carries its token to the next replay (gguf.Options.Advance), and
 	// with Temp one that draws it by itself (gguf.Options.Sample). It excludes Logits,
 	// because the host sees the tokens only when all of them are there.
-	// 0 chooses: on a GPU, where all of that is so, as many as take a moment (see pace), else 1.
+	// 0 chooses: on a GPU, if all of that holds, as many as take some 40 ms, else 1.
 	Row int
 	// Emit, if not nil, is called with each token as soon as it is known. Its error
 	// ends the generation.
@@ -229,9 +229,9 @@ type Options struct {
 // Result of one generation.
 type Result struct {
 	IDs     []int32
-	Kept    int           // tokens of the prompt that the states held already
-	Prompt  time.Duration // until the first token's logits were there
-	Decode  time.Duration // for all tokens after the first
+	Kept    int           // number of tokens of the prompt that the states had already
+	Prompt  time.Duration // time until the first token's logits were known
+	Decode  time.Duration // time of all tokens after the first
 	Stopped string        // "end", "length" or "context"
 }
 
@@ -294,7 +294,7 @@ func (m *Model) Generate(ctx context.Context, prompt []int32, o Options) (*Resul
 	}
 	r.Prompt = time.Since(start)
 	start = time.Now()
-	var found []int32 // found by a row, but not yet passed to Emit
+	var found []int32 // tokens that a row has decoded and that were not yet passed to Emit
 	for pos := len(prompt); len(r.IDs) < o.N; pos++ {
 		var logits []float32
 		onHost := o.Temp > 0 && !samples(g.IR())
@@ -329,7 +329,7 @@ func (m *Model) Generate(ctx context.Context, prompt []int32, o Options) (*Resul
 		}
 		if !o.IgnoreEnd && m.Tokenizer.IsEndOfGeneration(id) {
 			r.Stopped = "end"
-			m.ran = m.ran[:min(len(m.ran), pos)] // a row went on after the end
+			m.ran = m.ran[:min(len(m.ran), pos)] // a row may have decoded tokens after the end
 			break
 		}
 		if len(r.IDs) == o.N {

@@ -64,7 +64,7 @@ func recorded(t *testing.T, o gguf.Options) *ir.Module {
 	return module
 }
 
-// demonstration is the demonstration model.
+// demonstration opens the demonstration model.
 func demonstration(t *testing.T) *gguf.Model {
 	path := os.Getenv("MODEL")
 	if path == "" {

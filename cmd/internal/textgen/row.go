@@ -10,7 +10,7 @@ import (
 	"github.com/mlxc/mlxc/replay"
 )
 
-// rowOf is a frame with room for the tokens that one submission decodes.
+// rowOf is a frame with room for the tokens that one submission decodes; most is their max number.
 type rowOf struct {
 	frame *replay.Frame
 	most  int
@@ -48,16 +48,16 @@ func (m *Model) checkRow(o Options) error {
 	return advances(m.decode.IR())
 }
 
-// Lengths of rows that nobody has asked for. A row takes rowTakes: short enough that text seems to flow, and long beside
-// what the host does between two rows. The first row of a model is short, because its speed is not known yet.
+// Lengths of rows if Options.Row is 0. A row should take rowTakes: short enough that text seems to flow, and long
+// compared to the host's work between two rows. The first has firstRow tokens, since the speed is not known yet.
 const (
 	rowTakes  = 40 * time.Millisecond
 	firstRow  = 4
 	longestOf = 128
 )
 
-// warm has a GPU decode some tokens and throws them away. The first launches load code and make CUDA graphs, which takes
-// some 30 ms: that belongs to opening the model, not to the first answer. The speed of the model is known then, too.
+// warm decodes some tokens on a GPU and discards them. The first launches load code and make CUDA graphs, which takes
+// some 30 ms: that belongs to opening the model, not to the first answer. It also measures the model's speed.
 func (m *Model) warm(ctx context.Context) error {
 	o := Options{TopP: 1}
 	if !m.inRows(o) || m.context < 2*firstRow {
@@ -84,8 +84,8 @@ func (m *Model) warm(ctx context.Context) error {
 	return m.instance.ResetStates()
 }
 
-// inRows reports whether rows are better than single steps, and possible. A device of the host has no submissions to
-// save, and with it each token is there as soon as it is found.
+// inRows reports whether rows are possible and better than single steps. That is so on GPUs only: on the host
+// submissions cost nothing, and single steps give each token as soon as it is known.
 func (m *Model) inRows(o Options) bool {
 	o.Row = longestOf
 	switch m.Device.Name() {
@@ -95,7 +95,7 @@ func (m *Model) inRows(o Options) bool {
 	return false
 }
 
-// rowLength is how many tokens the next row decodes.
+// rowLength returns the number of tokens that the next row decodes.
 func (m *Model) rowLength(o Options) int {
 	switch {
 	case o.Row > 0:
@@ -154,7 +154,7 @@ func (m *Model) decodeRow(ctx context.Context, id int32, pos, n int, o Options) 
 	return found, nil
 }
 
-// tokenOf reads the token that a replay found.
+// tokenOf reads the token that a replay has chosen.
 func tokenOf(read func(name string, to []byte) error) (int32, error) {
 	var token [4]byte
 	err := read("token", token[:])

@@ -15,8 +15,8 @@ import (
 	"github.com/mlxc/mlxc/replay"
 )
 
-// 64 tokens decoded by one submission are those of 64 submissions. The decode graph is
-// proved to compute the same in any number of replays in a row.
+// TestTokensInARow: 64 tokens decoded by one submission equal those of 64 submissions. The optimized
+// decode graph is proved equal to the recorded one for any number of replays in a row.
 func TestTokensInARow(t *testing.T) {
 	sample.Long(t)
 	module := recordAdvancing(t)
@@ -52,8 +52,8 @@ func TestTokensInARow(t *testing.T) {
 		}
 	}
 
-	// Tokens after the end of an answer are forgotten, and a continued answer goes on
-	// from its end.
+	// Tokens that a row decodes after the end of an answer are dropped, and Continue goes
+	// on from the end.
 	x := oracle(t)[0]
 	plain, err := m.Generate(context.Background(), x.PromptIDs, textgen.Options{N: 60})
 	require.NoError(t, err)

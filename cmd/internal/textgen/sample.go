@@ -5,10 +5,10 @@ import (
 	"github.com/mlxc/mlxc/ir"
 )
 
-// How tokens are drawn. On the host and on devices alike it is by the kernel sample_float32, by seed and
-// position: the same logits give the same token wherever it is drawn.
+// Tokens are drawn by the kernel sample_float32, on the host and on devices, from the logits, the seed and
+// the position. So the same logits give the same token wherever it is drawn.
 
-// sampling are the params by which a graph draws its token itself (gguf.Options.Sample).
+// sampling are the params of a graph that draws its token itself (gguf.Options.Sample).
 var sampling = map[string]ir.DType{"temp": ir.F32, "top_p": ir.F32, "seed_low": ir.U32, "seed_high": ir.U32}
 
 // samples reports whether a graph draws its token itself.
@@ -40,7 +40,7 @@ func setSampling(g *ir.Graph, set func(name string, v float64) error, o Options)
 	return nil
 }
 
-// sample draws the token that the logits of a position say.
+// sample draws a token from the logits of a position.
 func sample(logits []float32, position int, o Options) int32 {
 	return int32(cpu.Sample(logits, float32(o.Temp), float32(o.TopP), o.Seed, uint32(position)))
 }

@@ -16,9 +16,9 @@ import (
 	"github.com/mlxc/mlxc/replay"
 )
 
-// The Metal kernels themselves, our own of the optimized model and those of MLX's compiled library
-// of the recorded one, give llama.cpp's tokens and logits: prompts go through prefill, tokens
-// through decode.
+// TestSoftwareMetalAgainstLlamaCpp: the Metal kernels themselves, our own for the optimized model and
+// those of MLX's compiled library for the recorded one, give llama.cpp's tokens and logits. Prompts go
+// through prefill, tokens through decode.
 func TestSoftwareMetalAgainstLlamaCpp(t *testing.T) {
 	sample.Long(t)
 	for name, o := range map[string]struct {
@@ -37,7 +37,7 @@ func TestSoftwareMetalAgainstLlamaCpp(t *testing.T) {
 				require.NoError(t, m.Close())
 				require.NoError(t, d.Close())
 			}()
-			const tokens = 3 // the CPU is held to all of them; this takes a second each
+			const tokens = 3 // the test on the CPU compares all tokens; here each takes a second
 			for _, r := range oracle(t)[:1] {
 				step, worst := 0, 0.0
 				result, err := m.Generate(context.Background(), r.PromptIDs, textgen.Options{N: tokens, IgnoreEnd: true, Logits: func(l []float32) {

@@ -11,7 +11,7 @@ import (
 	"github.com/mlxc/mlxc/internal/testkit/fakemetal"
 )
 
-// BenchmarkDispatch says what a dispatch costs, from its messages to its end.
+// BenchmarkDispatch measures the time of a dispatch, from its messages to its completion.
 func BenchmarkDispatch(b *testing.B) {
 	for _, seed := range []uint64{0, 2} {
 		run(b, fakemetal.Options{Seed: seed}, func(e *engine) {

@@ -23,7 +23,7 @@ import (
 //go:embed c
 var source embed.FS
 
-// Library is the shared library, loaded.
+// Library is the loaded shared library, with the functions by which tests control it.
 type Library struct {
 	Path string
 
@@ -55,8 +55,8 @@ type Library struct {
 	counted                       func(i int) int
 }
 
-// emulated is how tests of linux/arm64 run under an emulator (MLXC_EMULATE, make arm64): the triple of
-// their machine, and the command that runs its programs, which the system itself cannot.
+// emulated returns the target triple and the emulator's command, by MLXC_EMULATE, if the tests run as
+// linux/arm64 programs under an emulator (make arm64); else nothing.
 func emulated() (triple string, emulator []string) {
 	if f := strings.Fields(os.Getenv("MLXC_EMULATE")); len(f) > 1 && runtime.GOARCH == "arm64" {
 		return f[0], f[1:]
@@ -100,7 +100,7 @@ func Build(t testing.TB) *Library {
 		require.NoError(t, err, "%s", out)
 		data, err := os.ReadFile(made)
 		require.NoError(t, err)
-		// Beside its place first: another test may be looking for it.
+		// Written to another name and renamed: another test may look for the file meanwhile.
 		f, err := os.CreateTemp(cache, ".fakemetal")
 		require.NoError(t, err)
 		_, err = f.Write(data)
@@ -123,7 +123,7 @@ func Build(t testing.TB) *Library {
 	return l
 }
 
-// Failures returns what its caller did wrong since it was last asked, in order.
+// Failures returns, in order, the mistakes that were noted since Failures was last called.
 func (l *Library) Failures() []string {
 	n := l.failures()
 	defer l.forgive()
@@ -139,14 +139,14 @@ func (l *Library) Failures() []string {
 	return out
 }
 
-// Live returns how many objects there are of a class and of those below it.
+// Live returns the number of objects of a class and its subclasses that have not been freed.
 func (l *Library) Live(class string) int { return l.live(class) }
 
-// Made returns how many there have ever been.
+// Made returns the number of objects of a class and its subclasses that were ever made.
 func (l *Library) Made(class string) int { return l.made(class) }
 
-// Peak returns how many command buffers were committed and had not completed at a time at most, since it was
-// last asked.
+// Peak returns the max number of command buffers that were committed and not completed at the same time, since
+// its last call.
 func (l *Library) Peak() int { return l.peak() }
 
 // Sent returns how many messages with a selector were sent.
@@ -155,8 +155,8 @@ func (l *Library) Sent(selector string) int { return l.sent(selector) }
 // InlineBytes returns how many bytes setBytes:length:atIndex: has copied.
 func (l *Library) InlineBytes() int { return l.inline() }
 
-// Labels are the labels and debug groups that objects were given since [Library.Serve], each behind
-// the class, or the word group: "MTLBuffer weights".
+// Labels returns the labels and debug groups that were set since [Library.Serve], each with the class of
+// the object, or "group", before it: "MTLBuffer weights".
 func (l *Library) Labels() []string {
 	var out []string
 	for i := 0; ; i++ {
@@ -168,7 +168,7 @@ func (l *Library) Labels() []string {
 	}
 }
 
-// Knows reports whether objects of a class, or the class, understand a selector.
+// Knows reports whether objects of a class, or with static the class itself, understand a selector.
 func (l *Library) Knows(class, selector string, static bool) bool {
 	return l.knows(class, selector, static)
 }

@@ -19,7 +19,7 @@ import (
 	"github.com/mlxc/mlxc/internal/testkit/metallibs"
 )
 
-// residency is a residency set.
+// residency makes a residency set.
 func (e *engine) residency() objc.ID {
 	d := e.object("MTLResidencySetDescriptor")
 	objc.SetInitialCapacity.Send(objc.ID(d), 4)
@@ -28,7 +28,7 @@ func (e *engine) residency() objc.ID {
 	return e.own(objc.ID(r))
 }
 
-// samples is a counter sample buffer.
+// samples makes a counter sample buffer of n timestamps.
 func (e *engine) samples(n uintptr) objc.ID {
 	d := e.object("MTLCounterSampleBufferDescriptor")
 	sets := objc.Objects(objc.CounterSets.SendID(e.device))
@@ -42,7 +42,7 @@ func (e *engine) samples(n uintptr) objc.ID {
 	return e.own(objc.ID(r))
 }
 
-// step has a command buffer do a step to x, alone.
+// step encodes one step on x in a new command buffer.
 func (e *engine) step(p, x objc.ID) objc.ID {
 	c := e.commandBuffer()
 	k := e.encoder(c, false)
@@ -92,7 +92,7 @@ func TestDevice(t *testing.T) {
 	})
 }
 
-// TestTable: every method of the table is known here, by an object of its class or by the class.
+// TestTable: the stand-in has every method of the table, for objects of its class or for the class.
 func TestTable(t *testing.T) {
 	l := fakemetal.Build(t)
 	for _, m := range objc.Table {
@@ -114,7 +114,7 @@ func TestWithoutDevice(t *testing.T) {
 	assert.Empty(t, l.Failures())
 }
 
-// TestConstants: function constants reach the kernel; one that lacks or has another type is an error.
+// TestConstants: kernels see function constants; a missing one, or one of another type, is an error.
 func TestConstants(t *testing.T) {
 	run(t, fakemetal.Options{}, func(e *engine) {
 		yes := constant{4, uintptr(objc.DataTypeBool), 1}
@@ -144,7 +144,7 @@ func TestConstants(t *testing.T) {
 	})
 }
 
-// TestThreadgroupMemory: a kernel with threadgroup memory whose length the host gives.
+// TestThreadgroupMemory: a kernel can use threadgroup memory whose length the encoder sets.
 func TestThreadgroupMemory(t *testing.T) {
 	run(t, fakemetal.Options{}, func(e *engine) {
 		x := e.buffer(false, 1, 2, 3, 4, 5, 6, 7, 8)
@@ -160,7 +160,7 @@ func TestThreadgroupMemory(t *testing.T) {
 	})
 }
 
-// TestErrors: a source that is wrong, a file that is none, and a kernel that strays.
+// TestErrors: a source with a mistake, a missing file, and a kernel that writes outside of its buffer.
 func TestErrors(t *testing.T) {
 	run(t, fakemetal.Options{}, func(e *engine) {
 		_, err := e.compile("kernel void f(device float *x [[buffer(0)]]) { x[0] = y; }")
@@ -194,7 +194,7 @@ func (e *engine) open(path string) (objc.ID, error) {
 	return objc.ID(r), err
 }
 
-// TestMetallib: a kernel that Apple compiled.
+// TestMetallib: a kernel from a .metallib, compiled by Apple's compiler, runs.
 func TestMetallib(t *testing.T) {
 	run(t, fakemetal.Options{}, func(e *engine) {
 		path := filepath.Join(t.TempDir(), "small.metallib")
@@ -223,8 +223,8 @@ func TestMetallib(t *testing.T) {
 	})
 }
 
-// TestNoCopy: a buffer over memory of the host is that memory, for both; when it is freed the memory
-// keeps its contents and is the host's alone.
+// TestNoCopy: a buffer without a copy shares its contents with the host; when it is freed, the host's
+// memory keeps them.
 func TestNoCopy(t *testing.T) {
 	run(t, fakemetal.Options{}, func(e *engine) {
 		mem := pages(t, 32<<10, unix.PROT_READ|unix.PROT_WRITE)
@@ -266,14 +266,14 @@ func TestNoCopy(t *testing.T) {
 	})
 }
 
-// TestLate: a command buffer that has run is complete some time later, which who waits and who asks
-// sees; one that nobody waits for comes to its end too.
+// TestLate: with Options.Late a command buffer completes some time after it has run, also if nobody waits
+// for it.
 func TestLate(t *testing.T) {
 	for _, seed := range []uint64{0, 2} {
 		run(t, fakemetal.Options{Late: 30 * time.Millisecond, Seed: seed}, func(e *engine) {
 			p, x := e.pipeline("advance"), e.buffer(false, 1)
 			seen := 0
-			// On a busy machine it may be complete whenever somebody looks.
+			// On a busy machine this test may always look too late to see it incomplete.
 			for i := 0; i < 5 || seed == 0 && seen == 0 && i < 100; i++ {
 				e.words(x)[0] = 1
 				c := e.step(p, x)
@@ -304,8 +304,8 @@ func TestLate(t *testing.T) {
 	}
 }
 
-// TestResidency: what a set of the queue has when it was committed is resident, and what the encoder
-// declares.
+// TestResidency: buffers in a committed residency set of the queue are resident, and so are those that
+// the encoder declares.
 func TestResidency(t *testing.T) {
 	run(t, fakemetal.Options{Residency: true}, func(e *engine) {
 		p := &pair{engine: e, step: e.pipeline("advance"), x: e.buffer(false, 5, 0, 0, 0), icb: e.own(e.indirect(2, 2))}
@@ -348,7 +348,7 @@ func TestResidency(t *testing.T) {
 	})
 }
 
-// TestCounters: times at the boundaries of encoders, in ticks that two pairs of times convert.
+// TestCounters: timestamps of encoders and between dispatches, converted by two clock pairs, are right.
 func TestCounters(t *testing.T) {
 	run(t, fakemetal.Options{SampleDispatches: true}, func(e *engine) {
 		pair := func() (cpu, gpu float64) {
@@ -395,7 +395,7 @@ func TestCounters(t *testing.T) {
 	})
 }
 
-// TestCapture: a capture writes a file, if it is allowed.
+// TestCapture: a capture writes a file, if captures are enabled.
 func TestCapture(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "one.gputrace")
 	start := func(e *engine) (objc.ID, error) {
@@ -435,7 +435,7 @@ func TestCapture(t *testing.T) {
 	})
 }
 
-// TestBatch: a program that is sent by one call from Go to C, sizes and bytes in the batch's memory.
+// TestBatch: a program can be sent by one call from Go to C, with sizes and bytes in the batch's memory.
 func TestBatch(t *testing.T) {
 	run(t, fakemetal.Options{Seed: 3}, func(e *engine) {
 		p, x := e.pipeline("advance"), e.buffer(false, 1, 2, 3, 4)
@@ -466,7 +466,7 @@ func TestBatch(t *testing.T) {
 	})
 }
 
-// TestArchive: an archive knows the pipelines that were added, also when another run opens its file.
+// TestArchive: an archive has the pipelines that were added to it, also when another device opens its file.
 func TestArchive(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "pipelines")
 	url := func() uintptr {
@@ -519,7 +519,7 @@ func TestArchive(t *testing.T) {
 	})
 }
 
-// TestInherited: commands of an indirect command buffer that inherit what the encoder has bound.
+// TestInherited: indirect commands can inherit pipeline and buffers from the encoder.
 func TestInherited(t *testing.T) {
 	run(t, fakemetal.Options{}, func(e *engine) {
 		d := objc.ID(e.object("MTLIndirectCommandBufferDescriptor"))
@@ -542,7 +542,7 @@ func TestInherited(t *testing.T) {
 	})
 }
 
-// TestCounts: tests can count messages, bytes and objects.
+// TestCounts: the library counts messages, bytes of setBytes: and objects.
 func TestCounts(t *testing.T) {
 	run(t, fakemetal.Options{}, func(e *engine) {
 		p, x := e.pipeline("advance"), e.buffer(false, 1)

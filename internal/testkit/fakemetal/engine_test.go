@@ -18,10 +18,10 @@ import (
 	"github.com/mlxc/mlxc/internal/toolchain/clang"
 )
 
-// shared is the software Metal of all tests, which need not start one each.
+// shared is the software Metal that all tests use, since starting one is slow.
 var shared *softmetal.Device
 
-// TestMain gives the tests a cache of their own, in the tree's folder for what is made.
+// TestMain lets the tests use a cache in the tree's folder for build results.
 func TestMain(m *testing.M) {
 	store.Use()
 	if c, err := clang.Find(context.Background()); err == nil {
@@ -34,7 +34,7 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// source is the kernels that the tests run.
+// source has the kernels that the tests run.
 const source = `#include <metal_stdlib>
 using namespace metal;
 
@@ -71,7 +71,7 @@ kernel void special(device int *x [[buffer(0)]], uint i [[thread_position_in_gri
 kernel void stray(device uint *x [[buffer(0)]], uint i [[thread_position_in_grid]]) { x[i + (1u << 30)] = i; }
 `
 
-// engine is a program that uses Metal, written with messages alone.
+// engine is a program that uses Metal by its messages, without package metal.
 type engine struct {
 	t testing.TB
 	*fakemetal.Metal
@@ -82,7 +82,7 @@ type engine struct {
 	owned   []objc.ID
 }
 
-// run serves Metal, and calls f with an engine on it, inside of a pool.
+// run serves a device and calls f with an engine on it, within an autorelease pool.
 func run(t testing.TB, o fakemetal.Options, f func(e *engine)) *fakemetal.Library {
 	t.Helper()
 	l := fakemetal.Build(t)
@@ -118,7 +118,7 @@ func (e *engine) releaseAll() {
 	}
 }
 
-// at is the address of a value that a message points to, until the call of f ends.
+// at calls f with the address of a value, which is pinned until f returns.
 func at[T any](v *T, f func(p uintptr)) {
 	var pin runtime.Pinner
 	pin.Pin(v)
@@ -126,7 +126,7 @@ func at[T any](v *T, f func(p uintptr)) {
 	f(uintptr(unsafe.Pointer(v)))
 }
 
-// commands is the queue, made when it is first needed.
+// commands returns the engine's queue, which the first call makes.
 func (e *engine) commands() objc.ID {
 	if e.queue == 0 {
 		e.queue = e.own(objc.NewQueue.SendID(e.device, 64))
@@ -135,7 +135,7 @@ func (e *engine) commands() objc.ID {
 	return e.queue
 }
 
-// compile compiles a source.
+// compile compiles a source without fast math.
 func (e *engine) compile(text string) (objc.ID, error) {
 	o := objc.New("MTLCompileOptions")
 	defer objc.Release(o)
@@ -156,7 +156,7 @@ func (e *engine) sources() objc.ID {
 	return e.library
 }
 
-// constant is a function constant's value.
+// constant is the value of a function constant.
 type constant struct {
 	index, typ uintptr
 	value      uint64
@@ -174,7 +174,7 @@ func (e *engine) function(library objc.ID, name string, values ...constant) (obj
 	return objc.ID(r), err
 }
 
-// descriptor describes a pipeline.
+// descriptor makes the descriptor of a pipeline.
 func (e *engine) descriptor(f objc.ID, indirect bool) objc.ID {
 	d := e.own(objc.New("MTLComputePipelineDescriptor"))
 	objc.SetComputeFunction.Send(d, uintptr(f))
@@ -191,7 +191,7 @@ func (e *engine) build(d objc.ID, options uint64) (objc.ID, error) {
 	return objc.ID(r), err
 }
 
-// pipeline is that of a kernel of source; they support indirect command buffers.
+// pipeline makes the pipeline of a kernel of source, for use in indirect command buffers too.
 func (e *engine) pipeline(name string, values ...constant) objc.ID {
 	e.t.Helper()
 	f, err := e.function(e.sources(), name, values...)
@@ -202,7 +202,7 @@ func (e *engine) pipeline(name string, values ...constant) objc.ID {
 	return e.own(p)
 }
 
-// buffer is one with these words, tracked or not.
+// buffer makes a buffer with these words, with hazard tracking or without.
 func (e *engine) buffer(tracked bool, words ...uint32) objc.ID {
 	e.t.Helper()
 	mode := objc.ResourceHazardTrackingModeUntracked
@@ -215,7 +215,7 @@ func (e *engine) buffer(tracked bool, words ...uint32) objc.ID {
 	return e.own(b)
 }
 
-// words are a buffer's contents.
+// words returns the contents of a buffer.
 func (e *engine) words(b objc.ID) []uint32 {
 	return unsafe.Slice((*uint32)(unsafe.Pointer(unsafe.SliceData(objc.Bytes(objc.Contents.Send(b), 4)))), objc.BufferLength.Send(b)/4)
 }
@@ -226,7 +226,7 @@ func (e *engine) commandBuffer() objc.ID {
 	return c
 }
 
-// encoder is one, concurrent or not.
+// encoder makes a concurrent or a serial encoder.
 func (e *engine) encoder(c objc.ID, concurrent bool) objc.ID {
 	typ := objc.DispatchTypeSerial
 	if concurrent {
@@ -252,7 +252,7 @@ func groups(encoder objc.ID, grid, group size) {
 	at(&grid, func(g uintptr) { at(&group, func(p uintptr) { objc.DispatchThreadgroups.Send(encoder, g, p) }) })
 }
 
-// finish commits and waits, and returns the error.
+// finish commits a command buffer, waits for it and returns its error.
 func finish(c objc.ID) error {
 	objc.Commit.Send(c)
 	objc.WaitUntilCompleted.Send(c)

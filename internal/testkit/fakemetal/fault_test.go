@@ -18,7 +18,7 @@ import (
 	"github.com/mlxc/mlxc/internal/toolchain/clang"
 )
 
-// TestFaults: each operation fails when it is to, says why as Metal does, and works the next time.
+// TestFaults: each operation fails when a Fault says so, with an error like Metal's, and works the next time.
 func TestFaults(t *testing.T) {
 	faults := []fakemetal.Fault{
 		{On: fakemetal.Allocation, Nth: 2}, {On: fakemetal.Compilation, Nth: 2, Text: "the compiler crashed"},
@@ -65,8 +65,8 @@ func TestFaults(t *testing.T) {
 	})
 }
 
-// TestCommandBufferFaults: a command buffer ends with each error, half of it has run, and the next
-// one works; after a device was removed nothing does.
+// TestCommandBufferFaults: a command buffer ends with each of the errors after half of it has run, and the
+// next one works; after DeviceRemoved nothing works.
 func TestCommandBufferFaults(t *testing.T) {
 	for _, c := range []struct {
 		code int
@@ -110,8 +110,8 @@ func TestCommandBufferFaults(t *testing.T) {
 	}
 }
 
-// TestFaultInBatch: an event that a failed command buffer would have signalled is not signalled;
-// who waits for it ends with a timeout, which is no failure of the caller.
+// TestFaultInBatch: a failed command buffer does not signal its event. A command buffer that waits for the
+// event ends with a timeout, which is not noted as a mistake.
 func TestFaultInBatch(t *testing.T) {
 	run(t, fakemetal.Options{Patience: 100 * time.Millisecond, Faults: []fakemetal.Fault{{On: fakemetal.CommandBuffer, Nth: 2, Code: 8}}}, func(e *engine) {
 		p, x := e.pipeline("advance"), e.buffer(false, 1)
@@ -127,7 +127,7 @@ func TestFaultInBatch(t *testing.T) {
 	})
 }
 
-// TestInteractivity: a command buffer that is too long ends with an error, and shorter ones do not.
+// TestInteractivity: a command buffer of more than MaxDispatches ends with an error, shorter ones do not.
 func TestInteractivity(t *testing.T) {
 	run(t, fakemetal.Options{MaxDispatches: 2}, func(e *engine) {
 		p, x := e.pipeline("advance"), e.buffer(false, 1)
@@ -151,7 +151,7 @@ func TestInteractivity(t *testing.T) {
 	})
 }
 
-// TestArm64: the library compiles for arm64, where MTLSize is passed by value.
+// TestArm64: the C half compiles for arm64, where the C code takes an MTLSize by value.
 func TestArm64(t *testing.T) {
 	c, err := clang.Find(context.Background())
 	require.NoError(t, err)
@@ -167,8 +167,8 @@ func TestArm64(t *testing.T) {
 	assert.Equal(t, byte(183), head[18], "EM_AARCH64")
 }
 
-// TestNotShared: the library sees messages and bytes alone; its C includes no other files of the
-// module.
+// TestNotShared: the C half includes no other files of the module, so that it shares no code with the
+// backend.
 func TestNotShared(t *testing.T) {
 	files, err := filepath.Glob("c/*")
 	require.NoError(t, err)

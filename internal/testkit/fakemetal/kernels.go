@@ -26,28 +26,28 @@ import (
 	"github.com/mlxc/mlxc/ir"
 )
 
-// kernels are memory, libraries and pipelines, and run dispatches on software Metal: each as a
-// graph of its own. The goroutine that serves has them alone.
+// kernels holds the memory, libraries and pipelines of the device, and runs dispatches on software
+// Metal, each as a graph of its own. Only the goroutine of serve uses it.
 type kernels struct {
 	device    *softmetal.Device
 	on        *onedispatch.Runner
 	compiler  clang.Compiler
 	cache     *air.Cache
-	folder    string // of sources
+	folder    string // where sources are written
 	buffers   map[uint64]backend.Buffer
 	next      uint64
-	libraries map[uint32]*library // by the beginning of their digest
+	libraries map[uint32]*library // by number: the first 4 bytes of their digest
 	pipelines []*pipeline
 }
 
-// library is one that was compiled or opened.
+// library is a Metal library that was compiled from source or opened.
 type library struct {
 	ir.Library
 	names    []string
 	describe func(name string) (*air.Kernel, error)
 }
 
-// pipeline is a kernel with its constants.
+// pipeline is a kernel with the values of its function constants.
 type pipeline struct{ ir.Kernel }
 
 func newKernels(ctx context.Context, d *softmetal.Device) (*kernels, error) {
@@ -100,16 +100,16 @@ func (k *kernels) free(handle uint64) error {
 	return b.Close()
 }
 
-// modules are the kernels of the sources that were compiled, each an air.Input without constants.
+// modules has the kernels of all compiled sources: by function, an air.Input without constants.
 var modules sync.Map
 
-// function names a function of a source.
+// function identifies a function of a source.
 type function struct {
 	source ir.Digest
 	name   string
 }
 
-// module finds the code of a kernel for software Metal.
+// module returns the code of a kernel to software Metal (its option Module); nil if source did not compile it.
 func module(_ context.Context, k *ir.Kernel) ([]byte, error) {
 	known, ok := modules.Load(function{k.Library.Digest, k.Function})
 	if !ok {
@@ -122,8 +122,8 @@ func module(_ context.Context, k *ir.Kernel) ([]byte, error) {
 	return json.Marshal(in)
 }
 
-// source compiles a source as a whole, and remembers its kernels. The code that runs is made of them when a
-// pipeline needs it.
+// source compiles a source as a whole, and keeps its kernels in modules. Machine code is made of a kernel when
+// a pipeline needs it.
 func (k *kernels) source(ctx context.Context, text string, w *writer) error {
 	sum := sha256.Sum256([]byte(text))
 	h := sha256.New()
@@ -150,7 +150,7 @@ func (k *kernels) source(ctx context.Context, text string, w *writer) error {
 	if err := json.Unmarshal(data, &all); err != nil {
 		return err
 	}
-	// The path is part of what the cache knows a kernel by, so it is the same in every run.
+	// The path is part of the cache's key of a kernel, so it must be the same in every run.
 	path := filepath.Join(k.folder, fmt.Sprintf("%x.metal", sum[:12]))
 	if old, err := os.ReadFile(path); err != nil || string(old) != text {
 		if err := atomicfile.Write(path, func(w io.Writer) error { _, err := io.WriteString(w, text); return err }); err != nil {
@@ -172,7 +172,7 @@ func (k *kernels) source(ctx context.Context, text string, w *writer) error {
 	return nil
 }
 
-// open reads a compiled library.
+// open reads a .metallib.
 func (k *kernels) open(path string, w *writer) error {
 	data, err := os.ReadFile(path)
 	if err != nil {
@@ -190,7 +190,7 @@ func (k *kernels) open(path string, w *writer) error {
 	return nil
 }
 
-// add answers with a library's number, which is the same in every run, and the names of its
+// add adds a library and answers with its number, the same in every run, and the names of its
 // functions.
 func (k *kernels) add(l *library, w *writer) {
 	number := binary.LittleEndian.Uint32(l.Digest[:])
@@ -211,7 +211,7 @@ func (k *kernels) find(number uint32, name string) (*library, *air.Kernel, error
 	return l, d, err
 }
 
-// constantTypes are the types of function constants, as MTLDataType has them, with their bytes.
+// constantTypes are the types of function constants, by their names in Metal: MTLDataType and our type.
 var constantTypes = map[string]struct {
 	metal uint32
 	typ   ir.DType
@@ -239,7 +239,7 @@ func (k *kernels) function(number uint32, name string, w *writer) error {
 	return nil
 }
 
-// Flags of an argument, as pipeline.c reads them.
+// The flags of a kernel's argument, as pipeline.c reads them.
 const (
 	argumentRead = 1 << iota
 	argumentWritten
@@ -264,7 +264,7 @@ func (k *kernels) pipeline(ctx context.Context, r *reader, w *writer) error {
 			}
 		}
 	}
-	if err := k.on.Compile(ctx, p.Kernel, d); err != nil { // now, and not when it first runs
+	if err := k.on.Compile(ctx, p.Kernel, d); err != nil { // so that errors come now, not when it first runs
 		return err
 	}
 	w.u32(uint32(len(k.pipelines)))
@@ -282,7 +282,7 @@ func (k *kernels) pipeline(ctx context.Context, r *reader, w *writer) error {
 		if a.Attribute != "" {
 			continue
 		}
-		// An argument whose condition is computed from constants may be there or not.
+		// Absent if its condition, a function constant, is false; computed conditions are not known here.
 		value, known := values[a.If]
 		if a.If != "" && known && value == 0 {
 			continue
@@ -313,14 +313,14 @@ func (k *kernels) pipeline(ctx context.Context, r *reader, w *writer) error {
 	return nil
 }
 
-// What is bound to a slot, as launch.c writes it.
+// The kinds of bindings, as launch.c writes them.
 const (
 	boundBuffer = 1 + iota
 	boundBytes
 	boundThreadgroup
 )
 
-// run runs a dispatch and returns the kernel's name.
+// run runs the dispatch of a request and returns the kernel's name.
 func (k *kernels) run(ctx context.Context, r *reader) (string, error) {
 	number := r.u32()
 	if int(number) >= len(k.pipelines) {

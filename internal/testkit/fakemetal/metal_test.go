@@ -13,8 +13,8 @@ import (
 	"github.com/mlxc/mlxc/internal/testkit/fakemetal"
 )
 
-// TestAdd: a kernel from its source, by an encoder of each kind, by threads, threadgroups and
-// counts that lie in memory.
+// TestAdd: a kernel computes the right sums in a serial and a concurrent encoder, dispatched by threads, by
+// threadgroups and by counts in memory.
 func TestAdd(t *testing.T) {
 	run(t, fakemetal.Options{}, func(e *engine) {
 		p := e.pipeline("add")

@@ -2,18 +2,18 @@
 
 package fakemetal
 
-// Alteration is how a message arrives otherwise than it was sent.
+// Alteration is how a message is changed between its sender and its receiver.
 type Alteration int
 
-// The alterations, as enum how has them.
+// The alterations, with the values of enum how in mishear.c.
 const (
 	Drop   Alteration = 1 + iota // it does not arrive; its result is nil
 	Add                          // By is added to argument Arg
-	Set                          // argument Arg is By: 0 is nil
-	Before                       // argument Arg is what it was in an earlier message, where it was another one
-	Size                         // of the MTLSize that argument Arg is, By is added to extent At
-	Bytes                        // of the bytes that argument Arg points to, By is added to number At
-	Omit                         // of the list that argument Arg is, and whose length follows, object At is left out
+	Set                          // argument Arg becomes By: 0 is nil
+	Before                       // argument Arg becomes the last other value that it had in such a message
+	Size                         // By is added to extent At of the MTLSize in argument Arg
+	Bytes                        // By is added to byte At of those that argument Arg points to
+	Omit                         // object At is left out of the list in argument Arg, whose length is the next argument
 	Twice                        // it arrives twice
 	Rename                       // it arrives as As
 )
@@ -22,39 +22,39 @@ var alterations = [...]string{"", "drop", "add", "set", "before", "size", "bytes
 
 func (a Alteration) String() string { return alterations[a] }
 
-// Mishearing is a message that arrives otherwise than it was sent: what a program that sends the wrong
-// message would be taken for. The functions objc_retain and objc_release are messages too, which can be
-// dropped, or arrive twice.
+// Mishearing is an alteration of a message, which makes the sender look like a program that sends a wrong
+// message. The functions objc_retain and objc_release count as messages too; they can be dropped, or
+// arrive twice.
 type Mishearing struct {
-	Class    string // of the receiver, or above it; "": any
+	Class    string // of the receiver, or a superclass; "": any
 	Selector string
-	Nth      int // of these messages, from 1; 0: every one
+	Nth      int // which of these messages, from 1; 0: every one
 	How      Alteration
-	Arg      int // from 0, behind the receiver and the selector
+	Arg      int // the argument, from 0, without receiver and selector
 	At, By   int
 	As       string
 }
 
-// Mishear has a message arrive otherwise from now on, in place of another one that did.
+// Mishear sets the alteration from now on, in place of an earlier one.
 func (m *Metal) Mishear(x Mishearing) {
 	m.library.mishear(x.Class, x.Selector, x.Nth, int(x.How), x.Arg, x.At, x.By, x.As)
 }
 
-// Misheard is how many messages were altered since [Metal.Mishear] was called. Where it is 0 nothing was
-// wrong.
+// Misheard returns how many messages were altered since [Metal.Mishear] was called. If it is 0 the test has
+// tried nothing.
 func (m *Metal) Misheard() int { return m.library.misheard() }
 
-// Heard is how many messages with a selector objects of a class have got.
+// Heard is the number of messages with a selector that objects of a class have received.
 type Heard struct {
 	Class, Selector string
 	Count           int
 }
 
-// Count begins to count messages. [Metal.Counted] ends that, and returns how many there were, in the order
-// of their first.
+// Count begins to count messages by class and selector. [Metal.Counted] returns the counts, in the order of
+// their first messages.
 func (m *Metal) Count() { m.library.count() }
 
-// Counted is what [Metal.Count] has counted.
+// Counted returns what was counted since [Metal.Count] was called.
 func (m *Metal) Counted() (out []Heard) {
 	for i := 0; ; i++ {
 		class := m.library.countedClass(i)

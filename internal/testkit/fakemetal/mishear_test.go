@@ -11,7 +11,7 @@ import (
 	"github.com/mlxc/mlxc/internal/testkit/fakemetal"
 )
 
-// TestMishear: each alteration changes the message that it is for, and no other.
+// TestMishear: each alteration changes the message that it names, and no other.
 func TestMishear(t *testing.T) {
 	const (
 		encoder  = "MTLComputeCommandEncoder"
@@ -22,8 +22,8 @@ func TestMishear(t *testing.T) {
 	for name, c := range map[string]struct {
 		fakemetal.Mishearing
 		misheard int
-		x        []uint32 // then
-		wrong    string   // what is noted
+		x        []uint32 // the result
+		wrong    string   // the mistake that is noted; "": none
 	}{
 		"nothing":        {fakemetal.Mishearing{}, 0, right, ""},
 		"another class":  {fakemetal.Mishearing{Class: "MTLBuffer", Selector: dispatch, How: fakemetal.Drop}, 0, right, ""},

@@ -12,24 +12,24 @@ import (
 	"github.com/mlxc/mlxc/internal/testkit/fakemetal"
 )
 
-// pair is a program of two steps, x·2 + 1 and x·3, the second of which is to come after the first.
+// pair is a program of two steps on x: x·2 + 1 and then x·3. The result shows in which order they ran.
 type pair struct {
 	*engine
 	step    objc.ID
-	x       objc.ID // as the case has it
+	x       objc.ID // the buffer, tracked if the case says so
 	tracked bool
 	fence   objc.ID
 	event   objc.ID
 	shared  objc.ID
-	value   uintptr // the next of the events
-	other   objc.ID // another queue
-	icb     objc.ID // of four commands
+	value   uintptr // the next value to signal, of event or shared
+	other   objc.ID // a second queue
+	icb     objc.ID // an indirect command buffer of four commands
 	waits   []objc.ID
 }
 
 var doubles, triples = [2]uint32{2, 1}, [2]uint32{3, 0}
 
-// dispatch runs a step.
+// dispatch encodes a step with the factors f.
 func (p *pair) dispatch(k objc.ID, f [2]uint32) {
 	objc.SetPipeline.Send(k, uintptr(p.step))
 	objc.SetBuffer.Send(k, uintptr(p.x), 0, 0)
@@ -37,14 +37,14 @@ func (p *pair) dispatch(k objc.ID, f [2]uint32) {
 	threads(k, size{4, 1, 1}, size{4, 1, 1})
 }
 
-// pass is an encoder with what f has it encode.
+// pass encodes an encoder of command buffer c; f encodes its commands.
 func (p *pair) pass(c objc.ID, concurrent bool, f func(k objc.ID)) {
 	k := p.encoder(c, concurrent)
 	f(k)
 	objc.EndEncoding.Send(k)
 }
 
-// first and second encode the steps, with what else the case sends.
+// first and second encode one step in a concurrent encoder, with the other messages of the case.
 func (p *pair) first(c objc.ID, also ...func(k objc.ID)) {
 	p.pass(c, true, func(k objc.ID) {
 		p.dispatch(k, doubles)
@@ -80,7 +80,7 @@ func (p *pair) commit(list ...objc.ID) {
 	p.waits = append(p.waits, list...)
 }
 
-// store makes command i of the indirect command buffer a step. Its factors lie in a buffer.
+// store sets command i of the indirect command buffer to a step, whose factors lie in a buffer.
 func (p *pair) store(i int, f [2]uint32, barrier bool) {
 	k := objc.IndirectCommand.SendID(p.icb, uintptr(i))
 	objc.IndirectReset.Send(k)
@@ -100,7 +100,7 @@ func (p *pair) execute(k objc.ID, from, n uintptr) {
 	objc.ExecuteCommands.Send(k, uintptr(p.icb), from, n)
 }
 
-// orders are programs, by what orders their steps.
+// orders are programs that differ in what orders their steps; ordered: something does.
 var orders = []struct {
 	name    string
 	tracked bool
@@ -282,7 +282,7 @@ var orders = []struct {
 		p.pass(c, true, func(k objc.ID) { p.execute(k, 0, 2) })
 		p.commit(c)
 	}},
-	// Whether what stands behind a command with a barrier waits for it is not known.
+	// Whether commands after one with a barrier wait for it is not known, so here they do not.
 	{"indirect command behind a barrier", false, false, func(p *pair) {
 		c := p.commandBuffer()
 		p.store(0, doubles, true)
@@ -341,7 +341,7 @@ var orders = []struct {
 	}},
 }
 
-// TestOrders: with what orders two steps no seed changes the result, and without it some seed does.
+// TestOrders: if something orders the two steps, all seeds have the same result; else some differ.
 func TestOrders(t *testing.T) {
 	run(t, fakemetal.Options{}, func(e *engine) {
 		step := e.pipeline("advance")
@@ -371,7 +371,7 @@ func TestOrders(t *testing.T) {
 						p.value++
 						switch got := e.words(p.x)[0]; got {
 						case 33: // (5·2 + 1)·3
-						case 31, 11, 15: // 5·3·2 + 1, or one of both steps alone
+						case 31, 11, 15: // 5·3·2 + 1, or the result of one step alone
 							changed++
 						default:
 							t.Fatalf("%s: %d", c.name, got)
@@ -393,7 +393,7 @@ func TestOrders(t *testing.T) {
 	})
 }
 
-// indirect is an indirect command buffer.
+// indirect makes an indirect command buffer.
 func (e *engine) indirect(commands, buffers uintptr) objc.ID {
 	d := objc.New("MTLIndirectCommandBufferDescriptor")
 	defer objc.Release(d)
@@ -404,8 +404,8 @@ func (e *engine) indirect(commands, buffers uintptr) objc.ID {
 	return objc.NewIndirectCommandBuffer.SendID(e.device, uintptr(d), commands, 0)
 }
 
-// TestHazards: a tracked buffer orders a read before a later write, a write before a later read,
-// and not two of which neither writes it.
+// TestHazards: a tracked buffer orders a read before a later write and a write before a later read, but
+// not two reads.
 func TestHazards(t *testing.T) {
 	run(t, fakemetal.Options{}, func(e *engine) {
 		next, step := e.pipeline("tripled"), e.pipeline("advance")
@@ -436,7 +436,7 @@ func TestHazards(t *testing.T) {
 				assert.Equal(t, []uint32{16, 34}, []uint32{e.words(y)[0], e.words(z)[0]}, "seed %d", seed)
 			})
 		}
-		// Two that read the same tracked buffer may change places, though another one is written.
+		// Here the two dispatches share only y, which is not tracked, so they may run in either order.
 		for seed := uint64(1); seed < 20; seed++ {
 			e.SetSeed(seed)
 			objc.Pool(func() {
@@ -460,8 +460,8 @@ func TestHazards(t *testing.T) {
 	})
 }
 
-// TestOverlap: two dispatches that nothing orders may each read what was there before either, though
-// the result of both orders is the same; those that touch other bytes of one buffer never show.
+// TestOverlap: two unordered dispatches may each read the contents from before both, which loses a step
+// that no order of them would lose. If they touch different bytes of a buffer nothing is lost.
 func TestOverlap(t *testing.T) {
 	run(t, fakemetal.Options{}, func(e *engine) {
 		step := e.pipeline("advance")

@@ -18,7 +18,7 @@ import (
 	"github.com/mlxc/mlxc/internal/testkit/sample"
 )
 
-// ready is a program with a step that is bound and could be dispatched.
+// ready is a program with an open encoder in which a step is set up and could be dispatched.
 type ready struct {
 	*engine
 	step, x, c, k objc.ID
@@ -26,7 +26,7 @@ type ready struct {
 
 func (r *ready) dispatch() { threads(r.k, size{1, 1, 1}, size{1, 1, 1}) }
 
-// object is a new object of a class, until the end of the test.
+// object makes an object of a class, which is released at the end of the test.
 func (e *engine) object(class string) uintptr { return uintptr(e.own(objc.New(class))) }
 
 func (e *engine) set(mode uint64, n uintptr) objc.ID {
@@ -35,7 +35,7 @@ func (e *engine) set(mode uint64, n uintptr) objc.ID {
 
 func pages(t testing.TB, n int, mode int) []byte {
 	t.Helper()
-	// Whole pages of 16 KiB begin within so many bytes.
+	// 16 KiB more, so that a page of 16 KiB begins within them.
 	m, err := unix.Mmap(-1, 0, n+16<<10, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_ANON|unix.MAP_PRIVATE)
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = unix.Munmap(m) })
@@ -45,7 +45,7 @@ func pages(t testing.TB, n int, mode int) []byte {
 	return out
 }
 
-// hold keeps a command buffer from running before the returned function is called.
+// hold keeps a command buffer from running until the returned function is called.
 func (e *engine) hold(c objc.ID) (run func()) {
 	ev := e.own(objc.NewSharedEvent.SendID(e.device))
 	objc.EncodeWaitForEvent.Send(c, uintptr(ev), 1)
@@ -61,12 +61,12 @@ func (e *engine) noCopy(p, n uintptr) objc.ID {
 	return objc.NewBufferNoCopy.SendID(e.device, p, n, uintptr(objc.ResourceHazardTrackingModeUntracked), 0)
 }
 
-// command is the first of an indirect command buffer of two.
+// command returns the first command of an indirect command buffer of two.
 func (e *engine) command() objc.ID {
 	return objc.IndirectCommand.SendID(e.own(e.indirect(2, 2)), 0)
 }
 
-// rules are what Metal's API validation finds, each broken once: what is noted has the words.
+// rules are programs that each break one rule of Metal's API validation, with a part of the note about it.
 var rules = []struct {
 	name    string
 	options fakemetal.Options
@@ -444,7 +444,7 @@ var rules = []struct {
 	{"protocol's object", fakemetal.Options{}, "", func(r *ready) { assert.Zero(r.t, objc.ClassNamed("MTLBuffer")) }},
 }
 
-// TestRules: a program that breaks a rule is found, and one that does not is not.
+// TestRules: a program that breaks a rule is noted, and one that breaks none is not.
 func TestRules(t *testing.T) {
 	sample.Long(t)
 	for _, c := range rules {
@@ -473,7 +473,7 @@ func TestRules(t *testing.T) {
 			found := l.Failures()
 			var other []string
 			for _, f := range found {
-				// Encoders that the broken program leaves open are none of its faults here.
+				// That a program leaves encoders open is not the rule that it is about.
 				if !strings.Contains(f, c.want) && f != "an encoder is freed that has not ended" {
 					other = append(other, f)
 				}

@@ -21,67 +21,67 @@ import (
 	"github.com/mlxc/mlxc/internal/testkit/onedispatch"
 )
 
-// Options say what Metal is to be like. The zero value is good.
+// Options of the device that [Library.Serve] makes. The zero value is a GPU of a Mac with macOS 15.
 type Options struct {
-	// Device runs the kernels; nil: one of its own, with one worker.
+	// Device runs the kernels; nil: software Metal with one worker is opened.
 	Device *softmetal.Device
-	// MacOS is the version that Metal has, 14 or 15; 0 is 15.
+	// MacOS is the version of the system, 13 to 15; 0 is 15.
 	MacOS int
-	// Seed chooses the order in which commands run that nothing orders. 0 is the order in which
-	// they were committed, each as soon as it can run. With any other nothing runs before
-	// somebody waits, so that as much as possible may change places; 1 takes the latest of all
-	// that may run, others any, or two at the same time.
+	// Seed chooses the order of commands that nothing orders. With 0 they run in the order in
+	// which they were committed, each as soon as it can. With others nothing runs before
+	// somebody waits, so that many orders are possible: 1 always runs the last of the commands
+	// that are ready, other seeds a random one, or two at the same time.
 	Seed uint64
-	// Late is the most time between the end of a command buffer and its completion.
+	// Late is the max delay between the end of a command buffer and its completion.
 	Late time.Duration
-	// Patience is how long something may wait without any progress until that counts as a
-	// deadlock, which is a failure; 0 is five seconds.
+	// Patience is the time without progress after which a wait counts as a deadlock, which is a
+	// failure; 0 is five seconds.
 	Patience time.Duration
-	// MaxThreads is that of a pipeline's threadgroups; 0 is 1024.
+	// MaxThreads is maxTotalThreadsPerThreadgroup of pipelines; 0 is 1024.
 	MaxThreads int
-	// MaxBuffer is the greatest length of a buffer, WorkingSet the recommended working set, in bytes.
+	// MaxBuffer is maxBufferLength, WorkingSet recommendedMaxWorkingSetSize, in bytes.
 	MaxBuffer, WorkingSet int64
-	// Family is that of Apple's GPUs, 1 to 10; 0 is 7.
+	// Family is the highest MTLGPUFamilyApple that the GPU supports, 1 to 10; 0 is 7.
 	Family int
-	// SIMDWidth is what pipelines say of their kernels' simdgroups; 0 is 32, which they have.
+	// SIMDWidth is the threadExecutionWidth that pipelines report; 0 is 32, the true one.
 	SIMDWidth int
-	// ConstantAlign is what offsets of arguments in constant space are multiples of; 0 is 4.
+	// ConstantAlign is the required alignment of offsets of constant arguments; 0 is 4 bytes.
 	ConstantAlign int
-	// Residency demands that what is reached through indirect command buffers is resident: declared
-	// to the encoder, or in a residency set of the queue.
+	// Residency makes it a failure if an indirect command uses a buffer that is neither declared to the
+	// encoder nor in a residency set of the queue.
 	Residency bool
-	// SampleDispatches has counters sampled between dispatches too, as no Apple GPU does.
+	// SampleDispatches allows to sample counters between dispatches, which no Apple GPU does.
 	SampleDispatches bool
-	// Capture has captures possible, as MTL_CAPTURE_ENABLED=1 in the environment of C does at the time
-	// when Metal is first asked for a device.
+	// Capture allows captures, as does MTL_CAPTURE_ENABLED=1 in C's environment when Metal is first
+	// asked for a device.
 	Capture bool
-	// MaxDispatches is how many dispatches a command buffer may have before it is ended as one that
-	// keeps the screen waiting ([Interactivity]); 0: any number.
+	// MaxDispatches is the max number of dispatches of a command buffer: one with more fails as if it
+	// had kept the screen from being drawn ([Interactivity]); 0: any number.
 	MaxDispatches int
-	// IndirectBarriers: a barrier inside an indirect command buffer orders what stands behind it too.
-	// Whether it does is not known, so by default it orders its own command alone.
+	// IndirectBarriers: setBarrier of an indirect command orders all later commands too. Whether real
+	// GPUs do that is not known, so by default it orders only the command itself.
 	IndirectBarriers bool
-	// ColdPipelines: a command of an indirect command buffer does not run if no encoder has
-	// dispatched its pipeline before.
+	// ColdPipelines: an indirect command does not run if no encoder has dispatched its pipeline
+	// before.
 	ColdPipelines bool
-	// Range is how many commands of an indirect command buffer are executed by one message at most; 0 is
-	// 16,384. Samples is how many samples a sample buffer has at most; 0 is 4,096. Reach is beyond all offsets
-	// in indirect commands; 0 is 2^32. Tests have them lower, so that small graphs get there.
+	// Limits that tests lower, so that small graphs exceed them. Range is the max number of indirect
+	// commands that one message executes; 0 is 16,384. Samples is the max number of samples of a sample
+	// buffer; 0 is 4,096. Reach is the first offset that is too large for indirect commands; 0 is 2^32.
 	Range, Samples, Reach int
-	// Full: nobody may ask a queue for more command buffers than it holds, which would block a thread.
+	// Full: it is a failure, instead of a wait, to ask a full queue for one more command buffer.
 	Full bool
-	// Lacks is what a device has not, though it should.
+	// Lacks is the set of features that the device lacks, though it should have them.
 	Lacks Lack
-	// Ignored is what orders nothing, though it should: a test of the device has to see that.
+	// Ignored is the set of orders that the device does not keep, though it should.
 	Ignored Order
-	// Faults are injected.
+	// Faults are the operations that fail.
 	Faults []Fault
 }
 
-// Order is what can order commands: a set.
+// Order is a set of mechanisms that order commands.
 type Order int
 
-// What orders, as enum order has it.
+// The mechanisms, with the values of enum order in metal.h.
 const (
 	Tracking Order = 1 << iota
 	Fences
@@ -91,61 +91,61 @@ const (
 	IndirectBarriers
 )
 
-// Lack is what a device may lack: a set.
+// Lack is a set of features that a device may lack.
 type Lack int
 
-// What a device may lack, as enum lack has it.
+// The features, with the values of enum lack in metal.h.
 const (
-	PartialChanges       Lack = 1 << iota // a command of an indirect command buffer that has run loses the rest when something of it is changed
-	IndirectThreadgroups                  // such commands have no threadgroup memory
-	ArchiveHits                           // no pipeline is found in an archive
-	Times                                 // the first two samples of a sample buffer are 0
+	PartialChanges       Lack = 1 << iota // an indirect command that has run keeps its other state when a part is changed
+	IndirectThreadgroups                  // indirect commands have threadgroup memory
+	ArchiveHits                           // pipelines are found in archives
+	Times                                 // the first two samples of a sample buffer are taken: without it they are 0
 )
 
-// Operation is what can fail.
+// Operation is a kind of operation that can fail.
 type Operation int
 
-// The operations, as enum operation has them.
+// The operations, with the values of enum operation in metal.h, and how they fail.
 const (
-	Allocation    Operation = iota // of a buffer or an indirect command buffer: nil
-	Compilation                    // of a library, or opening one: an error
+	Allocation    Operation = iota // of a buffer or an indirect command buffer: returns nil
+	Compilation                    // of a library, or opening one: returns an error
 	PipelineState                  // an error
 	Queue                          // nil
-	Event                          // a fence or an event: nil
-	CommandBuffer                  // half of it runs, and it ends with an error
+	Event                          // making a fence or an event: nil
+	CommandBuffer                  // some of it runs, half if the seed is 0, and it ends with an error
 	Capture                        // an error
 	Archive                        // an error
 	ResidencySet                   // an error
 	SampleBuffer                   // an error
 )
 
-// Codes of command buffer errors that have a meaning here.
+// Codes of command buffer errors that the stand-in treats specially.
 const (
-	// DeviceRemoved as a code has the device lost: everything after it fails.
+	// DeviceRemoved makes the device lost: everything after it fails.
 	DeviceRemoved = 11
-	// Interactivity ends what keeps the screen waiting. Headers have no code for it; the
-	// error's text is what tells.
+	// Interactivity is the error of a command buffer that keeps the screen from being drawn. The
+	// headers have no code for it; it is known by its text.
 	Interactivity = 14
 )
 
-// Fault is an operation that fails.
+// Fault makes one operation fail.
 type Fault struct {
 	On   Operation
-	Nth  int    // of these operations, counted from 1
-	Code int    // of the error; 0: what Metal has for it
-	Text string // of the error; "": what Metal says
+	Nth  int    // which operation of this kind, from 1
+	Code int    // of the error; 0: a default
+	Text string // of the error; "": Metal's text for the code
 }
 
-// Compiled is a source that was compiled, with its options.
+// Compiled is a source that was compiled, with its MTLCompileOptions.
 type Compiled struct {
 	Source   string
 	FastMath bool
 	MathMode int  // −1: not set
-	Precise  bool // the functions of numbers of 32 bits
+	Precise  bool // precise math functions of f32, not fast ones
 	Language int  // 0: not set
 }
 
-// Metal is a device that a test has.
+// Metal is the device of a test.
 type Metal struct {
 	library *Library
 	device  *softmetal.Device
@@ -161,17 +161,18 @@ type Metal struct {
 	*kernels
 }
 
-// SoftMetal opens software Metal for [Options.Device], also where tests are emulated.
+// SoftMetal opens software Metal for [Options.Device], under the emulator if the tests run in one.
 func SoftMetal(o softmetal.Options) (*softmetal.Device, error) {
 	o.Machine, o.Emulator = emulated()
 	o.Module = module
 	return softmetal.New(context.Background(), o)
 }
 
-var serving sync.Mutex // a process has one device
+var serving sync.Mutex // a process has one device at a time
 
-// Serve gives the library a device until the test ends. Then it waits for what is in flight; what
-// leaks is a failure, and so is any that the test has not asked for ([Library.Failures]).
+// Serve gives the library a device until the test ends, or Close. Then it waits for command buffers in
+// flight, and fails the test for leaks and for noted mistakes that the test has not taken by
+// [Library.Failures].
 func (l *Library) Serve(t testing.TB, o Options) *Metal {
 	t.Helper()
 	require.True(t, serving.TryLock(), "another test has the device")
@@ -231,7 +232,7 @@ func (l *Library) Serve(t testing.TB, o Options) *Metal {
 	return m
 }
 
-// Close takes the device away, once, when nothing is in flight any more.
+// Close waits until nothing is in flight and removes the device; later calls do nothing.
 func (m *Metal) Close() {
 	m.close.Do(func() {
 		l := m.library
@@ -255,31 +256,31 @@ func (m *Metal) Close() {
 	})
 }
 
-// kept are classes of which a process has one object for ever, and those above others.
+// kept are the classes that are not checked for leaks: singletons, and superclasses of classes that are checked.
 var kept = map[string]bool{"NSObject": true, "MTLResource": true, "MTLCommandEncoder": true, "NSProcessInfo": true, "MTLCaptureManager": true}
 
-// SetSeed chooses another order for what is committed from now on ([Options.Seed]).
+// SetSeed sets [Options.Seed] for what is committed from now on.
 func (m *Metal) SetSeed(seed uint64) { m.library.seed(int(seed)) }
 
-// SetIdle has command buffers complete, from now on, only when nothing is left that can run, or as soon as all
-// of theirs has.
+// SetIdle sets whether command buffers complete only when nothing else is left to run, or, as by default,
+// when all their own commands have run.
 func (m *Metal) SetIdle(on bool) { m.library.idle(on) }
 
-// Compiled are the sources that were compiled, in order.
+// Compiled returns the sources that were compiled, in order.
 func (m *Metal) Compiled() []Compiled {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return append([]Compiled(nil), m.compiled...)
 }
 
-// Ran are the names of the kernels that ran, in the order in which they did.
+// Ran returns the names of the kernels that ran, in order.
 func (m *Metal) Ran() []string {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return append([]string(nil), m.ran...)
 }
 
-// Requests, as enum request has them.
+// The requests of the C half, with the values of enum request in metal.h.
 const (
 	askAllocate = 1 + iota
 	askFree
@@ -290,7 +291,7 @@ const (
 	askRun
 )
 
-// serve answers requests until the library closes its end.
+// serve answers requests of the C half until it closes its end of the socket.
 func (m *Metal) serve(ctx context.Context, f *os.File) {
 	defer close(m.served)
 	defer f.Close()
@@ -351,7 +352,7 @@ func (m *Metal) answer(ctx context.Context, op uint32, r *reader, w *writer) err
 	return fmt.Errorf("request %d is not known", op)
 }
 
-// reader takes a request apart.
+// reader parses the contents of a request.
 type reader struct{ data []byte }
 
 func (r *reader) u32() uint32 {
@@ -375,7 +376,7 @@ func (r *reader) bytes() []byte {
 
 func (r *reader) text() string { return string(r.bytes()) }
 
-// writer makes an answer. Texts end with a zero.
+// writer makes the contents of an answer. Texts end with a zero byte, which their length counts.
 type writer struct{ data []byte }
 
 func (w *writer) u32(v uint32) { w.data = binary.LittleEndian.AppendUint32(w.data, v) }

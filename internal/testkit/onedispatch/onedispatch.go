@@ -1,9 +1,9 @@
-// Package onedispatch runs dispatches on software Metal one by one, for what stands in for a driver:
-// such a thing knows memory and kernels, and no graphs.
+// Package onedispatch runs single dispatches on software Metal, for stand-ins for GPU drivers, which
+// have memory and kernels, but no graphs.
 //
 //	r, err := onedispatch.New(device)
-//	err = r.Compile(ctx, kernel, described) // now, and not when it first runs
-//	err = r.Run(ctx, kernel, d, memory)     // d: the grid, and what is bound by value
+//	err = r.Compile(ctx, kernel, described) // optional: else Run compiles it
+//	err = r.Run(ctx, kernel, d, memory)     // d: the grid, and arguments that are bound by value
 package onedispatch
 
 import (
@@ -17,23 +17,23 @@ import (
 	"github.com/mlxc/mlxc/ir"
 )
 
-// Runner runs dispatches on a device, each as a command buffer of its own. One goroutine has it at
-// a time.
+// Runner runs dispatches on a device, each as a command buffer of its own. One goroutine at a time may
+// use it.
 type Runner struct {
 	device *softmetal.Device
 	queue  backend.Queue
 }
 
-// New makes a runner.
+// New makes a runner with a queue of the device.
 func New(d *softmetal.Device) (*Runner, error) {
 	q, err := d.NewQueue()
 	return &Runner{d, q}, err
 }
 
-// Close gives the runner's queue back.
-func (r *Runner) Close() { _ = r.queue.Close() } // its error was that of a kernel
+// Close closes the runner's queue.
+func (r *Runner) Close() { _ = r.queue.Close() } // its error would be that of a kernel, which Run has returned
 
-// Compile has a kernel compiled.
+// Compile compiles a kernel, whose arguments described has, so that errors come before Run.
 func (r *Runner) Compile(ctx context.Context, k ir.Kernel, described *air.Kernel) error {
 	const room = 1 << 20
 	g := &ir.Graph{Name: "kernel", Kernels: []ir.Kernel{k}, Memories: []ir.Memory{{Name: "m", Kind: ir.Scratch, Size: room, Alias: ir.NoMem}}}
@@ -51,21 +51,21 @@ func (r *Runner) Compile(ctx context.Context, k ir.Kernel, described *air.Kernel
 	return e.Close()
 }
 
-// Bound is memory at a slot of a dispatch: Size bytes from Offset on.
+// Bound is memory that is bound to a slot of a dispatch: Size bytes of Room from Offset on.
 type Bound struct {
 	Slot         uint8
 	Room         backend.Buffer
 	Offset, Size int64
 }
 
-// RanWrong is the error of a kernel that did what it must not.
+// RanWrong is the error of a dispatch that failed while its kernel ran, such as a bad access.
 type RanWrong struct{ error }
 
-// Unwrap returns what was wrong.
+// Unwrap returns the device's error.
 func (e *RanWrong) Unwrap() error { return e.error }
 
-// Run runs a dispatch, n, of a kernel and waits for it. n has the grid, threadgroup memory, and the
-// bindings that are no memory; those of memory are added to it.
+// Run runs dispatch n of kernel k and waits for it. n has the grid, threadgroup memory and arguments
+// that are bound by value; Run adds the bindings of memory to it.
 func (r *Runner) Run(ctx context.Context, k ir.Kernel, n *ir.Dispatch, memory []Bound) error {
 	g := &ir.Graph{Name: "dispatch", Kernels: []ir.Kernel{k}, Ordering: ir.Serial}
 	var places []backend.Place
@@ -96,7 +96,7 @@ func (r *Runner) Run(ctx context.Context, k ir.Kernel, n *ir.Dispatch, memory []
 	if err == nil {
 		return nil
 	}
-	// A queue that has failed takes nothing more.
+	// The queue has failed and takes no more operations, so it is replaced.
 	_ = r.queue.Close()
 	q, again := r.device.NewQueue()
 	if again == nil {

@@ -1,4 +1,4 @@
-// Package require has assertions without which a test does not go on: those of package assert.
+// Package require has the assertions of package assert, but ends the test if one fails.
 package require
 
 import (
@@ -7,7 +7,7 @@ import (
 	"github.com/mlxc/mlxc/backend/conformance/internal/assert"
 )
 
-// T is what a test fails and ends by.
+// T has the methods by which a test fails and ends.
 type T interface {
 	assert.T
 	FailNow()
@@ -20,7 +20,7 @@ func must(t T, is bool) {
 	}
 }
 
-// Equal is that of package assert, and so are the others.
+// Equal is [assert.Equal], and ends the test if it fails; the other functions are alike.
 func Equal(t T, want, got any, about ...any) {
 	t.Helper()
 	must(t, assert.Equal(t, want, got, about...))
@@ -49,7 +49,7 @@ func InDelta(t T, want, got any, delta float64, about ...any) {
 	must(t, assert.InDelta(t, want, got, delta, about...))
 }
 
-// Eventually wants a condition to become so within a time, and looks from time to time.
+// Eventually checks a condition at intervals of every, and ends the test if it does not hold within the time.
 func Eventually(t T, is func() bool, within, every time.Duration, about ...any) {
 	t.Helper()
 	for end := time.Now().Add(within); !is(); time.Sleep(every) {

@@ -1,48 +1,48 @@
-// Package verdict is what litmus tests say, for those who read it where there is no Metal.
+// Package verdict has the results of litmus tests, for programs that read them on systems without Metal.
 package verdict
 
 import "path"
 
-// Verdict is what a test has found.
+// Verdict is the outcome of a litmus test.
 type Verdict string
 
 // The verdicts.
 const (
-	Passed      Verdict = "passed"      // right with the order, and wrong without it
-	Failed      Verdict = "failed"      // wrong, with the order, and the backend relies on it
-	NotKept     Verdict = "not kept"    // wrong, with the order: what would rely on it is not used
-	NotSeen     Verdict = "not seen"    // right with the order and without: that says nothing
-	Unsupported Verdict = "unsupported" // it did not run
+	Passed      Verdict = "passed"      // results were right with the order, and wrong without it
+	Failed      Verdict = "failed"      // results were wrong with the order, which the backend relies on by default
+	NotKept     Verdict = "not kept"    // results were wrong with the order, so features that rely on it are not used
+	NotSeen     Verdict = "not seen"    // results were right with and without the order, which says nothing
+	Unsupported Verdict = "unsupported" // the test did not run
 )
 
-// Count is how often a program ran, and how often its result was wrong.
+// Count is how often a test's program ran, and how often its result was wrong.
 type Count struct {
 	Trials int `json:"trials"`
 	Wrong  int `json:"wrong"`
 }
 
-// Result is what one test has found.
+// Result is the result of one litmus test.
 type Result struct {
 	Name string `json:"name"`
-	// Says is the statement that the test is about.
+	// Says is the statement that the test checks.
 	Says string `json:"says"`
-	// For is what relies on the statement: "every replay", "fences", "nothing".
+	// For is the feature of the backend that relies on it: "every replay", "fences", "nothing".
 	For string `json:"for"`
-	// Required: the backend relies on it in what it does by default.
+	// Required: the backend relies on the statement by default.
 	Required bool    `json:"required"`
 	Verdict  Verdict `json:"verdict"`
-	// With is with what the statement says that orders, Without is the control; nil: there is none.
+	// With counts runs with the order that the statement is about, Without those of the control; nil: none.
 	With    Count  `json:"with"`
 	Without *Count `json:"without,omitempty"`
-	// Detail is the first thing that was wrong, or why the test did not run.
+	// Detail is the first error, or why the test did not run.
 	Detail string `json:"detail,omitempty"`
-	// Next is what to do now, where there is something.
+	// Next is what the user should do, if anything.
 	Next string `json:"next,omitempty"`
-	// Hangs: a command buffer has not ended, and those of later tests would not.
+	// Hangs: a command buffer did not end, so those of later tests would not either.
 	Hangs bool `json:"hangs,omitempty"`
 }
 
-// Judge sets the verdict, and what to do next, from the counts.
+// Judge sets Verdict and Next from the counts.
 func (r *Result) Judge() {
 	switch {
 	case r.With.Wrong > 0 && r.Required:
@@ -58,7 +58,7 @@ func (r *Result) Judge() {
 	}
 }
 
-// Passing reports whether all tests whose name matches a pattern ran and passed, and there are some.
+// Passing reports whether some tests have a name that matches a pattern of path.Match, and all of them passed.
 func Passing(results []Result, pattern string) bool {
 	some := false
 	for _, r := range results {

@@ -1,6 +1,6 @@
 package plan
 
-// Planted names the wrong decision that is taken; "": none is.
+// Planted is the name of the wrong decision that is switched on; "": none is.
 var Planted string
 
 func planted(name string) bool { return Planted == name }

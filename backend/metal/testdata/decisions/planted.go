@@ -4,12 +4,12 @@ package metal
 
 import "strings"
 
-// Planted names the wrong decision that is taken; "": none is.
+// Planted is the name of the wrong decision that is switched on; "": none is.
 var Planted string
 
 func planted(name string) bool { return Planted == name }
 
-// either returns one of two values: the second where a decision is planted.
+// either returns right, or wrong if the decision of that name is switched on.
 func either[T any](name string, right, wrong T) T {
 	if planted(name) {
 		return wrong
@@ -17,7 +17,7 @@ func either[T any](name string, right, wrong T) T {
 	return right
 }
 
-// replaced is a text with a part that is another one where a decision is planted.
+// replaced returns text, in which wrong replaces right if the decision of that name is switched on.
 func replaced(name, text, right, wrong string) string {
 	if !strings.Contains(text, right) {
 		panic("there is no " + right)

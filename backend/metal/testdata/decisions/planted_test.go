@@ -14,7 +14,7 @@ import (
 	"github.com/mlxc/mlxc/internal/testkit/sample"
 )
 
-// TestPlantedDecisions: each wrong decision is noticed in each of its ways.
+// TestPlantedDecisions: the workload notices each wrong decision in each of its ways.
 func TestPlantedDecisions(t *testing.T) {
 	p := newPlanting(t)
 	for _, x := range sample.Of(t, "TestWrongDecisions", wrongDecisions, sample.Few) {

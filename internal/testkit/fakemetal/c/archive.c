@@ -1,4 +1,4 @@
-// Binary archives: which pipelines they know. A file has a line for each.
+// Binary archives, as lists of pipelines' keys. A file has a first line, and a line for each pipeline.
 #include "metal.h"
 
 #include <stdio.h>

@@ -1,4 +1,4 @@
-// MTLBuffer: memory, which the Go half allocates in this process and shares with what runs kernels.
+// MTLBuffer. The Go half allocates its memory in this process, shared with the process that runs kernels.
 #define _GNU_SOURCE
 #include "metal.h"
 
@@ -7,22 +7,22 @@
 #include <string.h>
 #include <sys/mman.h>
 
-enum { PAGE = 16 << 10 }; // of Apple's machines
+enum { PAGE = 16 << 10 }; // the page size of Apple's machines, in bytes
 
 struct buffer { object base; struct resource *r; bool shared; object *label; };
 
 static uint64_t allocated;
-static struct list hosts; // struct resource whose memory is the host's
+static struct list hosts; // struct resource that share host memory
 static pthread_mutex_t hosting = PTHREAD_MUTEX_INITIALIZER;
 
 uintptr_t allocated_size(SELF) { UNUSED; return __atomic_load_n(&allocated, __ATOMIC_SEQ_CST); }
 
 struct resource *resource_of(object *o) { return ((struct buffer *)o)->r; }
 
-// Behind a buffer lie bytes that are nobody's.
+// The guard bytes after a buffer, and their value.
 enum { BEHIND = 64, NOBODYS = 0xc5 };
 
-// allocate asks for memory, in r. Answer: whether there is some.
+// allocate asks the Go half for memory of a resource, and returns whether there is some.
 static bool allocate(struct resource *r, uint64_t length) {
 	struct message m = {0};
 	put64(&m, length + BEHIND);
@@ -40,8 +40,8 @@ static bool allocate(struct resource *r, uint64_t length) {
 	return ok;
 }
 
-// pages says of memory of the host whether all is mapped, may be written, and is of the stand-in's
-// own that it shares with what runs kernels.
+// pages returns whether host memory is all mapped; writable: it may be written; ours: it is memory that
+// software Metal has allocated and shares.
 static bool pages(char *from, uint64_t length, bool *writable, bool *ours) {
 	FILE *maps = fopen("/proc/self/maps", "r");
 	char line[4400];
@@ -61,8 +61,8 @@ static bool pages(char *from, uint64_t length, bool *writable, bool *ours) {
 	return at >= end;
 }
 
-// give_back leaves memory of the host with its contents, and shared with nobody. The copy takes
-// the place of what is shared at once, so that who reads meanwhile finds the same.
+// give_back replaces the shared mapping of host memory by private memory with the same contents. The
+// mapping is replaced at once, so that readers in between see these contents too.
 static void give_back(struct resource *r) {
 	pthread_mutex_lock(&hosting);
 	for (size_t i = 0; i < hosts.n; i++)
@@ -114,7 +114,7 @@ static void buffer_dealloc(object *o) {
 	release(b->label);
 }
 
-// may_be says whether there may be a buffer of these options.
+// may_be returns whether a buffer of this length and with these options can be made.
 static bool may_be(uintptr_t length, uintptr_t mode, sel s) {
 	uintptr_t storage = mode >> 4 & 0xf, hazards = mode >> 8 & 3;
 	if (length == 0 || length > (uintptr_t)options.buffer) {
@@ -164,7 +164,7 @@ object *new_buffer_no_copy(SELF, void *bytes, uintptr_t length, uintptr_t mode, 
 	}
 	struct resource *r = calloc(1, sizeof *r);
 	r->read_only = !writable;
-	// What is shared already stays where it is.
+	// Memory within a resource that is shared already uses that resource's memory.
 	pthread_mutex_lock(&hosting);
 	for (size_t i = 0; i < hosts.n; i++) {
 		struct resource *h = hosts.at[i];
@@ -186,9 +186,9 @@ object *new_buffer_no_copy(SELF, void *bytes, uintptr_t length, uintptr_t mode, 
 		return NULL;
 	}
 	memcpy(r->address, bytes, length);
-	r->behind = NULL; // the memory of the host has no room for it
+	r->behind = NULL; // host memory has no room for guard bytes
 	if (writable) {
-		// A second mapping of the shared memory, in the place of the host's.
+		// Map the shared memory a second time, over the host's.
 		if (mremap(r->address, 0, length, MREMAP_MAYMOVE | MREMAP_FIXED, bytes) == MAP_FAILED) fail("%s: the memory cannot be shared", s);
 		r->host = bytes;
 		pthread_mutex_lock(&hosting);

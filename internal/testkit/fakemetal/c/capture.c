@@ -1,5 +1,5 @@
-// Captures: a file that says how many command buffers were committed meanwhile, to the queue or device
-// that is captured, and how many were in flight at its begin and end, which it has only a part of.
+// Captures. The file says how many command buffers were committed meanwhile to the captured queue or
+// device, and how many were in flight at its beginning and end, of which it would have only a part.
 #include "schedule.h"
 
 #include <stdio.h>
@@ -10,7 +10,7 @@
 static const char domain[] = "MTLCaptureErrorDomain";
 enum { NOT_SUPPORTED = 1, ALREADY = 2, INVALID = 3 };
 
-// What the environment of C has when Metal starts decides, for good.
+// Whether captures are enabled is read from C's environment once, when Metal starts.
 static bool started, enabled;
 void metal_begins_anew(void) { started = false; }
 void metal_starts(void) {
@@ -22,7 +22,7 @@ static bool possible(void) { return enabled || options.capture; }
 
 static bool capturing;
 static long captured, flying;
-static object *captured_object; // kept
+static object *captured_object; // retained
 static char *path;
 
 static long flights(void) {

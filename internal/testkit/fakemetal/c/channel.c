@@ -1,4 +1,4 @@
-// Requests to the Go half, over a socket: one at a time, each with its answer.
+// Requests to the Go half over a socket: one at a time, each with an answer.
 #include "metal.h"
 
 #include <errno.h>
@@ -76,7 +76,7 @@ uint64_t get64(struct answer *a) {
 	memcpy(&v, piece(a, sizeof v), sizeof v);
 	return v;
 }
-// Texts end with a zero, which their length counts.
+// get_text reads a text, which ends with a zero byte that its length counts.
 const char *get_text(struct answer *a) {
 	uint32_t n = get32(a);
 	return n ? piece(a, n) : "";
@@ -85,7 +85,7 @@ const char *get_text(struct answer *a) {
 bool connected(void) { return fd >= 0; }
 _Atomic long connection;
 
-// fakemetal_connect gives the library its end of the socket, and there is a device.
+// fakemetal_connect takes the library's end of the socket, and makes the device.
 EXPORT void fakemetal_connect(int socket) {
 	fd = socket;
 	connection++;
@@ -93,7 +93,7 @@ EXPORT void fakemetal_connect(int socket) {
 	gpu_begin();
 }
 
-// fakemetal_disconnect waits for what is in flight, ends all threads and closes the socket. It
+// fakemetal_disconnect waits until nothing is in flight, ends all threads and closes the socket. It
 // returns how many command buffers had to be given up.
 EXPORT long fakemetal_disconnect(void) {
 	long left = drain();

@@ -1,4 +1,4 @@
-// Command buffers: what was encoded, and where they are in their life.
+// Command buffers: their contents and their status.
 #include "metal.h"
 
 #include <stdlib.h>
@@ -54,7 +54,7 @@ void check_borrowed(struct command_buffer *c, const char *when) {
 	for (size_t i = 0; i < c->borrowed.n; i++) {
 		struct borrowed *b = c->borrowed.at[i];
 		if (!is_freed(b->o) || !b->k) continue;
-		// Of buffers it is noted when they are freed.
+		// For a buffer in flight buffer_dealloc notes the mistake.
 		if (b->k != &MTLBuffer || c->status < COMMITTED) fail("an %s is freed before a command buffer that uses it %s", b->k->name, when);
 		b->k = NULL;
 	}
@@ -64,7 +64,7 @@ void fly(struct command_buffer *c, struct resource *r) {
 	add_to(&c->resources, r);
 }
 
-// encodes says whether the command buffer takes more.
+// encodes returns whether more can be encoded, and notes a mistake if not.
 static bool encodes(struct command_buffer *c, sel s) {
 	if (c->status >= COMMITTED) fail("%s: the command buffer was committed", s);
 	else if (c->open) fail("%s: an encoder of the command buffer has not ended", s);
@@ -103,10 +103,10 @@ static void enqueue(SELF) {
 	pthread_mutex_unlock(&gpu);
 }
 
-static long committed, peak; // command buffers that have not completed; gpu is held
+static long committed, peak; // committed command buffers that have not completed, and their max; guarded by gpu
 
-// fakemetal_peak is how many command buffers were committed and not completed at a time at most, since it was
-// last asked.
+// fakemetal_peak returns the max number of command buffers that were committed and not completed at the same
+// time, since its last call.
 EXPORT long fakemetal_peak(void) {
 	pthread_mutex_lock(&gpu);
 	long n = peak;

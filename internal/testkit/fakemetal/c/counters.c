@@ -1,9 +1,9 @@
-// Counters: timestamps, which the GPU has in ticks of its own.
+// Counter sample buffers: timestamps in ticks of the GPU's own clock.
 #include "metal.h"
 
 #include <stdlib.h>
 
-// 24 MHz, from a beginning that no other clock has: who takes them for anything else is found.
+// 24 MHz, and a zero that no other clock has: a caller that takes ticks for other times is noticed.
 enum { MEGAHERTZ = 24 };
 static const double beginning = 1000;
 uint64_t ticks_of(double seconds) { return (uint64_t)((seconds + beginning) * MEGAHERTZ * 1e6); }
@@ -53,7 +53,7 @@ object *new_samples(SELF, object *descriptor, object **e) {
 	struct sample_descriptor *d = (struct sample_descriptor *)descriptor;
 	const struct fault *fault = faulty(COUNTERS);
 	if (fault) return fail_with(e, "MTLCounterErrorDomain", fault->code, fault->text);
-	// A sample buffer has at most 32 KiB.
+	// Metal limits a sample buffer to 32 KiB; options.samples is that limit in samples.
 	if (!d->set || d->count == 0 || d->count > (uintptr_t)options.samples) {
 		if (!d->set) fail("%s: the descriptor has no counter set", s);
 		return fail_with(e, "MTLCounterErrorDomain", 1, "a sample buffer has so many samples of a counter set, or none");

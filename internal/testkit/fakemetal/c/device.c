@@ -1,11 +1,11 @@
-// MTLDevice: what it is. What it makes lies in the files of that.
+// MTLDevice and its properties. The objects that it makes are in files of their own.
 #include "metal.h"
 
 object *the_device;
 
 static object *device_name(SELF) { UNUSED; return string("software Metal"); }
 static uintptr_t registry(SELF) { UNUSED; return 0x4d544c; }
-static uintptr_t no(SELF) { UNUSED; return 0x7700; } // of a BOOL the low 8 bits count
+static uintptr_t no(SELF) { UNUSED; return 0x7700; } // only the low 8 bits of a BOOL are defined
 static uintptr_t yes(SELF) { UNUSED; return 0x7701; }
 static uintptr_t max_buffer(SELF) { UNUSED; return (uintptr_t)options.buffer; }
 static uintptr_t max_threadgroup(SELF) { UNUSED; return 32 << 10; }

@@ -1,4 +1,4 @@
-// Compute encoders, and the descriptors of passes.
+// Compute encoders and compute pass descriptors.
 #include "metal.h"
 
 #include <stdlib.h>
@@ -66,15 +66,15 @@ static class MTLComputePassSampleBufferAttachmentDescriptor = {.name = "MTLCompu
 
 struct encoder {
 	object base;
-	struct command_buffer *c; // kept
-	struct pass *pass;        // the command buffer's
+	struct command_buffer *c; // retained
+	struct pass *pass;        // owned by the command buffer
 	struct bindings *b;
 	bool ended;
 	long groups;
 };
 
 static long inline_bytes;
-// fakemetal_inline_bytes is how many bytes setBytes: has copied.
+// fakemetal_inline_bytes returns how many bytes setBytes: has copied.
 EXPORT long fakemetal_inline_bytes(void) { return __atomic_load_n(&inline_bytes, __ATOMIC_SEQ_CST); }
 
 object *new_encoder(struct command_buffer *c, bool concurrent) {
@@ -107,7 +107,7 @@ object *new_encoder_of(struct command_buffer *c, object *descriptor, sel s) {
 			fail("%s: the samples %ld and %ld of a buffer of %lu", s, (long)a->first, (long)a->last, (unsigned long)n);
 			continue;
 		}
-		// What is sampled stays, whatever else the command buffer does not keep.
+		// A sample buffer is retained even by a command buffer without references.
 		add_to(&c->kept, retain(a->samples));
 		e->pass->samples = a->samples, e->pass->first_sample = a->first, e->pass->last_sample = a->last;
 	}
@@ -140,7 +140,7 @@ static void encoder_dealloc(object *o) {
 	release(&e->c->base);
 }
 
-// encoding says whether the encoder takes commands.
+// encoding returns whether the encoder takes commands, and notes a mistake if it has ended.
 static bool encoding(struct encoder *e, sel s) {
 	if (!e->ended) return true;
 	fail("%s: the encoder has ended", s);

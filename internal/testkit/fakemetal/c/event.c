@@ -1,4 +1,4 @@
-// Fences, events and events that the host shares.
+// MTLFence, MTLEvent and MTLSharedEvent.
 #include "metal.h"
 
 #include <stdlib.h>
@@ -17,7 +17,7 @@ static uintptr_t value(SELF) {
 	UNUSED;
 	pthread_mutex_lock(&gpu);
 	uint64_t v = ((struct event *)self)->value;
-	wake_gpu(); // who asks again and again waits too
+	wake_gpu(); // a caller that polls is waiting too
 	pthread_mutex_unlock(&gpu);
 	return v;
 }

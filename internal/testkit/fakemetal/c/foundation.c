@@ -10,7 +10,7 @@ static object *object_alloc(class *c, sel s) { (void)s; return new_object(c); }
 static object *object_init(SELF) { UNUSED; return self; }
 static object *object_retain(SELF) { UNUSED; return retain(self); }
 
-// Only the low 8 bits of a BOOL are defined: the others are made what they may be.
+// Only the low 8 bits of a BOOL are defined: the others are set to something, to find callers that use them.
 static uintptr_t object_responds(SELF, sel asked) { UNUSED; return 0xabcdef00u | responds(self, asked); }
 
 class NSObject = {.name = "NSObject", .size = sizeof(object),
@@ -35,7 +35,7 @@ const char *text_of(object *o) {
 	}
 	return ((struct string *)o)->text;
 }
-// is_utf8 says whether bytes are text: of others there is no NSString.
+// is_utf8 returns whether bytes are UTF-8; for others NSString returns nil.
 static bool is_utf8(const char *text) {
 	const unsigned char *t = (const unsigned char *)text;
 	while (*t) {

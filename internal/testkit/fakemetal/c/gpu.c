@@ -1,5 +1,5 @@
-// The threads of the GPU: one runs what may run, another one says later that command buffers have
-// completed.
+// The two threads of the GPU: one runs nodes that are ready, the other completes command buffers, after
+// a delay.
 #include "schedule.h"
 
 #include <stdlib.h>
@@ -13,7 +13,7 @@ static size_t choose(void) {
 	if (options.seed > 1) return chance(ready.n);
 	for (size_t i = 1; i < ready.n; i++) {
 		bool later = ((struct node *)ready.at[i])->serial > ((struct node *)ready.at[best])->serial;
-		if (later == (options.seed == 1)) best = i; // seed 1 takes the last of the list
+		if (later == (options.seed == 1)) best = i; // seed 1 takes the last that was committed, seed 0 the first
 	}
 	return best;
 }
@@ -58,7 +58,7 @@ static void run(struct node *n) {
 	p->end = end;
 }
 
-// overlapping is a node that runs at the same time as n, NULL if none does.
+// overlapping chooses a ready node that conflicts with n, to run at the same time; NULL: none.
 static struct node *overlapping(struct node *n) {
 	if (options.seed < 2 || n->kind != RUN || chance(2)) return NULL;
 	for (size_t i = 0; i < ready.n; i++) {
@@ -71,7 +71,7 @@ static struct node *overlapping(struct node *n) {
 static void *run_all(void *none) {
 	pthread_mutex_lock(&gpu);
 	while (!ending) {
-		// What is lazy runs when somebody waits, or when nothing new has come for a while.
+		// With options.lazy, nodes run only when somebody waits, or nothing was committed for 20 ms.
 		if (ready.n == 0 || (options.lazy && demanded == 0 && now() - last_given < 0.02)) {
 			wait_changed(ready.n ? 5 : 1000);
 			continue;
@@ -142,7 +142,7 @@ static void *complete_all(void *none) {
 	return none;
 }
 
-// fakemetal_seed has the commands that come run in another order.
+// fakemetal_seed sets the seed by which the order of later commands is chosen.
 EXPORT void fakemetal_seed(long v) {
 	pthread_mutex_lock(&gpu);
 	options.seed = v, options.lazy = v != 0;
@@ -150,7 +150,7 @@ EXPORT void fakemetal_seed(long v) {
 	pthread_mutex_unlock(&gpu);
 }
 
-// fakemetal_idle has command buffers complete only when nothing is left that can run, or as soon as they have.
+// fakemetal_idle sets options.idle: command buffers complete only when nothing else is left to run.
 EXPORT void fakemetal_idle(bool on) {
 	pthread_mutex_lock(&gpu);
 	options.idle = on;

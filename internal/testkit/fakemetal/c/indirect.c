@@ -1,4 +1,4 @@
-// Indirect command buffers. They keep nothing of what their commands name.
+// Indirect command buffers. They do not retain the objects that their commands use.
 #include "metal.h"
 
 #include <stdlib.h>
@@ -11,7 +11,7 @@ static class MTLIndirectCommandBufferDescriptor;
 static object *descriptor_init(SELF) {
 	UNUSED;
 	struct indirect_descriptor *d = (struct indirect_descriptor *)self;
-	d->inherit_buffers = d->inherit_pipeline = true; // as Metal's
+	d->inherit_buffers = d->inherit_pipeline = true; // Metal's defaults
 	return self;
 }
 static void set_types(SELF, uintptr_t v) { UNUSED; ((struct indirect_descriptor *)self)->types = v; }
@@ -78,7 +78,7 @@ static object *command_at(SELF, uintptr_t i) {
 	return autorelease(&k->base);
 }
 
-// stored is the command, and NULL if it must not change now.
+// stored returns a command to change, or NULL, with a mistake noted, while it is being executed.
 static struct stored *stored(object *self, sel s) {
 	struct indirect_command *k = (struct indirect_command *)self;
 	struct stored *at = &k->of->at[k->i];

@@ -1,4 +1,4 @@
-// Labels and debug groups: what was given, for tests to ask. They change nothing.
+// Labels and debug groups, which are only recorded for tests.
 #include "metal.h"
 
 #include <stdio.h>
@@ -25,7 +25,7 @@ void forget_labels(void) {
 	pthread_mutex_unlock(&labelling);
 }
 
-// fakemetal_label is label i since the last reset, NULL behind the last.
+// fakemetal_label returns label i since the last reset, NULL after the last.
 EXPORT const char *fakemetal_label(long i) {
 	pthread_mutex_lock(&labelling);
 	const char *t = 0 <= i && (size_t)i < labels.n ? labels.at[i] : NULL;

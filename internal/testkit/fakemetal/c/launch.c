@@ -1,4 +1,4 @@
-// Dispatches: whether Metal takes one, as its API validation would say, and what is run.
+// Checks of dispatches, as by Metal's API validation, and the requests that run them.
 #include "metal.h"
 
 #include <stdlib.h>
@@ -27,7 +27,7 @@ static bool sizes(const struct pipeline *p, const struct bindings *b, const stru
 	return true;
 }
 
-// suits says whether what is bound can be an argument.
+// suits returns whether a binding can be an argument of the kernel, and notes a mistake if not.
 static bool suits(const struct argument *a, const struct binding *b, sel s) {
 	if (!b->buffer && !b->bytes) {
 		if (a->needed) fail("%s: argument %u (%s) is not bound", s, a->slot, a->name);

@@ -1,4 +1,4 @@
-// Libraries, functions and the values of their constants.
+// Libraries, functions and values of function constants.
 #include "metal.h"
 
 #include <stdio.h>
@@ -17,7 +17,7 @@ static object *options_init(SELF) {
 	((struct compile_options *)self)->fast = true;
 	return self;
 }
-// Whether there is fast math says of functions too which are meant.
+// setFastMathEnabled: also chooses fast or precise functions.
 static void set_fast(SELF, uintptr_t on) {
 	UNUSED;
 	struct compile_options *o = (struct compile_options *)self;
@@ -47,7 +47,7 @@ static class MTLCompileOptions = {.name = "MTLCompileOptions", .super = &NSObjec
 struct library { object base; uint32_t number; object *names; };
 static void library_dealloc(object *o) { release(((struct library *)o)->names); }
 
-// library takes what the Go half says of a library: its number and the names of its functions.
+// library sends a request for a library and makes it from the answer: a number, and the functions' names.
 static object *library(enum request what, struct message *m, long code, object **e) {
 	struct answer a;
 	ask(what, m, &a);
@@ -67,7 +67,7 @@ static object *library(enum request what, struct message *m, long code, object *
 	return &l->base;
 }
 
-// unusable says whether nothing is compiled, for a fault or as the device is lost.
+// unusable returns whether making a library fails, by a fault or since the device is lost.
 static bool unusable(object **e) {
 	const struct fault *f = faulty(COMPILATION);
 	if (f) fail_with(e, domain, f->code ? f->code : COMPILE_FAILURE, f->text[0] ? f->text : "the compiler has ended without a word");

@@ -1,6 +1,5 @@
-// A test may have one message arrive otherwise than it was sent: that is what a wrong emission is, as
-// far as Metal can tell. Who sends nothing wrong must be told apart from who does by what is noted,
-// by results, errors or leaks.
+// A test may have one message altered before it arrives, which looks to Metal like a mistake of the
+// sender. Tests of the sender must notice it by a noted mistake, a result, an error or a leak.
 #include "metal.h"
 
 #include <stdlib.h>
@@ -9,22 +8,22 @@
 enum how { NOTHING, DROP, ADD, SET, BEFORE, SIZE, BYTES, OMIT, TWICE, RENAME };
 
 static struct {
-	const char *class; // of the receiver, or above it; NULL: any
-	sel selector;      // NULL: nothing is misheard
-	long nth;          // of these messages, from 1; 0: all
+	const char *class; // of the receiver, or a superclass; NULL: any
+	sel selector;      // NULL: no message is altered
+	long nth;          // which of these messages, from 1; 0: all
 	enum how how;
-	long arg;          // behind self and the selector, from 0
+	long arg;          // the argument, from 0, without self and the selector
 	long at, by;
 	sel as;
 	long seen, altered;
-	struct { uintptr_t v[6]; bool some; } last, older; // arguments of those before; older differs in arg
+	struct { uintptr_t v[6]; bool some; } last, older; // arguments of such messages before: of the last, and of the last with another arg
 } wrong;
 
-// counted is how many messages objects of a class were sent, while they are counted.
+// counted has the numbers of messages by class and selector, while messages are counted.
 static struct counted { class *c; sel s; long n; } counted[1024];
 static size_t n_counted;
 static bool counting;
-bool mishearing; // something is misheard, or counted
+bool mishearing; // messages are to be altered or counted
 static pthread_mutex_t hearing = PTHREAD_MUTEX_INITIALIZER;
 
 void hear_well(void) {
@@ -43,7 +42,7 @@ EXPORT void fakemetal_mishear(const char *class_name, const char *selector, long
 	pthread_mutex_unlock(&hearing);
 }
 
-// fakemetal_misheard is how many messages were altered.
+// fakemetal_misheard returns how many messages were altered.
 EXPORT long fakemetal_misheard(void) {
 	pthread_mutex_lock(&hearing);
 	long n = wrong.altered;
@@ -51,9 +50,8 @@ EXPORT long fakemetal_misheard(void) {
 	return n;
 }
 
-// fakemetal_count begins to count messages by class and selector. Then fakemetal_counted_class and
-// fakemetal_counted_selector are those of line i, NULL behind the last, and fakemetal_counted how many
-// there were.
+// fakemetal_count begins to count messages by class and selector. fakemetal_counted_class and
+// fakemetal_counted_selector return those of count i, NULL after the last, fakemetal_counted the count.
 EXPORT void fakemetal_count(void) {
 	pthread_mutex_lock(&hearing);
 	n_counted = 0, counting = mishearing = true;
@@ -71,7 +69,7 @@ static void count(class *c, sel s) {
 	counted[i].n++;
 }
 
-// A copy lies where the called function finds it: until the same thread has sent a few more.
+// copy_of copies bytes that an argument points to. The copy lives until this thread has made 8 more.
 static void *copy_of(const void *from, size_t n) {
 	static __thread char *copies[8];
 	static __thread int next;
@@ -87,7 +85,7 @@ static bool is_named(class *c, const char *name) {
 	return false;
 }
 
-// alter changes a message, whose arguments behind self and the selector are v, and says whether it has.
+// alter changes a message and returns whether it has. v: its arguments without self and the selector.
 static bool alter(uintptr_t *v, sel *s, bool *dropped, bool *again) {
 	if (!v && wrong.how != DROP && wrong.how != TWICE) return false;
 	uintptr_t *a = v ? v + wrong.arg : NULL;
@@ -137,8 +135,8 @@ static bool alter(uintptr_t *v, sel *s, bool *dropped, bool *again) {
 	return false;
 }
 
-// mishear may change a message: its selector, and its arguments, which stand behind both in registers.
-// dropped: it does not arrive. again: it arrives twice.
+// mishear counts a message and, if it is the one to alter, changes its selector or its arguments, which
+// follow self and the selector in registers. dropped: it shall not arrive. again: it shall arrive twice.
 void mishear(object *o, sel *s, uintptr_t *registers, bool *dropped, bool *again) {
 	*dropped = *again = false;
 	pthread_mutex_lock(&hearing);
@@ -156,8 +154,8 @@ void mishear(object *o, sel *s, uintptr_t *registers, bool *dropped, bool *again
 	pthread_mutex_unlock(&hearing);
 }
 
-// twice sends a message a first time. The sizes among its arguments are copied, as they are the called
-// function's.
+// twice sends a message the first of two times. MTLSize arguments are copied, since the called function may
+// change them.
 void twice(uintptr_t *r, sel s, void *code) {
 	uintptr_t v[4];
 	memcpy(v, r + 2, sizeof v);

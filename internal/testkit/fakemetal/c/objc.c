@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-// --- what was done wrong ---
+// --- mistakes of callers ---
 
 static pthread_mutex_t failing = PTHREAD_MUTEX_INITIALIZER;
 static char *failures[64];
@@ -24,8 +24,8 @@ void fail(const char *format, ...) {
 	pthread_mutex_unlock(&failing);
 }
 
-// fakemetal_failures is how often something was done wrong; fakemetal_failure says what, NULL
-// beyond those that are kept; fakemetal_forgive forgets all.
+// fakemetal_failures returns the number of mistakes; fakemetal_failure the text of mistake i, NULL
+// for those beyond the 64 that are kept; fakemetal_forgive forgets all.
 EXPORT long fakemetal_failures(void) { return failed; }
 EXPORT const char *fakemetal_failure(long i) { return 0 <= i && i < 64 && i < failed ? failures[i] : NULL; }
 EXPORT void fakemetal_forgive(void) {
@@ -35,7 +35,7 @@ EXPORT void fakemetal_forgive(void) {
 	pthread_mutex_unlock(&failing);
 }
 
-// fakemetal_note is for what is found elsewhere.
+// fakemetal_note notes a mistake that the Go half has found.
 EXPORT void fakemetal_note(const char *text) { fail("%s", text); }
 
 // --- selectors and classes ---
@@ -65,7 +65,7 @@ sel intern(const char *text) {
 
 static struct name *name_of(sel s) { return (struct name *)(s - offsetof(struct name, text)); }
 
-// fakemetal_sent is how many messages with a selector were sent.
+// fakemetal_sent returns how many messages with a selector were sent.
 EXPORT long fakemetal_sent(const char *selector) {
 	return __atomic_load_n(&name_of(intern(selector))->sent, __ATOMIC_RELAXED);
 }
@@ -93,8 +93,8 @@ static void *in(struct method *m, sel s) {
 	return NULL;
 }
 
-// find is what an object does with a message, NULL if it does not understand it. newer says that
-// a later macOS would.
+// find returns an object's code for a selector, NULL if there is none. newer: a later macOS would
+// have the method.
 static void *find(object *o, sel s, bool *newer) {
 	bool is_class = o->isa == NULL;
 	*newer = false;
@@ -119,10 +119,10 @@ bool responds(object *o, sel asked) {
 
 static uintptr_t nothing(void) { return 0; }
 
-// An object that was freed keeps its memory, so that who uses it is found.
+// A freed object keeps its memory and gets this class, so that later uses are noticed.
 static class freed = {.name = "an object that was freed"};
 
-// method_of is the code of a message, whose arguments stand in registers: self, the selector, four more.
+// method_of returns the code of a message. registers are its arguments: self, the selector, four more.
 __attribute__((used)) static void *method_of(object *o, sel s, uintptr_t *registers) {
 	if (o->isa == &freed) {
 		fail("%s is sent to an object that was freed", s);
@@ -146,7 +146,7 @@ __attribute__((used)) static void *method_of(object *o, sel s, uintptr_t *regist
 	return code;
 }
 
-// objc_msgSend finds the method and goes on there with all registers as they came.
+// objc_msgSend asks method_of for the code and jumps there, with the registers as they were.
 #if defined(__x86_64__)
 __asm__(".globl objc_msgSend\n.type objc_msgSend,@function\nobjc_msgSend:\n"
 	"test %rdi, %rdi\n je 1f\n"
@@ -210,7 +210,7 @@ void release(object *o) {
 	for (class *k = c; k; k = k->super) __atomic_sub_fetch(&k->live, 1, __ATOMIC_SEQ_CST);
 }
 
-// misheard is for the functions that are no messages: how often one is to be done.
+// misheard applies an alteration to a C function that counts as a message: it returns how often to do it.
 static int misheard(object *o, const char *function) {
 	bool dropped = false, again = false;
 	sel s = NULL;
@@ -225,33 +225,33 @@ EXPORT void objc_release(object *o) {
 	for (int n = misheard(o, "objc_release"); n > 0; n--) release(o);
 }
 
-// fakemetal_live is how many objects there are of a class and those below it, −1 if there is no
+// fakemetal_live returns the number of live objects of a class and its subclasses, −1 if there is no
 // such class.
 EXPORT long fakemetal_live(const char *name) {
 	class *c = any_class(name);
 	return c ? __atomic_load_n(&c->live, __ATOMIC_SEQ_CST) : -1;
 }
 
-// fakemetal_made is how many objects there have ever been.
+// fakemetal_made returns the number of such objects that were ever made.
 EXPORT long fakemetal_made(const char *name) {
 	class *c = any_class(name);
 	return c ? __atomic_load_n(&c->made, __ATOMIC_SEQ_CST) : -1;
 }
 
-// fakemetal_class is the name of class i, NULL behind the last.
+// fakemetal_class returns the name of class i, NULL after the last.
 EXPORT const char *fakemetal_class(long i) {
 	for (class *c = classes; c; c = c->next)
 		if (i-- == 0) return c->name;
 	return NULL;
 }
 
-// fakemetal_knows says whether objects of a class, or the class, understand a selector.
+// fakemetal_knows returns whether objects of a class, or the class itself, understand a selector.
 EXPORT bool fakemetal_knows(const char *class_name, const char *selector, bool statically) {
 	class *c = any_class(class_name);
 	sel s = intern(selector);
 	for (class *k = c; k; k = k->super)
 		if (statically ? in(k->statics, s) != NULL : in(k->methods, s) || in(k->newer, s) || in(k->fourteen, s)) return true;
-	// What a class has its subclasses may define: setLabel: of MTLResource and MTLCommandEncoder.
+	// A method of a class may be defined by its subclasses only: setLabel: of MTLResource.
 	for (class *k = classes; c && k; k = k->next)
 		for (class *up = k->super; up; up = up->super)
 			if (up == c && in(k->methods, s)) return true;
@@ -297,7 +297,7 @@ EXPORT void objc_autoreleasePoolPop(void *which) {
 		return;
 	}
 	struct pool *p = pools;
-	// The pool stands while its objects are released, which may autorelease others.
+	// The pool stays in place while its objects are released, since these may autorelease others.
 	for (long i = 0; i < p->n; i++) release(p->objects[i]);
 	pools = p->below;
 	free(p->objects);

@@ -1,11 +1,11 @@
-// An Objective-C runtime as far as Metal's callers see it: classes, selectors, messages, reference
-// counts, autorelease pools. What a caller does wrong is noted (fail), and the program goes on.
+// The parts of an Objective-C runtime that Metal's callers see: classes, selectors, messages, reference
+// counts, autorelease pools. Mistakes of callers are noted (fail), and the program goes on.
 #pragma once
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
-typedef const char *sel; // the one copy of a selector's name
+typedef const char *sel; // the selector's name, interned: equal names are equal pointers
 typedef struct object object;
 typedef struct class class;
 
@@ -15,26 +15,26 @@ struct object {
 };
 
 struct method {
-	const char *name; // becomes the selector when the class is added
+	const char *name; // add_class replaces it by the selector
 	void *code;       // f(object *self, sel, …)
 };
 
 struct class {
-	class *isa; // NULL: that tells a class from other objects
+	class *isa; // NULL, which distinguishes classes from other objects
 	const char *name;
 	class *super;
 	size_t size;
 	struct method *methods, *statics; // each ends with a name of NULL; NULL is none
-	struct method *newer;             // methods that came with macOS 15
-	struct method *fourteen;          // those that came with macOS 14
-	bool protocol;                    // objc_getClass does not find it
-	int since;                        // the macOS that brought it; 0: all have it
-	void (*dealloc)(object *);        // frees what the object has, not the object
-	long live, made;                  // objects of it that have not been freed, and all
+	struct method *newer;             // instance methods that came with macOS 15
+	struct method *fourteen;          // instance methods that came with macOS 14
+	bool protocol;                    // a protocol: objc_getClass does not return it
+	int since;                        // the version of macOS that brought it; 0: all have it
+	void (*dealloc)(object *);        // frees what the object owns, not the object itself
+	long live, made;                  // objects that have not been freed, and all that were made; with subclasses
 	class *next;
 };
 
-// How methods without arguments begin.
+// The parameters of a method without arguments, and what avoids warnings if they are not used.
 #define SELF object *self, sel s
 #define UNUSED (void)self, (void)s
 #define EXPORT __attribute__((visibility("default")))
@@ -43,21 +43,21 @@ void add_class(class *c);
 bool responds(object *o, sel s);
 sel intern(const char *name);
 
-object *new_object(class *c); // zeroed, one reference, the caller's
+object *new_object(class *c); // zeroed, with one reference, which the caller owns
 object *retain(object *o);
 void release(object *o);
-object *autorelease(object *o); // released when the pool on top of this thread's ends
+object *autorelease(object *o); // released when this thread's innermost pool ends
 bool is_kind(object *o, class *c);
 bool is_freed(object *o);
-// given says whether an argument is an object of a class, and notes if it is not.
+// given returns whether an argument of a method is an object of class c, and notes a mistake if not.
 bool given(object *o, class *c, sel method);
 
-extern int macos; // the version that this pretends to be
+extern int macos; // the version of macOS that the stand-in has
 
-// fail notes that the caller has done what it must not.
+// fail notes a mistake of the caller.
 void fail(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
-// mishear.c: messages that arrive otherwise than they were sent.
+// mishear.c: alterations of messages.
 extern bool mishearing;
 void mishear(object *o, sel *s, uintptr_t *registers, bool *dropped, bool *again);
 void twice(uintptr_t *registers, sel s, void *code);
@@ -65,9 +65,9 @@ void hear_well(void);
 
 extern class NSObject, NSString, NSArray, NSURL, NSError, NSData;
 object *string(const char *text);         // autoreleased
-const char *text_of(object *string);      // "" of nil
+const char *text_of(object *string);      // "" for nil
 object *error(const char *domain, long code, const char *description); // autoreleased
-object *new_error(const char *domain, long code, const char *description); // the caller's
+object *new_error(const char *domain, long code, const char *description); // the caller releases it
 object *array(object **elements, size_t n); // autoreleased
-object *new_array(object **elements, size_t n); // the caller's
+object *new_array(object **elements, size_t n); // the caller releases it
 object *data(const void *bytes, size_t n);  // autoreleased

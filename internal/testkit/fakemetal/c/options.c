@@ -1,4 +1,4 @@
-// What a test asks for, and the faults that it injects.
+// The options of a test's device, and the faults that it injects.
 #include "metal.h"
 
 #include <stdio.h>
@@ -14,7 +14,7 @@ static long counts[OPERATIONS];
 static pthread_mutex_t counting = PTHREAD_MUTEX_INITIALIZER;
 _Atomic bool faults_shown, lost;
 
-// fakemetal_reset takes all options and faults back.
+// fakemetal_reset sets all options to their defaults and removes all faults.
 EXPORT void fakemetal_reset(void) {
 	options = usual;
 	macos = 15;
@@ -25,7 +25,7 @@ EXPORT void fakemetal_reset(void) {
 	metal_begins_anew();
 }
 
-// fakemetal_option sets an option, and says whether there is one of that name.
+// fakemetal_option sets an option, and returns whether there is one of that name.
 EXPORT bool fakemetal_option(const char *name, long value) {
 	if (strcmp(name, "macos") == 0) {
 		macos = (int)value;
@@ -46,7 +46,7 @@ EXPORT bool fakemetal_option(const char *name, long value) {
 	return false;
 }
 
-// fakemetal_inject has the nth operation of a kind, counted from 1, fail.
+// fakemetal_inject makes the nth operation of a kind fail, counted from 1.
 EXPORT bool fakemetal_inject(long operation, long nth, long code, const char *text) {
 	if (n_faults == sizeof faults / sizeof *faults || operation < 0 || operation >= OPERATIONS || nth < 1) return false;
 	struct fault *f = &faults[n_faults++];
@@ -78,7 +78,7 @@ size3 take_size(size3 *at, sel s) {
 		return (size3){0, 0, 0};
 	}
 	size3 v = *at;
-	*at = (size3){~0ul, ~0ul, ~0ul}; // the copy is the called function's
+	*at = (size3){~0ul, ~0ul, ~0ul}; // the called function may change its copy
 	return v;
 }
 #endif

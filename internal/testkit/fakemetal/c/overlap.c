@@ -1,13 +1,13 @@
-// Two dispatches that nothing orders may run at the same time. The one that shows what no order of
-// both shows is that each reads what was there before either has written: so both run on the same
-// contents, and what each has changed is put together. Of dispatches that touch no byte of each
-// other's writes the result is the same in whatever way they run.
+// Two unordered dispatches may run at the same time, so each may read memory from before the other has
+// written, which neither order of the two would show. To simulate that, both run on the same contents,
+// and the bytes that each has changed are merged. If neither touches bytes that the other writes, the
+// result is the same as in any order.
 #include "metal.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST = 64 << 20 }; // bytes that are remembered
+enum { MOST = 64 << 20 }; // max bytes that remember saves
 
 struct image { size_t n; struct { struct resource *r; char *before, *after; } at[SLOTS + 1]; };
 
@@ -35,7 +35,7 @@ struct image *remember(const struct launch *l) {
 	return m;
 }
 
-// take_back leaves memory as it was remembered, where it has changed.
+// take_back saves what a dispatch has changed, and restores the contents from before it.
 void take_back(struct image *m) {
 	for (size_t i = 0; i < m->n; i++) {
 		struct resource *r = m->at[i].r;
@@ -45,7 +45,7 @@ void take_back(struct image *m) {
 	}
 }
 
-// put_together does again what was taken back, but for the bytes that have changed since.
+// put_together applies the saved changes again, except to bytes that were changed since.
 void put_together(struct image *m) {
 	for (size_t i = 0; i < m->n; i++) {
 		struct resource *r = m->at[i].r;

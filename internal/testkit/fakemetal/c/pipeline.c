@@ -1,11 +1,11 @@
-// Pipelines and their descriptors.
+// Compute pipelines and their descriptors.
 #include "metal.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-static const char domain[] = "AGXMetalSoftware"; // a driver's, whose name differs from chip to chip
+static const char domain[] = "AGXMetalSoftware"; // a driver's domain; real ones differ from chip to chip
 enum { FAIL_ON_ARCHIVE_MISS = 1 << 2 };
 
 struct descriptor { object base; object *function, *label, *archives; bool indirect; };

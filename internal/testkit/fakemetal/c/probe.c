@@ -1,4 +1,4 @@
-// A class for tests of what sends messages.
+// A class for the tests of package objc.
 #include "objc.h"
 
 static class Probe;
@@ -10,7 +10,7 @@ static uintptr_t probe_digits(object *self, sel s, uintptr_t a, uintptr_t b, uin
 static double probe_half(object *self, sel s) { (void)self, (void)s; return 0.5; }
 static object *probe_another(object *self, sel s) { (void)self, (void)s; return autorelease(new_object(&Probe)); }
 static object *probe_new(object *self, sel s) { (void)self, (void)s; return new_object(&Probe); }
-// What is behind a pointer may be changed by who is called.
+// It changes the structure behind the pointer, as a called method may.
 static uintptr_t probe_volume(object *self, sel s, uint64_t *size) {
 	(void)self, (void)s;
 	uint64_t v = size[0] * size[1] * size[2];

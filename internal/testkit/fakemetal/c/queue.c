@@ -22,8 +22,8 @@ object *new_queue(SELF, uintptr_t max) {
 	return &q->base;
 }
 
-// abandon takes from all queues what was enqueued and is not committed, so that what stands behind
-// it can run. gpu is held.
+// abandon removes command buffers that were enqueued and not committed from all queues, so that those
+// behind them can run. gpu is held.
 void abandon(void) {
 	for (size_t i = 0; i < queues.n; i++) {
 		struct queue *q = queues.at[i];
@@ -45,7 +45,7 @@ static void queue_dealloc(object *o) {
 	free(q->sets), free(q->order.at);
 }
 
-// room waits until the queue may have one more command buffer.
+// room makes a command buffer, after it has waited until the queue has room for one more.
 static object *room(object *self, sel s, bool references) {
 	struct queue *q = (struct queue *)self;
 	pthread_mutex_lock(&gpu);

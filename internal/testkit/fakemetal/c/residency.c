@@ -1,4 +1,4 @@
-// Residency sets: what is resident, and nothing about order.
+// Residency sets. They make resources resident and order nothing.
 #include "metal.h"
 
 #include <stdlib.h>
@@ -9,7 +9,7 @@ static void set_capacity(SELF, uintptr_t n) { UNUSED; ((struct set_descriptor *)
 static class MTLResidencySetDescriptor = {.name = "MTLResidencySetDescriptor", .since = 15, .super = &NSObject, .size = sizeof(struct set_descriptor),
 	.newer = (struct method[]){{"setInitialCapacity:", set_capacity}, {0}}};
 
-// A set holds what was committed and, until the next commit, what is to become of it.
+// A set retains its committed contents, and those that the next commit will make valid.
 struct set { object base; struct list committed, next; bool requested; };
 
 static void release_all(struct list *l) {

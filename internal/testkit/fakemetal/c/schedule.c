@@ -1,21 +1,21 @@
-// The GPU. What was emitted is a graph of nodes: dispatches, and what orders them. Nothing else
-// does: of what may run, a seed chooses, or two that touch the same memory at once (gpu.c).
+// The order of commands on the GPU. Committed commands become a graph of nodes: dispatches, and edges
+// for what orders them. Of the nodes that are ready the seed chooses one, or two conflicting ones (gpu.c).
 //
-// What orders (and what is not known to order does not):
-//   - A serial encoder's dispatches are a chain. A concurrent encoder's are ordered by
-//     memoryBarrierWithScope: alone.
-//   - Commands of an indirect command buffer are as those of a concurrent encoder, in a serial one
-//     too. One with a barrier waits for all before it in the range that is executed; whether those
-//     behind it do too is not known (options.walls: they do).
-//   - Buffers that Metal tracks: a dispatch waits for those of earlier encoders of the same queue that
-//     touch the same buffer, if one of both writes. What an indirect command buffer reaches counts as
-//     what useResource: declared before.
-//   - A fence: all of the encoder that waits, after all of the last encoder that updated it, in the
+// These mechanisms order nodes; what is not known to order does not:
+//   - Serial encoders: each dispatch waits for the one before it. In a concurrent encoder only
+//     memoryBarrierWithScope: orders.
+//   - Indirect commands are unordered, as dispatches of a concurrent encoder, also in a serial one. One
+//     with setBarrier waits for all earlier commands of the executed range. Whether the commands after
+//     it wait for these too is not known (options.walls: they do).
+//   - Hazard tracking: a dispatch waits for those of earlier encoders of the same queue that use a
+//     tracked buffer which one of both writes. Indirect commands count as using their buffers in the
+//     way in which useResource: has declared them before.
+//   - Fences: an encoder that waits for a fence runs after the last encoder that updates it, in the
 //     order in which command buffers were enqueued.
-//   - Events: what is encoded behind a wait, after the signal; a signal, after all of its command
-//     buffer that is encoded before it.
-//   - Command buffers, of one queue too: nothing.
-// Tests may have any of it order nothing (options.ignored).
+//   - Events: what is encoded after a wait runs after the signal; a signal comes after all that is
+//     encoded before it in its command buffer.
+//   - Command buffers as such are unordered, also those of one queue.
+// options.ignored switches off mechanisms.
 #include "schedule.h"
 
 #include <errno.h>
@@ -32,7 +32,7 @@ long in_flight, demanded;
 double last_given, last_progress;
 bool running;
 static uint64_t serials;
-static uint64_t state; // of the random numbers
+static uint64_t state; // of the random number generator
 
 double now(void) {
 	struct timespec t;
@@ -80,7 +80,7 @@ void unref_node(struct node *n) {
 	free(n);
 }
 
-// A new node waits for itself until start.
+// node makes a node. Its count of waits begins at 1, so that it cannot start while it is being set up.
 static struct node *node(struct command_buffer *c, struct pass *p, enum node_kind kind) {
 	struct node *n = calloc(1, sizeof *n);
 	n->kind = kind, n->c = c, n->pass = p, n->serial = ++serials, n->waits = 1;
@@ -120,7 +120,7 @@ const char *text_of_code(long code) {
 	return "Execution of the command buffer was aborted due to an error during execution.";
 }
 
-// all_ran is called when no node of a command buffer is left.
+// all_ran is called when all nodes of a command buffer have run.
 static void all_ran(struct command_buffer *c) {
 	if (c->stop_after >= 0 && !c->failed) fail_command_buffer(c, c->code, c->text);
 	for (size_t i = 0; i < c->nodes.n; i++) unref_node(c->nodes.at[i]);
@@ -137,7 +137,7 @@ static void wake_awaiting(void) {
 		if (((struct event *)n->o)->value < n->value && !n->c->failed) continue;
 		awaiting.at[i] = awaiting.at[--awaiting.n];
 		finish(n);
-		i = (size_t)-1; // the list may be another one
+		i = (size_t)-1; // finish may have changed the list
 	}
 }
 void wake_gpu(void) {
@@ -147,7 +147,7 @@ void wake_gpu(void) {
 
 static void start(struct node *n);
 
-// finish says that a node has run. What then may run and takes no time does at once.
+// finish marks a node as run and starts those that waited only for it; joins and signals finish at once.
 void finish(struct node *first) {
 	struct list stack = {0};
 	bool signalled = false;
@@ -182,7 +182,7 @@ void finish(struct node *first) {
 	pthread_cond_broadcast(&gpu_changed);
 }
 
-// start is called when nothing is left that a node waits for.
+// start is called when a node waits for no other node any more.
 static void start(struct node *n) {
 	switch (n->kind) {
 	case RUN: case SAMPLING: add_to(&ready, n); break;
@@ -191,17 +191,17 @@ static void start(struct node *n) {
 	}
 }
 
-// --- what orders ---
+// --- orders ---
 
-// builder is where in a command buffer the nodes are that later ones wait for.
+// builder has the nodes of a command buffer that later ones have to wait for, while it is being built.
 struct builder {
 	struct command_buffer *c;
 	struct pass *p;
-	struct node *front; // all of the encoder that comes waits for it; NULL: nothing
-	struct list open;   // nodes since then
+	struct node *front; // all later nodes of the encoder wait for it; NULL: none
+	struct list open;   // nodes after front
 };
 
-// tracked has a node wait for those of earlier encoders that touch the same memory.
+// tracked makes a node wait for conflicting nodes of earlier encoders on a tracked resource.
 static void tracked(struct builder *b, struct node *n, struct resource *r, bool writes) {
 	if (options.ignored & TRACKING) return;
 	size_t left = 0;
@@ -235,7 +235,7 @@ static void join(struct builder *b) {
 	if (--n->waits == 0) finish(n);
 }
 
-// placed adds a node to an encoder whose nodes wait for what came before as its type says.
+// placed adds a node to its encoder: unordered in a concurrent one, else after the node before it.
 static void placed(struct builder *b, struct node *n) {
 	if (b->p->concurrent || options.ignored & SERIAL) {
 		after(b->front, n);
@@ -264,7 +264,7 @@ static void executes(struct builder *b, struct command *k) {
 		return;
 	}
 	struct list here = {0};
-	struct node *wall = NULL; // of the barriers so far, where they are walls
+	struct node *wall = NULL; // with options.walls: what commands after the last setBarrier wait for
 	for (uint64_t i = 0; i < k->count; i++) {
 		bool barrier;
 		struct launch *l = indirect_launch(k->o, k->from + i, k->inherited, &barrier, s);
@@ -306,7 +306,7 @@ static void executes(struct builder *b, struct command *k) {
 		after(b->front, last);
 		b->front = last, b->open.n = 0;
 	}
-	// They may begin now: until here each waited for itself.
+	// All orders are set, so the nodes may start.
 	for (size_t i = 0; i < here.n; i++) {
 		struct node *n = here.at[i];
 		if (--n->waits == 0) start(n);
@@ -359,7 +359,7 @@ static void build_pass(struct builder *b, struct pass *p) {
 		case EXECUTE: executes(b, k); break;
 		}
 	}
-	// The end of the pass waits for all of it: its last front and what is behind that.
+	// The end of the pass waits for all its nodes.
 	struct node *leave = node(c, p, JOIN);
 	leave->leaves = true;
 	for (size_t i = first; i + 1 < c->nodes.n; i++) after(c->nodes.at[i], leave);
@@ -377,7 +377,7 @@ static void build_pass(struct builder *b, struct pass *p) {
 	b->front = gate, b->open.n = 0, b->p = NULL;
 }
 
-// build makes the nodes of a command buffer.
+// build makes the nodes of a committed command buffer.
 static void build(struct command_buffer *c) {
 	struct builder b = {.c = c};
 	const struct fault *f = faulty(COMMAND_BUFFER);
@@ -401,7 +401,7 @@ static void build(struct command_buffer *c) {
 		c->stop_after = dispatches ? (options.seed ? (long)chance((uint64_t)dispatches) : dispatches / 2) : 0;
 	}
 	if (lost) fail_command_buffer(c, 11, text_of_code(11));
-	// As long as it is built it has something pending.
+	// This node keeps the command buffer from ending while it is being built.
 	struct node *whole = node(c, NULL, JOIN);
 	for (size_t i = 0; i < c->items.n; i++) {
 		struct item *x = c->items.at[i];
