@@ -156,7 +156,10 @@ static void map(struct reader *r) {
 	}
 	at += GUARD;
 	if (whole && mmap(at, whole, PROT_READ | (read_only ? 0 : PROT_WRITE), MAP_SHARED | MAP_FIXED, MEMORY, (off_t)offset) == MAP_FAILED) {
-		fail("a buffer cannot be mapped");
+		int why = errno;
+		munmap(at - GUARD, whole + 2 * GUARD);
+		fail(why == ENOMEM ? "a buffer cannot be mapped: it takes up to three mappings, and a process may have only so many (vm.max_map_count of Linux)"
+		                   : "a buffer cannot be mapped");
 		return;
 	}
 	buffers[id] = (struct buffer){id, at, size, 1};
