@@ -141,6 +141,7 @@ arm64: arm64-metal
 	EMULATE="$$(scripts/arm64.sh)" && set -- $$EMULATE && \
 	MLXC_EMULATE="$$EMULATE" go test -timeout 60m -skip 'TestLevels|TestVector$$' ./internal/air/calls && \
 	MLXC_EMULATE="$$EMULATE" go test -timeout 60m -skip 'TestVersions|TestOldest|TestDeterminism' ./backend/softmetal && \
+	GOARCH=arm64 go test -timeout 60m -exec "$${EMULATE#* }" ./internal/testkit/kernelcases && \
 	GOARCH=arm64 go test -timeout 60m -exec "$$2" ./backend/cpu/internal/simd
 
 # Every kernel of two libraries, 27,117 in all: half an hour on two cores. What passed
@@ -158,7 +159,7 @@ kernelcases:
 	scripts/fetch-clang.sh
 	scripts/fetch-metallib.sh
 	scripts/fetch-ggml.sh
-	MLXC_LONG=1 go test -count=1 -v -timeout 60m -run 'KernelCases|GGML' ./backend/softmetal
+	MLXC_LONG=1 go test -count=1 -v -timeout 60m -run 'KernelCases|GGML' ./internal/testkit/kernelcases
 	MLXC_LONG=1 go test -count=1 -v -timeout 60m -run GGML ./internal/toolchain/mslc
 
 # Every wrong message in every way to encode that sends it, of which test plants each in one; wrong

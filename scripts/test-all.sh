@@ -15,11 +15,11 @@ cpu-whole: ./backend/cpu -run ^TestConformance$/^whole$
 cpu-others: ./backend/cpu -run ^TestConformance$/^(generic|avx2|neon)
 cpu-rest: ./backend/cpu ./backend/cpu/internal/simd -skip ^TestConformance$
 softmetal-kernels: ./backend/softmetal -run ^TestConformance$
-softmetal-checked: ./backend/softmetal -run ^TestCheckedKernels$
-softmetal-compiled: ./backend/softmetal -run ^TestCheckedKernelsOfMLX$
-softmetal-cases: ./backend/softmetal -run ^TestKernelCases
-softmetal-checked-cases: ./backend/softmetal -run ^(TestCheckedKernelCases|TestCheckedGGML)$
-softmetal-rest: ./backend/softmetal -skip ^(TestConformance|TestCheckedKernels|TestCheckedKernelsOfMLX|TestKernelCases.*|TestCheckedKernelCases|TestCheckedGGML)$
+softmetal-checked: ./internal/testkit/kernelcases -run ^TestCheckedKernels$
+softmetal-compiled: ./internal/testkit/kernelcases -run ^TestCheckedKernelsOfMLX$
+softmetal-cases: ./internal/testkit/kernelcases -skip ^TestChecked
+softmetal-checked-cases: ./internal/testkit/kernelcases -run ^(TestCheckedKernelCases|TestCheckedGGML)$
+softmetal-rest: ./backend/softmetal -skip ^TestConformance$
 metal-emissions: ./backend/metal -run ^(TestWrong|TestOrderEdges|TestWorkload)
 metal-rest: ./backend/metal/... -skip ^(TestWrong|TestOrderEdges|TestWorkload)
 cuda: ./backend/cuda ./backend/internal/... ./internal/testkit/fakecuda
@@ -58,7 +58,7 @@ for line in $shards; do
 	esac
 	unset IFS
 	if [ "$name" = rest ]; then
-		args=$(go list ./... | grep -vE '/(backend/(cpu|softmetal|metal|cuda|internal|conformance|testdevice)|internal/(infer|toolchain|air|testkit/(fakecuda|fakemetal|coverage|adversary|metamorph|oracle|caches))|cmd|prove|passes|optimize)(/|$)' | tr '\n' ' ')
+		args=$(go list ./... | grep -vE '/(backend/(cpu|softmetal|metal|cuda|internal|conformance|testdevice)|internal/(infer|toolchain|air|testkit/(fakecuda|fakemetal|coverage|kernelcases|adversary|metamorph|oracle|caches))|cmd|prove|passes|optimize)(/|$)' | tr '\n' ' ')
 	fi
 	start=$(date +%s)
 	set -f

@@ -12,6 +12,8 @@
 // Cases of ggml's kernels (testdata/ggml) have steps: dispatches as ggml makes them, of kernels of its
 // Metal source, one after another, with slots and numbers for names ([StepGraph]).
 //
+// Its tests run them on software Metal, plain and under the checker.
+//
 // A family is a template in a file of MLX's kernels ([Families]); the kernels of a family differ by
 // types, operations and sizes of blocks.
 package kernelcases

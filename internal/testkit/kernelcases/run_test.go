@@ -1,6 +1,6 @@
 //go:build unix
 
-package softmetal_test
+package kernelcases_test
 
 import (
 	"context"
@@ -28,7 +28,7 @@ func checkedHere(family int) bool { return family%4 == 3 }
 // chosenCases are the cases of one kernel of each family that is taken, or all with MLXC_LONG=1;
 // with KERNELCASES, those whose names match.
 func chosenCases(t *testing.T, take func(family int) bool) []*kernelcases.Case {
-	cases, err := kernelcases.Load("../../testdata/kernelcases")
+	cases, err := kernelcases.Load("../../../testdata/kernelcases")
 	require.NoError(t, err)
 	if only := os.Getenv("KERNELCASES"); only != "" {
 		var some []*kernelcases.Case
@@ -155,9 +155,9 @@ func TestCheckedKernelCases(t *testing.T) {
 // same cases, with NumPy's results.
 func TestKernelCasesFromSource(t *testing.T) {
 	sample.Long(t)
-	cases, err := kernelcases.Load("../../testdata/kernelcases")
+	cases, err := kernelcases.Load("../../../testdata/kernelcases")
 	require.NoError(t, err)
-	sources, err := kernelcases.Sources("../../testdata/kernelcases/source", metallibs.Headers(t))
+	sources, err := kernelcases.Sources("../../../testdata/kernelcases/source", metallibs.Headers(t))
 	require.NoError(t, err)
 	lib := metallibs.Open(t, "0.32.4")
 	d, err := softmetal.New(t.Context(), softmetal.Options{})

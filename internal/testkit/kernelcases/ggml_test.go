@@ -1,6 +1,6 @@
 //go:build unix
 
-package softmetal_test
+package kernelcases_test
 
 import (
 	"path/filepath"
@@ -22,7 +22,7 @@ import (
 
 // ggmlCases are the cases of ggml's kernels: of a quarter of its operations the first, and a sample of the others.
 func ggmlCases(t *testing.T) []*kernelcases.Case {
-	cases, err := kernelcases.Load(filepath.Join("..", "..", "testdata", "ggml"))
+	cases, err := kernelcases.Load(filepath.Join("..", "..", "..", "testdata", "ggml"))
 	require.NoError(t, err)
 	operations := someOperations(t, cases)
 	cases = slices.DeleteFunc(cases, func(c *kernelcases.Case) bool { return !slices.Contains(operations, c.Family) })
@@ -113,7 +113,7 @@ var knownOfGGML = []struct{ function, what, why string }{
 // checkedGGML are the cases that run under the checker: the first of a quarter of the operations, and the first two in
 // which something known is to be found; all with MLXC_LONG=1.
 func checkedGGML(t *testing.T) (out []*kernelcases.Case) {
-	cases, err := kernelcases.Load(filepath.Join("..", "..", "testdata", "ggml"))
+	cases, err := kernelcases.Load(filepath.Join("..", "..", "..", "testdata", "ggml"))
 	require.NoError(t, err)
 	if sample.Whole() {
 		return cases

@@ -1,6 +1,6 @@
 //go:build unix
 
-package softmetal_test
+package kernelcases_test
 
 import (
 	"context"
