@@ -16,19 +16,19 @@ const (
 	// where they may overlap [M2 Pro].
 	launch           = 1.3e-6
 	concurrentLaunch = 0.5e-6
-	// A barrier costs 4.1 to 4.9 µs in ggml, found by removing them [M5 Max]: the
-	// drain and the overlap that was lost with it.
+	// A barrier costs 4.1 to 4.9 µs in ggml, measured by removing barriers [M5 Max]: waiting until the GPU is
+	// idle, and the overlap of commands that is lost.
 	barrier = 4.5e-6
-	// A boundary of command buffers, on the GPU [M3 Ultra].
+	// The time between two command buffers, on the GPU [M3 Ultra].
 	commandBuffer = 20e-6
-	// A pair of signal and wait [M5 Max].
+	// Signalling an event and waiting for it [M5 Max].
 	event = 1.25e-6
-	// The host encodes a dispatch of a long list in this time [M5 Max].
+	// The host's time for encoding one dispatch of a long list [M5 Max].
 	encode = 0.16e-6
 	// 70 to 85 % of the bandwidth in the data sheet is attainable.
 	attainable = 0.78
-	// A core has 128 lanes at 1.28 GHz or more [M1], which do two operations each by a
-	// fused multiply-add, and half of that is reached.
+	// A core has 128 lanes at 1.28 GHz or more [M1]. A fused multiply-add is two operations, and kernels reach
+	// half of that peak.
 	operationsPerCore = 128 * 1.28e9
 )
 
@@ -51,12 +51,11 @@ var chips = []struct {
 // H200 is the name of the one GPU of NVIDIA's whose figures are known.
 const H200 = "h200"
 
-// h200 has the figures that were measured on an H200 (driver 580.159; docs/benchmarks.md): a copy moves 4.2
-// TB/s, read and written; the smallest kernel behind another takes 0.65 to 0.86 µs where kernels wait by
-// themselves, and 0.8 to 1.0 where they do not; an epoch of four kernels and the one that waits for them
-// take 1.33 each. Multiprocessors have 128 lanes at 1.98 GHz, half of whose multiply-adds are reached.
-// What the loads and sums of a kernel take of themselves differs from kernel to kernel, 0.4 to 5 µs; where
-// it matters a profile has it of each.
+// h200 has the figures that were measured on an H200 (driver 580.159; docs/benchmarks.md). A copy reads and
+// writes 4.2 TB/s in all. The smallest kernel, launched behind another, takes 0.65 to 0.86 µs where the device
+// makes kernels wait for each other, and 0.8 to 1.0 where it does not; an epoch of four kernels and the one
+// that waits for them take 1.33 µs each. A multiprocessor has 128 lanes at 1.98 GHz, and half its peak is
+// reached. Latency differs by kernel, 0.4 to 5 µs; a measured profile has it of each.
 var h200 = Model{
 	Name: H200, Device: "NVIDIA H200", Bandwidth: 4.2e12, Cores: 132, Rate: 132 * 128 * 1.98e9,
 	Launch: 0.75e-6, ConcurrentLaunch: 0.15e-6, CommandBuffer: 0.75e-6, Latency: 1.3e-6, Encode: 0.04e-6,

@@ -172,8 +172,8 @@ func declared(t *testing.T, do func(s *record.Session, x record.Tensor)) (*ir.Gr
 	return g, g.Nodes[0].(*ir.Dispatch)
 }
 
-// The operations of a term are counted, those of an abbreviation once for each choice of
-// its indices, at the middle and at the greatest of the params.
+// Operations of a term are counted, those of a @where term once for each choice of its indices, with
+// the params in the middle of their bounds and at their max.
 func TestOperations(t *testing.T) {
 	m, err := cost.Chip("m1")
 	require.NoError(t, err)
@@ -185,15 +185,14 @@ func TestOperations(t *testing.T) {
 	require.Positive(t, middle.Operations)
 	require.Equal(t, middle, m.At(g, []uint32{128}).Work(d))
 
-	// The norm's inverse is one a row, its sum 64 products and sums; three operations an
-	// element beside.
+	// The inverse deviation is computed once per row: 64 products and sums. Each element takes three operations more.
 	g, d = declared(t, func(s *record.Session, x record.Tensor) { s.RMSNorm(x, 0) })
 	rows := 128.0
 	norm := m.For(g).Work(d).Operations
 	require.Greater(t, norm, rows*64*(2+2))
 	require.Less(t, norm, rows*(64*(3+4)+8))
 
-	// Work that computes takes as long as the cores need.
+	// A dispatch bound by arithmetic takes as long as the cores need.
 	g, d = declared(t, func(s *record.Session, x record.Tensor) { s.MatmulNN(x, s.RandomWeight("w", 1, ir.F32, 64, 4096)) })
 	w := m.AtMost(g).Work(d)
 	require.GreaterOrEqual(t, w.Operations, 255.0*4096*64*2)
@@ -205,8 +204,8 @@ func TestOperations(t *testing.T) {
 	require.InDelta(t, 2*w.Operations/m.Rate, float64(m.Of(p)), 1e-9)
 }
 
-// A norm that is a dispatch of its own is computed once; in a product, by every threadgroup, which reads
-// the row and the weights of the norm again. More cores share what is repeated.
+// A norm that is a dispatch of its own is computed once. Fused into a product, it is computed by every
+// threadgroup, which reads the row and the norm's weights again; more cores share that repeated work.
 func TestRepeated(t *testing.T) {
 	const k, n = 576, 1536
 	m, err := cost.Chip("m1")
@@ -228,7 +227,7 @@ func TestRepeated(t *testing.T) {
 	}
 	require.NotNil(t, fused)
 	w := m.For(g).Work(fused)
-	others := float64(n/4 - 1) // threadgroups
+	others := float64(n/4 - 1) // the threadgroups that repeat the norm
 	require.InDelta(t, others*(2*k+k)*4, w.Repeated.Bytes, 1e-6, "x for the sum of squares, x and weights for the product")
 	require.Greater(t, w.Repeated.Operations, others*k*(2+2))
 	require.Less(t, w.Repeated.Operations, others*k*(2+5))

@@ -10,28 +10,26 @@
 //
 //	launch + latency + (max(bytes / B, operations / A) + repeated) / min(1, threadgroups / cores)
 //
-// B being the chip's bandwidth times its attainable share, A the arithmetic that
-// its cores attain: a dispatch of few threadgroups leaves cores idle. Latency
-// is what the loads and sums of a kernel take that wait for one another, however few: no figure of a chip, but
-// the median of what was measured of kernels. What each of several
-// threadgroups has to compute for itself is repeated ([Repeated]): it takes the time of its
-// operations, or of reading its operands from the cores' caches. The commands of an epoch run
-// concurrently:
+// B is the chip's bandwidth times its attainable share, and A the arithmetic that its cores attain. A dispatch of few
+// threadgroups leaves cores idle. Latency is the time of a kernel's dependent loads and sums, however few they are:
+// no figure of a chip, but the median over the kernels that were measured. Work that each of several threadgroups has
+// to do again for itself is repeated ([Repeated]): it takes the time of its operations, or of reading its operands
+// from the cores' caches. The commands of an epoch run concurrently:
 //
 //	max(max(Σ bytes / B, Σ operations / A) + Σ repeated, the longest of them alone, Σ concurrent launch)
 //
 // and a schedule takes the sum over its epochs, plus each barrier, each boundary
-// of command buffers, and each fence or event. A kernel of a profile takes
-// fixed + bytes · perByte alone instead. One that is not in a profile which has others takes, where it is
-// weighed against commands that it would replace, no less than the longest of them ([Model.Unmeasured]).
+// of command buffers, and each fence or event. A kernel that a profile has takes
+// fixed + bytes · perByte alone instead. A kernel that the profile lacks, though it has others, takes no less than
+// the longest of the commands that it would replace, when it is weighed against them ([Model.Unmeasured]).
 //
-// A device that launches commands by one of several plans takes, by each, a launch for every command in a row
-// and the rest of its time alone, or a launch for every epoch, the rest of the epoch's time, and for those of
-// several commands what it takes to fork and to join ([Shape], [Way], [PlanTimes]).
+// A device may choose between several plans for launching commands. A serial plan takes one launch per command and
+// the rest of each command's time alone. An overlapping plan takes one launch per epoch, the rest of each epoch's
+// time, and the cost of fork and join for epochs of several commands ([Shape], [Way], [PlanTimes]).
 //
-// Lengths and grids depend on params. Schedules are compared with each param in the
-// middle of its bounds ([Model.For]); bounds, and what pays for every value of the
-// params, are about the greatest of each expression ([Model.AtMost]).
+// Lengths and grids depend on params. To compare schedules, each param is taken in the middle of its bounds
+// ([Model.For]). Bounds, and rewrites that must pay for every value of the params, use the max of each expression
+// over all params ([Model.AtMost]).
 //
 // # Words
 //

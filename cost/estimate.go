@@ -12,7 +12,7 @@ import (
 // Work is what one command costs.
 type Work struct {
 	Bytes      float64 // moved
-	Operations float64 // each that its results need, once
+	Operations float64 // that its results need, each counted once
 	Repeated   Repeated
 	Alone      Seconds // the time that it takes alone
 }
@@ -22,13 +22,13 @@ type Work struct {
 type Estimator struct {
 	Model
 	g        *ir.Graph
-	params   []uint32 // nil: whatever makes the most of each expression
+	params   []uint32 // nil: each expression takes its max over all params
 	declared *msl.Cache
 	forms    map[*decl.Form]Work
 }
 
-// For returns m for the commands of g, with each param in the middle of its bounds: to
-// compare schedules.
+// For returns an estimator for the commands of g, with each param in the middle of its bounds. It is for
+// comparing schedules.
 func (m Model) For(g *ir.Graph) *Estimator {
 	params := make([]uint32, len(g.Params))
 	for i, p := range g.Params {
@@ -39,11 +39,11 @@ func (m Model) For(g *ir.Graph) *Estimator {
 	return m.At(g, params)
 }
 
-// AtMost returns m for the commands of g, each at the params for which it does most: for
-// bounds.
+// AtMost returns an estimator for the commands of g which takes the max of every size over all params. It is
+// for bounds.
 func (m Model) AtMost(g *ir.Graph) *Estimator { return m.At(g, nil) }
 
-// At returns m for the commands of g at the given values of its params.
+// At returns an estimator for the commands of g at the given values of its params.
 func (m Model) At(g *ir.Graph, params []uint32) *Estimator {
 	return &Estimator{Model: m, g: g, params: params, declared: msl.NewCache(g), forms: map[*decl.Form]Work{}}
 }
@@ -51,7 +51,7 @@ func (m Model) At(g *ir.Graph, params []uint32) *Estimator {
 // Param returns the value of a param that times are modelled at.
 func (e *Estimator) Param(p ir.ParamID) uint32 { return e.params[p] }
 
-// value is that of a, or the greatest that it has, and no less than 0.
+// value is the value of a at the estimator's params, or its max if there are none; never less than 0.
 func (e *Estimator) value(a ir.Affine) float64 {
 	if e.params != nil {
 		return max(0, float64(a.Eval(e.params)))
@@ -63,10 +63,10 @@ func (e *Estimator) value(a ir.Affine) float64 {
 	return max(0, float64(hi))
 }
 
-// Dispatch returns the time that a command of g takes alone; 0 for marks.
+// Dispatch returns the time that a command of g takes alone, or 0 for a node that executes nothing.
 func (m Model) Dispatch(g *ir.Graph, n ir.Node) Seconds { return m.For(g).Work(n).Alone }
 
-// Work returns the cost of a command; nothing for marks.
+// Work returns the cost of a command, or none for a node that executes nothing.
 func (e *Estimator) Work(n ir.Node) Work {
 	switch n := n.(type) {
 	case *ir.Dispatch:
@@ -81,8 +81,8 @@ func (e *Estimator) Work(n ir.Node) Work {
 	return Work{}
 }
 
-// dispatch is Work of a dispatch. Those of one form do the same work: what their kernel
-// declares.
+// dispatch is Work of a dispatch. Dispatches of the same kernel and sizes do the same work, the one
+// that the kernel declares.
 func (e *Estimator) dispatch(d *ir.Dispatch) Work {
 	k := &e.g.Kernels[d.Kernel]
 	if !msl.Declared(k) {
@@ -106,15 +106,15 @@ func (e *Estimator) dispatch(d *ir.Dispatch) Work {
 	return w
 }
 
-// Instance is Work of a dispatch that need not be in the graph, with its effects.
+// Instance is Work of a dispatch with the given effects, which need not be part of the graph.
 func (e *Estimator) Instance(in *decl.Instance, effects *ir.Effects) Work {
 	operations, again := e.operations(in)
 	return e.work(in.Dispatch, effects, in.Decl.Name, operations, again)
 }
 
-// Fused is Instance of a dispatch that computes what others compute, which do so many
-// operations: its own count as theirs, however its terms are written, and what its threadgroups
-// repeat comes on top. longest is what the longest of them takes alone: see [Model.Unmeasured].
+// Fused is Instance of a dispatch that replaces several others. It counts the given number of operations, that of
+// the replaced dispatches, however its own terms are written; what its threadgroups repeat is added. longest
+// is the time of the longest replaced dispatch alone, see [Model.Unmeasured].
 func (e *Estimator) Fused(in *decl.Instance, effects *ir.Effects, operations float64, longest Seconds) Work {
 	_, again := e.operations(in)
 	w := e.work(in.Dispatch, effects, in.Decl.Name, operations, again)
@@ -122,9 +122,9 @@ func (e *Estimator) Fused(in *decl.Instance, effects *ir.Effects, operations flo
 	return w
 }
 
-// Unmeasured returns what a kernel takes, modelled so and so, that does what others do, of which the longest
-// takes that long. Where some kernels were measured and it was not, it takes no less: what those were found
-// to take beside bytes and operations, it has to do too, and the typical latency may be less.
+// Unmeasured corrects the modelled time of a kernel that replaces others, the longest of which takes `longest`.
+// If the model has measured kernels but not this one, the result is at least longest: the overhead that was
+// measured for the replaced kernels is the new one's too, and the typical latency may be too low.
 func (m *Model) Unmeasured(function string, modelled, longest Seconds) Seconds {
 	if _, ok := m.Kernels[function]; ok || len(m.Kernels) == 0 {
 		return modelled
@@ -148,14 +148,14 @@ func (e *Estimator) blit(bytes float64) Work {
 	return w
 }
 
-// alone is what work takes that so many threadgroups share.
+// alone is the time of a dispatch of the given work, spread over a number of threadgroups, with nothing beside it.
 func (e *Estimator) alone(w Work, groups float64) Seconds {
 	share := min(1, max(1, groups)/float64(max(1, e.Cores)))
 	return e.Launch + e.Latency + (e.busy(w.Bytes, w.Operations)+e.repeat(w.Repeated))/Seconds(share)
 }
 
-// repeat is how long the whole chip takes for what threadgroups compute again: they do it before
-// anything else, so that nothing else hides it.
+// repeat is how long the whole chip takes for work that threadgroups repeat. Threadgroups begin with this
+// work, so that it overlaps with nothing else.
 func (m *Model) repeat(again Repeated) Seconds {
 	return Seconds(max(again.Bytes/(float64(max(1, m.Cores))*cacheOfCore), again.Operations/m.Rate))
 }
@@ -212,7 +212,7 @@ func (e *Estimator) groups(d *ir.Dispatch) float64 {
 func (e *Estimator) bytes(d *ir.Dispatch, effects *ir.Effects) float64 {
 	total := 0.0
 	if !effects.Known() {
-		// Nobody knows; what it binds is the best guess.
+		// The effects are not known; the sizes of the bound views are the best guess.
 		for i := range d.Bindings {
 			if b := &d.Bindings[i]; b.Kind == ir.BindView {
 				total += e.value(b.View.Len)
@@ -228,21 +228,21 @@ func (e *Estimator) bytes(d *ir.Dispatch, effects *ir.Effects) float64 {
 		w := &effects.Writes[i]
 		n := e.region(&w.Region)
 		if !w.Must {
-			n *= 2 // it reads them too
+			n *= 2 // bytes that may keep their old values are read too
 		}
 		total += n
 	}
 	return total
 }
 
-// region is how many bytes a region has, each counted once: no more than it spans.
+// region is the number of bytes of a region, at most its span: overlapping bytes count once.
 func (e *Estimator) region(r *ir.Region) float64 {
 	n := e.value(r.Run)
 	span := n
 	for _, d := range r.Dims {
 		count := e.value(d.Count)
 		span += max(0, count-1) * math.Abs(float64(d.Stride))
-		if d.Stride != 0 { // repeating the same bytes moves them once
+		if d.Stride != 0 { // stride 0 repeats the same bytes, which move once
 			n *= count
 		}
 	}

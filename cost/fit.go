@@ -5,12 +5,12 @@ import (
 	"slices"
 )
 
-// Fit makes a model of measured times. Each kernel gets the line of time over bytes that
-// fits its runs best; what was not measured stays that of the model it begins with.
+// Fit makes a model of measured times. Each kernel gets the line of time over bytes that fits its runs best.
+// Everything that was not measured is taken from the base model.
 type Fit struct {
 	base    Model
 	kernels map[string]*line
-	// What replays took beside their commands, which ran one after another, and the
+	// gaps is the total time that replays of commands in series took beyond their commands; barriers counts the
 	// barriers in them.
 	gaps     Seconds
 	barriers int
@@ -18,15 +18,15 @@ type Fit struct {
 	commands int
 }
 
-// line sums points: x is bytes, y seconds, z operations. What a line is fitted to is weighted by 1/y², so that
-// it misses small and large runs by about the same share of them.
+// line holds the sums for a linear fit over points: x is bytes, y seconds, z operations. A point has the weight
+// 1/y², so that the fit has about the same relative error for small and large runs.
 type line struct {
 	n, x, y, z     float64
 	w, wx, wxx, wy float64 // sums of weights, and of weights times powers of x, and y
 	wxy            float64
 }
 
-// NewFit begins with a model, the zero value being the default chip's.
+// NewFit begins with a base model; the zero value stands for that of the default chip.
 func NewFit(base Model) *Fit { return &Fit{base: base.OrDefault(), kernels: map[string]*line{}} }
 
 // Run adds one run of a kernel function: its work ([Estimator.Work] at the params that it
@@ -43,9 +43,8 @@ func (f *Fit) Run(function string, w Work, took Seconds) {
 	l.w, l.wx, l.wxx, l.wy, l.wxy = l.w+weight, l.wx+weight*x, l.wxx+weight*x*x, l.wy+weight*y, l.wxy+weight*x*y
 }
 
-// Replay adds one replay of commands that ran one after another: what it took beside the
-// runs of its commands, how many barriers it had, and what the host took to encode how
-// many commands.
+// Replay adds one replay of commands in series: the time that it took beyond the runs of its commands, its number of
+// barriers, and the host's time for encoding the given number of commands.
 func (f *Fit) Replay(beside Seconds, barriers int, encode Seconds, commands int) {
 	f.gaps += max(0, beside)
 	f.barriers += barriers
@@ -53,16 +52,16 @@ func (f *Fit) Replay(beside Seconds, barriers int, encode Seconds, commands int)
 	f.commands += commands
 }
 
-// shortest is the time of a run below which it does not count more: clocks tell no less.
+// shortest is the time in seconds to which shorter runs are rounded up, because clocks are no finer.
 const shortest = 1e-8
 
-// slowest is the least that a profile may say of bytes or operations a second.
+// slowest is the lowest rate, in bytes or operations a second, that a profile may have.
 const slowest = 1e6
 
-// Model returns the model. Its launch is the least mean time of a kernel; its bandwidth is
-// what the kernel attained that moved most of all, its rate what the one did that computed
-// most: those that a device spends its time on. Its latency, which a kernel that was not measured is taken
-// to have, is the median of what the fixed parts of the measured ones are beyond a launch.
+// Model returns the model. Its launch is the lowest mean time of any kernel. Its bandwidth is what the kernel
+// that moved the most bytes attained, and its rate what the kernel with the most operations attained, because
+// a device spends its time on those. Its latency, which stands for kernels that were not measured, is the
+// median over the measured kernels of the fixed part beyond a launch.
 func (f *Fit) Model() Model {
 	m := f.base
 	m.Kernels = make(map[string]Kernel, len(f.kernels))
@@ -112,9 +111,9 @@ func (f *Fit) Model() Model {
 	return m
 }
 
-// fit is the line of least squares of relative errors that is nowhere below 0. Runs of one size do not say
-// what of their time is fixed: all but what the bytes take at the bandwidth that was attained, and no less
-// than a launch.
+// fit returns the line of least squares of relative errors, constrained to be nowhere below 0. Runs of one size
+// do not tell which part of their time is fixed: then the bytes are taken to move at the attained bandwidth,
+// or faster if the fixed part would be less than a launch.
 func (l *line) fit(launch, perByte float64) Kernel {
 	x, y := l.wx/l.w, l.wy/l.w
 	slope := 0.0
@@ -127,7 +126,7 @@ func (l *line) fit(launch, perByte float64) Kernel {
 	}
 	slope = max(0, slope)
 	fixed := y - slope*x
-	if fixed < 0 { // through the origin
+	if fixed < 0 { // then the best line through the origin
 		fixed, slope = 0, l.wxy/l.wxx
 	}
 	return Kernel{Fixed: Seconds(fixed), PerByte: Seconds(slope)}

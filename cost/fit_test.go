@@ -93,8 +93,8 @@ func TestFit(t *testing.T) {
 	require.Equal(t, base, func() cost.Model { m := cost.NewFit(cost.Model{}).Model(); m.Kernels = nil; return m }())
 }
 
-// TestLatency: a kernel that was not measured is taken to have the fixed part that most measured ones have;
-// lines miss small runs and large ones by about the same share.
+// TestLatency: a kernel that was not measured is taken to have the median fixed part of the measured kernels,
+// and lines fit small and large runs with about the same relative error.
 func TestLatency(t *testing.T) {
 	base, err := cost.Chip(cost.H200)
 	require.NoError(t, err)
@@ -117,8 +117,8 @@ func TestLatency(t *testing.T) {
 	require.InDelta(t, 1.5e-6, float64(with-m.Dispatch(g, g.Nodes[1])), 1e-8)
 }
 
-// TestUnmeasured: where some kernels were measured, one that was not takes no less than the longest of those whose
-// work it does; without any, and of one that was measured, what is modelled counts.
+// TestUnmeasured: if other kernels were measured, one that was not takes no less than the longest of those that
+// it replaces. A measured kernel, and any kernel if none was measured, keeps its modelled time.
 func TestUnmeasured(t *testing.T) {
 	var m cost.Model
 	require.Equal(t, cost.Seconds(1), m.Unmeasured("fused", 1, 2))

@@ -7,38 +7,38 @@ import (
 // Seconds is a modelled time.
 type Seconds float64
 
-// Model holds what things cost.
+// Model holds the figures of a chip or profile, from which times are modelled.
 type Model struct {
 	Name             string
-	Bandwidth        float64 // bytes a second that are attained
-	Rate             float64 // operations of terms a second that are attained
+	Bandwidth        float64 // attained, in bytes a second
+	Rate             float64 // attained, in operations of terms a second
 	Cores            int
 	Launch           Seconds // of a command that runs alone
-	ConcurrentLaunch Seconds // of one among others of its epoch
+	ConcurrentLaunch Seconds // of a command that runs beside others of its epoch
 	Barrier          Seconds
 	CommandBuffer    Seconds // between two command buffers, on the GPU
-	Event            Seconds // of a commit that orders
-	Encode           Seconds // a command, on the host
-	Latency          Seconds // of a kernel that has no figures of its own: what it takes beside its launch and its work
+	Event            Seconds // of a commit that orders commands
+	Encode           Seconds // the host's time for one command
+	Latency          Seconds // of a kernel without figures of its own: its time beyond launch and work
 	Kernels          map[string]Kernel
 
-	// What `mlxreplay doctor` finds out beside. Nothing of it changes modelled times.
+	// The fields below are found by `mlxreplay doctor` and do not change modelled times.
 	Device string // the GPU that the profile was measured on
 	Litmus Litmus
 	Plans  map[string]PlanTimes // by name: "concurrent", "indirect"; "chain", "edges-waiting"
 }
 
-// Litmus is what a GPU was seen to keep where Metal promises nothing, or nobody had tried. False is
-// what a GPU that broke it has, and one that was not tested.
+// Litmus says which orderings a GPU was seen to keep where Metal promises nothing or the question was open.
+// A field is false if the GPU broke the ordering or was not tested.
 type Litmus struct {
-	// Fences order encoders over memory whose hazards Metal does not track.
+	// Fences: a fence orders encoders over memory whose hazards Metal does not track.
 	Fences bool
-	// IndirectBarriers: a barrier inside an indirect command buffer orders every command behind it,
-	// and not its own alone.
+	// IndirectBarriers: a barrier inside an indirect command buffer orders all commands after it,
+	// not only the command to which it belongs.
 	IndirectBarriers bool
 }
 
-// Kernel is what one kernel function was measured to take, alone.
+// Kernel is the measured time of one kernel function that runs alone.
 type Kernel struct {
 	Fixed   Seconds
 	PerByte Seconds
@@ -70,18 +70,18 @@ func (m *Model) Of(p Epoch) Seconds {
 	return max(m.busy(p.bytes, p.operations)+m.repeat(p.repeated), p.longest, m.ConcurrentLaunch*Seconds(p.count))
 }
 
-// busy is how long the whole chip takes to move so many bytes and, beside that, do so
-// many operations: a roofline (Williams, Waterman, Patterson 2009).
+// busy is how long the whole chip takes to move the given bytes and, concurrently, do the given
+// operations: a roofline (Williams, Waterman, Patterson 2009).
 func (m *Model) busy(bytes, operations float64) Seconds {
 	return Seconds(max(bytes/m.Bandwidth, operations/m.Rate))
 }
 
-// Time is what a graph takes, and where.
+// Time is how long one replay of a graph takes, by part.
 type Time struct {
-	Commands Seconds `json:"commands"` // epochs without what separates them
+	Commands Seconds `json:"commands"` // sum over epochs, without what separates them
 	Barriers Seconds `json:"barriers"`
 	Buffers  Seconds `json:"buffers"` // boundaries of command buffers, events
-	Encode   Seconds `json:"encode"`  // on the host, beside the GPU
+	Encode   Seconds `json:"encode"`  // on the host, concurrent with the GPU
 	Bytes    float64 `json:"bytes"`
 }
 
@@ -101,8 +101,8 @@ func (m Model) Graph(g *ir.Graph) Time {
 		p = Epoch{}
 	}
 	if g.Ordering == ir.ByEdges {
-		// What waits for equally long paths runs together; to wait costs what a barrier
-		// does.
+		// Nodes whose longest path of dependences has the same length run together; a wait between two
+		// such levels costs as much as a barrier.
 		for i, level := range g.Levels() {
 			if i > 0 {
 				t.Barriers += m.Barrier
@@ -142,7 +142,7 @@ func (m Model) Graph(g *ir.Graph) Time {
 				p.Add(w)
 				t.Bytes += w.Bytes
 				t.Encode += m.Encode
-				if g.Ordering == ir.Serial { // nothing runs beside it
+				if g.Ordering == ir.Serial { // a command of a serial graph runs alone
 					end()
 					t.Barriers += m.Barrier
 				}

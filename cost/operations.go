@@ -5,23 +5,21 @@ import (
 	"github.com/mlxc/mlxc/msl/term"
 )
 
-// Repeated is what the threadgroups of a dispatch compute that others of them compute too,
-// because threadgroups have nothing in common but memory that was written before: a norm, in a
-// product of its results.
+// Repeated is work that several threadgroups of a dispatch do each for themselves, because threadgroups can share
+// only memory that was written before the dispatch: for example a norm that is fused into the product of its results.
 type Repeated struct {
 	Operations float64
-	Bytes      float64 // of arguments, which caches hold
+	Bytes      float64 // of arguments, read from caches
 }
 
-// operations counts the operations of all elements that the kernel's terms say: those that are done
-// once, what an abbreviation stands for counting once for each choice of its indices; and what
-// is computed again.
+// operations counts the operations of a kernel's terms over all elements of the results. once counts each value of a
+// @where term once per choice of its indices; again is what threadgroups repeat of that.
 //
-// If an element of the results needs m of the c choices of an abbreviation's indices, a choice is needed
-// by a share of m/c of the elements, and so by at least that share of the threadgroups.
+// If an element of the results needs m of the c choices of the term's indices, each choice is needed by a
+// share m/c of the elements, and so by at least that share of the threadgroups.
 func (e *Estimator) operations(in *decl.Instance) (once float64, again Repeated) {
 	c := counter{e: e, in: in, calls: make([]calls, len(in.Decl.Wheres))}
-	groups := 0.0 // known as soon as it is needed
+	groups := 0.0 // computed when it is first needed
 	for _, r := range in.Decl.Results {
 		elements := 1.0
 		for _, n := range in.Shapes[r.Arg] {
@@ -31,8 +29,8 @@ func (e *Estimator) operations(in *decl.Instance) (once float64, again Repeated)
 		once += elements * c.operations(r.Body, elements)
 		c.vars, c.free = c.vars[:0], c.free[:0]
 	}
-	var read []float64                       // by argument, the elements that a threadgroup reads for what it repeats
-	for i := len(c.calls) - 1; i >= 0; i-- { // an abbreviation uses only those before it
+	var read []float64                       // by argument, the elements that a threadgroup reads for its repeated work
+	for i := len(c.calls) - 1; i >= 0; i-- { // a @where term uses only those before it
 		x := &c.calls[i]
 		choices, need := 1.0, 1.0
 		for k, n := range x.vars {
@@ -65,8 +63,8 @@ func (e *Estimator) operations(in *decl.Instance) (once float64, again Repeated)
 	return once, again
 }
 
-// loads adds to read, for each argument, how many elements of it n values of e look at; elements that
-// it looks at in several places of e count once.
+// loads sets read, for each argument, to at least the number of elements that n evaluations of e load. Loads of
+// one argument in several places of e are taken to be of the same elements.
 func (c *counter) loads(e *term.Expr, n float64, read []float64) {
 	switch e.Op {
 	case term.Load:
@@ -89,20 +87,19 @@ func (c *counter) loads(e *term.Expr, n float64, read []float64) {
 type counter struct {
 	e     *Estimator
 	in    *decl.Instance
-	vars  []float64 // how many values each index variable has
-	free  []float64 // how many of them one element of a result needs
-	calls []calls   // of each abbreviation
+	vars  []float64 // by index variable: its number of values
+	free  []float64 // by index variable: how many values one element of a result needs
+	calls []calls   // by @where term
 }
 
-// calls are the uses of an abbreviation: how many, and how many values each of its
-// indices has at most, for all elements of the results and for one of them.
+// calls are the uses of a @where term: how many there are, and the max number of values of each of its
+// indices, for all elements of the results (vars) and for one of them (free).
 type calls struct {
 	times      float64
 	vars, free []float64
 }
 
-// operations are those of e for one choice of the index variables, of which there are so
-// many. Addresses cost nothing.
+// operations counts the operations of one evaluation of e, which is evaluated `times` times. Addresses cost nothing.
 func (c *counter) operations(e *term.Expr, times float64) float64 {
 	n := 0.0
 	switch e.Op {
@@ -144,7 +141,7 @@ func (c *counter) operations(e *term.Expr, times float64) float64 {
 	return n
 }
 
-// span bounds an integer expression over params and index variables.
+// span returns bounds of an integer expression over params and index variables.
 func (c *counter) span(e *term.Expr) (lo, hi float64) {
 	switch e.Op {
 	case term.Number:
@@ -157,7 +154,7 @@ func (c *counter) span(e *term.Expr) (lo, hi float64) {
 		}
 		lo, hi, _ := c.e.g.Range(v.Num)
 		return float64(lo) / float64(v.Div), float64(hi) / float64(v.Div)
-	case term.Load: // whatever the memory holds
+	case term.Load: // the value in memory is not known
 		return 0, 1 << 32
 	case term.Var:
 		if e.Index < len(c.vars) {
@@ -174,7 +171,7 @@ func (c *counter) span(e *term.Expr) (lo, hi float64) {
 			return alo - bhi, ahi - blo
 		case term.Mul:
 			return min(alo*blo, alo*bhi, ahi*blo, ahi*bhi), max(alo*blo, alo*bhi, ahi*blo, ahi*bhi)
-		case term.Div, term.CeilDiv: // of counts, by positive ones
+		case term.Div, term.CeilDiv: // both operands are positive
 			return alo / max(bhi, 1), ahi / max(blo, 1)
 		case term.Mod:
 			return 0, bhi

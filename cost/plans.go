@@ -2,28 +2,28 @@ package cost
 
 import "github.com/mlxc/mlxc/ir"
 
-// PlanTimes are what one way of encoding or launching replays was measured to cost.
+// PlanTimes are the measured times of one plan: one way of encoding or launching replays.
 type PlanTimes struct {
-	Encode  Seconds // a dispatch, on the host
-	Launch  Seconds // a dispatch among others that run beside it; where none does, behind another
-	Barrier Seconds // a barrier between two dispatches, with the overlap that it takes away
-	Replay  Seconds // a replay, beside its dispatches
+	Encode  Seconds // the host's time per dispatch
+	Launch  Seconds // per dispatch that overlaps with others or, in a serial plan, per dispatch
+	Barrier Seconds // per barrier between two dispatches, with the overlap that it prevents
+	Replay  Seconds // per replay, beyond its dispatches
 }
 
-// Way is one of the plans by which a device could do replays of a graph, and how much of what a plan's times
-// are about one replay would have.
+// Way is a plan by which a device could run replays of a graph, together with the quantities of one
+// replay that the plan's times are multiplied by.
 type Way struct {
 	Plan     string
 	Encoded  int     // dispatches that the host encodes, or launches, anew
-	Host     Seconds // what it does besides
+	Host     Seconds // the host's time beyond that
 	Launches int     // dispatches that begin one after another
-	Barriers int     // waits among them that cost more than a launch
-	Work     Seconds // of kernels, launches left out; 0 where it is the same in all ways
-	// Beside: the host encodes while the GPU works, so that a replay takes the longer of both.
+	Barriers int     // waits between them that cost more than a launch
+	Work     Seconds // time of kernels without launches; 0 where all ways have the same
+	// Beside says that the host encodes while the GPU works, so that a replay takes the longer of both times.
 	Beside bool
 }
 
-// Of is what a replay takes by w, whose plan has these times.
+// Of returns the time of one replay by way w, whose plan has the times t.
 func (t PlanTimes) Of(w Way) Seconds {
 	host := t.Encode*Seconds(w.Encoded) + w.Host
 	gpu := t.Launch*Seconds(w.Launches) + t.Barrier*Seconds(w.Barriers) + t.Replay + w.Work
@@ -33,9 +33,9 @@ func (t PlanTimes) Of(w Way) Seconds {
 	return host + gpu
 }
 
-// Fastest returns which of some ways takes the least time by the measured times of plans; the first of equal
-// ones. Ways whose plan was not measured are not chosen, and if that of the first way was not, which is the
-// one without a profile, it is chosen all the same.
+// Fastest returns the index of the way that takes the least time by the measured times of its plan, the lowest
+// index among equal ones. Ways whose plan was not measured are skipped. The first way is the default without
+// a profile: if its plan was not measured, it is chosen.
 func (m *Model) Fastest(ways []Way) int {
 	best := 0
 	t, ok := m.Plans[ways[0].Plan]
@@ -53,22 +53,22 @@ func (m *Model) Fastest(ways []Way) int {
 	return best
 }
 
-// Shape is what one replay of a graph consists of, for plans that do its commands one after another, and for
-// those that let overlap what its order does not forbid.
+// Shape is the size of one replay of a graph, both for plans that run its commands in series and for plans
+// that let independent commands overlap.
 type Shape struct {
 	Commands int
-	// Serial is the work of all commands, launches left out.
+	// Serial is the summed time of all commands alone, without their launches.
 	Serial Seconds
-	// Epochs are sets of commands that run together, Forks those of several; Overlapped is the work of all
-	// epochs, a launch for each left out.
+	// Epochs counts the sets of commands that run together, and Forks those of more than one command. Overlapped
+	// is the summed time of all epochs, without one launch for each.
 	Epochs, Forks int
 	Overlapped    Seconds
 }
 
-// Shape returns that of g, with each param in the middle of its bounds.
+// Shape returns the shape of g, with each param in the middle of its bounds.
 func (m Model) Shape(g *ir.Graph) Shape { return m.For(g).Shape() }
 
-// Shape returns that of the estimator's graph.
+// Shape returns the shape of the estimator's graph, at the estimator's params.
 func (e *Estimator) Shape() (s Shape) {
 	var p Epoch
 	add := func(n ir.Node) {
@@ -112,12 +112,12 @@ func (e *Estimator) Shape() (s Shape) {
 	return s
 }
 
-// InRow is the way by which a plan does all commands of a shape one after another.
+// InRow returns the way by which a plan runs all commands of a shape in series.
 func (s Shape) InRow(plan string) Way {
 	return Way{Plan: plan, Launches: s.Commands, Work: s.Serial}
 }
 
-// Together is the way by which a plan lets commands overlap.
+// Together returns the way by which a plan lets the commands of an epoch overlap.
 func (s Shape) Together(plan string) Way {
 	return Way{Plan: plan, Launches: s.Epochs, Barriers: s.Forks, Work: s.Overlapped}
 }

@@ -9,14 +9,14 @@ import (
 	"github.com/mlxc/mlxc/ir"
 )
 
-// TestShape: what a replay consists of, for plans that overlap nothing and for those that do.
+// TestShape: the sizes of a replay, for serial plans and for plans that overlap commands.
 func TestShape(t *testing.T) {
 	m := cost.Model{Bandwidth: 1e9, Rate: 1e12, Cores: 1, Launch: 1e-6}
 	for _, edges := range []bool{false, true} {
 		b := ir.NewBuilder("g")
 		w := b.Memory(ir.Memory{Name: "w", Kind: ir.State, Size: 1 << 20})
 		var last, beside []ir.Command
-		for epoch := range int64(3) { // of one, two and three
+		for epoch := range int64(3) { // epochs of one, two and three commands
 			for i := range epoch + 1 {
 				f := b.Fill(ir.ViewOf(w, 1000*(3*epoch+i), 1000), 1, "")
 				if edges && epoch > 0 {
@@ -45,8 +45,7 @@ func TestShape(t *testing.T) {
 	}
 }
 
-// TestFastest: the first way is what is done without a profile, and ways that were not measured are not
-// chosen.
+// TestFastest: without a profile the first way is chosen, and a way that was not measured never replaces it.
 func TestFastest(t *testing.T) {
 	ways := []cost.Way{{Plan: "a", Launches: 10}, {Plan: "b", Launches: 5}, {Plan: "c", Launches: 1}}
 	of := func(plans map[string]cost.PlanTimes) int {

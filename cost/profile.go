@@ -59,8 +59,7 @@ type figure struct {
 	of    func(*Model) *float64
 }
 
-// figures are those of a profile but for cores and kernels, in the order in which they
-// are written.
+// figures are the numbers of a profile, except cores and kernels, in the order in which they are written.
 var figures = [...]figure{
 	{"bandwidth_gbs", 1e9, 1e-3, func(m *Model) *float64 { return &m.Bandwidth }},
 	{"arithmetic_gops", 1e9, 1e-3, func(m *Model) *float64 { return &m.Rate }},
@@ -101,7 +100,7 @@ func (p *profileReader) token() (json.Token, int64, error) {
 	return t, at, nil
 }
 
-// object calls field with each key, whose value it must read.
+// object reads a JSON object and calls field with each key, whose value field must read.
 func (p *profileReader) object(what string, field func(key string, at int64) error) error {
 	t, at, err := p.token()
 	if err != nil {
@@ -205,7 +204,7 @@ func (p *profileReader) model() (Model, error) {
 		return Model{}, err
 	}
 	m.Name, m.Kernels = p.name, kernels
-	m.Device, m.Litmus, m.Plans = device, litmus, plans // those of the chip are not this device's
+	m.Device, m.Litmus, m.Plans = device, litmus, plans // the base chip's are not those of this device
 	for f, v := range set {
 		*f.of(&m) = v * f.unit
 	}

@@ -51,7 +51,7 @@ func (m Model) WriteProfile(w io.Writer) error {
 	return err
 }
 
-// quote is a string of JSON. The name of a generated kernel is its term: people read it.
+// quote returns s as a JSON string without HTML escapes: a generated kernel is named by its term, which people read.
 func quote(s string) string {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)

@@ -15,8 +15,8 @@ import (
 	"github.com/mlxc/mlxc/replay"
 )
 
-// Argmax of few long rows is recorded in two steps, any other in one, and finds the same: the first of the greatest,
-// NaN being less than everything.
+// Argmax of few long rows is recorded in two steps, any other in one, with the same result: the lowest index of the
+// max, where NaN ranks below every number.
 func TestArgmaxOfLongRows(t *testing.T) {
 	nan, inf, minus := float32(math.NaN()), float32(math.Inf(1)), float32(math.Copysign(0, -1))
 	random := rand.New(rand.NewPCG(7, 8))

@@ -10,8 +10,8 @@ import (
 	"github.com/mlxc/mlxc/record"
 )
 
-// racing records two commands of which the second reads what the first writes, and a barrier where it
-// is not needed.
+// racing records two commands, the second of which reads what the first writes, with no barrier between them but an
+// unnecessary one elsewhere.
 func racing(s *record.Session) {
 	x, y := s.Input("x", ir.F32, 4), s.Output("y", ir.F32, 4)
 	a := s.Silu(x)
@@ -20,8 +20,8 @@ func racing(s *record.Session) {
 	s.Silu(x, record.Into(s.Output("z", ir.F32, 4)))
 }
 
-// The environment brings the barriers back that a program has taken on itself. What it places itself
-// stays, and an unknown word is an error of the recording.
+// The environment turns on automatic barriers that the program has turned off. Barriers that the program places
+// stay, and an unknown value is an error of the recording.
 func TestAutomaticBarriersByEnvironment(t *testing.T) {
 	manual := func() *record.Result {
 		s := record.New("t", record.ManualBarriers())
@@ -45,8 +45,8 @@ func TestAutomaticBarriersByEnvironment(t *testing.T) {
 	require.ErrorContains(t, err, `MLXC_BARRIERS="manual": it is one of automatic`)
 }
 
-// The result says of each command buffer how many barriers it had, and how long the host waited,
-// which is no time of the device.
+// The result has, for each command buffer, the number of its barriers and the host's waiting time, which is not
+// the device's time.
 func TestBarriersOfCommandBuffers(t *testing.T) {
 	for name, on := range map[string]func(d *testdevice.Device) record.Setting{
 		"live":     func(d *testdevice.Device) record.Setting { return record.Live(d) },

@@ -100,10 +100,10 @@ func (e *Encoder) unusedKernel(name string) string {
 	return name
 }
 
-// number is one in the name of a function: bits, a group, a head.
+// number matches a number in a function's name, such as the bits of a code, a group size or a head size.
 var number = regexp.MustCompile(`\d+`)
 
-// alike says which functions of the library differ from one that it lacks in numbers alone, for an error.
+// alike lists, for an error, library functions whose names differ from a missing one only in numbers.
 func alike(function string) string {
 	pattern := regexp.MustCompile("^" + number.ReplaceAllString(regexp.QuoteMeta(function), `\d+`) + "$")
 	var found []string

@@ -75,8 +75,8 @@ func (t Tensor) withoutRepeats() (once Tensor, strides []int64) {
 	return once, strides
 }
 
-// resultOnce is [Session.result] for what repeats as x does: the tensor of [Into] repeats
-// likewise. The tensor that it returns has the shape of once.
+// resultOnce is [Session.result] for an operation that leaves out the repeats of x (dimensions with stride 0). The
+// tensor of [Into] must repeat like x, and the returned tensor has the shape of once, without repeats.
 func (r *Session) resultOnce(op string, options []Option, x, once Tensor, strides []int64) Tensor {
 	if len(once.Shape) == len(x.Shape) {
 		return r.result(op, options, x.DType, x.Shape)
@@ -138,11 +138,11 @@ func (r *Session) LayerNormGrad(x, w, g Tensor, eps float32, o ...Option) (gx, g
 	return gx, gw, gb
 }
 
-// floatNames are the names that MLX's kernels have of types.
+// floatNames are the names of element types in MLX's kernel names.
 var floatNames = map[ir.DType]string{ir.F32: "float32", ir.F16: "float16", ir.BF16: "bfloat16"}
 
-// layerNormKernel returns the kernel for rows of k elements, and how many threads its
-// threadgroups have. held is the longest row that the kernel without a loop takes.
+// layerNormKernel returns the kernel for rows of k elements and the size of its threadgroups in threads. held is
+// the length of the longest row that the kernel without a loop takes.
 func (r *Session) layerNormKernel(name string, t ir.DType, k, held int64) (string, uint32) {
 	if k > held {
 		return name + "_looped" + floatNames[t], 1024
@@ -194,8 +194,8 @@ func (r *Session) filled(t ir.DType, v float32) Tensor {
 	return out
 }
 
-// columnSums are the kernels for sums of few rows of a type, and of many. Those of 16-bit types
-// are not MLX's, which add in the type.
+// columnSums holds, by element type, the kernels that sum columns of few rows and of many rows. Those for 16-bit
+// types are not MLX's, which accumulate in the 16-bit type.
 var columnSums = map[ir.DType][2]string{
 	ir.F32:  {"col_reduce_small_1_reduce_sumfloat32", "col_reduce_looped_1_32_32_reduce_sumfloat32"},
 	ir.F16:  {"col_sum_small_float16", "col_sum_looped_float16"},

@@ -15,7 +15,7 @@ import (
 	"github.com/mlxc/mlxc/record"
 )
 
-// narrowBytes are the bytes of numbers that the type has exactly, normal ones.
+// narrowBytes encodes normal numbers, which the 16-bit type t represents exactly.
 func narrowBytes(t ir.DType, x []float32) (out []byte) {
 	for _, v := range x {
 		bits := math.Float32bits(v)
@@ -46,8 +46,8 @@ func narrowNumbers(t ir.DType, b []byte) (out []float32) {
 	return out
 }
 
-// Norms and gradients of 16-bit numbers are those that MLX has for the same numbers in f32, but
-// for roundings of results, of what the norm rounds in between, and of what each row gives to gw.
+// Norms and gradients in 16-bit types equal MLX's in f32 for the same numbers, up to the rounding of results, of
+// intermediates of the norm, and of each row's contribution to gw.
 func TestNarrowLayerNormAgainstMLX(t *testing.T) {
 	data, err := os.ReadFile("../testdata/train.json")
 	require.NoError(t, err, "make it with testdata/gen/train.py")
@@ -100,7 +100,7 @@ func TestRepeatedRowsOfLayerNorm(t *testing.T) {
 	const k = 70
 	r := rand.New(rand.NewPCG(4, 4))
 	x, w := numbers(r, 3*k), numbers(r, k)
-	normed := func(x []float32) []float32 { // rows of their own
+	normed := func(x []float32) []float32 { // for the rows without repeats
 		_, got := replayed(t, func(r *record.Session) {
 			n := int64(len(x) / k)
 			r.LayerNorm(r.Input("x", ir.F32, n, k), r.Input("w", ir.F32, k), record.Tensor{}, 1e-3, record.Into(r.Output("y", ir.F32, n, k)))
@@ -109,13 +109,13 @@ func TestRepeatedRowsOfLayerNorm(t *testing.T) {
 	}
 	for _, c := range []struct {
 		shape, strides []int64 // of x
-		rows           int64   // that are normalized
+		rows           int64   // number of rows that are normalized
 		result         []int64 // its strides
 	}{
 		{[]int64{4, k}, []int64{0, 1}, 1, []int64{0, 1}},
 		{[]int64{2, 3, k}, []int64{0, k, 1}, 3, []int64{0, k, 1}},
 		{[]int64{3, 2, k}, []int64{k, 0, 1}, 3, []int64{k, 0, 1}},
-		{[]int64{1, 2, k}, []int64{0, 0, 1}, 1, []int64{k, 0, 1}}, // one row is not repeated, whatever its stride
+		{[]int64{1, 2, k}, []int64{0, 0, 1}, 1, []int64{k, 0, 1}}, // stride 0 of a dimension of 1 row repeats nothing
 	} {
 		t.Run(fmt.Sprint(c.shape, c.strides), func(t *testing.T) {
 			g, got := replayed(t, func(r *record.Session) {
@@ -144,7 +144,7 @@ func TestRepeatedRowsOfLayerNorm(t *testing.T) {
 			require.Equal(t, spread, got["y"])
 		})
 	}
-	// How often may be a param.
+	// The number of repeats may depend on a param.
 	_, got := replayed(t, func(r *record.Session) {
 		in := r.Input("x", ir.F32, 1, k)
 		in.Shape, in.Strides = []ir.Affine{r.Param("n", 1, 4), ir.Const(k)}, []int64{0, 1}
@@ -156,7 +156,7 @@ func TestRepeatedRowsOfLayerNorm(t *testing.T) {
 	require.Equal(t, append(append(append([]float32(nil), one...), one...), one...), got["y"][:3*k])
 }
 
-// Another axis than the last is copied to rows first, in 16-bit types too.
+// To normalize another axis than the last, it is first copied into rows, also in 16-bit types.
 func TestLayerNormOfAnotherAxis(t *testing.T) {
 	const rows, columns = 5, 33
 	r := rand.New(rand.NewPCG(5, 5))
@@ -164,7 +164,7 @@ func TestLayerNormOfAnotherAxis(t *testing.T) {
 	for _, of := range []ir.DType{ir.F16, ir.BF16} {
 		turned := make([]float32, len(x))
 		for i := range x {
-			x[i] = math.Float32frombits(math.Float32bits(x[i]) &^ 0xffff) // of both types
+			x[i] = math.Float32frombits(math.Float32bits(x[i]) &^ 0xffff) // exact in f16 and bf16
 			turned[i%columns*rows+i/columns] = x[i]
 		}
 		_, got := replayedBytes(t, func(r *record.Session) {
@@ -178,7 +178,7 @@ func TestLayerNormOfAnotherAxis(t *testing.T) {
 	}
 }
 
-// What rows give to gw may lie in the memory of g, and gx in that of x, as in MLX.
+// The rows' contributions to gw may lie in the memory of g, and gx in that of x, as in MLX.
 func TestSpareOfLayerNormGrad(t *testing.T) {
 	const rows, k = 32, 64
 	r := rand.New(rand.NewPCG(6, 6))

@@ -112,9 +112,9 @@ func (r *Session) unary(op, function string, x Tensor, o []Option) Tensor {
 // u32 [...]; u32 [1] if x has one dimension. Of equal elements the one with the lowest
 // index counts.
 //
-// Of a long row a dispatch finds the greatest of each part, and another looks in the part
-// with the greatest of them: a dispatch of one row alone has one threadgroup, and a pass may
-// let the product that makes the row do the first step.
+// Few long rows are recorded as two dispatches: the first finds the max of each part of a row, the second searches the
+// part with the highest max. A single dispatch would use only one threadgroup per row. Besides, a pass may fuse the
+// first step into the product that computes the row.
 func (r *Session) Argmax(x Tensor, o ...Option) Tensor {
 	if !r.dense("argmax", x, ir.F32) {
 		return r.broken(ir.U32, max(x.Rank()-1, 1))
@@ -139,9 +139,9 @@ func (r *Session) Argmax(x Tensor, o ...Option) Tensor {
 }
 
 const (
-	argmaxPart = 16    // elements of which the first step of an argmax in two steps keeps the greatest
-	longRow    = 16384 // from so many elements on a threadgroup takes longer for a row than two dispatches for all rows
-	fewRows    = 16    // of more, one dispatch has threadgroups enough
+	argmaxPart = 16    // consecutive elements of which the first step keeps the max
+	longRow    = 16384 // row length in elements from which on two dispatches are faster than one threadgroup per row
+	fewRows    = 16    // with more rows, one dispatch has enough threadgroups
 )
 
 // argmaxInSteps records Argmax as two dispatches.
@@ -161,8 +161,8 @@ func (r *Session) argmaxInSteps(x, y Tensor, k int64, rows ir.Affine, o []Option
 	return y
 }
 
-// copyKernels are the kernels that copy elements of a type: where all lie one after another, in two
-// dimensions, and in three.
+// copyKernels holds, by element type, the kernels that copy contiguous elements, two-dimensional views and
+// three-dimensional views.
 var copyKernels = map[ir.DType][3]string{
 	ir.F32:  {"v_copyfloat32float32", "gg2_copyfloat32float32", "gg3_copyfloat32float32"},
 	ir.F16:  {"v_copyfloat16float16", "gg2_copyfloat16float16", "gg3_copyfloat16float16"},

@@ -23,13 +23,12 @@ func Label(s string) Option { return Option{label: s} }
 // have the result's shape and type, and be row-contiguous.
 func Into(t Tensor) Option { return Option{into: t, given: true} }
 
-// Spare lets an operation keep what it needs in between in t instead of new scratch memory:
-// nobody needs what t holds any more. It has the type and shape of that, and is
-// row-contiguous. Operations that need none do not look at it.
+// Spare gives an operation t as memory for its intermediate values, instead of new scratch memory; the contents of t
+// are lost. t must have the type and shape of the intermediate value and be row-contiguous. Operations without
+// intermediate values ignore it.
 func Spare(t Tensor) Option { return Option{spare: t, lent: true} }
 
-// scratchOf returns where an operation keeps what it needs in between: the tensor of [Spare],
-// or scratch.
+// scratchOf returns where an operation keeps an intermediate value: the tensor of [Spare], or scratch memory.
 func (r *Session) scratchOf(op string, options []Option, t ir.DType, shape []ir.Affine) Tensor {
 	for _, o := range options {
 		if !o.lent {

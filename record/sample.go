@@ -4,16 +4,16 @@ import "github.com/mlxc/mlxc/ir"
 
 // Sampling says how [Session.Sample] draws.
 type Sampling struct {
-	Temp Scalar // less than 1e-30, 0 among them: the greatest element, as Argmax has it
-	TopP Scalar // draw from the likeliest elements of this total probability; 1: from all
-	// SeedLow and SeedHigh are the halves of the seed, and Position the place that belongs to the row:
-	// together with the row's number they alone decide the random number.
+	Temp Scalar // below 1e-30, such as 0: always the index of the max, as Argmax finds it
+	TopP Scalar // draw only from the likeliest elements with this total probability; 1: from all
+	// SeedLow and SeedHigh are the halves of a 64-bit seed, and Position is the position of the token to draw. With
+	// the row's number, they alone determine the random number.
 	SeedLow, SeedHigh, Position ir.Affine
 }
 
-// Sample draws an index from each row of x [..., K] in f32, taken as logits, as u32 [...]; u32 [1] if x has
-// one dimension. What it draws is the same on every device for the same bits of x: msl/sample.metal has
-// the definition, and cpu.Sample computes it on the host.
+// Sample draws an index from each row of logits x [..., K] in f32; the result is u32 [...], or u32 [1] if x has
+// one dimension. For equal bits of x the drawn index is the same on every device: msl/sample.metal
+// defines it, and cpu.Sample computes it on the host.
 func (r *Session) Sample(x Tensor, s Sampling, o ...Option) Tensor {
 	if !r.dense("sample", x, ir.F32) {
 		return r.broken(ir.U32, max(x.Rank()-1, 1))

@@ -16,8 +16,8 @@ import (
 	"github.com/mlxc/mlxc/record"
 )
 
-// A serial recording has no barriers, and its list is its order. It executes in that order,
-// and passes find out which part of the order is needed.
+// A serial recording has no barriers; its list is the execution order. Passes determine which part of that order
+// is needed.
 func TestSerial(t *testing.T) {
 	steps := func(r *record.Session) (x, y record.Tensor) {
 		x, y = r.Input("x", ir.F32, 4), r.Output("y", ir.F32, 4)

@@ -44,12 +44,12 @@ func Capture() Setting { return func(s *settings) { s.keep = true } }
 // it before.
 func Deferred(d backend.Device) Setting { return func(s *settings) { s.device("Deferred", d, true) } }
 
-// BarriersVariable is the environment variable that, set to "automatic", has encoders place
-// barriers on conflict though their program has asked for [ManualBarriers]: if that changes what the
-// program computes, it lacks a barrier. Its own barriers stay. Nothing takes barriers away.
+// BarriersVariable is the environment variable that, set to "automatic", makes encoders place barriers on conflicts
+// even if the program asked for [ManualBarriers]. If that changes what the program computes, the program lacks a
+// barrier. The program's own barriers stay.
 const BarriersVariable = "MLXC_BARRIERS"
 
-// environment changes settings as the environment says.
+// environment applies the settings that environment variables ask for.
 func (s *settings) environment() {
 	_, automatic, err := environ.Choice(BarriersVariable, "automatic")
 	if err != nil && s.err == nil {
@@ -60,10 +60,9 @@ func (s *settings) environment() {
 	}
 }
 
-// ManualBarriers leaves the barriers to the caller ([Encoder.Barrier]). Conflicts that no
-// barrier orders are listed in [Result.Races]; the commands are executed without a barrier
-// all the same. [Encoder.EncodeRecomputed] still places barriers, and [BarriersVariable] brings all
-// of them back.
+// ManualBarriers leaves the barriers to the caller ([Encoder.Barrier]). Conflicts without a barrier are listed in
+// [Result.Races], and the commands are executed without one all the same. [Encoder.EncodeRecomputed] still places
+// barriers on conflicts, and [BarriersVariable] turns automatic barriers back on for all commands.
 func ManualBarriers() Setting { return func(s *settings) { s.manual = true } }
 
 // Serial records what a serial encoder does, in which each command begins when the one

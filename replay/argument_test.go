@@ -16,7 +16,7 @@ import (
 	"github.com/mlxc/mlxc/replay"
 )
 
-// norm is a norm whose eps is a param, bound by way of argument memory.
+// norm records a norm whose eps is a param that the dispatch reads from argument memory.
 func norm(t *testing.T) *ir.Graph {
 	b := ir.NewBuilder("norm")
 	eps := ir.Linear(0, ir.Term{Param: b.ParamF32("eps", 0, 4), Coeff: 1})
@@ -38,8 +38,8 @@ func norm(t *testing.T) *ir.Graph {
 	return g
 }
 
-// Runs in flight have params, inputs and outputs of their own: those of their frames. A frame
-// that is in flight is waited for.
+// Runs in flight use the params, inputs and outputs of their own frames. Setting something in a frame waits for the
+// frame's run in flight.
 func TestFramesInFlight(t *testing.T) {
 	c := cpu.New(1)
 	defer c.Close()
@@ -63,7 +63,7 @@ func TestFramesInFlight(t *testing.T) {
 			frames, runs = append(frames, f), append(runs, r)
 		}
 		again := make(chan error)
-		require.NoError(t, frames[0].SetParam("eps", 3)) // of the next run
+		require.NoError(t, frames[0].SetParam("eps", 3)) // for the next run of this frame
 		go func() {
 			_, err := frames[0].Run(context.Background())
 			again <- err
@@ -76,7 +76,7 @@ func TestFramesInFlight(t *testing.T) {
 		for i, r := range runs {
 			require.Equal(t, backend.Committed, r.Status())
 			d.Release(1)
-			for range 2 { // whoever submitted may wait, once more or not
+			for range 2 { // Wait may be called repeatedly
 				_, err := r.Wait(context.Background())
 				require.NoError(t, err)
 			}

@@ -12,7 +12,7 @@ import (
 	"github.com/mlxc/mlxc/replay"
 )
 
-// After Close nothing runs, and nothing is handed out.
+// After Close every method returns an error, and nothing runs.
 func TestNothingRunsAfterClose(t *testing.T) {
 	d := cpu.New(1)
 	defer d.Close()
@@ -40,7 +40,7 @@ func TestNothingRunsAfterClose(t *testing.T) {
 	require.ErrorContains(t, err, "closed")
 }
 
-// An f32 param takes a decimal that is no f32, and its bounds are f32 too.
+// A decimal that is not exactly an f32 is accepted for an f32 param, whose bounds are f32 values too.
 func TestDecimalParam(t *testing.T) {
 	third := float64(float32(0.3))
 	g := &ir.Graph{

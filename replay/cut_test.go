@@ -21,9 +21,8 @@ import (
 	"github.com/mlxc/mlxc/replay"
 )
 
-// A graph file that is cut while it is replayed is an error that names it: in a
-// kernel, on any number of workers and in a command buffer's goroutine, in a copy,
-// and where states are reset.
+// If a graph file is truncated while it is replayed, the error names the file: in a kernel, with any number of
+// workers, in a command buffer's goroutine, in a copy, and when states are reset.
 func TestCutFile(t *testing.T) {
 	const n = 1 << 20
 	record1 := func(t *testing.T, op func(s *record.Session, w record.Tensor)) string {
@@ -64,7 +63,7 @@ func TestCutFile(t *testing.T) {
 				run = func() error { return submit(t, d, f.Module.Graphs[0]) }
 			}
 			require.NoError(t, run())
-			time.Sleep(time.Millisecond) // workers may sleep or spin
+			time.Sleep(time.Millisecond) // so that workers may be asleep or spinning
 			require.NoError(t, os.Truncate(path, 64<<10))
 			err = run()
 			var fault *mmap.FaultError

@@ -8,9 +8,8 @@
 //	timing, err := g.Run(ctx)
 //	logits, err := g.Output("logits")
 //
-// An [Instance] is a module on a device: it owns the memory. Weights are shared by
-// all graphs of the module, scratch belongs to one graph. The memory may be where the
-// host cannot see it: bytes go in and out by copies.
+// An [Instance] is a module on a device and owns its memory. All graphs of the module share the weights; each graph
+// has its own scratch memory. The memory may be invisible to the host, because data is always copied in and out.
 //
 // # Frames
 //
@@ -20,27 +19,25 @@
 //
 //	run, err := frame[i%3].Submit(ctx)
 //
-// A frame is in flight until its run has ended; what sets or gets its memory then waits
-// for that. Replays of an instance begin in the order of their submissions; those of one
-// graph overlap as far as its end allows.
+// A frame is in flight until its run has ended, and methods that set or get its memory wait
+// for that. Replays of an instance begin in the order of submission. How far replays of one graph overlap depends
+// on how the graph orders one replay after another.
 //
 // # States
 //
-// States that have one name are one memory in all graphs of the module. An instance has a
-// set of them; [Instance.NewStates] makes more, each a sequence of its own on the same
-// weights: [Frame.Use] chooses.
+// States of the same name are one memory in all graphs of the module. An instance has one set of states;
+// [Instance.NewStates] makes more, for independent sequences on the same weights.
+// [Frame.Use] chooses the set of a frame.
 //
-// A run whose context ends is aborted: [backend.Result] says whether between two replays or
-// in the middle of one. States that were torn are undefined, and nothing runs on them
-// before [States.Reset]. The same holds after an error of the device, which also
-// ends everything that was submitted after it.
+// If the context of a run ends, the run is aborted; [backend.Result] says whether between two replays or in the
+// middle of one. In the second case the states are undefined, and no run on them is accepted before [States.Reset].
+// The same holds after an error of the device, which also fails every run that was submitted later.
 //
 // # Before anything runs
 //
-// Planning a graph refuses one without a meaning, one that is beyond the device's
-// limits, and one that does not fit its memory. It runs the passes that the device wants
-// ([backend.Info]) and proves their result. Weights stay in their file: windows of whole
-// pages, none greater than the device's greatest buffer; a weight that no window can hold, or
-// that lies at an address that its kernels cannot read from, is copied. [Instance.Remarks] tells.
+// Planning refuses a graph that has no meaning, that exceeds a limit of the device, or that does not fit its
+// memory. It runs the passes that the device asks for ([backend.Info]) and proves their result. Weights stay in
+// their mapped file: buffers are made over windows of whole pages, none larger than the device's max buffer size. A
+// weight that fits no window, or whose address is not aligned for its kernels, is copied; [Instance.Remarks] tells.
 // Before each run the params are checked against their bounds and constraints.
 package replay

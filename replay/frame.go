@@ -10,28 +10,27 @@ import (
 	"github.com/mlxc/mlxc/ir"
 )
 
-// Frame is a slot for runs of a graph: params, inputs and outputs. One run of it is in
-// flight at a time.
+// Frame holds the params, inputs and outputs for runs of a graph. At most one run of a frame is in flight at a time.
 type Frame struct {
 	g      *Graph
 	frame  backend.Frame
 	states *States
-	params []uint32 // bits
+	params []uint32 // values as 32 bits each
 	given  []bool
-	// staged holds inputs, by memory, that the host cannot write on the device.
+	// staged holds the host's copies of inputs whose device memory the host cannot write.
 	staged map[ir.MemID]*staging
 	last   *Run
-	// row is how many replays a submission may have, replays how many the last one had.
+	// row is the max number of replays in a submission, replays that of the last submission.
 	row, replays int
 }
 
-// staging is the host's copy of an input.
+// staging is the host's copy of an input that it cannot write on the device.
 type staging struct {
 	data  []byte
-	dirty bool // it differs from what the device has
+	dirty bool // the host's copy was changed since it was uploaded
 }
 
-// Use has the following runs use another set of states.
+// Use makes the following runs use another set of states.
 func (f *Frame) Use(st *States) error {
 	if st.instance != f.g.instance {
 		return fmt.Errorf("graph %s: the states are of another instance", ir.QuoteName(f.g.graph.Name))
@@ -107,7 +106,7 @@ func (f *Frame) settle() {
 	}
 }
 
-// clear makes the inputs zeros.
+// clear fills the inputs with zeros.
 func (f *Frame) clear() error {
 	for i := range f.g.graph.Memories {
 		m := &f.g.graph.Memories[i]
@@ -172,7 +171,7 @@ func (f *Frame) ReadOutput(name string, to []byte) error {
 		if err := f.last.torn(); err != nil {
 			return fmt.Errorf("output %%%s is undefined: %w", ir.QuoteName(name), err)
 		}
-		ended = f.last.finish().Replays // of an aborted row, those that ended
+		ended = f.last.finish().Replays // if the submission was aborted, the number of replays that ended
 	}
 	place := f.frame.Place(root).Add(off)
 	if m := &f.g.graph.Memories[root]; m.Every {
@@ -289,7 +288,7 @@ func (f *Frame) submit(ctx context.Context, s backend.Submission) (*Run, error) 
 	return r, nil
 }
 
-// upload brings inputs to the device that the host cannot write there.
+// upload copies changed inputs to the device where the host cannot write its memory.
 func (f *Frame) upload() error {
 	for i := range f.g.graph.Memories { // in their order
 		s := f.staged[ir.MemID(i)]
@@ -322,14 +321,14 @@ func (f *Frame) Run(ctx context.Context) (Timing, error) {
 	return r.Wait(context.Background())
 }
 
-// poison fills scratch and outputs with bytes that change from run to run and
-// that are NaNs as f32 every other run.
+// poison fills scratch and outputs with a byte pattern that differs from run to run and is, read as f32, NaN
+// in every other run.
 func (f *Frame) poison(run uint64) error {
 	in := ir.Init{Kind: ir.InitRandom, Seed: run}
 	if run%2 == 1 {
 		in = ir.FillU32(0x7fc00000 | uint32(run)&0x3fffff)
 	}
-	f.g.instance.settle() // scratch is shared
+	f.g.instance.settle() // runs of other frames use the same scratch
 	for i := range f.g.graph.Memories {
 		m := &f.g.graph.Memories[i]
 		p := f.frame.Place(ir.MemID(i))
@@ -340,7 +339,7 @@ func (f *Frame) poison(run uint64) error {
 		if data == nil {
 			data = make([]byte, m.Size)
 		}
-		_ = in.Write(data) // a fill cannot fail
+		_ = in.Write(data) // writing to memory cannot fail
 		if p.Bytes(m.Size) == nil {
 			if err := f.g.instance.set(p, data); err != nil {
 				return err

@@ -19,7 +19,7 @@ type Graph struct {
 	instance *Instance
 	graph    *ir.Graph
 	exec     backend.Executable
-	frames   []*Frame // all, the first one too
+	frames   []*Frame // all frames, including the first
 	stateful bool     // it has states
 	buffers  int      // command buffers of a replay
 }
@@ -74,15 +74,15 @@ func (g *Graph) newFrame(ctx context.Context, replays int) (*Frame, error) {
 	return f, f.clear()
 }
 
-// replaysInOrder reports whether everything of a replay stands before everything of the
-// next, so that both may have one scratch: a barrier or an ordered commit ends the list, or
-// nothing does, and the queue begins the second when the first has ended. Edges from the
-// replay before order some commands only, perhaps not those that use scratch.
+// replaysInOrder reports whether all commands of a replay end before any of the next begins, so that both may use
+// the same scratch. A barrier or ordered commit at the end of the list ensures that, and without one the queue
+// begins a replay after the previous one has ended. In a graph ordered by edges, edges from the previous replay order
+// only some commands, perhaps not those that use scratch.
 func replaysInOrder(g *ir.Graph) bool { return g.Ordering != ir.ByEdges || g.NextHost }
 
 func (g *Graph) close() error {
 	var errs []error
-	for i := len(g.frames) - 1; i >= 0; i-- { // the first holds what all share
+	for i := len(g.frames) - 1; i >= 0; i-- { // the first holds the memory that all frames share
 		errs = append(errs, g.frames[i].frame.Close())
 	}
 	if g.exec != nil {
@@ -92,11 +92,11 @@ func (g *Graph) close() error {
 	return errors.Join(errs...)
 }
 
-// checkOverlap reports two memories that share bytes: the meaning of a
-// graph needs its roots disjoint. Read-only memories may share.
+// checkOverlap returns an error if two memories share bytes and one is written: a graph's
+// meaning requires that its root memories are disjoint.
 func (g *Graph) checkOverlap(weights []backend.Place) error {
 	type bytes struct {
-		space   int // 0: addresses of the host; else a buffer that it cannot see
+		space   int // 0: host addresses; otherwise the number of a buffer that the host cannot see
 		lo, end uintptr
 		mem     int
 	}
@@ -132,7 +132,7 @@ func (g *Graph) checkOverlap(weights []backend.Place) error {
 		}
 		return list[i].lo < list[j].lo
 	})
-	reach := bytes{mem: -1} // what reaches furthest so far
+	reach := bytes{mem: -1} // the memory that reaches furthest so far
 	writable := bytes{mem: -1}
 	for _, s := range list {
 		m := &g.graph.Memories[s.mem]
@@ -155,7 +155,7 @@ func (g *Graph) checkOverlap(weights []backend.Place) error {
 	return nil
 }
 
-// listed is the part of an error message that lists the names that there are.
+// listed formats the existing names for an error message.
 func listed(names []string) string {
 	if len(names) == 0 {
 		return " (it has none)"

@@ -21,16 +21,16 @@ type Options struct {
 	Poison bool
 	// Profile asks the device for a time for each dispatch.
 	Profile bool
-	// Progress, if not nil, hears how much of a graph the device has compiled, from 0 to 1.
+	// Progress, if not nil, is called with the share of a graph that the device has compiled, from 0 to 1.
 	Progress func(graph string, done float64)
 }
 
-// Instance is a module on a device, with its memory. Only one goroutine at a time may use it,
-// its graphs, frames and states; any may use a [Run].
+// Instance is a module on a device, with its memory. The instance, its graphs, frames and states must be used by one
+// goroutine at a time; a [Run] may be used by any goroutine.
 type Instance struct {
 	device  backend.Device
 	queue   backend.Queue // of replays
-	copies  backend.Queue // of what the host sets and gets while others run; nil: not needed yet
+	copies  backend.Queue // for what the host sets and gets while replays run; nil until first needed
 	module  *ir.Module
 	options Options
 	weights weights
@@ -38,15 +38,15 @@ type Instance struct {
 	sets    []*States // all
 	graphs  map[string]*Graph
 	runs    uint64
-	flight  []*Run // that may not have ended
+	flight  []*Run // runs that may not have ended
 	remarks []string
 	closed  bool
 
-	mu sync.Mutex // guards what runs say of states
+	mu sync.Mutex // guards the results of runs that concern states
 }
 
-// Open puts a module on the device. Memory is taken, and graphs are planned, when they are
-// first asked for. The module's blobs must be loaded and stay mapped until Close.
+// Open puts a module on the device. Memory is allocated, and graphs are planned, when they are
+// first used. The module's blobs must be loaded and stay mapped until Close.
 func Open(d backend.Device, m *ir.Module, o Options) (*Instance, error) {
 	if err := m.Check(); err != nil {
 		return nil, err
@@ -61,8 +61,7 @@ func Open(d backend.Device, m *ir.Module, o Options) (*Instance, error) {
 	return s, nil
 }
 
-// Close waits for what runs and releases everything, of every graph. Afterwards all methods
-// fail.
+// Close waits for all runs and releases the memory of every graph. Afterwards all methods return an error.
 func (s *Instance) Close() error {
 	if s.closed {
 		return nil
@@ -90,8 +89,8 @@ func (s *Instance) closeQueues() error {
 	return err
 }
 
-// side returns the queue of copies. They wait for no replay, because no replay in flight
-// touches the same memory; a replay that needs a copy awaits it.
+// side returns the queue for copies by the host. These copies need not wait for replays, because no replay in
+// flight uses the same memory; a replay that needs a copy waits for it.
 func (s *Instance) side() (_ backend.Queue, err error) {
 	if s.copies == nil {
 		s.copies, err = s.device.NewQueue()
@@ -107,9 +106,9 @@ func (s *Instance) settle() {
 	s.flight = nil
 }
 
-// room waits until so many more command buffers may be in flight, or until ctx ends. More than
-// the device can have at all wait until nothing else is in flight: the device encodes the last
-// of them as the first complete.
+// room waits until the given number of command buffers more may be in flight, or until ctx ends. If a replay has
+// more command buffers than may ever be in flight, room waits until nothing is; the device then encodes the last
+// ones as the first complete.
 func (s *Instance) room(ctx context.Context, buffers int) error {
 	most := s.device.Info().MaxUncompleted
 	for {
@@ -137,8 +136,8 @@ func (s *Instance) errClosed() error {
 	return errors.New("its instance is closed: its memory is gone (open another one)")
 }
 
-// Graph returns the graph called name, planned; "" is the first one. It ends with its
-// context: large graphs take a while.
+// Graph returns the graph called name, after planning it; "" is the first graph of the module. Planning a large
+// graph takes a while, and ctx can cancel it.
 func (s *Instance) Graph(ctx context.Context, name string) (*Graph, error) {
 	if s.closed {
 		return nil, fmt.Errorf("graph %s: the instance is closed", ir.QuoteName(name))
@@ -160,7 +159,7 @@ func (s *Instance) Graph(ctx context.Context, name string) (*Graph, error) {
 	p, err := s.plan(ctx, g)
 	if err != nil {
 		if none := (*meaning.Error)(nil); errors.As(err, &none) {
-			return nil, err // it says which graph
+			return nil, err // the error names the graph
 		}
 		return nil, fmt.Errorf("graph %s: %w", ir.QuoteName(g.Name), err)
 	}
@@ -168,8 +167,8 @@ func (s *Instance) Graph(ctx context.Context, name string) (*Graph, error) {
 	return p, nil
 }
 
-// Remarks list what was done otherwise than a caller may expect: weights that were copied, and
-// passes that the device wants and that were not run.
+// Remarks lists what was done differently from what a caller may expect: weights that were copied,
+// and passes that the device asks for and that were not run.
 func (s *Instance) Remarks() []string { return slices.Clone(s.remarks) }
 
 func (s *Instance) remark(format string, args ...any) {
@@ -179,7 +178,7 @@ func (s *Instance) remark(format string, args ...any) {
 }
 
 func (s *Instance) plan(ctx context.Context, g *ir.Graph) (_ *Graph, err error) {
-	defer mmap.Catch(&err)() // initial contents lie in files
+	defer mmap.Catch(&err)() // reading initial contents from a mapped file may fault
 	if err := sound(ctx, g); err != nil {
 		return nil, err
 	}
@@ -219,9 +218,9 @@ func (s *Instance) plan(ctx context.Context, g *ir.Graph) (_ *Graph, err error) 
 	return p, p.checkOverlap(places)
 }
 
-// sound refuses a dispatch of a builtin or generated kernel that its declaration does
-// not describe, because its effects would be unknown. It also refuses a graph whose result
-// depends on undefined bytes, or on an order of commands that nothing guarantees.
+// sound refuses a graph with no meaning: one whose result depends on undefined bytes, or on an order of commands
+// that nothing enforces. It also refuses a dispatch of a builtin or generated kernel that the kernel's declaration
+// does not describe, because its effects would be unknown.
 func sound(ctx context.Context, g *ir.Graph) error {
 	found, err := meaning.Of(ctx, g)
 	if err != nil {

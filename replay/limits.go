@@ -10,7 +10,7 @@ import (
 	"github.com/mlxc/mlxc/ir"
 )
 
-// within reports a graph that is beyond the limits of the device.
+// within returns an error if a graph exceeds the limits of the device.
 func within(ctx context.Context, g *ir.Graph, info *backend.Info) (err error) {
 	defer interrupt.Catch(&err)
 	for i := range g.Memories {
@@ -32,7 +32,7 @@ func within(ctx context.Context, g *ir.Graph, info *backend.Info) (err error) {
 	return nil
 }
 
-// beyond says which limit a command breaks, or "".
+// beyond says which limit of the device a command exceeds, or "".
 func beyond(g *ir.Graph, c ir.Command, info *backend.Info) (what string) {
 	if d, ok := c.(*ir.Dispatch); ok {
 		if n := int64(d.Threadgroup[0]) * int64(d.Threadgroup[1]) * int64(d.Threadgroup[2]); info.MaxThreadgroup > 0 && n > int64(info.MaxThreadgroup) {
@@ -63,7 +63,7 @@ func beyond(g *ir.Graph, c ir.Command, info *backend.Info) (what string) {
 	return what
 }
 
-// commandBuffers counts those of a replay.
+// commandBuffers returns the number of command buffers in a replay.
 func commandBuffers(g *ir.Graph) (n int) {
 	open := false
 	for _, x := range g.Nodes {
@@ -80,8 +80,8 @@ func commandBuffers(g *ir.Graph) (n int) {
 	return n
 }
 
-// fits reports a graph whose memories together are more than the device may
-// take: before the first of them is allocated.
+// fits returns an error if the memories of a graph together exceed what the device may allocate. It is called
+// before anything is allocated.
 func (s *Instance) fits(g *ir.Graph, info *backend.Info) error {
 	if info.Memory <= 0 {
 		return nil

@@ -13,7 +13,7 @@ import (
 	"github.com/mlxc/mlxc/replay"
 )
 
-// limited opens the norm on a device of other limits.
+// limited opens the graph norm on a device whose limits were changed.
 func limited(t *testing.T, limit func(*backend.Info)) (*replay.Instance, error) {
 	c := cpu.New(1)
 	d := testdevice.New(c, testdevice.Options{Info: limit})
@@ -28,7 +28,7 @@ func limited(t *testing.T, limit func(*backend.Info)) (*replay.Instance, error) 
 	return s, err
 }
 
-// What is beyond a limit of the device is refused before anything of it is compiled.
+// A graph that exceeds a limit of the device is refused before anything is compiled.
 func TestLimits(t *testing.T) {
 	for want, limit := range map[string]func(*backend.Info){
 		"graph norm: #0 rmsfloat32: threadgroups of 32 threads, the device has at most 31":   func(i *backend.Info) { i.MaxThreadgroup = 31 },
@@ -47,14 +47,14 @@ func TestLimits(t *testing.T) {
 	require.NoError(t, err)
 }
 
-// What a device wants is done to a copy of the graph.
+// Passes that the device asks for run on a copy of the graph.
 func TestLowering(t *testing.T) {
 	b := ir.NewBuilder("g")
 	x, y := b.Memory(ir.Memory{Name: "x", Kind: ir.Input, Size: 16}), b.Memory(ir.Memory{Name: "y", Kind: ir.Output, Size: 16})
 	s := b.Memory(ir.Memory{Name: "s", Kind: ir.Scratch, Size: 16})
 	b.Copy(ir.ViewOf(s, 0, 16), ir.ViewOf(x, 0, 16), "")
 	b.Barrier()
-	b.Barrier() // one too many
+	b.Barrier() // an unnecessary barrier
 	b.Copy(ir.ViewOf(y, 0, 16), ir.ViewOf(s, 0, 16), "")
 	recorded, err := b.Graph()
 	require.NoError(t, err)
@@ -77,7 +77,7 @@ func TestLowering(t *testing.T) {
 	require.Equal(t, "sixteen bytes, x", string(out))
 }
 
-// Sequences of their own on one set of weights.
+// Several sets of states are independent sequences on the same weights.
 func TestSetsOfStates(t *testing.T) {
 	s := open(t, replay.Options{}, sum(t, "a"), sum(t, "b"))
 	ctx := context.Background()
@@ -109,7 +109,7 @@ func TestSetsOfStates(t *testing.T) {
 	require.ErrorContains(t, a.Use(foreign.States()), "of another instance")
 }
 
-// A device that has failed is tried again by Reset.
+// Reset makes a device that has failed usable again.
 func TestResetAfterAFailure(t *testing.T) {
 	c := cpu.New(1)
 	defer c.Close()
@@ -142,7 +142,7 @@ func TestResetAfterAFailure(t *testing.T) {
 	}
 }
 
-// Frames share scratch where the order of replays covers it, and only there.
+// Frames share scratch if the order of replays allows it, and only then.
 func TestScratchOfFrames(t *testing.T) {
 	for _, ordering := range []ir.Ordering{ir.ByBarriers, ir.Serial, ir.ByEdges} {
 		b := ir.NewBuilder("g")
@@ -185,8 +185,8 @@ func TestScratchOfFrames(t *testing.T) {
 	}
 }
 
-// No more command buffers are in flight than the device can have: a run that has no room waits
-// until its context ends, and nothing was submitted then.
+// The number of command buffers in flight stays within the device's limit: a run waits for room, and if its context
+// ends before, nothing is submitted.
 func TestMaxUncompleted(t *testing.T) {
 	c := cpu.New(1)
 	d := testdevice.New(c, testdevice.Options{Hold: true, MaxUncompleted: 5})
@@ -218,11 +218,11 @@ func TestMaxUncompleted(t *testing.T) {
 	require.ErrorIs(t, err, context.Canceled)
 	require.EqualError(t, err, "graph two: 4 command buffers are in flight, this run has 2 more, and a queue of the device test may have 5: context canceled")
 	d.Release(1)
-	third, err := p.Submit(ctx) // when the first has ended
+	third, err := p.Submit(ctx) // waits until the first has ended
 	require.NoError(t, err)
 	require.Equal(t, backend.Completed, all[0].Status())
 	d.ReleaseAll()
-	many, err := row.SubmitRow(ctx, 9, nil) // alone, and encoded as they complete
+	many, err := row.SubmitRow(ctx, 9, nil) // waits until nothing is in flight, and is encoded as its command buffers complete
 	require.NoError(t, err)
 	for _, r := range append(all, third, many) {
 		_, err := r.Wait(ctx)

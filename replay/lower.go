@@ -12,8 +12,8 @@ import (
 	"github.com/mlxc/mlxc/prove"
 )
 
-// sealPass replaces a barrier at the end of the list by an ordered commit. Where two replays do
-// not share an encoder, the barrier would order nothing of the next replay.
+// sealPass replaces a barrier at the end of the list by an ordered commit. A barrier orders only commands of the same
+// encoder, so it would not order the next replay, which may have its own encoder.
 var sealPass = passes.New(passes.Pass{Name: "seal", Summary: "end the list in an ordered commit, in place of a barrier", KeepsList: true, KeepsCommands: true},
 	func(_ context.Context, s *passes.State, _ struct{}) error {
 		if i := lastBarrier(s.Graph); i >= 0 {
@@ -24,8 +24,8 @@ var sealPass = passes.New(passes.Pass{Name: "seal", Summary: "end the list in an
 		return nil
 	})
 
-// lastBarrier returns the place of the barrier that orders g's commands before those of the
-// next replay; −1 if none has to.
+// lastBarrier returns the index of the barrier at the end of the list, which orders g's commands before those of the
+// next replay; −1 if there is none.
 func lastBarrier(g *ir.Graph) int {
 	if g.Ordering != ir.ByBarriers || g.NextHost {
 		return -1
@@ -42,8 +42,8 @@ func lastBarrier(g *ir.Graph) int {
 	return -1
 }
 
-// lower runs the passes that the device wants over a copy of g, and returns it if it is
-// proved to compute what g does; g itself, with a remark, if not.
+// lower runs the passes that the device asks for on a copy of g. It returns the copy if it is proved to compute what
+// g does; otherwise g itself, with a remark.
 func (s *Instance) lower(ctx context.Context, g *ir.Graph) (*ir.Graph, error) {
 	info := s.device.Info()
 	pipeline, wanted := passes.Pipeline(nil), info.Lower
@@ -73,7 +73,7 @@ func (s *Instance) lower(ctx context.Context, g *ir.Graph) (*ir.Graph, error) {
 		out = g
 	}
 	if info.Apart && lastBarrier(out) >= 0 {
-		// The host's wait orders more than the graph asks for, so it needs no proof.
+		// Waiting on the host between replays only adds order, so it needs no proof.
 		hosted := *out
 		hosted.NextHost, out = true, &hosted
 	}

@@ -49,7 +49,7 @@ func graph(t *testing.T, s *replay.Instance, name string) *replay.Graph {
 	return g
 }
 
-// sum adds x to an accumulating state and gives the state out.
+// sum records x added to an accumulating state, which is copied to an output.
 func sum(t *testing.T, name string) *ir.Graph {
 	r := record.New(name)
 	x := r.Input("x", ir.F32, 4)
@@ -62,8 +62,8 @@ func sum(t *testing.T, name string) *ir.Graph {
 	return g
 }
 
-// A generated kernel runs from its term alone; one whose table of arguments is
-// another is refused before anything runs.
+// A generated kernel runs from its term alone. If its table of arguments is not the term's, it is
+// refused before anything runs.
 func TestGeneratedKernel(t *testing.T) {
 	d, err := decl.Elementwise("out0[i] = round(f32, in0[i] * s0 + 1.0)")
 	require.NoError(t, err)
@@ -139,7 +139,7 @@ func TestUnknownNames(t *testing.T) {
 	require.EqualError(t, g.SetParam("pos", 1), "graph sum has no param $pos (it has none)")
 }
 
-// rows copies n rows from a place that depends on a param.
+// rows records a copy of n rows from a row that depends on a param.
 func rows(t *testing.T) *ir.Graph {
 	r := record.New("rows")
 	pos, n := r.Param("pos", 0, 9), r.Param("n", 1, 8)
@@ -182,8 +182,7 @@ func TestParams(t *testing.T) {
 	require.NoError(t, err)
 }
 
-// Undefined bytes differ from run to run, so that a host that looks at what nobody
-// wrote sees it.
+// With Poison, bytes that nothing has written differ from run to run, so that a host that reads them notices.
 func TestPoison(t *testing.T) {
 	b := ir.NewBuilder("part")
 	in := b.Memory(ir.Memory{Name: "x", Kind: ir.Input, Size: 16})
@@ -207,8 +206,7 @@ func TestPoison(t *testing.T) {
 	}
 }
 
-// A graph whose result depends on what nobody wrote, or on an order that nothing
-// gives, does not run.
+// A graph is refused if its result depends on bytes that nothing wrote, or on an order that nothing enforces.
 func TestNoMeaning(t *testing.T) {
 	for name, want := range map[string]string{
 		"leak": "graph leak has no one meaning\n  #0 copy reads %s[0:16], which nothing wrote in this replay, and an output or state depends on it: scratch and outputs begin undefined: write the bytes first, or make the memory a state",
@@ -283,7 +281,7 @@ func TestOverlappingBuffersAreRefused(t *testing.T) {
 	require.EqualError(t, err, "graph two: memories %a and %b overlap on the device: give each its own buffer, or make one an alias")
 }
 
-// A weight whose file is not at hand is an error before anything runs.
+// A weight whose file was not loaded is an error before anything runs.
 func TestUnloadedWeights(t *testing.T) {
 	r := record.New("w")
 	w := r.Weight("w", ir.ExternalBlob("model.bin", 64, 16, ir.Digest{}), ir.F32, 4)

@@ -9,8 +9,7 @@ import (
 	"github.com/mlxc/mlxc/ir"
 )
 
-// NewRowFrame is NewFrame of a slot for submissions of up to n replays in a row
-// ([Frame.SubmitRow]).
+// NewRowFrame is NewFrame for a frame whose submissions may have up to n replays ([Frame.SubmitRow]).
 func (g *Graph) NewRowFrame(ctx context.Context, n int) (*Frame, error) {
 	if err := g.instance.errClosed(); err != nil {
 		return nil, fmt.Errorf("graph %s: %w", ir.QuoteName(g.graph.Name), err)
@@ -25,13 +24,12 @@ func (g *Graph) NewRowFrame(ctx context.Context, n int) (*Frame, error) {
 	return f, nil
 }
 
-// SubmitRow submits n replays in a row at once. They mean n single replays between
-// which the host adds to each param what it advances by, and copies each carried output
-// to where it is carried.
+// SubmitRow submits n replays in a row at once. The result is that of n single replays between which the host adds to
+// each param its advance ([ir.Param]) and copies each carried output to its destination.
 //
-// ended, if not nil, is called when replay i, counted from 0, has ended; the call comes
-// from a goroutine of the device and must not block. After the row an input that is
-// carried to holds what was carried last. The frame's params are as they were.
+// ended, if not nil, is called when replay i, counted from 0, has ended. A goroutine of the device calls it,
+// so it must not block. Afterwards an input that is carried to holds the last carried contents. The params of the
+// frame are unchanged.
 func (f *Frame) SubmitRow(ctx context.Context, n int, ended func(i int)) (*Run, error) {
 	if n < 1 || n > f.row {
 		return nil, fmt.Errorf("graph %s: %d replays in a row, the frame serves 1 to %d (NewRowFrame makes one for more)", ir.QuoteName(f.g.graph.Name), n, f.row)
@@ -86,8 +84,8 @@ func (f *Frame) CheckRow(n int) error {
 	return nil
 }
 
-// OutputOf returns a copy of an output as replay i of the last submission, counted from 0, left
-// it. i may be any replay if the output is kept of every one, and only the last if it is not.
+// OutputOf returns a copy of an output as replay i of the last submission, counted from 0, left it. If the output is
+// kept of every replay, i may be any of them, otherwise only the last.
 func (f *Frame) OutputOf(name string, i int) ([]byte, error) {
 	root, off, size, err := f.find(name, ir.Output)
 	if err != nil {

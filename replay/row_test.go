@@ -13,8 +13,8 @@ import (
 	"github.com/mlxc/mlxc/replay"
 )
 
-// A step of a decoder: out = in + in, which is the next one's in; $pos says where in
-// the state it is written down.
+// A step of a decoder: out = in + in, and out is carried to the next replay's in. The param pos is the
+// row of a state into which out is written.
 const stepping = `mlxt 2
 
 graph g {
@@ -54,7 +54,7 @@ func TestRow(t *testing.T) {
 	}
 	begin := []byte{0, 0, 0x80, 0x3f, 0, 0, 0, 0x40, 0, 0, 0x40, 0x40, 0, 0, 0x80, 0x40}
 
-	// One by one, the host between them.
+	// Single replays, with the host's work between them.
 	g, _ := open()
 	in := begin
 	var outs [][]byte
@@ -73,7 +73,7 @@ func TestRow(t *testing.T) {
 	last, err := g.Output("last")
 	require.NoError(t, err)
 
-	// In a row.
+	// The same replays in one submission.
 	_, f := open()
 	require.NoError(t, f.SetParam("pos", 1))
 	require.NoError(t, f.SetParam("n", 3))
@@ -100,7 +100,7 @@ func TestRow(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, last, got)
 
-	// What makes no sense.
+	// Invalid arguments are errors.
 	_, err = f.OutputOf("last", 4)
 	require.ErrorContains(t, err, "output %last of replay 4 of 6: it is not kept of every replay")
 	_, err = f.OutputOf("out", 6)
@@ -117,7 +117,7 @@ func TestRow(t *testing.T) {
 	_, err = f.SubmitRow(ctx, 6, nil)
 	require.EqualError(t, err, "graph g: params break $pos + $n <= 9 in replay 6: it is 10")
 
-	// One replay of the frame is one replay: nothing is carried.
+	// A submission of one replay carries nothing.
 	require.NoError(t, f.SetInput("in", begin))
 	for range 2 {
 		_, err = f.Run(ctx)
@@ -128,7 +128,7 @@ func TestRow(t *testing.T) {
 	}
 }
 
-// A row that is aborted between two replays leaves what those before made.
+// If a row is aborted between two replays, the results of those before remain.
 func TestRowAborted(t *testing.T) {
 	m, err := mlxt.Parse(context.Background(), "g", []byte(stepping))
 	require.NoError(t, err)

@@ -12,16 +12,15 @@ import (
 // Timing says how long a run took.
 type Timing struct {
 	backend.Times
-	// Replays is how many have ended: those of a row are timed together.
+	// Replays is the number of replays that have ended; the times are of all of them together.
 	Replays int
-	// Wait is how long the host waited for it, which may be longer than the device
-	// worked on it, or shorter.
+	// Wait is how long the host waited for the run. The device may have worked on it for a longer or shorter time.
 	Wait time.Duration
-	// Params are those that the first replay ran with, as bits, if commands were timed.
+	// Params are the values, as bits, with which the first replay ran, if commands were timed.
 	Params []uint32
 }
 
-// Run is a replay that was submitted.
+// Run is a submission of one or more replays.
 type Run struct {
 	pending  backend.Pending
 	states   *States
@@ -30,15 +29,15 @@ type Run struct {
 	params   []uint32
 
 	once   sync.Once
-	before *Run // the one before it on the same states
+	before *Run // the previous run on the same states
 	result backend.Result
 }
 
-// finish waits for the end and finds out what it did to states.
+// finish waits for the end of the run and records what it did to states, once.
 func (r *Run) finish() *backend.Result {
 	r.once.Do(func() {
 		if r.before != nil {
-			r.before.finish() // what it says of the states comes first
+			r.before.finish() // decides first whether the states are undefined
 			r.before = nil
 		}
 		r.result = *r.pending.Result()
@@ -50,7 +49,7 @@ func (r *Run) finish() *backend.Result {
 		defer in.mu.Unlock()
 		switch {
 		case r.states.torn != nil && r.result.Status == backend.Completed:
-			// It was in flight when the one before it was torn.
+			// The run was in flight when the previous one left the states undefined.
 			r.result.Status, r.result.Torn = backend.Failed, true
 			r.result.Err = fmt.Errorf("it ran on states that are undefined: %w", r.states.torn)
 		case r.result.Torn && r.states.torn == nil:
@@ -86,7 +85,7 @@ func (r *Run) Status() backend.Status { return r.pending.Status() }
 // Result waits for the end and returns what became of the run.
 func (r *Run) Result() *backend.Result { return r.finish() }
 
-// torn says why the outputs are undefined, or nil.
+// torn returns the reason why the outputs are undefined, or nil.
 func (r *Run) torn() error {
 	if x := r.finish(); x.Torn || x.Replays == 0 {
 		return x.Err

@@ -16,9 +16,9 @@ import (
 type States struct {
 	instance *Instance
 	buffers  map[string]backend.Buffer // by name
-	memories map[string]*ir.Memory     // that they hold
+	memories map[string]*ir.Memory     // the memories that the buffers hold
 	bound    map[*Graph]backend.States
-	last     *Run  // on them
+	last     *Run  // the last run on these states
 	torn     error // why they are undefined; guarded by Instance.mu
 	closed   bool
 }
@@ -29,11 +29,11 @@ func (s *Instance) newStates() *States {
 	return st
 }
 
-// States returns the set that frames use unless they are told otherwise.
+// States returns the set that frames use by default.
 func (s *Instance) States() *States { return s.states }
 
-// NewStates returns another set, with the first contents of the states. It takes its
-// memory for the graphs that have been planned, and for others when they first use it.
+// NewStates returns another set, with the initial contents. Memory is allocated at once for graphs that are
+// planned, and for other graphs when they first use the set.
 func (s *Instance) NewStates(ctx context.Context) (*States, error) {
 	if err := s.errClosed(); err != nil {
 		return nil, fmt.Errorf("NewStates: %w", err)
@@ -50,7 +50,7 @@ func (s *Instance) NewStates(ctx context.Context) (*States, error) {
 // ResetStates is [States.Reset] of the first set.
 func (s *Instance) ResetStates() error { return s.states.Reset(context.Background()) }
 
-// bind returns the set as the device's for a graph, nil where the graph has no states.
+// bind returns the device's states of the set for a graph; nil if the graph has no states.
 func (st *States) bind(ctx context.Context, g *Graph) (_ backend.States, err error) {
 	if st.closed {
 		return nil, errors.New("its set of states was closed")
@@ -58,7 +58,7 @@ func (st *States) bind(ctx context.Context, g *Graph) (_ backend.States, err err
 	if b, ok := st.bound[g]; ok {
 		return b, nil
 	}
-	defer mmap.Catch(&err)() // first contents lie in files
+	defer mmap.Catch(&err)() // reading initial contents from a mapped file may fault
 	places := make([]backend.Place, len(g.graph.Memories))
 	for i := range g.graph.Memories {
 		m := &g.graph.Memories[i]
@@ -85,8 +85,8 @@ func (st *States) bind(ctx context.Context, g *Graph) (_ backend.States, err err
 	return st.bound[g], nil
 }
 
-// Reset waits for what runs on the states and gives each its first contents again. After a
-// failure of the device it also replaces the queue that has failed.
+// Reset waits for the runs on the states and gives each its initial contents again. After a
+// failure of the device it also replaces the failed queue.
 func (st *States) Reset(ctx context.Context) (err error) {
 	s := st.instance
 	if s.closed || st.closed {
@@ -136,7 +136,7 @@ func (st *States) undefined() error {
 	return fmt.Errorf("states are undefined (Reset gives them their first contents): %w", st.torn)
 }
 
-// find returns a state that the host may now touch.
+// find returns the buffer of a state, after waiting until the host may use it.
 func (st *States) find(name string) (backend.Buffer, int64, error) {
 	if st.closed || st.instance.closed {
 		return nil, 0, fmt.Errorf("state %%%s: the instance is closed: its memory is gone", ir.QuoteName(name))

@@ -15,8 +15,7 @@ import (
 	"github.com/mlxc/mlxc/replay"
 )
 
-// TestStopInsideACommand: a context ends a run in the middle of one dispatch,
-// and the device runs on.
+// TestStopInsideACommand: the end of a context stops a run in the middle of a dispatch, and the device stays usable.
 func TestStopInsideACommand(t *testing.T) {
 	for _, name := range []string{"col_reduce_loope2e12", "col_reduce_small2e12"} {
 		for _, workers := range []int{1, 2} {
@@ -43,7 +42,7 @@ func TestStopInsideACommand(t *testing.T) {
 					_, err = g.Run(ctx)
 					assert.ErrorIs(t, err, context.Canceled)
 				}
-				// A context that has ended says so to its own run alone.
+				// A context that has ended affects only its own run.
 				ended, cancel := context.WithCancel(t.Context())
 				cancel()
 				for range 100 {

@@ -13,8 +13,7 @@ import (
 	"github.com/mlxc/mlxc/ir"
 )
 
-// weights are those of an instance. Weights of one blob lie once on the device, in all
-// graphs.
+// weights holds the weights of an instance. Weights with the same blob are on the device once, for all graphs.
 type weights struct {
 	of    *Instance
 	blobs map[*ir.Blob]backend.Place
@@ -30,11 +29,11 @@ func (w *weights) close() error {
 	return errors.Join(errs...)
 }
 
-// tensor is a weight that is to be placed.
+// tensor is a weight for which a place on the device is to be found.
 type tensor struct {
 	memory *ir.Memory
 	data   []byte
-	align  int64 // that its kernels need of its address
+	align  int64 // alignment of its address in bytes that its kernels need
 }
 
 func (t *tensor) address() uintptr { return uintptr(unsafe.Pointer(unsafe.SliceData(t.data))) }
@@ -47,7 +46,7 @@ func (w *weights) place(ctx context.Context, g *ir.Graph, info *backend.Info) ([
 	places := make([]backend.Place, len(g.Memories))
 	bound := backend.BoundMemories(g)
 	need := elements(g)
-	var mapped []tensor // in files
+	var mapped []tensor // weights that lie in mapped files
 	for i := range g.Memories {
 		m := &g.Memories[i]
 		if m.Kind != ir.Weight || m.Alias != ir.NoMem || !bound[i] {
@@ -93,7 +92,7 @@ func (w *weights) place(ctx context.Context, g *ir.Graph, info *backend.Info) ([
 	return places, nil
 }
 
-// copy gives a weight a buffer of its own.
+// copy allocates a buffer for a weight and copies its contents there.
 func (w *weights) copy(ctx context.Context, m *ir.Memory, align int64) (backend.Place, error) {
 	own := *m
 	if align > own.Align && own.Align > 0 {
@@ -113,11 +112,11 @@ func (w *weights) copy(ctx context.Context, m *ir.Memory, align int64) (backend.
 	return backend.At(b), nil
 }
 
-// widest is how many bytes GPUs move at a time: a weight that asks for nothing begins at a multiple of it.
+// widest is the default alignment of a weight in bytes: the widest load of a GPU.
 const widest = 16
 
-// elements returns, for each root memory, the size of the greatest element that a kernel reads
-// there. The address of the memory must be a multiple of it.
+// elements returns, for each root memory, the size in bytes of the largest element that a kernel reads
+// there, of which the memory's address must be a multiple.
 func elements(g *ir.Graph) []int64 {
 	need := make([]int64, len(g.Memories))
 	for _, n := range g.Nodes {
@@ -137,19 +136,18 @@ func elements(g *ir.Graph) []int64 {
 	return need
 }
 
-// farApart is the least number of unused bytes between two weights over which no window
-// reaches.
+// farApart is the number of unused bytes between two weights from which on they get separate windows.
 const farApart = 1 << 20
 
-// window is the part of a file's mapping that one buffer is made over.
+// window is the part of a file's mapping that becomes one buffer.
 type window struct {
 	file    []byte // the mapping
-	lo, end int64  // whole pages
+	lo, end int64  // offsets of whole pages in the mapping
 	tensors []tensor
 }
 
-// windows maps the tensors, so that none lies in two windows and no window is greater than a
-// buffer may be; it returns those that must be copied.
+// windows makes buffers over the mapped files for the weights in list. Each weight lies in one window, and no window
+// is larger than the max buffer size. It returns the weights that must be copied instead.
 func (w *weights) windows(list []tensor, info *backend.Info) (copied []tensor, err error) {
 	slices.SortStableFunc(list, func(a, b tensor) int { return cmp.Compare(a.address(), b.address()) })
 	var at window
@@ -194,7 +192,7 @@ func (w *weights) windows(list []tensor, info *backend.Info) (copied []tensor, e
 	return copied, end()
 }
 
-// window returns the pages that t lies in, or why they cannot be one.
+// window returns the pages in which t lies, or the reason why no window can hold it.
 func (t *tensor) window(info *backend.Info) (at window, why string) {
 	page := uintptr(info.PageSize)
 	if t.align > 1 && t.address()%uintptr(t.align) != 0 {
@@ -217,20 +215,20 @@ func (t *tensor) window(info *backend.Info) (at window, why string) {
 	return at, ""
 }
 
-// in returns where t begins in a file that holds it.
+// in returns the offset of t in the mapping of the file that contains it.
 func (t *tensor) in(file []byte) int64 {
 	return int64(t.address() - uintptr(unsafe.Pointer(unsafe.SliceData(file))))
 }
 
-// takes reports whether the window may grow over the pages of t.
+// takes reports whether the window may be extended by the pages of t.
 func (at *window) takes(next *window, t *tensor, info *backend.Info) bool {
 	return unsafe.SliceData(at.file) == unsafe.SliceData(next.file) && next.lo <= at.end+farApart &&
 		(info.MaxBuffer <= 0 || next.end-at.lo <= info.MaxBuffer) &&
 		(info.MaxOffset <= 0 || t.in(at.file)-at.lo <= info.MaxOffset)
 }
 
-// extended returns the mapping of a file up to byte end, which may lie behind the end of the
-// file but in its last page.
+// extended returns the mapping of a file up to byte end, which may lie after the end of the file but within its
+// last page.
 func extended(file []byte, end int64) []byte {
 	if end <= int64(len(file)) {
 		return file

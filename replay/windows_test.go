@@ -20,7 +20,7 @@ import (
 	"github.com/mlxc/mlxc/replay"
 )
 
-// mapping notes what a device is given to map.
+// mapping records what a device is asked to map.
 type mapping struct {
 	*testdevice.Device
 	mu    sync.Mutex
@@ -50,8 +50,8 @@ func weightsOf(t *testing.T, file []byte, offsets []int64) *ir.Graph {
 	return g
 }
 
-// The weights of a file are windows of whole pages that overlap where a weight would straddle
-// one; none is greater than a buffer. What lies at a wrong address, or in no file, is copied.
+// Weights in a file are mapped as windows of whole pages, which overlap where a weight would otherwise straddle two;
+// none is larger than the max buffer size. Misaligned weights, and those in no file, are copied.
 func TestWindows(t *testing.T) {
 	const page = 16 << 10
 	content := make([]byte, 40*page+100)
@@ -86,7 +86,7 @@ func TestWindows(t *testing.T) {
 		for _, private := range []bool{false, true} {
 			t.Run(fmt.Sprintf("%s, private %t", k.name, private), func(t *testing.T) {
 				d := &mapping{Device: testdevice.New(c, testdevice.Options{Private: private, Info: func(i *backend.Info) {
-					i.PageSize = 4 << 10 // what mmap(2) aligns to
+					i.PageSize = 4 << 10 // the page size that mmap(2) aligns to
 					k.limit(i)
 				}})}
 				s, err := replay.Open(d, &ir.Module{Graphs: []*ir.Graph{weightsOf(t, k.file, k.offsets)}}, replay.Options{})

@@ -29,11 +29,11 @@ func init() {
 }
 
 const (
-	partSize     = 16 // elements of which the first step of an argmax in two steps keeps the greatest
+	partSize     = 16 // consecutive elements of which the first step of a two-step argmax keeps the max
 	partsOfGroup = 64 // parts of a threadgroup of the first step
 )
 
-// maxParts is the greatest of each 16 elements of each row, the first step of an argmax.
+// maxParts is the first step of a two-step argmax: it stores the max of every 16 consecutive elements of a row.
 //
 // Arguments: 0 x f32[rows, 16*parts], 1 top f32[rows, parts], 2 parts u32. Threadgroups are
 // (parts/64, rows). A unit is a threadgroup.
@@ -47,8 +47,8 @@ func maxParts(c *Call, _ *Worker, lo, hi int) {
 	}
 }
 
-// greatestOfParts sets top to the greatest of each 16 elements of x. NaN is less than everything, and −0 than +0,
-// as in max(k < 16, …) of a term.
+// greatestOfParts sets top to the max of every 16 consecutive elements of x. NaN ranks below every number, and −0
+// below +0, as in max(k < 16, …) of a term.
 func greatestOfParts(top, x []float32) {
 	for p := range top {
 		best := float32(math.Inf(-1))
@@ -61,7 +61,7 @@ func greatestOfParts(top, x []float32) {
 	}
 }
 
-// argmaxParts is the second step of an argmax: it looks in the first of the parts with the greatest maximum.
+// argmaxParts is the second step of a two-step argmax: it searches only the first part that has the row's max.
 //
 // Arguments: 0 x f32[rows, 16*parts], 1 top f32[rows, parts], 2 out u32[rows], 3 parts u32.
 // Threadgroups are (rows). A unit is a row.
@@ -105,8 +105,8 @@ func argmax(c *Call, _ *Worker, lo, hi int) {
 	}
 }
 
-// argmaxRow finds the greatest value of each chunk first. It looks for the index only in
-// the first chunk that has the greatest value of all.
+// argmaxRow finds the max of each chunk first. It looks for the index only in the first chunk whose max is
+// that of the row.
 func argmaxRow(x []float32) int {
 	const size = 1024
 	best, at := float32(math.Inf(-1)), 0

@@ -14,9 +14,9 @@ type shape struct {
 	kernel, note           string
 	groups, threads, group [3]int
 	flags                  map[uint16]bool
-	elements               map[int]int // 4-byte elements of device arguments
+	elements               map[int]int // by slot: number of 4-byte elements of a device argument
 	constant               map[int][]byte
-	bytes                  int // bytes that a call moves, for the figure of MB/s
+	bytes                  int // bytes that a call moves, for the MB/s figure
 }
 
 func quantizedShape(kernel, note string, m, n, k, bits int) shape {

@@ -11,8 +11,8 @@ func bfloatTo(dst []float32, src []uint16) {
 	}
 }
 
-// toBFloat sets dst[i] to the bf16 nearest to src[i], ties to even; a NaN
-// becomes the one that a store leaves. The slices have one length.
+// toBFloat sets dst[i] to the bf16 nearest to src[i], ties to even. A NaN becomes the canonical NaN of
+// nan.go. The slices have one length.
 func toBFloat(dst []uint16, src []float32) {
 	dst = dst[:len(src)]
 	for i, f := range src {
@@ -21,11 +21,11 @@ func toBFloat(dst []uint16, src []float32) {
 			dst[i] = nanBFloatBits
 			continue
 		}
-		dst[i] = uint16((b + 0x7fff + b>>16&1) >> 16) // a value past the greatest finite one carries into the exponent of infinity
+		dst[i] = uint16((b + 0x7fff + b>>16&1) >> 16) // values above the max finite one carry into the exponent of infinity
 	}
 }
 
-// narrow is a type of 16 bits, widened to f32 for arithmetic.
+// narrow is a 16-bit float type, f16 or bf16, whose values are widened to f32 for arithmetic.
 type narrow uint8
 
 const (
@@ -63,7 +63,7 @@ func (n narrow) round(x []float32) {
 	}
 }
 
-// gather widens len(dst) elements of x, stride apart.
+// gather widens the len(dst) elements of x that are stride apart.
 func (n narrow) gather(dst []float32, x []uint16, stride int) {
 	if stride == 1 {
 		n.from(dst, x[:len(dst)])

@@ -10,7 +10,7 @@ import (
 	"github.com/mlxc/mlxc/msl/term"
 )
 
-// Every bf16 comes back bit by bit, NaN as the one NaN.
+// Every bf16 survives the round trip through f32 bit by bit, except that any NaN becomes the canonical NaN.
 func TestBFloatRoundTrip(t *testing.T) {
 	for h := range 1 << 16 {
 		v, back := [1]float32{}, [1]uint16{}
@@ -25,7 +25,7 @@ func TestBFloatRoundTrip(t *testing.T) {
 	}
 }
 
-// toBFloat rounds as the interpreter of terms does; a NaN stays one.
+// toBFloat rounds as the interpreter of terms does, and a NaN stays a NaN.
 func TestToBFloat(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 1))
 	bits := []uint32{0x7f7fffff, 0xff7fffff, 0x7f7f7fff, 0x7f7f8000, 0x3f808000, 0x3f818000, 0x3f808001, 0x3f807fff, 1, 0x8000, 0x18000, 0x7f800001, 0xff80ffff}

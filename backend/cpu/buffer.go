@@ -8,8 +8,8 @@ import (
 	"github.com/mlxc/mlxc/backend"
 )
 
-// buffer is memory that a device has allocated, or mapped memory that belongs to somebody
-// else. All of it is memory of the host, so that private memory can be shared too.
+// buffer is memory that the device has allocated, or that its caller owns and has mapped. All of
+// it is memory of the host, so that even private memory can be shared.
 type buffer struct {
 	device *Device
 	data   []byte

@@ -32,11 +32,11 @@ type Call struct {
 	Threads [3]int // threads of the grid (of the dispatch, or groups × group)
 	Group   [3]int // threads of a threadgroup
 
-	stop *atomic.Bool // is set when nobody waits for the result any more; may be nil
+	stop *atomic.Bool // set once nobody waits for the result; may be nil
 }
 
-// Pause ends the call if nobody waits for its result any more. A unit that may
-// take longer than some milliseconds calls it every now and then.
+// Pause ends the call if its run was cancelled. A unit that may take longer than some milliseconds calls
+// it from time to time.
 func (c *Call) Pause() {
 	if stopped(c.stop) {
 		panic(errStopped)
@@ -102,18 +102,17 @@ func cast[T float32 | uint32 | int32 | uint16](b []byte) []T {
 	return unsafe.Slice((*T)(unsafe.Pointer(unsafe.SliceData(b))), n)
 }
 
-// Worker is one goroutine's memory: scratch, and what kernels remember from
-// call to call.
+// Worker is the memory of one goroutine: scratch, and what kernels cache from call to call.
 type Worker struct {
 	f32    []float32
 	block  *block  // the memory that f32 lies in
-	ledger *ledger // what the memory is counted in; nil if there is none yet
+	ledger *ledger // counts that memory; nil until the first allocation if the pool set none
 	angles angles
 }
 
-// Scratch returns n floats of undefined contents, which are valid until the worker's next
-// call of Scratch, so that a kernel asks once a run. It allocates only when it has to grow.
-// If there is no memory it panics with the error, which becomes the error of the replay.
+// Scratch returns n floats of undefined contents. They are valid until the worker's next call of Scratch, so a
+// kernel may call it only once per run. It allocates only when it has to grow. If the device's memory limit is
+// reached it panics with the error, which the replay returns.
 func (w *Worker) Scratch(n int) []float32 {
 	if cap(w.f32) < n {
 		w.grow(n)
@@ -162,10 +161,9 @@ var table struct {
 	kernels map[string]*Kernel
 }
 
-// Register gives the CPU the twins of kernels that are declared in a Metal source, of
-// the library or one that [github.com/mlxc/mlxc/msl.Register] adds. The file of a
-// family calls it in init. It panics if a twin lacks one of its functions or has the
-// name of another.
+// Register adds the CPU twins of kernels that are declared in a Metal source, either of the library or added by
+// [github.com/mlxc/mlxc/msl.Register]. The Go file of each kernel family calls it in init. It panics if a twin
+// lacks its Name, Units, Run or Cost, or has the name of another.
 func Register(twins ...*Kernel) {
 	table.Lock()
 	defer table.Unlock()

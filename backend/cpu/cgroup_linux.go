@@ -8,15 +8,13 @@ import (
 	"strings"
 )
 
-// controlGroupLimit returns the bytes of memory that the process may take by the
-// control group that it is in and those around it, as containers and service
-// managers set them; [math.MaxInt64] if none says. Beyond it the kernel kills, so
-// it counts like the machine's memory. Both versions are read, for a system may
-// mount both. root is the file system from / on.
+// controlGroupLimit returns the memory limit in bytes that the process's control group and its ancestors set, as
+// containers and service managers do; [math.MaxInt64] if there is none. The kernel kills a process beyond it, so
+// it counts like the machine's memory. Both versions of control groups are read, because a system may mount
+// both. root is the file system from / on.
 //
-// What the process cannot see does not count: in a namespace of its own the groups
-// around the container's are not mounted. memory.high, at which the kernel slows a
-// process down, and limits of swap do not count either.
+// Limits that the process cannot see do not count: in a cgroup namespace, the groups above the container's are not
+// mounted. Nor do memory.high, beyond which the kernel only slows a process down, and limits of swap.
 func controlGroupLimit(root fs.FS) int64 {
 	limit := int64(math.MaxInt64)
 	groups := controlGroups(readLines(root, "proc/self/cgroup"))
@@ -31,7 +29,7 @@ func controlGroupLimit(root fs.FS) int64 {
 		}
 		for dir := m.folder(group); ; dir = path.Dir(dir) {
 			if raw, err := fs.ReadFile(root, path.Join(dir, m.file())); err == nil {
-				// "max" is no number; version 1 has a number that no machine reaches.
+				// "max" is not a number, and version 1 writes a number above any machine's memory for "no limit".
 				if n, err := strconv.ParseInt(strings.TrimSpace(string(raw)), 10, 64); err == nil && n > 0 {
 					limit = min(limit, n)
 				}
@@ -76,13 +74,13 @@ func controlGroups(lines []string) map[int]string {
 // mount is where a hierarchy of control groups is mounted.
 type mount struct {
 	version int
-	root    string // the group that the mount shows
-	at      string // where, without the first /
+	root    string // the group at the top of the mount
+	at      string // the mount point, without the leading /
 }
 
 // parseMount reads a line of /proc/self/mountinfo:
 // "30 23 0:26 /docker/1 /sys/fs/cgroup ro,nosuid shared:9 - cgroup2 cgroup rw".
-// ok is false for what is no hierarchy with the controller of memory.
+// ok is false if the line is not a mount of control groups with the memory controller.
 func parseMount(line string) (m mount, ok bool) {
 	place, kind, ok := strings.Cut(line, " - ")
 	f, k := strings.Fields(place), strings.Fields(kind)
@@ -109,8 +107,8 @@ func unescapeMount(s string) string {
 	return strings.NewReplacer(`\040`, " ", `\011`, "\t", `\012`, "\n", `\134`, `\`).Replace(s)
 }
 
-// folder is where the files of a group are; of one that the mount does not show,
-// those of the group that it shows at its top.
+// folder returns the folder with the files of a group. For a group outside the mount it is the folder of the
+// group at the top of the mount.
 func (m mount) folder(group string) string {
 	below := group
 	if m.root != "/" {
@@ -126,7 +124,7 @@ func (m mount) folder(group string) string {
 	return dir
 }
 
-// file is the name of the file that holds the limit.
+// file returns the name of the file that holds the limit, which depends on the version.
 func (m mount) file() string {
 	if m.version == 1 {
 		return "memory.limit_in_bytes"

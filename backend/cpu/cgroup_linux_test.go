@@ -9,8 +9,8 @@ import (
 	"github.com/stretchr/testify/assert"
 )
 
-// TestControlGroupLimit: the least limit of the process' group and those around it
-// counts, wherever the hierarchy is mounted.
+// TestControlGroupLimit: the lowest limit of the process's control group and its ancestors counts, wherever the
+// hierarchy is mounted.
 func TestControlGroupLimit(t *testing.T) {
 	const (
 		two    = "25 1 0:22 / /proc rw - proc proc rw\n30 23 0:26 / /sys/fs/cgroup rw,nosuid shared:9 - cgroup2 cgroup2 rw,nsdelegate\n"

@@ -11,19 +11,19 @@ import (
 	"github.com/mlxc/mlxc/ir"
 )
 
-// step is a command that has been checked.
+// step is a command that has been checked, with what its execution needs.
 type step struct {
 	node      ir.Command
 	kernel    *Kernel
 	constants []ir.FunctionConstant
 	scalars   int // offset of the step's scalars
-	// bases are the memories of the command's views, where those are known already: of a
-	// dispatch one for each binding, then those that an indirect dispatch reads from; of
-	// a copy or fill the destination first. If it is nil, memories come from a table.
+	// bases are the memories of the command's views, where they are known already. A dispatch has one for
+	// each binding, followed by those that an indirect dispatch reads from; a copy has the destination
+	// first. If bases is nil, the memories come from the machine's table.
 	bases [][]byte
 }
 
-// kernels finds the code of a graph's kernels, each once.
+// kernels looks up the CPU twins of a graph's kernels, each only once.
 type kernels struct {
 	graph *ir.Graph
 	found []*Kernel // by id
@@ -91,9 +91,9 @@ func (ks *kernels) step(n ir.Command, scalars *int) (step, error) {
 	return s, nil
 }
 
-// misaligned returns an error if a view of argument a may begin at an address that is no
-// multiple of the size of its elements, for some value of the params: kernels cast bytes to
-// elements. at is an address that the offset counts from.
+// misaligned returns an error if, for some value of the params, a view of argument a may begin at an address
+// that is not a multiple of the element size: kernels cast bytes to elements. at is the address in bytes to
+// which the view's offset is added.
 func misaligned(g *ir.Graph, v ir.View, a ir.Arg, at int64) error {
 	size := max(a.Type.Size(), 1)
 	ok := (at+v.Off.Const)%size == 0
@@ -106,9 +106,8 @@ func misaligned(g *ir.Graph, v ir.View, a ir.Arg, at int64) error {
 	return nil
 }
 
-// executable runs the commands of a graph one after another in written order,
-// each on as many workers as it deserves: one of the orders that every graph
-// allows.
+// executable runs the commands of a graph in list order, one at a time, each on as many workers as its cost
+// justifies. The order of the list is valid for every kind of ordering that a graph may have.
 type executable struct {
 	device    *Device
 	graph     *ir.Graph
@@ -116,7 +115,7 @@ type executable struct {
 	steps     []step
 	scalars   int             // bytes that the scalars of all steps take
 	fixed     []backend.Place // where the program places root memories
-	needed    []int64         // what the address of each root memory must be a multiple of; 0 if no command uses it
+	needed    []int64         // required alignment of the address of each root memory, in bytes; 0 if no command uses it
 	arguments []ir.MemID
 	machine   machine // one replay at a time uses it
 }
@@ -139,7 +138,7 @@ func (d *Device) Compile(ctx context.Context, p *backend.Program) (_ backend.Exe
 		}
 		c, ok := n.(ir.Command)
 		if _, join := n.(*ir.Join); !ok || join {
-			continue // the order of the list is one that every graph allows
+			continue // commands run in list order, which satisfies every edge
 		}
 		s, err := ks.step(c, &e.scalars)
 		if err == nil {
@@ -222,17 +221,17 @@ func (e *executable) suits(root ir.MemID, p backend.Place) error {
 // Close implements [backend.Executable].
 func (e *executable) Close() error { return nil }
 
-// frame is a slot of an executable.
+// frame is an executable's memory for one submission in flight, of up to room replays.
 type frame struct {
 	*backend.FrameMemory
 	owner  *executable
 	mem    memTable
 	states *states    // the set whose memories are in mem
-	every  []ir.MemID // outputs that have a copy for each replay of a submission
-	room   int        // the most replays that a submission may have
+	every  []ir.MemID // outputs with one copy per replay of a submission
+	room   int        // the max number of replays in a submission
 }
 
-// states are a set of states of an executable.
+// states are one set of places for the state memories of an executable.
 type states struct {
 	owner  *executable
 	places []backend.Place
@@ -282,7 +281,7 @@ func (e *executable) NewStates(places []backend.Place) (backend.States, error) {
 	return s, nil
 }
 
-// stateless reports whether no state is left for a set of states.
+// stateless reports whether the executable uses no state memory whose place a set of states would give.
 func (e *executable) stateless() bool {
 	for i := range e.graph.Memories {
 		if e.graph.Memories[i].Kind == ir.State && e.needed[i] > 0 && e.fixed[i].Buffer == nil {
@@ -292,7 +291,7 @@ func (e *executable) stateless() bool {
 	return true
 }
 
-// bind gives the frame's table the memories of a set of states.
+// bind enters the memories of a set of states into the frame's table.
 func (f *frame) bind(s *states) {
 	if s == nil || f.states == s {
 		return
@@ -313,7 +312,7 @@ type memTable [][]byte
 func (t memTable) aliases(g *ir.Graph) {
 	for i := range g.Memories {
 		m := &g.Memories[i]
-		if m.Alias != ir.NoMem && t[m.Alias] != nil { // the memory that an alias lies in stands before it
+		if m.Alias != ir.NoMem && t[m.Alias] != nil { // the list of memories has the parent before its aliases
 			t[i] = t[m.Alias][m.AliasOff : m.AliasOff+m.Size : m.AliasOff+m.Size]
 		}
 	}

@@ -15,16 +15,16 @@ import (
 	testsample "github.com/mlxc/mlxc/internal/testkit/sample"
 )
 
-// contracted are functions in which the compiler may make one rounding of a
-// product and a sum.
+// contracted are the functions in which the compiler may contract a product and a sum into one operation with a
+// single rounding.
 var contracted = map[string]string{
 	"(*sdpa).valueTile": "adds zeros, to find what is not finite",
 }
 
-// TestNothingIsContracted: a term rounds each product, and Go's compilers for
-// some architectures fuse a product with the sum behind it unless a conversion
-// stands between them. What they make of this package for arm64 shows where one
-// is missing; sums of products are in backend/cpu/internal/simd.
+// TestNothingIsContracted: a term rounds each product. On some architectures Go's compiler contracts a product and the
+// following sum into a fused multiply-add, unless a conversion stands between them. The code that it generates for
+// arm64 shows where a conversion is missing. Sums of products, where contraction is allowed, are in
+// backend/cpu/internal/simd.
 func TestNothingIsContracted(t *testing.T) {
 	testsample.Long(t)
 	cmd := exec.Command("go", "build", "-gcflags=-S", ".")

@@ -25,8 +25,8 @@ const chunk = 1024
 // chunks is the number of units of n elements.
 func chunks(n int) int { return ceilDiv(n, chunk) }
 
-// eachChunk calls f for the elements [i, j) of each of the chunks lo to hi of n elements.
-// What one loop over a chunk has written is still in a cache when the next reads it.
+// eachChunk calls f for the elements [i, j) of each of the chunks [lo, hi) of n elements. If f makes several
+// passes over a chunk, each finds the results of the one before in the cache.
 func eachChunk(n, lo, hi int, f func(i, j int)) {
 	for ; lo < hi; lo++ {
 		f(lo*chunk, min((lo+1)*chunk, n))
@@ -52,9 +52,8 @@ func vv(name string, op func(dst, a, b []float32)) *Kernel {
 	}
 }
 
-// vvHalf is vv with f16[n]. The result in f32, rounded to f16, is the sum or
-// product of two f16 rounded once: f32 has more than twice their bits, and two
-// more.
+// vvHalf is vv with f16[n]. Adding or multiplying in f32 and rounding to f16 equals rounding the exact result
+// once, because f32 has more than twice as many significant bits plus two.
 func vvHalf(name string, op func(dst, a, b []float32)) *Kernel {
 	return &Kernel{
 		Name:  name,
@@ -120,8 +119,8 @@ func g2Half(name string, op func(dst, a, b []float32)) *Kernel {
 	}
 }
 
-// eachRun calls f for the parts of rows in chunks lo to hi of the result of a g2
-// kernel: n elements from p on, whose operands begin at ia and ib.
+// eachRun calls f for each part of a row that lies in chunks [lo, hi) of the result of a g2 kernel: n
+// elements of the result from p on, whose operands begin at ia and ib.
 func eachRun(c *Call, lo, hi int, f func(p, n, ia, ib int)) {
 	a0, a1 := c.Long(3, 0), c.Long(3, 1)
 	b0, b1 := c.Long(4, 0), c.Long(4, 1)
@@ -158,10 +157,9 @@ func run(buf, x []float32, off, stride int) []float32 {
 	return buf
 }
 
-// unary is out[i] = op(in[i]). Arguments: 0 in and 1 out f32[n], 2 size,
-// unused. n is the number of threads; ns the time of one element.
-// op takes the steps of the kernel's term, each rounded: a generated kernel that
-// computes the same has the same bits.
+// unary is out[i] = op(in[i]). Arguments: 0 in and 1 out f32[n], 2 size, unused. n is the number of threads; ns the
+// time of one element. op computes the kernel's term step by step and rounds each step, so that a generated kernel of
+// the same term has the same bits.
 func unary(name string, op func(dst, x []float32), ns float64) *Kernel {
 	return &Kernel{
 		Name:  name,

@@ -34,7 +34,7 @@ func embedding(name string, out int, row func(c *Call, dst []float32, id int)) *
 				dst := y[t*k : (t+1)*k]
 				if id := int(ids[t]); id >= 0 && id < v {
 					row(c, dst, id)
-					canonical(dst) // of the table's own NaNs too: a row is no copy
+					canonical(dst) // for NaNs of the table too: a row is a computed result, not a copy
 					continue
 				}
 				fill(dst, nan32)

@@ -13,30 +13,30 @@ import (
 	"github.com/mlxc/mlxc/ir"
 )
 
-// machine runs steps, one after another. One that is reused allocates nothing.
+// machine runs steps, one after another. Used again, it allocates nothing.
 type machine struct {
 	pool    *pool
-	mem     memTable // unless steps have bases
+	mem     memTable // nil if the steps have bases
 	params  []uint32
-	scalars []byte       // 8 bytes for each BindScalar, in the order of the steps
+	scalars []byte       // 8 bytes for each BindScalar, in step order
 	call    Call         // filled anew for each dispatch
-	carries bool         // another replay follows in the submission
-	stop    *atomic.Bool // says that the run was cancelled; nil: it cannot be
+	carries bool         // another replay of the submission follows, so Carry nodes copy
+	stop    *atomic.Bool // set when the run is cancelled; nil if it cannot be
 }
 
-// watch makes the machine stop with the context; end says that it need not any more.
+// watch makes the machine stop when the context ends; calling end stops watching.
 func (m *machine) watch(ctx context.Context) (end func() bool) {
 	m.stop = nil
 	if ctx.Done() == nil {
 		return func() bool { return true }
 	}
-	// One for each run: a context that ended may say so late, when another runs.
+	// A flag for each run: a context may report its end late, while the next run is executing.
 	stop := new(atomic.Bool)
 	m.stop = stop
 	return context.AfterFunc(ctx, func() { stop.Store(true) })
 }
 
-// run runs the steps; times, if not nil, gets their times.
+// run runs the steps; times, if not nil, is given the time of each.
 func (m *machine) run(ctx context.Context, steps []step, times *[]backend.CommandTime) error {
 	for i := range steps {
 		if ctx.Err() != nil {
@@ -106,13 +106,13 @@ func (m *machine) step(s *step) error {
 		if m.carries {
 			return m.copy(m.bytes(s, 0, &n.Dst), m.bytes(s, 1, &n.Src))
 		}
-	case nil: // a copy between places
+	case nil: // a carry copies from one place to another
 		return m.copy(s.bases[0], s.bases[1])
 	}
 	return nil
 }
 
-// pieceBytes is what is copied or filled before a look whether to go on.
+// pieceBytes is the number of bytes that are copied or filled between two checks for cancellation.
 const pieceBytes = 16 << 20
 
 func (m *machine) copy(dst, src []byte) error {
@@ -129,8 +129,8 @@ func (m *machine) copy(dst, src []byte) error {
 	return nil
 }
 
-// indirect takes from memory what the dispatch has there. Its views follow those of the
-// bindings: the counts, then the places of offsets.
+// indirect reads from memory the grid and the argument offsets that the dispatch has there. The views to read
+// from follow those of the bindings: first the threadgroup counts, then the offsets.
 func (m *machine) indirect(s *step, n *ir.Dispatch) error {
 	at := len(n.Bindings)
 	counts := n.Counts()
@@ -188,12 +188,12 @@ func (m *machine) arguments(s *step, n *ir.Dispatch) {
 				binary.LittleEndian.PutUint64(data, uint64(b.Expr.Eval(m.params)))
 			}
 		}
-		// An argument of either space may be bound either way; see Call.
+		// A kernel may use an argument as device or as constant memory whichever way it is bound; see Call.
 		c.Device[b.Slot], c.Constant[b.Slot] = data, data
 	}
 }
 
-// grid fills m.call with the dispatch's grid; of one in memory with the greatest.
+// grid fills m.call with the dispatch's grid; for a grid in memory with the max that the graph states.
 func (m *machine) grid(n *ir.Dispatch) {
 	c := &m.call
 	for i, g := range n.Grid {
@@ -207,7 +207,7 @@ func (m *machine) grid(n *ir.Dispatch) {
 	}
 }
 
-// secondsPerByte is what copying and filling take on one core.
+// secondsPerByte is the time for copying or filling one byte on one core.
 const secondsPerByte = 0.2e-9
 
 // Work implements [backend.Modelled].
@@ -221,7 +221,7 @@ func (e *executable) Work(f backend.Frame, s backend.States, params []uint32) fl
 	defer e.device.mu.Unlock()
 	own.bind(set)
 	m := machine{mem: slices.Clone(own.mem), params: params, scalars: make([]byte, e.scalars)}
-	for _, a := range e.arguments { // a replay in flight may read the frame's
+	for _, a := range e.arguments { // a replay in flight may be reading the frame's argument memory
 		memory := &e.graph.Memories[a]
 		m.mem[a] = make([]byte, memory.Size)
 		memory.WriteValues(m.mem[a], params)
@@ -235,7 +235,7 @@ func (e *executable) Work(f backend.Frame, s backend.States, params []uint32) fl
 }
 
 func (m *machine) work(s *step) (seconds float64) {
-	// A kernel whose arguments make no sense says so when it runs.
+	// A kernel whose arguments are invalid reports that when it runs, not here.
 	defer func() {
 		if recover() != nil {
 			seconds = 0

@@ -2,9 +2,9 @@ package cpu
 
 import "math"
 
-// The functions of the language of terms, save exp, which package simd has. They
-// are computed in float64 and rounded once; abs and sqrt are correctly rounded
-// that way. Each is one function of bits: every kernel calls these.
+// These are the functions of the language of terms, except exp, which package simd has. They are
+// computed in float64 and rounded once, which rounds abs and sqrt correctly. All kernels call
+// these, so that a function has the same bits everywhere.
 
 func abs32(x float32) float32    { return float32(math.Abs(float64(x))) }
 func sqrt32(x float32) float32   { return float32(math.Sqrt(float64(x))) }

@@ -16,13 +16,13 @@ import (
 	"github.com/mlxc/mlxc/ir"
 )
 
-// ofParts reports whether a test of this file shows that the kernel's results are those of
-// other kernels, to the bit. Such a kernel needs no golden: the others have them.
+// ofParts reports whether a test in this file compares the kernel with the kernels that it replaces, bit by bit. Such
+// a kernel needs no golden data, because those kernels have some.
 func ofParts(kernel string) bool {
 	return fusedOf(kernel) != nil || strings.Contains(kernel, "_qmv_whole_") || strings.Contains(kernel, "_qmv_piped_") || strings.HasPrefix(kernel, "add_rms") || strings.Contains(kernel, "_x2_float32") || strings.HasPrefix(kernel, "affine_qmv") && strings.Contains(kernel, "_rms_")
 }
 
-// fusedOf returns the layout of a fused quantized product, or nil.
+// fusedOf returns the product that a fused quantized kernel computes, or nil for any other kernel.
 func fusedOf(kernel string) *linear {
 	var w weights = affine{}
 	if strings.HasPrefix(kernel, "gem") {
@@ -46,8 +46,8 @@ func fusedOf(kernel string) *linear {
 	return nil
 }
 
-// runKernel runs a kernel on its arguments: a []float32, []byte or []int64 by slot;
-// int32, uint32, int64 and float32 are constants. The units are cut in pieces.
+// runKernel runs a kernel on its arguments by slot: a []float32, []byte or []int64 is memory, and an int32, uint32,
+// int64 or float32 is a constant. The units are run in several pieces.
 func runKernel(t *testing.T, name string, groups, threads [3]int, args ...any) {
 	t.Helper()
 	k := Lookup(name)
@@ -83,7 +83,7 @@ func runKernel(t *testing.T, name string, groups, threads [3]int, args ...any) {
 	}
 }
 
-// rawBytes is the memory of x.
+// rawBytes returns the memory of x as bytes, without a copy.
 func rawBytes(x []float32) []byte {
 	return unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(x))), 4*len(x))
 }
@@ -100,7 +100,7 @@ func floats(r *rand.Rand, n int) []float32 {
 	return x
 }
 
-// same compares bits.
+// same requires equal bits.
 func same(t *testing.T, want, got []float32, what string, args ...any) {
 	t.Helper()
 	for i := range want {
@@ -108,7 +108,7 @@ func same(t *testing.T, want, got []float32, what string, args ...any) {
 	}
 }
 
-// matrix holds the arguments of a matrix of n rows.
+// matrix holds the arguments that make up a matrix of n rows.
 type matrix struct {
 	args []any
 	n    int
@@ -133,7 +133,7 @@ func randomMatrix(r *rand.Rand, w weights, n, k int) matrix {
 	return matrix{[]any{codes, floats(r, n*k/a.group), floats(r, n*k/a.group)}, n}
 }
 
-// family is a plain kernel, its fused forms and whether M is an argument.
+// family is a plain kernel with its fused forms.
 type family struct {
 	weights
 	plain string
@@ -157,8 +157,8 @@ func fusedFamilies() []family {
 	return append(out, family{dense{true}, "gemv_float16_float32", func(kind string) string { return "gemv_" + kind + "_float16_float32" }, []int{1}, false, true})
 }
 
-// A fused product has the bits of the dispatches that it stands for, for few
-// vectors and for many: this is what makes their terms equal.
+// A fused product has the bits of the dispatches that it replaces, for few vectors and for many, so that their terms
+// may count as equal.
 func TestFusedProductsHaveTheBitsOfTheirParts(t *testing.T) {
 	testsample.Long(t)
 	r := rand.New(rand.NewPCG(1, 2))
@@ -229,7 +229,7 @@ func testFused(t *testing.T, r *rand.Rand, f family, m int) {
 	if !strings.HasPrefix(f.plain, "affine_qmv") {
 		return
 	}
-	// The same of a normalised x: x becomes the norm, so that f.plain sees it.
+	// The same with normalised vectors: the plain kernel gets the norm of x as its x.
 	raw, norm, eps := slices.Clone(x), floats(r, k), float32(1e-5)
 	runKernel(t, "rmsfloat32", [3]int{m, 1, 1}, [3]int{1, 1, 1}, raw, norm, x, eps, uint32(k), uint32(1))
 	call(f.fused("rms"), append(slices.Clone(w.args), raw, norm, y, eps, int32(k), int32(n))...)
@@ -243,7 +243,7 @@ func testFused(t *testing.T, r *rand.Rand, f family, m int) {
 	same(t, act, y, "rms_silu_mul, %s", at)
 }
 
-// A product whose vector lies in threadgroup memory has the bits of the one that it stands for, and its arguments.
+// A product that keeps its vector in threadgroup memory has the arguments and the bits of the one that does not.
 func TestStagedProductsHaveTheBitsOfOthers(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 7))
 	for _, a := range []affine{{4, 32}} {
@@ -262,7 +262,7 @@ func TestStagedProductsHaveTheBitsOfOthers(t *testing.T) {
 			var args, sizes []any
 			ns := []int{8 * (1 + r.IntN(20))}
 			for i := range c.matrices {
-				if i > 0 && c.matrices == 3 { // the others have one size
+				if i > 0 && c.matrices == 3 { // the others have the size of the first
 					ns = append(ns, 8*(1+r.IntN(20)))
 				}
 				args = append(args, randomMatrix(r, a, ns[len(ns)-1], c.k).args...)
@@ -291,11 +291,11 @@ func TestStagedProductsHaveTheBitsOfOthers(t *testing.T) {
 	}
 }
 
-// testTops: a head with the first step of an argmax has the bits of the product of the normalised x and of
-// max_parts, where rows that are NaN are not great.
+// testTops: a product fused with the first step of an argmax has the bits of the product of the normalised x,
+// followed by max_parts. Rows that are NaN are never the max.
 func testTops(t *testing.T, r *rand.Rand, f family, x, raw, norm []float32, at string) {
 	if f.weights.(affine).bits != 8 {
-		return // logits are of 8 bits
+		return // logits come from 8-bit matrices only
 	}
 	k := len(norm)
 	m, parts := len(raw)/k, 1+r.IntN(40)
@@ -303,7 +303,7 @@ func testTops(t *testing.T, r *rand.Rand, f family, x, raw, norm []float32, at s
 	w := randomMatrix(r, f.weights, n, k)
 	scales := w.args[1].([]float32)
 	for i := range scales {
-		if i < len(scales)/parts || r.IntN(3*len(scales)/n) == 0 { // all rows of the first part, and a third of the others
+		if i < len(scales)/parts || r.IntN(3*len(scales)/n) == 0 { // poison all rows of the first part, and a third of the others
 			scales[i] = float32(math.NaN())
 		}
 	}
@@ -316,7 +316,7 @@ func testTops(t *testing.T, r *rand.Rand, f family, x, raw, norm []float32, at s
 	same(t, wantTop, top, "maxima of rms_max, %s", at)
 }
 
-// An argmax in two steps is the argmax, with NaN, infinities, both zeros and equal elements across its parts.
+// A two-step argmax equals the argmax, with NaNs, infinities, both zeros and equal elements in different parts.
 func TestArgmaxInTwoSteps(t *testing.T) {
 	nan, inf := float32(math.NaN()), float32(math.Inf(1))
 	pools := [][]float32{
@@ -349,8 +349,8 @@ func TestArgmaxInTwoSteps(t *testing.T) {
 	}
 }
 
-// Queries, keys and values of a norm, turned, have the bits of the norm, three products
-// and two ropes, where heads begin at a block of rows and where they do not.
+// The fused kernel for queries, keys and values has the bits of a norm, three products and two ropes, whether or not
+// heads begin at a multiple of the rows of a unit.
 func TestTurnedProductsHaveTheBitsOfTheirParts(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 6))
 	one, eps, base := [3]int{1, 1, 1}, float32(1e-5), float32(13.3)
@@ -393,7 +393,7 @@ func TestTurnedProductsHaveTheBitsOfTheirParts(t *testing.T) {
 	}
 }
 
-// The norm of a sum has the bits of sum and norm, in each place that they may be written to.
+// addRMS has the bits of a sum and a norm, for every operand that its results may overwrite.
 func TestAddRMSHasTheBitsOfItsParts(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 3))
 	for _, n := range []int{1, 3, 64, 576, 4096, 5001} {
@@ -419,7 +419,7 @@ func TestAddRMSHasTheBitsOfItsParts(t *testing.T) {
 				require.True(t, bytes.Equal(bytesOf(sum), s), "sum of %d, stride %d, place %d", n, stride, place)
 				require.True(t, bytes.Equal(bytesOf(norm), o), "norm of %d, stride %d, place %d", n, stride, place)
 			}
-			if stride == 1 { // the norm may lie on the weight
+			if stride == 1 { // the result may overwrite the weight
 				one := append([]float32(nil), w[:n]...)
 				runKernel(t, "rmsfloat32", [3]int{1, 1, 1}, [3]int{1, 1, 1}, sum[:n], one, one, float32(1e-5), uint32(n), uint32(1))
 				same(t, norm[:n], one, "the norm over its weight, %d", n)
@@ -437,7 +437,7 @@ func bytesOf(x []float32) []byte {
 	return out
 }
 
-// Both halves of a rope of queries and keys have the bits of two ropes.
+// rope2 has the bits of one rope of the queries and one of the keys.
 func TestRope2HasTheBitsOfItsParts(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 4))
 	const half, qh, kh, length = 32, 9, 3, 5
@@ -465,8 +465,8 @@ func TestRope2HasTheBitsOfItsParts(t *testing.T) {
 	same(t, rows(kh, k), k1, "a sequence of k")
 }
 
-// Products with transposed operands have the bits of gemm_nt on what a copy turned:
-// they share its class of sums.
+// Products with transposed operands have the bits of gemm_nt on operands that were transposed by a copy, because
+// they have the same reduction class.
 func TestTransposedProductsHaveTheBitsOfGemm(t *testing.T) {
 	r := rand.New(rand.NewPCG(5, 6))
 	turn := func(x []float32, rows, cols int) []float32 {

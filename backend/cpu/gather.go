@@ -73,8 +73,8 @@ func gatherQMV(a affine, name string) *Kernel {
 	}
 }
 
-// batchPlace is the offset of number i of the batch under the strides at slot;
-// the number of dimensions stands at slot 17, the shape at 18.
+// batchPlace returns the offset of batch item i under the strides at slot. The number of batch
+// dimensions is at slot 17 and their shape at 18.
 func batchPlace(c *Call, i, slot int) int {
 	at := 0
 	for d := c.Int(17) - 1; d >= 0; d-- {
@@ -134,7 +134,7 @@ func gatherRows(name string, mat weights) *Kernel {
 	}
 }
 
-// dots is dense with one order of sums for f32 and f16, that of class gemv_f16.
+// dots is dense, but adds f32 and f16 products in the same order: that of reduction class gemv_f16.
 type dots struct{ dense }
 
 func (d dots) matVec(c *Call, slot, lo, hi int, y, x, scratch []float32) {

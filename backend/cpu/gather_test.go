@@ -9,8 +9,8 @@ import (
 	"github.com/mlxc/mlxc/ir"
 )
 
-// Sums of one class over the same operands are equal to the bit: a gathered product has the
-// bits of the plain product with the same matrix.
+// Sums of one reduction class over the same operands have equal bits, so a gathered product has the bits of the plain
+// product with the same matrix.
 func TestGatheredProductsAreThePlainOnes(t *testing.T) {
 	forEachImpl(t, func(t *testing.T) {
 		r := rand.New(rand.NewPCG(3, 4))
@@ -49,7 +49,7 @@ func TestGatheredProductsAreThePlainOnes(t *testing.T) {
 					runKernel(t, "affine_qmv"+suffix+"_"+params+"_batch_0_pr_0_hgs_0_r_4", [3]int{1, ceilDiv(n, 8), 1}, [3]int{},
 						one[0], one[1], one[2], x[i/slots*k:(i/slots+1)*k], want, int32(k), int32(n))
 					same(t, want, got[i*n:(i+1)*n], "affine_gather_qmv%s_%s, slot %d", suffix, params, i)
-					if !fast { // the fast kernel sums in another class
+					if !fast { // the fast kernel has another reduction class
 						same(t, want, other[i*n:(i+1)*n], "gather_qmv_%s, slot %d", params, i)
 					}
 				}
@@ -65,7 +65,7 @@ func TestGatheredProductsAreThePlainOnes(t *testing.T) {
 			runKernel(t, "gemv_float16_float32", [3]int{ceilDiv(n, 8), 1, 1}, [3]int{}, m[0].([]byte)[2*n*k*int(id):], x[i*k:(i+1)*k], want, int32(k), int32(n))
 			same(t, want, got[i*n:(i+1)*n], "gather_gemv_float16_float32, slot %d", i)
 		}
-		// f32 matrices of the same numbers: the same sums.
+		// f32 matrices with the same numbers give the same sums.
 		wide := make([]float32, e*n*k)
 		halves := m[0].([]byte)
 		for i := range wide {
@@ -78,7 +78,7 @@ func TestGatheredProductsAreThePlainOnes(t *testing.T) {
 	})
 }
 
-// A generated kernel of one activation has the bits of the activation's own.
+// A generated kernel of a single activation has the bits of the builtin kernel of the activation.
 func TestGeneratedActivations(t *testing.T) {
 	x := floats(rand.New(rand.NewPCG(5, 6)), 3000)
 	copy(x, []float32{0, -100, 100, 1e30, -1e30, 1e-40})

@@ -33,16 +33,15 @@ func compileGenerated(k *ir.Kernel) (*Kernel, error) {
 	}, nil
 }
 
-// Operations that take several steps of a term. Package simd has each as one function,
-// with the bits that the steps have.
+// Operations that stand for several steps of a term. Package simd computes each in one function, with the
+// same bits as the steps.
 const (
 	opSilu    = term.Op(200 + iota) // x / (1 + exp(-x))
 	opSigmoid                       // y = 1 / (1 + exp(|x|)); x < 0 ? y : 1 - y
 	opWiden                         // an f16 operand in f32
 )
 
-// valuePlace is where a value of a generated kernel is: in a register, or in an f32
-// operand.
+// valuePlace is where a value of a generated kernel lies: in a register of one block, or in an f32 operand.
 type valuePlace struct {
 	register int // -1 if the value is in the operand
 	operand  int
@@ -51,27 +50,26 @@ type valuePlace struct {
 // instruction is a step whose values have places.
 type instruction struct {
 	op   term.Op
-	dst  int           // a register, or -1 if the value is the only result and goes straight there
-	args [3]valuePlace // of opWiden the first is the operand
+	dst  int           // a register, or -1 if the value is the only result and is stored directly
+	args [3]valuePlace // for opWiden, the first holds the operand
 }
 
-// splat is a value that is the same for all elements, or for a row of them.
+// splat is a value that is the same for all elements, or for all elements of a row.
 type splat struct {
 	register int
 	step     elementwise.Step
 }
 
-// generated is a compiled program. Values that are the same for all elements have
-// registers of their own, which are filled once a run. The others have registers that hold
-// one block.
+// generated is a compiled generated kernel. Its splats have registers of their own, which are filled once per
+// run. All other values have registers that hold one block of elements.
 type generated struct {
 	*elementwise.Program
 	splats    []splat
-	columns   []splat // those of operands [i], which are filled anew for each row
+	columns   []splat // splats of operands indexed by row, filled for each row
 	code      []instruction
-	results   []valuePlace // what is stored at the end of a block, except copies; nil if the last instruction stores the result
+	results   []valuePlace // stored at the end of a block, except copies; nil if the last instruction stores the result itself
 	registers int
-	cost      float64 // ns an element
+	cost      float64 // ns per element
 }
 
 func newGenerated(p *elementwise.Program) *generated {
@@ -80,7 +78,7 @@ func newGenerated(p *elementwise.Program) *generated {
 	for i := range steps {
 		whole(steps, i)
 	}
-	// last is the last step that needs each value, or -1 if none does.
+	// last holds, for each value, the last step that needs it; -1 if none does.
 	last := make([]int, len(steps))
 	for i := range last {
 		last[i] = -1
@@ -109,7 +107,7 @@ func newGenerated(p *elementwise.Program) *generated {
 		g.registers++
 		return g.registers - 1
 	}
-	splats := make([]bool, len(steps)) // the values whose registers are not given back
+	splats := make([]bool, len(steps)) // values whose registers are never reused
 	for i, s := range steps {
 		if last[i] < 0 {
 			continue
@@ -140,9 +138,9 @@ func newGenerated(p *elementwise.Program) *generated {
 		for k, a := range s.Args {
 			in.args[k] = at[a]
 		}
-		for _, a := range s.Args { // an operation may write its result over an argument that nobody needs after it
+		for _, a := range s.Args { // a result may overwrite an argument that no later step needs
 			if at[a].register >= 0 && !splats[a] && last[a] == i {
-				last[a] = -2 // the register is given back once, though the value may stand twice among the arguments
+				last[a] = -2 // frees the register once, even if the value is an argument twice
 				free = append(free, at[a].register)
 			}
 		}
@@ -160,8 +158,7 @@ func newGenerated(p *elementwise.Program) *generated {
 	return g
 }
 
-// whole makes step i a silu or a sigmoid if its arguments show that it is the last step of
-// one.
+// whole replaces step i by a single silu or sigmoid if it and its arguments together compute one.
 func whole(steps []elementwise.Step, i int) {
 	is := func(k int, op term.Op) bool { return steps[k].Op == op }
 	one := func(k int) bool { return is(k, term.Real) && steps[k].Val == 1 }
@@ -213,8 +210,7 @@ func costOf(op term.Op) float64 {
 	return 0.6
 }
 
-// run does units of 1024 elements in row-major order, in blocks that end where
-// a row does.
+// run computes the units [lo, hi), of 1024 elements each in row-major order, in blocks that end where a row does.
 func (g *generated) run(c *Call, w *Worker, lo, hi int) {
 	width := c.Threads[0]
 	total := width * c.Threads[1] * c.Threads[2]
@@ -279,9 +275,8 @@ func (g *generated) run(c *Call, w *Worker, lo, hi int) {
 	}
 }
 
-// store puts the results of a block, n elements from [i, j] on, where they
-// belong. A result that is an operand itself is set aside first: another result
-// may lie over it.
+// store stores the results of one block: n elements from [i, j] on. A result that is a plain copy of an operand is
+// read before anything is stored, because the memory of another result may be that of the operand.
 func (g *generated) store(c *Call, i, j, n int, get func(valuePlace) []float32) {
 	p := i*c.Threads[0] + j
 	aside := len(g.results) > 1
@@ -318,8 +313,8 @@ func (g *generated) store(c *Call, i, j, n int, get func(valuePlace) []float32) 
 	}
 }
 
-// bitsOf returns n elements of an operand, from [i, j] on, which is element p of the
-// results. With aside it returns a copy, which no later store changes.
+// bitsOf returns the n elements of an operand for the block that begins at [i, j], element p of the results. If
+// aside is set it returns a copy, which later stores do not change.
 func bitsOf[T float32 | uint16](x []T, index elementwise.Index, i, j, n, p int, aside bool) []T {
 	switch index {
 	case elementwise.Full:

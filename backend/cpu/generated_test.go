@@ -70,7 +70,7 @@ func TestGeneratedHasTheBitsOfBuiltins(t *testing.T) {
 				args := []any{a, b, c}[:strings.Count(text, "in2")+min(1, strings.Count(text, "in1"))+1]
 				runGenerated(generate(t, text), flat, append(args, y)...)
 				same(t, want, y, "%s, n = %d", text, n)
-				over := append([]float32(nil), a...) // the result lies on its first operand
+				over := append([]float32(nil), a...) // for a result that overwrites its first operand
 				args[0] = over
 				runGenerated(generate(t, text), flat, append(args, over)...)
 				same(t, want, over, "%s in place, n = %d", text, n)
@@ -85,8 +85,7 @@ func TestGeneratedHasTheBitsOfBuiltins(t *testing.T) {
 	})
 }
 
-// Results may lie over each other's operands: all are computed before one is
-// stored.
+// Results may overwrite each other's operands, because all results are computed before any is stored.
 func TestGeneratedSwapsInPlace(t *testing.T) {
 	k := generate(t, "out0[i] = in0[i]; out1[i] = in1[i]; out2[i] = round(f32, in0[i] - in1[i])")
 	a, b, d := []float32{1, 2, 3}, []float32{4, 6, 8}, make([]float32, 3)
@@ -96,7 +95,7 @@ func TestGeneratedSwapsInPlace(t *testing.T) {
 	assert.Equal(t, []float32{-3, -4, -5}, d)
 }
 
-// A table of arguments that is not the term's is refused.
+// A kernel whose table of arguments does not fit its term is refused.
 func TestGeneratedRefuses(t *testing.T) {
 	d, err := decl.Elementwise("out0[i] = round(f32, in0[i] * 2.0)")
 	require.NoError(t, err)
@@ -109,7 +108,7 @@ func TestGeneratedRefuses(t *testing.T) {
 	assert.Error(t, err)
 }
 
-// BenchmarkGenerated compares silu·mul as one kernel with two.
+// BenchmarkGenerated compares silu and mul in one generated kernel with two builtin kernels.
 func BenchmarkGenerated(b *testing.B) {
 	const n = 1536
 	r := rand.New(rand.NewPCG(5, 6))

@@ -11,13 +11,13 @@ import (
 type ggmlFormat struct {
 	name           string
 	weights, bytes int // their numbers in a block
-	// decode makes dst of the weights of a row from number at on, a multiple of
-	// ggmlChunk. Each is exact: scales and codes have 24 bits together at most.
+	// decode sets dst to the weights of a row from weight `at` on, a multiple of ggmlChunk. The weights are
+	// exact, because scale and code together have at most 24 bits.
 	decode func(dst []float32, row []byte, at int)
 }
 
-// ggmlChunk is the number of weights that are decoded at a time, half a block of q6_K.
-// They are few enough that their sum is as accurate as that of a block.
+// ggmlChunk is the number of weights that are decoded at a time, half a block of q6_K. A sum over so few
+// is as accurate as a sum over one block.
 const ggmlChunk = 128
 
 var ggmlFormats = []ggmlFormat{
@@ -97,8 +97,8 @@ func halfAt(b []byte) float32 {
 	return v[0]
 }
 
-// dots sets sums[i] to the product of a row of blocks with vector i of x. chunk is
-// scratch. The bits of a sum do not depend on the number of vectors.
+// dots sets sums[i] to the dot product of a row of blocks with vector i of x. chunk is scratch. The bits of
+// a sum do not depend on the number of vectors.
 func (f *ggmlFormat) dots(sums []float32, row []byte, x []float32, k int, chunk []float32) {
 	clear(sums)
 	for at := 0; at < k; at += ggmlChunk {

@@ -30,8 +30,8 @@ func (f ggmlFormat) scaleAt() int {
 	return 0
 }
 
-// A result's bits depend on its row and column alone: not on how many rows there
-// are, nor on which of the two kernels computes it. They have one class of sums.
+// The bits of a result depend only on its row and column: not on the number of rows, nor on which of the two kernels
+// computes it. Both have the same reduction class.
 func TestBitsOfGGMLProducts(t *testing.T) {
 	for _, f := range ggmlFormats {
 		r := rand.New(rand.NewPCG(3, uint64(f.bytes)))
@@ -81,8 +81,8 @@ func floatBytes(v []float32) (b []byte) {
 	return b
 }
 
-// A decoded weight is exact: scale and code times d has 24 bits, down to the
-// least d and up to the greatest.
+// A decoded weight is exact, because scale times code times d has at most 24 significant bits, from the smallest
+// d to the largest.
 func TestDecodedWeightsAreExact(t *testing.T) {
 	for _, f := range ggmlFormats {
 		r := rand.New(rand.NewPCG(4, uint64(f.bytes)))

@@ -2,9 +2,8 @@ package cpu
 
 import "unsafe"
 
-// guarded is memory with guard bands around the view that a kernel gets. The
-// view's capacity includes the band after it, as that of a view into a larger
-// memory does.
+// guarded is memory with guard bands around the view that a kernel gets. The view's capacity includes the band after
+// it, as the view into a larger memory does.
 type guarded struct {
 	words []uint32
 	n     int // bytes of the view
@@ -12,7 +11,7 @@ type guarded struct {
 
 const (
 	guardWords = 64
-	sentinel   = 0x7fa57fa5 // a NaN that no kernel makes, and so is each half, as f16
+	sentinel   = 0x7fa57fa5 // a NaN that no kernel produces; as f16, each half of it is one too
 )
 
 func newGuarded(n int) *guarded {

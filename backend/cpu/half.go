@@ -7,8 +7,7 @@ import "math"
 func halfTo(dst []float32, src []uint16) {
 	dst = dst[:len(src)]
 	for i, h := range src {
-		// Exponent and fraction stay next to each other. The bias of the exponent grows from 15
-		// to 127.
+		// m is exponent and fraction, which stay adjacent in the f32; the exponent's bias grows from 15 to 127.
 		m := uint32(h & 0x7fff)
 		var f uint32
 		switch {
@@ -16,16 +15,15 @@ func halfTo(dst []float32, src []uint16) {
 			f = m<<13 + (127-15)<<23
 		case m >= 0x7c00: // infinity, NaN
 			f = m<<13 | 0xff<<23
-		default: // zero, subnormal: the fraction counts 2^-24
+		default: // zero or subnormal: the fraction is in units of 2^-24
 			f = math.Float32bits(float32(m) * (1.0 / (1 << 24)))
 		}
 		dst[i] = math.Float32frombits(f | uint32(h&0x8000)<<16)
 	}
 }
 
-// toHalf sets dst[i] to the f16 nearest to src[i], ties to even: infinity from
-// 65520 on, subnormals kept; a NaN becomes the one that a store leaves. The slices
-// have one length.
+// toHalf sets dst[i] to the f16 nearest to src[i], ties to even. Values from 65520 on become infinity, and subnormals
+// are kept. A NaN becomes the canonical NaN of nan.go. The slices have one length.
 func toHalf(dst []uint16, src []float32) {
 	dst = dst[:len(src)]
 	for i, f := range src {

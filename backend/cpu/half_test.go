@@ -23,7 +23,7 @@ func TestHalf(t *testing.T) {
 		case 31:
 			want = math.Inf(1)
 			if fraction != 0 {
-				// The payload moves to the top of the longer fraction.
+				// The payload of a NaN keeps its position at the top of the longer fraction.
 				require.Equal(t, uint32(h>>15<<31|0xff<<23|fraction<<13), math.Float32bits(got[0]), "%#04x", h)
 				continue
 			}
@@ -37,8 +37,8 @@ func TestHalf(t *testing.T) {
 	}
 }
 
-// Every f16 comes back from its f32, NaN as the one NaN; what lies between
-// two neighbours goes to the nearer one, and halfway to the even one.
+// Every f16 survives the round trip through f32, except that any NaN becomes the canonical NaN. Values between two
+// neighbours are rounded to the nearer one, ties to even.
 func TestToHalf(t *testing.T) {
 	one := func(f float32) uint16 {
 		var h [1]uint16

@@ -21,7 +21,7 @@ func l2Norm(c *Call, _ *Worker, lo, hi int) {
 	for r := lo; r < hi; r++ {
 		row := x[r*n : (r+1)*n]
 		length := sqrt32(simd.SumSquares(row))
-		if !(length > eps) { // nor a NaN: max is the number
+		if !(length > eps) { // also if length is NaN: then max returns eps
 			length = eps
 		}
 		inv := 1 / length

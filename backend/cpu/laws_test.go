@@ -18,20 +18,19 @@ import (
 	"github.com/mlxc/mlxc/ir"
 )
 
-// Laws of kernels that the conformance suite cannot test, because it sees a device only.
-// They are tested on the dispatches that it makes of every kernel, each with one of the
-// implementations of package simd.
+// These are laws of kernels that the conformance suite cannot test, because it sees only a device. They are tested on
+// the dispatches that the suite makes of every kernel, each with one of the implementations of package simd.
 
-// dispatched is a dispatch of the conformance suite as a kernel gets it.
+// dispatched is a dispatch of the conformance suite, as its kernel sees it.
 type dispatched struct {
 	*conformance.Case
 	k *Kernel
 	s step
 	m machine
-	r *rand.Rand // to choose with
+	r *rand.Rand // for random choices
 }
 
-// forEachDispatch calls f with a sample, n dispatches of each family of kernels.
+// forEachDispatch calls f with n dispatches of each family of kernels, drawn at random.
 func forEachDispatch(t *testing.T, n int, f func(x *dispatched) error) {
 	t.Helper()
 	defer simd.Use(simd.Active())
@@ -52,7 +51,7 @@ func forEachDispatch(t *testing.T, n int, f func(x *dispatched) error) {
 		x.m.params, x.m.scalars = c.Params, make([]byte, scalars)
 		x.k = x.s.kernel
 		if slices.Contains(x.call(c.Before).Threads[:], 0) {
-			return nil // the device runs nothing
+			return nil // the device itself runs nothing
 		}
 		if err := f(x); err != nil {
 			return fmt.Errorf("%s: %w", impl, err)
@@ -62,7 +61,7 @@ func forEachDispatch(t *testing.T, n int, f func(x *dispatched) error) {
 	t.Logf("%d dispatches", total)
 }
 
-// call is the dispatch on memories with these bytes.
+// call returns the dispatch as a call on memories with these bytes.
 func (x *dispatched) call(memories [][]byte) *Call {
 	x.m.mem = memories
 	x.m.arguments(&x.s, x.s.node.(*ir.Dispatch))
@@ -71,7 +70,7 @@ func (x *dispatched) call(memories [][]byte) *Call {
 	return &c
 }
 
-// fresh copies the memories as they are before.
+// fresh returns copies of the memories as they are before the dispatch.
 func (x *dispatched) fresh() (out [][]byte) {
 	for _, m := range x.Before {
 		out = append(out, slices.Clone(m))
@@ -79,7 +78,7 @@ func (x *dispatched) fresh() (out [][]byte) {
 	return out
 }
 
-// run runs all units on fresh memories and returns them.
+// run runs all units on fresh copies of the memories and returns these.
 func (x *dispatched) run() [][]byte {
 	memories := x.fresh()
 	c := x.call(memories)
@@ -87,11 +86,10 @@ func (x *dispatched) run() [][]byte {
 	return memories
 }
 
-// dirty is a worker that every test uses again: nothing that a worker
-// remembers may show in a result.
+// dirty is a worker that all tests share: nothing that a worker caches may show in a result.
 var dirty Worker
 
-// changed counts the bytes that differ.
+// changed returns the number of bytes that differ.
 func changed(a, b [][]byte) (n int) {
 	for m := range a {
 		if bytes.Equal(a[m], b[m]) {
@@ -106,9 +104,8 @@ func changed(a, b [][]byte) (n int) {
 	return n
 }
 
-// anySplit is the law that makes results independent of the machine: the units in
-// any ranges, in any order, on any workers, give the bits of one run; and no two
-// ranges write one byte.
+// anySplit is the law that results do not depend on the number of workers: the units, split into any ranges, run in
+// any order on any workers, give the bits of a single run, and no two ranges write the same byte.
 func (x *dispatched) anySplit() error {
 	want := x.run()
 	units := x.k.Units(x.call(want))
@@ -148,9 +145,9 @@ func TestAnySplit(t *testing.T) {
 	})
 }
 
-// shortView is the law that keeps a kernel within its arguments: a view that lacks
-// the last element that the kernel touches stops it, unless it has no use for that
-// element; it never runs past the end.
+// shortView is the law that keeps a kernel within its arguments: if a view lacks the last element that the kernel
+// touches, the kernel fails, unless its result does not depend on that element. It never reads or writes past
+// the end.
 func (x *dispatched) shortView() error {
 	var slots []int
 	for slot := range maxSlots {
@@ -166,8 +163,8 @@ func (x *dispatched) shortView() error {
 	want := x.run()
 	memories := x.fresh()
 	c := x.call(memories)
-	// Behind the view, and within its capacity, lie bytes that nobody may see, as they do
-	// behind a view into a larger memory.
+	// After the view, and within its capacity, are bytes that the kernel must not touch, as for a view into a larger
+	// memory.
 	less := int(touched) - min(int(touched), 4)
 	data := append(slices.Clone(c.Device[slot][:less]), bytes.Repeat([]byte{0xff}, 256)...)
 	c.Device[slot] = data[:less]
@@ -197,11 +194,11 @@ func TestShortViewPanics(t *testing.T) {
 	forEachDispatch(t, 12, (*dispatched).shortView)
 }
 
-// TestLawsNotice: kernels with faults break the laws above.
+// TestLawsNotice: kernels with bugs break the laws above.
 func TestLawsNotice(t *testing.T) {
 	testsample.Long(t)
-	var last byte   // a result of an earlier range, kept where it must not be
-	var in, out int // an argument that is read, and one that is written
+	var last byte   // a result of an earlier range, wrongly kept outside of the call
+	var in, out int // the slots of an argument that is read and of one that is written
 	anySplit, shortView := (*dispatched).anySplit, (*dispatched).shortView
 	faults := []struct {
 		name string

@@ -45,15 +45,15 @@ func layerNorm(c *Call, work *Worker, lo, hi int) {
 	}
 }
 
-// rowSums has the scratch for the sums of one row. In every sum of class layer_norm the
-// terms are rounded before they are added, products too, so that all sums have one order.
+// rowSums holds the scratch for the sums over one row. In every sum of reduction class layer_norm each term,
+// even a product, is rounded before it is added, so that all sums of the class round alike.
 type rowSums struct {
 	ones, products []float32
 	rows           [3][]float32
 	inv2, inv      float32
 }
 
-// newRowSums returns the sums for rows of n elements, with 5·n floats of scratch.
+// newRowSums returns rowSums for rows of n elements, which take 5·n floats of scratch.
 func newRowSums(scratch []float32, n int) (r rowSums) {
 	r.ones, r.products = scratch[:n], scratch[n:2*n]
 	for i := range r.ones {
@@ -73,8 +73,8 @@ func (r *rowSums) meanOfProducts(a, b []float32) float32 {
 	return r.mean(r.products)
 }
 
-// centre sets dst to x less its mean, and inv2 and inv to the inverse of its
-// variance and deviation. dst may be x.
+// centre sets dst to x minus its mean, inv2 to the inverse of the variance plus eps, and inv to the root of
+// inv2. dst may be x.
 func (r *rowSums) centre(dst, x []float32, eps float32) {
 	mean := r.mean(x)
 	for i, v := range x {

@@ -3,11 +3,11 @@ package cpu
 import "github.com/mlxc/mlxc/backend/cpu/internal/simd"
 
 const (
-	qmvRows = 8   // rows of one unit of a product with few vectors
-	qmmCols = 48  // columns of one unit of a product with many
+	qmvRows = 8   // rows per unit of a product with few vectors
+	qmmCols = 48  // columns per unit of a product with many vectors
 	qmmRows = 512 // rows of such a unit, at most
-	// qmmFrom is the number of vectors from which on it pays to decode each weight once
-	// for all of them, and to store it meanwhile.
+	// qmmFrom is the number of vectors from which on it pays to decode each weight once for all vectors and
+	// keep it in scratch.
 	qmmFrom = 4
 )
 
@@ -17,8 +17,8 @@ type weights interface {
 	slots() int
 	// scratch is the number of floats of scratch for a product with few or many vectors.
 	scratch(k int, many bool) int
-	// cost is the nanoseconds that a weight takes in a product with a vector, or, if there
-	// are many vectors, for its decoding.
+	// cost is the time in nanoseconds of one weight in a product with one vector or, if many is set, of
+	// decoding one weight.
 	cost(many bool) float64
 	// prepare is called once for each vector, before its products.
 	prepare(x, scratch []float32)
@@ -47,21 +47,21 @@ type linear struct {
 	x, r, y, k, n int
 	form          productForm
 	m             int // the slot of M, i32; 0 if M is the number of threadgroups along x
-	// normed: the vectors are those of x, normalised as rms does with the weights f32[K] at
-	// slot norm and eps at slot eps.
+	// normed says that the vectors are the rows of x after normalization as in rms, with the weights f32[K]
+	// at slot norm and eps at slot eps.
 	normed    bool
 	norm, eps int
-	// tops, if not 0, is the slot of f32[M, N/16], the greatest of each 16 results. It is
-	// only for a product that is stored.
+	// tops, if not 0, is the slot of an f32[M, N/16] that gets the max of every 16 consecutive results. Only
+	// a kernel that stores its product has it.
 	tops int
 }
 
-// productForm says which of the two ways a product takes.
+// productForm says whether a product is computed vector by vector or for many vectors at once.
 type productForm uint8
 
 const (
-	byVectors productForm = iota // it depends on the number of vectors
-	alwaysFew                    // there is one vector
+	byVectors productForm = iota // decided by the number of vectors
+	alwaysFew                    // vector by vector: there is only one
 	alwaysMany
 )
 
@@ -73,14 +73,14 @@ const (
 	siluMul
 )
 
-// plain is the product with mats matrices. Its arguments are the matrices, x, as many y, K,
-// and as many N.
+// plain returns the product with mats matrices. Its arguments are the matrices, x, mats results y, K, and
+// mats sizes N.
 func plain(w weights, mats int) linear {
 	x := w.slots() * mats
 	return linear{weights: w, outs: mats, x: x, y: x + 1, k: x + 1 + mats, n: x + 2 + mats}
 }
 
-// fused returns the products that fused kernels compute, by the word in their names.
+// fused returns the products of the fused kernels, by the word for each in kernel names.
 func fused(w weights) map[string]linear {
 	n := w.slots()
 	return map[string]linear{
@@ -91,8 +91,8 @@ func fused(w weights) map[string]linear {
 	}
 }
 
-// ofNormed returns the products of normalised vectors that fused kernels compute, by the word
-// in their names. The weights of the norm stand behind x, eps before K.
+// ofNormed returns the products of fused kernels that normalize x first, by the word for each in kernel
+// names. The weights of the norm follow x, and eps comes before K.
 func ofNormed(w weights) map[string]linear {
 	out := map[string]linear{}
 	for kind, p := range map[string]linear{"rms": plain(w, 1), "rms_silu_mul": fused(w)["silu_mul"]} {
@@ -111,12 +111,12 @@ func ofNormed(w weights) map[string]linear {
 // unitRows is the number of rows of one unit of a product with few vectors.
 func (p *linear) unitRows() int {
 	if p.tops > 0 {
-		return max(qmvRows, partSize) // a part belongs to one unit
+		return max(qmvRows, partSize) // so that one unit computes all 16 results of a part
 	}
 	return qmvRows
 }
 
-// ofMany returns p with M as an argument, which stands behind the last N.
+// ofMany returns p with M as an argument, which follows the last N.
 func (p linear) ofMany() linear {
 	p.m = p.n + p.outs
 	return p
@@ -162,7 +162,7 @@ func (p linear) kernel(name string) *Kernel {
 			return n
 		},
 		Run: func(c *Call, w *Worker, lo, hi int) {
-			for i := range p.outs { // the units of the outputs follow one another
+			for i := range p.outs { // the units of output 0 come first, then those of output 1, and so on
 				n := p.units(c, i)
 				if from, to := max(lo, 0), min(hi, n); from < to {
 					if p.isFew(c) {
@@ -184,11 +184,11 @@ func (p linear) kernel(name string) *Kernel {
 	}
 }
 
-// qmvBlock is the number of columns that an epilogue takes at a time, a multiple of
-// qmvRows. It is small enough for them to stay in the first cache.
+// qmvBlock is the number of columns between two calls of the epilogue, a multiple of qmvRows. It is small
+// enough that the columns stay in the first-level cache.
 const qmvBlock = 512
 
-// few makes units [lo, hi) of output i for few vectors.
+// few computes units [lo, hi) of output i in the form for few vectors.
 func (p *linear) few(c *Call, w *Worker, i, lo, hi int) {
 	k, n, m := c.Int(p.k), c.Int(p.n+i), p.vectors(c)
 	x, y := c.F32(p.x), c.F32(p.y+i)
@@ -221,7 +221,7 @@ func (p *linear) few(c *Call, w *Worker, i, lo, hi int) {
 	}
 }
 
-// rows is the number of floats that m normalised vectors of k elements take; 0 if x is taken as it is.
+// rows is the number of floats that the m normalised vectors of k elements take; 0 if x is not normalised.
 func (p *linear) rows(k, m int) int {
 	if !p.normed {
 		return 0
@@ -229,8 +229,8 @@ func (p *linear) rows(k, m int) int {
 	return k * m
 }
 
-// input returns what the matrices are multiplied with: the vectors x of k elements, or, in rows, what
-// rms makes of them.
+// input returns the vectors of k elements that the matrices are multiplied with: x itself or, computed into
+// rows, its normalization by rms.
 func (p *linear) input(c *Call, rows, x []float32, k int) []float32 {
 	if !p.normed {
 		return x
@@ -253,14 +253,14 @@ func (p *linear) finish(y, dot, other []float32) {
 	canonical(y)
 }
 
-// putTops leaves the greatest of each 16 of the results y, which begin at element `at` of all, if they are wanted.
+// putTops stores the max of every 16 of the results y, which begin at element `at` of all results, if tops is set.
 func (p *linear) putTops(c *Call, y []float32, at int) {
 	if p.tops > 0 {
 		greatestOfParts(c.F32(p.tops)[at/partSize:(at+len(y))/partSize], y)
 	}
 }
 
-// many makes units [lo, hi) of output i for many vectors.
+// many computes units [lo, hi) of output i in the form for many vectors.
 func (p *linear) many(c *Call, w *Worker, i, lo, hi int) {
 	k, n, m := c.Int(p.k), c.Int(p.n+i), p.vectors(c)
 	cols := ceilDiv(n, qmmCols)

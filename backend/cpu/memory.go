@@ -6,15 +6,15 @@ import (
 	"sync/atomic"
 )
 
-// ledger counts what a device has taken of the memory that it may take: buffers,
-// and the scratch of kernels.
+// ledger counts the memory that a device has taken, for buffers and for the scratch of kernels, and
+// enforces its limit.
 type ledger struct {
 	limit int64 // in bytes
 	used  atomic.Int64
 }
 
-// MachineMemory is what a device may take if nothing else is said: what the machine has and
-// its control group allows. 0 if that is not known.
+// MachineMemory returns the default memory limit of a device in bytes: the machine's memory, or less if the
+// process's control group sets a lower limit; 0 if it is not known.
 func MachineMemory() int64 { return max(0, physicalMemory()) }
 
 // newLedger returns a ledger of limit bytes. If that is 0 or less, the limit is the
@@ -31,17 +31,17 @@ func newLedger(limit int64) *ledger {
 
 // block is memory, and what is needed to give it back.
 type block struct {
-	data   []byte // of at least the bytes asked for, aligned to bufferAlign
-	mapped []byte // the mapping that data lies in, if the system gave one
+	data   []byte // at least as many bytes as were asked for, aligned to bufferAlign
+	mapped []byte // the mapping that holds data, if the memory came from the system
 	ledger *ledger
 	size   int64
 }
 
-// fromSystem is the size from which on memory is asked of the system and not of the Go
-// runtime, which would end the process if there is none.
+// fromSystem is the size in bytes from which on memory comes from the system instead of the Go runtime, which
+// ends the process when memory runs out.
 const fromSystem = 1 << 16
 
-// take takes size bytes of zeros, or says why not.
+// take allocates size zero bytes, or returns an error if that exceeds the limit or the system refuses.
 func (l *ledger) take(size int64) (*block, error) {
 	if size < 0 {
 		return nil, fmt.Errorf("cpu: %d bytes of memory make no sense", size)

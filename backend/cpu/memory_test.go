@@ -10,8 +10,8 @@ import (
 	"github.com/mlxc/mlxc/backend"
 )
 
-// TestLedger: buffers and scratch are counted together and given back when they are closed,
-// and asking for more than there is is an error that says how much.
+// TestLedger: buffers and scratch count together against the limit and are given back when they are closed. Asking for
+// more than is left is an error that says how much that is.
 func TestLedger(t *testing.T) {
 	d := NewLimited(1, 1<<20)
 	defer d.Close()
@@ -22,7 +22,7 @@ func TestLedger(t *testing.T) {
 	assert.ErrorContains(t, err, "cannot allocate 400000 bytes beside 700000 in use: the device may take 1048576")
 
 	w := &d.pool.scratch[0]
-	assert.Len(t, w.Scratch(50_000), 50_000) // and half as much for growing
+	assert.Len(t, w.Scratch(50_000), 50_000) // growing takes half as much again
 	assert.EqualValues(t, 700_000+4*75_000, d.ledger.used.Load())
 	assert.PanicsWithError(t, "scratch: cpu: cannot allocate 600000 bytes beside 700000 in use: the device may take 1048576 (--memory sets how much)", func() { w.Scratch(100_000) })
 	assert.EqualValues(t, 700_000, d.ledger.used.Load(), "what was there is gone")
@@ -36,8 +36,7 @@ func TestLedger(t *testing.T) {
 	_, err = d.Alloc(backend.BufferSpec{Size: math.MaxInt64})
 	assert.Error(t, err)
 
-	// Asking the system for more than an address space has is an error and not the end of the
-	// process.
+	// Asking for more memory than the address space has is an error and does not end the process.
 	huge := NewLimited(1, math.MaxInt64)
 	defer huge.Close()
 	_, err = huge.Alloc(backend.BufferSpec{Size: 1 << 55})

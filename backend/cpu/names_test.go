@@ -8,7 +8,7 @@ import (
 	"github.com/mlxc/mlxc/msl"
 )
 
-// TestTwins: every kernel of the library has a twin, and every twin a declaration.
+// TestTwins: every kernel of the library has a CPU twin, and every twin belongs to a declared kernel.
 func TestTwins(t *testing.T) {
 	for _, f := range msl.Functions() {
 		d := msl.Declarations(f)[0]

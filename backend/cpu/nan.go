@@ -6,10 +6,9 @@ import (
 	"github.com/mlxc/mlxc/backend/cpu/internal/simd"
 )
 
-// What a store makes of a NaN (docs/terms.md, "Stores"): one NaN for each type,
-// whichever operation made it and whatever its operands carried. The sign and
-// payload that the processor gives depend on the order of operands, which equal
-// terms need not share.
+// A store replaces any NaN by one canonical NaN of the element type (docs/terms.md, "Stores"), whatever operation
+// produced it. Otherwise the sign and payload, which the processor takes from one of the operands, would depend on
+// the order of operands, in which equal terms may differ.
 const (
 	nanBits       = 0x7fc00000
 	nanHalfBits   = 0x7e00
@@ -18,9 +17,8 @@ const (
 
 var nan32 = math.Float32frombits(nanBits)
 
-// canonical replaces every NaN in x, which holds computed results, by the one that a store
-// leaves. It has to be called before anybody else reads x. NaNs are rare, and looking for
-// one costs a fraction of the time that computing x took.
+// canonical replaces every NaN in x, which holds computed results, by the canonical NaN. It must be called before x
+// is read by anything else. Looking for a NaN costs a fraction of the time that computing x took.
 func canonical(x []float32) {
 	if m := simd.Max(x); m == m {
 		return
@@ -39,7 +37,7 @@ func canonicalRows(x []float32, rows, n, ld int) {
 	}
 }
 
-// stored is canonical for one number.
+// stored returns v as a store leaves it: a NaN becomes canonical.
 func stored(v float32) float32 {
 	if v != v {
 		return nan32

@@ -13,8 +13,8 @@ func init() {
 	)
 }
 
-// groupsX is the number of threadgroups along x: a kernel whose threadgroup
-// makes one row.
+// groupsX is the number of units of a kernel in which a threadgroup computes one row: the number of threadgroups
+// along x.
 func groupsX(c *Call) int { return c.Groups[0] }
 
 // rms is root mean square normalization, in MLX's arithmetic:
@@ -55,8 +55,8 @@ func normalize(out, x, w []float32, stride int, eps float32, work *Worker) {
 	canonical(out)
 }
 
-// normalizeTo is normalize of one row into out, which is none of its operands, with weights that
-// lie together. A NaN stays what it is: out is not stored, but goes into a product.
+// normalizeTo is normalize of one row into out, which overlaps no operand, with contiguous weights. NaNs stay as
+// they are, because out is not stored to memory but used as the operand of a product.
 func normalizeTo(out, x, w []float32, eps float32) {
 	inv := rsqrt32(simd.SumSquares(x)/float32(len(x)) + eps)
 	simd.ScaleTo(out, inv, x)
@@ -89,7 +89,7 @@ func rmsHalf(c *Call, work *Worker, lo, hi int) {
 
 func rmsHalfCost(c *Call) float64 { return 20 + 6*float64(c.Uint(4)) }
 
-// addRMS is residual = a + b and rms of it, with the order of additions of both.
+// addRMS stores residual = a + b and the rms norm of it, with the same roundings as the two kernels.
 //
 // Arguments: 0 a, 1 b, f32[rows, axis_size], 2 w f32[axis_size : w_stride],
 // 3 residual and 4 out as a, 5 eps f32, 6 axis_size u32, 7 w_stride u32. A unit

@@ -9,9 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A function of the language of terms is one function of bits: the builtin
-// kernels and the generated kernel of the same term agree on every argument. The
-// term of GeluErf has no generated kernel, nor has one of bf16.
+// A function of the language of terms has the same bits everywhere: the builtin kernel and the generated kernel of
+// the same term agree on every argument. No generated kernel exists for the term of GeluErf, nor for terms of bf16.
 var sameTerm = map[string]string{
 	"v_Silufloat32float32":    "out0[i] = round(f32, in0[i] / (1.0 + exp(-in0[i])))",
 	"v_Sigmoidfloat32float32": "out0[i] = round(f32, select(in0[i] < 0.0, 1.0 / (1.0 + exp(abs(in0[i]))), 1.0 - 1.0 / (1.0 + exp(abs(in0[i])))))",
@@ -27,10 +26,10 @@ var sameTerm = map[string]string{
 	"vv_Multiplyfloat16":      "out0[i] = round(f16, in0_f16[i] * in1_f16[i])",
 }
 
-// stepwise are terms that a pass may cut anywhere: the whole, and the same in
-// kernels of one operation each, whose results are stored. A step's operands are
-// the result so far and, if it has two, the argument; in a step that begins with
-// "swapped " the other way round.
+// stepwise holds terms that a pass may cut at any place: the whole term, and the same as steps, kernels of one
+// operation each whose results are stored in between. The operands of a step are the result so far and, if it has two,
+// the argument; in a step that begins with
+// "swapped " they are exchanged.
 var stepwise = map[string][]string{
 	"out0[i] = round(f32, in0[i] / (1.0 + exp(-in0[i])))": {
 		"out0[i] = round(f32, -in0[i])", "out0[i] = round(f32, exp(in0[i]))", "out0[i] = round(f32, 1.0 + in0[i])", "swapped out0[i] = round(f32, in0[i] / in1[i])",
@@ -46,8 +45,8 @@ var stepwise = map[string][]string{
 	},
 }
 
-// arguments are all f16 values and three million f32 of all exponents, NaNs with
-// payloads and subnormals among them, in pieces with tails.
+// arguments calls f with all f16 values and three million f32 values of all exponents, including NaNs with payloads and
+// subnormals, in slices whose lengths leave tails.
 func arguments(f func(x []float32)) {
 	const size, step = 1<<15 + 7, 1289
 	x := make([]float32, 0, size)
@@ -139,8 +138,8 @@ func TestOneMeaningOfSteps(t *testing.T) {
 	})
 }
 
-// Two operands, both orders: ±0, infinities, extremes, subnormals and NaNs of all
-// kinds against each other, and random bits.
+// Pairs of operands in both orders: ±0, infinities, extremes, subnormals and NaNs of all kinds against each other, and
+// random bits.
 func TestOneMeaningOfPairs(t *testing.T) {
 	var special []uint32
 	for _, b := range []uint32{0, 1, 0x7fffff, 0x800000, 0x3f800000, 0x7f7fffff, 0x7f800000, 0x7f800001, 0x7fc00000, 0x7fc12345, 0x7fffffff} {
@@ -173,7 +172,7 @@ func TestOneMeaningOfPairs(t *testing.T) {
 			}
 		}
 	})
-	// All pairs of f16 specials, and each f16 with some other.
+	// All pairs of special f16 values, and each f16 with some other value.
 	var p, q []uint16
 	for h := range 1 << 16 {
 		p, q = append(p, uint16(h), uint16(h)), append(q, uint16(r.Uint32()), []uint16{0, 0x8000, 0x7c00, 0xfc00, 0x7c01, 0xfe00, 0x7bff, 1}[h%8])
@@ -190,7 +189,7 @@ func TestOneMeaningOfPairs(t *testing.T) {
 	}
 }
 
-// min and max of zeros and NaNs, as docs/terms.md has them.
+// min and max of zeros and NaNs give what docs/terms.md says.
 func TestMinMaxOfZerosAndNaNs(t *testing.T) {
 	nan, minus := float32(math.NaN()), float32(math.Copysign(0, -1))
 	a := []float32{0, minus, nan, 1, minus, nan, 0, -1}
@@ -209,8 +208,8 @@ func TestMinMaxOfZerosAndNaNs(t *testing.T) {
 	require.Equal(t, []uint32{0, 0, one, one, 1 << 31, nanBits, 0, one | 1<<31}, bits())
 }
 
-// Terms that compute next to nothing, with each type and index, alone and beside others:
-// copies, conversions, constants and unused operands.
+// Terms without arithmetic (copies, conversions, constants, unused operands), for each type and index, alone and
+// combined with others.
 func TestTrivialTerms(t *testing.T) {
 	const d0, d1 = 3, 1500
 	const n = d0 * d1

@@ -12,12 +12,12 @@ import (
 	"github.com/mlxc/mlxc/msl"
 )
 
-// TestOracle runs every kernel, with every implementation of package simd, on
-// dispatches whose results NumPy computed in float64, and some also MLX. A fused
-// kernel may go without: its results are those of other kernels, to the bit.
+// TestOracle compares every kernel, with every implementation of package simd, with results that NumPy computed in
+// float64, and some also with MLX's results. A fused kernel may have no such data: another test compares it with
+// the kernels that it replaces, bit by bit.
 func TestOracle(t *testing.T) {
 	forEachImpl(t, func(t *testing.T) {
-		dev := New(1) // one worker for all: nothing that it remembers may show
+		dev := New(1) // one worker for all, whose caches must not affect results
 		counts := conformance.Goldens(t, dev, os.DirFS("../../testdata/kernels"))
 		assert.NoError(t, dev.Close())
 		for _, n := range Names() {

@@ -12,11 +12,10 @@ import (
 	"github.com/mlxc/mlxc/internal/files/mmap"
 )
 
-// pool shares the units of one call among workers. A decode step is hundreds
-// of calls of a few microseconds each, so that waking a sleeping goroutine for
-// every one would cost more than the work: helpers spin for a while before they
-// sleep. A helper that the system has put aside is not waited for: the caller
-// does the work itself and waits only for helpers that have begun.
+// pool shares the units of one call among workers. A decode step is hundreds of calls of a few microseconds
+// each, and waking a sleeping goroutine for each would cost more than the work. So helper goroutines spin for a
+// while before they sleep. The caller works too, and waits only for helpers that have joined the
+// call: one that the operating system has descheduled does not delay it.
 type pool struct {
 	workers int
 	scratch []Worker
@@ -42,15 +41,14 @@ const (
 	open       = 1 << 16
 	generation = 1 << 32
 
-	// spinFor is how long a helper looks for work before it sleeps: longer than
-	// any gap inside a decode step, shorter than a person notices.
+	// spinFor is how long a helper spins before it sleeps: longer than any gap inside a decode step, too short
+	// to be noticed as load.
 	spinFor = 300 * time.Microsecond
-	// worthSharing is the work, in ns, from which on a second worker saves more than handing
-	// it over costs (about 1 µs).
+	// worthSharing is the modelled time of a call in ns from which on a second worker saves more than handing over
+	// costs (about 1 µs).
 	worthSharing = 4000
-	// stopWithin is the work, in ns, after which a worker looks whether anybody
-	// still wants the result: far below what a person notices, far above what
-	// looking costs.
+	// stopWithin is the modelled time in ns after which a worker checks for cancellation: short enough not to be
+	// noticed, and long compared with the cost of a check.
 	stopWithin = 2e6
 )
 
@@ -93,7 +91,7 @@ func (p *pool) run(k *Kernel, c *Call) (err error) {
 		return nil
 	}
 	cost := k.Cost(c)
-	most := units // the most units that a worker takes at a time
+	most := units // the max number of units that a worker takes at a time
 	if float64(units)*cost > stopWithin {
 		most = int(max(1, stopWithin/cost))
 	}
@@ -115,7 +113,7 @@ func (p *pool) run(k *Kernel, c *Call) (err error) {
 		p.mu.Unlock()
 	}
 	p.work(0)
-	// Every unit is taken: nobody may join any more, and those who have are
+	// All units are taken. Closing the job keeps more helpers from joining; those that have joined are
 	// finishing their last chunk.
 	for s := p.state.And(^uint64(open)); s&(open-1) != 0; s = p.state.Load() {
 		runtime.Gosched()
@@ -126,8 +124,8 @@ func (p *pool) run(k *Kernel, c *Call) (err error) {
 	return nil
 }
 
-// failed is the error of a kernel that panicked. Weights lie in mapped files:
-// one that is cut meanwhile is such a panic, on any worker.
+// failed returns the error for a kernel that panicked on any worker. Weights lie in mapped files, and
+// reading one that was truncated panics too.
 func failed(recovered any) error {
 	if err := mmap.Fault(recovered); err != nil {
 		return err
@@ -168,13 +166,12 @@ func (p *pool) help(worker int) {
 			p.work(worker)
 			p.state.Add(^uint64(0))
 		} else {
-			seen-- // another helper has joined or the job has closed meanwhile: look again
+			seen-- // the state has changed meanwhile, because a helper joined or the job closed: look again
 		}
 	}
 }
 
-// await returns the state of an open job newer than seen, or false when the
-// pool is closed.
+// await waits for an open job that is newer than seen and returns its state, or false when the pool is closed.
 func (p *pool) await(seen uint64) (uint64, bool) {
 	fresh := func() (uint64, bool) {
 		s := p.state.Load()

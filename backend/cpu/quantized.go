@@ -45,8 +45,8 @@ func init() {
 	}
 }
 
-// staged returns the products whose vector lies in threadgroup memory elsewhere, by the names of their kernels.
-// Here they are those that leave it where it is.
+// staged returns, by kernel name, the products whose Metal kernels first copy the vector to threadgroup memory.
+// Their results are those of the kernels that do not, so the CPU computes the same.
 func staged(a affine) map[string]linear {
 	fused := fused(a)
 	out := map[string]linear{}
@@ -58,7 +58,7 @@ func staged(a affine) map[string]linear {
 	return out
 }
 
-// affineRows are some rows of a quantized matrix.
+// affineRows are consecutive rows of a quantized matrix.
 type affineRows struct {
 	w              []byte
 	scales, biases []float32
@@ -91,7 +91,7 @@ func (a affine) cost(many bool) float64 {
 	return 0.047
 }
 
-// prepare sums the groups of x, so that the biases cost one product for each group.
+// prepare computes the sums of the groups of x, so that biases take one multiplication per group.
 func (a affine) prepare(x, scratch []float32) { simd.GroupSums(scratch[:len(x)/a.group], x, a.group) }
 
 func (a affine) matVec(c *Call, slot, lo, hi int, y, x, scratch []float32) {

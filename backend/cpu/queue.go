@@ -23,7 +23,7 @@ type executor struct {
 	*Device
 	machine machine
 
-	spare sync.Mutex // guards what a command buffer leaves to the next one
+	spare sync.Mutex // guards the memory that a command buffer leaves to the next one
 	left  *encoder
 }
 
@@ -50,8 +50,8 @@ func (x *executor) Accept(s *backend.Submission) error {
 	return nil
 }
 
-// Overlap implements [hostqueue.Executor]. Every command has all cores, and the list is the
-// order in which commands run: a replay has nothing to give to another one.
+// Overlap implements [hostqueue.Executor]. Replays never overlap: every command uses all cores, and commands run
+// in list order.
 func (x *executor) Overlap(earlier, next *backend.Submission) bool { return false }
 
 // Uses implements [hostqueue.Executor].
@@ -151,7 +151,7 @@ func (x *executor) Copy(ctx context.Context, dst, src backend.Place, n int64) er
 	if from, err := x.own(src, n); err == nil {
 		return move(ctx, to, from)
 	}
-	// A buffer of another device is read in pieces, straight into ours.
+	// A buffer of another device is read in pieces, directly into this one's memory.
 	for done := 0; done < len(to); done += pieceBytes {
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
@@ -201,8 +201,8 @@ func (x *executor) Open(r backend.Recording) (hostqueue.Encoder, error) {
 	return c, nil
 }
 
-// encoder is a command buffer. The next one uses its memory again, and the kernels that it
-// has looked up.
+// encoder is a command buffer. The executor keeps its memory and the kernels that it has looked up for the next
+// command buffer.
 type encoder struct {
 	x       *executor
 	kernels kernels
@@ -231,13 +231,13 @@ func (c *encoder) Encode(n ir.Node) error {
 	return nil
 }
 
-// bind finds the memories of a step.
+// bind resolves the memories of a step's views.
 func (c *encoder) bind(s *step) error {
 	switch n := s.node.(type) {
 	case *ir.Copy:
 		s.bases = c.take(2)
 		return errors.Join(c.base(&s.bases[0], &n.Dst), c.base(&s.bases[1], &n.Src))
-	case *ir.Carry: // it carries to the next replay, and a command buffer has none
+	case *ir.Carry: // copies to the next replay, and a command buffer has none
 		s.bases = c.take(2)
 	case *ir.Fill:
 		s.bases = c.take(1)
@@ -339,10 +339,10 @@ func (c *encoder) Close() {
 	c.x.spare.Unlock()
 }
 
-// take returns n empty bases.
+// take returns n nil slices of the memory for bases.
 func (c *encoder) take(n int) [][]byte {
 	if n > cap(c.bases)-len(c.bases) {
-		c.bases = make([][]byte, 0, max(2*cap(c.bases), n, 64)) // the steps before keep the array that they have
+		c.bases = make([][]byte, 0, max(2*cap(c.bases), n, 64)) // earlier steps keep their slices of the old array
 	}
 	at := len(c.bases)
 	c.bases = c.bases[:at+n]

@@ -43,7 +43,7 @@ func sumColumns(c *Call, _ *Worker, lo, hi int) {
 	canonical(o)
 }
 
-// columnsOf returns the first column of some units, and the first one behind them.
+// columnsOf returns the columns [i, j) of units [lo, hi).
 func columnsOf(c *Call, lo, hi int) (i, j int) {
 	i, j = lo*blockColumns, min(hi*blockColumns, c.Long(3, 0))
 	if c.Constant[11] != nil {
@@ -76,7 +76,7 @@ func sumColumnsNarrowCost(c *Call) float64 {
 	return 10 + float64(c.Long(2, 0))*float64(c.Long(10, 0))*(6+float64(min(blockColumns, c.Long(3, 0))))
 }
 
-// firstOfRow is the offset of row `row` of the argument's dimensions that stay.
+// firstOfRow is the offset of row `row` in the dimensions that are not summed over.
 func (c *Call) firstOfRow(row int) (at int) {
 	for d := c.Int(6) - 1; d >= 0; d-- {
 		n := int(int32(binary.LittleEndian.Uint32(c.Constant[4][4*d:])))

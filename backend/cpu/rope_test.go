@@ -8,8 +8,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestAnglesForgetNothingWrong asks one worker's angles for many positions in turn. The
-// answers must be those of a worker that remembers nothing.
+// TestAnglesForgetNothingWrong asks one worker for the angles of many positions in turn. The answers must be those of
+// a worker without a cache.
 func TestAnglesForgetNothingWrong(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		dim := func(name string, lo, hi int) int { return rapid.IntRange(lo, hi).Draw(t, name) }
@@ -26,7 +26,7 @@ func TestAnglesForgetNothingWrong(t *testing.T) {
 	})
 }
 
-// TestAnglesAreRemembered: the layers of a model ask for the same angles.
+// TestAnglesAreRemembered: a worker caches the angles, because the layers of a model ask for the same ones.
 func TestAnglesAreRemembered(t *testing.T) {
 	var a angles
 	cos, _ := a.of(1, 13.25, 4, 10, 5)

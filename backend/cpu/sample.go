@@ -22,15 +22,15 @@ func init() {
 	})
 }
 
-// Sample draws an index from a row of logits, as the kernel sample_float32 does on every device; its
-// source, msl/sample.metal, says what each step is. With a temperature of less than 1e-30 it is the least
-// index of the greatest logit. Else those that belong to the likeliest of total probability topP
-// stand to be drawn, by a number that seed and position alone decide. There are at most 2^22 logits.
+// Sample draws an index from a row of logits as the kernel sample_float32 does on every device; msl/sample.metal
+// defines each step. With temp below 1e-30 it returns the lowest index of the max logit. Otherwise it draws among
+// the likeliest logits with a total probability of topP. The random number depends only on seed and
+// position. There are at most 2^22 logits.
 func Sample(logits []float32, temp, topP float32, seed uint64, position uint32) uint32 {
 	return sample(logits, temp, topP, seed, position, 0)
 }
 
-// noCode is the code of what is never drawn.
+// noCode is the code of a logit that is never drawn.
 const noCode = math.MaxUint32
 
 // codes keeps memory for the codes of a row.
@@ -82,8 +82,8 @@ func sample(x []float32, temp, topP float32, seed uint64, position, row uint32) 
 	return uint32(best) // not reached: draw < whole
 }
 
-// cutOf is where the order of codes ends: what has a lesser code is kept, and of those that have this code
-// the first ones, so many.
+// cutOf returns the top-p cut in the order of codes: logits with a code below cut are kept, and of those whose
+// code equals cut the first `ties`.
 func cutOf(c []uint32, topP float32) (cut, ties uint32) {
 	prefix, before, wanted := uint32(0), uint64(0), uint64(0)
 	const digit, high = 9, 27 // bits: of a digit, and of a code
@@ -111,7 +111,7 @@ func cutOf(c []uint32, topP float32) (cut, ties uint32) {
 	return prefix, uint32((wanted - before + w - 1) / w)
 }
 
-// codeOf is how unlikely a logit is beside the greatest: code of the kernel.
+// codeOf quantizes how much less likely logit x is than the max, top; it is the function code of the kernel.
 func codeOf(x, top, temp float32) uint32 {
 	d := top - x
 	y := d / temp
@@ -122,7 +122,7 @@ func codeOf(x, top, temp float32) uint32 {
 	return noCode
 }
 
-// weightOf is the weight of a code: weight of the kernel.
+// weightOf is the weight in the draw of a logit with the given code; it is the function weight of the kernel.
 func weightOf(c uint32) uint64 {
 	if c == noCode {
 		return 0
@@ -139,7 +139,7 @@ func weightOf(c uint32) uint64 {
 	return m << 9 >> (c >> 20)
 }
 
-// partOf is ⌊sum · p⌋ with p cut to 24 bits behind the point, at least 1.
+// partOf is ⌊sum · p⌋, but at least 1, with p truncated to 24 fractional bits.
 func partOf(sum uint64, p float32) uint64 {
 	q := uint64(0)
 	if p > 0 {

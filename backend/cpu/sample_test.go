@@ -26,8 +26,8 @@ func TestPhilox(t *testing.T) {
 	}
 }
 
-// Weights are probabilities: e^((x − top) / temp), to a part in 10^6 and a unit of 2^−40, and the
-// likelier of two codes weighs no less.
+// Weights are the unnormalised probabilities e^((x − top) / temp), accurate to 1e-6 relative and one unit of 2^−40
+// absolute, and a code of higher probability never has a lower weight.
 func TestSampleWeights(t *testing.T) {
 	last := uint64(1) << 40
 	check := func(c uint32) {
@@ -53,7 +53,7 @@ func TestSampleWeights(t *testing.T) {
 	}
 }
 
-// sorted is the definition, by a sort of the whole row and numbers of any length.
+// sorted computes the definition of sampling by sorting the whole row, with integers of unlimited size.
 func sorted(x []float32, temp, topP float32, seed uint64, position, row uint32) uint32 {
 	best := 0
 	top := float32(math.Inf(-1))
@@ -102,7 +102,7 @@ func sorted(x []float32, temp, topP float32, seed uint64, position, row uint32) 
 	panic("nothing drawn")
 }
 
-// logitRow is a row of logits: many ties, NaN and infinities among them.
+// logitRow returns a row of random logits with many ties, NaNs and infinities.
 func logitRow(r *rand.Rand, n int) []float32 {
 	x := make([]float32, n)
 	step := []float32{0, 0.25, 3}[r.IntN(3)]
@@ -135,7 +135,7 @@ func TestSampleIsItsDefinition(t *testing.T) {
 	}
 }
 
-// Over many positions each index comes as often as its probability says.
+// Over many positions, each index is drawn as often as its probability says.
 func TestSampleFrequencies(t *testing.T) {
 	x := []float32{1, 2, 0.5, 2, -1, -40, 1.25}
 	const temp, n = 0.8, 200_000

@@ -49,18 +49,17 @@ func registerSDPA(name string, d int, rows bool) {
 			if s.block == 0 {
 				return 100 + 0.24*float64(s.n*d)
 			}
-			keys := s.keys((s.l - 1) / 2) // the mean over the queries if the call is causal
+			keys := s.keys((s.l - 1) / 2) // for a causal call, the mean over the queries
 			return 1000 + float64(keys*d)*(0.7+0.052*float64(s.block*s.gqa))
 		},
 	})
 }
 
 const (
-	sdpaTile = 240 // the keys of one step
-	// sdpaPause is the number of keys after which the vector form looks whether to
-	// go on.
+	sdpaTile = 240 // keys per tile
+	// sdpaPause is the number of keys between two checks for cancellation in the vector form.
 	sdpaPause = 1 << 14
-	sdpaRows  = 192 // (query, head) rows of one unit of the matrix form, at most
+	sdpaRows  = 192 // max number of (query, head) rows per unit of the matrix form
 	// sdpaFrom is the number of rows that share a key head from which on it pays to pack
 	// keys and values for the matrix form.
 	sdpaFrom = 12
@@ -95,7 +94,7 @@ type sdpa struct {
 	transposed     bool
 	rows           bool // the kernel is an sdpa_rows: out is [l, hq, d], as queries are
 	causal         bool
-	block          int // the queries of one unit of the matrix form, or 0 in the vector form
+	block          int // queries per unit of the matrix form, or 0 in the vector form
 	blocks, kHeads int
 }
 
@@ -125,7 +124,7 @@ func (s *sdpa) units() int {
 	return s.kHeads * s.blocks
 }
 
-// keys returns the number of keys that query q uses: the first ones.
+// keys returns the number of keys that query q uses, which are the first ones.
 func (s *sdpa) keys(q int) int {
 	if s.causal {
 		return max(0, min(s.n, s.n-s.l+q+1))
@@ -158,7 +157,7 @@ func (s *sdpa) value(head, j int) []float32 {
 // exp(score - maximum) zero and not NaN where every score is -Inf.
 const noScore = -math.MaxFloat32
 
-// vector makes row u of out.
+// vector computes row u of out.
 func (s *sdpa) vector(c *Call, w *Worker, u int) {
 	h, q := u/s.l, u%s.l
 	head, n := h/s.gqa, s.keys(q)
@@ -232,7 +231,7 @@ func expSum(p []float32, m float32) float32 {
 	return simd.Dot(p, ones[:len(p)])
 }
 
-// ones is a vector of ones: the dot product with it is a sum.
+// ones is a vector of ones: a dot product with it sums.
 var ones = func() (x [sdpaTile]float32) {
 	for i := range x {
 		x[i] = 1

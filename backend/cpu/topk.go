@@ -37,5 +37,5 @@ func topK(c *Call, _ *Worker, lo, hi int) {
 	}
 }
 
-// above reports whether a stands before b although the index of b is less.
+// above reports whether a ranks above b although b has the lower index: if it is greater, or a number and b NaN.
 func above(a, b float32) bool { return a > b || b != b && a == a }

@@ -1,14 +1,14 @@
 package cpu
 
-// turned is queries, keys and values of one position: three products of a normalised vector, the
-// first two turned by rope. It makes the same calls on the same blocks of rows as the kernels that
-// it replaces.
+// turned is the fused kernel of a norm, the products of one position's queries, keys and values, and rope on the
+// queries and keys ("turned" means rotated). It makes the same calls on the same blocks of rows as the kernels
+// that it replaces, so that the bits are the same.
 //
-// Arguments: the matrices of queries, keys and values, f32 x [K] and weights of the norm [K], the
-// three results, eps f32, K, the heads of queries and of keys, elements of a head and N of the values, i32,
-// the strides of a head of queries and of keys, i64, the position i32, scale and base f32. The
-// function constant traditional says which elements are turned together. A unit is a block of rows of
-// one matrix, or where a rotation takes rows that lie further apart, as many rows as a head has.
+// Arguments: the matrices of queries, keys and values; x f32[K] and the norm's weights [K]; the three
+// results; eps f32; K, the numbers of query and key heads, elements of a head, and N of the values, i32; the
+// strides of a query head and of a key head, i64; position i32; rope's scale and base f32. The function constant
+// traditional says which elements are rotated as a pair. A unit is a block of rows of one matrix or, where pairs
+// are not neighbours, as many rows as a head has.
 type turned struct {
 	weights
 	x int // the slot of x; the others follow
@@ -68,7 +68,7 @@ func (p turned) block(c *Call) int {
 
 func (p turned) run(c *Call, w *Worker, lo, hi int) {
 	k, dims, block := c.Int(p.x+turnedK), c.Int(p.x+turnedDims), p.block(c)
-	// A head need not begin at a block of the product's rows, so these may reach out of it on either side.
+	// A head need not begin at a multiple of qmvRows, so the computed rows may extend beyond it on either side.
 	size := p.scratch(k, false)
 	scratch := w.Scratch(size + k + (hi-lo)*block + 2*qmvRows)
 	x, dots := scratch[size:][:k], scratch[size+k:]
@@ -80,7 +80,7 @@ func (p turned) run(c *Call, w *Worker, lo, hi int) {
 	if c.Flag(ropeTraditional) {
 		turn = pairs{step: 2, gap: 1}
 	}
-	for i := range 3 { // the units of the matrices follow one another
+	for i := range 3 { // the units of the three matrices follow one another
 		n := p.rows(c, i)
 		units := ceilDiv(n, block)
 		from, to := max(lo, 0)*block, min(min(hi, units)*block, n)

@@ -24,19 +24,19 @@ type Options struct {
 	// the token found is carried to the next replay's input, so that one submission can
 	// decode many tokens.
 	Advance bool
-	// Sample has both graphs draw their token by the params temp, top_p, seed_low and seed_high and the
-	// token's position (record.Session.Sample). With a temperature of 0 it is the most likely one, which it
-	// always is without Sample.
+	// Sample makes both graphs draw their token with record.Session.Sample, from the params temp, top_p, seed_low and
+	// seed_high and the token's position. At temperature 0, and without Sample, the token is always the most likely
+	// one.
 	Sample bool
 	// Progress, if not nil, is called with the share of the work done, from 0 to 1.
 	Progress func(done float64)
 }
 
-// Record returns a module with the graphs "decode" (one token) and "prefill" (n tokens
-// at once), which share weights and KV cache, and with the tokenizer as data. If ctx is
-// cancelled, it returns its error. The params are pos, the position of the first token,
-// and, for prefill, n, the number of tokens; with Sample also those of it. The input is tokens, i32. The outputs are
-// logits, f32 [vocab], and token, u32 [1], both for the last token.
+// Record returns a module with the graphs "decode" (one token) and "prefill" (n tokens at once), which share weights
+// and KV cache, and with the tokenizer as data. If ctx is cancelled, it returns its error. The params are pos, the
+// position of the first token; for prefill n, the number of tokens; and with [Options].Sample temp, top_p, seed_low
+// and seed_high. The input is tokens, i32. The outputs are logits, f32 [vocab], and token, u32 [1], both for the last
+// token.
 func (m *Model) Record(ctx context.Context, o Options) (_ *ir.Module, err error) {
 	defer mmap.Catch(&err)() // it reads the model's file
 	l, err := m.llama(ctx, o)
@@ -67,7 +67,7 @@ type Llama struct {
 type Step struct {
 	Tokens record.Tensor // input, i32
 	Logits record.Tensor // output, f32 [vocab], of the last token
-	Token  record.Tensor // output, u32 [1]: the index of the greatest logit
+	Token  record.Tensor // output, u32 [1]: the index of the max logit, or a drawn one with Options.Sample
 }
 
 // Llama repacks the model's weights. If ctx is cancelled, it returns its error.

@@ -15,18 +15,18 @@ import (
 	"github.com/mlxc/mlxc/record"
 )
 
-// Synthetic is a model of a shape with weights that are made up: uniform ones, of the size that
-// training begins with, so that all numbers stay finite. It is for measurements, as what a step
-// takes does not depend on its weights. It has no file and no vocabulary.
+// Synthetic is a model of a given shape with made-up weights: uniform random numbers with the variance of usual
+// initial weights, so that all values stay finite. It is for measurements, because the time of a step does not
+// depend on its weights. It has no file and no vocabulary.
 type Synthetic struct {
 	Config
-	// Bits of a code of a matrix, and of the embedding's: 4 or 8, in groups of 32.
+	// Bits is the number of bits of a matrix's codes, 4 or 8, in groups of 32; EmbeddingBits is that of the embedding.
 	Bits, EmbeddingBits int64
-	// Untied: the head has a matrix of its own, of Bits.
+	// Untied: the head has a matrix of its own, with codes of Bits bits, instead of the embedding's.
 	Untied bool
 }
 
-// Llama makes the weights. They are the same each time.
+// Llama makes the weights, which are the same in every call.
 func (m *Synthetic) Llama(ctx context.Context, o Options) (*Llama, error) {
 	for _, bits := range []int64{m.Bits, m.EmbeddingBits} {
 		if bits != 4 && bits != 8 {
@@ -70,7 +70,7 @@ func (m *Synthetic) Record(ctx context.Context, o Options) (*ir.Module, error) {
 	return l.module()
 }
 
-// module records both graphs.
+// module records both graphs, decode and prefill.
 func (m *Llama) module() (*ir.Module, error) {
 	out := &ir.Module{}
 	for _, f := range []struct {
@@ -88,7 +88,7 @@ func (m *Llama) module() (*ir.Module, error) {
 	return out, nil
 }
 
-// make makes a weight of dimensions, innermost first: a vector of ones, or a matrix.
+// make adds a weight with the given dimensions, innermost first: a vector of ones, or a random matrix.
 func (m *Llama) make(name string, bits int64, dims ...int64) error {
 	w := tensor{name: name, k: dims[0], dtype: ir.F32}
 	blob := func(of string, size int64, value func(i uint64) uint32) *ir.Blob {
@@ -115,7 +115,7 @@ func (m *Llama) make(name string, bits int64, dims ...int64) error {
 	first := sha256.Sum256([]byte(name))
 	seed := binary.LittleEndian.Uint64(first[:])
 	middle := float64(int64(1)<<bits-1) / 2
-	scale := math.Sqrt(3/float64(w.k)) / middle // of variance 1/k
+	scale := math.Sqrt(3/float64(w.k)) / middle // so that the weights have variance 1/k
 	w.codes = blob("codes", w.n*w.k*bits/8, func(i uint64) uint32 {
 		// SplitMix64's output function (Steele, Lea, Flood 2014).
 		z := (seed + i) * 0x9e3779b97f4a7c15
@@ -128,7 +128,7 @@ func (m *Llama) make(name string, bits int64, dims ...int64) error {
 	return nil
 }
 
-// together calls do with parts of [0, n) whose bounds are multiples of 4096, on all cores.
+// together calls do concurrently for parts of [0, n), whose bounds are multiples of 4096, on all cores.
 func together(n int, do func(begin, end int)) {
 	const page = 4096
 	workers := runtime.GOMAXPROCS(0)

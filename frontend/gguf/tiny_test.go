@@ -301,7 +301,7 @@ func TestTinyModels(t *testing.T) {
 	}
 }
 
-// The frontend refuses by name what it does not know.
+// The frontend refuses what it does not support, and names it.
 func TestRefusals(t *testing.T) {
 	cases := []struct {
 		name   string

@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// attribute is v.name as Jinja's sandbox evaluates it: what Python has by that name, or
-// else v[name], or else undefined.
+// attribute returns v.name as Jinja's sandbox evaluates it: Python's attribute of that name or, if there is none,
+// v[name], or else undefined.
 func (r *run) attribute(v value, name string) value {
 	if !dunder(name) {
 		r.refuse(v)
@@ -26,12 +26,12 @@ func (r *run) missing(v value, name string) value {
 	return r.undefined("'%s' has no attribute %q", objectName(v), name)
 }
 
-// dunder reports whether a name is one that Python reserves on all values.
+// dunder reports whether a name is one of those that Python reserves on all values, such as __class__.
 func dunder(name string) bool {
 	return strings.HasPrefix(name, "__") && strings.HasSuffix(name, "__")
 }
 
-// member returns what Python has as v.name.
+// member returns Python's attribute v.name.
 func (r *run) member(v value, name string) (value, bool) {
 	if dunder(name) {
 		return r.unsafe(v, name), true
@@ -109,7 +109,7 @@ func (r *run) unsafe(v value, name string) value {
 	return r.undefined("access to attribute %q of %q object is unsafe", name, typeName(v))
 }
 
-// item is v[key].
+// item returns v[key].
 func (r *run) item(v, key value) value {
 	r.refuse(v)
 	if d, ok := v.(*dict); ok {
@@ -141,7 +141,7 @@ func (r *run) item(v, key value) value {
 	return r.undefined("%s has no element %s", objectName(v), r.repr(key))
 }
 
-// at is v[i] for a sequence.
+// at returns v[i] for a sequence.
 func (r *run) at(v value, i int64) (value, bool) {
 	n, ok := r.length(v)
 	if !ok {

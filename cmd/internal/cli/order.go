@@ -17,7 +17,7 @@ func (f OrderFlag) Apply(graphs ...*ir.Graph) {
 	}
 }
 
-// Note returns what a one-line answer ends with if the flag was given.
+// Note returns the ending of a one-line answer that says that the flag was given, or "".
 func (f OrderFlag) Note() string {
 	if f.RecordedOrder {
 		return ", in recorded order"
@@ -25,7 +25,7 @@ func (f OrderFlag) Note() string {
 	return ""
 }
 
-// Mention adds to an answer in JSON that the flag was given.
+// Mention adds a field to a JSON answer that says that the flag was given.
 func (f OrderFlag) Mention(answer map[string]any) map[string]any {
 	if f.RecordedOrder {
 		answer["recorded_order"] = true

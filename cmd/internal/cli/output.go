@@ -8,8 +8,8 @@ import (
 	"io"
 )
 
-// JSON prints v as indented JSON. It ends with the context, which the encoder does not know: the encoder is left
-// behind then, and only reads v.
+// JSON prints v as indented JSON. It returns when the context ends, although the encoder does not know contexts: the
+// encoder then goes on in its goroutine, where it only reads v.
 func JSON(ctx context.Context, w io.Writer, v any) error {
 	var text bytes.Buffer
 	e := json.NewEncoder(&text)
@@ -33,8 +33,8 @@ func JSON(ctx context.Context, w io.Writer, v any) error {
 	return nil
 }
 
-// Until returns w, to which nothing can be written once the context has ended: for who writes a long text in many
-// pieces without looking at a context.
+// Until returns a writer to w that fails once the context has ended. It makes code stoppable that writes a long
+// text in many pieces and does not look at a context itself.
 func Until(ctx context.Context, w io.Writer) io.Writer { return until{ctx, w} }
 
 type until struct {

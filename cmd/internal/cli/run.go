@@ -115,8 +115,8 @@ func terminalWidth(f *os.File, columns string) int {
 // return instead.
 type exit int
 
-// missing is what kong says where a flag's value looks like a flag. It advises to give it all the same, as
-// --memory="-5", which is mostly another mistake.
+// missing matches kong's error for a flag whose value looks like another flag. kong advises to write
+// --memory="-5", but mostly the value was forgotten.
 var missing = regexp.MustCompile(`(-\S+): expected \w+ value but got (".*") \(\w+ flag\); perhaps try .*`)
 
 func run(name, description string, grammar any, args []string, env *Env, signals *signals) (code int) {
@@ -173,7 +173,7 @@ func run(name, description string, grammar any, args []string, env *Env, signals
 	return coded.code
 }
 
-// parserOf returns what parses the arguments of a command.
+// parserOf returns the parser for a command's arguments.
 func parserOf(name, description string, grammar any, env *Env) *kong.Kong {
 	parser, err := kong.New(grammar,
 		kong.Name(name), kong.Description(description), kong.Writers(env.Stdout, env.Stderr),
@@ -187,7 +187,7 @@ func parserOf(name, description string, grammar any, env *Env) *kong.Kong {
 	return parser
 }
 
-// Understands returns an error if the arguments are none that the command takes. Nothing is run.
+// Understands returns an error if the command does not accept the arguments. Nothing is run.
 func Understands(name string, grammar any, args []string) error {
 	ctx, err := parserOf(name, "", grammar, &Env{Stdout: io.Discard, Stderr: io.Discard}).Parse(args)
 	if err == nil {

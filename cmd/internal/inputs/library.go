@@ -37,7 +37,7 @@ func OpenLibrary(path string) (*Library, error) {
 	defer in.Close()
 	l := &Library{Data: in.head}
 	switch {
-	case !metallib.Is(in.head): // Parse says what it is, without reading on
+	case !metallib.Is(in.head): // Parse says what the file is instead, without reading on
 	case in.pipe:
 		if l.Data, err = in.all(maxPiped); err != nil {
 			return nil, err

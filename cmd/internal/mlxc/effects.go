@@ -97,7 +97,7 @@ func (c *effectsCmd) Run(env *cli.Env) error {
 	return c.infer(env, graphs, out)
 }
 
-// wanted reports whether --kernel chooses a kernel.
+// wanted reports whether the flags --kernel choose a kernel.
 func (c *effectsCmd) wanted(k *ir.Kernel) bool {
 	for _, p := range c.Kernel {
 		if ok, err := path.Match(p, k.Function); ok && err == nil || p == k.Function || p == k.Name {
@@ -107,17 +107,17 @@ func (c *effectsCmd) wanted(k *ir.Kernel) bool {
 	return len(c.Kernel) == 0
 }
 
-// effectsJSON is a dispatch as JSON has it.
+// effectsJSON is the JSON form of a dispatch's effects.
 type effectsJSON struct {
 	Graph   string `json:"graph"`
 	Command ir.ID  `json:"command"`
 	Kernel  string `json:"kernel"`
-	Effects string `json:"effects,omitempty"` // as the text form has them
-	From    string `json:"from"`              // who says so
-	Unknown string `json:"unknown,omitempty"` // why nothing is known
+	Effects string `json:"effects,omitempty"` // in the text form's syntax
+	From    string `json:"from"`              // where the effects come from
+	Unknown string `json:"unknown,omitempty"` // why the effects are not known
 }
 
-// list prints what dispatches are declared to touch.
+// list prints the declared effects of dispatches.
 func (c *effectsCmd) list(env *cli.Env, graphs []*ir.Graph) error {
 	list := []effectsJSON{}
 	for _, g := range graphs {
@@ -166,7 +166,7 @@ func (c *effectsCmd) list(env *cli.Env, graphs []*ir.Graph) error {
 	return nil
 }
 
-// formatEffects writes effects as the text form has them.
+// formatEffects formats effects in the text form's syntax.
 func formatEffects(g *ir.Graph, e *ir.Effects) string {
 	var b strings.Builder
 	b.WriteString("effects complete")
@@ -188,7 +188,7 @@ func formatEffects(g *ir.Graph, e *ir.Effects) string {
 	return b.String()
 }
 
-// infer observes the kernels.
+// infer runs the kernels, observes what they touch, and proposes declarations.
 func (c *effectsCmd) infer(env *cli.Env, graphs []*ir.Graph, out *output.File) error {
 	progress := cli.StartProgress(env.Stderr, "observing kernels")
 	defer progress.End()
@@ -223,7 +223,7 @@ func (c *effectsCmd) infer(env *cli.Env, graphs []*ir.Graph, out *output.File) e
 	return c.answer(env, report, text, out != nil)
 }
 
-// listed reports whether every dispatch of a kernel without a declaration has complete effects.
+// listed reports whether every dispatch of a kernel without a declaration states complete effects.
 func (c *effectsCmd) listed(graphs []*ir.Graph, k *ir.Kernel) bool {
 	any := false
 	for _, g := range graphs {
@@ -238,7 +238,7 @@ func (c *effectsCmd) listed(graphs []*ir.Graph, k *ir.Kernel) bool {
 	return any
 }
 
-// why says why nothing is proposed.
+// why returns the reason why no declaration is proposed.
 func (c *effectsCmd) why(r *infer.Report) string {
 	if len(r.Left) == 0 {
 		return ": each kernel has a declaration, or complete effects"
@@ -246,7 +246,7 @@ func (c *effectsCmd) why(r *infer.Report) string {
 	return fmt.Sprintf(": %s of graph %s (%s): %s", r.Left[0].Command, ir.QuoteName(r.Left[0].Graph), r.Left[0].Kernel, r.Left[0].Why)
 }
 
-// file is the text of the declarations, library by library.
+// file returns the text of the proposed declarations, library by library.
 func (c *effectsCmd) file(r *infer.Report) (string, error) {
 	if len(r.Proposals) == 0 {
 		return "", nil
@@ -262,7 +262,7 @@ func (c *effectsCmd) file(r *infer.Report) (string, error) {
 			last = p.Library
 			l := last
 			if l.Digest == (ir.Digest{}) {
-				// The graph takes any file of this name; what was observed is of one.
+				// The graph accepts any file of this name, but the observation holds only for this file.
 				data, err := os.ReadFile(l.Path)
 				if err != nil {
 					return "", err
@@ -293,7 +293,7 @@ func percent(a, b int64) string {
 	return fmt.Sprintf("%.1f %%", 100*float64(a)/float64(b))
 }
 
-// answer prints the report. Bytes that a declaration leaves out are a failed check.
+// answer prints the report. It is a failed check if a declaration leaves out bytes that a kernel touches.
 func (c *effectsCmd) answer(env *cli.Env, r *infer.Report, text string, written bool) error {
 	broken := 0
 	for _, x := range r.Comparisons {

@@ -10,7 +10,7 @@ import (
 	"github.com/mlxc/mlxc/msl"
 )
 
-// kernelFlags name sources that declare kernels which are not in this module's library.
+// kernelFlags name Metal sources that declare kernels in addition to the builtin library's.
 type kernelFlags struct {
 	Kernels []string `placeholder:"FILE" help:"Metal source that declares kernels of the graph (docs/kernels.md). The proof believes the declarations, and says so. Repeatable."`
 }
@@ -34,7 +34,7 @@ func (f *kernelFlags) register() (names []string, err error) {
 	return names, nil
 }
 
-// used returns an error if some source declares no kernel of any graph: then it was given for nothing.
+// used returns an error if some source declares no kernel of any graph, because its flag then has no effect.
 func (f *kernelFlags) used(graphs ...*ir.Graph) error {
 	for _, path := range f.Kernels {
 		name := filepath.Base(path)

@@ -26,7 +26,7 @@ type kernelsCmd struct {
 	Text    bool     `xor:"form" help:"Print them as a graph's text has them, to write dispatches of them (docs/text-format.md)."`
 }
 
-// fewKernels is the greatest number of kernels that are printed in full.
+// fewKernels is the max number of kernels that are printed in full.
 const fewKernels = 4
 
 func (c *kernelsCmd) Run(env *cli.Env) error {
@@ -40,7 +40,7 @@ func (c *kernelsCmd) Run(env *cli.Env) error {
 		return err
 	}
 	list := make([]described, 0, len(chosen))
-	var failed []error // those that are damaged, or have what nobody here can describe
+	var failed []error // kernels that are damaged or have features that cannot be described
 	for _, entry := range chosen {
 		if err := env.Context.Err(); err != nil {
 			return err
@@ -88,7 +88,7 @@ func (c *kernelsCmd) print(ctx context.Context, w io.Writer, lib *inputs.Library
 	return nil
 }
 
-// choose returns the kernels that are asked for, by name.
+// choose returns the kernels whose names match the arguments.
 func (c *kernelsCmd) choose(lib *inputs.Library) (out []*metallib.Kernel, err error) {
 	wanted := make([]bool, len(lib.Kernels))
 	for _, pattern := range c.Names {
@@ -115,7 +115,7 @@ func (c *kernelsCmd) choose(lib *inputs.Library) (out []*metallib.Kernel, err er
 	return out, nil
 }
 
-// similar says how many names contain what was looked for.
+// similar says how many kernel names contain the text that matched none.
 func similar(lib *inputs.Library, part string) string {
 	n := 0
 	for i := range lib.Kernels {
@@ -179,12 +179,12 @@ func printLines(w io.Writer, list []described) error {
 	return err
 }
 
-// legend explains the columns of printLines, whose heads are short because names are long.
+// legend explains the column heads of printLines, which are short because kernel names are long.
 const legend = `arguments: device memory that the kernel reads, writes; constant; tg: threadgroup; if: those that a constant decides on
 fc: function constants; memory: threadgroup memory of its own; threads: in a threadgroup
 `
 
-// print prints everything about a kernel.
+// print prints everything that the library says about a kernel.
 func (d described) print(w io.Writer) error {
 	fmt.Fprintf(w, "kernel %s: %s of bitcode, AIR %s, Metal %s", d.Name, cli.Bytes(d.entry.Size), d.AIR, d.Metal)
 	for _, o := range d.Options {
@@ -240,8 +240,8 @@ func addFields(t *cli.Table, name string, offset int64, fields []air.Field) {
 	}
 }
 
-// printText prints a graph without commands that has the kernels. Function constants, of
-// which the library knows no values, are zero.
+// printText prints a graph without commands that has the kernels. Function constants are zero, because the library
+// does not have their values.
 func printText(w io.Writer, lib *inputs.Library, list []described) error {
 	name := filepath.Base(lib.File)
 	library := ir.Library{Kind: ir.Metallib, Path: name, Digest: sha256.Sum256(lib.Data)}

@@ -26,9 +26,9 @@ type libraryFlags struct {
 type openLibrary struct {
 	*inputs.Library
 	path   string
-	digest ir.Digest // of the file, once asked for
+	digest ir.Digest // of the file, computed when first needed
 	hashed bool
-	named  bool // by a graph
+	named  bool // some graph names the library
 }
 
 // openAll opens the libraries, and reads all of them if whole is set.
@@ -54,9 +54,8 @@ func (f *libraryFlags) close() {
 	}
 }
 
-// find returns the library that a kernel names: by its digest or, where the graph does not
-// know that, by the name of the file. Builtin kernels that are declared to be as MLX's are
-// compared with those of a library that has them.
+// find returns the library that a kernel names: by digest or, if the graph has no digest, by file name. A builtin
+// kernel that is declared to equal MLX's is compared with the kernel of a library that has one of its name.
 func (f *libraryFlags) find(k *ir.Kernel) bind.Library {
 	at := f.lookup(&k.Library)
 	if k.Library.Kind == ir.Builtin && slices.ContainsFunc(msl.Declarations(k.Function), func(d *decl.Decl) bool { return d.MLX }) {
@@ -95,8 +94,8 @@ func (f *libraryFlags) lookup(l *ir.Library) *openLibrary {
 	return nil
 }
 
-// others says of the kernels of a graph that they name one of the libraries with another
-// digest.
+// others returns complaints about kernels of a graph that name one of the libraries by its file name, but with
+// another digest.
 func (f *libraryFlags) others(g *ir.Graph) (out []string) {
 	seen := map[ir.Library]bool{}
 	for i := range g.Kernels {
@@ -147,10 +146,9 @@ func (f *libraryFlags) compare(ctx context.Context, v *verdict, g *ir.Graph, str
 	return nil
 }
 
-// narrow takes back assumptions that dispatches of unknown effects do not race: where the
-// arguments of the compiled kernels leave no byte that two commands both touch, nothing need
-// be assumed. Their arguments do not say that bytes are certainly written, so nothing else is
-// concluded from them.
+// narrow removes assumptions that dispatches of unknown effects do not race, where the arguments of the compiled
+// kernels show that two commands touch no common byte. Nothing else is concluded from these arguments, because they
+// do not say which bytes are certainly written.
 func (f *libraryFlags) narrow(ctx context.Context, g *ir.Graph, found *meaning.Report) error {
 	if len(f.open) == 0 || len(found.Assumed) == 0 {
 		return nil
@@ -179,7 +177,7 @@ func (f *libraryFlags) narrow(ctx context.Context, g *ir.Graph, found *meaning.R
 	return nil
 }
 
-// unnamed notes the libraries that no graph names.
+// unnamed adds a finding for each library that no graph names.
 func (f *libraryFlags) unnamed(v *verdict) {
 	for _, o := range f.open {
 		if !o.named {

@@ -29,5 +29,5 @@ func Main(args []string) int {
 	return cli.Run("mlxc", "A compiler for GPU dispatch graphs: record, optimize, inspect.", &grammar{}, args)
 }
 
-// Understands returns an error if the arguments are none that the command takes.
+// Understands returns an error if mlxc does not accept the arguments.
 func Understands(args []string) error { return cli.Understands("mlxc", &grammar{}, args) }

@@ -11,14 +11,14 @@ import (
 	"github.com/mlxc/mlxc/optimize"
 )
 
-// modelFlags choose the model of times.
+// modelFlags choose the cost model of times.
 type modelFlags struct {
 	Chip    string `placeholder:"NAME" help:"Chip whose times are modelled (default: this machine's GPU of NVIDIA's, as it was measured when a model ran on it or as its name says, else m3-max)."`
 	Profile string `placeholder:"FILE" help:"Measured times (JSON) to use in place of a chip's."`
 }
 
-// model returns the chosen model. If neither flag is set it is that of this machine's GPU, or the zero value, which is the
-// default chip.
+// model returns the chosen cost model. If neither flag is set, it is the model of this machine's GPU or, if that is
+// not known, the zero value, which stands for the default chip.
 func (f *modelFlags) model() (m cost.Model, err error) {
 	if f.Profile != "" && f.Chip != "" {
 		return m, cli.BadUsage("--chip and --profile: a profile names its chip itself")
@@ -38,7 +38,7 @@ func (f *modelFlags) model() (m cost.Model, err error) {
 	return m, nil
 }
 
-// printModel says which chip and which values of the params the modelled times are for.
+// printModel prints for which chip and which values of the params times are modelled.
 func printModel(w io.Writer, graph string, m cost.Model, at []optimize.ParamValue) {
 	var values []string
 	for _, p := range at {

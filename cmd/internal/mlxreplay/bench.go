@@ -59,7 +59,7 @@ func (c *benchCmd) Run(env *cli.Env) error {
 	}
 	var files output.Files
 	reads := c.deviceFlags
-	if c.Update { // a profile may be brought up to date in its place
+	if c.Update { // the old profile may be updated in place
 		reads.Measured, reads.CUDAMeasured = "", ""
 	}
 	if err := reads.reads(&files); err != nil {
@@ -92,7 +92,7 @@ func (c *benchCmd) Run(env *cli.Env) error {
 	threads := 0
 	closeDevice, err := c.open(env, func(d backend.Device) error {
 		threads = d.Info().Threads
-		if write != nil { // of this device alone
+		if write != nil { // the profile is of this device alone
 			fit = cost.NewFit(cost.Model{})
 		}
 		if c.Name == "" && module.Lookup(gguf.VocabularyData) != nil {
@@ -117,7 +117,7 @@ func (c *benchCmd) Run(env *cli.Env) error {
 	return write.Data(m.WriteProfile)
 }
 
-// threadsOf is how many threads a device has, for people; a GPU does not say.
+// threadsOf returns a device's number of threads for display; a GPU has none.
 func threadsOf(d backend.Device) any {
 	if n := d.Info().Threads; n > 0 {
 		return n
@@ -156,7 +156,7 @@ func (c *benchCmd) language(env *cli.Env, d backend.Device, module *ir.Module, f
 	if err != nil {
 		return err
 	}
-	if c.Profile && row == 0 { // the times of commands are those of single replays
+	if c.Profile && row == 0 { // only single replays give times of commands
 		row = 1
 	}
 	var decode, feed []float64

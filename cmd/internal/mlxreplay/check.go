@@ -27,7 +27,7 @@ type checkCmd struct {
 	JSON    bool          `name:"json" help:"Print JSON."`
 }
 
-// finding is one as JSON has it.
+// finding is the JSON form of a finding.
 type finding struct {
 	Command  ir.ID             `json:"command"`
 	Kernel   string            `json:"kernel"`
@@ -85,8 +85,8 @@ func (c *checkCmd) Run(env *cli.Env) error {
 	return c.print(env, g.IR(), observed, append(between, differ...))
 }
 
-// orders replays the graph in its own order and in random ones, each from the beginning, and
-// says which outputs and states differ.
+// orders replays the graph in its written order and in random orders, each time from the initial contents, and
+// returns which outputs and states differ.
 func (c *checkCmd) orders(env *cli.Env, m *ir.Module, memory int64) (differ []string, err error) {
 	if c.Orders <= 0 {
 		return nil, nil
@@ -127,8 +127,7 @@ func (c *checkCmd) orders(env *cli.Env, m *ir.Module, memory int64) (differ []st
 	return differ, nil
 }
 
-// once replays the graph once, from first contents, and returns what its outputs and states
-// hold, by name.
+// once replays the graph once from the initial contents and returns the contents of its outputs and states, by name.
 func (c *checkCmd) once(env *cli.Env, d *softmetal.Device, m *ir.Module) (map[string][]byte, error) {
 	s, err := replay.Open(d, m, replay.Options{})
 	if err != nil {
@@ -164,7 +163,7 @@ func (c *checkCmd) once(env *cli.Env, d *softmetal.Device, m *ir.Module) (map[st
 	return out, nil
 }
 
-// firstDifference returns the first byte in which a and b differ, −1 if there is none.
+// firstDifference returns the index of the first byte in which a and b differ, −1 if they are equal.
 func firstDifference(a, b []byte) int {
 	for i := range a {
 		if i >= len(b) || a[i] != b[i] {
@@ -174,7 +173,7 @@ func firstDifference(a, b []byte) int {
 	return -1
 }
 
-// print prints the findings; that there are any is a failed check.
+// print prints the findings; any finding is a failed check.
 func (c *checkCmd) print(env *cli.Env, g *ir.Graph, observed []softmetal.Observed, between []string) error {
 	found := []finding{}
 	dropped := uint64(0)
@@ -233,8 +232,7 @@ func kernelsOf(g *ir.Graph) map[ir.ID]*ir.Kernel {
 	return out
 }
 
-// orderOfObserved says which commands touch the same bytes although nothing orders them, by
-// what they really touched.
+// orderOfObserved lists commands that were observed to touch the same bytes although nothing orders them.
 func orderOfObserved(ctx context.Context, g *ir.Graph, observed []softmetal.Observed) ([]string, error) {
 	effects := map[ir.ID]*ir.Effects{}
 	for i := range observed {

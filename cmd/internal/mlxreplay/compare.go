@@ -26,13 +26,13 @@ func (*compareCmd) Help() string {
 	return "Outputs of the same inputs are compared: floats within the tolerance, all else to the bit. Exit code 1 says that they differ by more."
 }
 
-// difference is how two contents of an output differ.
+// difference says how two contents of an output differ.
 type difference struct {
 	Output   string  `json:"output"`
 	Type     string  `json:"type"`
 	Elements int     `json:"elements"`
-	Bits     int     `json:"other_bits"`          // elements whose bits are others
-	Greatest float64 `json:"greatest_difference"` // of floats
+	Bits     int     `json:"other_bits"`          // number of elements with other bits
+	Greatest float64 `json:"greatest_difference"` // max absolute difference, of floats
 	Of       float64 `json:"greatest_value"`
 	OK       bool    `json:"ok"`
 }
@@ -42,7 +42,7 @@ func (c *compareCmd) Run(env *cli.Env) error {
 		return cli.BadUsage("--replays is at least 1, --tolerance at least 0")
 	}
 	with := deviceFlags{Device: c.With, MaxWork: c.MaxWork}
-	// Trust is in kernels, and they are the same on both: it is said to the device that compiles them.
+	// --trust is about kernels, which are the same on both devices; it is passed on to each device that compiles.
 	if with.compiles() {
 		with.Trust = c.Trust
 		c.Trust = c.Trust && c.compiles()
@@ -138,7 +138,7 @@ func (c *compareCmd) replay(env *cli.Env, d backend.Device, m *ir.Module, took *
 	return m.Graph(g.IR().Name), out, nil
 }
 
-// differ compares the elements of two contents of a type.
+// differ compares two contents, whose elements have type t, element by element.
 func differ(t ir.DType, a, b []byte, tolerance float64) difference {
 	x := difference{Type: t.String(), OK: len(a) == len(b)}
 	size := max(1, int(t.Size()))
@@ -171,7 +171,7 @@ func differ(t ir.DType, a, b []byte, tolerance float64) difference {
 	return x
 }
 
-// floatOf reads an element of a type of floats; nil: it is none.
+// floatOf returns a function that decodes one element of a float type; nil for other types.
 func floatOf(t ir.DType) func(b []byte) float64 {
 	switch t {
 	case ir.F32:

@@ -36,7 +36,7 @@ type deviceFlags struct {
 	Trust        bool   `name:"trust-kernels" help:"Run kernels of others, which a graph or --library names, also where this system has no way to confine them and the compiler (softmetal, cuda; SECURITY.md)."`
 	Memory       string `placeholder:"SIZE" help:"Most memory that the device may take, as 900MiB or 8GiB (default: what the machine has and its control group allows; of a GPU, what it has or the system recommends)."`
 
-	known *cost.Model // what was measured of the GPU of NVIDIA's without being asked for; nil: nothing
+	known *cost.Model // measured costs of the NVIDIA GPU, see learn; nil if there are none
 
 	MaxWork time.Duration `name:"max-work" default:"1h" help:"Refuse what is modelled to take one core longer than this; end what takes software Metal longer."`
 }
@@ -50,7 +50,7 @@ const (
 	onAuto      = "auto"
 )
 
-// reads says which files the device will read.
+// reads declares the files that the device will read.
 func (f deviceFlags) reads(files *output.Files) error {
 	for _, r := range []struct{ path, what string }{
 		{f.Library, "the library"}, {f.Measured, "what was measured of the GPU"}, {f.CUDAMeasured, "what was measured of the GPU"},
@@ -62,12 +62,12 @@ func (f deviceFlags) reads(files *output.Files) error {
 	return nil
 }
 
-// compiles reports whether the device compiles kernels of files by our own compiler, or may.
+// compiles reports whether the device compiles, or may compile, kernels from files with our own compiler.
 func (f deviceFlags) compiles() bool {
 	return f.Device == onSoftMetal || f.Device == onCUDA || f.Device == onAuto
 }
 
-// check returns an error if flags make no sense, or not together.
+// check returns an error if a flag is invalid or does not fit the others.
 func (f deviceFlags) check() error {
 	of := func(devices ...string) bool { return slices.Contains(devices, f.Device) }
 	switch {
@@ -117,9 +117,8 @@ func (f deviceFlags) check() error {
 	return nil
 }
 
-// open opens the device, and does with it what use does. With --device auto that is a GPU, or the CPU
-// if there is none, or use fails with it: then it says why. The function that it returns closes the
-// device.
+// open opens the device and calls use with it. --device auto opens a GPU; if there is none, or use fails with it, it
+// prints a remark with the reason and opens the CPU instead. The function that it returns closes the device.
 func (f deviceFlags) open(env *cli.Env, use func(backend.Device) error) (func(), error) {
 	if err := f.check(); err != nil {
 		return nil, err
@@ -140,17 +139,17 @@ func (f deviceFlags) open(env *cli.Env, use func(backend.Device) error) (func(),
 		if err == nil || env.Context.Err() != nil || cli.IsUsage(err) {
 			return end, err
 		}
-		reason, _, _ := strings.Cut(err.Error(), ": use --device") // which --device auto does
+		reason, _, _ := strings.Cut(err.Error(), ": use --device") // --device auto does that by itself
 		why = append(why, reason)
 	}
 	fmt.Fprintf(env.Stderr, "remark: --device auto: cpu, because %s\n", strings.Join(why, "; and "))
 	return f.on(env, onCPU, use)
 }
 
-// automatic are the devices that are better than the CPU, where they are.
+// automatic lists the devices that --device auto prefers to the CPU.
 var automatic = []string{onMetal, onCUDA}
 
-// on is open with the device of a name.
+// on is open for the device of the given name.
 func (f deviceFlags) on(env *cli.Env, name string, use func(backend.Device) error) (func(), error) {
 	d, end, err := f.device(env, name)
 	if err != nil {
@@ -163,7 +162,7 @@ func (f deviceFlags) on(env *cli.Env, name string, use func(backend.Device) erro
 	return end, nil
 }
 
-// device opens the device of a name.
+// device opens the device of the given name.
 func (f deviceFlags) device(env *cli.Env, name string) (backend.Device, func(), error) {
 	memory, err := sizeOf(f.Memory)
 	if err != nil {
@@ -198,7 +197,7 @@ func (f deviceFlags) device(env *cli.Env, name string) (backend.Device, func(), 
 		}
 		return d, func() {
 			if err := end(); err != nil {
-				fmt.Fprintf(env.Stderr, "remark: %v\n", err) // what was computed is there
+				fmt.Fprintf(env.Stderr, "remark: %v\n", err) // the results are not affected
 			}
 		}, nil
 	case onSoftMetal:
@@ -215,7 +214,7 @@ func (f deviceFlags) device(env *cli.Env, name string) (backend.Device, func(), 
 	return d, func() { d.Close() }, nil
 }
 
-// sizeOf parses a number of bytes with a unit; "" is 0.
+// sizeOf parses a number of bytes with an optional unit; "" is 0.
 func sizeOf(s string) (int64, error) {
 	if s == "" {
 		return 0, nil
@@ -291,8 +290,7 @@ func coreTime(s float64) string {
 	return fmt.Sprintf("%.3g s", s)
 }
 
-// enough returns a value of --max-work that allows so many seconds, or the greatest
-// possible value.
+// enough returns a value for --max-work that allows the given number of seconds, or the max value.
 func enough(s float64) string {
 	return fmt.Sprintf("%dh", int64(min(math.Ceil(s/3600), 2_500_000)))
 }

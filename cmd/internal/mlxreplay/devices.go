@@ -12,7 +12,7 @@ type devicesCmd struct {
 	JSON bool `name:"json" help:"Print JSON."`
 }
 
-// deviceRow is a device as JSON has it.
+// deviceRow is the JSON form of a device.
 type deviceRow struct {
 	Name             string               `json:"name"`
 	Description      string               `json:"description"`
@@ -67,7 +67,7 @@ func (c *devicesCmd) Run(env *cli.Env) error {
 	return nil
 }
 
-// opened is the row of a device that is there if it can be opened.
+// opened returns the row of a device whose availability shows only by opening it.
 func opened(env *cli.Env, name string) ([]deviceRow, error) {
 	d, end, err := deviceFlags{}.device(env, name)
 	if err != nil {
@@ -78,7 +78,7 @@ func opened(env *cli.Env, name string) ([]deviceRow, error) {
 	return []deviceRow{{Name: name, Description: i.Description, Threads: i.Threads, MaxThreadgroup: i.MaxThreadgroup, ThreadgroupBytes: i.ThreadgroupBytes, Alignment: i.Alignment}}, nil
 }
 
-// gpus are the rows of the machine's GPUs. One of them is opened: that may fail where it is found.
+// gpus returns the rows of the machine's Apple GPUs. It opens one, because a listed GPU may still fail to open.
 func gpus() ([]deviceRow, error) {
 	all, err := gpu.Metal.List()
 	if err != nil {
@@ -99,7 +99,7 @@ func gpus() ([]deviceRow, error) {
 	return rows, nil
 }
 
-// nvidia are the rows of the machine's GPUs of NVIDIA's, of which the first is opened.
+// nvidia returns the rows of the machine's NVIDIA GPUs. It opens the first one.
 func nvidia(env *cli.Env) ([]deviceRow, error) {
 	all, err := gpu.CUDA.List()
 	if err != nil {
@@ -124,7 +124,7 @@ func nvidia(env *cli.Env) ([]deviceRow, error) {
 	return rows, nil
 }
 
-// describe says in a line what a GPU is.
+// describe returns a one-line description of a GPU.
 func describe(g *gpu.Description) string {
 	family := "none of Apple's families"
 	if g.Family > 0 {

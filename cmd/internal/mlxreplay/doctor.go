@@ -92,7 +92,7 @@ func (c *doctorCmd) Run(env *cli.Env) error {
 		return err
 	}
 	if ended != nil {
-		return ended // a test that was left behind may use the device
+		return ended // a test that was abandoned may still use the device
 	}
 	if !r.Stuck {
 		end()
@@ -131,7 +131,7 @@ func (c *doctorCmd) one(env *cli.Env, flags deviceFlags) error {
 	if err != nil {
 		return err
 	}
-	if !results[0].Hangs { // the GPU may use the device yet
+	if !results[0].Hangs { // if it hangs, the GPU may still use the device
 		end()
 	}
 	return cli.JSON(env.Context, env.Stdout, results[0])
@@ -144,7 +144,7 @@ func failed(n int) string {
 	return fmt.Sprintf("%d failures: the report says which and what to do", n)
 }
 
-// options say how a device is examined.
+// options returns the options of an examination.
 func (c *doctorCmd) options(env *cli.Env, d backend.Device, log io.Writer) doctor.Options {
 	o := doctor.Options{Log: log, Program: cli.Version("mlxreplay"), Device: d, Quick: c.Quick, Only: c.Only}
 	o.Begin = func(what string) (func(float64), func()) {
@@ -165,7 +165,7 @@ func (c *doctorCmd) options(env *cli.Env, d backend.Device, log io.Writer) docto
 	}
 	o.Litmus = func(ctx context.Context, begin func(string, float64)) ([]verdict.Result, error) {
 		how := gpu.Litmus{Trials: trials, Begin: begin}
-		if program, err := os.Executable(); err == nil { // else they run here
+		if program, err := os.Executable(); err == nil { // otherwise the tests run in this process
 			args := []string{"doctor", "--device", onMetal}
 			if c.GPU != "" {
 				args = append(args, "--gpu", c.GPU)
@@ -182,7 +182,7 @@ func (c *doctorCmd) options(env *cli.Env, d backend.Device, log io.Writer) docto
 		}})
 	}
 	for _, name := range gpu.Plans {
-		if name != gpu.Auto { // which is one of the others
+		if name != gpu.Auto { // the automatic choice is one of the other plans
 			plan(name, gpu.Options{Plan: name})
 		}
 	}
@@ -190,8 +190,8 @@ func (c *doctorCmd) options(env *cli.Env, d backend.Device, log io.Writer) docto
 	return o
 }
 
-// launched are the plans of a GPU of NVIDIA's by which replays may be launched, under the names that profiles
-// have for them; the first is what replays do without a profile, for most graphs.
+// launched returns the plans by which an NVIDIA GPU can launch replays, under their names in profiles. The first is the
+// default for most graphs without a profile.
 func launched(env *cli.Env, name, library string) (out []doctor.Plan) {
 	for _, p := range gpu.CUDAMeasured {
 		out = append(out, doctor.Plan{Name: p.Name, Launched: true, Edges: p.Edges, Open: func(*doctor.Report) (backend.Device, func(), error) {
@@ -199,7 +199,7 @@ func launched(env *cli.Env, name, library string) (out []doctor.Plan) {
 			if err != nil {
 				return nil, nil, err
 			}
-			return d, func() { _ = end() }, nil // what was measured is there
+			return d, func() { _ = end() }, nil // the measurements are not affected
 		}})
 	}
 	return out

@@ -13,8 +13,8 @@ import (
 	"github.com/mlxc/mlxc/replay"
 )
 
-// filling says which graph of a file is replayed, and with what, for commands whose answer is no
-// result of it: inputs that nobody gives are random, and params as great as they may be.
+// filling is the flags of commands that replay a graph for other reasons than its results: they choose the graph and
+// its inputs. Inputs that are not given are random, and params have their max.
 type filling struct {
 	Graph string   `arg:"" help:"Graph file (.mlxg or .mlxt); - is standard input."`
 	Name  string   `name:"graph" placeholder:"NAME" help:"Graph to replay (default: the first)."`
@@ -40,8 +40,8 @@ func (f *filling) open(env *cli.Env) (_ *inputs.File, err error) {
 	return file, err
 }
 
-// prepare sets params and fills inputs. A param that --set leaves out is as great as it may
-// be: then a graph touches most.
+// prepare sets params and fills inputs. A param that --set leaves out gets its max, with which the graph touches the
+// most bytes.
 func (f *filling) prepare(g *replay.Graph, seed uint64) error {
 	greatest, set := g.IR().Greatest(), f.set
 	for i := range g.IR().Params {
@@ -59,7 +59,7 @@ func (f *filling) prepare(g *replay.Graph, seed uint64) error {
 	return fillInputs(g, f.in)
 }
 
-// randomInputs fills inputs with numbers between −1 and 1, and integers with zeros.
+// randomInputs fills inputs with random numbers between −1 and 1, and inputs of integers with zeros.
 func randomInputs(g *replay.Graph, seed uint64) error {
 	r := rand.New(rand.NewPCG(seed, 1))
 	for i := range g.IR().Memories {
@@ -69,7 +69,7 @@ func randomInputs(g *replay.Graph, seed uint64) error {
 		}
 		data := make([]byte, m.Size)
 		switch {
-		case m.DType == ir.F32, !m.DType.Valid(): // of no type: most likely floats
+		case m.DType == ir.F32, !m.DType.Valid(): // without a type, floats are most likely
 			for k := 0; k+4 <= len(data); k += 4 {
 				binary.LittleEndian.PutUint32(data[k:], math.Float32bits(2*r.Float32()-1))
 			}

@@ -42,7 +42,7 @@ type rowFlag struct {
 	Row *int `placeholder:"N" help:"Tokens to decode by one submission, which for --temp needs a graph recorded with --sample (default: on a GPU as many as take some 40 ms, up to 128; else 1)."`
 }
 
-// row is what textgen.Options has: 0 without the flag.
+// row returns the value for textgen.Options: 0 without the flag.
 func (f rowFlag) row() (int, error) {
 	switch {
 	case f.Row == nil:
@@ -61,8 +61,8 @@ type modelFlags struct {
 	cli.OrderFlag
 }
 
-// openModel opens a model for generation; sample says that a GGUF model is to draw its tokens itself. The function that it returns closes the model
-// and its device.
+// openModel opens a model for generation. sample makes a GGUF model's graphs draw the tokens themselves
+// (gguf.Options.Sample). The function that it returns closes the model and its device.
 func (f *modelFlags) openModel(env *cli.Env, files *output.Files, path string, sample bool) (*textgen.Model, func(), error) {
 	f.learn(env)
 	module, closer, err := openModule(env, files, path, f.Verify, sample, f.model())

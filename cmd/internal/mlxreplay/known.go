@@ -10,16 +10,16 @@ import (
 	"github.com/mlxc/mlxc/cost"
 )
 
-// learn finds out what launches cost on the GPU of NVIDIA's that the flags choose, if they choose one and do not say what
-// was measured of it: from what was kept of an earlier time, or by measuring it, once for a GPU and its driver. Plans
-// are chosen by it, and models that are recorded in memory are optimized for it.
+// learn sets the launch costs of the NVIDIA GPU that the flags choose, unless the flags give measured ones. They come
+// from a file that an earlier run kept or, once per GPU and driver, are measured now. Launch plans are chosen by
+// these costs, and models that are recorded in memory are optimized for them.
 func (f *deviceFlags) learn(env *cli.Env) {
 	if f.Device != onCUDA && f.Device != onAuto || f.CUDAMeasured != "" || f.check() != nil {
 		return
 	}
 	all, err := gpu.CUDA.List()
 	if err != nil {
-		return // which opening the device will say
+		return // opening the device will report the error
 	}
 	for _, d := range all {
 		if f.GPU != "" && !strings.Contains(strings.ToLower(d.Name), strings.ToLower(f.GPU)) {
@@ -41,13 +41,13 @@ func (f *deviceFlags) learn(env *cli.Env) {
 	}
 }
 
-// measure measures what launches cost on a GPU by each plan.
+// measure measures the launch costs of a GPU, for each plan.
 func (f *deviceFlags) measure(env *cli.Env, name string) (p cost.Model, err error) {
 	d, end, err := gpu.CUDA.Open(env.Context, gpu.CUDAOptions{Name: f.GPU})
 	if err != nil {
 		return p, err
 	}
-	defer func() { _ = end() }() // what was measured is there
+	defer func() { _ = end() }() // the measurements are not affected
 	o := doctor.Options{Program: cli.Version("mlxreplay"), Device: d, Quick: true, Plans: launched(env, f.GPU, "")}
 	o.Begin = func(string) (func(float64), func()) {
 		bar := cli.StartProgress(env.Stderr, "measuring "+name+", once")
@@ -60,7 +60,7 @@ func (f *deviceFlags) measure(env *cli.Env, name string) (p cost.Model, err erro
 	return r.Profile(d.Info().Threads), nil
 }
 
-// model is how the device that the flags choose is modelled, as far as that is known before it is opened.
+// model returns the cost model of the chosen device, as far as it is known before the device is opened.
 func (f *deviceFlags) model() cost.Model {
 	if f.known != nil {
 		return *f.known

@@ -27,5 +27,5 @@ func Main(args []string) int {
 	return cli.Run("mlxreplay", "Replays GPU dispatch graphs: on this machine, with or without a GPU.", &grammar{}, args)
 }
 
-// Understands returns an error if the arguments are none that the command takes.
+// Understands returns an error if mlxreplay does not accept the arguments.
 func Understands(args []string) error { return cli.Understands("mlxreplay", &grammar{}, args) }

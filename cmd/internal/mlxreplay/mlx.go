@@ -7,7 +7,7 @@ import (
 	"github.com/mlxc/mlxc/internal/mlxlib"
 )
 
-// withMLX returns the flags with the library that --mlx means as --library.
+// withMLX returns the flags with --mlx replaced by --library and the path of MLX's library.
 func (f deviceFlags) withMLX(env *cli.Env) (deviceFlags, error) {
 	if !f.MLX {
 		return f, nil

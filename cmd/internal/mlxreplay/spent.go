@@ -11,18 +11,18 @@ import (
 	"github.com/mlxc/mlxc/replay"
 )
 
-// spent sums what replays of a graph took of the host and of the device.
+// spent sums the times that replays of a graph took on the host and on the device.
 type spent struct {
 	graph        string
 	replays      int
 	host, device time.Duration
-	first        bool // the first submission, which makes things ready, is not counted
+	first        bool // only the first submission, which includes one-time preparation, is counted so far
 }
 
-// accounts are what replays took, by graph, in the order in which graphs were first replayed.
+// accounts hold the times by graph, in the order in which graphs were first replayed.
 type accounts struct{ graphs []*spent }
 
-// add notes a submission.
+// add adds the times of a submission. A graph's first submission counts only until there is a second one.
 func (a *accounts) add(g *ir.Graph, t replay.Timing) {
 	var s *spent
 	for _, x := range a.graphs {
@@ -34,14 +34,14 @@ func (a *accounts) add(g *ir.Graph, t replay.Timing) {
 		s = &spent{graph: g.Name, first: true}
 		a.graphs = append(a.graphs, s)
 	} else if s.first {
-		*s = spent{graph: g.Name} // the first is followed by others, which say more
+		*s = spent{graph: g.Name} // drop the first submission, which includes one-time preparation
 	}
 	s.replays += t.Replays
 	s.host += t.Encode
 	s.device += t.Duration()
 }
 
-// String is for people, of a graph.
+// String describes the mean times of a graph's replays for people.
 func (s *spent) String() string {
 	each := func(d time.Duration) float64 { return 1e6 * d.Seconds() / float64(max(1, s.replays)) }
 	text := fmt.Sprintf("%s: a replay took %.1f µs of the host and %.1f µs of the GPU, in the mean of %d", ir.QuoteName(s.graph), each(s.host), each(s.device), s.replays)
@@ -51,7 +51,7 @@ func (s *spent) String() string {
 	return text
 }
 
-// say prints what a GPU has counted and what replays took of it, for people; of other devices nothing.
+// say prints an NVIDIA GPU's counters and the times of replays on it; for other devices it prints nothing.
 func (a *accounts) say(env *cli.Env, d backend.Device) {
 	c, ok := gpu.CUDA.Counts(d)
 	if !ok {
@@ -63,7 +63,7 @@ func (a *accounts) say(env *cli.Env, d backend.Device) {
 	}
 }
 
-// mention adds the same to an object of JSON.
+// mention adds the same to a JSON object.
 func (a *accounts) mention(d backend.Device, out map[string]any) map[string]any {
 	c, ok := gpu.CUDA.Counts(d)
 	if !ok {

@@ -16,8 +16,8 @@
 // each output exists and can be written to. An output is written to a new file beside
 // its place and then renamed; a log ([File.Log]) alone is written as it comes.
 //
-// [Files.Keep] takes that back for a command whose input is worth keeping: a recording is what an optimized
-// graph is proved against.
+// With [Files.Keep] even such an output must not replace the graph that was read: a recording is needed to prove
+// optimized graphs against it.
 //
 // It knows nothing of what other processes read. And if a shell redirects standard
 // output to a file, that file is already empty when the command begins.
@@ -46,16 +46,16 @@ import (
 // Files are what one run of a command reads and writes. The zero value reads and writes
 // nothing.
 type Files struct {
-	// Keep says that no output may replace the graph that is read, though it would take all of its
-	// contents with it. Set it before [Files.ReadGraph].
+	// Keep forbids any output to replace the graph that is read, even an output that takes over all of the graph's
+	// contents. Set it before [Files.ReadGraph].
 	Keep bool
 
 	inputs  []input
 	outputs []*File
 }
 
-// carried says what of an input a new output takes with it, so that it may replace the
-// input.
+// carried says what a new output contains of an input: if that is all that is needed of the input, the output may
+// replace it.
 type carried int
 
 const (
@@ -112,7 +112,7 @@ type input struct {
 	given   string // its path, as given to the command
 	what    string // what it is, for messages
 	carried carried
-	keep    bool // it may not be replaced by what carries it either
+	keep    bool // no output may replace it, whatever is carried
 }
 
 // File is an output that can be written.
@@ -160,8 +160,8 @@ func (f *Files) read(in input) error {
 	return nil
 }
 
-// ReadGraph says that the command reads a graph file and everything that it refers to: external
-// contents, and the Metal sources, with what they include, and libraries of its kernels.
+// ReadGraph says that the command reads a graph file and everything that it refers to: external contents, and its
+// kernels' libraries and Metal sources, with the files that these include.
 func (f *Files) ReadGraph(m *inputs.File) error {
 	if !m.Pipe {
 		in := input{target: at(m.Path), given: m.Path, what: "the graph that is read", carried: wholeText, keep: f.Keep}
@@ -197,14 +197,14 @@ func (f *Files) ReadGraph(m *inputs.File) error {
 	return nil
 }
 
-// include is a line of a source that includes a file which is looked for beside it.
+// include matches a line of a Metal source that includes a file by a path relative to the source.
 var include = regexp.MustCompile(`(?m)^[ \t]*#[ \t]*include[ \t]*"([^"\n]+)"`)
 
-// maxSource bounds the sources in which lines are looked for that include others, in bytes.
+// maxSource bounds the size in bytes of sources that are searched for includes.
 const maxSource = 64 << 20
 
-// readSource says that the command reads a Metal source and the files that it includes, as far as they lie
-// beside one another.
+// readSource says that the command reads a Metal source and, recursively, the files that it includes by relative
+// paths.
 func (f *Files) readSource(path, what string, seen map[string]bool) error {
 	path = filepath.Clean(path)
 	if seen[path] {
@@ -215,7 +215,7 @@ func (f *Files) readSource(path, what string, seen map[string]bool) error {
 		return err
 	}
 	if st, err := os.Stat(path); err != nil || !st.Mode().IsRegular() || st.Size() > maxSource {
-		return nil // whoever compiles it reports that
+		return nil // whatever compiles the source reports that
 	}
 	text, err := os.ReadFile(path)
 	if err != nil {

@@ -26,8 +26,8 @@ func (o *File) Data(write func(io.Writer) error) error {
 	return nil
 }
 
-// Log opens an output that is there from the beginning and holds what was written so far, whatever
-// becomes of the program. The caller closes it.
+// Log opens an output that exists from the beginning and holds what was written so far, even if the program
+// crashes. The caller closes it.
 func (o *File) Log() (io.WriteCloser, error) {
 	f, err := os.Create(o.Path)
 	if err != nil {

@@ -27,11 +27,10 @@ var (
 
 func text(g *ir.Graph) string { return mlxt.Format(&ir.Module{Graphs: []*ir.Graph{g}}) }
 
-// count is what became of the changes of one kind.
+// count counts what happened to the changes of one kind.
 type count struct{ tried, proved, assumed, harmful, refused, harmlessRefused int }
 
-// No change that gives other bytes is proved, whichever of the two graphs is called the
-// recording.
+// No change that produces other bytes is proved, whichever of the two graphs is taken as the recording.
 func TestNothingHarmfulIsProved(t *testing.T) {
 	start := time.Now()
 	counts := make([]count, len(adversary.Changes))

@@ -61,7 +61,7 @@ func Campaign(o CampaignOptions, check func(before, after *ir.Graph) (Answer, st
 	report := newReport(o.Classes)
 	report.Graphs = len(c.subjects)
 	for round := range mostRounds {
-		want := make([]int, len(o.Classes)) // by class: tries in this round for each graph in which the class finds a place
+		want := make([]int, len(o.Classes)) // by class: number of mutations to try in this round per graph that has a place for the class
 		for k := range o.Classes {
 			if missing := o.PerClass - report.Classes[k].Total(); missing > 0 {
 				places := max(c.places(k), 1)

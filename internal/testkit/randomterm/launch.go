@@ -12,25 +12,25 @@ import (
 	"github.com/mlxc/mlxc/msl/elementwise"
 )
 
-// Launch is one of an entry of a generated kernel (air.PTX).
+// Launch is one launch of a generated kernel's PTX entry (air.PTX).
 type Launch struct {
-	// Memory has the bytes of the kernel's arguments, in their order; Results are those that it writes.
+	// Memory has the contents of the kernel's arguments, in order; Results are the indices of arguments that it writes.
 	Memory  [][]byte
 	Results []int
 	Grid    [3]uint32 // blocks
 	Block   uint32    // threads
 
-	// Moves are the parameters to which the table of an entry that moves adds something, by bit.
+	// Moves are the parameters, by bit, to which a moving entry adds the number that its table has for the parameter.
 	Moves uint64
 
 	moving bool
-	values map[int]bool // arguments that are given by value
+	values map[int]bool // by argument: it is passed by value
 	r      *rand.Rand
-	sizes  []uint32 // of the grid and of a threadgroup
+	sizes  []uint32 // extents of the grid, followed by those of a threadgroup
 }
 
-// NewLaunch draws a launch of some rows and columns, on elements of any size and at the edges. One of three
-// fills its threadgroups, and says so.
+// NewLaunch draws a launch over some rows and columns, whose elements have any size and include edge cases. In one of
+// three launches the grid is whole threadgroups, and the parameters say so.
 func NewLaunch(d *decl.Decl, how air.Launch, seed uint64) *Launch {
 	r := rand.New(rand.NewPCG(seed, 1))
 	l := &Launch{r: r, moving: how.Moving, values: map[int]bool{}, Moves: r.Uint64()}
@@ -67,7 +67,7 @@ func NewLaunch(d *decl.Decl, how air.Launch, seed uint64) *Launch {
 		}
 		l.Memory = append(l.Memory, b)
 	}
-	l.Moves &= 1<<(len(d.Args)+3) - 1 // what a threadgroup has is never moved
+	l.Moves &= 1<<(len(d.Args)+3) - 1 // the extents of a threadgroup are never moved
 	l.sizes = append([]uint32{uint32(columns), uint32(rows), 1}, group[:]...)
 	if whole {
 		l.sizes[5] |= air.WholeThreadgroups
@@ -76,16 +76,16 @@ func NewLaunch(d *decl.Decl, how air.Launch, seed uint64) *Launch {
 	for i := range l.Grid {
 		l.Grid[i] = (l.sizes[i] + group[i] - 1) / group[i]
 		if how.Moving {
-			l.Grid[i]++ // threadgroups that are not in the grid
+			l.Grid[i]++ // also launch threadgroups outside of the grid
 		}
 	}
 	return l
 }
 
-// Threads are those of the grid.
+// Threads returns the number of threads in the grid.
 func (l *Launch) Threads() int { return int(l.sizes[0] * l.sizes[1] * l.sizes[2]) }
 
-// element is a number of any size, or one at an edge.
+// element draws a number of any size, or an edge case.
 func element(r *rand.Rand, t ir.DType) uint64 {
 	if t == ir.F16 {
 		if r.IntN(4) == 0 {
@@ -102,8 +102,8 @@ func element(r *rand.Rand, t ir.DType) uint64 {
 	return uint64(math.Float32bits(float32(r.NormFloat64() * 4)))
 }
 
-// Params are the parameters of the entry, with arguments at some addresses. table is the table of additions
-// of an entry that has one: its parameters are wrong without it, and its address and Moves are two more.
+// Params returns the parameters of the entry, for arguments at the given addresses. For a moving entry, table has the
+// numbers to add, without which the parameters are wrong; its address and Moves are two more parameters.
 func (l *Launch) Params(addresses []uint64) (params []uint64, table []byte) {
 	add := func(v uint64, mask uint64) {
 		by := uint64(0)

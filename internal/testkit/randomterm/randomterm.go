@@ -1,5 +1,5 @@
-// Package randomterm draws generated kernels (docs/kernels.md) with all operations, types and indices,
-// whose arguments nothing keeps from where functions are not defined, and launches of their PTX.
+// Package randomterm draws random generated kernels (docs/kernels.md) with all operations, types and indices, and
+// launches of their PTX. Arguments of functions are not kept within the functions' domains.
 package randomterm
 
 import (
@@ -18,7 +18,7 @@ var (
 	logical  = []term.Op{term.And, term.Or, term.Not}
 )
 
-// Elementwise returns the text of a kernel.
+// Elementwise returns the text of a random kernel.
 func Elementwise(r *rand.Rand) string {
 	for {
 		g := &generator{r: r, flat: r.IntN(2) == 0}
@@ -58,7 +58,7 @@ func (g *generator) text() (string, bool) {
 	for k := range 1 + g.r.IntN(3) {
 		e := g.pool[len(g.pool)-1-min(k*g.r.IntN(3), len(g.pool)-1)]
 		switch {
-		case e.Op == term.Load && g.r.IntN(2) == 0 && len(e.Args) == len(indices[0]) && e.Args[0].Op == term.Var: // a copy
+		case e.Op == term.Load && g.r.IntN(2) == 0 && len(e.Args) == len(indices[0]) && e.Args[0].Op == term.Var: // a copy, which is stored without rounding
 		default:
 			e = &term.Expr{Op: term.Round, Kind: term.Float, Type: one(g.r, []ir.DType{ir.F32, ir.F32, ir.F16}), Args: []*term.Expr{e}}
 		}
@@ -70,7 +70,7 @@ func (g *generator) text() (string, bool) {
 
 func variable(name string) *term.Expr { return &term.Expr{Op: term.Var, Kind: term.Int, Name: name} }
 
-// step adds an operation on what there is, mostly the latest.
+// step adds a random operation on the values so far, mostly on the latest.
 func (g *generator) step() {
 	float := func() *term.Expr {
 		if g.r.IntN(2) == 0 {

@@ -166,7 +166,7 @@ func named(pkg string) bool {
 	return slices.Contains([]string{"cmd/mlxc", "cmd/mlxreplay", "ir/irtest", "internal/toolchain/clang/find", "frontend/gguf/ggufio", "frontend/gguf/ggufio/ggufwrite", "internal/testkit/rooms"}, pkg)
 }
 
-// Every module that this one is built with is named by the list of software of others.
+// The list of third-party software names every module that this one is built with.
 func TestThirdParty(t *testing.T) {
 	mod, err := os.ReadFile(filepath.Join(root, "go.mod"))
 	require.NoError(t, err)
@@ -182,8 +182,7 @@ func TestThirdParty(t *testing.T) {
 	assert.ElementsMatch(t, modules, listed)
 }
 
-// README's table of what stands where has a row for every front end and every device, and for none that
-// is not there.
+// README's table of components has a row for every frontend and every device, and no row for anything else.
 func TestState(t *testing.T) {
 	page, err := os.ReadFile(filepath.Join(root, "README.md"))
 	require.NoError(t, err)

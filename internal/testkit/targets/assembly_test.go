@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestAssembly: the assembly for arm64, which no test runs but make arm64, is at least assembled.
+// TestAssembly: the assembly for arm64 assembles. Only make arm64 runs it.
 func TestAssembly(t *testing.T) {
 	dir, err := root()
 	require.NoError(t, err)

@@ -21,11 +21,11 @@ import (
 	"github.com/mlxc/mlxc/internal/testkit/sample"
 )
 
-// block is Go code of a page or of a package's comment.
+// block is a block of Go code in a page or in a package comment.
 type block struct{ where, text string }
 
-// TestBlocks: the Go code of README, of the other pages and of packages' comments has types. Names that a reader is to supply,
-// such as ctx or data, may be left out; what is said of packages may not be wrong.
+// TestBlocks: the Go code in README, in the other pages and in package comments type-checks. Names that the reader has
+// to supply, such as ctx or data, may be undeclared, but every name of one of our packages must exist.
 func TestBlocks(t *testing.T) {
 	sample.Long(t)
 	all, err := loaded()
@@ -33,7 +33,7 @@ func TestBlocks(t *testing.T) {
 	known := map[string]*types.Package{}
 	byName := map[string]string{}
 	packages.Visit(all, nil, func(p *packages.Package) {
-		if p.Types == nil || p.ID != p.PkgPath { // without the variants that tests are compiled with
+		if p.Types == nil || p.ID != p.PkgPath { // skip test variants of packages
 			return
 		}
 		known[p.PkgPath] = p.Types
@@ -61,14 +61,14 @@ func TestBlocks(t *testing.T) {
 			t.Errorf("%s: %s, in\n%s", b.where, wrong, b.text)
 		}
 	}
-	// It can fail.
+	// The check fails for wrong code.
 	assert.NotEmpty(t, untyped(`r := record.New("norm"); r.NoSuchThing()`, known, byName))
 	assert.NotEmpty(t, untyped(`x, y, z := ir.Const(1)`, known, byName))
 	assert.Empty(t, untyped(`x := ir.Const(n); fmt.Println(x)`, known, byName))
 }
 
-// better reports whether a package is likelier than another one of the same name to be what a page means: one of this
-// module's, and then the one that is less deep.
+// better reports whether a page more likely means package a than package b of the same name: packages of this module
+// come first, then those with the shorter path.
 func better(a, b string) bool {
 	ours := func(p string) bool { return strings.HasPrefix(p, "github.com/mlxc/mlxc/") }
 	if ours(a) != ours(b) {
@@ -77,12 +77,12 @@ func better(a, b string) bool {
 	return len(a) < len(b)
 }
 
-// comments are the code blocks of packages' comments that are Go.
+// comments returns the code blocks of package comments that are Go.
 func comments(all []*packages.Package) (out []block) {
 	seen := map[string]bool{}
 	for _, p := range all {
 		if !strings.HasPrefix(p.PkgPath, "github.com/mlxc/mlxc/") || p.Types == nil || p.Types.Scope().Len() == 0 {
-			continue // what is for Linux alone has no types here
+			continue // packages for Linux only have no types here
 		}
 		for _, f := range p.Syntax {
 			if f.Doc == nil {
@@ -103,7 +103,7 @@ func comments(all []*packages.Package) (out []block) {
 	return out
 }
 
-// parse returns statements or declarations as a file, or nil if they are none. Three dots stand for what is left out.
+// parse parses statements or declarations as a file, or returns nil. Three dots stand for code that is left out.
 func parse(text string) *ast.File {
 	text = strings.ReplaceAll(text, "…", "")
 	for _, form := range []string{"package p\nfunc _() {\n%s\n}", "package p\n%s"} {
@@ -114,7 +114,7 @@ func parse(text string) *ast.File {
 	return nil
 }
 
-// untyped says what of Go code has no types.
+// untyped returns the type errors in Go code that are not just names for the reader to supply.
 func untyped(text string, known map[string]*types.Package, byName map[string]string) (wrong []string) {
 	text = strings.ReplaceAll(text, "…", "")
 	files := token.NewFileSet()
@@ -140,18 +140,18 @@ func untyped(text string, known map[string]*types.Package, byName map[string]str
 		Error: func(err error) {
 			e := err.(types.Error)
 			if name, ok := strings.CutPrefix(e.Msg, "undefined: "); ok && !strings.Contains(name, ".") {
-				return // the reader's own
+				return // a name for the reader to supply
 			}
-			if !e.Soft && e.Msg != "missing return" && !strings.Contains(e.Msg, "unknown type") { // such as a variable that is not used
+			if !e.Soft && e.Msg != "missing return" && !strings.Contains(e.Msg, "unknown type") { // soft: such as an unused variable
 				wrong = append(wrong, e.Msg)
 			}
 		},
 	}
-	_, _ = conf.Check("p", files, []*ast.File{f}, nil) // errors went to Error
+	_, _ = conf.Check("p", files, []*ast.File{f}, nil) // errors were passed to conf.Error
 	return wrong
 }
 
-// importer finds packages among those that were loaded.
+// importer imports packages from those that were loaded.
 type importer map[string]*types.Package
 
 func (i importer) Import(path string) (*types.Package, error) {

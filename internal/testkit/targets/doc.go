@@ -1,4 +1,4 @@
-// Package targets holds the test that every package, and every test, has types for machines other than the one
-// that tests run on. It reads sources alone and compiles nothing, which takes an eighth of the time of go vet;
-// make darwin, of make test-all, compiles, links and vets.
+// Package targets tests that every package, tests included, type-checks for other machines than the one that runs the
+// tests. It only reads sources and compiles nothing, which takes an eighth of the time of go vet. The target
+// darwin of the Makefile, part of test-all, compiles, links and vets.
 package targets

@@ -18,7 +18,7 @@ import (
 // root is the module's folder.
 var root = sync.OnceValues(func() (string, error) { return filepath.Abs(filepath.Join("..", "..", "..")) })
 
-// loaded is all of the module with its types on Macs.
+// loaded returns all packages of the module, type-checked for Macs.
 var loaded = sync.OnceValues(func() ([]*packages.Package, error) {
 	dir, err := root()
 	if err != nil {
@@ -33,7 +33,7 @@ var loaded = sync.OnceValues(func() ([]*packages.Package, error) {
 			f, err := parser.ParseFile(files, name, text, parser.SkipObjectResolution|parser.ParseComments)
 			if f != nil && !strings.HasPrefix(name, dir+string(filepath.Separator)) {
 				f.Comments = nil
-				for _, d := range f.Decls { // of other modules' functions the types are enough
+				for _, d := range f.Decls { // other modules' functions need only types, not bodies
 					if d, ok := d.(*ast.FuncDecl); ok {
 						d.Body = nil
 					}
@@ -44,7 +44,7 @@ var loaded = sync.OnceValues(func() ([]*packages.Package, error) {
 	}, "./...")
 })
 
-// TestDarwin: all of the module has types on Macs, where none of these tests runs.
+// TestDarwin: the whole module type-checks for Macs, where none of these tests run.
 func TestDarwin(t *testing.T) {
 	all, err := loaded()
 	require.NoError(t, err)
@@ -53,7 +53,7 @@ func TestDarwin(t *testing.T) {
 	onlyThere := 0
 	for _, p := range all {
 		if strings.HasSuffix(p.PkgPath, ".test") {
-			continue // a main function that the go command makes
+			continue // the main package that the go command generates for tests
 		}
 		for _, e := range p.Errors {
 			if !seen[e.Error()] {

@@ -6,29 +6,28 @@ import (
 	"github.com/mlxc/mlxc/cost"
 )
 
-// Why a group is chosen.
+// The reasons why choose chose a group.
 const (
 	notChosen int8 = iota
-	byGain         // it gains most of those that are possible
-	together       // with others it gains more than the one that kept it from being taken
+	byGain         // it has the highest gain of the groups still possible
+	together       // with others, it gains more than the group that blocked them
 )
 
-// choose puts the groups that are to be fused before all others. They are sorted by gain.
+// choose selects the groups that are fused first. The groups are sorted by gain.
 //
-// To take the one that gains most, again and again, is not the best choice where groups overlap: of
-// a product, a sum, a norm and its weight, {sum, norm, weight} gains more than {product, sum} or
-// {norm, weight}, and less than these two together. So each group that would be taken gives way
-// to those that only it keeps from being taken, if they gain more than it does. What is chosen
-// gains at least as much as before. A group that others gave way to stays, so that the
-// groups of a command are looked at once.
+// Taking the group with the highest gain again and again is not optimal where groups overlap: of a product, a sum, a
+// norm and its weight, {sum, norm, weight} gains more than {product, sum} or {norm, weight}, and less than these two
+// together. So a chosen group is replaced by the groups that it alone blocks, if their gains add up to more. The
+// total gain is never lower than that of the greedy choice. A group that replaced another is not replaced again, so
+// that the groups of each command are examined only once.
 //
-// Elementwise groups stay in the order of their gains: they go on growing in the next rounds, and
-// what they gain in this one says little.
+// Elementwise groups are taken greedily: they grow further in the next rounds, so their gain in this round
+// says little.
 func (r *round) choose() {
 	if r.m.Generate {
 		return
 	}
-	r.owner = take(&r.room.owner, len(r.cmds)) // of a command: 1 + the chosen group that has it
+	r.owner = take(&r.room.owner, len(r.cmds)) // by command: 1 + the chosen group that it belongs to
 	r.chosen = take(&r.room.chosen, len(r.groups))
 	overlap := false
 	for k := range r.groups {
@@ -42,7 +41,7 @@ func (r *round) choose() {
 		return
 	}
 
-	// Those not chosen, by command: the list of command i is rivals[from[i]:from[i+1]].
+	// The groups not chosen, by command: those of command i are rivals[from[i]:from[i+1]].
 	from := take(&r.room.rivalsAt, len(r.cmds)+1)
 	for k := range r.groups {
 		if r.chosen[k] == notChosen {
@@ -110,7 +109,7 @@ func (r *round) choose() {
 	r.groups, r.sorted = out, r.groups[:0]
 }
 
-// claim reports whether no chosen group but one (1 + its index; 0: none) has a member of group k.
+// claim reports whether no command of group k belongs to a chosen group other than number but−1; 0 excepts none.
 func (r *round) claim(k, but int) bool {
 	for _, i := range r.groups[k].members() {
 		if o := r.owner[i]; o != 0 && o != int32(but) {

@@ -11,7 +11,7 @@ import (
 	"github.com/mlxc/mlxc/passes/internal/isel"
 )
 
-// overlapping is a round with groups of these members and gains, sorted by gain.
+// overlapping returns a round with groups of the given members and gains, which are sorted by gain.
 func overlapping(commands int, gains []cost.Seconds, members ...[]int32) *round {
 	r := &round{fuser: &fuser{m: &isel.Matcher{}}, cmds: make([]*command, commands)}
 	for k, m := range members {
@@ -31,7 +31,7 @@ func overlapping(commands int, gains []cost.Seconds, members ...[]int32) *round 
 	return r
 }
 
-// taken are the groups that apply takes: in order, as long as they are possible.
+// taken returns the groups that apply would take: in order, each if it is still possible.
 func taken(r *round) (out [][]int32, gain cost.Seconds) {
 	took := make([]bool, len(r.cmds))
 	for k := range r.groups {
@@ -69,7 +69,7 @@ func TestChoose(t *testing.T) {
 	}
 }
 
-// What is chosen never gains less than the greatest gain first, and all groups stay.
+// The total gain is never lower than that of the greedy choice, and no group is lost.
 func TestChooseNeverLoses(t *testing.T) {
 	random := rand.New(rand.NewPCG(7, 8))
 	better := 0
@@ -98,8 +98,8 @@ func TestChooseNeverLoses(t *testing.T) {
 	require.Greater(t, better, 300)
 }
 
-// Groups that all overlap, and groups of which each overlaps the next, are looked at once: with
-// work that grew by group, these would take hours.
+// Each group is examined only once, whether all groups overlap or each overlaps the next; examining
+// them repeatedly would take hours here.
 func TestChooseIsLinear(t *testing.T) {
 	const n = 400_000
 	star, chain := make([][]int32, n), make([][]int32, n)

@@ -9,42 +9,40 @@ import (
 	"github.com/mlxc/mlxc/passes/internal/isel"
 )
 
-// command is what is known of one command.
+// command is what a round knows about one command.
 type command struct {
-	*shape  // nil: it is no member of any group
+	*shape  // nil: it cannot be a member of a group
 	node    ir.Command
 	effects *ir.Effects
-	kind    uint16 // see fuser.kinds
-	fresh   bool   // fused in the round before, or the last member of a group that was stuck
-	missed  bool   // there is a remark on it
-	gone    bool   // it is part of another
-	// stuck: it is the last member of a group that found no place; what was fused
-	// since may have made room.
+	kind    uint16 // a number from fuser.kinds
+	fresh   bool   // fused in the previous round, or stuck and so to be tried again
+	missed  bool   // a remark says why it was not fused
+	gone    bool   // it was fused into another command
+	// stuck: it is the last member of a group for which no place was found. Fusions since then may have made a place.
 	stuck bool
-	// unrounded: its terms lack roundings that were recorded.
+	// unrounded: its terms lack roundings of intermediates that the recording has.
 	unrounded bool
 }
 
-// shape is what commands of one form have in common.
+// shape is what commands of the same form (decl.Form) have in common.
 type shape struct {
-	id   uint32         // 0: it is of one command only
-	in   *decl.Instance // of a command of this shape: its places are those of that one
-	form *decl.Form     // nil: it is of one command only
-	// Arguments (of in.Decl.Args) behind the reads and writes of the effects.
+	id   uint32         // 0: the shape belongs to one command only
+	in   *decl.Instance // of one command of this shape, with that command's places in memory
+	form *decl.Form     // nil: the shape belongs to one command only
+	// The arguments, as indices in in.Decl.Args, that the effects' reads and writes belong to.
 	reads, writes []int
 	work          cost.Work
-	// spans are those of the arguments. Without a form they are absolute. With one they
-	// count from where the view begins, and are 1 to 0 if the end is not a constant from
-	// there.
+	// spans are the spans of the arguments. Without a form they are absolute. With a form they are relative to the
+	// begin of the view, and 1 to 0 (invalid) if the end is not a constant distance from there.
 	spans []isel.Span
-	// moved holds where an argument whose view params move was last.
+	// moved caches, by argument, the span of a view whose offset depends on params.
 	moved []moved
-	// ones says of each argument which weights of ones (see memory.ones) it may read; plain
+	// ones says, by argument, which kinds of all-ones weights (see memory.ones) it may read; plain
 	// is the kind of a command that reads none.
 	ones   []uint8
 	plain  uint16
 	usable bool
-	after  *shape // of the command that came next last time
+	after  *shape // the shape of the command that followed last time, a guess for the next lookup
 }
 
 // moved is where the region of a view lies in the memory of the view, for all
@@ -55,12 +53,12 @@ type moved struct {
 	lo, end   int64
 }
 
-// memory is what is asked of a memory for each view of it.
+// memory holds facts about a memory that every view of it needs.
 type memory struct {
 	root   ir.MemID
 	off    int64
-	weight bool  // its root is one
-	filled bool  // with one word, which the terms know
+	weight bool  // its root memory is a weight
+	filled bool  // its root is filled with one repeated word, whose value terms may use
 	ones   uint8 // 1: all elements of type f32 are 1; 2: of type f16
 }
 
@@ -81,13 +79,13 @@ func memories(g *ir.Graph) []memory {
 	return out
 }
 
-// anew binds command i, or returns what is known of a dispatch that was bound before. A
-// copy is always bound, because the type of what it moves follows from what is around it.
+// anew binds command i, or reuses what was found for the same dispatch in the previous round. A
+// copy is always bound again, because its element type depends on the commands around it.
 func (r *round) anew(old *command, node ir.Command, i int) *command {
 	d, ok := node.(*ir.Dispatch)
 	if old == nil || !ok {
 		c := r.bind(node, i)
-		c.unrounded = ok && len(d.From) > 1 // an earlier run may have left some out
+		c.unrounded = ok && len(d.From) > 1 // an earlier run of the pass may have left out roundings
 		return c
 	}
 	c := r.commands.One()
@@ -95,8 +93,8 @@ func (r *round) anew(old *command, node ir.Command, i int) *command {
 	return c
 }
 
-// bind gives command i its declaration if it can be a member of a group: its effects are
-// complete, and are those that the declaration says.
+// bind gives command i its declaration if it can be a member of a group: its effects must be
+// complete and equal to those that the declaration gives.
 func (r *round) bind(node ir.Command, i int) *command {
 	if d, ok := node.(*ir.Dispatch); ok && r.declared != nil && d.Effects.Known() {
 		if form := r.declared.Form(d); form != nil {
@@ -142,7 +140,7 @@ func (r *round) bind(node ir.Command, i int) *command {
 	return c
 }
 
-// placed returns the command for a dispatch of a form, whose effects are those of the form.
+// placed returns the command for a dispatch of a known form, whose effects are those of the form.
 func (r *round) placed(d *ir.Dispatch, form *decl.Form) *command {
 	c := r.commands.One()
 	c.node, c.effects, c.fresh = d, d.Effects, true
@@ -150,7 +148,7 @@ func (r *round) placed(d *ir.Dispatch, form *decl.Form) *command {
 	if s != nil {
 		s = s.after
 	}
-	if s == nil || s.form != form { // graphs repeat themselves
+	if s == nil || s.form != form { // mostly equal, because graphs repeat themselves
 		var ok bool
 		if s, ok = r.forms[form]; !ok {
 			in := &decl.Instance{}
@@ -196,8 +194,8 @@ func (f *fuser) kindOf(c *command) uint16 {
 	return id
 }
 
-// newShape returns what follows from the form of an instance with these effects,
-// or from the instance if it has none.
+// newShape returns the shape of an instance with these effects: shared by all commands of its form, or,
+// without a form, of this instance alone.
 func (f *fuser) newShape(in *decl.Instance, form *decl.Form, e *ir.Effects) *shape {
 	s := &shape{in: in, form: form}
 	if !isel.Selectable(in.Decl) {
@@ -208,7 +206,7 @@ func (f *fuser) newShape(in *decl.Instance, form *decl.Form, e *ir.Effects) *sha
 	for j := range in.Decl.Args {
 		var err error
 		if s.spans[j], err = isel.SpanOf(in, j); err != nil {
-			s.spans[j].Root = ir.NoMem // as if it were inline
+			s.spans[j].Root = ir.NoMem // treated like an inline argument
 			continue
 		}
 		if s.spans[j].Root == ir.NoMem {
@@ -228,7 +226,7 @@ func (f *fuser) newShape(in *decl.Instance, form *decl.Form, e *ir.Effects) *sha
 		if form == nil {
 			continue
 		}
-		// Where the view begins at a constant, what it covers ends at one.
+		// If the region begins where its view does, and its end is at most a constant further, the span is known.
 		x := &s.spans[j]
 		x.Lo, x.End = 1, 0
 		if region, err := in.Region(j); err == nil {
@@ -247,7 +245,7 @@ func (f *fuser) newShape(in *decl.Instance, form *decl.Form, e *ir.Effects) *sha
 	return s
 }
 
-// view returns where device argument j of a command lies.
+// view returns the view that device argument j of a command is bound to.
 func (c *command) view(j int) *ir.View {
 	if c.form != nil {
 		return c.form.View(c.node.(*ir.Dispatch), j)
@@ -255,7 +253,7 @@ func (c *command) view(j int) *ir.View {
 	return &c.in.Views[j]
 }
 
-// instance returns the instance of a command.
+// instance returns the bound declaration of a command.
 func (f *fuser) instance(c *command) *decl.Instance {
 	if c.form == nil {
 		return c.in
@@ -265,7 +263,7 @@ func (f *fuser) instance(c *command) *decl.Instance {
 	return in
 }
 
-// span is [isel.SpanOf] argument j of a command.
+// span returns the span of argument j of a command, as [isel.SpanOf] does.
 func (f *fuser) span(c *command, j int) isel.Span {
 	rel := &c.spans[j]
 	if rel.Root == ir.NoMem || c.form == nil {
@@ -277,7 +275,7 @@ func (f *fuser) span(c *command, j int) isel.Span {
 		at := v.Off.Const + m.off
 		return isel.Span{Root: m.root, At: ir.Const(at), Lo: at + rel.Lo, End: at + rel.End}
 	}
-	// The form and the offset say where it is relative to the memory.
+	// The span relative to the memory depends only on the form and the view's offset, so it is cached.
 	x := &c.moved[j]
 	if !invariants.Caches || !x.known || !x.off.Equal(v.Off) {
 		*x = moved{known: true, off: v.Off}
@@ -296,7 +294,7 @@ func (f *fuser) span(c *command, j int) isel.Span {
 	return isel.Span{Root: m.root, At: at, Lo: x.lo + m.off, End: x.end + m.off}
 }
 
-// spansOf are the spans of all arguments of a command.
+// spansOf returns the spans of all arguments of a command.
 func (f *fuser) spansOf(c *command) []isel.Span {
 	out := make([]isel.Span, len(c.spans))
 	for j := range out {
@@ -305,8 +303,8 @@ func (f *fuser) spansOf(c *command) []isel.Span {
 	return out
 }
 
-// copied is the type of the elements that a copy moves: what wrote them wrote
-// such elements, or what reads them first reads such.
+// copied returns the element type of a copy: that with which its source was written, or else that with
+// which its destination is first read.
 func (r *round) copied(i int) ir.DType {
 	if u := r.flow.Reads(i); len(u) == 1 {
 		if s, ok := u[0].Single(); ok {

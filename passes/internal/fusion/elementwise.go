@@ -7,16 +7,15 @@ import (
 	"github.com/mlxc/mlxc/passes/internal/isel"
 )
 
-// What elementwise commands may become is not on a list, so no list says which sets
-// of them are worth a look: all are. They are taken greedily. From each command
-// backwards, the latest producer that may join does, up to maxMembers, and each set
-// on the way is a candidate; the next round goes on with what became of them. So a
-// chain grows fivefold in a round, until a text of decl.MaxElementwiseText bytes,
-// the slots of a kernel or its results are full; there it is cut, and the next begins.
-// A command is tried with at most maxTries sets a round, whatever it reads.
+// No list of patterns says which sets of elementwise commands can become a generated kernel, so sets are grown
+// greedily. From each command backwards, the latest producer that fits is added, up to maxMembers, and each set on
+// the way is a candidate. The next round goes on with the results, so that a chain grows fivefold per round, until
+// the kernel is full: its text has decl.MaxElementwiseText bytes, or it has no more slots or results. Then the chain
+// is cut and the next kernel begins. At most maxTries sets per round are tried around a command, however much it
+// reads.
 
-// maxTries bounds the sets that are tried around one command in a round: of
-// elementwise ones, and of those that a kernel of the library may compute.
+// These bound the sets that are tried around one command in a round: sets of elementwise commands, and sets that a
+// library kernel may compute.
 const (
 	maxTries        = 12
 	maxLibraryTries = 64

@@ -24,17 +24,17 @@ import (
 type Options struct {
 	Library    *isel.Library  // nil: the builtin one
 	Model      cost.Model     // zero: the default chip
-	Generate   bool           // kernels for elementwise groups that no kernel computes
+	Generate   bool           // generate kernels for elementwise groups that no library kernel computes
 	Unrounded  bool           // rewrite round is allowed (docs/terms.md)
-	MaxThreads int64          // that a pipeline of the device has in a threadgroup; 0: 1024
-	Tried      *int64         // if not nil, counts the groups looked at
-	Flow       *dataflow.Flow // of the graph, if it is known; it is used up
-	anew       bool           // search around each command, whatever repeats: for tests
+	MaxThreads int64          // max threads per threadgroup of a pipeline on the device; 0: 1024
+	Tried      *int64         // if not nil, counts the groups that were examined
+	Flow       *dataflow.Flow // of the graph, if it is known; Run takes it over
+	anew       bool           // search around every command, even if the graph repeats itself: for tests
 }
 
-// Remark says what became of a group.
+// Remark says what happened to a group.
 type Remark struct {
-	Node ir.Command // the fused dispatch, or the command that stays apart
+	Node ir.Command // the fused dispatch, or the command that was not fused
 	Done bool
 	Text string
 }
@@ -42,12 +42,12 @@ type Remark struct {
 // Limits on groups.
 const (
 	maxMembers = 5
-	maxSpan    = 128 // nodes from the first member to the last
-	maxWindow  = 12  // commands among which horizontal partners are sought
+	maxSpan    = 128 // nodes from the first to the last member
+	maxWindow  = 12  // commands among which members of a horizontal group are sought
 	maxRounds  = 32
 )
 
-// Run fuses what it can, in place, and returns the flow of what came of it.
+// Run fuses what it can, in place, and returns the data flow of the resulting graph.
 func Run(ctx context.Context, g *ir.Graph, o Options) ([]Remark, *dataflow.Flow) {
 	if o.Library == nil {
 		o.Library = isel.Builtin()
@@ -66,8 +66,8 @@ func Run(ctx context.Context, g *ir.Graph, o Options) ([]Remark, *dataflow.Flow)
 	if f.flow = o.Flow; f.flow == nil {
 		f.flow = dataflow.Build(ctx, g)
 	}
-	first := true // every group is new to f.m
-	whole := true // every group was looked at since something was last fused with the kernels of f.m
+	first := true // no verdict on any group is known to f.m yet
+	whole := true // every group was examined since f.m's kernels were last used to fuse something
 	rounds := 0
 	for ; rounds < maxRounds; rounds++ {
 		interrupt.Poll(ctx)
@@ -88,8 +88,8 @@ func Run(ctx context.Context, g *ir.Graph, o Options) ([]Remark, *dataflow.Flow)
 			continue
 		}
 		if !whole {
-			// Commands that were too far apart may stand near one another now, and what
-			// stood in the way of a group may be gone.
+			// Fusions may have brought commands near one another that were too far apart, or have removed what
+			// blocked a group.
 			for _, c := range f.carried {
 				c.fresh = true
 			}
@@ -99,8 +99,8 @@ func Run(ctx context.Context, g *ir.Graph, o Options) ([]Remark, *dataflow.Flow)
 		if !o.Generate || f.m.Generate || !r.elementwise() {
 			break
 		}
-		// The library's kernels first: they are known to be fast, and a norm that
-		// loses its product to a sum stays a dispatch.
+		// Library kernels come before generated ones, because they are known to be fast. Besides, a norm whose product
+		// was fused with a sum could not be fused any more.
 		f.m = isel.NewMatcher(o.Library)
 		f.m.Takes = f.takes()
 		f.m.Declared, f.m.Generate, f.m.Unrounded = f.declared, true, o.Unrounded
@@ -117,8 +117,8 @@ func Run(ctx context.Context, g *ir.Graph, o Options) ([]Remark, *dataflow.Flow)
 	return f.remarks(), f.flow
 }
 
-// takes says what a match takes, by the profile; nil without one: then nothing is known of kernels that compute the
-// same but what their declarations say, which is the same too.
+// takes returns a function that models the time of a match from the profile's measured kernels; nil without a
+// profile, because the declarations of kernels that compute the same do not tell them apart.
 func (f *fuser) takes() func(*isel.Group, *isel.Match) float64 {
 	if len(f.o.Model.Kernels) == 0 {
 		return nil
@@ -145,8 +145,8 @@ func (f *fuser) takes() func(*isel.Group, *isel.Match) float64 {
 	}
 }
 
-// exchange has single dispatches run other kernels that compute the same, where the profile knows that they take
-// less. It is the last that is done: what has become one with others is not asked for.
+// exchange makes single dispatches run another kernel that computes the same, if the profile says that it is
+// faster. It runs last, when fusion has decided which dispatches remain.
 func (f *fuser) exchange() {
 	if f.m.Takes == nil || f.flow.Crowded() || !fusible(f.g) {
 		return
@@ -159,9 +159,8 @@ func (f *fuser) exchange() {
 	r.apply()
 }
 
-// fusible reports whether g may have a group of two members. Members are copies and
-// dispatches of declared kernels; a graph of an engine that has only kernels of its own
-// has none.
+// fusible reports whether g has at least two commands that can be members of a group: copies, and dispatches of
+// declared kernels. A graph from an engine with only kernels of its own has none.
 func fusible(g *ir.Graph) bool {
 	if slices.ContainsFunc(g.Kernels, func(k ir.Kernel) bool { return msl.Declared(&k) }) {
 		return true
@@ -175,11 +174,11 @@ func fusible(g *ir.Graph) bool {
 	return copies > 1
 }
 
-// maxRemembered bounds the verdicts that are kept for the next round: each may hold a
-// kernel, and in a graph with more of them few groups are like another.
+// maxRemembered bounds the verdicts that are kept for the next round. Each may hold a kernel, and in a graph
+// with more verdicts than this few groups are alike anyway.
 const maxRemembered = 1 << 13
 
-// forget drops what is known of groups if it is too much.
+// forget drops the verdicts if there are too many.
 func (f *fuser) forget() {
 	if len(f.verdicts) <= maxRemembered {
 		return
@@ -205,11 +204,11 @@ func (r *round) elementwise() bool {
 	return false
 }
 
-// remarks returns a remark on each fused dispatch that is left in the graph, then those
-// on commands that stayed apart.
+// remarks returns a remark for each fused dispatch that is left in the graph, followed by those for commands
+// that were not fused.
 func (f *fuser) remarks() (out []Remark) {
 	out = make([]Remark, 0, len(f.done)+len(f.missed))
-	// The texts are pieces of a few long strings, to allocate less.
+	// The texts are slices of a few long strings, which saves allocations.
 	var text []byte
 	first, from := 0, 0
 	ends := make([]int, 0, 256)
@@ -242,34 +241,34 @@ func (f *fuser) remarks() (out []Remark) {
 	return out
 }
 
-// fuser is what lasts from round to round.
+// fuser is the state that is kept from round to round.
 type fuser struct {
 	ctx        context.Context
 	g          *ir.Graph
 	o          Options
 	m          *isel.Matcher
 	flow       *dataflow.Flow
-	spare      *dataflow.Flow      // of the round before
+	spare      *dataflow.Flow      // the memory of the previous round's flow
 	declared   *msl.Cache          // of the builtin library; nil for another
-	carried    []*command          // by index of the command, from the round before
+	carried    []*command          // from the previous round, by command index
 	kinds      map[kind]uint16     // numbers of kinds, from 1 on
 	verdicts   map[string]*verdict // by sketch, forms and layout
 	forms      map[*decl.Form]*shape
-	left       int // how many sets grow may still try around the command in hand
+	left       int // how many sets grow may still try around the current command
 	named      kernelNames
 	model      *cost.Estimator
-	kernels    map[*isel.Match]ir.KernelID // by the first match of a kind
+	kernels    map[*isel.Match]ir.KernelID // by the first match that runs the kernel
 	missed     []miss
-	unfinished bool // there were groups left after maxRounds
+	unfinished bool // groups were left after maxRounds rounds
 	done       []done
 	key        []byte
 	slots      []placed
-	stack      []int32 // of producers, see grow
+	stack      []int32 // producers to be tried, see grow
 	mems       []memory
 	seen       recognized
 	others     others
 	tried      int64
-	last       *shape // of the dispatch that was bound last
+	last       *shape // shape of the last dispatch that was bound
 
 	commands   bump.Allocator[command]
 	dispatches bump.Allocator[ir.Dispatch]
@@ -284,7 +283,7 @@ type fuser struct {
 	room   room
 }
 
-// room is memory that one round after another uses.
+// room is memory that is reused from round to round.
 type room struct {
 	took, near                                            []bool
 	at, buffer, linkAt, from, numbers, defAt, read, fresh []int32
@@ -297,7 +296,7 @@ type room struct {
 	fused                                                 []dataflow.Replacement
 }
 
-// take returns n zeros, in the memory of *s if that is long enough.
+// take returns a slice of n zeros, using the memory of *s if it is long enough.
 func take[T any](s *[]T, n int) []T {
 	if cap(*s) < n {
 		*s = make([]T, n)
@@ -308,7 +307,7 @@ func take[T any](s *[]T, n int) []T {
 	return out
 }
 
-// kind is all of a member that the outlook of its group depends on (isel.Outlook).
+// kind is everything about a member that its group's prefilter result (isel.Outlook) depends on.
 type kind struct {
 	d    *decl.Decl
 	ones uint32 // arguments that are weights of ones
@@ -317,11 +316,11 @@ type kind struct {
 // shownMembers is how many commands a remark lists.
 const shownMembers = 16
 
-// done is a remark on a dispatch that was fused, which may be fused again.
+// done is a remark on a fused dispatch, which later rounds may fuse again.
 type done struct {
 	cmd       *command
 	kernel    string
-	before    string // the kernel that a single dispatch ran
+	before    string // the kernel that a single dispatch ran before exchange
 	unrounded int
 }
 
@@ -355,55 +354,55 @@ func (x *done) text(b []byte) []byte {
 	return b
 }
 
-// miss is why a command was not fused with one before it.
+// miss is the reason why a command was not fused with an earlier one.
 type miss struct {
 	node, with *command
 	text       string
 }
 
-// round is one look at the graph.
+// round is the state of one round: one search for groups over the whole graph.
 type round struct {
 	*fuser
 	cmds   []*command // by index in flow.Commands
-	at     []int32    // its place in g.Nodes
-	buffer []int32    // commits and pillars before it: a group stays within one
+	at     []int32    // by command: its position in g.Nodes
+	buffer []int32    // by command: the number of commits and commands of unknown effects before it; a group lies between two of these
 	took   []bool     // by command: it was fused in this round
-	near   []bool     // by command: it is fresh, or reads, a few steps on, what a fresh one wrote
+	near   []bool     // by command: it is fresh, or reads, possibly through a few steps, what a fresh one wrote
 	first  bool       // every command is fresh
-	// links has an entry for each read of each command: the write whose bytes it reads, if
-	// these are all bytes of one must-write and no others.
+	// links has, for each read of each command, the write whose bytes it reads, if it reads exactly the
+	// bytes of one must-write.
 	links                    []link
 	linkAt                   []int32
-	cur                      []ir.Node // g.Nodes with what was fused so far in this round
-	from                     []int32   // the command at each node; −1 for marks
+	cur                      []ir.Node // g.Nodes with the fusions of this round so far
+	from                     []int32   // by node: the command; −1 for marks
 	groups                   []group
 	fused                    []dataflow.Replacement
 	vertically, horizontally search
-	finding                  *search // the one of them in hand
+	finding                  *search // the one of these two that is running
 	likeness                         // see recognize
-	values                   []int64 // of the reads, beside links; 0: of a weight
-	defAt                    []int32 // by command: how many writes those before it have
-	read                     []int32 // by write: 1 + the command that read it last
-	beside                   []lying // by memory: the view that was looked at last
+	values                   []int64 // by read, as in links: the number of the value that is read; 0: a weight
+	defAt                    []int32 // by command: the number of writes by earlier commands
+	read                     []int32 // by write: 1 + the last command that read it
+	beside                   []lying // by memory: the view that was compared last
 	chosen                   []int8  // by group, see choose
 	owner                    []int32
 }
 
-// link names a write, by its index among those of a command; command −1 is none.
+// link names a write by its command and its index among the command's writes; command −1 is none.
 type link struct{ command, write int32 }
 
-// group is a candidate: members (commands, ascending) and the dispatch that
-// replaces them.
+// group is a candidate for fusion: its members (command indices, ascending) and the verdict, with the dispatch
+// that would replace them.
 type group struct {
 	list [maxMembers]int32
 	n    int32
-	at   int32 // the member in whose place it may stand, unless something moves before; −1: none
+	at   int32 // the member at whose place the fused dispatch can stand, unless something moves before; −1: none
 	v    *verdict
 }
 
 func (gr *group) members() []int32 { return gr.list[:gr.n] }
 
-// linksOf are the links of the reads of command i.
+// linksOf returns the links of command i's reads.
 func (r *round) linksOf(i int32) []link { return r.links[r.linkAt[i]:r.linkAt[i+1]] }
 
 // look begins a round.
@@ -440,7 +439,7 @@ func (f *fuser) look(first bool) *round {
 		}
 		c := r.cmds[i]
 		if r.flow.Widened() && slices.ContainsFunc(r.flow.Writes(i), func(d dataflow.Def) bool { return d.Wide }) {
-			c.shape = nil // it becomes a member of no group
+			c.shape = nil // it cannot be a member of any group
 		}
 		c.fresh, c.stuck = c.fresh || c.stuck, false
 		i++
@@ -449,8 +448,8 @@ func (f *fuser) look(first bool) *round {
 	return r
 }
 
-// apply takes the groups that choose chose, then others by gain, the earlier one of two
-// equals, as long as they are still possible, and puts their dispatches into the graph.
+// apply fuses the groups that choose chose, then others in order of gain (equal gains: the earlier group), as
+// long as their members are still unfused, and puts the new dispatches into the graph.
 func (r *round) apply() bool {
 	r.byGain()
 	r.choose()
@@ -486,7 +485,7 @@ func (r *round) apply() bool {
 			}
 			d = m.Dispatch()
 		}
-		// A match that was built anew may be of another kernel.
+		// A match that was searched again may be of another kernel.
 		if same := m.Kernel.Function == like.Kernel.Function && slices.Equal(m.Kernel.Constants, like.Kernel.Constants); !same || !ok {
 			kernel = r.kernel(m.Kernel)
 			if same {
@@ -532,8 +531,8 @@ func (r *round) apply() bool {
 	return true
 }
 
-// byGain sorts the groups by gain, then by their commands. The gain follows from the
-// verdict, of which there are few, so groups are counted by verdict and not compared.
+// byGain sorts the groups by gain, then by their commands. There are few different verdicts and each
+// has one gain, so groups are counted by verdict instead of compared.
 func (r *round) byGain() {
 	var vs []*verdict
 	for k := range r.groups {
@@ -553,7 +552,7 @@ func (r *round) byGain() {
 			same = append(same, stretch{at, at + v.count})
 		}
 		n := v.count
-		v.count = at // from now on the place of its next group
+		v.count = at // from here on, the position of the verdict's next group
 		at += n
 	}
 	out := slices.Grow(r.sorted[:0], len(r.groups))[:len(r.groups)]
@@ -579,8 +578,8 @@ func (r *round) byGain() {
 	r.groups, r.sorted = out, r.groups[:0]
 }
 
-// put appends a node; of barriers without a command between them it keeps the
-// first. fenced says that the last node, but for groups, is a barrier; so does the result.
+// put appends a node. Of several barriers without a command between them it keeps only the first. fenced, and the
+// result, say whether the last node, apart from groups, is a barrier.
 func put(out []ir.Node, n ir.Node, fenced bool) ([]ir.Node, bool) {
 	switch n.(type) {
 	case *ir.Barrier:
@@ -594,14 +593,14 @@ func put(out []ir.Node, n ir.Node, fenced bool) ([]ir.Node, bool) {
 	return append(out, n), false
 }
 
-// sequence is a fused dispatch, with barriers, in the place of a node.
+// sequence is a fused dispatch with its barriers, in the place of one node.
 type sequence struct {
-	*ir.Barrier   // nil: it makes this an ir.Node
+	*ir.Barrier   // nil; embedded so that sequence implements ir.Node
 	cmd           *command
 	before, after bool
 }
 
-// are reports whether the commands are those of these instances.
+// are reports whether the commands are still bound to these instances.
 func (r *round) are(members []int32, ins []*decl.Instance) bool {
 	for k, i := range members {
 		c := r.cmds[i]
@@ -612,8 +611,8 @@ func (r *round) are(members []int32, ins []*decl.Instance) bool {
 	return true
 }
 
-// replace puts dispatch d, of match m or of one like it, where member at stands.
-// form is its form if it is known.
+// replace puts dispatch d where member `at` stands. d is of match m or of a similar group's match, and form
+// is its form, if known.
 func (r *round) replace(gr *group, m *isel.Match, like *ir.Dispatch, form *decl.Form, kernel ir.KernelID, at int32) {
 	d := like
 	if form == nil {
@@ -647,7 +646,7 @@ func (r *round) replace(gr *group, m *isel.Match, like *ir.Dispatch, form *decl.
 	slices.Sort(d.From)
 	d.Op = gr.v.op(ops)
 	if d.Op == "" && m.Kernel.Library.Kind == ir.Generated {
-		d.Op = "elementwise" // the name of its function is its whole text
+		d.Op = "elementwise" // a generated kernel's function is its whole text, too long for a name
 	}
 	if form == nil && r.declared != nil {
 		form = r.declared.Form(d)
@@ -680,8 +679,8 @@ func (r *round) replace(gr *group, m *isel.Match, like *ir.Dispatch, form *decl.
 	r.done = append(r.done, done{s.cmd, m.Kernel.Name, before, m.Unrounded})
 }
 
-// provenance returns the recorded commands that n implements (none if it is one itself),
-// its operation and its label.
+// provenance returns the recorded commands that n stands for (none if n is itself recorded), its operation and
+// its label.
 func provenance(n ir.Node) (from []ir.ID, op, label string) {
 	switch n := n.(type) {
 	case *ir.Dispatch:
@@ -692,16 +691,15 @@ func provenance(n ir.Node) (from []ir.ID, op, label string) {
 	return from, op, label
 }
 
-// kernelNames finds the kernels of a graph by function, and names that are free.
+// kernelNames finds the kernels of a graph by function, and finds unused names.
 type kernelNames struct {
-	seen  int // how many kernels of the graph are entered
+	seen  int // the number of kernels of the graph that have been entered
 	names map[string]bool
 	of    map[string][]ir.KernelID // by function
-	next  map[string]int           // the number to try next behind a name
+	next  map[string]int           // by name: the next number to append
 }
 
-// kernel returns the graph's kernel that is k, which it adds under a name of
-// its own if there is none.
+// kernel returns the graph's kernel that equals k; if there is none, it adds k under an unused name.
 func (r *round) kernel(k ir.Kernel) ir.KernelID {
 	k.Library = r.library(&k)
 	t := &r.named
@@ -725,7 +723,7 @@ func (r *round) kernel(k ir.Kernel) ir.KernelID {
 			return i
 		}
 	}
-	base := k.Name // its function, or what stands for a generated one
+	base := k.Name // the function, or a stand-in for a generated kernel's text
 	for n := max(2, t.next[base]); t.names[k.Name]; n++ {
 		k.Name = fmt.Sprintf("%s_%d", base, n)
 		t.next[base] = n + 1
@@ -734,8 +732,8 @@ func (r *round) kernel(k ir.Kernel) ir.KernelID {
 	return ir.KernelID(len(r.g.Kernels) - 1)
 }
 
-// library returns where the code of a kernel is: where other kernels of its source are,
-// if the graph has them from a file.
+// library returns where the code of a kernel comes from: the file from which other kernels of the same source
+// come, if the graph has such kernels.
 func (r *round) library(k *ir.Kernel) ir.Library {
 	if file, ok := msl.Registered(k); ok {
 		for i := range r.g.Kernels {

@@ -20,8 +20,7 @@ import (
 	"github.com/mlxc/mlxc/passes/internal/isel"
 )
 
-// annotated reads a graph of rows of 64 elements and gives its dispatches their
-// effects.
+// annotated parses a graph whose rows have 64 elements, and stores the effects of its dispatches.
 func annotated(t *testing.T, body string) *ir.Graph {
 	t.Helper()
 	m, err := mlxt.Parse(context.Background(), "test", []byte(`mlxt 1
@@ -49,7 +48,7 @@ graph g {
 	return g
 }
 
-// list writes the nodes of g: IDs of commands, | for a barrier, c for a commit.
+// list formats the nodes of g: IDs of commands, | for a barrier, c for a commit.
 func list(g *ir.Graph) (s string) {
 	for _, n := range g.Nodes {
 		switch n.(type) {
@@ -73,8 +72,8 @@ const (
 	late  = "  #3 @add (a = %u[0:256], b = %u[0:256], c = %z[0:256]) grid threads [64, 1, 1] of [64, 1, 1]\n"
 )
 
-// Where the fused dispatch stands, and which barriers surround it: those that
-// stood, and one more on the other side of it where a member moved over one.
+// A fused dispatch stands where it may, and keeps the barriers around it; where a member moved over a barrier,
+// another barrier is added on the other side.
 func TestWhereAFusedDispatchStands(t *testing.T) {
 	for _, k := range []struct{ name, body, want string }{
 		{"in the place of the last member", norm + other + "barrier\n" + scale + late, "#1 | #2 | #3 "},
@@ -92,8 +91,8 @@ func TestWhereAFusedDispatchStands(t *testing.T) {
 	}
 }
 
-// A command of unknown effects between the members keeps them apart, and one
-// that touches nothing of theirs does not.
+// A command of unknown effects between two commands keeps them from being fused; a command that touches none of
+// their bytes does not.
 func TestNothingIsFusedOverAPillar(t *testing.T) {
 	for _, known := range []bool{true, false} {
 		g := annotated(t, norm+other+scale+late)
@@ -105,8 +104,7 @@ func TestNothingIsFusedOverAPillar(t *testing.T) {
 	}
 }
 
-// Effects that somebody narrowed are not what the kernel does: the dispatch is
-// left alone.
+// Stored effects that are narrower than the kernel's declared ones are not trusted: the dispatch is not fused.
 func TestNarrowedEffectsAreNotBelieved(t *testing.T) {
 	g := annotated(t, norm+scale)
 	d := g.Nodes[0].(*ir.Dispatch)
@@ -115,7 +113,7 @@ func TestNarrowedEffectsAreNotBelieved(t *testing.T) {
 	require.Equal(t, "#0 #2 ", list(g))
 }
 
-// A fusion that costs more than it saves is not done.
+// A fusion whose modelled cost exceeds what it saves is not done.
 func TestOnlyWhatGainsIsFused(t *testing.T) {
 	for _, k := range []struct {
 		model cost.Model
@@ -130,8 +128,8 @@ func TestOnlyWhatGainsIsFused(t *testing.T) {
 	}
 }
 
-// The fused dispatch names what it implements and takes its kernel from the
-// graph if that has it.
+// A fused dispatch names the commands that it stands for, and uses a kernel of the graph if the graph has the one
+// it needs.
 func TestProvenanceAndKernelOfAFusedDispatch(t *testing.T) {
 	g := annotated(t, norm+"barrier\n"+scale)
 	remarks, _ := fusion.Run(context.Background(), g, fusion.Options{})
@@ -147,7 +145,7 @@ func TestProvenanceAndKernelOfAFusedDispatch(t *testing.T) {
 	require.True(t, want.Equal(d.Effects))
 }
 
-// The flow that follows what is fused is the one that is found anew.
+// Updating the data flow after a fusion gives the same flow as analysing the new graph.
 func TestFlowAfterFusion(t *testing.T) {
 	fused := 0
 	for _, name := range recorded.Names(t) {
@@ -176,8 +174,7 @@ func TestFlowAfterFusion(t *testing.T) {
 	require.Positive(t, fused)
 }
 
-// A kernel that leaves out the rounding of an intermediate is taken only where
-// rewrite round is allowed; else a remark says that it would be.
+// A kernel that does not round an intermediate is used only if rewrite round is allowed; otherwise a remark says so.
 func TestRoundingOfAnIntermediate(t *testing.T) {
 	source, err := decl.Parse("fused.metal", `
 // @kernel   mul_addfloat16
@@ -234,8 +231,8 @@ graph g {
 	}
 }
 
-// Bytes that are written as elements of one type and read as another's are no
-// term of the writer's: the reader is fused with others, not with it.
+// If bytes are written as elements of one type and read as another, the writer's term is not
+// substituted for the read: the reader is not fused with the writer.
 func TestReadAsAnotherType(t *testing.T) {
 	const (
 		write = "  #0 @half (a = %x[0:128], b = %x[0:128], c = %t[0:128]) grid threads [64, 1, 1] of [64, 1, 1]\n  barrier\n"

@@ -15,7 +15,7 @@ import (
 	"github.com/mlxc/mlxc/passes/internal/isel"
 )
 
-// vertical tries each command with producers of what it reads, and theirs.
+// vertical tries each command together with producers of what it reads, and with their producers.
 func (r *round) vertical() {
 	r.vertically.of = take(&r.room.vertically, len(r.cmds))
 	for i, c := range r.cmds {
@@ -41,7 +41,7 @@ func (r *round) vertical() {
 	}
 }
 
-// singly tries each dispatch alone that another kernel may compute.
+// singly tries each dispatch by itself, which another kernel may compute too.
 func (r *round) singly() {
 	r.vertically.of = take(&r.room.vertically, len(r.cmds))
 	for i, c := range r.cmds {
@@ -55,16 +55,15 @@ func (r *round) singly() {
 	}
 }
 
-// within reports whether a group may hold p and the later command i. The search notes
-// that it looked at p.
+// within reports whether a group may hold both p and the later command i. It records that the search depends on p.
 func (r *round) within(p, i int32) bool {
 	r.finding.reached(p)
 	return r.buffer[p] == r.buffer[i]
 }
 
-// grow tries every set that adds to the first n of members (a command first, then
-// producers) some of the producers in r.stack[lo:hi] and of theirs, as long as a
-// kernel may come of it. A producer that was passed over stays out.
+// grow tries every set that extends the first n of members (a command, followed by producers) by some of the
+// producers in r.stack[lo:hi] and by theirs, as long as a kernel may match. A producer that was left out
+// is not added later.
 func (r *round) grow(members [maxMembers]int32, n, lo, hi int) {
 	if n > 1 {
 		if r.left--; !r.try(members, n) || n == maxMembers {
@@ -91,11 +90,11 @@ func (r *round) grow(members [maxMembers]int32, n, lo, hi int) {
 	}
 }
 
-// horizontal tries pairs and triples of commands that stand near one another:
-// those that read one value, else those whose common kernel reads none.
+// horizontal tries pairs and triples of nearby commands: commands that read the same value, or whose common
+// kernel shares no value.
 func (r *round) horizontal() {
 	n := len(r.cmds)
-	fresh := n // the next one
+	fresh := n // the next fresh command
 	freshAt := take(&r.room.fresh, n)
 	for i := n - 1; i >= 0; i-- {
 		if r.cmds[i].fresh {
@@ -119,7 +118,7 @@ func (r *round) horizontal() {
 			if d.shape == nil {
 				continue
 			}
-			// A third one of j's kind may be what makes a kernel.
+			// A third command of j's kind may complete the pattern of a kernel.
 			x, y := c.in.Decl, d.in.Decl
 			switch {
 			case r.shares(i, j):
@@ -157,8 +156,8 @@ func (r *round) shares(i, j int) bool {
 	return false
 }
 
-// sketch appends what the outlook of a group depends on: the first part of the key of its
-// verdict. It returns false if a member reads what another wrote, but not exactly that.
+// sketch appends what the prefilter result of a group depends on, the first part of its verdict's key. It returns
+// false if a member reads only a part of what another member wrote, or more than that.
 func (r *round) sketch(b []byte, members []int32) ([]byte, bool) {
 	for _, i := range members {
 		c := r.cmds[i]
@@ -190,16 +189,15 @@ func (r *round) sketch(b []byte, members []int32) ([]byte, bool) {
 	return b, true
 }
 
-// placed is a place in memory that views of a group share, as in isel's layout of a group.
+// placed is a place in memory that several views of a group share, as in isel's layout.
 type placed struct {
 	root    ir.MemID
 	at      ir.Affine
 	lo, end int64
 }
 
-// layout appends, behind the sketch, what else the verdict on a group depends on: the
-// forms of its members and how their views lie to one another. It returns false if a
-// member's form is that of no other command.
+// layout appends, after the sketch, what else the verdict on a group depends on: the forms of its members and the
+// relative positions of their views. It returns false if a member's form belongs to no other command.
 func (r *round) layout(b []byte, members []int32) ([]byte, bool) {
 	affine := func(a ir.Affine) {
 		b = binary.LittleEndian.AppendUint64(b, uint64(a.Const))
@@ -244,11 +242,11 @@ func (r *round) layout(b []byte, members []int32) ([]byte, bool) {
 	return b, len(r.slots) < 255
 }
 
-// outside reports whether anybody but members sees write k of command i.
+// outside reports whether write k of command i is seen by anything other than members.
 func (r *round) outside(i int32, k int, members []int32) bool {
 	def := &r.flow.Writes(int(i))[k]
 	if def.Final || len(def.Readers) > 64 {
-		return true // more readers than members have reads
+		return true // more readers than a group can have
 	}
 	for _, u := range def.Readers {
 		if !slices.Contains(members, u.Command) {
@@ -258,7 +256,7 @@ func (r *round) outside(i int32, k int, members []int32) bool {
 	return false
 }
 
-// describe builds the group that isel looks at.
+// describe builds the description of the group for isel.
 func (r *round) describe(members []int32) *isel.Group {
 	gr := &isel.Group{Graph: r.g, Members: make([]*decl.Instance, 0, len(members)), Spans: make([][]isel.Span, 0, len(members)), Source: map[isel.Operand]isel.Operand{}}
 	for m, i := range members {
@@ -288,15 +286,15 @@ func (r *round) describe(members []int32) *isel.Group {
 	return gr
 }
 
-// try asks the library for the group and keeps it as a candidate if it gains. It
-// reports whether a larger group with the same last command may be a kernel's.
+// try asks the library for a kernel that computes the group and keeps the group if fusing it gains. It reports
+// whether a larger group with the same last command may match a kernel.
 func (r *round) try(list [maxMembers]int32, n int) (grow bool) {
 	members := list[:n]
 	r.tried++
 	slices.Sort(members)
 	var ok bool
 	if r.key, ok = r.sketch(r.key[:0], members); !ok {
-		return true // with the command in between it may be one
+		return true // adding the command between them may make it possible
 	}
 	gr := r.describe(members)
 	look := r.m.Outlook(gr)
@@ -307,32 +305,31 @@ func (r *round) try(list [maxMembers]int32, n int) (grow bool) {
 	return look.Grow
 }
 
-// verdict is what is decided of a group and of all that are like it: of the same
-// kernels, sizes and wiring, with views that lie to one another in the same way.
+// verdict is the decision on a group, shared by all similar groups: those with the same kernels, sizes and data
+// flow, and with views in the same relative positions.
 type verdict struct {
-	none      bool            // nothing comes of it, and nobody need know why
+	none      bool            // the group is not fused, and there is nothing to report
 	hit       *isel.Candidate // nil: no kernel computes the group
-	text      string          // why none does, where that is worth a remark
-	always    bool            // text is worth a remark on any group, not only on a linked pair
+	text      string          // why no kernel computes it, if that is worth a remark
+	always    bool            // text is worth a remark on any group, not only on a pair with data flow
 	linked    bool            // there is data flow in the group
-	elsewhere int8            // 1: a kernel would compute it if nobody saw the first's result; −1: none would
+	elsewhere int8            // cached: 1 if a kernel would compute the group if nothing else read the first's result, −1 if not
 	gain      cost.Seconds
 	kept      []kept
 	count     int // used by byGain
 	ops       [maxMembers]string
-	joined    string // what op makes of ops, if named
+	joined    string // cached result of op, if named
 	named     bool
 }
 
-// kept is an access of a member that the fused dispatch makes too: it reads a leaf, or
-// writes a result.
+// kept is a member's access that the fused dispatch makes too: a read that no member's write feeds, or the write
+// of a result.
 type kept struct {
-	member, index int // in its effects
+	member, index int // member, and index in its effects
 	write         bool
 }
 
-// op returns the operation of a dispatch that stands for several: theirs, joined by +,
-// each once.
+// op returns the operation of the fused dispatch: the members' operations joined by +, without repetitions.
 func (v *verdict) op(ops [maxMembers]string) string {
 	if invariants.Caches && v.named && v.ops == ops {
 		return v.joined
@@ -395,7 +392,7 @@ func (r *round) judge(members []int32, gr *isel.Group, look isel.Outlook) *verdi
 	}
 	after := cost.Seconds(0)
 	if e, err := like.Instance.Effects(); err == nil {
-		// It computes what they compute, so its operations count as theirs, however its terms
+		// The fused dispatch counts the operations of the group, because it computes the same however its terms
 		// are written.
 		after = r.model.Fused(like.Instance, e, operations, longest).Alone
 	}
@@ -405,8 +402,8 @@ func (r *round) judge(members []int32, gr *isel.Group, look isel.Outlook) *verdi
 	return v
 }
 
-// consider finds the verdict on a group that looks like a kernel and, if it gains, keeps
-// the group. The description may be nil; it is made only if no verdict is remembered.
+// consider finds the verdict on a group that passed the prefilter and, if fusing gains, keeps the
+// group. description may be nil; it is built only if no verdict is cached.
 func (r *round) consider(gr group, look isel.Outlook, description *isel.Group) {
 	members := gr.members()
 	if r.o.Unrounded {
@@ -418,8 +415,8 @@ func (r *round) consider(gr group, look isel.Outlook, description *isel.Group) {
 			r.key = append(r.key, flag)
 		}
 	}
-	// The verdict depends on the outlook too: tryGenerated considers groups that look like
-	// no kernel of the library.
+	// The verdict also depends on the prefilter result, because tryGenerated considers groups that match no
+	// library kernel.
 	flag := byte(0)
 	if look.Match {
 		flag = 1
@@ -444,7 +441,7 @@ func (r *round) consider(gr group, look isel.Outlook, description *isel.Group) {
 	r.settle(&s.found[len(s.found)-1].group)
 }
 
-// settle keeps a group whose verdict is known, if it has a place.
+// settle keeps a group with a known verdict if a place for its dispatch is found.
 func (r *round) settle(gr *group) {
 	v, members := gr.v, gr.members()
 	gr.at = -1
@@ -452,7 +449,7 @@ func (r *round) settle(gr *group) {
 		return
 	}
 	first, root := members[0], members[len(members)-1]
-	near := len(members) == 2 && v.linked && !r.cmds[root].missed // worth a remark
+	near := len(members) == 2 && v.linked && !r.cmds[root].missed // a pair that is worth a remark
 	switch {
 	case v.text != "":
 		if near || v.always {
@@ -476,8 +473,7 @@ func (r *round) settle(gr *group) {
 	}
 }
 
-// contributing reports whether a result of each member is read: dead commands are left
-// to the pass dce.
+// contributing reports whether a result of every member is read; dead commands are left to the pass dce.
 func contributing(gr *isel.Group) bool {
 	var useful [maxMembers]bool
 	for _, s := range gr.Source {
@@ -489,8 +485,7 @@ func contributing(gr *isel.Group) bool {
 	return !slices.Contains(useful[:len(gr.Members)], false)
 }
 
-// readElsewhere adds a remark on a pair that a kernel would compute if nobody else read
-// the result of the first.
+// readElsewhere adds a remark on a pair that a kernel would compute if the first's result had no other reader.
 func (r *round) readElsewhere(v *verdict, members []int32) {
 	if !invariants.Caches || v.elsewhere == 0 {
 		gr := r.describe(members)
@@ -524,7 +519,7 @@ func (r *round) readElsewhere(v *verdict, members []int32) {
 	}
 }
 
-// miss notes why command i was not fused with an earlier one.
+// miss records why command i was not fused with an earlier one.
 func (r *round) miss(i, with int32, text string) {
 	if c := r.cmds[i]; !c.missed {
 		c.missed = true

@@ -8,7 +8,7 @@ import (
 	"github.com/mlxc/mlxc/ir"
 )
 
-// obstacle is what stands in the way of a group.
+// obstacle is what keeps a group from being fused at some place.
 type obstacle struct {
 	g      *ir.Graph
 	node   ir.Command
@@ -20,9 +20,8 @@ func (o *obstacle) String() string {
 	return fmt.Sprintf("%s stands between and touches %s", id, o.g.FormatRegion(o.region))
 }
 
-// place finds the member in whose place the fused dispatch may stand, the last
-// one first: what stands between it and any other member touches nothing that
-// this member touched and the fused dispatch still touches.
+// place finds the member at whose place the fused dispatch can stand, trying the last one first. Nothing between that
+// place and another member may conflict with the accesses of that member that the fused dispatch keeps.
 func (r *round) place(gr *group) (at int32, why *obstacle) {
 	members := gr.members()
 	last := len(members) - 1
@@ -46,8 +45,7 @@ func (r *round) place(gr *group) (at int32, why *obstacle) {
 	return -1, why
 }
 
-// changed reports whether anything has moved or gone in this round between the
-// members of a group.
+// changed reports whether a fusion in this round has moved or removed a command between the members of a group.
 func (r *round) changed(gr *group) bool {
 	members := gr.members()
 	for p := r.at[members[0]] + 1; p < r.at[members[len(members)-1]]; p++ {
@@ -65,7 +63,7 @@ func (r *round) changed(gr *group) bool {
 	return false
 }
 
-// blocked says what keeps the group from the place of member at.
+// blocked returns what keeps the group from standing at the place of member `at`, or nil.
 func (r *round) blocked(gr *group, at int32) *obstacle {
 	members := gr.members()
 	first, last := r.at[members[0]], r.at[members[len(members)-1]]
@@ -88,7 +86,7 @@ func (r *round) blocked(gr *group, at int32) *obstacle {
 		for _, x := range gr.v.kept {
 			i := members[x.member]
 			if q := r.at[i]; (q < p) == (target < p) {
-				continue // both on one side of n
+				continue // both on the same side of n
 			}
 			if a := access(r.cmds[i].effects, x); conflicts(r.g, a, x.write, e) {
 				return &obstacle{r.g, n, *a}
@@ -98,7 +96,7 @@ func (r *round) blocked(gr *group, at int32) *obstacle {
 	return nil
 }
 
-// access returns the region of an access that is kept.
+// access returns the region of a kept access.
 func access(e *ir.Effects, x kept) *ir.Region {
 	if x.write {
 		return &e.Writes[x.index].Region
@@ -126,9 +124,8 @@ func conflicts(g *ir.Graph, a *ir.Region, write bool, e *ir.Effects) bool {
 	return false
 }
 
-// barriers says on which sides of the fused dispatch, in the place of member
-// at, a barrier must stand: a member that moved over one was ordered by it, and
-// what was ordered before or behind that member must stay so.
+// barriers says on which sides of a fused dispatch at member `at` a barrier is needed: if a member moved over a
+// barrier, everything that the barrier ordered relative to that member must stay ordered.
 func (r *round) barriers(gr *group, at int32) (before, after bool) {
 	target := r.at[at]
 	for _, i := range gr.members() {

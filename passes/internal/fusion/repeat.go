@@ -11,38 +11,34 @@ import (
 	"github.com/mlxc/mlxc/passes/internal/isel"
 )
 
-// Lists repeat themselves: the layers of a model, the tokens of a batch. What the
-// search finds around a command depends on what is near it, so where the same
-// stands near another command the same is found.
+// Graphs repeat themselves, by the layers of a model or the tokens of a batch. What the search finds around a command
+// depends only on the commands near it, so for equal surroundings it is found only once.
 //
-// Each command has two numbers. Its wiring is all that the search looks at but for
-// places in memory: the shape, what is known of weights, flags, the nodes since the
-// command before, and, by distance, the producers of what it reads, the other
-// readers of that, and the readers of what it writes. How it lies is where its
-// views are relative to the ones before in the same memory. When the wirings of two
-// stretches are equal one by one, the same groups are candidates in both, with the
-// same outlook; when how they lie is equal too, the verdicts are the same, and so is
-// what stands in the way of a group: shapes and distances are all that bytes
-// overlap by.
+// Each command has two numbers. Its wiring stands for all that the search depends on, except for places in memory:
+// the shape, facts about weights, flags, the nodes since the previous command, and, as distances, the producers of
+// what it reads, the other readers of that, and the readers of what it writes. Its lie stands for the positions of
+// its views relative to earlier views of the same memory. Two stretches of commands whose wirings are equal one by
+// one have the same candidate groups with the same prefilter results. If their lies are equal too, the verdicts are
+// the same, and so are the obstacles to fusion, because whether bytes overlap depends only on shapes and distances.
 
-// recognized holds the numbers of wirings and of how commands lie, from round to round.
+// recognized holds the numbers given to wirings and lies, from round to round.
 type recognized struct {
 	wirings, lies interner
-	words, lying  []uint32 // of the command in hand
+	words, lying  []uint32 // of the current command
 }
 
-// interner numbers lists of words; 0 is the number of none.
+// interner numbers different lists of words; 0 is never used.
 type interner struct {
 	words []uint32   // of all lists
 	from  []uint32   // where each begins, and the end of the last
-	next  [][2]int32 // by number: the two that came after it most recently
+	next  [][2]int32 // by number: the two numbers that followed it most recently, as guesses
 	table map[string]int32
 	key   []byte
 	last  int32
 }
 
-// number returns the number of a list. As graphs repeat themselves, it first compares the
-// list with those that came after the previous one before.
+// number returns the number of a list. As graphs repeat themselves, it first tries the lists that followed the
+// previous list before.
 func (t *interner) number(words []uint32) int32 {
 	if t.table == nil {
 		t.table, t.from, t.next = map[string]int32{}, []uint32{0, 0}, make([][2]int32, 1)
@@ -73,29 +69,28 @@ func (t *interner) number(words []uint32) int32 {
 	return n
 }
 
-// likeness says of each command which earlier one it is like.
+// likeness says, for each command, which earlier command it is like.
 type likeness struct {
-	wiring, lie []int32 // numbers; wiring 0: like no other
-	// like is the earlier command, −1 for none: all from since on are wired like
-	// those before it, and from lieSince on they lie like those, too.
+	wiring, lie []int32 // by command; wiring 0: like no other
+	// like is the earlier command, −1 for none. The commands from `since` on are wired like those that correspond
+	// to them, and those from lieSince on also have the same lies.
 	like, since, lieSince []int32
 }
 
-// Tags of the words of a wiring, in the lowest wordTag bits. What is above them is a
-// distance in commands.
+// Tags of the words of a wiring, in the lowest wordTag bits. The bits above them hold a distance in commands.
 const (
-	wordNone   = iota // no value that another command may share, or the end of a list
-	wordLink          // a read of the whole of what a possible member wrote: how far before
-	wordNear          // the same of a command that is no member of any group
-	wordFar           // the same of one too far away to be in one group: when it was read last
-	wordValue         // a read of another value: when it was read last
+	wordNone   = iota // a value that no other command shares, or the end of a list
+	wordLink          // a read of exactly what a possible member wrote: how far before
+	wordNear          // a read of exactly what a command that cannot be a member wrote
+	wordFar           // a read of exactly what a command too far away for a group wrote: when it was last read
+	wordValue         // a read of any other value: when it was last read
 	wordSource        // a command that wrote some of that value: how far before
-	wordReader        // a command that reads what is written: how far behind
-	wordSeen          // what is written is seen outside any group
+	wordReader        // a reader of what the command writes: how far after
+	wordSeen          // what the command writes is seen outside any group
 	wordTag    = 3
 )
 
-// recognize finds the producers of all commands, and what repeats.
+// recognize finds the producers of all commands, and which stretches of the list repeat.
 func (r *round) recognize() {
 	n := len(r.cmds)
 	reads, writes := 0, 0
@@ -141,8 +136,8 @@ func (r *round) recognize() {
 	r.fuser.links = r.links
 }
 
-// compare finds the command that i is like: behind the one that i−1 is like, else
-// the last one of the same wiring.
+// compare finds the earlier command that i is like: the one after the command that i−1 is like or, failing that,
+// the last one with the same wiring.
 func (r *round) compare(i int32, last []int32) {
 	x := &r.likeness
 	x.like[i], x.since[i], x.lieSince[i] = -1, i, i
@@ -172,14 +167,14 @@ func (r *round) compare(i int32, last []int32) {
 	}
 }
 
-// alike reports whether the commands from lo to hi, i among them, are wired like
-// those around the one that i is like.
+// alike reports whether the commands from lo to hi, which include i, are wired like those around the command
+// that i is like.
 func (x *likeness) alike(i, lo, hi int32) bool {
 	return x.like[i] >= 0 && x.since[i] <= lo && int(hi) < len(x.like) && x.since[hi] == x.since[i] && x.like[hi]-x.like[i] == hi-i
 }
 
-// words writes the wiring of command i and how it lies into r.seen, and finds its links
-// and values. steps is, by command, how many steps before it a fresh one stands.
+// words writes the wiring and lie of command i into r.seen, and computes its links and values. steps holds, by
+// command, the distance to a fresh command before it.
 func (r *round) words(i int, steps []int8) {
 	c := r.cmds[i]
 	steps[i] = maxMembers
@@ -208,7 +203,7 @@ func (r *round) words(i int, steps []int8) {
 			switch p := r.cmds[s.Command]; {
 			case r.far(s.Command, int32(i)):
 				w = append(w, r.before(int(r.read[def])-1, i)<<wordTag|wordFar)
-			case p.shape != nil: // a read as another type than was written is refused by isel
+			case p.shape != nil: // isel refuses a read as another type than was written
 				l = link{s.Command, s.Write}
 				steps[i] = min(steps[i], steps[s.Command]+1)
 				w = append(w, distance<<wordTag|wordLink)
@@ -255,8 +250,7 @@ func (r *round) words(i int, steps []int8) {
 // far reports whether no group holds both p and the later command i.
 func (r *round) far(p, i int32) bool { return r.at[i]-r.at[p] > maxSpan && i-p > maxWindow }
 
-// before returns 1 + how far before i a command stands; 0 if it is beyond the window or
-// −1.
+// before returns 1 + the distance from command `at` to i; 0 if `at` is −1 or beyond the window.
 func (r *round) before(at, i int) uint32 {
 	if at < 0 || i-at > maxWindow {
 		return 0
@@ -264,32 +258,31 @@ func (r *round) before(at, i int) uint32 {
 	return uint32(i-at) + 1
 }
 
-// everybody reports whether write k of command i is seen outside any group: it is an
-// output or state, or somebody reads it who is too far away or one of too many.
+// everybody reports whether write k of command i is seen outside any group: by an output, a state, a reader
+// that is too far away, or more readers than a group has.
 func (r *round) everybody(i int32, k int) bool {
 	def := &r.flow.Writes(int(i))[k]
-	if def.Final || len(def.Readers) > 64 { // more readers than members have reads
+	if def.Final || len(def.Readers) > 64 { // more readers than a group can have
 		return true
 	}
 	n := len(def.Readers)
 	return n > 0 && r.far(i, def.Readers[n-1].Command)
 }
 
-// others numbers values that are not the whole of a write.
+// others numbers the values that are not exactly one write.
 type others struct {
-	table map[uint64]int32 // 1 + the last of a hash
+	table map[uint64]int32 // by hash: 1 + the last value in its chain
 	list  []other
 }
 
-// other is a value, known by the first read of it.
+// other is such a value, identified by its first read.
 type other struct {
-	command, read int32 // that first read
+	command, read int32 // the first read
 	last          int32 // the last command that read it
-	next          int32 // 1 + the next of the same hash
+	next          int32 // 1 + the next value of the same hash
 }
 
-// other returns the number of the value that a use sees, and the command that read
-// it last, −1 for none.
+// other returns the number of the value that a use sees, and the command that last read it, −1 if none did.
 func (r *round) other(u *dataflow.Use, i, k int32) (value int64, last int) {
 	h := u.Region.Run.Hash(u.Region.Off.Hash(uint64(u.Region.Mem)))
 	for _, s := range u.Sources {
@@ -310,14 +303,14 @@ func (r *round) other(u *dataflow.Use, i, k int32) (value int64, last int) {
 	return -int64(n), -1
 }
 
-// lying is where in a memory the view begins that was looked at last.
+// lying is the offset in a memory of the view that was last compared there.
 type lying struct {
 	command int32 // 1 + the command that has the view
 	at      ir.Affine
 }
 
-// lies writes how argument j of command i lies, whose region is given: how far from the
-// last view of the same memory, and where in a memory if its place or its contents matter.
+// lies appends the lie of argument j of command i, which has the given region: the distance to the last view of
+// the same memory and, if place or contents of the memory matter, the place itself.
 func (r *round) lies(i int32, j int, region *ir.Region) {
 	w := r.seen.lying
 	affine := func(a ir.Affine) {
@@ -365,28 +358,28 @@ func (r *round) lies(i int32, j int, region *ir.Region) {
 	r.seen.lying = w
 }
 
-// search remembers what was found around each command.
+// search caches what was found around each command.
 type search struct {
 	lists []list
 	of    []int32 // by command: 1 + its list
 	found []found // of all lists
-	low   int32   // the first command that was looked at around the one in hand
+	low   int32   // the lowest command that the current search depends on
 }
 
 // list is what was found around command base.
 type list struct {
-	base, low, ahead int32 // what was found depends on the commands from low to base+ahead
+	base, low, ahead int32 // it depends on the commands from low to base+ahead
 	from, to         int32 // found[from:to]
-	tried            int64 // how many groups were looked at
+	tried            int64 // how many groups were examined
 }
 
-// found is a group that was considered.
+// found is a group that was examined.
 type found struct {
 	group
 	look isel.Outlook
 }
 
-// reached notes that the search looked at command i.
+// reached records that the current search depends on command i.
 func (s *search) reached(i int32) { s.low = min(s.low, i) }
 
 // record begins the list of command i.
@@ -395,16 +388,15 @@ func (r *round) record(s *search, i int32) {
 	s.of[i], s.low, r.finding = int32(len(s.lists)), i, s
 }
 
-// recorded ends the list that was begun last. What was found depends on ahead commands
-// behind its base.
+// recorded ends the list that was begun last. It depends on `ahead` commands after its base.
 func (r *round) recorded(ahead int32) {
 	s := r.finding
 	l := &s.lists[len(s.lists)-1]
 	l.low, l.ahead, l.to, l.tried = s.low, ahead, int32(len(s.found)), r.tried-l.tried
 }
 
-// again takes what was found around the command that i is like as found around i. It
-// returns false if there is no such command, so that a search must be made.
+// again reuses for i what was found around the command that i is like. It returns false if there is no such
+// command, so that i must be searched.
 func (r *round) again(s *search, i int32) bool {
 	j := r.like[i]
 	if j < 0 || s.of[j] == 0 {
@@ -438,7 +430,7 @@ func (r *round) again(s *search, i int32) bool {
 			gr.at += by
 			r.groups = append(r.groups, gr)
 		case e.v.hit != nil && !(gr.n == 2 && e.v.linked && !root.missed):
-			root.stuck = true // something stood in the way there, so it does here; no remark is due
+			root.stuck = true // an obstacle blocked the group there, so it does here; without another remark
 		default:
 			r.settle(&gr)
 		}
@@ -446,8 +438,8 @@ func (r *round) again(s *search, i int32) bool {
 	return true
 }
 
-// consideredAnew makes the list of command i from that of one that is wired alike but of
-// whose groups some lie in another way, which may change their verdicts.
+// consideredAnew makes the list of command i from that of a command with the same wiring but other lies, so that
+// the verdicts of some groups may differ.
 func (r *round) consideredAnew(s *search, l *list, i int32) {
 	r.record(s, i)
 	by := i - l.base

@@ -15,8 +15,8 @@ import (
 	"github.com/mlxc/mlxc/passes/internal/fusion"
 )
 
-// repeated is a list of some layers of g, each in another part of the scratch
-// perhaps, with defects.
+// repeated returns a graph that repeats g as several layers, some in another part of the scratch memory
+// and some with small changes.
 func repeated(t *rapid.T, g *ir.Graph) *ir.Graph {
 	out := g.Clone()
 	out.Nodes = nil
@@ -65,7 +65,7 @@ func repeated(t *rapid.T, g *ir.Graph) *ir.Graph {
 	return out
 }
 
-// What is found once for all that is alike is what is found around each command.
+// Reusing what was found for similar commands gives the same result as searching around each command.
 func TestRepeats(t *testing.T) {
 	gs := recorded.Graphs(t)
 	annotate, err := passes.ParsePipeline("annotate")

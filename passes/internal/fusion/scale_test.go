@@ -14,7 +14,7 @@ import (
 	"github.com/mlxc/mlxc/prove"
 )
 
-// The groups that fuse looks at, a command, do not grow with the graph.
+// The number of groups that fuse examines per command does not grow with the graph.
 func TestGroupsScale(t *testing.T) {
 	annotate, err := passes.ParsePipeline("annotate")
 	require.NoError(t, err)
@@ -34,9 +34,8 @@ func TestGroupsScale(t *testing.T) {
 	require.InDelta(t, 1, many/few, 0.5)
 }
 
-// Chains of elementwise commands, with what they share, are fused and proved in work
-// that is linear in the commands: groups that are looked at, and bytes and objects
-// allocated, do not grow by command. Each is cut where a kernel is full.
+// Chains of elementwise commands with shared values are fused and proved in work that is linear in the number of
+// commands, counted as groups examined and as bytes and objects allocated. Each chain is cut where a kernel is full.
 func TestElementwiseScales(t *testing.T) {
 	p, err := passes.ParsePipeline("annotate,fuse,dce,rename,schedule,barriers,plan")
 	require.NoError(t, err)
@@ -66,7 +65,7 @@ func TestElementwiseScales(t *testing.T) {
 			return w
 		}
 		n, more := 1_000, 8_000
-		if f.Name == "mixed" { // each group is another
+		if f.Name == "mixed" { // no two groups are alike
 			n, more = 400, 1_200
 		}
 		few, many := measure(n), measure(more)

@@ -12,16 +12,16 @@ import (
 	"github.com/mlxc/mlxc/msl/term"
 )
 
-// composer evaluates the terms of a group over forms of index variables.
+// composer evaluates the terms of a group symbolically, over forms of index variables.
 type composer struct {
 	*space
 	members []*decl.Instance
 	places  [][]place
 	source  map[Operand]Operand
-	level   int // bound variables in scope
-	budget  int // operations left to evaluate, see maxOperations
-	// memo holds what was evaluated once and is needed again: a load of what a member
-	// wrote, or a shared term of a declaration, at given indices.
+	level   int // number of bound variables in scope
+	budget  int // operations that may still be evaluated, see maxOperations
+	// memo holds values that may be needed again, by their indices: loads of what a member wrote, and
+	// abbreviations (@where) of a declaration.
 	memo map[string]scalar
 	key  []byte
 	// unrounded leaves out the rounding of what a member reads of another, unless a
@@ -30,11 +30,10 @@ type composer struct {
 	unrounded bool
 	dropped   map[Operand]bool
 	inexact   []bool // Group.Unrounded
-	exact     int    // how many conditions and integers are around what is evaluated
+	exact     int    // nesting of conditions and integers around the current expression
 }
 
-// maxOperations bounds the operations of a group's terms, each counted once however
-// often it is needed.
+// maxOperations bounds the operations in a group's terms; an operation that is needed several times counts once.
 const maxOperations = 20000
 
 var errTooLarge = fmt.Errorf("the composed term has more than %d operations", maxOperations)
@@ -43,13 +42,13 @@ func newComposer(s *space, members []*decl.Instance, places [][]place, source ma
 	return &composer{space: s, members: members, places: places, source: source, budget: maxOperations}
 }
 
-// frame is what the names of an expression mean.
+// frame gives the names in an expression their meaning.
 type frame struct {
 	member int
 	vars   []form
 }
 
-// result is the element at idx of a written argument.
+// result returns the element at idx of an argument that a member writes.
 func (c *composer) result(o Operand, idx []form) (scalar, error) {
 	d := c.members[o.Member].Decl
 	for i := range d.Results {
@@ -60,7 +59,7 @@ func (c *composer) result(o Operand, idx []form) (scalar, error) {
 	return scalar{}, fmt.Errorf("%s has no term for %s", d.Name, d.Args[o.Arg].Name)
 }
 
-// address is the bit at which element idx of argument o lies, relative to its view.
+// address returns the position in bits of element idx of argument o, relative to its view.
 func (c *composer) address(o Operand, idx []form) form {
 	in := c.members[o.Member]
 	at := form{}
@@ -71,8 +70,8 @@ func (c *composer) address(o Operand, idx []form) form {
 	return at
 }
 
-// indices inverts address: it finds the element of argument o that lies at bit
-// at of its view, if there is one for all values of the variables.
+// indices inverts address: it returns the indices of the element of argument o at bit `at` of its view, if
+// one is there for all values of the variables.
 func (c *composer) indices(o Operand, at form) ([]form, error) {
 	in := c.members[o.Member]
 	shape, strides := in.Shapes[o.Arg], in.Strides[o.Arg]
@@ -138,8 +137,8 @@ func (c *composer) load(o Operand, idx []form) (scalar, error) {
 	return x, err
 }
 
-// inline returns an element of an argument that the dispatch binds to bytes or to a
-// scalar of params.
+// inline returns an element of an argument that the dispatch binds to inline bytes or to a scalar
+// expression of params.
 func (c *composer) inline(in *decl.Instance, a *decl.Arg, idx []form) (scalar, error) {
 	b := in.Dispatch.Binding(a.Slot)
 	for _, i := range idx {
@@ -221,7 +220,7 @@ func (c *composer) eval(e *term.Expr, fr frame) (scalar, error) {
 	case term.Sum, term.MaxOver, term.ArgMax:
 		return c.reduce(e, fr)
 	}
-	var room [3]scalar // most have as many
+	var room [3]scalar // enough for most operations
 	args := room[:0]
 	for _, a := range e.Args {
 		x, err := c.eval(a, fr)
@@ -233,9 +232,9 @@ func (c *composer) eval(e *term.Expr, fr frame) (scalar, error) {
 	return c.apply(e, args)
 }
 
-// once returns what make evaluates: abbreviation n (kind 'w') or what argument n loads
-// (kind 'l') of a member, at given indices. It is not evaluated again under as many bound
-// variables, and inside a condition or integer as long as it was inside one.
+// once evaluates with make abbreviation n (kind 'w') of a member, or what its argument n loads (kind 'l'), at given
+// indices. The result is cached per number of bound variables, and results inside and outside of conditions
+// or integers are kept apart.
 func (c *composer) once(kind byte, member, n int, idx []form, make func() (scalar, error)) (scalar, error) {
 	exact := byte('-')
 	if c.exact > 0 {
@@ -281,7 +280,7 @@ func (c *composer) reduce(e *term.Expr, fr frame) (scalar, error) {
 		return scalar{}, err
 	}
 	ints := []form{bound.f}
-	if len(e.Args) == 3 { // the place of an argmax
+	if len(e.Args) == 3 { // with the place of the max of an argmax
 		place, err := c.eval(e.Args[2], fr)
 		if err != nil {
 			return scalar{}, err
@@ -309,7 +308,7 @@ func (c *composer) reduction(e *term.Expr, level int, ints []form, body *value) 
 	}))}
 }
 
-// apply is an operation on evaluated operands.
+// apply applies an operation to evaluated operands.
 func (c *composer) apply(e *term.Expr, args []scalar) (scalar, error) {
 	ints := true
 	for _, a := range args {

@@ -1,16 +1,13 @@
 // Package isel is instruction selection over kernel declarations: which single
 // dispatch of a declared kernel computes what a group of dispatches computes.
 //
-// A [Group] is a set of dispatches, bound to their declarations, with the loads
-// that take their value from another member. Its terms are composed: a load of
-// an intermediate becomes the producer's term, with the index maps composed.
-// [Library.Match] unifies the composed terms with those of each declared kernel
-// whose operators look alike (the skeleton): the kernel's symbols and views are
-// the unknowns, which follow from loop bounds, literals, shapes and addresses.
-// What comes out of that is only a proposal. It is bound like any recorded
-// dispatch, its own terms are normalized over the same indices, and it is
-// accepted only if they are the same terms over the same leaves and if it writes
-// exactly the bytes of the results that the group keeps.
+// A [Group] is a set of dispatches, bound to their declarations, with the loads that take their value from another
+// member. Its terms are composed: a load of an intermediate becomes the producer's term, with the index maps
+// composed. [Library.Match] unifies the composed terms with those of each declared kernel that passes a prefilter:
+// its operators are the same (their tree is called the skeleton). The unknowns are the kernel's symbols and views,
+// which follow from loop bounds, literals, shapes and addresses. The solution is only a proposal. It is bound like
+// any recorded dispatch, its own terms are normalized over the same indices, and it is accepted only if they are the
+// same terms over the same leaves and if it writes exactly the bytes of the results that the group keeps.
 //
 // Terms are equal to the bit, unless rewrite round is allowed: then roundings of
 // intermediates to f16 and bf16 may be missing (docs/terms.md, "Named rewrites").

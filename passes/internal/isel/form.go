@@ -10,8 +10,8 @@ import (
 )
 
 // form is an integer in normal form: c + Σ k·atom, atoms ascending, no k zero.
-// Forms are immutable. Two forms of one space are equal integers if they are
-// equal forms; the converse does not hold, which only loses a fusion.
+// Forms are immutable. Equal forms of one space are equal integers. Equal integers may have different
+// forms; then a fusion is missed, but nothing is wrong.
 type form struct {
 	c int64
 	t []mono
@@ -33,16 +33,16 @@ const (
 	unknownAtom                  // a symbol or base of the kernel that is being fitted
 )
 
-// atom is an integer that is not decomposed further; interned.
+// atom is an integer that is not decomposed further. Atoms are interned.
 type atom struct {
 	id     int
 	kind   atomKind
 	param  ir.ParamID
-	num    form  // quotient; index: the extent
-	den    int64 // quotient
+	num    form  // quotient: the numerator; index: the extent
+	den    int64 // quotient: the divisor
 	op     term.Op
 	args   []form
-	value  *value // opAtom over a float: argmax
+	value  *value // opAtom whose operand is a float: argmax
 	typ    ir.DType
 	slot   int    // load
 	which  int    // unknown
@@ -82,8 +82,8 @@ func (f form) key(b []byte) []byte {
 	return b
 }
 
-// times is a·b with overflow noted: the sizes of a dispatch stay below 2^52,
-// but constants that nothing bounds may stand in a term.
+// times returns a·b and records overflow. Sizes of a dispatch stay below 2^52, but a term may contain constants
+// of any size.
 func (s *space) times(a, b int64) int64 {
 	if a == 0 || b == 0 {
 		return 0
@@ -442,7 +442,7 @@ func (s *space) product(x, y *atom) form {
 	return s.opaque(term.Mul, ir.Invalid, of(x), of(y))
 }
 
-// opaque is an operation that is not looked into.
+// opaque returns an operation on integers as an atom that is not simplified.
 func (s *space) opaque(op term.Op, t ir.DType, args ...form) form {
 	b := strconv.AppendInt([]byte("o"), int64(op), 10)
 	b = append(strconv.AppendInt(append(b, '.'), int64(t), 10), '(')

@@ -11,7 +11,7 @@ import (
 	"github.com/mlxc/mlxc/msl/term"
 )
 
-// integers is a random integer expression, as a form and as a function.
+// integerCase is a random integer expression, as a form and as a function that computes it.
 type integerCase struct {
 	f    form
 	eval func(vars []int64) int64
@@ -120,8 +120,8 @@ func atomValue(t require.TestingT, a *atom, v []int64) int64 {
 	return v[4]
 }
 
-// A form is the integer that it stands for, its bounds hold, and so does what
-// within says, for all values of params and variables.
+// A form has the value of the expression that it was made from, its bounds hold, and what within proves is
+// true, for all values of params and variables.
 func TestFormsAreTheirIntegers(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := newWorld()
@@ -144,8 +144,8 @@ func TestFormsAreTheirIntegers(t *testing.T) {
 	})
 }
 
-// Splitting an index and joining it again, and one division after another,
-// come to the same form.
+// Splitting an index and joining it again gives the form of the index, and two divisions in a row that of
+// the combined division.
 func TestFormsOfIndicesMeet(t *testing.T) {
 	w := newWorld()
 	i, k := w.leaves[2].f, w.leaves[4].f
@@ -162,7 +162,7 @@ func TestFormsOfIndicesMeet(t *testing.T) {
 	require.True(t, w.within(w.mod(w.div(k, 2), 2), ir.Const(2)))
 }
 
-// Numbers that no dispatch has are noticed instead of wrapping.
+// Overflow of numbers larger than those of any dispatch is detected instead of wrapping around.
 func TestFormsNoticeOverflow(t *testing.T) {
 	w := newWorld()
 	w.scale(w.scale(w.leaves[2].f, 1<<40), 1<<40)

@@ -28,10 +28,9 @@ func Elementwise(d *decl.Decl) bool {
 
 var errGenerated = errors.New("no generated kernel computes it")
 
-// Generate returns a dispatch of a kernel that is nothing but the composed terms
-// of an elementwise group (docs/kernels.md, "Generated kernels"): over all
-// elements, or over rows if an operand is one row or column of them. With
-// unrounded, the roundings of intermediates are left out (see
+// Generate returns a dispatch of a generated kernel (docs/kernels.md, "Generated kernels") whose terms are the
+// composed terms of an elementwise group. Its results are indexed over all elements or, if an operand is a single row
+// or column, over rows and columns. With unrounded, the roundings of intermediates are left out (see
 // [Library.Unrounded]).
 func (l *Library) Generate(gr *Group, unrounded bool) (*Match, error) {
 	lay, err := newLayout(gr)
@@ -48,21 +47,21 @@ func (l *Library) Generate(gr *Group, unrounded bool) (*Match, error) {
 			if hit != nil {
 				return hit, nil
 			}
-			switch err = e; { // what is too large is so under any shape
+			switch err = e; { // a kernel that is too large is so in any shape
 			case errors.Is(err, elementwise.TooLong):
 				return nil, &NearMiss{"a generated kernel", err}
 			case errors.Is(err, term.TooDeep):
-				return nil, &NearMiss{"a generated kernel", fmt.Errorf("their term is %w", term.TooDeep)} // without all of its text
+				return nil, &NearMiss{"a generated kernel", fmt.Errorf("their term is %w", term.TooDeep)} // without the whole text of the term
 			}
 		}
 	}
 	return nil, err
 }
 
-// operand is a load of a generated kernel.
+// operand is a load of a generated kernel: where it reads and how it is indexed.
 type operand struct {
 	place place
-	bytes ir.Affine // its length
+	bytes ir.Affine // its length in bytes
 }
 
 // writer turns values into the text of a generated kernel.
@@ -122,12 +121,11 @@ func (m *matcher) generate(shape []dim) (*Match, error) {
 	return m.bindGenerated(w, text, names)
 }
 
-// maxNodes bounds the operations of a generated kernel: more have no text that is
-// short enough.
+// maxNodes bounds the operations of a generated kernel: a text with more of them would exceed MaxElementwiseText.
 const maxNodes = decl.MaxElementwiseText / 2
 
-// write returns a value as an expression over the indices of the kernel. A value that is
-// needed more than once is one node.
+// write returns a value as an expression over the indices of the kernel. A value that is needed several times
+// becomes one shared node.
 func (w *writer) write(s *space, v *value) (*term.Expr, error) {
 	if e := w.written[v]; e != nil {
 		return e, nil
@@ -178,8 +176,7 @@ func (w *writer) expression(s *space, v *value) (*term.Expr, error) {
 	return e, nil
 }
 
-// load finds the index of an operand whose element lies at a bit that is linear
-// in the indices of the kernel.
+// load finds how an operand is indexed whose element lies at a bit that is linear in the indices of the kernel.
 func (w *writer) load(v *value) (*term.Expr, error) {
 	base := form{c: v.addr.c}
 	coeff := make([]int64, len(w.vars))
@@ -199,8 +196,8 @@ next:
 		return nil, errGenerated
 	}
 	unit := int64(v.typ.Bits())
-	// The patterns of strides by which a generated kernel reads: all elements in order, one
-	// row, one column, one element.
+	// The strides with which a generated kernel can read an operand: as all elements in order, one row, one column, or
+	// one element.
 	n := len(w.shape)
 	name := func(k int) *term.Expr { return &term.Expr{Op: term.Var, Kind: term.Int, Name: []string{"i", "j"}[k]} }
 	fits := func(want ...int64) bool {
@@ -232,7 +229,7 @@ next:
 	return e, nil
 }
 
-// bindGenerated builds the dispatch of a text and checks it like any other.
+// bindGenerated builds the dispatch of a generated kernel from its text and verifies it like any other.
 func (m *matcher) bindGenerated(w *writer, text string, names elementwise.Names) (*Match, error) {
 	ds, err := msl.DeclarationsOf(&ir.Kernel{Library: ir.Library{Kind: ir.Generated}, Function: text})
 	if err != nil {

@@ -11,32 +11,31 @@ import (
 // Operand is an argument (by index in Decl.Args) of a member of a group.
 type Operand struct{ Member, Arg int }
 
-// Group is a set of dispatches that might be one.
+// Group is a set of dispatches that one dispatch may be able to replace.
 type Group struct {
 	Graph *ir.Graph
 	// Members in the order of the list.
 	Members []*decl.Instance
-	// Source says which read arguments hold what another member wrote, whole:
-	// the read region is the written one. All others are leaves.
+	// Source maps each read argument that holds exactly what another member wrote to that written argument. Reads that
+	// are not in it are leaves.
 	Source map[Operand]Operand
-	// Results are the written arguments whose bytes somebody outside the group
-	// reads, in the order of the list; no others need to be written.
+	// Results are the written arguments whose bytes are read outside the group, in the order of the list. Only these
+	// must be written.
 	Results []Operand
-	// Spare are written arguments that nobody outside reads but whose bytes are
-	// free to be written where the fused dispatch will stand.
+	// Spare are written arguments that are not read outside the group, but whose bytes may be overwritten at
+	// the fused dispatch's place.
 	Spare []Operand
-	// Unrounded, if not nil, says which members' terms lack roundings that were
-	// recorded (rewrite round): nothing may be decided by their results within one
-	// term.
+	// Unrounded, if not nil, says which members' terms lack roundings of intermediates that the recording has
+	// (rewrite round). Within a term, no condition or integer may depend on the results of such a member.
 	Unrounded []bool
 	// Spans, if not nil, are those of each argument of each member (see SpanOf).
 	Spans [][]Span
 }
 
-// Span says where a device argument lies in its root memory: its view begins at
-// At, and for no value of the params are there bytes of it outside [Lo, End).
+// Span says where a device argument lies in its root memory: its view begins at At and, whatever the
+// values of the params, lies within [Lo, End).
 type Span struct {
-	Root    ir.MemID // NoMem: the argument is none or bound inline
+	Root    ir.MemID // NoMem: not a device argument, or bound inline
 	At      ir.Affine
 	Lo, End int64
 }
@@ -64,19 +63,18 @@ func SpanOf(in *decl.Instance, j int) (Span, error) {
 	return s, nil
 }
 
-// slot is a place in memory that views of a group share: two views lie in one
-// slot only if their bytes meet, so that what is known about a group holds for
-// any other one whose views lie to each other in the same way.
+// slot is a stretch of memory that several views of a group share. Two views are in one slot only if their bytes may
+// overlap, so that conclusions about a group hold for every group whose views have the same relative positions.
 type slot struct {
 	root   ir.MemID
 	at     ir.Affine // bytes, in root
-	lo     int64     // with end: the bytes [lo, end) of root that its views may touch
+	lo     int64     // its views lie within bytes [lo, end) of root
 	end    int64
-	filled bool // a weight that repeats one word, fill
+	filled bool // a weight that is filled with one repeated word
 	fill   [4]byte
 }
 
-// constant returns the number that every element of the slot is.
+// constant returns the number that every element of the slot has, if there is one.
 func (s slot) constant(t ir.DType) (float32, bool) {
 	if !s.filled || !s.at.IsConst() || s.at.Const%t.Size() != 0 {
 		return 0, false
@@ -84,20 +82,20 @@ func (s slot) constant(t ir.DType) (float32, bool) {
 	switch {
 	case t == ir.F16 && s.fill[0] == s.fill[2] && s.fill[1] == s.fill[3]:
 		v := float32(term.F16Value(uint16(s.fill[0]) | uint16(s.fill[1])<<8))
-		return v, v == v // not a NaN: a number does not hold its payload
+		return v, v == v // not for NaN, whose payload a number does not keep
 	case t != ir.F32:
 		return 0, false
 	}
 	return math.Float32frombits(uint32(s.fill[0]) | uint32(s.fill[1])<<8 | uint32(s.fill[2])<<16 | uint32(s.fill[3])<<24), true
 }
 
-// place is where a view begins: bytes after the begin of a slot.
+// place is the begin of a view, in bytes after the begin of a slot.
 type place struct {
 	slot int // −1: inline
 	off  ir.Affine
 }
 
-// layout gives every device argument of the members its place.
+// layout holds the place of every device argument of the members.
 type layout struct {
 	g      *ir.Graph
 	slots  []slot
@@ -124,7 +122,7 @@ func newLayout(gr *Group) (*layout, error) {
 	return l, nil
 }
 
-// find returns the place of a span, in a new slot if it meets none.
+// find returns the place of a span, and makes a new slot if it overlaps none.
 func (l *layout) find(x Span) place {
 	if x.Root == ir.NoMem {
 		return place{slot: -1}
@@ -144,7 +142,7 @@ func (l *layout) find(x Span) place {
 	return place{len(l.slots) - 1, ir.Const(0)}
 }
 
-// locate finds the place of a view in the slots that exist; false if it lies in none.
+// locate returns the place of a view in an existing slot, or false.
 func (l *layout) locate(v ir.View) (place, bool) {
 	root, off := l.g.Root(v.Mem)
 	at := v.Off.AddConst(off)

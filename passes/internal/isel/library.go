@@ -19,8 +19,7 @@ import (
 type Library struct {
 	byName map[string][]*decl.Decl
 	byKey  map[string][]*pattern
-	// parts holds the skeletons of all results, so that a term that no kernel
-	// stores is not looked at any further.
+	// parts holds the skeletons of the results of all kernels, to stop early at a term that no kernel stores.
 	parts map[*skel]bool
 	// several holds the skeletons of the results of kernels that have more than one.
 	several map[*skel]bool
@@ -30,8 +29,8 @@ type Library struct {
 	own     bool
 }
 
-// Own reports whether the library has the declarations of package msl, even if not everything becomes what they
-// declare: a dispatch is what msl says then.
+// Own reports whether the library describes dispatches by the declarations of package msl, even if it was made by
+// [Without] and so does not select all of these kernels.
 func (l *Library) Own() bool { return l.own }
 
 // pattern is a declaration as instruction selection sees it.
@@ -95,8 +94,7 @@ func shares(d *decl.Decl) bool {
 	return common
 }
 
-// appendKey appends the key in byKey of a kernel or group with results of these
-// skeletons, in whatever order.
+// appendKey appends the key in byKey for results with these skeletons, which is independent of their order.
 func appendKey(b []byte, skels []*skel) []byte {
 	var room [8]int
 	ids := room[:0]
@@ -110,14 +108,14 @@ func appendKey(b []byte, skels []*skel) []byte {
 	return b
 }
 
-// with returns the kernels whose results have these skeletons, in whatever order.
+// with returns the kernels whose results have these skeletons, in any order.
 func (l *Library) with(skels []*skel) []*pattern {
 	var room [32]byte
 	return l.byKey[string(appendKey(room[:0], skels))]
 }
 
-// Several reports whether kernels besides d have results like its own, so that a dispatch of it may become one of
-// another.
+// Several reports whether other kernels have results that look like d's, so that exchanging a dispatch of d is
+// possible.
 func (l *Library) Several(d *decl.Decl) bool {
 	p := l.byDecl[d]
 	return p != nil && len(l.with(p.skels)) > 1
@@ -158,8 +156,8 @@ func Builtin() *Library {
 	return builtin.Library
 }
 
-// Without returns the library of package msl without the kernels whose names match a pattern of
-// [path.Match]: they are known where they stand in a graph, and nothing becomes one.
+// Without returns the library of package msl without the kernels whose names match one of the patterns, in the
+// syntax of [path.Match]. Dispatches of these kernels can still be members of groups, but no group becomes one.
 func Without(patterns []string) *Library {
 	l := NewLibrary(Builtin().all()...)
 	l.own = true
@@ -202,7 +200,7 @@ func (l *Library) Bind(g *ir.Graph, d *ir.Dispatch) (*decl.Instance, error) {
 	return nil, err
 }
 
-// copies are the declarations of an [ir.Copy] as elements of each size.
+// copies are declarations of [ir.Copy] as kernels that move elements, one for each element size.
 var copies = sync.OnceValue(func() map[ir.DType]*decl.Decl {
 	out := map[ir.DType]*decl.Decl{}
 	for _, t := range []ir.DType{ir.F32, ir.F16, ir.BF16, ir.U32, ir.I32, ir.U16, ir.U8} {

@@ -43,23 +43,22 @@ type matcher struct {
 	gr  *Group
 	lay *layout
 	hit *Match
-	// What was composed: several kernels that look alike are fitted to the same terms.
+	// The composed terms, shared by all kernels that are fitted to them.
 	composed  []*composed
 	clash     bool // the last proposal was refused because its views overlap
 	unrounded bool // roundings of intermediates are left out
 	takes     func(*Match) float64
 }
 
-// composer evaluates the terms of the group.
+// composer returns a composer for the terms of the group.
 func (m *matcher) composer(s *space) *composer {
 	c := newComposer(s, m.gr.Members, m.lay.places, m.gr.Source)
 	c.unrounded, c.dropped, c.inexact = m.unrounded, map[Operand]bool{}, m.gr.Unrounded
 	return c
 }
 
-// Match returns a dispatch of one kernel of the library that computes what the
-// group computes; nil if no kernel looks like it. If one does but a condition
-// fails, the error is a [*NearMiss].
+// Match returns a dispatch of one library kernel that computes what the group computes; nil if no kernel passes the
+// prefilter. If one does but a condition fails, the error is a [*NearMiss].
 func (l *Library) Match(gr *Group) (*Match, error) { return l.match(gr, false, nil) }
 
 // Unrounded is [Library.Match] of the group without the roundings of its
@@ -67,8 +66,8 @@ func (l *Library) Match(gr *Group) (*Match, error) { return l.match(gr, false, n
 // a condition or an integer depends on stay.
 func (l *Library) Unrounded(gr *Group) (*Match, error) { return l.match(gr, true, nil) }
 
-// match returns of several kernels the one for which takes is least, of equals or without takes the one that is most
-// like the members.
+// match chooses among several matching kernels the one with the lowest time by takes or, for equal times and without
+// takes, the one most like the members.
 func (l *Library) match(gr *Group, unrounded bool, takes func(*Match) float64) (*Match, error) {
 	lay, err := newLayout(gr)
 	if err != nil {
@@ -103,7 +102,7 @@ func (m *matcher) try(rs []Operand, fold folding) (*Match, error) {
 	for i, o := range rs {
 		shapes[i] = m.own(o)
 	}
-	// Most kernels write their results in the shapes in which the members write them.
+	// Most kernels write their results in the same shapes as the members do.
 	x := m.compose(rs, shapes, fold)
 	if x.err != nil {
 		x = m.composeOwn(rs, fold)
@@ -111,7 +110,7 @@ func (m *matcher) try(rs []Operand, fold folding) (*Match, error) {
 	skels := make([]*skel, len(rs))
 	for i := range rs {
 		if i >= len(x.results) {
-			return nil, nil // a load that no index map composes
+			return nil, nil // some load's index maps cannot be composed
 		}
 		if skels[i] = m.lib.skeletonOf(x.results[i]); !m.lib.parts[skels[i]] {
 			return nil, nil
@@ -162,9 +161,8 @@ func (m *matcher) try(rs []Operand, fold folding) (*Match, error) {
 	return nil, miss
 }
 
-// byLikeness puts kernels first that a member runs, then those whose template
-// parameters are those of the members: several variants of a kernel may fit, and
-// whoever recorded the group chose one.
+// byLikeness sorts kernels that a member runs to the front, followed by those with the members' template parameters.
+// Several variants of a kernel may match, and the engine that was recorded chose one.
 func (m *matcher) byLikeness(ps []*pattern) []*pattern {
 	likeness := func(p *pattern) (n int) {
 		for _, in := range m.gr.Members {
@@ -226,7 +224,7 @@ func (m *matcher) fit(p *pattern, ops []Operand, fold folding) error {
 			first = err
 		}
 		if m.clash && m.twice(ops) {
-			return first // other shapes do not make them apart
+			return first // with other shapes the two results would still overlap
 		}
 		j := 0
 		for ; j < len(pick); j++ {
@@ -242,7 +240,7 @@ func (m *matcher) fit(p *pattern, ops []Operand, fold folding) error {
 	return first
 }
 
-// twice reports whether two results are the same bytes.
+// twice reports whether two results have the same bytes.
 func (m *matcher) twice(ops []Operand) bool {
 	var seen []ir.Region
 	for _, o := range ops {
@@ -309,8 +307,8 @@ type composed struct {
 	shapes   [][]dim
 	fold     folding
 	space    *space
-	idx      [][]form // the index variables of each
-	results  []scalar // those before err
+	idx      [][]form // by result: its index variables
+	results  []scalar // the results before the one that gave err
 	err      error
 	overflow bool
 }
@@ -352,8 +350,8 @@ func (m *matcher) compose(ops []Operand, shapes [][]dim, fold folding) *composed
 	return x
 }
 
-// composeOwn is compose with the shapes in which members write the results. Their index
-// maps need not be inverted, so it finds terms where compose does not.
+// composeOwn is compose with the shapes in which the members write the results. It need not invert index maps,
+// so it may succeed where compose fails.
 func (m *matcher) composeOwn(ops []Operand, fold folding) *composed {
 	s := newSpace(m.gr.Graph, m.lay.slots, fold)
 	c := m.composer(s)
@@ -391,8 +389,8 @@ type dim struct {
 
 func (d dim) single() bool { return d.n.IsConst() && d.n.Const == 1 }
 
-// shapes lists index spaces of the given rank for the elements of a result: its
-// own, those of other results of the group, flat ones.
+// shapes lists index spaces of the given rank for the elements of a result: the result's own shape, the shapes of
+// other results of the group, and flat ones.
 func (m *matcher) shapes(o Operand, rank int) (out [][]dim) {
 	own := m.own(o)
 	add := func(ds []dim) {
@@ -466,9 +464,8 @@ func permuted(own []dim, shape []ir.Affine, strides []int64) ([]dim, bool) {
 	return out, true
 }
 
-// relayout finds strides under which an array of the given shape is the bytes
-// of own, element after element of the last dimension first. Dimensions of one
-// are dropped or put in front to reach the rank.
+// relayout finds strides with which an array of the given shape has the bytes of own in the same order (row-major).
+// Dimensions of one element are dropped or added in front to reach the rank.
 func relayout(own []dim, shape []ir.Affine, rank int) ([]dim, bool) {
 	target := make([]ir.Affine, 0, rank)
 	for _, n := range shape {
@@ -482,7 +479,7 @@ func relayout(own []dim, shape []ir.Affine, rank int) ([]dim, bool) {
 	for len(target) < rank {
 		target = slices.Insert(target, 0, ir.Const(1))
 	}
-	// The dimensions of own, merged where one continues the next, the least stride last.
+	// The dimensions of own, merged where they are contiguous, from the largest stride to the smallest.
 	var merged []dim
 	for _, d := range own {
 		if !d.single() {

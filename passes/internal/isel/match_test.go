@@ -34,8 +34,8 @@ func library(t *testing.T, src string) *isel.Library {
 	return isel.NewLibrary(ds...)
 }
 
-// group takes all commands of g: a read of exactly what an earlier one wrote
-// last takes its value there; results that are outputs or states are kept.
+// group returns a group of all commands of g. A read of exactly what an earlier command last wrote takes its value
+// from there, and results that are outputs or states are kept.
 func group(t *testing.T, lib *isel.Library, g *ir.Graph) *isel.Group {
 	t.Helper()
 	gr := &isel.Group{Graph: g, Source: map[isel.Operand]isel.Operand{}}
@@ -490,7 +490,7 @@ func TestThreadgroupOfALoopedNormStays(t *testing.T) {
 	}
 }
 
-// A match that is carried over to other views is the one that is found for them.
+// A match that is carried over to other views equals the match that is found for them directly.
 func TestMatcherCarriesOver(t *testing.T) {
 	at := func(off string) *isel.Group {
 		g := parse(t, memories+strings.ReplaceAll(`
@@ -538,7 +538,7 @@ func TestGenerate(t *testing.T) {
 		{`
   #0 @mul_rows (a = %x[0:512], b = %s[0:256], c = %t[0:512], a_strides = [1, 64], b_strides = [0, 1]) grid threads [64, 2, 1] of [64, 1, 1]
   #1 @silu (in = %t[0:512], out = %z[0:512]) grid threads [128, 1, 1] of [64, 1, 1]
-`, ""}, // transposed: no index of a generated kernel
+`, ""}, // transposed: generated kernels have no such index
 	} {
 		lib := isel.Builtin()
 		m, err := lib.Generate(group(t, lib, parse(t, memories+silu+k.body)), false)

@@ -12,14 +12,14 @@ import (
 	"github.com/mlxc/mlxc/msl/term"
 )
 
-// Matcher finds what groups of one graph may become: a kernel of a library, and where it
-// is allowed a generated one. It remembers what it found out about kernels.
+// Matcher finds library kernels or, where allowed, generated kernels that compute groups of one graph. It caches
+// what it has found out about kernels.
 type Matcher struct {
 	lib      *Library
 	combined map[[3]*decl.Decl]combination
-	grows    map[*skel]bool      // see Outlook.Grow
+	grows    map[*skel]bool      // cache of Outlook.Grow
 	table    *skeletonTable      // of groups
-	simple   map[*decl.Decl]bool // whether it is elementwise
+	simple   map[*decl.Decl]bool // cache: whether a declaration is elementwise
 
 	dispatches bump.Allocator[ir.Dispatch]
 	bindings   bump.Allocator[ir.Binding]
@@ -31,8 +31,8 @@ type Matcher struct {
 	// Unrounded allows rewrite round: kernels that do not round intermediates to
 	// f16 and bf16 where the group does.
 	Unrounded bool
-	// Takes, if not nil, says how long a match of a group takes: of several kernels that compute the same, the
-	// fastest one is chosen. Without it, it is the one that is most like the members.
+	// Takes, if not nil, returns the time of a match of a group: of several matching kernels, the fastest is chosen.
+	// Otherwise the one most like the members is.
 	Takes func(*Group, *Match) float64
 }
 
@@ -41,13 +41,12 @@ func NewMatcher(lib *Library) *Matcher {
 	return &Matcher{lib: lib, combined: map[[3]*decl.Decl]combination{}, grows: map[*skel]bool{}, simple: map[*decl.Decl]bool{}}
 }
 
-// Candidate is a match, and how it is carried over to groups that differ from its own
-// only in where their views lie.
+// Candidate is a match that can be carried over to groups that differ from its own only in where their views lie.
 type Candidate struct {
 	Like  *Match
 	group *Group // of Like
-	// views says where each device argument of the match lies: at the place of an
-	// argument of a member, or off bytes behind it.
+	// views says, for each device argument of the match, where it lies: at a member's argument, or off bytes after
+	// its begin.
 	views []viewOrigin
 	known bool // views is complete
 }
@@ -55,7 +54,7 @@ type Candidate struct {
 type viewOrigin struct {
 	binding int // in Dispatch.Bindings
 	from    Operand
-	same    bool // the member's view as it is
+	same    bool // the view equals the member's
 	off     ir.Affine
 	length  ir.Affine
 }
@@ -76,7 +75,7 @@ func (m *Matcher) Find(gr *Group) (*Candidate, error) {
 	return c, nil
 }
 
-// match prefers a kernel of the library to a generated one.
+// match tries the library's kernels before a generated one.
 func (m *Matcher) match(gr *Group) (*Match, error) {
 	generate := m.Generate && !slices.ContainsFunc(gr.Members, func(in *decl.Instance) bool { return !m.Elementwise(in.Decl) })
 	if generate && !m.Outlook(gr).Match {
@@ -105,7 +104,7 @@ func (m *Matcher) match(gr *Group) (*Match, error) {
 	return nil, err
 }
 
-// Elementwise is the function [Elementwise], remembered.
+// Elementwise is the cached function [Elementwise].
 func (m *Matcher) Elementwise(d *decl.Decl) bool {
 	ok, known := m.simple[d]
 	if !invariants.Caches || !known {
@@ -117,17 +116,16 @@ func (m *Matcher) Elementwise(d *decl.Decl) bool {
 
 var errUnrounded = errors.New("it leaves out the rounding of an intermediate, which needs --allow=" + term.Unrounded)
 
-// Again returns the dispatch of a candidate over another group, which differs
-// from the candidate's only in where its views lie; nil if the views may not lie
-// as they do, or it must be found anew. view returns the view of an argument of a
-// member. kernel is the kernel of c.Like in g, −1 if it has none yet. The form is
-// that of the dispatch, if [Matcher.Declared] found one.
+// Again returns the dispatch of a candidate for another group that differs from the candidate's only in where its
+// views lie; nil if the dispatch is not valid there or must be searched for. view returns the view of a member's
+// argument, and kernel is the number of c.Like's kernel in g, −1 if g does not have it. The form is that of the
+// dispatch, if [Matcher.Declared] found one.
 func (m *Matcher) Again(c *Candidate, g *ir.Graph, view func(Operand) *ir.View, kernel ir.KernelID) (*ir.Dispatch, *decl.Form) {
 	if !c.known {
 		return nil, nil
 	}
-	// The new dispatch is bound and checked for aliasing like the first; its terms are
-	// the first one's.
+	// The new dispatch is bound and checked for aliasing like the first. Its terms are the same, so they need no new
+	// check.
 	d := m.dispatches.One()
 	*d = *c.Like.Dispatch()
 	d.Bindings = m.bindings.Clone(d.Bindings)
@@ -159,11 +157,11 @@ func (m *Matcher) Again(c *Candidate, g *ir.Graph, view func(Operand) *ir.View, 
 	return d, nil
 }
 
-// Members are those of the group that c.Like was found for.
+// Members returns the members of the group for which c.Like was found.
 func (c *Candidate) Members() []*decl.Instance { return c.group.Members }
 
-// Anew looks for the match of another group, like that of the candidate, from the
-// beginning; nil if there is none, or if it has other results.
+// Anew searches from the beginning for a match of another group; nil if there is none, or if its results are not
+// the candidate's.
 func (m *Matcher) Anew(c *Candidate, gr *Group) *Match {
 	hit, _ := m.match(gr)
 	if hit != nil && !slices.Equal(hit.Results, c.Like.Results) {
@@ -172,8 +170,7 @@ func (m *Matcher) Anew(c *Candidate, gr *Group) *Match {
 	return hit
 }
 
-// origins finds for each view of a match a view of the group from which its place
-// follows.
+// origins finds for each view of a match the view of a member from which its position follows.
 func origins(hit *Match, gr *Group, lay *layout) (out []viewOrigin, ok bool) {
 	for b := range hit.Dispatch().Bindings {
 		x := &hit.Dispatch().Bindings[b]
@@ -211,16 +208,15 @@ func origins(hit *Match, gr *Group, lay *layout) (out []viewOrigin, ok bool) {
 	return out, true
 }
 
-// combination says whether some kernels look like one of the library.
+// combination says whether a set of kernels passes the prefilter.
 type combination struct {
 	ok    bool
-	apart bool // even if they read no value in common
+	apart bool // even if they share no value that they read
 }
 
-// Combines reports whether dispatches of these kernels, up to three and without
-// data flow between them, look like one of a kernel of the library; for a single
-// one, whether it looks like a part of one. Unless they share a value that they
-// read, only kernels count whose results share none.
+// Combines reports whether up to three dispatches of these kernels, without data flow between them, may together be
+// one library kernel; for a single kernel, whether it may be part of one. If sharing is false, the dispatches read no
+// common value, and only library kernels whose results share none count.
 func (m *Matcher) Combines(sharing bool, ds ...*decl.Decl) bool {
 	var k [3]*decl.Decl
 	copy(k[:], ds)
@@ -232,10 +228,10 @@ func (m *Matcher) Combines(sharing bool, ds ...*decl.Decl) bool {
 	return c.apart || sharing && c.ok
 }
 
-// maxSkeletons bounds what a matcher remembers of skeletons.
+// maxSkeletons bounds the skeletons that a matcher caches.
 const maxSkeletons = 1 << 16
 
-// skeletonTable is where the skeletons of groups are.
+// skeletonTable returns the table of the groups' skeletons.
 func (m *Matcher) skeletonTable() *skeletonTable {
 	if m.table == nil || len(m.table.nodes) > maxSkeletons {
 		m.table = newSkeletonTable(m.lib.skels)
@@ -244,8 +240,7 @@ func (m *Matcher) skeletonTable() *skeletonTable {
 	return m.table
 }
 
-// skeletons are those of the results of a kernel; nil for one that no kernel of the
-// library has.
+// skeletons returns the skeletons of the results of a declaration, with nil for those that no library kernel has.
 func (m *Matcher) skeletons(d *decl.Decl) []*skel {
 	if p, ok := m.lib.byDecl[d]; ok {
 		return p.skels

@@ -10,12 +10,12 @@ import (
 	"github.com/mlxc/mlxc/msl/term"
 )
 
-// Operands that commute have one order, which follows from what they are: constants,
-// then operations, those of the deepest terms first, then elements in the order in
-// which the group binds them; between like ones their hashes decide. Never who was
-// interned first: the text of a kernel must not depend on the way to its term.
+// Operands of commutative operations are put into a canonical order that depends only on what they are: constants
+// first, then operations, deepest first, then loads in the order in which the group binds their memory; ties are
+// decided by hash. The order in which values were interned must not matter, so that the text of a generated
+// kernel does not depend on how its term was derived.
 
-// hash of a form: the same in whatever order its atoms were found.
+// hash returns a hash of the form that does not depend on the order in which its atoms were interned.
 func (f form) hash() uint64 {
 	h := uint64(0)
 	for _, m := range f.t {
@@ -38,7 +38,7 @@ func (a *atom) setHash() {
 	a.hash = h
 }
 
-// setHash computes the hash and the depth of a value whose operands have theirs.
+// setHash computes the hash and depth of a value from those of its operands.
 func (s *space) setHash(v *value) {
 	h := mix.Word(mix.Word(mix.Word(3, uint64(v.op)), uint64(v.typ)), uint64(v.bits))
 	h = mix.Word(mix.Word(mix.Word(h, uint64(v.slot)), uint64(v.index)), v.addr.hash())
@@ -52,14 +52,14 @@ func (s *space) setHash(v *value) {
 		h = mix.Word(h, s.affine(v.par).hash())
 	}
 	v.depth = 0
-	for _, a := range v.args { // in their one order already
+	for _, a := range v.args { // they are in canonical order already
 		h = mix.Word(h, a.hash)
 		v.depth = max(v.depth, min(a.depth, math.MaxInt32-1)+1)
 	}
 	v.hash = h
 }
 
-// rank of a value among operands that commute.
+// rank is the first sort key of a value among operands of a commutative operation.
 func (v *value) rank() int {
 	switch v.op {
 	case term.Real, term.Symbol:
@@ -70,8 +70,8 @@ func (v *value) rank() int {
 	return 1
 }
 
-// before reports whether a stands before b. They are values of one space, so equal
-// ones are one pointer; where hashes collide, what they are is compared.
+// before reports whether a sorts before b in the canonical order. Both are values of one space, so equal values are
+// the same pointer; values with equal hashes are compared by content.
 func before(a, b *value) bool {
 	if a == b {
 		return false
@@ -83,7 +83,7 @@ func before(a, b *value) bool {
 	return c < 0
 }
 
-// collided compares values of one hash part by part, a pair once.
+// collided compares values with equal hashes part by part, each pair once.
 type collided map[[2]*value]int
 
 func (m collided) compare(a, b *value) int {

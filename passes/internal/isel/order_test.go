@@ -11,8 +11,8 @@ import (
 	"github.com/mlxc/mlxc/msl/term"
 )
 
-// A term has one form, in whatever order its parts were made and its operands
-// written, and whether or not hashes tell the operands apart.
+// A term has one normal form, in whatever order its parts were made and its operands written, and even if hashes
+// collide.
 func TestOrderOfOperands(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	type step struct {

@@ -8,22 +8,20 @@ import (
 	"github.com/mlxc/mlxc/msl/decl"
 )
 
-// Outlook is what the operators alone say about a group and the kernels of the
-// library, whatever the sizes and views: what does not look like a kernel need not be unified.
+// Outlook is the result of a prefilter, which compares only the operators of a group's terms with those of library
+// kernels, not sizes or views. A group that fails it need not be unified with any kernel.
 type Outlook struct {
-	// Match: some kernel has the skeletons of the results, with or without spare
-	// ones.
+	// Match: some kernel has the skeletons of the group's results, possibly with spare results in addition.
 	Match bool
 	// Last: some kernel has the skeletons of the results of the last member alone.
 	Last bool
-	// Grow: with more producers in the place of its leaves, the last member may
-	// become what a kernel computes.
+	// Grow: if loads of the last member are replaced by terms of more producers, the group may become one that
+	// a kernel computes.
 	Grow bool
 }
 
-// Outlook returns the outlook of a group. It depends on the members'
-// declarations, on which of their arguments are weights of ones, on Source, on
-// Results and on Spare.
+// Outlook returns the prefilter result of a group. It depends only on the members' declarations, on which of their
+// arguments are all-ones weights, and on Source, Results and Spare.
 func (m *Matcher) Outlook(gr *Group) (out Outlook) {
 	last := len(gr.Members) - 1
 	ones, narrow := multipliesOnes(gr), narrowed(gr)
@@ -58,7 +56,7 @@ func (m *Matcher) Outlook(gr *Group) (out Outlook) {
 	return out
 }
 
-// grow reports whether a term of skeleton s may be the top of a kernel's.
+// grow reports whether a term of skeleton s may be the upper part of some kernel's term.
 func (m *Matcher) grow(s *skel) bool {
 	ok, known := m.grows[s]
 	if !invariants.Caches || !known {
@@ -69,11 +67,11 @@ func (m *Matcher) grow(s *skel) bool {
 	return ok
 }
 
-// outline computes the skeletons of a group's results from the declarations.
+// outline computes the skeletons of a group's results from the members' declarations.
 type outline struct {
 	gr        *Group
-	drop      bool // leave out factors that are weights of ones
-	unrounded bool // leave out the rounding of what another member reads
+	drop      bool // leave out factors that are elements of all-ones weights
+	unrounded bool // leave out the rounding of values that another member reads
 	members   []skeletons
 }
 
@@ -85,8 +83,8 @@ func newOutline(gr *Group, table *skeletonTable, drop, unrounded bool) *outline 
 	return w
 }
 
-// multipliesOnes reports whether an argument of a member is a weight of ones, so that a
-// product with it may be left out.
+// multipliesOnes reports whether an argument of a member is an all-ones weight, so that products with it
+// may be left out.
 func multipliesOnes(gr *Group) bool {
 	for _, in := range gr.Members {
 		for j := range in.Decl.Args {
@@ -98,7 +96,7 @@ func multipliesOnes(gr *Group) bool {
 	return false
 }
 
-// result is the skeleton of what a member writes to an argument.
+// result returns the skeleton of what a member writes to an argument.
 func (w *outline) result(o Operand) *skel {
 	k := &w.members[o.Member]
 	for i := range k.d.Results {
@@ -109,7 +107,7 @@ func (w *outline) result(o Operand) *skel {
 	return leafNone
 }
 
-// load is the skeleton of an element that member i reads, in the place of a leaf.
+// load returns the skeleton of an element that member i reads: a leaf, or its producer's term.
 func (w *outline) load(i, arg int) *skel {
 	s, ok := w.gr.Source[Operand{i, arg}]
 	if !ok {

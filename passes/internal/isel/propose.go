@@ -53,8 +53,8 @@ func (m *matcher) accept(d *ir.Dispatch, k ir.Kernel, results []Operand) (*Match
 	return hit, nil
 }
 
-// complete solves the equations. Symbols that they leave open get values that the group
-// suggests; if such a value matters and is wrong, verify refuses the proposal.
+// complete solves the equations. Symbols that they do not determine get the values that suggest returns; verify
+// refuses a proposal if such a value matters and is wrong.
 func (s *solution) complete() error {
 	if err := s.solve(s.eqs); err != nil {
 		return err
@@ -195,7 +195,7 @@ func (s *solution) encode(symbol int, t ir.DType) ([]byte, error) {
 	if t.Float() {
 		v, ok := s.floats[symbol]
 		if !ok {
-			v = &value{op: term.Real} // its value does not matter, or verify finds that it does
+			v = &value{op: term.Real} // its value does not matter; if it did, verify would refuse
 		}
 		if v.op != term.Real || t != ir.F32 {
 			return nil, errValue
@@ -213,7 +213,7 @@ func (s *solution) encode(symbol int, t ir.DType) ([]byte, error) {
 	return raw, nil
 }
 
-// decode is the value of an element of type t.
+// decode returns the value of an element of type t.
 func decode(t ir.DType, raw []byte) (float32, int64, error) {
 	size := t.Size()
 	if size == 0 || int64(len(raw)) < size {
@@ -273,8 +273,8 @@ func scalarBinding(a *decl.Arg, f form) (ir.Binding, error) {
 	return ir.Binding{Kind: ir.BindScalar, Type: a.Type, Expr: x}, nil
 }
 
-// buffer binds a device argument: to a view of the group if one begins there
-// and is long enough, else to exactly what the kernel touches.
+// buffer binds a device argument: to a member's view if one begins there and is long enough, otherwise to
+// exactly the bytes that the kernel touches.
 func (s *solution) buffer(j int) (ir.Binding, error) {
 	a := &s.d.Args[j]
 	if b, ok := s.bound[j]; ok {
@@ -294,8 +294,7 @@ func (s *solution) buffer(j int) (ir.Binding, error) {
 	return ir.Binding{Kind: ir.BindView, View: s.m.view(s.base[j], need)}, nil
 }
 
-// view is n bytes from p on: a view of the group if one begins there and is
-// long enough.
+// view returns n bytes from p on: a member's view if one begins there and is long enough.
 func (m *matcher) view(p place, n ir.Affine) ir.View {
 	for i, in := range m.gr.Members {
 		for k, q := range m.lay.places[i] {
@@ -308,7 +307,7 @@ func (m *matcher) view(p place, n ir.Affine) ir.View {
 	return ir.View{Mem: s.root, Off: s.at.Add(p.off), Len: n}
 }
 
-// length is how far the kernel reaches from the begin of an argument, in bytes.
+// length returns how many bytes after the begin of an argument the kernel reaches.
 func (s *solution) length(a *decl.Arg) (ir.Affine, error) {
 	fail := fmt.Errorf("the size of argument %s is not affine in the params", a.Name)
 	end := number(1)
@@ -364,8 +363,8 @@ func (s *solution) grid(d *ir.Dispatch) error {
 	if spec == nil {
 		spec, d.GridKind = s.d.Threads, ir.Threads
 	}
-	// Computed as Bind does it, from extents: forms simplify quotients further, and the
-	// grid must be the very expression that Bind expects.
+	// The grid is computed from extents, as Bind does it. Forms would simplify quotients further, but Bind expects
+	// the very same expression.
 	in, err := s.instance()
 	if err != nil {
 		return err
@@ -422,8 +421,8 @@ func (s *solution) instance() (*decl.Instance, error) {
 	return in, nil
 }
 
-// threads chooses a threadgroup where the kernel takes any: that of a member
-// with the same grid, else a row of up to 256 threads.
+// threads returns a threadgroup size for a kernel that accepts any: that of a member with the same grid, or else
+// a row of up to 256 threads.
 func (m *matcher) threads(d *ir.Dispatch) [3]uint32 {
 	for _, in := range m.gr.Members {
 		n := in.Dispatch

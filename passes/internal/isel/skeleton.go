@@ -10,17 +10,16 @@ import (
 	"github.com/mlxc/mlxc/msl/term"
 )
 
-// skel is a skeleton: the operators of a term without what stands at its leaves,
-// which are an element, a number (a constant or symbol), a converted integer
-// and an integer. Operands that commute are sorted. Equal terms have equal skeletons, so
-// the kernels that a group may become are looked up by the skeletons of its results.
+// skel is a skeleton: the operators of a term without the details of its leaves. A leaf is an element, a number
+// (constant or symbol), a converted integer, or an integer. Operands of commutative operations are sorted. Equal
+// terms have equal skeletons, so candidate kernels for a group are looked up by the skeletons of its results.
 //
-// Skeletons are graphs with shared parts, each part once in a table, so that equal
-// ones are one pointer and what a term shares costs nothing again.
+// Skeletons are interned in a table, so that equal skeletons are the same pointer and shared subterms are
+// stored and processed once.
 type skel struct {
-	id    int // unique in its table and those below it
+	id    int // unique in its table and the table's base
 	op    term.Op
-	class string // of a reduction; of a rounding its type
+	class string // of a reduction: its class; of a rounding: its type
 	kids  []*skel
 }
 
@@ -35,8 +34,8 @@ var (
 
 const leaves = 5
 
-// skeletonTable holds skeletons, and all that its base holds, if it has one. The base must
-// not change any more.
+// skeletonTable interns skeletons. If it has a base, it includes the skeletons of the base, which must not change
+// any more.
 type skeletonTable struct {
 	base  *skeletonTable
 	nodes map[string]*skel
@@ -51,8 +50,8 @@ func newSkeletonTable(base *skeletonTable) *skeletonTable {
 	return t
 }
 
-// find returns the skeleton of an operation, nil if the table has none. It sorts
-// the operands of what commutes.
+// find returns the skeleton of an operation, nil if the table does not have it. It sorts the operands of
+// commutative operations.
 func (t *skeletonTable) find(op term.Op, class string, kids []*skel) *skel {
 	if slices.Contains(kids, nil) {
 		return nil
@@ -61,7 +60,7 @@ func (t *skeletonTable) find(op term.Op, class string, kids []*skel) *skel {
 	return s
 }
 
-// intern is find, but adds what is missing.
+// intern is find, but adds a skeleton that is missing.
 func (t *skeletonTable) intern(op term.Op, class string, kids []*skel) *skel {
 	var room [64]byte
 	s, key := t.look(room[:0], op, class, kids)
@@ -93,7 +92,7 @@ func (t *skeletonTable) look(key []byte, op term.Op, class string, kids []*skel)
 	return nil, key
 }
 
-// commutes reports whether the operands of a float operation may change places.
+// commutes reports whether a float operation is commutative.
 func commutes(op term.Op) bool {
 	return op == term.Add || op == term.Mul || op == term.Min || op == term.Max
 }
@@ -101,8 +100,7 @@ func commutes(op term.Op) bool {
 // isRounding reports whether s is a rounding to t.
 func (s *skel) isRounding(t ir.DType) bool { return s.op == term.Round && s.class == t.String() }
 
-// skeleton returns the skeleton of a value, which it remembers in the value; nil if no
-// kernel of the library has it.
+// skeleton returns the skeleton of a value and caches it in the value; nil if no library kernel has it.
 func (l *Library) skeleton(v *value) *skel {
 	if v.known {
 		return v.skel
@@ -154,16 +152,16 @@ func (l *Library) skeletonOf(x scalar) *skel {
 	return leafInteger
 }
 
-// skeletons of the terms of one declaration.
+// skeletons computes the skeletons of the terms of one declaration.
 type skeletons struct {
 	d     *decl.Decl
 	table *skeletonTable
-	fixed bool // table does not grow: what it lacks is nil
-	// memo, if not nil, is given the skeleton of each expression. Without it only those
-	// that several expressions share are remembered: abbreviations, then results.
+	fixed bool // the table must not grow; a skeleton that it does not have is nil
+	// memo, if not nil, receives the skeleton of each expression. Without it, only shared expressions are cached:
+	// abbreviations (@where), followed by results.
 	memo   map[*term.Expr]*skel
 	shared []*skel
-	// of a member of a group: loads may be another member's term
+	// members, if not nil, is the group that the declaration is a member of: loads may be other members' terms.
 	members *outline
 	at      int
 }
@@ -175,10 +173,10 @@ func (k *skeletons) operation(op term.Op, class string, kids ...*skel) *skel {
 	return k.table.intern(op, class, kids)
 }
 
-// where is the skeleton of what abbreviation i stands for.
+// where returns the skeleton of abbreviation i.
 func (k *skeletons) where(i int) *skel { return k.once(i, k.d.Wheres[i].Body) }
 
-// result is the skeleton of result i.
+// result returns the skeleton of result i.
 func (k *skeletons) result(i int) *skel { return k.once(len(k.d.Wheres)+i, k.d.Results[i].Body) }
 
 func (k *skeletons) once(i int, e *term.Expr) *skel {
@@ -191,7 +189,7 @@ func (k *skeletons) once(i int, e *term.Expr) *skel {
 	return k.shared[i]
 }
 
-// of is the skeleton of e where a float or a condition is wanted.
+// of returns the skeleton of e in a context that needs a float or a condition.
 func (k *skeletons) of(e *term.Expr) *skel {
 	if s, ok := k.memo[e]; ok {
 		return s
@@ -243,7 +241,7 @@ func (k *skeletons) compute(e *term.Expr) *skel {
 			return nil
 		}
 		if e.Type.Bits() == 32 || inner.isRounding(e.Type) || e.Type == ir.F16 && inner.op == term.AsF16 || e.Args[0].Op == term.Load && inner == leafElement && k.d.Args[e.Args[0].Index].Elem == e.Type {
-			return inner // it changes nothing
+			return inner // it never changes the value
 		}
 		return k.operation(term.Round, e.Type.String(), inner)
 	case term.Sum, term.MaxOver:
@@ -260,7 +258,7 @@ func (k *skeletons) compute(e *term.Expr) *skel {
 	return k.operation(e.Op, "", kids...)
 }
 
-// one reports whether e is an element of a weight of ones.
+// one reports whether e is an element of an all-ones weight.
 func (k *skeletons) one(e *term.Expr) bool {
 	switch e.Op {
 	case term.Round:
@@ -271,7 +269,7 @@ func (k *skeletons) one(e *term.Expr) bool {
 	return false
 }
 
-// float is the skeleton of e where an integer is converted.
+// float returns the skeleton of e, an integer that is converted to a float.
 func (k *skeletons) float(e *term.Expr) *skel {
 	if e.Kind == term.Int {
 		return leafConverted
@@ -279,8 +277,8 @@ func (k *skeletons) float(e *term.Expr) *skel {
 	return k.of(e)
 }
 
-// integers reports whether the operands of e are integers: e compares them, or makes a
-// power of two or an f16 of their bits.
+// integers reports whether the operands of e are integers: e compares them, or makes a power of two or an f16 of
+// their bits.
 func integers(e *term.Expr) bool {
 	if e.Op == term.Pow2 || e.Op == term.AsF16 {
 		return true
@@ -288,11 +286,10 @@ func integers(e *term.Expr) bool {
 	return e.Op >= term.Eq && e.Op <= term.Ge && e.Args[0].Kind == term.Int && e.Args[1].Kind == term.Int
 }
 
-// beginning compares skeletons from the top down.
+// beginning caches comparisons of skeletons from the root down.
 type beginning map[[2]*skel]bool
 
-// begins reports whether t is the top of k: equal but for leaves of t. A pair is
-// compared once.
+// begins reports whether t is the upper part of k: equal to k except where t has leaves. Each pair is compared once.
 func (b beginning) begins(t, k *skel) bool {
 	if t == leafElement || t == k {
 		return true

@@ -10,15 +10,15 @@ import (
 	"github.com/mlxc/mlxc/msl/term"
 )
 
-// solution is what is known about the kernel's unknowns: one proposal.
+// solution holds what is known so far about the kernel's unknowns, for one proposal.
 type solution struct {
 	*fitter
 	ints  map[int]form       // integer symbols
 	base  map[int]place      // views of device arguments
 	bound map[int]ir.Binding // device arguments bound inline, without slot
-	slots map[int]int        // of read arguments, as soon as one load is seen
+	slots map[int]int        // by read argument: the slot, known once one of its loads was unified
 	atoms map[string]*atom
-	gone  error // why the equations have no solution that a dispatch can have
+	gone  error // why no dispatch solves the equations
 }
 
 var errContradiction = errors.New("its loads, bounds and constants do not fit together")
@@ -51,7 +51,7 @@ func (s *solution) unknown(kind, i int, more form) form {
 	return of(a)
 }
 
-// eval is an integer expression of the kernel, unknowns and all.
+// eval evaluates an integer expression of the kernel, which may contain unknowns.
 func (s *solution) eval(x integerTerm) (form, error) {
 	if x.f != nil {
 		return *x.f, nil
@@ -99,7 +99,7 @@ func (s *solution) eval(x integerTerm) (form, error) {
 	return f, nil
 }
 
-// element is what the kernel loads from an integer argument.
+// element returns the value that the kernel loads from an integer argument.
 func (s *solution) element(x integerTerm) (form, error) {
 	arg := x.e.Index
 	idx := make([]integerTerm, len(x.e.Args))
@@ -119,7 +119,7 @@ func (s *solution) element(x integerTerm) (form, error) {
 	return s.unknown(elementUnknown, arg, at), nil
 }
 
-// address is the bit at which an element lies in the slot of its argument.
+// address returns the position in bits of an element, within the slot of its argument.
 func (s *solution) address(arg int, idx []integerTerm) (form, error) {
 	a := &s.d.Args[arg]
 	bits := int64(a.Elem.Bits())
@@ -154,7 +154,7 @@ func (s *solution) address(arg int, idx []integerTerm) (form, error) {
 	return at, nil
 }
 
-// residual is the equation as a form that must be zero.
+// residual returns the difference of the two sides of the equation, a form that must be zero.
 func (s *solution) residual(q equation) (form, error) {
 	var x form
 	var err error
@@ -173,7 +173,7 @@ func (s *solution) residual(q equation) (form, error) {
 	return s.sub(x, q.want), nil
 }
 
-// solve applies equations until none says anything new.
+// solve applies equations until no equation determines anything new.
 func (s *solution) solve(eqs []equation) error {
 	done := make([]bool, len(eqs))
 	for again := true; again; {
@@ -202,8 +202,8 @@ func (s *solution) solve(eqs []equation) error {
 	return nil
 }
 
-// step takes r = 0 for all values of the index variables and learns what it can
-// from it: the coefficient of each variable is zero, and so is what has none.
+// step uses r = 0, which holds for all values of the index variables: the coefficient of each variable is zero, and
+// so is the part without variables.
 func (s *solution) step(r form) bool {
 	if len(r.t) == 2 && r.c == 0 && r.t[0].k == -r.t[1].k {
 		for i, m := range r.t {
@@ -213,7 +213,7 @@ func (s *solution) step(r form) bool {
 		}
 	}
 	rest := form{c: r.c}
-	coeff := map[*atom]form{} // by variable, the open coefficient
+	coeff := map[*atom]form{} // by index variable: its coefficient, which contains unknowns
 	plain := map[*atom]int64{}
 	var order []*atom
 	for _, m := range r.t {
@@ -235,7 +235,7 @@ func (s *solution) step(r form) bool {
 			}
 			coeff[v] = s.addScaled(coeff[v], m.k, of(u))
 		default:
-			return false // an unknown inside an operation on a variable
+			return false // an unknown is inside an operation on an index variable
 		}
 	}
 	for _, v := range order {
@@ -246,7 +246,7 @@ func (s *solution) step(r form) bool {
 	return s.learn(rest)
 }
 
-// learn takes f = 0, where f has no index variable, and solves it if it has one unknown.
+// learn uses f = 0, where f contains no index variable, and solves it if it has exactly one unknown.
 func (s *solution) learn(f form) bool {
 	var u mono
 	for _, m := range f.t {
@@ -276,7 +276,7 @@ func (s *solution) learn(f form) bool {
 	return false
 }
 
-// divide is f/k if that is a form.
+// divide returns f/k if that is a form.
 func (s *solution) divide(f form, k int64) (form, bool) {
 	if f.c%k != 0 {
 		return f, false
@@ -313,8 +313,8 @@ func (s *solution) assign(u *atom, f form) bool {
 	return true
 }
 
-// assignElement binds an integer argument so that the element that u stands
-// for is f: an element of memory, or a number that goes inline.
+// assignElement binds an integer argument so that its element u equals f: to memory that has the element, or to
+// an inline number.
 func (s *solution) assignElement(u *atom, f form) bool {
 	a := &s.d.Args[u.which]
 	if x, ok := f.paramsOnly(); ok {

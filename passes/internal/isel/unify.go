@@ -9,22 +9,21 @@ import (
 	"github.com/mlxc/mlxc/msl/term"
 )
 
-// fitter unifies the terms of one kernel with those of a group: it walks both
-// trees together and collects what must be equal. Operands that commute are
-// tried in both orders.
+// fitter unifies the terms of one kernel with the terms of a group: it walks both trees together and collects
+// equations between them. Operands of commutative operations are tried in both orders.
 type fitter struct {
 	m       *matcher
-	*space  // of the group's terms
+	*space  // the space of the group's terms
 	p       *pattern
 	d       *decl.Decl
-	results []Operand // for each of d.Results, the group's
-	shapes  [][]dim   // for each of d.Results, the dimensions proposed for it
+	results []Operand // by result of d: the group's result that it would be
+	shapes  [][]dim   // by result of d: the dimensions proposed for it
 
 	floats map[int]*value // by symbol
 	eqs    []equation
-	err    error // why the last proposal was no good
+	err    error // why the last proposal failed
 	tries  int
-	slots  map[int]int // of read arguments, on the way to the present pair
+	slots  map[int]int // by read argument: its slot, on the path to the current pair
 }
 
 // maxTries bounds the proposals of one kernel for one group.
@@ -44,8 +43,8 @@ func fixed(f form) integerTerm { return integerTerm{f: &f} }
 type equation struct {
 	x    integerTerm
 	want form
-	// For an address, x is unused: element idx of argument arg is at bit want of the slot.
-	arg  int // −1: no address
+	// For an address, x is unused: element idx of argument arg must be at bit `want` of its slot.
+	arg  int // −1: the equation is not about an address
 	idx  []integerTerm
 	slot int
 }
@@ -187,8 +186,8 @@ func (f *fitter) equate(todo []pair, x integerTerm, want form) bool {
 	return f.with(equation{x: x, want: want, arg: -1}, todo)
 }
 
-// possible is false if x cannot be want whatever the unknowns: most kernels
-// that look alike differ in a template parameter or an element type.
+// possible returns false if x cannot equal want whatever the unknowns are. Most kernels with the same operators
+// differ in a template parameter or an element type.
 func (f *fitter) possible(x *term.Expr, want form) bool {
 	switch x.Op {
 	case term.Number:
@@ -207,7 +206,7 @@ func (f *fitter) possible(x *term.Expr, want form) bool {
 	return true
 }
 
-// apart notes that an argument of the kernel is two values of the group.
+// apart records that an argument of the kernel would have to be two different values of the group.
 func (f *fitter) apart(arg int) bool {
 	if f.tries == 0 {
 		f.err = fmt.Errorf("its argument %s would lie in two places", f.d.Args[arg].Name)
@@ -215,17 +214,17 @@ func (f *fitter) apart(arg int) bool {
 	return false
 }
 
-// looks reports whether e and v have one skeleton.
+// looks reports whether e and v have the same skeleton.
 func (f *fitter) looks(e *term.Expr, v *value) bool {
 	want := leafConverted
 	if e.Kind != term.Int {
-		want = f.p.memo[e] // of everything below a result
+		want = f.p.memo[e] // holds all subexpressions of a result
 	}
 	return want == f.m.lib.skeleton(v)
 }
 
-// integerResult unifies a result that is an integer, such as u32(argmax(…)) or a load of
-// integers, with x. It adds the pairs of floats that are left to todo.
+// integerResult unifies an integer result, such as u32(argmax(…)) or a load of integers, with x. It appends the
+// pairs of float subterms that remain to be unified to todo.
 func (f *fitter) integerResult(e *term.Expr, vars []integerTerm, x form, todo []pair) ([]pair, bool) {
 	for e.Op == term.ToInt || e.Op == term.Call {
 		if e.Op == term.Call {
@@ -244,7 +243,7 @@ func (f *fitter) integerResult(e *term.Expr, vars []integerTerm, x form, todo []
 			return f.integerResult(e, vars, a.args[0], todo)
 		case a.op == term.ArgMax && e.Op == term.ArgMax:
 			v := a.value
-			if len(v.ints) != len(e.Args)-1 { // one has a place, the other none
+			if len(v.ints) != len(e.Args)-1 { // only one of the two has a place
 				return nil, false
 			}
 			for i, x := range e.Args[2:] {

@@ -10,8 +10,8 @@ import (
 	"github.com/mlxc/mlxc/msl/term"
 )
 
-// value is a float or a condition in normal form; interned, so that equal
-// values of one space are one pointer.
+// value is a float or a condition in normal form. Values are interned, so that equal values of one
+// space are the same pointer.
 type value struct {
 	id   int
 	op   term.Op
@@ -19,7 +19,7 @@ type value struct {
 	ints []form    // ToF32, AsF16; the bound of a reduction, and the place of an argmax; comparisons of integers
 	bits uint32    // Real: the f32
 	par  ir.Affine // Symbol: the value of an f32 param
-	typ  ir.DType  // Round, Load
+	typ  ir.DType  // Round: the type; Load: the element's type
 	// Load: the element at bit addr of the slot.
 	slot int
 	addr form
@@ -28,12 +28,12 @@ type value struct {
 	index int   // the level of the variable that it binds
 	skel  *skel // see Library.skeleton
 	known bool  // skel is
-	// See order.go.
+	// For the canonical order of operands, see order.go.
 	hash  uint64
 	depth int
 }
 
-// space interns the forms and values of one unification.
+// space interns the forms and values of one matching attempt.
 type space struct {
 	g        *ir.Graph
 	atoms    map[string]*atom
@@ -45,17 +45,17 @@ type space struct {
 	slots    []slot
 	buf      []byte // for keys
 	room     bump.Allocator[value]
-	memos    []map[string]scalar // of composers; the first used of them are in use
+	memos    []map[string]scalar // of composers; as many as there are composers so far are in use
 	used     int
 }
 
-// folding is how much is computed before the replay.
+// folding says how much of a term is simplified with values that are known before the replay.
 type folding uint8
 
 const (
 	foldNone folding = iota
-	foldOnes         // factors that are elements of a weight of ones are dropped
-	foldAll          // elements of constant weights, conversions of constants, factors of one
+	foldOnes         // drop factors that are elements of all-ones weights
+	foldAll          // also fold elements of constant weights, conversions of constants, and factors of one
 )
 
 func newSpace(g *ir.Graph, slots []slot, fold folding) *space {
@@ -67,15 +67,15 @@ func newSpace(g *ir.Graph, slots []slot, fold folding) *space {
 	return s
 }
 
-// spaces are those that were released: most are small, and making their tables costs
-// as much as using them.
+// spaces holds released spaces. Most spaces are small, so that allocating their tables would cost as much as using
+// them.
 var spaces sync.Pool
 
-// maxKept bounds the values of a space that is used again.
+// maxKept bounds the number of values of a space that is reused.
 const maxKept = 1 << 8
 
-// release gives s back. What is interned in it stays what it is, but nothing equal to
-// it is found any more.
+// release makes s available for reuse. Values interned in it stay valid, but equal values made later are different
+// pointers.
 func (s *space) release() {
 	if len(s.values) > maxKept {
 		return
@@ -99,22 +99,21 @@ func (s *space) memo() map[string]scalar {
 	return s.memos[s.used-1]
 }
 
-// make interns v. Operands of what commutes to the bit are put in order
-// (docs/terms.md, "When two terms are equal").
+// make interns v. Operands of commutative operations are sorted (docs/terms.md, "When two terms are equal").
 func (s *space) make(v value) *value {
 	for i, a := range v.args {
 		switch {
 		case a.isStored():
 			v.args[i] = a.args[0]
 		case a.op == term.Real && v.op != term.Round:
-			v.args[i] = s.real(narrow(ir.F32, math.Float32frombits(a.bits))) // one NaN
+			v.args[i] = s.real(narrow(ir.F32, math.Float32frombits(a.bits))) // the canonical NaN
 		}
 	}
 	switch v.op {
 	case term.Round:
 		switch a := v.args[0]; {
 		case a.op == term.Load && (v.typ == ir.F32 || v.typ == a.typ):
-			// No copy: of a NaN it leaves another's bits. See isStored.
+			// Not if v is a copy, whose NaN keeps its bits. See isStored.
 		case a.op == term.Real && s.fold == foldAll:
 			return s.real(narrow(v.typ, math.Float32frombits(a.bits)))
 		case v.typ == ir.F32 || a.fits(v.typ):
@@ -127,7 +126,7 @@ func (s *space) make(v value) *value {
 		if v.op == term.Mul && s.fold != foldNone {
 			for i, a := range v.args {
 				if s.one(a) {
-					return v.args[1-i] // 1·x = x to the bit, but for NaNs, which are one within a term
+					return v.args[1-i] // 1·x is x to the bit, except for NaNs, which all count as one within a term
 				}
 			}
 		}
@@ -162,7 +161,7 @@ func (s *space) make(v value) *value {
 	if x, ok := s.values[string(b)]; ok {
 		return x
 	}
-	x := s.room.One() // not &v, which would cost as much for each that is known
+	x := s.room.One() // not &v, which would allocate even if v is known
 	*x = v
 	x.id = s.next
 	s.next++
@@ -171,8 +170,8 @@ func (s *space) make(v value) *value {
 	return x
 }
 
-// isStored: v is an element that a store in its own type, or in f32, leaves as it
-// is but for the bits of a NaN. No operation sees those; a copy does.
+// isStored reports whether v is an element that a store in its own type or in f32 changes at most in the bits of a
+// NaN. No operation sees those bits; a copy does.
 func (v *value) isStored() bool {
 	return v.op == term.Round && v.args[0].op == term.Load && (v.typ == ir.F32 || v.typ == v.args[0].typ)
 }
@@ -182,7 +181,7 @@ func (v *value) fits(t ir.DType) bool {
 	return (v.op == term.Round || v.op == term.Load) && v.typ == t || v.op == term.AsF16 && t == ir.F16
 }
 
-// narrow is what a store of f in a type holds.
+// narrow rounds f to a type, as a store does.
 func narrow(t ir.DType, f float32) float32 {
 	switch {
 	case f != f:
@@ -195,7 +194,7 @@ func narrow(t ir.DType, f float32) float32 {
 	return f
 }
 
-// one reports whether v is a 1 that the folding sees.
+// one reports whether v is known to be 1 at the current level of folding.
 func (s *space) one(v *value) bool {
 	if v.op == term.Real {
 		return s.fold == foldAll && v.bits == math.Float32bits(1)
@@ -211,8 +210,7 @@ func (s *space) real(f float32) *value {
 	return s.make(value{op: term.Real, bits: math.Float32bits(f)})
 }
 
-// load is an element of type t at bit addr of a slot. An integer element is a
-// form.
+// load returns an element of type t at bit addr of a slot, as a value or, for an integer type, as a form.
 func (s *space) load(at int, addr form, t ir.DType) scalar {
 	sl := s.slots[at]
 	if t.Float() {
@@ -229,8 +227,8 @@ func (s *space) load(at int, addr form, t ir.DType) scalar {
 	}))}
 }
 
-// rangeOf returns the least and the greatest element of an integer type; equal
-// numbers where 64 bits do not hold the range with room to spare.
+// rangeOf returns the min and max of an integer type; two equal numbers if the range does not fit 64 bits with
+// room to spare.
 func rangeOf(t ir.DType) (lo, hi int64) {
 	switch bits := t.Bits(); {
 	case t == ir.Bool:
@@ -244,14 +242,14 @@ func rangeOf(t ir.DType) (lo, hi int64) {
 	}
 }
 
-// scalar is what an expression yields.
+// scalar is the result of an expression: a float, a condition or an integer.
 type scalar struct {
 	isInt bool
 	f     form
 	v     *value
 }
 
-// float converts an integer as an operation with a float does.
+// float returns x as a float, converting an integer as an operation with a float does.
 func (s *space) float(x scalar) *value {
 	if !x.isInt {
 		return x.v

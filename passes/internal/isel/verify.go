@@ -8,9 +8,8 @@ import (
 	"github.com/mlxc/mlxc/msl/decl"
 )
 
-// verify compares a proposal, bound to its declaration, with the group: the
-// same bytes written, and at each of them the same term over the same leaves.
-// It relies on nothing that unification found.
+// verify checks that a proposal, bound to its declaration, writes the same bytes as the group and, for each of them,
+// computes the same term over the same leaves. It does not rely on anything that unification found.
 func (m *matcher) verify(h *Match) error {
 	in := h.Instance
 	written := 0

@@ -12,8 +12,7 @@ import (
 	"github.com/mlxc/mlxc/msl/decl"
 )
 
-// A proposal that computes the right term of each element that it writes, but does
-// not write all of them, is refused.
+// A proposal that computes the right terms but does not write all elements of the result is refused.
 func TestVerifyComparesRegions(t *testing.T) {
 	m, err := mlxt.Parse(context.Background(), "test", []byte(`mlxt 1
 
@@ -43,7 +42,7 @@ graph g {
 	match := &matcher{lib: Builtin(), gr: gr, lay: lay}
 	require.NoError(t, match.verify(hit))
 
-	// The same dispatch over the first half of the elements.
+	// The same dispatch, over half of the elements.
 	less := *hit.Instance.Dispatch
 	less.Grid[0] = ir.Ext(32)
 	less.Bindings = append([]ir.Binding(nil), less.Bindings...)

@@ -6,19 +6,18 @@ import (
 	"github.com/mlxc/mlxc/msl"
 )
 
-// A kernel without declaration touches what the recording's complete effects say,
-// through the views that it binds, and nobody knows through which of them. So a region
-// moves with every view that it may lie in, and all values that may lie in one view move
-// by one distance: they are one web. The proof asks for that too. A view of which the
-// effects touch no byte is an address that the kernel is handed: it stays, its memory
-// stays, and so do the values that it may overlap.
+// For a kernel without declaration it is known which bytes it touches (the recording's complete effects) and which
+// views it binds, but not through which view it touches which byte. So a region moves with every view that
+// may contain it, and all values that may lie in one view form one web; the proof demands this too. A view that
+// contains no touched byte is just an address that the kernel is given: the view and its memory stay where they
+// are, and so do the values that it may overlap.
 
-// foreign is what the builder knows of dispatches of such kernels.
+// foreign is what the builder records about dispatches of kernels without declaration.
 type foreign struct {
 	carried []carried
-	of      []int32   // by index in carried: an element of builder.parent, of its web
+	of      []int32   // by index in carried: an element of builder.parent, of the web that it moves with
 	views   []boundTo // of one dispatch, in scratch
-	inside  []bool    // by region of one dispatch: some view holds all of it
+	inside  []bool    // by region of one dispatch: some view contains all of it
 }
 
 // boundTo is a view of scratch that a dispatch binds.
@@ -28,12 +27,11 @@ type boundTo struct {
 	of      int32 // an element of builder.parent, of the web that it moves with; −1 if it stays
 }
 
-// carried is something that moves with a web and is no access: a view, or a region
-// without bytes.
+// carried is something besides accesses that moves with a web: a view, or a region without bytes.
 type carried struct {
 	command int32
 	index   int32 // of the binding, read or write
-	align   int64 // of a view: the alignment that the kernel may count on, in bytes
+	align   int64 // of a view: the alignment in bytes that the kernel may rely on
 	what    part
 }
 
@@ -45,9 +43,8 @@ const (
 	aWrite
 )
 
-// foreignDispatch returns n if it is a dispatch of a kernel without declaration, or of one
-// whose declaration says what it touches only: its regions may lie anywhere in its views, and
-// the table of its arguments is the recorder's.
+// foreignDispatch returns n if it is a dispatch of a kernel that has no declaration, or whose declaration only states
+// effects. Its regions may lie anywhere in its views, and its table of arguments comes from the recording.
 func (b *builder) foreignDispatch(n ir.Node) (*ir.Dispatch, bool) {
 	d, ok := n.(*ir.Dispatch)
 	if !ok {
@@ -59,7 +56,7 @@ func (b *builder) foreignDispatch(n ir.Node) (*ir.Dispatch, bool) {
 	return d, false
 }
 
-// joinViews unites what lies in one view of d, command i.
+// joinViews joins the accesses that may lie in one view of d, which is command i, into one web.
 func (b *builder) joinViews(i int32, d *ir.Dispatch, all []dataflow.Use, ds []dataflow.Def, ofUse, ofDef []int32) {
 	x := &b.foreign
 	us := all[:len(d.Effects.Reads)]
@@ -107,7 +104,7 @@ func (b *builder) joinViews(i int32, d *ir.Dispatch, all []dataflow.Use, ds []da
 			x.inside[k] = x.inside[k] || in
 			touched = touched || b.meets(r, &at.view, in)
 		}
-		if !touched { // perhaps no effect touches it; then it must stay
+		if !touched { // perhaps no effect touches it; then the view must stay
 			if at.of >= 0 {
 				b.pinned(at.of, pin{unlisted, i})
 			}
@@ -141,8 +138,8 @@ func (b *builder) meets(r *ir.Region, v *ir.View, in bool) bool {
 	if !in {
 		return len(r.Dims) == 0 && r.Off.IsConst() && r.Run.IsConst() && v.Off.IsConst() && v.Len.IsConst() && v.Len.Const > 0
 	}
-	// Two numbers that are each positive for some params need not be positive for the
-	// same ones. So at most one may be that is not positive for all.
+	// Two lengths may each be positive for some params, but not for the same ones. So at most one length may be
+	// that is not positive for all params.
 	loose := 0
 	positive := func(a ir.Affine) bool {
 		if a.IsConst() {
@@ -161,8 +158,8 @@ func (b *builder) meets(r *ir.Region, v *ir.View, in bool) bool {
 	return some
 }
 
-// joinVoid finds the web that a region without bytes moves with. Like other regions it
-// moves with every view that it may lie in.
+// joinVoid finds the web that a region without bytes moves with. Like other regions it moves with every view that
+// may contain it.
 func (b *builder) joinVoid(r *ir.Region, c carried) {
 	of, inside, stays := int32(-1), false, false
 	for k := range b.foreign.views {
@@ -198,7 +195,7 @@ func (b *builder) carries(of int32, c carried) {
 	b.foreign.of = append(b.foreign.of, of)
 }
 
-// carry gives the webs what moves with them, once they have numbers.
+// carry adds to the webs the views and empty regions that move with them, once webs are numbered.
 func (b *builder) carry(number []int32) {
 	x := &b.foreign
 	for k, of := range x.of {
@@ -223,7 +220,7 @@ func (b *builder) carry(number []int32) {
 	}
 }
 
-// holds notes that a root memory must stay as it is.
+// holds records that a root memory must stay as it is.
 func (b *builder) holds(m ir.MemID, p pin) {
 	if b.held == nil {
 		b.held = make([]pin, len(b.Graph.Memories))
@@ -233,9 +230,8 @@ func (b *builder) holds(m ir.MemID, p pin) {
 	}
 }
 
-// hold finds the memories that must stay because of command i, which is no dispatch of a
-// kernel without declaration: those that it names by a view with which no access moves,
-// and, if its views do not fit its effects, all that it names.
+// hold finds the memories that must stay because of command i, which runs no kernel without declaration: those bound
+// by a view that no access moves along with, and, if the command's views do not fit its effects, all that it binds.
 func (b *builder) hold(i int32, ofUse, ofDef []int32, fits bool) {
 	view := func(v *ir.View, moves bool) {
 		if m := b.roots[v.Mem].mem; b.scratch[m] && !fits {
@@ -263,7 +259,7 @@ func (b *builder) hold(i int32, ofUse, ofDef []int32, fits bool) {
 			}
 			moves := false
 			if int(x.Slot) < len(slots) {
-				switch slots[x.Slot] { // in the order in which bindings finds them
+				switch slots[x.Slot] { // counted in the order that the method bindings expects
 				case read:
 					moves = reads < len(ofUse) && ofUse[reads] >= 0
 					reads++
@@ -283,10 +279,10 @@ func (b *builder) rooted(v *ir.View) ir.View {
 	return ir.View{Mem: at.mem, Off: v.Off.AddConst(at.off), Len: v.Len}
 }
 
-// place compares a region and a view of one root: out if r has no byte of v, in if all of
-// r is in v. Both are false if neither can be shown.
+// place compares a region and a view of one root: out if r is known to have no byte in v, in if all of r is known to
+// be in v. Both are false if neither can be shown.
 func place(g *ir.Graph, r *ir.Region, v *ir.View) (out, in bool) {
-	if len(r.Dims) == 0 && r.Off.IsConst() && r.Run.IsConst() && v.Off.IsConst() && v.Len.IsConst() { // nearly all
+	if len(r.Dims) == 0 && r.Off.IsConst() && r.Run.IsConst() && v.Off.IsConst() && v.Len.IsConst() { // the usual case
 		lo, end := r.Off.Const, r.Off.Const+r.Run.Const
 		from, to := v.Off.Const, v.Off.Const+v.Len.Const
 		return end <= from || to <= lo, from <= lo && end <= to
@@ -317,9 +313,8 @@ func atMost(g *ir.Graph, e ir.Affine) bool {
 	return ok && hi <= 0
 }
 
-// argumentAlign returns the alignment in bytes that a kernel may count on: that of
-// the argument's type, or, where nobody says it, the greatest of Metal's vector
-// types (long4; Metal Shading Language Specification, "Vector Data Types").
+// argumentAlign returns the alignment in bytes that a kernel may rely on: that of the argument's type or, if the type
+// is not known, of Metal's largest vector type (long4; Metal Shading Language Specification, "Vector Data Types").
 func argumentAlign(k *ir.Kernel, slot uint8) int64 {
 	const vector = 32
 	if a, ok := k.Arg(slot); ok && a.Type.Size() > 0 {

@@ -6,32 +6,31 @@ import (
 	"slices"
 )
 
-// Item is something that needs bytes from time A to time B, both inclusive.
+// Item is something that needs Size bytes from time A to time B, both inclusive.
 type Item struct {
 	A, B   int32
 	Size   int64 // bytes
-	Before int64 // bytes that must exist before it
-	After  int64 // and behind it
+	Before int64 // bytes that must exist before its place
+	After  int64 // bytes that must exist after its place
 	Align  int64 // a power of two
-	Rest   int64 // the place is Rest modulo Align
+	Rest   int64 // its place is Rest modulo Align
 }
 
 // Layout is a place for each item.
 type Layout struct {
 	At   []int64
 	Peak int64 // bytes
-	// Bound is the most bytes that are needed at one time: no layout has less.
+	// Bound is the max over time of the bytes that are needed: no layout has a lower peak.
 	Bound int64
 }
 
-// Arrange gives places to items so that no two share a byte at one time, of 0 to
-// last. If wrap is set, time 0 follows time last with nothing between, and what
-// needs bytes at one of them shares none with what needs them at the other.
+// Arrange gives places to items so that no two items share a byte at the same time, for times 0 to last. If wrap is
+// set, time 0 directly follows time last, so that items needed at one of these times share no byte with
+// items needed at the other.
 //
-// It is the greedy method by size (Pisarchyk, Lee: Efficient memory management for
-// deep neural net inference, 2020, 4.2): the largest first, each into the tightest
-// gap between those placed that are needed at some time with it. Where that would
-// look at too many pairs, items of one size take turns instead.
+// It is the greedy method by size (Pisarchyk, Lee: Efficient memory management for deep neural net inference, 2020,
+// 4.2): items are placed from the largest to the smallest, each into the tightest gap between placed items whose
+// times overlap its own. If that would compare too many pairs, items of equal size reuse places in turn instead.
 func Arrange(items []Item, last int32, wrap bool) Layout {
 	l := Layout{Bound: bound(items, last, wrap)}
 	var ok bool
@@ -48,7 +47,7 @@ func Arrange(items []Item, last int32, wrap bool) Layout {
 	return l
 }
 
-// bound sums sizes at each time.
+// bound returns the max over time of the summed sizes.
 func bound(items []Item, last int32, wrap bool) int64 {
 	change := make([]int64, last+2)
 	for _, x := range items {
@@ -72,9 +71,9 @@ func bound(items []Item, last int32, wrap bool) int64 {
 	return most
 }
 
-// around makes items disjoint from those on the other side of the wrap: either those
-// that begin at the first time, or those that end at the last, are stretched over all
-// times, whichever are fewer bytes.
+// around makes sure that items needed on one side of the wrap share no byte with items needed on the other. It
+// stretches either the items that begin at the first time or those that end at the last over all times, whichever
+// have fewer bytes.
 func around(items []Item, last int32) {
 	var first, end int64
 	for _, x := range items {
@@ -93,14 +92,14 @@ func around(items []Item, last int32) {
 	}
 }
 
-// maxPairs bounds the work of bySize, for each item on average.
+// maxPairs bounds the pairs that bySize compares, per item on average.
 const maxPairs = 16
 
 func bySize(items []Item, last int32, wrap bool) (at []int64, ok bool) {
 	at = make([]int64, len(items))
 	placed := newTimeline(items, last)
-	var near []taken       // by those placed that are needed at some time with x
-	var first, end []int32 // placed: at time 0, at the last time
+	var near []taken       // taken by placed items whose times overlap x's
+	var first, end []int32 // placed items that are needed at time 0, and at the last time
 	work := 0
 	for _, i := range largestFirst(items) {
 		x := &items[i]
@@ -147,8 +146,8 @@ func bySize(items []Item, last int32, wrap bool) (at []int64, ok bool) {
 // taken are the bytes [lo, end).
 type taken struct{ lo, end int64 }
 
-// largestFirst orders items by size, equal ones as they stand: graphs have few
-// sizes, so they are counted.
+// largestFirst orders items by size, with equal ones in their given order. There are few different sizes, so it counts
+// instead of comparing.
 func largestFirst(items []Item) []int32 {
 	place := map[int64]int32{}
 	for i := range items {
@@ -172,15 +171,14 @@ func largestFirst(items []Item) []int32 {
 	return out
 }
 
-// timeline finds those items, of the ones added so far, that are needed at some time
-// of a stretch. All items are known before, so that the tree over them is an array:
-// leaves in the order in which they begin, each node with the greatest end below it
-// (Cormen et al., Introduction to Algorithms, 14.3).
+// timeline finds, among the items added so far, those that are needed at some time within an interval. It is an
+// interval tree (Cormen et al., Introduction to Algorithms, 14.3) in an array, because all items are known
+// beforehand: the leaves are sorted by begin, and each node holds the max end of the leaves below it.
 type timeline struct {
 	item  []int32 // by leaf
 	leaf  []int32 // by item
-	begun []int32 // by time: how many items begin up to then
-	ends  []int32 // by node: 1 + the greatest end below it; 0 if nothing below it was added
+	begun []int32 // by time: how many items begin up to and including it
+	ends  []int32 // by node: 1 + the max end below it; 0 if nothing below it was added
 	size  int32   // number of leaves, a power of two
 }
 
@@ -194,7 +192,7 @@ func newTimeline(items []Item, last int32) *timeline {
 	for a := range last + 1 {
 		t.begun[a+1] += t.begun[a]
 	}
-	// begun[a] is where the items of time a go, and, once they are there, their end.
+	// begun[a] is where the next item that begins at time a goes, and in the end where those items end.
 	for i := range items {
 		k := &t.begun[items[i].A]
 		t.item[*k], t.leaf[i] = int32(i), *k
@@ -216,8 +214,7 @@ func (t *timeline) overlapping(a, b int32, yield func(i int32)) {
 	if t.begun[b] == 0 {
 		return
 	}
-	// From the last leaf that begins in time to the left; subtrees in which all end
-	// before a are passed over.
+	// From the last leaf that begins in time to the left, skipping subtrees in which every item ends before a.
 	for n := t.size + t.begun[b] - 1; ; n-- {
 		for t.ends[n] > a && n < t.size {
 			n = 2*n + 1
@@ -225,7 +222,7 @@ func (t *timeline) overlapping(a, b int32, yield func(i int32)) {
 		if t.ends[n] > a {
 			yield(t.item[n-t.size])
 		}
-		for n%2 == 0 { // all to the right of it, under its parent, has been seen
+		for n%2 == 0 { // everything to its right under its parent has been visited
 			n /= 2
 		}
 		if n == 1 {
@@ -234,13 +231,12 @@ func (t *timeline) overlapping(a, b int32, yield func(i int32)) {
 	}
 }
 
-// first returns the first place for x from lo on, by its alignment.
+// first returns the first offset from lo on at which x is aligned.
 func (x *Item) first(lo int64) int64 {
 	return (max(lo, x.Before)-x.Rest+x.Align-1)&^(x.Align-1) + x.Rest
 }
 
-// byTurns gives items the places of earlier ones of the same size and alignment that are
-// no longer needed.
+// byTurns gives items the places of earlier items of the same size and alignment whose time is over.
 func byTurns(items []Item) []int64 {
 	type shape struct{ size, before, align, rest int64 }
 	type turn struct {
@@ -254,7 +250,7 @@ func byTurns(items []Item) []int64 {
 	slices.SortStableFunc(order, func(i, j int32) int { return cmp.Compare(items[i].A, items[j].A) })
 	at := make([]int64, len(items))
 	free := map[shape][]int64{}
-	busy := map[shape][]turn{} // a queue, the first to end in front
+	busy := map[shape][]turn{} // by size and alignment: a queue of places, the first to become free in front
 	end := int64(0)
 	for _, i := range order {
 		x := &items[i]
@@ -270,14 +266,13 @@ func byTurns(items []Item) []int64 {
 			at[i] = x.first(end)
 			end = at[i] + x.Size
 		}
-		// The queue stays sorted by end. Mostly an item ends after those in it, so its place
-		// is sought from the back, and not far.
+		// The queue stays sorted by end. An item mostly ends after those in the queue, so it is sought from the back.
 		k := len(q)
 		for k > 0 && q[k-1].end > x.B && len(q)-k < 64 {
 			k--
 		}
 		if k > 0 && q[k-1].end > x.B {
-			k = len(q) // out of order: it frees its place later than it could
+			k = len(q) // out of order: the place becomes free later than it could
 		}
 		busy[s] = slices.Insert(q, k, turn{x.B, at[i]})
 	}

@@ -24,7 +24,7 @@ func items(t *rapid.T, last int32) []values.Item {
 	return out
 }
 
-// together reports whether two items are needed at one time, by the definition.
+// together reports, by the definition, whether two items are needed at the same time.
 func together(x, y values.Item, last int32, wrap bool) bool {
 	if x.A <= y.B && y.A <= x.B {
 		return true
@@ -32,8 +32,8 @@ func together(x, y values.Item, last int32, wrap bool) bool {
 	return wrap && (x.A == 0 && y.B == last || y.A == 0 && x.B == last)
 }
 
-// No two items that are needed at one moment share a byte; places are aligned and
-// in the arena; and an arena is at least as large as what one moment needs.
+// No two items that are needed at the same time share a byte, places are aligned and in the arena, and the arena
+// is at least as large as the bytes that are needed at any one time.
 func TestArrange(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		last := rapid.Int32Range(0, 12).Draw(t, "last")
@@ -71,7 +71,7 @@ func requireLayout(t require.TestingT, xs []values.Item, at []int64, last int32,
 	}
 }
 
-// Items of one size, few at a time: the arena is as large as one moment needs.
+// With few items of one size at a time, the arena is no larger than what is needed at any one time.
 func TestArrangeReachesTheBound(t *testing.T) {
 	var xs []values.Item
 	for i := range int32(1000) {
@@ -82,8 +82,7 @@ func TestArrangeReachesTheBound(t *testing.T) {
 	require.Equal(t, l.Bound, l.Peak)
 }
 
-// A hundred thousand items, most of them at one moment: too many pairs for the
-// method by size.
+// A hundred thousand items, most of them needed at the same time, are too many pairs for the method by size.
 func TestArrangeManyAtOnce(t *testing.T) {
 	const n = 1 << 17
 	xs := make([]values.Item, 0, n)

@@ -8,10 +8,9 @@ import (
 	"github.com/mlxc/mlxc/ir"
 )
 
-// Levels computes, access by access in list order, the length of the longest chain of
-// conflicting commands that ends in each. It serves while places are still being chosen,
-// where internal/analysis/hazard wants a finished graph: the caller says where an access
-// lies, by a region of a root memory.
+// Levels computes, access by access in list order, the length of the longest chain of conflicting commands that ends
+// in each. It is for use while places are still being chosen, when internal/analysis/hazard, which needs a finished
+// graph, cannot be used: the caller says where an access lies, as a region of a root memory.
 type Levels struct {
 	facts *bytestate.Facts
 	state *bytestate.State // holds levels
@@ -22,8 +21,7 @@ func NewLevels(ctx context.Context, f *dataflow.Flow) *Levels {
 	return &Levels{facts: f.Facts(), state: bytestate.NewState(ctx, f.Facts(), f.Uses()+f.Defs())}
 }
 
-// After returns the greatest level of what an access conflicts with, 0 if
-// nothing.
+// After returns the max level of the accesses that an access conflicts with, 0 if there are none.
 func (l *Levels) After(r ir.Region, write bool) int32 {
 	a, ok := l.facts.Resolve(&r)
 	if !ok {
@@ -41,8 +39,7 @@ func (l *Levels) After(r ir.Region, write bool) int32 {
 	return top
 }
 
-// Add enters an access of the given level, which is greater than what After
-// returned for it.
+// Add records an access of the given level, which must be higher than what After returned for it.
 func (l *Levels) Add(r ir.Region, write bool, level int32) {
 	a, ok := l.facts.Resolve(&r)
 	if !ok {

@@ -5,55 +5,55 @@ import (
 	"github.com/mlxc/mlxc/ir"
 )
 
-// Space is all scratch of a graph in one row of addresses: its roots, as they
-// are, and after them bytes to be added. Every byte is taken by a web, or free;
-// a free byte remembers the level of the last command that touched it.
+// Space maps all scratch memory of a graph into one range of addresses: the root memories with their current
+// contents, followed by bytes that may be added. Each byte belongs to a web or is free; a free byte has the
+// level of the last command that touched it.
 type Space struct {
-	base  []int64 // address of each root; −1 for what is no scratch
+	base  []int64 // address of each root; −1 if it is not scratch
 	rooms []room
 	bytes interval.Partition[block]
-	heap  []hole // free blocks, the least level first; some are stale
+	heap  []hole // free blocks, lowest level first; some entries are out of date
 
 	extra int64
-	added [2]int   // room of added bytes of each storage mode, −1 if none
-	used  [2]int64 // bytes of it that were handed out
+	added [2]int   // by storage mode: the index of the room of added bytes, −1 if none
+	used  [2]int64 // by storage mode: how many added bytes were handed out
 }
 
-// room is a stretch of addresses that a web may lie in.
+// room is a range of addresses that belongs to one memory, or to the added bytes of a storage mode.
 type room struct {
 	mem     ir.MemID // NoMem for the added bytes
 	lo, end int64
 	align   int64
 	storage ir.Storage
-	held    bool // no web moves into it
+	held    bool // no web may move into it, see Hold
 }
 
-// block is the state of a run of bytes.
+// block is the state of a run of bytes: the web that has them or, if free, their level.
 type block struct {
 	web   int32 // −1: free
 	level int32 // of the last access, if free
 }
 
-// hole is a free block as it was when it was entered.
+// hole is an entry of the heap: a free block as it was when the entry was made.
 type hole struct {
 	lo, end int64
 	level   int32
 }
 
-// Candidate is where a web may go: the address of its first byte, and the level of
-// the last command that touched the bytes before.
+// Candidate is a possible place for a web: the address of its first byte, and the level of the last
+// command that touched the bytes there.
 type Candidate struct {
 	At    int64
 	Level int32
 }
 
-// stride is the least alignment of rooms, so that an address is as aligned as the byte of
-// the memory that it stands for.
+// stride is the min alignment of rooms in bytes; a memory that is aligned to more gets more. So an address is as
+// aligned as the byte of memory that it stands for.
 const stride = int64(1) << 20
 
-// NewSpace lays out the scratch of g. Up to extra bytes may be added, over all storage
-// modes that scratch has, with the strictest alignment of the memories of that mode. If
-// kept is set, webs that move find places in added bytes only.
+// NewSpace lays out the scratch memory of g. Up to extra bytes may be added in all, over all storage modes that the
+// scratch memory has, aligned as strictly as the memories of that mode. If kept is set, webs can move only into
+// added bytes.
 func NewSpace(g *ir.Graph, extra int64, kept bool) *Space {
 	s := &Space{base: make([]int64, len(g.Memories)), extra: min(extra, 1<<50), added: [2]int{-1, -1}}
 	at := int64(0)
@@ -94,9 +94,9 @@ func NewSpace(g *ir.Graph, extra int64, kept bool) *Space {
 	return s
 }
 
-// Hold keeps webs from moving into a root memory, one that [Set.Held] has a reason for. A
-// kernel without declaration that binds a view there and touches nothing of it would seem
-// to touch it, once a value that the kernel uses moves there.
+// Hold keeps webs from moving into a root memory for which [Set.Held] gives a reason. A kernel without
+// declaration binds a view there of which it touches no byte. If a value that the kernel uses moved into the view, the
+// kernel would seem to touch it through that view.
 func (s *Space) Hold(m ir.MemID) { s.room(s.base[m]).held = true }
 
 // Recorded returns where a web lies in the recording.
@@ -115,8 +115,8 @@ func (s *Space) room(at int64) *room {
 	return &s.rooms[lo]
 }
 
-// Locate turns an address into a byte of a root, or of the bytes added of a
-// storage mode (root NoMem).
+// Locate returns the byte of a root memory that an address stands for or, for added bytes, NoMem, the storage mode
+// and the offset in the added memory.
 func (s *Space) Locate(at int64) (root ir.MemID, storage ir.Storage, off int64) {
 	r := s.room(at)
 	return r.mem, r.storage, at - r.lo
@@ -125,8 +125,8 @@ func (s *Space) Locate(at int64) (root ir.MemID, storage ir.Storage, off int64) 
 // Used returns how many bytes were added of a storage mode.
 func (s *Space) Used(storage ir.Storage) int64 { return s.used[storage] }
 
-// first returns the first address from lo on where w may lie, as alignment and
-// overhang ask, and whether it ends by end.
+// first returns the first address from lo on at which w is aligned and has room for its overhang, and whether it ends
+// by `end` there.
 func (s *Space) first(w *Web, lo, end int64) (int64, bool) {
 	r := s.room(lo)
 	if r.held || r.align < w.Align && r.mem != w.Mem {
@@ -138,8 +138,7 @@ func (s *Space) first(w *Web, lo, end int64) (int64, bool) {
 	return at, at+w.Size() <= min(end, r.end-w.After)
 }
 
-// Fits reports whether a web may lie at an address, as alignment and overhang
-// ask.
+// Fits reports whether a web may lie at an address, by alignment and overhang.
 func (s *Space) Fits(w *Web, at int64) bool {
 	x, ok := s.first(w, at, at+w.Size())
 	return ok && x == at
@@ -156,12 +155,12 @@ func (s *Space) Free(at, size int64) (level int32, ok bool) {
 	return level, ok
 }
 
-// maxLook bounds the free blocks that one search looks at.
+// maxLook bounds the free blocks that one search examines.
 const maxLook = 64
 
-// Find returns a place in one free block whose bytes were touched last below level
-// before: in the block in which the fewest bytes are left over, and of these in the one
-// touched latest. Added bytes that nobody has touched are no free block: see Fresh.
+// Find returns a place within one free block whose level is below `before`: in the block that leaves the fewest
+// bytes over and, among equals, in the one with the highest level. Added bytes that were never used are not
+// free blocks; see Fresh.
 func (s *Space) Find(w *Web, before int32, storage ir.Storage) (Candidate, bool) {
 	for {
 		best, waste, stale := Candidate{}, int64(-1), -1
@@ -192,11 +191,11 @@ func (s *Space) Find(w *Web, before int32, storage ir.Storage) (Candidate, bool)
 	}
 }
 
-// maxWindow bounds the blocks of a space that Window looks at.
+// maxWindow bounds the blocks of a space in which Window searches.
 const maxWindow = 128
 
-// Window returns, of the places that span any number of free blocks, the one of the
-// lowest level. It finds nothing in a space of more than maxWindow blocks.
+// Window returns, among places that may span several free blocks, the one with the lowest level. It finds none
+// in a space of more than maxWindow blocks.
 func (s *Space) Window(w *Web, storage ir.Storage) (best Candidate, found bool) {
 	if s.bytes.Len() > maxWindow {
 		return best, false
@@ -217,7 +216,7 @@ func (s *Space) Window(w *Web, storage ir.Storage) (best Candidate, found bool) 
 	return best, found
 }
 
-// Fresh returns a place in added bytes that nobody has touched.
+// Fresh returns a place in added bytes that were never used.
 func (s *Space) Fresh(w *Web, storage ir.Storage) (at int64, ok bool) {
 	k := s.added[storage]
 	if k < 0 {
@@ -235,7 +234,7 @@ func (s *Space) Take(at int64, w *Web, id int32) {
 	end := at + w.Size()
 	s.bytes.Set(at, end, block{id, 0})
 	r := s.room(at)
-	fresh := int64(1) << 62 // where bytes begin that nobody has touched
+	fresh := int64(1) << 62 // where the bytes begin that were never used
 	if r.mem == ir.NoMem {
 		c := r.storage
 		s.used[c] = max(s.used[c], end+w.After-r.lo)
@@ -244,7 +243,7 @@ func (s *Space) Take(at int64, w *Web, id int32) {
 			s.rooms[k].end = s.rooms[k].lo + s.extra - s.used[c]
 		}
 	}
-	// What is left of the blocks on both sides is found under its new bounds.
+	// What is left of the blocks on both sides is entered again with its new bounds.
 	s.bytes.Each(at-1, end+1, func(lo, hi int64, b block) bool {
 		if b.web < 0 && (hi <= at || lo >= end) && hi <= fresh {
 			s.push(hole{lo, hi, b.level})
@@ -253,10 +252,10 @@ func (s *Space) Take(at int64, w *Web, id int32) {
 	})
 }
 
-// Give frees bytes that were touched last at a level.
+// Give frees bytes, whose last access had the given level.
 func (s *Space) Give(at, size int64, level int32) {
 	lo, end := at, at+size
-	// Neighbours of the same level are one block.
+	// Adjacent free blocks of the same level become one.
 	s.bytes.Each(at-1, at+size+1, func(a, z int64, b block) bool {
 		if b.web < 0 && b.level == level {
 			lo, end = min(lo, a), max(end, z)
@@ -267,7 +266,7 @@ func (s *Space) Give(at, size int64, level int32) {
 	s.push(hole{lo, end, level})
 }
 
-// current reports whether a hole of the heap is still a free block.
+// current reports whether an entry of the heap still describes a free block.
 func (s *Space) current(h hole) (ok bool) {
 	s.bytes.Each(h.lo, h.lo+1, func(lo, end int64, b block) bool {
 		ok = lo == h.lo && end == h.end && b.web < 0 && b.level == h.level

@@ -11,35 +11,33 @@ import (
 	"github.com/mlxc/mlxc/ir"
 )
 
-// DefaultAlign is the alignment in bytes of a memory that gives none: Metal's
-// for buffer offsets of any argument.
+// DefaultAlign is the alignment in bytes of a memory that states none: the one that Metal requires of the offset of
+// any buffer argument.
 const DefaultAlign = 256
 
-// Web is a value of scratch.
+// Web is a value in scratch memory that can move as a whole; see the package comment.
 type Web struct {
 	Accesses    []Access // in list order, those of a command reads first
 	First, Last int32    // commands, as numbered by the flow
 	Mem         ir.MemID // root
 	Lo, End     int64    // extent, bytes of the root
-	// Before and After are the overhang in bytes: how far views reach out before Lo
-	// and behind End. Accesses of declared kernels begin where their views do; those
-	// of others lie anywhere in them.
+	// Before and After are the overhang in bytes: how far views reach before Lo and after End. Accesses of kernels
+	// with a declaration begin where their views do; those of other kernels may lie anywhere in their views.
 	Before, After int64
-	// Align is a power of two, in bytes. Moved by a multiple of it, the views of the web
-	// stay as aligned as they were recorded, as far as the alignment of the memory and
-	// the size of the value let a kernel count on that.
+	// Align is a power of two, in bytes. If the web moves by a multiple of it, its views keep the alignment that
+	// kernels may rely on, given the alignment of the memory and the size of the value.
 	Align int64
 
 	pin pin
-	// What moves with the accesses, of dispatches whose kernel has no declaration.
+	// carried is what else moves with the accesses, for dispatches of kernels without declaration.
 	carried []carried
 }
 
 // Pinned reports whether the web cannot move; [Set.Why] says why.
 func (w *Web) Pinned() bool { return w.pin.why != free }
 
-// pin is why a web cannot move, and the command because of which. It is put into words
-// only when somebody asks, because a graph may have very many pinned webs.
+// pin is the reason why a web cannot move, and the command that causes it. It becomes a text only when Why is
+// called, because a graph may have very many pinned webs.
 type pin struct {
 	why     reason
 	command int32
@@ -52,18 +50,17 @@ const (
 	unwritten        // a command may read bytes of it that nothing wrote
 	astray           // a command touches it outside of its views
 	misfit           // a command binds it under views that do not fit its effects
-	unbounded        // the range of a view leaves 64 bits
-	unlisted         // a command binds bytes, and its effects touch none of them
-	crowded          // a command meets so many writes there that they are not told apart
+	unbounded        // a view's range does not fit 64 bits
+	unlisted         // a command binds bytes of it that its effects do not touch
+	crowded          // a command sees too many writes there to tell them apart
 )
 
 // Why says why a web cannot move; "" if it can.
 func (s *Set) Why(w *Web) string { return s.why(w.pin) }
 
-// Held says why a root memory must keep its name, its size and the views that
-// name it, whatever becomes of the webs in it; "" if it need not. Such a memory is bound
-// by a view that belongs to no web: a kernel is handed an address and, by its effects,
-// touches nothing there. Values may stay in that memory, but none should move there: see
+// Held returns why a root memory must keep its name, its size and the views that bind it, even if the webs in it
+// move; "" if it need not. Such a memory is bound by a view that belongs to no web: a kernel gets its address,
+// but by its effects touches no byte of the view. Values may stay in that memory, but none should move there: see
 // [Space.Hold].
 func (s *Set) Held(m ir.MemID) string {
 	if s.held == nil {
@@ -99,7 +96,7 @@ func (w *Web) Size() int64 { return w.End - w.Lo }
 type Access struct {
 	Command int32
 	Index   int32 // in the effects' reads or writes; 0 for a copy or fill
-	Binding int16 // of a dispatch of a declared kernel; −1 for others
+	Binding int16 // index of the binding, for a kernel with declaration; −1 otherwise
 	Write   bool
 }
 
@@ -110,22 +107,22 @@ type Set struct {
 	Webs  []Web // by first command
 
 	ofUse, ofDef []int32 // the web of each use and def of the flow, −1 if none
-	held         []pin   // by root memory; nil as long as there are none
+	held         []pin   // by root memory; nil if no memory is held
 }
 
-// OfRead returns the web that read k of command i belongs to, or −1: its bytes
-// are no scratch, or none. The old bytes of a may-write go with the write.
+// OfRead returns the web that read k of command i belongs to; −1 if the read is not of scratch memory, or of no bytes.
+// For a may-write, the read of the old bytes belongs to the web of the write.
 func (s *Set) OfRead(i, k int) int32 { return s.ofUse[int(s.Flow.FirstUse(i))+k] }
 
 // OfWrite is OfRead for writes.
 func (s *Set) OfWrite(i, k int) int32 { return s.ofDef[int(s.Flow.FirstDef(i))+k] }
 
-// builder joins defs into webs.
+// builder joins defs and the uses that see them into webs, by union-find.
 type builder struct {
 	*Set
-	scratch []bool  // by root
-	parent  []int32 // of defs, and after them of reads without a def
-	pins    []pin   // by index in parent, of the representatives; nil as long as there are none
+	scratch []bool  // by root: it is scratch memory
+	parent  []int32 // of the union-find over defs, followed by reads without a def
+	pins    []pin   // by index in parent, for representatives; nil if there are none
 	count   []int32 // accesses of each web
 	roots   []root  // by memory
 	slots   [][]access
@@ -142,13 +139,13 @@ type root struct {
 type access uint8
 
 const (
-	never access = iota // it has none there, or in another address space
+	never access = iota // no access through this slot, or not a device argument
 	read
 	write
 )
 
-// Build finds the webs of the graph of f, which must have no command of unknown
-// effects: such a command reads and writes all scratch.
+// Build finds the webs of the graph of f, which must have no command of unknown effects: such a command
+// reads and writes all scratch memory.
 func Build(ctx context.Context, f *dataflow.Flow) *Set {
 	if f.Pillar() >= 0 {
 		panic("values.Build: the graph has a command of unknown effects")
@@ -199,8 +196,8 @@ func (b *builder) pinned(x int32, p pin) {
 	}
 }
 
-// join unites the defs that one use sees. It leaves in ofUse one of the defs that the use
-// sees, and in ofDef the def itself; −1 where the region is not in scratch.
+// join unites the defs that one use sees. It stores in ofUse one of the defs that the use sees, and in ofDef the def
+// itself; −1 for a region that is not in scratch memory.
 func (b *builder) join() {
 	f := b.Flow
 	b.parent = make([]int32, f.Defs(), f.Defs()+f.Defs()/8)
@@ -391,10 +388,9 @@ func (b *builder) moves(us []dataflow.Use, ofUse []int32, ds []dataflow.Def, ofD
 	return true
 }
 
-// bindings finds the binding of each region of the effects: declarations list regions
-// in the order of arguments, each from the start of its view. ok is false if the
-// effects are not of that form, or if the view of an argument has no region, because
-// it would stay behind. all is false if a view is bound that is no argument's.
+// bindings finds the binding of each region of the effects: declarations list regions in the order of arguments, each
+// beginning where its view does. ok is false if the effects are not of that form, or if an argument's view has no
+// region, because the view would not move along. all is false if a view is bound that is no argument's.
 func (b *builder) bindings(d *ir.Dispatch) (reads, writes []int16, all, ok bool) {
 	slots := b.accesses(d.Kernel)
 	n := len(d.Effects.Reads)
@@ -429,7 +425,7 @@ func (b *builder) bindings(d *ir.Dispatch) (reads, writes []int16, all, ok bool)
 		}
 	}
 	if len(reads) < cap(reads) || len(writes) < cap(writes) {
-		return nil, nil, false, false // it touches more than its arguments
+		return nil, nil, false, false // the effects have regions of more than the arguments
 	}
 	return reads, writes, all, true
 }
@@ -478,9 +474,8 @@ func (s *Set) view(a Access) *ir.View {
 	return nil
 }
 
-// bound notes how far a view that moves with w reaches, and what it is aligned to.
-// Until finish, Before and After are the bounds themselves, as offsets, and Align is
-// the greatest of the alignments.
+// bound records how far a view that moves with w reaches, and its alignment. Until finish is called, Before and After
+// hold the outermost offsets of the views, and Align the max of the alignments.
 func (b *builder) bound(w *Web, command int32, v *ir.View) {
 	at := v.Off.AddConst(b.roots[v.Mem].off)
 	lo, _, ok1 := b.Graph.Range(at)
@@ -521,7 +516,7 @@ func (b *builder) finish(w *Web) {
 	w.Before, w.After = max(0, w.Lo-w.Before), max(0, w.After-w.End)
 }
 
-// alignment is the greatest power of two that divides a for all values.
+// alignment returns the largest power of two that divides a for all values of the params.
 func alignment(a ir.Affine) int64 {
 	all := uint64(a.Const)
 	for _, t := range a.Terms() {
@@ -541,8 +536,8 @@ func (s *Set) Region(a Access) ir.Region {
 	return s.Flow.Reads(int(a.Command))[a.Index].Region
 }
 
-// Inplace reports whether command i is the last of web u and the first of web v, and
-// writes v to the very bytes from which it reads u.
+// Inplace reports whether command i is the last of web u and the first of web v, and writes v to exactly the bytes from
+// which it reads u.
 func (s *Set) Inplace(u, v int32, i int32) bool {
 	x, y := &s.Webs[u], &s.Webs[v]
 	if u == v || x.Last != i || y.First != i || x.Mem != y.Mem || x.Lo != y.Lo || x.End != y.End {

@@ -54,8 +54,7 @@ func show(s *values.Set) (out []string) {
 
 const add = " grid threads [16, 1, 1] of [16, 1, 1]\n"
 
-// Two values one after the other in the same bytes, one under an alias; the second
-// is written in place.
+// Two values use the same bytes one after the other, one of them through an alias; the second is written in place.
 func TestWebs(t *testing.T) {
 	_, s := build(t, `
   #0 copy %x[0:64] -> %a[0:64]
@@ -70,9 +69,9 @@ func TestWebs(t *testing.T) {
 	require.Equal(t, int32(1), s.OfWrite(1, 0))
 }
 
-// Writes that one read sees together are one web; what reads undefined bytes is
-// pinned; views may reach further than accesses; params move accesses within the
-// hull; a kernel without declaration goes by its complete effects.
+// Writes that one read sees together are one web. A web that reads undefined bytes is pinned. Views may reach further
+// than accesses, and params move accesses within the web's extent. For a kernel without declaration the complete
+// effects count.
 func TestWebsThatMoveTogetherOrNot(t *testing.T) {
 	_, s := build(t, `
   #0 copy %x[0:64] -> %s[16:80]
@@ -93,9 +92,9 @@ func TestWebsThatMoveTogetherOrNot(t *testing.T) {
 	}, show(s))
 }
 
-// What lies in one view of a kernel without declaration moves with it, and takes
-// along what the view has beyond and regions without bytes. A region that no view
-// holds stays, and a view that no region lies in keeps its memory as it is.
+// Everything that may lie in one view of a kernel without declaration moves with the view, together with the rest of
+// the view and regions without bytes. A region that no view contains stays, and a view that contains no region
+// keeps its memory as it is.
 func TestWebsOfForeignKernels(t *testing.T) {
 	const own = " grid threads [1, 1, 1] of [1, 1, 1] effects complete "
 	g, s := build(t, `
@@ -134,7 +133,7 @@ func TestWebsOfForeignKernels(t *testing.T) {
 	require.Equal(t, "#1 own binds bytes of it that its effects leave out", s.Held(s.Webs[0].Mem))
 }
 
-// A move takes views and effects along, and what they name is then the root.
+// Move changes views and effects alike, so that they name the root memory.
 func TestMove(t *testing.T) {
 	g, s := build(t, `
   #0 copy %x[0:64] -> %a[64:128]
@@ -151,8 +150,8 @@ func TestMove(t *testing.T) {
 	require.True(t, e.Equal(d.Effects), "the effects are those of the declaration")
 }
 
-// Levels of a value, its reader, and a command that writes its bytes again. (The tests of
-// the pass rename compare levels with a slow count on random graphs.)
+// Levels of a value, of its reader, and of a command that overwrites its bytes. (The tests of the pass
+// rename compare levels with a slow count on random graphs.)
 func TestLevels(t *testing.T) {
 	_, s := build(t, `
   #0 copy %x[0:64] -> %s[0:64]

@@ -25,8 +25,8 @@ var (
 	available = detect() // worst first; never empty
 	active    Impl
 
-	// Environment is what is wrong with the value of [EnvVar], if anything: then the best implementation
-	// is in use, and a device says so before it computes anything.
+	// Environment is the error of an invalid value of [EnvVar], or nil. After an error the best implementation is in
+	// use, and a device returns the error before it computes anything.
 	Environment error
 )
 
@@ -49,8 +49,8 @@ func Use(i Impl) (previous Impl, err error) {
 	return previous, nil
 }
 
-// choose returns the implementation of a name, or the best with an error: silently measuring another
-// than the one asked for helps nobody.
+// choose returns the implementation of the given name. For an unknown name it returns the best one with an
+// error, because a measurement must not silently use another implementation than the one asked for.
 func choose(name string) (Impl, error) {
 	best := available[len(available)-1]
 	if name == "" {

@@ -7,8 +7,8 @@ import "fmt"
 // rows, with its scales and biases.
 const MatMulScratch = 48 * (blockCols + 2*blockCols/32)
 
-// blockCols is the greatest number of columns of a panel, and blockColsFewRows
-// the one for few rows of x. They are multiples of each group size.
+// blockCols is the max number of columns of a panel, and blockColsFewRows that for few
+// rows of x. Both are multiples of every group size.
 const (
 	blockCols        = 384
 	blockColsFewRows = 128
@@ -106,10 +106,9 @@ type weights struct {
 	scales, biases []float32
 }
 
-// matMul decodes a panel of rows at a time and multiplies it with all rows of
-// x, so that the decoding is shared by m rows. A long k is cut into blocks: of
-// few columns while the panel is made more often than used, so that it stays in
-// the first cache, and of more when the sums are what counts.
+// matMul decodes a panel of rows at a time and multiplies it with all rows of x, so that all m rows share the
+// decoding. A long k is cut into blocks of columns. With few rows of x, packing dominates and blocks are small, so
+// that the panel stays in the first-level cache; with many, multiplying dominates and blocks are larger.
 func matMul(y []float32, ldy int, x []float32, w weights, m, n, k int, scratch []float32) {
 	switch {
 	case m == 0 || n == 0:

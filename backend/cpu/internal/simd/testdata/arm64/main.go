@@ -8,7 +8,7 @@ import (
 	"github.com/mlxc/mlxc/backend/cpu/internal/simd"
 )
 
-// all keeps what it names, and so every loop, in the program.
+// all refers to every loop, so that the linker keeps them in the program.
 var all = []any{
 	simd.AddTo, simd.Axpy, simd.Dot, simd.ExpTo, simd.GroupSums, simd.MatMulF32, simd.MatMulQ4, simd.MatMulQ8, simd.MatVecF32,
 	simd.MatVecQ4, simd.MatVecQ8, simd.Max, simd.MulTo, simd.ScaleTo, simd.SigmoidTo, simd.SiluTo,
