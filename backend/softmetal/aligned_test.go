@@ -16,9 +16,9 @@ import (
 	"github.com/mlxc/mlxc/ir/mlxt"
 )
 
-// Kernels that read many bytes at once where these lie so compute the same bits where they do not:
-// each is dispatched twice, on operands at multiples of 16 bytes and on the same ones 4 bytes behind.
-// Sizes leave parts of lanes, of rows and of what is read ahead.
+// Kernels that use wide loads on operands that are aligned for them compute the same bits on operands that are not:
+// each is dispatched twice, on operands at multiples of 16 bytes and on the same ones 4 bytes further on. The sizes
+// leave remainders: partial lanes, partial rows, and partial blocks of what is prefetched.
 func TestAlignment(t *testing.T) {
 	sample.Long(t)
 	ctx := context.Background()
@@ -111,7 +111,7 @@ func TestAlignment(t *testing.T) {
 					b[i] = byte(random.Uint32())
 				}
 				for i := 3; o.name != "w" && i < len(b) || x.out == "out" && i < len(b); i += 4 {
-					b[i], b[i-2] = 0x3e+b[i]&0x80, 0x2e&b[i-2] // floats near 1, and halves
+					b[i], b[i-2] = 0x3e+b[i]&0x80, 0x2e&b[i-2] // finite values near 1, as floats and as halves
 				}
 				data[o.name] = b
 			}

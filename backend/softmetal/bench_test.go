@@ -23,11 +23,11 @@ import (
 	"github.com/mlxc/mlxc/ir/mlxt"
 )
 
-// measured is a dispatch and the same computation as plain loops of C.
+// measured pairs a dispatch with the same computation as plain C loops.
 type measured struct {
 	name string
-	// kernel is one of our library, or one of MLX's alone if ours is false. constants and args
-	// are its own as a graph has them.
+	// kernel is a function of our library if ours is set, otherwise one that only MLX's library has. constants and
+	// args are its function constants and arguments, in the syntax of a graph's text.
 	kernel, constants, args string
 	ours                    bool
 	bind                    string // arguments and grid of the dispatch
@@ -36,8 +36,8 @@ type measured struct {
 	loop                    string // statements over the arrays of scalarProgram
 }
 
-// The memories that dispatches use, also as arrays of the C program: x and y have 2M floats, w
-// 4M, q 2M words of 4-bit codes, s and t 256K floats.
+// The memories of the graph, which are also arrays of the C program: x and y have 2M floats, w 4M, q 2M words of
+// 4-bit codes, s and t 256K floats.
 const measuredMemories = `
   memory %x input 8388608 f32[2097152]
   memory %y output 8388608 f32[2097152]
@@ -275,8 +275,8 @@ var measuredKernels = []measured{
 	},
 }
 
-// scalar compiles the loops, without vectors, and returns what gives the time of one: the best of
-// some runs.
+// scalar compiles the C loops, without vectorization. It returns a function that runs a loop several times and
+// returns its shortest time.
 func scalar(b *testing.B) func(i int) time.Duration {
 	ctx := context.Background()
 	c, err := clang.Find(ctx)
@@ -300,7 +300,7 @@ func scalar(b *testing.B) func(i int) time.Duration {
 	}
 }
 
-// timed returns the least time of some runs of a dispatch on a device.
+// timed returns the shortest of several times of a dispatch on a device with the options o.
 func timed(b *testing.B, k *measured, library string, o softmetal.Options, runs int) time.Duration {
 	ctx := context.Background()
 	o.Workers = 1
@@ -357,8 +357,8 @@ func timed(b *testing.B, k *measured, library string, o softmetal.Options, runs 
 	return least
 }
 
-// BenchmarkKernels compares kernels with scalar C loops, on one thread, in one run: of each the
-// best of some runs; and the checker with the kernel that it checks.
+// BenchmarkKernels compares kernels with scalar C loops on one thread, and the checker with the kernel that it
+// checks. Each number is the best of several runs.
 func BenchmarkKernels(b *testing.B) {
 	c := scalar(b)
 	library := metallibs.Path(b, "0.32.4")

@@ -15,19 +15,19 @@ import (
 	"github.com/mlxc/mlxc/internal/toolchain/clang"
 )
 
-// machine is what kernels run on. The zero value is this machine.
+// machine is the target that kernels are compiled for and run on. The zero value is this machine.
 type machine struct {
-	triple   string   // LLVM's
-	emulator []string // a command, to which the program is added
+	triple   string   // LLVM's target triple
+	emulator []string // a command line that runs programs of the target, to which the program is added
 }
 
-// elsewhere is the machine of devices that name none: tests set it.
+// elsewhere is the machine of devices whose options name none; only tests set it.
 var elsewhere machine
 
 //go:embed host/*.c host/*.h
 var hostSource embed.FS
 
-// executor returns the path of the executor, which is compiled if the cache has it not.
+// executor returns the path of the executor program, compiling it unless the cache has it.
 func executor(ctx context.Context, c clang.Compiler, cache *air.Cache, on machine) (string, error) {
 	files, err := hostSource.ReadDir("host")
 	if err != nil {

@@ -21,10 +21,11 @@ import (
 	"github.com/mlxc/mlxc/ir"
 )
 
-// made is the file that attacks make if they can.
+// made is the file that attacking kernels try to create.
 const made = "/tmp/mlxc-made-by-a-kernel"
 
-// native compiles C to a shared object, as kernels are linked, whatever it does.
+// native compiles C to a shared object, with the flags with which kernels are linked and without any check of the
+// code.
 func native(t testing.TB, c clang.Compiler, text string, flags ...string) []byte {
 	t.Helper()
 	dir := t.TempDir()
@@ -43,8 +44,8 @@ func native(t testing.TB, c clang.Compiler, text string, flags ...string) []byte
 	return shared
 }
 
-// TestAttacks: kernels whose code calls the system by itself, as if nobody had looked at their text, get nothing: the
-// executor ends, with a reason, and the device goes on.
+// TestAttacks: kernels whose machine code makes system calls, as if no check of their text had taken place, achieve
+// nothing: the executor is ended with a reason, and the device stays usable.
 func TestAttacks(t *testing.T) {
 	sample.Long(t)
 	r := newRig(t, Options{Workers: 2, Memory: 256 << 20, Work: time.Second}).metal("faults.metal")
@@ -80,7 +81,7 @@ func TestAttacks(t *testing.T) {
 		{"sleep", forbidden},
 		{"wait for ever", "the executor hangs: all its threads sleep"},
 		{"loop for ever", "taken more than 1s of processor time"},
-		{"take all memory", ""}, // until there is no more, which is all that happens
+		{"take all memory", ""}, // allocations fail in the end, and nothing else happens
 		{"claim a lot", "what cannot be: it has 4294967280 bytes, where 32 are the most"},
 		{"claim nonsense", "what cannot be: its status is 7"},
 		{"claim success", "what cannot be: it has 40 bytes, where 32 are the most"},
@@ -110,7 +111,7 @@ func TestAttacks(t *testing.T) {
 	}
 }
 
-// TestConfined: what an executor has, before any kernel comes.
+// TestConfined checks how an executor is confined before it runs any kernel: descriptors, privileges, variables.
 func TestConfined(t *testing.T) {
 	r := newRig(t, Options{Workers: 2}).metal("faults.metal")
 	b := r.buffer(make([]byte, 4))
@@ -125,16 +126,16 @@ func TestConfined(t *testing.T) {
 		assert.Contains(t, string(status), line)
 	}
 	variables, err := os.ReadFile(of("environ"))
-	if err == nil { // root's to read, for the executor leaves no traces of itself
+	if err == nil { // only root can read it: the executor is not dumpable (PR_SET_DUMPABLE)
 		assert.Empty(t, variables)
 	}
 }
 
-// TestNotConfined: where there is no cage, the code of files runs only if somebody trusts it.
+// TestNotConfined: where the executor cannot be confined, code from files runs only if the caller trusts it.
 func TestNotConfined(t *testing.T) {
 	r := newRig(t, Options{Workers: 1})
 	r.process.plain = true
-	r.metal("faults.metal") // as our own library's code, which needs nobody's consent
+	r.metal("faults.metal") // loaded like the code of our own library, which is always trusted
 	b := r.buffer(make([]byte, 4))
 	require.NoError(t, r.run(t.Context(), "increment", one, one, b))
 	shared := native(t, r.compiler, fmt.Sprintf(plainKernel, "(void)g"))
@@ -147,7 +148,7 @@ func TestNotConfined(t *testing.T) {
 	_, err = r.process.load(t.Context(), o)
 	require.NoError(t, err)
 
-	// Whose kernels are of somebody else, unless they are said to be trusted.
+	// A kernel of a source file is untrusted unless Options.Trust is set.
 	k := &ir.Kernel{Function: "increment", Library: ir.Library{Kind: ir.SourceFile, Path: "testdata/faults.metal"}}
 	for _, trust := range []bool{false, true} {
 		in, err := newRig(t, Options{Trust: trust}).code(t.Context(), k)

@@ -17,14 +17,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// channel is this end of the socket to an executor. The other end may be in the hands of whoever wrote a kernel:
-// what comes from there is a claim, whose form is checked here and whose contents are where they are used.
+// channel is this process's end of the socket to the executor. A malicious kernel may control the other end, so
+// answers are untrusted: their form is checked here, and their contents where they are used.
 type channel struct {
 	conn *net.UnixConn
 	in   *bufio.Reader
 }
 
-// Requests, as enum request of host/main.c has them.
+// Requests; the values are those of enum request in host/main.c.
 const (
 	requestMap = 1 + iota
 	requestUnmap
@@ -34,14 +34,14 @@ const (
 	requestCheck
 )
 
-// What an answer begins with.
+// Statuses of answers.
 const (
-	answerWell  = 0 // what was asked for follows
-	answerWrong = 1 // a message follows, and the executor goes on
-	answerEnd   = 2 // a message follows, and the executor has ended
+	answerWell  = 0 // success: the result follows
+	answerWrong = 1 // an error message follows, and the executor goes on
+	answerEnd   = 2 // an error message follows, and the executor has ended
 )
 
-// maxMessage is the most bytes of a message.
+// maxMessage is the maximum length of an error message, in bytes.
 const maxMessage = 4 << 10
 
 // newChannel returns both ends of a channel; the second is for the executor.
@@ -51,7 +51,7 @@ func newChannel() (*channel, *os.File, error) {
 		return nil, nil, os.NewSyscallError("socketpair", err)
 	}
 	mine, theirs := os.NewFile(uintptr(pair[0]), "executor"), os.NewFile(uintptr(pair[1]), "executor")
-	conn, err := net.FileConn(mine) // which has a descriptor of its own
+	conn, err := net.FileConn(mine) // FileConn duplicates the descriptor
 	if err = errors.Join(err, mine.Close()); err != nil {
 		return nil, nil, errors.Join(err, theirs.Close())
 	}
@@ -59,13 +59,13 @@ func newChannel() (*channel, *os.File, error) {
 	return &channel{conn: u, in: bufio.NewReader(u)}, theirs, nil
 }
 
-// errBelief says that the executor has sent an answer which no executor of ours sends.
+// errBelief reports an answer that an intact executor never sends: a kernel may have tampered with it.
 var errBelief = errors.New("the executor answers what cannot be")
 
 // errLost says that the executor has closed its end of the channel, or has ended.
 var errLost = errors.New("the executor has ended without a word")
 
-// send sends a request, with a file if that is not nil.
+// send sends a request, together with a file descriptor if file is not nil.
 func (c *channel) send(op uint32, payload []byte, file *os.File) error {
 	message := binary.LittleEndian.AppendUint32(make([]byte, 0, 8+len(payload)), op)
 	message = append(binary.LittleEndian.AppendUint32(message, uint32(len(payload))), payload...)
@@ -80,8 +80,8 @@ func (c *channel) send(op uint32, payload []byte, file *os.File) error {
 	return err
 }
 
-// receive returns the status of the next answer and what follows it, of which there may be most bytes. Its errors are
-// errLost and errBelief, with what was wrong.
+// receive returns the status and the payload of the next answer. A payload of more than most bytes is an error; an
+// error message may have maxMessage bytes. Errors are errLost, or errBelief with what was wrong.
 func (c *channel) receive(most int) (uint32, []byte, error) {
 	var head [8]byte
 	if _, err := io.ReadFull(c.in, head[:]); err != nil {
@@ -105,7 +105,7 @@ func (c *channel) receive(most int) (uint32, []byte, error) {
 	return status, data, nil
 }
 
-// pending reports whether something has come that nobody has read yet.
+// pending reports whether bytes have arrived that were not read yet, or that cannot be found out.
 func (c *channel) pending() bool {
 	raw, err := c.conn.SyscallConn()
 	if err != nil {
@@ -122,7 +122,7 @@ func (c *channel) pending() bool {
 	return there
 }
 
-// printable is a message as a terminal may show it: a line of text.
+// printable returns a message as a line of text for a terminal: other characters become question marks.
 func printable(message []byte) string {
 	return strings.Map(func(r rune) rune {
 		if r == utf8.RuneError || !unicode.IsPrint(r) {

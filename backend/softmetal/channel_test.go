@@ -21,7 +21,7 @@ import (
 	"github.com/mlxc/mlxc/ir"
 )
 
-// impostor is an executor in the hands of somebody else: it answers each request by the next bytes of a script.
+// impostor is an executor that a malicious kernel has taken over: it answers requests as the bytes of a script say.
 type impostor struct {
 	conn  net.Conn
 	ended chan struct{}
@@ -33,8 +33,8 @@ func (i *impostor) Kill()             { _ = i.conn.Close() }
 func (i *impostor) Wait()             { <-i.ended }
 func (i *impostor) How() string       { return "an impostor" }
 
-// The script has operations, by the low bits of a byte: to answer as an executor would, but for some bytes; to answer
-// anything; to say too little, or to go.
+// play answers each request as the low three bits of the script's next byte say: correctly, with one byte changed,
+// with an arbitrary answer, with a few bytes before it closes the channel, or with arbitrary bytes.
 func (i *impostor) play(script []byte) {
 	defer close(i.ended)
 	defer i.conn.Close()
@@ -65,8 +65,8 @@ func (i *impostor) play(script []byte) {
 		}
 		status := uint32(0)
 		switch how := next(1)[0]; how % 8 {
-		default: // as it is
-		case 4: // a byte is another one
+		default: // the correct answer
+		case 4: // one byte is changed
 			if len(answer) > 0 {
 				answer[int(how)%len(answer)] = next(1)[0]
 			}
@@ -86,8 +86,8 @@ func (i *impostor) play(script []byte) {
 	}
 }
 
-// FuzzExecutor: whatever an executor answers, this process says what is wrong with it, or takes it for what it may
-// be: it neither fails, nor waits, nor takes memory that the answer asks for.
+// FuzzExecutor: whatever an executor answers, this process reports what is wrong with it or takes it as a valid
+// answer: it does not crash, hang, or allocate as much as the answer claims.
 func FuzzExecutor(f *testing.F) {
 	d, err := New(f.Context(), Options{Workers: 1, Check: true})
 	require.NoError(f, err)
@@ -113,7 +113,7 @@ func FuzzExecutor(f *testing.F) {
 			return i, nil
 		}
 		defer func() { assert.NoError(t, p.close()) }()
-		// A device of its own around it: what a replay under the checker does with answers.
+		// A device around p, so that a replay under the checker uses the answers too.
 		own := &Device{memory: m, process: p, check: &check{}, kernels: map[string]*kernel{}}
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
@@ -154,7 +154,7 @@ func FuzzExecutor(f *testing.F) {
 	})
 }
 
-// TestBelief: what the fuzzer says in general, of the answers that matter.
+// TestBelief checks the messages for the important kinds of malformed answers, which FuzzExecutor does not.
 func TestBelief(t *testing.T) {
 	c, theirs, err := newChannel()
 	require.NoError(t, err)

@@ -19,14 +19,14 @@ import (
 	"github.com/mlxc/mlxc/msl"
 )
 
-// check is the checking of a device.
+// check is the configuration of a device's checker, and what it has observed.
 type check struct {
 	seed     uint64
 	only     []string
-	observed []Observed // since it was last asked for
+	observed []Observed // since the last call of Device.Observed
 }
 
-// covers reports whether dispatches of a kernel are checked.
+// covers reports whether dispatches of a kernel function are checked. A nil check covers none.
 func (c *check) covers(function string) bool {
 	if c == nil {
 		return false
@@ -39,7 +39,7 @@ func (c *check) covers(function string) bool {
 	return len(c.only) == 0
 }
 
-// States of a byte (host/check.h).
+// Bits of the state of a byte, as in host/check.h.
 const (
 	stateDefined  = 1
 	stateMayRead  = 2
@@ -48,7 +48,8 @@ const (
 	stateWritten  = 16
 )
 
-// Observed returns what the checked dispatches since the last call did, in their order.
+// Observed returns what each checked dispatch since the last call has touched and done wrong, in the order of
+// execution.
 func (d *Device) Observed() []Observed {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -60,20 +61,20 @@ func (d *Device) Observed() []Observed {
 	return out
 }
 
-// stateBytes are the states of n bytes at a place.
+// stateBytes returns the states of n bytes at a place, one byte for each.
 func stateBytes(p backend.Place, n int64) []byte {
 	b := p.Buffer.(*buffer)
 	return b.states.bytes()[p.Offset : p.Offset+n]
 }
 
-// define notes that bytes have been written.
+// define marks n bytes at a place as written.
 func define(p backend.Place, n int64) {
 	for i, s := 0, stateBytes(p, n); i < len(s); i++ {
 		s[i] |= stateDefined
 	}
 }
 
-// forget makes undefined what a replay begins without: scratch, and outputs.
+// forget marks as undefined the memories that have no contents when a replay begins: scratch and outputs.
 func forget(g *ir.Graph, places []backend.Place) {
 	for i := range g.Memories {
 		m := &g.Memories[i]
@@ -83,7 +84,7 @@ func forget(g *ir.Graph, places []backend.Place) {
 	}
 }
 
-// checked runs steps one by one, each dispatch under the checker.
+// checked runs steps one by one, dispatches of the kernels that the checker covers under the checker.
 func (x *queueExecutor) checked(ctx context.Context, g *ir.Graph, list []step, with *bindings, b *batch) error {
 	for i := range list {
 		s := &list[i]
@@ -124,7 +125,7 @@ func (x *queueExecutor) checked(ctx context.Context, g *ir.Graph, list []step, w
 			if _, err := x.process.run(ctx, b, false); err != nil {
 				return err
 			}
-			// What it may have written counts as written.
+			// Its accesses were not observed: whatever it may write counts as written.
 			for k := range d.Bindings {
 				if v := &d.Bindings[k]; v.Kind == ir.BindView {
 					if a := s.kernel.argument(int(v.Slot)); a != nil && a.Access != air.Read {
@@ -146,11 +147,11 @@ func (x *queueExecutor) checked(ctx context.Context, g *ir.Graph, list []step, w
 	return nil
 }
 
-// checkEmpty is checkDispatch of a dispatch whose grid is empty.
+// checkEmpty checks a dispatch whose grid is empty, so that it writes nothing.
 func (x *queueExecutor) checkEmpty(g *ir.Graph, k *kernel, d *ir.Dispatch, with *bindings) {
 	effects, err := effectsOf(g, d)
 	if err != nil {
-		return // it does nothing that a declaration could be held against
+		return // its declaration does not describe it, and it touches nothing
 	}
 	o := &Observed{Command: d.ID, Effects: ir.Effects{Complete: true}}
 	if o.unwritten(k, d, effects, with, k.views(d, with), false); len(o.Findings) == 0 {
@@ -161,7 +162,7 @@ func (x *queueExecutor) checkEmpty(g *ir.Graph, k *kernel, d *ir.Dispatch, with 
 	x.mu.Unlock()
 }
 
-// copyStates moves what is known of bytes with the bytes.
+// copyStates copies whether bytes are defined, as a copy command copies the bytes.
 func copyStates(dst, src backend.Place, n int64) {
 	to, from := stateBytes(dst, n), slices.Clone(stateBytes(src, n))
 	for i := range to {
@@ -169,7 +170,7 @@ func copyStates(dst, src backend.Place, n int64) {
 	}
 }
 
-// boundView is a view that a dispatch binds, resolved.
+// boundView is a buffer argument of a dispatch, with its offset and size evaluated.
 type boundView struct {
 	binding *ir.Binding
 	arg     *air.Arg
@@ -177,7 +178,7 @@ type boundView struct {
 	size    int64
 }
 
-// views are those that a dispatch binds.
+// views returns the buffer arguments of a dispatch.
 func (k *kernel) views(d *ir.Dispatch, with *bindings) (out []boundView) {
 	for i := range d.Bindings {
 		a := &d.Bindings[i]
@@ -190,7 +191,8 @@ func (k *kernel) views(d *ir.Dispatch, with *bindings) (out []boundView) {
 	return out
 }
 
-// effectsOf are the effects that a dispatch declares, or its kernel; nil where neither does.
+// effectsOf returns the effects that a dispatch lists, or else those that its kernel's declaration gives; nil without
+// either.
 func effectsOf(g *ir.Graph, d *ir.Dispatch) (*ir.Effects, error) {
 	if d.Effects.Known() || !msl.Declared(&g.Kernels[d.Kernel]) {
 		return d.Effects, nil
@@ -198,8 +200,8 @@ func effectsOf(g *ir.Graph, d *ir.Dispatch) (*ir.Effects, error) {
 	return msl.Describe(g, d)
 }
 
-// unwritten looks whether all is written that a dispatch must write by its effects; ran is false of one that has
-// an empty grid, which writes nothing.
+// unwritten adds a finding for each region that must be written according to the effects, and was not. ran is false
+// for an empty grid, which writes nothing.
 func (o *Observed) unwritten(k *kernel, d *ir.Dispatch, effects *ir.Effects, with *bindings, views []boundView, ran bool) {
 	if !effects.Known() {
 		return
@@ -312,7 +314,7 @@ func (x *queueExecutor) checkDispatch(ctx context.Context, g *ir.Graph, k *kerne
 		request = binary.LittleEndian.AppendUint64(request, uint64(v.place.Offset))
 		request = binary.LittleEndian.AppendUint32(request, flags)
 	}
-	// Behind the batch's head and the kind of the command stands the dispatch.
+	// The dispatch follows the 8 bytes of the batch's head and the 4 bytes of the command's kind.
 	request = append(request, b.data[12:]...)
 	answer, err := x.process.check(ctx, request)
 	if err != nil {
@@ -340,7 +342,7 @@ func (x *queueExecutor) checkDispatch(ctx context.Context, g *ir.Graph, k *kerne
 	return o, nil
 }
 
-// observe adds what a dispatch touched of a view to its effects.
+// observe adds the bytes of a view that a dispatch has read or written to the observed effects.
 func (o *Observed) observe(with *bindings, v boundView) {
 	s := stateBytes(v.place, v.size)
 	base := v.place.Offset - with.places[v.binding.View.Mem].Offset
@@ -361,7 +363,8 @@ func (o *Observed) observe(with *bindings, v boundView) {
 	runs(stateWritten, func(r ir.Region) { o.Effects.Writes = append(o.Effects.Writes, ir.Write{Region: r, Must: true}) })
 }
 
-// limits holds a dispatch against what Metal allows. It reports whether the executor can run it.
+// limits reports where a dispatch exceeds the limits of Metal. It returns whether the executor can run it all the
+// same.
 func (k *kernel) limits(d *ir.Dispatch, report func(format string, args ...any)) bool {
 	threads := uint64(1)
 	for _, n := range d.Threadgroup {
@@ -399,7 +402,7 @@ func (k *kernel) limits(d *ir.Dispatch, report func(format string, args ...any))
 	return threads <= 1024 && memory <= maxThreadgroupBytes
 }
 
-// threadgroupBytes is how much threadgroup memory a dispatch takes.
+// threadgroupBytes returns how many bytes of threadgroup memory a dispatch takes.
 func (k *kernel) threadgroupBytes(d *ir.Dispatch) int64 {
 	memory := int64(0)
 	for _, v := range k.Threadgroup {
@@ -411,13 +414,13 @@ func (k *kernel) threadgroupBytes(d *ir.Dispatch) int64 {
 	return memory
 }
 
-// findingBytes is the size of struct finding, of which the executor keeps maxFindings (host/check.h).
+// findingBytes is the size of struct finding (host/check.h), and maxFindings how many of them the executor keeps.
 const (
 	findingBytes = 64
 	maxFindings  = 256
 )
 
-// finding reads a finding of the executor.
+// finding decodes a struct finding of the executor.
 func (k *kernel) finding(raw []byte, d *ir.Dispatch, with *bindings, views []boundView) Finding {
 	u32 := func(at int) uint32 { return binary.LittleEndian.Uint32(raw[at:]) }
 	f := Finding{Kind: FindingKind(u32(0)), Command: d.ID, Kernel: k.Name, Slot: -1, Bytes: -1, Times: binary.LittleEndian.Uint64(raw[40:])}
@@ -432,7 +435,7 @@ func (k *kernel) finding(raw []byte, d *ir.Dispatch, with *bindings, views []bou
 	thread := func(g, t uint32) Thread {
 		out := Thread{Threadgroup: [3]uint32{g % max(1, grid[0]), g / max(1, grid[0]) % max(1, grid[1]), g / max(1, grid[0]) / max(1, grid[1])}}
 		size := [3]uint32{}
-		for i := range size { // of this threadgroup, which may stand at the edge
+		for i := range size { // threadgroups at the edge of the grid are smaller
 			size[i] = group[i]
 			if d.GridKind == ir.Threads {
 				size[i] = min(group[i], uint32(d.Grid[i].Eval(with.params))-out.Threadgroup[i]*group[i])
@@ -495,9 +498,9 @@ func (k *kernel) finding(raw []byte, d *ir.Dispatch, with *bindings, views []bou
 
 var localName = regexp.MustCompile(`E(\d+)`)
 
-// sourceName is the name that a variable of a function has in the source: a compiler's is
-// _ZZ, the function, E, the length of the variable's name, that name, and a suffix _N for one of
-// several of that name (Itanium C++ ABI, 5.1.6). Other names are left as they are.
+// sourceName returns the name that a variable inside a function has in the source. Its mangled name is _ZZ, the
+// function, E, the length of the variable's name, that name, and a suffix _N if several variables have it (Itanium
+// C++ ABI, 5.1.6). Other symbols are returned unchanged.
 func sourceName(symbol string) string {
 	if !strings.HasPrefix(symbol, "_ZZ") {
 		return symbol
@@ -505,14 +508,14 @@ func sourceName(symbol string) string {
 	for _, m := range localName.FindAllStringSubmatchIndex(symbol, -1) {
 		n, err := strconv.Atoi(symbol[m[2]:m[3]])
 		if rest := symbol[m[3]:]; err == nil && 0 < n && (n == len(rest) || n < len(rest) && rest[n] == '_') {
-			// mslc names the memory behind a variable msl_ and the variable's name.
+			// mslc prefixes the names of variables with msl_.
 			return strings.TrimPrefix(rest[:n], "msl_")
 		}
 	}
 	return symbol
 }
 
-// allFinite reports whether what the views hold of floats, and is defined, is finite.
+// allFinite reports whether all floats in the views whose bytes are defined are finite.
 func allFinite(views []boundView) bool {
 	for _, v := range views {
 		if nonFinite(v, stateDefined) >= 0 {
@@ -522,8 +525,8 @@ func allFinite(views []boundView) bool {
 	return true
 }
 
-// nonFinite returns the first byte of an element that is infinite or no number, among those
-// whose bytes are all in a state; −1 if there is none.
+// nonFinite returns the offset of the first float in a view that is infinite or NaN, among those whose first byte has
+// the state bit; −1 if there is none, or the elements are not floats.
 func nonFinite(v boundView, bit byte) int64 {
 	if v.arg == nil {
 		return -1

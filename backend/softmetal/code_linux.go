@@ -7,8 +7,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// code is what a request to load a kernel says of its code, and the file in memory that has it, which nobody can
-// change any more.
+// code returns how a request to load a kernel describes its code, and a sealed memfd with the code, which cannot be
+// changed any more.
 func code(object []byte) (_ []byte, _ *os.File, err error) {
 	m, err := newImage(object, uint64(os.Getpagesize()))
 	if err != nil {
@@ -38,10 +38,10 @@ func code(object []byte) (_ []byte, _ *os.File, err error) {
 	return m.request(nil), f, nil
 }
 
-// socketpair returns two sockets that are connected, and that no program inherits.
+// socketpair returns two connected sockets that are closed on exec.
 func socketpair() ([2]int, error) {
 	return unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
 }
 
-// drop forgets a file that was sent.
+// drop closes a file whose descriptor was sent.
 func drop(f *os.File) error { return f.Close() }

@@ -10,7 +10,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// code is what a request to load a kernel says of its code: the path of a shared object.
+// code returns how a request to load a kernel names its code, by the path of a shared object, and that temporary
+// file.
 func code(object []byte) (_ []byte, _ *os.File, err error) {
 	f, err := os.CreateTemp("", "mlxc-kernel-")
 	if err != nil {
@@ -22,10 +23,10 @@ func code(object []byte) (_ []byte, _ *os.File, err error) {
 	return append(binary.LittleEndian.AppendUint32(nil, uint32(len(f.Name()))), f.Name()...), f, nil
 }
 
-// drop forgets a file that was sent.
+// drop closes and removes a file whose path was sent.
 func drop(f *os.File) error { return errors.Join(f.Close(), os.Remove(f.Name())) }
 
-// socketpair returns two sockets that are connected, and that no program inherits.
+// socketpair returns two connected sockets that are closed on exec.
 func socketpair() (pair [2]int, err error) {
 	if pair, err = unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM, 0); err == nil {
 		unix.CloseOnExec(pair[0])

@@ -13,9 +13,8 @@ import (
 	"github.com/mlxc/mlxc/internal/testkit/sample"
 )
 
-// The suite passes on the kernels of our own library, compiled from their source. Each kernel's
-// declaration is held against another twin in the tests of the CPU device, so that fewer cases
-// of each show what is compiled wrongly.
+// The conformance suite passes on our own library's kernels, compiled from source. Tests of the CPU device compare
+// each declaration with another implementation, so a few cases of each kernel suffice here to find miscompilation.
 func TestConformance(t *testing.T) {
 	sample.Long(t)
 	conformance.Run(t, func() backend.Device {

@@ -16,9 +16,8 @@ import (
 	"github.com/mlxc/mlxc/internal/testkit/sample"
 )
 
-// TestControl runs kernels whose threads part and meet again. A thread's values are what the
-// specification's order of a structured program gives: those in one branch are together, and all
-// that have not returned are together again behind it.
+// TestControl runs kernels whose threads diverge and reconverge. The active threads must be those of structured
+// control flow: threads in the same branch are active together, and behind it all that have not returned are.
 func TestControl(t *testing.T) {
 	r := newRig(t, Options{Workers: 1}).metal("control.metal")
 	count := func(n int, is func(lane int) bool) (out uint32) {
@@ -31,9 +30,9 @@ func TestControl(t *testing.T) {
 	}
 	for _, c := range []struct {
 		kernel string
-		words  int // of a thread
+		words  int // of output, for each thread
 		args   []any
-		want   func(lane, n int) []uint32 // of a simdgroup of n threads
+		want   func(lane, n int) []uint32 // for a lane of a simdgroup of n threads
 	}{
 		{"parted", 2, nil, func(lane, n int) []uint32 {
 			return []uint32{count(n, func(l int) bool { return (l%3 == 0) == (lane%3 == 0) }), uint32(n)}
@@ -90,7 +89,7 @@ func TestControl(t *testing.T) {
 		}},
 		{"cases", 2, nil, func(lane, n int) []uint32 {
 			same := func(k int) uint32 { return count(n, func(l int) bool { return l%4 == k }) }
-			// Those of 2 and of the default are together in it.
+			// Lanes of case 2 and of the default execute the last case together.
 			last := 2 * (same(2) + same(3))
 			all := uint32(2 * n)
 			switch lane % 4 {
@@ -124,7 +123,7 @@ func TestControl(t *testing.T) {
 	}
 }
 
-// TestParting runs random kernels whose threads part and meet again.
+// TestParting runs random kernels whose threads diverge and reconverge.
 func TestParting(t *testing.T) {
 	sample.Long(t)
 	random := rand.New(rand.NewPCG(1, 2))
@@ -143,8 +142,8 @@ func TestParting(t *testing.T) {
 	}
 }
 
-// TestThreadgroupMemory adds up what the threads of a threadgroup have, in memory that the kernel
-// declares and in two pieces that the host gives the length of.
+// TestThreadgroupMemory sums the values of a threadgroup's threads in threadgroup memory: in a variable of the
+// kernel, and in two arguments whose length the host sets.
 func TestThreadgroupMemory(t *testing.T) {
 	sample.Long(t)
 	for _, workers := range []int{1, 4} {
@@ -173,8 +172,8 @@ func TestThreadgroupMemory(t *testing.T) {
 	}
 }
 
-// TestPlaces holds what attributes tell a thread of its place against the definitions of Metal's
-// table of compute attributes, where the threadgroups at the edges of the grid are smaller.
+// TestPlaces compares the positions and sizes that kernel attributes give each thread with the definitions in Metal's
+// table of compute attributes, on grids whose threadgroups at the edges are smaller.
 func TestPlaces(t *testing.T) {
 	r := newRig(t, Options{Workers: 2}).metal("control.metal")
 	for _, c := range []struct{ grid, group [3]uint32 }{
@@ -227,7 +226,7 @@ func TestPlaces(t *testing.T) {
 	}
 }
 
-// TestDivision: an integer division that has no result is no fault.
+// TestDivision: an integer division without a result, by zero or with overflow, does not fault.
 func TestDivision(t *testing.T) {
 	r := newRig(t, Options{Workers: 1}).metal("control.metal")
 	a, b := []int32{7, -7, math.MinInt32, 5, math.MinInt32, 0}, []int32{2, 2, -1, 0, 0, 0}

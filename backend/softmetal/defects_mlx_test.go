@@ -14,8 +14,8 @@ import (
 	"github.com/mlxc/mlxc/ir"
 )
 
-// compiledKernel adds a dispatch of a kernel of MLX's library. Arguments are views, or values that are
-// bound inline; a nil is a slot that stays empty.
+// compiledKernel adds a dispatch of a kernel of MLX's library. An argument is a view or a value that is bound inline;
+// nil leaves its slot unbound.
 func (p *plantedGraph) compiledKernel(path, function, name string, grid, group int, constants []ir.FunctionConstant, arguments []any, want ...wanted) *ir.Dispatch {
 	d := ir.Dispatch{GridKind: ir.Threads, Grid: [3]ir.Extent{ir.Ext(int64(grid)), ir.Ext(1), ir.Ext(1)}, Threadgroup: [3]uint32{uint32(group), 1, 1}}
 	for slot, a := range arguments {
@@ -31,7 +31,7 @@ func (p *plantedGraph) compiledKernel(path, function, name string, grid, group i
 	return p.graph.Nodes[len(p.graph.Nodes)-2].(*ir.Dispatch)
 }
 
-// in is a new input of n floats, out a new output.
+// in adds an input of n floats, and out adds an output.
 func (p *plantedGraph) in(n int64) ir.View {
 	return ir.ViewOf(p.memory(ir.Input, 4*n, floats(4*n)), 0, 4*n)
 }
@@ -40,8 +40,8 @@ func (p *plantedGraph) out(n int64) ir.View {
 	return ir.ViewOf(p.memory(ir.Output, 4*n, nil), 0, 4*n)
 }
 
-// Dispatches of kernels that Apple's compiler made: what is wrong with the kernels that MLX ships,
-// and what is wrong with dispatches of sound ones, each beside one that is right.
+// The checker finds defects in kernels that Apple's compiler made: in kernels that MLX ships, and in wrong dispatches
+// of sound kernels, each beside a dispatch that is right.
 func TestPlantedDefectsOfCompiledKernels(t *testing.T) {
 	path := metallibs.Path(t, "0.32.4")
 	p := newPlanted("compiled")

@@ -22,7 +22,7 @@ import (
 	"github.com/mlxc/mlxc/ir"
 )
 
-// planted is a dispatch whose findings are known.
+// planted is a dispatch with a deliberate defect, and the findings that the checker must report.
 type planted struct {
 	name string
 	want []wanted
@@ -47,7 +47,7 @@ var (
 		"misaligned access", "undefined value", "inactive lane", "non-finite result", "not written", "limit"}
 )
 
-// plantedGraph is one graph with a dispatch of each kernel of a source, and its twin.
+// plantedGraph is one graph with a dispatch of each defective kernel of a source, and of its repaired twin.
 type plantedGraph struct {
 	graph  *ir.Graph
 	inputs map[ir.MemID][]byte
@@ -75,22 +75,22 @@ func (p *plantedGraph) dispatch(k ir.Kernel, d ir.Dispatch, c *planted) {
 	p.cases[d.ID] = c
 }
 
-// floats are n bytes of small numbers of either sign, which are finite as float and as half.
+// floats returns n bytes of small numbers of both signs, which are finite both as float and as half.
 func floats(n int64) []byte {
 	out := make([]byte, n)
 	for i := int64(0); i+4 <= n; i += 4 {
 		v := math.Float32bits(float32(i/4%64)/64 - 0.25)
-		binary.LittleEndian.PutUint32(out[i:], v&0xfffff000|0x3c0) // the low half is a number too
+		binary.LittleEndian.PutUint32(out[i:], v&0xfffff000|0x3c0) // the low 16 bits are a finite half too
 	}
 	return out
 }
 
-// source adds the kernels of a source. Those of a repaired one have no wants.
+// source adds dispatches of the kernels of a source. Nothing must be found in those of a repaired one.
 func (p *plantedGraph) source(t *testing.T, path, text string, repaired bool) {
 	require.NoError(t, os.WriteFile(path, []byte(text), 0o600))
 	var run []string
 	var c *planted
-	var early []wanted // of lines before the kernel's
+	var early []wanted // findings expected at lines before the kernel's
 	index := 0
 	end := func() {
 		if c == nil {
@@ -207,7 +207,7 @@ func wantOf(t *testing.T, line int, text string) wanted {
 	return wanted{}
 }
 
-// repaired is the text with what stands behind `right:` in place of the lines.
+// repaired returns the text with each line that has a `right:` comment replaced by what follows `right:`.
 func repaired(text string) string {
 	lines := strings.Split(text, "\n")
 	for i, l := range lines {
@@ -218,7 +218,7 @@ func repaired(text string) string {
 	return strings.Join(lines, "\n")
 }
 
-// observe runs the graph on a device that checks, and returns what it saw.
+// observe runs the graph on a device with a checker, and returns what the checker observed.
 func (p *plantedGraph) observe(t *testing.T, d *softmetal.Device) []softmetal.Observed {
 	t.Helper()
 	ctx := context.Background()
@@ -245,8 +245,8 @@ func (p *plantedGraph) observe(t *testing.T, d *softmetal.Device) []softmetal.Ob
 	return d.Observed()
 }
 
-// compare fails the test for each finding that is not expected, and each that is and is not
-// there. It returns how many defective dispatches had just what was expected.
+// compare fails the test for each unexpected and each missing finding. It returns how many defective dispatches had
+// exactly the expected findings.
 func (p *plantedGraph) compare(t *testing.T, observed []softmetal.Observed) (found int) {
 	t.Helper()
 	require.Len(t, observed, len(p.cases))
@@ -286,14 +286,13 @@ func newPlanted(name string) *plantedGraph {
 	return &plantedGraph{graph: &ir.Graph{Name: name}, inputs: map[ir.MemID][]byte{}, cases: map[ir.ID]*planted{}}
 }
 
-// Each defect of testdata/defects.metal is found, at its line, and nothing in the twin in which it
-// is repaired.
+// The checker finds each defect of testdata/defects.metal, at its line, and nothing in its repaired twin.
 func TestPlantedDefects(t *testing.T) {
 	sample.Long(t)
 	text, err := os.ReadFile("testdata/defects.metal")
 	require.NoError(t, err)
-	// What was compiled is remembered by the path of its source, among other things.
-	// The compiler may be found from the working folder.
+	// The keys of the cache depend on the path of the source, so the paths are relative to a temporary folder. The
+	// compiler is found first, because that may depend on the working folder.
 	compiler, err := clang.Find(t.Context())
 	require.NoError(t, err)
 	t.Setenv(clang.Env, compiler.Path)

@@ -16,7 +16,7 @@ import (
 	"github.com/mlxc/mlxc/ir"
 )
 
-// Device is software Metal. The zero value is not usable; see [New].
+// Device executes Metal kernels on the CPU. [New] returns one; the zero value is not usable.
 type Device struct {
 	compiler  clang.Compiler
 	cache     *air.Cache
@@ -25,19 +25,19 @@ type Device struct {
 	process   *process
 	workers   int
 	machine   machine
-	check     *check                                            // nil: nothing is checked
+	check     *check                                            // nil: without the checker
 	module    func(context.Context, *ir.Kernel) ([]byte, error) // Options.Module
 
 	close  sync.Once
 	closed error
 
 	mu      sync.Mutex
-	kernels map[string]*kernel // by what says everything of it
+	kernels map[string]*kernel // by library, function and function constants
 	order   uint64             // see SetOrder
 }
 
-// New returns a device. It finds clang, compiles the executor if the cache has it not, and
-// starts nothing.
+// New returns a device. It finds clang and compiles the executor unless the cache has it. The executor's process is
+// started when it is first needed.
 func New(ctx context.Context, o Options) (_ *Device, err error) {
 	d := &Device{workers: o.Workers, machine: elsewhere, module: o.Module, kernels: map[string]*kernel{}}
 	if o.Machine != "" {
@@ -52,7 +52,7 @@ func New(ctx context.Context, o Options) (_ *Device, err error) {
 	if d.compiler, err = clang.Find(ctx); err != nil {
 		return nil, err
 	}
-	d.compiler.Trust = o.Trust || len(d.machine.emulator) > 0 // which tests alone use
+	d.compiler.Trust = o.Trust || len(d.machine.emulator) > 0 // emulators are for tests alone
 	if d.cache, err = air.OpenCache(o.Cache, 0); err != nil {
 		return nil, fmt.Errorf("softmetal: the cache of compiled kernels: %w", err)
 	}
@@ -73,7 +73,7 @@ func New(ctx context.Context, o Options) (_ *Device, err error) {
 	return d, nil
 }
 
-// Close ends the executor, once. Buffers are closed before.
+// Close ends the executor; a second call has no effect. All buffers must be closed before.
 func (d *Device) Close() error {
 	d.close.Do(func() { d.closed = errors.Join(d.process.close(), d.memory.file.Close(), d.cache.Close()) })
 	return d.closed
@@ -92,8 +92,8 @@ func (d *Device) Info() backend.Info {
 	}
 }
 
-// maxThreadgroupBytes is how much threadgroup memory Apple's GPUs have.
+// maxThreadgroupBytes is the size of the threadgroup memory of Apple's GPUs.
 const maxThreadgroupBytes = 32 << 10
 
-// slots is how many buffers a Metal kernel has at most.
+// slots is the maximum number of buffer arguments of a Metal kernel.
 const slots = 31

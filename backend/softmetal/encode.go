@@ -12,19 +12,19 @@ import (
 	"github.com/mlxc/mlxc/ir"
 )
 
-// batch is a request to run commands: the bytes that host/main.c reads. The first eight, the
-// number of commands and whether they are timed, are filled in when it is sent.
+// batch is a request to run commands, in the format that host/main.c reads. The first eight bytes, the number of
+// commands and whether they are timed, are filled in when it is sent.
 type batch struct {
 	data  []byte
 	count int
-	nodes []ir.Node // of the commands, for times and errors
-	graph *ir.Graph // of the nodes; nil: unknown
-	// endless finds the lines of loops that nothing leaves, of the kernels of commands.
+	nodes []ir.Node // by command, for times and errors
+	graph *ir.Graph // the graph that has the nodes; nil: unknown
+	// endless returns, for a command's kernel, the source lines of loops that never end.
 	endless map[int]func() []int
 }
 
-// explain says which command of the graph an error is about, where the executor has said which
-// of the batch.
+// explain adds the description of the failed command to an error of the executor, which has the command's index in
+// the batch.
 func (b *batch) explain(err error) error {
 	var n int
 	if _, e := fmt.Sscanf(err.Error(), "softmetal: command %d:", &n); e != nil || b.graph == nil || n < 0 || n >= len(b.nodes) || b.nodes[n] == nil {
@@ -48,7 +48,7 @@ func (b *batch) reset() {
 	clear(b.endless)
 }
 
-// Commands and arguments, as the enums of host/main.c have them.
+// Kinds of commands and arguments; the values are those of the enums in host/main.c.
 const (
 	commandDispatch = 1
 	commandCopy     = 2
@@ -63,7 +63,7 @@ const (
 func (b *batch) u32(v uint32) { b.data = binary.LittleEndian.AppendUint32(b.data, v) }
 func (b *batch) u64(v uint64) { b.data = binary.LittleEndian.AppendUint64(b.data, v) }
 
-// place appends where bytes lie.
+// place appends the buffer and the offset of a place.
 func (b *batch) place(p backend.Place) {
 	b.u64(p.Buffer.(*buffer).id)
 	b.u64(uint64(p.Offset))
@@ -89,14 +89,14 @@ func (b *batch) fill(n ir.Node, dst backend.Place, size int64, value byte) {
 	b.u32(uint32(value))
 }
 
-// step is a command that was checked.
+// step is a command that was checked, with its loaded kernel.
 type step struct {
 	node   ir.Command
-	kernel *kernel // of a dispatch
+	kernel *kernel // nil unless node is a dispatch
 }
 
-// check holds a dispatch against its kernel. What the checker would report of one that it checks
-// is no error here. limit is what the device may take of memory, 0 without limit.
+// check returns an error if a dispatch does not suit its kernel. What the checker reports by itself is no error if
+// the dispatch is checked. limit is the device's memory in bytes; 0: without limit.
 func (s *step) check(g *ir.Graph, checked bool, limit int64) error {
 	d, ok := s.node.(*ir.Dispatch)
 	if !ok {
@@ -140,7 +140,7 @@ func (s *step) check(g *ir.Graph, checked bool, limit int64) error {
 	if memory := s.kernel.threadgroupBytes(d); memory > maxThreadgroupBytes && !checked {
 		return fmt.Errorf("%d bytes of threadgroup memory: Apple's GPUs have %d", memory, maxThreadgroupBytes)
 	}
-	// The product does not overflow: threads are at most 1024 where the executor runs them.
+	// A product of float64 cannot overflow, however large the threadgroup is.
 	if own := float64(s.kernel.frame) * float64(threads); limit > 0 && own > float64(limit) {
 		return fmt.Errorf("the %d threads of a threadgroup take %.0f bytes of private memory: %d are allowed (--memory)", threads, own, limit)
 	}
@@ -157,8 +157,8 @@ func (k *kernel) argument(slot int) *air.Arg {
 	return nil
 }
 
-// misaligned returns an error if a view may begin at an address that is no multiple of the
-// alignment of its elements, for some value of the params. Roots begin where any element may.
+// misaligned returns an error if, for some values of the params, a view may begin at an address that is not a
+// multiple of its elements' alignment. Root memories are aligned for any element.
 func misaligned(g *ir.Graph, v ir.View, a *air.Arg) error {
 	align := max(a.TypeAlign, 1)
 	_, at := g.Root(v.Mem)
@@ -172,32 +172,32 @@ func misaligned(g *ir.Graph, v ir.View, a *air.Arg) error {
 	return nil
 }
 
-// bindings are what a replay, or a command buffer, runs with.
+// bindings are the params and the places of memories with which a replay, or a command buffer, runs its commands.
 type bindings struct {
 	memories []ir.Memory
 	params   []uint32
-	places   []backend.Place // by memory, aliases too
-	// carries says that another replay of the submission follows.
+	places   []backend.Place // by memory, including aliases
+	// carries is set if another replay of the submission follows, without which carry commands do nothing.
 	carries bool
 }
 
-// view returns where a view lies, and its bytes.
+// view returns the place of a view, and its size in bytes.
 func (r *bindings) view(v *ir.View) (backend.Place, int64) {
 	return r.places[v.Mem].Add(v.Off.Eval(r.params)), v.Len.Eval(r.params)
 }
 
-// fillAliases gives the memories that lie in others their places.
+// fillAliases sets the places of memories that are aliases of a part of another one.
 func fillAliases(memories []ir.Memory, places []backend.Place) {
 	for i := range memories {
 		m := &memories[i]
-		if m.Alias != ir.NoMem && places[m.Alias].Buffer != nil { // what it lies in stands before it
+		if m.Alias != ir.NoMem && places[m.Alias].Buffer != nil { // a memory precedes its aliases in the list
 			places[i] = places[m.Alias].Add(m.AliasOff)
 		}
 	}
 }
 
-// encode appends a step. An indirect dispatch reads memory, so what was encoded before it has
-// run.
+// encode appends the command of a step. All that was encoded before an indirect dispatch must have run, because its
+// offsets and grid are read from memory here.
 func (b *batch) encode(s *step, r *bindings) error {
 	switch n := s.node.(type) {
 	case *ir.Copy:
@@ -287,7 +287,7 @@ func (b *batch) dispatch(k *kernel, n *ir.Dispatch, r *bindings) error {
 	return nil
 }
 
-// indirect takes from memory what the dispatch has there.
+// indirect reads from memory the buffer offsets of an indirect dispatch, by slot, and its grid.
 func indirect(n *ir.Dispatch, r *bindings, grid, group *[3]uint32) (map[uint8]int64, error) {
 	d := func(v *ir.View) []byte {
 		p, size := r.view(v)

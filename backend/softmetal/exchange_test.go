@@ -17,8 +17,8 @@ import (
 	"github.com/mlxc/mlxc/internal/testkit/sample"
 )
 
-// element is a type of numbers. All numbers of these tests are integers: those of floating
-// types are so small that every sum and product is exact, in whatever order it is taken.
+// element is a number type. All numbers of these tests are integers, in floating types so small that every sum and
+// product is exact, whatever the order.
 type element struct {
 	name  string
 	bytes int
@@ -32,7 +32,7 @@ var elementsOfMetal = []element{
 
 func (e element) floating() bool { return e.kind == 'f' || e.kind == 'b' }
 
-// wrap is v as the type holds it.
+// wrap returns v wrapped to the range of the type.
 func (e element) wrap(v int64) int64 {
 	shift := 64 - 8*e.bytes
 	switch e.kind {
@@ -84,12 +84,12 @@ func (e element) get(from []byte) int64 {
 		return e.wrap(int64(w))
 	}
 	if f != math.Trunc(f) || math.Abs(f) > 1<<40 {
-		return math.MinInt64 // no number that a test computes
+		return math.MinInt64 // not a value that a test computes
 	}
 	return int64(f)
 }
 
-// half is an integer that a half holds exactly, and is no less than its least normal number.
+// half returns the bits of v as a half. v is 0 or exactly representable as a normal half.
 func half(v int64) uint16 {
 	w := math.Float32bits(float32(v))
 	if v == 0 {
@@ -98,7 +98,7 @@ func half(v int64) uint16 {
 	return uint16(w>>16&0x8000 | (w>>23&0xff-112)<<10 | w>>13&0x3ff)
 }
 
-// ofHalf is the number that a half is, which is normal or zero.
+// ofHalf returns the value of a half that is normal or zero.
 func ofHalf(h uint16) float64 {
 	if h&0x7fff == 0 {
 		return 0
@@ -110,7 +110,7 @@ func ofHalf(h uint16) float64 {
 	return f
 }
 
-// random is a number for these tests.
+// random returns a random value for a test: any integer, or one of ±1 and ±2 for a floating type.
 func (e element) random(r *rand.Rand) int64 {
 	if !e.floating() {
 		return e.wrap(int64(r.Uint64()))
@@ -125,11 +125,10 @@ func (e element) random(r *rand.Rand) int64 {
 	return v
 }
 
-// simdgroup is what a simdgroup of a test has: the threads that are there and active, and the
-// number of each.
+// simdgroup is a simdgroup of a test: which of its threads are active, and the value of each.
 type simdgroup struct {
 	element
-	first  int // of its threads, in the grid
+	first  int // index of its first thread in the grid
 	count  int
 	mask   uint32
 	values []int64
@@ -141,7 +140,7 @@ func (s *simdgroup) active(lane int) bool {
 	return lane >= 0 && lane < s.count && s.mask>>lane&1 == 1
 }
 
-// fold combines the numbers of the active threads of [from, to).
+// fold reduces the values of the active threads of [from, to); any is false if there are none.
 func (s *simdgroup) fold(from, to int, f func(a, b int64) int64) (out int64, any bool) {
 	for i := from; i < to; i++ {
 		switch {
@@ -155,7 +154,7 @@ func (s *simdgroup) fold(from, to int, f func(a, b int64) int64) (out int64, any
 	return out, any
 }
 
-// expected is what a function gives an active thread; false where Metal leaves it undefined.
+// expected returns the result that a function gives an active thread; false where Metal leaves it undefined.
 type expected func(s *simdgroup, lane int) (int64, bool)
 
 func add(a, b int64) int64      { return a + b }
@@ -170,7 +169,7 @@ func (s *simdgroup) least(a, b int64) int64 {
 
 func (s *simdgroup) greatest(a, b int64) int64 { return a + b - s.least(a, b) }
 
-// overAll reduces over the active threads of the thread's simdgroup, or quadgroup.
+// overAll reduces over the active threads of the thread's simdgroup (width 32) or quadgroup (width 4).
 func overAll(width int, f func(s *simdgroup) func(a, b int64) int64) expected {
 	return func(s *simdgroup, lane int) (int64, bool) {
 		base := lane / width * width
@@ -178,7 +177,7 @@ func overAll(width int, f func(s *simdgroup) func(a, b int64) int64) expected {
 	}
 }
 
-// prefix reduces over the active threads before the thread, and with it if inclusive.
+// prefix reduces over the active threads before the thread, including itself if inclusive is set.
 func prefix(inclusive bool, identity int64, f func(a, b int64) int64) expected {
 	return func(s *simdgroup, lane int) (int64, bool) {
 		if inclusive {
@@ -191,7 +190,7 @@ func prefix(inclusive bool, identity int64, f func(a, b int64) int64) expected {
 	}
 }
 
-// from takes the number of another thread, which must be active.
+// from takes the value of another lane, and is undefined if that lane is inactive.
 func from(source func(s *simdgroup, lane int) int) expected {
 	return func(s *simdgroup, lane int) (int64, bool) {
 		l := source(s, lane)
@@ -202,8 +201,8 @@ func from(source func(s *simdgroup, lane int) int) expected {
 	}
 }
 
-// filled is shuffle-and-fill: each vector of modulo threads is shifted, and what it lacks then
-// comes from the other end of the filling vector, whose numbers are greater by 64.
+// filled is shuffle-and-fill: values shift within each vector of modulo threads, and the lanes left vacant get values
+// from the other end of the filling vector, which are the threads' values plus 64.
 func filled(up, whole bool) expected {
 	return func(s *simdgroup, lane int) (int64, bool) {
 		width := s.modulo
@@ -242,7 +241,7 @@ func truth(b bool) int64 {
 	return 0
 }
 
-// The kernels of exchange.metal: what each plane of their output is.
+// planes has, for each kernel of exchange.metal, the function whose results each plane of its output holds.
 var planes = map[string][]expected{
 	"reduce": {
 		overAll(32, plain(add)), overAll(32, plain(multiply)),
@@ -262,13 +261,13 @@ var planes = map[string][]expected{
 	},
 	"shuffle": {
 		from(func(s *simdgroup, lane int) int { return (lane*7 + s.by) & 31 }),
-		from(func(s *simdgroup, lane int) int { // the lowest lanes remain as they are
+		from(func(s *simdgroup, lane int) int { // the lowest lanes keep their own value
 			if lane < s.by {
 				return lane
 			}
 			return lane - s.by
 		}),
-		from(func(s *simdgroup, lane int) int { // and here the highest
+		from(func(s *simdgroup, lane int) int { // and here the highest lanes
 			if lane+s.by >= 32 {
 				return lane
 			}
@@ -295,10 +294,10 @@ var planes = map[string][]expected{
 	},
 }
 
-// here are the active threads.
+// here returns the mask of the active threads that exist.
 func (s *simdgroup) here() uint32 { return s.mask & uint32(uint64(1)<<s.count-1) }
 
-// positive are the active threads whose number is greater than 0.
+// positive returns the mask of the active threads whose value is greater than 0.
 func (s *simdgroup) positive() (out uint32) {
 	for i := range s.count {
 		if s.active(i) && s.values[i] > 0 {
@@ -308,7 +307,7 @@ func (s *simdgroup) positive() (out uint32) {
 	return out
 }
 
-// Grids: threads, and threads of a threadgroup.
+// gridsOfExchange are the threads of a grid, and of a threadgroup.
 var gridsOfExchange = [][2]int{{1, 1}, {31, 31}, {33, 33}, {64, 32}, {1023, 1023}, {100, 48}}
 
 func masksOf(r *rand.Rand, n int, which int) []uint32 {
@@ -328,10 +327,9 @@ func masksOf(r *rand.Rand, n int, which int) []uint32 {
 	return out
 }
 
-// TestExchange holds every function by which the threads of a simdgroup exchange against its
-// definition in the Metal Shading Language Specification (SIMD-group and quad-group functions):
-// for each type, with all threads active, with some, and with one, in threadgroups whose last
-// simdgroup is not full.
+// TestExchange compares every function by which the threads of a simdgroup exchange values with its definition in the
+// Metal Shading Language Specification (SIMD-group and quad-group functions): for each type, with all, some and one
+// of the threads active, in threadgroups whose last simdgroup is not full.
 func TestExchange(t *testing.T) {
 	sample.Long(t)
 	r := newRig(t, Options{Workers: 2}).metal("exchange.metal")
@@ -356,7 +354,7 @@ func TestExchange(t *testing.T) {
 	})
 }
 
-// exchange runs a kernel on all grids and masks.
+// exchange runs a kernel on all grids with all kinds of active masks, and compares what it computes.
 func exchange(t *testing.T, r *rig, e, out element, kind, name string) {
 	random := rand.New(rand.NewPCG(7, uint64(len(name))))
 	compared := 0
@@ -419,17 +417,17 @@ func exchange(t *testing.T, r *rig, e, out element, kind, name string) {
 	require.Greater(t, compared, 1000, fmt.Sprint(name))
 }
 
-// TestExchangeOfSeveralSizes: a thread that goes on to exchange a larger value leaves alone what the
-// others have yet to take.
+// TestExchangeOfSeveralSizes: a thread that goes on to exchange a larger value does not overwrite values that other
+// threads have yet to take.
 func TestExchangeOfSeveralSizes(t *testing.T) {
 	r := newRig(t, Options{Workers: 1}).metal("mixed.metal")
 	out := r.buffer(make([]byte, 64*8*8))
 	require.NoError(t, r.run(context.Background(), "mixed", [3]uint32{64, 1, 1}, [3]uint32{64, 1, 1}, out))
 	for i := range 64 {
 		lane := uint64(i % 32)
-		other := 31 - lane // of all steps together
+		other := 31 - lane // the partner in the steps that all lanes execute together
 		e := other
-		f := lane ^ 1 // what the neighbour has
+		f := lane ^ 1 // the value of the neighbour
 		if lane%2 == 0 {
 			e = 31 - (lane ^ 2)
 		} else {

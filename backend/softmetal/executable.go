@@ -13,24 +13,24 @@ import (
 	"github.com/mlxc/mlxc/ir"
 )
 
-// executable runs the commands of a graph one after another in written order: one of the
-// orders that every graph allows.
+// executable is a compiled graph. It runs the commands one after another in the order of the list, which is one of
+// the orders that every graph allows.
 type executable struct {
 	device  *Device
 	graph   *ir.Graph
 	profile bool
 	steps   []step
-	fixed   []backend.Place // where the program places root memories
-	used    []bool          // by root memory: commands bind it
+	fixed   []backend.Place // places of root memories that the program fixes
+	used    []bool          // by root memory: whether a command binds it
 
-	mu    sync.Mutex // one replay at a time uses what follows
+	mu    sync.Mutex // held during a replay, which uses what follows
 	batch batch
-	// What random orders need, made for the first of them.
+	// What replays in random orders need, made by the first of them.
 	freedom *freedom
-	stepAt  []*step // by node
+	stepAt  []*step // by node; nil if that is no step
 }
 
-// Compile implements [backend.Device]. Kernels are compiled side by side.
+// Compile implements [backend.Device]. Kernels are compiled in parallel.
 func (d *Device) Compile(ctx context.Context, p *backend.Program) (_ backend.Executable, err error) {
 	defer interrupt.Catch(&err)
 	g := p.Graph
@@ -68,8 +68,8 @@ func (d *Device) Compile(ctx context.Context, p *backend.Program) (_ backend.Exe
 	return e, nil
 }
 
-// prepare compiles the kernels that the graph's dispatches use, several at a time. What is
-// wrong with one is told by the step that uses it.
+// prepare compiles the kernels that the graph's dispatches use, in parallel. It ignores their errors, which step
+// finds again at the command that uses the kernel.
 func (d *Device) prepare(ctx context.Context, g *ir.Graph, progress func(float64)) error {
 	needed := make([]bool, len(g.Kernels))
 	total := 0
@@ -106,7 +106,7 @@ func (d *Device) prepare(ctx context.Context, g *ir.Graph, progress func(float64
 	return nil
 }
 
-// step checks a command.
+// step checks a command, after loading the kernel of a dispatch.
 func (d *Device) step(ctx context.Context, g *ir.Graph, c ir.Command) (step, error) {
 	s := step{node: c}
 	x, ok := c.(*ir.Dispatch)
@@ -120,7 +120,7 @@ func (d *Device) step(ctx context.Context, g *ir.Graph, c ir.Command) (step, err
 	return s, s.check(g, d.check.covers(g.Kernels[x.Kernel].Function), d.memory.limit)
 }
 
-// suits returns an error if a memory cannot lie at a place.
+// suits returns an error if a memory cannot lie at a place, which may be too small, misaligned, or of another device.
 func (e *executable) suits(root ir.MemID, p backend.Place) error {
 	m := &e.graph.Memories[root]
 	if err := p.Holds(m.Size); err != nil {
@@ -138,14 +138,14 @@ func (e *executable) suits(root ir.MemID, p backend.Place) error {
 // Close implements [backend.Executable].
 func (e *executable) Close() error { return nil }
 
-// frame is a slot of an executable.
+// frame is a [backend.Frame] of an executable.
 type frame struct {
 	*backend.FrameMemory
 	owner *executable
-	room  int // the most replays that a submission may have
+	room  int // maximum number of replays of a submission
 }
 
-// states are a set of states of an executable.
+// states is a [backend.States] of an executable: the places of state memories.
 type states struct {
 	owner  *executable
 	places []backend.Place

@@ -6,31 +6,31 @@ import (
 	"github.com/mlxc/mlxc/ir"
 )
 
-// FindingKind says what is wrong.
+// FindingKind says what kind of defect a finding is.
 type FindingKind uint8
 
-// The kinds. Those up to InactiveLane are found by the executor, whose numbers they are
+// The kinds. Those up to InactiveLane are found by the executor, and have the numbers of enum finding_kind
 // (host/check.h).
 const (
-	OutOfBounds       FindingKind = 1 + iota // an access beyond what is bound, declared, or given
-	UndefinedRead                            // of bytes that nothing has written
-	UndeclaredRead                           // of bytes that the dispatch's effects leave out
-	UndeclaredWrite                          // the same of a write
-	WritesReadOnly                           // through an argument that is declared const
-	ReadAfterWrite                           // another thread has written, and nothing orders the two
-	WriteAfterWrite                          // the same, two writes
-	WriteAfterRead                           // the same, the first a read
-	DivergentBarrier                         // some threads of a threadgroup do not come to a barrier
-	DifferentBarriers                        // threads of a threadgroup wait at two barriers
-	PartialBarrier                           // threads of a simdgroup do not come to its barrier
-	PartialMatrix                            // a product of matrices by a part of a simdgroup
-	PartialAccess                            // a load or store of a matrix by a part of a simdgroup
-	Misaligned                               // an address that is no multiple of what Metal asks for
-	UndefinedValue                           // a value that comes of a variable which nothing has set is used
-	InactiveLane                             // a value that comes of a thread which is not there is used
-	NonFinite                                // a result that is infinite or no number, of finite arguments
-	Unwritten                                // bytes that the dispatch's effects say it writes, and it does not
-	Limit                                    // more than Metal allows
+	OutOfBounds       FindingKind = 1 + iota // an access outside of the bound view, the variable, or the threadgroup memory given
+	UndefinedRead                            // a read of bytes that nothing has written
+	UndeclaredRead                           // a read of bytes that the dispatch's effects do not list
+	UndeclaredWrite                          // a write to bytes that the dispatch's effects do not list
+	WritesReadOnly                           // a write through an argument that is declared const
+	ReadAfterWrite                           // a race: a read after a write by another thread, without synchronization between
+	WriteAfterWrite                          // a race of two writes
+	WriteAfterRead                           // a race: a write after a read by another thread
+	DivergentBarrier                         // some threads of a threadgroup have returned, and others wait at a barrier
+	DifferentBarriers                        // threads of a threadgroup wait at different barriers
+	PartialBarrier                           // some threads of a simdgroup do not reach its barrier
+	PartialMatrix                            // only some threads of a simdgroup execute a matrix product
+	PartialAccess                            // only some threads of a simdgroup execute a load or store of a matrix
+	Misaligned                               // an address that is not a multiple of the alignment that Metal requires
+	UndefinedValue                           // a use of a value that depends on a variable that nothing has set
+	InactiveLane                             // a use of a value that a simdgroup function took from an inactive lane
+	NonFinite                                // an infinite or NaN result of finite arguments
+	Unwritten                                // bytes that the dispatch's effects say it always writes, and that it does not
+	Limit                                    // a limit of Metal that is exceeded
 )
 
 // lastFound is the last of the kinds that the executor finds.
@@ -51,7 +51,7 @@ func (k FindingKind) String() string {
 	return findingNames[k]
 }
 
-// Thread is a thread of a dispatch.
+// Thread identifies a thread of a dispatch.
 type Thread struct {
 	Threadgroup [3]uint32 // position in the grid
 	Thread      [3]uint32 // position in the threadgroup
@@ -67,37 +67,37 @@ type ValueUse uint8
 // The uses.
 const (
 	StoredValue  ValueUse = 6 + iota // it is stored
-	BranchValue                      // it decides where the thread goes
-	AddressValue                     // it decides what is touched, or which thread is asked
+	BranchValue                      // a branch depends on it
+	AddressValue                     // an address, or the lane of a simdgroup function, depends on it
 )
 
-// Finding is something that a dispatch did and must not do.
+// Finding is a defect that the checker has found in a dispatch.
 type Finding struct {
 	Kind    FindingKind
 	Command ir.ID  // of the dispatch
 	Kernel  string // its function
 	// Argument names the memory: an argument of the kernel, or a variable or array of its own.
 	Argument string
-	Slot     int // of an argument that is bound; −1 if it is none
-	// Offset counts the bytes from the beginning of what is bound to the argument, or of the
-	// variable. It may be negative.
+	Slot     int // slot of a bound argument; −1 for other memory
+	// Offset is the distance in bytes from the beginning of what is bound to the argument, or of the variable. It may
+	// be negative.
 	Offset int64
-	Bytes  int64 // of what is bound
-	Access int   // bytes of the access, 0 if that varies
+	Bytes  int64 // size of what is bound, or of the variable; −1 if unknown
+	Access int   // size of the access in bytes, 0 if that varies
 	Thread Thread
-	Other  *Thread // of a race: who was there before
-	// Line and OtherLine are those of the kernel's source, 0 if unknown. Of an undefined value OtherLine is where
-	// it comes from.
+	Other  *Thread // of a race or a divergent barrier: the other thread
+	// Line and OtherLine are source lines of what the two threads do, 0 if unknown. For an undefined value OtherLine
+	// is where the value comes from.
 	Line, OtherLine int
 	Use             ValueUse // of an undefined value
-	Lane            int      // of an inactive lane: the one that was asked for a value; −1 if that is not known
-	Align           int      // of a misaligned access: what Metal asks the address to be a multiple of
-	Missing         int64    // of what is not written: how many bytes are not written
+	Lane            int      // of an inactive lane: the lane whose value was taken; −1 if unknown
+	Align           int      // of a misaligned access: the alignment in bytes that Metal requires
+	Missing         int64    // of what is not written: how many bytes
 	Times           uint64   // how often it happened at these places of the code
 	Text            string   // of a Limit
 }
 
-// String says it in a sentence, without the command.
+// String describes the finding in a sentence, without the command.
 func (f *Finding) String() string {
 	if f.Kind == Limit {
 		return f.Text
@@ -172,10 +172,10 @@ func (f *Finding) String() string {
 	return s
 }
 
-// Observed is what a checked dispatch touched, and what was wrong with it.
+// Observed is what a checked dispatch touched, and the defects that were found in it.
 type Observed struct {
 	Command  ir.ID
-	Effects  ir.Effects // exact: every byte, and no other
+	Effects  ir.Effects // exactly the bytes that were touched
 	Findings []Finding
-	Dropped  uint64 // findings beyond the most that are kept
+	Dropped  uint64 // how many findings there were beyond the maximum that is kept
 }

@@ -19,8 +19,8 @@ import (
 	"github.com/mlxc/mlxc/replay"
 )
 
-// What `fuse` makes of a layer has the bits of the recorded dispatches, in the order in which
-// simdgroups add: a kernel of the library has its sums in common with those that it replaces.
+// The dispatches that pass `fuse` makes of a layer compute the same bits as the recorded ones: a fused kernel adds in
+// the same order, within simdgroups too, as the kernels that it replaces.
 func TestFusedBits(t *testing.T) {
 	d, err := softmetal.New(t.Context(), softmetal.Options{Workers: 2})
 	require.NoError(t, err)
@@ -47,7 +47,7 @@ func TestFusedBits(t *testing.T) {
 	}
 }
 
-// outputs are the bytes of outputs and states of g after each of two replays.
+// outputs returns the contents of g's outputs and states after each of two replays.
 func outputs(t *testing.T, d *softmetal.Device, g *ir.Graph) (out []map[string][]byte) {
 	s, err := replay.Open(d, &ir.Module{Graphs: []*ir.Graph{g}}, replay.Options{})
 	require.NoError(t, err)

@@ -18,8 +18,8 @@ import (
 	"github.com/mlxc/mlxc/internal/testkit/sample"
 )
 
-// TestSteelGemm multiplies matrices by kernels that Apple's compiler made of MLX's, which use
-// simdgroup matrices: aligned, and with ragged edges, where matrices lie in private memory.
+// TestSteelGemm multiplies matrices with MLX's kernels as Apple's compiler compiled them, which use simdgroup
+// matrices: with aligned sizes, and with ragged edges, where matrices lie in private memory.
 func TestSteelGemm(t *testing.T) {
 	sample.Long(t)
 	lib := metallibs.Open(t, "0.32.4")
@@ -95,12 +95,12 @@ func TestSteelGemm(t *testing.T) {
 				want[i*c.n+j] = sum
 			}
 		}
-		// All sums are exact as floats; halves are the nearest.
+		// All sums are exact as floats; as halves they are rounded to nearest.
 		assert.Equal(t, bytes(want), out.bytes(), c.kernel)
 	}
 }
 
-// halfOf is the half nearest to a number whose half is no denormal.
+// halfOf returns the half that is nearest to a number, which must be zero or have a normal half.
 func halfOf(x float32) uint16 {
 	bits := math.Float32bits(x)
 	if x == 0 {

@@ -9,7 +9,7 @@ import (
 	"syscall"
 )
 
-// gone reports whether a process has ended. One whose end nobody has asked for yet has.
+// gone reports whether a process has ended; one that nobody has waited for yet (a zombie) has.
 func gone(p *os.Process) bool {
 	if p.Signal(syscall.Signal(0)) != nil {
 		return true

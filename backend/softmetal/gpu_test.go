@@ -26,10 +26,10 @@ import (
 	"github.com/mlxc/mlxc/ir"
 )
 
-// The tests that run single kernels can run them on an NVIDIA GPU, on another machine. With
-// `GPU_RECORD=FOLDER go test -tags gpu -run …` they write to the folder what is dispatched, with the
-// kernels as PTX; there, `python testdata/gpu.py FOLDER` runs that and adds what the memories hold
-// afterwards; with `GPU_RESULTS=FOLDER go test -tags gpu -run …` here, that is what the tests see.
+// The tests that run single kernels can run them on an NVIDIA GPU of another machine. `GPU_RECORD=FOLDER go test
+// -tags gpu -run …` writes the dispatches to the folder, with the kernels as PTX; on the other machine `python
+// testdata/gpu.py FOLDER` runs them and adds the contents of memory afterwards; then `GPU_RESULTS=FOLDER go test
+// -tags gpu -run …` gives these contents to the tests.
 func init() {
 	if dir := os.Getenv("GPU_RECORD"); dir != "" {
 		elsewhereRun = (&recording{dir: dir, seen: map[string]bool{}}).add
@@ -48,11 +48,11 @@ type gpuCase struct {
 	Results          []gpuPlace // where out.bin gets what the buffers hold afterwards
 }
 
-// gpuParam is a parameter of the entry: memory, if it has a length, or a number.
+// gpuParam is a parameter of the PTX entry: memory if it has a length, otherwise a number.
 type gpuParam struct {
 	Place  gpuPlace
-	Buffer int    // memory with the same number is the same; -1: a number
-	Value  uint32 // the number, or how far in the memory
+	Buffer int    // equal numbers are the same memory; -1: a number
+	Value  uint32 // the number, or an offset in the memory in bytes
 }
 
 type gpuPlace struct{ Offset, Bytes int }
@@ -81,7 +81,7 @@ func buffersOf(args []any) (out []*buffer, index map[*buffer]int) {
 	return out, index
 }
 
-// keyOf is the digest of a dispatch and of all that it reads.
+// keyOf returns the digest of a dispatch and of all that it reads.
 func keyOf(in air.Input, grid, group [3]uint32, args []any) string {
 	h := sha256.New()
 	fmt.Fprintf(h, "%s %x %v %v %v\n", in.Kernel.Name, sha256.Sum256(in.IR), in.Constants, grid, group)
@@ -122,7 +122,7 @@ func (c *recording) put(data []byte) (gpuPlace, error) {
 	return p, c.append("data.bin", padded)
 }
 
-// add writes a dispatch, which then runs here as ever.
+// add records a dispatch. It reports false, so that the dispatch runs here too.
 func (c *recording) add(r *rig, in air.Input, grid, group [3]uint32, args []any) (bool, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -217,7 +217,7 @@ func exists(path string) bool {
 	return err == nil
 }
 
-// results are what a GPU made of a recording.
+// results are what a GPU has computed of a recording.
 type results struct {
 	dir  string
 	once sync.Once
@@ -226,7 +226,7 @@ type results struct {
 	by   map[string]gpuCase
 }
 
-// take gives the buffers what they hold after a dispatch.
+// take gives the buffers the contents that they have after a dispatch on the GPU.
 func (c *results) take(r *rig, in air.Input, grid, group [3]uint32, args []any) (bool, error) {
 	c.once.Do(func() {
 		var lines []byte
@@ -270,9 +270,9 @@ func TestGPUSizes(t *testing.T) {
 	TestThreadgroupMemory(t)
 }
 
-// TestGPUKernels dispatches random cases of our library's kernels, compiled from their source and
-// those that MLX's library has, and holds what a GPU computes against what the executor does. The
-// GPU approximates exp and its like where the kernel asks for fast mathematics.
+// TestGPUKernels dispatches random cases of our library's kernels, from our source and from MLX's library, and
+// compares what a GPU computes with what the executor does. The GPU approximates functions like exp where the kernel
+// asks for fast math.
 func TestGPUKernels(t *testing.T) {
 	require.NotNil(t, elsewhereRun, "GPU_RECORD or GPU_RESULTS names a folder")
 	for _, library := range []string{"", metallibs.Path(t, "0.32.4")} {
@@ -291,7 +291,7 @@ func TestGPUKernels(t *testing.T) {
 			taken[c.Function]++
 			after, err := c.Run(r.Device)
 			if err != nil {
-				return nil // of random arguments, some lead MLX's kernels astray
+				return nil // MLX's kernels fail on some random arguments
 			}
 			in, err := r.libraries.Find(context.Background(), &c.Graph.Kernels[n.Kernel])
 			if err != nil {
@@ -360,7 +360,8 @@ func TestGPUKernels(t *testing.T) {
 	}
 }
 
-// distance is how much floats of 32 or 16 bits differ, of the greatest: whichever says less.
+// distance returns the maximum difference of floats relative to their maximum, read as 32 or as 16 bits: whichever is
+// less.
 func distance(want, got []byte) float64 {
 	if bytes.Equal(want, got) {
 		return 0

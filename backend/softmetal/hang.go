@@ -4,14 +4,14 @@ package softmetal
 
 import "time"
 
-// A request is looked after each lookAfter. It hangs if nothing of the executor has run between so many looks in a row, and
-// all its threads sleep.
+// A watchdog looks at a pending request every lookAfter. The executor hangs if at so many looks in a row all its
+// threads sleep and have not run since the look before.
 const (
 	lookAfter = 200 * time.Millisecond
 	looks     = 3
 )
 
-// watch ends an executor that sleeps when it should work, as kernels never do.
+// watch kills an executor whose threads all sleep during a request, which kernels never do.
 func (p *process) watch(c *channel, executor runner, ended <-chan struct{}) {
 	tick := time.NewTicker(p.look)
 	defer tick.Stop()

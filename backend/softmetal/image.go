@@ -13,31 +13,31 @@ import (
 	"slices"
 )
 
-// image is the code of a kernel as the executor maps it: what a linker has made of it, laid out here, where nothing
-// that a file claims can do harm. A kernel is code, constants, and addresses in these; it has no constructors, no
-// thread's variables, no libraries, and calls nothing but what imports lists.
+// image is the code of a kernel as the executor maps it: a shared object, laid out in this process, where a malicious
+// file can do no harm. A kernel is code, constants, and addresses in these; it has no constructors, no thread-local
+// variables and no libraries, and calls only what imports lists.
 type image struct {
-	size     uint64 // of the address range
-	kernel   uint64 // where struct kernel begins
+	size     uint64 // size of the address range in bytes
+	kernel   uint64 // offset of struct kernel
 	segments []segment
 	fixes    []fix
 }
 
-// segment is a piece of an image, whole pages.
+// segment is a range of whole pages of an image.
 type segment struct {
 	at, bytes  uint64
 	executable bool
-	data       []byte // what it begins with; the rest is zero
+	data       []byte // the first contents; the rest is zero
 }
 
-// fix is an address that is only known where the image is: of an import, if that is not 0, or of the image's own, plus
-// value.
+// fix is an address that the executor fills in at offset at: value plus the address of an import or, if imported is
+// 0, of the image itself.
 type fix struct {
 	at, value uint64
-	imported  uint32 // 1 + index of imports
+	imported  uint32 // 1 + index in imports, or 0
 }
 
-// imports are the functions that a kernel may call, as host/image.c has them.
+// imports are the functions that a kernel may call, in the order of host/image.c.
 var imports = []string{"mlxc_touch", "mlxc_private", "mlxc_own", "mlxc_used", "mlxc_stored",
 	"mlxc_loaded", "mlxc_copied", "mlxc_forget", "mlxc_leave", "mlxc_taken",
 	"memcpy", "memmove", "memset"}
@@ -45,13 +45,13 @@ var imports = []string{"mlxc_touch", "mlxc_private", "mlxc_own", "mlxc_used", "m
 // maxImage is MAX_IMAGE of host/executor.h.
 const maxImage = 1 << 28
 
-// shtRelr is the type of a section of packed relocations, which package elf does not name.
+// shtRelr is the type of a section of packed relocations, for which debug/elf has no constant.
 const shtRelr elf.SectionType = 19
 
 // kernelBytes is the size of struct kernel (internal/air/abi.h).
 const kernelBytes = 56
 
-// newImage lays out a shared object for machines whose pages have so many bytes.
+// newImage lays out a shared object for machines with pages of so many bytes.
 func newImage(object []byte, page uint64) (*image, error) {
 	f, err := elf.NewFile(bytes.NewReader(object))
 	if err != nil {
@@ -85,7 +85,7 @@ func newImage(object []byte, page uint64) (*image, error) {
 	return &m, m.relocate(f, symbols)
 }
 
-// lay finds the segments.
+// lay reads the segments, and rounds them to whole pages.
 func (m *image) lay(f *elf.File, page uint64) error {
 	whole := func(v uint64) uint64 { return (v + page - 1) &^ (page - 1) }
 	for _, p := range f.Progs {
@@ -129,14 +129,14 @@ func (m *image) lay(f *elf.File, page uint64) error {
 	return nil
 }
 
-// holds reports whether n bytes lie in one segment, which is not executed if they are to be written.
+// holds reports whether n bytes lie in one segment, which must not be executable if written is set.
 func (m *image) holds(at, n uint64, written bool) bool {
 	return slices.ContainsFunc(m.segments, func(s segment) bool {
 		return at >= s.at && at-s.at <= s.bytes && n <= s.bytes-(at-s.at) && !(written && s.executable)
 	})
 }
 
-// relocate finds the addresses that have to be filled in.
+// relocate translates the relocations of the file to fixes.
 func (m *image) relocate(f *elf.File, symbols []elf.Symbol) error {
 	for _, s := range f.Sections {
 		if s.Flags&elf.SHF_ALLOC == 0 {
@@ -160,7 +160,7 @@ func (m *image) relocate(f *elf.File, symbols []elf.Symbol) error {
 			switch relative, named := relocations(f.Machine, kind); {
 			case relative && symbol == 0:
 			case named && symbol > 0 && symbol <= len(symbols):
-				t := &symbols[symbol-1] // the first, which has no name, is left out of the list
+				t := &symbols[symbol-1] // the list lacks the first symbol, which has no name
 				if elf.ST_TYPE(t.Info) == elf.STT_GNU_IFUNC || elf.ST_TYPE(t.Info) == elf.STT_TLS {
 					return fmt.Errorf("%s is chosen when it is loaded, or a thread's own", t.Name)
 				}
@@ -185,7 +185,7 @@ func (m *image) relocate(f *elf.File, symbols []elf.Symbol) error {
 	return nil
 }
 
-// relocations says what a kind of relocation fills in: an address of the image, or of what a symbol names.
+// relocations reports whether a kind of relocation fills in an address of the image, or the address of a symbol.
 func relocations(machine elf.Machine, kind uint32) (relative, named bool) {
 	if machine == elf.EM_X86_64 {
 		r := elf.R_X86_64(kind)
@@ -195,7 +195,7 @@ func relocations(machine elf.Machine, kind uint32) (relative, named bool) {
 	return r == elf.R_AARCH64_RELATIVE, r == elf.R_AARCH64_ABS64 || r == elf.R_AARCH64_GLOB_DAT || r == elf.R_AARCH64_JUMP_SLOT
 }
 
-// request appends what load_image reads.
+// request appends the description of the image that load_image (host/image.c) reads.
 func (m *image) request(to []byte) []byte {
 	to = binary.LittleEndian.AppendUint64(to, m.size)
 	to = binary.LittleEndian.AppendUint64(to, m.kernel)

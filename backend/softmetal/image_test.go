@@ -14,7 +14,7 @@ import (
 	"github.com/mlxc/mlxc/internal/toolchain/clang"
 )
 
-// plainKernel is a kernel that does nothing but what is put in.
+// plainKernel is the C source of a kernel, with %s for its statements.
 const plainKernel = `
 #include "abi.h"
 static void row(const struct group *g, uint32_t y, uint32_t z) { %s; }
@@ -52,7 +52,7 @@ func TestImages(t *testing.T) {
 	}
 }
 
-// FuzzImage: no file, whatever it holds, does more than be refused.
+// FuzzImage: newImage refuses a malformed file, and never returns an image with addresses outside of it.
 func FuzzImage(f *testing.F) {
 	c, err := clang.Find(context.Background())
 	require.NoError(f, err)

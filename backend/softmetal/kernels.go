@@ -13,18 +13,18 @@ import (
 	"github.com/mlxc/mlxc/ir"
 )
 
-// kernel is one that was compiled and loaded.
+// kernel is a kernel that was compiled and loaded by the executor.
 type kernel struct {
 	*air.Kernel
 	number uint32
-	frame  uint64 // bytes that a thread of it takes, as the executor says
+	frame  uint64 // bytes of a thread's coroutine frame, as the executor says
 	once   sync.Once
 	err    error
-	// endless finds the lines of loops that nothing leaves.
+	// endless returns the source lines of loops that never end.
 	endless func() []int
 }
 
-// load returns a kernel of a graph, compiled and loaded. What is asked for twice is done once.
+// load returns a kernel of a graph, which it compiles and loads if that was not done before.
 func (d *Device) load(ctx context.Context, k *ir.Kernel) (*kernel, error) {
 	var id strings.Builder
 	fmt.Fprintf(&id, "%d %q %x %q", k.Library.Kind, k.Library.Path, k.Library.Digest, k.Function)
@@ -52,11 +52,11 @@ func (d *Device) load(ctx context.Context, k *ir.Kernel) (*kernel, error) {
 		if own || ctx.Err() != nil {
 			return nil, out.err
 		}
-		// Another has tried, whose context may have ended.
+		// The attempt of another goroutine has failed, perhaps because its own context has ended: try again.
 	}
 }
 
-// code finds the code of a kernel.
+// code returns the code of a kernel: that of Options.Module, or that of its library.
 func (d *Device) code(ctx context.Context, k *ir.Kernel) (in air.Input, err error) {
 	if d.module != nil {
 		data, err := d.module(ctx, k)
@@ -65,7 +65,7 @@ func (d *Device) code(ctx context.Context, k *ir.Kernel) (in air.Input, err erro
 		}
 		if data != nil {
 			err := json.Unmarshal(data, &in)
-			in.Trusted = true // it is a test's
+			in.Trusted = true // only tests set Options.Module
 			return in, err
 		}
 	}
@@ -78,7 +78,7 @@ func (out *kernel) compile(ctx context.Context, d *Device, k *ir.Kernel) error {
 		return err
 	}
 	in.Checked = d.check.covers(k.Function)
-	if _, err := d.object(ctx, in); err != nil { // while others are loaded
+	if _, err := d.object(ctx, in); err != nil { // compiles, in parallel with others: the executor loads one at a time
 		return err
 	}
 	out.Kernel = in.Kernel
@@ -88,7 +88,7 @@ func (out *kernel) compile(ctx context.Context, d *Device, k *ir.Kernel) error {
 	return err
 }
 
-// object returns a kernel's shared object, compiled if the cache has it not.
+// object returns a kernel's shared object, compiling it unless the cache has it.
 func (d *Device) object(ctx context.Context, in air.Input) ([]byte, error) {
 	in.Machine = d.machine.triple
 	return d.cache.Data(ctx, air.HostKey(d.compiler, in), "kernel.so", func() ([]byte, error) { return air.BuildHost(ctx, d.compiler, in) })

@@ -13,8 +13,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// namespaces are how the executor is started: apart from what else is on this machine, where that is allowed. It is the
-// first process of no namespace, for such a one does not heed the limit of its processor time.
+// namespaces returns how the executor is started: with apart, in namespaces of its own. It has no PID namespace,
+// because the first process of one is not ended by the limit of its processor time.
 func namespaces(apart bool) *syscall.SysProcAttr {
 	if !apart {
 		return nil
@@ -26,19 +26,19 @@ func namespaces(apart bool) *syscall.SysProcAttr {
 	}
 }
 
-// limits are what an executor may take. They are set from here, for what a kernel may still use changes while it runs.
+// limits are the resource limits of an executor. This process sets them, for they change while the executor runs.
 type limits struct {
 	pid   int
 	plain bool
-	base  int64 // bytes that it has before it has a kernel
+	base  int64 // bytes of memory that it has before it loads a kernel
 	data  uint64
 	cpu   uint64
 }
 
-// slack is what the executor may take beside buffers and what threads take: its tables, and its heap's rounding.
+// slack is how many bytes the executor may have besides buffers and threads, for its tables and its heap's rounding.
 const slack = 64 << 20
 
-// begin looks what an executor takes that has just started.
+// begin records how much memory an executor has that has just started. With plain, no limits are set.
 func (l *limits) begin(plain bool) error {
 	if l.plain = plain; plain {
 		return nil
@@ -56,7 +56,7 @@ func (l *limits) begin(plain bool) error {
 	return err
 }
 
-// set has the executor take no more memory than is left, and no more than so much processor time from now on.
+// set limits the executor's memory to what the device has left, and its processor time to work more than it has used.
 func (l *limits) set(m *sharedMemory, work time.Duration) error {
 	if l.plain {
 		return nil
@@ -74,7 +74,7 @@ func (l *limits) set(m *sharedMemory, work time.Duration) error {
 	}
 	if work > 0 {
 		var used unix.Timespec
-		if err := unix.ClockGettime(int32(^l.pid<<3|2), &used); err != nil { // the clock of a process (clock_getcpuclockid(3))
+		if err := unix.ClockGettime(int32(^l.pid<<3|2), &used); err != nil { // the clock of another process, see clock_getcpuclockid(3)
 			return l.unless(err)
 		}
 		if cpu := uint64(used.Sec) + 1 + uint64((work+time.Second-1)/time.Second); cpu != l.cpu {
@@ -87,7 +87,7 @@ func (l *limits) set(m *sharedMemory, work time.Duration) error {
 	return nil
 }
 
-// unless is err, or nil if it says that the executor is not there any more, which the next request will find.
+// unless returns err, or nil if err says that the executor has ended, which the next request will find.
 func (l *limits) unless(err error) error {
 	if errors.Is(err, unix.ESRCH) || errors.Is(err, unix.EINVAL) {
 		return nil
@@ -95,7 +95,7 @@ func (l *limits) unless(err error) error {
 	return fmt.Errorf("softmetal: the limits of the executor: %w", err)
 }
 
-// becauseOf explains a signal that a limit or the cage has sent.
+// becauseOf explains a signal that a resource limit or the filter of system calls has sent.
 func becauseOf(state *os.ProcessState, work time.Duration) string {
 	s, ok := state.Sys().(syscall.WaitStatus)
 	switch {
@@ -108,7 +108,7 @@ func becauseOf(state *os.ProcessState, work time.Duration) string {
 	return ""
 }
 
-// threads says how much the threads of a process have run, in ticks, and whether all of them sleep or have ended.
+// threads returns the processor time of a process's threads in ticks, and whether all of them sleep or have ended.
 func threads(pid int) (ran int64, asleep bool) {
 	tasks, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/stat", pid))
 	if err != nil || len(tasks) == 0 {

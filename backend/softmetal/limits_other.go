@@ -8,17 +8,17 @@ import (
 	"time"
 )
 
-// namespaces are how the executor is started.
+// namespaces returns nil: this system has none.
 func namespaces(bool) *syscall.SysProcAttr { return nil }
 
-// limits are what an executor may take: no other process can set them here.
+// limits has no effect here: this system does not let another process set them.
 type limits struct{ pid int }
 
 func (*limits) begin(bool) error                       { return nil }
 func (*limits) set(*sharedMemory, time.Duration) error { return nil }
 
-// becauseOf explains a signal that a limit or the cage has sent.
+// becauseOf has nothing to explain: no limits are set here.
 func becauseOf(*os.ProcessState, time.Duration) string { return "" }
 
-// threads says how much the threads of a process have run, and whether all of them sleep: nobody knows here.
+// threads returns false: what the threads of a process do is not known here.
 func threads(int) (int64, bool) { return 0, false }

@@ -13,8 +13,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestMatrix holds simdgroup matrices against the definition of the product, for small integers,
-// with which every operand and every order of sums is exact.
+// TestMatrix compares products of simdgroup matrices with their definition, for small integers, so that every operand
+// and every order of summation is exact.
 func TestMatrix(t *testing.T) {
 	r := newRig(t, Options{Workers: 1}).metal("matrix.metal")
 	types := map[string]element{"float": {"float", 4, 'f'}, "half": {"half", 2, 'f'}, "bfloat": {"bfloat", 2, 'b'}}

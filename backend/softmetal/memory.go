@@ -15,16 +15,16 @@ import (
 	"github.com/mlxc/mlxc/ir"
 )
 
-// sharedMemory is the file in which all buffers lie, one behind another. No place of it is
-// used twice: what is freed becomes a hole.
+// sharedMemory is the file that holds all buffers, one behind another. No part of it is used twice: a closed buffer
+// leaves a hole.
 type sharedMemory struct {
 	file *os.File
 	page int64
 
 	mu    sync.Mutex
 	end   int64 // where the next buffer goes
-	taken int64 // bytes of buffers that are not closed
-	limit int64 // that taken may reach; 0: none
+	taken int64 // bytes of the buffers that are open
+	limit int64 // maximum of taken; 0: no limit
 	ids   []uint64
 	next  uint64
 }
@@ -42,7 +42,7 @@ func newSharedMemory(limit int64) (*sharedMemory, error) {
 	return m, nil
 }
 
-// whole is n, or the next multiple of the size of a page.
+// whole rounds n up to a multiple of the size of a page.
 func (m *sharedMemory) whole(n int64) int64 { return (n + m.page - 1) / m.page * m.page }
 
 // buffer is a piece of the shared memory.
@@ -51,21 +51,21 @@ type buffer struct {
 	id     uint64
 	at     int64 // in the file
 	size   int64
-	data   []byte  // nil of an empty buffer
+	data   []byte  // nil for an empty buffer
 	shared bool    // the host may see it
-	states *buffer // of each byte, where the device checks: see check.go
+	states *buffer // a state for each byte, where the device checks: see check.go
 
 	mu     sync.RWMutex
 	closed bool
 }
 
-// Alloc implements [backend.Device]. Every buffer begins a page.
+// Alloc implements [backend.Device]. Every buffer begins at a page.
 func (d *Device) Alloc(s backend.BufferSpec) (backend.Buffer, error) {
 	b, err := d.alloc(s)
 	if err != nil || d.check == nil {
 		return b, err
 	}
-	// The checker must know what is written: the host has no other way than the queue.
+	// The checker must see every write, so the host may write only through the queue.
 	b.shared = false
 	if b.states, err = d.alloc(backend.BufferSpec{Size: s.Size}); err != nil {
 		return nil, errors.Join(err, b.Close())
@@ -127,7 +127,7 @@ func (b *buffer) Bytes() []byte {
 	return b.bytes()
 }
 
-// bytes is the memory as this process has it.
+// bytes returns the memory as this process has mapped it.
 func (b *buffer) bytes() []byte {
 	if b.size == 0 || b.data == nil { // empty, or closed
 		return []byte{}
@@ -179,7 +179,7 @@ func (b *buffer) Close() error {
 	return err
 }
 
-// own returns the buffer of a place, and the place's bytes.
+// own returns the buffer of a place and the n bytes there. The buffer must be an open one of this device.
 func (d *Device) own(p backend.Place, n int64) (*buffer, []byte, error) {
 	b, ok := p.Buffer.(*buffer)
 	if !ok || b.device != d {

@@ -6,7 +6,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// sharedFile returns a file in memory that no folder has.
+// sharedFile returns an anonymous file in memory (a memfd).
 func sharedFile() (*os.File, error) {
 	fd, err := unix.MemfdCreate("mlxc-softmetal", unix.MFD_CLOEXEC)
 	if err != nil {
@@ -15,10 +15,10 @@ func sharedFile() (*os.File, error) {
 	return os.NewFile(uintptr(fd), "softmetal"), nil
 }
 
-// punch gives the memory of a piece of the file back.
+// punch frees the memory of a part of the file.
 func punch(f *os.File, at, n int64) {
 	if n > 0 {
-		// Where it fails the memory is given back with the file.
+		// If this fails, the memory is freed when the file is closed.
 		_ = unix.Fallocate(int(f.Fd()), unix.FALLOC_FL_PUNCH_HOLE|unix.FALLOC_FL_KEEP_SIZE, at, n)
 	}
 }

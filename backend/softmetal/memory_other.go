@@ -4,7 +4,7 @@ package softmetal
 
 import "os"
 
-// sharedFile returns a temporary file that no folder has any more.
+// sharedFile returns a temporary file without a name.
 func sharedFile() (*os.File, error) {
 	f, err := os.CreateTemp("", "mlxc-softmetal-")
 	if err != nil {
@@ -13,5 +13,5 @@ func sharedFile() (*os.File, error) {
 	return f, os.Remove(f.Name())
 }
 
-// punch gives the memory of a piece of the file back: not here, before the file ends.
+// punch does nothing: memory is freed when the file is closed.
 func punch(*os.File, int64, int64) {}

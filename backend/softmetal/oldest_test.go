@@ -11,9 +11,8 @@ import (
 	"github.com/mlxc/mlxc/internal/toolchain/clang"
 )
 
-// TestOldest runs tests again with the oldest clang that will do: what the threads of a
-// simdgroup exchange, control flow, matrices, atomic functions, and what is said of places in
-// the source.
+// TestOldest repeats tests with the oldest supported clang: of control flow, of functions by which the threads of a
+// simdgroup exchange values, of matrices, atomic functions, division, and positions of threads.
 func TestOldest(t *testing.T) {
 	sample.Long(t)
 	c, err := clang.Oldest(t.Context())

@@ -11,23 +11,23 @@ import (
 	"github.com/mlxc/mlxc/ir"
 )
 
-// SetOrder chooses the order in which later replays run their commands: 0 is that of the list;
-// any other number is the seed of a random order that the graph allows, in which the
-// threadgroups of dispatches that nothing orders are mixed. Equal seeds give equal orders.
+// SetOrder chooses the order in which later replays run their commands: 0 is that of the list; any other number seeds
+// a random order that the graph allows, which also interleaves the threadgroups of dispatches that are not ordered.
+// Equal seeds give equal orders.
 func (d *Device) SetOrder(seed uint64) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.order = seed
 }
 
-// freedom says what each command of a graph waits for within a replay, by its place in the
-// list. Marks are nodes too, which do nothing.
+// freedom has the dependencies between the nodes of a graph within a replay, by their indices in the list. Barriers
+// and commits are nodes that do nothing.
 type freedom struct {
-	next  [][]int32 // who waits for a node
-	waits []int32   // for how many each waits
+	next  [][]int32 // the nodes that wait for each node
+	waits []int32   // for how many nodes each node waits
 }
 
-// newFreedom returns the freedom of a graph. It has a few edges for each node.
+// newFreedom returns the dependencies in a graph. They are few for each node.
 func newFreedom(g *ir.Graph) *freedom {
 	f := &freedom{next: make([][]int32, len(g.Nodes)), waits: make([]int32, len(g.Nodes))}
 	after := func(earlier, later int32) {
@@ -50,13 +50,13 @@ func newFreedom(g *ir.Graph) *freedom {
 		}
 		return f
 	}
-	// A barrier waits for what stands between it and the last mark of its command buffer, and
-	// what follows waits for it. An ordered commit waits for everything before it that nobody
-	// waits for yet; an unordered one lets the next command buffer begin at once.
-	mark := int32(-1)    // the last node that those to come wait for
+	// A barrier waits for the commands since the last mark, which is a barrier or a commit, and all that follow wait
+	// for it. An ordered commit waits for everything before it that no ordered commit has waited for; after an
+	// unordered one the next command buffer may begin at once.
+	mark := int32(-1)    // the node that all following ones wait for; −1: none
 	ordered := int32(-1) // the last ordered commit
-	var open []int32     // since mark
-	var loose []int32    // of command buffers before, that no ordered commit waits for yet
+	var open []int32     // commands since mark
+	var loose []int32    // commands of earlier command buffers for which no ordered commit waits yet
 	for i, n := range g.Nodes {
 		at := int32(i)
 		if mark >= 0 {
@@ -85,7 +85,7 @@ func newFreedom(g *ir.Graph) *freedom {
 	return f
 }
 
-// maxMixed is how many dispatches run mixed (host/executor.h).
+// maxMixed is MAX_MIXED of host/executor.h.
 const maxMixed = 16
 
 // shuffled runs the commands of a replay in a random order that the graph allows.
@@ -125,7 +125,7 @@ func (x *queueExecutor) shuffled(ctx context.Context, e *executable, with *bindi
 			return context.Cause(ctx)
 		}
 		rng.Shuffle(len(ready), func(i, k int) { ready[i], ready[k] = ready[k], ready[i] })
-		// Some of what may run does, together.
+		// Run some of the ready commands together.
 		n := 1 + rng.IntN(min(len(ready), maxMixed))
 		now := append([]int32(nil), ready[len(ready)-n:]...)
 		ready = ready[:len(ready)-n]
@@ -140,7 +140,7 @@ func (x *queueExecutor) shuffled(ctx context.Context, e *executable, with *bindi
 	return nil
 }
 
-// together runs commands that nothing orders: dispatches mixed, then the others.
+// together runs commands that are not ordered among each other: the dispatches interleaved, then the others.
 func (x *queueExecutor) together(ctx context.Context, e *executable, now []int32, with *bindings, r *backend.Result, seed uint64) error {
 	b := &e.batch
 	b.reset()

@@ -29,8 +29,8 @@ import (
 	"github.com/mlxc/mlxc/passes"
 )
 
-// runOnce runs a graph once, from its first contents, with the same random inputs each time,
-// and returns what its outputs and states hold. Nothing judges the graph before.
+// runOnce runs a graph once, with initial contents and the same random inputs each time, and returns the contents of
+// its outputs and states. The graph is not verified before.
 func runOnce(t *testing.T, d backend.Device, g *ir.Graph, params []uint32) map[string][]byte {
 	t.Helper()
 	ctx := t.Context()
@@ -95,8 +95,8 @@ func runOnce(t *testing.T, d backend.Device, g *ir.Graph, params []uint32) map[s
 	return out
 }
 
-// goldens are the graphs of testdata/graphs that use kernels of the library alone, as recorded
-// and as the default pipeline leaves them.
+// goldens returns those graphs of testdata/graphs that use only kernels of our library, as recorded and as the
+// default pipeline optimizes them.
 func goldens(t *testing.T) map[string]*ir.Graph {
 	t.Helper()
 	out := map[string]*ir.Graph{}
@@ -121,9 +121,9 @@ func goldens(t *testing.T) map[string]*ir.Graph {
 	return out
 }
 
-// Each barrier of the test graphs either keeps two commands apart that really touch the same
-// bytes, and then its absence shows in the checker and in what random orders compute, or the
-// checker says that nothing needs it; the passes emit none of those.
+// For each barrier of the test graphs: without it, either the checker reports a conflict and the results of random
+// orders differ, or the checker reports nothing and the barrier is redundant. Optimized graphs have no redundant
+// barriers.
 func TestBarriers(t *testing.T) {
 	sample.Long(t)
 	checker, err := softmetal.New(context.Background(), softmetal.Options{Check: true})
@@ -159,7 +159,7 @@ func TestBarriers(t *testing.T) {
 		d.SetOrder(0)
 		for i, n := range g.Nodes {
 			if _, ok := n.(*ir.Barrier); !ok || i == len(g.Nodes)-1 {
-				continue // the last orders the next replay
+				continue // the last barrier orders the next replay
 			}
 			without := g.Clone()
 			without.Nodes = slices.Delete(without.Nodes, i, i+1)
@@ -186,7 +186,7 @@ func TestBarriers(t *testing.T) {
 		}
 	}
 	t.Logf("%d barriers are needed, %d of recordings are not", needed, redundant)
-	want := 5 // of half of the graphs
+	want := 5 // for the half of the graphs that a run takes
 	if sample.Whole() {
 		want = 20
 	}

@@ -19,43 +19,44 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// process is the executor: started when it is first needed, and anew after a kernel has
-// ended it. host/main.c is the other end.
+// process manages the executor, a child process: it starts the program when it is needed, and again after a kernel
+// has ended it. host/main.c is the other end.
 type process struct {
-	line    []string // the command
-	plain   bool     // it is an emulator: nothing confines it, and nothing but tests uses one
+	line    []string // the command line
+	plain   bool     // it runs in an emulator, for tests, and is not confined
 	memory  *sharedMemory
 	workers int
-	work    time.Duration // the most processor time of a request; 0: no limit
-	look    time.Duration // how often a request is looked after
-	control []byte        // the page in which it is told to stop
+	work    time.Duration // maximum processor time of a request; 0: no limit
+	look    time.Duration // time between looks at a pending request (hang.go)
+	control []byte        // the control page: the flag to stop, and the command that runs
 
 	mu      sync.Mutex // one request at a time
 	spawn   func(theirs *os.File) (runner, error)
-	runner  runner // nil: none is there
+	runner  runner // nil: the executor does not run
 	channel *channel
 	ended   chan struct{} // closed when it has ended
 	limits  limits
 	caught  atomic.Pointer[string]
-	busy    atomic.Int64 // when the request began that is under way, in nanoseconds since 1970; 0: none is
+	busy    atomic.Int64 // when the pending request began, in nanoseconds since 1970; 0: there is none
 	free    string       // why it is not confined; "" if it is
 	buffers map[uint64]*buffer
 	objects []object // by kernel number
 	closed  bool
 }
 
-// runner is an executor that was started.
+// runner is a started executor. Tests have others than program.
 type runner interface {
 	Pid() int
 	Kill()
-	// Idle says how much its threads have run, in some unit, and whether all of them sleep; false if nobody knows.
+	// Idle returns how much its threads have run, in some unit, and whether all of them sleep; false if that is
+	// unknown.
 	Idle() (ran int64, asleep bool)
 	// Wait waits until it has ended; then How says how.
 	Wait()
 	How() string
 }
 
-// program is an executor as a process.
+// program is an executor that runs as a child process.
 type program struct {
 	*exec.Cmd
 	work time.Duration
@@ -70,12 +71,12 @@ func (p program) How() string                    { return p.ProcessState.String(
 // object is the code of a kernel.
 type object struct {
 	name string
-	code func(context.Context) ([]byte, error) // a shared object, compiled if the cache has it not
-	// foreign says that the code is of a file, so it runs only where it is confined or trusted.
+	code func(context.Context) ([]byte, error) // returns the shared object, compiling it unless the cache has it
+	// foreign says that the code comes from a file, so it runs only where it is confined or trusted.
 	foreign bool
 }
 
-// killAfter is how long the executor has to stop.
+// killAfter is how long the executor may take to stop before it is killed.
 const killAfter = 2 * time.Second
 
 func newProcess(on machine, program string, memory *sharedMemory, o *Options, workers int) (*process, error) {
@@ -88,24 +89,24 @@ func newProcess(on machine, program string, memory *sharedMemory, o *Options, wo
 	return p, nil
 }
 
-// stopFlag is what the executor looks at between threadgroups.
+// stopFlag returns the flag that the executor reads between threadgroups.
 func (p *process) stopFlag() *atomic.Uint32 {
 	return (*atomic.Uint32)(unsafe.Pointer(unsafe.SliceData(p.control)))
 }
 
-// running is the command of the batch that the executor says it runs.
+// running returns the index of the batch's command that the executor says it runs.
 func (p *process) running() uint32 {
 	return atomic.LoadUint32((*uint32)(unsafe.Pointer(&p.control[4])))
 }
 
-// start starts the executor, with all buffers and kernels that there are.
+// start starts the executor if it does not run, and gives it all buffers and kernels.
 func (p *process) start(ctx context.Context) (err error) {
 	if p.closed {
 		return errors.New("softmetal: the device is closed")
 	}
 	if p.runner != nil {
 		select {
-		case <-p.ended: // by someone else's hand, while nothing ran
+		case <-p.ended: // killed from outside, while no request was pending
 			p.gone()
 		default:
 			return nil
@@ -128,7 +129,7 @@ func (p *process) start(ctx context.Context) (err error) {
 	go p.watch(mine, r, p.ended)
 	defer func() {
 		if err != nil && p.runner != nil {
-			p.gone() // an executor that lacks something would run other kernels
+			p.gone() // without one of its kernels the numbers of others would be wrong
 		}
 	}()
 	confine := uint32(1)
@@ -157,8 +158,8 @@ func (p *process) start(ctx context.Context) (err error) {
 	return nil
 }
 
-// program starts the program with its end of the channel and the shared memory, and nothing else of this process: no
-// variables, and no descriptors.
+// program starts the executable with its end of the channel and the shared memory, without variables, and without
+// other descriptors of this process.
 func (p *process) program(theirs *os.File) (runner, error) {
 	apart := !p.plain
 	for wait := time.Millisecond; ; wait *= 2 {
@@ -173,22 +174,22 @@ func (p *process) program(theirs *os.File) (runner, error) {
 		case err == nil:
 			return program{cmd, p.work}, nil
 		case errors.Is(err, unix.ETXTBSY) && wait <= time.Second:
-			// A child of this process that was just born may still hold the new program open for writing.
+			// A child that this process has just forked may still hold the new executable open for writing.
 			time.Sleep(wait)
 		case apart && (errors.Is(err, unix.EPERM) || errors.Is(err, unix.ENOSPC) || errors.Is(err, unix.EINVAL) || errors.Is(err, unix.EACCES)):
-			apart = false // this system allows no namespaces of its own; the filter of system calls does without
+			apart = false // namespaces are not allowed here; the filter of system calls suffices
 		default:
 			return nil, err
 		}
 	}
 }
 
-// died is the error of an executor that a kernel has ended.
+// died is the error of a request during which the executor has ended.
 type died struct{ message string }
 
 func (e *died) Error() string { return "softmetal: " + e.message }
 
-// request sends one and returns the answer, of most bytes at most. p.mu is held.
+// request sends a request and returns the payload of the answer, which has at most most bytes. p.mu is held.
 func (p *process) request(op uint32, payload []byte, file *os.File, most int) ([]byte, error) {
 	p.busy.Store(time.Now().UnixNano())
 	err := p.channel.send(op, payload, file)
@@ -217,18 +218,18 @@ func (p *process) request(op uint32, payload []byte, file *os.File, most int) ([
 	return nil, &died{printable(data)}
 }
 
-// unbelievable ends an executor whose answer cannot be one.
+// unbelievable ends an executor that has given an impossible answer, and returns the error.
 func (p *process) unbelievable(format string, args ...any) error {
 	p.gone()
 	return &died{fmt.Sprintf("%v: %s", errBelief, fmt.Sprintf(format, args...))}
 }
 
-// gone forgets an executor that has ended, or ends it, and says how it ended.
+// gone waits for an executor to end after its channel is closed, or kills it, and returns how it ended.
 func (p *process) gone() string {
-	_ = p.channel.conn.Close() // one that goes on writing must not wait for ever
+	_ = p.channel.conn.Close() // an executor that still writes must not wait for ever
 	select {
 	case <-p.ended:
-	case <-time.After(time.Second): // it has said its last word
+	case <-time.After(time.Second): // it had the time to end by itself
 		p.runner.Kill()
 		<-p.ended
 	}
@@ -250,7 +251,7 @@ func (p *process) mapBuffer(b *buffer) error {
 	defer p.mu.Unlock()
 	p.buffers[b.id] = b
 	if p.runner == nil {
-		return nil // it will be, when there is one
+		return nil // start will map it
 	}
 	_, err := p.request(requestMap, b.description(), nil, 0)
 	return p.unlessDead(err)
@@ -270,8 +271,8 @@ func (p *process) unmapBuffer(b *buffer) error {
 	return p.unlessDead(err)
 }
 
-// unlessDead is err, or nil if there is no executor any more: the next one will know which
-// buffers there are.
+// unlessDead returns err, or nil if err says that the executor has ended: the next one gets all buffers when it
+// starts.
 func (p *process) unlessDead(err error) error {
 	if d := (*died)(nil); errors.As(err, &d) {
 		return nil
@@ -279,13 +280,13 @@ func (p *process) unlessDead(err error) error {
 	return err
 }
 
-// loaded is what the executor says of a kernel that it has loaded.
+// loaded is the answer of the executor to a request to load a kernel.
 type loaded struct {
 	number uint32
-	frame  uint64 // bytes that a thread takes
+	frame  uint64 // bytes of a thread's coroutine frame
 }
 
-// load loads the code of a kernel.
+// load loads the code of a kernel into the executor.
 func (p *process) load(ctx context.Context, o object) (loaded, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -293,7 +294,7 @@ func (p *process) load(ctx context.Context, o object) (loaded, error) {
 		return loaded{}, err
 	}
 	l, err := p.send(ctx, &o)
-	if p.unlessDead(err) == nil && err != nil && p.caught.Load() == nil { // it had ended before: loading is nothing that ends it
+	if p.unlessDead(err) == nil && err != nil && p.caught.Load() == nil { // it had ended before this request, since loading never ends it
 		if err = p.start(ctx); err == nil {
 			l, err = p.send(ctx, &o)
 		}
@@ -308,14 +309,14 @@ func (p *process) load(ctx context.Context, o object) (loaded, error) {
 	return l, nil
 }
 
-// errFree is what keeps kernels of files from running where nothing confines them.
+// errFree is the error for kernels of files where the executor is not confined.
 type errFree struct{ why string }
 
 func (e *errFree) Error() string {
 	return fmt.Sprintf("softmetal: the kernel is of a file, and its code cannot be confined here (%s): run it as a program that you trust with --trust-kernels (Options.Trust)", e.why)
 }
 
-// send sends the executor that runs the code of a kernel.
+// send sends the code of a kernel to the running executor.
 func (p *process) send(ctx context.Context, o *object) (l loaded, err error) {
 	if o.foreign && p.free != "" {
 		return l, &errFree{p.free}
@@ -330,7 +331,7 @@ func (p *process) send(ctx context.Context, o *object) (l loaded, err error) {
 	}
 	defer func() { err = errors.Join(err, drop(file)) }()
 	payload := append(binary.LittleEndian.AppendUint32(nil, uint32(len(o.name))), o.name...)
-	if err := p.limits.set(p.memory, p.work); err != nil { // its code runs, to say how much memory it takes
+	if err := p.limits.set(p.memory, p.work); err != nil { // loading calls the kernel once, to learn the size of its coroutine frame
 		return l, err
 	}
 	answer, err := p.request(requestLoad, append(payload, what...), file, 16)
@@ -346,8 +347,8 @@ func (p *process) send(ctx context.Context, o *object) (l loaded, err error) {
 // commandTime is when a command began and ended.
 type commandTime struct{ begin, end time.Time }
 
-// run runs a batch. If ctx ends, it stops the executor between two threadgroups, or kills
-// it, and returns the context's cause.
+// run runs a batch; with timed it returns the times of its commands. If ctx ends, it stops the executor between two
+// threadgroups, or kills it, and returns the context's cause.
 func (p *process) run(ctx context.Context, b *batch, timed bool) ([]commandTime, error) {
 	flag, most := uint32(0), 32
 	if timed {
@@ -382,7 +383,7 @@ func (p *process) run(ctx context.Context, b *batch, timed bool) ([]commandTime,
 	clock := binary.LittleEndian.Uint64(answer[16:])
 	at := func(i int) time.Time {
 		t := now.Add(-time.Duration(clock - binary.LittleEndian.Uint64(answer[32+8*i:])))
-		if t.Before(began) || t.After(now) { // whatever it claims
+		if t.Before(began) || t.After(now) { // the executor's claims are not trusted
 			t = now
 		}
 		return t
@@ -397,7 +398,7 @@ func (p *process) run(ctx context.Context, b *batch, timed bool) ([]commandTime,
 	return times, nil
 }
 
-// check runs one dispatch under the checker, as run does, and returns the findings.
+// check runs one dispatch under the checker, cancellable as in run, and returns the encoded findings.
 func (p *process) check(ctx context.Context, request []byte) ([]byte, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -411,7 +412,7 @@ func (p *process) check(ctx context.Context, request []byte) ([]byte, error) {
 	return answer, err
 }
 
-// cancellable sends a request that runs kernels, and returns the answer and when it came. p.mu is held.
+// cancellable sends a request that runs kernels. It returns the answer and when that came. p.mu is held.
 func (p *process) cancellable(ctx context.Context, op uint32, payload []byte, most int) ([]byte, time.Time, error) {
 	if err := p.start(ctx); err != nil {
 		return nil, time.Time{}, err
@@ -458,7 +459,7 @@ func (p *process) close() error {
 	}
 	p.closed = true
 	if p.runner != nil {
-		p.gone() // it ends by itself when no more requests can come
+		p.gone() // it ends by itself when the channel closes
 	}
 	return unix.Munmap(p.control)
 }

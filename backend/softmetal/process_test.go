@@ -26,12 +26,12 @@ import (
 	"github.com/mlxc/mlxc/internal/toolchain/clang"
 )
 
-// emulateEnv names the environment variable that has the tests run code of another machine: its
-// triple, and the command of an emulator (make arm64).
+// emulateEnv names the environment variable that makes the tests run code of another machine. It has the machine's
+// triple and the command of an emulator (make arm64).
 const emulateEnv = "MLXC_EMULATE"
 
-// TestMain gives the tests a cache of their own, in the tree's folder for what is made, where
-// files have the digests of all that they depend on; and is the program of TestKilledProgram.
+// TestMain gives the tests a cache in the tree's folder for what is built, whose keys are digests of everything that
+// a file depends on. It is also the program of TestKilledProgram.
 func TestMain(m *testing.M) {
 	if len(os.Args) == 2 && os.Args[1] == "endless" {
 		runEndless()
@@ -40,7 +40,7 @@ func TestMain(m *testing.M) {
 	if f := strings.Fields(os.Getenv(emulateEnv)); len(f) > 1 {
 		elsewhere.triple, elsewhere.emulator = f[0], f[1:]
 	}
-	// Tests in folders of their own do not find the clang of the tree.
+	// Tests that change to a temporary folder would not find the clang of the tree.
 	if c, err := clang.Find(context.Background()); err == nil {
 		os.Setenv(clang.Env, c.Path)
 	}
@@ -51,7 +51,7 @@ var one = [3]uint32{1, 1, 1}
 
 func long(v int64) []byte { return binary.LittleEndian.AppendUint64(nil, uint64(v)) }
 
-// usable checks that the device goes on, with the contents that b had.
+// usable checks that b still has the contents before, and that the device still runs kernels.
 func usable(t *testing.T, r *rig, b *buffer, before []byte) {
 	t.Helper()
 	assert.Equal(t, before, b.bytes())
@@ -61,8 +61,8 @@ func usable(t *testing.T, r *rig, b *buffer, before []byte) {
 	}
 }
 
-// TestStray: a kernel that touches memory beside its buffers ends with a message that says which
-// argument that was and how far away, and the device goes on.
+// TestStray: a kernel that accesses memory outside of its buffers ends with a message that names the nearest argument
+// and the distance, and the device stays usable.
 func TestStray(t *testing.T) {
 	sample.Long(t)
 	for _, workers := range []int{1, 3} {
@@ -92,8 +92,8 @@ func TestStray(t *testing.T) {
 	}
 }
 
-// TestEndless: a context ends kernels that do not end, between two threadgroups or with the
-// executor, and the device goes on.
+// TestEndless: a context ends kernels that run for ever, between two threadgroups or together with the executor, and
+// the device stays usable.
 func TestEndless(t *testing.T) {
 	sample.Long(t)
 	r := newRig(t, Options{Workers: 2}).metal("faults.metal")
@@ -107,7 +107,7 @@ func TestEndless(t *testing.T) {
 	assert.Less(t, time.Since(start), killAfter+time.Minute) // with room for a busy machine
 	usable(t, r, b, before)
 
-	// With many threadgroups the executor itself stops, and lives.
+	// With many threadgroups the executor stops by itself, and is not killed.
 	many := r.buffer(make([]byte, 4<<16))
 	require.NoError(t, r.run(context.Background(), "increment", one, one, many))
 	pid := r.process.runner.Pid()
@@ -118,7 +118,7 @@ func TestEndless(t *testing.T) {
 	assert.Equal(t, pid, r.process.runner.Pid())
 }
 
-// TestKilledExecutor: somebody kills the executor, in the middle of a kernel or while it waits.
+// TestKilledExecutor: the executor is killed from outside, during a kernel or while no request is pending.
 func TestKilledExecutor(t *testing.T) {
 	r := newRig(t, Options{Workers: 2}).metal("faults.metal")
 	b := r.buffer(bytesOf([]uint32{7, 8, 9, 10}))
@@ -131,7 +131,7 @@ func TestKilledExecutor(t *testing.T) {
 	require.ErrorContains(t, r.run(context.Background(), "endless", one, one, flag), "signal: killed")
 	usable(t, r, b, before)
 
-	// While it waits: nobody need know, whatever is asked for next.
+	// While no request is pending: the next one, of whatever kind, succeeds.
 	kill := func() {
 		r.process.runner.Kill()
 		<-r.process.ended
@@ -152,7 +152,7 @@ func TestKilledExecutor(t *testing.T) {
 	usable(t, r, b, before)
 }
 
-// runEndless is another program: it starts a kernel that does not end.
+// runEndless is the program of TestKilledProgram: it starts a kernel that runs for ever.
 func runEndless() {
 	t := &testing.T{}
 	d, err := New(context.Background(), Options{Workers: 2, Cache: os.Getenv("CACHE")})
@@ -175,8 +175,7 @@ func runEndless() {
 	os.Exit(0)
 }
 
-// TestKilledProgram: a program that is killed leaves no executor behind, not one in the middle
-// of a kernel either.
+// TestKilledProgram: when a program is killed, its executor ends too, even in the middle of a kernel.
 func TestKilledProgram(t *testing.T) {
 	self, err := os.Executable()
 	require.NoError(t, err)
@@ -221,7 +220,7 @@ func TestTogether(t *testing.T) {
 	wait.Wait()
 }
 
-// TestMemoryLimit: no more is given than the device may take, and what is closed is given again.
+// TestMemoryLimit: allocations beyond the device's limit fail, and closed buffers do not count.
 func TestMemoryLimit(t *testing.T) {
 	page := int64(os.Getpagesize())
 	d, err := New(context.Background(), Options{Workers: 1, Memory: 4 * page})
@@ -240,7 +239,7 @@ func TestMemoryLimit(t *testing.T) {
 	require.NoError(t, d.Close())
 }
 
-// TestClosed: what is closed can be closed again, and says so where it is used.
+// TestClosed: to close a buffer or device twice is no error, and to use it afterwards is one.
 func TestClosed(t *testing.T) {
 	r := newRig(t, Options{Workers: 1}).metal("faults.metal")
 	b := r.buffer(make([]byte, 8))

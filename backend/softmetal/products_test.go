@@ -17,8 +17,8 @@ import (
 	"github.com/mlxc/mlxc/replay"
 )
 
-// productGraph writes a graph of dispatches line by line. An operand is where it lies, so many bytes behind
-// the begin of its memory.
+// productGraph builds the text of a graph of dispatches line by line. An operand is a view that begins some bytes
+// behind the beginning of its memory.
 type productGraph struct {
 	memories, kernels, dispatches strings.Builder
 	known                         map[string]bool
@@ -33,14 +33,14 @@ func (p *productGraph) memory(kind, name string, bytes int) string {
 	return fmt.Sprintf("%%%s[%d:%d]", name, behind, behind+bytes)
 }
 
-// at moves an operand to the begin of its memory, where it lies at a multiple of 16 bytes.
+// at moves an operand to the beginning of its memory, which is a multiple of 16 bytes.
 func at(operand string, bytes int) string {
 	return operand[:strings.IndexByte(operand, '[')] + fmt.Sprintf("[0:%d]", bytes)
 }
 
-// A product by the kernel that normalises x, or adds the residual, for itself has the bits of the dispatches
-// that it stands for: with x held and x read again, with parts of rows that only some lanes have, of one row a
-// simdgroup and more, and wherever things lie.
+// A product by a kernel that also normalises x, or adds the residual, has the bits of the separate dispatches that it
+// replaces: whether it keeps x or reads it again, with rows that not all lanes have a part of, with one row for a
+// simdgroup or more, and for all alignments.
 func TestProducts(t *testing.T) {
 	d, err := softmetal.New(t.Context(), softmetal.Options{Workers: 2})
 	require.NoError(t, err)
@@ -153,7 +153,7 @@ func TestProducts(t *testing.T) {
 				fmt.Fprintf(&p.kernels, ", %d %s", len(operands)+1+i, s)
 			}
 			fmt.Fprintln(&p.kernels, ")")
-			// Once from where all lies 4 bytes behind a multiple of 16, once from such multiples.
+			// Once with all operands 4 bytes behind a multiple of 16, once with all at such multiples.
 			wide := map[string]string{}
 			for _, name := range operands {
 				copied := p.memory("input", "wide."+name, sizes[name])

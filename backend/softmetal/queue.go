@@ -19,7 +19,7 @@ func (d *Device) NewQueue() (backend.Queue, error) {
 	return hostqueue.New(&queueExecutor{Device: d}, hostqueue.Options{}), nil
 }
 
-// queueExecutor does the operations of one queue.
+// queueExecutor executes the operations of one queue.
 type queueExecutor struct{ *Device }
 
 // Accept implements [hostqueue.Executor].
@@ -41,7 +41,7 @@ func (x *queueExecutor) Accept(s *backend.Submission) error {
 	return nil
 }
 
-// Overlap implements [hostqueue.Executor]. Every command has all workers.
+// Overlap implements [hostqueue.Executor]. Submissions never overlap, since every command uses all workers.
 func (x *queueExecutor) Overlap(earlier, next *backend.Submission) bool { return false }
 
 // Uses implements [hostqueue.Executor].
@@ -50,7 +50,7 @@ func (x *queueExecutor) Uses(s *backend.Submission) (*ir.Graph, []backend.Place)
 	return e.graph, s.Places(&backend.Program{Graph: e.graph, Places: e.fixed}, statePlaces(s))
 }
 
-// statePlaces are the places of a submission's states.
+// statePlaces returns the places of a submission's states, or nil if it has none.
 func statePlaces(s *backend.Submission) []backend.Place {
 	if set, ok := s.States.(*states); ok {
 		return set.places
@@ -125,10 +125,10 @@ func (x *queueExecutor) Replay(ctx context.Context, s *backend.Submission, r *ba
 	return nil
 }
 
-// maxBatch is how many bytes of commands are sent at a time.
+// maxBatch is the size in bytes beyond which a batch of commands is sent.
 const maxBatch = 1 << 22
 
-// execute runs steps in their order.
+// execute runs steps in their order, several in one batch.
 func (x *queueExecutor) execute(ctx context.Context, list []step, with *bindings, b *batch, timed bool, r *backend.Result) error {
 	b.reset()
 	for i := range list {
@@ -145,7 +145,7 @@ func (x *queueExecutor) execute(ctx context.Context, list []step, with *bindings
 	return x.send(ctx, b, timed, r)
 }
 
-// send runs what was encoded, and begins a new batch.
+// send runs the encoded batch, adds the times of its commands to the result, and begins a new batch.
 func (x *queueExecutor) send(ctx context.Context, b *batch, timed bool, r *backend.Result) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
@@ -219,23 +219,23 @@ func (x *queueExecutor) Open(r backend.Recording) (hostqueue.Encoder, error) {
 	return c, nil
 }
 
-// encoder is a command buffer. What it is given runs when it is committed, with the places
-// that memories have when it is given.
+// encoder is a command buffer. Its commands run after it is committed, with the places that memories had when each
+// command was encoded.
 type encoder struct {
 	x       *queueExecutor
 	scope   *backend.Scope
 	profile bool
-	params  []uint32 // at the commit
+	params  []uint32 // as they were at the commit
 	batch   batch
 	pieces  []piece
 }
 
-// piece are commands of a command buffer whose memories lie in the same places.
+// piece is a sequence of commands for which every memory has the same place, or a copy.
 type piece struct {
 	steps []step
-	roots []backend.Place // as the scope had them
+	roots []backend.Place // of root memories, as the scope had them
 	bindings
-	copy *placesCopy // instead
+	copy *placesCopy // if not nil, instead of steps
 }
 
 type placesCopy struct {

@@ -20,8 +20,8 @@ import (
 	"github.com/mlxc/mlxc/internal/toolchain/mslc"
 )
 
-// rig runs single kernels on a device: those of a Metal file in testdata, all of which one
-// clang compiles, or of a module in AIR's text.
+// rig runs single kernels on a device: those of a Metal file in testdata, compiled together, or of a module in AIR's
+// text form.
 type rig struct {
 	t *testing.T
 	*Device
@@ -29,8 +29,8 @@ type rig struct {
 	inputs  map[string]air.Input
 }
 
-// elsewhereRun, if it is not nil, is told of each dispatch before it runs, and says whether it has
-// run it elsewhere (gpu_test.go).
+// elsewhereRun, if it is not nil, is called before each dispatch, and reports whether it has run the dispatch
+// elsewhere (gpu_test.go).
 var elsewhereRun func(r *rig, in air.Input, grid, group [3]uint32, args []any) (bool, error)
 
 func newRig(t *testing.T, o Options) *rig {
@@ -49,7 +49,7 @@ func (r *rig) metal(file string) *rig {
 	return r.source(file, string(text))
 }
 
-// source is metal for a text.
+// source compiles and loads the kernels of a source text.
 func (r *rig) source(file, text string) *rig {
 	r.t.Helper()
 	u, err := mslc.Compile(context.Background(), file, text, mslc.Options{Lines: true})
@@ -64,7 +64,7 @@ func (r *rig) source(file, text string) *rig {
 	return r
 }
 
-// add compiles kernels side by side, and loads them.
+// add compiles kernels in parallel, and loads them.
 func (r *rig) add(inputs []air.Input) {
 	r.t.Helper()
 	errs := make([]error, len(inputs))
@@ -89,7 +89,7 @@ func (r *rig) add(inputs []air.Input) {
 	}
 }
 
-// buffer returns a buffer with these bytes.
+// buffer returns a buffer with this contents.
 func (r *rig) buffer(data []byte) *buffer {
 	r.t.Helper()
 	b, err := r.Alloc(backend.BufferSpec{Size: int64(len(data))})
@@ -99,7 +99,7 @@ func (r *rig) buffer(data []byte) *buffer {
 	return b.(*buffer)
 }
 
-// local is an argument in threadgroup space, of so many bytes.
+// local is an argument in threadgroup space, of that many bytes.
 type local int
 
 // run runs a kernel on a grid of threads. The arguments have the slots 0, 1, 2 and so on:
@@ -131,7 +131,7 @@ func (r *rig) encode(b *batch, k *kernel, grid, group [3]uint32, args ...any) {
 	locals := 0
 	for i, a := range args {
 		switch a := a.(type) {
-		case local: // has slots of its own
+		case local: // threadgroup arguments have slots of their own
 			b.u32(uint32(locals))
 			b.u32(argumentLength)
 			b.u32(uint32(a))
@@ -158,7 +158,7 @@ func (r *rig) encode(b *batch, k *kernel, grid, group [3]uint32, args ...any) {
 	}
 }
 
-// bytesOf are the bytes of numbers as a machine with little-endian integers has them.
+// bytesOf returns the bytes of numbers, in the byte order of this machine.
 func bytesOf[T any](v []T) []byte {
 	if len(v) == 0 {
 		return nil
@@ -166,7 +166,7 @@ func bytesOf[T any](v []T) []byte {
 	return append([]byte(nil), unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(v))), len(v)*int(unsafe.Sizeof(v[0])))...)
 }
 
-// wordsOf are the 32-bit words of bytes.
+// wordsOf returns the little-endian 32-bit words in data.
 func wordsOf(data []byte) []uint32 {
 	out := make([]uint32, len(data)/4)
 	for i := range out {

@@ -20,20 +20,20 @@ import (
 	"github.com/mlxc/mlxc/replay"
 )
 
-// staged is a product whose vector lies in threadgroup memory.
+// staged is a product by a kernel that keeps the vector in threadgroup memory.
 type staged struct {
-	kernel   string // between affine_qmv_ and _float
-	k, codes int    // columns, and those of a group
+	kernel   string // the part of its name between affine_qmv_ and _float
+	k, codes int    // columns, and columns of a quantization group
 	n        []int  // rows of each matrix
 }
 
-// stagedGroups are the rows that a threadgroup makes, of one matrix or of three that follow one another,
-// and its simdgroups.
+// stagedGroups has, by kernel, how many rows a threadgroup computes, of one matrix or of three that follow one
+// another, and its number of simdgroups.
 var stagedGroups = map[string][2]int{
 	"whole": {56, 14}, "whole_silu_mul": {28, 14}, "piped": {16, 10}, "piped_add": {16, 10}, "piped_x3": {24, 16},
 }
 
-// matrices are the endings of the names of the arguments of matrices, and ns the rows of each.
+// matrices returns the suffixes of the matrices' argument names, and the number of rows of each matrix.
 func (s staged) matrices() (endings []string, ns []int) {
 	switch {
 	case len(s.n) == 3:
@@ -46,10 +46,10 @@ func (s staged) matrices() (endings []string, ns []int) {
 
 const stagedRows = 2 // of x
 
-// graph returns the text of a graph that makes the results by the kernel, and as "recorded" by those
-// that it stands for: on operands at 4 bytes behind a multiple of 16 as "any", at such multiples as
-// "wide", all but x at those as "wide_but_x" and all but the last codes as "wide_but_w", and of a sum on its
-// residual as "inplace". sizes are the bytes of operands.
+// graph returns the text of a graph that computes the results with the kernel, and as "recorded" with the dispatches
+// that it replaces. The kernel runs on operands 4 bytes behind a multiple of 16 ("any"), at multiples ("wide"), at
+// multiples but for x ("wide_but_x") or the last codes ("wide_but_w"), and adds in place of its residual ("inplace").
+// sizes are the bytes of operands.
 func (s staged) graph() (text string, sizes map[string]int, outputs []string) {
 	p := productGraph{known: map[string]bool{}}
 	endings, ns := s.matrices()
@@ -86,7 +86,7 @@ func (s staged) graph() (text string, sizes map[string]int, outputs []string) {
 	}
 	all := fmt.Sprintf("grid threads [%d, 1, 1] of [32, 1, 1]", stagedRows*sums)
 
-	// parts are where the results of matrices of s.n lie in a memory, one behind the other.
+	// parts returns the views of the results of the matrices of s.n, which follow one another in a memory.
 	parts := func(memory string) (views []string) {
 		p.memory("output", memory, result)
 		from := 4
@@ -166,9 +166,9 @@ func (s staged) graph() (text string, sizes map[string]int, outputs []string) {
 	return fmt.Sprintf("mlxt 1\n\ngraph g {\n%s\n%s\n%s}\n", p.memories.String(), p.kernels.String(), strings.TrimSuffix(p.dispatches.String(), "  barrier\n")), sizes, outputs
 }
 
-// A product whose vector lies in threadgroup memory has the bits of the dispatches that it stands for: of one
-// piece and of several, with simdgroups of which only some have a row, or none has, wherever operands lie, and of
-// elements so small that a power of two less is not exact.
+// A product whose vector lies in threadgroup memory has the bits of the dispatches that it replaces: with the vector
+// in one piece or several, with simdgroups that have fewer rows than others or none, for all alignments, and for
+// values so small that to scale them by a power of two is not exact.
 func TestStagedProducts(t *testing.T) {
 	sample.Long(t)
 	cases := []staged{
@@ -209,7 +209,7 @@ func TestStagedProducts(t *testing.T) {
 	}
 }
 
-// compare runs the graph, and expects the bits of what is recorded, and that a checker has nothing to say.
+// compare runs the graph, and requires that all outputs have the recorded bits and the checker finds nothing.
 func (s staged) compare(t *testing.T, d *softmetal.Device) {
 	text, sizes, outputs := s.graph()
 	m, err := mlxt.Parse(context.Background(), "staged", []byte(text))
@@ -231,7 +231,7 @@ func (s staged) compare(t *testing.T, d *softmetal.Device) {
 					case !small:
 					case name == "x":
 						f = math.Ldexp(f, -100-random.IntN(50))
-					case name != "r": // results are such that no operation behind the sums loses them
+					case name != "r": // so large that operations after the sums do not lose the results
 						f = math.Ldexp(f, 80)
 					}
 					v = math.Float32bits(float32(f))
@@ -251,7 +251,7 @@ func (s staged) compare(t *testing.T, d *softmetal.Device) {
 		want, err := g.Output("recorded")
 		require.NoError(t, err)
 		want = want[4:]
-		numbers := 0 // results that are neither zero nor no number
+		numbers := 0 // results that are neither zero nor NaN nor infinite
 		for i := 0; i < len(want); i += 4 {
 			if v := binary.LittleEndian.Uint32(want[i:]) &^ (1 << 31); v-1 < math.Float32bits(math.MaxFloat32) {
 				numbers++

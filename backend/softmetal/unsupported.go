@@ -9,7 +9,7 @@ import (
 	"github.com/mlxc/mlxc/backend"
 )
 
-// Device is as on other systems.
+// Device cannot be made on this system.
 type Device struct{ backend.Device }
 
 // New fails: the executor needs a Unix.
@@ -20,7 +20,7 @@ func New(context.Context, Options) (*Device, error) {
 // Close does nothing.
 func (*Device) Close() error { return nil }
 
-// Observed is empty.
+// Observed returns nil.
 func (*Device) Observed() []Observed { return nil }
 
 // SetOrder does nothing.

@@ -16,14 +16,14 @@ import (
 	"github.com/mlxc/mlxc/internal/testkit/sample"
 )
 
-// exchanged is a function of AIR, and what each thread gets.
+// exchanged is a simdgroup function of AIR, and the result that each thread gets.
 type exchanged struct {
 	name string
-	lane int // 1: has a lane or distance, by; 2: its last two bits
+	lane int // 1: by is a lane or a distance; 2: only the last two bits of by count
 	want func(width int) expected
 }
 
-// within gives a function of the simdgroup to each part of width threads.
+// within returns the result of taking a value from the lane that source chooses in each group of width lanes.
 func within(source func(s *simdgroup, lane, width int) int) func(width int) expected {
 	return func(width int) expected {
 		return from(func(s *simdgroup, lane int) int { return lane/width*width + source(s, lane%width, width) })
@@ -89,15 +89,15 @@ var exchangedBits = []exchanged{
 	{"xor", 0, over(plain(func(a, b int64) int64 { return a ^ b }))},
 }
 
-// TestExchangeVectors: the functions that our Metal headers do not call, and compiled libraries
-// do: on vectors, on integers of 64 bits, and every one of quadgroups.
+// TestExchangeVectors tests the functions that compiled libraries call and our Metal headers do not: on vectors, on
+// 64-bit integers, and all those of quadgroups.
 func TestExchangeVectors(t *testing.T) {
 	sample.Long(t)
 	r := newRig(t, Options{Workers: 2})
 	types := []struct {
 		element
 		count     int
-		llvm, air string // the element's type, and as names of functions have it
+		llvm, air string // LLVM's type of an element, and how the names of functions spell it
 	}{
 		{element{"long", 8, 's'}, 1, "i64", "s.%si64"},
 		{element{"ulong", 8, 'u'}, 1, "i64", "u.%si64"},

@@ -29,8 +29,8 @@ var varied = []string{
 	"vjp_layer_normfloat32", "vv_Addfloat16",
 }
 
-// TestVersions runs kernels compiled by the oldest clang that will do and by the one that is
-// used: they compute the same bits, but for those of NaNs.
+// TestVersions compares the oldest supported clang with the default one: the kernels that they compile compute the
+// same bits, except those of NaNs.
 func TestVersions(t *testing.T) {
 	sample.Long(t)
 	ctx := context.Background()
@@ -80,8 +80,7 @@ func TestVersions(t *testing.T) {
 	}
 }
 
-// sameNumbers compares memory of floats of 32 or 16 bits, or of integers. Which bits a NaN has
-// is not said.
+// sameNumbers compares memory that holds floats of 32 or 16 bits, or integers. All NaNs are equal.
 func sameNumbers(one, two []byte) error {
 	for i := 0; i+4 <= len(one); i += 4 {
 		a, b := binary.LittleEndian.Uint32(one[i:]), binary.LittleEndian.Uint32(two[i:])
@@ -95,7 +94,7 @@ func sameNumbers(one, two []byte) error {
 
 func nan32(a uint32) bool { return math.Float32frombits(a) != math.Float32frombits(a) }
 
-// sameHalf compares what may be halves or bfloats.
+// sameHalf compares 16 bits that may be a half or a bfloat. All NaNs are equal.
 func sameHalf(a, b uint16) bool {
 	nan := func(a, b, infinity uint16) bool { return a&0x7fff > infinity && b&0x7fff > infinity }
 	return a == b || nan(a, b, 0x7c00) || nan(a, b, 0x7f80)

@@ -11,52 +11,53 @@ import (
 	"github.com/mlxc/mlxc/msl/decl"
 )
 
-// slotKind is what a dispatch binds to an argument.
+// slotKind is what the dispatches of a class bind to an argument.
 type slotKind uint8
 
 const (
 	absent   slotKind = iota // nothing
 	view                     // a buffer
-	inline                   // bytes, to an argument of the device space
-	integers                 // bytes or a scalar whose values are symbols
-	numbers                  // floats
+	inline                   // bytes, to an argument in device space
+	integers                 // bytes or a scalar; the integers are symbols
+	numbers                  // floats, as bytes or a scalar
 )
 
-// slot is an argument of a class.
+// slot is an argument of a kernel, and what the dispatches of a class bind to it.
 type slot struct {
 	ir.Arg
 	kind   slotKind
 	name   string // as a declaration has it
 	count  int    // of integers and numbers: elements
 	bytes  int    // of what is bound inline
-	symbol int    // of integers: the first
+	symbol int    // of integers: index of the first symbol
 }
 
-// class is the dispatches of one kernel that differ in numbers alone.
+// class is the dispatches of one kernel that differ only in the values of inline arguments, in their views, and in
+// the sizes of their grid. The integers among the values, and the sizes, are its symbols.
 type class struct {
 	kernel  ir.Kernel
 	kind    ir.GridKind
 	group   [3]uint32
 	local   []ir.ThreadgroupMemory
 	slots   []slot
-	views   []int    // indices of slots with a view, in order
-	names   []string // of the symbols: integers, then the three sizes of the grid
-	grid    int      // the first symbol of the grid
+	views   []int    // indices of the slots with a view, in order
+	names   []string // names of the symbols: those of integers, then of the grid's three sizes
+	grid    int      // index of the grid's first symbol
 	forms   []*form
-	divided []int64 // sizes of the threadgroup that a symbol may be divided by
+	divided []int64 // sizes of the threadgroup, by which expressions may divide symbols
 }
 
-// form is dispatches of a graph that are alike but for where their views lie.
+// form stands for the dispatches of a graph that differ only in where their views lie.
 type form struct {
 	graph  *ir.Graph
 	node   *ir.Dispatch
 	others []ir.ID // dispatches of the same form
 }
 
-// maxArray bounds the elements of an argument that are symbols: what has more is a table.
+// maxArray is the maximum number of integers in an argument whose elements become symbols; a longer one is a table.
 const maxArray = 16
 
-// classes sorts the dispatches of a graph. It says of those that belong to none why not.
+// classes adds the dispatches of a graph to known and new classes. It returns those that fit none, with the reason.
 func classes(g *ir.Graph, known []*class, want func(k *ir.Kernel) bool) (out []*class, left []Left) {
 	out = known
 	byKey := map[string]*class{}
@@ -96,7 +97,7 @@ func classes(g *ir.Graph, known []*class, want func(k *ir.Kernel) bool) (out []*
 	return out, left
 }
 
-// formKey is equal for dispatches that are alike but for where their views lie.
+// formKey returns a key that is equal for dispatches of the same form.
 func formKey(g *ir.Graph, d *ir.Dispatch) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%p %v", g, d.Grid)
@@ -114,7 +115,7 @@ func formKey(g *ir.Graph, d *ir.Dispatch) string {
 	return b.String()
 }
 
-// classOf returns the class of a dispatch, without forms, or why it has none.
+// classOf returns the class of a dispatch, without forms, or the reason why it has none.
 func classOf(g *ir.Graph, d *ir.Dispatch) (c *class, why string) {
 	k := &g.Kernels[d.Kernel]
 	if d.Counts() != nil {
@@ -188,11 +189,11 @@ func classOf(g *ir.Graph, d *ir.Dispatch) (c *class, why string) {
 	return c, ""
 }
 
-// words have a meaning of their own in expressions.
+// words are reserved in expressions.
 var words = []string{"inf", "sum", "max", "min", "argmax", "ceil", "pow2", "select", "round", "exp", "exp2", "log", "sqrt", "rsqrt", "sin", "cos", "tanh", "erf", "abs", "as_f16", "_",
 	"u8", "i8", "u16", "i16", "u32", "i32", "u64", "i64", "f16", "bf16", "f32", "bool"}
 
-// free returns a name for an argument that a declaration may have.
+// free returns a name for an argument that is valid in a declaration, and adds it to those used.
 func free(used map[string]bool, name string, slot uint8) string {
 	ok := name != ""
 	for i, r := range name {
@@ -221,8 +222,7 @@ func (c *class) key() string {
 	return b.String()
 }
 
-// values returns the symbols of a form for values of its graph's params, and the lengths of
-// its views.
+// values returns the values of a form's symbols for given params of its graph, and the lengths of its views in bytes.
 func (c *class) values(f *form, params []uint32) (vals, lens []int64) {
 	d := f.node
 	for i := range c.slots {
@@ -248,7 +248,7 @@ func (c *class) values(f *form, params []uint32) (vals, lens []int64) {
 	return vals, lens
 }
 
-// integer reads an element.
+// integer decodes an integer of a type.
 func integer(t ir.DType, raw []byte) int64 {
 	switch t {
 	case ir.I8:
@@ -267,15 +267,15 @@ func integer(t ir.DType, raw []byte) int64 {
 	return int64(raw[0])
 }
 
-// shape is values for the symbols of a class: a dispatch that can run.
+// shape has a value for each symbol of a class and a length for each view, with which a dispatch can run.
 type shape struct {
 	vals, lens []int64
-	form       *form    // what it has of a dispatch of the graph
-	params     []uint32 // of a real one
+	form       *form    // what else it has, as a dispatch of the graph
+	params     []uint32 // of a real shape
 	real       bool     // the graph has it, with these params
 }
 
-// String says the values, for people.
+// say formats the values of a shape for messages.
 func (c *class) say(s *shape) string {
 	var b strings.Builder
 	for i, n := range c.names {
@@ -294,7 +294,7 @@ func (c *class) say(s *shape) string {
 	return b.String()
 }
 
-// threads is how many threads a shape has.
+// threads returns the number of threads in a shape's grid.
 func (c *class) threads(s *shape) int64 {
 	n := int64(1)
 	for i, v := range s.vals[c.grid:] {
@@ -306,7 +306,7 @@ func (c *class) threads(s *shape) int64 {
 	return n
 }
 
-// fits reports whether every value has its argument's type.
+// fits reports whether every value is in the range of its argument's type, or of a grid.
 func (c *class) fits(s *shape) bool {
 	for i := range c.slots {
 		x := &c.slots[i]
@@ -336,10 +336,10 @@ func (c *class) fits(s *shape) bool {
 	return true
 }
 
-// graph returns a graph of one dispatch with the shape, each view in a memory of its own unless
-// together is set, when views that are one in the form are one. The checker holds what is
-// touched against the kernel's declaration if declared is set. Bytes that are bound inline and
-// are no symbols are those of the form, or what fill makes of them.
+// graph returns a graph with one dispatch of the shape, and the memories of its views. Each view has a memory of its
+// own unless together is set; then views that are equal in the form share one. With declared, the checker compares
+// accesses with the kernel's declaration; otherwise it allows all of them. Inline bytes that are not symbols are
+// those of the form, changed by fill if that is not nil.
 func (c *class) graph(s *shape, together, declared bool, fill func(to []byte, t ir.DType)) (*ir.Graph, *ir.Dispatch, []ir.MemID, error) {
 	b := ir.NewBuilder("infer")
 	d := ir.Dispatch{Kernel: b.Kernel(c.kernel), GridKind: c.kind, Threadgroup: c.group, ThreadgroupMemory: c.local}
@@ -409,7 +409,7 @@ func (c *class) sameView(s *shape, i, j int) bool {
 	return m == n && v.Off.AddConst(a).Equal(w.Off.AddConst(b)) && v.Len.Equal(w.Len)
 }
 
-// accepts returns what a declaration says of a dispatch.
+// accepts returns the effects that a declaration gives a dispatch, or an error if it does not describe it.
 func accepts(x *decl.Decl, g *ir.Graph, d *ir.Dispatch) (*ir.Effects, error) {
 	in, err := x.Bind(g, d)
 	if err != nil {

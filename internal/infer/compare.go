@@ -11,9 +11,9 @@ import (
 	"github.com/mlxc/mlxc/msl"
 )
 
-// Compare observes the kernels of the graphs that want chooses, and holds what they touch
-// against what is declared of them: by a declaration or, of a kernel that has none, by the
-// complete effects of its dispatches. Errors are as those of [Observer.Propose].
+// Compare observes the kernels that want chooses in the graphs, and compares what they touch with what is declared:
+// by a declaration or, for a kernel without one, by the complete effects of its dispatches. Errors are as those of
+// [Observer.Propose].
 func (x *Observer) Compare(ctx context.Context, graphs []*ir.Graph, want func(k *ir.Kernel) bool) (*Report, error) {
 	cs, r := x.gather(graphs, want)
 	for i, c := range cs {
@@ -36,7 +36,7 @@ func (x *Observer) Compare(ctx context.Context, graphs []*ir.Graph, want func(k 
 // declared is what effects list of a view, in bytes from its beginning.
 type declared struct{ reads, writes, must spans }
 
-// compare holds one class against its declaration.
+// compare compares one class with its declaration.
 func (x *Observer) compare(ctx context.Context, c *class) (*Comparison, error) {
 	if !msl.Declared(&c.kernel) {
 		return x.against(ctx, c, "the effects of its dispatches", nil)
@@ -48,8 +48,8 @@ func (x *Observer) compare(ctx context.Context, c *class) (*Comparison, error) {
 	return x.against(ctx, c, by, msl.Describe)
 }
 
-// against holds a class against what describe says of its dispatches or, if that is nil, what
-// they list.
+// against compares a class with the effects that describe returns for its dispatches or, if describe is nil, with
+// those that the dispatches list.
 func (x *Observer) against(ctx context.Context, c *class, by string, describe func(*ir.Graph, *ir.Dispatch) (*ir.Effects, error)) (*Comparison, error) {
 	s := x.study(c)
 	out := &Comparison{Kernel: c.kernel.Function, Declared: by}
@@ -87,7 +87,7 @@ func (x *Observer) against(ctx context.Context, c *class, by string, describe fu
 	}
 	if describe != nil {
 		mild, _ := c.conditions(s.realShapes())
-		// Mostly shapes that keep what the graph's keep: a declaration demands some of it.
+		// Mostly shapes that satisfy conditions of the graph's shapes, since a declaration may require these.
 		for _, part := range []struct {
 			n  int
 			ks []condition
@@ -119,10 +119,10 @@ func (x *Observer) against(ctx context.Context, c *class, by string, describe fu
 	return out, nil
 }
 
-// maxBroken bounds what is told of one kernel.
+// maxBroken is the maximum number of contradictions that are reported for one kernel.
 const maxBroken = 16
 
-// hold compares a view in one shape.
+// hold compares what one shape touches of a view with what is declared.
 func (c *Comparison) hold(k *class, v int, o *observation, d *declared, worst *int64) {
 	t, f := &o.views[v], &c.Fits[v]
 	all := d.reads.union(d.writes)
@@ -156,7 +156,7 @@ func (c *Comparison) hold(k *class, v int, o *observation, d *declared, worst *i
 	}
 }
 
-// listed returns what the complete effects of a real shape's dispatch list of its views.
+// listed returns, for each view of a real shape, the bytes that the complete effects of its dispatch list.
 func (c *class) listed(s *shape) []declared {
 	out := make([]declared, len(c.views))
 	g, d := s.form.graph, s.form.node

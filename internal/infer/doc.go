@@ -1,15 +1,14 @@
-// Package infer observes which bytes the dispatches of a kernel touch, and says it as a
-// declaration of effects (docs/effects.md).
+// Package infer observes which bytes the dispatches of a kernel touch, and describes them in a declaration of effects
+// (docs/effects.md).
 //
-// Dispatches of one kernel that differ in numbers alone are a class: the integers among its
-// arguments and the sizes of its grid are the class's symbols. [Observer] runs many shapes of a
-// class, values of the symbols, on software Metal under the checker: those that a graph has,
-// and variations of them. Of each it keeps the bytes that were read and written of every
-// argument, with several contents of memory.
+// Dispatches of one kernel that differ only in numbers are a class: the integers among the arguments and the sizes of
+// the grid are its symbols. [Observer] runs many shapes of a class, which are values for the symbols, on software
+// Metal under the checker: those of a graph, and variations of them. For each it records the bytes of every argument
+// that were read and written, with several contents of memory.
 //
-//   - [Observer.Compare] holds that against a declaration.
-//   - [Observer.Propose] looks for expressions in the symbols that give these bytes, tries
-//     them on shapes that they were not made from, and widens what does not hold.
+//   - [Observer.Compare] compares these bytes with a declaration.
+//   - [Observer.Propose] looks for expressions in the symbols that give these bytes, tries them on
+//     shapes that they were not fitted to, and widens those that fail.
 //
-// What is proposed was observed and is not proved: it contradicts nothing that was seen.
+// A proposal contradicts nothing that was observed, but it is not proved.
 package infer

@@ -6,11 +6,11 @@ import (
 	"strings"
 )
 
-// atom is a symbol, or a quotient of one.
+// atom is a symbol, or a symbol divided by a constant.
 type atom struct {
 	sym int
 	div int64 // 0: the symbol itself
-	up  bool  // the quotient is rounded up, and else down
+	up  bool  // the quotient is rounded up, otherwise down
 }
 
 func (a atom) eval(vals []int64) int64 {
@@ -42,7 +42,7 @@ func (a atom) format(names []string) string {
 	return fmt.Sprintf("(%s/%d)", names[a.sym], a.div)
 }
 
-// mono is a product of atoms times num/den.
+// mono is a monomial: a product of atoms times num/den, rounded down.
 type mono struct {
 	num, den int64
 	atoms    []atom
@@ -58,7 +58,7 @@ func (m mono) product(vals []int64) int64 {
 
 func (m mono) eval(vals []int64) int64 { return floorDiv(sat(m.num, m.product(vals)), max(1, m.den)) }
 
-// sat multiplies, and stays within what a declaration may reach.
+// sat returns a·b, or 2⁵² if the product does not lie between −2⁵² and 2⁵².
 func sat(a, b int64) int64 {
 	const limit = 1 << 52
 	if a == 0 || b == 0 {
@@ -85,7 +85,7 @@ func (m mono) format(names []string) string {
 	return s
 }
 
-// expr is a sum of monomials and a constant, or the least of two such sums.
+// expr is a sum of monomials and a constant or, if least is not nil, the minimum of that sum and least.
 type expr struct {
 	sum   []mono
 	plus  int64
@@ -105,11 +105,11 @@ func (e expr) eval(vals []int64) int64 {
 	return v
 }
 
-// format writes e as a declaration has it.
+// format returns e in the syntax of declarations.
 func (e expr) format(names []string) string {
 	var b strings.Builder
 	sum := slices.Clone(e.sum)
-	slices.SortStableFunc(sum, func(a, b mono) int { // what is added first
+	slices.SortStableFunc(sum, func(a, b mono) int { // positive terms first
 		return sign(b.num) - sign(a.num)
 	})
 	for i, m := range sum {
@@ -144,10 +144,10 @@ func sign(n int64) int {
 	return 1
 }
 
-// isConst reports whether e has no symbol.
+// isConst reports whether e contains no symbol.
 func (e expr) isConst() bool { return len(e.sum) == 0 && e.least == nil }
 
-// uses reports whether e has a symbol of which a bit is set.
+// uses reports whether e contains a symbol whose bit is set in skip.
 func (e expr) uses(skip uint64) bool {
 	for _, m := range e.sum {
 		for _, a := range m.atoms {

@@ -7,19 +7,18 @@ import (
 	"github.com/mlxc/mlxc/internal/collections/mix"
 )
 
-// table holds what expressions are made from, with its values in a list of shapes. Products
-// with the same values are one: with these shapes nobody can tell them apart, and the first,
-// which is the simplest, stands for all.
+// table holds the products that expressions are made from, with their values for a list of shapes. Products with the
+// same values cannot be distinguished by these shapes, so only the first of them is kept, which is the simplest.
 type table struct {
 	rows    [][]int64 // values of the symbols, by shape
-	more    []int64   // divisors beside the usual ones
-	skip    uint64    // symbols that stand in no expression
-	singles []atom    // symbols that differ
+	more    []int64   // divisors besides the usual ones
+	skip    uint64    // a bit for each symbol that no expression may contain
+	singles []atom    // symbols whose values differ between shapes
 	plain   []column  // symbols and products of two of them
 	wide    []column  // products of three, and those with quotients; see needWide
-	built   bool      // wide is
+	built   bool      // whether wide is built
 	seen    map[uint64][]*column
-	parts   map[string]*table // of some of the rows
+	parts   map[string]*table // tables of some of the rows
 	known   map[string]answer
 }
 
@@ -28,7 +27,7 @@ type answer struct {
 	ok bool
 }
 
-// column is a product, with its values.
+// column is a product with its value for each shape.
 type column struct {
 	m    mono
 	vals []int64
@@ -37,8 +36,8 @@ type column struct {
 // divisors are what symbols are divided by: the sizes of tiles, vectors and simdgroups.
 var divisors = []int64{2, 4, 8, 16, 32, 64, 128, 256, 512, 1024}
 
-// newTable makes the table of shapes; more are divisors beside the usual ones. Symbols of which
-// a bit is set in skip are those that conditions express by others.
+// newTable returns the table for shapes. more are divisors besides the usual ones. skip has a bit for each symbol
+// that a condition expresses by others.
 func newTable(rows [][]int64, more []int64, skip uint64) *table {
 	t := &table{rows: rows, more: more, skip: skip, seen: map[uint64][]*column{}, parts: map[string]*table{}, known: map[string]answer{}}
 	if len(rows) == 0 {
@@ -58,7 +57,7 @@ func newTable(rows [][]int64, more []int64, skip uint64) *table {
 	return t
 }
 
-// add adds a product, unless its values are fixed or there is one with the same.
+// add adds a product, unless its values are all equal or are those of a product that is there.
 func (t *table) add(to *[]column, atoms ...atom) bool {
 	c := column{m: mono{num: 1, den: 1, atoms: slices.Clone(atoms)}, vals: make([]int64, len(t.rows))}
 	h, fixed := uint64(0), true
@@ -75,7 +74,7 @@ func (t *table) add(to *[]column, atoms ...atom) bool {
 	return true
 }
 
-// needWide makes the products that few expressions have.
+// needWide returns the products of wide, which it makes when it is first called: few expressions contain them.
 func (t *table) needWide() []column {
 	if t.built {
 		return t.wide
@@ -108,8 +107,8 @@ func (t *table) needWide() []column {
 	return t.wide
 }
 
-// fit returns an expression with the values y, the simplest that it finds. With least, the
-// expression may be the least of two.
+// fit returns the simplest expression that it finds with the values y. With least, the expression may be the minimum
+// of two.
 func (t *table) fit(y []int64, least bool) (expr, bool) {
 	key := make([]byte, 1, 1+8*len(y))
 	if least {
@@ -173,14 +172,14 @@ func (t *table) look(y []int64, least bool) (expr, bool) {
 	return expr{}, false
 }
 
-// maxCoefficient bounds the numbers in expressions, and maxDenominator divisors of products:
-// packed codes are a fraction of an element.
+// maxCoefficient bounds the numbers in expressions, and maxDenominator the divisors of products. There are divisors
+// because a packed code is a fraction of an element.
 const (
 	maxCoefficient = 1 << 24
 	maxDenominator = 64
 )
 
-// multiple returns c times a column, where that is y.
+// multiple returns a constant multiple of a column that equals y.
 func multiple(c *column, y []int64) (mono, bool) {
 	v := c.vals
 	at := 0
@@ -191,7 +190,7 @@ func multiple(c *column, y []int64) (mono, bool) {
 		at++
 	}
 	if at == len(v) || y[at] == 0 || at+1 < len(v) && sat(v[at], y[at+1]) != sat(y[at], v[at+1]) {
-		return mono{}, false // most end here
+		return mono{}, false // most columns end here
 	}
 	num, den := y[at], v[at]
 	if g := gcd(num, den); g > 1 {
@@ -221,7 +220,7 @@ func gcd(a, b int64) int64 {
 	return a
 }
 
-// line returns c times a column and a constant.
+// line returns a multiple of a column plus a constant that equals y.
 func line(c *column, y []int64) (expr, bool) {
 	for i := 1; i < len(y); i++ {
 		dv, dy := c.vals[i]-c.vals[0], y[i]-y[0]
@@ -251,8 +250,7 @@ func line(c *column, y []int64) (expr, bool) {
 	return expr{}, false
 }
 
-// plane returns a sum of two products and a constant. It needs enough shapes that the sum is
-// no accident.
+// plane returns a sum of multiples of two products and a constant. It needs enough shapes to rule out a coincidence.
 func (t *table) plane(y []int64) (expr, bool) {
 	if len(y) < 6 {
 		return expr{}, false
@@ -272,7 +270,7 @@ func (t *table) plane(y []int64) (expr, bool) {
 }
 
 func planeOf(a, b *column, y []int64) (expr, bool) {
-	// Two differences give the coefficients.
+	// Two differences determine the two coefficients.
 	for p := 1; p < len(y); p++ {
 		a1, b1, y1 := a.vals[p]-a.vals[0], b.vals[p]-b.vals[0], y[p]-y[0]
 		if a1 == 0 && b1 == 0 {
@@ -311,7 +309,7 @@ func planeOf(a, b *column, y []int64) (expr, bool) {
 	return expr{}, false
 }
 
-// rowsOf returns (rows − 1) · stride + length, the extent of rows that lie apart.
+// rowsOf returns (rows − 1) · stride + length, the extent of rows at equal distances.
 func (t *table) rowsOf(y []int64) (expr, bool) {
 	if len(y) < 6 {
 		return expr{}, false
@@ -334,7 +332,7 @@ func (t *table) rowsOf(y []int64) (expr, bool) {
 			}
 			for j := range t.plain {
 				if len(t.plain[j].m.atoms) > 1 {
-					continue // lengths are symbols
+					continue // lengths are single symbols
 				}
 				if m, ok := multiple(&t.plain[j], rest); ok {
 					return expr{sum: []mono{c.m, minus, m}}, true
@@ -345,7 +343,7 @@ func (t *table) rowsOf(y []int64) (expr, bool) {
 	return expr{}, false
 }
 
-// leastOf returns the least of two multiples of products.
+// leastOf returns the minimum of multiples of two products.
 func (t *table) leastOf(y []int64) (expr, bool) {
 	type bound struct {
 		m     mono

@@ -5,33 +5,33 @@ import (
 	"slices"
 )
 
-// mode is what a proposal says of an argument.
+// mode is the access that a proposal declares for an argument.
 type mode uint8
 
 const (
 	unused mode = iota
 	read
-	write  // must
-	update // may
+	write  // all listed bytes are written, none are read
+	update // listed bytes may be read or written
 )
 
 var modeNames = [...]string{"unused", "read", "write", "update"}
 
 func (m mode) String() string { return modeNames[m] }
 
-// fitted is the effects of an argument as expressions. It is all of the view if whole.
+// fitted describes what is touched of an argument by expressions; if whole is set, it is all of the view.
 type fitted struct {
 	mode  mode
 	whole bool
 	exact bool
 	off   expr // in elements
 	dims  []fittedDim
-	why   string // why it is no more than that
+	why   string // why it is not exact
 }
 
 type fittedDim struct{ count, stride expr }
 
-// uses reports whether f has a symbol of which a bit is set.
+// uses reports whether f contains a symbol whose bit is set in skip.
 func (f *fitted) uses(skip uint64) bool {
 	used := f.off.uses(skip)
 	for _, d := range f.dims {
@@ -40,8 +40,7 @@ func (f *fitted) uses(skip uint64) bool {
 	return used
 }
 
-// role returns the bytes of a view that a proposal must cover, by what is done to them in any
-// shape.
+// role returns the mode that covers what is done to a view in any shape.
 func role(seen []*observation, v int) (m mode) {
 	must := true
 	for _, o := range seen {
@@ -62,7 +61,7 @@ func role(seen []*observation, v int) (m mode) {
 	return m
 }
 
-// bytesOf are the bytes that the effects of a view list, by its role.
+// bytesOf returns the bytes of a view that effects with a mode list.
 func bytesOf(t *touched, m mode) spans {
 	switch m {
 	case read:
@@ -75,8 +74,8 @@ func bytesOf(t *touched, m mode) spans {
 	return nil
 }
 
-// fit looks for expressions for a view in the observations that fulfil the conditions. What has
-// none is not widened yet.
+// fit looks for expressions for the bytes of a view in the observations. Without any, the fit is the whole view,
+// which widen may improve.
 func (s *study) fit(t *table, seen []*observation, v int, least bool) fitted {
 	sl := &s.c.slots[s.c.views[v]]
 	f := fitted{mode: role(seen, v)}
@@ -108,7 +107,7 @@ func setsOf(seen []*observation, v int, m mode) []spans {
 	return sets
 }
 
-// widen gives the views without a form the range around their bytes, or all of the view.
+// widen gives each view without an exact fit the smallest range around its bytes, or otherwise all of the view.
 func (s *study) widen(m *model) {
 	for v := range m.fits {
 		f := &m.fits[v]
@@ -129,7 +128,7 @@ func (s *study) widen(m *model) {
 	}
 }
 
-// fitBoxes fits strided sets.
+// fitBoxes fits expressions to strided sets of bytes.
 func fitBoxes(t *table, sets []spans, size int64, least bool) (fitted, bool) {
 	boxes := make([]box, len(sets))
 	most := 0
@@ -154,7 +153,7 @@ func fitBoxes(t *table, sets []spans, size int64, least bool) (fitted, bool) {
 	return fitted{}, false
 }
 
-// fitRank fits the sets that have n strided dimensions, and holds the result against all.
+// fitRank fits expressions to the sets that have n strided dimensions, and checks them with all sets.
 func fitRank(t *table, sets []spans, boxes []box, n int, size int64, least bool) (fitted, bool) {
 	var rows []int
 	for i := range boxes {
@@ -208,7 +207,7 @@ func fitRank(t *table, sets []spans, boxes []box, n int, size int64, least bool)
 	if holds() {
 		return f, true
 	}
-	// Rows that are cut at their ends look whole, and are one run, where they are long enough.
+	// Rows longer than their stride merge to one run: the length of a row may be the minimum of both.
 	if last := len(f.dims) - 1; last > 0 && f.dims[last-1].stride.least == nil && run.least == nil {
 		if inner := f.dims[last-1].stride; !inner.isConst() || !run.isConst() {
 			f.dims[last].count = expr{sum: run.sum, plus: run.plus, least: &inner}
@@ -218,10 +217,10 @@ func fitRank(t *table, sets []spans, boxes []box, n int, size int64, least bool)
 	return f, false
 }
 
-// maxRows is how many shapes expressions are made from; they are held against all.
+// maxRows is the maximum number of shapes that expressions are fitted to; they are checked with all.
 const maxRows = 40
 
-// some returns at most maxRows rows: the first, which are the graph's, and others from all over.
+// some returns at most maxRows rows: the first, which are the graph's, and others at equal distances.
 func some(rows []int) []int {
 	if len(rows) <= maxRows {
 		return rows
@@ -234,7 +233,7 @@ func some(rows []int) []int {
 	return out
 }
 
-// fitHulls fits the ranges around the sets.
+// fitHulls fits expressions to the smallest ranges around the sets.
 func fitHulls(t *table, sets []spans, size int64, least bool) (fitted, bool) {
 	var rows []int
 	var off, length []int64
@@ -260,7 +259,7 @@ func fitHulls(t *table, sets []spans, size int64, least bool) (fitted, bool) {
 	return f, ok
 }
 
-// of is the table of some of the shapes.
+// of returns the table for some of the shapes.
 func (t *table) of(rows []int) *table {
 	if len(rows) == len(t.rows) {
 		return t
@@ -276,7 +275,7 @@ func (t *table) of(rows []int) *table {
 	return t.parts[key]
 }
 
-// box evaluates f, in bytes.
+// box evaluates f for values of the symbols, in bytes.
 func (f *fitted) box(vals []int64, size int64) box {
 	b := box{off: f.off.eval(vals) * size}
 	last := len(f.dims) - 1

@@ -15,8 +15,8 @@ import (
 	"github.com/mlxc/mlxc/ir"
 )
 
-// A graph that binds one view to what is read and to what is written gets a declaration that
-// allows it, unless threads are in one another's way then.
+// A graph that binds one view to an argument that is read and to one that is written gets a declaration that allows
+// it, unless threads then race.
 func TestInplace(t *testing.T) {
 	const text = `#include <metal_stdlib>
 using namespace metal;

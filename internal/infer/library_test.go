@@ -17,8 +17,8 @@ import (
 	"github.com/mlxc/mlxc/ir"
 )
 
-// samples are graphs of one dispatch of each kernel of our library that this run takes, those that have
-// threads. They are the ones that other tests run under the checker.
+// samples returns graphs with one dispatch of each kernel of our library that this run takes and whose grid is not
+// empty. They are the kernels that other tests run under the checker.
 func samples(t testing.TB) map[string]*ir.Graph {
 	out := map[string]*ir.Graph{}
 	functions := 0
@@ -52,9 +52,8 @@ func observer(t testing.TB, o Options) *Observer {
 
 func every(*ir.Kernel) bool { return true }
 
-// No kernel of our library touches a byte that its declaration leaves out, or leaves one that it
-// promises to write. What the declarations list and nothing touches is what indices from memory
-// decide, and what a dispatch leaves of it.
+// No kernel of our library touches a byte that its declaration does not list, or leaves one unwritten that it must
+// write. Bytes that are listed and not touched depend on indices in memory, or the dispatch does not need them.
 func TestLibraryKernels(t *testing.T) {
 	sample.Long(t)
 	x := observer(t, Options{Shapes: 3, Seed: 1})
@@ -85,8 +84,8 @@ func TestLibraryKernels(t *testing.T) {
 	assert.GreaterOrEqual(t, 3*exact, 2*len(all))
 }
 
-// What is proposed of our own kernels, as if nobody had declared them, covers what was declared
-// of the graph's dispatch wherever it is touched; this counts how many are the declaration.
+// Proposals for our own kernels, made without their declarations, cover what is declared for the graph's dispatch
+// wherever it is touched. The test counts how many of them equal the declaration.
 func TestLibraryProposals(t *testing.T) {
 	sample.Long(t)
 	x := observer(t, Options{Shapes: 16, HeldOut: 8, Seed: 1})

@@ -9,8 +9,8 @@ import (
 	"github.com/mlxc/mlxc/internal/testkit/store"
 )
 
-// TestMain has the tests share compiled kernels with those of software Metal, in the tree's folder for
-// what is made.
+// TestMain makes the tests share compiled kernels with those of software Metal, in the tree's folder for what is
+// built.
 func TestMain(m *testing.M) {
 	store.Use()
 	os.Exit(m.Run())

@@ -19,32 +19,32 @@ import (
 
 // Options of an [Observer]. The zero value is good.
 type Options struct {
-	// Shapes is how many shapes of a class are made up, besides those that the graph has; 0: 48.
+	// Shapes is how many shapes of a class are made up, in addition to those of the graph; 0: 48.
 	Shapes int
-	// HeldOut is how many shapes an expression must hold on that it was not made from; 0: 24.
+	// HeldOut is how many shapes that expressions were not fitted to they must hold on; 0: 24.
 	HeldOut int
-	// Seed chooses shapes and data.
+	// Seed seeds the choice of shapes and data.
 	Seed uint64
-	// Limit is how long a dispatch may take; 0: a minute.
+	// Limit is the maximum time of a dispatch; 0: a minute.
 	Limit time.Duration
-	// Threads and Bytes bound what runs: a dispatch of more threads, or one that binds more
-	// bytes, is left out; 0: 4 Mi and 256 MiB.
+	// Threads and Bytes are limits of a dispatch: one with more threads, or that binds more bytes, does not run; 0: 4
+	// Mi and 256 MiB.
 	Threads, Bytes int64
 	// Library and Cache are those of [softmetal.Options].
 	Library, Cache string
 	// Trust is that of [softmetal.Options].
 	Trust bool
-	// Progress, if it is not nil, is told which part of the work is done.
+	// Progress, if it is not nil, is called with the fraction of the work that is done.
 	Progress func(float64)
 }
 
-// Observer runs dispatches on software Metal, and sees what they touch.
+// Observer runs dispatches on software Metal under the checker, and records what they touch.
 type Observer struct {
 	o      Options
 	device *softmetal.Device
 	queue  backend.Queue
 	pool   []byte // random bytes
-	odd    []byte // floats that arithmetic does odd things with
+	odd    []byte // infinities, NaNs, zeros, denormal and large floats
 }
 
 // New returns an observer. It must be closed.
@@ -65,7 +65,7 @@ func New(ctx context.Context, o Options) (*Observer, error) {
 		o.Bytes = 256 << 20
 	}
 	d, err := softmetal.New(ctx, softmetal.Options{Workers: 1, Check: true, Library: o.Library, Cache: o.Cache, Trust: o.Trust,
-		// The contents of shapes, states of their bytes, and what threads have of their own.
+		// The contents of views, the states of their bytes, and the private memory of threads.
 		Memory: 8*o.Bytes + 1<<30, Work: 10 * o.Limit})
 	if err != nil {
 		return nil, err
@@ -80,50 +80,49 @@ func New(ctx context.Context, o Options) (*Observer, error) {
 // Close ends the device.
 func (x *Observer) Close() error { return errors.Join(x.queue.Close(), x.device.Close()) }
 
-// touched is what dispatches of a shape touched of a view, with all contents that were tried.
+// touched is what a shape's dispatches touched of a view, with all contents that were tried.
 type touched struct {
 	reads  spans
-	writes spans // of any of them
-	must   spans // of each of them
-	varies bool  // what is touched depends on what memory holds
+	writes spans // with any contents
+	must   spans // with all contents
+	varies bool  // what is touched depends on the contents
 }
 
 func (t *touched) all() spans { return t.reads.union(t.writes) }
 
-// observation is what a shape touched.
+// observation is what a shape touched, and what the checker found.
 type observation struct {
 	*shape
-	number   int // among those of its class
+	number   int // index among those of its class
 	views    []touched
 	findings []softmetal.Finding
 }
 
-// refused is the error of a shape that tells nothing: the dispatch did what it must not, did
-// not end, or cannot run.
+// refused is the error of a shape that is not used: the dispatch did what it must not, took too long, or cannot run.
 type refused struct {
 	why string
-	// ends says that the kernel ran beyond its limit of time.
+	// ends says that the kernel took longer than Options.Limit.
 	ends bool
-	// beyond are the views whose bounds were left, by index.
+	// beyond are the indices of the views that were accessed out of bounds.
 	beyond []int
 }
 
 func (r *refused) Error() string { return r.why }
 
-// contents are kinds of data that memory holds.
+// contents is a kind of data in memory.
 type contents int
 
 const (
 	ordinary contents = iota // numbers around zero, small indices
-	others                   // other ones
-	oddities                 // infinities, numbers that are none, zeros; indices that are zero
+	others                   // numbers of the same kinds, but different ones
+	oddities                 // infinities, NaNs, zeros; indices that are zero
 	allKinds
 )
 
-// poolBytes is how many random bytes there are; memory holds them again and again.
+// poolBytes is the size of the pool of random bytes, which memory holds over and over.
 const poolBytes = 1 << 20
 
-// fill writes data of an element type. Indices are below most.
+// fill fills to with data of an element type. Integers, which may be indices, are below most.
 func (x *Observer) fill(to []byte, t ir.DType, what contents, most uint32, r *rand.Rand) {
 	if x.pool == nil {
 		p := rand.New(rand.NewPCG(1, 2))
@@ -185,7 +184,7 @@ func (x *Observer) fill(to []byte, t ir.DType, what contents, most uint32, r *ra
 	}
 }
 
-// run runs a shape with one kind of contents. most bounds the indices.
+// run runs a shape with one kind of contents, in which integers are below most.
 func (x *Observer) run(ctx context.Context, c *class, s *shape, what contents, most uint32, together, declared bool) (obs *softmetal.Observed, mems []ir.MemID, err error) {
 	if n := c.threads(s); n > x.o.Threads {
 		return nil, nil, &refused{why: fmt.Sprintf("it has %d threads, more than the %d that are run", n, x.o.Threads)}
@@ -239,7 +238,7 @@ func (x *Observer) run(ctx context.Context, c *class, s *shape, what contents, m
 	defer f.Close()
 	err = backend.Wait(ctx)(x.queue.Submit(limited, backend.Submission{Executable: e, Frame: f}))
 	if err != nil {
-		// A queue that has failed is of no use.
+		// A queue that has failed cannot be used again.
 		old := x.queue
 		var again error
 		if x.queue, again = x.device.NewQueue(); again != nil {
@@ -264,7 +263,7 @@ func (x *Observer) run(ctx context.Context, c *class, s *shape, what contents, m
 	return nil, nil, &refused{why: "nothing was observed of it"}
 }
 
-// kindsOf says which kinds of findings there are, and where.
+// kindsOf returns the kinds and arguments of those findings for which a shape may be refused.
 func kindsOf(list []softmetal.Finding) (out []string) {
 	for i := range list {
 		f := &list[i]
@@ -278,8 +277,8 @@ func kindsOf(list []softmetal.Finding) (out []string) {
 	return out
 }
 
-// observe runs a shape with all kinds of contents. Findings of the kinds in tolerated are no
-// reason to refuse it: the graph's own dispatches have them.
+// observe runs a shape with so many kinds of contents. Findings of the kinds in tolerated are no reason to refuse it,
+// since the graph's own dispatches have them.
 func (x *Observer) observe(ctx context.Context, c *class, s *shape, kinds contents, most uint32, tolerated []string, declared bool) (*observation, error) {
 	out := &observation{shape: s, views: make([]touched, len(c.views))}
 	for what := range kinds {
@@ -339,5 +338,5 @@ func (x *Observer) observe(ctx context.Context, c *class, s *shape, kinds conten
 	return out, nil
 }
 
-// quote is a text within a comment of a declaration.
+// quote returns a text on one line, for a comment of a declaration.
 func quote(s string) string { return strings.Join(strings.Fields(s), " ") }

@@ -7,8 +7,8 @@ import (
 	"slices"
 )
 
-// contradicted returns the views of which an observation has bytes that a model lacks, or lacks
-// what it promises, and those of which it has fewer than a model that counts as exact.
+// contradicted returns the views of which an observation has bytes that the model lacks, or lacks bytes that the
+// model says are written (narrow), and those of which it has fewer bytes than a model that is marked exact (loose).
 func (s *study) contradicted(m *model, o *observation) (narrow, loose []int) {
 	for v := range m.fits {
 		f, t := &m.fits[v], &o.views[v]
@@ -47,11 +47,11 @@ func (s *study) contradicted(m *model, o *observation) (narrow, loose []int) {
 	return narrow, loose
 }
 
-// maxRounds is how often expressions are made anew from shapes that contradicted them.
+// maxRounds is how often expressions are fitted again with shapes that contradicted them.
 const maxRounds = 5
 
-// infer returns a model of the class that holds on everything that was observed, and how many
-// shapes it was not made from.
+// infer returns a model of the class that holds for everything that was observed, and sets s.counts.HeldOut. The
+// model is nil if no shape of the graph could be observed.
 func (s *study) infer(ctx context.Context) (*model, error) {
 	if err := s.real(ctx); err != nil {
 		return nil, err
@@ -66,7 +66,7 @@ func (s *study) infer(ctx context.Context) (*model, error) {
 	for _, o := range first {
 		s.accept(o)
 	}
-	// Shapes that keep all that the graph's keep are the ones that engines make.
+	// Engines make shapes that satisfy the conditions of the graph's shapes.
 	mild, _ := s.c.conditions(s.realShapes())
 	first, err = s.make(ctx, s.x.o.Shapes/2, onePerSymbol(mild), false)
 	if err != nil {
@@ -76,7 +76,7 @@ func (s *study) infer(ctx context.Context) (*model, error) {
 		s.accept(o)
 	}
 	if s.search().bad() > 0 {
-		// Some more that are as close to the graph's as can be.
+		// Some more that are as close to the graph's as possible.
 		mild, hard := s.c.conditions(s.realShapes())
 		if first, err = s.make(ctx, s.x.o.Shapes/4, append(hard, onePerSymbol(mild)...), false); err != nil {
 			return nil, err
@@ -91,7 +91,7 @@ func (s *study) infer(ctx context.Context) (*model, error) {
 		if round < maxRounds-2 {
 			m = s.search()
 		} else {
-			m = s.strictest() // what was found so far was wrong each time
+			m = s.strictest() // the model was contradicted each time so far
 		}
 		s.widen(m)
 		for v, w := range widen {
@@ -141,7 +141,7 @@ func (s *study) infer(ctx context.Context) (*model, error) {
 	}
 }
 
-// onePerSymbol keeps the first condition of each kind of a symbol.
+// onePerSymbol keeps the first condition of each kind for each symbol.
 func onePerSymbol(ks []condition) (out []condition) {
 	for _, k := range ks {
 		if !slices.ContainsFunc(out, func(o condition) bool { return o.kind == k.kind && o.sym == k.sym }) {
@@ -151,7 +151,7 @@ func onePerSymbol(ks []condition) (out []condition) {
 	return out
 }
 
-// split is a class for each form whose values differ from others'.
+// split returns a class for each form, in the order of commands.
 func (c *class) split() (out []*class) {
 	for _, f := range c.forms {
 		one := *c

@@ -21,14 +21,14 @@ import (
 	"github.com/mlxc/mlxc/msl/decl"
 )
 
-// recipe is a kernel whose effects are known, since they are made with it: thread (x, y) copies
-// length elements of a to y, each from and to an affine place.
+// recipe generates a kernel whose effects are known by construction: thread (x, y) copies Length elements of a to y,
+// between places that are affine in x and y.
 //
 //	y[to.first + y·to.pitch + x·to.step + j] = a[from.first + y·from.pitch + x·from.step + j]
 type recipe struct {
 	Length   term
 	To, From walk
-	Guard    bool // threads from p0 on do nothing
+	Guard    bool // threads with x ≥ p0 do nothing
 	Decides  bool // only elements above 0 are stored
 	Gather   bool // y·pitch of a is idx[y]·pitch
 	Half     bool // y is half
@@ -41,7 +41,7 @@ type recipe struct {
 
 type walk struct{ First, Pitch, Step term }
 
-// term is a number times a product of arguments; −1 is the width of the grid.
+// term is a number times a product of arguments, by index; −1 is the width of the grid.
 type term struct {
 	Num int64
 	Of  []int
@@ -81,7 +81,7 @@ func drawRecipe(t *rapid.T) recipe {
 		r.P[0] = max(1, r.Wide-rapid.Int64Range(0, 2).Draw(t, "less"))
 	}
 	r.Length = oneOf("length", term{1, nil}, term{2, nil}, term{3, nil}, term{1, []int{1}}, term{1, []int{1}}, term{4, []int{1}})
-	// p2 is a pitch: at least what a row has.
+	// p2 is a pitch: at least the length of a row.
 	length := r.Length.eval(r.P, r.Wide)
 	r.P[2] = r.Wide*length + rapid.Int64Range(0, 9).Draw(t, "slack")
 	row := term{r.Length.Num, append([]int{-1}, r.Length.Of...)}
@@ -96,7 +96,7 @@ func drawRecipe(t *rapid.T) recipe {
 	return r
 }
 
-// source is the kernel in Metal.
+// source returns the kernel in Metal.
 func (r *recipe) source() string {
 	typ, y, guard, store := "float", "t.y", "", "y[to] = a[from];"
 	if r.Half {
@@ -136,8 +136,8 @@ func (r *recipe) size() int64 {
 	return 4
 }
 
-// effects are the bytes of a, idx and y that a dispatch touches. Of a gather those of a are
-// what it may touch with indices below 8.
+// effects returns the bytes of a, idx and y that a dispatch touches; for a gather, the bytes of a that it may touch
+// with indices below 8.
 func (r *recipe) effects(p [4]int64, wide, high int64) (a, idx, y spans) {
 	var as, is, ys []span
 	for ty := range high {
@@ -168,7 +168,7 @@ func (r *recipe) effects(p [4]int64, wide, high int64) (a, idx, y spans) {
 	return normal(as), normal(is), normal(ys)
 }
 
-// graph is a graph with one dispatch.
+// graph returns a graph with one dispatch of the kernel.
 func (r *recipe) graph(path string) *ir.Graph {
 	b := ir.NewBuilder("g")
 	typ := ir.F32
@@ -200,12 +200,12 @@ func (r *recipe) graph(path string) *ir.Graph {
 	return b.Unfinished()
 }
 
-// inferred are reports that two tests ask for, by source and options.
+// inferred has reports by source and options, since two tests need the same ones.
 var inferred = map[string]*Report{}
 
 // infer proposes a declaration of the recipe's kernel.
 func (r *recipe) infer(t testing.TB, x *Observer) (*ir.Graph, *Report) {
-	// A relative path would do, but tests run in several folders at once.
+	// The path is absolute, because tests run in several folders at once.
 	path := filepath.Join(t.TempDir(), "recipe.metal")
 	require.NoError(t, os.WriteFile(path, []byte(r.source()), 0o600))
 	g := r.graph(path)
@@ -219,8 +219,8 @@ func (r *recipe) infer(t testing.TB, x *Observer) (*ir.Graph, *Report) {
 	return g, inferred[key]
 }
 
-// hold holds a proposal against what the recipe says, on shapes that nobody has seen. It returns
-// how many arguments are exact in all of them.
+// hold compares a proposal with the recipe on random shapes. It returns how many arguments are exact in all of them,
+// and how many shapes the proposal describes.
 func (r *recipe) hold(t testing.TB, p *Proposal, rng *rand.Rand) (exact, described int) {
 	ds, err := parsed(p.Text)
 	require.NoError(t, err, p.Text)
@@ -249,7 +249,7 @@ func (r *recipe) hold(t testing.TB, p *Proposal, rng *rand.Rand) (exact, describ
 		e, err := accepts(ds[0], b.Unfinished(), b.Dispatch(d))
 		if err != nil {
 			require.ErrorIs(t, err, decl.ErrMismatch)
-			continue // it says nothing of this shape
+			continue // the proposal does not describe this shape
 		}
 		described++
 		as, is, ys := r.effects(q, wide, high)
@@ -280,7 +280,7 @@ func (r *recipe) hold(t testing.TB, p *Proposal, rng *rand.Rand) (exact, describ
 	return exact, described
 }
 
-// recipes are kernels of which the cache has what was compiled, from the second time on.
+// recipes returns n recipes, always the same, so that the cache has their kernels from the second time on.
 func recipes(n int) []recipe {
 	out := make([]recipe, n)
 	for i := range out {
@@ -289,8 +289,7 @@ func recipes(n int) []recipe {
 	return out
 }
 
-// Of kernels whose effects are known, what is proposed is never narrower, and mostly exact, on
-// shapes that were not observed.
+// For kernels with known effects, a proposal is never too narrow and mostly exact, on shapes that were not observed.
 func TestKnownKernels(t *testing.T) {
 	sample.Long(t)
 	n, o := 8, Options{Shapes: 24, HeldOut: 12, Seed: 3}
@@ -309,10 +308,10 @@ func TestKnownKernels(t *testing.T) {
 		assert.Positive(t, described, "%d: %s", i, p.Text)
 		exact += e
 		if could += 3; r.Gather {
-			could-- // what indices lead to
+			could-- // indices decide about a
 		}
 		if r.Decides && !r.Both {
-			could-- // what data decides
+			could-- // data decides about y
 		}
 		if e < 3 {
 			t.Logf("%d: %d of 3 exact:\n%s%+v\n%s", i, e, p.Text, p.Fits, r.source())
@@ -322,10 +321,10 @@ func TestKnownKernels(t *testing.T) {
 	assert.GreaterOrEqual(t, exact, could*9/10)
 }
 
-// lie is a declaration that says something else of one argument than a true one.
+// lie is a declaration that was made wrong for one argument.
 type lie struct{ what, text string }
 
-// lies changes what a declaration says of each argument that it has a shape for.
+// lies returns wrong variants of a declaration, for each argument that it has a shape for.
 func lies(p *Proposal) (out []lie) {
 	for _, f := range p.Fits {
 		if f.Shape == "" || f.Shape == "[_]" {
@@ -384,7 +383,7 @@ func lies(p *Proposal) (out []lie) {
 	return out
 }
 
-// Wrong declarations are found, each of them.
+// Compare finds every wrong declaration.
 func TestPlantedLies(t *testing.T) {
 	sample.Long(t)
 	x := observer(t, Options{Shapes: 24, HeldOut: 12, Seed: 3})
@@ -405,7 +404,7 @@ func TestPlantedLies(t *testing.T) {
 		require.Empty(t, against(p.Text).Broken, "%d: the truth", i)
 		for _, l := range lies(p) {
 			if r.Both && strings.HasSuffix(l.what, ": certainly written") {
-				continue // it is: that old bytes matter shows as a read
+				continue // it is certainly written: that old bytes matter shows as a read
 			}
 			assert.NotEmpty(t, against(l.text).Broken, "%d: %s\n%s\n%s", i, l.what, l.text, r.source())
 			found++

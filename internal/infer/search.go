@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// model is a set of conditions with what they make of the views.
+// model is a set of conditions on the symbols, and what is fitted to the views under them.
 type model struct {
 	ks    []condition
 	fits  []fitted
@@ -13,7 +13,7 @@ type model struct {
 	table *table
 }
 
-// bad is how many views are not exact though they could be.
+// bad returns how many views have no exact fit.
 func (m *model) bad() (n int) {
 	for i := range m.fits {
 		if !m.fits[i].exact {
@@ -23,7 +23,7 @@ func (m *model) bad() (n int) {
 	return n
 }
 
-// under returns the observations that fulfil conditions.
+// under returns the observations that satisfy the conditions.
 func under(seen []*observation, ks []condition) (out []*observation) {
 	for _, o := range seen {
 		if all(ks, o.vals) {
@@ -33,8 +33,8 @@ func under(seen []*observation, ks []condition) (out []*observation) {
 	return out
 }
 
-// fitAll fits every view. Those that have a form in from, a model of the same shapes and more,
-// keep it.
+// fitAll fits every view to the observations that satisfy the conditions. Exact fits in from, a model of these shapes
+// and more, are kept where they still apply.
 func (s *study) fitAll(ks []condition, least bool, from *model) *model {
 	seen := under(s.seen, ks)
 	skip := uint64(0)
@@ -54,7 +54,7 @@ func (s *study) fitAll(ks []condition, least bool, from *model) *model {
 	return m
 }
 
-// tableOf returns the table of shapes; the same ones are asked for again and again.
+// tableOf returns the table for shapes. Tables are kept, since the same shapes are asked for repeatedly.
 func (s *study) tableOf(seen []*observation, skip uint64) *table {
 	key := binary.LittleEndian.AppendUint64(make([]byte, 0, 8+4*len(seen)), skip)
 	rows := make([][]int64, len(seen))
@@ -73,8 +73,8 @@ func (s *study) tableOf(seen []*observation, skip uint64) *table {
 	return t
 }
 
-// search looks for conditions under which all views have a form: none, then few and weak ones
-// added one by one, and at last as few as can be left of all.
+// search looks for conditions under which all views have an exact fit: at first none, then weak ones that are added
+// one by one, and at last all but those that can be left out.
 func (s *study) search() *model {
 	hopeless := 0
 	for _, d := range s.depends {
@@ -108,7 +108,7 @@ func (s *study) search() *model {
 	return best
 }
 
-// strictest is the model under all conditions: the graph's own shapes, and little else.
+// strictest returns the model under all conditions, which few shapes but the graph's own satisfy.
 func (s *study) strictest() *model {
 	mild, hard := s.c.conditions(s.realShapes())
 	ks := append(slices.Clone(hard), onePerSymbol(mild)...)
@@ -119,12 +119,11 @@ func (s *study) strictest() *model {
 	return m
 }
 
-// enough is how many made-up shapes must fulfil conditions before a form under them means
-// something: of few shapes anything is true.
+// enough is how many made-up shapes must satisfy conditions for a fit under them to count: anything fits few shapes.
 const enough = 5
 
-// narrower returns the model with one more condition that has the fewest bad views, or nil if
-// none has fewer.
+// narrower returns the model with one more condition that has the fewest bad views, or nil if no condition makes them
+// fewer.
 func (s *study) narrower(m *model, try []condition) (best *model) {
 	for _, k := range try {
 		if slices.ContainsFunc(m.ks, func(o condition) bool {
@@ -144,8 +143,7 @@ func (s *study) narrower(m *model, try []condition) (best *model) {
 	return best
 }
 
-// wider begins with all conditions, and leaves out one after the other as long as no view
-// loses its form.
+// wider begins with all conditions, and leaves out each one without which no more views are bad.
 func (s *study) wider(ks []condition, hopeless int) *model {
 	m := s.fitAll(ks, false, nil)
 	if m.bad() > hopeless {

@@ -7,21 +7,21 @@ import (
 	"slices"
 )
 
-// condition is what a declaration demands of the symbols, since what was seen has no simple
-// form without it. All shapes of the graph fulfil it.
+// condition is a requirement of a declaration on the symbols, without which what was observed has no simple form. All
+// shapes of the graph satisfy it.
 type condition struct {
 	kind conditionKind
 	sym  int
 	by   int64 // the divisor, or the value
-	is   expr  // of a tie
+	is   expr  // of tied: what sym equals
 }
 
 type conditionKind uint8
 
 const (
 	aligned conditionKind = iota // sym is a multiple of by
-	tied                         // sym, a size of the grid, is an expression in the others
-	pinned                       // sym is by
+	tied                         // sym, a size of the grid, equals an expression in the others
+	pinned                       // sym equals by
 )
 
 func (k condition) holds(vals []int64) bool {
@@ -44,8 +44,7 @@ func all(ks []condition, vals []int64) bool {
 	return true
 }
 
-// line is the condition as a line of a declaration; that of a size of the grid stands in the
-// line of the grid.
+// line returns the condition as a line of a declaration. A tie stands in the line of the grid instead.
 func (k condition) line(names []string) string {
 	if k.kind == aligned {
 		return fmt.Sprintf("%s %% %d == 0", names[k.sym], k.by)
@@ -53,7 +52,7 @@ func (k condition) line(names []string) string {
 	return fmt.Sprintf("%s == %d", names[k.sym], k.by)
 }
 
-// seen is the least and the greatest value of a symbol.
+// seen is the range of the values of a symbol.
 type seen struct{ lo, hi int64 }
 
 func (s *seen) add(v int64, first bool) {
@@ -64,8 +63,8 @@ func (s *seen) add(v int64, first bool) {
 	s.lo, s.hi = min(s.lo, v), max(s.hi, v)
 }
 
-// conditions returns those that may be tried, given the graph's shapes. What engines mean by
-// their grids comes first: of two that serve it is taken.
+// conditions returns those that may be tried, since all shapes of the graph satisfy them. Ties of the grid come
+// first, as they are what engines mean: of two conditions that serve, the first is taken.
 func (c *class) conditions(real []*shape) (mild, hard []condition) {
 	if len(real) == 0 {
 		return nil, nil
@@ -92,11 +91,11 @@ func (c *class) conditions(real []*shape) (mild, hard []condition) {
 	return mild, hard
 }
 
-// maxTies bounds the ties of one size of the grid.
+// maxTies is the maximum number of ties of one size of the grid.
 const maxTies = 6
 
-// ties returns expressions in the arguments that give a size of the grid in all shapes of the
-// graph. Few and small values are expressed by anything, so that a tie of them says nothing.
+// ties returns conditions that express a size of the grid by arguments in all shapes of the graph. There are none if
+// all its values are at most 2, since many expressions would give these.
 func (c *class) ties(s int, real []*shape) (out []condition) {
 	y := make([]int64, len(real))
 	rows := make([][]int64, len(real))
@@ -147,15 +146,15 @@ func (c *class) ties(s int, real []*shape) (out []condition) {
 	return out
 }
 
-// bounds of made-up shapes, which are small: many of them run.
+// Limits of made-up shapes, which are small because many of them run.
 const (
 	madeThreads = 1 << 15
 	madeBytes   = 1 << 16 // of a view that is longer in the graph
 	madeValue   = 1 << 12
 )
 
-// vary makes a shape up from one of the graph that fulfils the conditions. With one ≥ 0 only
-// that symbol differs from the graph's.
+// vary makes up a shape that satisfies the conditions, from one of the graph. With one ≥ 0 only that symbol is drawn
+// anew.
 func (c *class) vary(r *rand.Rand, base *shape, ks []condition, one int) *shape {
 	s := &shape{vals: slices.Clone(base.vals), form: base.form}
 	draw := func(i int) {
@@ -188,7 +187,7 @@ func (c *class) vary(r *rand.Rand, base *shape, ks []condition, one int) *shape 
 	return s
 }
 
-// room gives the views of a made-up shape their lengths.
+// room sets the lengths of the views of a made-up shape.
 func (c *class) room(s, base *shape) {
 	for _, n := range base.lens {
 		// Room for larger strides and more rows than the graph's.
@@ -196,8 +195,8 @@ func (c *class) room(s, base *shape) {
 	}
 }
 
-// pick returns a value near one that the graph has: mostly a smaller one, since that keeps
-// views and grids within what is there.
+// pick returns a value near one of the graph, mostly a smaller one, so that accesses stay within views and grids stay
+// small.
 func pick(r *rand.Rand, v int64, grid bool) int64 {
 	top := min(max(v, 4), madeValue)
 	if grid {
@@ -209,17 +208,17 @@ func pick(r *rand.Rand, v int64, grid bool) int64 {
 		return v
 	case n < 5:
 		return small[r.IntN(len(small))]
-	case n < 8 && top > 64: // what divides by the graph's powers of two
+	case n < 8 && top > 64: // multiples of the powers of two that divide v
 		by := int64(1)
 		for v > 0 && v%(2*by) == 0 && 4*by <= top {
 			by *= 2
 		}
 		return by * (1 + r.Int64N(max(1, top/by)))
-	case n < 12 && top > 16: // of any magnitude
+	case n < 12 && top > 16: // of all magnitudes equally
 		return 1 + r.Int64N(int64(1)<<(4+r.IntN(bits.Len64(uint64(top))-4)))
 	}
 	return 1 + r.Int64N(top)
 }
 
-// cheap reports whether a made-up shape is worth its time.
+// cheap reports whether a made-up shape has few enough threads.
 func (c *class) cheap(s *shape) bool { return c.threads(s) <= madeThreads }

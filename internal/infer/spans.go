@@ -8,10 +8,10 @@ import (
 // span is the bytes [lo, hi).
 type span struct{ lo, hi int64 }
 
-// spans is a set of bytes: in order, and no two touch.
+// spans is a set of bytes, as ordered spans of which no two overlap or adjoin.
 type spans []span
 
-// normal makes a set of spans in any order.
+// normal makes a set of spans in any order, which may overlap.
 func normal(s []span) spans {
 	slices.SortFunc(s, func(a, b span) int { return cmp.Compare(a.lo, b.lo) })
 	out := s[:0]
@@ -49,7 +49,7 @@ func (s spans) intersect(o spans) (out spans) {
 	return out
 }
 
-// minus returns the bytes of s that o has not.
+// minus returns the bytes of s that are not in o.
 func (s spans) minus(o spans) (out spans) {
 	j := 0
 	for _, x := range s {
@@ -71,7 +71,7 @@ func (s spans) minus(o spans) (out spans) {
 
 func (s spans) equal(o spans) bool { return slices.Equal(s, o) }
 
-// bytes is how many there are.
+// bytes returns the number of bytes in the set.
 func (s spans) bytes() (n int64) {
 	for _, x := range s {
 		n += x.hi - x.lo
@@ -79,7 +79,7 @@ func (s spans) bytes() (n int64) {
 	return n
 }
 
-// hull is the least span around all.
+// hull returns the smallest span around the set.
 func (s spans) hull() span {
 	if len(s) == 0 {
 		return span{}
@@ -87,8 +87,8 @@ func (s spans) hull() span {
 	return span{s[0].lo, s[len(s)-1].hi}
 }
 
-// box is a strided set of bytes, as ir.Region has them: runs of run bytes from off on, each
-// repeated as dims say, the outermost first.
+// box is a strided set of bytes, like ir.Region: runs of run bytes from off on, repeated as dims say, with the
+// outermost dimension first.
 type box struct {
 	off, run int64
 	dims     []boxDim
@@ -96,10 +96,10 @@ type box struct {
 
 type boxDim struct{ count, stride int64 }
 
-// maxDims is how many strided dimensions a region may have.
+// maxDims is the maximum number of strided dimensions of a region.
 const maxDims = 4
 
-// boxOf returns the box that s is, if it is one.
+// boxOf returns s as a box, if it is one.
 func boxOf(s spans) (b box, ok bool) {
 	if len(s) == 0 {
 		return box{}, true
@@ -113,7 +113,7 @@ func boxOf(s spans) (b box, ok bool) {
 		at[i] = x.lo
 	}
 	for len(at) > 1 {
-		// The innermost dimension: as many as follow one another at the first distance.
+		// The innermost dimension is the run of equal distances at the beginning.
 		n, step := 2, at[1]-at[0]
 		for n < len(at) && at[n]-at[n-1] == step {
 			n++
@@ -138,10 +138,10 @@ func boxOf(s spans) (b box, ok bool) {
 	return b, true
 }
 
-// maxSpans bounds the pieces of a set that is compared.
+// maxSpans is the maximum number of spans in a set that is compared.
 const maxSpans = 1 << 20
 
-// spans returns the bytes of b, or reports that there are too many pieces.
+// spans returns the bytes of b, or false if there are too many spans.
 func (b box) spans() (spans, bool) {
 	if b.run <= 0 {
 		return nil, true

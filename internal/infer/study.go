@@ -11,44 +11,44 @@ import (
 	"github.com/mlxc/mlxc/ir"
 )
 
-// study is what is known of a class.
+// study is the observation of one class: the shapes that have run, and what they have shown.
 type study struct {
 	x    *Observer
 	c    *class
 	r    *rand.Rand
-	most uint32 // indices are below it
+	most uint32 // integers in memory, which may be indices, are below it
 	// tolerated are the kinds of findings that the graph's own dispatches have.
 	tolerated []string
-	only      func(*shape) bool // the shapes that may be made up; nil: any
-	seen      []*observation    // accepted
+	only      func(*shape) bool // which shapes may be made up; nil: any
+	seen      []*observation    // observations that are used
 	have      map[string]bool
-	declared  bool   // the checker looks at the kernel's declaration, too
-	depends   []bool // by view: what is touched depends on contents
+	declared  bool   // the checker compares accesses with the kernel's declaration
+	depends   []bool // by view: what is touched depends on the contents of memory
 	counts    Counts
 	notes     []string
-	clash     bool // where views are one, threads are in one another's way
+	clash     bool // threads race if equal views share their memory
 	endless   int
 	tables    map[string]*table // of shapes, by their numbers
 }
 
-// maxEndless is how many shapes may run out of time before no more are made up.
+// maxEndless is how many shapes may take too long before no more are made up.
 const maxEndless = 2
 
 func (x *Observer) study(c *class) *study {
 	h := fnv.New64a()
-	// Not of where the library lies: the same kernel has the same shapes.
+	// The library's path is left out, so that the same kernel has the same shapes wherever it lies.
 	fmt.Fprint(h, c.kernel.Function, c.kind, c.group, c.names)
 	return &study{x: x, c: c, r: rand.New(rand.NewPCG(x.o.Seed, h.Sum64())), most: 8, have: map[string]bool{}, depends: make([]bool, len(c.views))}
 }
 
-// note keeps a sentence, once.
+// note keeps a sentence, unless it was kept before.
 func (s *study) note(format string, args ...any) {
 	if n := quote(fmt.Sprintf(format, args...)); !slices.Contains(s.notes, n) && len(s.notes) < 16 {
 		s.notes = append(s.notes, n)
 	}
 }
 
-// real observes the graph's own shapes.
+// real observes the graph's own shapes, at sample values of its params.
 func (s *study) real(ctx context.Context) error {
 	for _, f := range s.c.forms {
 		s.counts.Dispatches += 1 + len(f.others)
@@ -56,7 +56,7 @@ func (s *study) real(ctx context.Context) error {
 		if len(samples) == 0 {
 			samples = [][]uint32{f.graph.Greatest()}
 		}
-		// Between the ends, too.
+		// Add values between the extremes.
 		for range 2 {
 			mid := make([]uint32, len(f.graph.Params))
 			for i := range mid {
@@ -89,7 +89,7 @@ func (s *study) real(ctx context.Context) error {
 	return nil
 }
 
-// keeps reports whether values of the params keep the graph's constraints.
+// keeps reports whether values of the params satisfy the graph's constraints.
 func keeps(g *ir.Graph, params []uint32) bool {
 	for i := range g.Constraints {
 		if g.Constraints[i].LHS.Eval(params) > g.Constraints[i].Max {
@@ -99,7 +99,7 @@ func keeps(g *ir.Graph, params []uint32) bool {
 	return true
 }
 
-// one observes a shape of the graph. Indices become smaller until they lead nowhere else.
+// one observes a shape of the graph. It halves the bound of integers in memory until no access leaves a view.
 func (s *study) one(ctx context.Context, sh *shape) error {
 	var beyond []int
 	for most := s.most; ; most /= 2 {
@@ -121,7 +121,7 @@ func (s *study) one(ctx context.Context, sh *shape) error {
 			return err
 		}
 		if s.most = most; len(beyond) > 0 {
-			// Other contents led out of these views: they hold what indices lead to.
+			// With larger integers, accesses left these views: they are addressed by indices in memory.
 			for _, v := range beyond {
 				s.depends[v] = true
 			}
@@ -138,8 +138,8 @@ func (s *study) one(ctx context.Context, sh *shape) error {
 	}
 }
 
-// oneView runs a shape of the graph with views that are one there as one: threads may be in one
-// another's way only then.
+// oneView runs a shape of the graph once more, with views that are equal there in one memory: some races occur only
+// then.
 func (s *study) oneView(ctx context.Context, sh *shape) error {
 	same := false
 	for i := range s.c.views {
@@ -188,8 +188,8 @@ func (s *study) realShapes() (out []*shape) {
 	return out
 }
 
-// make observes made-up shapes that fulfil the conditions until n were accepted, or too many
-// were not. It returns those accepted.
+// make observes made-up shapes that satisfy the conditions, until there are n or too many were refused, and returns
+// the observations. With each, the first of them change one symbol only.
 func (s *study) make(ctx context.Context, n int, ks []condition, each bool) (out []*observation, err error) {
 	real := s.realShapes()
 	if len(real) == 0 {

@@ -10,9 +10,8 @@ import (
 	"github.com/mlxc/mlxc/msl/decl"
 )
 
-// Propose observes the kernels of the graphs that want chooses, and returns a declaration of
-// effects for each class of their dispatches. The error of one whose context has ended is its
-// cause; whatever else goes wrong with a kernel is said in the report.
+// Propose observes the kernels that want chooses in the graphs, and returns a declaration of effects for each class
+// of their dispatches. If ctx ends, the error is its cause; all other problems with a kernel are in the report.
 func (x *Observer) Propose(ctx context.Context, graphs []*ir.Graph, want func(k *ir.Kernel) bool) (*Report, error) {
 	cs, r := x.gather(graphs, want)
 	for i, c := range cs {
@@ -38,7 +37,7 @@ func (x *Observer) Propose(ctx context.Context, graphs []*ir.Graph, want func(k 
 	return r, nil
 }
 
-// gather sorts the dispatches of all graphs.
+// gather sorts the dispatches of all graphs into classes.
 func (x *Observer) gather(graphs []*ir.Graph, want func(k *ir.Kernel) bool) (cs []*class, r *Report) {
 	r = &Report{Seed: x.o.Seed}
 	for _, g := range graphs {
@@ -55,11 +54,10 @@ func (r *Report) leave(c *class, why string) {
 	}
 }
 
-// maxSplit bounds the forms of a class that get declarations of their own.
+// maxSplit is the maximum number of forms of a class that may get declarations of their own.
 const maxSplit = 8
 
-// propose returns the proposals of a class: one, or one for each of its forms where that is
-// what makes them exact.
+// propose returns the proposals for a class: one, or one for each of its forms if all of these are exact.
 func (x *Observer) propose(ctx context.Context, c *class) ([]Proposal, error) {
 	s := x.study(c)
 	m, err := s.infer(ctx)
@@ -91,8 +89,7 @@ func (x *Observer) propose(ctx context.Context, c *class) ([]Proposal, error) {
 	return x.write(s, m)
 }
 
-// couldBeExact reports whether a view is inexact for want of a form, and not because it
-// depends on data.
+// couldBeExact reports whether a view is not exact because nothing fits it, and not because it depends on data.
 func (s *study) couldBeExact(m *model) bool {
 	for v := range m.fits {
 		if !m.fits[v].exact && !s.depends[v] {
@@ -102,8 +99,8 @@ func (s *study) couldBeExact(m *model) bool {
 	return false
 }
 
-// write writes the declaration, and holds it, read back, against everything that was observed
-// and against the dispatches of the graph as they stand.
+// write returns the declaration for a model. It parses it again, and checks it with everything that was observed and
+// with the dispatches of the graph.
 func (x *Observer) write(s *study, m *model) ([]Proposal, error) {
 	p := Proposal{Kernel: s.c.kernel.Function, Library: s.c.kernel.Library, Counts: s.counts, Exact: true, Notes: s.notes}
 	p.Text = s.text(m, &p)
@@ -125,7 +122,7 @@ func (x *Observer) write(s *study, m *model) ([]Proposal, error) {
 		if err == nil {
 			continue
 		}
-		// It stays of unknown effects, which is safe.
+		// The dispatch keeps unknown effects, which is safe.
 		p.Notes = append(p.Notes, fmt.Sprintf("graph %s: the declaration does not describe %s as it stands, of any params: %s", ir.QuoteName(f.graph.Name), f.node.ID, quote(err.Error())))
 	}
 	for i := range p.Fits {
@@ -134,7 +131,7 @@ func (x *Observer) write(s *study, m *model) ([]Proposal, error) {
 	return []Proposal{p}, nil
 }
 
-// parsed reads declarations.
+// parsed parses declarations; a text without any is an error.
 func parsed(text string) ([]*decl.Decl, error) {
 	src, err := decl.Parse("proposal", text)
 	if err != nil {
@@ -146,7 +143,7 @@ func parsed(text string) ([]*decl.Decl, error) {
 	return src.Decls, nil
 }
 
-// text is the declaration that a model stands for.
+// text returns the declaration for a model, and sets p.Fits.
 func (s *study) text(m *model, p *Proposal) string {
 	c := s.c
 	var b strings.Builder
@@ -213,7 +210,7 @@ func (s *study) text(m *model, p *Proposal) string {
 	line("group", "%d, %d, %d", c.group[0], c.group[1], c.group[2])
 	for _, k := range m.ks {
 		if k.kind == aligned && slices.ContainsFunc(m.ks, func(o condition) bool { return o.kind == pinned && o.sym == k.sym }) {
-			continue // the value says it
+			continue // the pinned value implies it
 		}
 		if k.sym < c.grid || k.kind == aligned {
 			line("require", "%s", k.line(c.names))
@@ -233,8 +230,8 @@ func (s *study) text(m *model, p *Proposal) string {
 	return b.String()
 }
 
-// ranges bounds each symbol by the values that were seen, and that the graph has: beyond them
-// nothing is claimed.
+// ranges returns requirements that bound each symbol by the values that were observed or that the graph has: for
+// others nothing is claimed.
 func (s *study) ranges(m *model) []string {
 	c := s.c
 	all := make([]seen, len(c.names))
@@ -276,7 +273,7 @@ func number(n int64) string {
 	return fmt.Sprint(n)
 }
 
-// shape is the part of an @arg line that stands in brackets.
+// shape returns the part of an @arg line that stands in brackets.
 func (f *fitted) shape(names []string) string {
 	switch {
 	case f.mode == unused:
@@ -300,8 +297,8 @@ func (f *fitted) shape(names []string) string {
 	return "[" + s + "]"
 }
 
-// inplace returns the pairs of views, written and read, that are one view in some dispatch of
-// the graph, if they have one form.
+// inplace returns pairs of a written and a read view with the same shape that are the same view in some dispatch of
+// the graph.
 func (s *study) inplace(m *model) (out [][2]int) {
 	if s.clash {
 		return nil
@@ -321,8 +318,8 @@ func (s *study) inplace(m *model) (out [][2]int) {
 	return out
 }
 
-// holds holds a declaration against observations, and says how close it comes. It is an error
-// if the declaration lacks anything: the search is wrong then, and nothing is proposed.
+// holds checks a declaration with observations, and sums up what it declares and they touch. A contradiction is an
+// error: the search is wrong then, and nothing is proposed.
 func (s *study) holds(d *decl.Decl, seen []*observation, p *Proposal) error {
 	described := 0
 	worst := make([]int64, len(p.Fits))
@@ -363,7 +360,7 @@ func (s *study) holds(d *decl.Decl, seen []*observation, p *Proposal) error {
 	return nil
 }
 
-// declaredOf returns the bytes that effects list of a memory.
+// declaredOf returns the bytes of a memory that effects list.
 func declaredOf(e *ir.Effects, m ir.MemID) (reads, writes, must spans) {
 	var rs, ws, ms []span
 	each := func(r *ir.Region, to ...*[]span) {

@@ -8,8 +8,8 @@ import (
 	"github.com/mlxc/mlxc/internal/metallib/bitcode"
 )
 
-// keys walks over the operands of an argument's node: strings, each followed by the values
-// that it wants.
+// keys is a position in the operands of an argument's metadata node: keys, which are strings, each followed by its
+// values.
 type keys struct {
 	node bitcode.Node
 	at   int
@@ -27,7 +27,7 @@ func (k *keys) next() bitcode.Operand {
 	return k.node.Operand(k.at - 1)
 }
 
-// int reads the number of a key.
+// int reads an integer value of a key.
 func (k *keys) int(key string) int64 {
 	n, ok := k.next().Int()
 	if !ok || n < 0 || n > 1<<40 {
@@ -50,7 +50,7 @@ func text(o bitcode.Operand) (string, bool) {
 	return s, ok && printable(s)
 }
 
-// argument reads the node of an argument: its number, what it is, and what is known of it.
+// argument decodes the metadata node of an argument; number is its index in the function.
 func argument(o bitcode.Operand, number int) (a air.Arg, err error) {
 	node, ok := o.Node()
 	if !ok {
@@ -134,8 +134,8 @@ const (
 	maxDepth  = 16      // of structs in structs, which a file could make cyclic
 )
 
-// structFields reads a list of (offset, size, elements of an array or 0, type, name). Before
-// a field that is a struct stands "air.struct_type_info" with the list of its fields.
+// structFields decodes a list of fields: (offset, size, length of an array or 0, type, name). Before a field that is
+// a struct stands "air.struct_type_info" with the list of that struct's fields.
 func structFields(o bitcode.Operand, depth int, budget *int) (out []air.Field, err error) {
 	node, ok := o.Node()
 	if !ok {

@@ -46,7 +46,7 @@ func disassemble(text string) *disassembly {
 	return d
 }
 
-// split cuts a list at commas that lie in no string or bracket.
+// split splits a list at the commas outside of strings and brackets.
 func split(list string) (out []string) {
 	depth, quoted, from := 0, false, 0
 	for i, c := range list {
@@ -141,8 +141,8 @@ func (d *disassembly) argument(t *testing.T, ops []string) (a air.Arg) {
 	return a
 }
 
-// size computes the bytes of a type that is written as text: scalars, arrays, structs and
-// vectors of those.
+// size returns the size and alignment in bytes of a type in LLVM's text: scalars, arrays, structs and vectors of
+// those.
 func (d *disassembly) size(t *testing.T, ty string) (size, align int64) {
 	up := func(n, a int64) int64 { return (n + a - 1) / a * a }
 	scalars := map[string]int64{"i1": 1, "i8": 1, "i16": 2, "i32": 4, "i64": 8, "half": 2, "bfloat": 2, "float": 4}
@@ -216,7 +216,7 @@ func (d *disassembly) describe(t *testing.T) *air.Kernel {
 	return k
 }
 
-// A kernel is described as clang prints it.
+// Describe agrees with what clang's disassembly of the kernel says.
 func TestClang(t *testing.T) {
 	sample.Long(t)
 	c, err := clang.Find(context.Background())
@@ -228,7 +228,7 @@ func TestClang(t *testing.T) {
 			r := rand.New(rand.NewPCG(*sampleSeed, 2))
 			dir := t.TempDir()
 			var saw struct{ constants, conditional, threadgroup, fields, most int }
-			// Every other one of those families that have function constants: there are few.
+			// Every other kernel is of a family with function constants, since these are few.
 			var families, sample []string
 			for i := range lib.Kernels {
 				if name := lib.Kernels[i].Name; strings.HasPrefix(name, "steel_gemm_fused") || strings.HasPrefix(name, "steel_attention") || strings.HasPrefix(name, "sdpa_vector") {

@@ -15,13 +15,13 @@ type Library struct {
 	Version  [2]int   // of the container
 	System   [2]int   // version of the system that it was built for
 	Kernels  []Kernel // in the order of the file
-	Skipped  int      // functions that are no kernels: shaders of vertices and fragments
+	Skipped  int      // functions that are no kernels, such as vertex and fragment shaders
 	data     []byte
 	sections [4]section
 	byName   map[string]int32
 }
 
-// Kernel is a function of a library, as the list of functions says.
+// Kernel is the entry of a kernel in the list of functions.
 type Kernel struct {
 	Name   string
 	Size   int64 // bytes of bitcode
@@ -53,7 +53,7 @@ const (
 	headerSize = 88
 	// maxName bounds the length of a name. Those of MLX have up to some 200 bytes.
 	maxName = 4096
-	// minEntry is the least size of a function's entry: its length and ENDT.
+	// minEntry is the minimum size of a function's entry in bytes: its length and ENDT.
 	minEntry   = 8
 	kernelType = 2
 )
@@ -61,8 +61,8 @@ const (
 // Is reports whether data begins as a library does.
 func Is(data []byte) bool { return bytes.HasPrefix(data, []byte(magic)) }
 
-// Parse reads the list of functions of a library. It keeps data, which must not change.
-// file is the name for errors.
+// Parse reads the list of functions of a library. The library refers to data, which must not change. file is a name
+// for errors.
 func Parse(file string, data []byte) (*Library, error) {
 	l := &Library{File: file, data: data}
 	if !Is(data) {
@@ -97,7 +97,7 @@ func Parse(file string, data []byte) (*Library, error) {
 	return l, nil
 }
 
-// strange says what a file is that is no Metal library.
+// strange describes a file that is no Metal library.
 func strange(data []byte) string {
 	for _, k := range []struct{ magic, what string }{
 		{"\x89MXG\r\n\x1a\n", "it is a graph (.mlxg)"},
@@ -122,7 +122,7 @@ func strange(data []byte) string {
 // list reads the list of functions.
 func (l *Library) list() error {
 	s := l.sections[functionList]
-	// The size does not count the word that says how many there are.
+	// The section's size does not include the number of functions at its beginning.
 	end := s.end() + 4
 	if end > int64(len(l.data)) {
 		return l.errorf(s.offset, "", "the list of functions ends %d bytes behind the file", end-int64(len(l.data)))
@@ -226,7 +226,7 @@ func (l *Library) entry(at, n int64) (k Kernel, kind uint8, err error) {
 	return k, kind, nil
 }
 
-// tags are the records that every function has, with their sizes in bytes; 0 is any.
+// tags are the records that every function must have, with their sizes in bytes; 0: any size.
 var tags = [...]struct {
 	name string
 	size int

@@ -19,7 +19,7 @@ import (
 
 var smallNames = []string{"gg1_copybool_bool_", "rmsfloat32", "gemv_wide_bfloat16_nv2_kl16"}
 
-// A library that was written here is read as those of Apple's tools are.
+// A library that package metallibs wrote is read like those of Apple's tools.
 func TestSmall(t *testing.T) {
 	data := metallibs.Small(t, smallNames...)
 	lib, err := metallib.Parse("small.metallib", data)
@@ -77,7 +77,7 @@ func at(t *testing.T, data []byte, text string, n int) int {
 	}
 }
 
-// What is wrong is an error with file, offset and reason.
+// A malformed library is an error with file, offset and reason.
 func TestRefused(t *testing.T) {
 	small := metallibs.Small(t, smallNames...)
 	le := binary.LittleEndian
@@ -149,7 +149,7 @@ func TestRefused(t *testing.T) {
 	}
 }
 
-// Damage of one kernel is an error of that kernel, and of Verify.
+// Damage to one kernel is an error of that kernel alone, and of Verify.
 func TestDamagedKernels(t *testing.T) {
 	small := metallibs.Small(t, smallNames...)
 	open := func(b []byte) *metallib.Library {
@@ -202,7 +202,7 @@ func TestDamagedKernels(t *testing.T) {
 	})
 }
 
-// Random damage is read or refused.
+// Randomly damaged libraries are read or refused, without a panic.
 func TestRandomDamage(t *testing.T) {
 	small := metallibs.Small(t, smallNames...)
 	r := rand.New(rand.NewPCG(3, 4))
@@ -226,7 +226,7 @@ func TestRandomDamage(t *testing.T) {
 	for n := range end {
 		b := bytes.Clone(small[:n])
 		if n >= 24 {
-			binary.LittleEndian.PutUint64(b[16:], uint64(n)) // so that more than the size is looked at
+			binary.LittleEndian.PutUint64(b[16:], uint64(n)) // so that not all are refused because of their size
 		}
 		try(b)
 	}

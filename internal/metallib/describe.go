@@ -9,7 +9,7 @@ import (
 	"github.com/mlxc/mlxc/internal/metallib/bitcode"
 )
 
-// Describe reads from a kernel's bitcode what it wants to be bound.
+// Describe reads a kernel's interface from its bitcode: arguments, function constants and threadgroup memory.
 func (l *Library) Describe(name string) (*air.Kernel, error) {
 	k, err := l.Kernel(name)
 	if err != nil {
@@ -40,7 +40,7 @@ func (l *Library) Describe(name string) (*air.Kernel, error) {
 	return out, nil
 }
 
-// Describe describes the only kernel of a module.
+// Describe returns the interface of the only kernel in a module.
 //
 // The named metadata air.kernel lists a node for each kernel: the function, a node that is
 // empty, a node of the arguments, and perhaps further nodes, of which one may be

@@ -15,7 +15,7 @@ import (
 	"github.com/mlxc/mlxc/internal/toolchain/clang"
 )
 
-// kernelText is a kernel with one of everything, as LLVM IR.
+// kernelText is LLVM IR of a kernel with one of everything that Describe reads.
 const kernelText = `
 %inner = type { i32, i32 }
 @fc.MTL_FC_INIT_7_i = internal addrspace(2) externally_initialized constant i32 undef
@@ -50,7 +50,7 @@ define void @f() { ret void }
 !14 = !{i32 0, i32 4, i32 0, !"int", !"a", i32 4, i32 4, i32 0, !"int", !"b"}
 `
 
-// assemble makes a module of text.
+// assemble assembles LLVM IR to a module.
 func assemble(t *testing.T, text string) *bitcode.Module {
 	c, err := clang.Find(context.Background())
 	require.NoError(t, err)
@@ -64,7 +64,7 @@ func assemble(t *testing.T, text string) *bitcode.Module {
 	return m
 }
 
-// Everything that a kernel may have is described.
+// Describe finds everything that a kernel may have.
 func TestDescribe(t *testing.T) {
 	k, err := metallib.Describe(assemble(t, kernelText))
 	require.NoError(t, err)
@@ -88,7 +88,7 @@ func TestDescribe(t *testing.T) {
 	}, k)
 }
 
-// Metadata that is not understood as a whole is refused.
+// Describe refuses metadata that it does not understand completely.
 func TestDescribeRefuses(t *testing.T) {
 	for _, c := range []struct{ old, new, want string }{
 		{"!air.kernel = !{!0}", "!air.kernel = !{!0, !0}", "lists 2 kernels, one is expected"},

@@ -7,8 +7,8 @@ import (
 	"github.com/mlxc/mlxc/internal/metallib/bitcode"
 )
 
-// Bitcode returns the bytes of a kernel's module, a part of the library's, as LLVM's tools
-// read them. It compares them with their digest.
+// Bitcode returns a kernel's module in the form that LLVM's tools read, as a part of the library's bytes. It compares
+// the module with its digest.
 func (l *Library) Bitcode(name string) ([]byte, error) {
 	k, err := l.Kernel(name)
 	if err != nil {
@@ -29,7 +29,7 @@ func (l *Library) extract(k *Kernel) ([]byte, error) {
 	return data, nil
 }
 
-// within makes an error of the library of one of a kernel's bitcode.
+// within turns an error about a kernel's bitcode into an error of the library.
 func (l *Library) within(k *Kernel, err error) error {
 	at := l.sections[bitcodeSection].offset + k.offset
 	if e, ok := err.(*bitcode.Error); ok {

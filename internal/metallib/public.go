@@ -6,8 +6,8 @@ import (
 	"github.com/mlxc/mlxc/internal/air"
 )
 
-// constantTypes are the types of function constants, as public metadata numbers them (as
-// Metal numbers MTLDataType).
+// constantTypes are the types of function constants by their number in public metadata, which is that of Metal's
+// MTLDataType.
 var constantTypes = map[uint8]string{
 	0x03: "float", 0x04: "float2", 0x05: "float3", 0x06: "float4",
 	0x10: "half", 0x11: "half2", 0x12: "half3", 0x13: "half4",

@@ -2,7 +2,7 @@ package metallib
 
 import "encoding/binary"
 
-// records walks over tagged records from one offset of the file to another.
+// records is a position in a sequence of tagged records in the file.
 type records struct {
 	lib     *Library
 	kernel  string // for errors

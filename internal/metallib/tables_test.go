@@ -15,7 +15,7 @@ import (
 	"github.com/mlxc/mlxc/internal/testkit/sample"
 )
 
-// attributes are the abbreviations of the tables.
+// attributes are the abbreviations that the tables have for attributes.
 var attributes = map[string]string{
 	"thread_position_in_grid": "tpig", "threadgroup_position_in_grid": "tgpig", "thread_position_in_threadgroup": "tpitg",
 	"thread_index_in_threadgroup": "tiitg", "thread_index_in_simdgroup": "tiisg", "simdgroup_index_in_threadgroup": "sgitg",
@@ -24,8 +24,8 @@ var attributes = map[string]string{
 	"thread_index_in_quadgroup": "tiiqg",
 }
 
-// row writes a kernel as a line of the tables. They know more of what may be written: what
-// the body only stores to is rw/w.
+// row formats a kernel as a line of the tables. The tables know more about writes: a buffer that the body only stores
+// to is rw/w.
 func row(k *air.Kernel) string {
 	var args []string
 	for i := range k.Args {
@@ -63,14 +63,14 @@ func row(k *air.Kernel) string {
 	return strings.TrimRight(fmt.Sprintf("%s\t%s\t%s\t%s", strings.Join(args, " "), threads, strings.Join(constants, " "), fmt.Sprint(bytes)), "\t")
 }
 
-// counts are what is in a library as a whole.
+// counts are totals over the kernels of a library.
 type counts struct {
 	Kernels, Constants, Conditional, MaxThreadgroup, Threadgroup, ThreadgroupArgs, Gaps int
 	Reads, ReadsUnused, Writes, Constant, ConstantUnused, SizedDevice                   int
 	Attributes                                                                          map[string]int // kernels
 }
 
-// Counted by other programs, from what LLVM's disassembler printed of every kernel.
+// The numbers were counted by other programs, in what LLVM's disassembler printed of every kernel.
 var libraries = map[string]counts{
 	"0.16.3": {
 		Kernels: 9869, Constants: 135, Conditional: 480, MaxThreadgroup: 1953, Threadgroup: 2028, ThreadgroupArgs: 97, Gaps: 2543,
@@ -135,7 +135,7 @@ func (c *counts) add(k *air.Kernel) {
 	one(&c.Gaps, len(slots) > 0 && slots[len(slots)-1] != len(slots)-1)
 }
 
-// Every kernel of both libraries is described, as others described it.
+// Describe agrees with what other programs found out about every kernel of both libraries.
 func TestLibraries(t *testing.T) {
 	sample.Long(t)
 	for _, version := range metallibs.Versions {

@@ -1,5 +1,5 @@
-// The cage: what this program may still do once kernels come. Their code is native, and what they come from may be
-// a stranger's file, so whatever they do must stay within this process: its memory, its threads, and the channel.
+// Confines this program before it loads kernels. Their code is native, and may come from a stranger's file, so
+// whatever they do must stay within this process: its memory, its threads, and the channel.
 #include "executor.h"
 #include <errno.h>
 #include <stdio.h>
@@ -26,7 +26,7 @@
 #define LOAD(field) BPF_STMT(BPF_LD | BPF_W | BPF_ABS, (field))
 #define JUMP(test, value, yes, no) BPF_JUMP(BPF_JMP | (test) | BPF_K, (value), (yes), (no))
 #define RETURN(what) BPF_STMT(BPF_RET | BPF_K, (what))
-// The low half of an argument: descriptors, flags and protections have no more.
+// The low half of an argument; descriptors, flags and protections need no more.
 #define ARGUMENT(n) (offsetof(struct seccomp_data, args) + 8 * (n))
 #define ALLOW(call) JUMP(BPF_JEQ, __NR_##call, 0, 1), RETURN(SECCOMP_RET_ALLOW)
 #define ALLOW_ON_CHANNEL(call) \
@@ -34,8 +34,8 @@
 #define ALLOW_NOT_EXECUTABLE(call) \
 	JUMP(BPF_JEQ, __NR_##call, 0, 4), LOAD(ARGUMENT(2)), JUMP(BPF_JSET, PROT_EXEC, 1, 0), RETURN(SECCOMP_RET_ALLOW), RETURN(SECCOMP_RET_KILL_PROCESS)
 
-// Nothing else is allowed: no program, file, socket or process, no further thread (exit ends one, exit_group all), and
-// no code but what comes in a file over the channel.
+// Every other system call kills the process: no program, file, socket, process or thread can be opened or started, no
+// single thread can end (exit_group ends all), and only files that came over the channel can be executed.
 static struct sock_filter rules[] = {
 	LOAD(offsetof(struct seccomp_data, arch)),
 	JUMP(BPF_JEQ, MACHINE, 1, 0),
@@ -50,7 +50,7 @@ static struct sock_filter rules[] = {
 	ALLOW(brk),
 	ALLOW(mremap),
 	ALLOW_NOT_EXECUTABLE(mprotect),
-	// Memory of its own is private, for so the limit counts it, and not executable.
+	// Anonymous memory must be private, so that the limit on data counts it, and not executable.
 	JUMP(BPF_JEQ, __NR_mmap, 0, 14),
 	LOAD(ARGUMENT(3)),
 	JUMP(BPF_JSET, MAP_ANONYMOUS, 0, 5),
@@ -63,7 +63,7 @@ static struct sock_filter rules[] = {
 	JUMP(BPF_JSET, PROT_EXEC, 1, 0),
 	RETURN(SECCOMP_RET_ALLOW),
 	LOAD(ARGUMENT(4)),
-	JUMP(BPF_JEQ, MEMORY, 0, 1), // buffers are no code
+	JUMP(BPF_JEQ, MEMORY, 0, 1), // buffers cannot be executed
 	RETURN(SECCOMP_RET_KILL_PROCESS),
 	RETURN(SECCOMP_RET_ALLOW),
 	ALLOW(close),
@@ -83,11 +83,11 @@ static struct sock_filter rules[] = {
 
 const char *cage(void) {
 	const struct rlimit none = {0, 0}, few = {16, 16};
-	// What cannot be limited the filter forbids all the same.
+	// Where a limit cannot be set, the filter still forbids what it limits.
 	setrlimit(RLIMIT_CORE, &none);
 	setrlimit(RLIMIT_FSIZE, &none);
 	setrlimit(RLIMIT_NOFILE, &few);
-	syscall(SYS_close_range, MEMORY + 1, ~0u, 0); // which kernels before 5.9 do not have
+	syscall(SYS_close_range, MEMORY + 1, ~0u, 0); // missing before Linux 5.9
 	for (int fd = 0; fd < CHANNEL; fd++)
 		close(fd);
 	static char message[120];
@@ -103,7 +103,7 @@ const char *cage(void) {
 #elif defined(__APPLE__)
 #include <dlfcn.h>
 
-// Nobody has tried this on a Mac yet. What is allowed is what loading a kernel from the cache takes.
+// Untested so far. Reading files is allowed because kernels are loaded from temporary files.
 const char *cage(void) {
 	int (*sandbox)(const char *, uint64_t, char **) = (int (*)(const char *, uint64_t, char **))dlsym(RTLD_DEFAULT, "sandbox_init");
 	if (!sandbox)

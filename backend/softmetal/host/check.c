@@ -1,21 +1,19 @@
-// What a checked kernel asks before each access to memory: whether the bytes are its own,
-// were written, may be touched, and whether another thread touches them unordered.
+// What a checked kernel calls before each access to memory: is it within bounds, were the bytes written before, does
+// the dispatch declare it, and does it race with another thread?
 //
-// Two accesses of one byte by different threads are a race if one of them writes, not both are
-// atomic, and nothing orders them. Threads of different threadgroups are never ordered. Those of
-// one are by a threadgroup barrier that names the memory, and within a simdgroup by a
-// simdgroup barrier.
+// Two accesses of one byte by different threads are a race if one of them writes, not both are atomic, and no barrier
+// orders them. Threads of different threadgroups are never ordered. Threads of one threadgroup are ordered by a
+// threadgroup barrier that names the memory, and those of a simdgroup also by such a simdgroup barrier.
 #include "check.h"
 #include <stdlib.h>
 #include <string.h>
 
 _Thread_local struct check *checking;
 
-// cell is what is known of some bytes that lie together: who wrote them last, and two of those
-// who read them since.
+// cell records who accessed some adjacent bytes (c->granule of them): the last writer, and two of the readers since.
 struct cell {
 	struct mover writer, reader, other;
-	uint8_t atomic; // bits: 1 the writer, 2 the readers
+	uint8_t atomic; // bits: 1: the writer is atomic, 2: the readers are
 };
 
 static int is_access(const struct access *a) { return a->kind <= COPIED; }
@@ -34,7 +32,7 @@ static int ordered(const struct mover *earlier, const struct mover *later) {
 	return earlier->thread / SIMD_WIDTH == later->thread / SIMD_WIDTH && earlier->simd_epoch != later->simd_epoch;
 }
 
-// report keeps a finding, once for each pair of places in the code.
+// report adds a finding and returns it; a repetition at the same places of the code is only counted (NULL).
 static struct finding *report(struct check *c, enum finding_kind kind, const struct mover *a, const struct mover *b, int32_t argument, int64_t offset) {
 	uint32_t first = a->access, second = b ? b->access : 0xffff;
 	for (uint32_t i = 0; i < c->count; i++) {
@@ -67,7 +65,7 @@ static struct finding *report(struct check *c, enum finding_kind kind, const str
 	return f;
 }
 
-// settle decides a doubt: the store has happened.
+// settle decides the doubt after its store has happened: it was a race if the bytes have changed.
 static void settle(struct check *c) {
 	struct doubt *d = &c->doubt;
 	if (d->at && memcmp(d->at, d->old, d->bytes) != 0)
@@ -88,7 +86,7 @@ void check_use(struct check *c, uint32_t place, uint32_t thread, const struct to
 	struct finding *f = report(c, stray ? INACTIVE_LANE : UNDEFINED_VALUE, &m, NULL, t ? t->argument : -1, t ? t->offset : 0);
 	if (!f)
 		return;
-	f->bytes = a->kind; // says how it is used
+	f->bytes = a->kind; // holds how the value is used, for these kinds
 	f->other_line = a->bytes;
 	f->lane = -1;
 	if (stray && s->site) {
@@ -97,7 +95,7 @@ void check_use(struct check *c, uint32_t place, uint32_t thread, const struct to
 	}
 }
 
-// count_bits is how many threads are in a mask.
+// count_bits returns the number of threads in a mask.
 static int count_bits(uint32_t mask) { return __builtin_popcount(mask); }
 
 void check_exchange(struct check *c, int site, const struct exchange *x, uint32_t active, int count, int simdgroup) {
@@ -205,8 +203,8 @@ void check_barrier(struct check *c, const struct site *s, uint32_t simdgroup) {
 	c->threadgroup_epoch[simdgroup] += threadgroup != 0;
 }
 
-// touch_cells notes an access to n bytes, of which the first has the number at, and reports
-// whom it races with.
+// touch_cells records an access to n bytes, the first of which is byte number at of the memory, and reports races
+// with earlier accesses.
 static void touch_cells(struct check *c, struct pages *cells, struct mover *m, const struct access *a, int32_t argument, int64_t offset, const uint8_t *memory, uint64_t at, uint64_t n, uint32_t granule) {
 	int atomic = a->kind >= ATOMIC;
 	for (uint64_t i = at / granule; i <= (at + n - 1) / granule; i++) {
@@ -215,7 +213,7 @@ static void touch_cells(struct check *c, struct pages *cells, struct mover *m, c
 			c->starved = 1;
 			return;
 		}
-		// What is misaligned is told; whether others touch the part of a cell that it does not is not known.
+		// A cell that a misaligned access covers in part is left out: races in it are not detected.
 		if (i * granule < at || (i + 1) * granule > at + n)
 			continue;
 		int64_t here = offset + (int64_t)(i * granule) - (int64_t)at;
@@ -229,8 +227,8 @@ static void touch_cells(struct check *c, struct pages *cells, struct mover *m, c
 			}
 		}
 		if (reads(a)) {
-			// The first and the last of the readers are kept that no barrier separates from
-			// this one: whoever writes next differs from one of the two.
+			// Keep the first and the last of the readers that no barrier separates from this one: whichever thread
+			// writes next, it differs from at least one of the two.
 			if (!x->reader.group || (ordered(&x->reader, m) && (!x->other.group || ordered(&x->other, m))))
 				x->reader = *m, x->other = (struct mover){0}, x->atomic = (uint8_t)((x->atomic & 1) | (atomic ? 2 : 0));
 			else if (!same_thread(&x->reader, m))
@@ -249,10 +247,10 @@ static void touch_cells(struct check *c, struct pages *cells, struct mover *m, c
 	}
 }
 
-// Where a stray access goes.
+// Accesses that are not allowed are redirected to this memory.
 static _Alignas(64) uint8_t nowhere[1 << 16];
 
-// space_of returns the cells of the buffer with an id.
+// space_of returns the cells of the buffer with an id, or NULL if there is no room for them.
 static struct pages *space_of(struct check *c, uint64_t id) {
 	for (size_t i = 0; i < c->space_count; i++)
 		if (c->spaces[i].id == id)
@@ -267,15 +265,15 @@ static struct pages *space_of(struct check *c, uint64_t id) {
 	return p;
 }
 
-// touch notes that memory is touched, for what is asked of it afterwards.
+// touch records an access, for the calls about its value that follow it (undefined.c).
 static void touch(struct check *c, const struct access *a, uint64_t n, int32_t argument, int64_t offset, int private) {
-	if (a->kind == COPIED) // what it goes to
+	if (a->kind == COPIED) // the access before was the copy's destination
 		c->before = c->last;
 	struct touched *t = &c->last;
 	t->state = NULL, t->n = n, t->argument = argument, t->offset = offset, t->private = (uint8_t)private;
 }
 
-// misaligned reports an address that is no multiple of what Metal asks for.
+// misaligned reports an address that is not a multiple of the alignment that Metal requires.
 static void misaligned(struct check *c, const struct mover *m, const struct access *a, const uint8_t *at, int32_t argument, int64_t offset) {
 	if (a->align > 1 && (uintptr_t)at % a->align != 0) {
 		struct finding *f = report(c, MISALIGNED, m, NULL, argument, offset);
@@ -284,15 +282,15 @@ static void misaligned(struct check *c, const struct mover *m, const struct acce
 	}
 }
 
-// device checks an access through an argument.
+// device checks an access through a buffer argument, and returns the address to use.
 static void *device(struct check *c, const struct lane *l, struct mover *m, const struct access *a, uint32_t argument, uint8_t *at, uint64_t n) {
 	const struct dispatch *d = c->dispatch;
 	const struct bound *b = &d->bound[argument];
 	int64_t offset = at - (uint8_t *)d->buffers[argument];
 	(void)l;
 	touch(c, a, n, (int32_t)argument, offset, 0);
-	// An argument that a function constant leaves out is bound to nothing. Apple's compiler loads
-	// its value all the same where it goes into a selection that does not take it.
+	// An argument that a function constant disables is not bound. Apple's compiler loads its value all the same,
+	// ahead of a select that discards it.
 	if (!d->buffers[argument] && a->kind == LOAD && a->space == SPACE_CONSTANT)
 		return nowhere;
 	if (offset < 0 || (uint64_t)offset > b->bytes || n > b->bytes - (uint64_t)offset) {
@@ -305,11 +303,11 @@ static void *device(struct check *c, const struct lane *l, struct mover *m, cons
 	}
 	misaligned(c, m, a, at, (int32_t)argument, offset);
 	if (!b->state)
-		return at; // inline bytes, or memory of which nothing is known
+		return at; // inline bytes, or memory without recorded states
 	int undefined = 0, undeclared = 0;
 	for (uint64_t i = 0; i < n; i++) {
 		uint8_t *s = &b->state[(uint64_t)offset + i];
-		// What the dispatch itself has written it may read again.
+		// A dispatch may read what it has written itself.
 		if (reads(a) && !(*s & WAS_WRITTEN)) {
 			undefined |= !(*s & DEFINED);
 			undeclared |= !(*s & MAY_READ);
@@ -332,8 +330,8 @@ static void *device(struct check *c, const struct lane *l, struct mover *m, cons
 	return at;
 }
 
-// threadgroup checks an access to threadgroup memory: to variable (an index of the kernel's), to
-// the memory of an argument (below 0: -1 - slot), or to any if it is not known.
+// threadgroup checks an access to threadgroup memory: to the argument or the variable that the access names, or, if
+// neither is known, to the variable that holds the address. It returns the address to use.
 static void *threadgroup(struct check *c, struct mover *m, const struct access *a, uint8_t *at, uint64_t n) {
 	const struct kernel *k = c->dispatch->kernel;
 	uint64_t offset = (uint64_t)(at - c->memory);
@@ -380,7 +378,7 @@ static void *threadgroup(struct check *c, struct mover *m, const struct access *
 	return at;
 }
 
-// private checks an access to a private or constant array.
+// private checks an access to a private or constant array, and returns the address to use.
 static void *private(struct check *c, struct mover *m, const struct access *a, uint8_t *base, uint64_t size, uint8_t *at, uint64_t n, uint8_t *written, int32_t number) {
 	int64_t offset = at - base;
 	touch(c, a, n, number, offset, 1);
@@ -412,7 +410,7 @@ static struct mover mover_of(struct check *c, const struct lane *l, uint32_t acc
 	return m;
 }
 
-// mlxc_touch is called before each access; it returns where to go instead of at.
+// mlxc_touch is called before each access; it returns the address to use instead of at.
 __attribute__((visibility("default"), used)) void *mlxc_touch(const struct lane *l, uint8_t *at, uint64_t n, uint32_t access) {
 	struct check *c = checking;
 	if (!c)
@@ -431,14 +429,14 @@ __attribute__((visibility("default"), used)) void *mlxc_touch(const struct lane 
 	struct mover m = mover_of(c, l, access, SPACE_DEVICE);
 	if (a->origin == ORIGIN_ARGUMENT)
 		return device(c, l, &m, a, a->index, at, n);
-	// It is not known through which argument: through the one in which the address lies.
+	// The argument is not known: take the one whose memory holds the address.
 	for (uint32_t i = 0; i < SLOTS; i++) {
 		const struct bound *b = &c->dispatch->bound[i];
 		uint8_t *begin = c->dispatch->buffers[i];
 		if (begin && at >= begin && at < begin + b->bytes)
 			return device(c, l, &m, a, i, at, n);
 	}
-	// Nearly: no private memory lies where the bytes before and behind a buffer are guarded.
+	// Or the one whose guard zones hold the address: no private memory lies there.
 	for (uint32_t i = 0; i < SLOTS; i++) {
 		const struct bound *b = &c->dispatch->bound[i];
 		uint8_t *begin = c->dispatch->buffers[i];
@@ -459,7 +457,7 @@ __attribute__((visibility("default"), used)) void *mlxc_touch(const struct lane 
 	return nowhere;
 }
 
-// mlxc_own is called where a thread begins, of each such variable.
+// mlxc_own registers a private variable that generic pointers may reach, at the start of its thread.
 __attribute__((visibility("default"), used)) void mlxc_own(const struct lane *l, uint8_t *at, uint64_t bytes, uint8_t *state, uint32_t number) {
 	struct check *c = checking;
 	uint32_t t = l->thread_index_in_threadgroup;
@@ -467,8 +465,8 @@ __attribute__((visibility("default"), used)) void mlxc_own(const struct lane *l,
 		c->own[t][c->own_count[t]++] = (struct own){at, bytes, state, number};
 }
 
-// mlxc_private is called before an access to a private or constant array of size bytes, of which written
-// has a byte for each, or is NULL.
+// mlxc_private is called before an access to a private or constant array of size bytes. written has the state of each
+// of them, or is NULL.
 __attribute__((visibility("default"), used)) void *mlxc_private(const struct lane *l, uint8_t *base, uint64_t size, uint8_t *at, uint64_t n, uint32_t access, uint8_t *written) {
 	struct check *c = checking;
 	if (!c)

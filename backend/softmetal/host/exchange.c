@@ -1,5 +1,5 @@
-// What the threads of a simdgroup do together at a site. Values of one operand stand in the
-// exchange at the site's stride; the threads that wait at the site are the bits of active.
+// Operations that the threads of a simdgroup execute together at a site. The threads' values of one operand lie in
+// struct exchange, a stride of the site apart; active is the mask of the threads that wait at the site.
 #include "executor.h"
 #include <math.h>
 #include <string.h>
@@ -23,8 +23,7 @@ static const uint8_t element_bytes[] = {
 	[F32] = 4, [F16] = 2, [BF16] = 2, [S8] = 1, [S16] = 2, [S32] = 4, [S64] = 8, [U8] = 1, [U16] = 2, [U32] = 4, [U64] = 8,
 };
 
-// Elements are computed with as float or as 64-bit integers, and rounded to their type after
-// each operation.
+// Elements are computed as float or as 64-bit integers, and rounded to their type after each operation.
 static float load_float(int element, const uint8_t *p) {
 	float f;
 	uint16_t u;
@@ -119,9 +118,8 @@ static uint64_t combine_integer(int operation, int sign, uint64_t a, uint64_t b)
 	}
 }
 
-// reduce gives each active thread of every width of them the result over those that are
-// active. Pairs are combined that lie width/2 apart, then width/4, and so on: each thread of a
-// butterfly gets the same bits.
+// reduce gives each active thread the result over the active threads of its group of width threads. It combines pairs
+// that lie width/2 apart, then width/4 and so on, as in a butterfly, in which every thread gets the same bits.
 static void reduce(const struct site *s, struct exchange *x, uint32_t active, int count, int part) {
 	int size = element_bytes[s->element], stride = (int)s->stride, floating = s->element <= BF16;
 	uint8_t *at = x->a + size * part;
@@ -164,7 +162,7 @@ static void reduce(const struct site *s, struct exchange *x, uint32_t active, in
 	}
 }
 
-// The same for the usual case: 32 floats, all there.
+// reduce_all is reduce for the usual case: 32 floats, with all threads active.
 static void reduce_all(const struct site *s, uint8_t *at) {
 	float t[SIMD_WIDTH];
 	if (s->stride == sizeof *t)
@@ -196,7 +194,7 @@ static void reduce_all(const struct site *s, uint8_t *at) {
 			memcpy(at + s->stride * i, t, sizeof *t);
 }
 
-// scan goes through the active threads in their order.
+// scan computes a prefix sum or product over the active threads, in the order of lanes.
 static void scan(const struct site *s, struct exchange *x, uint32_t active, int count, int part) {
 	int size = element_bytes[s->element], stride = (int)s->stride, floating = s->element <= BF16;
 	int operation = s->operation == PREFIX_INCLUSIVE_SUM || s->operation == PREFIX_EXCLUSIVE_SUM ? SUM : PRODUCT;
@@ -222,8 +220,8 @@ static void scan(const struct site *s, struct exchange *x, uint32_t active, int 
 	}
 }
 
-// A thread that asks for a value from beyond the first or last thread by going up or down keeps its own, unless
-// it fills.
+// A lane that shuffles up or down from beyond the first or last lane keeps its own value, unless the operation is
+// shuffle-and-fill.
 int shuffle_source(const struct site *s, const struct exchange *x, uint32_t active, int i, int *filling) {
 	int width = s->width, base = i / width * width, lane = i - base, to = lane;
 	int by = (int)(x->argument[i] & 0xffff), modulus = (int)(x->argument[i] >> 16);
@@ -249,8 +247,8 @@ int shuffle_source(const struct site *s, const struct exchange *x, uint32_t acti
 		break;
 	case SHUFFLE_AND_FILL_UP:
 	case SHUFFLE_AND_FILL_DOWN: {
-		// Within pieces of modulus threads: what comes from beyond the piece's edge
-		// is the filling of the thread at the other end.
+		// Values shift within pieces of modulus lanes: a lane that reaches beyond its piece takes the filling value
+		// of the lane at the piece's other end.
 		if (modulus <= 0 || modulus > width)
 			modulus = width;
 		int piece = lane / modulus * modulus;
@@ -271,7 +269,7 @@ int shuffle_source(const struct site *s, const struct exchange *x, uint32_t acti
 	return to >= width ? -1 - to : base + to;
 }
 
-// shuffle gives each active thread the value of another.
+// shuffle gives each active thread the value of another lane.
 static void shuffle(const struct site *s, struct exchange *x, uint32_t active, int count) {
 	int bytes = element_bytes[s->element] * s->count, width = s->width, stride = (int)s->stride;
 	uint8_t from[SIMD_WIDTH * 32];
@@ -280,13 +278,13 @@ static void shuffle(const struct site *s, struct exchange *x, uint32_t active, i
 		if (!(active >> i & 1))
 			continue;
 		int filling, source = shuffle_source(s, x, active, i, &filling);
-		if (source < 0) // some thread's
+		if (source < 0) // undefined in Metal, so any lane will do
 			source = i / width * width + ((-1 - source) & (width - 1));
 		memcpy(x->a + stride * i, (filling ? x->b : from) + stride * source, bytes);
 	}
 }
 
-// vote answers a question about all active threads.
+// vote evaluates a vote or a ballot of the active threads.
 static void vote(const struct site *s, struct exchange *x, uint32_t active, int count) {
 	for (int base = 0; base < count; base += s->width) {
 		uint32_t here = active >> base & (s->width == 32 ? 0xffffffffu : (1u << s->width) - 1), yes = 0;
@@ -317,9 +315,8 @@ static void vote(const struct site *s, struct exchange *x, uint32_t active, int 
 	}
 }
 
-// multiply_accumulate computes c += a·b of 8 by 8 matrices, each product added in the order of
-// the inner index, by a fused operation. Lane l has the elements of row (l>>2 & 4) | (l>>1 & 3)
-// and columns 2·((l>>2 & 2) | (l & 1)) and the next.
+// multiply_accumulate computes c += a·b of 8 by 8 matrices with fused multiply-adds in the order of the inner index.
+// Lane l holds two elements: those of row (l>>2 & 4) | (l>>1 & 3) in column 2·((l>>2 & 2) | (l & 1)) and the next.
 static void multiply_accumulate(const struct site *s, struct exchange *x) {
 	float a[8][8], b[8][8], c[8][8];
 	size_t stride = s->stride / 4;

@@ -1,6 +1,6 @@
-// Kernels as they come: on Linux as an image, laid out and checked by the process at the other end of the channel, in
-// a sealed file that came along; on other systems as the path of a shared object. An image has no constructors,
-// and nothing outside of it has a name but what `imports` lists.
+// Loads kernels: on Linux from an image in a sealed memfd, laid out and validated by the process at the other end of
+// the channel; on other systems from a shared object, by its path. An image has no constructors, and refers to no
+// functions but those that `imports` lists.
 #include "executor.h"
 #include <stdlib.h>
 #include <string.h>
@@ -20,11 +20,11 @@ const char *load_object(const char *path, const struct kernel **out) {
 }
 #else
 
-// What checked kernels call (check.c, undefined.c); only where they are matters here.
+// Functions that checked kernels call (check.c, undefined.c); only their addresses are used here.
 extern char mlxc_touch[], mlxc_private[], mlxc_own[], mlxc_used[], mlxc_stored[],
 	mlxc_loaded[], mlxc_copied[], mlxc_forget[], mlxc_leave[], mlxc_taken[];
 
-// imports are the functions that kernels call, in the order of image.go.
+// imports are the functions that kernels may call, in the order of image.go.
 static void *const imports[] = {mlxc_touch, mlxc_private, mlxc_own, mlxc_used, mlxc_stored, mlxc_loaded, mlxc_copied, mlxc_forget, mlxc_leave, mlxc_taken,
 	memcpy, memmove, memset};
 
@@ -61,7 +61,7 @@ const char *load_image(struct reader *r, int fd, const struct kernel **out) {
 			memcpy(base + at, &value, 8);
 		}
 	}
-	// Kernels have no variables of their own: what was filled in stays.
+	// Kernels have no variables: nothing is written after these addresses.
 	for (uint32_t i = 0; !wrong && i < count; i++)
 		if (s[i].access != 1 && mprotect(base + s[i].at, s[i].bytes, PROT_READ) != 0)
 			wrong = "a segment of a kernel cannot be protected";

@@ -1,9 +1,8 @@
-// The protocol. Requests come on a socket, descriptor 3, and answers go there; descriptor 4 is the file
-// in which all memory lies that is shared. Integers are little-endian, as the machine's are.
+// The protocol of the executor. Requests come on a socket, descriptor 3, and answers go there; descriptor 4 is the
+// file of the shared memory. Integers are little-endian, as the machine's are.
 //
-// A request is an operation, the number of bytes that follow, and these. An answer is a
-// status, 0 if all went well, the number of bytes that follow, and these: what was asked for,
-// or a message.
+// A request is an operation, the number of bytes of its payload, and the payload. An answer is a status, 0 for
+// success, the number of bytes of its payload, and the payload: the result, or an error message.
 #include "check.h"
 #include "executor.h"
 #include <errno.h>
@@ -26,7 +25,7 @@
 enum request { REQUEST_MAP = 1, REQUEST_UNMAP, REQUEST_LOAD, REQUEST_RUN, REQUEST_START, REQUEST_CHECK };
 
 
-// buffer is a piece of the shared memory.
+// buffer is a mapped piece of the shared memory.
 struct buffer {
 	uint64_t id;
 	uint8_t *at;
@@ -37,7 +36,7 @@ struct buffer {
 static struct buffer *buffers;
 static size_t buffer_count;
 
-// kernels are those that were loaded.
+// kernels are the loaded kernels, by number.
 static struct {
 	const struct kernel *kernel;
 	uint64_t frame_bytes;
@@ -47,11 +46,11 @@ static uint32_t kernel_count;
 
 // control is the first page of the shared memory.
 static struct {
-	_Atomic uint32_t stop;    // becomes 1 when nobody waits for the batch any more
-	_Atomic uint32_t running; // the command of the batch that runs, for when this program is ended
+	_Atomic uint32_t stop;    // becomes 1 when the batch is to end early
+	_Atomic uint32_t running; // index of the command that runs, for the host to read if this program is killed
 } *control;
 
-// now_running is the command that runs, for fault.
+// now_running is the command that runs, for fault's message.
 static struct {
 	uint32_t index;
 	const char *kernel;
@@ -70,7 +69,7 @@ static int write_all(const void *data, size_t n) {
 	return 1;
 }
 
-// received is the file that came with the request, or -1.
+// received is the descriptor that came with the request, or -1.
 static int received = -1;
 
 static int read_all(void *data, size_t n) {
@@ -122,8 +121,8 @@ uint64_t take64(struct reader *r) {
 	return v;
 }
 
-// place returns where n bytes lie, of which buffer and offset come next; NULL if they are
-// nowhere.
+// place takes a buffer's id and an offset from the request. It returns the address of n bytes there, or NULL if they
+// do not lie in a buffer.
 static uint8_t *place(struct reader *r, uint64_t n) {
 	uint64_t id = take64(r), offset = take64(r);
 	if (id >= buffer_count || !buffers[id].used || offset > buffers[id].size || n > buffers[id].size - offset)
@@ -176,7 +175,8 @@ static void unmap(struct reader *r) {
 	answer(0, NULL, 0);
 }
 
-// load takes a kernel's name and its code, and answers with the kernel's number and the bytes that a thread of it takes.
+// load takes a kernel's name and code. It answers with the kernel's number and the bytes of a thread's coroutine
+// frame.
 static void load(struct reader *r) {
 	char name[120] = {0};
 	uint32_t n = take32(r);
@@ -222,10 +222,10 @@ static void load(struct reader *r) {
 	kernel_count++;
 }
 
-// watching says that the thread which watches has begun: what the C library does for that no cage allows.
+// watching is set when the watching thread runs: the start of a thread makes system calls that the cage forbids.
 static _Atomic int watching;
 
-// start starts the workers, and then lets nobody out any more. The answer is empty, or says why there is no cage.
+// start starts the workers, and then confines the program. The answer is empty, or says why it is not confined.
 static void start(struct reader *r) {
 	start_workers((int)take32(r));
 	while (!atomic_load(&watching))
@@ -243,14 +243,14 @@ static uint64_t nanoseconds(void) {
 enum command { DISPATCH = 1, COPY, FILL, MIXED };
 enum argument { BUFFER = 1, BYTES, LENGTH };
 
-// constants are the inline arguments of dispatches.
+// constants holds inline arguments of dispatches.
 struct constants {
 	_Alignas(16) uint8_t bytes[1 << 16];
 	size_t used;
 };
 
-// read_dispatch reads the next dispatch, and its inline arguments into constants. It returns
-// NULL, or says what is wrong.
+// read_dispatch reads the next dispatch, and its inline arguments into constants. It returns NULL or an error
+// message.
 static const char *read_dispatch(struct reader *r, struct dispatch *d, struct constants *c) {
 	memset(d, 0, sizeof *d);
 	uint32_t k = take32(r);
@@ -306,10 +306,9 @@ static const char *read_dispatch(struct reader *r, struct dispatch *d, struct co
 	return NULL;
 }
 
-// check_dispatch runs one dispatch of a checked kernel. The request has a seed, then for each
-// slot the buffer that has the states of its bytes (0 and no buffer: none), where they begin,
-// and flags; then the dispatch. The answer holds how many findings there are, how many were
-// dropped, and the findings.
+// check_dispatch runs one dispatch of a checked kernel. The request has a seed; for each slot the buffer with the
+// states of its bytes, the offset at which they begin, and flags (8: there are states); then the dispatch. The answer
+// has the number of findings, how many more were dropped, and the findings.
 static void check_dispatch(struct reader *r) {
 	static struct dispatch d;
 	static struct check *c;
@@ -364,7 +363,7 @@ static void check_dispatch(struct reader *r) {
 	free(out);
 }
 
-// command runs the next command of a batch. It returns NULL, or says what is wrong.
+// command runs the next command of a batch. It returns NULL or an error message.
 static const char *command(struct reader *r) {
 	switch (take32(r)) {
 	case DISPATCH: {
@@ -412,8 +411,8 @@ static const char *command(struct reader *r) {
 	_exit(2);
 }
 
-// run_batch runs commands one after another. The answer holds how many have ended, whether the
-// batch was stopped, this program's clock, and if asked for, when each began and ended.
+// run_batch runs commands one after another. The answer has how many have run, whether the batch was stopped, this
+// program's clock, and, if asked for, when each command began and ended.
 static void run_batch(struct reader *r) {
 	uint32_t count = take32(r), timed = take32(r);
 	uint64_t *times = calloc(4 + (timed ? 2 * (size_t)count : 0), 8);
@@ -449,7 +448,7 @@ static void run_batch(struct reader *r) {
 	free(times);
 }
 
-// append adds text, or a number, to a message.
+// append adds text to a message of at most room bytes. Unlike snprintf it may be called in a signal handler.
 static void append(char *to, size_t *at, size_t room, const char *s) {
 	while (*s && *at < room)
 		to[(*at)++] = *s++;
@@ -465,8 +464,8 @@ static void append_number(char *to, size_t *at, size_t room, uint64_t n) {
 	append(to, at, room, digits + i);
 }
 
-// append_place says where an address lies: seen from the nearest argument of the dispatch that
-// the calling thread runs.
+// append_place describes an address by its distance from the nearest argument of the dispatch that the calling thread
+// runs.
 static void append_place(char *to, size_t *at, size_t room, const uint8_t *p) {
 	const struct dispatch *d = running;
 	int nearest = -1;
@@ -495,7 +494,7 @@ static void append_place(char *to, size_t *at, size_t room, const uint8_t *p) {
 	}
 }
 
-// fault says which command touched what it must not, and ends the program.
+// fault handles signals: it answers which command has faulted and where, and ends the program.
 static void fault(int number, siginfo_t *info, void *context) {
 	(void)context;
 	static _Atomic int first;
@@ -531,8 +530,8 @@ void fault_stack(void) {
 		sigaltstack(&s, NULL);
 }
 
-// watch ends the program when no more requests can come, because whoever sends them has ended:
-// also while a kernel runs.
+// watch ends the program, even while a kernel runs, when the other end of the channel closes because the process
+// there has ended.
 static void *watch(void *ignored) {
 	atomic_store(&watching, 1);
 	struct pollfd p = {.fd = CHANNEL};
@@ -544,14 +543,14 @@ static void *watch(void *ignored) {
 
 int main(void) {
 #ifdef M_ARENA_MAX
-	mallopt(M_ARENA_MAX, 1); // for more, the C library would ask the system how many cores there are
+	mallopt(M_ARENA_MAX, 1); // with more arenas, the C library would ask the system for the number of cores
 #endif
 	long page = sysconf(_SC_PAGESIZE);
 	control = mmap(NULL, (size_t)page, PROT_READ | PROT_WRITE, MAP_SHARED, MEMORY, 0);
 	if (control == MAP_FAILED)
 		return 1;
-	// Whoever ends the process that started this one ends this one too, by closing the
-	// requests; what the terminal sends to all is theirs to answer.
+	// Signals that a terminal sends to the whole process group are for the process that started this one, whose end
+	// closes the channel and so ends this one too.
 	signal(SIGINT, SIG_IGN);
 	signal(SIGHUP, SIG_IGN);
 	signal(SIGPIPE, SIG_IGN);

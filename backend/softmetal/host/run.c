@@ -1,5 +1,5 @@
-// Runs the threadgroups of a dispatch on the workers. The threads of a threadgroup run one
-// after another, each to its next site.
+// Runs the threadgroups of a dispatch on the workers. The threads of a threadgroup run one after another, each up to
+// its next site: a barrier or a simdgroup operation.
 #include "check.h"
 #include "executor.h"
 #include <pthread.h>
@@ -11,7 +11,7 @@
 
 typedef void (*resume)(void *frame);
 
-// worker is the memory of a thread of this program.
+// worker is the memory in which a thread of this program runs threadgroups.
 struct worker {
 	char *frames;
 	size_t frames_bytes;
@@ -23,7 +23,7 @@ struct worker {
 
 _Thread_local const struct dispatch *running;
 
-// work is what the workers are doing.
+// work is the dispatch that the workers run together, and their synchronization.
 static struct {
 	pthread_mutex_t lock;
 	pthread_cond_t changed;
@@ -31,11 +31,11 @@ static struct {
 	const _Atomic uint32_t *stop;
 	uint32_t groups[3];
 	uint64_t total;
-	_Atomic uint64_t next; // threadgroup
+	_Atomic uint64_t next; // index of the next threadgroup to run
 	uint64_t round;        // number of the dispatch
 	int busy;              // workers that have not ended this round
-	int workers;           // besides the caller
-	int ready;             // of these
+	int workers;           // number of workers besides the calling thread
+	int ready;             // how many of these have started
 	_Atomic(const char *) error;
 } work = {.lock = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER};
 
@@ -65,12 +65,12 @@ static const char *reserve(char **memory, size_t *have, size_t want) {
 	return NULL;
 }
 
-// round_up is n, or the next multiple of 64.
+// round_up rounds n up to a multiple of 64.
 static size_t round_up(size_t n) { return (n + 63) & ~(size_t)63; }
 
-// converge runs the threads of one simdgroup until all of them wait at a barrier of the
-// threadgroup or have returned. Of the sites at which threads wait, the least goes first: who
-// stands behind in the code catches up, and threads meet again where branches join.
+// converge runs the threads of one simdgroup until each waits at a threadgroup barrier or has returned. It always
+// resumes the threads that wait at the lowest-numbered site, so that threads behind it in the code catch up, and
+// diverged threads reconverge where branches join.
 static void converge(const struct kernel *k, char *frames, size_t frame, struct exchange *x, int count, int simdgroup) {
 	for (;;) {
 		int32_t least = INT32_MAX;
@@ -95,10 +95,10 @@ static void converge(const struct kernel *k, char *frames, size_t frame, struct 
 	}
 }
 
-// sum is (a + b) % m, of numbers below m.
+// sum returns (a + b) % m without overflow, for a and b below m.
 static uint64_t sum(uint64_t a, uint64_t b, uint64_t m) { return a >= m - b ? a - (m - b) : a + b; }
 
-// product is a * b % m. With 128 bits it would be a function of the compiler's runtime, which is not linked.
+// product returns a * b % m. A 128-bit modulus would need the compiler's runtime library, which is not linked.
 static uint64_t product(uint64_t a, uint64_t b, uint64_t m) {
 	a %= m, b %= m;
 	if (m <= UINT32_MAX)
@@ -110,7 +110,7 @@ static uint64_t product(uint64_t a, uint64_t b, uint64_t m) {
 	return all;
 }
 
-// permuted is a permutation of the numbers below total, another one for each seed.
+// permuted returns element n of a permutation of the numbers below total, which depends on the seed.
 static uint64_t permuted(uint64_t n, uint64_t total, uint64_t seed) {
 	uint64_t factor = seed % total | 1;
 	for (;; factor += 2) { // the next that shares no divisor with total
@@ -125,7 +125,7 @@ static uint64_t permuted(uint64_t n, uint64_t total, uint64_t seed) {
 	return sum(product(n, factor, total), (seed >> 17) % total, total);
 }
 
-// check_meeting looks whether all threads of a threadgroup wait at one barrier.
+// check_meeting checks that all threads of a threadgroup wait at the same barrier.
 static void check_meeting(struct worker *w, const struct kernel *k, int threads) {
 	int waits = -1, returned = -1;
 	for (int i = 0; i < threads; i++) {
@@ -147,7 +147,7 @@ static void check_meeting(struct worker *w, const struct kernel *k, int threads)
 		check_report(checking, DIVERGENT_BARRIER, (uint32_t)w->exchanges[waits / SIMD_WIDTH].site[waits % SIMD_WIDTH], (uint32_t)waits, 0xffff, (uint32_t)returned);
 }
 
-// run_group runs a threadgroup of a coroutine.
+// run_group runs a threadgroup of a kernel that was compiled to a coroutine.
 static void run_group(struct worker *w, const struct dispatch *d, const struct group *g) {
 	const struct kernel *k = d->kernel;
 	const uint32_t *size = g->threads_per_threadgroup;
@@ -183,7 +183,7 @@ static void run_group(struct worker *w, const struct dispatch *d, const struct g
 		}
 		if (!waiting)
 			return;
-		// All that have not returned wait at a barrier of the threadgroup.
+		// Every thread that has not returned waits at a threadgroup barrier.
 		if (checking)
 			check_meeting(w, k, threads);
 		for (int n = 0; n < threads; n++) {
@@ -196,7 +196,7 @@ static void run_group(struct worker *w, const struct dispatch *d, const struct g
 	}
 }
 
-// place is the memory in which a worker runs the threadgroups of a dispatch.
+// place is the memory and the arguments with which a worker runs the threadgroups of a dispatch.
 struct place {
 	struct group group;
 	void *arguments[SLOTS];
@@ -226,7 +226,7 @@ static const char *make_place(struct place *p, struct worker *w, const struct di
 	return NULL;
 }
 
-// run_one runs the threadgroup with number n.
+// run_one runs the threadgroup with index n.
 static void run_one(struct place *p, struct worker *w, const struct dispatch *d, uint64_t n) {
 	struct group *g = &p->group;
 	const uint32_t *groups = g->threadgroups_per_grid, *size = g->threads_per_threadgroup;
@@ -252,7 +252,7 @@ static void run_one(struct place *p, struct worker *w, const struct dispatch *d,
 			d->kernel->row(g, y, z);
 }
 
-// run_share runs threadgroups until none are left.
+// run_share runs threadgroups until none are left or *stop is true.
 static const char *run_share(struct worker *w, const struct dispatch *d) {
 	struct place p;
 	const char *wrong = make_place(&p, w, d, work.groups);
@@ -315,7 +315,7 @@ static struct worker *own_worker(void) {
 	return own;
 }
 
-// begin sets the work up. It returns how many threadgroups there are.
+// begin prepares work for a dispatch, and returns its number of threadgroups.
 static uint64_t begin(const struct dispatch *d, const _Atomic uint32_t *stop) {
 	uint64_t total = 1;
 	for (int c = 0; c < 3; c++) {
@@ -345,7 +345,7 @@ const char *run_checked(const struct dispatch *d, const _Atomic uint32_t *stop, 
 	return wrong || !c->starved ? wrong : "there is no memory for the checker's tables";
 }
 
-// next_random is splitmix64.
+// next_random is the random number generator splitmix64.
 static uint64_t next_random(uint64_t *state) {
 	uint64_t z = *state += 0x9e3779b97f4a7c15u;
 	z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9u;
@@ -369,7 +369,7 @@ const char *run_mixed(struct dispatch *const *d, uint32_t count, uint64_t seed, 
 		d[i]->seed = next_random(&seed) | 1;
 	}
 	while (left > 0 && !atomic_load(stop)) {
-		// A dispatch comes as often as it has threadgroups left, for some of them in a row.
+		// Choose a dispatch with a probability that is proportional to its threadgroups left, and run some of these.
 		uint64_t at = next_random(&seed) % left;
 		uint32_t i = 0;
 		while (at >= total[i] - done[i])

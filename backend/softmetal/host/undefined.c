@@ -1,17 +1,17 @@
-// What a checked kernel tells of values that may be undefined (undefined.go of internal/air): those that it uses, keeps
-// in private memory, and hands to other threads.
+// Tracks values of checked kernels that may be undefined (undefined.go of internal/air): where they are used, and how
+// they pass through private memory and between threads.
 #include "check.h"
 #include <string.h>
 
 #define CALLED __attribute__((visibility("default"), used))
 
-// mlxc_used is called before a place that uses a value. mask has a bit for each of its elements that is undefined.
+// mlxc_used is called before a use of a value; mask has a bit for each undefined element of it.
 CALLED void mlxc_used(const struct lane *l, uint64_t mask, uint32_t place) {
 	if (mask && checking)
 		check_use(checking, place, l->thread_index_in_threadgroup, NULL);
 }
 
-// mlxc_stored is called behind a store of a value.
+// mlxc_stored is called after a store of a value of which mask's elements are undefined.
 CALLED void mlxc_stored(const struct lane *l, uint64_t mask, uint64_t element_bytes, uint32_t place) {
 	struct check *c = checking;
 	if (!mask || !c)
@@ -27,7 +27,7 @@ CALLED void mlxc_stored(const struct lane *l, uint64_t mask, uint64_t element_by
 			t->state[i] = unset ? UNSET : SET_UNDEFINED;
 }
 
-// mlxc_loaded is called behind a load, and returns which elements are undefined.
+// mlxc_loaded is called after a load, and returns the mask of undefined elements.
 CALLED uint64_t mlxc_loaded(const struct lane *l, uint64_t element_bytes) {
 	struct check *c = checking;
 	uint64_t mask = 0;
@@ -40,8 +40,8 @@ CALLED uint64_t mlxc_loaded(const struct lane *l, uint64_t element_bytes) {
 	return mask;
 }
 
-// mlxc_copied is called behind a copy from private memory, the second of the last two accesses, to the first. What is
-// undefined in part may have gaps that no member lies in.
+// mlxc_copied is called after a copy from private memory: the last access is its source, the one before its
+// destination. Outside private memory it is a use if no byte is set; single unset bytes may be gaps between members.
 CALLED void mlxc_copied(const struct lane *l, uint32_t place) {
 	struct check *c = checking;
 	if (!c || !c->last.state)
@@ -58,25 +58,25 @@ CALLED void mlxc_copied(const struct lane *l, uint32_t place) {
 	check_use(c, place, l->thread_index_in_threadgroup, to);
 }
 
-// mlxc_forget is called where a variable in private memory begins, which has no value there.
+// mlxc_forget is called where the lifetime of a private variable begins: its bytes are unset.
 CALLED void mlxc_forget(uint8_t *base, uint64_t size, uint8_t *at, uint64_t n, uint8_t *state) {
 	uint64_t offset = (uint64_t)(at - base);
 	if (state && at >= base && offset <= size && n <= size - offset)
 		memset(state + offset, UNSET, n);
 }
 
-// mlxc_leave is called before a site, of an operand of which elements are undefined.
+// mlxc_leave is called before a site with the mask of undefined elements of an operand.
 CALLED void mlxc_leave(const struct lane *l, uint32_t operand, uint64_t mask) {
 	if (checking)
 		checking->left[l->thread_index_in_threadgroup][operand] = (uint8_t)mask;
 }
 
-// mlxc_taken is called behind it, and returns which elements of the result are.
+// mlxc_taken is called after a site, and returns the mask of undefined elements of the result.
 CALLED uint64_t mlxc_taken(const struct lane *l) {
 	return checking ? checking->taken[l->thread_index_in_threadgroup] : 0;
 }
 
-// shuffled follows values that go from thread to thread.
+// shuffled propagates undefined elements through a shuffle, to one lane.
 static void shuffled(struct check *c, uint32_t number, const struct exchange *x, uint32_t active, int lane, uint32_t base, const struct stray *before) {
 	const struct site *s = &c->dispatch->kernel->sites[number];
 	int filling, source = shuffle_source(s, x, active, lane, &filling);
@@ -92,7 +92,7 @@ static void shuffled(struct check *c, uint32_t number, const struct exchange *x,
 		c->strays[thread] = before[source];
 }
 
-// multiplied follows values into a product of matrices: an element of it depends on a row and a column.
+// multiplied propagates undefined elements through a matrix product: an element depends on a row and a column.
 static void multiplied(struct check *c, uint32_t active, uint32_t base) {
 	uint8_t rows[8] = {0}, columns[8] = {0};
 	for (int pass = 0; pass < 2; pass++)
@@ -126,7 +126,7 @@ void check_values(struct check *c, uint32_t number, const struct exchange *x, ui
 				shuffled(c, number, x, active, i, base, before);
 	} else
 		for (int first = 0; first < count; first += s->width) {
-			// What all are asked for depends on all, a prefix on those before.
+			// A reduction depends on the values of all active threads, a prefix on those of threads before.
 			uint8_t all = 0;
 			const struct stray *from = NULL;
 			for (int i = first; i < first + s->width && i < count; i++) {

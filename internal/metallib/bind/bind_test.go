@@ -21,10 +21,10 @@ import (
 
 const unknownDigest = "0000000000000000000000000000000000000000000000000000000000000000"
 
-// named writes out the names of libraries.
+// named expands the names of libraries.
 var named = strings.NewReplacer("A.metallib", `metallib "a.metallib" sha256 `+unknownDigest, "B.metallib", `metallib "b.metallib" sha256 `+unknownDigest)
 
-// graphText binds everything as the compiled kernels want it.
+// graphText binds everything as the compiled kernels require.
 var graphText = named.Replace(`mlxt 1
 
 graph g {
@@ -55,7 +55,7 @@ graph g {
 }
 `)
 
-// find returns the libraries that graphText names.
+// find returns the function that finds the libraries that graphText names.
 func find(t *testing.T) bind.Find {
 	libraries := map[string]bind.Library{"a.metallib": metallibs.Open(t, "0.16.3"), "b.metallib": metallibs.Open(t, "0.32.4")}
 	return func(k *ir.Kernel) bind.Library { return libraries[k.Library.Path] }
@@ -75,7 +75,7 @@ func TestRightBindings(t *testing.T) {
 		strings.NewReplacer("out = %v[0:256]", "out = %s[1024:1280]"),
 		// What the kernel does not use need not be long enough, or be bound at all.
 		strings.NewReplacer("2 c: device f32 write)", "2 c: device f32 write, 3 size: constant u32[])", "c = %y[0:256])", "c = %y[0:256], size = %w[0:1])"),
-		// A conditional argument may be bound although it is not there.
+		// A conditional argument may be bound although its condition is false.
 		strings.NewReplacer("in_vec = %x[0:64], ", "in_vec = %x[0:64], bias = %w[1:2], "),
 	} {
 		r, err := bind.Check(context.Background(), parse(t, edit.Replace(graphText)), find(t))
@@ -160,7 +160,7 @@ func TestWrongBindings(t *testing.T) {
 	}
 }
 
-// compiled names the kernels of a graph that MLX's library has by that library.
+// compiled makes those kernels of a graph that MLX's library has refer to that library.
 func compiled(t *testing.T, g *ir.Graph) *ir.Graph {
 	lib := metallibs.Open(t, "0.32.4")
 	for i := range g.Kernels {
@@ -171,8 +171,8 @@ func compiled(t *testing.T, g *ir.Graph) *ir.Graph {
 	return g
 }
 
-// Recordings whose kernels are named as MLX's bind what MLX's compiled kernels want, and their
-// declarations say of no byte that it is touched which the compiled kernel cannot touch.
+// Recordings with kernels named like MLX's bind what MLX's compiled kernels require, and their declarations list no
+// byte that the compiled kernel cannot touch.
 func TestRecordings(t *testing.T) {
 	find := find(t)
 	dispatches := 0
@@ -256,7 +256,7 @@ func TestEffects(t *testing.T) {
 	assert.Equal(t, []string{"read %w[0:4096]", "read %y[0:4096]", "write %y[0:4096]"}, text(4))
 	require.NoError(t, g.Check())
 
-	// The effects that were given stay. A bound of theirs has a reference's bytes alone.
+	// Given effects are kept. A reference touches only its own bytes.
 	assert.Equal(t, []string{"read %s[0:256]", "read %w[0:256]", "write %v[0:256]"}, text(1))
 	for _, n := range g.Nodes {
 		if d, ok := n.(*ir.Dispatch); ok {
@@ -269,7 +269,7 @@ func TestEffects(t *testing.T) {
 	assert.Equal(t, []string{"read %s[0:4096]", "read %w[0:4096]", "read %w[16*$n:16*$n + 4]", "write %s[0:4096]"}, text(1))
 	require.NoError(t, g.Check())
 
-	// Nothing is touched through an argument that is unused, or that is not there.
+	// Nothing is touched through an argument that is unused, or that does not exist.
 	g = parse(t, strings.NewReplacer("2 c: device f32 write)", "2 c: device f32 write, 3 size: device u32 read)", "c = %y[0:256])", "c = %y[0:256], size = %x[0:4])",
 		"in_vec = %x[0:64], ", "in_vec = %x[0:64], bias = %s[0:64], ").Replace(graphText))
 	for _, n := range g.Nodes {
@@ -283,7 +283,7 @@ func TestEffects(t *testing.T) {
 	assert.Equal(t, []string{"read %w[0:4096]", "read %x[0:4096]", "read %y[0:4096]", "write %y[0:4096]"}, text(3))
 }
 
-// Of many findings some are listed, and the others counted. The work ends with its context.
+// Of many findings only some are listed, and the others counted. Check ends with its context.
 func TestMany(t *testing.T) {
 	text, dispatch := strings.CutSuffix(graphText, "}\n")
 	require.True(t, dispatch)
@@ -309,8 +309,8 @@ func TestMany(t *testing.T) {
 	assert.Zero(t, *r)
 }
 
-// A graph's kernel that is made of a compiled one is valid and contradicts it nowhere: for
-// every kernel of both libraries.
+// The graph's kernel that is made from a compiled one is valid and contradicts it nowhere, for every kernel of both
+// libraries.
 func TestKernels(t *testing.T) {
 	sample.Long(t)
 	find := find(t)

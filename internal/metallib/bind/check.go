@@ -10,13 +10,13 @@ import (
 	"github.com/mlxc/mlxc/ir"
 )
 
-// Library is a compiled library.
+// Library is a compiled library whose kernels can be described.
 type Library interface {
 	// Describe describes one of its kernels.
 	Describe(function string) (*air.Kernel, error)
 }
 
-// Find returns the library that a kernel of a graph is in, nil if it is not at hand.
+// Find returns the library of a graph's kernel, or nil if it is not at hand.
 type Find func(*ir.Kernel) Library
 
 // Check compares the kernels of a graph, and what its dispatches bind, with the libraries
@@ -39,7 +39,7 @@ func Check(ctx context.Context, g *ir.Graph, find Find) (r *Report, err error) {
 	return r, nil
 }
 
-// checker holds what the checks of one graph share.
+// checker is the state of the checks of one graph.
 type checker struct {
 	g      *ir.Graph
 	report *Report
@@ -47,7 +47,7 @@ type checker struct {
 	roots  []rooted
 }
 
-// rooted is the memory that another one lies in, and where.
+// rooted is the root memory of an alias, and the offset in it.
 type rooted struct {
 	mem ir.MemID
 	off int64
@@ -57,7 +57,7 @@ func newChecker(g *ir.Graph, r *Report) *checker {
 	c := &checker{g: g, report: r, bounds: ir.NewBounds(g, ir.BoundsWork), roots: make([]rooted, len(g.Memories))}
 	for i := range g.Memories {
 		c.roots[i] = rooted{ir.MemID(i), 0}
-		if m := &g.Memories[i]; m.Alias != ir.NoMem { // which stands before
+		if m := &g.Memories[i]; m.Alias != ir.NoMem { // a memory precedes its aliases
 			in := c.roots[m.Alias]
 			c.roots[i] = rooted{in.mem, in.off + m.AliasOff}
 		}
@@ -67,8 +67,7 @@ func newChecker(g *ir.Graph, r *Report) *checker {
 
 func (c *checker) root(m ir.MemID) (ir.MemID, int64) { return c.roots[m].mem, c.roots[m].off }
 
-// kernels looks up and checks the kernels of the graph. Those that no library describes are
-// nil.
+// kernels looks up and checks the kernels of the graph. A kernel is nil if no library describes it.
 func (c *checker) kernels(ctx context.Context, find Find) []*kernel {
 	out := make([]*kernel, len(c.g.Kernels))
 	for i := range c.g.Kernels {
@@ -95,7 +94,7 @@ func (c *checker) kernels(ctx context.Context, find Find) []*kernel {
 	return out
 }
 
-// place is where a finding is.
+// place is what a finding is about: a dispatch and, unless slot is -1, an argument.
 type place struct {
 	c    *checker
 	d    *ir.Dispatch
@@ -182,7 +181,7 @@ func (c *checker) binding(at place, b *ir.Binding, s *slot) {
 		at.doubt("binds %s, %d bytes, one %s has %d", c.g.FormatView(v), most, a.Type, a.TypeSize)
 	}
 	if root, off := c.root(v.Mem); a.TypeAlign > 1 {
-		// Certain only if no value of the params can make good for the constant part.
+		// This is certain only if no value of the params can compensate for the constant part.
 		multiples := true
 		for _, t := range v.Off.Terms() {
 			multiples = multiples && t.Coeff%a.TypeAlign == 0
@@ -193,7 +192,7 @@ func (c *checker) binding(at place, b *ir.Binding, s *slot) {
 	}
 }
 
-// commonThreadgroupMemory is how many bytes of it every device has.
+// commonThreadgroupMemory is how many bytes of threadgroup memory every device has.
 const commonThreadgroupMemory = 32 << 10
 
 func (c *checker) threadgroupMemory(at place) {

@@ -1,4 +1,4 @@
-// Package bind compares what the dispatches of a graph bind with what compiled kernels want.
+// Package bind compares what the dispatches of a graph bind with what compiled kernels require.
 //
 //	report, err := bind.Check(ctx, g, func(k *ir.Kernel) bind.Library { … })
 //	for _, f := range report.Faults { … }

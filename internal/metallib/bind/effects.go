@@ -41,7 +41,7 @@ func (c *checker) effects(at place) {
 	}
 }
 
-// touched reports whether one of n regions may have bytes of a view.
+// touched reports whether one of n regions may overlap a view.
 func (c *checker) touched(n int, region func(i int) *ir.Region, v *ir.View) bool {
 	for i := range n {
 		if c.meets(region(i), v) {
@@ -51,7 +51,7 @@ func (c *checker) touched(n int, region func(i int) *ir.Region, v *ir.View) bool
 	return false
 }
 
-// write checks a declared write: it goes through an argument that the compiled kernel writes.
+// write checks that a declared write goes through an argument that the compiled kernel may write.
 func (c *checker) write(at place, r *ir.Region) {
 	root, _ := c.root(r.Mem)
 	through, same := -1, false
@@ -93,7 +93,7 @@ func (c *checker) write(at place, r *ir.Region) {
 	}
 }
 
-// meets reports whether a region may have bytes of a view: false if they are certainly apart.
+// meets reports whether a region may overlap a view; false if they are certainly disjoint.
 func (c *checker) meets(r *ir.Region, v *ir.View) bool {
 	a, x := c.root(r.Mem)
 	b, y := c.root(v.Mem)
@@ -101,7 +101,7 @@ func (c *checker) meets(r *ir.Region, v *ir.View) bool {
 		return false
 	}
 	lo, end := r.Hull()
-	// Apart if the region ends before the view begins, or begins behind it.
+	// They are disjoint if the region ends before the view begins, or begins behind its end.
 	return !c.bounds.DifferenceAtMost(end, v.Off, y-x) && !c.bounds.DifferenceAtMost(v.End(), lo, x-y)
 }
 
@@ -113,7 +113,7 @@ func Effects(g *ir.Graph, d *ir.Dispatch, compiled *air.Kernel) *ir.Effects {
 func (c *checker) bound(k *kernel, d *ir.Dispatch) *ir.Effects {
 	g := c.g
 	e := &ir.Effects{Complete: true}
-	read, written := map[ir.MemID]bool{}, map[ir.MemID]bool{} // as a whole
+	read, written := map[ir.MemID]bool{}, map[ir.MemID]bool{} // memories that are listed as a whole
 	for i := range d.Bindings {
 		b := &d.Bindings[i]
 		if b.Kind != ir.BindView || b.Slot >= maxSlots {
@@ -129,7 +129,7 @@ func (c *checker) bound(k *kernel, d *ir.Dispatch) *ir.Effects {
 		if whole {
 			region = ir.ViewOf(root, 0, g.Memories[root].Size).Contiguous()
 		}
-		// What the metadata calls read_write may be read.
+		// Whatever access the metadata names, the kernel may read.
 		if !whole || !read[root] {
 			e.Reads = append(e.Reads, region)
 			read[root] = read[root] || whole
@@ -145,8 +145,8 @@ func (c *checker) bound(k *kernel, d *ir.Dispatch) *ir.Effects {
 	return e
 }
 
-// Bound gives the dispatches of compiled kernels whose effects are not known the bound of
-// [Effects], and returns how many these are. It is for graphs of which [Check] found no fault.
+// Bound sets the effects of those dispatches of compiled kernels whose effects are unknown to the bound of [Effects],
+// and returns their number. [Check] must have found no fault in the graph.
 func Bound(ctx context.Context, g *ir.Graph, find Find) (n int, err error) {
 	defer interrupt.Catch(&err)
 	kernels := make([]*kernel, len(g.Kernels))

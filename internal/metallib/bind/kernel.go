@@ -7,7 +7,7 @@ import (
 	"github.com/mlxc/mlxc/ir"
 )
 
-// presence says whether an argument exists with the function constants that a graph gives.
+// presence says whether an argument exists under the function constants that a graph gives.
 type presence uint8
 
 const (
@@ -37,13 +37,13 @@ type kernel struct {
 	compiled *air.Kernel
 	buffers  [maxSlots]slot
 	groups   [maxSlots]slot
-	// Slots that a dispatch must bind or size, and that the table has.
+	// Bits of the slots in the table that a dispatch must bind, or give a length.
 	required, requiredGroups uint32
-	fixed                    int64 // bytes of the kernel's own threadgroup memory
+	fixed                    int64 // bytes of the kernel's own threadgroup variables
 }
 
-// presenceOf decides whether an argument exists. A condition may be a constant that the
-// kernel computes from its function constants, whose value is not known here.
+// presenceOf decides whether an argument exists. Perhaps it does, if that depends on a constant which the kernel
+// computes from its function constants, whose value is not known here.
 func presenceOf(a *air.Arg, compiled *air.Kernel, k *ir.Kernel) presence {
 	if a.If == "" {
 		return present

@@ -10,21 +10,21 @@ import (
 // Report is what [Check] found.
 type Report struct {
 	Faults, Doubts []Finding
-	// More is how many further faults and doubts there are, which are not listed.
+	// More is the number of further faults and doubts, which are not listed.
 	More int
-	// Dispatches is how many were compared with a compiled kernel.
+	// Dispatches is how many dispatches were compared with a compiled kernel.
 	Dispatches int
 }
 
-// maxFindings is the greatest number that is listed of faults, and of doubts.
+// maxFindings is the maximum number of faults, and of doubts, that are listed.
 const maxFindings = 100
 
-// Finding is one of them.
+// Finding is a fault or a doubt.
 type Finding struct {
 	Graph    string
-	Command  string // "#12 rms"; "" if it is the kernel's, whatever dispatches it
+	Command  string // "#12 rms"; "" if it is about the kernel itself
 	Kernel   string // as the graph calls it
-	Slot     int    // -1 if it is of no argument
+	Slot     int    // -1 if it is not about an argument
 	Argument string // its name in the compiled kernel, or in the graph if that has none
 	What     string
 }

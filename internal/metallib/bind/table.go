@@ -10,11 +10,10 @@ import (
 	"github.com/mlxc/mlxc/ir"
 )
 
-// Kernel makes a kernel of a graph of a compiled one: its table of arguments, and its function
-// constants, whose values are zero until the caller sets them. Arguments that the compiled
-// kernel does not use are left out, so that nothing need be bound to them; those that depend
-// on function constants are in the table. Elements that have no type in a graph, such as
-// structs, are bytes.
+// Kernel returns a graph's kernel for a compiled one, with a table of its arguments and its function constants, whose
+// values are zero until the caller sets them. Arguments that the compiled kernel does not use are left out, so that
+// nothing need be bound to them; those that depend on function constants are in the table. Elements that have no type
+// in a graph, such as structs, are bytes.
 func Kernel(compiled *air.Kernel, library ir.Library) (ir.Kernel, error) {
 	k := ir.Kernel{Name: compiled.Name, Library: library, Function: compiled.Name}
 	names := map[string]bool{}
@@ -58,7 +57,7 @@ func Kernel(compiled *air.Kernel, library ir.Library) (ir.Kernel, error) {
 	return k, nil
 }
 
-// row makes a row of a table.
+// row returns an argument's row of a kernel's table.
 func row(a *air.Arg) ir.Arg {
 	out := ir.Arg{Slot: uint8(a.Index), Name: a.Name, Type: ir.U8}
 	if t, ok := scalarOf(a.Type); ok {

@@ -12,14 +12,13 @@ var metalTypes = map[string]ir.DType{
 	"long": ir.I64, "ulong": ir.U64, "half": ir.F16, "bfloat": ir.BF16, "float": ir.F32,
 }
 
-// scalarOf returns the scalar type that a type of Metal is or consists of: int of packed_int3.
-// ok is false of structs.
+// scalarOf returns the scalar type of a scalar or vector type of Metal: int for packed_int3. ok is false for structs.
 func scalarOf(metal string) (t ir.DType, ok bool) {
 	t, ok = metalTypes[strings.TrimRight(strings.TrimPrefix(metal, "packed_"), "234")]
 	return t, ok
 }
 
-// sameBits reports whether values of two types mean the same number, save for the sign.
+// sameBits reports whether two types represent numbers in the same way, except for the sign.
 func sameBits(a, b ir.DType) bool {
 	return a.Bits() == b.Bits() && isFloat(a) == isFloat(b) && (a == ir.BF16) == (b == ir.BF16)
 }

@@ -7,7 +7,7 @@ type cursor struct {
 	data []byte
 	base int64  // of data in the file, for errors
 	pos  uint64 // bits
-	end  uint64 // bits: nothing is read from here on
+	end  uint64 // bits: the end of what may be read
 }
 
 // left returns how many bits may still be read.
@@ -38,8 +38,8 @@ func (c *cursor) fixed(n uint) uint64 {
 	return v & (1<<n - 1)
 }
 
-// vbr reads an integer in chunks of n bits, from 2 to 32, whose highest bit says that more
-// follow.
+// vbr reads a variable-width integer: chunks of n bits, from 2 to 32, whose highest bit says that another one
+// follows.
 func (c *cursor) vbr(n uint) uint64 {
 	more := uint64(1) << (n - 1)
 	v := uint64(0)
@@ -58,7 +58,7 @@ func (c *cursor) vbr(n uint) uint64 {
 	}
 }
 
-// align goes on to the next multiple of 32 bits.
+// align skips to the next multiple of 32 bits.
 func (c *cursor) align() {
 	to := (c.pos + 31) &^ 31
 	if to > c.end {
@@ -67,7 +67,7 @@ func (c *cursor) align() {
 	c.pos = to
 }
 
-// skip goes on by n bits.
+// skip skips n bits.
 func (c *cursor) skip(n uint64) {
 	if n > c.left() {
 		c.fail("%d bits are expected, %d are left", n, c.left())

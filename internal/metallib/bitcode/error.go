@@ -13,12 +13,12 @@ func (e *Error) Error() string { return fmt.Sprintf("bitcode: offset %d: %s", e.
 // failure carries an [Error] from where it is found to [Read], the only place that recovers it.
 type failure struct{ *Error }
 
-// fail ends the reading. A position in bits becomes the byte that it lies in.
+// fail ends the reading with an error at the byte in which the cursor's position lies.
 func (c *cursor) fail(format string, args ...any) {
 	panic(failure{&Error{Offset: c.base + int64(c.pos>>3), Reason: fmt.Sprintf(format, args...)}})
 }
 
-// caught makes an error of a failure that is passing.
+// caught turns a panic with a failure into an error.
 func caught(err *error) {
 	switch r := recover().(type) {
 	case nil:

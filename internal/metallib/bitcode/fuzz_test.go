@@ -7,7 +7,7 @@ import (
 	"github.com/mlxc/mlxc/internal/testkit/metallibs"
 )
 
-// touch reads all that a module offers.
+// touch reads everything that a module offers.
 func touch(m *bitcode.Module) (found int) {
 	var node func(n bitcode.Node, depth int)
 	node = func(n bitcode.Node, depth int) {
@@ -61,7 +61,7 @@ func FuzzRead(f *testing.F) {
 	})
 }
 
-// Every bit of a kernel's module flipped, and every shorter part of it, is read or refused.
+// A kernel's module with any one bit flipped, and any shorter part of it, is read or refused without a panic.
 func TestDamaged(t *testing.T) {
 	data, err := metallibs.Open(t, "0.32.4").Bitcode("gg1_copybool_bool_")
 	if err != nil {

@@ -18,7 +18,7 @@ import (
 	"github.com/mlxc/mlxc/internal/toolchain/clang"
 )
 
-// randomType writes a type as text.
+// randomType returns the text of a random LLVM type.
 func randomType(r *rand.Rand, depth int) string {
 	scalar := func() string {
 		return []string{"i1", "i8", "i16", "i24", "i32", "i64", "i128", "half", "bfloat", "float", "double", "ptr", "i5", "i70"}[r.IntN(14)]
@@ -49,7 +49,7 @@ func randomType(r *rand.Rand, depth int) string {
 	return scalar()
 }
 
-// Sizes of types are those that clang computes, for the targets' own data layouts.
+// Sizes of types equal those that clang computes, for the data layouts of several targets.
 func TestLayout(t *testing.T) {
 	const types = 300
 	c, err := clang.Find(context.Background())
@@ -97,7 +97,7 @@ func TestLayout(t *testing.T) {
 	}
 }
 
-// A data layout that says nothing of sense leaves the sizes that LLVM takes by default.
+// A data layout without meaning leaves the sizes at LLVM's defaults.
 func TestStrangeLayout(t *testing.T) {
 	for _, layout := range []string{"", "-", ":", ":-:64", "i", "i:", "i32", "i32:", "i32:x", "i32:3", "i32:12", "i32:0", "i32:99999999999999999999", "p", "p:64", "p3:7:8", "p3:64:0", "a:0", "a:7", "v:1", "\xff\xff", "i-32:8"} {
 		m, err := bitcode.Read(module(func(w *writer) {

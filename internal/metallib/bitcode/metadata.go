@@ -2,7 +2,7 @@ package bitcode
 
 import "math"
 
-// entry is one metadata, by its number.
+// entry is a metadata string, node or value, by its number.
 type entry struct {
 	kind entryKind
 	a, b uint32 // of a string: offset and length in data; of a node: first operand and their number; of a value: its number
@@ -11,7 +11,7 @@ type entry struct {
 type entryKind uint8
 
 const (
-	opaque entryKind = iota // one that this package does not look into: a debug location, say
+	opaque entryKind = iota // anything else, such as a debug location
 	isString
 	isNode
 	isValue
@@ -84,7 +84,7 @@ func (m *reader) readMetadata() {
 			}
 			named = false
 		case mdKind, mdGlobalAttachment, mdIndexOffset, mdIndex:
-			// which have no number
+			// These define no metadata with a number.
 		default:
 			if r.code == 0 || r.code > mdLast {
 				m.fail("metadata record %d is of no known sort, and those behind it could not be counted", r.code)
@@ -106,7 +106,7 @@ func (m *reader) define(e entry) {
 	m.entries = append(m.entries, e)
 }
 
-// reference checks the number of a metadata, plus one; 0 is none. It may be defined further on.
+// reference checks a metadata number plus one, or 0 for none. The metadata may be defined later.
 func (m *reader) reference(op uint64) uint32 {
 	if op > maxMetadata {
 		m.fail("a node refers to metadata %d", op-1)
@@ -114,7 +114,7 @@ func (m *reader) reference(op uint64) uint32 {
 	return uint32(op)
 }
 
-// text makes a string of a record's operands, a character each.
+// text returns the string whose characters are the operands of a record.
 func (m *reader) text(ops []uint64) string {
 	b := make([]byte, len(ops))
 	for i, op := range ops {
@@ -126,8 +126,8 @@ func (m *reader) text(ops []uint64) string {
 	return string(b)
 }
 
-// metadataStrings reads the strings that come first: their number, where in the blob their
-// characters begin, and the blob, which begins with their lengths.
+// metadataStrings reads the record of all strings, which comes first: their number, the offset in the blob at which
+// their characters begin, and the blob, which begins with their lengths.
 func (m *reader) metadataStrings() {
 	r := &m.fetched
 	if len(r.ops) != 2 || r.blob == nil {
@@ -162,8 +162,7 @@ type Node struct {
 // Len returns how many operands the node has.
 func (n Node) Len() int { return int(n.count) }
 
-// Operand returns an operand. One that the node does not have, or that is none, is the zero
-// Operand.
+// Operand returns an operand. It is the zero Operand if the node does not have it, or it is null.
 func (n Node) Operand(i int) Operand {
 	if i < 0 || i >= n.Len() {
 		return Operand{}
@@ -188,7 +187,7 @@ func (o Operand) entry() entry {
 	return o.m.entries[o.id-1]
 }
 
-// Text returns the string that the operand is.
+// Text returns the operand, if it is a string.
 func (o Operand) Text() (string, bool) {
 	e := o.entry()
 	if e.kind != isString {
@@ -197,7 +196,7 @@ func (o Operand) Text() (string, bool) {
 	return string(o.m.data[e.a : e.a+e.b]), true
 }
 
-// Node returns the node that the operand is. Nodes may be cyclic.
+// Node returns the operand, if it is a node. Nodes may be cyclic.
 func (o Operand) Node() (Node, bool) {
 	e := o.entry()
 	if e.kind != isNode {
@@ -214,20 +213,20 @@ func (o Operand) value() (value, bool) {
 	return o.m.values[e.a], true
 }
 
-// Int returns the integer constant of at most 64 bits that the operand is, sign-extended.
+// Int returns the operand, if it is an integer constant of at most 64 bits, sign-extended.
 func (o Operand) Int() (int64, bool) {
 	v, ok := o.value()
 	return v.n, ok && v.kind == isInteger
 }
 
-// Bool returns the constant of one bit that the operand is.
+// Bool returns the operand, if it is a constant of one bit.
 func (o Operand) Bool() (b, ok bool) {
 	v, ok := o.value()
 	ok = ok && v.kind == isInteger && o.m.types.list[v.typ].n == 1
 	return v.n&1 != 0, ok
 }
 
-// Function returns the function that the operand is.
+// Function returns the operand, if it is a function.
 func (o Operand) Function() (*Func, bool) {
 	v, ok := o.value()
 	if !ok || v.kind != isFunction {
@@ -236,7 +235,7 @@ func (o Operand) Function() (*Func, bool) {
 	return &o.m.Functions[v.n], true
 }
 
-// Global returns the global variable that the operand is.
+// Global returns the operand, if it is a global variable.
 func (o Operand) Global() (*Global, bool) {
 	v, ok := o.value()
 	if !ok || v.kind != isGlobal {

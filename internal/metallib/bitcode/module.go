@@ -5,7 +5,7 @@ import (
 	"fmt"
 )
 
-// Module is what [Read] found. It refers to the bytes that were given.
+// Module is the result of [Read]. It refers to the bytes that were given.
 type Module struct {
 	Triple, DataLayout string
 	Globals            []Global
@@ -24,7 +24,7 @@ type Global struct {
 	Name         string
 	AddressSpace uint64
 	Constant     bool
-	// Size and Align are those of the value, in bytes. Size is -1 of a type without one.
+	// Size and Align are those of the value, in bytes. Size is -1 if the type has no size.
 	Size, Align int64
 	// ExternallyInitialized says that its value comes from outside the module.
 	ExternallyInitialized bool
@@ -84,7 +84,7 @@ const (
 	moduleVersionTwo = 2
 )
 
-// reader is a module while it is read.
+// reader is the state of the reading of a module.
 type reader struct {
 	stream
 	*Module
@@ -112,7 +112,7 @@ func Wrapped(data []byte) (offset, size int64, err error) {
 	return int64(off), int64(n), nil
 }
 
-// Read reads a module. The bytes must stay what they are as long as it is used.
+// Read reads a module. data must not change as long as the module is used.
 func Read(data []byte) (m *Module, err error) {
 	off, n, err := Wrapped(data)
 	if err != nil {
@@ -224,7 +224,7 @@ func (m *reader) module() {
 	}
 }
 
-// op returns an operand of the record at hand.
+// op returns an operand of the current record.
 func (m *reader) op(i int) uint64 {
 	r := &m.fetched
 	if i >= len(r.ops) {
@@ -281,7 +281,7 @@ func (m *reader) function() {
 	m.Functions = append(m.Functions, f)
 }
 
-// readConstants reads constants, of which integers are kept.
+// readConstants reads constants, of which only integers are kept.
 func (m *reader) readConstants() {
 	b := m.enter()
 	const (
@@ -321,7 +321,7 @@ func (m *reader) readConstants() {
 	}
 }
 
-// signed decodes an integer whose sign is its lowest bit.
+// signed decodes an integer whose lowest bit is the sign.
 func signed(v uint64) int64 {
 	if v&1 == 0 {
 		return int64(v >> 1)
@@ -332,7 +332,7 @@ func signed(v uint64) int64 {
 	return -int64(v >> 1)
 }
 
-// finish resolves what stands behind the module: names. It also lays out the types.
+// finish resolves names, whose table follows the module, and lays out the types.
 func (m *reader) finish(names []byte) {
 	total := uint64(0)
 	name := func(s span) string {
@@ -360,7 +360,7 @@ func (m *reader) finish(names []byte) {
 	}
 }
 
-// Named returns the operands of the named metadata node, which are nodes.
+// Named returns those operands of the named metadata node that are nodes.
 func (m *Module) Named(name string) (out []Node) {
 	for _, n := range m.named {
 		if n.name != name {

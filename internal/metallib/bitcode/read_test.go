@@ -13,8 +13,7 @@ import (
 	"github.com/mlxc/mlxc/internal/metallib/bitcode"
 )
 
-// What a module says is found: types, symbols, constants, strings, nodes that refer to what
-// stands behind them.
+// Read finds what a module has: types, symbols, constants, strings, and nodes that refer to later ones.
 func TestRead(t *testing.T) {
 	data := module(func(w *writer) {
 		w.block(17, width, func(w *writer) {
@@ -122,7 +121,7 @@ func TestRead(t *testing.T) {
 	}
 }
 
-// What is wrong is an error with the place.
+// A malformed module is an error with the offset.
 func TestRefused(t *testing.T) {
 	types := func(w *writer) {
 		w.block(17, width, func(w *writer) { w.record(7, 32).record(2).record(21, 0, 1) })
@@ -236,7 +235,7 @@ func TestRefused(t *testing.T) {
 	require.NoError(t, err)
 }
 
-// What is written to take much memory or time takes little: each is a megabyte.
+// Modules that are crafted to take much memory or time take little; each has a megabyte.
 func TestCrafted(t *testing.T) {
 	const size = 1 << 20
 	fill := func(w *writer, each func()) {
@@ -244,7 +243,7 @@ func TestCrafted(t *testing.T) {
 			each()
 		}
 	}
-	// An abbreviation that makes a record of four bits.
+	// An abbreviation with which a record takes four bits.
 	literals := func(w *writer, code uint64, ops ...uint64) {
 		w.define(uint64(len(ops) + 1)).literal(code)
 		for _, op := range ops {

@@ -1,6 +1,6 @@
 package bitcode
 
-// The first words that every abbreviation width can say.
+// The abbreviation numbers that have a fixed meaning, and the first that is defined in the file.
 const (
 	endBlock = iota
 	enterSubblock
@@ -9,7 +9,7 @@ const (
 	firstAbbrev
 )
 
-// blockInfo is the block that holds abbreviations of other blocks.
+// blockInfo is the id of the block that defines abbreviations of other blocks.
 const blockInfo = 0
 
 // encoding is how an abbreviation writes one operand.
@@ -33,21 +33,21 @@ type abbreviation []part
 
 // block is a block that is being read.
 type block struct {
-	top   bool // the file itself, whose items are blocks
+	top   bool // the file itself, which consists of blocks
 	id    uint64
 	width uint   // bits of an abbreviation's number
 	end   uint64 // position behind the block
-	outer uint64 // the end of what it lies in
-	// Abbreviations that BLOCKINFO gave, and those that the block itself defines. The first
-	// list is shared, so that entering a block copies nothing.
+	outer uint64 // the end of the enclosing block
+	// Abbreviations that BLOCKINFO defines, and those that the block itself defines. The first list is shared, so
+	// that nothing is copied when a block begins.
 	given, own []abbreviation
 }
 
-// record is valid until the next one is read.
+// record is a record, which is valid until the next one is read.
 type record struct {
 	code  uint64
 	ops   []uint64 // at most maxOperands
-	count uint64   // how many there are
+	count uint64   // how many operands the file has
 	blob  []byte
 	at    uint64 // position of blob in bytes
 }
@@ -57,7 +57,7 @@ type stream struct {
 	cursor
 	info     map[uint64][]abbreviation
 	abbrevs  int
-	fetched  record // the record that next has read
+	fetched  record // the record that next read
 	entering struct {
 		id    uint64
 		width uint
@@ -65,7 +65,7 @@ type stream struct {
 	}
 }
 
-// item is what stands next in a block.
+// item is the kind of what comes next in a block.
 type item uint8
 
 const (
@@ -74,7 +74,7 @@ const (
 	isRecord
 )
 
-// next reads on to the block's next item. After subblock the caller calls enter or skipBlock.
+// next reads up to the next item of the block. After subblock the caller must call enter or skipBlock.
 func (s *stream) next(b *block) item {
 	for {
 		if b.top && s.pos == b.end {
@@ -117,7 +117,7 @@ func (s *stream) next(b *block) item {
 	}
 }
 
-// enter begins the block that next has found.
+// enter begins the block that next has found, and returns it.
 func (s *stream) enter() *block {
 	e := &s.entering
 	b := &block{id: e.id, width: e.width, end: e.end, outer: s.end, given: s.info[e.id]}
@@ -125,10 +125,10 @@ func (s *stream) enter() *block {
 	return b
 }
 
-// skipBlock goes on behind the block that next has found.
+// skipBlock skips the block that next has found.
 func (s *stream) skipBlock() { s.pos = s.entering.end }
 
-// abbreviation reads a definition.
+// abbreviation reads the definition of an abbreviation.
 func (s *stream) abbreviation() abbreviation {
 	if s.abbrevs++; s.abbrevs > maxAbbreviations {
 		s.fail("there are more than %d abbreviations", maxAbbreviations)
@@ -173,7 +173,7 @@ func (s *stream) abbreviation() abbreviation {
 	return a
 }
 
-// read reads a record, by abbreviation number a.
+// read reads a record by the abbreviation with number a.
 func (s *stream) read(b *block, a uint64) {
 	r := &s.fetched
 	*r = record{ops: r.ops[:0]}

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// typeKind is the sort of a type.
+// typeKind is the kind of a type.
 type typeKind uint8
 
 const (
@@ -30,18 +30,18 @@ type typ struct {
 	n uint64
 	// The element of an array, vector or typed pointer, or the result of a function.
 	element int64
-	first   int32 // member of a struct or parameter of a function, in members
+	first   int32 // index in members of the first member of a struct or parameter of a function
 	count   int32
 }
 
 type typeTable struct {
 	list    []typ
 	members []uint32
-	sizes   []extent // of list, once laid out
+	sizes   []extent // of list, after lay
 }
 
-// extent is what a value of a type takes in memory, in bytes. Size is -1 where there is no
-// such thing or where it is too large.
+// extent is the size and alignment of a type's values in memory, in bytes. Size is -1 if they have none, or it is too
+// large.
 type extent struct{ size, align int64 }
 
 // The record codes of TYPE_BLOCK_ID_NEW.
@@ -87,7 +87,7 @@ func (m *reader) typeRecord() {
 		}
 		return r.ops[i]
 	}
-	// tail gives a type the operands from number i on as its members.
+	// tail makes the operands from index i on the members of a type.
 	tail := func(x *typ, i int) {
 		n := len(r.ops) - i
 		if r.count > maxOperands || n < 0 || len(t.members)+n > maxTypeMembers {
@@ -104,7 +104,7 @@ func (m *reader) typeRecord() {
 	x := typ{element: -1}
 	switch r.code {
 	case typeNumEntry, typeStructName:
-		return // which define no type
+		return // these define no type
 	case typeVoid:
 		x.kind = kindVoid
 	case typeHalf, typeBFloat:
@@ -144,7 +144,7 @@ func (m *reader) typeRecord() {
 	t.list = append(t.list, x)
 }
 
-// typeID checks a type's number. The type may stand further on in the table.
+// typeID checks a type's number. The type may be defined later in the table.
 func (m *reader) typeID(id uint64) int64 {
 	if id >= maxTypes {
 		m.fail("there is no type %d", id)
@@ -152,7 +152,7 @@ func (m *reader) typeID(id uint64) int64 {
 	return int64(id)
 }
 
-// typeAt returns a type that the table has.
+// typeAt returns a type that is defined already.
 func (m *reader) typeAt(id uint64) *typ {
 	if id >= uint64(len(m.types.list)) {
 		m.fail("there is no type %d, there are %d", id, len(m.types.list))
@@ -160,17 +160,17 @@ func (m *reader) typeAt(id uint64) *typ {
 	return &m.types.list[id]
 }
 
-// layout is what a module's data layout says about sizes.
+// layout is what a module's data layout says about sizes and alignments.
 type layout struct {
 	pointers map[uint64]extent // by address space
 	integers map[uint64]int64  // alignments, by width in bits
 	floats   map[uint64]int64
 	vectors  map[uint64]int64
-	structs  int64 // the least alignment of one
+	structs  int64 // minimum alignment of a struct
 }
 
-// parseLayout reads a data layout string. What it does not know it leaves out: mangling,
-// native integers, the stack.
+// parseLayout parses a data layout string. It ignores what does not concern sizes: mangling, native integers, the
+// stack.
 func parseLayout(text string) layout {
 	l := layout{
 		pointers: map[uint64]extent{0: {8, 8}},
@@ -223,8 +223,8 @@ func parseLayout(text string) layout {
 	return l
 }
 
-// lay computes the extents of all types, in the order of the table: a type stands behind
-// those that lie in it. Where it does not (which no writer does), it has no extent.
+// lay computes the extents of all types in the order of the table: a type follows those that it contains. If it does
+// not (which no writer does), it has no extent.
 func (t *typeTable) lay(l layout) {
 	t.sizes = make([]extent, len(t.list))
 	for i := range t.list {
@@ -306,8 +306,8 @@ func (t *typeTable) extent(i int, l layout) extent {
 	return noExtent
 }
 
-// wider returns the alignment of an integer of a width that the layout does not list: that
-// of the next wider one that is listed, else of the widest.
+// wider returns the alignment of an integer of a width that the layout does not list: that of the next larger width
+// that is listed, or else of the largest.
 func (l layout) wider(n uint64) int64 {
 	best, most := uint64(0), uint64(0)
 	for w := range l.integers {

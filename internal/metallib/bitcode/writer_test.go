@@ -2,7 +2,7 @@ package bitcode_test
 
 import "encoding/binary"
 
-// writer writes a bitstream, for modules that no compiler writes.
+// writer writes a bitstream, to make modules that no compiler writes.
 type writer struct {
 	bytes []byte
 	used  uint // bits of the last byte
@@ -35,10 +35,10 @@ func (w *writer) align() *writer {
 	return w
 }
 
-// width is that of abbreviation numbers in all blocks here.
+// width is the number of bits of abbreviation numbers in all blocks here.
 const width = 4
 
-// block writes a block of which inside writes the contents.
+// block writes a block, whose contents inside writes.
 func (w *writer) block(id uint64, outer uint, inside func(w *writer)) *writer {
 	w.fixed(1, outer).vbr(id, 8).vbr(width, 4).align()
 	at := len(w.bytes)

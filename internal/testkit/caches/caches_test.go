@@ -13,8 +13,8 @@ import (
 	"github.com/mlxc/mlxc/internal/testkit/sample"
 )
 
-// The same is said of every recording of testdata/graphs, of layers repeated, and of random graphs, pipelines
-// and changes, whether what was found before is believed or not.
+// Results are the same whether caches are trusted or not: for every recording of testdata/graphs, repeated layers,
+// and random graphs, pipelines and changes.
 func TestCachesDecideNothing(t *testing.T) {
 	sample.Long(t)
 	with := results(t)
@@ -23,13 +23,13 @@ func TestCachesDecideNothing(t *testing.T) {
 	compare(t, with, results(t))
 }
 
-// section is what was found of one graph.
+// section is the result for one graph.
 type section struct {
 	Name string
 	Text string
 }
 
-// compare reports the first line that differs of each section, at most a few.
+// compare reports the first line that differs, for at most a few sections.
 func compare(t *testing.T, with, without []section) {
 	require.Equal(t, len(with), len(without))
 	shown := 0
@@ -53,8 +53,8 @@ func compare(t *testing.T, with, without []section) {
 	}
 }
 
-// Every file that asks whether caches are believed is in the list of docs/proof.md, by
-// its path or, behind another of its folder, by its name.
+// Every file that asks whether caches are trusted is in the list of docs/proof.md, by its path or, behind another
+// file of its folder, by its name.
 func TestCachesAreListed(t *testing.T) {
 	const root = "../../.."
 	page, err := os.ReadFile(filepath.Join(root, "docs/proof.md"))

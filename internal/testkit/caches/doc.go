@@ -1,4 +1,4 @@
-// Package caches holds the test that caches decide nothing. It optimizes and proves the same graphs with
-// and without what is remembered (package internal/invariants), and compares all that is said: optimized
-// graphs, remarks, figures, verdicts, findings.
+// Package caches holds the test that caches do not change results. It optimizes and proves the same graphs with and
+// without caches (package internal/invariants), and compares everything that is reported: optimized graphs, remarks,
+// figures, verdicts, findings.
 package caches

@@ -23,13 +23,13 @@ import (
 	"github.com/mlxc/mlxc/prove"
 )
 
-// pipelines have every pass between them, and the rewrite that may change bits.
+// pipelines contain every pass between them, and the rewrite that may change bits.
 var pipelines = []string{
 	"annotate,fuse{allow=round},dce,rename,schedule,barriers,plan,split{first=2},constants",
 	"annotate,fuse{generate=false},dce,rename,reorder,barriers,edges",
 }
 
-// How much is random: a quarter of this in a run of make test, by another seed in each.
+// How much random input there is. A run of make test takes a quarter of it, with another seed each time.
 const (
 	randomPipelines = 400
 	randomGraphs    = 50
@@ -37,7 +37,7 @@ const (
 	changesOfEach   = 3 // of each kind of change, of each random graph
 )
 
-// results says what is found of all graphs: the same but for what a cache decides.
+// results returns the results for all graphs, which caches must not change.
 func results(t *testing.T) (out []section) {
 	part := func(n int) int {
 		if sample.Whole() {
@@ -75,7 +75,7 @@ func results(t *testing.T) (out []section) {
 		require.NoError(t, err)
 		optimized(fmt.Sprint("random ", i), g, p)
 	}
-	// Where nearly everything repeats, a cache is asked most, and one command is unlike.
+	// Layers repeat nearly everything, so that caches are used most, but for the few commands that are changed.
 	layer := benchgraphs.Chained(recorded.Graph(t, "llama_layer_decode"))
 	layers := benchgraphs.Layers(layer, layer.Stats().Dispatches, 3)
 	for i := range part(randomLayers) {
@@ -114,7 +114,7 @@ func results(t *testing.T) (out []section) {
 	return out
 }
 
-// recipe draws what metamorph makes a graph and a pipeline of.
+// recipe draws the recipe from which metamorph makes a graph and a pipeline.
 func recipe(rng *rand.Rand) (r metamorph.Recipe) {
 	some := func(n int) []byte {
 		out := make([]byte, n)
@@ -132,7 +132,7 @@ func recipe(rng *rand.Rand) (r metamorph.Recipe) {
 
 func format(g *ir.Graph) string { return mlxt.Format(&ir.Module{Graphs: []*ir.Graph{g}}) }
 
-// text is all that v says, one field a line.
+// text returns v as JSON, with one field a line.
 func text(v any) string {
 	data, err := json.MarshalIndent(v, "", " ")
 	if err != nil {
@@ -141,7 +141,7 @@ func text(v any) string {
 	return string(data) + "\n"
 }
 
-// optimizedText is all that optimizing a graph says, without the time that it takes.
+// optimizedText returns the results of optimizing a graph, without the time that it takes.
 func optimizedText(g *ir.Graph, p passes.Pipeline) string {
 	r, err := optimize.Run(context.Background(), g, optimize.Options{Pipeline: p})
 	if err != nil {

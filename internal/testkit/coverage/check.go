@@ -14,11 +14,11 @@ import (
 	"github.com/mlxc/mlxc/internal/toolchain/clang"
 )
 
-// checker compiles kernels.
+// checker compiles kernels in one of several ways.
 type checker struct {
 	compiler clang.Compiler
-	target   string // a triple of LLVM's; empty for this machine
-	checked  bool   // as the checker runs them
+	target   string // an LLVM target triple; empty for this machine
+	checked  bool   // with the checker's code
 	ptx      bool   // to PTX
 }
 
@@ -74,7 +74,7 @@ func (c *checker) compile(ctx context.Context, in air.Input) error {
 	return selfContained(object, c.checked, (*elf.File).DynamicSymbols)
 }
 
-// wholePTX holds that a text calls nothing that it does not have.
+// wholePTX returns an error if a PTX text calls a function that it does not define.
 func wholePTX(text []byte) error {
 	if m := externFunction.FindSubmatch(text); m != nil {
 		return fmt.Errorf("the text needs %s", m[1])
@@ -84,8 +84,8 @@ func wholePTX(text []byte) error {
 
 var externFunction = regexp.MustCompile(`(?s)\.extern \.func[^;]*?([\w$]+)\s*\(`)
 
-// selfContained holds what an object exports and what it asks for: mlxc_kernel, and functions
-// that the compiler of any C program takes to be there. A checked kernel asks the executor too.
+// selfContained returns an error unless an object exports mlxc_kernel, and imports only functions that C compilers
+// expect everywhere or, if it is a checked one, that the executor has.
 func selfContained(object []byte, checked bool, symbols func(*elf.File) ([]elf.Symbol, error)) error {
 	f, err := elf.NewFile(bytes.NewReader(object))
 	if err != nil {

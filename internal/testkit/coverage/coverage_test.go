@@ -85,7 +85,7 @@ func TestPTX(t *testing.T) {
 	compiles(t, checker{ptx: true}, 340, 60)
 }
 
-// small writes a library of two kernels, the second of which clang cannot read if it is bad.
+// small writes a library of two kernels; with bad, clang cannot read the second one.
 func small(t *testing.T, bad bool) string {
 	fs := metallibs.Functions(t, "v_Absfloat32float32", "vv_Addint32")
 	if bad {
@@ -118,7 +118,7 @@ func TestCommand(t *testing.T) {
 		return bytes.Count(data, []byte("\n"))
 	}
 	assert.Equal(t, 1, lines())
-	// A run that was broken off while it wrote.
+	// A run that was interrupted while it wrote.
 	f, err := os.OpenFile(results, os.O_APPEND|os.O_WRONLY, 0)
 	require.NoError(t, err)
 	_, err = f.WriteString(`{"With":"`)
@@ -165,7 +165,7 @@ func TestOrder(t *testing.T) {
 	assert.Greater(t, len(orders), 5)
 }
 
-// TestReasons checks what is taken for the same failure.
+// TestReasons checks which errors count as the same failure.
 func TestReasons(t *testing.T) {
 	for text, want := range map[string]string{
 		"kernel: kernel f: clang: exit status 1\n/tmp/x/plain.ll:51:17: error: expected type\n 51 | define\n": "expected type",

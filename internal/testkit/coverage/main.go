@@ -104,7 +104,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	return 0
 }
 
-// coverage is a run of the command.
+// coverage is the state of a run of the command.
 type coverage struct {
 	options
 	checker  checker

@@ -15,8 +15,8 @@ func family(kernel string) string {
 	return numeral.ReplaceAllString(typeName.ReplaceAllString(kernel, "T"), "N")
 }
 
-// inOrder returns the names so that one of each family comes first. Seed chooses which, and
-// the order of the others.
+// inOrder returns the names in an order with one of each family first. Seed chooses these, and the order of the
+// others.
 func inOrder(names []string, seed uint64) []string {
 	shuffled := append([]string(nil), names...)
 	r := rand.New(rand.NewPCG(seed, 0))

@@ -15,7 +15,7 @@ var (
 	valueName  = regexp.MustCompile(`%[-\w.$]+`)
 )
 
-// reason is what an error of a kernel says, without what differs from kernel to kernel.
+// reason returns an error's text without what differs from kernel to kernel.
 func reason(text string) string {
 	if m := clangError.FindStringSubmatch(text); m != nil {
 		text = m[1]
@@ -35,14 +35,14 @@ func reason(text string) string {
 // failure is a kernel that does not compile.
 type failure struct{ library, kernel, text string }
 
-// report writes how many failures there are of each reason, of which families.
+// report writes the number of failures for each reason, and the families of their kernels.
 func report(w io.Writer, failures []failure) {
 	type group struct {
 		count    int
 		families map[string]int
 		example  failure
 	}
-	slices.SortFunc(failures, func(a, b failure) int { // whichever was compiled first
+	slices.SortFunc(failures, func(a, b failure) int { // so the order of compilation does not matter
 		return cmp.Or(strings.Compare(a.library, b.library), strings.Compare(a.kernel, b.kernel))
 	})
 	groups := map[string]*group{}

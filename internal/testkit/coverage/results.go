@@ -19,14 +19,13 @@ type result struct {
 	Error   string // empty if it compiles
 }
 
-// results are those of this run and of earlier ones, in a file that grows by a line a kernel.
+// results are those of this run and of earlier ones, in a file to which each kernel adds a line.
 type results struct {
 	file   *os.File // nil: not kept
 	passed map[result]bool
 }
 
-// openResults reads the file and leaves it open to be appended to. A last line that was broken
-// off is cut away.
+// openResults reads the file and opens it for appending. An incomplete last line is removed.
 func openResults(path string) (*results, error) {
 	r := &results{passed: map[result]bool{}}
 	if path == "" {

@@ -16,7 +16,7 @@ import (
 	"github.com/mlxc/mlxc/record"
 )
 
-// Graph returns the graph of a seed, which is always the same.
+// Graph returns the graph of a seed, which is always the same one.
 func Graph(seed uint64) (*ir.Graph, error) {
 	d := &decoder{Session: record.New(fmt.Sprintf("decoder%d", seed)), rng: rand.New(rand.NewPCG(seed, 0xdec0de))}
 	d.shape()
@@ -28,8 +28,8 @@ func Graph(seed uint64) (*ir.Graph, error) {
 	return g, d.end(g)
 }
 
-// end changes what a recorder leaves to others: whether anything stands behind the last
-// command, which orders the next replay, and whether the list is the order.
+// end varies what a recorder does not decide: whether a commit follows the last command and so orders the next
+// replay, and whether the order of the list is binding.
 func (d *decoder) end(g *ir.Graph) error {
 	last := len(g.Nodes) - 1
 	switch d.rng.IntN(6) {
@@ -52,7 +52,7 @@ type decoder struct {
 	rng *rand.Rand
 
 	rows, pos         ir.Affine // how many tokens, and the position of the first one
-	most              int64     // of rows
+	most              int64     // maximum of rows
 	context           int64
 	hidden, wide      int64
 	heads, kv, dim    int64
@@ -65,7 +65,7 @@ type decoder struct {
 	shared            map[string]record.Matrix
 	inPlace, parallel bool
 	odd               bool            // see oddLayer
-	left              []record.Tensor // values of odd layers
+	left              []record.Tensor // values of odd layers, for later ones to read
 }
 
 func (d *decoder) chance(n int) bool { return d.rng.IntN(n) == 0 }
@@ -85,7 +85,7 @@ func (d *decoder) shape() {
 	case 3:
 		d.most = int64(2 + d.rng.IntN(11))
 		d.rows = d.Param("n", 1, uint32(d.most))
-	default: // a param that has one value only
+	default: // a param with a single value
 		d.most = int64(1 + d.rng.IntN(2))
 		d.rows = d.Param("n", uint32(d.most), uint32(d.most))
 	}
@@ -226,15 +226,14 @@ func (d *decoder) result(name string, x record.Tensor) {
 	d.Copy(out, x, name)
 }
 
-// oddLayer is a layer in which everything that layers are made of stands in any order:
-// values of the width of the stream are read by any of the commands behind them, some by
-// several, some by none, and their memory is used again at once or not.
+// oddLayer records a layer of all kinds of commands in random order. Each value, which has the width of the stream,
+// may be read by several of the commands behind it or by none, and its memory may be reused at once.
 func (d *decoder) oddLayer(i int, x record.Tensor) record.Tensor {
 	values := []record.Tensor{x}
-	if len(d.left) > 0 && d.chance(2) { // something of a layer before
+	if len(d.left) > 0 && d.chance(2) { // a value of an earlier layer
 		values = append(values, pick(d, d.left...))
 	}
-	any := func() record.Tensor { // the last ones more often
+	any := func() record.Tensor { // later ones more often
 		return values[max(d.rng.IntN(len(values)), d.rng.IntN(len(values)))]
 	}
 	caches := 0
@@ -255,7 +254,7 @@ func (d *decoder) oddLayer(i int, x record.Tensor) record.Tensor {
 				values = append(values, d.Mul(t, d.vector(d.hidden)))
 			case 1:
 				values = append(values, d.LayerNorm(t, d.vector(d.hidden), d.vector(d.hidden), 1e-5))
-			default: // two results, of which one may be read by nobody
+			default: // two results, of which one may never be read
 				values = append(values, d.ElementwiseAll("v0[i] = in0[i] + in1[i]; out0[i] = round(f32, v0[i] * s0); out1[i] = round(f32, v0[i] - in0[i])",
 					[]record.Tensor{t, any()}, []record.Scalar{record.Float(0.25)})...)
 			}
@@ -277,7 +276,7 @@ func (d *decoder) oddLayer(i int, x record.Tensor) record.Tensor {
 			values = append(values, d.gated(t))
 		case 11:
 			values = append(values, d.add(t, d.gated(d.norm(t))))
-		case 12: // turned, and back into the stream
+		case 12: // rotated, and projected back into the stream
 			n := int64(1 + d.rng.IntN(2))
 			r := d.Rope(d.product("r", t, n*d.dim).Reshape(d.rows, ir.Const(n), ir.Const(d.dim)), d.pos, d.theta, d.traditional)
 			values = append(values, d.product("back", r.Reshape(d.rows, ir.Const(n*d.dim)), d.hidden))
@@ -294,7 +293,7 @@ func (d *decoder) oddLayer(i int, x record.Tensor) record.Tensor {
 	return d.add(any(), values[len(values)-1])
 }
 
-// foreign returns what a kernel without declaration makes of a value.
+// foreign returns the result of a kernel without a declaration.
 func (d *decoder) foreign(t record.Tensor) record.Tensor {
 	k := d.Kernel(ir.Kernel{
 		Name: "engine", Function: "engine", Library: ir.Library{Kind: ir.SourceFile, Path: "engine.metal", Digest: ir.Digest{1}},
@@ -312,7 +311,7 @@ func (d *decoder) layer(i int, x record.Tensor) record.Tensor {
 		return d.add(d.add(x, a), d.gated(h))
 	}
 	x = d.add(x, a)
-	if d.chance(6) { // a value in between that somebody looks at
+	if d.chance(6) { // an intermediate value becomes an output
 		d.result(d.name("tap"), x)
 	}
 	return d.add(x, d.gated(d.norm(x)))
@@ -329,7 +328,7 @@ func (d *decoder) attention(i int, h record.Tensor) record.Tensor {
 	rope := func(t record.Tensor, o ...record.Option) record.Tensor {
 		return d.Rope(t, d.pos, d.theta, d.traditional, o...)
 	}
-	// The values are written before the keys are turned, or behind.
+	// The values are written to their cache before the keys are rotated, or after.
 	early := d.chance(2)
 	if early {
 		d.KVWrite(vcache, v, d.pos)
@@ -350,7 +349,7 @@ func (d *decoder) attention(i int, h record.Tensor) record.Tensor {
 	return d.product("o", a, d.hidden)
 }
 
-// projections returns queries, keys and values by one matrix each or by one for all.
+// projections returns queries, keys and values, computed with one matrix each or with one for all.
 func (d *decoder) projections(h record.Tensor) (q, k, v record.Tensor) {
 	split := func(t record.Tensor, n int64) record.Tensor { return t.Reshape(d.rows, ir.Const(n), ir.Const(d.dim)) }
 	if !d.chance(3) {
@@ -371,13 +370,13 @@ func (d *decoder) projections(h record.Tensor) (q, k, v record.Tensor) {
 func (d *decoder) headNorm(t record.Tensor) record.Tensor {
 	n := t.Shape[1]
 	if t.Strides[0] != n.Const*d.dim {
-		return t // it lies beside others
+		return t // its rows lie beside others
 	}
 	flat := t.Reshape(t.Shape[0].Scale(n.Const), ir.Const(d.dim))
 	return d.norm(flat).Reshape(t.Shape...)
 }
 
-// gated returns what the second half of a layer adds to the stream.
+// gated returns what the feed-forward half of a layer adds to the stream.
 func (d *decoder) gated(h record.Tensor) record.Tensor {
 	act := func(t record.Tensor) record.Tensor {
 		switch d.rng.IntN(5) {
@@ -395,7 +394,7 @@ func (d *decoder) gated(h record.Tensor) record.Tensor {
 	if d.chance(6) { // without a gate
 		return d.product("down", act(d.product("up", h, d.wide)), d.hidden)
 	}
-	if d.chance(3) { // the gate behind
+	if d.chance(3) { // the gate is computed last
 		up := d.product("up", h, d.wide)
 		return d.product("down", d.Mul(up, act(d.product("gate", h, d.wide))), d.hidden)
 	}

@@ -12,16 +12,16 @@ import (
 	"strings"
 )
 
-// Case is a dispatch and its results.
+// Case is a dispatch, or several, with the expected results.
 type Case struct {
-	Name      string // of no other case: the kernel, and what is special
+	Name      string // unique: the kernel, and what is special about the case
 	Kernel    string // function in MLX's library
 	Oracle    string // what computed the results
 	Constants []Constant
 	Args      []Arg
 	Family    string    // of a case with steps: what they compute
-	Extra     bool      // one of many alike, which tests may leave out
-	Defect    string    // why the kernel's author gets something else; "" if he does not
+	Extra     bool      // one of many similar cases, which tests may leave out
+	Defect    string    // why the kernel's author gets other results; "" if he does not
 	Steps     []Step    // dispatches of kernels of a source; a case of MLX's library has one, of Kernel
 	Threads   [3]uint32 // of the grid
 	Group     [3]uint32 // of a threadgroup
@@ -44,25 +44,25 @@ type Arg struct {
 	Type  string // of a buffer's elements
 	Count int
 	Rule  *Rule
-	Given *Stored // what it holds before, if no rule says it
-	Want  *Want   // what it holds afterwards; nil: what it held before
-	// Free says that nobody looks at what the buffer holds afterwards.
+	Given *Stored // contents before, if no rule gives them
+	Want  *Want   // expected contents afterwards; nil: unchanged
+	// Free says that the contents afterwards do not matter.
 	Free bool
 }
 
 // Stored is a part of the file of stored values.
 type Stored struct{ At, Size int }
 
-// Want are expected results: integers as they are, floats as float32. Got may differ from them by
-// Abs + Rel·|want| + ULP·(the distance of neighbours there).
+// Want are expected results: integers as they are, floats as float32. A result may differ from them by Abs +
+// Rel·|want| + ULP·(the distance to the next float there).
 type Want struct {
 	Stored
-	Every         int // of a large buffer, only each so-and-so-manieth element is stored; 0: all
+	Every         int // only each Every-th element of a large buffer is stored; 0: all
 	Abs, Rel, ULP float64
 	Why           string // where the tolerance comes from; "" if there is none
 }
 
-// of returns how many of so many elements are stored.
+// of returns how many of count elements are stored.
 func (w *Want) of(count int) int {
 	every := max(w.Every, 1)
 	return (count + every - 1) / every
@@ -107,7 +107,7 @@ func Load(dir string) (out []*Case, _ error) {
 	return out, nil
 }
 
-// unpack reads a file of stored values.
+// unpack decompresses a file of stored values.
 func unpack(path string) ([]byte, error) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -125,7 +125,7 @@ func unpack(path string) ([]byte, error) {
 	return data, nil
 }
 
-// check holds a case against what its fields may be.
+// check returns an error if a field of the case has a value that it must not have.
 func (c *Case) check() error {
 	wanted := false
 	for i := range c.Args {
@@ -144,7 +144,7 @@ func (c *Case) check() error {
 			return fmt.Errorf("%s has %d elements of type %q", a.Name, a.Count, a.Type)
 		}
 		within := func(s *Stored, count, size int) error {
-			// What comes behind the results of a case with steps is scratch memory.
+			// In a case with steps, a buffer may be longer than the results: the rest is scratch memory.
 			if s.At < 0 || s.Size > count*size || s.Size < count*size && len(c.Steps) == 0 || s.At+s.Size > len(c.data) {
 				return fmt.Errorf("%s: %d bytes at %d of %d are stored for %d elements of %d", a.Name, s.Size, s.At, len(c.data), count, size)
 			}

@@ -17,8 +17,8 @@ import (
 	"github.com/mlxc/mlxc/internal/testkit/sample"
 )
 
-// sampleFindings runs random dispatches of kernels of our library under the checker, those that are
-// chosen, n of each family, and returns what was found, each once, and how many dispatches ran.
+// sampleFindings runs n random dispatches of each family of the chosen kernels of our library under the checker. It
+// returns the findings, each once, and the number of dispatches.
 func sampleFindings(t *testing.T, choose conformance.Choice, library string, n int) (found map[string]string, dispatches int) {
 	ctx := context.Background()
 	d, err := softmetal.New(ctx, softmetal.Options{Workers: 1, Check: true, Library: library})
@@ -32,8 +32,7 @@ func sampleFindings(t *testing.T, choose conformance.Choice, library string, n i
 		for _, o := range d.Observed() {
 			dispatches++
 			for i := range o.Findings {
-				// Random arguments overflow, and indices that lead nowhere give NaNs, by
-				// declaration.
+				// Random arguments overflow, and indices out of range give NaNs, as the declarations say.
 				if f := &o.Findings[i]; f.Kind != softmetal.NonFinite {
 					found[fmt.Sprintf("%s: %v of %s", c.Function, f.Kind, f.Argument)] = fmt.Sprintf("%v\n\t%v", f, c)
 				}
@@ -45,8 +44,8 @@ func sampleFindings(t *testing.T, choose conformance.Choice, library string, n i
 	return found, dispatches
 }
 
-// Nothing is found in the kernels of our library, in what engines make of all of them, and in an instance of each
-// family with random arguments.
+// The checker finds nothing in dispatches of our library's kernels with random arguments. A run takes one kernel in
+// eight.
 func TestCheckedKernels(t *testing.T) {
 	sample.Long(t)
 	found, n := sampleFindings(t, sample.Checked(t), "", 1)
@@ -56,8 +55,8 @@ func TestCheckedKernels(t *testing.T) {
 	t.Logf("%d dispatches", n)
 }
 
-// known are findings in MLX's own kernels, by the function's name, the kind and the argument, and what
-// they are.
+// known are the defects of MLX's own kernels: a pattern of the function's name, the kind and argument of the finding,
+// and the cause.
 var known = []struct{ function, what, why string }{
 	{`layer_norm`, `out of bounds of private`, "threads beyond the end of a row clear their array from a negative index on"},
 	{`^gemv_.*_bn8_`, `divergent barrier`, "the barrier before simdgroups add up stands where only some threads come"},
@@ -72,14 +71,14 @@ var known = []struct{ function, what, why string }{
 	{`^col_reduce_small_`, `divergent barrier`, "threads beyond the last column return before the barrier"},
 }
 
-// unusual are dispatches that our declarations allow, and MLX never makes of its kernels.
+// unusual are dispatches that our declarations allow but MLX never makes of its kernels, and why they fail.
 var unusual = []struct{ dispatch, why string }{
 	{`^affine_gather_`, "random indices lead nowhere: MLX's kernels follow them"},
 	{`^gemv_\S*_tm4_.* out_vec_size=[0-3] `, "there are fewer rows than a thread has: MLX takes tm1 then"},
 	{`^looped_softmax_.* threads=(32|64|\d[02468]|\d\d\d) *;`, "simdgroups are missing whose part is read: MLX takes 1024 threads"},
 }
 
-// What is found in MLX's own kernels, where they have our names, is known.
+// The checker finds only known defects in those of MLX's own kernels that have the names of ours.
 func TestCheckedKernelsOfMLX(t *testing.T) {
 	sample.Long(t)
 	found, n := sampleFindings(t, func(all []string, _ func(string) string) []string {

@@ -1,7 +1,6 @@
 package kernelcases
 
-// Choose returns the cases of one kernel of each family that is taken, by its number. The cases
-// keep their order.
+// Choose returns the cases of the first kernel of each family whose number take accepts. The cases keep their order.
 func Choose(cases []*Case, take func(family int) bool) (out []*Case, _ error) {
 	of := map[int]string{}
 	chosen := map[string]bool{}
@@ -23,7 +22,7 @@ func Choose(cases []*Case, take func(family int) bool) (out []*Case, _ error) {
 	return out, nil
 }
 
-// NonFinite reports whether some result is infinite or no number.
+// NonFinite reports whether some expected result is infinite or NaN.
 func (c *Case) NonFinite() bool {
 	for i := range c.Args {
 		w := c.Args[i].Want

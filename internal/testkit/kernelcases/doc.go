@@ -9,8 +9,8 @@
 // The same case runs the kernel that Apple's compiler left in MLX's library and the kernel that our
 // compiler makes of MLX's source ([Case.Graph]).
 //
-// Cases of ggml's kernels (testdata/ggml) have steps: dispatches as ggml makes them, of kernels of its
-// Metal source, one after another, with slots and numbers for names ([StepGraph]).
+// Cases of ggml's kernels (testdata/ggml) have steps: dispatches as ggml makes them, one after another, of kernels of
+// its Metal source, with slots for names of arguments and indices for names of constants ([StepGraph]).
 //
 // Its tests run them on software Metal, plain and under the checker.
 //

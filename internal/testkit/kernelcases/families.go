@@ -12,8 +12,8 @@ type Family struct {
 	name           *regexp.Regexp // of its kernels
 }
 
-// Families are those of MLX 0.32.4's library, in the order of the files. Every kernel of the library
-// is of one.
+// Families are the families of MLX 0.32.4's library, in the order of the files. Every kernel of the library belongs
+// to one.
 var Families = families(`
 arange.h arange arange.*
 arg_reduce.metal arg_reduce_general arg(min|max)_.*
@@ -184,7 +184,7 @@ unary.h unary_v2 v2_UNARY
 unary.h unary_g gn(1|4large)_UNARY
 `)
 
-// What stands in capitals above.
+// abbreviations expands the words in capitals above.
 var abbreviations = strings.NewReplacer(
 	"BINARY", "("+strings.ReplaceAll("Add Subtract Multiply Divide Maximum Minimum Power Remainder FloorDivide LogAddExp ArcTan2 BitwiseAnd BitwiseOr BitwiseXor LeftShift RightShift Equal NotEqual Less LessEqual Greater GreaterEqual LogicalAnd LogicalOr NaNEqual", " ", "|")+`)TYPE`,
 	"UNARY", "(Abs|ArcCosh?|ArcSinh?|ArcTanh?|BitwiseInvert|Ceil|Conjugate|Cosh?|Erf|ErfInv|Exp|Expm1|Floor|FromFP8|Imag|Log|Log10|Log1p|Log2|LogicalNot|Negative|Real|Round|Rsqrt|Sigmoid|Sign|Sinh?|Sqrt|Square|Tanh?|ToFP8)TYPETYPE",
@@ -201,7 +201,7 @@ func families(table string) (out []Family) {
 	return out
 }
 
-// FamilyOf returns the number of a kernel's family.
+// FamilyOf returns the index in Families of a kernel's family.
 func FamilyOf(kernel string) (int, error) {
 	found := -1
 	for i := range Families {

@@ -20,7 +20,7 @@ import (
 	"github.com/mlxc/mlxc/ir"
 )
 
-// ggmlCases are the cases of ggml's kernels: of a quarter of its operations the first, and a sample of the others.
+// ggmlCases returns cases of a quarter of ggml's operations: the first case of each, and a sample of the others.
 func ggmlCases(t *testing.T) []*kernelcases.Case {
 	cases, err := kernelcases.Load(filepath.Join("..", "..", "..", "testdata", "ggml"))
 	require.NoError(t, err)
@@ -29,7 +29,7 @@ func ggmlCases(t *testing.T) []*kernelcases.Case {
 	return sample.Families(t, "ggml", cases, func(c *kernelcases.Case) string { return c.Family }, sample.Few)
 }
 
-// someOperations are a quarter of the operations that cases are of.
+// someOperations returns a quarter of the operations that occur in the cases.
 func someOperations(t *testing.T, cases []*kernelcases.Case) (out []string) {
 	for _, c := range cases {
 		if !slices.Contains(out, c.Family) {
@@ -39,15 +39,15 @@ func someOperations(t *testing.T, cases []*kernelcases.Case) (out []string) {
 	return sample.Of(t, "operations of ggml", out, 4)
 }
 
-// runGGML runs the cases on a device, compares what they compute, and hands each to after with
-// what was wrong. Every buffer has so many spare bytes behind it.
+// runGGML runs the cases on a device, compares their results, and calls after for each with the difference, if there
+// is one. Every buffer has spare more bytes behind it.
 func runGGML(t *testing.T, o softmetal.Options, spare int64, cases []*kernelcases.Case, after func(d *softmetal.Device, c *kernelcases.Case, wrong error)) {
 	library := ir.Library{Kind: ir.SourceFile, Path: metallibs.GGML(t)}
 	d, err := softmetal.New(t.Context(), o)
 	require.NoError(t, err)
 	t.Cleanup(func() { assert.NoError(t, d.Close()) })
-	// All kernels are compiled as those of one graph: the compiler reads the file a few times, and not
-	// for each kernel.
+	// All kernels are compiled first as those of one graph, so that the compiler reads the file a few times instead
+	// of once for each kernel.
 	all, err := kernelcases.StepGraph(library, spare, cases...)
 	require.NoError(t, err)
 	x, err := d.Compile(t.Context(), &backend.Program{Graph: all, Places: make([]backend.Place, len(all.Memories))})
@@ -73,11 +73,11 @@ func runGGML(t *testing.T, o softmetal.Options, spare int64, cases []*kernelcase
 	t.Logf("%d cases of %d kernels, %d operations", len(cases), len(kernels), len(families))
 }
 
-// Kernels of ggml's Metal source, dispatched as ggml does, compute what ggml's CPU back end does. Where
-// ggml itself gets something else, so do they.
+// Kernels of ggml's Metal source, dispatched as ggml does, compute what ggml's CPU backend computes, except where
+// ggml on Metal itself differs: there the kernels must differ too.
 func TestGGML(t *testing.T) {
 	sample.Long(t)
-	// Some read a row behind the last one, as ggml's own buffers allow.
+	// Some kernels read a row behind the last one, for which ggml's own buffers have room.
 	runGGML(t, softmetal.Options{}, 1<<16, ggmlCases(t), func(_ *softmetal.Device, c *kernelcases.Case, wrong error) {
 		switch {
 		case c.Defect == "":
@@ -88,8 +88,8 @@ func TestGGML(t *testing.T) {
 	})
 }
 
-// knownOfGGML are findings in ggml's kernels, by the function's name, the kind and the argument, and what
-// they are.
+// knownOfGGML are the defects of ggml's kernels: a pattern of the function's name, the kind and argument of the
+// finding, and the cause.
 var knownOfGGML = []struct{ function, what, why string }{
 	{`^kernel_mul_mv_`, `out of bounds of src0`, "rows are read in pairs and more, also behind the last one; what comes of them is not used"},
 	{`^kernel_tri_`, `write to read-only of dst`, "the results are declared const, and written through a cast"},
@@ -110,8 +110,8 @@ var knownOfGGML = []struct{ function, what, why string }{
 	{`^kernel_ssm_scan_`, `limit`, "threadgroup memory of 136 bytes, which is no multiple of 16"},
 }
 
-// checkedGGML are the cases that run under the checker: the first of a quarter of the operations, and the first two in
-// which something known is to be found; all with MLXC_LONG=1.
+// checkedGGML returns the cases for the checker: the first of each of a quarter of the operations, and for each known
+// defect the first two cases that may show it; all cases with MLXC_LONG=1.
 func checkedGGML(t *testing.T) (out []*kernelcases.Case) {
 	cases, err := kernelcases.Load(filepath.Join("..", "..", "..", "testdata", "ggml"))
 	require.NoError(t, err)
@@ -137,12 +137,12 @@ func checkedGGML(t *testing.T) (out []*kernelcases.Case) {
 	return out
 }
 
-// Under the checker they compute the same, and what is found in them is known.
+// Under the checker the kernels compute the same, and the checker finds only known defects.
 func TestCheckedGGML(t *testing.T) {
 	sample.Long(t)
 	found := map[int]bool{}
 	runGGML(t, softmetal.Options{Check: true}, 0, checkedGGML(t), func(d *softmetal.Device, c *kernelcases.Case, wrong error) {
-		kept := false // a write that is not allowed is not done
+		kept := false // the checker suppresses a write that is not allowed
 		for _, o := range d.Observed() {
 		next:
 			for i := range o.Findings {

@@ -8,8 +8,8 @@ import (
 	"github.com/mlxc/mlxc/ir"
 )
 
-// Graph returns a graph of the case's dispatch alone, of the kernel that library and description
-// say. The memories are those of the case's buffers, in the order of the arguments.
+// Graph returns a graph with only the case's dispatch, of the kernel k of a library. Its memories are the case's
+// buffers, in the order of the arguments.
 func (c *Case) Graph(library ir.Library, k *air.Kernel) (*ir.Graph, error) {
 	kernel := ir.Kernel{Name: "kernel", Library: library, Function: k.Name}
 	for _, f := range k.Constants {
@@ -67,7 +67,7 @@ func (c *Case) Graph(library ir.Library, k *air.Kernel) (*ir.Graph, error) {
 			bindings[to.Index] = ir.BufferArg(uint8(to.Index), ir.ViewOf(m, 0, size))
 		}
 	}
-	for _, a := range k.Args { // in the order of slots, and no argument is forgotten
+	for _, a := range k.Args { // in the order of slots: every argument must have a value
 		if slots[a.Name] != nil && a.Attribute == "" && !a.Unused && a.If == "" {
 			return nil, fmt.Errorf("%s: argument %d, %s, has no value", c.Name, a.Index, a.Name)
 		}

@@ -38,7 +38,7 @@ func TestFamilies(t *testing.T) {
 
 var update = flag.Bool("update", false, "write the tables of docs/softmetal-coverage.md and docs/metal-source.md")
 
-// The table of docs/softmetal-coverage.md is that of the cases.
+// The table of docs/softmetal-coverage.md is up to date with the cases.
 func TestTable(t *testing.T) {
 	cases, err := Load("../../../testdata/kernelcases")
 	require.NoError(t, err)
@@ -75,7 +75,7 @@ func onPage(t *testing.T, page, table string) {
 	assert.Equal(t, table, written, "the page is out of date: go test ./internal/testkit/kernelcases -update")
 }
 
-// What a rule draws is what NumPy draws: a few values of each type.
+// A rule gives the same values here as in NumPy: a few of each type.
 func TestRule(t *testing.T) {
 	c := &Case{}
 	draw := func(typ string, low, high int64, scale float64) []byte {
@@ -100,7 +100,7 @@ func TestRule(t *testing.T) {
 	}
 }
 
-// A wrong value is told apart from a right one, and from one within the tolerance.
+// compare distinguishes a wrong value from a right one, and from one within the tolerance.
 func TestCompare(t *testing.T) {
 	c := &Case{Name: "c", data: []byte{0, 0, 0x80, 0x3f, 0, 0, 0xc0, 0x7f, 0, 0, 0x80, 0x7f}} // 1, NaN, infinity
 	a := &Arg{Name: "x", Type: "f16", Count: 3, Want: &Want{Stored: Stored{Size: 12}, ULP: 1}}
@@ -121,7 +121,7 @@ func TestCompare(t *testing.T) {
 	assert.ErrorContains(t, err, "was changed")
 }
 
-// What a file of cases says wrongly is an error that names it.
+// A malformed file of cases is an error that names the case.
 func TestLoadRefuses(t *testing.T) {
 	for text, want := range map[string]string{
 		`{`:              "unexpected end",

@@ -37,7 +37,7 @@ func (c *Case) Prepare(ctx context.Context, d backend.Device, g *ir.Graph) (_ *P
 	return p, err
 }
 
-// Close gives back what the case holds.
+// Close releases the executable and the buffers.
 func (p *Prepared) Close() error {
 	var errs []error
 	if p.x != nil {
@@ -51,8 +51,8 @@ func (p *Prepared) Close() error {
 	return errors.Join(errs...)
 }
 
-// Run runs the case, and compares every buffer with what it should hold. It returns the
-// greatest part of a tolerance that was used.
+// Run runs the case, and compares every buffer with its expected contents. It returns the largest fraction of a
+// tolerance that a result has used.
 func (p *Prepared) Run(ctx context.Context, q backend.Queue) (used float64, _ error) {
 	m := 0
 	for i := range p.Args {

@@ -21,12 +21,12 @@ import (
 	"github.com/mlxc/mlxc/ir"
 )
 
-// checkedHere reports whether a family's kernel runs under the checker, and not plainly, unless
-// all do both: every fourth.
+// checkedHere reports whether a family's kernel runs under the checker and not plainly: every fourth one, unless all
+// kernels do both.
 func checkedHere(family int) bool { return family%4 == 3 }
 
-// chosenCases are the cases of one kernel of each family that is taken, or all with MLXC_LONG=1;
-// with KERNELCASES, those whose names match.
+// chosenCases returns the cases of one kernel of each family that take accepts, or all cases with MLXC_LONG=1.
+// KERNELCASES is a regular expression that chooses cases by their names instead.
 func chosenCases(t *testing.T, take func(family int) bool) []*kernelcases.Case {
 	cases, err := kernelcases.Load("../../../testdata/kernelcases")
 	require.NoError(t, err)
@@ -46,8 +46,8 @@ func chosenCases(t *testing.T, take func(family int) bool) []*kernelcases.Case {
 	return cases
 }
 
-// prepareCases compiles the kernels of cases, as many at a time as there are cores. What does not
-// compile fails the test.
+// prepareCases compiles the kernels of cases, as many at a time as there are cores. A kernel that does not compile
+// fails the test.
 func prepareCases(t *testing.T, d *softmetal.Device, cases []*kernelcases.Case, graph func(c *kernelcases.Case) (*ir.Graph, error)) []*kernelcases.Prepared {
 	out := make([]*kernelcases.Prepared, len(cases))
 	room := make(chan struct{}, runtime.GOMAXPROCS(0))
@@ -76,7 +76,7 @@ func prepareCases(t *testing.T, d *softmetal.Device, cases []*kernelcases.Case, 
 	return out
 }
 
-// compiledGraph gives graphs of kernels of MLX's library.
+// compiledGraph returns a function that makes a case's graph with the kernel of MLX's library.
 func compiledGraph(t *testing.T) func(c *kernelcases.Case) (*ir.Graph, error) {
 	lib := metallibs.Open(t, "0.32.4")
 	path := ir.Library{Kind: ir.Metallib, Path: metallibs.Path(t, "0.32.4")}
@@ -89,7 +89,7 @@ func compiledGraph(t *testing.T) func(c *kernelcases.Case) (*ir.Graph, error) {
 	}
 }
 
-// runCases runs cases on a device and compares what they compute. Each is handed to after.
+// runCases runs cases on a device, compares their results, and calls after for each.
 func runCases(t *testing.T, d *softmetal.Device, prepared []*kernelcases.Prepared, after func(c *kernelcases.Case)) {
 	q, err := d.NewQueue()
 	require.NoError(t, err)
@@ -114,7 +114,7 @@ func runCases(t *testing.T, d *softmetal.Device, prepared []*kernelcases.Prepare
 	t.Logf("%d cases of %d kernels of %d families", agreed, len(kernels), len(families))
 }
 
-// Kernels that Apple's compiler made of MLX's compute what NumPy does.
+// MLX's kernels, as Apple's compiler compiled them, compute what NumPy does.
 func TestKernelCases(t *testing.T) {
 	sample.Long(t)
 	d, err := softmetal.New(t.Context(), softmetal.Options{})
@@ -123,7 +123,7 @@ func TestKernelCases(t *testing.T) {
 	runCases(t, d, prepareCases(t, d, chosenCases(t, func(f int) bool { return !checkedHere(f) && sample.Takes(t.Name(), f, 3) }), compiledGraph(t)), func(*kernelcases.Case) {})
 }
 
-// Under the checker they compute the same, and nothing is found that is no known defect of MLX.
+// Under the checker MLX's kernels compute the same, and the checker finds only known defects.
 func TestCheckedKernelCases(t *testing.T) {
 	sample.Long(t)
 	d, err := softmetal.New(t.Context(), softmetal.Options{Check: true})
@@ -136,7 +136,7 @@ func TestCheckedKernelCases(t *testing.T) {
 			for i := range o.Findings {
 				f := &o.Findings[i]
 				if f.Kind == softmetal.NonFinite && c.NonFinite() {
-					continue // so does NumPy
+					continue // NumPy's result is not finite either
 				}
 				for _, k := range known {
 					if regexp.MustCompile(k.function).MatchString(c.Kernel) && strings.HasPrefix(f.Kind.String()+" of "+f.Argument, k.what) {
@@ -151,8 +151,8 @@ func TestCheckedKernelCases(t *testing.T) {
 	t.Logf("%d known defects", count)
 }
 
-// Kernels that our compiler makes of MLX's own headers compute what those of its library do: the
-// same cases, with NumPy's results.
+// MLX's kernels, compiled by our compiler from MLX's headers, compute NumPy's results in the same cases as those of
+// its library.
 func TestKernelCasesFromSource(t *testing.T) {
 	sample.Long(t)
 	cases, err := kernelcases.Load("../../../testdata/kernelcases")
@@ -163,7 +163,7 @@ func TestKernelCasesFromSource(t *testing.T) {
 	d, err := softmetal.New(t.Context(), softmetal.Options{})
 	require.NoError(t, err)
 	t.Cleanup(func() { d.Close() })
-	// What was compiled is remembered by the path of its source, among other things.
+	// The keys of the cache depend on the path of the source, so the paths are relative to a temporary folder.
 	t.Chdir(t.TempDir())
 	from := map[string]ir.Library{}
 	for _, s := range sources {

@@ -12,7 +12,7 @@ import (
 // Source is a Metal file that instantiates kernels of MLX's templates.
 type Source struct {
 	Name    string // of the file
-	Text    string // with the headers in it
+	Text    string // with the headers in place
 	Kernels []string
 }
 
@@ -21,8 +21,8 @@ var (
 	instantiated = regexp.MustCompile(`(?m)^instantiate_kernel\("([^"]+)"`)
 )
 
-// Sources reads the Metal files of a folder, with the headers that they include from another: each
-// stands where it is first included, so that the text compiles alone.
+// Sources reads the Metal files of a folder, with the headers from another folder in place of the first line that
+// includes them, so that each text compiles alone.
 func Sources(dir, headers string) (out []Source, _ error) {
 	files, err := filepath.Glob(filepath.Join(dir, "*.metal"))
 	if err != nil {

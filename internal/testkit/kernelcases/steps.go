@@ -7,8 +7,8 @@ import (
 	"github.com/mlxc/mlxc/ir"
 )
 
-// Step is one of several dispatches that a case makes, of a kernel that a source file has. Arguments are
-// named by their slots, constants by their numbers.
+// Step is one of several dispatches of a case, of a kernel in a source file. It refers to arguments by their slots
+// and to constants by their indices.
 type Step struct {
 	Kernel    string
 	Constants []struct {
@@ -21,7 +21,7 @@ type Step struct {
 	Group  [3]uint32 // of a threadgroup, in threads
 }
 
-// Bind is what a slot of a step holds: bytes, a buffer from some byte on, or threadgroup memory.
+// Bind is what a step binds to a slot: bytes, a buffer from an offset on, or threadgroup memory.
 type Bind struct {
 	Slot        uint8
 	Bytes       string // hexadecimal
@@ -32,8 +32,8 @@ type Bind struct {
 
 var constantTypes = map[string]ir.DType{"bool": ir.Bool, "i16": ir.I16, "i32": ir.I32}
 
-// StepGraph returns a graph of the steps of cases, of kernels of a source file. The memories are those of
-// the cases' buffers, in their order, with so many spare bytes behind each.
+// StepGraph returns a graph of the steps of cases, with the kernels of a source file. Its memories are the cases'
+// buffers, in their order, each with spare more bytes at its end.
 func StepGraph(library ir.Library, spare int64, cases ...*Case) (*ir.Graph, error) {
 	g := &ir.Graph{Name: "cases"}
 	for _, c := range cases {

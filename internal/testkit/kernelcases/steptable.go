@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// StepTable is the table of operations for docs/metal-source.md: how many kernels and cases there are of
-// each, how many of them are not among the extra ones, and what results are held to.
+// StepTable returns the table of operations for docs/metal-source.md: how many kernels and cases each has, how many
+// of them are not extra ones, and the tolerance of results.
 func StepTable(cases []*Case) string {
 	type row struct {
 		kernels, short map[string]bool
@@ -52,7 +52,7 @@ func StepTable(cases []*Case) string {
 	return b.String()
 }
 
-// tolerance is the greatest that a result is held to, as a part of the root mean square of the results.
+// tolerance returns the maximum absolute tolerance, as a fraction of the root mean square of the results.
 func (c *Case) tolerance() (out float64) {
 	for i := range c.Args {
 		w := c.Args[i].Want

@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// Table is the table of families for docs/softmetal-coverage.md: how many kernels a library has of
-// each, how many of them have cases, and what these are held to.
+// Table returns the table of families for docs/softmetal-coverage.md: how many kernels of a library each has, how
+// many of them have cases, and the tolerance of results.
 func Table(kernels []string, cases []*Case) (string, error) {
 	type row struct {
 		kernels, cases int

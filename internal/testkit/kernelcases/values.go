@@ -7,9 +7,8 @@ import (
 	"math"
 )
 
-// Rule says what a buffer holds: element i is (Low + hash(Seed, i) mod (High-Low+1)) · Scale,
-// rounded to the buffer's type. Scale 0 is 1. Without High and Low, the elements are the bits of
-// the hash.
+// Rule gives the contents of a buffer: element i is (Low + hash(Seed, i) mod (High-Low+1)) · Scale, rounded to the
+// buffer's type. Scale 0 stands for 1. If High and Low are 0, the elements are the bits of the hash.
 type Rule struct {
 	Seed      uint64
 	Low, High int64
@@ -28,7 +27,7 @@ func hash(seed, i uint64) uint64 {
 type elementType struct {
 	size, wanted int     // bytes in a buffer, and as results are stored
 	mantissa     int     // bits of a float's fraction, 0 for integers
-	least        float64 // normal float
+	least        float64 // smallest normal float
 }
 
 var types = map[string]elementType{
@@ -37,7 +36,7 @@ var types = map[string]elementType{
 	"c64": {8, 8, 23, 0x1p-126}, // two floats
 }
 
-// before returns what a buffer holds before the dispatch; nil if nothing says it.
+// before returns the contents of a buffer before the dispatch; nil if they are not given.
 func (c *Case) before(a *Arg) []byte {
 	if a.Given != nil {
 		return c.data[a.Given.At:][:a.Given.Size]
@@ -115,14 +114,14 @@ func (t elementType) float(b uint64) float64 {
 	return sign * math.Ldexp(1024+fraction, exponent-25)
 }
 
-// ulp is the distance of v to the next float of the type.
+// ulp returns the distance from v to the next float of the type.
 func (t elementType) ulp(v float64) float64 {
 	_, e := math.Frexp(max(math.Abs(v), t.least))
 	return math.Ldexp(1, e-1-t.mantissa)
 }
 
-// compare holds what a buffer holds against what it should. It returns the greatest part of a
-// tolerance that was used.
+// compare compares a buffer with its expected contents. It returns the largest fraction of a tolerance that an
+// element has used.
 func (c *Case) compare(a *Arg, got []byte) (used float64, _ error) {
 	t := types[a.Type]
 	w := a.Want

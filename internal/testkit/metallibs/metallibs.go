@@ -17,8 +17,8 @@ import (
 	"github.com/mlxc/mlxc/internal/metallib"
 )
 
-// Versions are those of MLX whose libraries tests read. Both containers have version 2.7; in
-// the older one public metadata is written otherwise, and it has no reflection.
+// Versions are the versions of MLX whose libraries tests read. Both have version 2.7 of the container; the older one
+// has no reflection, and encodes public metadata otherwise.
 var Versions = []string{"0.16.3", "0.32.4"}
 
 // root returns the folder of the module above the working folder.
@@ -152,7 +152,7 @@ func Functions(t testing.TB, names ...string) (out []Function) {
 	return out
 }
 
-// Write makes a library.
+// Write returns a library of the functions.
 func Write(functions []Function) []byte {
 	le := binary.LittleEndian
 	record := func(b []byte, tag string, payload []byte) []byte {

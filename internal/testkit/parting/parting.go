@@ -1,6 +1,6 @@
-// Package parting makes random Metal kernels whose threads part and meet again, in conditions, loops
-// that they leave in different rounds, and returns, and exchange on the way. It says what each thread
-// computes: those exchange that the structure of the program brings to a place together.
+// Package parting makes random Metal kernels whose threads diverge and reconverge, in conditions, loops that they
+// leave in different iterations, and returns, with simdgroup operations on the way. It computes the results: active
+// in an operation are the threads that structured control flow brings to it together.
 package parting
 
 import (
@@ -10,15 +10,14 @@ import (
 	"strings"
 )
 
-// Args are the arguments that a kernel has beside the positions: out, a uint of each thread, and uniform, a
-// constant.
+// uniform is the value of the constant argument of all kernels, which bounds some loops.
 const uniform = 5
 
-// Uniform is the value of the constant in slot 1.
+// Uniform is the value to bind to slot 1.
 const Uniform = uniform
 
-// Program is a kernel: out[[buffer(0)]] gets a uint of each thread, rounds[[buffer(1)]] is [Uniform]. Grid
-// and threadgroups have one dimension.
+// Program is a kernel: out[[buffer(0)]] gets a uint of each thread, rounds[[buffer(1)]] must be [Uniform]. Grid and
+// threadgroups have one dimension.
 type Program struct {
 	Name string
 	body []statement
@@ -30,20 +29,20 @@ const (
 	exchange kind = iota
 	condition
 	loop
-	leave // the innermost loop
+	leave // breaks the innermost loop
 	finish
 	barrier
 )
 
-// statement is one of a program. What a condition or bound is follows from a, b and c.
+// statement is a statement of a program. The numbers a, b and c determine its condition, bound or value.
 type statement struct {
 	kind       kind
 	a, b, c    uint32
 	then, rest []statement
-	depth      int // loops around it
+	depth      int // number of loops around it
 }
 
-// Random makes a program.
+// Random returns a random program.
 func Random(name string, r *rand.Rand) *Program {
 	g := generator{r}
 	p := &Program{Name: name}
@@ -86,7 +85,7 @@ func (g generator) some(most, depth int, leaves bool) (out []statement) {
 	return out
 }
 
-// Source is a file with the kernels of programs.
+// Source returns a source file with the kernels of programs.
 func Source(programs []*Program) string {
 	var b strings.Builder
 	b.WriteString("#include <metal_stdlib>\nusing namespace metal;\n")
@@ -146,7 +145,7 @@ func write(b *strings.Builder, list []statement, indent string) {
 	}
 }
 
-// bound is how often a loop is gone round at most.
+// bound returns the expression for the number of iterations of a loop.
 func (s *statement) bound() string {
 	switch s.c % 4 {
 	case 0:
@@ -157,7 +156,7 @@ func (s *statement) bound() string {
 	return fmt.Sprintf("(lane + %d) %% %d", s.a, s.b+1)
 }
 
-// Run is what the kernel leaves in out, of a grid of so many threads.
+// Run returns what the kernel writes to out, for a grid of so many threads.
 func (p *Program) Run(threads, threadgroup int) []uint32 {
 	out := make([]uint32, threads)
 	for group := 0; group*threadgroup < threads; group++ {
@@ -176,17 +175,17 @@ func (p *Program) Run(threads, threadgroup int) []uint32 {
 	return out
 }
 
-// warp is a simdgroup that runs. Lists of lanes ascend.
+// warp is the state of a running simdgroup. Lists of lanes are in ascending order.
 type warp struct {
 	simd, group uint32
 	h           []uint32
-	at          [][2]uint32 // the rounds that a lane is in
+	at          [][2]uint32 // iterations of the loops in which a lane is
 	ended       []bool
 }
 
-// run returns the lanes that leave the innermost loop.
+// run executes statements for the active lanes. It returns the lanes that leave the innermost loop.
 func (w *warp) run(list []statement, lanes []int) (left []int) {
-	out := func(more []int) { // of lanes
+	out := func(more []int) { // lanes that leave
 		left = append(left, more...)
 		lanes = slices.DeleteFunc(slices.Clone(lanes), func(l int) bool { return w.ended[l] || slices.Contains(left, l) })
 	}

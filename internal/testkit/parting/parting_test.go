@@ -14,7 +14,7 @@ import (
 	"github.com/mlxc/mlxc/internal/toolchain/mslc"
 )
 
-// TestMasksAreKnown: whoever exchanges in such a kernel is found out without asking the GPU.
+// TestMasksAreKnown: the compiler knows which threads are active in such a kernel, without asking the GPU.
 func TestMasksAreKnown(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	programs := make([]*Program, 6)

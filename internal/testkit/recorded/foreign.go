@@ -13,9 +13,9 @@ import (
 	"github.com/mlxc/mlxc/ir"
 )
 
-// Runnable gives the kernels of a recording that no library has one that a device can run: it reads
-// every byte that the effects of its dispatch say, and writes every byte that they say, with numbers
-// that depend on all it has read. Its source lies in the user's cache, where compilers know it again.
+// Runnable replaces those kernels of a recording that no library has by one that a device can run: it reads and
+// writes all bytes that the effects of the dispatch list, and what it writes depends on everything it has read. Its
+// source lies in the user's cache, always at the same path, so that compilers' caches recognize it.
 func Runnable(t T, g *ir.Graph) *ir.Graph {
 	t.Helper()
 	digest := ir.Digest(sha256.Sum256([]byte(foreign)))
@@ -49,17 +49,17 @@ func Runnable(t T, g *ir.Graph) *ir.Graph {
 	return g
 }
 
-// Foreign is the source of the kernels that [Runnable] gives recordings, and their names.
+// Foreign returns the source of the kernels that [Runnable] gives recordings, the name of its file, and their names.
 func Foreign() (file, source string, functions []string) {
 	digest := sha256.Sum256([]byte(foreign))
 	return fmt.Sprintf("foreign-%x.metal", digest[:8]), foreign, []string{"foreign_2", "foreign_3", "foreign_4"}
 }
 
-// tableSlot is where a foreign kernel is told what to touch.
+// tableSlot is the slot of the table that tells a foreign kernel what to touch.
 const tableSlot = 8
 
-// table is that: the dispatch's number, then regions, each as the words write, argument, offset,
-// count, stride, run, and a last one.
+// table returns the table of a dispatch: its number; for each region the words write (0 or 1), argument, offset,
+// count, stride and run, in words; and 2 at the end.
 func table(t T, g *ir.Graph, d *ir.Dispatch) []byte {
 	t.Helper()
 	words := []uint32{uint32(d.ID)}

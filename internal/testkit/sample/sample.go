@@ -12,19 +12,19 @@ import (
 // Env names the environment variable with the run's number, 0 to [Runs]-1; 0 if it is not set.
 const Env = "MLXC_SAMPLE"
 
-// WholeEnv names the environment variable by which every member is taken.
+// WholeEnv names the environment variable that makes a run take every member.
 const WholeEnv = "MLXC_LONG"
 
-// Runs is how many runs there are that differ: together they take every member.
+// Runs is the number of different runs: together they take every member.
 const Runs = 16
 
-// one in Few of the members that are not their family's first is taken.
+// Few: a run takes one in Few of the members that are not their family's first.
 const Few = 8
 
 // Whole reports whether everything is to be tested.
 func Whole() bool { return os.Getenv(WholeEnv) != "" }
 
-// Run is the number of this run.
+// Run returns the number of this run.
 func Run() int {
 	text := os.Getenv(Env)
 	if text == "" {
@@ -37,8 +37,7 @@ func Run() int {
 	return n
 }
 
-// Long leaves a test that takes long to make test, where go test was asked to be -short: for who edits one
-// room and wants to know what broke elsewhere.
+// Long skips a slow test under go test -short, which is for a quick look at what an edit breaks elsewhere.
 func Long(t testing.TB) {
 	t.Helper()
 	if testing.Short() {
@@ -46,14 +45,14 @@ func Long(t testing.TB) {
 	}
 }
 
-// T is what of [testing.TB] is needed to say what was taken.
+// T is the part of [testing.TB] that is needed to log the choice.
 type T interface {
 	Helper()
 	Logf(format string, args ...any)
 }
 
-// Families returns the members that this run takes, in their order: the first of each family, and one of
-// the given number of all the others. The name stands for who asks, so that not all tests take the same.
+// Families returns the members that this run takes, in their order: the first of each family, and one in `in` of all
+// the others. name stands for the caller, so that not all tests choose the same.
 func Families[M any](t T, name string, members []M, family func(M) string, in int) (out []M) {
 	t.Helper()
 	if Whole() {
@@ -83,14 +82,14 @@ func Families[M any](t T, name string, members []M, family func(M) string, in in
 // short reports whether go test was asked to be -short: then not every family is taken either.
 func short() bool { return flag.Lookup("test.short") != nil && testing.Short() }
 
-// Of is [Families] of members of one family.
+// Of is [Families] for members of one family.
 func Of[M any](t T, name string, members []M, in int) []M {
 	t.Helper()
 	return Families(t, name, members, func(M) string { return "" }, in)
 }
 
-// Choose returns what chooses members by [Families], as the conformance suite takes it. Ways to compile
-// kernels that have a name in common take the same ones.
+// Choose returns [Families] in the form that the conformance suite calls. Tests that give the same name choose the
+// same kernels.
 func Choose(t T, name string) func(members []string, family func(member string) string) []string {
 	return func(members []string, family func(string) string) []string {
 		t.Helper()
@@ -98,8 +97,8 @@ func Choose(t T, name string) func(members []string, family func(member string) 
 	}
 }
 
-// ChooseSome is [Choose] without families: it takes the first member, and one of the given number of the others. It is
-// for a second way to compile kernels, where a first way has already taken a member of every family.
+// ChooseSome is [Choose] without families: it takes the first member, and one in `in` of the others. It is for a
+// second way to compile kernels, where a first way has already taken a member of every family.
 func ChooseSome(t T, name string, in int) func(members []string, family func(member string) string) []string {
 	return func(members []string, _ func(string) string) []string {
 		t.Helper()
@@ -112,11 +111,11 @@ func Checked(t T) func(members []string, family func(member string) string) []st
 	return ChooseSome(t, "checked", Few)
 }
 
-// Takes reports whether this run takes the member with an index, one of the given number, of a family
-// without a first one: the bytes of a file, say.
+// Takes reports whether this run takes the member with an index, as one in `in`, of a family without a first one,
+// such as the bytes of a file.
 func Takes(name string, index, in int) bool { return Whole() || taken(name, index, in) }
 
-// taken reports whether this run takes the member with an index, one of the given number.
+// taken reports whether this run takes the member with an index, as one in `in`.
 func taken(name string, index, in int) bool {
 	h := fnv.New32a()
 	h.Write([]byte(name))

@@ -1,6 +1,6 @@
-// Package store gives all tests of the tree one cache of compiled kernels, in the folder for what is made
-// (out/test-cache), so that a kernel is compiled once a way, whichever tests run it. Its files have the
-// digests of all that they depend on, so that it never needs to be emptied.
+// Package store gives all tests of the tree one cache of compiled kernels, out/test-cache, so that a kernel is
+// compiled once in each way, whichever tests run it. Its keys are digests of everything that a file depends on, so it
+// never needs to be emptied.
 package store
 
 import (
@@ -8,13 +8,13 @@ import (
 	"path/filepath"
 )
 
-// Env names the environment variable with another folder for the cache, for who measures what compiling
+// Env names the environment variable with another folder for the cache, with which one can measure what compiling
 // costs.
 const Env = "MLXC_TEST_CACHE"
 
-// Use has this process, and those that it starts, keep compiled kernels there: the folder is the user's cache
-// (XDG_CACHE_HOME) for them, but for Go's own, which would else compile the standard library anew. It does
-// nothing outside of the source tree, as on a machine that has been given nothing but a compiled test.
+// Use makes this process, and those that it starts, keep compiled kernels there: the folder becomes their user's
+// cache (XDG_CACHE_HOME), except for Go's build cache, without which Go would compile the standard library anew.
+// Outside of the source tree, as when a compiled test runs on another machine, it does nothing.
 func Use() {
 	dir := Dir()
 	if dir == "" {
@@ -26,7 +26,7 @@ func Use() {
 	os.Setenv("XDG_CACHE_HOME", dir)
 }
 
-// Dir is the folder, or "" outside of the source tree.
+// Dir returns the folder, or "" outside of the source tree.
 func Dir() string {
 	if dir := os.Getenv(Env); dir != "" {
 		return dir

@@ -1,6 +1,6 @@
-// Command warm compiles the kernels that a run of the tests takes, in each way that tests run them, into
-// the cache that all tests share (package store), on all cores. make test does so before the tests: programs of
-// tests that begin at the same time would else compile the same kernels, one by one.
+// Command warm compiles the kernels that a run of the tests takes, in each way that tests compile them, into the
+// cache that all tests share (package store), on all cores. make test does so before the tests: test programs that
+// start at the same time would otherwise compile the same kernels, one by one.
 package main
 
 import (
@@ -18,7 +18,7 @@ import (
 	"github.com/mlxc/mlxc/ir"
 )
 
-// quiet takes what package sample has to say, which the tests say again.
+// quiet discards the messages of package sample, which the tests print again.
 type quiet struct{}
 
 func (quiet) Helper()             {}
@@ -43,7 +43,7 @@ func main() {
 	}
 }
 
-// warm compiles the kernels of one way, as those of one graph.
+// warm compiles kernels in one way, as those of one graph, and returns their number.
 func warm(ctx context.Context, name string, o softmetal.Options, choose func([]string, func(string) string) []string) (int, error) {
 	g := &ir.Graph{Name: name}
 	seen := map[string]bool{}
@@ -65,7 +65,7 @@ func warm(ctx context.Context, name string, o softmetal.Options, choose func([]s
 		return 0, err
 	}
 	defer d.Close()
-	// The dispatches bind nothing, which is an error once all kernels are compiled. One that does not
+	// The dispatches bind nothing, which is an error, but only after all kernels are compiled. One that does not
 	// compile fails the tests that run it.
 	_, _ = d.Compile(ctx, &backend.Program{Graph: g})
 	return len(g.Kernels), nil

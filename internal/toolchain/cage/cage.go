@@ -16,34 +16,34 @@ import (
 type Job struct {
 	Path string
 	Args []string
-	// Folder is the program's own: it may write there, and runs there.
+	// Folder is the program's working folder, and the only one that it may write.
 	Folder string
-	// Reads are files and folders that it may read beside the shared libraries of the system. Those that
-	// are not there are left out.
+	// Reads are files and folders that it may read besides the shared libraries of the system. Those that do not
+	// exist are ignored.
 	Reads []string
-	// Executes are files and folders of programs that it may start, and read.
+	// Executes are programs, and folders of programs, that it may start and read.
 	Executes []string
-	// Env are variables that it gets beside those which every job has.
+	// Env are variables that it gets besides those that every job gets.
 	Env    []string
 	Limits Limits
-	// Trust runs the program without a cage where none is to be had.
+	// Trust lets the program run without a cage where none is available.
 	Trust bool
 }
 
-// Limits are what a program may take. Zeros are those of [Default].
+// Limits are the resource limits of a program. Zeros stand for those of [Default].
 type Limits struct {
 	Time   time.Duration // by the clock
 	CPU    time.Duration // of processors, in whole seconds
 	Memory int64         // bytes of its address space
 	File   int64         // bytes of each file that it writes
-	Output int           // bytes that it prints as its result
+	Output int           // bytes of its standard output
 }
 
-// Default are the limits of a job that says nothing. The largest source of kernels that is known, all of MLX's copies at
-// once, takes a fifth of the time and of the memory.
+// Default are the limits of a job that sets none. The largest known source of kernels, with all of MLX's copy
+// kernels, takes a fifth of the time and of the memory.
 var Default = Limits{Time: 20 * time.Minute, CPU: 10 * time.Minute, Memory: 4 << 30, File: 1 << 30, Output: 256 << 20}
 
-// messageBytes is how much of a program's messages is kept.
+// messageBytes is the maximum number of bytes that are kept of a program's messages.
 const messageBytes = 256 << 10
 
 func (l Limits) filled() Limits {
@@ -65,10 +65,10 @@ func (l Limits) filled() Limits {
 	return l
 }
 
-// ErrLimit is what errors are of a program that has taken more than it may.
+// ErrLimit is the error of a program that has exceeded a limit.
 var ErrLimit = errors.New("this was stopped")
 
-// ErrNone is what errors are where no cage is to be had and the job is not trusted.
+// ErrNone is the error of a job that is not trusted where no cage is available.
 var ErrNone = errors.New("there is no cage on this system")
 
 // Failed is the error of a program that has run and failed.
@@ -86,14 +86,14 @@ func (f *Failed) Error() string {
 
 func (f *Failed) Unwrap() error { return f.Err }
 
-// Kind is a way to keep a program in.
+// Kind is a mechanism that confines a program.
 type Kind int32
 
 // The kinds.
 const (
-	Best       Kind = iota // whichever there is
+	Best       Kind = iota // the best that is available
 	Landlock               // Linux, from 5.13 on
-	Namespaces             // Linux, where users may make them
+	Namespaces             // Linux, where users may create them
 	Sandbox                // Macs
 	None
 )
@@ -105,14 +105,14 @@ func (k Kind) String() string {
 // pretended is the kind that [Pretend] has set.
 var pretended atomic.Int32
 
-// Pretend has this process believe that a kind is the best that there is, until the function that it returns
-// is called. It is for tests.
+// Pretend makes this process believe that a kind is the best that is available, until undo is called. It is for
+// tests.
 func Pretend(k Kind) (undo func()) {
 	old := pretended.Swap(int32(k))
 	return func() { pretended.Store(old) }
 }
 
-// Available returns the kind of cages here, and if that is [None] why.
+// Available returns the best kind of cage that is available here; the error says why that is [None].
 func Available() (Kind, error) {
 	switch k := Kind(pretended.Load()); k {
 	case Best:
@@ -124,7 +124,7 @@ func Available() (Kind, error) {
 	}
 }
 
-// Has returns why a kind is not to be had here, or nil.
+// Has returns nil if a kind is available here, or the reason why not.
 func Has(k Kind) error {
 	if k == None {
 		return nil
@@ -132,8 +132,8 @@ func Has(k Kind) error {
 	return tried(k)
 }
 
-// Run runs a program and returns what it prints. The error is a [*Failed] if the program fails, an [ErrLimit]
-// if it took more than it may, an [ErrNone] if it was not started for want of a cage, or that of ctx.
+// Run runs a program and returns its standard output. The error is a [*Failed] if the program fails, an [ErrLimit] if
+// it exceeded a limit, an [ErrNone] if it was not started for lack of a cage, or that of ctx.
 func Run(ctx context.Context, j Job) ([]byte, error) {
 	j.Limits = j.Limits.filled()
 	kind, why := Available()
@@ -162,17 +162,17 @@ func Run(ctx context.Context, j Job) ([]byte, error) {
 	}
 }
 
-// command is the job's program as it is started in any cage.
+// command returns the command of the job's program, which is the same in any cage.
 func command(ctx context.Context, j Job, out, messages *limited) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, j.Path, j.Args...)
 	cmd.Dir = j.Folder
 	cmd.Env = append(environment(j.Folder), j.Env...)
 	cmd.Stdout, cmd.Stderr = out, messages
-	cmd.WaitDelay = time.Second // for whoever holds the pipes open when it has ended
+	cmd.WaitDelay = time.Second // in case a child still has the pipes open when the program has ended
 	return cmd
 }
 
-// environment is all that the program has of it: nothing of the user's.
+// environment returns all variables of a confined program, none of which are the user's.
 func environment(folder string) []string {
 	return []string{
 		"LC_ALL=C", "PATH=/usr/bin:/bin", "TMPDIR=" + folder, "HOME=" + folder,
@@ -180,7 +180,7 @@ func environment(folder string) []string {
 	}
 }
 
-// limited keeps the beginning of what is written to it. If more comes and end is set, the program is ended.
+// limited keeps the first bytes that are written to it. If there are more, it calls end, unless that is nil.
 type limited struct {
 	most int
 	end  func()
@@ -219,7 +219,7 @@ func (l *limited) String() string {
 	return text
 }
 
-// present are those of some paths that are there.
+// present returns the paths that exist.
 func present(paths []string) (out []string) {
 	for _, p := range paths {
 		if _, err := os.Stat(p); err == nil {

@@ -20,7 +20,7 @@ import (
 	"github.com/mlxc/mlxc/internal/toolchain/cage"
 )
 
-// shell runs a script in a cage, whose folder has a neighbour that it must not see.
+// shell runs scripts in a folder of their own, next to a secret file that they must not reach.
 type shell struct {
 	folder, secret string
 }
@@ -38,8 +38,8 @@ func (s shell) job(script string) cage.Job {
 	return cage.Job{Path: "/bin/sh", Args: []string{"-c", script}, Folder: s.folder, Executes: []string{"/bin", "/usr/bin"}, Reads: []string{"/bin", "/usr/bin"}}
 }
 
-// kinds runs a test in each kind of cage that this system has, and without any, where what is tried has to
-// work: else a test would pass for a script that is wrong.
+// kinds runs a test in each kind of cage that this system has, and without any: there the script must succeed, or
+// else a test would also pass with a script that is wrong.
 func kinds(t *testing.T, test func(t *testing.T, kind cage.Kind)) {
 	for _, k := range []cage.Kind{cage.None, cage.Landlock, cage.Namespaces} {
 		t.Run(k.String(), func(t *testing.T) {
@@ -59,8 +59,8 @@ func TestKeptIn(t *testing.T) {
 	python, _ := exec.LookPath("python3")
 	for _, c := range []struct {
 		name, script string
-		python       bool // the script is one of Python
-		also         bool // is tried in namespaces, too, which take long
+		python       bool // the script is in Python
+		also         bool // tried in namespaces too, where it takes long
 	}{
 		{"read outside", "cat $SECRET", false, true},
 		{"read by a link", "ln -s $SECRET link && cat link", false, false},
@@ -144,7 +144,7 @@ func TestWhatIsAllowed(t *testing.T) {
 	})
 }
 
-// It takes no more than it may, in any cage, and without one too.
+// A program cannot exceed its limits, in any cage and without one.
 func TestLimits(t *testing.T) {
 	sample.Long(t)
 	for _, c := range []struct {
@@ -193,7 +193,7 @@ func TestMessagesAreBounded(t *testing.T) {
 	assert.Equal(t, 3, exit.ExitCode())
 }
 
-// What a program has started ends with it, and with the context.
+// Processes that a program has started end with it, and with the context.
 func TestAllEnds(t *testing.T) {
 	kinds(t, func(t *testing.T, kind cage.Kind) {
 		for _, script := range []string{"sleep 61.5 & sleep 61.5 & echo started > f; exit 0", "sleep 61.5 & echo started > f; sleep 61.5"} {
@@ -220,7 +220,7 @@ func TestAllEnds(t *testing.T) {
 	})
 }
 
-// running reports whether a process has an argument.
+// running reports whether a sleep process with an argument runs.
 func running(t *testing.T, argument string) bool {
 	t.Helper()
 	found, err := filepath.Glob("/proc/[0-9]*/cmdline")
@@ -233,7 +233,7 @@ func running(t *testing.T, argument string) bool {
 	return false
 }
 
-// A program ends with its parent, which is killed and can end nothing.
+// A program ends with its parent, even if that is killed and so can end nothing itself.
 func TestEndsWithItsParent(t *testing.T) {
 	if dir := os.Getenv("MLXC_CAGE_PARENT"); dir != "" {
 		j := shell{folder: dir}.job("echo started > f; exec sleep 62.5")
@@ -252,7 +252,7 @@ func TestEndsWithItsParent(t *testing.T) {
 	assert.Eventually(t, func() bool { return !running(t, "62.5") }, 5*time.Second, 5*time.Millisecond)
 }
 
-// Without a cage nothing is run that is not trusted, and the error says what to do.
+// Without a cage no untrusted job runs, and the error says what to do.
 func TestRefused(t *testing.T) {
 	defer cage.Pretend(cage.None)()
 	s := newShell(t)
@@ -262,7 +262,7 @@ func TestRefused(t *testing.T) {
 	assert.NoFileExists(t, filepath.Join(s.folder, "f"))
 }
 
-// The thread that had the cage is gone: this process may do what it could.
+// The cage ends with the thread that had it: this process stays unconfined.
 func TestTheProcessStaysFree(t *testing.T) {
 	for range 20 {
 		_, err := cage.Run(t.Context(), newShell(t).job(":"))
@@ -279,7 +279,7 @@ func TestTheProcessStaysFree(t *testing.T) {
 		}()
 		require.NoError(t, <-done)
 	}
-	// Threads that had one may be about to end.
+	// Threads with a cage may not have ended yet.
 	assert.Eventually(t, func() bool {
 		free := true
 		tasks, _ := filepath.Glob("/proc/self/task/*/status")

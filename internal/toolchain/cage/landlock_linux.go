@@ -10,28 +10,28 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Rights of Landlock, by what needs them.
+// Landlock's access rights, by their purpose.
 const (
 	rightsToRead    = unix.LANDLOCK_ACCESS_FS_READ_FILE | unix.LANDLOCK_ACCESS_FS_READ_DIR
 	rightsToExecute = rightsToRead | unix.LANDLOCK_ACCESS_FS_EXECUTE
 	rightsToWrite   = rightsToRead | unix.LANDLOCK_ACCESS_FS_WRITE_FILE | unix.LANDLOCK_ACCESS_FS_REMOVE_DIR | unix.LANDLOCK_ACCESS_FS_REMOVE_FILE |
 		unix.LANDLOCK_ACCESS_FS_MAKE_DIR | unix.LANDLOCK_ACCESS_FS_MAKE_REG | unix.LANDLOCK_ACCESS_FS_MAKE_SYM |
 		unix.LANDLOCK_ACCESS_FS_REFER | unix.LANDLOCK_ACCESS_FS_TRUNCATE
-	// rightsOfFiles are those that a rule for a file, not a folder, may have.
+	// rightsOfFiles are the rights that a rule for a file, which is not a folder, may have.
 	rightsOfFiles = unix.LANDLOCK_ACCESS_FS_READ_FILE | unix.LANDLOCK_ACCESS_FS_WRITE_FILE | unix.LANDLOCK_ACCESS_FS_EXECUTE |
 		unix.LANDLOCK_ACCESS_FS_TRUNCATE | unix.LANDLOCK_ACCESS_FS_IOCTL_DEV
 )
 
-// The first version of Landlock had 13 rights, which have the lowest bits. Later ones added to them.
+// The first version of Landlock had 13 rights, which are the lowest bits. Later versions have more.
 const firstRights = 1<<13 - 1
 
-// ruleset is what a kernel of some version of Landlock is asked to deny wherever no rule allows it.
+// ruleset is the kernel's struct landlock_ruleset_attr: what Landlock denies unless a rule allows it.
 type ruleset struct {
 	files, network, scopes uint64
 }
 
-// rulesetOf is all that a version knows. fixed says that signals from one thread of a process to another
-// are none across a border, which kernels that had scopes first got wrong: Go's threads send them.
+// rulesetOf returns the ruleset of everything that a version supports, and its size. fixed says that the kernel lets
+// signals pass between threads of one process, which the first kernels with scopes did not: Go's threads send them.
 func rulesetOf(version int, fixed bool) (r ruleset, bytes uintptr) {
 	r.files, bytes = firstRights, 8
 	if version >= 2 {
@@ -55,18 +55,18 @@ func rulesetOf(version int, fixed bool) (r ruleset, bytes uintptr) {
 	return r, bytes
 }
 
-// landlockVersion asks the kernel.
+// landlockVersion asks the kernel for its version of Landlock, and whether the bug with signals is fixed.
 func landlockVersion() (version int, fixed bool, err error) {
 	v, _, e := unix.Syscall(unix.SYS_LANDLOCK_CREATE_RULESET, 0, 0, unix.LANDLOCK_CREATE_RULESET_VERSION)
 	if e != 0 {
 		return 0, false, e
 	}
-	const signals = 1 << 1 // the second of what was put right
+	const signals = 1 << 1 // the second erratum
 	errata, _, e := unix.Syscall(unix.SYS_LANDLOCK_CREATE_RULESET, 0, 0, unix.LANDLOCK_CREATE_RULESET_ERRATA)
 	return int(v), e == 0 && errata&signals != 0, nil
 }
 
-// restrictFiles puts a domain of Landlock's on this thread and on all that it starts.
+// restrictFiles puts this thread, and all processes that it starts, into a Landlock domain.
 func restrictFiles(j Job) error {
 	version, fixed, err := landlockVersion()
 	if err != nil {
@@ -99,7 +99,7 @@ func restrictFiles(j Job) error {
 	return nil
 }
 
-// allow adds a rule for a path, if it is there. A link is followed: what it leads to is what a job names.
+// allow adds a rule for a path, if it exists. A link is followed, since a job means what it points to.
 func allow(set int, rights uint64, path string) error {
 	fd, err := unix.Open(path, unix.O_PATH|unix.O_CLOEXEC, 0)
 	if errors.Is(err, unix.ENOENT) || errors.Is(err, unix.ENOTDIR) {
@@ -115,7 +115,7 @@ func allow(set int, rights uint64, path string) error {
 	if st.Mode&unix.S_IFMT != unix.S_IFDIR {
 		rights &= rightsOfFiles
 	}
-	// The kernel's struct has no room between its two fields, nor behind them.
+	// The kernel's struct is packed: it has no padding between its two fields or behind them.
 	var rule [12]byte
 	*(*uint64)(unsafe.Pointer(&rule[0])) = rights
 	*(*int32)(unsafe.Pointer(&rule[8])) = int32(fd)

@@ -15,12 +15,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Where there is no Landlock, a program gets namespaces of its own: of users, so that no right is needed to
-// make them, of processes, of networks without any, and of mounts, in which a shell lays out a tree with
-// nothing but what the job names, all but its folder for reading only, and leaves the old one behind.
+// Where there is no Landlock, a program gets namespaces of its own: a user namespace, so that the others need no
+// privileges, process and network namespaces, and a mount namespace, in which a shell builds a tree with only what
+// the job names, read-only but for the job's folder, and unmounts the old tree.
 
-// script lays out the tree below the folder of the program, whose own files lie beside it, and executes
-// the program there; /proc is there for umount alone. R is the root, W the folder, and the lists of paths have one a line.
+// script builds the tree in R, a folder within the job's folder W, and executes the program there. The paths in P
+// stand one a line. /proc is mounted only because umount needs it.
 const script = `set -e
 mount -t tmpfs -o mode=755 none "$R"
 IFS='
@@ -53,13 +53,13 @@ unset P R W IFS
 exec "$@"
 `
 
-// tools are what the script is run with.
+// tools are the programs that the script needs.
 var tools = []string{"sh", "mount", "umount", "pivot_root", "readlink", "mkdir", "rmdir", "ln"}
 
-// shells is where they are: what the programs of the system are read from too.
+// shells are the folders in which the tools are; confined programs may read them.
 var shells = []string{"/bin", "/usr/bin", "/sbin", "/usr/sbin"}
 
-// enclose has a command run in namespaces.
+// enclose makes a command run in namespaces.
 func enclose(cmd *exec.Cmd, j Job) {
 	paths := append(append([]string(nil), shells...), libraries...)
 	paths = append(paths, readable...)
@@ -79,7 +79,7 @@ func enclose(cmd *exec.Cmd, j Job) {
 	a.GidMappings = []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Getgid(), Size: 1}}
 }
 
-// namespacesWork returns why they do not, and looks once.
+// namespacesWork tries once whether namespaces work here, and returns nil or the reason why not.
 var namespacesWork = sync.OnceValue(func() error {
 	for _, t := range tools {
 		found := false

@@ -12,8 +12,8 @@ import (
 	"syscall"
 )
 
-// sandboxExec applies a profile of Apple's sandbox to a program. What stands here was written by the
-// profiles that systems bring with them (/System/Library/Sandbox/Profiles), and has not been tried.
+// sandboxExec applies a profile of Apple's sandbox to a program. The profile was written after those of the system
+// (/System/Library/Sandbox/Profiles), and is untested.
 const sandboxExec = "/usr/bin/sandbox-exec"
 
 func available() (Kind, error) {
@@ -38,7 +38,7 @@ func start(ctx context.Context, kind Kind, j Job, out, messages *limited) error 
 	if kind == Sandbox {
 		path, args = sandboxExec, append([]string{"-p", profile(j), j.Path}, j.Args...)
 	}
-	// A shell sets what a process may take, as Go cannot between fork and exec.
+	// A shell sets the resource limits, since Go cannot between fork and exec.
 	script := fmt.Sprintf(`ulimit -c 0; ulimit -t %d; ulimit -f %d; exec "$@"`, max(1, int(j.Limits.CPU.Seconds())), j.Limits.File/512)
 	cmd := command(ctx, j, out, messages)
 	cmd.Path, cmd.Args = "/bin/sh", append([]string{"sh", "-c", script, "sh", path}, args...)
@@ -48,7 +48,7 @@ func start(ctx context.Context, kind Kind, j Job, out, messages *limited) error 
 	return cmd.Run()
 }
 
-// profile is what the sandbox lets a job do. All that no line allows is denied.
+// profile returns the sandbox profile of a job. It denies everything that no line allows.
 func profile(j Job) string {
 	var b strings.Builder
 	b.WriteString("(version 1)\n(deny default)\n(import \"system.sb\")\n(allow process-fork)\n(allow sysctl-read)\n(allow file-read-metadata)\n")
@@ -71,7 +71,7 @@ func profile(j Job) string {
 	return b.String()
 }
 
-// overLimit says of an error which limit it comes from; nil: from none.
+// overLimit returns an error that names the limit that was exceeded, or nil if none was.
 func overLimit(err error, _ string, l Limits) error {
 	var exit *exec.ExitError
 	if !errors.As(err, &exit) {

@@ -14,13 +14,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// libraries are where systems have shared libraries, and the loader, which is executed.
+// libraries are the folders of shared libraries and of the loader, which is executed.
 var libraries = []string{"/lib", "/lib64", "/usr/lib", "/usr/lib64", "/usr/local/lib"}
 
-// readable is what the loader and the C library read beside them.
+// readable are what the loader and the C library read besides.
 var readable = []string{"/etc/ld.so.cache", "/etc/ld.so.conf", "/etc/ld.so.conf.d", "/dev/urandom", "/dev/zero"}
 
-// available finds out once, on a thread that ends behind it.
+// available finds the best kind that is available, once.
 var available = sync.OnceValues(func() (Kind, error) {
 	var missing []error
 	for _, k := range []Kind{Landlock, Namespaces} {
@@ -33,7 +33,7 @@ var available = sync.OnceValues(func() (Kind, error) {
 	return None, errors.Join(missing...)
 })
 
-// tried returns why a kind is not to be had.
+// tried returns nil if a kind is available, or the reason why not.
 func tried(k Kind) error {
 	if k == Namespaces {
 		return namespacesWork()
@@ -41,11 +41,11 @@ func tried(k Kind) error {
 	return onThread(func() error { return confine(k, Job{Path: os.DevNull, Folder: os.DevNull}) })
 }
 
-// onThread does something on a thread that ends behind it, with what it has put on itself.
+// onThread calls do on a thread that ends afterwards, and with it the restrictions that do has set on it.
 func onThread(do func() error) error {
 	done := make(chan error, 1)
 	own := func() {
-		runtime.LockOSThread() // and is never unlocked, so the thread is nobody else's any more
+		runtime.LockOSThread() // and never unlocks, so the thread ends with this goroutine
 		done <- do()
 	}
 	go func() {
@@ -54,7 +54,7 @@ func onThread(do func() error) error {
 			own()
 			return
 		}
-		// The first thread of a process cannot end: while it is held here, another is taken.
+		// The first thread of a process cannot end: it is held here while another thread is taken.
 		taken := make(chan struct{})
 		go func() {
 			runtime.LockOSThread()
@@ -67,7 +67,7 @@ func onThread(do func() error) error {
 	return <-done
 }
 
-// confine puts a cage on this thread and on all that it starts.
+// confine sets a cage on this thread and on all processes that it starts.
 func confine(k Kind, j Job) error {
 	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
 		return fmt.Errorf("the kernel has no PR_SET_NO_NEW_PRIVS: %w", err)
@@ -79,16 +79,16 @@ func confine(k Kind, j Job) error {
 		}
 		return restrictCalls(true)
 	case Namespaces:
-		// Those have no network but their own, so without a filter sockets lead nowhere either.
+		// Their network namespace is empty, so sockets lead nowhere even if there is no filter.
 		_ = restrictCalls(false)
 	}
 	return nil
 }
 
-// start runs a job on a thread of its own, which dies with the program: a parent's death is that of the
-// thread that has started it, and the cage is put on a thread.
+// start runs a job on a thread of its own, on which the cage is set. The thread lives until the program has ended,
+// since the program is killed when the thread that started it ends.
 func start(ctx context.Context, kind Kind, j Job, out, messages *limited) error {
-	// Go asks once whether the kernel has handles of processes, in which the filter would answer for it.
+	// Go checks once whether the kernel has pidfds, and must not do so under the filter, which denies them.
 	_, _ = os.FindProcess(os.Getpid())
 	return onThread(func() error { return run(ctx, kind, j, out, messages) })
 }
@@ -103,12 +103,12 @@ func run(ctx context.Context, kind Kind, j Job, out, messages *limited) error {
 	if err := confine(kind, j); err != nil {
 		return fmt.Errorf("%s is not started: %w", j.Path, err)
 	}
-	// A process that asks to be traced stops before the first instruction of its program: there it gets its
-	// limits, and is let go.
+	// A process that asks to be traced stops before the first instruction of its program: then its limits are set,
+	// and it is detached.
 	cmd.SysProcAttr.Ptrace = true
 	stops := true
 	err := cmd.Start()
-	if errors.Is(err, unix.EPERM) && cmd.Process == nil { // the system lets nobody trace: so they come a little later
+	if errors.Is(err, unix.EPERM) && cmd.Process == nil { // tracing is not allowed, so the limits come a little later
 		again := command(ctx, j, out, messages)
 		again.Path, again.Args, again.Env, again.Err = cmd.Path, cmd.Args, cmd.Env, nil
 		again.SysProcAttr = cmd.SysProcAttr
@@ -128,7 +128,7 @@ func run(ctx context.Context, kind Kind, j Job, out, messages *limited) error {
 	if stops {
 		_ = unix.PtraceDetach(pid) // it fails if the process was killed meanwhile
 	}
-	// While it is not yet waited for, its number is nobody else's, and whatever it has started ends with it.
+	// Until it is waited for, its number is not given to another process, so only what it has started is killed.
 	for {
 		if e := unix.Waitid(unix.P_PID, pid, nil, unix.WEXITED|unix.WNOWAIT, nil); e != unix.EINTR {
 			break
@@ -138,7 +138,7 @@ func run(ctx context.Context, kind Kind, j Job, out, messages *limited) error {
 	return errors.Join(err, cmd.Wait())
 }
 
-// waitStopped waits until a process has stopped, or ended, without taking notice of its end.
+// waitStopped waits until a process has stopped or ended, but leaves it to be waited for.
 func waitStopped(pid int) {
 	for {
 		if e := unix.Waitid(unix.P_PID, pid, nil, unix.WSTOPPED|unix.WEXITED|unix.WNOWAIT|unix.WALL, nil); e != unix.EINTR {
@@ -147,17 +147,17 @@ func waitStopped(pid int) {
 	}
 }
 
-// signalGroup ends a group of processes, from a thread that has no filter.
+// signalGroup kills a process group, from a thread that has no filter.
 func signalGroup(pid int) {
 	done := make(chan struct{})
 	go func() {
-		_ = unix.Kill(-pid, unix.SIGKILL) // none is left, mostly
+		_ = unix.Kill(-pid, unix.SIGKILL) // mostly there is none left
 		close(done)
 	}()
 	<-done
 }
 
-// limit gives a process its limits. If it fails, the process is ended.
+// limit sets the resource limits of a process. If that fails, it kills the process.
 func limit(pid int, l Limits) error {
 	cpu := uint64(max(1, l.CPU.Seconds()))
 	for _, r := range []struct {
@@ -171,7 +171,7 @@ func limit(pid int, l Limits) error {
 		if err == nil || errors.Is(err, unix.ESRCH) {
 			continue
 		}
-		// The user may have a lower one already.
+		// The limit may be lower already.
 		var old unix.Rlimit
 		if e := unix.Prlimit(pid, r.what, nil, &old); e == nil && old.Cur <= r.least {
 			continue
@@ -182,7 +182,7 @@ func limit(pid int, l Limits) error {
 	return nil
 }
 
-// overLimit says of an error which limit it comes from; nil: from none.
+// overLimit returns an error that names the limit that was exceeded, or nil if none was.
 func overLimit(err error, messages string, l Limits) error {
 	var exit *exec.ExitError
 	if !errors.As(err, &exit) {

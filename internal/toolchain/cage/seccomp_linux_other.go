@@ -2,5 +2,5 @@
 
 package cage
 
-// deniedHere are system calls that this processor's kernel has and others have not.
+// deniedHere are further denied system calls, which only this processor has.
 var deniedHere []uintptr

@@ -14,8 +14,8 @@ import (
 	"sync"
 )
 
-// MinVersion is the least major version that will do: it is the first whose
-// bitcode reader takes what Apple's compilers of MLX's libraries wrote.
+// MinVersion is the minimum major version: the first whose bitcode reader accepts what Apple's compilers wrote for
+// MLX's libraries.
 const MinVersion = 19
 
 // maxVersion is the highest version whose numbered name (clang-N) is tried.
@@ -27,27 +27,25 @@ const Env = "MLXC_CLANG"
 // OldestEnv names the environment variable that chooses the compiler of [Oldest].
 const OldestEnv = "MLXC_CLANG_OLDEST"
 
-// Compiler is a clang that starts.
+// Compiler is a clang whose version is known.
 type Compiler struct {
 	Path    string   // of the program
 	prefix  []string // arguments that make the program clang: ["clang"] of zig
 	Version int      // its major version
-	// Trust says that what is compiled may be so where no cage is to be had ([Compiler.Run]): it is our own,
-	// or the user has said so.
+	// Trust lets the compiler run without a cage where none is available ([Compiler.Run]): its input is our own, or
+	// the user has said that he trusts it.
 	Trust bool
 }
 
-// Command returns a run of the compiler's driver, which takes C++ by `-x c++`.
-// Its messages are in English, whatever the user's language, so that they can
-// be compared.
+// Command returns a command that runs the compiler's driver, which takes C++ with `-x c++`. Its messages are in
+// English, whatever the user's language, so that they can be compared.
 func (c Compiler) Command(ctx context.Context, args ...string) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, c.Path, append(append([]string(nil), c.prefix...), args...)...)
 	cmd.Env = append(os.Environ(), "LC_ALL=C")
 	return cmd
 }
 
-// Link returns a run of a linker that makes a shared object of others, with nothing of its
-// own in it: `-o OUT IN…` are left to say.
+// Link returns a command that links a shared object from others, and from nothing else; args are `-o OUT IN…`.
 func (c Compiler) Link(ctx context.Context, args ...string) *exec.Cmd {
 	if len(c.prefix) > 0 { // zig, which brings lld
 		cmd := exec.CommandContext(ctx, c.Path, append([]string{"ld.lld", "-shared"}, args...)...)
@@ -57,8 +55,8 @@ func (c Compiler) Link(ctx context.Context, args ...string) *exec.Cmd {
 	return c.Command(ctx, append([]string{"-shared", "-nostdlib"}, args...)...)
 }
 
-// Program returns a run of the driver that compiles C to a program of this machine, or a shared library, that needs
-// nothing of the compiler's own runtime: zig would compile that first, for some seconds.
+// Program returns a command that compiles C to a program or a shared library of this machine, without the compiler's
+// runtime library, which zig would first compile for some seconds.
 func (c Compiler) Program(ctx context.Context, args ...string) *exec.Cmd {
 	if len(c.prefix) > 0 { // zig cc brings the C library's headers
 		args = slices.Clone(args)
@@ -74,13 +72,12 @@ func (c Compiler) Program(ctx context.Context, args ...string) *exec.Cmd {
 	return c.Command(ctx, args...)
 }
 
-// String is how a user would start it.
+// String returns the command with which a user would start it.
 func (c Compiler) String() string {
 	return strings.Join(append([]string{c.Path}, c.prefix...), " ")
 }
 
-// found are the programs that were asked for their version, by path. A program
-// is asked once in the life of a process.
+// found has the compilers by path, so that a process asks each program for its version only once.
 var found struct {
 	sync.Mutex
 	byPath map[string]Compiler
@@ -92,7 +89,7 @@ func Find(ctx context.Context) (Compiler, error) {
 	if name := os.Getenv(Env); name != "" {
 		return named(ctx, Env, name)
 	}
-	var unfit []error // what was there and will not do
+	var unfit []error // programs that exist and do not serve
 	for _, path := range candidates() {
 		c, err := probe(ctx, path)
 		if err == nil {
@@ -120,8 +117,8 @@ func named(ctx context.Context, env, name string) (Compiler, error) {
 	return c, nil
 }
 
-// Oldest returns a compiler of [MinVersion], which tests hold against the one that is used: the
-// text of LLVM's IR and what is made of it differ from version to version.
+// Oldest returns a compiler of [MinVersion], with which tests are repeated: the text of LLVM's IR, and what is
+// compiled from it, differ from version to version.
 func Oldest(ctx context.Context) (c Compiler, err error) {
 	path, missing := exec.LookPath("clang-" + strconv.Itoa(MinVersion))
 	switch name := os.Getenv(OldestEnv); {
@@ -140,7 +137,7 @@ func Oldest(ctx context.Context) (c Compiler, err error) {
 	return c, err
 }
 
-// candidates returns the programs that are there, best first.
+// candidates returns the paths of the programs that exist, best first.
 func candidates() []string {
 	names := []string{"clang"}
 	for v := maxVersion; v >= MinVersion; v-- {
@@ -159,8 +156,8 @@ func candidates() []string {
 	return paths
 }
 
-// fetched returns the program that scripts/fetch-clang.sh leaves in a folder of out/ in the
-// source tree which the working folder is in, or "".
+// fetched returns the path of the program that scripts/fetch-clang.sh puts in a folder of out/, in the source tree
+// around the working folder, or "".
 func fetched(folder string) string {
 	dir, err := os.Getwd()
 	if err != nil {

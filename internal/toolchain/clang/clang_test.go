@@ -13,7 +13,7 @@ import (
 	"github.com/mlxc/mlxc/internal/toolchain/clang"
 )
 
-// program writes a script that answers --version with a line.
+// program writes a script that prints a line when it is asked for its version.
 func program(t *testing.T, dir, name, line string) string {
 	p := filepath.Join(dir, name)
 	require.NoError(t, os.WriteFile(p, []byte("#!/bin/sh\n[ \"$1\" = clang ] && shift\n[ \"$1\" = --version ] && echo '"+line+"'\n"), 0o755))
@@ -77,7 +77,7 @@ func TestNamed(t *testing.T) {
 	assert.ErrorContains(t, err, "clang 14, at least 19")
 }
 
-// TestOldest checks that the other compiler of tests is of the least version, or an error.
+// TestOldest checks that Oldest returns a compiler of the minimum version, or an error.
 func TestOldest(t *testing.T) {
 	dir := t.TempDir()
 	t.Chdir(t.TempDir())

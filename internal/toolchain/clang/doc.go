@@ -19,9 +19,8 @@
 //  4. out/ziglang/zig in the source tree of this module, above the working
 //     folder.
 //
-// What is made of LLVM's IR differs from version to version, so tests compile kernels with
-// [Oldest] too: clang-19 on PATH, or out/ziglang-19/zig, which `scripts/fetch-clang.sh oldest`
-// fetches.
+// How LLVM's IR is compiled differs from version to version, so tests compile kernels with [Oldest] too: clang-19 on
+// PATH, or out/ziglang-19/zig, which `scripts/fetch-clang.sh oldest` fetches.
 //
 // Apple's clang does not count: its versions are numbered otherwise, and it has
 // no GPU targets.

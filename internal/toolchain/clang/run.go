@@ -14,23 +14,21 @@ import (
 	"github.com/mlxc/mlxc/internal/toolchain/cage"
 )
 
-// Job is a run of the compiler on what others may have written.
+// Job is a run of the compiler on input that may be untrusted.
 type Job struct {
 	Args []string
-	// Folder is where it runs, and the only one that it may write: names of files are relative to it.
+	// Folder is its working folder, and the only one that it may write. Names of files are relative to it.
 	Folder string
 	// Reads are other files and folders that it may read.
 	Reads []string
-	// Link has it make a shared object of others, with nothing of its own in it: Args are then
-	// `-o OUT IN…`.
+	// Link makes it link a shared object from others, and from nothing else: Args are then `-o OUT IN…`.
 	Link bool
-	// Limits are what it may take; zeros are those of [cage.Default].
+	// Limits are its resource limits; zeros stand for those of [cage.Default].
 	Limits cage.Limits
 }
 
-// Run runs the compiler in a cage ([cage.Run]) and returns what it prints. Where there is no cage it runs
-// only if c is trusted. Everything that is compiled goes this way, but for programs of our own
-// ([Compiler.Program]).
+// Run runs the compiler in a cage ([cage.Run]) and returns its standard output. Where no cage is available it runs
+// only if c is trusted. Everything is compiled this way except programs of our own ([Compiler.Program]).
 func (c Compiler) Run(ctx context.Context, j Job) ([]byte, error) {
 	cmd := c.Command(ctx, j.Args...)
 	var executes []string
@@ -43,7 +41,7 @@ func (c Compiler) Run(ctx context.Context, j Job) ([]byte, error) {
 		Path: c.Path, Args: cmd.Args[1:], Folder: j.Folder, Limits: j.Limits, Trust: c.Trust,
 		Reads: append(slices.Clone(installed.reads), j.Reads...), Executes: append(executes, installed.executes...),
 	}
-	// Where the user's compiler finds its libraries by that, it goes on to.
+	// The user's compiler may find its libraries by this variable.
 	if paths := os.Getenv("LD_LIBRARY_PATH"); paths != "" {
 		job.Env = []string{"LD_LIBRARY_PATH=" + paths}
 		job.Reads = append(job.Reads, filepath.SplitList(paths)...)
@@ -51,12 +49,12 @@ func (c Compiler) Run(ctx context.Context, j Job) ([]byte, error) {
 	return cage.Run(ctx, job)
 }
 
-// systemPrograms is where a system has its programs.
+// systemPrograms are the folders in which systems have their programs.
 var systemPrograms = []string{"/usr/bin", "/bin", "/usr/local/bin", "/usr/libexec"}
 
-// installation is what a compiler is beside its program: its libraries, which lie beside it, in lib beside the folder
-// that it lies in, or where it says itself. The folder itself is not read, for it may be anyone's, and may hold anything.
-// A script executes others, and reads what they need of the system.
+// installation is what a compiler needs besides its program: libraries in the folders named lib beside it and beside
+// its folder, or where the program itself says. Its folder is not readable as such, since it may hold anybody's
+// files. A script also executes other programs, with what they need of the system.
 type installation struct{ reads, executes []string }
 
 var installations sync.Map // by path
@@ -78,7 +76,7 @@ func installationOf(path string) installation {
 		if isScript(p) {
 			i.executes = append(append(i.executes, dir), systemPrograms...)
 		}
-		for _, store := range []string{"/nix/store", "/gnu/store"} { // of packages, which all may read
+		for _, store := range []string{"/nix/store", "/gnu/store"} { // stores of packages, which everybody may read
 			if strings.HasPrefix(p, store+"/") {
 				i.executes = append(i.executes, store)
 			}
@@ -91,7 +89,7 @@ func installationOf(path string) installation {
 	return i
 }
 
-// libraries are the folders in which a program for Linux says that its shared libraries are.
+// libraries returns the folders in which an ELF program says that its shared libraries are.
 func libraries(path string) (out []string) {
 	f, err := elf.Open(path)
 	if err != nil {
@@ -112,7 +110,7 @@ func libraries(path string) (out []string) {
 	return out
 }
 
-// isScript reports whether a program is one that another interprets.
+// isScript reports whether a program is a script for an interpreter.
 func isScript(path string) bool {
 	f, err := os.Open(path)
 	if err != nil {
@@ -124,7 +122,7 @@ func isScript(path string) bool {
 	return n == 2 && string(head[:]) == "#!"
 }
 
-// Messages are what the compiler has said of what it compiled, if that is why it failed; else "".
+// Messages returns what the compiler has printed about its input, if it failed because of that; otherwise "".
 func Messages(err error) string {
 	var failed *cage.Failed
 	if errors.As(err, &failed) {

@@ -33,8 +33,8 @@ func Find(modules ...string) (string, error) {
 			}
 			c = abs
 		}
-		// What is called python3 may be a script that needs more of the environment
-		// than a test's program has: the answer is the program itself.
+		// python3 may be a script that needs more of the environment than a test's program has, so the path of the
+		// interpreter itself is returned.
 		out, err := exec.Command(c, "-s", "-c", "import sys, "+strings.Join(append([]string{"os"}, modules...), ", ")+"; sys.stdout.write(sys.executable)").Output()
 		if err == nil {
 			return string(out), nil

@@ -1,5 +1,5 @@
-// Command find prints the clang that package clang finds, and its version; with -oldest the
-// one that tests hold against it.
+// Command find prints the path and version of the clang that package clang finds; with -oldest, of the oldest one
+// that tests use.
 package main
 
 import (
