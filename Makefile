@@ -86,7 +86,8 @@ fetched:
 # number of the run says which, and sixteen runs take all (docs/tests.md, which also says what takes how long).
 # The time limit of a package is five times what the longest takes on two idle cores. Tests make much garbage and
 # hold little: collected a third as often, they take a fifth less time. Vet has seen them already. Nobody debugs
-# these programs: without DWARF a tenth less is to be compiled. Some wait for other processes: three packages at a time.
+# these programs: without DWARF compiling them takes a tenth less. Some packages wait for other
+# processes, so three run at a time.
 test: export GOFLAGS := $(GOFLAGS) -gcflags=all=-dwarf=false
 test:
 	@scripts/retry.sh go mod download || :

@@ -108,12 +108,12 @@ func (b *builder) add(i int32) {
 	s.useEnd, s.defEnd = int32(len(f.uses)), int32(len(f.defs))
 }
 
-// crowded reports whether what command i reads meets too many writes, and notes in
-// b.widened which of its writes do. The writes that a read may see are listed, and writes
-// that params move are compared one by one, within [bytestate.Limits]. Beyond these limits a command that reads too much counts as one of
-// unknown effects, which reads and may write everything. A write counts as one that may
-// happen, of all bytes that those that it meets may have: see [Def.Wide]. Then less is
-// known, but nothing false.
+// crowded reports whether the reads of command i meet too many writes, and notes in b.widened
+// which of its writes do. Within [bytestate.Limits] the writes that a read may see are listed, and
+// writes that params move are compared one by one. Beyond the limits, a command whose reads meet
+// too many counts as one of unknown effects: it reads everything and may write everything. A write
+// that meets too many counts as one that may happen, to all bytes of the range that it and the
+// writes it meets span ([Def.Wide]). That loses precision, and is still sound.
 func (b *builder) crowded(i int32) bool {
 	most := bytestate.Bound().Crowd
 	meets := func(r *ir.Region, must bool) bool {
@@ -161,7 +161,7 @@ func (b *builder) crowded(i int32) bool {
 	return given
 }
 
-// wide returns all bytes from the first to the last that r, or what lies there, may have.
+// wide returns the range of all bytes from the first to the last that r or a write that it meets may have.
 func (b *builder) wide(r *ir.Region) ir.Region {
 	a, _ := b.f.facts.Resolve(r)
 	a.Region = 0 // whatever has a byte in between, so that one cell takes the place of all

@@ -1,7 +1,7 @@
 // Command faults plants faults in the sources, one at a time, and asks which tests notice: first those of a run
 // of make test, then, if none does, those that take every member of their families. A fault that only the latter
-// notice is what sampling costs (docs/tests.md has the figures). Nothing in the tree changes: go builds with a
-// file in place of another one.
+// notice is what sampling costs (docs/tests.md has the figures). No source changes: go builds with a file in place of
+// another one. Random tests that fail leave what they drew in testdata/rapid, which git ignores; delete it afterwards.
 //
 //	go run ./internal/testkit/faults -n 220 -o out/faults.jsonl
 //
@@ -90,17 +90,14 @@ func run(ctx context.Context, n int, seed uint64, jobs int, only, out string, wh
 			}
 		}
 	}
+	if jobs < 1 {
+		return fmt.Errorf("-jobs is %d, want at least 1", jobs)
+	}
 	file, err := os.OpenFile(out, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
 	if err != nil {
 		return err
 	}
 	defer file.Close()
-	var mu sync.Mutex
-	var wg sync.WaitGroup
-	slots := make(chan int, jobs)
-	for i := range jobs {
-		slots <- i
-	}
 	for k, r := range rooms {
 		if only != "" && only != r.name {
 			continue
@@ -109,48 +106,52 @@ func run(ctx context.Context, n int, seed uint64, jobs int, only, out string, wh
 		if err != nil {
 			return err
 		}
+		if test := r.notice(ctx, nil, "MLXC_SAMPLE=0", 1, 5*time.Minute, r.tests...); test != "" && ctx.Err() == nil {
+			return fmt.Errorf("%s: %s fails without a fault: mend that first", r.name, test)
+		}
 		rng := rand.New(rand.NewPCG(seed, uint64(k)))
 		rng.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
-		left, next := max(1, n*r.share/100), 0
-		for i := 0; left > 0 && i < len(all); i++ {
-			if ctx.Err() != nil {
-				break
-			}
-			f := all[i]
-			known, ok := before[f.String()]
-			if ok && (known.Sample != "" || known.Whole != "" || whole == 0) {
-				left--
-				continue
-			}
-			slot := <-slots
+		var mu sync.Mutex
+		want, done, next := max(1, n*r.share/100), 0, 0
+		// take returns the next fault to try, and its number; false if enough have been tried. With several jobs some
+		// more may be tried than were asked for.
+		take := func() (fault, int, bool) {
 			mu.Lock()
-			more := left > 0
-			left--
-			mu.Unlock()
-			if !more {
-				slots <- slot
-				break
-			}
-			next++
-			wg.Go(func() {
-				defer func() { slots <- slot }()
-				x, ok := f.try(ctx, r, known, i%16, jobs, whole)
-				mu.Lock()
-				defer mu.Unlock()
-				if !ok { // it does not compile: another one
-					left++
-					return
+			defer mu.Unlock()
+			for done < want && next < len(all) && ctx.Err() == nil {
+				i := next
+				next++
+				if x, ok := before[all[i].String()]; ok && (x.Sample != "" || x.Whole != "" || whole == 0) {
+					done++
+					continue
 				}
-				line, _ := json.Marshal(x)
-				fmt.Fprintf(file, "%s\n", line)
-				fmt.Printf("%-9s %-60s sample: %s whole: %s %.0f s\n", x.Room, x.Fault, x.Sample, x.Whole, x.Seconds)
-			})
-			if left == 0 { // those under way may not compile
-				wg.Wait()
+				return all[i], i, true
 			}
+			return fault{}, 0, false
 		}
+		var wg sync.WaitGroup
+		for range jobs {
+			wg.Go(func() {
+				for {
+					f, i, ok := take()
+					if !ok {
+						return
+					}
+					x, ok := f.try(ctx, r, before[f.String()], i%16, jobs, whole)
+					if !ok { // it does not compile
+						continue
+					}
+					mu.Lock()
+					done++
+					line, _ := json.Marshal(x)
+					fmt.Fprintf(file, "%s\n", line)
+					fmt.Printf("%-9s %-60s sample: %s whole: %s %.0f s\n", x.Room, x.Fault, x.Sample, x.Whole, x.Seconds)
+					mu.Unlock()
+				}
+			})
+		}
+		wg.Wait()
 	}
-	wg.Wait()
 	return ctx.Err()
 }
 
@@ -217,52 +218,56 @@ func (f fault) try(ctx context.Context, r room, known tried, sample, jobs int, l
 	if err != nil {
 		return tried{}, false
 	}
-	wrong := slices.Concat(text[:f.from], []byte(f.text), text[f.to:])
 	here, _ := filepath.Abs(f.path)
 	list := filepath.Join(dir, "overlay.json")
 	table, _ := json.Marshal(map[string]any{"Replace": map[string]string{here: filepath.Join(dir, "wrong")}})
+	wrong := slices.Concat(text[:f.from], []byte(f.text), text[f.to:])
 	if os.WriteFile(filepath.Join(dir, "wrong"), wrong, 0o600) != nil || os.WriteFile(list, table, 0o600) != nil {
 		return tried{}, false
 	}
-	goes := func(env string, limit time.Duration, args ...string) (string, error) {
-		ctx, cancel := context.WithTimeout(ctx, limit+time.Minute)
-		defer cancel()
-		cmd := exec.CommandContext(ctx, "go", args...)
-		cmd.Env = append(os.Environ(), env, fmt.Sprintf("GOMAXPROCS=%d", max(1, runtime.NumCPU()/jobs)))
-		cmd.WaitDelay = 5 * time.Second
-		out, err := cmd.CombinedOutput()
-		return string(out), err
-	}
+	overlay := []string{"-overlay", list}
 	if strings.HasSuffix(f.path, ".go") {
-		if _, err := goes("", time.Minute, "build", "-overlay", list, "./"+filepath.Dir(f.path)); err != nil {
+		if _, err := goCommand(ctx, "", jobs, time.Minute, append(append([]string{"build"}, overlay...), "./"+filepath.Dir(f.path))...); err != nil {
 			return tried{}, false
 		}
 	}
 	x := tried{Room: r.name, Fault: f.String(), Line: f.line}
-	notice := func(env string, limit time.Duration, packages []string) string {
-		args := append([]string{"test", "-overlay", list, "-vet=off", "-ldflags=-w", "-count=1", "-failfast", fmt.Sprintf("-timeout=%v", limit)}, packages...)
-		out, err := goes(env, limit, args...)
-		if err == nil || ctx.Err() != nil {
-			return ""
-		}
-		for _, m := range failed.FindAllStringSubmatch(out, -1) {
-			return strings.Join(m[1:], "")
-		}
-		return "ended"
-	}
 	for _, p := range r.tests {
-		if known.Fault != "" {
+		if known.Fault != "" || x.Sample != "" {
 			break
 		}
-		if x.Sample = notice(fmt.Sprintf("MLXC_SAMPLE=%d", sample), 5*time.Minute, []string{p}); x.Sample != "" {
-			break
-		}
+		x.Sample = r.notice(ctx, overlay, fmt.Sprintf("MLXC_SAMPLE=%d", sample), jobs, 5*time.Minute, p)
 	}
 	if x.Sample == "" && long > 0 {
-		if x.Whole = notice("MLXC_LONG=1", long, r.sampled); x.Whole == "" {
+		if x.Whole = r.notice(ctx, overlay, "MLXC_LONG=1", jobs, long, r.sampled...); x.Whole == "" {
 			x.Whole = "-"
 		}
 	}
 	x.Seconds = known.Seconds + time.Since(start).Seconds()
 	return x, ctx.Err() == nil
+}
+
+// notice runs the tests of packages, and returns the first that fails; "" if none does.
+func (r room) notice(ctx context.Context, overlay []string, env string, jobs int, limit time.Duration, packages ...string) string {
+	args := append([]string{"test"}, overlay...)
+	args = append(args, "-vet=off", "-ldflags=-w", "-count=1", "-failfast", fmt.Sprintf("-timeout=%v", limit))
+	out, err := goCommand(ctx, env, jobs, limit, append(args, packages...)...)
+	if err == nil || ctx.Err() != nil {
+		return ""
+	}
+	if m := failed.FindStringSubmatch(out); m != nil {
+		return strings.Join(m[1:], "")
+	}
+	return "ended"
+}
+
+// goCommand runs the go command on its share of the cores.
+func goCommand(ctx context.Context, env string, jobs int, limit time.Duration, args ...string) (string, error) {
+	ctx, cancel := context.WithTimeout(ctx, limit+time.Minute)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, "go", args...)
+	cmd.Env = append(os.Environ(), env, fmt.Sprintf("GOMAXPROCS=%d", max(1, runtime.NumCPU()/jobs)))
+	cmd.WaitDelay = 5 * time.Second
+	out, err := cmd.CombinedOutput()
+	return string(out), err
 }
