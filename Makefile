@@ -65,7 +65,7 @@ ptx-same:
 ptx-check:
 	go run ./backend/internal/prebuilt/make -check $(PTX)
 
-# That everything has types on Macs, and that assembly for arm64 is some, are tests (internal/testkit/targets);
+# That everything has types on Macs, and that assembly for arm64 is some, are tests (internal/testing/targets);
 # make darwin, and test-all, compile and link all of it.
 check:
 	@test -z "$$(gofmt -l .)" || { echo "gofmt would change:"; gofmt -l .; exit 1; }
@@ -94,7 +94,7 @@ test:
 	@GOGC=300 $(MAKE) --no-print-directory -j 2 check fetched
 	@MLXC_SAMPLE="$$(scripts/sample.sh)" && export MLXC_SAMPLE && echo "sample $$MLXC_SAMPLE of 0 to 15: MLXC_SAMPLE=$$MLXC_SAMPLE make test repeats it" && \
 	PYTHON="$$(scripts/python.sh)" && export PYTHON MODEL="$(CURDIR)/$(DEMO_MODEL)" GOGC=300 && \
-	go run ./internal/testkit/warm && \
+	go run ./internal/testing/warm && \
 	go test -p 3 -vet=off -ldflags=-w -timeout 5m ./...
 
 # Every member of every family, in shards that may be broken off and go on later (docs/tests.md).
@@ -122,7 +122,7 @@ arm64-metal:
 	scripts/fetch-clang.sh
 	EMULATE="$$(scripts/arm64.sh)" && export MLXC_EMULATE="$$EMULATE" GOARCH=arm64 && \
 	go test -vet=off -timeout 20m -exec "$${EMULATE#* }" ./internal/objc && \
-	go test -vet=off -timeout 20m -exec "$${EMULATE#* }" -skip 'TestNoCopy|TestRules/no-copy' ./internal/testkit/fakemetal && \
+	go test -vet=off -timeout 20m -exec "$${EMULATE#* }" -skip 'TestNoCopy|TestRules/no-copy' ./internal/testing/fakemetal && \
 	go test -vet=off -timeout 20m -exec "$${EMULATE#* }" -run '^TestConformance$$/^(order|param|params|error)/' ./backend/metal && \
 	go test -vet=off -timeout 20m -exec "$${EMULATE#* }" -run '^TestGraphs$$/^(concurrent|parallel|indirect|live)$$' ./backend/metal
 
@@ -142,7 +142,7 @@ arm64: arm64-metal
 	EMULATE="$$(scripts/arm64.sh)" && set -- $$EMULATE && \
 	MLXC_EMULATE="$$EMULATE" go test -timeout 60m -skip 'TestLevels|TestVector$$' ./internal/air/calls && \
 	MLXC_EMULATE="$$EMULATE" go test -timeout 60m -skip 'TestVersions|TestOldest|TestDeterminism' ./backend/softmetal && \
-	GOARCH=arm64 go test -timeout 60m -exec "$${EMULATE#* }" ./internal/testkit/kernelcases && \
+	GOARCH=arm64 go test -timeout 60m -exec "$${EMULATE#* }" ./internal/testing/kernelcases && \
 	GOARCH=arm64 go test -timeout 60m -exec "$$2" ./backend/cpu/internal/simd
 
 # Every kernel of two libraries, 27,117 in all: half an hour on two cores. What passed
@@ -151,7 +151,7 @@ arm64: arm64-metal
 coverage:
 	scripts/fetch-clang.sh
 	scripts/fetch-metallib.sh
-	go run ./internal/testkit/coverage -results out/coverage.jsonl $(COVERAGE) out/metallib/mlx-0.32.4.metallib out/metallib/mlx-0.16.3.metallib
+	go run ./internal/testing/coverage -results out/coverage.jsonl $(COVERAGE) out/metallib/mlx-0.32.4.metallib out/metallib/mlx-0.16.3.metallib
 
 # Every case of testdata/kernelcases (docs/softmetal-coverage.md), of which test runs those of one
 # kernel of each family, and of testdata/ggml (docs/metal-source.md), of which it runs two of
@@ -160,7 +160,7 @@ kernelcases:
 	scripts/fetch-clang.sh
 	scripts/fetch-metallib.sh
 	scripts/fetch-ggml.sh
-	MLXC_LONG=1 go test -count=1 -v -timeout 60m -run 'KernelCases|GGML' ./internal/testkit/kernelcases
+	MLXC_LONG=1 go test -count=1 -v -timeout 60m -run 'KernelCases|GGML' ./internal/testing/kernelcases
 	MLXC_LONG=1 go test -count=1 -v -timeout 60m -run GGML ./internal/toolchain/mslc
 
 # Every wrong message in every way to encode that sends it, of which test plants each in one; wrong

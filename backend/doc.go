@@ -105,7 +105,7 @@
 //     queues writes its own, whose order is that of submission. [Queue.Await] may use a hardware
 //     event for an operation of the same device; for any other it waits for Done.
 //   - [Times] are on the host's clock; a device with another clock converts them.
-//   - conformance.Run shows what is missing. backend/testdevice passes it, with memory that the
+//   - conformance.Run shows what is missing. internal/testing/testdevice passes it, with memory that the
 //     host cannot see and work that ends late: read it to see what a driver has to keep track
 //     of.
 package backend

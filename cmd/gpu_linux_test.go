@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"github.com/mlxc/mlxc/internal/objc"
-	"github.com/mlxc/mlxc/internal/testkit/fakemetal"
+	"github.com/mlxc/mlxc/internal/testing/fakemetal"
 )
 
 // withGPU runs a command. If the environment has STAND_IN=metal, this process is a Mac: what stands

@@ -23,8 +23,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/mlxc/mlxc/internal/testkit/metallibs"
-	"github.com/mlxc/mlxc/internal/testkit/sample"
+	"github.com/mlxc/mlxc/internal/testing/metallibs"
+	"github.com/mlxc/mlxc/internal/testing/sample"
 	"github.com/mlxc/mlxc/internal/toolchain/clang"
 )
 

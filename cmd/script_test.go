@@ -19,8 +19,8 @@ import (
 	_ "github.com/mlxc/mlxc/cmd/internal/gpu/metalgpu" // as in the command for Macs
 	"github.com/mlxc/mlxc/cmd/internal/mlxc"
 	"github.com/mlxc/mlxc/cmd/internal/mlxreplay"
-	"github.com/mlxc/mlxc/internal/testkit/metallibs"
-	"github.com/mlxc/mlxc/internal/testkit/store"
+	"github.com/mlxc/mlxc/internal/testing/metallibs"
+	"github.com/mlxc/mlxc/internal/testing/store"
 	"github.com/mlxc/mlxc/internal/toolchain/clang"
 )
 

@@ -7,8 +7,8 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
+	"github.com/mlxc/mlxc/internal/testing/irtest"
 	"github.com/mlxc/mlxc/ir"
-	"github.com/mlxc/mlxc/ir/irtest"
 )
 
 // The edges by place are those by ID, whatever the IDs.

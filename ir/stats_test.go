@@ -6,8 +6,8 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
+	"github.com/mlxc/mlxc/internal/testing/irtest"
 	"github.com/mlxc/mlxc/ir"
-	"github.com/mlxc/mlxc/ir/irtest"
 )
 
 func TestStats(t *testing.T) {

@@ -11,8 +11,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/mlxc/mlxc/internal/testkit/benchgraphs"
-	"github.com/mlxc/mlxc/internal/testkit/recorded"
+	"github.com/mlxc/mlxc/internal/testing/benchgraphs"
+	"github.com/mlxc/mlxc/internal/testing/recorded"
 	"github.com/mlxc/mlxc/ir"
 	"github.com/mlxc/mlxc/passes"
 	"github.com/mlxc/mlxc/prove"
@@ -56,7 +56,7 @@ func read(g *ir.Graph) *ir.Graph {
 
 // BenchmarkPipeline runs the passes and the proof over graphs of n commands:
 // the layer of a model that is annotated, fused and proved term by term, and
-// the families of internal/testkit/benchgraphs: elementwise ones, of which long stretches are fused
+// the families of internal/testing/benchgraphs: elementwise ones, of which long stretches are fused
 // and proved, and those whose kernels have no declarations.
 // ns/command is the processor time of the fastest run, the collector's included,
 // so that other programs on the machine count less; beside it each pass with its

@@ -13,7 +13,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/mlxc/mlxc/cost"
-	"github.com/mlxc/mlxc/internal/testkit/recorded"
+	"github.com/mlxc/mlxc/internal/testing/recorded"
 	"github.com/mlxc/mlxc/ir"
 	"github.com/mlxc/mlxc/ir/mlxt"
 	"github.com/mlxc/mlxc/passes"

@@ -11,8 +11,8 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/mlxc/mlxc/internal/analysis/hazard"
-	"github.com/mlxc/mlxc/internal/testkit/benchgraphs"
-	"github.com/mlxc/mlxc/internal/testkit/recorded"
+	"github.com/mlxc/mlxc/internal/testing/benchgraphs"
+	"github.com/mlxc/mlxc/internal/testing/recorded"
 	"github.com/mlxc/mlxc/ir"
 	"github.com/mlxc/mlxc/passes"
 	"github.com/mlxc/mlxc/prove"

@@ -13,7 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/mlxc/mlxc/backend/cpu"
-	"github.com/mlxc/mlxc/backend/testdevice"
+	"github.com/mlxc/mlxc/internal/testing/testdevice"
 	"github.com/mlxc/mlxc/ir"
 	"github.com/mlxc/mlxc/ir/mlxg"
 	"github.com/mlxc/mlxc/optimize"

@@ -12,7 +12,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/mlxc/mlxc/backend/cpu"
-	"github.com/mlxc/mlxc/backend/testdevice"
+	"github.com/mlxc/mlxc/internal/testing/testdevice"
 	"github.com/mlxc/mlxc/ir"
 	"github.com/mlxc/mlxc/optimize"
 	"github.com/mlxc/mlxc/record"

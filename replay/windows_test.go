@@ -14,8 +14,8 @@ import (
 
 	"github.com/mlxc/mlxc/backend"
 	"github.com/mlxc/mlxc/backend/cpu"
-	"github.com/mlxc/mlxc/backend/testdevice"
 	"github.com/mlxc/mlxc/internal/files/mmap"
+	"github.com/mlxc/mlxc/internal/testing/testdevice"
 	"github.com/mlxc/mlxc/ir"
 	"github.com/mlxc/mlxc/replay"
 )

@@ -62,7 +62,7 @@ run_peers() {
 }
 case "${1:-}" in
 build)
-	CGO_ENABLED=0 go build $(overlay) -trimpath -ldflags '-s -w' -o out/gpubench ./internal/testkit/gpubench
+	CGO_ENABLED=0 go build $(overlay) -trimpath -ldflags '-s -w' -o out/gpubench ./internal/testing/gpubench
 	;;
 run)
 	shift

@@ -12,7 +12,7 @@ overlay() { [ ! -f out/prebuilt/overlay.json ] || echo "-overlay=$PWD/out/prebui
 bin=out/gpuuse
 case "${1:-}" in
 build)
-	for of in cmd/mlxc cmd/mlxreplay internal/testkit/gpubench; do
+	for of in cmd/mlxc cmd/mlxreplay internal/testing/gpubench; do
 		CGO_ENABLED=0 go build $(overlay) -trimpath -ldflags '-s -w' -o "$bin/${of##*/}" "./$of"
 	done
 	exit

@@ -15,15 +15,15 @@ cpu-whole: ./backend/cpu -run ^TestConformance$/^whole$
 cpu-others: ./backend/cpu -run ^TestConformance$/^(generic|avx2|neon)
 cpu-rest: ./backend/cpu ./backend/cpu/internal/simd -skip ^TestConformance$
 softmetal-kernels: ./backend/softmetal -run ^TestConformance$
-softmetal-checked: ./internal/testkit/kernelcases -run ^TestCheckedKernels$
-softmetal-compiled: ./internal/testkit/kernelcases -run ^TestCheckedKernelsOfMLX$
-softmetal-cases: ./internal/testkit/kernelcases -skip ^TestChecked
-softmetal-checked-cases: ./internal/testkit/kernelcases -run ^(TestCheckedKernelCases|TestCheckedGGML)$
+softmetal-checked: ./internal/testing/kernelcases -run ^TestCheckedKernels$
+softmetal-compiled: ./internal/testing/kernelcases -run ^TestCheckedKernelsOfMLX$
+softmetal-cases: ./internal/testing/kernelcases -skip ^TestChecked
+softmetal-checked-cases: ./internal/testing/kernelcases -run ^(TestCheckedKernelCases|TestCheckedGGML)$
 softmetal-rest: ./backend/softmetal -skip ^TestConformance$
 metal-emissions: ./backend/metal -run ^(TestWrong|TestOrderEdges|TestWorkload)
 metal-rest: ./backend/metal/... -skip ^(TestWrong|TestOrderEdges|TestWorkload)
-cuda: ./backend/cuda ./backend/internal/... ./internal/testkit/fakecuda
-declarations: ./backend/conformance ./backend/testdevice
+cuda: ./backend/cuda ./backend/internal/... ./internal/testing/fakecuda
+declarations: ./backend/conformance ./internal/testing/testdevice
 infer-a: ./internal/infer -run ^TestLibraryProposals$/^a
 infer-b: ./internal/infer -run ^TestLibraryProposals$/^[b-m]
 infer-c: ./internal/infer -run ^TestLibraryProposals$/^[n-z]
@@ -31,8 +31,8 @@ infer-rest: ./internal/infer -skip ^TestLibraryProposals$
 commands-mlxc: ./cmd -run ^TestInterruptEndsEveryCommand$/^mlxc_
 commands-mlxreplay: ./cmd -run ^TestInterruptEndsEveryCommand$/^mlxreplay_
 commands-rest: ./cmd/... -skip ^TestInterruptEndsEveryCommand$
-toolchain: ./internal/toolchain/... ./internal/air/... ./internal/testkit/coverage ./internal/testkit/fakemetal
-proofs: ./prove/... ./passes/... ./optimize/... ./internal/testkit/adversary ./internal/testkit/metamorph ./internal/testkit/oracle ./internal/testkit/caches
+toolchain: ./internal/toolchain/... ./internal/air/... ./internal/testing/coverage ./internal/testing/fakemetal
+proofs: ./prove/... ./passes/... ./optimize/... ./internal/testing/adversary ./internal/testing/metamorph ./internal/testing/oracle ./internal/testing/caches
 rest:
 '
 key=$({ git rev-parse HEAD && git diff HEAD; } | { sha256sum 2>/dev/null || shasum -a 256; } | cut -c1-16)
@@ -58,7 +58,7 @@ for line in $shards; do
 	esac
 	unset IFS
 	if [ "$name" = rest ]; then
-		args=$(go list ./... | grep -vE '/(backend/(cpu|softmetal|metal|cuda|internal|conformance|testdevice)|internal/(infer|toolchain|air|testkit/(fakecuda|fakemetal|coverage|kernelcases|adversary|metamorph|oracle|caches))|cmd|prove|passes|optimize)(/|$)' | tr '\n' ' ')
+		args=$(go list ./... | grep -vE '/(backend/(cpu|softmetal|metal|cuda|internal|conformance)|internal/(infer|toolchain|air|testing/(testdevice|fakecuda|fakemetal|coverage|kernelcases|adversary|metamorph|oracle|caches))|cmd|prove|passes|optimize)(/|$)' | tr '\n' ' ')
 	fi
 	start=$(date +%s)
 	set -f

@@ -20,7 +20,7 @@ import (
 
 	"github.com/mlxc/mlxc/frontend/gguf"
 	"github.com/mlxc/mlxc/frontend/gguf/ggufio"
-	"github.com/mlxc/mlxc/internal/testkit/sample"
+	"github.com/mlxc/mlxc/internal/testing/sample"
 	"github.com/mlxc/mlxc/tokenizer"
 )
 

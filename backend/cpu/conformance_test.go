@@ -11,7 +11,7 @@ import (
 	"github.com/mlxc/mlxc/backend"
 	"github.com/mlxc/mlxc/backend/conformance"
 	"github.com/mlxc/mlxc/backend/cpu/internal/simd"
-	testsample "github.com/mlxc/mlxc/internal/testkit/sample"
+	testsample "github.com/mlxc/mlxc/internal/testing/sample"
 )
 
 var (

@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	testsample "github.com/mlxc/mlxc/internal/testkit/sample"
+	testsample "github.com/mlxc/mlxc/internal/testing/sample"
 )
 
 // contracted are the functions in which the compiler may contract a product and a sum into one operation with a

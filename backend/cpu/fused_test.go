@@ -12,7 +12,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	testsample "github.com/mlxc/mlxc/internal/testkit/sample"
+	testsample "github.com/mlxc/mlxc/internal/testing/sample"
 	"github.com/mlxc/mlxc/ir"
 )
 

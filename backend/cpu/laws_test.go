@@ -14,7 +14,7 @@ import (
 
 	"github.com/mlxc/mlxc/backend/conformance"
 	"github.com/mlxc/mlxc/backend/cpu/internal/simd"
-	testsample "github.com/mlxc/mlxc/internal/testkit/sample"
+	testsample "github.com/mlxc/mlxc/internal/testing/sample"
 	"github.com/mlxc/mlxc/ir"
 )
 

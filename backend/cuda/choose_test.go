@@ -12,7 +12,7 @@ import (
 	"github.com/mlxc/mlxc/backend/cuda"
 	"github.com/mlxc/mlxc/backend/launchtimes"
 	"github.com/mlxc/mlxc/cost"
-	"github.com/mlxc/mlxc/internal/testkit/fakecuda"
+	"github.com/mlxc/mlxc/internal/testing/fakecuda"
 	"github.com/mlxc/mlxc/ir"
 	"github.com/mlxc/mlxc/replay"
 )

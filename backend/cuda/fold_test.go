@@ -15,8 +15,8 @@ import (
 
 	"github.com/mlxc/mlxc/backend/internal/ptx"
 	"github.com/mlxc/mlxc/internal/air"
-	"github.com/mlxc/mlxc/internal/testkit/ptxrun"
-	"github.com/mlxc/mlxc/internal/testkit/randomterm"
+	"github.com/mlxc/mlxc/internal/testing/ptxrun"
+	"github.com/mlxc/mlxc/internal/testing/randomterm"
 	"github.com/mlxc/mlxc/msl/decl"
 )
 

@@ -14,8 +14,8 @@ import (
 	"github.com/mlxc/mlxc/backend/internal/ptx"
 	"github.com/mlxc/mlxc/internal/air"
 	driver "github.com/mlxc/mlxc/internal/cuda"
-	"github.com/mlxc/mlxc/internal/testkit/ptxrun"
-	"github.com/mlxc/mlxc/internal/testkit/randomterm"
+	"github.com/mlxc/mlxc/internal/testing/ptxrun"
+	"github.com/mlxc/mlxc/internal/testing/randomterm"
 	"github.com/mlxc/mlxc/msl/decl"
 )
 

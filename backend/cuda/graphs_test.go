@@ -16,7 +16,7 @@ import (
 
 	"github.com/mlxc/mlxc/backend/cuda"
 	"github.com/mlxc/mlxc/internal/analysis/meaning"
-	"github.com/mlxc/mlxc/internal/testkit/recorded"
+	"github.com/mlxc/mlxc/internal/testing/recorded"
 	"github.com/mlxc/mlxc/ir"
 	"github.com/mlxc/mlxc/passes"
 	"github.com/mlxc/mlxc/replay"

@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/mlxc/mlxc/backend/softmetal"
-	"github.com/mlxc/mlxc/internal/testkit/store"
+	"github.com/mlxc/mlxc/internal/testing/store"
 )
 
 // shared is a software Metal for all tests, as to open one for each takes long.

@@ -10,7 +10,7 @@ import (
 
 	"github.com/mlxc/mlxc/backend"
 	"github.com/mlxc/mlxc/backend/cuda"
-	"github.com/mlxc/mlxc/internal/testkit/fakecuda"
+	"github.com/mlxc/mlxc/internal/testing/fakecuda"
 	"github.com/mlxc/mlxc/ir"
 	"github.com/mlxc/mlxc/record"
 	"github.com/mlxc/mlxc/replay"

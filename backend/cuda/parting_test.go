@@ -14,7 +14,7 @@ import (
 	"github.com/mlxc/mlxc/backend/cuda"
 	"github.com/mlxc/mlxc/internal/air"
 	driver "github.com/mlxc/mlxc/internal/cuda"
-	"github.com/mlxc/mlxc/internal/testkit/parting"
+	"github.com/mlxc/mlxc/internal/testing/parting"
 )
 
 // TestParting runs random kernels whose threads diverge and reconverge, in blocks of 1, 31, 33 and 1,023 threads,

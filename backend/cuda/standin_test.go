@@ -18,8 +18,8 @@ import (
 	"github.com/mlxc/mlxc/backend/cpu"
 	"github.com/mlxc/mlxc/backend/cuda"
 	"github.com/mlxc/mlxc/internal/air"
-	"github.com/mlxc/mlxc/internal/testkit/fakecuda"
-	"github.com/mlxc/mlxc/internal/testkit/sample"
+	"github.com/mlxc/mlxc/internal/testing/fakecuda"
+	"github.com/mlxc/mlxc/internal/testing/sample"
 	"github.com/mlxc/mlxc/internal/toolchain/clang"
 )
 

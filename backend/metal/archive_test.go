@@ -15,8 +15,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/mlxc/mlxc/backend/metal"
-	"github.com/mlxc/mlxc/internal/testkit/fakemetal"
-	"github.com/mlxc/mlxc/internal/testkit/sample"
+	"github.com/mlxc/mlxc/internal/testing/fakemetal"
+	"github.com/mlxc/mlxc/internal/testing/sample"
 )
 
 // kept returns the path of the one file of pipelines in a folder, "" if there is none.

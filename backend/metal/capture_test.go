@@ -14,7 +14,7 @@ import (
 
 	"github.com/mlxc/mlxc/backend/metal"
 	"github.com/mlxc/mlxc/internal/objc"
-	"github.com/mlxc/mlxc/internal/testkit/fakemetal"
+	"github.com/mlxc/mlxc/internal/testing/fakemetal"
 	"github.com/mlxc/mlxc/record"
 )
 

@@ -1,5 +1,5 @@
 // Package metal executes graphs on Apple's GPUs, in Go without cgo (internal/objc). It has not run on a
-// Mac yet: its tests run on Linux, where internal/testkit/fakemetal stands in for Apple's libraries.
+// Mac yet: its tests run on Linux, where internal/testing/fakemetal stands in for Apple's libraries.
 //
 //   - [List] and [Open] find devices; a [Device] is a backend.Device.
 //   - internal/plan lowers a graph to encoder operations; send.go turns these into Objective-C

@@ -2,7 +2,7 @@
 
 package metal_test
 
-import "github.com/mlxc/mlxc/internal/testkit/fakemetal"
+import "github.com/mlxc/mlxc/internal/testing/fakemetal"
 
 // wrongEmission is a mistake in a message of the backend, which the stand-in makes by altering the message.
 type wrongEmission struct {

@@ -18,8 +18,8 @@ import (
 	"github.com/mlxc/mlxc/backend/metal"
 	"github.com/mlxc/mlxc/backend/softmetal"
 	"github.com/mlxc/mlxc/internal/objc"
-	"github.com/mlxc/mlxc/internal/testkit/fakemetal"
-	"github.com/mlxc/mlxc/internal/testkit/sample"
+	"github.com/mlxc/mlxc/internal/testing/fakemetal"
+	"github.com/mlxc/mlxc/internal/testing/sample"
 )
 
 // planting runs the workload while the stand-in alters single messages of the backend.

@@ -11,7 +11,7 @@ import (
 
 	"github.com/mlxc/mlxc/backend"
 	"github.com/mlxc/mlxc/backend/metal"
-	"github.com/mlxc/mlxc/internal/testkit/fakemetal"
+	"github.com/mlxc/mlxc/internal/testing/fakemetal"
 )
 
 // TestOtherGPUs: a GPU older than the M1's gets a warning, and on one with simdgroups of another width than

@@ -6,7 +6,7 @@ import (
 	"os"
 	"testing"
 
-	"github.com/mlxc/mlxc/internal/testkit/store"
+	"github.com/mlxc/mlxc/internal/testing/store"
 )
 
 // TestMain lets the tests share a cache of compiled kernels with those of software Metal, in the tree's

@@ -15,8 +15,8 @@ import (
 	"github.com/mlxc/mlxc/backend/metal"
 	"github.com/mlxc/mlxc/cost"
 	"github.com/mlxc/mlxc/internal/objc"
-	"github.com/mlxc/mlxc/internal/testkit/fakemetal"
-	"github.com/mlxc/mlxc/internal/testkit/sample"
+	"github.com/mlxc/mlxc/internal/testing/fakemetal"
+	"github.com/mlxc/mlxc/internal/testing/sample"
 )
 
 // serve lets the stand-in for Metal answer messages, with a GPU of these options, until the test ends.

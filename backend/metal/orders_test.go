@@ -18,8 +18,8 @@ import (
 	"github.com/mlxc/mlxc/backend/metal"
 	"github.com/mlxc/mlxc/backend/softmetal"
 	"github.com/mlxc/mlxc/internal/analysis/meaning"
-	"github.com/mlxc/mlxc/internal/testkit/fakemetal"
-	"github.com/mlxc/mlxc/internal/testkit/sample"
+	"github.com/mlxc/mlxc/internal/testing/fakemetal"
+	"github.com/mlxc/mlxc/internal/testing/sample"
 	"github.com/mlxc/mlxc/ir"
 	"github.com/mlxc/mlxc/replay"
 )

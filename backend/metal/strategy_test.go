@@ -9,7 +9,7 @@ import (
 
 	"github.com/mlxc/mlxc/backend/internal/plan"
 	"github.com/mlxc/mlxc/cost"
-	"github.com/mlxc/mlxc/internal/testkit/recorded"
+	"github.com/mlxc/mlxc/internal/testing/recorded"
 )
 
 // TestProven: options that need what the profile does not show to work are refused, with what to do.

@@ -12,8 +12,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/mlxc/mlxc/internal/testkit/parting"
-	"github.com/mlxc/mlxc/internal/testkit/sample"
+	"github.com/mlxc/mlxc/internal/testing/parting"
+	"github.com/mlxc/mlxc/internal/testing/sample"
 )
 
 // TestControl runs kernels whose threads diverge and reconverge. The active threads must be those of structured

@@ -14,8 +14,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/mlxc/mlxc/internal/air"
-	"github.com/mlxc/mlxc/internal/testkit/metallibs"
-	"github.com/mlxc/mlxc/internal/testkit/sample"
+	"github.com/mlxc/mlxc/internal/testing/metallibs"
+	"github.com/mlxc/mlxc/internal/testing/sample"
 )
 
 // TestSteelGemm multiplies matrices with MLX's kernels as Apple's compiler compiled them, which use simdgroup

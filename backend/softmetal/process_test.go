@@ -21,8 +21,8 @@ import (
 
 	"github.com/mlxc/mlxc/backend"
 	"github.com/mlxc/mlxc/internal/air"
-	"github.com/mlxc/mlxc/internal/testkit/sample"
-	"github.com/mlxc/mlxc/internal/testkit/store"
+	"github.com/mlxc/mlxc/internal/testing/sample"
+	"github.com/mlxc/mlxc/internal/testing/store"
 	"github.com/mlxc/mlxc/internal/toolchain/clang"
 )
 

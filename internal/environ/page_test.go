@@ -23,7 +23,7 @@ func TestPage(t *testing.T) {
 		case err != nil:
 			return err
 		case d.IsDir():
-			if name := d.Name(); name == "testdata" || name == "testkit" || name == "out" || name == ".git" {
+			if name := d.Name(); name == "testdata" || name == "testing" || name == "out" || name == ".git" {
 				return filepath.SkipDir
 			}
 			return nil

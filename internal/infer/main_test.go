@@ -6,7 +6,7 @@ import (
 	"os"
 	"testing"
 
-	"github.com/mlxc/mlxc/internal/testkit/store"
+	"github.com/mlxc/mlxc/internal/testing/store"
 )
 
 // TestMain makes the tests share compiled kernels with those of software Metal, in the tree's folder for what is

@@ -1,5 +1,5 @@
 package invariants
 
 // Caches reports whether what was found before may be believed. Only the tests of package
-// internal/testkit/caches set it, while nothing else runs.
+// internal/testing/caches set it, while nothing else runs.
 var Caches = true

@@ -1,7 +1,7 @@
 // Package invariants says whether what is remembered is believed.
 //
 // Where [Caches] is false, what was found once is found again each time. Every cache of the module asks it
-// before it looks something up. Package internal/testkit/caches does the same work with and without, and
+// before it looks something up. Package internal/testing/caches does the same work with and without, and
 // compares what is said: a cache may save work and never decide.
 //
 // A hit is not compared with what is found anew, because nothing would say that two

@@ -14,7 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/mlxc/mlxc/internal/metallib"
-	"github.com/mlxc/mlxc/internal/testkit/metallibs"
+	"github.com/mlxc/mlxc/internal/testing/metallibs"
 )
 
 var smallNames = []string{"gg1_copybool_bool_", "rmsfloat32", "gemv_wide_bfloat16_nv2_kl16"}

@@ -11,8 +11,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/mlxc/mlxc/internal/air"
-	"github.com/mlxc/mlxc/internal/testkit/metallibs"
-	"github.com/mlxc/mlxc/internal/testkit/sample"
+	"github.com/mlxc/mlxc/internal/testing/metallibs"
+	"github.com/mlxc/mlxc/internal/testing/sample"
 )
 
 // attributes are the abbreviations that the tables have for attributes.

@@ -4,7 +4,7 @@ import (
 	"os"
 	"testing"
 
-	"github.com/mlxc/mlxc/internal/testkit/store"
+	"github.com/mlxc/mlxc/internal/testing/store"
 )
 
 // TestMain lets the tests share the compiled stand-in for Metal with other packages, in the tree's folder for

@@ -5,8 +5,8 @@ import (
 	"context"
 	"testing"
 
+	"github.com/mlxc/mlxc/internal/testing/irtest"
 	"github.com/mlxc/mlxc/ir"
-	"github.com/mlxc/mlxc/ir/irtest"
 	"github.com/mlxc/mlxc/ir/mlxg"
 )
 

@@ -12,7 +12,7 @@ import (
 	"github.com/rogpeppe/go-internal/txtar"
 	"github.com/stretchr/testify/require"
 
-	"github.com/mlxc/mlxc/ir/irtest"
+	"github.com/mlxc/mlxc/internal/testing/irtest"
 	"github.com/mlxc/mlxc/ir/mlxt"
 )
 

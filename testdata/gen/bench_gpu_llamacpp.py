@@ -1,4 +1,4 @@
-"""Times llama.cpp's CUDA backend on the shapes that internal/testkit/gpubench measures.
+"""Times llama.cpp's CUDA backend on the shapes that internal/testing/gpubench measures.
 
     scripts/fetch-llama-cuda.sh
     python testdata/gen/bench_gpu_llamacpp.py [--ours FIGURES.json] [--out FILE] [--limit 120] [--rounds 5]

@@ -1,5 +1,5 @@
 """Decodes models of SmolLM2-135M's shapes and of those of 8 billion parameters with PyTorch on a GPU: peers
-for internal/testkit/gpubench.
+for internal/testing/gpubench.
 
     python testdata/gen/bench_gpu_peers.py [--tokens N] [--forms graph max-autotune] [--shapes 8B SmolLM2-135M]
         [--ours FIGURES.json] [--out FILE] [--limit 240]

@@ -4,7 +4,7 @@
 
 CHECKOUT is a tree of llama.cpp or of ggml. ggml_graph_optimize is plain C++ and
 is compiled here, with ggml's core, by $CC and $CXX (cc, c++), -O3, into a
-temporary directory. The graphs are those of internal/testkit/benchgraphs, command for
+temporary directory. The graphs are those of internal/testing/benchgraphs, command for
 command and byte for byte (wiring, reorder_peer.cpp). A turn runs all of ours
 (BenchmarkOrder, GOMAXPROCS=1), then all of theirs; each figure of a turn is the
 fastest run. Printed are medians over the turns and the median of the turns'

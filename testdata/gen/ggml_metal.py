@@ -2,7 +2,7 @@
 
     python testdata/gen/ggml_metal.py [OUT]      (OUT: testdata/ggml)
 
-writes OUT/cases.json and OUT/cases.bin.gz, in the form of internal/testkit/kernelcases. The programs
+writes OUT/cases.json and OUT/cases.bin.gz, in the form of internal/testing/kernelcases. The programs
 beside this script record what ggml's Metal back end dispatches on a device that only writes
 down, and compute the same graphs on the CPU, of ggml 0.13.1: its sources are those that
 pywhispercpp's source distribution carries, its CPU back end is the one in pywhispercpp's wheel for

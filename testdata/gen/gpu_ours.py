@@ -1,4 +1,4 @@
-"""Figures of internal/testkit/gpubench, for the tables of its peers."""
+"""Figures of internal/testing/gpubench, for the tables of its peers."""
 
 import json
 import re

@@ -2,7 +2,7 @@
 
     python testdata/gen/synthetic_gguf.py SmolLM2-135M|8B FILE [--type q4_0|q4_1] [--tiny]
 
-The shapes are those that internal/testkit/gpubench measures. Matrices have codes of 4 bits, with 32 to a
+The shapes are those that internal/testing/gpubench measures. Matrices have codes of 4 bits, with 32 to a
 scale (q4_0: 4.5 bits a weight) or to a scale and an offset (q4_1: 5 bits). The small model's embedding,
 which is its head too, is q8_0, as in the demonstration model's own file. Codes are random, from a fixed
 seed, and the values have the spread of a trained matrix; the same mebibyte of codes is repeated through a

@@ -13,9 +13,9 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
-	"github.com/mlxc/mlxc/internal/testkit/recorded"
+	"github.com/mlxc/mlxc/internal/testing/irtest"
+	"github.com/mlxc/mlxc/internal/testing/recorded"
 	"github.com/mlxc/mlxc/ir"
-	"github.com/mlxc/mlxc/ir/irtest"
 	"github.com/mlxc/mlxc/ir/mlxt"
 )
 

@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/mlxc/mlxc/internal/air"
-	"github.com/mlxc/mlxc/internal/testkit/ptxrun"
+	"github.com/mlxc/mlxc/internal/testing/ptxrun"
 )
 
 // TestArgmaxInTwoSteps runs an argmax in two steps, and in one, on the interpreter of PTX: NaN never wins, the

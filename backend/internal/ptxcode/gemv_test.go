@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/mlxc/mlxc/internal/air"
-	"github.com/mlxc/mlxc/internal/testkit/ptxrun"
+	"github.com/mlxc/mlxc/internal/testing/ptxrun"
 )
 
 // calls matches a call of a function in PTX.

@@ -12,8 +12,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/mlxc/mlxc/internal/air"
-	"github.com/mlxc/mlxc/internal/testkit/ptxrun"
-	"github.com/mlxc/mlxc/internal/testkit/sample"
+	"github.com/mlxc/mlxc/internal/testing/ptxrun"
+	"github.com/mlxc/mlxc/internal/testing/sample"
 )
 
 // TestStagedProducts compares products whose vector lies in threadgroup memory, which take codes for subnormal

@@ -12,6 +12,6 @@
 // [NotSeen], which says nothing, since the test cannot show that the mechanism is what helps. No number
 // of runs proves an order. Tests of values have no control: their results do not depend on chance.
 //
-// On Linux the package's tests run it on internal/testkit/fakemetal, and see every litmus test fail on a
+// On Linux the package's tests run it on internal/testing/fakemetal, and see every litmus test fail on a
 // device that breaks what the test is about.
 package litmus

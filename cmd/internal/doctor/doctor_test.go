@@ -19,7 +19,7 @@ import (
 	"github.com/mlxc/mlxc/backend/metal/litmus/verdict"
 	"github.com/mlxc/mlxc/backend/softmetal"
 	"github.com/mlxc/mlxc/cost"
-	"github.com/mlxc/mlxc/internal/testkit/store"
+	"github.com/mlxc/mlxc/internal/testing/store"
 )
 
 // TestMain lets the tests share a cache of compiled kernels with those of software Metal, in the tree's

@@ -16,7 +16,7 @@ import (
 	"github.com/mlxc/mlxc/cmd/internal/gpu"
 	_ "github.com/mlxc/mlxc/cmd/internal/gpu/metalgpu" // as in the command for Macs
 	"github.com/mlxc/mlxc/internal/objc"
-	"github.com/mlxc/mlxc/internal/testkit/fakemetal"
+	"github.com/mlxc/mlxc/internal/testing/fakemetal"
 )
 
 // TestBrokenGPU: a GPU that ignores barriers fails the litmus tests of barriers and conformance tests; one that

@@ -11,8 +11,8 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/mlxc/mlxc/cmd/internal/graphdiff"
+	"github.com/mlxc/mlxc/internal/testing/irtest"
 	"github.com/mlxc/mlxc/ir"
-	"github.com/mlxc/mlxc/ir/irtest"
 	"github.com/mlxc/mlxc/ir/mlxt"
 )
 

@@ -4,7 +4,7 @@ import (
 	"os"
 	"testing"
 
-	"github.com/mlxc/mlxc/internal/testkit/store"
+	"github.com/mlxc/mlxc/internal/testing/store"
 )
 
 // TestMain lets the tests share a cache of compiled kernels with other packages, in the tree's folder for

@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/cpu"
 
-	"github.com/mlxc/mlxc/internal/testkit/sample"
+	"github.com/mlxc/mlxc/internal/testing/sample"
 )
 
 // TestLevels checks that machines with and without fused multiply-add, and with vectors of

@@ -8,7 +8,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/mlxc/mlxc/internal/analysis/bytestate"
-	"github.com/mlxc/mlxc/internal/testkit/smallgraph"
+	"github.com/mlxc/mlxc/internal/testing/smallgraph"
 	"github.com/mlxc/mlxc/ir"
 )
 

@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/mlxc/mlxc/internal/analysis/hazard"
-	"github.com/mlxc/mlxc/internal/testkit/smallgraph"
+	"github.com/mlxc/mlxc/internal/testing/smallgraph"
 	"github.com/mlxc/mlxc/ir"
 )
 

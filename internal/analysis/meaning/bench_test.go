@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"github.com/mlxc/mlxc/internal/analysis/meaning"
-	"github.com/mlxc/mlxc/internal/testkit/benchgraphs"
+	"github.com/mlxc/mlxc/internal/testing/benchgraphs"
 )
 
 // BenchmarkOf reports the time for each command, which must not grow with the graph.

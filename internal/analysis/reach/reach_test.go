@@ -8,8 +8,8 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/mlxc/mlxc/internal/analysis/reach"
+	"github.com/mlxc/mlxc/internal/testing/irtest"
 	"github.com/mlxc/mlxc/ir"
-	"github.com/mlxc/mlxc/ir/irtest"
 )
 
 // The paths found are those of the transitive closure.

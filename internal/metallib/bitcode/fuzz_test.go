@@ -4,7 +4,7 @@ import (
 	"testing"
 
 	"github.com/mlxc/mlxc/internal/metallib/bitcode"
-	"github.com/mlxc/mlxc/internal/testkit/metallibs"
+	"github.com/mlxc/mlxc/internal/testing/metallibs"
 )
 
 // touch reads everything that a module offers.

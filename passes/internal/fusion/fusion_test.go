@@ -10,7 +10,7 @@ import (
 
 	"github.com/mlxc/mlxc/cost"
 	"github.com/mlxc/mlxc/internal/analysis/dataflow"
-	"github.com/mlxc/mlxc/internal/testkit/recorded"
+	"github.com/mlxc/mlxc/internal/testing/recorded"
 	"github.com/mlxc/mlxc/ir"
 	"github.com/mlxc/mlxc/ir/mlxt"
 	"github.com/mlxc/mlxc/msl"

@@ -7,8 +7,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/mlxc/mlxc/internal/testkit/benchgraphs"
-	"github.com/mlxc/mlxc/internal/testkit/recorded"
+	"github.com/mlxc/mlxc/internal/testing/benchgraphs"
+	"github.com/mlxc/mlxc/internal/testing/recorded"
 	"github.com/mlxc/mlxc/passes"
 	"github.com/mlxc/mlxc/passes/internal/fusion"
 	"github.com/mlxc/mlxc/prove"

@@ -8,7 +8,7 @@
 #include <vector>
 
 // Rule draws what a tensor holds: element i is (low + hash(seed, i) mod (high-low+1)) · scale, as
-// internal/testkit/kernelcases has it.
+// internal/testing/kernelcases has it.
 struct Rule {
     uint64_t seed;
     int64_t  low, high;

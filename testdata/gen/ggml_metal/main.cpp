@@ -1,5 +1,5 @@
 // Computes the cases with ggml's CPU back end, records what its Metal back end dispatches for them, and
-// writes both in the form of internal/testkit/kernelcases.
+// writes both in the form of internal/testing/kernelcases.
 #include "build.h"
 #include "recorder.h"
 

@@ -1,6 +1,6 @@
 """What the scripts of this folder share: drawing values, and writing cases.
 
-The form is that of internal/testkit/kernelcases. Floats are computed in float64 and stored as
+The form is that of internal/testing/kernelcases. Floats are computed in float64 and stored as
 float32; bfloat16 has no type in NumPy, so arrays of it are float64 arrays of its values.
 """
 import gzip
@@ -46,7 +46,7 @@ def raw(x, dtype):
 
 
 def mix(seed, n):
-    """hash of internal/testkit/kernelcases, for the elements 0 to n-1."""
+    """hash of internal/testing/kernelcases, for the elements 0 to n-1."""
     with np.errstate(over="ignore"):
         x = np.uint64(seed * 0xD1342543DE82EF95 % 2**64) + (np.arange(n, dtype=np.uint64) + np.uint64(1)) * np.uint64(0x9E3779B97F4A7C15)
         x = (x ^ x >> np.uint64(30)) * np.uint64(0xBF58476D1CE4E5B9)

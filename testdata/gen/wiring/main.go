@@ -1,4 +1,4 @@
-// Command wiring writes which bytes each command of a graph of internal/testkit/benchgraphs
+// Command wiring writes which bytes each command of a graph of internal/testing/benchgraphs
 // reads and writes, for the peer of the pass reorder (bench_reorder_peer.py),
 // and prints how many epochs the list has as it is made and after reorder.
 //
@@ -19,7 +19,7 @@ import (
 	"os"
 	"strconv"
 
-	"github.com/mlxc/mlxc/internal/testkit/benchgraphs"
+	"github.com/mlxc/mlxc/internal/testing/benchgraphs"
 	"github.com/mlxc/mlxc/ir"
 	"github.com/mlxc/mlxc/passes"
 )
