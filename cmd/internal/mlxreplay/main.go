@@ -6,6 +6,7 @@ import (
 	"github.com/alecthomas/kong"
 
 	"github.com/mlxc/mlxc/cmd/internal/cli"
+	"github.com/mlxc/mlxc/cmd/internal/inputs"
 )
 
 type grammar struct {
@@ -21,6 +22,9 @@ type grammar struct {
 	Doctor   doctorCmd   `cmd:"" help:"Examine a device: orders, numbers, every kernel, times; write a report to send and a profile."`
 	Devices  devicesCmd  `cmd:"" help:"List the devices that can replay."`
 }
+
+// Words are what help texts say of the front ends.
+func (*grammar) Words() map[string]string { return map[string]string{"kinds": inputs.Kinds()} }
 
 // Main runs the command and returns its exit code.
 func Main(args []string) int {
