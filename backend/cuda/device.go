@@ -237,11 +237,13 @@ func (d *Device) description() string {
 	return fmt.Sprintf("%s, compute capability %d.%d", d.Description.Name, d.Major, d.Minor)
 }
 
+// planNames are the names of the plans, in their order.
+var planNames = [...]string{"auto", "stream", "chain", "edges"}
+
 // String is the plan's name.
 func (p Plan) String() string {
-	names := []string{Auto: "auto", Stream: "stream", Chain: "chain", Edges: "edges"}
-	if int(p) >= len(names) {
+	if int(p) >= len(planNames) {
 		return ""
 	}
-	return names[p]
+	return planNames[p]
 }

@@ -58,11 +58,7 @@ func (c *benchCmd) Run(env *cli.Env) error {
 		return cli.BadUsage("--update is of the file that --write-profile names")
 	}
 	var files output.Files
-	reads := c.deviceFlags
-	if c.Update { // the old profile may be updated in place
-		reads.Measured, reads.CUDAMeasured = "", ""
-	}
-	if err := reads.reads(&files); err != nil {
+	if err := c.reads(&files, c.Update); err != nil {
 		return err
 	}
 	c.learn(env)

@@ -161,7 +161,7 @@ func (c *generateCmd) Run(env *cli.Env) error {
 		return cli.BadUsage("--prompt is empty or missing")
 	}
 	var files output.Files
-	if err := c.reads(&files); err != nil {
+	if err := c.reads(&files, false); err != nil {
 		return err
 	}
 	if c.Messages != "" {
