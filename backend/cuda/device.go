@@ -223,6 +223,7 @@ func (d *Device) Name() string { return "cuda" }
 // Info implements [backend.Device].
 func (d *Device) Info() backend.Info {
 	return backend.Info{
+		Submits:     true,
 		Description: d.description(), Threads: d.Multiprocessors,
 		Alignment: 256, Memory: d.room(), MaxThreadgroup: min(mostInBlock, d.limits.threads), ThreadgroupBytes: 32 << 10, ArgumentSlots: slots,
 		Sampling: backend.SampleCommands, Numerics: backend.Numerics{ManyNaNs: true},

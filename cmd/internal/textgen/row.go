@@ -90,11 +90,7 @@ func (m *Model) warm(ctx context.Context) error {
 // submissions cost nothing, and single steps give each token as soon as it is known.
 func (m *Model) inRows(o Options) bool {
 	o.Row = longestOf
-	switch m.Device.Name() {
-	case "cuda", "metal":
-		return m.checkRow(o) == nil
-	}
-	return false
+	return m.Device.Info().Submits && m.checkRow(o) == nil
 }
 
 // rowLength returns the number of tokens that the next row decodes.
