@@ -13,8 +13,8 @@ import (
 
 // Record returns a module with the graphs "decode" (one token) and "prefill" (n tokens at once), which share weights
 // and KV cache. If ctx is cancelled, it returns its error. The params are pos, the
-// position of the first token; for prefill n, the number of tokens; and with [frontend.Options].Sample temp, top_p, seed_low
-// and seed_high. The input is tokens, i32. The outputs are logits, f32 [vocab], and token, u32 [1], both for the last
+// position of the first token; for prefill n, the number of tokens; and with [frontend.Options].Sample temp, top_p,
+// seed_low and seed_high. The input is tokens, i32. The outputs are logits, f32 [vocab], and token, u32 [1], both for the last
 // token.
 func (m *Model) Record(ctx context.Context, o frontend.Options) (_ *ir.Module, err error) {
 	defer mmap.Catch(&err)() // it reads the model's file

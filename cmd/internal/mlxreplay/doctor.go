@@ -156,7 +156,7 @@ func (c *doctorCmd) options(env *cli.Env, flags deviceFlags, d backend.Device, l
 		bar := cli.StartProgress(env.Stderr, what)
 		return bar.Set, bar.End
 	}
-	_, own, _ := flags.chosen()                                                               // that there is one was found when it was opened
+	_, own, _ := flags.chosen()                                                               // without an error: the device is open
 	own = slices.DeleteFunc(own, func(g backend.Given) bool { return g.Option == "profile" }) // the examination makes one
 	driver := driverOf(d.Name())
 	o.Plans = variants(env, driver, func(more []backend.Given) (backend.Settings, error) { return flags.settings(driver, own, more...) })

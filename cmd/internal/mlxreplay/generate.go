@@ -61,8 +61,8 @@ type modelFlags struct {
 	cli.OrderFlag
 }
 
-// openModel opens a model for generation. sample makes the graphs of a model that is recorded here draw the tokens themselves
-// (frontend.Options.Sample). The function that it returns closes the model and its device.
+// openModel opens a model for generation. sample makes the graphs of a model that is recorded here draw the tokens
+// themselves (frontend.Options.Sample). The function that it returns closes the model and its device.
 func (f *modelFlags) openModel(env *cli.Env, files *output.Files, path string, sample bool) (*textgen.Model, func(), error) {
 	f.learn(env)
 	module, closer, err := openModule(env, files, path, f.Verify, sample, f.model())

@@ -1,4 +1,5 @@
-// Package verdict has what litmus tests are told and what they say, for programs that are built on systems without Metal.
+// Package verdict has what litmus tests are told and what they say, for programs that are built on systems without
+// Metal.
 package verdict
 
 import (
