@@ -11,7 +11,7 @@ import (
 	"github.com/mlxc/mlxc/ir/mlxt"
 )
 
-const carrying = `mlxt 2
+const carrying = `mlxt 1
 graph g {
   param $pos u32 in [0, 7] += 1
   memory %in input 64 f32[16]

@@ -252,7 +252,7 @@ graph g {
 
 // A carry names memories as every command does: what it does not name goes.
 func TestReduceKeepsWhatACarryNames(t *testing.T) {
-	m, err := mlxt.Parse(context.Background(), "g", []byte(`mlxt 2
+	m, err := mlxt.Parse(context.Background(), "g", []byte(`mlxt 1
 graph g {
   memory %unused scratch 64
   memory %x input 64 f32[16]

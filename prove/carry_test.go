@@ -14,7 +14,7 @@ import (
 
 // A step of a decoder. The token that it finds is carried to the input of the next
 // step, and the row of the state that it writes is part of what the next step reads.
-const stepping = `mlxt 2
+const stepping = `mlxt 1
 
 graph g {
   param $pos u32 in [0, 7] += 1
@@ -106,7 +106,7 @@ func TestChecksCarry(t *testing.T) {
 
 	// The carry after the last replay does nothing, so the bytes that a state held
 	// before it count.
-	onto, err := mlxt.Parse(context.Background(), "g", []byte(`mlxt 2
+	onto, err := mlxt.Parse(context.Background(), "g", []byte(`mlxt 1
 graph g {
   memory %in input 16 u32[4]
   memory %st state 16 u32[4]

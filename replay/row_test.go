@@ -15,7 +15,7 @@ import (
 
 // A step of a decoder: out = in + in, and out is carried to the next replay's in. The param pos is the
 // row of a state into which out is written.
-const stepping = `mlxt 2
+const stepping = `mlxt 1
 
 graph g {
   param $pos u32 in [0, 7] += 1

@@ -54,7 +54,6 @@ type parser struct {
 	// places of what Check reports without a place, by [ir.Error.At]
 	places []declaredAt
 
-	version  uint64 // that the text says
 	g        *ir.Graph
 	params   map[string]ir.ParamID
 	memories map[string]ir.MemID
@@ -290,8 +289,8 @@ func (p *parser) module() {
 		p.want("'mlxt 1', the first words of a text form", "")
 	}
 	at := p.tok
-	if p.version = p.uint("the version of the text form", math.MaxUint64); (p.version == 0 || p.version > Version) && p.err == nil {
-		p.fail(at, fmt.Sprintf("text form has version %d", p.version), fmt.Sprintf("this program reads versions 1 to %d", Version))
+	if v := p.uint("the version of the text form", math.MaxUint64); v != Version && p.err == nil {
+		p.fail(at, fmt.Sprintf("text form has version %d, this program reads version %d", v, Version), "record the graph again")
 	}
 	for p.err == nil && p.tok.kind != tokEOF {
 		switch t := p.tok; p.word("'graph' or 'data'", "graph", "data") {
@@ -307,13 +306,6 @@ func (p *parser) module() {
 	}
 }
 
-// since takes a word that only texts of a later version may have; at is where it stands.
-func (p *parser) since(version uint64, at token, word string) {
-	if p.version < version {
-		p.fail(at, fmt.Sprintf("'%s' is no word of version %d of the text form", word, p.version), fmt.Sprintf("begin the text with: mlxt %d", version))
-	}
-}
-
 // attributes takes the words behind the name of a graph.
 func (p *parser) attributes() {
 	const what = "'serial', 'edges', 'next host' or '{'"
@@ -323,7 +315,6 @@ func (p *parser) attributes() {
 		word := p.word(what, "serial", "edges", "next")
 		switch {
 		case word == "next":
-			p.since(extendedSince, at, word)
 			p.expect("host")
 			p.g.NextHost = true
 		case ordered:
@@ -331,7 +322,6 @@ func (p *parser) attributes() {
 		case word == "serial":
 			p.g.Ordering = ir.Serial
 		case word == "edges":
-			p.since(extendedSince, at, word)
 			p.g.Ordering = ir.ByEdges
 		}
 		ordered = true
@@ -411,11 +401,6 @@ func (p *parser) param(at token) {
 	p.expect("]")
 	if p.tok.is("+") || p.tok.is("-") {
 		negative := p.tok.is("-")
-		at, word := p.tok, "+="
-		if negative {
-			word = "-="
-		}
-		p.since(extendedSince, at, word)
 		p.advance()
 		p.expect("=")
 		x.Advance = int64(p.uint("what is added from replay to replay", math.MaxUint32))
@@ -484,10 +469,7 @@ func (p *parser) memory(at token) {
 		m.DType = p.dtype()
 		m.Shape = p.shape()
 	}
-	if p.tok.is("every") {
-		p.since(extendedSince, p.next(), "every")
-		m.Every = true
-	}
+	m.Every = p.accept("every")
 	if p.accept("=") {
 		m.Init = p.contents()
 	}

@@ -27,15 +27,13 @@ func (p *parser) command(at token) {
 		f.Value = byte(p.uint("a byte", math.MaxUint8))
 		f.Label, f.From = p.transferClauses(id)
 		p.node(at, f)
-	case p.tok.is("carry"):
-		p.since(extendedSince, p.next(), "carry")
+	case p.accept("carry"):
 		c := &ir.Carry{ID: id, Src: p.view()}
 		p.expect("->")
 		c.Dst = p.view()
 		c.Label, c.From = p.transferClauses(id)
 		p.node(at, c)
-	case p.tok.is("join"):
-		p.since(extendedSince, p.next(), "join")
+	case p.accept("join"):
 		var seen clauses
 		for p.clause(&seen, "after") {
 			p.after(id)
@@ -90,9 +88,6 @@ func (p *parser) clause(seen *clauses, word string) bool {
 		return false
 	}
 	t := p.next()
-	if word == "after" {
-		p.since(extendedSince, t, word)
-	}
 	if seen.has(word) {
 		p.fail(t, "command has two '"+word+"' clauses", "")
 	}
@@ -200,8 +195,7 @@ func (p *parser) grid(d *ir.Dispatch) {
 		d.Threadgroup[i] = uint32(p.uint("a number of threads", math.MaxUint32))
 	}
 	p.expect("]")
-	if p.tok.is("at") {
-		p.since(extendedSince, p.next(), "at")
+	if p.accept("at") {
 		v := p.view()
 		d.Indirect = cmp.Or(d.Indirect, &ir.Indirect{})
 		d.Indirect.Grid = &v
@@ -270,8 +264,7 @@ func (p *parser) arguments(d *ir.Dispatch, k *ir.Kernel) []ir.Binding {
 		p.expect("=")
 		b := p.binding(a)
 		p.bindings = append(p.bindings, b)
-		if b.Kind == ir.BindView && p.tok.is("at") {
-			p.since(extendedSince, p.next(), "at")
+		if b.Kind == ir.BindView && p.accept("at") {
 			d.Indirect = cmp.Or(d.Indirect, &ir.Indirect{})
 			d.Indirect.Offsets = append(d.Indirect.Offsets, ir.OffsetAt{Slot: a.Slot, At: p.view()})
 		}

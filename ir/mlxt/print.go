@@ -13,22 +13,8 @@ import (
 	"github.com/mlxc/mlxc/ir"
 )
 
-// Version is the newest version of the text form, the number in the first line. The
-// printer writes the oldest that can say what a module holds.
-const Version = 2
-
-// extendedSince is the first version that can express what [ir.Graph.Extended] lists.
-const extendedSince = 2
-
-// versionOf returns the version of the text of a module.
-func versionOf(m *ir.Module) int64 {
-	for _, g := range m.Graphs {
-		if g.Extended() {
-			return extendedSince
-		}
-	}
-	return 1
-}
+// Version is the version of the text form, the number in the first line of a text.
+const Version = 1
 
 // maxIndent bounds how many groups deep a line is indented, so that the text
 // stays in proportion to the graph whatever its groups.
@@ -126,7 +112,7 @@ func (p *printer) newline() {
 
 func (p *printer) module(m *ir.Module) {
 	p.str("mlxt ")
-	p.int(versionOf(m))
+	p.int(Version)
 	p.newline()
 	if len(m.Data) > 0 {
 		p.newline()
