@@ -48,11 +48,10 @@ const (
 	fixedHeader = 16 // magic, version, section count
 	entrySize   = 28 // kind, flags, offset, length, crc
 	maxSections = 64
-	// maxGap bounds the zeros before a section. It is the greatest alignment that a memory
-	// may have.
+	// maxGap bounds the zeros before a section. It is the max alignment of a memory.
 	maxGap      = 1 << 20
 	weightAlign = 16 << 10 // alignment of the weight section: the page size of Apple's hosts
-	blobAlign   = 256      // least alignment of a blob in the weight section
+	blobAlign   = 256      // min alignment of a blob in the weight section
 )
 
 // section is one entry of the section table.
