@@ -75,8 +75,7 @@ func reorder(ctx context.Context, s *State, o reorderOptions) error {
 	return nil
 }
 
-// window holds the commands that are not in an epoch yet, and which of them are
-// free.
+// window holds the commands that are in no epoch yet, and which of them are free.
 type window struct {
 	stream  *hazard.Stream
 	waiting []uint64 // bit set of the commands that are in no epoch

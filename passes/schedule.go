@@ -279,8 +279,8 @@ func (s *scheduler) earliest(i, first int32) int32 {
 	return e
 }
 
-// list appends the commands by epoch, within an epoch the long ones first, as
-// recorded among those of about the same time.
+// list appends the commands by epoch. Within an epoch, commands with longer times come first, and
+// commands with about the same time stay in recorded order.
 func (s *scheduler) list(first, end, depth int32, out []int32) []int32 {
 	at := make([]int32, depth+1)
 	for i := first; i < end; i++ {

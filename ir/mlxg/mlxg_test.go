@@ -59,7 +59,7 @@ func TestAbsentIsNotEmpty(t *testing.T) {
 	assert.Nil(t, got.Nodes[n-1].(*ir.Fill).From)
 }
 
-// Blobs with equal contents are stored once, with the greatest alignment that any of their
+// Blobs with equal contents are stored once, with the max alignment that any of their
 // memories wants, and are opened as one blob.
 func TestBlobsAreShared(t *testing.T) {
 	data := bytes.Repeat([]byte("weight"), 100)
