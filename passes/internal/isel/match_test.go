@@ -203,7 +203,7 @@ func TestMatch(t *testing.T) {
 
 // The kernels of one family differ in the order of their sums. A group of one
 // of them never becomes another's.
-func TestEqualSkeletonsAreNotEqualTerms(t *testing.T) {
+func TestEqualOpTreesAreNotEqualTerms(t *testing.T) {
 	const source = `
 // @kernel dot_a
 // @arg 0 x device f32[k] read
