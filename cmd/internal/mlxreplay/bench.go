@@ -20,7 +20,7 @@ type benchCmd struct {
 	Graph  string   `arg:"" help:"Graph file, or a GGUF model."`
 	Name   string   `name:"graph" placeholder:"NAME" help:"Replay this graph of the file (default: a language model's prompt and decode speed, else the first graph)."`
 	Set    []string `placeholder:"PARAM=VALUE" help:"Set a param (with --graph). Repeatable."`
-	Rounds int      `default:"5" help:"Measurements; the median is printed with the least and the greatest."`
+	Rounds int      `default:"5" help:"Measurements; the median is printed with the min and the max."`
 	Tokens int      `default:"64" help:"Tokens to decode in one measurement."`
 	rowFlag
 	Prompt  int    `default:"128" help:"Tokens of the prompt in one measurement."`
