@@ -76,7 +76,7 @@ func TestCarry(t *testing.T) {
 }
 
 // What a graph says about several replays in one submission is refused if it is contradictory.
-func TestReplaysInARow(t *testing.T) {
+func TestBursts(t *testing.T) {
 	for change, want := range map[[2]string]string{
 		{"$pos u32 in [0, 7] += 1", "$pos f32 in [0, 7] += 1"}:                  "param $pos: is of type f32 and advances (u32 params advance)",
 		{"+= 1", "+= 4294967296"}:                                               "more than 4294967295",

@@ -332,14 +332,15 @@ func (p *proof) checkOrder() {
 	}
 	why := "as the recording does"
 	if !single {
-		why = "and no host is between replays in a row"
+		why = "and no host is between the replays of a burst"
 	}
 	p.add(v, Order, nil, []ir.ID{w.id, o.id}, "%s and %s of the next replay %s %s and nothing orders them, %s", p.a.g.Describe(w.node), p.a.g.Describe(o.node), touch, where, why)
 }
 
 // submittedAlone reports whether each replay of a graph is a submission of its own, so
 // that the host may wait in between. A graph whose params advance, or which carries
-// something, may be submitted as several replays in a row.
+// something, may be submitted as a burst, which is several
+// replays in one submission.
 func submittedAlone(g *ir.Graph) bool {
 	for i := range g.Params {
 		if g.Params[i].Advance != 0 {

@@ -203,14 +203,14 @@ func (d *decoder) graphAt() *ir.Graph {
 	d.leave(0)
 	d.attributes(g)
 	d.edges(g)
-	d.inARow(g)
+	d.burst(g)
 	return g
 }
 
-// inARow reads what concerns several replays that are submitted together: pairs of a param
+// burst reads what concerns a burst, which is several replays in one submission: pairs of a param
 // and the step by which it advances, and the outputs whose contents are kept after every
 // replay.
-func (d *decoder) inARow(g *ir.Graph) {
+func (d *decoder) burst(g *ir.Graph) {
 	start := d.pos
 	n := d.list("advances", 1)
 	if n%2 != 0 {

@@ -139,10 +139,10 @@ func (e *encoder) graph(g *ir.Graph) {
 		}
 		e.uint(previous)
 	}
-	e.inARow(g)
+	e.burst(g)
 }
 
-func (e *encoder) inARow(g *ir.Graph) {
+func (e *encoder) burst(g *ir.Graph) {
 	n := 0
 	for i := range g.Params {
 		if g.Params[i].Advance != 0 {
