@@ -47,7 +47,7 @@ func newPool(n int) *pool {
 	return p
 }
 
-// blob is n bytes that no other tensor of the graph has, as far as there are so many.
+// blob returns n bytes that no other tensor of the graph has, until the pool is used up.
 func (p *pool) blob(codes bool, n int64) *ir.Blob {
 	from, at := p.floats, &p.at[1]
 	if codes {

@@ -336,7 +336,7 @@ func TestPlacesOfArgmax(t *testing.T) {
 	}
 }
 
-// The bits of a half are part of the term, and it is rounded to f16 already.
+// A half that is made from its bits is a term of these bits, and needs no rounding to f16.
 func TestHalvesOfIntegers(t *testing.T) {
 	const source = `
 // @kernel plus
