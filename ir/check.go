@@ -17,7 +17,7 @@ const (
 	maxBufferSlots    = 31
 	maxThreads        = 1024 // of one threadgroup
 	maxThreadgroupMem = 32 << 10
-	maxSize           = 1 << 47 // of a memory, and of every offset and length; it keeps sums far from overflowing 64 bits
+	maxSize           = 1 << 47 // of a memory, an offset or a length, so that sums are far below 2^63
 )
 
 // These limits are mlxc's own. With them, checking a hostile file takes time in proportion to

@@ -10,9 +10,9 @@ type Stats struct {
 	Commits     int            `json:"commits"`
 	Joins       int            `json:"joins,omitempty"`
 	Edges       int            `json:"edges,omitempty"`
-	Epochs      int            `json:"epochs"`        // runs of commands between barriers and commits; of a serial graph, its commands; by edges, its longest path
+	Epochs      int            `json:"epochs"`        // between barriers and commits; if serial, the commands; by edges, the longest path
 	Unannotated int            `json:"unannotated"`   // dispatches whose effects are unknown
-	Largest     int            `json:"largest_epoch"` // commands of the largest epoch; by edges, the most commands with equally long paths to them
+	Largest     int            `json:"largest_epoch"` // commands of one epoch; by edges, the most commands with equally long paths to them
 	Kernels     map[string]int `json:"kernels"`       // dispatches of each function
 	Ops         map[string]int `json:"ops"`           // dispatches of each op kind
 	Bytes       MemoryBytes    `json:"bytes"`

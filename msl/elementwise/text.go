@@ -50,7 +50,8 @@ func Write(flat bool, results ...*term.Expr) (string, Names, error) {
 		e := w.use(r)
 		half := r.Op == term.Round && r.Type == ir.F16 || r.Op == term.Load && r.Type == ir.F16
 		switch {
-		case half && e.Op == term.Call: // the call is an f16, so one more rounding changes nothing, and makes the text say that the result is one
+		case half && e.Op == term.Call:
+			// The call is an f16 already. One more rounding makes the text say so, and changes nothing.
 			e = &term.Expr{Op: term.Round, Kind: term.Float, Type: ir.F16, Args: []*term.Expr{e}}
 		case !half && r.Op != term.Load:
 			e = &term.Expr{Op: term.Round, Kind: term.Float, Type: ir.F32, Args: []*term.Expr{e}}

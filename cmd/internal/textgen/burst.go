@@ -48,8 +48,8 @@ func (m *Model) checkBurst(o Options) error {
 	return advances(m.decode.IR())
 }
 
-// These are the lengths of bursts if Options.Burst is 0. A burst should take burstTakes: short enough that text seems to flow, and long
-// compared to the host's work between two bursts. The first has firstBurst tokens, since the speed is not known yet.
+// These are the lengths of bursts if Options.Burst is 0. A burst should take burstTakes: short enough that text seems
+// to flow, and long compared to the host's work between two bursts. The first has firstBurst tokens, since the speed is not known yet.
 const (
 	burstTakes   = 40 * time.Millisecond
 	firstBurst   = 4
