@@ -2,10 +2,10 @@ package msl
 
 import "strings"
 
-// Code returns what a compiler sees of a Metal source of which only some kernels are wanted: the tokens
-// of [Only], one in a line. Comments, declarations among them, spaces and kernels that nobody asks for
-// change nothing of it, so that whoever keeps what was compiled from a source can tell whether it is
-// still that of the source. A source that is not understood is returned as it is.
+// Code returns what a compiler sees of a Metal source of which only some kernels are wanted: the
+// tokens of [Only], one on each line. It does not change with comments (declarations included),
+// spaces, and unwanted kernels. So a program that keeps compiled code can tell whether the code
+// still matches the source. If Code cannot parse the source, it returns it unchanged.
 func Code(text string, functions []string) string {
 	s, ok := scan(Only(text, functions))
 	if !ok {

@@ -15,8 +15,8 @@ import (
 // value of the params, wherever they lie. Argument memory holds zeros where no value is
 // placed.
 
-// given describes bytes that the host writes before a replay: n bytes from offset off
-// on, within the layout of a list of values. Gaps between the values are zero.
+// given is a range of the bytes that the host writes before a replay: n bytes from offset off on,
+// in a list of values. Gaps between the values are zero.
 type given struct {
 	values []ir.Value
 	off, n ir.Affine
@@ -44,7 +44,7 @@ func argumentBytes(g *ir.Graph, m ir.MemID, off, n ir.Affine) (x given, ok bool)
 	return given{g.Memories[root].Init.Values, off.AddConst(at), n}, true
 }
 
-// twins compares the bytes that two graphs with the same params give to kernels.
+// twins compares the bytes that the host gives to the kernels of two graphs with the same params.
 type twins struct {
 	b, a *ir.Graph
 	work int // values and bytes compared so far
@@ -167,7 +167,7 @@ func (t *twins) expressions(list []ir.Affine, x given) []ir.Affine {
 	return list
 }
 
-// piece is a run of bytes of one origin: part of a value, from its byte `from` on, or
+// piece is a run of bytes that belong to one value, from the value's byte `from` on, or a run of
 // zeros.
 type piece struct {
 	value *ir.Value
@@ -314,10 +314,10 @@ func (m *model) addConstants(n ir.Node) {
 	}
 }
 
-// checkPinned checks a command i of A whose kernel has no declaration: what its
-// complete effects leave out of its bindings must be the same bytes of the same memory
-// as before. What the effects list may move with its view, and is compared as something
-// that the command touches.
+// checkPinned checks a command i of A whose kernel has no declaration. Bytes that it binds but that
+// its complete effects leave out must be the same bytes of the same memory as in B. Bytes that its
+// effects list may move together with the view that holds them, and are compared like any other
+// bytes that a command touches.
 func (p *proof) checkPinned(i int32) {
 	o, was := &p.a.ops[i], &p.b.ops[p.sets.of(i)[0]]
 	e, ok := o.node.(*ir.Dispatch)

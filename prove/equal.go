@@ -57,8 +57,8 @@ func (p *proof) sameResults(t *twins, x, y *op) bool {
 	return p.samePins(x, y)
 }
 
-// samePins reports whether two commands of one kernel bind the same bytes, as far as
-// their bindings are not listed in their effects.
+// samePins reports whether two commands of one kernel bind the same bytes where their effects do
+// not list what they bind.
 func (p *proof) samePins(x, y *op) bool {
 	d, ok := x.node.(*ir.Dispatch)
 	if !ok || msl.Declared(&p.b.g.Kernels[d.Kernel]) {

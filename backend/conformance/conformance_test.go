@@ -270,17 +270,17 @@ func TestDefectsAreNoticed(t *testing.T) {
 			s.States = states[s.Executable]
 			return q.Submit(ctx, s)
 		}}, []string{"states/several_sets"}},
-		"carries nothing": {broken{change: drop(func(n ir.Node) bool { _, ok := n.(*ir.Carry); return ok })}, []string{"replays/in_a_row"}},
+		"carries nothing": {broken{change: drop(func(n ir.Node) bool { _, ok := n.(*ir.Carry); return ok })}, []string{"replays/burst"}},
 		"runs a row as one replay": {broken{submit: func(q backend.Queue, ctx context.Context, s backend.Submission) (backend.Pending, error) {
 			s.Replays = 1
 			return q.Submit(ctx, s)
-		}}, []string{"replays/in_a_row"}},
+		}}, []string{"replays/burst"}},
 		"advances nothing": {broken{change: func(p *backend.Program) {
 			p.Graph.Params = slices.Clone(p.Graph.Params)
 			for i := range p.Graph.Params {
 				p.Graph.Params[i].Advance = 0
 			}
-		}}, []string{"replays/in_a_row", "order/end_of_the_list"}},
+		}}, []string{"replays/burst", "order/end_of_the_list"}},
 		"copies nothing":              {broken{queue: func(q backend.Queue) backend.Queue { return copiesNothing{q} }}, []string{"queue/copies", "queue/copy_between_devices", "queue/beside_a_replay"}},
 		"executes no command buffers": {broken{queue: func(q backend.Queue) backend.Queue { return noBuffers{q} }}, []string{"queue/order", "queue/places_may_change", "profile/clock"}},
 		"awaits nothing":              {broken{queue: func(q backend.Queue) backend.Queue { return awaitsNothing{q} }}, []string{"queue/events"}},

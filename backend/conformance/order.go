@@ -85,7 +85,7 @@ var orderTests = map[string]func(*T){
 			p.Unfinished().Params[0].Advance = 1
 			instance := t.open(replay.Options{}, t.graph(p))
 			g := t.planned(instance, "")
-			row, err := g.NewRowFrame(context.Background(), n)
+			burst, err := g.NewBurstFrame(context.Background(), n)
 			require.NoError(t, err)
 			in := make([]byte, 4*3*n*k)
 			put(in, counting(1, 3*n*k)...)
@@ -95,9 +95,9 @@ var orderTests = map[string]func(*T){
 					want[j] = 2*want[j] + float32(1+pos*k+j)
 				}
 			}
-			require.NoError(t, row.SetInput("x", in))
-			require.NoError(t, row.SetParam("pos", 0))
-			r, err := row.SubmitRow(context.Background(), n, nil)
+			require.NoError(t, burst.SetInput("x", in))
+			require.NoError(t, burst.SetParam("pos", 0))
+			r, err := burst.SubmitBurst(context.Background(), n, nil)
 			require.NoError(t, err)
 			for i := range n {
 				next(i)

@@ -139,7 +139,7 @@ type bound struct {
 // bind compiles g; weights, frame and states have the given places, by memory.
 func (t *T) bind(g *ir.Graph, weights, states []backend.Place) *bound {
 	t.Helper()
-	if _, barrier := g.Nodes[len(g.Nodes)-1].(*ir.Barrier); barrier && t.Device.Info().Apart { // as package replay does
+	if _, barrier := g.Nodes[len(g.Nodes)-1].(*ir.Barrier); barrier && t.Device.Info().Apart { // as in package replay
 		g = g.Clone()
 		g.Nodes[len(g.Nodes)-1] = &ir.Commit{Order: ir.OrderEvent}
 	}

@@ -15,7 +15,7 @@ import (
 // of a few commands whose result is computed here.
 func semantics() map[string]func(*T) {
 	all := map[string]func(*T){}
-	for _, group := range []map[string]func(*T){orderTests, paramTests, stateTests, sessionTests, errorTests, gridTests, indirectTests, rowTests, queueTests} {
+	for _, group := range []map[string]func(*T){orderTests, paramTests, stateTests, sessionTests, errorTests, gridTests, indirectTests, burstTests, queueTests} {
 		maps.Copy(all, group)
 	}
 	return all

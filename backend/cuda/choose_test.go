@@ -89,8 +89,8 @@ func TestProfileOfAnother(t *testing.T) {
 	require.ErrorContains(t, err, `the profile was measured on "NVIDIA A100, compute capability 8.0", and this is "NVIDIA H100 stand-in, compute capability 9.0"`)
 }
 
-// TestMeasured: each plan can be measured on a device, and auto chooses by the profile that is written of
-// that.
+// TestMeasured: each plan can be measured on a device, and auto chooses by the profile of these
+// measurements.
 func TestMeasured(t *testing.T) {
 	serve(t, fakecuda.Options{})
 	plans := map[string]cost.PlanTimes{}

@@ -34,7 +34,8 @@ func TestMeasure(t *testing.T) {
 			assert.Zero(t, c.Barrier)
 		}
 	}
-	// A clock that tells no difference gives a share of the whole, which is a duration.
+	// If the clock shows no difference between a long and a short graph, the cost of a launch is
+	// the whole time divided by the number of launches.
 	still, err := Measure(64, true, func(*ir.Graph) (Sample, error) { return Sample{Device: []float64{64 * us}}, nil })
 	require.NoError(t, err)
 	assert.InDelta(t, us, float64(still.Costs().Launch), 1e-12)

@@ -10,14 +10,14 @@ import (
 	"github.com/mlxc/mlxc/ir"
 )
 
-// Tests is what a Metal source says for tests of its declarations.
+// Tests is what a Metal source says for the tests of its declarations.
 type Tests struct {
 	Witnesses   []*Witness
 	Equivalents []*Equivalent
 }
 
-// Tests reads what the source says for tests, the first time that it is asked: there is
-// much of it, and programs that run kernels do not need it.
+// Tests reads what the source says for tests when it is first called, because there is much of it
+// and programs that run kernels do not need it.
 func (s *Source) Tests() (*Tests, error) { return s.tests() }
 
 func (s *Source) readTests(lines []line) (*Tests, error) {
@@ -80,11 +80,10 @@ func (w *Witness) unknown(d *Decl) string {
 	return ""
 }
 
-// Witness is a @witness line: a dispatch as an engine makes it, which the
-// declarations of its function must describe, or one that they must refuse. Bytes
-// and values show on any executor whether a declaration is right; grids,
-// threadgroup sizes and conditions show on a GPU only, so they are compared with
-// witnesses.
+// Witness is a @witness line: a dispatch as an engine makes it, which the declarations of its
+// function must describe, or one that they must refuse. Running a kernel on any executor shows
+// whether the declared bytes and values are right. Declared grids, threadgroup sizes and conditions
+// matter only on a GPU, so they are compared with witnesses.
 type Witness struct {
 	File     string
 	Line     int
@@ -157,8 +156,8 @@ func parseWitness(text string) (*Witness, error) {
 	return w, nil
 }
 
-// Equivalent is an @equivalent line: a corruption of a declaration that is no lie,
-// and why (package backend/conformance corrupts declarations).
+// Equivalent is an @equivalent line. It names a corruption that leaves a declaration true, and says
+// why (package backend/conformance corrupts declarations).
 type Equivalent struct {
 	File        string
 	Line        int

@@ -7,9 +7,9 @@ import (
 	"github.com/mlxc/mlxc/msl/term"
 )
 
-// helpers are the functions that the kernel calls and Metal lacks: what a store
-// leaves of a NaN, and min and max that order zeros (docs/terms.md). They look at
-// bits, which fast-math leaves alone.
+// helpers returns the functions that the kernel calls and Metal lacks: one that replaces NaNs as a
+// store does, and min and max that order zeros (docs/terms.md). They work on bits, which fast-math
+// does not change.
 func (p *Program) helpers() string {
 	text := ""
 	for _, t := range []ir.DType{ir.F32, ir.F16} {

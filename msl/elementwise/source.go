@@ -45,7 +45,7 @@ func (p *Program) Source() string {
 			kind = "bool"
 		}
 		if half := s.Op == term.Load && p.Operands[s.Operand].Type == ir.F16 || s.Op == term.Round; half {
-			// A copy stores the half as it was loaded, so that its bits stay.
+			// A copy stores the half as it was loaded, so that its bits do not change.
 			fmt.Fprintf(&b, "  const half h%d = %s;\n", i, p.expression(s, index))
 			if widened[i] {
 				fmt.Fprintf(&b, "  const float v%d = float(h%d);\n", i, i)
@@ -56,7 +56,7 @@ func (p *Program) Source() string {
 	}
 	for i, r := range p.Results {
 		name := "v"
-		if p.OutTypes[i] == ir.F16 { // the value is an f16: it was loaded as one, or rounded to one
+		if p.OutTypes[i] == ir.F16 { // the value is an f16: it was loaded as an f16, or rounded to f16
 			name = "h"
 		}
 		if name += strconv.Itoa(r); !p.Copies[i] {
@@ -89,8 +89,8 @@ var conditions = map[term.Op]string{
 
 var operators = map[term.Op]string{term.Add: "+", term.Sub: "-", term.Mul: "*", term.Div: "/"}
 
-// functions are the Metal functions of operations, in a form that fast-math does not
-// replace by a less exact one.
+// functions are the Metal functions of operations, in a form that fast-math does not replace by a
+// less accurate one.
 var functions = map[term.Op]string{
 	term.Min: "lesser", term.Max: "greater", term.Abs: "abs", term.Exp: "precise::exp", term.Exp2: "precise::exp2", term.Log: "precise::log",
 	term.Sqrt: "precise::sqrt", term.Rsqrt: "precise::rsqrt", term.Sin: "precise::sin", term.Cos: "precise::cos", term.Tanh: "precise::tanh",

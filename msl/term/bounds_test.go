@@ -181,7 +181,7 @@ func TestBoundsOfKernels(t *testing.T) {
 		body  string
 		where []term.Abbrev // inv, at, big
 		scale float64
-		loose float64 // the greatest relative bound that is no surprise …
+		loose float64 // the max relative bound that is no surprise …
 		floor float64 // … for values of this size and more
 	}{
 		"norm":      {body: "round(f32, v[i] * round(f32, x[r,i] * inv[r]))", where: []term.Abbrev{abbrev("rsqrt(sum[rms](k < 96, x[r,k] * x[r,k]) / f32(96) + 1e-5)", "r")}, scale: 3, loose: 2e-5},

@@ -45,7 +45,7 @@ const (
 	Select
 	Sum     // over Var Index in [0, Args[0]) of Args[1], order Class
 	MaxOver // likewise; without a Class it is Max of all and -inf, to the bit
-	ArgMax  // Int: least index of the greatest value; with Args[2], the index at that place of their order
+	ArgMax  // Int: min index of the max; with Args[2], the index at that place of their order
 	Eq
 	Ne
 	Lt

@@ -10,9 +10,9 @@ import (
 	"github.com/mlxc/mlxc/ir"
 )
 
-// Value is the result of a term: an integer (F is the same number), or an f32
-// with a bound on how far another evaluation that the meaning allows (a
-// reduction in another order, a function within its ulps) may lie from it.
+// Value is the result of a term: an integer (F is the same number), or an f32 with a bound on how
+// far another evaluation may differ that the meaning allows, such as a reduction in another order
+// or a function within its ulps.
 type Value struct {
 	I int64
 	F float64
@@ -62,8 +62,8 @@ type Abbrev struct {
 // MaxParams is the number of indices that an abbreviation can have.
 const MaxParams = 4
 
-// Tiny is the least bound of an inexact value, the least normal f32: an
-// executor may flush subnormals once it may differ at all.
+// Tiny is the min bound of an inexact value. It is the smallest normal f32, because an executor may
+// flush subnormals once its result may differ at all.
 const Tiny = 1.0 / (1 << 126)
 
 // roundoff is half a unit in the last place of an f32, relative: the error of
@@ -292,7 +292,7 @@ func (in *Interp) placed(e *Expr, n int64, vars []int64) (Value, error) {
 		values[i], order[i] = v.F, i
 	}
 	slices.SortStableFunc(order, func(i, j int64) int {
-		return -cmp.Compare(values[i], values[j]) // cmp.Compare takes NaN for the least value, and −0 for 0
+		return -cmp.Compare(values[i], values[j]) // cmp.Compare takes NaN for the min, and −0 for 0
 	})
 	i := order[place.I]
 	return Value{I: i, F: float64(i)}, nil

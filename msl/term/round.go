@@ -44,7 +44,7 @@ func BF16Round(v float64) float64 {
 	return roundBits(v, 8, -126, math.Float64frombits(0x47efe00000000000))
 }
 
-// roundBits rounds to p significant bits, least normal exponent emin, greatest
+// roundBits rounds to p significant bits, smallest normal exponent emin, greatest
 // finite value limit.
 func roundBits(v float64, p, emin int, limit float64) float64 {
 	if v == 0 || math.IsInf(v, 0) || math.IsNaN(v) {

@@ -358,5 +358,5 @@ func (p *program) reside() error {
 	return nil
 }
 
-// residency returns the set that reside has made.
+// residency returns the residency set that [program.reside] made.
 func (p *program) residency() objc.ID { return p.owned[len(p.owned)-1] }

@@ -41,7 +41,7 @@ func (b *bench) alone() error {
 	for _, name := range names {
 		all.Graphs = append(all.Graphs, only(g, name))
 	}
-	fmt.Fprintf(b.out, "\n| kernel alone, of %s's decode | a token | µs | µs, waiting by itself | least–greatest |\n|---|---|---|---|---|\n", shape.Name)
+	fmt.Fprintf(b.out, "\n| kernel alone, of %s's decode | a token | µs | µs, waiting by itself | min–max |\n|---|---|---|---|---|\n", shape.Name)
 	var times [2][]sample
 	for i, p := range []plan{asChain, waiting} {
 		d, end, err := b.open(p)

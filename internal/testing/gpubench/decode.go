@@ -137,7 +137,7 @@ func (b *bench) decode() error {
 		return err
 	}
 	fmt.Fprintf(b.out, "\n%s, %d tokens from position 0, ids found and carried on the device\n", shape.Name, tokens)
-	fmt.Fprintf(b.out, "\n| form | dispatches | epochs | tokens/s | µs a token | host, µs a token | floor, µs | modelled, µs | µs, least–greatest |\n|---|---|---|---|---|---|---|---|---|\n")
+	fmt.Fprintf(b.out, "\n| form | dispatches | epochs | tokens/s | µs a token | host, µs a token | floor, µs | modelled, µs | µs, min–max |\n|---|---|---|---|---|---|---|---|---|\n")
 	recorded = &ir.Module{Graphs: recorded.Graphs[:1]}
 	took := map[string]float64{} // seconds of a token, of forms with programmatic dependent launches
 	form := func(name, pipeline string, p plan, made func(*ir.Module, string) (*ir.Module, error)) {
@@ -348,7 +348,7 @@ func (b *bench) large() error {
 		return err
 	}
 	defer in.Close()
-	fmt.Fprintf(b.out, "\n| %s | dispatches | epochs | tokens/s | µs a token | host, µs a token | floor, µs | modelled, µs | µs, least–greatest |\n|---|---|---|---|---|---|---|---|---|\n", shape.Name)
+	fmt.Fprintf(b.out, "\n| %s | dispatches | epochs | tokens/s | µs a token | host, µs a token | floor, µs | modelled, µs | µs, min–max |\n|---|---|---|---|---|---|---|---|---|\n", shape.Name)
 	g := m.Graphs[0]
 	for _, pos := range []int{0, prompt} {
 		if b.late("decode") || pos+tokens > int(shape.Context) {

@@ -31,24 +31,24 @@ func around(v []float64) string {
 	return fmt.Sprintf("%.1f–%.1f", 1e6*slices.Min(v), 1e6*slices.Max(v))
 }
 
-// time replays a graph of a module, `row` times in one submission, for some rounds, after one that fills caches. set
+// time replays a graph of a module, `burst` times in one submission, for some rounds, after one that fills caches. set
 // sets params and inputs.
-func (b *bench) time(d backend.Device, m *ir.Module, graph string, row, rounds int, set func(*replay.Frame) error) (s sample, err error) {
+func (b *bench) time(d backend.Device, m *ir.Module, graph string, burst, rounds int, set func(*replay.Frame) error) (s sample, err error) {
 	in, err := replay.Open(d, m, replay.Options{})
 	if err != nil {
 		return s, err
 	}
 	defer in.Close()
-	return b.timeOn(in, graph, row, rounds, set)
+	return b.timeOn(in, graph, burst, rounds, set)
 }
 
 // timeOn is time on an instance.
-func (b *bench) timeOn(in *replay.Instance, graph string, row, rounds int, set func(*replay.Frame) error) (s sample, err error) {
+func (b *bench) timeOn(in *replay.Instance, graph string, burst, rounds int, set func(*replay.Frame) error) (s sample, err error) {
 	g, err := in.Graph(b.ctx, graph)
 	if err != nil {
 		return s, err
 	}
-	f, err := g.NewRowFrame(b.ctx, row)
+	f, err := g.NewBurstFrame(b.ctx, burst)
 	if err != nil {
 		return s, err
 	}
@@ -59,7 +59,7 @@ func (b *bench) timeOn(in *replay.Instance, graph string, row, rounds int, set f
 			}
 		}
 		begin := time.Now()
-		t, err := f.RunRow(b.ctx, row)
+		t, err := f.RunBurst(b.ctx, burst)
 		wall := time.Since(begin).Seconds()
 		if err != nil {
 			return s, err
@@ -67,7 +67,7 @@ func (b *bench) timeOn(in *replay.Instance, graph string, row, rounds int, set f
 		if i == 0 {
 			continue
 		}
-		n := float64(row)
+		n := float64(burst)
 		device := t.Duration().Seconds()
 		if device <= 0 {
 			device = wall

@@ -203,7 +203,7 @@ func TestMatch(t *testing.T) {
 
 // The kernels of one family differ in the order of their sums. A group of one
 // of them never becomes another's.
-func TestEqualSkeletonsAreNotEqualTerms(t *testing.T) {
+func TestEqualOpTreesAreNotEqualTerms(t *testing.T) {
 	const source = `
 // @kernel dot_a
 // @arg 0 x device f32[k] read
@@ -336,7 +336,7 @@ func TestPlacesOfArgmax(t *testing.T) {
 	}
 }
 
-// The bits of a half are part of the term, and it is rounded to f16 already.
+// A half that is made from its bits is a term of these bits, and needs no rounding to f16.
 func TestHalvesOfIntegers(t *testing.T) {
 	const source = `
 // @kernel plus

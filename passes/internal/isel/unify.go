@@ -214,13 +214,13 @@ func (f *fitter) apart(arg int) bool {
 	return false
 }
 
-// looks reports whether e and v have the same skeleton.
+// looks reports whether e and v have the same operator tree.
 func (f *fitter) looks(e *term.Expr, v *value) bool {
 	want := leafConverted
 	if e.Kind != term.Int {
 		want = f.p.memo[e] // holds all subexpressions of a result
 	}
-	return want == f.m.lib.skeleton(v)
+	return want == f.m.lib.opTree(v)
 }
 
 // integerResult unifies an integer result, such as u32(argmax(…)) or a load of integers, with x. It appends the

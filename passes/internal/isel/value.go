@@ -25,9 +25,9 @@ type value struct {
 	addr form
 	// reductions
 	class string
-	index int   // the level of the variable that it binds
-	skel  *skel // see Library.skeleton
-	known bool  // skel is
+	index int     // the level of the variable that it binds
+	tree  *opTree // see Library.opTree
+	known bool    // tree is
 	// For the canonical order of operands, see order.go.
 	hash  uint64
 	depth int

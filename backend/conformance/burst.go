@@ -8,12 +8,12 @@ import (
 	"github.com/mlxc/mlxc/replay"
 )
 
-// rowTests test that n replays in one submission compute the same as n submissions between which
+// burstTests test that a burst, which is n replays in one submission, computes the same as n submissions between which
 // the host advances the params and copies outputs to inputs.
-var rowTests = map[string]func(*T){
+var burstTests = map[string]func(*T){
 	// Each replay doubles what the one before left (x, 2x, 4x, …) and writes it at $pos. One
 	// output is kept of every replay, another of the last only.
-	"replays/in_a_row": func(t *T) {
+	"replays/burst": func(t *T) {
 		const n, k = 6, 1000
 		p := newProgram("g")
 		pos := p.Param("pos", 0, 2*n)
@@ -34,14 +34,14 @@ var rowTests = map[string]func(*T){
 		g := t.graph(p)
 		for _, count := range []int{1, 2, n} {
 			plan := t.planned(t.open(replay.Options{}, g), "")
-			f, err := plan.NewRowFrame(context.Background(), n)
+			f, err := plan.NewBurstFrame(context.Background(), n)
 			require.NoError(t, err)
 			in := make([]byte, 4*k)
 			put(in, counting(1, k)...)
 			require.NoError(t, f.SetInput("x", in))
 			require.NoError(t, f.SetParam("pos", 1))
 			heard := 0
-			r, err := f.SubmitRow(context.Background(), count, func(i int) {
+			r, err := f.SubmitBurst(context.Background(), count, func(i int) {
 				if i == heard {
 					heard++
 				}

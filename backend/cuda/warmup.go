@@ -9,8 +9,8 @@ import (
 	"strings"
 )
 
-// rehearsing is the number of threads that blocks have more in an entry with an instruction-cache warm-up: a warp.
-const rehearsing = 32
+// warmupThreads is the number of threads in a warm-up warp, which blocks of a warmed-up entry have in addition.
+const warmupThreads = 32
 
 // fewThreads is the maximum of threads that a launch has on a multiprocessor for a warm-up to pay: of more, the
 // first ones warm the cache for the others.
@@ -24,18 +24,18 @@ const shorter = 2
 // mostInBlock is the maximum of threads in a block on all of NVIDIA's GPUs.
 const mostInBlock = 1024
 
-// rehearsed returns the PTX of a programmatic launch with one more warp in each block, which warms the instruction
+// warmedUp returns the PTX of a programmatic launch with one more warp in each block, which warms the instruction
 // cache: it takes the path of the first warp, but neither waits for other launches nor accesses memory, so that the
 // code is cached when the others go on behind their wait. The caches of a multiprocessor hold 32 KB of instructions
 // (measured on an H200: five copies of a kernel of 6.4 KB in turn take as long as one, and six a fifth longer); the
 // five kernels of a layer of a decode have more than 50, and each, which executes every instruction once, would wait
 // for most of them. ok: the text could be changed so; the path must also end for threads whose values mean nothing.
-func rehearsed(text []byte, known facts, multiprocessors int) (_ []byte, ok bool) {
+func warmedUp(text []byte, known facts, multiprocessors int) (_ []byte, ok bool) {
 	blocks, threads := known.blocks[0]*known.blocks[1]*known.blocks[2], known.threads
-	if blocks == 0 || threads%rehearsing != 0 || threads+rehearsing > mostInBlock || multiprocessors <= 0 {
+	if blocks == 0 || threads%warmupThreads != 0 || threads+warmupThreads > mostInBlock || multiprocessors <= 0 {
 		return text, false
 	}
-	if each := (blocks-1)/uint64(multiprocessors) + 1; each*(threads+rehearsing) > fewThreads {
+	if each := (blocks-1)/uint64(multiprocessors) + 1; each*(threads+warmupThreads) > fewThreads {
 		return text, false
 	}
 	before, f := fold(text, known)
@@ -58,7 +58,7 @@ func rehearsed(text []byte, known facts, multiprocessors int) (_ []byte, ok bool
 			continue
 		case trimmed == fmt.Sprintf(".maxntid %d", threads):
 			sized = true
-			fmt.Fprintf(out, ".maxntid %d\n", threads+rehearsing)
+			fmt.Fprintf(out, ".maxntid %d\n", threads+warmupThreads)
 			continue
 		case l.never || !begun:
 			out.WriteString(l.text)

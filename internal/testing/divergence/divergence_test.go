@@ -1,4 +1,4 @@
-package parting
+package divergence
 
 import (
 	"fmt"
@@ -19,9 +19,9 @@ func TestMasksAreKnown(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	programs := make([]*Program, 6)
 	for i := range programs {
-		programs[i] = Random(fmt.Sprint("parting", i), r)
+		programs[i] = Random(fmt.Sprint("divergent", i), r)
 	}
-	u, err := mslc.Compile(t.Context(), "parting.metal", Source(programs), mslc.Options{})
+	u, err := mslc.Compile(t.Context(), "divergent.metal", Source(programs), mslc.Options{})
 	require.NoError(t, err)
 	c, err := clang.Find(t.Context())
 	require.NoError(t, err)
@@ -30,7 +30,7 @@ func TestMasksAreKnown(t *testing.T) {
 		k := &u.Kernels[i]
 		module, err := u.Module(k.Name)
 		require.NoError(t, err)
-		out, err := air.PTX(t.Context(), c, air.Input{Name: "parting.metal", IR: []byte(module), Kernel: k}, air.Launch{})
+		out, err := air.PTX(t.Context(), c, air.Input{Name: "divergent.metal", IR: []byte(module), Kernel: k}, air.Launch{})
 		require.NoError(t, err)
 		assert.NotContains(t, string(out), "activemask", k.Name)
 		votes += strings.Count(string(out), "vote.sync.ballot")

@@ -15,9 +15,9 @@ import (
 	"github.com/mlxc/mlxc/replay"
 )
 
-// TestTokensInARow: 64 tokens decoded by one submission equal those of 64 submissions. The optimized
-// decode graph is proved equal to the recorded one for any number of replays in a row.
-func TestTokensInARow(t *testing.T) {
+// TestTokensInABurst: 64 tokens decoded by one submission equal those of 64 submissions. The optimized
+// decode graph is proved equal to the recorded one for bursts of any length.
+func TestTokensInABurst(t *testing.T) {
 	sample.Long(t)
 	module := recordAdvancing(t)
 	g := module.Graph("decode")
@@ -43,44 +43,44 @@ func TestTokensInARow(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, x.IDs, one.IDs[:48], "llama.cpp's")
 		require.Equal(t, 64, submissions)
-		for _, row := range []int{64, 7} {
+		for _, burst := range []int{64, 7} {
 			submissions = 0
-			got, err := m.Generate(context.Background(), x.PromptIDs, textgen.Options{N: 65, IgnoreEnd: true, Row: row, Timing: count})
+			got, err := m.Generate(context.Background(), x.PromptIDs, textgen.Options{N: 65, IgnoreEnd: true, Burst: burst, Timing: count})
 			require.NoError(t, err)
 			require.Equal(t, one.IDs, got.IDs)
-			require.Equal(t, (64+row-1)/row, submissions)
+			require.Equal(t, (64+burst-1)/burst, submissions)
 		}
 	}
 
-	// Tokens that a row decodes after the end of an answer are dropped, and Continue goes
+	// Tokens that a burst decodes after the end of an answer are dropped, and Continue goes
 	// on from the end.
 	x := oracle(t)[0]
 	plain, err := m.Generate(context.Background(), x.PromptIDs, textgen.Options{N: 60})
 	require.NoError(t, err)
-	row, err := m.Generate(context.Background(), x.PromptIDs, textgen.Options{N: 60, Row: 16})
+	burst, err := m.Generate(context.Background(), x.PromptIDs, textgen.Options{N: 60, Burst: 16})
 	require.NoError(t, err)
-	require.Equal(t, plain.IDs, row.IDs)
-	require.Equal(t, plain.Stopped, row.Stopped)
-	next := append(append([]int32{}, x.PromptIDs...), row.IDs...)
+	require.Equal(t, plain.IDs, burst.IDs)
+	require.Equal(t, plain.Stopped, burst.Stopped)
+	next := append(append([]int32{}, x.PromptIDs...), burst.IDs...)
 	again, err := m.Generate(context.Background(), next, textgen.Options{N: 3, Continue: true})
 	require.NoError(t, err)
 	require.Equal(t, len(next)-1, again.Kept)
 
 	for want, o := range map[string]textgen.Options{
-		"sampling (temperature 1) needs the host after each": {N: 4, Row: 2, Temp: 1},
-		"the logits of all but the last are gone":            {N: 4, Row: 2, Logits: func([]float32) {}},
-		"-1 tokens in a row make no sense":                   {N: 4, Row: -1},
+		"sampling (temperature 1) needs the host after each": {N: 4, Burst: 2, Temp: 1},
+		"the logits of all but the last are gone":            {N: 4, Burst: 2, Logits: func([]float32) {}},
+		"-1 tokens in a burst make no sense":                 {N: 4, Burst: -1},
 	} {
 		_, err := m.Generate(context.Background(), x.PromptIDs, o)
 		require.ErrorContains(t, err, want)
 	}
-	_, err = openModel(t, recordModel(t, false)).Generate(context.Background(), x.PromptIDs, textgen.Options{N: 4, Row: 2})
+	_, err = openModel(t, recordModel(t, false)).Generate(context.Background(), x.PromptIDs, textgen.Options{N: 4, Burst: 2})
 	require.ErrorContains(t, err, "graph decode does not advance $pos by 1 from replay to replay (mlxc record, without --no-advance)")
 }
 
 // Tokens that the device draws are those that the host draws from the same logits, one by one and many by
 // a submission. The optimized graphs are proved to draw what the recorded ones do.
-func TestSampledTokensInARow(t *testing.T) {
+func TestSampledTokensInABurst(t *testing.T) {
 	sample.Long(t)
 	ctx := context.Background()
 	module := recorded(t, gguf.Options{Context: 256, Advance: true, Sample: true})
@@ -99,13 +99,13 @@ func TestSampledTokensInARow(t *testing.T) {
 		want, err := host.Generate(ctx, x.PromptIDs, o)
 		require.NoError(t, err)
 		require.NotEqual(t, x.IDs[:34], want.IDs, "drawn tokens are not the most likely ones")
-		for _, row := range []int{1, 16, 5} {
-			o.Row = row
+		for _, burst := range []int{1, 16, 5} {
+			o.Burst = burst
 			got, err := draws.Generate(ctx, x.PromptIDs, o)
 			require.NoError(t, err)
-			require.Equal(t, want.IDs, got.IDs, "%d by a submission", row)
+			require.Equal(t, want.IDs, got.IDs, "%d by a submission", burst)
 		}
-		o.Row, o.Seed = 16, o.Seed+1
+		o.Burst, o.Seed = 16, o.Seed+1
 		other, err := draws.Generate(ctx, x.PromptIDs, o)
 		require.NoError(t, err)
 		require.NotEqual(t, want.IDs, other.IDs, "another seed")

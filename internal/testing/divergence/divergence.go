@@ -1,7 +1,7 @@
-// Package parting makes random Metal kernels whose threads diverge and reconverge, in conditions, loops that they
+// Package divergence makes random Metal kernels whose threads diverge and reconverge, in conditions, loops that they
 // leave in different iterations, and returns, with simdgroup operations on the way. It computes the results: active
 // in an operation are the threads that structured control flow brings to it together.
-package parting
+package divergence
 
 import (
 	"fmt"

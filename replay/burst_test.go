@@ -15,7 +15,7 @@ import (
 
 // A step of a decoder: out = in + in, and out is carried to the next replay's in. The param pos is the
 // row of a state into which out is written.
-const stepping = `mlxt 2
+const stepping = `mlxt 1
 
 graph g {
   param $pos u32 in [0, 7] += 1
@@ -48,7 +48,7 @@ func TestRow(t *testing.T) {
 		t.Cleanup(func() { require.NoError(t, s.Close()) })
 		g, err := s.Graph(ctx, "")
 		require.NoError(t, err)
-		f, err := g.NewRowFrame(ctx, 6)
+		f, err := g.NewBurstFrame(ctx, 6)
 		require.NoError(t, err)
 		return g, f
 	}
@@ -79,7 +79,7 @@ func TestRow(t *testing.T) {
 	require.NoError(t, f.SetParam("n", 3))
 	require.NoError(t, f.SetInput("in", begin))
 	heard := 0
-	r, err := f.SubmitRow(ctx, 6, func(i int) { require.Equal(t, heard, i); heard++ })
+	r, err := f.SubmitBurst(ctx, 6, func(i int) { require.Equal(t, heard, i); heard++ })
 	require.NoError(t, err)
 	_, err = r.Wait(ctx)
 	require.NoError(t, err)
@@ -105,16 +105,16 @@ func TestRow(t *testing.T) {
 	require.ErrorContains(t, err, "output %last of replay 4 of 6: it is not kept of every replay")
 	_, err = f.OutputOf("out", 6)
 	require.ErrorContains(t, err, "the last submission was of 6")
-	_, err = f.SubmitRow(ctx, 7, nil)
-	require.ErrorContains(t, err, "7 replays in a row, the frame serves 1 to 6")
-	_, err = g.SubmitRow(ctx, 2, nil)
+	_, err = f.SubmitBurst(ctx, 7, nil)
+	require.ErrorContains(t, err, "a burst of 7 replays, the frame serves 1 to 6")
+	_, err = g.SubmitBurst(ctx, 2, nil)
 	require.ErrorContains(t, err, "the frame serves 1 to 1")
 	require.NoError(t, f.SetParam("pos", 4))
-	_, err = f.SubmitRow(ctx, 6, nil)
+	_, err = f.SubmitBurst(ctx, 6, nil)
 	require.EqualError(t, err, "graph g: param $pos is 4 at first and 9 in replay 6, outside its bound [0, 7]")
 	require.NoError(t, f.SetParam("pos", 2))
 	require.NoError(t, f.SetParam("n", 3))
-	_, err = f.SubmitRow(ctx, 6, nil)
+	_, err = f.SubmitBurst(ctx, 6, nil)
 	require.EqualError(t, err, "graph g: params break $pos + $n <= 9 in replay 6: it is 10")
 
 	// A submission of one replay carries nothing.
@@ -128,7 +128,7 @@ func TestRow(t *testing.T) {
 	}
 }
 
-// If a row is aborted between two replays, the results of those before remain.
+// If a burst is aborted between two replays, the results of those before remain.
 func TestRowAborted(t *testing.T) {
 	m, err := mlxt.Parse(context.Background(), "g", []byte(stepping))
 	require.NoError(t, err)
@@ -139,14 +139,14 @@ func TestRowAborted(t *testing.T) {
 	defer s.Close()
 	g, err := s.Graph(context.Background(), "")
 	require.NoError(t, err)
-	f, err := g.NewRowFrame(context.Background(), 6)
+	f, err := g.NewBurstFrame(context.Background(), 6)
 	require.NoError(t, err)
 	require.NoError(t, f.SetParam("pos", 0))
 	require.NoError(t, f.SetParam("n", 0))
 	require.NoError(t, f.SetInput("in", binary.LittleEndian.AppendUint32(nil, 0x3f800000)))
 	enough := errors.New("enough")
 	ctx, stop := context.WithCancelCause(context.Background())
-	r, err := f.SubmitRow(ctx, 6, func(i int) {
+	r, err := f.SubmitBurst(ctx, 6, func(i int) {
 		if i == 2 {
 			stop(enough)
 		}

@@ -69,9 +69,9 @@ $L__BB0_3:
 
 var ofTurning = facts{threads: 64, blocks: [3]uint64{2, 1, 1}}
 
-// TestRehearsed: with a warm-up warp a kernel stores the same, and that warp, though it goes all the way, neither
+// TestWarmedUp: with a warm-up warp a kernel stores the same, and that warp, though it goes all the way, neither
 // waits nor accesses memory.
-func TestRehearsed(t *testing.T) {
+func TestWarmedUp(t *testing.T) {
 	run := func(text string, block uint32, memory bool) ([]byte, map[string]int) {
 		p, err := ptxrun.Parse([]byte(text))
 		require.NoError(t, err, "%s", text)
@@ -92,7 +92,7 @@ func TestRehearsed(t *testing.T) {
 	assert.Equal(t, uint32(70), binary.LittleEndian.Uint32(want[4*24:]))
 	assert.Equal(t, uint32(127-99+96), binary.LittleEndian.Uint32(want[4*99:]))
 	assert.Equal(t, uint32(100), binary.LittleEndian.Uint32(want[4*100:]))
-	text, ok := rehearsed([]byte(turning), ofTurning, 132)
+	text, ok := warmedUp([]byte(turning), ofTurning, 132)
 	require.True(t, ok)
 	assert.Contains(t, string(text), ".maxntid 96")
 	got, again := run(string(text), 96, true)
@@ -106,9 +106,9 @@ func TestRehearsed(t *testing.T) {
 	assert.Empty(t, none)
 }
 
-// TestNotRehearsed: kernels get no warm-up warp where it could do harm, or would gain nothing.
-func TestNotRehearsed(t *testing.T) {
-	_, ok := rehearsed([]byte(turning), ofTurning, 132)
+// TestNotWarmedUp: kernels get no warm-up warp where it could do harm, or would gain nothing.
+func TestNotWarmedUp(t *testing.T) {
+	_, ok := warmedUp([]byte(turning), ofTurning, 132)
 	require.True(t, ok)
 	const store = "\tst.global.b32 \t[%rd3], %r8;\n"
 	for what, text := range map[string]string{
@@ -132,33 +132,33 @@ func TestNotRehearsed(t *testing.T) {
 		"no entry":                        "",
 	} {
 		require.NotEqual(t, turning, text, what)
-		got, ok := rehearsed([]byte(text), ofTurning, 132)
+		got, ok := warmedUp([]byte(text), ofTurning, 132)
 		assert.False(t, ok, what)
 		assert.Equal(t, text, string(got), what)
 	}
 	for what, f := range map[string]facts{
-		"nobody knows how many blocks":  {threads: 64},
-		"nor threads":                   {blocks: [3]uint64{2, 1, 1}},
-		"no whole warps":                {threads: 48, blocks: [3]uint64{2, 1, 1}},
-		"there is no room in a block":   {threads: 1024, blocks: [3]uint64{1, 1, 1}},
-		"others have rehearsed already": {threads: 64, blocks: [3]uint64{132*5 + 1, 1, 1}},
+		"nobody knows how many blocks":     {threads: 64},
+		"nor threads":                      {blocks: [3]uint64{2, 1, 1}},
+		"no whole warps":                   {threads: 48, blocks: [3]uint64{2, 1, 1}},
+		"there is no room in a block":      {threads: 1024, blocks: [3]uint64{1, 1, 1}},
+		"others have warmed it up already": {threads: 64, blocks: [3]uint64{132*5 + 1, 1, 1}},
 	} {
-		_, ok := rehearsed([]byte(turning), f, 132)
+		_, ok := warmedUp([]byte(turning), f, 132)
 		assert.False(t, ok, what)
 	}
 	// A branch back is no loop, if it makes no cycle.
 	back := strings.Replace(turning, "$L__BB0_3:\n\tret;\n", "$L__BB0_3:\n\tbra \t$L__BB0_5;\n$L__BB0_4:\n\tret;\n$L__BB0_5:\n\tbra \t$L__BB0_4;\n", 1)
-	_, ok = rehearsed([]byte(back), ofTurning, 132)
+	_, ok = warmedUp([]byte(back), ofTurning, 132)
 	assert.True(t, ok)
-	_, ok = rehearsed([]byte(strings.Replace(back, "$L__BB0_4:\n\tret;", "$L__BB0_4:\n\t@%p1 bra \t$L__BB0_3;\n\tret;", 1)), ofTurning, 132)
+	_, ok = warmedUp([]byte(strings.Replace(back, "$L__BB0_4:\n\tret;", "$L__BB0_4:\n\t@%p1 bra \t$L__BB0_3;\n\tret;", 1)), ofTurning, 132)
 	assert.False(t, ok)
 	// Unreachable code does not count.
-	_, ok = rehearsed([]byte(strings.Replace(turning, "$L__BB0_3:\n\tret;\n", "$L__BB0_3:\n\tret;\n$L__BB0_4:\n\tbar.sync \t0;\n\tbra \t$L__BB0_4;\n", 1)), ofTurning, 132)
+	_, ok = warmedUp([]byte(strings.Replace(turning, "$L__BB0_3:\n\tret;\n", "$L__BB0_3:\n\tret;\n$L__BB0_4:\n\tbar.sync \t0;\n\tbra \t$L__BB0_4;\n", 1)), ofTurning, 132)
 	assert.True(t, ok)
 }
 
-// TestOwnRehearse: the kernels of a decode get a warm-up warp, except for attention, which has a barrier.
-func TestOwnRehearse(t *testing.T) {
+// TestOwnWarmUp: the kernels of a decode get a warm-up warp, except for attention, which has a barrier.
+func TestOwnWarmUp(t *testing.T) {
 	archive, err := prebuilt.Own()
 	require.NoError(t, err)
 	for name, c := range map[string]struct {
@@ -194,7 +194,7 @@ func TestOwnRehearse(t *testing.T) {
 		}
 		f := x.facts(known)
 		text := opaque(folded(specialised(k.PTX, known), f), known)
-		_, ok := rehearsed(text, f, 132)
+		_, ok := warmedUp(text, f, 132)
 		assert.Equal(t, c.want, ok, name)
 	}
 }

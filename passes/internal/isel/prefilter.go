@@ -8,21 +8,21 @@ import (
 	"github.com/mlxc/mlxc/msl/decl"
 )
 
-// Outlook is the result of a prefilter, which compares only the operators of a group's terms with those of library
-// kernels, not sizes or views. A group that fails it need not be unified with any kernel.
-type Outlook struct {
-	// Match: some kernel has the skeletons of the group's results, possibly with spare results in addition.
+// Prefilter is the result of the prefilter of a group. The prefilter compares only the operators of the group's terms
+// with those of library kernels, not sizes or views. A group that fails it need not be unified with any kernel.
+type Prefilter struct {
+	// Match: some kernel has the operator trees of the group's results, possibly with spare results in addition.
 	Match bool
-	// Last: some kernel has the skeletons of the results of the last member alone.
+	// Last: some kernel has the operator trees of the results of the last member alone.
 	Last bool
 	// Grow: if loads of the last member are replaced by terms of more producers, the group may become one that
 	// a kernel computes.
 	Grow bool
 }
 
-// Outlook returns the prefilter result of a group. It depends only on the members' declarations, on which of their
+// Prefilter returns the prefilter result of a group. It depends only on the members' declarations, on which of their
 // arguments are all-ones weights, and on Source, Results and Spare.
-func (m *Matcher) Outlook(gr *Group) (out Outlook) {
+func (m *Matcher) Prefilter(gr *Group) (out Prefilter) {
 	last := len(gr.Members) - 1
 	ones, narrow := multipliesOnes(gr), narrowed(gr)
 	for way := range 4 {
@@ -30,15 +30,15 @@ func (m *Matcher) Outlook(gr *Group) (out Outlook) {
 		if drop && !ones || unrounded && !narrow {
 			continue
 		}
-		w := newOutline(gr, m.skeletonTable(), drop, unrounded)
-		skelsOf := func(os []Operand) (skels []*skel) {
+		w := newGroupTrees(gr, m.opTreeTable(), drop, unrounded)
+		treesOf := func(os []Operand) (trees []*opTree) {
 			for _, o := range os {
-				skels = append(skels, w.result(o))
+				trees = append(trees, w.result(o))
 			}
-			return skels
+			return trees
 		}
-		results := skelsOf(gr.Results)
-		known := func(skels []*skel) bool { return m.lib.with(skels) != nil }
+		results := treesOf(gr.Results)
+		known := func(trees []*opTree) bool { return m.lib.with(trees) != nil }
 		out.Match = out.Match || known(results)
 		for _, o := range gr.Spare {
 			out.Match = out.Match || known(append(slices.Clone(results), w.result(o)))
@@ -47,7 +47,7 @@ func (m *Matcher) Outlook(gr *Group) (out Outlook) {
 		for _, r := range gr.Members[last].Decl.Results {
 			own = append(own, Operand{last, r.Arg})
 		}
-		lasts := skelsOf(own)
+		lasts := treesOf(own)
 		out.Last = out.Last || known(lasts)
 		for _, s := range lasts {
 			out.Grow = out.Grow || m.grow(s)
@@ -56,29 +56,29 @@ func (m *Matcher) Outlook(gr *Group) (out Outlook) {
 	return out
 }
 
-// grow reports whether a term of skeleton s may be the upper part of some kernel's term.
-func (m *Matcher) grow(s *skel) bool {
+// grow reports whether a term of operator tree s may be the upper part of some kernel's term.
+func (m *Matcher) grow(s *opTree) bool {
 	ok, known := m.grows[s]
 	if !invariants.Caches || !known {
 		b := beginning{}
-		ok = slices.ContainsFunc(m.lib.trees, func(k *skel) bool { return b.begins(s, k) })
+		ok = slices.ContainsFunc(m.lib.trees, func(k *opTree) bool { return b.begins(s, k) })
 		m.grows[s] = ok
 	}
 	return ok
 }
 
-// outline computes the skeletons of a group's results from the members' declarations.
-type outline struct {
+// groupTrees computes the operator trees of a group's results from the members' declarations.
+type groupTrees struct {
 	gr        *Group
 	drop      bool // leave out factors that are elements of all-ones weights
 	unrounded bool // leave out the rounding of values that another member reads
-	members   []skeletons
+	members   []opTreeBuilder
 }
 
-func newOutline(gr *Group, table *skeletonTable, drop, unrounded bool) *outline {
-	w := &outline{gr: gr, drop: drop, unrounded: unrounded, members: make([]skeletons, len(gr.Members))}
+func newGroupTrees(gr *Group, table *opTreeTable, drop, unrounded bool) *groupTrees {
+	w := &groupTrees{gr: gr, drop: drop, unrounded: unrounded, members: make([]opTreeBuilder, len(gr.Members))}
 	for i, in := range gr.Members {
-		w.members[i] = skeletons{d: in.Decl, table: table, members: w, at: i}
+		w.members[i] = opTreeBuilder{d: in.Decl, table: table, members: w, at: i}
 	}
 	return w
 }
@@ -96,8 +96,8 @@ func multipliesOnes(gr *Group) bool {
 	return false
 }
 
-// result returns the skeleton of what a member writes to an argument.
-func (w *outline) result(o Operand) *skel {
+// result returns the operator tree of what a member writes to an argument.
+func (w *groupTrees) result(o Operand) *opTree {
 	k := &w.members[o.Member]
 	for i := range k.d.Results {
 		if k.d.Results[i].Arg == o.Arg {
@@ -107,17 +107,17 @@ func (w *outline) result(o Operand) *skel {
 	return leafNone
 }
 
-// load returns the skeleton of an element that member i reads: a leaf, or its producer's term.
-func (w *outline) load(i, arg int) *skel {
+// load returns the operator tree of an element that member i reads: a leaf, or its producer's term.
+func (w *groupTrees) load(i, arg int) *opTree {
 	s, ok := w.gr.Source[Operand{i, arg}]
 	if !ok {
 		return leafElement
 	}
-	skel := w.result(s)
-	if t := w.gr.Members[s.Member].Decl.Args[s.Arg].Elem; w.unrounded && skel.isRounding(t) {
-		return skel.kids[0]
+	tree := w.result(s)
+	if t := w.gr.Members[s.Member].Decl.Args[s.Arg].Elem; w.unrounded && tree.isRounding(t) {
+		return tree.kids[0]
 	}
-	return skel
+	return tree
 }
 
 // narrowed reports whether a member reads what another rounded to f16 or bf16.

@@ -10,8 +10,8 @@ import (
 	"github.com/mlxc/mlxc/replay"
 )
 
-// rowOf is a frame with room for the tokens that one submission decodes; most is their max number.
-type rowOf struct {
+// burstFrame is a frame with room for the tokens that one submission decodes; most is their max number.
+type burstFrame struct {
 	frame *replay.Frame
 	most  int
 }
@@ -34,38 +34,38 @@ func advances(g *ir.Graph) error {
 	return fmt.Errorf("graph %s does not carry %%token to %%tokens (mlxc record, without --no-advance)", name)
 }
 
-func (m *Model) checkRow(o Options) error {
+func (m *Model) checkBurst(o Options) error {
 	switch {
-	case o.Row < 0:
-		return fmt.Errorf("%d tokens in a row make no sense", o.Row)
-	case o.Row <= 1:
+	case o.Burst < 0:
+		return fmt.Errorf("%d tokens in a burst make no sense", o.Burst)
+	case o.Burst <= 1:
 		return nil
 	case o.Temp > 0 && !samples(m.decode.IR()):
-		return fmt.Errorf("%d tokens in a row: graph %s picks the most likely token itself; sampling (temperature %v) needs the host after each, or a graph that draws (mlxc record --sample)", o.Row, ir.QuoteName(m.decode.IR().Name), o.Temp)
+		return fmt.Errorf("%d tokens in a burst: graph %s picks the most likely token itself; sampling (temperature %v) needs the host after each, or a graph that draws (mlxc record --sample)", o.Burst, ir.QuoteName(m.decode.IR().Name), o.Temp)
 	case o.Logits != nil:
-		return fmt.Errorf("%d tokens in a row: the logits of all but the last are gone", o.Row)
+		return fmt.Errorf("%d tokens in a burst: the logits of all but the last are gone", o.Burst)
 	}
 	return advances(m.decode.IR())
 }
 
-// Lengths of rows if Options.Row is 0. A row should take rowTakes: short enough that text seems to flow, and long
-// compared to the host's work between two rows. The first has firstRow tokens, since the speed is not known yet.
+// These are the lengths of bursts if Options.Burst is 0. A burst should take burstTakes: short enough that text seems
+// to flow, and long compared to the host's work between two bursts. The first has firstBurst tokens, since the speed is not known yet.
 const (
-	rowTakes  = 40 * time.Millisecond
-	firstRow  = 4
-	longestOf = 128
+	burstTakes   = 40 * time.Millisecond
+	firstBurst   = 4
+	longestBurst = 128
 )
 
 // warm decodes some tokens on a GPU and discards them. The first launches load code and make CUDA graphs, which takes
 // some 30 ms: that belongs to opening the model, not to the first answer. It also measures the model's speed.
 func (m *Model) warm(ctx context.Context) error {
 	o := Options{TopP: 1}
-	if !m.inRows(o) || m.context < 2*firstRow {
+	if !m.inBursts(o) || m.context < 2*firstBurst {
 		return nil
 	}
-	for n := 0; n < m.rowLength(o); { // until a row is as long as those that answers will have
-		n = min(m.rowLength(o), m.context)
-		if _, err := m.decodeRow(ctx, 0, 0, n, o); err != nil {
+	for n := 0; n < m.burstLength(o); { // until a burst is as long as those that answers will have
+		n = min(m.burstLength(o), m.context)
+		if _, err := m.decodeBurst(ctx, 0, 0, n, o); err != nil {
 			return err
 		}
 		if n == m.context {
@@ -84,41 +84,41 @@ func (m *Model) warm(ctx context.Context) error {
 	return m.instance.ResetStates()
 }
 
-// inRows reports whether rows are possible and better than single steps. That is so on GPUs only: on the host
+// inBursts reports whether bursts are possible and better than single steps. That is so on GPUs only: on the host
 // submissions cost nothing, and single steps give each token as soon as it is known.
-func (m *Model) inRows(o Options) bool {
-	o.Row = longestOf
+func (m *Model) inBursts(o Options) bool {
+	o.Burst = longestBurst
 	switch m.Device.Name() {
 	case "cuda", "metal":
-		return m.checkRow(o) == nil
+		return m.checkBurst(o) == nil
 	}
 	return false
 }
 
-// rowLength returns the number of tokens that the next row decodes.
-func (m *Model) rowLength(o Options) int {
+// burstLength returns the number of tokens that the next burst decodes.
+func (m *Model) burstLength(o Options) int {
 	switch {
-	case o.Row > 0:
-		return o.Row
+	case o.Burst > 0:
+		return o.Burst
 	case m.pace == 0:
-		return firstRow
+		return firstBurst
 	}
-	return int(min(longestOf, max(1, rowTakes/m.pace)))
+	return int(min(longestBurst, max(1, burstTakes/m.pace)))
 }
 
-// decodeRow decodes n tokens after id, which has position pos, in one submission.
-func (m *Model) decodeRow(ctx context.Context, id int32, pos, n int, o Options) (found []int32, err error) {
-	if m.row.most < n {
-		most := o.Row
+// decodeBurst decodes n tokens after id, which has position pos, in one submission.
+func (m *Model) decodeBurst(ctx context.Context, id int32, pos, n int, o Options) (found []int32, err error) {
+	if m.burst.most < n {
+		most := o.Burst
 		if most == 0 {
-			most = longestOf
+			most = longestBurst
 		}
-		if m.row.frame, err = m.decode.NewRowFrame(ctx, most); err != nil {
+		if m.burst.frame, err = m.decode.NewBurstFrame(ctx, most); err != nil {
 			return nil, err
 		}
-		m.row.most = most
+		m.burst.most = most
 	}
-	f := m.row.frame
+	f := m.burst.frame
 	if err := f.SetInput("tokens", binary.LittleEndian.AppendUint32(nil, uint32(id))); err != nil {
 		return nil, err
 	}
@@ -129,9 +129,9 @@ func (m *Model) decodeRow(ctx context.Context, id int32, pos, n int, o Options) 
 		return nil, err
 	}
 	ran := m.ran
-	m.ran = nil // until the row has succeeded, the states are unknown
+	m.ran = nil // until the burst has succeeded, the states are unknown
 	start := time.Now()
-	t, err := f.RunRow(ctx, n)
+	t, err := f.RunBurst(ctx, n)
 	if err != nil {
 		return nil, err
 	}

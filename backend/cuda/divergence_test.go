@@ -14,14 +14,14 @@ import (
 	"github.com/mlxc/mlxc/backend/cuda"
 	"github.com/mlxc/mlxc/internal/air"
 	driver "github.com/mlxc/mlxc/internal/cuda"
-	"github.com/mlxc/mlxc/internal/testing/parting"
+	"github.com/mlxc/mlxc/internal/testing/divergence"
 )
 
-// TestParting runs random kernels whose threads diverge and reconverge, in blocks of 1, 31, 33 and 1,023 threads,
+// TestDivergence runs random kernels whose threads diverge and reconverge, in blocks of 1, 31, 33 and 1,023 threads,
 // the last one smaller, in each way to launch them: plainly, as programmatic dependent launches, and with a table of
-// additions, where the launched grid is larger than the one in the parameters. MLXC_PARTING is how many kernels.
-func TestParting(t *testing.T) {
-	programs, kernels := cuda.Parting(number(t, "MLXC_PARTING", cuda.PartingPrograms))
+// additions, where the launched grid is larger than the one in the parameters. MLXC_DIVERGENCE is how many kernels.
+func TestDivergence(t *testing.T) {
+	programs, kernels := cuda.Divergent(number(t, "MLXC_DIVERGENCE", cuda.DivergentPrograms))
 	texts, err := kernels.PTX(t.Context())
 	require.NoError(t, err)
 	launches := kernels.Launches
@@ -46,7 +46,7 @@ func TestParting(t *testing.T) {
 			require.NoError(t, driver.CopyToDevice(stream, at, staged[:len(data)]))
 			require.NoError(t, stream.Synchronize())
 		}
-		put(rounds, binary.LittleEndian.AppendUint32(nil, parting.Uniform))
+		put(rounds, binary.LittleEndian.AppendUint32(nil, divergence.Uniform))
 		for i, p := range programs {
 			for k, launch := range launches {
 				if launch.Programmatic && !modern {
@@ -63,7 +63,7 @@ func TestParting(t *testing.T) {
 					// What the table adds is subtracted from the parameters.
 					params := []uint64{uint64(memory), uint64(rounds), uint64(threads), 1, 1, uint64(size), 1, 1}
 					if launch.Values {
-						params[1] = parting.Uniform
+						params[1] = divergence.Uniform
 					}
 					if launch.Moving {
 						adds := []uint64{0, 128, uint64(threads) - 1, 0, 1<<64 - 6, 0, 0, 1<<64 - 1}

@@ -9,13 +9,13 @@ import (
 	"github.com/mlxc/mlxc/ir"
 )
 
-// NewRowFrame is NewFrame for a frame whose submissions may have up to n replays ([Frame.SubmitRow]).
-func (g *Graph) NewRowFrame(ctx context.Context, n int) (*Frame, error) {
+// NewBurstFrame is NewFrame for a frame whose submissions may have up to n replays ([Frame.SubmitBurst]).
+func (g *Graph) NewBurstFrame(ctx context.Context, n int) (*Frame, error) {
 	if err := g.instance.errClosed(); err != nil {
 		return nil, fmt.Errorf("graph %s: %w", ir.QuoteName(g.graph.Name), err)
 	}
 	if n < 1 {
-		return nil, fmt.Errorf("graph %s: a frame for %d replays in a row", ir.QuoteName(g.graph.Name), n)
+		return nil, fmt.Errorf("graph %s: a frame for bursts of %d replays", ir.QuoteName(g.graph.Name), n)
 	}
 	f, err := g.newFrame(ctx, n)
 	if err != nil {
@@ -24,17 +24,17 @@ func (g *Graph) NewRowFrame(ctx context.Context, n int) (*Frame, error) {
 	return f, nil
 }
 
-// SubmitRow submits n replays in a row at once. The result is that of n single replays between which the host adds to
-// each param its advance ([ir.Param]) and copies each carried output to its destination.
+// SubmitBurst submits a burst of n replays: one submission whose result is that of n single replays between which the
+// host adds to each param its advance ([ir.Param]) and copies each carried output to its destination.
 //
 // ended, if not nil, is called when replay i, counted from 0, has ended. A goroutine of the device calls it,
 // so it must not block. Afterwards an input that is carried to holds the last carried contents. The params of the
 // frame are unchanged.
-func (f *Frame) SubmitRow(ctx context.Context, n int, ended func(i int)) (*Run, error) {
-	if n < 1 || n > f.row {
-		return nil, fmt.Errorf("graph %s: %d replays in a row, the frame serves 1 to %d (NewRowFrame makes one for more)", ir.QuoteName(f.g.graph.Name), n, f.row)
+func (f *Frame) SubmitBurst(ctx context.Context, n int, ended func(i int)) (*Run, error) {
+	if n < 1 || n > f.burst {
+		return nil, fmt.Errorf("graph %s: a burst of %d replays, the frame serves 1 to %d (NewBurstFrame makes one for more)", ir.QuoteName(f.g.graph.Name), n, f.burst)
 	}
-	if err := f.CheckRow(n); err != nil {
+	if err := f.CheckBurst(n); err != nil {
 		return nil, fmt.Errorf("graph %s: %w", ir.QuoteName(f.g.graph.Name), err)
 	}
 	r, err := f.submit(ctx, backend.Submission{Replays: n, Ended: ended})
@@ -44,25 +44,25 @@ func (f *Frame) SubmitRow(ctx context.Context, n int, ended func(i int)) (*Run, 
 	return r, err
 }
 
-// RunRow submits n replays in a row and waits for their end; ctx aborts them.
-func (f *Frame) RunRow(ctx context.Context, n int) (Timing, error) {
-	r, err := f.SubmitRow(ctx, n, nil)
+// RunBurst submits a burst of n replays and waits for their end; ctx aborts them.
+func (f *Frame) RunBurst(ctx context.Context, n int) (Timing, error) {
+	r, err := f.SubmitBurst(ctx, n, nil)
 	if err != nil {
 		return Timing{}, err
 	}
 	return r.Wait(context.Background())
 }
 
-// CheckRow is Check for n replays in a row: params keep their bounds, and the
+// CheckBurst is Check for a burst of n replays: params keep their bounds, and the
 // constraints hold, in each of them. Both change by equal steps from replay to replay, so it is
 // enough to look at the first and the last.
-func (f *Frame) CheckRow(n int) error {
+func (f *Frame) CheckBurst(n int) error {
 	if err := f.Check(); err != nil || n < 2 {
 		return err
 	}
 	g, steps := f.g.graph, int64(n-1)
 	if n > math.MaxInt32 {
-		return fmt.Errorf("%d replays in a row are too many", n)
+		return fmt.Errorf("a burst of %d replays is too long", n)
 	}
 	for i, q := range g.Params {
 		if q.Advance == 0 {

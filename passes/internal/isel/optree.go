@@ -10,49 +10,49 @@ import (
 	"github.com/mlxc/mlxc/msl/term"
 )
 
-// skel is a skeleton: the operators of a term without the details of its leaves. A leaf is an element, a number
-// (constant or symbol), a converted integer, or an integer. Operands of commutative operations are sorted. Equal
-// terms have equal skeletons, so candidate kernels for a group are looked up by the skeletons of its results.
+// opTree is an operator tree: the operators of a term without the details of its leaves. A leaf is an element, a
+// number (constant or symbol), a converted integer, or an integer. Operands of commutative operations are sorted.
+// Equal terms have equal operator trees, so candidate kernels for a group are looked up by those of its results.
 //
-// Skeletons are interned in a table, so that equal skeletons are the same pointer and shared subterms are
-// stored and processed once.
-type skel struct {
+// Operator trees are interned in a table, so that equal ones are the same pointer, and shared subterms are stored and
+// processed once.
+type opTree struct {
 	id    int // unique in its table and the table's base
 	op    term.Op
 	class string // of a reduction: its class; of a rounding: its type
-	kids  []*skel
+	kids  []*opTree
 }
 
 // The leaves, in every table.
 var (
-	leafElement   = &skel{id: 0}
-	leafNumber    = &skel{id: 1}
-	leafConverted = &skel{id: 2}
-	leafInteger   = &skel{id: 3}
-	leafNone      = &skel{id: 4} // no term
+	leafElement   = &opTree{id: 0}
+	leafNumber    = &opTree{id: 1}
+	leafConverted = &opTree{id: 2}
+	leafInteger   = &opTree{id: 3}
+	leafNone      = &opTree{id: 4} // no term
 )
 
 const leaves = 5
 
-// skeletonTable interns skeletons. If it has a base, it includes the skeletons of the base, which must not change
+// opTreeTable interns operator trees. If it has a base, it includes those of the base, which must not change
 // any more.
-type skeletonTable struct {
-	base  *skeletonTable
-	nodes map[string]*skel
+type opTreeTable struct {
+	base  *opTreeTable
+	nodes map[string]*opTree
 	next  int
 }
 
-func newSkeletonTable(base *skeletonTable) *skeletonTable {
-	t := &skeletonTable{base: base, nodes: map[string]*skel{}, next: leaves}
+func newOpTreeTable(base *opTreeTable) *opTreeTable {
+	t := &opTreeTable{base: base, nodes: map[string]*opTree{}, next: leaves}
 	if base != nil {
 		t.next = base.next
 	}
 	return t
 }
 
-// find returns the skeleton of an operation, nil if the table does not have it. It sorts the operands of
+// find returns the operator tree of an operation, nil if the table does not have it. It sorts the operands of
 // commutative operations.
-func (t *skeletonTable) find(op term.Op, class string, kids []*skel) *skel {
+func (t *opTreeTable) find(op term.Op, class string, kids []*opTree) *opTree {
 	if slices.Contains(kids, nil) {
 		return nil
 	}
@@ -60,21 +60,21 @@ func (t *skeletonTable) find(op term.Op, class string, kids []*skel) *skel {
 	return s
 }
 
-// intern is find, but adds a skeleton that is missing.
-func (t *skeletonTable) intern(op term.Op, class string, kids []*skel) *skel {
+// intern is find, but adds an operator tree that is missing.
+func (t *opTreeTable) intern(op term.Op, class string, kids []*opTree) *opTree {
 	var room [64]byte
 	s, key := t.look(room[:0], op, class, kids)
 	if s == nil {
-		s = &skel{t.next, op, class, slices.Clone(kids)}
+		s = &opTree{t.next, op, class, slices.Clone(kids)}
 		t.next++
 		t.nodes[string(key)] = s
 	}
 	return s
 }
 
-func (t *skeletonTable) look(key []byte, op term.Op, class string, kids []*skel) (*skel, []byte) {
+func (t *opTreeTable) look(key []byte, op term.Op, class string, kids []*opTree) (*opTree, []byte) {
 	if commutes(op) {
-		slices.SortFunc(kids, func(a, b *skel) int { return cmp.Compare(a.id, b.id) })
+		slices.SortFunc(kids, func(a, b *opTree) int { return cmp.Compare(a.id, b.id) })
 	}
 	if key == nil {
 		var room [64]byte
@@ -98,90 +98,90 @@ func commutes(op term.Op) bool {
 }
 
 // isRounding reports whether s is a rounding to t.
-func (s *skel) isRounding(t ir.DType) bool { return s.op == term.Round && s.class == t.String() }
+func (s *opTree) isRounding(t ir.DType) bool { return s.op == term.Round && s.class == t.String() }
 
-// skeleton returns the skeleton of a value and caches it in the value; nil if no library kernel has it.
-func (l *Library) skeleton(v *value) *skel {
+// opTree returns the operator tree of a value and caches it in the value; nil if no library kernel has it.
+func (l *Library) opTree(v *value) *opTree {
 	if v.known {
-		return v.skel
+		return v.tree
 	}
 	v.known = true
 	switch v.op {
 	case term.Load:
-		v.skel = leafElement
+		v.tree = leafElement
 	case term.Real, term.Symbol:
-		v.skel = leafNumber
+		v.tree = leafNumber
 	case term.ToF32:
-		v.skel = leafConverted
+		v.tree = leafConverted
 	default:
 		if v.isStored() {
-			v.skel = leafElement
+			v.tree = leafElement
 			break
 		}
-		kids := make([]*skel, 0, 3)
+		kids := make([]*opTree, 0, 3)
 		for range v.ints {
 			if v.op != term.Sum && v.op != term.MaxOver && v.op != term.ArgMax {
 				kids = append(kids, leafInteger)
 			}
 		}
 		for _, a := range v.args {
-			kids = append(kids, l.skeleton(a))
+			kids = append(kids, l.opTree(a))
 		}
 		class := v.class
 		if v.op == term.Round {
 			class = v.typ.String()
 		}
-		v.skel = l.skels.find(v.op, class, kids)
+		v.tree = l.opTrees.find(v.op, class, kids)
 	}
-	return v.skel
+	return v.tree
 }
 
-// skeletonOf is skeleton for a result, which may be an integer.
-func (l *Library) skeletonOf(x scalar) *skel {
+// opTreeOf is opTree for a result, which may be an integer.
+func (l *Library) opTreeOf(x scalar) *opTree {
 	if !x.isInt {
-		return l.skeleton(x.v)
+		return l.opTree(x.v)
 	}
 	if f := x.f; f.c == 0 && len(f.t) == 1 && f.t[0].k == 1 && f.t[0].a.kind == opAtom {
 		switch a := f.t[0].a; a.op {
 		case term.ArgMax:
-			return l.skeleton(a.value)
+			return l.opTree(a.value)
 		case term.ToInt:
-			return l.skeletonOf(scalar{isInt: true, f: a.args[0]})
+			return l.opTreeOf(scalar{isInt: true, f: a.args[0]})
 		}
 	}
 	return leafInteger
 }
 
-// skeletons computes the skeletons of the terms of one declaration.
-type skeletons struct {
+// opTreeBuilder computes the operator trees of the terms of one declaration.
+type opTreeBuilder struct {
 	d     *decl.Decl
-	table *skeletonTable
-	fixed bool // the table must not grow; a skeleton that it does not have is nil
-	// memo, if not nil, receives the skeleton of each expression. Without it, only shared expressions are cached:
+	table *opTreeTable
+	fixed bool // the table must not grow; an operator tree that it does not have is nil
+	// memo, if not nil, receives the operator tree of each expression. Without it, only shared expressions are cached:
 	// abbreviations (@where), followed by results.
-	memo   map[*term.Expr]*skel
-	shared []*skel
+	memo   map[*term.Expr]*opTree
+	shared []*opTree
 	// members, if not nil, is the group that the declaration is a member of: loads may be other members' terms.
-	members *outline
+	members *groupTrees
 	at      int
 }
 
-func (k *skeletons) operation(op term.Op, class string, kids ...*skel) *skel {
+func (k *opTreeBuilder) operation(op term.Op, class string, kids ...*opTree) *opTree {
 	if k.fixed {
 		return k.table.find(op, class, kids)
 	}
 	return k.table.intern(op, class, kids)
 }
 
-// where returns the skeleton of abbreviation i.
-func (k *skeletons) where(i int) *skel { return k.once(i, k.d.Wheres[i].Body) }
+// where returns the operator tree of abbreviation i.
+func (k *opTreeBuilder) where(i int) *opTree { return k.once(i, k.d.Wheres[i].Body) }
 
-// result returns the skeleton of result i.
-func (k *skeletons) result(i int) *skel { return k.once(len(k.d.Wheres)+i, k.d.Results[i].Body) }
+// result returns the operator tree of result i.
+func (k *opTreeBuilder) result(i int) *opTree { return k.once(len(k.d.Wheres)+i, k.d.Results[i].Body) }
 
-func (k *skeletons) once(i int, e *term.Expr) *skel {
+func (k *opTreeBuilder) once(i int, e *term.Expr) *opTree {
 	if k.shared == nil {
-		k.shared = make([]*skel, len(k.d.Wheres)+len(k.d.Results))
+		k.shared = make([]*opTree, len(k.d.Wheres)+len(k.d.Results))
 	}
 	if k.shared[i] == nil {
 		k.shared[i] = k.of(e)
@@ -189,8 +189,8 @@ func (k *skeletons) once(i int, e *term.Expr) *skel {
 	return k.shared[i]
 }
 
-// of returns the skeleton of e in a context that needs a float or a condition.
-func (k *skeletons) of(e *term.Expr) *skel {
+// of returns the operator tree of e in a context that needs a float or a condition.
+func (k *opTreeBuilder) of(e *term.Expr) *opTree {
 	if s, ok := k.memo[e]; ok {
 		return s
 	}
@@ -201,7 +201,7 @@ func (k *skeletons) of(e *term.Expr) *skel {
 	return s
 }
 
-func (k *skeletons) compute(e *term.Expr) *skel {
+func (k *opTreeBuilder) compute(e *term.Expr) *opTree {
 	switch {
 	case e.Op == term.ToInt:
 		return k.of(e.Args[0])
@@ -247,7 +247,7 @@ func (k *skeletons) compute(e *term.Expr) *skel {
 	case term.Sum, term.MaxOver:
 		return k.operation(e.Op, e.Class, k.float(e.Args[1]))
 	}
-	kids := make([]*skel, len(e.Args))
+	kids := make([]*opTree, len(e.Args))
 	for i, a := range e.Args {
 		if integers(e) {
 			kids[i] = leafInteger
@@ -259,7 +259,7 @@ func (k *skeletons) compute(e *term.Expr) *skel {
 }
 
 // one reports whether e is an element of an all-ones weight.
-func (k *skeletons) one(e *term.Expr) bool {
+func (k *opTreeBuilder) one(e *term.Expr) bool {
 	switch e.Op {
 	case term.Round:
 		return k.one(e.Args[0])
@@ -269,8 +269,8 @@ func (k *skeletons) one(e *term.Expr) bool {
 	return false
 }
 
-// float returns the skeleton of e, an integer that is converted to a float.
-func (k *skeletons) float(e *term.Expr) *skel {
+// float returns the operator tree of e, an integer that is converted to a float.
+func (k *opTreeBuilder) float(e *term.Expr) *opTree {
 	if e.Kind == term.Int {
 		return leafConverted
 	}
@@ -286,18 +286,18 @@ func integers(e *term.Expr) bool {
 	return e.Op >= term.Eq && e.Op <= term.Ge && e.Args[0].Kind == term.Int && e.Args[1].Kind == term.Int
 }
 
-// beginning caches comparisons of skeletons from the root down.
-type beginning map[[2]*skel]bool
+// beginning caches comparisons of operator trees from the root down.
+type beginning map[[2]*opTree]bool
 
 // begins reports whether t is the upper part of k: equal to k except where t has leaves. Each pair is compared once.
-func (b beginning) begins(t, k *skel) bool {
+func (b beginning) begins(t, k *opTree) bool {
 	if t == leafElement || t == k {
 		return true
 	}
 	if t.op != k.op || t.class != k.class || len(t.kids) == 0 || len(t.kids) != len(k.kids) {
 		return false
 	}
-	pair := [2]*skel{t, k}
+	pair := [2]*opTree{t, k}
 	if ok, known := b[pair]; known {
 		return ok
 	}
