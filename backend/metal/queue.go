@@ -28,17 +28,15 @@ func (d *Device) NewQueue() (backend.Queue, error) {
 	x := &executor{Device: d, turns: newTurns(), taken: map[*backend.Submission]uint64{}, room: make(chan struct{}, maxUncompleted)}
 	objc.Pool(func() {
 		x.id = objc.NewQueue.SendID(d.id, uintptr(maxUncompleted))
-		if d.options.Fences {
-			x.fence = objc.NewFence.SendID(d.id)
-		}
+		x.fence = d.newFence()
 		if x.id != 0 {
 			labelQueue(x.id)
 			d.resident.queue(x.id)
 		}
 	})
-	if x.id == 0 || d.options.Fences && x.fence == 0 {
+	if x.id == 0 || x.fence != nil && x.fence.id == 0 {
 		objc.Release(x.id)
-		objc.Release(x.fence)
+		x.fence.close()
 		return nil, errors.New("metal: the system gives no command queue, or no fence")
 	}
 	q := &queue{Queue: hostqueue.New(x, hostqueue.Options{MaxUncompleted: maxUncompleted}), x: x}
@@ -53,7 +51,7 @@ func (q *queue) Close() error {
 		q.x.flight.closed(q)
 		q.x.resident.leave(q.x.id)
 		objc.Release(q.x.id)
-		objc.Release(q.x.fence)
+		q.x.fence.close()
 		q.err = q.x.close()
 	})
 	return errors.Join(err, q.err)
@@ -68,10 +66,7 @@ type executor struct {
 	// for room here, since in Metal they would block a whole thread.
 	room chan struct{}
 
-	// fence orders encoders if hazard tracking is off (Options.Fences). fenced: an encoder that updates
-	// it was committed; only the submission whose turn it is reads and writes this.
-	fence  objc.ID
-	fenced bool
+	fence *fence
 
 	mu    sync.Mutex
 	taken map[*backend.Submission]uint64

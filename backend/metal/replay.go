@@ -86,7 +86,7 @@ func (x *executor) Replay(ctx context.Context, s *backend.Submission, r *backend
 		c := committed{replay: i}
 		next := sending{
 			code: &e.code, queue: x.id, places: placesOf(places), params: params, guard: own.guard.at(), next: i+1 < s.Count(), device: x.Device,
-			stored: in.stored, samples: own.samples, fence: x.fence, fenced: x.fenced,
+			stored: in.stored, samples: own.samples, fence: x.fence,
 		}
 		if next.stored != nil && !next.stored.fits(g, next.places) {
 			next.stored = nil
@@ -151,7 +151,7 @@ func (x *executor) commit(ctx context.Context, s *sending, c *committed) error {
 		x.flight.begin(made)
 		x.leave(end - first - len(made))
 		if some {
-			x.fenced = x.fence != 0
+			x.fence.committed()
 		}
 		if err != nil {
 			return err
