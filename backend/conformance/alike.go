@@ -44,11 +44,11 @@ func memoriesOf(dev backend.Device, x *dispatch, seed uint64, numerics backend.N
 		return nil, err
 	}
 	x.node.Effects = effects
-	rig, err := newRig(dev, c.g)
+	rig, err := backend.NewRig(background, dev, c.g)
 	if err != nil {
 		return nil, err
 	}
-	defer rig.close()
+	defer rig.Close()
 	var all [][]byte
 	for _, params := range x.params {
 		c.at(params)

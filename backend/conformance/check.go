@@ -38,11 +38,11 @@ func check(dev backend.Device, x *dispatch, seed uint64) (verdict, error) {
 		return c.v, err
 	}
 	x.node.Effects = effects
-	rig, err := newRig(dev, c.g)
+	rig, err := backend.NewRig(background, dev, c.g)
 	if err != nil {
 		return c.v, err
 	}
-	defer rig.close()
+	defer rig.Close()
 	for _, params := range x.params {
 		if err := c.valuation(rig, params); err != nil {
 			return c.v, fmt.Errorf("params %v: %w", params, err)
@@ -80,7 +80,7 @@ const (
 	nothing role = 0
 )
 
-func (c *checker) valuation(rig *rig, params []uint32) error {
+func (c *checker) valuation(rig *backend.Rig, params []uint32) error {
 	c.at(params)
 	c.odd = noOdd
 	if often := c.r.IntN(3) == 0; exactTerm(c.x.in.Decl) {
@@ -115,24 +115,24 @@ func (c *checker) at(params []uint32) {
 	}
 }
 
-func (c *checker) run(rig *rig, run int) error {
+func (c *checker) run(rig *backend.Rig, run int) error {
 	for m, data := range c.before[run] {
-		if err := rig.put(m, data); err != nil {
+		if err := rig.Put(background, ir.MemID(m), data); err != nil {
 			return err
 		}
 	}
-	if err := rig.run(c.params); err != nil {
+	if _, err := rig.Run(background, c.params...); err != nil {
 		if _, ok := errors.AsType[runtime.Error](err); ok {
 			return fmt.Errorf("%w: the kernel is given no bytes but those of its views, which hold what the declaration says that it touches: one of the two is wrong", err)
 		}
 		return err
 	}
 	if c.after[run] == nil {
-		c.after[run] = make([][]byte, len(rig.buffers))
+		c.after[run] = make([][]byte, len(rig.Buffers))
 	}
-	for m := range rig.buffers {
+	for m := range rig.Buffers {
 		var err error
-		if c.after[run][m], err = rig.get(c.after[run][m], m); err != nil {
+		if c.after[run][m], err = rig.Get(background, ir.MemID(m), c.after[run][m]); err != nil {
 			return err
 		}
 	}
@@ -141,7 +141,7 @@ func (c *checker) run(rig *rig, run int) error {
 
 // old finds out whether old bytes of updates are kept or matter: it runs once more
 // with other old bytes.
-func (c *checker) old(rig *rig) error {
+func (c *checker) old(rig *backend.Rig) error {
 	for m, roles := range c.roles {
 		for i, role := range roles {
 			if role&isMay != 0 && role&isRead == 0 {

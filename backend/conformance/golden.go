@@ -161,21 +161,21 @@ func (g *Golden) Check(dev backend.Device) (described, err error) {
 	if err != nil {
 		return nil, err
 	}
-	rig, err := newRig(dev, run.graph)
+	rig, err := backend.NewRig(background, dev, run.graph)
 	if err != nil {
 		return nil, err
 	}
-	defer rig.close()
+	defer rig.Close()
 	for m, data := range run.contents {
-		if err := rig.put(m, data); err != nil {
+		if err := rig.Put(background, ir.MemID(m), data); err != nil {
 			return nil, err
 		}
 	}
-	if err := rig.run(nil); err != nil {
+	if _, err := rig.Run(background); err != nil {
 		return nil, err
 	}
 	for m, before := range run.contents {
-		after, err := rig.get(nil, m)
+		after, err := rig.Get(background, ir.MemID(m), nil)
 		if err != nil {
 			return nil, err
 		}

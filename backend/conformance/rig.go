@@ -2,7 +2,6 @@ package conformance
 
 import (
 	"context"
-	"errors"
 
 	"github.com/mlxc/mlxc/backend"
 	"github.com/mlxc/mlxc/backend/conformance/internal/assert"
@@ -10,91 +9,8 @@ import (
 	"github.com/mlxc/mlxc/ir"
 )
 
-// rig is a compiled graph with a buffer for each root memory, for tests that look at every
-// byte.
-type rig struct {
-	g       *ir.Graph
-	queue   backend.Queue
-	exec    backend.Executable
-	frame   backend.Frame
-	buffers []backend.Buffer // of each memory; nil for an alias
-}
-
-// newRig allocates the buffers and compiles the graph.
-func newRig(dev backend.Device, g *ir.Graph) (_ *rig, err error) {
-	r := &rig{g: g, buffers: make([]backend.Buffer, len(g.Memories))}
-	defer func() {
-		if err != nil {
-			err = errors.Join(err, r.close())
-		}
-	}()
-	if r.queue, err = dev.NewQueue(); err != nil {
-		return r, err
-	}
-	places := make([]backend.Place, len(g.Memories))
-	for i := range g.Memories {
-		if g.Memories[i].Alias != ir.NoMem {
-			continue
-		}
-		if r.buffers[i], err = dev.Alloc(backend.Spec(&g.Memories[i])); err != nil {
-			return r, err
-		}
-		places[i] = backend.At(r.buffers[i])
-	}
-	if r.exec, err = dev.Compile(context.Background(), &backend.Program{Graph: g, Places: places}); err != nil {
-		return r, err
-	}
-	r.frame, err = r.exec.NewFrame(backend.FrameSpec{})
-	return r, err
-}
-
-func (r *rig) close() error {
-	var errs []error
-	if r.queue != nil {
-		errs = append(errs, r.queue.Close())
-	}
-	if r.frame != nil {
-		errs = append(errs, r.frame.Close())
-	}
-	if r.exec != nil {
-		errs = append(errs, r.exec.Close())
-	}
-	for _, b := range r.buffers {
-		if b != nil {
-			errs = append(errs, b.Close())
-		}
-	}
-	return errors.Join(errs...)
-}
-
-// run runs the graph once.
-func (r *rig) run(params []uint32) error {
-	ctx := context.Background()
-	return backend.Wait(ctx)(r.queue.Submit(ctx, backend.Submission{Executable: r.exec, Frame: r.frame, Params: params}))
-}
-
-// put writes the bytes of a memory.
-func (r *rig) put(m int, data []byte) error {
-	if to := r.buffers[m].Bytes(); to != nil {
-		copy(to, data)
-		return nil
-	}
-	ctx := context.Background()
-	return backend.Wait(ctx)(r.queue.Upload(ctx, backend.At(r.buffers[m]), data))
-}
-
-// get returns a copy of a memory's bytes, in out if that is not nil.
-func (r *rig) get(out []byte, m int) ([]byte, error) {
-	if out == nil {
-		out = make([]byte, r.g.Memories[m].Size)
-	}
-	if from := r.buffers[m].Bytes(); from != nil {
-		copy(out, from)
-		return out, nil
-	}
-	ctx := context.Background()
-	return out, backend.Wait(ctx)(r.queue.Download(ctx, out, backend.At(r.buffers[m])))
-}
+// background is the context of rigs: what runs on them ends by itself.
+var background = context.Background()
 
 // workQueue returns the queue of a test, which uploads, downloads and runs use.
 func (t *T) workQueue() backend.Queue {

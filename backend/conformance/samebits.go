@@ -167,22 +167,22 @@ func results(dev backend.Device, x *dispatch, seed uint64) ([]uint64, error) {
 		}
 		fillElements(raw, a.Elem, rand.New(rand.NewPCG(seed, seedOf(a.Name))), noOdd)
 	}
-	rig, err := newRig(dev, x.graph) // inline bytes are part of the graph, so they are filled before
+	rig, err := backend.NewRig(background, dev, x.graph) // inline bytes are part of the graph, so they are filled before
 	if err != nil {
 		return nil, err
 	}
-	defer rig.close()
+	defer rig.Close()
 	for m := range before {
-		if err := rig.put(m, before[m]); err != nil {
+		if err := rig.Put(background, ir.MemID(m), before[m]); err != nil {
 			return nil, err
 		}
 	}
-	if err := rig.run(params); err != nil {
+	if _, err := rig.Run(background, params...); err != nil {
 		return nil, err
 	}
 	after := make([][]byte, len(before))
 	for m := range before {
-		if after[m], err = rig.get(nil, m); err != nil {
+		if after[m], err = rig.Get(background, ir.MemID(m), nil); err != nil {
 			return nil, err
 		}
 	}

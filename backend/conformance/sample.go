@@ -63,21 +63,21 @@ func (c *Case) Intact(after [][]byte) error {
 
 // Run runs the dispatch and returns the contents of the memories after it.
 func (c *Case) Run(dev backend.Device) (after [][]byte, err error) {
-	rig, err := newRig(dev, c.Graph)
+	rig, err := backend.NewRig(background, dev, c.Graph)
 	if err != nil {
 		return nil, err
 	}
-	defer func() { err = errors.Join(err, rig.close()) }()
+	defer func() { err = errors.Join(err, rig.Close()) }()
 	for m, data := range c.Before {
-		if err := rig.put(m, data); err != nil {
+		if err := rig.Put(background, ir.MemID(m), data); err != nil {
 			return nil, err
 		}
 	}
-	if err := rig.run(c.Params); err != nil {
+	if _, err := rig.Run(background, c.Params...); err != nil {
 		return nil, err
 	}
 	for m := range c.Before {
-		data, err := rig.get(nil, m)
+		data, err := rig.Get(background, ir.MemID(m), nil)
 		if err != nil {
 			return nil, err
 		}

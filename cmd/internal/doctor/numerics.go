@@ -211,12 +211,12 @@ func compute(ctx context.Context, d backend.Device, lib ir.Library, kernel strin
 		Grid: [3]ir.Extent{ir.Ext(n), ir.Ext(1), ir.Ext(1)}, Threadgroup: [3]uint32{32, 1, 1},
 		Bindings: []ir.Binding{ir.BufferArg(0, ir.ViewOf(from, 0, 16*n)), ir.BufferArg(1, ir.ViewOf(to, 0, 4*n))},
 	})
-	m, err := newMachine(ctx, d, b.Unfinished())
+	m, err := backend.NewRig(ctx, d, b.Unfinished())
 	if err != nil {
 		return nil, err
 	}
 	defer func() {
-		if closed := m.close(); err == nil {
+		if closed := m.Close(); err == nil {
 			err = closed
 		}
 	}()
@@ -226,13 +226,13 @@ func compute(ctx context.Context, d backend.Device, lib ir.Library, kernel strin
 			data = binary.LittleEndian.AppendUint32(data, v)
 		}
 	}
-	if err := m.put(ctx, int(from), data); err != nil {
+	if err := m.Put(ctx, from, data); err != nil {
 		return nil, err
 	}
-	if _, err := m.run(ctx); err != nil {
+	if _, err := m.Run(ctx); err != nil {
 		return nil, err
 	}
-	back, err := m.get(ctx, int(to), 4*len(in))
+	back, err := m.Get(ctx, to, nil)
 	for i := range in {
 		if err == nil {
 			out = append(out, binary.LittleEndian.Uint32(back[4*i:]))
