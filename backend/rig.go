@@ -98,3 +98,30 @@ func (r *Rig) Get(ctx context.Context, m ir.MemID, out []byte) ([]byte, error) {
 	}
 	return out, Wait(ctx)(r.Queue.Download(ctx, out, At(r.Buffers[m])))
 }
+
+// Once runs a graph once on a device, on memories with the given bytes (nil: any), and returns the bytes that they have
+// then.
+func Once(ctx context.Context, d Device, g *ir.Graph, before [][]byte, params ...uint32) (after [][]byte, err error) {
+	r, err := NewRig(ctx, d, g)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, r.Close()) }()
+	for m, data := range before {
+		if data != nil {
+			if err := r.Put(ctx, ir.MemID(m), data); err != nil {
+				return nil, err
+			}
+		}
+	}
+	if _, err := r.Run(ctx, params...); err != nil {
+		return nil, err
+	}
+	after = make([][]byte, len(before))
+	for m := range before {
+		if after[m], err = r.Get(ctx, ir.MemID(m), nil); err != nil {
+			return nil, err
+		}
+	}
+	return after, nil
+}

@@ -9,9 +9,6 @@ import (
 	"github.com/mlxc/mlxc/ir"
 )
 
-// background is the context of rigs: what runs on them ends by itself.
-var background = context.Background()
-
 // workQueue returns the queue of a test, which uploads, downloads and runs use.
 func (t *T) workQueue() backend.Queue {
 	if t.queue == nil {

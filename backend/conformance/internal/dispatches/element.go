@@ -1,4 +1,4 @@
-package conformance
+package dispatches
 
 import (
 	"encoding/binary"

@@ -1,6 +1,7 @@
-package conformance
+package dispatches
 
 import (
+	"context"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -15,11 +16,11 @@ import (
 	"github.com/mlxc/mlxc/msl/term"
 )
 
-// verdict is what the runs of one or more dispatches have shown, apart from errors.
-type verdict struct {
-	dispatches int  // number of dispatches
-	elements   int  // number of results that were compared with the term
-	exact      int  // how many of these had to be equal to the bit
+// Verdict is what the runs of one or more dispatches have shown, apart from errors.
+type Verdict struct {
+	Dispatches int  // number of dispatches
+	Elements   int  // number of results that were compared with the term
+	Exact      int  // how many of these had to be equal to the bit
 	survived   bool // the old value of a byte of an update was kept, or mattered
 	updates    bool // the declaration has an update
 }
@@ -31,14 +32,13 @@ const maxLoads = 4000
 // check runs a dispatch on a device, for each valuation of its params, and compares
 // the memories after it with the declaration. It returns an error for the first
 // difference.
-func check(dev backend.Device, x *dispatch, seed uint64) (verdict, error) {
-	c := &checker{x: x, g: x.graph, numerics: dev.Info().Numerics, r: rand.New(rand.NewPCG(seed, 77)), rare: rand.New(rand.NewPCG(seed, 79))}
-	effects, err := x.in.Effects()
+func check(dev backend.Device, x *dispatch, seed uint64) (Verdict, error) {
+	c, err := newChecker(x, dev.Info().Numerics, rand.New(rand.NewPCG(seed, 77)))
 	if err != nil {
-		return c.v, err
+		return Verdict{}, err
 	}
-	x.node.Effects = effects
-	rig, err := backend.NewRig(background, dev, c.g)
+	c.rare = rand.New(rand.NewPCG(seed, 79))
+	rig, err := backend.NewRig(context.Background(), dev, c.g)
 	if err != nil {
 		return c.v, err
 	}
@@ -55,7 +55,7 @@ type checker struct {
 	x *dispatch
 	g *ir.Graph
 	r *rand.Rand
-	v verdict
+	v Verdict
 
 	numerics backend.Numerics
 
@@ -68,6 +68,13 @@ type checker struct {
 	before [2][][]byte
 	after  [2][][]byte
 	odd    oddValues
+}
+
+// newChecker returns a checker of a dispatch, which gets its effects.
+func newChecker(x *dispatch, n backend.Numerics, r *rand.Rand) (*checker, error) {
+	effects, err := x.in.Effects()
+	x.node.Effects = effects
+	return &checker{x: x, g: x.graph, numerics: n, r: r}, err
 }
 
 // role is what the kernel may do with a byte, by the declaration.
@@ -117,11 +124,11 @@ func (c *checker) at(params []uint32) {
 
 func (c *checker) run(rig *backend.Rig, run int) error {
 	for m, data := range c.before[run] {
-		if err := rig.Put(background, ir.MemID(m), data); err != nil {
+		if err := rig.Put(context.Background(), ir.MemID(m), data); err != nil {
 			return err
 		}
 	}
-	if _, err := rig.Run(background, c.params...); err != nil {
+	if _, err := rig.Run(context.Background(), c.params...); err != nil {
 		if _, ok := errors.AsType[runtime.Error](err); ok {
 			return fmt.Errorf("%w: the kernel is given no bytes but those of its views, which hold what the declaration says that it touches: one of the two is wrong", err)
 		}
@@ -132,7 +139,7 @@ func (c *checker) run(rig *backend.Rig, run int) error {
 	}
 	for m := range rig.Buffers {
 		var err error
-		if c.after[run][m], err = rig.Get(background, ir.MemID(m), c.after[run][m]); err != nil {
+		if c.after[run][m], err = rig.Get(context.Background(), ir.MemID(m), c.after[run][m]); err != nil {
 			return err
 		}
 	}
@@ -262,9 +269,9 @@ func (c *checker) bytes() error {
 	return nil
 }
 
-// seedOf makes a seed from a name, so that a test's cases do not depend on other
+// SeedOf makes a seed from a name, so that a test's cases do not depend on other
 // tests.
-func seedOf(name string) uint64 {
+func SeedOf(name string) uint64 {
 	h := fnv.New64a()
 	h.Write([]byte(name))
 	return h.Sum64()
@@ -357,9 +364,9 @@ func (c *checker) values() error {
 			case got.I != want.I:
 				return fmt.Errorf("%s%v = %d, the term gives %d", a.Name, index, got.I, want.I)
 			}
-			c.v.elements++
+			c.v.Elements++
 			if want.Err == 0 {
-				c.v.exact++
+				c.v.Exact++
 			}
 		}
 	}
