@@ -167,7 +167,7 @@ func TestDefectsAreNoticed(t *testing.T) {
 		"runs nothing": {broken{change: drop(func(ir.Node) bool { return true })},
 			[]string{"input/changed_between_replays", "weight/contents", "session/same_bits_again", "poison/differs", "kernel/argmax_float32", "kernel/rope_float32"}},
 		"says what is wrong too late": {broken{refuse: func(error) error { return nil }},
-			[]string{"error/unknown_kernel", "error/foreign_library", "error/unbound_argument", "error/misaligned_view", "error/misaligned_for_some_param", "error/misaligned_alias", "error/missing_place", "error/short_buffer", "error/through_replay"}},
+			[]string{"error/unknown_kernel", "error/foreign_library", "error/unbound_argument", "error/misaligned_view", "error/missing_place", "error/short_buffer", "error/through_replay"}},
 		"says nothing useful": {broken{refuse: func(error) error { return errors.New("failed") }},
 			[]string{"error/unknown_kernel", "error/missing_place"}},
 		"allocates anything": {broken{Device: generous{device}}, []string{"error/allocation"}},

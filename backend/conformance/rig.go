@@ -4,7 +4,6 @@ import (
 	"context"
 
 	"github.com/mlxc/mlxc/backend"
-	"github.com/mlxc/mlxc/backend/conformance/internal/assert"
 	"github.com/mlxc/mlxc/backend/conformance/internal/require"
 	"github.com/mlxc/mlxc/ir"
 )
@@ -15,7 +14,7 @@ func (t *T) workQueue() backend.Queue {
 		var err error
 		t.queue, err = t.Device.NewQueue()
 		require.NoError(t, err)
-		t.Cleanup(func() { assert.NoError(t, t.queue.Close()) })
+		t.Cleanup(func() { require.NoError(t, t.queue.Close()) })
 	}
 	return t.queue
 }
@@ -25,7 +24,7 @@ func (t *T) alloc(size int64) backend.Buffer {
 	t.Helper()
 	b, err := t.Device.Alloc(backend.BufferSpec{Size: size})
 	require.NoError(t, err)
-	t.Cleanup(func() { assert.NoError(t, b.Close()) })
+	t.Cleanup(func() { require.NoError(t, b.Close()) })
 	return b
 }
 
@@ -58,12 +57,12 @@ func (t *T) bind(g *ir.Graph, weights, states []backend.Place) *bound {
 	}
 	x, err := t.Device.Compile(context.Background(), &backend.Program{Graph: g, Places: weights})
 	require.NoError(t, err)
-	t.Cleanup(func() { assert.NoError(t, x.Close()) })
+	t.Cleanup(func() { require.NoError(t, x.Close()) })
 	b := &bound{t, backend.Submission{Executable: x}}
 	b.Frame = b.frame()
 	b.States, err = x.NewStates(states)
 	require.NoError(t, err)
-	t.Cleanup(func() { assert.NoError(t, b.States.Close()) })
+	t.Cleanup(func() { require.NoError(t, b.States.Close()) })
 	return b
 }
 
@@ -72,7 +71,7 @@ func (b *bound) frame() backend.Frame {
 	b.t.Helper()
 	f, err := b.Executable.NewFrame(backend.FrameSpec{})
 	require.NoError(b.t, err)
-	b.t.Cleanup(func() { assert.NoError(b.t, f.Close()) })
+	b.t.Cleanup(func() { require.NoError(b.t, f.Close()) })
 	return f
 }
 

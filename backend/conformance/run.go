@@ -164,8 +164,8 @@ type T struct {
 func (t *T) Cleanup(f func()) { t.after = append(t.after, f) }
 
 func (t *T) cleanup() {
-	for _, f := range slices.Backward(t.after) {
-		f()
+	for _, f := range t.after {
+		defer f() // in reverse order, each of them also if one ends the test
 	}
 }
 

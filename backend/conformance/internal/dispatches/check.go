@@ -323,7 +323,7 @@ func (c *checker) values() error {
 		v := in.Symbols[i]
 		switch {
 		case v.Param >= 0:
-			x, _ := element(binary.LittleEndian.AppendUint32(nil, c.params[v.Param]), ir.F32, 0)
+			x, _ := Element(binary.LittleEndian.AppendUint32(nil, c.params[v.Param]), ir.F32, 0)
 			interp.Symbols = append(interp.Symbols, x)
 		case s.Kind == term.Float:
 			interp.Symbols = append(interp.Symbols, term.Value{F: float64(v.F)})
@@ -411,6 +411,6 @@ func (c *checker) load(memories [][]byte, arg int, index []int64) (term.Value, u
 	} else {
 		raw = memories[in.Views[arg].Mem][c.offs[arg]:]
 	}
-	v, bits := element(raw, a.Elem, at)
+	v, bits := Element(raw, a.Elem, at)
 	return v, bits, nil
 }

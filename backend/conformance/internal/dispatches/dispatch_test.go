@@ -96,7 +96,7 @@ func TestRandomIsDeterministic(t *testing.T) {
 	}
 }
 
-// TestElements: element decodes elements of every type, also those that begin within a byte.
+// TestElements: Element decodes elements of every type, also those that begin within a byte.
 func TestElements(t *testing.T) {
 	raw := []byte{0x21, 0x43, 0x65, 0x87, 0xff, 0xff, 0x80, 0x3f}
 	for _, c := range []struct {
@@ -107,13 +107,13 @@ func TestElements(t *testing.T) {
 		{ir.U4, 0, 1}, {ir.U4, 1, 2}, {ir.U4, 7, 8}, {ir.U2, 0, 1}, {ir.U2, 2, 2}, {ir.U3, 0, 1}, {ir.U3, 2, 4}, {ir.U5, 1, 25}, {ir.U6, 1, 12}, {ir.U8, 2, 0x65},
 		{ir.I8, 3, -121}, {ir.U16, 1, 0x8765}, {ir.I16, 2, -1}, {ir.U32, 0, 0x87654321}, {ir.I32, 1, 0x3f80ffff}, {ir.BF16, 3, 1}, {ir.F16, 3, 1.875},
 	} {
-		v, _ := element(raw, c.t, c.i)
+		v, _ := Element(raw, c.t, c.i)
 		if !c.t.Float() {
 			assert.Equal(t, int64(c.want), v.I, "%s %d", c.t, c.i)
 		}
 		assert.Equal(t, c.want, v.F, "%s %d", c.t, c.i)
 	}
-	v, bits := element([]byte{0, 0, 0xc0, 0x7f}, ir.F32, 0)
+	v, bits := Element([]byte{0, 0, 0xc0, 0x7f}, ir.F32, 0)
 	assert.True(t, math.IsNaN(v.F))
 	assert.Equal(t, uint64(0x7fc00000), bits)
 }

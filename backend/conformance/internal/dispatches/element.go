@@ -9,9 +9,9 @@ import (
 	"github.com/mlxc/mlxc/msl/term"
 )
 
-// element decodes element i of raw, whose elements of type t follow one another.
+// Element decodes element i of raw, whose elements of type t follow one another.
 // bits is the element as it lies in memory.
-func element(raw []byte, t ir.DType, i int64) (v term.Value, bits uint64) {
+func Element(raw []byte, t ir.DType, i int64) (v term.Value, bits uint64) {
 	n := int64(t.Bits())
 	first := i * n
 	if at := first / 8; at+8 <= int64(len(raw)) { // no type of 64 bits begins within a byte
