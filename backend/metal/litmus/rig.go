@@ -76,7 +76,7 @@ func (r *rig) calibrate(ctx context.Context) error {
 			objc.Pool(func() {
 				c := objc.Retain(p.commandBuffer(p.queue))
 				defer objc.Release(c)
-				p.encode(c, true, func(e *pass) { e.step(0) })
+				p.encode(c, func(e *pass) { e.step(0) })
 				p.commit(c)
 				if err = p.land(0); err == nil {
 					t := objc.GPUEndTime.SendDouble(c) - objc.GPUStartTime.SendDouble(c)
