@@ -52,7 +52,7 @@ func (q *queue) Close() error {
 		q.x.resident.leave(q.x.id)
 		objc.Release(q.x.id)
 		q.x.fence.close()
-		q.err = q.x.close()
+		q.err = q.x.batches.Close()
 	})
 	return errors.Join(err, q.err)
 }
@@ -70,35 +70,8 @@ type executor struct {
 
 	mu    sync.Mutex
 	taken map[*backend.Submission]uint64
-	free  []*objc.Batch // batches that may be used again
-}
 
-func (x *executor) close() error {
-	var errs []error
-	for _, b := range x.free {
-		errs = append(errs, b.Close())
-	}
-	x.free = nil
-	return errors.Join(errs...)
-}
-
-// batch returns an empty batch of messages, which the caller gives back by done.
-func (x *executor) batch() *objc.Batch {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	if n := len(x.free); n > 0 {
-		b := x.free[n-1]
-		x.free = x.free[:n-1]
-		return b
-	}
-	return &objc.Batch{}
-}
-
-func (x *executor) done(b *objc.Batch) {
-	b.Reset()
-	x.mu.Lock()
-	x.free = append(x.free, b)
-	x.mu.Unlock()
+	batches objc.Batches
 }
 
 // Accept implements [hostqueue.Executor].

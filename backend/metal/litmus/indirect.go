@@ -248,10 +248,10 @@ func (p *program) command(i int, x objc.ID, a int, barrier bool) {
 
 // grid sets the grid of a command to n threads.
 func (p *program) grid(k objc.ID, n uint64) {
-	b := p.batch()
+	b := p.batches.Take()
 	b.Send(objc.IndirectDispatchThreads, k, b.Size(n, 1, 1), b.Size(group, 1, 1))
 	_ = b.Run()
-	p.done(b)
+	p.batches.Give(b)
 }
 
 // executes commits a command buffer with one encoder, which declares the buffers and runs what f encodes.

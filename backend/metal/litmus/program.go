@@ -148,11 +148,11 @@ type pass struct {
 func (p *program) encode(c objc.ID, f func(e *pass)) { p.encodeAs(objc.DispatchTypeConcurrent, c, f) }
 
 func (p *program) encodeAs(kind uint64, c objc.ID, f func(e *pass)) {
-	e := &pass{program: p, id: objc.ComputeEncoderOfType.SendID(c, uintptr(kind)), b: p.batch()}
+	e := &pass{program: p, id: objc.ComputeEncoderOfType.SendID(c, uintptr(kind)), b: p.batches.Take()}
 	f(e)
 	e.b.Send(objc.EndEncoding, e.id)
 	_ = e.b.Run() // if the batch has no memory, nothing runs and the result is wrong
-	p.done(e.b)
+	p.batches.Give(e.b)
 }
 
 // commits commits a command buffer with a concurrent encoder of what f encodes.
