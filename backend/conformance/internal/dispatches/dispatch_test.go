@@ -11,7 +11,6 @@ import (
 	"github.com/mlxc/mlxc/ir"
 	"github.com/mlxc/mlxc/msl"
 	"github.com/mlxc/mlxc/msl/decl"
-	"github.com/mlxc/mlxc/msl/term"
 )
 
 // TestRandomDispatchesCover: the random dispatches have every feature that
@@ -116,18 +115,4 @@ func TestElements(t *testing.T) {
 	v, bits := Element([]byte{0, 0, 0xc0, 0x7f}, ir.F32, 0)
 	assert.True(t, math.IsNaN(v.F))
 	assert.Equal(t, uint64(0x7fc00000), bits)
-}
-
-// TestHalfBits: halfBits agrees with term.F16Round.
-func TestHalfBits(t *testing.T) {
-	r := rand.New(rand.NewPCG(1, 2))
-	for range 10000 {
-		f := float(r, allOdd)
-		want, got := term.F16Round(float64(f)), term.F16Value(halfBits(f))
-		if math.IsNaN(want) {
-			assert.True(t, math.IsNaN(got))
-			continue
-		}
-		require.Equal(t, want, got, "%v", f)
-	}
 }
