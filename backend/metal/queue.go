@@ -138,10 +138,7 @@ func (x *executor) Upload(ctx context.Context, dst backend.Place, data []byte) e
 	if b.data == nil {
 		return x.upload(ctx, b, dst.Offset, data)
 	}
-	return hostqueue.Pieces(ctx, len(data), func(from, to int) error {
-		copy(b.data[dst.Offset+int64(from):dst.Offset+int64(to)], data[from:to])
-		return nil
-	})
+	return hostqueue.Copy(ctx, b.data[dst.Offset:dst.Offset+int64(len(data))], data)
 }
 
 // Download implements [hostqueue.Executor].
@@ -153,10 +150,7 @@ func (x *executor) Download(ctx context.Context, data []byte, src backend.Place)
 	if b.data == nil {
 		return x.download(ctx, data, b, src.Offset)
 	}
-	return hostqueue.Pieces(ctx, len(data), func(from, to int) error {
-		copy(data[from:to], b.data[src.Offset+int64(from):])
-		return nil
-	})
+	return hostqueue.Copy(ctx, data, b.data[src.Offset:src.Offset+int64(len(data))])
 }
 
 // Copy implements [hostqueue.Executor].
@@ -169,21 +163,8 @@ func (x *executor) Copy(ctx context.Context, dst, src backend.Place, n int64) er
 	if err == nil && (b.data == nil || from.data == nil) {
 		return x.copyBuffer(ctx, dst, src, n)
 	}
-	if b.data == nil { // src is another device's: ReadAt may take that device's locks, so no lock is held here
-		data := make([]byte, min(n, stagingBytes))
-		for done := int64(0); done < n; done += int64(len(data)) {
-			data = data[:min(n-done, stagingBytes)]
-			if _, err := src.Buffer.ReadAt(data, src.Offset+done); err != nil {
-				return err
-			}
-			if err := x.upload(ctx, b, dst.Offset+done, data); err != nil {
-				return err
-			}
-		}
-		return nil
+	if b.data == nil { // src is another device's
+		return hostqueue.Through(ctx, src, n, func(at int64, data []byte) error { return x.upload(ctx, b, dst.Offset+at, data) })
 	}
-	return hostqueue.Pieces(ctx, int(n), func(from, to int) error {
-		_, err := src.Buffer.ReadAt(b.data[dst.Offset+int64(from):dst.Offset+int64(to)], src.Offset+int64(from))
-		return err
-	})
+	return hostqueue.Read(ctx, b.data[dst.Offset:dst.Offset+n], src)
 }
