@@ -383,6 +383,14 @@ func TestF16Values(t *testing.T) {
 		require.True(t, v > last || h == 0xfc00)
 		last = v
 	}
+	for h := range 1 << 16 {
+		if v := term.F16Value(uint16(h)); v == v {
+			require.Equal(t, uint16(h), term.F16Bits(v), "%#x", h)
+		}
+	}
+	assert.Equal(t, uint16(0x7e00), term.F16Bits(math.NaN()))
+	assert.Equal(t, uint16(0x3c00), term.F16Bits(1+0x1p-11), "a tie goes to even")
+	assert.Equal(t, uint16(0xfc00), term.F16Bits(-65520))
 }
 
 // TestNarrowRoundings: every f16 (bf16) is itself, what lies between two goes to

@@ -36,6 +36,25 @@ func F16Value(h uint16) float64 {
 	return v
 }
 
+// F16Bits returns the bits of the IEEE binary16 that is nearest to v, ties to even; of a NaN those of [NaNBits].
+func F16Bits(v float64) uint16 {
+	v = F16Round(v)
+	sign := uint16(0)
+	if math.Signbit(v) {
+		sign, v = 1<<15, -v
+	}
+	switch {
+	case math.IsNaN(v):
+		return uint16(NaNBits(ir.F16))
+	case math.IsInf(v, 0):
+		return sign | 0x7c00
+	case v < 0x1p-14:
+		return sign | uint16(v*0x1p24)
+	}
+	frac, exp := math.Frexp(v) // ½ ≤ frac < 1
+	return sign | uint16(exp+14)<<10 | uint16(frac*0x1p11)&0x3ff
+}
+
 // F16Round rounds v to the nearest IEEE binary16, ties to even.
 func F16Round(v float64) float64 { return roundBits(v, 11, -14, 65504) }
 

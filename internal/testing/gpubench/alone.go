@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/mlxc/mlxc/backend/measure"
 	"github.com/mlxc/mlxc/frontend/gguf"
 	"github.com/mlxc/mlxc/ir"
 	"github.com/mlxc/mlxc/replay"
@@ -72,7 +73,7 @@ func (b *bench) alone() error {
 			continue
 		}
 		n := float64(len(commands(all.Graphs[i])))
-		each := func(s sample) float64 { return 1e6 * middle(s.device) / n }
+		each := func(s sample) float64 { return 1e6 * measure.Median(s.device) / n }
 		b.row(name+", alone", map[string]any{"dispatches": histogram(g)[name], "microseconds": each(chain), "waiting_microseconds": each(waits)},
 			"| %.80s | %d | %.2f | %.2f | %.2f–%.2f |\n", name, histogram(g)[name], each(chain), each(waits), 1e6*slices.Min(waits.device)/n, 1e6*slices.Max(waits.device)/n)
 	}

@@ -7,6 +7,7 @@ import (
 	"unsafe"
 
 	"github.com/mlxc/mlxc/backend"
+	"github.com/mlxc/mlxc/backend/measure"
 	"github.com/mlxc/mlxc/cost"
 	"github.com/mlxc/mlxc/ir"
 	"github.com/mlxc/mlxc/optimize"
@@ -215,7 +216,7 @@ func (b *bench) product(d backend.Device, c kernelCase, count int, name string, 
 			dispatches++
 		}
 	}
-	each := middle(t.device) / float64(count)
+	each := measure.Median(t.device) / float64(count)
 	if dispatches == count {
 		b.fit.Run(function, first, cost.Seconds(each))
 	}

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/mlxc/mlxc/backend"
+	"github.com/mlxc/mlxc/backend/measure"
 	"github.com/mlxc/mlxc/ir"
 	"github.com/mlxc/mlxc/replay"
 )
@@ -15,15 +16,6 @@ type sample struct {
 	device []float64 // on the device, from the first command's begin to the last one's end
 	wall   []float64 // until the host had seen the end
 	host   []float64 // work of the host
-}
-
-// middle is the median.
-func middle(v []float64) float64 {
-	if len(v) == 0 {
-		return 0
-	}
-	s := slices.Sorted(slices.Values(v))
-	return s[len(s)/2]
 }
 
 // around is the minimum and the maximum, in µs.
@@ -60,7 +52,7 @@ func (b *bench) timeOn(in *replay.Instance, graph string, burst, rounds int, set
 		}
 		begin := time.Now()
 		t, err := f.RunBurst(b.ctx, burst)
-		wall := time.Since(begin).Seconds()
+		wall := time.Since(begin)
 		if err != nil {
 			return s, err
 		}
@@ -68,12 +60,8 @@ func (b *bench) timeOn(in *replay.Instance, graph string, burst, rounds int, set
 			continue
 		}
 		n := float64(burst)
-		device := t.Duration().Seconds()
-		if device <= 0 {
-			device = wall
-		}
-		s.device = append(s.device, device/n)
-		s.wall = append(s.wall, wall/n)
+		s.device = append(s.device, measure.Seconds(t.Times, wall)/n)
+		s.wall = append(s.wall, wall.Seconds()/n)
 		s.host = append(s.host, t.Encode.Seconds()/n)
 	}
 	return s, nil

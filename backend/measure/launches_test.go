@@ -1,4 +1,4 @@
-package launchtimes
+package measure
 
 import (
 	"errors"
@@ -23,7 +23,7 @@ func TestMeasure(t *testing.T) {
 		return Sample{[]float64{took, took + 1*us, took}, []float64{float64(s.Commands) * 0.1 * us, 0, 1}}, nil
 	}
 	for _, edges := range []bool{false, true} {
-		m, err := Measure(512, edges, device)
+		m, err := Launches(512, edges, device)
 		require.NoError(t, err)
 		c := m.Costs()
 		assert.InDelta(t, 0.8*us, float64(c.Launch), 1e-12)
@@ -36,11 +36,11 @@ func TestMeasure(t *testing.T) {
 	}
 	// If the clock shows no difference between a long and a short graph, the cost of a launch is
 	// the whole time divided by the number of launches.
-	still, err := Measure(64, true, func(*ir.Graph) (Sample, error) { return Sample{Device: []float64{64 * us}}, nil })
+	still, err := Launches(64, true, func(*ir.Graph) (Sample, error) { return Sample{Device: []float64{64 * us}}, nil })
 	require.NoError(t, err)
 	assert.InDelta(t, us, float64(still.Costs().Launch), 1e-12)
 	broken := errors.New("it is gone")
-	_, err = Measure(64, true, func(*ir.Graph) (Sample, error) { return Sample{}, broken })
+	_, err = Launches(64, true, func(*ir.Graph) (Sample, error) { return Sample{}, broken })
 	require.ErrorIs(t, err, broken)
 }
 

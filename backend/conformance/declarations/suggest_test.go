@@ -1,4 +1,4 @@
-package conformance
+package declarations
 
 import (
 	"errors"
@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/mlxc/mlxc/backend/conformance/internal/dispatches"
 	"github.com/mlxc/mlxc/msl"
 	"github.com/mlxc/mlxc/msl/decl"
 )
@@ -23,7 +24,7 @@ func TestSuggest(t *testing.T) {
 		x := instance{f, 0, d}
 		for _, m := range mutants(d) {
 			wrong := append([]*decl.Decl{m.d}, msl.Declarations(f)[1:]...)
-			if !errors.Is(witnessed(f, wrong), errWitness) {
+			if !errors.Is(dispatches.Witnessed(f, wrong), dispatches.ErrWitness) {
 				continue
 			}
 			all++
@@ -37,9 +38,9 @@ func TestSuggest(t *testing.T) {
 			require.NoError(t, err)
 			tests, err := read.Tests()
 			require.NoError(t, err)
-			w := witness{tests.Witnesses[len(tests.Witnesses)-1]}
-			assert.Equal(t, w.OK, w.describes(msl.Declarations(f)) == nil, s)
-			assert.NotEqual(t, w.OK, w.describes(wrong) == nil, s)
+			w := tests.Witnesses[len(tests.Witnesses)-1]
+			assert.Equal(t, w.OK, dispatches.Describes(w, msl.Declarations(f)) == nil, s)
+			assert.NotEqual(t, w.OK, dispatches.Describes(w, wrong) == nil, s)
 		}
 	}
 	t.Logf("%d of %d", found, all)

@@ -1,4 +1,4 @@
-package launchtimes
+package measure
 
 import (
 	"github.com/mlxc/mlxc/ir"
@@ -63,5 +63,41 @@ func Forked(n int) *ir.Graph {
 		b.After(join, beside...)
 		last = join
 	}
+	return b.Unfinished()
+}
+
+// between is what separates the dispatches of a graph.
+type between int
+
+const (
+	nothing  between = iota
+	some             // a barrier after every fourth dispatch
+	barriers         // a barrier after each dispatch
+	commits          // commits, so that there are as many command buffers as buffers says
+)
+
+// beside is a graph of n smallest kernels, none of which touches what another writes.
+func beside(n int, what between) *ir.Graph {
+	b, x, k := begin([...]string{"beside", "some", "behind", "cut"}[what], 256)
+	to := b.Memory(ir.Memory{Name: "y", Kind: ir.State, Size: int64(256 * n)})
+	for i := range n {
+		add(b, k, 32, ir.ViewOf(x, 0, 128), ir.ViewOf(x, 128, 128), ir.ViewOf(to, int64(256*i), 128))
+		switch {
+		case i == n-1:
+		case what == barriers, what == some && i%4 == 3:
+			b.Barrier()
+		case what == commits && i%(n/buffers) == n/buffers-1:
+			b.Commit(ir.OrderNone, "")
+		}
+	}
+	return b.Unfinished()
+}
+
+// copied is a graph that copies so many bytes from one memory to another.
+func copied(bytes int64) *ir.Graph {
+	b := ir.NewBuilder("copied")
+	from := b.Memory(ir.Memory{Name: "x", Kind: ir.State, Size: bytes})
+	to := b.Memory(ir.Memory{Name: "y", Kind: ir.State, Size: bytes})
+	b.Copy(ir.ViewOf(to, 0, bytes), ir.ViewOf(from, 0, bytes), "")
 	return b.Unfinished()
 }

@@ -1,4 +1,4 @@
-package conformance
+package dispatches
 
 import (
 	"math/rand/v2"
@@ -24,7 +24,7 @@ func TestCache(t *testing.T) {
 	for _, f := range msl.Functions() {
 		for i, d := range msl.Declarations(f) {
 			for k := range each {
-				r := rand.New(rand.NewPCG(seedOf(f)^0xcac4e, uint64(100*i+k)))
+				r := rand.New(rand.NewPCG(SeedOf(f)^0xcac4e, uint64(100*i+k)))
 				x, err := random(d, r)
 				require.NoError(t, err)
 				g := x.graph

@@ -1,10 +1,11 @@
-package conformance
+package declarations
 
 import (
 	"fmt"
 	"math"
 	"slices"
 
+	"github.com/mlxc/mlxc/backend/conformance/internal/dispatches"
 	"github.com/mlxc/mlxc/ir"
 	"github.com/mlxc/mlxc/msl/decl"
 	"github.com/mlxc/mlxc/msl/term"
@@ -127,11 +128,11 @@ func (m *mutator) shapes() {
 			m.add("stride", a.Name+" rows one element further apart", func(d *decl.Decl) {
 				x := &d.Args[i]
 				for j := range x.Shape {
-					x.Strides = append(x.Strides, strideOf(&m.d.Args[i], j))
+					x.Strides = append(x.Strides, dispatches.StrideOf(&m.d.Args[i], j))
 				}
 				last := len(x.Shape) - 2
 				for j := last; j >= 0; j-- {
-					x.Strides[j] = infix(term.Add, x.Strides[j], infix(term.Div, x.Strides[j], strideOf(&m.d.Args[i], last)))
+					x.Strides[j] = infix(term.Add, x.Strides[j], infix(term.Div, x.Strides[j], dispatches.StrideOf(&m.d.Args[i], last)))
 				}
 			})
 		}

@@ -1,4 +1,4 @@
-package conformance
+package declarations
 
 import (
 	"fmt"
@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/mlxc/mlxc/backend/conformance/internal/dispatches"
 	"github.com/mlxc/mlxc/ir"
 	"github.com/mlxc/mlxc/msl"
 	"github.com/mlxc/mlxc/msl/decl"
@@ -16,7 +17,7 @@ import (
 // for the source, to be added if it is true of the kernel. If it finds none it returns an
 // @equivalent line.
 func suggest(x instance, m mutant) string {
-	r := rand.New(rand.NewPCG(seedOf(m.String()), 11))
+	r := rand.New(rand.NewPCG(dispatches.SeedOf(m.String()), 11))
 	right := msl.Declarations(x.function)
 	wrong := slices.Clone(right)
 	wrong[x.index] = m.d
@@ -30,18 +31,14 @@ func suggest(x instance, m mutant) string {
 		default:
 			extra = onlyWithout(m.d, x.d)
 		}
-		a, err := solve(from, r, extra)
+		w, pair, err := dispatches.RandomWitness(x.function, from, extra, x.d.Requires, r)
 		if err != nil {
 			continue
 		}
-		if r.IntN(4) == 0 {
-			a.nearBound(x.d.Requires)
-		}
-		w := a.witness(x.function)
-		for _, w.Inplace = range [][2]string{{}, a.somePair()} {
-			w.OK = w.describes(right) == nil
-			if w.OK != (w.describes(wrong) == nil) {
-				return "// @witness " + line(w.Witness)
+		for _, w.Inplace = range [][2]string{{}, pair} {
+			w.OK = dispatches.Describes(w, right) == nil
+			if w.OK != (dispatches.Describes(w, wrong) == nil) {
+				return "// @witness " + line(w)
 			}
 		}
 	}
@@ -71,80 +68,6 @@ func negation(e *term.Expr) *term.Expr {
 		return with(e, op, negation(e.Args[0]), negation(e.Args[1]))
 	}
 	return &term.Expr{Op: term.Not, Kind: term.Bool, Args: []*term.Expr{e}}
-}
-
-// nearBound gives a symbol of the conditions a value next to one of their numbers, where
-// different bounds differ.
-func (a *assignment) nearBound(conds []*term.Expr) {
-	var symbols []int
-	var numbers []int64
-	for _, c := range conds {
-		c.Walk(func(e *term.Expr) {
-			if a.settable(e) {
-				symbols = append(symbols, e.Index)
-			}
-			if e.Op == term.Number {
-				numbers = append(numbers, e.Num)
-			}
-		})
-	}
-	if len(symbols) > 0 && len(numbers) > 0 {
-		step := numbers[a.r.IntN(len(numbers))] // often what the symbol is a multiple of
-		a.vals[symbols[a.r.IntN(len(symbols))]] = numbers[a.r.IntN(len(numbers))] + []int64{-1, 0, 1, step}[a.r.IntN(4)]
-	}
-}
-
-// witness returns the dispatch of an assignment as a witness.
-func (a *assignment) witness(function string) witness {
-	w := &decl.Witness{Function: function, Values: map[string][]int64{}, Indices: map[string]uint16{}, Kind: ir.Threadgroups}
-	for _, c := range a.d.Constants {
-		w.Values[c.Name], w.Indices[c.Name] = []int64{a.vals[c.Symbol]}, c.Index
-	}
-	for _, x := range a.d.Args {
-		if x.Kind == ir.ConstantArg && x.Mode != decl.Unused && !a.floats[x.Symbol] {
-			w.Values[x.Name] = slices.Clone(a.vals[x.Symbol:][:x.Count])
-		}
-	}
-	value := func(g *decl.Grid, i int) int64 {
-		if g[i].Bind >= 0 {
-			return a.vals[g[i].Bind]
-		}
-		if g[i].Check != nil {
-			if v, err := a.eval(g[i].Check); err == nil {
-				return v
-			}
-		}
-		return 1
-	}
-	grid := a.d.Groups
-	if a.d.Threads != nil {
-		grid, w.Kind = a.d.Threads, ir.Threads
-	}
-	for i := range 3 {
-		w.Grid[i], w.Group[i] = value(grid, i), uint32(value(&a.d.Group, i))
-	}
-	return witness{w}
-}
-
-// somePair returns the names of a written and a read argument, or of none.
-func (a *assignment) somePair() [2]string {
-	of := func(modes ...decl.Mode) string {
-		var names []string
-		for _, x := range a.d.Args {
-			if x.Kind == ir.DeviceArg && slices.Contains(modes, x.Mode) {
-				names = append(names, x.Name)
-			}
-		}
-		if len(names) == 0 {
-			return ""
-		}
-		return names[a.r.IntN(len(names))]
-	}
-	out, in := of(decl.Write, decl.Update), of(decl.Read)
-	if out == "" || in == "" {
-		return [2]string{}
-	}
-	return [2]string{out, in}
 }
 
 // line formats a witness as a source has it.

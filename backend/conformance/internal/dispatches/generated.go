@@ -1,9 +1,8 @@
-package conformance
+package dispatches
 
 import (
 	"fmt"
 	"math/rand/v2"
-	"strings"
 
 	"github.com/mlxc/mlxc/ir"
 	"github.com/mlxc/mlxc/msl/decl"
@@ -14,9 +13,8 @@ import (
 // their terms. So random ones are compared with the interpreter, like the kernels of the
 // library.
 
-// generatedExamples are generated kernels like those that passes make, and corner
-// cases of their syntax.
-var generatedExamples = []string{
+// Generated are generated kernels like those that passes make, and corner cases of their syntax.
+var Generated = []string{
 	"out0[i] = round(f32, in0[i] / (1.0 + exp(-in0[i])) * in1[i])",
 	"out0[i, j] = round(f32, in0[i, j] * in1[j])",
 	"out0[i, j] = round(f32, (in0[i, j] - in1[i]) * s0 + in2[0]); out1[i, j] = round(f32, in0[i, j] - in1[i])",
@@ -30,8 +28,8 @@ var generatedExamples = []string{
 	"v0[i, j] = in0[i, j] < in1[j]; v1[i, j] = round(f16, in0[i, j] - in1[j]); out0[i, j] = round(f32, select(v0[i, j], v1[i, j], 1.0 - v1[i, j])); out1[i, j] = round(f32, select(v0[i, j], 2.0, 3.0))",
 }
 
-// randomGenerated makes the text of a random generated kernel.
-func randomGenerated(r *rand.Rand) string {
+// RandomGenerated makes the text of a random generated kernel.
+func RandomGenerated(r *rand.Rand) string {
 	g := &randomTerm{r: r, flat: r.IntN(2) == 0}
 	text := ""
 	for k := range r.IntN(3) { // terms that the results share
@@ -166,64 +164,4 @@ func (g *randomTerm) condition(depth int) *term.Expr {
 		g.exact = false
 	}
 	return e
-}
-
-// generatedKernels runs the examples and n random generated kernels, a few
-// dispatches of each.
-func generatedKernels(t *T, o Options, n int) {
-	texts := generatedExamples
-	for k := range n {
-		texts = append(texts, randomGenerated(rand.New(rand.NewPCG(o.Seed, uint64(k)))))
-	}
-	exact, total := 0, 0
-	for k, text := range texts {
-		d, err := decl.Elementwise(text)
-		if err != nil {
-			t.Errorf("%v", err)
-			continue
-		}
-		v, err := kernelCases(t.Device, d, 3, fmt.Sprint("generated ", k, o.Seed))
-		if err != nil {
-			t.Errorf("%q: %v", text, err)
-		}
-		exact, total = exact+v.exact, total+v.elements
-	}
-	t.Logf("%d generated kernels: %d results compared, %d of them to the bit", len(texts), total, exact)
-}
-
-// noLies are the corruptions of the examples that leave them true, with the reason.
-var noLies = map[string]string{
-	"shape: in2[0] 1 -> 2":                   "more bytes declared as read than are read",
-	"shape: in3_f16[0] 1 -> 2":               "more bytes declared as read than are read",
-	"operation: out0: abs(in0[i]) -> in0[i]": "one of the two stands where in0[i] is not negative",
-}
-
-// generatedLies corrupts the declarations of generated kernels and fails for each
-// corruption, of the bytes or values that they declare, that the tests do not notice.
-func generatedLies(t *T) {
-	for k, text := range generatedExamples {
-		if k == 4 || k == 5 {
-			continue // a copy or a constant has little that could be corrupted
-		}
-		d, err := decl.Elementwise(text)
-		if err != nil {
-			t.Errorf("%v", err)
-			continue
-		}
-		for _, m := range mutants(d) {
-			switch m.kind {
-			case "threads", "group", "inplace": // running a kernel on the CPU does not show these
-				continue
-			}
-			if strings.Contains(m.String(), ": round(f32, ") {
-				continue // this leaves the declaration true
-			}
-			if reason := noLies[m.String()]; reason != "" {
-				continue
-			}
-			if _, err := kernelCases(t.Device, m.d, 40, fmt.Sprint("generated ", k)); err == nil {
-				t.Errorf("%q: %v: nobody notices", text, m)
-			}
-		}
-	}
 }

@@ -1,6 +1,7 @@
-package conformance
+package dispatches
 
 import (
+	"context"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -15,11 +16,11 @@ import (
 	"github.com/mlxc/mlxc/msl/term"
 )
 
-// verdict is what the runs of one or more dispatches have shown, apart from errors.
-type verdict struct {
-	dispatches int  // number of dispatches
-	elements   int  // number of results that were compared with the term
-	exact      int  // how many of these had to be equal to the bit
+// Verdict is what the runs of one or more dispatches have shown, apart from errors.
+type Verdict struct {
+	Dispatches int  // number of dispatches
+	Elements   int  // number of results that were compared with the term
+	Exact      int  // how many of these had to be equal to the bit
 	survived   bool // the old value of a byte of an update was kept, or mattered
 	updates    bool // the declaration has an update
 }
@@ -31,18 +32,17 @@ const maxLoads = 4000
 // check runs a dispatch on a device, for each valuation of its params, and compares
 // the memories after it with the declaration. It returns an error for the first
 // difference.
-func check(dev backend.Device, x *dispatch, seed uint64) (verdict, error) {
-	c := &checker{x: x, g: x.graph, numerics: dev.Info().Numerics, r: rand.New(rand.NewPCG(seed, 77)), rare: rand.New(rand.NewPCG(seed, 79))}
-	effects, err := x.in.Effects()
+func check(dev backend.Device, x *dispatch, seed uint64) (Verdict, error) {
+	c, err := newChecker(x, dev.Info().Numerics, rand.New(rand.NewPCG(seed, 77)))
+	if err != nil {
+		return Verdict{}, err
+	}
+	c.rare = rand.New(rand.NewPCG(seed, 79))
+	rig, err := backend.NewRig(context.Background(), dev, c.g)
 	if err != nil {
 		return c.v, err
 	}
-	x.node.Effects = effects
-	rig, err := newRig(dev, c.g)
-	if err != nil {
-		return c.v, err
-	}
-	defer rig.close()
+	defer rig.Close()
 	for _, params := range x.params {
 		if err := c.valuation(rig, params); err != nil {
 			return c.v, fmt.Errorf("params %v: %w", params, err)
@@ -55,7 +55,7 @@ type checker struct {
 	x *dispatch
 	g *ir.Graph
 	r *rand.Rand
-	v verdict
+	v Verdict
 
 	numerics backend.Numerics
 
@@ -70,6 +70,13 @@ type checker struct {
 	odd    oddValues
 }
 
+// newChecker returns a checker of a dispatch, which gets its effects.
+func newChecker(x *dispatch, n backend.Numerics, r *rand.Rand) (*checker, error) {
+	effects, err := x.in.Effects()
+	x.node.Effects = effects
+	return &checker{x: x, g: x.graph, numerics: n, r: r}, err
+}
+
 // role is what the kernel may do with a byte, by the declaration.
 type role uint8
 
@@ -80,7 +87,7 @@ const (
 	nothing role = 0
 )
 
-func (c *checker) valuation(rig *rig, params []uint32) error {
+func (c *checker) valuation(rig *backend.Rig, params []uint32) error {
 	c.at(params)
 	c.odd = noOdd
 	if often := c.r.IntN(3) == 0; exactTerm(c.x.in.Decl) {
@@ -115,24 +122,24 @@ func (c *checker) at(params []uint32) {
 	}
 }
 
-func (c *checker) run(rig *rig, run int) error {
+func (c *checker) run(rig *backend.Rig, run int) error {
 	for m, data := range c.before[run] {
-		if err := rig.put(m, data); err != nil {
+		if err := rig.Put(context.Background(), ir.MemID(m), data); err != nil {
 			return err
 		}
 	}
-	if err := rig.run(c.params); err != nil {
+	if _, err := rig.Run(context.Background(), c.params...); err != nil {
 		if _, ok := errors.AsType[runtime.Error](err); ok {
 			return fmt.Errorf("%w: the kernel is given no bytes but those of its views, which hold what the declaration says that it touches: one of the two is wrong", err)
 		}
 		return err
 	}
 	if c.after[run] == nil {
-		c.after[run] = make([][]byte, len(rig.buffers))
+		c.after[run] = make([][]byte, len(rig.Buffers))
 	}
-	for m := range rig.buffers {
+	for m := range rig.Buffers {
 		var err error
-		if c.after[run][m], err = rig.get(c.after[run][m], m); err != nil {
+		if c.after[run][m], err = rig.Get(context.Background(), ir.MemID(m), c.after[run][m]); err != nil {
 			return err
 		}
 	}
@@ -141,7 +148,7 @@ func (c *checker) run(rig *rig, run int) error {
 
 // old finds out whether old bytes of updates are kept or matter: it runs once more
 // with other old bytes.
-func (c *checker) old(rig *rig) error {
+func (c *checker) old(rig *backend.Rig) error {
 	for m, roles := range c.roles {
 		for i, role := range roles {
 			if role&isMay != 0 && role&isRead == 0 {
@@ -262,9 +269,9 @@ func (c *checker) bytes() error {
 	return nil
 }
 
-// seedOf makes a seed from a name, so that a test's cases do not depend on other
+// SeedOf makes a seed from a name, so that a test's cases do not depend on other
 // tests.
-func seedOf(name string) uint64 {
+func SeedOf(name string) uint64 {
 	h := fnv.New64a()
 	h.Write([]byte(name))
 	return h.Sum64()
@@ -316,7 +323,7 @@ func (c *checker) values() error {
 		v := in.Symbols[i]
 		switch {
 		case v.Param >= 0:
-			x, _ := element(binary.LittleEndian.AppendUint32(nil, c.params[v.Param]), ir.F32, 0)
+			x, _ := Element(binary.LittleEndian.AppendUint32(nil, c.params[v.Param]), ir.F32, 0)
 			interp.Symbols = append(interp.Symbols, x)
 		case s.Kind == term.Float:
 			interp.Symbols = append(interp.Symbols, term.Value{F: float64(v.F)})
@@ -357,9 +364,9 @@ func (c *checker) values() error {
 			case got.I != want.I:
 				return fmt.Errorf("%s%v = %d, the term gives %d", a.Name, index, got.I, want.I)
 			}
-			c.v.elements++
+			c.v.Elements++
 			if want.Err == 0 {
-				c.v.exact++
+				c.v.Exact++
 			}
 		}
 	}
@@ -404,6 +411,6 @@ func (c *checker) load(memories [][]byte, arg int, index []int64) (term.Value, u
 	} else {
 		raw = memories[in.Views[arg].Mem][c.offs[arg]:]
 	}
-	v, bits := element(raw, a.Elem, at)
+	v, bits := Element(raw, a.Elem, at)
 	return v, bits, nil
 }

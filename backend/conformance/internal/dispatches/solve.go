@@ -1,4 +1,4 @@
-package conformance
+package dispatches
 
 import (
 	"fmt"
@@ -47,7 +47,7 @@ func solve(d *decl.Decl, r *rand.Rand, extra []*term.Expr) (*assignment, error) 
 			return a, nil
 		}
 	}
-	return nil, fmt.Errorf("%w of %s (%s:%d) fulfils its conditions: %w", errNoDispatch, d.Name, d.File, d.Line, err)
+	return nil, fmt.Errorf("%w of %s (%s:%d) fulfils its conditions: %w", ErrNoDispatch, d.Name, d.File, d.Line, err)
 }
 
 func newAssignment(d *decl.Decl, r *rand.Rand) *assignment {

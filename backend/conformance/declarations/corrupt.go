@@ -1,4 +1,4 @@
-package conformance
+package declarations
 
 import (
 	"errors"
@@ -9,9 +9,22 @@ import (
 	"testing"
 
 	"github.com/mlxc/mlxc/backend"
+	"github.com/mlxc/mlxc/backend/conformance"
+	"github.com/mlxc/mlxc/backend/conformance/internal/dispatches"
 	"github.com/mlxc/mlxc/msl"
 	"github.com/mlxc/mlxc/msl/decl"
 )
+
+// Options of [Corrupt]. The zero value corrupts all declarations in the short form.
+type Options struct {
+	// Source, if not empty, names a Metal source: only its declarations are corrupted.
+	Source string
+	// Choose, if not nil, picks the families that are corrupted in this run. A corruption may be noticed in one
+	// instance of a family only, so all of them belong to it.
+	Choose conformance.Choice
+	// Long asks for more random dispatches.
+	Long bool
+}
 
 // corruptCases is the number of random dispatches in which a mutant of an instance
 // must be noticed; corruptLong that of the long form.
@@ -34,11 +47,9 @@ const fewer = 4
 func Corrupt(t *testing.T, open func() backend.Device, o Options) {
 	var order []string
 	byFamily := map[string][]instance{}
-	all := o
-	all.Choose = nil // o.Choose chooses families here: a corruption may be noticed in one instance only
-	for _, f := range all.functions() {
+	for _, f := range dispatches.Functions(o.Source) {
 		for i, d := range msl.Declarations(f) {
-			name := family(d)
+			name := dispatches.Family(d)
 			if byFamily[name] == nil {
 				order = append(order, name)
 			}
@@ -56,6 +67,9 @@ func Corrupt(t *testing.T, open func() backend.Device, o Options) {
 	}
 	if o.Choose != nil {
 		order = o.Choose(order, func(string) string { return "" })
+	}
+	if o.Source == "" {
+		t.Run("generated", func(t *testing.T) { corruptGenerated(t, open) })
 	}
 	counts := map[string]tally{} // by kind of corruption
 	var mu sync.Mutex            // guards counts, used and left
@@ -79,7 +93,7 @@ func Corrupt(t *testing.T, open func() backend.Device, o Options) {
 		}
 	})
 	for _, f := range msl.Files() {
-		for _, e := range testsOf(f).Equivalents {
+		for _, e := range equivalentsOf(f) {
 			if !used[e] && left[f] == 0 && (o.Source == "" || o.Source == f) {
 				t.Errorf("%v: @equivalent: %q is no corruption of %s that would go unnoticed: delete the line", e, e.Corruption, e.Declaration)
 			}
@@ -155,9 +169,9 @@ func corruptFamily(t *testing.T, dev backend.Device, instances []instance, cases
 		switch {
 		case err != nil && e != nil:
 			t.Errorf("%v: @equivalent: %q is said to be no lie (%s), and yet it shows: %v", e, m, e.Reason, err)
-		case errors.Is(err, errWitness):
+		case errors.Is(err, dispatches.ErrWitness):
 			count.witness++
-		case errors.Is(err, errNoDispatch):
+		case errors.Is(err, dispatches.ErrNoDispatch):
 			count.impossible++
 		case err != nil:
 			count.kernel++
@@ -165,7 +179,7 @@ func corruptFamily(t *testing.T, dev backend.Device, instances []instance, cases
 			used = append(used, e)
 			count.equivalent++
 		default:
-			t.Errorf("%s: %v: %s: nobody notices. If it is true, add\n%s", family(in.d), in, m, suggest(in, m))
+			t.Errorf("%s: %v: %s: nobody notices. If it is true, add\n%s", dispatches.Family(in.d), in, m, suggest(in, m))
 		}
 		counts[m.kind] = count
 	}
@@ -185,9 +199,9 @@ type lie struct {
 func (x instance) notice(dev backend.Device, m mutant, cases int) error {
 	ds := slices.Clone(msl.Declarations(x.function))
 	ds[x.index] = m.d
-	if err := witnessed(x.function, ds); err != nil {
+	if err := dispatches.Witnessed(x.function, ds); err != nil {
 		return err
 	}
-	_, err := kernelCases(dev, m.d, cases, fmt.Sprintf("%s %d", x.function, x.index))
+	_, err := dispatches.Cases(dev, m.d, cases, fmt.Sprintf("%s %d", x.function, x.index))
 	return err
 }

@@ -1,4 +1,4 @@
-package conformance
+package dispatches
 
 import (
 	"errors"
@@ -15,25 +15,20 @@ import (
 // a Metal source.
 type witness struct{ *decl.Witness }
 
-// testsOf returns the lines for tests of a source of the library. It panics if they cannot be
-// parsed: a test of package msl parses all, and [msl.Register] refuses such a source.
-func testsOf(file string) *decl.Tests {
-	tests, err := msl.Tests(file)
-	if err != nil {
-		panic(err)
-	}
-	return tests
-}
-
 var witnessesOf sync.Map // by function: its witnesses
 
-// witnesses returns the witnesses of a function.
+// witnesses returns the witnesses of a function. It panics if the lines of its source cannot be parsed: a test of
+// package msl parses all, and [msl.Register] refuses such a source.
 func witnesses(function string) []witness {
 	if out, ok := witnessesOf.Load(function); ok {
 		return out.([]witness)
 	}
+	tests, err := msl.Tests(msl.Declarations(function)[0].File)
+	if err != nil {
+		panic(err)
+	}
 	var out []witness
-	for _, w := range testsOf(msl.Declarations(function)[0].File).Witnesses {
+	for _, w := range tests.Witnesses {
 		if w.Matches(function) {
 			out = append(out, witness{w})
 		}
@@ -106,17 +101,17 @@ func (w witness) value(name string, i int) int64 {
 	return 0
 }
 
-// errWitness is wrapped by the errors of witnessed.
-var errWitness = errors.New("declarations and witnesses disagree")
+// ErrWitness is wrapped by the errors of witnessed.
+var ErrWitness = errors.New("declarations and witnesses disagree")
 
-// witnessed compares the declarations of a function with every witness of it.
-func witnessed(function string, ds []*decl.Decl) error {
+// Witnessed compares the declarations of a function with every witness of it.
+func Witnessed(function string, ds []*decl.Decl) error {
 	for _, w := range witnesses(function) {
 		switch err := w.describes(ds); {
 		case w.OK && err != nil:
-			return fmt.Errorf("%v: an engine makes this dispatch of %s, %w: %w", w, function, errWitness, err)
+			return fmt.Errorf("%v: an engine makes this dispatch of %s, %w: %w", w, function, ErrWitness, err)
 		case !w.OK && err == nil:
-			return fmt.Errorf("%v: a dispatch of %s that must be refused: %w", w, function, errWitness)
+			return fmt.Errorf("%v: a dispatch of %s that must be refused: %w", w, function, ErrWitness)
 		}
 	}
 	return nil

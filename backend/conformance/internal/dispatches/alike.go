@@ -1,7 +1,8 @@
-package conformance
+package dispatches
 
 import (
 	"bytes"
+	"context"
 	"fmt"
 	"math/rand/v2"
 
@@ -9,14 +10,14 @@ import (
 	"github.com/mlxc/mlxc/msl/decl"
 )
 
-// alike runs n random dispatches of a kernel whose declaration has no term on two devices, and compares
+// Alike runs n random dispatches of a kernel whose declaration has no term on two devices, and compares
 // every byte. Such kernels of our own library compute the same bits on every device; beside goldens, that
 // is the only thing about their results that can be tested.
-func alike(dev, other backend.Device, d *decl.Decl, n int, name string) error {
+func Alike(dev, other backend.Device, d *decl.Decl, n int, name string) error {
 	numerics := dev.Info().Numerics
 	numerics.FlushesDenormals = numerics.FlushesDenormals || other.Info().Numerics.FlushesDenormals // both get the same bytes
 	for i := range n {
-		seed := seedOf(fmt.Sprintf("%s %d", name, i))
+		seed := SeedOf(fmt.Sprintf("%s %d", name, i))
 		x, err := random(d, rand.New(rand.NewPCG(seed, 2)))
 		if err != nil {
 			return fmt.Errorf("case %d: %w", i, err)
@@ -38,17 +39,15 @@ func alike(dev, other backend.Device, d *decl.Decl, n int, name string) error {
 
 // memoriesOf runs a dispatch for each valuation of its params and returns the memories after each run, in order.
 func memoriesOf(dev backend.Device, x *dispatch, seed uint64, numerics backend.Numerics) ([][]byte, error) {
-	c := &checker{x: x, g: x.graph, numerics: numerics, r: rand.New(rand.NewPCG(seed, 77)), rare: rand.New(rand.NewPCG(seed, 79))}
-	effects, err := x.in.Effects()
+	c, err := newChecker(x, numerics, rand.New(rand.NewPCG(seed, 77)))
 	if err != nil {
 		return nil, err
 	}
-	x.node.Effects = effects
-	rig, err := newRig(dev, c.g)
+	rig, err := backend.NewRig(context.Background(), dev, c.g)
 	if err != nil {
 		return nil, err
 	}
-	defer rig.close()
+	defer rig.Close()
 	var all [][]byte
 	for _, params := range x.params {
 		c.at(params)

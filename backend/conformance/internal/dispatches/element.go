@@ -1,4 +1,4 @@
-package conformance
+package dispatches
 
 import (
 	"encoding/binary"
@@ -9,9 +9,9 @@ import (
 	"github.com/mlxc/mlxc/msl/term"
 )
 
-// element decodes element i of raw, whose elements of type t follow one another.
+// Element decodes element i of raw, whose elements of type t follow one another.
 // bits is the element as it lies in memory.
-func element(raw []byte, t ir.DType, i int64) (v term.Value, bits uint64) {
+func Element(raw []byte, t ir.DType, i int64) (v term.Value, bits uint64) {
 	n := int64(t.Bits())
 	first := i * n
 	if at := first / 8; at+8 <= int64(len(raw)) { // no type of 64 bits begins within a byte
@@ -66,7 +66,7 @@ func fillElements(raw []byte, t ir.DType, r *rand.Rand, odd oddValues) {
 		case ir.F32:
 			v = uint64(math.Float32bits(float(r, odd)))
 		case ir.F16:
-			v = uint64(halfBits(float(r, odd)))
+			v = uint64(term.F16Bits(float64(float(r, odd))))
 		case ir.BF16:
 			v = uint64(math.Float32bits(float(r, odd)) >> 16)
 		default:
@@ -129,25 +129,6 @@ func float(r *rand.Rand, odd oddValues) float32 {
 	// 1, and quicker; the factor fills the last bits.
 	const part = 1 << 19
 	return float32((float64(u%part+u/part%part+u/part/part%part)/part - 1.5) * 2.01)
-}
-
-// halfBits returns the bits of f rounded to f16, to nearest, ties to even.
-func halfBits(f float32) uint16 {
-	v := term.F16Round(float64(f))
-	sign := uint16(0)
-	if math.Signbit(v) {
-		sign, v = 1<<15, -v
-	}
-	switch {
-	case math.IsNaN(v):
-		return 0x7e00
-	case v > 65504:
-		return sign | 0x7c00
-	case v < math.Ldexp(1, -14):
-		return sign | uint16(math.Ldexp(v, 24))
-	}
-	frac, exp := math.Frexp(v) // ½ ≤ frac < 1
-	return sign | uint16(exp+14)<<10 | uint16(math.Ldexp(frac, 11))&0x3ff
 }
 
 func integer(r *rand.Rand) int64 {

@@ -1,9 +1,10 @@
-package conformance
+package declarations
 
 import (
 	"path"
 	"strings"
 
+	"github.com/mlxc/mlxc/msl"
 	"github.com/mlxc/mlxc/msl/decl"
 )
 
@@ -16,9 +17,19 @@ var equivalents = []*decl.Equivalent{
 	{Declaration: "*", Corruption: "shape: offset[0] 1 -> 2", Reason: "more bytes declared as read than are read: reads are contained"},
 }
 
+// equivalentsOf returns the @equivalent lines of a source of the library. It panics if they cannot be parsed: a test of
+// package msl parses all, and [msl.Register] refuses such a source.
+func equivalentsOf(file string) []*decl.Equivalent {
+	tests, err := msl.Tests(file)
+	if err != nil {
+		panic(err)
+	}
+	return tests.Equivalents
+}
+
 // equivalent returns the entry by which the corruption m of an instance is equivalent, or nil.
 func equivalent(in instance, m mutant) *decl.Equivalent {
-	for _, list := range [][]*decl.Equivalent{equivalents, testsOf(in.d.File).Equivalents} {
+	for _, list := range [][]*decl.Equivalent{equivalents, equivalentsOf(in.d.File)} {
 		for _, e := range list {
 			if f, err := path.Match(e.Declaration, in.String()); f && err == nil && glob(e.Corruption, m.String()) {
 				return e

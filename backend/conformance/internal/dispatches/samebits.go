@@ -1,6 +1,7 @@
-package conformance
+package dispatches
 
 import (
+	"context"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -17,8 +18,8 @@ import (
 // the library that have the same arguments and the same term must agree to the bit
 // wherever both can be used.
 
-// twins returns the pairs of declarations with equal terms.
-func twins() [][2]*decl.Decl {
+// Twins returns the pairs of declarations with equal terms.
+func Twins() [][2]*decl.Decl {
 	var out [][2]*decl.Decl
 	byTerm := map[string][]*decl.Decl{}
 	for _, f := range msl.Functions() {
@@ -62,12 +63,12 @@ func meaning(d *decl.Decl) string {
 	return s
 }
 
-// sameBits runs random dispatches of kernel a that kernel b can run too, on both, and
+// SameBits runs random dispatches of kernel a that kernel b can run too, on both, and
 // returns how many there were.
-func sameBits(dev backend.Device, a, b *decl.Decl, cases int) (int, error) {
+func SameBits(dev backend.Device, a, b *decl.Decl, cases int) (int, error) {
 	n := 0
 	for i := range cases {
-		seed := seedOf(fmt.Sprint(a.Name, a.Line, b.Name, b.Line, i))
+		seed := SeedOf(fmt.Sprint(a.Name, a.Line, b.Name, b.Line, i))
 		r := rand.New(rand.NewPCG(seed, 5))
 		x, err := solve(a, r, nil)
 		if err != nil {
@@ -165,26 +166,11 @@ func results(dev backend.Device, x *dispatch, seed uint64) ([]uint64, error) {
 			v := x.in.Views[i]
 			raw = before[v.Mem][v.Off.Eval(params):v.End().Eval(params)]
 		}
-		fillElements(raw, a.Elem, rand.New(rand.NewPCG(seed, seedOf(a.Name))), noOdd)
+		fillElements(raw, a.Elem, rand.New(rand.NewPCG(seed, SeedOf(a.Name))), noOdd)
 	}
-	rig, err := newRig(dev, x.graph) // inline bytes are part of the graph, so they are filled before
+	after, err := backend.Once(context.Background(), dev, x.graph, before, params...) // inline bytes are part of the graph, so they are filled before
 	if err != nil {
 		return nil, err
-	}
-	defer rig.close()
-	for m := range before {
-		if err := rig.put(m, before[m]); err != nil {
-			return nil, err
-		}
-	}
-	if err := rig.run(params); err != nil {
-		return nil, err
-	}
-	after := make([][]byte, len(before))
-	for m := range before {
-		if after[m], err = rig.get(nil, m); err != nil {
-			return nil, err
-		}
 	}
 	var out []uint64
 	for _, r := range x.in.Decl.Results {
@@ -201,47 +187,4 @@ func results(dev backend.Device, x *dispatch, seed uint64) ([]uint64, error) {
 		}
 	}
 	return out, nil
-}
-
-// termTests returns a test for each pair of kernels with equal terms. All pairs of instances of the same two
-// templates are one family.
-func termTests(o Options) map[string]func(*T) {
-	tests := map[string]func(*T){}
-	var names []string
-	templates := map[string]string{}
-	for _, pair := range twins() {
-		a, b := pair[0], pair[1]
-		if o.Source != "" && a.File != o.Source && b.File != o.Source {
-			continue
-		}
-		name := fmt.Sprintf("term/%s=%s", a.Name, b.Name)
-		if tests[name] == nil {
-			names = append(names, name)
-			templates[name] = family(a) + "=" + family(b)
-		}
-		tests[name] = func(t *T) {
-			cases := 20
-			if o.Long {
-				cases = o.cases()
-			}
-			n, err := sameBits(t.Device, a, b, cases)
-			if err == nil && n == 0 {
-				n, err = sameBits(t.Device, b, a, cases) // b may describe fewer dispatches, all of which suit a
-			}
-			if err != nil {
-				t.Errorf("%v", err)
-			}
-			if n == 0 && err == nil {
-				t.Logf("no dispatch suits both")
-			}
-		}
-	}
-	if o.Choose == nil {
-		return tests
-	}
-	chosen := map[string]func(*T){}
-	for _, name := range o.Choose(names, func(name string) string { return templates[name] }) {
-		chosen[name] = tests[name]
-	}
-	return chosen
 }

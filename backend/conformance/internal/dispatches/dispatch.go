@@ -1,4 +1,4 @@
-package conformance
+package dispatches
 
 import (
 	"encoding/binary"
@@ -54,9 +54,9 @@ func (x *dispatch) String() string {
 	return s
 }
 
-// errNoDispatch is wrapped by the error of a declaration that seems to describe
+// ErrNoDispatch is wrapped by the error of a declaration that seems to describe
 // no dispatch at all.
-var errNoDispatch = errors.New("no random dispatch")
+var ErrNoDispatch = errors.New("no random dispatch")
 
 // random makes a random dispatch of d's kernel, or returns an error that says why there is none.
 func random(d *decl.Decl, r *rand.Rand) (*dispatch, error) {
@@ -84,7 +84,7 @@ func random(d *decl.Decl, r *rand.Rand) (*dispatch, error) {
 			}
 		}
 	}
-	return nil, fmt.Errorf("%w of %s (%s:%d): %w", errNoDispatch, d.Name, d.File, d.Line, err)
+	return nil, fmt.Errorf("%w of %s (%s:%d): %w", ErrNoDispatch, d.Name, d.File, d.Line, err)
 }
 
 // sameView returns the conditions under which two arguments can be one view.
@@ -101,14 +101,14 @@ func sameView(d *decl.Decl, pair [2]int) []*term.Expr {
 	for j := range in.Shape {
 		equal(out.Shape[skip+j], in.Shape[j])
 		if out.Strides != nil || in.Strides != nil {
-			equal(strideOf(out, skip+j), strideOf(in, j))
+			equal(StrideOf(out, skip+j), StrideOf(in, j))
 		}
 	}
 	return conds
 }
 
-// strideOf returns the stride of dimension j as an expression.
-func strideOf(a *decl.Arg, j int) *term.Expr {
+// StrideOf returns the stride of dimension j as an expression.
+func StrideOf(a *decl.Arg, j int) *term.Expr {
 	if a.Strides != nil {
 		return a.Strides[j]
 	}
