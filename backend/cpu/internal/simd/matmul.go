@@ -23,7 +23,7 @@ func MatVecF32(y, x, w []float32, k int) {
 	if len(w) != len(y)*k {
 		panic(fmt.Sprintf("simd: MatVecF32: len(w) = %d, want len(y)*k = %d*%d", len(w), len(y), k))
 	}
-	matVecF32(y, x, w, k, k)
+	matVecF32Blocks(y, x, w, k, k)
 }
 
 // MatVecStridedF32 is [MatVecF32] for rows that begin ld float32 apart, ld >=
@@ -39,7 +39,19 @@ func MatVecStridedF32(y, x, w []float32, k, ld int) {
 	if len(w) != want {
 		panic(fmt.Sprintf("simd: MatVecStridedF32: len(w) = %d, want (len(y)-1)*ld+k = (%d-1)*%d+%d", len(w), len(y), ld, k))
 	}
-	matVecF32(y, x, w, k, ld)
+	matVecF32Blocks(y, x, w, k, ld)
+}
+
+func matVecF32Blocks(y, x, w []float32, k, ld int) {
+	if 4*len(w) <= blockBytes {
+		matVecF32(y, x, w, k, ld)
+		return
+	}
+	for step := blockRows(4 * k); len(y) > 0; {
+		n := min(step, len(y))
+		matVecF32(y[:n], x, w, k, ld)
+		y, w = y[n:], w[min(n*ld, len(w)):]
+	}
 }
 
 // MatMulF32 computes y = x·wᵀ for x [m, k] and w [n, k]: y[i*ldy+j] is the dot

@@ -235,6 +235,22 @@ func TestMatVecF32(t *testing.T) {
 }
 
 // Rows that lie apart have the bits of the same rows side by side.
+// A row has the same sum, to the bit, wherever it stands among the others.
+func TestMatVecRowsAlone(t *testing.T) {
+	each(t, func(t *testing.T, g *guard) {
+		for _, k := range []int{1, 7, 8, 31, 48, 77, 129} {
+			const n = 7
+			r := rng(uint64(k))
+			x, w, y, one := wild(r, g.floats(k)), wild(r, g.floats(n*k)), g.floats(n), g.floats(1)
+			MatVecF32(y, x, w, k)
+			for j, v := range y {
+				MatVecF32(one, x, w[j*k:(j+1)*k], k)
+				require.Equal(t, math.Float32bits(v), math.Float32bits(one[0]), "k = %d, row %d", k, j)
+			}
+		}
+	})
+}
+
 func TestMatVecStridedF32(t *testing.T) {
 	each(t, func(t *testing.T, g *guard) {
 		for i, k := range lengths() {
