@@ -177,6 +177,141 @@ func matVecF32(y, x, w []float32, k, ld int) {
 	}
 }
 
+// matVecQ4 is
+//
+//	for j := range y {
+//		y[j] = 0
+//		for g := range k / group {
+//			var sum float32
+//			for e := g * group; e < (g+1)*group; e++ {
+//				sum += x[e] * float32(w[(j*k+e)/2]>>(e%2*4)&15)
+//			}
+//			y[j] += scales[j*k/group+g]*sum + biases[j*k/group+g]*xsum[g]
+//		}
+//	}
+func matVecQ4(y, x, xsum []float32, w []byte, scales, biases []float32, k, group int) {
+	switch active {
+	case AVX512:
+		matVecQ4AVX512(unsafe.SliceData(y), unsafe.SliceData(x), unsafe.SliceData(xsum), unsafe.SliceData(w), unsafe.SliceData(scales), unsafe.SliceData(biases), len(y), k, group)
+	case AVX2:
+		matVecQ4AVX2(unsafe.SliceData(y), unsafe.SliceData(x), unsafe.SliceData(xsum), unsafe.SliceData(w), unsafe.SliceData(scales), unsafe.SliceData(biases), len(y), k, group)
+	default:
+		matVecQ4Generic(y, x, xsum, w, scales, biases, k, group)
+	}
+}
+
+// matVecQ8 is
+//
+//	for j := range y {
+//		y[j] = 0
+//		for g := range k / group {
+//			var sum float32
+//			for e := g * group; e < (g+1)*group; e++ {
+//				sum += x[e] * float32(w[j*k+e])
+//			}
+//			y[j] += scales[j*k/group+g]*sum + biases[j*k/group+g]*xsum[g]
+//		}
+//	}
+func matVecQ8(y, x, xsum []float32, w []byte, scales, biases []float32, k, group int) {
+	switch active {
+	case AVX512:
+		matVecQ8AVX512(unsafe.SliceData(y), unsafe.SliceData(x), unsafe.SliceData(xsum), unsafe.SliceData(w), unsafe.SliceData(scales), unsafe.SliceData(biases), len(y), k, group)
+	case AVX2:
+		matVecQ8AVX2(unsafe.SliceData(y), unsafe.SliceData(x), unsafe.SliceData(xsum), unsafe.SliceData(w), unsafe.SliceData(scales), unsafe.SliceData(biases), len(y), k, group)
+	default:
+		matVecQ8Generic(y, x, xsum, w, scales, biases, k, group)
+	}
+}
+
+// packF32 is
+//
+//	for r := range rows {
+//		for c := range cols {
+//			dst[c*P+r] = w[r*stride/4+c]
+//		}
+//	}
+//
+// for the rows of packRows, stride bytes apart, P the width of a panel, and cols a multiple of 4.
+func packF32(dst, w []float32, cols, stride int) {
+	switch active {
+	case AVX512:
+		packF32AVX512(unsafe.SliceData(dst), unsafe.SliceData(w), cols, stride)
+	case AVX2:
+		packF32AVX2(unsafe.SliceData(dst), unsafe.SliceData(w), cols, stride)
+	default:
+		packF32Four(dst, w, cols, stride)
+	}
+}
+
+// packQ4 is
+//
+//	for r := range rows {
+//		for c := range cols {
+//			q := float32(w[r*stride+c/2] >> (c % 2 * 4) & 15)
+//			dst[c*P+r] = scales[c/group*P+r]*q + biases[c/group*P+r]
+//		}
+//	}
+//
+// for rows as packF32 has them, and scales and biases already packed.
+func packQ4(dst []float32, w []byte, scales, biases []float32, cols, stride, group int) {
+	switch active {
+	case AVX512:
+		packQ4AVX512(unsafe.SliceData(dst), unsafe.SliceData(w), unsafe.SliceData(scales), unsafe.SliceData(biases), cols, stride, group)
+	case AVX2:
+		packQ4AVX2(unsafe.SliceData(dst), unsafe.SliceData(w), unsafe.SliceData(scales), unsafe.SliceData(biases), cols, stride, group)
+	default:
+		packQ4Four(dst, w, scales, biases, cols, stride, group)
+	}
+}
+
+// packQ8 is
+//
+//	for r := range rows {
+//		for c := range cols {
+//			q := float32(w[r*stride+c])
+//			dst[c*P+r] = scales[c/group*P+r]*q + biases[c/group*P+r]
+//		}
+//	}
+//
+// for rows as packF32 has them, and scales and biases already packed.
+func packQ8(dst []float32, w []byte, scales, biases []float32, cols, stride, group int) {
+	switch active {
+	case AVX512:
+		packQ8AVX512(unsafe.SliceData(dst), unsafe.SliceData(w), unsafe.SliceData(scales), unsafe.SliceData(biases), cols, stride, group)
+	case AVX2:
+		packQ8AVX2(unsafe.SliceData(dst), unsafe.SliceData(w), unsafe.SliceData(scales), unsafe.SliceData(biases), cols, stride, group)
+	default:
+		packQ8Four(dst, w, scales, biases, cols, stride, group)
+	}
+}
+
+// tile is
+//
+//	for i := range rows {
+//		for j := range n {
+//			var sum float32
+//			for c := range cols {
+//				sum += x[i*ldx+c] * panel[c*P+j]
+//			}
+//			if add {
+//				sum += y[i*ldy+j]
+//			}
+//			y[i*ldy+j] = sum
+//		}
+//	}
+//	return rows
+//
+// for as many of m rows of x as suit it, P the width of a panel. NEON's writes whole rows of a panel: n is P.
+func tile(y []float32, ldy int, x []float32, ldx int, panel []float32, m, cols, n int, add bool) (rows int) {
+	switch active {
+	case AVX512:
+		return tileAVX512(unsafe.SliceData(y), ldy, unsafe.SliceData(x), ldx, unsafe.SliceData(panel), m, cols, n, add)
+	case AVX2:
+		return tileAVX2(unsafe.SliceData(y), ldy, unsafe.SliceData(x), ldx, unsafe.SliceData(panel), m, cols, n, add)
+	}
+	return tileGeneric(y, ldy, x, ldx, panel, m, cols, n, add)
+}
+
 //go:noescape
 func dotAVX512(a, b *float32, n int) float32
 
@@ -224,3 +359,39 @@ func matVecF32AVX512(y, x, w *float32, n, k, ld int)
 
 //go:noescape
 func matVecF32AVX2(y, x, w *float32, n, k, ld int)
+
+//go:noescape
+func matVecQ4AVX512(y, x, xsum *float32, w *byte, scales, biases *float32, n, k, group int)
+
+//go:noescape
+func matVecQ4AVX2(y, x, xsum *float32, w *byte, scales, biases *float32, n, k, group int)
+
+//go:noescape
+func matVecQ8AVX512(y, x, xsum *float32, w *byte, scales, biases *float32, n, k, group int)
+
+//go:noescape
+func matVecQ8AVX2(y, x, xsum *float32, w *byte, scales, biases *float32, n, k, group int)
+
+//go:noescape
+func packF32AVX512(dst, w *float32, cols, stride int)
+
+//go:noescape
+func packF32AVX2(dst, w *float32, cols, stride int)
+
+//go:noescape
+func packQ4AVX512(dst *float32, w *byte, scales, biases *float32, cols, stride, group int)
+
+//go:noescape
+func packQ4AVX2(dst *float32, w *byte, scales, biases *float32, cols, stride, group int)
+
+//go:noescape
+func packQ8AVX512(dst *float32, w *byte, scales, biases *float32, cols, stride, group int)
+
+//go:noescape
+func packQ8AVX2(dst *float32, w *byte, scales, biases *float32, cols, stride, group int)
+
+//go:noescape
+func tileAVX512(y *float32, ldy int, x *float32, ldx int, panel *float32, m, cols, n int, add bool) (rows int)
+
+//go:noescape
+func tileAVX2(y *float32, ldy int, x *float32, ldx int, panel *float32, m, cols, n int, add bool) (rows int)

@@ -167,6 +167,129 @@ func matVecF32(y, x, w []float32, k, ld int) {
 	}
 }
 
+// matVecQ4 is
+//
+//	for j := range y {
+//		y[j] = 0
+//		for g := range k / group {
+//			var sum float32
+//			for e := g * group; e < (g+1)*group; e++ {
+//				sum += x[e] * float32(w[(j*k+e)/2]>>(e%2*4)&15)
+//			}
+//			y[j] += scales[j*k/group+g]*sum + biases[j*k/group+g]*xsum[g]
+//		}
+//	}
+func matVecQ4(y, x, xsum []float32, w []byte, scales, biases []float32, k, group int) {
+	switch active {
+	case NEON:
+		matVecQ4NEON(unsafe.SliceData(y), unsafe.SliceData(x), unsafe.SliceData(xsum), unsafe.SliceData(w), unsafe.SliceData(scales), unsafe.SliceData(biases), len(y), k, group)
+	default:
+		matVecQ4Generic(y, x, xsum, w, scales, biases, k, group)
+	}
+}
+
+// matVecQ8 is
+//
+//	for j := range y {
+//		y[j] = 0
+//		for g := range k / group {
+//			var sum float32
+//			for e := g * group; e < (g+1)*group; e++ {
+//				sum += x[e] * float32(w[j*k+e])
+//			}
+//			y[j] += scales[j*k/group+g]*sum + biases[j*k/group+g]*xsum[g]
+//		}
+//	}
+func matVecQ8(y, x, xsum []float32, w []byte, scales, biases []float32, k, group int) {
+	switch active {
+	case NEON:
+		matVecQ8NEON(unsafe.SliceData(y), unsafe.SliceData(x), unsafe.SliceData(xsum), unsafe.SliceData(w), unsafe.SliceData(scales), unsafe.SliceData(biases), len(y), k, group)
+	default:
+		matVecQ8Generic(y, x, xsum, w, scales, biases, k, group)
+	}
+}
+
+// packF32 is
+//
+//	for r := range rows {
+//		for c := range cols {
+//			dst[c*P+r] = w[r*stride/4+c]
+//		}
+//	}
+//
+// for the rows of packRows, stride bytes apart, P the width of a panel, and cols a multiple of 4.
+func packF32(dst, w []float32, cols, stride int) {
+	switch active {
+	case NEON:
+		packF32NEON(unsafe.SliceData(dst), unsafe.SliceData(w), cols, stride)
+	default:
+		packF32Four(dst, w, cols, stride)
+	}
+}
+
+// packQ4 is
+//
+//	for r := range rows {
+//		for c := range cols {
+//			q := float32(w[r*stride+c/2] >> (c % 2 * 4) & 15)
+//			dst[c*P+r] = scales[c/group*P+r]*q + biases[c/group*P+r]
+//		}
+//	}
+//
+// for rows as packF32 has them, and scales and biases already packed.
+func packQ4(dst []float32, w []byte, scales, biases []float32, cols, stride, group int) {
+	switch active {
+	case NEON:
+		packQ4NEON(unsafe.SliceData(dst), unsafe.SliceData(w), unsafe.SliceData(scales), unsafe.SliceData(biases), cols, stride, group)
+	default:
+		packQ4Four(dst, w, scales, biases, cols, stride, group)
+	}
+}
+
+// packQ8 is
+//
+//	for r := range rows {
+//		for c := range cols {
+//			q := float32(w[r*stride+c])
+//			dst[c*P+r] = scales[c/group*P+r]*q + biases[c/group*P+r]
+//		}
+//	}
+//
+// for rows as packF32 has them, and scales and biases already packed.
+func packQ8(dst []float32, w []byte, scales, biases []float32, cols, stride, group int) {
+	switch active {
+	case NEON:
+		packQ8NEON(unsafe.SliceData(dst), unsafe.SliceData(w), unsafe.SliceData(scales), unsafe.SliceData(biases), cols, stride, group)
+	default:
+		packQ8Four(dst, w, scales, biases, cols, stride, group)
+	}
+}
+
+// tile is
+//
+//	for i := range rows {
+//		for j := range n {
+//			var sum float32
+//			for c := range cols {
+//				sum += x[i*ldx+c] * panel[c*P+j]
+//			}
+//			if add {
+//				sum += y[i*ldy+j]
+//			}
+//			y[i*ldy+j] = sum
+//		}
+//	}
+//	return rows
+//
+// for as many of m rows of x as suit it, P the width of a panel. NEON's writes whole rows of a panel: n is P.
+func tile(y []float32, ldy int, x []float32, ldx int, panel []float32, m, cols, n int, add bool) (rows int) {
+	switch active {
+	case NEON:
+		return tileNEON(unsafe.SliceData(y), ldy, unsafe.SliceData(x), ldx, unsafe.SliceData(panel), m, cols, n, add)
+	}
+	return tileGeneric(y, ldy, x, ldx, panel, m, cols, n, add)
+}
+
 //go:noescape
 func dotNEON(a, b *float32, n int) float32
 
@@ -199,3 +322,21 @@ func groupSumsNEON(dst, x *float32, n, group int)
 
 //go:noescape
 func matVecF32NEON(y, x, w *float32, n, k, ld int)
+
+//go:noescape
+func matVecQ4NEON(y, x, xsum *float32, w *byte, scales, biases *float32, n, k, group int)
+
+//go:noescape
+func matVecQ8NEON(y, x, xsum *float32, w *byte, scales, biases *float32, n, k, group int)
+
+//go:noescape
+func packF32NEON(dst, w *float32, cols, stride int)
+
+//go:noescape
+func packQ4NEON(dst *float32, w *byte, scales, biases *float32, cols, stride, group int)
+
+//go:noescape
+func packQ8NEON(dst *float32, w *byte, scales, biases *float32, cols, stride, group int)
+
+//go:noescape
+func tileNEON(y *float32, ldy int, x *float32, ldx int, panel *float32, m, cols, n int, add bool) (rows int)

@@ -113,3 +113,97 @@ func groupSums(dst, x []float32, group int) {
 func matVecF32(y, x, w []float32, k, ld int) {
 	matVecF32Generic(y, x, w, k, ld)
 }
+
+// matVecQ4 is
+//
+//	for j := range y {
+//		y[j] = 0
+//		for g := range k / group {
+//			var sum float32
+//			for e := g * group; e < (g+1)*group; e++ {
+//				sum += x[e] * float32(w[(j*k+e)/2]>>(e%2*4)&15)
+//			}
+//			y[j] += scales[j*k/group+g]*sum + biases[j*k/group+g]*xsum[g]
+//		}
+//	}
+func matVecQ4(y, x, xsum []float32, w []byte, scales, biases []float32, k, group int) {
+	matVecQ4Generic(y, x, xsum, w, scales, biases, k, group)
+}
+
+// matVecQ8 is
+//
+//	for j := range y {
+//		y[j] = 0
+//		for g := range k / group {
+//			var sum float32
+//			for e := g * group; e < (g+1)*group; e++ {
+//				sum += x[e] * float32(w[j*k+e])
+//			}
+//			y[j] += scales[j*k/group+g]*sum + biases[j*k/group+g]*xsum[g]
+//		}
+//	}
+func matVecQ8(y, x, xsum []float32, w []byte, scales, biases []float32, k, group int) {
+	matVecQ8Generic(y, x, xsum, w, scales, biases, k, group)
+}
+
+// packF32 is
+//
+//	for r := range rows {
+//		for c := range cols {
+//			dst[c*P+r] = w[r*stride/4+c]
+//		}
+//	}
+//
+// for the rows of packRows, stride bytes apart, P the width of a panel, and cols a multiple of 4.
+func packF32(dst, w []float32, cols, stride int) {
+	packF32Four(dst, w, cols, stride)
+}
+
+// packQ4 is
+//
+//	for r := range rows {
+//		for c := range cols {
+//			q := float32(w[r*stride+c/2] >> (c % 2 * 4) & 15)
+//			dst[c*P+r] = scales[c/group*P+r]*q + biases[c/group*P+r]
+//		}
+//	}
+//
+// for rows as packF32 has them, and scales and biases already packed.
+func packQ4(dst []float32, w []byte, scales, biases []float32, cols, stride, group int) {
+	packQ4Four(dst, w, scales, biases, cols, stride, group)
+}
+
+// packQ8 is
+//
+//	for r := range rows {
+//		for c := range cols {
+//			q := float32(w[r*stride+c])
+//			dst[c*P+r] = scales[c/group*P+r]*q + biases[c/group*P+r]
+//		}
+//	}
+//
+// for rows as packF32 has them, and scales and biases already packed.
+func packQ8(dst []float32, w []byte, scales, biases []float32, cols, stride, group int) {
+	packQ8Four(dst, w, scales, biases, cols, stride, group)
+}
+
+// tile is
+//
+//	for i := range rows {
+//		for j := range n {
+//			var sum float32
+//			for c := range cols {
+//				sum += x[i*ldx+c] * panel[c*P+j]
+//			}
+//			if add {
+//				sum += y[i*ldy+j]
+//			}
+//			y[i*ldy+j] = sum
+//		}
+//	}
+//	return rows
+//
+// for as many of m rows of x as suit it, P the width of a panel. NEON's writes whole rows of a panel: n is P.
+func tile(y []float32, ldy int, x []float32, ldx int, panel []float32, m, cols, n int, add bool) (rows int) {
+	return tileGeneric(y, ldy, x, ldx, panel, m, cols, n, add)
+}

@@ -15,6 +15,7 @@ type amd64 struct {
 
 var amd64ISA = isa{
 	add: "ADDQ %s, %s", sub: "SUBQ %s, %s", compare: "CMPQ %s, $%d", less: "JLT  %s", notLess: "JGE  %s", notEqual: "JNE  %s",
+	align: 32,
 }
 
 // Some instructions want names of their own for wide registers.

@@ -69,4 +69,68 @@ var loops = []loop{
 	for j := range y {
 		y[j] = dot(x, w[j*ld:j*ld+k])
 	}`},
+	{name: "matVecQ4", assembly: "func(y, x, xsum *float32, w *byte, scales, biases *float32, n, k, group int)", lengthOf: "y", body: matVecQ(4), doc: `
+	for j := range y {
+		y[j] = 0
+		for g := range k / group {
+			var sum float32
+			for e := g * group; e < (g+1)*group; e++ {
+				sum += x[e] * float32(w[(j*k+e)/2]>>(e%2*4)&15)
+			}
+			y[j] += scales[j*k/group+g]*sum + biases[j*k/group+g]*xsum[g]
+		}
+	}`},
+	{name: "matVecQ8", assembly: "func(y, x, xsum *float32, w *byte, scales, biases *float32, n, k, group int)", lengthOf: "y", body: matVecQ(8), doc: `
+	for j := range y {
+		y[j] = 0
+		for g := range k / group {
+			var sum float32
+			for e := g * group; e < (g+1)*group; e++ {
+				sum += x[e] * float32(w[j*k+e])
+			}
+			y[j] += scales[j*k/group+g]*sum + biases[j*k/group+g]*xsum[g]
+		}
+	}`},
+	{name: "packF32", assembly: "func(dst, w *float32, cols, stride int)", generic: "packF32Four", body: packF32, doc: `
+	for r := range rows {
+		for c := range cols {
+			dst[c*P+r] = w[r*stride/4+c]
+		}
+	}
+
+for the rows of packRows, stride bytes apart, P the width of a panel, and cols a multiple of 4.`},
+	{name: "packQ4", assembly: "func(dst *float32, w *byte, scales, biases *float32, cols, stride, group int)", generic: "packQ4Four", body: packQ(4), doc: `
+	for r := range rows {
+		for c := range cols {
+			q := float32(w[r*stride+c/2] >> (c % 2 * 4) & 15)
+			dst[c*P+r] = scales[c/group*P+r]*q + biases[c/group*P+r]
+		}
+	}
+
+for rows as packF32 has them, and scales and biases already packed.`},
+	{name: "packQ8", assembly: "func(dst *float32, w *byte, scales, biases *float32, cols, stride, group int)", generic: "packQ8Four", body: packQ(8), doc: `
+	for r := range rows {
+		for c := range cols {
+			q := float32(w[r*stride+c])
+			dst[c*P+r] = scales[c/group*P+r]*q + biases[c/group*P+r]
+		}
+	}
+
+for rows as packF32 has them, and scales and biases already packed.`},
+	{name: "tile", assembly: "func(y *float32, ldy int, x *float32, ldx int, panel *float32, m, cols, n int, add bool) (rows int)", body: tile, doc: `
+	for i := range rows {
+		for j := range n {
+			var sum float32
+			for c := range cols {
+				sum += x[i*ldx+c] * panel[c*P+j]
+			}
+			if add {
+				sum += y[i*ldy+j]
+			}
+			y[i*ldy+j] = sum
+		}
+	}
+	return rows
+
+for as many of m rows of x as suit it, P the width of a panel. NEON's writes whole rows of a panel: n is P.`},
 }
