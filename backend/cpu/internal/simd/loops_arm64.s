@@ -913,10 +913,8 @@ walked1:
 	ADD  R7, R9, R10
 	ADD  R7, R10, R11
 	ADD  R7, R11, R3
-	MOVD k+56(FP), R12
-	MOVD group+64(FP), R13
-	UDIV R13, R12, R14
-	SUBS $4, R14, R14
+	LSR  $2, R7, R12
+	SUBS $4, R12, R12
 	BLT  rest2
 loop2:
 	VLD1.P 16(R6), [V4.S4]
@@ -928,11 +926,11 @@ loop2:
 	VFMLA V7.S4, V4.S4, V2.S4
 	VLD1.P 16(R11), [V8.S4]
 	VFMLA V8.S4, V4.S4, V3.S4
-	SUBS $4, R14, R14
+	SUBS $4, R12, R12
 	BGE  loop2
 rest2:
-	ADD  $4, R14, R14
-	CBZ  R14, none1
+	ADD  $4, R12, R12
+	CBZ  R12, none1
 again2:
 	FMOVS.P 4(R6), F4
 	FMOVS.P 4(R8), F5
@@ -943,7 +941,7 @@ again2:
 	VFMLA V7.S4, V4.S4, V2.S4
 	FMOVS.P 4(R11), F8
 	VFMLA V8.S4, V4.S4, V3.S4
-	SUBS $1, R14, R14
+	SUBS $1, R12, R12
 	BNE  again2
 none1:
 	VFADDP(3, 2, 2)
@@ -1014,25 +1012,23 @@ walked2:
 	MOVD xsum+16(FP), R6
 	MOVD R3, R8
 	ADD  R7, R8, R3
-	MOVD k+56(FP), R9
-	MOVD group+64(FP), R10
-	UDIV R10, R9, R11
-	SUBS $4, R11, R11
+	LSR  $2, R7, R9
+	SUBS $4, R9, R9
 	BLT  rest4
 loop4:
 	VLD1.P 16(R6), [V1.S4]
 	VLD1.P 16(R8), [V2.S4]
 	VFMLA V2.S4, V1.S4, V0.S4
-	SUBS $4, R11, R11
+	SUBS $4, R9, R9
 	BGE  loop4
 rest4:
-	ADD  $4, R11, R11
-	CBZ  R11, none2
+	ADD  $4, R9, R9
+	CBZ  R9, none2
 again4:
 	FMOVS.P 4(R6), F1
 	FMOVS.P 4(R8), F2
 	VFMLA V2.S4, V1.S4, V0.S4
-	SUBS $1, R11, R11
+	SUBS $1, R9, R9
 	BNE  again4
 none2:
 	VFADDP(0, 0, 0)
@@ -1208,10 +1204,8 @@ walked1:
 	ADD  R7, R9, R10
 	ADD  R7, R10, R11
 	ADD  R7, R11, R3
-	MOVD k+56(FP), R12
-	MOVD group+64(FP), R13
-	UDIV R13, R12, R14
-	SUBS $4, R14, R14
+	LSR  $2, R7, R12
+	SUBS $4, R12, R12
 	BLT  rest2
 loop2:
 	VLD1.P 16(R6), [V4.S4]
@@ -1223,11 +1217,11 @@ loop2:
 	VFMLA V7.S4, V4.S4, V2.S4
 	VLD1.P 16(R11), [V8.S4]
 	VFMLA V8.S4, V4.S4, V3.S4
-	SUBS $4, R14, R14
+	SUBS $4, R12, R12
 	BGE  loop2
 rest2:
-	ADD  $4, R14, R14
-	CBZ  R14, none1
+	ADD  $4, R12, R12
+	CBZ  R12, none1
 again2:
 	FMOVS.P 4(R6), F4
 	FMOVS.P 4(R8), F5
@@ -1238,7 +1232,7 @@ again2:
 	VFMLA V7.S4, V4.S4, V2.S4
 	FMOVS.P 4(R11), F8
 	VFMLA V8.S4, V4.S4, V3.S4
-	SUBS $1, R14, R14
+	SUBS $1, R12, R12
 	BNE  again2
 none1:
 	VFADDP(3, 2, 2)
@@ -1301,25 +1295,23 @@ walked2:
 	MOVD xsum+16(FP), R6
 	MOVD R3, R8
 	ADD  R7, R8, R3
-	MOVD k+56(FP), R9
-	MOVD group+64(FP), R10
-	UDIV R10, R9, R11
-	SUBS $4, R11, R11
+	LSR  $2, R7, R9
+	SUBS $4, R9, R9
 	BLT  rest4
 loop4:
 	VLD1.P 16(R6), [V1.S4]
 	VLD1.P 16(R8), [V2.S4]
 	VFMLA V2.S4, V1.S4, V0.S4
-	SUBS $4, R11, R11
+	SUBS $4, R9, R9
 	BGE  loop4
 rest4:
-	ADD  $4, R11, R11
-	CBZ  R11, none2
+	ADD  $4, R9, R9
+	CBZ  R9, none2
 again4:
 	FMOVS.P 4(R6), F1
 	FMOVS.P 4(R8), F2
 	VFMLA V2.S4, V1.S4, V0.S4
-	SUBS $1, R11, R11
+	SUBS $1, R9, R9
 	BNE  again4
 none2:
 	VFADDP(0, 0, 0)

@@ -14,7 +14,8 @@ type amd64 struct {
 }
 
 var amd64ISA = isa{
-	add: "ADDQ %s, %s", sub: "SUBQ %s, %s", compare: "CMPQ %s, $%d", less: "JLT  %s", notLess: "JGE  %s", notEqual: "JNE  %s",
+	add: "ADDQ %s, %s", sub: "SUBQ %s, %s", compare: "CMPQ %s, $%d",
+	less: "JLT  %s", notLess: "JGE  %s", notEqual: "JNE  %s",
 	align: 32,
 }
 
@@ -69,6 +70,13 @@ func (m *amd64) quotient(a, b reg) reg {
 	d := m.reg()
 	m.ins("BSRQ %s, %s", b, d)
 	m.ins("SHRXQ %s, %s, %s", d, a, d)
+	return d
+}
+
+func (m *amd64) shifted(a reg, bits int) reg {
+	d := m.reg()
+	m.ins("MOVQ %s, %s", a, d)
+	m.ins("SHRQ $%d, %s", bits, d)
 	return d
 }
 
@@ -145,7 +153,7 @@ func (m *amd64) place(s *stream, row, off int) string {
 }
 
 // The eight lanes from 8-n of these on are a mask for the first n.
-var tailMask = []uint32{^uint32(0), ^uint32(0), ^uint32(0), ^uint32(0), ^uint32(0), ^uint32(0), ^uint32(0), ^uint32(0), 0, 0, 0, 0, 0, 0, 0, 0}
+var tailMask = append(numbers(^uint32(0), 0, 8), numbers(0, 0, 8)...)
 
 func (m *amd64) ifAny(n reg, body func()) {
 	none := m.label("none")
@@ -559,8 +567,10 @@ func (m *amd64) transpose(s *stream) []vec {
 		op      string
 		b, a, d vec
 	}{
-		{"VPUNPCKLDQ", w[1], w[0], t[0]}, {"VPUNPCKHDQ", w[1], w[0], t[2]}, {"VPUNPCKLDQ", w[3], w[2], w[1]}, {"VPUNPCKHDQ", w[3], w[2], w[3]},
-		{"VPUNPCKHQDQ", w[1], t[0], t[1]}, {"VPUNPCKLQDQ", w[1], t[0], t[0]}, {"VPUNPCKHQDQ", w[3], t[2], t[3]}, {"VPUNPCKLQDQ", w[3], t[2], t[2]},
+		{"VPUNPCKLDQ", w[1], w[0], t[0]}, {"VPUNPCKHDQ", w[1], w[0], t[2]},
+		{"VPUNPCKLDQ", w[3], w[2], w[1]}, {"VPUNPCKHDQ", w[3], w[2], w[3]},
+		{"VPUNPCKHQDQ", w[1], t[0], t[1]}, {"VPUNPCKLQDQ", w[1], t[0], t[0]},
+		{"VPUNPCKHQDQ", w[3], t[2], t[3]}, {"VPUNPCKLQDQ", w[3], t[2], t[2]},
 	} {
 		m.ins("%s %s, %s, %s", x.op, m.r(x.b), m.r(x.a), m.r(x.d))
 	}

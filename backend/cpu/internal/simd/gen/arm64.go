@@ -9,7 +9,8 @@ import (
 type arm64 struct{ *code }
 
 var arm64ISA = isa{
-	add: "ADD  %s, %s, %[2]s", sub: "SUBS %s, %s, %[2]s", compare: "CMP  $%[2]d, %[1]s", less: "BLT  %s", notLess: "BGE  %s", notEqual: "BNE  %s",
+	add: "ADD  %s, %s, %[2]s", sub: "SUBS %s, %s, %[2]s", compare: "CMP  $%[2]d, %[1]s",
+	less: "BLT  %s", notLess: "BGE  %s", notEqual: "BNE  %s",
 }
 
 func (m *arm64) width() int { return m.lanes }
@@ -55,6 +56,12 @@ func (m *arm64) scale(r reg, by, shift int) {
 func (m *arm64) quotient(a, b reg) reg {
 	d := m.reg()
 	m.ins("UDIV %s, %s, %s", b, a, d)
+	return d
+}
+
+func (m *arm64) shifted(a reg, bits int) reg {
+	d := m.reg()
+	m.ins("LSR  $%d, %s, %s", bits, a, d)
 	return d
 }
 

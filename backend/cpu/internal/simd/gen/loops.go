@@ -15,6 +15,12 @@ type loop struct {
 	doc    string
 }
 
+// What loops over quantized rows are given.
+const (
+	quantizedProduct = "func(y, x, xsum *float32, w *byte, scales, biases *float32, n, k, group int)"
+	quantizedPack    = "func(dst *float32, w *byte, scales, biases *float32, cols, stride, group int)"
+)
+
 var loops = []loop{
 	{name: "dot", assembly: "func(a, b *float32, n int) float32", lengthOf: "a", body: dot, doc: `
 	for i, v := range a {
@@ -31,7 +37,8 @@ var loops = []loop{
 		m = max(m, v)
 	}
 	return m`},
-	{name: "scaleTo", assembly: "func(dst *float32, alpha float32, x *float32, n int)", lengthOf: "x", narrow: true, body: scaleTo, doc: `
+	{name: "scaleTo", assembly: "func(dst *float32, alpha float32, x *float32, n int)",
+		lengthOf: "x", narrow: true, body: scaleTo, doc: `
 	for i, v := range x {
 		dst[i] = alpha * v
 	}`},
@@ -58,7 +65,8 @@ var loops = []loop{
 	for i, v := range x {
 		dst[i] = v / (1 + exp(-v))
 	}`},
-	{name: "groupSums", assembly: "func(dst, x *float32, n, group int)", lengthOf: "dst", narrow: true, body: groupSums, doc: `
+	{name: "groupSums", assembly: "func(dst, x *float32, n, group int)",
+		lengthOf: "dst", narrow: true, body: groupSums, doc: `
 	for i := range dst {
 		dst[i] = 0
 		for _, v := range x[i*group : (i+1)*group] {
@@ -69,7 +77,7 @@ var loops = []loop{
 	for j := range y {
 		y[j] = dot(x, w[j*ld:j*ld+k])
 	}`},
-	{name: "matVecQ4", assembly: "func(y, x, xsum *float32, w *byte, scales, biases *float32, n, k, group int)", lengthOf: "y", body: matVecQ(4), doc: `
+	{name: "matVecQ4", assembly: quantizedProduct, lengthOf: "y", body: matVecQ(4), doc: `
 	for j := range y {
 		y[j] = 0
 		for g := range k / group {
@@ -80,7 +88,7 @@ var loops = []loop{
 			y[j] += scales[j*k/group+g]*sum + biases[j*k/group+g]*xsum[g]
 		}
 	}`},
-	{name: "matVecQ8", assembly: "func(y, x, xsum *float32, w *byte, scales, biases *float32, n, k, group int)", lengthOf: "y", body: matVecQ(8), doc: `
+	{name: "matVecQ8", assembly: quantizedProduct, lengthOf: "y", body: matVecQ(8), doc: `
 	for j := range y {
 		y[j] = 0
 		for g := range k / group {
@@ -99,7 +107,7 @@ var loops = []loop{
 	}
 
 for the rows of packRows, stride bytes apart, P the width of a panel, and cols a multiple of 4.`},
-	{name: "packQ4", assembly: "func(dst *float32, w *byte, scales, biases *float32, cols, stride, group int)", generic: "packQ4Four", body: packQ(4), doc: `
+	{name: "packQ4", assembly: quantizedPack, generic: "packQ4Four", body: packQ(4), doc: `
 	for r := range rows {
 		for c := range cols {
 			q := float32(w[r*stride+c/2] >> (c % 2 * 4) & 15)
@@ -108,7 +116,7 @@ for the rows of packRows, stride bytes apart, P the width of a panel, and cols a
 	}
 
 for rows as packF32 has them, and scales and biases already packed.`},
-	{name: "packQ8", assembly: "func(dst *float32, w *byte, scales, biases *float32, cols, stride, group int)", generic: "packQ8Four", body: packQ(8), doc: `
+	{name: "packQ8", assembly: quantizedPack, generic: "packQ8Four", body: packQ(8), doc: `
 	for r := range rows {
 		for c := range cols {
 			q := float32(w[r*stride+c])
@@ -117,7 +125,9 @@ for rows as packF32 has them, and scales and biases already packed.`},
 	}
 
 for rows as packF32 has them, and scales and biases already packed.`},
-	{name: "tile", assembly: "func(y *float32, ldy int, x *float32, ldx int, panel *float32, m, cols, n int, add bool) (rows int)", body: tile, doc: `
+	{name: "tile",
+		assembly: "func(y *float32, ldy int, x *float32, ldx int, panel *float32, m, cols, n int, add bool) (rows int)",
+		body:     tile, doc: `
 	for i := range rows {
 		for j := range n {
 			var sum float32

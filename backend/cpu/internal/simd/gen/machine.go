@@ -25,8 +25,9 @@ type machine interface {
 	parked(name string) *stream
 	// scale multiplies by a constant and then divides by a power of two.
 	scale(r reg, by, shift int)
-	// quotient returns a/b, for b a power of two.
+	// quotient returns a/b, for b a power of two; shifted a divided by one that is known.
 	quotient(a, b reg) reg
+	shifted(a reg, bits int) reg
 	// strides returns what addresses so many rows, a given number of bytes apart; that register is used up.
 	strides(bytes reg, rows int) strides
 	// rows returns the stream of rows from an address on, whose register is used up; next leaves the address of the

@@ -15,7 +15,6 @@ import (
 	"go/parser"
 	"log"
 	"os"
-	"path/filepath"
 	"strings"
 )
 
@@ -43,7 +42,8 @@ var architectures = []architecture{
 		{"AVX512", 16, 32, func(c *code) machine { return &amd64{code: c, wide: true} }},
 		{"AVX2", 8, 16, func(c *code) machine { return &amd64{code: c} }},
 	}},
-	{"arm64", arm64ISA, "neon_arm64.h", "R0 R1 R2 R3 R4 R5 R6 R7 R8 R9 R10 R11 R12 R13 R14 R15 R16 R17 R19 R20 R21 R22 R23 R24 R25", []implementation{
+	{"arm64", arm64ISA, "neon_arm64.h", "R0 R1 R2 R3 R4 R5 R6 R7 R8 R9 R10 R11 R12 R13 R14 R15 R16 R17 " +
+		"R19 R20 R21 R22 R23 R24 R25", []implementation{ // R18 is the system's, and from R26 on the rest is Go's
 		{"NEON", 4, 32, func(c *code) machine { return &arm64{c} }},
 	}},
 	{name: "generic"},
@@ -57,7 +57,7 @@ func main() {
 		log.Fatal(err)
 	}
 	for name, text := range files {
-		if err := os.WriteFile(filepath.Join(".", name), text, 0o644); err != nil {
+		if err := os.WriteFile(name, text, 0o644); err != nil {
 			log.Fatal(err)
 		}
 	}
@@ -110,12 +110,14 @@ func (a architecture) assembly() ([]byte, error) {
 	err := a.functions(func(l loop, s signature, has []implementation) {
 		for _, i := range has {
 			name := l.name + i.name
-			c := &code{isa: a.isa, name: name, lanes: i.lanes, args: s.places, used: make([]bool, i.vectors), labels: map[string]int{}, pool: p}
+			c := &code{isa: a.isa, name: name, lanes: i.lanes, args: s.places, pool: p,
+				used: make([]bool, i.vectors), labels: map[string]int{}}
 			for _, r := range strings.Fields(a.regs) {
 				c.regs = append(c.regs, reg(r))
 			}
 			l.body(i.machine(c))
-			fmt.Fprintf(&out, "\n// %s\nTEXT ·%s(SB), NOSPLIT, $0-%d\n%s", s.of(name), name, s.size, c.out.String())
+			fmt.Fprintf(&out, "\n// %s\nTEXT ·%s(SB), NOSPLIT, $0-%d\n", s.of(name), name, s.size)
+			out.WriteString(c.out.String())
 		}
 	})
 	out.WriteString("\n" + p.text())

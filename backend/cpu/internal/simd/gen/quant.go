@@ -81,7 +81,7 @@ func (p *product) unitSum(x []vec, w *stream, row int) vec {
 
 // addBiases adds the products of the biases of the next rows with xsum.
 func (p *product) addBiases(sums []vec) {
-	xsum, b, left := p.stream("xsum"), p.next(p.biases, p.groups, len(sums)), p.left()
+	xsum, b, left := p.stream("xsum"), p.next(p.biases, p.groups, len(sums)), p.shifted(p.groups[0], 2)
 	add := func() {
 		x := p.load(xsum, 0, 1)[0]
 		for row, s := range sums {
@@ -90,13 +90,4 @@ func (p *product) addBiases(sums []vec) {
 	}
 	p.loop(left, p.width(), add)
 	p.tail(left, add)
-}
-
-// left is the number of groups of a row.
-func (p *product) left() reg {
-	k, group := p.arg("k"), p.arg("group")
-	n := p.quotient(k, group)
-	p.free(k)
-	p.free(group)
-	return n
 }
