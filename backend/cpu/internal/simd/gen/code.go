@@ -54,23 +54,11 @@ type code struct {
 }
 
 // isa is what loops and addresses are made with; the first operand of each is a number or a register.
-type isa struct {
-	add, sub, compare, less, notLess, notEqual string
-
-	align int // of loops
-}
+type isa struct{ add, sub, compare, less, notLess, notEqual string }
 
 func (c *code) ins(format string, args ...any) { fmt.Fprintf(&c.out, "\t"+format+"\n", args...) }
 
 func (c *code) mark(label string) { fmt.Fprintf(&c.out, "%s:\n", label) }
-
-// markLoop marks the first instruction of a loop; where it stands in a cache line is 2% of the time on amd64.
-func (c *code) markLoop(label string) {
-	if c.align > 0 {
-		c.ins("PCALIGN $%d", c.align)
-	}
-	c.mark(label)
-}
 
 func (c *code) label(name string) string {
 	c.labels[name]++
@@ -187,7 +175,7 @@ func (c *code) loop(n reg, per any, body func()) {
 	top, rest := c.label("loop"), c.label("rest")
 	c.ins(c.sub, imm(per), n)
 	c.ins(c.less, rest)
-	c.markLoop(top)
+	c.mark(top)
 	c.pass(body)
 	c.ins(c.sub, imm(per), n)
 	c.ins(c.notLess, top)
@@ -208,7 +196,7 @@ func (c *code) once(n reg, per int, body func()) {
 // repeat runs body n/per times, n a multiple of per that is not 0.
 func (c *code) repeat(n reg, per int, body func()) {
 	top := c.label("again")
-	c.markLoop(top)
+	c.mark(top)
 	c.pass(body)
 	c.ins(c.sub, imm(per), n)
 	c.ins(c.notEqual, top)
