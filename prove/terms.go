@@ -400,8 +400,8 @@ func (t *table) floats(op term.Op, typ ir.DType, args []termID) termID {
 	for i, a := range args {
 		args[i] = t.value(a)
 	}
-	switch op {
-	case term.Add, term.Mul, term.Min, term.Max:
+	switch {
+	case commutes(op):
 		args = sorted(args)
 		if op == term.Mul {
 			// x · 1 is x to the bit, except for NaNs, which are not distinguished
@@ -412,9 +412,9 @@ func (t *table) floats(op term.Op, typ ir.DType, args []termID) termID {
 				}
 			}
 		}
-	case term.ToF32:
+	case op == term.ToF32:
 		return args[0] // the operand is a float already
-	case term.Round:
+	case op == term.Round:
 		n := &t.nodes[args[0]]
 		switch {
 		case t.holds(args[0], typ.String()):

@@ -52,9 +52,6 @@ type Operand struct {
 	Type  ir.DType // f32 or f16
 }
 
-// commutative holds the operations whose operands give the same bits in either order.
-var commutative = map[term.Op]bool{term.Add: true, term.Mul: true, term.Min: true, term.Max: true, term.Eq: true, term.Ne: true, term.And: true, term.Or: true}
-
 // Compile makes the program of a declaration that [decl.Elementwise] returned.
 func Compile(d *decl.Decl) *Program {
 	p := &Program{Decl: d, Flat: len(d.Results[0].Vars) == 1}
@@ -92,7 +89,7 @@ func Compile(d *decl.Decl) *Program {
 			for _, a := range e.Args {
 				s.Args = append(s.Args, walk(a))
 			}
-			if commutative[s.Op] && s.Args[0] > s.Args[1] {
+			if s.Op.Commutes() && s.Args[0] > s.Args[1] {
 				s.Args[0], s.Args[1] = s.Args[1], s.Args[0]
 			}
 		}

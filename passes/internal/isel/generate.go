@@ -163,7 +163,7 @@ func (w *writer) expression(s *space, v *value) (*term.Expr, error) {
 		return nil, errGenerated
 	}
 	e := &term.Expr{Op: v.op, Kind: term.Float, Type: v.typ}
-	if v.op >= term.Eq && v.op <= term.Not {
+	if v.op.Condition() {
 		e.Kind = term.Bool
 	}
 	for _, a := range v.args {

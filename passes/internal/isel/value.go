@@ -109,8 +109,8 @@ func (s *space) make(v value) *value {
 			v.args[i] = s.real(narrow(ir.F32, math.Float32frombits(a.bits))) // the canonical NaN
 		}
 	}
-	switch v.op {
-	case term.Round:
+	switch {
+	case v.op == term.Round:
 		switch a := v.args[0]; {
 		case a.op == term.Load && (v.typ == ir.F32 || v.typ == a.typ):
 			// Not if v is a copy, whose NaN keeps its bits. See isStored.
@@ -119,7 +119,7 @@ func (s *space) make(v value) *value {
 		case v.typ == ir.F32 || a.fits(v.typ):
 			return a
 		}
-	case term.Mul, term.Add, term.Min, term.Max:
+	case commutes(v.op):
 		if before(v.args[1], v.args[0]) {
 			v.args = []*value{v.args[1], v.args[0]}
 		}
@@ -130,11 +130,11 @@ func (s *space) make(v value) *value {
 				}
 			}
 		}
-	case term.ToF32:
+	case v.op == term.ToF32:
 		if s.fold == foldAll && v.ints[0].isConst() {
 			return s.real(float32(v.ints[0].c))
 		}
-	case term.AsF16:
+	case v.op == term.AsF16:
 		if s.fold == foldAll && v.ints[0].isConst() {
 			return s.real(float32(term.F16Value(uint16(v.ints[0].c))))
 		}
