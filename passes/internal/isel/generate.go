@@ -18,8 +18,7 @@ import (
 func Elementwise(d *decl.Decl) bool {
 	ok := len(d.Results) > 0
 	walk(d, func(e *term.Expr) {
-		switch e.Op {
-		case term.Sum, term.MaxOver, term.ArgMax, term.ToF32, term.AsF16, term.ToInt, term.Erf:
+		if e.Op.Reduction() || e.Op == term.ToInt || e.Kind == term.Float && e.Op != term.Call && !e.Op.Elementwise() {
 			ok = false
 		}
 	})
