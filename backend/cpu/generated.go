@@ -124,7 +124,10 @@ func newGenerated(p *elementwise.Program) *generated {
 			}
 			continue
 		}
-		op := operations[s.Op]
+		op, ok := operations[s.Op]
+		if !ok {
+			panic(fmt.Sprintf("operation %d of a generated kernel", s.Op)) // INVARIANT: a test looks at all operations.
+		}
 		in := instruction{run: op.run}
 		for _, a := range s.Args {
 			in.args = append(in.args, at[a])
