@@ -65,7 +65,7 @@ func Compile(d *decl.Decl) *Program {
 			p.Constants = append(p.Constants, a.Slot)
 		default:
 			operand[i] = len(p.Operands)
-			p.Operands = append(p.Operands, Operand{a.Slot, p.index(a.Shape), a.Elem})
+			p.Operands = append(p.Operands, Operand{a.Slot, IndexOf(a.Shape, p.Flat), a.Elem})
 		}
 	}
 	known := map[stepKey]int{}
@@ -124,12 +124,13 @@ type stepKey struct {
 	operand int
 }
 
-// index returns how an operand is indexed, which its declared shape shows.
-func (p *Program) index(shape []*term.Expr) Index {
+// IndexOf returns how an operand is indexed, which its declared shape shows. flat says that results are [n], not
+// [d0, d1].
+func IndexOf(shape []*term.Expr, flat bool) Index {
 	switch {
 	case shape[0].Op == term.Number:
 		return One
-	case len(shape) == 2 || p.Flat:
+	case len(shape) == 2 || flat:
 		return Full
 	case shape[0].Name == "d1":
 		return Row
