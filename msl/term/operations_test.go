@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/mlxc/mlxc/ir"
 	"github.com/mlxc/mlxc/msl/term"
 )
 
@@ -144,4 +145,16 @@ func TestDocs(t *testing.T) {
 		}
 		assert.True(t, code[name], "no table of docs/terms.md has %s", name)
 	}
+}
+
+// What a store leaves is what the interpreter says of a rounding to the type.
+func TestStored(t *testing.T) {
+	for _, typ := range []ir.DType{ir.F32, ir.F16, ir.BF16} {
+		for _, x := range append([]float32{65519, 65520, 0x1p-24, 0x1p-25, 0x1.8p-25, 1 + 0x1p-8, 1 + 0x1p-11, 3.1}, oddNumbers...) {
+			in := &term.Interp{Symbols: []term.Value{{F: float64(x)}}}
+			v := eval(t, in, &term.Expr{Op: term.Round, Kind: term.Float, Type: typ, Args: []*term.Expr{{Op: term.Symbol, Kind: term.Float}}})
+			assert.True(t, v.Allows(float64(term.Stored(typ, x))), "%v as %s: %v, and not %v", x, typ, term.Stored(typ, x), v.F)
+		}
+	}
+	assert.Equal(t, uint32(0x7fc00000), math.Float32bits(term.Stored(ir.F32, math.Float32frombits(0xffc12345))))
 }

@@ -106,7 +106,7 @@ func (s *space) make(v value) *value {
 		case a.isStored():
 			v.args[i] = a.args[0]
 		case a.op == term.Real && v.op != term.Round:
-			v.args[i] = s.real(narrow(ir.F32, math.Float32frombits(a.bits))) // the canonical NaN
+			v.args[i] = s.real(term.Stored(ir.F32, math.Float32frombits(a.bits))) // the canonical NaN
 		}
 	}
 	switch {
@@ -115,7 +115,7 @@ func (s *space) make(v value) *value {
 		case a.op == term.Load && (v.typ == ir.F32 || v.typ == a.typ):
 			// Not if v is a copy, whose NaN keeps its bits. See isStored.
 		case a.op == term.Real && s.fold == foldAll:
-			return s.real(narrow(v.typ, math.Float32frombits(a.bits)))
+			return s.real(term.Stored(v.typ, math.Float32frombits(a.bits)))
 		case v.typ == ir.F32 || a.fits(v.typ):
 			return a
 		}
@@ -179,19 +179,6 @@ func (v *value) isStored() bool {
 // fits reports whether rounding v to t is known to change nothing.
 func (v *value) fits(t ir.DType) bool {
 	return (v.op == term.Round || v.op == term.Load) && v.typ == t || v.op == term.AsF16 && t == ir.F16
-}
-
-// narrow rounds f to a type, as a store does.
-func narrow(t ir.DType, f float32) float32 {
-	switch {
-	case f != f:
-		return math.Float32frombits(uint32(term.NaNBits(ir.F32)))
-	case t == ir.F16:
-		return float32(term.F16Round(float64(f)))
-	case t == ir.BF16:
-		return float32(term.BF16Round(float64(f)))
-	}
-	return f
 }
 
 // one reports whether v is known to be 1 at the current level of folding.
