@@ -164,9 +164,8 @@ func sameOperation(x, y *node) bool {
 	return x.form == y.form && x.op == y.op && x.text == y.text
 }
 
-func commutes(op term.Op) bool {
-	return op == term.Add || op == term.Mul || op == term.Min || op == term.Max
-}
+// commutes reports whether an operation on floats yields a float whose bits do not depend on their order.
+func commutes(op term.Op) bool { return op.Commutes() && !op.Condition() }
 
 // count counts the roundings that got lacks. Each is counted once, however often the
 // term contains it.

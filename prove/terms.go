@@ -384,7 +384,7 @@ func (t *table) value(a termID) termID {
 	case n.form == floatOp && n.op == term.Round && t.holds(n.args[0], n.text):
 		return n.args[0]
 	case n.form == real:
-		return t.real(narrow(ir.F32, math.Float32frombits(uint32(n.num)))) // all NaNs become one
+		return t.real(term.Stored(ir.F32, math.Float32frombits(uint32(n.num)))) // all NaNs become one
 	}
 	return a
 }
@@ -400,8 +400,8 @@ func (t *table) floats(op term.Op, typ ir.DType, args []termID) termID {
 	for i, a := range args {
 		args[i] = t.value(a)
 	}
-	switch op {
-	case term.Add, term.Mul, term.Min, term.Max:
+	switch {
+	case commutes(op):
 		args = sorted(args)
 		if op == term.Mul {
 			// x · 1 is x to the bit, except for NaNs, which are not distinguished
@@ -412,15 +412,15 @@ func (t *table) floats(op term.Op, typ ir.DType, args []termID) termID {
 				}
 			}
 		}
-	case term.ToF32:
+	case op == term.ToF32:
 		return args[0] // the operand is a float already
-	case term.Round:
+	case op == term.Round:
 		n := &t.nodes[args[0]]
 		switch {
 		case t.holds(args[0], typ.String()):
 			// A store is no copy: it may change the bits of a NaN. See value.
 		case n.form == real:
-			return t.real(narrow(typ, math.Float32frombits(uint32(n.num))))
+			return t.real(term.Stored(typ, math.Float32frombits(uint32(n.num))))
 		case typ == ir.F32:
 			return args[0] // every operation yields an f32
 		case t.isRounding(args[0]) && n.text == typ.String():
@@ -431,19 +431,6 @@ func (t *table) floats(op term.Op, typ ir.DType, args []termID) termID {
 		return t.intern(node{form: floatOp, op: op, text: typ.String(), args: args})
 	}
 	return t.intern(node{form: floatOp, op: op, args: args})
-}
-
-// narrow returns the value that memory of a type holds after v was stored in it.
-func narrow(typ ir.DType, v float32) float32 {
-	switch {
-	case v != v:
-		return math.Float32frombits(uint32(term.NaNBits(ir.F32)))
-	case typ == ir.F16:
-		return float32(term.F16Round(float64(v)))
-	case typ == ir.BF16:
-		return float32(term.BF16Round(float64(v)))
-	}
-	return v
 }
 
 // compare returns a condition. Conditions on integers are brought to the forms `x < 0`

@@ -650,11 +650,8 @@ func (in *Instance) Holds(e *term.Expr) (bool, error) {
 		}
 		return in.Holds(e.Args[1])
 	case term.Not:
-		if e.Args[0].Op == term.Pow2 || e.Args[0].Op >= term.Eq && e.Args[0].Op <= term.Ge {
-			flip := map[term.Op]term.Op{term.Eq: term.Ne, term.Ne: term.Eq, term.Lt: term.Ge, term.Le: term.Gt, term.Gt: term.Le, term.Ge: term.Lt}
-			if op, ok := flip[e.Args[0].Op]; ok {
-				return in.Holds(&term.Expr{Op: op, Kind: term.Bool, Args: e.Args[0].Args})
-			}
+		if x := e.Args[0]; x.Op.Comparison() {
+			return in.Holds(&term.Expr{Op: x.Op.Negated(), Kind: term.Bool, Args: x.Args})
 		}
 		return false, fmt.Errorf("%s: only comparisons are negated", e)
 	case term.Pow2:

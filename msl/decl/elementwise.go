@@ -18,15 +18,8 @@ const (
 	maxSlots              = 31
 )
 
-// elementwiseOps are the operations that a generated kernel may use: all operations on floats and
-// conditions that work element by element, except erf, which Metal lacks.
-var elementwiseOps = []term.Op{
-	term.Real, term.Symbol, term.Load, term.Neg, term.Add, term.Sub, term.Mul, term.Div, term.Min, term.Max, term.Abs, term.Exp, term.Exp2, term.Log,
-	term.Sqrt, term.Rsqrt, term.Sin, term.Cos, term.Tanh, term.Select, term.Eq, term.Ne, term.Lt, term.Le, term.Gt, term.Ge, term.And, term.Or,
-	term.Not, term.Round,
-}
-
-// Elementwise returns the declaration of a generated kernel, whose text is its term:
+// Elementwise returns the declaration of a generated kernel, which is nothing
+// but its term:
 //
 //	out0[i] = round(f32, in0[i] / (1.0 + exp(-in0[i])) * in1[i])
 //	out0[i, j] = round(f32, in0[i, j] * in1[j]); out1[i, j] = round(f32, in0[i, j] * s0)
@@ -274,7 +267,7 @@ func elementwiseTerm(e *term.Expr, uses []int) error {
 	case e.Op == term.Call:
 		uses[e.Index]++
 		return nil
-	case !slices.Contains(elementwiseOps, e.Op) || e.Kind == term.Int:
+	case !e.Op.Elementwise() || e.Kind == term.Int:
 		return fmt.Errorf("%s: not an operation of elements (write 2.0 for the number 2)", ir.Shorten(e.String()))
 	case e.Op == term.Round && e.Type != ir.F16:
 		return fmt.Errorf("%s: a rounding within a term is to f16; round(f32, …) stands around a whole result only", ir.Shorten(e.String()))

@@ -52,9 +52,6 @@ type Operand struct {
 	Type  ir.DType // f32 or f16
 }
 
-// commutative holds the operations that give the same bits if their operands are exchanged.
-var commutative = map[term.Op]bool{term.Add: true, term.Mul: true, term.Min: true, term.Max: true, term.Eq: true, term.Ne: true, term.And: true, term.Or: true}
-
 // Compile makes the program of a declaration that [decl.Elementwise] returned.
 func Compile(d *decl.Decl) *Program {
 	p := &Program{Decl: d, Flat: len(d.Results[0].Vars) == 1}
@@ -68,7 +65,7 @@ func Compile(d *decl.Decl) *Program {
 			p.Constants = append(p.Constants, a.Slot)
 		default:
 			operand[i] = len(p.Operands)
-			p.Operands = append(p.Operands, Operand{a.Slot, p.index(a.Shape), a.Elem})
+			p.Operands = append(p.Operands, Operand{a.Slot, IndexOf(a.Shape, p.Flat), a.Elem})
 		}
 	}
 	known := map[stepKey]int{}
@@ -92,7 +89,7 @@ func Compile(d *decl.Decl) *Program {
 			for _, a := range e.Args {
 				s.Args = append(s.Args, walk(a))
 			}
-			if commutative[s.Op] && s.Args[0] > s.Args[1] {
+			if s.Op.Commutes() && s.Args[0] > s.Args[1] {
 				s.Args[0], s.Args[1] = s.Args[1], s.Args[0]
 			}
 		}
@@ -127,12 +124,13 @@ type stepKey struct {
 	operand int
 }
 
-// index returns how an operand with the given declared shape is indexed.
-func (p *Program) index(shape []*term.Expr) Index {
+// IndexOf returns how an operand is indexed, which its declared shape shows. flat says that results are [n], not
+// [d0, d1].
+func IndexOf(shape []*term.Expr, flat bool) Index {
 	switch {
 	case shape[0].Op == term.Number:
 		return One
-	case len(shape) == 2 || p.Flat:
+	case len(shape) == 2 || flat:
 		return Full
 	case shape[0].Name == "d1":
 		return Row

@@ -267,7 +267,7 @@ func smooth(e *term.Expr) *term.Expr {
 		out.Args[0] = &term.Expr{Op: term.Mod, Args: []*term.Expr{out.Args[0], {Op: term.Number, Num: 7}}}
 	case e.Op == term.ArgMax:
 		return &term.Expr{Op: term.Number, Num: 3}
-	case e.Op >= term.Eq && e.Op <= term.Ge && isFloat:
+	case e.Op.Comparison() && isFloat:
 		return &term.Expr{Op: term.Pow2, Kind: term.Bool, Args: []*term.Expr{{Op: term.Number, Num: 4}}}
 	}
 	return &out

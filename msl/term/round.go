@@ -18,6 +18,19 @@ func NaNBits(t ir.DType) uint64 {
 	return 0x7fc00000
 }
 
+// Stored returns what memory of a float type holds after v was stored there.
+func Stored(t ir.DType, v float32) float32 {
+	switch {
+	case v != v:
+		return math.Float32frombits(uint32(NaNBits(ir.F32)))
+	case t == ir.F16:
+		return float32(F16Round(float64(v)))
+	case t == ir.BF16:
+		return float32(BF16Round(float64(v)))
+	}
+	return v
+}
+
 // F16Value returns the value of the IEEE binary16 with the given bits.
 func F16Value(h uint16) float64 {
 	exp, frac := int(h>>10&31), float64(h&0x3ff)

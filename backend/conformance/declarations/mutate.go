@@ -298,16 +298,9 @@ func (m *mutator) terms() {
 	}
 }
 
-var otherOperation = map[term.Op]term.Op{
-	term.Add: term.Sub, term.Sub: term.Add, term.Mul: term.Add, term.Div: term.Mul, term.Mod: term.Div, term.Min: term.Max, term.Max: term.Min,
-	term.Exp: term.Exp2, term.Exp2: term.Exp, term.Sin: term.Cos, term.Cos: term.Sin, term.Rsqrt: term.Sqrt, term.Sqrt: term.Rsqrt,
-	term.Tanh: term.Erf, term.Erf: term.Tanh, term.Log: term.Exp, term.Abs: term.Neg, term.Neg: term.Abs, term.Sum: term.MaxOver, term.MaxOver: term.Sum,
-	term.Lt: term.Ge, term.Ge: term.Lt, term.Gt: term.Le, term.Le: term.Gt, term.Eq: term.Ne, term.Ne: term.Eq, term.AsF16: term.ToF32, term.And: term.Or, term.Or: term.And,
-}
-
 func (m *mutator) body(at string, e *term.Expr, set func(*decl.Decl, *term.Expr)) {
 	m.rewrite("operation", at, e, set, func(e *term.Expr) []*term.Expr {
-		op, ok := otherOperation[e.Op]
+		op, ok := e.Op.Other()
 		switch {
 		case e.Op == term.Select:
 			return []*term.Expr{with(e, term.Select, e.Args[0], e.Args[2], e.Args[1])}

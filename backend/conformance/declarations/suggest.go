@@ -56,16 +56,14 @@ func onlyWithout(d, other *decl.Decl) []*term.Expr {
 	return nil
 }
 
-var opposite = map[term.Op]term.Op{term.Eq: term.Ne, term.Ne: term.Eq, term.Lt: term.Ge, term.Ge: term.Lt, term.Gt: term.Le, term.Le: term.Gt}
-
 func negation(e *term.Expr) *term.Expr {
-	op, compares := opposite[e.Op]
 	switch {
-	case compares:
-		return compare(op, e)
-	case e.Op == term.And || e.Op == term.Or:
-		op = map[term.Op]term.Op{term.And: term.Or, term.Or: term.And}[e.Op]
-		return with(e, op, negation(e.Args[0]), negation(e.Args[1]))
+	case e.Op.Comparison():
+		return compare(e.Op.Negated(), e)
+	case e.Op == term.And:
+		return with(e, term.Or, negation(e.Args[0]), negation(e.Args[1]))
+	case e.Op == term.Or:
+		return with(e, term.And, negation(e.Args[0]), negation(e.Args[1]))
 	}
 	return &term.Expr{Op: term.Not, Kind: term.Bool, Args: []*term.Expr{e}}
 }

@@ -92,10 +92,8 @@ func (t *opTreeTable) look(key []byte, op term.Op, class string, kids []*opTree)
 	return nil, key
 }
 
-// commutes reports whether a float operation is commutative.
-func commutes(op term.Op) bool {
-	return op == term.Add || op == term.Mul || op == term.Min || op == term.Max
-}
+// commutes reports whether an operation on floats yields a float whose bits do not depend on their order.
+func commutes(op term.Op) bool { return op.Commutes() && !op.Condition() }
 
 // isRounding reports whether s is a rounding to t.
 func (s *opTree) isRounding(t ir.DType) bool { return s.op == term.Round && s.class == t.String() }
@@ -283,7 +281,7 @@ func integers(e *term.Expr) bool {
 	if e.Op == term.Pow2 || e.Op == term.AsF16 {
 		return true
 	}
-	return e.Op >= term.Eq && e.Op <= term.Ge && e.Args[0].Kind == term.Int && e.Args[1].Kind == term.Int
+	return e.Op.Comparison() && e.Args[0].Kind == term.Int && e.Args[1].Kind == term.Int
 }
 
 // beginning caches comparisons of operator trees from the root down.

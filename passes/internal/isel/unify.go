@@ -153,8 +153,7 @@ func (f *fitter) run(todo []pair) bool {
 	if len(v.args) != len(e.Args) {
 		return false
 	}
-	switch e.Op {
-	case term.Add, term.Mul, term.Min, term.Max:
+	if commutes(e.Op) {
 		for flip := range 2 {
 			x, y := v.args[flip], v.args[1-flip]
 			if f.looks(e.Args[0], x) && f.looks(e.Args[1], y) && f.run(append(todo, sub(e.Args[1], y), sub(e.Args[0], x))) {

@@ -294,12 +294,7 @@ func (c *checker) owner(m, i int) string {
 // exactTerm reports whether all results of the declaration are determined to the bit.
 func exactTerm(d *decl.Decl) bool {
 	exact := true
-	look := func(e *term.Expr) {
-		switch e.Op {
-		case term.Sum, term.MaxOver, term.Exp, term.Exp2, term.Log, term.Rsqrt, term.Sin, term.Cos, term.Tanh, term.Erf:
-			exact = false
-		}
-	}
+	look := func(e *term.Expr) { exact = exact && e.Op.Exact() }
 	for _, w := range d.Wheres {
 		w.Body.Walk(look)
 	}

@@ -119,8 +119,8 @@ func (g *randomTerm) float(depth int) *term.Expr {
 	if depth == 0 {
 		return g.leaf()
 	}
-	unary := []term.Op{term.Neg, term.Abs, term.Exp, term.Exp2, term.Sin, term.Cos, term.Tanh, term.Sqrt, term.Log, term.Rsqrt}
-	binary := []term.Op{term.Add, term.Sub, term.Mul, term.Add, term.Sub, term.Mul, term.Div, term.Min, term.Max}
+	unary := term.FloatOperations(1)
+	binary := append(term.FloatOperations(2), term.Add, term.Sub, term.Mul) // these three more often
 	e := &term.Expr{Kind: term.Float}
 	switch g.r.IntN(7) {
 	case 6:
@@ -158,7 +158,8 @@ func (g *randomTerm) condition(depth int) *term.Expr {
 	case k == 2 && depth > 0:
 		e.Op, e.Args = term.Not, []*term.Expr{g.condition(depth - 1)}
 	default:
-		e.Op = []term.Op{term.Lt, term.Le, term.Gt, term.Ge, term.Eq, term.Ne}[g.r.IntN(6)]
+		comparisons := term.Comparisons()
+		e.Op = comparisons[g.r.IntN(len(comparisons))]
 		g.exact = true
 		e.Args = []*term.Expr{g.leaf(), g.leaf()}
 		g.exact = false

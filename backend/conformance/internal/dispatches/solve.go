@@ -213,7 +213,7 @@ func (a *assignment) mend(c *term.Expr) {
 		}
 		return
 	}
-	if c.Op < term.Eq || c.Op > term.Ge {
+	if !c.Op.Comparison() {
 		a.shake(c)
 		return
 	}
@@ -221,7 +221,7 @@ func (a *assignment) mend(c *term.Expr) {
 	op := c.Op
 	if !a.settable(x) || a.settable(y) && a.r.IntN(2) == 0 {
 		x, y = y, x
-		op = map[term.Op]term.Op{term.Lt: term.Gt, term.Le: term.Ge, term.Gt: term.Lt, term.Ge: term.Le, term.Eq: term.Eq, term.Ne: term.Ne}[op]
+		op = op.Mirrored()
 	}
 	v, err := a.eval(y)
 	switch {
