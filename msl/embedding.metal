@@ -1,15 +1,7 @@
 // Rows of a table, picked by ids. A row whose id is outside the table becomes
 // NaN, and nothing outside the table is read.
 
-#include <metal_stdlib>
-using namespace metal;
-#pragma clang fp contract(off)
-
-// What a store leaves of a result: of a NaN, the one NaN, whichever operation
-// made it (docs/terms.md, "Stores"). Bits are compared, which fast-math leaves alone.
-inline float stored(float v) {
-  return (as_type<uint>(v) & 0x7fffffffu) > 0x7f800000u ? as_type<float>(0x7fc00000u) : v;
-}
+#include "common.h"
 
 // @kernel   embed_{T:float32=f32|float16=f16}
 // @arg 0 ids    device i32[n] read

@@ -12,15 +12,7 @@
 // A weight is d·(code − 8), d·code or d·scale·(code − 32). The names of our own
 // kernels follow GGML's; its argument structs do not (docs/kernels.md).
 
-#include <metal_stdlib>
-using namespace metal;
-#pragma clang fp contract(off)
-
-// What a store leaves of a result: of a NaN, the one NaN, whichever operation
-// made it (docs/terms.md, "Stores"). Bits are compared, which fast-math leaves alone.
-inline float stored(float v) {
-  return (as_type<uint>(v) & 0x7fffffffu) > 0x7f800000u ? as_type<float>(0x7fc00000u) : v;
-}
+#include "common.h"
 
 constexpr constant int LANES = 32;
 constexpr constant int ROWS = 4; // outputs of a simdgroup
@@ -298,16 +290,14 @@ template [[host_name("ggml_mul_mv_id_q6_K_f32")]] [[kernel]] decltype(ggml_mul_m
 // @witness ggml_mul_mv_q?_0_f32 ; K=96 N=60 ; groups 8 3 1 / 32 2 1 ; ok
 // @witness ggml_mul_mv_q?_0_f32 ; K=32 N=1 ; groups 1 1 1 / 32 2 1 ; ok
 // @witness ggml_mul_mv_q?_0_f32 ; K=96 N=60 ; threads 256 6 1 / 32 2 1 ; ok
-// @witness ggml_mul_mv_q?_0_f32 ; K=48 N=60 ; groups 8 3 1 / 32 2 1 ; refused
-// @witness ggml_mul_mv_q?_0_f32 ; K=0 N=60 ; groups 8 3 1 / 32 2 1 ; refused
+// @witness ggml_mul_mv_q?_0_f32 ; K={48|0} N=60 ; groups 8 3 1 / 32 2 1 ; refused
 // @witness ggml_mul_mv_q?_0_f32 ; K=96 N=0 ; groups 0 3 1 / 32 2 1 ; refused
 // @witness ggml_mul_mv_q?_0_f32 ; K=96 N=60 ; groups 7 3 1 / 32 2 1 ; refused
 // @witness ggml_mul_mv_q?_0_f32 ; K=96 N=60 ; groups 8 3 2 / 32 2 1 ; refused
 // @witness ggml_mul_mv_q?_0_f32 ; K=96 N=60 ; groups 8 3 1 / 32 1 1 ; refused
 // @witness ggml_mul_mv_q6_K_f32 ; K=768 N=60 ; groups 8 3 1 / 32 2 1 ; ok
 // @witness ggml_mul_mv_q6_K_f32 ; K=256 N=1 ; groups 1 1 1 / 32 2 1 ; ok
-// @witness ggml_mul_mv_q6_K_f32 ; K=384 N=60 ; groups 8 3 1 / 32 2 1 ; refused
-// @witness ggml_mul_mv_q6_K_f32 ; K=0 N=60 ; groups 8 3 1 / 32 2 1 ; refused
+// @witness ggml_mul_mv_q6_K_f32 ; K={384|0} N=60 ; groups 8 3 1 / 32 2 1 ; refused
 // @witness ggml_mul_mv_q6_K_f32 ; K=768 N=0 ; groups 0 3 1 / 32 2 1 ; refused
 // @witness ggml_mul_mv_q6_K_f32 ; K=768 N=60 ; groups 7 3 1 / 32 2 1 ; refused
 // @witness ggml_mul_mv_q6_K_f32 ; K=768 N=60 ; groups 8 3 2 / 32 2 1 ; refused

@@ -1,20 +1,6 @@
 // Layer normalisation of rows, and its gradient.
 
-#include <metal_stdlib>
-using namespace metal;
-#pragma clang fp contract(off)
-
-// What a store leaves of a result: of a NaN, the one NaN, whichever operation
-// made it (docs/terms.md, "Stores"). Bits are compared, which fast-math leaves alone.
-inline float stored(float v) {
-  return (as_type<uint>(v) & 0x7fffffffu) > 0x7f800000u ? as_type<float>(0x7fc00000u) : v;
-}
-inline half stored(half v) {
-  return (as_type<ushort>(v) & 0x7fff) > 0x7c00 ? as_type<half>(ushort(0x7e00)) : v;
-}
-inline bfloat stored(bfloat v) {
-  return (as_type<ushort>(v) & 0x7fff) > 0x7f80 ? as_type<bfloat>(ushort(0x7fc0)) : v;
-}
+#include "common.h"
 
 // Whether the gradient of the weight is wanted, row by row; MLX's constant.
 constant bool has_w [[function_constant(20)]];
@@ -541,58 +527,34 @@ template [[host_name("vjp_layer_norm_loopedbfloat16")]] [[kernel]] decltype(vjp_
 // @witness layer_norm[bf]*loat?? ; axis_size=0 w_stride=1 b_stride=1 ; groups 3 1 1 / 0 1 1 ; refused
 // @witness layer_norm[bf]*loat?? ; axis_size=576 w_stride=1 b_stride=1 ; groups 5 1 1 / 160 1 1 ; refused
 // @witness layer_norm[bf]*loat?? ; axis_size=576 w_stride=1 b_stride=1 ; threads 470 1 1 / 96 1 1 ; refused
-// @witness layer_norm[bf]*loat?? ; axis_size=576 w_stride=1 b_stride=1 inplace=out,w ; groups 1 1 1 / 96 1 1 ; refused
-// @witness layer_norm[bf]*loat?? ; axis_size=576 w_stride=1 b_stride=1 inplace=out,b ; groups 1 1 1 / 96 1 1 ; refused
+// @witness layer_norm[bf]*loat?? ; axis_size=576 w_stride=1 b_stride=1 inplace=out,{w|b} ; groups 1 1 1 / 96 1 1 ; refused
 // @witness layer_norm_looped*float?? ; axis_size=7000 w_stride=1 b_stride=1 ; groups 2 1 1 / 1024 1 1 ; ok
 // @witness layer_norm_looped*float?? ; axis_size=7000 w_stride=1 b_stride=1 inplace=out,x ; groups 2 1 1 / 1024 1 1 ; ok
 // @witness layer_norm_looped*float?? ; axis_size=1 w_stride=1 b_stride=0 ; groups 2 1 1 / 32 1 1 ; ok
 // @witness layer_norm_looped*float?? ; axis_size=0 w_stride=1 b_stride=1 ; groups 2 1 1 / 32 1 1 ; refused
-// @witness layer_norm_looped*float?? ; axis_size=64 w_stride=1 b_stride=1 ; groups 2 1 1 / 0 1 1 ; refused
-// @witness layer_norm_looped*float?? ; axis_size=64 w_stride=1 b_stride=1 ; groups 2 1 1 / 48 1 1 ; refused
-// @witness layer_norm_looped*float?? ; axis_size=64 w_stride=1 b_stride=1 ; groups 2 1 1 / 1056 1 1 ; refused
+// @witness layer_norm_looped*float?? ; axis_size=64 w_stride=1 b_stride=1 ; groups 2 1 1 / {0|48|1056} 1 1 ; refused
 // @witness layer_norm_looped*float?? ; axis_size=7000 w_stride=1 b_stride=1 inplace=out,w ; groups 1 1 1 / 1024 1 1 ; refused
 //
 // Their gradients; the memory of x or g may become that of gx and, without sharing, of gw.
 //
 // @witness vjp_layer_norm[bf]*loat?? ; has_w@20=1 axis_size=576 w_stride=1 ; threads 480 1 1 / 96 1 1 ; ok
 // @witness vjp_layer_norm[bf]*loat?? ; has_w@20=0 axis_size=576 w_stride=0 ; groups 5 1 1 / 96 1 1 ; ok
-// @witness vjp_layer_norm[bf]*loat?? ; has_w@20=1 axis_size=576 w_stride=1 inplace=gx,x ; groups 5 1 1 / 96 1 1 ; ok
-// @witness vjp_layer_norm[bf]*loat?? ; has_w@20=1 axis_size=576 w_stride=1 inplace=gx,g ; groups 5 1 1 / 96 1 1 ; ok
-// @witness vjp_layer_norm[bf]*loat?? ; has_w@20=1 axis_size=576 w_stride=1 inplace=gw,x ; groups 5 1 1 / 96 1 1 ; ok
-// @witness vjp_layer_norm[bf]*loat?? ; has_w@20=1 axis_size=576 w_stride=1 inplace=gw,g ; groups 5 1 1 / 96 1 1 ; ok
-// @witness vjp_layer_norm[bf]*loat?? ; has_w@20=0 axis_size=576 w_stride=1 inplace=gx,x ; groups 5 1 1 / 96 1 1 ; ok
-// @witness vjp_layer_norm[bf]*loat?? ; has_w@20=0 axis_size=576 w_stride=1 inplace=gx,g ; groups 5 1 1 / 96 1 1 ; ok
+// @witness vjp_layer_norm[bf]*loat?? ; has_w@20={1|0} axis_size=576 w_stride=1 inplace=gx,{x|g} ; groups 5 1 1 / 96 1 1 ; ok
+// @witness vjp_layer_norm[bf]*loat?? ; has_w@20=1 axis_size=576 w_stride=1 inplace=gw,{x|g} ; groups 5 1 1 / 96 1 1 ; ok
 // @witness vjp_layer_norm[bf]*loat?? ; has_w@20=1 axis_size=576 w_stride=1 inplace=gx,gw ; groups 5 1 1 / 96 1 1 ; refused
-// @witness vjp_layer_norm[bf]*loat?? ; has_w@20=1 axis_size=1 w_stride=1 ; groups 1 1 1 / 32 1 1 ; ok
-// @witness vjp_layer_norm[bf]*loat?? ; has_w@20=0 axis_size=1 w_stride=1 ; groups 1 1 1 / 32 1 1 ; ok
-// @witness vjp_layer_norm[bf]*loat?? ; has_w@20=1 axis_size=257 w_stride=1 ; groups 5 1 1 / 64 1 1 ; ok
-// @witness vjp_layer_norm[bf]*loat?? ; has_w@20=0 axis_size=257 w_stride=1 ; groups 5 1 1 / 64 1 1 ; ok
-// @witness vjp_layer_norm[bf]*loat?? ; has_w@20=1 axis_size=8192 w_stride=1 ; groups 3 1 1 / 1024 1 1 ; ok
-// @witness vjp_layer_norm[bf]*loat?? ; has_w@20=0 axis_size=8192 w_stride=1 ; groups 3 1 1 / 1024 1 1 ; ok
-// @witness vjp_layer_norm[bf]*loat?? ; has_w@20=1 axis_size=8193 w_stride=1 ; groups 3 1 1 / 1056 1 1 ; refused
-// @witness vjp_layer_norm[bf]*loat?? ; has_w@20=0 axis_size=8193 w_stride=1 ; groups 3 1 1 / 1056 1 1 ; refused
-// @witness vjp_layer_norm[bf]*loat?? ; has_w@20=1 axis_size=0 w_stride=1 ; groups 3 1 1 / 0 1 1 ; refused
-// @witness vjp_layer_norm[bf]*loat?? ; has_w@20=0 axis_size=0 w_stride=1 ; groups 3 1 1 / 0 1 1 ; refused
-// @witness vjp_layer_norm[bf]*loat?? ; has_w@20=1 axis_size=576 w_stride=1 ; groups 5 1 1 / 160 1 1 ; refused
-// @witness vjp_layer_norm[bf]*loat?? ; has_w@20=0 axis_size=576 w_stride=1 ; groups 5 1 1 / 160 1 1 ; refused
+// @witness vjp_layer_norm[bf]*loat?? ; has_w@20={1|0} axis_size=1 w_stride=1 ; groups 1 1 1 / 32 1 1 ; ok
+// @witness vjp_layer_norm[bf]*loat?? ; has_w@20={1|0} axis_size=257 w_stride=1 ; groups 5 1 1 / 64 1 1 ; ok
+// @witness vjp_layer_norm[bf]*loat?? ; has_w@20={1|0} axis_size=8192 w_stride=1 ; groups 3 1 1 / 1024 1 1 ; ok
+// @witness vjp_layer_norm[bf]*loat?? ; has_w@20={1|0} axis_size=8193 w_stride=1 ; groups 3 1 1 / 1056 1 1 ; refused
+// @witness vjp_layer_norm[bf]*loat?? ; has_w@20={1|0} axis_size=0 w_stride=1 ; groups 3 1 1 / 0 1 1 ; refused
+// @witness vjp_layer_norm[bf]*loat?? ; has_w@20={1|0} axis_size=576 w_stride=1 ; groups 5 1 1 / 160 1 1 ; refused
 // @witness vjp_layer_norm_looped*float?? ; has_w@20=1 axis_size=8200 w_stride=1 ; groups 2 1 1 / 1024 1 1 ; ok
 // @witness vjp_layer_norm_looped*float?? ; has_w@20=0 axis_size=8200 w_stride=0 ; groups 2 1 1 / 1024 1 1 ; ok
-// @witness vjp_layer_norm_looped*float?? ; has_w@20=1 axis_size=8200 w_stride=1 inplace=gx,x ; groups 2 1 1 / 1024 1 1 ; ok
-// @witness vjp_layer_norm_looped*float?? ; has_w@20=1 axis_size=8200 w_stride=1 inplace=gx,g ; groups 2 1 1 / 1024 1 1 ; ok
-// @witness vjp_layer_norm_looped*float?? ; has_w@20=1 axis_size=8200 w_stride=1 inplace=gw,x ; groups 2 1 1 / 1024 1 1 ; ok
-// @witness vjp_layer_norm_looped*float?? ; has_w@20=1 axis_size=8200 w_stride=1 inplace=gw,g ; groups 2 1 1 / 1024 1 1 ; ok
-// @witness vjp_layer_norm_looped*float?? ; has_w@20=0 axis_size=8200 w_stride=1 inplace=gx,x ; groups 2 1 1 / 1024 1 1 ; ok
-// @witness vjp_layer_norm_looped*float?? ; has_w@20=0 axis_size=8200 w_stride=1 inplace=gx,g ; groups 2 1 1 / 1024 1 1 ; ok
-// @witness vjp_layer_norm_looped*float?? ; has_w@20=1 axis_size=1 w_stride=1 ; groups 2 1 1 / 32 1 1 ; ok
-// @witness vjp_layer_norm_looped*float?? ; has_w@20=0 axis_size=1 w_stride=1 ; groups 2 1 1 / 32 1 1 ; ok
-// @witness vjp_layer_norm_looped*float?? ; has_w@20=1 axis_size=0 w_stride=1 ; groups 2 1 1 / 32 1 1 ; refused
-// @witness vjp_layer_norm_looped*float?? ; has_w@20=0 axis_size=0 w_stride=1 ; groups 2 1 1 / 32 1 1 ; refused
-// @witness vjp_layer_norm_looped*float?? ; has_w@20=1 axis_size=64 w_stride=1 ; groups 2 1 1 / 0 1 1 ; refused
-// @witness vjp_layer_norm_looped*float?? ; has_w@20=0 axis_size=64 w_stride=1 ; groups 2 1 1 / 0 1 1 ; refused
-// @witness vjp_layer_norm_looped*float?? ; has_w@20=1 axis_size=64 w_stride=1 ; groups 2 1 1 / 48 1 1 ; refused
-// @witness vjp_layer_norm_looped*float?? ; has_w@20=0 axis_size=64 w_stride=1 ; groups 2 1 1 / 48 1 1 ; refused
-// @witness vjp_layer_norm_looped*float?? ; has_w@20=1 axis_size=64 w_stride=1 ; groups 2 1 1 / 1056 1 1 ; refused
-// @witness vjp_layer_norm_looped*float?? ; has_w@20=0 axis_size=64 w_stride=1 ; groups 2 1 1 / 1056 1 1 ; refused
+// @witness vjp_layer_norm_looped*float?? ; has_w@20={1|0} axis_size=8200 w_stride=1 inplace=gx,{x|g} ; groups 2 1 1 / 1024 1 1 ; ok
+// @witness vjp_layer_norm_looped*float?? ; has_w@20=1 axis_size=8200 w_stride=1 inplace=gw,{x|g} ; groups 2 1 1 / 1024 1 1 ; ok
+// @witness vjp_layer_norm_looped*float?? ; has_w@20={1|0} axis_size=1 w_stride=1 ; groups 2 1 1 / 32 1 1 ; ok
+// @witness vjp_layer_norm_looped*float?? ; has_w@20={1|0} axis_size=0 w_stride=1 ; groups 2 1 1 / 32 1 1 ; refused
+// @witness vjp_layer_norm_looped*float?? ; has_w@20={1|0} axis_size=64 w_stride=1 ; groups 2 1 1 / {0|48|1056} 1 1 ; refused
 //
 // Corruptions of these declarations that are no lies.
 //

@@ -1,21 +1,6 @@
 // Root-mean-square normalisation of rows.
 
-#include <metal_stdlib>
-using namespace metal;
-#pragma clang fp contract(off)
-
-// What a store leaves of a result: of a NaN, the one NaN, whichever operation
-// made it (docs/terms.md, "Stores"). Bits are compared, which fast-math leaves alone.
-inline float stored(float v) {
-  return (as_type<uint>(v) & 0x7fffffffu) > 0x7f800000u ? as_type<float>(0x7fc00000u) : v;
-}
-inline half stored(half v) {
-  return (as_type<ushort>(v) & 0x7fff) > 0x7c00 ? as_type<half>(ushort(0x7e00)) : v;
-}
-
-#ifndef __MLXC__ // docs/kernels.md, "Weights before the wait"
-inline void wait_for_dispatches() {}
-#endif
+#include "common.h"
 
 constexpr constant int READS = 4; // consecutive elements of a row that a thread takes at a time
 constexpr constant uint LANES = 32;
@@ -382,9 +367,7 @@ template [[host_name("add_rms_loopedfloat32")]] [[kernel]] decltype(add_rms_loop
 // @witness rms_loopedfloat32 ; axis_size=5000 w_stride=1 inplace=out,x ; groups 2 1 1 / 1024 1 1 ; ok
 // @witness rms_loopedfloat32 ; axis_size=1 w_stride=1 ; groups 2 1 1 / 32 1 1 ; ok
 // @witness rms_loopedfloat32 ; axis_size=0 w_stride=1 ; groups 2 1 1 / 32 1 1 ; refused
-// @witness rms_loopedfloat32 ; axis_size=64 w_stride=1 ; groups 2 1 1 / 0 1 1 ; refused
-// @witness rms_loopedfloat32 ; axis_size=64 w_stride=1 ; groups 2 1 1 / 48 1 1 ; refused
-// @witness rms_loopedfloat32 ; axis_size=64 w_stride=1 ; groups 2 1 1 / 1056 1 1 ; refused
+// @witness rms_loopedfloat32 ; axis_size=64 w_stride=1 ; groups 2 1 1 / {0|48|1056} 1 1 ; refused
 // @witness rmsfloat32 ; axis_size=576 w_stride=1 inplace=out,w ; groups 1 1 1 / 160 1 1 ; ok
 // @witness rmsfloat32 ; axis_size=576 w_stride=1 inplace=out,w ; groups 2 1 1 / 160 1 1 ; refused
 // @witness rmsfloat32 ; axis_size=576 w_stride=2 inplace=out,w ; groups 1 1 1 / 160 1 1 ; refused
@@ -392,10 +375,7 @@ template [[host_name("add_rms_loopedfloat32")]] [[kernel]] decltype(add_rms_loop
 // @witness rms_loopedfloat32 ; axis_size=5000 w_stride=1 inplace=out,w ; groups 2 1 1 / 1024 1 1 ; refused
 // @witness add_rmsfloat32 ; axis_size=576 w_stride=1 ; groups 5 1 1 / 160 1 1 ; ok
 // @witness add_rmsfloat32 ; axis_size=576 w_stride=1 ; threads 800 1 1 / 160 1 1 ; ok
-// @witness add_rmsfloat32 ; axis_size=576 w_stride=1 inplace=residual,a ; groups 5 1 1 / 160 1 1 ; ok
-// @witness add_rmsfloat32 ; axis_size=576 w_stride=1 inplace=residual,b ; groups 5 1 1 / 160 1 1 ; ok
-// @witness add_rmsfloat32 ; axis_size=576 w_stride=1 inplace=out,a ; groups 5 1 1 / 160 1 1 ; ok
-// @witness add_rmsfloat32 ; axis_size=576 w_stride=1 inplace=out,b ; groups 5 1 1 / 160 1 1 ; ok
+// @witness add_rmsfloat32 ; axis_size=576 w_stride=1 inplace={residual|out},{a|b} ; groups 5 1 1 / 160 1 1 ; ok
 // @witness add_rmsfloat32 ; axis_size=576 w_stride=1 inplace=residual,w ; groups 1 1 1 / 160 1 1 ; refused
 // @witness add_rmsfloat32 ; axis_size=129 w_stride=1 ; groups 5 1 1 / 64 1 1 ; ok
 // @witness add_rmsfloat32 ; axis_size=1 w_stride=0 ; groups 1 1 1 / 32 1 1 ; ok
@@ -404,15 +384,10 @@ template [[host_name("add_rms_loopedfloat32")]] [[kernel]] decltype(add_rms_loop
 // @witness add_rmsfloat32 ; axis_size=0 w_stride=1 ; groups 3 1 1 / 0 1 1 ; refused
 // @witness add_rmsfloat32 ; axis_size=576 w_stride=1 ; groups 5 1 1 / 192 1 1 ; refused
 // @witness add_rms_loopedfloat32 ; axis_size=5000 w_stride=1 ; groups 2 1 1 / 1024 1 1 ; ok
-// @witness add_rms_loopedfloat32 ; axis_size=5000 w_stride=1 inplace=residual,a ; groups 2 1 1 / 1024 1 1 ; ok
-// @witness add_rms_loopedfloat32 ; axis_size=5000 w_stride=1 inplace=residual,b ; groups 2 1 1 / 1024 1 1 ; ok
-// @witness add_rms_loopedfloat32 ; axis_size=5000 w_stride=1 inplace=out,a ; groups 2 1 1 / 1024 1 1 ; ok
-// @witness add_rms_loopedfloat32 ; axis_size=5000 w_stride=1 inplace=out,b ; groups 2 1 1 / 1024 1 1 ; ok
+// @witness add_rms_loopedfloat32 ; axis_size=5000 w_stride=1 inplace={residual|out},{a|b} ; groups 2 1 1 / 1024 1 1 ; ok
 // @witness add_rms_loopedfloat32 ; axis_size=1 w_stride=1 ; groups 2 1 1 / 32 1 1 ; ok
 // @witness add_rms_loopedfloat32 ; axis_size=0 w_stride=1 ; groups 2 1 1 / 32 1 1 ; refused
-// @witness add_rms_loopedfloat32 ; axis_size=64 w_stride=1 ; groups 2 1 1 / 0 1 1 ; refused
-// @witness add_rms_loopedfloat32 ; axis_size=64 w_stride=1 ; groups 2 1 1 / 48 1 1 ; refused
-// @witness add_rms_loopedfloat32 ; axis_size=64 w_stride=1 ; groups 2 1 1 / 1056 1 1 ; refused
+// @witness add_rms_loopedfloat32 ; axis_size=64 w_stride=1 ; groups 2 1 1 / {0|48|1056} 1 1 ; refused
 //
 // The same in half precision.
 //
@@ -430,9 +405,7 @@ template [[host_name("add_rms_loopedfloat32")]] [[kernel]] decltype(add_rms_loop
 // @witness rms_loopedfloat16 ; axis_size=5000 w_stride=1 inplace=out,x ; groups 2 1 1 / 1024 1 1 ; ok
 // @witness rms_loopedfloat16 ; axis_size=1 w_stride=1 ; groups 2 1 1 / 32 1 1 ; ok
 // @witness rms_loopedfloat16 ; axis_size=0 w_stride=1 ; groups 2 1 1 / 32 1 1 ; refused
-// @witness rms_loopedfloat16 ; axis_size=64 w_stride=1 ; groups 2 1 1 / 0 1 1 ; refused
-// @witness rms_loopedfloat16 ; axis_size=64 w_stride=1 ; groups 2 1 1 / 48 1 1 ; refused
-// @witness rms_loopedfloat16 ; axis_size=64 w_stride=1 ; groups 2 1 1 / 1056 1 1 ; refused
+// @witness rms_loopedfloat16 ; axis_size=64 w_stride=1 ; groups 2 1 1 / {0|48|1056} 1 1 ; refused
 // @witness rmsfloat16 ; axis_size=576 w_stride=1 inplace=out,w ; groups 1 1 1 / 160 1 1 ; ok
 // @witness rmsfloat16 ; axis_size=576 w_stride=1 inplace=out,w ; groups 2 1 1 / 160 1 1 ; refused
 // @witness rmsfloat16 ; axis_size=576 w_stride=2 inplace=out,w ; groups 1 1 1 / 160 1 1 ; refused

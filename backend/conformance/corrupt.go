@@ -38,7 +38,7 @@ func Corrupt(t *testing.T, open func() backend.Device, o Options) {
 	all.Choose = nil // o.Choose chooses families here: a corruption may be noticed in one instance only
 	for _, f := range all.functions() {
 		for i, d := range msl.Declarations(f) {
-			name := family(d)
+			name := d.Family()
 			if byFamily[name] == nil {
 				order = append(order, name)
 			}
@@ -165,7 +165,7 @@ func corruptFamily(t *testing.T, dev backend.Device, instances []instance, cases
 			used = append(used, e)
 			count.equivalent++
 		default:
-			t.Errorf("%s: %v: %s: nobody notices. If it is true, add\n%s", family(in.d), in, m, suggest(in, m))
+			t.Errorf("%s: %v: %s: nobody notices. If it is true, add\n%s", in.d.Family(), in, m, suggest(in, m))
 		}
 		counts[m.kind] = count
 	}

@@ -11,16 +11,12 @@ import (
 	"github.com/mlxc/mlxc/msl/decl"
 )
 
-// family returns the name of a declaration's family: all instances of one template in a source have
-// the same.
-func family(d *decl.Decl) string { return fmt.Sprintf("%s:%d", d.File, d.Line) }
-
 // families returns, by family, the number of its instances among the functions.
 func families(functions []string) map[string]int {
 	n := map[string]int{}
 	for _, f := range functions {
 		for _, d := range msl.Declarations(f) {
-			n[family(d)]++
+			n[d.Family()]++
 		}
 	}
 	return n
@@ -39,28 +35,28 @@ func kernelTests(o Options) map[string]func(*T) {
 			for i, d := range msl.Declarations(function) {
 				n := o.cases()
 				if !o.Long {
-					n = (n + instances[family(d)] - 1) / instances[family(d)]
+					n = (n + instances[d.Family()] - 1) / instances[d.Family()]
 				}
 				total, err := kernelCases(t.Device, d, n, fmt.Sprintf("%s %d %d", function, i, o.Seed))
 				if err != nil {
-					t.Errorf("%s: %v", family(d), err)
+					t.Errorf("%s: %v", d.Family(), err)
 					continue
 				}
 				if total.elements == 0 && !d.EffectsOnly {
-					t.Errorf("%s: no result was compared with the term in %d dispatches", family(d), total.dispatches)
+					t.Errorf("%s: no result was compared with the term in %d dispatches", d.Family(), total.dispatches)
 				}
 				if d.EffectsOnly && t.other != nil {
 					if err := alike(t.Device, t.other, d, n, fmt.Sprintf("%s %d %d", function, i, o.Seed)); err != nil {
-						t.Errorf("%s: %v", family(d), err)
+						t.Errorf("%s: %v", d.Family(), err)
 					}
 				}
-				t.Logf("%s: %d dispatches, %d results compared, %d of them to the bit", family(d), total.dispatches, total.elements, total.exact)
+				t.Logf("%s: %d dispatches, %d results compared, %d of them to the bit", d.Family(), total.dispatches, total.elements, total.exact)
 			}
 			if err := witnessed(function, msl.Declarations(function)); err != nil {
 				t.Errorf("%v", err)
 			}
 			if !slices.ContainsFunc(witnesses(function), func(w witness) bool { return w.OK }) {
-				t.Errorf("%s: no @witness of %s is ok: add a dispatch as an engine makes it, with its grid (docs/kernels.md)", family(msl.Declarations(function)[0]), function)
+				t.Errorf("%s: no @witness of %s is ok: add a dispatch as an engine makes it, with its grid (docs/kernels.md)", msl.Declarations(function)[0].Family(), function)
 			}
 			err := eachWitness(function, func(x *dispatch) error {
 				_, err := check(t.Device, x, seedOf(function))

@@ -98,7 +98,7 @@ func Sample(n int, seed uint64, choose Choice, f func(*Case) error) error {
 			return err
 		}
 		for k, d := range msl.Declarations(function) {
-			name := family(d)
+			name := d.Family()
 			turn[name]++
 			// This instance's share of the n, so that all of them have n together.
 			share := n*turn[name]/instances[name] - n*(turn[name]-1)/instances[name]
