@@ -182,9 +182,7 @@ template <typename T, int BM, int BN, int SM, int SN, int TM, int TN>
     constant long* matrix_batch_stride [[buffer(12)]],
     constant long* bias_batch_stride [[buffer(13)]],
     constant int& bias_stride [[buffer(14)]],
-    uint3 group [[threadgroup_position_in_grid]],
-    uint simdgroup [[simdgroup_index_in_threadgroup]],
-    uint lane [[thread_index_in_simdgroup]]) {
+    PLACE) {
   constexpr int pitch = BM * SM * TM + TM;
   threadgroup float partial[BN > 1 ? BN * pitch : 1];
 
@@ -282,9 +280,7 @@ template <typename W>
     device float* y [[buffer(2)]],
     constant int& K [[buffer(3)]],
     constant int& N [[buffer(4)]],
-    uint3 group [[threadgroup_position_in_grid]],
-    uint simdgroup [[simdgroup_index_in_threadgroup]],
-    uint lane [[thread_index_in_simdgroup]]) {
+    PLACE) {
   matvec(mat, x, y, K, N, int(group.x), simdgroup, lane);
 }
 
@@ -316,9 +312,7 @@ template <typename W>
     constant int& K [[buffer(5)]],
     constant int& n0 [[buffer(6)]],
     constant int& n1 [[buffer(7)]],
-    uint3 group [[threadgroup_position_in_grid]],
-    uint simdgroup [[simdgroup_index_in_threadgroup]],
-    uint lane [[thread_index_in_simdgroup]]) {
+    PLACE) {
   int block = int(group.x);
   const int blocks0 = (n0 + 2 * ROWS - 1) / (2 * ROWS);
   if (block < blocks0) {
@@ -343,9 +337,7 @@ template <typename W>
     constant int& n0 [[buffer(8)]],
     constant int& n1 [[buffer(9)]],
     constant int& n2 [[buffer(10)]],
-    uint3 group [[threadgroup_position_in_grid]],
-    uint simdgroup [[simdgroup_index_in_threadgroup]],
-    uint lane [[thread_index_in_simdgroup]]) {
+    PLACE) {
   int block = int(group.x);
   const int blocks0 = (n0 + 2 * ROWS - 1) / (2 * ROWS);
   if (block < blocks0) {
@@ -384,9 +376,7 @@ template <typename W>
     device float* y [[buffer(3)]],
     constant int& K [[buffer(4)]],
     constant int& N [[buffer(5)]],
-    uint3 group [[threadgroup_position_in_grid]],
-    uint simdgroup [[simdgroup_index_in_threadgroup]],
-    uint lane [[thread_index_in_simdgroup]]) {
+    PLACE) {
   const int first = (int(group.x) * 2 + int(simdgroup)) * ROWS;
   float result[ROWS];
   dot_rows(w, x, K, N, first, lane, result);
@@ -421,9 +411,7 @@ template <typename W>
     device float* y [[buffer(3)]],
     constant int& K [[buffer(4)]],
     constant int& N [[buffer(5)]],
-    uint3 group [[threadgroup_position_in_grid]],
-    uint simdgroup [[simdgroup_index_in_threadgroup]],
-    uint lane [[thread_index_in_simdgroup]]) {
+    PLACE) {
   const int first = (int(group.x) * 2 + int(simdgroup)) * ROWS;
   float gate[ROWS];
   float up[ROWS];
@@ -571,9 +559,7 @@ template <typename W>
     constant int& K [[buffer(3)]],
     constant int& N [[buffer(4)]],
     constant int& M [[buffer(5)]],
-    uint3 group [[threadgroup_position_in_grid]],
-    uint thread_id [[thread_index_in_threadgroup]],
-    uint simdgroup [[simdgroup_index_in_threadgroup]]) {
+    TILE_PLACE) {
   threadgroup float xs[TILE * PITCH];
   threadgroup float ws[TILE * PITCH];
   matmul(x, w, y, K, N, M, int(group.y) * TILE, int(group.x) * TILE, xs, ws, thread_id, simdgroup);
@@ -609,9 +595,7 @@ template <typename W>
     constant int& n0 [[buffer(6)]],
     constant int& n1 [[buffer(7)]],
     constant int& M [[buffer(8)]],
-    uint3 group [[threadgroup_position_in_grid]],
-    uint thread_id [[thread_index_in_threadgroup]],
-    uint simdgroup [[simdgroup_index_in_threadgroup]]) {
+    TILE_PLACE) {
   threadgroup float xs[TILE * PITCH];
   threadgroup float ws[TILE * PITCH];
   const int m0 = int(group.y) * TILE;
@@ -640,9 +624,7 @@ template <typename W>
     constant int& n1 [[buffer(9)]],
     constant int& n2 [[buffer(10)]],
     constant int& M [[buffer(11)]],
-    uint3 group [[threadgroup_position_in_grid]],
-    uint thread_id [[thread_index_in_threadgroup]],
-    uint simdgroup [[simdgroup_index_in_threadgroup]]) {
+    TILE_PLACE) {
   threadgroup float xs[TILE * PITCH];
   threadgroup float ws[TILE * PITCH];
   const int m0 = int(group.y) * TILE;
@@ -686,9 +668,7 @@ template <typename W>
     constant int& K [[buffer(4)]],
     constant int& N [[buffer(5)]],
     constant int& M [[buffer(6)]],
-    uint3 group [[threadgroup_position_in_grid]],
-    uint thread_id [[thread_index_in_threadgroup]],
-    uint simdgroup [[simdgroup_index_in_threadgroup]]) {
+    TILE_PLACE) {
   threadgroup float xs[TILE * PITCH];
   threadgroup float ws[TILE * PITCH];
   const int m0 = int(group.y) * TILE;
@@ -734,9 +714,7 @@ template <typename W>
     constant int& K [[buffer(4)]],
     constant int& N [[buffer(5)]],
     constant int& M [[buffer(6)]],
-    uint3 group [[threadgroup_position_in_grid]],
-    uint thread_id [[thread_index_in_threadgroup]],
-    uint simdgroup [[simdgroup_index_in_threadgroup]]) {
+    TILE_PLACE) {
   threadgroup float xs[TILE * PITCH];
   threadgroup float ws[TILE * PITCH];
   const int m0 = int(group.y) * TILE;
@@ -834,9 +812,7 @@ template <bool TX>
     constant int& K [[buffer(3)]],
     constant int& N [[buffer(4)]],
     constant int& M [[buffer(5)]],
-    uint3 group [[threadgroup_position_in_grid]],
-    uint thread_id [[thread_index_in_threadgroup]],
-    uint simdgroup [[simdgroup_index_in_threadgroup]]) {
+    TILE_PLACE) {
   threadgroup float xs[TILE * PITCH];
   threadgroup float ws[TILE * PITCH];
   const int m0 = int(group.y) * TILE;

@@ -2,6 +2,19 @@
 
 #include "common.h"
 
+// A threadgroup holds a row of so many elements at most, or walks it with any number of simdgroups.
+//
+// @lines   rows(most)
+// @if      C == layer_norm
+// @group   32*ceil(axis_size/256), 1, 1
+// @require axis_size >= 1 && axis_size <= {most}
+// @else
+// @group   threads, 1, 1
+// @require axis_size >= 1
+// @require threads % 32 == 0 && threads >= 32 && threads <= 1024
+// @end
+// @end
+
 // Whether the gradient of the weight is wanted, row by row; MLX's constant.
 constant bool has_w [[function_constant(20)]];
 
@@ -137,24 +150,23 @@ inline float mean_of_walk(
 // stride 0 are one element for all: MLX binds a one and a zero where there is
 // no weight or bias.
 //
-// @kernel   layer_norm{T:float32=f32|float16=f16|bfloat16=bf16}
+// @kernel  {C:layer_norm|layer_norm_looped}{T:float32=f32|float16=f16|bfloat16=bf16}
 // @mlx
-// @arg 0 x          device {T}[rows, axis_size] read
-// @arg 1 w          device {T}[axis_size : w_stride] read
-// @arg 2 b          device {T}[axis_size : b_stride] read
-// @arg 3 out        device {T}[rows, axis_size] write
-// @arg 4 eps        constant f32
-// @arg 5 axis_size  constant u32
-// @arg 6 w_stride   constant u32
-// @arg 7 b_stride   constant u32
-// @groups   rows, 1, 1
-// @group    32*ceil(axis_size/256), 1, 1
-// @require  axis_size >= 1 && axis_size <= 6656
-// @inplace  out x
-// @where    mean[r] = sum[layer_norm](k < axis_size, x[r,k]) / f32(axis_size)
-// @where    c[r,i] = x[r,i] - mean[r]
-// @where    inv[r] = rsqrt(sum[layer_norm](k < axis_size, c[r,k] * c[r,k]) / f32(axis_size) + eps)
-// @term     out[r,i] = round({T}, round({T}, w[i] * round({T}, c[r,i] * inv[r])) + b[i])
+// @arg     x          device {T}[rows, axis_size] read
+// @arg     w          device {T}[axis_size : w_stride] read
+// @arg     b          device {T}[axis_size : b_stride] read
+// @arg     out        device {T}[rows, axis_size] write
+// @arg     eps        constant f32
+// @arg     axis_size  constant u32
+// @arg     w_stride   constant u32
+// @arg     b_stride   constant u32
+// @groups  rows, 1, 1
+// @use     rows(6656)
+// @inplace out x
+// @where   mean[r] = sum[{C}](k < axis_size, x[r,k]) / f32(axis_size)
+// @where   c[r,i] = x[r,i] - mean[r]
+// @where   inv[r] = rsqrt(sum[{C}](k < axis_size, c[r,k] * c[r,k]) / f32(axis_size) + eps)
+// @term    out[r,i] = round({T}, round({T}, w[i] * round({T}, c[r,i] * inv[r])) + b[i])
 template <typename T>
 [[kernel]] void layer_norm(
     const device T* x [[buffer(0)]],
@@ -215,26 +227,6 @@ template <typename T>
 }
 
 // The same for rows of any length: the threadgroup walks the row three times.
-//
-// @kernel   layer_norm_looped{T:float32=f32|float16=f16|bfloat16=bf16}
-// @mlx
-// @arg 0 x          device {T}[rows, axis_size] read
-// @arg 1 w          device {T}[axis_size : w_stride] read
-// @arg 2 b          device {T}[axis_size : b_stride] read
-// @arg 3 out        device {T}[rows, axis_size] write
-// @arg 4 eps        constant f32
-// @arg 5 axis_size  constant u32
-// @arg 6 w_stride   constant u32
-// @arg 7 b_stride   constant u32
-// @groups   rows, 1, 1
-// @group    threads, 1, 1
-// @require  axis_size >= 1
-// @require  threads % 32 == 0 && threads >= 32 && threads <= 1024
-// @inplace  out x
-// @where    mean[r] = sum[layer_norm_looped](k < axis_size, x[r,k]) / f32(axis_size)
-// @where    c[r,i] = x[r,i] - mean[r]
-// @where    inv[r] = rsqrt(sum[layer_norm_looped](k < axis_size, c[r,k] * c[r,k]) / f32(axis_size) + eps)
-// @term     out[r,i] = round({T}, round({T}, w[i] * round({T}, c[r,i] * inv[r])) + b[i])
 template <typename T>
 [[kernel]] void layer_norm_looped(
     const device T* x [[buffer(0)]],
@@ -292,33 +284,32 @@ template <typename T>
 // touched, whatever is bound (MLX binds w). The gradient of b is the sum of the
 // rows of g. A thread has its elements of x and g before it stores any.
 //
-// @kernel   vjp_layer_norm{T:float32=f32|float16=f16|bfloat16=bf16}
+// @kernel  vjp_{C:layer_norm|layer_norm_looped}{T:float32=f32|float16=f16|bfloat16=bf16}
 // @mlx
 // @constant 20 has_w bool
-// @arg 0 x          device {T}[rows, axis_size] read
-// @arg 1 w          device {T}[axis_size : w_stride] read
-// @arg 2 g          device {T}[rows, axis_size] read
-// @arg 3 gx         device {T}[rows, axis_size] write
-// @arg 4 gw         device {T}[has_w*rows, axis_size] write
-// @arg 5 eps        constant f32
-// @arg 6 axis_size  constant u32
-// @arg 7 w_stride   constant u32
-// @groups   rows, 1, 1
-// @group    32*ceil(axis_size/256), 1, 1
-// @require  axis_size >= 1 && axis_size <= 8192
-// @inplace  gx x
-// @inplace  gx g
-// @inplace  gw x
-// @inplace  gw g
-// @where    mean[r] = sum[layer_norm](k < axis_size, x[r,k]) / f32(axis_size)
-// @where    c[r,i] = x[r,i] - mean[r]
-// @where    wg[r,i] = w[i] * g[r,i]
-// @where    mean_wg[r] = sum[layer_norm](k < axis_size, wg[r,k]) / f32(axis_size)
-// @where    mean_wgc[r] = sum[layer_norm](k < axis_size, wg[r,k] * c[r,k]) / f32(axis_size)
-// @where    inv2[r] = 1.0 / (sum[layer_norm](k < axis_size, c[r,k] * c[r,k]) / f32(axis_size) + eps)
-// @where    norm[r,i] = c[r,i] * sqrt(inv2[r])
-// @term     gx[r,i] = round({T}, sqrt(inv2[r]) * (wg[r,i] - mean_wg[r]) - norm[r,i] * mean_wgc[r] * inv2[r])
-// @term     gw[r,i] = round({T}, g[r,i] * norm[r,i])
+// @arg     x          device {T}[rows, axis_size] read
+// @arg     w          device {T}[axis_size : w_stride] read
+// @arg     g          device {T}[rows, axis_size] read
+// @arg     gx         device {T}[rows, axis_size] write
+// @arg     gw         device {T}[has_w*rows, axis_size] write
+// @arg     eps        constant f32
+// @arg     axis_size  constant u32
+// @arg     w_stride   constant u32
+// @groups  rows, 1, 1
+// @use     rows(8192)
+// @inplace gx x
+// @inplace gx g
+// @inplace gw x
+// @inplace gw g
+// @where   mean[r] = sum[{C}](k < axis_size, x[r,k]) / f32(axis_size)
+// @where   c[r,i] = x[r,i] - mean[r]
+// @where   wg[r,i] = w[i] * g[r,i]
+// @where   mean_wg[r] = sum[{C}](k < axis_size, wg[r,k]) / f32(axis_size)
+// @where   mean_wgc[r] = sum[{C}](k < axis_size, wg[r,k] * c[r,k]) / f32(axis_size)
+// @where   inv2[r] = 1.0 / (sum[{C}](k < axis_size, c[r,k] * c[r,k]) / f32(axis_size) + eps)
+// @where   norm[r,i] = c[r,i] * sqrt(inv2[r])
+// @term    gx[r,i] = round({T}, sqrt(inv2[r]) * (wg[r,i] - mean_wg[r]) - norm[r,i] * mean_wgc[r] * inv2[r])
+// @term    gw[r,i] = round({T}, g[r,i] * norm[r,i])
 template <typename T>
 [[kernel]] void vjp_layer_norm(
     const device T* x [[buffer(0)]],
@@ -400,35 +391,6 @@ template <typename T>
 
 // The same for rows of any length. In the last walk a thread reads its element of
 // x and g before it stores that of gx and gw.
-//
-// @kernel   vjp_layer_norm_looped{T:float32=f32|float16=f16|bfloat16=bf16}
-// @mlx
-// @constant 20 has_w bool
-// @arg 0 x          device {T}[rows, axis_size] read
-// @arg 1 w          device {T}[axis_size : w_stride] read
-// @arg 2 g          device {T}[rows, axis_size] read
-// @arg 3 gx         device {T}[rows, axis_size] write
-// @arg 4 gw         device {T}[has_w*rows, axis_size] write
-// @arg 5 eps        constant f32
-// @arg 6 axis_size  constant u32
-// @arg 7 w_stride   constant u32
-// @groups   rows, 1, 1
-// @group    threads, 1, 1
-// @require  axis_size >= 1
-// @require  threads % 32 == 0 && threads >= 32 && threads <= 1024
-// @inplace  gx x
-// @inplace  gx g
-// @inplace  gw x
-// @inplace  gw g
-// @where    mean[r] = sum[layer_norm_looped](k < axis_size, x[r,k]) / f32(axis_size)
-// @where    c[r,i] = x[r,i] - mean[r]
-// @where    wg[r,i] = w[i] * g[r,i]
-// @where    mean_wg[r] = sum[layer_norm_looped](k < axis_size, wg[r,k]) / f32(axis_size)
-// @where    mean_wgc[r] = sum[layer_norm_looped](k < axis_size, wg[r,k] * c[r,k]) / f32(axis_size)
-// @where    inv2[r] = 1.0 / (sum[layer_norm_looped](k < axis_size, c[r,k] * c[r,k]) / f32(axis_size) + eps)
-// @where    norm[r,i] = c[r,i] * sqrt(inv2[r])
-// @term     gx[r,i] = round({T}, sqrt(inv2[r]) * (wg[r,i] - mean_wg[r]) - norm[r,i] * mean_wgc[r] * inv2[r])
-// @term     gw[r,i] = round({T}, g[r,i] * norm[r,i])
 template <typename T>
 [[kernel]] void vjp_layer_norm_looped(
     const device T* x [[buffer(0)]],

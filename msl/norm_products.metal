@@ -565,7 +565,7 @@ inline void rows_of_norm(const thread Affine& m, const thread Input& in, device 
 
 // One product, as that of a last norm with the head of a model.
 //
-// @kernel  affine_{C:qmv|qmv_fast}_rms_float_gs_{g:32|64}_b_{b:4|8}
+// @kernel  affine_{C:qmv|qmv_fast}_rms_float_gs_{g:{groups()}}_b_{b:{bits()}}
 // @use     matrix(; {b}; out_vec_size; in_vec_size)
 // @arg     x             device f32[M, in_vec_size] read
 // @arg     norm          device f32[in_vec_size] read
@@ -580,18 +580,14 @@ inline void rows_of_norm(const thread Affine& m, const thread Input& in, device 
 // @term    y[m,n] = round(f32, {dot_norm()})
 template <int g, int b, int words>
 [[kernel]] void qmv_rms(
-    const device uint* w [[buffer(0)]],
-    const device float* scales [[buffer(1)]],
-    const device float* biases [[buffer(2)]],
+    AFFINE(, 0, 1, 2),
     const device float* x [[buffer(3)]],
     const device float* norm [[buffer(4)]],
     device float* y [[buffer(5)]],
     constant float& eps [[buffer(6)]],
     constant int& in_vec_size [[buffer(7)]],
     constant int& out_vec_size [[buffer(8)]],
-    uint3 group [[threadgroup_position_in_grid]],
-    uint simdgroup [[simdgroup_index_in_threadgroup]],
-    uint lane [[thread_index_in_simdgroup]]) {
+    PLACE) {
   const Affine m = {w, scales, biases};
   const Input in = {x + size_t(group.x) * in_vec_size, norm, in_vec_size, eps};
   const int block = 2 * int(group.y) + int(simdgroup);
@@ -604,7 +600,7 @@ template <int g, int b, int words>
 //
 // N is a multiple of 16.
 //
-// @kernel  affine_{C:qmv|qmv_fast}_rms_max_float_gs_{g:32|64}_b_{b:8}
+// @kernel  affine_{C:qmv|qmv_fast}_rms_max_float_gs_{g:{groups()}}_b_{b:8}
 // @use     matrix(; {b}; out_vec_size; in_vec_size)
 // @arg     x             device f32[M, in_vec_size] read
 // @arg     norm          device f32[in_vec_size] read
@@ -622,9 +618,7 @@ template <int g, int b, int words>
 // @term    top[m,p] = round(f32, max(i < 16, dot[m,16*p + i]))
 template <int g, int b, int words>
 [[kernel]] void qmv_rms_max(
-    const device uint* w [[buffer(0)]],
-    const device float* scales [[buffer(1)]],
-    const device float* biases [[buffer(2)]],
+    AFFINE(, 0, 1, 2),
     const device float* x [[buffer(3)]],
     const device float* norm [[buffer(4)]],
     device float* y [[buffer(5)]],
@@ -632,9 +626,7 @@ template <int g, int b, int words>
     constant float& eps [[buffer(7)]],
     constant int& in_vec_size [[buffer(8)]],
     constant int& out_vec_size [[buffer(9)]],
-    uint3 group [[threadgroup_position_in_grid]],
-    uint simdgroup [[simdgroup_index_in_threadgroup]],
-    uint lane [[thread_index_in_simdgroup]]) {
+    PLACE) {
   const Affine m = {w, scales, biases};
   const Input in = {x + size_t(group.x) * in_vec_size, norm, in_vec_size, eps};
   const int block = 2 * int(group.y) + int(simdgroup);
@@ -645,7 +637,7 @@ template <int g, int b, int words>
 // The gate and up products of a feed-forward layer, and silu(gate)·up of them. A simdgroup makes two outputs, so
 // that its norm is not computed too often, and a threadgroup few, so that all cores have about as many.
 //
-// @kernel  affine_{C:qmv|qmv_fast}_rms_silu_mul_float_gs_{g:32|64}_b_{b:4}
+// @kernel  affine_{C:qmv|qmv_fast}_rms_silu_mul_float_gs_{g:{groups()}}_b_{b:4}
 // @use     norm()
 // @each    i = gate up
 // @use     matrix(_{i}; {b}; out_vec_size; in_vec_size)
@@ -663,21 +655,15 @@ template <int g, int b, int words>
 // @term    y[m,n] = {silu_mul(m,n)}
 template <int g, int b, int words>
 [[kernel]] void qmv_rms_silu_mul(
-    const device uint* w_gate [[buffer(0)]],
-    const device float* scales_gate [[buffer(1)]],
-    const device float* biases_gate [[buffer(2)]],
-    const device uint* w_up [[buffer(3)]],
-    const device float* scales_up [[buffer(4)]],
-    const device float* biases_up [[buffer(5)]],
+    AFFINE(_gate, 0, 1, 2),
+    AFFINE(_up, 3, 4, 5),
     const device float* x [[buffer(6)]],
     const device float* norm [[buffer(7)]],
     device float* y [[buffer(8)]],
     constant float& eps [[buffer(9)]],
     constant int& in_vec_size [[buffer(10)]],
     constant int& out_vec_size [[buffer(11)]],
-    uint3 group [[threadgroup_position_in_grid]],
-    uint simdgroup [[simdgroup_index_in_threadgroup]],
-    uint lane [[thread_index_in_simdgroup]]) {
+    PLACE) {
   const int N = out_vec_size;
   const int first = (int(group.y) * 2 + int(simdgroup)) * 2;
   if (first >= N) {
@@ -740,7 +726,7 @@ struct Turn {
 // attention wants them. A simdgroup makes the two rows that a rotation turns together, or two rows of
 // values; blocks of queries, keys and values follow one another in the grid.
 //
-// @kernel  affine_{C:qmv|qmv_fast}_rms_x3_rope_float_gs_{g:32|64}_b_{b:4}{order:=pairs|=halves}
+// @kernel  affine_{C:qmv|qmv_fast}_rms_x3_rope_float_gs_{g:{groups()}}_b_{b:4}{order:=pairs|=halves}
 // @constant 2 traditional bool
 // @use     matrix(_q; {b}; q_heads*dims; in_vec_size)
 // @use     matrix(_k; {b}; k_heads*dims; in_vec_size)
@@ -792,15 +778,9 @@ struct Turn {
 // @term    v[n] = round(f32, dot_v[n])
 template <int g, int b, int words>
 [[kernel]] void qmv_rms_x3_rope(
-    const device uint* w_q [[buffer(0)]],
-    const device float* scales_q [[buffer(1)]],
-    const device float* biases_q [[buffer(2)]],
-    const device uint* w_k [[buffer(3)]],
-    const device float* scales_k [[buffer(4)]],
-    const device float* biases_k [[buffer(5)]],
-    const device uint* w_v [[buffer(6)]],
-    const device float* scales_v [[buffer(7)]],
-    const device float* biases_v [[buffer(8)]],
+    AFFINE(_q, 0, 1, 2),
+    AFFINE(_k, 3, 4, 5),
+    AFFINE(_v, 6, 7, 8),
     const device float* x [[buffer(9)]],
     const device float* norm [[buffer(10)]],
     device float* q [[buffer(11)]],
@@ -817,9 +797,7 @@ template <int g, int b, int words>
     constant int& offset [[buffer(22)]],
     constant float& scale [[buffer(23)]],
     constant float& base [[buffer(24)]],
-    uint3 group [[threadgroup_position_in_grid]],
-    uint simdgroup [[simdgroup_index_in_threadgroup]],
-    uint lane [[thread_index_in_simdgroup]]) {
+    PLACE) {
   const int pairs = dims / 2;
 
   // Which matrix, and which two rows of it.
@@ -901,10 +879,8 @@ template <int g, int b, int words>
   template [[host_name("affine_qmv_fast_" #kernel "_float_gs_" #g "_b_" #b)]] \
   [[kernel]] decltype(qmv_##kernel<g, b, 2>) qmv_##kernel<g, b, 2>;
 
-INSTANTIATE_RMS(rms, 32, 4)
-INSTANTIATE_RMS(rms, 32, 8)
-INSTANTIATE_RMS(rms, 64, 4)
-INSTANTIATE_RMS(rms, 64, 8)
+#define INSTANTIATE_RMS_STORE(g, b) INSTANTIATE_RMS(rms, g, b)
+EACH_WIDTH(INSTANTIATE_RMS_STORE)
 INSTANTIATE_RMS(rms_max, 32, 8)
 INSTANTIATE_RMS(rms_max, 64, 8)
 INSTANTIATE_RMS(rms_silu_mul, 32, 4)

@@ -4,7 +4,10 @@
 
 // What their declarations share (docs/kernels.md, "Families"). A matrix of affine codes, whose arguments and terms
 // end in s, and its product with a vector x; what two products of a gated feed-forward layer become.
+// The groups and bits that there are also stand in EACH_WIDTH, which instantiates a kernel for them.
 //
+// @text  groups() = 32|64
+// @text  bits() = 4|8
 // @lines matrix(s; bits; N; K)
 // @arg   w{s}       device u32 as u{bits}[{N}, {K}] read
 // @arg   scales{s}  device f32[{N}, {K}/g] read
@@ -14,6 +17,8 @@
 //            + biases{s}[{n},c] * sum[{C}](j < g, {x}))
 // @text  dot(C; s) = {affine(in_vec_size; {C}; {s}; n; x[m,c*g + j])}
 // @text  silu_mul(at) = round(f32, gate[{at}] / (1.0 + exp(-gate[{at}])) * up[{at}])
+
+#define EACH_WIDTH(instantiate) instantiate(32, 4) instantiate(32, 8) instantiate(64, 4) instantiate(64, 8)
 
 constexpr constant int LANES = 32;
 constexpr constant int ROWS = 4; // outputs of a simdgroup at a time, if not told otherwise
@@ -78,6 +83,16 @@ struct Affine {
   const device float* scales;
   const device float* biases;
 };
+
+// AFFINE declares the arguments of such a matrix in three buffers, and PLACE where a thread is.
+#define AFFINE(s, i, j, k)               \
+  const device uint* w##s [[buffer(i)]], \
+  const device float* scales##s [[buffer(j)]], \
+  const device float* biases##s [[buffer(k)]]
+#define PLACE                                            \
+  uint3 group [[threadgroup_position_in_grid]],          \
+  uint simdgroup [[simdgroup_index_in_threadgroup]],     \
+  uint lane [[thread_index_in_simdgroup]]
 
 // row_of is a matrix from one of its rows on.
 template <int g, int b>

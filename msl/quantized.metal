@@ -405,7 +405,7 @@ inline void matvec(
 
 // Matrix times vector: a simdgroup computes ROWS outputs.
 //
-// @kernel  affine_{C:qmv|qmv_fast}_float_gs_{g:32|64}_b_{b:4|8}_batch_0_pr_0_hgs_0_r_4
+// @kernel  affine_{C:qmv|qmv_fast}_float_gs_{g:{groups()}}_b_{b:{bits()}}_batch_0_pr_0_hgs_0_r_4
 // @use     matrix(; {b}; out_vec_size; in_vec_size)
 // @arg     x             device f32[M, in_vec_size] read
 // @arg     y             device f32[M, out_vec_size] write
@@ -424,9 +424,7 @@ inline void matvec(
 // @term    y[m,n] = round(f32, {dot({C}; )})
 template <int g, int b, int words, bool whole>
 [[kernel]] void qmv(
-    const device uint* w [[buffer(0)]],
-    const device float* scales [[buffer(1)]],
-    const device float* biases [[buffer(2)]],
+    AFFINE(, 0, 1, 2),
     const device float* x [[buffer(3)]],
     device float* y [[buffer(4)]],
     constant int& in_vec_size [[buffer(5)]],
@@ -439,9 +437,7 @@ template <int g, int b, int words, bool whole>
     constant long* w_strides [[buffer(12)]],
     constant long* s_strides [[buffer(13)]],
     constant long* b_strides [[buffer(14)]],
-    uint3 group [[threadgroup_position_in_grid]],
-    uint simdgroup [[simdgroup_index_in_threadgroup]],
-    uint lane [[thread_index_in_simdgroup]]) {
+    PLACE) {
   matvec<g, b, words, whole>(
       w, scales, biases, x + size_t(group.x) * in_vec_size, y + size_t(group.x) * out_vec_size, in_vec_size, out_vec_size, int(group.y), simdgroup, lane);
 }
@@ -452,15 +448,12 @@ template <int g, int b, int words, bool whole>
   template [[host_name("affine_qmv_fast_float_gs_" #g "_b_" #b "_batch_0_pr_0_hgs_0_r_4")]]  \
   [[kernel]] decltype(qmv<g, b, 2, true>) qmv<g, b, 2, true>;
 
-INSTANTIATE_QMV(32, 4)
-INSTANTIATE_QMV(32, 8)
-INSTANTIATE_QMV(64, 4)
-INSTANTIATE_QMV(64, 8)
+EACH_WIDTH(INSTANTIATE_QMV)
 
 // Two products of one input, as gate and up of a feed-forward layer: the blocks
 // of the second follow those of the first in the grid.
 //
-// @kernel  affine_{C:qmv|qmv_fast}_{arms:x2=0 1|x3=0 1 2}_float_gs_{g:32|64}_b_{b:4|8}
+// @kernel  affine_{C:qmv|qmv_fast}_{arms:x2=0 1|x3=0 1 2}_float_gs_{g:{groups()}}_b_{b:{bits()}}
 // @each    i = {arms}
 // @use     matrix({i}; {b}; n{i}; in_vec_size)
 // @end
@@ -487,21 +480,15 @@ INSTANTIATE_QMV(64, 8)
 // @end
 template <int g, int b, int words, bool whole>
 [[kernel]] void qmv_x2(
-    const device uint* w0 [[buffer(0)]],
-    const device float* scales0 [[buffer(1)]],
-    const device float* biases0 [[buffer(2)]],
-    const device uint* w1 [[buffer(3)]],
-    const device float* scales1 [[buffer(4)]],
-    const device float* biases1 [[buffer(5)]],
+    AFFINE(0, 0, 1, 2),
+    AFFINE(1, 3, 4, 5),
     const device float* x [[buffer(6)]],
     device float* y0 [[buffer(7)]],
     device float* y1 [[buffer(8)]],
     constant int& in_vec_size [[buffer(9)]],
     constant int& n0 [[buffer(10)]],
     constant int& n1 [[buffer(11)]],
-    uint3 group [[threadgroup_position_in_grid]],
-    uint simdgroup [[simdgroup_index_in_threadgroup]],
-    uint lane [[thread_index_in_simdgroup]]) {
+    PLACE) {
   const int K = in_vec_size;
   x += size_t(group.x) * K;
   int block = int(group.y);
@@ -517,15 +504,9 @@ template <int g, int b, int words, bool whole>
 // Three products of one input: queries, keys and values of attention.
 template <int g, int b, int words, bool whole>
 [[kernel]] void qmv_x3(
-    const device uint* w0 [[buffer(0)]],
-    const device float* scales0 [[buffer(1)]],
-    const device float* biases0 [[buffer(2)]],
-    const device uint* w1 [[buffer(3)]],
-    const device float* scales1 [[buffer(4)]],
-    const device float* biases1 [[buffer(5)]],
-    const device uint* w2 [[buffer(6)]],
-    const device float* scales2 [[buffer(7)]],
-    const device float* biases2 [[buffer(8)]],
+    AFFINE(0, 0, 1, 2),
+    AFFINE(1, 3, 4, 5),
+    AFFINE(2, 6, 7, 8),
     const device float* x [[buffer(9)]],
     device float* y0 [[buffer(10)]],
     device float* y1 [[buffer(11)]],
@@ -534,9 +515,7 @@ template <int g, int b, int words, bool whole>
     constant int& n0 [[buffer(14)]],
     constant int& n1 [[buffer(15)]],
     constant int& n2 [[buffer(16)]],
-    uint3 group [[threadgroup_position_in_grid]],
-    uint simdgroup [[simdgroup_index_in_threadgroup]],
-    uint lane [[thread_index_in_simdgroup]]) {
+    PLACE) {
   const int K = in_vec_size;
   x += size_t(group.x) * K;
   int block = int(group.y);
@@ -558,7 +537,7 @@ template <int g, int b, int words, bool whole>
 // A product and the residual that it is added to. Simdgroups make two results each, so that there are many of
 // them, or of matrices of many rows ROWS, so that x is not read too often.
 //
-// @kernel  affine_{C:qmv|qmv_fast}_add_float_gs_{g:32|64}_b_{b:4|8}
+// @kernel  affine_{C:qmv|qmv_fast}_add_float_gs_{g:{groups()}}_b_{b:{bits()}}
 // @use     matrix(; {b}; out_vec_size; in_vec_size)
 // @arg     x             device f32[M, in_vec_size] read
 // @arg     r             device f32[M, out_vec_size] read
@@ -573,17 +552,13 @@ template <int g, int b, int words, bool whole>
 // @term    y[m,n] = round(f32, r[m,n] + {dot({C}; )})
 template <int g, int b, int words>
 [[kernel]] void qmv_add(
-    const device uint* w [[buffer(0)]],
-    const device float* scales [[buffer(1)]],
-    const device float* biases [[buffer(2)]],
+    AFFINE(, 0, 1, 2),
     const device float* x [[buffer(3)]],
     const device float* r [[buffer(4)]],
     device float* y [[buffer(5)]],
     constant int& in_vec_size [[buffer(6)]],
     constant int& out_vec_size [[buffer(7)]],
-    uint3 group [[threadgroup_position_in_grid]],
-    uint simdgroup [[simdgroup_index_in_threadgroup]],
-    uint lane [[thread_index_in_simdgroup]]) {
+    PLACE) {
   const int K = in_vec_size;
   const int N = out_vec_size;
   const bool is_few = N < 4096;
@@ -613,7 +588,7 @@ template <int g, int b, int words>
 
 // The gate and up products of a feed-forward layer, and silu(gate)·up of them.
 //
-// @kernel  affine_{C:qmv|qmv_fast}_silu_mul_float_gs_{g:32|64}_b_{b:4|8}
+// @kernel  affine_{C:qmv|qmv_fast}_silu_mul_float_gs_{g:{groups()}}_b_{b:{bits()}}
 // @each    i = gate up
 // @use     matrix(_{i}; {b}; out_vec_size; in_vec_size)
 // @where   {i}[m,n] = {dot({C}; _{i})}
@@ -628,19 +603,13 @@ template <int g, int b, int words>
 // @term    y[m,n] = {silu_mul(m,n)}
 template <int g, int b, int words, bool whole>
 [[kernel]] void qmv_silu_mul(
-    const device uint* w_gate [[buffer(0)]],
-    const device float* scales_gate [[buffer(1)]],
-    const device float* biases_gate [[buffer(2)]],
-    const device uint* w_up [[buffer(3)]],
-    const device float* scales_up [[buffer(4)]],
-    const device float* biases_up [[buffer(5)]],
+    AFFINE(_gate, 0, 1, 2),
+    AFFINE(_up, 3, 4, 5),
     const device float* x [[buffer(6)]],
     device float* y [[buffer(7)]],
     constant int& in_vec_size [[buffer(8)]],
     constant int& out_vec_size [[buffer(9)]],
-    uint3 group [[threadgroup_position_in_grid]],
-    uint simdgroup [[simdgroup_index_in_threadgroup]],
-    uint lane [[thread_index_in_simdgroup]]) {
+    PLACE) {
   const int K = in_vec_size;
   const int N = out_vec_size;
   const int first = int(group.y) * 2 * ROWS + int(simdgroup) * ROWS;
@@ -672,10 +641,7 @@ template <int g, int b, int words, bool whole>
   template [[host_name("affine_qmv_fast_add_float_gs_" #g "_b_" #b)]]        \
   [[kernel]] decltype(qmv_add<g, b, 2>) qmv_add<g, b, 2>;
 
-INSTANTIATE_QMV_ALL(32, 4)
-INSTANTIATE_QMV_ALL(32, 8)
-INSTANTIATE_QMV_ALL(64, 4)
-INSTANTIATE_QMV_ALL(64, 8)
+EACH_WIDTH(INSTANTIATE_QMV_ALL)
 
 // multiply_tile adds up the tile of x·wᵀ at (m0, n0) in a threadgroup's four
 // simdgroups, a quarter each: acc[2·i + j] is the 8 × 8 block at (8·i, 8·j) of the
@@ -742,7 +708,7 @@ inline void matmul(
 //
 // @text    tiled(s) = sum[qmm](k < K, x[m,k] * (scales{s}[n,k/g] * f32(w{s}[n,k]) + biases{s}[n,k/g]))
 //
-// @kernel  affine_qmm_t_float_gs_{g:32|64}_b_{b:4|8}_alN_{aligned:true|false}_batch_0
+// @kernel  affine_qmm_t_float_gs_{g:{groups()}}_b_{b:{bits()}}_alN_{aligned:true|false}_batch_0
 // @mlx     affine_qmm_t_float_gs_64_b_4_alN_false_batch_0
 // @use     matrix(; {b}; N; K)
 // @arg     x  device f32[M, K] read
@@ -758,9 +724,7 @@ inline void matmul(
 // @term    y[m,n] = round(f32, {tiled()})
 template <int g, int b, bool aligned>
 [[kernel]] void qmm_t(
-    const device uint* w [[buffer(0)]],
-    const device float* scales [[buffer(1)]],
-    const device float* biases [[buffer(2)]],
+    AFFINE(, 0, 1, 2),
     const device float* x [[buffer(3)]],
     device float* y [[buffer(4)]],
     constant int& K [[buffer(5)]],
@@ -774,9 +738,7 @@ template <int g, int b, bool aligned>
     constant long* w_strides [[buffer(13)]],
     constant long* s_strides [[buffer(14)]],
     constant long* b_strides [[buffer(15)]],
-    uint3 group [[threadgroup_position_in_grid]],
-    uint thread_id [[thread_index_in_threadgroup]],
-    uint simdgroup [[simdgroup_index_in_threadgroup]]) {
+    TILE_PLACE) {
   threadgroup float xs[TILE * PITCH];
   threadgroup float ws[TILE * PITCH];
   matmul<g, b, aligned>(w, scales, biases, x, y, K, N, M, int(group.y) * TILE, int(group.x) * TILE, xs, ws, thread_id, simdgroup);
@@ -789,10 +751,7 @@ template <int g, int b, bool aligned>
   INSTANTIATE_QMM_T_ALIGNED(g, b, true)    \
   INSTANTIATE_QMM_T_ALIGNED(g, b, false)
 
-INSTANTIATE_QMM_T(32, 4)
-INSTANTIATE_QMM_T(32, 8)
-INSTANTIATE_QMM_T(64, 4)
-INSTANTIATE_QMM_T(64, 8)
+EACH_WIDTH(INSTANTIATE_QMM_T)
 
 constexpr constant int SIDE = 64; // rows and columns of a tile of the fused products below
 constexpr constant int DEPTH = 32; // of the inner index that lie in threadgroup memory at a time
@@ -1177,7 +1136,7 @@ inline void matmul_square(
 // along y. Tiles of the same weights lie side by side along x, so that these are
 // read from memory once.
 //
-// @kernel  affine_qmm_t_{arms:x2=0 1|x3=0 1 2}_float_gs_{g:32|64}_b_{b:4|8}_alN_{aligned:true|false}
+// @kernel  affine_qmm_t_{arms:x2=0 1|x3=0 1 2}_float_gs_{g:{groups()}}_b_{b:{bits()}}_alN_{aligned:true|false}
 // @each    i = {arms}
 // @use     matrix({i}; {b}; n{i}; K)
 // @end
@@ -1199,12 +1158,8 @@ inline void matmul_square(
 // @end
 template <int g, int b, bool aligned>
 [[kernel]] void qmm_t_x2(
-    const device uint* w0 [[buffer(0)]],
-    const device float* scales0 [[buffer(1)]],
-    const device float* biases0 [[buffer(2)]],
-    const device uint* w1 [[buffer(3)]],
-    const device float* scales1 [[buffer(4)]],
-    const device float* biases1 [[buffer(5)]],
+    AFFINE(0, 0, 1, 2),
+    AFFINE(1, 3, 4, 5),
     const device float* x [[buffer(6)]],
     device float* y0 [[buffer(7)]],
     device float* y1 [[buffer(8)]],
@@ -1212,9 +1167,7 @@ template <int g, int b, bool aligned>
     constant int& n0 [[buffer(10)]],
     constant int& n1 [[buffer(11)]],
     constant int& M [[buffer(12)]],
-    uint3 group [[threadgroup_position_in_grid]],
-    uint thread_id [[thread_index_in_threadgroup]],
-    uint simdgroup [[simdgroup_index_in_threadgroup]]) {
+    TILE_PLACE) {
   threadgroup float4 memory[MEMORY];
   int block = int(group.y);
   const bool is_first = block < squares(n0);
@@ -1227,15 +1180,9 @@ template <int g, int b, bool aligned>
 // Three products of one input.
 template <int g, int b, bool aligned>
 [[kernel]] void qmm_t_x3(
-    const device uint* w0 [[buffer(0)]],
-    const device float* scales0 [[buffer(1)]],
-    const device float* biases0 [[buffer(2)]],
-    const device uint* w1 [[buffer(3)]],
-    const device float* scales1 [[buffer(4)]],
-    const device float* biases1 [[buffer(5)]],
-    const device uint* w2 [[buffer(6)]],
-    const device float* scales2 [[buffer(7)]],
-    const device float* biases2 [[buffer(8)]],
+    AFFINE(0, 0, 1, 2),
+    AFFINE(1, 3, 4, 5),
+    AFFINE(2, 6, 7, 8),
     const device float* x [[buffer(9)]],
     device float* y0 [[buffer(10)]],
     device float* y1 [[buffer(11)]],
@@ -1245,9 +1192,7 @@ template <int g, int b, bool aligned>
     constant int& n1 [[buffer(15)]],
     constant int& n2 [[buffer(16)]],
     constant int& M [[buffer(17)]],
-    uint3 group [[threadgroup_position_in_grid]],
-    uint thread_id [[thread_index_in_threadgroup]],
-    uint simdgroup [[simdgroup_index_in_threadgroup]]) {
+    TILE_PLACE) {
   threadgroup float4 memory[MEMORY];
   Affine m = {w0, scales0, biases0};
   device float* y = y0;
@@ -1270,7 +1215,7 @@ template <int g, int b, bool aligned>
 
 // A product and the residual that it is added to.
 //
-// @kernel  affine_qmm_t_add_float_gs_{g:32|64}_b_{b:4|8}_alN_{aligned:true|false}
+// @kernel  affine_qmm_t_add_float_gs_{g:{groups()}}_b_{b:{bits()}}_alN_{aligned:true|false}
 // @use     matrix(; {b}; N; K)
 // @arg     x  device f32[M, K] read
 // @arg     r  device f32[M, N] read
@@ -1286,18 +1231,14 @@ template <int g, int b, bool aligned>
 // @term    y[m,n] = round(f32, r[m,n] + {tiled()})
 template <int g, int b, bool aligned>
 [[kernel]] void qmm_t_add(
-    const device uint* w [[buffer(0)]],
-    const device float* scales [[buffer(1)]],
-    const device float* biases [[buffer(2)]],
+    AFFINE(, 0, 1, 2),
     const device float* x [[buffer(3)]],
     const device float* r [[buffer(4)]],
     device float* y [[buffer(5)]],
     constant int& K [[buffer(6)]],
     constant int& N [[buffer(7)]],
     constant int& M [[buffer(8)]],
-    uint3 group [[threadgroup_position_in_grid]],
-    uint thread_id [[thread_index_in_threadgroup]],
-    uint simdgroup [[simdgroup_index_in_threadgroup]]) {
+    TILE_PLACE) {
   threadgroup float4 memory[MEMORY];
   const Affine m = {w, scales, biases};
   matmul_square<g, b, true>(m, x, r, y, K, N, M, int(group.x) * SIDE, int(group.y) * SIDE, memory, thread_id, simdgroup);
@@ -1305,7 +1246,7 @@ template <int g, int b, bool aligned>
 
 // The gate and up products of a feed-forward layer, and silu(gate)·up of them.
 //
-// @kernel  affine_qmm_t_silu_mul_float_gs_{g:32|64}_b_{b:4|8}_alN_{aligned:true|false}
+// @kernel  affine_qmm_t_silu_mul_float_gs_{g:{groups()}}_b_{b:{bits()}}_alN_{aligned:true|false}
 // @each    i = gate up
 // @use     matrix(_{i}; {b}; N; K)
 // @where   {i}[m,n] = {tiled(_{i})}
@@ -1322,20 +1263,14 @@ template <int g, int b, bool aligned>
 // @term    y[m,n] = {silu_mul(m,n)}
 template <int g, int b, bool aligned>
 [[kernel]] void qmm_t_silu_mul(
-    const device uint* w_gate [[buffer(0)]],
-    const device float* scales_gate [[buffer(1)]],
-    const device float* biases_gate [[buffer(2)]],
-    const device uint* w_up [[buffer(3)]],
-    const device float* scales_up [[buffer(4)]],
-    const device float* biases_up [[buffer(5)]],
+    AFFINE(_gate, 0, 1, 2),
+    AFFINE(_up, 3, 4, 5),
     const device float* x [[buffer(6)]],
     device float* y [[buffer(7)]],
     constant int& K [[buffer(8)]],
     constant int& N [[buffer(9)]],
     constant int& M [[buffer(10)]],
-    uint3 group [[threadgroup_position_in_grid]],
-    uint thread_id [[thread_index_in_threadgroup]],
-    uint simdgroup [[simdgroup_index_in_threadgroup]]) {
+    TILE_PLACE) {
   threadgroup float4 memory[MEMORY];
   const int m0 = int(group.x) * SIDE;
   const int n0 = int(group.y) * (SIDE / 2);
@@ -1364,10 +1299,7 @@ template <int g, int b, bool aligned>
   INSTANTIATE_QMM_T_KERNEL(add, g, b)        \
   INSTANTIATE_QMM_T_KERNEL(silu_mul, g, b)
 
-INSTANTIATE_QMM_T_ALL(32, 4)
-INSTANTIATE_QMM_T_ALL(32, 8)
-INSTANTIATE_QMM_T_ALL(64, 4)
-INSTANTIATE_QMM_T_ALL(64, 8)
+EACH_WIDTH(INSTANTIATE_QMM_T_ALL)
 
 // place returns the offset, in elements, of number i of a batch.
 inline long place(uint i, constant int* shape, constant long* strides, int ndims) {
@@ -1402,7 +1334,7 @@ inline uint count(constant int* shape, int ndims) {
 // @text    picked(at) = round(f32, select(lhs_indices[{at}] < x_shape[0] && rhs_indices[{at}] < w_shape[0], \
 //              dot[rhs_indices[{at}],lhs_indices[{at}],m,n], inf - inf))
 //
-// @kernel  affine_gather_{C:qmv|qmv_fast}_float_gs_{g:32|64}_b_{b:4|8}{dims:=0|=0 1}
+// @kernel  affine_gather_{C:qmv|qmv_fast}_float_gs_{g:{groups()}}_b_{b:{bits()}}{dims:=0|=0 1}
 // @arg     w              device u32 as u{b}[w_shape[0], out_vec_size, in_vec_size] read
 // @arg     scales         device f32[w_shape[0], out_vec_size, in_vec_size/g : s_strides[0], in_vec_size/g, 1] read
 // @arg     biases         device f32[w_shape[0], out_vec_size, in_vec_size/g : b_strides[0], in_vec_size/g, 1] read
@@ -1445,9 +1377,7 @@ inline uint count(constant int* shape, int ndims) {
 // @where   dot[e,r,m,n] = {affine(in_vec_size; {C}; ; e,n; x[r,m,c*g + j])}
 template <int g, int b, int words, bool whole>
 [[kernel]] void gather_qmv(
-    const device uint* w [[buffer(0)]],
-    const device float* scales [[buffer(1)]],
-    const device float* biases [[buffer(2)]],
+    AFFINE(, 0, 1, 2),
     const device float* x [[buffer(3)]],
     const device uint* lhs_indices [[buffer(4)]],
     const device uint* rhs_indices [[buffer(5)]],
@@ -1466,9 +1396,7 @@ template <int g, int b, int words, bool whole>
     constant int* batch_shape [[buffer(18)]],
     constant long* lhs_strides [[buffer(19)]],
     constant long* rhs_strides [[buffer(20)]],
-    uint3 group [[threadgroup_position_in_grid]],
-    uint simdgroup [[simdgroup_index_in_threadgroup]],
-    uint lane [[thread_index_in_simdgroup]]) {
+    PLACE) {
   const uint from = lhs_indices[place(group.z, batch_shape, lhs_strides, batch_ndims)];
   const uint which = rhs_indices[place(group.z, batch_shape, rhs_strides, batch_ndims)];
   const int M = x_shape[x_batch_ndims];
@@ -1490,7 +1418,7 @@ template <int g, int b, int words, bool whole>
 // The same with one stack of rows and without indices of its own for them, as
 // gather_gemv of gemv.metal: rows may be as many as a param says.
 //
-// @kernel  gather_qmv_float_gs_{g:32|64}_b_{b:4|8}
+// @kernel  gather_qmv_float_gs_{g:{groups()}}_b_{b:{bits()}}
 // @arg     w          device u32 as u{b}[E, N, K] read
 // @arg     scales     device f32[E, N, K/g] read
 // @arg     biases     device f32[E, N, K/g] read
@@ -1508,9 +1436,7 @@ template <int g, int b, int words, bool whole>
 // @term    y[r,s,n] = round(f32, select(ids[r,s] < E, dot[ids[r,s],r,s,n], inf - inf))
 template <int g, int b, int words>
 [[kernel]] void gather_qmv_rows(
-    const device uint* w [[buffer(0)]],
-    const device float* scales [[buffer(1)]],
-    const device float* biases [[buffer(2)]],
+    AFFINE(, 0, 1, 2),
     const device float* x [[buffer(3)]],
     const device uint* ids [[buffer(4)]],
     device float* y [[buffer(5)]],
@@ -1545,10 +1471,7 @@ template <int g, int b, int words>
   template [[host_name("gather_qmv_float_gs_" #g "_b_" #b)]]              \
   [[kernel]] decltype(gather_qmv_rows<g, b, 1>) gather_qmv_rows<g, b, 1>;
 
-INSTANTIATE_GATHER_QMV(32, 4)
-INSTANTIATE_GATHER_QMV(32, 8)
-INSTANTIATE_GATHER_QMV(64, 4)
-INSTANTIATE_GATHER_QMV(64, 8)
+EACH_WIDTH(INSTANTIATE_GATHER_QMV)
 
 // What the tests of declarations compare grids and conditions with (docs/kernels.md, "Witnesses").
 //

@@ -337,9 +337,7 @@ constexpr constant int MANY = 14; // simdgroups of a threadgroup of "whole"
 // @term    y[m,n] = round(f32, {dot(qmv_fast; )})
 template <int g>
 [[kernel]] void qmv_whole(
-    const device uint* w [[buffer(0)]],
-    const device float* scales [[buffer(1)]],
-    const device float* biases [[buffer(2)]],
+    AFFINE(, 0, 1, 2),
     const device float* x [[buffer(3)]],
     device float* y [[buffer(4)]],
     constant int& in_vec_size [[buffer(5)]],
@@ -378,12 +376,8 @@ template <int g>
 // @term    y[m,n] = {silu_mul(m,n)}
 template <int g>
 [[kernel]] void qmv_whole_silu_mul(
-    const device uint* w_gate [[buffer(0)]],
-    const device float* scales_gate [[buffer(1)]],
-    const device float* biases_gate [[buffer(2)]],
-    const device uint* w_up [[buffer(3)]],
-    const device float* scales_up [[buffer(4)]],
-    const device float* biases_up [[buffer(5)]],
+    AFFINE(_gate, 0, 1, 2),
+    AFFINE(_up, 3, 4, 5),
     const device float* x [[buffer(6)]],
     device float* y [[buffer(7)]],
     constant int& in_vec_size [[buffer(8)]],
@@ -432,16 +426,12 @@ constexpr constant int PAIR = 2; // results of a simdgroup
 // @end
 template <int g>
 [[kernel]] void qmv_piped(
-    const device uint* w [[buffer(0)]],
-    const device float* scales [[buffer(1)]],
-    const device float* biases [[buffer(2)]],
+    AFFINE(, 0, 1, 2),
     const device float* x [[buffer(3)]],
     device float* y [[buffer(4)]],
     constant int& in_vec_size [[buffer(5)]],
     constant int& out_vec_size [[buffer(6)]],
-    uint3 group [[threadgroup_position_in_grid]],
-    uint simdgroup [[simdgroup_index_in_threadgroup]],
-    uint lane [[thread_index_in_simdgroup]]) {
+    PLACE) {
   threadgroup float4 xs[PIECE / 4 * 2];
   threadgroup float2 sums[PIECE / CODES * 2];
   const int K = in_vec_size;
@@ -458,17 +448,13 @@ template <int g>
 // A product and the residual that it is added to.
 template <int g>
 [[kernel]] void qmv_piped_add(
-    const device uint* w [[buffer(0)]],
-    const device float* scales [[buffer(1)]],
-    const device float* biases [[buffer(2)]],
+    AFFINE(, 0, 1, 2),
     const device float* x [[buffer(3)]],
     const device float* r [[buffer(4)]],
     device float* y [[buffer(5)]],
     constant int& in_vec_size [[buffer(6)]],
     constant int& out_vec_size [[buffer(7)]],
-    uint3 group [[threadgroup_position_in_grid]],
-    uint simdgroup [[simdgroup_index_in_threadgroup]],
-    uint lane [[thread_index_in_simdgroup]]) {
+    PLACE) {
   threadgroup float4 xs[PIECE / 4 * 2];
   threadgroup float2 sums[PIECE / CODES * 2];
   const int K = in_vec_size;
@@ -506,15 +492,9 @@ constexpr constant int HELPERS_X3 = 4;
 // @use     piped(n0 n1 n2)
 template <int g>
 [[kernel]] void qmv_piped_x3(
-    const device uint* w0 [[buffer(0)]],
-    const device float* scales0 [[buffer(1)]],
-    const device float* biases0 [[buffer(2)]],
-    const device uint* w1 [[buffer(3)]],
-    const device float* scales1 [[buffer(4)]],
-    const device float* biases1 [[buffer(5)]],
-    const device uint* w2 [[buffer(6)]],
-    const device float* scales2 [[buffer(7)]],
-    const device float* biases2 [[buffer(8)]],
+    AFFINE(0, 0, 1, 2),
+    AFFINE(1, 3, 4, 5),
+    AFFINE(2, 6, 7, 8),
     const device float* x [[buffer(9)]],
     device float* y0 [[buffer(10)]],
     device float* y1 [[buffer(11)]],
@@ -523,9 +503,7 @@ template <int g>
     constant int& n0 [[buffer(14)]],
     constant int& n1 [[buffer(15)]],
     constant int& n2 [[buffer(16)]],
-    uint3 group [[threadgroup_position_in_grid]],
-    uint simdgroup [[simdgroup_index_in_threadgroup]],
-    uint lane [[thread_index_in_simdgroup]]) {
+    PLACE) {
   threadgroup float4 xs[PIECE / 4 * 2];
   threadgroup float2 sums[PIECE / CODES * 2];
   const int K = in_vec_size;

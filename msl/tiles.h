@@ -6,6 +6,12 @@
 constexpr constant int TILE = 32;  // rows, columns and depth of a tile
 constexpr constant int PITCH = 36; // floats from row to row of a tile, so that 8 rows lie in different banks
 
+// TILE_PLACE declares where a thread is.
+#define TILE_PLACE                                   \
+  uint3 group [[threadgroup_position_in_grid]],      \
+  uint thread_id [[thread_index_in_threadgroup]],    \
+  uint simdgroup [[simdgroup_index_in_threadgroup]]
+
 // add_product adds the product of the tiles xs and wsᵀ to a simdgroup's quarter: acc[2·i + j] is the 8 × 8 block at
 // (8·i, 8·j) of it.
 inline void add_product(const threadgroup float* xs, const threadgroup float* ws, int sm, int sn, thread simdgroup_float8x8* acc) {

@@ -51,6 +51,15 @@ func (s scope) inner(limit int) scope {
 	return s
 }
 
+// steer notes the parameters in a text by which lines are chosen.
+func (s scope) steer(text string) {
+	for p := range s.values {
+		if strings.Contains(text, "{"+p+"}") {
+			s.steers(p)
+		}
+	}
+}
+
 // define reads @text NAME(P; …) = TEXT, or the head of @lines NAME(P; …) and the lines behind it.
 func (f *family) define(head line, body []line) error {
 	left, text := head.text, ""
@@ -317,11 +326,7 @@ func (f *family) choose(l line, body, other []line, s scope) ([]line, error) {
 
 // repeat takes the lines of @each NAME = WORD WORD once for each word.
 func (f *family) repeat(l line, body []line, s scope) (out []line, err error) {
-	for p := range s.values {
-		if strings.Contains(l.text, "{"+p+"}") {
-			s.steers(p)
-		}
-	}
+	s.steer(l.text)
 	name, words, err := f.words(l.text, s)
 	if err != nil {
 		return nil, l.errorf("%w", err)
@@ -338,6 +343,8 @@ func (f *family) repeat(l line, body []line, s scope) (out []line, err error) {
 
 // use puts the lines of a definition in place.
 func (f *family) use(l line, s scope) ([]line, error) {
+	name, _, _ := strings.Cut(l.text, "(")
+	s.steer(name)
 	text, err := f.fill(l.text, s)
 	if err != nil {
 		return nil, l.errorf("%w", err)
@@ -380,7 +387,7 @@ func (p *param) isNumber() bool {
 
 // expand returns a declaration for every combination of template values.
 func (f *family) expand(file string, block []line) ([]*Decl, error) {
-	params, pieces, err := template(block[0].text)
+	params, pieces, err := f.template(block[0].text)
 	if err != nil {
 		return nil, fmt.Errorf("%s:%d: %w", file, block[0].no, err)
 	}
@@ -426,17 +433,24 @@ func (f *family) expand(file string, block []line) ([]*Decl, error) {
 	return out, nil
 }
 
-func template(name string) (params []param, pieces []string, err error) {
+// template cuts the name of a kernel at its parameters. Lists of values may be texts, in braces.
+func (f *family) template(name string) (params []param, pieces []string, err error) {
 	for {
 		before, rest, ok := strings.Cut(name, "{")
 		pieces = append(pieces, before)
 		if !ok {
 			return params, pieces, nil
 		}
-		inner, after, ok := strings.Cut(rest, "}")
-		pname, list, ok2 := strings.Cut(inner, ":")
-		if !ok || !ok2 || !isName(pname) {
-			return nil, nil, fmt.Errorf("template parameter %q is not {name:value|value}", "{"+inner)
+		end := closing(rest)
+		if end < 0 {
+			end = len(rest)
+		}
+		pname, list, ok := strings.Cut(rest[:end], ":")
+		if end == len(rest) || !ok || !isName(pname) {
+			return nil, nil, fmt.Errorf("template parameter %q is not {name:value|value}", "{"+rest[:end])
+		}
+		if list, err = f.fill(list, scope{limit: len(f.defined)}); err != nil {
+			return nil, nil, err
 		}
 		p := param{name: pname}
 		for _, c := range strings.Split(list, "|") {
@@ -447,7 +461,7 @@ func template(name string) (params []param, pieces []string, err error) {
 			p.choices = append(p.choices, choice{spelled, value})
 		}
 		params = append(params, p)
-		name = after
+		name = rest[end+1:]
 	}
 }
 

@@ -14,11 +14,12 @@ import (
 
 // products is a family: sums of one, two or three rows, or of two that are multiplied.
 const products = `// @text  length() = 2*n
+// @text  sizes() = 4|8
 // @lines row(s; n)
 // @arg   x{s} device {T}[{n}] read
 // @end
 // @text  total(C; s) = sum[{C}](k < {length()}, x{s}[k])
-// @kernel {C:fast|slow}_{form:one=store|x3=0 1 2|times=multiply}_{T:float=f32|half=f16}_{n:4|8}
+// @kernel {C:fast|slow}_{form:one=store|x3=0 1 2|times=multiply}_{T:float=f32|half=f16}_{n:{sizes()}}
 // @if    form == store|multiply
 // @use   row(; {length()})
 // @else
@@ -74,8 +75,8 @@ func TestFamily(t *testing.T) {
 		"slow_times_half_4 [0 x f16 [2 * n] 1 y f32 [1] 7 m i32 [] 8 l i32 [] 0 t f32 [1]] [m > 1] round(f32, sum[slow](k < 2 * n, x[k]) * sum[other](k < 2 * n, x[k]))",
 	}, got)
 	assert.Equal(t, map[string]int{
-		"f.metal:6 C=fast form=store": 4, "f.metal:6 C=fast form=0 1 2": 4, "f.metal:6 C=fast form=multiply": 4,
-		"f.metal:6 C=slow form=store": 4, "f.metal:6 C=slow form=0 1 2": 4, "f.metal:6 C=slow form=multiply": 4,
+		"f.metal:7 C=fast form=store": 4, "f.metal:7 C=fast form=0 1 2": 4, "f.metal:7 C=fast form=multiply": 4,
+		"f.metal:7 C=slow form=store": 4, "f.metal:7 C=slow form=0 1 2": 4, "f.metal:7 C=slow form=multiply": 4,
 	}, families, "types and sizes make no family of their own")
 }
 
