@@ -12,6 +12,7 @@ import (
 // The bounds of what declarations may expand to: sources come from users too.
 const (
 	maxMembers = 1 << 10 // kernels of one declaration
+	maxLines   = 1 << 10 // lines of each
 	maxText    = 8 << 20 // bytes that the lines of a source expand to, beside four times its length
 	maxDepth   = 32      // braces within braces, blocks within blocks
 )
@@ -419,6 +420,9 @@ func (f *family) expand(file string, block []line) ([]*Decl, error) {
 		lines, err := f.flatten(block[1:], s)
 		if err != nil {
 			return nil, err
+		}
+		if len(lines) > maxLines {
+			return nil, d.errorf("stands for more than %d lines", maxLines)
 		}
 		for _, p := range params {
 			if steering[p.name] {

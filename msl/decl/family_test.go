@@ -136,6 +136,7 @@ func TestFamilyErrors(t *testing.T) {
 		{kernel("arg 255 x device f32[n] read", "arg y device f32[n] read"), "f.metal:5: kernel k_a: @arg: 256 is no slot"},
 		// Without end.
 		{"// @kernel k" + strings.Repeat("{p:a|b}", 40) + "\n", "f.metal:1: the template parameters make more than 1024 kernels"},
+		{kernel("each a = "+many, "each b = 1 2", "let x{a}{b} = 1", "end", "end"), "f.metal:1: kernel k_a: stands for more than 1024 lines"},
 		{kernel("let x = " + strings.Repeat("{", 40) + "p" + strings.Repeat("}", 40)), "f.metal:4: @let: braces are nested more than 32 deep"},
 		{kernel(strings.Split(strings.Repeat("if p == a|b\n", 40)+strings.Repeat("end\n", 40), "\n")...), "blocks are nested more than 32 deep"},
 		{kernel("each a = "+many, "each b = "+many, "each c = "+many, "end", "end", "end"), "the declarations of this source expand to too much"},
