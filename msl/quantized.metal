@@ -690,7 +690,23 @@ inline void multiply_tile(
     }
     threadgroup_barrier(mem_flags::mem_threadgroup);
 
-    add_product(xs, ws, sm, sn, acc);
+#pragma unroll
+    for (int kk = 0; kk < TILE; kk += 8) {
+      simdgroup_float8x8 xm[2];
+      simdgroup_float8x8 wm[2];
+#pragma unroll
+      for (int i = 0; i < 2; i++) {
+        simdgroup_load(xm[i], xs + (sm + 8 * i) * PITCH + kk, PITCH);
+        simdgroup_load(wm[i], ws + (sn + 8 * i) * PITCH + kk, PITCH, ulong2(0, 0), true);
+      }
+#pragma unroll
+      for (int i = 0; i < 2; i++) {
+#pragma unroll
+        for (int j = 0; j < 2; j++) {
+          simdgroup_multiply_accumulate(acc[2 * i + j], xm[i], wm[j], acc[2 * i + j]);
+        }
+      }
+    }
   }
 }
 
@@ -701,7 +717,29 @@ inline void matmul(
     threadgroup float* xs, threadgroup float* ws, uint thread_id, uint simdgroup) {
   simdgroup_float8x8 acc[4];
   multiply_tile<g, b, aligned>(w, scales, biases, x, K, N, M, m0, n0, xs, ws, thread_id, simdgroup, acc);
-  store_tile<aligned>(acc, y, N, M, m0, n0, xs, thread_id, simdgroup);
+  if (m0 + TILE <= M && (aligned || n0 + TILE <= N)) {
+    const int sm = int(simdgroup) / 2 * 16;
+    const int sn = int(simdgroup) % 2 * 16;
+#pragma unroll
+    for (int i = 0; i < 2; i++) {
+#pragma unroll
+      for (int j = 0; j < 2; j++) {
+        simdgroup_store(acc[2 * i + j], y + size_t(m0 + sm + 8 * i) * N + n0 + sn + 8 * j, N);
+      }
+    }
+    return;
+  }
+  threadgroup_barrier(mem_flags::mem_threadgroup);
+  spread(acc, xs, simdgroup);
+  threadgroup_barrier(mem_flags::mem_threadgroup);
+  const int row = int(thread_id) / 4;
+  const int col = int(thread_id) % 4 * 8;
+#pragma unroll
+  for (int i = 0; i < 8; i++) {
+    if (m0 + row < M && n0 + col + i < N) {
+      y[size_t(m0 + row) * N + n0 + col + i] = stored(xs[row * PITCH + col + i]);
+    }
+  }
 }
 
 // Matrix times matrix, y = x·wᵀ: a threadgroup computes a TILE × TILE tile of y.

@@ -49,11 +49,10 @@ inline void spread(const thread simdgroup_float8x8* acc, threadgroup float* tile
 }
 
 // store_tile writes a threadgroup's tile to (m0, n0) of y; xs is a tile that
-// nobody needs any more. whole: N is a multiple of TILE.
-template <bool whole>
+// nobody needs any more.
 inline void store_tile(
     const thread simdgroup_float8x8* acc, device float* y, int N, int M, int m0, int n0, threadgroup float* xs, uint thread_id, uint simdgroup) {
-  if (m0 + TILE <= M && (whole || n0 + TILE <= N)) {
+  if (m0 + TILE <= M && n0 + TILE <= N) {
     const int sm = int(simdgroup) / 2 * 16;
     const int sn = int(simdgroup) % 2 * 16;
 #pragma unroll
