@@ -18,10 +18,10 @@ import (
 	"github.com/mlxc/mlxc/msl/decl"
 )
 
-//go:embed *.metal
+//go:embed *.h *.metal
 var embedded embed.FS
 
-// Own returns the sources of this package, without registered ones.
+// Own returns the files of this package: sources as they are written, and the headers that they include.
 func Own() fs.FS { return embedded }
 
 // library holds the declarations of all sources. It is immutable: [Register] makes a new one.
@@ -58,28 +58,43 @@ func load() *library {
 		return l
 	}
 	l := &library{texts: map[string]string{}, sources: map[string]*decl.Source{}, functions: map[string][]*decl.Decl{}, digests: map[ir.Digest]string{}, others: map[elsewhere][]*decl.Decl{}}
-	names, err := fs.Glob(embedded, "*.metal")
-	for _, name := range names {
-		var text []byte
-		if text, err = embedded.ReadFile(name); err == nil {
-			err = l.add(name, string(text))
+	sources, headers := own()
+	for _, name := range slices.Sorted(maps.Keys(sources)) {
+		if err := l.add(name, sources[name], headers); err != nil {
+			panic(err)
 		}
-		if err != nil {
-			break
-		}
-	}
-	if err != nil {
-		panic(err)
 	}
 	current.Store(l)
 	return l
 }
 
-func (l *library) add(file, text string) error {
+// own are the embedded sources and headers, by file.
+func own() (sources, headers map[string]string) {
+	sources, headers = map[string]string{}, map[string]string{}
+	files, err := embedded.ReadDir(".")
+	for _, f := range files {
+		var text []byte
+		if text, err = embedded.ReadFile(f.Name()); err != nil {
+			break
+		}
+		if filepath.Ext(f.Name()) == ".h" {
+			headers[f.Name()] = string(text)
+		} else {
+			sources[f.Name()] = string(text)
+		}
+	}
+	if err != nil {
+		panic(err) // INVARIANT: the files are part of the program.
+	}
+	return sources, headers
+}
+
+// add adds a source, which may include headers.
+func (l *library) add(file, text string, headers map[string]string) error {
 	if _, ok := l.texts[file]; ok {
 		return fmt.Errorf("the library has a source %s: give the file another name", file)
 	}
-	src, err := decl.Parse(file, text)
+	src, err := decl.ParseWith(file, text, headers)
 	if err != nil {
 		return err
 	}
@@ -100,7 +115,7 @@ func (l *library) add(file, text string) error {
 		}
 		l.functions[d.Name] = append(l.functions[d.Name], d)
 	}
-	l.texts[file], l.sources[file] = text, src
+	l.texts[file], l.sources[file] = withHeaders(file, text, headers), src
 	return nil
 }
 
@@ -117,7 +132,7 @@ func Register(file, text string) error {
 	defer current.Unlock()
 	l = current.Load() // another call of Register may have been faster
 	next := &library{maps.Clone(l.texts), maps.Clone(l.sources), maps.Clone(l.functions), maps.Clone(l.digests), maps.Clone(l.others), l.version + 1}
-	if err := next.add(file, text); err != nil {
+	if err := next.add(file, text, nil); err != nil {
 		return err
 	}
 	if _, err := next.sources[file].Tests(); err != nil {
@@ -231,7 +246,8 @@ func Registered(k *ir.Kernel) (file string, ok bool) {
 // Version is a number that increases whenever the library gains a source.
 func Version() int { return load().version }
 
-// Source returns the Metal source file called name ("norm.metal").
+// Source returns the text of the Metal source called name ("norm.metal"), as it is compiled: the headers that it
+// includes stand in it, between #line directives.
 func Source(name string) (string, error) {
 	if text, ok := load().texts[name]; ok {
 		return text, nil

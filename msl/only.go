@@ -239,6 +239,9 @@ func (o *only) expand(tokens, within []string, room *int) (out []string, ok bool
 			return nil, false
 		}
 		for _, a := range args {
+			if len(a) == 1 && o.macros[a[0]] != nil {
+				continue // a macro with parameters, without any here, stays until the body gives it some
+			}
 			if slices.ContainsFunc(a, func(t string) bool { _, is := o.macros[t]; return is }) {
 				return nil, false // whether it is expanded depends on the tokens after the expansion
 			}

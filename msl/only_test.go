@@ -64,6 +64,12 @@ func TestOnlyLeaves(t *testing.T) {
 			"#define F(x, y) template [[host_name(#x \"c\")]] [[kernel]] void ns::f<x, y, .5f+1.e-5f, (2>=1&&3!=4)?1<<2:0x1p-3, a::b<c<d>>>(A<T>::t);\nF(k, 1e+2)\n",
 			"#define F(x, y) template [[host_name(#x \"c\")]] [[kernel]] void ns::f<x, y, .5f+1.e-5f, (2>=1&&3!=4)?1<<2:0x1p-3, a::b<c<d>>>(A<T>::t);\n" +
 				"template [ [ host_name ( \"k\" \"c\" ) ] ] [ [ kernel ] ] void ns :: f < k , 1e+2 , .5f + 1.e-5f , ( 2 >= 1 && 3 != 4 ) ? 1 << 2 : 0x1p-3 , a :: b < c < d >> > ( A < T > :: t ) ;\n"},
+		{"a macro that is an argument",
+			"#define F(x) template [[host_name(#x \"c\")]] [[kernel]] void f<x>();\n#define EACH(m) m(a) m(k)\nEACH(F)\n",
+			"#define F(x) template [[host_name(#x \"c\")]] [[kernel]] void f<x>();\n#define EACH(m) m(a) m(k)\n" +
+				"template [ [ host_name ( \"k\" \"c\" ) ] ] [ [ kernel ] ] void f < k > ( ) ;\n"},
+		{"a macro without parameters that is an argument",
+			"#define F b\n#define G(x) template [[host_name(#x \"c\")]] [[kernel]] void f<x>();\n#define EACH(m) G(m)\nEACH(F)\n", ""},
 		{"a macro that makes other things", "#define F(x) int x; template [[host_name(#x)]] [[kernel]] void f<x>();\nF(a)\n", ""},
 		{"a macro of a macro that is changed", "#define F(x) template [[host_name(#x)]] [[kernel]] void f<x>();\n#undef F\n#define F(x) int x;\nF(a)\n", ""},
 		{"an argument that is a macro", "#define a b\n#define G(x) template [[host_name(#x)]] [[kernel]] void f<x>();\n#define F(x) G(x)\nF(a)\n", ""},

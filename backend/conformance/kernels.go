@@ -23,22 +23,22 @@ func kernelTests(o Options) map[string]func(*T) {
 			for i, d := range msl.Declarations(function) {
 				n := o.cases()
 				if !o.Long {
-					n = (n + instances[dispatches.Family(d)] - 1) / instances[dispatches.Family(d)]
+					n = (n + instances[d.Family()] - 1) / instances[d.Family()]
 				}
 				total, err := dispatches.Cases(t.Device, d, n, fmt.Sprintf("%s %d %d", function, i, o.Seed))
 				if err != nil {
-					t.Errorf("%s: %v", dispatches.Family(d), err)
+					t.Errorf("%s: %v", d.Family(), err)
 					continue
 				}
 				if total.Elements == 0 && !d.EffectsOnly {
-					t.Errorf("%s: no result was compared with the term in %d dispatches", dispatches.Family(d), total.Dispatches)
+					t.Errorf("%s: no result was compared with the term in %d dispatches", d.Family(), total.Dispatches)
 				}
 				if d.EffectsOnly && t.other != nil {
 					if err := dispatches.Alike(t.Device, t.other, d, n, fmt.Sprintf("%s %d %d", function, i, o.Seed)); err != nil {
-						t.Errorf("%s: %v", dispatches.Family(d), err)
+						t.Errorf("%s: %v", d.Family(), err)
 					}
 				}
-				t.Logf("%s: %d dispatches, %d results compared, %d of them to the bit", dispatches.Family(d), total.Dispatches, total.Elements, total.Exact)
+				t.Logf("%s: %d dispatches, %d results compared, %d of them to the bit", d.Family(), total.Dispatches, total.Elements, total.Exact)
 			}
 			if err := dispatches.Witnesses(t.Device, function); err != nil {
 				t.Errorf("%v", err)

@@ -62,7 +62,7 @@ func (o Options) functions() []string {
 	if o.Choose == nil {
 		return all
 	}
-	return o.Choose(all, func(f string) string { return dispatches.Family(msl.Declarations(f)[0]) })
+	return o.Choose(all, func(f string) string { return msl.Declarations(f)[0].Family() })
 }
 
 // tests returns all tests, and their names in order.

@@ -20,7 +20,7 @@ func termTests(o Options) map[string]func(*T) {
 		name := fmt.Sprintf("term/%s=%s", a.Name, b.Name)
 		if tests[name] == nil {
 			names = append(names, name)
-			templates[name] = dispatches.Family(a) + "=" + dispatches.Family(b)
+			templates[name] = a.Family() + "=" + b.Family()
 		}
 		tests[name] = func(t *T) {
 			cases := 20

@@ -20,29 +20,40 @@ type Tests struct {
 // and programs that run kernels do not need it.
 func (s *Source) Tests() (*Tests, error) { return s.tests() }
 
-func (s *Source) readTests(lines []line) (*Tests, error) {
+func (f *family) readTests(s *Source, lines []line) (*Tests, error) {
 	out := &Tests{}
-	for _, l := range lines {
-		var err error
-		if l.key == "witness" {
-			var w *Witness
-			if w, err = parseWitness(l.text); err == nil {
-				w.File, w.Line = s.File, l.no
-				out.Witnesses = append(out.Witnesses, w)
-				err = w.fits(s.Decls)
-			}
-		} else {
-			var e *Equivalent
-			if e, err = parseEquivalent(l.text); err == nil {
-				e.File, e.Line = s.File, l.no
-				out.Equivalents = append(out.Equivalents, e)
-			}
-		}
+	for _, short := range lines {
+		all, err := f.alternatives(short)
 		if err != nil {
-			return nil, fmt.Errorf("%s:%d: @%s: %w", s.File, l.no, l.key, err)
+			return nil, err
+		}
+		for _, l := range all {
+			if err := out.read(s, l); err != nil {
+				return nil, l.errorf("%w", err)
+			}
 		}
 	}
 	return out, nil
+}
+
+// read reads a @witness or @equivalent line.
+func (t *Tests) read(s *Source, l line) error {
+	if l.key == "equivalent" {
+		e, err := parseEquivalent(l.text)
+		if err != nil {
+			return err
+		}
+		e.File, e.Line = l.file, l.no
+		t.Equivalents = append(t.Equivalents, e)
+		return nil
+	}
+	w, err := parseWitness(l.text)
+	if err != nil {
+		return err
+	}
+	w.File, w.Line = l.file, l.no
+	t.Witnesses = append(t.Witnesses, w)
+	return w.fits(s.Decls)
 }
 
 // fits returns an error if w is of none of the declarations, or names what one of them

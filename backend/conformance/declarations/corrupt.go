@@ -49,7 +49,7 @@ func Corrupt(t *testing.T, open func() backend.Device, o Options) {
 	byFamily := map[string][]instance{}
 	for _, f := range dispatches.Functions(o.Source) {
 		for i, d := range msl.Declarations(f) {
-			name := dispatches.Family(d)
+			name := d.Family()
 			if byFamily[name] == nil {
 				order = append(order, name)
 			}
@@ -179,7 +179,7 @@ func corruptFamily(t *testing.T, dev backend.Device, instances []instance, cases
 			used = append(used, e)
 			count.equivalent++
 		default:
-			t.Errorf("%s: %v: %s: nobody notices. If it is true, add\n%s", dispatches.Family(in.d), in, m, suggest(in, m))
+			t.Errorf("%s: %v: %s: nobody notices. If it is true, add\n%s", in.d.Family(), in, m, suggest(in, m))
 		}
 		counts[m.kind] = count
 	}

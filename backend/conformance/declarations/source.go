@@ -44,7 +44,7 @@ func Source(t *testing.T, open func() backend.Device, file string, goldens fs.FS
 		counts := conformance.Goldens(t, dev, goldens)
 		for _, f := range functions {
 			if counts[f] == 0 {
-				t.Errorf("%s: no golden of %s that its declaration describes: write one (docs/kernels.md, \"Goldens\")", dispatches.Family(msl.Declarations(f)[0]), f)
+				t.Errorf("%s: no golden of %s that its declaration describes: write one (docs/kernels.md, \"Goldens\")", msl.Declarations(f)[0].Family(), f)
 			}
 		}
 	})

@@ -16,16 +16,12 @@ func Functions(source string) []string {
 	return slices.DeleteFunc(msl.Functions(), func(f string) bool { return source != "" && msl.Declarations(f)[0].File != source })
 }
 
-// Family returns the name of a declaration's family: all instances of one template in a source have
-// the same.
-func Family(d *decl.Decl) string { return fmt.Sprintf("%s:%d", d.File, d.Line) }
-
 // Families returns, by family, the number of its instances among the functions.
 func Families(functions []string) map[string]int {
 	n := map[string]int{}
 	for _, f := range functions {
 		for _, d := range msl.Declarations(f) {
-			n[Family(d)]++
+			n[d.Family()]++
 		}
 	}
 	return n
@@ -101,7 +97,7 @@ func Witnesses(dev backend.Device, function string) error {
 	ds := msl.Declarations(function)
 	err := Witnessed(function, ds)
 	if !slices.ContainsFunc(witnesses(function), func(w witness) bool { return w.OK }) {
-		err = errors.Join(err, fmt.Errorf("%s: no @witness of %s is ok: add a dispatch as an engine makes it, with its grid (docs/kernels.md)", Family(ds[0]), function))
+		err = errors.Join(err, fmt.Errorf("%s: no @witness of %s is ok: add a dispatch as an engine makes it, with its grid (docs/kernels.md)", ds[0].Family(), function))
 	}
 	return errors.Join(err, eachWitness(function, func(x *dispatch) error {
 		_, err := check(dev, x, SeedOf(function))

@@ -65,7 +65,7 @@ func Sample(n int, seed uint64, functions []string, f func(function string, d *D
 			return err
 		}
 		for k, d := range msl.Declarations(function) {
-			name := Family(d)
+			name := d.Family()
 			turn[name]++
 			// This instance's share of the n, so that all of them have n together.
 			share := n*turn[name]/instances[name] - n*(turn[name]-1)/instances[name]
