@@ -326,7 +326,7 @@ func (p *proof) checkPinned(i int32) {
 	}
 	d := was.node.(*ir.Dispatch)
 	for k := range d.Bindings {
-		if b, c := &d.Bindings[k], &e.Bindings[k]; b.Kind == ir.BindView && c.Kind == ir.BindView && !p.b.given(b) && !p.b.touches(was, &b.View) {
+		if b, c := &d.Bindings[k], &e.Bindings[k]; b.Kind == ir.BindView && c.Kind == ir.BindView && !p.b.given(b) && !p.b.constant(d, b) && !p.b.touches(was, d.Effects, &b.View) {
 			if found := p.sameBytes(&b.View, &c.View); found != same {
 				v := Refused
 				if found == unsure {
@@ -342,11 +342,23 @@ func (p *proof) checkPinned(i int32) {
 // given reports whether b binds a view of argument memory.
 func (m *model) given(b *ir.Binding) bool { return m.g.Memories[b.View.Mem].Kind == ir.Argument }
 
-// touches reports whether o may touch a byte of v.
-func (m *model) touches(o *op, v *ir.View) bool {
+// constant reports whether addConstants has made a read of all of b, so that its bytes are compared
+// wherever they lie.
+func (m *model) constant(d *ir.Dispatch, b *ir.Binding) bool {
+	arg, ok := m.g.Kernels[d.Kernel].Arg(b.Slot)
+	return ok && arg.Kind == ir.ConstantArg && !m.readOnly(b.View.Mem)
+}
+
+// touches reports whether e, the effects of o, lists a byte of v. Reads that addConstants made do not
+// count: they are of another binding, and do not move with v.
+func (m *model) touches(o *op, e *ir.Effects, v *ir.View) bool {
 	r := v.Contiguous()
 	x := m.rooted(&r)
-	for k := range int(o.whi-o.wlo) + int(o.rhi-o.rlo) {
+	writes, listed := int(o.whi-o.wlo), len(e.Reads)
+	for k := range writes + int(o.rhi-o.rlo) {
+		if j := k - writes; j >= listed && o.rlo+int32(j) < o.maybe {
+			continue
+		}
 		if !m.apart(m.access(o, k), &x) {
 			return true
 		}

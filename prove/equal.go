@@ -67,7 +67,7 @@ func (p *proof) samePins(x, y *op) bool {
 	e := y.node.(*ir.Dispatch)
 	for k := range d.Bindings {
 		b, c := &d.Bindings[k], &e.Bindings[k]
-		if b.Kind == ir.BindView && !p.b.given(b) && !(p.b.touches(x, &b.View) && p.b.touches(y, &c.View)) && !b.View.Equal(c.View) {
+		if b.Kind == ir.BindView && !p.b.given(b) && !p.b.constant(d, b) && !(p.b.touches(x, d.Effects, &b.View) && p.b.touches(y, e.Effects, &c.View)) && !b.View.Equal(c.View) {
 			return false
 		}
 	}
