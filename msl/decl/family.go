@@ -1,7 +1,6 @@
 package decl
 
 import (
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -13,17 +12,18 @@ import (
 const (
 	maxMembers = 1 << 10 // kernels of one declaration
 	maxLines   = 1 << 10 // lines of each
-	maxText    = 8 << 20 // bytes that the lines of a source expand to, beside four times its length
+	maxText    = 8 << 20 // bytes that the lines of a source may expand to, in addition to four times its length
 	maxDepth   = 32      // braces within braces, blocks within blocks
 )
 
-var errRoom = errors.New("the declarations of this source expand to too much")
+var errRoom = fmt.Errorf("the declarations of this source expand to more than %d MiB", maxText>>20)
 
-// definition is a @text, whose body is one line, or a @lines block. It may use those that stand before it.
+// definition is a @text, whose body is one line, or a @lines block. Its body may use the definitions
+// that stand before it in the source, so no definition can use itself.
 type definition struct {
 	params []string
 	body   []line
-	before int // how many definitions stood before it
+	before int // how many definitions stand before this one
 }
 
 // family expands the declarations of one source: braces, @if, @each and @use become plain lines.
@@ -32,12 +32,12 @@ type family struct {
 	room    int // bytes that lines may still expand to
 }
 
-// scope is what braces may name at some place.
+// scope holds the names that braces may use at one place of a source.
 type scope struct {
-	values map[string]string
-	limit  int // the definitions that can be seen are the first ones, so many
-	depth  int
-	steers func(name string) // called with each parameter that chooses lines
+	values map[string]string // of the parameters
+	limit  int               // how many of the definitions, in the order of the source, can be used here
+	depth  int               // how deeply the place is nested
+	steers func(name string) // is called with each parameter that decides which lines there are
 }
 
 func (s scope) with(name, value string) scope {
@@ -52,7 +52,7 @@ func (s scope) inner(limit int) scope {
 	return s
 }
 
-// steer notes the parameters in a text by which lines are chosen.
+// steer calls s.steers with the parameters that a condition or list in text names.
 func (s scope) steer(text string) {
 	for p := range s.values {
 		if strings.Contains(text, "{"+p+"}") {
@@ -82,7 +82,7 @@ func (f *family) define(head line, body []line) error {
 	}
 	for i, p := range d.params {
 		if !isName(p) || slices.Contains(d.params[:i], p) {
-			return head.errorf("%q is no parameter of its own", p)
+			return head.errorf("the parameter %q has no valid name, or there are two of it", p)
 		}
 	}
 	if _, ok := f.defined[name]; ok {

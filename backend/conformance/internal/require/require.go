@@ -18,7 +18,8 @@ type T interface {
 	FailNow()
 }
 
-// that ends the test unless a condition holds, with the text what, after the caller's message about.
+// that ends the test if the condition is false. The failure says what (a format with args); a message that
+// the caller of the assertion gave, about, stands before it.
 func that(t T, is bool, about []any, what string, args ...any) {
 	t.Helper()
 	if is {
@@ -49,10 +50,10 @@ func NotEqual(t T, other, got any, about ...any) {
 }
 
 // True requires that the condition holds.
-func True(t T, is bool, about ...any) { t.Helper(); that(t, is, about, "is not so") }
+func True(t T, is bool, about ...any) { t.Helper(); that(t, is, about, "got false, want true") }
 
 // False requires that the condition does not hold.
-func False(t T, is bool, about ...any) { t.Helper(); that(t, !is, about, "is so") }
+func False(t T, is bool, about ...any) { t.Helper(); that(t, !is, about, "got true, want false") }
 
 // NoError requires that there is no error.
 func NoError(t T, err error, about ...any) { t.Helper(); that(t, err == nil, about, "error: %v", err) }
