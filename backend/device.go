@@ -48,7 +48,7 @@ type Info struct {
 	// [Queue.CommandBuffer] waits for room.
 	MaxUncompleted int
 
-	// Submits says that a submission costs the host and the device time that replays in a row share, as on a GPU.
+	// Submits says that a submission costs the host and the device time that the replays of a burst share, as on a GPU.
 	Submits bool
 
 	// Apart says that two replays of an executable never share an encoder. A barrier at the end

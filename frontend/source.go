@@ -54,7 +54,7 @@ type Options struct {
 	// External is the model's path relative to the file that the module will be written
 	// to. If it is set, unquantized weights stay in the model file.
 	External string
-	// Advance makes the decode graph ready for several replays in a row: the position advances by 1, and
+	// Advance makes the decode graph ready for bursts of replays: the position advances by 1, and
 	// the token found is carried to the next replay's input, so that one submission can
 	// decode many tokens.
 	Advance bool

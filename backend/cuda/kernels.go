@@ -52,7 +52,7 @@ type entry struct {
 	function driver.Function
 	static   int    // bytes of static shared memory
 	threads  int    // maximum in a block
-	more     uint32 // threads of a block beyond those of a threadgroup (rehearsed)
+	more     uint32 // threads of a block beyond those of a threadgroup: those of the warm-up warp
 	early    uint32 // by bit: the slots whose memory it may read before it waits
 }
 
@@ -154,8 +154,8 @@ func (d *Device) load(ctx context.Context, x *kernel, e *entry) error {
 		known := x.facts(e.known)
 		text = resident(opaque(folded(specialised(text, e.known), known), e.known), known, d.Multiprocessors)
 		if e.waits {
-			if of, ok := rehearsed(text, known, d.Multiprocessors); ok {
-				text, e.more = of, rehearsing
+			if of, ok := warmedUp(text, known, d.Multiprocessors); ok {
+				text, e.more = of, warmupThreads
 			}
 		}
 	}

@@ -159,9 +159,6 @@ func Open(o Options) (d *Device, err error) {
 			objc.Release(id)
 			return
 		}
-		if m := o.Measured; o.Plan == Auto && m != nil {
-			d.options.Fences = d.options.Fences || m.Litmus.Fences
-		}
 		d.maxBuffer, d.groupMax, d.workingSet = d.MaxBuffer, d.ThreadgroupBytes, d.Description.Memory
 		if o.Memory > 0 && (d.Memory == 0 || o.Memory < d.Memory) {
 			d.Memory = o.Memory

@@ -20,9 +20,9 @@ type benchCmd struct {
 	Graph  string   `arg:"" help:"Graph file, or a ${kinds} model."`
 	Name   string   `name:"graph" placeholder:"NAME" help:"Replay this graph of the file (default: a language model's prompt and decode speed, else the first graph)."`
 	Set    []string `placeholder:"PARAM=VALUE" help:"Set a param (with --graph). Repeatable."`
-	Rounds int      `default:"5" help:"Measurements; the median is printed with the least and the greatest."`
+	Rounds int      `default:"5" help:"Measurements; the median is printed with the min and the max."`
 	Tokens int      `default:"64" help:"Tokens to decode in one measurement."`
-	rowFlag
+	burstFlag
 	Prompt  int    `default:"128" help:"Tokens of the prompt in one measurement."`
 	Profile bool   `help:"Time each dispatch and sum by kernel (slower)."`
 	Write   string `name:"write-profile" placeholder:"FILE" help:"Write the times of kernels as a profile for mlxc optimize --profile; implies --profile."`
@@ -51,7 +51,7 @@ func (c *benchCmd) Run(env *cli.Env) error {
 	if c.Rounds < 1 || c.Tokens < 2 || c.Prompt < 1 {
 		return cli.BadUsage("--rounds, --tokens and --prompt are at least 1, 2 and 1")
 	}
-	if _, err := c.row(); err != nil {
+	if _, err := c.burst(); err != nil {
 		return err
 	}
 	if c.Update && c.Write == "" {
@@ -148,12 +148,12 @@ func (c *benchCmd) language(env *cli.Env, d backend.Device, module *ir.Module, f
 	if err := c.allowed(fmt.Sprintf("%d rounds of %d tokens after a prompt of %d", c.Rounds+1, c.Tokens, c.Prompt), seconds*float64(c.Rounds+1)); err != nil {
 		return err
 	}
-	row, err := c.row()
+	burst, err := c.burst()
 	if err != nil {
 		return err
 	}
-	if c.Profile && row == 0 { // only single replays give times of commands
-		row = 1
+	if c.Profile && burst == 0 { // only single replays give times of commands
+		burst = 1
 	}
 	var decode, feed []float64
 	profiles := map[string]*profile{}
@@ -178,7 +178,7 @@ func (c *benchCmd) language(env *cli.Env, d backend.Device, module *ir.Module, f
 		if err != nil {
 			return err
 		}
-		s, err := m.Generate(env.Context, prompt[:1], textgen.Options{N: c.Tokens, IgnoreEnd: true, Row: row, Timing: timing})
+		s, err := m.Generate(env.Context, prompt[:1], textgen.Options{N: c.Tokens, IgnoreEnd: true, Burst: burst, Timing: timing})
 		if err != nil {
 			return err
 		}

@@ -37,25 +37,25 @@ type generateCmd struct {
 	modelFlags
 }
 
-// rowFlag says how many tokens are decoded at once.
-type rowFlag struct {
-	Row *int `placeholder:"N" help:"Tokens to decode by one submission, which for --temp needs a graph recorded with --sample (default: on a GPU as many as take some 40 ms, up to 128; else 1)."`
+// burstFlag says how many tokens one submission decodes.
+type burstFlag struct {
+	Burst *int `placeholder:"N" help:"Tokens to decode by one submission, which for --temp needs a graph recorded with --sample (default: on a GPU as many as take some 40 ms, up to 128; else 1)."`
 }
 
-// row returns the value for textgen.Options: 0 without the flag.
-func (f rowFlag) row() (int, error) {
+// burst returns the value for textgen.Options: 0 without the flag.
+func (f burstFlag) burst() (int, error) {
 	switch {
-	case f.Row == nil:
+	case f.Burst == nil:
 		return 0, nil
-	case *f.Row < 1:
-		return 0, cli.BadUsage("--row is %d, want at least 1", *f.Row)
+	case *f.Burst < 1:
+		return 0, cli.BadUsage("--burst is %d, want at least 1", *f.Burst)
 	}
-	return *f.Row, nil
+	return *f.Burst, nil
 }
 
 // modelFlags are the flags of commands that run a language model.
 type modelFlags struct {
-	rowFlag
+	burstFlag
 	Verify bool `help:"Check every checksum and digest of the file first."`
 	deviceFlags
 	cli.OrderFlag
@@ -150,12 +150,12 @@ func (c *generateCmd) Run(env *cli.Env) error {
 	if err := sampling(c.N, c.Temp, c.TopP); err != nil {
 		return err
 	}
-	row, err := c.row()
+	burst, err := c.burst()
 	switch {
 	case err != nil:
 		return err
-	case row > 1 && c.Logits != "":
-		return cli.BadUsage("--row %d and --logits: logits need the host after each token", row)
+	case burst > 1 && c.Logits != "":
+		return cli.BadUsage("--burst %d and --logits: logits need the host after each token", burst)
 	}
 	if c.Prompt == "" && !c.Chat && c.Messages == "" {
 		return cli.BadUsage("--prompt is empty or missing")
@@ -194,7 +194,7 @@ func (c *generateCmd) Run(env *cli.Env) error {
 	}
 	decoder := m.Tokenizer.NewDecoder(false)
 	var logits []float32
-	o := textgen.Options{N: c.N, Temp: c.Temp, TopP: c.TopP, Seed: c.Seed, IgnoreEnd: c.IgnoreEnd, Row: row}
+	o := textgen.Options{N: c.N, Temp: c.Temp, TopP: c.TopP, Seed: c.Seed, IgnoreEnd: c.IgnoreEnd, Burst: burst}
 	text := ""
 	o.Emit = func(id int32) error {
 		s := decoder.Next(id)

@@ -25,8 +25,8 @@ type Model struct {
 	batch     int           // max number of tokens of one prefill
 	context   int           // number of positions of the KV cache
 	ran       []int32       // the tokens whose keys and values the states hold
-	row       rowOf         // frame for rows of the decode graph
-	pace      time.Duration // the time for each token of the last row; 0: there was none
+	burst     burstFrame    // frame for bursts of the decode graph
+	pace      time.Duration // the time for each token of the last burst; 0: there was none
 }
 
 // Tokenizer returns the tokenizer of a recorded language model. It is an error if the
@@ -132,12 +132,12 @@ type Options struct {
 	// Continue keeps the states if the prompt begins with all the tokens that made
 	// them, and goes on after these. Otherwise the states are cleared.
 	Continue bool
-	// Row is how many tokens one submission decodes. More than one needs a
+	// Burst is how many tokens one submission decodes. More than one needs a
 	// decode graph that carries its token to the next replay (frontend.Options.Advance), and
 	// with Temp one that draws it by itself (frontend.Options.Sample). It excludes Logits,
 	// because the host sees the tokens only when all of them are there.
 	// 0 chooses: on a GPU, if all of that holds, as many as take some 40 ms, else 1.
-	Row int
+	Burst int
 	// Emit, if not nil, is called with each token as soon as it is known. Its error
 	// ends the generation.
 	Emit func(id int32) error
@@ -183,10 +183,10 @@ func (m *Model) Generate(ctx context.Context, prompt []int32, o Options) (*Resul
 	}
 	vocab := int32(m.decode.logits / 4)
 	var raw []byte
-	if err := m.checkRow(o); err != nil {
+	if err := m.checkBurst(o); err != nil {
 		return nil, err
 	}
-	rows := o.Row > 1 || o.Row == 0 && m.inRows(o)
+	bursts := o.Burst > 1 || o.Burst == 0 && m.inBursts(o)
 	for i, id := range prompt {
 		if id < 0 || id >= vocab {
 			return nil, fmt.Errorf("prompt token %d has the id %d, the vocabulary has %d", i, id, vocab)
@@ -215,7 +215,7 @@ func (m *Model) Generate(ctx context.Context, prompt []int32, o Options) (*Resul
 	}
 	r.Prompt = time.Since(start)
 	start = time.Now()
-	var found []int32 // tokens that a row has decoded and that were not yet passed to Emit
+	var found []int32 // tokens that a burst has decoded and that were not yet passed to Emit
 	for pos := len(prompt); len(r.IDs) < o.N; pos++ {
 		var logits []float32
 		onHost := o.Temp > 0 && g.names.Draw == nil
@@ -250,7 +250,7 @@ func (m *Model) Generate(ctx context.Context, prompt []int32, o Options) (*Resul
 		}
 		if !o.IgnoreEnd && m.Tokenizer.IsEndOfGeneration(id) {
 			r.Stopped = "end"
-			m.ran = m.ran[:min(len(m.ran), pos)] // a row may have decoded tokens after the end
+			m.ran = m.ran[:min(len(m.ran), pos)] // a burst may have decoded tokens after the end
 			break
 		}
 		if len(r.IDs) == o.N {
@@ -262,8 +262,8 @@ func (m *Model) Generate(ctx context.Context, prompt []int32, o Options) (*Resul
 		}
 		switch {
 		case len(found) > 0:
-		case rows:
-			if found, err = m.decodeRow(ctx, id, pos, min(m.rowLength(o), o.N-len(r.IDs), m.context-pos), o); err != nil {
+		case bursts:
+			if found, err = m.decodeBurst(ctx, id, pos, min(m.burstLength(o), o.N-len(r.IDs), m.context-pos), o); err != nil {
 				return nil, err
 			}
 		default:

@@ -45,7 +45,7 @@ func describe(t *testing.T, m *ir.Module, x frontend.Interface) {
 func TestNames(t *testing.T) {
 	module := recorded(t, frontend.Options{Context: 64, Prefill: 8, Advance: true, Sample: true})
 	prompt := oracle(t)[0].PromptIDs
-	o := textgen.Options{N: 6, IgnoreEnd: true, Temp: 0.9, TopP: 0.9, Seed: 3, Row: 3}
+	o := textgen.Options{N: 6, IgnoreEnd: true, Temp: 0.9, TopP: 0.9, Seed: 3, Burst: 3}
 	want, err := openModel(t, module).Generate(t.Context(), prompt, o)
 	require.NoError(t, err)
 

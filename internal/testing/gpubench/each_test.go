@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/mlxc/mlxc/backend/launchtimes"
+	"github.com/mlxc/mlxc/backend/measure"
 	"github.com/mlxc/mlxc/cost"
 	"github.com/mlxc/mlxc/frontend"
 	"github.com/mlxc/mlxc/ir"
@@ -25,7 +25,7 @@ func TestModelled(t *testing.T) {
 			"edges": {Launch: 0.9 * us, Barrier: 0.5 * us},
 		},
 	}}
-	row, forked := launchtimes.Row(100, false), launchtimes.Forked(20)
+	row, forked := measure.Row(100, false), measure.Forked(20)
 	for _, c := range []struct {
 		g    *ir.Graph
 		p    plan
