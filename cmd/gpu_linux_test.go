@@ -7,9 +7,17 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/mlxc/mlxc/backend"
+	"github.com/mlxc/mlxc/backend/cpu"
+	"github.com/mlxc/mlxc/backend/cuda"
+	"github.com/mlxc/mlxc/backend/metal"
+	"github.com/mlxc/mlxc/backend/softmetal"
 	"github.com/mlxc/mlxc/internal/objc"
 	"github.com/mlxc/mlxc/internal/testing/fakemetal"
 )
+
+// devices are those of the commands for Linux and for Macs.
+var devices = []backend.Driver{cpu.Driver, metal.Driver, cuda.Driver, softmetal.Driver}
 
 // withGPU runs a command. If the environment has STAND_IN=metal, this process plays a Mac: a
 // stand-in for Apple's libraries answers the command's messages. If the command broke a rule of

@@ -244,6 +244,7 @@ const pageSize = 16 << 10
 // Info implements [backend.Device].
 func (d *Device) Info() backend.Info {
 	return backend.Info{
+		Submits:     true,
 		Description: d.Description.Name, PageSize: pageSize, Alignment: 256,
 		MaxBuffer: d.maxBuffer, Memory: d.Memory,
 		MaxThreadgroup: 1024, ThreadgroupBytes: d.groupMax, ArgumentSlots: argumentSlots,

@@ -1,3 +1,4 @@
+// Package gpu knows the GPU of this machine without opening it, and keeps what was measured of GPUs.
 package gpu
 
 import (

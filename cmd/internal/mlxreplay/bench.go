@@ -11,13 +11,13 @@ import (
 	"github.com/mlxc/mlxc/cmd/internal/output"
 	"github.com/mlxc/mlxc/cmd/internal/textgen"
 	"github.com/mlxc/mlxc/cost"
-	"github.com/mlxc/mlxc/frontend/gguf"
+	"github.com/mlxc/mlxc/frontend"
 	"github.com/mlxc/mlxc/ir"
 	"github.com/mlxc/mlxc/replay"
 )
 
 type benchCmd struct {
-	Graph  string   `arg:"" help:"Graph file, or a GGUF model."`
+	Graph  string   `arg:"" help:"Graph file, or a ${kinds} model."`
 	Name   string   `name:"graph" placeholder:"NAME" help:"Replay this graph of the file (default: a language model's prompt and decode speed, else the first graph)."`
 	Set    []string `placeholder:"PARAM=VALUE" help:"Set a param (with --graph). Repeatable."`
 	Rounds int      `default:"5" help:"Measurements; the median is printed with the min and the max."`
@@ -58,11 +58,7 @@ func (c *benchCmd) Run(env *cli.Env) error {
 		return cli.BadUsage("--update is of the file that --write-profile names")
 	}
 	var files output.Files
-	reads := c.deviceFlags
-	if c.Update { // the old profile may be updated in place
-		reads.Measured, reads.CUDAMeasured = "", ""
-	}
-	if err := reads.reads(&files); err != nil {
+	if err := c.reads(&files, c.Update); err != nil {
 		return err
 	}
 	c.learn(env)
@@ -95,7 +91,7 @@ func (c *benchCmd) Run(env *cli.Env) error {
 		if write != nil { // the profile is of this device alone
 			fit = cost.NewFit(cost.Model{})
 		}
-		if c.Name == "" && module.Lookup(gguf.VocabularyData) != nil {
+		if c.Name == "" && frontend.IsLanguageModel(module) {
 			return c.language(env, d, module, fit)
 		}
 		return c.graph(env, d, module, fit)

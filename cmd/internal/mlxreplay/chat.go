@@ -17,7 +17,7 @@ import (
 )
 
 type chatCmd struct {
-	Model    string  `arg:"" name:"graph" help:"Recorded model (.mlxg), or a GGUF model, which is recorded and optimized in memory."`
+	Model    string  `arg:"" name:"graph" help:"Recorded model (.mlxg), or a ${kinds} model, which is recorded and optimized in memory."`
 	System   string  `help:"System message."`
 	Messages string  `placeholder:"FILE.json" help:"Conversation to go on with: a list of {\"role\": …, \"content\": …}."`
 	N        int     `short:"n" default:"512" help:"Most tokens of an answer."`

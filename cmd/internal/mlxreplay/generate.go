@@ -13,7 +13,7 @@ import (
 	"github.com/mlxc/mlxc/cmd/internal/output"
 	"github.com/mlxc/mlxc/cmd/internal/textgen"
 	"github.com/mlxc/mlxc/cost"
-	"github.com/mlxc/mlxc/frontend/gguf"
+	"github.com/mlxc/mlxc/frontend"
 	"github.com/mlxc/mlxc/ir"
 	"github.com/mlxc/mlxc/passes"
 	"github.com/mlxc/mlxc/replay"
@@ -22,7 +22,7 @@ import (
 )
 
 type generateCmd struct {
-	Model     string  `arg:"" name:"graph" help:"Recorded model (.mlxg), or a GGUF model, which is recorded and optimized in memory."`
+	Model     string  `arg:"" name:"graph" help:"Recorded model (.mlxg), or a ${kinds} model, which is recorded and optimized in memory."`
 	Prompt    string  `short:"p" help:"Text to continue; with --chat or --messages, the user's next message."`
 	Chat      bool    `help:"Put the prompt into the model's chat template."`
 	System    string  `help:"System message of the chat."`
@@ -61,8 +61,8 @@ type modelFlags struct {
 	cli.OrderFlag
 }
 
-// openModel opens a model for generation. sample makes a GGUF model's graphs draw the tokens themselves
-// (gguf.Options.Sample). The function that it returns closes the model and its device.
+// openModel opens a model for generation. sample makes the graphs of a model that is recorded here draw the tokens
+// themselves (frontend.Options.Sample). The function that it returns closes the model and its device.
 func (f *modelFlags) openModel(env *cli.Env, files *output.Files, path string, sample bool) (*textgen.Model, func(), error) {
 	f.learn(env)
 	module, closer, err := openModule(env, files, path, f.Verify, sample, f.model())
@@ -90,7 +90,7 @@ func (f *modelFlags) openModel(env *cli.Env, files *output.Files, path string, s
 	}, nil
 }
 
-// openModule opens a recorded model, or records one from a GGUF file.
+// openModule opens a recorded model, or records one from a file that a front end reads.
 func openModule(env *cli.Env, files *output.Files, path string, verify, sample bool, model cost.Model) (*ir.Module, io.Closer, error) {
 	in, err := inputs.Look(path)
 	if err != nil {
@@ -119,7 +119,7 @@ func openModule(env *cli.Env, files *output.Files, path string, verify, sample b
 	}
 	progress := cli.StartProgress(env.Stderr, "recording")
 	defer progress.End()
-	module, err := m.Record(env.Context, gguf.Options{Advance: true, Sample: sample, Progress: progress.Set})
+	module, err := m.Record(env.Context, frontend.Options{Advance: true, Sample: sample, Progress: progress.Set})
 	if err != nil {
 		m.Close()
 		return nil, nil, fmt.Errorf("%s: %w", path, err)
@@ -161,7 +161,7 @@ func (c *generateCmd) Run(env *cli.Env) error {
 		return cli.BadUsage("--prompt is empty or missing")
 	}
 	var files output.Files
-	if err := c.reads(&files); err != nil {
+	if err := c.reads(&files, false); err != nil {
 		return err
 	}
 	if c.Messages != "" {

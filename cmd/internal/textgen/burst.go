@@ -18,20 +18,22 @@ type burstFrame struct {
 
 // advances returns an error if a decode graph does not advance its position and carry
 // its token to the next replay.
-func advances(g *ir.Graph) error {
-	name := ir.QuoteName(g.Name)
-	if i, ok := g.ParamNamed("pos"); !ok || g.Params[i].Advance != 1 {
-		return fmt.Errorf("graph %s does not advance $pos by 1 from replay to replay (mlxc record, without --no-advance)", name)
+func (s *step) advances() error {
+	const how = "(mlxc record, without --no-advance)"
+	g := s.IR()
+	if s.position.Advance != 1 {
+		return fmt.Errorf("%s does not advance %s by 1 from replay to replay %s", s, s.param(s.position.Name), how)
 	}
-	if i, ok := g.MemoryNamed("token"); !ok || !g.Memories[i].Every {
-		return fmt.Errorf("graph %s keeps %%token of the last replay only (mlxc record, without --no-advance)", name)
+	token, _ := g.MemoryNamed(s.names.Token)
+	if !g.Memories[token].Every {
+		return fmt.Errorf("%s keeps %s of the last replay only %s", s, s.memory(s.names.Token), how)
 	}
 	for _, n := range g.Nodes {
-		if c, ok := n.(*ir.Carry); ok && g.Memories[c.Src.Mem].Name == "token" && g.Memories[c.Dst.Mem].Name == "tokens" {
+		if c, ok := n.(*ir.Carry); ok && c.Src.Mem == token && g.Memories[c.Dst.Mem].Name == s.names.Tokens {
 			return nil
 		}
 	}
-	return fmt.Errorf("graph %s does not carry %%token to %%tokens (mlxc record, without --no-advance)", name)
+	return fmt.Errorf("%s does not carry %s to %s %s", s, s.memory(s.names.Token), s.memory(s.names.Tokens), how)
 }
 
 func (m *Model) checkBurst(o Options) error {
@@ -40,12 +42,12 @@ func (m *Model) checkBurst(o Options) error {
 		return fmt.Errorf("%d tokens in a burst make no sense", o.Burst)
 	case o.Burst <= 1:
 		return nil
-	case o.Temp > 0 && !samples(m.decode.IR()):
-		return fmt.Errorf("%d tokens in a burst: graph %s picks the most likely token itself; sampling (temperature %v) needs the host after each, or a graph that draws (mlxc record --sample)", o.Burst, ir.QuoteName(m.decode.IR().Name), o.Temp)
+	case o.Temp > 0 && m.decode.names.Draw == nil:
+		return fmt.Errorf("%d tokens in a burst: %s picks the most likely token itself; sampling (temperature %v) needs the host after each, or a graph that draws (mlxc record --sample)", o.Burst, m.decode, o.Temp)
 	case o.Logits != nil:
 		return fmt.Errorf("%d tokens in a burst: the logits of all but the last are gone", o.Burst)
 	}
-	return advances(m.decode.IR())
+	return m.decode.advances()
 }
 
 // These are the lengths of bursts if Options.Burst is 0. A burst should take burstTakes: short enough that text seems
@@ -73,10 +75,10 @@ func (m *Model) warm(ctx context.Context) error {
 		}
 	}
 	if m.prefill != nil {
-		if err := m.prefill.SetParam("n", 1); err != nil {
+		if err := m.prefill.SetParam(m.prefill.names.Count, 1); err != nil {
 			return err
 		}
-		if _, err := m.step(ctx, m.prefill, []int32{0}, 0, o); err != nil {
+		if _, err := m.run(ctx, m.prefill, []int32{0}, 0, o); err != nil {
 			return err
 		}
 	}
@@ -88,11 +90,7 @@ func (m *Model) warm(ctx context.Context) error {
 // submissions cost nothing, and single steps give each token as soon as it is known.
 func (m *Model) inBursts(o Options) bool {
 	o.Burst = longestBurst
-	switch m.Device.Name() {
-	case "cuda", "metal":
-		return m.checkBurst(o) == nil
-	}
-	return false
+	return m.Device.Info().Submits && m.checkBurst(o) == nil
 }
 
 // burstLength returns the number of tokens that the next burst decodes.
@@ -119,13 +117,13 @@ func (m *Model) decodeBurst(ctx context.Context, id int32, pos, n int, o Options
 		m.burst.most = most
 	}
 	f := m.burst.frame
-	if err := f.SetInput("tokens", binary.LittleEndian.AppendUint32(nil, uint32(id))); err != nil {
+	if err := f.SetInput(m.decode.names.Tokens, binary.LittleEndian.AppendUint32(nil, uint32(id))); err != nil {
 		return nil, err
 	}
-	if err := setSampling(m.decode.IR(), f.SetParam, o); err != nil {
+	if err := m.decode.setDraw(f.SetParam, o); err != nil {
 		return nil, err
 	}
-	if err := f.SetParam("pos", float64(pos)); err != nil {
+	if err := f.SetParam(m.decode.names.Position, float64(pos)); err != nil {
 		return nil, err
 	}
 	ran := m.ran
@@ -140,7 +138,7 @@ func (m *Model) decodeBurst(ctx context.Context, id int32, pos, n int, o Options
 		o.Timing(m.decode.IR(), t)
 	}
 	for i := range n {
-		id, err := tokenOf(func(name string, to []byte) error {
+		id, err := m.decode.token(func(name string, to []byte) error {
 			out, err := f.OutputOf(name, i)
 			copy(to, out)
 			return err
@@ -152,11 +150,4 @@ func (m *Model) decodeBurst(ctx context.Context, id int32, pos, n int, o Options
 	}
 	m.ran = append(append(ran, id), found[:n-1]...)
 	return found, nil
-}
-
-// tokenOf reads the token that a replay has chosen.
-func tokenOf(read func(name string, to []byte) error) (int32, error) {
-	var token [4]byte
-	err := read("token", token[:])
-	return int32(binary.LittleEndian.Uint32(token[:])), err
 }

@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/mlxc/mlxc/cmd/internal/textgen"
-	"github.com/mlxc/mlxc/frontend/gguf"
+	"github.com/mlxc/mlxc/frontend"
 	"github.com/mlxc/mlxc/internal/testing/sample"
 	"github.com/mlxc/mlxc/ir"
 	"github.com/mlxc/mlxc/passes"
@@ -83,7 +83,7 @@ func TestTokensInABurst(t *testing.T) {
 func TestSampledTokensInABurst(t *testing.T) {
 	sample.Long(t)
 	ctx := context.Background()
-	module := recorded(t, gguf.Options{Context: 256, Advance: true, Sample: true})
+	module := recorded(t, frontend.Options{Context: 256, Advance: true, Sample: true})
 	for i, g := range module.Graphs {
 		after := g.Clone()
 		_, err := passes.Run(ctx, after, passes.DefaultPipeline(), passes.Options{})

@@ -14,7 +14,7 @@ import (
 	"github.com/mlxc/mlxc/backend/cpu"
 	"github.com/mlxc/mlxc/backend/cuda"
 	"github.com/mlxc/mlxc/cmd/internal/textgen"
-	"github.com/mlxc/mlxc/frontend/gguf"
+	"github.com/mlxc/mlxc/frontend"
 	"github.com/mlxc/mlxc/ir"
 	"github.com/mlxc/mlxc/passes"
 	"github.com/mlxc/mlxc/replay"
@@ -29,7 +29,7 @@ func TestCUDA(t *testing.T) {
 	const tokens = 48
 	for name, optimized := range map[string]bool{"recorded": false, "optimized": true} {
 		t.Run(name, func(t *testing.T) {
-			module := recorded(t, gguf.Options{Context: 256, Advance: true})
+			module := recorded(t, frontend.Options{Context: 256, Advance: true})
 			if optimized {
 				for _, g := range module.Graphs {
 					_, err := passes.Run(t.Context(), g, passes.DefaultPipeline(), passes.Options{})
@@ -84,7 +84,7 @@ func TestCUDASampling(t *testing.T) {
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, d.Close()) })
 	open := func(sample bool) *textgen.Model {
-		module := recorded(t, gguf.Options{Context: 256, Advance: true, Sample: sample})
+		module := recorded(t, frontend.Options{Context: 256, Advance: true, Sample: sample})
 		for _, g := range module.Graphs {
 			_, err := passes.Run(t.Context(), g, passes.DefaultPipeline(), passes.Options{})
 			require.NoError(t, err)

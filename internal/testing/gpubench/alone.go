@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"github.com/mlxc/mlxc/backend/measure"
-	"github.com/mlxc/mlxc/frontend/gguf"
+	"github.com/mlxc/mlxc/frontend"
 	"github.com/mlxc/mlxc/ir"
 	"github.com/mlxc/mlxc/replay"
 )
@@ -22,7 +22,7 @@ func (b *bench) alone() error {
 	if b.tiny {
 		shape, pos = small(shape), 8
 	}
-	recorded, err := shape.Record(b.ctx, gguf.Options{Advance: true})
+	recorded, err := shape.Record(b.ctx, frontend.Options{Advance: true})
 	if err != nil {
 		return err
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/mlxc/mlxc/backend/measure"
 	"github.com/mlxc/mlxc/cost"
+	"github.com/mlxc/mlxc/frontend"
 	"github.com/mlxc/mlxc/frontend/gguf"
 	"github.com/mlxc/mlxc/ir"
 	"github.com/mlxc/mlxc/optimize"
@@ -133,7 +134,7 @@ func (b *bench) decode() error {
 	if b.tiny {
 		shape, tokens = small(shape), min(b.tokens, 8)
 	}
-	recorded, err := shape.Record(b.ctx, gguf.Options{Advance: true})
+	recorded, err := shape.Record(b.ctx, frontend.Options{Advance: true})
 	if err != nil {
 		return err
 	}
@@ -325,7 +326,7 @@ func (b *bench) large() error {
 	if b.tiny {
 		shape, tokens, prompt = small(shape), 4, 8
 	}
-	recorded, err := shape.Record(b.ctx, gguf.Options{Advance: true, Prefill: int64(prompt)})
+	recorded, err := shape.Record(b.ctx, frontend.Options{Advance: true, Prefill: int64(prompt)})
 	if err != nil {
 		return err
 	}
