@@ -11,6 +11,7 @@
 # make darwin   compile and link every package and test for Macs
 # make coverage   compile every kernel of MLX's compiled Metal libraries
 # make kernelcases   run all kernels of MLX and ggml that have cases, plain and checked
+# make captures   record what MLX's own host code sends to Metal (MLX=folder: a clone of MLX)
 # make emissions   plant wrong messages and decisions in the Metal backend, in all ways to encode
 # MODEL=path  another GGUF model instead of the demonstration model
 # DEVICE=name  what make demo runs it on (auto: a GPU of Apple's or NVIDIA's, or the CPU, and it says why)
@@ -21,7 +22,7 @@ MODEL ?= $(DEMO_MODEL)
 DEVICE ?= auto
 PROMPT ?= What is the capital of France, and why is it famous?
 
-.PHONY: all demo static test test-all race sources arm64 arm64-metal darwin coverage kernelcases emissions build model check fetched ptx ptx-release ptx-same ptx-check
+.PHONY: all demo static test test-all race sources arm64 arm64-metal darwin coverage kernelcases captures emissions build model check fetched ptx ptx-release ptx-same ptx-check
 
 all: build
 
@@ -57,7 +58,7 @@ ptx-release:
 	go run ./backend/internal/prebuilt/make $(PTX)
 	echo "$(TAG) $$({ sha256sum backend/internal/prebuilt/kernels.bin 2>/dev/null || shasum -a 256 backend/internal/prebuilt/kernels.bin; } | cut -d' ' -f1)" >>backend/internal/prebuilt/released.txt
 
-# Where the compiler has changed and its texts have not: compiles all, compares, and says so to the program.
+# Where the compiler or sources have changed and their texts have not: compiles all, compares, and says so to the program.
 ptx-same:
 	scripts/fetch-clang.sh
 	go run ./backend/internal/prebuilt/make -same backend/internal/prebuilt/same.txt $(PTX)
@@ -176,3 +177,7 @@ sources:
 	scripts/fetch-metallib.sh
 	scripts/fetch-metal-sources.sh
 	go test -tags sources -timeout 60m ./internal/toolchain/mslc
+
+# What recording MLX's operations is held against (testdata/mlxhost). Not part of test: its results are stored.
+captures:
+	scripts/captures.sh $(MLX)

@@ -23,7 +23,7 @@ softmetal-rest: ./backend/softmetal -skip ^TestConformance$
 metal-emissions: ./backend/metal -run ^(TestWrong|TestOrderEdges|TestWorkload)
 metal-rest: ./backend/metal/... -skip ^(TestWrong|TestOrderEdges|TestWorkload)
 cuda: ./backend/cuda ./backend/internal/... ./internal/testing/fakecuda
-declarations: ./backend/conformance ./internal/testing/testdevice
+declarations: ./backend/conformance/... ./internal/testing/testdevice
 infer-a: ./internal/infer -run ^TestLibraryProposals$/^a
 infer-b: ./internal/infer -run ^TestLibraryProposals$/^[b-m]
 infer-c: ./internal/infer -run ^TestLibraryProposals$/^[n-z]

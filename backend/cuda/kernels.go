@@ -53,7 +53,7 @@ type entry struct {
 	function driver.Function
 	static   int    // bytes of static shared memory
 	threads  int    // maximum in a block
-	more     uint32 // threads of a block beyond those of a threadgroup (rehearsed)
+	more     uint32 // threads of a block beyond those of a threadgroup: those of the warm-up warp
 	early    uint32 // by bit: the slots whose memory it may read before it waits
 }
 
@@ -158,8 +158,8 @@ func (d *Device) load(ctx context.Context, x *kernel, e *entry) error {
 			folded(m, known)
 			opaque(m, e.known)
 			resident(m, known, d.Multiprocessors)
-			if e.waits && rehearsed(m, known, d.Multiprocessors) {
-				e.more = rehearsing
+			if e.waits && warmedUp(m, known, d.Multiprocessors) {
+				e.more = warmupThreads
 			}
 			text = m.Bytes()
 		}

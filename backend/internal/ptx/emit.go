@@ -211,19 +211,6 @@ func (e *emitter) address(argument int, index elementwise.Index, t ir.DType) str
 // number is a float as PTX writes it.
 func number(v float32) string { return fmt.Sprintf("0f%08X", math.Float32bits(v)) }
 
-// instructions are the operations that are one instruction.
-var instructions = map[term.Op]string{
-	term.Add: "add.rn.f32", term.Sub: "sub.rn.f32", term.Mul: "mul.rn.f32", term.Div: "div.rn.f32", term.Neg: "neg.f32", term.Abs: "abs.f32",
-	term.Sqrt: "sqrt.rn.f32",
-	// Of a NaN and a number they are the number, and −0 is less than +0.
-	term.Min: "min.f32", term.Max: "max.f32",
-}
-
-var conditions = map[term.Op]string{
-	term.Eq: "setp.eq.f32", term.Ne: "setp.neu.f32", term.Lt: "setp.lt.f32", term.Le: "setp.le.f32", term.Gt: "setp.gt.f32", term.Ge: "setp.ge.f32",
-	term.And: "and.pred", term.Or: "or.pred", term.Not: "not.pred",
-}
-
 // steps computes the values of all steps. A half has two: as it is stored, and widened.
 func (e *emitter) steps() {
 	e.values, e.halves = make([]string, len(e.Steps)), make([]string, len(e.Steps))
@@ -257,12 +244,12 @@ func (e *emitter) steps() {
 			e.values[i] = e.make("r", "mov.b32", "%s", number(s.Val))
 		case s.Op == term.Select:
 			e.values[i] = e.make("r", "selp.f32", "%s, %s, %s", args[1], args[2], args[0])
-		case conditions[s.Op] != "":
-			e.values[i] = e.make("p", conditions[s.Op], "%s", list)
-		case functions[s.Op] != "":
-			e.values[i] = e.call(functions[s.Op], args[0])
+		case s.Op.Condition():
+			e.values[i] = e.make("p", s.Op.PTX(), "%s", list)
+		case s.Op.PTX() != "":
+			e.values[i] = e.make("r", s.Op.PTX(), "%s", list)
 		default:
-			e.values[i] = e.make("r", instructions[s.Op], "%s", list)
+			e.values[i] = e.call(s.Op.String(), args[0])
 		}
 		if e.halves[i] = half; half != "" && widened[i] {
 			e.values[i] = e.make("r", "cvt.f32.f16", "%s", half)

@@ -22,13 +22,16 @@ import (
 //go:embed math.ptx
 var mathText string
 
-// functions are the operations that take several instructions, with their names in internal/air/calls.
-var functions = map[term.Op]string{
-	term.Exp: "exp", term.Exp2: "exp2", term.Log: "log", term.Rsqrt: "rsqrt", term.Sin: "sin", term.Cos: "cos", term.Tanh: "tanh",
-}
-
-// names are the functions in the order of math.ptx.
-var names = []string{"exp", "exp2", "log", "rsqrt", "sin", "cos", "tanh"}
+// names are the operations that take several instructions, in the order of math.ptx. The functions of
+// internal/air/calls have the same names.
+var names = func() (out []string) {
+	for _, op := range term.FloatOperations(1) {
+		if op.PTX() == "" {
+			out = append(out, op.String())
+		}
+	}
+	return out
+}()
 
 // mathModule is the LLVM module of which math.ptx is made.
 func mathModule() (string, error) {

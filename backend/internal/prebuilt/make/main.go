@@ -4,7 +4,7 @@
 //
 // and the functions that generated kernels call. With -check it writes nothing, and fails if a file is not
 // of today's sources. With -same it compiles all, and writes to FILE that the archive has these texts, if it has: then it
-// need not be made anew only because the compiler is another one.
+// need not be made anew only because the compiler or a source is another one.
 package main
 
 import (
@@ -138,7 +138,11 @@ func same(ctx context.Context, path, note string) error {
 	if err != nil {
 		return err
 	}
-	a.Maker = prebuilt.Maker() // whose texts are compared, one by one
+	wanted, _, err := prebuilt.Wanted()
+	if err != nil {
+		return err
+	}
+	sources := a.AsToday(wanted) // texts are compared, one by one
 	all, _, err := compile(ctx)
 	if err != nil {
 		return err
@@ -161,7 +165,7 @@ func same(ctx context.Context, path, note string) error {
 	if differ > 0 {
 		return errors.Join(errs...)
 	}
-	return replace(note, []byte(prebuilt.Same(data, prebuilt.Maker())))
+	return replace(note, []byte(prebuilt.Same(data, prebuilt.Maker(), sources)))
 }
 
 // write writes all that is wanted.
