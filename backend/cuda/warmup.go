@@ -3,10 +3,11 @@
 package cuda
 
 import (
-	"bytes"
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/mlxc/mlxc/internal/ptx"
 )
 
 // warmupThreads is the number of threads in a warm-up warp, which blocks of a warmed-up entry have in addition.
@@ -24,82 +25,79 @@ const shorter = 2
 // mostInBlock is the maximum of threads in a block on all of NVIDIA's GPUs.
 const mostInBlock = 1024
 
-// warmedUp returns the PTX of a programmatic launch with one more warp in each block, which warms the instruction
-// cache: it takes the path of the first warp, but neither waits for other launches nor accesses memory, so that the
+// warmedUp gives the text of a programmatic launch one more warp in each block, which warms the instruction cache: it takes the path of the first warp, but neither waits for other launches nor accesses memory, so that the
 // code is cached when the others go on behind their wait. The caches of a multiprocessor hold 32 KB of instructions
 // (measured on an H200: five copies of a kernel of 6.4 KB in turn take as long as one, and six a fifth longer); the
 // five kernels of a layer of a decode have more than 50, and each, which executes every instruction once, would wait
-// for most of them. ok: the text could be changed so; the path must also end for threads whose values mean nothing.
-func warmedUp(text []byte, known facts, multiprocessors int) (_ []byte, ok bool) {
+// for most of them. It reports whether the text could be changed so: the path must also end for threads whose values
+// mean nothing.
+func warmedUp(m *ptx.Module, known facts, multiprocessors int) bool {
 	blocks, threads := known.blocks[0]*known.blocks[1]*known.blocks[2], known.threads
 	if blocks == 0 || threads%warmupThreads != 0 || threads+warmupThreads > mostInBlock || multiprocessors <= 0 {
-		return text, false
+		return false
 	}
 	if each := (blocks-1)/uint64(multiprocessors) + 1; each*(threads+warmupThreads) > fewThreads {
-		return text, false
+		return false
 	}
-	before, f := fold(text, known)
+	f := fold(m, known)
 	if f == nil || !f.straight() { // the end of a loop may depend on values
-		return text, false
+		return false
 	}
 	if early, late := f.beforeWait(); shorter*early > late {
-		return text, false
+		return false
 	}
-	out := bytes.NewBuffer(bytes.Clone(before))
+	changed := map[int][]ptx.Line{} // by the line of the entry
 	waits, begun, sized := false, false, false
 	for i := range f.lines {
 		l := &f.lines[i]
-		trimmed := strings.TrimSpace(l.text)
 		switch {
-		case !begun && strings.HasPrefix(trimmed, "// %bb.0:"):
+		case !begun && strings.HasPrefix(l.Text, firstBlock):
 			begun = true
-			out.WriteString(l.text)
-			fmt.Fprintf(out, "\t.reg .pred \t%%rehearses<1>;\n\t.reg .b32 \t%%thread<1>;\n\tmov.u32 \t%%thread0, %%tid.x;\n\tsetp.ge.u32 \t%%rehearses0, %%thread0, %d;\n\t@%%rehearses0 sub.u32 \t%%thread0, %%thread0, %[1]d;\n", threads)
+			changed[i] = append([]ptx.Line{*l.Line}, ptx.NewLine("\t.reg .pred \t%rehearses<1>;\n"), ptx.NewLine("\t.reg .b32 \t%thread<1>;\n"), ptx.NewLine("\tmov.u32 \t%thread0, %tid.x;\n"),
+				ptx.NewLine(fmt.Sprintf("\tsetp.ge.u32 \t%%rehearses0, %%thread0, %d;\n", threads)), ptx.NewLine(fmt.Sprintf("\t@%%rehearses0 sub.u32 \t%%thread0, %%thread0, %d;\n", threads)))
 			continue
-		case trimmed == fmt.Sprintf(".maxntid %d", threads):
+		case strings.TrimSpace(l.Text) == fmt.Sprintf(".maxntid %d", threads):
 			sized = true
-			fmt.Fprintf(out, ".maxntid %d\n", threads+warmupThreads)
+			changed[i] = []ptx.Line{ptx.NewLine(fmt.Sprintf(".maxntid %d\n", threads+warmupThreads))}
 			continue
-		case l.never || !begun:
-			out.WriteString(l.text)
+		case l.never || !begun || l.in == nil && !l.Executes():
 			continue
-		case l.op == "mov.u32" && l.guard == "" && len(l.args) == 2 && l.args[1] == "%tid.x":
-			fmt.Fprintf(out, "\tmov.u32 \t%s, %%thread0;\n", l.args[0])
+		case l.in == nil: // several instructions, or a call
+			return false
+		case l.in.Op == "mov.u32" && l.in.Guard == "" && len(l.in.Args) == 2 && l.in.Args[1].Name == "%tid.x":
+			changed[i] = l.With(fmt.Sprintf("mov.u32 \t%s, %%thread0", l.in.Args[0].Name))
 			continue
-		case strings.Contains(l.text, "%tid") || strings.Contains(l.text, "%ntid") || strings.Contains(l.text, "warpid"):
-			return text, false
-		case l.op == "":
-			if trimmed != "" && !strings.ContainsRune("./{}$", rune(trimmed[0])) {
-				return text, false // several instructions, or a call
-			}
-			out.WriteString(l.text)
-			continue
+		case strings.Contains(l.Text, "%tid") || strings.Contains(l.Text, "%ntid") || strings.Contains(l.Text, "warpid"):
+			return false
 		}
-		switch kind, _, _ := strings.Cut(l.op, "."); {
-		case kind == "griddepcontrol" || strings.HasPrefix(l.op, "ld.global.") || strings.HasPrefix(l.op, "st.global.") || kind == "prefetch":
-			if l.guard != "" {
-				return text, false
+		switch kind, _, _ := strings.Cut(l.in.Op, "."); {
+		case kind == "griddepcontrol" || strings.HasPrefix(l.in.Op, "ld.global.") || strings.HasPrefix(l.in.Op, "st.global.") || kind == "prefetch":
+			if l.in.Guard != "" {
+				return false
 			}
 			waits = waits || kind == "griddepcontrol"
-			out.WriteString(strings.Replace(l.text, l.op, "@!%rehearses0 "+l.op, 1))
-			continue
-		case kind != "bra" && !strings.HasPrefix(l.op, "ld.param.") && !slices.Contains(harmless, kind):
-			return text, false
+			changed[i] = []ptx.Line{ptx.NewLine(strings.Replace(l.Text, l.in.Op, "@!%rehearses0 "+l.in.Op, 1))}
+		case kind != "bra" && !strings.HasPrefix(l.in.Op, "ld.param.") && !slices.Contains(harmless, kind):
+			return false
 		}
-		out.WriteString(l.text)
 	}
 	if !waits || !sized {
-		return text, false
+		return false
 	}
-	return out.Bytes(), true
+	entry := m.Entry
+	m.Replace(func(i int) ([]ptx.Line, bool) {
+		lines, ok := changed[i-entry]
+		return lines, ok
+	})
+	return true
 }
 
 // beforeWait counts the instructions before griddepcontrol.wait, and those behind it.
 func (f *folder) beforeWait() (early, late int) {
-	reached := f.until(func(l *ptxLine) bool { return l.op == "griddepcontrol.wait" })
+	reached := f.until(func(l *folding) bool { return l.op() == "griddepcontrol.wait" })
 	for i := range f.lines {
 		switch l := &f.lines[i]; {
-		case l.op == "" || l.never:
+		case l.in == nil || l.never:
 		case reached[i]:
 			early++
 		default:

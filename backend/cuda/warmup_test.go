@@ -12,6 +12,7 @@ import (
 
 	"github.com/mlxc/mlxc/backend/internal/prebuilt"
 	"github.com/mlxc/mlxc/internal/air"
+	"github.com/mlxc/mlxc/internal/ptx"
 	"github.com/mlxc/mlxc/internal/testing/ptxrun"
 	"github.com/mlxc/mlxc/msl"
 )
@@ -92,23 +93,29 @@ func TestWarmedUp(t *testing.T) {
 	assert.Equal(t, uint32(70), binary.LittleEndian.Uint32(want[4*24:]))
 	assert.Equal(t, uint32(127-99+96), binary.LittleEndian.Uint32(want[4*99:]))
 	assert.Equal(t, uint32(100), binary.LittleEndian.Uint32(want[4*100:]))
-	text, ok := warmedUp([]byte(turning), ofTurning, 132)
+	text, ok := warmedUpText(t, turning, ofTurning)
 	require.True(t, ok)
-	assert.Contains(t, string(text), ".maxntid 96")
-	got, again := run(string(text), 96, true)
+	assert.Contains(t, text, ".maxntid 96")
+	got, again := run(text, 96, true)
 	assert.Equal(t, want, got)
 	assert.Equal(t, calls, again, "the threads that wait, and let others begin, are those of the launch")
 	assert.Equal(t, map[string]int{"wait": 128, "launch_dependents": 128}, again)
 	// If all warps warm up, memory that is not there is not accessed.
-	all := strings.Replace(string(text), "%rehearses0, %thread0, 64", "%rehearses0, %thread0, 0", 1)
-	require.NotEqual(t, string(text), all)
+	all := strings.Replace(text, "%rehearses0, %thread0, 64", "%rehearses0, %thread0, 0", 1)
+	require.NotEqual(t, text, all)
 	_, none := run(all, 64, false)
 	assert.Empty(t, none)
 }
 
+// warmedUpText is a text with a warm-up warp, if it can have one.
+func warmedUpText(t *testing.T, text string, f facts) (out string, ok bool) {
+	t.Helper()
+	return string(changedText(t, []byte(text), func(m *ptx.Module) { ok = warmedUp(m, f, 132) })), ok
+}
+
 // TestNotWarmedUp: kernels get no warm-up warp where it could do harm, or would gain nothing.
 func TestNotWarmedUp(t *testing.T) {
-	_, ok := warmedUp([]byte(turning), ofTurning, 132)
+	_, ok := warmedUpText(t, turning, ofTurning)
 	require.True(t, ok)
 	const store = "\tst.global.b32 \t[%rd3], %r8;\n"
 	for what, text := range map[string]string{
@@ -129,12 +136,11 @@ func TestNotWarmedUp(t *testing.T) {
 		"no instruction that is known":    strings.Replace(turning, store, "\tvote.sync.any.pred \t%p2, %p1, -1;\n"+store, 1),
 		"a table of ways":                 strings.Replace(turning, store, "\tbrx.idx \t%r1, $ways;\n"+store, 1),
 		"there is much before the wait":   strings.ReplaceAll(turning, "\tadd.s32 \t%r10, %r10, 1;\n", ""),
-		"no entry":                        "",
 	} {
 		require.NotEqual(t, turning, text, what)
-		got, ok := warmedUp([]byte(text), ofTurning, 132)
+		got, ok := warmedUpText(t, text, ofTurning)
 		assert.False(t, ok, what)
-		assert.Equal(t, text, string(got), what)
+		assert.Equal(t, text, got, what)
 	}
 	for what, f := range map[string]facts{
 		"nobody knows how many blocks":     {threads: 64},
@@ -143,17 +149,17 @@ func TestNotWarmedUp(t *testing.T) {
 		"there is no room in a block":      {threads: 1024, blocks: [3]uint64{1, 1, 1}},
 		"others have warmed it up already": {threads: 64, blocks: [3]uint64{132*5 + 1, 1, 1}},
 	} {
-		_, ok := warmedUp([]byte(turning), f, 132)
+		_, ok := warmedUpText(t, turning, f)
 		assert.False(t, ok, what)
 	}
 	// A branch back is no loop, if it makes no cycle.
 	back := strings.Replace(turning, "$L__BB0_3:\n\tret;\n", "$L__BB0_3:\n\tbra \t$L__BB0_5;\n$L__BB0_4:\n\tret;\n$L__BB0_5:\n\tbra \t$L__BB0_4;\n", 1)
-	_, ok = warmedUp([]byte(back), ofTurning, 132)
+	_, ok = warmedUpText(t, back, ofTurning)
 	assert.True(t, ok)
-	_, ok = warmedUp([]byte(strings.Replace(back, "$L__BB0_4:\n\tret;", "$L__BB0_4:\n\t@%p1 bra \t$L__BB0_3;\n\tret;", 1)), ofTurning, 132)
+	_, ok = warmedUpText(t, strings.Replace(back, "$L__BB0_4:\n\tret;", "$L__BB0_4:\n\t@%p1 bra \t$L__BB0_3;\n\tret;", 1), ofTurning)
 	assert.False(t, ok)
 	// Unreachable code does not count.
-	_, ok = warmedUp([]byte(strings.Replace(turning, "$L__BB0_3:\n\tret;\n", "$L__BB0_3:\n\tret;\n$L__BB0_4:\n\tbar.sync \t0;\n\tbra \t$L__BB0_4;\n", 1)), ofTurning, 132)
+	_, ok = warmedUpText(t, strings.Replace(turning, "$L__BB0_3:\n\tret;\n", "$L__BB0_3:\n\tret;\n$L__BB0_4:\n\tbar.sync \t0;\n\tbra \t$L__BB0_4;\n", 1), ofTurning)
 	assert.True(t, ok)
 }
 
@@ -193,8 +199,11 @@ func TestOwnWarmUp(t *testing.T) {
 			known = append(known, parameter{number: n - len(c.scalars) + i, value: v})
 		}
 		f := x.facts(known)
-		text := opaque(folded(specialised(k.PTX, known), f), known)
-		_, ok := warmedUp(text, f, 132)
-		assert.Equal(t, c.want, ok, name)
+		m, err := ptx.Parse(k.PTX)
+		require.NoError(t, err, name)
+		specialised(m, known)
+		folded(m, f)
+		opaque(m, known)
+		assert.Equal(t, c.want, warmedUp(m, f, 132), name)
 	}
 }
