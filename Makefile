@@ -44,12 +44,12 @@ demo: build model
 # What is compiled beforehand for NVIDIA's GPUs: two minutes. The archive in the tree changes with a release alone (make
 # ptx-release TAG=v0.1.0); between two of them, kernels that have changed are compiled where they are needed, and make
 # ptx-check names them. make ptx leaves an archive of today in out/prebuilt, which scripts/gpu-*.sh build programs with.
-PTX = backend/internal/prebuilt/kernels.bin backend/internal/ptx/math.ptx
+PTX = backend/internal/prebuilt/kernels.bin backend/internal/ptxwrite/math.ptx
 
 ptx:
 	scripts/fetch-clang.sh
 	mkdir -p out/prebuilt
-	go run ./backend/internal/prebuilt/make out/prebuilt/kernels.bin backend/internal/ptx/math.ptx
+	go run ./backend/internal/prebuilt/make out/prebuilt/kernels.bin backend/internal/ptxwrite/math.ptx
 	printf '{"Replace": {"%s": "%s"}}\n' "$(CURDIR)/backend/internal/prebuilt/kernels.bin" "$(CURDIR)/out/prebuilt/kernels.bin" >out/prebuilt/overlay.json
 
 ptx-release:

@@ -13,7 +13,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	emitted "github.com/mlxc/mlxc/backend/internal/ptx"
+	"github.com/mlxc/mlxc/backend/internal/ptxwrite"
 	"github.com/mlxc/mlxc/internal/air"
 	"github.com/mlxc/mlxc/internal/ptx"
 	"github.com/mlxc/mlxc/internal/testing/ptxrun"
@@ -48,7 +48,7 @@ func TestFoldedGenerated(t *testing.T) {
 		d, err := decl.Elementwise(randomterm.Elementwise(r))
 		require.NoError(t, err)
 		how := air.Launch{Programmatic: i&1 != 0, Moving: i&2 != 0, Values: i&4 != 0}
-		text := emitted.Emit(d, how)
+		text := ptxwrite.Emit(d, how)
 		run := func(known bool) (stored []byte) {
 			l := randomterm.NewLaunch(d, how, uint64(i))
 			m := &ptxrun.Memory{}

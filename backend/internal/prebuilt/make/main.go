@@ -1,6 +1,6 @@
 // Command make compiles our own kernels to PTX and writes the archive of them:
 //
-//	go run ./backend/internal/prebuilt/make [-check | -same FILE] backend/internal/prebuilt/kernels.bin backend/internal/ptx/math.ptx
+//	go run ./backend/internal/prebuilt/make [-check | -same FILE] backend/internal/prebuilt/kernels.bin backend/internal/ptxwrite/math.ptx
 //
 // and the functions that generated kernels call. With -check it writes nothing, and fails if a file is not
 // of today's sources. With -same it compiles all, and writes to FILE that the archive has these texts, if it has: then it
@@ -19,7 +19,7 @@ import (
 	"sync"
 
 	"github.com/mlxc/mlxc/backend/internal/prebuilt"
-	"github.com/mlxc/mlxc/backend/internal/ptx"
+	"github.com/mlxc/mlxc/backend/internal/ptxwrite"
 	"github.com/mlxc/mlxc/internal/air"
 	"github.com/mlxc/mlxc/internal/files/atomicfile"
 	"github.com/mlxc/mlxc/internal/toolchain/clang"
@@ -96,7 +96,7 @@ func staleMath(_ context.Context, path string) error {
 	if err != nil {
 		return err
 	}
-	stamp, err := ptx.MathStamp()
+	stamp, err := ptxwrite.MathStamp()
 	if err == nil && !strings.HasPrefix(string(text), stamp) {
 		err = fmt.Errorf("%s is not of today's functions (internal/air/calls): run `make ptx`", path)
 	}
@@ -108,7 +108,7 @@ func writeMath(ctx context.Context, path string) error {
 	if err != nil {
 		return err
 	}
-	text, err := ptx.MathText(ctx, c)
+	text, err := ptxwrite.MathText(ctx, c)
 	if err != nil {
 		return err
 	}
