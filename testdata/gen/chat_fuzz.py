@@ -85,7 +85,7 @@ class Gen:
             lambda: f"{self.atom('list')}[{self.expr('int')}]",
             lambda: f"{self.atom('dict')}.{self.pick('a', 'role', 'content', 'items', 'x')}",
             lambda: f"{self.atom('dict')}[{self.expr('str')}]",
-            lambda: f"{self.atom('list')}|{self.pick('first', 'last', 'max', 'min')}",
+            lambda: f"{self.atom('list')}|{self.pick('first', 'last')}",
             lambda: f"{self.atom('dict')}.get({self.expr('str')})",
             lambda: f"({self.expr()} {self.pick('and', 'or')} {self.expr()})",
             lambda: f"({self.expr()})|default({self.expr()}{self.pick('', ', true')})",
@@ -137,8 +137,7 @@ class Gen:
             lambda: f"-{i()}",
             lambda: f"{self.atom(self.pick('list', 'str', 'dict'))}|{self.pick('length', 'count')}",
             lambda: f"{self.atom(self.pick('str', 'float', 'int', 'bool'))}|int{self.pick('', '(7)')}",
-            lambda: f"{self.atom('list')}|{self.pick('sum', 'max', 'min')}",
-            lambda: f"{i()}|{self.pick('abs', 'round', 'float', 'string')}",
+            lambda: f"{i()}|{self.pick('float', 'string')}",
             lambda: self.pick("loop.index", "loop.index0", "loop.length", "loop.revindex", "loop.revindex0") if self.loops else "1000",
             lambda: f"({self.expr('int')} if {self.expr('bool')} else {self.expr('int')})",
             lambda: f"{self.atom('str')}.find({self.leaf('str')})",
@@ -149,7 +148,6 @@ class Gen:
             lambda: self.leaf("float"),
             lambda: f"{self.atom('int')} / {self.atom('int')}",
             lambda: f"{self.atom(self.pick('int', 'float'))} {self.pick('+', '-', '*', '/')} {self.atom('float')}",
-            lambda: f"{self.atom('float')}|round{self.pick('', '(1)', '(2)')}",
             lambda: f"{self.atom(self.pick('str', 'int'))}|float{self.pick('', '(1.5)')}",
         )()
 
@@ -182,7 +180,7 @@ class Gen:
             lambda: f"{l()} + {l()}",
             lambda: f"{l()} * {self.leaf('int')}",
             lambda: f"{l()}[{self.pick('', self.leaf('int'))}:{self.pick('', self.leaf('int'))}{self.pick('', '', ':' + self.leaf('int'))}]",
-            lambda: f"{l()}|{self.pick('list', 'sort', 'reverse|list', 'unique|list', 'sort(reverse=true)', 'sort(case_sensitive=true)')}",
+            lambda: f"{l()}|{self.pick('list', 'sort', 'reverse|list', 'sort(reverse=true)', 'sort(case_sensitive=true)')}",
             lambda: f"{l()}|{self.pick('select', 'reject')}{self.pick('', '(' + chr(39) + self.pick('string', 'number', 'odd', 'defined') + chr(39) + ')')}|list",
             lambda: f"messages|{self.pick('selectattr', 'rejectattr')}('role', '{self.pick('eq', 'equalto', 'ne', 'in')}', {self.expr('str')})|list",
             lambda: f"messages|{self.pick('map(attribute=self)', 'sort(attribute=self)', 'selectattr(self)|list').replace('self', chr(39) + self.pick('role', 'content') + chr(39))}|list",
@@ -285,8 +283,8 @@ class Gen:
             return self.tag("if " + self.expr("bool")) + self.out(f"raise_exception({self.string(self.r.choice(WORDS))})") + self.tag("endif")
         if choice < 0.3:
             return self.out(f"{self.atom(None)}|safe ~ {self.atom('str')}")
-        if choice < 0.4:
-            return self.out(f"{self.atom('dict')}.pop('a')" if self.r.random() < 0.3 else f"{self.atom(None)}.__class__")
+        if choice < 0.33:
+            return self.out(f"{self.atom('dict')}.pop('a')")
         loops, self.loops = self.loops, 0
         saved = {k: list(v) for k, v in self.vars.items()}
         name = self.pick("f", "g")
@@ -326,7 +324,13 @@ def main():
             continue
         case = {"t": source}
         try:
-            text = env.from_string(source).render(messages=MESSAGES, bos_token="<s>", eos_token="</s>", add_generation_prompt=True)
+            env.from_string(source)
+        except TypeError:
+            continue  # jinja2 computes constants when it compiles, even those that are never reached
+        except jinja2.exceptions.TemplateError:
+            pass
+        try:
+            text = env.from_string(source).render(messages=json.loads(json.dumps(MESSAGES)), bos_token="<s>", eos_token="</s>", add_generation_prompt=True)
             if len(text) > 600 or re.search(r" at 0x[0-9a-f]+>|<function|<class", text):
                 continue  # an address
             case["x"] = text

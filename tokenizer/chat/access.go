@@ -5,9 +5,7 @@ import "strings"
 // attribute returns v.name as Jinja's sandbox evaluates it: Python's attribute of that name or, if there is none,
 // v[name], or else undefined.
 func (r *run) attribute(v value, name string) value {
-	if !dunder(name) {
-		r.refuse(v)
-	}
+	r.refuse(v)
 	if f, known := r.member(v, name); known {
 		return f
 	}
@@ -23,26 +21,10 @@ func (r *run) missing(v value, name string) value {
 	return r.undefined("'%s object' has no attribute %q", typeName(v), name)
 }
 
-// dunder reports whether a name is one of those that Python reserves on all values, such as __class__.
-func dunder(name string) bool {
-	return strings.HasPrefix(name, "__") && strings.HasSuffix(name, "__")
-}
-
 // member returns Python's attribute v.name.
 func (r *run) member(v value, name string) (value, bool) {
-	if dunder(name) {
-		return r.unsafe(v, name), true
-	}
 	kind := typeName(v)
 	switch v := v.(type) {
-	case *list:
-		if v.kind == aList && in(name, "append clear extend insert pop remove reverse sort") {
-			return r.unsafe(v, name), true
-		}
-	case *dict:
-		if in(name, "clear pop popitem setdefault update") {
-			return r.unsafe(v, name), true
-		}
 	case *namespace:
 		x, ok := v.index[name]
 		if !ok {
@@ -57,7 +39,7 @@ func (r *run) member(v value, name string) (value, bool) {
 		r.alloc(1, valueBytes)
 		return &function{name, func(r *run, a args) value { return m(r, v, a) }}, true
 	}
-	if in(name, lacking[kind]) {
+	if in(name, lacking[kind]) || strings.HasPrefix(name, "__") {
 		r.fail("%s of a %s is not supported", name, kind)
 	}
 	return nil, false
@@ -65,10 +47,6 @@ func (r *run) member(v value, name string) (value, bool) {
 
 // in reports whether a word is one of those in a list with spaces between them.
 func in(word, list string) bool { return strings.Contains(" "+list+" ", " "+word+" ") }
-
-func (r *run) unsafe(v value, name string) value {
-	return r.undefined("access to attribute %q of %q object is unsafe", name, typeName(v))
-}
 
 // item returns v[key].
 func (r *run) item(v, key value) value {

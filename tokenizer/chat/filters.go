@@ -14,9 +14,8 @@ var filterTable map[string]func(r *run, v value, a args) value
 func init() { // assigned here, because the filter map looks filters up, and Go forbids such cycles between variables
 	filterTable = map[string]func(*run, value, args) value{
 		"default": defaultFilter, "d": defaultFilter, "length": lengthFilter, "count": lengthFilter,
-		"abs": absFilter, "float": floatFilter, "int": intFilter, "round": roundFilter, "sum": sumFilter,
-		"first": firstFilter, "last": lastFilter, "max": extreme("max", 1), "min": extreme("min", -1),
-		"list": listFilter, "sort": sortFilter, "unique": uniqueFilter, "reverse": reverseFilter,
+		"float": floatFilter, "int": intFilter, "first": firstFilter, "last": lastFilter,
+		"list": listFilter, "sort": sortFilter, "reverse": reverseFilter,
 		"items": itemsFilter, "dictsort": dictSort, "join": joinFilter, "map": mapFilter,
 		"select": selecting(true, false), "reject": selecting(false, false),
 		"selectattr": selecting(true, true), "rejectattr": selecting(false, true),
@@ -46,22 +45,6 @@ func textFilter(name string, f func(*run, string) string) func(*run, value, args
 		r.noArguments(name, a)
 		return f(r, r.str(v))
 	}
-}
-
-func absFilter(r *run, v value, a args) value {
-	r.noArguments("abs", a)
-	r.refuse(v)
-	n, f, k := numberOf(v)
-	switch {
-	case k == 1 && n < 0:
-		return r.sign(true, n)
-	case k == 1:
-		return n
-	case k == 2:
-		return math.Abs(f)
-	}
-	r.fail("bad operand type for abs(): %q", typeName(v))
-	return nil
 }
 
 func defaultFilter(r *run, v value, a args) value {
@@ -150,11 +133,7 @@ func (r *run) sorted(items []value, key func(value) value, reverse bool) value {
 		if reverse {
 			a, b = b, a
 		}
-		c := r.compare(a.key, b.key, "<")
-		if c == 2 {
-			return 0
-		}
-		return c
+		return r.compare(a.key, b.key, "<")
 	})
 	out := make([]value, len(items))
 	for i, p := range pairs {
@@ -271,7 +250,10 @@ func (r *run) toFloat(v value) (float64, bool) {
 		return 0, false // only Go accepts hexadecimal floats
 	}
 	f, err := strconv.ParseFloat(s, 64)
-	return f, err == nil || math.IsInf(f, 0)
+	if math.IsInf(f, 0) || math.IsNaN(f) {
+		r.fail("the number %.40q is not supported", s)
+	}
+	return f, err == nil
 }
 
 func intFilter(r *run, v value, a args) value {
@@ -285,8 +267,7 @@ func intFilter(r *run, v value, a args) value {
 			return n
 		}
 	}
-	_, isText := v.(string)
-	if f, ok := r.toFloat(v); ok && !math.IsNaN(f) && !(isText && math.IsInf(f, 0)) {
+	if f, ok := r.toFloat(v); ok {
 		if math.Abs(f) >= 1<<63 {
 			r.overflow()
 		}
@@ -296,50 +277,6 @@ func intFilter(r *run, v value, a args) value {
 		return int64(0)
 	}
 	return otherwise
-}
-
-func roundFilter(r *run, v value, a args) value {
-	precision := r.number("round", r.bind("round", a, 0, 0, "precision")[0], 0)
-	r.refuse(v)
-	n, f, k := numberOf(v)
-	switch {
-	case k == 0:
-		r.fail("type %s doesn't define __round__ method", typeName(v))
-	case precision < 0 || precision > 300:
-		r.fail("round to %d digits is not supported", precision)
-	case k == 1:
-		return n
-	case math.IsInf(f, 0) || math.IsNaN(f):
-		return f
-	}
-	f, _ = strconv.ParseFloat(strconv.FormatFloat(f, 'f', precision, 64), 64) // rounds halves to even, exactly
-	return f
-}
-
-func sumFilter(r *run, v value, a args) value {
-	r.noArguments("sum", a)
-	var total value = int64(0)
-	for _, x := range r.items(v) {
-		total = r.binary("+", total, x)
-	}
-	return total
-}
-
-func extreme(name string, sign int) func(*run, value, args) value {
-	return func(r *run, v value, a args) value {
-		r.noArguments(name, a)
-		items := r.items(v)
-		if len(items) == 0 {
-			return r.undefined("no aggregated item, sequence was empty")
-		}
-		best, key := items[0], r.folded(items[0], nil)
-		for _, x := range items[1:] {
-			if k := r.folded(x, nil); r.compare(k, key, "<") == sign {
-				best, key = x, k
-			}
-		}
-		return best
-	}
 }
 
 func joinFilter(r *run, v value, a args) value {
@@ -423,21 +360,6 @@ func selecting(want, byAttribute bool) func(*run, value, args) value {
 		}
 		return &generator{items: out}
 	}
-}
-
-func uniqueFilter(r *run, v value, a args) value {
-	r.noArguments("unique", a)
-	items := r.items(v)
-	out := r.room(len(items))
-	seen := map[any]bool{}
-	for _, x := range items {
-		if k := r.dictKey(r.folded(x, nil)); !seen[k] {
-			r.alloc(1, pairBytes)
-			seen[k] = true
-			out = append(out, x)
-		}
-	}
-	return &generator{items: out}
 }
 
 func reverseFilter(r *run, v value, a args) value {

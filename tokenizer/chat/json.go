@@ -2,7 +2,6 @@ package chat
 
 import (
 	"fmt"
-	"math"
 	"strings"
 	"unicode/utf8"
 )
@@ -44,10 +43,8 @@ func (j *jsonWriter) value(v value, depth int) {
 		j.write("null")
 	case bool:
 		j.write(fmt.Sprint(v))
-	case int64:
+	case int64, float64:
 		j.repr(v)
-	case float64:
-		j.write(jsonFloat(v))
 	case string:
 		j.text(v)
 	case *list:
@@ -64,18 +61,6 @@ func (j *jsonWriter) value(v value, depth int) {
 	default:
 		j.fail("tojson: object of type %s is not JSON serializable", typeName(v))
 	}
-}
-
-func jsonFloat(f float64) string {
-	switch {
-	case math.IsInf(f, 1):
-		return "Infinity"
-	case math.IsInf(f, -1):
-		return "-Infinity"
-	case math.IsNaN(f):
-		return "NaN"
-	}
-	return floatText(f)
 }
 
 func (j *jsonWriter) key(k value) {

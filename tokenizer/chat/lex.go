@@ -362,8 +362,12 @@ func (l *lexer) number(s string) {
 		l.fail(l.line, "numbers such as %.40q are not supported: only digits and a decimal point", s[:min(n+1, len(s))])
 		return
 	}
-	if _, err := strconv.ParseInt(text, 10, 64); err != nil && kind == kindInteger {
-		l.fail(l.line, "whole numbers beyond 64 bits are not supported: %.40s", text)
+	_, err := strconv.ParseInt(text, 10, 64)
+	if kind == kindFloat {
+		_, err = strconv.ParseFloat(text, 64)
+	}
+	if err != nil {
+		l.fail(l.line, "the number %.40s is not supported: it is beyond 64 bits", text)
 		return
 	}
 	l.add(kind, text)

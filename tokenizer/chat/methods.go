@@ -13,8 +13,8 @@ import (
 // methods holds the methods of values, as "type.name".
 var methods map[string]func(r *run, self value, a args) value
 
-// lacking names the methods of Python that this package lacks, by type. Using one is an error; any other missing
-// attribute is undefined.
+// lacking names the methods of Python that this package lacks, by type, and those that change a value, which Jinja's
+// sandbox refuses. Using one is an error; any other missing attribute is undefined.
 var lacking = map[string]string{
 	"str": "casefold center count encode expandtabs format format_map index isalnum isalpha isascii isdecimal isdigit " +
 		"isidentifier islower isnumeric isprintable isspace istitle isupper ljust maketrans partition rfind rindex rjust " +
@@ -22,8 +22,8 @@ var lacking = map[string]string{
 	"int":    "as_integer_ratio bit_count bit_length conjugate denominator from_bytes imag numerator real to_bytes",
 	"bool":   "as_integer_ratio bit_count bit_length conjugate denominator from_bytes imag numerator real to_bytes",
 	"float":  "as_integer_ratio conjugate fromhex hex imag is_integer real",
-	"dict":   "copy fromkeys",
-	"list":   "copy count index",
+	"dict":   "clear copy fromkeys pop popitem setdefault update",
+	"list":   "append clear copy count extend index insert pop remove reverse sort",
 	"tuple":  "count index",
 	"range":  "count index start step stop",
 	"Macro":  "arguments name",

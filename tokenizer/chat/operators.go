@@ -67,18 +67,14 @@ func (r *run) equalItems(a, b []value) bool {
 	return same
 }
 
-// compareNumbers returns -1, 0 or 1, or 2 if one of them is a NaN. ok is false if a
-// value is not a number.
-func compareNumbers(a, b value) (int, bool) {
+// compareNumbers returns -1, 0 or 1. ok is false if a value is not a number.
+func compareNumbers(a, b value) (c int, ok bool) {
 	x, xf, xk := numberOf(a)
 	y, yf, yk := numberOf(b)
-	switch {
-	case xk == 0 || yk == 0:
-		return 0, false
-	case xk == 1 && yk == 1:
+	if xk == 1 && yk == 1 {
 		return cmp.Compare(x, y), true
 	}
-	return compareFloats(xf, yf), true
+	return cmp.Compare(xf, yf), xk > 0 && yk > 0
 }
 
 // numberOf returns an int (kind 1) or a float (kind 2). Kind 0 is anything else.
@@ -94,20 +90,7 @@ func numberOf(v value) (int64, float64, int) {
 	return 0, 0, 0
 }
 
-func compareFloats(a, b float64) int {
-	switch {
-	case a < b:
-		return -1
-	case a > b:
-		return 1
-	case a == b:
-		return 0
-	}
-	return 2
-}
-
-// compare returns -1, 0 or 1, or 2 if there is no order (a NaN), for Python's < and the
-// like. op is for the message.
+// compare returns -1, 0 or 1, for Python's < and the like. op is for the message.
 func (r *run) compare(a, b value, op string) int {
 	r.step(1)
 	if c, ok := compareNumbers(a, b); ok {
@@ -150,13 +133,13 @@ func (r *run) compares(op string, a, b value) bool {
 	c := r.compare(a, b, op)
 	switch op {
 	case "<":
-		return c == -1
+		return c < 0
 	case "<=":
-		return c == -1 || c == 0
+		return c <= 0
 	case ">":
-		return c == 1
+		return c > 0
 	}
-	return c == 1 || c == 0
+	return c >= 0
 }
 
 // contains is Python's x in v.
@@ -315,21 +298,26 @@ func (r *run) integers(op string, x, y int64) value {
 }
 
 func (r *run) floats(op string, x, y float64) value {
+	z := 0.0
 	switch op {
 	case "+":
-		return x + y
+		z = x + y
 	case "-":
-		return x - y
+		z = x - y
 	case "*":
-		return x * y
+		z = x * y
 	case "/":
 		if y == 0 {
 			r.fail("float division by zero")
 		}
-		return x / y
+		z = x / y
+	default:
+		r.fail("the operator %s on floats is not supported", op)
 	}
-	r.fail("the operator %s on floats is not supported", op)
-	return nil
+	if math.IsInf(z, 0) {
+		r.fail("floats beyond 64 bits are not supported")
+	}
+	return z
 }
 
 // sign is −v if minus is set, else +v.

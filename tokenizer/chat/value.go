@@ -2,7 +2,6 @@ package chat
 
 import (
 	"fmt"
-	"math"
 	"strconv"
 	"strings"
 	"unicode"
@@ -391,16 +390,8 @@ func (p *printer) quote(s string) {
 	p.WriteByte(q)
 }
 
-// floatText is Python's repr of a float.
+// floatText is Python's repr of a float, which is finite.
 func floatText(f float64) string {
-	switch {
-	case math.IsInf(f, 1):
-		return "inf"
-	case math.IsInf(f, -1):
-		return "-inf"
-	case math.IsNaN(f):
-		return "nan"
-	}
 	s := strconv.FormatFloat(f, 'e', -1, 64)
 	exponent, _ := strconv.Atoi(s[strings.IndexByte(s, 'e')+1:])
 	if exponent < -4 || exponent >= 16 {
