@@ -20,7 +20,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/mlxc/mlxc/internal/testing/oracle"
+	"github.com/mlxc/mlxc/internal/testing/judge"
 	"github.com/mlxc/mlxc/internal/testing/recorded"
 	"github.com/mlxc/mlxc/internal/testing/sample"
 	"github.com/mlxc/mlxc/ir"
@@ -34,8 +34,8 @@ const smallTests = "^(TestChecks.*|TestFusions|TestMutations|TestPassesAreProved
 func writeCorpus(t *testing.T, dir string, perClass int) {
 	var mu sync.Mutex
 	n := 0
-	_, err := oracle.Campaign(oracle.CampaignOptions{PerClass: perClass, Seed: 3, Also: recorded.Graphs(t), Judged: func(before, after *ir.Graph, j oracle.Judgement) {
-		if j.Verdict != oracle.Harmful {
+	_, err := judge.Campaign(judge.CampaignOptions{PerClass: perClass, Seed: 3, Also: recorded.Graphs(t), Judged: func(before, after *ir.Graph, j judge.Judgement) {
+		if j.Verdict != judge.Harmful {
 			return
 		}
 		mu.Lock()
@@ -47,7 +47,7 @@ func writeCorpus(t *testing.T, dir string, perClass int) {
 				t.Error(err)
 			}
 		}
-	}}, func(before, after *ir.Graph) (oracle.Answer, string) { return oracle.Refused, "" })
+	}}, func(before, after *ir.Graph) (judge.Answer, string) { return judge.Refused, "" })
 	require.NoError(t, err)
 	require.Greater(t, n, 10*perClass)
 }

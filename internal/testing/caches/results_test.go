@@ -13,7 +13,7 @@ import (
 
 	"github.com/mlxc/mlxc/internal/testing/benchgraphs"
 	"github.com/mlxc/mlxc/internal/testing/metamorph"
-	"github.com/mlxc/mlxc/internal/testing/oracle"
+	"github.com/mlxc/mlxc/internal/testing/judge"
 	"github.com/mlxc/mlxc/internal/testing/recorded"
 	"github.com/mlxc/mlxc/internal/testing/sample"
 	"github.com/mlxc/mlxc/ir"
@@ -91,18 +91,18 @@ func results(t *testing.T) (out []section) {
 		if g.Check() == nil {
 			optimized(fmt.Sprint("layers with changes ", i), g, ps[i%len(ps)])
 		}
-		m := oracle.Mutations[i%len(oracle.Mutations)]
+		m := judge.Mutations[i%len(judge.Mutations)]
 		if after, ok := m.Apply(rng, layers); ok {
 			out = append(out, section{fmt.Sprintf("change %d of layers, %s", i, m.Name), text(prove.Check(context.Background(), layers, after, prove.Options{}))})
 		}
 	}
 	for i := range part(randomGraphs) {
-		g, err := oracle.Generate(rng, oracle.Options{}, func(g *ir.Graph) error {
-			oracle.PlaceBarriers(g)
+		g, err := judge.Generate(rng, judge.Options{}, func(g *ir.Graph) error {
+			judge.PlaceBarriers(g)
 			return nil
 		})
 		require.NoError(t, err)
-		for _, m := range oracle.Mutations {
+		for _, m := range judge.Mutations {
 			for n := range changesOfEach {
 				if after, ok := m.Apply(rng, g); ok {
 					p := prove.Check(context.Background(), g, after, prove.Options{Allow: []string{"round"}[:n%2]})

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/mlxc/mlxc/internal/testing/oracle"
+	"github.com/mlxc/mlxc/internal/testing/judge"
 	"github.com/mlxc/mlxc/ir"
 	"github.com/mlxc/mlxc/msl"
 )
@@ -142,14 +142,14 @@ func (r Recipe) Graph() (*ir.Graph, error) {
 		k.carry()
 	}
 
-	oracle.PlaceBarriers(g)
-	o := oracle.Options{Valuations: len(k.vs) + 1}
+	judge.PlaceBarriers(g)
+	o := judge.Options{Valuations: len(k.vs) + 1}
 	bit := 0
 	for _, n := range g.Nodes {
 		if c, ok := n.(*ir.Commit); ok {
 			old := c.Order
 			if r.Commits>>(bit%8)&1 == 1 {
-				if c.Order = ir.OrderNone; !oracle.Sound(g, o) {
+				if c.Order = ir.OrderNone; !judge.Sound(g, o) {
 					c.Order = old
 				}
 			}
@@ -160,7 +160,7 @@ func (r Recipe) Graph() (*ir.Graph, error) {
 		for i := range len(g.Nodes) - 1 {
 			old := g.Nodes
 			g.Nodes = slices.Insert(slices.Clone(old), 1+(i+int(r.Commits))%(len(old)-1), ir.Node(&ir.Commit{}))
-			if oracle.Sound(g, o) {
+			if judge.Sound(g, o) {
 				break
 			}
 			g.Nodes = old
@@ -184,7 +184,7 @@ func (r Recipe) Graph() (*ir.Graph, error) {
 	if err := g.Check(); err != nil {
 		return nil, err
 	}
-	if !oracle.Sound(g, o) {
+	if !judge.Sound(g, o) {
 		return nil, fmt.Errorf("the graph races")
 	}
 	return g, nil

@@ -1,0 +1,247 @@
+package judge
+
+import (
+	"fmt"
+	"math/rand/v2"
+
+	"github.com/mlxc/mlxc/ir"
+)
+
+// changeView edits a random view of a random command. By chance, the effects that lie
+// in the view follow or stay.
+func changeView(rng *rand.Rand, g *ir.Graph, edit func(v *ir.View), regionEdit func(*ir.Region)) bool {
+	i, ok := pick(rng, indices(g, isCommand))
+	if !ok {
+		return false
+	}
+	n := g.Nodes[i]
+	v, ok := pick(rng, views(n))
+	if !ok {
+		return false
+	}
+	old := *v
+	edit(v)
+	if rng.IntN(3) > 0 {
+		follow(n, old, regionEdit)
+	}
+	switch c := n.(type) { // both views, to stay well-formed
+	case *ir.Copy:
+		c.Src.Len, c.Dst.Len = v.Len, v.Len
+	case *ir.Carry:
+		c.Src.Len, c.Dst.Len = v.Len, v.Len
+	}
+	return true
+}
+
+func moveView(rng *rand.Rand, g *ir.Graph) bool {
+	by := unitOf(g) * (1 + rng.Int64N(4))
+	if rng.IntN(2) == 0 {
+		by = -by
+	}
+	return changeView(rng, g, func(v *ir.View) { v.Off = v.Off.AddConst(by) }, func(r *ir.Region) { r.Off = r.Off.AddConst(by) })
+}
+
+func shortenView(rng *rand.Rand, g *ir.Graph) bool {
+	by := unitOf(g)
+	return changeView(rng, g, func(v *ir.View) { v.Len = v.Len.AddConst(-by) }, func(r *ir.Region) { r.Run = r.Run.AddConst(-by) })
+}
+
+func growView(rng *rand.Rand, g *ir.Graph) bool {
+	by := unitOf(g)
+	return changeView(rng, g, func(v *ir.View) { v.Len = v.Len.AddConst(by) }, func(r *ir.Region) { r.Run = r.Run.AddConst(by) })
+}
+
+// changeSource makes a command read or write another memory at the same offset.
+func changeSource(rng *rand.Rand, g *ir.Graph) bool {
+	to := ir.MemID(rng.IntN(len(g.Memories)))
+	same := true
+	ok := changeView(rng, g, func(v *ir.View) { same = v.Mem == to; v.Mem = to }, func(r *ir.Region) { r.Mem = to })
+	return ok && !same
+}
+
+// exchangeBindings exchanges the views of two arguments of a dispatch.
+func exchangeBindings(rng *rand.Rand, g *ir.Graph) bool {
+	d, ok := pickNode[*ir.Dispatch](rng, g, nil)
+	if !ok {
+		return false
+	}
+	vs := views(d)
+	if len(vs) < 2 {
+		return false
+	}
+	i, j := rng.IntN(len(vs)), rng.IntN(len(vs))
+	a, b := *vs[i], *vs[j]
+	if a.Equal(b) {
+		return false
+	}
+	if !a.Len.Equal(b.Len) && rng.IntN(2) == 0 {
+		return false
+	}
+	*vs[i], *vs[j] = b, a
+	if d.Effects == nil {
+		return true
+	}
+	for _, r := range regions(d.Effects) {
+		switch {
+		case r.Equal(a.Contiguous()):
+			*r = b.Contiguous()
+		case r.Equal(b.Contiguous()):
+			*r = a.Contiguous()
+		}
+	}
+	return true
+}
+
+// renameFresh moves a value of scratch memory to new memory; renameUsed moves it to
+// another part of some scratch memory, free or not.
+func renameFresh(rng *rand.Rand, g *ir.Graph) bool {
+	return rename(rng, g, func(v ir.View) (ir.MemID, ir.Affine) {
+		_, size, _ := g.Range(v.Len)
+		g.Memories = append(g.Memories, ir.Memory{Name: fmt.Sprintf("fresh%d", len(g.Memories)), Kind: ir.Scratch, Size: max(size, 1), Alias: ir.NoMem})
+		return ir.MemID(len(g.Memories) - 1), ir.Const(0)
+	})
+}
+
+func renameUsed(rng *rand.Rand, g *ir.Graph) bool {
+	return rename(rng, g, func(v ir.View) (ir.MemID, ir.Affine) {
+		var scratch []ir.MemID
+		for i := range g.Memories {
+			if g.Memories[i].Kind == ir.Scratch {
+				scratch = append(scratch, ir.MemID(i))
+			}
+		}
+		// In half of the cases to where another command writes.
+		if w, ok := pick(rng, indices(g, isCommand)); ok && rng.IntN(2) == 0 {
+			if u, ok := writtenScratch(g, g.Nodes[w]); ok {
+				return u.Mem, u.Off
+			}
+		}
+		to, _ := pick(rng, scratch)
+		_, size, _ := g.Range(v.Len)
+		unit := unitOf(g)
+		places := (g.Memories[to].Size-size)/unit + 1
+		if places < 1 {
+			return ir.NoMem, ir.Affine{}
+		}
+		return to, ir.Const(unit * rng.Int64N(places))
+	})
+}
+
+// rename moves the bytes of one written view, and what later commands read of it until
+// a command writes the whole view again. The renaming is correct if all commands touch
+// the view as a whole or in part, and the new place is free.
+func rename(rng *rand.Rand, g *ir.Graph, place func(ir.View) (ir.MemID, ir.Affine)) bool {
+	first, ok := pick(rng, indices(g, isCommand))
+	if !ok {
+		return false
+	}
+	v, ok := writtenScratch(g, g.Nodes[first])
+	if !ok {
+		return false
+	}
+	to, off := place(v)
+	if to == ir.NoMem || to == v.Mem && off.Equal(v.Off) {
+		return false
+	}
+	root, base := g.Root(v.Mem)
+	inside := func(m ir.MemID, at ir.Affine) (ir.Affine, bool) {
+		r, b := g.Root(m)
+		delta := at.AddConst(b).Sub(v.Off.AddConst(base))
+		_, most, ok := g.Range(delta.Sub(v.Len)) // it begins before the view ends
+		return delta, ok && r == root && delta.IsConst() && delta.Const >= 0 && most < 0
+	}
+	move := func(n ir.Node, which func(*ir.View) bool) {
+		moved := map[ir.MemID]bool{}
+		for _, w := range views(n) {
+			if d, ok := inside(w.Mem, w.Off); ok && which(w) {
+				moved[w.Mem] = true
+				w.Mem, w.Off = to, off.Add(d)
+			}
+		}
+		if d, ok := n.(*ir.Dispatch); ok {
+			for _, r := range regions(d.Effects) {
+				if d, ok := inside(r.Mem, r.Off); ok && moved[r.Mem] {
+					r.Mem, r.Off = to, off.Add(d)
+				}
+			}
+		}
+	}
+	for i := first; i < len(g.Nodes); i++ {
+		n := g.Nodes[i]
+		if w, ok := writtenScratch(g, n); i > first && ok && w.Len.Equal(v.Len) {
+			if d, ok := inside(w.Mem, w.Off); ok && d.Const == 0 {
+				break // from here on it is another value; what this command reads of the old one is not moved
+			}
+		}
+		move(n, func(*ir.View) bool { return true })
+	}
+	return true
+}
+
+// writtenScratch returns the view in scratch memory that a command writes, if there is
+// one.
+func writtenScratch(g *ir.Graph, n ir.Node) (ir.View, bool) {
+	scratch := func(v ir.View) bool { return g.Memories[v.Mem].Kind == ir.Scratch }
+	switch n := n.(type) {
+	case *ir.Copy:
+		return n.Dst, scratch(n.Dst)
+	case *ir.Fill:
+		return n.Dst, scratch(n.Dst)
+	case *ir.Dispatch:
+		for _, b := range n.Bindings {
+			if a, ok := g.Kernels[n.Kernel].Arg(b.Slot); ok && b.Kind == ir.BindView && a.Access == ir.WriteArg && scratch(b.View) {
+				return b.View, true
+			}
+		}
+	}
+	return ir.View{}, false
+}
+
+func moveAlias(rng *rand.Rand, g *ir.Graph) bool {
+	m, ok := pickMemory(rng, g, func(m *ir.Memory) bool { return m.Alias != ir.NoMem })
+	if ok {
+		by := unitOf(g) * (1 + rng.Int64N(2))
+		if rng.IntN(2) == 0 {
+			by = -by
+		}
+		m.AliasOff += by
+	}
+	return ok
+}
+
+// resolveAlias replaces an alias in a command by the memory that it lies in.
+func resolveAlias(rng *rand.Rand, g *ir.Graph) bool {
+	i, ok := pick(rng, indices(g, func(n ir.Node) bool {
+		for _, v := range views(n) {
+			if g.Memories[v.Mem].Alias != ir.NoMem {
+				return true
+			}
+		}
+		return false
+	}))
+	if !ok {
+		return false
+	}
+	n := g.Nodes[i]
+	for _, v := range views(n) {
+		root, off := g.Root(v.Mem)
+		v.Mem, v.Off = root, v.Off.AddConst(off)
+	}
+	if d, ok := n.(*ir.Dispatch); ok {
+		for _, r := range regions(d.Effects) {
+			root, off := g.Root(r.Mem)
+			r.Mem, r.Off = root, r.Off.AddConst(off)
+		}
+	}
+	return true
+}
+
+func pickMemory(rng *rand.Rand, g *ir.Graph, which func(*ir.Memory) bool) (*ir.Memory, bool) {
+	var ms []*ir.Memory
+	for i := range g.Memories {
+		if which(&g.Memories[i]) {
+			ms = append(ms, &g.Memories[i])
+		}
+	}
+	return pick(rng, ms)
+}
