@@ -20,7 +20,7 @@ import (
 var perClass = flag.Int("prove.perclass", map[bool]int{false: 80, true: 300}[sample.Whole()], "mutations of each class in TestMutationCampaign")
 
 // trusts reports whether a proof assumes that a command of unknown effects reads only
-// what it binds. The oracle lets such a command read everything, so it may call the
+// what it binds. The judge lets such a command read everything, so it may call the
 // change harmful.
 func trusts(r *prove.Result) bool {
 	return slices.ContainsFunc(r.Assumptions, func(a string) bool { return strings.HasSuffix(a, "reads no memory that it does not bind") })

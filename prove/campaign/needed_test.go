@@ -30,7 +30,7 @@ import (
 // smallTests are the tests of package prove that make their own graphs.
 const smallTests = "^(TestChecks.*|TestFusions|TestMutations|TestPassesAreProved|TestDroppedBarriersAreRefused)$"
 
-// writeCorpus writes mutations that the oracle calls harmful, as pairs of files.
+// writeCorpus writes mutations that the judge calls harmful, as pairs of files.
 func writeCorpus(t *testing.T, dir string, perClass int) {
 	var mu sync.Mutex
 	n := 0

@@ -12,7 +12,7 @@ import (
 	"github.com/mlxc/mlxc/ir"
 )
 
-var perClass = flag.Int("oracle.perclass", 10, "mutations of each class in TestCampaign")
+var perClass = flag.Int("judge.perclass", 10, "mutations of each class in TestCampaign")
 
 // byText is a prover that accepts a graph with the same text.
 func byText(before, after *ir.Graph) (judge.Answer, string) {

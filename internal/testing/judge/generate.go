@@ -9,52 +9,92 @@ import (
 	"github.com/mlxc/mlxc/msl"
 )
 
+// Choices make the choices of a generator: a [rand.Rand], or what a library for property
+// tests draws and shrinks.
+type Choices interface {
+	IntN(n int) int // a number below n
+}
+
 // word is the size in bytes of all elements in generated graphs.
 const word = 4
 
-// generator draws a graph; see [Generate].
+// The memories of generated graphs, by position in [ir.Graph.Memories].
+const (
+	in ir.MemID = iota
+	weight
+	one
+	two
+	state
+	cache
+	out
+	scratch
+	small
+	low // aliases: of scratch, of scratch, of middle, of state
+	middle
+	inner
+	upper
+	rest // of graphs of opaque kernels: argument memory, and an alias of it; else quantized matrices
+)
+
+// generator is a graph that is being made.
 type generator struct {
-	rng     *rand.Rand
-	b       *ir.Builder
-	params  []ir.ParamID // pos and n, or none
-	mems    []ir.MemID   // the memories that views may name, aliases included
-	defined []ir.View    // what a command may read
-	kernels map[string]ir.KernelID
-	unknown bool // one dispatch has unknown effects
-	fusible bool // there are norms with a weight of ones, and products of their results
-	one     ir.MemID
-	two     ir.MemID
-	matrix  bool     // the columns of a matrix were written
-	pending []func() // products that are still to be added
+	Choices
+	g        *ir.Graph
+	builtin  bool
+	params   bool
+	vs       [][]uint32        // the values of the params that matter, all of them
+	defined  []map[byteAt]bool // by valuation: the first bytes of defined words of outputs and scratch memory
+	views    []ir.View         // what commands wrote, or what is always defined; the latest last
+	kernels  map[string]ir.KernelID
+	products []func() // products of the results of norms, which are still to be added
 }
 
-// Generate draws a graph of 4 to 17 commands over small memories. It has aliases,
-// partial overlaps, may-writes and atomics, strided effects, matrices of which each
-// column is written, a cache that is written at
-// a param, states that are read before they are written, several command buffers, and
-// sometimes a dispatch of unknown effects. order places its barriers; sometimes edges
-// take their place. The result has no race in the sense of [Judge], with replays
-// ordered as o says, and none of its results depends on undefined bytes.
-func Generate(rng *rand.Rand, o Options, order func(*ir.Graph) error) (*ir.Graph, error) {
-	for range 200 {
-		x := &generator{rng: rng, b: ir.NewBuilder("g"), kernels: map[string]ir.KernelID{}, unknown: rng.IntN(4) == 0, fusible: rng.IntN(3) == 0}
-		x.unknown = x.unknown && !x.fusible
-		g, err := x.graph()
-		if err != nil || Undefined(g, o) != "" {
-			continue // for example, a view left its memory
+// Generate draws a graph of 4 to 17 commands of opaque kernels, a few sums, and sometimes
+// norms and products. Opaque kernels have arguments inline, in argument memory or in
+// memory that commands write, views that their effects leave out or name a part of,
+// strided effects, may-writes and atomics. Sometimes one has unknown effects. The graph has
+// aliases, partial overlaps, matrices of which each column is written, a cache that is
+// written at a param, states, carries and several command buffers. order places its
+// barriers; sometimes edges take their place. The result has no race in the sense of
+// [Judge], with replays ordered as o says, and no command reads undefined bytes.
+func Generate(c Choices, o Options, order func(*ir.Graph) error) (*ir.Graph, error) {
+	return generate(c, false, o, order)
+}
+
+// GenerateBuiltin draws a graph of builtin kernels only, which a device can run, of 1 to
+// 14 groups of commands. Many groups look fusible. It is ordered by barriers.
+func GenerateBuiltin(c Choices) (*ir.Graph, error) {
+	return generate(c, true, Options{Valuations: 32}, placeBarriers)
+}
+
+func generate(c Choices, builtin bool, o Options, order func(*ir.Graph) error) (*ir.Graph, error) {
+	for range 100 {
+		x := &generator{Choices: c, g: &ir.Graph{Name: "g"}, builtin: builtin, kernels: map[string]ir.KernelID{}}
+		x.memories()
+		if builtin {
+			for range 1 + x.IntN(14) {
+				x.group()
+			}
+		} else {
+			x.opaqueCommands()
 		}
-		if err := order(g); err != nil {
+		x.end()
+		if err := order(x.g); err != nil {
 			return nil, fmt.Errorf("placing barriers: %w", err)
 		}
-		if Close(g, o) {
-			bareCommit(rng, g, o)
-			if rng.IntN(5) == 0 {
-				PlaceEdges(rng, g)
-			}
-			return g, nil
+		if !Close(x.g, o) {
+			continue
 		}
+		x.commits(o)
+		if err := x.effects(); err != nil {
+			return nil, err
+		}
+		if !builtin && x.chance(5) {
+			PlaceEdges(x, x.g)
+		}
+		return x.g, x.g.Check()
 	}
-	return nil, fmt.Errorf("no sound graph in 200 tries")
+	return nil, fmt.Errorf("no sound graph in 100 tries")
 }
 
 // Sound reports whether a graph has no race, within a replay or from one replay to the
@@ -87,440 +127,294 @@ func Close(g *ir.Graph, o Options) bool {
 	return Sound(g, o)
 }
 
-// bareCommit tries to put a commit that orders nothing where no order across it is
-// needed.
-func bareCommit(rng *rand.Rand, g *ir.Graph, o Options) {
-	for _, at := range rng.Perm(len(g.Nodes))[:min(8, len(g.Nodes))] {
-		old := g.Nodes
-		g.Nodes = slices.Insert(slices.Clone(old), at, ir.Node(&ir.Commit{}))
-		if at > 0 && at < len(old) && Sound(g, o) {
-			return
+func (x *generator) chance(n int) bool { return x.IntN(n) == 0 }
+
+func (x *generator) number(n int64) int64 { return int64(x.IntN(int(n))) }
+
+const eps = 0x3727c5ac // 1e-5
+
+// memories adds the params and memories. A device that runs the graph has more of them:
+// its kernels touch more bytes.
+func (x *generator) memories() {
+	g := x.g
+	if x.params = x.chance(2); x.params {
+		g.Params = []ir.Param{{Name: "pos", Type: ir.U32, Max: 2}, {Name: "n", Type: ir.U32, Min: 1, Max: 2}}
+		g.Constraints = []ir.Constraint{{LHS: x.at(0, 1, 1), Max: 3}}
+		if x.builtin {
+			g.Params = append(g.Params, ir.Param{Name: "eps", Type: ir.F32, Min: 1.0 / (1 << 20), Max: 1})
 		}
-		g.Nodes = old
+	}
+	x.vs = [][]uint32{{0, 1, eps}, {0, 2, eps}, {1, 1, eps}, {1, 2, eps}, {2, 1, eps}}
+	if !x.params {
+		x.vs = x.vs[:1]
+	}
+	for range x.vs {
+		x.defined = append(x.defined, map[byteAt]bool{})
+	}
+	random := func(seed uint64) ir.Init { return ir.Init{Kind: ir.InitRandom, Seed: seed} }
+	root := func(name string, kind ir.MemKind, init ir.Init, words ...int64) *ir.Memory {
+		n := words[0]
+		if x.builtin {
+			n = words[len(words)-1]
+		}
+		g.Memories = append(g.Memories, ir.Memory{Name: name, Kind: kind, Size: n * word, DType: ir.F32, Shape: []int64{n}, Init: init, Alias: ir.NoMem})
+		return &g.Memories[len(g.Memories)-1]
+	}
+	alias := func(name string, of ir.MemID, at, words int64) {
+		g.Memories = append(g.Memories, ir.Memory{Name: name, Kind: g.Memories[of].Kind, Size: words * word, Alias: of, AliasOff: at * word})
+	}
+	root("in", ir.Input, ir.Init{}, 8, 40)
+	root("w", ir.Weight, random(7), 8, 16)
+	root("one", ir.Weight, ir.FillU32(0x3f800000), 1)
+	root("two", ir.Weight, ir.FillU32(0x40000000), 1)
+	root("st", ir.State, random(8), 8, 24)
+	root("cache", ir.State, random(9), 8, 16)
+	root("out", ir.Output, ir.Init{}, 10, 20)
+	root("s", ir.Scratch, ir.Init{}, 16, 40)
+	root("t", ir.Scratch, ir.Init{}, 8, 16)
+	half := g.Memories[scratch].Size / word / 2
+	alias("s_low", scratch, 0, half)
+	alias("s_mid", scratch, half-2, half)
+	alias("s_in", middle, 2, half/2)
+	alias("st_up", state, 2, g.Memories[state].Size/word-2)
+	for _, m := range []ir.MemID{in, weight, state, cache} {
+		x.views = append(x.views, ir.ViewOf(m, 0, g.Memories[m].Size))
+	}
+	if x.params {
+		x.views = append(x.views, ir.View{Mem: cache, Len: x.at(0, word, word)}) // the cache up to pos + n
+	}
+	if !x.builtin {
+		m := root("args", ir.Argument, ir.Init{Kind: ir.InitValues}, 12)
+		m.DType, m.Shape, m.Init.Values = ir.Invalid, nil, x.values(m.Size)
+		alias("args_2", rest, 4, 8)
+		return
+	}
+	for i := range uint64(3) {
+		q := root(fmt.Sprintf("q%d", i), ir.Weight, random(20+i), rowsOf*columnsOf/8)
+		q.DType, q.Shape = ir.U32, []int64{rowsOf, columnsOf / 8}
+		root(fmt.Sprintf("q%d.scales", i), ir.Weight, random(30+i), rowsOf)
+		root(fmt.Sprintf("q%d.biases", i), ir.Weight, random(40+i), rowsOf)
 	}
 }
 
-func (x *generator) chance(n int) bool { return x.rng.IntN(n) == 0 }
-
-func (x *generator) graph() (*ir.Graph, error) {
-	b := x.b
-	if x.chance(2) {
-		x.params = []ir.ParamID{b.Param("pos", 0, 2), b.Param("n", 1, 2)}
-		b.Require(x.at(0, word, word, 1), 3*word) // pos + n <= 3
-	}
-	in := b.Memory(ir.Memory{Name: "in", Kind: ir.Input, Size: 8 * word})
-	w := b.Memory(ir.Memory{Name: "w", Kind: ir.Weight, Size: 8 * word, Init: ir.Init{Kind: ir.InitRandom, Seed: 7}})
-	st := b.Memory(ir.Memory{Name: "st", Kind: ir.State, Size: 8 * word, Init: ir.FillU32(0)})
-	out := b.Memory(ir.Memory{Name: "out", Kind: ir.Output, Size: 10 * word})
-	s := b.Memory(ir.Memory{Name: "s", Kind: ir.Scratch, Size: 16 * word})
-	t := b.Memory(ir.Memory{Name: "t", Kind: ir.Scratch, Size: 8 * word})
-	lo := b.Alias("s_lo", s, 0, 8*word)
-	mid := b.Alias("s_mid", s, 6*word, 8*word)
-	inner := b.Alias("s_inner", mid, 2*word, 4*word)
-	x.mems = []ir.MemID{st, out, out, s, s, t, t, lo, mid, inner}
-	for _, m := range []ir.MemID{in, w, st} {
-		x.defined = append(x.defined, ir.ViewOf(m, 0, 8*word), ir.ViewOf(m, 2*word, 4*word), ir.ViewOf(m, 0, 2*word))
-	}
-	if x.params != nil {
-		x.defined = append(x.defined, ir.View{Mem: st, Len: x.at(0, word, word, 1)}) // the cache up to pos + n
-	}
-	if x.fusible {
-		x.one = b.Memory(ir.Memory{Name: "one", Kind: ir.Weight, Size: word, Init: ir.FillU32(0x3f800000)})
-		x.two = b.Memory(ir.Memory{Name: "two", Kind: ir.Weight, Size: word, Init: ir.FillU32(0x40000000)})
-	}
-	n := 3 + x.rng.IntN(8)
-	pillar := x.rng.IntN(n)
-	for i := range n {
-		if i > 0 && x.chance(7) {
-			b.Commit(ir.CommitOrder(x.rng.IntN(3)), "")
-		}
-		switch {
-		case x.unknown && i == pillar:
-			x.foreign()
-		case len(x.pending) > 0 && !x.chance(3):
-			x.product()
-		case x.fusible && x.chance(3):
-			x.norm()
-		default:
-			x.command()
-		}
-	}
-	for len(x.pending) > 0 {
-		x.product()
-	}
-	if x.chance(2) { // keeps the last results alive
-		k := x.kernel("sum", deviceArg(0, "a", ir.ReadArg), deviceArg(1, "b", ir.ReadArg), deviceArg(2, "c", ir.ReadArg), deviceArg(3, "dst", ir.WriteArg))
-		e := &ir.Effects{Complete: true}
-		var bs []ir.Binding
-		for i := range 3 {
-			v := x.defined[max(0, len(x.defined)-1-i)]
-			e.Reads = append(e.Reads, v.Contiguous())
-			bs = append(bs, ir.BufferArg(uint8(i), v))
-		}
-		dst := ir.ViewOf(out, 8*word, 2*word)
-		for _, b := range bs {
-			if !separate(x.b.Unfinished(), b.View, dst) {
-				return nil, fmt.Errorf("the last value lies in the last bytes of the output")
-			}
-		}
-		e.Writes = []ir.Write{{Region: dst.Contiguous(), Must: true}}
-		x.dispatch(k, e, append(bs, ir.BufferArg(3, dst))...)
-	} else {
-		b.Copy(ir.ViewOf(out, 8*word, 2*word), x.readable(2*word), "")
-	}
-	if x.chance(4) {
-		x.carry(in, st, out)
-	}
-	return b.Graph()
-}
-
-// carry carries the last bytes of the output, which are always written, to the input or
-// to the state.
-func (x *generator) carry(in, st, out ir.MemID) {
-	for _, m := range []ir.MemID{in, st, out} {
-		x.b.Unfinished().Memories[m].DType = ir.U8
-	}
-	dst := ir.ViewOf(in, word*x.rng.Int64N(7), 2*word)
-	if x.chance(2) {
-		dst.Mem = st
-	}
-	if x.chance(3) {
-		dst.Off = x.at(dst.Off.Const%(3*word), 1, 0, word)
-	}
-	x.b.Carry(dst, ir.ViewOf(out, 8*word, 2*word), "")
-}
-
-// at returns c + p·pos + q·n, times on, or c if there are no params.
-func (x *generator) at(c, p, q, on int64) ir.Affine {
-	if x.params == nil {
+// at returns c + p·pos + q·n, or c if there are no params.
+func (x *generator) at(c, p, q int64) ir.Affine {
+	if !x.params {
 		return ir.Const(c)
 	}
-	return ir.Linear(c, ir.Term{Param: x.params[0], Coeff: p * on}, ir.Term{Param: x.params[1], Coeff: q * on})
+	return ir.Linear(c, ir.Term{Param: 0, Coeff: p}, ir.Term{Param: 1, Coeff: q})
 }
 
-func (x *generator) somewhere() ir.View {
-	m := x.mems[x.rng.IntN(len(x.mems))]
-	words := x.b.Unfinished().Memories[m].Size / word
-	if x.params != nil && x.chance(4) && words >= 4 {
-		off := word * x.rng.Int64N(words-3)
-		switch x.rng.IntN(3) {
-		case 0: // one row at pos
-			return ir.View{Mem: m, Off: x.at(off, word, 0, 1), Len: ir.Const(word)}
-		case 1: // n rows at pos
-			return ir.View{Mem: m, Off: x.at(off, word, 0, 1), Len: x.at(0, 0, word, 1)}
-		default: // n rows
-			return ir.View{Mem: m, Off: ir.Const(off), Len: x.at(0, 0, word, 1)}
-		}
-	}
-	n := 1 + x.rng.Int64N(min(4, words))
-	return ir.ViewOf(m, word*x.rng.Int64N(words-n+1), word*n)
-}
-
-// readable draws a defined view, of length n unless n is 0.
+// readable picks n words that are likely to be defined; any number if n is 0.
 func (x *generator) readable(n int64) ir.View {
-	for range 50 {
-		// Later writes are read more often.
-		i := max(x.rng.IntN(len(x.defined)), x.rng.IntN(len(x.defined)))
-		v := x.defined[i]
-		if v.Len.IsConst() && v.Len.Const > n && (n > 0 || x.chance(3)) { // a part of it
-			k := n
-			if k == 0 {
-				k = word * (1 + x.rng.Int64N(v.Len.Const/word))
+	for range 30 {
+		v := x.views[max(x.IntN(len(x.views)), x.IntN(len(x.views)))] // later writes are read more often
+		if v.Len.IsConst() && v.Len.Const > n*word && (n > 0 || x.chance(3)) {
+			k := n * word
+			if n == 0 {
+				k = word * (1 + x.number(v.Len.Const/word))
 			}
-			v.Off = v.Off.AddConst(word * x.rng.Int64N((v.Len.Const-k)/word+1))
-			v.Len = ir.Const(k)
+			v.Off, v.Len = v.Off.AddConst(word*x.number((v.Len.Const-k)/word+1)), ir.Const(k)
 		}
-		if n == 0 || v.Len.Equal(ir.Const(n)) {
-			if x.chance(3) { // name the same bytes through an alias
-				root, off := x.b.Unfinished().Root(v.Mem)
+		if n == 0 || v.Len.Equal(ir.Const(n*word)) {
+			if x.chance(3) { // name the same bytes through the alias's memory
+				root, off := x.g.Root(v.Mem)
 				v.Mem, v.Off = root, v.Off.AddConst(off)
 			}
 			return v
 		}
 	}
-	return ir.ViewOf(0, 0, max(n, word))
+	return ir.ViewOf(in, 0, n*word)
 }
 
-// apart draws a view to write that shares no byte with the others, whatever the params:
-// their root memories differ, or their hulls do not meet.
-func (x *generator) apart(others ...ir.View) ir.View {
-	g := x.b.Unfinished()
-	for {
-		v, ok := x.somewhere(), true
-		for _, o := range others {
-			ok = ok && separate(g, v, o)
-		}
-		if ok {
-			return v
-		}
+// writable picks n words that may be written; any number if n is 0, which may depend on
+// params.
+func (x *generator) writable(n int64) ir.View {
+	ms := []ir.MemID{state, cache, upper, out, out, scratch, scratch, scratch, small, small, low, middle, inner}
+	m := ms[x.IntN(len(ms))]
+	words := x.g.Memories[m].Size / word
+	switch {
+	case n == 0 && x.params && x.chance(4):
+		return x.row(m, x.number(max(words-3, 1)), x.IntN(3))
+	case n == 0:
+		n = 1 + x.number(min(4, words))
 	}
+	return ir.ViewOf(m, word*x.number(max(words-n, 0)+1), n*word)
 }
 
-func separate(g *ir.Graph, a, b ir.View) bool {
-	ma, oa := g.Root(a.Mem)
-	mb, ob := g.Root(b.Mem)
-	if ma != mb {
-		return true
+// row returns words from word base of a memory on: one at pos, n at pos, or n.
+func (x *generator) row(m ir.MemID, base int64, form int) ir.View {
+	v := ir.View{Mem: m, Off: x.at(base*word, word, 0), Len: x.at(0, 0, word)}
+	switch form {
+	case 0:
+		v.Len = ir.Const(word)
+	case 2:
+		v.Off = ir.Const(base * word)
 	}
-	_, x, ok1 := g.Range(a.End().AddConst(oa).Sub(b.Off.AddConst(ob)))
-	_, y, ok2 := g.Range(b.End().AddConst(ob).Sub(a.Off.AddConst(oa)))
-	return ok1 && x <= 0 || ok2 && y <= 0
+	return v
 }
 
-// kernel returns a kernel of that name, builtin or without declaration.
-func (x *generator) kernel(name string, args ...ir.Arg) ir.KernelID {
+// kernel returns the kernel of that name, which is added if need be.
+func (x *generator) kernel(name string, make func() ir.Kernel) ir.KernelID {
 	id, ok := x.kernels[name]
-	if ok {
-		return id
+	if !ok {
+		id = ir.KernelID(len(x.g.Kernels))
+		x.g.Kernels = append(x.g.Kernels, make())
+		x.kernels[name] = id
 	}
-	k := ir.Kernel{Name: name, Function: name, Library: ir.Library{Kind: ir.SourceFile, Path: "k.metal", Digest: ir.Digest{1}}, Args: args}
-	if args == nil {
-		k = msl.Declarations(name)[0].Kernel(name)
-	} else {
-		k.Args = append(k.Args, ir.Arg{Slot: 0, Name: "shared", Kind: ir.ThreadgroupArg, Type: ir.F32})
-		k.Constants = []ir.FunctionConstant{{Index: 3, Name: "c", Type: ir.U32, Bits: uint64(x.rng.IntN(4))}}
-	}
-	id = x.b.Kernel(k)
-	x.kernels[name] = id
 	return id
 }
 
-func deviceArg(slot uint8, name string, access ir.ArgAccess) ir.Arg {
-	return ir.Arg{Slot: slot, Name: name, Kind: ir.DeviceArg, Access: access, Type: ir.F32}
-}
-
-func (x *generator) dispatch(k ir.KernelID, e *ir.Effects, bindings ...ir.Binding) *ir.Dispatch {
-	return x.b.Dispatch(ir.Dispatch{Kernel: k, Bindings: bindings, Effects: e, Threadgroup: [3]uint32{4, 1, 1},
-		Grid: [3]ir.Extent{{Num: x.at(2, 0, 1, 1), Div: 1}, ir.Ext(1), ir.Ext(1)}})
-}
-
-func (x *generator) command() {
-	b := x.b
-	value := ir.BytesArg(4, ir.ValueBytes(uint32(x.rng.IntN(3))))
-	constant := ir.Arg{Slot: 4, Name: "v", Kind: ir.ConstantArg, Type: ir.U32, Count: 1}
-	switch kind := x.rng.IntN(16); {
-	case kind == 0:
-		v := x.apart()
-		b.Fill(v, byte(x.rng.IntN(2)), "")
-		x.defined = append(x.defined, v)
-	case kind <= 2:
-		src := x.readable(0)
-		dst := x.apart(src)
-		if !src.Len.Equal(dst.Len) {
-			src = x.readable(word)
-			dst = x.apart(src)
-			for !dst.Len.IsConst() || !separate(b.Unfinished(), ir.View{Mem: dst.Mem, Off: dst.Off, Len: ir.Const(word)}, src) {
-				dst = x.apart(src)
+// add adds a command, unless it would be ill-formed, read undefined bytes, or be one of an
+// opaque kernel that writes what it reads, of which nobody knows what it computes.
+func (x *generator) add(n ir.Command) bool {
+	g := x.g
+	n.Renumber(freeID(g), nil)
+	e := n.Touches()
+	var constants []ir.Region // which effects may leave out
+	declared := false
+	if d, ok := n.(*ir.Dispatch); ok {
+		k := &g.Kernels[d.Kernel]
+		if declared = k.Library.Declared(); declared {
+			var err error
+			if e, err = msl.Describe(g, d); err != nil {
+				return false
 			}
-			dst.Len = ir.Const(word)
 		}
-		b.Copy(dst, src, "")
-		x.defined = append(x.defined, dst)
-	case kind <= 5: // dst = f(src)
-		k := x.kernel("map", deviceArg(0, "src", ir.ReadArg), deviceArg(1, "dst", ir.WriteArg), constant)
-		src := x.readable(0)
-		dst := x.apart(src)
-		if x.params != nil && x.chance(2) {
-			value = ir.ScalarArg(4, ir.U32, x.at(0, 1, 0, 1))
-		}
-		x.dispatch(k, &ir.Effects{Complete: true, Reads: []ir.Region{src.Contiguous()}, Writes: []ir.Write{{Region: dst.Contiguous(), Must: true}}},
-			ir.BufferArg(0, src), ir.BufferArg(1, dst), value)
-		x.defined = append(x.defined, dst)
-	case kind <= 8: // dst = f(a, b)
-		k := x.kernel("zip", deviceArg(0, "a", ir.ReadArg), deviceArg(1, "b", ir.ReadArg), deviceArg(2, "dst", ir.WriteArg), constant)
-		p, q := x.readable(0), x.readable(0)
-		dst := x.apart(p, q)
-		x.dispatch(k, &ir.Effects{Complete: true, Reads: []ir.Region{p.Contiguous(), q.Contiguous()}, Writes: []ir.Write{{Region: dst.Contiguous(), Must: true}}},
-			ir.BufferArg(0, p), ir.BufferArg(1, q), ir.BufferArg(2, dst), value)
-		x.defined = append(x.defined, dst)
-	case kind <= 10: // dst may keep old bytes
-		k := x.kernel("scatter", deviceArg(0, "src", ir.ReadArg), deviceArg(1, "dst", ir.ReadWriteArg))
-		dst := x.readable(0)
-		for x.b.Unfinished().Memories[dst.Mem].Kind.ReadOnly() {
-			dst = x.readable(0)
-		}
-		src := x.readable(0)
-		for !separate(b.Unfinished(), src, dst) {
-			src = x.defined[x.rng.IntN(6)] // an input or a weight
-		}
-		x.dispatch(k, &ir.Effects{Complete: true, Reads: []ir.Region{src.Contiguous()}, Writes: []ir.Write{{Region: dst.Contiguous(), Atomic: x.chance(4)}}},
-			ir.BufferArg(0, src), ir.BufferArg(1, dst))
-	case kind <= 12: // columns of a matrix, written or read
-		k := x.kernel("column", deviceArg(0, "src", ir.ReadArg), deviceArg(1, "dst", ir.WriteArg))
-		width, column := 2+x.rng.Int64N(2), x.rng.Int64N(2)
-		var m ir.View
-		write := x.chance(2)
-		if write {
-			m = ir.ViewOf(x.mems[x.rng.IntN(6)], 0, 8*word)
-		} else {
-			m = ir.ViewOf(2, 0, 8*word) // the state
-		}
-		if write && !x.matrix && x.chance(2) {
-			x.matrix = true
-			x.columns(k)
-			return
-		}
-		strided := ir.Region{Mem: m.Mem, Off: m.Off.AddConst(column * word), Run: ir.Const(word), Dims: []ir.Dim{{Count: ir.Const(2), Stride: width * word}}}
-		if write {
-			src := x.readable(0)
-			if !separate(b.Unfinished(), src, m) {
-				src = x.defined[x.rng.IntN(6)]
+		for _, b := range d.Bindings {
+			if arg, _ := k.Arg(b.Slot); b.Kind == ir.BindView && arg.Kind == ir.ConstantArg {
+				constants = append(constants, b.View.Contiguous())
 			}
-			x.dispatch(k, &ir.Effects{Complete: true, Reads: []ir.Region{src.Contiguous()}, Writes: []ir.Write{{Region: strided, Must: true}}}, ir.BufferArg(0, src), ir.BufferArg(1, m))
-			for i := range int64(2) {
-				x.defined = append(x.defined, ir.ViewOf(m.Mem, (column+i*width)*word, word))
-			}
-			return
 		}
-		dst := x.apart(m)
-		x.dispatch(k, &ir.Effects{Complete: true, Reads: []ir.Region{strided}, Writes: []ir.Write{{Region: dst.Contiguous(), Must: true}}}, ir.BufferArg(0, m), ir.BufferArg(1, dst))
-		x.defined = append(x.defined, dst)
-	default: // a declared kernel: c = a + b of f32s
-		k := x.kernel("vv_Addfloat32")
-		n := word * (1 + x.rng.Int64N(3))
-		p, q := x.readable(n), x.readable(n)
-		if p.Len.IsConst() && q.Len.IsConst() {
-			n = min(n, p.Len.Const, q.Len.Const)
-		}
-		p.Len, q.Len = ir.Const(n), ir.Const(n)
-		dst := x.apart(p, q)
-		for !dst.Len.IsConst() || dst.Len.Const < n {
-			dst = x.apart(p, q)
-		}
-		dst.Len = ir.Const(n)
-		d := x.dispatch(k, nil, ir.BufferArg(0, p), ir.BufferArg(1, q), ir.BufferArg(2, dst))
-		d.GridKind, d.Grid[0] = ir.Threads, ir.Ext(n/word)
-		d.Threadgroup[0] = uint32(n / word)
-		x.defined = append(x.defined, dst)
 	}
+	g.Nodes = append(g.Nodes, n)
+	if g.Check() == nil && x.readsDefined(e, constants, !declared) {
+		return true
+	}
+	g.Nodes = g.Nodes[:len(g.Nodes)-1]
+	return false
 }
 
-// columns writes the columns of a matrix one after another, sometimes more than once, and
-// sometimes as many rows as a param says. Sometimes the rows behind that are written too.
-// Together they leave no byte out, so that the matrix can be read.
-func (x *generator) columns(k ir.KernelID) {
-	m := ir.ViewOf(x.mems[x.rng.IntN(6)], 0, 8*word)
-	width := 1 + x.rng.Int64N(3)
-	rows := ir.Const(2)
-	if x.chance(2) {
-		rows = x.at(0, 0, 1, 1)
-		if x.params == nil {
-			rows = ir.Const(1)
+// readsDefined checks what a command touches and, if it may, notes what it defines.
+func (x *generator) readsDefined(e *ir.Effects, constants []ir.Region, apart bool) bool {
+	if !e.Known() {
+		return true
+	}
+	for i, v := range x.vs {
+		written := map[byteAt]bool{}
+		defined := func(p byteAt) bool {
+			k := x.g.Memories[p.mem].Kind
+			return k != ir.Output && k != ir.Scratch || x.defined[i][p]
+		}
+		for _, w := range e.Writes {
+			if !x.every(w.Region, v, func(p byteAt) bool {
+				ok := !written[p] && (w.Must || defined(p))
+				written[p] = true
+				return ok
+			}) {
+				return false
+			}
+		}
+		for _, r := range slices.Concat(e.Reads, constants) {
+			if !x.every(r, v, func(p byteAt) bool { return defined(p) && !(apart && written[p]) }) {
+				return false
+			}
 		}
 	}
-	column := func(at, n ir.Affine, to int64, count ir.Affine) {
-		src := x.defined[x.rng.IntN(6)] // an input or a weight
-		if y := x.readable(0); separate(x.b.Unfinished(), y, m) {
-			src = y
+	for i, v := range x.vs {
+		for _, w := range e.Writes {
+			x.every(w.Region, v, func(p byteAt) bool { x.defined[i][p] = true; return true })
 		}
-		r := ir.Region{Mem: m.Mem, Off: m.Off.Add(at), Run: n, Dims: []ir.Dim{{Count: count, Stride: to}}}
-		if count.Equal(ir.Const(1)) {
-			r.Dims = nil
-		}
-		x.dispatch(k, &ir.Effects{Complete: true, Reads: []ir.Region{src.Contiguous()}, Writes: []ir.Write{{Region: r, Must: true}}}, ir.BufferArg(0, src), ir.BufferArg(1, m))
 	}
-	order := x.rng.Perm(int(width))
-	if x.chance(3) {
-		order = append(order, order[0])
-	}
-	for _, c := range order {
-		n := int64(1)
-		if int64(c)+1 < width && x.chance(4) {
-			n = 2 // over its neighbour
-		}
-		column(ir.Const(int64(c)*word), ir.Const(n*word), width*word, rows)
-	}
-	length := rows.Scale(width * word)
-	if x.chance(3) && width < 3 { // a row behind them
-		column(length, ir.Const(width*word), word, ir.Const(1))
-		length = length.AddConst(width * word)
-	}
-	x.defined = append(x.defined, ir.View{Mem: m.Mem, Off: m.Off, Len: length})
+	return true
 }
 
-// norm adds a norm with a weight of ones (sometimes of twos). Its product with a scale
-// comes later.
-func (x *generator) norm() {
-	b := x.b
-	axis, rows := int64(2+2*x.rng.IntN(2)), int64(1+x.rng.IntN(2))
-	n := axis * rows * word
-	src := x.readable(n)
-	mid := x.apart(src)
-	for range 20 {
-		if mid.Len.IsConst() && mid.Len.Const == n && (b.Unfinished().Memories[mid.Mem].Kind == ir.Scratch || x.chance(8)) {
-			break
+// every reports whether yes is true of each word of a region.
+func (x *generator) every(r ir.Region, v []uint32, yes func(byteAt) bool) bool {
+	root, off := x.g.Root(r.Mem)
+	ok := true
+	r.Runs(v, func(lo, hi int64) bool {
+		for b := lo + off; b < hi+off && ok; b += word {
+			ok = yes(byteAt{root, b})
 		}
-		mid = x.apart(src)
+		return ok
+	})
+	return ok
+}
+
+// wrote notes that a view can be read, if the command was added that writes it.
+func (x *generator) wrote(ok bool, v ir.View) bool {
+	if ok {
+		x.views = append(x.views, v)
 	}
-	if !mid.Len.IsConst() || mid.Len.Const != n || src.Len.Const != n {
-		x.command()
-		return
+	return ok
+}
+
+// end adds what makes the last values seen: a copy or, of three values, a kernel; and
+// carries.
+func (x *generator) end() {
+	v, last := x.views[len(x.views)-1], x.g.Memories[out].Size/word
+	if x.builtin || x.chance(2) || !x.opaque(x.views[max(0, len(x.views)-3):], ir.ViewOf(out, (last-2)*word, 2*word), plain) {
+		v.Len = ir.Const(word)
+		x.add(&ir.Copy{Dst: ir.ViewOf(out, (last-1)*word, word), Src: v})
 	}
-	weight := x.one
-	if x.chance(8) {
-		weight = x.two
-	}
-	d := x.dispatch(x.kernel("rmsfloat32"), nil, ir.BufferArg(0, src), ir.BufferArg(1, ir.ViewOf(weight, 0, word)), ir.BufferArg(2, mid),
-		ir.BytesArg(3, ir.ValueBytes(float32(1e-5))), ir.BytesArg(4, ir.ValueBytes(uint32(axis))), ir.BytesArg(5, ir.ValueBytes(uint32(0))))
-	d.GridKind, d.Grid[0], d.Threadgroup[0] = ir.Threads, ir.Ext(32*rows), 32
-	if x.chance(4) {
-		x.defined = append(x.defined, mid)
-	}
-	x.pending = append(x.pending, func() {
-		scale := ir.ViewOf(1, word*x.rng.Int64N(8-axis+1), axis*word)
+	for range x.IntN(8) / 6 {
+		to := []ir.MemID{in, state, cache}[x.IntN(3)]
+		n := 1 + x.number(3)
+		dst := ir.ViewOf(to, word*x.number(6), n*word)
 		if x.chance(3) {
-			scale = x.readable(axis * word)
+			dst.Off = x.at(dst.Off.Const/2, word, 0)
 		}
-		if !scale.Len.IsConst() || scale.Len.Const != axis*word {
-			return
-		}
-		dst := x.apart(mid, scale)
-		for range 40 {
-			if dst.Len.IsConst() && dst.Len.Const == n {
+		for at := last - 1; at >= 0; at-- { // the last words are the likeliest to be defined
+			if x.add(&ir.Carry{Dst: dst, Src: ir.ViewOf(out, at*word, n*word)}) {
 				break
 			}
-			dst = x.apart(mid, scale)
 		}
-		if x.chance(6) && separate(b.Unfinished(), mid, scale) {
-			dst = mid
-		}
-		if !dst.Len.IsConst() || dst.Len.Const != n {
-			return
-		}
-		args := []ir.View{mid, scale}
-		strides := [][]byte{ir.ValueBytes([]int64{axis, 1}), ir.ValueBytes([]int64{0, 1})}
-		if x.chance(3) {
-			args[0], args[1], strides[0], strides[1] = args[1], args[0], strides[1], strides[0]
-		}
-		bs := []ir.Binding{ir.BufferArg(0, args[0]), ir.BufferArg(1, args[1]), ir.BufferArg(2, dst)}
-		var d *ir.Dispatch
-		if rows == 1 && x.chance(2) {
-			d = x.dispatch(x.kernel("vv_Multiplyfloat32"), nil, bs...)
-			d.Grid[0], d.Threadgroup[0] = ir.Ext(axis), uint32(axis)
-		} else {
-			d = x.dispatch(x.kernel("g2_Multiplyfloat32"), nil, append(bs, ir.BytesArg(3, strides[0]), ir.BytesArg(4, strides[1]))...)
-			d.Grid[0], d.Grid[1], d.Threadgroup[0] = ir.Ext(axis), ir.Ext(rows), uint32(axis)
-		}
-		d.GridKind = ir.Threads
-		x.defined = append(x.defined, dst)
-	})
-}
-
-// product adds the oldest product that is still to be added.
-func (x *generator) product() {
-	f := x.pending[0]
-	x.pending = x.pending[1:]
-	f()
-}
-
-// foreign adds a dispatch of unknown effects.
-func (x *generator) foreign() {
-	k := x.kernel("foreign", deviceArg(0, "src", ir.ReadArg), deviceArg(1, "dst", ir.WriteArg))
-	src := x.readable(0)
-	dst := x.apart(src)
-	var e *ir.Effects
-	if x.chance(2) {
-		e = &ir.Effects{Reads: []ir.Region{src.Contiguous()}}
 	}
-	x.dispatch(k, e, ir.BufferArg(0, src), ir.BufferArg(1, dst))
+}
+
+// commits makes commits order nothing where no order is needed, adds one such commit, and
+// adds barriers that are not needed.
+func (x *generator) commits(o Options) {
+	g := x.g
+	for _, n := range g.Nodes {
+		if c, ok := n.(*ir.Commit); ok && c.Order != ir.OrderNone && x.chance(2) {
+			old := c.Order
+			if c.Order = ir.OrderNone; !Sound(g, o) {
+				c.Order = old
+			}
+		}
+	}
+	for range 8 {
+		old := g.Nodes
+		g.Nodes = slices.Insert(slices.Clone(old), 1+x.IntN(len(old)), ir.Node(&ir.Commit{}))
+		if _, last := g.Nodes[len(old)].(*ir.Commit); !last && Sound(g, o) {
+			break
+		}
+		g.Nodes = old
+	}
+	for range x.IntN(8) / 5 {
+		insert(g, x.IntN(len(g.Nodes)+1), &ir.Barrier{})
+	}
+}
+
+// effects stores the effects of none of the dispatches of builtin kernels, of all or of
+// every other one.
+func (x *generator) effects() error {
+	form := x.IntN(3)
+	for i, n := range x.g.Nodes {
+		d, ok := n.(*ir.Dispatch)
+		if !ok || !x.g.Kernels[d.Kernel].Library.Declared() {
+			continue
+		}
+		d.Effects = nil
+		if form == 1 || form == 2 && i%2 == 0 {
+			e, err := msl.Describe(x.g, d)
+			if err != nil {
+				return err
+			}
+			d.Effects = e
+		}
+	}
+	return nil
 }

@@ -305,6 +305,8 @@ func (x *world) values() (out []scratchValue) {
 					continue
 				}
 				used = true
+				// A view that effects leave out stays where it is.
+				good = good && x.by[0][k].touches(run{mem: r, lo: lo, hi: lo + w.Len.Const})
 				good = good && ok && ok2 && lo == hi && w.Len.IsConst() && lo >= u.lo && end <= u.hi
 			}
 			if used {

@@ -42,6 +42,8 @@ func interfaceDifference(a, b *ir.Graph) string {
 			return fmt.Sprintf("%%%s is %s%v, was %s%v", m.Name, n.DType, n.Shape, m.DType, m.Shape)
 		case m.Storage != n.Storage || m.Align != n.Align:
 			return fmt.Sprintf("%%%s is %s aligned to %d, was %s aligned to %d", m.Name, n.Storage, n.Align, m.Storage, m.Align)
+		case m.Every != n.Every:
+			return fmt.Sprintf("the host reads %%%s at other times", m.Name)
 		}
 	}
 	for i := range b.Memories { // in order, so that the reason is the same every time

@@ -164,6 +164,7 @@ type judgeRun struct {
 func (r *Referee) judge(after *ir.Graph, strict bool) Judgement {
 	j := &judgeRun{Referee: r, after: after, strict: strict, rng: rand.New(rand.NewPCG(r.o.Seed, 1)), la: newLowerer(after),
 		schedules: map[int]*schedule{}, out: Judgement{Replays: r.o.Replays}}
+	j.la.names = namesOf(r.before, after)
 	j.unit = j.commonUnit()
 	key := machineKey{j.unit, strict}
 	if j.mb = r.machines[key]; j.mb == nil {
@@ -240,13 +241,7 @@ func Undefined(g *ir.Graph, o Options) string {
 	}
 	m := newMachine(g, namesOf(g, g), o.Terms, max(u.unit, 1), true)
 	for _, v := range vs {
-		var es []event
-		for r := range o.Count {
-			for _, c := range l.commands(v) {
-				es = append(es, event{x: m.instance(c, r), reads: true, write: true})
-			}
-		}
-		for _, f := range m.run(es, o.Count) {
+		for _, f := range m.written(l, slices.Repeat([][]uint32{v}, o.Count)) {
 			for c, t := range f.cells {
 				if t&tainted != 0 && t != leaf(undefined, ofText(f.name), int64(c), f.replay) {
 					return fmt.Sprintf("params %v: %%%s depends on undefined bytes at byte %d", v, f.name, int64(c)*m.unit)
@@ -287,14 +282,8 @@ func (j *judgeRun) stream(params [][]uint32) {
 	key := fmt.Sprint(j.unit, j.strict, params)
 	want, ok := j.wants[key]
 	if !ok {
-		var recorded []event
-		for r, cs := range cb {
-			for _, c := range cs {
-				recorded = append(recorded, event{x: j.mb.instance(c, r), reads: true, write: true})
-			}
-		}
 		j.mb.values = map[value]*instance{}
-		want = wanted{j.mb.run(recorded, len(params)), j.mb.values}
+		want = wanted{j.mb.written(j.lower, params), j.mb.values}
 		j.wants[key] = want
 	}
 	var xs []*instance
@@ -377,6 +366,9 @@ func (j *judgeRun) compareCommands(b, a []*command) {
 	for _, c := range a {
 		if c.lie != "" && !lied[c.text+c.lie] {
 			j.found(Harmful, "%s: %s", c.id, c.lie)
+		}
+		if _, same := had[c.text]; !same && !c.unknown && slices.ContainsFunc(c.writes, func(w area) bool { return w.slot < 0 && len(w.runs) > 0 }) {
+			j.found(Harmful, "%s: stored effects say that it writes what it does not bind", c.id)
 		}
 		if c.boast != "" {
 			j.remark("%s: %s", c.id, c.boast)

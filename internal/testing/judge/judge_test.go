@@ -106,6 +106,10 @@ func TestGeneratedGraphsAreVaried(t *testing.T) {
 				}
 				for _, b := range n.Bindings {
 					has["scalars"] = has["scalars"] || b.Kind == ir.BindScalar
+					has["argument memory"] = has["argument memory"] || b.Kind == ir.BindView && g.Memories[b.View.Mem].Kind == ir.Argument
+					arg, _ := g.Kernels[n.Kernel].Arg(b.Slot)
+					has["constants in memory"] = has["constants in memory"] || b.Kind == ir.BindView && arg.Kind == ir.ConstantArg && !g.Memories[b.View.Mem].Kind.ReadOnly()
+					has["unlisted views"] = has["unlisted views"] || arg.Name == "u"
 					has["aliases"] = has["aliases"] || b.Kind == ir.BindView && g.Memories[b.View.Mem].Alias != ir.NoMem
 				}
 				for _, w := range n.Effects.Writes {
@@ -117,7 +121,7 @@ func TestGeneratedGraphsAreVaried(t *testing.T) {
 			}
 		}
 		require.GreaterOrEqual(t, commands, 4)
-		require.LessOrEqual(t, commands, 17)
+		require.LessOrEqual(t, commands, 25)
 		for k, v := range has {
 			if v {
 				seen[k]++
@@ -125,7 +129,7 @@ func TestGeneratedGraphsAreVaried(t *testing.T) {
 		}
 	}
 	t.Log(seen)
-	for _, k := range []string{"params", "barriers", "commits", "bare commits", "edges", "joins", "fills", "copies", "carries", "declared kernels", "unknown effects", "scalars", "aliases", "may-writes", "atomics", "strided writes", "writes at a param"} {
+	for _, k := range []string{"params", "barriers", "commits", "bare commits", "edges", "joins", "fills", "copies", "carries", "declared kernels", "unknown effects", "scalars", "argument memory", "constants in memory", "unlisted views", "aliases", "may-writes", "atomics", "strided writes", "writes at a param"} {
 		require.GreaterOrEqual(t, seen[k], 5, k)
 	}
 }

@@ -59,6 +59,7 @@ type command struct {
 type lowerer struct {
 	g        *ir.Graph
 	params   []uint32
+	names    []string // of the memories; scratch memory has the names of before's
 	declared map[*ir.Dispatch]*declared
 	lowered  map[string][]*command // by the values of the params
 	bare     bool                  // commands get no text, because nobody asks what they compute
@@ -80,7 +81,7 @@ type slotRegion struct {
 }
 
 func newLowerer(g *ir.Graph) *lowerer {
-	l := &lowerer{g: g, declared: map[*ir.Dispatch]*declared{}, lowered: map[string][]*command{}}
+	l := &lowerer{g: g, names: namesOf(g, g), declared: map[*ir.Dispatch]*declared{}, lowered: map[string][]*command{}}
 	for _, n := range g.Nodes {
 		d, ok := n.(*ir.Dispatch)
 		if !ok || !msl.Declared(&g.Kernels[d.Kernel]) {
@@ -276,29 +277,35 @@ func (l *lowerer) area(r slotRegion, d *ir.Dispatch) area {
 	return a
 }
 
-// holder finds the binding that a region of recorded effects belongs to: the first one
-// whose view contains its first byte, preferably one with a fitting access.
+// holder finds the binding that a region of recorded effects belongs to: one whose view
+// contains it or, if none does, its first byte; preferably one with a fitting access, and
+// the shortest view.
 func (l *lowerer) holder(d *ir.Dispatch, r ir.Region, write bool) int {
 	rs := l.runs(r)
 	if len(rs) == 0 {
 		return -1
 	}
-	best := -1
+	best, most, least := -1, 0, int64(0)
 	for i := range d.Bindings {
 		b := &d.Bindings[i]
 		if b.Kind != ir.BindView {
 			continue
 		}
 		p := l.place(b.View)
-		if p.mem != rs[0].mem || rs[0].lo < p.off || rs[0].lo >= p.off+b.View.Len.Eval(l.params) {
+		end := p.off + b.View.Len.Eval(l.params)
+		if p.mem != rs[0].mem || rs[0].lo < p.off || rs[0].lo >= end {
 			continue
 		}
+		fit := 1
 		arg, _ := l.g.Kernels[d.Kernel].Arg(b.Slot)
 		if write && arg.Access != ir.ReadArg || !write && arg.Access != ir.WriteArg {
-			return int(b.Slot)
+			fit += 2
 		}
-		if best < 0 {
-			best = int(b.Slot)
+		if !slices.ContainsFunc(rs, func(x run) bool { return x.lo < p.off || x.hi > end }) {
+			fit++
+		}
+		if n := end - p.off; fit > most || fit == most && n < least {
+			best, most, least = int(b.Slot), fit, n
 		}
 	}
 	return best
@@ -426,6 +433,13 @@ func (l *lowerer) text(k *ir.Kernel, d *ir.Dispatch, c *command) string {
 				break
 			}
 			ints(" view ", x.View.Len.Eval(l.params))
+			at, n := l.place(x.View), x.View.Len.Eval(l.params)
+			if arg, _ := k.Arg(x.Slot); c.declaredBy == nil && arg.Kind == ir.DeviceArg && (c.unknown || !c.touches(run{mem: at.mem, lo: at.off, hi: at.off + n})) {
+				// What the kernel makes of an address whose bytes its effects leave out nobody
+				// knows.
+				b = strconv.AppendQuote(append(b, " at "...), l.names[at.mem])
+				ints("", at.off)
+			}
 			continue
 		case ir.BindBytes:
 			c.given[x.Slot] = x.Bytes
@@ -448,13 +462,19 @@ func (l *lowerer) text(k *ir.Kernel, d *ir.Dispatch, c *command) string {
 					b = hex.AppendEncode(append(b, ' '), []byte(r.bytes))
 					continue
 				case a.slot < 0:
-					b = strconv.AppendQuote(append(b, ' '), l.g.Memories[r.mem].Name)
+					b = strconv.AppendQuote(append(b, ' '), l.names[r.mem])
 				}
 				ints(" ", r.lo-a.base.off, r.hi-a.base.off)
 			}
 		}
 	}
 	return string(append(b, c.overlap...))
+}
+
+// touches reports whether an effect of c lies in some bytes.
+func (c *command) touches(r run) bool {
+	view := []area{{runs: []run{r}}}
+	return meet(c.reads, view) || meet(c.writes, view)
 }
 
 func scalarBytes(b *ir.Binding, params []uint32) []byte {

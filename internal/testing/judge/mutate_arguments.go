@@ -69,105 +69,188 @@ func moveArguments(rng *rand.Rand, g *ir.Graph) (*ir.Memory, []*ir.Binding) {
 	return &g.Memories[id], moved
 }
 
-// giveArguments moves arguments of a drawn graph into memory: inline ones into argument
-// memory, which effects may mention, and constants into memory that commands write. It
-// reports whether the graph still has a meaning.
-func giveArguments(rng *rand.Rand, g *ir.Graph, o Options) bool {
-	for _, n := range g.Nodes {
-		d, ok := n.(*ir.Dispatch)
-		if !ok || g.Kernels[d.Kernel].Library.Declared() || rng.IntN(3) > 0 {
-			continue
-		}
-		for i := range d.Bindings {
-			b := &d.Bindings[i]
-			if arg, ok := g.Kernels[d.Kernel].Arg(b.Slot); !ok || arg.Kind != ir.ConstantArg || b.Kind == ir.BindView {
-				continue
-			}
-			old, listed := *b, d.Effects
-			m, ok := pick(rng, writable(g))
-			if !ok {
-				continue
-			}
-			*b = ir.BufferArg(b.Slot, ir.ViewOf(m, word*rng.Int64N(g.Memories[m].Size/word), word))
-			if listed.Known() && rng.IntN(2) == 0 {
-				e := *listed
-				e.Reads = append(slices.Clone(e.Reads), b.View.Contiguous())
-				d.Effects = &e
-			}
-			if g.Check() != nil || Undefined(g, o) != "" || overlaps(d, b) {
-				*b, d.Effects = old, listed
-			}
+// argumentMemory picks a memory of arguments and one of its values. If there is none, the
+// inline arguments of some dispatches are moved into one.
+func argumentMemory(rng *rand.Rand, g *ir.Graph) (*ir.Memory, int, bool) {
+	m, ok := pickMemory(rng, g, func(m *ir.Memory) bool { return m.Init.Kind == ir.InitValues && len(m.Init.Values) > 0 })
+	if !ok {
+		if m, _ = moveArguments(rng, g); m == nil {
+			return nil, 0, false
 		}
 	}
-	_, moved := moveArguments(rng, g)
-	for _, n := range g.Nodes {
-		d, ok := n.(*ir.Dispatch)
-		if !ok || !d.Effects.Known() || g.Kernels[d.Kernel].Library.Declared() {
-			continue
-		}
-		for i := range d.Bindings {
-			if b := &d.Bindings[i]; slices.Contains(moved, b) && rng.IntN(2) == 0 {
-				e := *d.Effects
-				e.Reads = append(slices.Clone(e.Reads), b.View.Contiguous())
-				d.Effects = &e
-			}
-		}
-	}
-	return g.Check() == nil && Undefined(g, o) == ""
+	m.Init.Values = slices.Clone(m.Init.Values) // clones of graphs share them
+	i := rng.IntN(len(m.Init.Values))
+	m.Init.Values[i].Bytes = slices.Clone(m.Init.Values[i].Bytes)
+	return m, i, true
 }
 
-// writable lists the memories that commands may write.
-func writable(g *ir.Graph) (out []ir.MemID) {
-	for i := range g.Memories {
-		if !g.Memories[i].Kind.ReadOnly() {
-			out = append(out, ir.MemID(i))
+// arguments lists the bindings that are arguments: inline, or views of argument memory.
+func arguments(g *ir.Graph, inMemory bool) (out []*ir.Binding) {
+	for _, n := range g.Nodes {
+		if d, ok := n.(*ir.Dispatch); ok {
+			for i := range d.Bindings {
+				b := &d.Bindings[i]
+				if b.Kind == ir.BindView && g.Memories[b.View.Mem].Kind == ir.Argument || b.Kind != ir.BindView && !inMemory {
+					out = append(out, b)
+				}
+			}
 		}
 	}
 	return out
 }
 
-// overlaps reports whether d writes to the memory that b is bound in. Nobody knows what
-// a kernel makes of a constant that it changes.
-func overlaps(d *ir.Dispatch, b *ir.Binding) bool {
-	return slices.ContainsFunc(d.Bindings, func(c ir.Binding) bool { return c.Kind == ir.BindView && c.Slot != b.Slot && c.View.Mem == b.View.Mem })
-}
-
-// changeArgumentMemory changes a byte or a scalar of argument memory, moves a view of
-// it, or adds a value at its end, which has no effect.
+// changeArgumentMemory changes a byte or a scalar of argument memory, moves or drops one
+// of its values, or adds a value at its end, which has no effect.
 func changeArgumentMemory(rng *rand.Rand, g *ir.Graph) bool {
-	given := func(m *ir.Memory) bool { return m.Init.Kind == ir.InitValues && len(m.Init.Values) > 0 }
-	m, ok := pickMemory(rng, g, given)
+	m, i, ok := argumentMemory(rng, g)
 	if !ok {
-		if m, _ = moveArguments(rng, g); m == nil {
-			return false
-		}
+		return false
 	}
-	switch v := &m.Init.Values[rng.IntN(len(m.Init.Values))]; rng.IntN(3) {
+	switch v := &m.Init.Values[i]; rng.IntN(5) {
 	case 0:
 		m.Init.Values = append(m.Init.Values, ir.Value{Type: ir.U8, Off: m.Size, Bytes: []byte{1, 2, 3, 4}})
 		m.Size += 4
 	case 1:
-		d, ok := pickNode(rng, g, func(d *ir.Dispatch) bool {
-			return slices.ContainsFunc(d.Bindings, func(b ir.Binding) bool { return b.Kind == ir.BindView && g.Memories[b.View.Mem].Kind == ir.Argument })
-		})
-		if !ok {
-			return false
-		}
-		for i := range d.Bindings {
-			if b := &d.Bindings[i]; b.Kind == ir.BindView && g.Memories[b.View.Mem].Kind == ir.Argument && rng.IntN(2) == 0 {
-				was, by := b.View, 4*int64(1-2*rng.IntN(2))
-				follow(d, was, func(r *ir.Region) { r.Off = r.Off.AddConst(by) })
-				b.View.Off = b.View.Off.AddConst(by)
-				return true
-			}
-		}
-		return false
+		m.Init.Values = slices.Delete(m.Init.Values, i, i+1)
 	case 2:
+		v.Off += word * (1 - 2*rng.Int64N(2))
+	default:
 		if v.Bytes == nil {
 			v.Expr = v.Expr.AddConst(1)
 			break
 		}
 		v.Bytes[rng.IntN(len(v.Bytes))] ^= 1 << rng.IntN(8)
+	}
+	return true
+}
+
+// moveArgument moves or resizes a view of argument memory.
+func moveArgument(rng *rand.Rand, g *ir.Graph) bool {
+	moveArguments(rng, g)
+	i, ok := pick(rng, indices(g, is[*ir.Dispatch]))
+	if !ok {
+		return false
+	}
+	d := g.Nodes[i].(*ir.Dispatch)
+	b, ok := pick(rng, arguments(&ir.Graph{Memories: g.Memories, Nodes: []ir.Node{d}}, true))
+	if !ok {
+		return false
+	}
+	by := []int64{1, 2, word, -word, 2 * word}[rng.IntN(5)]
+	if rng.IntN(4) == 0 {
+		b.View.Len = b.View.Len.AddConst(by)
+		return true
+	}
+	follow(d, b.View, func(r *ir.Region) { r.Off = r.Off.AddConst(by) })
+	b.View.Off = b.View.Off.AddConst(by)
+	return true
+}
+
+// shiftArguments moves all values of an argument memory, and all views of them, by the
+// same distance, which is harmless.
+func shiftArguments(rng *rand.Rand, g *ir.Graph) bool {
+	m, _, ok := argumentMemory(rng, g)
+	if !ok {
+		return false
+	}
+	by := word * (1 + rng.Int64N(3))
+	id, _ := g.MemoryNamed(m.Name)
+	m.Size += by
+	for i := range m.Init.Values {
+		m.Init.Values[i].Off += by
+	}
+	for i := range g.Memories {
+		if g.Memories[i].Alias == id {
+			g.Memories[i].AliasOff += by
+		}
+	}
+	for _, n := range g.Nodes {
+		for _, v := range views(n) {
+			if v.Mem == id {
+				v.Off = v.Off.AddConst(by)
+			}
+		}
+		if d, ok := n.(*ir.Dispatch); ok {
+			for _, r := range regions(d.Effects) {
+				if r.Mem == id {
+					r.Off = r.Off.AddConst(by)
+				}
+			}
+		}
+	}
+	return true
+}
+
+// inlineArgument binds inline what argument memory holds, which is harmless.
+func inlineArgument(rng *rand.Rand, g *ir.Graph) bool {
+	moveArguments(rng, g)
+	b, ok := pick(rng, arguments(g, true))
+	if !ok {
+		return false
+	}
+	inline := g.Resolve(*b)
+	if inline.Kind == ir.BindView {
+		return false
+	}
+	inline.Bytes = slices.Clone(inline.Bytes)
+	*b = inline
+	return true
+}
+
+// borrowArgument gives a dispatch an argument of another one.
+func borrowArgument(rng *rand.Rand, g *ir.Graph) bool {
+	p, ok := pick(rng, arguments(g, false))
+	q, _ := pick(rng, arguments(g, false))
+	if !ok || p == q {
+		return false
+	}
+	slot := p.Slot
+	*p = *q
+	p.Slot, p.Bytes = slot, slices.Clone(q.Bytes)
+	return true
+}
+
+// replaceParam exchanges two params, or puts a number in place of one, in a view, a
+// scalar, a grid or a value of argument memory.
+func replaceParam(rng *rand.Rand, g *ir.Graph) bool {
+	if len(g.Params) < 2 {
+		return false
+	}
+	a, b := ir.ParamID(0), ir.ParamID(1)
+	var places []*ir.Affine
+	place := func(x *ir.Affine) {
+		if x.Coeff(a) != x.Coeff(b) {
+			places = append(places, x)
+		}
+	}
+	for i := range g.Memories {
+		m := &g.Memories[i]
+		m.Init.Values = slices.Clone(m.Init.Values)
+		for k := range m.Init.Values {
+			place(&m.Init.Values[k].Expr)
+		}
+	}
+	for _, n := range g.Nodes {
+		for _, v := range views(n) {
+			place(&v.Off)
+		}
+		if d, ok := n.(*ir.Dispatch); ok {
+			place(&d.Grid[0].Num)
+			for i := range d.Bindings {
+				if d.Bindings[i].Kind == ir.BindScalar {
+					place(&d.Bindings[i].Expr)
+				}
+			}
+		}
+	}
+	x, ok := pick(rng, places)
+	if !ok {
+		return false
+	}
+	if rng.IntN(2) == 0 {
+		*x = x.Add(ir.Linear(0, ir.Term{Param: a, Coeff: x.Coeff(b) - x.Coeff(a)}, ir.Term{Param: b, Coeff: x.Coeff(a) - x.Coeff(b)}))
+	} else {
+		*x = ir.Const(x.Const + x.Coeff(a)*rng.Int64N(3))
 	}
 	return true
 }

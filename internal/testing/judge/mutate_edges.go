@@ -10,7 +10,7 @@ import (
 // PlaceEdges orders a graph by an edge for each pair of commands that conflict, within
 // a replay and from one to the next, except for edges that two others imply. Sometimes
 // a join stands before a command for all that the command waits for.
-func PlaceEdges(rng *rand.Rand, g *ir.Graph) {
+func PlaceEdges(rng Choices, g *ir.Graph) {
 	g.SetOrdering(ir.ByBarriers)
 	g.Nodes = slices.DeleteFunc(slices.Clone(g.Nodes), is[*ir.Barrier])
 	for _, n := range g.Nodes {
@@ -164,5 +164,32 @@ func forgetHost(rng *rand.Rand, g *ir.Graph) bool {
 	byEdges(rng, g)
 	g.Edges = slices.DeleteFunc(g.Edges, func(e ir.Edge) bool { return e.Previous })
 	g.NextHost = rng.IntN(2) == 0
+	return true
+}
+
+// drawEdges orders the commands by some of all possible edges: nearly all, or few.
+func drawEdges(rng *rand.Rand, g *ir.Graph) bool {
+	g.SetOrdering(ir.ByBarriers)
+	g.Nodes = slices.DeleteFunc(slices.Clone(g.Nodes), is[*ir.Barrier])
+	for _, n := range g.Nodes {
+		if c, ok := n.(*ir.Commit); ok {
+			c.Order = ir.OrderNone
+		}
+	}
+	g.Ordering = ir.ByEdges
+	if rng.IntN(2) == 0 {
+		insert(g, rng.IntN(len(g.Nodes)+1), &ir.Join{ID: freeID(g)})
+	}
+	at := indices(g, isNumbered)
+	few := rng.IntN(8)
+	for j := range at {
+		for i := range at {
+			if rng.IntN(8) >= few {
+				g.Edges = append(g.Edges, ir.Edge{From: g.Nodes[at[i]].(ir.Command).Num(), To: g.Nodes[at[j]].(ir.Command).Num(), Previous: i >= j || rng.IntN(4) == 0})
+			}
+		}
+	}
+	g.NextHost = rng.IntN(4) == 0
+	g.SortEdges()
 	return true
 }

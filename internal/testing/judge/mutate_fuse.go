@@ -52,8 +52,8 @@ func fusions(g *ir.Graph) (out []fusion) {
 }
 
 // fits reports whether the side conditions of a fusion hold, as far as the judge's
-// ranges tell: the product reads the whole unchanged result of the norm; nobody else
-// reads it; and, at the position of the norm (early) or else of the product, operands
+// ranges tell: the product reads the whole unchanged result of the norm, and no scale
+// from it; nobody else reads it; and, at the position of the norm (early) or else of the product, operands
 // and results are those of the other position.
 func fits(g *ir.Graph, f fusion, early bool) bool {
 	x := newWorld(g)
@@ -76,6 +76,9 @@ func fits(g *ir.Graph, f fusion, early bool) bool {
 			return false
 		}
 		u := scratchValue{root: middle[0].mem, lo: middle[0].lo, hi: middle[0].hi}
+		if touches(b.reads[f.scale:f.scale+1], u) {
+			return false
+		}
 		for k := p + 1; k < q; k++ {
 			c := cs[k]
 			if c.unknown || touches(c.reads, u) || touches(c.writes, u) {

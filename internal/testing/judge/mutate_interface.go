@@ -87,8 +87,12 @@ func changeStorage(rng *rand.Rand, g *ir.Graph) bool {
 	if !ok {
 		return false
 	}
-	if rng.IntN(2) == 0 {
+	switch rng.IntN(4) {
+	case 0, 1:
 		m.Align = 1 << rng.IntN(9)
+		return true
+	case 2:
+		m.Every = !m.Every // only an output may have it
 		return true
 	}
 	m.Storage = ir.Private - m.Storage
@@ -105,7 +109,9 @@ func changeBound(rng *rand.Rand, g *ir.Graph) bool {
 		return false
 	}
 	p := &g.Params[rng.IntN(len(g.Params))]
-	switch rng.IntN(4) {
+	switch rng.IntN(5) {
+	case 4:
+		p.Advance++
 	case 0:
 		p.Min++
 	case 1:

@@ -14,7 +14,9 @@ func changeGrid(rng *rand.Rand, g *ir.Graph) bool {
 		return false
 	}
 	e := &d.Grid[rng.IntN(3)]
-	switch rng.IntN(4) {
+	switch rng.IntN(5) {
+	case 4: // the same number, written in another way
+		e.Num, e.Div = e.Num.Scale(2), 2*e.Div
 	case 0:
 		e.Num = e.Num.AddConst(1)
 	case 1:

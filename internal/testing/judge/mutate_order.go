@@ -194,3 +194,12 @@ func setID(n ir.Node, id ir.ID) {
 		c.Renumber(id, c.Origin())
 	}
 }
+
+// commitBarrier puts a commit in place of a barrier.
+func commitBarrier(rng *rand.Rand, g *ir.Graph) bool {
+	i, ok := pick(rng, indices(g, is[*ir.Barrier]))
+	if ok {
+		g.Nodes[i] = &ir.Commit{Order: ir.CommitOrder(rng.IntN(2) * 2)}
+	}
+	return ok
+}

@@ -3,6 +3,7 @@ package judge
 import (
 	"fmt"
 	"math/rand/v2"
+	"slices"
 
 	"github.com/mlxc/mlxc/ir"
 )
@@ -244,4 +245,143 @@ func pickMemory(rng *rand.Rand, g *ir.Graph, which func(*ir.Memory) bool) (*ir.M
 		}
 	}
 	return pick(rng, ms)
+}
+
+// moveUnlisted moves a view that the effects of its dispatch leave out.
+func moveUnlisted(rng *rand.Rand, g *ir.Graph) bool {
+	d, ok := pickNode(rng, g, func(d *ir.Dispatch) bool { return d.Effects.Known() })
+	if !ok {
+		return false
+	}
+	by := word * []int64{1, -1, 2, -2}[rng.IntN(4)]
+	for i := range d.Bindings {
+		b := &d.Bindings[i]
+		if b.Kind != ir.BindView || g.Memories[b.View.Mem].Kind == ir.Argument {
+			continue
+		}
+		listed := false
+		follow(d, b.View, func(*ir.Region) { listed = true })
+		if listed {
+			continue
+		}
+		if b.View.Off = b.View.Off.AddConst(by); rng.IntN(4) == 0 {
+			b.View.Mem = ir.MemID(rng.IntN(len(g.Memories)))
+		}
+		return true
+	}
+	return false
+}
+
+// retarget makes a binding bind another view, and moves what the effects say of it.
+func retarget(d *ir.Dispatch, b *ir.Binding, to ir.View) {
+	was := b.View
+	follow(d, was, func(r *ir.Region) { r.Mem, r.Off = to.Mem, r.Off.Sub(was.Off).Add(to.Off) })
+	b.View = to
+}
+
+// pickView draws a dispatch and one of its views that is no argument.
+func pickView(rng *rand.Rand, g *ir.Graph) (*ir.Dispatch, *ir.Binding, bool) {
+	d, ok := pickNode[*ir.Dispatch](rng, g, nil)
+	if !ok {
+		return nil, nil, false
+	}
+	b := &d.Bindings[rng.IntN(len(d.Bindings))]
+	return d, b, b.Kind == ir.BindView && g.Memories[b.View.Mem].Kind != ir.Argument
+}
+
+// borrowView replaces a view by one of another command.
+func borrowView(rng *rand.Rand, g *ir.Graph) bool {
+	d, b, ok := pickView(rng, g)
+	_, other, also := pickView(rng, g)
+	if !ok || !also || !b.View.Len.Equal(other.View.Len) || b.View.Equal(other.View) {
+		return false
+	}
+	retarget(d, b, other.View)
+	return true
+}
+
+// forwardCopy makes readers of a copy read what was copied, and may drop the copy. This is
+// harmless if nobody else reads the copy and nothing was written since.
+func forwardCopy(rng *rand.Rand, g *ir.Graph) (done bool) {
+	i, ok := pick(rng, indices(g, is[*ir.Copy]))
+	if !ok {
+		return false
+	}
+	c := g.Nodes[i].(*ir.Copy)
+	root := func(v ir.View) ir.View {
+		m, off := g.Root(v.Mem)
+		return ir.View{Mem: m, Off: v.Off.AddConst(off), Len: v.Len}
+	}
+	for _, n := range g.Nodes[i:] {
+		d, ok := n.(*ir.Dispatch)
+		for k := 0; ok && k < len(d.Bindings); k++ {
+			b := &d.Bindings[k]
+			if a, _ := g.Kernels[d.Kernel].Arg(b.Slot); b.Kind == ir.BindView && a.Access == ir.ReadArg && root(b.View).Equal(root(c.Dst)) {
+				retarget(d, b, c.Src)
+				done = true
+			}
+		}
+	}
+	if done && rng.IntN(2) == 0 {
+		g.Nodes = slices.Delete(g.Nodes, i, i+1)
+	}
+	return done
+}
+
+// moveScratch moves the views of a scratch memory to another one, new or in use: those of
+// all commands, or those from some command on.
+func moveScratch(rng *rand.Rand, g *ir.Graph) bool {
+	scratch := func(m *ir.Memory) bool { return m.Kind == ir.Scratch && isRoot(m) }
+	old, ok := pickMemory(rng, g, scratch)
+	to, _ := pickMemory(rng, g, scratch)
+	if !ok {
+		return false
+	}
+	from, _ := g.MemoryNamed(old.Name)
+	target, _ := g.MemoryNamed(to.Name)
+	by := ir.Const(word * rng.Int64N(12))
+	if rng.IntN(2) == 0 {
+		g.Memories = append(g.Memories, ir.Memory{Name: "fresh", Kind: ir.Scratch, Size: old.Size + by.Const, Alias: ir.NoMem})
+		target = ir.MemID(len(g.Memories) - 1)
+	}
+	first := 0
+	if rng.IntN(3) == 0 {
+		first = rng.IntN(len(g.Nodes))
+	}
+	for _, n := range g.Nodes[first:] {
+		for _, v := range views(n) {
+			if v.Mem == from {
+				v.Mem, v.Off = target, v.Off.Add(by)
+			}
+		}
+		if d, ok := n.(*ir.Dispatch); ok {
+			for _, r := range regions(d.Effects) {
+				if r.Mem == from {
+					r.Mem, r.Off = target, r.Off.Add(by)
+				}
+			}
+		}
+	}
+	return true
+}
+
+// changeCarry moves what a carry reads or writes, or gives it another destination.
+func changeCarry(rng *rand.Rand, g *ir.Graph) bool {
+	c, ok := pickNode[*ir.Carry](rng, g, nil)
+	if !ok {
+		return false
+	}
+	by := word * (1 - 2*rng.Int64N(2))
+	switch rng.IntN(4) {
+	case 0:
+		c.Src.Off = c.Src.Off.AddConst(by)
+	case 1:
+		c.Dst.Off = c.Dst.Off.AddConst(by)
+	case 2:
+		c.Src.Len = ir.Const(word * (1 + rng.Int64N(4)))
+		c.Dst.Len = c.Src.Len
+	default:
+		c.Dst.Mem = ir.MemID(rng.IntN(len(g.Memories)))
+	}
+	return true
 }

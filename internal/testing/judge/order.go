@@ -195,6 +195,9 @@ func (s *schedule) extension(extra [][2]int, next func(ready []int) int) []int {
 // and the extra edges leave a choice.
 func written(ready []int) int { return ready[0] }
 
+// adverse picks the last command, so that every command runs as late as possible.
+func adverse(ready []int) int { return ready[len(ready)-1] }
+
 func randomly(rng *rand.Rand) func([]int) int {
 	return func(ready []int) int { return ready[rng.IntN(len(ready))] }
 }

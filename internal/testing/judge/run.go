@@ -188,8 +188,12 @@ func (m *machine) load(a addr, replay int) value {
 	return v.t
 }
 
-// refs lists the cells of areas in order. A dispatch reads a run of a weight or of
-// argument memory as one constant; a copy moves individual cells.
+// fewCells is how many cells of a weight a dispatch reads one by one, so that they are
+// also found in a copy of them.
+const fewCells = 64
+
+// refs lists the cells of areas in order. A dispatch reads a long run of a weight, and
+// any run of argument memory, as one constant; a copy moves individual cells.
 func (m *machine) refs(areas []area, whole bool) (out []ref) {
 	for _, a := range areas {
 		for _, r := range a.runs {
@@ -204,7 +208,7 @@ func (m *machine) refs(areas []area, whole bool) (out []ref) {
 				}
 				continue
 			}
-			if r.mem >= 0 && whole && m.g.Memories[r.mem].Kind == ir.Weight {
+			if r.mem >= 0 && whole && m.g.Memories[r.mem].Kind == ir.Weight && r.hi-r.lo > fewCells*m.unit {
 				out = append(out, ref{fixed: leaf(ofRun, m.own[r.mem], r.lo, int(r.hi-r.lo))})
 				continue
 			}
@@ -378,7 +382,15 @@ func (m *machine) compute(x *instance) func(i int) value {
 		}
 		return func(i int) value { return x.in[i] }
 	}
-	all := list(x.code, x.in, !x.unknown)
+	read := slices.Clip(x.in)
+	if !x.unknown { // a kernel that may write a range may look at all of it
+		for _, v := range x.old {
+			if v != none {
+				read = append(read, v)
+			}
+		}
+	}
+	all := list(x.code, read, !x.unknown)
 	if _, ok := x.node.(*ir.Fill); ok {
 		return func(int) value { return all } // every byte is the same
 	}
@@ -419,6 +431,17 @@ func (m *machine) computeSteps(x *instance) func(i int) value {
 		}
 	}
 	return func(i int) value { return get(ref{at: x.writes[i].at}) }
+}
+
+// written runs consecutive replays in written order.
+func (m *machine) written(l *lowerer, params [][]uint32) outcome {
+	var es []event
+	for r, v := range params {
+		for _, c := range l.commands(v) {
+			es = append(es, event{x: m.instance(c, r), reads: true, write: true})
+		}
+	}
+	return m.run(es, len(params))
 }
 
 // run executes events and returns the outcome.

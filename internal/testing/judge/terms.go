@@ -11,8 +11,8 @@ import (
 // element is the size in bytes of an f32, the only element type that terms handle.
 const element = 4
 
-// one is the value of an element of a weight that holds nothing but the number 1.
-var one = ofText("one") &^ tainted
+// number1 is the value of an element of a weight that holds nothing but the number 1.
+var number1 = ofText("one") &^ tainted
 
 // plus and times are the values of a sum and a product of two elements. Both commute bit
 // for bit, and one times x is x.
@@ -21,7 +21,7 @@ func plus(a, b value) value {
 }
 
 func times(a, b value) value {
-	switch one {
+	switch number1 {
 	case a:
 		return b
 	case b:
@@ -114,7 +114,7 @@ func (m *machine) elementAt(a area, i int64) ref {
 		return ref{at: address(p.mem, cell)}
 	}
 	if k.Init.Kind == ir.InitFill && k.Init.Pattern == ir.FillU32(0x3f800000).Pattern {
-		return ref{fixed: one}
+		return ref{fixed: number1}
 	}
 	return ref{fixed: leaf(ofWeight, m.own[p.mem], cell*m.unit, 0)}
 }

@@ -1,4 +1,4 @@
-package metamorph_test
+package judge_test
 
 import (
 	"math/rand/v2"

@@ -1,4 +1,4 @@
-package metamorph_test
+package judge_test
 
 import (
 	"context"
@@ -13,17 +13,15 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
-	"github.com/mlxc/mlxc/backend"
 	"github.com/mlxc/mlxc/backend/cpu"
-	"github.com/mlxc/mlxc/internal/testing/metamorph"
+	"github.com/mlxc/mlxc/internal/testing/judge"
 	"github.com/mlxc/mlxc/internal/testing/sample"
 	"github.com/mlxc/mlxc/ir"
-	"github.com/mlxc/mlxc/ir/mlxt"
 	"github.com/mlxc/mlxc/passes"
 	"github.com/mlxc/mlxc/prove"
 )
 
-var graphs = flag.Int("metamorph.graphs", 300, "random graphs that TestPasses tries")
+var graphs = flag.Int("judge.graphs", 300, "random graphs that TestPasses tries")
 
 // particulars matches what differs between findings that say the same.
 var particulars = regexp.MustCompile(`#\d+ \w+|[%@$][\w.]+(\[[^]]*\])?|\d+`)
@@ -31,34 +29,29 @@ var particulars = regexp.MustCompile(`#\d+ \w+|[%@$][\w.]+(\[[^]]*\])?|\d+`)
 // schedules is the number of orders tried for each stream.
 const schedules = 20
 
-// recipes draws recipes.
-func recipes() *rapid.Generator[metamorph.Recipe] {
-	return rapid.Custom(func(t *rapid.T) metamorph.Recipe {
-		op := rapid.Custom(func(t *rapid.T) (o metamorph.Op) {
-			copy(o[:], rapid.SliceOfN(rapid.Byte(), len(o), len(o)).Draw(t, "op"))
-			return o
-		})
-		return metamorph.Recipe{
-			Params:  rapid.Bool().Draw(t, "params"),
-			Effects: rapid.Uint8Max(2).Draw(t, "effects"),
-			Commits: rapid.Uint8().Draw(t, "commits"),
-			Extra:   rapid.SliceOfN(rapid.Byte(), 0, 2).Draw(t, "extra"),
-			Carries: rapid.SliceOfN(rapid.Byte(), 0, 2).Draw(t, "carries"),
-			Ops:     rapid.SliceOfN(op, 1, 14).Draw(t, "ops"),
-			Passes:  rapid.SliceOfN(rapid.Byte(), 1, 16).Draw(t, "passes"),
-		}
-	})
+// shrinking makes choices that rapid can shrink.
+type shrinking struct{ *rapid.T }
+
+func (c shrinking) IntN(n int) int { return rapid.IntRange(0, n-1).Draw(c.T, "choice") }
+
+// changing is a graph and a pipeline.
+type changing struct {
+	graph    *ir.Graph
+	pipeline passes.Pipeline
 }
 
-func text(g *ir.Graph) string { return mlxt.Format(&ir.Module{Graphs: []*ir.Graph{g}}) }
+// GoString is how rapid prints a failure.
+func (c changing) GoString() string {
+	return fmt.Sprintf("%s\n%s", judge.PipelineText(c.pipeline), text(c.graph))
+}
 
-// drawParams draws the params of consecutive replays of a recipe's graph.
+// drawParams draws the params of consecutive replays of a graph of builtin kernels.
 func drawParams(g *ir.Graph, rng *rand.Rand) (out [][]uint32) {
-	for range metamorph.Replays {
+	for range 3 {
 		v := make([]uint32, len(g.Params))
 		if len(v) > 0 {
-			v[0] = rng.Uint32N(4)
-			v[1] = 1 + rng.Uint32N(min(3, 4-v[0]))
+			v[0] = rng.Uint32N(3)
+			v[1] = 1 + rng.Uint32N(min(2, 3-v[0]))
 			v[2] = []uint32{0x3727c5ac, 0x3a83126f, 0x3f000000}[rng.IntN(3)] // 1e-5, 1e-3, 0.5
 		}
 		out = append(out, v)
@@ -78,24 +71,28 @@ func TestPasses(t *testing.T) {
 	doubts := map[string]int{}  // why the prover did not prove graphs that compute the same bits
 	changed := map[string]int{} // how often a pass did something
 	added := map[string]int{}   // which kernels passes added
+	drawn := rapid.Custom(func(t *rapid.T) changing {
+		g, err := judge.GenerateBuiltin(shrinking{t})
+		if err != nil {
+			t.Fatal(err)
+		}
+		p, err := judge.Pipeline(shrinking{t})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return changing{g, p}
+	})
 	rapid.Check(t, func(t *rapid.T) {
-		r := recipes().Draw(t, "recipe")
+		c := drawn.Draw(t, "graph")
 		seed := rapid.Uint64().Draw(t, "seed")
-		before, err := r.Graph()
-		if err != nil {
-			t.Fatalf("the recipe makes no graph: %v", err)
-		}
-		p, err := r.Pipeline()
-		if err != nil {
-			t.Fatalf("no pipeline: %v", err)
-		}
-		pipelines[metamorph.Text(p)]++
+		before, p := c.graph, c.pipeline
+		pipelines[judge.PipelineText(p)]++
 		rng := rand.New(rand.NewPCG(seed, 1))
 		params := drawParams(before, rng)
 		after := before.Clone()
 		reports, err := passes.Run(context.Background(), after, p, passes.Options{})
 		if err != nil {
-			t.Fatalf("%s: %v\n%s", metamorph.Text(p), err, text(before))
+			t.Fatalf("%s: %v\n%s", judge.PipelineText(p), err, text(before))
 		}
 		v := prove.Check(context.Background(), before, after, prove.Options{})
 		verdicts[v.Verdict]++
@@ -110,8 +107,8 @@ func TestPasses(t *testing.T) {
 		for _, k := range after.Kernels[len(before.Kernels):] {
 			added[k.Function]++
 		}
-		if err := metamorph.Compare(device, before, after, params, schedules, rng); err != nil {
-			t.Fatalf("%s: %v\n--- before.mlxt ---\n%s--- after.mlxt ---\n%s", metamorph.Text(p), err, text(before), text(after))
+		if err := judge.Compare(device, before, after, params, schedules, rng); err != nil {
+			t.Fatalf("%s: %v\n--- before.mlxt ---\n%s--- after.mlxt ---\n%s", judge.PipelineText(p), err, text(before), text(after))
 		}
 	})
 	t.Logf("proofs: %v; not proved, numbers and names aside: %v", verdicts, doubts)
@@ -120,25 +117,6 @@ func TestPasses(t *testing.T) {
 	for _, p := range passes.All() {
 		require.True(t, *graphs < 300 || changed[p.Name] > 0, "%s did nothing", p.Name)
 	}
-}
-
-// random returns a recipe of random numbers, for tests that need no shrinking.
-func random(rng *rand.Rand) (r metamorph.Recipe) {
-	r.Params, r.Effects, r.Commits = rng.IntN(2) == 0, uint8(rng.IntN(3)), uint8(rng.IntN(256))
-	for range 1 + rng.IntN(14) {
-		var o metamorph.Op
-		for i := range o {
-			o[i] = byte(rng.IntN(256))
-		}
-		r.Ops = append(r.Ops, o)
-	}
-	for range rng.IntN(3) {
-		r.Carries = append(r.Carries, byte(rng.IntN(256)))
-	}
-	for range 8 {
-		r.Passes = append(r.Passes, byte(rng.IntN(256)))
-	}
-	return r
 }
 
 // The comparison sees the harm that a faulty pass does: without a barrier or commit
@@ -178,14 +156,14 @@ func TestFaultsShow(t *testing.T) {
 	}
 	seen := map[string]int{}
 	for range 150 {
-		g, err := random(rng).Graph()
+		g, err := judge.GenerateBuiltin(rng)
 		require.NoError(t, err)
 		params := drawParams(g, rng)
-		require.NoError(t, metamorph.Compare(device, g, g, params, 5, rng), text(g))
+		require.NoError(t, judge.Compare(device, g, g, params, 5, rng), text(g))
 		for _, f := range faults {
 			h := g.Clone()
 			f.change(h)
-			if metamorph.Compare(device, g, h, params, schedules, rng) != nil {
+			if judge.Compare(device, g, h, params, schedules, rng) != nil {
 				seen[f.name]++
 			}
 		}
@@ -203,7 +181,7 @@ func TestGraphsAreVaried(t *testing.T) {
 	kernels := map[string]int{}
 	commands := 0
 	for range 400 {
-		g, err := random(rng).Graph()
+		g, err := judge.GenerateBuiltin(rng)
 		require.NoError(t, err)
 		has := map[string]bool{"params": len(g.Params) > 0}
 		for _, n := range g.Nodes {
@@ -255,54 +233,4 @@ func TestGraphsAreVaried(t *testing.T) {
 		require.GreaterOrEqual(t, kernels[k], 25, k)
 	}
 	require.Greater(t, commands, 400*4)
-}
-
-// The barriers and commits of a stream order what they should.
-func TestStreamOrder(t *testing.T) {
-	m, err := mlxt.Parse(context.Background(), "stream.mlxt", []byte(`mlxt 1
-
-graph g {
-  memory %x input 4
-  memory %s scratch 4
-  memory %y output 4
-
-  #0 copy %x[0:4] -> %s[0:4]
-  commit
-  #1 fill %y[0:4] 0x00
-  barrier
-  #2 copy %s[0:4] -> %y[0:4]
-  commit event
-}
-`))
-	require.NoError(t, err)
-	s := metamorph.NewStream(m.Graphs[0], [][]uint32{nil, nil}, true)
-	var got []string
-	for i := range 6 {
-		for j := range 6 {
-			if s.Before(i, j) {
-				got = append(got, fmt.Sprintf("%d<%d", i, j))
-			}
-		}
-	}
-	require.Equal(t, []string{"0<3", "0<4", "0<5", "1<2", "1<3", "1<4", "1<5", "2<3", "2<4", "2<5", "4<5"}, got)
-	require.Equal(t, []int{0, 1, 2, 3, 4, 5}, s.Order(metamorph.Written))
-	require.Equal(t, []int{1, 2, 0, 4, 5, 3}, s.Order(metamorph.Adverse))
-}
-
-func ExampleRecipe() {
-	r := metamorph.Recipe{Ops: []metamorph.Op{{5, 3}}, Passes: []byte{1, 1}}
-	before, err := r.Graph()
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	after := before.Clone()
-	p, _ := passes.ParsePipeline("annotate,barriers")
-	if _, err := passes.Run(context.Background(), after, p, passes.Options{}); err != nil {
-		fmt.Println(err)
-		return
-	}
-	var device backend.Device = cpu.New(1)
-	fmt.Println(metamorph.Compare(device, before, after, [][]uint32{nil, nil, nil}, 20, rand.New(rand.NewPCG(1, 1))))
-	// Output: <nil>
 }

@@ -1,4 +1,4 @@
-package metamorph_test
+package judge_test
 
 import (
 	"bytes"
@@ -21,8 +21,8 @@ import (
 )
 
 var (
-	oddGraphs = flag.Int("metamorph.values", 400, "random graphs whose values TestOddValues compares")
-	oddFirst  = flag.Uint64("metamorph.first", 0, "number of the first of them")
+	oddGraphs = flag.Int("judge.values", 400, "random graphs whose values TestOddValues compares")
+	oddFirst  = flag.Uint64("judge.first", 0, "number of the first of them")
 )
 
 // TestOddValues checks that what is proved, without any rewrite that must be allowed by
