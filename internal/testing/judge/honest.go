@@ -390,23 +390,12 @@ func (x *world) busy(u scratchValue, root ir.MemID, lo, hi int64) bool {
 // moveValue moves u to byte off of memory `to`.
 func (x *world) moveValue(u scratchValue, to ir.MemID, off int64) {
 	for _, k := range u.users {
-		n := x.g.Nodes[x.at[k]]
-		shift := func(m ir.MemID, at ir.Affine) (ir.MemID, ir.Affine, bool) {
-			r, o := x.g.Root(m)
-			lo := at.AddConst(o)
-			if r != u.root || !lo.IsConst() || lo.Const < u.lo || lo.Const >= u.hi {
-				return m, at, false
+		eachPlace(x.g.Nodes[x.at[k]], func(m *ir.MemID, at *ir.Affine) {
+			r, o := x.g.Root(*m)
+			if lo := at.AddConst(o); r == u.root && lo.IsConst() && lo.Const >= u.lo && lo.Const < u.hi {
+				*m, *at = to, ir.Const(off+lo.Const-u.lo)
 			}
-			return to, ir.Const(off + lo.Const - u.lo), true
-		}
-		for _, v := range views(n) {
-			v.Mem, v.Off, _ = shift(v.Mem, v.Off)
-		}
-		if d, ok := n.(*ir.Dispatch); ok {
-			for _, r := range regions(d.Effects) {
-				r.Mem, r.Off, _ = shift(r.Mem, r.Off)
-			}
-		}
+		})
 	}
 }
 

@@ -26,7 +26,7 @@ type Mutation struct {
 // Mutations are all ways to change a graph, in a fixed order.
 var Mutations = []Mutation{
 	// Changes of the order.
-	mutation("barrier_dropped", dropBarrier),
+	mutation("barrier_dropped", drop(is[*ir.Barrier])),
 	mutation("barrier_added", addBarrier),
 	mutation("barrier_moved", moveBarrier),
 	mutation("commands_swapped", swapCommands),
@@ -34,13 +34,13 @@ var Mutations = []Mutation{
 	mutation("epoch_shuffled", shuffleEpoch),
 	mutation("commit_weakened", weakenCommit),
 	mutation("commit_strengthened", strengthenCommit),
-	mutation("commit_dropped", dropCommit),
+	mutation("commit_dropped", drop(is[*ir.Commit])),
 	mutation("commit_added", addCommit),
 	mutation("barrier_becomes_commit", commitBarrier),
 	mutation("wraparound_dropped", dropWraparound),
 	mutation("serial_flipped", flipSerial),
-	mutation("edge_dropped", dropEdge),
-	mutation("previous_edge_dropped", dropPreviousEdge),
+	mutation("edge_dropped", dropEdge(false)),
+	mutation("previous_edge_dropped", dropEdge(true)),
 	mutation("edge_redirected", redirectEdge),
 	mutation("edge_added", addEdge),
 	mutation("join_dropped", dropJoin),
@@ -48,8 +48,8 @@ var Mutations = []Mutation{
 	mutation("edges_drawn", drawEdges),
 	// Changes of what is touched.
 	mutation("view_moved", moveView),
-	mutation("view_shortened", shortenView),
-	mutation("view_grown", growView),
+	mutation("view_shortened", resizeView(-1)),
+	mutation("view_grown", resizeView(1)),
 	mutation("source_changed", changeSource),
 	mutation("unlisted_moved", moveUnlisted),
 	mutation("view_of_another", borrowView),
@@ -86,13 +86,13 @@ var Mutations = []Mutation{
 	mutation("fill_value_changed", changeFill),
 	mutation("kernel_changed", changeKernel),
 	mutation("library_digest_changed", changeDigest),
-	mutation("command_dropped", dropCommand),
+	mutation("command_dropped", drop(isCommand)),
 	mutation("command_duplicated", duplicateCommand),
 	// Faulty fusions.
 	fused("fused_without_condition", unfit, nil),
-	fused("fused_wrong_scale", nil, wrongScale),
-	fused("fused_wrong_input", nil, wrongInput),
-	fused("fused_wrong_result", nil, wrongResult),
+	fused("fused_wrong_scale", nil, wrongView(1)),
+	fused("fused_wrong_input", nil, wrongView(0)),
+	fused("fused_wrong_result", nil, wrongView(2)),
 	fused("fused_wrong_argument", nil, wrongArgument),
 	fused("fused_wrong_extent", nil, wrongExtent),
 	// Changes of the interface.
@@ -230,6 +230,19 @@ func views(n ir.Node) (out []*ir.View) {
 		c.EachView(func(v *ir.View) { out = append(out, v) })
 	}
 	return out
+}
+
+// eachPlace calls f with the memory and the offset of every view of a command and of
+// every region of its effects.
+func eachPlace(n ir.Node, f func(m *ir.MemID, off *ir.Affine)) {
+	for _, v := range views(n) {
+		f(&v.Mem, &v.Off)
+	}
+	if d, ok := n.(*ir.Dispatch); ok {
+		for _, r := range regions(d.Effects) {
+			f(&r.Mem, &r.Off)
+		}
+	}
 }
 
 // regions returns pointers to every region of effects.

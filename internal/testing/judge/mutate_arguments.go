@@ -165,18 +165,11 @@ func shiftArguments(rng *rand.Rand, g *ir.Graph) bool {
 		}
 	}
 	for _, n := range g.Nodes {
-		for _, v := range views(n) {
-			if v.Mem == id {
-				v.Off = v.Off.AddConst(by)
+		eachPlace(n, func(m *ir.MemID, off *ir.Affine) {
+			if *m == id {
+				*off = off.AddConst(by)
 			}
-		}
-		if d, ok := n.(*ir.Dispatch); ok {
-			for _, r := range regions(d.Effects) {
-				if r.Mem == id {
-					r.Off = r.Off.AddConst(by)
-				}
-			}
-		}
+		})
 	}
 	return true
 }

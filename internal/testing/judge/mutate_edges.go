@@ -7,10 +7,8 @@ import (
 	"github.com/mlxc/mlxc/ir"
 )
 
-// PlaceEdges orders a graph by an edge for each pair of commands that conflict, within
-// a replay and from one to the next, except for edges that two others imply. Sometimes
-// a join stands before a command for all that the command waits for.
-func PlaceEdges(rng Choices, g *ir.Graph) {
+// withoutOrder drops everything that orders the commands.
+func withoutOrder(g *ir.Graph) {
 	g.SetOrdering(ir.ByBarriers)
 	g.Nodes = slices.DeleteFunc(slices.Clone(g.Nodes), is[*ir.Barrier])
 	for _, n := range g.Nodes {
@@ -18,6 +16,13 @@ func PlaceEdges(rng Choices, g *ir.Graph) {
 			c.Order = ir.OrderNone
 		}
 	}
+}
+
+// PlaceEdges orders a graph by an edge for each pair of commands that conflict, within
+// a replay and from one to the next, except for edges that two others imply. Sometimes
+// a join stands before a command for all that the command waits for.
+func PlaceEdges(rng Choices, g *ir.Graph) {
+	withoutOrder(g)
 	x := newWorld(g)
 	n := len(x.at)
 	id := func(i int) ir.ID { return g.Nodes[x.at[i]].(ir.Command).Num() }
@@ -98,20 +103,15 @@ func someEdge(rng *rand.Rand, g *ir.Graph, suits func(e ir.Edge) bool) (int, boo
 	return pick(rng, list)
 }
 
-func dropEdge(rng *rand.Rand, g *ir.Graph) bool {
-	k, ok := someEdge(rng, g, func(e ir.Edge) bool { return !e.Previous })
-	if ok {
-		g.Edges = slices.Delete(g.Edges, k, k+1)
+// dropEdge returns a mutation that drops an edge, within a replay or from the previous one.
+func dropEdge(previous bool) func(*rand.Rand, *ir.Graph) bool {
+	return func(rng *rand.Rand, g *ir.Graph) bool {
+		k, ok := someEdge(rng, g, func(e ir.Edge) bool { return e.Previous == previous })
+		if ok {
+			g.Edges = slices.Delete(g.Edges, k, k+1)
+		}
+		return ok
 	}
-	return ok
-}
-
-func dropPreviousEdge(rng *rand.Rand, g *ir.Graph) bool {
-	k, ok := someEdge(rng, g, func(e ir.Edge) bool { return e.Previous })
-	if ok {
-		g.Edges = slices.Delete(g.Edges, k, k+1)
-	}
-	return ok
 }
 
 func isNumbered(n ir.Node) bool { _, ok := n.(ir.Command); return ok }
@@ -169,13 +169,7 @@ func forgetHost(rng *rand.Rand, g *ir.Graph) bool {
 
 // drawEdges orders the commands by some of all possible edges: nearly all, or few.
 func drawEdges(rng *rand.Rand, g *ir.Graph) bool {
-	g.SetOrdering(ir.ByBarriers)
-	g.Nodes = slices.DeleteFunc(slices.Clone(g.Nodes), is[*ir.Barrier])
-	for _, n := range g.Nodes {
-		if c, ok := n.(*ir.Commit); ok {
-			c.Order = ir.OrderNone
-		}
-	}
+	withoutOrder(g)
 	g.Ordering = ir.ByEdges
 	if rng.IntN(2) == 0 {
 		insert(g, rng.IntN(len(g.Nodes)+1), &ir.Join{ID: freeID(g)})

@@ -179,19 +179,12 @@ func otherView(rng *rand.Rand, g *ir.Graph, v ir.View) (ir.View, bool) {
 	return w, !w.Equal(v)
 }
 
-func wrongScale(rng *rand.Rand, g *ir.Graph, d *ir.Dispatch) (ok bool) {
-	d.Binding(1).View, ok = otherView(rng, g, d.Binding(1).View)
-	return ok
-}
-
-func wrongInput(rng *rand.Rand, g *ir.Graph, d *ir.Dispatch) (ok bool) {
-	d.Binding(0).View, ok = otherView(rng, g, d.Binding(0).View)
-	return ok
-}
-
-func wrongResult(rng *rand.Rand, g *ir.Graph, d *ir.Dispatch) (ok bool) {
-	d.Binding(2).View, ok = otherView(rng, g, d.Binding(2).View)
-	return ok
+// wrongView binds another view of the same length.
+func wrongView(slot uint8) func(*rand.Rand, *ir.Graph, *ir.Dispatch) bool {
+	return func(rng *rand.Rand, g *ir.Graph, d *ir.Dispatch) (ok bool) {
+		d.Binding(slot).View, ok = otherView(rng, g, d.Binding(slot).View)
+		return ok
+	}
 }
 
 func wrongArgument(rng *rand.Rand, g *ir.Graph, d *ir.Dispatch) bool {

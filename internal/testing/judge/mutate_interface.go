@@ -200,14 +200,7 @@ func reorderMemories(rng *rand.Rand, g *ir.Graph) bool {
 	}
 	g.Memories = sorted
 	for _, n := range g.Nodes {
-		for _, v := range views(n) {
-			v.Mem = to[v.Mem]
-		}
-		if d, ok := n.(*ir.Dispatch); ok {
-			for _, r := range regions(d.Effects) {
-				r.Mem = to[r.Mem]
-			}
-		}
+		eachPlace(n, func(m *ir.MemID, _ *ir.Affine) { *m = to[*m] })
 	}
 	return true
 }

@@ -7,12 +7,15 @@ import (
 	"github.com/mlxc/mlxc/ir"
 )
 
-func dropBarrier(rng *rand.Rand, g *ir.Graph) bool {
-	i, ok := pick(rng, indices(g, is[*ir.Barrier]))
-	if ok {
-		g.Nodes = slices.Delete(g.Nodes, i, i+1)
+// drop returns a mutation that drops a node that `which` accepts.
+func drop(which func(ir.Node) bool) func(*rand.Rand, *ir.Graph) bool {
+	return func(rng *rand.Rand, g *ir.Graph) bool {
+		i, ok := pick(rng, indices(g, which))
+		if ok {
+			g.Nodes = slices.Delete(g.Nodes, i, i+1)
+		}
+		return ok
 	}
-	return ok
 }
 
 func addBarrier(rng *rand.Rand, g *ir.Graph) bool {
@@ -97,14 +100,6 @@ func strengthenCommit(rng *rand.Rand, g *ir.Graph) (done bool) {
 	return done
 }
 
-func dropCommit(rng *rand.Rand, g *ir.Graph) bool {
-	i, ok := pick(rng, indices(g, is[*ir.Commit]))
-	if ok {
-		g.Nodes = slices.Delete(g.Nodes, i, i+1)
-	}
-	return ok
-}
-
 // dropWraparound removes the marks after the last command or before the first one,
 // which order the next replay after this one.
 func dropWraparound(rng *rand.Rand, g *ir.Graph) bool {
@@ -148,14 +143,6 @@ func loosen(rng *rand.Rand, g *ir.Graph) {
 func addCommit(rng *rand.Rand, g *ir.Graph) bool {
 	insert(g, rng.IntN(len(g.Nodes)+1), &ir.Commit{Order: ir.CommitOrder(rng.IntN(3))})
 	return true
-}
-
-func dropCommand(rng *rand.Rand, g *ir.Graph) bool {
-	i, ok := pick(rng, indices(g, isCommand))
-	if ok {
-		g.Nodes = slices.Delete(g.Nodes, i, i+1)
-	}
-	return ok
 }
 
 // duplicateCommand runs a command a second time, directly after itself or somewhere

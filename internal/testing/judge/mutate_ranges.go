@@ -42,14 +42,12 @@ func moveView(rng *rand.Rand, g *ir.Graph) bool {
 	return changeView(rng, g, func(v *ir.View) { v.Off = v.Off.AddConst(by) }, func(r *ir.Region) { r.Off = r.Off.AddConst(by) })
 }
 
-func shortenView(rng *rand.Rand, g *ir.Graph) bool {
-	by := unitOf(g)
-	return changeView(rng, g, func(v *ir.View) { v.Len = v.Len.AddConst(-by) }, func(r *ir.Region) { r.Run = r.Run.AddConst(-by) })
-}
-
-func growView(rng *rand.Rand, g *ir.Graph) bool {
-	by := unitOf(g)
-	return changeView(rng, g, func(v *ir.View) { v.Len = v.Len.AddConst(by) }, func(r *ir.Region) { r.Run = r.Run.AddConst(by) })
+// resizeView returns a mutation that makes a view longer or shorter.
+func resizeView(sign int64) func(*rand.Rand, *ir.Graph) bool {
+	return func(rng *rand.Rand, g *ir.Graph) bool {
+		by := sign * unitOf(g)
+		return changeView(rng, g, func(v *ir.View) { v.Len = v.Len.AddConst(by) }, func(r *ir.Region) { r.Run = r.Run.AddConst(by) })
+	}
 }
 
 // changeSource makes a command read or write another memory at the same offset.
@@ -151,22 +149,6 @@ func rename(rng *rand.Rand, g *ir.Graph, place func(ir.View) (ir.MemID, ir.Affin
 		_, most, ok := g.Range(delta.Sub(v.Len)) // it begins before the view ends
 		return delta, ok && r == root && delta.IsConst() && delta.Const >= 0 && most < 0
 	}
-	move := func(n ir.Node, which func(*ir.View) bool) {
-		moved := map[ir.MemID]bool{}
-		for _, w := range views(n) {
-			if d, ok := inside(w.Mem, w.Off); ok && which(w) {
-				moved[w.Mem] = true
-				w.Mem, w.Off = to, off.Add(d)
-			}
-		}
-		if d, ok := n.(*ir.Dispatch); ok {
-			for _, r := range regions(d.Effects) {
-				if d, ok := inside(r.Mem, r.Off); ok && moved[r.Mem] {
-					r.Mem, r.Off = to, off.Add(d)
-				}
-			}
-		}
-	}
 	for i := first; i < len(g.Nodes); i++ {
 		n := g.Nodes[i]
 		if w, ok := writtenScratch(g, n); i > first && ok && w.Len.Equal(v.Len) {
@@ -174,7 +156,11 @@ func rename(rng *rand.Rand, g *ir.Graph, place func(ir.View) (ir.MemID, ir.Affin
 				break // from here on it is another value; what this command reads of the old one is not moved
 			}
 		}
-		move(n, func(*ir.View) bool { return true })
+		eachPlace(n, func(m *ir.MemID, at *ir.Affine) {
+			if d, ok := inside(*m, *at); ok {
+				*m, *at = to, off.Add(d)
+			}
+		})
 	}
 	return true
 }
@@ -223,17 +209,10 @@ func resolveAlias(rng *rand.Rand, g *ir.Graph) bool {
 	if !ok {
 		return false
 	}
-	n := g.Nodes[i]
-	for _, v := range views(n) {
-		root, off := g.Root(v.Mem)
-		v.Mem, v.Off = root, v.Off.AddConst(off)
-	}
-	if d, ok := n.(*ir.Dispatch); ok {
-		for _, r := range regions(d.Effects) {
-			root, off := g.Root(r.Mem)
-			r.Mem, r.Off = root, r.Off.AddConst(off)
-		}
-	}
+	eachPlace(g.Nodes[i], func(m *ir.MemID, at *ir.Affine) {
+		root, off := g.Root(*m)
+		*m, *at = root, at.AddConst(off)
+	})
 	return true
 }
 
@@ -349,18 +328,11 @@ func moveScratch(rng *rand.Rand, g *ir.Graph) bool {
 		first = rng.IntN(len(g.Nodes))
 	}
 	for _, n := range g.Nodes[first:] {
-		for _, v := range views(n) {
-			if v.Mem == from {
-				v.Mem, v.Off = target, v.Off.Add(by)
+		eachPlace(n, func(m *ir.MemID, off *ir.Affine) {
+			if *m == from {
+				*m, *off = target, off.Add(by)
 			}
-		}
-		if d, ok := n.(*ir.Dispatch); ok {
-			for _, r := range regions(d.Effects) {
-				if r.Mem == from {
-					r.Mem, r.Off = target, r.Off.Add(by)
-				}
-			}
-		}
+		})
 	}
 	return true
 }
