@@ -164,7 +164,7 @@ type judgeRun struct {
 func (r *Referee) judge(after *ir.Graph, strict bool) Judgement {
 	j := &judgeRun{Referee: r, after: after, strict: strict, rng: rand.New(rand.NewPCG(r.o.Seed, 1)), la: newLowerer(after),
 		schedules: map[int]*schedule{}, out: Judgement{Replays: r.o.Replays}}
-	j.la.names = namesOf(r.before, after)
+	j.la.names, j.la.recorded = namesOf(r.before, after), r.lower
 	j.unit = j.commonUnit()
 	key := machineKey{j.unit, strict}
 	if j.mb = r.machines[key]; j.mb == nil {

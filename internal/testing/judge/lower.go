@@ -37,12 +37,16 @@ type byteAt struct {
 
 // command is a node of a graph for given values of the params.
 type command struct {
-	id     ir.ID
-	node   ir.Command
-	text   string // what it computes, but not where
-	code   value  // a hash of the text
-	reads  []area
-	writes []area
+	id   ir.ID
+	node ir.Command
+	text string // what it computes, but not where
+	what string // the part of the text that says nothing of effects
+	pins []pin  // the views that its effects leave out
+	// constants is how many of the reads, at the end, are of arguments in memory.
+	constants int
+	code      value // a hash of the text
+	reads     []area
+	writes    []area
 	// unknown: its effects are not complete, so it may touch every memory.
 	unknown bool
 	bound   []ir.MemID // the root memories that it binds or names
@@ -60,6 +64,7 @@ type lowerer struct {
 	g        *ir.Graph
 	params   []uint32
 	names    []string // of the memories; scratch memory has the names of before's
+	recorded *lowerer // if g is a rewrite: of the graph that it is a rewrite of
 	declared map[*ir.Dispatch]*declared
 	lowered  map[string][]*command // by the values of the params
 	bare     bool                  // commands get no text, because nobody asks what they compute
@@ -252,6 +257,14 @@ func (l *lowerer) dispatch(d *ir.Dispatch) *command {
 	if !l.bare {
 		c.text = l.text(k, d, c)
 	}
+	if l.recorded != nil && c.declaredBy == nil {
+		for _, b := range l.recorded.commands(translate(l.g, l.recorded.g, l.params)) {
+			if l.moved(b, c, d) {
+				c.text = b.text
+				break
+			}
+		}
+	}
 	return c
 }
 
@@ -265,6 +278,7 @@ func (l *lowerer) constants(k *ir.Kernel, d *ir.Dispatch, c *command) {
 		}
 		if root, _ := l.g.Root(b.View.Mem); l.g.Memories[root].Kind != ir.Argument { // the bytes of argument memory are part of the text
 			c.reads = append(c.reads, l.view(b.View, int(b.Slot)))
+			c.constants++
 		}
 	}
 }
@@ -435,10 +449,7 @@ func (l *lowerer) text(k *ir.Kernel, d *ir.Dispatch, c *command) string {
 			ints(" view ", x.View.Len.Eval(l.params))
 			at, n := l.place(x.View), x.View.Len.Eval(l.params)
 			if arg, _ := k.Arg(x.Slot); c.declaredBy == nil && arg.Kind == ir.DeviceArg && (c.unknown || !c.touches(run{mem: at.mem, lo: at.off, hi: at.off + n})) {
-				// What the kernel makes of an address whose bytes its effects leave out nobody
-				// knows.
-				b = strconv.AppendQuote(append(b, " at "...), l.names[at.mem])
-				ints("", at.off)
+				c.pins = append(c.pins, pin{x.Slot, l.names[at.mem], at.off})
 			}
 			continue
 		case ir.BindBytes:
@@ -451,6 +462,11 @@ func (l *lowerer) text(k *ir.Kernel, d *ir.Dispatch, c *command) string {
 	}
 	if c.unknown {
 		b = append(b, " unknown"...)
+	}
+	c.what = string(b)
+	for _, p := range c.pins {
+		b = strconv.AppendQuote(append(b, " at "...), p.name)
+		ints("", int64(p.slot), p.off)
 	}
 	flag := map[bool]int64{true: 1}
 	for i, areas := range [][]area{c.reads, c.writes} {
@@ -471,10 +487,51 @@ func (l *lowerer) text(k *ir.Kernel, d *ir.Dispatch, c *command) string {
 	return string(append(b, c.overlap...))
 }
 
-// touches reports whether an effect of c lies in some bytes.
+// pin is where a view lies of which the effects list no byte. What a kernel makes of such
+// an address nobody knows.
+type pin struct {
+	slot uint8
+	name string // of the memory
+	off  int64
+}
+
+// moved reports whether dispatch d, which is command c, is command b of the recording with
+// other views: the same in all but effects, and those lie where b's do in the views. So
+// it does not matter to which of two views that overlap an effect belongs.
+func (l *lowerer) moved(b, c *command, d *ir.Dispatch) bool {
+	if b.what != c.what || b.overlap != c.overlap || len(b.reads) != len(c.reads) || len(b.writes) != len(c.writes) {
+		return false
+	}
+	was, now := slices.Concat(b.reads, b.writes), slices.Concat(c.reads, c.writes)
+	for i, x := range was {
+		by, y := byteAt{}, now[i]
+		if x.must != y.must || x.atomic != y.atomic || len(x.runs) != len(y.runs) || len(x.runs) == 0 && x.slot != y.slot {
+			return false
+		}
+		if x.slot >= 0 {
+			at := l.place(d.Binding(uint8(x.slot)).View)
+			by = byteAt{at.mem, at.off - x.base.off}
+		}
+		for k, r := range x.runs {
+			if x.slot < 0 {
+				by.mem, _ = l.g.MemoryNamed(l.recorded.g.Memories[r.mem].Name)
+			}
+			if y.runs[k] != (run{by.mem, r.lo + by.off, r.hi + by.off, r.bytes}) {
+				return false
+			}
+		}
+	}
+	return !slices.ContainsFunc(b.pins, func(p pin) bool {
+		at := l.place(d.Binding(p.slot).View)
+		return l.names[at.mem] != p.name || at.off != p.off
+	})
+}
+
+// touches reports whether an effect of c lies in some bytes; what it is given as constants
+// in memory does not count.
 func (c *command) touches(r run) bool {
 	view := []area{{runs: []run{r}}}
-	return meet(c.reads, view) || meet(c.writes, view)
+	return meet(c.reads[:len(c.reads)-c.constants], view) || meet(c.writes, view)
 }
 
 func scalarBytes(b *ir.Binding, params []uint32) []byte {
