@@ -11,6 +11,7 @@
 # make darwin   compile and link every package and test for Macs
 # make coverage   compile every kernel of MLX's compiled Metal libraries
 # make kernelcases   run all kernels of MLX and ggml that have cases, plain and checked
+# make captures   record what MLX's own host code sends to Metal (MLX=folder: a clone of MLX)
 # make emissions   plant wrong messages and decisions in the Metal backend, in all ways to encode
 # MODEL=path  another GGUF model instead of the demonstration model
 # DEVICE=name  what make demo runs it on (auto: a GPU of Apple's or NVIDIA's, or the CPU, and it says why)
@@ -21,7 +22,7 @@ MODEL ?= $(DEMO_MODEL)
 DEVICE ?= auto
 PROMPT ?= What is the capital of France, and why is it famous?
 
-.PHONY: all demo static test test-all race sources arm64 arm64-metal darwin coverage kernelcases emissions build model check fetched ptx ptx-release ptx-same ptx-check
+.PHONY: all demo static test test-all race sources arm64 arm64-metal darwin coverage kernelcases captures emissions build model check fetched ptx ptx-release ptx-same ptx-check
 
 all: build
 
@@ -43,12 +44,12 @@ demo: build model
 # What is compiled beforehand for NVIDIA's GPUs: two minutes. The archive in the tree changes with a release alone (make
 # ptx-release TAG=v0.1.0); between two of them, kernels that have changed are compiled where they are needed, and make
 # ptx-check names them. make ptx leaves an archive of today in out/prebuilt, which scripts/gpu-*.sh build programs with.
-PTX = backend/internal/prebuilt/kernels.bin backend/internal/ptx/math.ptx
+PTX = backend/internal/prebuilt/kernels.bin backend/internal/ptxwrite/math.ptx
 
 ptx:
 	scripts/fetch-clang.sh
 	mkdir -p out/prebuilt
-	go run ./backend/internal/prebuilt/make out/prebuilt/kernels.bin backend/internal/ptx/math.ptx
+	go run ./backend/internal/prebuilt/make out/prebuilt/kernels.bin backend/internal/ptxwrite/math.ptx
 	printf '{"Replace": {"%s": "%s"}}\n' "$(CURDIR)/backend/internal/prebuilt/kernels.bin" "$(CURDIR)/out/prebuilt/kernels.bin" >out/prebuilt/overlay.json
 
 ptx-release:
@@ -57,7 +58,7 @@ ptx-release:
 	go run ./backend/internal/prebuilt/make $(PTX)
 	echo "$(TAG) $$({ sha256sum backend/internal/prebuilt/kernels.bin 2>/dev/null || shasum -a 256 backend/internal/prebuilt/kernels.bin; } | cut -d' ' -f1)" >>backend/internal/prebuilt/released.txt
 
-# Where the compiler has changed and its texts have not: compiles all, compares, and says so to the program.
+# Where the compiler or sources have changed and their texts have not: compiles all, compares, and says so to the program.
 ptx-same:
 	scripts/fetch-clang.sh
 	go run ./backend/internal/prebuilt/make -same backend/internal/prebuilt/same.txt $(PTX)
@@ -84,16 +85,18 @@ fetched:
 
 # Of families of kernels, cases and faults each run tests the first member and a sample of the others; the
 # number of the run says which, and sixteen runs take all (docs/tests.md, which also says what takes how long).
-# The time limit of a package is five times what the longest takes on two idle cores. Tests make much garbage and
-# hold little: collected a third as often, they take a fifth less time. Vet has seen them already. Nobody debugs
-# these programs: without DWARF compiling them takes a tenth less. Some packages wait for other
-# processes, so three run at a time.
+# The time limit of a package is five times what the longest takes on two idle cores. Tests and the compiler make
+# much garbage and hold little: if it is collected only in processes of 1.5 GB, all takes a quarter less time. Vet
+# has seen the tests already. Nobody debugs these programs: without DWARF compiling them takes a tenth less. Some
+# packages wait for other processes, so three run at a time.
 test: export GOFLAGS := $(GOFLAGS) -gcflags=all=-dwarf=false
+test: export GOGC = off
+test: export GOMEMLIMIT = 1500MiB
 test:
 	@scripts/retry.sh go mod download || :
-	@GOGC=300 $(MAKE) --no-print-directory -j 2 check fetched
+	@$(MAKE) --no-print-directory -j 2 check fetched
 	@MLXC_SAMPLE="$$(scripts/sample.sh)" && export MLXC_SAMPLE && echo "sample $$MLXC_SAMPLE of 0 to 15: MLXC_SAMPLE=$$MLXC_SAMPLE make test repeats it" && \
-	PYTHON="$$(scripts/python.sh)" && export PYTHON MODEL="$(CURDIR)/$(DEMO_MODEL)" GOGC=300 && \
+	PYTHON="$$(scripts/python.sh)" && export PYTHON MODEL="$(CURDIR)/$(DEMO_MODEL)" && \
 	go run ./internal/testing/warm && \
 	go test -p 3 -vet=off -ldflags=-w -timeout 5m ./...
 
@@ -176,3 +179,7 @@ sources:
 	scripts/fetch-metallib.sh
 	scripts/fetch-metal-sources.sh
 	go test -tags sources -timeout 60m ./internal/toolchain/mslc
+
+# What recording MLX's operations is held against (testdata/mlxhost). Not part of test: its results are stored.
+captures:
+	scripts/captures.sh $(MLX)

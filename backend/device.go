@@ -48,6 +48,9 @@ type Info struct {
 	// [Queue.CommandBuffer] waits for room.
 	MaxUncompleted int
 
+	// Submits says that a submission costs the host and the device time that the replays of a burst share, as on a GPU.
+	Submits bool
+
 	// Apart says that two replays of an executable never share an encoder. A barrier at the end
 	// of a graph would then not order the next replay, so package replay turns it into an
 	// ordered commit, under the proof.

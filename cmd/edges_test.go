@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/mlxc/mlxc/frontend"
 	"github.com/mlxc/mlxc/frontend/gguf"
 	"github.com/mlxc/mlxc/internal/analysis/hazard"
 	"github.com/mlxc/mlxc/internal/analysis/reach"
@@ -46,7 +47,7 @@ func TestModelByEdges(t *testing.T) {
 	m, err := gguf.Load(modelPath(t))
 	require.NoError(t, err)
 	defer m.Close()
-	module, err := m.Record(context.Background(), gguf.Options{})
+	module, err := m.Record(context.Background(), frontend.Options{})
 	require.NoError(t, err)
 	p, err := passes.ParsePipeline("annotate,fuse,dce,rename,schedule,barriers,plan,constants,edges")
 	require.NoError(t, err)

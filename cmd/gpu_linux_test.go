@@ -7,13 +7,21 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/mlxc/mlxc/backend"
+	"github.com/mlxc/mlxc/backend/cpu"
+	"github.com/mlxc/mlxc/backend/cuda"
+	"github.com/mlxc/mlxc/backend/metal"
+	"github.com/mlxc/mlxc/backend/softmetal"
 	"github.com/mlxc/mlxc/internal/objc"
 	"github.com/mlxc/mlxc/internal/testing/fakemetal"
 )
 
-// withGPU runs a command. If the environment has STAND_IN=metal, this process is a Mac: what stands
-// in for Apple's libraries answers its messages, and what the command did wrong then ends it with the
-// exit code 99.
+// devices are those of the commands for Linux and for Macs.
+var devices = []backend.Driver{cpu.Driver, metal.Driver, cuda.Driver, softmetal.Driver}
+
+// withGPU runs a command. If the environment has STAND_IN=metal, this process plays a Mac: a
+// stand-in for Apple's libraries answers the command's messages. If the command broke a rule of
+// Metal's, the exit code is 99.
 func withGPU(command func() int) (code int) {
 	if os.Getenv("STAND_IN") != "metal" {
 		return command()

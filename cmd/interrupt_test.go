@@ -129,7 +129,7 @@ func TestInterruptEndsEveryCommand(t *testing.T) {
 					ends++
 					longest = max(longest, r.after)
 					if r.code < 0 {
-						continue // killed before it watched for signals, which to a shell is 130 too
+						continue // it was killed before it watched for signals, and a shell reports that as 130 too
 					}
 					require.Equal(t, 130, r.code, "after %v: %s", moment, r.messages)
 					require.Contains(t, r.messages, "interrupted")

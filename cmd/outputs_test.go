@@ -151,7 +151,7 @@ func TestEveryOutputIsChecked(t *testing.T) {
 					defer os.Remove("m")
 					main := mlxc.Main
 					if args[0] == "mlxreplay" {
-						main = mlxreplay.Main
+						main = func(args []string) int { return mlxreplay.Main(args, devices...) }
 					}
 					code := main(args[1:])
 					gguf, err := os.ReadFile("model.gguf")

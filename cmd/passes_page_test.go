@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/mlxc/mlxc/cmd/internal/cli"
+	"github.com/mlxc/mlxc/frontend"
 	"github.com/mlxc/mlxc/frontend/gguf"
 	"github.com/mlxc/mlxc/ir"
 	"github.com/mlxc/mlxc/optimize"
@@ -30,7 +31,7 @@ func TestPassesPage(t *testing.T) {
 	m, err := gguf.Load(modelPath(t))
 	require.NoError(t, err)
 	defer m.Close()
-	module, err := m.Record(context.Background(), gguf.Options{})
+	module, err := m.Record(context.Background(), frontend.Options{})
 	require.NoError(t, err)
 	text, err := os.ReadFile(page)
 	require.NoError(t, err)
@@ -92,7 +93,7 @@ func TestReadmeShowsOptimize(t *testing.T) {
 	m, err := gguf.Load(modelPath(t))
 	require.NoError(t, err)
 	defer m.Close()
-	module, err := m.Record(context.Background(), gguf.Options{Advance: true}) // as mlxc record does
+	module, err := m.Record(context.Background(), frontend.Options{Advance: true}) // as mlxc record does
 	require.NoError(t, err)
 	r, err := optimize.Run(context.Background(), module.Graph("decode"), optimize.Options{Pipeline: passes.DefaultPipeline()})
 	require.NoError(t, err)

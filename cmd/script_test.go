@@ -15,8 +15,6 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
-	_ "github.com/mlxc/mlxc/cmd/internal/gpu/cudagpu"  // as in the command for Linux
-	_ "github.com/mlxc/mlxc/cmd/internal/gpu/metalgpu" // as in the command for Macs
 	"github.com/mlxc/mlxc/cmd/internal/mlxc"
 	"github.com/mlxc/mlxc/cmd/internal/mlxreplay"
 	"github.com/mlxc/mlxc/internal/testing/metallibs"
@@ -29,7 +27,7 @@ var update = flag.Bool("update", false, "write the outputs of cmp into the scrip
 func TestMain(m *testing.M) {
 	testscript.Main(signalled{m}, map[string]func(){
 		"mlxc":      func() { os.Exit(mlxc.Main(os.Args[1:])) },
-		"mlxreplay": func() { os.Exit(withGPU(func() int { return mlxreplay.Main(os.Args[1:]) })) },
+		"mlxreplay": func() { os.Exit(withGPU(func() int { return mlxreplay.Main(os.Args[1:], devices...) })) },
 	})
 }
 

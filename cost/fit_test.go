@@ -10,8 +10,8 @@ import (
 	"github.com/mlxc/mlxc/cost"
 )
 
-// What a profile is written from is read back, to six digits, and written again it is the
-// same text.
+// A profile that is written and read back has the same numbers, to six digits. Written again, it is
+// the same text.
 func TestProfileRoundTrip(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		seconds := func(name string) cost.Seconds {

@@ -15,13 +15,12 @@ type Term struct {
 	Coeff int64
 }
 
-// Affine is Const + Σ Coeff·param, over u32 params, in exact integers: 64 bits
-// wide, never wrapped at 32. The zero value is the constant 0. Values are
-// immutable; copies share their terms.
+// Affine is Const + Σ Coeff·param over u32 params. It is computed in 64 bits, never wrapped at 32.
+// The zero value is the constant 0. Values are immutable; copies share their terms.
 type Affine struct {
 	Const int64
-	// lin has at least one term, sorted by param, no zero coefficient; nil for
-	// a constant, so that the common case costs 16 bytes.
+	// lin holds at least one term, sorted by param, none with the coefficient 0. A constant has nil
+	// here, so that the common case costs 16 bytes.
 	lin *[]Term
 }
 
@@ -108,8 +107,8 @@ func (a Affine) Hash(h uint64) uint64 {
 	if a.lin == nil {
 		return mix.Word(h, uint64(a.Const))
 	}
-	// The number of terms tells (512·p) and 512 from 0 and (512·p + 512): a row of a
-	// cache, and all rows up to it.
+	// The number of terms is hashed too. Otherwise (512·p) and 512, a row of a cache, would hash
+	// like 0 and (512·p + 512), all rows up to it.
 	h = mix.Word(h^uint64(len(*a.lin))<<48, uint64(a.Const))
 	for _, t := range *a.lin {
 		h = mix.Word(h^uint64(t.Param)<<1, uint64(t.Coeff))
@@ -166,8 +165,8 @@ func (a Affine) Format(name func(ParamID) string) string {
 	return b.String()
 }
 
-// Extent is ⌈Num/Div⌉, one dimension of a grid: threadgroup counts are rarely
-// affine in a length, but its quotient by a tile size rounded up always is.
+// Extent is ⌈Num/Div⌉, one dimension of a grid. The number of threadgroups is rarely affine in a
+// length, but it usually is the length divided by the size of a tile, rounded up.
 type Extent struct {
 	Num Affine
 	Div int64 // ≥ 1
@@ -193,7 +192,7 @@ func ceilDiv(a, b int64) int64 {
 	return q
 }
 
-// mulOK and addOK compute with the overflow reported.
+// mulOK and addOK return false if the result overflows.
 func mulOK(a, b int64) (int64, bool) {
 	if int64(int32(a)) == a && int64(int32(b)) == b {
 		return a * b, true

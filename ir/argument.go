@@ -5,14 +5,14 @@ import (
 	"slices"
 )
 
-// Value is an entry of argument memory: what a dispatch would otherwise bind
+// Value is an entry of argument memory: a constant argument that a dispatch would otherwise bind
 // inline.
 type Value struct {
 	Off int64 // first byte in the memory
-	// Type is that of Expr, as in a [Binding]; of Bytes it is what they hold, for
-	// people, or Invalid.
+	// Type is the type of Expr, as in a [Binding]. Of Bytes it is their type, which only people
+	// read, or Invalid.
 	Type  DType
-	Bytes []byte // nil: the value is Expr
+	Bytes []byte // if nil, the value is Expr
 	Expr  Affine
 }
 
@@ -44,8 +44,8 @@ func (v *Value) equal(o *Value) bool {
 	return v.Type == o.Type && v.Expr.Equal(o.Expr)
 }
 
-// ScalarBits returns the bits of a scalar of type t and value e: of an f32 those
-// of its one param.
+// ScalarBits returns the bits of the scalar e of type t. An f32 scalar is the value of its one
+// param.
 func ScalarBits(t DType, e Affine, params []uint32) uint64 {
 	if t == F32 {
 		return uint64(params[e.Terms()[0].Param])
@@ -57,7 +57,7 @@ func ScalarBits(t DType, e Affine, params []uint32) uint64 {
 // covers become zero.
 func (m *Memory) WriteValues(dst []byte, params []uint32) {
 	var word [8]byte
-	at := int64(0) // the end of the value before
+	at := int64(0) // the end of the previous value
 	for i := range m.Init.Values {
 		v := &m.Init.Values[i]
 		clear(dst[at:v.Off])
@@ -72,10 +72,10 @@ func (m *Memory) WriteValues(dst []byte, params []uint32) {
 	clear(dst[at:])
 }
 
-// ArgumentAt returns what a view of argument memory holds, as the inline binding
-// of slot 0 that it stands for: bytes, or one whole scalar of params. ok is false
-// for any other view: of another kind of memory, at a place that depends on params,
-// or of bytes that several values share. It takes O(log n) for n values.
+// ArgumentAt returns the inline binding (of slot 0) that a view of argument memory stands for:
+// bytes, or one whole scalar of params. ok is false for any other view: one of another kind of
+// memory, one whose offset depends on params, or one of bytes that several values share. It takes
+// O(log n) for n values.
 func (g *Graph) ArgumentAt(v View) (b Binding, ok bool) {
 	if g.Memories[v.Mem].Kind != Argument || !v.Off.IsConst() || !v.Len.IsConst() {
 		return b, false
@@ -106,8 +106,8 @@ func (g *Graph) ArgumentAt(v View) (b Binding, ok bool) {
 	return x.binding(0), lo == x.Off && end == x.Off+x.Size()
 }
 
-// Resolve returns b, or the inline binding that its view of argument memory
-// stands for ([Graph.ArgumentAt]).
+// Resolve returns b. If b is a view of argument memory that stands for an inline binding
+// ([Graph.ArgumentAt]), Resolve returns that.
 func (g *Graph) Resolve(b Binding) Binding {
 	if b.Kind != BindView {
 		return b

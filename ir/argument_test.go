@@ -10,8 +10,8 @@ import (
 	"github.com/mlxc/mlxc/ir"
 )
 
-// ArgumentAt tells the bytes that WriteValues writes there, for all values of the
-// params, and knows all of those that no two values share.
+// ArgumentAt returns the bytes that WriteValues writes at that place, for all values of the params.
+// It returns ok wherever two values do not share the bytes.
 func TestArgumentAtIsWhatIsWritten(t *testing.T) {
 	seen := map[ir.BindingKind]int{}
 	property := func(t *rapid.T) {
@@ -33,7 +33,7 @@ func TestArgumentAtIsWhatIsWritten(t *testing.T) {
 			end := last.Off + last.Size()
 			data := make([]byte, end)
 			for k := range data {
-				data[k] = 0xee // what was there before does not matter
+				data[k] = 0xee // WriteValues must overwrite whatever was there before
 			}
 			m.WriteValues(data, params)
 			at := func(lo, n int64) (ir.Binding, bool) { return g.ArgumentAt(ir.ViewOf(ir.MemID(i), lo, n)) }
@@ -61,7 +61,7 @@ func TestArgumentAtIsWhatIsWritten(t *testing.T) {
 			if ok {
 				require.Equal(t, data[lo:lo+n], bytesOf(b))
 			}
-			// Through an alias, and where nobody can know.
+			// Views through an alias are resolved too; views whose value cannot be known are not.
 			h := g.Clone()
 			h.Memories = append(h.Memories, ir.Memory{Name: "by another name", Kind: ir.Argument, Size: m.Size - lo, Alias: ir.MemID(i), AliasOff: lo})
 			c, ok2 := h.ArgumentAt(ir.ViewOf(ir.MemID(len(h.Memories)-1), 0, n))

@@ -16,8 +16,8 @@ type Digest [sha256.Size]byte
 
 func (d Digest) String() string { return hex.EncodeToString(d[:]) }
 
-// Blob is immutable contents: bytes kept in the module's own file, or a range
-// of another file that is named relative to the module's.
+// Blob is immutable contents. The bytes are kept in the module's own file, or they are a range of
+// another file that is named relative to the module's.
 type Blob struct {
 	// Path names the external file, with '/' and relative to the file that
 	// refers to it; "" for contents that the module itself holds.
@@ -30,14 +30,13 @@ type Blob struct {
 	loaded bool
 }
 
-// NewBlob returns an embedded blob of data, which it keeps and which must not
-// change any more.
+// NewBlob returns an embedded blob of data. It keeps data, which must not change any more.
 func NewBlob(data []byte) *Blob {
 	return &Blob{Length: int64(len(data)), Digest: sha256.Sum256(data), data: data, loaded: true}
 }
 
-// MappedBlob returns an embedded blob whose digest is known already, so that
-// opening a file reads none of its weights. data is kept.
+// MappedBlob returns an embedded blob of data, whose digest is known already, so that opening a
+// file reads none of its weights. It keeps data.
 func MappedBlob(data []byte, d Digest) *Blob {
 	return &Blob{Length: int64(len(data)), Digest: d, data: data, loaded: true}
 }
@@ -47,8 +46,8 @@ func ExternalBlob(path string, offset, length int64, d Digest) *Blob {
 	return &Blob{Path: path, Offset: offset, Length: length, Digest: d}
 }
 
-// Attach gives an external blob its bytes, which the opener of the file has
-// mapped (and whose digest it answers for).
+// Attach gives an external blob its bytes. The opener of the file has mapped them, and is
+// responsible for comparing them with the digest.
 func (b *Blob) Attach(data []byte) error {
 	if int64(len(data)) != b.Length {
 		return fmt.Errorf("blob of %d bytes attached to %d bytes", b.Length, len(data))
@@ -57,7 +56,7 @@ func (b *Blob) Attach(data []byte) error {
 	return nil
 }
 
-// Loaded reports whether the bytes are at hand.
+// Loaded reports whether the blob has its bytes, which an external blob gets from [Blob.Attach].
 func (b *Blob) Loaded() bool { return b.loaded }
 
 // Bytes returns the contents; the caller must not change them.
@@ -91,7 +90,7 @@ func (b *Blob) VerifyContext(ctx context.Context) error {
 	return nil
 }
 
-// DigestOf returns the SHA-256 of data; an error is the cause of ctx.
+// DigestOf returns the SHA-256 of data. It fails only if ctx is done, with the cause of that.
 func DigestOf(ctx context.Context, data []byte) (Digest, error) {
 	sum := sha256.New()
 	for piece := range slices.Chunk(data, 16<<20) {
@@ -103,8 +102,8 @@ func DigestOf(ctx context.Context, data []byte) (Digest, error) {
 	return Digest(sum.Sum(nil)), nil
 }
 
-// Equal reports whether a and b name the same contents in the same place. It
-// compares digests, not bytes.
+// Equal reports whether a and b have the same digest and lie in the same place. It compares no
+// bytes.
 func (b *Blob) Equal(o *Blob) bool {
 	if b == nil || o == nil {
 		return b == o
@@ -112,7 +111,7 @@ func (b *Blob) Equal(o *Blob) bool {
 	return b.Path == o.Path && b.Offset == o.Offset && b.Length == o.Length && b.Digest == o.Digest
 }
 
-// BadPath says why an external file cannot be called p, or "".
+// BadPath says why p cannot be the path of an external file. It returns "" if it can.
 func BadPath(p string) string {
 	switch {
 	case path.IsAbs(p):

@@ -8,39 +8,37 @@ import (
 	"github.com/mlxc/mlxc/internal/invariants"
 )
 
-// Bounds answers how small and how great expressions over a graph's params can be. It is
-// for callers that ask often: what the constraints say is prepared once, and answers are
-// remembered. The graph must keep its params and constraints while Bounds is in use, and
-// only one goroutine may use it.
+// Bounds finds the min and max of expressions over a graph's params. It is for callers that ask
+// often: it prepares the constraints once and remembers answers. The graph must keep its params and
+// constraints while Bounds is in use, and only one goroutine may use it.
 type Bounds struct {
 	g    *Graph
-	work int64 // steps of search that are left; negative: as many as it takes
+	work int64 // steps of search that are left; if negative, their number is not limited
 
-	once     bool // one question only: nothing is worth remembering
+	once     bool // only one question will be asked, so nothing is remembered
 	prepared bool
-	masks    []paramMask // of the params of each constraint
+	masks    []paramMask // by constraint: the params that it names
 	of       [][]int32   // by param: the constraints that name it
-	slack    []int64     // by constraint: what it leaves where every param is least; nil if it leaves less than nothing
-	left     []int64     // scratch of reach
+	slack    []int64     // by constraint: Max − LHS where every param has its min; nil if that is negative for one
+	left     []int64     // scratch memory of reach
 	scratch  [3][]Term
 	diff     []Term
-	memo     []remembered // one place for each hash, which forgets what was there
-	fresh    int          // answers put there since it has its size
+	memo     []remembered // a hash table of answers: a new answer replaces the old one of the same hash
+	fresh    int          // answers added to memo since it was last enlarged
 }
 
-// BoundsWork is the work that an analysis of a whole graph spends on constraints
-// before it looks at the bounds of single params alone: some ten thousand distinct
-// expressions in a graph of dozens of constraints, where recordings have a few
-// dozen and one or two.
+// BoundsWork is how many steps the analysis of a whole graph spends on constraints before it uses
+// the bounds of single params alone. It is enough for some ten thousand distinct expressions in a
+// graph of dozens of constraints; recordings have a few dozen expressions and one or two
+// constraints.
 const BoundsWork = 1 << 22
 
-// NewBounds returns the bounds of g's params. Once so many steps were spent on
-// constraints they are no longer looked at: answers become wider, never wrong.
-// A negative number is no limit.
+// NewBounds returns the bounds of g's params. It takes constraints into account until it has spent
+// work steps on them; later answers are wider, never wrong. If work is negative, there is no limit.
 func NewBounds(g *Graph, work int64) *Bounds { return &Bounds{g: g, work: work} }
 
-// paramMask has a bit for each of a constraint's params; those from number 127 on
-// share one.
+// paramMask has a bit for each param that a constraint names. Params from number 127 on share one
+// bit.
 type paramMask [2]uint64
 
 func (m *paramMask) add(p ParamID) {
@@ -57,21 +55,21 @@ func maskOf(ts []Term) (m paramMask) {
 	return m
 }
 
-// remembered is the least upper bound found of a sum of terms.
+// remembered is a sum of terms and the lowest upper bound that was found for it.
 type remembered struct {
 	terms []Term
 	max   int64
 	ok    bool
 }
 
-// The number of answers that are remembered, at first and at most: a caller with few
+// These are the numbers of answers that are remembered at first and at most. A caller with few
 // questions needs little memory.
 const (
 	boundsMemo    = 1 << 5
 	boundsMemoMax = 1 << 11
 )
 
-// Graph returns the graph that b is of.
+// Graph returns the graph whose params b bounds.
 func (b *Bounds) Graph() *Graph { return b.g }
 
 // Range is [Graph.Range].
@@ -91,11 +89,11 @@ func (b *Bounds) Range(a Affine) (lo, hi int64, ok bool) {
 	return lo, hi, ok1 && ok2 && ok3 && ok4 && ok5
 }
 
-// AtMost reports whether a ≤ limit for all values of the params, as far as Range
-// can tell.
+// AtMost reports whether Range proves a ≤ limit for all values of the params.
 func (b *Bounds) AtMost(a Affine, limit int64) bool { return b.DifferenceAtMost(a, Affine{}, limit) }
 
-// DifferenceAtMost is AtMost of x − y. It allocates nothing that lasts.
+// DifferenceAtMost reports whether Range proves x − y ≤ limit for all values of the params. It
+// allocates nothing that lasts.
 func (b *Bounds) DifferenceAtMost(x, y Affine, limit int64) bool {
 	ts := b.diff[:0]
 	if x.lin != y.lin {
@@ -130,7 +128,7 @@ func (b *Bounds) DifferenceAtMost(x, y Affine, limit int64) bool {
 	return ok && most <= limit
 }
 
-// greatest bounds a sum of terms from above.
+// greatest returns an upper bound of a sum of terms.
 func (b *Bounds) greatest(ts []Term) (int64, bool) {
 	best, ok := b.box(ts)
 	if len(b.g.Constraints) == 0 {
@@ -180,16 +178,14 @@ func hashTerms(ts []Term) uint64 {
 	return h
 }
 
-// maxRangeWork bounds the terms that one direction of Range looks at:
-// recordings have a constraint or two, a hostile file has dozens, and their
-// combinations grow with the third power. A bound not tried makes the result
-// wider, never wrong.
+// maxRangeWork bounds the terms that one direction of Range looks at. Recordings have a constraint
+// or two, but a hostile file has dozens, and the number of their combinations grows with the third
+// power. If a combination is not tried, the result may be wider, but it is never wrong.
 const maxRangeWork = 512
 
-// upper bounds a sum of terms from above. For a constraint LHS ≤ Max and any
-// λ ≥ 0, a ≤ λ·Max + max(a − λ·LHS): the candidates for λ are those that cancel one
-// param, which is where the optimum of the linear program's dual lies. Constraints
-// before number from are not tried.
+// upper returns an upper bound of a sum of terms a. For a constraint LHS ≤ Max and any λ ≥ 0, a ≤
+// λ·Max + max(a − λ·LHS). It tries each λ that cancels one param, because the optimum of the dual
+// of the linear program is at such a λ. It does not try the constraints before number from.
 func (b *Bounds) upper(ts []Term, from, depth int, work *int64) (int64, bool) {
 	best, ok := b.box(ts)
 	mask := maskOf(ts)
@@ -243,7 +239,7 @@ func coeffOf(ts []Term, p ParamID) int64 {
 	return 0
 }
 
-// box bounds a sum of terms from above by the bounds of the params alone.
+// box returns the upper bound of a sum of terms that follows from the bounds of its params alone.
 func (b *Bounds) box(ts []Term) (int64, bool) {
 	v := int64(0)
 	for _, t := range ts {
@@ -265,22 +261,22 @@ func (b *Bounds) box(ts []Term) (int64, bool) {
 	return v, true
 }
 
-// boxed reports whether a view from lo to end, of so many bytes, lies in a memory
-// of the given size whatever the constraints are.
+// boxed reports whether the bounds of the params alone prove that a view from lo to end, of the
+// given length, lies in a memory of the given size.
 func (b *Bounds) boxed(lo, end, length Affine, size int64) bool {
 	inside := func(a Affine, least, most int64) bool {
 		hi, ok1 := b.box(a.Terms())
 		minus, ok2 := negated(a.Terms(), b.diff[:0])
 		b.diff = minus
 		lo, ok3 := b.box(minus)
-		// INVARIANT: bounds of memories keep these far from 64 bits.
+		// INVARIANT: the limits of memory sizes keep these numbers far from overflowing 64 bits.
 		const far = 1 << 60
 		return ok1 && ok2 && ok3 && hi < far && lo < far && a.Const > -far && a.Const < far && a.Const+hi <= most && a.Const-lo >= least
 	}
 	return inside(lo, 0, size) && inside(end, 0, size) && inside(length, 0, size)
 }
 
-// combined appends x − k·y to out; ok is false when a coefficient leaves 64 bits.
+// combined appends x − k·y to out. ok is false if a coefficient overflows 64 bits.
 func combined(x []Term, k int64, y []Term, out []Term) (_ []Term, ok bool) {
 	ok = true
 	minus := func(a, b int64) int64 { // a − k·b
@@ -317,7 +313,7 @@ func (b *Bounds) mask(i int) paramMask {
 	return b.masks[i]
 }
 
-// prepare looks at the constraints.
+// prepare computes masks, of and slack.
 func (b *Bounds) prepare() {
 	if b.prepared {
 		return
@@ -340,7 +336,8 @@ func (b *Bounds) prepare() {
 	for i := range b.g.Constraints {
 		c := &b.g.Constraints[i]
 		b.masks[i] = maskOf(c.LHS.Terms())
-		// LHS where every param is least is −max(−LHS) of a box without room.
+		// The value of LHS where every param has its min is −max(−LHS) over a box that is that one
+		// point.
 		slack, possible := c.Max, true
 		for _, t := range c.LHS.Terms() {
 			if t.Param < 0 || int(t.Param) >= len(b.g.Params) {
@@ -361,10 +358,10 @@ func (b *Bounds) prepare() {
 	}
 }
 
-// reach returns a value that a sum of terms takes for values of the params that
-// all constraints allow: every param is least, and then those that make the sum
-// greater grow as far as they can, one after another. Where it is greater than a
-// limit nothing need be searched. ok is false where it knows no such values.
+// reach returns the value of a sum of terms for some values of the params that all constraints
+// allow. It starts with every param at its min, and then raises the params that increase the sum as
+// far as possible, one after another. A caller whose limit is below v need not search for an upper
+// bound. ok is false if the mins themselves violate a constraint.
 func (b *Bounds) reach(ts []Term) (v int64, ok bool) {
 	if b.slack == nil {
 		return 0, false
@@ -389,8 +386,8 @@ func (b *Bounds) reach(ts []Term) (v int64, ok bool) {
 	return v, true
 }
 
-// raise lets a param grow by as much as what the constraints leave, at most by so
-// much, and returns by how much it grew.
+// raise increases param p by as much as the constraints leave, but at most by most. It returns the
+// increase.
 func (b *Bounds) raise(p ParamID, most int64) int64 {
 	for _, i := range b.of[p] {
 		if k := coeffOf(b.g.Constraints[i].LHS.Terms(), p); k > 0 {
@@ -402,7 +399,7 @@ func (b *Bounds) raise(p ParamID, most int64) int64 {
 		d, ok1 := mulOK(k, -most)
 		s, ok2 := addOK(b.left[i], d)
 		if !ok1 || !ok2 {
-			// The constraint leaves more than 64 bits can hold. A smaller value is safe.
+			// The constraint leaves more room than 64 bits can hold. A smaller number is safe.
 			s = b.left[i]
 		}
 		b.left[i] = s

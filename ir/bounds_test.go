@@ -16,8 +16,8 @@ func drawConstraints(t *rapid.T, g *ir.Graph) {
 	}
 }
 
-// Bounds that remember answer as Range does, whatever they were asked before, and
-// what they say is never too narrow once their work is used up.
+// Bounds give the same answers as Range, whatever they were asked before. Once their work is used
+// up, their answers are wider, but never too narrow.
 func TestBoundsAnswerAsRange(t *testing.T) {
 	small := rapid.Int64Range(-4, 4)
 	rapid.Check(t, func(t *rapid.T) {

@@ -7,8 +7,7 @@ import (
 	"slices"
 )
 
-// Builder makes a graph. It checks nothing until [Builder.Graph], which checks
-// everything.
+// Builder makes a graph. Only [Builder.Graph] checks it.
 type Builder struct {
 	g    *Graph
 	next ID
@@ -17,8 +16,8 @@ type Builder struct {
 // NewBuilder starts a graph called name.
 func NewBuilder(name string) *Builder { return &Builder{g: &Graph{Name: name}} }
 
-// Graph returns the finished graph, or what is wrong with it. The builder must
-// not be used after.
+// Graph returns the finished graph, or all of its defects as an error. The builder must not be used
+// afterwards.
 func (b *Builder) Graph() (*Graph, error) {
 	b.g.SortEdges()
 	if err := b.g.Check(); err != nil {
@@ -27,8 +26,8 @@ func (b *Builder) Graph() (*Graph, error) {
 	return b.g, nil
 }
 
-// Unfinished returns the graph as it stands, for a recorder that asks about
-// ranges while it builds. The caller must not change it.
+// Unfinished returns the graph as far as it is built. A recorder uses it to ask about ranges. The
+// caller must not change it.
 func (b *Builder) Unfinished() *Graph { return b.g }
 
 // Param adds a u32 param in [min, max].
@@ -43,7 +42,7 @@ func (b *Builder) ParamF32(name string, min, max float32) ParamID {
 	return ParamID(len(b.g.Params) - 1)
 }
 
-// Require adds the constraint lhs ≤ max; lhs's constant moves to the right.
+// Require adds the constraint lhs ≤ max. The constant of lhs is moved to the right side.
 func (b *Builder) Require(lhs Affine, max int64) {
 	b.g.Constraints = append(b.g.Constraints, Constraint{lhs.AddConst(-lhs.Const), max - lhs.Const})
 }
@@ -62,7 +61,7 @@ func (b *Builder) Alias(name string, parent MemID, off, size int64) MemID {
 	return MemID(len(b.g.Memories) - 1)
 }
 
-// SetSize changes the size of a memory: an arena knows its own at the end.
+// SetSize changes the size of a memory. An arena knows its own size only at the end.
 func (b *Builder) SetSize(m MemID, size int64) { b.g.Memories[m].Size = size }
 
 // Kernel adds a kernel.
@@ -74,8 +73,8 @@ func (b *Builder) Kernel(k Kernel) KernelID {
 // KernelAt returns the kernel called id.
 func (b *Builder) KernelAt(id KernelID) *Kernel { return &b.g.Kernels[id] }
 
-// Dispatch appends d under a new ID, its bindings sorted by slot, and returns
-// it for what the caller wants to add.
+// Dispatch appends d with a new ID and its bindings sorted by slot. It returns the appended
+// dispatch, to which the caller may add more.
 func (b *Builder) Dispatch(d Dispatch) *Dispatch {
 	d.ID = b.id()
 	slices.SortStableFunc(d.Bindings, func(x, y Binding) int { return int(x.Slot) - int(y.Slot) })
@@ -111,8 +110,8 @@ func (b *Builder) Join() *Join {
 	return j
 }
 
-// After has the graph ordered by edges, and the command begin when those before it
-// have ended.
+// After makes c begin only when the given commands have ended. The graph becomes one that is
+// ordered by edges.
 func (b *Builder) After(c Command, before ...Command) {
 	b.g.Ordering = ByEdges
 	for _, x := range before {
@@ -120,7 +119,7 @@ func (b *Builder) After(c Command, before ...Command) {
 	}
 }
 
-// AfterPrevious is After for commands of the replay before.
+// AfterPrevious makes c begin only when the given commands of the previous replay have ended.
 func (b *Builder) AfterPrevious(c Command, before ...Command) {
 	b.g.Ordering = ByEdges
 	for _, x := range before {
@@ -136,7 +135,7 @@ func (b *Builder) Commit(order CommitOrder, label string) {
 	b.g.Nodes = append(b.g.Nodes, &Commit{order, label})
 }
 
-// Group appends the begin of a group; EndGroup closes it.
+// Group appends the start of a group, which EndGroup closes.
 func (b *Builder) Group(label string) { b.g.Nodes = append(b.g.Nodes, &GroupBegin{label}) }
 
 // EndGroup closes the innermost open group.

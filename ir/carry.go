@@ -1,12 +1,12 @@
 package ir
 
-// Carry copies Src, a part of an output, to Dst, a part of an input or a state, for
-// the next replay of the same submission; after the last one it does nothing. Both
-// have equal lengths, and their memories one element type, or integers of one size. So n replays are one
-// submission without the host, and mean n replays between which the host copies.
+// Carry copies Src, a part of an output, to Dst, a part of an input or a state, for the next replay
+// of the same submission. After the last replay it does nothing. Src and Dst have equal lengths,
+// and their memories have the same element type, or integer types of the same size. With carries, n
+// replays in one submission compute the same as n replays between which the host copies.
 //
-// A carry is a command at its place in the list. As it writes nothing after the last replay,
-// what it writes counts as a may-write. Behind it no command touches Dst or writes Src.
+// A carry is a command at its place in the list. Because it writes nothing after the last replay,
+// its write counts as a may-write. No command after it in the list touches Dst or writes Src.
 type Carry struct {
 	ID       ID
 	Dst, Src View
@@ -36,9 +36,9 @@ func (c *Carry) EachView(f func(*View)) {
 	f(&c.Src)
 }
 
-// Fixed reports for each memory whether no command of g writes it: weights,
-// argument memory, and inputs to which nothing is carried. An alias is as its root.
-// It is defined for graphs that [Check] accepted.
+// Fixed reports for each memory whether no command of g writes it: it is a weight, argument memory,
+// or an input to which nothing is carried. An alias has the answer of its root. Fixed is defined
+// for graphs that [Check] accepted.
 func (g *Graph) Fixed() []bool {
 	out := make([]bool, len(g.Memories))
 	for i := range g.Memories {
@@ -51,17 +51,17 @@ func (g *Graph) Fixed() []bool {
 		}
 	}
 	for i := range g.Memories {
-		if p := g.Memories[i].Alias; p != NoMem { // it stands before i
+		if p := g.Memories[i].Alias; p != NoMem { // the root stands before i in the list
 			out[i] = out[p]
 		}
 	}
 	return out
 }
 
-// maxCarries bounds what is compared with each command behind them.
+// maxCarries bounds the carries of a graph, because each is compared with every command behind it.
 const maxCarries = 64
 
-// carry checks c, and that it does not overlap another one.
+// carry checks c, and that c does not overlap another carry.
 func (nc *nodeChecker) carry(c *Carry) {
 	g := nc.g
 	before := len(nc.c.defects)
@@ -91,17 +91,17 @@ func (nc *nodeChecker) carry(c *Carry) {
 	nc.carries = append(nc.carries, c)
 }
 
-// alike reports whether bits of one type may be read as the other. Integers of one size may:
-// argmax gives a token as a u32, and a lookup takes it as an i32.
+// alike reports whether bits of type a may be read as type b. Integers of the same size may: argmax
+// writes a token as a u32, and a lookup reads it as an i32.
 func alike(a, b DType) bool {
 	integer := func(t DType) bool { return !t.Float() && t.Size() > 0 && t != Bool }
 	return a == b || integer(a) && integer(b) && a.Size() == b.Size()
 }
 
-// behind reports that a command touches what an earlier one carries.
+// behind reports a command that touches what an earlier carry copies.
 func (nc *nodeChecker) behind(c Command) {
 	if d, ok := c.(*Dispatch); ok && !d.Effects.Known() {
-		// It touches at least what it binds.
+		// Whatever its effects say, a dispatch may touch what it binds.
 		d.EachView(func(v *View) { nc.touchedBehind(v.Contiguous(), true) })
 		return
 	}
@@ -116,7 +116,7 @@ func (nc *nodeChecker) behind(c Command) {
 
 func (nc *nodeChecker) touchedBehind(r Region, write bool) {
 	if r.Mem < 0 || int(r.Mem) >= len(nc.roots) {
-		return // said already
+		return // the defect was reported already
 	}
 	for _, c := range nc.carries {
 		v := c.Dst
@@ -136,7 +136,7 @@ func (nc *nodeChecker) touchedBehind(r Region, write bool) {
 	}
 }
 
-// apart reports whether [a, b) and [c, d) share no byte, whatever the params.
+// apart reports whether [a, b) and [c, d) share no byte, for all values of the params.
 func (nc *nodeChecker) apart(a, b, c, d Affine) bool {
 	if _, most, ok := nc.bounds.Range(b.Sub(c)); ok && most <= 0 {
 		return true

@@ -11,7 +11,7 @@ import (
 	"github.com/mlxc/mlxc/ir/mlxt"
 )
 
-const carrying = `mlxt 2
+const carrying = `mlxt 1
 graph g {
   param $pos u32 in [0, 7] += 1
   memory %in input 64 f32[16]
@@ -66,7 +66,7 @@ func TestCarry(t *testing.T) {
 		require.Contains(t, mlxt.Format(m), strings.Split(nodes, " #3")[0])
 	}
 
-	// 64 carries are compared with what follows, and no more.
+	// A graph may have 64 carries, because each is compared with all commands after it.
 	g := &ir.Graph{Name: "g", Memories: []ir.Memory{{Name: "o", Kind: ir.Output, Size: 128, DType: ir.U8, Alias: ir.NoMem}, {Name: "i", Kind: ir.Input, Size: 128, DType: ir.U8, Alias: ir.NoMem}}}
 	for i := range 65 {
 		require.NoError(t, g.Check())
@@ -75,8 +75,8 @@ func TestCarry(t *testing.T) {
 	require.ErrorContains(t, g.Check(), "#64 carry: is one carry more than a graph may have (at most 64)")
 }
 
-// What a submission says of its replays is refused where it makes no sense.
-func TestReplaysInARow(t *testing.T) {
+// What a graph says about several replays in one submission is refused if it is contradictory.
+func TestBursts(t *testing.T) {
 	for change, want := range map[[2]string]string{
 		{"$pos u32 in [0, 7] += 1", "$pos f32 in [0, 7] += 1"}:                  "param $pos: is of type f32 and advances (u32 params advance)",
 		{"+= 1", "+= 4294967296"}:                                               "more than 4294967295",

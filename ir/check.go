@@ -8,16 +8,16 @@ import (
 	"github.com/mlxc/mlxc/internal/interrupt"
 )
 
-// maxDefects bounds what one Check reports.
+// maxDefects bounds the defects that one Check reports.
 const maxDefects = 20
 
-// Metal's limits that hold on every device.
+// These are the limits of Metal that hold on every device.
 const (
 	maxInlineBytes    = 4096 // setBytes
 	maxBufferSlots    = 31
 	maxThreads        = 1024 // of one threadgroup
 	maxThreadgroupMem = 32 << 10
-	maxSize           = 1 << 47 // of a memory, and of every offset and length: keeps sums far from 64 bits
+	maxSize           = 1 << 47 // of a memory, an offset or a length, so that sums are far below 2^63
 )
 
 // These limits are mlxc's own. With them, checking a hostile file takes time in proportion to
@@ -32,7 +32,7 @@ const (
 // says nothing about races. The error is an [Errors].
 func (m *Module) Check() error { return m.CheckContext(context.Background()) }
 
-// CheckContext is Check that ends with the cause of ctx once that is done.
+// CheckContext is Check, but it returns the cause of ctx once ctx is done.
 func (m *Module) CheckContext(ctx context.Context) (err error) {
 	defer interrupt.Catch(&err)
 	c := &checker{ctx: ctx}
@@ -84,7 +84,7 @@ func (m *Module) CheckContext(ctx context.Context) (err error) {
 // [Module.Check].
 func (g *Graph) Check() error { return g.CheckContext(context.Background()) }
 
-// CheckContext is Check that ends with the cause of ctx once that is done.
+// CheckContext is Check, but it returns the cause of ctx once ctx is done.
 func (g *Graph) CheckContext(ctx context.Context) (err error) {
 	defer interrupt.Catch(&err)
 	c := &checker{ctx: ctx}
@@ -100,11 +100,11 @@ const (
 	AnyChange     Changes = iota
 	ListChange            // commands were moved or dropped, marks were set
 	EffectsChange         // dispatches got other effects
-	NoChange              // it is as it was
+	NoChange              // nothing was changed
 )
 
-// Recheck is CheckContext of a graph that has passed it, and of which nothing but what c says
-// was changed since: the rest is not looked at again.
+// Recheck is CheckContext for a graph that passed CheckContext before and was changed since only as
+// c says. It checks only what such changes can make wrong.
 func (g *Graph) Recheck(ctx context.Context, c Changes) (err error) {
 	switch c {
 	case AnyChange:
@@ -123,12 +123,13 @@ func (g *Graph) Recheck(ctx context.Context, c Changes) (err error) {
 	return k.err()
 }
 
-// checker collects defects. Its rules stand apart: params here, check_memory.go, check_kernel.go,
-// and of the list check_node.go, check_dispatch.go, check_effects.go and check_order.go.
+// checker collects defects. The rules about params are in this file, the others in check_memory.go
+// and check_kernel.go, and those about the list in check_node.go, check_dispatch.go,
+// check_effects.go and check_order.go.
 type checker struct {
 	ctx     context.Context
-	list    bool // commands are not looked into
-	tables  bool // those of the kernels of this graph are right
+	list    bool // the insides of commands are not checked
+	tables  bool // the argument tables of this graph's kernels are right
 	file    string
 	prefix  string
 	defects Errors
@@ -155,7 +156,7 @@ func (c *checker) memory(g *Graph, i int, what, hint string) {
 	c.add(c.prefix+g.memName(MemID(i)), pos, what, hint)
 }
 
-// begin says where defects are from now on.
+// begin sets the graph that the following defects belong to.
 func (c *checker) begin(g *Graph) {
 	c.file = ""
 	if g.Source != nil {
@@ -170,7 +171,7 @@ func (c *checker) graph(g *Graph) {
 		c.add("graph "+QuoteName(g.Name), Pos{}, "name is empty, too long or not printable", "")
 	}
 	if c.params(g); len(c.defects) > 0 {
-		return // bounds of everything else hang on the params
+		return // all bounds below depend on the params
 	}
 	if c.memories(g); len(c.defects) > 0 {
 		return
@@ -234,7 +235,7 @@ func (c *checker) params(g *Graph) {
 	}
 }
 
-// satisfiable reports constraints that no values satisfy together.
+// satisfiable reports constraints that no values of the params satisfy together.
 func (c *checker) satisfiable(g *Graph) {
 	found := g.contradiction()
 	if len(found) == 0 {

@@ -48,7 +48,7 @@ func (nc *nodeChecker) dispatch(d *Dispatch) {
 	nc.label(d.Label)
 	nc.effects(d)
 	if len(nc.c.defects) > before {
-		return // which may be why what follows is wrong
+		return // this defect may be the cause of those that would follow
 	}
 	if d.Indirect != nil {
 		nc.indirect(d)
@@ -95,8 +95,8 @@ func (nc *nodeChecker) binding(k *Kernel, d *Dispatch, j int) {
 	}
 }
 
-// inlineable: Metal's setBytes fills a buffer slot, whatever the address space,
-// with memory that the kernel must not write.
+// inlineable reports whether inline bytes may be bound to a. Metal's setBytes fills a buffer slot
+// in any address space with memory that the kernel must not write.
 func inlineable(a *Arg) bool {
 	return a.Kind == ConstantArg || a.Kind == DeviceArg && a.Access == ReadArg
 }
@@ -118,7 +118,7 @@ func (nc *nodeChecker) scalar(arg *Arg, b *Binding) {
 	*place = acceptedExtent{Extent{b.Expr, 1}, b.Type, true}
 }
 
-// scalarDefect says what is wrong with e as a scalar of type t, or "".
+// scalarDefect says what is wrong with e as a scalar of type t. It returns "" if nothing is.
 func scalarDefect(c *checker, g *Graph, t DType, e Affine) (what, hint string) {
 	if t == F32 {
 		ts := e.Terms()
@@ -149,8 +149,8 @@ func scalarDefect(c *checker, g *Graph, t DType, e Affine) (what, hint string) {
 	return "", ""
 }
 
-// grid checks the grid and the threadgroups of d, and reports whether the grid is a
-// constant and not empty.
+// grid checks the grid and the threadgroups of d. It reports whether the grid is constant and not
+// empty.
 func (nc *nodeChecker) grid(d *Dispatch) (runs bool) {
 	g := nc.g
 	runs = true
@@ -195,14 +195,14 @@ func (nc *nodeChecker) grid(d *Dispatch) (runs bool) {
 	return runs
 }
 
-// needs says which arguments of a kernel a dispatch must give, one bit a slot.
+// needs says which arguments a dispatch of a kernel must bind. Each mask has one bit for each slot.
 type needs struct {
-	// buffers must be bound. It is empty for a kernel with function constants, as an
-	// argument may exist for some values of them only.
+	// buffers must be bound. The mask is empty for a kernel with function constants, because an
+	// argument may exist only for some values of them.
 	buffers uint32
 	// groups are the threadgroup arguments.
 	groups uint32
-	// written are buffers that the kernel may write.
+	// written are the buffers that the kernel may write.
 	written uint32
 }
 
@@ -225,8 +225,8 @@ func needsOf(k *Kernel, takes *slots) (n needs) {
 	return n
 }
 
-// given checks that a dispatch binds what its kernel has, and sizes no threadgroup
-// argument that it does not have. bound are the slots that it binds.
+// given checks that a dispatch binds every argument that its kernel needs, and sizes no threadgroup
+// argument that the kernel lacks. bound is the mask of the slots that it binds.
 func (nc *nodeChecker) given(d *Dispatch, bound uint32) {
 	k, n := &nc.g.Kernels[d.Kernel], &nc.needs[d.Kernel]
 	if missing := n.buffers &^ bound; missing != 0 {

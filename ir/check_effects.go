@@ -8,8 +8,8 @@ import (
 	"github.com/mlxc/mlxc/internal/interrupt"
 )
 
-// effects checks everything that a change of effects can make wrong: the effects themselves,
-// and the other rules that look at them.
+// effects checks everything that a change of effects can make wrong: the effects themselves, and
+// the other rules that depend on them.
 func (c *checker) effects(g *Graph) {
 	nc := nodeChecker{c: c, g: g}
 	nc.prepare()
@@ -53,7 +53,7 @@ func (nc *nodeChecker) effects(d *Dispatch) {
 }
 
 func (nc *nodeChecker) region(what string, at *Region, write bool) {
-	// The common case.
+	// In the common case the region is constant and has no dimensions.
 	if len(at.Dims) == 0 && at.Off.lin == nil && at.Run.lin == nil && nc.inside(at.Mem, at.Off.Const, at.Run.Const, write) {
 		return
 	}
@@ -77,7 +77,7 @@ func (nc *nodeChecker) region(what string, at *Region, write bool) {
 	}
 }
 
-// strided checks a region that repeats, or depends on params.
+// strided checks a region that has dimensions or depends on params.
 func (nc *nodeChecker) strided(what string, r Region, m *Memory) bool {
 	g := nc.g
 	if len(r.Dims) > 4 {
@@ -90,7 +90,7 @@ func (nc *nodeChecker) strided(what string, r Region, m *Memory) bool {
 			nc.add(fmt.Sprintf("%s %s has a dimension of negative count or stride", what, g.FormatRegion(r)), "")
 			return false
 		}
-		// INVARIANT: four of these and an offset add up inside 64 bits.
+		// INVARIANT: the sum of four such numbers and an offset does not overflow 64 bits.
 		if reach, ok := mulOK(hi, dim.Stride); !ok || reach > 1<<60 {
 			nc.add(fmt.Sprintf("%s %s leaves 64 bits", what, g.FormatRegion(r)), "use smaller bounds")
 			return false
@@ -100,7 +100,7 @@ func (nc *nodeChecker) strided(what string, r Region, m *Memory) bool {
 	return nc.within(what, "", lo, end, r.Run, m, func() string { return g.FormatRegion(r) })
 }
 
-// alwaysRuns reports whether the grid of d is a constant and not empty.
+// alwaysRuns reports whether the grid of d is constant and not empty.
 func (d *Dispatch) alwaysRuns() bool {
 	for i := range d.Grid {
 		if e := &d.Grid[i]; !e.IsConst() || e.Num.Const <= 0 {
@@ -110,8 +110,9 @@ func (d *Dispatch) alwaysRuns() bool {
 	return true
 }
 
-// promises checks what a dispatch without other defects says about its writes, beyond where
-// they lie. runs says that the grid is never empty, so that the dispatch runs for all params.
+// promises checks that the writes of a dispatch without other defects are possible: where they go
+// through bindings, and what must-writes promise. runs says that the grid is never empty, so that
+// the dispatch runs for all values of the params.
 func (nc *nodeChecker) promises(d *Dispatch, runs bool) {
 	if d.Effects == nil {
 		return
@@ -140,8 +141,8 @@ func (nc *nodeChecker) promises(d *Dispatch, runs bool) {
 	}
 }
 
-// writable reports a write of memory that the dispatch binds only to arguments that its
-// kernel reads.
+// writable reports a write to memory that the dispatch binds only to arguments that its kernel does
+// not write.
 func (nc *nodeChecker) writable(d *Dispatch, w *Write) {
 	if w.Run.IsConst() && w.Run.Const == 0 {
 		return
@@ -156,11 +157,11 @@ func (nc *nodeChecker) writable(d *Dispatch, w *Write) {
 	}
 }
 
-// boundTo returns the last binding at one of the given slots that w may go through,
-// or −1.
+// boundTo returns the index of the last binding at one of the given slots through which w may
+// happen, or −1.
 func (nc *nodeChecker) boundTo(d *Dispatch, w *Write, slots uint32) int {
 	root := nc.roots[w.Mem]
-	// INVARIANT: slots ascend, so the binding at slot n is number n at most.
+	// INVARIANT: slots ascend, so the index of the binding at slot n is at most n.
 	for j := min(len(d.Bindings), bits.Len32(slots)) - 1; j >= 0; j-- {
 		b := &d.Bindings[j]
 		if slots>>b.Slot&1 == 0 || b.Kind != BindView || uint(b.View.Mem) >= uint(len(nc.roots)) {
@@ -180,8 +181,8 @@ func accessOf(a *Arg) string {
 	return a.Access.String()
 }
 
-// away reports whether a constant region ends before a constant view begins, or
-// begins behind it. The view's memory lies off bytes behind that of the region.
+// away reports whether a constant region ends before a constant view begins, or begins after it
+// ends. The view's memory begins off bytes after that of the region.
 func away(r *Region, v *View, off int64) bool {
 	if !r.IsConst() || !v.Off.IsConst() || !v.Len.IsConst() {
 		return false
@@ -194,11 +195,11 @@ func away(r *Region, v *View, off int64) bool {
 	return end <= lo || lo+v.Len.Const <= r.Off.Const
 }
 
-// fewWrites is the number of must-writes up to which pairs are compared.
+// fewWrites is the number of must-writes up to which every pair is compared.
 const fewWrites = 8
 
-// distinct reports two must-writes of the same bytes: which of the two values they
-// hold nobody could say.
+// distinct reports two must-writes of the same bytes, because it would be undefined which of the
+// two values remains.
 func (nc *nodeChecker) distinct(ws []Write, certain int) {
 	same := func(i, j int) bool {
 		a, b := &ws[i], &ws[j]
@@ -242,14 +243,14 @@ func (nc *nodeChecker) distinct(ws []Write, certain int) {
 				return
 			}
 		}
-		if len(seen[h]) < fewWrites { // so many with one hash are made on purpose, and would take quadratic time
+		if len(seen[h]) < fewWrites { // more writes with one hash are made on purpose, and would take quadratic time
 			seen[h] = append(seen[h], i)
 		}
 	}
 }
 
-// emptyWith reports a must-write that is not empty where dimension i of the grid is
-// 0: nothing runs then, and nothing is written.
+// emptyWith reports a must-write that is not empty where dimension i of the grid is 0. No thread
+// runs then, so nothing is written.
 func (nc *nodeChecker) emptyWith(d *Dispatch, i int) {
 	g, e := nc.g, &d.Grid[i]
 	for k := range d.Effects.Writes {
@@ -269,14 +270,13 @@ func (nc *nodeChecker) emptyWith(d *Dispatch, i int) {
 	}
 }
 
-// emptyAt proves that r has no byte, or that n is not 0, for any values of the
-// params; n is never below 0.
+// emptyAt proves for all values of the params that r is empty or n is not 0. n is never negative.
 func (g *Graph) emptyAt(n Affine, r *Region) bool {
 	if lo, _, ok := g.Range(n); ok && lo > 0 {
 		return true
 	}
-	// h allows the values of the params for which n is 0 and no others. If n is 0 only
-	// where each of its terms is least, the params in n get those values.
+	// h is a graph whose params take exactly the values for which n is 0. If n is 0 only where each
+	// of its terms has its min, the params of n are set to those values.
 	h := &Graph{Params: append([]Param(nil), g.Params...), Constraints: append([]Constraint(nil), g.Constraints...)}
 	if most, ok := (&Bounds{g: g}).box(n.Scale(-1).Terms()); ok && most == n.Const {
 		for _, t := range n.Terms() {

@@ -7,17 +7,16 @@ import (
 	"github.com/mlxc/mlxc/internal/invariants"
 )
 
-// memo remembers what a check accepted, so that the views, regions and extents
-// of params that graphs repeat a million times are decided once. A table has one
-// place for each hash, and a new entry replaces the old one: so a hostile graph cannot
-// make it grow.
+// memo remembers what a check accepted, so that a view, region or extent of params that a graph
+// repeats a million times is decided once. Each table has one entry for each hash, and a new entry
+// replaces the old one, so that a hostile graph cannot make it grow.
 type memo struct {
 	views   []acceptedView
 	regions []acceptedRegion
 	extents []acceptedExtent
 	empty   []acceptedPromise
-	size    int  // of each table, made when it is needed
-	shift   uint // a hash shifted right by this is an index: its high bits depend on all that was hashed
+	size    int  // of each table, which is made when it is first needed
+	shift   uint // a hash shifted right by this is an index; the high bits depend on everything that was hashed
 }
 
 type acceptedView struct {
@@ -32,17 +31,17 @@ type acceptedRegion struct {
 
 type acceptedExtent struct {
 	Extent
-	as DType // of a scalar; Invalid for a grid
+	as DType // type of a scalar; Invalid for a grid
 	ok bool
 }
 
-// newMemo returns a memo for a graph of so many commands.
+// newMemo returns a memo for a graph with the given number of commands.
 func newMemo(commands int) *memo {
 	log := bits.Len(uint(4 * min(commands, 500)))
 	return &memo{size: 1 << log, shift: uint(64 - log)}
 }
 
-// view returns the place of v, and whether v was accepted before.
+// view returns the entry for v, and whether v was accepted before.
 func (m *memo) view(v View) (place *acceptedView, accepted bool) {
 	if m.views == nil {
 		m.views = make([]acceptedView, m.size)
@@ -73,7 +72,7 @@ func (m *memo) extent(e Extent, as DType) (place *acceptedExtent, accepted bool)
 	return place, invariants.Caches && place.ok && place.as == as && place.Equal(e)
 }
 
-// idSet holds the ids that a graph has used: as bits where they are dense.
+// idSet is the set of IDs that a graph has used. Dense IDs are kept as bits.
 type idSet struct {
 	bits   []uint64
 	sparse map[ID]bool
@@ -81,7 +80,7 @@ type idSet struct {
 
 func newIDSet(commands int) *idSet { return &idSet{bits: make([]uint64, commands/4+16)} }
 
-// add reports whether id is new.
+// add adds id and reports whether it was not in the set.
 func (s *idSet) add(id ID) bool {
 	if i := int(id / 64); i < len(s.bits) {
 		b := uint64(1) << (id % 64)
@@ -99,7 +98,7 @@ func (s *idSet) add(id ID) bool {
 	return true
 }
 
-// acceptedPromise is a must-write of Region that is empty where a grid's numerator
+// acceptedPromise is a must-write of Region that was found to be empty where the grid's numerator
 // is 0.
 type acceptedPromise struct {
 	grid Affine

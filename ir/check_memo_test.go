@@ -13,9 +13,8 @@ import (
 	"github.com/mlxc/mlxc/ir"
 )
 
-// What Check says about a command does not depend on what it accepted before:
-// a command and a variant of it, which is wrong more often than not, one after
-// the other and the variant alone.
+// What Check says about a command does not depend on what it accepted before. The test checks a
+// command followed by a variant of it, which usually is wrong, and then the variant alone.
 func TestCheckForgetsNothingWrong(t *testing.T) {
 	wrong, right := 0, 0
 	rapid.Check(t, func(t *rapid.T) {
@@ -70,7 +69,7 @@ func TestCheckForgetsNothingWrong(t *testing.T) {
 		require.Equal(t, alone, about(d, v))
 		if len(alone) > 0 {
 			wrong++
-			// … nor does a wrong one make a right one wrong.
+			// A wrong command before a right one must not make the right one wrong.
 			x := *g
 			x.Nodes, x.Edges, x.Source = []ir.Node{v, d}, nil, nil
 			require.NotContains(t, strings.ReplaceAll(x.Check().Error(), v.ID.String(), ""), ": "+d.ID.String()+" ", "bindings have numbers too")
@@ -96,8 +95,7 @@ func TestCheckFindsRepeatedIDs(t *testing.T) {
 	}
 }
 
-// Of a graph in which nothing but effects changed since it was right, Recheck of effects
-// says what Check does.
+// If only effects changed in a graph that passed Check, Recheck of effects says the same as Check.
 func TestRecheckEffects(t *testing.T) {
 	wrong, right := 0, 0
 	rapid.Check(t, func(t *rapid.T) {
@@ -140,8 +138,8 @@ func TestRecheckEffects(t *testing.T) {
 	require.Positive(t, right)
 }
 
-// Of a graph whose commands were moved or dropped since it was right, Recheck of the list says
-// what Check does.
+// If commands were moved or dropped in a graph that passed Check, Recheck of the list says the same
+// as Check.
 func TestRecheckList(t *testing.T) {
 	wrong, right := 0, 0
 	rapid.Check(t, func(t *rapid.T) {

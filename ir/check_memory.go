@@ -84,7 +84,7 @@ func (c *checker) init(g *Graph, i int, m *Memory) {
 	}
 }
 
-// values checks the recipe of argument memory.
+// values checks the values of argument memory.
 func (c *checker) values(g *Graph, i int, m *Memory) {
 	if m.Storage != Shared {
 		c.memory(g, i, "argument memory is private", "the host writes it: make it shared")
@@ -99,7 +99,7 @@ func (c *checker) values(g *Graph, i int, m *Memory) {
 			c.memory(g, i, fmt.Sprintf("value %d is of no known type", j), "")
 			return
 		}
-		// INVARIANT: sizes of memories keep these sums far from 64 bits.
+		// INVARIANT: the limits of memory sizes keep these sums far from overflowing 64 bits.
 		if v.Size() == 0 || v.Off < end || v.Off > m.Size || v.Size() > m.Size-v.Off {
 			c.memory(g, i, fmt.Sprintf("value %d, %d bytes at %d, is empty, overlaps the one before or leaves the memory (%d bytes)", j, v.Size(), v.Off, m.Size), "values stand in ascending order, apart")
 			return
@@ -120,7 +120,7 @@ func (c *checker) alias(g *Graph, i int, m *Memory) {
 		}
 		return
 	}
-	// A parent stands before its aliases: no cycle can be written down.
+	// A parent stands before its aliases, so that there can be no cycle.
 	if m.Alias < 0 || int(m.Alias) >= i {
 		c.memory(g, i, "aliases a memory that is not declared before it", "declare the memory that holds it first")
 		return

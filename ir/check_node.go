@@ -84,8 +84,8 @@ func (c *checker) nodes(g *Graph) {
 	}
 }
 
-// moved checks what is about the place of a command in the list: what follows a carry must
-// not touch what that carries.
+// moved checks the rules about a command's place in the list: a command after a carry must not
+// touch what the carry copies.
 func (nc *nodeChecker) moved(command Command) {
 	if c, ok := command.(*Carry); ok {
 		if nc.roots == nil {
@@ -97,8 +97,8 @@ func (nc *nodeChecker) moved(command Command) {
 	}
 }
 
-// nodeChecker checks one node after another; it formats its place only when
-// something is wrong, for a graph may have a million nodes.
+// nodeChecker checks one node after another. A graph may have a million nodes, so it formats the
+// name of a node only when something is wrong with it.
 type nodeChecker struct {
 	c       *checker
 	bounds  *Bounds
@@ -109,12 +109,12 @@ type nodeChecker struct {
 	extents []extent
 	slots   []slots
 	needs   []needs  // by kernel
-	carries []*Carry // before the node
-	ops     []string // by kernel: the last op kind of it that was accepted
+	carries []*Carry // that stand before the node
+	ops     []string // by kernel: the op kind that was accepted last
 }
 
-// extent is what a view must keep within. It repeats two fields of a memory, so that checks of
-// a million views read little.
+// extent is the size of a memory and whether it may be written. It repeats two fields of [Memory],
+// so that checking a million views reads little.
 type extent struct {
 	size     int64
 	readOnly bool
@@ -125,7 +125,7 @@ type slots [maxBufferSlots]slot
 
 type slot struct {
 	taken, written, inlineable bool
-	want                       int32 // inline bytes; 0: any number of them
+	want                       int32 // size of inline bytes; 0 if any number is right
 }
 
 func (nc *nodeChecker) prepare() {
@@ -139,12 +139,12 @@ func (nc *nodeChecker) prepare() {
 	nc.needs = make([]needs, len(g.Kernels))
 	for i := range g.Kernels {
 		for j := range g.Kernels[i].Args {
-			// Where a hostile file gives a slot two arguments, [Kernel.index] takes the
-			// first, and so does this.
+			// A hostile file may give a slot two arguments. [Kernel.index] takes the first, and so
+			// does this.
 			if a := &g.Kernels[i].Args[j]; a.Kind != ThreadgroupArg && a.Slot < maxBufferSlots && !nc.slots[i][a.Slot].taken {
 				want := int64(a.Count) * a.Type.Size()
 				if want > maxInlineBytes {
-					want = -1 // more than a command can hold: any number of bytes is wrong
+					want = -1 // the size is more than a command can hold, so no number of inline bytes is right
 				}
 				nc.slots[i][a.Slot] = slot{true, writes(a), inlineable(a), int32(max(want, -1))}
 			}
@@ -153,11 +153,11 @@ func (nc *nodeChecker) prepare() {
 	}
 }
 
-// writes reports whether what is bound to a may be written.
+// writes reports whether the kernel may write the buffer that is bound to a.
 func writes(a *Arg) bool { return a.Kind == DeviceArg && a.Access != ReadArg }
 
-// plain reports whether binding b of slot s is right beyond doubt: a constant view
-// within its memory, or inline bytes. Nearly all are.
+// plain reports whether a quick test accepts binding b of slot s: it is a constant view inside its
+// memory, or inline bytes. Nearly all bindings are.
 func (nc *nodeChecker) plain(s *slot, b *Binding) bool {
 	switch b.Kind {
 	case BindView:
@@ -170,8 +170,8 @@ func (nc *nodeChecker) plain(s *slot, b *Binding) bool {
 	return false
 }
 
-// inside reports whether n bytes from off on lie in memory m, which may be written
-// if write is set.
+// inside reports whether n bytes from off on lie in memory m, and whether m may be written if write
+// is set.
 func (nc *nodeChecker) inside(m MemID, off, n int64, write bool) bool {
 	if uint(m) >= uint(len(nc.extents)) {
 		return false
@@ -180,7 +180,7 @@ func (nc *nodeChecker) inside(m MemID, off, n int64, write bool) bool {
 	return off >= 0 && n >= 0 && n <= x.size && off <= x.size-n && !(write && x.readOnly)
 }
 
-// root is what [Graph.Root] returns. All are computed once, as a hostile file may have long
+// root is a result of [Graph.Root]. All are computed once, because a hostile file may have long
 // chains of aliases.
 type root struct {
 	mem MemID
@@ -191,7 +191,7 @@ func rootsOf(g *Graph) []root {
 	out := make([]root, len(g.Memories))
 	for i, m := range g.Memories {
 		out[i] = root{MemID(i), 0}
-		if m.Alias != NoMem { // stands before i: [checker.alias]
+		if m.Alias != NoMem { // m.Alias stands before i, see [checker.alias]
 			p := out[m.Alias]
 			out[i] = root{p.mem, p.off + m.AliasOff}
 		}
@@ -221,7 +221,7 @@ func (g *Graph) DescribeNode(i int) string {
 	return fmt.Sprintf("node %d%s", i, g.Describe(g.Nodes[i]))
 }
 
-// Describe names a command for people: "#12 rms_norm"; marks have no number.
+// Describe names a node for people: "#12 rms_norm". The names of marks have no number.
 func (g *Graph) Describe(n Node) string {
 	switch n := n.(type) {
 	case *Dispatch:
@@ -252,8 +252,8 @@ func (g *Graph) Describe(n Node) string {
 	return ""
 }
 
-// view checks that v lies in its memory for every value of the params.
-// Messages call it what+name; the two are joined only when something is wrong.
+// view checks that v lies in its memory for all values of the params. Messages call it what+name,
+// which are joined only when something is wrong.
 func (nc *nodeChecker) view(what, name string, v View, write bool) {
 	g := nc.g
 	if v.Mem < 0 || int(v.Mem) >= len(g.Memories) {
@@ -289,8 +289,8 @@ func (nc *nodeChecker) within(what, name string, lo, end, length Affine, m *Memo
 	_, max, ok2 := nc.bounds.Range(end)
 	least, longest, ok3 := nc.bounds.Range(length)
 	switch {
-	// INVARIANT: offset and length stay within ±maxSize each, so that their sum,
-	// which was formed without a check for overflow, is their true sum.
+	// INVARIANT: offset and length lie between −maxSize and maxSize, so that their sum did not
+	// overflow although nothing checked for that.
 	case !ok1 || !ok2 || !ok3 || max > maxSize || min < -maxSize || latest > maxSize || longest > maxSize || least < -maxSize:
 		nc.add(fmt.Sprintf("%s %s leaves 64 bits", what+name, format()), "use smaller bounds")
 	case min < 0 || max > m.Size:

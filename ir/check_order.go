@@ -2,7 +2,7 @@ package ir
 
 import "fmt"
 
-// ordering checks that g is ordered in one way.
+// ordering checks that g has a known Ordering, and edges only if they are its order.
 func (c *checker) ordering(g *Graph) {
 	at := "graph " + QuoteName(g.Name)
 	switch {
@@ -13,11 +13,11 @@ func (c *checker) ordering(g *Graph) {
 	}
 }
 
-// edgeChecker checks what a graph's ordering asks of its nodes, along the list.
+// edgeChecker checks the edges of a graph in one walk along its list.
 type edgeChecker struct {
 	nc     *nodeChecker
 	places *commandPlaces
-	left   []Edge // into commands to come
+	left   []Edge // edges that lead to later commands
 }
 
 func newEdgeChecker(nc *nodeChecker) *edgeChecker {
@@ -57,8 +57,8 @@ func (e *edgeChecker) command(c Command) {
 	}
 }
 
-// end reports edges that are left when all commands have been looked at: they lead to no
-// command, or stand out of order.
+// end reports the edges that are left after the last command: they lead to no command, or stand out
+// of order.
 func (e *edgeChecker) end() {
 	if len(e.left) == 0 {
 		return

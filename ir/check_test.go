@@ -400,8 +400,8 @@ var breakages = []breakage{
 	{"region of a weight written", func(m *ir.Module, g *ir.Graph, d *ir.Dispatch) { d.Effects.Writes[0].Region = d.Effects.Reads[0] }, "graph g: #0 fn: write %w[0:64] is of weight memory (weights and inputs are read-only to a graph)"},
 }
 
-// edged leaves #100 to #102, joins of the given edges; without edges one has the ID of
-// the dispatch.
+// edged gives the graph joins #100 to #102 with the given edges. Without edges, one of the joins
+// has the ID of the dispatch.
 func edged(edges ...ir.Edge) func(m *ir.Module, g *ir.Graph, d *ir.Dispatch) {
 	return func(m *ir.Module, g *ir.Graph, d *ir.Dispatch) {
 		g.Ordering, g.Edges = ir.ByEdges, edges
@@ -429,7 +429,7 @@ func TestCheckFinds(t *testing.T) {
 	}
 }
 
-// A promise that is empty with the grid is kept, whatever the terms of both.
+// A must-write that is empty whenever the grid is empty is accepted, whatever terms the two have.
 func TestCheckAcceptsEmptyPromises(t *testing.T) {
 	n, m := ir.Linear(0, ir.Term{0, 1}), ir.Linear(0, ir.Term{1, 1})
 	for _, c := range []struct {

@@ -6,8 +6,7 @@ import (
 	"github.com/mlxc/mlxc/internal/collections/bump"
 )
 
-// Clone returns a deep copy: nothing that may change is shared. Blobs and
-// affine expressions are immutable and stay shared.
+// Clone returns a deep copy of m. Only immutable parts are shared: blobs and affine expressions.
 func (m *Module) Clone() *Module {
 	out := &Module{Data: slices.Clone(m.Data)}
 	for _, g := range m.Graphs {
@@ -50,8 +49,8 @@ func (g *Graph) Clone() *Graph {
 	return out
 }
 
-// Own gives each command lists of its own where they may be shared ([Source]). Call it before
-// commands are changed in place. A clone owns its lists.
+// Own gives each command lists of its own where commands may share lists ([Source]). Call it before
+// you change commands in place. A clone owns its lists already.
 func (g *Graph) Own() {
 	if g.Source == nil || !g.Source.Shared {
 		return
@@ -77,7 +76,7 @@ func (e *Effects) Clone() *Effects {
 	return c.effectsOf(e)
 }
 
-// cloner copies nodes into slabs.
+// cloner copies nodes. It allocates many copies at once.
 type cloner struct {
 	dispatches  bump.Allocator[Dispatch]
 	bindings    bump.Allocator[Binding]

@@ -116,7 +116,7 @@ func TestCloneIsDeep(t *testing.T) {
 	})
 }
 
-// Lists that grow in the copy do not grow into the original's storage.
+// Appending to a list of the copy does not change the original.
 func TestCloneSharesNoRoom(t *testing.T) {
 	m := sound()
 	g := m.Graphs[0]

@@ -11,8 +11,8 @@ type Command interface {
 	Origin() []ID
 	// Renumber gives the command another ID and origin.
 	Renumber(id ID, from []ID)
-	// Touches returns what the command touches: the declared effects of a dispatch
-	// (nil: unknown), the views of the others.
+	// Touches returns the bytes that the command touches: the declared effects of a dispatch (nil
+	// if they are unknown), or the views of any other command.
 	Touches() *Effects
 	// EachView calls f with each view that the command binds; f may change it.
 	EachView(f func(*View))

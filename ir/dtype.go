@@ -2,9 +2,8 @@ package ir
 
 import "fmt"
 
-// DType is the type of one element. The packed types U2…U6 exist for the codes
-// of affine quantization: their elements lie bit after bit, little-endian,
-// without padding inside a row.
+// DType is the type of one element. The packed types U2…U6 are for the codes of affine
+// quantization: their elements lie bit after bit, little-endian, without padding inside a row.
 type DType uint8
 
 // The element types, named as MLX's Metal sources name the C++ types.

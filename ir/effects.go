@@ -12,16 +12,15 @@ type Write struct {
 	Atomic bool
 }
 
-// Effects are the bytes that a dispatch may touch. Nil effects, or effects
-// that are not Complete, mean "unknown": the dispatch conflicts with every
-// memory and nothing may cross it.
+// Effects are the bytes that a dispatch may touch. If they are nil or not Complete, they are
+// unknown: the dispatch conflicts with every memory, and no command may be moved across it.
 type Effects struct {
-	Complete bool // nothing else is touched
+	Complete bool // the dispatch touches no other bytes
 	Reads    []Region
 	Writes   []Write
 }
 
-// Known reports whether e lists everything. It is false for nil.
+// Known reports whether e lists every byte that is touched. It is false for nil.
 func (e *Effects) Known() bool { return e != nil && e.Complete }
 
 // Equal reports whether e and o list the same expressions in the same order.

@@ -5,26 +5,25 @@ import (
 	"strings"
 )
 
-// Pos is a place in a file: a line and column of a text form, or a byte offset
-// of a container.
+// Pos is a place in a file: a line and column of a text, or a byte offset in a container.
 type Pos struct {
 	Line, Col int   // 1-based; 0 when the file has no lines
 	Offset    int64 // bytes
 }
 
-// Source says where a graph's parts were read.
+// Source says where the parts of a graph stand in the file that it was read from.
 type Source struct {
 	File     string
 	Memories []Pos
-	Nodes    []Pos // one for each node as read; lost once a pass rewrites the list
+	Nodes    []Pos // one for each node as it was read; nil once a pass has rewritten the list
 	// Shared says that commands with equal bindings, effects or provenance may share one
 	// list of them; see [Graph.Own].
 	Shared bool
 }
 
-// Error is a defect of a graph: where, what, and what to do.
+// Error is a defect of a graph. It says where the defect is, what it is, and what to do.
 type Error struct {
-	File string // "" for a graph that was never in a file
+	File string // "" if the graph was not read from a file
 	Pos  Pos
 	At   string // "graph decode: #12 rms_norm"
 	What string
@@ -53,7 +52,7 @@ func (e *Error) Error() string {
 	return b.String()
 }
 
-// Errors are several defects, in the order of the file.
+// Errors are defects in the order of the file.
 type Errors []*Error
 
 func (es Errors) Error() string {

@@ -5,15 +5,13 @@ import (
 	"slices"
 )
 
-// contradiction returns the constraints, by number, that no values of the params
-// within their bounds satisfy together; nil if some values do, or if that could not
-// be decided.
+// contradiction returns the indices of constraints that no values of the params within their bounds
+// satisfy together. It returns nil if some values do, or if it could not decide.
 //
-// Each constraint is divided by the greatest common divisor of its coefficients, and its bound
-// is rounded down. Then the simplex method with exact arithmetic (Chvátal, Linear Programming,
-// chapters 2 and 3, with Bland's rule) decides whether fractions satisfy all of them.
-// Constraints that fractions satisfy and whole numbers do not are accepted. The search ends
-// after maxPivotWork.
+// It divides each constraint by the greatest common divisor of its coefficients and rounds the
+// bound down. Then the simplex method with exact arithmetic (Chvátal, Linear Programming, chapters
+// 2 and 3, with Bland's rule) decides whether fractions satisfy all constraints. It accepts
+// constraints that fractions satisfy and whole numbers do not. The search ends after maxPivotWork.
 func (g *Graph) contradiction() []int {
 	if len(g.Constraints) == 0 || len(g.Samples(4)) > 0 {
 		return nil
@@ -25,31 +23,31 @@ func (g *Graph) contradiction() []int {
 			return d.reason()
 		}
 		leave := d.leaving(enter)
-		if leave < 0 { // the auxiliary variable can fall for ever: it need not be there
+		if leave < 0 { // the auxiliary variable can decrease without limit, so it is not needed
 			return nil
 		}
 		d.pivot(leave, enter)
 		if !slices.Contains(d.basic, 0) {
-			return nil // it has left: all constraints hold
+			return nil // the auxiliary variable is 0, so all constraints hold
 		}
 	}
 	return nil
 }
 
-// maxPivotWork bounds the bits that one search looks at: a hostile file has dozens
-// of constraints with long numbers. It is about a second.
+// maxPivotWork bounds the total bits of the numbers that one search computes with, because a
+// hostile file may have dozens of constraints with long numbers. A search takes about a second at
+// most.
 const maxPivotWork = 1 << 26
 
-// dictionary writes some of the variables, the basic ones, as sums of a constant
-// and multiples of the others, which are 0. All variables are at least 0. Variable 0
-// is the auxiliary one, which every constraint has on its right side and which is
-// to become 0; then come the params, less their least values, and one for what each
-// constraint, and each upper bound of a param, leaves unused.
+// dictionary writes some variables, the basic ones, as sums of a constant and multiples of the
+// others, which are 0. All variables are at least 0. Variable 0 is the auxiliary one: every
+// constraint has it on its right side, and the search tries to make it 0. Then follow the params
+// minus their mins, and one slack variable for each constraint and for each upper bound of a param.
 type dictionary struct {
 	params, constraints int
 	basic, other        []int
-	rows                [][]*big.Rat // of basic i: the constant, then the multiples of others
-	goal                []*big.Rat   // minus the auxiliary variable, likewise
+	rows                [][]*big.Rat // by basic variable: its constant, then the multiples of the other variables
+	goal                []*big.Rat   // the negated auxiliary variable, written likewise
 	work                int64
 }
 
@@ -104,12 +102,12 @@ func newDictionary(g *Graph) *dictionary {
 		d.goal[i] = new(big.Rat)
 	}
 	d.goal[1].SetInt64(-1)
-	d.pivot(worst, 0) // now no constant is below 0
+	d.pivot(worst, 0) // now no constant is negative
 	return d
 }
 
-// entering returns the place of the first variable that lowers the auxiliary one,
-// or −1.
+// entering returns the index of the first variable whose increase lowers the auxiliary variable, or
+// −1.
 func (d *dictionary) entering() int {
 	at := -1
 	for i, v := range d.other {
@@ -120,8 +118,8 @@ func (d *dictionary) entering() int {
 	return at
 }
 
-// leaving returns the place of the basic variable that becomes 0 first when other
-// variable e grows, the auxiliary one if it is among them; −1 if none does.
+// leaving returns the index of the basic variable that becomes 0 first when non-basic variable e
+// increases. It prefers the auxiliary variable. It returns −1 if none becomes 0.
 func (d *dictionary) leaving(e int) int {
 	at := -1
 	var least, x big.Rat
@@ -146,7 +144,7 @@ func (d *dictionary) leaving(e int) int {
 
 func (d *dictionary) cost(x *big.Rat) { d.work += int64(64 + x.Num().BitLen() + x.Denom().BitLen()) }
 
-// pivot exchanges basic variable b and other variable e.
+// pivot exchanges basic variable b and non-basic variable e.
 func (d *dictionary) pivot(b, e int) {
 	r := d.rows[b]
 	// b = … + a·e  ⇒  e = (b − …) / a
@@ -183,8 +181,8 @@ func (d *dictionary) pivot(b, e int) {
 	d.basic[b], d.other[e] = d.other[e], d.basic[b]
 }
 
-// reason returns the constraints that hold the auxiliary variable above 0: their
-// multiples in the goal prove it (Farkas).
+// reason returns the constraints that keep the auxiliary variable above 0. Their multiples in the
+// goal prove that (Farkas' lemma).
 func (d *dictionary) reason() (out []int) {
 	if d.goal[0].Sign() == 0 {
 		return nil

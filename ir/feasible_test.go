@@ -10,8 +10,8 @@ import (
 	"github.com/mlxc/mlxc/internal/collections/mix"
 )
 
-// A contradiction is found of what no values satisfy, and of what fractions do
-// not satisfy, always.
+// A contradiction is found only if no whole numbers satisfy the constraints, and always if no
+// fractions do.
 func TestContradictionAgainstEveryValue(t *testing.T) {
 	found, missed := 0, 0
 	rapid.Check(t, func(t *rapid.T) {
@@ -71,7 +71,7 @@ func TestContradictionAgainstEveryValue(t *testing.T) {
 		for _, k := range got {
 			require.Less(t, k, len(g.Constraints))
 		}
-		// Those that are named do contradict one another.
+		// The constraints that are named contradict one another without the others.
 		var named []Constraint
 		for _, k := range got {
 			named = append(named, g.Constraints[k])
@@ -85,7 +85,7 @@ func TestContradictionAgainstEveryValue(t *testing.T) {
 	require.Less(t, missed, found/4, "whole numbers alone are seldom the reason")
 }
 
-// Many constraints of many params with long coefficients end soon.
+// The search ends soon for many constraints of many params with long coefficients.
 func TestContradictionIsBounded(t *testing.T) {
 	g := &Graph{}
 	for range 64 {

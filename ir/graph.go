@@ -2,7 +2,7 @@ package ir
 
 import "strings"
 
-// Graph is one replay's worth of commands and everything that they name.
+// Graph is the commands of one replay, and the params, memories and kernels that they name.
 type Graph struct {
 	Name        string
 	Params      []Param
@@ -13,28 +13,27 @@ type Graph struct {
 
 	// Ordering says what orders the commands: barriers and commits, the list itself, or Edges.
 	Ordering Ordering
-	// Edges are those of a graph ordered by them, in their canonical order
+	// Edges order a graph whose Ordering is ByEdges. They stand in their canonical order
 	// ([Graph.SortEdges]).
 	Edges []Edge
-	// NextHost says that between two replays the host waits for the end of the first, whatever
-	// else orders them.
+	// NextHost says that the host waits for the end of each replay before it starts the next one,
+	// whatever the Ordering is.
 	NextHost bool
 
-	// Source, when set, says where the graph was read from, for errors.
+	// Source is where the graph was read from, for errors. It may be nil.
 	Source *Source
 }
 
 // Module is the contents of one file.
 type Module struct {
-	// Graphs have distinct names. States of the same name in several graphs
-	// are one memory: a prefill and a decode graph share their KV cache so.
+	// Graphs have distinct names. States that have the same name in several graphs are one memory:
+	// so a prefill graph and a decode graph share their KV cache.
 	Graphs []*Graph
 	// Data are named blobs beside the graphs: a tokenizer, a model card.
 	Data []Data
 }
 
-// Blobs lists the contents that the module's memories and data name, each once,
-// in order.
+// Blobs lists the contents of the module's memories and data in order, each once.
 func (m *Module) Blobs() (out []*Blob) {
 	seen := map[*Blob]bool{}
 	add := func(b *Blob) {
@@ -90,8 +89,8 @@ func (g *Graph) ParamNamed(name string) (ParamID, bool) {
 	return 0, false
 }
 
-// MemoryNamed returns the memory called name. It scans: build a map for more
-// than a few look-ups.
+// MemoryNamed returns the memory called name. It searches the list from its start: build a map for
+// more than a few look-ups.
 func (g *Graph) MemoryNamed(name string) (MemID, bool) {
 	for i := range g.Memories {
 		if g.Memories[i].Name == name {

@@ -5,29 +5,27 @@ import (
 	"math"
 )
 
-// Indirect is what a dispatch takes from memory when it runs.
+// Indirect is what a dispatch reads from memory when it starts.
 type Indirect struct {
-	// Grid, if not nil, is 12 bytes that hold the grid: three u32 counts of
-	// threadgroups, as Metal's MTLDispatchThreadgroupsIndirectArguments. The
-	// dispatch's own Grid is then the greatest that they may be, and it is constant.
-	// Reading them is an effect; effects are those of the greatest grid, and since a
-	// count may be zero nothing is certain to be written.
+	// Grid, if not nil, is a view of 12 bytes that hold the grid: three u32 counts of threadgroups,
+	// as in Metal's MTLDispatchThreadgroupsIndirectArguments. The dispatch's own Grid is then
+	// constant and holds the max of each count. The effects are those of the max grid, and they
+	// include reading the counts. Because a count may be zero, no write is a must-write.
 	Grid *View
-	// Offsets say for bindings, in ascending order of their slots, where the device
-	// finds the offset that their view says.
+	// Offsets say where the device finds the offsets of views, in ascending order of the slots to
+	// which the views are bound.
 	Offsets []OffsetAt
 }
 
-// OffsetAt says that the offset in bytes of the view bound at Slot is also a value
-// of argument memory, at At. A backend that encodes the command once takes it from there at
-// each replay; everybody else reads the view. Check compares the two.
+// OffsetAt says that the offset in bytes of the view bound at Slot is also a value in argument
+// memory, at At. A backend that encodes the command only once reads it there at each replay;
+// everybody else reads the view. Check compares the two.
 type OffsetAt struct {
 	Slot uint8
 	At   View // of 4 bytes (a u32) or 8 (an i64 or u64)
 }
 
-// Counts returns the view that holds the dispatch's grid; nil if the grid is in the
-// command.
+// Counts returns the view that holds the grid of d. It is nil if the grid is in the command.
 func (d *Dispatch) Counts() *View {
 	if d.Indirect == nil {
 		return nil
@@ -35,8 +33,8 @@ func (d *Dispatch) Counts() *View {
 	return d.Indirect.Grid
 }
 
-// OffsetAt returns the view that holds the offset of what is bound at slot; nil if
-// the command says it alone.
+// OffsetAt returns the view that holds the offset of the view bound at slot. It is nil if only the
+// command has that offset.
 func (d *Dispatch) OffsetAt(slot uint8) *View {
 	if d.Indirect != nil {
 		for i := range d.Indirect.Offsets {
@@ -63,7 +61,7 @@ func (x *Indirect) clone() *Indirect {
 	return out
 }
 
-// indirect checks what d takes from memory.
+// indirect checks d.Indirect.
 func (nc *nodeChecker) indirect(d *Dispatch) {
 	x, before := d.Indirect, len(nc.c.defects)
 	if x.Grid == nil && len(x.Offsets) == 0 {
@@ -113,7 +111,7 @@ func (nc *nodeChecker) counts(d *Dispatch, v View) {
 	nc.add("takes its grid from "+nc.g.FormatView(v)+", which its effects do not list", "add it to what is read")
 }
 
-// multiple reports whether a is a multiple of n whatever the params.
+// multiple reports whether a is a multiple of n for all values of the params.
 func multiple(a Affine, n int64) bool {
 	ok := a.Const%n == 0
 	for _, t := range a.Terms() {

@@ -12,7 +12,7 @@ import (
 )
 
 func TestIndirect(t *testing.T) {
-	const text = `mlxt 2
+	const text = `mlxt 1
 graph g {
   param $pos u32 in [0, 7]
   memory %x input 64

@@ -38,13 +38,13 @@ type Library struct {
 	Digest Digest
 }
 
-// Declared reports whether every kernel of the library has declarations (package msl):
-// what they touch and compute is known from their names. Kernels of a source file may
-// have some too; msl.Declared knows.
+// Declared reports whether package msl declares what every kernel of the library touches and
+// computes, by its function's name. Some kernels of a source file may have declarations too;
+// msl.Declared knows.
 func (l *Library) Declared() bool { return l.Kind == Builtin || l.Kind == Generated }
 
-// MaxFunction is the greatest number of bytes of a function's name: that of a
-// generated kernel is a term.
+// MaxFunction is the max number of bytes of a function's name. The name of a generated kernel is
+// its term, which may be long.
 const MaxFunction = 4096
 
 // FunctionConstant is the value of one Metal function constant.
@@ -120,8 +120,8 @@ type Arg struct {
 	Kind   ArgKind
 	Access ArgAccess // device arguments only
 	Type   DType
-	// Count is the number of elements of a constant argument: 1 for a scalar
-	// (`constant float&`), n for an array; 0 when unknown, and for pointers.
+	// Count is the number of elements of a constant argument: 1 for a scalar (`constant float&`), n
+	// for an array. It is 0 if the number is unknown, and for pointers.
 	Count int32
 }
 
@@ -143,7 +143,7 @@ func (k *Kernel) Arg(slot uint8) (Arg, bool) {
 	return Arg{}, false
 }
 
-// index returns the place of the buffer argument at slot, or −1.
+// index returns the index of the buffer argument at slot, or −1.
 func (k *Kernel) index(slot uint8) int {
 	for i := range k.Args {
 		if k.Args[i].Slot == slot && k.Args[i].Kind != ThreadgroupArg {

@@ -8,8 +8,8 @@ import (
 	"github.com/mlxc/mlxc/ir"
 )
 
-// Every kind has a name of its own that parses back, and what is no kind says
-// so.
+// Every kind has a name of its own, which parses back to it. A value that is no kind prints as
+// such.
 func TestKindNames(t *testing.T) {
 	for k := range ir.MemKind(6) {
 		got, ok := ir.ParseMemKind(k.String())

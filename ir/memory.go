@@ -23,9 +23,9 @@ const (
 	Output                 // undefined at the start of each replay, read by the host after it
 	State                  // survives from replay to replay
 	Scratch                // undefined at the start of each replay, nobody reads it after
-	// Argument memory is read-only: values of constant arguments, which the replay
-	// computes from the params before it begins ([Value]). It stands for what
-	// dispatches would bind inline, so that a replay changes bytes, not commands.
+	// Argument memory is read-only. It holds values of constant arguments that dispatches would
+	// otherwise bind inline ([Value]). The replay computes them from the params before it begins,
+	// so that from replay to replay bytes change, and commands do not.
 	Argument
 )
 
@@ -67,8 +67,8 @@ func (s Storage) String() string {
 	return "shared"
 }
 
-// Memory is a byte array that dispatches bind. Two memories that are no alias
-// of one another are disjoint.
+// Memory is a byte array that dispatches bind. Two memories are disjoint unless one is an alias of
+// the other or both are aliases of a third.
 type Memory struct {
 	Name    string
 	Kind    MemKind
@@ -81,14 +81,14 @@ type Memory struct {
 	DType DType
 	Shape []int64
 
-	// Every says of an output that the host gets its contents after every replay of a
-	// submission, not only after the last one.
+	// Every says that the host gets the contents of this output after every replay of a submission,
+	// not only after the last one.
 	Every bool
 
 	Init Init
 
-	// An alias lies in the memory Alias from byte AliasOff on, and takes its
-	// kind. NoMem for a root.
+	// Alias is the memory in which this one lies, from byte AliasOff on. An alias has the kind of
+	// that memory. Alias is NoMem for a root.
 	Alias    MemID
 	AliasOff int64
 }
@@ -102,17 +102,17 @@ const (
 	InitBlob                   // Blob's bytes
 	InitFill                   // Pattern, repeated
 	InitRandom                 // a generator's output from Seed (see [Memory.WriteInit])
-	InitValues                 // Values, before every replay: of argument memory
+	InitValues                 // Values, written before every replay; only for argument memory
 )
 
-// Init is the initial contents of a memory: of a weight for ever, of a state
-// at the first replay, of argument memory at every one.
+// Init is the initial contents of a memory. A weight keeps them for ever, a state has them at the
+// first replay, and argument memory at every replay.
 type Init struct {
 	Kind    InitKind
 	Blob    *Blob
 	Pattern [4]byte
 	Seed    uint64
-	Values  []Value // ascending, apart
+	Values  []Value // in ascending order, without overlap
 }
 
 // FillU32 returns contents that repeat the little-endian word v.
@@ -120,10 +120,10 @@ func FillU32(v uint32) Init {
 	return Init{Kind: InitFill, Pattern: [4]byte{byte(v), byte(v >> 8), byte(v >> 16), byte(v >> 24)}}
 }
 
-// WriteInit fills dst, of m.Size bytes, with m's initial contents. Random
-// contents are the little-endian words of SplitMix64 (Steele, Lea, Flood 2014)
-// started at Seed; a memory of type f32 gets numbers instead, uniform in [−1, 1):
-// the upper 24 bits of each half word, so that kernels compute something.
+// WriteInit fills dst, of m.Size bytes, with m's initial contents. Random contents are the
+// little-endian words of SplitMix64 (Steele, Lea, Flood 2014) started at Seed. A memory of type f32
+// gets numbers instead, uniform in [−1, 1): the upper 24 bits of each half word, so that kernels
+// have something to compute with.
 func (m *Memory) WriteInit(dst []byte) error {
 	if err := m.Init.Write(dst); err != nil || m.Init.Kind != InitRandom || m.DType != F32 {
 		return err
@@ -136,8 +136,8 @@ func (m *Memory) WriteInit(dst []byte) error {
 	return nil
 }
 
-// SameContents reports whether m and o begin with the same bytes: blobs by
-// digest, wherever they are kept.
+// SameContents reports whether m and o have the same initial bytes. Blobs are compared by digest,
+// wherever they are kept.
 func (m *Memory) SameContents(o *Memory) bool {
 	x, y := m.Init, o.Init
 	if x.Kind != y.Kind {
@@ -188,8 +188,8 @@ func (in Init) Write(dst []byte) error {
 	return nil
 }
 
-// Root follows aliases: it returns the memory that m lies in and m's first
-// byte there. It is defined for graphs that [Check] accepted.
+// Root returns the root memory in which m lies, and the offset of m's first byte there. It is
+// defined for graphs that [Check] accepted.
 func (g *Graph) Root(m MemID) (MemID, int64) {
 	off := int64(0)
 	for g.Memories[m].Alias != NoMem {

@@ -6,9 +6,8 @@ import (
 	"unicode/utf8"
 )
 
-// QuoteName writes a name as the text form does: bare where it is made of
-// ASCII letters, digits, '_', '.' and '-' and begins with a letter or '_',
-// quoted as in Go otherwise.
+// QuoteName writes a name as texts do. A name of ASCII letters, digits, '_', '.' and '-' that
+// begins with a letter or '_' stays as it is; any other is quoted as in Go.
 func QuoteName(s string) string {
 	if s == "" {
 		return `""`
@@ -23,7 +22,7 @@ func QuoteName(s string) string {
 	return s
 }
 
-// validName: names are non-empty, printable UTF-8 of at most 255 bytes.
+// validName reports whether s is a name: non-empty, printable UTF-8 of at most 255 bytes.
 func validName(s string) bool {
 	if s == "" || len(s) > 255 || !utf8.ValidString(s) {
 		return false
@@ -36,7 +35,8 @@ func validName(s string) bool {
 	return true
 }
 
-// validTerm: the text of a generated kernel is printable ASCII, as long as need be.
+// validTerm reports whether s may be the text of a generated kernel: printable ASCII of any length
+// up to MaxFunction.
 func validTerm(s string) bool {
 	for i := range len(s) {
 		if s[i] < ' ' || s[i] > '~' {
@@ -46,10 +46,10 @@ func validTerm(s string) bool {
 	return s != "" && len(s) <= MaxFunction
 }
 
-// validLabel: labels may be empty and long.
+// validLabel reports whether s is a label: UTF-8 of at most 4096 bytes, which may be empty.
 func validLabel(s string) bool { return s == "" || len(s) <= 4096 && utf8.ValidString(s) }
 
-// shown is how many bytes of a long name a message shows.
+// shown is the number of bytes of a long name that a message shows.
 const shown = 120
 
 // Shorten returns a name for a message. Of a long one, such as the term of a generated kernel,

@@ -7,8 +7,8 @@ import "fmt"
 // [*Commit], [*GroupBegin], [*GroupEnd]).
 type Node interface{ node() }
 
-// ID names a command within its graph, for ever: passes move commands, their
-// IDs stay. It prints as #12.
+// ID names a command within its graph. Passes move commands, but a command keeps its ID. It prints
+// as #12.
 type ID uint32
 
 func (id ID) String() string { return fmt.Sprintf("#%d", uint32(id)) }
@@ -27,10 +27,10 @@ const (
 type Binding struct {
 	Slot  uint8
 	Kind  BindingKind
-	Type  DType  // BindScalar: I32, U32, I64, U64; or F32 for the value of one f32 param
-	View  View   // BindView
-	Bytes []byte // BindBytes, at most 4096 of them (Metal's limit of setBytes)
-	Expr  Affine // BindScalar
+	Type  DType  // for BindScalar: I32, U32, I64, U64, or F32 for the value of one f32 param
+	View  View   // for BindView
+	Bytes []byte // for BindBytes: at most 4096, Metal's limit of setBytes
+	Expr  Affine // for BindScalar
 }
 
 // ThreadgroupMemory is the size of a threadgroup argument.
@@ -42,8 +42,8 @@ type ThreadgroupMemory struct {
 // GridKind is the unit of a dispatch's grid.
 type GridKind uint8
 
-// The units: whole threadgroups (dispatchThreadgroups) or threads
-// (dispatchThreads, whose last threadgroups may be partial).
+// The units are whole threadgroups (dispatchThreadgroups) and threads (dispatchThreads, where the
+// last threadgroups may be partial).
 const (
 	Threadgroups GridKind = iota
 	Threads
@@ -68,7 +68,7 @@ type Dispatch struct {
 	// From holds the IDs of the recorded commands that this one implements. Nil
 	// in a recording: the command implements itself.
 	From              []ID
-	Indirect          *Indirect // what is taken from memory instead; nil: nothing
+	Indirect          *Indirect // what is read from memory instead of the command; may be nil
 	Grid              [3]Extent // in units of GridKind
 	Threadgroup       [3]uint32 // threads of one threadgroup
 	GridKind          GridKind
@@ -107,11 +107,11 @@ type Fill struct {
 // command after it.
 type Barrier struct{}
 
-// CommitOrder says what orders every command before a commit, those of earlier
-// command buffers too, before every command after it.
+// CommitOrder says by what means every command before a commit, in this and earlier command
+// buffers, is ordered before every command after it.
 type CommitOrder uint8
 
-// The orders. A bare commit orders nothing.
+// These are the orders. A commit of order none orders nothing.
 const (
 	OrderNone CommitOrder = iota
 	OrderFence
@@ -143,8 +143,8 @@ type Commit struct {
 	Label string
 }
 
-// GroupBegin opens a labelled group, GroupEnd closes the innermost open one.
-// Groups are for people: they order nothing.
+// GroupBegin opens a labelled group; GroupEnd closes the innermost open one. Groups are for people
+// and order nothing.
 type GroupBegin struct{ Label string }
 
 // GroupEnd closes the innermost open group.

@@ -11,14 +11,14 @@ type Ordering uint8
 
 // The orderings.
 const (
-	// ByBarriers graphs are ordered by their barriers and commits.
+	// ByBarriers means that barriers and commits order the commands.
 	ByBarriers Ordering = iota
-	// Serial graphs are ordered by their list, as a serial encoder does it: each command
-	// begins when the one before it has ended, whatever barriers and commits say, and each
-	// replay when the one before it has ended.
+	// Serial means that the list orders the commands, as a serial encoder does: each command begins
+	// when the one before it has ended, whatever barriers and commits say, and each replay begins
+	// when the one before it has ended.
 	Serial
-	// ByEdges graphs are ordered by [Graph.Edges] and by nothing else. They have no
-	// barriers; their commits end command buffers and order nothing.
+	// ByEdges means that [Graph.Edges] alone order the commands. The graph has no barriers, and its
+	// commits only end command buffers.
 	ByEdges
 )
 
@@ -31,22 +31,22 @@ func (o Ordering) String() string {
 	return orderings[o]
 }
 
-// Edge has the command To begin when the command From has ended: the From that
-// stands before it in the list, or, with Previous, the From of the replay before,
-// wherever it stands. Commands are ordered by the paths of edges. An edge of the
-// replay before reaches over one replay at a time, so a path through several
-// replays has one for each.
+// Edge makes the command To begin only when the command From has ended. Without Previous, From
+// stands before To in the list, and both belong to the same replay. With Previous, From belongs to
+// the replay before that of To, and may stand anywhere in the list. Commands are ordered by paths
+// of edges. A path through several replays has one edge with Previous for each step from a replay
+// to the next.
 type Edge struct {
 	From, To ID
 	Previous bool
 }
 
-// Join is a command that does nothing. It waits for the commands before it and is
-// waited for: m commands before r others need m + r edges through one, instead of m·r.
+// Join is a command that does nothing: it waits for commands, and others wait for it. If r commands
+// all wait for m others, m + r edges through a join replace m·r edges.
 type Join struct{ ID ID }
 
-// compareEdges is the canonical order of edges into one command: those of its own
-// replay first, each by ascending From.
+// compareEdges is the canonical order of edges into one command: edges from the same replay come
+// first, and within each half From ascends.
 func compareEdges(a, b Edge) int {
 	if a.Previous != b.Previous {
 		if b.Previous {
@@ -57,9 +57,9 @@ func compareEdges(a, b Edge) int {
 	return cmp.Compare(a.From, b.From)
 }
 
-// SortEdges brings g's edges into their canonical order, which Check demands: by the
-// place of To in the list, then those of the same replay before those of the replay
-// before, then by From. Equal edges become one.
+// SortEdges puts g's edges into their canonical order, which Check demands: by the index of To in
+// the list, then edges of the same replay before edges from the previous replay, then by From. It
+// removes repeated edges.
 func (g *Graph) SortEdges() {
 	if len(g.Edges) == 0 {
 		return
@@ -71,11 +71,11 @@ func (g *Graph) SortEdges() {
 	g.Edges = slices.Compact(g.Edges)
 }
 
-// SortWaits brings edges into one command into their canonical order.
+// SortWaits puts edges into one command into their canonical order.
 func SortWaits(edges []Edge) { slices.SortFunc(edges, compareEdges) }
 
-// SetOrdering has g ordered in another way. Barriers and the orders of commits stay; edges and
-// joins are dropped, unless they are the new order.
+// SetOrdering changes what orders g. Barriers and the orders of commits stay. Edges and joins are
+// dropped unless o is ByEdges.
 func (g *Graph) SetOrdering(o Ordering) {
 	g.Ordering = o
 	if o == ByEdges {
@@ -87,14 +87,14 @@ func (g *Graph) SetOrdering(o Ordering) {
 		return
 	}
 	g.Nodes = slices.DeleteFunc(slices.Clone(g.Nodes), isJoin)
-	if g.Source != nil { // the places of nodes are others now
+	if g.Source != nil { // the indices of nodes have changed
 		source := *g.Source
 		source.Nodes = nil
 		g.Source = &source
 	}
 }
 
-// DropLooseEdges drops edges from or to commands that are gone.
+// DropLooseEdges drops the edges from or to commands that the graph does not have.
 func (g *Graph) DropLooseEdges() {
 	if len(g.Edges) == 0 {
 		return
@@ -103,12 +103,12 @@ func (g *Graph) DropLooseEdges() {
 	g.Edges = slices.DeleteFunc(slices.Clone(g.Edges), func(e Edge) bool { return places.of(e.From) < 0 || places.of(e.To) < 0 })
 }
 
-// Levels sorts the commands of a graph ordered by edges, but for joins, by the most
-// commands on a path to them: as indices into Nodes, those that wait for nothing
-// first. It takes linear time.
+// Levels groups the commands of a graph ordered by edges, without its joins, by the number of
+// commands on the longest path that leads to them; the first group waits for nothing. The results
+// are indices into Nodes. It takes linear time.
 func (g *Graph) Levels() (levels [][]int32) {
 	waits := g.Waits()
-	done := make([]int32, len(g.Nodes)) // by place: commands on the longest path that ends with it
+	done := make([]int32, len(g.Nodes)) // by index: the number of commands on the longest path that ends with this node
 	var count []int
 	for i, n := range g.Nodes {
 		same, _ := waits.Of(i)
@@ -143,15 +143,15 @@ func works(n Node) bool {
 	return ok && !join
 }
 
-// Waits are the edges of a graph by the places of commands in [Graph.Nodes].
+// Waits is the edges of a graph, by the indices of commands in [Graph.Nodes].
 type Waits struct {
-	first []int32 // by place, and one more: where its edges begin in from
-	same  []int32 // by place: where those from the replay before begin
-	from  []int32 // places
+	first []int32 // by index, with one more at the end: where the node's edges begin in from
+	same  []int32 // by index: where in from the edges from the previous replay begin
+	from  []int32 // indices of nodes
 }
 
-// Of returns the places of the commands that the one at place i waits for: those of
-// its replay, and those of the replay before.
+// Of returns the indices of the commands for which node i waits: those of the same replay and those
+// of the previous one.
 func (w *Waits) Of(i int) (same, previous []int32) {
 	return w.from[w.first[i]:w.same[i]], w.from[w.same[i]:w.first[i+1]]
 }
@@ -178,10 +178,10 @@ func (g *Graph) Waits() *Waits {
 	return w
 }
 
-// commandPlaces finds the place in the list of an ID: in an array, where IDs are numbers up
-// to a few times the commands, as recorders give them.
+// commandPlaces finds the index of the command that has an ID. It uses an array if IDs are at most
+// a few times the number of commands, as recorders give them, and a map otherwise.
 type commandPlaces struct {
-	dense  []int32 // 1 + place, 0 for none
+	dense  []int32 // by ID: 1 + index, or 0 for no command
 	sparse map[ID]int32
 }
 
@@ -203,7 +203,7 @@ func newCommandPlaces(g *Graph) *commandPlaces {
 	return p
 }
 
-// of returns the place of a command, −1 if there is none.
+// of returns the index of the command with the ID, or −1 if there is none.
 func (p *commandPlaces) of(id ID) int32 {
 	if int(id) < len(p.dense) {
 		return p.dense[id] - 1

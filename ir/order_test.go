@@ -11,7 +11,7 @@ import (
 	"github.com/mlxc/mlxc/ir"
 )
 
-// The edges by place are those by ID, whatever the IDs.
+// Waits returns the edges by indices of commands, whatever the IDs are.
 func TestWaits(t *testing.T) {
 	edges := 0
 	rapid.Check(t, func(t *rapid.T) {
@@ -37,7 +37,7 @@ func TestWaits(t *testing.T) {
 			}
 			require.True(t, slices.Equal(g.Edges, got), "%v, want %v", got, g.Edges)
 			edges += len(got)
-			// Their canonical order does not depend on that before.
+			// The canonical order does not depend on the order of the edges before.
 			shuffled := *g
 			shuffled.Edges = rapid.Permutation(slices.Concat(g.Edges, g.Edges)).Draw(t, "edges")
 			shuffled.SortEdges()
@@ -67,7 +67,7 @@ func TestLevels(t *testing.T) {
 	s := g.Stats()
 	require.Equal(t, []int{6, 1, 7, 3, 3}, []int{s.Fills, s.Joins, s.Edges, s.Epochs, s.Largest})
 
-	// In another ordering nothing of them is left.
+	// With another ordering, no edges and joins are left.
 	serial := g.Clone()
 	serial.SetOrdering(ir.Serial)
 	require.NoError(t, serial.Check())

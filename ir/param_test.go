@@ -63,7 +63,7 @@ func points(g *ir.Graph, yield func([]uint32)) {
 	}
 }
 
-// extremes returns the least and greatest value of a among the points.
+// extremes returns the min and the max of a among the points.
 func extremes(g *ir.Graph, a ir.Affine) (lo, hi int64, any bool) {
 	lo, hi = math.MaxInt64, math.MinInt64
 	points(g, func(v []uint32) {
@@ -101,7 +101,8 @@ func TestRangeIsExactWithoutConstraints(t *testing.T) {
 	})
 }
 
-// One constraint between at most 8 params with coefficients ±1, any expression.
+// Range is exact for any expression if there is one constraint, between at most 8 params with
+// coefficients ±1.
 func TestRangeIsExactUnderOneConstraint(t *testing.T) {
 	sign := rapid.Int64Range(-1, 1)
 	rapid.Check(t, func(t *rapid.T) {

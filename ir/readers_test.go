@@ -19,9 +19,9 @@ import (
 	"github.com/mlxc/mlxc/ir/mlxt"
 )
 
-// What one reader takes, the other does: of texts in which words, numbers and signs
-// were exchanged, those that parse make containers that open, as the same module, and
-// the other way round for bytes of containers.
+// The two readers accept the same modules. Texts in which words, numbers and signs were exchanged
+// either do not parse, or their modules can be written as containers and opened again, and likewise
+// for damaged bytes of containers.
 func TestReadersAgree(t *testing.T) {
 	var texts [][]byte
 	names, err := filepath.Glob("../testdata/review/files/*.mlxt")

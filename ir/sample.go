@@ -5,10 +5,9 @@ import (
 	"slices"
 )
 
-// Samples returns at most n choices of the params, as bits, that keep bounds and
-// constraints: the least values, the greatest ones, and those with one param at its
-// other end, each moved as far as constraints demand. It may find none although there are
-// such values.
+// Samples returns at most n choices of values for the params, as bits, that keep bounds and
+// constraints: all mins, all maxes, and choices where one param is at its opposite end. Values that
+// violate a constraint are moved as far as it demands. It may find none although there are some.
 func (g *Graph) Samples(n int) [][]uint32 {
 	var out [][]uint32
 	add := func(far int, high bool) {
@@ -41,8 +40,8 @@ func (g *Graph) Samples(n int) [][]uint32 {
 	return out
 }
 
-// ends returns the least value of each param, or the greatest, and of param far the
-// other end.
+// ends returns the min of each param (or its max, if high is set), and the opposite end of param
+// far.
 func (g *Graph) ends(far int, high bool) []int64 {
 	v := make([]int64, len(g.Params))
 	for i := range v {
@@ -58,9 +57,8 @@ func (g *Graph) ends(far int, high bool) []int64 {
 	return v
 }
 
-// keep moves v to where it keeps the constraints, param by param, and reports
-// whether it does. Mending one constraint may break another, so it tries a few
-// times.
+// keep moves the values v, param by param, until they keep the constraints. It reports whether they
+// do. Mending one constraint may break another, so it tries a few times.
 func (g *Graph) keep(v []int64) bool {
 	over := func(c *Constraint) (int64, bool) {
 		sum, ok := int64(0), true

@@ -10,9 +10,9 @@ type Stats struct {
 	Commits     int            `json:"commits"`
 	Joins       int            `json:"joins,omitempty"`
 	Edges       int            `json:"edges,omitempty"`
-	Epochs      int            `json:"epochs"`        // runs of commands between barriers and commits; of a serial graph the commands, by edges the longest path
+	Epochs      int            `json:"epochs"`        // between barriers and commits; if serial, the commands; by edges, the longest path
 	Unannotated int            `json:"unannotated"`   // dispatches whose effects are unknown
-	Largest     int            `json:"largest_epoch"` // by edges: most commands that equally many precede on a path
+	Largest     int            `json:"largest_epoch"` // commands of one epoch; by edges, the most commands with equally long paths to them
 	Kernels     map[string]int `json:"kernels"`       // dispatches of each function
 	Ops         map[string]int `json:"ops"`           // dispatches of each op kind
 	Bytes       MemoryBytes    `json:"bytes"`
@@ -25,22 +25,22 @@ type MemoryBytes struct {
 	Output  int64 `json:"output"`
 	State   int64 `json:"state"`
 	Scratch int64 `json:"scratch"`
-	// Argument memory is there after the pass constants only.
+	// Argument memory exists only after the pass constants.
 	Argument int64 `json:"argument,omitempty"`
 }
 
-// Stats counts g.
+// Stats returns the counts of g.
 func (g *Graph) Stats() Stats {
 	s := Stats{Kernels: map[string]int{}, Ops: map[string]int{}}
-	// A kernel nearly always serves one op. Its count is added to the map only when the op
-	// changes.
+	// tally counts the ops of one kernel. A kernel nearly always serves one op. Its count is added
+	// to the map only when the op changes.
 	type tally struct {
 		op   string
-		n    int // of the op
-		rest int // of ops before
+		n    int // dispatches of that op
+		rest int // dispatches of earlier ops
 	}
 	tallies := make([]tally, len(g.Kernels))
-	epoch := 0 // commands of the one that is open
+	epoch := 0 // commands of the current epoch
 	for _, n := range g.Nodes {
 		switch n := n.(type) {
 		case *Dispatch:

@@ -24,9 +24,8 @@ type Dim struct {
 	Stride int64
 }
 
-// Region is a strided set of bytes of a memory: the runs [o, o+Run) for each
-// o = Off + Σ i·Stride with 0 ≤ i < Count, one i for each of Dims (outermost
-// first). It holds these bytes and no others, in particular none between the runs.
+// Region is a strided set of bytes of a memory: the runs [o, o+Run) for each o = Off + Σ i·Stride
+// with 0 ≤ i < Count, one i for each of Dims (outermost first). It holds no bytes between the runs.
 type Region struct {
 	Mem  MemID
 	Off  Affine
@@ -100,8 +99,8 @@ func (r Region) runs(params []uint32, off, n int64, dims []Dim, yield func(lo, h
 	return true
 }
 
-// Hull returns the first byte of r and the first byte after it, as expressions
-// that hold for counts and runs of at least one and strides of at least zero.
+// Hull returns the first byte of r and the first byte after it. The expressions hold if counts and
+// runs are at least one and strides at least zero.
 func (r Region) Hull() (lo, end Affine) {
 	end = r.Off.Add(r.Run)
 	for _, d := range r.Dims {

@@ -1,14 +1,6 @@
 // Activations and caps: one element a thread, functions of one array.
 
-#include <metal_stdlib>
-using namespace metal;
-#pragma clang fp contract(off)
-
-// What a store leaves of a result: of a NaN, the one NaN, whichever operation
-// made it (docs/terms.md, "Stores"). Bits are compared, which fast-math leaves alone.
-inline float stored(float v) {
-  return (as_type<uint>(v) & 0x7fffffffu) > 0x7f800000u ? as_type<float>(0x7fc00000u) : v;
-}
+#include "common.h"
 
 // erf, which Metal does not have, within 2.4 ulp for every f32, also where exp is
 // off by 4: x·P(x²) below 0.95, 1 − exp(Q(x)) above, and 1 from 4 on, where

@@ -13,15 +13,13 @@ import (
 	"github.com/mlxc/mlxc/msl/decl"
 )
 
-// Cache binds and describes the dispatches of one graph, as [Bind] and
-// [Describe] do and with the same errors, but works once for all dispatches
-// that differ only in where their views lie (those share a [decl.Form]): the layers
-// of a model, the tokens of a batch. What it returns is allocated in large pieces,
-// not dispatch by dispatch.
+// Cache binds and describes the dispatches of one graph, with the results and errors of [Bind] and
+// [Describe]. It does the work once for all dispatches that differ only in where their views lie
+// (they share a [decl.Form]): the layers of a model, the tokens of a batch. It allocates its
+// results in large pieces, not dispatch by dispatch.
 //
-// While it is in use, the graph's params and constraints must stay, and so must
-// the memories and kernels that it has; more may be added. A cache is for one
-// goroutine.
+// While a cache is in use, the graph's params and constraints must not change, and neither must the
+// memories and kernels that it has; more may be added. A cache is for one goroutine.
 type Cache struct {
 	g     *ir.Graph
 	seed  uint64
@@ -42,7 +40,7 @@ type Cache struct {
 type root struct {
 	mem      ir.MemID
 	off      int64
-	argument bool // argument memory: kernels get its bytes as if they were bound inline
+	argument bool // it is argument memory: kernels get its bytes as if they were bound inline
 }
 
 // cachedForm is an entry of a cache's table. It keeps a copy of the dispatch that it
@@ -52,12 +50,12 @@ type cachedForm struct {
 	like    ir.Dispatch
 	classes []uint8     // alignment classes of the views, by binding
 	next    *cachedForm // the next entry with the same hash
-	after   *cachedForm // the entry that was asked for after this one the last time: graphs repeat themselves
-	or      *cachedForm // and the one before that: a norm may be followed by one of two commands
+	after   *cachedForm // the entry that followed this one the last time, because graphs repeat themselves
+	or      *cachedForm // the entry that followed before that: a norm may be followed by one of two commands in turn
 }
 
-// Limits that keep a hostile graph from making the table slow or large. Dispatches
-// beyond them are bound without the table.
+// These limits keep a hostile graph from making the table slow or large. Dispatches beyond them are
+// bound without the table.
 const (
 	maxForms = 1 << 14
 	maxChain = 8
@@ -68,9 +66,8 @@ func NewCache(g *ir.Graph) *Cache {
 	return &Cache{g: g, seed: maphash.String(maphash.MakeSeed(), ""), forms: map[uint64]*cachedForm{}}
 }
 
-// Form returns the form of d, which callers may use as a key for results that depend
-// on nothing but the form. It returns nil for a dispatch that has none, such as one
-// that Bind refuses.
+// Form returns the form of d, which callers may use as a key for results that depend only on the
+// form. It returns nil for a dispatch that has none, such as one that Bind refuses.
 func (c *Cache) Form(d *ir.Dispatch) *decl.Form {
 	if !Declared(&c.g.Kernels[d.Kernel]) {
 		return nil
@@ -146,7 +143,7 @@ func (c *Cache) EffectsOf(f *decl.Form, d *ir.Dispatch) *ir.Effects {
 // cannot be bound or the table is full.
 func (c *Cache) form(d *ir.Dispatch) *cachedForm {
 	if !invariants.Caches || d.Counts() != nil {
-		return nil // few dispatches, whose effects are their own
+		return nil // the graph has few dispatches, and each keeps effects of its own
 	}
 	c.extendRoots()
 	l := c.last
@@ -204,8 +201,8 @@ func (c *Cache) find(d *ir.Dispatch) *cachedForm {
 	return f
 }
 
-// hash and alike look at everything that [Bind], regions and the demands on
-// aliasing depend on but for memories and offsets of views.
+// hash and alike look at everything on which [Bind], regions and the rules of aliasing depend,
+// except for the memories and offsets of views.
 
 func (c *Cache) hash(d *ir.Dispatch) uint64 {
 	h := c.seed
@@ -265,8 +262,8 @@ func (c *Cache) alike(f *cachedForm, d *ir.Dispatch) bool {
 	return true
 }
 
-// inline returns b as the kernel sees it. A view of argument memory is, for the
-// kernel, the same as bytes that are bound inline.
+// inline returns b as the kernel sees it. To a kernel, a view of argument memory is the same as
+// inline bytes.
 func (c *Cache) inline(b *ir.Binding) *ir.Binding {
 	if b.Kind == ir.BindView && c.roots[b.View.Mem].argument {
 		c.resolved = c.g.Resolve(*b)
@@ -275,8 +272,8 @@ func (c *Cache) inline(b *ir.Binding) *ir.Binding {
 	return b
 }
 
-// class is the greatest power of two up to 8, the size of the widest element,
-// that divides the view's offset in its root, as its exponent.
+// class is the alignment of the view in its root: the exponent of the largest power of two that
+// divides its offset, up to 8, the size of the widest element.
 func (c *Cache) class(v *ir.View) uint8 {
 	x := uint64(v.Off.Const + c.roots[v.Mem].off)
 	for _, t := range v.Off.Terms() {

@@ -66,8 +66,8 @@ func TestCacheOwnsItsCopies(t *testing.T) {
 	}
 }
 
-// TestCacheIsBounded: a graph of dispatches that are all different fills no
-// memory without end, and is described all the same.
+// TestCacheIsBounded: dispatches that are all different do not fill memory without end, and are
+// still described.
 func TestCacheIsBounded(t *testing.T) {
 	g := recorded.Graph(t, "norm_residual")
 	c := msl.NewCache(g)

@@ -1,9 +1,7 @@
 // Copies between layouts, one element a thread: v both contiguous, g the source
 // strided, gg both strided. Strides are in elements, outermost first.
 
-#include <metal_stdlib>
-using namespace metal;
-#pragma clang fp contract(off)
+#include "common.h"
 
 // @kernel   v_copy{T:float32float32=f32|float16float16=f16|bfloat16bfloat16=bf16}
 // @mlx

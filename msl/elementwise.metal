@@ -1,17 +1,6 @@
 // One element a thread: arithmetic of two arrays, functions of one.
 
-#include <metal_stdlib>
-using namespace metal;
-#pragma clang fp contract(off)
-
-// What a store leaves of a result: of a NaN, the one NaN, whichever operation
-// made it (docs/terms.md, "Stores"). Bits are compared, which fast-math leaves alone.
-inline float stored(float v) {
-  return (as_type<uint>(v) & 0x7fffffffu) > 0x7f800000u ? as_type<float>(0x7fc00000u) : v;
-}
-inline half stored(half v) {
-  return (as_type<ushort>(v) & 0x7fff) > 0x7c00 ? as_type<half>(ushort(0x7e00)) : v;
-}
+#include "common.h"
 
 struct Add {
   template <typename T>
@@ -159,37 +148,18 @@ template [[host_name("v_Silufloat32float32")]] [[kernel]] decltype(unary_v<float
 //
 // Elementwise: one thread an element, the innermost dimension along x.
 //
-// @witness vv_*float32 ; ; threads 1000 1 1 / 256 1 1 ; ok
-// @witness vv_*float32 ; ; groups 4 1 1 / 250 1 1 ; ok
-// @witness vv_*float32 ; inplace=c,a ; threads 1000 1 1 / 256 1 1 ; ok
-// @witness vv_*float32 ; inplace=c,b ; threads 1000 1 1 / 256 1 1 ; ok
-// @witness vv_*float32 ; ; threads 1000 2 1 / 256 1 1 ; refused
-// @witness vv_*float32 ; ; threads 1000 1 2 / 256 1 1 ; refused
-// @witness g2_Addfloat32 ; a_strides=576,1 b_strides=0,1 ; threads 576 5 1 / 256 1 1 ; ok
-// @witness g2_Addfloat32 ; a_strides=576,1 b_strides=0,1 inplace=c,a ; threads 576 5 1 / 256 1 1 ; ok
-// @witness g2_Addfloat32 ; a_strides=0,1 b_strides=576,1 inplace=c,b ; threads 576 5 1 / 256 1 1 ; ok
-// @witness g2_Addfloat32 ; a_strides=1,5 b_strides=0,1 inplace=c,a ; threads 576 5 1 / 256 1 1 ; refused
-// @witness g2_Multiplyfloat32 ; a_strides=576,1 b_strides=0,1 ; threads 576 5 1 / 256 1 1 ; ok
-// @witness g2_Multiplyfloat32 ; a_strides=576,1 b_strides=0,1 inplace=c,a ; threads 576 5 1 / 256 1 1 ; ok
-// @witness g2_Multiplyfloat32 ; a_strides=0,1 b_strides=576,1 inplace=c,b ; threads 576 5 1 / 256 1 1 ; ok
-// @witness vv_*float16 ; ; threads 1000 1 1 / 256 1 1 ; ok
-// @witness vv_*float16 ; ; groups 4 1 1 / 250 1 1 ; ok
-// @witness vv_*float16 ; inplace=c,a ; threads 1000 1 1 / 256 1 1 ; ok
-// @witness vv_*float16 ; inplace=c,b ; threads 1000 1 1 / 256 1 1 ; ok
-// @witness vv_*float16 ; ; threads 1000 2 1 / 256 1 1 ; refused
-// @witness vv_*float16 ; ; threads 1000 1 2 / 256 1 1 ; refused
-// @witness g2_Addfloat16 ; a_strides=576,1 b_strides=0,1 ; threads 576 5 1 / 256 1 1 ; ok
-// @witness g2_Addfloat16 ; a_strides=576,1 b_strides=0,1 inplace=c,a ; threads 576 5 1 / 256 1 1 ; ok
-// @witness g2_Addfloat16 ; a_strides=0,1 b_strides=576,1 inplace=c,b ; threads 576 5 1 / 256 1 1 ; ok
-// @witness g2_Addfloat16 ; a_strides=1,5 b_strides=0,1 inplace=c,a ; threads 576 5 1 / 256 1 1 ; refused
-// @witness g2_Multiplyfloat16 ; a_strides=576,1 b_strides=0,1 ; threads 576 5 1 / 256 1 1 ; ok
-// @witness g2_Multiplyfloat16 ; a_strides=576,1 b_strides=0,1 inplace=c,a ; threads 576 5 1 / 256 1 1 ; ok
-// @witness g2_Multiplyfloat16 ; a_strides=0,1 b_strides=576,1 inplace=c,b ; threads 576 5 1 / 256 1 1 ; ok
-// @witness v_Sigmoid* ; ; threads 3072 1 1 / 1024 1 1 ; ok
-// @witness v_Sigmoid* ; inplace=out,in ; threads 3072 1 1 / 1024 1 1 ; ok
+// @witness vv_*float{32|16} ; ; threads 1000 1 1 / 256 1 1 ; ok
+// @witness vv_*float{32|16} ; ; groups 4 1 1 / 250 1 1 ; ok
+// @witness vv_*float{32|16} ; inplace=c,{a|b} ; threads 1000 1 1 / 256 1 1 ; ok
+// @witness vv_*float{32|16} ; ; threads 1000 2 1 / 256 1 1 ; refused
+// @witness vv_*float{32|16} ; ; threads 1000 1 2 / 256 1 1 ; refused
+// @witness g2_{Addfloat|Multiplyfloat}{32|16} ; a_strides=576,1 b_strides=0,1 ; threads 576 5 1 / 256 1 1 ; ok
+// @witness g2_{Addfloat|Multiplyfloat}{32|16} ; a_strides=576,1 b_strides=0,1 inplace=c,a ; threads 576 5 1 / 256 1 1 ; ok
+// @witness g2_{Addfloat|Multiplyfloat}{32|16} ; a_strides=0,1 b_strides=576,1 inplace=c,b ; threads 576 5 1 / 256 1 1 ; ok
+// @witness g2_Addfloat{32|16} ; a_strides=1,5 b_strides=0,1 inplace=c,a ; threads 576 5 1 / 256 1 1 ; refused
+// @witness v_{Sigmoid|Silu}* ; ; threads 3072 1 1 / 1024 1 1 ; ok
+// @witness v_{Sigmoid|Silu}* ; inplace=out,in ; threads 3072 1 1 / 1024 1 1 ; ok
 // @witness v_Sigmoid* ; ; threads 3072 2 1 / 1024 1 1 ; refused
-// @witness v_Silu* ; ; threads 3072 1 1 / 1024 1 1 ; ok
-// @witness v_Silu* ; inplace=out,in ; threads 3072 1 1 / 1024 1 1 ; ok
 //
 // Corruptions of these declarations that are no lies.
 //

@@ -1,15 +1,7 @@
 // Rows of a table, picked by ids. A row whose id is outside the table becomes
 // NaN, and nothing outside the table is read.
 
-#include <metal_stdlib>
-using namespace metal;
-#pragma clang fp contract(off)
-
-// What a store leaves of a result: of a NaN, the one NaN, whichever operation
-// made it (docs/terms.md, "Stores"). Bits are compared, which fast-math leaves alone.
-inline float stored(float v) {
-  return (as_type<uint>(v) & 0x7fffffffu) > 0x7f800000u ? as_type<float>(0x7fc00000u) : v;
-}
+#include "products.h"
 
 // @kernel   embed_{T:float32=f32|float16=f16}
 // @arg 0 ids    device i32[n] read
@@ -35,7 +27,7 @@ template <typename T>
 
 // The table holds affine codes, laid out as those of quantized matrices.
 //
-// @kernel   affine_embed_float_gs_{g:32|64}_b_{b:4|8}
+// @kernel   affine_embed_float_gs_{g:{groups()}}_b_{b:{bits()}}
 // @arg 0 ids     device i32[n] read
 // @arg 1 w       device u32 as u{b}[V, K] read
 // @arg 2 scales  device f32[V, K/g] read
@@ -76,10 +68,7 @@ template [[host_name("embed_float16")]] [[kernel]] decltype(embed<half>) embed<h
   template [[host_name("affine_embed_float_gs_" #g "_b_" #b)]]       \
   [[kernel]] decltype(affine_embed<g, b>) affine_embed<g, b>;
 
-INSTANTIATE_AFFINE_EMBED(32, 4)
-INSTANTIATE_AFFINE_EMBED(32, 8)
-INSTANTIATE_AFFINE_EMBED(64, 4)
-INSTANTIATE_AFFINE_EMBED(64, 8)
+EACH_WIDTH(INSTANTIATE_AFFINE_EMBED)
 
 // What the tests of declarations compare grids and conditions with (docs/kernels.md, "Witnesses").
 //

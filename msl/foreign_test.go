@@ -15,8 +15,9 @@ import (
 
 const foreignDigest = "8899aabbccddeeff00112233445566778899aabbccddeeff0011223344556677"
 
-// Kernels of a compiled library or of a source file get their declarations from another text,
-// by the digest of their file; the table of the graph's arguments may say more than these.
+// Another text declares kernels of a compiled library or of a source file, which it names by the
+// digest of its file. The argument table of the graph may list more accesses than these
+// declarations.
 func TestDeclarationsOfOtherFiles(t *testing.T) {
 	const text = "// @library metallib \"engine.metallib\" sha256 " + foreignDigest + `
 // @kernel rmsfloat32
@@ -91,7 +92,8 @@ func TestDeclarationsOfOtherFiles(t *testing.T) {
 	assert.ErrorContains(t, msl.Register("twice.effects", text), "twice.effects:2: engine.effects:2 declares the kernel rmsfloat32 of engine.metallib: leave one of them out")
 }
 
-// TestNoText: Metal's compiler takes UTF-8 alone, and text ends for it at a zero. The error says where.
+// TestNoText: Metal's compiler accepts only UTF-8, and a text ends for it at a zero byte. The error
+// names the first such byte.
 func TestNoText(t *testing.T) {
 	for text, at := range map[string]string{"// \xb5s\n": "byte 3 is", "kernel\x00": "byte 6 is"} {
 		path := filepath.Join(t.TempDir(), "k.metal")

@@ -1,14 +1,7 @@
 // Dense matrix times vector and dense matrix times transposed matrix.
 
-#include <metal_stdlib>
-using namespace metal;
-#pragma clang fp contract(off)
-
-// What a store leaves of a result: of a NaN, the one NaN, whichever operation
-// made it (docs/terms.md, "Stores"). Bits are compared, which fast-math leaves alone.
-inline float stored(float v) {
-  return (as_type<uint>(v) & 0x7fffffffu) > 0x7f800000u ? as_type<float>(0x7fc00000u) : v;
-}
+#include "products.h"
+#include "tiles.h"
 
 // sum_of_lanes adds v over each run of n neighbouring lanes; all get the sum.
 template <int n>
@@ -20,16 +13,6 @@ inline float sum_of_lanes(float v) {
     v += simd_shuffle_xor(v, ushort(d));
   }
   return v;
-}
-
-#ifndef __MLXC__ // docs/kernels.md, "Weights before the wait"
-inline void wait_for_dispatches() {}
-#endif
-
-// wide_load is a load from where p lies at a multiple of its own size.
-template <typename V, typename T>
-inline V wide_load(const device T* p) {
-  return *(const device V*)p;
 }
 
 // widened makes floats of the elements in 16 bytes.
@@ -45,19 +28,6 @@ inline void widened(uint4 bits, float, thread float* e) {
 #pragma unroll
   for (int i = 0; i < 4; i++) {
     e[i] = as_type<float>(bits[i]);
-  }
-}
-
-// load_x reads n values, at once.
-template <int n>
-inline void load_x(const device float* x, thread float* v) {
-#pragma unroll
-  for (int i = 0; i < n; i += 4) {
-    const float4 e = wide_load<float4>(x + i);
-    v[i] = e.x;
-    v[i + 1] = e.y;
-    v[i + 2] = e.z;
-    v[i + 3] = e.w;
   }
 }
 
@@ -100,11 +70,11 @@ inline void row_products(
     }
     for (; k + TN <= K; k += parts * step) {
       float v[parts][TN];
-      load_x<TN>(x + k, v[0]);
+      take<TN>(x + k, v[0]);
 #pragma unroll
       for (int d = 0; d < parts; d++) {
         if (d + 1 < parts && k + (d + 1) * step + TN <= K) {
-          load_x<TN>(x + k + (d + 1) * step, v[(d + 1) % parts]);
+          take<TN>(x + k + (d + 1) * step, v[(d + 1) % parts]);
         }
         if (d == 0 || k + d * step + TN <= K) {
 #pragma unroll
@@ -165,93 +135,36 @@ inline void row_products(
 // simdgroups share the columns of the same outputs. marix_ld, the distance of
 // two rows, is spelled so in MLX's library.
 //
-// @kernel   gemv_float32_bm{bm:4|8}_bn1_sm1_sn32_tm4_tn4_nc0_axpby0
+// @lines   gemv(rows; threads; C)
 // @mlx
-// @arg 0 mat            device f32[B, out_vec_size, in_vec_size : matrix_batch_stride[0], marix_ld, 1] read
-// @arg 1 in_vec         device f32[B, in_vec_size : vector_batch_stride[0], 1] read
-// @arg 2 bias           device f32 unused
-// @arg 3 out_vec        device f32[B, out_vec_size] write
-// @arg 4 in_vec_size    constant i32
-// @arg 5 out_vec_size   constant i32
-// @arg 6 marix_ld       constant i32
-// @arg 7 alpha          constant f32 unused
-// @arg 8 beta           constant f32 unused
-// @arg 9 batch_ndim     constant i32 unused
-// @arg 10 batch_shape   constant i32 unused
-// @arg 11 vector_batch_stride constant i64[1]
-// @arg 12 matrix_batch_stride constant i64[1]
-// @arg 13 bias_batch_stride constant i64 unused
-// @arg 14 bias_stride   constant i32 unused
-// @groups   ceil(out_vec_size/(4*bm)), 1, B
-// @group    32, 1, bm
-// @require  in_vec_size >= 1 && out_vec_size >= 1
-// @term     out_vec[z,n] = round(f32, sum[gemv_bn1_sn32](k < in_vec_size, mat[z,n,k] * in_vec[z,k]))
-//
-// @kernel   gemv_float32_bm4_bn1_sm1_sn32_tm1_tn4_nc0_axpby0
-// @mlx
-// @arg 0 mat            device f32[B, out_vec_size, in_vec_size : matrix_batch_stride[0], marix_ld, 1] read
-// @arg 1 in_vec         device f32[B, in_vec_size : vector_batch_stride[0], 1] read
-// @arg 2 bias           device f32 unused
-// @arg 3 out_vec        device f32[B, out_vec_size] write
-// @arg 4 in_vec_size    constant i32
-// @arg 5 out_vec_size   constant i32
-// @arg 6 marix_ld       constant i32
-// @arg 7 alpha          constant f32 unused
-// @arg 8 beta           constant f32 unused
-// @arg 9 batch_ndim     constant i32 unused
-// @arg 10 batch_shape   constant i32 unused
-// @arg 11 vector_batch_stride constant i64[1]
-// @arg 12 matrix_batch_stride constant i64[1]
-// @arg 13 bias_batch_stride constant i64 unused
-// @arg 14 bias_stride   constant i32 unused
-// @groups   ceil(out_vec_size/4), 1, B
-// @group    32, 1, 4
-// @require  in_vec_size >= 1 && out_vec_size >= 1
-// @term     out_vec[z,n] = round(f32, sum[gemv_bn1_sn32](k < in_vec_size, mat[z,n,k] * in_vec[z,k]))
-//
-// @kernel   gemv_float32_bm1_bn8_sm1_sn32_tm{tm:1|4}_tn4_nc0_axpby0
-// @mlx
-// @arg 0 mat            device f32[B, out_vec_size, in_vec_size : matrix_batch_stride[0], marix_ld, 1] read
-// @arg 1 in_vec         device f32[B, in_vec_size : vector_batch_stride[0], 1] read
-// @arg 2 bias           device f32 unused
-// @arg 3 out_vec        device f32[B, out_vec_size] write
-// @arg 4 in_vec_size    constant i32
-// @arg 5 out_vec_size   constant i32
-// @arg 6 marix_ld       constant i32
-// @arg 7 alpha          constant f32 unused
-// @arg 8 beta           constant f32 unused
-// @arg 9 batch_ndim     constant i32 unused
-// @arg 10 batch_shape   constant i32 unused
-// @arg 11 vector_batch_stride constant i64[1]
-// @arg 12 matrix_batch_stride constant i64[1]
-// @arg 13 bias_batch_stride constant i64 unused
-// @arg 14 bias_stride   constant i32 unused
-// @groups   ceil(out_vec_size/tm), 1, B
-// @group    32, 8, 1
-// @require  in_vec_size >= 1 && out_vec_size >= 1
-// @term     out_vec[z,n] = round(f32, sum[gemv_bn8_sn32](k < in_vec_size, mat[z,n,k] * in_vec[z,k]))
-//
-// @kernel   gemv_float32_bm1_bn1_sm8_sn4_tm{tm:1|4}_tn4_nc0_axpby0
-// @mlx
-// @arg 0 mat            device f32[B, out_vec_size, in_vec_size : matrix_batch_stride[0], marix_ld, 1] read
-// @arg 1 in_vec         device f32[B, in_vec_size : vector_batch_stride[0], 1] read
-// @arg 2 bias           device f32 unused
-// @arg 3 out_vec        device f32[B, out_vec_size] write
-// @arg 4 in_vec_size    constant i32
-// @arg 5 out_vec_size   constant i32
-// @arg 6 marix_ld       constant i32
-// @arg 7 alpha          constant f32 unused
-// @arg 8 beta           constant f32 unused
-// @arg 9 batch_ndim     constant i32 unused
-// @arg 10 batch_shape   constant i32 unused
-// @arg 11 vector_batch_stride constant i64[1]
-// @arg 12 matrix_batch_stride constant i64[1]
-// @arg 13 bias_batch_stride constant i64 unused
-// @arg 14 bias_stride   constant i32 unused
-// @groups   ceil(out_vec_size/(8*tm)), 1, B
-// @group    32, 1, 1
-// @require  in_vec_size >= 1 && out_vec_size >= 1
-// @term     out_vec[z,n] = round(f32, sum[gemv_bn1_sn4](k < in_vec_size, mat[z,n,k] * in_vec[z,k]))
+// @arg     mat                  device f32[B, out_vec_size, in_vec_size : matrix_batch_stride[0], marix_ld, 1] read
+// @arg     in_vec               device f32[B, in_vec_size : vector_batch_stride[0], 1] read
+// @arg     bias                 device f32 unused
+// @arg     out_vec              device f32[B, out_vec_size] write
+// @arg     in_vec_size          constant i32
+// @arg     out_vec_size         constant i32
+// @arg     marix_ld             constant i32
+// @arg     alpha                constant f32 unused
+// @arg     beta                 constant f32 unused
+// @arg     batch_ndim           constant i32 unused
+// @arg     batch_shape          constant i32 unused
+// @arg     vector_batch_stride  constant i64[1]
+// @arg     matrix_batch_stride  constant i64[1]
+// @arg     bias_batch_stride    constant i64 unused
+// @arg     bias_stride          constant i32 unused
+// @groups  ceil(out_vec_size/{rows}), 1, B
+// @group   {threads}
+// @require in_vec_size >= 1 && out_vec_size >= 1
+// @term    out_vec[z,n] = round(f32, sum[{C}](k < in_vec_size, mat[z,n,k] * in_vec[z,k]))
+// @end
+// @kernel  gemv_float32_bm{bm:4|8}_bn1_sm1_sn32_tm4_tn4_nc0_axpby0
+// @use     gemv((4*bm); 32, 1, bm; gemv_bn1_sn32)
+// @kernel  gemv_float32_bm4_bn1_sm1_sn32_tm1_tn4_nc0_axpby0
+// @use     gemv(4; 32, 1, 4; gemv_bn1_sn32)
+// @kernel  gemv_float32_bm1_bn8_sm1_sn32_tm{tm:1|4}_tn4_nc0_axpby0
+// @use     gemv(tm; 32, 8, 1; gemv_bn8_sn32)
+// @kernel  gemv_float32_bm1_bn1_sm8_sn4_tm{tm:1|4}_tn4_nc0_axpby0
+// @use     gemv((8*tm); 32, 1, 1; gemv_bn1_sn4)
 template <typename T, int BM, int BN, int SM, int SN, int TM, int TN>
 [[kernel, max_total_threads_per_threadgroup(32 * BM * BN)]] void gemv(
     const device T* mat [[buffer(0)]],
@@ -269,9 +182,7 @@ template <typename T, int BM, int BN, int SM, int SN, int TM, int TN>
     constant long* matrix_batch_stride [[buffer(12)]],
     constant long* bias_batch_stride [[buffer(13)]],
     constant int& bias_stride [[buffer(14)]],
-    uint3 group [[threadgroup_position_in_grid]],
-    uint simdgroup [[simdgroup_index_in_threadgroup]],
-    uint lane [[thread_index_in_simdgroup]]) {
+    PLACE) {
   constexpr int pitch = BM * SM * TM + TM;
   threadgroup float partial[BN > 1 ? BN * pitch : 1];
 
@@ -324,8 +235,6 @@ INSTANTIATE_GEMV(1, 8, 1, 32, 4)
 INSTANTIATE_GEMV(1, 1, 8, 4, 1)
 INSTANTIATE_GEMV(1, 1, 8, 4, 4)
 
-constexpr constant int ROWS = 4; // outputs of a simdgroup of the kernels below
-
 // dot_rows leaves in result[i] the product of x with row first + i of a matrix
 // [N, K], computed by a simdgroup. Rows past the end are read as the last one.
 template <typename W, bool wait = true>
@@ -371,31 +280,28 @@ template <typename W>
     device float* y [[buffer(2)]],
     constant int& K [[buffer(3)]],
     constant int& N [[buffer(4)]],
-    uint3 group [[threadgroup_position_in_grid]],
-    uint simdgroup [[simdgroup_index_in_threadgroup]],
-    uint lane [[thread_index_in_simdgroup]]) {
+    PLACE) {
   matvec(mat, x, y, K, N, int(group.x), simdgroup, lane);
 }
 
-// silu_mul is what a gated feed-forward layer makes of its two products.
-inline float silu_mul(float gate, float up) { return gate / (1.0f + precise::exp(-gate)) * up; }
-
 // Two products of one input: their blocks follow each other in the grid.
 //
-// @kernel   gemv_x2_{W:float16=f16}_float32
-// @arg 0 w0  device {W}[n0, K] read
-// @arg 1 w1  device {W}[n1, K] read
-// @arg 2 x   device f32[K] read
-// @arg 3 y0  device f32[n0] write
-// @arg 4 y1  device f32[n1] write
-// @arg 5 K   constant i32
-// @arg 6 n0  constant i32
-// @arg 7 n1  constant i32
-// @groups   ceil(n0/8) + ceil(n1/8), 1, 1
-// @group    32, 2, 1
-// @require  K >= 1 && n0 >= 1 && n1 >= 1
-// @term     y0[n] = round(f32, sum[gemv_f16](k < K, w0[n,k] * x[k]))
-// @term     y1[n] = round(f32, sum[gemv_f16](k < K, w1[n,k] * x[k]))
+// @kernel  gemv_{arms:x2=0 1|x3=0 1 2}_{W:float16=f16}_float32
+// @each    i = {arms}
+// @arg     w{i}  device {W}[n{i}, K] read
+// @end
+// @arg     x     device f32[K] read
+// @each    i = {arms}
+// @arg     y{i}  device f32[n{i}] write
+// @term    y{i}[n] = round(f32, sum[gemv_f16](k < K, w{i}[n,k] * x[k]))
+// @end
+// @arg     K     constant i32
+// @each    i = {arms}
+// @arg     n{i}  constant i32
+// @end
+// @groups  {each i = {arms}; ceil(n{i}/8); +}, 1, 1
+// @group   32, 2, 1
+// @require K >= 1 && {each i = {arms}; n{i} >= 1; &&}
 template <typename W>
 [[kernel]] void gemv_x2(
     const device W* w0 [[buffer(0)]],
@@ -406,9 +312,7 @@ template <typename W>
     constant int& K [[buffer(5)]],
     constant int& n0 [[buffer(6)]],
     constant int& n1 [[buffer(7)]],
-    uint3 group [[threadgroup_position_in_grid]],
-    uint simdgroup [[simdgroup_index_in_threadgroup]],
-    uint lane [[thread_index_in_simdgroup]]) {
+    PLACE) {
   int block = int(group.x);
   const int blocks0 = (n0 + 2 * ROWS - 1) / (2 * ROWS);
   if (block < blocks0) {
@@ -420,25 +324,6 @@ template <typename W>
 }
 
 // Three products of one input: their blocks follow each other in the grid.
-//
-// @kernel   gemv_x3_{W:float16=f16}_float32
-// @arg 0 w0   device {W}[n0, K] read
-// @arg 1 w1   device {W}[n1, K] read
-// @arg 2 w2   device {W}[n2, K] read
-// @arg 3 x    device f32[K] read
-// @arg 4 y0   device f32[n0] write
-// @arg 5 y1   device f32[n1] write
-// @arg 6 y2   device f32[n2] write
-// @arg 7 K    constant i32
-// @arg 8 n0   constant i32
-// @arg 9 n1   constant i32
-// @arg 10 n2  constant i32
-// @groups   ceil(n0/8) + ceil(n1/8) + ceil(n2/8), 1, 1
-// @group    32, 2, 1
-// @require  K >= 1 && n0 >= 1 && n1 >= 1 && n2 >= 1
-// @term     y0[n] = round(f32, sum[gemv_f16](k < K, w0[n,k] * x[k]))
-// @term     y1[n] = round(f32, sum[gemv_f16](k < K, w1[n,k] * x[k]))
-// @term     y2[n] = round(f32, sum[gemv_f16](k < K, w2[n,k] * x[k]))
 template <typename W>
 [[kernel]] void gemv_x3(
     const device W* w0 [[buffer(0)]],
@@ -452,9 +337,7 @@ template <typename W>
     constant int& n0 [[buffer(8)]],
     constant int& n1 [[buffer(9)]],
     constant int& n2 [[buffer(10)]],
-    uint3 group [[threadgroup_position_in_grid]],
-    uint simdgroup [[simdgroup_index_in_threadgroup]],
-    uint lane [[thread_index_in_simdgroup]]) {
+    PLACE) {
   int block = int(group.x);
   const int blocks0 = (n0 + 2 * ROWS - 1) / (2 * ROWS);
   if (block < blocks0) {
@@ -493,9 +376,7 @@ template <typename W>
     device float* y [[buffer(3)]],
     constant int& K [[buffer(4)]],
     constant int& N [[buffer(5)]],
-    uint3 group [[threadgroup_position_in_grid]],
-    uint simdgroup [[simdgroup_index_in_threadgroup]],
-    uint lane [[thread_index_in_simdgroup]]) {
+    PLACE) {
   const int first = (int(group.x) * 2 + int(simdgroup)) * ROWS;
   float result[ROWS];
   dot_rows(w, x, K, N, first, lane, result);
@@ -509,19 +390,19 @@ template <typename W>
 
 // The gate and up products of a feed-forward layer, and silu(gate)·up of them.
 //
-// @kernel   gemv_silu_mul_{W:float16=f16}_float32
-// @arg 0 w_gate  device {W}[N, K] read
-// @arg 1 w_up    device {W}[N, K] read
-// @arg 2 x       device f32[K] read
-// @arg 3 y       device f32[N] write
-// @arg 4 K       constant i32
-// @arg 5 N       constant i32
-// @groups   ceil(N/8), 1, 1
-// @group    32, 2, 1
-// @require  K >= 1 && N >= 1
-// @where    gate[n] = sum[gemv_f16](k < K, w_gate[n,k] * x[k])
-// @where    up[n] = sum[gemv_f16](k < K, w_up[n,k] * x[k])
-// @term     y[n] = round(f32, gate[n] / (1.0 + exp(-gate[n])) * up[n])
+// @kernel  gemv_silu_mul_{W:float16=f16}_float32
+// @each    i = gate up
+// @arg     w_{i}  device {W}[N, K] read
+// @where   {i}[n] = sum[gemv_f16](k < K, w_{i}[n,k] * x[k])
+// @end
+// @arg     x      device f32[K] read
+// @arg     y      device f32[N] write
+// @arg     K      constant i32
+// @arg     N      constant i32
+// @groups  ceil(N/8), 1, 1
+// @group   32, 2, 1
+// @require K >= 1 && N >= 1
+// @term    y[n] = {silu_mul(n)}
 template <typename W>
 [[kernel]] void gemv_silu_mul(
     const device W* w_gate [[buffer(0)]],
@@ -530,9 +411,7 @@ template <typename W>
     device float* y [[buffer(3)]],
     constant int& K [[buffer(4)]],
     constant int& N [[buffer(5)]],
-    uint3 group [[threadgroup_position_in_grid]],
-    uint simdgroup [[simdgroup_index_in_threadgroup]],
-    uint lane [[thread_index_in_simdgroup]]) {
+    PLACE) {
   const int first = (int(group.x) * 2 + int(simdgroup)) * ROWS;
   float gate[ROWS];
   float up[ROWS];
@@ -603,9 +482,6 @@ template <typename W>
 template [[host_name("gather_gemv_float32")]] [[kernel]] decltype(gather_gemv<float>) gather_gemv<float>;
 template [[host_name("gather_gemv_float16_float32")]] [[kernel]] decltype(gather_gemv<half>) gather_gemv<half>;
 
-constexpr constant int TILE = 32; // rows, columns and depth of a tile
-constexpr constant int PITCH = 36; // floats from row to row of a tile, so that 8 rows lie in different banks
-
 // load_row brings 8 elements of a row to threadgroup memory; elements past
 // `count` become zero.
 template <typename T>
@@ -613,27 +489,6 @@ inline void load_row(const device T* from, threadgroup float* to, int count) {
 #pragma unroll
   for (int i = 0; i < 8; i++) {
     to[i] = i < count ? float(from[i]) : 0.0f;
-  }
-}
-
-// add_product adds the product of the tiles xs and wsᵀ to a simdgroup's quarter.
-inline void add_product(const threadgroup float* xs, const threadgroup float* ws, int sm, int sn, thread simdgroup_float8x8* acc) {
-#pragma unroll
-  for (int kk = 0; kk < TILE; kk += 8) {
-    simdgroup_float8x8 xm[2];
-    simdgroup_float8x8 wm[2];
-#pragma unroll
-    for (int i = 0; i < 2; i++) {
-      simdgroup_load(xm[i], xs + (sm + 8 * i) * PITCH + kk, PITCH);
-      simdgroup_load(wm[i], ws + (sn + 8 * i) * PITCH + kk, PITCH, ulong2(0, 0), true);
-    }
-#pragma unroll
-    for (int i = 0; i < 2; i++) {
-#pragma unroll
-      for (int j = 0; j < 2; j++) {
-        simdgroup_multiply_accumulate(acc[2 * i + j], xm[i], wm[j], acc[2 * i + j]);
-      }
-    }
   }
 }
 
@@ -673,49 +528,6 @@ inline void multiply_tile(
   }
 }
 
-// spread writes a threadgroup's tile to threadgroup memory, where each thread
-// finds 8 elements of a row; a barrier has to follow.
-inline void spread(const thread simdgroup_float8x8* acc, threadgroup float* tile, uint simdgroup) {
-  const int sm = int(simdgroup) / 2 * 16;
-  const int sn = int(simdgroup) % 2 * 16;
-#pragma unroll
-  for (int i = 0; i < 2; i++) {
-#pragma unroll
-    for (int j = 0; j < 2; j++) {
-      simdgroup_store(acc[2 * i + j], tile + (sm + 8 * i) * PITCH + sn + 8 * j, PITCH);
-    }
-  }
-}
-
-// store_tile writes a threadgroup's tile to (m0, n0) of y; xs is a tile that
-// nobody needs any more.
-inline void store_tile(
-    const thread simdgroup_float8x8* acc, device float* y, int N, int M, int m0, int n0, threadgroup float* xs, uint thread_id, uint simdgroup) {
-  if (m0 + TILE <= M && n0 + TILE <= N) {
-    const int sm = int(simdgroup) / 2 * 16;
-    const int sn = int(simdgroup) % 2 * 16;
-#pragma unroll
-    for (int i = 0; i < 2; i++) {
-#pragma unroll
-      for (int j = 0; j < 2; j++) {
-        simdgroup_store(acc[2 * i + j], y + size_t(m0 + sm + 8 * i) * N + n0 + sn + 8 * j, N);
-      }
-    }
-    return;
-  }
-  threadgroup_barrier(mem_flags::mem_threadgroup);
-  spread(acc, xs, simdgroup);
-  threadgroup_barrier(mem_flags::mem_threadgroup);
-  const int row = int(thread_id) / 4;
-  const int col = int(thread_id) % 4 * 8;
-#pragma unroll
-  for (int i = 0; i < 8; i++) {
-    if (m0 + row < M && n0 + col + i < N) {
-      y[size_t(m0 + row) * N + n0 + col + i] = stored(xs[row * PITCH + col + i]);
-    }
-  }
-}
-
 // matmul is the tile at (m0, n0) of y = x·wᵀ.
 template <typename W>
 inline void matmul(
@@ -747,9 +559,7 @@ template <typename W>
     constant int& K [[buffer(3)]],
     constant int& N [[buffer(4)]],
     constant int& M [[buffer(5)]],
-    uint3 group [[threadgroup_position_in_grid]],
-    uint thread_id [[thread_index_in_threadgroup]],
-    uint simdgroup [[simdgroup_index_in_threadgroup]]) {
+    TILE_PLACE) {
   threadgroup float xs[TILE * PITCH];
   threadgroup float ws[TILE * PITCH];
   matmul(x, w, y, K, N, M, int(group.y) * TILE, int(group.x) * TILE, xs, ws, thread_id, simdgroup);
@@ -757,21 +567,23 @@ template <typename W>
 
 // Two products of one input: their tiles follow each other along x.
 //
-// @kernel   gemm_nt_x2_{W:float32=f32|float16_float32=f16}
-// @arg 0 w0  device {W}[n0, K] read
-// @arg 1 w1  device {W}[n1, K] read
-// @arg 2 x   device f32[M, K] read
-// @arg 3 y0  device f32[M, n0] write
-// @arg 4 y1  device f32[M, n1] write
-// @arg 5 K   constant i32
-// @arg 6 n0  constant i32
-// @arg 7 n1  constant i32
-// @arg 8 M   constant i32
-// @groups   ceil(n0/32) + ceil(n1/32), ceil(M/32), 1
-// @group    32, 2, 2
-// @require  K >= 1 && n0 >= 1 && n1 >= 1 && M >= 1
-// @term     y0[m,n] = round(f32, sum[gemm](k < K, x[m,k] * w0[n,k]))
-// @term     y1[m,n] = round(f32, sum[gemm](k < K, x[m,k] * w1[n,k]))
+// @kernel  gemm_nt_{arms:x2=0 1|x3=0 1 2}_{W:float32=f32|float16_float32=f16}
+// @each    i = {arms}
+// @arg     w{i}  device {W}[n{i}, K] read
+// @end
+// @arg     x     device f32[M, K] read
+// @each    i = {arms}
+// @arg     y{i}  device f32[M, n{i}] write
+// @term    y{i}[m,n] = round(f32, sum[gemm](k < K, x[m,k] * w{i}[n,k]))
+// @end
+// @arg     K     constant i32
+// @each    i = {arms}
+// @arg     n{i}  constant i32
+// @end
+// @arg     M     constant i32
+// @groups  {each i = {arms}; ceil(n{i}/32); +}, ceil(M/32), 1
+// @group   32, 2, 2
+// @require K >= 1 && {each i = {arms}; n{i} >= 1; &&} && M >= 1
 template <typename W>
 [[kernel]] void gemm_nt_x2(
     const device W* w0 [[buffer(0)]],
@@ -783,9 +595,7 @@ template <typename W>
     constant int& n0 [[buffer(6)]],
     constant int& n1 [[buffer(7)]],
     constant int& M [[buffer(8)]],
-    uint3 group [[threadgroup_position_in_grid]],
-    uint thread_id [[thread_index_in_threadgroup]],
-    uint simdgroup [[simdgroup_index_in_threadgroup]]) {
+    TILE_PLACE) {
   threadgroup float xs[TILE * PITCH];
   threadgroup float ws[TILE * PITCH];
   const int m0 = int(group.y) * TILE;
@@ -800,26 +610,6 @@ template <typename W>
 }
 
 // Three products of one input: their tiles follow each other along x.
-//
-// @kernel   gemm_nt_x3_{W:float32=f32|float16_float32=f16}
-// @arg 0 w0   device {W}[n0, K] read
-// @arg 1 w1   device {W}[n1, K] read
-// @arg 2 w2   device {W}[n2, K] read
-// @arg 3 x    device f32[M, K] read
-// @arg 4 y0   device f32[M, n0] write
-// @arg 5 y1   device f32[M, n1] write
-// @arg 6 y2   device f32[M, n2] write
-// @arg 7 K    constant i32
-// @arg 8 n0   constant i32
-// @arg 9 n1   constant i32
-// @arg 10 n2  constant i32
-// @arg 11 M   constant i32
-// @groups   ceil(n0/32) + ceil(n1/32) + ceil(n2/32), ceil(M/32), 1
-// @group    32, 2, 2
-// @require  K >= 1 && n0 >= 1 && n1 >= 1 && n2 >= 1 && M >= 1
-// @term     y0[m,n] = round(f32, sum[gemm](k < K, x[m,k] * w0[n,k]))
-// @term     y1[m,n] = round(f32, sum[gemm](k < K, x[m,k] * w1[n,k]))
-// @term     y2[m,n] = round(f32, sum[gemm](k < K, x[m,k] * w2[n,k]))
 template <typename W>
 [[kernel]] void gemm_nt_x3(
     const device W* w0 [[buffer(0)]],
@@ -834,9 +624,7 @@ template <typename W>
     constant int& n1 [[buffer(9)]],
     constant int& n2 [[buffer(10)]],
     constant int& M [[buffer(11)]],
-    uint3 group [[threadgroup_position_in_grid]],
-    uint thread_id [[thread_index_in_threadgroup]],
-    uint simdgroup [[simdgroup_index_in_threadgroup]]) {
+    TILE_PLACE) {
   threadgroup float xs[TILE * PITCH];
   threadgroup float ws[TILE * PITCH];
   const int m0 = int(group.y) * TILE;
@@ -880,9 +668,7 @@ template <typename W>
     constant int& K [[buffer(4)]],
     constant int& N [[buffer(5)]],
     constant int& M [[buffer(6)]],
-    uint3 group [[threadgroup_position_in_grid]],
-    uint thread_id [[thread_index_in_threadgroup]],
-    uint simdgroup [[simdgroup_index_in_threadgroup]]) {
+    TILE_PLACE) {
   threadgroup float xs[TILE * PITCH];
   threadgroup float ws[TILE * PITCH];
   const int m0 = int(group.y) * TILE;
@@ -905,20 +691,20 @@ template <typename W>
 
 // The gate and up products of a feed-forward layer, and silu(gate)·up of them.
 //
-// @kernel   gemm_nt_silu_mul_{W:float32=f32|float16_float32=f16}
-// @arg 0 w_gate  device {W}[N, K] read
-// @arg 1 w_up    device {W}[N, K] read
-// @arg 2 x       device f32[M, K] read
-// @arg 3 y       device f32[M, N] write
-// @arg 4 K       constant i32
-// @arg 5 N       constant i32
-// @arg 6 M       constant i32
-// @groups   ceil(N/32), ceil(M/32), 1
-// @group    32, 2, 2
-// @require  K >= 1 && N >= 1 && M >= 1
-// @where    gate[m,n] = sum[gemm](k < K, x[m,k] * w_gate[n,k])
-// @where    up[m,n] = sum[gemm](k < K, x[m,k] * w_up[n,k])
-// @term     y[m,n] = round(f32, gate[m,n] / (1.0 + exp(-gate[m,n])) * up[m,n])
+// @kernel  gemm_nt_silu_mul_{W:float32=f32|float16_float32=f16}
+// @each    i = gate up
+// @arg     w_{i}  device {W}[N, K] read
+// @where   {i}[m,n] = sum[gemm](k < K, x[m,k] * w_{i}[n,k])
+// @end
+// @arg     x      device f32[M, K] read
+// @arg     y      device f32[M, N] write
+// @arg     K      constant i32
+// @arg     N      constant i32
+// @arg     M      constant i32
+// @groups  ceil(N/32), ceil(M/32), 1
+// @group   32, 2, 2
+// @require K >= 1 && N >= 1 && M >= 1
+// @term    y[m,n] = {silu_mul(m,n)}
 template <typename W>
 [[kernel]] void gemm_nt_silu_mul(
     const device W* w_gate [[buffer(0)]],
@@ -928,9 +714,7 @@ template <typename W>
     constant int& K [[buffer(4)]],
     constant int& N [[buffer(5)]],
     constant int& M [[buffer(6)]],
-    uint3 group [[threadgroup_position_in_grid]],
-    uint thread_id [[thread_index_in_threadgroup]],
-    uint simdgroup [[simdgroup_index_in_threadgroup]]) {
+    TILE_PLACE) {
   threadgroup float xs[TILE * PITCH];
   threadgroup float ws[TILE * PITCH];
   const int m0 = int(group.y) * TILE;
@@ -996,32 +780,30 @@ inline void multiply_tile_t(
 // y = x·w: the gradient of the input of a linear layer, for w [its outputs, its
 // inputs].
 //
-// @kernel   gemm_nn_{T:float32=f32}
-// @arg 0 x  device {T}[M, K] read
-// @arg 1 w  device {T}[K, N] read
-// @arg 2 y  device {T}[M, N] write
-// @arg 3 K  constant i32
-// @arg 4 N  constant i32
-// @arg 5 M  constant i32
-// @groups   ceil(N/32), ceil(M/32), 1
-// @group    32, 2, 2
-// @require  K >= 1 && N >= 1 && M >= 1
-// @term     y[m,n] = round({T}, sum[gemm](k < K, x[m,k] * w[k,n]))
+// @lines   gemm()
+// @arg     K  constant i32
+// @arg     N  constant i32
+// @arg     M  constant i32
+// @groups  ceil(N/32), ceil(M/32), 1
+// @group   32, 2, 2
+// @require K >= 1 && N >= 1 && M >= 1
+// @end
+// @kernel  gemm_nn_{T:float32=f32}
+// @arg     x  device {T}[M, K] read
+// @arg     w  device {T}[K, N] read
+// @arg     y  device {T}[M, N] write
+// @use     gemm()
+// @term    y[m,n] = round({T}, sum[gemm](k < K, x[m,k] * w[k,n]))
 //
 // y = xᵀ·w: the gradient of its weight, for x the gradient of its output and w its
 // input, row by row of a batch of K.
 //
-// @kernel   gemm_tn_{T:float32=f32}
-// @arg 0 x  device {T}[K, M] read
-// @arg 1 w  device {T}[K, N] read
-// @arg 2 y  device {T}[M, N] write
-// @arg 3 K  constant i32
-// @arg 4 N  constant i32
-// @arg 5 M  constant i32
-// @groups   ceil(N/32), ceil(M/32), 1
-// @group    32, 2, 2
-// @require  K >= 1 && N >= 1 && M >= 1
-// @term     y[m,n] = round({T}, sum[gemm](k < K, x[k,m] * w[k,n]))
+// @kernel  gemm_tn_{T:float32=f32}
+// @arg     x  device {T}[K, M] read
+// @arg     w  device {T}[K, N] read
+// @arg     y  device {T}[M, N] write
+// @use     gemm()
+// @term    y[m,n] = round({T}, sum[gemm](k < K, x[k,m] * w[k,n]))
 template <bool TX>
 [[kernel]] void gemm_t(
     const device float* x [[buffer(0)]],
@@ -1030,9 +812,7 @@ template <bool TX>
     constant int& K [[buffer(3)]],
     constant int& N [[buffer(4)]],
     constant int& M [[buffer(5)]],
-    uint3 group [[threadgroup_position_in_grid]],
-    uint thread_id [[thread_index_in_threadgroup]],
-    uint simdgroup [[simdgroup_index_in_threadgroup]]) {
+    TILE_PLACE) {
   threadgroup float xs[TILE * PITCH];
   threadgroup float ws[TILE * PITCH];
   const int m0 = int(group.y) * TILE;
@@ -1132,11 +912,8 @@ template [[host_name("gemm_nt_silu_mul_float16_float32")]] [[kernel]] decltype(g
 // @witness gemm_nt_x2_float* ; K=1 n0=1 n1=0 M=1 ; groups 1 1 1 / 32 2 2 ; refused
 // @witness gemm_nt_x2_float* ; K=1 n0=1 n1=1 M=0 ; groups 2 0 1 / 32 2 2 ; refused
 // @witness gemm_nt_x2_float* ; K=64 n0=64 n1=1 M=1 inplace=y0,x ; groups 3 1 1 / 32 2 2 ; refused
-// @witness gemm_nt_x2_float32 ; K=1 n0=1 n1=1 M=1 inplace=y0,w0 ; groups 2 1 1 / 32 2 2 ; refused
-// @witness gemm_nt_x2_float32 ; K=1 n0=1 n1=1 M=1 inplace=y0,w1 ; groups 2 1 1 / 32 2 2 ; refused
+// @witness gemm_nt_x2_float32 ; K=1 n0=1 n1=1 M=1 inplace=y{0|1},w{0|1} ; groups 2 1 1 / 32 2 2 ; refused
 // @witness gemm_nt_x2_float* ; K=64 n0=1 n1=64 M=1 inplace=y1,x ; groups 3 1 1 / 32 2 2 ; refused
-// @witness gemm_nt_x2_float32 ; K=1 n0=1 n1=1 M=1 inplace=y1,w0 ; groups 2 1 1 / 32 2 2 ; refused
-// @witness gemm_nt_x2_float32 ; K=1 n0=1 n1=1 M=1 inplace=y1,w1 ; groups 2 1 1 / 32 2 2 ; refused
 // @witness gemm_nt_x3_float* ; K=192 n0=97 n1=65 n2=33 M=65 ; groups 9 3 1 / 32 2 2 ; ok
 // @witness gemm_nt_x3_float* ; K=192 n0=97 n1=65 n2=33 M=65 ; groups 10 3 1 / 32 2 2 ; refused
 // @witness gemm_nt_x3_float* ; K=1 n0=1 n1=1 n2=1 M=1 ; groups 3 1 1 / 32 2 2 ; ok
@@ -1146,17 +923,9 @@ template [[host_name("gemm_nt_silu_mul_float16_float32")]] [[kernel]] decltype(g
 // @witness gemm_nt_x3_float* ; K=1 n0=1 n1=1 n2=0 M=1 ; groups 2 1 1 / 32 2 2 ; refused
 // @witness gemm_nt_x3_float* ; K=1 n0=1 n1=1 n2=1 M=0 ; groups 3 0 1 / 32 2 2 ; refused
 // @witness gemm_nt_x3_float* ; K=64 n0=64 n1=1 n2=1 M=1 inplace=y0,x ; groups 4 1 1 / 32 2 2 ; refused
-// @witness gemm_nt_x3_float32 ; K=1 n0=1 n1=1 n2=1 M=1 inplace=y0,w0 ; groups 3 1 1 / 32 2 2 ; refused
-// @witness gemm_nt_x3_float32 ; K=1 n0=1 n1=1 n2=1 M=1 inplace=y0,w1 ; groups 3 1 1 / 32 2 2 ; refused
-// @witness gemm_nt_x3_float32 ; K=1 n0=1 n1=1 n2=1 M=1 inplace=y0,w2 ; groups 3 1 1 / 32 2 2 ; refused
+// @witness gemm_nt_x3_float32 ; K=1 n0=1 n1=1 n2=1 M=1 inplace=y{0|1|2},w{0|1|2} ; groups 3 1 1 / 32 2 2 ; refused
 // @witness gemm_nt_x3_float* ; K=64 n0=1 n1=64 n2=1 M=1 inplace=y1,x ; groups 4 1 1 / 32 2 2 ; refused
-// @witness gemm_nt_x3_float32 ; K=1 n0=1 n1=1 n2=1 M=1 inplace=y1,w0 ; groups 3 1 1 / 32 2 2 ; refused
-// @witness gemm_nt_x3_float32 ; K=1 n0=1 n1=1 n2=1 M=1 inplace=y1,w1 ; groups 3 1 1 / 32 2 2 ; refused
-// @witness gemm_nt_x3_float32 ; K=1 n0=1 n1=1 n2=1 M=1 inplace=y1,w2 ; groups 3 1 1 / 32 2 2 ; refused
 // @witness gemm_nt_x3_float* ; K=64 n0=1 n1=1 n2=64 M=1 inplace=y2,x ; groups 4 1 1 / 32 2 2 ; refused
-// @witness gemm_nt_x3_float32 ; K=1 n0=1 n1=1 n2=1 M=1 inplace=y2,w0 ; groups 3 1 1 / 32 2 2 ; refused
-// @witness gemm_nt_x3_float32 ; K=1 n0=1 n1=1 n2=1 M=1 inplace=y2,w1 ; groups 3 1 1 / 32 2 2 ; refused
-// @witness gemm_nt_x3_float32 ; K=1 n0=1 n1=1 n2=1 M=1 inplace=y2,w2 ; groups 3 1 1 / 32 2 2 ; refused
 // @witness gemm_nt_add_float* ; K=192 N=97 M=65 ; groups 4 3 1 / 32 2 2 ; ok
 // @witness gemm_nt_add_float* ; K=192 N=97 M=65 ; groups 5 3 1 / 32 2 2 ; refused
 // @witness gemm_nt_add_float* ; K=1 N=1 M=1 ; groups 1 1 1 / 32 2 2 ; ok
@@ -1173,8 +942,7 @@ template [[host_name("gemm_nt_silu_mul_float16_float32")]] [[kernel]] decltype(g
 // @witness gemm_nt_silu_mul_float* ; K=1 N=0 M=1 ; groups 0 1 1 / 32 2 2 ; refused
 // @witness gemm_nt_silu_mul_float* ; K=1 N=1 M=0 ; groups 1 0 1 / 32 2 2 ; refused
 // @witness gemm_nt_silu_mul_float* ; K=64 N=64 M=1 inplace=y,x ; groups 2 1 1 / 32 2 2 ; refused
-// @witness gemm_nt_silu_mul_float32 ; K=1 N=1 M=1 inplace=y,w_gate ; groups 1 1 1 / 32 2 2 ; refused
-// @witness gemm_nt_silu_mul_float32 ; K=1 N=1 M=1 inplace=y,w_up ; groups 1 1 1 / 32 2 2 ; refused
+// @witness gemm_nt_silu_mul_float32 ; K=1 N=1 M=1 inplace=y,w_{gate|up} ; groups 1 1 1 / 32 2 2 ; refused
 //
 // Products with transposed operands, as gemm_nt.
 //
@@ -1183,9 +951,8 @@ template [[host_name("gemm_nt_silu_mul_float16_float32")]] [[kernel]] decltype(g
 // @witness gemm_[nt]n_float32 ; K=0 N=1 M=1 ; groups 1 1 1 / 32 2 2 ; refused
 // @witness gemm_[nt]n_float32 ; K=1 N=0 M=1 ; groups 0 1 1 / 32 2 2 ; refused
 // @witness gemm_[nt]n_float32 ; K=1 N=1 M=0 ; groups 1 0 1 / 32 2 2 ; refused
-// @witness gemm_nn_float32 ; K=5 N=97 M=5 inplace=y,w ; groups 4 1 1 / 32 2 2 ; refused
+// @witness gemm_{nn|tn}_float32 ; K=5 N=97 M=5 inplace=y,w ; groups 4 1 1 / 32 2 2 ; refused
 // @witness gemm_nn_float32 ; K=97 N=97 M=5 inplace=y,x ; groups 4 1 1 / 32 2 2 ; refused
-// @witness gemm_tn_float32 ; K=5 N=97 M=5 inplace=y,w ; groups 4 1 1 / 32 2 2 ; refused
 // @witness gemm_tn_float32 ; K=5 N=5 M=5 inplace=y,x ; groups 1 1 1 / 32 2 2 ; refused
 // @witness gather_gemv_* ; K=96 N=60 E=8 x_strides=96,0 ; groups 8 2 3 / 32 2 1 ; ok
 // @witness gather_gemv_* ; K=96 N=60 E=8 x_strides=192,96 ; groups 8 2 3 / 32 2 1 ; ok

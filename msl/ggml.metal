@@ -12,15 +12,7 @@
 // A weight is d·(code − 8), d·code or d·scale·(code − 32). The names of our own
 // kernels follow GGML's; its argument structs do not (docs/kernels.md).
 
-#include <metal_stdlib>
-using namespace metal;
-#pragma clang fp contract(off)
-
-// What a store leaves of a result: of a NaN, the one NaN, whichever operation
-// made it (docs/terms.md, "Stores"). Bits are compared, which fast-math leaves alone.
-inline float stored(float v) {
-  return (as_type<uint>(v) & 0x7fffffffu) > 0x7f800000u ? as_type<float>(0x7fc00000u) : v;
-}
+#include "common.h"
 
 constexpr constant int LANES = 32;
 constexpr constant int ROWS = 4; // outputs of a simdgroup
@@ -130,53 +122,55 @@ inline void dot_rows(const device ushort* w, const device float* x, int K, int N
   }
 }
 
+// The formats: a block has so many elements, of which so many codes or bytes are stored; how they are decoded, of block
+// c of row n; and the product of the row with row m of x. Of a signed byte, too, w / 2^i % 2^j are bits i to i + j - 1:
+// / rounds down, and % is never negative.
+//
+// @text  q4_0_codes() = u4
+// @text  q4_0_block() = 32
+// @text  q4_0_size() = 36
+// @lines q4_0_decoded(n)
+// @where d[{n},c] = as_f16(w[{n},c,0] + 16*w[{n},c,1] + 256*w[{n},c,2] + 4096*w[{n},c,3])
+// @where q[{n},c,j] = w[{n},c,4 + j%16*2 + j/16] - 8
+// @end
+// @text  q4_0_dot(n; m) = sum[ggml_q4_0](c < K/32, d[{n},c] * sum[ggml_q4_0](j < 32, x[{m},c*32 + j] * f32(q[{n},c,j])))
+//
+// @text  q8_0_codes() = i8
+// @text  q8_0_block() = 32
+// @text  q8_0_size() = 34
+// @lines q8_0_decoded(n)
+// @where d[{n},c] = as_f16(w[{n},c,0] % 256 + 256*w[{n},c,1])
+// @where q[{n},c,j] = w[{n},c,2 + j]
+// @end
+// @text  q8_0_dot(n; m) = sum[ggml_q8_0](c < K/32, d[{n},c] * sum[ggml_q8_0](j < 32, x[{m},c*32 + j] * f32(q[{n},c,j])))
+//
+// @text  q6_K_codes() = i8
+// @text  q6_K_block() = 256
+// @text  q6_K_size() = 210
+// @lines q6_K_decoded(n)
+// @where d[{n},c] = as_f16(w[{n},c,208] % 256 + 256*w[{n},c,209])
+// @where low[{n},c,j] = w[{n},c,j/128*64 + j%64] / (1 + 15*(j/64%2)) % 16
+// @where high[{n},c,j] = w[{n},c,128 + j/128*32 + j%32] / ((1 + 3*(j/32%2)) * (1 + 15*(j/64%2))) % 4
+// @end
+// @text  q6_K_dot(n; m) = sum[ggml_q6_K](c < K/256, d[{n},c] * sum[ggml_q6_K](g < 16, f32(w[{n},c,192 + g]) * \
+//            sum[ggml_q6_K](l < 16, x[{m},c*256 + g*16 + l] * f32(low[{n},c,g*16 + l] + 16*high[{n},c,g*16 + l] - 32))))
+
 // Rows times a matrix: a simdgroup computes ROWS outputs of a row. Meant for few
 // rows; each of them reads the matrix once.
 //
-// The elements of the declarations are the codes: of 4 bits, or signed bytes. Of a
-// signed byte, too, w / 2^i % 2^j are bits i to i + j - 1: / rounds down, and % is
-// never negative.
+// The elements of the declarations are the codes: of 4 bits, or signed bytes.
 //
-// @kernel   ggml_mul_mv_q4_0_f32
-// @arg 0 w  device u16 as u4[N, K/32, 36] read
-// @arg 1 x  device f32[M, K] read
-// @arg 2 y  device f32[M, N] write
-// @arg 3 K  constant i32
-// @arg 4 N  constant i32
-// @groups   ceil(N/8), M, 1
-// @group    32, 2, 1
-// @require  K >= 32 && K % 32 == 0 && N >= 1
-// @where    d[n,c] = as_f16(w[n,c,0] + 16*w[n,c,1] + 256*w[n,c,2] + 4096*w[n,c,3])
-// @where    q[n,c,j] = w[n,c,4 + j%16*2 + j/16] - 8
-// @term     y[m,n] = round(f32, sum[ggml_q4_0](c < K/32, d[n,c] * sum[ggml_q4_0](j < 32, x[m,c*32 + j] * f32(q[n,c,j]))))
-//
-// @kernel   ggml_mul_mv_q8_0_f32
-// @arg 0 w  device u16 as i8[N, K/32, 34] read
-// @arg 1 x  device f32[M, K] read
-// @arg 2 y  device f32[M, N] write
-// @arg 3 K  constant i32
-// @arg 4 N  constant i32
-// @groups   ceil(N/8), M, 1
-// @group    32, 2, 1
-// @require  K >= 32 && K % 32 == 0 && N >= 1
-// @where    d[n,c] = as_f16(w[n,c,0] % 256 + 256*w[n,c,1])
-// @where    q[n,c,j] = w[n,c,2 + j]
-// @term     y[m,n] = round(f32, sum[ggml_q8_0](c < K/32, d[n,c] * sum[ggml_q8_0](j < 32, x[m,c*32 + j] * f32(q[n,c,j]))))
-//
-// @kernel   ggml_mul_mv_q6_K_f32
-// @arg 0 w  device u16 as i8[N, K/256, 210] read
-// @arg 1 x  device f32[M, K] read
-// @arg 2 y  device f32[M, N] write
-// @arg 3 K  constant i32
-// @arg 4 N  constant i32
-// @groups   ceil(N/8), M, 1
-// @group    32, 2, 1
-// @require  K >= 256 && K % 256 == 0 && N >= 1
-// @where    d[n,c] = as_f16(w[n,c,208] % 256 + 256*w[n,c,209])
-// @where    low[n,c,j] = w[n,c,j/128*64 + j%64] / (1 + 15*(j/64%2)) % 16
-// @where    high[n,c,j] = w[n,c,128 + j/128*32 + j%32] / ((1 + 3*(j/32%2)) * (1 + 15*(j/64%2))) % 4
-// @term     y[m,n] = round(f32, sum[ggml_q6_K](c < K/256, d[n,c] * sum[ggml_q6_K](g < 16, f32(w[n,c,192 + g]) * \
-//             sum[ggml_q6_K](l < 16, x[m,c*256 + g*16 + l] * f32(low[n,c,g*16 + l] + 16*high[n,c,g*16 + l] - 32)))))
+// @kernel  ggml_mul_mv_{F:q4_0|q8_0|q6_K}_f32
+// @arg     w  device u16 as {{F}_codes()}[N, K/{{F}_block()}, {{F}_size()}] read
+// @arg     x  device f32[M, K] read
+// @arg     y  device f32[M, N] write
+// @arg     K  constant i32
+// @arg     N  constant i32
+// @groups  ceil(N/8), M, 1
+// @group   32, 2, 1
+// @require K >= {{F}_block()} && K % {{F}_block()} == 0 && N >= 1
+// @use     {F}_decoded(n)
+// @term    y[m,n] = round(f32, {{F}_dot(n; m)})
 template <typename F>
 [[kernel]] void ggml_mul_mv(
     const device ushort* w [[buffer(0)]],
@@ -206,58 +200,21 @@ template [[host_name("ggml_mul_mv_q6_K_f32")]] [[kernel]] decltype(ggml_mul_mv<q
 // x_strides has 0 for slots that share a row. An id outside the stack makes NaN,
 // and nothing outside is read.
 //
-// @kernel   ggml_mul_mv_id_q4_0_f32
-// @arg 0 w          device u16 as u4[E, N, K/32, 36] read
-// @arg 1 x          device f32[rows, slots, K : x_strides[0], x_strides[1], 1] read
-// @arg 2 ids        device u32[rows, slots] read
-// @arg 3 y          device f32[rows, slots, N] write
-// @arg 4 K          constant i32
-// @arg 5 N          constant i32
-// @arg 6 E          constant i32
-// @arg 7 x_strides  constant i64[2]
-// @groups   ceil(N/8), slots, rows
-// @group    32, 2, 1
-// @require  K >= 32 && K % 32 == 0 && N >= 1
-// @where    d[e,n,c] = as_f16(w[e,n,c,0] + 16*w[e,n,c,1] + 256*w[e,n,c,2] + 4096*w[e,n,c,3])
-// @where    q[e,n,c,j] = w[e,n,c,4 + j%16*2 + j/16] - 8
-// @where    dot[e,r,s,n] = sum[ggml_q4_0](c < K/32, d[e,n,c] * sum[ggml_q4_0](j < 32, x[r,s,c*32 + j] * f32(q[e,n,c,j])))
-// @term     y[r,s,n] = round(f32, select(ids[r,s] < E, dot[ids[r,s],r,s,n], inf - inf))
-//
-// @kernel   ggml_mul_mv_id_q8_0_f32
-// @arg 0 w          device u16 as i8[E, N, K/32, 34] read
-// @arg 1 x          device f32[rows, slots, K : x_strides[0], x_strides[1], 1] read
-// @arg 2 ids        device u32[rows, slots] read
-// @arg 3 y          device f32[rows, slots, N] write
-// @arg 4 K          constant i32
-// @arg 5 N          constant i32
-// @arg 6 E          constant i32
-// @arg 7 x_strides  constant i64[2]
-// @groups   ceil(N/8), slots, rows
-// @group    32, 2, 1
-// @require  K >= 32 && K % 32 == 0 && N >= 1
-// @where    d[e,n,c] = as_f16(w[e,n,c,0] % 256 + 256*w[e,n,c,1])
-// @where    q[e,n,c,j] = w[e,n,c,2 + j]
-// @where    dot[e,r,s,n] = sum[ggml_q8_0](c < K/32, d[e,n,c] * sum[ggml_q8_0](j < 32, x[r,s,c*32 + j] * f32(q[e,n,c,j])))
-// @term     y[r,s,n] = round(f32, select(ids[r,s] < E, dot[ids[r,s],r,s,n], inf - inf))
-//
-// @kernel   ggml_mul_mv_id_q6_K_f32
-// @arg 0 w          device u16 as i8[E, N, K/256, 210] read
-// @arg 1 x          device f32[rows, slots, K : x_strides[0], x_strides[1], 1] read
-// @arg 2 ids        device u32[rows, slots] read
-// @arg 3 y          device f32[rows, slots, N] write
-// @arg 4 K          constant i32
-// @arg 5 N          constant i32
-// @arg 6 E          constant i32
-// @arg 7 x_strides  constant i64[2]
-// @groups   ceil(N/8), slots, rows
-// @group    32, 2, 1
-// @require  K >= 256 && K % 256 == 0 && N >= 1
-// @where    d[e,n,c] = as_f16(w[e,n,c,208] % 256 + 256*w[e,n,c,209])
-// @where    low[e,n,c,j] = w[e,n,c,j/128*64 + j%64] / (1 + 15*(j/64%2)) % 16
-// @where    high[e,n,c,j] = w[e,n,c,128 + j/128*32 + j%32] / ((1 + 3*(j/32%2)) * (1 + 15*(j/64%2))) % 4
-// @where    dot[e,r,s,n] = sum[ggml_q6_K](c < K/256, d[e,n,c] * sum[ggml_q6_K](g < 16, f32(w[e,n,c,192 + g]) * \
-//             sum[ggml_q6_K](l < 16, x[r,s,c*256 + g*16 + l] * f32(low[e,n,c,g*16 + l] + 16*high[e,n,c,g*16 + l] - 32))))
-// @term     y[r,s,n] = round(f32, select(ids[r,s] < E, dot[ids[r,s],r,s,n], inf - inf))
+// @kernel  ggml_mul_mv_id_{F:q4_0|q8_0|q6_K}_f32
+// @arg     w          device u16 as {{F}_codes()}[E, N, K/{{F}_block()}, {{F}_size()}] read
+// @arg     x          device f32[rows, slots, K : x_strides[0], x_strides[1], 1] read
+// @arg     ids        device u32[rows, slots] read
+// @arg     y          device f32[rows, slots, N] write
+// @arg     K          constant i32
+// @arg     N          constant i32
+// @arg     E          constant i32
+// @arg     x_strides  constant i64[2]
+// @groups  ceil(N/8), slots, rows
+// @group   32, 2, 1
+// @require K >= {{F}_block()} && K % {{F}_block()} == 0 && N >= 1
+// @use     {F}_decoded(e,n)
+// @where   dot[e,r,s,n] = {{F}_dot(e,n; r,s)}
+// @term    y[r,s,n] = round(f32, select(ids[r,s] < E, dot[ids[r,s],r,s,n], inf - inf))
 template <typename F>
 [[kernel]] void ggml_mul_mv_id(
     const device ushort* w [[buffer(0)]],
@@ -298,16 +255,14 @@ template [[host_name("ggml_mul_mv_id_q6_K_f32")]] [[kernel]] decltype(ggml_mul_m
 // @witness ggml_mul_mv_q?_0_f32 ; K=96 N=60 ; groups 8 3 1 / 32 2 1 ; ok
 // @witness ggml_mul_mv_q?_0_f32 ; K=32 N=1 ; groups 1 1 1 / 32 2 1 ; ok
 // @witness ggml_mul_mv_q?_0_f32 ; K=96 N=60 ; threads 256 6 1 / 32 2 1 ; ok
-// @witness ggml_mul_mv_q?_0_f32 ; K=48 N=60 ; groups 8 3 1 / 32 2 1 ; refused
-// @witness ggml_mul_mv_q?_0_f32 ; K=0 N=60 ; groups 8 3 1 / 32 2 1 ; refused
+// @witness ggml_mul_mv_q?_0_f32 ; K={48|0} N=60 ; groups 8 3 1 / 32 2 1 ; refused
 // @witness ggml_mul_mv_q?_0_f32 ; K=96 N=0 ; groups 0 3 1 / 32 2 1 ; refused
 // @witness ggml_mul_mv_q?_0_f32 ; K=96 N=60 ; groups 7 3 1 / 32 2 1 ; refused
 // @witness ggml_mul_mv_q?_0_f32 ; K=96 N=60 ; groups 8 3 2 / 32 2 1 ; refused
 // @witness ggml_mul_mv_q?_0_f32 ; K=96 N=60 ; groups 8 3 1 / 32 1 1 ; refused
 // @witness ggml_mul_mv_q6_K_f32 ; K=768 N=60 ; groups 8 3 1 / 32 2 1 ; ok
 // @witness ggml_mul_mv_q6_K_f32 ; K=256 N=1 ; groups 1 1 1 / 32 2 1 ; ok
-// @witness ggml_mul_mv_q6_K_f32 ; K=384 N=60 ; groups 8 3 1 / 32 2 1 ; refused
-// @witness ggml_mul_mv_q6_K_f32 ; K=0 N=60 ; groups 8 3 1 / 32 2 1 ; refused
+// @witness ggml_mul_mv_q6_K_f32 ; K={384|0} N=60 ; groups 8 3 1 / 32 2 1 ; refused
 // @witness ggml_mul_mv_q6_K_f32 ; K=768 N=0 ; groups 0 3 1 / 32 2 1 ; refused
 // @witness ggml_mul_mv_q6_K_f32 ; K=768 N=60 ; groups 7 3 1 / 32 2 1 ; refused
 // @witness ggml_mul_mv_q6_K_f32 ; K=768 N=60 ; groups 8 3 2 / 32 2 1 ; refused

@@ -1,14 +1,6 @@
 // L2 normalization of rows: x over its length, as ggml's l2_norm has it.
 
-#include <metal_stdlib>
-using namespace metal;
-#pragma clang fp contract(off)
-
-// What a store leaves of a result: of a NaN, the one NaN, whichever operation
-// made it (docs/terms.md, "Stores"). Bits are compared, which fast-math leaves alone.
-inline float stored(float v) {
-  return (as_type<uint>(v) & 0x7fffffffu) > 0x7f800000u ? as_type<float>(0x7fc00000u) : v;
-}
+#include "common.h"
 
 // One threadgroup a row, which its threads walk twice: for the sum and for the results.
 //
@@ -71,8 +63,6 @@ template [[host_name("l2_norm_float32")]] [[kernel]] decltype(l2_norm<float>) l2
 // @witness l2_norm_float32 ; axis_size=5000 ; groups 2 1 1 / 1024 1 1 ; ok
 // @witness l2_norm_float32 ; axis_size=1 ; groups 1 1 1 / 32 1 1 ; ok
 // @witness l2_norm_float32 ; axis_size=0 ; groups 1 1 1 / 32 1 1 ; refused
-// @witness l2_norm_float32 ; axis_size=64 ; groups 1 1 1 / 0 1 1 ; refused
-// @witness l2_norm_float32 ; axis_size=64 ; groups 1 1 1 / 48 1 1 ; refused
-// @witness l2_norm_float32 ; axis_size=64 ; groups 1 1 1 / 1056 1 1 ; refused
+// @witness l2_norm_float32 ; axis_size=64 ; groups 1 1 1 / {0|48|1056} 1 1 ; refused
 //
 // @equivalent l2_norm_* ; require: 1024 -> 1025 ; threads is a multiple of 32

@@ -1,20 +1,19 @@
 // Layer normalisation of rows, and its gradient.
 
-#include <metal_stdlib>
-using namespace metal;
-#pragma clang fp contract(off)
+#include "common.h"
 
-// What a store leaves of a result: of a NaN, the one NaN, whichever operation
-// made it (docs/terms.md, "Stores"). Bits are compared, which fast-math leaves alone.
-inline float stored(float v) {
-  return (as_type<uint>(v) & 0x7fffffffu) > 0x7f800000u ? as_type<float>(0x7fc00000u) : v;
-}
-inline half stored(half v) {
-  return (as_type<ushort>(v) & 0x7fff) > 0x7c00 ? as_type<half>(ushort(0x7e00)) : v;
-}
-inline bfloat stored(bfloat v) {
-  return (as_type<ushort>(v) & 0x7fff) > 0x7f80 ? as_type<bfloat>(ushort(0x7fc0)) : v;
-}
+// A threadgroup holds a row of so many elements at most, or walks it with any number of simdgroups.
+//
+// @lines   rows(most)
+// @if      C == layer_norm
+// @group   32*ceil(axis_size/256), 1, 1
+// @require axis_size >= 1 && axis_size <= {most}
+// @else
+// @group   threads, 1, 1
+// @require axis_size >= 1
+// @require threads % 32 == 0 && threads >= 32 && threads <= 1024
+// @end
+// @end
 
 // Whether the gradient of the weight is wanted, row by row; MLX's constant.
 constant bool has_w [[function_constant(20)]];
@@ -151,24 +150,23 @@ inline float mean_of_walk(
 // stride 0 are one element for all: MLX binds a one and a zero where there is
 // no weight or bias.
 //
-// @kernel   layer_norm{T:float32=f32|float16=f16|bfloat16=bf16}
+// @kernel  {C:layer_norm|layer_norm_looped}{T:float32=f32|float16=f16|bfloat16=bf16}
 // @mlx
-// @arg 0 x          device {T}[rows, axis_size] read
-// @arg 1 w          device {T}[axis_size : w_stride] read
-// @arg 2 b          device {T}[axis_size : b_stride] read
-// @arg 3 out        device {T}[rows, axis_size] write
-// @arg 4 eps        constant f32
-// @arg 5 axis_size  constant u32
-// @arg 6 w_stride   constant u32
-// @arg 7 b_stride   constant u32
-// @groups   rows, 1, 1
-// @group    32*ceil(axis_size/256), 1, 1
-// @require  axis_size >= 1 && axis_size <= 6656
-// @inplace  out x
-// @where    mean[r] = sum[layer_norm](k < axis_size, x[r,k]) / f32(axis_size)
-// @where    c[r,i] = x[r,i] - mean[r]
-// @where    inv[r] = rsqrt(sum[layer_norm](k < axis_size, c[r,k] * c[r,k]) / f32(axis_size) + eps)
-// @term     out[r,i] = round({T}, round({T}, w[i] * round({T}, c[r,i] * inv[r])) + b[i])
+// @arg     x          device {T}[rows, axis_size] read
+// @arg     w          device {T}[axis_size : w_stride] read
+// @arg     b          device {T}[axis_size : b_stride] read
+// @arg     out        device {T}[rows, axis_size] write
+// @arg     eps        constant f32
+// @arg     axis_size  constant u32
+// @arg     w_stride   constant u32
+// @arg     b_stride   constant u32
+// @groups  rows, 1, 1
+// @use     rows(6656)
+// @inplace out x
+// @where   mean[r] = sum[{C}](k < axis_size, x[r,k]) / f32(axis_size)
+// @where   c[r,i] = x[r,i] - mean[r]
+// @where   inv[r] = rsqrt(sum[{C}](k < axis_size, c[r,k] * c[r,k]) / f32(axis_size) + eps)
+// @term    out[r,i] = round({T}, round({T}, w[i] * round({T}, c[r,i] * inv[r])) + b[i])
 template <typename T>
 [[kernel]] void layer_norm(
     const device T* x [[buffer(0)]],
@@ -229,26 +227,6 @@ template <typename T>
 }
 
 // The same for rows of any length: the threadgroup walks the row three times.
-//
-// @kernel   layer_norm_looped{T:float32=f32|float16=f16|bfloat16=bf16}
-// @mlx
-// @arg 0 x          device {T}[rows, axis_size] read
-// @arg 1 w          device {T}[axis_size : w_stride] read
-// @arg 2 b          device {T}[axis_size : b_stride] read
-// @arg 3 out        device {T}[rows, axis_size] write
-// @arg 4 eps        constant f32
-// @arg 5 axis_size  constant u32
-// @arg 6 w_stride   constant u32
-// @arg 7 b_stride   constant u32
-// @groups   rows, 1, 1
-// @group    threads, 1, 1
-// @require  axis_size >= 1
-// @require  threads % 32 == 0 && threads >= 32 && threads <= 1024
-// @inplace  out x
-// @where    mean[r] = sum[layer_norm_looped](k < axis_size, x[r,k]) / f32(axis_size)
-// @where    c[r,i] = x[r,i] - mean[r]
-// @where    inv[r] = rsqrt(sum[layer_norm_looped](k < axis_size, c[r,k] * c[r,k]) / f32(axis_size) + eps)
-// @term     out[r,i] = round({T}, round({T}, w[i] * round({T}, c[r,i] * inv[r])) + b[i])
 template <typename T>
 [[kernel]] void layer_norm_looped(
     const device T* x [[buffer(0)]],
@@ -306,33 +284,32 @@ template <typename T>
 // touched, whatever is bound (MLX binds w). The gradient of b is the sum of the
 // rows of g. A thread has its elements of x and g before it stores any.
 //
-// @kernel   vjp_layer_norm{T:float32=f32|float16=f16|bfloat16=bf16}
+// @kernel  vjp_{C:layer_norm|layer_norm_looped}{T:float32=f32|float16=f16|bfloat16=bf16}
 // @mlx
 // @constant 20 has_w bool
-// @arg 0 x          device {T}[rows, axis_size] read
-// @arg 1 w          device {T}[axis_size : w_stride] read
-// @arg 2 g          device {T}[rows, axis_size] read
-// @arg 3 gx         device {T}[rows, axis_size] write
-// @arg 4 gw         device {T}[has_w*rows, axis_size] write
-// @arg 5 eps        constant f32
-// @arg 6 axis_size  constant u32
-// @arg 7 w_stride   constant u32
-// @groups   rows, 1, 1
-// @group    32*ceil(axis_size/256), 1, 1
-// @require  axis_size >= 1 && axis_size <= 8192
-// @inplace  gx x
-// @inplace  gx g
-// @inplace  gw x
-// @inplace  gw g
-// @where    mean[r] = sum[layer_norm](k < axis_size, x[r,k]) / f32(axis_size)
-// @where    c[r,i] = x[r,i] - mean[r]
-// @where    wg[r,i] = w[i] * g[r,i]
-// @where    mean_wg[r] = sum[layer_norm](k < axis_size, wg[r,k]) / f32(axis_size)
-// @where    mean_wgc[r] = sum[layer_norm](k < axis_size, wg[r,k] * c[r,k]) / f32(axis_size)
-// @where    inv2[r] = 1.0 / (sum[layer_norm](k < axis_size, c[r,k] * c[r,k]) / f32(axis_size) + eps)
-// @where    norm[r,i] = c[r,i] * sqrt(inv2[r])
-// @term     gx[r,i] = round({T}, sqrt(inv2[r]) * (wg[r,i] - mean_wg[r]) - norm[r,i] * mean_wgc[r] * inv2[r])
-// @term     gw[r,i] = round({T}, g[r,i] * norm[r,i])
+// @arg     x          device {T}[rows, axis_size] read
+// @arg     w          device {T}[axis_size : w_stride] read
+// @arg     g          device {T}[rows, axis_size] read
+// @arg     gx         device {T}[rows, axis_size] write
+// @arg     gw         device {T}[has_w*rows, axis_size] write
+// @arg     eps        constant f32
+// @arg     axis_size  constant u32
+// @arg     w_stride   constant u32
+// @groups  rows, 1, 1
+// @use     rows(8192)
+// @inplace gx x
+// @inplace gx g
+// @inplace gw x
+// @inplace gw g
+// @where   mean[r] = sum[{C}](k < axis_size, x[r,k]) / f32(axis_size)
+// @where   c[r,i] = x[r,i] - mean[r]
+// @where   wg[r,i] = w[i] * g[r,i]
+// @where   mean_wg[r] = sum[{C}](k < axis_size, wg[r,k]) / f32(axis_size)
+// @where   mean_wgc[r] = sum[{C}](k < axis_size, wg[r,k] * c[r,k]) / f32(axis_size)
+// @where   inv2[r] = 1.0 / (sum[{C}](k < axis_size, c[r,k] * c[r,k]) / f32(axis_size) + eps)
+// @where   norm[r,i] = c[r,i] * sqrt(inv2[r])
+// @term    gx[r,i] = round({T}, sqrt(inv2[r]) * (wg[r,i] - mean_wg[r]) - norm[r,i] * mean_wgc[r] * inv2[r])
+// @term    gw[r,i] = round({T}, g[r,i] * norm[r,i])
 template <typename T>
 [[kernel]] void vjp_layer_norm(
     const device T* x [[buffer(0)]],
@@ -414,35 +391,6 @@ template <typename T>
 
 // The same for rows of any length. In the last walk a thread reads its element of
 // x and g before it stores that of gx and gw.
-//
-// @kernel   vjp_layer_norm_looped{T:float32=f32|float16=f16|bfloat16=bf16}
-// @mlx
-// @constant 20 has_w bool
-// @arg 0 x          device {T}[rows, axis_size] read
-// @arg 1 w          device {T}[axis_size : w_stride] read
-// @arg 2 g          device {T}[rows, axis_size] read
-// @arg 3 gx         device {T}[rows, axis_size] write
-// @arg 4 gw         device {T}[has_w*rows, axis_size] write
-// @arg 5 eps        constant f32
-// @arg 6 axis_size  constant u32
-// @arg 7 w_stride   constant u32
-// @groups   rows, 1, 1
-// @group    threads, 1, 1
-// @require  axis_size >= 1
-// @require  threads % 32 == 0 && threads >= 32 && threads <= 1024
-// @inplace  gx x
-// @inplace  gx g
-// @inplace  gw x
-// @inplace  gw g
-// @where    mean[r] = sum[layer_norm_looped](k < axis_size, x[r,k]) / f32(axis_size)
-// @where    c[r,i] = x[r,i] - mean[r]
-// @where    wg[r,i] = w[i] * g[r,i]
-// @where    mean_wg[r] = sum[layer_norm_looped](k < axis_size, wg[r,k]) / f32(axis_size)
-// @where    mean_wgc[r] = sum[layer_norm_looped](k < axis_size, wg[r,k] * c[r,k]) / f32(axis_size)
-// @where    inv2[r] = 1.0 / (sum[layer_norm_looped](k < axis_size, c[r,k] * c[r,k]) / f32(axis_size) + eps)
-// @where    norm[r,i] = c[r,i] * sqrt(inv2[r])
-// @term     gx[r,i] = round({T}, sqrt(inv2[r]) * (wg[r,i] - mean_wg[r]) - norm[r,i] * mean_wgc[r] * inv2[r])
-// @term     gw[r,i] = round({T}, g[r,i] * norm[r,i])
 template <typename T>
 [[kernel]] void vjp_layer_norm_looped(
     const device T* x [[buffer(0)]],
@@ -541,58 +489,34 @@ template [[host_name("vjp_layer_norm_loopedbfloat16")]] [[kernel]] decltype(vjp_
 // @witness layer_norm[bf]*loat?? ; axis_size=0 w_stride=1 b_stride=1 ; groups 3 1 1 / 0 1 1 ; refused
 // @witness layer_norm[bf]*loat?? ; axis_size=576 w_stride=1 b_stride=1 ; groups 5 1 1 / 160 1 1 ; refused
 // @witness layer_norm[bf]*loat?? ; axis_size=576 w_stride=1 b_stride=1 ; threads 470 1 1 / 96 1 1 ; refused
-// @witness layer_norm[bf]*loat?? ; axis_size=576 w_stride=1 b_stride=1 inplace=out,w ; groups 1 1 1 / 96 1 1 ; refused
-// @witness layer_norm[bf]*loat?? ; axis_size=576 w_stride=1 b_stride=1 inplace=out,b ; groups 1 1 1 / 96 1 1 ; refused
+// @witness layer_norm[bf]*loat?? ; axis_size=576 w_stride=1 b_stride=1 inplace=out,{w|b} ; groups 1 1 1 / 96 1 1 ; refused
 // @witness layer_norm_looped*float?? ; axis_size=7000 w_stride=1 b_stride=1 ; groups 2 1 1 / 1024 1 1 ; ok
 // @witness layer_norm_looped*float?? ; axis_size=7000 w_stride=1 b_stride=1 inplace=out,x ; groups 2 1 1 / 1024 1 1 ; ok
 // @witness layer_norm_looped*float?? ; axis_size=1 w_stride=1 b_stride=0 ; groups 2 1 1 / 32 1 1 ; ok
 // @witness layer_norm_looped*float?? ; axis_size=0 w_stride=1 b_stride=1 ; groups 2 1 1 / 32 1 1 ; refused
-// @witness layer_norm_looped*float?? ; axis_size=64 w_stride=1 b_stride=1 ; groups 2 1 1 / 0 1 1 ; refused
-// @witness layer_norm_looped*float?? ; axis_size=64 w_stride=1 b_stride=1 ; groups 2 1 1 / 48 1 1 ; refused
-// @witness layer_norm_looped*float?? ; axis_size=64 w_stride=1 b_stride=1 ; groups 2 1 1 / 1056 1 1 ; refused
+// @witness layer_norm_looped*float?? ; axis_size=64 w_stride=1 b_stride=1 ; groups 2 1 1 / {0|48|1056} 1 1 ; refused
 // @witness layer_norm_looped*float?? ; axis_size=7000 w_stride=1 b_stride=1 inplace=out,w ; groups 1 1 1 / 1024 1 1 ; refused
 //
 // Their gradients; the memory of x or g may become that of gx and, without sharing, of gw.
 //
 // @witness vjp_layer_norm[bf]*loat?? ; has_w@20=1 axis_size=576 w_stride=1 ; threads 480 1 1 / 96 1 1 ; ok
 // @witness vjp_layer_norm[bf]*loat?? ; has_w@20=0 axis_size=576 w_stride=0 ; groups 5 1 1 / 96 1 1 ; ok
-// @witness vjp_layer_norm[bf]*loat?? ; has_w@20=1 axis_size=576 w_stride=1 inplace=gx,x ; groups 5 1 1 / 96 1 1 ; ok
-// @witness vjp_layer_norm[bf]*loat?? ; has_w@20=1 axis_size=576 w_stride=1 inplace=gx,g ; groups 5 1 1 / 96 1 1 ; ok
-// @witness vjp_layer_norm[bf]*loat?? ; has_w@20=1 axis_size=576 w_stride=1 inplace=gw,x ; groups 5 1 1 / 96 1 1 ; ok
-// @witness vjp_layer_norm[bf]*loat?? ; has_w@20=1 axis_size=576 w_stride=1 inplace=gw,g ; groups 5 1 1 / 96 1 1 ; ok
-// @witness vjp_layer_norm[bf]*loat?? ; has_w@20=0 axis_size=576 w_stride=1 inplace=gx,x ; groups 5 1 1 / 96 1 1 ; ok
-// @witness vjp_layer_norm[bf]*loat?? ; has_w@20=0 axis_size=576 w_stride=1 inplace=gx,g ; groups 5 1 1 / 96 1 1 ; ok
+// @witness vjp_layer_norm[bf]*loat?? ; has_w@20={1|0} axis_size=576 w_stride=1 inplace=gx,{x|g} ; groups 5 1 1 / 96 1 1 ; ok
+// @witness vjp_layer_norm[bf]*loat?? ; has_w@20=1 axis_size=576 w_stride=1 inplace=gw,{x|g} ; groups 5 1 1 / 96 1 1 ; ok
 // @witness vjp_layer_norm[bf]*loat?? ; has_w@20=1 axis_size=576 w_stride=1 inplace=gx,gw ; groups 5 1 1 / 96 1 1 ; refused
-// @witness vjp_layer_norm[bf]*loat?? ; has_w@20=1 axis_size=1 w_stride=1 ; groups 1 1 1 / 32 1 1 ; ok
-// @witness vjp_layer_norm[bf]*loat?? ; has_w@20=0 axis_size=1 w_stride=1 ; groups 1 1 1 / 32 1 1 ; ok
-// @witness vjp_layer_norm[bf]*loat?? ; has_w@20=1 axis_size=257 w_stride=1 ; groups 5 1 1 / 64 1 1 ; ok
-// @witness vjp_layer_norm[bf]*loat?? ; has_w@20=0 axis_size=257 w_stride=1 ; groups 5 1 1 / 64 1 1 ; ok
-// @witness vjp_layer_norm[bf]*loat?? ; has_w@20=1 axis_size=8192 w_stride=1 ; groups 3 1 1 / 1024 1 1 ; ok
-// @witness vjp_layer_norm[bf]*loat?? ; has_w@20=0 axis_size=8192 w_stride=1 ; groups 3 1 1 / 1024 1 1 ; ok
-// @witness vjp_layer_norm[bf]*loat?? ; has_w@20=1 axis_size=8193 w_stride=1 ; groups 3 1 1 / 1056 1 1 ; refused
-// @witness vjp_layer_norm[bf]*loat?? ; has_w@20=0 axis_size=8193 w_stride=1 ; groups 3 1 1 / 1056 1 1 ; refused
-// @witness vjp_layer_norm[bf]*loat?? ; has_w@20=1 axis_size=0 w_stride=1 ; groups 3 1 1 / 0 1 1 ; refused
-// @witness vjp_layer_norm[bf]*loat?? ; has_w@20=0 axis_size=0 w_stride=1 ; groups 3 1 1 / 0 1 1 ; refused
-// @witness vjp_layer_norm[bf]*loat?? ; has_w@20=1 axis_size=576 w_stride=1 ; groups 5 1 1 / 160 1 1 ; refused
-// @witness vjp_layer_norm[bf]*loat?? ; has_w@20=0 axis_size=576 w_stride=1 ; groups 5 1 1 / 160 1 1 ; refused
+// @witness vjp_layer_norm[bf]*loat?? ; has_w@20={1|0} axis_size=1 w_stride=1 ; groups 1 1 1 / 32 1 1 ; ok
+// @witness vjp_layer_norm[bf]*loat?? ; has_w@20={1|0} axis_size=257 w_stride=1 ; groups 5 1 1 / 64 1 1 ; ok
+// @witness vjp_layer_norm[bf]*loat?? ; has_w@20={1|0} axis_size=8192 w_stride=1 ; groups 3 1 1 / 1024 1 1 ; ok
+// @witness vjp_layer_norm[bf]*loat?? ; has_w@20={1|0} axis_size=8193 w_stride=1 ; groups 3 1 1 / 1056 1 1 ; refused
+// @witness vjp_layer_norm[bf]*loat?? ; has_w@20={1|0} axis_size=0 w_stride=1 ; groups 3 1 1 / 0 1 1 ; refused
+// @witness vjp_layer_norm[bf]*loat?? ; has_w@20={1|0} axis_size=576 w_stride=1 ; groups 5 1 1 / 160 1 1 ; refused
 // @witness vjp_layer_norm_looped*float?? ; has_w@20=1 axis_size=8200 w_stride=1 ; groups 2 1 1 / 1024 1 1 ; ok
 // @witness vjp_layer_norm_looped*float?? ; has_w@20=0 axis_size=8200 w_stride=0 ; groups 2 1 1 / 1024 1 1 ; ok
-// @witness vjp_layer_norm_looped*float?? ; has_w@20=1 axis_size=8200 w_stride=1 inplace=gx,x ; groups 2 1 1 / 1024 1 1 ; ok
-// @witness vjp_layer_norm_looped*float?? ; has_w@20=1 axis_size=8200 w_stride=1 inplace=gx,g ; groups 2 1 1 / 1024 1 1 ; ok
-// @witness vjp_layer_norm_looped*float?? ; has_w@20=1 axis_size=8200 w_stride=1 inplace=gw,x ; groups 2 1 1 / 1024 1 1 ; ok
-// @witness vjp_layer_norm_looped*float?? ; has_w@20=1 axis_size=8200 w_stride=1 inplace=gw,g ; groups 2 1 1 / 1024 1 1 ; ok
-// @witness vjp_layer_norm_looped*float?? ; has_w@20=0 axis_size=8200 w_stride=1 inplace=gx,x ; groups 2 1 1 / 1024 1 1 ; ok
-// @witness vjp_layer_norm_looped*float?? ; has_w@20=0 axis_size=8200 w_stride=1 inplace=gx,g ; groups 2 1 1 / 1024 1 1 ; ok
-// @witness vjp_layer_norm_looped*float?? ; has_w@20=1 axis_size=1 w_stride=1 ; groups 2 1 1 / 32 1 1 ; ok
-// @witness vjp_layer_norm_looped*float?? ; has_w@20=0 axis_size=1 w_stride=1 ; groups 2 1 1 / 32 1 1 ; ok
-// @witness vjp_layer_norm_looped*float?? ; has_w@20=1 axis_size=0 w_stride=1 ; groups 2 1 1 / 32 1 1 ; refused
-// @witness vjp_layer_norm_looped*float?? ; has_w@20=0 axis_size=0 w_stride=1 ; groups 2 1 1 / 32 1 1 ; refused
-// @witness vjp_layer_norm_looped*float?? ; has_w@20=1 axis_size=64 w_stride=1 ; groups 2 1 1 / 0 1 1 ; refused
-// @witness vjp_layer_norm_looped*float?? ; has_w@20=0 axis_size=64 w_stride=1 ; groups 2 1 1 / 0 1 1 ; refused
-// @witness vjp_layer_norm_looped*float?? ; has_w@20=1 axis_size=64 w_stride=1 ; groups 2 1 1 / 48 1 1 ; refused
-// @witness vjp_layer_norm_looped*float?? ; has_w@20=0 axis_size=64 w_stride=1 ; groups 2 1 1 / 48 1 1 ; refused
-// @witness vjp_layer_norm_looped*float?? ; has_w@20=1 axis_size=64 w_stride=1 ; groups 2 1 1 / 1056 1 1 ; refused
-// @witness vjp_layer_norm_looped*float?? ; has_w@20=0 axis_size=64 w_stride=1 ; groups 2 1 1 / 1056 1 1 ; refused
+// @witness vjp_layer_norm_looped*float?? ; has_w@20={1|0} axis_size=8200 w_stride=1 inplace=gx,{x|g} ; groups 2 1 1 / 1024 1 1 ; ok
+// @witness vjp_layer_norm_looped*float?? ; has_w@20=1 axis_size=8200 w_stride=1 inplace=gw,{x|g} ; groups 2 1 1 / 1024 1 1 ; ok
+// @witness vjp_layer_norm_looped*float?? ; has_w@20={1|0} axis_size=1 w_stride=1 ; groups 2 1 1 / 32 1 1 ; ok
+// @witness vjp_layer_norm_looped*float?? ; has_w@20={1|0} axis_size=0 w_stride=1 ; groups 2 1 1 / 32 1 1 ; refused
+// @witness vjp_layer_norm_looped*float?? ; has_w@20={1|0} axis_size=64 w_stride=1 ; groups 2 1 1 / {0|48|1056} 1 1 ; refused
 //
 // Corruptions of these declarations that are no lies.
 //

@@ -18,19 +18,19 @@ import (
 	"github.com/mlxc/mlxc/msl/decl"
 )
 
-//go:embed *.metal
+//go:embed *.h *.metal
 var embedded embed.FS
 
-// Own returns the sources of this package, without those that were registered.
+// Own returns the files of this package: sources as they are written, and the headers that they include.
 func Own() fs.FS { return embedded }
 
-// library is what the sources declare. It never changes: [Register] makes another.
+// library holds the declarations of all sources. It is immutable: [Register] makes a new one.
 type library struct {
 	texts     map[string]string // by file
 	sources   map[string]*decl.Source
 	functions map[string][]*decl.Decl
-	digests   map[ir.Digest]string       // of texts that were registered, their files
-	others    map[elsewhere][]*decl.Decl // of kernels that other files hold
+	digests   map[ir.Digest]string       // the files of registered texts
+	others    map[elsewhere][]*decl.Decl // the declarations of kernels that other files hold
 	version   int
 }
 
@@ -46,9 +46,8 @@ var current struct {
 	atomic.Pointer[library]
 }
 
-// load returns the library with the embedded sources, and with those that were
-// registered. It panics on an embedded source whose declarations do not parse: a
-// test of this package parses all.
+// load returns the library of the embedded and the registered sources. It panics if the
+// declarations of an embedded source do not parse; a test of this package parses all of them.
 func load() *library {
 	if l := current.Load(); l != nil {
 		return l
@@ -59,28 +58,43 @@ func load() *library {
 		return l
 	}
 	l := &library{texts: map[string]string{}, sources: map[string]*decl.Source{}, functions: map[string][]*decl.Decl{}, digests: map[ir.Digest]string{}, others: map[elsewhere][]*decl.Decl{}}
-	names, err := fs.Glob(embedded, "*.metal")
-	for _, name := range names {
-		var text []byte
-		if text, err = embedded.ReadFile(name); err == nil {
-			err = l.add(name, string(text))
+	sources, headers := own()
+	for _, name := range slices.Sorted(maps.Keys(sources)) {
+		if err := l.add(name, sources[name], headers); err != nil {
+			panic(err)
 		}
-		if err != nil {
-			break
-		}
-	}
-	if err != nil {
-		panic(err)
 	}
 	current.Store(l)
 	return l
 }
 
-func (l *library) add(file, text string) error {
+// own are the embedded sources and headers, by file.
+func own() (sources, headers map[string]string) {
+	sources, headers = map[string]string{}, map[string]string{}
+	files, err := embedded.ReadDir(".")
+	for _, f := range files {
+		var text []byte
+		if text, err = embedded.ReadFile(f.Name()); err != nil {
+			break
+		}
+		if filepath.Ext(f.Name()) == ".h" {
+			headers[f.Name()] = string(text)
+		} else {
+			sources[f.Name()] = string(text)
+		}
+	}
+	if err != nil {
+		panic(err) // INVARIANT: the files are part of the program.
+	}
+	return sources, headers
+}
+
+// add adds a source, which may include headers.
+func (l *library) add(file, text string, headers map[string]string) error {
 	if _, ok := l.texts[file]; ok {
 		return fmt.Errorf("the library has a source %s: give the file another name", file)
 	}
-	src, err := decl.Parse(file, text)
+	src, err := decl.ParseWith(file, text, headers)
 	if err != nil {
 		return err
 	}
@@ -101,25 +115,24 @@ func (l *library) add(file, text string) error {
 		}
 		l.functions[d.Name] = append(l.functions[d.Name], d)
 	}
-	l.texts[file], l.sources[file] = text, src
+	l.texts[file], l.sources[file] = withHeaders(file, text, headers), src
 	return nil
 }
 
-// Register adds a Metal source with declarations to the library: recorders, passes
-// and the prover then know its kernels as they know all others. A device runs them
-// if it can: [github.com/mlxc/mlxc/backend/cpu.Register] gives the CPU their twins.
-// Files and kernels that the library has are an error, and so are declarations that
-// do not parse. Register sources before the graphs that use them are read. A graph
-// names such a kernel as one of the library, or as one of a source file whose digest is
-// that of the text. Declarations behind a @library line are of kernels of that file, which
-// the text does not hold.
+// Register adds a Metal source with declarations to the library. Recorders, passes and the prover
+// then know its kernels like all others. Devices run them if they can;
+// [github.com/mlxc/mlxc/backend/cpu.Register] gives the CPU their twins. It is an error if the
+// library already has the file or a kernel of it, or if declarations do not parse. Register sources
+// before you read the graphs that use them. A graph names such a kernel as one of the library, or
+// as one of a source file with the digest of the text. Declarations behind a @library line describe
+// kernels of that file, not of the text.
 func Register(file, text string) error {
 	l := load()
 	current.Lock()
 	defer current.Unlock()
-	l = current.Load() // another Register may have come first
+	l = current.Load() // another call of Register may have been faster
 	next := &library{maps.Clone(l.texts), maps.Clone(l.sources), maps.Clone(l.functions), maps.Clone(l.digests), maps.Clone(l.others), l.version + 1}
-	if err := next.add(file, text); err != nil {
+	if err := next.add(file, text, nil); err != nil {
 		return err
 	}
 	if _, err := next.sources[file].Tests(); err != nil {
@@ -130,14 +143,14 @@ func Register(file, text string) error {
 	return nil
 }
 
-// Declared reports whether a kernel has declarations: what it touches is known and, unless
-// they are declarations of effects ([EffectsOnly]), what it computes. Those of the library
-// and generated ones have, and those of a file that was given to [Register], or that a text
-// given to it declares.
+// Declared reports whether a kernel has declarations, so that it is known what it touches and,
+// unless they are declarations of effects ([EffectsOnly]), what it computes. Kernels of the library
+// and generated kernels have declarations. So do kernels of a file that was given to [Register], or
+// that a text given to it declares.
 func Declared(k *ir.Kernel) bool { return k.Library.Declared() || ofFile(k) != nil }
 
-// EffectsOnly reports whether the declarations of a kernel say what it touches, and nothing
-// of what it computes.
+// EffectsOnly reports whether the declarations of a kernel say only what it touches, and not what
+// it computes.
 func EffectsOnly(k *ir.Kernel) bool {
 	if k.Library.Kind == ir.Generated {
 		return false
@@ -146,9 +159,9 @@ func EffectsOnly(k *ir.Kernel) bool {
 	return err == nil && ds[0].EffectsOnly
 }
 
-// ofFile returns the declarations of a kernel of a source file or compiled library, nil if
-// there are none. A graph that names a source without its digest (all zeros) takes any contents of it, here
-// as in [SourceOf]: a source of the same name declares its kernels.
+// ofFile returns the declarations of a kernel of a source file or compiled library, or nil if it
+// has none. A graph may name a source without a digest (all zeros). Then the file's contents do not
+// matter, here as in [SourceOf]: a source of the same name declares its kernels.
 func ofFile(k *ir.Kernel) []*decl.Decl {
 	l := load()
 	if l.version == 0 || k.Library.Declared() {
@@ -161,7 +174,7 @@ func ofFile(k *ir.Kernel) []*decl.Decl {
 		return nil
 	}
 	file, ok := l.digests[k.Library.Digest]
-	if k.Library.Digest == (ir.Digest{}) { // any contents: the name is all that there is
+	if k.Library.Digest == (ir.Digest{}) { // only the name is known, and any contents will do
 		file = filepath.Base(k.Library.Path)
 		_, ok = l.texts[file]
 	}
@@ -171,7 +184,7 @@ func ofFile(k *ir.Kernel) []*decl.Decl {
 	return nil
 }
 
-// TextOf returns the Metal source of a kernel of a source file, if that was given to
+// TextOf returns the Metal source of a kernel of a source file. ok is false if it was not given to
 // [Register].
 func TextOf(k *ir.Kernel) (string, bool) {
 	l := load()
@@ -182,8 +195,8 @@ func TextOf(k *ir.Kernel) (string, bool) {
 	return l.texts[file], true
 }
 
-// SourceOf returns the text of the source file that a kernel is in: as it was given to [Register], or
-// from the file, which has the digest that the graph names.
+// SourceOf returns the text of the source file that holds a kernel: the text that was given to
+// [Register], or else that of the file, whose digest must be the one that the graph names.
 func SourceOf(k *ir.Kernel) (string, error) {
 	if text, ok := TextOf(k); ok {
 		return text, nil
@@ -201,10 +214,10 @@ func SourceOf(k *ir.Kernel) (string, error) {
 	return string(text), nil
 }
 
-// sourceBytes is how long a source file may be.
+// sourceBytes is the max size of a source file.
 const sourceBytes = 64 << 20
 
-// noText is the place of the first byte that is zero or no UTF-8, or -1.
+// noText returns the index of the first byte that is zero or not UTF-8, or -1.
 func noText(text []byte) int {
 	for i := 0; i < len(text); {
 		r, n := utf8.DecodeRune(text[i:])
@@ -216,8 +229,8 @@ func noText(text []byte) int {
 	return -1
 }
 
-// Registered returns the source that declares a kernel if that is not of this package
-// but was given to [Register].
+// Registered returns the source that declares a kernel. ok is false unless that source was given to
+// [Register].
 func Registered(k *ir.Kernel) (file string, ok bool) {
 	if k.Library.Kind == ir.Generated {
 		return "", false
@@ -230,10 +243,11 @@ func Registered(k *ir.Kernel) (file string, ok bool) {
 	return ds[0].File, err != nil
 }
 
-// Version is a number that grows when the library does.
+// Version is a number that increases whenever the library gains a source.
 func Version() int { return load().version }
 
-// Source returns the Metal source file called name ("norm.metal").
+// Source returns the text of the Metal source called name ("norm.metal"), as it is compiled: the headers that it
+// includes stand in it, between #line directives.
 func Source(name string) (string, error) {
 	if text, ok := load().texts[name]; ok {
 		return text, nil
@@ -241,8 +255,8 @@ func Source(name string) (string, error) {
 	return "", fmt.Errorf("the library has no source %s", name)
 }
 
-// Files returns the names of the Metal sources, sorted. A text that declares kernels of other
-// files alone is none.
+// Files returns the names of the Metal sources, sorted. It leaves out texts that only declare
+// kernels of other files.
 func Files() (out []string) {
 	for file, src := range load().sources {
 		if slices.ContainsFunc(src.Decls, func(d *decl.Decl) bool { return d.Of == nil }) {
@@ -268,10 +282,9 @@ func Tests(file string) (*decl.Tests, error) {
 	return nil, fmt.Errorf("the library has no source %s", file)
 }
 
-// DeclarationsOf returns the declarations of a kernel: those of its function if
-// it is builtin or of a registered source, the one that its term makes if it is
-// generated. Kernels of other libraries have none; that is an error, and so are unknown
-// functions and terms that are none.
+// DeclarationsOf returns the declarations of a kernel: those of its function if it is builtin or of
+// a registered source, or the one that its term makes if it is generated. It returns an error for a
+// kernel of another library, an unknown function, or an invalid term.
 func DeclarationsOf(k *ir.Kernel) ([]*decl.Decl, error) {
 	switch k.Library.Kind {
 	case ir.Builtin:
@@ -289,8 +302,8 @@ func DeclarationsOf(k *ir.Kernel) ([]*decl.Decl, error) {
 	return nil, fmt.Errorf("kernel @%s is of library %q, which has no declarations", ir.QuoteName(k.Name), k.Library.Path)
 }
 
-// generatedCache holds declarations of generated kernels by their text: a graph
-// asks for the same few again and again. It starts anew when it is full.
+// generatedCache holds the declarations of generated kernels by their texts, because a graph asks
+// for the same few again and again. It is emptied when it is full.
 var generatedCache struct {
 	sync.Mutex
 	of map[string][]*decl.Decl
@@ -319,17 +332,15 @@ func generated(text string) ([]*decl.Decl, error) {
 	return c.of[text], nil
 }
 
-// Bind finds the declaration that describes a dispatch of a builtin kernel and
-// applies it. The error of a function with several declarations is the last
-// one's.
+// Bind finds the declaration that describes a dispatch of a declared kernel, and applies it. If a
+// function has several declarations and none fits, the error is that of the last one.
 func Bind(g *ir.Graph, d *ir.Dispatch) (*decl.Instance, error) {
 	k := &g.Kernels[d.Kernel]
 	ds, err := DeclarationsOf(k)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", d.ID, err)
 	}
-	// Executors believe the argument table: what it calls read-only they may map
-	// from a file.
+	// Executors rely on the argument table: they may map from a file what it calls read-only.
 	if ds[0].EffectsOnly {
 		return bindEffects(g, d, k, ds)
 	}
@@ -345,9 +356,9 @@ func Bind(g *ir.Graph, d *ir.Dispatch) (*decl.Instance, error) {
 	return nil, err
 }
 
-// bindEffects is [Bind] for declarations of effects. The argument table is that of whoever
-// recorded the graph, and may have more than the declaration, which may know that an argument
-// is not touched, or only read.
+// bindEffects is [Bind] for declarations of effects. The recorder of the graph made the argument
+// table. It may list more accesses than the declaration, which may know that an argument is not
+// touched, or only read.
 func bindEffects(g *ir.Graph, d *ir.Dispatch, k *ir.Kernel, ds []*decl.Decl) (*decl.Instance, error) {
 	var err error
 	for _, x := range ds {
@@ -363,7 +374,7 @@ func bindEffects(g *ir.Graph, d *ir.Dispatch, k *ir.Kernel, ds []*decl.Decl) (*d
 	return nil, err
 }
 
-// fitsTable reports where a declaration of effects contradicts a kernel's argument table.
+// fitsTable returns an error if a declaration of effects contradicts a kernel's argument table.
 func fitsTable(x *decl.Decl, k *ir.Kernel) error {
 	at := func(a *decl.Arg, format string, args ...any) error {
 		return fmt.Errorf("kernel @%s: argument %d (%s) %s (%s:%d)", ir.QuoteName(k.Name), a.Slot, a.Name, fmt.Sprintf(format, args...), x.File, x.Line)
@@ -394,10 +405,9 @@ func fitsTable(x *decl.Decl, k *ir.Kernel) error {
 	return nil
 }
 
-// Describe applies the declaration that describes a dispatch of a builtin
-// kernel and returns its effects. A dispatch that no declaration describes, that
-// touches bytes outside its views, or whose views overlap as the kernel does
-// not allow, is an error: it must not run.
+// Describe returns the effects of a dispatch, from the declaration that describes it. It is an
+// error if no declaration describes the dispatch, if it touches bytes outside its views, or if its
+// views overlap in a way that the kernel does not allow. Such a dispatch must not run.
 func Describe(g *ir.Graph, d *ir.Dispatch) (*ir.Effects, error) {
 	in, err := Bind(g, d)
 	if err != nil {

@@ -1,6 +1,8 @@
 package msl_test
 
 import (
+	"fmt"
+	"io/fs"
 	"slices"
 	"strings"
 	"testing"
@@ -20,9 +22,9 @@ func TestSources(t *testing.T) {
 		for _, d := range msl.Declarations(f) {
 			assert.Equal(t, f, d.Name)
 			declared[d.File] = true
-			src, err := msl.Source(d.File)
+			src, err := fs.ReadFile(msl.Own(), d.File)
 			require.NoError(t, err)
-			line := strings.Split(src, "\n")[d.Line-1]
+			line := strings.Split(string(src), "\n")[d.Line-1]
 			assert.Contains(t, line, "@kernel", "%s:%d", d.File, d.Line)
 		}
 	}
@@ -37,6 +39,34 @@ func TestSources(t *testing.T) {
 	assert.Error(t, err)
 	assert.True(t, slices.IsSorted(msl.Functions()))
 	assert.Nil(t, msl.Declarations("absent"))
+}
+
+// TestHeaders: the text that is compiled has headers once, and says of each line where it stands.
+func TestHeaders(t *testing.T) {
+	files, err := fs.Glob(msl.Own(), "*.metal")
+	require.NoError(t, err)
+	for _, file := range files {
+		text, err := msl.Source(file)
+		require.NoError(t, err)
+		assert.NotContains(t, text, `#include "`, file)
+		assert.Equal(t, 1, strings.Count(text, "#include <metal_stdlib>"), file)
+		at, in := 0, file
+		lines := map[string][]string{}
+		for _, l := range strings.Split(text, "\n") {
+			if _, err := fmt.Sscanf(l, "#line %d %q", &at, &in); err == nil {
+				at--
+				continue
+			}
+			if lines[in] == nil {
+				own, err := fs.ReadFile(msl.Own(), in)
+				require.NoError(t, err)
+				lines[in] = strings.Split(string(own), "\n")
+			}
+			require.Equal(t, lines[in][at], l, "%s: %s:%d", file, in, at+1)
+			at++
+		}
+		assert.Equal(t, len(lines[file]), at, file)
+	}
 }
 
 // TestBindGenerated: a generated kernel is described by its term, and only with
@@ -81,13 +111,13 @@ func TestBind(t *testing.T) {
 			Bindings: []ir.Binding{at(0, 0), at(1, 1<<17), ir.BytesArg(2, ir.ValueBytes(int32(3))), ir.BytesArg(3, ir.ValueBytes(float32(1))), ir.BytesArg(4, ir.ValueBytes(int64(64))), ir.BytesArg(10, ir.ValueBytes(float32(13)))},
 		})
 	}
-	var lines []int
+	var variants [][]string
 	for _, traditional := range []uint64{0, 1} {
 		in, err := msl.Bind(b.Unfinished(), rope(traditional, "rope_single_float32", ir.Library{}))
 		require.NoError(t, err)
-		lines = append(lines, in.Decl.Line)
+		variants = append(variants, in.Decl.Variant)
 	}
-	assert.NotEqual(t, lines[0], lines[1], "two declarations of one name")
+	assert.Equal(t, [][]string{{"order=halves"}, {"order=pairs"}}, variants, "two declarations of one name")
 
 	_, err := msl.Bind(b.Unfinished(), rope(0, "absent", ir.Library{}))
 	assert.EqualError(t, err, `#2: the builtin library has no function "absent"`)

@@ -1,21 +1,19 @@
 // Root-mean-square normalisation of rows.
 
-#include <metal_stdlib>
-using namespace metal;
-#pragma clang fp contract(off)
+#include "common.h"
 
-// What a store leaves of a result: of a NaN, the one NaN, whichever operation
-// made it (docs/terms.md, "Stores"). Bits are compared, which fast-math leaves alone.
-inline float stored(float v) {
-  return (as_type<uint>(v) & 0x7fffffffu) > 0x7f800000u ? as_type<float>(0x7fc00000u) : v;
-}
-inline half stored(half v) {
-  return (as_type<ushort>(v) & 0x7fff) > 0x7c00 ? as_type<half>(ushort(0x7e00)) : v;
-}
-
-#ifndef __MLXC__ // docs/kernels.md, "Weights before the wait"
-inline void wait_for_dispatches() {}
-#endif
+// A threadgroup holds a row, or walks it with any number of simdgroups.
+//
+// @lines   rows()
+// @if      C == rms
+// @group   32*ceil(axis_size/128), 1, 1
+// @require axis_size >= 1 && axis_size <= 4096
+// @else
+// @group   threads, 1, 1
+// @require axis_size >= 1
+// @require threads % 32 == 0 && threads >= 32 && threads <= 1024
+// @end
+// @end
 
 constexpr constant int READS = 4; // consecutive elements of a row that a thread takes at a time
 constexpr constant uint LANES = 32;
@@ -97,21 +95,20 @@ inline float sum_of_group(float acc, threadgroup float* partial, uint lane, uint
 // One threadgroup a row, the whole row in the registers of its threads: each
 // takes READS elements, so 32·⌈axis_size/128⌉ threads cover the row.
 //
-// @kernel   rms{T:float32=f32|float16=f16}
+// @kernel  {C:rms|rms_looped}{T:float32=f32|float16=f16}
 // @mlx
-// @arg 0 x          device {T}[rows, axis_size] read
-// @arg 1 w          device {T}[axis_size : w_stride] read
-// @arg 2 out        device {T}[rows, axis_size] write
-// @arg 3 eps        constant f32
-// @arg 4 axis_size  constant u32
-// @arg 5 w_stride   constant u32
-// @groups   rows, 1, 1
-// @group    32*ceil(axis_size/128), 1, 1
-// @require  axis_size >= 1 && axis_size <= 4096
-// @inplace  out x
-// @inplace  out w  -- one row: each weight is read by the thread that overwrites it
-// @where    inv[r] = rsqrt(sum[rms](k < axis_size, x[r,k] * x[r,k]) / f32(axis_size) + eps)
-// @term     out[r,i] = round({T}, w[i] * round({T}, x[r,i] * inv[r]))
+// @arg     x          device {T}[rows, axis_size] read
+// @arg     w          device {T}[axis_size : w_stride] read
+// @arg     out        device {T}[rows, axis_size] write
+// @arg     eps        constant f32
+// @arg     axis_size  constant u32
+// @arg     w_stride   constant u32
+// @groups  rows, 1, 1
+// @use     rows()
+// @inplace out x
+// @inplace out w  -- one row: each weight is read by the thread that overwrites it
+// @where   inv[r] = rsqrt(sum[{C}](k < axis_size, x[r,k] * x[r,k]) / f32(axis_size) + eps)
+// @term    out[r,i] = round({T}, w[i] * round({T}, x[r,i] * inv[r]))
 template <typename T>
 [[kernel]] void rms(
     const device T* x [[buffer(0)]],
@@ -151,23 +148,6 @@ template <typename T>
 }
 
 // The same for rows of any length: the threadgroup walks the row twice.
-//
-// @kernel   rms_looped{T:float32=f32|float16=f16}
-// @mlx
-// @arg 0 x          device {T}[rows, axis_size] read
-// @arg 1 w          device {T}[axis_size : w_stride] read
-// @arg 2 out        device {T}[rows, axis_size] write
-// @arg 3 eps        constant f32
-// @arg 4 axis_size  constant u32
-// @arg 5 w_stride   constant u32
-// @groups   rows, 1, 1
-// @group    threads, 1, 1
-// @require  axis_size >= 1
-// @require  threads % 32 == 0 && threads >= 32 && threads <= 1024
-// @inplace  out x
-// @inplace  out w  -- one row: each weight is read by the thread that overwrites it
-// @where    inv[r] = rsqrt(sum[rms_looped](k < axis_size, x[r,k] * x[r,k]) / f32(axis_size) + eps)
-// @term     out[r,i] = round({T}, w[i] * round({T}, x[r,i] * inv[r]))
 template <typename T>
 [[kernel]] void rms_looped(
     const device T* x [[buffer(0)]],
@@ -215,26 +195,25 @@ template <typename T>
 // The sum of two arrays and its norm: what begins a transformer block. A thread
 // has its elements of both in registers before it stores any.
 //
-// @kernel   add_rms{T:float32=f32}
-// @arg 0 a          device {T}[rows, axis_size] read
-// @arg 1 b          device {T}[rows, axis_size] read
-// @arg 2 w          device {T}[axis_size : w_stride] read
-// @arg 3 residual   device {T}[rows, axis_size] write
-// @arg 4 out        device {T}[rows, axis_size] write
-// @arg 5 eps        constant f32
-// @arg 6 axis_size  constant u32
-// @arg 7 w_stride   constant u32
-// @groups   rows, 1, 1
-// @group    32*ceil(axis_size/128), 1, 1
-// @require  axis_size >= 1 && axis_size <= 4096
-// @inplace  residual a
-// @inplace  residual b
-// @inplace  out a
-// @inplace  out b
-// @where    s[r,i] = round({T}, a[r,i] + b[r,i])
-// @where    inv[r] = rsqrt(sum[rms](k < axis_size, s[r,k] * s[r,k]) / f32(axis_size) + eps)
-// @term     residual[r,i] = round({T}, s[r,i])
-// @term     out[r,i] = round({T}, w[i] * round({T}, s[r,i] * inv[r]))
+// @kernel  add_{C:rms|rms_looped}{T:float32=f32}
+// @arg     a          device {T}[rows, axis_size] read
+// @arg     b          device {T}[rows, axis_size] read
+// @arg     w          device {T}[axis_size : w_stride] read
+// @arg     residual   device {T}[rows, axis_size] write
+// @arg     out        device {T}[rows, axis_size] write
+// @arg     eps        constant f32
+// @arg     axis_size  constant u32
+// @arg     w_stride   constant u32
+// @groups  rows, 1, 1
+// @use     rows()
+// @inplace residual a
+// @inplace residual b
+// @inplace out a
+// @inplace out b
+// @where   s[r,i] = round({T}, a[r,i] + b[r,i])
+// @where   inv[r] = rsqrt(sum[{C}](k < axis_size, s[r,k] * s[r,k]) / f32(axis_size) + eps)
+// @term    residual[r,i] = round({T}, s[r,i])
+// @term    out[r,i] = round({T}, w[i] * round({T}, s[r,i] * inv[r]))
 template <typename T>
 [[kernel]] void add_rms(
     const device T* a [[buffer(0)]],
@@ -282,28 +261,6 @@ template <typename T>
 
 // The same for rows of any length; the second walk reads the sums that the same
 // thread stored in the first.
-//
-// @kernel   add_rms_looped{T:float32=f32}
-// @arg 0 a          device {T}[rows, axis_size] read
-// @arg 1 b          device {T}[rows, axis_size] read
-// @arg 2 w          device {T}[axis_size : w_stride] read
-// @arg 3 residual   device {T}[rows, axis_size] write
-// @arg 4 out        device {T}[rows, axis_size] write
-// @arg 5 eps        constant f32
-// @arg 6 axis_size  constant u32
-// @arg 7 w_stride   constant u32
-// @groups   rows, 1, 1
-// @group    threads, 1, 1
-// @require  axis_size >= 1
-// @require  threads % 32 == 0 && threads >= 32 && threads <= 1024
-// @inplace  residual a
-// @inplace  residual b
-// @inplace  out a
-// @inplace  out b
-// @where    s[r,i] = round({T}, a[r,i] + b[r,i])
-// @where    inv[r] = rsqrt(sum[rms_looped](k < axis_size, s[r,k] * s[r,k]) / f32(axis_size) + eps)
-// @term     residual[r,i] = round({T}, s[r,i])
-// @term     out[r,i] = round({T}, w[i] * round({T}, s[r,i] * inv[r]))
 template <typename T>
 [[kernel]] void add_rms_looped(
     const device T* a [[buffer(0)]],
@@ -382,9 +339,7 @@ template [[host_name("add_rms_loopedfloat32")]] [[kernel]] decltype(add_rms_loop
 // @witness rms_loopedfloat32 ; axis_size=5000 w_stride=1 inplace=out,x ; groups 2 1 1 / 1024 1 1 ; ok
 // @witness rms_loopedfloat32 ; axis_size=1 w_stride=1 ; groups 2 1 1 / 32 1 1 ; ok
 // @witness rms_loopedfloat32 ; axis_size=0 w_stride=1 ; groups 2 1 1 / 32 1 1 ; refused
-// @witness rms_loopedfloat32 ; axis_size=64 w_stride=1 ; groups 2 1 1 / 0 1 1 ; refused
-// @witness rms_loopedfloat32 ; axis_size=64 w_stride=1 ; groups 2 1 1 / 48 1 1 ; refused
-// @witness rms_loopedfloat32 ; axis_size=64 w_stride=1 ; groups 2 1 1 / 1056 1 1 ; refused
+// @witness rms_loopedfloat32 ; axis_size=64 w_stride=1 ; groups 2 1 1 / {0|48|1056} 1 1 ; refused
 // @witness rmsfloat32 ; axis_size=576 w_stride=1 inplace=out,w ; groups 1 1 1 / 160 1 1 ; ok
 // @witness rmsfloat32 ; axis_size=576 w_stride=1 inplace=out,w ; groups 2 1 1 / 160 1 1 ; refused
 // @witness rmsfloat32 ; axis_size=576 w_stride=2 inplace=out,w ; groups 1 1 1 / 160 1 1 ; refused
@@ -392,10 +347,7 @@ template [[host_name("add_rms_loopedfloat32")]] [[kernel]] decltype(add_rms_loop
 // @witness rms_loopedfloat32 ; axis_size=5000 w_stride=1 inplace=out,w ; groups 2 1 1 / 1024 1 1 ; refused
 // @witness add_rmsfloat32 ; axis_size=576 w_stride=1 ; groups 5 1 1 / 160 1 1 ; ok
 // @witness add_rmsfloat32 ; axis_size=576 w_stride=1 ; threads 800 1 1 / 160 1 1 ; ok
-// @witness add_rmsfloat32 ; axis_size=576 w_stride=1 inplace=residual,a ; groups 5 1 1 / 160 1 1 ; ok
-// @witness add_rmsfloat32 ; axis_size=576 w_stride=1 inplace=residual,b ; groups 5 1 1 / 160 1 1 ; ok
-// @witness add_rmsfloat32 ; axis_size=576 w_stride=1 inplace=out,a ; groups 5 1 1 / 160 1 1 ; ok
-// @witness add_rmsfloat32 ; axis_size=576 w_stride=1 inplace=out,b ; groups 5 1 1 / 160 1 1 ; ok
+// @witness add_rmsfloat32 ; axis_size=576 w_stride=1 inplace={residual|out},{a|b} ; groups 5 1 1 / 160 1 1 ; ok
 // @witness add_rmsfloat32 ; axis_size=576 w_stride=1 inplace=residual,w ; groups 1 1 1 / 160 1 1 ; refused
 // @witness add_rmsfloat32 ; axis_size=129 w_stride=1 ; groups 5 1 1 / 64 1 1 ; ok
 // @witness add_rmsfloat32 ; axis_size=1 w_stride=0 ; groups 1 1 1 / 32 1 1 ; ok
@@ -404,15 +356,10 @@ template [[host_name("add_rms_loopedfloat32")]] [[kernel]] decltype(add_rms_loop
 // @witness add_rmsfloat32 ; axis_size=0 w_stride=1 ; groups 3 1 1 / 0 1 1 ; refused
 // @witness add_rmsfloat32 ; axis_size=576 w_stride=1 ; groups 5 1 1 / 192 1 1 ; refused
 // @witness add_rms_loopedfloat32 ; axis_size=5000 w_stride=1 ; groups 2 1 1 / 1024 1 1 ; ok
-// @witness add_rms_loopedfloat32 ; axis_size=5000 w_stride=1 inplace=residual,a ; groups 2 1 1 / 1024 1 1 ; ok
-// @witness add_rms_loopedfloat32 ; axis_size=5000 w_stride=1 inplace=residual,b ; groups 2 1 1 / 1024 1 1 ; ok
-// @witness add_rms_loopedfloat32 ; axis_size=5000 w_stride=1 inplace=out,a ; groups 2 1 1 / 1024 1 1 ; ok
-// @witness add_rms_loopedfloat32 ; axis_size=5000 w_stride=1 inplace=out,b ; groups 2 1 1 / 1024 1 1 ; ok
+// @witness add_rms_loopedfloat32 ; axis_size=5000 w_stride=1 inplace={residual|out},{a|b} ; groups 2 1 1 / 1024 1 1 ; ok
 // @witness add_rms_loopedfloat32 ; axis_size=1 w_stride=1 ; groups 2 1 1 / 32 1 1 ; ok
 // @witness add_rms_loopedfloat32 ; axis_size=0 w_stride=1 ; groups 2 1 1 / 32 1 1 ; refused
-// @witness add_rms_loopedfloat32 ; axis_size=64 w_stride=1 ; groups 2 1 1 / 0 1 1 ; refused
-// @witness add_rms_loopedfloat32 ; axis_size=64 w_stride=1 ; groups 2 1 1 / 48 1 1 ; refused
-// @witness add_rms_loopedfloat32 ; axis_size=64 w_stride=1 ; groups 2 1 1 / 1056 1 1 ; refused
+// @witness add_rms_loopedfloat32 ; axis_size=64 w_stride=1 ; groups 2 1 1 / {0|48|1056} 1 1 ; refused
 //
 // The same in half precision.
 //
@@ -430,9 +377,7 @@ template [[host_name("add_rms_loopedfloat32")]] [[kernel]] decltype(add_rms_loop
 // @witness rms_loopedfloat16 ; axis_size=5000 w_stride=1 inplace=out,x ; groups 2 1 1 / 1024 1 1 ; ok
 // @witness rms_loopedfloat16 ; axis_size=1 w_stride=1 ; groups 2 1 1 / 32 1 1 ; ok
 // @witness rms_loopedfloat16 ; axis_size=0 w_stride=1 ; groups 2 1 1 / 32 1 1 ; refused
-// @witness rms_loopedfloat16 ; axis_size=64 w_stride=1 ; groups 2 1 1 / 0 1 1 ; refused
-// @witness rms_loopedfloat16 ; axis_size=64 w_stride=1 ; groups 2 1 1 / 48 1 1 ; refused
-// @witness rms_loopedfloat16 ; axis_size=64 w_stride=1 ; groups 2 1 1 / 1056 1 1 ; refused
+// @witness rms_loopedfloat16 ; axis_size=64 w_stride=1 ; groups 2 1 1 / {0|48|1056} 1 1 ; refused
 // @witness rmsfloat16 ; axis_size=576 w_stride=1 inplace=out,w ; groups 1 1 1 / 160 1 1 ; ok
 // @witness rmsfloat16 ; axis_size=576 w_stride=1 inplace=out,w ; groups 2 1 1 / 160 1 1 ; refused
 // @witness rmsfloat16 ; axis_size=576 w_stride=2 inplace=out,w ; groups 1 1 1 / 160 1 1 ; refused

@@ -8,71 +8,10 @@
 // simdgroup reads of codes, scales and weights does not depend on x, so the first of it is loaded
 // before x is touched, which then need not wait for it.
 
-#include <metal_stdlib>
-using namespace metal;
-#pragma clang fp contract(off)
+#include "products.h"
+#include "rope.h"
 
-// What a store leaves of a result: of a NaN, the one NaN, whichever operation
-// made it (docs/terms.md, "Stores"). Bits are compared, which fast-math leaves alone.
-inline float stored(float v) {
-  return (as_type<uint>(v) & 0x7fffffffu) > 0x7f800000u ? as_type<float>(0x7fc00000u) : v;
-}
-
-constexpr constant int LANES = 32;
 constexpr constant int READS = 4; // consecutive elements of a row that a thread of rms takes
-
-// From here on a kernel reads what other dispatches wrote (docs/kernels.md, "Weights before the wait").
-#ifndef __MLXC__
-inline void wait_for_dispatches() {}
-inline void will_read(const device void* p) {}
-#endif
-
-// aligned is whether p lies at a multiple of n bytes.
-template <typename T>
-inline bool aligned(const device T* p, ulong n) {
-  return (ulong(p) & (n - 1)) == 0;
-}
-
-// take reads n elements, a multiple of 4, from where they lie so that they can be read at once.
-template <int n>
-inline void take(const device float* p, thread float* v) {
-#pragma unroll
-  for (int i = 0; i < n; i += 4) {
-    const float4 e = *(const device float4*)(p + i);
-    v[i] = e.x;
-    v[i + 1] = e.y;
-    v[i + 2] = e.z;
-    v[i + 3] = e.w;
-  }
-}
-
-// sum_all leaves in each of n values its sum over the simdgroup. Those of a vector go together: none of them
-// waits for another.
-template <int n>
-inline void sum_all(thread float* v) {
-#pragma unroll
-  for (int i = 0; i + 4 <= n; i += 4) {
-    const float4 s = simd_sum(float4(v[i], v[i + 1], v[i + 2], v[i + 3]));
-    v[i] = s.x;
-    v[i + 1] = s.y;
-    v[i + 2] = s.z;
-    v[i + 3] = s.w;
-  }
-  if (n % 4 == 2) {
-    const float2 s = simd_sum(float2(v[n - 2], v[n - 1]));
-    v[n - 2] = s.x;
-    v[n - 1] = s.y;
-  }
-}
-
-// of_lane is value lane of n, 2 or 4: what all lanes have, each makes one result of.
-template <int n>
-inline float of_lane(const thread float* v, uint lane) {
-  const bool odd = (lane & 1) != 0;
-  const float low = select(v[0], v[1], odd);
-  const float high = select(v[n - 2], v[n - 1], odd);
-  return select(low, high, n == 4 && (lane & 2) != 0);
-}
 
 // Input is the vector of a product before it is normalised.
 struct Input {
@@ -183,53 +122,6 @@ inline float sum_of_squares(const thread float (*v)[values]) {
     acc[0][0] += simd_shuffle_xor(acc[0][0], ushort(k * across));
   }
   return acc[0][0];
-}
-
-// scaled divides value i by 2^(b·j), j being the place of code i in its 16 bits,
-// and returns the sum of what the values were: a code then needs no shift, only a
-// mask, and the product is exact as before.
-template <int b, int n>
-inline float scaled(thread float* v) {
-  float sum = 0;
-#pragma unroll
-  for (int i = 0; i < n; i++) {
-    sum += v[i];
-    v[i] *= 1.0f / float(1 << (b * (i % (16 / b))));
-  }
-  return sum;
-}
-
-// small is an integer below 2^23 as a float: it is put into the fraction of 2^23.
-inline float small(uint n) { return as_type<float>(n | 0x4b000000u) - 8388608.0f; }
-
-// dot_codes returns Σ v·q over n codes, v as `scaled` left it.
-template <int b, int n>
-inline float dot_codes(const thread uint* w, const thread float* v) {
-  constexpr int in_half = 16 / b;
-  constexpr uint mask = (1u << b) - 1;
-  float acc = 0;
-#pragma unroll
-  for (int i = 0; i < n / in_half; i++) {
-    const uint codes = i % 2 == 0 ? w[i / 2] : w[i / 2] >> 16;
-#pragma unroll
-    for (int j = 0; j < in_half; j++) {
-      acc = fma(v[in_half * i + j], small(codes & (mask << (b * j))), acc);
-    }
-  }
-  return acc;
-}
-
-// Affine is a matrix [N, K] of codes, with what is applied to them, from its first row on or from another.
-struct Affine {
-  const device uint* w;
-  const device float* scales;
-  const device float* biases;
-};
-
-// row_of is a matrix from one of its rows on.
-template <int g, int b>
-inline Affine row_of(const thread Affine& m, int K, int row) {
-  return {m.w + size_t(row) * (K / (32 / b)), m.scales + size_t(row) * (K / g), m.biases + size_t(row) * (K / g)};
 }
 
 // Part is what a lane takes of a row at a time. Its codes lie in one group.
@@ -504,7 +396,6 @@ inline bool is_wide(const thread Affine& m, const thread Input& in) {
   return aligned(in.x, 16) && aligned(in.norm, 16) && aligned(m.w, 4 * words);
 }
 
-constexpr constant int ROWS = 4; // outputs of a simdgroup of one product at a time, or 2 where x is short
 constexpr constant int WALKS = 4; // as often a simdgroup makes ROWS outputs, with a norm that it has at hand
 
 // greater is max(a, b) of terms: the number if one is NaN, and +0 rather than −0. It looks at bits, which
@@ -656,61 +547,47 @@ inline void rows_of_norm(const thread Affine& m, const thread Input& in, device 
   }
 }
 
+// The norm of a row of x, and its product; the products of a simdgroup that takes two words of a row at a time,
+// qmv_fast, are of a K that is a multiple of 2048/b, of the others any that is a multiple of the group.
+//
+// @lines norm()
+// @where inv[m] = rsqrt(sum[rms](k < in_vec_size, x[m,k] * x[m,k]) / f32(in_vec_size) + eps)
+// @where v[m,k] = round(f32, norm[k] * round(f32, x[m,k] * inv[m]))
+// @end
+// @text  dot_norm(s) = {affine(in_vec_size; {C}; {s}; n; v[m,c*g + j])}
+// @lines sizes(results)
+// @if    C == qmv
+// @require in_vec_size >= g && in_vec_size % g == 0 && in_vec_size <= 4096 {results}
+// @else
+// @require in_vec_size >= 256 && in_vec_size % (2048/b) == 0 && in_vec_size <= 4096 {results}
+// @end
+// @end
+
 // One product, as that of a last norm with the head of a model.
 //
-// Any N, any K that is a multiple of the group.
-//
-// @kernel   affine_qmv_rms_float_gs_{g:32|64}_b_{b:4|8}
-// @arg 0 w             device u32 as u{b}[out_vec_size, in_vec_size] read
-// @arg 1 scales        device f32[out_vec_size, in_vec_size/g] read
-// @arg 2 biases        device f32[out_vec_size, in_vec_size/g] read
-// @arg 3 x             device f32[M, in_vec_size] read
-// @arg 4 norm          device f32[in_vec_size] read
-// @arg 5 y             device f32[M, out_vec_size] write
-// @arg 6 eps           constant f32
-// @arg 7 in_vec_size   constant i32
-// @arg 8 out_vec_size  constant i32
-// @groups   M, ceil(out_vec_size/32), 1
-// @group    32, 2, 1
-// @require  in_vec_size >= g && in_vec_size % g == 0 && in_vec_size <= 4096 && out_vec_size >= 1
-// @where    inv[m] = rsqrt(sum[rms](k < in_vec_size, x[m,k] * x[m,k]) / f32(in_vec_size) + eps)
-// @where    v[m,k] = round(f32, norm[k] * round(f32, x[m,k] * inv[m]))
-// @term     y[m,n] = round(f32, sum[qmv](c < in_vec_size/g, \
-//             scales[n,c] * sum[qmv](j < g, v[m,c*g + j] * f32(w[n,c*g + j])) + biases[n,c] * sum[qmv](j < g, v[m,c*g + j])))
-//
-// K a multiple of 2048/b.
-//
-// @kernel   affine_qmv_fast_rms_float_gs_{g:32|64}_b_{b:4|8}
-// @arg 0 w             device u32 as u{b}[out_vec_size, in_vec_size] read
-// @arg 1 scales        device f32[out_vec_size, in_vec_size/g] read
-// @arg 2 biases        device f32[out_vec_size, in_vec_size/g] read
-// @arg 3 x             device f32[M, in_vec_size] read
-// @arg 4 norm          device f32[in_vec_size] read
-// @arg 5 y             device f32[M, out_vec_size] write
-// @arg 6 eps           constant f32
-// @arg 7 in_vec_size   constant i32
-// @arg 8 out_vec_size  constant i32
-// @groups   M, ceil(out_vec_size/32), 1
-// @group    32, 2, 1
-// @require  in_vec_size >= 256 && in_vec_size % (2048/b) == 0 && in_vec_size <= 4096 && out_vec_size >= 1
-// @where    inv[m] = rsqrt(sum[rms](k < in_vec_size, x[m,k] * x[m,k]) / f32(in_vec_size) + eps)
-// @where    v[m,k] = round(f32, norm[k] * round(f32, x[m,k] * inv[m]))
-// @term     y[m,n] = round(f32, sum[qmv_fast](c < in_vec_size/g, \
-//             scales[n,c] * sum[qmv_fast](j < g, v[m,c*g + j] * f32(w[n,c*g + j])) + biases[n,c] * sum[qmv_fast](j < g, v[m,c*g + j])))
+// @kernel  affine_{C:qmv|qmv_fast}_rms_float_gs_{g:{groups()}}_b_{b:{bits()}}
+// @use     matrix(; {b}; out_vec_size; in_vec_size)
+// @arg     x             device f32[M, in_vec_size] read
+// @arg     norm          device f32[in_vec_size] read
+// @arg     y             device f32[M, out_vec_size] write
+// @arg     eps           constant f32
+// @arg     in_vec_size   constant i32
+// @arg     out_vec_size  constant i32
+// @groups  M, ceil(out_vec_size/32), 1
+// @group   32, 2, 1
+// @use     sizes(&& out_vec_size >= 1)
+// @use     norm()
+// @term    y[m,n] = round(f32, {dot_norm()})
 template <int g, int b, int words>
 [[kernel]] void qmv_rms(
-    const device uint* w [[buffer(0)]],
-    const device float* scales [[buffer(1)]],
-    const device float* biases [[buffer(2)]],
+    AFFINE(, 0, 1, 2),
     const device float* x [[buffer(3)]],
     const device float* norm [[buffer(4)]],
     device float* y [[buffer(5)]],
     constant float& eps [[buffer(6)]],
     constant int& in_vec_size [[buffer(7)]],
     constant int& out_vec_size [[buffer(8)]],
-    uint3 group [[threadgroup_position_in_grid]],
-    uint simdgroup [[simdgroup_index_in_threadgroup]],
-    uint lane [[thread_index_in_simdgroup]]) {
+    PLACE) {
   const Affine m = {w, scales, biases};
   const Input in = {x + size_t(group.x) * in_vec_size, norm, in_vec_size, eps};
   const int block = 2 * int(group.y) + int(simdgroup);
@@ -721,56 +598,27 @@ template <int g, int b, int words>
 // The same product, and the greatest of each 16 results, which a simdgroup has made: the head of a model, and the
 // first step of the argmax of what it makes (max_parts_float32 of arg_reduce.metal).
 //
-// N a multiple of 16, any K that is a multiple of the group.
+// N is a multiple of 16.
 //
-// @kernel   affine_qmv_rms_max_float_gs_{g:32|64}_b_{b:8}
-// @arg 0 w             device u32 as u{b}[out_vec_size, in_vec_size] read
-// @arg 1 scales        device f32[out_vec_size, in_vec_size/g] read
-// @arg 2 biases        device f32[out_vec_size, in_vec_size/g] read
-// @arg 3 x             device f32[M, in_vec_size] read
-// @arg 4 norm          device f32[in_vec_size] read
-// @arg 5 y             device f32[M, out_vec_size] write
-// @arg 6 top           device f32[M, out_vec_size/16] write
-// @arg 7 eps           constant f32
-// @arg 8 in_vec_size   constant i32
-// @arg 9 out_vec_size  constant i32
-// @groups   M, ceil(out_vec_size/32), 1
-// @group    32, 2, 1
-// @require  in_vec_size >= g && in_vec_size % g == 0 && in_vec_size <= 4096 && out_vec_size >= 16 && out_vec_size % 16 == 0
-// @where    inv[m] = rsqrt(sum[rms](k < in_vec_size, x[m,k] * x[m,k]) / f32(in_vec_size) + eps)
-// @where    v[m,k] = round(f32, norm[k] * round(f32, x[m,k] * inv[m]))
-// @where    dot[m,n] = sum[qmv](c < in_vec_size/g, \
-//             scales[n,c] * sum[qmv](j < g, v[m,c*g + j] * f32(w[n,c*g + j])) + biases[n,c] * sum[qmv](j < g, v[m,c*g + j]))
-// @term     y[m,n] = round(f32, dot[m,n])
-// @term     top[m,p] = round(f32, max(i < 16, dot[m,16*p + i]))
-//
-// N a multiple of 16, K a multiple of 2048/b.
-//
-// @kernel   affine_qmv_fast_rms_max_float_gs_{g:32|64}_b_{b:8}
-// @arg 0 w             device u32 as u{b}[out_vec_size, in_vec_size] read
-// @arg 1 scales        device f32[out_vec_size, in_vec_size/g] read
-// @arg 2 biases        device f32[out_vec_size, in_vec_size/g] read
-// @arg 3 x             device f32[M, in_vec_size] read
-// @arg 4 norm          device f32[in_vec_size] read
-// @arg 5 y             device f32[M, out_vec_size] write
-// @arg 6 top           device f32[M, out_vec_size/16] write
-// @arg 7 eps           constant f32
-// @arg 8 in_vec_size   constant i32
-// @arg 9 out_vec_size  constant i32
-// @groups   M, ceil(out_vec_size/32), 1
-// @group    32, 2, 1
-// @require  in_vec_size >= 256 && in_vec_size % (2048/b) == 0 && in_vec_size <= 4096 && out_vec_size >= 16 && out_vec_size % 16 == 0
-// @where    inv[m] = rsqrt(sum[rms](k < in_vec_size, x[m,k] * x[m,k]) / f32(in_vec_size) + eps)
-// @where    v[m,k] = round(f32, norm[k] * round(f32, x[m,k] * inv[m]))
-// @where    dot[m,n] = sum[qmv_fast](c < in_vec_size/g, \
-//             scales[n,c] * sum[qmv_fast](j < g, v[m,c*g + j] * f32(w[n,c*g + j])) + biases[n,c] * sum[qmv_fast](j < g, v[m,c*g + j]))
-// @term     y[m,n] = round(f32, dot[m,n])
-// @term     top[m,p] = round(f32, max(i < 16, dot[m,16*p + i]))
+// @kernel  affine_{C:qmv|qmv_fast}_rms_max_float_gs_{g:{groups()}}_b_{b:8}
+// @use     matrix(; {b}; out_vec_size; in_vec_size)
+// @arg     x             device f32[M, in_vec_size] read
+// @arg     norm          device f32[in_vec_size] read
+// @arg     y             device f32[M, out_vec_size] write
+// @arg     top           device f32[M, out_vec_size/16] write
+// @arg     eps           constant f32
+// @arg     in_vec_size   constant i32
+// @arg     out_vec_size  constant i32
+// @groups  M, ceil(out_vec_size/32), 1
+// @group   32, 2, 1
+// @use     sizes(&& out_vec_size >= 16 && out_vec_size % 16 == 0)
+// @use     norm()
+// @where   dot[m,n] = {dot_norm()}
+// @term    y[m,n] = round(f32, dot[m,n])
+// @term    top[m,p] = round(f32, max(i < 16, dot[m,16*p + i]))
 template <int g, int b, int words>
 [[kernel]] void qmv_rms_max(
-    const device uint* w [[buffer(0)]],
-    const device float* scales [[buffer(1)]],
-    const device float* biases [[buffer(2)]],
+    AFFINE(, 0, 1, 2),
     const device float* x [[buffer(3)]],
     const device float* norm [[buffer(4)]],
     device float* y [[buffer(5)]],
@@ -778,9 +626,7 @@ template <int g, int b, int words>
     constant float& eps [[buffer(7)]],
     constant int& in_vec_size [[buffer(8)]],
     constant int& out_vec_size [[buffer(9)]],
-    uint3 group [[threadgroup_position_in_grid]],
-    uint simdgroup [[simdgroup_index_in_threadgroup]],
-    uint lane [[thread_index_in_simdgroup]]) {
+    PLACE) {
   const Affine m = {w, scales, biases};
   const Input in = {x + size_t(group.x) * in_vec_size, norm, in_vec_size, eps};
   const int block = 2 * int(group.y) + int(simdgroup);
@@ -788,78 +634,36 @@ template <int g, int b, int words>
   rows_of_norm<g, b, words>(m, in, y + size_t(group.x) * out_vec_size, greatest, block, out_vec_size, lane);
 }
 
-// silu_mul is what a gated feed-forward layer makes of its two products.
-inline float silu_mul(float gate, float up) { return gate / (1.0f + precise::exp(-gate)) * up; }
-
 // The gate and up products of a feed-forward layer, and silu(gate)·up of them. A simdgroup makes two outputs, so
 // that its norm is not computed too often, and a threadgroup few, so that all cores have about as many.
 //
-// @kernel   affine_qmv_rms_silu_mul_float_gs_{g:32|64}_b_{b:4}
-// @arg 0 w_gate        device u32 as u{b}[out_vec_size, in_vec_size] read
-// @arg 1 scales_gate   device f32[out_vec_size, in_vec_size/g] read
-// @arg 2 biases_gate   device f32[out_vec_size, in_vec_size/g] read
-// @arg 3 w_up          device u32 as u{b}[out_vec_size, in_vec_size] read
-// @arg 4 scales_up     device f32[out_vec_size, in_vec_size/g] read
-// @arg 5 biases_up     device f32[out_vec_size, in_vec_size/g] read
-// @arg 6 x             device f32[M, in_vec_size] read
-// @arg 7 norm          device f32[in_vec_size] read
-// @arg 8 y             device f32[M, out_vec_size] write
-// @arg 9 eps           constant f32
-// @arg 10 in_vec_size  constant i32
-// @arg 11 out_vec_size constant i32
-// @groups   M, ceil(out_vec_size/4), 1
-// @group    32, 2, 1
-// @require  in_vec_size >= g && in_vec_size % g == 0 && in_vec_size <= 4096 && out_vec_size >= 1
-// @where    inv[m] = rsqrt(sum[rms](k < in_vec_size, x[m,k] * x[m,k]) / f32(in_vec_size) + eps)
-// @where    v[m,k] = round(f32, norm[k] * round(f32, x[m,k] * inv[m]))
-// @where    gate[m,n] = sum[qmv](c < in_vec_size/g, \
-//             scales_gate[n,c] * sum[qmv](j < g, v[m,c*g + j] * f32(w_gate[n,c*g + j])) + biases_gate[n,c] * sum[qmv](j < g, v[m,c*g + j]))
-// @where    up[m,n] = sum[qmv](c < in_vec_size/g, \
-//             scales_up[n,c] * sum[qmv](j < g, v[m,c*g + j] * f32(w_up[n,c*g + j])) + biases_up[n,c] * sum[qmv](j < g, v[m,c*g + j]))
-// @term     y[m,n] = round(f32, gate[m,n] / (1.0 + exp(-gate[m,n])) * up[m,n])
-//
-// K a multiple of 2048/b.
-//
-// @kernel   affine_qmv_fast_rms_silu_mul_float_gs_{g:32|64}_b_{b:4}
-// @arg 0 w_gate        device u32 as u{b}[out_vec_size, in_vec_size] read
-// @arg 1 scales_gate   device f32[out_vec_size, in_vec_size/g] read
-// @arg 2 biases_gate   device f32[out_vec_size, in_vec_size/g] read
-// @arg 3 w_up          device u32 as u{b}[out_vec_size, in_vec_size] read
-// @arg 4 scales_up     device f32[out_vec_size, in_vec_size/g] read
-// @arg 5 biases_up     device f32[out_vec_size, in_vec_size/g] read
-// @arg 6 x             device f32[M, in_vec_size] read
-// @arg 7 norm          device f32[in_vec_size] read
-// @arg 8 y             device f32[M, out_vec_size] write
-// @arg 9 eps           constant f32
-// @arg 10 in_vec_size  constant i32
-// @arg 11 out_vec_size constant i32
-// @groups   M, ceil(out_vec_size/4), 1
-// @group    32, 2, 1
-// @require  in_vec_size >= 256 && in_vec_size % (2048/b) == 0 && in_vec_size <= 4096 && out_vec_size >= 1
-// @where    inv[m] = rsqrt(sum[rms](k < in_vec_size, x[m,k] * x[m,k]) / f32(in_vec_size) + eps)
-// @where    v[m,k] = round(f32, norm[k] * round(f32, x[m,k] * inv[m]))
-// @where    gate[m,n] = sum[qmv_fast](c < in_vec_size/g, \
-//             scales_gate[n,c] * sum[qmv_fast](j < g, v[m,c*g + j] * f32(w_gate[n,c*g + j])) + biases_gate[n,c] * sum[qmv_fast](j < g, v[m,c*g + j]))
-// @where    up[m,n] = sum[qmv_fast](c < in_vec_size/g, \
-//             scales_up[n,c] * sum[qmv_fast](j < g, v[m,c*g + j] * f32(w_up[n,c*g + j])) + biases_up[n,c] * sum[qmv_fast](j < g, v[m,c*g + j]))
-// @term     y[m,n] = round(f32, gate[m,n] / (1.0 + exp(-gate[m,n])) * up[m,n])
+// @kernel  affine_{C:qmv|qmv_fast}_rms_silu_mul_float_gs_{g:{groups()}}_b_{b:4}
+// @use     norm()
+// @each    i = gate up
+// @use     matrix(_{i}; {b}; out_vec_size; in_vec_size)
+// @where   {i}[m,n] = {dot_norm(_{i})}
+// @end
+// @arg     x             device f32[M, in_vec_size] read
+// @arg     norm          device f32[in_vec_size] read
+// @arg     y             device f32[M, out_vec_size] write
+// @arg     eps           constant f32
+// @arg     in_vec_size   constant i32
+// @arg     out_vec_size  constant i32
+// @groups  M, ceil(out_vec_size/4), 1
+// @group   32, 2, 1
+// @use     sizes(&& out_vec_size >= 1)
+// @term    y[m,n] = {silu_mul(m,n)}
 template <int g, int b, int words>
 [[kernel]] void qmv_rms_silu_mul(
-    const device uint* w_gate [[buffer(0)]],
-    const device float* scales_gate [[buffer(1)]],
-    const device float* biases_gate [[buffer(2)]],
-    const device uint* w_up [[buffer(3)]],
-    const device float* scales_up [[buffer(4)]],
-    const device float* biases_up [[buffer(5)]],
+    AFFINE(_gate, 0, 1, 2),
+    AFFINE(_up, 3, 4, 5),
     const device float* x [[buffer(6)]],
     const device float* norm [[buffer(7)]],
     device float* y [[buffer(8)]],
     constant float& eps [[buffer(9)]],
     constant int& in_vec_size [[buffer(10)]],
     constant int& out_vec_size [[buffer(11)]],
-    uint3 group [[threadgroup_position_in_grid]],
-    uint simdgroup [[simdgroup_index_in_threadgroup]],
-    uint lane [[thread_index_in_simdgroup]]) {
+    PLACE) {
   const int N = out_vec_size;
   const int first = (int(group.y) * 2 + int(simdgroup)) * 2;
   if (first >= N) {
@@ -922,222 +726,61 @@ struct Turn {
 // attention wants them. A simdgroup makes the two rows that a rotation turns together, or two rows of
 // values; blocks of queries, keys and values follow one another in the grid.
 //
-// @kernel   affine_qmv_rms_x3_rope_float_gs_{g:32|64}_b_{b:4}
+// @kernel  affine_{C:qmv|qmv_fast}_rms_x3_rope_float_gs_{g:{groups()}}_b_{b:4}{order:=pairs|=halves}
 // @constant 2 traditional bool
-// @arg 0 w_q            device u32 as u{b}[q_heads*dims, in_vec_size] read
-// @arg 1 scales_q       device f32[q_heads*dims, in_vec_size/g] read
-// @arg 2 biases_q       device f32[q_heads*dims, in_vec_size/g] read
-// @arg 3 w_k            device u32 as u{b}[k_heads*dims, in_vec_size] read
-// @arg 4 scales_k       device f32[k_heads*dims, in_vec_size/g] read
-// @arg 5 biases_k       device f32[k_heads*dims, in_vec_size/g] read
-// @arg 6 w_v            device u32 as u{b}[n_v, in_vec_size] read
-// @arg 7 scales_v       device f32[n_v, in_vec_size/g] read
-// @arg 8 biases_v       device f32[n_v, in_vec_size/g] read
-// @arg 9 x              device f32[in_vec_size] read
-// @arg 10 norm          device f32[in_vec_size] read
-// @arg 11 q             device f32[q_heads, dims : q_stride, 1] write
-// @arg 12 k             device f32[k_heads, dims : k_stride, 1] write
-// @arg 13 v             device f32[n_v] write
-// @arg 14 eps           constant f32
-// @arg 15 in_vec_size   constant i32
-// @arg 16 q_heads       constant i32
-// @arg 17 k_heads       constant i32
-// @arg 18 dims          constant i32
-// @arg 19 n_v           constant i32
-// @arg 20 q_stride      constant i64
-// @arg 21 k_stride      constant i64
-// @arg 22 offset        constant i32
-// @arg 23 scale         constant f32
-// @arg 24 base          constant f32
-// @let      pairs = dims/2
-// @groups   1, ceil(q_heads*pairs/4) + ceil(k_heads*pairs/4) + ceil(n_v/8), 1
-// @group    32, 4, 1
-// @require  in_vec_size >= g && in_vec_size % g == 0 && in_vec_size <= 4096
-// @require  traditional == 1 && dims >= 2 && dims % 2 == 0 && q_heads >= 1 && k_heads >= 1 && n_v >= 1
-// @require  q_heads == 1 || q_stride >= dims
-// @require  k_heads == 1 || k_stride >= dims
-// @where    inv[m] = rsqrt(sum[rms](i < in_vec_size, x[i] * x[i]) / f32(in_vec_size) + eps)
-// @where    e[i] = round(f32, norm[i] * round(f32, x[i] * inv[0]))
-// @where    dot_q[n] = sum[qmv](c < in_vec_size/g, \
-//             scales_q[n,c] * sum[qmv](j < g, e[c*g + j] * f32(w_q[n,c*g + j])) + biases_q[n,c] * sum[qmv](j < g, e[c*g + j]))
-// @where    dot_k[n] = sum[qmv](c < in_vec_size/g, \
-//             scales_k[n,c] * sum[qmv](j < g, e[c*g + j] * f32(w_k[n,c*g + j])) + biases_k[n,c] * sum[qmv](j < g, e[c*g + j]))
-// @where    dot_v[n] = sum[qmv](c < in_vec_size/g, \
-//             scales_v[n,c] * sum[qmv](j < g, e[c*g + j] * f32(w_v[n,c*g + j])) + biases_v[n,c] * sum[qmv](j < g, e[c*g + j]))
-// @where    theta[i] = (scale * f32(offset)) * exp2(-(f32(i) / f32(pairs)) * base)
-// @where    first_q[h,i] = dot_q[h*dims + 2*i] * cos(theta[i]) - dot_q[h*dims + 2*i + 1] * sin(theta[i])
-// @where    second_q[h,i] = dot_q[h*dims + 2*i] * sin(theta[i]) + dot_q[h*dims + 2*i + 1] * cos(theta[i])
-// @where    first_k[h,i] = dot_k[h*dims + 2*i] * cos(theta[i]) - dot_k[h*dims + 2*i + 1] * sin(theta[i])
-// @where    second_k[h,i] = dot_k[h*dims + 2*i] * sin(theta[i]) + dot_k[h*dims + 2*i + 1] * cos(theta[i])
-// @term     q[h,j] = round(f32, select(j % 2 == 0, first_q[h,j/2], second_q[h,j/2]))
-// @term     k[h,j] = round(f32, select(j % 2 == 0, first_k[h,j/2], second_k[h,j/2]))
-// @term     v[n] = round(f32, dot_v[n])
-//
-// @kernel   affine_qmv_rms_x3_rope_float_gs_{g:32|64}_b_{b:4}
-// @constant 2 traditional bool
-// @arg 0 w_q            device u32 as u{b}[q_heads*dims, in_vec_size] read
-// @arg 1 scales_q       device f32[q_heads*dims, in_vec_size/g] read
-// @arg 2 biases_q       device f32[q_heads*dims, in_vec_size/g] read
-// @arg 3 w_k            device u32 as u{b}[k_heads*dims, in_vec_size] read
-// @arg 4 scales_k       device f32[k_heads*dims, in_vec_size/g] read
-// @arg 5 biases_k       device f32[k_heads*dims, in_vec_size/g] read
-// @arg 6 w_v            device u32 as u{b}[n_v, in_vec_size] read
-// @arg 7 scales_v       device f32[n_v, in_vec_size/g] read
-// @arg 8 biases_v       device f32[n_v, in_vec_size/g] read
-// @arg 9 x              device f32[in_vec_size] read
-// @arg 10 norm          device f32[in_vec_size] read
-// @arg 11 q             device f32[q_heads, dims : q_stride, 1] write
-// @arg 12 k             device f32[k_heads, dims : k_stride, 1] write
-// @arg 13 v             device f32[n_v] write
-// @arg 14 eps           constant f32
-// @arg 15 in_vec_size   constant i32
-// @arg 16 q_heads       constant i32
-// @arg 17 k_heads       constant i32
-// @arg 18 dims          constant i32
-// @arg 19 n_v           constant i32
-// @arg 20 q_stride      constant i64
-// @arg 21 k_stride      constant i64
-// @arg 22 offset        constant i32
-// @arg 23 scale         constant f32
-// @arg 24 base          constant f32
-// @let      pairs = dims/2
-// @groups   1, ceil(q_heads*pairs/4) + ceil(k_heads*pairs/4) + ceil(n_v/8), 1
-// @group    32, 4, 1
-// @require  in_vec_size >= g && in_vec_size % g == 0 && in_vec_size <= 4096
-// @require  traditional == 0 && dims >= 2 && dims % 2 == 0 && q_heads >= 1 && k_heads >= 1 && n_v >= 1
-// @require  q_heads == 1 || q_stride >= dims
-// @require  k_heads == 1 || k_stride >= dims
-// @where    inv[m] = rsqrt(sum[rms](i < in_vec_size, x[i] * x[i]) / f32(in_vec_size) + eps)
-// @where    e[i] = round(f32, norm[i] * round(f32, x[i] * inv[0]))
-// @where    dot_q[n] = sum[qmv](c < in_vec_size/g, \
-//             scales_q[n,c] * sum[qmv](j < g, e[c*g + j] * f32(w_q[n,c*g + j])) + biases_q[n,c] * sum[qmv](j < g, e[c*g + j]))
-// @where    dot_k[n] = sum[qmv](c < in_vec_size/g, \
-//             scales_k[n,c] * sum[qmv](j < g, e[c*g + j] * f32(w_k[n,c*g + j])) + biases_k[n,c] * sum[qmv](j < g, e[c*g + j]))
-// @where    dot_v[n] = sum[qmv](c < in_vec_size/g, \
-//             scales_v[n,c] * sum[qmv](j < g, e[c*g + j] * f32(w_v[n,c*g + j])) + biases_v[n,c] * sum[qmv](j < g, e[c*g + j]))
-// @where    theta[i] = (scale * f32(offset)) * exp2(-(f32(i) / f32(pairs)) * base)
-// @where    first_q[h,i] = dot_q[h*dims + i] * cos(theta[i]) - dot_q[h*dims + i + pairs] * sin(theta[i])
-// @where    second_q[h,i] = dot_q[h*dims + i] * sin(theta[i]) + dot_q[h*dims + i + pairs] * cos(theta[i])
-// @where    first_k[h,i] = dot_k[h*dims + i] * cos(theta[i]) - dot_k[h*dims + i + pairs] * sin(theta[i])
-// @where    second_k[h,i] = dot_k[h*dims + i] * sin(theta[i]) + dot_k[h*dims + i + pairs] * cos(theta[i])
-// @term     q[h,j] = round(f32, select(j < pairs, first_q[h,j % pairs], second_q[h,j % pairs]))
-// @term     k[h,j] = round(f32, select(j < pairs, first_k[h,j % pairs], second_k[h,j % pairs]))
-// @term     v[n] = round(f32, dot_v[n])
-//
-// K a multiple of 2048/b.
-//
-// @kernel   affine_qmv_fast_rms_x3_rope_float_gs_{g:32|64}_b_{b:4}
-// @constant 2 traditional bool
-// @arg 0 w_q            device u32 as u{b}[q_heads*dims, in_vec_size] read
-// @arg 1 scales_q       device f32[q_heads*dims, in_vec_size/g] read
-// @arg 2 biases_q       device f32[q_heads*dims, in_vec_size/g] read
-// @arg 3 w_k            device u32 as u{b}[k_heads*dims, in_vec_size] read
-// @arg 4 scales_k       device f32[k_heads*dims, in_vec_size/g] read
-// @arg 5 biases_k       device f32[k_heads*dims, in_vec_size/g] read
-// @arg 6 w_v            device u32 as u{b}[n_v, in_vec_size] read
-// @arg 7 scales_v       device f32[n_v, in_vec_size/g] read
-// @arg 8 biases_v       device f32[n_v, in_vec_size/g] read
-// @arg 9 x              device f32[in_vec_size] read
-// @arg 10 norm          device f32[in_vec_size] read
-// @arg 11 q             device f32[q_heads, dims : q_stride, 1] write
-// @arg 12 k             device f32[k_heads, dims : k_stride, 1] write
-// @arg 13 v             device f32[n_v] write
-// @arg 14 eps           constant f32
-// @arg 15 in_vec_size   constant i32
-// @arg 16 q_heads       constant i32
-// @arg 17 k_heads       constant i32
-// @arg 18 dims          constant i32
-// @arg 19 n_v           constant i32
-// @arg 20 q_stride      constant i64
-// @arg 21 k_stride      constant i64
-// @arg 22 offset        constant i32
-// @arg 23 scale         constant f32
-// @arg 24 base          constant f32
-// @let      pairs = dims/2
-// @groups   1, ceil(q_heads*pairs/4) + ceil(k_heads*pairs/4) + ceil(n_v/8), 1
-// @group    32, 4, 1
-// @require  in_vec_size >= 256 && in_vec_size % (2048/b) == 0 && in_vec_size <= 4096
-// @require  traditional == 1 && dims >= 2 && dims % 2 == 0 && q_heads >= 1 && k_heads >= 1 && n_v >= 1
-// @require  q_heads == 1 || q_stride >= dims
-// @require  k_heads == 1 || k_stride >= dims
-// @where    inv[m] = rsqrt(sum[rms](i < in_vec_size, x[i] * x[i]) / f32(in_vec_size) + eps)
-// @where    e[i] = round(f32, norm[i] * round(f32, x[i] * inv[0]))
-// @where    dot_q[n] = sum[qmv_fast](c < in_vec_size/g, \
-//             scales_q[n,c] * sum[qmv_fast](j < g, e[c*g + j] * f32(w_q[n,c*g + j])) + biases_q[n,c] * sum[qmv_fast](j < g, e[c*g + j]))
-// @where    dot_k[n] = sum[qmv_fast](c < in_vec_size/g, \
-//             scales_k[n,c] * sum[qmv_fast](j < g, e[c*g + j] * f32(w_k[n,c*g + j])) + biases_k[n,c] * sum[qmv_fast](j < g, e[c*g + j]))
-// @where    dot_v[n] = sum[qmv_fast](c < in_vec_size/g, \
-//             scales_v[n,c] * sum[qmv_fast](j < g, e[c*g + j] * f32(w_v[n,c*g + j])) + biases_v[n,c] * sum[qmv_fast](j < g, e[c*g + j]))
-// @where    theta[i] = (scale * f32(offset)) * exp2(-(f32(i) / f32(pairs)) * base)
-// @where    first_q[h,i] = dot_q[h*dims + 2*i] * cos(theta[i]) - dot_q[h*dims + 2*i + 1] * sin(theta[i])
-// @where    second_q[h,i] = dot_q[h*dims + 2*i] * sin(theta[i]) + dot_q[h*dims + 2*i + 1] * cos(theta[i])
-// @where    first_k[h,i] = dot_k[h*dims + 2*i] * cos(theta[i]) - dot_k[h*dims + 2*i + 1] * sin(theta[i])
-// @where    second_k[h,i] = dot_k[h*dims + 2*i] * sin(theta[i]) + dot_k[h*dims + 2*i + 1] * cos(theta[i])
-// @term     q[h,j] = round(f32, select(j % 2 == 0, first_q[h,j/2], second_q[h,j/2]))
-// @term     k[h,j] = round(f32, select(j % 2 == 0, first_k[h,j/2], second_k[h,j/2]))
-// @term     v[n] = round(f32, dot_v[n])
-//
-// @kernel   affine_qmv_fast_rms_x3_rope_float_gs_{g:32|64}_b_{b:4}
-// @constant 2 traditional bool
-// @arg 0 w_q            device u32 as u{b}[q_heads*dims, in_vec_size] read
-// @arg 1 scales_q       device f32[q_heads*dims, in_vec_size/g] read
-// @arg 2 biases_q       device f32[q_heads*dims, in_vec_size/g] read
-// @arg 3 w_k            device u32 as u{b}[k_heads*dims, in_vec_size] read
-// @arg 4 scales_k       device f32[k_heads*dims, in_vec_size/g] read
-// @arg 5 biases_k       device f32[k_heads*dims, in_vec_size/g] read
-// @arg 6 w_v            device u32 as u{b}[n_v, in_vec_size] read
-// @arg 7 scales_v       device f32[n_v, in_vec_size/g] read
-// @arg 8 biases_v       device f32[n_v, in_vec_size/g] read
-// @arg 9 x              device f32[in_vec_size] read
-// @arg 10 norm          device f32[in_vec_size] read
-// @arg 11 q             device f32[q_heads, dims : q_stride, 1] write
-// @arg 12 k             device f32[k_heads, dims : k_stride, 1] write
-// @arg 13 v             device f32[n_v] write
-// @arg 14 eps           constant f32
-// @arg 15 in_vec_size   constant i32
-// @arg 16 q_heads       constant i32
-// @arg 17 k_heads       constant i32
-// @arg 18 dims          constant i32
-// @arg 19 n_v           constant i32
-// @arg 20 q_stride      constant i64
-// @arg 21 k_stride      constant i64
-// @arg 22 offset        constant i32
-// @arg 23 scale         constant f32
-// @arg 24 base          constant f32
-// @let      pairs = dims/2
-// @groups   1, ceil(q_heads*pairs/4) + ceil(k_heads*pairs/4) + ceil(n_v/8), 1
-// @group    32, 4, 1
-// @require  in_vec_size >= 256 && in_vec_size % (2048/b) == 0 && in_vec_size <= 4096
-// @require  traditional == 0 && dims >= 2 && dims % 2 == 0 && q_heads >= 1 && k_heads >= 1 && n_v >= 1
-// @require  q_heads == 1 || q_stride >= dims
-// @require  k_heads == 1 || k_stride >= dims
-// @where    inv[m] = rsqrt(sum[rms](i < in_vec_size, x[i] * x[i]) / f32(in_vec_size) + eps)
-// @where    e[i] = round(f32, norm[i] * round(f32, x[i] * inv[0]))
-// @where    dot_q[n] = sum[qmv_fast](c < in_vec_size/g, \
-//             scales_q[n,c] * sum[qmv_fast](j < g, e[c*g + j] * f32(w_q[n,c*g + j])) + biases_q[n,c] * sum[qmv_fast](j < g, e[c*g + j]))
-// @where    dot_k[n] = sum[qmv_fast](c < in_vec_size/g, \
-//             scales_k[n,c] * sum[qmv_fast](j < g, e[c*g + j] * f32(w_k[n,c*g + j])) + biases_k[n,c] * sum[qmv_fast](j < g, e[c*g + j]))
-// @where    dot_v[n] = sum[qmv_fast](c < in_vec_size/g, \
-//             scales_v[n,c] * sum[qmv_fast](j < g, e[c*g + j] * f32(w_v[n,c*g + j])) + biases_v[n,c] * sum[qmv_fast](j < g, e[c*g + j]))
-// @where    theta[i] = (scale * f32(offset)) * exp2(-(f32(i) / f32(pairs)) * base)
-// @where    first_q[h,i] = dot_q[h*dims + i] * cos(theta[i]) - dot_q[h*dims + i + pairs] * sin(theta[i])
-// @where    second_q[h,i] = dot_q[h*dims + i] * sin(theta[i]) + dot_q[h*dims + i + pairs] * cos(theta[i])
-// @where    first_k[h,i] = dot_k[h*dims + i] * cos(theta[i]) - dot_k[h*dims + i + pairs] * sin(theta[i])
-// @where    second_k[h,i] = dot_k[h*dims + i] * sin(theta[i]) + dot_k[h*dims + i + pairs] * cos(theta[i])
-// @term     q[h,j] = round(f32, select(j < pairs, first_q[h,j % pairs], second_q[h,j % pairs]))
-// @term     k[h,j] = round(f32, select(j < pairs, first_k[h,j % pairs], second_k[h,j % pairs]))
-// @term     v[n] = round(f32, dot_v[n])
+// @use     matrix(_q; {b}; q_heads*dims; in_vec_size)
+// @use     matrix(_k; {b}; k_heads*dims; in_vec_size)
+// @use     matrix(_v; {b}; n_v; in_vec_size)
+// @arg     x            device f32[in_vec_size] read
+// @arg     norm         device f32[in_vec_size] read
+// @arg     q            device f32[q_heads, dims : q_stride, 1] write
+// @arg     k            device f32[k_heads, dims : k_stride, 1] write
+// @arg     v            device f32[n_v] write
+// @arg     eps          constant f32
+// @arg     in_vec_size  constant i32
+// @arg     q_heads      constant i32
+// @arg     k_heads      constant i32
+// @arg     dims         constant i32
+// @arg     n_v          constant i32
+// @arg     q_stride     constant i64
+// @arg     k_stride     constant i64
+// @arg     offset       constant i32
+// @arg     scale        constant f32
+// @arg     base         constant f32
+// @let     pairs = dims/2
+// @groups  1, ceil(q_heads*pairs/4) + ceil(k_heads*pairs/4) + ceil(n_v/8), 1
+// @group   32, 4, 1
+// @use     sizes()
+// @if      order == pairs
+// @require traditional == 1 && dims >= 2 && dims % 2 == 0 && q_heads >= 1 && k_heads >= 1 && n_v >= 1
+// @else
+// @require traditional == 0 && dims >= 2 && dims % 2 == 0 && q_heads >= 1 && k_heads >= 1 && n_v >= 1
+// @end
+// @require q_heads == 1 || q_stride >= dims
+// @require k_heads == 1 || k_stride >= dims
+// @where   inv[m] = rsqrt(sum[rms](i < in_vec_size, x[i] * x[i]) / f32(in_vec_size) + eps)
+// @where   e[i] = round(f32, norm[i] * round(f32, x[i] * inv[0]))
+// @each    s = q k v
+// @where   dot_{s}[n] = {affine(in_vec_size; {C}; _{s}; n; e[c*g + j])}
+// @end
+// @where   theta[i] = (scale * f32(offset)) * exp2(-(f32(i) / f32(pairs)) * base)
+// @each    s = q k
+// @if      order == pairs
+// @where   first_{s}[h,i] = {first(dot_{s}; h*dims + 2*i; h*dims + 2*i + 1; i)}
+// @where   second_{s}[h,i] = {second(dot_{s}; h*dims + 2*i; h*dims + 2*i + 1; i)}
+// @term    {s}[h,j] = round(f32, select(j % 2 == 0, first_{s}[h,j/2], second_{s}[h,j/2]))
+// @else
+// @where   first_{s}[h,i] = {first(dot_{s}; h*dims + i; h*dims + i + pairs; i)}
+// @where   second_{s}[h,i] = {second(dot_{s}; h*dims + i; h*dims + i + pairs; i)}
+// @term    {s}[h,j] = round(f32, select(j < pairs, first_{s}[h,j % pairs], second_{s}[h,j % pairs]))
+// @end
+// @end
+// @term    v[n] = round(f32, dot_v[n])
 template <int g, int b, int words>
 [[kernel]] void qmv_rms_x3_rope(
-    const device uint* w_q [[buffer(0)]],
-    const device float* scales_q [[buffer(1)]],
-    const device float* biases_q [[buffer(2)]],
-    const device uint* w_k [[buffer(3)]],
-    const device float* scales_k [[buffer(4)]],
-    const device float* biases_k [[buffer(5)]],
-    const device uint* w_v [[buffer(6)]],
-    const device float* scales_v [[buffer(7)]],
-    const device float* biases_v [[buffer(8)]],
+    AFFINE(_q, 0, 1, 2),
+    AFFINE(_k, 3, 4, 5),
+    AFFINE(_v, 6, 7, 8),
     const device float* x [[buffer(9)]],
     const device float* norm [[buffer(10)]],
     device float* q [[buffer(11)]],
@@ -1154,9 +797,7 @@ template <int g, int b, int words>
     constant int& offset [[buffer(22)]],
     constant float& scale [[buffer(23)]],
     constant float& base [[buffer(24)]],
-    uint3 group [[threadgroup_position_in_grid]],
-    uint simdgroup [[simdgroup_index_in_threadgroup]],
-    uint lane [[thread_index_in_simdgroup]]) {
+    PLACE) {
   const int pairs = dims / 2;
 
   // Which matrix, and which two rows of it.
@@ -1238,10 +879,8 @@ template <int g, int b, int words>
   template [[host_name("affine_qmv_fast_" #kernel "_float_gs_" #g "_b_" #b)]] \
   [[kernel]] decltype(qmv_##kernel<g, b, 2>) qmv_##kernel<g, b, 2>;
 
-INSTANTIATE_RMS(rms, 32, 4)
-INSTANTIATE_RMS(rms, 32, 8)
-INSTANTIATE_RMS(rms, 64, 4)
-INSTANTIATE_RMS(rms, 64, 8)
+#define INSTANTIATE_RMS_STORE(g, b) INSTANTIATE_RMS(rms, g, b)
+EACH_WIDTH(INSTANTIATE_RMS_STORE)
 INSTANTIATE_RMS(rms_max, 32, 8)
 INSTANTIATE_RMS(rms_max, 64, 8)
 INSTANTIATE_RMS(rms_silu_mul, 32, 4)
@@ -1275,10 +914,8 @@ INSTANTIATE_RMS(rms_x3_rope, 64, 4)
 // @witness affine_qmv_rms_silu_mul_float_gs_32_* ; in_vec_size=1056 out_vec_size=65 ; groups 1 17 1 / 32 2 1 ; ok
 // @witness affine_qmv_rms_silu_mul_float_* ; in_vec_size=1024 out_vec_size=65 ; groups 1 17 1 / 32 2 1 ; ok
 // @witness affine_qmv_fast_rms_silu_mul_float_* ; in_vec_size=1536 out_vec_size=65 ; groups 1 17 1 / 32 2 1 ; ok
-// @witness affine_qmv_*rms_float_* ; in_vec_size=4608 out_vec_size=64 ; groups 1 2 1 / 32 2 1 ; refused
-// @witness affine_qmv_*rms_silu_mul_float_* ; in_vec_size=4608 out_vec_size=64 ; groups 1 16 1 / 32 2 1 ; refused
-// @witness affine_qmv_*rms_float_* ; in_vec_size=0 out_vec_size=64 ; groups 1 2 1 / 32 2 1 ; refused
-// @witness affine_qmv_*rms_silu_mul_float_* ; in_vec_size=0 out_vec_size=64 ; groups 1 16 1 / 32 2 1 ; refused
+// @witness affine_qmv_*rms_float_* ; in_vec_size={4608|0} out_vec_size=64 ; groups 1 2 1 / 32 2 1 ; refused
+// @witness affine_qmv_*rms_silu_mul_float_* ; in_vec_size={4608|0} out_vec_size=64 ; groups 1 16 1 / 32 2 1 ; refused
 // @witness affine_qmv_*rms_float_* ; in_vec_size=512 out_vec_size=0 ; groups 1 0 1 / 32 2 1 ; refused
 // @witness affine_qmv_*rms_silu_mul_float_* ; in_vec_size=512 out_vec_size=0 ; groups 1 0 1 / 32 2 1 ; refused
 // @witness affine_qmv_*rms_float_* ; in_vec_size=512 out_vec_size=1 ; groups 1 1 1 / 32 2 1 ; ok
@@ -1298,14 +935,12 @@ INSTANTIATE_RMS(rms_x3_rope, 64, 4)
 // @witness affine_qmv_*rms_max_float_* ; in_vec_size=512 out_vec_size=16 ; groups 1 1 1 / 32 2 1 ; ok
 // @witness affine_qmv_*rms_max_float_* ; in_vec_size=512 out_vec_size=0 ; groups 1 0 1 / 32 2 1 ; refused
 // @witness affine_qmv_*rms_max_float_* ; in_vec_size=4096 out_vec_size=64 ; groups 1 2 1 / 32 2 1 ; ok
-// @witness affine_qmv_*rms_max_float_* ; in_vec_size=4608 out_vec_size=64 ; groups 1 2 1 / 32 2 1 ; refused
-// @witness affine_qmv_*rms_max_float_* ; in_vec_size=0 out_vec_size=64 ; groups 1 2 1 / 32 2 1 ; refused
+// @witness affine_qmv_*rms_max_float_* ; in_vec_size={4608|0} out_vec_size=64 ; groups 1 2 1 / 32 2 1 ; refused
 // @witness affine_qmv_rms_max_float_gs_32_* ; in_vec_size=32 out_vec_size=64 ; groups 1 2 1 / 32 2 1 ; ok
 // @witness affine_qmv_fast_rms_max_float_*_b_8 ; in_vec_size=256 out_vec_size=64 ; groups 1 2 1 / 32 2 1 ; ok
 // @witness affine_qmv_*rms_max_float_* ; in_vec_size=512 out_vec_size=512 inplace=y,x ; groups 1 16 1 / 32 2 1 ; refused
 // @witness affine_qmv_*rms_max_float_* ; in_vec_size=512 out_vec_size=8192 inplace=top,x ; groups 1 256 1 / 32 2 1 ; refused
-// @witness affine_qmv_rms_max_float_gs_32_* ; in_vec_size=32 out_vec_size=48 inplace=y,scales ; groups 1 2 1 / 32 2 1 ; refused
-// @witness affine_qmv_rms_max_float_gs_32_* ; in_vec_size=32 out_vec_size=48 inplace=y,biases ; groups 1 2 1 / 32 2 1 ; refused
+// @witness affine_qmv_rms_max_float_gs_32_* ; in_vec_size=32 out_vec_size=48 inplace=y,{scales|biases} ; groups 1 2 1 / 32 2 1 ; refused
 //
 // Every simdgroup reads x, so no result may lie on it.
 //
@@ -1314,65 +949,29 @@ INSTANTIATE_RMS(rms_x3_rope, 64, 4)
 //
 // Queries, keys and values of one position.
 //
-// @witness affine_qmv_rms_x3_rope_float_* ; traditional@2=1 in_vec_size=576 q_heads=9 k_heads=3 dims=64 n_v=192 q_stride=64 k_stride=64 ; groups 1 120 1 / 32 4 1 ; ok
-// @witness affine_qmv_rms_x3_rope_float_* ; traditional@2=0 in_vec_size=576 q_heads=9 k_heads=3 dims=64 n_v=192 q_stride=64 k_stride=64 ; groups 1 120 1 / 32 4 1 ; ok
-// @witness affine_qmv_fast_rms_x3_rope_float_* ; traditional@2=1 in_vec_size=1024 q_heads=16 k_heads=4 dims=64 n_v=256 q_stride=64 k_stride=64 ; groups 1 192 1 / 32 4 1 ; ok
-// @witness affine_qmv_fast_rms_x3_rope_float_* ; traditional@2=0 in_vec_size=1024 q_heads=16 k_heads=4 dims=64 n_v=256 q_stride=64 k_stride=64 ; groups 1 192 1 / 32 4 1 ; ok
-// @witness affine_qmv_*rms_x3_rope_float_* ; traditional@2=1 in_vec_size=512 q_heads=1 k_heads=1 dims=2 n_v=1 q_stride=1 k_stride=1 ; groups 1 3 1 / 32 4 1 ; ok
-// @witness affine_qmv_*rms_x3_rope_float_* ; traditional@2=0 in_vec_size=512 q_heads=1 k_heads=1 dims=2 n_v=1 q_stride=1 k_stride=1 ; groups 1 3 1 / 32 4 1 ; ok
-// @witness affine_qmv_*rms_x3_rope_float_* ; traditional@2=1 in_vec_size=4096 q_heads=3 k_heads=2 dims=6 n_v=9 q_stride=6 k_stride=6 ; groups 1 7 1 / 32 4 1 ; ok
-// @witness affine_qmv_*rms_x3_rope_float_* ; traditional@2=0 in_vec_size=4096 q_heads=3 k_heads=2 dims=6 n_v=9 q_stride=6 k_stride=6 ; groups 1 7 1 / 32 4 1 ; ok
-// @witness affine_qmv_rms_x3_rope_float_gs_32_* ; traditional@2=1 in_vec_size=32 q_heads=3 k_heads=2 dims=6 n_v=9 q_stride=6 k_stride=6 ; groups 1 7 1 / 32 4 1 ; ok
-// @witness affine_qmv_rms_x3_rope_float_gs_32_* ; traditional@2=0 in_vec_size=32 q_heads=3 k_heads=2 dims=6 n_v=9 q_stride=6 k_stride=6 ; groups 1 7 1 / 32 4 1 ; ok
-// @witness affine_qmv_*rms_x3_rope_float_* ; traditional@2=1 in_vec_size=512 q_heads=3 k_heads=2 dims=6 n_v=9 q_stride=6 k_stride=6 ; groups 1 6 1 / 32 4 1 ; refused
-// @witness affine_qmv_*rms_x3_rope_float_* ; traditional@2=0 in_vec_size=512 q_heads=3 k_heads=2 dims=6 n_v=9 q_stride=6 k_stride=6 ; groups 1 6 1 / 32 4 1 ; refused
-// @witness affine_qmv_*rms_x3_rope_float_* ; traditional@2=1 in_vec_size=512 q_heads=4 k_heads=4 dims=6 n_v=8 q_stride=6 k_stride=6 ; groups 1 7 1 / 32 3 1 ; refused
-// @witness affine_qmv_*rms_x3_rope_float_* ; traditional@2=0 in_vec_size=512 q_heads=4 k_heads=4 dims=6 n_v=8 q_stride=6 k_stride=6 ; groups 1 7 1 / 32 3 1 ; refused
-// @witness affine_qmv_*rms_x3_rope_float_* ; traditional@2=1 in_vec_size=4608 q_heads=3 k_heads=2 dims=6 n_v=9 q_stride=6 k_stride=6 ; groups 1 7 1 / 32 4 1 ; refused
-// @witness affine_qmv_*rms_x3_rope_float_* ; traditional@2=0 in_vec_size=4608 q_heads=3 k_heads=2 dims=6 n_v=9 q_stride=6 k_stride=6 ; groups 1 7 1 / 32 4 1 ; refused
-// @witness affine_qmv_*rms_x3_rope_float_* ; traditional@2=1 in_vec_size=0 q_heads=3 k_heads=2 dims=6 n_v=9 q_stride=6 k_stride=6 ; groups 1 7 1 / 32 4 1 ; refused
-// @witness affine_qmv_*rms_x3_rope_float_* ; traditional@2=0 in_vec_size=0 q_heads=3 k_heads=2 dims=6 n_v=9 q_stride=6 k_stride=6 ; groups 1 7 1 / 32 4 1 ; refused
-// @witness affine_qmv_*rms_x3_rope_float_* ; traditional@2=1 in_vec_size=512 q_heads=3 k_heads=2 dims=0 n_v=9 q_stride=6 k_stride=6 ; groups 1 2 1 / 32 4 1 ; refused
-// @witness affine_qmv_*rms_x3_rope_float_* ; traditional@2=0 in_vec_size=512 q_heads=3 k_heads=2 dims=0 n_v=9 q_stride=6 k_stride=6 ; groups 1 2 1 / 32 4 1 ; refused
-// @witness affine_qmv_*rms_x3_rope_float_* ; traditional@2=1 in_vec_size=512 q_heads=2 k_heads=2 dims=5 n_v=9 q_stride=6 k_stride=6 ; groups 1 4 1 / 32 4 1 ; refused
-// @witness affine_qmv_*rms_x3_rope_float_* ; traditional@2=0 in_vec_size=512 q_heads=2 k_heads=2 dims=5 n_v=9 q_stride=6 k_stride=6 ; groups 1 4 1 / 32 4 1 ; refused
-// @witness affine_qmv_*rms_x3_rope_float_* ; traditional@2=1 in_vec_size=512 q_heads=0 k_heads=2 dims=6 n_v=9 q_stride=6 k_stride=6 ; groups 1 4 1 / 32 4 1 ; refused
-// @witness affine_qmv_*rms_x3_rope_float_* ; traditional@2=0 in_vec_size=512 q_heads=0 k_heads=2 dims=6 n_v=9 q_stride=6 k_stride=6 ; groups 1 4 1 / 32 4 1 ; refused
-// @witness affine_qmv_*rms_x3_rope_float_* ; traditional@2=1 in_vec_size=512 q_heads=3 k_heads=0 dims=6 n_v=9 q_stride=6 k_stride=6 ; groups 1 5 1 / 32 4 1 ; refused
-// @witness affine_qmv_*rms_x3_rope_float_* ; traditional@2=0 in_vec_size=512 q_heads=3 k_heads=0 dims=6 n_v=9 q_stride=6 k_stride=6 ; groups 1 5 1 / 32 4 1 ; refused
-// @witness affine_qmv_*rms_x3_rope_float_* ; traditional@2=1 in_vec_size=512 q_heads=3 k_heads=2 dims=6 n_v=0 q_stride=6 k_stride=6 ; groups 1 5 1 / 32 4 1 ; refused
-// @witness affine_qmv_*rms_x3_rope_float_* ; traditional@2=0 in_vec_size=512 q_heads=3 k_heads=2 dims=6 n_v=0 q_stride=6 k_stride=6 ; groups 1 5 1 / 32 4 1 ; refused
-// @witness affine_qmv_*rms_x3_rope_float_* ; traditional@2=1 in_vec_size=512 q_heads=2 k_heads=2 dims=6 n_v=9 q_stride=5 k_stride=6 ; groups 1 6 1 / 32 4 1 ; refused
-// @witness affine_qmv_*rms_x3_rope_float_* ; traditional@2=0 in_vec_size=512 q_heads=2 k_heads=2 dims=6 n_v=9 q_stride=5 k_stride=6 ; groups 1 6 1 / 32 4 1 ; refused
-// @witness affine_qmv_*rms_x3_rope_float_* ; traditional@2=1 in_vec_size=512 q_heads=2 k_heads=2 dims=6 n_v=9 q_stride=6 k_stride=5 ; groups 1 6 1 / 32 4 1 ; refused
-// @witness affine_qmv_*rms_x3_rope_float_* ; traditional@2=0 in_vec_size=512 q_heads=2 k_heads=2 dims=6 n_v=9 q_stride=6 k_stride=5 ; groups 1 6 1 / 32 4 1 ; refused
+// @witness affine_qmv_rms_x3_rope_float_* ; traditional@2={1|0} in_vec_size=576 q_heads=9 k_heads=3 dims=64 n_v=192 q_stride=64 k_stride=64 ; groups 1 120 1 / 32 4 1 ; ok
+// @witness affine_qmv_fast_rms_x3_rope_float_* ; traditional@2={1|0} in_vec_size=1024 q_heads=16 k_heads=4 dims=64 n_v=256 q_stride=64 k_stride=64 ; groups 1 192 1 / 32 4 1 ; ok
+// @witness affine_qmv_*rms_x3_rope_float_* ; traditional@2={1|0} in_vec_size=512 q_heads=1 k_heads=1 dims=2 n_v=1 q_stride=1 k_stride=1 ; groups 1 3 1 / 32 4 1 ; ok
+// @witness affine_qmv_*rms_x3_rope_float_* ; traditional@2={1|0} in_vec_size=4096 q_heads=3 k_heads=2 dims=6 n_v=9 q_stride=6 k_stride=6 ; groups 1 7 1 / 32 4 1 ; ok
+// @witness affine_qmv_rms_x3_rope_float_gs_32_* ; traditional@2={1|0} in_vec_size=32 q_heads=3 k_heads=2 dims=6 n_v=9 q_stride=6 k_stride=6 ; groups 1 7 1 / 32 4 1 ; ok
+// @witness affine_qmv_*rms_x3_rope_float_* ; traditional@2={1|0} in_vec_size=512 q_heads=3 k_heads=2 dims=6 n_v=9 q_stride=6 k_stride=6 ; groups 1 6 1 / 32 4 1 ; refused
+// @witness affine_qmv_*rms_x3_rope_float_* ; traditional@2={1|0} in_vec_size=512 q_heads=4 k_heads=4 dims=6 n_v=8 q_stride=6 k_stride=6 ; groups 1 7 1 / 32 3 1 ; refused
+// @witness affine_qmv_*rms_x3_rope_float_* ; traditional@2={1|0} in_vec_size={4608|0} q_heads=3 k_heads=2 dims=6 n_v=9 q_stride=6 k_stride=6 ; groups 1 7 1 / 32 4 1 ; refused
+// @witness affine_qmv_*rms_x3_rope_float_* ; traditional@2={1|0} in_vec_size=512 q_heads=3 k_heads=2 dims=0 n_v=9 q_stride=6 k_stride=6 ; groups 1 2 1 / 32 4 1 ; refused
+// @witness affine_qmv_*rms_x3_rope_float_* ; traditional@2={1|0} in_vec_size=512 q_heads=2 k_heads=2 dims=5 n_v=9 q_stride=6 k_stride=6 ; groups 1 4 1 / 32 4 1 ; refused
+// @witness affine_qmv_*rms_x3_rope_float_* ; traditional@2={1|0} in_vec_size=512 q_heads=0 k_heads=2 dims=6 n_v=9 q_stride=6 k_stride=6 ; groups 1 4 1 / 32 4 1 ; refused
+// @witness affine_qmv_*rms_x3_rope_float_* ; traditional@2={1|0} in_vec_size=512 q_heads=3 k_heads=0 dims=6 n_v=9 q_stride=6 k_stride=6 ; groups 1 5 1 / 32 4 1 ; refused
+// @witness affine_qmv_*rms_x3_rope_float_* ; traditional@2={1|0} in_vec_size=512 q_heads=3 k_heads=2 dims=6 n_v=0 q_stride=6 k_stride=6 ; groups 1 5 1 / 32 4 1 ; refused
+// @witness affine_qmv_*rms_x3_rope_float_* ; traditional@2={1|0} in_vec_size=512 q_heads=2 k_heads=2 dims=6 n_v=9 q_stride=5 k_stride=6 ; groups 1 6 1 / 32 4 1 ; refused
+// @witness affine_qmv_*rms_x3_rope_float_* ; traditional@2={1|0} in_vec_size=512 q_heads=2 k_heads=2 dims=6 n_v=9 q_stride=6 k_stride=5 ; groups 1 6 1 / 32 4 1 ; refused
 //
 // No result may lie on an operand of the same shape.
 //
-// @witness affine_qmv_*rms_x3_rope_float_* ; traditional@2=1 in_vec_size=512 q_heads=8 k_heads=8 dims=64 n_v=512 q_stride=64 k_stride=64 inplace=v,x ; groups 1 192 1 / 32 4 1 ; refused
-// @witness affine_qmv_*rms_x3_rope_float_* ; traditional@2=0 in_vec_size=512 q_heads=8 k_heads=8 dims=64 n_v=512 q_stride=64 k_stride=64 inplace=v,x ; groups 1 192 1 / 32 4 1 ; refused
-// @witness affine_qmv_*rms_x3_rope_float_* ; traditional@2=1 in_vec_size=512 q_heads=8 k_heads=8 dims=64 n_v=512 q_stride=64 k_stride=64 inplace=v,norm ; groups 1 192 1 / 32 4 1 ; refused
-// @witness affine_qmv_*rms_x3_rope_float_* ; traditional@2=0 in_vec_size=512 q_heads=8 k_heads=8 dims=64 n_v=512 q_stride=64 k_stride=64 inplace=v,norm ; groups 1 192 1 / 32 4 1 ; refused
-// @witness affine_qmv_rms_x3_rope_float_gs_32_* ; traditional@2=1 in_vec_size=32 q_heads=1 k_heads=1 dims=8 n_v=8 q_stride=8 k_stride=8 inplace=q,scales_q ; groups 1 3 1 / 32 4 1 ; refused
-// @witness affine_qmv_rms_x3_rope_float_gs_32_* ; traditional@2=1 in_vec_size=32 q_heads=1 k_heads=1 dims=8 n_v=8 q_stride=8 k_stride=8 inplace=q,biases_q ; groups 1 3 1 / 32 4 1 ; refused
-// @witness affine_qmv_rms_x3_rope_float_gs_32_* ; traditional@2=0 in_vec_size=32 q_heads=1 k_heads=1 dims=8 n_v=8 q_stride=8 k_stride=8 inplace=q,scales_q ; groups 1 3 1 / 32 4 1 ; refused
-// @witness affine_qmv_rms_x3_rope_float_gs_32_* ; traditional@2=0 in_vec_size=32 q_heads=1 k_heads=1 dims=8 n_v=8 q_stride=8 k_stride=8 inplace=q,biases_q ; groups 1 3 1 / 32 4 1 ; refused
-// @witness affine_qmv_rms_x3_rope_float_gs_32_* ; traditional@2=1 in_vec_size=32 q_heads=1 k_heads=1 dims=8 n_v=8 q_stride=8 k_stride=8 inplace=k,scales_q ; groups 1 3 1 / 32 4 1 ; refused
-// @witness affine_qmv_rms_x3_rope_float_gs_32_* ; traditional@2=1 in_vec_size=32 q_heads=1 k_heads=1 dims=8 n_v=8 q_stride=8 k_stride=8 inplace=k,biases_q ; groups 1 3 1 / 32 4 1 ; refused
-// @witness affine_qmv_rms_x3_rope_float_gs_32_* ; traditional@2=0 in_vec_size=32 q_heads=1 k_heads=1 dims=8 n_v=8 q_stride=8 k_stride=8 inplace=k,scales_q ; groups 1 3 1 / 32 4 1 ; refused
-// @witness affine_qmv_rms_x3_rope_float_gs_32_* ; traditional@2=0 in_vec_size=32 q_heads=1 k_heads=1 dims=8 n_v=8 q_stride=8 k_stride=8 inplace=k,biases_q ; groups 1 3 1 / 32 4 1 ; refused
-// @witness affine_qmv_rms_x3_rope_float_gs_32_* ; traditional@2=1 in_vec_size=32 q_heads=1 k_heads=1 dims=8 n_v=8 q_stride=8 k_stride=8 inplace=k,scales_k ; groups 1 3 1 / 32 4 1 ; refused
-// @witness affine_qmv_rms_x3_rope_float_gs_32_* ; traditional@2=1 in_vec_size=32 q_heads=1 k_heads=1 dims=8 n_v=8 q_stride=8 k_stride=8 inplace=k,biases_k ; groups 1 3 1 / 32 4 1 ; refused
-// @witness affine_qmv_rms_x3_rope_float_gs_32_* ; traditional@2=0 in_vec_size=32 q_heads=1 k_heads=1 dims=8 n_v=8 q_stride=8 k_stride=8 inplace=k,scales_k ; groups 1 3 1 / 32 4 1 ; refused
-// @witness affine_qmv_rms_x3_rope_float_gs_32_* ; traditional@2=0 in_vec_size=32 q_heads=1 k_heads=1 dims=8 n_v=8 q_stride=8 k_stride=8 inplace=k,biases_k ; groups 1 3 1 / 32 4 1 ; refused
-// @witness affine_qmv_fast_rms_x3_rope_float_gs_32_* ; traditional@2=1 in_vec_size=512 q_heads=1 k_heads=16 dims=16 n_v=8 q_stride=16 k_stride=16 inplace=k,scales_q ; groups 1 35 1 / 32 4 1 ; refused
-// @witness affine_qmv_fast_rms_x3_rope_float_gs_32_* ; traditional@2=1 in_vec_size=512 q_heads=1 k_heads=16 dims=16 n_v=8 q_stride=16 k_stride=16 inplace=k,biases_q ; groups 1 35 1 / 32 4 1 ; refused
-// @witness affine_qmv_fast_rms_x3_rope_float_gs_32_* ; traditional@2=0 in_vec_size=512 q_heads=1 k_heads=16 dims=16 n_v=8 q_stride=16 k_stride=16 inplace=k,scales_q ; groups 1 35 1 / 32 4 1 ; refused
-// @witness affine_qmv_fast_rms_x3_rope_float_gs_32_* ; traditional@2=0 in_vec_size=512 q_heads=1 k_heads=16 dims=16 n_v=8 q_stride=16 k_stride=16 inplace=k,biases_q ; groups 1 35 1 / 32 4 1 ; refused
-// @witness affine_qmv_fast_rms_silu_mul_float_gs_32_* ; in_vec_size=512 out_vec_size=16 inplace=y,scales_gate ; groups 16 4 1 / 32 2 1 ; refused
-// @witness affine_qmv_fast_rms_silu_mul_float_gs_32_* ; in_vec_size=512 out_vec_size=16 inplace=y,biases_gate ; groups 16 4 1 / 32 2 1 ; refused
-// @witness affine_qmv_fast_rms_silu_mul_float_gs_32_* ; in_vec_size=512 out_vec_size=16 inplace=y,scales_up ; groups 16 4 1 / 32 2 1 ; refused
-// @witness affine_qmv_fast_rms_silu_mul_float_gs_32_* ; in_vec_size=512 out_vec_size=16 inplace=y,biases_up ; groups 16 4 1 / 32 2 1 ; refused
+// @witness affine_qmv_*rms_x3_rope_float_* ; traditional@2={1|0} in_vec_size=512 q_heads=8 k_heads=8 dims=64 n_v=512 q_stride=64 k_stride=64 inplace=v,{x|norm} ; groups 1 192 1 / 32 4 1 ; refused
+// @witness affine_qmv_rms_x3_rope_float_gs_32_* ; traditional@2={1|0} in_vec_size=32 q_heads=1 k_heads=1 dims=8 n_v=8 q_stride=8 k_stride=8 inplace=q,{scales|biases}_q ; groups 1 3 1 / 32 4 1 ; refused
+// @witness affine_qmv_rms_x3_rope_float_gs_32_* ; traditional@2={1|0} in_vec_size=32 q_heads=1 k_heads=1 dims=8 n_v=8 q_stride=8 k_stride=8 inplace=k,{scales|biases}_{q|k} ; groups 1 3 1 / 32 4 1 ; refused
+// @witness affine_qmv_fast_rms_x3_rope_float_gs_32_* ; traditional@2={1|0} in_vec_size=512 q_heads=1 k_heads=16 dims=16 n_v=8 q_stride=16 k_stride=16 inplace=k,{scales|biases}_q ; groups 1 35 1 / 32 4 1 ; refused
+// @witness affine_qmv_fast_rms_silu_mul_float_gs_32_* ; in_vec_size=512 out_vec_size=16 inplace=y,{scales|biases}_{gate|up} ; groups 16 4 1 / 32 2 1 ; refused
 //
 // Corruptions of these declarations that are no lies.
 //

@@ -5,16 +5,16 @@ import (
 	"strings"
 )
 
-// Only returns a Metal source without the instances of kernel templates that nobody asks for: a
-// compiler makes code of every instance, and a source may have thousands of them. Lines keep their
-// numbers. functions are the kernels to keep.
+// Only returns a Metal source without the instances of kernel templates that are not among
+// functions. A compiler generates code for every instance, and a source may have thousands. Lines
+// keep their numbers.
 //
-// What is left out is a statement like
+// It leaves out statements like
 //
 //	template [[host_name("rmsfloat32")]] [[kernel]] decltype(rms<float>) rms<float>;
 //
-// outside of braces, and uses of macros that the source defines, under no condition, and that make
-// nothing but such statements. Everything else stays, and so does what is not understood.
+// outside of braces, and uses of macros that the source defines unconditionally and that expand
+// only to such statements. It keeps everything else, also what it cannot parse.
 func Only(text string, functions []string) string {
 	s, ok := scan(text)
 	if !ok {
@@ -28,25 +28,25 @@ func Only(text string, functions []string) string {
 	return o.out.String()
 }
 
-// only is a source that instances are taken out of.
+// only holds a source while instances are removed from it.
 type only struct {
 	scanned
 	keep     []string
-	macros   map[string]*macro // nil: one that is not expanded
-	inside   int               // conditionals that are open
-	includes bool              // other files, whose macros are not known
+	macros   map[string]*macro // by name; nil if it cannot be expanded here
+	inside   int               // how many conditionals are open
+	includes bool              // it includes other files, whose macros are not known
 	out      strings.Builder
-	done     int // bytes of the text that are in out, or left out
+	done     int // bytes of the text that were copied to out or left out so far
 }
 
-// macro is one with parameters.
+// macro is a macro with parameters.
 type macro struct {
 	params []string
 	body   []string // tokens
 }
 
-// run takes the statements outside of braces one by one. It reports whether it understood how the
-// source is built.
+// run visits the statements outside of braces one after another. It returns false if it cannot
+// parse the source.
 func (o *only) run() bool {
 	for i := 0; i < len(o.tokens); {
 		t := o.text(i)
@@ -96,7 +96,7 @@ func (o *only) run() bool {
 					if depth--; depth < 0 {
 						return false
 					}
-					// The end of a use of a macro that makes other statements, or of a body.
+					// A use of a macro that expands to other statements ends here, or a body does.
 					ended = depth == 0 && (t == "}" || t == ")" && i+1 < len(o.tokens) && o.text(i+1) == "template")
 				case t == ";":
 					ended = depth == 0
@@ -107,8 +107,8 @@ func (o *only) run() bool {
 	return true
 }
 
-// until returns the token at which a statement, or the parentheses that begin at from, end; −1 if
-// there is a directive before, or no end.
+// until returns the index of the token that ends the statement, or the parentheses, that begin at
+// from. It returns −1 if they do not end, or a directive comes first.
 func (o *only) until(from int, end string) int {
 	depth := 0
 	for i := from; i < len(o.tokens); i++ {
@@ -128,8 +128,7 @@ func (o *only) until(from int, end string) int {
 	return -1
 }
 
-// replace leaves out the tokens from first to last, but for their line ends, and puts statements in
-// their place.
+// replace replaces the tokens from first to last by statements. It keeps their line ends.
 func (o *only) replace(first, last int, statements []string) {
 	from, to := o.tokens[first].from, o.tokens[last].to
 	o.out.WriteString(o.source[o.done:from])
@@ -138,8 +137,7 @@ func (o *only) replace(first, last int, statements []string) {
 	o.done = to
 }
 
-// directive takes notice of a line for the preprocessor. It reports false if the source is of a kind
-// that is not understood.
+// directive processes a preprocessor line. It returns false if the source cannot be handled.
 func (o *only) directive(line string) bool {
 	line = strings.ReplaceAll(line, "\\\n", " ")
 	s, ok := scan(strings.TrimSpace(line)[1:])
@@ -168,7 +166,8 @@ func (o *only) directive(line string) bool {
 	return true
 }
 
-// macro is what a line defines, nil if that has no parameters or any number of them.
+// macro returns the macro that a line defines. It returns nil if that has no parameters, or is
+// variadic.
 func (s *scanned) macro() *macro {
 	if len(s.tokens) < 4 || s.text(2) != "(" || s.tokens[2].from != s.tokens[1].to {
 		return nil
@@ -190,8 +189,8 @@ func (s *scanned) macro() *macro {
 	return m
 }
 
-// expanded returns the instances to keep of those that a use of a macro makes; false if it makes
-// other things.
+// expanded returns the wanted instances that a use of a macro makes. ok is false if it also makes
+// other statements.
 func (o *only) expanded(use []string) (kept []string, ok bool) {
 	if o.includes {
 		return nil, false
@@ -222,9 +221,10 @@ func (o *only) expanded(use []string) (kept []string, ok bool) {
 	return kept, true
 }
 
-// expand expands macros with parameters in tokens, as the preprocessor does. Macros without any stay:
-// whoever compiles the result expands them. It returns false where that would not be the same. within
-// are the macros that it is in; room is how many tokens it may still make.
+// expand expands macros with parameters in tokens, as the preprocessor does. It leaves macros
+// without parameters alone, because the compiler expands them later. ok is false if that would give
+// another result. within are the macros that are being expanded; room is how many more tokens may
+// be made.
 func (o *only) expand(tokens, within []string, room *int) (out []string, ok bool) {
 	for i := 0; i < len(tokens); {
 		name := tokens[i]
@@ -239,8 +239,11 @@ func (o *only) expand(tokens, within []string, room *int) (out []string, ok bool
 			return nil, false
 		}
 		for _, a := range args {
+			if len(a) == 1 && o.macros[a[0]] != nil {
+				continue // a macro with parameters, without any here, stays until the body gives it some
+			}
 			if slices.ContainsFunc(a, func(t string) bool { _, is := o.macros[t]; return is }) {
-				return nil, false // it is expanded, or not, by what becomes of it
+				return nil, false // whether it is expanded depends on the tokens after the expansion
 			}
 		}
 		body, ok := m.with(args)
@@ -256,8 +259,8 @@ func (o *only) expand(tokens, within []string, room *int) (out []string, ok bool
 	return out, true
 }
 
-// arguments splits what stands in parentheses at commas, and returns how many tokens that were; −1 if
-// it does not end.
+// arguments splits the tokens in parentheses at commas. n is their number, or −1 if the parentheses
+// do not end.
 func arguments(tokens []string) (args [][]string, n int) {
 	depth, from := 0, 1
 	for i, t := range tokens {
@@ -277,9 +280,9 @@ func arguments(tokens []string) (args [][]string, n int) {
 	return nil, -1
 }
 
-// with is the macro's body with arguments in place of its parameters.
+// with returns the macro's body with args in place of its parameters.
 func (m *macro) with(args [][]string) (out []string, ok bool) {
-	pasted := false // what follows is joined to the last token
+	pasted := false // the next token is joined to the last one
 	add := func(tokens ...string) {
 		if pasted && len(out) > 0 && len(tokens) > 0 {
 			out[len(out)-1] += tokens[0]
@@ -299,7 +302,7 @@ func (m *macro) with(args [][]string) (out []string, ok bool) {
 				return nil, false
 			}
 			p := slices.Index(m.params, m.body[i+1])
-			// Of more than one token, the text depends on the spaces between them.
+			// The text of several tokens depends on the spaces between them, which are not kept.
 			if p < 0 || len(args[p]) != 1 || strings.ContainsAny(args[p][0], `"\`) {
 				return nil, false
 			}
@@ -316,8 +319,8 @@ func (m *macro) with(args [][]string) (out []string, ok bool) {
 	return out, !pasted
 }
 
-// hostOf returns the name that a host knows the kernel of an instance by; false of what is no instance,
-// or has no such name.
+// hostOf returns the name by which a host knows the kernel of an instance. ok is false if the
+// statement is not an instance, or its kernel has no such name.
 func hostOf(statement []string) (host string, ok bool) {
 	if statement[0] != "template" || slices.Contains(statement, "{") {
 		return "", false

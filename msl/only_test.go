@@ -14,7 +14,7 @@ import (
 	"github.com/mlxc/mlxc/msl"
 )
 
-// instance is one that Only has left, in a line of its own.
+// instance is an instance that Only has kept, on a line of its own.
 var instance = regexp.MustCompile(`(?m)^(?:\s*;?\s*)template ?\[ ?\[ ?host_name ?\( ?((?:"[^"]*" ?)+)\)`)
 
 func hosts(text string) (out []string) {
@@ -24,7 +24,7 @@ func hosts(text string) (out []string) {
 	return out
 }
 
-// TestOnlyOne: of each source of the library, each kernel can be had alone.
+// TestOnlyOne: each kernel of each source of the library can be kept alone.
 func TestOnlyOne(t *testing.T) {
 	for _, f := range msl.Functions() {
 		file := msl.Declarations(f)[0].File
@@ -39,7 +39,7 @@ func TestOnlyOne(t *testing.T) {
 	}
 }
 
-// TestOnlyLeaves: what is no instance, or not understood, stays as it is.
+// TestOnlyLeaves: statements that are no instances, or cannot be parsed, are kept.
 func TestOnlyLeaves(t *testing.T) {
 	one := "template [[host_name(\"a\")]] [[kernel]] void f<float>();\n"
 	for _, c := range []struct{ name, text, want string }{
@@ -64,6 +64,12 @@ func TestOnlyLeaves(t *testing.T) {
 			"#define F(x, y) template [[host_name(#x \"c\")]] [[kernel]] void ns::f<x, y, .5f+1.e-5f, (2>=1&&3!=4)?1<<2:0x1p-3, a::b<c<d>>>(A<T>::t);\nF(k, 1e+2)\n",
 			"#define F(x, y) template [[host_name(#x \"c\")]] [[kernel]] void ns::f<x, y, .5f+1.e-5f, (2>=1&&3!=4)?1<<2:0x1p-3, a::b<c<d>>>(A<T>::t);\n" +
 				"template [ [ host_name ( \"k\" \"c\" ) ] ] [ [ kernel ] ] void ns :: f < k , 1e+2 , .5f + 1.e-5f , ( 2 >= 1 && 3 != 4 ) ? 1 << 2 : 0x1p-3 , a :: b < c < d >> > ( A < T > :: t ) ;\n"},
+		{"a macro that is an argument",
+			"#define F(x) template [[host_name(#x \"c\")]] [[kernel]] void f<x>();\n#define EACH(m) m(a) m(k)\nEACH(F)\n",
+			"#define F(x) template [[host_name(#x \"c\")]] [[kernel]] void f<x>();\n#define EACH(m) m(a) m(k)\n" +
+				"template [ [ host_name ( \"k\" \"c\" ) ] ] [ [ kernel ] ] void f < k > ( ) ;\n"},
+		{"a macro without parameters that is an argument",
+			"#define F b\n#define G(x) template [[host_name(#x \"c\")]] [[kernel]] void f<x>();\n#define EACH(m) G(m)\nEACH(F)\n", ""},
 		{"a macro that makes other things", "#define F(x) int x; template [[host_name(#x)]] [[kernel]] void f<x>();\nF(a)\n", ""},
 		{"a macro of a macro that is changed", "#define F(x) template [[host_name(#x)]] [[kernel]] void f<x>();\n#undef F\n#define F(x) int x;\nF(a)\n", ""},
 		{"an argument that is a macro", "#define a b\n#define G(x) template [[host_name(#x)]] [[kernel]] void f<x>();\n#define F(x) G(x)\nF(a)\n", ""},
@@ -86,7 +92,7 @@ func TestOnlyLeaves(t *testing.T) {
 	assert.Equal(t, one, msl.Only(one, []string{"b", "a"}))
 }
 
-// TestOnlyGrows: a macro whose uses grow without end is left alone.
+// TestOnlyGrows: a macro that expands without end is left alone.
 func TestOnlyGrows(t *testing.T) {
 	var b strings.Builder
 	b.WriteString("#define F0(x) template [[host_name(#x)]] [[kernel]] void f<x>();\n")
@@ -97,7 +103,7 @@ func TestOnlyGrows(t *testing.T) {
 	assert.Equal(t, b.String(), msl.Only(b.String(), nil))
 }
 
-// TestOnlyHostile: whatever is cut out of a source, lines keep their numbers.
+// TestOnlyHostile: whatever is removed from a source, lines keep their numbers.
 func TestOnlyHostile(t *testing.T) {
 	text, err := msl.Source("quantized.metal")
 	require.NoError(t, err)

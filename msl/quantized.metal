@@ -2,37 +2,8 @@
 // scales[n, k/g] · q + biases[n, k/g], with q an unsigned code of b bits. Codes
 // lie in 32-bit words, the first in the lowest bits.
 
-#include <metal_stdlib>
-using namespace metal;
-#pragma clang fp contract(off)
-
-// What a store leaves of a result: of a NaN, the one NaN, whichever operation
-// made it (docs/terms.md, "Stores"). Bits are compared, which fast-math leaves alone.
-inline float stored(float v) {
-  return (as_type<uint>(v) & 0x7fffffffu) > 0x7f800000u ? as_type<float>(0x7fc00000u) : v;
-}
-
-#ifndef __MLXC__ // docs/kernels.md, "Weights before the wait" and "Factors in parts"
-inline void wait_for_dispatches() {}
-inline void will_read(const device void* p) {}
-inline bool parts_known() { return false; }
-inline uint3 parts_of(float a, float b) { return uint3(0); }
-inline float4 multiply_parts(const thread uint4* a, const thread uint2* b) { return float4(0); }
-#endif
-
-constexpr constant int LANES = 32;
-constexpr constant int ROWS = 4; // outputs of a simdgroup in a matrix-vector product, if not told otherwise
-
-// aligned is whether p lies at a multiple of n bytes, and wide_load a load from
-// where p lies at a multiple of its own size.
-template <typename T>
-inline bool aligned(const device T* p, ulong n) {
-  return (ulong(p) & (n - 1)) == 0;
-}
-template <typename V, typename T>
-inline V wide_load(const device T* p) {
-  return *(const device V*)p;
-}
+#include "products.h"
+#include "tiles.h"
 
 // Row is the vector of a product, as it lies in memory. Another type with these
 // functions may compute its elements from something else.
@@ -84,49 +55,6 @@ struct RowBeside {
   }
 };
 
-// scaled divides value i by 2^(b·j), j being the place of code i in its 16 bits,
-// and returns the sum of what the values were: a code then needs no shift, only a
-// mask, and the product is exact as before.
-template <int b, int n>
-inline float scaled(thread float* v) {
-  float sum = 0;
-#pragma unroll
-  for (int i = 0; i < n; i++) {
-    sum += v[i];
-    v[i] *= 1.0f / float(1 << (b * (i % (16 / b))));
-  }
-  return sum;
-}
-
-// small is an integer below 2^23 as a float: it is put into the fraction of 2^23.
-// Behind a mask this is one logical operation and a subtraction, which a GPU
-// does at its full rate, unlike conversions.
-inline float small(uint n) { return as_type<float>(n | 0x4b000000u) - 8388608.0f; }
-
-// dot_codes returns Σ v·q over n codes, v as `scaled` left it.
-template <int b, int n>
-inline float dot_codes(const thread uint* w, const thread float* v) {
-  constexpr int in_half = 16 / b;
-  constexpr uint mask = (1u << b) - 1;
-  float acc = 0;
-#pragma unroll
-  for (int i = 0; i < n / in_half; i++) {
-    const uint codes = i % 2 == 0 ? w[i / 2] : w[i / 2] >> 16;
-#pragma unroll
-    for (int j = 0; j < in_half; j++) {
-      acc = fma(v[in_half * i + j], small(codes & (mask << (b * j))), acc);
-    }
-  }
-  return acc;
-}
-
-// Affine is a matrix [N, K] of codes, with what is applied to them.
-struct Affine {
-  const device uint* w;
-  const device float* scales;
-  const device float* biases;
-};
-
 // Part is what a lane takes of some rows at a time.
 template <int words, int rows>
 struct Part {
@@ -157,34 +85,6 @@ inline void load_part(const thread Affine& m, int K, int N, int first, int k, th
     p.scales[i] = m.scales[in_group];
     p.biases[i] = m.biases[in_group];
   }
-}
-
-// sum_all leaves in each of n values, an even number, its sum over the simdgroup. Those of a vector go together:
-// none of them waits for another.
-template <int n>
-inline void sum_all(thread float* v) {
-#pragma unroll
-  for (int i = 0; i + 4 <= n; i += 4) {
-    const float4 s = simd_sum(float4(v[i], v[i + 1], v[i + 2], v[i + 3]));
-    v[i] = s.x;
-    v[i + 1] = s.y;
-    v[i + 2] = s.z;
-    v[i + 3] = s.w;
-  }
-  if (n % 4 == 2) {
-    const float2 s = simd_sum(float2(v[n - 2], v[n - 1]));
-    v[n - 2] = s.x;
-    v[n - 1] = s.y;
-  }
-}
-
-// of_lane is value lane of n, 2 or 4: what all lanes have, each makes one result of.
-template <int n>
-inline float of_lane(const thread float* v, uint lane) {
-  const bool odd = (lane & 1) != 0;
-  const float low = select(v[0], v[1], odd);
-  const float high = select(v[n - 2], v[n - 1], odd);
-  return select(low, high, n == 4 && (lane & 2) != 0);
 }
 
 // add_parts adds to result[rows·j + i] what part p of the rows of matrix j makes with v, elements of x, which
@@ -481,62 +381,50 @@ inline void matvec(
   }
 }
 
+// What MLX's kernels have for batches, which these have none of; and of which sizes the others are: qmv_fast takes
+// whole blocks only, K a multiple of 2048/b and N of 8, qmv any N, and any K that is a multiple of the group.
+//
+// @lines batches()
+// @arg   x_batch_ndims  constant i32 unused
+// @arg   x_shape        constant i32 unused
+// @arg   x_strides      constant i64 unused
+// @arg   w_batch_ndims  constant i32 unused
+// @arg   w_shape        constant i32 unused
+// @arg   w_strides      constant i64 unused
+// @arg   s_strides      constant i64 unused
+// @arg   b_strides      constant i64 unused
+// @end
+// @lines sizes()
+// @if    C == qmv
+// @require in_vec_size >= g && in_vec_size % g == 0 && out_vec_size >= 1
+// @else
+// @require in_vec_size >= 1 && in_vec_size % (2048/b) == 0
+// @require out_vec_size >= 1 && out_vec_size % 8 == 0
+// @end
+// @end
+
 // Matrix times vector: a simdgroup computes ROWS outputs.
 //
-// Any N, any K that is a multiple of the group.
-//
-// @kernel   affine_qmv_float_gs_{g:32|64}_b_{b:4|8}_batch_0_pr_0_hgs_0_r_4
-// @mlx      affine_qmv_float_gs_32_b_8_batch_0_pr_0_hgs_0_r_4
-// @arg 0 w             device u32 as u{b}[out_vec_size, in_vec_size] read
-// @arg 1 scales        device f32[out_vec_size, in_vec_size/g] read
-// @arg 2 biases        device f32[out_vec_size, in_vec_size/g] read
-// @arg 3 x             device f32[M, in_vec_size] read
-// @arg 4 y             device f32[M, out_vec_size] write
-// @arg 5 in_vec_size   constant i32
-// @arg 6 out_vec_size  constant i32
-// @arg 7 x_batch_ndims constant i32 unused
-// @arg 8 x_shape       constant i32 unused
-// @arg 9 x_strides     constant i64 unused
-// @arg 10 w_batch_ndims constant i32 unused
-// @arg 11 w_shape      constant i32 unused
-// @arg 12 w_strides    constant i64 unused
-// @arg 13 s_strides    constant i64 unused
-// @arg 14 b_strides    constant i64 unused
-// @groups   M, ceil(out_vec_size/8), 1
-// @group    32, 2, 1
-// @require  in_vec_size >= g && in_vec_size % g == 0 && out_vec_size >= 1
-// @term     y[m,n] = round(f32, sum[qmv](c < in_vec_size/g, \
-//             scales[n,c] * sum[qmv](j < g, x[m,c*g + j] * f32(w[n,c*g + j])) + biases[n,c] * sum[qmv](j < g, x[m,c*g + j])))
-//
-// Whole blocks only: K a multiple of 2048/b, N of 8.
-//
-// @kernel   affine_qmv_fast_float_gs_{g:32|64}_b_{b:4|8}_batch_0_pr_0_hgs_0_r_4
+// @kernel  affine_{C:qmv|qmv_fast}_float_gs_{g:{groups()}}_b_{b:{bits()}}_batch_0_pr_0_hgs_0_r_4
+// @use     matrix(; {b}; out_vec_size; in_vec_size)
+// @arg     x             device f32[M, in_vec_size] read
+// @arg     y             device f32[M, out_vec_size] write
+// @arg     in_vec_size   constant i32
+// @arg     out_vec_size  constant i32
+// @use     batches()
+// @groups  M, ceil(out_vec_size/8), 1
+// @group   32, 2, 1
+// @if      C == qmv
+// @mlx     affine_qmv_float_gs_32_b_8_batch_0_pr_0_hgs_0_r_4
+// @require in_vec_size >= g && in_vec_size % g == 0 && out_vec_size >= 1
+// @else
 // @mlx
-// @arg 0 w             device u32 as u{b}[out_vec_size, in_vec_size] read
-// @arg 1 scales        device f32[out_vec_size, in_vec_size/g] read
-// @arg 2 biases        device f32[out_vec_size, in_vec_size/g] read
-// @arg 3 x             device f32[M, in_vec_size] read
-// @arg 4 y             device f32[M, out_vec_size] write
-// @arg 5 in_vec_size   constant i32
-// @arg 6 out_vec_size  constant i32
-// @arg 7 x_batch_ndims constant i32 unused
-// @arg 8 x_shape       constant i32 unused
-// @arg 9 x_strides     constant i64 unused
-// @arg 10 w_batch_ndims constant i32 unused
-// @arg 11 w_shape      constant i32 unused
-// @arg 12 w_strides    constant i64 unused
-// @arg 13 s_strides    constant i64 unused
-// @arg 14 b_strides    constant i64 unused
-// @groups   M, ceil(out_vec_size/8), 1
-// @group    32, 2, 1
-// @require  in_vec_size >= 1 && in_vec_size % (2048/b) == 0 && out_vec_size >= 1 && out_vec_size % 8 == 0
-// @term     y[m,n] = round(f32, sum[qmv_fast](c < in_vec_size/g, \
-//             scales[n,c] * sum[qmv_fast](j < g, x[m,c*g + j] * f32(w[n,c*g + j])) + biases[n,c] * sum[qmv_fast](j < g, x[m,c*g + j])))
+// @require in_vec_size >= 1 && in_vec_size % (2048/b) == 0 && out_vec_size >= 1 && out_vec_size % 8 == 0
+// @end
+// @term    y[m,n] = round(f32, {dot({C}; )})
 template <int g, int b, int words, bool whole>
 [[kernel]] void qmv(
-    const device uint* w [[buffer(0)]],
-    const device float* scales [[buffer(1)]],
-    const device float* biases [[buffer(2)]],
+    AFFINE(, 0, 1, 2),
     const device float* x [[buffer(3)]],
     device float* y [[buffer(4)]],
     constant int& in_vec_size [[buffer(5)]],
@@ -549,9 +437,7 @@ template <int g, int b, int words, bool whole>
     constant long* w_strides [[buffer(12)]],
     constant long* s_strides [[buffer(13)]],
     constant long* b_strides [[buffer(14)]],
-    uint3 group [[threadgroup_position_in_grid]],
-    uint simdgroup [[simdgroup_index_in_threadgroup]],
-    uint lane [[thread_index_in_simdgroup]]) {
+    PLACE) {
   matvec<g, b, words, whole>(
       w, scales, biases, x + size_t(group.x) * in_vec_size, y + size_t(group.x) * out_vec_size, in_vec_size, out_vec_size, int(group.y), simdgroup, lane);
 }
@@ -562,76 +448,47 @@ template <int g, int b, int words, bool whole>
   template [[host_name("affine_qmv_fast_float_gs_" #g "_b_" #b "_batch_0_pr_0_hgs_0_r_4")]]  \
   [[kernel]] decltype(qmv<g, b, 2, true>) qmv<g, b, 2, true>;
 
-INSTANTIATE_QMV(32, 4)
-INSTANTIATE_QMV(32, 8)
-INSTANTIATE_QMV(64, 4)
-INSTANTIATE_QMV(64, 8)
+EACH_WIDTH(INSTANTIATE_QMV)
 
 // Two products of one input, as gate and up of a feed-forward layer: the blocks
 // of the second follow those of the first in the grid.
 //
-// @kernel   affine_qmv_x2_float_gs_{g:32|64}_b_{b:4|8}
-// @arg 0 w0           device u32 as u{b}[n0, in_vec_size] read
-// @arg 1 scales0      device f32[n0, in_vec_size/g] read
-// @arg 2 biases0      device f32[n0, in_vec_size/g] read
-// @arg 3 w1           device u32 as u{b}[n1, in_vec_size] read
-// @arg 4 scales1      device f32[n1, in_vec_size/g] read
-// @arg 5 biases1      device f32[n1, in_vec_size/g] read
-// @arg 6 x            device f32[M, in_vec_size] read
-// @arg 7 y0           device f32[M, n0] write
-// @arg 8 y1           device f32[M, n1] write
-// @arg 9 in_vec_size  constant i32
-// @arg 10 n0          constant i32
-// @arg 11 n1          constant i32
-// @groups   M, ceil(n0/8) + ceil(n1/8), 1
-// @group    32, 2, 1
-// @require  in_vec_size >= g && in_vec_size % g == 0 && n0 >= 1 && n1 >= 1
-// @term     y0[m,n] = round(f32, sum[qmv](c < in_vec_size/g, \
-//             scales0[n,c] * sum[qmv](j < g, x[m,c*g + j] * f32(w0[n,c*g + j])) + biases0[n,c] * sum[qmv](j < g, x[m,c*g + j])))
-// @term     y1[m,n] = round(f32, sum[qmv](c < in_vec_size/g, \
-//             scales1[n,c] * sum[qmv](j < g, x[m,c*g + j] * f32(w1[n,c*g + j])) + biases1[n,c] * sum[qmv](j < g, x[m,c*g + j])))
-//
-// Whole blocks only.
-//
-// @kernel   affine_qmv_fast_x2_float_gs_{g:32|64}_b_{b:4|8}
-// @arg 0 w0           device u32 as u{b}[n0, in_vec_size] read
-// @arg 1 scales0      device f32[n0, in_vec_size/g] read
-// @arg 2 biases0      device f32[n0, in_vec_size/g] read
-// @arg 3 w1           device u32 as u{b}[n1, in_vec_size] read
-// @arg 4 scales1      device f32[n1, in_vec_size/g] read
-// @arg 5 biases1      device f32[n1, in_vec_size/g] read
-// @arg 6 x            device f32[M, in_vec_size] read
-// @arg 7 y0           device f32[M, n0] write
-// @arg 8 y1           device f32[M, n1] write
-// @arg 9 in_vec_size  constant i32
-// @arg 10 n0          constant i32
-// @arg 11 n1          constant i32
-// @groups   M, ceil(n0/8) + ceil(n1/8), 1
-// @group    32, 2, 1
-// @require  in_vec_size >= 1 && in_vec_size % (2048/b) == 0
-// @require  n0 >= 1 && n0 % 8 == 0
-// @require  n1 >= 1 && n1 % 8 == 0
-// @term     y0[m,n] = round(f32, sum[qmv_fast](c < in_vec_size/g, \
-//             scales0[n,c] * sum[qmv_fast](j < g, x[m,c*g + j] * f32(w0[n,c*g + j])) + biases0[n,c] * sum[qmv_fast](j < g, x[m,c*g + j])))
-// @term     y1[m,n] = round(f32, sum[qmv_fast](c < in_vec_size/g, \
-//             scales1[n,c] * sum[qmv_fast](j < g, x[m,c*g + j] * f32(w1[n,c*g + j])) + biases1[n,c] * sum[qmv_fast](j < g, x[m,c*g + j])))
+// @kernel  affine_{C:qmv|qmv_fast}_{arms:x2=0 1|x3=0 1 2}_float_gs_{g:{groups()}}_b_{b:{bits()}}
+// @each    i = {arms}
+// @use     matrix({i}; {b}; n{i}; in_vec_size)
+// @end
+// @arg     x            device f32[M, in_vec_size] read
+// @each    i = {arms}
+// @arg     y{i}         device f32[M, n{i}] write
+// @end
+// @arg     in_vec_size  constant i32
+// @each    i = {arms}
+// @arg     n{i}         constant i32
+// @end
+// @groups  M, {each i = {arms}; ceil(n{i}/8); +}, 1
+// @group   32, 2, 1
+// @if      C == qmv
+// @require in_vec_size >= g && in_vec_size % g == 0 && {each i = {arms}; n{i} >= 1; &&}
+// @else
+// @require in_vec_size >= 1 && in_vec_size % (2048/b) == 0
+// @each    i = {arms}
+// @require n{i} >= 1 && n{i} % 8 == 0
+// @end
+// @end
+// @each    i = {arms}
+// @term    y{i}[m,n] = round(f32, {dot({C}; {i})})
+// @end
 template <int g, int b, int words, bool whole>
 [[kernel]] void qmv_x2(
-    const device uint* w0 [[buffer(0)]],
-    const device float* scales0 [[buffer(1)]],
-    const device float* biases0 [[buffer(2)]],
-    const device uint* w1 [[buffer(3)]],
-    const device float* scales1 [[buffer(4)]],
-    const device float* biases1 [[buffer(5)]],
+    AFFINE(0, 0, 1, 2),
+    AFFINE(1, 3, 4, 5),
     const device float* x [[buffer(6)]],
     device float* y0 [[buffer(7)]],
     device float* y1 [[buffer(8)]],
     constant int& in_vec_size [[buffer(9)]],
     constant int& n0 [[buffer(10)]],
     constant int& n1 [[buffer(11)]],
-    uint3 group [[threadgroup_position_in_grid]],
-    uint simdgroup [[simdgroup_index_in_threadgroup]],
-    uint lane [[thread_index_in_simdgroup]]) {
+    PLACE) {
   const int K = in_vec_size;
   x += size_t(group.x) * K;
   int block = int(group.y);
@@ -645,78 +502,11 @@ template <int g, int b, int words, bool whole>
 }
 
 // Three products of one input: queries, keys and values of attention.
-//
-// @kernel   affine_qmv_x3_float_gs_{g:32|64}_b_{b:4|8}
-// @arg 0 w0            device u32 as u{b}[n0, in_vec_size] read
-// @arg 1 scales0       device f32[n0, in_vec_size/g] read
-// @arg 2 biases0       device f32[n0, in_vec_size/g] read
-// @arg 3 w1            device u32 as u{b}[n1, in_vec_size] read
-// @arg 4 scales1       device f32[n1, in_vec_size/g] read
-// @arg 5 biases1       device f32[n1, in_vec_size/g] read
-// @arg 6 w2            device u32 as u{b}[n2, in_vec_size] read
-// @arg 7 scales2       device f32[n2, in_vec_size/g] read
-// @arg 8 biases2       device f32[n2, in_vec_size/g] read
-// @arg 9 x             device f32[M, in_vec_size] read
-// @arg 10 y0           device f32[M, n0] write
-// @arg 11 y1           device f32[M, n1] write
-// @arg 12 y2           device f32[M, n2] write
-// @arg 13 in_vec_size  constant i32
-// @arg 14 n0           constant i32
-// @arg 15 n1           constant i32
-// @arg 16 n2           constant i32
-// @groups   M, ceil(n0/8) + ceil(n1/8) + ceil(n2/8), 1
-// @group    32, 2, 1
-// @require  in_vec_size >= g && in_vec_size % g == 0 && n0 >= 1 && n1 >= 1 && n2 >= 1
-// @term     y0[m,n] = round(f32, sum[qmv](c < in_vec_size/g, \
-//             scales0[n,c] * sum[qmv](j < g, x[m,c*g + j] * f32(w0[n,c*g + j])) + biases0[n,c] * sum[qmv](j < g, x[m,c*g + j])))
-// @term     y1[m,n] = round(f32, sum[qmv](c < in_vec_size/g, \
-//             scales1[n,c] * sum[qmv](j < g, x[m,c*g + j] * f32(w1[n,c*g + j])) + biases1[n,c] * sum[qmv](j < g, x[m,c*g + j])))
-// @term     y2[m,n] = round(f32, sum[qmv](c < in_vec_size/g, \
-//             scales2[n,c] * sum[qmv](j < g, x[m,c*g + j] * f32(w2[n,c*g + j])) + biases2[n,c] * sum[qmv](j < g, x[m,c*g + j])))
-//
-// Whole blocks only.
-//
-// @kernel   affine_qmv_fast_x3_float_gs_{g:32|64}_b_{b:4|8}
-// @arg 0 w0            device u32 as u{b}[n0, in_vec_size] read
-// @arg 1 scales0       device f32[n0, in_vec_size/g] read
-// @arg 2 biases0       device f32[n0, in_vec_size/g] read
-// @arg 3 w1            device u32 as u{b}[n1, in_vec_size] read
-// @arg 4 scales1       device f32[n1, in_vec_size/g] read
-// @arg 5 biases1       device f32[n1, in_vec_size/g] read
-// @arg 6 w2            device u32 as u{b}[n2, in_vec_size] read
-// @arg 7 scales2       device f32[n2, in_vec_size/g] read
-// @arg 8 biases2       device f32[n2, in_vec_size/g] read
-// @arg 9 x             device f32[M, in_vec_size] read
-// @arg 10 y0           device f32[M, n0] write
-// @arg 11 y1           device f32[M, n1] write
-// @arg 12 y2           device f32[M, n2] write
-// @arg 13 in_vec_size  constant i32
-// @arg 14 n0           constant i32
-// @arg 15 n1           constant i32
-// @arg 16 n2           constant i32
-// @groups   M, ceil(n0/8) + ceil(n1/8) + ceil(n2/8), 1
-// @group    32, 2, 1
-// @require  in_vec_size >= 1 && in_vec_size % (2048/b) == 0
-// @require  n0 >= 1 && n0 % 8 == 0
-// @require  n1 >= 1 && n1 % 8 == 0
-// @require  n2 >= 1 && n2 % 8 == 0
-// @term     y0[m,n] = round(f32, sum[qmv_fast](c < in_vec_size/g, \
-//             scales0[n,c] * sum[qmv_fast](j < g, x[m,c*g + j] * f32(w0[n,c*g + j])) + biases0[n,c] * sum[qmv_fast](j < g, x[m,c*g + j])))
-// @term     y1[m,n] = round(f32, sum[qmv_fast](c < in_vec_size/g, \
-//             scales1[n,c] * sum[qmv_fast](j < g, x[m,c*g + j] * f32(w1[n,c*g + j])) + biases1[n,c] * sum[qmv_fast](j < g, x[m,c*g + j])))
-// @term     y2[m,n] = round(f32, sum[qmv_fast](c < in_vec_size/g, \
-//             scales2[n,c] * sum[qmv_fast](j < g, x[m,c*g + j] * f32(w2[n,c*g + j])) + biases2[n,c] * sum[qmv_fast](j < g, x[m,c*g + j])))
 template <int g, int b, int words, bool whole>
 [[kernel]] void qmv_x3(
-    const device uint* w0 [[buffer(0)]],
-    const device float* scales0 [[buffer(1)]],
-    const device float* biases0 [[buffer(2)]],
-    const device uint* w1 [[buffer(3)]],
-    const device float* scales1 [[buffer(4)]],
-    const device float* biases1 [[buffer(5)]],
-    const device uint* w2 [[buffer(6)]],
-    const device float* scales2 [[buffer(7)]],
-    const device float* biases2 [[buffer(8)]],
+    AFFINE(0, 0, 1, 2),
+    AFFINE(1, 3, 4, 5),
+    AFFINE(2, 6, 7, 8),
     const device float* x [[buffer(9)]],
     device float* y0 [[buffer(10)]],
     device float* y1 [[buffer(11)]],
@@ -725,9 +515,7 @@ template <int g, int b, int words, bool whole>
     constant int& n0 [[buffer(14)]],
     constant int& n1 [[buffer(15)]],
     constant int& n2 [[buffer(16)]],
-    uint3 group [[threadgroup_position_in_grid]],
-    uint simdgroup [[simdgroup_index_in_threadgroup]],
-    uint lane [[thread_index_in_simdgroup]]) {
+    PLACE) {
   const int K = in_vec_size;
   x += size_t(group.x) * K;
   int block = int(group.y);
@@ -749,55 +537,28 @@ template <int g, int b, int words, bool whole>
 // A product and the residual that it is added to. Simdgroups make two results each, so that there are many of
 // them, or of matrices of many rows ROWS, so that x is not read too often.
 //
-// @kernel   affine_qmv_add_float_gs_{g:32|64}_b_{b:4|8}
-// @arg 0 w             device u32 as u{b}[out_vec_size, in_vec_size] read
-// @arg 1 scales        device f32[out_vec_size, in_vec_size/g] read
-// @arg 2 biases        device f32[out_vec_size, in_vec_size/g] read
-// @arg 3 x             device f32[M, in_vec_size] read
-// @arg 4 r             device f32[M, out_vec_size] read
-// @arg 5 y             device f32[M, out_vec_size] write
-// @arg 6 in_vec_size   constant i32
-// @arg 7 out_vec_size  constant i32
-// @let      rows = 2 + 2*min(1, out_vec_size/4096)
-// @groups   M, ceil(out_vec_size/(4*rows)), 1
-// @group    32, 4, 1
-// @require  in_vec_size >= g && in_vec_size % g == 0 && out_vec_size >= 1
-// @inplace  y r
-// @term     y[m,n] = round(f32, r[m,n] + sum[qmv](c < in_vec_size/g, \
-//             scales[n,c] * sum[qmv](j < g, x[m,c*g + j] * f32(w[n,c*g + j])) + biases[n,c] * sum[qmv](j < g, x[m,c*g + j])))
-//
-// Whole blocks only.
-//
-// @kernel   affine_qmv_fast_add_float_gs_{g:32|64}_b_{b:4|8}
-// @arg 0 w             device u32 as u{b}[out_vec_size, in_vec_size] read
-// @arg 1 scales        device f32[out_vec_size, in_vec_size/g] read
-// @arg 2 biases        device f32[out_vec_size, in_vec_size/g] read
-// @arg 3 x             device f32[M, in_vec_size] read
-// @arg 4 r             device f32[M, out_vec_size] read
-// @arg 5 y             device f32[M, out_vec_size] write
-// @arg 6 in_vec_size   constant i32
-// @arg 7 out_vec_size  constant i32
-// @let      rows = 2 + 2*min(1, out_vec_size/4096)
-// @groups   M, ceil(out_vec_size/(4*rows)), 1
-// @group    32, 4, 1
-// @require  in_vec_size >= 1 && in_vec_size % (2048/b) == 0
-// @require  out_vec_size >= 1 && out_vec_size % 8 == 0
-// @inplace  y r
-// @term     y[m,n] = round(f32, r[m,n] + sum[qmv_fast](c < in_vec_size/g, \
-//             scales[n,c] * sum[qmv_fast](j < g, x[m,c*g + j] * f32(w[n,c*g + j])) + biases[n,c] * sum[qmv_fast](j < g, x[m,c*g + j])))
+// @kernel  affine_{C:qmv|qmv_fast}_add_float_gs_{g:{groups()}}_b_{b:{bits()}}
+// @use     matrix(; {b}; out_vec_size; in_vec_size)
+// @arg     x             device f32[M, in_vec_size] read
+// @arg     r             device f32[M, out_vec_size] read
+// @arg     y             device f32[M, out_vec_size] write
+// @arg     in_vec_size   constant i32
+// @arg     out_vec_size  constant i32
+// @let     rows = 2 + 2*min(1, out_vec_size/4096)
+// @groups  M, ceil(out_vec_size/(4*rows)), 1
+// @group   32, 4, 1
+// @use     sizes()
+// @inplace y r
+// @term    y[m,n] = round(f32, r[m,n] + {dot({C}; )})
 template <int g, int b, int words>
 [[kernel]] void qmv_add(
-    const device uint* w [[buffer(0)]],
-    const device float* scales [[buffer(1)]],
-    const device float* biases [[buffer(2)]],
+    AFFINE(, 0, 1, 2),
     const device float* x [[buffer(3)]],
     const device float* r [[buffer(4)]],
     device float* y [[buffer(5)]],
     constant int& in_vec_size [[buffer(6)]],
     constant int& out_vec_size [[buffer(7)]],
-    uint3 group [[threadgroup_position_in_grid]],
-    uint simdgroup [[simdgroup_index_in_threadgroup]],
-    uint lane [[thread_index_in_simdgroup]]) {
+    PLACE) {
   const int K = in_vec_size;
   const int N = out_vec_size;
   const bool is_few = N < 4096;
@@ -825,68 +586,30 @@ template <int g, int b, int words>
   }
 }
 
-// silu_mul is what a gated feed-forward layer makes of its two products.
-inline float silu_mul(float gate, float up) { return gate / (1.0f + precise::exp(-gate)) * up; }
-
 // The gate and up products of a feed-forward layer, and silu(gate)·up of them.
 //
-// @kernel   affine_qmv_silu_mul_float_gs_{g:32|64}_b_{b:4|8}
-// @arg 0 w_gate        device u32 as u{b}[out_vec_size, in_vec_size] read
-// @arg 1 scales_gate   device f32[out_vec_size, in_vec_size/g] read
-// @arg 2 biases_gate   device f32[out_vec_size, in_vec_size/g] read
-// @arg 3 w_up          device u32 as u{b}[out_vec_size, in_vec_size] read
-// @arg 4 scales_up     device f32[out_vec_size, in_vec_size/g] read
-// @arg 5 biases_up     device f32[out_vec_size, in_vec_size/g] read
-// @arg 6 x             device f32[M, in_vec_size] read
-// @arg 7 y             device f32[M, out_vec_size] write
-// @arg 8 in_vec_size   constant i32
-// @arg 9 out_vec_size  constant i32
-// @groups   M, ceil(out_vec_size/8), 1
-// @group    32, 2, 1
-// @require  in_vec_size >= g && in_vec_size % g == 0 && out_vec_size >= 1
-// @where    gate[m,n] = sum[qmv](c < in_vec_size/g, \
-//             scales_gate[n,c] * sum[qmv](j < g, x[m,c*g + j] * f32(w_gate[n,c*g + j])) + biases_gate[n,c] * sum[qmv](j < g, x[m,c*g + j]))
-// @where    up[m,n] = sum[qmv](c < in_vec_size/g, \
-//             scales_up[n,c] * sum[qmv](j < g, x[m,c*g + j] * f32(w_up[n,c*g + j])) + biases_up[n,c] * sum[qmv](j < g, x[m,c*g + j]))
-// @term     y[m,n] = round(f32, gate[m,n] / (1.0 + exp(-gate[m,n])) * up[m,n])
-//
-// Whole blocks only.
-//
-// @kernel   affine_qmv_fast_silu_mul_float_gs_{g:32|64}_b_{b:4|8}
-// @arg 0 w_gate        device u32 as u{b}[out_vec_size, in_vec_size] read
-// @arg 1 scales_gate   device f32[out_vec_size, in_vec_size/g] read
-// @arg 2 biases_gate   device f32[out_vec_size, in_vec_size/g] read
-// @arg 3 w_up          device u32 as u{b}[out_vec_size, in_vec_size] read
-// @arg 4 scales_up     device f32[out_vec_size, in_vec_size/g] read
-// @arg 5 biases_up     device f32[out_vec_size, in_vec_size/g] read
-// @arg 6 x             device f32[M, in_vec_size] read
-// @arg 7 y             device f32[M, out_vec_size] write
-// @arg 8 in_vec_size   constant i32
-// @arg 9 out_vec_size  constant i32
-// @groups   M, ceil(out_vec_size/8), 1
-// @group    32, 2, 1
-// @require  in_vec_size >= 1 && in_vec_size % (2048/b) == 0
-// @require  out_vec_size >= 1 && out_vec_size % 8 == 0
-// @where    gate[m,n] = sum[qmv_fast](c < in_vec_size/g, \
-//             scales_gate[n,c] * sum[qmv_fast](j < g, x[m,c*g + j] * f32(w_gate[n,c*g + j])) + biases_gate[n,c] * sum[qmv_fast](j < g, x[m,c*g + j]))
-// @where    up[m,n] = sum[qmv_fast](c < in_vec_size/g, \
-//             scales_up[n,c] * sum[qmv_fast](j < g, x[m,c*g + j] * f32(w_up[n,c*g + j])) + biases_up[n,c] * sum[qmv_fast](j < g, x[m,c*g + j]))
-// @term     y[m,n] = round(f32, gate[m,n] / (1.0 + exp(-gate[m,n])) * up[m,n])
+// @kernel  affine_{C:qmv|qmv_fast}_silu_mul_float_gs_{g:{groups()}}_b_{b:{bits()}}
+// @each    i = gate up
+// @use     matrix(_{i}; {b}; out_vec_size; in_vec_size)
+// @where   {i}[m,n] = {dot({C}; _{i})}
+// @end
+// @arg     x             device f32[M, in_vec_size] read
+// @arg     y             device f32[M, out_vec_size] write
+// @arg     in_vec_size   constant i32
+// @arg     out_vec_size  constant i32
+// @groups  M, ceil(out_vec_size/8), 1
+// @group   32, 2, 1
+// @use     sizes()
+// @term    y[m,n] = {silu_mul(m,n)}
 template <int g, int b, int words, bool whole>
 [[kernel]] void qmv_silu_mul(
-    const device uint* w_gate [[buffer(0)]],
-    const device float* scales_gate [[buffer(1)]],
-    const device float* biases_gate [[buffer(2)]],
-    const device uint* w_up [[buffer(3)]],
-    const device float* scales_up [[buffer(4)]],
-    const device float* biases_up [[buffer(5)]],
+    AFFINE(_gate, 0, 1, 2),
+    AFFINE(_up, 3, 4, 5),
     const device float* x [[buffer(6)]],
     device float* y [[buffer(7)]],
     constant int& in_vec_size [[buffer(8)]],
     constant int& out_vec_size [[buffer(9)]],
-    uint3 group [[threadgroup_position_in_grid]],
-    uint simdgroup [[simdgroup_index_in_threadgroup]],
-    uint lane [[thread_index_in_simdgroup]]) {
+    PLACE) {
   const int K = in_vec_size;
   const int N = out_vec_size;
   const int first = int(group.y) * 2 * ROWS + int(simdgroup) * ROWS;
@@ -918,13 +641,7 @@ template <int g, int b, int words, bool whole>
   template [[host_name("affine_qmv_fast_add_float_gs_" #g "_b_" #b)]]        \
   [[kernel]] decltype(qmv_add<g, b, 2>) qmv_add<g, b, 2>;
 
-INSTANTIATE_QMV_ALL(32, 4)
-INSTANTIATE_QMV_ALL(32, 8)
-INSTANTIATE_QMV_ALL(64, 4)
-INSTANTIATE_QMV_ALL(64, 8)
-
-constexpr constant int TILE = 32; // rows, columns and depth of a tile
-constexpr constant int PITCH = 36; // floats from row to row of a tile, so that 8 rows lie in different banks
+EACH_WIDTH(INSTANTIATE_QMV_ALL)
 
 // multiply_tile adds up the tile of x·wᵀ at (m0, n0) in a threadgroup's four
 // simdgroups, a quarter each: acc[2·i + j] is the 8 × 8 block at (8·i, 8·j) of the
@@ -993,20 +710,6 @@ inline void multiply_tile(
   }
 }
 
-// spread writes a threadgroup's tile to threadgroup memory, where each thread
-// finds 8 elements of a row; a barrier has to follow.
-inline void spread(const thread simdgroup_float8x8* acc, threadgroup float* tile, uint simdgroup) {
-  const int sm = int(simdgroup) / 2 * 16;
-  const int sn = int(simdgroup) % 2 * 16;
-#pragma unroll
-  for (int i = 0; i < 2; i++) {
-#pragma unroll
-    for (int j = 0; j < 2; j++) {
-      simdgroup_store(acc[2 * i + j], tile + (sm + 8 * i) * PITCH + sn + 8 * j, PITCH);
-    }
-  }
-}
-
 // matmul is the tile at (m0, n0) of y = x·wᵀ.
 template <int g, int b, bool aligned>
 inline void matmul(
@@ -1041,34 +744,25 @@ inline void matmul(
 
 // Matrix times matrix, y = x·wᵀ: a threadgroup computes a TILE × TILE tile of y.
 //
-// @kernel   affine_qmm_t_float_gs_{g:32|64}_b_{b:4|8}_alN_{aligned:true|false}_batch_0
-// @mlx      affine_qmm_t_float_gs_64_b_4_alN_false_batch_0
-// @arg 0 w             device u32 as u{b}[N, K] read
-// @arg 1 scales        device f32[N, K/g] read
-// @arg 2 biases        device f32[N, K/g] read
-// @arg 3 x             device f32[M, K] read
-// @arg 4 y             device f32[M, N] write
-// @arg 5 K             constant i32
-// @arg 6 N             constant i32
-// @arg 7 M             constant i32
-// @arg 8 x_batch_ndims constant i32 unused
-// @arg 9 x_shape       constant i32 unused
-// @arg 10 x_strides    constant i64 unused
-// @arg 11 w_batch_ndims constant i32 unused
-// @arg 12 w_shape      constant i32 unused
-// @arg 13 w_strides    constant i64 unused
-// @arg 14 s_strides    constant i64 unused
-// @arg 15 b_strides    constant i64 unused
-// @groups   ceil(N/32), ceil(M/32), 1
-// @group    32, 2, 2
-// @require  K >= g && K % g == 0 && N >= 1 && M >= 1
-// @require  aligned == 0 || N % 32 == 0
-// @term     y[m,n] = round(f32, sum[qmm](k < K, x[m,k] * (scales[n,k/g] * f32(w[n,k]) + biases[n,k/g])))
+// @text    tiled(s) = sum[qmm](k < K, x[m,k] * (scales{s}[n,k/g] * f32(w{s}[n,k]) + biases{s}[n,k/g]))
+//
+// @kernel  affine_qmm_t_float_gs_{g:{groups()}}_b_{b:{bits()}}_alN_{aligned:true|false}_batch_0
+// @mlx     affine_qmm_t_float_gs_64_b_4_alN_false_batch_0
+// @use     matrix(; {b}; N; K)
+// @arg     x  device f32[M, K] read
+// @arg     y  device f32[M, N] write
+// @arg     K  constant i32
+// @arg     N  constant i32
+// @arg     M  constant i32
+// @use     batches()
+// @groups  ceil(N/32), ceil(M/32), 1
+// @group   32, 2, 2
+// @require K >= g && K % g == 0 && N >= 1 && M >= 1
+// @require aligned == 0 || N % 32 == 0
+// @term    y[m,n] = round(f32, {tiled()})
 template <int g, int b, bool aligned>
 [[kernel]] void qmm_t(
-    const device uint* w [[buffer(0)]],
-    const device float* scales [[buffer(1)]],
-    const device float* biases [[buffer(2)]],
+    AFFINE(, 0, 1, 2),
     const device float* x [[buffer(3)]],
     device float* y [[buffer(4)]],
     constant int& K [[buffer(5)]],
@@ -1082,9 +776,7 @@ template <int g, int b, bool aligned>
     constant long* w_strides [[buffer(13)]],
     constant long* s_strides [[buffer(14)]],
     constant long* b_strides [[buffer(15)]],
-    uint3 group [[threadgroup_position_in_grid]],
-    uint thread_id [[thread_index_in_threadgroup]],
-    uint simdgroup [[simdgroup_index_in_threadgroup]]) {
+    TILE_PLACE) {
   threadgroup float xs[TILE * PITCH];
   threadgroup float ws[TILE * PITCH];
   matmul<g, b, aligned>(w, scales, biases, x, y, K, N, M, int(group.y) * TILE, int(group.x) * TILE, xs, ws, thread_id, simdgroup);
@@ -1097,10 +789,7 @@ template <int g, int b, bool aligned>
   INSTANTIATE_QMM_T_ALIGNED(g, b, true)    \
   INSTANTIATE_QMM_T_ALIGNED(g, b, false)
 
-INSTANTIATE_QMM_T(32, 4)
-INSTANTIATE_QMM_T(32, 8)
-INSTANTIATE_QMM_T(64, 4)
-INSTANTIATE_QMM_T(64, 8)
+EACH_WIDTH(INSTANTIATE_QMM_T)
 
 constexpr constant int SIDE = 64; // rows and columns of a tile of the fused products below
 constexpr constant int DEPTH = 32; // of the inner index that lie in threadgroup memory at a time
@@ -1485,35 +1174,30 @@ inline void matmul_square(
 // along y. Tiles of the same weights lie side by side along x, so that these are
 // read from memory once.
 //
-// @kernel   affine_qmm_t_x2_float_gs_{g:32|64}_b_{b:4|8}_alN_{aligned:true|false}
-// @arg 0 w0       device u32 as u{b}[n0, K] read
-// @arg 1 scales0  device f32[n0, K/g] read
-// @arg 2 biases0  device f32[n0, K/g] read
-// @arg 3 w1       device u32 as u{b}[n1, K] read
-// @arg 4 scales1  device f32[n1, K/g] read
-// @arg 5 biases1  device f32[n1, K/g] read
-// @arg 6 x        device f32[M, K] read
-// @arg 7 y0       device f32[M, n0] write
-// @arg 8 y1       device f32[M, n1] write
-// @arg 9 K        constant i32
-// @arg 10 n0      constant i32
-// @arg 11 n1      constant i32
-// @arg 12 M       constant i32
-// @groups   ceil(M/64), ceil(n0/64) + ceil(n1/64), 1
-// @group    32, 2, 2
-// @require  K >= g && K % g == 0 && M >= 1 && n0 >= 1 && n1 >= 1
-// @require  aligned == 0 || n0 % 32 == 0
-// @require  aligned == 0 || n1 % 32 == 0
-// @term     y0[m,n] = round(f32, sum[qmm](k < K, x[m,k] * (scales0[n,k/g] * f32(w0[n,k]) + biases0[n,k/g])))
-// @term     y1[m,n] = round(f32, sum[qmm](k < K, x[m,k] * (scales1[n,k/g] * f32(w1[n,k]) + biases1[n,k/g])))
+// @kernel  affine_qmm_t_{arms:x2=0 1|x3=0 1 2}_float_gs_{g:{groups()}}_b_{b:{bits()}}_alN_{aligned:true|false}
+// @each    i = {arms}
+// @use     matrix({i}; {b}; n{i}; K)
+// @end
+// @arg     x     device f32[M, K] read
+// @each    i = {arms}
+// @arg     y{i}  device f32[M, n{i}] write
+// @end
+// @arg     K     constant i32
+// @each    i = {arms}
+// @arg     n{i}  constant i32
+// @end
+// @arg     M     constant i32
+// @groups  ceil(M/64), {each i = {arms}; ceil(n{i}/64); +}, 1
+// @group   32, 2, 2
+// @require K >= g && K % g == 0 && M >= 1 && {each i = {arms}; n{i} >= 1; &&}
+// @each    i = {arms}
+// @require aligned == 0 || n{i} % 32 == 0
+// @term    y{i}[m,n] = round(f32, {tiled({i})})
+// @end
 template <int g, int b, bool aligned>
 [[kernel]] void qmm_t_x2(
-    const device uint* w0 [[buffer(0)]],
-    const device float* scales0 [[buffer(1)]],
-    const device float* biases0 [[buffer(2)]],
-    const device uint* w1 [[buffer(3)]],
-    const device float* scales1 [[buffer(4)]],
-    const device float* biases1 [[buffer(5)]],
+    AFFINE(0, 0, 1, 2),
+    AFFINE(1, 3, 4, 5),
     const device float* x [[buffer(6)]],
     device float* y0 [[buffer(7)]],
     device float* y1 [[buffer(8)]],
@@ -1521,9 +1205,7 @@ template <int g, int b, bool aligned>
     constant int& n0 [[buffer(10)]],
     constant int& n1 [[buffer(11)]],
     constant int& M [[buffer(12)]],
-    uint3 group [[threadgroup_position_in_grid]],
-    uint thread_id [[thread_index_in_threadgroup]],
-    uint simdgroup [[simdgroup_index_in_threadgroup]]) {
+    TILE_PLACE) {
   threadgroup float4 memory[MEMORY];
   int block = int(group.y);
   const bool is_first = block < squares(n0);
@@ -1534,46 +1216,11 @@ template <int g, int b, bool aligned>
 }
 
 // Three products of one input.
-//
-// @kernel   affine_qmm_t_x3_float_gs_{g:32|64}_b_{b:4|8}_alN_{aligned:true|false}
-// @arg 0 w0       device u32 as u{b}[n0, K] read
-// @arg 1 scales0  device f32[n0, K/g] read
-// @arg 2 biases0  device f32[n0, K/g] read
-// @arg 3 w1       device u32 as u{b}[n1, K] read
-// @arg 4 scales1  device f32[n1, K/g] read
-// @arg 5 biases1  device f32[n1, K/g] read
-// @arg 6 w2       device u32 as u{b}[n2, K] read
-// @arg 7 scales2  device f32[n2, K/g] read
-// @arg 8 biases2  device f32[n2, K/g] read
-// @arg 9 x        device f32[M, K] read
-// @arg 10 y0      device f32[M, n0] write
-// @arg 11 y1      device f32[M, n1] write
-// @arg 12 y2      device f32[M, n2] write
-// @arg 13 K       constant i32
-// @arg 14 n0      constant i32
-// @arg 15 n1      constant i32
-// @arg 16 n2      constant i32
-// @arg 17 M       constant i32
-// @groups   ceil(M/64), ceil(n0/64) + ceil(n1/64) + ceil(n2/64), 1
-// @group    32, 2, 2
-// @require  K >= g && K % g == 0 && M >= 1 && n0 >= 1 && n1 >= 1 && n2 >= 1
-// @require  aligned == 0 || n0 % 32 == 0
-// @require  aligned == 0 || n1 % 32 == 0
-// @require  aligned == 0 || n2 % 32 == 0
-// @term     y0[m,n] = round(f32, sum[qmm](k < K, x[m,k] * (scales0[n,k/g] * f32(w0[n,k]) + biases0[n,k/g])))
-// @term     y1[m,n] = round(f32, sum[qmm](k < K, x[m,k] * (scales1[n,k/g] * f32(w1[n,k]) + biases1[n,k/g])))
-// @term     y2[m,n] = round(f32, sum[qmm](k < K, x[m,k] * (scales2[n,k/g] * f32(w2[n,k]) + biases2[n,k/g])))
 template <int g, int b, bool aligned>
 [[kernel]] void qmm_t_x3(
-    const device uint* w0 [[buffer(0)]],
-    const device float* scales0 [[buffer(1)]],
-    const device float* biases0 [[buffer(2)]],
-    const device uint* w1 [[buffer(3)]],
-    const device float* scales1 [[buffer(4)]],
-    const device float* biases1 [[buffer(5)]],
-    const device uint* w2 [[buffer(6)]],
-    const device float* scales2 [[buffer(7)]],
-    const device float* biases2 [[buffer(8)]],
+    AFFINE(0, 0, 1, 2),
+    AFFINE(1, 3, 4, 5),
+    AFFINE(2, 6, 7, 8),
     const device float* x [[buffer(9)]],
     device float* y0 [[buffer(10)]],
     device float* y1 [[buffer(11)]],
@@ -1583,9 +1230,7 @@ template <int g, int b, bool aligned>
     constant int& n1 [[buffer(15)]],
     constant int& n2 [[buffer(16)]],
     constant int& M [[buffer(17)]],
-    uint3 group [[threadgroup_position_in_grid]],
-    uint thread_id [[thread_index_in_threadgroup]],
-    uint simdgroup [[simdgroup_index_in_threadgroup]]) {
+    TILE_PLACE) {
   threadgroup float4 memory[MEMORY];
   Affine m = {w0, scales0, biases0};
   device float* y = y0;
@@ -1608,36 +1253,30 @@ template <int g, int b, bool aligned>
 
 // A product and the residual that it is added to.
 //
-// @kernel   affine_qmm_t_add_float_gs_{g:32|64}_b_{b:4|8}_alN_{aligned:true|false}
-// @arg 0 w       device u32 as u{b}[N, K] read
-// @arg 1 scales  device f32[N, K/g] read
-// @arg 2 biases  device f32[N, K/g] read
-// @arg 3 x       device f32[M, K] read
-// @arg 4 r       device f32[M, N] read
-// @arg 5 y       device f32[M, N] write
-// @arg 6 K       constant i32
-// @arg 7 N       constant i32
-// @arg 8 M       constant i32
-// @groups   ceil(M/64), ceil(N/64), 1
-// @group    32, 2, 2
-// @require  K >= g && K % g == 0 && M >= 1 && N >= 1
-// @require  aligned == 0 || N % 32 == 0
-// @inplace  y r
-// @term     y[m,n] = round(f32, r[m,n] + sum[qmm](k < K, x[m,k] * (scales[n,k/g] * f32(w[n,k]) + biases[n,k/g])))
+// @kernel  affine_qmm_t_add_float_gs_{g:{groups()}}_b_{b:{bits()}}_alN_{aligned:true|false}
+// @use     matrix(; {b}; N; K)
+// @arg     x  device f32[M, K] read
+// @arg     r  device f32[M, N] read
+// @arg     y  device f32[M, N] write
+// @arg     K  constant i32
+// @arg     N  constant i32
+// @arg     M  constant i32
+// @groups  ceil(M/64), ceil(N/64), 1
+// @group   32, 2, 2
+// @require K >= g && K % g == 0 && M >= 1 && N >= 1
+// @require aligned == 0 || N % 32 == 0
+// @inplace y r
+// @term    y[m,n] = round(f32, r[m,n] + {tiled()})
 template <int g, int b, bool aligned>
 [[kernel]] void qmm_t_add(
-    const device uint* w [[buffer(0)]],
-    const device float* scales [[buffer(1)]],
-    const device float* biases [[buffer(2)]],
+    AFFINE(, 0, 1, 2),
     const device float* x [[buffer(3)]],
     const device float* r [[buffer(4)]],
     device float* y [[buffer(5)]],
     constant int& K [[buffer(6)]],
     constant int& N [[buffer(7)]],
     constant int& M [[buffer(8)]],
-    uint3 group [[threadgroup_position_in_grid]],
-    uint thread_id [[thread_index_in_threadgroup]],
-    uint simdgroup [[simdgroup_index_in_threadgroup]]) {
+    TILE_PLACE) {
   threadgroup float4 memory[MEMORY];
   const Affine m = {w, scales, biases};
   matmul_square<g, b, true>(m, x, r, y, K, N, M, int(group.x) * SIDE, int(group.y) * SIDE, memory, thread_id, simdgroup);
@@ -1645,41 +1284,31 @@ template <int g, int b, bool aligned>
 
 // The gate and up products of a feed-forward layer, and silu(gate)·up of them.
 //
-// @kernel   affine_qmm_t_silu_mul_float_gs_{g:32|64}_b_{b:4|8}_alN_{aligned:true|false}
-// @arg 0 w_gate       device u32 as u{b}[N, K] read
-// @arg 1 scales_gate  device f32[N, K/g] read
-// @arg 2 biases_gate  device f32[N, K/g] read
-// @arg 3 w_up         device u32 as u{b}[N, K] read
-// @arg 4 scales_up    device f32[N, K/g] read
-// @arg 5 biases_up    device f32[N, K/g] read
-// @arg 6 x            device f32[M, K] read
-// @arg 7 y            device f32[M, N] write
-// @arg 8 K            constant i32
-// @arg 9 N            constant i32
-// @arg 10 M           constant i32
-// @groups   ceil(M/64), ceil(N/32), 1
-// @group    32, 2, 2
-// @require  K >= g && K % g == 0 && M >= 1 && N >= 1
-// @require  aligned == 0 || N % 32 == 0
-// @where    gate[m,n] = sum[qmm](k < K, x[m,k] * (scales_gate[n,k/g] * f32(w_gate[n,k]) + biases_gate[n,k/g]))
-// @where    up[m,n] = sum[qmm](k < K, x[m,k] * (scales_up[n,k/g] * f32(w_up[n,k]) + biases_up[n,k/g]))
-// @term     y[m,n] = round(f32, gate[m,n] / (1.0 + exp(-gate[m,n])) * up[m,n])
+// @kernel  affine_qmm_t_silu_mul_float_gs_{g:{groups()}}_b_{b:{bits()}}_alN_{aligned:true|false}
+// @each    i = gate up
+// @use     matrix(_{i}; {b}; N; K)
+// @where   {i}[m,n] = {tiled(_{i})}
+// @end
+// @arg     x  device f32[M, K] read
+// @arg     y  device f32[M, N] write
+// @arg     K  constant i32
+// @arg     N  constant i32
+// @arg     M  constant i32
+// @groups  ceil(M/64), ceil(N/32), 1
+// @group   32, 2, 2
+// @require K >= g && K % g == 0 && M >= 1 && N >= 1
+// @require aligned == 0 || N % 32 == 0
+// @term    y[m,n] = {silu_mul(m,n)}
 template <int g, int b, bool aligned>
 [[kernel]] void qmm_t_silu_mul(
-    const device uint* w_gate [[buffer(0)]],
-    const device float* scales_gate [[buffer(1)]],
-    const device float* biases_gate [[buffer(2)]],
-    const device uint* w_up [[buffer(3)]],
-    const device float* scales_up [[buffer(4)]],
-    const device float* biases_up [[buffer(5)]],
+    AFFINE(_gate, 0, 1, 2),
+    AFFINE(_up, 3, 4, 5),
     const device float* x [[buffer(6)]],
     device float* y [[buffer(7)]],
     constant int& K [[buffer(8)]],
     constant int& N [[buffer(9)]],
     constant int& M [[buffer(10)]],
-    uint3 group [[threadgroup_position_in_grid]],
-    uint thread_id [[thread_index_in_threadgroup]],
-    uint simdgroup [[simdgroup_index_in_threadgroup]]) {
+    TILE_PLACE) {
   threadgroup float4 memory[MEMORY];
   const int m0 = int(group.x) * SIDE;
   const int n0 = int(group.y) * (SIDE / 2);
@@ -1708,10 +1337,7 @@ template <int g, int b, bool aligned>
   INSTANTIATE_QMM_T_KERNEL(add, g, b)        \
   INSTANTIATE_QMM_T_KERNEL(silu_mul, g, b)
 
-INSTANTIATE_QMM_T_ALL(32, 4)
-INSTANTIATE_QMM_T_ALL(32, 8)
-INSTANTIATE_QMM_T_ALL(64, 4)
-INSTANTIATE_QMM_T_ALL(64, 8)
+EACH_WIDTH(INSTANTIATE_QMM_T_ALL)
 
 // place returns the offset, in elements, of number i of a batch.
 inline long place(uint i, constant int* shape, constant long* strides, int ndims) {
@@ -1740,148 +1366,56 @@ inline uint count(constant int* shape, int ndims) {
 // The kernel takes batches of any dimensions. These declarations are of stacks
 // of one dimension, whose shapes and strides have two more for the matrix, and of
 // indices of one and of two dimensions (tokens by experts of a token); the last
-// three arrays have room for two in either case.
+// three arrays have room for two in either case. Those of qmv_fast take whole blocks only, as above.
 //
-// Any N, any K that is a multiple of the group.
+// @text    batch(and) = {each d = {dims}; batch_shape[{d}]; {and}}
+// @text    picked(at) = round(f32, select(lhs_indices[{at}] < x_shape[0] && rhs_indices[{at}] < w_shape[0], \
+//              dot[rhs_indices[{at}],lhs_indices[{at}],m,n], inf - inf))
 //
-// @kernel   affine_gather_qmv_float_gs_{g:32|64}_b_{b:4|8}
-// @mlx      affine_gather_qmv_float_gs_32_b_4
-// @arg 0 w               device u32 as u{b}[w_shape[0], out_vec_size, in_vec_size] read
-// @arg 1 scales          device f32[w_shape[0], out_vec_size, in_vec_size/g : s_strides[0], in_vec_size/g, 1] read
-// @arg 2 biases          device f32[w_shape[0], out_vec_size, in_vec_size/g : b_strides[0], in_vec_size/g, 1] read
-// @arg 3 x               device f32[x_shape[0], x_shape[1], in_vec_size : x_strides[0], in_vec_size, 1] read
-// @arg 4 lhs_indices     device u32[batch_shape[0] : lhs_strides[0]] read
-// @arg 5 rhs_indices     device u32[batch_shape[0] : rhs_strides[0]] read
-// @arg 6 y               device f32[batch_shape[0], x_shape[1], out_vec_size] write
-// @arg 7 in_vec_size     constant i32
-// @arg 8 out_vec_size    constant i32
-// @arg 9 x_batch_ndims   constant i32
-// @arg 10 x_shape        constant i32[3]
-// @arg 11 x_strides      constant i64[3]
-// @arg 12 w_batch_ndims  constant i32
-// @arg 13 w_shape        constant i32[3]
-// @arg 14 w_strides      constant i64[3]
-// @arg 15 s_strides      constant i64[3]
-// @arg 16 b_strides      constant i64[3]
-// @arg 17 batch_ndims    constant i32
-// @arg 18 batch_shape    constant i32[2]
-// @arg 19 lhs_strides    constant i64[2]
-// @arg 20 rhs_strides    constant i64[2]
-// @groups   x_shape[1], ceil(out_vec_size/8), batch_shape[0]
-// @group    32, 2, 1
-// @require  in_vec_size >= g && in_vec_size % g == 0 && out_vec_size >= 1
-// @require  x_batch_ndims == 1 && w_batch_ndims == 1 && batch_ndims == 1
-// @require  w_strides[0] == out_vec_size*(in_vec_size/(32/b))
-// @where    dot[e,r,m,n] = sum[qmv](c < in_vec_size/g, \
-//             scales[e,n,c] * sum[qmv](j < g, x[r,m,c*g + j] * f32(w[e,n,c*g + j])) + biases[e,n,c] * sum[qmv](j < g, x[r,m,c*g + j]))
-// @term     y[i,m,n] = round(f32, select(lhs_indices[i] < x_shape[0] && rhs_indices[i] < w_shape[0], \
-//             dot[rhs_indices[i],lhs_indices[i],m,n], inf - inf))
-//
-// @kernel   affine_gather_qmv_float_gs_{g:32|64}_b_{b:4|8}
-// @mlx      affine_gather_qmv_float_gs_32_b_4
-// @arg 0 w               device u32 as u{b}[w_shape[0], out_vec_size, in_vec_size] read
-// @arg 1 scales          device f32[w_shape[0], out_vec_size, in_vec_size/g : s_strides[0], in_vec_size/g, 1] read
-// @arg 2 biases          device f32[w_shape[0], out_vec_size, in_vec_size/g : b_strides[0], in_vec_size/g, 1] read
-// @arg 3 x               device f32[x_shape[0], x_shape[1], in_vec_size : x_strides[0], in_vec_size, 1] read
-// @arg 4 lhs_indices     device u32[batch_shape[0], batch_shape[1] : lhs_strides[0], lhs_strides[1]] read
-// @arg 5 rhs_indices     device u32[batch_shape[0], batch_shape[1] : rhs_strides[0], rhs_strides[1]] read
-// @arg 6 y               device f32[batch_shape[0], batch_shape[1], x_shape[1], out_vec_size] write
-// @arg 7 in_vec_size     constant i32
-// @arg 8 out_vec_size    constant i32
-// @arg 9 x_batch_ndims   constant i32
-// @arg 10 x_shape        constant i32[3]
-// @arg 11 x_strides      constant i64[3]
-// @arg 12 w_batch_ndims  constant i32
-// @arg 13 w_shape        constant i32[3]
-// @arg 14 w_strides      constant i64[3]
-// @arg 15 s_strides      constant i64[3]
-// @arg 16 b_strides      constant i64[3]
-// @arg 17 batch_ndims    constant i32
-// @arg 18 batch_shape    constant i32[2]
-// @arg 19 lhs_strides    constant i64[2]
-// @arg 20 rhs_strides    constant i64[2]
-// @groups   x_shape[1], ceil(out_vec_size/8), batch_shape[0]*batch_shape[1]
-// @group    32, 2, 1
-// @require  in_vec_size >= g && in_vec_size % g == 0 && out_vec_size >= 1
-// @require  x_batch_ndims == 1 && w_batch_ndims == 1 && batch_ndims == 2
-// @require  w_strides[0] == out_vec_size*(in_vec_size/(32/b))
-// @where    dot[e,r,m,n] = sum[qmv](c < in_vec_size/g, \
-//             scales[e,n,c] * sum[qmv](j < g, x[r,m,c*g + j] * f32(w[e,n,c*g + j])) + biases[e,n,c] * sum[qmv](j < g, x[r,m,c*g + j]))
-// @term     y[i,s,m,n] = round(f32, select(lhs_indices[i,s] < x_shape[0] && rhs_indices[i,s] < w_shape[0], \
-//             dot[rhs_indices[i,s],lhs_indices[i,s],m,n], inf - inf))
-//
-// Whole blocks only: K a multiple of 2048/b, N of 8.
-//
-// @kernel   affine_gather_qmv_fast_float_gs_{g:32|64}_b_{b:4|8}
-// @mlx      affine_gather_qmv_fast_float_gs_32_b_8
-// @arg 0 w               device u32 as u{b}[w_shape[0], out_vec_size, in_vec_size] read
-// @arg 1 scales          device f32[w_shape[0], out_vec_size, in_vec_size/g : s_strides[0], in_vec_size/g, 1] read
-// @arg 2 biases          device f32[w_shape[0], out_vec_size, in_vec_size/g : b_strides[0], in_vec_size/g, 1] read
-// @arg 3 x               device f32[x_shape[0], x_shape[1], in_vec_size : x_strides[0], in_vec_size, 1] read
-// @arg 4 lhs_indices     device u32[batch_shape[0] : lhs_strides[0]] read
-// @arg 5 rhs_indices     device u32[batch_shape[0] : rhs_strides[0]] read
-// @arg 6 y               device f32[batch_shape[0], x_shape[1], out_vec_size] write
-// @arg 7 in_vec_size     constant i32
-// @arg 8 out_vec_size    constant i32
-// @arg 9 x_batch_ndims   constant i32
-// @arg 10 x_shape        constant i32[3]
-// @arg 11 x_strides      constant i64[3]
-// @arg 12 w_batch_ndims  constant i32
-// @arg 13 w_shape        constant i32[3]
-// @arg 14 w_strides      constant i64[3]
-// @arg 15 s_strides      constant i64[3]
-// @arg 16 b_strides      constant i64[3]
-// @arg 17 batch_ndims    constant i32
-// @arg 18 batch_shape    constant i32[2]
-// @arg 19 lhs_strides    constant i64[2]
-// @arg 20 rhs_strides    constant i64[2]
-// @groups   x_shape[1], ceil(out_vec_size/8), batch_shape[0]
-// @group    32, 2, 1
-// @require  in_vec_size >= 256 && in_vec_size % (2048/b) == 0 && out_vec_size >= 8 && out_vec_size % 8 == 0
-// @require  x_batch_ndims == 1 && w_batch_ndims == 1 && batch_ndims == 1
-// @require  w_strides[0] == out_vec_size*(in_vec_size/(32/b))
-// @where    dot[e,r,m,n] = sum[qmv_fast](c < in_vec_size/g, \
-//             scales[e,n,c] * sum[qmv_fast](j < g, x[r,m,c*g + j] * f32(w[e,n,c*g + j])) + biases[e,n,c] * sum[qmv_fast](j < g, x[r,m,c*g + j]))
-// @term     y[i,m,n] = round(f32, select(lhs_indices[i] < x_shape[0] && rhs_indices[i] < w_shape[0], \
-//             dot[rhs_indices[i],lhs_indices[i],m,n], inf - inf))
-//
-// @kernel   affine_gather_qmv_fast_float_gs_{g:32|64}_b_{b:4|8}
-// @mlx      affine_gather_qmv_fast_float_gs_32_b_8
-// @arg 0 w               device u32 as u{b}[w_shape[0], out_vec_size, in_vec_size] read
-// @arg 1 scales          device f32[w_shape[0], out_vec_size, in_vec_size/g : s_strides[0], in_vec_size/g, 1] read
-// @arg 2 biases          device f32[w_shape[0], out_vec_size, in_vec_size/g : b_strides[0], in_vec_size/g, 1] read
-// @arg 3 x               device f32[x_shape[0], x_shape[1], in_vec_size : x_strides[0], in_vec_size, 1] read
-// @arg 4 lhs_indices     device u32[batch_shape[0], batch_shape[1] : lhs_strides[0], lhs_strides[1]] read
-// @arg 5 rhs_indices     device u32[batch_shape[0], batch_shape[1] : rhs_strides[0], rhs_strides[1]] read
-// @arg 6 y               device f32[batch_shape[0], batch_shape[1], x_shape[1], out_vec_size] write
-// @arg 7 in_vec_size     constant i32
-// @arg 8 out_vec_size    constant i32
-// @arg 9 x_batch_ndims   constant i32
-// @arg 10 x_shape        constant i32[3]
-// @arg 11 x_strides      constant i64[3]
-// @arg 12 w_batch_ndims  constant i32
-// @arg 13 w_shape        constant i32[3]
-// @arg 14 w_strides      constant i64[3]
-// @arg 15 s_strides      constant i64[3]
-// @arg 16 b_strides      constant i64[3]
-// @arg 17 batch_ndims    constant i32
-// @arg 18 batch_shape    constant i32[2]
-// @arg 19 lhs_strides    constant i64[2]
-// @arg 20 rhs_strides    constant i64[2]
-// @groups   x_shape[1], ceil(out_vec_size/8), batch_shape[0]*batch_shape[1]
-// @group    32, 2, 1
-// @require  in_vec_size >= 256 && in_vec_size % (2048/b) == 0 && out_vec_size >= 8 && out_vec_size % 8 == 0
-// @require  x_batch_ndims == 1 && w_batch_ndims == 1 && batch_ndims == 2
-// @require  w_strides[0] == out_vec_size*(in_vec_size/(32/b))
-// @where    dot[e,r,m,n] = sum[qmv_fast](c < in_vec_size/g, \
-//             scales[e,n,c] * sum[qmv_fast](j < g, x[r,m,c*g + j] * f32(w[e,n,c*g + j])) + biases[e,n,c] * sum[qmv_fast](j < g, x[r,m,c*g + j]))
-// @term     y[i,s,m,n] = round(f32, select(lhs_indices[i,s] < x_shape[0] && rhs_indices[i,s] < w_shape[0], \
-//             dot[rhs_indices[i,s],lhs_indices[i,s],m,n], inf - inf))
+// @kernel  affine_gather_{C:qmv|qmv_fast}_float_gs_{g:{groups()}}_b_{b:{bits()}}{dims:=0|=0 1}
+// @arg     w              device u32 as u{b}[w_shape[0], out_vec_size, in_vec_size] read
+// @arg     scales         device f32[w_shape[0], out_vec_size, in_vec_size/g : s_strides[0], in_vec_size/g, 1] read
+// @arg     biases         device f32[w_shape[0], out_vec_size, in_vec_size/g : b_strides[0], in_vec_size/g, 1] read
+// @arg     x              device f32[x_shape[0], x_shape[1], in_vec_size : x_strides[0], in_vec_size, 1] read
+// @each    side = lhs rhs
+// @arg     {side}_indices device u32[{batch(,)} : {each d = {dims}; {side}_strides[{d}]; ,}] read
+// @end
+// @arg     y              device f32[{batch(,)}, x_shape[1], out_vec_size] write
+// @arg     in_vec_size    constant i32
+// @arg     out_vec_size   constant i32
+// @arg     x_batch_ndims  constant i32
+// @arg     x_shape        constant i32[3]
+// @arg     x_strides      constant i64[3]
+// @arg     w_batch_ndims  constant i32
+// @arg     w_shape        constant i32[3]
+// @arg     w_strides      constant i64[3]
+// @arg     s_strides      constant i64[3]
+// @arg     b_strides      constant i64[3]
+// @arg     batch_ndims    constant i32
+// @arg     batch_shape    constant i32[2]
+// @arg     lhs_strides    constant i64[2]
+// @arg     rhs_strides    constant i64[2]
+// @groups  x_shape[1], ceil(out_vec_size/8), {batch(*)}
+// @group   32, 2, 1
+// @if      C == qmv
+// @mlx     affine_gather_qmv_float_gs_32_b_4
+// @require in_vec_size >= g && in_vec_size % g == 0 && out_vec_size >= 1
+// @else
+// @mlx     affine_gather_qmv_fast_float_gs_32_b_8
+// @require in_vec_size >= 256 && in_vec_size % (2048/b) == 0 && out_vec_size >= 8 && out_vec_size % 8 == 0
+// @end
+// @if      dims == 0
+// @require x_batch_ndims == 1 && w_batch_ndims == 1 && batch_ndims == 1
+// @term    y[i,m,n] = {picked(i)}
+// @else
+// @require x_batch_ndims == 1 && w_batch_ndims == 1 && batch_ndims == 2
+// @term    y[i,s,m,n] = {picked(i,s)}
+// @end
+// @require w_strides[0] == out_vec_size*(in_vec_size/(32/b))
+// @where   dot[e,r,m,n] = {affine(in_vec_size; {C}; ; e,n; x[r,m,c*g + j])}
 template <int g, int b, int words, bool whole>
 [[kernel]] void gather_qmv(
-    const device uint* w [[buffer(0)]],
-    const device float* scales [[buffer(1)]],
-    const device float* biases [[buffer(2)]],
+    AFFINE(, 0, 1, 2),
     const device float* x [[buffer(3)]],
     const device uint* lhs_indices [[buffer(4)]],
     const device uint* rhs_indices [[buffer(5)]],
@@ -1900,9 +1434,7 @@ template <int g, int b, int words, bool whole>
     constant int* batch_shape [[buffer(18)]],
     constant long* lhs_strides [[buffer(19)]],
     constant long* rhs_strides [[buffer(20)]],
-    uint3 group [[threadgroup_position_in_grid]],
-    uint simdgroup [[simdgroup_index_in_threadgroup]],
-    uint lane [[thread_index_in_simdgroup]]) {
+    PLACE) {
   const uint from = lhs_indices[place(group.z, batch_shape, lhs_strides, batch_ndims)];
   const uint which = rhs_indices[place(group.z, batch_shape, rhs_strides, batch_ndims)];
   const int M = x_shape[x_batch_ndims];
@@ -1924,28 +1456,25 @@ template <int g, int b, int words, bool whole>
 // The same with one stack of rows and without indices of its own for them, as
 // gather_gemv of gemv.metal: rows may be as many as a param says.
 //
-// @kernel   gather_qmv_float_gs_{g:32|64}_b_{b:4|8}
-// @arg 0 w          device u32 as u{b}[E, N, K] read
-// @arg 1 scales     device f32[E, N, K/g] read
-// @arg 2 biases     device f32[E, N, K/g] read
-// @arg 3 x          device f32[rows, slots, K : x_strides[0], x_strides[1], 1] read
-// @arg 4 ids        device u32[rows, slots] read
-// @arg 5 y          device f32[rows, slots, N] write
-// @arg 6 K          constant i32
-// @arg 7 N          constant i32
-// @arg 8 E          constant i32
-// @arg 9 x_strides  constant i64[2]
-// @groups   ceil(N/8), slots, rows
-// @group    32, 2, 1
-// @require  K >= g && K % g == 0 && N >= 1
-// @where    dot[e,r,s,n] = sum[qmv](c < K/g, \
-//             scales[e,n,c] * sum[qmv](j < g, x[r,s,c*g + j] * f32(w[e,n,c*g + j])) + biases[e,n,c] * sum[qmv](j < g, x[r,s,c*g + j]))
-// @term     y[r,s,n] = round(f32, select(ids[r,s] < E, dot[ids[r,s],r,s,n], inf - inf))
+// @kernel  gather_qmv_float_gs_{g:{groups()}}_b_{b:{bits()}}
+// @arg     w          device u32 as u{b}[E, N, K] read
+// @arg     scales     device f32[E, N, K/g] read
+// @arg     biases     device f32[E, N, K/g] read
+// @arg     x          device f32[rows, slots, K : x_strides[0], x_strides[1], 1] read
+// @arg     ids        device u32[rows, slots] read
+// @arg     y          device f32[rows, slots, N] write
+// @arg     K          constant i32
+// @arg     N          constant i32
+// @arg     E          constant i32
+// @arg     x_strides  constant i64[2]
+// @groups  ceil(N/8), slots, rows
+// @group   32, 2, 1
+// @require K >= g && K % g == 0 && N >= 1
+// @where   dot[e,r,s,n] = {affine(K; qmv; ; e,n; x[r,s,c*g + j])}
+// @term    y[r,s,n] = round(f32, select(ids[r,s] < E, dot[ids[r,s],r,s,n], inf - inf))
 template <int g, int b, int words>
 [[kernel]] void gather_qmv_rows(
-    const device uint* w [[buffer(0)]],
-    const device float* scales [[buffer(1)]],
-    const device float* biases [[buffer(2)]],
+    AFFINE(, 0, 1, 2),
     const device float* x [[buffer(3)]],
     const device uint* ids [[buffer(4)]],
     device float* y [[buffer(5)]],
@@ -1980,10 +1509,7 @@ template <int g, int b, int words>
   template [[host_name("gather_qmv_float_gs_" #g "_b_" #b)]]              \
   [[kernel]] decltype(gather_qmv_rows<g, b, 1>) gather_qmv_rows<g, b, 1>;
 
-INSTANTIATE_GATHER_QMV(32, 4)
-INSTANTIATE_GATHER_QMV(32, 8)
-INSTANTIATE_GATHER_QMV(64, 4)
-INSTANTIATE_GATHER_QMV(64, 8)
+EACH_WIDTH(INSTANTIATE_GATHER_QMV)
 
 // What the tests of declarations compare grids and conditions with (docs/kernels.md, "Witnesses").
 //
@@ -2001,8 +1527,7 @@ INSTANTIATE_GATHER_QMV(64, 8)
 // @witness affine_qmv_fast_float_gs_*_b_4_* ; in_vec_size=256 out_vec_size=8 ; groups 1 1 1 / 32 2 1 ; refused
 // @witness affine_qmv_fast_float_gs_*_b_8_* ; in_vec_size=256 out_vec_size=8 ; groups 1 1 1 / 32 2 1 ; ok
 // @witness affine_qmv_fast_float_gs_*_b_8_* ; in_vec_size=128 out_vec_size=8 ; groups 1 1 1 / 32 2 1 ; refused
-// @witness affine_qmv_fast_float_* ; in_vec_size=512 out_vec_size=12 ; groups 1 2 1 / 32 2 1 ; refused
-// @witness affine_qmv_fast_float_* ; in_vec_size=512 out_vec_size=9 ; groups 1 2 1 / 32 2 1 ; refused
+// @witness affine_qmv_fast_float_* ; in_vec_size=512 out_vec_size={12|9} ; groups 1 2 1 / 32 2 1 ; refused
 // @witness affine_qmv_fast_float_* ; in_vec_size=0 out_vec_size=8 ; groups 1 1 1 / 32 2 1 ; refused
 // @witness affine_qmv_fast_float_* ; in_vec_size=512 out_vec_size=0 ; groups 1 0 1 / 32 2 1 ; refused
 // @witness affine_qmm_t_*_alN_false_* ; K=576 N=97 M=65 ; groups 4 3 1 / 32 2 2 ; ok
@@ -2033,32 +1558,19 @@ INSTANTIATE_GATHER_QMV(64, 8)
 // @witness affine_qmv_fast_x2_float_gs_*_b_8 ; in_vec_size=256 n0=8 n1=8 ; groups 1 2 1 / 32 2 1 ; ok
 // @witness affine_qmv_fast_x2_float_gs_*_b_8 ; in_vec_size=128 n0=8 n1=8 ; groups 1 2 1 / 32 2 1 ; refused
 // @witness affine_qmv_fast_x2_float_gs_*_b_* ; in_vec_size=0 n0=8 n1=8 ; groups 1 2 1 / 32 2 1 ; refused
-// @witness affine_qmv_fast_x2_float_gs_*_b_* ; in_vec_size=512 n0=12 n1=8 ; groups 1 3 1 / 32 2 1 ; refused
-// @witness affine_qmv_fast_x2_float_gs_*_b_* ; in_vec_size=512 n0=9 n1=8 ; groups 1 3 1 / 32 2 1 ; refused
+// @witness affine_qmv_fast_x2_float_gs_*_b_* ; in_vec_size=512 n0={12|9} n1=8 ; groups 1 3 1 / 32 2 1 ; refused
 // @witness affine_qmv_fast_x2_float_gs_*_b_* ; in_vec_size=512 n0=0 n1=8 ; groups 1 1 1 / 32 2 1 ; refused
-// @witness affine_qmv_fast_x2_float_gs_*_b_* ; in_vec_size=512 n0=8 n1=12 ; groups 1 3 1 / 32 2 1 ; refused
-// @witness affine_qmv_fast_x2_float_gs_*_b_* ; in_vec_size=512 n0=8 n1=9 ; groups 1 3 1 / 32 2 1 ; refused
+// @witness affine_qmv_fast_x2_float_gs_*_b_* ; in_vec_size=512 n0=8 n1={12|9} ; groups 1 3 1 / 32 2 1 ; refused
 // @witness affine_qmv_fast_x2_float_gs_*_b_* ; in_vec_size=512 n0=8 n1=0 ; groups 1 1 1 / 32 2 1 ; refused
 // @witness affine_qmv_x2_float_gs_32_b_* ; in_vec_size=32 n0=32 n1=1 inplace=y0,x ; groups 1 5 1 / 32 2 1 ; refused
 // @witness affine_qmv_fast_x2_float_gs_*_b_* ; in_vec_size=512 n0=512 n1=8 inplace=y0,x ; groups 1 65 1 / 32 2 1 ; refused
-// @witness affine_qmv_x2_float_gs_32_b_* ; in_vec_size=32 n0=1 n1=1 inplace=y0,scales0 ; groups 1 2 1 / 32 2 1 ; refused
-// @witness affine_qmv_fast_x2_float_gs_32_b_* ; in_vec_size=512 n0=16 n1=8 inplace=y0,scales0 ; groups 16 3 1 / 32 2 1 ; refused
-// @witness affine_qmv_x2_float_gs_32_b_* ; in_vec_size=32 n0=1 n1=1 inplace=y0,biases0 ; groups 1 2 1 / 32 2 1 ; refused
-// @witness affine_qmv_fast_x2_float_gs_32_b_* ; in_vec_size=512 n0=16 n1=8 inplace=y0,biases0 ; groups 16 3 1 / 32 2 1 ; refused
-// @witness affine_qmv_x2_float_gs_32_b_* ; in_vec_size=32 n0=1 n1=1 inplace=y0,scales1 ; groups 1 2 1 / 32 2 1 ; refused
-// @witness affine_qmv_fast_x2_float_gs_32_b_* ; in_vec_size=512 n0=16 n1=8 inplace=y0,scales1 ; groups 8 3 1 / 32 2 1 ; refused
-// @witness affine_qmv_x2_float_gs_32_b_* ; in_vec_size=32 n0=1 n1=1 inplace=y0,biases1 ; groups 1 2 1 / 32 2 1 ; refused
-// @witness affine_qmv_fast_x2_float_gs_32_b_* ; in_vec_size=512 n0=16 n1=8 inplace=y0,biases1 ; groups 8 3 1 / 32 2 1 ; refused
+// @witness affine_qmv_x2_float_gs_32_b_* ; in_vec_size=32 n0=1 n1=1 inplace=y{0|1},{scales|biases}{0|1} ; groups 1 2 1 / 32 2 1 ; refused
+// @witness affine_qmv_fast_x2_float_gs_32_b_* ; in_vec_size=512 n0=16 n1=8 inplace=y0,{scales|biases}0 ; groups 16 3 1 / 32 2 1 ; refused
+// @witness affine_qmv_fast_x2_float_gs_32_b_* ; in_vec_size=512 n0=16 n1=8 inplace=y0,{scales|biases}1 ; groups 8 3 1 / 32 2 1 ; refused
 // @witness affine_qmv_x2_float_gs_32_b_* ; in_vec_size=32 n0=1 n1=32 inplace=y1,x ; groups 1 5 1 / 32 2 1 ; refused
 // @witness affine_qmv_fast_x2_float_gs_*_b_* ; in_vec_size=512 n0=8 n1=512 inplace=y1,x ; groups 1 65 1 / 32 2 1 ; refused
-// @witness affine_qmv_x2_float_gs_32_b_* ; in_vec_size=32 n0=1 n1=1 inplace=y1,scales0 ; groups 1 2 1 / 32 2 1 ; refused
-// @witness affine_qmv_fast_x2_float_gs_32_b_* ; in_vec_size=512 n0=8 n1=16 inplace=y1,scales0 ; groups 8 3 1 / 32 2 1 ; refused
-// @witness affine_qmv_x2_float_gs_32_b_* ; in_vec_size=32 n0=1 n1=1 inplace=y1,biases0 ; groups 1 2 1 / 32 2 1 ; refused
-// @witness affine_qmv_fast_x2_float_gs_32_b_* ; in_vec_size=512 n0=8 n1=16 inplace=y1,biases0 ; groups 8 3 1 / 32 2 1 ; refused
-// @witness affine_qmv_x2_float_gs_32_b_* ; in_vec_size=32 n0=1 n1=1 inplace=y1,scales1 ; groups 1 2 1 / 32 2 1 ; refused
-// @witness affine_qmv_fast_x2_float_gs_32_b_* ; in_vec_size=512 n0=8 n1=16 inplace=y1,scales1 ; groups 16 3 1 / 32 2 1 ; refused
-// @witness affine_qmv_x2_float_gs_32_b_* ; in_vec_size=32 n0=1 n1=1 inplace=y1,biases1 ; groups 1 2 1 / 32 2 1 ; refused
-// @witness affine_qmv_fast_x2_float_gs_32_b_* ; in_vec_size=512 n0=8 n1=16 inplace=y1,biases1 ; groups 16 3 1 / 32 2 1 ; refused
+// @witness affine_qmv_fast_x2_float_gs_32_b_* ; in_vec_size=512 n0=8 n1=16 inplace=y1,{scales|biases}0 ; groups 8 3 1 / 32 2 1 ; refused
+// @witness affine_qmv_fast_x2_float_gs_32_b_* ; in_vec_size=512 n0=8 n1=16 inplace=y1,{scales|biases}1 ; groups 16 3 1 / 32 2 1 ; refused
 // @witness affine_qmm_t_x2_float_gs_*_b_*_alN_false ; K=192 n0=129 n1=65 M=65 ; groups 2 5 1 / 32 2 2 ; ok
 // @witness affine_qmm_t_x2_float_gs_*_b_*_alN_false ; K=192 n0=129 n1=65 M=65 ; groups 2 6 1 / 32 2 2 ; refused
 // @witness affine_qmm_t_x2_float_gs_*_b_*_alN_true ; K=192 n0=128 n1=64 M=70 ; groups 2 3 1 / 32 2 2 ; ok
@@ -2074,15 +1586,8 @@ INSTANTIATE_GATHER_QMV(64, 8)
 // @witness affine_qmm_t_x2_float_gs_*_b_*_alN_false ; K=64 n0=1 n1=0 M=1 ; groups 1 1 1 / 32 2 2 ; refused
 // @witness affine_qmm_t_x2_float_gs_*_b_*_alN_false ; K=64 n0=1 n1=1 M=0 ; groups 0 2 1 / 32 2 2 ; refused
 // @witness affine_qmm_t_x2_float_gs_32_b_*_alN_false ; K=32 n0=32 n1=1 M=1 inplace=y0,x ; groups 1 2 1 / 32 2 2 ; refused
-// @witness affine_qmm_t_x2_float_gs_32_b_*_alN_false ; K=32 n0=1 n1=1 M=1 inplace=y0,scales0 ; groups 1 2 1 / 32 2 2 ; refused
-// @witness affine_qmm_t_x2_float_gs_32_b_*_alN_false ; K=32 n0=1 n1=1 M=1 inplace=y0,biases0 ; groups 1 2 1 / 32 2 2 ; refused
-// @witness affine_qmm_t_x2_float_gs_32_b_*_alN_false ; K=32 n0=1 n1=1 M=1 inplace=y0,scales1 ; groups 1 2 1 / 32 2 2 ; refused
-// @witness affine_qmm_t_x2_float_gs_32_b_*_alN_false ; K=32 n0=1 n1=1 M=1 inplace=y0,biases1 ; groups 1 2 1 / 32 2 2 ; refused
+// @witness affine_qmm_t_x2_float_gs_32_b_*_alN_false ; K=32 n0=1 n1=1 M=1 inplace=y{0|1},{scales|biases}{0|1} ; groups 1 2 1 / 32 2 2 ; refused
 // @witness affine_qmm_t_x2_float_gs_32_b_*_alN_false ; K=32 n0=1 n1=32 M=1 inplace=y1,x ; groups 1 2 1 / 32 2 2 ; refused
-// @witness affine_qmm_t_x2_float_gs_32_b_*_alN_false ; K=32 n0=1 n1=1 M=1 inplace=y1,scales0 ; groups 1 2 1 / 32 2 2 ; refused
-// @witness affine_qmm_t_x2_float_gs_32_b_*_alN_false ; K=32 n0=1 n1=1 M=1 inplace=y1,biases0 ; groups 1 2 1 / 32 2 2 ; refused
-// @witness affine_qmm_t_x2_float_gs_32_b_*_alN_false ; K=32 n0=1 n1=1 M=1 inplace=y1,scales1 ; groups 1 2 1 / 32 2 2 ; refused
-// @witness affine_qmm_t_x2_float_gs_32_b_*_alN_false ; K=32 n0=1 n1=1 M=1 inplace=y1,biases1 ; groups 1 2 1 / 32 2 2 ; refused
 // @witness affine_qmv_x3_float_gs_*_b_* ; in_vec_size=192 n0=153 n1=117 n2=69 ; groups 2 44 1 / 32 2 1 ; ok
 // @witness affine_qmv_x3_float_gs_*_b_* ; in_vec_size=192 n0=153 n1=117 n2=69 ; threads 64 88 1 / 32 2 1 ; ok
 // @witness affine_qmv_x3_float_gs_*_b_* ; in_vec_size=192 n0=153 n1=117 n2=69 ; groups 2 45 1 / 32 2 1 ; refused
@@ -2099,57 +1604,25 @@ INSTANTIATE_GATHER_QMV(64, 8)
 // @witness affine_qmv_fast_x3_float_gs_*_b_8 ; in_vec_size=256 n0=8 n1=8 n2=8 ; groups 1 3 1 / 32 2 1 ; ok
 // @witness affine_qmv_fast_x3_float_gs_*_b_8 ; in_vec_size=128 n0=8 n1=8 n2=8 ; groups 1 3 1 / 32 2 1 ; refused
 // @witness affine_qmv_fast_x3_float_gs_*_b_* ; in_vec_size=0 n0=8 n1=8 n2=8 ; groups 1 3 1 / 32 2 1 ; refused
-// @witness affine_qmv_fast_x3_float_gs_*_b_* ; in_vec_size=512 n0=12 n1=8 n2=8 ; groups 1 4 1 / 32 2 1 ; refused
-// @witness affine_qmv_fast_x3_float_gs_*_b_* ; in_vec_size=512 n0=9 n1=8 n2=8 ; groups 1 4 1 / 32 2 1 ; refused
+// @witness affine_qmv_fast_x3_float_gs_*_b_* ; in_vec_size=512 n0={12|9} n1=8 n2=8 ; groups 1 4 1 / 32 2 1 ; refused
 // @witness affine_qmv_fast_x3_float_gs_*_b_* ; in_vec_size=512 n0=0 n1=8 n2=8 ; groups 1 2 1 / 32 2 1 ; refused
-// @witness affine_qmv_fast_x3_float_gs_*_b_* ; in_vec_size=512 n0=8 n1=12 n2=8 ; groups 1 4 1 / 32 2 1 ; refused
-// @witness affine_qmv_fast_x3_float_gs_*_b_* ; in_vec_size=512 n0=8 n1=9 n2=8 ; groups 1 4 1 / 32 2 1 ; refused
+// @witness affine_qmv_fast_x3_float_gs_*_b_* ; in_vec_size=512 n0=8 n1={12|9} n2=8 ; groups 1 4 1 / 32 2 1 ; refused
 // @witness affine_qmv_fast_x3_float_gs_*_b_* ; in_vec_size=512 n0=8 n1=0 n2=8 ; groups 1 2 1 / 32 2 1 ; refused
-// @witness affine_qmv_fast_x3_float_gs_*_b_* ; in_vec_size=512 n0=8 n1=8 n2=12 ; groups 1 4 1 / 32 2 1 ; refused
-// @witness affine_qmv_fast_x3_float_gs_*_b_* ; in_vec_size=512 n0=8 n1=8 n2=9 ; groups 1 4 1 / 32 2 1 ; refused
+// @witness affine_qmv_fast_x3_float_gs_*_b_* ; in_vec_size=512 n0=8 n1=8 n2={12|9} ; groups 1 4 1 / 32 2 1 ; refused
 // @witness affine_qmv_fast_x3_float_gs_*_b_* ; in_vec_size=512 n0=8 n1=8 n2=0 ; groups 1 2 1 / 32 2 1 ; refused
 // @witness affine_qmv_x3_float_gs_32_b_* ; in_vec_size=32 n0=32 n1=1 n2=1 inplace=y0,x ; groups 1 6 1 / 32 2 1 ; refused
 // @witness affine_qmv_fast_x3_float_gs_*_b_* ; in_vec_size=512 n0=512 n1=8 n2=8 inplace=y0,x ; groups 1 66 1 / 32 2 1 ; refused
-// @witness affine_qmv_x3_float_gs_32_b_* ; in_vec_size=32 n0=1 n1=1 n2=1 inplace=y0,scales0 ; groups 1 3 1 / 32 2 1 ; refused
-// @witness affine_qmv_fast_x3_float_gs_32_b_* ; in_vec_size=512 n0=16 n1=8 n2=8 inplace=y0,scales0 ; groups 16 4 1 / 32 2 1 ; refused
-// @witness affine_qmv_x3_float_gs_32_b_* ; in_vec_size=32 n0=1 n1=1 n2=1 inplace=y0,biases0 ; groups 1 3 1 / 32 2 1 ; refused
-// @witness affine_qmv_fast_x3_float_gs_32_b_* ; in_vec_size=512 n0=16 n1=8 n2=8 inplace=y0,biases0 ; groups 16 4 1 / 32 2 1 ; refused
-// @witness affine_qmv_x3_float_gs_32_b_* ; in_vec_size=32 n0=1 n1=1 n2=1 inplace=y0,scales1 ; groups 1 3 1 / 32 2 1 ; refused
-// @witness affine_qmv_fast_x3_float_gs_32_b_* ; in_vec_size=512 n0=16 n1=8 n2=8 inplace=y0,scales1 ; groups 8 4 1 / 32 2 1 ; refused
-// @witness affine_qmv_x3_float_gs_32_b_* ; in_vec_size=32 n0=1 n1=1 n2=1 inplace=y0,biases1 ; groups 1 3 1 / 32 2 1 ; refused
-// @witness affine_qmv_fast_x3_float_gs_32_b_* ; in_vec_size=512 n0=16 n1=8 n2=8 inplace=y0,biases1 ; groups 8 4 1 / 32 2 1 ; refused
-// @witness affine_qmv_x3_float_gs_32_b_* ; in_vec_size=32 n0=1 n1=1 n2=1 inplace=y0,scales2 ; groups 1 3 1 / 32 2 1 ; refused
-// @witness affine_qmv_fast_x3_float_gs_32_b_* ; in_vec_size=512 n0=16 n1=8 n2=8 inplace=y0,scales2 ; groups 8 4 1 / 32 2 1 ; refused
-// @witness affine_qmv_x3_float_gs_32_b_* ; in_vec_size=32 n0=1 n1=1 n2=1 inplace=y0,biases2 ; groups 1 3 1 / 32 2 1 ; refused
-// @witness affine_qmv_fast_x3_float_gs_32_b_* ; in_vec_size=512 n0=16 n1=8 n2=8 inplace=y0,biases2 ; groups 8 4 1 / 32 2 1 ; refused
+// @witness affine_qmv_x3_float_gs_32_b_* ; in_vec_size=32 n0=1 n1=1 n2=1 inplace=y{0|1|2},{scales|biases}{0|1|2} ; groups 1 3 1 / 32 2 1 ; refused
+// @witness affine_qmv_fast_x3_float_gs_32_b_* ; in_vec_size=512 n0=16 n1=8 n2=8 inplace=y0,{scales|biases}0 ; groups 16 4 1 / 32 2 1 ; refused
+// @witness affine_qmv_fast_x3_float_gs_32_b_* ; in_vec_size=512 n0=16 n1=8 n2=8 inplace=y0,{scales|biases}{1|2} ; groups 8 4 1 / 32 2 1 ; refused
 // @witness affine_qmv_x3_float_gs_32_b_* ; in_vec_size=32 n0=1 n1=32 n2=1 inplace=y1,x ; groups 1 6 1 / 32 2 1 ; refused
 // @witness affine_qmv_fast_x3_float_gs_*_b_* ; in_vec_size=512 n0=8 n1=512 n2=8 inplace=y1,x ; groups 1 66 1 / 32 2 1 ; refused
-// @witness affine_qmv_x3_float_gs_32_b_* ; in_vec_size=32 n0=1 n1=1 n2=1 inplace=y1,scales0 ; groups 1 3 1 / 32 2 1 ; refused
-// @witness affine_qmv_fast_x3_float_gs_32_b_* ; in_vec_size=512 n0=8 n1=16 n2=8 inplace=y1,scales0 ; groups 8 4 1 / 32 2 1 ; refused
-// @witness affine_qmv_x3_float_gs_32_b_* ; in_vec_size=32 n0=1 n1=1 n2=1 inplace=y1,biases0 ; groups 1 3 1 / 32 2 1 ; refused
-// @witness affine_qmv_fast_x3_float_gs_32_b_* ; in_vec_size=512 n0=8 n1=16 n2=8 inplace=y1,biases0 ; groups 8 4 1 / 32 2 1 ; refused
-// @witness affine_qmv_x3_float_gs_32_b_* ; in_vec_size=32 n0=1 n1=1 n2=1 inplace=y1,scales1 ; groups 1 3 1 / 32 2 1 ; refused
-// @witness affine_qmv_fast_x3_float_gs_32_b_* ; in_vec_size=512 n0=8 n1=16 n2=8 inplace=y1,scales1 ; groups 16 4 1 / 32 2 1 ; refused
-// @witness affine_qmv_x3_float_gs_32_b_* ; in_vec_size=32 n0=1 n1=1 n2=1 inplace=y1,biases1 ; groups 1 3 1 / 32 2 1 ; refused
-// @witness affine_qmv_fast_x3_float_gs_32_b_* ; in_vec_size=512 n0=8 n1=16 n2=8 inplace=y1,biases1 ; groups 16 4 1 / 32 2 1 ; refused
-// @witness affine_qmv_x3_float_gs_32_b_* ; in_vec_size=32 n0=1 n1=1 n2=1 inplace=y1,scales2 ; groups 1 3 1 / 32 2 1 ; refused
-// @witness affine_qmv_fast_x3_float_gs_32_b_* ; in_vec_size=512 n0=8 n1=16 n2=8 inplace=y1,scales2 ; groups 8 4 1 / 32 2 1 ; refused
-// @witness affine_qmv_x3_float_gs_32_b_* ; in_vec_size=32 n0=1 n1=1 n2=1 inplace=y1,biases2 ; groups 1 3 1 / 32 2 1 ; refused
-// @witness affine_qmv_fast_x3_float_gs_32_b_* ; in_vec_size=512 n0=8 n1=16 n2=8 inplace=y1,biases2 ; groups 8 4 1 / 32 2 1 ; refused
+// @witness affine_qmv_fast_x3_float_gs_32_b_* ; in_vec_size=512 n0=8 n1=16 n2=8 inplace=y1,{scales|biases}{0|2} ; groups 8 4 1 / 32 2 1 ; refused
+// @witness affine_qmv_fast_x3_float_gs_32_b_* ; in_vec_size=512 n0=8 n1=16 n2=8 inplace=y1,{scales|biases}1 ; groups 16 4 1 / 32 2 1 ; refused
 // @witness affine_qmv_x3_float_gs_32_b_* ; in_vec_size=32 n0=1 n1=1 n2=32 inplace=y2,x ; groups 1 6 1 / 32 2 1 ; refused
 // @witness affine_qmv_fast_x3_float_gs_*_b_* ; in_vec_size=512 n0=8 n1=8 n2=512 inplace=y2,x ; groups 1 66 1 / 32 2 1 ; refused
-// @witness affine_qmv_x3_float_gs_32_b_* ; in_vec_size=32 n0=1 n1=1 n2=1 inplace=y2,scales0 ; groups 1 3 1 / 32 2 1 ; refused
-// @witness affine_qmv_fast_x3_float_gs_32_b_* ; in_vec_size=512 n0=8 n1=8 n2=16 inplace=y2,scales0 ; groups 8 4 1 / 32 2 1 ; refused
-// @witness affine_qmv_x3_float_gs_32_b_* ; in_vec_size=32 n0=1 n1=1 n2=1 inplace=y2,biases0 ; groups 1 3 1 / 32 2 1 ; refused
-// @witness affine_qmv_fast_x3_float_gs_32_b_* ; in_vec_size=512 n0=8 n1=8 n2=16 inplace=y2,biases0 ; groups 8 4 1 / 32 2 1 ; refused
-// @witness affine_qmv_x3_float_gs_32_b_* ; in_vec_size=32 n0=1 n1=1 n2=1 inplace=y2,scales1 ; groups 1 3 1 / 32 2 1 ; refused
-// @witness affine_qmv_fast_x3_float_gs_32_b_* ; in_vec_size=512 n0=8 n1=8 n2=16 inplace=y2,scales1 ; groups 8 4 1 / 32 2 1 ; refused
-// @witness affine_qmv_x3_float_gs_32_b_* ; in_vec_size=32 n0=1 n1=1 n2=1 inplace=y2,biases1 ; groups 1 3 1 / 32 2 1 ; refused
-// @witness affine_qmv_fast_x3_float_gs_32_b_* ; in_vec_size=512 n0=8 n1=8 n2=16 inplace=y2,biases1 ; groups 8 4 1 / 32 2 1 ; refused
-// @witness affine_qmv_x3_float_gs_32_b_* ; in_vec_size=32 n0=1 n1=1 n2=1 inplace=y2,scales2 ; groups 1 3 1 / 32 2 1 ; refused
-// @witness affine_qmv_fast_x3_float_gs_32_b_* ; in_vec_size=512 n0=8 n1=8 n2=16 inplace=y2,scales2 ; groups 16 4 1 / 32 2 1 ; refused
-// @witness affine_qmv_x3_float_gs_32_b_* ; in_vec_size=32 n0=1 n1=1 n2=1 inplace=y2,biases2 ; groups 1 3 1 / 32 2 1 ; refused
-// @witness affine_qmv_fast_x3_float_gs_32_b_* ; in_vec_size=512 n0=8 n1=8 n2=16 inplace=y2,biases2 ; groups 16 4 1 / 32 2 1 ; refused
+// @witness affine_qmv_fast_x3_float_gs_32_b_* ; in_vec_size=512 n0=8 n1=8 n2=16 inplace=y2,{scales|biases}{0|1} ; groups 8 4 1 / 32 2 1 ; refused
+// @witness affine_qmv_fast_x3_float_gs_32_b_* ; in_vec_size=512 n0=8 n1=8 n2=16 inplace=y2,{scales|biases}2 ; groups 16 4 1 / 32 2 1 ; refused
 // @witness affine_qmm_t_x3_float_gs_*_b_*_alN_false ; K=192 n0=129 n1=65 n2=65 M=65 ; groups 2 7 1 / 32 2 2 ; ok
 // @witness affine_qmm_t_x3_float_gs_*_b_*_alN_false ; K=192 n0=129 n1=65 n2=65 M=65 ; groups 2 8 1 / 32 2 2 ; refused
 // @witness affine_qmm_t_x3_float_gs_*_b_*_alN_true ; K=192 n0=128 n1=64 n2=96 M=70 ; groups 2 5 1 / 32 2 2 ; ok
@@ -2168,26 +1641,9 @@ INSTANTIATE_GATHER_QMV(64, 8)
 // @witness affine_qmm_t_x3_float_gs_*_b_*_alN_false ; K=64 n0=1 n1=1 n2=0 M=1 ; groups 1 2 1 / 32 2 2 ; refused
 // @witness affine_qmm_t_x3_float_gs_*_b_*_alN_false ; K=64 n0=1 n1=1 n2=1 M=0 ; groups 0 3 1 / 32 2 2 ; refused
 // @witness affine_qmm_t_x3_float_gs_32_b_*_alN_false ; K=32 n0=32 n1=1 n2=1 M=1 inplace=y0,x ; groups 1 3 1 / 32 2 2 ; refused
-// @witness affine_qmm_t_x3_float_gs_32_b_*_alN_false ; K=32 n0=1 n1=1 n2=1 M=1 inplace=y0,scales0 ; groups 1 3 1 / 32 2 2 ; refused
-// @witness affine_qmm_t_x3_float_gs_32_b_*_alN_false ; K=32 n0=1 n1=1 n2=1 M=1 inplace=y0,biases0 ; groups 1 3 1 / 32 2 2 ; refused
-// @witness affine_qmm_t_x3_float_gs_32_b_*_alN_false ; K=32 n0=1 n1=1 n2=1 M=1 inplace=y0,scales1 ; groups 1 3 1 / 32 2 2 ; refused
-// @witness affine_qmm_t_x3_float_gs_32_b_*_alN_false ; K=32 n0=1 n1=1 n2=1 M=1 inplace=y0,biases1 ; groups 1 3 1 / 32 2 2 ; refused
-// @witness affine_qmm_t_x3_float_gs_32_b_*_alN_false ; K=32 n0=1 n1=1 n2=1 M=1 inplace=y0,scales2 ; groups 1 3 1 / 32 2 2 ; refused
-// @witness affine_qmm_t_x3_float_gs_32_b_*_alN_false ; K=32 n0=1 n1=1 n2=1 M=1 inplace=y0,biases2 ; groups 1 3 1 / 32 2 2 ; refused
+// @witness affine_qmm_t_x3_float_gs_32_b_*_alN_false ; K=32 n0=1 n1=1 n2=1 M=1 inplace=y{0|1|2},{scales|biases}{0|1|2} ; groups 1 3 1 / 32 2 2 ; refused
 // @witness affine_qmm_t_x3_float_gs_32_b_*_alN_false ; K=32 n0=1 n1=32 n2=1 M=1 inplace=y1,x ; groups 1 3 1 / 32 2 2 ; refused
-// @witness affine_qmm_t_x3_float_gs_32_b_*_alN_false ; K=32 n0=1 n1=1 n2=1 M=1 inplace=y1,scales0 ; groups 1 3 1 / 32 2 2 ; refused
-// @witness affine_qmm_t_x3_float_gs_32_b_*_alN_false ; K=32 n0=1 n1=1 n2=1 M=1 inplace=y1,biases0 ; groups 1 3 1 / 32 2 2 ; refused
-// @witness affine_qmm_t_x3_float_gs_32_b_*_alN_false ; K=32 n0=1 n1=1 n2=1 M=1 inplace=y1,scales1 ; groups 1 3 1 / 32 2 2 ; refused
-// @witness affine_qmm_t_x3_float_gs_32_b_*_alN_false ; K=32 n0=1 n1=1 n2=1 M=1 inplace=y1,biases1 ; groups 1 3 1 / 32 2 2 ; refused
-// @witness affine_qmm_t_x3_float_gs_32_b_*_alN_false ; K=32 n0=1 n1=1 n2=1 M=1 inplace=y1,scales2 ; groups 1 3 1 / 32 2 2 ; refused
-// @witness affine_qmm_t_x3_float_gs_32_b_*_alN_false ; K=32 n0=1 n1=1 n2=1 M=1 inplace=y1,biases2 ; groups 1 3 1 / 32 2 2 ; refused
 // @witness affine_qmm_t_x3_float_gs_32_b_*_alN_false ; K=32 n0=1 n1=1 n2=32 M=1 inplace=y2,x ; groups 1 3 1 / 32 2 2 ; refused
-// @witness affine_qmm_t_x3_float_gs_32_b_*_alN_false ; K=32 n0=1 n1=1 n2=1 M=1 inplace=y2,scales0 ; groups 1 3 1 / 32 2 2 ; refused
-// @witness affine_qmm_t_x3_float_gs_32_b_*_alN_false ; K=32 n0=1 n1=1 n2=1 M=1 inplace=y2,biases0 ; groups 1 3 1 / 32 2 2 ; refused
-// @witness affine_qmm_t_x3_float_gs_32_b_*_alN_false ; K=32 n0=1 n1=1 n2=1 M=1 inplace=y2,scales1 ; groups 1 3 1 / 32 2 2 ; refused
-// @witness affine_qmm_t_x3_float_gs_32_b_*_alN_false ; K=32 n0=1 n1=1 n2=1 M=1 inplace=y2,biases1 ; groups 1 3 1 / 32 2 2 ; refused
-// @witness affine_qmm_t_x3_float_gs_32_b_*_alN_false ; K=32 n0=1 n1=1 n2=1 M=1 inplace=y2,scales2 ; groups 1 3 1 / 32 2 2 ; refused
-// @witness affine_qmm_t_x3_float_gs_32_b_*_alN_false ; K=32 n0=1 n1=1 n2=1 M=1 inplace=y2,biases2 ; groups 1 3 1 / 32 2 2 ; refused
 // @witness affine_qmv_add_float_gs_*_b_* ; in_vec_size=192 out_vec_size=153 ; groups 2 20 1 / 32 4 1 ; ok
 // @witness affine_qmv_add_float_gs_*_b_* ; in_vec_size=192 out_vec_size=153 ; threads 64 80 1 / 32 4 1 ; ok
 // @witness affine_qmv_add_float_gs_*_b_* ; in_vec_size=192 out_vec_size=153 ; groups 2 21 1 / 32 4 1 ; refused
@@ -2203,8 +1659,7 @@ INSTANTIATE_GATHER_QMV(64, 8)
 // @witness affine_qmv_fast_add_float_gs_*_b_8 ; in_vec_size=256 out_vec_size=8 ; groups 1 1 1 / 32 4 1 ; ok
 // @witness affine_qmv_fast_add_float_gs_*_b_8 ; in_vec_size=128 out_vec_size=8 ; groups 1 1 1 / 32 4 1 ; refused
 // @witness affine_qmv_fast_add_float_gs_*_b_* ; in_vec_size=0 out_vec_size=8 ; groups 1 1 1 / 32 4 1 ; refused
-// @witness affine_qmv_fast_add_float_gs_*_b_* ; in_vec_size=512 out_vec_size=12 ; groups 1 2 1 / 32 4 1 ; refused
-// @witness affine_qmv_fast_add_float_gs_*_b_* ; in_vec_size=512 out_vec_size=9 ; groups 1 2 1 / 32 4 1 ; refused
+// @witness affine_qmv_fast_add_float_gs_*_b_* ; in_vec_size=512 out_vec_size={12|9} ; groups 1 2 1 / 32 4 1 ; refused
 // @witness affine_qmv_fast_add_float_gs_*_b_* ; in_vec_size=512 out_vec_size=0 ; groups 1 0 1 / 32 4 1 ; refused
 // @witness affine_qmv_add_float_gs_32_b_* ; in_vec_size=32 out_vec_size=4095 ; groups 1 512 1 / 32 4 1 ; ok
 // @witness affine_qmv_add_float_gs_32_b_* ; in_vec_size=32 out_vec_size=4096 ; groups 1 256 1 / 32 4 1 ; ok
@@ -2217,10 +1672,8 @@ INSTANTIATE_GATHER_QMV(64, 8)
 // @witness affine_qmv_fast_add_float_gs_*_b_* ; in_vec_size=512 out_vec_size=8 inplace=y,r ; groups 2 1 1 / 32 4 1 ; ok
 // @witness affine_qmv_add_float_gs_32_b_* ; in_vec_size=32 out_vec_size=32 inplace=y,x ; groups 1 4 1 / 32 4 1 ; refused
 // @witness affine_qmv_fast_add_float_gs_*_b_* ; in_vec_size=512 out_vec_size=512 inplace=y,x ; groups 1 64 1 / 32 4 1 ; refused
-// @witness affine_qmv_add_float_gs_32_b_* ; in_vec_size=32 out_vec_size=1 inplace=y,scales ; groups 1 1 1 / 32 4 1 ; refused
-// @witness affine_qmv_fast_add_float_gs_32_b_* ; in_vec_size=512 out_vec_size=16 inplace=y,scales ; groups 16 2 1 / 32 4 1 ; refused
-// @witness affine_qmv_add_float_gs_32_b_* ; in_vec_size=32 out_vec_size=1 inplace=y,biases ; groups 1 1 1 / 32 4 1 ; refused
-// @witness affine_qmv_fast_add_float_gs_32_b_* ; in_vec_size=512 out_vec_size=16 inplace=y,biases ; groups 16 2 1 / 32 4 1 ; refused
+// @witness affine_qmv_add_float_gs_32_b_* ; in_vec_size=32 out_vec_size=1 inplace=y,{scales|biases} ; groups 1 1 1 / 32 4 1 ; refused
+// @witness affine_qmv_fast_add_float_gs_32_b_* ; in_vec_size=512 out_vec_size=16 inplace=y,{scales|biases} ; groups 16 2 1 / 32 4 1 ; refused
 // @witness affine_qmm_t_add_float_gs_*_b_*_alN_false ; K=192 N=129 M=65 ; groups 2 3 1 / 32 2 2 ; ok
 // @witness affine_qmm_t_add_float_gs_*_b_*_alN_false ; K=192 N=129 M=65 ; groups 2 4 1 / 32 2 2 ; refused
 // @witness affine_qmm_t_add_float_gs_*_b_*_alN_true ; K=192 N=128 M=70 ; groups 2 2 1 / 32 2 2 ; ok
@@ -2234,8 +1687,7 @@ INSTANTIATE_GATHER_QMV(64, 8)
 // @witness affine_qmm_t_add_float_gs_*_b_*_alN_false ; K=64 N=1 M=0 ; groups 0 1 1 / 32 2 2 ; refused
 // @witness affine_qmm_t_add_float_gs_*_b_*_alN_false ; K=192 N=129 M=65 inplace=y,r ; groups 2 3 1 / 32 2 2 ; ok
 // @witness affine_qmm_t_add_float_gs_32_b_*_alN_false ; K=32 N=32 M=1 inplace=y,x ; groups 1 1 1 / 32 2 2 ; refused
-// @witness affine_qmm_t_add_float_gs_32_b_*_alN_false ; K=32 N=1 M=1 inplace=y,scales ; groups 1 1 1 / 32 2 2 ; refused
-// @witness affine_qmm_t_add_float_gs_32_b_*_alN_false ; K=32 N=1 M=1 inplace=y,biases ; groups 1 1 1 / 32 2 2 ; refused
+// @witness affine_qmm_t_add_float_gs_32_b_*_alN_false ; K=32 N=1 M=1 inplace=y,{scales|biases} ; groups 1 1 1 / 32 2 2 ; refused
 // @witness affine_qmv_silu_mul_float_gs_*_b_* ; in_vec_size=192 out_vec_size=153 ; groups 2 20 1 / 32 2 1 ; ok
 // @witness affine_qmv_silu_mul_float_gs_*_b_* ; in_vec_size=192 out_vec_size=153 ; threads 64 40 1 / 32 2 1 ; ok
 // @witness affine_qmv_silu_mul_float_gs_*_b_* ; in_vec_size=192 out_vec_size=153 ; groups 2 21 1 / 32 2 1 ; refused
@@ -2250,19 +1702,12 @@ INSTANTIATE_GATHER_QMV(64, 8)
 // @witness affine_qmv_fast_silu_mul_float_gs_*_b_8 ; in_vec_size=256 out_vec_size=8 ; groups 1 1 1 / 32 2 1 ; ok
 // @witness affine_qmv_fast_silu_mul_float_gs_*_b_8 ; in_vec_size=128 out_vec_size=8 ; groups 1 1 1 / 32 2 1 ; refused
 // @witness affine_qmv_fast_silu_mul_float_gs_*_b_* ; in_vec_size=0 out_vec_size=8 ; groups 1 1 1 / 32 2 1 ; refused
-// @witness affine_qmv_fast_silu_mul_float_gs_*_b_* ; in_vec_size=512 out_vec_size=12 ; groups 1 2 1 / 32 2 1 ; refused
-// @witness affine_qmv_fast_silu_mul_float_gs_*_b_* ; in_vec_size=512 out_vec_size=9 ; groups 1 2 1 / 32 2 1 ; refused
+// @witness affine_qmv_fast_silu_mul_float_gs_*_b_* ; in_vec_size=512 out_vec_size={12|9} ; groups 1 2 1 / 32 2 1 ; refused
 // @witness affine_qmv_fast_silu_mul_float_gs_*_b_* ; in_vec_size=512 out_vec_size=0 ; groups 1 0 1 / 32 2 1 ; refused
 // @witness affine_qmv_silu_mul_float_gs_32_b_* ; in_vec_size=32 out_vec_size=32 inplace=y,x ; groups 1 4 1 / 32 2 1 ; refused
 // @witness affine_qmv_fast_silu_mul_float_gs_*_b_* ; in_vec_size=512 out_vec_size=512 inplace=y,x ; groups 1 64 1 / 32 2 1 ; refused
-// @witness affine_qmv_silu_mul_float_gs_32_b_* ; in_vec_size=32 out_vec_size=1 inplace=y,scales_gate ; groups 1 1 1 / 32 2 1 ; refused
-// @witness affine_qmv_fast_silu_mul_float_gs_32_b_* ; in_vec_size=512 out_vec_size=16 inplace=y,scales_gate ; groups 16 2 1 / 32 2 1 ; refused
-// @witness affine_qmv_silu_mul_float_gs_32_b_* ; in_vec_size=32 out_vec_size=1 inplace=y,biases_gate ; groups 1 1 1 / 32 2 1 ; refused
-// @witness affine_qmv_fast_silu_mul_float_gs_32_b_* ; in_vec_size=512 out_vec_size=16 inplace=y,biases_gate ; groups 16 2 1 / 32 2 1 ; refused
-// @witness affine_qmv_silu_mul_float_gs_32_b_* ; in_vec_size=32 out_vec_size=1 inplace=y,scales_up ; groups 1 1 1 / 32 2 1 ; refused
-// @witness affine_qmv_fast_silu_mul_float_gs_32_b_* ; in_vec_size=512 out_vec_size=16 inplace=y,scales_up ; groups 16 2 1 / 32 2 1 ; refused
-// @witness affine_qmv_silu_mul_float_gs_32_b_* ; in_vec_size=32 out_vec_size=1 inplace=y,biases_up ; groups 1 1 1 / 32 2 1 ; refused
-// @witness affine_qmv_fast_silu_mul_float_gs_32_b_* ; in_vec_size=512 out_vec_size=16 inplace=y,biases_up ; groups 16 2 1 / 32 2 1 ; refused
+// @witness affine_qmv_silu_mul_float_gs_32_b_* ; in_vec_size=32 out_vec_size=1 inplace=y,{scales|biases}_{gate|up} ; groups 1 1 1 / 32 2 1 ; refused
+// @witness affine_qmv_fast_silu_mul_float_gs_32_b_* ; in_vec_size=512 out_vec_size=16 inplace=y,{scales|biases}_{gate|up} ; groups 16 2 1 / 32 2 1 ; refused
 // @witness affine_qmm_t_silu_mul_float_gs_*_b_*_alN_false ; K=192 N=97 M=65 ; groups 2 4 1 / 32 2 2 ; ok
 // @witness affine_qmm_t_silu_mul_float_gs_*_b_*_alN_false ; K=192 N=97 M=65 ; groups 2 5 1 / 32 2 2 ; refused
 // @witness affine_qmm_t_silu_mul_float_gs_*_b_*_alN_true ; K=192 N=128 M=70 ; groups 2 4 1 / 32 2 2 ; ok
@@ -2275,10 +1720,7 @@ INSTANTIATE_GATHER_QMV(64, 8)
 // @witness affine_qmm_t_silu_mul_float_gs_*_b_*_alN_false ; K=64 N=0 M=1 ; groups 1 0 1 / 32 2 2 ; refused
 // @witness affine_qmm_t_silu_mul_float_gs_*_b_*_alN_false ; K=64 N=1 M=0 ; groups 0 1 1 / 32 2 2 ; refused
 // @witness affine_qmm_t_silu_mul_float_gs_32_b_*_alN_false ; K=32 N=32 M=1 inplace=y,x ; groups 1 1 1 / 32 2 2 ; refused
-// @witness affine_qmm_t_silu_mul_float_gs_32_b_*_alN_false ; K=32 N=1 M=1 inplace=y,scales_gate ; groups 1 1 1 / 32 2 2 ; refused
-// @witness affine_qmm_t_silu_mul_float_gs_32_b_*_alN_false ; K=32 N=1 M=1 inplace=y,biases_gate ; groups 1 1 1 / 32 2 2 ; refused
-// @witness affine_qmm_t_silu_mul_float_gs_32_b_*_alN_false ; K=32 N=1 M=1 inplace=y,scales_up ; groups 1 1 1 / 32 2 2 ; refused
-// @witness affine_qmm_t_silu_mul_float_gs_32_b_*_alN_false ; K=32 N=1 M=1 inplace=y,biases_up ; groups 1 1 1 / 32 2 2 ; refused
+// @witness affine_qmm_t_silu_mul_float_gs_32_b_*_alN_false ; K=32 N=1 M=1 inplace=y,{scales|biases}_{gate|up} ; groups 1 1 1 / 32 2 2 ; refused
 //
 // Products with matrices picked from a stack: one threadgroup 8 outputs of a product.
 //

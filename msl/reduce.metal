@@ -1,20 +1,6 @@
 // Sums of columns.
 
-#include <metal_stdlib>
-using namespace metal;
-#pragma clang fp contract(off)
-
-// What a store leaves of a result: of a NaN, the one NaN, whichever operation
-// made it (docs/terms.md, "Stores"). Bits are compared, which fast-math leaves alone.
-inline float stored(float v) {
-  return (as_type<uint>(v) & 0x7fffffffu) > 0x7f800000u ? as_type<float>(0x7fc00000u) : v;
-}
-inline half stored(half v) {
-  return (as_type<ushort>(v) & 0x7fff) > 0x7c00 ? as_type<half>(ushort(0x7e00)) : v;
-}
-inline bfloat stored(bfloat v) {
-  return (as_type<ushort>(v) & 0x7fff) > 0x7f80 ? as_type<bfloat>(ushort(0x7fc0)) : v;
-}
+#include "common.h"
 
 constexpr constant int READS = 4; // neighbouring columns of a thread
 constexpr constant int TILE = 32; // rows and columns of a step

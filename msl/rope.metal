@@ -3,15 +3,36 @@
 // position · 2^(−base·i/pairs), base being log2 of the usual θ base. A pair is
 // (2i, 2i+1) when traditional, (i, i+pairs) otherwise.
 
-#include <metal_stdlib>
-using namespace metal;
-#pragma clang fp contract(off)
+#include "common.h"
+#include "rope.h"
 
-// What a store leaves of a result: of a NaN, the one NaN, whichever operation
-// made it (docs/terms.md, "Stores"). Bits are compared, which fast-math leaves alone.
-inline float stored(float v) {
-  return (as_type<uint>(v) & 0x7fffffffu) > 0x7f800000u ? as_type<float>(0x7fc00000u) : v;
-}
+// Pairs that are turned, of v, and their results in out; theta has the indices t and i. Rows of results that do not
+// overlap.
+//
+// @lines   order()
+// @if      order == pairs
+// @require forward == 1 && traditional == 1
+// @else
+// @require forward == 1 && traditional == 0
+// @end
+// @end
+// @lines   turned(s; v; out; t; row)
+// @if      order == pairs
+// @where   first{s}[{row},i] = {first({v}; {row},2*i; {row},2*i + 1; {t}i)}
+// @where   second{s}[{row},i] = {second({v}; {row},2*i; {row},2*i + 1; {t}i)}
+// @term    {out}[{row},j] = round({T}, select(j % 2 == 0, first{s}[{row},j/2], second{s}[{row},j/2]))
+// @else
+// @where   first{s}[{row},i] = {first({v}; {row},i; {row},i + pairs; {t}i)}
+// @where   second{s}[{row},i] = {second({v}; {row},i; {row},i + pairs; {t}i)}
+// @term    {out}[{row},j] = round({T}, select(j < pairs, first{s}[{row},j % pairs], second{s}[{row},j % pairs]))
+// @end
+// @end
+// @lines   apart(heads; strides)
+// @require {strides}[2] == 1
+// @require length == 1 || {strides}[1] >= 2*pairs
+// @require {heads} == 1 || {strides}[0] >= 2*pairs
+// @require {heads} == 1 || length == 1 || {strides}[0] >= length*{strides}[1] || {strides}[1] >= {heads}*{strides}[0]
+// @end
 
 constant bool forward [[function_constant(1)]];
 constant bool traditional [[function_constant(2)]];
@@ -44,45 +65,23 @@ inline void rotate_head(const device T* in, device T* out, float position, uint 
 
 // One position for all heads.
 //
-// @kernel   rope_single_{T:float32=f32}
+// @kernel  rope_single_{T:float32=f32}{order:=pairs|=halves}
 // @mlx
 // @constant 1 forward bool
 // @constant 2 traditional bool
-// @arg 0 in      device {T}[heads, 2*pairs : stride, 1] read
-// @arg 1 out     device {T}[heads, 2*pairs : stride, 1] write
-// @arg 2 offset  constant i32
-// @arg 3 scale   constant f32
-// @arg 4 stride  constant i64
-// @arg 10 base   constant f32
-// @threads  pairs, heads, 1
-// @group    _, _, _
-// @require  forward == 1 && traditional == 1
-// @require  heads == 1 || stride >= 2*pairs
-// @inplace  out in
-// @where    theta[i] = (scale * f32(offset)) * exp2(-(f32(i) / f32(pairs)) * base)
-// @where    first[h,i] = in[h,2*i] * cos(theta[i]) - in[h,2*i + 1] * sin(theta[i])
-// @where    second[h,i] = in[h,2*i] * sin(theta[i]) + in[h,2*i + 1] * cos(theta[i])
-// @term     out[h,j] = round({T}, select(j % 2 == 0, first[h,j/2], second[h,j/2]))
-//
-// @kernel   rope_single_{T:float32=f32}
-// @mlx
-// @constant 1 forward bool
-// @constant 2 traditional bool
-// @arg 0 in      device {T}[heads, 2*pairs : stride, 1] read
-// @arg 1 out     device {T}[heads, 2*pairs : stride, 1] write
-// @arg 2 offset  constant i32
-// @arg 3 scale   constant f32
-// @arg 4 stride  constant i64
-// @arg 10 base   constant f32
-// @threads  pairs, heads, 1
-// @group    _, _, _
-// @require  forward == 1 && traditional == 0
-// @require  heads == 1 || stride >= 2*pairs
-// @inplace  out in
-// @where    theta[i] = (scale * f32(offset)) * exp2(-(f32(i) / f32(pairs)) * base)
-// @where    first[h,i] = in[h,i] * cos(theta[i]) - in[h,i + pairs] * sin(theta[i])
-// @where    second[h,i] = in[h,i] * sin(theta[i]) + in[h,i + pairs] * cos(theta[i])
-// @term     out[h,j] = round({T}, select(j < pairs, first[h,j % pairs], second[h,j % pairs]))
+// @arg     in      device {T}[heads, 2*pairs : stride, 1] read
+// @arg     out     device {T}[heads, 2*pairs : stride, 1] write
+// @arg     offset  constant i32
+// @arg     scale   constant f32
+// @arg     stride  constant i64
+// @arg 10  base    constant f32
+// @threads pairs, heads, 1
+// @group   _, _, _
+// @use     order()
+// @require heads == 1 || stride >= 2*pairs
+// @inplace out in
+// @where   theta[i] = (scale * f32(offset)) * exp2(-(f32(i) / f32(pairs)) * base)
+// @use     turned(; in; out; ; h)
 template <typename T>
 [[kernel]] void rope_single(
     const device T* in [[buffer(0)]],
@@ -99,69 +98,34 @@ template <typename T>
 
 // Queries and keys in one dispatch; the keys may go where a cache wants them.
 //
-// @kernel   rope_single_x2_{T:float32=f32}
+// @kernel  rope_single_x2_{T:float32=f32}{order:=pairs|=halves}
 // @constant 1 forward bool
 // @constant 2 traditional bool
-// @arg 0 q             device {T}[q_heads, 2*pairs : q_stride, 1] read
-// @arg 1 k             device {T}[k_heads, 2*pairs : k_stride, 1] read
-// @arg 2 q_out         device {T}[q_heads, 2*pairs : q_out_stride, 1] write
-// @arg 3 k_out         device {T}[k_heads, 2*pairs : k_out_stride, 1] write
-// @arg 4 offset        constant i32
-// @arg 5 scale         constant f32
-// @arg 6 q_stride      constant i64
-// @arg 7 k_stride      constant i64
-// @arg 8 q_out_stride  constant i64
-// @arg 9 k_out_stride  constant i64
-// @arg 10 base         constant f32
-// @arg 11 q_heads      constant i32
-// @arg 12 k_heads      constant i32
-// @threads  pairs, q_heads + k_heads, 1
-// @group    _, _, _
-// @require  forward == 1 && traditional == 1
-// @require  q_heads >= 1 && k_heads >= 1
-// @require  q_heads == 1 || q_out_stride >= 2*pairs
-// @require  k_heads == 1 || k_out_stride >= 2*pairs
-// @inplace  q_out q
-// @inplace  k_out k
-// @where    theta[i] = (scale * f32(offset)) * exp2(-(f32(i) / f32(pairs)) * base)
-// @where    first_q[h,i] = q[h,2*i] * cos(theta[i]) - q[h,2*i + 1] * sin(theta[i])
-// @where    second_q[h,i] = q[h,2*i] * sin(theta[i]) + q[h,2*i + 1] * cos(theta[i])
-// @where    first_k[h,i] = k[h,2*i] * cos(theta[i]) - k[h,2*i + 1] * sin(theta[i])
-// @where    second_k[h,i] = k[h,2*i] * sin(theta[i]) + k[h,2*i + 1] * cos(theta[i])
-// @term     q_out[h,j] = round({T}, select(j % 2 == 0, first_q[h,j/2], second_q[h,j/2]))
-// @term     k_out[h,j] = round({T}, select(j % 2 == 0, first_k[h,j/2], second_k[h,j/2]))
-//
-// @kernel   rope_single_x2_{T:float32=f32}
-// @constant 1 forward bool
-// @constant 2 traditional bool
-// @arg 0 q             device {T}[q_heads, 2*pairs : q_stride, 1] read
-// @arg 1 k             device {T}[k_heads, 2*pairs : k_stride, 1] read
-// @arg 2 q_out         device {T}[q_heads, 2*pairs : q_out_stride, 1] write
-// @arg 3 k_out         device {T}[k_heads, 2*pairs : k_out_stride, 1] write
-// @arg 4 offset        constant i32
-// @arg 5 scale         constant f32
-// @arg 6 q_stride      constant i64
-// @arg 7 k_stride      constant i64
-// @arg 8 q_out_stride  constant i64
-// @arg 9 k_out_stride  constant i64
-// @arg 10 base         constant f32
-// @arg 11 q_heads      constant i32
-// @arg 12 k_heads      constant i32
-// @threads  pairs, q_heads + k_heads, 1
-// @group    _, _, _
-// @require  forward == 1 && traditional == 0
-// @require  q_heads >= 1 && k_heads >= 1
-// @require  q_heads == 1 || q_out_stride >= 2*pairs
-// @require  k_heads == 1 || k_out_stride >= 2*pairs
-// @inplace  q_out q
-// @inplace  k_out k
-// @where    theta[i] = (scale * f32(offset)) * exp2(-(f32(i) / f32(pairs)) * base)
-// @where    first_q[h,i] = q[h,i] * cos(theta[i]) - q[h,i + pairs] * sin(theta[i])
-// @where    second_q[h,i] = q[h,i] * sin(theta[i]) + q[h,i + pairs] * cos(theta[i])
-// @where    first_k[h,i] = k[h,i] * cos(theta[i]) - k[h,i + pairs] * sin(theta[i])
-// @where    second_k[h,i] = k[h,i] * sin(theta[i]) + k[h,i + pairs] * cos(theta[i])
-// @term     q_out[h,j] = round({T}, select(j < pairs, first_q[h,j % pairs], second_q[h,j % pairs]))
-// @term     k_out[h,j] = round({T}, select(j < pairs, first_k[h,j % pairs], second_k[h,j % pairs]))
+// @each    s = q k
+// @arg     {s}             device {T}[{s}_heads, 2*pairs : {s}_stride, 1] read
+// @end
+// @each    s = q k
+// @arg     {s}_out         device {T}[{s}_heads, 2*pairs : {s}_out_stride, 1] write
+// @end
+// @arg     offset        constant i32
+// @arg     scale         constant f32
+// @arg     q_stride      constant i64
+// @arg     k_stride      constant i64
+// @arg     q_out_stride  constant i64
+// @arg     k_out_stride  constant i64
+// @arg     base          constant f32
+// @arg     q_heads       constant i32
+// @arg     k_heads       constant i32
+// @threads pairs, q_heads + k_heads, 1
+// @group   _, _, _
+// @use     order()
+// @require q_heads >= 1 && k_heads >= 1
+// @where   theta[i] = (scale * f32(offset)) * exp2(-(f32(i) / f32(pairs)) * base)
+// @each    s = q k
+// @require {s}_heads == 1 || {s}_out_stride >= 2*pairs
+// @inplace {s}_out {s}
+// @use     turned(_{s}; {s}; {s}_out; ; h)
+// @end
 template <typename T>
 [[kernel]] void rope_single_x2(
     const device T* q [[buffer(0)]],
@@ -215,59 +179,31 @@ inline void rotate_heads(
 
 // A sequence of T positions from offset[0] on.
 //
-// @kernel   rope_{T:float32=f32}
+// @kernel  rope_{T:float32=f32}{order:=pairs|=halves}
 // @mlx
 // @constant 1 forward bool
 // @constant 2 traditional bool
 // @constant 3 hs_transpose bool
-// @arg 0 in             device {T}[n_head, length, 2*pairs : strides[0], strides[1], strides[2]] read
-// @arg 1 out            device {T}[n_head, length, 2*pairs : out_strides[0], out_strides[1], 1] write
-// @arg 2 offset         device i32[1] read
-// @arg 3 scale          constant f32
-// @arg 4 strides        constant i64[3]
-// @arg 5 out_strides    constant i64[3]
-// @arg 6 offset_stride  constant i64
-// @arg 7 n_head         constant i32
-// @arg 10 base          constant f32
-// @threads  pairs, length, ceil(n_head/4)
-// @group    _, _, _
-// @require  forward == 1 && traditional == 1 && hs_transpose == 0
-// @require  out_strides[2] == 1
-// @require  length == 1 || out_strides[1] >= 2*pairs
-// @require  n_head == 1 || out_strides[0] >= 2*pairs
-// @require  n_head == 1 || length == 1 || out_strides[0] >= length*out_strides[1] || out_strides[1] >= n_head*out_strides[0]
-// @inplace  out in
-// @where    theta[t,i] = (scale * f32(t + offset[0])) * exp2(-(f32(i) / f32(pairs)) * base)
-// @where    first[h,t,i] = in[h,t,2*i] * cos(theta[t,i]) - in[h,t,2*i + 1] * sin(theta[t,i])
-// @where    second[h,t,i] = in[h,t,2*i] * sin(theta[t,i]) + in[h,t,2*i + 1] * cos(theta[t,i])
-// @term     out[h,t,j] = round({T}, select(j % 2 == 0, first[h,t,j/2], second[h,t,j/2]))
-//
-// @kernel   rope_{T:float32=f32}
-// @mlx
-// @constant 1 forward bool
-// @constant 2 traditional bool
-// @constant 3 hs_transpose bool
-// @arg 0 in             device {T}[n_head, length, 2*pairs : strides[0], strides[1], strides[2]] read
-// @arg 1 out            device {T}[n_head, length, 2*pairs : out_strides[0], out_strides[1], 1] write
-// @arg 2 offset         device i32[1] read
-// @arg 3 scale          constant f32
-// @arg 4 strides        constant i64[3]
-// @arg 5 out_strides    constant i64[3]
-// @arg 6 offset_stride  constant i64
-// @arg 7 n_head         constant i32
-// @arg 10 base          constant f32
-// @threads  pairs, length, ceil(n_head/4)
-// @group    _, _, _
-// @require  forward == 1 && traditional == 0 && hs_transpose == 0
-// @require  out_strides[2] == 1
-// @require  length == 1 || out_strides[1] >= 2*pairs
-// @require  n_head == 1 || out_strides[0] >= 2*pairs
-// @require  n_head == 1 || length == 1 || out_strides[0] >= length*out_strides[1] || out_strides[1] >= n_head*out_strides[0]
-// @inplace  out in
-// @where    theta[t,i] = (scale * f32(t + offset[0])) * exp2(-(f32(i) / f32(pairs)) * base)
-// @where    first[h,t,i] = in[h,t,i] * cos(theta[t,i]) - in[h,t,i + pairs] * sin(theta[t,i])
-// @where    second[h,t,i] = in[h,t,i] * sin(theta[t,i]) + in[h,t,i + pairs] * cos(theta[t,i])
-// @term     out[h,t,j] = round({T}, select(j < pairs, first[h,t,j % pairs], second[h,t,j % pairs]))
+// @arg     in             device {T}[n_head, length, 2*pairs : strides[0], strides[1], strides[2]] read
+// @arg     out            device {T}[n_head, length, 2*pairs : out_strides[0], out_strides[1], 1] write
+// @arg     offset         device i32[1] read
+// @arg     scale          constant f32
+// @arg     strides        constant i64[3]
+// @arg     out_strides    constant i64[3]
+// @arg     offset_stride  constant i64
+// @arg     n_head         constant i32
+// @arg 10  base           constant f32
+// @threads pairs, length, ceil(n_head/4)
+// @group   _, _, _
+// @if      order == pairs
+// @require forward == 1 && traditional == 1 && hs_transpose == 0
+// @else
+// @require forward == 1 && traditional == 0 && hs_transpose == 0
+// @end
+// @use     apart(n_head; out_strides)
+// @inplace out in
+// @where   theta[t,i] = (scale * f32(t + offset[0])) * exp2(-(f32(i) / f32(pairs)) * base)
+// @use     turned(; in; out; t,; h,t)
 template <typename T>
 [[kernel]] void rope(
     const device T* in [[buffer(0)]],
@@ -295,81 +231,34 @@ template <typename T>
 // Queries and keys in one dispatch: the groups of key heads follow those of
 // query heads along z.
 //
-// @kernel   rope_x2_{T:float32=f32}
+// @kernel  rope_x2_{T:float32=f32}{order:=pairs|=halves}
 // @constant 1 forward bool
 // @constant 2 traditional bool
-// @arg 0 q              device {T}[q_heads, length, 2*pairs : q_strides[0], q_strides[1], q_strides[2]] read
-// @arg 1 k              device {T}[k_heads, length, 2*pairs : k_strides[0], k_strides[1], k_strides[2]] read
-// @arg 2 q_out          device {T}[q_heads, length, 2*pairs : q_out_strides[0], q_out_strides[1], 1] write
-// @arg 3 k_out          device {T}[k_heads, length, 2*pairs : k_out_strides[0], k_out_strides[1], 1] write
-// @arg 4 offset         device i32[1] read
-// @arg 5 scale          constant f32
-// @arg 6 q_strides      constant i64[3]
-// @arg 7 k_strides      constant i64[3]
-// @arg 8 q_out_strides  constant i64[3]
-// @arg 9 k_out_strides  constant i64[3]
-// @arg 10 base          constant f32
-// @arg 11 q_heads       constant i32
-// @arg 12 k_heads       constant i32
-// @threads  pairs, length, ceil(q_heads/4) + ceil(k_heads/4)
-// @group    _, _, _
-// @require  forward == 1 && traditional == 1
-// @require  q_heads >= 1 && k_heads >= 1
-// @require  q_out_strides[2] == 1
-// @require  length == 1 || q_out_strides[1] >= 2*pairs
-// @require  q_heads == 1 || q_out_strides[0] >= 2*pairs
-// @require  q_heads == 1 || length == 1 || q_out_strides[0] >= length*q_out_strides[1] || q_out_strides[1] >= q_heads*q_out_strides[0]
-// @require  k_out_strides[2] == 1
-// @require  length == 1 || k_out_strides[1] >= 2*pairs
-// @require  k_heads == 1 || k_out_strides[0] >= 2*pairs
-// @require  k_heads == 1 || length == 1 || k_out_strides[0] >= length*k_out_strides[1] || k_out_strides[1] >= k_heads*k_out_strides[0]
-// @inplace  q_out q
-// @inplace  k_out k
-// @where    theta[t,i] = (scale * f32(t + offset[0])) * exp2(-(f32(i) / f32(pairs)) * base)
-// @where    first_q[h,t,i] = q[h,t,2*i] * cos(theta[t,i]) - q[h,t,2*i + 1] * sin(theta[t,i])
-// @where    second_q[h,t,i] = q[h,t,2*i] * sin(theta[t,i]) + q[h,t,2*i + 1] * cos(theta[t,i])
-// @where    first_k[h,t,i] = k[h,t,2*i] * cos(theta[t,i]) - k[h,t,2*i + 1] * sin(theta[t,i])
-// @where    second_k[h,t,i] = k[h,t,2*i] * sin(theta[t,i]) + k[h,t,2*i + 1] * cos(theta[t,i])
-// @term     q_out[h,t,j] = round({T}, select(j % 2 == 0, first_q[h,t,j/2], second_q[h,t,j/2]))
-// @term     k_out[h,t,j] = round({T}, select(j % 2 == 0, first_k[h,t,j/2], second_k[h,t,j/2]))
-//
-// @kernel   rope_x2_{T:float32=f32}
-// @constant 1 forward bool
-// @constant 2 traditional bool
-// @arg 0 q              device {T}[q_heads, length, 2*pairs : q_strides[0], q_strides[1], q_strides[2]] read
-// @arg 1 k              device {T}[k_heads, length, 2*pairs : k_strides[0], k_strides[1], k_strides[2]] read
-// @arg 2 q_out          device {T}[q_heads, length, 2*pairs : q_out_strides[0], q_out_strides[1], 1] write
-// @arg 3 k_out          device {T}[k_heads, length, 2*pairs : k_out_strides[0], k_out_strides[1], 1] write
-// @arg 4 offset         device i32[1] read
-// @arg 5 scale          constant f32
-// @arg 6 q_strides      constant i64[3]
-// @arg 7 k_strides      constant i64[3]
-// @arg 8 q_out_strides  constant i64[3]
-// @arg 9 k_out_strides  constant i64[3]
-// @arg 10 base          constant f32
-// @arg 11 q_heads       constant i32
-// @arg 12 k_heads       constant i32
-// @threads  pairs, length, ceil(q_heads/4) + ceil(k_heads/4)
-// @group    _, _, _
-// @require  forward == 1 && traditional == 0
-// @require  q_heads >= 1 && k_heads >= 1
-// @require  q_out_strides[2] == 1
-// @require  length == 1 || q_out_strides[1] >= 2*pairs
-// @require  q_heads == 1 || q_out_strides[0] >= 2*pairs
-// @require  q_heads == 1 || length == 1 || q_out_strides[0] >= length*q_out_strides[1] || q_out_strides[1] >= q_heads*q_out_strides[0]
-// @require  k_out_strides[2] == 1
-// @require  length == 1 || k_out_strides[1] >= 2*pairs
-// @require  k_heads == 1 || k_out_strides[0] >= 2*pairs
-// @require  k_heads == 1 || length == 1 || k_out_strides[0] >= length*k_out_strides[1] || k_out_strides[1] >= k_heads*k_out_strides[0]
-// @inplace  q_out q
-// @inplace  k_out k
-// @where    theta[t,i] = (scale * f32(t + offset[0])) * exp2(-(f32(i) / f32(pairs)) * base)
-// @where    first_q[h,t,i] = q[h,t,i] * cos(theta[t,i]) - q[h,t,i + pairs] * sin(theta[t,i])
-// @where    second_q[h,t,i] = q[h,t,i] * sin(theta[t,i]) + q[h,t,i + pairs] * cos(theta[t,i])
-// @where    first_k[h,t,i] = k[h,t,i] * cos(theta[t,i]) - k[h,t,i + pairs] * sin(theta[t,i])
-// @where    second_k[h,t,i] = k[h,t,i] * sin(theta[t,i]) + k[h,t,i + pairs] * cos(theta[t,i])
-// @term     q_out[h,t,j] = round({T}, select(j < pairs, first_q[h,t,j % pairs], second_q[h,t,j % pairs]))
-// @term     k_out[h,t,j] = round({T}, select(j < pairs, first_k[h,t,j % pairs], second_k[h,t,j % pairs]))
+// @each    s = q k
+// @arg     {s}              device {T}[{s}_heads, length, 2*pairs : {s}_strides[0], {s}_strides[1], {s}_strides[2]] read
+// @end
+// @each    s = q k
+// @arg     {s}_out          device {T}[{s}_heads, length, 2*pairs : {s}_out_strides[0], {s}_out_strides[1], 1] write
+// @end
+// @arg     offset         device i32[1] read
+// @arg     scale          constant f32
+// @arg     q_strides      constant i64[3]
+// @arg     k_strides      constant i64[3]
+// @arg     q_out_strides  constant i64[3]
+// @arg     k_out_strides  constant i64[3]
+// @arg     base           constant f32
+// @arg     q_heads        constant i32
+// @arg     k_heads        constant i32
+// @threads pairs, length, ceil(q_heads/4) + ceil(k_heads/4)
+// @group   _, _, _
+// @use     order()
+// @require q_heads >= 1 && k_heads >= 1
+// @where   theta[t,i] = (scale * f32(t + offset[0])) * exp2(-(f32(i) / f32(pairs)) * base)
+// @each    s = q k
+// @use     apart({s}_heads; {s}_out_strides)
+// @inplace {s}_out {s}
+// @use     turned(_{s}; {s}; {s}_out; t,; h,t)
+// @end
 template <typename T>
 [[kernel]] void rope_x2(
     const device T* q [[buffer(0)]],
@@ -410,119 +299,63 @@ template [[host_name("rope_x2_float32")]] [[kernel]] decltype(rope_x2<float>) ro
 //
 // Rope: a thread a pair, and 4 heads of a position in the second form.
 //
-// @witness rope_single_float32 ; forward@1=1 traditional@2=0 offset=17 stride=64 ; threads 32 9 1 / 32 1 1 ; ok
-// @witness rope_single_float32 ; forward@1=1 traditional@2=1 offset=17 stride=64 ; threads 32 9 1 / 32 1 1 ; ok
-// @witness rope_single_float32 ; forward@1=1 traditional@2=0 stride=64 inplace=out,in ; threads 32 9 1 / 32 1 1 ; ok
-// @witness rope_single_float32 ; forward@1=1 traditional@2=1 stride=64 inplace=out,in ; threads 32 9 1 / 32 1 1 ; ok
-// @witness rope_single_float32 ; forward@1=1 traditional@2=0 stride=0 ; threads 32 1 1 / 32 1 1 ; ok
-// @witness rope_single_float32 ; forward@1=1 traditional@2=1 stride=0 ; threads 32 1 1 / 32 1 1 ; ok
-// @witness rope_single_float32 ; forward@1=1 traditional@2=0 stride=63 ; threads 32 2 1 / 32 1 1 ; refused
-// @witness rope_single_float32 ; forward@1=1 traditional@2=1 stride=63 ; threads 32 2 1 / 32 1 1 ; refused
-// @witness rope_single_float32 ; forward@1=0 traditional@2=0 stride=64 ; threads 32 9 1 / 32 1 1 ; refused
-// @witness rope_single_float32 ; forward@1=0 traditional@2=1 stride=64 ; threads 32 9 1 / 32 1 1 ; refused
+// @witness rope_single_float32 ; forward@1=1 traditional@2={0|1} offset=17 stride=64 ; threads 32 9 1 / 32 1 1 ; ok
+// @witness rope_single_float32 ; forward@1=1 traditional@2={0|1} stride=64 inplace=out,in ; threads 32 9 1 / 32 1 1 ; ok
+// @witness rope_single_float32 ; forward@1=1 traditional@2={0|1} stride=0 ; threads 32 1 1 / 32 1 1 ; ok
+// @witness rope_single_float32 ; forward@1=1 traditional@2={0|1} stride=63 ; threads 32 2 1 / 32 1 1 ; refused
+// @witness rope_single_float32 ; forward@1=0 traditional@2={0|1} stride=64 ; threads 32 9 1 / 32 1 1 ; refused
 // @witness rope_single_float32 ; forward@1=1 traditional@2=0 stride=64 ; threads 32 9 2 / 32 1 1 ; refused
-// @witness rope_float32 ; forward@1=1 traditional@2=0 hs_transpose@3=0 strides=64,576,1 out_strides=64,576,1 n_head=9 ; threads 32 20 3 / 32 4 1 ; ok
-// @witness rope_float32 ; forward@1=1 traditional@2=1 hs_transpose@3=0 strides=64,576,1 out_strides=64,576,1 n_head=9 ; threads 32 20 3 / 32 4 1 ; ok
-// @witness rope_float32 ; forward@1=1 traditional@2=0 strides=64,576,1 out_strides=64,576,1 n_head=9 inplace=out,in ; threads 32 20 3 / 32 4 1 ; ok
-// @witness rope_float32 ; forward@1=1 traditional@2=1 strides=64,576,1 out_strides=64,576,1 n_head=9 inplace=out,in ; threads 32 20 3 / 32 4 1 ; ok
-// @witness rope_float32 ; forward@1=1 traditional@2=0 strides=64,576,1 out_strides=1280,64,1 n_head=8 ; threads 32 20 2 / 32 4 1 ; ok
-// @witness rope_float32 ; forward@1=1 traditional@2=1 strides=64,576,1 out_strides=1280,64,1 n_head=8 ; threads 32 20 2 / 32 4 1 ; ok
-// @witness rope_float32 ; forward@1=1 traditional@2=0 strides=64,576,1 out_strides=64,0,1 n_head=8 ; threads 32 1 2 / 32 1 1 ; ok
-// @witness rope_float32 ; forward@1=1 traditional@2=1 strides=64,576,1 out_strides=64,0,1 n_head=8 ; threads 32 1 2 / 32 1 1 ; ok
-// @witness rope_float32 ; forward@1=1 traditional@2=0 strides=64,576,1 out_strides=0,64,1 n_head=1 ; threads 32 20 1 / 32 1 1 ; ok
-// @witness rope_float32 ; forward@1=1 traditional@2=1 strides=64,576,1 out_strides=0,64,1 n_head=1 ; threads 32 20 1 / 32 1 1 ; ok
-// @witness rope_float32 ; forward@1=0 traditional@2=0 strides=64,576,1 out_strides=64,576,1 n_head=9 ; threads 32 20 3 / 32 4 1 ; refused
-// @witness rope_float32 ; forward@1=0 traditional@2=1 strides=64,576,1 out_strides=64,576,1 n_head=9 ; threads 32 20 3 / 32 4 1 ; refused
-// @witness rope_float32 ; forward@1=1 traditional@2=0 hs_transpose@3=1 strides=64,576,1 out_strides=64,576,1 n_head=9 ; threads 32 20 3 / 32 4 1 ; refused
-// @witness rope_float32 ; forward@1=1 traditional@2=1 hs_transpose@3=1 strides=64,576,1 out_strides=64,576,1 n_head=9 ; threads 32 20 3 / 32 4 1 ; refused
-// @witness rope_float32 ; forward@1=1 traditional@2=0 strides=64,576,1 out_strides=128,1152,2 n_head=9 ; threads 32 20 3 / 32 4 1 ; refused
-// @witness rope_float32 ; forward@1=1 traditional@2=1 strides=64,576,1 out_strides=128,1152,2 n_head=9 ; threads 32 20 3 / 32 4 1 ; refused
-// @witness rope_float32 ; forward@1=1 traditional@2=0 strides=64,576,1 out_strides=64,63,1 n_head=1 ; threads 32 20 1 / 32 4 1 ; refused
-// @witness rope_float32 ; forward@1=1 traditional@2=1 strides=64,576,1 out_strides=64,63,1 n_head=1 ; threads 32 20 1 / 32 4 1 ; refused
-// @witness rope_float32 ; forward@1=1 traditional@2=0 strides=64,576,1 out_strides=63,576,1 n_head=9 ; threads 32 1 3 / 32 1 1 ; refused
-// @witness rope_float32 ; forward@1=1 traditional@2=1 strides=64,576,1 out_strides=63,576,1 n_head=9 ; threads 32 1 3 / 32 1 1 ; refused
-// @witness rope_float32 ; forward@1=1 traditional@2=0 strides=64,576,1 out_strides=64,575,1 n_head=9 ; threads 32 20 3 / 32 4 1 ; refused
-// @witness rope_float32 ; forward@1=1 traditional@2=1 strides=64,576,1 out_strides=64,575,1 n_head=9 ; threads 32 20 3 / 32 4 1 ; refused
-// @witness rope_float32 ; forward@1=1 traditional@2=0 strides=64,576,1 out_strides=1279,64,1 n_head=9 ; threads 32 20 3 / 32 4 1 ; refused
-// @witness rope_float32 ; forward@1=1 traditional@2=1 strides=64,576,1 out_strides=1279,64,1 n_head=9 ; threads 32 20 3 / 32 4 1 ; refused
+// @witness rope_float32 ; forward@1=1 traditional@2={0|1} hs_transpose@3=0 strides=64,576,1 out_strides=64,576,1 n_head=9 ; threads 32 20 3 / 32 4 1 ; ok
+// @witness rope_float32 ; forward@1=1 traditional@2={0|1} strides=64,576,1 out_strides=64,576,1 n_head=9 inplace=out,in ; threads 32 20 3 / 32 4 1 ; ok
+// @witness rope_float32 ; forward@1=1 traditional@2={0|1} strides=64,576,1 out_strides=1280,64,1 n_head=8 ; threads 32 20 2 / 32 4 1 ; ok
+// @witness rope_float32 ; forward@1=1 traditional@2={0|1} strides=64,576,1 out_strides=64,0,1 n_head=8 ; threads 32 1 2 / 32 1 1 ; ok
+// @witness rope_float32 ; forward@1=1 traditional@2={0|1} strides=64,576,1 out_strides=0,64,1 n_head=1 ; threads 32 20 1 / 32 1 1 ; ok
+// @witness rope_float32 ; forward@1=0 traditional@2={0|1} strides=64,576,1 out_strides=64,576,1 n_head=9 ; threads 32 20 3 / 32 4 1 ; refused
+// @witness rope_float32 ; forward@1=1 traditional@2={0|1} hs_transpose@3=1 strides=64,576,1 out_strides=64,576,1 n_head=9 ; threads 32 20 3 / 32 4 1 ; refused
+// @witness rope_float32 ; forward@1=1 traditional@2={0|1} strides=64,576,1 out_strides=128,1152,2 n_head=9 ; threads 32 20 3 / 32 4 1 ; refused
+// @witness rope_float32 ; forward@1=1 traditional@2={0|1} strides=64,576,1 out_strides=64,63,1 n_head=1 ; threads 32 20 1 / 32 4 1 ; refused
+// @witness rope_float32 ; forward@1=1 traditional@2={0|1} strides=64,576,1 out_strides=63,576,1 n_head=9 ; threads 32 1 3 / 32 1 1 ; refused
+// @witness rope_float32 ; forward@1=1 traditional@2={0|1} strides=64,576,1 out_strides=64,575,1 n_head=9 ; threads 32 20 3 / 32 4 1 ; refused
+// @witness rope_float32 ; forward@1=1 traditional@2={0|1} strides=64,576,1 out_strides=1279,64,1 n_head=9 ; threads 32 20 3 / 32 4 1 ; refused
 //
 // Queries and keys at once.
 //
-// @witness rope_single_x2_float32 ; forward@1=1 traditional@2=0 offset=17 q_stride=64 k_stride=64 q_out_stride=64 k_out_stride=64 q_heads=9 k_heads=3 ; threads 32 12 1 / 32 1 1 ; ok
-// @witness rope_single_x2_float32 ; forward@1=1 traditional@2=0 offset=17 q_stride=64 k_stride=64 q_out_stride=64 k_out_stride=64 q_heads=9 k_heads=3 inplace=q_out,q ; threads 32 12 1 / 32 1 1 ; ok
-// @witness rope_single_x2_float32 ; forward@1=1 traditional@2=0 offset=17 q_stride=64 k_stride=64 q_out_stride=64 k_out_stride=64 q_heads=9 k_heads=3 inplace=k_out,k ; threads 32 12 1 / 32 1 1 ; ok
-// @witness rope_single_x2_float32 ; forward@1=1 traditional@2=0 offset=17 q_stride=64 k_stride=64 q_out_stride=64 k_out_stride=64 q_heads=3 k_heads=3 inplace=q_out,k ; threads 32 6 1 / 32 1 1 ; refused
-// @witness rope_single_x2_float32 ; forward@1=1 traditional@2=0 offset=17 q_stride=64 k_stride=64 q_out_stride=64 k_out_stride=64 q_heads=3 k_heads=3 inplace=k_out,q ; threads 32 6 1 / 32 1 1 ; refused
-// @witness rope_single_x2_float32 ; forward@1=1 traditional@2=0 offset=17 q_stride=64 k_stride=64 q_out_stride=64 k_out_stride=64 q_heads=9 k_heads=3 ; threads 32 13 1 / 32 1 1 ; refused
-// @witness rope_single_x2_float32 ; forward@1=1 traditional@2=0 offset=17 q_stride=64 k_stride=64 q_out_stride=64 k_out_stride=64 q_heads=9 k_heads=3 ; threads 32 12 2 / 32 1 1 ; refused
-// @witness rope_single_x2_float32 ; forward@1=1 traditional@2=0 offset=17 q_stride=64 k_stride=64 q_out_stride=0 k_out_stride=0 q_heads=1 k_heads=1 ; threads 32 2 1 / 32 1 1 ; ok
-// @witness rope_single_x2_float32 ; forward@1=1 traditional@2=0 offset=17 q_stride=64 k_stride=64 q_out_stride=63 k_out_stride=64 q_heads=2 k_heads=2 ; threads 32 4 1 / 32 1 1 ; refused
-// @witness rope_single_x2_float32 ; forward@1=1 traditional@2=0 offset=17 q_stride=64 k_stride=64 q_out_stride=64 k_out_stride=63 q_heads=2 k_heads=2 ; threads 32 4 1 / 32 1 1 ; refused
-// @witness rope_single_x2_float32 ; forward@1=1 traditional@2=0 offset=17 q_stride=64 k_stride=64 q_out_stride=64 k_out_stride=64 q_heads=0 k_heads=2 ; threads 32 2 1 / 32 1 1 ; refused
-// @witness rope_single_x2_float32 ; forward@1=1 traditional@2=0 offset=17 q_stride=64 k_stride=64 q_out_stride=64 k_out_stride=64 q_heads=2 k_heads=0 ; threads 32 2 1 / 32 1 1 ; refused
-// @witness rope_single_x2_float32 ; forward@1=0 traditional@2=0 offset=17 q_stride=64 k_stride=64 q_out_stride=64 k_out_stride=64 q_heads=9 k_heads=3 ; threads 32 12 1 / 32 1 1 ; refused
-// @witness rope_x2_float32 ; forward@1=1 traditional@2=0 q_strides=64,576,1 k_strides=64,192,1 q_out_strides=64,576,1 k_out_strides=64,192,1 q_heads=9 k_heads=3 ; threads 32 20 4 / 32 4 1 ; ok
-// @witness rope_x2_float32 ; forward@1=1 traditional@2=0 q_strides=64,576,1 k_strides=64,192,1 q_out_strides=64,576,1 k_out_strides=64,192,1 q_heads=9 k_heads=3 inplace=q_out,q ; threads 32 20 4 / 32 4 1 ; ok
-// @witness rope_x2_float32 ; forward@1=1 traditional@2=0 q_strides=64,576,1 k_strides=64,192,1 q_out_strides=64,576,1 k_out_strides=64,192,1 q_heads=9 k_heads=3 inplace=k_out,k ; threads 32 20 4 / 32 4 1 ; ok
-// @witness rope_x2_float32 ; forward@1=1 traditional@2=0 q_strides=64,192,1 k_strides=64,192,1 q_out_strides=64,192,1 k_out_strides=64,192,1 q_heads=3 k_heads=3 inplace=q_out,k ; threads 32 20 2 / 32 4 1 ; refused
-// @witness rope_x2_float32 ; forward@1=1 traditional@2=0 q_strides=64,192,1 k_strides=64,192,1 q_out_strides=64,192,1 k_out_strides=64,192,1 q_heads=3 k_heads=3 inplace=k_out,q ; threads 32 20 2 / 32 4 1 ; refused
-// @witness rope_x2_float32 ; forward@1=1 traditional@2=0 q_strides=64,576,1 k_strides=64,192,1 q_out_strides=64,576,1 k_out_strides=64,192,1 q_heads=9 k_heads=3 ; threads 32 20 5 / 32 4 1 ; refused
-// @witness rope_x2_float32 ; forward@1=1 traditional@2=0 q_strides=64,576,1 k_strides=64,192,1 q_out_strides=1280,64,1 k_out_strides=1280,64,1 q_heads=26 k_heads=9 ; threads 32 20 10 / 32 4 1 ; ok
-// @witness rope_x2_float32 ; forward@1=1 traditional@2=0 q_strides=64,576,1 k_strides=64,192,1 q_out_strides=64,0,1 k_out_strides=64,0,1 q_heads=9 k_heads=3 ; threads 32 1 4 / 32 1 1 ; ok
-// @witness rope_x2_float32 ; forward@1=1 traditional@2=0 q_strides=64,576,1 k_strides=64,192,1 q_out_strides=0,64,1 k_out_strides=0,64,1 q_heads=1 k_heads=1 ; threads 32 20 2 / 32 1 1 ; ok
-// @witness rope_x2_float32 ; forward@1=1 traditional@2=0 q_strides=64,576,1 k_strides=64,192,1 q_out_strides=64,576,1 k_out_strides=64,192,1 q_heads=0 k_heads=3 ; threads 32 20 1 / 32 1 1 ; refused
-// @witness rope_x2_float32 ; forward@1=1 traditional@2=0 q_strides=64,576,1 k_strides=64,192,1 q_out_strides=64,576,1 k_out_strides=64,192,1 q_heads=9 k_heads=0 ; threads 32 20 3 / 32 1 1 ; refused
-// @witness rope_x2_float32 ; forward@1=0 traditional@2=0 q_strides=64,576,1 k_strides=64,192,1 q_out_strides=64,576,1 k_out_strides=64,192,1 q_heads=9 k_heads=3 ; threads 32 20 4 / 32 4 1 ; refused
-// @witness rope_x2_float32 ; forward@1=1 traditional@2=0 q_strides=64,576,1 k_strides=64,192,1 q_out_strides=128,1152,2 k_out_strides=64,192,1 q_heads=9 k_heads=3 ; threads 32 20 4 / 32 4 1 ; refused
-// @witness rope_x2_float32 ; forward@1=1 traditional@2=0 q_strides=64,576,1 k_strides=64,192,1 q_out_strides=64,63,1 k_out_strides=64,192,1 q_heads=1 k_heads=1 ; threads 32 20 2 / 32 1 1 ; refused
-// @witness rope_x2_float32 ; forward@1=1 traditional@2=0 q_strides=64,576,1 k_strides=64,192,1 q_out_strides=63,576,1 k_out_strides=64,192,1 q_heads=9 k_heads=3 ; threads 32 1 4 / 32 1 1 ; refused
-// @witness rope_x2_float32 ; forward@1=1 traditional@2=0 q_strides=64,576,1 k_strides=64,192,1 q_out_strides=64,575,1 k_out_strides=64,192,1 q_heads=9 k_heads=3 ; threads 32 20 4 / 32 4 1 ; refused
-// @witness rope_x2_float32 ; forward@1=1 traditional@2=0 q_strides=64,576,1 k_strides=64,192,1 q_out_strides=1279,64,1 k_out_strides=64,192,1 q_heads=9 k_heads=3 ; threads 32 20 4 / 32 4 1 ; refused
-// @witness rope_x2_float32 ; forward@1=1 traditional@2=0 q_strides=64,576,1 k_strides=64,192,1 q_out_strides=64,576,1 k_out_strides=128,1152,2 q_heads=9 k_heads=3 ; threads 32 20 4 / 32 4 1 ; refused
-// @witness rope_x2_float32 ; forward@1=1 traditional@2=0 q_strides=64,576,1 k_strides=64,192,1 q_out_strides=64,576,1 k_out_strides=64,63,1 q_heads=1 k_heads=1 ; threads 32 20 2 / 32 1 1 ; refused
-// @witness rope_x2_float32 ; forward@1=1 traditional@2=0 q_strides=64,576,1 k_strides=64,192,1 q_out_strides=64,576,1 k_out_strides=63,576,1 q_heads=9 k_heads=3 ; threads 32 1 4 / 32 1 1 ; refused
-// @witness rope_x2_float32 ; forward@1=1 traditional@2=0 q_strides=64,576,1 k_strides=64,192,1 q_out_strides=64,576,1 k_out_strides=64,191,1 q_heads=9 k_heads=3 ; threads 32 20 4 / 32 4 1 ; refused
-// @witness rope_x2_float32 ; forward@1=1 traditional@2=0 q_strides=64,576,1 k_strides=64,192,1 q_out_strides=64,576,1 k_out_strides=1279,64,1 q_heads=9 k_heads=3 ; threads 32 20 4 / 32 4 1 ; refused
-// @witness rope_single_x2_float32 ; forward@1=1 traditional@2=1 offset=17 q_stride=64 k_stride=64 q_out_stride=64 k_out_stride=64 q_heads=9 k_heads=3 ; threads 32 12 1 / 32 1 1 ; ok
-// @witness rope_single_x2_float32 ; forward@1=1 traditional@2=1 offset=17 q_stride=64 k_stride=64 q_out_stride=64 k_out_stride=64 q_heads=9 k_heads=3 inplace=q_out,q ; threads 32 12 1 / 32 1 1 ; ok
-// @witness rope_single_x2_float32 ; forward@1=1 traditional@2=1 offset=17 q_stride=64 k_stride=64 q_out_stride=64 k_out_stride=64 q_heads=9 k_heads=3 inplace=k_out,k ; threads 32 12 1 / 32 1 1 ; ok
-// @witness rope_single_x2_float32 ; forward@1=1 traditional@2=1 offset=17 q_stride=64 k_stride=64 q_out_stride=64 k_out_stride=64 q_heads=3 k_heads=3 inplace=q_out,k ; threads 32 6 1 / 32 1 1 ; refused
-// @witness rope_single_x2_float32 ; forward@1=1 traditional@2=1 offset=17 q_stride=64 k_stride=64 q_out_stride=64 k_out_stride=64 q_heads=3 k_heads=3 inplace=k_out,q ; threads 32 6 1 / 32 1 1 ; refused
-// @witness rope_single_x2_float32 ; forward@1=1 traditional@2=1 offset=17 q_stride=64 k_stride=64 q_out_stride=64 k_out_stride=64 q_heads=9 k_heads=3 ; threads 32 13 1 / 32 1 1 ; refused
-// @witness rope_single_x2_float32 ; forward@1=1 traditional@2=1 offset=17 q_stride=64 k_stride=64 q_out_stride=64 k_out_stride=64 q_heads=9 k_heads=3 ; threads 32 12 2 / 32 1 1 ; refused
-// @witness rope_single_x2_float32 ; forward@1=1 traditional@2=1 offset=17 q_stride=64 k_stride=64 q_out_stride=0 k_out_stride=0 q_heads=1 k_heads=1 ; threads 32 2 1 / 32 1 1 ; ok
-// @witness rope_single_x2_float32 ; forward@1=1 traditional@2=1 offset=17 q_stride=64 k_stride=64 q_out_stride=63 k_out_stride=64 q_heads=2 k_heads=2 ; threads 32 4 1 / 32 1 1 ; refused
-// @witness rope_single_x2_float32 ; forward@1=1 traditional@2=1 offset=17 q_stride=64 k_stride=64 q_out_stride=64 k_out_stride=63 q_heads=2 k_heads=2 ; threads 32 4 1 / 32 1 1 ; refused
-// @witness rope_single_x2_float32 ; forward@1=1 traditional@2=1 offset=17 q_stride=64 k_stride=64 q_out_stride=64 k_out_stride=64 q_heads=0 k_heads=2 ; threads 32 2 1 / 32 1 1 ; refused
-// @witness rope_single_x2_float32 ; forward@1=1 traditional@2=1 offset=17 q_stride=64 k_stride=64 q_out_stride=64 k_out_stride=64 q_heads=2 k_heads=0 ; threads 32 2 1 / 32 1 1 ; refused
-// @witness rope_single_x2_float32 ; forward@1=0 traditional@2=1 offset=17 q_stride=64 k_stride=64 q_out_stride=64 k_out_stride=64 q_heads=9 k_heads=3 ; threads 32 12 1 / 32 1 1 ; refused
-// @witness rope_x2_float32 ; forward@1=1 traditional@2=1 q_strides=64,576,1 k_strides=64,192,1 q_out_strides=64,576,1 k_out_strides=64,192,1 q_heads=9 k_heads=3 ; threads 32 20 4 / 32 4 1 ; ok
-// @witness rope_x2_float32 ; forward@1=1 traditional@2=1 q_strides=64,576,1 k_strides=64,192,1 q_out_strides=64,576,1 k_out_strides=64,192,1 q_heads=9 k_heads=3 inplace=q_out,q ; threads 32 20 4 / 32 4 1 ; ok
-// @witness rope_x2_float32 ; forward@1=1 traditional@2=1 q_strides=64,576,1 k_strides=64,192,1 q_out_strides=64,576,1 k_out_strides=64,192,1 q_heads=9 k_heads=3 inplace=k_out,k ; threads 32 20 4 / 32 4 1 ; ok
-// @witness rope_x2_float32 ; forward@1=1 traditional@2=1 q_strides=64,192,1 k_strides=64,192,1 q_out_strides=64,192,1 k_out_strides=64,192,1 q_heads=3 k_heads=3 inplace=q_out,k ; threads 32 20 2 / 32 4 1 ; refused
-// @witness rope_x2_float32 ; forward@1=1 traditional@2=1 q_strides=64,192,1 k_strides=64,192,1 q_out_strides=64,192,1 k_out_strides=64,192,1 q_heads=3 k_heads=3 inplace=k_out,q ; threads 32 20 2 / 32 4 1 ; refused
-// @witness rope_x2_float32 ; forward@1=1 traditional@2=1 q_strides=64,576,1 k_strides=64,192,1 q_out_strides=64,576,1 k_out_strides=64,192,1 q_heads=9 k_heads=3 ; threads 32 20 5 / 32 4 1 ; refused
-// @witness rope_x2_float32 ; forward@1=1 traditional@2=1 q_strides=64,576,1 k_strides=64,192,1 q_out_strides=1280,64,1 k_out_strides=1280,64,1 q_heads=26 k_heads=9 ; threads 32 20 10 / 32 4 1 ; ok
-// @witness rope_x2_float32 ; forward@1=1 traditional@2=1 q_strides=64,576,1 k_strides=64,192,1 q_out_strides=64,0,1 k_out_strides=64,0,1 q_heads=9 k_heads=3 ; threads 32 1 4 / 32 1 1 ; ok
-// @witness rope_x2_float32 ; forward@1=1 traditional@2=1 q_strides=64,576,1 k_strides=64,192,1 q_out_strides=0,64,1 k_out_strides=0,64,1 q_heads=1 k_heads=1 ; threads 32 20 2 / 32 1 1 ; ok
-// @witness rope_x2_float32 ; forward@1=1 traditional@2=1 q_strides=64,576,1 k_strides=64,192,1 q_out_strides=64,576,1 k_out_strides=64,192,1 q_heads=0 k_heads=3 ; threads 32 20 1 / 32 1 1 ; refused
-// @witness rope_x2_float32 ; forward@1=1 traditional@2=1 q_strides=64,576,1 k_strides=64,192,1 q_out_strides=64,576,1 k_out_strides=64,192,1 q_heads=9 k_heads=0 ; threads 32 20 3 / 32 1 1 ; refused
-// @witness rope_x2_float32 ; forward@1=0 traditional@2=1 q_strides=64,576,1 k_strides=64,192,1 q_out_strides=64,576,1 k_out_strides=64,192,1 q_heads=9 k_heads=3 ; threads 32 20 4 / 32 4 1 ; refused
-// @witness rope_x2_float32 ; forward@1=1 traditional@2=1 q_strides=64,576,1 k_strides=64,192,1 q_out_strides=128,1152,2 k_out_strides=64,192,1 q_heads=9 k_heads=3 ; threads 32 20 4 / 32 4 1 ; refused
-// @witness rope_x2_float32 ; forward@1=1 traditional@2=1 q_strides=64,576,1 k_strides=64,192,1 q_out_strides=64,63,1 k_out_strides=64,192,1 q_heads=1 k_heads=1 ; threads 32 20 2 / 32 1 1 ; refused
-// @witness rope_x2_float32 ; forward@1=1 traditional@2=1 q_strides=64,576,1 k_strides=64,192,1 q_out_strides=63,576,1 k_out_strides=64,192,1 q_heads=9 k_heads=3 ; threads 32 1 4 / 32 1 1 ; refused
-// @witness rope_x2_float32 ; forward@1=1 traditional@2=1 q_strides=64,576,1 k_strides=64,192,1 q_out_strides=64,575,1 k_out_strides=64,192,1 q_heads=9 k_heads=3 ; threads 32 20 4 / 32 4 1 ; refused
-// @witness rope_x2_float32 ; forward@1=1 traditional@2=1 q_strides=64,576,1 k_strides=64,192,1 q_out_strides=1279,64,1 k_out_strides=64,192,1 q_heads=9 k_heads=3 ; threads 32 20 4 / 32 4 1 ; refused
-// @witness rope_x2_float32 ; forward@1=1 traditional@2=1 q_strides=64,576,1 k_strides=64,192,1 q_out_strides=64,576,1 k_out_strides=128,1152,2 q_heads=9 k_heads=3 ; threads 32 20 4 / 32 4 1 ; refused
-// @witness rope_x2_float32 ; forward@1=1 traditional@2=1 q_strides=64,576,1 k_strides=64,192,1 q_out_strides=64,576,1 k_out_strides=64,63,1 q_heads=1 k_heads=1 ; threads 32 20 2 / 32 1 1 ; refused
-// @witness rope_x2_float32 ; forward@1=1 traditional@2=1 q_strides=64,576,1 k_strides=64,192,1 q_out_strides=64,576,1 k_out_strides=63,576,1 q_heads=9 k_heads=3 ; threads 32 1 4 / 32 1 1 ; refused
-// @witness rope_x2_float32 ; forward@1=1 traditional@2=1 q_strides=64,576,1 k_strides=64,192,1 q_out_strides=64,576,1 k_out_strides=64,191,1 q_heads=9 k_heads=3 ; threads 32 20 4 / 32 4 1 ; refused
-// @witness rope_x2_float32 ; forward@1=1 traditional@2=1 q_strides=64,576,1 k_strides=64,192,1 q_out_strides=64,576,1 k_out_strides=1279,64,1 q_heads=9 k_heads=3 ; threads 32 20 4 / 32 4 1 ; refused
-// @witness rope_x2_float32 ; forward@1=1 traditional@2=0 q_strides=64,576,1 k_strides=64,576,1 q_out_strides=64,64,1 k_out_strides=64,640,1 q_heads=9 k_heads=9 ; threads 32 2 6 / 32 1 1 ; refused
-// @witness rope_x2_float32 ; forward@1=1 traditional@2=0 q_strides=64,576,1 k_strides=64,576,1 q_out_strides=64,64,1 k_out_strides=64,640,1 q_heads=2 k_heads=9 ; threads 32 20 4 / 32 1 1 ; refused
-// @witness rope_x2_float32 ; forward@1=1 traditional@2=0 q_strides=64,576,1 k_strides=64,576,1 q_out_strides=64,640,1 k_out_strides=64,64,1 q_heads=9 k_heads=9 ; threads 32 2 6 / 32 1 1 ; refused
-// @witness rope_x2_float32 ; forward@1=1 traditional@2=0 q_strides=64,576,1 k_strides=64,576,1 q_out_strides=64,640,1 k_out_strides=64,64,1 q_heads=9 k_heads=2 ; threads 32 20 4 / 32 1 1 ; refused
-// @witness rope_x2_float32 ; forward@1=1 traditional@2=1 q_strides=64,576,1 k_strides=64,576,1 q_out_strides=64,64,1 k_out_strides=64,640,1 q_heads=9 k_heads=9 ; threads 32 2 6 / 32 1 1 ; refused
-// @witness rope_x2_float32 ; forward@1=1 traditional@2=1 q_strides=64,576,1 k_strides=64,576,1 q_out_strides=64,64,1 k_out_strides=64,640,1 q_heads=2 k_heads=9 ; threads 32 20 4 / 32 1 1 ; refused
-// @witness rope_x2_float32 ; forward@1=1 traditional@2=1 q_strides=64,576,1 k_strides=64,576,1 q_out_strides=64,640,1 k_out_strides=64,64,1 q_heads=9 k_heads=9 ; threads 32 2 6 / 32 1 1 ; refused
-// @witness rope_x2_float32 ; forward@1=1 traditional@2=1 q_strides=64,576,1 k_strides=64,576,1 q_out_strides=64,640,1 k_out_strides=64,64,1 q_heads=9 k_heads=2 ; threads 32 20 4 / 32 1 1 ; refused
+// @witness rope_single_x2_float32 ; forward@1=1 traditional@2={0|1} offset=17 q_stride=64 k_stride=64 q_out_stride=64 k_out_stride=64 q_heads=9 k_heads=3 ; threads 32 12 1 / 32 1 1 ; ok
+// @witness rope_single_x2_float32 ; forward@1=1 traditional@2={0|1} offset=17 q_stride=64 k_stride=64 q_out_stride=64 k_out_stride=64 q_heads=9 k_heads=3 inplace=q_out,q ; threads 32 12 1 / 32 1 1 ; ok
+// @witness rope_single_x2_float32 ; forward@1=1 traditional@2={0|1} offset=17 q_stride=64 k_stride=64 q_out_stride=64 k_out_stride=64 q_heads=9 k_heads=3 inplace=k_out,k ; threads 32 12 1 / 32 1 1 ; ok
+// @witness rope_single_x2_float32 ; forward@1=1 traditional@2={0|1} offset=17 q_stride=64 k_stride=64 q_out_stride=64 k_out_stride=64 q_heads=3 k_heads=3 inplace=q_out,k ; threads 32 6 1 / 32 1 1 ; refused
+// @witness rope_single_x2_float32 ; forward@1=1 traditional@2={0|1} offset=17 q_stride=64 k_stride=64 q_out_stride=64 k_out_stride=64 q_heads=3 k_heads=3 inplace=k_out,q ; threads 32 6 1 / 32 1 1 ; refused
+// @witness rope_single_x2_float32 ; forward@1=1 traditional@2={0|1} offset=17 q_stride=64 k_stride=64 q_out_stride=64 k_out_stride=64 q_heads=9 k_heads=3 ; threads 32 13 1 / 32 1 1 ; refused
+// @witness rope_single_x2_float32 ; forward@1=1 traditional@2={0|1} offset=17 q_stride=64 k_stride=64 q_out_stride=64 k_out_stride=64 q_heads=9 k_heads=3 ; threads 32 12 2 / 32 1 1 ; refused
+// @witness rope_single_x2_float32 ; forward@1=1 traditional@2={0|1} offset=17 q_stride=64 k_stride=64 q_out_stride=0 k_out_stride=0 q_heads=1 k_heads=1 ; threads 32 2 1 / 32 1 1 ; ok
+// @witness rope_single_x2_float32 ; forward@1=1 traditional@2={0|1} offset=17 q_stride=64 k_stride=64 q_out_stride=63 k_out_stride=64 q_heads=2 k_heads=2 ; threads 32 4 1 / 32 1 1 ; refused
+// @witness rope_single_x2_float32 ; forward@1=1 traditional@2={0|1} offset=17 q_stride=64 k_stride=64 q_out_stride=64 k_out_stride=63 q_heads=2 k_heads=2 ; threads 32 4 1 / 32 1 1 ; refused
+// @witness rope_single_x2_float32 ; forward@1=1 traditional@2={0|1} offset=17 q_stride=64 k_stride=64 q_out_stride=64 k_out_stride=64 q_heads=0 k_heads=2 ; threads 32 2 1 / 32 1 1 ; refused
+// @witness rope_single_x2_float32 ; forward@1=1 traditional@2={0|1} offset=17 q_stride=64 k_stride=64 q_out_stride=64 k_out_stride=64 q_heads=2 k_heads=0 ; threads 32 2 1 / 32 1 1 ; refused
+// @witness rope_single_x2_float32 ; forward@1=0 traditional@2={0|1} offset=17 q_stride=64 k_stride=64 q_out_stride=64 k_out_stride=64 q_heads=9 k_heads=3 ; threads 32 12 1 / 32 1 1 ; refused
+// @witness rope_x2_float32 ; forward@1=1 traditional@2={0|1} q_strides=64,576,1 k_strides=64,192,1 q_out_strides=64,576,1 k_out_strides=64,192,1 q_heads=9 k_heads=3 ; threads 32 20 4 / 32 4 1 ; ok
+// @witness rope_x2_float32 ; forward@1=1 traditional@2={0|1} q_strides=64,576,1 k_strides=64,192,1 q_out_strides=64,576,1 k_out_strides=64,192,1 q_heads=9 k_heads=3 inplace=q_out,q ; threads 32 20 4 / 32 4 1 ; ok
+// @witness rope_x2_float32 ; forward@1=1 traditional@2={0|1} q_strides=64,576,1 k_strides=64,192,1 q_out_strides=64,576,1 k_out_strides=64,192,1 q_heads=9 k_heads=3 inplace=k_out,k ; threads 32 20 4 / 32 4 1 ; ok
+// @witness rope_x2_float32 ; forward@1=1 traditional@2={0|1} q_strides=64,192,1 k_strides=64,192,1 q_out_strides=64,192,1 k_out_strides=64,192,1 q_heads=3 k_heads=3 inplace=q_out,k ; threads 32 20 2 / 32 4 1 ; refused
+// @witness rope_x2_float32 ; forward@1=1 traditional@2={0|1} q_strides=64,192,1 k_strides=64,192,1 q_out_strides=64,192,1 k_out_strides=64,192,1 q_heads=3 k_heads=3 inplace=k_out,q ; threads 32 20 2 / 32 4 1 ; refused
+// @witness rope_x2_float32 ; forward@1=1 traditional@2={0|1} q_strides=64,576,1 k_strides=64,192,1 q_out_strides=64,576,1 k_out_strides=64,192,1 q_heads=9 k_heads=3 ; threads 32 20 5 / 32 4 1 ; refused
+// @witness rope_x2_float32 ; forward@1=1 traditional@2={0|1} q_strides=64,576,1 k_strides=64,192,1 q_out_strides=1280,64,1 k_out_strides=1280,64,1 q_heads=26 k_heads=9 ; threads 32 20 10 / 32 4 1 ; ok
+// @witness rope_x2_float32 ; forward@1=1 traditional@2={0|1} q_strides=64,576,1 k_strides=64,192,1 q_out_strides=64,0,1 k_out_strides=64,0,1 q_heads=9 k_heads=3 ; threads 32 1 4 / 32 1 1 ; ok
+// @witness rope_x2_float32 ; forward@1=1 traditional@2={0|1} q_strides=64,576,1 k_strides=64,192,1 q_out_strides=0,64,1 k_out_strides=0,64,1 q_heads=1 k_heads=1 ; threads 32 20 2 / 32 1 1 ; ok
+// @witness rope_x2_float32 ; forward@1=1 traditional@2={0|1} q_strides=64,576,1 k_strides=64,192,1 q_out_strides=64,576,1 k_out_strides=64,192,1 q_heads=0 k_heads=3 ; threads 32 20 1 / 32 1 1 ; refused
+// @witness rope_x2_float32 ; forward@1=1 traditional@2={0|1} q_strides=64,576,1 k_strides=64,192,1 q_out_strides=64,576,1 k_out_strides=64,192,1 q_heads=9 k_heads=0 ; threads 32 20 3 / 32 1 1 ; refused
+// @witness rope_x2_float32 ; forward@1=0 traditional@2={0|1} q_strides=64,576,1 k_strides=64,192,1 q_out_strides=64,576,1 k_out_strides=64,192,1 q_heads=9 k_heads=3 ; threads 32 20 4 / 32 4 1 ; refused
+// @witness rope_x2_float32 ; forward@1=1 traditional@2={0|1} q_strides=64,576,1 k_strides=64,192,1 q_out_strides=128,1152,2 k_out_strides=64,192,1 q_heads=9 k_heads=3 ; threads 32 20 4 / 32 4 1 ; refused
+// @witness rope_x2_float32 ; forward@1=1 traditional@2={0|1} q_strides=64,576,1 k_strides=64,192,1 q_out_strides=64,63,1 k_out_strides=64,192,1 q_heads=1 k_heads=1 ; threads 32 20 2 / 32 1 1 ; refused
+// @witness rope_x2_float32 ; forward@1=1 traditional@2={0|1} q_strides=64,576,1 k_strides=64,192,1 q_out_strides=63,576,1 k_out_strides=64,192,1 q_heads=9 k_heads=3 ; threads 32 1 4 / 32 1 1 ; refused
+// @witness rope_x2_float32 ; forward@1=1 traditional@2={0|1} q_strides=64,576,1 k_strides=64,192,1 q_out_strides=64,575,1 k_out_strides=64,192,1 q_heads=9 k_heads=3 ; threads 32 20 4 / 32 4 1 ; refused
+// @witness rope_x2_float32 ; forward@1=1 traditional@2={0|1} q_strides=64,576,1 k_strides=64,192,1 q_out_strides=1279,64,1 k_out_strides=64,192,1 q_heads=9 k_heads=3 ; threads 32 20 4 / 32 4 1 ; refused
+// @witness rope_x2_float32 ; forward@1=1 traditional@2={0|1} q_strides=64,576,1 k_strides=64,192,1 q_out_strides=64,576,1 k_out_strides=128,1152,2 q_heads=9 k_heads=3 ; threads 32 20 4 / 32 4 1 ; refused
+// @witness rope_x2_float32 ; forward@1=1 traditional@2={0|1} q_strides=64,576,1 k_strides=64,192,1 q_out_strides=64,576,1 k_out_strides=64,63,1 q_heads=1 k_heads=1 ; threads 32 20 2 / 32 1 1 ; refused
+// @witness rope_x2_float32 ; forward@1=1 traditional@2={0|1} q_strides=64,576,1 k_strides=64,192,1 q_out_strides=64,576,1 k_out_strides=63,576,1 q_heads=9 k_heads=3 ; threads 32 1 4 / 32 1 1 ; refused
+// @witness rope_x2_float32 ; forward@1=1 traditional@2={0|1} q_strides=64,576,1 k_strides=64,192,1 q_out_strides=64,576,1 k_out_strides=64,191,1 q_heads=9 k_heads=3 ; threads 32 20 4 / 32 4 1 ; refused
+// @witness rope_x2_float32 ; forward@1=1 traditional@2={0|1} q_strides=64,576,1 k_strides=64,192,1 q_out_strides=64,576,1 k_out_strides=1279,64,1 q_heads=9 k_heads=3 ; threads 32 20 4 / 32 4 1 ; refused
+// @witness rope_x2_float32 ; forward@1=1 traditional@2={0|1} q_strides=64,576,1 k_strides=64,576,1 q_out_strides=64,64,1 k_out_strides=64,640,1 q_heads=9 k_heads=9 ; threads 32 2 6 / 32 1 1 ; refused
+// @witness rope_x2_float32 ; forward@1=1 traditional@2={0|1} q_strides=64,576,1 k_strides=64,576,1 q_out_strides=64,64,1 k_out_strides=64,640,1 q_heads=2 k_heads=9 ; threads 32 20 4 / 32 1 1 ; refused
+// @witness rope_x2_float32 ; forward@1=1 traditional@2={0|1} q_strides=64,576,1 k_strides=64,576,1 q_out_strides=64,640,1 k_out_strides=64,64,1 q_heads=9 k_heads=9 ; threads 32 2 6 / 32 1 1 ; refused
+// @witness rope_x2_float32 ; forward@1=1 traditional@2={0|1} q_strides=64,576,1 k_strides=64,576,1 q_out_strides=64,640,1 k_out_strides=64,64,1 q_heads=9 k_heads=2 ; threads 32 20 4 / 32 1 1 ; refused

@@ -2,8 +2,8 @@ package msl
 
 import "strings"
 
-// scanned is a source as the preprocessor's tokens, but that ## is two, and lines for the preprocessor
-// are one each.
+// scanned is a source as tokens of the preprocessor. Unlike there, ## is two tokens, and a
+// preprocessor line is one.
 type scanned struct {
 	source string
 	tokens []token
@@ -24,11 +24,11 @@ func (s *scanned) texts(from, to int) []string {
 	return out
 }
 
-// scan returns false if a comment, a text or a line does not end, or is of a kind that is not known
-// here.
+// scan splits a source into tokens. ok is false if a comment, a literal or a line does not end, or is
+// of an unknown kind.
 func scan(source string) (s scanned, ok bool) {
 	s.source = source
-	fresh := true // nothing but spaces stands before on the line
+	fresh := true // only spaces stand before it on the line
 	for i := 0; i < len(source); {
 		c := source[i]
 		from := i
@@ -37,7 +37,7 @@ func scan(source string) (s scanned, ok bool) {
 			fresh = true
 			i++
 			continue
-		case c == '\r': // it would stand between what continues a line and its end
+		case c == '\r': // it would stand between a backslash and the end of the line that the backslash continues
 			return s, false
 		case c == ' ' || c == '\t' || c == '\f' || c == '\v':
 			i++
@@ -69,7 +69,7 @@ func scan(source string) (s scanned, ok bool) {
 			for i < len(source) && word(source[i]) {
 				i++
 			}
-			if i < len(source) && source[i] == '"' { // R"(…)" has its own rules, and so have prefixes
+			if i < len(source) && source[i] == '"' { // raw strings R"(…)" and prefixed strings have rules of their own
 				return s, false
 			}
 		default:
@@ -93,13 +93,13 @@ func number(s string) bool {
 	return '0' <= s[0] && s[0] <= '9'
 }
 
-// punctuators are those of more than one character, the longest first.
+// punctuators are the punctuators of several characters, the longest first.
 var punctuators = []string{
 	"...", "<<=", ">>=", "->*", "::", "->", ".*", "++", "--", "<<", ">>", "<=", ">=", "==", "!=", "&&", "||",
 	"+=", "-=", "*=", "/=", "%=", "^=", "&=", "|=",
 }
 
-// punctuator is the length of what a text begins with.
+// punctuator returns the length of the punctuator with which s begins.
 func punctuator(s string) int {
 	for _, p := range punctuators {
 		if strings.HasPrefix(s, p) {
@@ -109,7 +109,7 @@ func punctuator(s string) int {
 	return 1
 }
 
-// comment returns where a comment ends, −1 if it does not.
+// comment returns where the comment at i ends, or −1 if it does not end.
 func comment(source string, i int) int {
 	if source[i+1] == '*' {
 		end := strings.Index(source[i+2:], "*/")
@@ -121,7 +121,7 @@ func comment(source string, i int) int {
 	return lineEnd(source, i)
 }
 
-// lineEnd returns where a line ends, with those that continue it.
+// lineEnd returns where a line ends, including the lines that continue it.
 func lineEnd(source string, i int) int {
 	directive := source[i] == '#'
 	for i < len(source) && source[i] != '\n' {
@@ -133,7 +133,7 @@ func lineEnd(source string, i int) int {
 				return -1
 			}
 		case directive && strings.HasPrefix(source[i:], "//"):
-			directive = false // the rest is a comment
+			directive = false // the rest of the line is a comment
 		default:
 			i++
 		}
@@ -141,7 +141,7 @@ func lineEnd(source string, i int) int {
 	return i
 }
 
-// quoted returns where a text in quotes ends, −1 if it does not on its line.
+// quoted returns where the string at i ends, or −1 if it does not end on its line.
 func quoted(source string, i int) int {
 	for q := source[i]; ; {
 		i++

@@ -1,14 +1,6 @@
 // Attention of few queries over many keys.
 
-#include <metal_stdlib>
-using namespace metal;
-#pragma clang fp contract(off)
-
-// What a store leaves of a result: of a NaN, the one NaN, whichever operation
-// made it (docs/terms.md, "Stores"). Bits are compared, which fast-math leaves alone.
-inline float stored(float v) {
-  return (as_type<uint>(v) & 0x7fffffffu) > 0x7f800000u ? as_type<float>(0x7fc00000u) : v;
-}
+#include "common.h"
 
 // Those of MLX's kernel; masks and sinks are not in this one, and its
 // declarations say that their constants are false.
@@ -18,11 +10,6 @@ constant bool do_causal [[function_constant(22)]];
 constant bool bool_mask [[function_constant(23)]];
 constant bool float_mask [[function_constant(24)]];
 constant bool has_sinks [[function_constant(25)]];
-
-#ifndef __MLXC__ // docs/kernels.md, "Weights before the wait"
-inline void wait_for_dispatches() {}
-inline void will_read(const device void* p) {}
-#endif
 
 constexpr constant int LANES = 32;
 constexpr constant int SIMDGROUPS = 32;
@@ -531,26 +518,17 @@ template [[host_name("sdpa_rows_float_128_128")]] [[kernel]] decltype(sdpa_rows<
 // Attention: one threadgroup a head and query.
 //
 // @witness sdpa_vector_float_* ; query_transposed@21=0 gqa_factor=3 N=50 k_head_stride=8192 k_seq_stride=128 v_head_stride=8192 v_seq_stride=128 ; groups 9 1 1 / 1024 1 1 ; ok
-// @witness sdpa_vector_float_* ; has_mask@20=0 query_transposed@21=0 do_causal@22=1 bool_mask@23=0 float_mask@24=0 has_sinks@25=0 gqa_factor=3 N=50 k_head_stride=8192 k_seq_stride=128 v_head_stride=8192 v_seq_stride=128 ; groups 9 8 1 / 1024 1 1 ; ok
-// @witness sdpa_vector_float_* ; has_mask@20=0 query_transposed@21=1 do_causal@22=1 bool_mask@23=0 float_mask@24=0 has_sinks@25=0 gqa_factor=3 N=50 k_head_stride=8192 k_seq_stride=128 v_head_stride=8192 v_seq_stride=128 ; groups 9 8 1 / 1024 1 1 ; ok
-// @witness sdpa_vector_float_* ; query_transposed@21=0 do_causal@22=1 gqa_factor=1 N=1 k_seq_stride=128 v_seq_stride=128 ; groups 1 1 1 / 1024 1 1 ; ok
-// @witness sdpa_vector_float_* ; query_transposed@21=1 do_causal@22=1 gqa_factor=1 N=1 k_seq_stride=128 v_seq_stride=128 ; groups 1 1 1 / 1024 1 1 ; ok
-// @witness sdpa_vector_float_* ; query_transposed@21=0 do_causal@22=0 gqa_factor=1 N=1 k_seq_stride=128 v_seq_stride=128 ; groups 1 2 1 / 1024 1 1 ; ok
-// @witness sdpa_vector_float_* ; query_transposed@21=1 do_causal@22=0 gqa_factor=1 N=1 k_seq_stride=128 v_seq_stride=128 ; groups 1 2 1 / 1024 1 1 ; ok
-// @witness sdpa_vector_float_* ; query_transposed@21=0 do_causal@22=1 gqa_factor=1 N=1 k_seq_stride=128 v_seq_stride=128 ; groups 1 2 1 / 1024 1 1 ; refused
-// @witness sdpa_vector_float_* ; query_transposed@21=1 do_causal@22=1 gqa_factor=1 N=1 k_seq_stride=128 v_seq_stride=128 ; groups 1 2 1 / 1024 1 1 ; refused
+// @witness sdpa_vector_float_* ; has_mask@20=0 query_transposed@21={0|1} do_causal@22=1 bool_mask@23=0 float_mask@24=0 has_sinks@25=0 gqa_factor=3 N=50 k_head_stride=8192 k_seq_stride=128 v_head_stride=8192 v_seq_stride=128 ; groups 9 8 1 / 1024 1 1 ; ok
+// @witness sdpa_vector_float_* ; query_transposed@21={0|1} do_causal@22=1 gqa_factor=1 N=1 k_seq_stride=128 v_seq_stride=128 ; groups 1 1 1 / 1024 1 1 ; ok
+// @witness sdpa_vector_float_* ; query_transposed@21={0|1} do_causal@22=0 gqa_factor=1 N=1 k_seq_stride=128 v_seq_stride=128 ; groups 1 2 1 / 1024 1 1 ; ok
+// @witness sdpa_vector_float_* ; query_transposed@21={0|1} do_causal@22=1 gqa_factor=1 N=1 k_seq_stride=128 v_seq_stride=128 ; groups 1 2 1 / 1024 1 1 ; refused
 // @witness sdpa_vector_float_* ; query_transposed@21=0 gqa_factor=0 N=50 k_seq_stride=128 v_seq_stride=128 ; groups 1 1 1 / 1024 1 1 ; refused
-// @witness sdpa_vector_float_* ; query_transposed@21=0 gqa_factor=1 N=0 k_seq_stride=128 v_seq_stride=128 ; groups 1 1 1 / 1024 1 1 ; refused
-// @witness sdpa_vector_float_* ; query_transposed@21=1 gqa_factor=1 N=0 k_seq_stride=128 v_seq_stride=128 ; groups 1 1 1 / 1024 1 1 ; refused
+// @witness sdpa_vector_float_* ; query_transposed@21={0|1} gqa_factor=1 N=0 k_seq_stride=128 v_seq_stride=128 ; groups 1 1 1 / 1024 1 1 ; refused
 // @witness sdpa_vector_float_* ; query_transposed@21=0 gqa_factor=1 N=5 k_seq_stride=128 v_seq_stride=128 ; groups 1 1 1 / 512 1 1 ; refused
-// @witness sdpa_vector_float_* ; query_transposed@21=0 has_mask@20=1 gqa_factor=1 N=5 k_seq_stride=128 v_seq_stride=128 ; groups 1 1 1 / 1024 1 1 ; refused
-// @witness sdpa_vector_float_* ; query_transposed@21=0 bool_mask@23=1 gqa_factor=1 N=5 k_seq_stride=128 v_seq_stride=128 ; groups 1 1 1 / 1024 1 1 ; refused
-// @witness sdpa_vector_float_* ; query_transposed@21=0 float_mask@24=1 gqa_factor=1 N=5 k_seq_stride=128 v_seq_stride=128 ; groups 1 1 1 / 1024 1 1 ; refused
-// @witness sdpa_vector_float_* ; query_transposed@21=0 has_sinks@25=1 gqa_factor=1 N=5 k_seq_stride=128 v_seq_stride=128 ; groups 1 1 1 / 1024 1 1 ; refused
-// @witness sdpa_vector_float_* ; query_transposed@21=1 has_mask@20=1 gqa_factor=1 N=5 k_seq_stride=128 v_seq_stride=128 ; groups 1 1 1 / 1024 1 1 ; refused
-// @witness sdpa_vector_float_* ; query_transposed@21=1 bool_mask@23=1 gqa_factor=1 N=5 k_seq_stride=128 v_seq_stride=128 ; groups 1 1 1 / 1024 1 1 ; refused
-// @witness sdpa_vector_float_* ; query_transposed@21=1 float_mask@24=1 gqa_factor=1 N=5 k_seq_stride=128 v_seq_stride=128 ; groups 1 1 1 / 1024 1 1 ; refused
-// @witness sdpa_vector_float_* ; query_transposed@21=1 has_sinks@25=1 gqa_factor=1 N=5 k_seq_stride=128 v_seq_stride=128 ; groups 1 1 1 / 1024 1 1 ; refused
+// @witness sdpa_vector_float_* ; query_transposed@21={0|1} has_mask@20=1 gqa_factor=1 N=5 k_seq_stride=128 v_seq_stride=128 ; groups 1 1 1 / 1024 1 1 ; refused
+// @witness sdpa_vector_float_* ; query_transposed@21={0|1} bool_mask@23=1 gqa_factor=1 N=5 k_seq_stride=128 v_seq_stride=128 ; groups 1 1 1 / 1024 1 1 ; refused
+// @witness sdpa_vector_float_* ; query_transposed@21={0|1} float_mask@24=1 gqa_factor=1 N=5 k_seq_stride=128 v_seq_stride=128 ; groups 1 1 1 / 1024 1 1 ; refused
+// @witness sdpa_vector_float_* ; query_transposed@21={0|1} has_sinks@25=1 gqa_factor=1 N=5 k_seq_stride=128 v_seq_stride=128 ; groups 1 1 1 / 1024 1 1 ; refused
 // @witness sdpa_rows_float_* ; do_causal@22=1 gqa_factor=3 N=243 k_head_stride=32768 k_seq_stride=128 v_head_stride=32768 v_seq_stride=128 ; groups 3 8 1 / 256 1 1 ; ok
 // @witness sdpa_rows_float_* ; do_causal@22=1 gqa_factor=3 N=50 k_head_stride=8192 k_seq_stride=128 v_head_stride=8192 v_seq_stride=128 ; groups 9 20 1 / 256 1 1 ; ok
 // @witness sdpa_rows_float_* ; do_causal@22=1 gqa_factor=1 N=1 k_seq_stride=128 v_seq_stride=128 ; groups 1 1 1 / 256 1 1 ; ok

@@ -10,32 +10,12 @@
 // Kernels "whole" hold all of x. Kernels "piped" hold a piece of 2,048 elements and the next one, which
 // simdgroups of their own bring while the others multiply.
 
-#include <metal_stdlib>
-using namespace metal;
-#pragma clang fp contract(off)
+#include "products.h"
 
-// What a store leaves of a result: of a NaN, the one NaN, whichever operation
-// made it (docs/terms.md, "Stores"). Bits are compared, which fast-math leaves alone.
-inline bool is_nan(float v) { return (as_type<uint>(v) & 0x7fffffffu) > 0x7f800000u; }
-inline float stored(float v) { return is_nan(v) ? as_type<float>(0x7fc00000u) : v; }
-
-#ifndef __MLXC__ // docs/kernels.md, "Weights before the wait" and "Subnormal numbers"
-inline void wait_for_dispatches() {}
-inline bool subnormals_known() { return false; }
-#endif
-
-constexpr constant int LANES = 32;
 constexpr constant int CODES = 16; // of a row, in two words, that a lane takes at a time
 constexpr constant int STEP = LANES * CODES;
 constexpr constant int MOST = 4096; // elements of x that "whole" holds
 constexpr constant int PIECE = 2048; // and "piped", twice
-
-// Affine is a matrix [N, K] of codes, with what is applied to them.
-struct Affine {
-  const device uint* w;
-  const device float* scales;
-  const device float* biases;
-};
 
 // Part is what a lane takes of a row at a time.
 struct Part {
@@ -59,7 +39,7 @@ struct Rows {
   Part part(int i, int t) const {
     const device uint* at = w + (i * words + t * (STEP / 8));
     const int group = i * groups + t * (STEP / g);
-    return {wide ? *(const device uint2*)at : uint2(at[0], at[1]), scales[group], biases[group]};
+    return {wide ? wide_load<uint2>(at) : uint2(at[0], at[1]), scales[group], biases[group]};
   }
 };
 template <int g>
@@ -70,18 +50,11 @@ inline Rows<g> rows_of(const thread Affine& m, int K, int first, uint lane) {
   return {m.w + size_t(first) * words + lane * (CODES / 8), m.scales + group, m.biases + group, words, groups};
 }
 
-inline bool aligned(const device void* p, ulong n) { return (ulong(p) & (n - 1)) == 0; }
-
 // A code is multiplied where it stands in its word or in the word shifted to the right, so that it needs a mask only;
 // an element of x is divided by what the code is too large by. `place` is where code i of 16 then stands. For
 // numbers so small that the division is not exact it is what affine_qmv_fast does, unless they are not divided.
 inline int shift() { return subnormals_known() ? 12 : 16; } // 12 spares the first one a shift of its own
 inline int place(int i) { return 4 * (i % 4) + (i % 8 < 4 ? 0 : 16 - shift()); }
-
-// small is an integer below 2^23 as a float: it is put into the fraction of 2^23.
-// Behind a mask this is one logical operation and a subtraction, which a GPU
-// does at its full rate, unlike conversions.
-inline float small(uint n) { return as_type<float>(n | 0x4b000000u) - 8388608.0f; }
 
 // number is n, below 2^23, or, where arithmetic keeps subnormal numbers, n · 2^-149, which has the bits of n.
 inline float number(uint n) { return subnormals_known() ? as_type<float>(n) : small(n); }
@@ -111,14 +84,7 @@ struct Piece {
       float v[CODES];
       const device float* at = row + from + u * CODES;
       if (wide) {
-#pragma unroll
-        for (int i = 0; i < CODES; i += 4) {
-          const float4 e = *(const device float4*)(at + i);
-          v[i] = e.x;
-          v[i + 1] = e.y;
-          v[i + 2] = e.z;
-          v[i + 3] = e.w;
-        }
+        take<CODES>(at, v);
       } else {
 #pragma unroll
         for (int i = 0; i < CODES; i++) {
@@ -160,8 +126,8 @@ struct Piece {
     }
   }
 
-  // take returns part u: its elements in v, its sum and its factor.
-  float2 take(int u, thread float* v) const {
+  // part returns part u: its elements in v, its sum and its factor.
+  float2 part(int u, thread float* v) const {
 #pragma unroll
     for (int c = 0; c < 4; c++) {
       const float4 e = x[4 * u + (c ^ (u / 2 % 4))];
@@ -220,19 +186,8 @@ inline void finish(const thread Rows<g>* m, const device float* x, int K, bool w
   }
 #pragma unroll
   for (int i = 0; i < rows * matrices; i += 2) {
-    const float2 s = simd_sum(float2(result[i], result[i + 1]));
-    result[i] = s.x;
-    result[i + 1] = s.y;
+    sum_all<2>(result + i);
   }
-}
-
-// of_lane is value lane of n, 2 or 4: what all lanes have, each makes one result of.
-template <int n>
-inline float of_lane(const thread float* v, uint lane) {
-  const bool odd = (lane & 1) != 0;
-  const float low = select(v[0], v[1], odd);
-  const float high = select(v[n - 2], v[n - 1], odd);
-  return select(low, high, n == 4 && (lane & 2) != 0);
 }
 
 // dot_whole leaves in result[rows·j + i] the product of x with row first + i of matrix j. A part of a row is asked for
@@ -265,7 +220,7 @@ inline void dot_whole(
     for (int t = 0; t < MOST / STEP; t++) {
       if (t * STEP < K) {
         float v[CODES];
-        const float2 sum = piece.take(t * LANES + int(lane), v);
+        const float2 sum = piece.part(t * LANES + int(lane), v);
 #pragma unroll
         for (int i = 0; i < rows * matrices; i++) {
           add(p[i], v, sum, result[i]);
@@ -287,7 +242,7 @@ inline void use(const thread Rows<g>& m, const thread Piece& piece, uint lane, t
 #pragma unroll
   for (int t = 0; t < steps; t++) {
     float v[CODES];
-    const float2 sum = piece.take(t * LANES + int(lane), v);
+    const float2 sum = piece.part(t * LANES + int(lane), v);
 #pragma unroll
     for (int i = 0; i < rows; i++) {
       add(p[t % ahead][i], v, sum, result[i]);
@@ -354,29 +309,35 @@ inline void dot_piped(
 }
 
 constexpr constant int MANY = 14; // simdgroups of a threadgroup of "whole"
-constexpr constant int ROWS = 4; // that each of them makes, of all matrices
+
+// Of which sizes these are: as those of affine_qmv_fast, in wholes of what a threadgroup holds of x.
+//
+// @lines whole()
+// @require in_vec_size >= 512 && in_vec_size % 512 == 0 && in_vec_size <= 4096
+// @require out_vec_size >= 8 && out_vec_size % 8 == 0
+// @end
+// @lines piped(results)
+// @require in_vec_size >= 2048 && in_vec_size % 2048 == 0
+// @each    n = {results}
+// @require {n} >= 8 && {n} % 8 == 0
+// @end
+// @end
 
 // A product of a matrix of many rows. Simdgroups past the last row make it once more, and keep it to themselves.
 //
-// @kernel   affine_qmv_whole_float_gs_{g:32}_b_4
-// @arg 0 w             device u32 as u4[out_vec_size, in_vec_size] read
-// @arg 1 scales        device f32[out_vec_size, in_vec_size/g] read
-// @arg 2 biases        device f32[out_vec_size, in_vec_size/g] read
-// @arg 3 x             device f32[M, in_vec_size] read
-// @arg 4 y             device f32[M, out_vec_size] write
-// @arg 5 in_vec_size   constant i32
-// @arg 6 out_vec_size  constant i32
-// @groups   M, ceil(out_vec_size/56), 1
-// @group    32, 14, 1
-// @require  in_vec_size >= 512 && in_vec_size % 512 == 0 && in_vec_size <= 4096
-// @require  out_vec_size >= 8 && out_vec_size % 8 == 0
-// @term     y[m,n] = round(f32, sum[qmv_fast](c < in_vec_size/g, \
-//             scales[n,c] * sum[qmv_fast](j < g, x[m,c*g + j] * f32(w[n,c*g + j])) + biases[n,c] * sum[qmv_fast](j < g, x[m,c*g + j])))
+// @kernel  affine_qmv_whole_float_gs_{g:32}_b_4
+// @use     matrix(; 4; out_vec_size; in_vec_size)
+// @arg     x             device f32[M, in_vec_size] read
+// @arg     y             device f32[M, out_vec_size] write
+// @arg     in_vec_size   constant i32
+// @arg     out_vec_size  constant i32
+// @groups  M, ceil(out_vec_size/56), 1
+// @group   32, 14, 1
+// @use     whole()
+// @term    y[m,n] = round(f32, {dot(qmv_fast; )})
 template <int g>
 [[kernel]] void qmv_whole(
-    const device uint* w [[buffer(0)]],
-    const device float* scales [[buffer(1)]],
-    const device float* biases [[buffer(2)]],
+    AFFINE(, 0, 1, 2),
     const device float* x [[buffer(3)]],
     device float* y [[buffer(4)]],
     constant int& in_vec_size [[buffer(5)]],
@@ -398,39 +359,25 @@ template <int g>
   }
 }
 
-// silu_mul is what a gated feed-forward layer makes of its two products.
-inline float silu_mul(float gate, float up) { return gate / (1.0f + precise::exp(-gate)) * up; }
-
 // The gate and up products of a feed-forward layer, and silu(gate)·up of them.
 //
-// @kernel   affine_qmv_whole_silu_mul_float_gs_{g:32}_b_4
-// @arg 0 w_gate        device u32 as u4[out_vec_size, in_vec_size] read
-// @arg 1 scales_gate   device f32[out_vec_size, in_vec_size/g] read
-// @arg 2 biases_gate   device f32[out_vec_size, in_vec_size/g] read
-// @arg 3 w_up          device u32 as u4[out_vec_size, in_vec_size] read
-// @arg 4 scales_up     device f32[out_vec_size, in_vec_size/g] read
-// @arg 5 biases_up     device f32[out_vec_size, in_vec_size/g] read
-// @arg 6 x             device f32[M, in_vec_size] read
-// @arg 7 y             device f32[M, out_vec_size] write
-// @arg 8 in_vec_size   constant i32
-// @arg 9 out_vec_size  constant i32
-// @groups   M, ceil(out_vec_size/28), 1
-// @group    32, 14, 1
-// @require  in_vec_size >= 512 && in_vec_size % 512 == 0 && in_vec_size <= 4096
-// @require  out_vec_size >= 8 && out_vec_size % 8 == 0
-// @where    gate[m,n] = sum[qmv_fast](c < in_vec_size/g, \
-//             scales_gate[n,c] * sum[qmv_fast](j < g, x[m,c*g + j] * f32(w_gate[n,c*g + j])) + biases_gate[n,c] * sum[qmv_fast](j < g, x[m,c*g + j]))
-// @where    up[m,n] = sum[qmv_fast](c < in_vec_size/g, \
-//             scales_up[n,c] * sum[qmv_fast](j < g, x[m,c*g + j] * f32(w_up[n,c*g + j])) + biases_up[n,c] * sum[qmv_fast](j < g, x[m,c*g + j]))
-// @term     y[m,n] = round(f32, gate[m,n] / (1.0 + exp(-gate[m,n])) * up[m,n])
+// @kernel  affine_qmv_whole_silu_mul_float_gs_{g:32}_b_4
+// @each    i = gate up
+// @use     matrix(_{i}; 4; out_vec_size; in_vec_size)
+// @where   {i}[m,n] = {dot(qmv_fast; _{i})}
+// @end
+// @arg     x             device f32[M, in_vec_size] read
+// @arg     y             device f32[M, out_vec_size] write
+// @arg     in_vec_size   constant i32
+// @arg     out_vec_size  constant i32
+// @groups  M, ceil(out_vec_size/28), 1
+// @group   32, 14, 1
+// @use     whole()
+// @term    y[m,n] = {silu_mul(m,n)}
 template <int g>
 [[kernel]] void qmv_whole_silu_mul(
-    const device uint* w_gate [[buffer(0)]],
-    const device float* scales_gate [[buffer(1)]],
-    const device float* biases_gate [[buffer(2)]],
-    const device uint* w_up [[buffer(3)]],
-    const device float* scales_up [[buffer(4)]],
-    const device float* biases_up [[buffer(5)]],
+    AFFINE(_gate, 0, 1, 2),
+    AFFINE(_up, 3, 4, 5),
     const device float* x [[buffer(6)]],
     device float* y [[buffer(7)]],
     constant int& in_vec_size [[buffer(8)]],
@@ -459,32 +406,32 @@ constexpr constant int PAIR = 2; // results of a simdgroup
 
 // A product of a matrix of long rows.
 //
-// @kernel   affine_qmv_piped_float_gs_{g:32}_b_4
-// @arg 0 w             device u32 as u4[out_vec_size, in_vec_size] read
-// @arg 1 scales        device f32[out_vec_size, in_vec_size/g] read
-// @arg 2 biases        device f32[out_vec_size, in_vec_size/g] read
-// @arg 3 x             device f32[M, in_vec_size] read
-// @arg 4 y             device f32[M, out_vec_size] write
-// @arg 5 in_vec_size   constant i32
-// @arg 6 out_vec_size  constant i32
-// @groups   M, ceil(out_vec_size/16), 1
-// @group    32, 10, 1
-// @require  in_vec_size >= 2048 && in_vec_size % 2048 == 0
-// @require  out_vec_size >= 8 && out_vec_size % 8 == 0
-// @term     y[m,n] = round(f32, sum[qmv_fast](c < in_vec_size/g, \
-//             scales[n,c] * sum[qmv_fast](j < g, x[m,c*g + j] * f32(w[n,c*g + j])) + biases[n,c] * sum[qmv_fast](j < g, x[m,c*g + j])))
+// @kernel  affine_qmv_piped{form:=store|_add=add}_float_gs_{g:32}_b_4
+// @use     matrix(; 4; out_vec_size; in_vec_size)
+// @arg     x             device f32[M, in_vec_size] read
+// @if      form == add
+// @arg     r             device f32[M, out_vec_size] read
+// @inplace y r
+// @end
+// @arg     y             device f32[M, out_vec_size] write
+// @arg     in_vec_size   constant i32
+// @arg     out_vec_size  constant i32
+// @groups  M, ceil(out_vec_size/16), 1
+// @group   32, 10, 1
+// @use     piped(out_vec_size)
+// @if      form == add
+// @term    y[m,n] = round(f32, r[m,n] + {dot(qmv_fast; )})
+// @else
+// @term    y[m,n] = round(f32, {dot(qmv_fast; )})
+// @end
 template <int g>
 [[kernel]] void qmv_piped(
-    const device uint* w [[buffer(0)]],
-    const device float* scales [[buffer(1)]],
-    const device float* biases [[buffer(2)]],
+    AFFINE(, 0, 1, 2),
     const device float* x [[buffer(3)]],
     device float* y [[buffer(4)]],
     constant int& in_vec_size [[buffer(5)]],
     constant int& out_vec_size [[buffer(6)]],
-    uint3 group [[threadgroup_position_in_grid]],
-    uint simdgroup [[simdgroup_index_in_threadgroup]],
-    uint lane [[thread_index_in_simdgroup]]) {
+    PLACE) {
   threadgroup float4 xs[PIECE / 4 * 2];
   threadgroup float2 sums[PIECE / CODES * 2];
   const int K = in_vec_size;
@@ -499,36 +446,15 @@ template <int g>
 }
 
 // A product and the residual that it is added to.
-//
-// @kernel   affine_qmv_piped_add_float_gs_{g:32}_b_4
-// @arg 0 w             device u32 as u4[out_vec_size, in_vec_size] read
-// @arg 1 scales        device f32[out_vec_size, in_vec_size/g] read
-// @arg 2 biases        device f32[out_vec_size, in_vec_size/g] read
-// @arg 3 x             device f32[M, in_vec_size] read
-// @arg 4 r             device f32[M, out_vec_size] read
-// @arg 5 y             device f32[M, out_vec_size] write
-// @arg 6 in_vec_size   constant i32
-// @arg 7 out_vec_size  constant i32
-// @groups   M, ceil(out_vec_size/16), 1
-// @group    32, 10, 1
-// @require  in_vec_size >= 2048 && in_vec_size % 2048 == 0
-// @require  out_vec_size >= 8 && out_vec_size % 8 == 0
-// @inplace  y r
-// @term     y[m,n] = round(f32, r[m,n] + sum[qmv_fast](c < in_vec_size/g, \
-//             scales[n,c] * sum[qmv_fast](j < g, x[m,c*g + j] * f32(w[n,c*g + j])) + biases[n,c] * sum[qmv_fast](j < g, x[m,c*g + j])))
 template <int g>
 [[kernel]] void qmv_piped_add(
-    const device uint* w [[buffer(0)]],
-    const device float* scales [[buffer(1)]],
-    const device float* biases [[buffer(2)]],
+    AFFINE(, 0, 1, 2),
     const device float* x [[buffer(3)]],
     const device float* r [[buffer(4)]],
     device float* y [[buffer(5)]],
     constant int& in_vec_size [[buffer(6)]],
     constant int& out_vec_size [[buffer(7)]],
-    uint3 group [[threadgroup_position_in_grid]],
-    uint simdgroup [[simdgroup_index_in_threadgroup]],
-    uint lane [[thread_index_in_simdgroup]]) {
+    PLACE) {
   threadgroup float4 xs[PIECE / 4 * 2];
   threadgroup float2 sums[PIECE / CODES * 2];
   const int K = in_vec_size;
@@ -548,47 +474,27 @@ constexpr constant int HELPERS_X3 = 4;
 
 // Three products of one input: queries, keys and values of attention.
 //
-// @kernel   affine_qmv_piped_x3_float_gs_{g:32}_b_4
-// @arg 0 w0            device u32 as u4[n0, in_vec_size] read
-// @arg 1 scales0       device f32[n0, in_vec_size/g] read
-// @arg 2 biases0       device f32[n0, in_vec_size/g] read
-// @arg 3 w1            device u32 as u4[n1, in_vec_size] read
-// @arg 4 scales1       device f32[n1, in_vec_size/g] read
-// @arg 5 biases1       device f32[n1, in_vec_size/g] read
-// @arg 6 w2            device u32 as u4[n2, in_vec_size] read
-// @arg 7 scales2       device f32[n2, in_vec_size/g] read
-// @arg 8 biases2       device f32[n2, in_vec_size/g] read
-// @arg 9 x             device f32[M, in_vec_size] read
-// @arg 10 y0           device f32[M, n0] write
-// @arg 11 y1           device f32[M, n1] write
-// @arg 12 y2           device f32[M, n2] write
-// @arg 13 in_vec_size  constant i32
-// @arg 14 n0           constant i32
-// @arg 15 n1           constant i32
-// @arg 16 n2           constant i32
-// @groups   M, ceil((n0 + n1 + n2)/24), 1
-// @group    32, 16, 1
-// @require  in_vec_size >= 2048 && in_vec_size % 2048 == 0
-// @require  n0 >= 8 && n0 % 8 == 0
-// @require  n1 >= 8 && n1 % 8 == 0
-// @require  n2 >= 8 && n2 % 8 == 0
-// @term     y0[m,n] = round(f32, sum[qmv_fast](c < in_vec_size/g, \
-//             scales0[n,c] * sum[qmv_fast](j < g, x[m,c*g + j] * f32(w0[n,c*g + j])) + biases0[n,c] * sum[qmv_fast](j < g, x[m,c*g + j])))
-// @term     y1[m,n] = round(f32, sum[qmv_fast](c < in_vec_size/g, \
-//             scales1[n,c] * sum[qmv_fast](j < g, x[m,c*g + j] * f32(w1[n,c*g + j])) + biases1[n,c] * sum[qmv_fast](j < g, x[m,c*g + j])))
-// @term     y2[m,n] = round(f32, sum[qmv_fast](c < in_vec_size/g, \
-//             scales2[n,c] * sum[qmv_fast](j < g, x[m,c*g + j] * f32(w2[n,c*g + j])) + biases2[n,c] * sum[qmv_fast](j < g, x[m,c*g + j])))
+// @kernel  affine_qmv_piped_x3_float_gs_{g:32}_b_4
+// @each    i = 0 1 2
+// @use     matrix({i}; 4; n{i}; in_vec_size)
+// @end
+// @arg     x            device f32[M, in_vec_size] read
+// @each    i = 0 1 2
+// @arg     y{i}         device f32[M, n{i}] write
+// @term    y{i}[m,n] = round(f32, {dot(qmv_fast; {i})})
+// @end
+// @arg     in_vec_size  constant i32
+// @each    i = 0 1 2
+// @arg     n{i}         constant i32
+// @end
+// @groups  M, ceil((n0 + n1 + n2)/24), 1
+// @group   32, 16, 1
+// @use     piped(n0 n1 n2)
 template <int g>
 [[kernel]] void qmv_piped_x3(
-    const device uint* w0 [[buffer(0)]],
-    const device float* scales0 [[buffer(1)]],
-    const device float* biases0 [[buffer(2)]],
-    const device uint* w1 [[buffer(3)]],
-    const device float* scales1 [[buffer(4)]],
-    const device float* biases1 [[buffer(5)]],
-    const device uint* w2 [[buffer(6)]],
-    const device float* scales2 [[buffer(7)]],
-    const device float* biases2 [[buffer(8)]],
+    AFFINE(0, 0, 1, 2),
+    AFFINE(1, 3, 4, 5),
+    AFFINE(2, 6, 7, 8),
     const device float* x [[buffer(9)]],
     device float* y0 [[buffer(10)]],
     device float* y1 [[buffer(11)]],
@@ -597,9 +503,7 @@ template <int g>
     constant int& n0 [[buffer(14)]],
     constant int& n1 [[buffer(15)]],
     constant int& n2 [[buffer(16)]],
-    uint3 group [[threadgroup_position_in_grid]],
-    uint simdgroup [[simdgroup_index_in_threadgroup]],
-    uint lane [[thread_index_in_simdgroup]]) {
+    PLACE) {
   threadgroup float4 xs[PIECE / 4 * 2];
   threadgroup float2 sums[PIECE / CODES * 2];
   const int K = in_vec_size;
@@ -643,104 +547,67 @@ INSTANTIATE_STAGED_ALL(32)
 // @witness affine_qmv_whole_float_gs_*_b_4 ; in_vec_size=512 out_vec_size=8 ; groups 1 1 1 / 32 14 1 ; ok
 // @witness affine_qmv_whole_float_gs_*_b_4 ; in_vec_size=512 out_vec_size=456 ; groups 1 9 1 / 32 14 1 ; ok
 // @witness affine_qmv_whole_float_gs_*_b_4 ; in_vec_size=4096 out_vec_size=24 ; groups 1 1 1 / 32 14 1 ; ok
-// @witness affine_qmv_whole_float_gs_*_b_4 ; in_vec_size=0 out_vec_size=8 ; groups 1 1 1 / 32 14 1 ; refused
-// @witness affine_qmv_whole_float_gs_*_b_4 ; in_vec_size=256 out_vec_size=8 ; groups 1 1 1 / 32 14 1 ; refused
-// @witness affine_qmv_whole_float_gs_*_b_4 ; in_vec_size=768 out_vec_size=8 ; groups 1 1 1 / 32 14 1 ; refused
-// @witness affine_qmv_whole_float_gs_*_b_4 ; in_vec_size=4608 out_vec_size=8 ; groups 1 1 1 / 32 14 1 ; refused
-// @witness affine_qmv_whole_float_gs_*_b_4 ; in_vec_size=512 out_vec_size=12 ; groups 1 1 1 / 32 14 1 ; refused
-// @witness affine_qmv_whole_float_gs_*_b_4 ; in_vec_size=512 out_vec_size=9 ; groups 1 1 1 / 32 14 1 ; refused
+// @witness affine_qmv_whole_float_gs_*_b_4 ; in_vec_size={0|256|768|4608} out_vec_size=8 ; groups 1 1 1 / 32 14 1 ; refused
+// @witness affine_qmv_whole_float_gs_*_b_4 ; in_vec_size=512 out_vec_size={12|9} ; groups 1 1 1 / 32 14 1 ; refused
 // @witness affine_qmv_whole_float_gs_*_b_4 ; in_vec_size=512 out_vec_size=0 ; groups 1 0 1 / 32 14 1 ; refused
 // @witness affine_qmv_whole_float_gs_*_b_4 ; in_vec_size=512 out_vec_size=512 inplace=y,x ; groups 1 10 1 / 32 14 1 ; refused
-// @witness affine_qmv_whole_float_gs_32_b_4 ; in_vec_size=512 out_vec_size=16 inplace=y,scales ; groups 16 1 1 / 32 14 1 ; refused
-// @witness affine_qmv_whole_float_gs_32_b_4 ; in_vec_size=512 out_vec_size=16 inplace=y,biases ; groups 16 1 1 / 32 14 1 ; refused
+// @witness affine_qmv_whole_float_gs_32_b_4 ; in_vec_size=512 out_vec_size=16 inplace=y,{scales|biases} ; groups 16 1 1 / 32 14 1 ; refused
 // @witness affine_qmv_whole_silu_mul_float_gs_*_b_4 ; in_vec_size=1536 out_vec_size=152 ; groups 2 6 1 / 32 14 1 ; ok
 // @witness affine_qmv_whole_silu_mul_float_gs_*_b_4 ; in_vec_size=1536 out_vec_size=152 ; threads 64 84 1 / 32 14 1 ; ok
 // @witness affine_qmv_whole_silu_mul_float_gs_*_b_4 ; in_vec_size=1536 out_vec_size=152 ; groups 2 7 1 / 32 14 1 ; refused
 // @witness affine_qmv_whole_silu_mul_float_gs_*_b_4 ; in_vec_size=512 out_vec_size=8 ; groups 1 1 1 / 32 14 1 ; ok
 // @witness affine_qmv_whole_silu_mul_float_gs_*_b_4 ; in_vec_size=512 out_vec_size=144 ; groups 1 6 1 / 32 14 1 ; ok
 // @witness affine_qmv_whole_silu_mul_float_gs_*_b_4 ; in_vec_size=4096 out_vec_size=24 ; groups 1 1 1 / 32 14 1 ; ok
-// @witness affine_qmv_whole_silu_mul_float_gs_*_b_4 ; in_vec_size=0 out_vec_size=8 ; groups 1 1 1 / 32 14 1 ; refused
-// @witness affine_qmv_whole_silu_mul_float_gs_*_b_4 ; in_vec_size=256 out_vec_size=8 ; groups 1 1 1 / 32 14 1 ; refused
-// @witness affine_qmv_whole_silu_mul_float_gs_*_b_4 ; in_vec_size=768 out_vec_size=8 ; groups 1 1 1 / 32 14 1 ; refused
-// @witness affine_qmv_whole_silu_mul_float_gs_*_b_4 ; in_vec_size=4608 out_vec_size=8 ; groups 1 1 1 / 32 14 1 ; refused
-// @witness affine_qmv_whole_silu_mul_float_gs_*_b_4 ; in_vec_size=512 out_vec_size=12 ; groups 1 1 1 / 32 14 1 ; refused
-// @witness affine_qmv_whole_silu_mul_float_gs_*_b_4 ; in_vec_size=512 out_vec_size=9 ; groups 1 1 1 / 32 14 1 ; refused
+// @witness affine_qmv_whole_silu_mul_float_gs_*_b_4 ; in_vec_size={0|256|768|4608} out_vec_size=8 ; groups 1 1 1 / 32 14 1 ; refused
+// @witness affine_qmv_whole_silu_mul_float_gs_*_b_4 ; in_vec_size=512 out_vec_size={12|9} ; groups 1 1 1 / 32 14 1 ; refused
 // @witness affine_qmv_whole_silu_mul_float_gs_*_b_4 ; in_vec_size=512 out_vec_size=0 ; groups 1 0 1 / 32 14 1 ; refused
 // @witness affine_qmv_whole_silu_mul_float_gs_*_b_4 ; in_vec_size=512 out_vec_size=512 inplace=y,x ; groups 1 19 1 / 32 14 1 ; refused
-// @witness affine_qmv_whole_silu_mul_float_gs_32_b_4 ; in_vec_size=512 out_vec_size=16 inplace=y,scales_gate ; groups 16 1 1 / 32 14 1 ; refused
-// @witness affine_qmv_whole_silu_mul_float_gs_32_b_4 ; in_vec_size=512 out_vec_size=16 inplace=y,biases_gate ; groups 16 1 1 / 32 14 1 ; refused
-// @witness affine_qmv_whole_silu_mul_float_gs_32_b_4 ; in_vec_size=512 out_vec_size=16 inplace=y,scales_up ; groups 16 1 1 / 32 14 1 ; refused
-// @witness affine_qmv_whole_silu_mul_float_gs_32_b_4 ; in_vec_size=512 out_vec_size=16 inplace=y,biases_up ; groups 16 1 1 / 32 14 1 ; refused
+// @witness affine_qmv_whole_silu_mul_float_gs_32_b_4 ; in_vec_size=512 out_vec_size=16 inplace=y,{scales|biases}_{gate|up} ; groups 16 1 1 / 32 14 1 ; refused
 // @witness affine_qmv_piped_float_gs_*_b_4 ; in_vec_size=4096 out_vec_size=40 ; groups 2 3 1 / 32 10 1 ; ok
 // @witness affine_qmv_piped_float_gs_*_b_4 ; in_vec_size=4096 out_vec_size=40 ; threads 64 30 1 / 32 10 1 ; ok
 // @witness affine_qmv_piped_float_gs_*_b_4 ; in_vec_size=4096 out_vec_size=40 ; groups 2 4 1 / 32 10 1 ; refused
 // @witness affine_qmv_piped_float_gs_*_b_4 ; in_vec_size=2048 out_vec_size=8 ; groups 1 1 1 / 32 10 1 ; ok
 // @witness affine_qmv_piped_float_gs_*_b_4 ; in_vec_size=2048 out_vec_size=136 ; groups 1 9 1 / 32 10 1 ; ok
 // @witness affine_qmv_piped_float_gs_*_b_4 ; in_vec_size=6144 out_vec_size=24 ; groups 1 2 1 / 32 10 1 ; ok
-// @witness affine_qmv_piped_float_gs_*_b_4 ; in_vec_size=0 out_vec_size=8 ; groups 1 1 1 / 32 10 1 ; refused
-// @witness affine_qmv_piped_float_gs_*_b_4 ; in_vec_size=1024 out_vec_size=8 ; groups 1 1 1 / 32 10 1 ; refused
-// @witness affine_qmv_piped_float_gs_*_b_4 ; in_vec_size=3072 out_vec_size=8 ; groups 1 1 1 / 32 10 1 ; refused
-// @witness affine_qmv_piped_float_gs_*_b_4 ; in_vec_size=2048 out_vec_size=12 ; groups 1 1 1 / 32 10 1 ; refused
-// @witness affine_qmv_piped_float_gs_*_b_4 ; in_vec_size=2048 out_vec_size=9 ; groups 1 1 1 / 32 10 1 ; refused
+// @witness affine_qmv_piped_float_gs_*_b_4 ; in_vec_size={0|1024|3072} out_vec_size=8 ; groups 1 1 1 / 32 10 1 ; refused
+// @witness affine_qmv_piped_float_gs_*_b_4 ; in_vec_size=2048 out_vec_size={12|9} ; groups 1 1 1 / 32 10 1 ; refused
 // @witness affine_qmv_piped_float_gs_*_b_4 ; in_vec_size=2048 out_vec_size=0 ; groups 1 0 1 / 32 10 1 ; refused
 // @witness affine_qmv_piped_float_gs_*_b_4 ; in_vec_size=2048 out_vec_size=2048 inplace=y,x ; groups 1 128 1 / 32 10 1 ; refused
-// @witness affine_qmv_piped_float_gs_32_b_4 ; in_vec_size=2048 out_vec_size=64 inplace=y,scales ; groups 64 4 1 / 32 10 1 ; refused
-// @witness affine_qmv_piped_float_gs_32_b_4 ; in_vec_size=2048 out_vec_size=64 inplace=y,biases ; groups 64 4 1 / 32 10 1 ; refused
+// @witness affine_qmv_piped_float_gs_32_b_4 ; in_vec_size=2048 out_vec_size=64 inplace=y,{scales|biases} ; groups 64 4 1 / 32 10 1 ; refused
 // @witness affine_qmv_piped_add_float_gs_*_b_4 ; in_vec_size=4096 out_vec_size=40 ; groups 2 3 1 / 32 10 1 ; ok
 // @witness affine_qmv_piped_add_float_gs_*_b_4 ; in_vec_size=4096 out_vec_size=40 ; threads 64 30 1 / 32 10 1 ; ok
 // @witness affine_qmv_piped_add_float_gs_*_b_4 ; in_vec_size=4096 out_vec_size=40 ; groups 2 4 1 / 32 10 1 ; refused
 // @witness affine_qmv_piped_add_float_gs_*_b_4 ; in_vec_size=2048 out_vec_size=8 ; groups 1 1 1 / 32 10 1 ; ok
 // @witness affine_qmv_piped_add_float_gs_*_b_4 ; in_vec_size=2048 out_vec_size=136 ; groups 1 9 1 / 32 10 1 ; ok
 // @witness affine_qmv_piped_add_float_gs_*_b_4 ; in_vec_size=6144 out_vec_size=24 ; groups 1 2 1 / 32 10 1 ; ok
-// @witness affine_qmv_piped_add_float_gs_*_b_4 ; in_vec_size=0 out_vec_size=8 ; groups 1 1 1 / 32 10 1 ; refused
-// @witness affine_qmv_piped_add_float_gs_*_b_4 ; in_vec_size=1024 out_vec_size=8 ; groups 1 1 1 / 32 10 1 ; refused
-// @witness affine_qmv_piped_add_float_gs_*_b_4 ; in_vec_size=3072 out_vec_size=8 ; groups 1 1 1 / 32 10 1 ; refused
-// @witness affine_qmv_piped_add_float_gs_*_b_4 ; in_vec_size=2048 out_vec_size=12 ; groups 1 1 1 / 32 10 1 ; refused
-// @witness affine_qmv_piped_add_float_gs_*_b_4 ; in_vec_size=2048 out_vec_size=9 ; groups 1 1 1 / 32 10 1 ; refused
+// @witness affine_qmv_piped_add_float_gs_*_b_4 ; in_vec_size={0|1024|3072} out_vec_size=8 ; groups 1 1 1 / 32 10 1 ; refused
+// @witness affine_qmv_piped_add_float_gs_*_b_4 ; in_vec_size=2048 out_vec_size={12|9} ; groups 1 1 1 / 32 10 1 ; refused
 // @witness affine_qmv_piped_add_float_gs_*_b_4 ; in_vec_size=2048 out_vec_size=0 ; groups 1 0 1 / 32 10 1 ; refused
 // @witness affine_qmv_piped_add_float_gs_*_b_4 ; in_vec_size=2048 out_vec_size=8 inplace=y,r ; groups 2 1 1 / 32 10 1 ; ok
 // @witness affine_qmv_piped_add_float_gs_*_b_4 ; in_vec_size=2048 out_vec_size=2048 inplace=y,x ; groups 1 128 1 / 32 10 1 ; refused
-// @witness affine_qmv_piped_add_float_gs_32_b_4 ; in_vec_size=2048 out_vec_size=64 inplace=y,scales ; groups 64 4 1 / 32 10 1 ; refused
-// @witness affine_qmv_piped_add_float_gs_32_b_4 ; in_vec_size=2048 out_vec_size=64 inplace=y,biases ; groups 64 4 1 / 32 10 1 ; refused
+// @witness affine_qmv_piped_add_float_gs_32_b_4 ; in_vec_size=2048 out_vec_size=64 inplace=y,{scales|biases} ; groups 64 4 1 / 32 10 1 ; refused
 // @witness affine_qmv_piped_x3_float_gs_*_b_4 ; in_vec_size=4096 n0=40 n1=16 n2=24 ; groups 2 4 1 / 32 16 1 ; ok
 // @witness affine_qmv_piped_x3_float_gs_*_b_4 ; in_vec_size=4096 n0=40 n1=16 n2=24 ; threads 64 64 1 / 32 16 1 ; ok
 // @witness affine_qmv_piped_x3_float_gs_*_b_4 ; in_vec_size=4096 n0=40 n1=16 n2=24 ; groups 2 5 1 / 32 16 1 ; refused
 // @witness affine_qmv_piped_x3_float_gs_*_b_4 ; in_vec_size=2048 n0=8 n1=8 n2=8 ; groups 1 1 1 / 32 16 1 ; ok
 // @witness affine_qmv_piped_x3_float_gs_*_b_4 ; in_vec_size=2048 n0=104 n1=56 n2=40 ; groups 1 9 1 / 32 16 1 ; ok
 // @witness affine_qmv_piped_x3_float_gs_*_b_4 ; in_vec_size=6144 n0=8 n1=16 n2=24 ; groups 1 2 1 / 32 16 1 ; ok
-// @witness affine_qmv_piped_x3_float_gs_*_b_4 ; in_vec_size=0 n0=8 n1=8 n2=8 ; groups 1 1 1 / 32 16 1 ; refused
-// @witness affine_qmv_piped_x3_float_gs_*_b_4 ; in_vec_size=1024 n0=8 n1=8 n2=8 ; groups 1 1 1 / 32 16 1 ; refused
-// @witness affine_qmv_piped_x3_float_gs_*_b_4 ; in_vec_size=3072 n0=8 n1=8 n2=8 ; groups 1 1 1 / 32 16 1 ; refused
-// @witness affine_qmv_piped_x3_float_gs_*_b_4 ; in_vec_size=2048 n0=12 n1=8 n2=8 ; groups 1 2 1 / 32 16 1 ; refused
-// @witness affine_qmv_piped_x3_float_gs_*_b_4 ; in_vec_size=2048 n0=9 n1=8 n2=8 ; groups 1 2 1 / 32 16 1 ; refused
+// @witness affine_qmv_piped_x3_float_gs_*_b_4 ; in_vec_size={0|1024|3072} n0=8 n1=8 n2=8 ; groups 1 1 1 / 32 16 1 ; refused
+// @witness affine_qmv_piped_x3_float_gs_*_b_4 ; in_vec_size=2048 n0={12|9} n1=8 n2=8 ; groups 1 2 1 / 32 16 1 ; refused
 // @witness affine_qmv_piped_x3_float_gs_*_b_4 ; in_vec_size=2048 n0=0 n1=8 n2=8 ; groups 1 1 1 / 32 16 1 ; refused
-// @witness affine_qmv_piped_x3_float_gs_*_b_4 ; in_vec_size=2048 n0=8 n1=12 n2=8 ; groups 1 2 1 / 32 16 1 ; refused
-// @witness affine_qmv_piped_x3_float_gs_*_b_4 ; in_vec_size=2048 n0=8 n1=9 n2=8 ; groups 1 2 1 / 32 16 1 ; refused
+// @witness affine_qmv_piped_x3_float_gs_*_b_4 ; in_vec_size=2048 n0=8 n1={12|9} n2=8 ; groups 1 2 1 / 32 16 1 ; refused
 // @witness affine_qmv_piped_x3_float_gs_*_b_4 ; in_vec_size=2048 n0=8 n1=0 n2=8 ; groups 1 1 1 / 32 16 1 ; refused
-// @witness affine_qmv_piped_x3_float_gs_*_b_4 ; in_vec_size=2048 n0=8 n1=8 n2=12 ; groups 1 2 1 / 32 16 1 ; refused
-// @witness affine_qmv_piped_x3_float_gs_*_b_4 ; in_vec_size=2048 n0=8 n1=8 n2=9 ; groups 1 2 1 / 32 16 1 ; refused
+// @witness affine_qmv_piped_x3_float_gs_*_b_4 ; in_vec_size=2048 n0=8 n1=8 n2={12|9} ; groups 1 2 1 / 32 16 1 ; refused
 // @witness affine_qmv_piped_x3_float_gs_*_b_4 ; in_vec_size=2048 n0=8 n1=8 n2=0 ; groups 1 1 1 / 32 16 1 ; refused
 // @witness affine_qmv_piped_x3_float_gs_*_b_4 ; in_vec_size=2048 n0=2048 n1=8 n2=8 inplace=y0,x ; groups 1 86 1 / 32 16 1 ; refused
-// @witness affine_qmv_piped_x3_float_gs_32_b_4 ; in_vec_size=2048 n0=64 n1=8 n2=8 inplace=y0,scales0 ; groups 64 4 1 / 32 16 1 ; refused
-// @witness affine_qmv_piped_x3_float_gs_32_b_4 ; in_vec_size=2048 n0=64 n1=8 n2=8 inplace=y0,biases0 ; groups 64 4 1 / 32 16 1 ; refused
-// @witness affine_qmv_piped_x3_float_gs_32_b_4 ; in_vec_size=2048 n0=64 n1=8 n2=8 inplace=y0,scales1 ; groups 8 4 1 / 32 16 1 ; refused
-// @witness affine_qmv_piped_x3_float_gs_32_b_4 ; in_vec_size=2048 n0=64 n1=8 n2=8 inplace=y0,biases1 ; groups 8 4 1 / 32 16 1 ; refused
-// @witness affine_qmv_piped_x3_float_gs_32_b_4 ; in_vec_size=2048 n0=64 n1=8 n2=8 inplace=y0,scales2 ; groups 8 4 1 / 32 16 1 ; refused
-// @witness affine_qmv_piped_x3_float_gs_32_b_4 ; in_vec_size=2048 n0=64 n1=8 n2=8 inplace=y0,biases2 ; groups 8 4 1 / 32 16 1 ; refused
+// @witness affine_qmv_piped_x3_float_gs_32_b_4 ; in_vec_size=2048 n0=64 n1=8 n2=8 inplace=y0,{scales|biases}0 ; groups 64 4 1 / 32 16 1 ; refused
+// @witness affine_qmv_piped_x3_float_gs_32_b_4 ; in_vec_size=2048 n0=64 n1=8 n2=8 inplace=y0,{scales|biases}{1|2} ; groups 8 4 1 / 32 16 1 ; refused
 // @witness affine_qmv_piped_x3_float_gs_*_b_4 ; in_vec_size=2048 n0=8 n1=2048 n2=8 inplace=y1,x ; groups 1 86 1 / 32 16 1 ; refused
-// @witness affine_qmv_piped_x3_float_gs_32_b_4 ; in_vec_size=2048 n0=8 n1=64 n2=8 inplace=y1,scales0 ; groups 8 4 1 / 32 16 1 ; refused
-// @witness affine_qmv_piped_x3_float_gs_32_b_4 ; in_vec_size=2048 n0=8 n1=64 n2=8 inplace=y1,biases0 ; groups 8 4 1 / 32 16 1 ; refused
-// @witness affine_qmv_piped_x3_float_gs_32_b_4 ; in_vec_size=2048 n0=8 n1=64 n2=8 inplace=y1,scales1 ; groups 64 4 1 / 32 16 1 ; refused
-// @witness affine_qmv_piped_x3_float_gs_32_b_4 ; in_vec_size=2048 n0=8 n1=64 n2=8 inplace=y1,biases1 ; groups 64 4 1 / 32 16 1 ; refused
-// @witness affine_qmv_piped_x3_float_gs_32_b_4 ; in_vec_size=2048 n0=8 n1=64 n2=8 inplace=y1,scales2 ; groups 8 4 1 / 32 16 1 ; refused
-// @witness affine_qmv_piped_x3_float_gs_32_b_4 ; in_vec_size=2048 n0=8 n1=64 n2=8 inplace=y1,biases2 ; groups 8 4 1 / 32 16 1 ; refused
+// @witness affine_qmv_piped_x3_float_gs_32_b_4 ; in_vec_size=2048 n0=8 n1=64 n2=8 inplace=y1,{scales|biases}{0|2} ; groups 8 4 1 / 32 16 1 ; refused
+// @witness affine_qmv_piped_x3_float_gs_32_b_4 ; in_vec_size=2048 n0=8 n1=64 n2=8 inplace=y1,{scales|biases}1 ; groups 64 4 1 / 32 16 1 ; refused
 // @witness affine_qmv_piped_x3_float_gs_*_b_4 ; in_vec_size=2048 n0=8 n1=8 n2=2048 inplace=y2,x ; groups 1 86 1 / 32 16 1 ; refused
-// @witness affine_qmv_piped_x3_float_gs_32_b_4 ; in_vec_size=2048 n0=8 n1=8 n2=64 inplace=y2,scales0 ; groups 8 4 1 / 32 16 1 ; refused
-// @witness affine_qmv_piped_x3_float_gs_32_b_4 ; in_vec_size=2048 n0=8 n1=8 n2=64 inplace=y2,biases0 ; groups 8 4 1 / 32 16 1 ; refused
-// @witness affine_qmv_piped_x3_float_gs_32_b_4 ; in_vec_size=2048 n0=8 n1=8 n2=64 inplace=y2,scales1 ; groups 8 4 1 / 32 16 1 ; refused
-// @witness affine_qmv_piped_x3_float_gs_32_b_4 ; in_vec_size=2048 n0=8 n1=8 n2=64 inplace=y2,biases1 ; groups 8 4 1 / 32 16 1 ; refused
-// @witness affine_qmv_piped_x3_float_gs_32_b_4 ; in_vec_size=2048 n0=8 n1=8 n2=64 inplace=y2,scales2 ; groups 64 4 1 / 32 16 1 ; refused
-// @witness affine_qmv_piped_x3_float_gs_32_b_4 ; in_vec_size=2048 n0=8 n1=8 n2=64 inplace=y2,biases2 ; groups 64 4 1 / 32 16 1 ; refused
+// @witness affine_qmv_piped_x3_float_gs_32_b_4 ; in_vec_size=2048 n0=8 n1=8 n2=64 inplace=y2,{scales|biases}{0|1} ; groups 8 4 1 / 32 16 1 ; refused
+// @witness affine_qmv_piped_x3_float_gs_32_b_4 ; in_vec_size=2048 n0=8 n1=8 n2=64 inplace=y2,{scales|biases}2 ; groups 64 4 1 / 32 16 1 ; refused
 //
 // Corruptions of these declarations that are no lies.
 //

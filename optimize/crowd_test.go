@@ -18,8 +18,8 @@ import (
 	"github.com/mlxc/mlxc/prove"
 )
 
-// Where nearly every access meets too many others to be told apart, passes leave more
-// alone, and what they do is proved all the same.
+// If nearly every access meets too many others to be told apart, passes leave more alone, and their
+// results are still proved.
 func TestCrowdsAreProved(t *testing.T) {
 	sample.Long(t)
 	rng := rand.New(rand.NewPCG(uint64(sample.Run()), 5))
@@ -58,9 +58,9 @@ func TestCrowdsAreProved(t *testing.T) {
 	require.Positive(t, less)
 }
 
-// Columns that many commands write, and bytes that many may write, are left alone, and
-// what stands before and behind them is optimized as ever: of 1,000 columns and 2,000
-// may-writes, which are told apart, and of more columns than are.
+// Columns that many commands write, and bytes that many may write, are left alone. What stands
+// before and after them is optimized as usual. The numbers are 1,000 columns and 2,000 may-writes,
+// which are still told apart, and more columns than are told apart.
 func TestManyColumnsAndMayWrites(t *testing.T) {
 	sample.Long(t)
 	for _, c := range []struct {
@@ -115,8 +115,8 @@ func TestManyColumnsAndMayWrites(t *testing.T) {
 	}
 }
 
-// engineCall adds a dispatch of a kernel without declaration, which reads and writes what
-// is said.
+// engineCall adds a dispatch of a kernel without declaration that reads and writes the given
+// regions.
 func engineCall(b *ir.Builder, k ir.KernelID, x, y ir.View, read, write ir.Region, must bool) {
 	b.Dispatch(ir.Dispatch{Kernel: k, Bindings: []ir.Binding{ir.BufferArg(0, x), ir.BufferArg(1, y)}, Grid: [3]ir.Extent{ir.Ext(1), ir.Ext(1), ir.Ext(1)}, Threadgroup: [3]uint32{1, 1, 1},
 		Effects: &ir.Effects{Complete: true, Reads: []ir.Region{read}, Writes: []ir.Write{{Region: write, Must: must}}}})
@@ -135,7 +135,8 @@ func readAll(b *ir.Builder, s, z ir.MemID, n int64) {
 	b.Barrier()
 }
 
-// mayWrite changes bytes that all others change, and reads them.
+// mayWrite adds a command that reads bytes and may write them; all such commands use the same
+// bytes.
 func mayWrite(b *ir.Builder, k ir.KernelID, x, s, z ir.MemID, i, n int64) {
 	from, all, to := ir.ViewOf(x, 0, 4), ir.ViewOf(s, 0, 256), ir.ViewOf(z, 4*i, 4)
 	engineCall(b, k, from, all, from.Contiguous(), all.Contiguous(), false)

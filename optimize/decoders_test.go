@@ -16,9 +16,9 @@ import (
 	"github.com/mlxc/mlxc/prove"
 )
 
-// Random decoders are proved with every pass, in both directions, and a second run leaves
-// nearly all as they are. docs/passes.md says what is left for a second run in the others;
-// they come to rest soon.
+// Random decoders are proved with every pass, in both directions. A second run leaves nearly all of
+// them unchanged, and the others become stable soon; docs/passes.md says what a second run finds in
+// them.
 func TestDecoders(t *testing.T) {
 	sample.Long(t)
 	const each = 60

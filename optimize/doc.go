@@ -1,25 +1,23 @@
-// Package optimize runs a pipeline of passes over a graph and answers for the
-// result: it is proved to compute what the recording does, or it is not given
-// out. The command of the same name only prints what [Run] says.
+// Package optimize runs a pipeline of passes over a graph and proves the result: a graph that is
+// not proved to compute what the recording does is not returned. The command of the same name only
+// prints the result of [Run].
 //
 // # Words
 //
-// Of a proof that cannot tell, the offending pass is the first after which the
-// graph is not proved; it is undone: the pipeline runs again without it, and the
-// result is proved anew. A proof that refuses has found a mistake of ours, or a
-// recording that is wrong in itself; [Reduce] makes the least recording that it
-// can for which that still happens, and [Reproduction] its text.
+// If a proof cannot tell, the offending pass is the first one after which the graph is not proved.
+// It is undone: the pipeline runs again without it, and the new result is proved. If a proof
+// refuses the result, a pass has a bug, or the recording itself is wrong. [Reduce] makes a small
+// recording for which the proof still refuses, and [Reproduction] writes it as text.
 //
-// [Figures] are what a row of the table has: counts, depths, modelled time.
-// They are taken of an annotated copy, so that those of a recording without
-// effects can be compared with the rest.
+// [Figures] are what a row of the table shows: counts, depths, modelled time. They are computed of
+// an annotated copy, so that the figures of a recording without effects can be compared with the
+// others.
 //
-// # Of one's own
+// # Passes and kernels of your own
 //
-// The pipeline may hold passes of the caller's own ([passes.New]), and graphs kernels that
-// the caller declares ([msl.Register]), which the proof has to be told
-// ([prove.Options]). An example does both, and uses public packages alone. An
-// [Optimizer] is the form that an encoder asks for.
+// The pipeline may contain passes of the caller ([passes.New]), and graphs may use kernels that the
+// caller declares ([msl.Register]), which the proof has to be told ([prove.Options]). An example
+// does both with public packages alone. An [Optimizer] is the interface that an encoder calls.
 //
 // # What it does not do
 //

@@ -16,9 +16,9 @@ import (
 	"github.com/mlxc/mlxc/record"
 )
 
-// TestFastestKernel: of several kernels that compute the same, a group becomes the one that the profile knows to be
-// fastest, and a single dispatch runs it in place of its own; without a profile it is the one that is most like what
-// was recorded. Both are proved.
+// TestFastestKernel: if several kernels compute the same, a group becomes the one that is fastest
+// by the profile, and a single dispatch is replaced likewise. Without a profile, it becomes the one
+// that is most like the recorded ones. Both results are proved.
 func TestFastestKernel(t *testing.T) {
 	s := record.New("products")
 	weight := func(name string, n, k int64) record.QTensor {
@@ -77,7 +77,7 @@ func TestFastestKernel(t *testing.T) {
 	times["affine_qmv_whole_float_gs_32_b_4"], times["affine_qmv_piped_add_float_gs_32_b_4"] = 22000, 30000
 	kernels, _ = run(times)
 	require.Equal(t, []string{recorded, "affine_qmv_piped", "affine_qmv_piped", "affine_qmv_piped", "vv_Addfloat32"}, kernels, "two dispatches take 13 µs, in place of 21")
-	delete(times, "affine_qmv_piped_float_gs_32_b_4") // what was not measured takes no less
+	delete(times, "affine_qmv_piped_float_gs_32_b_4") // a kernel that was not measured is not taken for faster
 	kernels, _ = run(times)
 	require.Equal(t, []string{"affine_qmv_fast_add", recorded, recorded, recorded}, kernels)
 }

@@ -10,21 +10,21 @@ import (
 	"github.com/mlxc/mlxc/passes"
 )
 
-// Figures are what one graph has and costs.
+// Figures are the counts and the modelled time of one graph.
 type Figures struct {
 	ir.Stats
-	// Barriers are those of the list ([Measure]), or those that its order needs
-	// ([Compare]).
+	// Barriers counts the barriers of the list ([Measure]), or those that the order of the list
+	// needs ([Compare]).
 	Barriers int `json:"barriers"`
-	// Depth is the longest chain of conflicting commands, ValueDepth (depth∞) that
-	// of value edges alone. Where effects are unknown they are those of pillars.
+	// Depth is the length of the longest chain of conflicting commands. ValueDepth (depth∞) is that
+	// of the longest chain of value edges. A command of unknown effects conflicts with all others.
 	Depth      int `json:"depth"`
 	ValueDepth int `json:"depth_infinity"`
 	// Modelled is the time of one replay.
 	Modelled Modelled `json:"modelled"`
 }
 
-// Modelled is a time of package cost, in microseconds.
+// Modelled is a time that package cost models, in microseconds.
 type Modelled struct {
 	GPU      float64 `json:"gpu_us"` // the sum of the next three
 	Commands float64 `json:"commands_us"`
@@ -34,17 +34,17 @@ type Modelled struct {
 	Bytes    float64 `json:"bytes"`     // moved
 }
 
-// Measure takes the figures of g. Depths and time are those of the effects that
-// kernels declare, whether or not g has them; g itself is left alone, and its
-// Unannotated is its own. An error is the cause of ctx.
+// Measure computes the figures of g. Depths and times use the effects that kernels declare, whether
+// or not g has them; Unannotated is that of g itself, which is not changed. It fails only if ctx is
+// done, with the cause of that.
 func Measure(ctx context.Context, g *ir.Graph, m cost.Model) (Figures, error) {
 	return measure(ctx, g, m, false)
 }
 
-// Compare is Measure of graphs that are compared with one another: barriers, and their
-// time, are those that the order of the list needs beside its commits. One behind the last command
-// counts where the next replay needs it, there or not: a recording leaves it to its host,
-// and a pass that writes it down makes nothing slower.
+// Compare is Measure for graphs that are compared with one another. Their barriers, and the time of
+// these, are those that the order of the list needs in addition to its commits. A barrier after the
+// last command counts if the next replay needs it, whether or not it is in the list: a recording
+// leaves it to its host, and a pass that adds it makes nothing slower.
 func Compare(ctx context.Context, g *ir.Graph, m cost.Model) (Figures, error) {
 	return measure(ctx, g, m, true)
 }
@@ -76,19 +76,19 @@ func measure(ctx context.Context, g *ir.Graph, m cost.Model, needed bool) (f Fig
 func Annotated(ctx context.Context, g *ir.Graph) *ir.Graph {
 	out := g.Clone()
 	if p, err := passes.ParsePipeline("annotate"); err == nil {
-		// What cannot be annotated stays unknown, which figures show.
+		// Dispatches that cannot be annotated keep unknown effects, which the figures show.
 		_, _ = passes.Run(ctx, out, p, passes.Options{})
 	}
 	return out
 }
 
-// ParamValue is a param and the value that times are modelled at.
+// ParamValue is a param and the value at which times are modelled.
 type ParamValue struct {
 	Name  string `json:"name"`
 	Value uint32 `json:"value"`
 }
 
-// ModelledAt lists the values of the params that [Measure] models g at.
+// ModelledAt lists the values of the params at which [Measure] models g.
 func ModelledAt(g *ir.Graph, m cost.Model) []ParamValue {
 	out := []ParamValue{}
 	e := m.OrDefault().For(g)

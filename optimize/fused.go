@@ -11,21 +11,21 @@ import (
 	"github.com/mlxc/mlxc/ir"
 )
 
-// Fused is how often dispatches of the same operations became one.
+// Fused counts how often dispatches of the same operations were fused.
 type Fused struct {
-	Ops   string `json:"ops"` // those of the recording, in its order: "rms_norm+mul"
+	Ops   string `json:"ops"` // the operations in the order of the recording: "rms_norm+mul"
 	Count int    `json:"count"`
 }
 
-// fusedOf counts the dispatches of out that stand for several commands of the recording, the most
-// frequent first. A command of the recording may stand for several of an earlier one, which has nothing
-// to do with out.
+// fusedOf counts the dispatches of out that implement several commands of the recording, by
+// operations, the most frequent first. A command of the recording may itself implement several
+// commands of an earlier recording; that does not count.
 func fusedOf(recorded, out *ir.Graph) []Fused {
 	type command struct {
 		id ir.ID
 		op string
 	}
-	owner := map[ir.ID]command{} // by what is in From: the recording's command that stands for it
+	owner := map[ir.ID]command{} // by ID in From: the command of the recording that implements it
 	for _, n := range recorded.Nodes {
 		switch n := n.(type) {
 		case *ir.Dispatch:
@@ -75,7 +75,7 @@ func sorted(counts map[string]int) []Fused {
 	return out
 }
 
-// FusedText is one line for people: "61 rms_norm+mul, 60 add+rms_norm".
+// FusedText writes the counts on one line for people: "61 rms_norm+mul, 60 add+rms_norm".
 func FusedText(all []Fused) string {
 	var b strings.Builder
 	for i, f := range all {
@@ -92,7 +92,7 @@ var process struct {
 	counts map[string]int
 }
 
-// countFused adds to the counts of the process.
+// countFused adds to the counts of the whole process.
 func countFused(all []Fused) {
 	process.Lock()
 	defer process.Unlock()
@@ -104,7 +104,7 @@ func countFused(all []Fused) {
 	}
 }
 
-// ProcessFused returns what all optimizers of the process have fused ([Optimizer.Optimize]).
+// ProcessFused returns what all optimizers of the process have fused so far ([Optimizer.Optimize]).
 func ProcessFused() []Fused {
 	process.Lock()
 	defer process.Unlock()

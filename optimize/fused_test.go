@@ -13,8 +13,8 @@ import (
 	"github.com/mlxc/mlxc/passes"
 )
 
-// What became one is counted by operation: of a result, of the process, and told at the level of
-// MLXC_DEBUG that asks for it.
+// Fusions are counted by operations, of one result and of the whole process, and are logged at the
+// level of MLXC_DEBUG that asks for them.
 func TestFused(t *testing.T) {
 	g := recorded.Graph(t, "norm_residual")
 	t.Setenv("MLXC_DEBUG", "1")
@@ -51,14 +51,14 @@ func TestFused(t *testing.T) {
 	require.Equal(t, before, after)
 	require.Contains(t, log.String(), ": fused "+optimize.FusedText(o.Result.Fused)+" (in all: ")
 
-	// What was fused before is not fused again.
+	// Dispatches that were fused in an earlier run are not counted again.
 	again, err := o.Optimize(context.Background(), g)
 	require.NoError(t, err)
 	_, err = o.Optimize(context.Background(), again)
 	require.NoError(t, err)
 	require.Empty(t, o.Result.Fused)
 
-	// Without the level nothing is said, and without the pass nothing is fused.
+	// Without that level nothing is logged, and without the pass fuse nothing is fused.
 	t.Setenv("MLXC_DEBUG", "")
 	t.Setenv("MLXC_DISABLE", "fuse")
 	log.Reset()
@@ -71,7 +71,8 @@ func TestFused(t *testing.T) {
 	require.Empty(t, log.String())
 }
 
-// MLXC_DISABLE leaves passes out of a program's optimizer; a name of no pass is an error that lists them.
+// MLXC_DISABLE removes passes from a program's optimizer. An unknown name is an error that lists
+// the passes.
 func TestDisabledPasses(t *testing.T) {
 	names := func(p passes.Pipeline) (out []string) {
 		for _, s := range p {

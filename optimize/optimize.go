@@ -11,14 +11,14 @@ import (
 	"github.com/mlxc/mlxc/prove"
 )
 
-// Options of a run.
+// Options are the settings of a run.
 type Options struct {
 	Pipeline passes.Pipeline
-	// Passes are for each pass. Their Model is that of the figures too; the zero value is
-	// there the default chip.
+	// Passes are the options of each pass. Their Model is used for the figures too, where the zero
+	// value stands for the default chip.
 	Passes passes.Options
 	Proof  prove.Options
-	// Progress, if not nil, hears how many of the pipeline's passes are done.
+	// Progress, if not nil, is called with the number of finished passes of the pipeline.
 	Progress func(done int)
 }
 
@@ -26,12 +26,12 @@ type Options struct {
 type Row struct {
 	*passes.Report
 	After Figures `json:"after"`
-	// Undone says why the pass was undone; empty if it was not. Its report is
-	// empty then.
+	// Undone says why the pass was undone. It is empty if the pass was not undone; otherwise the
+	// report is empty.
 	Undone string `json:"undone,omitempty"`
 }
 
-// Result is what became of one graph.
+// Result is the outcome for one graph.
 type Result struct {
 	Graph      string        `json:"graph"`
 	Model      string        `json:"model"` // the chip or profile of modelled times
@@ -39,17 +39,17 @@ type Result struct {
 	Before     Figures       `json:"before"`
 	After      Figures       `json:"after"`
 	Rows       []Row         `json:"passes"`
-	Fused      []Fused       `json:"fused"` // what became one, by operations
+	Fused      []Fused       `json:"fused"` // which dispatches were fused, by operations
 	Proof      *prove.Result `json:"proof"`
 
 	// Optimized is the rewritten graph; nil unless Proof.Verdict is [prove.Proved].
 	Optimized *ir.Graph `json:"-"`
-	// OfRecording is the verdict on the recording against itself, looked at only
-	// where the proof fails: if it is not proved, no pass is at fault.
+	// OfRecording is the verdict of proving the recording equal to itself. It is computed only if
+	// the proof fails. If it is not [prove.Proved], no pass is at fault.
 	OfRecording prove.Verdict `json:"-"`
 }
 
-// Undone returns the rows of passes that were undone.
+// Undone returns the rows of the passes that were undone.
 func (r *Result) Undone() (out []Row) {
 	for _, x := range r.Rows {
 		if x.Undone != "" {
@@ -59,19 +59,19 @@ func (r *Result) Undone() (out []Row) {
 	return out
 }
 
-// ErrNoMeaning is what the error of [Run] wraps if the recording has no one meaning: two
-// commands race, or one reads bytes that nothing wrote. The error says which and where.
+// ErrNoMeaning is wrapped by the error of [Run] if the recording is ambiguous: two commands race,
+// or one reads bytes that nothing wrote. The error says which command and where.
 var ErrNoMeaning = errors.New("the recording has no one meaning")
 
-// noMeaning is an error that says why, and wraps ErrNoMeaning beside it.
+// noMeaning is an error that says what is ambiguous and wraps ErrNoMeaning.
 type noMeaning struct{ error }
 
 func (e noMeaning) Unwrap() []error { return []error{e.error, ErrNoMeaning} }
 
-// Run optimizes a copy of recorded. An error means that the recording has no one meaning
-// ([ErrNoMeaning]), or that a pass failed or broke the graph; a result may still not be
-// proved, see [Result.Proof]: refused, "cannot tell" with every pass undone, or "cannot
-// tell" because the proof took more than its budget.
+// Run optimizes a copy of recorded. An error means that the recording is ambiguous
+// ([ErrNoMeaning]), or that a pass failed or broke the graph. Without an error the result may still
+// not be proved, see [Result.Proof]: it is refused, or it is "cannot tell" although every pass was
+// undone, or because the proof took more than its budget.
 func Run(ctx context.Context, recorded *ir.Graph, o Options) (*Result, error) {
 	allowed, err := o.Pipeline.Allowed(o.Passes)
 	if err != nil {
@@ -107,7 +107,7 @@ func Run(ctx context.Context, recorded *ir.Graph, o Options) (*Result, error) {
 			return out, nil
 		}
 		if out.Proof.OverBudget() {
-			return out, nil // the proofs that look for the pass at fault take as long each
+			return out, nil // each proof in a search for the pass at fault would take as long
 		}
 		out.OfRecording = prove.Check(ctx, recorded, recorded.Clone(), o.Proof).Verdict
 		if out.Proof.Verdict == prove.Refused && !ofFusions(out.Proof) {
@@ -117,11 +117,11 @@ func Run(ctx context.Context, recorded *ir.Graph, o Options) (*Result, error) {
 		if err != nil {
 			return nil, err
 		}
-		if at < 0 { // no pass is left that could be undone
+		if at < 0 { // no pass is left to undo
 			return out, nil
 		}
 		if found.Verdict == prove.Refused && (o.Pipeline[at].Pass.Name != "fuse" || !ofFusions(found)) {
-			// What comes later may hide it, but a pass of ours is wrong.
+			// A later pass may hide it, but a pass has a bug.
 			out.Proof = found
 			return out, nil
 		}
@@ -129,14 +129,14 @@ func Run(ctx context.Context, recorded *ir.Graph, o Options) (*Result, error) {
 	}
 }
 
-// ofFusions reports whether a proof was refused for the terms of fusions only. Terms are
-// taken to differ unless known rewrites make them equal, so this need not mean that the pass
-// that fuses is wrong: without it the rest may be proved.
+// ofFusions reports whether a proof was refused only because of the terms of fusions. Terms count
+// as different unless known rewrites make them equal, so this need not be a bug of the pass that
+// fuses. Without that pass the rest may be proved.
 func ofFusions(r *prove.Result) bool {
 	return !slices.ContainsFunc(r.Findings, func(f prove.Finding) bool { return f.Verdict == prove.Refused && f.Point != prove.Fusion })
 }
 
-// reason is the first finding, in one line.
+// reason returns the first finding, on one line.
 func reason(r *prove.Result) string {
 	if len(r.Findings) == 0 {
 		return r.Verdict.String()
@@ -144,8 +144,8 @@ func reason(r *prove.Result) string {
 	return r.Findings[0].String()
 }
 
-// left is the pipeline without the passes that are undone, and the index of each
-// of its passes in the whole.
+// left returns the pipeline without the undone passes, and the index of each remaining pass in the
+// whole pipeline.
 func left(p passes.Pipeline, undone []string) (out passes.Pipeline, index []int) {
 	for i, s := range p {
 		if undone[i] == "" {
@@ -155,15 +155,14 @@ func left(p passes.Pipeline, undone []string) (out passes.Pipeline, index []int)
 	return out, index
 }
 
-// run runs the passes that are not undone, with a row each and a row for those
-// that are.
+// run runs the passes that are not undone. It adds one row for each pass, also for undone ones.
 func (r *Result) run(ctx context.Context, recorded *ir.Graph, o Options, undone []string, first bool) error {
 	r.Optimized = recorded.Clone()
 	pipeline, index := left(o.Pipeline, undone)
 	var figures []Figures
 	po := o.Passes
 	po.After = func(s passes.Step, g *ir.Graph) error {
-		if first && o.Passes.After != nil { // printed once
+		if first && o.Passes.After != nil { // it is printed only once
 			if err := o.Passes.After(s, g); err != nil {
 				return err
 			}
@@ -196,7 +195,7 @@ func (r *Result) run(ctx context.Context, recorded *ir.Graph, o Options, undone 
 		}
 		now = figures[0]
 		if reports[0].Remarks == nil {
-			reports[0].Remarks = []passes.Remark{} // a list in JSON
+			reports[0].Remarks = []passes.Remark{} // JSON then has an empty list, not null
 		}
 		r.Rows = append(r.Rows, Row{Report: reports[0], After: now})
 		reports, figures = reports[1:], figures[1:]
@@ -216,17 +215,18 @@ func undoneReport(s passes.Step, now ir.Stats, why string) *passes.Report {
 	return r
 }
 
-// offender finds the pass that makes the result unproved, and returns its index
-// and the proof that failed; −1 if there is none.
+// offender finds the pass because of which the result is not proved. It returns the index of the
+// pass and the failed proof, or −1 if no pass is at fault.
 func offender(ctx context.Context, recorded *ir.Graph, o Options, undone []string, ofRecording prove.Verdict, failed *prove.Result) (int, *prove.Result, error) {
 	if ofRecording != prove.Proved {
-		// Passes may mend a recording that races, so its prefixes say nothing.
+		// If the recording races, a pass may mend it, so that the results of single passes say
+		// nothing.
 		return leaveOneOut(ctx, recorded, o, undone, failed)
 	}
 	at, found := -1, failed
 	pipeline, index := left(o.Pipeline, undone)
 	po := o.Passes
-	po.Budget = passes.Budget{} // each of them has kept it
+	po.Budget = passes.Budget{} // each pass has kept its budget before
 	done := 0
 	po.After = func(_ passes.Step, g *ir.Graph) error {
 		r := prove.Check(ctx, recorded, g, o.Proof)
@@ -246,11 +246,10 @@ func offender(ctx context.Context, recorded *ir.Graph, o Options, undone []strin
 	return at, found, nil
 }
 
-// errStop ends a pipeline whose offender is found.
+// errStop ends a pipeline once its offender is found.
 var errStop = errors.New("stop")
 
-// leaveOneOut looks for a pass without which the result is proved, the last ones
-// first.
+// leaveOneOut looks for a pass without which the result is proved, beginning with the last pass.
 func leaveOneOut(ctx context.Context, recorded *ir.Graph, o Options, undone []string, failed *prove.Result) (int, *prove.Result, error) {
 	for i := len(undone) - 1; i >= 0; i-- {
 		if undone[i] != "" {
@@ -269,8 +268,8 @@ func leaveOneOut(ctx context.Context, recorded *ir.Graph, o Options, undone []st
 	return -1, nil, nil
 }
 
-// verdict runs a pipeline on a copy and proves the result; a pass that fails
-// counts as [prove.CannotTell].
+// verdict runs a pipeline on a copy and proves the result. If a pass fails, the verdict is
+// [prove.CannotTell].
 func (o Options) verdict(ctx context.Context, recorded *ir.Graph, p passes.Pipeline) prove.Verdict {
 	return o.proof(ctx, recorded, p).Verdict
 }

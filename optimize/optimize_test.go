@@ -30,7 +30,7 @@ func pipeline(t *testing.T, list string) passes.Pipeline {
 	return p
 }
 
-// with puts a pass of the test's behind the one called name.
+// with inserts a test's pass after the pass called name.
 func with(p passes.Pipeline, name string, run func(g *ir.Graph)) (out passes.Pipeline) {
 	for _, s := range p {
 		out = append(out, s)
@@ -44,7 +44,7 @@ func with(p passes.Pipeline, name string, run func(g *ir.Graph)) (out passes.Pip
 	return out
 }
 
-// dropBarriers is a wrong pass.
+// dropBarriers is a pass with a bug.
 func dropBarriers(g *ir.Graph) {
 	var kept []ir.Node
 	for _, n := range g.Nodes {
@@ -55,8 +55,8 @@ func dropBarriers(g *ir.Graph) {
 	g.Nodes = kept
 }
 
-// nudge moves what a kernel without declaration binds off the alignment of its
-// elements: the recording does not say what it touches then.
+// nudge moves what a kernel without declaration binds to another alignment, so that the recording's
+// effects do not say any more what the kernel touches.
 func nudge(g *ir.Graph) {
 	for _, n := range g.Nodes {
 		if d, ok := n.(*ir.Dispatch); ok && !g.Kernels[d.Kernel].Library.Declared() {
@@ -79,7 +79,7 @@ func TestProved(t *testing.T) {
 	require.Less(t, r.After.Modelled.GPU, r.Before.Modelled.GPU)
 	require.Equal(t, r.After, r.Rows[len(r.Rows)-1].After)
 	require.Equal(t, r.After.Epochs, r.After.Depth)
-	// What the recording's depth is does not depend on whether it has effects.
+	// The depth of the recording does not depend on whether it has effects.
 	require.Equal(t, r.Rows[0].After.Depth, r.Before.Depth)
 	require.Equal(t, r.Rows[0].After.Modelled, r.Before.Modelled)
 	require.Positive(t, r.Before.Unannotated)
@@ -104,7 +104,7 @@ func TestRefusedAndReduced(t *testing.T) {
 	require.LessOrEqual(t, len(small.Pipeline), 2)
 	require.Less(t, len(small.Before.Memories), 8)
 
-	// The text says the same again.
+	// The text can be parsed, and gives the same result.
 	a := txtar.Parse(small.Reproduction("g.mlxg"))
 	require.Contains(t, string(a.Comment), "Graph decode of g.mlxg")
 	var of [2]*ir.Graph
@@ -117,7 +117,7 @@ func TestRefusedAndReduced(t *testing.T) {
 	require.Equal(t, prove.Refused, prove.Check(context.Background(), of[0], of[1], prove.Options{}).Verdict)
 	require.Equal(t, "proof", a.Files[2].Name)
 
-	// Without time it is still a reproduction.
+	// If the time is up at once, it is still a reproduction.
 	large := optimize.Reduce(context.Background(), g, o, time.Nanosecond)
 	require.NotNil(t, large)
 	require.Len(t, large.Before.Nodes, len(g.Nodes))
@@ -125,7 +125,7 @@ func TestRefusedAndReduced(t *testing.T) {
 	require.Nil(t, optimize.Reduce(context.Background(), g, o, optimize.ReduceLimit), "nothing to reproduce")
 }
 
-// foreign has a kernel that only its recorder knows.
+// foreign returns a graph with a kernel that only its recorder knows.
 const foreign = `mlxt 1
 graph g {
   memory %x input 64 f32[16]
@@ -155,7 +155,7 @@ func TestCannotTellIsUndone(t *testing.T) {
 	require.Equal(t, r.Rows[0].After, r.Rows[1].After)
 	require.Equal(t, ir.Const(0), r.Optimized.Nodes[0].(*ir.Dispatch).Bindings[0].View.Off, "what it did is gone")
 
-	// Two of them.
+	// Here two passes are at fault.
 	o.Pipeline = with(o.Pipeline, "barriers", nudge)
 	r, err = optimize.Run(context.Background(), g, o)
 	require.NoError(t, err)
@@ -183,7 +183,7 @@ func TestOfARace(t *testing.T) {
 	require.Equal(t, ir.ByBarriers, r.Optimized.Ordering, "barriers are written down")
 }
 
-// With nothing that could be undone there is no result.
+// If no pass can be undone, there is no result.
 func TestNothingToUndo(t *testing.T) {
 	m, err := mlxt.Parse(context.Background(), "g", []byte(strings.Replace(foreign, "  barrier\n", "", 1)))
 	require.NoError(t, err)
@@ -206,8 +206,8 @@ func TestInterrupted(t *testing.T) {
 	require.ErrorIs(t, err, context.Canceled)
 }
 
-// A reduced recording keeps the aliases that it uses and loses what it does not,
-// wherever that stands in the tables; contents become random numbers.
+// A reduced recording keeps the memories and aliases that it uses and loses the others, wherever
+// these stand in the tables. Contents become random numbers.
 func TestReducedTables(t *testing.T) {
 	m, err := mlxt.Parse(context.Background(), "g", []byte(`mlxt 1
 graph g {
@@ -250,9 +250,9 @@ graph g {
 	require.NoError(t, again.Graphs[0].Check())
 }
 
-// A carry names memories as every command does: what it does not name goes.
+// A carry names memories as every command does, and memories that no command names are dropped.
 func TestReduceKeepsWhatACarryNames(t *testing.T) {
-	m, err := mlxt.Parse(context.Background(), "g", []byte(`mlxt 2
+	m, err := mlxt.Parse(context.Background(), "g", []byte(`mlxt 1
 graph g {
   memory %unused scratch 64
   memory %x input 64 f32[16]
@@ -291,7 +291,7 @@ func TestOverBudgetIsUndone(t *testing.T) {
 			}
 		},
 		"memory": func(ctx context.Context) {
-			for range 4096 { // 4 GiB if nobody stopped it
+			for range 4096 { // 4 GiB if nothing stops it
 				interrupt.Poll(ctx)
 				kept = append(kept, make([]byte, 1<<20))
 				time.Sleep(time.Millisecond)
@@ -302,7 +302,7 @@ func TestOverBudgetIsUndone(t *testing.T) {
 			// The pass after it must stay within the budget however busy the machine is.
 			budget := map[string]passes.Budget{"time": {Time: time.Second}, "memory": {Memory: 64 << 20, Time: time.Minute}}[what]
 			hungry := passes.Step{Pass: passes.New(passes.Pass{Name: "hungry"}, func(ctx context.Context, s *passes.State, _ struct{}) error {
-				dropBarriers(s.Graph) // what it did is gone
+				dropBarriers(s.Graph) // undoes what the pass did
 				run(ctx)
 				return nil
 			})}
@@ -322,21 +322,21 @@ func TestOverBudgetIsUndone(t *testing.T) {
 	}
 }
 
-// A proof that takes more than its budget, of time or of memory, is "cannot tell", and
-// says so: the passes are not tried one by one, which would take as long each.
+// A proof that takes more than its budget, of time or of memory, is "cannot tell", and says why.
+// The passes are not tried one by one, because each proof would take as long.
 func TestProofOverBudget(t *testing.T) {
 	sample.Long(t)
 	for what, budget := range map[string]prove.Budget{"1ms of time": {Time: time.Millisecond}, "1 MiB of memory": {Memory: 1 << 20}} {
 		t.Run(what, func(t *testing.T) {
-			// Little garbage when the proof begins, which would count as memory that was
-			// there before.
+			// Garbage from before would count as memory of the proof, so there is little when it
+			// begins.
 			defer debug.SetGCPercent(debug.SetGCPercent(5))
 			g := benchgraphs.Decode(200_000) // its proof takes longer than a busy machine takes to look at the budget
 			runtime.GC()
 			starts := 0
 			pass := passes.Step{Pass: passes.New(passes.Pass{Name: "nothing"}, func(context.Context, *passes.State, struct{}) error {
 				starts++
-				runtime.GC() // what was left of before the pass; the proof comes next
+				runtime.GC() // collects the garbage from before the pass; the proof comes next
 				return nil
 			})}
 			r, err := optimize.Run(context.Background(), g, optimize.Options{Pipeline: passes.Pipeline{pass}, Proof: prove.Options{Budget: budget}})

@@ -13,28 +13,28 @@ import (
 	"github.com/mlxc/mlxc/prove"
 )
 
-// Optimizer gives out graphs that are proved to compute what was recorded, and no others.
-// It is what an encoder asks for to optimize its recordings ([record.Optimize]):
+// Optimizer optimizes graphs, and returns only graphs that are proved to compute what was recorded.
+// An encoder calls it to optimize its recordings ([record.Optimize]):
 //
 //	r, err := encoder.Finish(record.Optimize(optimize.New("annotate,fuse,barriers")))
 type Optimizer struct {
 	Options Options
 	Result  *Result // of the last graph
-	// Log is told what was fused where the environment asks for it (MLXC_DEBUG); nil is standard
-	// error.
+	// Log gets lines about what was fused if the environment asks for them (MLXC_DEBUG). Nil stands
+	// for standard error.
 	Log   io.Writer
 	debug int
 	err   error
 }
 
-// DisableVariable is the environment variable that names passes which [New] leaves out, between
-// commas: fuse,reorder. A name that no pass has is an error.
+// DisableVariable is the environment variable that names the passes that [New] leaves out,
+// separated by commas: fuse,reorder. An unknown name is an error.
 const DisableVariable = "MLXC_DISABLE"
 
-// New returns an optimizer of the passes that list names ([passes.ParsePipeline]); the
-// empty list is the default pipeline. Those that [DisableVariable] names are left out, so that one
-// can do without a pass where the program cannot be changed. A list or variable that cannot be read
-// is an error of Optimize.
+// New returns an optimizer that runs the passes in list ([passes.ParsePipeline]). The empty list is
+// the default pipeline. It leaves out the passes that [DisableVariable] names, so that a user can
+// switch off a pass of a program that cannot be changed. If the list or the variable does not
+// parse, Optimize returns the error.
 func New(list string) *Optimizer {
 	o := &Optimizer{}
 	if o.Options.Pipeline, o.err = passes.ParsePipeline(list); o.err == nil {
@@ -46,7 +46,7 @@ func New(list string) *Optimizer {
 	return o
 }
 
-// without leaves out what the environment says.
+// without removes the passes that the environment disables.
 func without(p passes.Pipeline) (passes.Pipeline, error) {
 	var known []string
 	for _, x := range passes.All() {
@@ -56,7 +56,7 @@ func without(p passes.Pipeline) (passes.Pipeline, error) {
 	return slices.DeleteFunc(slices.Clone(p), func(s passes.Step) bool { return slices.Contains(off, s.Pass.Name) }), err
 }
 
-// Optimize returns what the passes make of recorded, which stays as it is.
+// Optimize returns an optimized copy of recorded, which it does not change.
 func (o *Optimizer) Optimize(ctx context.Context, recorded *ir.Graph) (*ir.Graph, error) {
 	o.Result = nil
 	if o.err != nil {

@@ -30,7 +30,7 @@ func cpuTime() time.Duration {
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
-// read adds an output that depends on all scratch of g, so that little is dead.
+// read adds an output that depends on all scratch of g, so that few commands are dead.
 func read(g *ir.Graph) *ir.Graph {
 	g.Memories = append(g.Memories, ir.Memory{Name: "out", Kind: ir.Output, Size: 16, Alias: ir.NoMem})
 	out := ir.ViewOf(ir.MemID(len(g.Memories)-1), 0, 16)

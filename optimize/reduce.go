@@ -16,10 +16,10 @@ import (
 	"github.com/mlxc/mlxc/prove"
 )
 
-// ReduceLimit is how long [Reduce] may look for a smaller recording.
+// ReduceLimit is the max time for which [Reduce] looks for a smaller recording.
 const ReduceLimit = 10 * time.Second
 
-// Reduced is a small recording of which the proof is refused.
+// Reduced is a small recording for which the proof refuses the result.
 type Reduced struct {
 	Before   *ir.Graph
 	After    *ir.Graph // what the pipeline makes of it
@@ -27,13 +27,13 @@ type Reduced struct {
 	Proof    *prove.Result
 }
 
-// Reduce makes a recording smaller for which o's pipeline gives a refused result,
-// for at most limit: passes that are not needed for that are left out, then
-// commands, halves first and then one by one, then contents, memories and kernels
-// that nothing uses. A recording that is proved against itself is reduced to
-// one that is. It returns nil if recorded is not refused.
+// Reduce makes a recording smaller for which the result of o's pipeline is refused. It takes at
+// most limit. It leaves out passes that are not needed for that, then commands, halves first and
+// then one by one, then contents, and memories and kernels that nothing uses. If the recording is
+// proved equal to itself, so is the smaller one. It returns nil if the result for recorded is not
+// refused.
 func Reduce(ctx context.Context, recorded *ir.Graph, o Options, limit time.Duration) *Reduced {
-	// The first and the last proof run whatever the limit is.
+	// The first and the last proof run in any case.
 	limited, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	allowed, err := o.Pipeline.Allowed(o.Passes)
@@ -58,7 +58,7 @@ func Reduce(ctx context.Context, recorded *ir.Graph, o Options, limit time.Durat
 	po := o.Passes
 	po.After, po.Budget = nil, passes.Budget{}
 	if _, err := passes.Run(ctx, after, r.pipeline, po); err != nil {
-		return nil // it ran before
+		return nil // it was refused when it ran before
 	}
 	return &Reduced{Before: r.g, After: after, Pipeline: r.pipeline, Proof: prove.Check(ctx, r.g, after, o.Proof)}
 }
@@ -66,17 +66,18 @@ func Reduce(ctx context.Context, recorded *ir.Graph, o Options, limit time.Durat
 type reducer struct {
 	ctx      context.Context
 	o        Options
-	own      prove.Verdict // of the recording against itself
+	own      prove.Verdict // verdict of the recording against itself
 	g        *ir.Graph
 	pipeline passes.Pipeline
 }
 
-// refused reports whether g shows what is to be shown.
+// refused reports whether the result for g is refused, and g is proved equal to itself if the
+// recording is.
 func (r *reducer) refused(g *ir.Graph, p passes.Pipeline) bool {
 	return g.Check() == nil && r.o.verdict(r.ctx, g, p) == prove.Refused && prove.Check(r.ctx, g, g.Clone(), r.o.Proof).Verdict == r.own
 }
 
-// try takes g if it is still refused.
+// try replaces the recording by g if the result for g is still refused.
 func (r *reducer) try(g *ir.Graph) bool {
 	if r.ctx.Err() != nil || !r.refused(g, r.pipeline) {
 		return false
@@ -94,8 +95,8 @@ func (r *reducer) dropPasses() {
 	}
 }
 
-// dropCommands leaves out runs of nodes, marks among them, as long as one can be
-// (Zeller, Hildebrandt 2002, without its complements).
+// dropCommands removes runs of nodes, marks included, until none can be removed (Zeller,
+// Hildebrandt 2002, without its complements).
 func (r *reducer) dropCommands() {
 	for size := (len(r.g.Nodes) + 1) / 2; size > 0 && r.ctx.Err() == nil; {
 		dropped := false
@@ -114,8 +115,7 @@ func (r *reducer) dropCommands() {
 	}
 }
 
-// forgetContents puts random numbers in the place of blobs, so that a text needs
-// no other file.
+// forgetContents replaces blobs by random numbers, so that the text needs no other file.
 func forgetContents(g *ir.Graph) {
 	for i := range g.Memories {
 		if m := &g.Memories[i]; m.Init.Kind == ir.InitBlob {
@@ -182,8 +182,8 @@ func eachMemory(g *ir.Graph, f func(*ir.MemID)) {
 	}
 }
 
-// Reproduction is the text of a reduced refusal: an archive (txtar) of the
-// recording, what was made of it, and the proof.
+// Reproduction returns a reduced refusal as text: an archive (txtar) of the recording, the result
+// of the pipeline, and the proof.
 func (r *Reduced) Reproduction(where string) []byte {
 	var names []string
 	for _, s := range r.Pipeline {
@@ -198,7 +198,7 @@ func (r *Reduced) Reproduction(where string) []byte {
 	add := func(name string, data []byte) { a.Files = append(a.Files, txtar.File{Name: name, Data: data}) }
 	text := func(g *ir.Graph) []byte {
 		var b bytes.Buffer
-		// What has contents that are too long to print is named, not printed.
+		// Contents that are too long to print are only named.
 		o := mlxt.Options{InlineLimit: 4096, External: func(*ir.Blob) (string, int64, bool) { return "(left out)", 0, true }}
 		if err := o.Print(&b, &ir.Module{Graphs: []*ir.Graph{g}}); err != nil {
 			fmt.Fprintf(&b, "\n// %v\n", err)

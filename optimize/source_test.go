@@ -17,9 +17,9 @@ import (
 	"github.com/mlxc/mlxc/prove"
 )
 
-// An engine that writes files names its kernels by their source file. Where the program
-// has registered that very text, they are annotated, fused, with the engine's own fused
-// kernel for a target, and proved; where the digest is another one, nothing is known.
+// An engine that writes files names its kernels by their source file. If the program has registered
+// that very text, its dispatches are annotated, fused, also into the engine's own fused kernel, and
+// proved. If the digest differs, nothing is known about them.
 func TestKernelsOfASourceFile(t *testing.T) {
 	const source = `
 // @kernel   engine_cube

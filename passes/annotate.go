@@ -10,16 +10,15 @@ import (
 
 var annotatePass = New(Pass{Name: "annotate", Summary: "give each dispatch the effects that its kernel declares", Default: true, KeepsList: true, KeepsCommands: true}, annotate)
 
-// annotate gives each dispatch of a builtin kernel the effects that the
-// kernel's declaration yields for its bindings and grid. A dispatch that no
-// declaration describes becomes unknown; one of a foreign kernel keeps what the
-// recorder said. Where the recorder gave other effects than the declaration, the
-// declaration wins, because it is tested, and a remark says so.
+// annotate gives each dispatch of a builtin kernel the effects that the kernel's declaration yields
+// for its bindings and grid. If the recorder gave other effects, the declaration wins, because it
+// is tested, and a remark says so. A dispatch that does not fit its declaration gets unknown
+// effects. A dispatch of a foreign kernel keeps the effects that the recorder gave.
 func annotate(ctx context.Context, s *State, _ struct{}) error {
 	g := s.Graph
 	s.changed = ir.EffectsChange
 	declared := msl.NewCache(g)
-	var from []ir.ID // of all dispatches, in one allocation
+	var from []ir.ID // the From lists of all dispatches, in one allocation
 	var polls interrupt.Every
 	for i, n := range g.Nodes {
 		polls.Poll(ctx, 64)
@@ -43,7 +42,7 @@ func annotate(ctx context.Context, s *State, _ struct{}) error {
 		e, err := declared.Describe(d)
 		if err != nil {
 			s.Not(d, "%v", err)
-			d.Effects = nil // whatever the recorder said: nobody has tested it
+			d.Effects = nil // the recorder's effects are dropped, because nobody has tested them
 			continue
 		}
 		switch {

@@ -4,27 +4,26 @@ import (
 	"github.com/mlxc/mlxc/cost"
 )
 
-// balance moves commands that have room between epochs as long as the modelled
-// time falls.
+// balance moves commands that may run in several epochs between these, as long as the modelled time
+// decreases.
 type balance struct {
 	s         *scheduler
 	first     int32
 	load      []cost.Epoch
 	members   [][]int32 // by epoch
 	at        []int32   // by command: its index among its epoch's members
-	unsettled bool      // not every command was asked since the last one moved
+	unsettled bool      // some commands were not tried again since the last move
 }
 
 const (
-	// balanceRounds is how often every command is asked at most whether it wants to
-	// move. The first round does nearly all of it; where none wants to any more, another
-	// run of the pass changes nothing.
+	// balanceRounds is how often each command is tried at most. The first round finds nearly all
+	// moves. After a round without a move, running the pass again changes nothing.
 	balanceRounds = 32
-	// balanceReach is how many epochs to either side are tried: results that move
-	// further would keep memory too long.
+	// balanceReach is how many epochs before and after a command's own are tried. Moving a result
+	// further would keep its memory in use too long.
 	balanceReach = 8
-	// balanceWork bounds the commands looked at again after a move, as a multiple
-	// of all commands: a wide epoch is added up anew when one leaves it.
+	// balanceWork bounds the commands that are summed again after a move, as a multiple of all
+	// commands. When a command leaves a wide epoch, the time of the whole epoch is summed again.
 	balanceWork = 64
 )
 
@@ -66,9 +65,9 @@ func (s *scheduler) balance(first, end, depth int32, home []int32) *balance {
 	return b
 }
 
-// room returns the epochs in which command i can be while all others stay. It
-// is false for commands next to a join, which stay as well: a join would have to
-// be asked about all its neighbours.
+// room returns the epochs to which command i can move while all others stay. ok is false for a
+// command next to a join, which is never moved, because all neighbours of the join would have to be
+// looked at.
 func (b *balance) room(i, end, depth int32) (lo, hi int32, ok bool) {
 	s := b.s
 	lo, hi = 0, depth-1
@@ -91,7 +90,8 @@ func (b *balance) room(i, end, depth int32) (lo, hi int32, ok bool) {
 	return max(lo, s.epoch[i]-balanceReach), min(hi, s.epoch[i]+balanceReach), true
 }
 
-// move puts command i where the time is least, near its home among equals.
+// move moves command i to the epoch with the smallest total time. Of epochs with equal times it
+// takes the one nearest to home.
 func (b *balance) move(i, lo, hi, home int32) bool {
 	s := b.s
 	from := s.epoch[i]
@@ -106,7 +106,8 @@ func (b *balance) move(i, lo, hi, home int32) bool {
 		with := b.load[e]
 		with.Add(w)
 		price := s.model.Of(with) - s.model.Of(b.load[e])
-		// Less by more than rounding, or as much and nearer home.
+		// The new time must be smaller by more than rounding, or equal with the epoch nearer to
+		// home.
 		margin := 1e-9 * (gain + price)
 		if price < least-margin || price <= least+margin && abs(e-home) < distance {
 			best, least, distance = e, price, abs(e-home)
@@ -129,7 +130,7 @@ func (b *balance) enter(i, e int32) {
 	b.load[e].Add(b.s.work[i])
 }
 
-// without adds up the epoch of command i but for i.
+// without returns the sum of the epoch of command i without command i.
 func (b *balance) without(i int32) (p cost.Epoch) {
 	for _, j := range b.members[b.s.epoch[i]] {
 		if j != i {

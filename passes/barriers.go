@@ -10,20 +10,18 @@ import (
 
 var barriersPass = New(Pass{Name: "barriers", Summary: "recompute barriers: the fewest for the order of the graph", Default: true}, barriers)
 
-// barriers drops every barrier and places as few as the order of the commands
-// allows, for any number of replays in a row ([cuts] says why they are the
-// fewest). The commands of the next replay follow the last ones in the same
-// command buffer, so what the end of a replay leaves for the beginning of the
-// next is ordered too: by a barrier behind the last command if none that stands
-// anywhere else does it. Params may have other values in the next replay.
+// barriers replaces all barriers by as few as the order of the commands allows, for any number of
+// replays in a row ([cuts] explains why fewer would not do). The next replay follows in the same
+// command buffer, so conflicts between the end of a replay and the start of the next are ordered
+// too. If no other barrier does that, one is placed after the last command. Params may have other
+// values in the next replay.
 //
-// If the barriers of the list are as few and order as much, they stay where they are:
-// what the list says of which commands run beside one another was somebody's choice,
-// such as that of the pass schedule.
+// If the barriers of the list are as few and order as much, they stay where they are. Somebody,
+// such as the pass schedule, chose by their places which commands run concurrently.
 //
-// A barrier orders the commands of its own command buffer only. Where a
-// conflict crosses commits that order nothing, one of them becomes an event,
-// which orders everything before it; as few as possible do.
+// A barrier orders only the commands of its own command buffer. If a conflict crosses only commits
+// that order nothing, one of them becomes an event, which orders everything before it. As few
+// commits as possible become events.
 func barriers(ctx context.Context, s *State, _ struct{}) error {
 	g := s.Graph
 	s.changed = ir.ListChange
@@ -71,8 +69,8 @@ func barriers(ctx context.Context, s *State, _ struct{}) error {
 	return nil
 }
 
-// recorded returns the cuts of the barriers in the list if these are as few as those of
-// cut and separate as much; otherwise cut.
+// recorded returns the cuts at the barriers of the list, if they are as few as in cut and separate
+// all conflicts. Otherwise it returns cut.
 func (l *layout) recorded(cut []bool, latest []int32) []bool {
 	n := len(cut)
 	own := make([]bool, n)
@@ -85,7 +83,7 @@ func (l *layout) recorded(cut []bool, latest []int32) []bool {
 			i++
 		}
 	}
-	own[0] = cut[0] // one behind the last command may be written only in case it is needed
+	own[0] = cut[0] // the barrier after the last command may be there although no conflict needs it
 	fewest, have := 0, 0
 	for i := range cut {
 		if cut[i] && !l.begins[i] {
@@ -101,11 +99,11 @@ func (l *layout) recorded(cut []bool, latest []int32) []bool {
 	return own
 }
 
-// separates reports whether a cut or the begin of a command buffer lies between each
-// command of two replays in a row and the latest that it conflicts with.
+// separates reports whether a cut or the start of a command buffer lies between each command, of
+// two replays in a row, and the latest earlier command with which it conflicts.
 func (l *layout) separates(own []bool, latest []int32) bool {
 	n := len(own)
-	last := int32(-1) // the command before which the last cut is
+	last := int32(-1) // the command before which the last cut lies
 	for j, p := range latest {
 		if own[j%n] || l.begins[j%n] {
 			last = int32(j)
@@ -117,16 +115,15 @@ func (l *layout) separates(own []bool, latest []int32) bool {
 	return true
 }
 
-// layout says how commits cut a list of commands, seen as a circle, into
-// command buffers.
+// layout says how commits divide a list of commands, seen as a circle, into command buffers.
 type layout struct {
 	g       *ir.Graph
 	t       *hazard.Table
 	begins  []bool       // by command: a commit stands directly before it
 	buffer  []int        // by command: commits before it
 	commits []*ir.Commit // in their order
-	// earlier is set by order: for each command of two replays in a row, the latest
-	// command of an earlier command buffer that it conflicts with, or −1.
+	// earlier is set by order. For each command of two replays in a row, it has the latest command
+	// of an earlier command buffer with which the command conflicts, or −1.
 	earlier []int32
 }
 
@@ -150,11 +147,10 @@ func layoutOf(g *ir.Graph, t *hazard.Table) *layout {
 	return l
 }
 
-// order gives an event to the fewest commits that conflicts between command
-// buffers need.
+// order turns as few commits into events as the conflicts between command buffers need.
 func (l *layout) order(s *State) {
 	k, n := len(l.commits), l.t.Len()
-	fixed := make([]bool, k) // the commit before buffer b orders
+	fixed := make([]bool, k) // the commit before buffer b orders already
 	bare := 0
 	for i, c := range l.commits {
 		if c.Order == ir.OrderNone {
@@ -168,10 +164,10 @@ func (l *layout) order(s *State) {
 	}
 	earlier := l.t.Latest(func(i int) bool { return l.begins[(i+1)%n] })
 	l.earlier = earlier
-	// The same between command buffers. What follows the last commit is in one buffer
-	// with the beginning of the next replay.
+	// These are the same numbers for command buffers. The commands after the last commit are in one
+	// buffer with the start of the next replay.
 	latest := make([]int32, 2*k)
-	why := make([]int, k) // the command whose conflict that is; −1: none
+	why := make([]int, k) // the command whose conflict latest has; −1: none
 	for b := range latest {
 		latest[b] = -1
 		why[b%k] = -1
@@ -188,7 +184,7 @@ func (l *layout) order(s *State) {
 		for b >= 2*k {
 			b, from = b-k, from-k
 		}
-		if b-from >= 2*k { // an event anywhere in the list is between them
+		if b-from >= 2*k { // an event anywhere in the list lies between them
 			from = b - 2*k + 1
 		}
 		if from > int(latest[b]) || latest[b] < 0 {
@@ -202,7 +198,7 @@ func (l *layout) order(s *State) {
 		c := l.commits[(b+k-1)%k]
 		c.Order = ir.OrderEvent
 		j := why[b]
-		if j < 0 { // no conflict ends in this buffer, but some go round the list
+		if j < 0 { // no conflict ends in this buffer, but some cross the end of the list
 			s.Did(l.t.Node(max(slices.Index(l.buffer, b), 0)), "conflicts between replays: the commit before it now orders by event")
 			continue
 		}
@@ -211,8 +207,8 @@ func (l *layout) order(s *State) {
 	}
 }
 
-// kind returns the hazard of command j with p, which count from the beginning
-// of the first of two replays.
+// kind returns the hazard between commands p and j, counted from the start of the first of two
+// replays.
 func (l *layout) kind(p, j int) hazard.Kind {
 	if n := l.t.Len(); p/n != j/n {
 		return l.t.BetweenReplays(p%n, j%n)
@@ -220,8 +216,7 @@ func (l *layout) kind(p, j int) hazard.Kind {
 	return l.t.Between(p%l.t.Len(), j%l.t.Len())
 }
 
-// wrap adds the remark on what orders the end of a replay before the beginning of the
-// next.
+// wrap adds the remark that says what orders the end of a replay before the start of the next one.
 func (l *layout) wrap(s *State, cut []bool, latest []int32) {
 	n := l.t.Len()
 	last := l.t.Node(n - 1)
@@ -229,8 +224,7 @@ func (l *layout) wrap(s *State, cut []bool, latest []int32) {
 		s.Not(last, "no barrier behind the last command: the list ends in a commit")
 		return
 	}
-	// The first conflict across the boundary that a barrier behind the end is
-	// for, or would be.
+	// This is the first conflict for which a barrier after the last command is there, or would be.
 	for j := range cut {
 		if p := int(latest[n+j]); p >= 0 && p < n {
 			id := l.t.Node(p).Num()

@@ -54,7 +54,7 @@ func randomGraph(t *rapid.T, commands int, commits bool) *ir.Graph {
 			}
 			for range rapid.IntRange(0, 2).Draw(t, "writes") {
 				w := ir.Write{Region: view("write").Contiguous(), Must: true}
-				// The same bytes twice would be no promise.
+				// A second must-write of the same bytes would be invalid.
 				w.Must = !slices.ContainsFunc(d.Effects.Writes, func(x ir.Write) bool { return x.Region.Equal(w.Region) })
 				d.Effects.Writes = append(d.Effects.Writes, w)
 			}
@@ -187,8 +187,8 @@ func TestBarriersOrderEveryConflict(t *testing.T) {
 	})
 }
 
-// No placement of barriers and events is enough with fewer: all are tried on
-// graphs of up to nine commands, replayed again and again.
+// Fewer barriers and events never suffice: the test tries all placements on graphs of up to nine
+// commands, replayed again and again.
 func TestBarriersAreTheFewest(t *testing.T) {
 	rotated, trailing := 0, 0
 	rapid.Check(t, func(t *rapid.T) {
@@ -244,7 +244,7 @@ func TestBarriersAreTheFewest(t *testing.T) {
 		if _, ok := g.Nodes[len(g.Nodes)-1].(*ir.Barrier); ok {
 			trailing++
 		} else if len(bare) == 0 && before == 0 && got > 0 {
-			// As late as possible, from the beginning of the list on.
+			// Barriers stand as late as possible, counted from the start of the list.
 			once := stream(g.Nodes, 1)
 			for j, start := 0, 0; j < len(once); j++ {
 				late := slices.ContainsFunc(once[start:j], func(c command) bool { return conflict(c.effects, once[j].effects) })

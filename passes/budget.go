@@ -8,18 +8,18 @@ import (
 	"github.com/mlxc/mlxc/internal/interrupt"
 )
 
-// Budget is what one pass may take. Zero of either is no limit.
+// Budget bounds one pass. A field that is zero means no limit.
 type Budget struct {
 	Time time.Duration
-	// Memory is how many bytes of live objects the process may have more than when
-	// the pass began: what other work of the same process allocates counts too.
+	// Memory is how many bytes the live objects of the process may grow by during the pass.
+	// Allocations by other work in the process count too.
 	Memory int64
 }
 
-// OverBudget is the error of [Run] when a pass has taken more than its budget. The
-// graph is of no use then: who wants the other passes runs them on another copy.
+// OverBudget is the error of [Run] if a pass takes more than its budget. The graph is unusable
+// then. To run the other passes, run them on another copy of the graph.
 type OverBudget struct {
-	Step int // of the pipeline
+	Step int // index in the pipeline
 	Pass string
 	What string // "10m0s of time" or "1024 MiB of memory"
 }

@@ -22,16 +22,15 @@ var constantsPass = New(Pass{Name: "constants", Summary: "move inline bytes and 
 		return n, nil
 	}, func(o *constantsOptions) *int64 { return &o.align }))
 
-// constants moves inline bytes and scalars of params into one argument memory,
-// which every replay fills before it begins: then a replay changes bytes and no
-// command, and commands can stand in an indirect command buffer, which has no
-// inline bytes. Equal values share a place. Places are aligned to 32 bytes unless the
-// option says otherwise: buffers bound to the constant address space want that.
+// constants moves inline bytes and scalars of params into one argument memory, which every replay
+// fills before it begins. Then a replay changes bytes and not commands, and commands can stand in
+// an indirect command buffer, which has no inline bytes. Equal values share a place. Unless the
+// option says otherwise, places are aligned to 32 bytes, as Metal demands of buffers in the
+// constant address space.
 //
-// What is left are the variable commands, each with a remark: an offset or a grid
-// that depends on params is part of the command, and an executor must rewrite
-// that command, or run a variant of the kernel that reads it from argument memory.
-// (The length of a view is no part of a command.)
+// Commands with an offset or a grid that depends on params remain variable, and each gets a remark.
+// An executor must rewrite such a command at each replay, or run a variant of its kernel that reads
+// the number from argument memory. (The length of a view is not part of an encoded command.)
 func constants(ctx context.Context, s *State, o constantsOptions) error {
 	g := s.Graph
 	a := argumentTable{mem: ir.MemID(len(g.Memories)), align: o.align, at: map[string]ir.View{}}
@@ -67,7 +66,7 @@ func constants(ctx context.Context, s *State, o constantsOptions) error {
 	return nil
 }
 
-// argumentTable lays out argument memory.
+// argumentTable collects the values of argument memory and their places.
 type argumentTable struct {
 	mem    ir.MemID
 	align  int64
@@ -77,8 +76,8 @@ type argumentTable struct {
 	values []ir.Value
 }
 
-// place returns where the value of an inline binding lies. Type t is that of the
-// argument; it only helps people who read the memory.
+// place returns the place of an inline binding's value, and adds the value if it is new. t is the
+// type of the argument; it only helps people who read the memory.
 func (a *argumentTable) place(b *ir.Binding, t ir.DType) ir.View {
 	v := ir.Value{Type: t, Bytes: b.Bytes}
 	if b.Kind == ir.BindScalar {
@@ -105,9 +104,9 @@ func (a *argumentTable) place(b *ir.Binding, t ir.DType) ir.View {
 	return view
 }
 
-// memory returns the memory of the table. Its size is a multiple of the alignment:
-// Metal wants what is bound to the constant address space mapped up to the argument's
-// size.
+// memory returns the argument memory. Its size is a multiple of the alignment, because Metal
+// demands that a buffer bound to the constant address space is mapped up to the size of the
+// argument.
 func (a *argumentTable) memory(g *ir.Graph) ir.Memory {
 	return ir.Memory{
 		Name: unusedName(g, "arguments"), Kind: ir.Argument, Size: (a.end + a.align - 1) / a.align * a.align, Align: a.align, Alias: ir.NoMem,
@@ -115,7 +114,7 @@ func (a *argumentTable) memory(g *ir.Graph) ir.Memory {
 	}
 }
 
-// variable returns the remark about what of d depends on params, or "".
+// variable returns the remark that says which parts of d depend on params, or "".
 func variable(g *ir.Graph, d *ir.Dispatch) string {
 	var offsets, grid, how []string
 	for i := range d.Bindings {
@@ -145,7 +144,7 @@ func variable(g *ir.Graph, d *ir.Dispatch) string {
 	return "a variable command, to be rewritten for each replay: " + strings.Join(how, "; ")
 }
 
-// variableCopy says what of a copy or fill depends on params.
+// variableCopy says which parts of a copy or fill depend on params.
 func variableCopy(g *ir.Graph, c ir.Command) string {
 	var views []ir.View
 	c.EachView(func(v *ir.View) { views = append(views, *v) })

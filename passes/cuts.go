@@ -1,29 +1,26 @@
 package passes
 
-// cuts places the fewest cuts on a circle of n positions so that one lies between the
-// two positions of every conflict. The circle is a command list, whose end meets its
-// own beginning in the next replay. A cut before position j separates j from what
-// stands before it; a cut before position 0 is one behind the end of the list.
+// cuts places as few cuts as possible on a circle of n positions so that one lies between the two
+// positions of every conflict. The circle is a command list, whose end meets its own start in the
+// next replay. A cut before position j separates j from the position before it. A cut before
+// position 0 lies after the end of the list.
 //
-// latest covers two turns round the circle: latest[n+j] is the latest position before
-// j of the second turn that j conflicts with (positions of the first turn begin at 0),
-// or −1. fixed are cuts that are there already and cost nothing; they are not in the
-// result.
+// latest covers two turns round the circle: latest[n+j] is the latest position before j of the
+// second turn that conflicts with j (positions of the first turn begin at 0), or −1. fixed are cuts
+// that exist already and cost nothing; they are not in the result.
 //
-// From a cut at s, the next one is best placed as late as possible: before
-// next(s) = min{j: latest(j) ≥ s}. On a line, or from a fixed cut on, that is
-// optimal: any other solution has a cut between s and next(s) too, and moving that to
-// next(s) separates no fewer of the conflicts that are left. On a circle without fixed
-// cuts, let L be the number that a line needs;
-// the circle needs L or L+1, the latter by a cut at its end. It is L exactly if
-// some s has next^L(s) ≥ s+n. Such an s is then on the cycle into which next
-// (modulo n) leads from anywhere: if next^L advanced by less than n from every
-// point of it, the mean advance of next on it were less than n/L, but since next
-// is monotone that mean is the same from every start, s too.
-// All of it takes O(n).
+// After a cut at s, the next cut is best placed as late as possible: before next(s) = min{j:
+// latest(j) ≥ s}. On a line, or after a fixed cut, that is optimal: any other solution has a cut
+// between s and next(s) too, and moving that cut to next(s) separates all remaining conflicts that
+// it separated before. For a circle without fixed cuts, let L be the number of cuts that a line
+// needs. The circle needs L or L+1 cuts, in the latter case with one at its end. It needs L exactly
+// if some s has next^L(s) ≥ s+n. Such an s is on the cycle into which next (modulo n) leads from
+// any start: if next^L advanced by less than n from every point of that cycle, the mean advance of
+// next on it would be less than n/L. But next is monotone, so the mean advance is the same from
+// every start, also from s. All of this takes O(n).
 func cuts(latest []int32, n int, fixed []bool) []bool {
 	out := make([]bool, n)
-	// at(j) is latest for any j ≥ 0, in whatever turn; far below 0 if there is no conflict.
+	// at(j) is latest[j] continued to any number of turns. It is far below 0 if j has no conflict.
 	at := func(j int) int {
 		p := latest[n+j%n]
 		if p < 0 {
@@ -33,7 +30,7 @@ func cuts(latest []int32, n int, fixed []bool) []bool {
 	}
 	for a, f := range fixed {
 		if f {
-			// A cut behind the end of the list is tried too; it must save one.
+			// A cut after the end of the list is tried too, and taken only if that saves a cut.
 			count := line(at, n, a, fixed, out)
 			if !fixed[0] && !out[0] {
 				fixed[0] = true
@@ -84,8 +81,7 @@ func cuts(latest []int32, n int, fixed []bool) []bool {
 	return out
 }
 
-// line cuts from the fixed cut a on, all the way round, and returns how many
-// cuts it took.
+// line cuts once round the circle, beginning at the fixed cut a, and returns the number of cuts.
 func line(at func(int) int, n, a int, fixed, out []bool) (count int) {
 	for s, j := a, a+1; j < a+n; j++ {
 		switch {
@@ -100,8 +96,8 @@ func line(at func(int) int, n, a int, fixed, out []bool) (count int) {
 	return count
 }
 
-// closes looks on the cycle that next leads into from s for a point from which
-// l cuts go all the way round.
+// closes looks for a point from which l cuts lead all the way round, on the cycle into which next
+// leads from s.
 func closes(next func(int) int, n, l, s int) (int, bool) {
 	seen := make([]bool, n)
 	for ; !seen[s%n]; s = next(s) {

@@ -9,10 +9,9 @@ import (
 
 var dcePass = New(Pass{Name: "dce", Summary: "drop commands whose results nobody sees, and scratch that nothing binds", Default: true, KeepsList: true}, dce)
 
-// dce drops each command whose results reach no output or state, however many
-// commands on; then each scratch memory that nothing binds any more. A graph with
-// a command of unknown effects keeps its commands: that one may read everything,
-// and what it does with it nobody knows.
+// dce drops each command whose results reach no output or state, directly or through other
+// commands. Then it drops each scratch memory that nothing binds any more. A graph with a command
+// of unknown effects keeps all commands, because that command may read everything.
 func dce(ctx context.Context, s *State, _ struct{}) error {
 	g := s.Graph
 	f := s.dataflow(ctx)
@@ -35,8 +34,8 @@ func dce(ctx context.Context, s *State, _ struct{}) error {
 	return nil
 }
 
-// dropDead drops the commands of the graph, whose flow is f, that reach no output or
-// state, and reports whether there were any.
+// dropDead drops the commands that reach no output or state, and reports whether there were any. f
+// is the dataflow of the graph.
 func (s *State) dropDead(f *dataflow.Flow) bool {
 	g := s.Graph
 	live := make([]int32, 0, len(f.Commands))
@@ -65,7 +64,7 @@ func (s *State) dropDead(f *dataflow.Flow) bool {
 	return true
 }
 
-// whyDead says why what command i writes reaches nobody.
+// whyDead says why nobody needs what command i writes.
 func whyDead(f *dataflow.Flow, i int) string {
 	ds := f.Writes(i)
 	if len(ds) == 0 {
@@ -79,11 +78,11 @@ func whyDead(f *dataflow.Flow, i int) string {
 	return "no byte that it writes is read later"
 }
 
-// dropScratch removes scratch memories, aliases too, that nothing binds, and
-// returns their numbers from then on, NoMem for those that are gone; nil if none is.
+// dropScratch removes the scratch memories, also aliases, that nothing binds. It returns the new
+// number of each memory, NoMem for removed ones, or nil if it removed none.
 func dropScratch(g *ir.Graph, s *State) []ir.MemID {
 	used := make([]bool, len(g.Memories))
-	unseen := 0 // scratch memories that may be unused
+	unseen := 0 // upper bound of the number of unused scratch memories
 	for i := range g.Memories {
 		if g.Memories[i].Kind == ir.Scratch {
 			unseen++
@@ -101,7 +100,7 @@ func dropScratch(g *ir.Graph, s *State) []ir.MemID {
 	if unseen == 0 {
 		return nil
 	}
-	to := make([]ir.MemID, len(g.Memories)) // NoMem: dropped
+	to := make([]ir.MemID, len(g.Memories)) // NoMem if it is dropped
 	n := 0
 	for i := range g.Memories {
 		if m := &g.Memories[i]; m.Kind == ir.Scratch && !used[i] {
@@ -142,8 +141,8 @@ func dropScratch(g *ir.Graph, s *State) []ir.MemID {
 	return to
 }
 
-// eachMemory calls f with each place in the commands that names a memory. A command
-// for which f returns false is the last one.
+// eachMemory calls f with each place in the commands that names a memory. It stops after a command
+// for which f returned false.
 func eachMemory(g *ir.Graph, f func(*ir.MemID) bool) {
 	more := true
 	view := func(v *ir.View) { more = f(&v.Mem) }

@@ -11,8 +11,8 @@ import (
 	"github.com/mlxc/mlxc/ir"
 )
 
-// What is left is what some output or state depends on, byte by byte, and it is
-// proved.
+// The remaining commands are those on which some output or state depends, byte by byte, and the
+// result is proved.
 func TestDCEKeepsWhatIsSeen(t *testing.T) {
 	dropped, exact := 0, 0
 	rapid.Check(t, func(t *rapid.T) {
@@ -58,7 +58,7 @@ func TestDCEKeepsWhatIsSeen(t *testing.T) {
 	require.Positive(t, exact)
 }
 
-// within: m is the memory in, or an alias inside it.
+// within reports whether m is the memory in, or an alias inside it.
 func within(g *ir.Graph, m, in ir.MemID) bool {
 	for m != ir.NoMem {
 		if m == in {
@@ -69,7 +69,8 @@ func within(g *ir.Graph, m, in ir.MemID) bool {
 	return false
 }
 
-// needed goes backwards over bytes, for each value of the param.
+// needed finds the needed commands by walking backwards over single bytes, for each value of the
+// param.
 func needed(g *ir.Graph) map[ir.ID]bool {
 	var commands []ir.Node
 	for _, n := range g.Nodes {
@@ -107,7 +108,7 @@ func needed(g *ir.Graph) map[ir.ID]bool {
 			}
 			id := c.(ir.Command).Num()
 			out[id] = true
-			for _, w := range e.Writes { // must-writes all
+			for _, w := range e.Writes { // every write is a must-write
 				each(w.Region, func(b [2]int64) { delete(live, b) })
 			}
 			for _, r := range e.Reads {
@@ -118,7 +119,7 @@ func needed(g *ir.Graph) map[ir.ID]bool {
 	return out
 }
 
-// constant: no param gives a length.
+// constant reports whether no length depends on a param.
 func constant(g *ir.Graph) bool {
 	for _, n := range g.Nodes {
 		c, ok := n.(ir.Command)

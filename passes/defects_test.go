@@ -58,16 +58,15 @@ type outcome struct {
 // word is one entry of the vocabulary.
 type word struct {
 	form *regexp.Regexp
-	// pipelines are those whose output decides the expectation; a line waits as
-	// long as one of the passes does not exist.
+	// pipelines are those whose output decides whether the expectation holds. A line waits until
+	// all of their passes exist.
 	pipelines func(e expectation) []string
 	// waits names what else, beside passes, must exist before the line can be
 	// decided.
 	waits string
 	check func(e expectation, o outcome) error
-	// holds and breaks make, out of a recorded graph and what annotate and
-	// barriers made of it, an output that the check accepts and one that it must
-	// refuse.
+	// holds and breaks make an output out of a recorded graph and its form after annotate and
+	// barriers. The check must accept the output of holds and refuse that of breaks.
 	holds, breaks func(e expectation, recorded, scheduled *ir.Graph) outcome
 }
 
@@ -541,8 +540,8 @@ func TestDefects(t *testing.T) {
 	require.Greater(t, checked, 100)
 }
 
-// Each check can say yes and no: it accepts an output made to satisfy the line
-// and refuses one made to break it.
+// Each check can accept and refuse: it accepts an output that was made to satisfy the line, and
+// refuses one that was made to violate it.
 func TestDefectChecksCanFail(t *testing.T) {
 	used := map[*word]bool{}
 	for _, d := range defects(t) {

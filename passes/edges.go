@@ -12,11 +12,10 @@ import (
 
 var edgesPass = New(Pass{Name: "edges", Summary: "order commands by edges, for devices that take graphs of commands, and no longer by barriers", KeepsList: true}, edges)
 
-// edges makes the graph one that is ordered by edges: those that the conflicts of its
-// list demand, within a replay and from each to the next, with joins where many writers
-// meet many readers. An edge is left out if a path of others orders the same two
-// commands and few edges have to be looked at to find it ([fewEdges]). Barriers are gone;
-// commits end command buffers and order nothing.
+// edges orders the graph by edges. They are the ones that the conflicts of its list demand, within
+// a replay and from each replay to the next, with joins where many writers meet many readers. An
+// edge is left out if a path of other edges orders the same two commands and a short search finds
+// that path ([fewEdges]). The barriers are removed, and commits only end command buffers.
 func edges(ctx context.Context, s *State, _ struct{}) error {
 	g := s.Graph
 	w := waitsOf(ctx, s.hazards(ctx), !g.NextHost)
@@ -63,22 +62,22 @@ func edges(ctx context.Context, s *State, _ struct{}) error {
 	return nil
 }
 
-// waits are the edges of two replays in a row, by the nodes of [hazard.Table.Replays]:
-// the commands of the first, those of the second, joins.
+// waits holds the edges of two replays in a row between the nodes of [hazard.Table.Replays]: the
+// commands of the first replay, those of the second, and joins.
 type waits struct {
 	t      *hazard.Table
 	n      int32   // commands
 	second int32   // the first of the joins that were made for the second replay
-	joins  []int32 // those that are kept, in the order of the list
+	joins  []int32 // the joins that are kept, in the order of the list
 	place  []int32 // by join: the number of the command that it stands before
 	list   []int32 // the commands of the first replay and the joins, in the order of the list
-	rank   []int32 // by node: its place in that order, a second replay behind the first
-	first  []int32 // by node, and one more: where the edges into it begin in from
-	end    []int32 // by node: where those that are left end
-	from   []int32 // the nodes that edges lead from, by the node that they lead to
+	rank   []int32 // by node: its index in that order; the second replay follows the first
+	first  []int32 // by node, with one more at the end: where the edges into it begin in from
+	end    []int32 // by node: where the remaining edges into it end
+	from   []int32 // the nodes from which edges lead, grouped by the node to which they lead
 }
 
-// command returns the node of the first replay that stands for the same command.
+// command returns the node of the first replay that stands for the same command as node.
 func (w *waits) command(node int32) int32 {
 	if node >= w.n && node < 2*w.n {
 		return node - w.n
@@ -91,19 +90,19 @@ func (w *waits) isJoin(node int32) bool { return node >= 2*w.n }
 // again reports whether a node is a command of the second replay.
 func (w *waits) again(node int32) bool { return node >= w.n && node < 2*w.n }
 
-// into returns the nodes that a node waits for.
+// into returns the nodes for which a node waits.
 func (w *waits) into(node int32) []int32 { return w.from[w.first[node]:w.end[node]] }
 
-// waitsOf finds the edges. Of the edges into the second replay it keeps those that come
-// from the first, which become edges from the replay before, and the joins on their way,
-// which stand at the end of the list. Edges between commands of the second replay are in
-// the first already. If previous is false nothing of the second replay is kept.
+// waitsOf finds the edges. Of the edges into the second replay it keeps those that come from the
+// first replay, which become edges from the previous replay, and the joins on their way, which are
+// put at the end of the list. It drops edges between commands of the second replay, because the
+// first replay has them already. If previous is false, it drops everything about the second replay.
 func waitsOf(ctx context.Context, t *hazard.Table, previous bool) *waits {
 	o, second := t.Replays()
 	w := &waits{t: t, n: int32(t.Len()), second: second, place: make([]int32, o.Nodes), first: make([]int32, o.Nodes+1), end: make([]int32, o.Nodes)}
 	nodes := int32(o.Nodes)
-	// A join is kept if something leads to it that is kept, and something that is kept
-	// waits for it. INVARIANT: edges between joins lead to one that was made later.
+	// A join is kept if an edge leads to it from a kept node, and a kept node waits for it.
+	// INVARIANT: an edge between joins leads to the one that was made later.
 	kept := make([]bool, nodes)
 	for i := range w.n {
 		kept[i], kept[w.n+i] = true, previous
@@ -168,8 +167,8 @@ func waitsOf(ctx context.Context, t *hazard.Table, previous bool) *waits {
 	return w
 }
 
-// skip leaves out joins that wait for one node only or that one node only waits for, and
-// replaces their edges by those past them.
+// skip removes joins that wait for only one node, or for which only one node waits. Edges around
+// the join replace it.
 func (w *waits) skip(o *hazard.Order, kept []bool) {
 	nodes := int32(len(kept))
 	thin := make([]bool, nodes)
@@ -177,9 +176,9 @@ func (w *waits) skip(o *hazard.Order, kept []bool) {
 		if !kept[i] {
 			continue
 		}
-		// A join may wait for many, if one node waits for it. If that node is a join of one,
-		// it is left out too, and all those edges would lead to each node behind it: such a
-		// join counts as if several waited for it.
+		// A join for which one node waits may itself wait for many nodes. If that one node is a
+		// join that waits for nothing else, it is removed too, and then all those edges would lead
+		// to each node behind it. So such a join counts as if several nodes waited for it.
 		waiting := 0
 		for _, to := range o.Successors(i) {
 			if kept[to] {
@@ -213,7 +212,7 @@ func (w *waits) skip(o *hazard.Order, kept []bool) {
 	copy(w.end, first[1:])
 }
 
-// number puts the nodes into the order of the list.
+// number puts the nodes in the order of the list.
 func (w *waits) number() {
 	w.list = make([]int32, 0, int(w.n)+len(w.joins))
 	joins := w.joins
@@ -233,17 +232,17 @@ func (w *waits) number() {
 	}
 }
 
-// fewEdges is how many edges on either side are looked at to find that a path of two
-// edges makes a third superfluous. Longer paths are looked for only where at most shortRow
-// edges lead into a command, and only those that lead from each command to the latest one
-// that it waits for. The proof has to find each path again, and finds these two kinds fast
+// fewEdges is how many edges on either side are searched for a path of two edges that makes a third
+// edge superfluous. Longer paths are searched only if at most shortRow edges lead into a command,
+// and only along the edges that lead from each command to the latest one for which it waits. The
+// proof has to find each path again, and finds these two kinds of path fast
 // (internal/analysis/reach).
 const (
 	fewEdges = 32
 	shortRow = 8
 )
 
-// reduce leaves out edges into commands between whose ends a path of other edges leads.
+// reduce drops an edge if a path of other edges leads from its start to its end.
 func (w *waits) reduce(ctx context.Context) {
 	latest := newTree(2 * len(w.list))
 	again := int32(len(w.list)) // rank of the first node of the second replay
@@ -253,7 +252,7 @@ func (w *waits) reduce(ctx context.Context) {
 		short := len(row) <= shortRow
 		if !w.isJoin(i) {
 			left := row[:0]
-			for _, a := range row { // the latest first: a path from a leads through later ones only
+			for _, a := range row { // the latest first, because a path from a leads through later nodes only
 				if !w.through(left, a) && !(short && latest.over(w.rank[a], left, w.rank, 0)) {
 					left = append(left, a)
 				}
@@ -285,15 +284,14 @@ func (w *waits) reduce(ctx context.Context) {
 	}
 }
 
-// sorted returns the nodes that a node waits for, the latest of the list first, each
-// once.
+// sorted returns the nodes for which a node waits, each once, the latest of the list first.
 func (w *waits) sorted(node int32) []int32 {
 	row := w.into(node)
 	slices.SortFunc(row, func(a, b int32) int { return int(w.rank[b]) - int(w.rank[a]) })
 	return slices.Compact(row)
 }
 
-// through reports whether an edge leads from a to one of the nodes list.
+// through reports whether an edge leads from a to one of the nodes in list.
 func (w *waits) through(list []int32, a int32) bool {
 	for _, b := range list[:min(len(list), fewEdges)] {
 		if row := w.into(b); w.rank[b] > w.rank[a] && len(row) <= fewEdges && slices.Contains(row, a) {
@@ -303,8 +301,8 @@ func (w *waits) through(list []int32, a int32) bool {
 	return false
 }
 
-// throughSecond is through for those commands of the second replay that command i of it
-// waits for.
+// throughSecond is through for the commands of the second replay for which command i of that replay
+// waits.
 func (w *waits) throughSecond(i, a int32) bool {
 	list := w.into(i)
 	for _, b := range list[:min(len(list), fewEdges)] {
@@ -318,10 +316,9 @@ func (w *waits) throughSecond(i, a int32) bool {
 	return false
 }
 
-// tree has the nodes by rank. The parent of each is the latest node that it waits for,
-// and a jump leads further up, so that finding whether one node is above another takes
-// steps in proportion to the logarithm of its depth (skew-binary jump pointers, Myers
-// 1983).
+// tree holds the nodes by rank. The parent of each is the latest node for which it waits, and a
+// jump leads further up, so that finding whether one node is above another takes time logarithmic
+// in its depth (skew-binary jump pointers, Myers 1983).
 type tree struct{ parent, jump, depth []int32 }
 
 func newTree(nodes int) *tree {
@@ -332,8 +329,7 @@ func newTree(nodes int) *tree {
 	return t
 }
 
-// add puts a node below row[0], the latest that it waits for. Ranks in row count from
-// from.
+// add puts node below row[0], the latest node for which it waits. Ranks in row count from from.
 func (t *tree) add(node int32, row, rank []int32, from int32) {
 	if len(row) == 0 {
 		return
@@ -345,7 +341,7 @@ func (t *tree) add(node int32, row, rank []int32, from int32) {
 	}
 }
 
-// over reports whether node a, by its rank, is above or is one of row, whose ranks count
+// over reports whether the node of rank a is a node of row, or lies above one. Ranks in row count
 // from from.
 func (t *tree) over(a int32, row, rank []int32, from int32) bool {
 	for _, b := range row {
@@ -364,7 +360,7 @@ func (t *tree) over(a int32, row, rank []int32, from int32) bool {
 	return false
 }
 
-// ids returns the ID of each command, and new ones for the joins that are kept.
+// ids returns the ID of each command, and new IDs for the kept joins.
 func (w *waits) ids() []ir.ID {
 	ids := make([]ir.ID, len(w.place))
 	used := make(map[ir.ID]bool, w.n)
@@ -377,7 +373,7 @@ func (w *waits) ids() []ir.ID {
 		}
 	}
 	for _, j := range w.joins {
-		for used[next] { // only if a command has the greatest ID that there is
+		for used[next] { // only if a command has the max ID
 			next++
 		}
 		ids[j] = next

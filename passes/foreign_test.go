@@ -186,8 +186,8 @@ func (x *foreignGraph) dispatch() {
 	x.b.Dispatch(d)
 }
 
-// recordForeign draws a graph that has a meaning and is proved to be itself: its barriers are the
-// fewest, or one stands behind each command.
+// recordForeign draws a graph that is unambiguous and is proved equal to itself. It has the fewest
+// barriers, or one after each command.
 func recordForeign(rng *rand.Rand) *ir.Graph {
 	for {
 		g, err := drawForeign(rng)
@@ -209,7 +209,7 @@ func recordForeign(rng *rand.Rand) *ir.Graph {
 		if g.Check() != nil {
 			continue
 		}
-		// One that reads undefined bytes has no meaning that passes could keep.
+		// Passes could not keep the meaning of a graph that reads undefined bytes.
 		if found, err := meaning.Of(context.Background(), g); err == nil && found.Err() == nil && prove.Check(context.Background(), g, g.Clone(), prove.Options{}).Verdict == prove.Proved {
 			return g
 		}
@@ -240,9 +240,9 @@ func somePipeline(rng *rand.Rand) passes.Pipeline {
 	}
 }
 
-// Whatever passes run in whatever order, a recording that is proved to be itself
-// becomes a graph that is proved, if need be with passes undone; never one that is
-// refused, and none that breaks the graph. What is proved is so by bytes too.
+// Whichever passes run, in whatever order, a recording that is proved equal to itself becomes a
+// graph that is proved, if need be with passes undone. No result is refused, and no pass breaks the
+// graph. Proved results are also compared byte by byte.
 func TestForeignKernels(t *testing.T) {
 	undone, ran := map[string]int{}, map[string]int{}
 	for i := range *foreignGraphs {

@@ -31,7 +31,7 @@ var fusePass = New(Pass{Name: "fuse", Summary: "replace groups of dispatches by 
 	Modelled(cost.DefaultChip, chipHelp, func(o *fuseOptions) *cost.Model { return &o.model }),
 )
 
-// namesOf reads patterns of names joined by +, or none.
+// namesOf parses patterns of names joined by +, or none.
 func namesOf(text string) ([]string, error) {
 	if text == "none" {
 		return nil, nil
@@ -45,10 +45,10 @@ func namesOf(text string) ([]string, error) {
 	return names, nil
 }
 
-// fuse replaces groups of dispatches by one that computes the same terms, to
-// the bit unless allowed otherwise (passes/internal/fusion, passes/internal/isel). Of the rewrites that may
-// change bits only round concerns it. Commands that dce would drop are dropped first: a
-// value that only they read besides the group is no value that others see.
+// fuse replaces groups of dispatches by one dispatch that computes the same terms, to the bit
+// unless the options allow otherwise (passes/internal/fusion, passes/internal/isel). Of the
+// rewrites that may change bits it uses only round. It first drops the commands that dce would
+// drop, so that a value that only dead commands read outside of a group does not count as needed.
 func fuse(ctx context.Context, s *State, o fuseOptions) error {
 	f := s.dataflow(ctx)
 	dropped := f.Pillar() < 0 && s.dropDead(f)
@@ -75,20 +75,21 @@ func fuse(ctx context.Context, s *State, o fuseOptions) error {
 	return nil
 }
 
-// maxTries is how often the groups of a graph are chosen at most, to see what they take without a kernel.
+// maxTries bounds how often the groups of a graph are chosen again without some kernel.
 const maxTries = 48
 
-// better returns the kernels that groups are not to become, without and others. A round takes the groups that
-// gain most by themselves. Where a profile has what kernels take, no rule says that this leaves the most for the
-// rounds after it: a sum and a norm that become one kernel keep the norm from the product behind it. So the
-// whole is tried without each kernel that comes of it, and left without the one that gains most so, as long as
-// one does.
+// better returns the kernels that groups must not become: without, and others whose exclusion makes
+// the whole graph faster. A round takes the groups that gain most by themselves. If a profile gives
+// the times of kernels, that need not leave the most for the rounds after it: a sum and a norm that
+// become one kernel keep the norm away from the product behind it. So the graph is tried without
+// each kernel that a group became. The kernel whose exclusion gains most is excluded, and so on
+// until none gains.
 func (s *State) better(ctx context.Context, opt fusion.Options, without []string) []string {
 	if len(opt.Model.Kernels) == 0 {
 		return without
 	}
 	model := opt.Model.OrDefault()
-	alone := map[ir.ID]cost.Seconds{} // of the commands of the graph
+	alone := map[ir.ID]cost.Seconds{} // times of single commands of the graph
 	e := model.AtMost(s.Graph)
 	for _, n := range s.Graph.Nodes {
 		if c, ok := n.(ir.Command); ok {

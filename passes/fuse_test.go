@@ -110,7 +110,7 @@ func fusable(t *rapid.T) *ir.Graph {
 			defined = append(defined, out)
 		}
 	}
-	// Both rows of the output and of the state hang on what was computed last.
+	// Both rows of the output and of the state depend on what was computed last.
 	for _, m := range []ir.MemID{y, st} {
 		threads(add, ir.BufferArg(0, ir.ViewOf(st, row, row)), ir.BufferArg(1, source("last")), ir.BufferArg(2, ir.ViewOf(m, 0, row)))
 		b.Copy(ir.ViewOf(m, row, row), ir.ViewOf(x, 0, row), "")
@@ -176,7 +176,7 @@ func dump(gs ...*ir.Graph) (s string) {
 	return s
 }
 
-// Fusing twice finds nothing more, and two runs are alike.
+// A second run of fuse finds nothing more, and two runs on equal graphs give equal results.
 func TestFuseIsStable(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		g := fusable(rt)

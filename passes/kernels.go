@@ -2,9 +2,8 @@ package passes
 
 import "github.com/mlxc/mlxc/ir"
 
-// DropKernels drops the kernels of g that no dispatch uses, and returns how many they
-// were. Kernels are named by commands alone: they are no part of what a graph is for
-// others.
+// DropKernels drops the kernels of g that no dispatch uses, and returns their number. Only commands
+// name kernels, so nobody outside the graph misses them.
 func DropKernels(g *ir.Graph) (dropped int) {
 	used := make([]bool, len(g.Kernels))
 	left := len(used)

@@ -14,8 +14,8 @@ import (
 	"github.com/mlxc/mlxc/prove"
 )
 
-// What a pipeline made useless, and what the recording never used, is gone; the
-// dispatches that are left name the kernels that they named.
+// DropKernels drops kernels that the pipeline or the recording does not use. The remaining
+// dispatches name the same kernels as before.
 func TestUnusedKernelsAreDropped(t *testing.T) {
 	const text = `mlxt 1
 graph g {
@@ -49,9 +49,9 @@ graph g {
 	require.Zero(t, passes.DropKernels(&ir.Graph{}))
 }
 
-// A recording leaves the order of its end to the host; the figures count a barrier
-// there all the same, so that none seems to be added by the pass that writes it down.
-// One that is not needed is not counted.
+// A recording leaves the order at its end to the host. The figures count a barrier there all the
+// same, so that the pass that adds it does not seem to add one. They do not count it if it is not
+// needed.
 func TestBarriersAreCountedAsTheOrderNeedsThem(t *testing.T) {
 	const text = `mlxt 1
 graph g {
@@ -74,8 +74,8 @@ graph g {
 		require.InDelta(t, r.Before.Modelled.GPU, row.After.Modelled.GPU, 1e-9, row.Pass)
 	}
 
-	// Through two values in turn: each replay is ordered behind the one before by the
-	// barriers within.
+	// Two values are used in turn, so that the barriers within a replay also order each replay
+	// after the one before it.
 	const turns = `mlxt 1
 graph g {
   memory %x input 64

@@ -8,11 +8,10 @@ import (
 	"github.com/mlxc/mlxc/ir"
 )
 
-// mend adds the fewest barriers that the commands of g need in their order and do not
-// have, and turns bare commits into events where a conflict needs it; it removes
-// nothing. Passes that make new conflicts call it, so that the graph is sound behind
-// each of them and not only behind the pass barriers. It returns how many barriers it
-// added.
+// mend adds the fewest barriers that the order of g's commands needs beside those it has, and turns
+// bare commits into events where a conflict needs it. It removes nothing. Passes that make new
+// conflicts call it, so that the graph is sound after each of them and not only after the pass
+// barriers. It returns the number of added barriers.
 func mend(ctx context.Context, g *ir.Graph) (added int) {
 	t := hazard.NewTable(ctx, g)
 	n := t.Len()
@@ -48,9 +47,8 @@ func mend(ctx context.Context, g *ir.Graph) (added int) {
 	return added
 }
 
-// marks says before which commands of g a barrier or a commit stands. One behind the
-// last command counts as one before the first, which comes next when the graph is
-// replayed again.
+// marks says before which commands of g a barrier or a commit stands. A mark after the last command
+// counts as one before the first command, which follows it in the next replay.
 func marks(g *ir.Graph, l *layout) []bool {
 	out, i, n := slices.Clone(l.begins), 0, len(l.begins)
 	for _, x := range g.Nodes {

@@ -12,16 +12,16 @@ import (
 	"github.com/mlxc/mlxc/msl/term"
 )
 
-// Option is an option of a pass as people see it.
+// Option describes an option of a pass for people.
 type Option struct {
 	Name    string
 	Default string
 	Help    string
 }
 
-// Setting declares an option of a pass whose options are an O: its name, type, default,
-// bounds and help, and the field that holds it. [Int], [Bool], [Parsed] and [Modelled]
-// make settings.
+// Setting declares an option of a pass: its name, type, default, bounds and help, and the field of
+// O, the struct of the pass's options, that holds it. [Int], [Bool], [Parsed] and [Modelled] make
+// settings.
 type Setting[O any] struct {
 	options []Option
 	read    func(to *O, from *source) error
@@ -31,11 +31,11 @@ type Setting[O any] struct {
 type source struct {
 	values Values   // of the step
 	run    *Options // of the whole pipeline
-	allow  []string // what was found to be allowed
+	allow  []string // names of the rewrites that the step may use
 }
 
-// Parsed declares an option whose text parse reads, the default's too. An error of parse
-// says what was wanted: "want a power of two".
+// Parsed declares an option whose texts, the default included, are read by parse. An error of parse
+// says what was expected: "want a power of two".
 func Parsed[O, T any](name, def, help string, parse func(text string) (T, error), field func(*O) *T) Setting[O] {
 	return Setting[O]{[]Option{{name, def, help}}, func(to *O, from *source) (err error) {
 		*field(to), err = read(name, def, parse, from)
@@ -55,7 +55,7 @@ func read[T any](name, def string, parse func(string) (T, error), from *source) 
 	return v, err
 }
 
-// Int declares a whole number within [least, most].
+// Int declares an option that is a whole number in [least, most].
 func Int[O any](name string, def, least, most int, help string, field func(*O) *int) Setting[O] {
 	return Parsed(name, strconv.Itoa(def), help, within(least, most), field)
 }
@@ -73,7 +73,7 @@ func within(least, most int) func(string) (int, error) {
 	}
 }
 
-// Bool declares a choice.
+// Bool declares an option that is a bool.
 func Bool[O any](name string, def bool, help string, field func(*O) *bool) Setting[O] {
 	return Parsed(name, strconv.FormatBool(def), help, func(s string) (bool, error) {
 		b, err := strconv.ParseBool(s)
@@ -84,9 +84,9 @@ func Bool[O any](name string, def bool, help string, field func(*O) *bool) Setti
 	}, field)
 }
 
-// Modelled declares the options chip and profile of a pass that compares times: the
-// field gets the model of the profile if there is one, else that of the chip. A step
-// that sets neither takes the model of the run ([Options.Model]).
+// Modelled declares the options chip and profile of a pass that compares times. The field gets the
+// model of the profile if there is one, else that of the chip. A step that sets neither uses the
+// model of the run ([Options.Model]).
 func Modelled[O any](chip, help string, field func(*O) *cost.Model) Setting[O] {
 	const none = "none"
 	return Setting[O]{[]Option{{"chip", chip, help}, {"profile", none, "a file of measured figures, which replace the chip's"}}, func(to *O, from *source) (err error) {
@@ -105,14 +105,14 @@ func Modelled[O any](chip, help string, field func(*O) *cost.Model) Setting[O] {
 	}}
 }
 
-// chipHelp says what chips there are.
+// chipHelp lists the chips.
 var chipHelp = func() string {
 	all := cost.Chips()
 	return fmt.Sprintf("the chip whose figures are modelled: %s to %s, or %s", all[0], all[len(all)-2], all[len(all)-1])
 }()
 
-// allowing declares the option allow: rewrites that may change bits. A step that does not
-// set it may use those of the run.
+// allowing declares the option allow: the rewrites that may change bits and that the step may use.
+// A step that does not set it may use those of the run.
 func allowing[O any](field func(*O) *[]string) Setting[O] {
 	const none = "none"
 	o := Option{"allow", none, "rewrites that may change bits and may be used, joined by + (docs/terms.md)"}

@@ -13,10 +13,10 @@ import (
 	"github.com/mlxc/mlxc/prove"
 )
 
-// What the passes about order make of random graphs (params, strides, aliases,
-// may-writes, atomics, pillars, commits) is free of races, over three replays that
-// follow one another in one command buffer, and computes the same: the slow
-// oracle, which knows nothing of this package, says so, and the prover too.
+// The passes about order keep random graphs (params, strides, aliases, may-writes, atomics,
+// pillars, commits) free of races, over three replays in a row in one command buffer, and keep what
+// they compute. Both the slow oracle, which knows nothing of this package, and the prover confirm
+// that.
 func TestOrderAgainstOracle(t *testing.T) {
 	o := judge.Options{Replays: judge.Streamed, Valuations: 3}
 	moved := 0

@@ -15,10 +15,10 @@ import (
 	"github.com/mlxc/mlxc/passes"
 )
 
-// The passes about order on graphs with stored effects, from the effects to the
-// new list. min-ns/command is the fastest of the runs: the others had the
-// machine less to themselves. testdata/gen/bench_reorder_peer.py times ggml's
-// reorder on the same graphs in turns with this.
+// BenchmarkOrder measures the passes about order on graphs with stored effects, from the effects to
+// the new list. min-ns/command is the fastest run; other programs slowed down the others.
+// testdata/gen/bench_reorder_peer.py measures ggml's reordering on the same graphs in turns with
+// it.
 func BenchmarkOrder(b *testing.B) {
 	for _, f := range benchgraphs.Families() {
 		for _, n := range []int{10_000, 100_000, 1_000_000} {
@@ -42,9 +42,9 @@ func BenchmarkOrder(b *testing.B) {
 	}
 }
 
-// Operations a command, visits of tree nodes and edges, stay within 1.5 times
-// from 1e4 to 1e5 commands (BenchmarkOrder goes to 1e6), and what the passes
-// allocate stays in proportion.
+// The number of operations a command, which are visits of tree nodes and edges, grows at most 1.5
+// times from 1e4 to 1e5 commands (BenchmarkOrder goes to 1e6). What the passes allocate stays in
+// proportion.
 func TestOrderScales(t *testing.T) {
 	sample.Long(t)
 	for _, f := range benchgraphs.Families() {

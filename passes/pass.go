@@ -7,28 +7,27 @@ import (
 	"slices"
 )
 
-// Pass is one rewrite. [New] gives it its function and its options.
+// Pass is one rewrite of graphs. [New] adds its function and its options.
 type Pass struct {
 	Name    string
 	Summary string // one line, for `mlxc passes`
-	// Default: the pass is part of the pipeline that runs when nobody asks for
-	// another.
+	// Default says that the pass is part of the default pipeline.
 	Default bool
-	// Order are constraints on its place in a pipeline, beside those of [Constraints].
+	// Order constrains the pass's place in a pipeline, in addition to [Constraints].
 	Order []Constraint
-	// KeepsList: the pass keeps the order of the list and asks nothing of barriers, so
-	// that a serial graph stays one. KeepsCommands: it keeps the commands, too, so that a
-	// graph ordered by edges stays one. Without them the pass gets such a graph as one
-	// that is ordered by barriers.
+	// KeepsList says that the pass keeps the order of the list and does not read barriers, so that
+	// a serial graph stays serial. KeepsCommands says that it also keeps the commands, so that a
+	// graph ordered by edges stays so. A pass without the flag gets a graph that is ordered by
+	// barriers instead.
 	KeepsList, KeepsCommands bool
 
 	options []Option
 	bind    func(*source) (func(context.Context, *State) error, error)
 }
 
-// New returns p as a pass that runs run with the options that settings declare. What run
-// has to leave behind, besides a graph that computes the same, [State] says. An option
-// that is set wrongly is an error before any pass of the pipeline runs.
+// New returns p with its function run and the options that settings declare. [State] says what run
+// must leave behind, besides a graph that computes the same. If an option is set wrongly, that is
+// an error before any pass of the pipeline runs.
 //
 //	type options struct{ lookahead int }
 //
@@ -59,7 +58,8 @@ func New[O any](p Pass, run func(context.Context, *State, O) error, settings ...
 // Options returns what `name{option=value}` may set, in the order of the settings.
 func (p *Pass) Options() []Option { return slices.Clone(p.options) }
 
-// known reports the least name among values that is no option of p.
+// known returns an error if values has a name that is not an option of p. It names the first one in
+// alphabetical order.
 func (p *Pass) known(values Values) error {
 	for _, name := range slices.Sorted(maps.Keys(values)) {
 		if !slices.ContainsFunc(p.options, func(o Option) bool { return o.Name == name }) {

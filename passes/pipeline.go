@@ -39,10 +39,10 @@ func (s Step) String() string {
 // Pipeline is a list of passes in the order in which they run.
 type Pipeline []Step
 
-// DefaultPipeline returns the passes that run when nobody asks for others.
+// DefaultPipeline returns the passes that run unless others are named.
 func DefaultPipeline() Pipeline { return builtin.pipeline() }
 
-// ParsePipeline is [Table.Parse] of the passes of this package.
+// ParsePipeline is [Table.Parse] for the passes of this package.
 func ParsePipeline(s string) (Pipeline, error) { return builtin.Parse(s) }
 
 func (t Table) pipeline() (out Pipeline) {
@@ -54,8 +54,8 @@ func (t Table) pipeline() (out Pipeline) {
 	return out
 }
 
-// Parse reads `annotate,reorder{lookahead=64},barriers`. The empty string is the default
-// pipeline, "none" the empty one. Values are read by [Pipeline.Validate] and [Run].
+// Parse parses `annotate,reorder{lookahead=64},barriers`. The empty string is the default pipeline,
+// "none" is the empty one. [Pipeline.Validate] and [Run] parse the values of options.
 func (t Table) Parse(s string) (Pipeline, error) {
 	switch strings.TrimSpace(s) {
 	case "":
@@ -142,13 +142,13 @@ func (p Pipeline) check() error {
 	return nil
 }
 
-// Options of a run.
+// Options are the settings of a run.
 type Options struct {
 	// Model gives the times that passes compare, unless the pipeline sets the chip or the
 	// profile of a pass. With the zero value each pass has its own default.
 	Model cost.Model
-	// Allow names the rewrites that may change bits ([term.Rewrites]) and may be
-	// used; the option allow of a single pass wins.
+	// Allow names the rewrites that may change bits ([term.Rewrites]) and may be used. The option
+	// allow of a step takes precedence.
 	Allow []string
 	// Budget is what each pass may take; see [OverBudget].
 	Budget Budget
@@ -160,10 +160,10 @@ type Options struct {
 type boundStep struct {
 	Step
 	run   func(context.Context, *State) error
-	allow []string // named rewrites that the step may use
+	allow []string // names of the rewrites that the step may use
 }
 
-// bind reads the options of every step.
+// bind parses the options of every step.
 func (p Pipeline) bind(o Options) ([]boundStep, error) {
 	if err := p.check(); err != nil {
 		return nil, err
@@ -183,15 +183,15 @@ func (p Pipeline) bind(o Options) ([]boundStep, error) {
 	return out, nil
 }
 
-// Validate says what is wrong with the order and the options of the pipeline.
+// Validate returns an error if the order or the options of the pipeline are wrong.
 func (p Pipeline) Validate(o Options) error {
 	_, err := p.bind(o)
 	return err
 }
 
-// Allowed returns the names of the rewrites that some step may use: those of the
-// run and those that the text of the pipeline allows (`fuse{allow=round}`). The
-// proof of what the pipeline makes has to allow them too.
+// Allowed returns the names of the rewrites that some step may use: those of the run and those that
+// the text of the pipeline allows (`fuse{allow=round}`). The proof of the resulting graph has to
+// allow them too.
 func (p Pipeline) Allowed(o Options) ([]string, error) {
 	steps, err := p.bind(o)
 	out := slices.Clone(o.Allow)
@@ -202,12 +202,11 @@ func (p Pipeline) Allowed(o Options) ([]string, error) {
 	return slices.Compact(out), err
 }
 
-// Run runs the pipeline on g, in place, and returns one report for each pass. The whole
-// graph is checked before the first pass and after the last one, and what a pass may have
-// changed after each: a pass that breaks the graph is a bug of ours, and the error names
-// the pass. An error of a pass that took too much is an [OverBudget]. Once ctx is done the
-// error is its cause. After an error g is of no use, and the reports are those of the
-// passes that ended well.
+// Run runs the pipeline on g, in place, and returns one report for each pass. It checks the whole
+// graph before the first pass and after the last one, and after each pass the parts that it may
+// have changed. A pass that breaks the graph is a bug, and the error names the pass. If a pass
+// takes too much, the error is an [OverBudget]. Once ctx is done, the error is the cause of that.
+// After an error g is unusable, and the reports are those of the passes that finished.
 func Run(ctx context.Context, g *ir.Graph, p Pipeline, o Options) (out []*Report, err error) {
 	defer interrupt.Catch(&err)
 	steps, err := p.bind(o)

@@ -102,8 +102,8 @@ func TestAnnotateReportsALyingRecorder(t *testing.T) {
 	require.Len(t, d.Effects.Reads, 2)
 }
 
-// A dispatch that no declaration describes stays unknown, with a remark, and is
-// fenced in by barriers.
+// A dispatch that no declaration describes keeps unknown effects, gets a remark, and has barriers
+// before and after it.
 func TestUnknownKernelStaysUnknown(t *testing.T) {
 	g := small(t)
 	g.Kernels[g.Nodes[0].(*ir.Dispatch).Kernel].Function = "nobody_knows"

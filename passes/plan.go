@@ -9,12 +9,11 @@ import (
 
 var planPass = New(Pass{Name: "plan", Summary: "assign scratch by liveness under the graph's barriers and commits", Default: true}, plan)
 
-// plan assigns the values of scratch to one arena for each storage mode. Two of them
-// may share bytes if, by the barriers and ordered commits of the graph, every command
-// that touches the one is done before any command that touches the other begins, in
-// this replay and across the boundary to the next. So no new order is needed. Time is
-// counted in epochs; a chain of commands that each write in place where they read is
-// one value. The graph stays as it is unless its scratch shrinks.
+// plan packs the values of scratch into one arena for each storage mode. Two values may share bytes
+// if the barriers and ordering commits of the graph order every command that touches one value
+// before every command that touches the other, within a replay and across its end. So no new order
+// is needed. Time is counted in epochs. A chain of commands that each write in place where they
+// read is one value. The graph stays as it is unless its scratch shrinks.
 func plan(ctx context.Context, s *State, _ struct{}) error {
 	g := s.Graph
 	f := s.dataflow(ctx)
@@ -41,13 +40,13 @@ func plan(ctx context.Context, s *State, _ struct{}) error {
 	return nil
 }
 
-// epochNumbers numbers the commands so that each is ordered before all of a greater
-// number, and returns the number at the end of the list: that epoch runs into
-// epoch 0 of the next replay. A barrier orders nothing against another command
-// buffer, so from one ordered commit to the next it counts only if no bare commit
-// is between; seen as a cycle.
+// epochNumbers numbers the commands so that each command is ordered before all commands with larger
+// numbers. last is the number at the end of the list; that epoch continues into epoch 0 of the next
+// replay. A barrier does not order commands of different command buffers. So a barrier counts only
+// if no bare commit stands between the ordering commits before and after it, where the list is seen
+// as a cycle.
 func epochNumbers(g *ir.Graph) (epoch []int32, last int32) {
-	bare := []bool{false} // of each stretch between ordered commits
+	bare := []bool{false} // by stretch between ordering commits: it contains a bare commit
 	for _, n := range g.Nodes {
 		if c, ok := n.(*ir.Commit); ok {
 			if c.Order == ir.OrderNone {
@@ -80,23 +79,23 @@ func epochNumbers(g *ir.Graph) (epoch []int32, last int32) {
 	return epoch, last
 }
 
-// planner assigns the webs of one graph.
+// planner assigns places to the webs of one graph.
 type planner struct {
 	set   *values.Set
 	epoch []int32
 	last  int32
 
-	item  []int32 // by web: its item, −1 for a pinned one
+	item  []int32 // by web: its item; −1 for a pinned web
 	items []values.Item
-	// class of each item: a storage mode has an arena of its own.
+	// class is the storage mode of each item. Each mode has an arena of its own.
 	class   []ir.Storage
 	layouts [2]values.Layout
-	places  [2][]int32 // items of each class, in the order of its layout
-	fixed   []bool     // memories that stay: of pinned webs, or of views that belong to no web
-	bound   int64      // bytes that are in use at one time, of all scratch
+	places  [2][]int32 // by class: its items, in the order of its layout
+	fixed   []bool     // memories that keep their place, because a pinned web or a view of no web lies in them
+	bound   int64      // the max number of scratch bytes in use at one time
 }
 
-// join makes items of webs: one for each chain that is written in place.
+// join makes items of the webs: one item for each chain of webs that are written in place.
 func (p *planner) join() {
 	s := p.set
 	p.item = make([]int32, len(s.Webs))
@@ -108,7 +107,7 @@ func (p *planner) join() {
 			continue
 		}
 		a, b := p.epoch[x.First], p.epoch[x.Last]
-		// INVARIANT: webs come by first command, so u has its item already.
+		// INVARIANT: webs are in the order of their first commands, so u has its item already.
 		if u := p.before(int32(w)); u >= 0 {
 			p.item[w] = p.item[u]
 			it := &p.items[p.item[u]]
@@ -125,7 +124,7 @@ func (p *planner) join() {
 	}
 }
 
-// hold finds the memories that must stay, and says why.
+// hold finds the memories that must keep their place, and remarks why.
 func (p *planner) hold(state *State) {
 	s := p.set
 	why := make([]string, len(p.fixed))
@@ -155,7 +154,8 @@ func (p *planner) before(w int32) int32 {
 			continue
 		}
 		v := s.OfRead(int(i), k)
-		// Nobody else needs the old bytes: other readers of them are ordered before i already.
+		// Nobody else needs the old bytes, because their other readers are ordered before i
+		// already.
 		if v >= 0 && p.item[v] >= 0 && s.Inplace(v, w, i) {
 			return v
 		}
@@ -163,8 +163,8 @@ func (p *planner) before(w int32) int32 {
 	return -1
 }
 
-// arrange lays out an arena for each storage mode and returns the bytes of all
-// scratch then.
+// arrange lays out an arena for each storage mode and returns the resulting number of scratch
+// bytes.
 func (p *planner) arrange() (total int64) {
 	g := p.set.Graph
 	for m := range p.fixed {
@@ -188,8 +188,8 @@ func (p *planner) arrange() (total int64) {
 	return total
 }
 
-// apply moves every value to its arena: the largest memory that has become free,
-// or a new one.
+// apply moves every value to its arena. The arena is the largest memory that has become free, or a
+// new one.
 func (p *planner) apply(s *State) {
 	g := p.set.Graph
 	at := make([]int64, len(p.items))

@@ -32,9 +32,9 @@ func commitsAmong(t *rapid.T, g *ir.Graph) {
 	}
 }
 
-// ordered says of two replays in a row, commands numbered through, which are
-// ordered: by a barrier of the command buffer that both lie in, or by an ordered
-// commit.
+// ordered returns a function that reports whether two commands of two replays in a row are ordered:
+// by a barrier in their common command buffer, or by an ordering commit. Commands are numbered
+// through.
 func ordered(g *ir.Graph) func(i, j int) bool {
 	type place struct{ buffer, barrier, event int }
 	var at []place
@@ -60,8 +60,8 @@ func ordered(g *ir.Graph) func(i, j int) bool {
 	}
 }
 
-// A plan never needs an order that is not there: of two commands that nothing orders, in
-// one replay or across two, those that conflict under the plan did so before it.
+// A plan never needs a new order: if two commands that nothing orders, in one replay or across two,
+// conflict after the plan, they conflicted before it.
 func TestPlanNeedsNoNewOrder(t *testing.T) {
 	shrunk := 0
 	rapid.Check(t, func(t *rapid.T) {

@@ -6,21 +6,19 @@ import (
 	"github.com/mlxc/mlxc/ir"
 )
 
-// relister writes a graph's list anew, in another order of its commands.
+// relister writes the list of a graph again with its commands in another order.
 //
-// Commits stay between the commands that they stood between: no command leaves
-// its command buffer. Groups are labels and follow their commands: a group of
-// which a command moved away stands in the list more than once, under its label,
-// around each run of its commands; one without commands is gone. Groups nested
-// deeper than [maxGroups] are taken for their ancestor, so that the list stays
-// in proportion to its commands.
+// Commits stay between the commands between which they stood: no command leaves its command buffer.
+// Groups are labels and follow their commands. If commands of a group move apart, the group stands
+// in the list several times, around each run of its commands. A group without commands is dropped.
+// Groups that are nested deeper than [maxGroups] are replaced by their ancestor of that depth, so
+// that the list stays in proportion to its commands.
 //
-// A barrier stands between epochs and one behind the last command, for the next
-// replay, so that the list is sound before the pass barriers finds out which of
-// them it can do without.
+// A barrier is put between epochs and after the last command, for the next replay. So the list is
+// sound before the pass barriers finds the barriers that are not needed.
 type relister struct {
 	out    []ir.Node
-	groups []group // 0 is no group
+	groups []group // element 0 stands for no group
 	of     []int32 // by command: its innermost group; nil if there are no groups
 	open   int32   // the innermost group that is open
 	stack  []int32
@@ -35,7 +33,7 @@ type group struct {
 	begin  *ir.GroupBegin
 }
 
-// relist prepares to write the list of g, which has so many commands.
+// relist returns a relister for the list of g, which has the given number of commands.
 func relist(g *ir.Graph, commands int) *relister {
 	l := &relister{out: make([]ir.Node, 0, len(g.Nodes)+len(g.Nodes)/4), groups: make([]group, 1)}
 	if !slices.ContainsFunc(g.Nodes, isGroup) {
@@ -71,7 +69,7 @@ func isGroup(n ir.Node) bool {
 	return ok
 }
 
-// enter closes and opens groups until group x is the innermost.
+// enter closes and opens groups until group x is the innermost open one.
 func (l *relister) enter(x int32) {
 	if l.open == x {
 		return
@@ -92,7 +90,7 @@ func (l *relister) enter(x int32) {
 	}
 }
 
-// command writes command i; barrier: a new epoch begins with it.
+// command appends command i. barrier says that a new epoch begins with it.
 func (l *relister) command(i int32, n ir.Node, barrier bool) {
 	if l.of != nil {
 		l.enter(l.of[i])
@@ -105,7 +103,7 @@ func (l *relister) command(i int32, n ir.Node, barrier bool) {
 	l.out = append(l.out, n)
 }
 
-// commit writes the commit at the end of a command buffer.
+// commit appends the commit that ends a command buffer.
 func (l *relister) commit(c ir.Node) {
 	l.out = append(l.out, c)
 	l.nodes = 0
@@ -127,12 +125,12 @@ type commandBuffer struct {
 	commits    []ir.Node
 }
 
-// commandBuffers returns those of g, in order; the last one may have no commit.
+// commandBuffers returns the command buffers of g, in order. The last one may have no commit.
 func commandBuffers(g *ir.Graph) []commandBuffer {
 	var out []commandBuffer
 	var b commandBuffer
 	for _, n := range g.Nodes {
-		switch n.(type) { // not NodeID, which looks into the command
+		switch n.(type) { // a type switch reads only the list, where a method would read each command
 		case *ir.Commit:
 			b.commits = append(b.commits, n)
 		case ir.Command:

@@ -13,24 +13,23 @@ import (
 
 type renameOptions struct{ budget scratchBudget }
 
-// The default budget is as much scratch again as the recording has: activations are
-// small beside weights, and the pass plan gives back what the schedule does not need.
+// The default budget doubles the recorded scratch at most. Activations are small compared with
+// weights, and the pass plan frees what the schedule does not need.
 var renamePass = New(Pass{Name: "rename", Summary: "break false dependences: scratch values get bytes of their own", Default: true}, rename,
 	Parsed("budget", "1x", "scratch to add at most: 0, 4096, 64MiB, 1x (as much again), unlimited", parseBudget, func(o *renameOptions) *scratchBudget { return &o.budget }))
 
-// rename breaks false dependences: a scratch value whose bytes were used before
-// moves to bytes that no command touches at that time, where it must wait for
-// nothing but its operands. Values are the webs of package values.
+// rename breaks false dependences. A scratch value whose bytes were used before moves to bytes that
+// no command touches at that time, so that it waits for nothing but its operands. Values are the
+// webs of package values.
 //
-// It goes through the list once and gives each command its level, the length of
-// the longest chain of conflicts that ends in it. A value born at level b takes
-// bytes that were touched last below b, which adds a dependence but no level: its
-// recorded bytes if they are such, else others, else new ones. Where the budget
-// has no more, values whose command may come later without making the longest
-// chain longer give way first; then whoever waits least. So new bytes go to the
-// critical path. Where a value follows another in bytes that the recording kept
-// apart, a barrier is added if none stands between; which of the others are needed
-// still is for the pass barriers to find.
+// It visits the list once and gives each command its level, which is the length of the longest
+// chain of conflicts that ends in it. A value whose first command would have level b otherwise
+// takes bytes that were last touched below level b, which adds a dependence but raises no level:
+// its recorded bytes if possible, else other old bytes, else new ones. When the budget is used up,
+// values whose command can be delayed without lengthening the longest chain get old bytes first;
+// after them, the values that wait least. So new bytes go to the critical path. If a value now
+// follows another one in bytes that the recording kept apart, a barrier is added unless one stands
+// between the two. The pass barriers finds which of the other barriers are still needed.
 func rename(ctx context.Context, state *State, o renameOptions) error {
 	g := state.Graph
 	scratch := scratchBytes(g)
@@ -83,8 +82,8 @@ func rename(ctx context.Context, state *State, o renameOptions) error {
 	return nil
 }
 
-// scratchBudget is how much scratch may be added: so many times that of the recording,
-// and so many bytes.
+// scratchBudget is how much scratch may be added: a multiple of the recorded scratch, and a number
+// of bytes.
 type scratchBudget struct {
 	times float64
 	bytes int64
@@ -92,7 +91,7 @@ type scratchBudget struct {
 
 func (b scratchBudget) of(scratch int64) int64 { return int64(b.times*float64(scratch)) + b.bytes }
 
-// parseBudget reads "0", "4096", "64MiB", "2x", "unlimited".
+// parseBudget parses "0", "4096", "64MiB", "2x", "unlimited".
 func parseBudget(s string) (b scratchBudget, err error) {
 	wrong := errors.New("want bytes (4096, 64KiB, 64MiB, 1GiB), a multiple of the recording's scratch (1x, 0.5x) or unlimited")
 	if s == "unlimited" {
@@ -126,9 +125,9 @@ func parseBudget(s string) (b scratchBudget, err error) {
 type renamer struct {
 	set   *values.Set
 	extra int64
-	floor int32    // the longest chain of values, which no renaming makes shorter
-	tail  []int32  // of each command: the longest chain of values after it
-	mem   ir.MemID // some root of scratch, of which all scratch counts as one row of bytes
+	floor int32    // the longest chain of dependences between values, which renaming cannot shorten
+	tail  []int32  // by command: the longest chain of values after it
+	mem   ir.MemID // a root of scratch; all scratch is treated as one range of addresses in it
 }
 
 func newRenamer(set *values.Set, extra int64) *renamer {
@@ -154,30 +153,30 @@ func newRenamer(set *values.Set, extra int64) *renamer {
 
 // attempt is one way to choose places.
 type attempt struct {
-	stay   bool  // nothing moves
-	kept   bool  // values move to added bytes only, never into bytes that became free
-	target int32 // commands may be delayed as long as no chain becomes longer than this
+	stay   bool  // no value moves
+	kept   bool  // values move to added bytes only, never to bytes that became free
+	target int32 // commands may be delayed unless a chain becomes longer than this
 }
 
 // placement is the result of an attempt.
 type placement struct {
-	at    []int64 // address of each web
-	level []int32 // of each command
-	late  []late  // of commands that wait for more than their values
+	at    []int64 // by web: its address
+	level []int32 // by command: its level
+	late  []late  // the commands that wait for more than their values
 	depth int32
 	used  int64 // added bytes
 	space *values.Space
 }
 
-// late is a command that waits for longer than its values do, because of one access:
-// number index of its reads or writes.
+// late is a command that has to wait longer than for its values, because of one access: number
+// index of its reads or writes.
 type late struct {
 	command int32
 	read    bool
 	index   int32
 }
 
-// attempt returns nil if some value finds no place.
+// attempt returns nil if it finds no place for some value.
 func (n *renamer) attempt(ctx context.Context, a attempt) *placement {
 	s, f := n.set, n.set.Flow
 	p := &placement{at: make([]int64, len(s.Webs)), level: make([]int32, len(f.Commands)),
@@ -188,7 +187,7 @@ func (n *renamer) attempt(ctx context.Context, a attempt) *placement {
 		}
 	}
 	levels := values.NewLevels(ctx, f)
-	last := make([]int32, len(s.Webs)) // level of the last access so far
+	last := make([]int32, len(s.Webs)) // by web: the level of its last access so far
 	handed := make([]bool, len(s.Webs))
 	for w := range s.Webs {
 		x := &s.Webs[w]
@@ -229,7 +228,7 @@ func (n *renamer) attempt(ctx context.Context, a attempt) *placement {
 		}
 		for _, w := range fresh {
 			if p.at[w] >= 0 {
-				continue // two writes of one web
+				continue // both are writes of one web
 			}
 			at, from, ok := n.place(a, p, levels, i, w, level+1, last)
 			if !ok {
@@ -294,8 +293,8 @@ func (n *renamer) attempt(ctx context.Context, a attempt) *placement {
 	return p
 }
 
-// region is r, of web w (−1: none), where it lies under p: scratch is one row of
-// addresses of memory n.mem.
+// region returns the place of region r, which belongs to web w (−1: no web), under placement p. All
+// scratch is one range of addresses in memory n.mem.
 func (n *renamer) region(p *placement, w int32, r ir.Region) ir.Region {
 	if w >= 0 {
 		r.Mem, r.Off = n.mem, r.Off.AddConst(p.at[w]-n.set.Webs[w].Lo)
@@ -303,8 +302,8 @@ func (n *renamer) region(p *placement, w int32, r ir.Region) ir.Region {
 	return r
 }
 
-// place chooses the address of web w, born in command i, which can have level
-// born otherwise. from is the web whose bytes it takes over in place, or −1.
+// place chooses the address of web w, whose first command is i and would have level born otherwise.
+// from is the web whose bytes w takes over in place, or −1.
 func (n *renamer) place(a attempt, p *placement, levels *values.Levels, i int, w, born int32, last []int32) (at int64, from int32, ok bool) {
 	s, x := n.set, &n.set.Webs[w]
 	from = -1
@@ -323,7 +322,7 @@ func (n *renamer) place(a attempt, p *placement, levels *values.Levels, i int, w
 		over, overLevel, from = p.at[u], last[u], u
 	}
 	if a.kept {
-		// Nothing moves into recorded bytes, so a value may stay in its own whenever the
+		// No value moves into recorded bytes, so a value may stay in its own bytes once the
 		// conflicts there are over.
 		stayLevel = 0
 		for k := range s.Flow.Writes(i) {
@@ -334,7 +333,7 @@ func (n *renamer) place(a attempt, p *placement, levels *values.Levels, i int, w
 			}
 		}
 		if over >= 0 && !p.space.IsAdded(over) {
-			over, overLevel, from = -1, none, -1 // it is the recorded place
+			over, overLevel, from = -1, none, -1 // this is the recorded place
 		}
 	} else if l, ok := p.space.Free(stay, x.Size()); ok {
 		stayLevel = l
@@ -363,7 +362,7 @@ func (n *renamer) place(a attempt, p *placement, levels *values.Levels, i int, w
 	if y, found := p.space.Fresh(x, storage); found {
 		return y, -1, true
 	}
-	// Whatever waits least.
+	// Take the place for which the value waits least.
 	best := none
 	if stayLevel < best {
 		at, best = stay, stayLevel
@@ -382,7 +381,7 @@ func (n *renamer) place(a attempt, p *placement, levels *values.Levels, i int, w
 	return at, keep, best < none
 }
 
-// apply moves the webs of g.
+// apply moves the webs of g to their new places.
 func (n *renamer) apply(p *placement, state *State) {
 	s := n.set
 	g := s.Graph
@@ -415,7 +414,7 @@ func (n *renamer) apply(p *placement, state *State) {
 	}
 }
 
-// explain says what keeps the longest chains longer than values ask.
+// explain remarks what makes the longest chains longer than the values need.
 func (n *renamer) explain(p *placement, state *State) {
 	s := n.set
 	f, g := s.Flow, s.Graph
@@ -425,7 +424,7 @@ func (n *renamer) explain(p *placement, state *State) {
 	for _, l := range p.late {
 		i := l.command
 		if p.level[i]+n.tail[i] < p.depth {
-			continue // not on a longest chain
+			continue // the command is not on a longest chain
 		}
 		region, w := ir.Region{}, int32(-1)
 		if l.read {
@@ -454,7 +453,7 @@ func scratchBytes(g *ir.Graph) (n int64) {
 	return n
 }
 
-// stricter returns the greater of two alignments; 0 is the default one.
+// stricter returns the larger of two alignments. 0 is the default alignment.
 func stricter(a, b int64) int64 {
 	x, y := a, b
 	if x == 0 {
@@ -469,10 +468,10 @@ func stricter(a, b int64) int64 {
 	return a
 }
 
-// unusedName returns base, or base with the least number from 2 on that makes it the
-// name of no memory.
+// unusedName returns base if no memory has that name. Otherwise it appends the smallest number from
+// 2 on that makes it unused.
 func unusedName(g *ir.Graph, base string) string {
-	taken := map[string]bool{} // a hostile graph may have all names up to its own size
+	taken := map[string]bool{} // a set, because a hostile graph may use as many such names as it has memories
 	for i := range g.Memories {
 		if name := g.Memories[i].Name; strings.HasPrefix(name, base) {
 			taken[name] = true

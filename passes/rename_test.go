@@ -32,8 +32,8 @@ func TestRenameUnlimitedReachesTheDepthOfValues(t *testing.T) {
 	})
 }
 
-// Whatever the budget, the result is proved, its longest chain of conflicts is no longer
-// than before, no more bytes are added than the budget has, and nothing moves for nothing.
+// Whatever the budget is, the result is proved, its longest chain of conflicts is no longer than
+// before, it adds no more bytes than the budget allows, and no value moves without a gain.
 func TestRenameKeepsItsBudgetAndMeaning(t *testing.T) {
 	gained := map[string]int{}
 	rapid.Check(t, func(t *rapid.T) {
@@ -139,8 +139,8 @@ func TestRenameBudgets(t *testing.T) {
 	}
 }
 
-// Sixty-four chains through two places: the more bytes, the more chains run at
-// once, and with bytes for all of them the depth is that of one.
+// There are sixty-four chains through two places. The more bytes may be added, the more chains run
+// concurrently; with bytes for all of them, the depth is that of one chain.
 func TestRenameTradesBytesForDepth(t *testing.T) {
 	g := chains(64, false)
 	depth := func(g *ir.Graph) int { // slowDepth is too slow for this graph

@@ -14,21 +14,18 @@ type reorderOptions struct{ lookahead int }
 var reorderPass = New(Pass{Name: "reorder", Summary: "move commands up into earlier epochs, as ggml and mlx-native do, made sound"}, reorder,
 	Int("lookahead", 64, 0, math.MaxInt32, "commands that are looked at behind the one that ends an epoch", func(o *reorderOptions) *int { return &o.lookahead }))
 
-// reorder is the greedy of ggml's Metal backend and of mlx-native, made sound.
-// Commands are taken in recorded order into an epoch. One that conflicts with
-// the epoch, the head, ends it; before that, of the lookahead commands that
-// still wait behind the head, each that conflicts neither with the epoch nor
-// with any command that it would cross moves up into it.
+// reorder is the greedy algorithm of ggml's Metal backend and of mlx-native, made sound. Commands
+// are taken in recorded order into an epoch. The first command that conflicts with the epoch, the
+// head, ends it. Before that, each of the next lookahead commands behind the head moves up into the
+// epoch if it conflicts neither with the epoch nor with any command that it would cross.
 //
-// What conflicts is decided on bytes, whatever the kind of operation; a command
-// of unknown effects neither moves nor is crossed; nothing leaves its command
-// buffer. One command that moves up counts as one move.
+// Conflicts are decided by bytes, whatever the kind of operation. A command of unknown effects
+// neither moves nor is crossed. No command leaves its command buffer.
 //
-// To find who may move, nothing is compared: a command is free when each command that
-// it must wait for is in an epoch that has ended, and ending an epoch frees those that
-// wait for its members alone. Conflicts are found as the window reaches commands, and
-// the window is a few words of a bit set, so the pass takes time in proportion to the
-// conflicts.
+// The pass does not compare commands to find those that may move. A command is free when each
+// command for which it must wait is in an epoch that has ended; ending an epoch frees the commands
+// that waited only for it. Conflicts are found when the window reaches a command, and the window is
+// a few words of a bit set, so the pass takes time in proportion to the conflicts.
 func reorder(ctx context.Context, s *State, o reorderOptions) error {
 	g := s.Graph
 	s.changed = ir.ListChange
@@ -45,7 +42,7 @@ func reorder(ctx context.Context, s *State, o reorderOptions) error {
 	}
 	up := func(i int32) {
 		if !s.silent() {
-			// The head is the first command that still waits: i moves before it and no other.
+			// The head is the first command that still waits, and i crosses the head only.
 			s.Did(t.Node(int(i)), "moved up before %s", g.Describe(t.Node(int(head))))
 		}
 		take(i)
@@ -78,13 +75,12 @@ func reorder(ctx context.Context, s *State, o reorderOptions) error {
 	return nil
 }
 
-// window holds the commands that are not in an epoch yet, and which of them are
-// free.
+// window holds the commands that are in no epoch yet, and which of them are free.
 type window struct {
 	stream  *hazard.Stream
-	waiting []uint64 // bit sets by command
-	ready   []uint64 // free, of the commands that the window has reached
-	skip    []int32  // by word of waiting: a later word; those between are empty
+	waiting []uint64 // bit set of the commands that are in no epoch
+	ready   []uint64 // bit set of the free commands that the window has reached
+	skip    []int32  // by word of waiting: a later word; all words between the two are empty
 	found   func(i int32)
 }
 
@@ -104,7 +100,7 @@ func newWindow(t *hazard.Stream) *window {
 
 func (w *window) taken(i int32) bool { return w.waiting[i/64]>>(i%64)&1 == 0 }
 
-// reach enters the commands before end.
+// reach adds the commands before end to the window.
 func (w *window) reach(end int32) {
 	for i := w.stream.Entered(); i < end; i++ {
 		if w.stream.Enter() {
@@ -123,15 +119,15 @@ func (w *window) take(i int32) {
 	w.ready[i/64] &^= 1 << (i % 64)
 }
 
-// end frees what waited for the members of an epoch alone.
+// end frees the commands that waited only for commands of an epoch.
 func (w *window) end(epoch []int32) {
 	for _, i := range epoch {
 		w.stream.End(i, w.found)
 	}
 }
 
-// each calls up with every free command among the first n that wait behind the
-// head and before end, and returns how many there were.
+// each calls up with every free command among the first n waiting commands between head and end. It
+// returns the number of calls.
 func (w *window) each(head, end int32, n int, up func(int32)) (found int) {
 	at := head + 1
 	for n > 0 && at < end {
@@ -144,7 +140,7 @@ func (w *window) each(head, end int32, n int, up func(int32)) (found int) {
 		if last := end - k*64; last < 64 {
 			word &= 1<<last - 1
 		}
-		// Drop what is more than n.
+		// Drop the commands beyond the first n.
 		for extra := bits.OnesCount64(word) - n; extra > 0; extra-- {
 			word &^= 1 << (63 - bits.LeadingZeros64(word))
 		}
@@ -159,9 +155,8 @@ func (w *window) each(head, end int32, n int, up func(int32)) (found int) {
 	return found
 }
 
-// after returns the next word behind k in which a command waits, or the number
-// of words. An empty word stays empty, so the links over it are shortened on the way
-// (path compression, Tarjan 1975).
+// after returns the first word after k in which a command waits, or the number of words. An empty
+// word stays empty, so links across it are shortened on the way (path compression, Tarjan 1975).
 func (w *window) after(k int32) int32 {
 	end := int32(len(w.waiting))
 	to := w.skip[k]

@@ -17,17 +17,17 @@ type Report struct {
 	Remarks []Remark      `json:"remarks"`
 }
 
-// About adds a remark on something that was done to what is no command: a memory, say.
+// About adds a remark about a change of something other than a command, such as a memory.
 func (r *Report) About(what, format string, args ...any) {
 	r.Remarks = append(r.Remarks, Remark{At: what, Done: true, Text: fmt.Sprintf(format, args...)})
 }
 
-// NotAbout is About for what was not done.
+// NotAbout adds a remark about why something other than a command was not changed.
 func (r *Report) NotAbout(what, format string, args ...any) {
 	r.Remarks = append(r.Remarks, Remark{At: what, Text: fmt.Sprintf(format, args...)})
 }
 
-// Remark says what was done, or what was not and why.
+// Remark says what was done, or what was not done and why.
 type Remark struct {
 	Node ir.ID  `json:"node"`
 	At   string `json:"at"` // "#12 rms_norm"

@@ -71,8 +71,9 @@ func onlyFunction(t *testing.T, g *ir.Graph) string {
 	return functions[0]
 }
 
-// Without leave the chain is fused with its roundings, to the bit; with leave,
-// without those of intermediates, and the proof says so. That of the result stays.
+// If the rewrite is not allowed, the chain is fused with its roundings, to the bit. If it is
+// allowed, the chain is fused without the roundings of intermediates, and the proof says so. The
+// rounding of the result stays.
 func TestFuseRounds(t *testing.T) {
 	const exact = "out0[i] = round(f16, round(f16, round(f16, in0_f16[i] * in1_f16[i]) + in2_f16[i]) * in3_f16[i])"
 	const unrounded = "out0[i] = round(f16, (in0_f16[i] * in1_f16[i] + in2_f16[i]) * in3_f16[i])"
@@ -132,9 +133,8 @@ func replayHalves(t require.TestingT, g *ir.Graph, inputs map[string][]uint16, o
 	return out
 }
 
-// What the fused dispatch computes lies within the bound of rewrite round of
-// what was recorded, among subnormals too; where an intermediate overflowed in
-// f16, the fused one may stay finite.
+// The fused dispatch computes values within the bound of rewrite round around the recorded ones,
+// also among subnormals. If an intermediate overflowed in f16, the fused value may be finite.
 func TestUnroundedIsWithinItsBound(t *testing.T) {
 	recorded := halfGraph(t)
 	exact, _, _ := optimizedHalves(t, "annotate,fuse,dce,barriers")
@@ -265,11 +265,11 @@ func isNaN(t ir.DType, halves []uint16, i int) bool {
 	return math.IsNaN(float64(math.Float32frombits(uint32(halves[i|1])<<16 | uint32(halves[i&^1]))))
 }
 
-// Whatever fuse makes of half precision is proved: to the bit without leave, by
-// rewrite round with it; roundings are left out only then. What is proved to the
-// bit has the bits of the recording on the CPU.
+// What fuse makes of half precision is proved: to the bit, or by rewrite round if that is allowed.
+// Roundings are left out only in the latter case. A result that is proved to the bit has the bits
+// of the recording on the CPU.
 func TestFusedHalvesAreProved(t *testing.T) {
-	fused, unrounded, refused, small := 0, 0, 0, 100 // so many are run
+	fused, unrounded, refused, small := 0, 0, 0, 100 // at least small graphs are tried
 	rapid.Check(t, func(t *rapid.T) {
 		g := halfChain(t)
 		for _, allow := range [][]string{nil, {term.Unrounded}} {
@@ -285,8 +285,8 @@ func TestFusedHalvesAreProved(t *testing.T) {
 			exact := len(r.Rewrites) == 0
 			if !exact {
 				unrounded++
-				// Without leave it is refused, or proved where only values that nobody sees
-				// have lost a rounding.
+				// If the rewrite is not allowed, the proof refuses, unless only values that nobody
+				// sees have lost a rounding.
 				without := prove.Check(context.Background(), g, after, prove.Options{})
 				exact = without.Verdict == prove.Proved
 				if !exact {
@@ -308,7 +308,7 @@ func TestFusedHalvesAreProved(t *testing.T) {
 					if m.Kind == ir.Output {
 						want, got := replayHalves(t, g, inputs, m.Name), replayHalves(t, after, inputs, m.Name)
 						for i := range want {
-							if !isNaN(m.DType, want, i) || !isNaN(m.DType, got, i) { // one is as good as another
+							if !isNaN(m.DType, want, i) || !isNaN(m.DType, got, i) { // any NaN is as good as another
 								require.Equal(t, want[i], got[i], "half %d of %s\n%s", i, m.Name, text)
 							}
 						}

@@ -16,25 +16,23 @@ type scheduleOptions struct{ model cost.Model }
 var schedulePass = New(Pass{Name: "schedule", Summary: "as few epochs as conflicts allow, then the least modelled time", Default: true}, schedule,
 	Modelled(cost.DefaultChip, chipHelp, func(o *scheduleOptions) *cost.Model { return &o.model }))
 
-// schedule orders the commands of each command buffer into as few epochs as
-// their conflicts allow, which is the longest chain of them, and then lowers the
-// modelled time (package cost) without adding an epoch.
+// schedule orders the commands of each command buffer into as few epochs as their conflicts allow,
+// which is the length of the longest chain of conflicts. Then it lowers the modelled time (package
+// cost) without adding an epoch.
 //
-// A command of such a chain has one epoch in which it can be; the others have
-// room. If the recorded epochs are as few, each begins in its own. Otherwise it
-// first goes where it was recorded: into the epoch of the last
-// command of a longest chain recorded before it, or the earliest that its
-// conflicts allow after that one. So commands without a reason to move stay
-// near their neighbours, and results live no longer than the recording meant.
-// Then commands with room move, each to the epoch nearby where the two epochs
-// concerned take the least time together: beside a large kernel that leaves
-// cores or bandwidth idle, out of an epoch that is full. Within an epoch the long
-// ones stand first, so that none of them runs on alone at its end.
+// A command of a longest chain can run in one epoch only. Other commands have a choice. If the
+// recorded epochs are as few, each command begins in its recorded one. Otherwise it begins near
+// where it was recorded: in the epoch of the last command of a longest chain recorded before it, or
+// in the earliest epoch after that one that its conflicts allow. So commands without a reason to
+// move stay near their neighbours, and results live no longer than in the recording. Then commands
+// that have a choice move, each to a nearby epoch, if that lowers the total time of the two epochs:
+// next to a large kernel that leaves cores or bandwidth idle, or out of an epoch that is full.
+// Within an epoch, long commands come first, so that none of them runs on alone at its end.
 //
-// Nothing leaves its command buffer, and a command of unknown effects neither
-// moves nor is crossed: in a graph that is cut by commits, the epochs of each
-// command buffer are as few as its own conflicts allow. (Fewer command buffers
-// would be another pass's decision; split places them after this one.)
+// No command leaves its command buffer, and a command of unknown effects neither moves nor is
+// crossed. In a graph that commits divide, the epochs of each command buffer are as few as its own
+// conflicts allow. (Joining command buffers would be the decision of another pass; split places
+// them after this one.)
 //
 // Equal graphs give equal schedules.
 func schedule(ctx context.Context, state *State, o scheduleOptions) error {
@@ -91,14 +89,14 @@ type scheduler struct {
 	model     cost.Model
 	work      []cost.Work
 	order     *hazard.Order
-	first     []int32 // by node: its predecessors are prior[first[i]:first[i+1]]
+	first     []int32 // by node: the nodes that it must follow are prior[first[i]:first[i+1]]
 	prior     []int32
-	epoch     []int32 // by node, counted from the begin of its command buffer
-	height    []int32 // by node: epochs of the command buffer behind it
+	epoch     []int32 // by node, counted from the start of its command buffer
+	height    []int32 // by node: how many epochs of its command buffer must follow its own
 	epochs    int
 	time      cost.Seconds
-	recorded  []int32 // by command: its epoch in the list, counted from the begin of its command buffer
-	unsettled bool    // commands that might gain by moving were not asked any more
+	recorded  []int32 // by command: its epoch in the list, counted from the start of its command buffer
+	unsettled bool    // commands that might gain by moving were not tried again
 }
 
 func newScheduler(g *ir.Graph, t *hazard.Table, m cost.Model) *scheduler {
@@ -134,8 +132,8 @@ func (s *scheduler) buffer(first, end int32, out []int32) []int32 {
 		return out
 	}
 	sorted := s.sorted(first, end)
-	// Longest chains to and from each node. A join takes no epoch: it is as late
-	// as the latest command before it, and as high as the highest behind it.
+	// These are the longest chains to and from each node. A join takes no epoch: its epoch is that
+	// of the latest command before it, and its height is the max height of the commands behind it.
 	depth := int32(0)
 	for _, i := range sorted {
 		s.epoch[i] = s.earliest(i, first)
@@ -156,15 +154,16 @@ func (s *scheduler) buffer(first, end int32, out []int32) []int32 {
 		}
 		s.height[i] = h
 	}
-	// Where it was recorded, within its room. INVARIANT: epoch ≤ depth − 1 −
-	// height, for that holds of what it waits for, whose height is greater.
+	// Place each command near where it was recorded, within the epochs that its conflicts allow.
+	// INVARIANT: epoch ≤ depth − 1 − height, because this holds for the nodes for which it waits,
+	// whose height is larger.
 	home := make([]int32, end-first)
 	if recorded := s.recorded[first:end]; recorded[len(recorded)-1] == depth-1 && s.possible(first, end) {
 		copy(home, recorded)
 	} else {
 		front := int32(0)
 		for i := first; i < end; i++ {
-			if s.epoch[i]+s.height[i] == depth-1 { // on a longest chain
+			if s.epoch[i]+s.height[i] == depth-1 { // it is on a longest chain
 				front = max(front, s.epoch[i])
 			}
 			home[i-first] = min(front, depth-1-s.height[i])
@@ -184,17 +183,17 @@ func (s *scheduler) buffer(first, end int32, out []int32) []int32 {
 	}
 	for _, i := range sorted {
 		if s.isJoin(i) {
-			s.epoch[i] = -1 // of another command buffer, from here on
+			s.epoch[i] = -1 // to later command buffers it belongs to another command buffer
 		}
 	}
 	return s.list(first, end, depth, out)
 }
 
-// recordedEpochs returns the epochs of the list as it stands, by command, counted from
-// the begin of the command buffer. In a serial graph each command has one of its own.
+// recordedEpochs returns the epoch of each command in the list, counted from the start of its
+// command buffer. In a serial graph each command has an epoch of its own.
 func recordedEpochs(g *ir.Graph, commands int) []int32 {
 	out := make([]int32, 0, commands)
-	epoch, any := int32(0), false // any: a command is in this epoch
+	epoch, any := int32(0), false // any: the current epoch has a command
 	for _, n := range g.Nodes {
 		switch n.(type) {
 		case *ir.Barrier:
@@ -211,15 +210,16 @@ func recordedEpochs(g *ir.Graph, commands int) []int32 {
 	return out
 }
 
-// possible reports whether the recorded epochs of commands [first, end) keep each
-// behind what it waits for.
+// possible reports whether the recorded epochs of commands [first, end) put each command after the
+// commands for which it waits.
 func (s *scheduler) possible(first, end int32) bool {
 	for i := first; i < end; i++ {
 		if s.recorded[i]+s.height[i] > s.recorded[end-1] {
 			return false
 		}
 		for _, j := range s.priors(i) {
-			// What waits for a join is not asked here: it is put behind it anyway.
+			// A command that waits for a join need not be checked here, because it is placed after
+			// the join anyway.
 			if !s.isJoin(j) && j >= first && s.recorded[j] >= s.recorded[i] {
 				return false
 			}
@@ -228,9 +228,8 @@ func (s *scheduler) possible(first, end int32) bool {
 	return true
 }
 
-// sorted returns commands [first, end), and the joins among them, such that
-// each stands behind what it waits for: commands in recorded order, joins as
-// soon as they can.
+// sorted returns commands [first, end), and the joins among them, in an order in which each stands
+// after the nodes for which it waits: commands in recorded order, joins as early as possible.
 func (s *scheduler) sorted(first, end int32) []int32 {
 	out := make([]int32, 0, end-first)
 	for i := first; i < end; i++ {
@@ -240,12 +239,12 @@ func (s *scheduler) sorted(first, end int32) []int32 {
 	return out
 }
 
-// joins appends the joins that waited for node i last.
+// joins appends the joins that now wait for no other node than node i.
 func (s *scheduler) joins(i int32, out *[]int32) {
 	for _, j := range s.order.Successors(i) {
 		if s.isJoin(j) {
-			// A join's successors are commands recorded after all that it waits for,
-			// and joins made later.
+			// The successors of a join are joins made later, and commands recorded after all
+			// commands for which it waits.
 			if s.order.Waits[j]--; s.order.Waits[j] == 0 {
 				*out = append(*out, j)
 				s.joins(j, out)
@@ -254,12 +253,12 @@ func (s *scheduler) joins(i int32, out *[]int32) {
 	}
 }
 
-// inside reports whether node j is in the command buffer that ends at end. Joins
-// may reach into the next one; there they hold nothing back.
+// inside reports whether node j is in the command buffer that ends at end. A join counts as inside.
+// It may reach into the next command buffer, where it delays nothing.
 func (s *scheduler) inside(j, end int32) bool { return s.isJoin(j) || j < end }
 
-// earliest returns the epoch of node i, given those of what it waits for in its
-// command buffer.
+// earliest returns the first epoch in which node i can be, given the epochs of the nodes of its
+// command buffer for which it waits.
 func (s *scheduler) earliest(i, first int32) int32 {
 	e := int32(0)
 	if s.isJoin(i) {
@@ -280,8 +279,8 @@ func (s *scheduler) earliest(i, first int32) int32 {
 	return e
 }
 
-// list appends the commands by epoch, within an epoch the long ones first, as
-// recorded among those of about the same time.
+// list appends the commands by epoch. Within an epoch, commands with longer times come first, and
+// commands with about the same time stay in recorded order.
 func (s *scheduler) list(first, end, depth int32, out []int32) []int32 {
 	at := make([]int32, depth+1)
 	for i := first; i < end; i++ {

@@ -32,8 +32,8 @@ func weighted(t *rapid.T, n int) *ir.Graph {
 	return g
 }
 
-// With as few epochs as possible, the modelled time comes close to the least of
-// all assignments, which are tried on graphs of up to eight commands.
+// With as few epochs as possible, the modelled time is close to the min over all assignments, which
+// the test tries on graphs of up to eight commands.
 func TestScheduleComesNearTheBest(t *testing.T) {
 	worst, sum, best, count := 1.0, 0.0, 0, 0
 	rapid.Check(t, func(t *rapid.T) {
@@ -111,8 +111,8 @@ func wordConflict(a, b *ir.Effects) bool {
 	return meets(a.Writes[0].Region, b.Reads) || meets(b.Writes[0].Region, a.Reads)
 }
 
-// Commands that were recorded in a heap at the beginning, where they cost time,
-// move beside a kernel that leaves bandwidth idle.
+// Commands that were recorded together at the start, where they cost time, move beside a kernel
+// that leaves bandwidth idle.
 func TestScheduleFillsIdleEpochs(t *testing.T) {
 	b := ir.NewBuilder("g")
 	w := b.Memory(ir.Memory{Name: "w", Kind: ir.Weight, Size: 1 << 24, Init: ir.FillU32(0)})

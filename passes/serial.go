@@ -7,11 +7,11 @@ import (
 	"github.com/mlxc/mlxc/ir"
 )
 
-// explicit makes a graph one that barriers and commits order, for passes that read them
-// or write a list in another order. A serial graph gets a barrier behind every command,
-// and an event on each bare commit that conflicts between command buffers need; later
-// passes find out which barriers it can do without. A graph ordered by edges gets the
-// fewest barriers that its conflicts need in the order of its list.
+// explicit orders a graph by barriers and commits, for passes that read these or that change the
+// order of the list. A serial graph gets a barrier after every command, and its bare commits become
+// events where conflicts between command buffers need that; later passes find the barriers that are
+// not needed. A graph ordered by edges gets the fewest barriers that its conflicts need in the
+// order of its list.
 func explicit(ctx context.Context, s *State) {
 	g := s.Graph
 	switch g.Ordering {
@@ -27,9 +27,9 @@ func explicit(ctx context.Context, s *State) {
 	if slices.ContainsFunc(g.Nodes, isBare) {
 		layoutOf(g, s.hazards(ctx)).order(s)
 	}
-	barrier := ir.Node(&ir.Barrier{}) // it has no fields: one will do
+	barrier := ir.Node(&ir.Barrier{}) // all places share one, because it has no fields
 	out := make([]ir.Node, 0, 2*len(g.Nodes)+1)
-	open, placed := false, 0 // open: a command stands behind the last barrier or commit
+	open, placed := false, 0 // open: a command stands after the last barrier or commit
 	for _, n := range g.Nodes {
 		switch n.(type) {
 		case *ir.Barrier, *ir.Commit:
@@ -43,7 +43,7 @@ func explicit(ctx context.Context, s *State) {
 		}
 		out = append(out, n)
 	}
-	if open { // against the next replay
+	if open { // for the next replay
 		out = append(out, barrier)
 		placed++
 	}
@@ -56,7 +56,7 @@ func isBare(n ir.Node) bool {
 	return ok && c.Order == ir.OrderNone
 }
 
-// withoutNodes returns s without the positions of nodes, for a list that has others now.
+// withoutNodes returns s without the positions of nodes, for a graph whose list has changed.
 func withoutNodes(s *ir.Source) *ir.Source {
 	if s == nil {
 		return nil

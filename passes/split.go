@@ -13,20 +13,21 @@ import (
 	"github.com/mlxc/mlxc/ir"
 )
 
-// maxBuffers is how many command buffers a Metal queue holds before it blocks.
+// maxBuffers is the number of command buffers that a Metal queue holds before it blocks.
 const maxBuffers = 64
 
 type splitOptions struct {
 	first int     // commands of the first buffer; 0: max(64, 10 %)
 	n     int     // buffers
-	most  float64 // seconds of a buffer
+	most  float64 // max seconds of a buffer
 	model cost.Model
 }
 
 const (
-	// automatic is how people read that first is 0.
+	// automatic is the text of the option first that is stored as 0.
 	automatic = "max(64, 10 %)"
-	// slowestChip: a bound that holds on it holds on the others.
+	// slowestChip is the chip for which the time of a buffer is bounded. The bound then holds on
+	// all others.
 	slowestChip = "m1"
 )
 
@@ -48,27 +49,24 @@ var splitPass = New(Pass{Name: "split", Summary: "end command buffers early, so 
 	Modelled(slowestChip, "the chip whose figures are modelled; the slowest, whose bound holds on the others", func(o *splitOptions) *cost.Model { return &o.model }),
 )
 
-// split ends command buffers early, so that the GPU begins while the host still
-// encodes (or several threads do), and so that none runs for so long that the
-// system kills it. There are n buffers, the first of max(64, 10 %) commands,
-// the others of equal numbers; each is cut further where its modelled time is
-// above the bound. A recorded commit stays, and takes the place of a cut near it.
+// split ends command buffers early, so that the GPU begins while the host still encodes (or several
+// threads do), and so that no buffer runs so long that the system kills it. There are n buffers,
+// the first of max(64, 10 %) commands, the others of equal numbers. Each is cut further where its
+// modelled time is above the bound. A recorded commit stays, and replaces a cut near it.
 //
-// A cut is made between two epochs where there is a place near, and replaces
-// their barrier. The list then ends in a commit too, in place of a barrier behind
-// the last command: the buffers of one replay are those of the next.
+// A cut is made between two epochs if such a place is near, and replaces their barrier. Then the
+// list ends in a commit, in place of a barrier after the last command, so that the buffers of one
+// replay are those of the next.
 //
-// A barrier orders its own command buffer only, so a cut takes away orders: what
-// every barrier of the buffer gave between the two parts. Each cut is written
-// down with the least that gives them back:
+// A barrier orders its own command buffer only, so a cut removes orders: those that the barriers of
+// the buffer gave between the two halves. Each cut gets the weakest order that restores them:
 //
-//   - none, if every conflict over it meets another commit that orders;
-//   - fence, if those that it orders come from the command buffer that it ends
-//     (the commit before that one orders as well): an encoder's end and the next
-//     one's beginning on one queue;
-//   - event, if they come from further back, over a commit that orders nothing,
-//     or the cut ends the list: the next replay may be on another queue, and is
-//     encoded when this one has been enqueued.
+//   - none, if every conflict across it also crosses another commit that orders;
+//   - fence, if the conflicts that it has to order come from the command buffer that it ends (because the
+//     commit before that buffer orders too): the end of an encoder and the start of the next one on the
+//     same queue;
+//   - event, if they come from further back, across a commit that orders nothing, or if the cut ends the
+//     list: the next replay may be on another queue, and is encoded after this one was enqueued.
 func split(ctx context.Context, state *State, o splitOptions) error {
 	g := state.Graph
 	s := splitter{splitOptions: o, State: state, g: g, table: hazard.NewTable(ctx, g), time: o.model.AtMost(g)}
@@ -88,8 +86,7 @@ func split(ctx context.Context, state *State, o splitOptions) error {
 	return nil
 }
 
-// splitter works on commands by their number; a place i is the one directly
-// before command i.
+// splitter works on commands by their numbers. Place i is directly before command i.
 type splitter struct {
 	splitOptions
 	*State
@@ -98,13 +95,13 @@ type splitter struct {
 	time  *cost.Estimator
 
 	commit  []bool    // by place: a recorded commit stands there
-	barrier []bool    // by place: a barrier does
+	barrier []bool    // by place: a barrier stands there
 	until   []float64 // by place: the seconds of all commands before it
-	cut     []bool    // by place: a new commit
+	cut     []bool    // by place: a new commit is made there
 	last    bool      // the list ends in a commit
 }
 
-// places finds the marks between the commands, and sums the times.
+// places finds the marks between the commands, and sums their times.
 func (s *splitter) places() {
 	n := s.table.Len()
 	s.commit, s.barrier, s.cut = make([]bool, n+1), make([]bool, n+1), make([]bool, n+1)
@@ -128,7 +125,7 @@ func (s *splitter) total(from, to int) float64 { return s.until[to] - s.until[fr
 // boundary reports whether an epoch ends at place i.
 func (s *splitter) boundary(i int) bool { return s.barrier[i] || s.commit[i] }
 
-// byNumber cuts off the first buffer and parts the rest.
+// byNumber cuts off the first buffer and divides the rest.
 func (s *splitter) byNumber() {
 	n := s.table.Len()
 	first := s.first
@@ -150,8 +147,7 @@ func (s *splitter) byNumber() {
 	}
 }
 
-// near returns the boundary nearest to goal within (lo, hi]; goal if there is
-// none.
+// near returns the boundary in (lo, hi] that is nearest to goal, or goal if there is none.
 func (s *splitter) near(goal, lo, hi int) int {
 	for d := 0; goal-d > lo || goal+d <= hi; d++ {
 		if i := goal - d; i > lo && i > 0 && s.boundary(i) {
@@ -164,20 +160,20 @@ func (s *splitter) near(goal, lo, hi int) int {
 	return goal
 }
 
-// place makes a cut at place i if there is no commit.
+// place makes a cut at place i unless a commit stands there.
 func (s *splitter) place(i int) {
 	if !s.commit[i] {
 		s.cut[i] = true
 	}
 }
 
-// byTime cuts buffers that take too long: before the epoch with which they do,
-// and within an epoch that does so alone.
+// byTime cuts buffers that take too long: before the epoch that exceeds the bound, or inside an
+// epoch that exceeds it alone.
 func (s *splitter) byTime() {
 	n := s.table.Len()
-	from, epoch := 0, 0 // the buffer's and the epoch's first command
+	from, epoch := 0, 0 // the first command of the buffer, and of the epoch
 	for i := 1; i <= n; i++ {
-		// Command i−1 is the last one looked at.
+		// Command i−1 is the last one of the buffer so far.
 		for s.total(from, i) > s.most && from < i-1 {
 			at := epoch
 			if at <= from {
@@ -198,13 +194,13 @@ func (s *splitter) byTime() {
 	}
 }
 
-// insert returns the list with the commits, one behind its end too, and which of
-// all commits are new.
+// insert returns the list with the new commits, also the one after its end. ours says which commits
+// of the result are new.
 func (s *splitter) insert() (list []ir.Node, ours map[int]bool) {
 	n := s.table.Len()
 	s.cut[n] = !s.last
 	list, ours = make([]ir.Node, 0, len(s.g.Nodes)+8), map[int]bool{}
-	place, commits, waiting := 0, 0, false // waiting: the cut here is still to be made
+	place, commits, waiting := 0, 0, false // waiting: the cut at this place is still to be made
 	end := func() {
 		if waiting {
 			ours[commits] = true
@@ -217,13 +213,13 @@ func (s *splitter) insert() (list []ir.Node, ours map[int]bool) {
 		_, command := x.(ir.Command)
 		switch x.(type) {
 		case *ir.Barrier:
-			if s.cut[place] { // the commit takes its place
+			if s.cut[place] { // the commit replaces the barrier
 				end()
 				continue
 			}
 		case *ir.Commit:
 			commits++
-		case *ir.GroupBegin: // groups end before a cut and begin behind it
+		case *ir.GroupBegin: // a group must end before a cut or begin after it
 			end()
 		}
 		if command {
@@ -237,7 +233,7 @@ func (s *splitter) insert() (list []ir.Node, ours map[int]bool) {
 	return list, ours
 }
 
-// order writes down what every cut orders, and says why.
+// order sets the order of every cut, and remarks why.
 func (s *splitter) order(list []ir.Node, ours map[int]bool) {
 	g := *s.g
 	g.Nodes = list
@@ -277,7 +273,7 @@ func (s *splitter) why(l *layout, i, p int) string {
 	if l.commits[i].Order == ir.OrderNone {
 		return how + ", no order needed"
 	}
-	// The first conflict over it in the buffer behind it.
+	// Find the first conflict across the cut in the buffer after it.
 	for j := n + p%n; j < 2*n && (j == n+p%n || !l.begins[j-n]); j++ {
 		if e := int(l.earlier[j]); e >= 0 {
 			x := s.table.Node(e % n).Num()

@@ -26,8 +26,8 @@ func runPasses(t require.TestingT, g *ir.Graph, pipeline string) []*passes.Repor
 	return r
 }
 
-// Ranges within ranges, and many that read what many wrote, cost split no more a
-// command than others do: counted in cells that hazards visit.
+// Ranges within ranges, and many reads of what many wrote, cost split no more for each command than
+// other graphs do, counted in cells that hazards visit.
 func TestSplitIsLinear(t *testing.T) {
 	for name, of := range map[string]func(int) *ir.Graph{"nested": benchgraphs.Nested, "pieces": benchgraphs.Pieces} {
 		work := func(n int) float64 {
@@ -53,10 +53,9 @@ func commitsOf(g *ir.Graph) (out []*ir.Commit) {
 	return out
 }
 
-// Whatever is cut where: every conflicting pair is ordered over three replays, no
-// new commit orders for nothing, a fence stands only behind a command buffer that
-// everything before it was ordered before, no barrier stands at the head of a
-// command buffer, and the report counts the commits that there are.
+// Wherever split cuts, every conflicting pair is ordered over three replays, no new commit orders
+// for nothing, everything before a fence's command buffer was ordered before that buffer, no
+// command buffer begins with a barrier, and the report counts the existing commits.
 func TestSplitOrdersEveryConflict(t *testing.T) {
 	orders := map[ir.CommitOrder]int{}
 	rapid.Check(t, func(t *rapid.T) {

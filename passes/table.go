@@ -2,8 +2,8 @@ package passes
 
 import "slices"
 
-// Table is a list of passes that a pipeline may name, in the order in which the default
-// pipeline runs those of them that are part of it. To add passes of one's own:
+// Table is a list of passes that a pipeline may name. The default pipeline runs its default passes
+// in the order of the list. To add a pass of your own:
 //
 //	table := append(passes.All(), mine)
 //	pipeline, err := table.Parse("annotate,mine,barriers")
@@ -23,7 +23,7 @@ func (t Table) lookup(name string) (Pass, bool) {
 	return t[i], true
 }
 
-// Constraint says that one pass runs before another where a pipeline has both.
+// Constraint says that one pass runs before another if a pipeline has both.
 type Constraint struct {
 	Before string `json:"before"`
 	After  string `json:"after"`
@@ -33,7 +33,7 @@ type Constraint struct {
 // Constraints returns the constraints on the order of the passes of this package.
 func Constraints() []Constraint { return slices.Clone(order) }
 
-// order holds pairs "a runs before b". A pipeline that breaks one is refused.
+// order holds pairs "a runs before b". A pipeline that breaks one of them is refused.
 var order = []Constraint{
 	{"annotate", "fuse", "a dispatch of unknown effects is fused with nothing"},
 	{"fuse", "barriers", "a fused dispatch needs fewer of them"},

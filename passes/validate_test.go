@@ -67,8 +67,8 @@ func TestModelOfAStep(t *testing.T) {
 	}
 }
 
-// The table has its passes in an order that its constraints allow, each once, and
-// constraints are about passes that there are.
+// The table lists each pass once, in an order that its constraints allow, and its constraints name
+// existing passes.
 func TestTable(t *testing.T) {
 	names := map[string]bool{}
 	var all passes.Pipeline

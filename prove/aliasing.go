@@ -24,7 +24,7 @@ func (p *proof) checkAliasing() {
 	}
 }
 
-// overlap returns what the declaration of d has against its views.
+// overlap returns an error if the declaration of d forbids how its views overlap.
 func (m *model) overlap(o *op, d *ir.Dispatch) error {
 	if o.kind >= 0 {
 		return m.kinds[o.kind].form.CheckAliasing(d)

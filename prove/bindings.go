@@ -15,8 +15,8 @@ import (
 // value of the params, wherever they lie. Argument memory holds zeros where no value is
 // placed.
 
-// given describes bytes that the host writes before a replay: n bytes from offset off
-// on, within the layout of a list of values. Gaps between the values are zero.
+// given is a range of the bytes that the host writes before a replay: n bytes from offset off on,
+// in a list of values. Gaps between the values are zero.
 type given struct {
 	values []ir.Value
 	off, n ir.Affine
@@ -44,7 +44,7 @@ func argumentBytes(g *ir.Graph, m ir.MemID, off, n ir.Affine) (x given, ok bool)
 	return given{g.Memories[root].Init.Values, off.AddConst(at), n}, true
 }
 
-// twins compares the bytes that two graphs with the same params give to kernels.
+// twins compares the bytes that the host gives to the kernels of two graphs with the same params.
 type twins struct {
 	b, a *ir.Graph
 	work int // values and bytes compared so far
@@ -167,7 +167,7 @@ func (t *twins) expressions(list []ir.Affine, x given) []ir.Affine {
 	return list
 }
 
-// piece is a run of bytes of one origin: part of a value, from its byte `from` on, or
+// piece is a run of bytes that belong to one value, from the value's byte `from` on, or a run of
 // zeros.
 type piece struct {
 	value *ir.Value
@@ -314,10 +314,10 @@ func (m *model) addConstants(n ir.Node) {
 	}
 }
 
-// checkPinned checks a command i of A whose kernel has no declaration: what its
-// complete effects leave out of its bindings must be the same bytes of the same memory
-// as before. What the effects list may move with its view, and is compared as something
-// that the command touches.
+// checkPinned checks a command i of A whose kernel has no declaration. Bytes that it binds but that
+// its complete effects leave out must be the same bytes of the same memory as in B. Bytes that its
+// effects list may move together with the view that holds them, and are compared like any other
+// bytes that a command touches.
 func (p *proof) checkPinned(i int32) {
 	o, was := &p.a.ops[i], &p.b.ops[p.sets.of(i)[0]]
 	e, ok := o.node.(*ir.Dispatch)
@@ -326,7 +326,7 @@ func (p *proof) checkPinned(i int32) {
 	}
 	d := was.node.(*ir.Dispatch)
 	for k := range d.Bindings {
-		if b, c := &d.Bindings[k], &e.Bindings[k]; b.Kind == ir.BindView && c.Kind == ir.BindView && !p.b.given(b) && !p.b.touches(was, &b.View) {
+		if b, c := &d.Bindings[k], &e.Bindings[k]; b.Kind == ir.BindView && c.Kind == ir.BindView && !p.b.given(b) && !p.b.constant(d, b) && !p.b.touches(was, d.Effects, &b.View) {
 			if found := p.sameBytes(&b.View, &c.View); found != same {
 				v := Refused
 				if found == unsure {
@@ -342,11 +342,23 @@ func (p *proof) checkPinned(i int32) {
 // given reports whether b binds a view of argument memory.
 func (m *model) given(b *ir.Binding) bool { return m.g.Memories[b.View.Mem].Kind == ir.Argument }
 
-// touches reports whether o may touch a byte of v.
-func (m *model) touches(o *op, v *ir.View) bool {
+// constant reports whether addConstants has made a read of all of b, so that its bytes are compared
+// wherever they lie.
+func (m *model) constant(d *ir.Dispatch, b *ir.Binding) bool {
+	arg, ok := m.g.Kernels[d.Kernel].Arg(b.Slot)
+	return ok && arg.Kind == ir.ConstantArg && !m.readOnly(b.View.Mem)
+}
+
+// touches reports whether e, the effects of o, lists a byte of v. Reads that addConstants made do not
+// count: they are of another binding, and do not move with v.
+func (m *model) touches(o *op, e *ir.Effects, v *ir.View) bool {
 	r := v.Contiguous()
 	x := m.rooted(&r)
-	for k := range int(o.whi-o.wlo) + int(o.rhi-o.rlo) {
+	writes, listed := int(o.whi-o.wlo), len(e.Reads)
+	for k := range writes + int(o.rhi-o.rlo) {
+		if j := k - writes; j >= listed && o.rlo+int32(j) < o.maybe {
+			continue
+		}
 		if !m.apart(m.access(o, k), &x) {
 			return true
 		}

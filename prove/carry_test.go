@@ -14,7 +14,7 @@ import (
 
 // A step of a decoder. The token that it finds is carried to the input of the next
 // step, and the row of the state that it writes is part of what the next step reads.
-const stepping = `mlxt 2
+const stepping = `mlxt 1
 
 graph g {
   param $pos u32 in [0, 7] += 1
@@ -87,7 +87,7 @@ func TestChecksCarry(t *testing.T) {
 	}
 
 	// That the recording leaves the end of a replay unordered does not allow A to do so
-	// too: between replays in a row no host waits.
+	// too: between the replays of a burst no host waits.
 	open := before.Clone()
 	open.Nodes = open.Nodes[:len(open.Nodes)-1]
 	for _, change := range []func(g *ir.Graph){
@@ -99,14 +99,14 @@ func TestChecksCarry(t *testing.T) {
 		change(g)
 		r := prove.Check(context.Background(), g, g.Clone(), prove.Options{})
 		require.Equal(t, prove.Refused, r.Verdict, "%s", r)
-		require.Contains(t, r.Findings[0].Text, "no host is between replays in a row")
+		require.Contains(t, r.Findings[0].Text, "no host is between the replays of a burst")
 	}
 	open.Nodes, open.Params[0].Advance = open.Nodes[:len(open.Nodes)-2], 0
 	require.NotEmpty(t, prove.Check(context.Background(), open, open.Clone(), prove.Options{}).Assumptions)
 
 	// The carry after the last replay does nothing, so the bytes that a state held
 	// before it count.
-	onto, err := mlxt.Parse(context.Background(), "g", []byte(`mlxt 2
+	onto, err := mlxt.Parse(context.Background(), "g", []byte(`mlxt 1
 graph g {
   memory %in input 16 u32[4]
   memory %st state 16 u32[4]

@@ -80,6 +80,7 @@ func TestChecks(t *testing.T) {
 		many     = "  param $k u32 in [0, 3500000]\n"
 		rare     = many + "  memory %args argument 3500016 = values(3400001: u32 9)\n"
 		readsY   = "\n      effects complete reads %x[0:256] writes must %y[0:256]\n"
+		writesY  = "\n      effects complete writes must %y[0:256]\n"
 		user     = "  #0 @user (src = %x[0:256], "
 		readsT   = "\n      effects complete reads %x[0:256] writes must %t[0:256]\n"
 		reads1   = "\n      effects complete reads %x[0:256] writes must %t[0:256]\n"
@@ -118,6 +119,7 @@ func TestChecks(t *testing.T) {
 		{"another scalar", "  #0 @two (a = %x[0:256], b = $p, c = %y[0:256])" + one + "\n", "  #0 @two (a = %x[0:256], b = $q, c = %y[0:256])" + one + "\n", prove.Refused, prove.Interface, "another argument value"},
 		{"a binding that the effects leave out, of another memory", "  #0 @two (a = %x[0:256], b = %x[256:512], c = %y[0:256])" + one + readsY, "  #0 @two (a = %x[0:256], b = %s[0:256], c = %y[0:256])" + one + readsY, prove.Refused, prove.Interface, "binds %s[0:256], which its effects leave out"},
 		{"a binding that the effects leave out, further on", "  #0 @two (a = %x[0:256], b = %x[256:512], c = %y[0:256])" + one + readsY, "  #0 @two (a = %x[0:256], b = %x[512:768], c = %y[0:256])" + one + readsY, prove.Refused, prove.Interface, "binds %x[512:768], which its effects leave out"},
+		{"a binding that the effects leave out, of which a constant is part", "  #1 fill %t[0:4] 0x01\n" + barrier + "  #0 @const (src = %t[0:256], dst = %y[0:256], c = %t[0:4])" + one + writesY + barrier, "  #1 fill %t[0:4] 0x01\n" + barrier + "  #0 @const (src = %x[0:256], dst = %y[0:256], c = %t[0:4])" + one + writesY + barrier, prove.Refused, prove.Interface, "binds %x[0:256], which its effects leave out"},
 		{"a binding that the effects leave out, perhaps further on", many + "  #0 @two (a = %x[0:256], b = %x[256:512], c = %y[0:256])" + one + readsY, many + "  #0 @two (a = %x[0:256], b = %x[256 + 4*$n - 4*$n:512 + 4*$n - 4*$n], c = %y[0:256])" + one + readsY + "  barrier\n", prove.Proved, 0, ""},
 		{"constants that the effects leave out, of another value", "  #1 fill %t[0:4] 0x01\n" + barrier + "  #0 @const (src = %x[0:256], dst = %y[0:256], c = %t[0:4])" + one + readsY + barrier, "  #2 fill %t[0:4] 0x02 from #7\n" + barrier + "  #0 @const (src = %x[0:256], dst = %y[0:256], c = %t[0:4])" + one + readsY + barrier, prove.Refused, prove.Coverage, "implements no command"},
 		{"constants that the effects leave out, overwritten", "  #1 fill %t[0:4] 0x01\n" + barrier + "  #0 @const (src = %x[0:256], dst = %y[0:256], c = %t[0:4])" + one + readsY + barrier + "  #2 fill %t[0:4] 0x02\n" + barrier + "  #3 copy %t[0:4] -> %y[256:260]\n" + barrier,

@@ -5,9 +5,9 @@ import (
 	"github.com/mlxc/mlxc/msl"
 )
 
-// checkClaims compares the effects that A stores with what its commands touch. The
-// proof does not use stored effects, but whoever reads A next may. They must not leave
-// out a byte, nor call a write certain that may not happen.
+// checkClaims compares the effects that A stores with the bytes that its commands touch. The proof
+// does not use stored effects, but later readers of A may. Stored effects must not leave out a
+// byte, and must not say must-write where a write may not happen.
 func (p *proof) checkClaims() {
 	for i := range p.a.ops {
 		o := &p.a.ops[i]
@@ -31,15 +31,15 @@ func (p *proof) checkClaims() {
 	}
 }
 
-// saidSo reports whether the recording stores the effects of d, which is command i of
-// A, has no term, and implements one command.
+// saidSo reports whether the recording stores the effects of d, which is command i of A, has no
+// term, and implements one command. Then d may have only those effects.
 func (p *proof) saidSo(i int32, d *ir.Dispatch) bool {
 	e, ok := p.moved.effects(p.b.ops[p.sets.of(i)[0]].node.(*ir.Dispatch), d)
 	return ok && p.a.sameEffects(e, p.a.listed(d))
 }
 
-// claimsAll reports whether e covers everything that o touches, and calls no write
-// certain that may not happen.
+// claimsAll reports whether e covers everything that o touches, and calls no write a must-write
+// that may not happen.
 func (m *model) claimsAll(o *op, e *ir.Effects) bool {
 	writes := m.writes[o.wlo:o.whi]
 	var reads, claimed []access

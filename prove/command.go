@@ -7,7 +7,7 @@ import (
 	"github.com/mlxc/mlxc/msl"
 )
 
-// difference says in what two commands differ. The zero value means that they do not.
+// difference says in what two commands differ. The zero value says that they do not differ.
 type difference struct {
 	text   string
 	unsure bool // they may differ for some values of the params, but none was found

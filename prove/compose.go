@@ -11,18 +11,17 @@ import (
 	"github.com/mlxc/mlxc/msl/term"
 )
 
-// side builds terms for a set of commands over leaves, which are values from outside of
-// the set. A load of something that a command of the set wrote is replaced by the term
-// of what it wrote.
+// side builds the terms of a set of commands. Their leaves are values that come from outside the
+// set. A load of something that a command of the set wrote is replaced by the term of what was
+// written.
 type side struct {
 	t    *table
 	m    *model
 	set  []int32                       // ascending
 	read func(op int32, k int) reading // returns what op reads
 	leaf func(op int32, k int) int     // names the value that op reads, if it comes from outside
-	// memo holds the terms that were made already, so that what is read many times is
-	// built once. The key is an element of a write, or a shared term of a declaration,
-	// at given indices.
+	// memo holds the terms that were made already, so that what is read many times is built once.
+	// The key is a write's element, or a shared term of a declaration, together with its indices.
 	memo  map[string]termID
 	key   []byte
 	depth int // how many calls of once are nested now
@@ -35,9 +34,9 @@ func (s *side) begin(t *table) { s.t, s.memo, s.depth = t, map[string]termID{}, 
 // real kernel computes more.
 const maxDepth = 1 << 12
 
-// once calls make unless it did so before for the same key: number n of command op (a
-// write, or a shared term) at the indices env, with the indices of reductions counted
-// from level on.
+// once returns the term that make makes, and remembers it. The key is term number n (a write, or a
+// shared term) of command op at the indices env, where the indices of reductions are counted from
+// level on.
 func (s *side) once(kind byte, op int32, n, level int, env []termID, make func() termID) termID {
 	k := append(s.key[:0], kind)
 	k = binary.AppendUvarint(k, uint64(op))

@@ -5,9 +5,8 @@ import (
 	"github.com/mlxc/mlxc/msl"
 )
 
-// findDead marks the commands of A whose results reach no output, no state and no
-// memory that a pillar may look at. They need no image, because nobody reads what they
-// write.
+// findDead marks the commands of A whose results reach no output, no state, and no memory that a
+// pillar may read. They need no image, because nobody reads what they write.
 func (p *proof) findDead() {
 	p.dead = make([]bool, len(p.a.ops))
 	live := make([]bool, len(p.a.ops))
@@ -20,7 +19,8 @@ func (p *proof) findDead() {
 			if to < was.lo || was.lo == was.end {
 				was = span{to, to}
 			}
-			// Commands are looked at from the last one on, so what follows is marked.
+			// Commands are visited from the last one to the first, so that the readers of a write
+			// were marked before it.
 			for _, w := range p.current.h.parts[s.from>>32].log[from:max(from, was.lo)] {
 				live[p.a.writes[w].op] = true
 			}
@@ -31,7 +31,7 @@ func (p *proof) findDead() {
 			return
 		}
 		if s.from == last.from && s.n <= last.n {
-			return // the search would be quadratic where many commands read what many wrote
+			return // the search would take quadratic time if many commands read what many wrote
 		}
 		last = *s
 		for _, w := range p.current.h.writes(s) {

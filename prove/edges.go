@@ -109,14 +109,14 @@ func (r *readers) last() int32 {
 	return r.older.last()
 }
 
-// asked is a conflict with an earlier turn, which must lie on a path.
+// asked is a conflict with an earlier turn. A path must lead from that turn to the current one.
 type asked struct {
 	turn int32
 	a    *access // the access of the later command; nil if one of the two commands is a pillar
 	with access
 }
 
-// beside is a pair of commands that no path is known to order.
+// beside is a pair of commands that no known path orders.
 type beside struct{ earlier, later int32 }
 
 // orderByEdges finds the conflicting pairs of commands that the edges of a graph do not
@@ -270,9 +270,8 @@ func (p *paths) look(t int32, a *access, write bool) {
 	}
 }
 
-// looked counts one piece of memory that turn t and another one touch. All turns
-// together share the bound on the steps of comparisons ([model.afford]); beyond it the
-// proof is undecided.
+// looked counts a piece of memory that turn t and another turn touch. All turns together share the
+// bound on the steps of comparisons ([model.afford]). Beyond it the proof is undecided.
 func (p *paths) looked(t, other int32) {
 	if p.looks++; !p.m.afford(1) && !p.undecided {
 		p.undecided, p.doubt = true, beside{max(other, 0) % p.ops, t % p.ops}
@@ -344,8 +343,8 @@ func (p *paths) lookReaders(t int32, a *access, h *held) {
 	}
 }
 
-// ask requires a path for each collected conflict of turn t, and notes the races: those
-// without a path.
+// ask requires a path for each collected conflict of turn t. Conflicts without a path are noted as
+// races.
 func (p *paths) ask(t int32) {
 	missing := p.missing(t)
 	if len(missing) == 0 {
@@ -504,9 +503,8 @@ func (p *paths) hold(t int32, a *access, write bool) int32 {
 	return k
 }
 
-// pillar requires paths between turn t and earlier turns of which one is a pillar. What
-// comes before a pillar that is ordered after everything earlier is not asked for
-// again.
+// pillar requires paths between turn t and earlier turns if one of the two is a pillar. If a pillar
+// is ordered after everything before it, commands before it need no path of their own.
 func (p *paths) pillar(t int32) {
 	o := p.op(t)
 	with := p.pillars

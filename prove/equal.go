@@ -57,8 +57,8 @@ func (p *proof) sameResults(t *twins, x, y *op) bool {
 	return p.samePins(x, y)
 }
 
-// samePins reports whether two commands of one kernel bind the same bytes, as far as
-// their bindings are not listed in their effects.
+// samePins reports whether two commands of one kernel bind the same bytes where their effects do
+// not list what they bind.
 func (p *proof) samePins(x, y *op) bool {
 	d, ok := x.node.(*ir.Dispatch)
 	if !ok || msl.Declared(&p.b.g.Kernels[d.Kernel]) {
@@ -67,7 +67,7 @@ func (p *proof) samePins(x, y *op) bool {
 	e := y.node.(*ir.Dispatch)
 	for k := range d.Bindings {
 		b, c := &d.Bindings[k], &e.Bindings[k]
-		if b.Kind == ir.BindView && !p.b.given(b) && !(p.b.touches(x, &b.View) && p.b.touches(y, &c.View)) && !b.View.Equal(c.View) {
+		if b.Kind == ir.BindView && !p.b.given(b) && !p.b.constant(d, b) && !(p.b.touches(x, d.Effects, &b.View) && p.b.touches(y, e.Effects, &c.View)) && !b.View.Equal(c.View) {
 			return false
 		}
 	}

@@ -12,10 +12,9 @@ import (
 	"github.com/mlxc/mlxc/msl/term"
 )
 
-// checkFusion proves that each result of command i after is, as a term over
-// equal values, a result of the commands before that it implements. That their
-// other results have no other use is point 2: who read one would find no
-// command that writes it.
+// checkFusion proves that each result of command i of A is, as a term over equal values, a result
+// of the commands of B in its image. Other results of these commands must have no other use; point
+// 2 shows that, because a reader of such a result would find no command that writes it.
 func (p *proof) checkFusion(i int32) {
 	o := &p.a.ops[i]
 	fail := func(v Verdict, format string, args ...any) {
@@ -75,8 +74,8 @@ func (p *proof) checkFusion(i int32) {
 	p.Fused++
 }
 
-// Bounds on the fusions that are compared. They are far above what a kernel with 31
-// arguments and a source of 4,096 bytes can be.
+// These bounds on the fusions that are compared are far above what a kernel with 31 arguments and a
+// source of 4,096 bytes can be.
 const (
 	maxSet     = 1 << 12 // commands
 	maxSources = 1 << 9  // values that they read
@@ -91,17 +90,16 @@ func listed(ids []ir.ID) string {
 	return strings.TrimSuffix(fmt.Sprint(ids[:shown]), "]") + fmt.Sprintf(" …] (%d)", len(ids))
 }
 
-// termless reports whether no term says what command i of A computes from what it
-// reads: it is not a copy, and its kernel declares no term, or may compute something
-// else each time.
+// termless reports whether no term says what command i of A computes from what it reads. This is so
+// if it is not a copy, and its kernel declares no term or is not deterministic.
 func (p *proof) termless(i int32) bool {
 	o := &p.a.ops[i]
 	_, isCopy := o.node.(*ir.Copy)
 	return o.inst == nil && !isCopy || p.nondeterministic(o) || hasCounts(o.node)
 }
 
-// hasCounts reports whether a command takes its grid from memory. Then no term says
-// which elements it computes.
+// hasCounts reports whether a command reads its grid from memory. Then no term says which elements
+// it computes.
 func hasCounts(c ir.Command) bool {
 	d, ok := c.(*ir.Dispatch)
 	return ok && d.Counts() != nil
@@ -109,7 +107,8 @@ func hasCounts(c ir.Command) bool {
 
 func (u undecided) Error() string { return u.why }
 
-// fusion compares the terms of one command of A with those of its image, the set.
+// fusion compares the terms of one command of A with the terms of its image. Here the image is
+// called the set.
 type fusion struct {
 	p       *proof
 	op      int32
@@ -124,7 +123,7 @@ type fusion struct {
 
 const inner = -1
 
-// source is a value that leaves stand for, as some command of B or of A reads it.
+// source is a value that leaves stand for, as a command of B or of A reads it.
 type source struct {
 	reading
 	after bool
@@ -394,7 +393,7 @@ func (e *otherTerm) Error() string {
 	return fmt.Sprintf("its term is %s, theirs %s", e.t.format(e.got), e.t.format(e.want))
 }
 
-// term calls make, and returns as an error what makes it give up.
+// term calls make, and turns its panic of giving up into an error.
 func (f *fusion) term(make func() termID) (id termID, err error) {
 	f.a.depth, f.b.depth = 0, 0
 	defer func() {

@@ -8,9 +8,9 @@ import (
 	"github.com/mlxc/mlxc/ir"
 )
 
-// hasher gives each command of a graph a hash of what it computes: of what command it
-// is, and of the hashes of the writes that it reads. Equal hashes prove nothing; they
-// say which commands are worth comparing.
+// hasher gives each command of a graph a hash of what it computes. The hash is made of the
+// command's own form and of the hashes of the writes that it reads. Equal hashes prove nothing;
+// they say which commands are worth comparing.
 type hasher struct {
 	m      *model
 	t      *readings
@@ -123,7 +123,7 @@ func (h *hasher) reading(k int32) {
 	h.num(int64(len(r.writes)))
 }
 
-// last returns the writes of a reading, of a long log the last ones.
+// last returns the writes of a reading, or only the last ones if they are many.
 func (r *reading) last() []int32 {
 	const most = 16
 	if r.part == nil || len(r.writes) <= most {

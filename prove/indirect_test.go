@@ -16,7 +16,7 @@ import (
 
 // The counts of these grids are written by a copy. %c and %d hold the same counts where
 // they are read.
-const counting = `mlxt 2
+const counting = `mlxt 1
 
 graph g {
   memory %x input 256 f32[64]

@@ -6,9 +6,8 @@ import (
 	"github.com/mlxc/mlxc/ir"
 )
 
-// matching says for each command of A, in order, which commands of B it is meant to
-// implement. The list is empty if nobody knows. A matching is a hint: nothing is
-// believed because of it.
+// matching says for each command of A, in order, which commands of B it is meant to implement. The
+// list of a command is empty if that is not known. A matching is a hint, and the proof checks it.
 type matching struct {
 	ends []int32 // by command of A: where its part of list ends
 	list []int32

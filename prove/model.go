@@ -69,17 +69,17 @@ type model struct {
 	roots []root
 	kinds []dispatchClass
 	forms map[*decl.Form]int32
-	last  int32 // the kind of the last dispatch
+	last  int32 // the kind of the last dispatch so far
 	// spent counts the steps of comparisons whose cost grows with the square of a list.
 	spent int
 	// arguments says whether some memory is argument memory.
 	arguments bool
 	fixed     []bool   // the memories that no command writes: see [ir.Graph.Fixed]
 	twins     *twins   // of B and A, if this is the model of A
-	meetings  int      // how often meet was asked
+	meetings  int      // how often meet was called
 	copying   []answer // by kind: whether its dispatches copy; see copies
-	// In the model of B: what its commands read, and the sources of what its copies
-	// write.
+	// These are set in the model of B only: what its commands read, and the sources of its copies'
+	// writes.
 	trace       *readings
 	copySources map[int32][]segment
 	compared    comparison // the last one of long lists; see sameLists

@@ -9,8 +9,8 @@ import (
 	"github.com/mlxc/mlxc/ir"
 )
 
-// pending is an access that is not yet ordered before the commands that follow: number
-// nr of the model's reads or writes.
+// pending is an access that is not yet ordered before the commands that follow. nr is its number
+// among the model's reads or writes.
 type pending struct {
 	op, nr int32
 	write  bool
@@ -106,9 +106,8 @@ func (u *unordered) around(i int32) (r race, ok bool) {
 	return u.conflict(i, true)
 }
 
-// conflict compares the accesses of op i with those held; always says that they belong
-// to different replays. It prefers a race that certainly happens for some values of the
-// params.
+// conflict compares the accesses of op i with the held accesses. always says that they belong to
+// different replays. It prefers a race that certainly happens for some values of the params.
 func (u *unordered) conflict(i int32, always bool) (r race, ok bool) {
 	u.insertLast()
 	r.op = i
@@ -171,7 +170,8 @@ func (r *race) verdict() (v Verdict, touch string) {
 	return CannotTell, "may both touch"
 }
 
-// schedule is what the order of a graph leaves unordered.
+// schedule lists the pairs of commands that conflict although the order of the graph does not order
+// them.
 type schedule struct {
 	races    []race         // within a replay, between commands of known effects
 	around   []race         // between a command and one of the replay before
@@ -332,14 +332,15 @@ func (p *proof) checkOrder() {
 	}
 	why := "as the recording does"
 	if !single {
-		why = "and no host is between replays in a row"
+		why = "and no host is between the replays of a burst"
 	}
 	p.add(v, Order, nil, []ir.ID{w.id, o.id}, "%s and %s of the next replay %s %s and nothing orders them, %s", p.a.g.Describe(w.node), p.a.g.Describe(o.node), touch, where, why)
 }
 
 // submittedAlone reports whether each replay of a graph is a submission of its own, so
 // that the host may wait in between. A graph whose params advance, or which carries
-// something, may be submitted as several replays in a row.
+// something, may be submitted as a burst, which is several
+// replays in one submission.
 func submittedAlone(g *ir.Graph) bool {
 	for i := range g.Params {
 		if g.Params[i].Advance != 0 {
@@ -354,7 +355,7 @@ func submittedAlone(g *ir.Graph) bool {
 	return true
 }
 
-// maxPairs bounds the pairs that besidePillars and paths.pillar yield.
+// maxPairs bounds the pairs that besidePillars and paths.pillar report.
 const maxPairs = 1 << 22
 
 // checkPillarOrder refuses pairs of commands, one of them a pillar, that A leaves

@@ -8,11 +8,11 @@ import (
 	"github.com/mlxc/mlxc/ir"
 )
 
-// part is a range of a memory of which commands ask too often which writes can still be
-// seen: hundreds of strided or may-writes lie over one another there. Nothing is found
-// out about it any more. A read of the part sees all writes to it, in the order in which
-// they were made. That is enough to prove a graph that leaves the part alone, and costs
-// a step for each access; the rest of the graph is proved as usual.
+// part is a range of a memory in which hundreds of strided writes or may-writes overlap, so that
+// finding the visible writes of each read would take too long. A part is not analysed further: a
+// read of it sees all writes to it, in the order in which they were made. That is enough to prove a
+// graph that leaves the part alone, and costs one step for each access. The rest of the graph is
+// proved as usual.
 type part struct {
 	mem     ir.MemID
 	lo, end int64
@@ -22,8 +22,8 @@ type part struct {
 	agreed  agreement
 }
 
-// agreement remembers how much of two logs was found equal: that of a part of A, and
-// one of B. INVARIANT: what was equal stays equal; see comparison.
+// agreement remembers how many writes of two logs were found equal. One log belongs to a part of A,
+// the other to a part of B. INVARIANT: what was equal stays equal; see comparison.
 type agreement struct {
 	with            *part
 	before, after   int // where the logs begin
@@ -35,8 +35,8 @@ type agreement struct {
 // maxRestarts bounds how often a graph is traced anew because parts were found.
 const maxRestarts = 8
 
-// partOf returns the part that an access touches, as a position in h.parts, or -1. An
-// access that is read touches at most one, and lies within it: see withReads.
+// partOf returns the index in h.parts of the part that an access touches, or -1. A read touches at
+// most one part, and lies within it: see withReads.
 func (h *history) partOf(a *access) int {
 	list := h.partsOf[a.mem]
 	k, _ := slices.BinarySearchFunc(list, a.lo, func(n int32, lo int64) int {
@@ -51,8 +51,8 @@ func (h *history) partOf(a *access) int {
 	return -1
 }
 
-// logged notes a write in all parts that it touches. It returns true if there is nothing
-// of it outside of one part.
+// logged adds a write to the logs of all parts that it touches. It returns true if the whole write
+// lies in one part.
 func (h *history) logged(nr int32) (all bool) {
 	w := &h.m.writes[nr]
 	for rest := w.access; ; {
@@ -72,7 +72,7 @@ func (h *history) logged(nr int32) (all bool) {
 	}
 }
 
-// seenOf is what a read of part n sees.
+// seenOf returns what a read of part n sees.
 func (h *history) seenOf(n int) seen {
 	p := &h.parts[n]
 	if len(p.log) == p.from {
@@ -81,7 +81,7 @@ func (h *history) seenOf(n int) seen {
 	return seen{from: int64(n)<<32 | int64(p.from), n: int32(p.from - len(p.log)), initial: !p.whole}
 }
 
-// sameLog is sameLists for readings of which one is of a part.
+// sameLog is sameLists for two readings of which at least one is of a part.
 func sameLog(b, a *reading, bn, an *names) bool {
 	if a.part == nil || b.part == nil || len(a.writes) != len(b.writes) || a.initial != b.initial || a.initial && !samePlace(b, a) {
 		return false
@@ -115,8 +115,8 @@ func sameLog(b, a *reading, bn, an *names) bool {
 // span is a range of bytes.
 type span struct{ lo, end int64 }
 
-// crowdedParts returns the parts of a graph that took too many looks so far, with those
-// that there are already. grown is false if there are no others.
+// crowdedParts returns the parts of a graph that were looked at too often so far, together with
+// those that exist already. grown is false if no part is new.
 func (h *history) crowdedParts() (out []part, grown bool) {
 	spans := make([][]span, len(h.m.g.Memories))
 	for i := range h.parts {
@@ -124,7 +124,7 @@ func (h *history) crowdedParts() (out []part, grown bool) {
 		spans[p.mem] = append(spans[p.mem], span{p.lo, p.end})
 	}
 	for w, n := range h.looks {
-		if int(n) > lookPerAccess/2 { // the mean of as many looks is more
+		if int(n) > lookPerAccess/2 { // more looks than an access may take on average from half of the bound on
 			x := &h.m.writes[w]
 			spans[x.mem] = append(spans[x.mem], span{x.lo, x.end})
 			grown = true
@@ -136,8 +136,8 @@ func (h *history) crowdedParts() (out []part, grown bool) {
 	return h.m.withReads(spans), true
 }
 
-// withReads returns parts that contain the spans, by memory, and with each read of which
-// they contain a byte all of it.
+// withReads returns parts that contain the given spans, by memory. They are enlarged until each
+// read lies inside one part or touches none.
 func (m *model) withReads(spans [][]span) (out []part) {
 	reads := make([][]span, len(spans))
 	for i := range m.reads {

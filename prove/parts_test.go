@@ -12,8 +12,8 @@ import (
 	"github.com/mlxc/mlxc/prove"
 )
 
-// No harmful change is proved where everything that is read becomes a part, or where unions of
-// strided writes are formed.
+// No harmful change is proved if everything that is read becomes a part, or if unions of strided
+// writes are formed.
 func TestPartsAreSound(t *testing.T) {
 	sample.Long(t)
 	defer prove.WithBounds(0, 0, 1<<20)()

@@ -94,8 +94,8 @@ func compare(ctx context.Context, before, after *ir.Graph, o Options) (r *Result
 		r = p.Result
 	}
 	if r.Verdict != Proved {
-		// If the values are proved in this direction, only checks on the commands of A
-		// themselves can still fail.
+		// If the values are proved in this direction, only checks of the commands of A can still
+		// fail.
 		if back := reversed(ctx, b, recorded, after, o); back != nil && (back.Verdict < r.Verdict || back.Verdict == r.Verdict && r.Findings[0].Point == Coverage && len(back.Findings) <= len(r.Findings)) {
 			r = back
 		}
@@ -103,8 +103,8 @@ func compare(ctx context.Context, before, after *ir.Graph, o Options) (r *Result
 	return r, nil
 }
 
-// recordedModel returns the model of a graph that is believed: kernels without
-// declaration touch what it stores.
+// recordedModel returns the model of a graph whose stored effects are believed for kernels without
+// declaration.
 func recordedModel(ctx context.Context, g *ir.Graph, other *model) *model {
 	m := newModel(ctx, g, other)
 	return m.build(func(_ int, d *ir.Dispatch) *ir.Effects { return m.listed(d) }, nil)
@@ -157,7 +157,8 @@ type proof struct {
 	usual []usual // by command of A
 	moved *translation
 	twins *twins
-	// Comparing the terms of a fusion is slow, and layers repeat the same fusions.
+	// Comparing the terms of a fusion is slow, and layers repeat the same fusions, so outcomes are
+	// kept.
 	fusion  fusion
 	fusions map[string]*outcome // by signature
 	key     []byte
@@ -165,9 +166,8 @@ type proof struct {
 
 const noWrite = -2
 
-// usual marks the checks of a command that were found to pass while the model was
-// built, with everything about the command at hand. Where a bit is not set, the check
-// is made later.
+// usual is a set of checks that a command was found to pass while the model was built, when
+// everything about the command was at hand. A check whose bit is not set is made later.
 type usual uint8
 
 const (
@@ -214,7 +214,7 @@ func (p *proof) begin() {
 	p.b.trace, p.b.copySources = p.recorded, nil
 }
 
-// foreignEffects is recordedEffects, and notes what is usual.
+// foreignEffects is recordedEffects. It also finds which usual checks the command passes.
 func (p *proof) foreignEffects(i int32, d *ir.Dispatch) *ir.Effects {
 	e := p.recordedEffects(i, d)
 	if invariants.Caches && p.a.sameEffects(e, p.a.listed(d)) {
@@ -239,7 +239,7 @@ func (p *proof) recordedEffects(i int32, d *ir.Dispatch) (e *ir.Effects) {
 	return e
 }
 
-// look compares command i of A with its image, and fills in usual.
+// look compares command i of A with its image, and sets the bits of p.usual[i].
 func (p *proof) look(i int32) {
 	o := &p.a.ops[i]
 	if set := p.sets.of(i); len(set) == 1 && !p.same[i] {

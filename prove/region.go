@@ -36,11 +36,12 @@ func regionsApart(g *ir.Bounds, x, y ir.Region) bool {
 }
 
 func regionsApartAlways(g *ir.Bounds, x, y ir.Region) bool {
-	// Here each side is bounded by itself, because their params are independent
+	// Each side has bounds of its own, because the params of the two are independent.
 	return interleaved(g, x, y, distanceAlways) || x.Off.IsConst() && y.Off.IsConst() && gaps(x, y)
 }
 
-// outOfBounds proves by their bounds alone that two accesses share no byte.
+// outOfBounds proves that two accesses share no byte because the bounds of their bytes do not
+// overlap.
 func (m *model) outOfBounds(a, b *access) bool {
 	return a.mem != b.mem || a.end <= b.lo || b.end <= a.lo || m.void(a) || m.void(b)
 }
@@ -142,7 +143,7 @@ func distance(g *ir.Bounds, a, b ir.Affine, s int64) (bounds, bool) {
 	return modulo(lo, hi, s, ok)
 }
 
-// distanceAlways is distance where the params of a and of b are independent.
+// distanceAlways is distance for regions whose params are independent of one another.
 func distanceAlways(g *ir.Bounds, a, b ir.Affine, s int64) (bounds, bool) {
 	alo, ahi, ok1 := g.Range(rest(a, s))
 	blo, bhi, ok2 := g.Range(rest(b, s))
@@ -169,13 +170,12 @@ func modulo(lo, hi, s int64, ok bool) (bounds, bool) {
 	return bounds{lo - base, hi - base}, ok && hi-base < s
 }
 
-// mostMeetings bounds how often a proof looks for params with which two accesses meet
-// that were not proved apart. One such meeting is enough to refuse the proof.
+// mostMeetings bounds how often a proof searches for values of the params for which two accesses
+// share a byte, after it failed to prove them apart. One such pair is enough to refuse the proof.
 const mostMeetings = 64
 
-// meet reports whether two accesses, which may meet by their bounds, certainly share a
-// byte: for some values of the params or, if always is set, for some values of the
-// params of two replays.
+// meet reports whether it found values of the params for which two accesses share a byte. If always
+// is set, the accesses belong to different replays, and each has params of its own.
 func (m *model) meet(a, b *access, always bool) (found bool) {
 	if a.flat() && b.flat() {
 		return true
@@ -228,7 +228,7 @@ func runsMeet(a *ir.Region, of []uint32, b *ir.Region, with []uint32) (found boo
 		return out
 	}
 	x, y := list(a, of), list(b, with)
-	// Runs of one region may overlap, so the greatest end so far counts.
+	// Runs of one region may overlap, so the max end so far counts.
 	xend, yend := int64(-1<<62), int64(-1<<62)
 	for i, j := 0, 0; i < len(x) || j < len(y); {
 		if j == len(y) || i < len(x) && x[i].lo <= y[j].lo {

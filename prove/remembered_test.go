@@ -11,9 +11,8 @@ import (
 	"github.com/mlxc/mlxc/ir"
 )
 
-// What is decided once for a kind is what comparing each pair of its commands would
-// decide, and the instance that the commands of a kind share has the effects of each of
-// them.
+// Each decision for a kind of dispatch is the same as for each dispatch of the kind, and the
+// instance that they share has the effects of each of them.
 func TestChecksKinds(t *testing.T) {
 	for _, g := range recorded.Graphs(t) {
 		b := recordedModel(context.Background(), g, nil)

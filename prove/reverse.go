@@ -48,10 +48,10 @@ func reversed(ctx context.Context, b *model, recorded *readings, after *ir.Graph
 	return p.Result
 }
 
-// untold returns the first command of A of a kernel without declaration that, by the
-// effects that A stores, nobody sees anything of, and of which no command of B is the
-// image: it was dropped. What A stores is not believed, so it may touch anything. It
-// returns nil if there is none. a is the model of A that believes its effects.
+// untold returns the first command of A that no command of B has as its image although its kernel
+// has no declaration. By the effects that A stores, nobody sees its results; but these effects are
+// not believed, so it may touch anything. It returns nil if there is none. a is the model of A in
+// which its stored effects are believed.
 func (p *proof) untold(a *model, current *readings) *op {
 	q := &proof{a: a, current: current, Result: &Result{}}
 	q.findDead()

@@ -32,9 +32,9 @@ func (r *Result) use(name string, n int) {
 	}
 }
 
-// unrounding compares the terms want, of B, and got, of A. got may lack roundings of
-// intermediates to f16 and bf16 that want has (the rewrite `round`). It must not have
-// others, and nothing else may differ.
+// unrounding compares a term of B, want, with a term of A, got. got may lack roundings of
+// intermediates to f16 and bf16 that want has (the rewrite `round`). It must not have other
+// roundings, and nothing else may differ.
 type unrounding struct {
 	t    *table
 	memo map[[2]termID]way
@@ -46,11 +46,11 @@ type way uint8
 
 const (
 	open    way = iota
-	differs     // it does not
+	differs     // it does not come from it
 	equal
-	unrounded // it comes from the operand of the rounding that the term of B is
-	below     // operand by operand
-	crossed   // operand by operand, with the two operands of a commuting operation exchanged
+	unrounded // it comes from the operand of the rounding that is the root of the term of B
+	below     // each operand comes from the operand at the same place
+	crossed   // each operand comes from the operand at the other place of a commuting operation
 )
 
 // unroundings returns how many roundings of want are missing in got. ok is false if the
@@ -164,9 +164,8 @@ func sameOperation(x, y *node) bool {
 	return x.form == y.form && x.op == y.op && x.text == y.text
 }
 
-func commutes(op term.Op) bool {
-	return op == term.Add || op == term.Mul || op == term.Min || op == term.Max
-}
+// commutes reports whether an operation on floats yields a float whose bits do not depend on their order.
+func commutes(op term.Op) bool { return op.Commutes() && !op.Condition() }
 
 // count counts the roundings that got lacks. Each is counted once, however often the
 // term contains it.

@@ -9,9 +9,9 @@ import (
 	"github.com/mlxc/mlxc/ir"
 )
 
-// search finds a matching if the provenance of A is lost or wrong. It goes through the
-// commands of A in order. For each it takes the first that holds: what provenance says;
-// a command of B that is the same and reads the same values; commands of B that
+// search finds a matching if the provenance of A is lost or wrong. It visits the commands of A in
+// order. As the image of each it takes the first of these that is possible: the commands that
+// provenance says; a command of B that is the same and reads the same values; commands of B that
 // together compute its term.
 type search struct {
 	p      *proof // its matching and images are what was found so far
@@ -26,7 +26,7 @@ type search struct {
 	ofMemory map[ir.MemID][]int32
 }
 
-// Bounds of the search for the terms of one command.
+// These bound the search for the terms of one command.
 const (
 	maxReaders = 256 // readers of a value that are looked at
 	maxAround  = 64  // commands looked at, starting from these readers

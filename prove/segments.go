@@ -54,9 +54,9 @@ func runs(r *ir.Region) int64 {
 	return n
 }
 
-// segment says where the bytes [lo, hi) of a reading come from, counted from its start
-// in the order of its runs: byte i is byte i+shift of a write of B, counted likewise,
-// or of the initial contents of a memory.
+// segment says where the bytes [lo, hi) of a reading come from. Bytes are counted in the order of
+// the region's runs. Byte i is byte i+shift of a write of B, counted in the same way, or of the
+// initial contents of a memory.
 type segment struct {
 	lo, hi int64
 	write  int32 // −1: the initial contents of the memory called name

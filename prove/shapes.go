@@ -23,7 +23,7 @@ type shape struct {
 	lo, end int64 // bounds of its bytes over all values of the params
 	void    bool
 	before  int32 // 1 + the previous shape with the same hash
-	pinned  bool  // bounds and constraints leave parts of it only one value
+	pinned  bool  // bounds and constraints determine the values of some expressions in it
 	as      access
 }
 
@@ -35,8 +35,8 @@ type provedPair struct {
 	known, decided bool // known: the entry is in use
 }
 
-// question is what may be asked of two regions of a graph. The answer depends only on
-// the two, on the params and on the constraints between them.
+// question is a question about two regions of a graph. Its answer depends only on the two, on the
+// params, and on the constraints between them.
 type question uint8
 
 const (
@@ -72,8 +72,8 @@ func (s *shapes) access(r ir.Region) access {
 	return s.shape(r)
 }
 
-// shape returns the access to a region of a root memory, which becomes a shape unless
-// it is flat.
+// shape returns the access to a region of a root memory. If the region is not flat, it is added to
+// the shapes.
 func (s *shapes) shape(r ir.Region) access {
 	h := r.Run.Hash(r.Off.Hash(uint64(r.Mem)))
 	for i := range r.Dims {

@@ -9,13 +9,12 @@ import (
 )
 
 // sourcesOf looks for kernels of either graph whose source a program has registered
-// ([msl.Register]), so that nobody has tested its declarations here. Such a source must
-// be among those given to the proof, which then assumes that it says what its kernels
-// do. sourcesOf returns these assumptions, and adds a finding to r for a kernel of any
-// other registered source.
+// ([msl.Register]): nobody has tested the declarations of such a source here. The source must be
+// among those given to the proof, which then assumes that its declarations are right. sourcesOf
+// returns these assumptions, and adds a finding to r for a kernel of any other registered source.
 func sourcesOf(before, after *ir.Graph, given []string, r *Result) (assumed []string) {
 	functions := map[string][]string{} // by source
-	effects := map[string]bool{}       // sources that say nothing of what their kernels compute
+	effects := map[string]bool{}       // sources that do not say what their kernels compute
 	for _, g := range []*ir.Graph{before, after} {
 		known := make([]bool, len(g.Kernels))
 		for _, n := range g.Nodes {

@@ -111,7 +111,7 @@ graph g {
   barrier`)
 	require.NotEqual(t, prove.Proved, prove.Check(context.Background(), before, other, given).Verdict)
 
-	// The second half of s is what is read: only what writes that must come first.
+	// Only the second half of s is read, so only commands that write it must come first.
 	chain := parse(`
   #0 @half (x = %x[0:64], y = %s[32:64]) grid threads [8, 1, 1] of [8, 1, 1]
   barrier

@@ -51,7 +51,7 @@ type linTerm struct {
 	coeff int64
 }
 
-// wide stands for the lack of a bound. It is greater than any number in a declaration.
+// wide stands for the lack of a bound. It is larger than any number in a declaration.
 const wide = int64(1) << 60
 
 // maxTerms bounds the nodes of one table, so that a hostile graph cannot make a proof
@@ -127,7 +127,7 @@ func (t *table) linear(c int64, terms []linTerm) termID {
 	return t.intern(n)
 }
 
-// small gives up on numbers whose sums and products might overflow 64 bits.
+// small returns v, and gives up if sums and products of such numbers might overflow 64 bits.
 func (t *table) small(v int64) int64 {
 	if v > wide/2 || v < -wide/2 {
 		giveUp("an index reaches %d", v)
@@ -142,8 +142,8 @@ func (t *table) times(a, b int64) int64 {
 	return a * b
 }
 
-// bounds returns the least and the greatest value of a linear node. Params are bounded
-// together, so that the constraints between them count.
+// bounds returns the min and the max of a linear node. Params are bounded together, so that the
+// constraints between them count.
 func (t *table) bounds(n node) (lo, hi int64) {
 	var params []ir.Term
 	lo, hi = n.num, n.num
@@ -212,8 +212,8 @@ func (t *table) index(level int, bound termID) termID {
 	return t.atom(node{form: variable, num: int64(level), args: []termID{bound}, lo: 0, hi: t.nodes[bound].hi - 1})
 }
 
-// constant returns the value of an integer that depends on nothing. ok is false if it
-// does.
+// constant returns the value of an integer that depends on nothing. Of any other integer, ok is
+// false.
 func (t *table) constant(a termID) (int64, bool) {
 	n := &t.nodes[a]
 	return n.num, n.form == linear && len(n.lin) == 0
@@ -376,15 +376,15 @@ func (t *table) half(a termID) termID {
 
 var one = int64(math.Float32bits(1))
 
-// value returns the number that a is. A store of an element in its own type or in f32
-// changes only the bits of a NaN, which no operation sees, so it is dropped.
+// value returns a without a store at its root, if the store is one of an element in its own type or
+// in f32. Such a store changes only the bits of a NaN, which no operation sees.
 func (t *table) value(a termID) termID {
 	n := &t.nodes[a]
 	switch {
 	case n.form == floatOp && n.op == term.Round && t.holds(n.args[0], n.text):
 		return n.args[0]
 	case n.form == real:
-		return t.real(narrow(ir.F32, math.Float32frombits(uint32(n.num)))) // all NaNs become one
+		return t.real(term.Stored(ir.F32, math.Float32frombits(uint32(n.num)))) // all NaNs become one
 	}
 	return a
 }
@@ -400,8 +400,8 @@ func (t *table) floats(op term.Op, typ ir.DType, args []termID) termID {
 	for i, a := range args {
 		args[i] = t.value(a)
 	}
-	switch op {
-	case term.Add, term.Mul, term.Min, term.Max:
+	switch {
+	case commutes(op):
 		args = sorted(args)
 		if op == term.Mul {
 			// x · 1 is x to the bit, except for NaNs, which are not distinguished
@@ -412,15 +412,15 @@ func (t *table) floats(op term.Op, typ ir.DType, args []termID) termID {
 				}
 			}
 		}
-	case term.ToF32:
+	case op == term.ToF32:
 		return args[0] // the operand is a float already
-	case term.Round:
+	case op == term.Round:
 		n := &t.nodes[args[0]]
 		switch {
 		case t.holds(args[0], typ.String()):
 			// A store is no copy: it may change the bits of a NaN. See value.
 		case n.form == real:
-			return t.real(narrow(typ, math.Float32frombits(uint32(n.num))))
+			return t.real(term.Stored(typ, math.Float32frombits(uint32(n.num))))
 		case typ == ir.F32:
 			return args[0] // every operation yields an f32
 		case t.isRounding(args[0]) && n.text == typ.String():
@@ -431,19 +431,6 @@ func (t *table) floats(op term.Op, typ ir.DType, args []termID) termID {
 		return t.intern(node{form: floatOp, op: op, text: typ.String(), args: args})
 	}
 	return t.intern(node{form: floatOp, op: op, args: args})
-}
-
-// narrow returns what memory of a type holds after v was stored.
-func narrow(typ ir.DType, v float32) float32 {
-	switch {
-	case v != v:
-		return math.Float32frombits(uint32(term.NaNBits(ir.F32)))
-	case typ == ir.F16:
-		return float32(term.F16Round(float64(v)))
-	case typ == ir.BF16:
-		return float32(term.BF16Round(float64(v)))
-	}
-	return v
 }
 
 // compare returns a condition. Conditions on integers are brought to the forms `x < 0`

@@ -2,8 +2,8 @@ package prove
 
 import "github.com/mlxc/mlxc/ir"
 
-// readings are what the commands of a graph read if they run in written order, and what
-// the memories that the host sees hold at the end.
+// readings are what the commands of a graph read if they run in the order of the list, and what the
+// memories that the host sees hold at the end.
 type readings struct {
 	h       *history
 	of      []seen            // by read, as model.reads
@@ -14,8 +14,8 @@ type readings struct {
 // trace runs through a graph in written order.
 func trace(m *model) *readings { return traceLike(m, nil) }
 
-// traceLike is trace for a graph that will be compared with another one: what became a
-// part there is one here too. other may be nil.
+// traceLike is trace for a graph that will be compared with another one: a part of the other graph
+// is made a part here too. other may be nil.
 func traceLike(m *model, other *history) *readings {
 	var parts []part
 	if other != nil && len(other.parts) > 0 {

@@ -6,13 +6,13 @@ import (
 	"github.com/mlxc/mlxc/ir"
 )
 
-// maxUnited bounds the writes of which united looks for a union.
+// maxUnited bounds the number of writes whose union united computes.
 const maxUnited = 16
 
-// united proves that must-writes together contain every byte of a, whatever the params.
-// Writes without a gap between them become one: those of rows that lie side by side, as
-// the halves of each row that two commands write, and those of one row after another, as
-// the rows of a cache before a position and the row there.
+// united proves that the must-writes of a list together contain every byte of a, for all values of
+// the params. It joins writes without a gap between them: writes of rows side by side, such as the
+// halves of each row that two commands write, and writes of one row after another, such as the rows
+// of a cache before a position and the row at that position.
 func (h *history) united(list []int32, a *access) bool {
 	if len(list) < 2 || len(list) > maxUnited {
 		return false
@@ -43,7 +43,7 @@ func (h *history) united(list []int32, a *access) bool {
 			if regionCovers(m.bounds, all[i], want) {
 				return true
 			}
-			i = 0 // it may touch one that was looked at before
+			i = 0 // the joined write may touch one that was tried before
 		default:
 			i++
 		}
@@ -51,7 +51,8 @@ func (h *history) united(list []int32, a *access) bool {
 	return false
 }
 
-// merged returns the union of two regions if it is a region that begins where x begins.
+// merged returns the union of two regions. It fails if that is no region that begins where x
+// begins.
 func (m *model) merged(x, y *ir.Region) (ir.Region, bool) {
 	if len(x.Dims) != len(y.Dims) {
 		return ir.Region{}, false
@@ -81,7 +82,7 @@ func (m *model) merged(x, y *ir.Region) (ir.Region, bool) {
 			}
 		}
 	}
-	// The rows of y go on where those of x end.
+	// The rows of y continue those of x.
 	for k, d := range x.Dims {
 		if differing >= 0 && k != differing || !x.Run.Equal(y.Run) || !y.Off.Equal(x.Off.Add(d.Count.Scale(d.Stride))) || !m.atLeast(d.Count, 0) || !m.atLeast(y.Dims[k].Count, 0) {
 			continue
@@ -99,7 +100,7 @@ func (m *model) atLeast(a ir.Affine, limit int64) bool {
 	return ok && lo >= limit
 }
 
-// unbroken writes rows without a gap between them as one run.
+// unbroken joins the rows of a region into one run if there is no gap between them.
 func (m *model) unbroken(r ir.Region) ir.Region {
 	for k := len(r.Dims) - 1; k >= 0; k-- {
 		d := r.Dims[k]

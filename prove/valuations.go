@@ -8,9 +8,9 @@ import (
 	"github.com/mlxc/mlxc/ir"
 )
 
-// Where bounds do not decide a question, values of the params may. One assignment for
-// which two graphs differ shows that they do. If there are few assignments, trying all
-// of them shows that they do not.
+// If bounds do not decide a question, values of the params may. One assignment for which two graphs
+// differ shows that they differ. If there are few assignments, trying all of them shows that they
+// do not differ.
 
 // answer is the answer to a question about all values of the params.
 type answer uint8
@@ -37,9 +37,9 @@ const (
 	someValues    = 64      // assignments tried, if there are more
 )
 
-// valuations calls yield with assignments of the params that g admits until it returns
-// false. Only the params that the expressions in use depend on vary. all says that
-// every such assignment was yielded.
+// valuations calls yield with assignments of the params that g admits until yield returns false. It
+// varies only the params on which the expressions in use depend. all says that every such
+// assignment was tried.
 func valuations(g *ir.Graph, use []ir.Affine, yield func(params []uint32) bool) (all bool) {
 	v := &valuer{g: g, params: make([]uint32, len(g.Params)), involved: make([]bool, len(g.Params))}
 	for _, a := range use {
@@ -108,7 +108,7 @@ func (v *valuer) admitted() bool {
 	return true
 }
 
-// every tries all values of the params from the i-th in list on.
+// every tries all values of the params list[i:].
 func (v *valuer) every(i int, yield func([]uint32) bool) bool {
 	if i == len(v.list) {
 		return !v.admitted() || yield(v.params)
@@ -137,8 +137,8 @@ func (v *valuer) some(yield func([]uint32) bool) {
 	}
 }
 
-// choose gives the params values in the given order. Each value is taken from what the
-// earlier ones leave possible, if anything.
+// choose assigns the params values in the given order. Each value is drawn from those that the
+// earlier values leave possible.
 func (v *valuer) choose(order []ir.ParamID, k int, rng *rand.Rand) {
 	set := make([]bool, len(v.params))
 	for n, id := range order {
@@ -226,7 +226,7 @@ func sameExtent(g *ir.Graph, x, y ir.Extent) answer {
 	if x.Div == y.Div && sameAffine(g, x.Num, y.Num) == same {
 		return same
 	}
-	// The same fraction. Numbers of a grid are below 2^47, so nothing overflows.
+	// Both are the same fraction. Numbers of a grid are below 2^47, so that nothing overflows.
 	if x.Div <= 1<<12 && y.Div <= 1<<12 && x.Num.Scale(y.Div).Equal(y.Num.Scale(x.Div)) {
 		return same
 	}

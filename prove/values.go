@@ -8,10 +8,10 @@ import (
 	"github.com/mlxc/mlxc/ir"
 )
 
-// history is what was written to each root memory since the last pillar, as far as it
-// can still be seen. For flat must-writes it knows which of their bytes are still
-// visible. The other writes stay until one must-write covers them for all values of the
-// params. So it does not grow while an arena is reused.
+// history holds the writes to each root memory since the last pillar that can still be seen. Of
+// flat must-writes it knows which bytes are still visible. Any other write stays until one
+// must-write covers it for all values of the params. So the history does not grow while an arena is
+// reused.
 type history struct {
 	m      *model
 	runs   []interval.Partition[int32] // by memory: flat must-writes
@@ -23,11 +23,11 @@ type history struct {
 	first  []bool                      // by memory: it is in dirty
 	looked int                         // how many writes were looked at so far
 	last   []recent                    // by memory
-	looks  []int32                     // by write: how often it was looked at since half the bound; nil before
+	looks  []int32                     // by write: how often it was looked at since half of the bound was reached; nil before
 	half   int                         // half the bound
 	strips int64                       // how many runs of strided writes are in runs
 
-	parts   []part    // what is not looked at more closely
+	parts   []part    // ranges that are not analysed further
 	partsOf [][]int32 // by memory: its parts, in ascending order
 	settled bool      // no more parts are looked for
 }
@@ -40,13 +40,12 @@ type recent struct {
 	valid bool
 }
 
-// The writes that a read may see are listed, and writes that params move are compared
-// one by one, as long as that takes no more steps than these constants allow;
-// recordings need a few for each access. Beyond that the writes that were looked at too
-// often become parts, and the graph is traced anew: see part. If that does not help, no
-// write in a tree is found to be covered by another, which decides less, but nothing
-// wrongly; and a read that may then see more than maxCrowd writes ends the proof, which
-// cannot tell.
+// These constants bound the steps for listing the writes that a read may see and for comparing
+// writes that params move one by one. Recordings need a few steps for each access. Beyond the
+// bound, the ranges with writes that were looked at too often become parts, and the graph is traced
+// again: see part. If that does not help, writes in trees are not found to be covered by others any
+// more, which makes the proof weaker but not wrong. A read that may then see more than maxCrowd
+// writes ends the proof, which cannot tell.
 var (
 	lookFree      = 1 << 18 // for a whole graph
 	lookPerAccess = 64      // and for each access
@@ -87,8 +86,8 @@ func newHistory(m *model, parts []part) *history {
 	return h
 }
 
-// look counts that write i was looked at. From half the bound on it is known how often
-// each was; few graphs come that far.
+// look counts that write i was looked at. After half of the bound it counts for each write by
+// itself; few graphs come that far.
 func (h *history) look(i int32) {
 	if h.looked++; h.looked > h.half {
 		if h.looks == nil {
@@ -101,8 +100,8 @@ func (h *history) look(i int32) {
 // bound returns how many writes a graph may look at.
 func (h *history) bound() int { return lookFree + lookPerAccess*(len(h.m.reads)+len(h.m.writes)) }
 
-// Constant strided must-writes are known run by run, if there are not too many: then it
-// is known which of their bytes are visible, and that several of them leave no gap.
+// A constant strided must-write is kept run by run if it has few runs. Then it is known which of
+// its bytes are visible, and that several such writes leave no gap.
 const (
 	maxStrips       = 256 // runs of one region
 	stripsPerAccess = 8   // runs of all writes, for each access and beside lookFree
@@ -194,7 +193,7 @@ func (h *history) pillar() (out []whole) {
 	return out
 }
 
-// whole is what all of a memory holds.
+// whole is what a whole memory holds.
 type whole struct {
 	access
 	seen

@@ -6,7 +6,7 @@ import (
 	"github.com/mlxc/mlxc/ir"
 )
 
-// arenaAlign is the alignment of scratch tensors in bytes. It is the greatest alignment
+// arenaAlign is the alignment of scratch tensors in bytes. It is the max alignment
 // that Metal wants for the offset of a buffer argument.
 const arenaAlign = 256
 

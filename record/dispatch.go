@@ -26,7 +26,7 @@ type Dispatch struct {
 	label  string
 }
 
-// Limits of Metal for every dispatch: the greatest index of a buffer argument, and the
+// Limits of Metal for every dispatch: the max index of a buffer argument, and the
 // bytes that setBytes takes.
 const (
 	maxSlot  = 30

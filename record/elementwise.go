@@ -6,7 +6,7 @@ import (
 	"github.com/mlxc/mlxc/ir"
 	"github.com/mlxc/mlxc/msl"
 	"github.com/mlxc/mlxc/msl/decl"
-	"github.com/mlxc/mlxc/msl/term"
+	"github.com/mlxc/mlxc/msl/elementwise"
 )
 
 // Elementwise runs a kernel that is given as a formula, its term. There is no source: the
@@ -116,12 +116,12 @@ func (r *Session) elementwise(op, text string, want int, inputs []Tensor, scalar
 		case operandArg:
 			t := inputs[i]
 			n, what := d0, "rows"
-			switch indexOf(a, flat) {
-			case byAll:
+			switch elementwise.IndexOf(a.Shape, flat) {
+			case elementwise.Full:
 				n, what = whole.Elements(), "elements"
-			case byColumn:
+			case elementwise.Row:
 				n, what = d1, "elements of a row"
-			case byNone:
+			case elementwise.One:
 				n, what = ir.Const(1), "element"
 			}
 			if t.DType != a.Elem || !t.contiguous() || !t.Elements().Equal(n) {
@@ -166,7 +166,7 @@ func (r *Session) generated(text string) (*decl.Decl, error) {
 // indexed as they are, or that of the option Into. ok is false if there is neither.
 func (r *Session) elementwiseShape(d *decl.Decl, flat bool, inputs []Tensor, first []Option) (shape []ir.Affine, ok bool) {
 	for i, t := range inputs {
-		if indexOf(&d.Args[i], flat) == byAll {
+		if elementwise.IndexOf(d.Args[i].Shape, flat) == elementwise.Full {
 			return t.Shape, t.Rank() > 0
 		}
 	}
@@ -195,26 +195,4 @@ func roleOf(a *decl.Arg) elementwiseRole {
 		return resultArg
 	}
 	return operandArg
-}
-
-// elementwiseIndex is how an operand is indexed.
-type elementwiseIndex uint8
-
-const (
-	byAll    elementwiseIndex = iota // as the results are
-	byColumn                         // [j]
-	byRow                            // [i] of [i, j]
-	byNone                           // [0]
-)
-
-func indexOf(a *decl.Arg, flat bool) elementwiseIndex {
-	switch first := a.Shape[0]; {
-	case first.Op == term.Number:
-		return byNone
-	case flat || len(a.Shape) == 2:
-		return byAll
-	case first.Name == "d1":
-		return byColumn
-	}
-	return byRow
 }

@@ -45,7 +45,7 @@ func (e *Encoder) declare(m ir.Memory) Tensor {
 const maxMemory = 1 << 47
 
 // sizeOf returns the bytes of a row-contiguous tensor. If its shape depends on params, it
-// returns the greatest size that any values of the params give.
+// returns the max size that any values of the params give.
 func (e *Encoder) sizeOf(t ir.DType, shape []ir.Affine) (int64, error) {
 	n := t.Size()
 	if n == 0 {
@@ -126,7 +126,7 @@ func (e *Encoder) StateFrom(name string, init ir.Init, t ir.DType, shape ...int6
 }
 
 // Bytes returns the memory of t as the host sees it, from t's first element to its last.
-// If the shape of t depends on params, the slice has room for the greatest shape.
+// If the shape of t depends on params, the slice has room for the max shape.
 //
 // An input may be filled until the commands that read it are committed. An output or
 // state may be read, and a state written, once the commands that bind it have ended.

@@ -7,7 +7,7 @@ import (
 	"github.com/mlxc/mlxc/ir"
 )
 
-// TopK returns, for each row of x [..., E] in f32, the k greatest elements in
+// TopK returns, for each row of x [..., E] in f32, the k largest elements in
 // descending order: ids has their indices, u32 [..., k], and values the elements
 // themselves, f32 [..., k]. Of equal elements the one with the lowest index comes
 // first. NaN comes after all numbers. k is from 1 to E.
@@ -189,7 +189,7 @@ func (r *Session) gatherQMV(x Tensor, w *QTensor, ids Tensor, e, inputs int64, o
 	return y
 }
 
-// countingLimit is the greatest number of u32 indices that can be bound inline,
+// countingLimit is the max number of u32 indices that can be bound inline,
 // because Metal's setBytes takes at most 4 KiB.
 const countingLimit = 1024
 

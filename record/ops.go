@@ -108,7 +108,7 @@ func (r *Session) unary(op, function string, x Tensor, o []Option) Tensor {
 	return y
 }
 
-// Argmax returns the index of the greatest element of each row of x [..., K], as
+// Argmax returns the index of the max of each row of x [..., K], as
 // u32 [...]; u32 [1] if x has one dimension. Of equal elements the one with the lowest
 // index counts.
 //

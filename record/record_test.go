@@ -76,7 +76,7 @@ func TestArenaReuse(t *testing.T) {
 	require.Equal(t, int64(2*4096), g.Stats().Bytes.Scratch)
 }
 
-// Scratch for a number of rows that depends on a param has room for the greatest number.
+// Scratch for a number of rows that depends on a param has room for the max number.
 func TestScratchForParams(t *testing.T) {
 	r := record.New("t")
 	n := r.Param("n", 1, 7)

@@ -12,12 +12,12 @@ type Setting func(*settings)
 
 type settings struct {
 	on       backend.Device // nil: nothing is executed
-	deferred bool           // Deferred
-	keep     bool           // Capture
-	manual   bool           // ManualBarriers
-	inOrder  bool           // Serial
-	profile  bool           // TimeDispatches
-	clock    bool           // TimeBarriers
+	deferred bool           // set by Deferred
+	keep     bool           // set by Capture
+	manual   bool           // set by ManualBarriers
+	inOrder  bool           // set by Serial
+	profile  bool           // set by TimeDispatches
+	clock    bool           // set by TimeBarriers
 	err      error          // why these settings are wrong
 }
 

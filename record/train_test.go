@@ -87,7 +87,7 @@ func functions(g *ir.Graph) (out []string) {
 	return out
 }
 
-// near compares with a tolerance that is relative to the greatest value.
+// near compares with a tolerance that is relative to the max value.
 func near(t testing.TB, want, got []float32, what string) {
 	t.Helper()
 	require.Len(t, got, len(want), what)

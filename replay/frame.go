@@ -20,8 +20,8 @@ type Frame struct {
 	// staged holds the host's copies of inputs whose device memory the host cannot write.
 	staged map[ir.MemID]*staging
 	last   *Run
-	// row is the max number of replays in a submission, replays that of the last submission.
-	row, replays int
+	// burst is the max number of replays in a submission, replays that of the last submission.
+	burst, replays int
 }
 
 // staging is the host's copy of an input that it cannot write on the device.

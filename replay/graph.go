@@ -64,7 +64,7 @@ func (g *Graph) newFrame(ctx context.Context, replays int) (*Frame, error) {
 	if err != nil {
 		return nil, err
 	}
-	f := &Frame{g: g, frame: slot, row: replays, replays: 1, states: g.instance.states, params: make([]uint32, len(g.graph.Params)), given: make([]bool, len(g.graph.Params))}
+	f := &Frame{g: g, frame: slot, burst: replays, replays: 1, states: g.instance.states, params: make([]uint32, len(g.graph.Params)), given: make([]bool, len(g.graph.Params))}
 	for i, q := range g.graph.Params {
 		if q.Min == q.Max {
 			f.params[i], f.given[i] = bitsOf(q, q.Min), true

@@ -202,7 +202,7 @@ func TestMaxUncompleted(t *testing.T) {
 	ctx := context.Background()
 	p, err := s.Graph(ctx, "")
 	require.NoError(t, err)
-	row, err := p.NewRowFrame(ctx, 9)
+	burst, err := p.NewBurstFrame(ctx, 9)
 	require.NoError(t, err)
 	var all []*replay.Run
 	for range 2 {
@@ -222,7 +222,7 @@ func TestMaxUncompleted(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, backend.Completed, all[0].Status())
 	d.ReleaseAll()
-	many, err := row.SubmitRow(ctx, 9, nil) // waits until nothing is in flight, and is encoded as its command buffers complete
+	many, err := burst.SubmitBurst(ctx, 9, nil) // waits until nothing is in flight, and is encoded as its command buffers complete
 	require.NoError(t, err)
 	for _, r := range append(all, third, many) {
 		_, err := r.Wait(ctx)

@@ -86,7 +86,7 @@ part() {
 		done
 		;;
 	kernels)
-		testing kernels backend/cuda cuda -test.run '^(TestGenerated|TestParting)$' || failed=1
+		testing kernels backend/cuda cuda -test.run '^(TestGenerated|TestDivergence)$' || failed=1
 		jobs=
 		for i in 0 1 2 3 4 5 6 7; do
 			MLXC_PART=$i/8 testing "prebuilt-$i" backend/cuda cuda -test.run '^TestPrebuilt$' &

@@ -11,13 +11,14 @@ esac
 cd "$(dirname "$0")/.."
 LC_ALL=C
 export LC_ALL
-sources="$(ls msl/*.metal) backend/internal/plan/moves.metal"
+sources="$(ls msl/*.h msl/*.metal) backend/internal/plan/moves.metal"
 digest=$(cat $sources | { sha256sum 2>/dev/null || shasum -a 256; } | cut -c1-16)
 tmp=$(mktemp -d "${TMPDIR:-/tmp}/metallib.XXXXXX")
 trap 'rm -rf "$tmp"' EXIT
 trap 'exit 1' INT TERM HUP
 printf '#include <metal_stdlib>\nkernel void mlxc_sources_%s() {}\n' "$digest" >"$tmp/stamp.metal"
 for source in $sources "$tmp/stamp.metal"; do
+	case $source in *.h) continue ;; esac
 	xcrun -sdk macosx metal -std=metal3.1 -mmacosx-version-min=14.0 -fno-fast-math -O2 -c -o "$tmp/$(basename "$source" .metal).air" "$source"
 done
 xcrun -sdk macosx metal -mmacosx-version-min=14.0 -o "$tmp/out.metallib" "$tmp"/*.air

@@ -1,7 +1,7 @@
 #!/bin/sh
 # Runs every test with every member of every family (MLXC_LONG=1), in shards: each takes at most ten minutes on
-# two idle cores, all together about an hour and a half of one core, by a machine of 16. A shard that has passed is not run again for the same files, so that
-# this may be broken off. Logs lie in out/test-all.
+# two idle cores, all together about an hour and a half of one core. A shard that has passed is not run again for the
+# same files, so that this may be broken off. Logs lie in out/test-all.
 #
 #	scripts/test-all.sh          every shard that has not passed
 #	scripts/test-all.sh NAME…    these alone, whether they have passed or not
@@ -23,7 +23,7 @@ softmetal-rest: ./backend/softmetal -skip ^TestConformance$
 metal-emissions: ./backend/metal -run ^(TestWrong|TestOrderEdges|TestWorkload)
 metal-rest: ./backend/metal/... -skip ^(TestWrong|TestOrderEdges|TestWorkload)
 cuda: ./backend/cuda ./backend/internal/... ./internal/testing/fakecuda
-declarations: ./backend/conformance ./internal/testing/testdevice
+declarations: ./backend/conformance/... ./internal/testing/testdevice
 infer-a: ./internal/infer -run ^TestLibraryProposals$/^a
 infer-b: ./internal/infer -run ^TestLibraryProposals$/^[b-m]
 infer-c: ./internal/infer -run ^TestLibraryProposals$/^[n-z]
@@ -42,9 +42,9 @@ case "${1:-}" in
 -list) echo "$shards" | sed -n 's/:.*//p' && exit 0 ;;
 *) chosen=" $* " ;;
 esac
-MLXC_LONG=1 GOGC=300 PYTHON="$(scripts/python.sh)"
+MLXC_LONG=1 GOGC=off GOMEMLIMIT=3GiB PYTHON="$(scripts/python.sh)"
 MODEL="${MODEL:-$PWD/testdata/model/SmolLM2-135M-Instruct.Q4_1.gguf}"
-export MLXC_LONG GOGC PYTHON MODEL
+export MLXC_LONG GOGC GOMEMLIMIT PYTHON MODEL
 failed=''
 IFS='
 '

@@ -5,104 +5,19 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"math"
-	"math/rand/v2"
 	"slices"
-	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/mlxc/mlxc/backend"
+	"github.com/mlxc/mlxc/backend/conformance/internal/dispatches"
 	"github.com/mlxc/mlxc/backend/cpu"
 	"github.com/mlxc/mlxc/ir"
 	"github.com/mlxc/mlxc/msl"
 	"github.com/mlxc/mlxc/msl/decl"
-	"github.com/mlxc/mlxc/msl/term"
 )
-
-// TestRandomDispatchesCover: the random dispatches have every feature that
-// dispatches can have.
-func TestRandomDispatchesCover(t *testing.T) {
-	seen := map[string]int{}
-	count := func(what string, is bool) {
-		if is {
-			seen[what]++
-		}
-	}
-	const each = 40
-	total := 0
-	for _, f := range msl.Functions() {
-		for i, d := range msl.Declarations(f) {
-			for k := range each {
-				x, err := random(d, rand.New(rand.NewPCG(seedOf(f), uint64(100*i+k))))
-				require.NoError(t, err)
-				total++
-				n := x.node
-				count("threads", n.GridKind == ir.Threads)
-				count("threadgroups", n.GridKind == ir.Threadgroups)
-				count("threadgroups of a kernel of threads", n.GridKind == ir.Threadgroups && d.Threads != nil)
-				count("threads of a kernel of threadgroups", n.GridKind == ir.Threads && d.Groups != nil)
-				count("params", len(x.graph.Params) > 0)
-				count("two params", len(x.graph.Params) > 1)
-				count("params at several values", len(x.params) > 1)
-				count("bound inline", len(x.inline) > 0)
-				count("shared memory", len(x.graph.Memories) == 1)
-				for _, b := range n.Bindings {
-					count("scalar of params", b.Kind == ir.BindScalar)
-					count("f32 param", b.Kind == ir.BindScalar && b.Type == ir.F32)
-					count("offset of params", b.Kind == ir.BindView && !b.View.Off.IsConst())
-					count("slack", b.Kind == ir.BindView && b.View.Len.Const%4 != 0)
-				}
-				for _, e := range n.Grid {
-					count("grid of params", !e.IsConst())
-					count("ceil grid of params", !e.IsConst() && e.Div > 1)
-					count("empty grid", e.IsConst() && e.Num.Const == 0)
-				}
-				for i, a := range d.Args {
-					if a.Kind != ir.DeviceArg || a.Mode == decl.Unused {
-						continue
-					}
-					for j, s := range x.in.Strides[i] {
-						several := !x.in.Shapes[i][j].IsConst() || x.in.Shapes[i][j].Const > 1
-						count("stride 0", s == 0 && several)
-						count("gaps", a.Strides != nil && j+1 == len(x.in.Strides[i]) && s > 1 && several)
-						count("shape of params", !x.in.Shapes[i][j].IsConst())
-						count("long", x.in.Shapes[i][j].Const > 1000)
-					}
-					for j := range i {
-						if b := d.Args[j]; a.Mode == decl.Write && b.Kind == ir.DeviceArg && b.Mode == decl.Read && !x.inline[j] {
-							count("in place", x.in.Views[i].Equal(x.in.Views[j]))
-						}
-					}
-				}
-			}
-		}
-	}
-	for _, what := range []string{
-		"threads", "threadgroups", "threadgroups of a kernel of threads", "threads of a kernel of threadgroups", "params", "two params", "params at several values",
-		"bound inline", "shared memory", "scalar of params", "f32 param", "offset of params", "slack", "grid of params", "ceil grid of params", "empty grid",
-		"stride 0", "gaps", "shape of params", "long", "in place",
-	} {
-		assert.Greater(t, seen[what], total/200, "%s, in %d dispatches", what, total)
-	}
-}
-
-// TestRandomIsDeterministic: the same seed makes the same dispatch.
-func TestRandomIsDeterministic(t *testing.T) {
-	for _, f := range msl.Functions() {
-		var first string
-		for range 2 {
-			x, err := random(msl.Declarations(f)[0], rand.New(rand.NewPCG(seedOf(f), 1)))
-			require.NoError(t, err)
-			if first == "" {
-				first = x.String()
-			}
-			assert.Equal(t, first, x.String())
-		}
-	}
-}
 
 // broken is a device with one defect.
 type broken struct {
@@ -252,7 +167,7 @@ func TestDefectsAreNoticed(t *testing.T) {
 		"runs nothing": {broken{change: drop(func(ir.Node) bool { return true })},
 			[]string{"input/changed_between_replays", "weight/contents", "session/same_bits_again", "poison/differs", "kernel/argmax_float32", "kernel/rope_float32"}},
 		"says what is wrong too late": {broken{refuse: func(error) error { return nil }},
-			[]string{"error/unknown_kernel", "error/foreign_library", "error/unbound_argument", "error/misaligned_view", "error/misaligned_for_some_param", "error/misaligned_alias", "error/missing_place", "error/short_buffer", "error/through_replay"}},
+			[]string{"error/unknown_kernel", "error/foreign_library", "error/unbound_argument", "error/misaligned_view", "error/missing_place", "error/short_buffer", "error/through_replay"}},
 		"says nothing useful": {broken{refuse: func(error) error { return errors.New("failed") }},
 			[]string{"error/unknown_kernel", "error/missing_place"}},
 		"allocates anything": {broken{Device: generous{device}}, []string{"error/allocation"}},
@@ -270,17 +185,17 @@ func TestDefectsAreNoticed(t *testing.T) {
 			s.States = states[s.Executable]
 			return q.Submit(ctx, s)
 		}}, []string{"states/several_sets"}},
-		"carries nothing": {broken{change: drop(func(n ir.Node) bool { _, ok := n.(*ir.Carry); return ok })}, []string{"replays/in_a_row"}},
+		"carries nothing": {broken{change: drop(func(n ir.Node) bool { _, ok := n.(*ir.Carry); return ok })}, []string{"replays/burst"}},
 		"runs a row as one replay": {broken{submit: func(q backend.Queue, ctx context.Context, s backend.Submission) (backend.Pending, error) {
 			s.Replays = 1
 			return q.Submit(ctx, s)
-		}}, []string{"replays/in_a_row"}},
+		}}, []string{"replays/burst"}},
 		"advances nothing": {broken{change: func(p *backend.Program) {
 			p.Graph.Params = slices.Clone(p.Graph.Params)
 			for i := range p.Graph.Params {
 				p.Graph.Params[i].Advance = 0
 			}
-		}}, []string{"replays/in_a_row", "order/end_of_the_list"}},
+		}}, []string{"replays/burst", "order/end_of_the_list"}},
 		"copies nothing":              {broken{queue: func(q backend.Queue) backend.Queue { return copiesNothing{q} }}, []string{"queue/copies", "queue/copy_between_devices", "queue/beside_a_replay"}},
 		"executes no command buffers": {broken{queue: func(q backend.Queue) backend.Queue { return noBuffers{q} }}, []string{"queue/order", "queue/places_may_change", "profile/clock"}},
 		"awaits nothing":              {broken{queue: func(q backend.Queue) backend.Queue { return awaitsNothing{q} }}, []string{"queue/events"}},
@@ -458,51 +373,6 @@ func TestListed(t *testing.T) {
 	}
 }
 
-func TestGlob(t *testing.T) {
-	for _, c := range []struct {
-		pattern, text string
-		want          bool
-	}{{"a*c", "abbc", true}, {"a*c", "ac", true}, {"a*c", "acd", false}, {"a?c", "abc", true}, {"a?c", "ac", false}, {"*", "", true}, {"", "a", false}, {"*b*d", "abcd", true}, {"a[0]*", "a[0] x", true}} {
-		assert.Equal(t, c.want, glob(c.pattern, c.text), "%s %s", c.pattern, c.text)
-	}
-}
-
-// TestElements: element decodes elements of every type, also those that begin within a byte.
-func TestElements(t *testing.T) {
-	raw := []byte{0x21, 0x43, 0x65, 0x87, 0xff, 0xff, 0x80, 0x3f}
-	for _, c := range []struct {
-		t    ir.DType
-		i    int64
-		want float64
-	}{
-		{ir.U4, 0, 1}, {ir.U4, 1, 2}, {ir.U4, 7, 8}, {ir.U2, 0, 1}, {ir.U2, 2, 2}, {ir.U3, 0, 1}, {ir.U3, 2, 4}, {ir.U5, 1, 25}, {ir.U6, 1, 12}, {ir.U8, 2, 0x65},
-		{ir.I8, 3, -121}, {ir.U16, 1, 0x8765}, {ir.I16, 2, -1}, {ir.U32, 0, 0x87654321}, {ir.I32, 1, 0x3f80ffff}, {ir.BF16, 3, 1}, {ir.F16, 3, 1.875},
-	} {
-		v, _ := element(raw, c.t, c.i)
-		if !c.t.Float() {
-			assert.Equal(t, int64(c.want), v.I, "%s %d", c.t, c.i)
-		}
-		assert.Equal(t, c.want, v.F, "%s %d", c.t, c.i)
-	}
-	v, bits := element([]byte{0, 0, 0xc0, 0x7f}, ir.F32, 0)
-	assert.True(t, math.IsNaN(v.F))
-	assert.Equal(t, uint64(0x7fc00000), bits)
-}
-
-// TestHalfBits: halfBits agrees with term.F16Round.
-func TestHalfBits(t *testing.T) {
-	r := rand.New(rand.NewPCG(1, 2))
-	for range 10000 {
-		f := float(r, allOdd)
-		want, got := term.F16Round(float64(f)), term.F16Value(halfBits(f))
-		if math.IsNaN(want) {
-			assert.True(t, math.IsNaN(got))
-			continue
-		}
-		require.Equal(t, want, got, "%v", f)
-	}
-}
-
 // TestUpdates: a declared update is reported if the kernel never keeps an old byte, and
 // only then.
 func TestUpdates(t *testing.T) {
@@ -511,7 +381,7 @@ func TestUpdates(t *testing.T) {
 	d := *msl.Declarations("vv_Addfloat32")[0]
 	d.Args = slices.Clone(d.Args)
 	d.Args[2].Mode = decl.Update
-	_, err := kernelCases(device, &d, 10, "updates")
+	_, err := dispatches.Cases(device, &d, 10, "updates")
 	assert.ErrorContains(t, err, "declare a write")
 	half := broken{Device: device, change: func(p *backend.Program) { // the kernel leaves the last element alone
 		for i, n := range p.Graph.Nodes {
@@ -522,7 +392,7 @@ func TestUpdates(t *testing.T) {
 			}
 		}
 	}}
-	_, err = kernelCases(half, &d, 10, "updates")
+	_, err = dispatches.Cases(half, &d, 10, "updates")
 	assert.Error(t, err)
 	assert.NotContains(t, err.Error(), "declare a write")
 }
@@ -534,47 +404,10 @@ func TestSomethingIsCompared(t *testing.T) {
 	d := msl.Declarations("affine_embed_float_gs_32_b_4")[0]
 	more := false
 	for i := range 20 {
-		v, err := kernelCases(device, d, 1, fmt.Sprint("compared ", i))
+		v, err := dispatches.Cases(device, d, 1, fmt.Sprint("compared ", i))
 		require.NoError(t, err)
-		assert.NotZero(t, v.elements)
-		more = more || v.dispatches > 1
+		assert.NotZero(t, v.Elements)
+		more = more || v.Dispatches > 1
 	}
 	assert.True(t, more, "no first dispatch was empty")
-}
-
-// TestMutantsAreDifferent: each mutant names its change, and differs from the original.
-func TestMutantsAreDifferent(t *testing.T) {
-	for _, f := range msl.Functions() {
-		for _, d := range msl.Declarations(f) {
-			before := describe(d)
-			for _, m := range mutants(d) {
-				assert.NotEqual(t, before, describe(m.d), "%s: %s", f, m)
-			}
-			assert.Equal(t, before, describe(d), "a mutant of %s changed the declaration itself", f)
-		}
-	}
-}
-
-// describe returns everything that mutants change, as text.
-func describe(d *decl.Decl) string {
-	var b strings.Builder
-	fmt.Fprintln(&b, d.Constants, d.Inplace, d.Requires, d.Group)
-	for _, a := range d.Args {
-		fmt.Fprintln(&b, a.Slot, a.Name, a.Mode, a.Shape, a.Strides)
-	}
-	for _, g := range []*decl.Grid{d.Groups, d.Threads} {
-		if g != nil {
-			fmt.Fprintln(&b, *g)
-		}
-	}
-	for _, l := range d.Lets {
-		fmt.Fprintln(&b, l.Symbol, l.Value)
-	}
-	for _, w := range d.Wheres {
-		fmt.Fprintln(&b, w.Name, w.Body)
-	}
-	for _, r := range d.Results {
-		fmt.Fprintln(&b, r.Arg, r.Body)
-	}
-	return b.String()
 }

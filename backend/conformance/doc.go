@@ -11,16 +11,11 @@
 // graph that cannot run is an error before anything runs. The second kind tests kernels
 // (kernel/NAME), by random dispatches that the declarations of package msl describe: the results
 // must be those of the declaration's term, computed by an interpreter, and the kernel must touch
-// the declared bytes and no others. dispatch.go makes the dispatches, check.go runs and judges
-// them.
+// the declared bytes and no others (internal/dispatches).
 //
-// Passes and the prover trust declarations, so a wrong one must be noticed. [Corrupt] damages
-// every declaration in every way of mutate.go and fails if the tests of kernels do not notice.
-// Mistakes that these cannot see, since they show on a GPU only (in a grid, a threadgroup size, a
-// condition), are found by the witnesses in the Metal source: dispatches as engines make them.
-//
-// [Goldens] runs dispatches whose results NumPy computed. [Source] does all of this for the
-// kernels of one Metal source, such as one that a program adds to the library.
+// [Goldens] runs dispatches whose results NumPy computed. Passes and the prover trust
+// declarations, so a wrong one must be noticed: package declarations tests that, and has all
+// tests for the kernels of one Metal source, such as one that a program adds to the library.
 //
 // [Sample] gives the same random dispatches, with data, to a backend's own tests of its
 // internals, such as how work is split or what a view that is too short does. [Fingerprint]

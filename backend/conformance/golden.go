@@ -2,8 +2,8 @@ package conformance
 
 import (
 	"bytes"
+	"context"
 	"encoding/base64"
-	"encoding/binary"
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
@@ -18,11 +18,11 @@ import (
 	"github.com/rogpeppe/go-internal/txtar"
 
 	"github.com/mlxc/mlxc/backend"
+	"github.com/mlxc/mlxc/backend/conformance/internal/dispatches"
 	"github.com/mlxc/mlxc/backend/conformance/internal/require"
 	"github.com/mlxc/mlxc/ir"
 	"github.com/mlxc/mlxc/msl"
 	"github.com/mlxc/mlxc/msl/decl"
-	"github.com/mlxc/mlxc/msl/term"
 )
 
 // Golden is a dispatch of a kernel with the results that it must have, which NumPy has
@@ -161,24 +161,12 @@ func (g *Golden) Check(dev backend.Device) (described, err error) {
 	if err != nil {
 		return nil, err
 	}
-	rig, err := newRig(dev, run.graph)
+	all, err := backend.Once(context.Background(), dev, run.graph, run.contents)
 	if err != nil {
 		return nil, err
 	}
-	defer rig.close()
-	for m, data := range run.contents {
-		if err := rig.put(m, data); err != nil {
-			return nil, err
-		}
-	}
-	if err := rig.run(nil); err != nil {
-		return nil, err
-	}
 	for m, before := range run.contents {
-		after, err := rig.get(nil, m)
-		if err != nil {
-			return nil, err
-		}
+		after := all[m]
 		written := false
 		lo, hi := int64(margin), int64(len(before)-margin)
 		for _, e := range g.Expect {
@@ -278,52 +266,41 @@ func pattern(n int64) []byte {
 
 // check compares the elements that e names with their values, and all others with before.
 func (e *expectation) check(got, before, arrays []byte) error {
+	t := ir.F32
+	switch {
+	case e.BFloat:
+		t = ir.BF16
+	case e.Half:
+		t = ir.F16
+	}
 	values := arrays[e.Values[0] : e.Values[0]+e.Values[1]]
-	size := 4
-	if e.Half {
-		size = 2
-	}
-	at := func(b []byte, i int) uint32 {
-		if e.Half {
-			return uint32(binary.LittleEndian.Uint16(b[2*i:]))
-		}
-		return binary.LittleEndian.Uint32(b[4*i:])
-	}
+	size := int(t.Size())
 	expected := make([]bool, len(got)/size)
 	var worst error
 	var worstRatio float64
 	for p := range product(e.Shape) {
 		i := offsetOf(p, e.Shape, e.Strides)
 		expected[i] = true
-		g := at(got, i)
-		if e.Half && e.Exact {
-			if w := at(values, p); g != w && !(g&0x7fff > 0x7c00 && w&0x7fff > 0x7c00) {
-				return fmt.Errorf("element %d: got %#04x, want %#04x", p, g, w)
-			}
-			continue
-		}
-		w := binary.LittleEndian.Uint32(values[4*p:])
-		if e.Half {
-			g = math.Float32bits(e.decode(uint16(g)))
-		}
-		gv, wv := math.Float32frombits(g), math.Float32frombits(w)
+		g, bits := dispatches.Element(got, t, int64(i))
 		if e.Exact {
-			if g != w && (gv == gv || wv == wv) {
-				return fmt.Errorf("element %d: got %#08x (%v), want %#08x (%v)", p, g, gv, w, wv)
+			if w, want := dispatches.Element(values, t, int64(p)); bits != want && (g.F == g.F || w.F == w.F) {
+				return fmt.Errorf("element %d: got %#x (%v), want %#x (%v)", p, bits, g.F, want, w.F)
 			}
 			continue
 		}
-		scale := math.Abs(float64(wv))
+		w, _ := dispatches.Element(values, ir.F32, int64(p))
+		scale := math.Abs(w.F)
 		if e.Scale != nil {
-			scale = float64(math.Float32frombits(binary.LittleEndian.Uint32(arrays[e.Scale[0]+4*p:])))
+			x, _ := dispatches.Element(arrays[e.Scale[0]:], ir.F32, int64(p))
+			scale = x.F
 		}
-		if r := ratio(gv, wv, e.Tol*scale); r > worstRatio {
+		if r := ratio(g.F, w.F, e.Tol*scale); r > worstRatio {
 			worstRatio = r
-			worst = fmt.Errorf("element %d: got %v, want %v, error %.3g of the tolerance %.3g", p, gv, wv, r, e.Tol*scale)
+			worst = fmt.Errorf("element %d: got %v, want %v, error %.3g of the tolerance %.3g", p, g.F, w.F, r, e.Tol*scale)
 		}
 	}
 	for i, ok := range expected {
-		if !ok && at(got, i) != at(before, i) {
+		if at := i * size; !ok && !bytes.Equal(got[at:at+size], before[at:at+size]) {
 			return fmt.Errorf("wrote element %d of the buffer, which is none of the result", i)
 		}
 	}
@@ -333,25 +310,16 @@ func (e *expectation) check(got, before, arrays []byte) error {
 	return nil
 }
 
-// decode returns the value of an f16 or bf16.
-func (e *expectation) decode(h uint16) float32 {
-	if e.BFloat {
-		return math.Float32frombits(uint32(h) << 16)
-	}
-	return float32(term.F16Value(h))
-}
-
 // ratio is the error of got in units of the tolerance: 0 for equal values,
 // infinite where one of them is not finite and the other differs.
-func ratio(got, want float32, tol float64) float64 {
-	switch g, w := float64(got), float64(want); {
-	case g == w || g != g && w != w:
+func ratio(got, want, tol float64) float64 {
+	switch {
+	case got == want || got != got && want != want:
 		return 0
-	case math.IsInf(w, 0) || w != w || g != g || tol == 0:
+	case math.IsInf(want, 0) || want != want || got != got || tol == 0:
 		return math.Inf(1)
-	default:
-		return math.Abs(g-w) / tol
 	}
+	return math.Abs(got-want) / tol
 }
 
 func product(shape []int) int {

@@ -3,7 +3,6 @@ package conformance
 import (
 	"fmt"
 
-	"github.com/mlxc/mlxc/backend/conformance/internal/assert"
 	"github.com/mlxc/mlxc/backend/conformance/internal/require"
 	"github.com/mlxc/mlxc/ir"
 	"github.com/mlxc/mlxc/msl"
@@ -21,7 +20,7 @@ var gridTests = map[string]func(*T){
 		p.binary("Add", floats(s, 0, 4), floats(s, 4, 4), floats(s, 8, 4), ir.Const(0))
 		g := t.plan(p)
 		t.run(g)
-		assert.Equal(t, repeated(3, 16), get(t.bytes(g.State("s"))))
+		require.Equal(t, repeated(3, 16), get(t.bytes(g.State("s"))))
 	},
 
 	// One graph runs with n = 0, like a prefill of no tokens, and then with more.
@@ -30,14 +29,7 @@ var gridTests = map[string]func(*T){
 		n := p.Param("n", 0, 40)
 		const k = 64
 		x, w, s := p.memory("x", ir.Input, 40*k), p.memory("w", ir.Input, k), p.state("s", 40*k, 5)
-		rows := ir.Extent{Num: param(n, 1), Div: 1}
-		p.Dispatch(ir.Dispatch{
-			Kernel: p.kernel("rmsfloat32"), Grid: [3]ir.Extent{rows, ir.Ext(1), ir.Ext(1)}, Threadgroup: [3]uint32{32, 1, 1},
-			Bindings: []ir.Binding{
-				ir.BufferArg(0, floats(x, 0, 40*k)), ir.BufferArg(1, floats(w, 0, k)), ir.BufferArg(2, floats(s, 0, 40*k)),
-				ir.BytesArg(3, ir.ValueBytes(float32(0))), ir.BytesArg(4, ir.ValueBytes(uint32(k))), ir.BytesArg(5, ir.ValueBytes(uint32(1))),
-			},
-		})
+		p.rms(s, x, w, ir.Extent{Num: param(n, 1), Div: 1}, 40, k, 32)
 		g := t.plan(p)
 		t.fillInput(g, "x", 2)
 		t.fillInput(g, "w", 7)
@@ -91,13 +83,7 @@ var gridTests = map[string]func(*T){
 			p := newProgram("g")
 			const k = 130
 			x, w, y := p.memory("x", ir.Input, rows*k), p.memory("w", ir.Input, k), p.memory("y", ir.Output, rows*k)
-			p.Dispatch(ir.Dispatch{
-				Kernel: p.kernel("rmsfloat32"), Grid: [3]ir.Extent{ir.Ext(rows), ir.Ext(1), ir.Ext(1)}, Threadgroup: [3]uint32{64, 1, 1},
-				Bindings: []ir.Binding{
-					ir.BufferArg(0, floats(x, 0, rows*k)), ir.BufferArg(1, floats(w, 0, k)), ir.BufferArg(2, floats(y, 0, rows*k)),
-					ir.BytesArg(3, ir.ValueBytes(float32(0))), ir.BytesArg(4, ir.ValueBytes(uint32(k))), ir.BytesArg(5, ir.ValueBytes(uint32(1))),
-				},
-			})
+			p.rms(y, x, w, ir.Ext(rows), rows, k, 64)
 			g := t.plan(p)
 			data := make([]byte, 4*rows*k)
 			for r := range int(rows) {

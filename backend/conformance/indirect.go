@@ -3,7 +3,6 @@ package conformance
 import (
 	"context"
 
-	"github.com/mlxc/mlxc/backend/conformance/internal/assert"
 	"github.com/mlxc/mlxc/backend/conformance/internal/require"
 	"github.com/mlxc/mlxc/ir"
 )
@@ -25,13 +24,7 @@ var indirectTests = map[string]func(*T){
 				p.Barrier()
 				at = ir.ViewOf(scratch, 0, 12)
 			}
-			p.Dispatch(ir.Dispatch{
-				Kernel: p.kernel("rmsfloat32"), Grid: [3]ir.Extent{ir.Ext(rows), ir.Ext(1), ir.Ext(1)}, Threadgroup: [3]uint32{32, 1, 1}, Indirect: &ir.Indirect{Grid: &at},
-				Bindings: []ir.Binding{
-					ir.BufferArg(0, floats(x, 0, rows*k)), ir.BufferArg(1, floats(w, 0, k)), ir.BufferArg(2, floats(s, 0, rows*k)),
-					ir.BytesArg(3, ir.ValueBytes(float32(0))), ir.BytesArg(4, ir.ValueBytes(uint32(k))), ir.BytesArg(5, ir.ValueBytes(uint32(1))),
-				},
-			})
+			p.rms(s, x, w, ir.Ext(rows), rows, k, 32).Indirect = &ir.Indirect{Grid: &at}
 			p.Barrier()
 			g := t.plan(p)
 			t.fillInput(g, "x", 2)
@@ -65,7 +58,7 @@ var indirectTests = map[string]func(*T){
 			t.putInput(g, "x", 1, 2, float32(pos), 4)
 			t.run(g, "pos", pos)
 			copy(want[4*pos:], []float32{2, 4, 2 * float32(pos), 8})
-			assert.Equal(t, want, get(t.bytes(g.State("s"))))
+			require.Equal(t, want, get(t.bytes(g.State("s"))))
 		}
 	},
 }

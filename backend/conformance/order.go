@@ -3,7 +3,6 @@ package conformance
 import (
 	"context"
 
-	"github.com/mlxc/mlxc/backend/conformance/internal/assert"
 	"github.com/mlxc/mlxc/backend/conformance/internal/require"
 	"github.com/mlxc/mlxc/ir"
 	"github.com/mlxc/mlxc/replay"
@@ -30,7 +29,7 @@ var orderTests = map[string]func(*T){
 			a := float32(2*v*v) + v // each is rounded: Go contracts expressions on some machines
 			want[i] = float32(a*a) + a
 		}
-		assert.Equal(t, want, get(t.bytes(g.Output("y"))))
+		require.Equal(t, want, get(t.bytes(g.Output("y"))))
 	},
 
 	// A long chain through two buffers, in which every step needs the result of the one before.
@@ -46,7 +45,7 @@ var orderTests = map[string]func(*T){
 		g := t.plan(p)
 		t.fillInput(g, "x", 1)
 		t.run(g)
-		assert.Equal(t, repeated(203, 1000), get(t.bytes(g.Output("y"))))
+		require.Equal(t, repeated(203, 1000), get(t.bytes(g.Output("y"))))
 	},
 
 	"order/commits": func(t *T) {
@@ -61,7 +60,7 @@ var orderTests = map[string]func(*T){
 			g := t.plan(p)
 			t.fillInput(g, "x", 3)
 			t.run(g)
-			assert.Equal(t, repeated(39, 10), get(t.bytes(g.Output("y"))), "order %d", order)
+			require.Equal(t, repeated(39, 10), get(t.bytes(g.Output("y"))), "order %d", order)
 		}
 	},
 
@@ -85,7 +84,7 @@ var orderTests = map[string]func(*T){
 			p.Unfinished().Params[0].Advance = 1
 			instance := t.open(replay.Options{}, t.graph(p))
 			g := t.planned(instance, "")
-			row, err := g.NewRowFrame(context.Background(), n)
+			burst, err := g.NewBurstFrame(context.Background(), n)
 			require.NoError(t, err)
 			in := make([]byte, 4*3*n*k)
 			put(in, counting(1, 3*n*k)...)
@@ -95,9 +94,9 @@ var orderTests = map[string]func(*T){
 					want[j] = 2*want[j] + float32(1+pos*k+j)
 				}
 			}
-			require.NoError(t, row.SetInput("x", in))
-			require.NoError(t, row.SetParam("pos", 0))
-			r, err := row.SubmitRow(context.Background(), n, nil)
+			require.NoError(t, burst.SetInput("x", in))
+			require.NoError(t, burst.SetParam("pos", 0))
+			r, err := burst.SubmitBurst(context.Background(), n, nil)
 			require.NoError(t, err)
 			for i := range n {
 				next(i)
@@ -117,7 +116,7 @@ var orderTests = map[string]func(*T){
 				_, err := run.Wait(context.Background())
 				require.NoError(t, err)
 			}
-			assert.Equal(t, want, get(t.bytes(g.State("s"))), "the list ends with %T", end)
+			require.Equal(t, want, get(t.bytes(g.State("s"))), "the list ends with %T", end)
 		}
 	},
 
@@ -132,7 +131,7 @@ var orderTests = map[string]func(*T){
 		g := t.plan(p)
 		t.fillInput(g, "x", 3)
 		t.run(g)
-		assert.Equal(t, repeated(6, 10), get(t.bytes(g.Output("y"))))
+		require.Equal(t, repeated(6, 10), get(t.bytes(g.Output("y"))))
 	},
 
 	"copy/bytes": func(t *T) {
@@ -149,7 +148,7 @@ var orderTests = map[string]func(*T){
 		}
 		require.NoError(t, g.SetInput("x", data))
 		t.run(g)
-		assert.Equal(t, []byte{0xee, 0xee, 0xee, 0xee, 0xee, 3, 4, 5, 6, 7, 8, 9, 0xee, 0xee, 0xee, 0xee}, t.bytes(g.Output("y")))
+		require.Equal(t, []byte{0xee, 0xee, 0xee, 0xee, 0xee, 3, 4, 5, 6, 7, 8, 9, 0xee, 0xee, 0xee, 0xee}, t.bytes(g.Output("y")))
 	},
 
 	"copy/between_dispatches": func(t *T) {
@@ -163,7 +162,7 @@ var orderTests = map[string]func(*T){
 		g := t.plan(p)
 		t.putInput(g, "x", counting(0, 10)...)
 		t.run(g)
-		assert.Equal(t, []float32{10, 13, 16, 19, 22, 5, 8, 11, 14, 17}, get(t.bytes(g.Output("y"))))
+		require.Equal(t, []float32{10, 13, 16, 19, 22, 5, 8, 11, 14, 17}, get(t.bytes(g.Output("y"))))
 	},
 
 	"copy/within_a_memory": func(t *T) {
@@ -173,7 +172,7 @@ var orderTests = map[string]func(*T){
 		g := t.plan(p)
 		t.putState(g, "s", 1, 2, 3, 4)
 		t.run(g)
-		assert.Equal(t, []float32{1, 2, 1, 2}, get(t.bytes(g.State("s"))))
+		require.Equal(t, []float32{1, 2, 1, 2}, get(t.bytes(g.State("s"))))
 	},
 
 	"copy/empty": func(t *T) {
@@ -184,7 +183,7 @@ var orderTests = map[string]func(*T){
 		p.Fill(ir.ViewOf(s, 4, 0), 1, "")
 		g := t.plan(p)
 		t.run(g)
-		assert.Equal(t, repeated(7, 4), get(t.bytes(g.State("s"))))
+		require.Equal(t, repeated(7, 4), get(t.bytes(g.State("s"))))
 	},
 
 	"fill/bytes": func(t *T) {
@@ -193,7 +192,7 @@ var orderTests = map[string]func(*T){
 		p.Fill(ir.ViewOf(s, 1, 5), 0xab, "")
 		g := t.plan(p)
 		t.run(g)
-		assert.Equal(t, []byte{0, 0xab, 0xab, 0xab, 0xab, 0xab, 0, 0, 0, 0, 0, 0}, t.bytes(g.State("s")))
+		require.Equal(t, []byte{0, 0xab, 0xab, 0xab, 0xab, 0xab, 0, 0, 0, 0, 0, 0}, t.bytes(g.State("s")))
 	},
 
 	// A dispatch writes a memory by one alias. Other commands read, copy and fill it by other names.
@@ -212,7 +211,7 @@ var orderTests = map[string]func(*T){
 		t.putInput(g, "x", counting(1, 8)...)
 		t.run(g)
 		want := []float32{3, 6, 9, 12, 15, 18, 21, 24, 0, 0, 0, 0, 2, 4, 6, 8, 10, 12, 14, 16, 0, 0, 0, 0}
-		assert.Equal(t, want, get(t.bytes(g.Output("y"))))
+		require.Equal(t, want, get(t.bytes(g.Output("y"))))
 	},
 
 	"alias/of_input_and_output": func(t *T) {
@@ -224,8 +223,8 @@ var orderTests = map[string]func(*T){
 		t.putInput(g, "x", counting(0, 4)...)
 		t.putInput(g, "rest", counting(10, 4)...)
 		t.run(g)
-		assert.Equal(t, []float32{10, 11, 12, 13, 0, 1, 2, 3}, get(t.bytes(g.Output("y"))))
-		assert.Equal(t, []float32{0, 1, 2, 3}, get(t.bytes(g.Output("high"))))
+		require.Equal(t, []float32{10, 11, 12, 13, 0, 1, 2, 3}, get(t.bytes(g.Output("y"))))
+		require.Equal(t, []float32{0, 1, 2, 3}, get(t.bytes(g.Output("high"))))
 	},
 
 	"inplace/chain": func(t *T) {

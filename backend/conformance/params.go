@@ -4,7 +4,6 @@ import (
 	"context"
 	"math"
 
-	"github.com/mlxc/mlxc/backend/conformance/internal/assert"
 	"github.com/mlxc/mlxc/backend/conformance/internal/require"
 	"github.com/mlxc/mlxc/ir"
 	"github.com/mlxc/mlxc/replay"
@@ -24,7 +23,7 @@ var paramTests = map[string]func(*T){
 			t.fillInput(g, "x", float32(i+1))
 			t.run(g, "pos", at)
 			copy(want[4*at:], repeated(2*float32(i+1), 4))
-			assert.Equal(t, want, get(t.bytes(g.State("cache"))))
+			require.Equal(t, want, get(t.bytes(g.State("cache"))))
 		}
 	},
 
@@ -43,7 +42,7 @@ var paramTests = map[string]func(*T){
 		}{{2, []float32{0, 1, 9, 9, 9, 9, 9, 9}}, {0, repeated(9, 8)}, {8, []float32{0, 0, 0, 0, 1, 2, 3, 4}}, {4, []float32{0, 0, 1, 2, 9, 9, 9, 9}}} {
 			t.fillState(g, "s", 9)
 			t.run(g, "n", c.n)
-			assert.Equal(t, c.want, get(t.bytes(g.State("s"))), "n = %d", c.n)
+			require.Equal(t, c.want, get(t.bytes(g.State("s"))), "n = %d", c.n)
 		}
 	},
 
@@ -103,19 +102,13 @@ var paramTests = map[string]func(*T){
 		p := newProgram("g")
 		eps := p.ParamF32("eps", 0, 100)
 		x, w, y := p.memory("x", ir.Input, 4), p.memory("w", ir.Input, 4), p.memory("y", ir.Output, 4)
-		p.Dispatch(ir.Dispatch{
-			Kernel: p.kernel("rmsfloat32"), Grid: [3]ir.Extent{ir.Ext(1), ir.Ext(1), ir.Ext(1)}, Threadgroup: [3]uint32{32, 1, 1},
-			Bindings: []ir.Binding{
-				ir.BufferArg(0, floats(x, 0, 4)), ir.BufferArg(1, floats(w, 0, 4)), ir.BufferArg(2, floats(y, 0, 4)),
-				ir.ScalarArg(3, ir.F32, param(eps, 1)), ir.BytesArg(4, ir.ValueBytes(uint32(4))), ir.BytesArg(5, ir.ValueBytes(uint32(1))),
-			},
-		})
+		p.rms(y, x, w, ir.Ext(1), 1, 4, 32).Bindings[3] = ir.ScalarArg(3, ir.F32, param(eps, 1))
 		g := t.plan(p)
 		t.fillInput(g, "x", 1)
 		t.fillInput(g, "w", 2)
 		for _, eps := range []int{0, 3, 99} {
 			t.run(g, "eps", eps)
-			assert.InDelta(t, 2/math.Sqrt(1+float64(eps)), get(t.bytes(g.Output("y")))[2], 1e-6, "eps = %d", eps)
+			require.InDelta(t, 2/math.Sqrt(1+float64(eps)), get(t.bytes(g.Output("y")))[2], 1e-6, "eps = %d", eps)
 		}
 	},
 
@@ -131,7 +124,7 @@ var paramTests = map[string]func(*T){
 			t.fillInput(g, "x", float32(i+1))
 			t.run(g, "a", c[0], "b", c[1])
 			want[c[0]+3*c[1]+1] = float32(i + 1)
-			assert.Equal(t, want, get(t.bytes(g.State("s"))))
+			require.Equal(t, want, get(t.bytes(g.State("s"))))
 		}
 	},
 
@@ -147,7 +140,7 @@ var paramTests = map[string]func(*T){
 		t.fillInput(g, "x", 5)
 		t.run(g, "a", 1<<31, "b", 1<<31-2)
 		t.run(g, "a", 1<<30, "b", 1<<30)
-		assert.Equal(t, []float32{5, 0, 5, 0, 0, 0, 0, 0}, get(t.bytes(g.State("s"))))
+		require.Equal(t, []float32{5, 0, 5, 0, 0, 0, 0, 0}, get(t.bytes(g.State("s"))))
 	},
 
 	// The host may change params as soon as Submit returns.
@@ -164,7 +157,7 @@ var paramTests = map[string]func(*T){
 		require.NoError(t, g.SetParam("pos", 0))
 		_, err = pending.Wait(context.Background())
 		require.NoError(t, err)
-		assert.Equal(t, []float32{0, 0, 5, 0}, get(t.bytes(g.State("s"))))
+		require.Equal(t, []float32{0, 0, 5, 0}, get(t.bytes(g.State("s"))))
 	},
 
 	// Package replay refuses values that break bounds before anything is submitted.
@@ -175,19 +168,19 @@ var paramTests = map[string]func(*T){
 		s := p.state("s", 4, 1)
 		p.Fill(ir.ViewOf(s, 0, 16), 0, "")
 		g := t.plan(p)
-		assert.Error(t, g.SetParam("a", 0))
-		assert.Error(t, g.SetParam("a", 6))
-		assert.Error(t, g.SetParam("a", 1.5))
-		assert.Error(t, g.SetParam("c", 1))
+		require.Error(t, g.SetParam("a", 0))
+		require.Error(t, g.SetParam("a", 6))
+		require.Error(t, g.SetParam("a", 1.5))
+		require.Error(t, g.SetParam("c", 1))
 		require.NoError(t, g.SetParam("a", 5))
 		_, err := g.Run(context.Background())
-		assert.ErrorContains(t, err, "$b has no value")
+		require.ErrorContains(t, err, "$b has no value")
 		require.NoError(t, g.SetParam("b", 3))
 		_, err = g.Run(context.Background())
-		assert.ErrorContains(t, err, "<= 7")
-		assert.Equal(t, repeated(1, 4), get(t.bytes(g.State("s"))), "nothing ran")
+		require.ErrorContains(t, err, "<= 7")
+		require.Equal(t, repeated(1, 4), get(t.bytes(g.State("s"))), "nothing ran")
 		t.run(g, "b", 2)
-		assert.Equal(t, repeated(0, 4), get(t.bytes(g.State("s"))))
+		require.Equal(t, repeated(0, 4), get(t.bytes(g.State("s"))))
 	},
 
 	"param/fixed_by_its_bound": func(t *T) {
@@ -197,7 +190,7 @@ var paramTests = map[string]func(*T){
 		p.Fill(ir.View{Mem: s, Off: param(pos, 4), Len: ir.Const(4)}, 0x3f, "")
 		g := t.planned(t.open(replay.Options{}, t.graph(p)), "g")
 		t.run(g)
-		assert.Equal(t, uint32(0x3f3f3f3f), math.Float32bits(get(t.bytes(g.State("s")))[2]))
-		assert.Zero(t, get(t.bytes(g.State("s")))[3])
+		require.Equal(t, uint32(0x3f3f3f3f), math.Float32bits(get(t.bytes(g.State("s")))[2]))
+		require.Zero(t, get(t.bytes(g.State("s")))[3])
 	},
 }

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/mlxc/mlxc/backend"
-	"github.com/mlxc/mlxc/backend/conformance/internal/assert"
 	"github.com/mlxc/mlxc/backend/conformance/internal/require"
 	"github.com/mlxc/mlxc/ir"
 	"github.com/mlxc/mlxc/replay"
@@ -17,7 +16,7 @@ func (t *T) newQueue() backend.Queue {
 	t.Helper()
 	q, err := t.Device.NewQueue()
 	require.NoError(t, err)
-	t.Cleanup(func() { assert.NoError(t, q.Close()) })
+	t.Cleanup(func() { require.NoError(t, q.Close()) })
 	return q
 }
 
@@ -82,17 +81,17 @@ var queueTests = map[string]func(*T){
 		require.NoError(t, err)
 		last, err := q.Download(ctx, down, b)
 		t.ok(last, err)
-		assert.Equal(t, string(up[6:26]), string(down))
-		assert.Equal(t, backend.Completed, last.Status())
+		require.Equal(t, string(up[6:26]), string(down))
+		require.Equal(t, backend.Completed, last.Status())
 		read := make([]byte, 5)
 		n, err := a.Buffer.ReadAt(read, 30)
 		require.NoError(t, err)
-		assert.Equal(t, "forty", string(read[:n]))
+		require.Equal(t, "forty", string(read[:n]))
 		for _, wrong := range []error{
 			backend.Wait(ctx)(q.Upload(ctx, a.Add(90), up)), backend.Wait(ctx)(q.Download(ctx, down, b.Add(30))), backend.Wait(ctx)(q.Copy(ctx, a, b, 41)),
 			backend.Wait(ctx)(q.Copy(ctx, a.Add(-1), b, 1)), backend.Wait(ctx)(q.Upload(ctx, backend.Place{}, up)),
 		} {
-			assert.Error(t, wrong)
+			require.Error(t, wrong)
 		}
 		t.ok(q.Event()) // an operation that was refused does not fail the queue
 	},
@@ -116,8 +115,8 @@ var queueTests = map[string]func(*T){
 		}
 		for i, f := range frames {
 			require.NoError(t, all[i].Wait(ctx))
-			assert.Equal(t, 1, all[i].Result().Replays)
-			assert.Equal(t, repeated(2*float32(i+1), 8), get(t.download(f.Place(0), 32)), "frame %d", i)
+			require.Equal(t, 1, all[i].Result().Replays)
+			require.Equal(t, repeated(2*float32(i+1), 8), get(t.download(f.Place(0), 32)), "frame %d", i)
 		}
 	},
 
@@ -133,7 +132,7 @@ var queueTests = map[string]func(*T){
 		places[1] = other
 		second, err := b.Executable.NewStates(places)
 		require.NoError(t, err)
-		t.Cleanup(func() { assert.NoError(t, second.Close()) })
+		t.Cleanup(func() { require.NoError(t, second.Close()) })
 		one, two := b.frame(), b.frame()
 		t.upload(b.input(one), floatBytes(repeated(1, 10)))
 		t.upload(b.input(two), floatBytes(repeated(10, 10)))
@@ -144,8 +143,8 @@ var queueTests = map[string]func(*T){
 			t.ok(x, nil)
 			t.ok(y, nil)
 		}
-		assert.Equal(t, repeated(3, 10), get(t.download(first, 40)))
-		assert.Equal(t, repeated(130, 10), get(t.download(other, 40)))
+		require.Equal(t, repeated(3, 10), get(t.download(first, 40)))
+		require.Equal(t, repeated(130, 10), get(t.download(other, 40)))
 	},
 
 	// Different executables, copies and command buffers on one queue run one after another.
@@ -177,7 +176,7 @@ var queueTests = map[string]func(*T){
 		_, err = c.Commit(ctx, "", ir.OrderEvent)
 		require.NoError(t, err)
 		t.ok(q.Download(ctx, down[:], place))
-		assert.Equal(t, repeated(14, 10), get(down[:]))
+		require.Equal(t, repeated(14, 10), get(down[:]))
 	},
 
 	// Uploads, downloads and copies that share no byte with a replay run while it does: the
@@ -195,23 +194,24 @@ var queueTests = map[string]func(*T){
 		t.upload(place, floatBytes(repeated(1, longElements)))
 		long := t.bind(endless(t), nil, []backend.Place{2: place})
 		abort, cancel := context.WithCancel(ctx)
+		defer cancel()
 		running, err := q.Submit(abort, long.Submission)
 		require.NoError(t, err)
 		var down [32]byte
 		t.ok(q.Download(ctx, down[:], short.Frame.Place(0)))
-		assert.Equal(t, []float32{2, 4, 6, 8, 10, 12, 14, 16}, get(down[:]))
+		require.Equal(t, []float32{2, 4, 6, 8, 10, 12, 14, 16}, get(down[:]))
 		t.ok(q.Upload(ctx, other.Place(1), floatBytes(counting(5, 8))))
 		t.ok(q.Copy(ctx, short.Frame.Place(1), other.Place(1), 32))
-		assert.False(t, running.Status().Ended())
+		require.False(t, running.Status().Ended())
 		touching, err := q.Download(ctx, down[:], place)
 		require.NoError(t, err)
 		behind := short.submit(q, short.Frame) // another executable
-		assert.Equal(t, backend.Committed, touching.Status())
+		require.Equal(t, backend.Committed, touching.Status())
 		cancel()
-		assert.ErrorIs(t, running.Wait(ctx), context.Canceled)
+		require.ErrorIs(t, running.Wait(ctx), context.Canceled)
 		t.ok(touching, nil)
 		t.ok(behind, nil)
-		assert.Equal(t, []float32{10, 12, 14, 16, 18, 20, 22, 24}, get(t.download(short.Frame.Place(0), 32)))
+		require.Equal(t, []float32{10, 12, 14, 16, 18, 20, 22, 24}, get(t.download(short.Frame.Place(0), 32)))
 	},
 
 	// If a place changes while a command buffer is open, later commands use the new place.
@@ -230,8 +230,8 @@ var queueTests = map[string]func(*T){
 		scope.Places[1] = b
 		require.NoError(t, c.Encode(n)) // b: 3
 		t.ok(c.Commit(ctx, "", ir.OrderEvent))
-		assert.Equal(t, repeated(2, 10), get(t.download(a, 40)))
-		assert.Equal(t, repeated(3, 10), get(t.download(b, 40)))
+		require.Equal(t, repeated(2, 10), get(t.download(a, 40)))
+		require.Equal(t, repeated(3, 10), get(t.download(b, 40)))
 
 		// Commands that are discarded are not executed.
 		c, err = q.CommandBuffer(ctx, backend.Recording{Scope: scope})
@@ -239,9 +239,9 @@ var queueTests = map[string]func(*T){
 		require.NoError(t, c.Encode(n))
 		c.Discard()
 		_, err = c.Commit(ctx, "", ir.OrderEvent)
-		assert.Error(t, err)
+		require.Error(t, err)
 		t.ok(q.Event())
-		assert.Equal(t, repeated(3, 10), get(t.download(b, 40)))
+		require.Equal(t, repeated(3, 10), get(t.download(b, 40)))
 	},
 
 	// A queue begins nothing before the operation that it awaits has ended. Here that is a
@@ -266,12 +266,12 @@ var queueTests = map[string]func(*T){
 		require.NoError(t, err)
 		time.Sleep(20 * time.Millisecond)
 		for _, p := range []backend.Pending{sum, event, read} {
-			assert.Equal(t, backend.Committed, p.Status())
+			require.Equal(t, backend.Committed, p.Status())
 		}
 		t.upload(place, floatBytes(repeated(5, 10)))
 		foreign.End(backend.Result{Status: backend.Completed})
 		t.ok(read, nil)
-		assert.Equal(t, repeated(6, 10), get(down[:]))
+		require.Equal(t, repeated(6, 10), get(down[:]))
 	},
 
 	// A copy from a buffer of another device reads it by Buffer.ReadAt.
@@ -282,19 +282,19 @@ var queueTests = map[string]func(*T){
 		q, ctx := t.newQueue(), context.Background()
 		theirs, err := t.other.Alloc(backend.BufferSpec{Size: 64})
 		require.NoError(t, err)
-		t.Cleanup(func() { assert.NoError(t, theirs.Close()) })
+		t.Cleanup(func() { require.NoError(t, theirs.Close()) })
 		their, err := t.other.NewQueue()
 		require.NoError(t, err)
-		t.Cleanup(func() { assert.NoError(t, their.Close()) })
+		t.Cleanup(func() { require.NoError(t, their.Close()) })
 		written, err := their.Upload(ctx, backend.At(theirs).Add(8), floatBytes(counting(1, 10)))
 		require.NoError(t, err)
 		ours := backend.At(t.alloc(80))
 		_, err = q.Await(written)
 		require.NoError(t, err)
 		t.ok(q.Copy(ctx, ours.Add(4), backend.At(theirs).Add(8), 40))
-		assert.Equal(t, counting(1, 10), get(t.download(ours.Add(4), 40)))
+		require.Equal(t, counting(1, 10), get(t.download(ours.Add(4), 40)))
 		_, err = t.Device.Compile(ctx, &backend.Program{Graph: accumulate(t, "g", 10), Places: []backend.Place{{}, backend.At(theirs)}})
-		assert.ErrorContains(t, err, "%sum")
+		require.ErrorContains(t, err, "%sum")
 	},
 
 	// A submission whose context ends before it begins does nothing. One that is aborted while
@@ -306,6 +306,7 @@ var queueTests = map[string]func(*T){
 		t.upload(place, floatBytes(repeated(7, longElements)))
 		reason := errors.New("nobody wants it")
 		ctx, cancel := context.WithCancelCause(context.Background())
+		defer cancel(reason)
 		s := long.Submission
 		running, err := q.Submit(ctx, s)
 		require.NoError(t, err)
@@ -318,18 +319,18 @@ var queueTests = map[string]func(*T){
 		t.begun(running.Status)
 		short, stop := context.WithTimeout(context.Background(), time.Millisecond)
 		defer stop()
-		assert.ErrorIs(t, running.Wait(short), context.DeadlineExceeded, "the wait ends, the operation goes on")
-		assert.False(t, running.Status().Ended())
+		require.ErrorIs(t, running.Wait(short), context.DeadlineExceeded, "the wait ends, the operation goes on")
+		require.False(t, running.Status().Ended())
 		start := time.Now()
 		cancel(reason)
 		for _, p := range []backend.Pending{running, waiting} {
-			assert.ErrorIs(t, p.Wait(context.Background()), reason)
-			assert.Equal(t, backend.Aborted, p.Status())
-			assert.Zero(t, p.Result().Replays)
+			require.ErrorIs(t, p.Wait(context.Background()), reason)
+			require.Equal(t, backend.Aborted, p.Status())
+			require.Zero(t, p.Result().Replays)
 		}
-		assert.Less(t, time.Since(start), 5*time.Second)
-		assert.True(t, running.Result().Torn)
-		assert.False(t, waiting.Result().Torn, "it had not begun")
+		require.Less(t, time.Since(start), 5*time.Second)
+		require.True(t, running.Result().Torn)
+		require.False(t, waiting.Result().Torn, "it had not begun")
 		require.NoError(t, after.Wait(context.Background()))
 		require.NoError(t, q.Err())
 	},
@@ -343,13 +344,7 @@ var queueTests = map[string]func(*T){
 		p := newProgram("g")
 		counts, x, w, s := p.Memory(ir.Memory{Name: "counts", Kind: ir.Input, Size: 12}), p.memory("x", ir.Input, 64), p.memory("w", ir.Input, 32), p.state("s", 64, 0)
 		at := ir.ViewOf(counts, 0, 12)
-		p.Dispatch(ir.Dispatch{
-			Kernel: p.kernel("rmsfloat32"), Grid: [3]ir.Extent{ir.Ext(2), ir.Ext(1), ir.Ext(1)}, Threadgroup: [3]uint32{32, 1, 1}, Indirect: &ir.Indirect{Grid: &at},
-			Bindings: []ir.Binding{
-				ir.BufferArg(0, floats(x, 0, 64)), ir.BufferArg(1, floats(w, 0, 32)), ir.BufferArg(2, floats(s, 0, 64)),
-				ir.BytesArg(3, ir.ValueBytes(float32(0))), ir.BytesArg(4, ir.ValueBytes(uint32(32))), ir.BytesArg(5, ir.ValueBytes(uint32(1))),
-			},
-		})
+		p.rms(s, x, w, ir.Ext(2), 2, 32, 32).Indirect = &ir.Indirect{Grid: &at}
 		b := t.bind(t.graph(p), nil, []backend.Place{3: backend.At(t.alloc(256))}) // the place of s
 		before, err := q.Event()
 		require.NoError(t, err)
@@ -361,16 +356,16 @@ var queueTests = map[string]func(*T){
 		cause := failing.Wait(ctx)
 		require.Error(t, cause)
 		require.NoError(t, before.Wait(ctx))
-		assert.Equal(t, backend.Failed, failing.Status())
-		assert.True(t, failing.Result().Torn)
+		require.Equal(t, backend.Failed, failing.Status())
+		require.True(t, failing.Result().Torn)
 		later, err := q.Event()
 		require.NoError(t, err)
 		for _, p := range []backend.Pending{after, later} {
 			err := p.Wait(ctx)
-			assert.ErrorIs(t, err, backend.ErrNotExecuted)
-			assert.ErrorContains(t, err, cause.Error())
-			assert.Equal(t, backend.Failed, p.Status())
-			assert.False(t, p.Result().Torn)
+			require.ErrorIs(t, err, backend.ErrNotExecuted)
+			require.ErrorContains(t, err, cause.Error())
+			require.Equal(t, backend.Failed, p.Status())
+			require.False(t, p.Result().Torn)
 		}
 		require.Error(t, q.Err())
 		require.NoError(t, q.Close())
@@ -381,7 +376,7 @@ var queueTests = map[string]func(*T){
 		t.ok(third.Event())
 		awaits, err := third.Await(failing)
 		require.NoError(t, err)
-		assert.ErrorContains(t, awaits.Wait(ctx), cause.Error())
+		require.ErrorContains(t, awaits.Wait(ctx), cause.Error())
 		require.Error(t, third.Err())
 		require.NoError(t, third.Close())
 	},
@@ -422,7 +417,7 @@ var queueTests = map[string]func(*T){
 		}
 		var down [40]byte
 		t.ok(q.Download(ctx, down[:], place))
-		assert.Equal(t, repeated(float32(3*most), 10), get(down[:]))
+		require.Equal(t, repeated(float32(3*most), 10), get(down[:]))
 	},
 
 	// Close waits for all operations, reports command buffers that were left open, and ends
@@ -437,13 +432,13 @@ var queueTests = map[string]func(*T){
 		require.NoError(t, err)
 		p, err := q.Upload(ctx, place, make([]byte, 40))
 		require.NoError(t, err)
-		assert.Error(t, q.Close(), "a command buffer is open")
-		assert.True(t, p.Status().Ended())
+		require.Error(t, q.Close(), "a command buffer is open")
+		require.True(t, p.Status().Ended())
 		c.Discard()
 		_, err = q.Event()
-		assert.Error(t, err)
+		require.Error(t, err)
 		_, err = q.CommandBuffer(ctx, backend.Recording{Scope: scope})
-		assert.Error(t, err)
+		require.Error(t, err)
 	},
 
 	// A submission that does not fit its executable is refused by Submit.
@@ -461,7 +456,7 @@ var queueTests = map[string]func(*T){
 			s := one.Submission
 			change(&s)
 			_, err := q.Submit(ctx, s)
-			assert.Error(t, err, what)
+			require.Error(t, err, what)
 		}
 		t.ok(q.Submit(ctx, one.Submission))
 	},
@@ -486,16 +481,16 @@ var queueTests = map[string]func(*T){
 		at := start
 		for _, x := range ends {
 			for _, next := range []time.Time{x.Submitted, x.Begin, x.End} {
-				assert.False(t, next.Before(at), "times go backwards")
+				require.False(t, next.Before(at), "times go backwards")
 				at = next
 			}
 			if t.Device.Info().Sampling != backend.SampleNothing {
 				require.Len(t, x.Commands, 1)
-				assert.False(t, x.Commands[0].Begin.Before(x.Begin) || x.Commands[0].End.After(x.End))
-				assert.Equal(t, []backend.Total{{Name: "", Count: 1, Time: x.Commands[0].Duration()}}, x.ByLabel())
+				require.False(t, x.Commands[0].Begin.Before(x.Begin) || x.Commands[0].End.After(x.End))
+				require.Equal(t, []backend.Total{{Name: "", Count: 1, Time: x.Commands[0].Duration()}}, x.ByLabel())
 			}
 		}
-		assert.False(t, time.Now().Before(at))
+		require.False(t, time.Now().Before(at))
 	},
 
 	// Sets of states are independent of each other. A set whose bytes are undefined after an
@@ -507,6 +502,7 @@ var queueTests = map[string]func(*T){
 		other, err := s.NewStates(ctx)
 		require.NoError(t, err)
 		short, cancel := context.WithCancel(ctx)
+		defer cancel()
 		r, err := g.Submit(short)
 		require.NoError(t, err)
 		t.begun(r.Status)
@@ -515,13 +511,13 @@ var queueTests = map[string]func(*T){
 		require.ErrorIs(t, err, context.Canceled)
 		require.True(t, r.Result().Torn)
 		_, err = g.State("s")
-		assert.ErrorContains(t, err, "undefined")
+		require.ErrorContains(t, err, "undefined")
 		_, err = g.Run(ctx)
-		assert.ErrorContains(t, err, "undefined")
+		require.ErrorContains(t, err, "undefined")
 		data, err := other.Get("s")
 		require.NoError(t, err)
-		assert.Equal(t, float32(1), get(data)[0], "another set has nothing to do with it")
+		require.Equal(t, float32(1), get(data)[0], "another set has nothing to do with it")
 		require.NoError(t, s.ResetStates())
-		assert.Equal(t, float32(1), get(t.bytes(g.State("s")))[0])
+		require.Equal(t, float32(1), get(t.bytes(g.State("s")))[0])
 	},
 }

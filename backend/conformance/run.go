@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/mlxc/mlxc/backend"
+	"github.com/mlxc/mlxc/backend/conformance/internal/dispatches"
 	"github.com/mlxc/mlxc/msl"
 )
 
@@ -23,8 +24,7 @@ type Options struct {
 	// They run, and must fail.
 	ExpectedFailure map[string]string
 	// Cases is the number of random dispatches of each family of kernels or, in the
-	// long form, of each instance; 0 means 100, in the long form 200. (Corrupt takes
-	// numbers of its own.)
+	// long form, of each instance; 0 means 100, in the long form 200.
 	Cases int
 	// Source, if not empty, names a Metal source: only its kernels are tested.
 	Source string
@@ -58,13 +58,11 @@ func (o Options) cases() int {
 
 // functions returns the names of the functions that are tested.
 func (o Options) functions() []string {
-	all := slices.DeleteFunc(msl.Functions(), func(f string) bool {
-		return o.Source != "" && msl.Declarations(f)[0].File != o.Source
-	})
+	all := dispatches.Functions(o.Source)
 	if o.Choose == nil {
 		return all
 	}
-	return o.Choose(all, func(f string) string { return family(msl.Declarations(f)[0]) })
+	return o.Choose(all, func(f string) string { return msl.Declarations(f)[0].Family() })
 }
 
 // tests returns all tests, and their names in order.
@@ -166,8 +164,8 @@ type T struct {
 func (t *T) Cleanup(f func()) { t.after = append(t.after, f) }
 
 func (t *T) cleanup() {
-	for _, f := range slices.Backward(t.after) {
-		f()
+	for _, f := range t.after {
+		defer f() // in reverse order, each of them also if one ends the test
 	}
 }
 

@@ -15,7 +15,7 @@ import (
 // of a few commands whose result is computed here.
 func semantics() map[string]func(*T) {
 	all := map[string]func(*T){}
-	for _, group := range []map[string]func(*T){orderTests, paramTests, stateTests, sessionTests, errorTests, gridTests, indirectTests, rowTests, queueTests} {
+	for _, group := range []map[string]func(*T){orderTests, paramTests, stateTests, sessionTests, errorTests, gridTests, indirectTests, burstTests, queueTests} {
 		maps.Copy(all, group)
 	}
 	return all
@@ -72,6 +72,18 @@ func (p *program) add(c, a, b ir.MemID, n int64) {
 func (p *program) mul(c, a, b ir.MemID, n int64) {
 	p.binary("Multiply", floats(c, 0, n), floats(a, 0, n), floats(b, 0, n), ir.Const(n))
 	p.Barrier()
+}
+
+// rms appends y = the RMS norm of each row of x, times w, for rows of the n that the memories hold, of k floats each, by
+// threadgroups of so many threads. Its argument 3 is ε, here 0.
+func (p *program) rms(y, x, w ir.MemID, rows ir.Extent, n, k int64, threads uint32) *ir.Dispatch {
+	return p.Dispatch(ir.Dispatch{
+		Kernel: p.kernel("rmsfloat32"), Grid: [3]ir.Extent{rows, ir.Ext(1), ir.Ext(1)}, Threadgroup: [3]uint32{threads, 1, 1},
+		Bindings: []ir.Binding{
+			ir.BufferArg(0, floats(x, 0, n*k)), ir.BufferArg(1, floats(w, 0, k)), ir.BufferArg(2, floats(y, 0, n*k)),
+			ir.BytesArg(3, ir.ValueBytes(float32(0))), ir.BytesArg(4, ir.ValueBytes(uint32(k))), ir.BytesArg(5, ir.ValueBytes(uint32(1))),
+		},
+	})
 }
 
 func param(p ir.ParamID, coeff int64) ir.Affine {

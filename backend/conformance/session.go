@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/mlxc/mlxc/backend"
-	"github.com/mlxc/mlxc/backend/conformance/internal/assert"
 	"github.com/mlxc/mlxc/backend/conformance/internal/require"
 	"github.com/mlxc/mlxc/ir"
 	"github.com/mlxc/mlxc/replay"
@@ -26,8 +25,8 @@ var sessionTests = map[string]func(*T){
 			t.run(a)
 			t.run(b)
 		}
-		assert.Equal(t, repeated(4, 10), get(t.bytes(a.State("sum"))))
-		assert.Equal(t, repeated(301, 10), get(t.bytes(b.State("sum"))))
+		require.Equal(t, repeated(4, 10), get(t.bytes(a.State("sum"))))
+		require.Equal(t, repeated(301, 10), get(t.bytes(b.State("sum"))))
 	},
 
 	// Several goroutines use one device at the same time, each with a session of its own.
@@ -74,13 +73,7 @@ var sessionTests = map[string]func(*T){
 		p := newProgram("g")
 		const k, rows = 700, 40
 		x, w, y := p.memory("x", ir.Input, rows*k), p.memory("w", ir.Input, k), p.memory("y", ir.Output, rows*k)
-		p.Dispatch(ir.Dispatch{
-			Kernel: p.kernel("rmsfloat32"), Grid: [3]ir.Extent{ir.Ext(rows), ir.Ext(1), ir.Ext(1)}, Threadgroup: [3]uint32{192, 1, 1},
-			Bindings: []ir.Binding{
-				ir.BufferArg(0, floats(x, 0, rows*k)), ir.BufferArg(1, floats(w, 0, k)), ir.BufferArg(2, floats(y, 0, rows*k)),
-				ir.BytesArg(3, ir.ValueBytes(float32(1e-5))), ir.BytesArg(4, ir.ValueBytes(uint32(k))), ir.BytesArg(5, ir.ValueBytes(uint32(1))),
-			},
-		})
+		p.rms(y, x, w, ir.Ext(rows), rows, k, 192)
 		g := t.plan(p)
 		values := make([]float32, rows*k)
 		for i := range values {
@@ -90,7 +83,7 @@ var sessionTests = map[string]func(*T){
 		t.putInput(g, "w", counting(0.5, k)...)
 		t.run(g)
 		first := t.bytes(g.Output("y"))
-		assert.NotEqual(t, make([]byte, len(first)), first)
+		require.NotEqual(t, make([]byte, len(first)), first)
 		for i := range 20 {
 			t.run(g)
 			require.Equal(t, first, t.bytes(g.Output("y")), "replay %d", i)
@@ -103,10 +96,10 @@ var sessionTests = map[string]func(*T){
 		cancel()
 		_, err := g.Run(ctx)
 		require.ErrorIs(t, err, context.Canceled)
-		assert.Equal(t, repeated(1, 10), get(t.bytes(g.State("sum"))), "nothing ran")
+		require.Equal(t, repeated(1, 10), get(t.bytes(g.State("sum"))), "nothing ran")
 		t.fillInput(g, "x", 1)
 		t.run(g) // the replay after a cancelled one runs
-		assert.Equal(t, repeated(2, 10), get(t.bytes(g.State("sum"))))
+		require.Equal(t, repeated(2, 10), get(t.bytes(g.State("sum"))))
 	},
 
 	"cancel/cause": func(t *T) {
@@ -115,7 +108,7 @@ var sessionTests = map[string]func(*T){
 		ctx, cancel := context.WithCancelCause(context.Background())
 		cancel(reason)
 		_, err := g.Run(ctx)
-		assert.ErrorIs(t, err, reason)
+		require.ErrorIs(t, err, reason)
 	},
 
 	// A long replay ends soon after its context does, and the device still works.
@@ -135,11 +128,11 @@ var sessionTests = map[string]func(*T){
 		_, err := long.Run(ctx)
 		took := time.Since(start)
 		require.ErrorIs(t, err, context.DeadlineExceeded, "after %v", took)
-		assert.Less(t, took, 5*time.Second)
+		require.Less(t, took, 5*time.Second)
 		g := t.planned(t.open(replay.Options{}, accumulate(t, "g", 10)), "")
 		t.fillInput(g, "x", 1)
 		t.run(g)
-		assert.Equal(t, repeated(2, 10), get(t.bytes(g.State("sum"))))
+		require.Equal(t, repeated(2, 10), get(t.bytes(g.State("sum"))))
 	},
 
 	"profile/every_command": func(t *T) {
@@ -158,17 +151,17 @@ var sessionTests = map[string]func(*T){
 			for _, d := range timing.Commands {
 				ids[d.ID] = true
 				sum += d.Duration()
-				assert.GreaterOrEqual(t, d.Duration(), time.Duration(0))
-				assert.False(t, d.Begin.Before(timing.Begin) || d.End.After(timing.End), "#%d is outside of its replay", d.ID)
+				require.GreaterOrEqual(t, d.Duration(), time.Duration(0))
+				require.False(t, d.Begin.Before(timing.Begin) || d.End.After(timing.End), "#%d is outside of its replay", d.ID)
 			}
-			assert.Equal(t, map[ir.ID]bool{0: true, 1: true, 2: true, 3: true}, ids)
-			assert.Len(t, timing.Commands, 4)
-			assert.Zero(t, timing.Unsampled, "commands that the device has taken no time of")
-			assert.Positive(t, sum)
-			assert.Positive(t, timing.Duration())
+			require.Equal(t, map[ir.ID]bool{0: true, 1: true, 2: true, 3: true}, ids)
+			require.Len(t, timing.Commands, 4)
+			require.Zero(t, timing.Unsampled, "commands that the device has taken no time of")
+			require.Positive(t, sum)
+			require.Positive(t, timing.Duration())
 		}
 		plain := t.planned(t.open(replay.Options{}, accumulate(t, "g", 10)), "")
-		assert.Empty(t, t.run(plain).Commands)
+		require.Empty(t, t.run(plain).Commands)
 	},
 
 	// Several programs may be compiled on one device over the same buffers.
@@ -185,6 +178,6 @@ var sessionTests = map[string]func(*T){
 		for _, b := range []*bound{double, square, double} {
 			b.run(nil)
 		}
-		assert.Equal(t, repeated(8, 10), get(t.download(backend.At(buffer), 40)))
+		require.Equal(t, repeated(8, 10), get(t.download(backend.At(buffer), 40)))
 	},
 }

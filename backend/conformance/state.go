@@ -3,7 +3,6 @@ package conformance
 import (
 	"context"
 
-	"github.com/mlxc/mlxc/backend/conformance/internal/assert"
 	"github.com/mlxc/mlxc/backend/conformance/internal/require"
 	"github.com/mlxc/mlxc/ir"
 	"github.com/mlxc/mlxc/replay"
@@ -39,8 +38,8 @@ var stateTests = map[string]func(*T){
 		for _, g := range []*replay.Graph{add, double, double, add} {
 			t.run(g)
 		}
-		assert.Equal(t, repeated(14, 10), get(t.bytes(add.State("sum"))))
-		assert.Equal(t, repeated(14, 10), get(t.bytes(double.State("sum"))))
+		require.Equal(t, repeated(14, 10), get(t.bytes(add.State("sum"))))
+		require.Equal(t, repeated(14, 10), get(t.bytes(double.State("sum"))))
 	},
 
 	"state/initial_contents_and_reset": func(t *T) {
@@ -52,17 +51,17 @@ var stateTests = map[string]func(*T){
 		s := t.open(replay.Options{}, t.graph(p))
 		g := t.planned(s, "")
 		seeded := t.bytes(g.State("random"))
-		assert.NotEqual(t, make([]byte, 8), seeded)
+		require.NotEqual(t, make([]byte, 8), seeded)
 		t.fillInput(g, "x", 10)
 		t.run(g)
 		t.run(g)
-		assert.Equal(t, []float32{21, 22}, get(t.bytes(g.State("blob"))))
-		assert.Equal(t, make([]byte, 8), t.bytes(g.State("random")))
+		require.Equal(t, []float32{21, 22}, get(t.bytes(g.State("blob"))))
+		require.Equal(t, make([]byte, 8), t.bytes(g.State("random")))
 		require.NoError(t, s.ResetStates())
-		assert.Equal(t, []float32{1, 2}, get(t.bytes(g.State("blob"))))
-		assert.Equal(t, seeded, t.bytes(g.State("random")))
+		require.Equal(t, []float32{1, 2}, get(t.bytes(g.State("blob"))))
+		require.Equal(t, seeded, t.bytes(g.State("random")))
 		t.run(g)
-		assert.Equal(t, []float32{11, 12}, get(t.bytes(g.State("blob"))))
+		require.Equal(t, []float32{11, 12}, get(t.bytes(g.State("blob"))))
 	},
 
 	// The host may read and change states between replays.
@@ -72,7 +71,7 @@ var stateTests = map[string]func(*T){
 		t.run(g)
 		t.putState(g, "sum", 10, 20, 30, 40)
 		t.run(g)
-		assert.Equal(t, []float32{11, 21, 31, 41}, get(t.bytes(g.State("sum"))))
+		require.Equal(t, []float32{11, 21, 31, 41}, get(t.bytes(g.State("sum"))))
 	},
 
 	"input/changed_between_replays": func(t *T) {
@@ -86,7 +85,7 @@ var stateTests = map[string]func(*T){
 			require.Equal(t, float32(2*(i+99)), get(t.bytes(g.Output("y")))[99])
 		}
 		t.run(g) // an input keeps what the host wrote
-		assert.Equal(t, float32(18), get(t.bytes(g.Output("y")))[0])
+		require.Equal(t, float32(18), get(t.bytes(g.Output("y")))[0])
 	},
 
 	// A second replay may be submitted before anybody has waited for the first. Both have
@@ -104,7 +103,7 @@ var stateTests = map[string]func(*T){
 			_, err = b.Wait(context.Background())
 			require.NoError(t, err)
 		}
-		assert.Equal(t, repeated(7, 1000), get(t.bytes(g.State("sum"))))
+		require.Equal(t, repeated(7, 1000), get(t.bytes(g.State("sum"))))
 	},
 
 	"weight/contents": func(t *T) {
@@ -124,8 +123,8 @@ var stateTests = map[string]func(*T){
 		for i := range want {
 			want[i] = 2 * float32(i+1)
 		}
-		assert.Equal(t, want, get(t.bytes(g.Output("y"))))
-		assert.Equal(t, before, data, "mapped weights are read-only")
+		require.Equal(t, want, get(t.bytes(g.Output("y"))))
+		require.Equal(t, before, data, "mapped weights are read-only")
 	},
 
 	// With Poison, an output is filled with other bytes before each replay, so that reading bytes
@@ -142,9 +141,9 @@ var stateTests = map[string]func(*T){
 		for i := range 6 {
 			t.run(g)
 			rest := string(t.bytes(g.Output("y"))[32:40])
-			assert.False(t, seen[rest], "replay %d: the output holds what it held before", i)
+			require.False(t, seen[rest], "replay %d: the output holds what it held before", i)
 			seen[rest] = true
-			assert.Equal(t, repeated(6, 8), get(t.bytes(g.Output("y")))[:8])
+			require.Equal(t, repeated(6, 8), get(t.bytes(g.Output("y")))[:8])
 		}
 	},
 
@@ -182,7 +181,7 @@ var stateTests = map[string]func(*T){
 		t.fillInput(g, "x", 2)
 		for range 3 {
 			t.run(g)
-			assert.Equal(t, repeated(18, 8), get(t.bytes(g.Output("y"))))
+			require.Equal(t, repeated(18, 8), get(t.bytes(g.Output("y"))))
 		}
 	},
 }

@@ -243,49 +243,91 @@ func testFused(t *testing.T, r *rand.Rand, f family, m int) {
 	same(t, act, y, "rms_silu_mul, %s", at)
 }
 
-// A product that keeps its vector in threadgroup memory has the arguments and the bits of the one that does not.
-func TestStagedProductsHaveTheBitsOfOthers(t *testing.T) {
+// wholeNumbers are n small integers as floats.
+func wholeNumbers(r *rand.Rand, n int) []float32 {
+	x := make([]float32, n)
+	for i := range x {
+		x[i] = float32(r.IntN(17) - 8)
+	}
+	return x
+}
+
+// TestStagedProducts: the twins of kernels that keep their vector in threadgroup memory, and of those whose bits they
+// have, compute what a plain sum over decoded codes is. Operands are small integers and powers of two, so that a sum in
+// any order is exact, and the comparison is to the bit where no exp is taken.
+func TestStagedProducts(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 7))
-	for _, a := range []affine{{4, 32}} {
-		params := fmt.Sprintf("float_gs_%d_b_4", a.group)
-		for _, c := range []struct {
-			staged, other string
-			matrices, k   int
-		}{
-			{"whole_", "fast_" + params + "_batch_0_pr_0_hgs_0_r_4", 1, 1536},
-			{"piped_", "fast_" + params + "_batch_0_pr_0_hgs_0_r_4", 1, 4096},
-			{"whole_silu_mul_", "fast_silu_mul_" + params, 2, 1536},
-			{"piped_add_", "fast_add_" + params, 1, 4096},
-			{"piped_x3_", "fast_x3_" + params, 3, 4096},
-		} {
-			const m = 2
-			var args, sizes []any
-			ns := []int{8 * (1 + r.IntN(20))}
-			for i := range c.matrices {
-				if i > 0 && c.matrices == 3 { // the others have the size of the first
-					ns = append(ns, 8*(1+r.IntN(20)))
+	const m, group = 2, 32
+	params := fmt.Sprintf("float_gs_%d_b_4", group)
+	plain := "fast_" + params + "_batch_0_pr_0_hgs_0_r_4"
+	for _, c := range []struct {
+		kernels     []string
+		matrices, k int
+	}{
+		{[]string{plain, "whole_" + params}, 1, 1536},
+		{[]string{plain, "piped_" + params}, 1, 4096},
+		{[]string{"fast_silu_mul_" + params, "whole_silu_mul_" + params}, 2, 1536},
+		{[]string{"fast_add_" + params, "piped_add_" + params}, 1, 4096},
+		{[]string{"fast_x3_" + params, "piped_x3_" + params}, 3, 4096},
+	} {
+		ns := []int{8 * (1 + r.IntN(20))}
+		x := wholeNumbers(r, m*c.k)
+		var args, sizes []any
+		var products [][]float64 // of each matrix
+		for i := range c.matrices {
+			if i > 0 && c.matrices == 3 { // the others have the size of the first
+				ns = append(ns, 8*(1+r.IntN(20)))
+			}
+			n := ns[len(ns)-1]
+			w := randomMatrix(r, affine{4, group}, n, c.k).args
+			codes, scales, biases := w[0].([]byte), w[1].([]float32), w[2].([]float32)
+			for j := range scales {
+				scales[j] = float32(math.Ldexp(1, -12-r.IntN(3)))
+				biases[j] = -float32(r.IntN(9)) * scales[j]
+			}
+			args = append(args, w...)
+			product := make([]float64, m*n)
+			for at := range product {
+				for k := range c.k {
+					e := at%n*c.k + k
+					code := codes[e/2] >> (e % 2 * 4) & 15
+					product[at] += float64(x[at/n*c.k+k]) * (float64(scales[e/group])*float64(code) + float64(biases[e/group]))
 				}
-				args = append(args, randomMatrix(r, a, ns[len(ns)-1], c.k).args...)
 			}
-			args = append(args, floats(r, m*c.k))
-			if strings.Contains(c.staged, "add") {
-				args = append(args, floats(r, m*ns[0]))
+			products = append(products, product)
+		}
+		args = append(args, x)
+		want, exact := products, true
+		switch {
+		case strings.Contains(c.kernels[1], "add"):
+			residual := wholeNumbers(r, m*ns[0])
+			args = append(args, residual)
+			for i := range residual {
+				want[0][i] += float64(residual[i])
 			}
-			sizes = append(sizes, int32(c.k))
+		case c.matrices == 2:
+			for i, gate := range products[0] {
+				want[0][i] = gate / (1 + math.Exp(-gate)) * products[1][i]
+			}
+			want, exact = want[:1], false
+		}
+		sizes = append(sizes, int32(c.k))
+		for _, n := range ns {
+			sizes = append(sizes, int32(n))
+		}
+		for _, kernel := range c.kernels {
+			var results []any
 			for _, n := range ns {
-				sizes = append(sizes, int32(n))
+				results = append(results, make([]float32, m*n))
 			}
-			var results [2][]any
-			for i, kernel := range []string{c.other, c.staged + params} {
-				for _, n := range ns {
-					results[i] = append(results[i], make([]float32, m*n))
+			runKernel(t, "affine_qmv_"+kernel, [3]int{m, 1, 1}, [3]int{1, 1, 1}, slices.Concat(args, results, sizes)...)
+			for i := range want {
+				for at, v := range want[i] {
+					got := float64(results[i].([]float32)[at])
+					if got != v && (exact || math.Abs(got-v) > 1e-6*math.Abs(v)) {
+						t.Fatalf("element %d of result %d of %s: %v, not %v", at, i, kernel, got, v)
+					}
 				}
-				runKernel(t, "affine_qmv_"+kernel, [3]int{m, 1, 1}, [3]int{1, 1, 1}, slices.Concat(args, results[i], sizes)...)
-			}
-			for i := range ns {
-				want := results[0][i].([]float32)
-				require.NotEqual(t, make([]float32, len(want)), want)
-				same(t, want, results[1][i].([]float32), "result %d of %s%s, K = %d, N = %v", i, c.staged, params, c.k, ns)
 			}
 		}
 	}

@@ -2,10 +2,8 @@ package cpu
 
 import (
 	"fmt"
-	"math"
 	"slices"
 
-	"github.com/mlxc/mlxc/backend/cpu/internal/simd"
 	"github.com/mlxc/mlxc/ir"
 	"github.com/mlxc/mlxc/msl/decl"
 	"github.com/mlxc/mlxc/msl/elementwise"
@@ -33,14 +31,6 @@ func compileGenerated(k *ir.Kernel) (*Kernel, error) {
 	}, nil
 }
 
-// Operations that stand for several steps of a term. Package simd computes each in one function, with the
-// same bits as the steps.
-const (
-	opSilu    = term.Op(200 + iota) // x / (1 + exp(-x))
-	opSigmoid                       // y = 1 / (1 + exp(|x|)); x < 0 ? y : 1 - y
-	opWiden                         // an f16 operand in f32
-)
-
 // valuePlace is where a value of a generated kernel lies: in a register of one block, or in an f32 operand.
 type valuePlace struct {
 	register int // -1 if the value is in the operand
@@ -49,9 +39,9 @@ type valuePlace struct {
 
 // instruction is a step whose values have places.
 type instruction struct {
-	op   term.Op
-	dst  int           // a register, or -1 if the value is the only result and is stored directly
-	args [3]valuePlace // for opWiden, the first holds the operand
+	run  loop // nil if the instruction widens an f16 operand to f32
+	dst  int  // a register, or -1 if the value is the only result and is stored directly
+	args []valuePlace
 }
 
 // splat is a value that is the same for all elements, or for all elements of a row.
@@ -117,10 +107,10 @@ func newGenerated(p *elementwise.Program) *generated {
 			if s.Op == term.Load && (p.Operands[s.Operand].Index == elementwise.Full || p.Operands[s.Operand].Index == elementwise.Row) {
 				at[i] = valuePlace{-1, s.Operand}
 				if p.Operands[s.Operand].Type == ir.F16 {
-					in := instruction{op: opWiden, dst: take(), args: [3]valuePlace{at[i]}}
+					in := instruction{dst: take(), args: []valuePlace{at[i]}}
 					at[i] = valuePlace{register: in.dst}
 					g.code = append(g.code, in)
-					g.cost += costOf(opWiden)
+					g.cost += widenCost
 				}
 				continue
 			}
@@ -134,9 +124,13 @@ func newGenerated(p *elementwise.Program) *generated {
 			}
 			continue
 		}
-		in := instruction{op: s.Op}
-		for k, a := range s.Args {
-			in.args[k] = at[a]
+		op, ok := operations[s.Op]
+		if !ok {
+			panic(fmt.Sprintf("operation %d of a generated kernel", s.Op)) // INVARIANT: a test looks at all operations.
+		}
+		in := instruction{run: op.run}
+		for _, a := range s.Args {
+			in.args = append(in.args, at[a])
 		}
 		for _, a := range s.Args { // a result may overwrite an argument that no later step needs
 			if at[a].register >= 0 && !splats[a] && last[a] == i {
@@ -147,7 +141,7 @@ func newGenerated(p *elementwise.Program) *generated {
 		in.dst = take()
 		at[i] = valuePlace{register: in.dst}
 		g.code = append(g.code, in)
-		g.cost += costOf(s.Op)
+		g.cost += op.ns
 	}
 	for _, r := range p.Results {
 		g.results = append(g.results, at[r])
@@ -194,21 +188,8 @@ func whole(steps []elementwise.Step, i int) {
 	}
 }
 
-func costOf(op term.Op) float64 {
-	switch op {
-	case term.Add, term.Mul:
-		return 0.06
-	case opSilu, opSigmoid, term.Exp:
-		return 0.35
-	case opWiden:
-		return 1
-	case term.Round:
-		return 3
-	case term.Exp2, term.Log, term.Sin, term.Cos, term.Tanh:
-		return 12
-	}
-	return 0.6
-}
+// widenCost is the time to widen an element from f16, in nanoseconds.
+const widenCost = 1
 
 // run computes the units [lo, hi), of 1024 elements each in row-major order, in blocks that end where a row does.
 func (g *generated) run(c *Call, w *Worker, lo, hi int) {
@@ -251,7 +232,7 @@ func (g *generated) run(c *Call, w *Worker, lo, hi int) {
 			} else {
 				dst = c.F32(int(g.Out[0]))[p : p+n]
 			}
-			if in.op == opWiden {
+			if in.run == nil {
 				o := g.Operands[in.args[0].operand]
 				from := p
 				if o.Index == elementwise.Row {
@@ -261,10 +242,10 @@ func (g *generated) run(c *Call, w *Worker, lo, hi int) {
 				continue
 			}
 			var args [3][]float32
-			for a := range arity(in.op) {
-				args[a] = get(in.args[a])
+			for a, x := range in.args {
+				args[a] = get(x)
 			}
-			execute(in.op, dst, args)
+			in.run(dst, args)
 		}
 		if g.results == nil {
 			canonical(c.F32(int(g.Out[0]))[p : p+n])
@@ -352,141 +333,4 @@ func fill(x []float32, v float32) {
 	for i := range x {
 		x[i] = v
 	}
-}
-
-func arity(op term.Op) int {
-	switch op {
-	case term.Select:
-		return 3
-	case term.Add, term.Sub, term.Mul, term.Div, term.Min, term.Max, term.Eq, term.Ne, term.Lt, term.Le, term.Gt, term.Ge, term.And, term.Or:
-		return 2
-	}
-	return 1
-}
-
-// execute is dst = op(args), element by element; dst may be an argument. A
-// condition is 1 or 0. Every result is rounded to f32 when it is stored, so
-// that nothing is contracted on any architecture.
-func execute(op term.Op, dst []float32, args [3][]float32) {
-	a := args[0][:len(dst)]
-	switch op {
-	case term.Exp:
-		simd.ExpTo(dst, a)
-		return
-	case opSilu:
-		simd.SiluTo(dst, a)
-		return
-	case opSigmoid:
-		simd.SigmoidTo(dst, a)
-		return
-	case term.Round:
-		roundToHalf(dst, a)
-		return
-	case term.Neg:
-		for i, x := range a {
-			dst[i] = -x
-		}
-		return
-	case term.Not:
-		for i, x := range a {
-			dst[i] = 1 - x
-		}
-		return
-	}
-	if f := unaries[op]; f != nil {
-		for i, x := range a {
-			dst[i] = f(x)
-		}
-		return
-	}
-	b := args[1][:len(dst)]
-	switch op {
-	case term.Add:
-		simd.AddTo(dst, a, b)
-	case term.Mul:
-		simd.MulTo(dst, a, b)
-	case term.Sub:
-		for i, x := range a {
-			dst[i] = x - b[i]
-		}
-	case term.Div:
-		for i, x := range a {
-			dst[i] = x / b[i]
-		}
-	case term.Min:
-		for i, x := range a {
-			dst[i] = lesser(x, b[i])
-		}
-	case term.Max:
-		for i, x := range a {
-			dst[i] = greater(x, b[i])
-		}
-	case term.Select:
-		no := args[2][:len(dst)]
-		for i, p := range a {
-			if p != 0 {
-				dst[i] = b[i]
-			} else {
-				dst[i] = no[i]
-			}
-		}
-	case term.Lt:
-		compare(dst, a, b, func(x, y float32) bool { return x < y })
-	case term.Le:
-		compare(dst, a, b, func(x, y float32) bool { return x <= y })
-	case term.Gt:
-		compare(dst, a, b, func(x, y float32) bool { return x > y })
-	case term.Ge:
-		compare(dst, a, b, func(x, y float32) bool { return x >= y })
-	case term.Eq:
-		compare(dst, a, b, func(x, y float32) bool { return x == y })
-	case term.Ne:
-		compare(dst, a, b, func(x, y float32) bool { return x != y })
-	case term.And:
-		compare(dst, a, b, func(x, y float32) bool { return x != 0 && y != 0 })
-	case term.Or:
-		compare(dst, a, b, func(x, y float32) bool { return x != 0 || y != 0 })
-	default:
-		panic(fmt.Sprintf("operation %d of a generated kernel", op))
-	}
-}
-
-// lesser is the min of docs/terms.md: the number if one operand is NaN, and -0 rather than
-// +0, so that the order of operands does not matter.
-func lesser(x, y float32) float32 {
-	if x < y || y != y {
-		return x
-	}
-	if y < x || x != x {
-		return y
-	}
-	return math.Float32frombits(math.Float32bits(x) | math.Float32bits(y))
-}
-
-// greater is the max of docs/terms.md: the number if one operand is NaN, and +0 rather
-// than -0.
-func greater(x, y float32) float32 {
-	if x > y || y != y {
-		return x
-	}
-	if y > x || x != x {
-		return y
-	}
-	return math.Float32frombits(math.Float32bits(x) & math.Float32bits(y))
-}
-
-func compare(dst, a, b []float32, f func(x, y float32) bool) {
-	for i, x := range a {
-		v := float32(0)
-		if f(x, b[i]) {
-			v = 1
-		}
-		dst[i] = v
-	}
-}
-
-// unaries are the functions of one number: the same for generated and for builtin
-// kernels.
-var unaries = map[term.Op]func(float32) float32{
-	term.Abs: abs32, term.Sqrt: sqrt32, term.Rsqrt: rsqrt32, term.Exp2: powerOf2, term.Log: log32, term.Sin: sin32, term.Cos: cos32, term.Tanh: tanh32,
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/mlxc/mlxc/backend/cpu/internal/simd"
 	"github.com/mlxc/mlxc/ir"
 	"github.com/mlxc/mlxc/msl/decl"
+	"github.com/mlxc/mlxc/msl/term"
 )
 
 // generate compiles a generated kernel.
@@ -129,4 +130,15 @@ func BenchmarkGenerated(b *testing.B) {
 			simd.MulTo(z, z, y)
 		}
 	})
+}
+
+// Each operation that a generated kernel may have, but numbers and elements, has a loop and a cost.
+func TestOperationsHaveLoops(t *testing.T) {
+	for _, op := range term.Operations() {
+		if o, ok := operations[op]; op.Elementwise() && op.Args() > 0 {
+			assert.True(t, ok && o.run != nil && o.ns > 0, "%s has no loop", op)
+		} else {
+			assert.False(t, ok, "%s has a loop that no kernel runs", op)
+		}
+	}
 }

@@ -152,15 +152,7 @@ func (x *executor) Copy(ctx context.Context, dst, src backend.Place, n int64) er
 		return move(ctx, to, from)
 	}
 	// A buffer of another device is read in pieces, directly into this one's memory.
-	for done := 0; done < len(to); done += pieceBytes {
-		if ctx.Err() != nil {
-			return context.Cause(ctx)
-		}
-		if _, err := src.Buffer.ReadAt(to[done:min(done+pieceBytes, len(to))], src.Offset+int64(done)); err != nil {
-			return err
-		}
-	}
-	return nil
+	return hostqueue.Read(ctx, to, src)
 }
 
 func move(ctx context.Context, to, from []byte) error {

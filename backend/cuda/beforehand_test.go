@@ -19,7 +19,7 @@ import (
 	"github.com/mlxc/mlxc/backend/internal/prebuilt"
 	"github.com/mlxc/mlxc/backend/internal/ptxcode"
 	"github.com/mlxc/mlxc/internal/air"
-	"github.com/mlxc/mlxc/internal/testing/parting"
+	"github.com/mlxc/mlxc/internal/testing/divergence"
 	"github.com/mlxc/mlxc/internal/testing/randomterm"
 	"github.com/mlxc/mlxc/internal/testing/recorded"
 	"github.com/mlxc/mlxc/internal/toolchain/clang"
@@ -82,22 +82,22 @@ func Foreign() Brought {
 	return Brought{file, source, functions, prebuilt.Launches}
 }
 
-// partingLaunches are the ways in which kernels with divergent threads are launched.
-var partingLaunches = []air.Launch{{}, {Moving: true}, {Programmatic: true}, {Programmatic: true, Moving: true}, {Values: true}, {Programmatic: true, Moving: true, Values: true}}
+// divergentLaunches are the ways in which kernels with divergent threads are launched.
+var divergentLaunches = []air.Launch{{}, {Moving: true}, {Programmatic: true}, {Programmatic: true, Moving: true}, {Values: true}, {Programmatic: true, Moving: true, Values: true}}
 
-// PartingPrograms is the default number of random kernels with divergent threads.
-const PartingPrograms = 40
+// DivergentPrograms is the default number of random kernels with divergent threads.
+const DivergentPrograms = 40
 
-// Parting returns n random kernels whose threads diverge and reconverge, and their source.
-func Parting(n int) ([]*parting.Program, Brought) {
+// Divergent returns n random kernels whose threads diverge and reconverge, and their source.
+func Divergent(n int) ([]*divergence.Program, Brought) {
 	random := rand.New(rand.NewPCG(1, 2))
-	programs := make([]*parting.Program, n)
-	b := Brought{File: "parting.metal", Launches: partingLaunches}
+	programs := make([]*divergence.Program, n)
+	b := Brought{File: "divergent.metal", Launches: divergentLaunches}
 	for i := range programs {
-		programs[i] = parting.Random(fmt.Sprint("parting", i), random)
+		programs[i] = divergence.Random(fmt.Sprint("divergent", i), random)
 		b.Functions = append(b.Functions, programs[i].Name)
 	}
-	b.Source = parting.Source(programs)
+	b.Source = divergence.Source(programs)
 	return programs, b
 }
 
@@ -190,7 +190,7 @@ func (b *Brought) PTX(ctx context.Context) (texts [][]byte, err error) {
 // allBrought returns the sources of all tests.
 func allBrought() ([]Brought, error) {
 	_, all, err := generatedKernels(generatedTexts)
-	_, part := Parting(PartingPrograms)
+	_, part := Divergent(DivergentPrograms)
 	return append(all, Foreign(), part), err
 }
 

@@ -10,11 +10,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/mlxc/mlxc/backend/cuda"
-	"github.com/mlxc/mlxc/backend/launchtimes"
+	"github.com/mlxc/mlxc/backend/measure"
 	"github.com/mlxc/mlxc/cost"
 	"github.com/mlxc/mlxc/internal/testing/fakecuda"
-	"github.com/mlxc/mlxc/ir"
-	"github.com/mlxc/mlxc/replay"
 )
 
 // TestAuto: auto launches a graph by the plan that takes the least time by a profile, and computes what every
@@ -89,8 +87,8 @@ func TestProfileOfAnother(t *testing.T) {
 	require.ErrorContains(t, err, `the profile was measured on "NVIDIA A100, compute capability 8.0", and this is "NVIDIA H100 stand-in, compute capability 9.0"`)
 }
 
-// TestMeasured: each plan can be measured on a device, and auto chooses by the profile that is written of
-// that.
+// TestMeasured: each plan can be measured on a device, and auto chooses by the profile of these
+// measurements.
 func TestMeasured(t *testing.T) {
 	serve(t, fakecuda.Options{})
 	plans := map[string]cost.PlanTimes{}
@@ -99,33 +97,17 @@ func TestMeasured(t *testing.T) {
 		waits bool
 	}{{cuda.Stream, false}, {cuda.Chain, false}, {cuda.Chain, true}, {cuda.Edges, false}, {cuda.Edges, true}} {
 		d := standIn(t, cuda.Options{Plan: k.plan, Full: !k.waits})
-		m, err := launchtimes.Measure(16, k.plan == cuda.Edges, func(g *ir.Graph) (s launchtimes.Sample, err error) {
-			in, err := replay.Open(d, &ir.Module{Graphs: []*ir.Graph{g}}, replay.Options{})
-			if err != nil {
-				return s, err
-			}
-			defer in.Close()
-			p, err := in.Graph(t.Context(), "")
-			for range 3 {
-				if err != nil {
-					return s, err
-				}
-				var took replay.Timing
-				took, err = p.Run(t.Context())
-				s.Device, s.Host = append(s.Device, took.Duration().Seconds()), append(s.Host, took.Encode.Seconds())
-			}
-			return s, err
-		})
+		m, err := measure.Launches(16, k.plan == cuda.Edges, measure.On(t.Context(), d, 3))
 		require.NoError(t, err)
 		require.NoError(t, d.Close())
 		assert.Positive(t, m.Costs().Launch)
-		assert.Len(t, m.Fork, map[bool]int{true: 3}[k.plan == cuda.Edges])
+		assert.Len(t, m.Barrier, map[bool]int{true: 3}[k.plan == cuda.Edges])
 		plans[k.plan.Measured(k.waits)] = m.Costs()
 	}
 	require.Len(t, plans, 5)
 	model, err := cost.Chip(cost.H200)
 	require.NoError(t, err)
-	launchtimes.Believe(&model, plans, "chain-waiting")
+	measure.Believe(&model, plans, "chain-waiting")
 	model.Device = "NVIDIA H100 stand-in, compute capability 9.0"
 	var text bytes.Buffer
 	require.NoError(t, model.WriteProfile(&text))

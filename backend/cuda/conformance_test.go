@@ -22,12 +22,7 @@ func TestConformance(t *testing.T) {
 				d, err := cuda.Open(context.Background(), o)
 				require.NoError(t, err)
 				return d
-			}, conformance.Options{
-				Other: func() backend.Device { return cpu.New(1) },
-				Unsupported: map[string]string{
-					"generated/lies": "the first lie has a kernel leave its memory, by which the context of a GPU is lost, and with it every test that follows; whether the suite notices lies is tested on the CPU",
-				},
-			})
+			}, conformance.Options{Other: func() backend.Device { return cpu.New(1) }})
 		})
 	}
 }

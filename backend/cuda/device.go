@@ -223,6 +223,7 @@ func (d *Device) Name() string { return "cuda" }
 // Info implements [backend.Device].
 func (d *Device) Info() backend.Info {
 	return backend.Info{
+		Submits:     true,
 		Description: d.description(), Threads: d.Multiprocessors,
 		Alignment: 256, Memory: d.room(), MaxThreadgroup: min(mostInBlock, d.limits.threads), ThreadgroupBytes: 32 << 10, ArgumentSlots: slots,
 		Sampling: backend.SampleCommands, Numerics: backend.Numerics{ManyNaNs: true},
@@ -237,11 +238,13 @@ func (d *Device) description() string {
 	return fmt.Sprintf("%s, compute capability %d.%d", d.Description.Name, d.Major, d.Minor)
 }
 
+// planNames are the names of the plans, in their order.
+var planNames = [...]string{"auto", "stream", "chain", "edges"}
+
 // String is the plan's name.
 func (p Plan) String() string {
-	names := []string{Auto: "auto", Stream: "stream", Chain: "chain", Edges: "edges"}
-	if int(p) >= len(names) {
+	if int(p) >= len(planNames) {
 		return ""
 	}
-	return names[p]
+	return planNames[p]
 }

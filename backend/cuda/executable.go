@@ -16,13 +16,13 @@ import (
 	"github.com/mlxc/mlxc/ir"
 )
 
-// executable is a compiled graph: its code, and the plan by which it is launched.
+// executable is a compiled graph.
 type executable struct {
 	device  *Device
 	program *bound.Program
 	code
-	plan Plan
-	name []byte // of the graph, with a zero byte, for ranges
+	stream bool   // its steps are launched one by one
+	name   []byte // of the graph, with a zero byte, for ranges
 }
 
 // planning has plans made for a stream, which runs one launch after another, and for launches that take all their
@@ -38,7 +38,8 @@ func specOf(n int64) backend.BufferSpec { return backend.BufferSpec{Size: n, Use
 func (d *Device) Compile(ctx context.Context, p *backend.Program) (_ backend.Executable, err error) {
 	g := p.Graph
 	e := &executable{device: d}
-	e.plan, e.code.programmatic = d.choose(g)
+	var how Plan
+	how, e.code.programmatic = d.choose(g)
 	e.name = append([]byte(g.Name), 0)
 	fail := func(err error) (backend.Executable, error) {
 		return nil, fmt.Errorf("cuda: graph %s: %w", ir.QuoteName(g.Name), err)
@@ -53,6 +54,9 @@ func (d *Device) Compile(ctx context.Context, p *backend.Program) (_ backend.Exe
 	}
 	if e.program, err = bound.New(p, d.owns); err != nil {
 		return fail(err)
+	}
+	if e.stream = how == Stream || len(e.steps) > mostNodes || e.program.Profile || e.rules == nil; !e.stream {
+		e.link(how == Chain)
 	}
 	return e, nil
 }

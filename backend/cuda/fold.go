@@ -3,18 +3,20 @@
 package cuda
 
 import (
-	"bytes"
+	"fmt"
 	"math/bits"
+	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/mlxc/mlxc/internal/air"
+	"github.com/mlxc/mlxc/internal/ptx"
 )
 
-// folded returns PTX with constants folded: integers that known parameters determine become constants, and divisions
-// by constants become multiplications and shifts. NVIDIA's compiler does neither across the table of additions, and
-// divides by a constant as by anything else: a chain of conversions and a reciprocal, some 130 cycles, one for each
-// dimension of a kernel's threadgroups.
+// folded folds constants in the entry of a text: integers that known parameters determine become constants, and
+// divisions by constants become multiplications and shifts. NVIDIA's compiler does neither across the table of
+// additions, and divides by a constant as by anything else: a chain of conversions and a reciprocal, some 130 cycles,
+// one for each dimension of a kernel's threadgroups.
 //
 // Bounds of block and thread indices decide whether a block lies behind the end of what a grid covers, and low bits
 // of addresses how wide loads may be. Code behind branches that are never taken is removed, and what is left does
@@ -22,28 +24,33 @@ import (
 //
 // A register becomes a constant only if all reachable instructions that set it are without a guard and give the same
 // constant. Results of instructions that are not in the tables here are unknown, and left as they are.
-func folded(text []byte, known facts) []byte {
-	before, f := fold(text, known)
+func folded(m *ptx.Module, known facts) {
+	f := fold(m, known)
 	if f == nil {
-		return text
+		return
 	}
-	out := bytes.NewBuffer(append([]byte(nil), before...))
-	for i := range f.lines {
-		f.write(out, &f.lines[i])
-	}
-	return out.Bytes()
+	entry := m.Entry
+	m.Replace(func(i int) ([]ptx.Line, bool) {
+		if i < entry {
+			return nil, false
+		}
+		return f.written(&f.lines[i-entry])
+	})
 }
 
-// fold analyses the entry of a PTX text, and returns the text before it; f is nil if there is no entry, or if
-// functions follow it.
-func fold(text []byte, known facts) (before []byte, f *folder) {
-	begin := bytes.Index(text, []byte(".visible .entry"))
-	if begin < 0 || bytes.Contains(text[begin+1:], []byte(".func")) {
-		return text, nil
+// fold analyses the entry of a text; nil if functions follow it.
+func fold(m *ptx.Module, known facts) *folder {
+	if m.Behind {
+		return nil
 	}
-	f = &folder{registers: map[string]*register{}, facts: known}
-	for line := range strings.SplitAfterSeq(string(text[begin:]), "\n") {
-		f.lines = append(f.lines, f.parse(line))
+	f := &folder{registers: map[string]*register{}, labels: map[string]int{}, facts: known}
+	for name, i := range m.Labels() {
+		if i >= m.Entry {
+			f.labels[name] = i - m.Entry
+		}
+	}
+	for i := range m.Lines[m.Entry:] {
+		f.lines = append(f.lines, f.read(&m.Lines[m.Entry+i]))
 	}
 	// What is known decides branches, and as unreachable code sets no registers, more may be known then.
 	for again := true; again; again = f.reach() {
@@ -54,20 +61,21 @@ func fold(text []byte, known facts) (before []byte, f *folder) {
 				if l.sets == nil || l.sets.state == varies || l.never {
 					continue
 				}
-				if r := f.result(l); r != l.result {
+				if r := f.result(l.in); r != l.result {
 					changed, l.result = true, r
 					l.sets.settle(f.lines)
 				}
 			}
 		}
 	}
-	return text[:begin], f
+	return f
 }
 
 // folder is an entry, line by line, with what is known of its registers.
 type folder struct {
-	lines     []ptxLine
+	lines     []folding
 	registers map[string]*register
+	labels    map[string]int // the lines that have them
 	facts
 }
 
@@ -99,16 +107,21 @@ const (
 	varies
 )
 
-// ptxLine is a line of PTX. If it is not a single instruction, only its text is used.
-type ptxLine struct {
-	text   string
-	head   string // the white space before the instruction
-	guard  string // "@%p1", "@!%p1"
-	op     string
-	args   []string
+// folding is a line of an entry, with what is known of it.
+type folding struct {
+	*ptx.Line
+	in     *ptx.Statement // nil: it is not a single instruction, and only its text is used
 	sets   *register
 	result result
 	never  bool // it is unreachable
+}
+
+// op is the instruction of a line, or "".
+func (l *folding) op() string {
+	if l.in == nil {
+		return ""
+	}
+	return l.in.Op
 }
 
 // result is what is known of the value that an instruction computes.
@@ -130,7 +143,7 @@ func (f *folder) register(name string) *register {
 }
 
 // settle combines the results of the reachable lines that set a register.
-func (r *register) settle(lines []ptxLine) {
+func (r *register) settle(lines []folding) {
 	var all result
 	first := true
 	for _, s := range r.sites {
@@ -153,22 +166,9 @@ func (r *register) settle(lines []ptxLine) {
 	r.bounds, r.most, r.zeros = all.bounds, all.most, all.zeros
 }
 
-// labels returns the line of each label.
-func (f *folder) labels() map[string]int {
-	labels := map[string]int{}
-	for i := range f.lines {
-		if name, ok := strings.CutSuffix(strings.TrimSpace(f.lines[i].text), ":"); ok {
-			labels[name] = i
-		} else if name, _, ok := strings.Cut(strings.TrimSpace(f.lines[i].text), ":"); ok && strings.HasPrefix(name, "$") {
-			labels[name] = i // followed by a comment
-		}
-	}
-	return labels
-}
-
 // reach marks lines that have become unreachable, and reports whether one of them sets a register.
 func (f *folder) reach() (news bool) {
-	reached := f.until(func(*ptxLine) bool { return false })
+	reached := f.until(func(*folding) bool { return false })
 	if reached == nil {
 		return false
 	}
@@ -187,8 +187,7 @@ func (f *folder) reach() (news bool) {
 
 // until returns which lines are reachable without passing a line for which enough is true, and those lines
 // themselves; nil if the target of a jump is unknown.
-func (f *folder) until(enough func(*ptxLine) bool) []bool {
-	labels := f.labels()
+func (f *folder) until(enough func(*folding) bool) []bool {
 	reached := make([]bool, len(f.lines))
 	ways := []int{0}
 	for len(ways) > 0 {
@@ -196,7 +195,7 @@ func (f *folder) until(enough func(*ptxLine) bool) []bool {
 		ways = ways[:len(ways)-1]
 		for i < len(f.lines) && !reached[i] {
 			reached[i] = true
-			to, passed, ok := f.ways(i, labels)
+			to, passed, ok := f.ways(i)
 			if !ok {
 				return nil
 			}
@@ -217,28 +216,30 @@ func (f *folder) until(enough func(*ptxLine) bool) []bool {
 
 // ways returns the successors of a line: where it may jump, or −1, and whether control may pass on to the next line.
 // ok is false if its target is unknown.
-func (f *folder) ways(i int, labels map[string]int) (to int, passed, ok bool) {
-	l := &f.lines[i]
-	jumps := l.op == "bra" || l.op == "bra.uni"
-	if strings.HasPrefix(l.op, "br") && !jumps && !strings.HasPrefix(l.op, "brev") {
+func (f *folder) ways(i int) (to int, passed, ok bool) {
+	op, in := f.lines[i].op(), f.lines[i].in
+	jumps := op == "bra" || op == "bra.uni"
+	if strings.HasPrefix(op, "br") && !jumps && !strings.HasPrefix(op, "brev") {
 		return -1, false, false // a jump by a table
 	}
-	taken, passed := jumps, !jumps && l.op != "ret" && l.op != "exit" || l.guard != ""
-	if jumps && l.guard != "" {
-		if truth, known := f.decided(l.guard); known {
+	taken, passed := jumps, !jumps && op != "ret" && op != "exit" || in.Guard != ""
+	if jumps && in.Guard != "" {
+		if truth, known := f.decided(in); known {
 			taken, passed = truth, !truth
 		}
 	}
 	if !taken {
 		return -1, passed, true
 	}
-	to, ok = labels[l.args[0]]
+	if len(in.Args) != 1 {
+		return -1, false, false
+	}
+	to, ok = f.labels[in.Args[0].Name]
 	return to, passed, ok
 }
 
 // straight reports whether control flow has no cycle, and all jumps have known targets.
 func (f *folder) straight() bool {
-	labels := f.labels()
 	const open, closed = 1, 2 // on the path that is followed; all its successors are closed
 	state := make([]uint8, len(f.lines))
 	type visit struct{ line, next int }
@@ -246,7 +247,7 @@ func (f *folder) straight() bool {
 	for len(visits) > 0 {
 		v := &visits[len(visits)-1]
 		state[v.line] = open
-		to, passed, ok := f.ways(v.line, labels)
+		to, passed, ok := f.ways(v.line)
 		if !ok {
 			return false
 		}
@@ -271,62 +272,40 @@ func (f *folder) straight() bool {
 	return true
 }
 
-// decided returns whether a guard holds, if that is known.
-func (f *folder) decided(guard string) (truth, known bool) {
-	name, isNot := strings.CutPrefix(strings.TrimPrefix(guard, "@"), "!")
-	r := f.registers[name]
+// decided returns whether the guard of an instruction holds, if that is known.
+func (f *folder) decided(in *ptx.Statement) (truth, known bool) {
+	r := f.registers[in.Guard]
 	if r == nil || r.state != number {
 		return false, false
 	}
-	return (r.value == 1) != isNot, true
+	return (r.value == 1) != in.Unless, true
 }
 
-// parse splits a line into its parts, and records which registers it sets.
-func (f *folder) parse(line string) ptxLine {
-	l := ptxLine{text: line}
-	code, _, _ := strings.Cut(line, "//")
-	trimmed := strings.TrimSpace(code)
-	if trimmed == "" || trimmed[0] == '.' || strings.HasSuffix(trimmed, ":") {
-		return l
-	}
-	body, simple := strings.CutSuffix(trimmed, ";")
-	if !simple || strings.ContainsAny(body, ";:(") {
-		f.lose(trimmed)
-		return l
-	}
-	if body[0] == '@' {
-		var found bool
-		if l.guard, body, found = strings.Cut(body, " "); !found {
-			f.lose(trimmed)
-			return l
+// read records which register a line sets.
+func (f *folder) read(line *ptx.Line) folding {
+	l := folding{Line: line, in: line.Instruction()}
+	if l.in == nil {
+		if line.Executes() {
+			f.lose(line.Text)
 		}
-		body = strings.TrimSpace(body)
-	}
-	op, rest, _ := strings.Cut(strings.ReplaceAll(body, "\t", " "), " ")
-	rest = strings.TrimSpace(rest)
-	l.head, l.op = code[:strings.IndexByte(code, trimmed[0])], op
-	if rest == "" || strings.HasPrefix(rest, "[") || strings.HasPrefix(op, "bra") {
-		l.args = []string{rest}
 		return l
 	}
-	if strings.HasPrefix(rest, "{") || strings.Contains(rest, "|") {
-		f.lose(rest)
-		return l
+	op, args := l.in.Op, l.in.Args
+	has := func(of string) bool {
+		return slices.ContainsFunc(args, func(a ptx.Operand) bool { return strings.ContainsAny(a.Text, of) })
 	}
-	for a := range strings.SplitSeq(rest, ",") {
-		l.args = append(l.args, strings.TrimSpace(a))
+	switch {
+	case len(args) == 0 || strings.HasPrefix(args[0].Text, "[") || strings.HasPrefix(op, "bra"):
+	case args[0].Kind != ptx.Register || has("|"):
+		for _, a := range args {
+			f.lose(a.Text)
+		}
+	case l.in.Guard != "" || has("{[") && !strings.HasPrefix(op, "ld.param."):
+		f.register(args[0].Name).state = varies
+	default:
+		l.sets = f.register(args[0].Name)
+		l.sets.sites = append(l.sets.sites, len(f.lines))
 	}
-	if !strings.HasPrefix(l.args[0], "%") {
-		f.lose(rest)
-		return l
-	}
-	r := f.register(l.args[0])
-	if l.guard != "" || strings.ContainsAny(rest, "{[") && !strings.HasPrefix(op, "ld.param.") {
-		r.state = varies
-		return l
-	}
-	r.sites = append(r.sites, len(f.lines))
-	l.sets = r
 	return l
 }
 
@@ -352,14 +331,10 @@ func exactly(v, mask uint64) result {
 }
 
 // operand is what is known of an operand (a literal or a register) as an integer of width bits.
-func (f *folder) operand(a string, width int) result {
+func (f *folder) operand(a ptx.Operand, width int) result {
 	mask := ^uint64(0) >> (64 - width)
-	if !strings.HasPrefix(a, "%") {
-		v, err := strconv.ParseInt(a, 0, 64)
-		if err != nil {
-			return result{}
-		}
-		return exactly(uint64(v), mask)
+	if a.Kind == ptx.Integer {
+		return exactly(a.Number, mask)
 	}
 	below := func(n uint64) result {
 		if n == 1 {
@@ -367,13 +342,13 @@ func (f *folder) operand(a string, width int) result {
 		}
 		return result{bounds: n > 0, most: n - 1}
 	}
-	switch a {
+	switch a.Name {
 	case "%tid.x":
 		return below(f.threads)
 	case "%ctaid.x", "%ctaid.y", "%ctaid.z":
-		return below(f.blocks[a[len(a)-1]-'x'])
+		return below(f.blocks[a.Name[len(a.Name)-1]-'x'])
 	}
-	r := f.registers[a]
+	r := f.registers[a.Name]
 	switch {
 	case r == nil || r.state == varies || len(r.sites) == 0:
 		return result{}
@@ -384,8 +359,8 @@ func (f *folder) operand(a string, width int) result {
 }
 
 // result derives what is known of an instruction's value from what is known of its operands.
-func (f *folder) result(l *ptxLine) result {
-	mods := strings.Split(l.op, ".")
+func (f *folder) result(in *ptx.Statement) result {
+	mods := strings.Split(in.Op, ".")
 	last := mods[len(mods)-1]
 	width := map[string]int{"b16": 16, "u16": 16, "s16": 16, "b32": 32, "u32": 32, "s32": 32, "b64": 64, "u64": 64, "s64": 64, "pred": 1}[last]
 	if width == 0 {
@@ -401,7 +376,7 @@ func (f *folder) result(l *ptxLine) result {
 		return r
 	}
 	var x [3]result
-	if len(l.args) > 4 || len(l.args) < 2 {
+	if len(in.Args) > 4 || len(in.Args) < 2 {
 		return result{}
 	}
 	from := width
@@ -410,7 +385,7 @@ func (f *folder) result(l *ptxLine) result {
 		if to == 0 || width < 32 {
 			return result{}
 		}
-		a := f.operand(l.args[1], width)
+		a := f.operand(in.Args[1], width)
 		mask = ^uint64(0) >> (64 - to)
 		switch {
 		case a.number && last[0] == 's' && to > width:
@@ -422,13 +397,13 @@ func (f *folder) result(l *ptxLine) result {
 		}
 		return result{zeros: min(a.zeros, to)}
 	}
-	if l.op == "ld.param.b64" || l.op == "ld.param.u64" {
-		if n := parameterNumber(l.args[1]); n >= 0 && f.aligned>>n&1 != 0 {
+	if in.Op == "ld.param.b64" || in.Op == "ld.param.u64" {
+		if n := parameterNumber(in.Args[1]); n >= 0 && f.aligned>>n&1 != 0 {
 			return result{zeros: bits.TrailingZeros(wideBytes)}
 		}
 		return result{}
 	}
-	for i, a := range l.args[1:] {
+	for i, a := range in.Args[1:] {
 		x[i] = f.operand(a, from)
 	}
 	a, b, c := x[0], x[1], x[2]
@@ -519,7 +494,7 @@ func (f *folder) result(l *ptxLine) result {
 		}
 		return result{zeros: min(a.zeros+b.zeros, c.zeros, width)}
 	case "shl":
-		if n := f.operand(l.args[2], 32); n.number && n.value < uint64(width) {
+		if n := f.operand(in.Args[2], 32); n.number && n.value < uint64(width) {
 			switch {
 			case a.number:
 				return is(a.value << n.value)
@@ -530,7 +505,7 @@ func (f *folder) result(l *ptxLine) result {
 		}
 		return result{zeros: a.zeros}
 	case "shr":
-		n := f.operand(l.args[2], 32)
+		n := f.operand(in.Args[2], 32)
 		switch {
 		case !n.number || n.value >= uint64(width):
 		case last[0] == 's' && !(a.bounds && a.most <= mask>>1): // its sign may be set
@@ -542,7 +517,7 @@ func (f *folder) result(l *ptxLine) result {
 			return least(mask >> n.value)
 		}
 	case "bfe":
-		at, n := f.operand(l.args[2], 32), f.operand(l.args[3], 32)
+		at, n := f.operand(in.Args[2], 32), f.operand(in.Args[3], 32)
 		if a.number && at.number && n.number && n.value > 0 && at.value+n.value <= uint64(width) {
 			v := a.value >> at.value & (1<<n.value - 1)
 			if last[0] == 's' {
@@ -583,7 +558,7 @@ func (f *folder) result(l *ptxLine) result {
 			return least(b.value - 1)
 		}
 	case "selp":
-		switch p := f.operand(l.args[3], 1); {
+		switch p := f.operand(in.Args[3], 1); {
 		case p.number && p.value == 1:
 			return a
 		case p.number:
@@ -601,10 +576,18 @@ func (f *folder) result(l *ptxLine) result {
 	return result{}
 }
 
-// parameterNumber is the index of the parameter that is read; −1: none, or one above 63.
-func parameterNumber(place string) int {
-	if number, ok := strings.CutPrefix(place, "["+air.PTXEntry+"_param_"); ok {
-		if n, err := strconv.Atoi(strings.TrimSuffix(number, "]")); err == nil && n < 64 {
+// parameterNumber is the index of the parameter that an operand is the place of; −1: of none, or of one above 63.
+func parameterNumber(place ptx.Operand) int {
+	if n := entryParameter(place.Name); place.Kind == ptx.Memory && place.Number == 0 && n < 64 {
+		return n
+	}
+	return -1
+}
+
+// entryParameter is the index of the parameter with a name; −1: there is none.
+func entryParameter(name string) int {
+	if number, ok := strings.CutPrefix(name, air.PTXEntry+"_param_"); ok {
+		if n, err := strconv.Atoi(number); err == nil {
 			return n
 		}
 	}
@@ -652,57 +635,45 @@ func compared(how string, isSigned bool, a, b result, x, y int64) result {
 	return result{}
 }
 
-// write writes a line, folded.
-func (f *folder) write(out *bytes.Buffer, l *ptxLine) {
-	line := func(parts ...string) {
-		out.WriteString(l.head)
-		for _, p := range parts {
-			out.WriteString(p)
-		}
-		out.WriteString(";\n")
-	}
+// written are the lines that stand in place of one that folding changes.
+func (f *folder) written(l *folding) (_ []ptx.Line, changed bool) {
 	decimal := func(v uint64) string { return strconv.FormatUint(v, 10) }
-	switch {
-	case strings.HasPrefix(l.op, "bra") && l.guard != "":
-		if truth, known := f.decided(l.guard); known {
-			if truth {
-				line("bra.uni ", l.args[0])
-			}
-			return
+	switch op := l.op(); {
+	case strings.HasPrefix(op, "bra") && l.in.Guard != "":
+		if truth, known := f.decided(l.in); truth {
+			return l.With("bra.uni " + l.in.Args[0].Text), true
+		} else if known {
+			return nil, true
 		}
 	case l.sets == nil:
-	case l.sets.state == number && l.result.number && strings.HasSuffix(l.op, ".pred") || strings.HasPrefix(l.op, "setp.") && l.sets.state == number:
-		line("setp.ne.u32 ", l.args[0], ", ", decimal(l.sets.value), ", 0")
-		return
+	case l.sets.state == number && l.result.number && strings.HasSuffix(op, ".pred") || strings.HasPrefix(op, "setp.") && l.sets.state == number:
+		return l.With("setp.ne.u32 " + l.in.Args[0].Name + ", " + decimal(l.sets.value) + ", 0"), true
 	case l.sets.state == number:
-		if kind := strings.TrimRight(l.args[0], "0123456789"); kind == "%r" || kind == "%rs" || kind == "%rd" {
-			line("mov.", map[string]string{"%rs": "b16", "%r": "b32", "%rd": "b64"}[kind], " ", l.args[0], ", ", decimal(l.sets.value))
-			return
+		kind := strings.TrimRight(l.in.Args[0].Name, "0123456789")
+		if t := map[string]string{"%rs": "b16", "%r": "b32", "%rd": "b64"}[kind]; t != "" {
+			return l.With("mov." + t + " " + l.in.Args[0].Name + ", " + decimal(l.sets.value)), true
 		}
-	case l.op == "div.u32" || l.op == "rem.u32":
-		if f.divided(l, line) {
-			return
-		}
+	case op == "div.u32" || op == "rem.u32":
+		instructions := f.divided(l.in)
+		return l.With(instructions...), instructions != nil
 	}
-	out.WriteString(l.text)
+	return nil, false
 }
 
-// divided writes a quotient or remainder by a constant without a division, and reports whether it could.
-func (f *folder) divided(l *ptxLine, line func(...string)) bool {
-	a, b := f.operand(l.args[1], 32), f.operand(l.args[2], 32)
+// divided are the instructions of a quotient or remainder by a constant without a division; nil: there are none.
+func (f *folder) divided(in *ptx.Statement) []string {
+	a, b := f.operand(in.Args[1], 32), f.operand(in.Args[2], 32)
 	if !b.number || b.value == 0 {
-		return false
+		return nil
 	}
-	dst, x := l.args[0], l.args[1]
-	decimal := func(v uint64) string { return strconv.FormatUint(v, 10) }
+	dst, x := in.Args[0].Text, in.Args[1].Text
+	do := func(op, x string, by uint64) string { return fmt.Sprintf("%s %s, %s, %d", op, dst, x, by) }
 	shift := bits.TrailingZeros64(b.value)
 	if b.value>>shift == 1 {
-		if l.op == "rem.u32" {
-			line("and.b32 ", dst, ", ", x, ", ", decimal(b.value-1))
-		} else {
-			line("shr.u32 ", dst, ", ", x, ", ", decimal(uint64(shift)))
+		if in.Op == "rem.u32" {
+			return []string{do("and.b32", x, b.value-1)}
 		}
-		return true
+		return []string{do("shr.u32", x, uint64(shift))}
 	}
 	// With m = ⌈2^(32+s) / b⌉, ⌊x·m / 2^(32+s)⌋ is ⌊x / b⌋ for all x with x·(m·b − 2^(32+s)) < 2^(32+s).
 	most := uint64(1<<32 - 1)
@@ -713,23 +684,22 @@ func (f *folder) divided(l *ptxLine, line func(...string)) bool {
 		power := uint64(1) << (32 + s)
 		m := (power + b.value - 1) / b.value
 		if m >= 1<<32 {
-			return false
+			return nil
 		}
 		if high, low := bits.Mul64(most, m*b.value-power); high > 0 || low >= power {
 			continue
 		}
 		if dst == x {
-			return false
+			return nil
 		}
-		line("mul.hi.u32 ", dst, ", ", x, ", ", decimal(m))
+		out := []string{do("mul.hi.u32", x, m)}
 		if s > 0 {
-			line("shr.u32 ", dst, ", ", dst, ", ", decimal(uint64(s)))
+			out = append(out, do("shr.u32", dst, uint64(s)))
 		}
-		if l.op == "rem.u32" {
-			line("mul.lo.s32 ", dst, ", ", dst, ", ", decimal(b.value))
-			line("sub.s32 ", dst, ", ", x, ", ", dst)
+		if in.Op == "rem.u32" {
+			out = append(out, do("mul.lo.s32", dst, b.value), fmt.Sprintf("sub.s32 %s, %s, %[1]s", dst, x))
 		}
-		return true
+		return out
 	}
-	return false
+	return nil
 }

@@ -13,12 +13,31 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/mlxc/mlxc/backend/internal/ptx"
+	"github.com/mlxc/mlxc/backend/internal/ptxwrite"
 	"github.com/mlxc/mlxc/internal/air"
+	"github.com/mlxc/mlxc/internal/ptx"
 	"github.com/mlxc/mlxc/internal/testing/ptxrun"
 	"github.com/mlxc/mlxc/internal/testing/randomterm"
 	"github.com/mlxc/mlxc/msl/decl"
 )
+
+// changedText is a text after a change.
+func changedText(t *testing.T, text []byte, change func(*ptx.Module)) []byte {
+	t.Helper()
+	m, err := ptx.Parse(text)
+	require.NoError(t, err)
+	change(m)
+	return m.Bytes()
+}
+
+// foldedText is a text whose known parameters are constants, folded.
+func foldedText(t *testing.T, text []byte, known []parameter, f facts) []byte {
+	t.Helper()
+	return changedText(t, text, func(m *ptx.Module) {
+		specialised(m, known)
+		folded(m, f)
+	})
+}
 
 // TestFoldedGenerated: generated kernels store the same bits when some of their parameters are constants in the
 // text, and that is folded.
@@ -29,7 +48,7 @@ func TestFoldedGenerated(t *testing.T) {
 		d, err := decl.Elementwise(randomterm.Elementwise(r))
 		require.NoError(t, err)
 		how := air.Launch{Programmatic: i&1 != 0, Moving: i&2 != 0, Values: i&4 != 0}
-		text := ptx.Emit(d, how)
+		text := ptxwrite.Emit(d, how)
 		run := func(known bool) (stored []byte) {
 			l := randomterm.NewLaunch(d, how, uint64(i))
 			m := &ptxrun.Memory{}
@@ -50,7 +69,7 @@ func TestFoldedGenerated(t *testing.T) {
 						all = append(all, parameter{number: n, value: v})
 					}
 				}
-				text = folded(specialised(text, all), facts{threads: uint64(l.Block), blocks: [3]uint64{uint64(l.Grid[0]), uint64(l.Grid[1]), uint64(l.Grid[2])}})
+				text = foldedText(t, text, all, facts{threads: uint64(l.Block), blocks: [3]uint64{uint64(l.Grid[0]), uint64(l.Grid[1]), uint64(l.Grid[2])}})
 			}
 			p, err := ptxrun.Parse(text)
 			require.NoError(t, err, "%s", text)
@@ -185,7 +204,7 @@ func TestFoldedPrograms(t *testing.T) {
 			require.NoError(t, p.Run(m, ptxrun.Launch{Params: append([]uint64{m.Add(memory)}, values...), Grid: grid, Block: 3}), "%s", text)
 			return memory
 		}
-		after := folded(specialised([]byte(text), known), said)
+		after := foldedText(t, []byte(text), known, said)
 		require.Equal(t, run([]byte(text)), run(after), "%v\n%s\n%s", known, text, after)
 		for _, op := range []string{"div.u32", "rem.u32", "setp", "add.s32", "@", "setp.eq.b64", "setp.ge.s32"} {
 			folds[op] += strings.Count(text, "\t"+op) - strings.Count(string(after), "\t"+op)
@@ -215,7 +234,7 @@ func TestFoldedDivisions(t *testing.T) {
 		for i, n := range numbers {
 			binary.LittleEndian.PutUint32(memory[16*i:], n)
 		}
-		after := folded(text, facts{})
+		after := foldedText(t, text, nil, facts{})
 		left += strings.Count(string(after), "div.u32")
 		p, err := ptxrun.Parse(after)
 		require.NoError(t, err)
@@ -239,9 +258,9 @@ func TestFoldedLeaves(t *testing.T) {
 		"\tmov.b32 \t%r1, 4;\n$L1:\n\tadd.s32 \t%r1, %r1, 1;\n\tadd.s32 \t%r2, %r1, 1;\n", // a loop counts
 		"\tmov.b32 \t%r1, 4;\n\tld.global.b32 \t%r1, [%rd1];\n\tadd.s32 \t%r2, %r1, 1;\n",
 	} {
-		got := string(folded([]byte(head+body+"}\n"), facts{threads: 32}))
+		got := string(foldedText(t, []byte(head+body+"}\n"), nil, facts{threads: 32}))
 		assert.Contains(t, got, "add.s32 \t%r2, %r1, 1;", body)
 	}
 	other := []byte(head + "}\n.func f()\n{\n\tmov.b32 \t%r1, 4;\n}\n")
-	assert.Equal(t, other, folded(slices.Clone(other), facts{threads: 32}), "functions behind the entry have registers of the same names")
+	assert.Equal(t, other, foldedText(t, slices.Clone(other), nil, facts{threads: 32}), "functions behind the entry have registers of the same names")
 }

@@ -11,7 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/mlxc/mlxc/backend/internal/ptx"
+	"github.com/mlxc/mlxc/backend/internal/ptxwrite"
 	"github.com/mlxc/mlxc/internal/air"
 	driver "github.com/mlxc/mlxc/internal/cuda"
 	"github.com/mlxc/mlxc/internal/testing/ptxrun"
@@ -35,7 +35,7 @@ func TestGenerated(t *testing.T) {
 		k, err := decl.Elementwise(text)
 		require.NoError(t, err)
 		l := generatedLaunch(i, d.Major)
-		ours := ptx.Emit(k, l)
+		ours := ptxwrite.Emit(k, l)
 		got := d.generated(t, k, ours, l, uint64(i))
 		require.Equal(t, interpreted(t, k, ours, l, uint64(i)), got, "the interpreter: %s, %+v\n%s", text, l, ours)
 		b := &sources[i]

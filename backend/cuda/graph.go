@@ -32,64 +32,70 @@ type arc struct {
 	programmatic bool
 }
 
-// arcs returns the edges of a replay: of a chain, or those that the graph is ordered by. joins is how many empty
-// nodes they need beside the steps.
-func (c *code) arcs(how Plan) (all []arc, joins int32) {
-	if how != Edges {
-		for n := 1; n < len(c.steps); n++ {
-			all = append(all, arc{int32(n - 1), int32(n), c.overlap(n-1, n)})
-		}
-		return all, 0
-	}
-	// By command, its last step. Joins, and commands that launch nothing, have an empty node instead; these are
-	// numbered behind the steps.
-	last := make([]int32, len(c.nodes))
-	waits := c.Graph.Waits()
+// link finds the edges of a replay. A command waits for those that the graph's own edges name or, in a chain, for the
+// one before it. One that launches nothing needs an empty node only where it joins several others.
+func (c *code) link(chain bool) {
 	steps := int32(len(c.steps))
-	seen := make([]int32, len(c.nodes)) // by command: the last command, counted from 1, with an edge from it
-	outs := make([]int32, len(c.steps)) // by step: how many wait for it
-	next := int32(0)
+	last := make([]int32, len(c.nodes)) // by command: the node to wait for; −1: there is none
+	seen := make([]int32, steps)        // by node: the last command, counted from 1, that waits for it
+	outs := make([]int32, steps)        // by node: how many wait for it
+	waits := c.Graph.Waits()
+	next, before := int32(0), int32(-1)
+	c.arcs, c.joins = nil, 0
+	add := func(from, to int32, alone bool) {
+		c.arcs = append(c.arcs, arc{from, to, alone && from < steps && to < steps})
+		outs[from]++
+	}
 	for i, node := range c.nodes {
 		if _, ok := node.(ir.Command); !ok {
 			continue
 		}
+		var commands []int32
+		switch {
+		case !chain:
+			commands, _ = waits.Of(i)
+		case before >= 0:
+			commands = []int32{before}
+		}
+		before = int32(i)
+		var from []int32
+		for _, w := range commands {
+			if n := last[w]; n >= 0 && seen[n] != int32(i)+1 {
+				seen[n] = int32(i) + 1
+				from = append(from, n)
+			}
+		}
 		at := next
 		for next < steps && c.steps[next].node == int32(i) {
-			if next > at {
-				all = append(all, arc{next - 1, next, false}) // steps of one command
-			}
 			next++
 		}
 		to := at
-		if last[i] = next - 1; next == at {
-			to = steps + joins
+		switch {
+		case next > at:
+			last[i] = next - 1
+		case len(from) == 0:
+			last[i] = -1
+			continue
+		case len(from) == 1:
+			last[i] = from[0]
+			continue
+		default:
+			to = steps + c.joins
 			last[i] = to
-			joins++
+			c.joins++
+			seen, outs = append(seen, 0), append(outs, 0)
 		}
-		same, _ := waits.Of(i)
-		into := 0
-		for _, from := range same {
-			if seen[from] == int32(i)+1 {
-				continue
-			}
-			seen[from] = int32(i) + 1
-			all = append(all, arc{last[from], to, false})
-			if last[from] < steps {
-				outs[last[from]]++
-			}
-			into++
+		for _, n := range from {
+			add(n, to, len(from) == 1)
 		}
-		if into == 1 && to < steps {
-			if a := &all[len(all)-1]; a.from < steps {
-				a.programmatic = c.overlap(int(a.from), int(to))
-			}
+		for n := at + 1; n < next; n++ { // steps of one command
+			add(n-1, n, true)
 		}
 	}
-	for i := range all {
-		a := &all[i]
-		a.programmatic = a.programmatic && outs[a.from] == 1
+	for i := range c.arcs {
+		a := &c.arcs[i]
+		a.programmatic = a.programmatic && outs[a.from] == 1 && c.overlap(int(a.from), int(a.to))
 	}
-	return all, joins
 }
 
 // overlap reports whether the edge between two steps may be programmatic: all threads of the second wait before they
@@ -105,14 +111,14 @@ const mostNodes = 1 << 16
 
 // topology returns a CUDA graph of replays whose nodes have the parameters of l: l's own graph, a kept one, or a new
 // one.
-func (l *launches) topology(how Plan, times int) (t *topology, err error) {
+func (l *launches) topology(times int) (t *topology, err error) {
 	to := &l.single
 	if times > 1 {
 		to = &l.many
 	}
 	if *to == nil {
 		if t = l.take(times); t == nil {
-			t, err = l.newTopology(how, times)
+			t, err = l.newTopology(times)
 		}
 		*to = t
 	}
@@ -122,7 +128,7 @@ func (l *launches) topology(how Plan, times int) (t *topology, err error) {
 	return *to, err
 }
 
-func (l *launches) newTopology(how Plan, times int) (made *topology, err error) {
+func (l *launches) newTopology(times int) (made *topology, err error) {
 	t := &topology{times: times}
 	defer func() {
 		if err != nil {
@@ -132,7 +138,7 @@ func (l *launches) newTopology(how Plan, times int) (made *topology, err error) 
 	if t.graph, err = driver.NewGraph(); err != nil {
 		return nil, err
 	}
-	if err := t.fill(l, how); err != nil {
+	if err := t.fill(l); err != nil {
 		return nil, err
 	}
 	t.exec, err = t.graph.Instantiate()
@@ -141,9 +147,9 @@ func (l *launches) newTopology(how Plan, times int) (made *topology, err error) 
 }
 
 // fill adds the nodes and edges of a topology's replays to its graph.
-func (t *topology) fill(l *launches, how Plan) error {
+func (t *topology) fill(l *launches) error {
 	graph, times := t.graph, t.times
-	all, joins := l.arcs(how)
+	all := l.arcs
 	if f := l.device.disturb.arcs; f != nil {
 		all = f(all)
 	}
@@ -212,7 +218,7 @@ func (t *topology) fill(l *launches, how Plan) error {
 			t.enabled = append(t.enabled, true)
 		}
 		t.nodes = append(t.nodes, nodes...)
-		for range joins {
+		for range l.joins {
 			n, err := graph.AddEmpty()
 			if err != nil {
 				return err

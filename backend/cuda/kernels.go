@@ -16,6 +16,7 @@ import (
 	"github.com/mlxc/mlxc/backend/internal/ptxcode"
 	"github.com/mlxc/mlxc/internal/air"
 	driver "github.com/mlxc/mlxc/internal/cuda"
+	"github.com/mlxc/mlxc/internal/ptx"
 	"github.com/mlxc/mlxc/ir"
 )
 
@@ -52,7 +53,7 @@ type entry struct {
 	function driver.Function
 	static   int    // bytes of static shared memory
 	threads  int    // maximum in a block
-	more     uint32 // threads of a block beyond those of a threadgroup (rehearsed)
+	more     uint32 // threads of a block beyond those of a threadgroup: those of the warm-up warp
 	early    uint32 // by bit: the slots whose memory it may read before it waits
 }
 
@@ -151,12 +152,16 @@ func (d *Device) load(ctx context.Context, x *kernel, e *entry) error {
 		return fmt.Errorf("kernel %s: %w", x.name, err)
 	}
 	if len(e.known) > 0 {
-		known := x.facts(e.known)
-		text = resident(opaque(folded(specialised(text, e.known), known), e.known), known, d.Multiprocessors)
-		if e.waits {
-			if of, ok := rehearsed(text, known, d.Multiprocessors); ok {
-				text, e.more = of, rehearsing
+		if m, err := ptx.Parse(text); err == nil { // tests have images that are no PTX
+			known := x.facts(e.known)
+			specialised(m, e.known)
+			folded(m, known)
+			opaque(m, e.known)
+			resident(m, known, d.Multiprocessors)
+			if e.waits && warmedUp(m, known, d.Multiprocessors) {
+				e.more = warmupThreads
 			}
+			text = m.Bytes()
 		}
 	}
 	if d.disturb.text != nil {

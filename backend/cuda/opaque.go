@@ -3,84 +3,91 @@
 package cuda
 
 import (
-	"bytes"
 	"fmt"
-	"regexp"
-	"strconv"
+	"strings"
 
 	"github.com/mlxc/mlxc/internal/air"
-)
-
-// cutOut matches code that masks bits of a word and sets others, as when an integer is put into the fraction of a
-// float (`small` of quantized.metal). A GPU has one instruction for both if one of the two constants lies in a
-// register, but none for two immediates: an assembler that knows both makes two instructions of it.
-var (
-	cutOut = regexp.MustCompile(`(?m)^\t(?:and\.b32 \t(%r\d+), %r\d+, \d+|bfe\.u32 \t(%r\d+), (%r\d+), (\d+), (\d+));\n\tor\.b32 \t%r\d+, (%r\d+), (\d+);$`)
-	// lastRegisters matches the last register declarations of a body, before its first instruction.
-	lastRegisters = regexp.MustCompile(`(?m)^\t\.reg \.\w+ +\t%\w+<\d+>;\n(?:\s*\n)*// %bb\.0:.*\n`)
+	"github.com/mlxc/mlxc/internal/ptx"
 )
 
 // leastOpaque is the minimum of places that set a constant beside masked bits for it to be made opaque.
 const leastOpaque = 8
 
-// opaque returns the PTX in which the constant that is most often set beside masked bits is computed from a
-// parameter, one whose value is known here but not to the assembler.
-func opaque(text []byte, known []parameter) []byte {
-	entry := bytes.Index(text, []byte(".visible .entry"))
-	if entry < 0 {
-		return text
+// maskedAndSet reports whether a line masks bits of a word, by `and` or `bfe`, and the next one sets others, as when an
+// integer is put into the fraction of a float (`small` of quantized.metal). A GPU has one instruction for both if one of
+// the two constants lies in a register, but none for two immediates: an assembler that knows both makes two
+// instructions of it.
+func maskedAndSet(lines []ptx.Line) (cut, set *ptx.Statement, ok bool) {
+	if len(lines) < 2 {
+		return nil, nil, false
 	}
+	word := func(in *ptx.Statement, op string, numbers int) bool {
+		if in == nil || in.Op != op || in.Guard != "" || len(in.Args) != 2+numbers {
+			return false
+		}
+		for i, a := range in.Args {
+			if i < 2 && a.Kind != ptx.Register || i >= 2 && (a.Kind != ptx.Integer || a.Text[0] == '-') {
+				return false
+			}
+		}
+		return true
+	}
+	cut, set = lines[0].Instruction(), lines[1].Instruction()
+	return cut, set, word(set, "or.b32", 1) && (word(cut, "and.b32", 1) || word(cut, "bfe.u32", 2))
+}
+
+// opaque computes the constant that is most often set beside masked bits from a parameter, one whose value is known
+// here but not to the assembler.
+func opaque(m *ptx.Module, known []parameter) {
 	var from *parameter
 	for i := range known {
-		p := &known[i]
-		if !p.aligned && bytes.Contains(text[entry:], fmt.Appendf(nil, ".param .u32 %s_param_%d", air.PTXEntry, p.number)) {
-			from = p // of 32 bits, such as the threads of the grid
+		if p := &known[i]; !p.aligned && p.number < len(m.Params) && m.Params[p.number].Type == "u32" {
+			from = p // such as the threads of the grid
 		}
 	}
-	body := text[entry:]
-	found := cutOut.FindAllSubmatchIndex(body, -1)
 	counts, number := map[string]int{}, ""
-	of := func(m []int, i int) string {
-		if m[2*i] < 0 {
-			return ""
+	begin := -1
+	var value uint64
+	for i := m.Entry; i < len(m.Lines); i++ {
+		if begin < 0 && strings.HasPrefix(m.Lines[i].Text, firstBlock) {
+			begin = i
 		}
-		return string(body[m[2*i]:m[2*i+1]])
-	}
-	for _, m := range found {
-		n := of(m, 7)
-		if counts[n]++; counts[n] > counts[number] || counts[n] == counts[number] && n < number {
-			number = n
-		}
-	}
-	begin := lastRegisters.FindIndex(body)
-	value, err := strconv.ParseUint(number, 10, 32)
-	if from == nil || begin == nil || err != nil || counts[number] < leastOpaque {
-		return text
-	}
-	var out bytes.Buffer
-	out.Write(text[:entry])
-	out.Write(body[:begin[1]])
-	fmt.Fprintf(&out, "\t.reg .b32 \t%%opaque;\n\tld.param.b32 \t%%opaque, [%s_param_%d];\n\txor.b32 \t%%opaque, %%opaque, %d;\n", air.PTXEntry, from.number, uint32(from.value)^uint32(value))
-	last := begin[1]
-	for _, m := range found {
-		cut := of(m, 1) + of(m, 2)
-		if of(m, 7) != number || of(m, 6) != cut {
+		_, set, ok := maskedAndSet(m.Lines[i:])
+		if !ok {
 			continue
 		}
-		if of(m, 2) != "" { // bfe becomes a shift and a mask
-			at, _ := strconv.Atoi(of(m, 4))
-			width, _ := strconv.Atoi(of(m, 5))
-			if at+width > 32 || width == 0 {
-				continue
-			}
-			out.Write(body[last:m[0]])
-			fmt.Fprintf(&out, "\tshr.u32 \t%s, %s, %d;\n\tand.b32 \t%s, %s, %d;", cut, of(m, 3), at, cut, cut, uint32(1)<<width-1)
-			last = bytes.IndexByte(body[m[0]:], '\n') + m[0]
+		n := set.Args[2].Text
+		if counts[n]++; counts[n] > counts[number] || counts[n] == counts[number] && n < number {
+			number, value = n, set.Args[2].Number
 		}
-		out.Write(body[last:m[14]])
-		out.WriteString("%opaque")
-		last = m[15]
 	}
-	out.Write(body[last:])
-	return out.Bytes()
+	if from == nil || begin < 0 || m.Behind || counts[number] < leastOpaque {
+		return
+	}
+	m.Replace(func(i int) ([]ptx.Line, bool) {
+		l := &m.Lines[i]
+		if i == begin {
+			return append([]ptx.Line{*l}, ptx.NewLine("\t.reg .b32 \t%opaque;\n"), ptx.NewLine(fmt.Sprintf("\tld.param.b32 \t%%opaque, [%s_param_%d];\n", air.PTXEntry, from.number)),
+				ptx.NewLine(fmt.Sprintf("\txor.b32 \t%%opaque, %%opaque, %d;\n", uint32(from.value)^uint32(value)))), true
+		}
+		use := func(cut, set *ptx.Statement) bool {
+			return set.Args[2].Text == number && set.Args[1].Name == cut.Args[0].Name
+		}
+		fits := func(cut *ptx.Statement) bool {
+			return cut.Op != "bfe.u32" || cut.Args[3].Number > 0 && cut.Args[2].Number+cut.Args[3].Number <= 32
+		}
+		if cut, set, ok := maskedAndSet(m.Lines[i:]); ok && use(cut, set) && fits(cut) && cut.Op == "bfe.u32" {
+			to, at, width := cut.Args[0].Name, cut.Args[2].Number, cut.Args[3].Number
+			return l.With(fmt.Sprintf("shr.u32 \t%s, %s, %d", to, cut.Args[1].Name, at), fmt.Sprintf("and.b32 \t%s, %[1]s, %d", to, uint32(1)<<width-1)), true
+		}
+		if i > 0 {
+			if cut, set, ok := maskedAndSet(m.Lines[i-1:]); ok && use(cut, set) && fits(cut) {
+				return l.With(fmt.Sprintf("or.b32 \t%s, %s, %%opaque", set.Args[0].Name, set.Args[1].Name)), true
+			}
+		}
+		return nil, false
+	})
 }
+
+// firstBlock is what the comment begins with that LLVM writes before the first instruction of a function.
+const firstBlock = "// %bb.0:"

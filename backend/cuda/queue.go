@@ -168,20 +168,7 @@ func (x *executor) Copy(ctx context.Context, dst, src backend.Place, n int64) er
 			return errors.Join(driver.CopyWithin(s.stream, to, from, n), s.stream.Synchronize())
 		})
 	}
-	piece := make([]byte, min(n, stagingBytes))
 	return x.staged(func(s *staging) error {
-		return hostqueue.Pieces(ctx, int(n), func(begin, end int) error {
-			for begin < end {
-				part := piece[:min(len(piece), end-begin)]
-				if _, err := src.Buffer.ReadAt(part, src.Offset+int64(begin)); err != nil {
-					return err
-				}
-				if err := s.send(to+driver.Address(begin), part); err != nil {
-					return err
-				}
-				begin += len(part)
-			}
-			return nil
-		})
+		return hostqueue.Through(ctx, src, n, func(at int64, data []byte) error { return s.send(to+driver.Address(at), data) })
 	})
 }

@@ -27,10 +27,6 @@ func (x *executor) replays(ctx context.Context, s *backend.Submission, r *backen
 	own := s.Frame.(*frame)
 	params := append(slices.Clone(s.Params), 0)
 	turn := 0 // number of launches so far, which selects the slot
-	plan := e.plan
-	if len(e.steps) > mostNodes || e.program.Profile || e.rules == nil {
-		plan = Stream
-	}
 	x.ranges.Push(e.name)
 	defer x.ranges.Pop()
 	if err := x.begin.Record(x.stream); err != nil {
@@ -103,7 +99,7 @@ func (x *executor) replays(ctx context.Context, s *backend.Submission, r *backen
 		case e.program.Profile:
 			launched++
 			err = x.timed(l, r, next)
-		case plan == Stream:
+		case e.stream:
 			launched++
 			err = x.start(ctx, l, next)
 		default:
@@ -111,7 +107,7 @@ func (x *executor) replays(ctx context.Context, s *backend.Submission, r *backen
 				in.replays = batch
 			}
 			var t *topology
-			if t, err = l.topology(plan, in.replays); err == nil {
+			if t, err = l.topology(in.replays); err == nil {
 				launched += in.replays
 				err = t.launch(l, x.stream, i+in.replays < s.Count())
 			}

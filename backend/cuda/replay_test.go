@@ -112,15 +112,15 @@ func TestHostCalls(t *testing.T) {
 	require.NoError(t, err)
 	p, err := s.Graph(t.Context(), "")
 	require.NoError(t, err)
-	f, err := p.NewRowFrame(t.Context(), 48)
+	f, err := p.NewBurstFrame(t.Context(), 48)
 	require.NoError(t, err)
 	require.NoError(t, f.SetInput("x", make([]byte, 4*cells)))
 	require.NoError(t, f.SetParam("pos", 1))
 	require.NoError(t, f.SetParam("rows", 2))
-	_, err = f.RunRow(t.Context(), 48) // makes graphs and memory that are kept
+	_, err = f.RunBurst(t.Context(), 48) // makes graphs and memory that are kept
 	require.NoError(t, err)
 	before := x.Calls()
-	_, err = f.RunRow(t.Context(), 48)
+	_, err = f.RunBurst(t.Context(), 48)
 	require.NoError(t, err)
 	made := map[string]int{}
 	for name, n := range x.Calls() {

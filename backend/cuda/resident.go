@@ -4,8 +4,8 @@ package cuda
 
 import (
 	"fmt"
-	"regexp"
-	"strconv"
+
+	"github.com/mlxc/mlxc/internal/ptx"
 )
 
 // roomyThreads is the maximum of threads on a multiprocessor for each to have 128 of its 65,536 registers, with
@@ -25,42 +25,39 @@ const (
 	fullThreads = 1024
 )
 
-// mostThreads matches the directive for the maximum of threads in a block.
-var mostThreads = regexp.MustCompile(`(?m)^\.maxntid (\d+)$`)
-
-// fewestBlocks matches the directive for how many blocks share a multiprocessor. What it says already is the maximum
-// with which the kernel has all registers that it needs.
-var fewestBlocks = regexp.MustCompile(`(?m)^\.minnctapersm (\d+)\n`)
-
 // resident adds the directive for how many blocks share a multiprocessor, where a grid is so small that they are
 // few. An assembler that is not told saves registers, so that as many blocks as possible fit, and to that end issues
 // some loads only when other values have been used up; few blocks do not hide such latencies, and the saved
 // registers lie idle.
-func resident(text []byte, known facts, multiprocessors int) []byte {
+func resident(m *ptx.Module, known facts, multiprocessors int) {
 	blocks, threads := known.blocks[0]*known.blocks[1]*known.blocks[2], known.threads
 	if blocks == 0 || multiprocessors <= 0 {
-		return text
+		return
 	}
 	each := (blocks-1)/uint64(multiprocessors) + 1
 	switch {
 	case each <= roomyThreads/threads:
 	case threads > largeBlock && each > 1 && each <= fullThreads/threads:
 	default:
-		return text
+		return
 	}
 	if blocks*threads >= crowdedThreads*uint64(multiprocessors) && 2*each <= roomyThreads/threads {
 		each *= 2
 	}
-	at := mostThreads.FindIndex(text)
-	if at == nil {
-		return text
+	directive := func(i int, name string) bool {
+		return len(m.Lines[i].Code) == 1 && m.Lines[i].Code[0].Op == name && len(m.Lines[i].Code[0].Args) == 1
 	}
-	rest := text[at[1]:]
-	if said := fewestBlocks.FindSubmatch(rest); said != nil { // by the compiler, which does not know the grid
-		if n, err := strconv.ParseUint(string(said[1]), 10, 64); err == nil {
-			each = min(each, n)
+	for i := range m.Lines {
+		// What the compiler says already, which does not know the grid, is the maximum with which the kernel has all
+		// registers that it needs.
+		if directive(i, ".minnctapersm") {
+			each = min(each, m.Lines[i].Code[0].Args[0].Number)
 		}
-		rest = fewestBlocks.ReplaceAll(rest, nil)
 	}
-	return fmt.Appendf(text[:at[1]:at[1]], "\n.minnctapersm %d%s", each, rest)
+	m.Replace(func(i int) ([]ptx.Line, bool) {
+		if directive(i, ".maxntid") {
+			return []ptx.Line{m.Lines[i], ptx.NewLine(fmt.Sprintf(".minnctapersm %d\n", each))}, true
+		}
+		return nil, directive(i, ".minnctapersm")
+	})
 }

@@ -8,6 +8,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/mlxc/mlxc/internal/ptx"
+
 	"github.com/mlxc/mlxc/internal/air"
 )
 
@@ -24,6 +26,9 @@ func TestResident(t *testing.T) {
 	const text = ".visible .entry mlxc_kernel(\n)\n.maxntid 256\n{\n}\n"
 	told := func(n string) string {
 		return ".visible .entry mlxc_kernel(\n)\n.maxntid 256\n.minnctapersm " + n + "\n{\n}\n"
+	}
+	of := func(text string, f facts, multiprocessors int) string {
+		return string(changedText(t, []byte(text), func(m *ptx.Module) { resident(m, f, multiprocessors) }))
 	}
 	for _, c := range []struct {
 		blocks, threads uint64
@@ -53,12 +58,11 @@ func TestResident(t *testing.T) {
 		{0, 0, 132, text},
 		{1, 256, 0, text},
 	} {
-		require.Equal(t, c.want, string(resident([]byte(text), facts{threads: c.threads, blocks: [3]uint64{1, c.blocks, 1}}, c.cores)), "%d of %d", c.blocks, c.threads)
+		require.Equal(t, c.want, of(text, facts{threads: c.threads, blocks: [3]uint64{1, c.blocks, 1}}, c.cores), "%d of %d", c.blocks, c.threads)
 	}
 	said := strings.Replace(text, "\n{", "\n.minnctapersm 3\n{", 1)
 	require.NotEqual(t, text, said)
-	require.Equal(t, told("1"), string(resident([]byte(said), facts{threads: 128, blocks: [3]uint64{1, 132, 1}}, 132)), "fewer than was said")
-	require.Equal(t, told("3"), string(resident([]byte(said), facts{threads: 128, blocks: [3]uint64{1, 264, 1}}, 132)), "more registers are needed than four blocks have")
-	require.Equal(t, said, string(resident([]byte(said), facts{}, 132)), "a grid that nobody knows")
-	require.Equal(t, "no entry", string(resident([]byte("no entry"), facts{threads: 32, blocks: [3]uint64{1, 1, 1}}, 132)))
+	require.Equal(t, told("1"), of(said, facts{threads: 128, blocks: [3]uint64{1, 132, 1}}, 132), "fewer than was said")
+	require.Equal(t, told("3"), of(said, facts{threads: 128, blocks: [3]uint64{1, 264, 1}}, 132), "more registers are needed than four blocks have")
+	require.Equal(t, said, of(said, facts{}, 132), "a grid that nobody knows")
 }

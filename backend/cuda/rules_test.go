@@ -219,16 +219,13 @@ func TestArcs(t *testing.T) {
 			if c == nil {
 				continue
 			}
-			how := Chain
-			if g.Ordering == ir.ByEdges {
-				how = Edges
-			}
-			all, joins := c.arcs(how)
-			n := len(c.steps) + int(joins)
+			chain := g.Ordering != ir.ByEdges
+			c.link(chain)
+			n := len(c.steps) + int(c.joins)
 			before := make([][]bool, n) // by node: which ones it waits for
 			out := make([][]int32, n)
 			degree := make([]int, n)
-			for _, a := range all {
+			for _, a := range c.arcs {
 				out[a.from] = append(out[a.from], a.to)
 				degree[a.to]++
 			}
@@ -254,7 +251,7 @@ func TestArcs(t *testing.T) {
 				}
 			}
 			require.Equal(t, n, done, "the edges have a cycle")
-			if how == Chain {
+			if chain {
 				for i := 1; i < n; i++ {
 					require.True(t, before[i][i-1])
 				}

@@ -3,14 +3,14 @@
 package cuda
 
 import (
-	"bytes"
 	"encoding/binary"
 	"fmt"
-	"regexp"
 	"strconv"
+	"strings"
 
 	"github.com/mlxc/mlxc/backend/internal/plan"
 	"github.com/mlxc/mlxc/internal/air"
+	"github.com/mlxc/mlxc/internal/ptx"
 	"github.com/mlxc/mlxc/ir"
 )
 
@@ -203,49 +203,38 @@ func (x *kernel) facts(known []parameter) (f facts) {
 	return f
 }
 
-// parameterRead matches the load of a parameter of an entry, or of a part of it.
-var parameterRead = regexp.MustCompile(`ld\.param\.([busf])(8|16|32|64)(\s+)(%\w+), \[` + air.PTXEntry + `_param_(\d+)(?:\+(\d+))?\];`)
-
-// specialised returns the PTX in which loads of known parameters are replaced by their values.
-func specialised(text []byte, known []parameter) []byte {
+// specialised replaces loads of known parameters, or of parts of them, by their values.
+func specialised(m *ptx.Module, known []parameter) {
 	values := map[int]uint64{}
 	for _, p := range known {
 		if !p.aligned {
 			values[p.number] = p.value
 		}
 	}
-	var out bytes.Buffer
-	last := 0
-	for _, m := range parameterRead.FindAllSubmatchIndex(text, -1) {
-		part := func(i int) string {
-			if m[2*i] < 0 {
-				return ""
-			}
-			return string(text[m[2*i]:m[2*i+1]])
+	m.Replace(func(i int) ([]ptx.Line, bool) {
+		l := &m.Lines[i]
+		in := l.Instruction()
+		if in == nil || !strings.HasPrefix(in.Op, "ld.param.") || in.Guard != "" || len(in.Args) != 2 || in.Args[1].Kind != ptx.Memory {
+			return nil, false
 		}
-		n, _ := strconv.Atoi(part(5))
-		v, ok := values[n]
-		if !ok {
-			continue
+		typ := in.Op[len("ld.param."):]
+		v, ok := values[entryParameter(in.Args[1].Name)]
+		width, err := strconv.Atoi(typ[1:])
+		if !ok || err != nil {
+			return nil, false
 		}
-		if off, _ := strconv.Atoi(part(6)); off > 0 {
-			v >>= 8 * off
+		v = v >> (8 * in.Args[1].Number) & (1<<width - 1)
+		move := func(typ, value string) ([]ptx.Line, bool) {
+			return l.With(fmt.Sprintf("mov.%s \t%s, %s", typ, in.Args[0].Text, value)), true
 		}
-		width, _ := strconv.Atoi(part(2))
-		v &= 1<<width - 1
-		out.Write(text[last:m[0]])
-		last = m[1]
 		switch {
-		case part(1) == "f" && width == 32:
-			fmt.Fprintf(&out, "mov.f32%s%s, 0f%08X;", part(3), part(4), v)
-		case part(1) == "f":
-			fmt.Fprintf(&out, "mov.f64%s%s, 0d%016X;", part(3), part(4), v)
-		case part(1) == "s" && width < 64: // a value of 8 bits has a register of 16
-			fmt.Fprintf(&out, "mov.s%d%s%s, %d;", max(16, width), part(3), part(4), int64(v)<<(64-width)>>(64-width))
-		default:
-			fmt.Fprintf(&out, "mov.b%d%s%s, %d;", max(16, width), part(3), part(4), v)
+		case typ == "f32":
+			return move(typ, fmt.Sprintf("0f%08X", v))
+		case typ == "f64":
+			return move(typ, fmt.Sprintf("0d%016X", v))
+		case typ[0] == 's' && width < 64: // a value of 8 bits has a register of 16
+			return move(fmt.Sprint("s", max(16, width)), fmt.Sprint(int64(v)<<(64-width)>>(64-width)))
 		}
-	}
-	out.Write(text[last:])
-	return out.Bytes()
+		return move(fmt.Sprint("b", max(16, width)), fmt.Sprint(v))
+	})
 }

@@ -32,6 +32,9 @@ type code struct {
 	mma          air.MMA // what tensor cores may multiply
 	sometimes    []int32 // steps that some replays leave out
 	marks        []mark  // if a tool takes ranges
+	// arcs are the edges of a replay's CUDA graph, whose nodes are the steps, and then so many joins.
+	arcs  []arc
+	joins int32
 
 	mu   *sync.Mutex
 	kept []*topology // CUDA graphs that no launches of the code use

@@ -46,7 +46,7 @@ func chained(a *ir.Graph) (nodes []ir.Node, of []touched) {
 	var params []uint32
 	for i := range a.Params {
 		m := &a.Params[i]
-		params = append(params, uint32(m.Min+math.Trunc((m.Max-m.Min)/4))) // as open sets them
+		params = append(params, uint32(m.Min+math.Trunc((m.Max-m.Min)/4))) // the value that the function open sets
 	}
 	mark := func(in map[ir.MemID][]bool, r ir.Region) {
 		root, base := a.Root(r.Mem)

@@ -19,7 +19,7 @@ import (
 
 const (
 	cells = 64 // of the workload's tensors
-	row   = 41 // replays of a long submission: two CUDA graphs of 16, and single ones
+	burst = 41 // replays of a long submission: two CUDA graphs of 16, and single ones
 )
 
 func words(n int, f func(i int) uint32) []byte {
@@ -127,7 +127,7 @@ func newWorkload(t testing.TB, pipeline string) *ir.Graph {
 type outcome []string
 
 // several are submissions of many replays and of few.
-var several = []int{row, 3, 1, row}
+var several = []int{burst, 3, 1, burst}
 
 // run replays the workload by two frames in turn, for each number of replays in submissions. Inputs are written
 // before the first submission of each frame.
@@ -144,7 +144,7 @@ func run(d backend.Device, g *ir.Graph, submissions ...int) (out outcome, err er
 	}
 	var frames []*replay.Frame
 	for range 2 {
-		f, err := p.NewRowFrame(ctx, row)
+		f, err := p.NewBurstFrame(ctx, burst)
 		if err != nil {
 			return nil, err
 		}
@@ -171,7 +171,7 @@ func run(d backend.Device, g *ir.Graph, submissions ...int) (out outcome, err er
 				return nil, err
 			}
 		}
-		if _, err := f.RunRow(ctx, n); err != nil {
+		if _, err := f.RunBurst(ctx, n); err != nil {
 			return nil, err
 		}
 		for _, name := range []string{"y", "z"} {

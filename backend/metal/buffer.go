@@ -94,12 +94,7 @@ func (d *Device) Map(data []byte, _ bool) (backend.Buffer, error) {
 }
 
 // resource returns the MTLResourceOptions of a buffer with a storage mode.
-func (d *Device) resource(mode uint64) uintptr {
-	if d.options.Fences {
-		mode |= objc.ResourceHazardTrackingModeUntracked
-	}
-	return uintptr(mode)
-}
+func (d *Device) resource(mode uint64) uintptr { return uintptr(mode | d.options.tracking()) }
 
 // take adds n bytes, about to be allocated, to the device's count. Beyond the working set that the system
 // recommends command buffers fail, so more is refused here.

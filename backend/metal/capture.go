@@ -55,8 +55,9 @@ func prepareCaptures() error { return objc.Setenv(enableVariable, "1") }
 // process have the same path, the one that reaches its n-th replay first makes the file.
 var claimed sync.Map
 
-// captured is called before a replay is committed, when its turn has come, and returns what to call when all
-// of it is. If this is the replay that the options ask for, it is captured between the two calls.
+// captured is called when it is a replay's turn to be committed. It returns a function to call
+// after all of the replay was committed. If this is the replay that the options name, it is
+// captured between the two calls.
 func (x *executor) captured() func() {
 	w := x.wanted
 	if w == nil || w.count.Load() <= 0 || w.count.Add(-1) != 0 {

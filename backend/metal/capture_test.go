@@ -69,9 +69,9 @@ func TestCaptureInFlight(t *testing.T) {
 			unset(t, enable)
 			file := filepath.Join(t.TempDir(), "fourth.gputrace")
 			r := gpu(t, fakemetal.Options{Late: 3 * time.Millisecond, Seed: 3}, metal.Options{Capture: file + ":4", Plan: way})
-			f, err := r.replaying(adding(t, 2, 2)).NewRowFrame(t.Context(), 6)
+			f, err := r.replaying(adding(t, 2, 2)).NewBurstFrame(t.Context(), 6)
 			require.NoError(t, err)
-			run, err := f.SubmitRow(t.Context(), 6, nil)
+			run, err := f.SubmitBurst(t.Context(), 6, nil)
 			require.NoError(t, err)
 			require.NoError(t, run.Result().Err)
 			each := len(run.Result().Times.Buffers) / 6

@@ -88,7 +88,7 @@ func (c *encoder) Run(ctx context.Context, r *backend.Result) error {
 	}
 	s := sending{
 		code: &c.code, queue: c.x.id, places: placesOf(c.plan.Places), params: c.params, guard: c.guard.at(), device: c.x.Device,
-		samples: c.samples, fence: c.x.fence, fenced: c.x.fenced,
+		samples: c.samples, fence: c.x.fence,
 	}
 	var done committed
 	c.samples.begin(c.x.Device)

@@ -159,9 +159,6 @@ func Open(o Options) (d *Device, err error) {
 			objc.Release(id)
 			return
 		}
-		if m := o.Measured; o.Plan == Auto && m != nil {
-			d.options.Fences = d.options.Fences || m.Litmus.Fences
-		}
 		d.maxBuffer, d.groupMax, d.workingSet = d.MaxBuffer, d.ThreadgroupBytes, d.Description.Memory
 		if o.Memory > 0 && (d.Memory == 0 || o.Memory < d.Memory) {
 			d.Memory = o.Memory
@@ -247,6 +244,7 @@ const pageSize = 16 << 10
 // Info implements [backend.Device].
 func (d *Device) Info() backend.Info {
 	return backend.Info{
+		Submits:     true,
 		Description: d.Description.Name, PageSize: pageSize, Alignment: 256,
 		MaxBuffer: d.maxBuffer, Memory: d.Memory,
 		MaxThreadgroup: 1024, ThreadgroupBytes: d.groupMax, ArgumentSlots: argumentSlots,

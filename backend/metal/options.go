@@ -86,20 +86,20 @@ const NoCache = "none"
 
 // Description describes a GPU of the machine.
 type Description struct {
-	Name    string
-	Default bool  // // the system's default GPU
-	Family  int   // the highest MTLGPUFamilyApple number: 7 is M1's; 0: no GPU of Apple's
-	Memory  int64 // recommendedMaxWorkingSetSize, in bytes
-	// MaxBuffer is the max length of a buffer, ThreadgroupBytes the max threadgroup memory, in bytes.
-	MaxBuffer        int64
-	ThreadgroupBytes int
-	Unified          bool // CPU and GPU share one memory
-	RegistryID       uint64
-	Architecture     string // "applegpu_g13g"
-	Families         string // all MTLGPUFamily that it supports: "Apple7, Mac2, Metal3"
-	LowPower         bool   // the integrated one of several GPUs
-	Removable        bool
-	Headless         bool // it has no screen
+	Name      string `json:"name"`
+	Default   bool   `json:"default"`      // the system's default GPU
+	Family    int    `json:"apple_family"` // the highest MTLGPUFamilyApple number: 7 is M1's; 0: no GPU of Apple's
+	Memory    int64  `json:"working_set"`  // recommendedMaxWorkingSetSize, in bytes
+	MaxBuffer int64  `json:"max_buffer"`   // max length of a buffer, in bytes
+	// ThreadgroupBytes is the max threadgroup memory, in bytes.
+	ThreadgroupBytes int    `json:"threadgroup_bytes"`
+	Unified          bool   `json:"unified_memory"` // CPU and GPU share one memory
+	RegistryID       uint64 `json:"registry_id"`
+	Architecture     string `json:"architecture"` // "applegpu_g13g"
+	Families         string `json:"families"`     // all MTLGPUFamily that it supports: "Apple7, Mac2, Metal3"
+	LowPower         bool   `json:"low_power"`    // the integrated one of several GPUs
+	Removable        bool   `json:"removable"`
+	Headless         bool   `json:"headless"` // it has no screen
 }
 
 // String is the description in one line.

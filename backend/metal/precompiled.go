@@ -36,10 +36,10 @@ func (l *libraries) ours(function string, id ir.Library, text func() (string, er
 func stamp() string {
 	h := sha256.New()
 	own := msl.Own()
-	names, err := fs.Glob(own, "*.metal")
-	for _, name := range names {
+	files, err := fs.ReadDir(own, ".")
+	for _, f := range files {
 		var text []byte
-		if text, err = fs.ReadFile(own, name); err != nil {
+		if text, err = fs.ReadFile(own, f.Name()); err != nil {
 			break
 		}
 		h.Write(text)

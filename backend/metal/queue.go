@@ -28,17 +28,15 @@ func (d *Device) NewQueue() (backend.Queue, error) {
 	x := &executor{Device: d, turns: newTurns(), taken: map[*backend.Submission]uint64{}, room: make(chan struct{}, maxUncompleted)}
 	objc.Pool(func() {
 		x.id = objc.NewQueue.SendID(d.id, uintptr(maxUncompleted))
-		if d.options.Fences {
-			x.fence = objc.NewFence.SendID(d.id)
-		}
+		x.fence = d.newFence()
 		if x.id != 0 {
 			labelQueue(x.id)
 			d.resident.queue(x.id)
 		}
 	})
-	if x.id == 0 || d.options.Fences && x.fence == 0 {
+	if x.id == 0 || x.fence != nil && x.fence.id == 0 {
 		objc.Release(x.id)
-		objc.Release(x.fence)
+		x.fence.close()
 		return nil, errors.New("metal: the system gives no command queue, or no fence")
 	}
 	q := &queue{Queue: hostqueue.New(x, hostqueue.Options{MaxUncompleted: maxUncompleted}), x: x}
@@ -53,8 +51,8 @@ func (q *queue) Close() error {
 		q.x.flight.closed(q)
 		q.x.resident.leave(q.x.id)
 		objc.Release(q.x.id)
-		objc.Release(q.x.fence)
-		q.err = q.x.close()
+		q.x.fence.close()
+		q.err = q.x.batches.Close()
 	})
 	return errors.Join(err, q.err)
 }
@@ -68,42 +66,12 @@ type executor struct {
 	// for room here, since in Metal they would block a whole thread.
 	room chan struct{}
 
-	// fence orders encoders if hazard tracking is off (Options.Fences). fenced: an encoder that updates
-	// it was committed; only the submission whose turn it is reads and writes this.
-	fence  objc.ID
-	fenced bool
+	fence *fence
 
 	mu    sync.Mutex
 	taken map[*backend.Submission]uint64
-	free  []*objc.Batch // batches that may be used again
-}
 
-func (x *executor) close() error {
-	var errs []error
-	for _, b := range x.free {
-		errs = append(errs, b.Close())
-	}
-	x.free = nil
-	return errors.Join(errs...)
-}
-
-// batch returns an empty batch of messages, which the caller gives back by done.
-func (x *executor) batch() *objc.Batch {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	if n := len(x.free); n > 0 {
-		b := x.free[n-1]
-		x.free = x.free[:n-1]
-		return b
-	}
-	return &objc.Batch{}
-}
-
-func (x *executor) done(b *objc.Batch) {
-	b.Reset()
-	x.mu.Lock()
-	x.free = append(x.free, b)
-	x.mu.Unlock()
+	batches objc.Batches
 }
 
 // Accept implements [hostqueue.Executor].
@@ -170,10 +138,7 @@ func (x *executor) Upload(ctx context.Context, dst backend.Place, data []byte) e
 	if b.data == nil {
 		return x.upload(ctx, b, dst.Offset, data)
 	}
-	return hostqueue.Pieces(ctx, len(data), func(from, to int) error {
-		copy(b.data[dst.Offset+int64(from):dst.Offset+int64(to)], data[from:to])
-		return nil
-	})
+	return hostqueue.Copy(ctx, b.data[dst.Offset:dst.Offset+int64(len(data))], data)
 }
 
 // Download implements [hostqueue.Executor].
@@ -185,10 +150,7 @@ func (x *executor) Download(ctx context.Context, data []byte, src backend.Place)
 	if b.data == nil {
 		return x.download(ctx, data, b, src.Offset)
 	}
-	return hostqueue.Pieces(ctx, len(data), func(from, to int) error {
-		copy(data[from:to], b.data[src.Offset+int64(from):])
-		return nil
-	})
+	return hostqueue.Copy(ctx, data, b.data[src.Offset:src.Offset+int64(len(data))])
 }
 
 // Copy implements [hostqueue.Executor].
@@ -201,21 +163,8 @@ func (x *executor) Copy(ctx context.Context, dst, src backend.Place, n int64) er
 	if err == nil && (b.data == nil || from.data == nil) {
 		return x.copyBuffer(ctx, dst, src, n)
 	}
-	if b.data == nil { // src is another device's: ReadAt may take that device's locks, so no lock is held here
-		data := make([]byte, min(n, stagingBytes))
-		for done := int64(0); done < n; done += int64(len(data)) {
-			data = data[:min(n-done, stagingBytes)]
-			if _, err := src.Buffer.ReadAt(data, src.Offset+done); err != nil {
-				return err
-			}
-			if err := x.upload(ctx, b, dst.Offset+done, data); err != nil {
-				return err
-			}
-		}
-		return nil
+	if b.data == nil { // src is another device's
+		return hostqueue.Through(ctx, src, n, func(at int64, data []byte) error { return x.upload(ctx, b, dst.Offset+at, data) })
 	}
-	return hostqueue.Pieces(ctx, int(n), func(from, to int) error {
-		_, err := src.Buffer.ReadAt(b.data[dst.Offset+int64(from):dst.Offset+int64(to)], src.Offset+int64(from))
-		return err
-	})
+	return hostqueue.Read(ctx, b.data[dst.Offset:dst.Offset+n], src)
 }

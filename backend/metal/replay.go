@@ -86,7 +86,7 @@ func (x *executor) Replay(ctx context.Context, s *backend.Submission, r *backend
 		c := committed{replay: i}
 		next := sending{
 			code: &e.code, queue: x.id, places: placesOf(places), params: params, guard: own.guard.at(), next: i+1 < s.Count(), device: x.Device,
-			stored: in.stored, samples: own.samples, fence: x.fence, fenced: x.fenced,
+			stored: in.stored, samples: own.samples, fence: x.fence,
 		}
 		if next.stored != nil && !next.stored.fits(g, next.places) {
 			next.stored = nil
@@ -151,7 +151,7 @@ func (x *executor) commit(ctx context.Context, s *sending, c *committed) error {
 		x.flight.begin(made)
 		x.leave(end - first - len(made))
 		if some {
-			x.fenced = x.fence != 0
+			x.fence.committed()
 		}
 		if err != nil {
 			return err
@@ -174,8 +174,8 @@ var errNoBuffer = errors.New("metal: the system gives no command buffer")
 // send encodes and commits the command buffers first to end, without end, by one call from Go to C, and
 // returns those that were committed.
 func (x *executor) send(s *sending, first, end int) (made []objc.ID, err error) {
-	b := x.batch()
-	defer x.done(b)
+	b := x.batches.Take()
+	defer x.batches.Give(b)
 	if s.stored != nil && first == 0 {
 		s.stored.bring(b, s)
 	}
@@ -203,7 +203,7 @@ func (x *executor) send(s *sending, first, end int) (made []objc.ID, err error) 
 // sendSideBySide does the same with one thread for each command buffer. All are enqueued before any is
 // encoded, which fixes their order; each is committed as soon as it is encoded. some: one has an encoder.
 func (x *executor) sendSideBySide(ctx context.Context, s *sending, first, end int) (made []objc.ID, some bool, err error) {
-	b := x.batch()
+	b := x.batches.Take()
 	var refs []objc.Ref
 	for i := first; i < end; i++ {
 		cb := s.create(b, i)
@@ -217,7 +217,7 @@ func (x *executor) sendSideBySide(ctx context.Context, s *sending, first, end in
 			}
 		}
 	}
-	x.done(b)
+	x.batches.Give(b)
 	if err != nil {
 		return nil, false, err
 	}
@@ -225,8 +225,8 @@ func (x *executor) sendSideBySide(ctx context.Context, s *sending, first, end in
 	errs := make([]error, len(made))
 	var wait sync.WaitGroup
 	one := func(i int) {
-		b := x.batch()
-		defer x.done(b)
+		b := x.batches.Take()
+		defer x.batches.Give(b)
 		// An enqueued command buffer must be committed in any case, or the queue would wait for it for ever.
 		cb := b.Object(made[i])
 		if errs[i] = context.Cause(ctx); errs[i] == nil && !lost {
@@ -269,7 +269,7 @@ type settled struct {
 func (x *executor) settle(buffers []objc.ID) (out []settled) {
 	for _, id := range buffers {
 		var t settled
-		b := x.batch()
+		b := x.batches.Take()
 		b.Send(objc.WaitUntilCompleted, id)
 		begin, end := b.Send(objc.GPUStartTime, id), b.Send(objc.GPUEndTime, id)
 		status, failure := b.Send(objc.BufferStatus, id), b.Send(objc.BufferError, id)
@@ -286,7 +286,7 @@ func (x *executor) settle(buffers []objc.ID) (out []settled) {
 			}
 			objc.Release(e)
 		}
-		x.done(b)
+		x.batches.Give(b)
 		x.flight.end(id)
 		objc.Release(id)
 		x.leave(1)

@@ -41,8 +41,7 @@ type sending struct {
 	device  *Device
 	stored  *stored  // the indirect command buffers that are executed; nil: dispatches are encoded
 	samples *samples // nil: no times are taken
-	fence   objc.ID  // the MTLFence that orders encoders; 0: hazard tracking does
-	fenced  bool     // an earlier encoder has updated the fence
+	fence   *fence
 }
 
 // create appends the messages that make command buffer i of the plan. It is retained for the caller.
@@ -107,7 +106,7 @@ func of(vars []plan.Var, op int32) (own, rest []plan.Var) {
 }
 
 // open begins an encoder. timed is the timed command whose begin and end are sampled with it; negative:
-// none. later: an encoder of this replay comes before it, so that the fence was updated.
+// none. later: an encoder of this replay comes before it.
 func (s *sending) open(b *objc.Batch, cb objc.Ref, timed int32, later bool) objc.Ref {
 	kind := objc.DispatchTypeConcurrent
 	if s.how == Serial {
@@ -119,17 +118,13 @@ func (s *sending) open(b *objc.Batch, cb objc.Ref, timed int32, later bool) objc
 	} else {
 		encoder = b.SendTo(objc.ComputeEncoderOfType, cb, uintptr(kind))
 	}
-	if s.fence != 0 && (later || s.fenced) {
-		b.SendTo(objc.WaitForFence, encoder, uintptr(s.fence))
-	}
+	s.fence.wait(b, encoder, later)
 	return encoder
 }
 
-// close updates the fence, if there is one, and ends the encoder.
+// close ends the encoder.
 func (s *sending) close(b *objc.Batch, encoder objc.Ref) {
-	if s.fence != 0 {
-		b.SendTo(objc.UpdateFence, encoder, uintptr(s.fence))
-	}
+	s.fence.update(b, encoder)
 	b.SendTo(objc.EndEncoding, encoder)
 }
 

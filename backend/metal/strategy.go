@@ -27,8 +27,8 @@ const (
 	// IndirectBarriers: the same, with the barriers in the indirect commands (setBarrier). Only for GPUs on
 	// which `mlxreplay doctor` has seen them order later commands too ([Options.Measured]).
 	IndirectBarriers
-	// Auto takes for each graph the plan that is the fastest by the profile of the GPU
-	// ([Options.Measured]), Concurrent without a profile.
+	// Auto takes for each graph the one of the plans above that rests on documented orders alone and is the
+	// fastest by the profile of the GPU ([Options.Measured]): not IndirectBarriers. Concurrent without a profile.
 	Auto
 )
 
@@ -76,10 +76,7 @@ func (o *Options) choose(p *plan.Plan) Plan {
 	}
 	direct := o.Measured.Plans[Concurrent.String()]
 	ways, of := []cost.Way{way(Concurrent, direct, p)}, []Plan{Concurrent}
-	for x := Serial; x < Auto; x++ {
-		if x == IndirectBarriers && !o.Measured.Litmus.IndirectBarriers {
-			continue
-		}
+	for x := Serial; x < IndirectBarriers; x++ {
 		ways, of = append(ways, way(x, direct, p)), append(of, x)
 	}
 	return of[o.Measured.Fastest(ways)]

@@ -495,10 +495,10 @@ func (w *workload) graph(d backend.Device, q backend.Queue, g *ir.Graph, out out
 		closing = append(closing, set.Close)
 		sets = append(sets, set)
 	}
-	const row = 4
+	const burst = 4
 	var frames []backend.Frame
 	for range 2 {
-		f, err := e.NewFrame(backend.FrameSpec{Replays: row})
+		f, err := e.NewFrame(backend.FrameSpec{Replays: burst})
 		if err != nil {
 			return err
 		}
@@ -532,7 +532,7 @@ func (w *workload) graph(d backend.Device, q backend.Queue, g *ir.Graph, out out
 			m := &g.Memories[i]
 			count := int64(1)
 			if m.Every {
-				count = row
+				count = burst
 			}
 			if m.Kind == ir.Output {
 				data := make([]byte, count*m.Size)
@@ -567,7 +567,7 @@ func (w *workload) graph(d backend.Device, q backend.Queue, g *ir.Graph, out out
 			copy(p.Bytes(m.Size), data)
 		}
 		p, err := q.Submit(context.Background(), backend.Submission{
-			Label: "row", Executable: e, Frame: frames[n], States: sets[turn/3], Params: params[turn][:len(g.Params)], Replays: row,
+			Label: "row", Executable: e, Frame: frames[n], States: sets[turn/3], Params: params[turn][:len(g.Params)], Replays: burst,
 		})
 		if err != nil {
 			return err

@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/mlxc/mlxc/internal/testing/parting"
+	"github.com/mlxc/mlxc/internal/testing/divergence"
 	"github.com/mlxc/mlxc/internal/testing/sample"
 )
 
@@ -123,20 +123,20 @@ func TestControl(t *testing.T) {
 	}
 }
 
-// TestParting runs random kernels whose threads diverge and reconverge.
-func TestParting(t *testing.T) {
+// TestDivergence runs random kernels whose threads diverge and reconverge.
+func TestDivergence(t *testing.T) {
 	sample.Long(t)
 	random := rand.New(rand.NewPCG(1, 2))
-	programs := make([]*parting.Program, 6)
+	programs := make([]*divergence.Program, 6)
 	for i := range programs {
-		programs[i] = parting.Random(fmt.Sprint("parting", i), random)
+		programs[i] = divergence.Random(fmt.Sprint("divergent", i), random)
 	}
-	r := newRig(t, Options{Workers: 2}).source("parting.metal", parting.Source(programs))
+	r := newRig(t, Options{Workers: 2}).source("divergent.metal", divergence.Source(programs))
 	for _, p := range programs {
 		for _, size := range []int{1, 31, 33, 1023} {
 			threads := 2*size + (size+1)/2
 			out := r.buffer(make([]byte, 4*threads))
-			require.NoError(t, r.run(context.Background(), p.Name, [3]uint32{uint32(threads), 1, 1}, [3]uint32{uint32(size), 1, 1}, out, uint32(parting.Uniform)))
+			require.NoError(t, r.run(context.Background(), p.Name, [3]uint32{uint32(threads), 1, 1}, [3]uint32{uint32(size), 1, 1}, out, uint32(divergence.Uniform)))
 			require.Equal(t, p.Run(threads, size), wordsOf(out.bytes()), "%s in threadgroups of %d", p.Name, size)
 		}
 	}

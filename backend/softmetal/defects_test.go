@@ -222,26 +222,14 @@ func repaired(text string) string {
 func (p *plantedGraph) observe(t *testing.T, d *softmetal.Device) []softmetal.Observed {
 	t.Helper()
 	ctx := context.Background()
-	places := make([]backend.Place, len(p.graph.Memories))
-	q, err := d.NewQueue()
+	r, err := backend.NewRig(ctx, d, p.graph)
 	require.NoError(t, err)
-	defer func() { require.NoError(t, q.Close()) }()
-	for i := range p.graph.Memories {
-		b, err := d.Alloc(backend.Spec(&p.graph.Memories[i]))
-		require.NoError(t, err)
-		defer b.Close()
-		places[i] = backend.At(b)
-		if data := p.inputs[ir.MemID(i)]; data != nil {
-			require.NoError(t, backend.Wait(ctx)(q.Upload(ctx, places[i], data)))
-		}
+	defer func() { require.NoError(t, r.Close()) }()
+	for m, data := range p.inputs {
+		require.NoError(t, r.Put(ctx, m, data))
 	}
-	x, err := d.Compile(ctx, &backend.Program{Graph: p.graph, Places: places})
+	_, err = r.Run(ctx)
 	require.NoError(t, err)
-	defer x.Close()
-	f, err := x.NewFrame(backend.FrameSpec{})
-	require.NoError(t, err)
-	defer f.Close()
-	require.NoError(t, backend.Wait(ctx)(q.Submit(ctx, backend.Submission{Executable: x, Frame: f})))
 	return d.Observed()
 }
 

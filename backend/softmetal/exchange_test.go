@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/mlxc/mlxc/internal/testing/sample"
+	"github.com/mlxc/mlxc/msl/term"
 )
 
 // element is a number type. All numbers of these tests are integers, in floating types so small that every sum and
@@ -57,7 +58,7 @@ func (e element) put(to []byte, v int64) {
 	case e.kind == 'b':
 		w = uint64(math.Float32bits(float32(v)) >> 16)
 	case e.kind == 'f' && e.bytes == 2:
-		w = uint64(half(v))
+		w = uint64(term.F16Bits(float64(v)))
 	case e.kind == 'f':
 		w = uint64(math.Float32bits(float32(v)))
 	default:
@@ -77,7 +78,7 @@ func (e element) get(from []byte) int64 {
 	case e.kind == 'b':
 		f = float64(math.Float32frombits(uint32(w) << 16))
 	case e.kind == 'f' && e.bytes == 2:
-		f = ofHalf(uint16(w))
+		f = term.F16Value(uint16(w))
 	case e.kind == 'f':
 		f = float64(math.Float32frombits(uint32(w)))
 	default:
@@ -87,27 +88,6 @@ func (e element) get(from []byte) int64 {
 		return math.MinInt64 // not a value that a test computes
 	}
 	return int64(f)
-}
-
-// half returns the bits of v as a half. v is 0 or exactly representable as a normal half.
-func half(v int64) uint16 {
-	w := math.Float32bits(float32(v))
-	if v == 0 {
-		return 0
-	}
-	return uint16(w>>16&0x8000 | (w>>23&0xff-112)<<10 | w>>13&0x3ff)
-}
-
-// ofHalf returns the value of a half that is normal or zero.
-func ofHalf(h uint16) float64 {
-	if h&0x7fff == 0 {
-		return 0
-	}
-	f := math.Ldexp(1+float64(h&0x3ff)/1024, int(h>>10&31)-15)
-	if h>>15 == 1 {
-		return -f
-	}
-	return f
 }
 
 // random returns a random value for a test: any integer, or one of ±1 and ±2 for a floating type.

@@ -5,7 +5,6 @@ package softmetal
 import (
 	"context"
 	"encoding/binary"
-	"math"
 	"math/rand/v2"
 	"testing"
 	"time"
@@ -16,6 +15,7 @@ import (
 	"github.com/mlxc/mlxc/internal/air"
 	"github.com/mlxc/mlxc/internal/testing/metallibs"
 	"github.com/mlxc/mlxc/internal/testing/sample"
+	"github.com/mlxc/mlxc/msl/term"
 )
 
 // TestSteelGemm multiplies matrices with MLX's kernels as Apple's compiler compiled them, which use simdgroup
@@ -64,7 +64,7 @@ func TestSteelGemm(t *testing.T) {
 			}
 			var out []byte
 			for _, x := range v {
-				out = binary.LittleEndian.AppendUint16(out, halfOf(x))
+				out = binary.LittleEndian.AppendUint16(out, term.F16Bits(float64(x)))
 			}
 			return out
 		}
@@ -98,15 +98,4 @@ func TestSteelGemm(t *testing.T) {
 		// All sums are exact as floats; as halves they are rounded to nearest.
 		assert.Equal(t, bytes(want), out.bytes(), c.kernel)
 	}
-}
-
-// halfOf returns the half that is nearest to a number, which must be zero or have a normal half.
-func halfOf(x float32) uint16 {
-	bits := math.Float32bits(x)
-	if x == 0 {
-		return uint16(bits >> 16)
-	}
-	odd := bits >> 13 & 1
-	rounded := bits + 0xfff + odd
-	return uint16(bits>>31<<15 | (rounded&0x7fffffff>>13 - 112<<10))
 }

@@ -24,6 +24,7 @@ import (
 	"github.com/mlxc/mlxc/internal/air"
 	"github.com/mlxc/mlxc/internal/testing/metallibs"
 	"github.com/mlxc/mlxc/ir"
+	"github.com/mlxc/mlxc/msl/term"
 )
 
 // The tests that run single kernels can run them on an NVIDIA GPU of another machine. `GPU_RECORD=FOLDER go test
@@ -387,5 +388,5 @@ func distance(want, got []byte) float64 {
 		return differ / max(most, 1e-30)
 	}
 	return min(of(4, func(b []byte) float64 { return float64(math.Float32frombits(binary.LittleEndian.Uint32(b))) }),
-		of(2, func(b []byte) float64 { return ofHalf(binary.LittleEndian.Uint16(b)) }))
+		of(2, func(b []byte) float64 { return term.F16Value(binary.LittleEndian.Uint16(b)) }))
 }

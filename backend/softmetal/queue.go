@@ -175,10 +175,7 @@ func (x *queueExecutor) Upload(ctx context.Context, dst backend.Place, data []by
 	if x.check != nil {
 		define(dst, int64(len(data)))
 	}
-	return hostqueue.Pieces(ctx, len(data), func(a, b int) error {
-		copy(to[a:b], data[a:b])
-		return nil
-	})
+	return hostqueue.Copy(ctx, to, data)
 }
 
 // Download implements [hostqueue.Executor].
@@ -187,10 +184,7 @@ func (x *queueExecutor) Download(ctx context.Context, data []byte, src backend.P
 	if err != nil {
 		return err
 	}
-	return hostqueue.Pieces(ctx, len(data), func(a, b int) error {
-		copy(data[a:b], from[a:b])
-		return nil
-	})
+	return hostqueue.Copy(ctx, data, from)
 }
 
 // Copy implements [hostqueue.Executor].
@@ -206,10 +200,7 @@ func (x *queueExecutor) Copy(ctx context.Context, dst, src backend.Place, n int6
 			define(dst, n)
 		}
 	}
-	return hostqueue.Pieces(ctx, int(n), func(a, b int) error {
-		_, err := src.Buffer.ReadAt(to[a:b], src.Offset+int64(a))
-		return err
-	})
+	return hostqueue.Read(ctx, to, src)
 }
 
 // Open implements [hostqueue.Executor].

@@ -1,3 +1,5 @@
 package main
 
-import _ "github.com/mlxc/mlxc/cmd/internal/gpu/metalgpu" // Macs have GPUs
+import driver "github.com/mlxc/mlxc/backend/metal"
+
+var metal = driver.Driver

@@ -1,7 +1,7 @@
-// Command kernel adds a kernel to the library, from outside of it: a Metal source with
-// its declaration, its twin for the CPU, and a golden. It records an addition and an
-// L2 norm, and the passes, which know the new kernel by its declaration alone, make one
-// dispatch of the two, proved and equal to the bit. It uses the public packages alone.
+// Command kernel adds a kernel to the library from outside: a Metal source with its declaration,
+// its twin for the CPU, and a golden result. It records an addition and an L2 norm. The passes,
+// which know the new kernel by its declaration alone, replace the two by one dispatch, which is
+// proved and has equal bits. It uses only public packages.
 package main
 
 import (

@@ -9,14 +9,14 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/mlxc/mlxc/backend"
-	"github.com/mlxc/mlxc/backend/conformance"
+	"github.com/mlxc/mlxc/backend/conformance/declarations"
 	"github.com/mlxc/mlxc/backend/cpu"
 )
 
-// TestKernel: one source, one twin and one golden are all that a kernel needs to pass
-// what those of the library pass.
+// TestKernel: with a source, a twin and a golden result, the new kernel passes the tests of the
+// library's kernels.
 func TestKernel(t *testing.T) {
-	conformance.Source(t, func() backend.Device { return cpu.New(2) }, "add_l2_norm.metal", os.DirFS("."))
+	declarations.Source(t, func() backend.Device { return cpu.New(2) }, "add_l2_norm.metal", os.DirFS("."))
 }
 
 // TestFusion: the passes and the prover find the kernel by its declaration.

@@ -15,19 +15,19 @@ func init() {
 	})
 }
 
-// addL2Norm adds two matrices and divides each row of the sum by its length, or by eps
-// if that is greater. A unit is a row. Arguments: 0 a, 1 b, 2 residual and 3 out
-// f32[rows, axis_size], 4 eps f32, 5 axis_size u32.
+// addL2Norm adds two matrices and divides each row of the sum by its length, or by eps if that is
+// larger. A unit of work is a row. Arguments: 0 a, 1 b, 2 residual and 3 out f32[rows, axis_size],
+// 4 eps f32, 5 axis_size u32.
 //
-// The norm is left to the library's own twin: sums of one class are equal to the bit on
-// one device, and so their order must be the same.
+// It calls the library's twin for the norm. On one device, sums of one class are equal to the bit,
+// so their order must be the same.
 func addL2Norm(c *cpu.Call, w *cpu.Worker, lo, hi int) {
 	n := c.Uint(5)
 	a, b, residual := c.F32(0), c.F32(1), c.F32(2)
 	for i := lo * n; i < hi*n; i++ {
 		v := a[i] + b[i]
 		if v != v {
-			v = math.Float32frombits(0x7fc00000) // the one NaN that a store leaves
+			v = math.Float32frombits(0x7fc00000) // the only NaN that a store leaves
 		}
 		residual[i] = v
 	}

@@ -1,13 +1,13 @@
-// Command live is a small engine for Metal that is written without a Mac. It runs a recurrent
-// network, token by token, on software Metal: operations from the library, and a kernel of its
-// own, best.metal, which picks the next token.
+// Command live is a small engine for Metal that can be developed without a Mac. It runs a recurrent
+// network, token by token, on software Metal. It uses operations of the library, and a kernel of
+// its own, best.metal, which picks the next token.
 //
 //	go run ./examples/live                             # 12 tokens
 //	go run ./examples/live -check                      # the same under the checker
-//	go run ./examples/live -check -break               # with a barrier taken out: it is found
+//	go run ./examples/live -check -break               # without a needed barrier, which the checker finds
 //	go run ./examples/live -library mlx.metallib       # operations by MLX's compiled kernels
 //
-// It uses the public packages alone, and needs a clang.
+// It uses only public packages, and needs clang.
 package main
 
 import (
@@ -147,7 +147,7 @@ func step(s *record.Session, path string, token uint32) ([]float32, error) {
 	return out, nil
 }
 
-// greatest is what best.metal computes.
+// greatest computes what best.metal computes: the index of the max.
 func greatest(x []float32) uint32 {
 	at := 0
 	for i, v := range x {

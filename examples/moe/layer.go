@@ -9,8 +9,8 @@ import (
 	"github.com/mlxc/mlxc/record"
 )
 
-// Sizes of the layer: tokens, the width of the model, the width of an expert, the
-// number of experts and how many of them a token goes through.
+// These are the numbers of tokens, of elements of the model's and of an expert's vectors, of
+// experts, and of experts for each token.
 const (
 	tokens  = 4
 	width   = 128
@@ -23,7 +23,7 @@ const (
 	eps   = 1e-5
 )
 
-// stack is the quantized matrices [experts, n, k] of one projection: weight i is
+// stack holds the quantized matrices [experts, n, k] of one projection. Weight i is
 // scale[i/group]·code + bias[i/group].
 type stack struct {
 	n, k           int
@@ -31,7 +31,7 @@ type stack struct {
 	scales, biases []float32
 }
 
-// weights are those of the layer, made up.
+// weights are the weights of the layer, which are random.
 type weights struct {
 	norm           []float32 // [width]
 	router         []float32 // [experts, width]

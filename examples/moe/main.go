@@ -1,14 +1,14 @@
-// Command moe records one layer of a mixture of experts, writes it to a file and
-// replays that file on the CPU.
+// Command moe records one layer of a mixture of experts, writes it to a file and replays that file
+// on the CPU.
 //
 //	go run ./examples/moe -o moe.mlxg
 //
-// The layer is that of Mixtral and its kin: a norm, a router that picks 2 of 8
-// experts for each token, their gated feed-forward layers with quantized weights,
-// and the sum of what they give. layer.go records it and plain.go computes it a
-// second time, without this module, to compare with. Weights are made up.
+// The layer is like those of Mixtral: a norm, a router that picks 2 of 8 experts for each token,
+// their gated feed-forward layers with quantized weights, and the sum of their results. layer.go
+// records it. To compare, plain.go computes it a second time without this module. The weights are
+// random.
 //
-// It uses the public packages only: record, ir, ir/mlxg, replay and backend/cpu.
+// It uses only public packages: record, ir, ir/mlxg, replay and backend/cpu.
 package main
 
 import (
@@ -37,8 +37,8 @@ func main() {
 	}
 }
 
-// tolerance is how far a replay may lie from the plain computation, whose values
-// are about 1: sums of 256 products in f32.
+// tolerance is how far a replay may differ from the plain computation, whose values are about 1:
+// they are sums of 256 products in f32.
 const tolerance = 1e-4
 
 func run(w io.Writer, path string, seed uint64) error {
@@ -64,7 +64,7 @@ func run(w io.Writer, path string, seed uint64) error {
 	worst := 0.0
 	for i, want := range compute(layer, x) {
 		if d := math.Abs(float64(got[i]) - want); !(d <= worst) {
-			worst = d // also NaN
+			worst = d // this is also true for NaN
 		}
 	}
 	fmt.Fprintf(w, "the replay is within %.1e of the plain computation\n", worst)

@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// compute is the layer in plain Go and float64: what a replay is compared with.
+// compute computes the layer in plain Go and float64, to compare replays with.
 func compute(w *weights, x []float32) []float64 {
 	y := make([]float64, len(x))
 	for t := range tokens {

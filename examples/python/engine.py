@@ -89,7 +89,7 @@ class Container:
             (b"BLOB", msgpack.packb(self.blobs)),
             (b"WGHT", bytes(self.weights)),
         ]
-        header = b"\x89MXG\r\n\x1a\n" + struct.pack("<II", 1, len(sections))
+        header = b"\x89MXG\r\n\x1a\n" + struct.pack("<II", 3, len(sections))
         at = len(header) + 28 * len(sections) + 4
         body = b""
         for kind, data in sections:
@@ -131,7 +131,8 @@ class Graph:
         self.commands = 0
 
     def msgpack(self):
-        return [self.name, self.params, self.constraints, self.memories, self.kernels, self.nodes]
+        attributes, edges, advances, every = 0, [], [], []  # barriers order it, and replays are launched one by one
+        return [self.name, self.params, self.constraints, self.memories, self.kernels, self.nodes, attributes, edges, advances, every]
 
     def param(self, name, type, least, most):
         self.params.append([self.file.string(name), type, float(least), float(most)])

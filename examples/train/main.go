@@ -1,6 +1,6 @@
-// Command train records one training step of a small network, all gradients and
-// the update of its parameters included, writes it to a file and replays it: the
-// loss falls. It uses the public packages alone.
+// Command train records one training step of a small network with all gradients and the update of
+// its parameters, writes it to a file and replays it: the loss decreases. It uses only public
+// packages.
 package main
 
 import (
@@ -50,7 +50,7 @@ func run(out io.Writer, file string, steps int, rate float64) error {
 	})
 }
 
-// train replays the step on the CPU and tells what each loss was.
+// train replays the step on the CPU and calls tell with each loss.
 func (n network) train(m *ir.Module, steps int, rate float64, tell func(step int, loss float32)) error {
 	device := cpu.New(0)
 	defer device.Close()
@@ -83,7 +83,7 @@ func (n network) train(m *ir.Module, steps int, rate float64, tell func(step int
 	return nil
 }
 
-// data is something to learn: sums of sines.
+// data returns inputs and targets to learn: sums of sines.
 func (n network) data() (x, t []float32) {
 	for i := range n.batch {
 		row := make([]float32, n.inputs)

@@ -7,23 +7,23 @@ import (
 	"github.com/mlxc/mlxc/record"
 )
 
-// network is the size of the one that is trained:
+// network holds the sizes of the network:
 //
 //	h = x·w1ᵀ + b1,  a = relu(layer_norm(h)·gamma + beta),  y = a·w2ᵀ + b2
 type network struct{ batch, inputs, hidden, outputs int64 }
 
 const epsilon = 1e-5
 
-// What is generated from its term: see record.Session.Elementwise.
+// These kernels are generated from their terms: see record.Session.Elementwise.
 const (
 	descend  = "out0[i] = round(f32, in0[i] - s0 * in1[i])"              // w − rate·g
-	reluGrad = "out0[i] = round(f32, select(in0[i] > 0.0, in1[i], 0.0))" // where relu passed, g
+	reluGrad = "out0[i] = round(f32, select(in0[i] > 0.0, in1[i], 0.0))" // g where relu passed its operand on
 )
 
-// step records one step of training: the inputs x and the targets t of a batch,
-// the mean of the squared errors as output "loss", every gradient, and the
-// parameters, which are states, less the param "rate" times theirs. With gradients
-// they are outputs too, "grad_" and the parameter's name.
+// step records one step of training: the inputs x and the targets t of a batch, the mean of the
+// squared errors as output "loss", every gradient, and the update of the parameters, which are
+// states: each minus the param "rate" times its gradient. If gradients is set, gradients are
+// outputs too, called "grad_" and the parameter's name.
 func (n network) step(gradients bool) (*ir.Graph, error) {
 	r := record.New("step")
 	x := r.Input("x", ir.F32, n.batch, n.inputs)
@@ -39,7 +39,7 @@ func (n network) step(gradients bool) (*ir.Graph, error) {
 	w2 := r.StateFrom("w2", random(2), ir.F32, n.outputs, n.hidden)
 	b2 := r.State("b2", ir.F32, n.outputs)
 
-	// to gives a gradient a place of its own where it is asked for.
+	// to gives a gradient a memory of its own if gradients is set.
 	to := func(name string, like record.Tensor) record.Option {
 		if !gradients {
 			return record.Label("grad_" + name)
@@ -54,7 +54,7 @@ func (n network) step(gradients bool) (*ir.Graph, error) {
 	r.Group("forward")
 	h := r.Add(r.Matmul(x, record.Dense(w1)), b1)
 	normed := r.LayerNorm(h, gamma, beta, epsilon)
-	a := r.Relu(normed, record.Into(normed)) // a > 0 where the norm was
+	a := r.Relu(normed, record.Into(normed)) // a > 0 exactly where normed was
 	y := r.Add(r.Matmul(a, record.Dense(w2)), b2)
 	e := r.Sub(y, t)
 	count := n.batch * n.outputs

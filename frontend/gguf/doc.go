@@ -1,9 +1,9 @@
-// Package gguf is the frontend for language models in GGUF files. It reads a model of
+// Package gguf is the front end for language models in GGUF files. It reads a model of
 // the Llama architecture, repacks its weights without loss to MLX's affine
 // quantization, and records its decode and prefill graphs.
 //
 //	m, err := gguf.Load("model.gguf")
-//	module, err := m.Record(ctx, gguf.Options{})
+//	module, err := m.Record(ctx, frontend.Options{})
 //
 // Whatever it does not know it refuses by name: an architecture, a tensor, a tensor's
 // type, a kind of rope scaling.

@@ -5,39 +5,18 @@ import (
 	"fmt"
 	"math"
 
+	"github.com/mlxc/mlxc/frontend"
 	"github.com/mlxc/mlxc/internal/files/mmap"
 	"github.com/mlxc/mlxc/ir"
 	"github.com/mlxc/mlxc/record"
 )
 
-// Options of a recording. Zero values mean the defaults.
-type Options struct {
-	// Context is the number of positions of the KV cache; default: the model's,
-	// at most 2048.
-	Context int64
-	// Prefill is the greatest number of tokens of one prefill; default 128.
-	Prefill int64
-	// External is the model's path relative to the file that the module will be written
-	// to. If it is set, unquantized weights stay in the model file.
-	External string
-	// Advance makes the decode graph ready for several replays in a row: $pos += 1, and
-	// the token found is carried to the next replay's input, so that one submission can
-	// decode many tokens.
-	Advance bool
-	// Sample makes both graphs draw their token with record.Session.Sample, from the params temp, top_p, seed_low and
-	// seed_high and the token's position. At temperature 0, and without Sample, the token is always the most likely
-	// one.
-	Sample bool
-	// Progress, if not nil, is called with the share of the work done, from 0 to 1.
-	Progress func(done float64)
-}
-
 // Record returns a module with the graphs "decode" (one token) and "prefill" (n tokens at once), which share weights
-// and KV cache, and with the tokenizer as data. If ctx is cancelled, it returns its error. The params are pos, the
-// position of the first token; for prefill n, the number of tokens; and with [Options].Sample temp, top_p, seed_low
-// and seed_high. The input is tokens, i32. The outputs are logits, f32 [vocab], and token, u32 [1], both for the last
+// and KV cache. If ctx is cancelled, it returns its error. The params are pos, the
+// position of the first token; for prefill n, the number of tokens; and with [frontend.Options].Sample temp, top_p,
+// seed_low and seed_high. The input is tokens, i32. The outputs are logits, f32 [vocab], and token, u32 [1], both for the last
 // token.
-func (m *Model) Record(ctx context.Context, o Options) (_ *ir.Module, err error) {
+func (m *Model) Record(ctx context.Context, o frontend.Options) (_ *ir.Module, err error) {
 	defer mmap.Catch(&err)() // it reads the model's file
 	l, err := m.llama(ctx, o)
 	if err != nil {
@@ -47,12 +26,11 @@ func (m *Model) Record(ctx context.Context, o Options) (_ *ir.Module, err error)
 	if err != nil {
 		return nil, err
 	}
-	vocab, err := m.vocabulary()
+	spec, err := m.Tokenizer()
 	if err != nil {
 		return nil, err
 	}
-	out.Data = append(out.Data, ir.Data{Name: VocabularyData, Blob: ir.NewBlob(vocab)})
-	return out, nil
+	return out, frontend.Describe(out, spec, frontend.Usual(out))
 }
 
 // Llama is a model whose weights are ready to be bound, for an engine that dispatches
@@ -60,21 +38,23 @@ func (m *Model) Record(ctx context.Context, o Options) (_ *ir.Module, err error)
 type Llama struct {
 	Config
 	weights map[string]tensor
-	options Options
+	options frontend.Options
 }
 
 // Step holds the inputs and outputs of one step of a model.
 type Step struct {
 	Tokens record.Tensor // input, i32
 	Logits record.Tensor // output, f32 [vocab], of the last token
-	Token  record.Tensor // output, u32 [1]: the index of the max logit, or a drawn one with Options.Sample
+	Token  record.Tensor // output, u32 [1]: the index of the max logit, or a drawn one with frontend.Options.Sample
 }
 
 // Llama repacks the model's weights. If ctx is cancelled, it returns its error.
-func (m *Model) Llama(ctx context.Context, o Options) (*Llama, error) { return m.llama(ctx, o) }
+func (m *Model) Llama(ctx context.Context, o frontend.Options) (*Llama, error) {
+	return m.llama(ctx, o)
+}
 
-func (m *Model) llama(ctx context.Context, o Options) (*Llama, error) {
-	if err := o.fill(m.Config.Context); err != nil {
+func (m *Model) llama(ctx context.Context, o frontend.Options) (*Llama, error) {
+	if err := fill(&o, m.Config.Context); err != nil {
 		return nil, err
 	}
 	w, err := m.weights(ctx, o)
@@ -85,7 +65,7 @@ func (m *Model) llama(ctx context.Context, o Options) (*Llama, error) {
 }
 
 // fill sets the defaults for a model that was trained for `model` positions.
-func (o *Options) fill(model int64) error {
+func fill(o *frontend.Options, model int64) error {
 	if o.Context == 0 {
 		o.Context = min(model, 2048)
 	}
@@ -114,7 +94,7 @@ type tensor struct {
 }
 
 // weights repacks every tensor, once for both graphs.
-func (m *Model) weights(ctx context.Context, o Options) (map[string]tensor, error) {
+func (m *Model) weights(ctx context.Context, o frontend.Options) (map[string]tensor, error) {
 	out := map[string]tensor{}
 	for i, t := range m.File.Tensors {
 		if err := ctx.Err(); err != nil {

@@ -6,8 +6,10 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/mlxc/mlxc/frontend"
 	"github.com/mlxc/mlxc/frontend/gguf/ggufio"
 	"github.com/mlxc/mlxc/ir"
+	"github.com/mlxc/mlxc/tokenizer"
 )
 
 // Model is an open GGUF file of a supported model.
@@ -16,6 +18,22 @@ type Model struct {
 	File   *ggufio.File
 	path   string
 	used   map[string]bool
+}
+
+// Source is the front end for GGUF files.
+var Source = frontend.Source{
+	Name: "GGUF", Holds: "Llama architecture",
+	Match: func(f *frontend.File) bool { return f.Begins("GGUF") },
+	Open: func(f *frontend.File) (frontend.Model, error) {
+		if f.Path != "" {
+			return Load(f.Path)
+		}
+		data, err := f.Read()
+		if err != nil {
+			return nil, err
+		}
+		return Read(f.Name, data)
+	},
 }
 
 // Load opens the model at path, and checks that the recorder understands every tensor
@@ -61,7 +79,10 @@ func open(f *ggufio.File, path string) (*Model, error) {
 	return m, m.check()
 }
 
-// Close unmaps the file. Modules that were recorded with Options.External refer to the
+// Tokenizer implements [frontend.Model].
+func (m *Model) Tokenizer() (*tokenizer.Spec, error) { return FromGGUF(m.File) }
+
+// Close unmaps the file. Modules that were recorded with [frontend.Options].External refer to the
 // file.
 func (m *Model) Close() error { return m.File.Close() }
 

@@ -11,6 +11,7 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/mlxc/mlxc/frontend"
 	"github.com/mlxc/mlxc/ir"
 	"github.com/mlxc/mlxc/record"
 )
@@ -27,13 +28,13 @@ type Synthetic struct {
 }
 
 // Llama makes the weights, which are the same in every call.
-func (m *Synthetic) Llama(ctx context.Context, o Options) (*Llama, error) {
+func (m *Synthetic) Llama(ctx context.Context, o frontend.Options) (*Llama, error) {
 	for _, bits := range []int64{m.Bits, m.EmbeddingBits} {
 		if bits != 4 && bits != 8 {
 			return nil, fmt.Errorf("codes of %d bits: want 4 or 8", bits)
 		}
 	}
-	if err := o.fill(m.Config.Context); err != nil {
+	if err := fill(&o, m.Config.Context); err != nil {
 		return nil, err
 	}
 	l := &Llama{m.Config, map[string]tensor{}, o}
@@ -62,7 +63,7 @@ func (m *Synthetic) Llama(ctx context.Context, o Options) (*Llama, error) {
 }
 
 // Record returns a module as [Model.Record] does, without a vocabulary.
-func (m *Synthetic) Record(ctx context.Context, o Options) (*ir.Module, error) {
+func (m *Synthetic) Record(ctx context.Context, o frontend.Options) (*ir.Module, error) {
 	l, err := m.Llama(ctx, o)
 	if err != nil {
 		return nil, err

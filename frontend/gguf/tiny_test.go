@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/mlxc/mlxc/backend/cpu"
+	"github.com/mlxc/mlxc/frontend"
 	"github.com/mlxc/mlxc/frontend/gguf"
 	"github.com/mlxc/mlxc/frontend/gguf/ggufio"
 	"github.com/mlxc/mlxc/frontend/gguf/ggufio/ggufwrite"
@@ -255,7 +256,7 @@ func TestTinyModels(t *testing.T) {
 			tm := newTiny(typ, untied)
 			m, err := gguf.Load(tm.write(t))
 			require.NoError(t, err, typ)
-			module, err := m.Record(context.Background(), gguf.Options{Prefill: 8})
+			module, err := m.Record(context.Background(), frontend.Options{Prefill: 8})
 			require.NoError(t, err, typ)
 			for _, g := range module.Graphs {
 				_, err := passes.Run(context.Background(), g, passes.DefaultPipeline(), passes.Options{})

@@ -12,6 +12,7 @@ import (
 	"sync"
 
 	"github.com/mlxc/mlxc/internal/air/calls"
+	"github.com/mlxc/mlxc/internal/ptx"
 	"github.com/mlxc/mlxc/internal/toolchain/clang"
 )
 
@@ -60,23 +61,24 @@ func BuildObject(ctx context.Context, c clang.Compiler, in Input) ([]byte, error
 //go:embed *.go abi.h
 var ownSource embed.FS
 
-// generator is the digest of this package and of package calls: what is made depends on all
-// of both.
+// generator is the digest of this package and of packages calls and ptx: what is made depends on all of them.
 var generator = sync.OnceValue(func() []byte {
 	h := sha256.New()
-	entries, err := ownSource.ReadDir(".")
-	if err != nil {
-		panic(err) // INVARIANT: the files are part of the program.
-	}
-	for _, e := range entries {
-		if strings.HasSuffix(e.Name(), "_test.go") {
-			continue
-		}
-		text, err := ownSource.ReadFile(e.Name())
+	for _, files := range []embed.FS{ownSource, ptx.Own} {
+		entries, err := files.ReadDir(".")
 		if err != nil {
-			panic(err) // INVARIANT: as above.
+			panic(err) // INVARIANT: the files are part of the program.
 		}
-		fmt.Fprintf(h, "%s %d\n%s", e.Name(), len(text), text)
+		for _, e := range entries {
+			if strings.HasSuffix(e.Name(), "_test.go") {
+				continue
+			}
+			text, err := files.ReadFile(e.Name())
+			if err != nil {
+				panic(err) // INVARIANT: as above.
+			}
+			fmt.Fprintf(h, "%s %d\n%s", e.Name(), len(text), text)
+		}
 	}
 	bodies := calls.Digest()
 	h.Write(bodies[:])

@@ -1,14 +1,15 @@
 package air
 
 import (
-	"bytes"
 	"context"
 	"crypto/sha256"
 	"errors"
 	"fmt"
 	"os"
 	"regexp"
+	"strings"
 
+	"github.com/mlxc/mlxc/internal/ptx"
 	"github.com/mlxc/mlxc/internal/toolchain/clang"
 )
 
@@ -109,15 +110,23 @@ func PTX(ctx context.Context, c clang.Compiler, in Input, launch Launch) (_ []by
 	if err != nil {
 		return nil, err
 	}
+	m, err := ptx.Parse(out)
+	if err != nil || m.Name != PTXEntry {
+		return nil, fmt.Errorf("clang has made no entry %s", PTXEntry)
+	}
+	m.Directives(bounds(in.Kernel, g.known[partsSum])...)
 	if launch.Programmatic {
 		// A read through .nc may be moved over the wait, as if nothing changed while the entry runs. That
 		// holds for the module's own tables only, and from others they cannot be told here.
-		out = bytes.ReplaceAll(out, []byte("ld.global.nc."), []byte("ld.global."))
+		m.Replace(func(i int) ([]ptx.Line, bool) {
+			l := &m.Lines[i]
+			if in := l.Instruction(); in == nil || !strings.HasPrefix(in.Op, "ld.global.nc.") {
+				return nil, false
+			}
+			return []ptx.Line{ptx.NewLine(strings.Replace(l.Text, ".nc.", ".", 1))}, true
+		})
 	}
-	if out, err = bounded(out, in.Kernel, g.known[partsSum]); err != nil {
-		return nil, err
-	}
-	return withEarly(out, g.early, g.reason), nil
+	return withEarly(m.Bytes(), g.early, g.reason), nil
 }
 
 // Waits says of the entry for a programmatic launch which arguments are early ([Early]), and why it waits
@@ -143,25 +152,19 @@ func PTXKey(c clang.Compiler, in Input, launch Launch) Key {
 	return h.Sum(nil)
 }
 
-var entryEnd = regexp.MustCompile(`(?s)(\.entry ` + PTXEntry + `\(.*?\n\)[^\n]*\n)`)
-
-// bounded says in the text how many threads a block has at most: without that, a kernel may be
+// bounds says to an assembler how many threads a block has at most: without that, a kernel may be
 // given more registers than so many threads have. Where factors in parts are multiplied, blocks are to share a
 // multiprocessor: while one takes factors apart others multiply.
-func bounded(text []byte, k *Kernel, parts bool) ([]byte, error) {
-	at := entryEnd.FindIndex(text)
-	if at == nil {
-		return nil, fmt.Errorf("clang has made no entry %s", PTXEntry)
-	}
+func bounds(k *Kernel, parts bool) []string {
 	most := maxThreads
 	if k.MaxThreadgroup > 0 {
 		most = min(most, k.MaxThreadgroup)
 	}
-	shared := ""
+	out := []string{fmt.Sprint(".maxntid ", most)}
 	if n := partsThreads / most; parts && n > 1 {
-		shared = fmt.Sprintf(".minnctapersm %d\n", n)
+		out = append(out, fmt.Sprint(".minnctapersm ", n))
 	}
-	return fmt.Appendf(text[:at[1]:at[1]], ".maxntid %d\n%s%s", most, shared, text[at[1]:]), nil
+	return out
 }
 
 var (

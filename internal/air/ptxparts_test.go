@@ -62,9 +62,7 @@ func TestParts(t *testing.T) {
 	assert.Equal(t, 3, strings.Count(text, "cvt.rn.bf16x2.f32"))
 	assert.NotContains(t, strings.ToLower(text), plain)
 	assert.NotContains(t, text, ".minnctapersm", "a block may have 1024 threads")
-	few, err := bounded([]byte(text), &Kernel{MaxThreadgroup: 128}, true)
-	require.NoError(t, err)
-	assert.Contains(t, string(few), ".maxntid 128\n.minnctapersm 3\n")
+	assert.Equal(t, []string{".maxntid 128", ".minnctapersm 3"}, bounds(&Kernel{MaxThreadgroup: 128}, true))
 	for _, which := range []MMA{NoMMA, HalfMMA} {
 		text, err = make(partsText(known), Launch{MMA: which})
 		require.NoError(t, err)

@@ -23,7 +23,7 @@ type (
 // functions are the addresses of the functions of libcuda that this package calls. A symbol with the suffix _v2 (in
 // names) is the one that cuda.h calls by the name without it.
 var functions struct {
-	init, version, deviceCount, deviceGet, deviceName, deviceAttribute, deviceMemory          uintptr
+	init, deviceCount, deviceGet, deviceName, deviceAttribute, deviceMemory                   uintptr
 	contextRetain, contextRelease, contextSet                                                 uintptr
 	memAlloc, memFree, memInfo, hostAlloc, hostFree, toDevice, toHost, within, fill8          uintptr
 	streamCreate, streamDestroy, streamSynchronize                                            uintptr
@@ -35,7 +35,7 @@ var functions struct {
 }
 
 var names = map[string]*uintptr{
-	"cuInit": &functions.init, "cuDriverGetVersion": &functions.version,
+	"cuInit":           &functions.init,
 	"cuDeviceGetCount": &functions.deviceCount, "cuDeviceGet": &functions.deviceGet, "cuDeviceGetName": &functions.deviceName,
 	"cuDeviceGetAttribute": &functions.deviceAttribute, "cuDeviceTotalMem_v2": &functions.deviceMemory,
 	"cuDevicePrimaryCtxRetain": &functions.contextRetain, "cuDevicePrimaryCtxRelease_v2": &functions.contextRelease, "cuCtxSetCurrent": &functions.contextSet,

@@ -44,12 +44,6 @@ type Description struct {
 	Multiprocessors int
 }
 
-// DriverVersion returns the newest CUDA version that the driver supports: 12040 is CUDA 12.4.
-func DriverVersion() (int, error) {
-	n, err := out("cuDriverGetVersion", functions.version, func(p uintptr) []uintptr { return []uintptr{p} })
-	return int(int32(n)), err
-}
-
 // List returns the GPUs of the machine.
 func List() ([]Description, error) {
 	if err := Load(); err != nil {

@@ -32,14 +32,14 @@ var functionsOf = [modules]int{0, 16, 9, 16, 7, 16, 7}
 // callbackTable and versionTable are the tables that tools ask for by number (callbackTableID, versionTableID).
 type callbackTable struct {
 	size     uintptr
-	function uintptr // (module, address for the table, address for its length)
+	function uintptr // a C function of the module, the address for the table, and the address for its length
 }
 
 type versionTable struct {
 	size     uintptr
 	version  uint32
 	_        uint32
-	function uintptr // (version of NVTX in the tool)
+	function uintptr // a C function whose argument is the version of NVTX in the tool
 }
 
 const (

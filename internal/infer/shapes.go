@@ -20,7 +20,7 @@ type conditionKind uint8
 
 const (
 	aligned conditionKind = iota // sym is a multiple of by
-	tied                         // sym, a size of the grid, equals an expression in the others
+	tied                         // sym, a size of the grid, equals an expression in the other symbols
 	pinned                       // sym equals by
 )
 

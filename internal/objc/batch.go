@@ -5,6 +5,7 @@ package objc
 import (
 	"errors"
 	"fmt"
+	"sync"
 	"syscall"
 	"unsafe"
 
@@ -192,6 +193,43 @@ func (b *Batch) Close() error {
 		errs = append(errs, syscall.Munmap(k.mem))
 	}
 	*b = Batch{}
+	return errors.Join(errs...)
+}
+
+// Batches are empty batches that several goroutines take and give back, so that their memory is used again.
+type Batches struct {
+	mu   sync.Mutex
+	free []*Batch
+}
+
+// Take returns an empty batch, which the caller gives back.
+func (l *Batches) Take() *Batch {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	n := len(l.free) - 1
+	if n < 0 {
+		return &Batch{}
+	}
+	b := l.free[n]
+	l.free = l.free[:n]
+	return b
+}
+
+// Give resets a batch and keeps it.
+func (l *Batches) Give(b *Batch) {
+	b.Reset()
+	l.mu.Lock()
+	l.free = append(l.free, b)
+	l.mu.Unlock()
+}
+
+// Close frees the memory of all batches that were given back.
+func (l *Batches) Close() error {
+	var errs []error
+	for _, b := range l.free {
+		errs = append(errs, b.Close())
+	}
+	l.free = nil
 	return errors.Join(errs...)
 }
 

@@ -46,16 +46,8 @@ const (
 // edgeSize is how many elements of the flat list of edges belong to one edge.
 const edgeSize = 3
 
-// graphSize returns the number of elements of the array of a graph.
-func graphSize(version uint32) int {
-	switch {
-	case version >= extended:
-		return 10
-	case version >= attributed:
-		return 7
-	}
-	return 6
-}
+// graphSize is the number of elements of the array of a graph.
+const graphSize = 10
 
 // The bits of a write's flags.
 const (
@@ -65,7 +57,7 @@ const (
 
 // decodeMeta reads section META, which refers to strings and blobs by index.
 func (im *image) decodeMeta(ctx context.Context, strs []string, blobs []*ir.Blob, places []blobPlace) (*ir.Module, error) {
-	d := &decoder{ctx: ctx, cursor: im.cursor(metaSection), version: im.version, strs: strs, blobs: blobs, places: places}
+	d := &decoder{ctx: ctx, cursor: im.cursor(metaSection), strs: strs, blobs: blobs, places: places}
 	m := &ir.Module{}
 	if d.tuple("the module", 2) {
 		n := d.list("graphs", 7)
@@ -115,12 +107,11 @@ func (im *image) decodeStrings(ctx context.Context) ([]string, error) {
 type decoder struct {
 	ctx context.Context
 	*cursor
-	version uint32
-	strs    []string
-	blobs   []*ir.Blob
-	places  []blobPlace // by blob
-	g       *ir.Graph
-	terms   []ir.Term // reused by affine
+	strs   []string
+	blobs  []*ir.Blob
+	places []blobPlace // by blob
+	g      *ir.Graph
+	terms  []ir.Term // reused by affine
 }
 
 func (d *decoder) str(what string) string {
@@ -168,7 +159,7 @@ func (d *decoder) graphAt() *ir.Graph {
 	g := &ir.Graph{Source: &ir.Source{File: d.file, Shared: true}}
 	d.g = g
 	d.graph = ""
-	if !d.tuple("the graph", graphSize(d.version)) {
+	if !d.tuple("the graph", graphSize) {
 		return g
 	}
 	g.Name = d.str("name")
@@ -210,20 +201,16 @@ func (d *decoder) graphAt() *ir.Graph {
 	n = d.list("nodes", 2)
 	d.nodes(n)
 	d.leave(0)
-	if d.version >= attributed {
-		d.attributes(g)
-	}
-	if d.version >= extended {
-		d.edges(g)
-		d.inARow(g)
-	}
+	d.attributes(g)
+	d.edges(g)
+	d.burst(g)
 	return g
 }
 
-// inARow reads what concerns several replays that are submitted together: pairs of a param
+// burst reads what concerns a burst, which is several replays in one submission: pairs of a param
 // and the step by which it advances, and the outputs whose contents are kept after every
 // replay.
-func (d *decoder) inARow(g *ir.Graph) {
+func (d *decoder) burst(g *ir.Graph) {
 	start := d.pos
 	n := d.list("advances", 1)
 	if n%2 != 0 {
@@ -271,11 +258,8 @@ func (d *decoder) indirect() *ir.Indirect {
 }
 
 func (d *decoder) attributes(g *ir.Graph) {
-	start, known := d.pos, int64(graphSerial)
-	if d.version >= extended {
-		known = graphSerial | graphEdges | graphNextHost
-	}
-	flags := d.int("attributes", 0, known)
+	start := d.pos
+	flags := d.int("attributes", 0, graphSerial|graphEdges|graphNextHost)
 	switch flags & (graphSerial | graphEdges) {
 	case graphSerial:
 		g.Ordering = ir.Serial

@@ -10,11 +10,7 @@ import (
 func (d *nodeReader) node() ir.Node {
 	start := d.pos
 	n := d.list("the node", 1)
-	last := nodeGroupEnd
-	if d.version >= extended {
-		last = nodeIndirect
-	}
-	code := d.int("code of the node", 0, int64(last))
+	code := d.int("code of the node", 0, nodeIndirect)
 	if d.err != nil {
 		return nil
 	}

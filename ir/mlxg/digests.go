@@ -58,7 +58,7 @@ type fileRange struct{ offset, length int64 }
 
 const (
 	digestsHead   = "mlxc digests 2\n"
-	maxDigestFile = 8 << 20 // the greatest size of a cache file in bytes
+	maxDigestFile = 8 << 20 // the max size of a cache file in bytes
 )
 
 // settled is how long ago a file must have changed last before its digests are remembered.
@@ -150,7 +150,7 @@ func (d digests) save(s fileState, known map[fileRange]ir.Digest) {
 	})
 }
 
-// maxRemembered is the greatest number of files of which digests are remembered.
+// maxRemembered is the max number of files of which digests are remembered.
 const maxRemembered = 512
 
 // forget makes room for one more cache file by removing the oldest ones.

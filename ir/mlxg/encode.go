@@ -57,9 +57,8 @@ func (e *encoder) str(s string) {
 func (e *encoder) meta(m *ir.Module) {
 	e.array(2)
 	e.array(len(m.Graphs))
-	version := versionOf(m)
 	for _, g := range m.Graphs {
-		e.graph(g, version)
+		e.graph(g)
 	}
 	e.array(len(m.Data))
 	for _, d := range m.Data {
@@ -90,8 +89,8 @@ func (e *encoder) blobs() {
 	}
 }
 
-func (e *encoder) graph(g *ir.Graph, version uint32) {
-	e.array(graphSize(version))
+func (e *encoder) graph(g *ir.Graph) {
+	e.array(graphSize)
 	e.str(g.Name)
 	e.array(len(g.Params))
 	for _, p := range g.Params {
@@ -119,35 +118,31 @@ func (e *encoder) graph(g *ir.Graph, version uint32) {
 	for _, n := range g.Nodes {
 		e.node(n)
 	}
-	if version >= attributed {
-		flags := uint64(0)
-		switch g.Ordering {
-		case ir.Serial:
-			flags |= graphSerial
-		case ir.ByEdges:
-			flags |= graphEdges
-		}
-		if g.NextHost {
-			flags |= graphNextHost
-		}
-		e.uint(flags)
+	flags := uint64(0)
+	switch g.Ordering {
+	case ir.Serial:
+		flags |= graphSerial
+	case ir.ByEdges:
+		flags |= graphEdges
 	}
-	if version >= extended {
-		e.array(edgeSize * len(g.Edges))
-		for _, x := range g.Edges {
-			e.uint(uint64(x.From))
-			e.uint(uint64(x.To))
-			previous := uint64(0)
-			if x.Previous {
-				previous = 1
-			}
-			e.uint(previous)
-		}
-		e.inARow(g)
+	if g.NextHost {
+		flags |= graphNextHost
 	}
+	e.uint(flags)
+	e.array(edgeSize * len(g.Edges))
+	for _, x := range g.Edges {
+		e.uint(uint64(x.From))
+		e.uint(uint64(x.To))
+		previous := uint64(0)
+		if x.Previous {
+			previous = 1
+		}
+		e.uint(previous)
+	}
+	e.burst(g)
 }
 
-func (e *encoder) inARow(g *ir.Graph) {
+func (e *encoder) burst(g *ir.Graph) {
 	n := 0
 	for i := range g.Params {
 		if g.Params[i].Advance != 0 {

@@ -52,7 +52,7 @@ type Part struct {
 	Data  []byte
 }
 
-// Join returns a container of the newest version with the given sections, whether or not
+// Join returns a container with the given sections, whether or not
 // their contents are valid.
 func Join(parts ...Part) []byte {
 	pos := uint64(headerSize(len(parts)))
@@ -68,7 +68,7 @@ func Join(parts ...Part) []byte {
 		pos = s.offset + s.length
 		table = append(table, s)
 	}
-	return append(header(Version, table), body...)
+	return append(header(table), body...)
 }
 
 // Split is the inverse of Join.
@@ -180,7 +180,7 @@ func WriteUnchecked(path string, m *ir.Module) error {
 	if err != nil {
 		return err
 	}
-	return os.WriteFile(path, append(header(versionOf(m), sections), b.Bytes()...), 0o600)
+	return os.WriteFile(path, append(header(sections), b.Bytes()...), 0o600)
 }
 
 // OnlyTimes makes only the size and the modification time, which a test can set, tell the

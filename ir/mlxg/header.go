@@ -10,32 +10,10 @@ import (
 	"strconv"
 
 	"github.com/mlxc/mlxc/internal/interrupt"
-	"github.com/mlxc/mlxc/ir"
 )
 
-// Version is the newest version of the format that this package reads. A file is written in
-// the oldest version that can express its module.
+// Version is the version of the format that this package reads and writes.
 const Version = 3
-
-// The versions in which the format gained features.
-const (
-	attributed = 2 // graphs have attributes
-	extended   = 3 // graphs have what [ir.Graph.Extended] lists
-)
-
-// versionOf returns the version in which a module is written.
-func versionOf(m *ir.Module) uint32 {
-	version := uint32(1)
-	for _, g := range m.Graphs {
-		switch {
-		case g.Extended():
-			version = extended
-		case g.Ordering == ir.Serial:
-			version = max(version, attributed)
-		}
-	}
-	return version
-}
 
 // magic begins every file. As PNG's does, it shows damage by transfers in text mode: it has
 // a byte above 127, a CR LF, the end-of-file character of DOS, and an LF alone.
@@ -70,11 +48,10 @@ const (
 	fixedHeader = 16 // magic, version, section count
 	entrySize   = 28 // kind, flags, offset, length, crc
 	maxSections = 64
-	// maxGap bounds the zeros before a section. It is the greatest alignment that a memory
-	// may have.
+	// maxGap bounds the zeros before a section. It is the max alignment of a memory.
 	maxGap      = 1 << 20
 	weightAlign = 16 << 10 // alignment of the weight section: the page size of Apple's hosts
-	blobAlign   = 256      // least alignment of a blob in the weight section
+	blobAlign   = 256      // min alignment of a blob in the weight section
 )
 
 // section is one entry of the section table.
@@ -90,11 +67,11 @@ var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
 func headerSize(sections int) int { return fixedHeader + sections*entrySize + 4 }
 
-// header encodes the header of a file of the given version and sections.
-func header(version uint32, sections []section) []byte {
+// header encodes the header of a file of the given sections.
+func header(sections []section) []byte {
 	le := binary.LittleEndian
 	b := append(make([]byte, 0, headerSize(len(sections))), magic...)
-	b = le.AppendUint32(b, version)
+	b = le.AppendUint32(b, Version)
 	b = le.AppendUint32(b, uint32(len(sections)))
 	for _, s := range sections {
 		b = append(b, s.kind[:]...)
@@ -109,7 +86,6 @@ func header(version uint32, sections []section) []byte {
 // image is the bytes of a file together with its section table.
 type image struct {
 	name     string // of the file, for errors
-	version  uint32
 	data     []byte
 	sections map[sectionKind]section
 	unknown  []section // optional sections of unknown kinds
@@ -133,12 +109,13 @@ func parse(name string, data []byte) (*image, error) {
 		return fail(0, "header", fmt.Sprintf("file ends after %d bytes, a header has at least %d", size, fixedHeader+4), "the file is truncated: get it again")
 	}
 	le := binary.LittleEndian
-	if v := le.Uint32(data[8:]); v > Version {
-		return fail(8, "header", fmt.Sprintf("file has version %d of the format, this reader knows versions up to %d", v, Version), "update this program, or have the file written in the older version")
-	} else if v == 0 {
-		return fail(8, "header", "file has version 0 of the format, the first is 1", "")
+	if v := le.Uint32(data[8:]); v != Version {
+		hint := "update this program"
+		if v < Version {
+			hint = "record the graph again"
+		}
+		return fail(8, "header", fmt.Sprintf("file has version %d of the format, this program reads version %d", v, Version), hint)
 	}
-	im.version = le.Uint32(data[8:])
 	n := le.Uint32(data[12:])
 	if n == 0 || n > maxSections {
 		return fail(12, "header", fmt.Sprintf("section count is %d, want 1 to %d", n, maxSections), "")

@@ -440,12 +440,12 @@ func TestSectionTable(t *testing.T) {
 			le.PutUint32(d[12:], 64)
 			return d[:300]
 		}},
-		{"newer version", "file has version 4 of the format, this reader knows versions up to 3", func(d []byte) []byte {
+		{"newer version", "file has version 4 of the format, this program reads version 3 (update this program)", func(d []byte) []byte {
 			le.PutUint32(d[8:], 4)
 			return d
 		}},
-		{"version 0", "version 0", func(d []byte) []byte {
-			le.PutUint32(d[8:], 0)
+		{"older version", "file has version 2 of the format, this program reads version 3 (record the graph again)", func(d []byte) []byte {
+			le.PutUint32(d[8:], 2)
 			return d
 		}},
 	} {

@@ -59,7 +59,7 @@ func TestAbsentIsNotEmpty(t *testing.T) {
 	assert.Nil(t, got.Nodes[n-1].(*ir.Fill).From)
 }
 
-// Blobs with equal contents are stored once, with the greatest alignment that any of their
+// Blobs with equal contents are stored once, with the max alignment that any of their
 // memories wants, and are opened as one blob.
 func TestBlobsAreShared(t *testing.T) {
 	data := bytes.Repeat([]byte("weight"), 100)
@@ -212,37 +212,4 @@ func roundTrip(t *testing.T, m *ir.Module) *ir.Module {
 	got, err := mlxg.OpenBytes(context.Background(), "g.mlxg", b.Bytes(), mlxg.OpenOptions{Verify: true})
 	require.NoError(t, err)
 	return got
-}
-
-// A file has the oldest version that can express its module, and no part that only newer
-// versions have.
-func TestVersions(t *testing.T) {
-	m := smallModule(t)
-	write := func() []byte {
-		var b bytes.Buffer
-		require.NoError(t, mlxg.Write(context.Background(), &b, m, mlxg.WriteOptions{}))
-		return b.Bytes()
-	}
-	open := func(data []byte) error {
-		_, err := mlxg.OpenBytes(context.Background(), "g.mlxg", mlxg.ResumHeader(data), mlxg.OpenOptions{})
-		return err
-	}
-	newest := write()
-	require.EqualValues(t, 3, newest[8])
-	newest[8] = 2
-	require.ErrorContains(t, open(newest), "the graph has 10 elements, want 7")
-
-	g := m.Graphs[1]
-	g.SetOrdering(ir.Serial)
-	require.EqualValues(t, 3, write()[8], "next host")
-	g.NextHost = false
-	serial := write()
-	require.EqualValues(t, 2, serial[8])
-	// Attributes and nodes that version 2 does not have are errors in a file of version 2.
-	at := bytes.LastIndex(serial, []byte{0x01, 0x92}) // the attributes; then the data
-	require.Positive(t, at)
-	serial[at] = 2
-	require.ErrorContains(t, open(mlxg.Resum(serial)), "attributes is 2, want 0 to 1")
-	g.SetOrdering(ir.ByBarriers)
-	require.EqualValues(t, 1, write()[8])
 }

@@ -16,7 +16,7 @@ import (
 // goroutines each read a piece of the list, and bindings, effects and provenance that many
 // commands have in common are decoded only once.
 
-// nodesPerPiece is the least number of nodes for which a goroutine is worth its cost.
+// nodesPerPiece is the min number of nodes for which starting a goroutine pays.
 const nodesPerPiece = 1 << 14
 
 // nodes reads the n nodes of d's graph, which begin at the current position.

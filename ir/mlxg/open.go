@@ -115,7 +115,7 @@ func Length(head []byte) (n int64, ok bool) {
 	return int64(end), true
 }
 
-// HeaderSize is the greatest size of a header in bytes.
+// HeaderSize is the max size of a header in bytes.
 const HeaderSize = fixedHeader + maxSections*entrySize + 4
 
 // Weights returns the mapped bytes of the section of embedded blobs, or nil if the file has

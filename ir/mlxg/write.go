@@ -62,7 +62,7 @@ func WriteFile(ctx context.Context, path string, m *ir.Module, o WriteOptions) (
 		if err != nil {
 			return err
 		}
-		_, err = f.WriteAt(header(versionOf(w.m), sections), 0)
+		_, err = f.WriteAt(header(sections), 0)
 		return err
 	})
 }
@@ -91,7 +91,7 @@ func (w *writer) stream(ctx context.Context, to io.Writer) error {
 	if err != nil {
 		return err
 	}
-	if _, err := to.Write(header(versionOf(w.m), sections)); err != nil {
+	if _, err := to.Write(header(sections)); err != nil {
 		return err
 	}
 	again, err := w.body(ctx, to, false)

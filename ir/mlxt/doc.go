@@ -1,16 +1,15 @@
-// Package mlxt is the text form of modules: complete, canonical and made to
-// be read and compared, as LLVM's and MLIR's are.
+// Package mlxt reads and writes the text form of modules. Like the texts of LLVM and MLIR, it is
+// complete, canonical, and made to be read and compared.
 //
-// [Print] writes a module, [Parse] reads one. What Print writes, Parse reads
-// back equal, value for value and bit for bit; what Parse accepts, Print writes
-// in one form only, so that two equal modules have equal texts and a changed
-// command changes one line. docs/text-format.md describes the language.
+// [Print] writes a module, [Parse] reads one. Parse reads what Print writes back as an equal
+// module, bit for bit. Print writes a module in one form only, so that two equal modules have equal
+// texts, and a changed command changes one line. docs/text-format.md describes the language.
 //
 // # What this package does not do
 //
-// It reads no other file: contents that lie elsewhere stay references
-// ([ir.Blob.Attach] loads them), and comments are not kept. It knows no
-// kernel's meaning, and beyond [ir.Module.Check] judges no graph.
+// It reads no other file: contents that lie elsewhere stay references ([ir.Blob.Attach] loads
+// them). It does not keep comments. It does not know what kernels mean, and checks a graph only
+// with [ir.Module.Check].
 //
 // # Smallest example
 //

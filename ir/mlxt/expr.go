@@ -7,7 +7,7 @@ import (
 	"github.com/mlxc/mlxc/ir"
 )
 
-// affine takes a sum of integers, params and integers times params.
+// affine parses a sum of integers, params and multiples of params.
 func (p *parser) affine() ir.Affine {
 	constant := int64(0)
 	p.terms = p.terms[:0]
@@ -50,8 +50,7 @@ func (p *parser) term(at token, negative bool, n uint64) {
 	p.terms = append(p.terms, ir.Term{Param: id, Coeff: p.signed(at, negative, n)})
 }
 
-// mergeTerms adds the coefficients of repeated params and reports overflow, which [ir.Linear]
-// would not.
+// mergeTerms adds the coefficients of repeated params. Unlike [ir.Linear], it reports overflow.
 func (p *parser) mergeTerms() bool {
 	slices.SortStableFunc(p.terms, func(a, b ir.Term) int { return int(a.Param) - int(b.Param) })
 	out := p.terms[:0]
@@ -75,7 +74,7 @@ func add(a, b int64) (int64, bool) {
 	return s, (s > a) == (b > 0)
 }
 
-// view takes %name[off:end], or %name for all of the memory.
+// view parses %name[off:end], or %name for the whole memory.
 func (p *parser) view() ir.View {
 	mem := p.memoryID()
 	if p.err == nil && !p.tok.is("[") {
@@ -86,8 +85,8 @@ func (p *parser) view() ir.View {
 	return ir.View{Mem: mem, Off: off, Len: n}
 }
 
-// span takes [off:end without the closing bracket. The length wraps where the
-// difference leaves 64 bits; offset and end cannot both lie in a memory then.
+// span parses [off:end without the closing bracket. The length wraps around if the difference
+// overflows 64 bits; then offset and end cannot both lie in a memory.
 func (p *parser) span() (off, n ir.Affine) {
 	p.expect("[")
 	off = p.affine()
@@ -102,7 +101,7 @@ func (p *parser) span() (off, n ir.Affine) {
 	return off, end.Sub(off)
 }
 
-// region takes %name[off:end; count x stride; …].
+// region parses %name[off:end; count x stride; …].
 func (p *parser) region() ir.Region {
 	mem := p.memoryID()
 	if p.err == nil && !p.tok.is("[") {
@@ -124,7 +123,7 @@ func (p *parser) region() ir.Region {
 	return r
 }
 
-// extent takes an expression or ceildiv(expression, divisor).
+// extent parses an expression or ceildiv(expression, divisor).
 func (p *parser) extent() ir.Extent {
 	if !p.accept("ceildiv") {
 		return ir.Extent{Num: p.affine(), Div: 1}

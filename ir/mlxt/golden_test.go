@@ -18,9 +18,8 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the golden files; read the diff")
 
-// Each archive in testdata/canonical holds one feature: NAME.mlxt is read, and
-// what the printer makes of it is NAME.canonical; where there is none, NAME.mlxt
-// is canonical already.
+// Each archive in testdata/canonical is about one feature. NAME.canonical is what the printer
+// writes for NAME.mlxt; if there is no such file, NAME.mlxt is canonical already.
 func TestCanonicalText(t *testing.T) {
 	files, err := filepath.Glob("testdata/canonical/*.txtar")
 	require.NoError(t, err)
@@ -43,8 +42,8 @@ func TestCanonicalText(t *testing.T) {
 	}
 }
 
-// testdata/errors.txtar holds texts that are none, NAME.mlxt, and what the
-// parser says, NAME.error.
+// testdata/errors.txtar holds invalid texts, NAME.mlxt, and the parser's errors for them,
+// NAME.error.
 func TestErrors(t *testing.T) {
 	cases := golden(t, "testdata/errors.txtar", ".mlxt", ".error", func(t *testing.T, name string, in []byte) []byte {
 		m, err := mlxt.Parse(context.Background(), name, in)

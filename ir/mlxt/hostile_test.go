@@ -39,7 +39,7 @@ func few(n int, format string) string {
 	return b.String()
 }
 
-// What 1 MB can do is bounded: seconds, and memory in proportion to the text.
+// A text of 1 MB can cost only seconds, and memory in proportion to its length.
 func TestHostileText(t *testing.T) {
 	const kernel = "kernel @k builtin \"k\" args(0 n: constant u32, 1 f: constant f32, 2 h: constant f16)\n"
 	const dispatch = "#0 @k (%s) grid threads [1, 1, 1] of [1, 1, 1]"
@@ -103,10 +103,10 @@ func TestHostileText(t *testing.T) {
 		"clauses":                   graph(kernel + "#0 @k () " + repeat("op a ")),
 		"dispatches of one id":      graph(kernel + strings.Repeat(fmt.Sprintf(dispatch, "")+"\n", hostileBytes/50)),
 		"from":                      graph(someMemory + "#0 fill %x 0 from " + repeat("#1, ") + "#1"),
-		"edges of one command":      "mlxt 2\ngraph g edges {\n#0 join\n#1 join after " + repeat("#0, ") + "#0\n}\n",
-		"edges from nowhere":        "mlxt 2\ngraph g edges {\n" + lines("#%d join after #4000000000\n") + "}\n",
-		"edges between joins":       "mlxt 2\ngraph g edges {\n" + lines("#%[1]d join after previous #%[1]d\n") + "}\n",
-		"joins of large ids":        "mlxt 2\ngraph g edges {\n" + few(4e5, "#4%09d join after previous #4000000007\n") + "}\n",
+		"edges of one command":      "mlxt 1\ngraph g edges {\n#0 join\n#1 join after " + repeat("#0, ") + "#0\n}\n",
+		"edges from nowhere":        "mlxt 1\ngraph g edges {\n" + lines("#%d join after #4000000000\n") + "}\n",
+		"edges between joins":       "mlxt 1\ngraph g edges {\n" + lines("#%[1]d join after previous #%[1]d\n") + "}\n",
+		"joins of large ids":        "mlxt 1\ngraph g edges {\n" + few(4e5, "#4%09d join after previous #4000000007\n") + "}\n",
 		"edges without an ordering": graph(strings.Replace(repeat("#1 join after #0\n"), "1", "2", 1)),
 		"reads":                     graph(kernel + someMemory + fmt.Sprintf(dispatch, "") + " effects complete reads " + repeat("%x[0:1], ") + "%x"),
 		"dimensions":                graph(kernel + someMemory + fmt.Sprintf(dispatch, "") + " effects complete reads %x[0:1" + repeat("; 1 x 1") + "]"),
@@ -131,16 +131,16 @@ func TestHostileText(t *testing.T) {
 			runtime.ReadMemStats(&after)
 			allocated := after.TotalAlloc - before.TotalAlloc
 			t.Logf("%d bytes: %v, %d MB allocated", len(text), took, allocated>>20)
-			// The bounds are loose, for slow machines; what they catch is a power of
-			// the length.
+			// The bounds are loose, for slow machines. They still catch work that grows with a
+			// power of the length.
 			require.Less(t, took, 30*time.Second)
 			require.Less(t, allocated, uint64(200*(len(text)+1<<20)))
 		})
 	}
 }
 
-// processorTime is what this process has computed: unlike the clock it does not
-// run while others have the processors.
+// processorTime returns the processor time of this process. Unlike a clock, it does not run while
+// other processes have the processors.
 func processorTime(t *testing.T) time.Duration {
 	var u syscall.Rusage
 	require.NoError(t, syscall.Getrusage(syscall.RUSAGE_SELF, &u))

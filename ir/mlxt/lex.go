@@ -13,7 +13,7 @@ type tokenKind uint8
 
 const (
 	tokEOF    tokenKind = iota
-	tokBad              // what no token begins with; the lexer says why in problem
+	tokBad              // no token begins so; lexer.problem says why
 	tokIdent            // name of letters, digits, '_', '.', '-'
 	tokNumber           // begins with a digit
 	tokString           // "…", as in Go
@@ -39,7 +39,7 @@ func (t *token) is(s string) bool {
 	return (t.kind == tokPunct || t.kind == tokIdent) && string(t.text) == s
 }
 
-// describe names t for an error message, shortened.
+// describe returns t for an error message, shortened.
 func (t token) describe() string {
 	const most = 40
 	text, dots := t.text, ""
@@ -59,7 +59,7 @@ func (t token) describe() string {
 	return fmt.Sprintf("'%s%s'", printable(text), dots)
 }
 
-// printable writes s with escapes for what would garble a terminal.
+// printable escapes the characters of s that would garble a terminal.
 func printable(s []byte) string {
 	var b strings.Builder
 	for len(s) > 0 {
@@ -77,18 +77,19 @@ func printable(s []byte) string {
 	return b.String()
 }
 
-// lexer cuts the source into tokens. It is a value: a copy of it is a position to go back to.
+// lexer splits the source into tokens. It is a value, so that a copy of it is a position to return
+// to.
 type lexer struct {
 	src     []byte
 	offset  int
 	line    int32
 	start   int    // offset of the line's first byte
-	problem string // of a tokBad
+	problem string // of the last token, if its kind is tokBad
 }
 
 var sigils = [...]tokenKind{'%': tokMemory, '@': tokKernel, '$': tokParam}
 
-// class says what a byte may be part of.
+// class is a set of bits that say which tokens a byte may be part of.
 type class uint8
 
 const (
@@ -205,8 +206,8 @@ func nameLen(s []byte) int {
 	return n
 }
 
-// numberLen takes letters, so that a misspelt number is one token; the sign of
-// a decimal exponent belongs to it.
+// numberLen returns the length of a number. It includes letters, so that a misspelt number is one
+// token, and the sign of a decimal exponent.
 func numberLen(s []byte) int {
 	n := 1
 	hex := len(s) > 1 && s[0] == '0' && s[1]|0x20 == 'x'

@@ -16,13 +16,12 @@ import (
 	"github.com/mlxc/mlxc/ir"
 )
 
-// Parse reads the text of a module. file is its name for error messages and
-// for [ir.Source], whose lines and columns begin at 1; columns count bytes. The
-// error is an [*ir.Error] for what is no text of a module, and an [ir.Errors]
-// for what [ir.Module.Check] has against the module.
+// Parse reads the text of a module. file is its name in error messages and in [ir.Source]. Lines
+// and columns there begin at 1, and columns count bytes. The error is an [*ir.Error] if src is not
+// the text of a module, and an [ir.Errors] if [ir.Module.Check] refuses the module.
 //
-// Time and memory are linear in len(src), whatever src holds. Once ctx is done the
-// error is its cause.
+// Time and memory are linear in len(src), whatever src holds. Once ctx is done, Parse returns the
+// cause of that as an error.
 func Parse(ctx context.Context, file string, src []byte) (m *ir.Module, err error) {
 	defer interrupt.Catch(&err)
 	p := &parser{ctx: ctx, file: file, lex: lexer{src: src, line: 1}, m: &ir.Module{}}
@@ -38,30 +37,29 @@ func Parse(ctx context.Context, file string, src []byte) (m *ir.Module, err erro
 	return p.m, nil
 }
 
-// parser reads the source by recursive descent without recursion: no construct
-// nests but groups, which need only their count.
+// parser reads the source by recursive descent, but without recursion: only groups nest, and for
+// those it keeps a list.
 //
-// After the first error tok stays the end of the file, so that every loop ends.
+// After the first error, tok stays the end of the file, so that every loop ends.
 type parser struct {
 	ctx   context.Context
 	polls interrupt.Every
 	file  string
 	lex   lexer
-	tok   token // the next one, not yet taken
+	tok   token // the next token, which was not consumed yet
 	err   *ir.Error
 	m     *ir.Module
 
-	// places of what Check reports without a place, by [ir.Error.At]
+	// where things are declared, by [ir.Error.At], for defects that Check reports without a place
 	places []declaredAt
 
-	version  uint64 // that the text says
 	g        *ir.Graph
 	params   map[string]ir.ParamID
 	memories map[string]ir.MemID
 	kernels  map[string]ir.KernelID
-	groups   []token // open ones
+	groups   []token // groups that are open
 
-	// reused from command to command
+	// scratch memory, reused from command to command
 	terms    []ir.Term
 	bindings []ir.Binding
 	reads    []ir.Region
@@ -71,7 +69,7 @@ type parser struct {
 	bytes    []byte
 }
 
-// declaredAt is where something is declared that [ir.Source] does not keep.
+// declaredAt says where something is declared whose place [ir.Source] does not keep.
 type declaredAt struct {
 	graph string
 	what  string // "", or the rest of At after "graph NAME: "
@@ -82,7 +80,7 @@ func (t token) pos() ir.Pos {
 	return ir.Pos{Line: int(t.line), Col: int(t.col), Offset: int64(t.offset)}
 }
 
-// locate fills in the places of declarations, which [ir.Source] does not keep.
+// locate adds to defects where the faulty thing is declared, if [ir.Source] does not keep that.
 func (p *parser) locate(err error) {
 	var all ir.Errors
 	if !errors.As(err, &all) {
@@ -126,14 +124,14 @@ func (p *parser) want(what, hint string) {
 	p.fail(p.tok, fmt.Sprintf("found %s, want %s", p.tok.describe(), what), hint)
 }
 
-// next takes the next token.
+// next consumes the next token and returns it.
 func (p *parser) next() token {
 	t := p.tok
 	p.advance()
 	return t
 }
 
-// advance is next without the token.
+// advance consumes the next token.
 func (p *parser) advance() {
 	if p.err != nil {
 		return
@@ -145,7 +143,7 @@ func (p *parser) advance() {
 	}
 }
 
-// accept takes the next token if it is s.
+// accept consumes the next token if it is s, and reports whether it did.
 func (p *parser) accept(s string) bool {
 	if !p.tok.is(s) {
 		return false
@@ -160,7 +158,7 @@ func (p *parser) expect(s string) {
 	}
 }
 
-// word takes one of the words.
+// word consumes the next token, which must be one of the words.
 func (p *parser) word(what string, words ...string) string {
 	if p.tok.kind == tokIdent {
 		if i := slices.Index(words, string(p.tok.text)); i >= 0 {
@@ -189,7 +187,7 @@ func didYouMean(sigil, name string) string {
 	return "did you mean " + sigil + name + "?"
 }
 
-// text returns what a string, name or quoted name stands for.
+// text returns the text that a string, name or quoted name denotes.
 func (p *parser) text(t token) string {
 	s := t.text
 	switch t.kind {
@@ -217,7 +215,7 @@ func (p *parser) string(what string) string {
 	return p.text(p.next())
 }
 
-// name takes a bare or quoted name.
+// name parses a bare or quoted name.
 func (p *parser) name(what string) string {
 	if p.tok.kind != tokString && p.tok.kind != tokIdent {
 		p.want(what, "")
@@ -226,7 +224,7 @@ func (p *parser) name(what string) string {
 	return p.text(p.next())
 }
 
-// uint takes an unsigned integer up to most.
+// uint parses an unsigned integer of at most most.
 func (p *parser) uint(what string, most uint64) uint64 {
 	if p.tok.kind != tokNumber {
 		p.want(what, "")
@@ -245,7 +243,7 @@ func (p *parser) uint(what string, most uint64) uint64 {
 	return v
 }
 
-// int takes an integer with an optional minus.
+// int parses an integer that may have a minus sign.
 func (p *parser) int(what string) int64 {
 	at := p.tok
 	negative := p.accept("-")
@@ -264,8 +262,8 @@ func (p *parser) signed(at token, negative bool, v uint64) int64 {
 	return 0
 }
 
-// more parses the separator of a list that ends with close: it takes a comma,
-// or the end.
+// more parses what follows an element of a list that ends with close: a comma (then it returns
+// true) or close.
 func (p *parser) more(close string) bool {
 	if p.accept(",") {
 		return p.err == nil
@@ -276,8 +274,7 @@ func (p *parser) more(close string) bool {
 	return false
 }
 
-// open takes the bracket that opens a list and reports whether the list has
-// elements.
+// open parses the bracket that opens a list, and reports whether the list has elements.
 func (p *parser) open(bracket, close string) bool {
 	p.expect(bracket)
 	return p.err == nil && !p.accept(close)
@@ -290,8 +287,8 @@ func (p *parser) module() {
 		p.want("'mlxt 1', the first words of a text form", "")
 	}
 	at := p.tok
-	if p.version = p.uint("the version of the text form", math.MaxUint64); (p.version == 0 || p.version > Version) && p.err == nil {
-		p.fail(at, fmt.Sprintf("text form has version %d", p.version), fmt.Sprintf("this program reads versions 1 to %d", Version))
+	if v := p.uint("the version of the text form", math.MaxUint64); v != Version && p.err == nil {
+		p.fail(at, fmt.Sprintf("text form has version %d, this program reads version %d", v, Version), "record the graph again")
 	}
 	for p.err == nil && p.tok.kind != tokEOF {
 		switch t := p.tok; p.word("'graph' or 'data'", "graph", "data") {
@@ -307,14 +304,7 @@ func (p *parser) module() {
 	}
 }
 
-// since takes a word that only texts of a later version may have; at is where it stands.
-func (p *parser) since(version uint64, at token, word string) {
-	if p.version < version {
-		p.fail(at, fmt.Sprintf("'%s' is no word of version %d of the text form", word, p.version), fmt.Sprintf("begin the text with: mlxt %d", version))
-	}
-}
-
-// attributes takes the words behind the name of a graph.
+// attributes parses the words after the name of a graph.
 func (p *parser) attributes() {
 	const what = "'serial', 'edges', 'next host' or '{'"
 	ordered := false
@@ -323,7 +313,6 @@ func (p *parser) attributes() {
 		word := p.word(what, "serial", "edges", "next")
 		switch {
 		case word == "next":
-			p.since(extendedSince, at, word)
 			p.expect("host")
 			p.g.NextHost = true
 		case ordered:
@@ -331,7 +320,6 @@ func (p *parser) attributes() {
 		case word == "serial":
 			p.g.Ordering = ir.Serial
 		case word == "edges":
-			p.since(extendedSince, at, word)
 			p.g.Ordering = ir.ByEdges
 		}
 		ordered = true
@@ -411,11 +399,6 @@ func (p *parser) param(at token) {
 	p.expect("]")
 	if p.tok.is("+") || p.tok.is("-") {
 		negative := p.tok.is("-")
-		at, word := p.tok, "+="
-		if negative {
-			word = "-="
-		}
-		p.since(extendedSince, at, word)
 		p.advance()
 		p.expect("=")
 		x.Advance = int64(p.uint("what is added from replay to replay", math.MaxUint32))
@@ -435,7 +418,7 @@ func (p *parser) bound(d ir.DType) float64 {
 	return float64(bits)
 }
 
-// declared takes the sigiled name that a declaration gives.
+// declared parses the name, with its sigil, that a declaration declares.
 func (p *parser) declared(kind tokenKind, what string) string {
 	if p.tok.kind != kind {
 		p.want(what, "")
@@ -484,10 +467,7 @@ func (p *parser) memory(at token) {
 		m.DType = p.dtype()
 		m.Shape = p.shape()
 	}
-	if p.tok.is("every") {
-		p.since(extendedSince, p.next(), "every")
-		m.Every = true
-	}
+	m.Every = p.accept("every")
 	if p.accept("=") {
 		m.Init = p.contents()
 	}
@@ -516,7 +496,7 @@ var dtypeNames = func() (out []string) {
 	return out
 }()
 
-// shape takes [a, b, …], which may be missing.
+// shape parses [a, b, …]. It returns nil if there is none.
 func (p *parser) shape() []int64 {
 	if !p.tok.is("[") {
 		return nil
@@ -545,7 +525,7 @@ func (p *parser) contents() ir.Init {
 	return ir.Init{}
 }
 
-// values takes (OFFSET: TYPE VALUE, …).
+// values parses (OFFSET: TYPE VALUE, …).
 func (p *parser) values() []ir.Value {
 	out := []ir.Value{}
 	for more := p.open("(", ")"); more; more = p.more(")") {
@@ -625,8 +605,8 @@ func (p *parser) sha256() (d ir.Digest) {
 	return d
 }
 
-// maxArgs is more rows than a valid argument table has: Metal's 31 buffers and
-// 31 threadgroup arguments.
+// maxArgs is the max number of rows of a valid argument table: Metal's 31 buffers and 31
+// threadgroup arguments.
 const maxArgs = 62
 
 func (p *parser) kernel(at token) {
@@ -703,7 +683,7 @@ func (p *parser) memoryID() ir.MemID {
 	return id
 }
 
-// lookup takes a reference and finds what it names.
+// lookup parses a reference and finds what it names.
 func lookup[T any](p *parser, kind tokenKind, what, sigil string, names map[string]T) (T, bool) {
 	var id T
 	if p.tok.kind != kind {
@@ -723,8 +703,8 @@ func lookup[T any](p *parser, kind tokenKind, what, sigil string, names map[stri
 	return id, ok
 }
 
-// keys gives suggestions an order: equally near names must not depend on a
-// map's.
+// keys returns the names in order, so that which of two equally near names is suggested does not
+// depend on the order of a map.
 func keys[T any](names map[string]T) iter.Seq[string] {
 	return func(yield func(string) bool) {
 		all := make([]string, 0, len(names))
@@ -740,8 +720,8 @@ func keys[T any](names map[string]T) iter.Seq[string] {
 	}
 }
 
-// unknown reports a name that means nothing here: otherwise is the hint where no
-// known name resembles it.
+// unknown reports a name that is not declared. The hint is a similar name, or otherwise if there is
+// none.
 func (p *parser) unknown(t token, what, sigil string, names iter.Seq[string], otherwise string) {
 	if p.err != nil {
 		return

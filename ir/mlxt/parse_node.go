@@ -27,15 +27,13 @@ func (p *parser) command(at token) {
 		f.Value = byte(p.uint("a byte", math.MaxUint8))
 		f.Label, f.From = p.transferClauses(id)
 		p.node(at, f)
-	case p.tok.is("carry"):
-		p.since(extendedSince, p.next(), "carry")
+	case p.accept("carry"):
 		c := &ir.Carry{ID: id, Src: p.view()}
 		p.expect("->")
 		c.Dst = p.view()
 		c.Label, c.From = p.transferClauses(id)
 		p.node(at, c)
-	case p.tok.is("join"):
-		p.since(extendedSince, p.next(), "join")
+	case p.accept("join"):
 		var seen clauses
 		for p.clause(&seen, "after") {
 			p.after(id)
@@ -59,7 +57,7 @@ func (p *parser) id() ir.ID {
 	return ir.ID(v)
 }
 
-// transferClauses takes the clauses of copy or fill id, in any order.
+// transferClauses parses the clauses of copy, fill or carry id, in any order.
 func (p *parser) transferClauses(id ir.ID) (label string, from []ir.ID) {
 	var seen clauses
 	for p.err == nil {
@@ -79,20 +77,19 @@ func (p *parser) transferClauses(id ir.ID) (label string, from []ir.ID) {
 
 var dispatchClauses = []string{"threadgroup", "grid", "op", "label", "from", "after", "effects"}
 
-// clauses are those that a command has had, a bit for each of dispatchClauses.
+// clauses is the set of the clauses that a command has had so far: a bit for each of
+// dispatchClauses.
 type clauses uint8
 
 func (c clauses) has(word string) bool { return c>>slices.Index(dispatchClauses, word)&1 != 0 }
 
-// clause takes the word that begins a clause, once.
+// clause parses the word that begins a clause, if it comes next. A second clause of one word is an
+// error.
 func (p *parser) clause(seen *clauses, word string) bool {
 	if !p.tok.is(word) {
 		return false
 	}
 	t := p.next()
-	if word == "after" {
-		p.since(extendedSince, t, word)
-	}
 	if seen.has(word) {
 		p.fail(t, "command has two '"+word+"' clauses", "")
 	}
@@ -110,7 +107,7 @@ func (p *parser) from() []ir.ID {
 	}
 }
 
-// after takes the edges into a command, behind the word.
+// after parses the list of an 'after' clause: the edges into a command.
 func (p *parser) after(to ir.ID) {
 	first := len(p.g.Edges)
 	for more := true; more; more = p.accept(",") {
@@ -200,8 +197,7 @@ func (p *parser) grid(d *ir.Dispatch) {
 		d.Threadgroup[i] = uint32(p.uint("a number of threads", math.MaxUint32))
 	}
 	p.expect("]")
-	if p.tok.is("at") {
-		p.since(extendedSince, p.next(), "at")
+	if p.accept("at") {
 		v := p.view()
 		d.Indirect = cmp.Or(d.Indirect, &ir.Indirect{})
 		d.Indirect.Grid = &v
@@ -234,7 +230,7 @@ func (p *parser) threadgroupMemory(k *ir.Kernel) []ir.ThreadgroupMemory {
 	return out
 }
 
-// unknownArg reports a name that no argument of the wanted sort has.
+// unknownArg reports a name that no argument has for which which returns true.
 func (p *parser) unknownArg(t token, k *ir.Kernel, what string, which func(ir.Arg) bool) {
 	var names, quoted []string
 	for _, a := range k.Args {
@@ -250,7 +246,7 @@ func (p *parser) unknownArg(t token, k *ir.Kernel, what string, which func(ir.Ar
 	p.unknown(t, what, "", slices.Values(names), hint)
 }
 
-// arguments takes (name = value, …) in any order.
+// arguments parses (name = value, …) in any order.
 func (p *parser) arguments(d *ir.Dispatch, k *ir.Kernel) []ir.Binding {
 	p.bindings = p.bindings[:0]
 	var bound [math.MaxUint8 + 1]bool
@@ -270,8 +266,7 @@ func (p *parser) arguments(d *ir.Dispatch, k *ir.Kernel) []ir.Binding {
 		p.expect("=")
 		b := p.binding(a)
 		p.bindings = append(p.bindings, b)
-		if b.Kind == ir.BindView && p.tok.is("at") {
-			p.since(extendedSince, p.next(), "at")
+		if b.Kind == ir.BindView && p.accept("at") {
 			d.Indirect = cmp.Or(d.Indirect, &ir.Indirect{})
 			d.Indirect.Offsets = append(d.Indirect.Offsets, ir.OffsetAt{Slot: a.Slot, At: p.view()})
 		}
@@ -286,7 +281,7 @@ func (p *parser) arguments(d *ir.Dispatch, k *ir.Kernel) []ir.Binding {
 	return slices.Clone(p.bindings)
 }
 
-// argRef takes the name of an argument.
+// argRef parses the name of an argument.
 func (p *parser) argRef(k *ir.Kernel) (ir.Arg, bool) {
 	if p.tok.kind == tokIdent {
 		for i := range k.Args {
@@ -350,11 +345,11 @@ func (p *parser) hexBytes() []byte {
 	return data
 }
 
-// atExpression reports whether a param expression stands here rather than a
-// number, which it may begin with.
+// atExpression reports whether an expression with params comes next, and not a number. An
+// expression may begin with a number.
 func (p *parser) atExpression() bool {
 	if k := p.tok.kind; k != tokNumber && k != tokPunct {
-		return k == tokParam // the common cases copy no lexer
+		return k == tokParam // in these common cases no lexer is copied
 	}
 	t, ahead := p.tok, p.lex
 	if t.is("-") {
@@ -367,7 +362,7 @@ func (p *parser) atExpression() bool {
 	return t.kind == tokParam
 }
 
-// value takes one value of type d and returns its bits.
+// value parses one value of type d and returns its bits.
 func (p *parser) value(d ir.DType) uint64 {
 	at := p.tok
 	negative := p.accept("-")

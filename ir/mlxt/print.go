@@ -13,28 +13,14 @@ import (
 	"github.com/mlxc/mlxc/ir"
 )
 
-// Version is the newest version of the text form, the number in the first line. The
-// printer writes the oldest that can say what a module holds.
-const Version = 2
+// Version is the version of the text form, the number in the first line of a text.
+const Version = 1
 
-// extendedSince is the first version that can express what [ir.Graph.Extended] lists.
-const extendedSince = 2
-
-// versionOf returns the version of the text of a module.
-func versionOf(m *ir.Module) int64 {
-	for _, g := range m.Graphs {
-		if g.Extended() {
-			return extendedSince
-		}
-	}
-	return 1
-}
-
-// maxIndent bounds how many groups deep a line is indented, so that the text
-// stays in proportion to the graph whatever its groups.
+// maxIndent is how many groups deep a line may be indented. It keeps the text in proportion to the
+// graph, however deep its groups nest.
 const maxIndent = 16
 
-// flushAt is how many bytes the printer gathers before it writes.
+// flushAt is how many bytes the printer gathers before it writes them.
 const flushAt = 64 << 10
 
 // Options say how to write large contents. The zero value writes everything
@@ -43,21 +29,20 @@ type Options struct {
 	// InlineLimit is the length in bytes up to which embedded contents are
 	// written into the text; 0 means any length.
 	InlineLimit int64
-	// External says where contents above the limit can be found: in the file
-	// path (relative to the text) from byte offset on. Where it is nil or
-	// answers false they are written into the text after all.
+	// External says where contents longer than the limit can be found: in the file path (relative
+	// to the text), from byte offset on. If External is nil or ok is false, the text holds the
+	// contents after all.
 	External func(*ir.Blob) (path string, offset int64, ok bool)
-	// Rebase, if not nil, turns the path of an external blob into the one that the
-	// text says: relative to where the text will be.
+	// Rebase, if not nil, makes the path of an external blob relative to the directory of the text.
 	Rebase func(path string) (string, error)
 }
 
-// Print writes m's canonical text. It refuses a module that [ir.Module.Check]
-// refuses, before it writes anything.
+// Print writes m's canonical text. If [ir.Module.Check] refuses the module, Print writes nothing
+// and returns the error.
 func Print(w io.Writer, m *ir.Module) error { return Options{}.Print(w, m) }
 
-// Format returns m's canonical text. Of a module that cannot be printed it
-// returns the reason, as comments.
+// Format returns m's canonical text. If the module cannot be printed, it returns the reason as a
+// comment of the text.
 func Format(m *ir.Module) string {
 	var b strings.Builder
 	if err := Print(&b, m); err != nil {
@@ -84,8 +69,8 @@ type printer struct {
 	err  error // the first one; nothing is written after it
 
 	g                         *ir.Graph
-	edges                     []ir.Edge // into commands to come
-	params, memories, kernels []string  // their names as written, without the sigil
+	edges                     []ir.Edge // edges into later commands
+	params, memories, kernels []string  // names as they are written, without the sigil
 }
 
 func (p *printer) fail(err error) {
@@ -126,7 +111,7 @@ func (p *printer) newline() {
 
 func (p *printer) module(m *ir.Module) {
 	p.str("mlxt ")
-	p.int(versionOf(m))
+	p.int(Version)
 	p.newline()
 	if len(m.Data) > 0 {
 		p.newline()
@@ -345,7 +330,7 @@ func (p *printer) blob(b *ir.Blob) {
 	}
 	p.str(`blob base64"`)
 	for len(data) > 0 {
-		n := min(len(data), flushAt/4*3) // a multiple of 3: no padding inside
+		n := min(len(data), flushAt/4*3) // a multiple of 3, so that base64 pads only at the end
 		p.buf = base64.StdEncoding.AppendEncode(p.buf, data[:n])
 		data = data[n:]
 		p.flush()
@@ -402,8 +387,8 @@ func (p *printer) arg(a *ir.Arg) {
 	}
 }
 
-// usualCount is the count of an argument without brackets: a constant is one
-// scalar, the others are pointers.
+// usualCount is the count of an argument that is written without brackets: 1 for constants, which
+// are scalars then, and 0 for the others, which are pointers.
 func usualCount(k ir.ArgKind) int32 {
 	if k == ir.ConstantArg {
 		return 1

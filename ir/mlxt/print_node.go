@@ -195,7 +195,7 @@ func (p *printer) binding(b *ir.Binding, a ir.Arg) {
 		p.view(b.View)
 	case ir.BindScalar:
 		if b.Expr.IsConst() {
-			p.str("expr ") // or it would read as inline bytes
+			p.str("expr ") // without this word it would read as inline bytes
 		}
 		p.affine(b.Expr)
 	case ir.BindBytes:
@@ -203,8 +203,8 @@ func (p *printer) binding(b *ir.Binding, a ir.Arg) {
 	}
 }
 
-// inline writes bytes as values of the argument's type where they are whole
-// ones, and in hexadecimal otherwise.
+// inline writes bytes as values of the argument's type if they are a whole number of values, and in
+// hexadecimal otherwise.
 func (p *printer) inline(data []byte, a ir.Arg) {
 	size := int(a.Type.Size())
 	switch {
@@ -300,7 +300,7 @@ func (p *printer) sign(v int64, first bool) {
 	}
 }
 
-// magnitude is |v|, of the least integer too.
+// magnitude returns |v|, which is right for the smallest integer too.
 func magnitude(v int64) uint64 {
 	if v < 0 {
 		return -uint64(v)

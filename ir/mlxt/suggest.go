@@ -5,9 +5,9 @@ import "iter"
 // maxCandidates bounds the search for a near miss in a hostile file.
 const maxCandidates = 10000
 
-// nearest returns the candidate that resembles s most, and "" when none does:
-// one edit (insert, delete, replace, swap neighbours) for each three letters,
-// and one for a name of two.
+// nearest returns the candidate that is most similar to s, or "" if none is similar. It allows one
+// edit (insert, delete, replace, swap neighbours) for every three letters, and one for a name of
+// two.
 func nearest(s string, candidates iter.Seq[string]) string {
 	best, least := "", min(len(s)/3, 3)+1
 	if len(s) == 2 {
@@ -25,13 +25,12 @@ func nearest(s string, candidates iter.Seq[string]) string {
 	return best
 }
 
-// edits is the number of edits between a and b (optimal string alignment), or
-// limit when it is no less.
+// edits returns the number of edits between a and b (optimal string alignment), but at most limit.
 func edits(a, b string, limit int) int {
 	if len(a) > 255 || len(b) > 255 || len(a)-len(b) >= limit || len(b)-len(a) >= limit {
 		return limit
 	}
-	var rows [3][256]int // before last, last, this
+	var rows [3][256]int // the row before the last, the last row, this row
 	for j := range len(b) + 1 {
 		rows[1][j] = j
 	}

@@ -10,9 +10,9 @@ import (
 	"github.com/mlxc/mlxc/ir"
 )
 
-// appendValue writes one value of an unpacked type, given by its bits: the
-// shortest decimal that reads back to the same bits, inf, true and false, or
-// the bits themselves (f32:0x7fc00001) for what no decimal names.
+// appendValue writes one value of an unpacked type that has the given bits: as the shortest decimal
+// that reads back to the same bits, as inf, true or false, or, if no decimal denotes it, as its
+// bits (f32:0x7fc00001).
 func appendValue(b []byte, d ir.DType, bits uint64) []byte {
 	switch {
 	case d == ir.Bool && bits <= 1:
@@ -63,7 +63,7 @@ func appendHalf(b []byte, d ir.DType, bits uint64) []byte {
 	case v == math.Trunc(v) && math.Abs(v) < 1<<17:
 		return strconv.AppendFloat(b, v, 'f', -1, 64) // 65504, not 6.55e+04
 	}
-	for digits := 1; ; digits++ { // 17 name any float64 exactly
+	for digits := 1; ; digits++ { // 17 digits distinguish all float64 values
 		s := strconv.FormatFloat(v, 'g', digits, 64)
 		if got, err := parseValue(d, v < 0 || math.Signbit(v), strings.TrimPrefix(s, "-")); err == nil && got == bits {
 			return append(b, s...)
@@ -71,8 +71,8 @@ func appendHalf(b []byte, d ir.DType, bits uint64) []byte {
 	}
 }
 
-// parseValue returns the bits of the value that text (without its sign) names.
-// Floating-point texts round to nearest, ties to even.
+// parseValue returns the bits of the value that text, without its sign, denotes. Floating-point
+// numbers round to nearest, ties to even.
 func parseValue(d ir.DType, negative bool, text string) (uint64, error) {
 	switch {
 	case d == ir.Bool:
@@ -100,7 +100,7 @@ func parseValue(d ir.DType, negative bool, text string) (uint64, error) {
 	return 0, fmt.Errorf("is no %s", d)
 }
 
-// parseUint reads a decimal or 0x… integer of 64 bits.
+// parseUint parses a decimal or 0x… integer of 64 bits.
 func parseUint(text string) (uint64, error) {
 	base := 10
 	digits := text
@@ -154,7 +154,7 @@ type halfFormat struct{ exponent, mantissa int } // bits
 
 var halfFormats = map[ir.DType]halfFormat{ir.F16: {5, 10}, ir.BF16: {8, 7}}
 
-// least is the exponent of the least normal number.
+// least is the exponent of the smallest normal number.
 func (f halfFormat) least() int { return 2 - 1<<(f.exponent-1) }
 
 func (f halfFormat) decode(bits uint64) float64 {
@@ -177,7 +177,7 @@ func (f halfFormat) decode(bits uint64) float64 {
 	return v
 }
 
-// encode rounds v ≥ 0 to nearest, ties to even.
+// encode returns the bits of v ≥ 0, rounded to nearest, ties to even.
 func (f halfFormat) encode(v float64) uint64 {
 	inf := uint64(1<<f.exponent-1) << f.mantissa
 	switch {

@@ -56,8 +56,8 @@ func TestValuesReadBack(t *testing.T) {
 	})
 }
 
-// The midpoint of two neighbours goes to the even one, and what lies beside it
-// to the nearer.
+// The midpoint between two neighbours rounds to the even one, and numbers next to the midpoint
+// round to the nearer one.
 func TestHalvesRoundToNearestEven(t *testing.T) {
 	for d, f := range halfFormats {
 		inf := infinity(d)

@@ -14,8 +14,8 @@ import (
 // describe this dispatch. Another declaration of the same name may.
 var ErrMismatch = errors.New("the declaration does not describe this dispatch")
 
-// Value is a symbol's value for one dispatch: an integer expression ⌈Num/Div⌉
-// of the graph's params, or an f32 (whose bits are not known when it is a param).
+// Value is the value of a symbol for one dispatch: an integer expression ⌈Num/Div⌉ of the graph's
+// params, or an f32, whose bits are not known if it is a param.
 type Value struct {
 	ir.Extent
 	F     float32
@@ -35,8 +35,8 @@ type Instance struct {
 	// dimension are constant: Bind refuses others.
 	Shapes  [][]ir.Affine
 	Strides [][]int64
-	// At is where the first elements are, in elements behind the beginnings of the views;
-	// nil if all are there, as only declarations of effects have others.
+	// At is where the first element of each argument is, in elements after the start of its view.
+	// It is nil if all are at the start. Only declarations of effects have other places.
 	At []ir.Affine
 
 	form *Form // the form that [Form.Place] made the instance from, or nil
@@ -650,11 +650,8 @@ func (in *Instance) Holds(e *term.Expr) (bool, error) {
 		}
 		return in.Holds(e.Args[1])
 	case term.Not:
-		if e.Args[0].Op == term.Pow2 || e.Args[0].Op >= term.Eq && e.Args[0].Op <= term.Ge {
-			flip := map[term.Op]term.Op{term.Eq: term.Ne, term.Ne: term.Eq, term.Lt: term.Ge, term.Le: term.Gt, term.Gt: term.Le, term.Ge: term.Lt}
-			if op, ok := flip[e.Args[0].Op]; ok {
-				return in.Holds(&term.Expr{Op: op, Kind: term.Bool, Args: e.Args[0].Args})
-			}
+		if x := e.Args[0]; x.Op.Comparison() {
+			return in.Holds(&term.Expr{Op: x.Op.Negated(), Kind: term.Bool, Args: x.Args})
 		}
 		return false, fmt.Errorf("%s: only comparisons are negated", e)
 	case term.Pow2:

@@ -2,6 +2,7 @@ package decl
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/mlxc/mlxc/ir"
 	"github.com/mlxc/mlxc/msl/term"
@@ -84,6 +85,7 @@ type Decl struct {
 	Source           string         // of an effects-only declaration: where it comes from, in the author's words
 	File             string         // the .metal file, and the line of @kernel
 	Line             int
+	Variant          []string // NAME=VALUE of the template parameters that choose lines of the declaration
 	Constants        []Constant
 	Args             []Arg
 	Groups, Threads  *Grid // one of them is nil
@@ -105,6 +107,12 @@ type Decl struct {
 type Let struct {
 	Symbol int
 	Value  *term.Expr
+}
+
+// Family names what d shares with the declarations of its @kernel line that have the same lines, but for what
+// stands in braces: kernels of one template that differ in types and sizes.
+func (d *Decl) Family() string {
+	return strings.Join(append([]string{fmt.Sprintf("%s:%d", d.File, d.Line)}, d.Variant...), " ")
 }
 
 // ArgNamed returns the argument called name.

@@ -8,9 +8,9 @@ import (
 	"github.com/mlxc/mlxc/ir"
 )
 
-// Effects returns what the dispatch touches: the bytes of the declared shapes
-// under their strides. They are complete. Of a dispatch whose grid is in memory they
-// are those of the greatest grid, none of which is sure to be written.
+// Effects returns the bytes that the dispatch touches: those of the declared shapes with their
+// strides. They are complete. If the grid is in memory, they are the effects of the max grid, and
+// no write is a must-write.
 func (in *Instance) Effects() (*ir.Effects, error) {
 	e := &ir.Effects{Complete: true}
 	if f := in.form; f != nil {
@@ -43,9 +43,9 @@ func (in *Instance) Effects() (*ir.Effects, error) {
 	return e, nil
 }
 
-// Region returns the bytes of device argument i (of Decl.Args), in canonical
-// form: outer dimensions have the greater strides (0 counts as the greatest),
-// none has one element, no two are one, and an empty region has no run.
+// Region returns the bytes of device argument i (of Decl.Args) in canonical form: outer dimensions
+// have larger strides (0 counts as the largest), no dimension has one element, no two dimensions
+// could be one, and an empty region has no run.
 func (in *Instance) Region(i int) (ir.Region, error) {
 	a := &in.Decl.Args[i]
 	v := in.Views[i]

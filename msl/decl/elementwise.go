@@ -18,38 +18,28 @@ const (
 	maxSlots              = 31
 )
 
-// elementwiseOps are the operations that a generated kernel may use: all those on
-// floats and conditions that work element by element, except erf, which Metal lacks.
-var elementwiseOps = []term.Op{
-	term.Real, term.Symbol, term.Load, term.Neg, term.Add, term.Sub, term.Mul, term.Div, term.Min, term.Max, term.Abs, term.Exp, term.Exp2, term.Log,
-	term.Sqrt, term.Rsqrt, term.Sin, term.Cos, term.Tanh, term.Select, term.Eq, term.Ne, term.Lt, term.Le, term.Gt, term.Ge, term.And, term.Or,
-	term.Not, term.Round,
-}
-
 // Elementwise returns the declaration of a generated kernel, which is nothing
 // but its term:
 //
 //	out0[i] = round(f32, in0[i] / (1.0 + exp(-in0[i])) * in1[i])
 //	out0[i, j] = round(f32, in0[i, j] * in1[j]); out1[i, j] = round(f32, in0[i, j] * s0)
 //
-// All results have one shape, [n] or [d0, d1], row-contiguous; each is f32, or
-// f16 if its term is round(f16, …) or a load of an f16. An operand is indexed as
-// the results are, or as a row [j], a column [i] or one element [0] of them; in2
-// is f32, in2_f16 is f16; s0, s1, … are f32 constants. round(f16, …) may stand
-// anywhere. The text must be canonical: as [term.Expr] writes it, names numbered
-// in the order in which they appear.
-// Operands have the first slots, then come results, then constants. A result may lie
-// where an operand lies that is indexed as the results are, because each thread loads
-// all operands before it stores.
+// All results have one shape, [n] or [d0, d1], row-contiguous. A result is f16 if its term is
+// round(f16, …) or a load of an f16, and f32 otherwise. An operand is indexed like the results, or
+// it is a row [j], a column [i] or one element [0]. in2 is f32, in2_f16 is f16; s0, s1, … are f32
+// constants. round(f16, …) may stand anywhere. The text must be canonical: as [term.Expr] writes
+// it, with names numbered in the order in which they appear. Operands have the first slots, then
+// come results, then constants. A result may have the memory of an operand that is indexed like the
+// results, because each thread loads all operands before it stores.
 //
-// What a term needs more than once stands before the results under a name of its
-// own, and is computed once:
+// A term that is used more than once stands before the results, under a name of its own, and is
+// computed once:
 //
 //	v0[i] = in0[i] + in1[i]; out0[i] = round(f32, v0[i] * v0[i])
 //
-// v0, v1, … are operations on floats or conditions, indexed as the results are, in
-// the order in which they are defined; each is used twice or more, by later ones or
-// results. They are the declaration's [Decl.Wheres].
+// v0, v1, … are operations on floats or conditions, indexed like the results, in the order in which
+// they are defined. Each is used at least twice, by later ones or by results. They are the
+// declaration's [Decl.Wheres].
 func Elementwise(text string) (*Decl, error) {
 	d := &Decl{Name: text, Library: ir.Generated, File: "generated kernel", Line: 1, Template: map[int]int64{}}
 	fail := func(err error) (*Decl, error) {
@@ -277,7 +267,7 @@ func elementwiseTerm(e *term.Expr, uses []int) error {
 	case e.Op == term.Call:
 		uses[e.Index]++
 		return nil
-	case !slices.Contains(elementwiseOps, e.Op) || e.Kind == term.Int:
+	case !e.Op.Elementwise() || e.Kind == term.Int:
 		return fmt.Errorf("%s: not an operation of elements (write 2.0 for the number 2)", ir.Shorten(e.String()))
 	case e.Op == term.Round && e.Type != ir.F16:
 		return fmt.Errorf("%s: a rounding within a term is to f16; round(f32, …) stands around a whole result only", ir.Shorten(e.String()))

@@ -6,10 +6,9 @@ import (
 	"github.com/mlxc/mlxc/ir"
 )
 
-// Form is what an [Instance] has in common with those of all dispatches that differ
-// from its own only in where their views lie. Such dispatches have the same kernel,
-// grid, threadgroup, inline bytes and scalars, and views of the same lengths, whose
-// offsets are multiples of the same powers of two up to 8.
+// Form is what the instances of dispatches have in common that differ only in where their views
+// lie. Such dispatches have the same kernel, grid, threadgroup, inline bytes and scalars, and views
+// of the same lengths, whose offsets are multiples of the same powers of two up to 8.
 type Form struct {
 	in      Instance    // with symbols, shapes and strides, without dispatch and views
 	regions []ir.Region // what is touched of each argument if its view begins at offset 0 of no memory
@@ -108,7 +107,7 @@ func (f *Form) View(n *ir.Dispatch, i int) *ir.View {
 	return &n.Bindings[f.slots[i]].View
 }
 
-// Describes reports whether e is what [Form.Effects] writes for n, complete.
+// Describes reports whether e is complete and is what [Form.Effects] writes for n.
 func (f *Form) Describes(n *ir.Dispatch, e *ir.Effects) bool {
 	if !e.Known() || len(e.Reads) != len(f.reads) || len(e.Writes) != len(f.writes) {
 		return false

@@ -3,6 +3,7 @@ package decl
 import (
 	"encoding/hex"
 	"fmt"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -22,13 +23,37 @@ type Source struct {
 
 // Parse reads the declarations of a Metal source. With an error it returns what it has
 // read before.
-func Parse(file, src string) (*Source, error) {
+func Parse(file, src string) (*Source, error) { return ParseWith(file, src, nil) }
+
+// ParseWith is [Parse] of a source that includes some of these headers, by name, whose definitions
+// (@text and @lines) it may use.
+func ParseWith(file, src string, headers map[string]string) (*Source, error) {
 	out := &Source{File: file}
-	var tests []line
-	var of *ir.Library
-	out.tests = sync.OnceValues(func() (*Tests, error) { return out.readTests(tests) })
+	p := &parser{source: out, headers: headers, done: map[string]bool{}, family: family{defined: map[string]definition{}, room: maxText + 4*len(src)}}
+	out.tests = sync.OnceValues(func() (*Tests, error) { return p.family.readTests(out, p.tests) })
+	return out, p.read(file, src)
+}
+
+// parser is what [ParseWith] has read so far.
+type parser struct {
+	family
+	source  *Source
+	headers map[string]string
+	done    map[string]bool // those that were read
+	of      *ir.Library     // that the following declarations are of
+	tests   []line
+}
+
+// read takes the declarations of a file block by block.
+func (p *parser) read(file, src string) error {
 	lines := strings.Split(src, "\n")
 	for i := 0; i < len(lines); {
+		if name, ok := Included(lines[i]); ok && p.headers[name] != "" && !p.done[name] {
+			p.done[name] = true
+			if err := p.read(name, p.headers[name]); err != nil {
+				return err
+			}
+		}
 		if _, ok := directive(lines[i]); !ok {
 			i++
 			continue
@@ -43,59 +68,94 @@ func Parse(file, src string) (*Source, error) {
 			for strings.HasSuffix(text, "\\") {
 				text = strings.TrimSuffix(text, "\\")
 				if i++; i >= len(lines) {
-					return out, fmt.Errorf("%s:%d: the declaration ends in a continuation", file, i)
+					return fmt.Errorf("%s:%d: the declaration ends in a continuation", file, i)
 				}
 				more, ok := strings.CutPrefix(strings.TrimSpace(lines[i]), "//")
 				if !ok {
-					return out, fmt.Errorf("%s:%d: the line above is continued, this one is no comment", file, i+1)
+					return fmt.Errorf("%s:%d: the line above is continued, this one is no comment", file, i+1)
 				}
 				text += " " + remarkCut(more)
 			}
 			key, rest, _ := strings.Cut(text, " ")
-			l := line{at + 1, key, strings.TrimSpace(rest)}
+			l := line{file, at + 1, key, strings.TrimSpace(rest)}
 			switch {
 			case key == "witness" || key == "equivalent":
-				tests = append(tests, l)
+				p.tests = append(p.tests, l)
 			case key == "library" && len(block) > 0:
-				return out, fmt.Errorf("%s:%d: @library stands within a declaration: it concerns those behind it, so put it before @kernel", file, l.no)
+				return fmt.Errorf("%s:%d: @library stands within a declaration: it concerns those behind it, so put it before @kernel", file, l.no)
 			case key == "library":
 				lib, err := libraryOf(l.text)
 				if err != nil {
-					return out, fmt.Errorf("%s:%d: @library: %w", file, l.no, err)
+					return fmt.Errorf("%s:%d: @library: %w", file, l.no, err)
 				}
-				of = lib
+				p.of = lib
 			default:
 				block = append(block, l)
 			}
 		}
-		// A block may hold several declarations, each begun by @kernel.
-		for len(block) > 0 {
-			if block[0].key != "kernel" {
-				return out, fmt.Errorf("%s:%d: @%s stands before @kernel", file, block[0].no, block[0].key)
-			}
-			end := 1
-			for end < len(block) && block[end].key != "kernel" {
-				end++
-			}
-			ds, err := expand(file, block[:end])
-			if err != nil {
-				return out, err
-			}
-			for _, d := range ds {
-				if d.Of = of; of != nil && !d.EffectsOnly {
-					return out, d.errorf("is of a library whose code nobody compares with terms: say @effects, and no @term")
-				}
-			}
-			out.Decls = append(out.Decls, ds...)
-			block = block[end:]
+		if err := p.block(file, block); err != nil {
+			return err
 		}
 	}
-	return out, nil
+	return nil
+}
+
+// Included returns the name in a line that includes a file by its name in quotes.
+func Included(l string) (string, bool) {
+	name, ok := strings.CutPrefix(strings.TrimSpace(l), `#include "`)
+	return strings.TrimSuffix(name, `"`), ok
+}
+
+// block reads directives that follow one another: definitions and declarations, each begun by @text, @lines or
+// @kernel.
+func (p *parser) block(file string, block []line) error {
+	for len(block) > 0 {
+		switch head := block[0]; head.key {
+		case "text":
+			if err := p.define(head, nil); err != nil {
+				return err
+			}
+			block = block[1:]
+		case "lines":
+			body, _, rest, err := enclosed(block)
+			if err == nil {
+				err = p.define(head, body)
+			}
+			if err != nil {
+				return err
+			}
+			block = rest
+		case "kernel":
+			end := 1
+			for end < len(block) && !slices.Contains([]string{"kernel", "text", "lines"}, block[end].key) {
+				end++
+			}
+			ds, err := p.expand(file, block[:end])
+			if err != nil {
+				return err
+			}
+			for _, d := range ds {
+				if d.Of = p.of; p.of != nil && !d.EffectsOnly {
+					return d.errorf("is of a library whose code nobody compares with terms: say @effects, and no @term")
+				}
+			}
+			p.source.Decls = append(p.source.Decls, ds...)
+			block = block[end:]
+		default:
+			return fmt.Errorf("%s:%d: @%s stands before @kernel", file, head.no, head.key)
+		}
+	}
+	return nil
 }
 
 type line struct {
+	file      string
 	no        int
 	key, text string
+}
+
+func (l line) errorf(format string, args ...any) error {
+	return fmt.Errorf("%s:%d: @%s: %w", l.file, l.no, l.key, fmt.Errorf(format, args...))
 }
 
 // directive returns what follows "// @".
@@ -116,73 +176,6 @@ func remarkCut(s string) string {
 		s = s[:i]
 	}
 	return strings.TrimSpace(s)
-}
-
-// param is a template parameter. Each choice has a spelling in the kernel's name and a
-// value in the declaration.
-type param struct {
-	name    string
-	choices []choice
-}
-
-type choice struct{ spelled, value string }
-
-// expand returns a declaration for every combination of template values.
-func expand(file string, block []line) ([]*Decl, error) {
-	params, pieces, err := template(block[0].text)
-	if err != nil {
-		return nil, fmt.Errorf("%s:%d: %w", file, block[0].no, err)
-	}
-	var out []*Decl
-	pick := make([]int, len(params))
-	for {
-		name := pieces[0]
-		values := map[string]string{}
-		for i, p := range params {
-			name += p.choices[pick[i]].spelled + pieces[i+1]
-			values[p.name] = p.choices[pick[i]].value
-		}
-		d, err := build(file, name, params, values, block)
-		if err != nil {
-			return nil, err
-		}
-		out = append(out, d)
-		i := len(pick) - 1
-		for ; i >= 0; i-- {
-			if pick[i]++; pick[i] < len(params[i].choices) {
-				break
-			}
-			pick[i] = 0
-		}
-		if i < 0 {
-			return out, nil
-		}
-	}
-}
-
-func template(name string) (params []param, pieces []string, err error) {
-	for {
-		before, rest, ok := strings.Cut(name, "{")
-		pieces = append(pieces, before)
-		if !ok {
-			return params, pieces, nil
-		}
-		inner, after, ok := strings.Cut(rest, "}")
-		pname, list, ok2 := strings.Cut(inner, ":")
-		if !ok || !ok2 {
-			return nil, nil, fmt.Errorf("template parameter %q is not {name:value|value}", "{"+inner)
-		}
-		p := param{name: pname}
-		for _, c := range strings.Split(list, "|") {
-			spelled, value, ok := strings.Cut(c, "=")
-			if !ok {
-				value = spelled
-			}
-			p.choices = append(p.choices, choice{spelled, value})
-		}
-		params = append(params, p)
-		name = after
-	}
 }
 
 // builder is the scope in which one declaration's expressions are read.
@@ -238,33 +231,24 @@ func (b builder) define(name string, kind term.Kind) (int, error) {
 	return len(b.d.Symbols) - 1, nil
 }
 
-// build reads one block with its template values. Lines are read in the order
+// build reads the lines of one declaration. They are read in the order
 // of what they need: constants and constant arguments define symbols, grids
 // bind more, then @let, then shapes, then conditions and terms.
-func build(file, name string, params []param, values map[string]string, block []line) (*Decl, error) {
-	d := &Decl{Name: name, File: file, Line: block[0].no, Template: map[int]int64{}}
+func (d *Decl) build(params []param, values map[string]string, block []line) error {
+	d.Template = map[int]int64{}
 	for i := range d.Group {
 		d.Group[i].Bind = -1
 	}
 	b := builder{d}
-	if !isName(name) {
-		return nil, d.errorf("%q is no name of a function", name)
-	}
 	for _, p := range params {
-		v, err := strconv.ParseInt(values[p.name], 10, 64)
-		switch values[p.name] {
-		case "true":
-			v, err = 1, nil
-		case "false":
-			v, err = 0, nil
+		if !p.isNumber() {
+			continue
 		}
-		if err == nil {
-			i, err := b.define(p.name, term.Int)
-			if err != nil {
-				return nil, d.errorf("%v", err)
-			}
-			d.Template[i] = v
+		i, err := b.define(p.name, term.Int)
+		if err != nil {
+			return d.errorf("%v", err)
 		}
+		d.Template[i], _ = number(values[p.name])
 	}
 	type step struct {
 		keys []string
@@ -285,19 +269,19 @@ func build(file, name string, params []param, values map[string]string, block []
 		{[]string{"where"}, b.where},
 		{[]string{"term"}, b.term},
 	}
-	known := []string{"kernel"}
+	var known []string
 	for _, s := range steps {
 		known = append(known, s.keys...)
 	}
 	for _, l := range block {
 		if !slices.Contains(known, l.key) {
-			return nil, fmt.Errorf("%s:%d: kernel %s: there is no @%s line (docs/kernels.md lists those that there are)", file, l.no, name, l.key)
+			return l.of(d, fmt.Errorf("there is no @%s line (docs/kernels.md lists those that there are)", l.key))
 		}
 	}
 	for _, k := range []string{"groups", "threads", "group"} {
 		if n := slices.IndexFunc(block, func(l line) bool { return l.key == k }); n >= 0 {
 			if m := slices.IndexFunc(block[n+1:], func(l line) bool { return l.key == k }); m >= 0 {
-				return nil, fmt.Errorf("%s:%d: kernel %s: a second @%s", file, block[n+1+m].no, name, k)
+				return block[n+1+m].of(d, fmt.Errorf("a second @%s", k))
 			}
 		}
 	}
@@ -306,28 +290,29 @@ func build(file, name string, params []param, values map[string]string, block []
 			if !slices.Contains(s.keys, l.key) {
 				continue
 			}
-			text := l.text
-			for _, p := range params {
-				text = strings.ReplaceAll(text, "{"+p.name+"}", values[p.name])
-			}
 			var err error
 			switch {
 			case s.do != nil:
-				err = s.do(text)
+				err = s.do(l.text)
 			case n == 2:
-				err = b.gridBinds(l.key, text)
+				err = b.gridBinds(l.key, l.text)
 			default:
-				err = b.gridChecks(l.key, text)
+				err = b.gridChecks(l.key, l.text)
 			}
 			if err != nil {
-				return nil, fmt.Errorf("%s:%d: kernel %s: @%s: %w", file, l.no, name, l.key, err)
+				return l.of(d, fmt.Errorf("@%s: %w", l.key, err))
 			}
 		}
 	}
 	if !slices.ContainsFunc(block, func(l line) bool { return l.key == "group" }) {
-		return nil, d.errorf("has no @group line: say how many threads a threadgroup has, or @group _, _, _ if any number will do")
+		return d.errorf("has no @group line: say how many threads a threadgroup has, or @group _, _, _ if any number will do")
 	}
-	return d, d.whole()
+	return d.whole()
+}
+
+// of says where in the declaration of d an error is.
+func (l line) of(d *Decl, err error) error {
+	return fmt.Errorf("%s:%d: kernel %s: %w", l.file, l.no, d.Name, err)
 }
 
 // whole checks what cannot be seen in any single line.
@@ -407,8 +392,12 @@ func kindOf(t ir.DType) term.Kind {
 	return term.Int
 }
 
-// split cuts an @arg line: SLOT NAME SPACE TYPE [as TYPE] [SHAPE] REST.
-func split(text string) (slot uint8, name, space, types, shape, rest string, err error) {
+// split cuts an @arg line: [SLOT] NAME SPACE TYPE [as TYPE] [SHAPE] REST. The slot is -1 if none stands there.
+func split(text string) (slot int, name, space, types, shape, rest string, err error) {
+	given := text
+	if slot, text, err = slotOf(text); err != nil {
+		return 0, "", "", "", "", "", err
+	}
 	if i := strings.IndexByte(text, '['); i >= 0 {
 		j := strings.LastIndexByte(text, ']')
 		if j < i {
@@ -417,21 +406,16 @@ func split(text string) (slot uint8, name, space, types, shape, rest string, err
 		text, shape, rest = text[:i], text[i+1:j], strings.TrimSpace(text[j+1:])
 	}
 	f := strings.Fields(text)
-	if len(f) < 4 {
-		return 0, "", "", "", "", "", fmt.Errorf("want SLOT NAME SPACE TYPE, found %q", text)
+	if len(f) < 3 {
+		return 0, "", "", "", "", "", fmt.Errorf("want SLOT NAME SPACE TYPE, found %q", given)
 	}
-	n, err := strconv.ParseUint(f[0], 10, 8)
-	if err != nil {
-		return 0, "", "", "", "", "", fmt.Errorf("%q is no slot", f[0])
-	}
-	f = f[1:]
 	if !isName(f[0]) {
 		return 0, "", "", "", "", "", fmt.Errorf("%q is no name", f[0])
 	}
 	if shape == "" && f[len(f)-1] == "unused" {
 		rest, f = "unused", f[:len(f)-1]
 	}
-	return uint8(n), f[0], f[1], strings.Join(f[2:], " "), shape, rest, nil
+	return slot, f[0], f[1], strings.Join(f[2:], " "), shape, rest, nil
 }
 
 func (b builder) arg(text string) error {
@@ -442,12 +426,16 @@ func (b builder) arg(text string) error {
 	if err := b.free(name); err != nil {
 		return err
 	}
-	a := Arg{Slot: slot, Name: name}
 	kind, ok := ir.ParseArgKind(space)
 	if !ok {
 		return fmt.Errorf("%q is no address space", space)
 	}
-	a.Kind = kind
+	if slot < 0 {
+		if slot = b.nextSlot(kind); slot > math.MaxUint8 {
+			return fmt.Errorf("%d is no slot", slot)
+		}
+	}
+	a := Arg{Slot: uint8(slot), Name: name, Kind: kind}
 	outer, inner, as := strings.Cut(types, " as ")
 	if a.Type, err = ir.ParseDType(outer); err != nil {
 		return err
@@ -508,6 +496,16 @@ func (b builder) arg(text string) error {
 	}
 	b.d.Args = append(b.d.Args, a)
 	return nil
+}
+
+// nextSlot is the slot behind that of the last argument of a kind: threadgroup memory has its own slots.
+func (b builder) nextSlot(kind ir.ArgKind) int {
+	for _, a := range slices.Backward(b.d.Args) {
+		if (a.Kind == ir.ThreadgroupArg) == (kind == ir.ThreadgroupArg) {
+			return int(a.Slot) + 1
+		}
+	}
+	return 0
 }
 
 func (b builder) shape(text string) error {

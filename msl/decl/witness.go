@@ -10,39 +10,50 @@ import (
 	"github.com/mlxc/mlxc/ir"
 )
 
-// Tests is what a Metal source says for tests of its declarations.
+// Tests is what a Metal source says for the tests of its declarations.
 type Tests struct {
 	Witnesses   []*Witness
 	Equivalents []*Equivalent
 }
 
-// Tests reads what the source says for tests, the first time that it is asked: there is
-// much of it, and programs that run kernels do not need it.
+// Tests reads what the source says for tests when it is first called, because there is much of it
+// and programs that run kernels do not need it.
 func (s *Source) Tests() (*Tests, error) { return s.tests() }
 
-func (s *Source) readTests(lines []line) (*Tests, error) {
+func (f *family) readTests(s *Source, lines []line) (*Tests, error) {
 	out := &Tests{}
-	for _, l := range lines {
-		var err error
-		if l.key == "witness" {
-			var w *Witness
-			if w, err = parseWitness(l.text); err == nil {
-				w.File, w.Line = s.File, l.no
-				out.Witnesses = append(out.Witnesses, w)
-				err = w.fits(s.Decls)
-			}
-		} else {
-			var e *Equivalent
-			if e, err = parseEquivalent(l.text); err == nil {
-				e.File, e.Line = s.File, l.no
-				out.Equivalents = append(out.Equivalents, e)
-			}
-		}
+	for _, short := range lines {
+		all, err := f.alternatives(short)
 		if err != nil {
-			return nil, fmt.Errorf("%s:%d: @%s: %w", s.File, l.no, l.key, err)
+			return nil, err
+		}
+		for _, l := range all {
+			if err := out.read(s, l); err != nil {
+				return nil, l.errorf("%w", err)
+			}
 		}
 	}
 	return out, nil
+}
+
+// read reads a @witness or @equivalent line.
+func (t *Tests) read(s *Source, l line) error {
+	if l.key == "equivalent" {
+		e, err := parseEquivalent(l.text)
+		if err != nil {
+			return err
+		}
+		e.File, e.Line = l.file, l.no
+		t.Equivalents = append(t.Equivalents, e)
+		return nil
+	}
+	w, err := parseWitness(l.text)
+	if err != nil {
+		return err
+	}
+	w.File, w.Line = l.file, l.no
+	t.Witnesses = append(t.Witnesses, w)
+	return w.fits(s.Decls)
 }
 
 // fits returns an error if w is of none of the declarations, or names what one of them
@@ -80,11 +91,10 @@ func (w *Witness) unknown(d *Decl) string {
 	return ""
 }
 
-// Witness is a @witness line: a dispatch as an engine makes it, which the
-// declarations of its function must describe, or one that they must refuse. Bytes
-// and values show on any executor whether a declaration is right; grids,
-// threadgroup sizes and conditions show on a GPU only, so they are compared with
-// witnesses.
+// Witness is a @witness line: a dispatch as an engine makes it, which the declarations of its
+// function must describe, or one that they must refuse. Running a kernel on any executor shows
+// whether the declared bytes and values are right. Declared grids, threadgroup sizes and conditions
+// matter only on a GPU, so they are compared with witnesses.
 type Witness struct {
 	File     string
 	Line     int
@@ -157,8 +167,8 @@ func parseWitness(text string) (*Witness, error) {
 	return w, nil
 }
 
-// Equivalent is an @equivalent line: a corruption of a declaration that is no lie,
-// and why (package backend/conformance corrupts declarations).
+// Equivalent is an @equivalent line. It names a corruption that leaves a declaration true, and says
+// why (package backend/conformance corrupts declarations).
 type Equivalent struct {
 	File        string
 	Line        int

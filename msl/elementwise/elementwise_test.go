@@ -48,7 +48,7 @@ func ExampleProgram_Source() {
 	// }
 }
 
-// What a term writes twice is computed once.
+// A term that is used twice is computed once.
 func TestSharedSteps(t *testing.T) {
 	p := compile(t, "out0[i] = round(f32, exp(in0[i]) + exp(in0[i])); out1[i] = round(f32, exp(in0[i]) * s0)")
 	count := map[term.Op]int{}
@@ -129,8 +129,7 @@ func TestSourceIsMetal(t *testing.T) {
 	}
 }
 
-// scope makes every unknown name an operand or a constant, for terms as a pass
-// composes them.
+// scope resolves every unknown name to an operand or a constant, as in terms that a pass composes.
 type scope struct{}
 
 func (scope) Symbol(n string) (int, term.Kind, bool)    { return 0, term.Float, n == "eps" }

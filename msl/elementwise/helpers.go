@@ -1,15 +1,13 @@
 package elementwise
 
 import (
-	"slices"
-
 	"github.com/mlxc/mlxc/ir"
 	"github.com/mlxc/mlxc/msl/term"
 )
 
-// helpers are the functions that the kernel calls and Metal lacks: what a store
-// leaves of a NaN, and min and max that order zeros (docs/terms.md). They look at
-// bits, which fast-math leaves alone.
+// helpers are the functions that the kernel calls and Metal lacks: those of operations, and
+// what a store leaves of a NaN (docs/terms.md), which looks at bits because fast-math leaves
+// these alone.
 func (p *Program) helpers() string {
 	text := ""
 	for _, t := range []ir.DType{ir.F32, ir.F16} {
@@ -20,9 +18,13 @@ func (p *Program) helpers() string {
 			}
 		}
 	}
-	for _, op := range []term.Op{term.Min, term.Max} {
-		if slices.ContainsFunc(p.Steps, func(s Step) bool { return s.Op == op }) {
-			text += orderedText[op]
+	used := map[term.Op]bool{}
+	for _, s := range p.Steps {
+		used[s.Op] = true
+	}
+	for _, op := range term.Operations() {
+		if used[op] {
+			text += op.MetalText()
 		}
 	}
 	return text
@@ -36,20 +38,6 @@ var storedText = map[ir.DType]string{
 `,
 	ir.F16: `inline half stored(half v) {
   return (as_type<ushort>(v) & 0x7fff) > 0x7c00 ? as_type<half>(ushort(0x7e00)) : v;
-}
-
-`}
-
-var orderedText = map[term.Op]string{
-	term.Min: `inline float lesser(float a, float b) {
-  const float m = precise::fmin(a, b);
-  return a == b ? as_type<float>(as_type<uint>(a) | as_type<uint>(b)) : m;
-}
-
-`,
-	term.Max: `inline float greater(float a, float b) {
-  const float m = precise::fmax(a, b);
-  return a == b ? as_type<float>(as_type<uint>(a) & as_type<uint>(b)) : m;
 }
 
 `}

@@ -22,26 +22,26 @@ const (
 
 // Step computes one value from earlier ones.
 type Step struct {
-	// Op is an operation of a term: Load (of Operand), Symbol (constant Operand),
-	// Real (Val), Round (to f16), or one on Args.
+	// Op is an operation of a term: Load (of Operand), Symbol (constant Operand), Real (Val), Round
+	// (to f16), or another operation on Args.
 	Op      term.Op
-	Args    []int // indices of the steps whose values it takes
+	Args    []int // indices of the steps whose values are its operands
 	Val     float32
-	Operand int // of a Load its index in Program.Operands, of a Symbol that in Program.Constants
+	Operand int // for a Load, an index in Program.Operands; for a Symbol, one in Program.Constants
 }
 
-// Program is a generated kernel as a straight line of steps.
+// Program is a generated kernel as a list of steps without branches.
 type Program struct {
 	Decl     *decl.Decl
 	Flat     bool // results are [n], not [d0, d1]
 	Steps    []Step
 	Results  []int // the steps that are stored
 	Operands []Operand
-	// Slots of the results and of the f32 constants.
+	// Out and Constants are the slots of the results and of the f32 constants.
 	Out, Constants []uint8
-	OutTypes       []ir.DType // f32, or f16 where the value that is stored is one already
-	// Copies says which results are an operand alone, whose bits are copied. In every
-	// other result a NaN becomes the one that a store leaves.
+	OutTypes       []ir.DType // f32, or f16 if the stored value is an f16 already
+	// Copies says which results are a single operand whose bits are copied. In every other result a
+	// NaN is replaced by the NaN that a store leaves.
 	Copies []bool
 }
 
@@ -51,9 +51,6 @@ type Operand struct {
 	Index Index
 	Type  ir.DType // f32 or f16
 }
-
-// commutative holds the operations whose operands give the same bits in either order.
-var commutative = map[term.Op]bool{term.Add: true, term.Mul: true, term.Min: true, term.Max: true, term.Eq: true, term.Ne: true, term.And: true, term.Or: true}
 
 // Compile makes the program of a declaration that [decl.Elementwise] returned.
 func Compile(d *decl.Decl) *Program {
@@ -68,7 +65,7 @@ func Compile(d *decl.Decl) *Program {
 			p.Constants = append(p.Constants, a.Slot)
 		default:
 			operand[i] = len(p.Operands)
-			p.Operands = append(p.Operands, Operand{a.Slot, p.index(a.Shape), a.Elem})
+			p.Operands = append(p.Operands, Operand{a.Slot, IndexOf(a.Shape, p.Flat), a.Elem})
 		}
 	}
 	known := map[stepKey]int{}
@@ -92,12 +89,12 @@ func Compile(d *decl.Decl) *Program {
 			for _, a := range e.Args {
 				s.Args = append(s.Args, walk(a))
 			}
-			if commutative[s.Op] && s.Args[0] > s.Args[1] {
+			if s.Op.Commutes() && s.Args[0] > s.Args[1] {
 				s.Args[0], s.Args[1] = s.Args[1], s.Args[0]
 			}
 		}
 		if s.Op == term.Round && p.Steps[s.Args[0]].Op == term.Round {
-			return s.Args[0] // it is an f16 already
+			return s.Args[0] // the value is an f16 already
 		}
 		key := stepKey{op: s.Op, val: math.Float32bits(s.Val), operand: s.Operand}
 		copy(key.args[:], s.Args)
@@ -118,8 +115,8 @@ func Compile(d *decl.Decl) *Program {
 	return p
 }
 
-// stepKey identifies what a step computes: steps with equal keys have equal values.
-// Arguments that the operation does not have are 0.
+// stepKey identifies what a step computes: steps with equal keys have equal values. Unused elements
+// of args are 0.
 type stepKey struct {
 	op      term.Op
 	args    [3]int
@@ -127,12 +124,13 @@ type stepKey struct {
 	operand int
 }
 
-// index returns how an operand is indexed, which its declared shape shows.
-func (p *Program) index(shape []*term.Expr) Index {
+// IndexOf returns how an operand is indexed, which its declared shape shows. flat says that results are [n], not
+// [d0, d1].
+func IndexOf(shape []*term.Expr, flat bool) Index {
 	switch {
 	case shape[0].Op == term.Number:
 		return One
-	case len(shape) == 2 || p.Flat:
+	case len(shape) == 2 || flat:
 		return Full
 	case shape[0].Name == "d1":
 		return Row

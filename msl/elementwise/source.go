@@ -41,11 +41,11 @@ func (p *Program) Source() string {
 	widened := p.Widened()
 	for i, s := range p.Steps {
 		kind := "float"
-		if _, ok := conditions[s.Op]; ok {
+		if s.Op.Condition() {
 			kind = "bool"
 		}
 		if half := s.Op == term.Load && p.Operands[s.Operand].Type == ir.F16 || s.Op == term.Round; half {
-			// A copy stores the half as it was loaded, so that its bits stay.
+			// A copy stores the half as it was loaded, so that its bits do not change.
 			fmt.Fprintf(&b, "  const half h%d = %s;\n", i, p.expression(s, index))
 			if widened[i] {
 				fmt.Fprintf(&b, "  const float v%d = float(h%d);\n", i, i)
@@ -56,7 +56,7 @@ func (p *Program) Source() string {
 	}
 	for i, r := range p.Results {
 		name := "v"
-		if p.OutTypes[i] == ir.F16 { // the value is an f16: it was loaded as one, or rounded to one
+		if p.OutTypes[i] == ir.F16 { // the value is an f16: it was loaded as an f16, or rounded to f16
 			name = "h"
 		}
 		if name += strconv.Itoa(r); !p.Copies[i] {
@@ -83,27 +83,13 @@ func (p *Program) Widened() []bool {
 	return out
 }
 
-var conditions = map[term.Op]string{
-	term.Eq: "==", term.Ne: "!=", term.Lt: "<", term.Le: "<=", term.Gt: ">", term.Ge: ">=", term.And: "&&", term.Or: "||", term.Not: "!",
-}
-
-var operators = map[term.Op]string{term.Add: "+", term.Sub: "-", term.Mul: "*", term.Div: "/"}
-
-// functions are the Metal functions of operations, in a form that fast-math does not
-// replace by a less exact one.
-var functions = map[term.Op]string{
-	term.Min: "lesser", term.Max: "greater", term.Abs: "abs", term.Exp: "precise::exp", term.Exp2: "precise::exp2", term.Log: "precise::log",
-	term.Sqrt: "precise::sqrt", term.Rsqrt: "precise::rsqrt", term.Sin: "precise::sin", term.Cos: "precise::cos", term.Tanh: "precise::tanh",
-}
-
 func (p *Program) expression(s Step, index map[Index]string) string {
-	v := func(k int) string { return "v" + strconv.Itoa(s.Args[k]) }
 	switch {
 	case s.Op == term.Load:
 		o := p.Operands[s.Operand]
 		return fmt.Sprintf("%s[%s]", decl.ElementwiseOperand(int(o.Slot), o.Type), index[o.Index])
 	case s.Op == term.Round:
-		return "half(" + v(0) + ")"
+		return fmt.Sprintf("half(v%d)", s.Args[0])
 	case s.Op == term.Symbol:
 		return fmt.Sprintf("s%d", s.Operand)
 	case s.Op == term.Real && math.IsInf(float64(s.Val), 1):
@@ -114,20 +100,10 @@ func (p *Program) expression(s Step, index map[Index]string) string {
 			text += ".0"
 		}
 		return text + "f"
-	case s.Op == term.Neg:
-		return "-" + v(0)
-	case s.Op == term.Not:
-		return "!" + v(0)
-	case s.Op == term.Select:
-		return v(0) + " ? " + v(1) + " : " + v(2)
-	case operators[s.Op] != "":
-		return v(0) + " " + operators[s.Op] + " " + v(1)
-	case conditions[s.Op] != "":
-		return v(0) + " " + conditions[s.Op] + " " + v(1)
 	}
-	args := v(0)
-	if len(s.Args) == 2 {
-		args += ", " + v(1)
+	var args []string
+	for _, a := range s.Args {
+		args = append(args, "v"+strconv.Itoa(a))
 	}
-	return functions[s.Op] + "(" + args + ")"
+	return s.Op.Metal(args...)
 }

@@ -9,20 +9,19 @@ import (
 	"github.com/mlxc/mlxc/msl/term"
 )
 
-// Names are the operands and constants of a text, in the order of their slots:
-// operands first, then, behind the results, constants.
+// Names are the operands and constants of a text, each in the order of their slots.
 type Names struct{ Operands, Constants []string }
 
-// Text writes results, whose loads and symbols may have any names, as the
-// canonical text of a generated kernel, and returns the names that became in0,
-// in1, … and s0, s1, …. Loads are indexed by i and j ([i, j], [j], [i]) or by 0;
-// a load of one name has one index and one Type: f16, or any other for f32.
-// round(f32, …) inside a term is dropped, which is exact; around a result it is
-// added, unless the result is f16, round(f16, …), or a copy, a load alone.
+// Text writes results, whose loads and symbols may have any names, as the canonical text of a
+// generated kernel. It returns the names that became in0, in1, … and s0, s1, …. Loads are indexed
+// by i and j ([i, j], [j], [i]) or by 0. All loads of one name have the same index and the same
+// Type: f16, or any other for f32. Text drops round(f32, …) inside a term, which is exact. It adds
+// round(f32, …) around a result unless that is f16, round(f16, …), or a single load, which is a
+// copy.
 //
-// Results are graphs: an operation that is one node under several is written once,
-// as a shared term v0, v1, …. The time is linear in the nodes. An error says why
-// no generated kernel computes the results.
+// Results are graphs: an operation that is one node with several users is written once, as a shared
+// term v0, v1, …. The time is linear in the nodes. An error says why no generated kernel computes
+// the results.
 func Text(flat bool, results ...*term.Expr) (string, Names, error) {
 	text, names, err := Write(flat, results...)
 	if err == nil {
@@ -31,8 +30,8 @@ func Text(flat bool, results ...*term.Expr) (string, Names, error) {
 	return text, names, err
 }
 
-// Write is [Text] without the check that the text is a declaration, for callers who
-// parse it themselves and get its errors there.
+// Write is [Text], but does not check that the text is a declaration. It is for callers who parse
+// the text themselves and get the errors there.
 func Write(flat bool, results ...*term.Expr) (string, Names, error) {
 	w := &textWriter{uses: map[*term.Expr]int{}, shared: map[*term.Expr]*term.Expr{}, operands: map[string]int{}, constants: map[string]int{}}
 	w.index = []*term.Expr{{Op: term.Var, Kind: term.Int, Name: "i"}}
@@ -51,7 +50,8 @@ func Write(flat bool, results ...*term.Expr) (string, Names, error) {
 		e := w.use(r)
 		half := r.Op == term.Round && r.Type == ir.F16 || r.Op == term.Load && r.Type == ir.F16
 		switch {
-		case half && e.Op == term.Call: // rounding it once more changes nothing, and the text says that the result is an f16
+		case half && e.Op == term.Call:
+			// The call is an f16 already. One more rounding makes the text say so, and changes nothing.
 			e = &term.Expr{Op: term.Round, Kind: term.Float, Type: ir.F16, Args: []*term.Expr{e}}
 		case !half && r.Op != term.Load:
 			e = &term.Expr{Op: term.Round, Kind: term.Float, Type: ir.F32, Args: []*term.Expr{e}}
@@ -63,20 +63,21 @@ func Write(flat bool, results ...*term.Expr) (string, Names, error) {
 	return w.b.String(), w.names, nil
 }
 
-// TooLong is the error of terms whose text would pass [decl.MaxElementwiseText].
+// TooLong is the error for terms whose text would be longer than [decl.MaxElementwiseText].
 var TooLong = fmt.Errorf("the text of their term has more than %d bytes", decl.MaxElementwiseText)
 
 // textWriter writes one text.
 type textWriter struct {
 	b                   strings.Builder
 	index               []*term.Expr
-	uses                map[*term.Expr]int        // how often a node is needed
-	shared              map[*term.Expr]*term.Expr // the nodes that have a name, with the call that stands for each
+	uses                map[*term.Expr]int        // by node: how many users it has
+	shared              map[*term.Expr]*term.Expr // by node that has a name: the call that stands for it
 	names               Names
 	operands, constants map[string]int
 }
 
-// plain returns e without roundings to f32 around it: every value is an f32 anyway.
+// plain returns e without roundings to f32 around it, which change nothing because every value is
+// an f32.
 func plain(e *term.Expr) *term.Expr {
 	for e.Op == term.Round && e.Type == ir.F32 {
 		e = e.Args[0]
@@ -84,8 +85,8 @@ func plain(e *term.Expr) *term.Expr {
 	return e
 }
 
-// named reports whether e gets a name if it is needed twice. Operations do, except a
-// negative number and an element that is stored as it is.
+// named reports whether e gets a name if it has two users. Operations do, except for negative
+// numbers and elements that are stored unchanged.
 func named(e *term.Expr) bool {
 	switch e.Op {
 	case term.Load, term.Symbol, term.Real, term.Number, term.Var:
@@ -109,15 +110,15 @@ func (w *textWriter) count(e *term.Expr) {
 	}
 }
 
-// define writes the shared terms within e that are not written yet. A term that others
-// need is written before them. e is [plain].
+// define writes the shared terms within e that were not written yet. A term comes before the terms
+// that use it. e is [plain].
 func (w *textWriter) define(e *term.Expr) error {
 	if e.Op == term.Load || w.shared[e] != nil || w.uses[e] < 0 {
 		return nil
 	}
 	several := w.uses[e] > 1 && named(e)
 	if !several {
-		w.uses[e] = -1 // seen
+		w.uses[e] = -1 // it was visited
 	}
 	for _, a := range e.Args {
 		if err := w.define(plain(a)); err != nil {
@@ -135,7 +136,7 @@ func (w *textWriter) define(e *term.Expr) error {
 	return nil
 }
 
-// use returns what stands for e in the text: its name if it has one, or e.
+// use returns what the text has for e: its name if it has one, or else e.
 func (w *textWriter) use(e *term.Expr) *term.Expr {
 	e = plain(e)
 	if call := w.shared[e]; call != nil {
@@ -144,7 +145,8 @@ func (w *textWriter) use(e *term.Expr) *term.Expr {
 	return w.rename(e)
 }
 
-// rename returns e with the names of the text, which are numbered as they appear.
+// rename returns e with the names of the text. Names are numbered in the order in which they
+// appear.
 func (w *textWriter) rename(e *term.Expr) *term.Expr {
 	number := func(seen map[string]int, list *[]string, name string) int {
 		k, ok := seen[name]
@@ -165,7 +167,7 @@ func (w *textWriter) rename(e *term.Expr) *term.Expr {
 		return &out
 	}
 	out.Args = make([]*term.Expr, len(e.Args))
-	for i, a := range e.Args { // in the order in which they are written, because names are numbered as they appear
+	for i, a := range e.Args { // in the order of the text, because names are numbered as they appear
 		out.Args[i] = w.use(a)
 	}
 	return &out

@@ -181,7 +181,7 @@ func TestBoundsOfKernels(t *testing.T) {
 		body  string
 		where []term.Abbrev // inv, at, big
 		scale float64
-		loose float64 // the greatest relative bound that is no surprise …
+		loose float64 // the max relative bound that is no surprise …
 		floor float64 // … for values of this size and more
 	}{
 		"norm":      {body: "round(f32, v[i] * round(f32, x[r,i] * inv[r]))", where: []term.Abbrev{abbrev("rsqrt(sum[rms](k < 96, x[r,k] * x[r,k]) / f32(96) + 1e-5)", "r")}, scale: 3, loose: 2e-5},
@@ -267,7 +267,7 @@ func smooth(e *term.Expr) *term.Expr {
 		out.Args[0] = &term.Expr{Op: term.Mod, Args: []*term.Expr{out.Args[0], {Op: term.Number, Num: 7}}}
 	case e.Op == term.ArgMax:
 		return &term.Expr{Op: term.Number, Num: 3}
-	case e.Op >= term.Eq && e.Op <= term.Ge && isFloat:
+	case e.Op.Comparison() && isFloat:
 		return &term.Expr{Op: term.Pow2, Kind: term.Bool, Args: []*term.Expr{{Op: term.Number, Num: 4}}}
 	}
 	return &out

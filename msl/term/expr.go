@@ -7,70 +7,6 @@ import (
 	"github.com/mlxc/mlxc/ir"
 )
 
-// Op is the operation of an expression's root.
-type Op uint8
-
-// The operations, with the [Kind] that each yields.
-const (
-	Number Op = iota // Int: the literal Num
-	Real             // Float: the literal Val, an f32
-	Symbol           // Int or Float: a name of the declaration (Index in its table)
-	Var              // Int: an index variable (Index counts binders from the outside)
-	Load             // element Args… of argument Name
-	Call             // the abbreviation Name applied to Args
-	Neg
-	Add
-	Sub
-	Mul
-	Div     // Int: floor; Float: true division
-	Mod     // Int, sign of the divisor
-	CeilDiv // Int: ⌈a/b⌉
-	Min
-	Max
-	Abs
-	Exp
-	Exp2
-	Log
-	Sqrt
-	Rsqrt
-	Sin
-	Cos
-	Tanh
-	Erf
-	Pow2  // Bool: the integer is a power of two
-	AsF16 // Float: the f16 whose bits are the low 16 of an integer
-	ToF32
-	Round // to Type
-	ToInt // an integer store of Type
-	Select
-	Sum     // over Var Index in [0, Args[0]) of Args[1], order Class
-	MaxOver // likewise; without a Class it is Max of all and -inf, to the bit
-	ArgMax  // Int: least index of the greatest value; with Args[2], the index at that place of their order
-	Eq
-	Ne
-	Lt
-	Le
-	Gt
-	Ge
-	And
-	Or
-	Not
-)
-
-// String returns the operation's sign or name.
-func (op Op) String() string {
-	if s, ok := infix[op]; ok {
-		return s
-	}
-	if s, ok := functionNames[op]; ok {
-		return s
-	}
-	if s, ok := map[Op]string{Neg: "-", Not: "!", CeilDiv: "ceil", Round: "round", ToInt: "int", Sum: "sum", MaxOver: "max", ArgMax: "argmax"}[op]; ok {
-		return s
-	}
-	return "Op(" + strconv.Itoa(int(op)) + ")"
-}
-
 // Kind is what an expression yields.
 type Kind uint8
 
@@ -96,36 +32,6 @@ type Expr struct {
 	Class string   // Sum, MaxOver: reduction order; a maximum without one depends on none
 }
 
-// functions are the calls with fixed meaning.
-var functions = map[string]struct {
-	op   Op
-	args int
-	kind Kind
-}{
-	"abs": {Abs, 1, Float}, "exp": {Exp, 1, Float}, "exp2": {Exp2, 1, Float}, "log": {Log, 1, Float},
-	"sqrt": {Sqrt, 1, Float}, "rsqrt": {Rsqrt, 1, Float}, "sin": {Sin, 1, Float}, "cos": {Cos, 1, Float},
-	"tanh": {Tanh, 1, Float}, "erf": {Erf, 1, Float}, "f32": {ToF32, 1, Float}, "pow2": {Pow2, 1, Bool},
-	"as_f16": {AsF16, 1, Float},
-	"min":    {Min, 2, Int}, "max": {Max, 2, Int}, "select": {Select, 3, Float},
-}
-
-var functionNames = func() map[Op]string {
-	m := map[Op]string{}
-	for n, f := range functions {
-		m[f.op] = n
-	}
-	return m
-}()
-
-var infix = map[Op]string{
-	Add: "+", Sub: "-", Mul: "*", Div: "/", Mod: "%",
-	Eq: "==", Ne: "!=", Lt: "<", Le: "<=", Gt: ">", Ge: ">=", And: "&&", Or: "||",
-}
-
-var precedence = map[string]int{
-	"||": 1, "&&": 2, "==": 3, "!=": 3, "<": 3, "<=": 3, ">": 3, ">=": 3, "+": 4, "-": 4, "*": 5, "/": 5, "%": 5,
-}
-
 // String writes e as it would be written in a declaration.
 func (e *Expr) String() string {
 	var b strings.Builder
@@ -134,19 +40,6 @@ func (e *Expr) String() string {
 }
 
 func (e *Expr) write(b *strings.Builder, outer int) {
-	if sign, ok := infix[e.Op]; ok {
-		p := precedence[sign]
-		if p < outer {
-			b.WriteByte('(')
-		}
-		e.Args[0].write(b, p)
-		b.WriteString(" " + sign + " ")
-		e.Args[1].write(b, p+1)
-		if p < outer {
-			b.WriteByte(')')
-		}
-		return
-	}
 	list := func(open, close string, args []*Expr) {
 		b.WriteString(open)
 		for i, a := range args {
@@ -156,6 +49,37 @@ func (e *Expr) write(b *strings.Builder, outer int) {
 			a.write(b, 0)
 		}
 		b.WriteString(close)
+	}
+	o := &table[e.Op]
+	switch o.notation {
+	case infix:
+		if o.binds < outer {
+			b.WriteByte('(')
+		}
+		e.Args[0].write(b, o.binds)
+		b.WriteString(" " + o.name + " ")
+		e.Args[1].write(b, o.binds+1)
+		if o.binds < outer {
+			b.WriteByte(')')
+		}
+		return
+	case prefix:
+		b.WriteString(o.name)
+		e.Args[0].write(b, prefixBinds)
+		return
+	case function:
+		list(o.name+"(", ")", e.Args)
+		return
+	case reduction:
+		b.WriteString(o.name)
+		if e.Class != "" {
+			b.WriteString("[" + e.Class + "]")
+		}
+		b.WriteString("(" + e.Name + " < ")
+		e.Args[0].write(b, sumBinds)
+		b.WriteString(", ")
+		list("", ")", e.Args[1:])
+		return
 	}
 	switch e.Op {
 	case Number:
@@ -171,41 +95,18 @@ func (e *Expr) write(b *strings.Builder, outer int) {
 		b.WriteString(s)
 	case Symbol, Var:
 		b.WriteString(e.Name)
-	case Load:
+	case Load, Call:
 		list(e.Name+"[", "]", e.Args)
-	case Call:
-		list(e.Name+"[", "]", e.Args)
-	case Neg:
-		b.WriteByte('-')
-		e.Args[0].write(b, 6)
-	case Not:
-		b.WriteByte('!')
-		e.Args[0].write(b, 6)
 	case CeilDiv:
 		b.WriteString("ceil(")
-		e.Args[0].write(b, 5)
+		e.Args[0].write(b, productBinds)
 		b.WriteString(" / ")
-		e.Args[1].write(b, 6)
+		e.Args[1].write(b, prefixBinds)
 		b.WriteByte(')')
-	case Round, ToInt:
-		if e.Op == Round {
-			b.WriteString("round(" + e.Type.String() + ", ")
-		} else {
-			b.WriteString(e.Type.String() + "(")
-		}
-		e.Args[0].write(b, 0)
-		b.WriteByte(')')
-	case Sum, MaxOver, ArgMax:
-		b.WriteString(map[Op]string{Sum: "sum", MaxOver: "max", ArgMax: "argmax"}[e.Op])
-		if e.Class != "" {
-			b.WriteString("[" + e.Class + "]")
-		}
-		b.WriteString("(" + e.Name + " < ")
-		e.Args[0].write(b, 4)
-		b.WriteString(", ")
-		list("", ")", e.Args[1:])
-	default:
-		list(functionNames[e.Op]+"(", ")", e.Args)
+	case Round:
+		list("round("+e.Type.String()+", ", ")", e.Args)
+	case ToInt:
+		list(e.Type.String()+"(", ")", e.Args)
 	}
 }
 

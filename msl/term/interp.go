@@ -4,15 +4,14 @@ import (
 	"cmp"
 	"fmt"
 	"math"
-	"math/bits"
 	"slices"
 
 	"github.com/mlxc/mlxc/ir"
 )
 
-// Value is the result of a term: an integer (F is the same number), or an f32
-// with a bound on how far another evaluation that the meaning allows (a
-// reduction in another order, a function within its ulps) may lie from it.
+// Value is the result of a term: an integer (F is the same number), or an f32 with a bound on how
+// far another evaluation may differ that the meaning allows, such as a reduction in another order
+// or a function within its ulps.
 type Value struct {
 	I int64
 	F float64
@@ -62,8 +61,8 @@ type Abbrev struct {
 // MaxParams is the number of indices that an abbreviation can have.
 const MaxParams = 4
 
-// Tiny is the least bound of an inexact value, the least normal f32: an
-// executor may flush subnormals once it may differ at all.
+// Tiny is the min bound of an inexact value. It is the smallest normal f32, because an executor may
+// flush subnormals once its result may differ at all.
 const Tiny = 1.0 / (1 << 126)
 
 // roundoff is half a unit in the last place of an f32, relative: the error of
@@ -292,7 +291,7 @@ func (in *Interp) placed(e *Expr, n int64, vars []int64) (Value, error) {
 		values[i], order[i] = v.F, i
 	}
 	slices.SortStableFunc(order, func(i, j int64) int {
-		return -cmp.Compare(values[i], values[j]) // cmp.Compare takes NaN for the least value, and −0 for 0
+		return -cmp.Compare(values[i], values[j]) // cmp.Compare takes NaN for the min, and −0 for 0
 	})
 	i := order[place.I]
 	return Value{I: i, F: float64(i)}, nil
@@ -344,8 +343,8 @@ func rounded(v, err float64, exact bool) Value {
 	return inexact(r, err+ulps(1, r))
 }
 
-// function finishes an operation that executors compute to functionUlps only.
-func function(v, err float64) Value {
+// near finishes an operation that executors compute to functionUlps only.
+func near(v, err float64) Value {
 	r := float64(float32(v))
 	return inexact(r, err+ulps(functionUlps, r))
 }
@@ -378,73 +377,42 @@ func (in *Interp) floatOp(e *Expr, vars []int64) (Value, error) {
 			return b, err
 		}
 	}
-	x, y, d := a.F, b.F, a.Err
-	exact := a.Err == 0 && b.Err == 0
-	switch e.Op {
-	case Neg:
-		return Value{F: -x, Err: d}, nil
-	case Abs:
-		return Value{F: math.Abs(x), Err: d}, nil
-	case Add:
-		return rounded(x+y, d+b.Err, exact), nil
-	case Sub:
-		return rounded(x-y, d+b.Err, exact), nil
-	case Mul:
-		return rounded(x*y, times(d, math.Abs(y))+times(b.Err, math.Abs(x))+times(d, b.Err), exact), nil
-	case Div:
-		// |x'/y' − x/y| ≤ (|x' − x| + |x/y|·|y' − y|) / |y'|
-		bound := math.Inf(1)
-		switch least := math.Abs(y) - b.Err; {
-		case math.IsInf(y, 0) && least > 0:
-			// The divisor overflowed here, and need not in an executor.
-			bound = (d + math.Abs(x)) / math.MaxFloat32
-		case least > 0:
-			bound = (d + times(b.Err, math.Abs(x/y))) / least
-		}
-		return rounded(x/y, bound, exact), nil
-	case Min:
-		return lesser(a, b), nil
-	case Max:
-		return greater(a, b), nil
-	case Exp:
-		v := math.Exp(x)
-		return function(v, v*math.Expm1(d)), nil
-	case Exp2:
-		v := math.Exp2(x)
-		return function(v, v*math.Expm1(d*math.Ln2)), nil
-	case Log:
-		return function(math.Log(x), falling(d, x, func(r float64) float64 { return -math.Log1p(-r) })), nil
-	case Sqrt:
-		// √(x+d) − √x ≤ √d, and √x − √(x−d) ≤ √d.
-		return rounded(math.Sqrt(x), min(math.Sqrt(d), falling(d, x, func(r float64) float64 { return math.Sqrt(x) * (1 - math.Sqrt(1-r)) })), exact), nil
-	case Rsqrt:
-		v := 1 / math.Sqrt(x)
-		return function(v, falling(d, x, func(r float64) float64 { return v * (1/math.Sqrt(1-r) - 1) })), nil
-	case Sin:
-		return function(math.Sin(x), d), nil
-	case Cos:
-		return function(math.Cos(x), d), nil
-	case Tanh:
-		return function(math.Tanh(x), d), nil
-	case Erf:
-		return function(math.Erf(x), d*2/math.SqrtPi), nil
-	case ToF32:
-		return a, nil
-	case Round:
+	if e.Op == Round {
 		return roundTo(e.Type, a), nil
+	}
+	if f := table[e.Op].float; f != nil {
+		return f(a, b), nil
 	}
 	return a, fmt.Errorf("term: %s is no operation on floats", e)
 }
 
-// falling returns the error of a function whose slope falls as its operand x > 0 grows,
-// such as log: bound, applied to the fraction d/x by which the operand may be off. The
-// error is unbounded where the operand may be 0 or negative, unless it is exact.
-func falling(d, x float64, bound func(fraction float64) float64) float64 {
+// exact reports whether operands are exact.
+func exact(a, b Value) bool { return a.Err == 0 && b.Err == 0 }
+
+// quotient divides floats.
+func quotient(a, b Value) Value {
+	x, y := a.F, b.F
+	// |x'/y' − x/y| ≤ (|x' − x| + |x/y|·|y' − y|) / |y'|
+	bound := math.Inf(1)
+	switch least := math.Abs(y) - b.Err; {
+	case math.IsInf(y, 0) && least > 0:
+		// The divisor overflowed here, and need not in an executor.
+		bound = (a.Err + math.Abs(x)) / math.MaxFloat32
+	case least > 0:
+		bound = (a.Err + times(b.Err, math.Abs(x/y))) / least
+	}
+	return rounded(x/y, bound, exact(a, b))
+}
+
+// falling returns the error of a function whose slope falls as its operand a > 0 grows,
+// such as log: bound, applied to the fraction of a by which a may be off. The error is
+// unbounded where the operand may be 0 or negative, unless it is exact.
+func falling(a Value, bound func(fraction float64) float64) float64 {
 	switch {
-	case d == 0:
+	case a.Err == 0:
 		return 0
-	case d < x:
-		return bound(d / x)
+	case a.Err < a.F:
+		return bound(a.Err / a.F)
 	}
 	return math.Inf(1)
 }
@@ -524,7 +492,7 @@ func (in *Interp) intOp(e *Expr, vars []int64) (Value, error) {
 		if e.Args[1].Kind == Int {
 			fb = float64(float32(b.I))
 		}
-		return truth(compare(e.Op, fa, fb)), nil
+		return truth(table[e.Op].compares(fa < fb, fa == fb, fa > fb)), nil
 	}
 	v, err := IntOp(e.Op, a.I, b.I)
 	if err == nil && e.Op == ToInt && e.Type.Bits() < 64 {
@@ -553,66 +521,35 @@ func truth(b bool) Value {
 	return Value{}
 }
 
-func compare[T int64 | float64](op Op, a, b T) bool {
-	switch op {
-	case Eq:
-		return a == b
-	case Ne:
-		return a != b
-	case Lt:
-		return a < b
-	case Le:
-		return a <= b
-	case Gt:
-		return a > b
-	}
-	return a >= b
-}
-
 // IntOp computes an integer or boolean operation; conditions are 0 and 1.
 func IntOp(op Op, a, b int64) (int64, error) {
-	switch op {
-	case Neg:
-		return -a, nil
-	case Add:
-		return a + b, nil
-	case Sub:
-		return a - b, nil
-	case Mul:
-		return a * b, nil
-	case Div, Mod, CeilDiv:
-		if b == 0 {
+	if int(op) < len(table) {
+		switch o := &table[op]; {
+		case o.divides && b == 0:
 			return 0, fmt.Errorf("division by zero")
+		case o.integer != nil:
+			return o.integer(a, b), nil
+		case o.compares != nil:
+			return truth(o.compares(a < b, a == b, a > b)).I, nil
 		}
-		q, r := a/b, a%b
-		if r != 0 && (r < 0) != (b < 0) {
-			q, r = q-1, r+b
-		}
-		switch {
-		case op == Mod:
-			return r, nil
-		case op == CeilDiv && r != 0:
-			return q + 1, nil
-		}
-		return q, nil
-	case Min:
-		return min(a, b), nil
-	case Max:
-		return max(a, b), nil
-	case Abs:
-		return max(a, -a), nil
-	case ToInt, ToF32:
-		return a, nil
-	case Not:
-		return truth(a == 0).I, nil
-	case And:
-		return truth(a != 0 && b != 0).I, nil
-	case Or:
-		return truth(a != 0 || b != 0).I, nil
-	case Pow2:
-		return truth(a > 0 && bits.OnesCount64(uint64(a)) == 1).I, nil
-	case Eq, Ne, Lt, Le, Gt, Ge:
-		return truth(compare(op, a, b)).I, nil
 	}
 	return 0, fmt.Errorf("term: operation %d is none on integers", op)
+}
+
+// floorDiv returns ⌊a/b⌋.
+func floorDiv(a, b int64) int64 {
+	q := a / b
+	if a%b != 0 && (a < 0) != (b < 0) {
+		q--
+	}
+	return q
+}
+
+// ceilDiv returns ⌈a/b⌉.
+func ceilDiv(a, b int64) int64 {
+	q := a / b
+	if a%b != 0 && (a < 0) == (b < 0) {
+		q++
+	}
+	return q
 }

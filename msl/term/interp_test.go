@@ -309,8 +309,8 @@ func TestReductions(t *testing.T) {
 	}
 }
 
-// TestGreatest: max without a class is one number to the bit, whatever the order of what it is taken of: the
-// fold of max(a, b).
+// TestGreatest: max without a class is one number to the bit, whatever the order of its elements:
+// folding them with max(a, b).
 func TestGreatest(t *testing.T) {
 	nan, inf, minus := float32(math.NaN()), float32(math.Inf(1)), float32(math.Copysign(0, -1))
 	pool := []float32{nan, inf, -inf, minus, 0, 1, -1, 1e-45, -1e-45}
@@ -336,7 +336,8 @@ func TestGreatest(t *testing.T) {
 		require.Equal(t, math.Float32bits(c.want), math.Float32bits(float32(got.F)), "%v", c.values)
 		require.Zero(t, got.Err)
 	}
-	// What is not exact has a bound; where an executor may have NaN, which does not count, nothing is known.
+	// An inexact value has a bound. If an executor may have a NaN there, which max ignores, nothing
+	// is known.
 	in := operands()
 	for _, c := range []struct {
 		first term.Value
@@ -382,6 +383,14 @@ func TestF16Values(t *testing.T) {
 		require.True(t, v > last || h == 0xfc00)
 		last = v
 	}
+	for h := range 1 << 16 {
+		if v := term.F16Value(uint16(h)); v == v {
+			require.Equal(t, uint16(h), term.F16Bits(v), "%#x", h)
+		}
+	}
+	assert.Equal(t, uint16(0x7e00), term.F16Bits(math.NaN()))
+	assert.Equal(t, uint16(0x3c00), term.F16Bits(1+0x1p-11), "a tie goes to even")
+	assert.Equal(t, uint16(0xfc00), term.F16Bits(-65520))
 }
 
 // TestNarrowRoundings: every f16 (bf16) is itself, what lies between two goes to

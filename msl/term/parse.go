@@ -100,12 +100,6 @@ func (p *parser) peek() string {
 	return ""
 }
 
-func (p *parser) next() string {
-	t := p.peek()
-	p.i++
-	return t
-}
-
 // errorf is an error at the next token, errorAt one at token i.
 func (p *parser) errorf(format string, args ...any) error { return p.errorAt(p.i, format, args...) }
 
@@ -139,84 +133,72 @@ func (p *parser) expr(min int) (*Expr, error) {
 		return nil, err
 	}
 	for {
-		sign := p.peek()
-		prec, ok := precedence[sign]
-		if !ok || prec < min {
+		op, ok := signs[p.peek()]
+		if !ok || table[op].binds < min {
 			return left, nil
 		}
 		at := p.i
 		p.i++
-		right, err := p.expr(prec + 1)
+		right, err := p.expr(table[op].binds + 1)
 		if err != nil {
 			return nil, err
 		}
-		if left, err = p.binary(at, sign, left, right); err != nil {
+		if left, err = p.operation(at, op, left, right); err != nil {
 			return nil, err
 		}
-		if prec == 3 { // a < b < c means nothing here
-			if q, ok := precedence[p.peek()]; ok && q == 3 {
-				return nil, p.errorf("comparisons do not chain")
-			}
+		if next, ok := signs[p.peek()]; ok && op.Comparison() && next.Comparison() { // a < b < c means nothing here
+			return nil, p.errorf("comparisons do not chain")
 		}
 	}
 }
 
-func (p *parser) binary(at int, sign string, a, b *Expr) (*Expr, error) {
-	var op Op
-	for o, s := range infix {
-		if s == sign {
-			op = o
-		}
+// operation returns an operation of the table on operands, if these are of the kinds that it takes. Token at is its
+// sign or name.
+func (p *parser) operation(at int, op Op, args ...*Expr) (*Expr, error) {
+	o := &table[op]
+	if len(args) != o.args {
+		return nil, p.errorAt(at, "%s takes %d arguments, not %d", op, o.args, len(args))
 	}
-	e := &Expr{Op: op, Args: []*Expr{a, b}, Kind: Int}
-	if a.Kind == Float || b.Kind == Float {
-		e.Kind = Float
+	e := &Expr{Op: op, Kind: o.yields, Args: args}
+	if e.Kind == widest {
+		e.Kind = Int
 	}
-	switch op {
-	case And, Or:
-		if a.Kind != Bool || b.Kind != Bool {
-			return nil, p.errorAt(at, "%s joins conditions", sign)
+	for i, a := range args {
+		switch {
+		case o.takes == conditions && a.Kind != Bool:
+			return nil, p.errorAt(at, "%s takes conditions, not one of kind %s", op, a.Kind)
+		case o.takes == integers && a.Kind != Int:
+			return nil, p.errorAt(at, "%s takes integers, not one of kind %s", op, a.Kind)
+		case o.takes == choice && i == 0:
+			if a.Kind != Bool {
+				return nil, p.errorAt(at, "%s takes a condition first, not one of kind %s", op, a.Kind)
+			}
+		case (o.takes == numbers || o.takes == choice) && a.Kind == Bool:
+			return nil, p.errorAt(at, "%s takes numbers, not conditions", op)
 		}
-		e.Kind = Bool
-	case Eq, Ne, Lt, Le, Gt, Ge:
-		e.Kind = Bool
-		fallthrough
-	default:
-		if a.Kind == Bool || b.Kind == Bool {
-			return nil, p.errorAt(at, "%s takes numbers, not conditions", sign)
-		}
-		if op == Mod && e.Kind == Float {
-			return nil, p.errorAt(at, "%% takes integers")
+		if o.yields == widest && a.Kind == Float {
+			e.Kind = Float
 		}
 	}
 	return e, nil
 }
 
 func (p *parser) unary() (*Expr, error) {
-	switch p.peek() {
-	case "-", "!":
-		at := p.i
-		sign := p.next()
-		if p.depth++; p.depth > maxDepth {
-			return nil, p.wrap(p.i, TooDeep)
-		}
-		defer func() { p.depth-- }()
-		a, err := p.unary()
-		if err != nil {
-			return nil, err
-		}
-		if sign == "!" {
-			if a.Kind != Bool {
-				return nil, p.errorAt(at, "! takes a condition")
-			}
-			return &Expr{Op: Not, Kind: Bool, Args: []*Expr{a}}, nil
-		}
-		if a.Kind == Bool {
-			return nil, p.errorAt(at, "- takes a number")
-		}
-		return &Expr{Op: Neg, Kind: a.Kind, Args: []*Expr{a}}, nil
+	op, ok := prefixes[p.peek()]
+	if !ok {
+		return p.primary()
 	}
-	return p.primary()
+	at := p.i
+	p.i++
+	if p.depth++; p.depth > maxDepth {
+		return nil, p.wrap(p.i, TooDeep)
+	}
+	defer func() { p.depth-- }()
+	a, err := p.unary()
+	if err != nil {
+		return nil, err
+	}
+	return p.operation(at, op, a)
 }
 
 func (p *parser) primary() (*Expr, error) {
@@ -277,7 +259,7 @@ func (p *parser) primary() (*Expr, error) {
 // reductionAhead reports whether a reduction follows, as in max(k < n, e), and not the
 // maximum of two numbers, as in max(a, b).
 func (p *parser) reductionAhead(t string) bool {
-	if t != "sum" && t != "max" && t != "argmax" {
+	if _, ok := reductions[t]; !ok {
 		return false
 	}
 	i := p.i
@@ -304,10 +286,8 @@ func (p *parser) known(name string) bool {
 }
 
 func (p *parser) reduction(t string) (*Expr, error) {
-	e := &Expr{Op: map[string]Op{"sum": Sum, "max": MaxOver, "argmax": ArgMax}[t], Kind: Float}
-	if e.Op == ArgMax {
-		e.Kind = Int
-	}
+	op := reductions[t]
+	e := &Expr{Op: op, Kind: table[op].yields}
 	if p.peek() == "[" {
 		p.i++
 		if e.Class = p.peek(); e.Class == "" || !isLetter(e.Class[0]) {
@@ -329,7 +309,7 @@ func (p *parser) reduction(t string) (*Expr, error) {
 		return nil, err
 	}
 	at := p.i
-	count, err := p.expr(4)
+	count, err := p.expr(sumBinds)
 	if err != nil {
 		return nil, err
 	}
@@ -403,36 +383,10 @@ func (p *parser) call(t string) (*Expr, error) {
 		}
 		return &Expr{Op: ToInt, Kind: Int, Type: d, Args: args}, nil
 	}
-	f, ok := functions[t]
-	if !ok {
-		return nil, p.errorAt(at, "there is no operation %q", t)
+	if op, ok := functions[t]; ok {
+		return p.operation(at, op, args...)
 	}
-	if len(args) != f.args {
-		return nil, p.errorAt(at, "%s takes %d arguments, not %d", t, f.args, len(args))
-	}
-	e := &Expr{Op: f.op, Kind: f.kind, Args: args}
-	rest := args
-	switch f.op {
-	case Select:
-		if args[0].Kind != Bool {
-			return nil, p.errorAt(at, "select takes a condition first, not one of kind %s", args[0].Kind)
-		}
-		rest = args[1:]
-	case Min, Max:
-		if args[0].Kind == Float || args[1].Kind == Float {
-			e.Kind = Float
-		}
-	case Pow2, AsF16:
-		if args[0].Kind != Int {
-			return nil, p.errorAt(at, "%s takes an integer, not a %s", t, args[0].Kind)
-		}
-	}
-	for _, a := range rest {
-		if a.Kind == Bool {
-			return nil, p.errorAt(at, "%s takes numbers, not conditions", t)
-		}
-	}
-	return e, nil
+	return nil, p.errorAt(at, "there is no operation %q", t)
 }
 
 func (p *parser) element(t string) (*Expr, error) {

@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// Rewrite is a rewrite of terms that may change bits, and therefore is used only
-// where its name is allowed (docs/terms.md, "Named rewrites").
+// Rewrite is a rewrite of terms that may change bits. It is used only where its name is allowed
+// (docs/terms.md, "Named rewrites").
 type Rewrite struct {
 	Name  string
 	What  string // what it does
@@ -17,7 +17,7 @@ type Rewrite struct {
 // Unrounded is the name of the rewrite that drops roundings of intermediates.
 const Unrounded = "round"
 
-// rewrites are those that passes and the prover know. None is allowed by default.
+// rewrites are the rewrites that passes and the prover know. None is allowed by default.
 var rewrites = []Rewrite{{
 	Name: Unrounded,
 	What: "drops the rounding of an intermediate to f16 or bf16",

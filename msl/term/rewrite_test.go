@@ -26,12 +26,12 @@ func TestOnlyKnownRewritesCanBeAllowed(t *testing.T) {
 func TestBoundOfRound(t *testing.T) {
 	types := []struct {
 		round             func(float64) float64
-		unit, normal, max float64 // unit roundoff, least normal, what overflows
+		unit, normal, max float64 // unit roundoff, smallest normal, what overflows
 	}{
 		{F16Round, 1.0 / (1 << 11), math.Ldexp(1, -14), 65520},
 		{BF16Round, 1.0 / (1 << 8), math.Ldexp(1, -126), math.Ldexp(2-math.Ldexp(1, -8), 127)},
 	}
-	reached := [2][2]float64{} // the greatest share of the bound that a rounding took: normal, subnormal
+	reached := [2][2]float64{} // the max share of the bound that a rounding took: normal, subnormal
 	rapid.Check(t, func(t *rapid.T) {
 		k := rapid.IntRange(0, 1).Draw(t, "type")
 		c := types[k]

@@ -72,7 +72,7 @@ def main():
     environment["LD_LIBRARY_PATH"] = os.pathsep.join([*libraries(), *filter(None, [environment.get("LD_LIBRARY_PATH")])])
     for shape in o.shapes:
         about = ABOUT[shape].format(o.type)
-        print(f"\n| {NAME}, {shape}, {about}, f16 cache, flash attention | tokens/s | µs a token | µs, least–greatest | ours, tokens/s | ours / llama.cpp's |\n|---|---|---|---|---|---|", flush=True)
+        print(f"\n| {NAME}, {shape}, {about}, f16 cache, flash attention | tokens/s | µs a token | µs, min–max | ours, tokens/s | ours / llama.cpp's |\n|---|---|---|---|---|---|", flush=True)
         if not os.path.exists(o.program):
             fail(shape, "there is no out/llama-cuda/llama-peer (scripts/fetch-llama-cuda.sh makes it)")
             continue

@@ -221,7 +221,7 @@ def main():
     if o.tokens is None:
         o.tokens = max((int(test[1:].split("@")[0]) for shape, test in ours if shape == "SmolLM2-135M"), default=128)
     for name in ["tiny"] if o.tiny else o.shapes:
-        print(f"\n| PyTorch {torch.__version__}, {name}, float16 | tokens/s | µs a token | µs, least–greatest | set up in, s | ours, tokens/s | ours / PyTorch's |\n|---|---|---|---|---|---|---|", flush=True)
+        print(f"\n| PyTorch {torch.__version__}, {name}, float16 | tokens/s | µs a token | µs, min–max | set up in, s | ours, tokens/s | ours / PyTorch's |\n|---|---|---|---|---|---|---|", flush=True)
         if time.monotonic() > end:
             print("| not run: the time is over |", flush=True)
             continue

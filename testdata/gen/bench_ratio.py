@@ -4,7 +4,7 @@
 
 Each turn runs bench_llamacpp.py (and bench_mlx.py), then `mlxreplay bench`, for
 each number of threads. The ratio of a turn is ours over theirs; printed are the
-medians over the turns, with the least and the greatest, as a Markdown table.
+medians over the turns, with the min and the max, as a Markdown table.
 """
 
 import argparse

@@ -8,7 +8,7 @@ temporary directory. The graphs are those of internal/testing/benchgraphs, comma
 command and byte for byte (wiring, reorder_peer.cpp). A turn runs all of ours
 (BenchmarkOrder, GOMAXPROCS=1), then all of theirs; each figure of a turn is the
 fastest run. Printed are medians over the turns and the median of the turns'
-ratios, theirs over ours, with the least and the greatest, and how many sets of
+ratios, theirs over ours, with the min and the max, and how many sets of
 concurrent commands each leaves.
 """
 

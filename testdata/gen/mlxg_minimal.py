@@ -92,6 +92,10 @@ graph = [
     [memory("x", INPUT, None), memory("w", WEIGHT, [INIT_BLOB, 0]), memory("y", OUTPUT, None)],
     [kernel],
     [dispatch],
+    0,  # attributes
+    [],  # edges
+    [],  # advances
+    [],  # every
 ]
 sections = [
     (b"META", msgpack.packb([[graph], []])),
@@ -111,6 +115,6 @@ for kind, data in sections:
     table += struct.pack("<4sIQQI", kind, 0, position, len(data), crc32c(data))
     body += data
     position += len(data)
-header = b"\x89MXG\r\n\x1a\n" + struct.pack("<II", 1, len(sections)) + table
+header = b"\x89MXG\r\n\x1a\n" + struct.pack("<II", 3, len(sections)) + table
 with open(sys.argv[1], "wb") as f:
     f.write(header + struct.pack("<I", crc32c(header)) + body)

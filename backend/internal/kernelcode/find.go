@@ -82,11 +82,11 @@ var ownTexts = sync.OnceValue(func() map[[sha256.Size]byte]bool {
 		panic(err) // INVARIANT: the pattern is one.
 	}
 	for _, n := range names {
-		text, err := fs.ReadFile(msl.Own(), n)
+		text, err := msl.Source(n)
 		if err != nil {
 			panic(err) // INVARIANT: the files are part of the program.
 		}
-		out[sha256.Sum256(text)] = true
+		out[sha256.Sum256([]byte(text))] = true
 	}
 	return out
 })

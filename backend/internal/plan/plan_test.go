@@ -491,7 +491,7 @@ func TestRandomGraphs(t *testing.T) {
 
 // TestStoredCarries: a barrier between carries orders what stands around them, also in the last replay.
 func TestStoredCarries(t *testing.T) {
-	m, err := mlxt.Parse(context.Background(), "t", []byte(`mlxt 2
+	m, err := mlxt.Parse(context.Background(), "t", []byte(`mlxt 1
 
 graph g {
   memory %x input 64 f32[16]

@@ -47,13 +47,14 @@ type Step struct {
 const WordAlign = 32
 
 // Store turns a plan into commands, at most most in one indirect command buffer; no step has commands of two
-// buffers. With inside, barriers become parts of commands where that is possible.
-func Store(p *Plan, most int, inside bool) *Stored {
+// buffers. With barriers, these become parts of commands where that is possible.
+func Store(p *Plan, most int, barriers bool) *Stored {
 	s := &Stored{Plan: p, Word: make([]int32, len(p.Ops))}
 	for i := range s.Word {
 		s.Word[i] = -1
 	}
-	x := storing{Stored: s, most: most, inside: inside, constant: map[string]int32{}}
+	x := storing{Stored: s, most: most, constant: map[string]int32{}}
+	x.inside.wanted = barriers
 	for i := range p.Buffers {
 		first := int32(len(s.Steps))
 		x.buffer(&p.Buffers[i])
@@ -67,17 +68,15 @@ func Store(p *Plan, most int, inside bool) *Stored {
 type storing struct {
 	*Stored
 	most     int
-	inside   bool
+	inside   inside
 	constant map[string]int32 // offsets in Words of bytes that do not depend on params
 	vars     int              // of Plan.Vars: the first that was not seen
 	open     bool             // the last step executes commands, and the next could join them
-	walled   bool             // one of those has the barrier wall inside, which orders nothing beyond them
-	wall     int32
 }
 
 // buffer stores a command buffer.
 func (x *storing) buffer(b *Buffer) {
-	x.open, x.walled = false, false
+	x.open, x.inside.open = false, false
 	set := b.First // the first operation of what is set for the next dispatch
 	for i := b.First; i < b.End; i++ {
 		switch o := &x.Ops[i]; o.Kind {
@@ -107,19 +106,17 @@ func (x *storing) guards(set, dispatch int32) bool {
 	return false
 }
 
-// leave also emits the barrier that a command of the last step has inside, where something follows that it would not
-// order: commands before that barrier may still run.
+// leave ends the last step's range: commands before the barrier that one of them has inside may still run.
 func (x *storing) leave() {
-	if x.walled {
-		x.walled = false
-		x.emit(x.wall, x.wall+1, false)
+	if op, needed := x.inside.leave(); needed {
+		x.emit(op, op+1, false)
 	}
 }
 
 // emit appends a step that gives operations to the encoder as they are.
 func (x *storing) emit(first, end int32, next bool) {
 	for i := first; i < end && x.Ops[i].Kind != Dispatch; i++ {
-		x.walled = x.walled && x.Ops[i].Kind != Barrier
+		x.inside.open = x.inside.open && x.Ops[i].Kind != Barrier
 	}
 	x.leave()
 	for i := first; i < end; i++ {
@@ -151,8 +148,7 @@ func (x *storing) command(set, dispatch int32) {
 		}
 	}
 	next := x.Ops[dispatch].Next
-	// A barrier inside of a command has no effect where the command is not executed, or has an empty grid.
-	c.Barrier = x.inside && barrier >= 0 && !next && !x.seek(dispatch)
+	c.Barrier = x.inside.takes(barrier, !next && !x.seek(dispatch))
 	if barrier >= 0 && !c.Barrier {
 		x.emit(barrier, barrier+1, false)
 	}
@@ -160,7 +156,7 @@ func (x *storing) command(set, dispatch int32) {
 	if k := len(x.Steps) - 1; x.open && x.Steps[k].Next == next && int(n)%x.most != 0 {
 		x.Steps[k].End++
 		if c.Barrier {
-			x.walled, x.wall = true, barrier
+			x.inside.joined(barrier)
 		}
 		return
 	}

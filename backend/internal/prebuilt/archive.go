@@ -166,6 +166,7 @@ func constants(values []air.ConstantValue) string {
 type Archive struct {
 	index
 	families []opened
+	today    map[string]string // by function, the digest of today's source, whose text is that of the archive
 }
 
 // opened is a family. Its texts are tens of megabytes, so they are unpacked when one is asked for, and are
@@ -269,7 +270,7 @@ func (a *Archive) Describe(r Request) (*air.Kernel, error) {
 // fresh says whether a function is that of a source, compiled as it would be today.
 func (a *Archive) fresh(f *function, code Digest) error {
 	switch {
-	case f.Code != hex.EncodeToString(code[:]):
+	case f.Code != hex.EncodeToString(code[:]) && a.today[f.Kernel.Name] != hex.EncodeToString(code[:]):
 		return ErrStale
 	case a.Maker != Maker():
 		return ErrMaker

@@ -99,6 +99,54 @@ func TestAddresses(t *testing.T) {
 	assert.ErrorIs(t, err, ErrUnknown)
 }
 
+// TestSame: texts of other states of a source and of the compiler are found where a note says that today's are the same,
+// of that archive, for that digest.
+func TestSame(t *testing.T) {
+	all := some()
+	data, err := Write("", all)
+	require.NoError(t, err)
+	read := func() *Archive {
+		a, err := Read(data)
+		require.NoError(t, err)
+		a.Maker = "another"
+		return a
+	}
+	today := all[0].Request
+	today.Code[0]++
+	a := read()
+	others := a.AsToday([]Request{today, all[len(all)-1].Request})
+	assert.Equal(t, map[string]Digest{today.Function: today.Code}, others)
+	k, err := a.Find(today)
+	require.NoError(t, err)
+	assert.Equal(t, all[0].Kernel, k)
+
+	note := Same(data, Maker(), others)
+	a = read()
+	a.trust(data, note)
+	k, err = a.Find(today)
+	require.NoError(t, err)
+	assert.Equal(t, all[0].Kernel, k)
+	_, err = a.Find(all[len(all)-1].Request)
+	assert.NoError(t, err)
+	third := today
+	third.Code[1]++
+	_, err = a.Find(third)
+	assert.ErrorIs(t, err, ErrStale)
+	other := today
+	other.Function = "g"
+	_, err = a.Find(other)
+	assert.ErrorIs(t, err, ErrStale)
+
+	for _, wrong := range []string{"", Same(data[1:], Maker(), others), Same(data, "another", others)} {
+		a = read()
+		a.trust(data, wrong)
+		_, err = a.Find(today)
+		assert.ErrorIs(t, err, ErrStale)
+		_, err = a.Find(all[len(all)-1].Request)
+		assert.ErrorIs(t, err, ErrMaker)
+	}
+}
+
 // TestDamage: a damaged archive is an error, or lacks kernels, or has other texts.
 func TestDamage(t *testing.T) {
 	data, err := Write("", some())

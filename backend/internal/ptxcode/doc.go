@@ -5,7 +5,7 @@
 //	text, err := c.PTX(ctx, air.Launch{})       // whose parameters are those of c.Kernel (air.PTX)
 //
 // Our own kernels were compiled beforehand (backend/internal/prebuilt), and generated ones are written by
-// backend/internal/ptx. All others, and those whose prebuilt code is out of date, are compiled by clang, which is
+// backend/internal/ptxwrite. All others, and those whose prebuilt code is out of date, are compiled by clang, which is
 // looked for when the first such kernel is asked for; its absence is an error of that kernel. Compiled texts are
 // kept in a cache.
 package ptxcode

@@ -12,7 +12,7 @@ import (
 	"github.com/mlxc/mlxc/backend"
 	"github.com/mlxc/mlxc/backend/internal/kernelcode"
 	"github.com/mlxc/mlxc/backend/internal/prebuilt"
-	"github.com/mlxc/mlxc/backend/internal/ptx"
+	"github.com/mlxc/mlxc/backend/internal/ptxwrite"
 	"github.com/mlxc/mlxc/internal/air"
 	"github.com/mlxc/mlxc/internal/toolchain/clang"
 	"github.com/mlxc/mlxc/ir"
@@ -38,7 +38,7 @@ type Source struct {
 // Counts says where texts came from.
 type Counts struct {
 	Prebuilt  int // compiled beforehand
-	Generated int // written by package ptx
+	Generated int // written by package ptxwrite
 	Cached    int // compiled by clang before, and kept in the cache
 	Compiled  int // compiled by clang
 	// Stale is how many of these the archive has only of another state of their source or of the compiler; Why
@@ -108,7 +108,7 @@ func (s *Source) Find(ctx context.Context, k *ir.Kernel) (*Code, error) {
 		if err != nil {
 			return nil, err
 		}
-		c.term, c.Kernel = d, ptx.Describe(d)
+		c.term, c.Kernel = d, ptxwrite.Describe(d)
 		return c, nil
 	case k.Library.Kind == ir.Builtin && s.library == "":
 		ds := msl.Declarations(k.Function)
@@ -243,7 +243,7 @@ func (c *Code) PTX(ctx context.Context, launch air.Launch) (text []byte, err err
 	}()
 	if c.term != nil {
 		counted.Generated++
-		return ptx.Emit(c.term, launch), nil
+		return ptxwrite.Emit(c.term, launch), nil
 	}
 	var why error
 	if c.request != nil {

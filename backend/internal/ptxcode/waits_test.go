@@ -1,7 +1,6 @@
 package ptxcode
 
 import (
-	"fmt"
 	"io/fs"
 	"path/filepath"
 	"slices"
@@ -31,8 +30,7 @@ func TestOwnKernelsWait(t *testing.T) {
 	all := slices.DeleteFunc(msl.Functions(), func(f string) bool { return msl.Declarations(f)[0].Of != nil })
 	firsts := map[string]bool{}
 	all = slices.DeleteFunc(all, func(f string) bool {
-		d := msl.Declarations(f)[0]
-		template := fmt.Sprint(d.File, d.Line)
+		template := msl.Declarations(f)[0].Family()
 		defer func() { firsts[template] = true }()
 		return firsts[template]
 	})

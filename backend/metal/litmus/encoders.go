@@ -15,12 +15,12 @@ var encoders = []*test{
 		name: "encoder/serial", use: "plan serial", required: true,
 		says: "a serial encoder runs one dispatch after another",
 		run: func(p *program) error {
+			kind := objc.DispatchTypeConcurrent
+			if p.ordered {
+				kind = objc.DispatchTypeSerial
+			}
 			c := p.commandBuffer(p.queue)
-			p.encode(c, !p.ordered, func(e *pass) {
-				for i := range steps {
-					e.step(i)
-				}
-			})
+			p.encodeAs(kind, c, func(e *pass) { e.inTurn(false, e.step) })
 			p.commit(c)
 			return nil
 		},
@@ -29,16 +29,7 @@ var encoders = []*test{
 		name: "encoder/barrier", use: "every replay", required: true,
 		says: "memoryBarrierWithScope: orders the dispatches of a concurrent encoder",
 		run: func(p *program) error {
-			c := p.commandBuffer(p.queue)
-			p.encode(c, true, func(e *pass) {
-				for i := range steps {
-					if p.ordered && i > 0 {
-						e.barrier()
-					}
-					e.step(i)
-				}
-			})
-			p.commit(c)
+			p.commits(func(e *pass) { e.inTurn(p.ordered, e.step) })
 			return nil
 		},
 	},
@@ -46,13 +37,7 @@ var encoders = []*test{
 		name: "encoder/tracked", use: "nothing", keeps: trackedIfOrdered,
 		says: "tracked memory orders the dispatches of one concurrent encoder (it should not)",
 		run: func(p *program) error {
-			c := p.commandBuffer(p.queue)
-			p.encode(c, true, func(e *pass) {
-				for i := range steps {
-					e.step(i)
-				}
-			})
-			p.commit(c)
+			p.commits(func(e *pass) { e.inTurn(false, e.step) })
 			return nil
 		},
 	},
@@ -60,11 +45,7 @@ var encoders = []*test{
 		name: "tracked/encoders", use: "every replay", required: true, keeps: trackedIfOrdered,
 		says: "tracked memory orders the encoders of a command buffer",
 		run: func(p *program) error {
-			c := p.commandBuffer(p.queue)
-			for i := range steps {
-				p.encode(c, true, func(e *pass) { e.step(i) })
-			}
-			p.commit(c)
+			p.encoders(func(e *pass, i int) { e.step(i) })
 			return nil
 		},
 	},
@@ -82,11 +63,7 @@ var encoders = []*test{
 		name: "fence/encoders", use: "fences",
 		says: "a fence orders the encoders of a command buffer over memory that is not tracked",
 		run: func(p *program) error {
-			c := p.commandBuffer(p.queue)
-			for i := range steps {
-				p.encode(c, true, func(e *pass) { e.fenced(i) })
-			}
-			p.commit(c)
+			p.encoders(func(e *pass, i int) { e.fenced(i) })
 			return nil
 		},
 	},
@@ -109,8 +86,8 @@ var encoders = []*test{
 		run: func(p *program) error {
 			c := p.commandBuffer(p.queue)
 			for i := range steps {
-				p.encode(c, true, func(e *pass) { e.fenced(i) })
-				p.encode(c, true, func(e *pass) { e.beside() })
+				p.encode(c, func(e *pass) { e.fenced(i) })
+				p.encode(c, func(e *pass) { e.beside() })
 			}
 			p.commit(c)
 			return nil
@@ -129,11 +106,20 @@ func (e *pass) fenced(i int) {
 	}
 }
 
+// encoders commits a command buffer with an encoder for every step.
+func (p *program) encoders(f func(e *pass, i int)) {
+	c := p.commandBuffer(p.queue)
+	for i := range steps {
+		p.encode(c, func(e *pass) { f(e, i) })
+	}
+	p.commit(c)
+}
+
 // each encodes every step into a command buffer of its own and returns these in order.
 func (p *program) each(f func(e *pass, i int)) (list []objc.ID) {
 	for i := range steps {
 		c := p.commandBuffer(p.queue)
-		p.encode(c, true, func(e *pass) { f(e, i) })
+		p.encode(c, func(e *pass) { f(e, i) })
 		list = append(list, c)
 	}
 	return list
@@ -150,7 +136,7 @@ func (p *program) parallel(f func(e *pass, i int)) {
 	}
 	var wait sync.WaitGroup
 	for i, c := range list {
-		wait.Go(func() { objc.Pool(func() { p.encode(c, true, func(e *pass) { f(e, i) }) }) })
+		wait.Go(func() { objc.Pool(func() { p.encode(c, func(e *pass) { f(e, i) }) }) })
 	}
 	wait.Wait()
 	slices.Reverse(list)

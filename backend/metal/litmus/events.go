@@ -76,16 +76,7 @@ func (p *program) pause() {
 }
 
 // chain encodes all steps into one encoder, with barriers between.
-func (p *program) chain(c objc.ID) {
-	p.encode(c, true, func(e *pass) {
-		for i := range steps {
-			if i > 0 {
-				e.barrier()
-			}
-			e.step(i)
-		}
-	})
-}
+func (p *program) chain(c objc.ID) { p.encode(c, func(e *pass) { e.inTurn(true, e.step) }) }
 
 // signals runs each step in a command buffer of its own, on two queues by turns. Each waits for the value of
 // the event that the one before it signals.
@@ -100,7 +91,7 @@ func (p *program) signals(event, even, odd objc.ID) {
 		if p.ordered && i > 0 {
 			objc.EncodeWaitForEvent.Send(c, uintptr(event), uintptr(p.value))
 		}
-		p.encode(c, true, func(e *pass) { e.step(i) })
+		p.encode(c, func(e *pass) { e.step(i) })
 		if p.ordered {
 			p.value++
 			objc.EncodeSignalEvent.Send(c, uintptr(event), uintptr(p.value))

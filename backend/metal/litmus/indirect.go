@@ -13,41 +13,19 @@ import (
 var indirect = []*test{
 	{
 		name: "indirect/ranges", use: "plan indirect", required: true,
-		says: "a barrier of the encoder orders two ranges of an indirect command buffer",
-		prepare: func(p *program) error {
-			return p.store(func(i int) { p.command(i, p.x, i, false) }, steps)
-		},
+		says:    "a barrier of the encoder orders two ranges of an indirect command buffer",
+		prepare: chainOf(steps),
 		run: func(p *program) error {
-			p.executes(func(e *pass) {
-				for i := range steps {
-					if p.ordered && i > 0 {
-						e.barrier()
-					}
-					e.execute(i, 1)
-				}
-			})
+			p.executes(func(e *pass) { e.inTurn(p.ordered, e.one) })
 			return nil
 		},
 	},
 	{
 		name: "indirect/mixed", use: "plan indirect", required: true,
-		says: "a barrier of the encoder orders indirect commands and dispatches of its own",
-		prepare: func(p *program) error {
-			return p.store(func(i int) { p.command(i, p.x, i, false) }, steps)
-		},
+		says:    "a barrier of the encoder orders indirect commands and dispatches of its own",
+		prepare: chainOf(steps),
 		run: func(p *program) error {
-			p.executes(func(e *pass) {
-				for i := range steps {
-					if p.ordered && i > 0 {
-						e.barrier()
-					}
-					if i%2 == 0 {
-						e.execute(i, 1)
-					} else {
-						e.step(i)
-					}
-				}
-			})
+			p.executes(func(e *pass) { e.inTurn(p.ordered, e.oneOrStep) })
 			return nil
 		},
 	},
@@ -82,17 +60,15 @@ var indirect = []*test{
 	},
 	{
 		name: "indirect/declared", use: "plan indirect", required: true, keeps: trackedIfOrdered,
-		says: "useResource:usage: has Metal track what an indirect command buffer reaches",
-		prepare: func(p *program) error {
-			return p.store(func(i int) { p.command(i, p.x, i, false) }, steps)
-		},
-		run: func(p *program) error { p.alternates(true); return nil },
+		says:    "useResource:usage: has Metal track what an indirect command buffer reaches",
+		prepare: chainOf(steps),
+		run:     func(p *program) error { p.alternates(true); return nil },
 	},
 	{
 		name: "indirect/resident", use: "nothing", keeps: trackedIfOrdered,
 		says: "Metal tracks what an indirect command buffer reaches that is resident by a residency set alone (it should not)",
 		prepare: func(p *program) error {
-			if err := p.store(func(i int) { p.command(i, p.x, i, false) }, steps); err != nil {
+			if err := p.store(p.chainCommand, steps); err != nil {
 				return err
 			}
 			return p.reside()
@@ -107,26 +83,20 @@ var indirect = []*test{
 	},
 	{
 		name: "indirect/arguments", use: "plan indirect", required: true, keeps: tracked,
-		says: "a command of an indirect command buffer reads its arguments anew each time it is executed",
-		prepare: func(p *program) error {
-			return p.store(func(i int) { p.command(i, p.x, i, false) }, 1)
-		},
-		run: func(p *program) error { return p.ring(1) },
+		says:    "a command of an indirect command buffer reads its arguments anew each time it is executed",
+		prepare: chainOf(1),
+		run:     func(p *program) error { return p.ring(1) },
 	},
 	{
 		name: "indirect/ring", use: "plan indirect", required: true, keeps: tracked,
-		says: "arguments in a ring of three slots may be rewritten when the last replay that reads them has ended",
-		prepare: func(p *program) error {
-			return p.store(func(i int) { p.command(i, p.x, i, false) }, 3)
-		},
-		run: func(p *program) error { return p.ring(3) },
+		says:    "arguments in a ring of three slots may be rewritten when the last replay that reads them has ended",
+		prepare: chainOf(3),
+		run:     func(p *program) error { return p.ring(3) },
 	},
 	{
 		name: "indirect/rewritten", use: "plan indirect", required: true, values: true,
-		says: "a command may be given another buffer, and executed again, when what has executed it has ended",
-		prepare: func(p *program) error {
-			return p.store(func(i int) { p.command(i, p.x, i, false) }, 1)
-		},
+		says:    "a command may be given another buffer, and executed again, when what has executed it has ended",
+		prepare: chainOf(1),
 		run: func(p *program) error {
 			for i := range steps {
 				k := objc.IndirectCommand.SendID(p.icb, 0)
@@ -141,10 +111,8 @@ var indirect = []*test{
 	},
 	{
 		name: "indirect/changed", use: "plan indirect", required: true, values: true, few: 20,
-		says: "of a command the grid, a buffer or its offset may be changed alone: it keeps the rest",
-		prepare: func(p *program) error {
-			return p.store(func(i int) { p.command(i, p.x, i, false) }, 1)
-		},
+		says:    "of a command the grid, a buffer or its offset may be changed alone: it keeps the rest",
+		prepare: chainOf(1),
 		run: func(p *program) error {
 			const half = elements / 2
 			for i := range steps {
@@ -177,14 +145,7 @@ var indirect = []*test{
 			}, steps)
 		},
 		run: func(p *program) error {
-			p.executes(func(e *pass) {
-				for i := range steps {
-					if i > 0 {
-						e.barrier()
-					}
-					e.execute(i, 1)
-				}
-			})
+			p.executes(func(e *pass) { e.inTurn(true, e.one) })
 			return nil
 		},
 	},
@@ -200,14 +161,7 @@ var indirect = []*test{
 			}, 2*steps)
 		},
 		run: func(p *program) error {
-			p.executes(func(e *pass) {
-				for i := range steps {
-					if i > 0 {
-						e.barrier()
-					}
-					e.execute(2*i, 2)
-				}
-			})
+			p.executes(func(e *pass) { e.inTurn(true, func(i int) { e.execute(2*i, 2) }) })
 			return nil
 		},
 	},
@@ -226,22 +180,34 @@ var indirect = []*test{
 			defer objc.Release(cold)
 			warm := p.pipes["litmus_step"]
 			p.pipes["litmus_step"] = cold
-			err = p.store(func(i int) { p.command(i, p.x, i, false) }, steps)
+			err = p.store(p.chainCommand, steps)
 			p.pipes["litmus_step"] = warm
 			if err != nil {
 				return err
 			}
-			p.executes(func(e *pass) {
-				for i := range steps {
-					if i > 0 {
-						e.barrier()
-					}
-					e.execute(i, 1)
-				}
-			})
+			p.executes(func(e *pass) { e.inTurn(true, e.one) })
 			return p.land(0)
 		},
 	},
+}
+
+// chainOf prepares the first n commands of the chain, without barriers.
+func chainOf(n int) func(p *program) error {
+	return func(p *program) error { return p.store(p.chainCommand, n) }
+}
+
+// chainCommand sets command i to step i of the chain.
+func (p *program) chainCommand(i int) { p.command(i, p.x, i, false) }
+
+// one executes command i; oneOrStep dispatches the odd ones as steps instead.
+func (e *pass) one(i int) { e.execute(i, 1) }
+
+func (e *pass) oneOrStep(i int) {
+	if i%2 == 0 {
+		e.one(i)
+	} else {
+		e.step(i)
+	}
 }
 
 // store makes the indirect command buffer, once, and calls f to set each of its first n commands.
@@ -282,39 +248,29 @@ func (p *program) command(i int, x objc.ID, a int, barrier bool) {
 
 // grid sets the grid of a command to n threads.
 func (p *program) grid(k objc.ID, n uint64) {
-	b := p.batch()
+	b := p.batches.Take()
 	b.Send(objc.IndirectDispatchThreads, k, b.Size(n, 1, 1), b.Size(group, 1, 1))
 	_ = b.Run()
-	p.done(b)
+	p.batches.Give(b)
 }
 
 // executes commits a command buffer with one encoder, which declares the buffers and runs what f encodes.
 func (p *program) executes(f func(e *pass)) {
-	c := p.commandBuffer(p.queue)
-	p.encode(c, true, func(e *pass) {
+	p.commits(func(e *pass) {
 		e.declare()
 		f(e)
 	})
-	p.commit(c)
 }
 
 // alternates commits a command buffer with an encoder for each step: even steps are indirect commands, odd
 // ones dispatches.
 func (p *program) alternates(declared bool) {
-	c := p.commandBuffer(p.queue)
-	for i := range steps {
-		p.encode(c, true, func(e *pass) {
-			if i%2 == 1 {
-				e.step(i)
-				return
-			}
-			if declared {
-				e.declare()
-			}
-			e.execute(i, 1)
-		})
-	}
-	p.commit(c)
+	p.encoders(func(e *pass, i int) {
+		if declared && i%2 == 0 {
+			e.declare()
+		}
+		e.oneOrStep(i)
+	})
 }
 
 // ring runs each step as a command buffer of its own, whose arguments lie in one of n slots by turns. The
@@ -358,5 +314,5 @@ func (p *program) reside() error {
 	return nil
 }
 
-// residency returns the set that reside has made.
+// residency returns the residency set that [program.reside] made.
 func (p *program) residency() objc.ID { return p.owned[len(p.owned)-1] }

@@ -144,17 +144,32 @@ type pass struct {
 	b  *objc.Batch
 }
 
-// encode adds an encoder to command buffer c, with what f encodes.
-func (p *program) encode(c objc.ID, concurrent bool, f func(e *pass)) {
-	kind := objc.DispatchTypeSerial
-	if concurrent {
-		kind = objc.DispatchTypeConcurrent
-	}
-	e := &pass{program: p, id: objc.ComputeEncoderOfType.SendID(c, uintptr(kind)), b: p.batch()}
+// encode adds a concurrent encoder to command buffer c, with what f encodes.
+func (p *program) encode(c objc.ID, f func(e *pass)) { p.encodeAs(objc.DispatchTypeConcurrent, c, f) }
+
+func (p *program) encodeAs(kind uint64, c objc.ID, f func(e *pass)) {
+	e := &pass{program: p, id: objc.ComputeEncoderOfType.SendID(c, uintptr(kind)), b: p.batches.Take()}
 	f(e)
 	e.b.Send(objc.EndEncoding, e.id)
 	_ = e.b.Run() // if the batch has no memory, nothing runs and the result is wrong
-	p.done(e.b)
+	p.batches.Give(e.b)
+}
+
+// commits commits a command buffer with a concurrent encoder of what f encodes.
+func (p *program) commits(f func(e *pass)) {
+	c := p.commandBuffer(p.queue)
+	p.encode(c, f)
+	p.commit(c)
+}
+
+// inTurn calls f for each step, with a barrier between two if barriers is set.
+func (e *pass) inTurn(barriers bool, f func(i int)) {
+	for i := range steps {
+		if barriers && i > 0 {
+			e.barrier()
+		}
+		f(i)
+	}
 }
 
 // step dispatches step i of the chain.

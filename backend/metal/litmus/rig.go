@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
-	"sync"
 	"time"
 	"unsafe"
 
@@ -27,8 +26,7 @@ type rig struct {
 	// stuck: a command buffer did not end in time, or the context did: nothing that it uses may be released.
 	stuck bool
 
-	mu      sync.Mutex
-	batches []*objc.Batch // batches that may be used again
+	batches objc.Batches
 }
 
 // errHangs is the error of a command buffer that did not end within Options.Patience.
@@ -76,7 +74,7 @@ func (r *rig) calibrate(ctx context.Context) error {
 			objc.Pool(func() {
 				c := objc.Retain(p.commandBuffer(p.queue))
 				defer objc.Release(c)
-				p.encode(c, true, func(e *pass) { e.step(0) })
+				p.encode(c, func(e *pass) { e.step(0) })
 				p.commit(c)
 				if err = p.land(0); err == nil {
 					t := objc.GPUEndTime.SendDouble(c) - objc.GPUStartTime.SendDouble(c)
@@ -194,27 +192,7 @@ func (r *rig) close() {
 	for i := len(r.owned) - 1; i >= 0; i-- {
 		objc.Release(r.owned[i])
 	}
-	for _, b := range r.batches {
-		_ = b.Close()
-	}
-}
-
-func (r *rig) batch() *objc.Batch {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if n := len(r.batches); n > 0 {
-		b := r.batches[n-1]
-		r.batches = r.batches[:n-1]
-		return b
-	}
-	return &objc.Batch{}
-}
-
-func (r *rig) done(b *objc.Batch) {
-	b.Reset()
-	r.mu.Lock()
-	r.batches = append(r.batches, b)
-	r.mu.Unlock()
+	_ = r.batches.Close()
 }
 
 // wait waits for command buffers and releases them. It returns the error of the first that failed.

@@ -24,16 +24,13 @@ var values = []*test{
 		run: func(p *program) error {
 			counts := words(p.y, elements)
 			copy(counts, []uint32{0, 1, 1, 1, 0, 0, 0, 0, 0})
-			c := p.commandBuffer(p.queue)
-			p.encode(c, true, func(e *pass) {
-				for i := range steps {
+			p.commits(func(e *pass) {
+				e.inTurn(true, func(i int) {
 					e.step(i)
 					e.barrier()
 					e.b.Send(objc.DispatchIndirect, e.id, uintptr(p.y), uintptr(12*(i%3)), e.b.Size(32, 1, 1))
-					e.barrier()
-				}
+				})
 			})
-			p.commit(c)
 			return nil
 		},
 	},
@@ -161,16 +158,13 @@ func empty(o Options) *test {
 			if !o.EmptyGrids {
 				return &unsupported{"Metal's API validation is switched on, and ends a process that dispatches no threads", "run it without MTL_DEBUG_LAYER; nothing relies on it"}
 			}
-			c := p.commandBuffer(p.queue)
-			p.encode(c, true, func(e *pass) {
-				for i := range steps {
+			p.commits(func(e *pass) {
+				e.inTurn(true, func(i int) {
 					e.step(i)
 					e.barrier()
 					e.threads(0)
-					e.barrier()
-				}
+				})
 			})
-			p.commit(c)
 			return nil
 		},
 	}
@@ -192,14 +186,12 @@ func (p *program) copies(kernel string, n int, f func(e *pass)) error {
 		return errors.New("the system gives no buffer")
 	}
 	defer objc.Release(to)
-	c := p.commandBuffer(p.queue)
-	p.encode(c, true, func(e *pass) {
+	p.commits(func(e *pass) {
 		f(e)
 		e.b.Send(objc.SetPipeline, e.id, uintptr(p.pipes[kernel]))
 		e.b.Send(objc.SetBuffer, e.id, uintptr(to), 0, 1)
 		e.threads(n)
 	})
-	p.commit(c)
 	if err := p.land(0); err != nil {
 		return err
 	}

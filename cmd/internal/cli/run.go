@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"regexp"
 	"strconv"
@@ -75,7 +76,8 @@ func IsUsage(err error) bool {
 }
 
 // Run parses args into grammar, a kong command structure whose commands have a method
-// Run(*Env) error. It runs the chosen command and returns the exit code. The first
+// Run(*Env) error. If it has a method Words, help texts may name what that returns as ${word}.
+// It runs the chosen command and returns the exit code. The first
 // Ctrl-C, SIGTERM or SIGHUP cancels the context; a second one, or the end of a grace
 // period, ends the process.
 func Run(name, description string, grammar any, args []string) int {
@@ -175,11 +177,15 @@ func run(name, description string, grammar any, args []string, env *Env, signals
 
 // parserOf returns the parser for a command's arguments.
 func parserOf(name, description string, grammar any, env *Env) *kong.Kong {
+	vars := kong.Vars{"version": Version(name)}
+	if g, ok := grammar.(interface{ Words() map[string]string }); ok {
+		maps.Copy(vars, g.Words())
+	}
 	parser, err := kong.New(grammar,
 		kong.Name(name), kong.Description(description), kong.Writers(env.Stdout, env.Stderr),
 		kong.Exit(func(c int) { panic(exit(c)) }), kong.UsageOnError(), kong.Bind(env),
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true, WrapUpperBound: 100}),
-		kong.Vars{"version": Version(name)},
+		vars,
 	)
 	if err != nil {
 		panic(err) // the grammar is part of the program

@@ -29,8 +29,8 @@ type signals struct {
 	inner atomic.Pointer[context.CancelFunc]
 }
 
-// A Ctrl-C that follows another one, which has ended an answer, within this time ends
-// the command, even if the next answer has already begun.
+// The first Ctrl-C ends an answer. A second one within this time ends the command, even if the next
+// answer has already begun.
 const twice = time.Second
 
 // Answer returns a context for one answer in a conversation. Until release is called, a

@@ -9,7 +9,6 @@ import (
 	"os"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -215,19 +214,6 @@ func TestReport(t *testing.T) {
 	assert.Equal(t, cost.Model{}.OrDefault().Cores, r.Profile(0).Cores, "nobody says")
 	r.Name = "Apple M3 Max"
 	assert.Equal(t, 40, r.Profile(1).Cores, "of the chip")
-}
-
-// TestTold: told notices times that are not on the host's clock.
-func TestTold(t *testing.T) {
-	begin := time.Now()
-	at := func(from, to time.Duration) backend.Times {
-		return backend.Times{Span: backend.Span{Begin: begin.Add(from), End: begin.Add(to)}}
-	}
-	end := begin.Add(5 * time.Millisecond)
-	assert.NoError(t, told(at(0, 5*time.Millisecond), begin, end))
-	assert.NoError(t, told(backend.Times{}, begin, end))
-	assert.ErrorContains(t, told(at(-time.Second, 5*time.Millisecond), begin, end), "clock")
-	assert.ErrorContains(t, told(at(0, time.Second), begin, end), "clock")
 }
 
 // forgets is a device whose NewQueue fails.

@@ -11,7 +11,7 @@ import (
 
 	"github.com/mlxc/mlxc/backend"
 	"github.com/mlxc/mlxc/backend/conformance"
-	"github.com/mlxc/mlxc/backend/launchtimes"
+	"github.com/mlxc/mlxc/backend/measure"
 	"github.com/mlxc/mlxc/backend/metal/litmus/verdict"
 	"github.com/mlxc/mlxc/cost"
 )
@@ -197,8 +197,7 @@ func (e *examination) suite(ctx context.Context, d backend.Device, plan string, 
 		o.Unsupported = map[string]string{"profile/every_command": "the device takes no times of commands"}
 	}
 	choose := func(name string) bool {
-		// These test declarations, not devices.
-		if name == "generated/lies" || strings.HasPrefix(name, "term/") {
+		if strings.HasPrefix(name, "term/") { // these test declarations, not devices
 			return false
 		}
 		ok, err := path.Match(e.o.Only, name)
@@ -261,7 +260,7 @@ func (r *Report) Profile(cores int) cost.Model {
 		for _, t := range r.Times {
 			plans[t.Plan] = cost.PlanTimes{Encode: of(t.Encode), Launch: of(t.Launch), Barrier: of(t.Barrier)}
 		}
-		launchtimes.Believe(&m, plans, r.Times[0].Plan)
+		measure.Believe(&m, plans, r.Times[0].Plan)
 	case len(r.Times) > 0:
 		t := r.Times[0]
 		m.Barrier, m.CommandBuffer, m.ConcurrentLaunch = of(t.Barrier), of(t.CommandBuffer), of(t.Launch)
@@ -280,8 +279,11 @@ func (r *Report) Profile(cores int) cost.Model {
 	return m
 }
 
-// distribution returns the median and range of values, of which there is at least one.
-func distribution(v []float64) Distribution {
+// distribution returns the median and range of values in another unit; zeros if there are none.
+func distribution(v []float64, unit float64) Distribution {
+	if len(v) == 0 {
+		return Distribution{}
+	}
 	s := slices.Sorted(slices.Values(v))
-	return Distribution{Median: s[len(s)/2], Min: s[0], Max: s[len(s)-1]}
+	return Distribution{Median: unit * s[len(s)/2], Min: unit * s[0], Max: unit * s[len(s)-1]}
 }

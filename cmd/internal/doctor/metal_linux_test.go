@@ -11,10 +11,9 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/mlxc/mlxc/backend/metal"
 	"github.com/mlxc/mlxc/backend/metal/litmus"
 	"github.com/mlxc/mlxc/backend/metal/litmus/verdict"
-	"github.com/mlxc/mlxc/cmd/internal/gpu"
-	_ "github.com/mlxc/mlxc/cmd/internal/gpu/metalgpu" // as in the command for Macs
 	"github.com/mlxc/mlxc/internal/objc"
 	"github.com/mlxc/mlxc/internal/testing/fakemetal"
 )
@@ -26,14 +25,14 @@ func TestBrokenGPU(t *testing.T) {
 		l := fakemetal.Build(t)
 		require.NoError(t, objc.Load(l.Path))
 		m := l.Serve(t, fakemetal.Options{Seed: 9, IndirectBarriers: true, Ignored: ignored})
-		d, end, err := gpu.Metal.Open(gpu.Options{})
+		d, err := metal.Open(metal.Options{})
 		require.NoError(t, err)
 		r, err := Examine(t.Context(), Options{Device: d, Quick: true, Only: "order/*", Litmus: func(ctx context.Context, begin func(string, float64)) ([]verdict.Result, error) {
 			// Like the command's, without grids of no threads, which the stand-in notes as a mistake.
 			return litmus.Run(ctx, litmus.Options{Trials: 4, Begin: begin, Only: "[ei][n]*/*"})
 		}})
 		require.NoError(t, err)
-		end()
+		require.NoError(t, d.Close())
 		assert.Equal(t, ignored == 0, r.OK(), "%+v", r.Failures)
 		assert.True(t, r.Seen().IndirectBarriers)
 		assert.False(t, r.Seen().Fences, "they were not tested")
@@ -64,11 +63,11 @@ func TestApart(t *testing.T) {
 		l := fakemetal.Build(t)
 		require.NoError(t, objc.Load(l.Path))
 		m := l.Serve(t, fakemetal.Options{Family: 9})
-		d, end, err := gpu.Metal.Open(gpu.Options{})
+		d, err := metal.Open(metal.Options{})
 		require.NoError(t, err)
-		results, err := gpu.Metal.Litmus(t.Context(), d, gpu.Litmus{Trials: 1, Only: "indirect/cold", Apart: Apart(os.Args[0], "-test.run=^TestChild$")})
+		results, err := d.Litmus(t.Context(), verdict.Options{Trials: 1, Only: "indirect/cold", Apart: Apart(os.Args[0], "-test.run=^TestChild$")})
 		require.NoError(t, err)
-		end()
+		require.NoError(t, d.Close())
 		require.Len(t, results, 1)
 		if want == "" {
 			assert.Equal(t, verdict.Passed, results[0].Verdict, "%+v", results[0])

@@ -133,7 +133,7 @@ func (r *Report) WriteText(w io.Writer) error {
 		p("  conformance: %d passed, %d failed, %d not supported", n.Passed, n.Failed, n.Unsupported)
 	}
 	if len(r.Times) > 0 {
-		head("Times, ns: median [least–greatest]")
+		head("Times, ns: median [min–max]")
 		for _, t := range r.Times {
 			p("  plan %s", t.Plan)
 			if r.Launched {

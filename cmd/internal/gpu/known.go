@@ -1,3 +1,4 @@
+// Package gpu knows the GPU of this machine without opening it, and keeps what was measured of GPUs.
 package gpu
 
 import (
@@ -20,8 +21,8 @@ type Machine struct{ GPU, Driver string }
 // proc is the file system in which Linux drivers describe themselves; tests have one of their own.
 var proc = "/proc"
 
-// Here returns the GPU of this machine without opening it: on Linux the first of NVIDIA's. ok is false where there is none,
-// none is shown to programs, or none is known of.
+// Here returns the GPU of this machine without opening it: on Linux the first of NVIDIA's. ok is
+// false if there is none, or it is hidden from programs, or the system does not describe it.
 func Here() (m Machine, ok bool) {
 	if shown, _ := environ.Text("CUDA_VISIBLE_DEVICES"); shown == "-1" {
 		return m, false

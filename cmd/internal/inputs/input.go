@@ -9,7 +9,7 @@ import (
 	"os"
 	"path/filepath"
 
-	"github.com/mlxc/mlxc/frontend/gguf"
+	"github.com/mlxc/mlxc/frontend"
 	"github.com/mlxc/mlxc/ir/mlxg"
 )
 
@@ -23,6 +23,9 @@ type Input struct {
 	rest io.ReadCloser
 	size int64
 	pipe bool // it is no regular file with a name of its own, so it is read into memory
+
+	folder bool
+	source *frontend.Source // that reads it; nil: it is no model
 }
 
 const (
@@ -49,7 +52,11 @@ func Look(path string) (*Input, error) {
 	case err != nil:
 		return nil, err
 	case st.IsDir():
-		return nil, fmt.Errorf("%s is a directory, not a graph", path)
+		in.folder, in.rest = true, io.NopCloser(nil)
+		if in.source = source(in.file()); in.source == nil {
+			return nil, fmt.Errorf("%s is a directory, not a graph", path)
+		}
+		return in, nil
 	default:
 		f, err := os.Open(path) // opening a named pipe waits for its writer
 		if err != nil {
@@ -64,7 +71,17 @@ func Look(path string) (*Input, error) {
 		in.Close()
 		return nil, fmt.Errorf("%s: %w", in.Name(), err)
 	}
+	in.source = source(in.file())
 	return in, nil
+}
+
+// file is the input as front ends see it.
+func (in *Input) file() *frontend.File {
+	f := &frontend.File{Name: in.Name(), Head: in.head, Folder: in.folder, Read: func() ([]byte, error) { return in.all(maxPiped) }}
+	if !in.pipe {
+		f.Path = in.Path
+	}
+	return f
 }
 
 // Name returns the input's name for messages.
@@ -81,8 +98,8 @@ func (in *Input) Pipe() bool { return in.pipe }
 // Close closes the file; nothing can be read after that.
 func (in *Input) Close() error { return in.rest.Close() }
 
-// IsModel reports whether the input is a GGUF model.
-func (in *Input) IsModel() bool { return bytes.HasPrefix(in.head, []byte("GGUF")) }
+// IsModel reports whether the input is a model of a kind that a front end reads.
+func (in *Input) IsModel() bool { return in.source != nil }
 
 // isText reports whether the input is a graph as text. A container begins with a byte
 // that no text contains.
@@ -110,19 +127,12 @@ func (in *Input) all(limit int64) ([]byte, error) {
 	return in.data, nil
 }
 
-// Model opens the input as a GGUF model.
-func (in *Input) Model() (*gguf.Model, error) {
-	if !in.pipe {
-		return gguf.Load(in.Path)
+// Model opens the input as a model.
+func (in *Input) Model() (frontend.Model, error) {
+	if in.source == nil {
+		return nil, fmt.Errorf("%s is no model of a kind that is known (%s)", in.Name(), Kinds())
 	}
-	if !in.IsModel() {
-		return gguf.Read(in.Name(), in.head) // it is no model: Read says so, without reading on
-	}
-	data, err := in.all(maxPiped)
-	if err != nil {
-		return nil, err
-	}
-	return gguf.Read(in.Name(), data)
+	return in.source.Open(in.file())
 }
 
 // Module opens the input as a graph file.
@@ -130,10 +140,10 @@ func (in *Input) Module(ctx context.Context, o Options) (*File, error) {
 	f := &File{Path: in.Path, Name: in.Name(), Pipe: in.pipe, Dir: in.dir()}
 	open := mlxg.OpenOptions{Verify: o.Verify, SkipExternal: o.SkipExternal, SkipEmbedded: o.SkipEmbedded, Dir: f.Dir, Progress: o.Progress}
 	switch {
+	case in.IsModel():
+		return nil, fmt.Errorf("%s is a %s model, not a graph: record it first (mlxc record %s -o graph.mlxg)", in.Name(), in.source.Name, in.Path)
 	case len(in.head) == 0:
 		return nil, fmt.Errorf("%s is empty: a graph is expected, as a container (.mlxg) or text (.mlxt)", in.Name())
-	case in.IsModel():
-		return nil, fmt.Errorf("%s is a GGUF model, not a graph: record it first (mlxc record %s -o graph.mlxg)", in.Name(), in.Path)
 	case in.isText():
 		if err := in.text(ctx, f, open); err != nil {
 			return nil, err

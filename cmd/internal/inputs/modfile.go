@@ -1,5 +1,5 @@
 // Package inputs opens the files that commands read: modules, as containers (.mlxg) or
-// as texts (.mlxt), and GGUF models. It tells them apart by their first bytes, not by
+// as texts (.mlxt), and models of the kinds that sources.go lists. It tells them apart by their first bytes, not by
 // their names, and takes files, pipes and standard input.
 //
 //	f, err := inputs.Open(ctx, path, inputs.Options{})

@@ -6,12 +6,13 @@ import (
 	"github.com/alecthomas/kong"
 
 	"github.com/mlxc/mlxc/cmd/internal/cli"
+	"github.com/mlxc/mlxc/cmd/internal/inputs"
 )
 
 type grammar struct {
 	Version kong.VersionFlag `help:"Print the version of this program."`
 
-	Record   recordCmd   `cmd:"" help:"Record a language model (GGUF) into a graph file."`
+	Record   recordCmd   `cmd:"" help:"Record a language model (${kinds}) into a graph file."`
 	Optimize optimizeCmd `cmd:"" help:"Run passes over the graphs of a file and write the result."`
 	Verify   verifyCmd   `cmd:"" help:"Check that files are whole and their graphs valid."`
 	Diff     diffCmd     `cmd:"" help:"Say what changed between two graph files (exit code 0: nothing, 1: something)."`
@@ -22,6 +23,11 @@ type grammar struct {
 	Effects  effectsCmd  `cmd:"" help:"Say what dispatches touch, or find out by running their kernels."`
 	Kernels  kernelsCmd  `cmd:"" help:"List the kernels of a compiled Metal library (.metallib)."`
 	Passes   passesCmd   `cmd:"" help:"List the passes, their options and their order."`
+}
+
+// Words are what help texts say of the front ends.
+func (*grammar) Words() map[string]string {
+	return map[string]string{"kinds": inputs.Kinds(), "models": inputs.Models()}
 }
 
 // Main runs the command and returns its exit code.

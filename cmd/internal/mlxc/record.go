@@ -9,11 +9,11 @@ import (
 	"github.com/mlxc/mlxc/cmd/internal/cli"
 	"github.com/mlxc/mlxc/cmd/internal/inputs"
 	"github.com/mlxc/mlxc/cmd/internal/output"
-	"github.com/mlxc/mlxc/frontend/gguf"
+	"github.com/mlxc/mlxc/frontend"
 )
 
 type recordCmd struct {
-	Model    string `arg:"" help:"Model file (GGUF, Llama architecture)."`
+	Model    string `arg:"" help:"Model file (${models})."`
 	Output   string `short:"o" required:"" placeholder:"FILE.mlxg" help:"Graph file to write."`
 	Context  int64  `placeholder:"N" help:"Positions of the KV cache (default: the model's, at most 2048)."`
 	Prefill  int64  `placeholder:"N" help:"Most tokens of one prefill (default: 128)."`
@@ -47,7 +47,7 @@ func (c *recordCmd) Run(env *cli.Env) error {
 	defer m.Close()
 	progress := cli.StartProgress(env.Stderr, "recording")
 	defer progress.End()
-	o := gguf.Options{Context: c.Context, Prefill: c.Prefill, Advance: c.Advance, Sample: c.Sample, Progress: progress.Set}
+	o := frontend.Options{Context: c.Context, Prefill: c.Prefill, Advance: c.Advance, Sample: c.Sample, Progress: progress.Set}
 	if c.External {
 		if in.Pipe() {
 			return cli.BadUsage("--external: %s is a pipe, but a graph can only refer to a file", cli.Quote(c.Model))

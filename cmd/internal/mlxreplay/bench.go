@@ -11,18 +11,18 @@ import (
 	"github.com/mlxc/mlxc/cmd/internal/output"
 	"github.com/mlxc/mlxc/cmd/internal/textgen"
 	"github.com/mlxc/mlxc/cost"
-	"github.com/mlxc/mlxc/frontend/gguf"
+	"github.com/mlxc/mlxc/frontend"
 	"github.com/mlxc/mlxc/ir"
 	"github.com/mlxc/mlxc/replay"
 )
 
 type benchCmd struct {
-	Graph  string   `arg:"" help:"Graph file, or a GGUF model."`
+	Graph  string   `arg:"" help:"Graph file, or a ${kinds} model."`
 	Name   string   `name:"graph" placeholder:"NAME" help:"Replay this graph of the file (default: a language model's prompt and decode speed, else the first graph)."`
 	Set    []string `placeholder:"PARAM=VALUE" help:"Set a param (with --graph). Repeatable."`
-	Rounds int      `default:"5" help:"Measurements; the median is printed with the least and the greatest."`
+	Rounds int      `default:"5" help:"Measurements; the median is printed with the min and the max."`
 	Tokens int      `default:"64" help:"Tokens to decode in one measurement."`
-	rowFlag
+	burstFlag
 	Prompt  int    `default:"128" help:"Tokens of the prompt in one measurement."`
 	Profile bool   `help:"Time each dispatch and sum by kernel (slower)."`
 	Write   string `name:"write-profile" placeholder:"FILE" help:"Write the times of kernels as a profile for mlxc optimize --profile; implies --profile."`
@@ -51,18 +51,14 @@ func (c *benchCmd) Run(env *cli.Env) error {
 	if c.Rounds < 1 || c.Tokens < 2 || c.Prompt < 1 {
 		return cli.BadUsage("--rounds, --tokens and --prompt are at least 1, 2 and 1")
 	}
-	if _, err := c.row(); err != nil {
+	if _, err := c.burst(); err != nil {
 		return err
 	}
 	if c.Update && c.Write == "" {
 		return cli.BadUsage("--update is of the file that --write-profile names")
 	}
 	var files output.Files
-	reads := c.deviceFlags
-	if c.Update { // the old profile may be updated in place
-		reads.Measured, reads.CUDAMeasured = "", ""
-	}
-	if err := reads.reads(&files); err != nil {
+	if err := c.reads(&files, c.Update); err != nil {
 		return err
 	}
 	c.learn(env)
@@ -95,7 +91,7 @@ func (c *benchCmd) Run(env *cli.Env) error {
 		if write != nil { // the profile is of this device alone
 			fit = cost.NewFit(cost.Model{})
 		}
-		if c.Name == "" && module.Lookup(gguf.VocabularyData) != nil {
+		if c.Name == "" && frontend.IsLanguageModel(module) {
 			return c.language(env, d, module, fit)
 		}
 		return c.graph(env, d, module, fit)
@@ -152,12 +148,12 @@ func (c *benchCmd) language(env *cli.Env, d backend.Device, module *ir.Module, f
 	if err := c.allowed(fmt.Sprintf("%d rounds of %d tokens after a prompt of %d", c.Rounds+1, c.Tokens, c.Prompt), seconds*float64(c.Rounds+1)); err != nil {
 		return err
 	}
-	row, err := c.row()
+	burst, err := c.burst()
 	if err != nil {
 		return err
 	}
-	if c.Profile && row == 0 { // only single replays give times of commands
-		row = 1
+	if c.Profile && burst == 0 { // only single replays give times of commands
+		burst = 1
 	}
 	var decode, feed []float64
 	profiles := map[string]*profile{}
@@ -182,7 +178,7 @@ func (c *benchCmd) language(env *cli.Env, d backend.Device, module *ir.Module, f
 		if err != nil {
 			return err
 		}
-		s, err := m.Generate(env.Context, prompt[:1], textgen.Options{N: c.Tokens, IgnoreEnd: true, Row: row, Timing: timing})
+		s, err := m.Generate(env.Context, prompt[:1], textgen.Options{N: c.Tokens, IgnoreEnd: true, Burst: burst, Timing: timing})
 		if err != nil {
 			return err
 		}

@@ -17,7 +17,7 @@ import (
 )
 
 type chatCmd struct {
-	Model    string  `arg:"" name:"graph" help:"Recorded model (.mlxg), or a GGUF model, which is recorded and optimized in memory."`
+	Model    string  `arg:"" name:"graph" help:"Recorded model (.mlxg), or a ${kinds} model, which is recorded and optimized in memory."`
 	System   string  `help:"System message."`
 	Messages string  `placeholder:"FILE.json" help:"Conversation to go on with: a list of {\"role\": …, \"content\": …}."`
 	N        int     `short:"n" default:"512" help:"Most tokens of an answer."`
@@ -39,7 +39,7 @@ func (c *chatCmd) Run(env *cli.Env) error {
 	if err := sampling(c.N, c.Temp, c.TopP); err != nil {
 		return err
 	}
-	row, err := c.row()
+	burst, err := c.burst()
 	if err != nil {
 		return err
 	}
@@ -71,7 +71,7 @@ func (c *chatCmd) Run(env *cli.Env) error {
 			continue
 		}
 		messages = append(messages, chat.Message{Role: "user", Content: line})
-		answer, err := c.answer(env, m, row, messages)
+		answer, err := c.answer(env, m, burst, messages)
 		if err != nil {
 			return err
 		}
@@ -85,7 +85,7 @@ func (c *chatCmd) Run(env *cli.Env) error {
 
 // answer prints and returns what the model says next. If Ctrl-C ends the answer, it is
 // what was said until then.
-func (c *chatCmd) answer(env *cli.Env, m *textgen.Model, row int, messages []chat.Message) (string, error) {
+func (c *chatCmd) answer(env *cli.Env, m *textgen.Model, burst int, messages []chat.Message) (string, error) {
 	ctx, release := env.Answer()
 	defer release()
 	decoder := m.Tokenizer.NewDecoder(false)
@@ -105,7 +105,7 @@ func (c *chatCmd) answer(env *cli.Env, m *textgen.Model, row int, messages []cha
 	}
 	if err == nil {
 		r, err = m.Generate(ctx, tokens, textgen.Options{
-			N: c.N, Temp: c.Temp, TopP: c.TopP, Seed: c.Seed, Continue: true, Row: row,
+			N: c.N, Temp: c.Temp, TopP: c.TopP, Seed: c.Seed, Continue: true, Burst: burst,
 			Emit: func(id int32) error { return say(decoder.Next(id)) },
 		})
 	}

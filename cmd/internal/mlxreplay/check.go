@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/mlxc/mlxc/backend"
 	"github.com/mlxc/mlxc/backend/cpu"
 	"github.com/mlxc/mlxc/backend/softmetal"
 	"github.com/mlxc/mlxc/cmd/internal/cli"
@@ -42,12 +43,12 @@ type finding struct {
 }
 
 func (c *checkCmd) Run(env *cli.Env) error {
-	memory, err := sizeOf(c.Memory)
-	if err != nil {
-		return cli.BadUsage("--memory: %v", err)
-	}
-	if memory == 0 {
-		memory = cpu.MachineMemory()
+	memory := cpu.MachineMemory()
+	if c.Memory != "" {
+		var err error
+		if memory, err = backend.ParseBytes(c.Memory); err != nil {
+			return cli.BadUsage("--memory: %v", err)
+		}
 	}
 	if c.MaxWork <= 0 {
 		return cli.BadUsage("--max-work is %v, want more than 0", c.MaxWork)

@@ -43,9 +43,9 @@ func (c *compareCmd) Run(env *cli.Env) error {
 	}
 	with := deviceFlags{Device: c.With, MaxWork: c.MaxWork}
 	// --trust is about kernels, which are the same on both devices; it is passed on to each device that compiles.
-	if with.compiles() {
+	if with.takes("--trust-kernels") {
 		with.Trust = c.Trust
-		c.Trust = c.Trust && c.compiles()
+		c.Trust = c.Trust && c.takes("--trust-kernels")
 	}
 	if err := with.check(); err != nil {
 		return err

@@ -4,15 +4,11 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
 	"github.com/mlxc/mlxc/backend"
-	"github.com/mlxc/mlxc/backend/cpu"
-	"github.com/mlxc/mlxc/backend/softmetal"
 	"github.com/mlxc/mlxc/cmd/internal/cli"
-	"github.com/mlxc/mlxc/cmd/internal/gpu"
 	"github.com/mlxc/mlxc/cmd/internal/output"
 	"github.com/mlxc/mlxc/cost"
 	"github.com/mlxc/mlxc/ir"
@@ -21,7 +17,7 @@ import (
 
 // deviceFlags choose where a graph runs.
 type deviceFlags struct {
-	Device       string `default:"cpu" placeholder:"NAME" help:"Device to run on: cpu, metal (a GPU of Apple's), cuda (a GPU of NVIDIA's), softmetal (executes Metal kernels on the CPU), or auto: metal or cuda where it works, else cpu (mlxreplay devices says more)."`
+	Device       string `default:"cpu" placeholder:"NAME" help:"Device to run on, perhaps with options (NAME:OPTION=VALUE,…): ${devices}, or auto: ${gpus} where it works, else cpu (mlxreplay devices says more)."`
 	Library      string `placeholder:"FILE" help:"Take builtin kernels from this .metallib, such as MLX's own, and not from their Metal source (metal, cuda, softmetal)."`
 	MLX          bool   `name:"mlx" help:"Take builtin kernels from the mlx.metallib of the Python environment that is active (metal, cuda, softmetal)."`
 	GPU          string `name:"gpu" placeholder:"NAME" help:"GPU to run on, by a part of its name (default: the one that the system prefers; of NVIDIA's the first)."`
@@ -36,85 +32,195 @@ type deviceFlags struct {
 	Trust        bool   `name:"trust-kernels" help:"Run kernels of others, which a graph or --library names, also where this system has no way to confine them and the compiler (softmetal, cuda; SECURITY.md)."`
 	Memory       string `placeholder:"SIZE" help:"Most memory that the device may take, as 900MiB or 8GiB (default: what the machine has and its control group allows; of a GPU, what it has or the system recommends)."`
 
-	known *cost.Model // measured costs of the NVIDIA GPU, see learn; nil if there are none
+	known *cost.Model // measured costs of the GPU, see learn; nil if there are none
 
 	MaxWork time.Duration `name:"max-work" default:"1h" help:"Refuse what is modelled to take one core longer than this; end what takes software Metal longer."`
 }
 
-// Names of devices.
+// onCPU is the device that is always there; onAuto stands for a GPU or, if none works, the CPU.
 const (
-	onCPU       = "cpu"
-	onMetal     = "metal"
-	onCUDA      = "cuda"
-	onSoftMetal = "softmetal"
-	onAuto      = "auto"
+	onCPU  = "cpu"
+	onAuto = "auto"
 )
 
-// reads declares the files that the device will read.
-func (f deviceFlags) reads(files *output.Files) error {
-	for _, r := range []struct{ path, what string }{
-		{f.Library, "the library"}, {f.Measured, "what was measured of the GPU"}, {f.CUDAMeasured, "what was measured of the GPU"},
-	} {
-		if err := files.Read(r.path, r.what); err != nil {
+// drivers are the kinds of devices of this program: see [Main].
+var drivers []backend.Driver
+
+// flag is a flag that sets an option of some devices: the one whose Flag it is.
+type flag struct {
+	name, value string
+	of          string // which devices have it, and perhaps why others do not, for messages
+}
+
+// flags lists the flags that were given and set an option.
+func (f deviceFlags) flags() []flag {
+	on := func(v bool) string {
+		if v {
+			return "true"
+		}
+		return ""
+	}
+	number := func(n int) string {
+		if n != 0 {
+			return fmt.Sprint(n)
+		}
+		return ""
+	}
+	const gpus = "metal, cuda or softmetal: the device cpu has kernels of its own"
+	all := []flag{
+		{"--threads", number(f.Threads), "cpu or softmetal: a GPU has its own"},
+		{"--library", f.Library, gpus},
+		{"--gpu", f.GPU, "metal or cuda"},
+		{"--trust-kernels", on(f.Trust), "softmetal or cuda: other devices run no kernels of files, or the system confines them"},
+		{"--metal-plan", f.Plan, "metal"},
+		{"--metal-profile", f.Measured, "metal"},
+		{"--metal-encoders", number(f.Buffers), "metal"},
+		{"--cuda-plan", f.CUDAPlan, "cuda"},
+		{"--cuda-profile", f.CUDAMeasured, "cuda"},
+		{"--cuda-no-mma", on(f.CUDANoMMA), "cuda"},
+		{"--cuda-full", on(f.CUDAFull), "cuda"},
+		{"--memory", f.Memory, "another kind"},
+	}
+	return slices.DeleteFunc(all, func(x flag) bool { return x.value == "" })
+}
+
+// chosen returns the drivers that --device names, those of auto in the order in which they are tried, and the options
+// that it sets.
+func (f deviceFlags) chosen() (chosen []*backend.Driver, options []backend.Given, err error) {
+	name, own, some := strings.Cut(f.Device, ":")
+	for i := range drivers {
+		if d := &drivers[i]; d.Name == name || name == onAuto && d.GPU {
+			chosen = append(chosen, d)
+		}
+	}
+	switch {
+	case name == onAuto && some:
+		return nil, nil, cli.BadUsage("--device auto has no options: name the device that they are for")
+	case name == onAuto:
+		return append(chosen, driverOf(onCPU)), nil, nil
+	case len(chosen) == 0:
+		return nil, nil, cli.BadUsage("there is no device %q (there are %s; mlxreplay devices says more)", name, names("and", func(d *backend.Driver) string { return d.Name }))
+	case !some:
+		return chosen, nil, nil
+	}
+	for _, o := range strings.Split(own, ",") {
+		key, value, _ := strings.Cut(o, "=")
+		options = append(options, backend.Given{Option: key, Value: value})
+	}
+	return chosen, options, nil
+}
+
+// driverOf returns the driver of a name; nil if there is none.
+func driverOf(name string) *backend.Driver {
+	for i := range drivers {
+		if drivers[i].Name == name {
+			return &drivers[i]
+		}
+	}
+	return nil
+}
+
+// names lists what say returns of each driver, but "".
+func names(last string, say func(*backend.Driver) string) string {
+	var all []string
+	for i := range drivers {
+		if s := say(&drivers[i]); s != "" {
+			all = append(all, s)
+		}
+	}
+	if n := len(all); n > 1 {
+		return strings.Join(all[:n-1], ", ") + " " + last + " " + all[n-1]
+	}
+	return strings.Join(all, "")
+}
+
+// settings returns the settings of one of the chosen drivers, with more options, which replace those
+// of --device.
+func (f deviceFlags) settings(d *backend.Driver, own []backend.Given, more ...backend.Given) (s backend.Settings, err error) {
+	given := slices.DeleteFunc(slices.Clone(own), func(g backend.Given) bool { return sets(more, g.Option) })
+	for _, x := range f.flags() {
+		switch o := d.FlagOption(x.name); {
+		case o != nil:
+			given = append(given, backend.Given{Option: o.Name, Value: x.value, As: x.name})
+		case f.Device != onAuto:
+			return s, cli.BadUsage("%s is for --device %s", x.name, x.of)
+		}
+	}
+	if o := d.FlagOption("--max-work"); o != nil && !sets(own, o.Name) {
+		given = append(given, backend.Given{Option: o.Name, Value: f.MaxWork.String(), As: "--max-work"})
+	}
+	if s, err = d.With(append(given, more...)...); err != nil {
+		return s, cli.BadUsage("%v", err)
+	}
+	if d.Learn {
+		s.Measured = f.known
+	}
+	return s, nil
+}
+
+// sets reports whether some given options have one of that name.
+func sets(given []backend.Given, option string) bool {
+	return slices.ContainsFunc(given, func(g backend.Given) bool { return g.Option == option })
+}
+
+// each calls use with each driver that may be opened, and its settings. It returns an error if a flag is invalid or
+// does not fit the others. What this program cannot drive is left out.
+func (f deviceFlags) each(use func(d *backend.Driver, s backend.Settings) error) error {
+	if f.MaxWork <= 0 {
+		return cli.BadUsage("--max-work is %v, want more than 0", f.MaxWork)
+	}
+	chosen, own, err := f.chosen()
+	if err != nil {
+		return err
+	}
+	if f.MLX {
+		if !slices.ContainsFunc(chosen, func(d *backend.Driver) bool { return d.Missing != nil || d.FlagOption("--library") != nil }) {
+			return cli.BadUsage("--mlx is for --device metal, cuda or softmetal: device %q has kernels of its own", f.Device)
+		}
+		if f.Library != "" {
+			return cli.BadUsage("--mlx and --library are two ways to say the same: give one of them")
+		}
+	}
+	for _, d := range chosen {
+		if d.Missing != nil {
+			continue
+		}
+		s, err := f.settings(d, own)
+		if err == nil {
+			err = use(d, s)
+		}
+		if err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// compiles reports whether the device compiles, or may compile, kernels from files with our own compiler.
-func (f deviceFlags) compiles() bool {
-	return f.Device == onSoftMetal || f.Device == onCUDA || f.Device == onAuto
-}
-
 // check returns an error if a flag is invalid or does not fit the others.
 func (f deviceFlags) check() error {
-	of := func(devices ...string) bool { return slices.Contains(devices, f.Device) }
-	switch {
-	case !of(onCPU, onMetal, onCUDA, onSoftMetal, onAuto):
-		return cli.BadUsage("there is no device %q (there are cpu, metal, cuda and softmetal; mlxreplay devices says more)", f.Device)
-	case f.Threads < 0 || f.Threads > cpu.MaxWorkers:
-		return cli.BadUsage("--threads is %d, want 1 to %d", f.Threads, cpu.MaxWorkers)
-	case f.Threads > 0 && of(onMetal, onCUDA):
-		return cli.BadUsage("--threads is for --device cpu or softmetal: a GPU has its own")
-	case f.Library != "" && of(onCPU):
-		return cli.BadUsage("--library is for --device metal, cuda or softmetal: device %q has kernels of its own", f.Device)
-	case f.MLX && of(onCPU):
-		return cli.BadUsage("--mlx is for --device metal, cuda or softmetal: device %q has kernels of its own", f.Device)
-	case f.MLX && f.Library != "":
-		return cli.BadUsage("--mlx and --library are two ways to say the same: give one of them")
-	case f.GPU != "" && of(onCPU, onSoftMetal):
-		return cli.BadUsage("--gpu is for --device metal or cuda")
-	case f.Trust && !f.compiles():
-		return cli.BadUsage("--trust-kernels is for --device softmetal or cuda: device %q runs no kernels of files, or the system confines them", f.Device)
-	case f.Plan != "" && of(onCPU, onSoftMetal, onCUDA):
-		return cli.BadUsage("--metal-plan is for --device metal")
-	case f.Measured != "" && of(onCPU, onSoftMetal, onCUDA):
-		return cli.BadUsage("--metal-profile is for --device metal")
-	case f.Plan == "auto" && f.Measured == "":
-		return cli.BadUsage("--metal-plan auto needs a --metal-profile, which mlxreplay doctor writes")
-	case f.Plan != "" && !slices.Contains(gpu.Plans, f.Plan):
-		return cli.BadUsage("--metal-plan is %q, want one of %s", f.Plan, strings.Join(gpu.Plans, ", "))
-	case f.Buffers != 0 && f.Plan != "parallel":
-		return cli.BadUsage("--metal-encoders is for --metal-plan parallel")
-	case f.Buffers != 0 && (f.Buffers < 2 || f.Buffers > 8):
-		return cli.BadUsage("--metal-encoders is %d, want 2 to 8", f.Buffers)
-	case f.CUDAPlan != "" && !of(onCUDA, onAuto):
-		return cli.BadUsage("--cuda-plan is for --device cuda")
-	case f.CUDAPlan != "" && !slices.Contains(gpu.CUDAPlans, f.CUDAPlan):
-		return cli.BadUsage("--cuda-plan is %q, want one of %s", f.CUDAPlan, strings.Join(gpu.CUDAPlans, ", "))
-	case f.CUDAMeasured != "" && !of(onCUDA, onAuto):
-		return cli.BadUsage("--cuda-profile is for --device cuda")
-	case f.CUDAMeasured != "" && f.CUDAPlan != "" && f.CUDAPlan != gpu.Auto:
-		return cli.BadUsage("--cuda-profile is for --cuda-plan auto: --cuda-plan is %q", f.CUDAPlan)
-	case f.CUDANoMMA && !of(onCUDA, onAuto):
-		return cli.BadUsage("--cuda-no-mma is for --device cuda")
-	case f.CUDAFull && !of(onCUDA, onAuto):
-		return cli.BadUsage("--cuda-full is for --device cuda")
-	case f.MaxWork <= 0:
-		return cli.BadUsage("--max-work is %v, want more than 0", f.MaxWork)
-	}
-	return nil
+	return f.each(func(*backend.Driver, backend.Settings) error { return nil })
+}
+
+// takes reports whether a device that may be opened has an option that a flag sets.
+func (f deviceFlags) takes(name string) bool {
+	chosen, _, _ := f.chosen()
+	return slices.ContainsFunc(chosen, func(d *backend.Driver) bool { return d.Missing != nil || d.FlagOption(name) != nil })
+}
+
+// reads declares the files that the device will read. With update, a profile is left out, since it may be updated in
+// place.
+func (f deviceFlags) reads(files *output.Files, update bool) error {
+	return f.each(func(d *backend.Driver, s backend.Settings) error {
+		for _, o := range d.Options {
+			if o.Type != backend.File || update && o.Name == "profile" {
+				continue
+			}
+			if err := files.Read(s.Text(o.Name), o.Contents); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
 }
 
 // open opens the device and calls use with it. --device auto opens a GPU; if there is none, or use fails with it, it
@@ -127,14 +233,18 @@ func (f deviceFlags) open(env *cli.Env, use func(backend.Device) error) (func(),
 	if err != nil {
 		return nil, err
 	}
+	chosen, own, err := f.chosen()
+	if err != nil {
+		return nil, err
+	}
 	if f.Device != onAuto {
-		return f.on(env, f.Device, use)
+		return f.on(env, chosen[0], own, use)
 	}
 	var why []string
-	for _, name := range automatic {
-		end, err := f.on(env, name, func(d backend.Device) error {
-			fmt.Fprintf(env.Stderr, "remark: --device auto: %s, %s\n", name, d.Info().Description)
-			return use(d)
+	for _, d := range chosen[:len(chosen)-1] {
+		end, err := f.on(env, d, nil, func(on backend.Device) error {
+			fmt.Fprintf(env.Stderr, "remark: --device auto: %s, %s\n", d.Name, on.Info().Description)
+			return use(on)
 		})
 		if err == nil || env.Context.Err() != nil || cli.IsUsage(err) {
 			return end, err
@@ -143,90 +253,44 @@ func (f deviceFlags) open(env *cli.Env, use func(backend.Device) error) (func(),
 		why = append(why, reason)
 	}
 	fmt.Fprintf(env.Stderr, "remark: --device auto: cpu, because %s\n", strings.Join(why, "; and "))
-	return f.on(env, onCPU, use)
+	return f.on(env, chosen[len(chosen)-1], nil, use)
 }
 
-// automatic lists the devices that --device auto prefers to the CPU.
-var automatic = []string{onMetal, onCUDA}
-
-// on is open for the device of the given name.
-func (f deviceFlags) on(env *cli.Env, name string, use func(backend.Device) error) (func(), error) {
-	d, end, err := f.device(env, name)
+// on is open for one driver.
+func (f deviceFlags) on(env *cli.Env, d *backend.Driver, own []backend.Given, use func(backend.Device) error) (func(), error) {
+	if d.Missing != nil {
+		return nil, fmt.Errorf("%w: %s", d.Missing, d.Instead)
+	}
+	s, err := f.settings(d, own)
 	if err != nil {
 		return nil, err
 	}
-	if err := use(d); err != nil {
+	on, end, err := opened(env, d, s)
+	if err != nil {
+		return nil, err
+	}
+	if err := use(on); err != nil {
 		end()
 		return nil, err
 	}
 	return end, nil
 }
 
-// device opens the device of the given name.
-func (f deviceFlags) device(env *cli.Env, name string) (backend.Device, func(), error) {
-	memory, err := sizeOf(f.Memory)
-	if err != nil {
-		return nil, nil, cli.BadUsage("--memory: %v", err)
+// opened opens a device. The function that it returns closes it.
+func opened(env *cli.Env, d *backend.Driver, s backend.Settings) (backend.Device, func(), error) {
+	s.Warn = func(text string) { fmt.Fprintf(env.Stderr, "remark: %s\n", text) }
+	on, err := d.Open(env.Context, s)
+	switch {
+	case err != nil && d.GPU && !s.Given("gpu"):
+		return nil, nil, fmt.Errorf("%w: %s", err, d.Instead)
+	case err != nil:
+		return nil, nil, err
 	}
-	switch name {
-	case onMetal:
-		o := gpu.Options{Name: f.GPU, Library: f.Library, Plan: f.Plan, Encoders: f.Buffers, Memory: memory}
-		o.Warn = func(text string) { fmt.Fprintf(env.Stderr, "remark: %s\n", text) }
-		if f.Measured != "" {
-			m, err := cost.LoadProfile(f.Measured)
-			if err != nil {
-				return nil, nil, err
-			}
-			o.Measured = &m
+	return on, func() {
+		if err := on.Close(); err != nil {
+			s.Warn(err.Error()) // the results are not affected
 		}
-		return gpu.Metal.Open(o)
-	case onCUDA:
-		o := gpu.CUDAOptions{Name: f.GPU, Library: f.Library, Trust: f.Trust, Plan: f.CUDAPlan, Full: f.CUDAFull, NoMMA: f.CUDANoMMA, Memory: memory}
-		if f.CUDAMeasured != "" {
-			m, err := cost.LoadProfile(f.CUDAMeasured)
-			if err != nil {
-				return nil, nil, err
-			}
-			o.Measured = &m
-		} else {
-			o.Measured = f.known
-		}
-		d, end, err := gpu.CUDA.Open(env.Context, o)
-		if err != nil {
-			return nil, nil, err
-		}
-		return d, func() {
-			if err := end(); err != nil {
-				fmt.Fprintf(env.Stderr, "remark: %v\n", err) // the results are not affected
-			}
-		}, nil
-	case onSoftMetal:
-		if memory == 0 {
-			memory = cpu.MachineMemory()
-		}
-		d, err := softmetal.New(env.Context, softmetal.Options{Workers: f.Threads, Memory: memory, Work: f.MaxWork, Library: f.Library, Trust: f.Trust})
-		if err != nil {
-			return nil, nil, err
-		}
-		return d, func() { d.Close() }, nil
-	}
-	d := cpu.NewLimited(f.Threads, memory)
-	return d, func() { d.Close() }, nil
-}
-
-// sizeOf parses a number of bytes with an optional unit; "" is 0.
-func sizeOf(s string) (int64, error) {
-	if s == "" {
-		return 0, nil
-	}
-	digits := strings.TrimRight(s, "KMGTiB")
-	units := map[string]int64{"": 1, "B": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30, "TiB": 1 << 40}
-	unit, ok := units[s[len(digits):]]
-	n, err := strconv.ParseInt(digits, 10, 64)
-	if !ok || err != nil || n < 1 || n > math.MaxInt64/unit {
-		return 0, fmt.Errorf("%q is no size (want bytes, or KiB, MiB, GiB, TiB, as 8GiB)", s)
-	}
-	return n * unit, nil
+	}, nil
 }
 
 // allowed refuses work that is modelled to take longer than --max-work.

@@ -4,45 +4,50 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/mlxc/mlxc/backend"
 	"github.com/mlxc/mlxc/cmd/internal/cli"
-	"github.com/mlxc/mlxc/cmd/internal/gpu"
 )
 
 type devicesCmd struct {
-	JSON bool `name:"json" help:"Print JSON."`
+	Options bool `help:"List the options that devices have (--device NAME:OPTION=VALUE,…)."`
+	JSON    bool `name:"json" help:"Print JSON."`
 }
 
 // deviceRow is the JSON form of a device.
 type deviceRow struct {
-	Name             string               `json:"name"`
-	Description      string               `json:"description"`
-	Threads          int                  `json:"threads"`
-	MaxThreadgroup   int                  `json:"max_threadgroup"`
-	ThreadgroupBytes int                  `json:"threadgroup_bytes"`
-	Alignment        int64                `json:"alignment"`
-	GPU              *gpu.Description     `json:"gpu,omitempty"`
-	CUDA             *gpu.CUDADescription `json:"cuda,omitempty"`
-	Unavailable      string               `json:"unavailable,omitempty"` // why it cannot be used here
+	Name             string `json:"name"`
+	Description      string `json:"description"`
+	Threads          int    `json:"threads"`
+	MaxThreadgroup   int    `json:"max_threadgroup"`
+	ThreadgroupBytes int    `json:"threadgroup_bytes"`
+	Alignment        int64  `json:"alignment"`
+	GPU              any    `json:"gpu,omitempty"`
+	Unavailable      string `json:"unavailable,omitempty"` // why it cannot be used here
+}
+
+// optionRow is the JSON form of an option of a device.
+type optionRow struct {
+	Device  string `json:"device"`
+	Option  string `json:"option"`
+	Takes   string `json:"takes"`
+	Default string `json:"default"`
+	Flag    string `json:"flag,omitempty"`
+	Help    string `json:"help"`
 }
 
 func (c *devicesCmd) Run(env *cli.Env) error {
+	if c.Options {
+		return c.options(env)
+	}
 	var rows []deviceRow
-	for _, name := range []string{onCPU, onSoftMetal, onMetal, onCUDA} {
-		var found []deviceRow
-		var err error
-		switch name {
-		case onMetal:
-			found, err = gpus()
-		case onCUDA:
-			found, err = nvidia(env)
-		default:
-			found, err = opened(env, name)
-		}
+	for i := range drivers {
+		d := &drivers[i]
+		found, err := present(env, d)
 		if env.Context.Err() != nil {
 			return err
 		}
 		if err != nil {
-			found = []deviceRow{{Name: name, Unavailable: err.Error()}}
+			found = []deviceRow{{Name: d.Name, Unavailable: err.Error()}}
 		}
 		rows = append(rows, found...)
 	}
@@ -55,7 +60,7 @@ func (c *devicesCmd) Run(env *cli.Env) error {
 		case r.Unavailable != "":
 			first, _, _ := strings.Cut(r.Unavailable, "\n")
 			t.Add(r.Name, "unavailable: "+first, "")
-		case r.GPU != nil, r.CUDA != nil:
+		case r.GPU != nil:
 			t.Add(r.Name, r.Description, "")
 		default:
 			t.Add(r.Name, r.Description, r.Threads)
@@ -67,93 +72,57 @@ func (c *devicesCmd) Run(env *cli.Env) error {
 	return nil
 }
 
-// opened returns the row of a device whose availability shows only by opening it.
-func opened(env *cli.Env, name string) ([]deviceRow, error) {
-	d, end, err := deviceFlags{}.device(env, name)
+// present returns the rows of a driver's devices. It opens one, because a device that is listed may still fail to open.
+func present(env *cli.Env, d *backend.Driver) ([]deviceRow, error) {
+	if d.Missing != nil {
+		return nil, fmt.Errorf("%w: %s", d.Missing, d.Instead)
+	}
+	found := []backend.Found{{}}
+	if d.List != nil {
+		var err error
+		if found, err = d.List(); err != nil {
+			return nil, fmt.Errorf("%w: %s", err, d.Instead)
+		}
+	}
+	s, err := d.With()
 	if err != nil {
 		return nil, err
 	}
-	defer end()
-	i := d.Info()
-	return []deviceRow{{Name: name, Description: i.Description, Threads: i.Threads, MaxThreadgroup: i.MaxThreadgroup, ThreadgroupBytes: i.ThreadgroupBytes, Alignment: i.Alignment}}, nil
-}
-
-// gpus returns the rows of the machine's Apple GPUs. It opens one, because a listed GPU may still fail to open.
-func gpus() ([]deviceRow, error) {
-	all, err := gpu.Metal.List()
+	on, end, err := opened(env, d, s)
 	if err != nil {
 		return nil, err
 	}
-	d, end, err := gpu.Metal.Open(gpu.Options{})
-	if err != nil {
-		return nil, err
-	}
-	defer end()
-	i := d.Info()
+	i := on.Info()
+	end()
 	var rows []deviceRow
-	for _, g := range all {
-		rows = append(rows, deviceRow{
-			Name: onMetal, Description: describe(&g), MaxThreadgroup: i.MaxThreadgroup, ThreadgroupBytes: g.ThreadgroupBytes, Alignment: i.Alignment, GPU: &g,
-		})
+	for _, x := range found {
+		r := deviceRow{Name: d.Name, Description: x.Text, MaxThreadgroup: i.MaxThreadgroup, ThreadgroupBytes: x.ThreadgroupBytes, Alignment: i.Alignment, GPU: x.Facts}
+		if d.List == nil {
+			r.Description, r.Threads = i.Description, i.Threads
+		}
+		if r.ThreadgroupBytes == 0 {
+			r.ThreadgroupBytes = i.ThreadgroupBytes
+		}
+		if x.Default {
+			r.Description += " (default)"
+		}
+		rows = append(rows, r)
 	}
 	return rows, nil
 }
 
-// nvidia returns the rows of the machine's NVIDIA GPUs. It opens the first one.
-func nvidia(env *cli.Env) ([]deviceRow, error) {
-	all, err := gpu.CUDA.List()
-	if err != nil {
-		return nil, err
-	}
-	d, end, err := gpu.CUDA.Open(env.Context, gpu.CUDAOptions{})
-	if err != nil {
-		return nil, err
-	}
-	i := d.Info()
-	if err := end(); err != nil {
-		return nil, err
-	}
-	var rows []deviceRow
-	for _, g := range all {
-		what := fmt.Sprintf("%s: compute capability %s, %d multiprocessors, %s of memory", g.Name, g.Capability, g.Multiprocessors, size(g.Memory))
-		if g.Default {
-			what += " (default)"
-		}
-		rows = append(rows, deviceRow{Name: onCUDA, Description: what, MaxThreadgroup: i.MaxThreadgroup, ThreadgroupBytes: i.ThreadgroupBytes, Alignment: i.Alignment, CUDA: &g})
-	}
-	return rows, nil
-}
-
-// describe returns a one-line description of a GPU.
-func describe(g *gpu.Description) string {
-	family := "none of Apple's families"
-	if g.Family > 0 {
-		family = fmt.Sprintf("Apple family %d", g.Family)
-	}
-	of := "memory of its own"
-	if g.Unified {
-		of = "the host's memory"
-	}
-	s := fmt.Sprintf("%s: %s, %s, of it %s in use at most, buffers to %s, %s for a threadgroup",
-		g.Name, family, of, size(g.Memory), size(g.MaxBuffer), size(int64(g.ThreadgroupBytes)))
-	if g.Families != "" {
-		s += fmt.Sprintf("; %s, %s", g.Families, g.Architecture)
-	}
-	if g.Default {
-		s += " (default)"
-	}
-	return s
-}
-
-// size formats a number of bytes in a unit that suits them.
-func size(n int64) string {
-	for _, u := range []struct {
-		name  string
-		bytes int64
-	}{{"GiB", 1 << 30}, {"MiB", 1 << 20}, {"KiB", 1 << 10}} {
-		if n >= u.bytes {
-			return fmt.Sprintf("%.4g %s", float64(n)/float64(u.bytes), u.name)
+// options lists the options of all devices.
+func (c *devicesCmd) options(env *cli.Env) error {
+	rows := []optionRow{}
+	t := cli.Table{Header: []string{"device", "option", "takes", "default", "flag", "meaning"}}
+	for _, d := range drivers {
+		for _, o := range d.Options {
+			rows = append(rows, optionRow{d.Name, o.Name, o.Takes(), o.Default, o.Flag, o.Help})
+			t.Add(d.Name, o.Name, o.Takes(), o.Default, o.Flag, o.Help)
 		}
 	}
-	return fmt.Sprintf("%d bytes", n)
+	if c.JSON {
+		return cli.JSON(env.Context, env.Stdout, rows)
+	}
+	return t.Print(env.Stdout)
 }

@@ -7,19 +7,18 @@ import (
 	"io"
 	"os"
 	"path"
+	"slices"
 	"time"
 
 	"github.com/mlxc/mlxc/backend"
 	"github.com/mlxc/mlxc/backend/metal/litmus/verdict"
 	"github.com/mlxc/mlxc/cmd/internal/cli"
 	"github.com/mlxc/mlxc/cmd/internal/doctor"
-	"github.com/mlxc/mlxc/cmd/internal/gpu"
 	"github.com/mlxc/mlxc/cmd/internal/output"
-	"github.com/mlxc/mlxc/cost"
 )
 
 type doctorCmd struct {
-	Device  string `default:"auto" placeholder:"NAME" help:"Device to examine: metal (a GPU of Apple's), cuda (of NVIDIA's), softmetal, cpu, or auto: metal or cuda where there is a GPU, else cpu."`
+	Device  string `default:"auto" placeholder:"NAME" help:"Device to examine, perhaps with options (NAME:OPTION=VALUE,…): ${devices}, or auto: ${gpus} where there is a GPU, else cpu."`
 	GPU     string `name:"gpu" placeholder:"NAME" help:"GPU to examine, by a part of its name (default: the one that the system prefers)."`
 	Library string `placeholder:"FILE" help:"Take builtin kernels from this .metallib, such as MLX's own, and not from their Metal source (metal, cuda, softmetal)."`
 	Trust   bool   `name:"trust-kernels" help:"Compile and run kernels of files, the doctor's own and those of --library, also where this system has no way to confine them and the compiler (softmetal, cuda; SECURITY.md)."`
@@ -85,7 +84,7 @@ func (c *doctorCmd) Run(env *cli.Env) error {
 	var ended error
 	end, err := flags.open(env, func(d backend.Device) error {
 		cores = d.Info().Threads
-		r, ended = doctor.Examine(env.Context, c.options(env, d, log))
+		r, ended = doctor.Examine(env.Context, c.options(env, flags, d, log))
 		return nil
 	})
 	if err != nil {
@@ -115,14 +114,20 @@ func (c *doctorCmd) Run(env *cli.Env) error {
 	return nil
 }
 
+// tested is a device that litmus tests can run on.
+type tested interface {
+	Litmus(ctx context.Context, o verdict.Options) ([]verdict.Result, error)
+}
+
 // one runs one litmus test, in this process.
 func (c *doctorCmd) one(env *cli.Env, flags deviceFlags) error {
 	var results []verdict.Result
 	end, err := flags.open(env, func(d backend.Device) (err error) {
-		if d.Name() != onMetal {
+		t, ok := d.(tested)
+		if !ok {
 			return cli.BadUsage("--litmus needs --device metal")
 		}
-		results, err = gpu.Metal.Litmus(env.Context, d, gpu.Litmus{Trials: c.Trials, Only: c.Litmus})
+		results, err = t.Litmus(env.Context, verdict.Options{Trials: c.Trials, Only: c.Litmus})
 		if err == nil && len(results) != 1 {
 			err = cli.BadUsage("--litmus: there is no test %q", c.Litmus)
 		}
@@ -145,18 +150,18 @@ func failed(n int) string {
 }
 
 // options returns the options of an examination.
-func (c *doctorCmd) options(env *cli.Env, d backend.Device, log io.Writer) doctor.Options {
+func (c *doctorCmd) options(env *cli.Env, flags deviceFlags, d backend.Device, log io.Writer) doctor.Options {
 	o := doctor.Options{Log: log, Program: cli.Version("mlxreplay"), Device: d, Quick: c.Quick, Only: c.Only}
 	o.Begin = func(what string) (func(float64), func()) {
 		bar := cli.StartProgress(env.Stderr, what)
 		return bar.Set, bar.End
 	}
-	switch d.Name() {
-	case onMetal:
-	case onCUDA:
-		o.Plans = launched(env, c.GPU, c.Library)
-		return o
-	default:
+	_, own, _ := flags.chosen()                                                               // without an error: the device is open
+	own = slices.DeleteFunc(own, func(g backend.Given) bool { return g.Option == "profile" }) // the examination makes one
+	driver := driverOf(d.Name())
+	o.Plans = variants(env, driver, func(more []backend.Given) (backend.Settings, error) { return flags.settings(driver, own, more...) })
+	t, ok := d.(tested)
+	if !ok {
 		return o
 	}
 	trials := c.Trials
@@ -164,43 +169,15 @@ func (c *doctorCmd) options(env *cli.Env, d backend.Device, log io.Writer) docto
 		trials = 60
 	}
 	o.Litmus = func(ctx context.Context, begin func(string, float64)) ([]verdict.Result, error) {
-		how := gpu.Litmus{Trials: trials, Begin: begin}
+		how := verdict.Options{Trials: trials, Begin: begin}
 		if program, err := os.Executable(); err == nil { // otherwise the tests run in this process
-			args := []string{"doctor", "--device", onMetal}
+			args := []string{"doctor", "--device", d.Name()}
 			if c.GPU != "" {
 				args = append(args, "--gpu", c.GPU)
 			}
 			how.Apart = doctor.Apart(program, append(args, "--litmus")...)
 		}
-		return gpu.Metal.Litmus(ctx, d, how)
+		return t.Litmus(ctx, how)
 	}
-	plan := func(name string, x gpu.Options) {
-		x.Name, x.Library = c.GPU, c.Library
-		o.Plans = append(o.Plans, doctor.Plan{Name: name, Open: func(r *doctor.Report) (backend.Device, func(), error) {
-			x.Measured = &cost.Model{Device: r.Name, Litmus: r.Seen()}
-			return gpu.Metal.Open(x)
-		}})
-	}
-	for _, name := range gpu.Plans {
-		if name != gpu.Auto { // the automatic choice is one of the other plans
-			plan(name, gpu.Options{Plan: name})
-		}
-	}
-	plan("concurrent, by fences", gpu.Options{Plan: gpu.Plans[0], Fences: true})
 	return o
-}
-
-// launched returns the plans by which an NVIDIA GPU can launch replays, under their names in profiles. The first is the
-// default for most graphs without a profile.
-func launched(env *cli.Env, name, library string) (out []doctor.Plan) {
-	for _, p := range gpu.CUDAMeasured {
-		out = append(out, doctor.Plan{Name: p.Name, Launched: true, Edges: p.Edges, Open: func(*doctor.Report) (backend.Device, func(), error) {
-			d, end, err := gpu.CUDA.Open(env.Context, gpu.CUDAOptions{Name: name, Library: library, Plan: p.Plan, Full: p.Full})
-			if err != nil {
-				return nil, nil, err
-			}
-			return d, func() { _ = end() }, nil // the measurements are not affected
-		}})
-	}
-	return out
 }

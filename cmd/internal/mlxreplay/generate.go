@@ -13,7 +13,7 @@ import (
 	"github.com/mlxc/mlxc/cmd/internal/output"
 	"github.com/mlxc/mlxc/cmd/internal/textgen"
 	"github.com/mlxc/mlxc/cost"
-	"github.com/mlxc/mlxc/frontend/gguf"
+	"github.com/mlxc/mlxc/frontend"
 	"github.com/mlxc/mlxc/ir"
 	"github.com/mlxc/mlxc/passes"
 	"github.com/mlxc/mlxc/replay"
@@ -22,7 +22,7 @@ import (
 )
 
 type generateCmd struct {
-	Model     string  `arg:"" name:"graph" help:"Recorded model (.mlxg), or a GGUF model, which is recorded and optimized in memory."`
+	Model     string  `arg:"" name:"graph" help:"Recorded model (.mlxg), or a ${kinds} model, which is recorded and optimized in memory."`
 	Prompt    string  `short:"p" help:"Text to continue; with --chat or --messages, the user's next message."`
 	Chat      bool    `help:"Put the prompt into the model's chat template."`
 	System    string  `help:"System message of the chat."`
@@ -37,32 +37,32 @@ type generateCmd struct {
 	modelFlags
 }
 
-// rowFlag says how many tokens are decoded at once.
-type rowFlag struct {
-	Row *int `placeholder:"N" help:"Tokens to decode by one submission, which for --temp needs a graph recorded with --sample (default: on a GPU as many as take some 40 ms, up to 128; else 1)."`
+// burstFlag says how many tokens one submission decodes.
+type burstFlag struct {
+	Burst *int `placeholder:"N" help:"Tokens to decode by one submission, which for --temp needs a graph recorded with --sample (default: on a GPU as many as take some 40 ms, up to 128; else 1)."`
 }
 
-// row returns the value for textgen.Options: 0 without the flag.
-func (f rowFlag) row() (int, error) {
+// burst returns the value for textgen.Options: 0 without the flag.
+func (f burstFlag) burst() (int, error) {
 	switch {
-	case f.Row == nil:
+	case f.Burst == nil:
 		return 0, nil
-	case *f.Row < 1:
-		return 0, cli.BadUsage("--row is %d, want at least 1", *f.Row)
+	case *f.Burst < 1:
+		return 0, cli.BadUsage("--burst is %d, want at least 1", *f.Burst)
 	}
-	return *f.Row, nil
+	return *f.Burst, nil
 }
 
 // modelFlags are the flags of commands that run a language model.
 type modelFlags struct {
-	rowFlag
+	burstFlag
 	Verify bool `help:"Check every checksum and digest of the file first."`
 	deviceFlags
 	cli.OrderFlag
 }
 
-// openModel opens a model for generation. sample makes a GGUF model's graphs draw the tokens themselves
-// (gguf.Options.Sample). The function that it returns closes the model and its device.
+// openModel opens a model for generation. sample makes the graphs of a model that is recorded here draw the tokens
+// themselves (frontend.Options.Sample). The function that it returns closes the model and its device.
 func (f *modelFlags) openModel(env *cli.Env, files *output.Files, path string, sample bool) (*textgen.Model, func(), error) {
 	f.learn(env)
 	module, closer, err := openModule(env, files, path, f.Verify, sample, f.model())
@@ -90,7 +90,7 @@ func (f *modelFlags) openModel(env *cli.Env, files *output.Files, path string, s
 	}, nil
 }
 
-// openModule opens a recorded model, or records one from a GGUF file.
+// openModule opens a recorded model, or records one from a file that a front end reads.
 func openModule(env *cli.Env, files *output.Files, path string, verify, sample bool, model cost.Model) (*ir.Module, io.Closer, error) {
 	in, err := inputs.Look(path)
 	if err != nil {
@@ -119,7 +119,7 @@ func openModule(env *cli.Env, files *output.Files, path string, verify, sample b
 	}
 	progress := cli.StartProgress(env.Stderr, "recording")
 	defer progress.End()
-	module, err := m.Record(env.Context, gguf.Options{Advance: true, Sample: sample, Progress: progress.Set})
+	module, err := m.Record(env.Context, frontend.Options{Advance: true, Sample: sample, Progress: progress.Set})
 	if err != nil {
 		m.Close()
 		return nil, nil, fmt.Errorf("%s: %w", path, err)
@@ -150,18 +150,18 @@ func (c *generateCmd) Run(env *cli.Env) error {
 	if err := sampling(c.N, c.Temp, c.TopP); err != nil {
 		return err
 	}
-	row, err := c.row()
+	burst, err := c.burst()
 	switch {
 	case err != nil:
 		return err
-	case row > 1 && c.Logits != "":
-		return cli.BadUsage("--row %d and --logits: logits need the host after each token", row)
+	case burst > 1 && c.Logits != "":
+		return cli.BadUsage("--burst %d and --logits: logits need the host after each token", burst)
 	}
 	if c.Prompt == "" && !c.Chat && c.Messages == "" {
 		return cli.BadUsage("--prompt is empty or missing")
 	}
 	var files output.Files
-	if err := c.reads(&files); err != nil {
+	if err := c.reads(&files, false); err != nil {
 		return err
 	}
 	if c.Messages != "" {
@@ -194,7 +194,7 @@ func (c *generateCmd) Run(env *cli.Env) error {
 	}
 	decoder := m.Tokenizer.NewDecoder(false)
 	var logits []float32
-	o := textgen.Options{N: c.N, Temp: c.Temp, TopP: c.TopP, Seed: c.Seed, IgnoreEnd: c.IgnoreEnd, Row: row}
+	o := textgen.Options{N: c.N, Temp: c.Temp, TopP: c.TopP, Seed: c.Seed, IgnoreEnd: c.IgnoreEnd, Burst: burst}
 	text := ""
 	o.Emit = func(id int32) error {
 		s := decoder.Next(id)

@@ -5,7 +5,9 @@ package mlxreplay
 import (
 	"github.com/alecthomas/kong"
 
+	"github.com/mlxc/mlxc/backend"
 	"github.com/mlxc/mlxc/cmd/internal/cli"
+	"github.com/mlxc/mlxc/cmd/internal/inputs"
 )
 
 type grammar struct {
@@ -22,8 +24,28 @@ type grammar struct {
 	Devices  devicesCmd  `cmd:"" help:"List the devices that can replay."`
 }
 
-// Main runs the command and returns its exit code.
-func Main(args []string) int {
+// Words are what help texts say of front ends and devices.
+func (*grammar) Words() map[string]string {
+	return map[string]string{
+		"kinds": inputs.Kinds(),
+		"devices": names("and", func(d *backend.Driver) string {
+			if d.What == "" {
+				return d.Name
+			}
+			return d.Name + " (" + d.What + ")"
+		}),
+		"gpus": names("or", func(d *backend.Driver) string {
+			if d.GPU {
+				return d.Name
+			}
+			return ""
+		}),
+	}
+}
+
+// Main runs the command with the devices that some drivers open, among them cpu, and returns its exit code.
+func Main(args []string, devices ...backend.Driver) int {
+	drivers = devices
 	return cli.Run("mlxreplay", "Replays GPU dispatch graphs: on this machine, with or without a GPU.", &grammar{}, args)
 }
 

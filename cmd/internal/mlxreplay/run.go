@@ -41,7 +41,7 @@ func (c *runCmd) Run(env *cli.Env) error {
 		return err
 	}
 	var files output.Files
-	if err := c.reads(&files); err != nil {
+	if err := c.reads(&files, false); err != nil {
 		return err
 	}
 	for _, a := range in {

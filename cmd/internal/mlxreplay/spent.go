@@ -6,7 +6,6 @@ import (
 
 	"github.com/mlxc/mlxc/backend"
 	"github.com/mlxc/mlxc/cmd/internal/cli"
-	"github.com/mlxc/mlxc/cmd/internal/gpu"
 	"github.com/mlxc/mlxc/ir"
 	"github.com/mlxc/mlxc/replay"
 )
@@ -51,13 +50,14 @@ func (s *spent) String() string {
 	return text
 }
 
-// say prints an NVIDIA GPU's counters and the times of replays on it; for other devices it prints nothing.
+// say prints what a device has counted and the times of replays on it; if it counts nothing, it prints nothing.
 func (a *accounts) say(env *cli.Env, d backend.Device) {
-	c, ok := gpu.CUDA.Counts(d)
+	c, ok := d.(backend.Counted)
 	if !ok {
 		return
 	}
-	fmt.Fprintf(env.Stderr, "%s: %s\n", d.Name(), c)
+	text, _ := c.Counts()
+	fmt.Fprintf(env.Stderr, "%s: %s\n", d.Name(), text)
 	for _, s := range a.graphs {
 		fmt.Fprintf(env.Stderr, "%s: %s\n", d.Name(), s)
 	}
@@ -65,7 +65,7 @@ func (a *accounts) say(env *cli.Env, d backend.Device) {
 
 // mention adds the same to a JSON object.
 func (a *accounts) mention(d backend.Device, out map[string]any) map[string]any {
-	c, ok := gpu.CUDA.Counts(d)
+	c, ok := d.(backend.Counted)
 	if !ok {
 		return out
 	}
@@ -75,9 +75,8 @@ func (a *accounts) mention(d backend.Device, out map[string]any) map[string]any 
 			"replays": s.replays, "host_seconds": round9(s.host.Seconds()), "gpu_seconds": round9(s.device.Seconds()), "first": s.first,
 		}
 	}
-	out["gpu"] = map[string]any{
-		"description": d.Info().Description, "peak_bytes": c.Peak, "held_bytes": c.Held, "kernels": c.Kernels,
-		"find_seconds": round9(c.Find.Seconds()), "jit_seconds": round9(c.JIT.Seconds()), "graphs": graphs,
-	}
+	_, counts := c.Counts()
+	counts["description"], counts["graphs"] = d.Info().Description, graphs
+	out["gpu"] = counts
 	return out
 }

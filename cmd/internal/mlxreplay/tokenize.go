@@ -10,12 +10,11 @@ import (
 	"github.com/mlxc/mlxc/cmd/internal/cli"
 	"github.com/mlxc/mlxc/cmd/internal/inputs"
 	"github.com/mlxc/mlxc/cmd/internal/textgen"
-	"github.com/mlxc/mlxc/frontend/gguf"
 	"github.com/mlxc/mlxc/tokenizer"
 )
 
 type tokenizeCmd struct {
-	Model   string `arg:"" name:"graph" help:"Recorded model (.mlxg) or GGUF model."`
+	Model   string `arg:"" name:"graph" help:"Recorded model (.mlxg) or ${kinds} model."`
 	Special bool   `help:"Read texts such as <|im_start|> as the special tokens that they name."`
 }
 
@@ -79,7 +78,7 @@ func (c *tokenizeCmd) tokenizer(ctx context.Context) (*tokenizer.Tokenizer, erro
 			return nil, err
 		}
 		defer m.Close()
-		spec, err := gguf.FromGGUF(m.File)
+		spec, err := m.Tokenizer()
 		if err != nil {
 			return nil, err
 		}

@@ -14,7 +14,7 @@ import (
 	"github.com/mlxc/mlxc/backend/cpu"
 	"github.com/mlxc/mlxc/backend/cuda"
 	"github.com/mlxc/mlxc/cmd/internal/textgen"
-	"github.com/mlxc/mlxc/frontend/gguf"
+	"github.com/mlxc/mlxc/frontend"
 	"github.com/mlxc/mlxc/ir"
 	"github.com/mlxc/mlxc/passes"
 	"github.com/mlxc/mlxc/replay"
@@ -29,7 +29,7 @@ func TestCUDA(t *testing.T) {
 	const tokens = 48
 	for name, optimized := range map[string]bool{"recorded": false, "optimized": true} {
 		t.Run(name, func(t *testing.T) {
-			module := recorded(t, gguf.Options{Context: 256, Advance: true})
+			module := recorded(t, frontend.Options{Context: 256, Advance: true})
 			if optimized {
 				for _, g := range module.Graphs {
 					_, err := passes.Run(t.Context(), g, passes.DefaultPipeline(), passes.Options{})
@@ -84,7 +84,7 @@ func TestCUDASampling(t *testing.T) {
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, d.Close()) })
 	open := func(sample bool) *textgen.Model {
-		module := recorded(t, gguf.Options{Context: 256, Advance: true, Sample: sample})
+		module := recorded(t, frontend.Options{Context: 256, Advance: true, Sample: sample})
 		for _, g := range module.Graphs {
 			_, err := passes.Run(t.Context(), g, passes.DefaultPipeline(), passes.Options{})
 			require.NoError(t, err)
@@ -100,13 +100,13 @@ func TestCUDASampling(t *testing.T) {
 		want, err := host.Generate(t.Context(), x.PromptIDs, o)
 		require.NoError(t, err)
 		require.NotEqual(t, x.IDs[:34], want.IDs, "drawn tokens are not the most likely ones")
-		for _, row := range []int{1, 16, 5} {
-			o.Row = row
+		for _, burst := range []int{1, 16, 5} {
+			o.Burst = burst
 			got, err := draws.Generate(t.Context(), x.PromptIDs, o)
 			require.NoError(t, err)
-			require.Equal(t, want.IDs, got.IDs, "%d by a submission", row)
+			require.Equal(t, want.IDs, got.IDs, "%d by a submission", burst)
 		}
-		o.Row, o.Seed = 16, o.Seed+1
+		o.Burst, o.Seed = 16, o.Seed+1
 		other, err := draws.Generate(t.Context(), x.PromptIDs, o)
 		require.NoError(t, err)
 		require.NotEqual(t, want.IDs, other.IDs, "another seed")
@@ -143,7 +143,7 @@ func answers(t *testing.T, d backend.Device, module *ir.Module, n int) (all []an
 			require.Equal(t, a.ids, x.IDs, "%s, again", r.Name)
 			require.True(t, slices.EqualFunc(a.logits, logits, sameBits), "%s: other bits in another run", r.Name)
 		}
-		x, err := m.Generate(context.Background(), r.PromptIDs, textgen.Options{N: n, IgnoreEnd: true, Row: 16})
+		x, err := m.Generate(context.Background(), r.PromptIDs, textgen.Options{N: n, IgnoreEnd: true, Burst: 16})
 		require.NoError(t, err)
 		require.Equal(t, a.ids, x.IDs, "%s, 16 by a submission", r.Name)
 		all = append(all, a)

@@ -16,7 +16,7 @@ import (
 	"github.com/mlxc/mlxc/backend/softmetal"
 	"github.com/mlxc/mlxc/cmd/internal/textgen"
 	"github.com/mlxc/mlxc/cost"
-	"github.com/mlxc/mlxc/frontend/gguf"
+	"github.com/mlxc/mlxc/frontend"
 	"github.com/mlxc/mlxc/internal/objc"
 	"github.com/mlxc/mlxc/internal/testing/fakemetal"
 	"github.com/mlxc/mlxc/internal/testing/sample"
@@ -61,7 +61,7 @@ func TestMetalDecode(t *testing.T) {
 	soft, err := fakemetal.SoftMetal(softmetal.Options{})
 	require.NoError(t, err)
 	defer soft.Close()
-	module := recorded(t, gguf.Options{Context: 32})
+	module := recorded(t, frontend.Options{Context: 32})
 	module.Graphs = module.Graphs[:1] // tokens of the prompt go through decode too
 	optimized := &ir.Module{Graphs: []*ir.Graph{module.Graphs[0].Clone()}, Data: module.Data}
 	_, err = passes.Run(t.Context(), optimized.Graphs[0], passes.DefaultPipeline(), passes.Options{})
@@ -130,7 +130,7 @@ func TestMetalDecode(t *testing.T) {
 // live decodes n tokens after a prompt in live recordings and returns their logits.
 func live(t *testing.T, d backend.Device, prompt []int32, n int, seen func()) (logits []float32) {
 	m := demonstration(t)
-	llama, err := m.Llama(t.Context(), gguf.Options{Context: 32})
+	llama, err := m.Llama(t.Context(), frontend.Options{Context: 32})
 	require.NoError(t, err)
 	s := record.New("decode", record.Live(d))
 	next := int32(0)

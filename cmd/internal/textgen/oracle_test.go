@@ -11,6 +11,7 @@ import (
 
 	"github.com/mlxc/mlxc/backend/cpu"
 	"github.com/mlxc/mlxc/cmd/internal/textgen"
+	"github.com/mlxc/mlxc/frontend"
 	"github.com/mlxc/mlxc/frontend/gguf"
 	"github.com/mlxc/mlxc/internal/testing/sample"
 	"github.com/mlxc/mlxc/ir"
@@ -42,7 +43,7 @@ func oracle(t *testing.T) []run {
 
 // recordModel returns the demonstration model's module, optimized or as recorded.
 func recordModel(t *testing.T, optimize bool) *ir.Module {
-	module := recorded(t, gguf.Options{Context: 256})
+	module := recorded(t, frontend.Options{Context: 256})
 	if optimize {
 		for _, g := range module.Graphs {
 			_, err := passes.Run(context.Background(), g, passes.DefaultPipeline(), passes.Options{})
@@ -55,10 +56,10 @@ func recordModel(t *testing.T, optimize bool) *ir.Module {
 // recordAdvancing returns a module whose decode graph carries its token to the next
 // replay.
 func recordAdvancing(t *testing.T) *ir.Module {
-	return recorded(t, gguf.Options{Context: 256, Advance: true})
+	return recorded(t, frontend.Options{Context: 256, Advance: true})
 }
 
-func recorded(t *testing.T, o gguf.Options) *ir.Module {
+func recorded(t *testing.T, o frontend.Options) *ir.Module {
 	module, err := demonstration(t).Record(context.Background(), o)
 	require.NoError(t, err)
 	return module

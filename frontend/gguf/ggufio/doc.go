@@ -15,11 +15,8 @@
 // It reads versions 2 and 3. Nothing in the file is believed: every count and length is
 // compared with the bytes that are left before anything is allocated; tensors must be
 // aligned, lie inside the file and not overlap; keys and names must be unique. The
-// error for a file that breaks a rule is
-//
-//	ggufio: FILE: offset N: reason
-//
-// where N is the byte at which the offending field starts. [Open] allocates at
+// error for a file that breaks a rule is a [frontend.Error], whose offset is the byte at
+// which the offending field starts. [Open] allocates at
 // most 10 MB beyond the size of the file, whatever the file says.
 //
 // It refuses version 1 and big-endian files by name, does not know split models, and

@@ -16,6 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
+	"github.com/mlxc/mlxc/frontend"
 	"github.com/mlxc/mlxc/frontend/gguf/ggufio"
 	"github.com/mlxc/mlxc/frontend/gguf/ggufio/ggufwrite"
 )
@@ -221,13 +222,13 @@ func TestAccessorErrors(t *testing.T) {
 	require.NoError(t, err)
 
 	_, err = f.KV.Uint32("a.nothing")
-	assert.EqualError(t, err, `ggufio: m.gguf: key "a.nothing" is missing (want u32)`)
+	assert.EqualError(t, err, `m.gguf: key "a.nothing" is missing (want u32)`)
 	assert.ErrorIs(t, err, ggufio.ErrMissing)
 	_, err = f.KV.Value("a.nothing")
 	assert.ErrorIs(t, err, ggufio.ErrMissing)
 	// 24 header + 8 length + 8 key + 4 type: the value starts at 44.
 	_, err = f.KV.Uint32("a.string")
-	assert.EqualError(t, err, `ggufio: m.gguf: offset 44: key "a.string" is string, want u32`)
+	assert.EqualError(t, err, `m.gguf: offset 44: key "a.string" is string, want u32`)
 	assert.NotErrorIs(t, err, ggufio.ErrMissing)
 	_, err = f.KV.Int32("a.count")
 	assert.ErrorContains(t, err, `key "a.count" is u32, want i32`)
@@ -237,7 +238,7 @@ func TestAccessorErrors(t *testing.T) {
 	assert.ErrorContains(t, err, `key "a.list" is array of string, want array of f32`)
 	_, err = f.KV.String("a.list")
 	assert.ErrorContains(t, err, `key "a.list" is array of string, want string`)
-	var e *ggufio.Error
+	var e *frontend.Error
 	require.True(t, errors.As(err, &e))
 	assert.Equal(t, "m.gguf", e.File)
 	assert.True(t, f.KV.Has("a.list"))
@@ -265,5 +266,5 @@ func TestOpenAndClose(t *testing.T) {
 	assert.ErrorIs(t, err, os.ErrNotExist)
 	require.NoError(t, os.WriteFile(path, []byte("GGUF\x01\x00\x00\x00"), 0o600))
 	_, err = ggufio.Open(path)
-	assert.EqualError(t, err, fmt.Sprintf("ggufio: %s: offset 4: GGUF version 1 is not supported (its lengths have 32 bits); convert the model again to version 3", path))
+	assert.EqualError(t, err, fmt.Sprintf("%s: offset 4: GGUF version 1 is not supported (its lengths have 32 bits); convert the model again to version 3", path))
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/mlxc/mlxc/frontend"
 	"github.com/mlxc/mlxc/frontend/gguf/ggufio"
 	"github.com/mlxc/mlxc/frontend/gguf/ggufio/ggufwrite"
 )
@@ -44,10 +45,10 @@ func sample(t testing.TB) []byte {
 func check(t testing.TB, b []byte) error {
 	f, err := ggufio.Parse("F", b)
 	if err != nil {
-		var e *ggufio.Error
+		var e *frontend.Error
 		require.True(t, errors.As(err, &e), "%v", err)
 		require.True(t, e.Offset >= 0 && e.Offset <= int64(len(b)), "%v (file of %d)", err, len(b))
-		require.True(t, strings.HasPrefix(err.Error(), fmt.Sprintf("ggufio: F: offset %d: ", e.Offset)), "%v", err)
+		require.True(t, strings.HasPrefix(err.Error(), fmt.Sprintf("F: offset %d: ", e.Offset)), "%v", err)
 		return err
 	}
 	for k := range f.KV.Keys() {
@@ -205,7 +206,7 @@ func TestHostile(t *testing.T) {
 			err := check(t, c.data)
 			require.Error(t, err)
 			assert.ErrorContains(t, err, c.reason)
-			var e *ggufio.Error
+			var e *frontend.Error
 			require.True(t, errors.As(err, &e))
 			assert.Equal(t, c.offset, e.Offset, "%v", err)
 		})

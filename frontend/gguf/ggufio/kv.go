@@ -2,10 +2,17 @@ package ggufio
 
 import (
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"iter"
 	"math"
+
+	"github.com/mlxc/mlxc/frontend"
 )
+
+// ErrMissing is wrapped by an accessor's error when the key is not in the file,
+// so that a caller can tell "absent: take the default" from "present but wrong".
+var ErrMissing = errors.New("key is missing")
 
 // maxStrings bounds the result of [KV.Strings]. A Go string header (16 bytes) is larger
 // than the shortest string in the file (8 bytes); with this bound the difference stays
@@ -77,16 +84,16 @@ func (kv *KV) find(key string, typ, elem ValueType) (entry, error) {
 	want := entry{typ: typ, elem: elem}
 	i, ok := kv.index[key]
 	if !ok {
-		return entry{}, &Error{File: kv.file.Name, Offset: -1, Err: ErrMissing,
+		return entry{}, &frontend.Error{File: kv.file.Name, Offset: -1, Err: ErrMissing,
 			Reason: fmt.Sprintf("key %.80q is missing (want %s)", key, want.kind())}
 	}
 	e := kv.entries[i]
 	if kv.file.data == nil {
-		return entry{}, &Error{File: kv.file.Name, Offset: -1,
+		return entry{}, &frontend.Error{File: kv.file.Name, Offset: -1,
 			Reason: fmt.Sprintf("key %.80q is asked for after Close", key)}
 	}
 	if e.typ != typ || typ == Array && e.elem != elem {
-		return entry{}, &Error{File: kv.file.Name, Offset: int64(e.off),
+		return entry{}, &frontend.Error{File: kv.file.Name, Offset: int64(e.off),
 			Reason: fmt.Sprintf("key %.80q is %s, want %s", key, e.kind(), want.kind())}
 	}
 	return e, nil
@@ -160,7 +167,7 @@ func (kv *KV) Strings(key string) ([]string, error) {
 		return nil, err
 	}
 	if e.n > maxStrings {
-		return nil, &Error{File: kv.file.Name, Offset: int64(e.off),
+		return nil, &frontend.Error{File: kv.file.Name, Offset: int64(e.off),
 			Reason: fmt.Sprintf("key %.80q holds %d strings, at most %d are supported", key, e.n, maxStrings)}
 	}
 	total := 0
@@ -290,7 +297,7 @@ func (kv *KV) Value(key string) (any, error) {
 		return kv.Strings(key)
 	}
 	e := kv.entries[kv.index[key]]
-	return nil, &Error{File: kv.file.Name, Offset: int64(e.off),
+	return nil, &frontend.Error{File: kv.file.Name, Offset: int64(e.off),
 		Reason: fmt.Sprintf("key %.80q is an array of arrays, which cannot be read", key)}
 }
 

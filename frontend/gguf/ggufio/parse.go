@@ -8,6 +8,8 @@ import (
 	"math/bits"
 	"slices"
 	"unicode/utf8"
+
+	"github.com/mlxc/mlxc/frontend"
 )
 
 // Bounds on what a file may ask for. The first two keep the tables of Parse
@@ -80,7 +82,7 @@ func (w what) String() string {
 func (p *parser) left() int { return len(p.file.data) - p.off }
 
 func (p *parser) errAt(off int, format string, args ...any) error {
-	return &Error{File: p.file.Name, Offset: int64(off), Reason: fmt.Sprintf(format, args...)}
+	return &frontend.Error{File: p.file.Name, Offset: int64(off), Reason: fmt.Sprintf(format, args...)}
 }
 
 // take returns the next n bytes.

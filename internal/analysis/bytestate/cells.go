@@ -5,7 +5,7 @@ package bytestate
 // 0) stands for the bytes of its region, and [Lo, End) is their hull.
 type Cell struct {
 	Lo, End     int64
-	max         int64 // of a loose cell: the greatest End in its subtree
+	max         int64 // of a loose cell: the max End in its subtree
 	left, right int32
 	prev, next  int32 // of a solid cell: its neighbours in the memory
 	priority    uint32

@@ -21,10 +21,10 @@ func DisjointIn(bounds *ir.Bounds, a, b ir.Region) bool {
 		return true
 	}
 	if len(a.Dims) == 0 && len(b.Dims) == 0 && sameTerms(a.Off, b.Off) {
-		return false // no param moves one against the other, and no region has gaps
+		return false // no param moves one relative to the other, and no region has gaps
 	}
 	if len(a.Dims)+len(b.Dims) == 0 && a.Run.IsConst() && b.Run.IsConst() && a.Run.Const+b.Run.Const > periodBetween(a.Off, b.Off) {
-		return false // what interleaved would find in this frequent case, without arithmetic on terms
+		return false // interleaved would find the same in this frequent case, but with arithmetic on terms
 	}
 	delta := b.Off.AddConst(ob).Sub(a.Off.AddConst(oa))
 	// For regions without dimensions, the second call would ask the same again.

@@ -29,7 +29,7 @@ type State struct {
 	// although a writer conflicts with them. Its result replaces r.
 	Share func(r int32) int32
 	// Gather returns what a crowd, the union of the cells `members`, remembers of their
-	// writers and readers. By default these are the greatest numbers.
+	// writers and readers. By default these are the max numbers.
 	Gather func(members []int32) (w, r int32)
 
 	looked  int // how many cells accesses have met so far

@@ -9,9 +9,9 @@ import (
 // maxUnion bounds the regions that [Facts.Together] looks at.
 const maxUnion = 16
 
-// Together proves that the regions of the given accesses, all of one memory, contain
-// every byte of a between them, whatever the params: each row of a is filled from its
-// beginning to its end by rows of theirs that take turns. It looks at a few only.
+// Together proves that the regions of the given accesses, all in one memory, together contain every
+// byte of a, whatever the params: each row of a is filled, from its start to its end, by their
+// rows. It looks at only a few regions.
 func (f *Facts) Together(a *Access, others []Access) bool {
 	if len(others) < 2 || len(others) > maxUnion {
 		return false
@@ -24,7 +24,8 @@ func (f *Facts) Together(a *Access, others []Access) bool {
 	if f.filled(&want, list) {
 		return true
 	}
-	// a may have rows too without looking so, because there is no gap between them.
+	// Rows without a gap between them are one run, so a may consist of rows without having a
+	// dimension.
 	for i := range list {
 		if r, ok := f.inRows(&want, list[i].Dims); ok && f.filled(&r, list) {
 			return true
@@ -40,13 +41,13 @@ func (f *Facts) region(a *Access) ir.Region {
 	return ir.ViewOf(ir.MemID(a.Root), a.Lo, a.End-a.Lo).Contiguous()
 }
 
-// inRows writes r, which has no dimensions, as rows like those of dims. ok is false if
-// it is not known to consist of such rows.
+// inRows divides r, which has no dimensions, into rows like those of dims. ok is false if it is not
+// known to consist of such rows.
 func (f *Facts) inRows(r *ir.Region, dims []ir.Dim) (out ir.Region, ok bool) {
 	if len(r.Dims) > 0 || len(dims) == 0 {
 		return out, false
 	}
-	// From the widest dimension on, each must be filled by the next.
+	// In order of strides, the rows of each dimension must fill the stride of the next larger one.
 	sorted := slices.Clone(dims)
 	slices.SortStableFunc(sorted, func(x, y ir.Dim) int { return int(min(1, max(-1, y.Stride-x.Stride))) })
 	length := r.Run
@@ -59,7 +60,7 @@ func (f *Facts) inRows(r *ir.Region, dims []ir.Dim) (out ir.Region, ok bool) {
 	return ir.Region{Mem: r.Mem, Off: r.Off, Run: length, Dims: dims}, true
 }
 
-// filled reports whether rows of the regions of the list fill each row of r.
+// filled reports whether rows of the listed regions fill each row of r.
 func (f *Facts) filled(r *ir.Region, list []ir.Region) bool {
 	left := slices.Clone(list)
 	at, end := r.Off, r.Off.Add(r.Run)
@@ -79,8 +80,7 @@ func (f *Facts) filled(r *ir.Region, list []ir.Region) bool {
 	return false
 }
 
-// asManyRows reports whether x has rows where r has some: as many or more of them, at
-// the same distances.
+// asManyRows reports whether x has at least as many rows as r, at the same distances.
 func (f *Facts) asManyRows(x, r *ir.Region) bool {
 	if len(x.Dims) != len(r.Dims) {
 		return false

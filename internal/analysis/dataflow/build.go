@@ -10,9 +10,8 @@ import (
 	"github.com/mlxc/mlxc/ir"
 )
 
-// A constant strided write of few runs is entered run by run, which is exact, as long as
-// all such runs of a graph are not too many. Beyond that the write counts as a region
-// that may miss bytes of its hull.
+// A constant strided write with few runs is entered run by run, which is exact, until such runs of
+// the graph are too many. After that, the write counts as a region that may miss bytes of its hull.
 const (
 	maxRuns       = 256     // of one write
 	freeRuns      = 1 << 18 // of a whole graph
@@ -29,8 +28,8 @@ type builder struct {
 	accesses []bytestate.Access  // by def; root None: it touches no byte
 	allowed  int                 // how many defs reads and writes may still meet
 	runs     int                 // how many runs of strided writes may still be entered
-	listed   int                 // how many writes reads may still see that meet too many
-	widened  map[int32]ir.Region // by write of the current command, if it is wide: the bytes that it counts as writing
+	listed   int                 // how many writes may still be listed for reads that meet too many
+	widened  map[int32]ir.Region // by write of the current command that is wide: the bytes that it counts as writing
 	bottom   int32               // what untouched memory holds: the def of the last command of unknown effects, or −1
 
 	command []int32 // by def: its command
@@ -108,12 +107,12 @@ func (b *builder) add(i int32) {
 	s.useEnd, s.defEnd = int32(len(f.uses)), int32(len(f.defs))
 }
 
-// crowded reports whether the reads of command i meet too many writes, and notes in b.widened
-// which of its writes do. Within [bytestate.Limits] the writes that a read may see are listed, and
-// writes that params move are compared one by one. Beyond the limits, a command whose reads meet
-// too many counts as one of unknown effects: it reads everything and may write everything. A write
-// that meets too many counts as one that may happen, to all bytes of the range that it and the
-// writes it meets span ([Def.Wide]). That loses precision, and is still sound.
+// crowded reports whether the reads of command i meet too many writes, and notes in b.widened which
+// of its writes do. Within [bytestate.Limits] the writes that a read may see are listed, and writes
+// that params move are compared one by one. Beyond the limits, a command whose reads meet too many
+// writes counts as one of unknown effects: it reads everything and may write everything. A write
+// that meets too many others counts as a may-write to every byte of the range that it and those
+// others span ([Def.Wide]). That is less precise, and still sound.
 func (b *builder) crowded(i int32) bool {
 	most := bytestate.Bound().Crowd
 	meets := func(r *ir.Region, must bool) bool {
@@ -121,8 +120,8 @@ func (b *builder) crowded(i int32) bool {
 		a.Must = must
 		return ok && b.state.Crowded(&a, most)
 	}
-	// A few reads may see many writes, as those of a matrix of which each column was
-	// written by another command.
+	// A few reads may see many writes each, such as reads of a matrix whose columns were written by
+	// one command each.
 	sees := func(r *ir.Region) bool {
 		a, ok := b.f.facts.Resolve(r)
 		if !ok || !b.state.Crowded(&a, most) {
@@ -161,10 +160,10 @@ func (b *builder) crowded(i int32) bool {
 	return given
 }
 
-// wide returns the range of all bytes from the first to the last that r or a write that it meets may have.
+// wide returns the range from the first to the last byte of r and of all writes that it meets.
 func (b *builder) wide(r *ir.Region) ir.Region {
 	a, _ := b.f.facts.Resolve(r)
-	a.Region = 0 // whatever has a byte in between, so that one cell takes the place of all
+	a.Region = 0 // the gaps are included, so that one cell replaces all others
 	lo, end := a.Lo, a.End
 	b.state.Begin()
 	for _, h := range b.state.Look(&a) {

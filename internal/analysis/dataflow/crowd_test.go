@@ -41,8 +41,8 @@ func TestSourcesAreLinear(t *testing.T) {
 	require.True(t, f.Live(0), "what a crowded command may read is live")
 }
 
-// A strided write of more runs than are entered one by one, over many written pieces, is compared only with what it can hide, so
-// many such writes are no crowd.
+// A strided write with too many runs to enter one by one, over many written pieces, is compared
+// only with writes that it can hide, so that many such writes do not count as a crowd.
 func TestStridedWritesOverManyPieces(t *testing.T) {
 	const n = 4_000
 	b := ir.NewBuilder("strided")
@@ -67,8 +67,8 @@ func TestStridedWritesOverManyPieces(t *testing.T) {
 	require.Len(t, f.Reads(2*n + 1)[0].Sources, 1, "no column lies there")
 }
 
-// Strided writes of few runs are known run by run: what columns leave no gap between them
-// hide is not seen any more, and neither are bytes that nothing wrote.
+// Strided writes of few runs are known run by run: if columns leave no gap between them, a read of
+// all of them sees neither older writes nor bytes that nothing wrote.
 func TestColumnsThatLeaveNoGap(t *testing.T) {
 	const n, rows = 1_000, 64
 	b := ir.NewBuilder("columns")

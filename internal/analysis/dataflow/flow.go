@@ -81,9 +81,9 @@ type Def struct {
 	Must    bool
 	Readers []Reader // the uses that may see it, in list order
 	Final   bool     // an output or state may hold its bytes at the end
-	// Wide says that the command writes some bytes of Region only: it stands for
-	// all writes there that the command meets, because these are too many. It is a
-	// may-write, and such a command neither moves nor becomes part of another.
+	// Wide says that the command writes only some bytes of Region. The def stands for this write
+	// and for all writes that it meets, because these are too many to list. It is a may-write, and
+	// its command neither moves nor becomes part of another.
 	Wide bool
 }
 
@@ -185,10 +185,10 @@ func (f *Flow) Live(i int) bool { return f.live[i] }
 // Fixed reports whether no command writes memory m.
 func (f *Flow) Fixed(m ir.MemID) bool { return f.facts.Fixed(m) }
 
-// Levels returns, by command, the length of the longest chain of values that ends in
-// it, itself included. depth, the greatest of them, is what docs and reports call
-// depth∞: no renaming of memory and no reordering brings the graph below this number of
-// epochs. Nothing crosses a command of unknown effects.
+// Levels returns, by command, the length of the longest chain of values that ends in it, itself
+// included. depth is the max of these lengths. Docs and reports call it depth∞: no renaming of
+// memory and no reordering brings the graph below this number of epochs. No chain crosses a command
+// of unknown effects.
 func (f *Flow) Levels() (levels []int32, depth int32) {
 	levels = make([]int32, len(f.Commands))
 	floor := int32(0)

@@ -146,7 +146,7 @@ func slow(g *ir.Graph, f *dataflow.Flow, params []uint32) (uses [][]seen, final 
 			us = append(us, read(r))
 		}
 		writes := slices.Clone(e.Writes)
-		for k := range writes { // a wide def counts as what it says
+		for k := range writes { // a wide def counts as writing its whole region
 			if d := f.Writes(i)[k]; d.Wide {
 				writes[k] = ir.Write{Region: d.Region}
 			}
@@ -201,9 +201,9 @@ func TestSourcesCoverWhatIsSeen(t *testing.T) {
 	})
 }
 
-// Where too many writes that params move meet, a command that reads them counts as one of
-// unknown effects and a write as one of all their bytes, and the flow is right for that.
-// A wide def has every byte that the command writes.
+// If too many writes that params move meet, a command that reads them counts as one of unknown
+// effects, and a write counts as one of all their bytes. The flow must be right for that. A wide
+// def contains every byte that the command writes.
 func TestCrowdsCoverWhatIsSeen(t *testing.T) {
 	crowded, wide := 0, 0
 	property := func(t *rapid.T) {
@@ -231,7 +231,7 @@ func TestCrowdsCoverWhatIsSeen(t *testing.T) {
 			}
 		}
 	}
-	// One round of random cases nearly always has both.
+	// One round of random cases nearly always has both kinds.
 	for round := 0; round < 20 && (crowded == 0 || wide == 0); round++ {
 		rapid.Check(t, property)
 	}
@@ -239,8 +239,9 @@ func TestCrowdsCoverWhatIsSeen(t *testing.T) {
 	require.Positive(t, wide)
 }
 
-// Two wide writes of one command: the bytes of each def are those of its use, although the def of the first lies in
-// the way of the second by then. Else what the second hides would be lost: a later read of byte 1 comes from #1.
+// A command has two wide writes. The bytes of each def are those of its use, although the def of
+// the first is already entered when the second is widened. Otherwise the bytes that the second
+// hides would be lost: a later read of byte 1 sees #1.
 func TestWideWritesOfOneCommand(t *testing.T) {
 	b := ir.NewBuilder("g")
 	s := b.Memory(ir.Memory{Name: "s", Kind: ir.Scratch, Size: 24})

@@ -10,7 +10,7 @@ func (t *Table) Levels() (levels []int32, depth int) {
 	defer t.done(s)
 	levels = make([]int32, t.Len())
 	var polls interrupt.Every
-	floor, top := none, none // floor: the level after the last pillar; top: the greatest level so far
+	floor, top := none, none // floor: the level after the last pillar; top: the max level so far
 	for i := range levels {
 		polls.Poll(t.ctx, 64)
 		if t.commands[i].pillar {
@@ -48,7 +48,7 @@ func (t *Table) Levels() (levels []int32, depth int) {
 func (t *Table) ValueLevels() (levels []int32, depth int) {
 	s := t.sweep()
 	defer t.done(s)
-	// A crowd remembers its latest writer and the greatest level of all its writers, in
+	// A crowd remembers its latest writer and the max level of all its writers, in
 	// the place where other cells keep their readers.
 	s.Gather = func(members []int32) (w, r int32) {
 		w, r = none, none

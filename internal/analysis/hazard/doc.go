@@ -22,7 +22,7 @@
 // The package answers these questions:
 //
 //   - [Table.Levels], [Depth] and [ValueDepth] measure chains. They need no edges: a cell
-//     holds the greatest level of its writer and of its readers.
+//     holds the max level of its writer and of its readers.
 //   - [Table.Latest] is what placing barriers needs: the latest earlier command that each
 //     command conflicts with, also from one replay to the next.
 //   - [Table.Order] is the order that conflicts demand, as an explicit graph for

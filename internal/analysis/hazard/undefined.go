@@ -9,9 +9,9 @@ import (
 	"github.com/mlxc/mlxc/ir"
 )
 
-// undefined finds reads of bytes of scratch memory or outputs that nothing can have
-// written before. If params move ranges, it tries their least and their greatest
-// values: a read that is undefined for some values is a fault.
+// undefined finds reads of bytes of scratch memory or outputs that nothing can have written before.
+// If params move ranges, it tries the mins and the maxes of the params: a read that is undefined
+// for some values is a fault.
 func (j *judge) undefined() {
 	if !j.moves() {
 		j.undefinedAt(nil)

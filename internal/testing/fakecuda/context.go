@@ -67,7 +67,6 @@ func init() {
 		g.ready = true
 		return success
 	})
-	register(free, "cuDriverGetVersion", 1, func(g *GPU, a []uintptr) uint32 { return give[int32](a[0], 12080) })
 	register(free, "cuGetErrorName", 2, errorText(0))
 	register(free, "cuGetErrorString", 2, errorText(1))
 	register(ready, "cuDeviceGetCount", 1, func(g *GPU, a []uintptr) uint32 { return give[int32](a[0], 1) })

@@ -2,7 +2,7 @@
 
 package fakecuda
 
-import "unsafe"
+import "bytes"
 
 // host is memory of the caller's that a copy reads or writes.
 type host struct {
@@ -17,7 +17,7 @@ func (g *GPU) hostMemory(at, n uintptr) (host, bool) {
 	}
 	if !g.pinned.ours(at) {
 		g.pageable++
-		return host{data: unsafe.Slice(bytePointer(at), n)}, true
+		return host{data: list[byte](at, n)}, true
 	}
 	m, off := g.pinned.find(at)
 	if m == nil || off+int(n) > len(m.data) {
@@ -26,8 +26,6 @@ func (g *GPU) hostMemory(at, n uintptr) (host, bool) {
 	}
 	return host{m.data[off : off+int(n)], m}, true
 }
-
-func bytePointer(p uintptr) *byte { return at[byte](p) }
 
 // deviceMemory returns the n bytes at an address of the GPU, and their allocation; nil, noted, if there is none.
 func (g *GPU) deviceMemory(at uintptr, n uintptr) (*allocation, []byte) {
@@ -40,89 +38,67 @@ func (g *GPU) deviceMemory(at uintptr, n uintptr) (*allocation, []byte) {
 	return m, m.bytes()[off : off+int64(n)]
 }
 
-func (g *GPU) toDevice(dst, src, n, on uintptr) uint32 {
-	s := object[stream](g, on)
-	if s == nil {
-		return invalidHandle
-	}
-	m, to := g.deviceMemory(dst, n)
-	from, ok := g.hostMemory(src, n)
+func toDevice(g *GPU, s *stream, a []uintptr) uint32 {
+	m, to := g.deviceMemory(a[0], a[2])
+	from, ok := g.hostMemory(a[1], a[2])
 	if m == nil || !ok {
 		return invalidValue
 	}
-	o := &op{device: []*allocation{m}}
-	if from.pinned != nil {
-		o.host = []*pinned{from.pinned}
-	} else {
-		from.data = append([]byte(nil), from.data...) // pageable memory may change once the call has returned
+	if from.pinned == nil {
+		from.data = bytes.Clone(from.data) // pageable memory may change once the call has returned
 	}
-	o.do = func() uint32 {
-		copy(to, from.data)
-		return success
-	}
-	g.put(s, o)
+	g.copies(s, to, from.data, from.pinned, m)
 	return success
 }
 
-func (g *GPU) toHost(dst, src, n, on uintptr) uint32 {
-	s := object[stream](g, on)
-	if s == nil {
-		return invalidHandle
-	}
-	to, ok := g.hostMemory(dst, n)
-	m, from := g.deviceMemory(src, n)
+func toHost(g *GPU, s *stream, a []uintptr) uint32 {
+	to, ok := g.hostMemory(a[0], a[2])
+	m, from := g.deviceMemory(a[1], a[2])
 	if m == nil || !ok {
 		return invalidValue
 	}
-	o := &op{device: []*allocation{m}}
 	if to.pinned != nil {
-		o.host = []*pinned{to.pinned}
-		o.do = func() uint32 {
-			copy(to.data, from)
-			return success
-		}
-		g.put(s, o)
+		g.copies(s, to.data, from, to.pinned, m)
 		return success
 	}
-	between := make([]byte, n)
-	o.do = func() uint32 {
-		copy(between, from)
-		return success
-	}
-	code := g.wait(g.put(s, o))
+	between := make([]byte, a[2])
+	code := g.wait(g.copies(s, between, from, nil, m))
 	if code == success {
 		copy(to.data, between)
 	}
 	return code
 }
 
-func init() {
-	register(inside, "cuMemcpyHtoDAsync_v2", 4, func(g *GPU, a []uintptr) uint32 { return g.toDevice(a[0], a[1], a[2], a[3]) })
-	register(inside, "cuMemcpyDtoHAsync_v2", 4, func(g *GPU, a []uintptr) uint32 { return g.toHost(a[0], a[1], a[2], a[3]) })
-	register(inside, "cuMemcpyDtoDAsync_v2", 4, func(g *GPU, a []uintptr) uint32 {
-		s := object[stream](g, a[3])
-		if s == nil {
-			return invalidHandle
-		}
-		dst, to := g.deviceMemory(a[0], a[2])
-		src, from := g.deviceMemory(a[1], a[2])
-		if dst == nil || src == nil {
-			return invalidValue
-		}
-		if a[0] < a[1]+a[2] && a[1] < a[0]+a[2] && a[0] != a[1] {
-			g.note("a copy of %d bytes from %#x to %#x: they lie in each other", a[2], a[1], a[0])
-		}
-		g.put(s, &op{device: []*allocation{dst, src}, do: func() uint32 {
-			copy(to, from)
-			return success
-		}})
+func within(g *GPU, s *stream, a []uintptr) uint32 {
+	dst, to := g.deviceMemory(a[0], a[2])
+	src, from := g.deviceMemory(a[1], a[2])
+	if dst == nil || src == nil {
+		return invalidValue
+	}
+	if a[0] < a[1]+a[2] && a[1] < a[0]+a[2] && a[0] != a[1] {
+		g.note("a copy of %d bytes from %#x to %#x: they lie in each other", a[2], a[1], a[0])
+	}
+	g.copies(s, to, from, nil, dst, src)
+	return success
+}
+
+// copies adds a copy to the end of a stream, with the memory that it uses; host is nil if none of that is pinned.
+func (g *GPU) copies(s *stream, to, from []byte, host *pinned, device ...*allocation) *op {
+	o := &op{device: device, do: func() uint32 {
+		copy(to, from)
 		return success
-	})
-	register(inside, "cuMemsetD8Async", 4, func(g *GPU, a []uintptr) uint32 {
-		s := object[stream](g, a[3])
-		if s == nil {
-			return invalidHandle
-		}
+	}}
+	if host != nil {
+		o.host = []*pinned{host}
+	}
+	return g.put(s, o)
+}
+
+func init() {
+	registerOn(inside, "cuMemcpyHtoDAsync_v2", 4, 3, toDevice)
+	registerOn(inside, "cuMemcpyDtoHAsync_v2", 4, 3, toHost)
+	registerOn(inside, "cuMemcpyDtoDAsync_v2", 4, 3, within)
+	registerOn(inside, "cuMemsetD8Async", 4, 3, func(g *GPU, s *stream, a []uintptr) uint32 {
 		m, to := g.deviceMemory(a[0], a[2])
 		if m == nil {
 			return invalidValue

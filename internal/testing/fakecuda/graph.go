@@ -103,13 +103,10 @@ func init() {
 		}
 		return give(a[0], g.handle(&graph{}))
 	})
-	register(destroys, "cuGraphDestroy", 1, func(g *GPU, a []uintptr) uint32 {
-		x := object[graph](g, a[0])
-		if x == nil {
-			return invalidHandle
+	registerDestroy("cuGraphDestroy", func(g *GPU, x *graph) {
+		for _, n := range x.nodes {
+			g.drop(n.handle, n)
 		}
-		g.forget(a[0], x)
-		return success
 	})
 	register(inside, "cuGraphAddKernelNode_v2", 5, func(g *GPU, a []uintptr) uint32 {
 		if a[0] == 0 {
@@ -127,26 +124,15 @@ func init() {
 		}
 		return g.grow(a[0], a[1], a[2], a[3], nil)
 	})
-	register(inside, "cuGraphAddDependencies_v2", 5, addEdges)
-	register(inside, "cuGraphInstantiateWithFlags", 3, func(g *GPU, a []uintptr) uint32 {
-		x := object[graph](g, a[1])
-		if x == nil {
-			return invalidHandle
-		}
+	registerOn(inside, "cuGraphAddDependencies_v2", 5, 0, addEdges)
+	registerOn(inside, "cuGraphInstantiateWithFlags", 3, 1, func(g *GPU, x *graph, a []uintptr) uint32 {
 		e := x.executable(g)
 		if a[0] == 0 || a[2] != 0 || e == nil {
 			return invalidValue
 		}
 		return give(a[0], g.handle(e))
 	})
-	register(destroys, "cuGraphExecDestroy", 1, func(g *GPU, a []uintptr) uint32 {
-		e := object[exec](g, a[0])
-		if e == nil {
-			return invalidHandle
-		}
-		g.drop(a[0], e)
-		return success
-	})
+	registerDestroy("cuGraphExecDestroy", func(*GPU, *exec) {})
 	register(inside, "cuGraphExecKernelNodeSetParams_v2", 3, func(g *GPU, a []uintptr) uint32 {
 		k, code := g.nodeOf(a[0], a[1])
 		if k == nil {
@@ -165,9 +151,9 @@ func init() {
 		}
 		return code
 	})
-	register(inside, "cuGraphLaunch", 2, func(g *GPU, a []uintptr) uint32 {
-		e, s := object[exec](g, a[0]), object[stream](g, a[1])
-		if e == nil || s == nil {
+	registerOn(inside, "cuGraphLaunch", 2, 1, func(g *GPU, s *stream, a []uintptr) uint32 {
+		e := object[exec](g, a[0])
+		if e == nil {
 			return invalidHandle
 		}
 		g.start(e, s)
@@ -207,14 +193,6 @@ func (x *graph) executable(g *GPU) *exec {
 	return e
 }
 
-// forget drops the handles of a graph and of its nodes.
-func (g *GPU) forget(h uintptr, x *graph) {
-	for _, n := range x.nodes {
-		g.drop(n.handle, n)
-	}
-	g.drop(h, x)
-}
-
 // nodeOf returns the kernel node of an executable graph that a node of its graph has become.
 func (g *GPU) nodeOf(of, at uintptr) (*execNode, uint32) {
 	e, n := object[exec](g, of), object[node](g, at)
@@ -227,11 +205,8 @@ func (g *GPU) nodeOf(of, at uintptr) (*execNode, uint32) {
 	return &e.nodes[n.number], success
 }
 
-func addEdges(g *GPU, a []uintptr) uint32 {
-	x := object[graph](g, a[0])
+func addEdges(g *GPU, x *graph, a []uintptr) uint32 {
 	switch {
-	case x == nil:
-		return invalidHandle
 	case a[4] == 0:
 		return success
 	case a[1] == 0 || a[2] == 0:

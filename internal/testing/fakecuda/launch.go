@@ -280,11 +280,7 @@ func (g *GPU) dispatch(r *run) uint32 {
 }
 
 func init() {
-	register(inside, "cuLaunchKernel", 11, func(g *GPU, a []uintptr) uint32 {
-		s := object[stream](g, a[8])
-		if s == nil {
-			return invalidHandle
-		}
+	registerOn(inside, "cuLaunchKernel", 11, 8, func(g *GPU, s *stream, a []uintptr) uint32 {
 		l, code := g.newLaunch(a[0], [3]uint32{uint32(a[1]), uint32(a[2]), uint32(a[3])}, [3]uint32{uint32(a[4]), uint32(a[5]), uint32(a[6])}, uint32(a[7]), a[9], a[10])
 		if l != nil {
 			g.put(s, g.op(l))

@@ -129,24 +129,15 @@ func init() {
 		}
 		return invalidPTX
 	})
-	register(destroys, "cuModuleUnload", 1, func(g *GPU, a []uintptr) uint32 {
-		c := object[code](g, a[0])
-		if c == nil {
-			return invalidHandle
-		}
+	registerDestroy("cuModuleUnload", func(g *GPU, c *code) {
 		for _, h := range c.functions {
 			if f, ok := g.objects[h]; ok {
 				g.drop(h, f)
 			}
 		}
-		g.drop(a[0], c)
-		return success
 	})
-	register(inside, "cuModuleGetFunction", 3, func(g *GPU, a []uintptr) uint32 {
-		c := object[code](g, a[1])
+	registerOn(inside, "cuModuleGetFunction", 3, 1, func(g *GPU, c *code, a []uintptr) uint32 {
 		switch {
-		case c == nil:
-			return invalidHandle
 		case a[0] == 0 || a[2] == 0:
 			return invalidValue
 		case text(a[2], 1<<12) != air.PTXEntry:
@@ -156,11 +147,7 @@ func init() {
 		c.functions = append(c.functions, h)
 		return give(a[0], h)
 	})
-	register(inside, "cuFuncGetAttribute", 3, func(g *GPU, a []uintptr) uint32 {
-		f := object[function](g, a[2])
-		if f == nil {
-			return invalidHandle
-		}
+	registerOn(inside, "cuFuncGetAttribute", 3, 2, func(_ *GPU, f *function, a []uintptr) uint32 {
 		switch uint32(a[1]) {
 		case functionMaxThreads:
 			return give(a[0], int32(f.threads()))
@@ -171,16 +158,12 @@ func init() {
 		}
 		return invalidValue
 	})
-	register(inside, "cuFuncSetAttribute", 3, func(g *GPU, a []uintptr) uint32 {
-		f := object[function](g, a[0])
-		switch n := int(int32(a[2])); {
-		case f == nil:
-			return invalidHandle
-		case uint32(a[1]) != functionDynamicShared || n < 0 || n+f.static() > sharedOptin:
+	registerOn(inside, "cuFuncSetAttribute", 3, 0, func(_ *GPU, f *function, a []uintptr) uint32 {
+		n := int(int32(a[2]))
+		if uint32(a[1]) != functionDynamicShared || n < 0 || n+f.static() > sharedOptin {
 			return invalidValue
-		default:
-			f.dynamic = n
 		}
+		f.dynamic = n
 		return success
 	})
 }

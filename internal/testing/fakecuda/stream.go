@@ -36,50 +36,24 @@ func init() {
 		}
 		return give(a[0], g.handle(&stream{}))
 	})
-	register(destroys, "cuStreamDestroy_v2", 1, func(g *GPU, a []uintptr) uint32 {
-		s := object[stream](g, a[0])
-		if s == nil {
-			return invalidHandle
-		}
-		g.drop(a[0], s) // its pending work runs all the same
-		return success
-	})
-	register(inside, "cuStreamSynchronize", 1, func(g *GPU, a []uintptr) uint32 {
-		s := object[stream](g, a[0])
-		if s == nil {
-			return invalidHandle
-		}
-		return g.wait(s.tail)
-	})
+	registerDestroy("cuStreamDestroy_v2", func(*GPU, *stream) {}) // its pending work runs all the same
+	registerOn(inside, "cuStreamSynchronize", 1, 0, func(g *GPU, s *stream, _ []uintptr) uint32 { return g.wait(s.tail) })
 	register(inside, "cuEventCreate", 2, func(g *GPU, a []uintptr) uint32 {
 		if a[0] == 0 || uint32(a[1])&^(eventBlockingSync|eventDisableTiming) != 0 {
 			return invalidValue
 		}
 		return give(a[0], g.handle(&event{timed: a[1]&eventDisableTiming == 0}))
 	})
-	register(destroys, "cuEventDestroy_v2", 1, func(g *GPU, a []uintptr) uint32 {
+	registerDestroy("cuEventDestroy_v2", func(*GPU, *event) {})
+	registerOn(inside, "cuEventRecord", 2, 1, func(g *GPU, s *stream, a []uintptr) uint32 {
 		e := object[event](g, a[0])
 		if e == nil {
-			return invalidHandle
-		}
-		g.drop(a[0], e)
-		return success
-	})
-	register(inside, "cuEventRecord", 2, func(g *GPU, a []uintptr) uint32 {
-		e, s := object[event](g, a[0]), object[stream](g, a[1])
-		if s == nil || e == nil {
 			return invalidHandle
 		}
 		e.last = g.put(s, &op{})
 		return success
 	})
-	register(inside, "cuEventSynchronize", 1, func(g *GPU, a []uintptr) uint32 {
-		e := object[event](g, a[0])
-		if e == nil {
-			return invalidHandle
-		}
-		return g.wait(e.last)
-	})
+	registerOn(inside, "cuEventSynchronize", 1, 0, func(g *GPU, e *event, _ []uintptr) uint32 { return g.wait(e.last) })
 	register(inside, "cuEventElapsedTime", 3, elapsed)
 }
 

@@ -65,6 +65,25 @@ func register(k kind, name string, args int, call func(g *GPU, a []uintptr) uint
 	table[name] = &method{name: name, args: args, call: call, kind: k}
 }
 
+// registerOn registers a function whose argument i is the handle of a T.
+func registerOn[T any](k kind, name string, args, i int, call func(g *GPU, o *T, a []uintptr) uint32) {
+	register(k, name, args, func(g *GPU, a []uintptr) uint32 {
+		if o := object[T](g, a[i]); o != nil {
+			return call(g, o, a)
+		}
+		return invalidHandle
+	})
+}
+
+// registerDestroy registers a function that destroys the T whose handle it is given.
+func registerDestroy[T any](name string, destroy func(g *GPU, o *T)) {
+	registerOn(destroys, name, 1, 0, func(g *GPU, o *T, a []uintptr) uint32 {
+		destroy(g, o)
+		g.drop(a[0], o)
+		return success
+	})
+}
+
 // answering is the GPU that calls go to; nil: none.
 var answering atomic.Pointer[GPU]
 

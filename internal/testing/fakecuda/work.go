@@ -22,7 +22,7 @@ type op struct {
 
 // work is the queue of ops that have not run.
 type work struct {
-	ready   []*op // whose predecessors have ended, in the order of that
+	ready   []*op // ops whose predecessors have ended, in the order in which they became ready
 	pending int   // number of ops that have not ended
 	seq     uint64
 	drained bool // run all ops, also those that no caller waits for

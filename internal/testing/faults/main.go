@@ -40,7 +40,7 @@ type room struct {
 }
 
 var rooms = []room{
-	{"kernels", 22, []string{"msl/*.metal"}, []string{"./msl/...", "./backend/softmetal"}, []string{"./backend/cpu", "./backend/softmetal"}},
+	{"kernels", 22, []string{"msl/*.metal", "msl/*.h"}, []string{"./msl/...", "./backend/softmetal"}, []string{"./backend/cpu", "./backend/softmetal"}},
 	{"msl", 9, []string{"msl"}, []string{"./msl/...", "./prove", "./backend/cpu"}, []string{"./prove", "./backend/cpu", "./backend/softmetal"}},
 	{"air", 13, []string{"internal/air"}, []string{"./internal/air/...", "./backend/softmetal"}, []string{"./internal/air/...", "./internal/toolchain/...", "./internal/testing/kernelcases", "./backend/softmetal"}},
 	{"softmetal", 7, []string{"backend/softmetal"}, []string{"./backend/softmetal"}, []string{"./backend/softmetal", "./internal/testing/kernelcases", "./internal/infer"}},
@@ -196,7 +196,7 @@ func (r room) faults() (out []fault, err error) {
 				case strings.HasSuffix(path, "_test.go"), strings.Contains(path, "_darwin"), strings.Contains(path, "_arm64"), strings.Contains(path, "_other"):
 				case strings.HasSuffix(path, ".go") && !bytes.Contains(text, []byte("DO NOT EDIT")):
 					out = append(out, inGo(path, text)...)
-				case strings.HasSuffix(path, ".metal") && r.name == "kernels", strings.HasSuffix(path, ".c"):
+				case (strings.HasSuffix(path, ".metal") || strings.HasSuffix(path, ".h")) && r.name == "kernels", strings.HasSuffix(path, ".c"):
 					out = append(out, inC(path, text)...)
 				}
 				return nil

@@ -5,7 +5,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/mlxc/mlxc/frontend/gguf"
+	"github.com/mlxc/mlxc/backend/measure"
+	"github.com/mlxc/mlxc/frontend"
 	"github.com/mlxc/mlxc/ir"
 	"github.com/mlxc/mlxc/replay"
 )
@@ -21,7 +22,7 @@ func (b *bench) alone() error {
 	if b.tiny {
 		shape, pos = small(shape), 8
 	}
-	recorded, err := shape.Record(b.ctx, gguf.Options{Advance: true})
+	recorded, err := shape.Record(b.ctx, frontend.Options{Advance: true})
 	if err != nil {
 		return err
 	}
@@ -41,7 +42,7 @@ func (b *bench) alone() error {
 	for _, name := range names {
 		all.Graphs = append(all.Graphs, only(g, name))
 	}
-	fmt.Fprintf(b.out, "\n| kernel alone, of %s's decode | a token | µs | µs, waiting by itself | least–greatest |\n|---|---|---|---|---|\n", shape.Name)
+	fmt.Fprintf(b.out, "\n| kernel alone, of %s's decode | a token | µs | µs, waiting by itself | min–max |\n|---|---|---|---|---|\n", shape.Name)
 	var times [2][]sample
 	for i, p := range []plan{asChain, waiting} {
 		d, end, err := b.open(p)
@@ -72,7 +73,7 @@ func (b *bench) alone() error {
 			continue
 		}
 		n := float64(len(commands(all.Graphs[i])))
-		each := func(s sample) float64 { return 1e6 * middle(s.device) / n }
+		each := func(s sample) float64 { return 1e6 * measure.Median(s.device) / n }
 		b.row(name+", alone", map[string]any{"dispatches": histogram(g)[name], "microseconds": each(chain), "waiting_microseconds": each(waits)},
 			"| %.80s | %d | %.2f | %.2f | %.2f–%.2f |\n", name, histogram(g)[name], each(chain), each(waits), 1e6*slices.Min(waits.device)/n, 1e6*slices.Max(waits.device)/n)
 	}

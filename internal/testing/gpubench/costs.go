@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/mlxc/mlxc/backend"
-	"github.com/mlxc/mlxc/backend/launchtimes"
+	"github.com/mlxc/mlxc/backend/measure"
 	"github.com/mlxc/mlxc/cost"
 	"github.com/mlxc/mlxc/ir"
 )
@@ -24,19 +24,20 @@ func (b *bench) costs() error {
 	if b.tiny {
 		bytes = 1 << 20
 	}
-	moved := func(what string, seconds []float64, err error) {
+	moved := func(what string, rates []float64, err error) {
 		if err != nil {
 			b.fail(what, err)
 			return
 		}
-		rate := 2 * float64(bytes) / middle(seconds)
+		rate := measure.Median(rates)
+		took := 2e6 * float64(bytes) / rate
 		b.copy = max(b.copy, rate)
-		b.row(what, map[string]any{"microseconds": 1e6 * middle(seconds), "bytes_per_second": rate}, "| %s, %d MiB | %.1f | %.0f GB/s, read and written |\n", what, bytes>>20, 1e6*middle(seconds), rate/1e9)
+		b.row(what, map[string]any{"microseconds": took, "bytes_per_second": rate}, "| %s, %d MiB | %.1f | %.0f GB/s, read and written |\n", what, bytes>>20, took, rate/1e9)
 	}
-	s, err := b.time(d, moduleOf(copied(bytes)), "copied", 1, b.rounds, nil)
-	moved("a copy by our kernel", s.device, err)
-	seconds, err := b.queueCopy(d, bytes)
-	moved("a copy by the driver", seconds, err)
+	rates, err := measure.Copy(bytes, measure.On(b.ctx, d, b.rounds))
+	moved("a copy by our kernel", rates, err)
+	rates, err = b.queueCopy(d, bytes)
+	moved("a copy by the driver", rates, err)
 	end()
 	if b.copy > 0 {
 		b.model.Bandwidth = b.copy
@@ -50,12 +51,9 @@ func (b *bench) costs() error {
 	for _, p := range []plan{onStream, asChain, waiting, byEdges, edgesToo} {
 		edges := p.cuda == "edges"
 		d, end, err := b.open(p)
-		var t launchtimes.Times
+		var t measure.Times
 		if err == nil {
-			t, err = launchtimes.Measure(n, edges, func(g *ir.Graph) (launchtimes.Sample, error) {
-				s, err := b.time(d, moduleOf(g), g.Name, 1, b.rounds, nil)
-				return launchtimes.Sample{Device: s.device, Host: s.host}, err
-			})
+			t, err = measure.Launches(n, edges, measure.On(b.ctx, d, b.rounds))
 			end()
 		}
 		if err != nil {
@@ -80,7 +78,7 @@ func (b *bench) costs() error {
 			break
 		}
 	}
-	launchtimes.Believe(&b.model, plans, base.measured)
+	measure.Believe(&b.model, plans, base.measured)
 	b.serial = float64(b.model.Launch)
 	b.fit = cost.NewFit(b.model)
 	return nil
@@ -95,7 +93,7 @@ func (b *bench) row(what string, values map[string]any, format string, args ...a
 
 func moduleOf(g *ir.Graph) *ir.Module { return &ir.Module{Graphs: []*ir.Graph{g}} }
 
-// queueCopy measures copies of a queue.
+// queueCopy measures copies of a queue, and returns bytes read and written per second, by round.
 func (b *bench) queueCopy(d backend.Device, bytes int64) (out []float64, err error) {
 	q, err := d.NewQueue()
 	if err != nil {
@@ -124,17 +122,8 @@ func (b *bench) queueCopy(d backend.Device, bytes int64) (out []float64, err err
 			return nil, err
 		}
 		if i > 0 {
-			out = append(out, time.Since(begin).Seconds()/together)
+			out = append(out, 2*together*float64(bytes)/time.Since(begin).Seconds())
 		}
 	}
 	return out, nil
-}
-
-// copied is a graph that copies bytes.
-func copied(bytes int64) *ir.Graph {
-	b := ir.NewBuilder("copied")
-	from := b.Memory(ir.Memory{Name: "x", Kind: ir.State, Size: bytes})
-	to := b.Memory(ir.Memory{Name: "y", Kind: ir.State, Size: bytes})
-	b.Copy(ir.ViewOf(to, 0, bytes), ir.ViewOf(from, 0, bytes), "")
-	return b.Unfinished()
 }

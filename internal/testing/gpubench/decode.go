@@ -7,7 +7,9 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/mlxc/mlxc/backend/measure"
 	"github.com/mlxc/mlxc/cost"
+	"github.com/mlxc/mlxc/frontend"
 	"github.com/mlxc/mlxc/frontend/gguf"
 	"github.com/mlxc/mlxc/ir"
 	"github.com/mlxc/mlxc/optimize"
@@ -132,12 +134,12 @@ func (b *bench) decode() error {
 	if b.tiny {
 		shape, tokens = small(shape), min(b.tokens, 8)
 	}
-	recorded, err := shape.Record(b.ctx, gguf.Options{Advance: true})
+	recorded, err := shape.Record(b.ctx, frontend.Options{Advance: true})
 	if err != nil {
 		return err
 	}
 	fmt.Fprintf(b.out, "\n%s, %d tokens from position 0, ids found and carried on the device\n", shape.Name, tokens)
-	fmt.Fprintf(b.out, "\n| form | dispatches | epochs | tokens/s | µs a token | host, µs a token | floor, µs | modelled, µs | µs, least–greatest |\n|---|---|---|---|---|---|---|---|---|\n")
+	fmt.Fprintf(b.out, "\n| form | dispatches | epochs | tokens/s | µs a token | host, µs a token | floor, µs | modelled, µs | µs, min–max |\n|---|---|---|---|---|---|---|---|---|\n")
 	recorded = &ir.Module{Graphs: recorded.Graphs[:1]}
 	took := map[string]float64{} // seconds of a token, of forms with programmatic dependent launches
 	form := func(name, pipeline string, p plan, made func(*ir.Module, string) (*ir.Module, error)) {
@@ -286,7 +288,7 @@ func (b *bench) tokensOf(name string, m *ir.Module, p plan, tokens, pos int) (ea
 		return 0, err
 	}
 	b.report(name, m.Graphs[0], p, t, pos+tokens/2)
-	return middle(t.wall), nil
+	return measure.Median(t.wall), nil
 }
 
 // report prints a row of steps of one token, whose graph is g, launched by a plan; pos is the position in
@@ -297,13 +299,13 @@ func (b *bench) report(name string, g *ir.Graph, p plan, t sample, pos int) {
 		b.fail(name, err)
 		return
 	}
-	each := middle(t.wall)
+	each := measure.Median(t.wall)
 	floor, modelled := float64(f.Epochs)*b.serial, 1e6*b.modelled(g, p, pos)
 	b.row(name, map[string]any{
-		"dispatches": f.Dispatches, "epochs": f.Epochs, "microseconds": 1e6 * each, "device_microseconds": 1e6 * middle(t.device),
-		"host_microseconds": 1e6 * middle(t.host), "floor_microseconds": 1e6 * floor, "modelled_microseconds": modelled, "position": pos,
+		"dispatches": f.Dispatches, "epochs": f.Epochs, "microseconds": 1e6 * each, "device_microseconds": 1e6 * measure.Median(t.device),
+		"host_microseconds": 1e6 * measure.Median(t.host), "floor_microseconds": 1e6 * floor, "modelled_microseconds": modelled, "position": pos,
 		"kernels": histogram(g),
-	}, "| %s | %d | %d | %.0f | %.1f | %.1f | %.0f | %.0f (%+.0f %%) | %s |\n", name, f.Dispatches, f.Epochs, 1/each, 1e6*each, 1e6*middle(t.host),
+	}, "| %s | %d | %d | %.0f | %.1f | %.1f | %.0f | %.0f (%+.0f %%) | %s |\n", name, f.Dispatches, f.Epochs, 1/each, 1e6*each, 1e6*measure.Median(t.host),
 		1e6*floor, modelled, 100*(modelled/(1e6*each)-1), around(t.wall))
 }
 
@@ -324,7 +326,7 @@ func (b *bench) large() error {
 	if b.tiny {
 		shape, tokens, prompt = small(shape), 4, 8
 	}
-	recorded, err := shape.Record(b.ctx, gguf.Options{Advance: true, Prefill: int64(prompt)})
+	recorded, err := shape.Record(b.ctx, frontend.Options{Advance: true, Prefill: int64(prompt)})
 	if err != nil {
 		return err
 	}
@@ -348,7 +350,7 @@ func (b *bench) large() error {
 		return err
 	}
 	defer in.Close()
-	fmt.Fprintf(b.out, "\n| %s | dispatches | epochs | tokens/s | µs a token | host, µs a token | floor, µs | modelled, µs | µs, least–greatest |\n|---|---|---|---|---|---|---|---|---|\n", shape.Name)
+	fmt.Fprintf(b.out, "\n| %s | dispatches | epochs | tokens/s | µs a token | host, µs a token | floor, µs | modelled, µs | µs, min–max |\n|---|---|---|---|---|---|---|---|---|\n", shape.Name)
 	g := m.Graphs[0]
 	for _, pos := range []int{0, prompt} {
 		if b.late("decode") || pos+tokens > int(shape.Context) {
@@ -364,7 +366,7 @@ func (b *bench) large() error {
 		if b.copy > 0 {
 			bound := bytes / b.copy
 			b.row(name+", bound", map[string]any{"bytes": bytes, "microseconds": 1e6 * bound}, "| its bytes, %.2f GB, at a copy's bandwidth | | | %.0f | %.0f | | | %.0f %% of it reached | |\n",
-				bytes/1e9, 1/bound, 1e6*bound, 100*bound/middle(t.wall))
+				bytes/1e9, 1/bound, 1e6*bound, 100*bound/measure.Median(t.wall))
 		}
 	}
 	if b.late("prompt") {
@@ -411,7 +413,7 @@ func (b *bench) prompt(in *replay.Instance, how string, m *ir.Module, prompt int
 	if err != nil {
 		return err
 	}
-	each := middle(t.wall)
+	each := measure.Median(t.wall)
 	b.row("prompt"+how, map[string]any{"tokens": prompt, "microseconds": 1e6 * each, "kernels": histogram(m.Graphs[1])}, "| a prompt of %d tokens%s | | | %.0f | %.1f | | | | %s, all |\n", prompt, how, float64(prompt)/each, 1e6*each/float64(prompt), around(t.wall))
 	return nil
 }

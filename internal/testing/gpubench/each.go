@@ -17,9 +17,10 @@ type kind struct {
 	bytes, operations float64
 }
 
-// each measures the kernels of a graph as they run in it: all dispatches of a kernel and size in a row, each behind
-// the one before, on the memories that they have in the graph, so that weights are read from where they lie there.
-// The results mean nothing. What one takes goes into the model's fit.
+// each measures the kernels of a graph on the memories that they have in the graph, so that weights
+// are read from where they lie there. It runs all dispatches of a kernel and size one after
+// another, each waiting for the one before; the values that they compute mean nothing. The times go
+// into the model's fit.
 func (b *bench) each(m *ir.Module, pos int, set func(pos int) setter) error {
 	g := optimize.Annotated(b.ctx, m.Graphs[0])
 	work := b.model.OrDefault().At(g, at(g, pos))

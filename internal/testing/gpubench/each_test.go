@@ -7,9 +7,9 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/mlxc/mlxc/backend/launchtimes"
+	"github.com/mlxc/mlxc/backend/measure"
 	"github.com/mlxc/mlxc/cost"
-	"github.com/mlxc/mlxc/frontend/gguf"
+	"github.com/mlxc/mlxc/frontend"
 	"github.com/mlxc/mlxc/ir"
 )
 
@@ -25,7 +25,7 @@ func TestModelled(t *testing.T) {
 			"edges": {Launch: 0.9 * us, Barrier: 0.5 * us},
 		},
 	}}
-	row, forked := launchtimes.Row(100, false), launchtimes.Forked(20)
+	row, forked := measure.Row(100, false), measure.Forked(20)
 	for _, c := range []struct {
 		g    *ir.Graph
 		p    plan
@@ -46,7 +46,7 @@ func TestEach(t *testing.T) {
 	b.fit = cost.NewFit(b.model)
 	b.until = b.until.AddDate(9999, 0, 0)
 	shape := small(demonstration)
-	recorded, err := shape.Record(t.Context(), gguf.Options{Advance: true})
+	recorded, err := shape.Record(t.Context(), frontend.Options{Advance: true})
 	require.NoError(t, err)
 	m := &ir.Module{Graphs: recorded.Graphs[:1]}
 	require.NoError(t, b.each(m, 2, first))
@@ -71,7 +71,7 @@ func TestSettle(t *testing.T) {
 	b.fit = cost.NewFit(b.model)
 	b.until = b.until.AddDate(9999, 0, 0)
 	shape := small(demonstration)
-	recorded, err := shape.Record(t.Context(), gguf.Options{Advance: true})
+	recorded, err := shape.Record(t.Context(), frontend.Options{Advance: true})
 	require.NoError(t, err)
 	m := &ir.Module{Graphs: recorded.Graphs[:1]}
 	all := strings.Join(defaults(), ",")
@@ -110,7 +110,7 @@ func TestLooked(t *testing.T) {
 	b := &bench{ctx: t.Context(), device: "cpu", rounds: 1, known: map[kind]bool{}, out: &strings.Builder{}}
 	b.until = b.until.AddDate(9999, 0, 0)
 	shape := small(demonstration)
-	recorded, err := shape.Record(t.Context(), gguf.Options{Advance: true})
+	recorded, err := shape.Record(t.Context(), frontend.Options{Advance: true})
 	require.NoError(t, err)
 	m := &ir.Module{Graphs: recorded.Graphs[:1]}
 	b.model = cost.Model{}.OrDefault()

@@ -7,6 +7,7 @@ import (
 	"unsafe"
 
 	"github.com/mlxc/mlxc/backend"
+	"github.com/mlxc/mlxc/backend/measure"
 	"github.com/mlxc/mlxc/cost"
 	"github.com/mlxc/mlxc/ir"
 	"github.com/mlxc/mlxc/optimize"
@@ -47,7 +48,7 @@ func newPool(n int) *pool {
 	return p
 }
 
-// blob is n bytes that no other tensor of the graph has, as far as there are so many.
+// blob returns n bytes that no other tensor of the graph has, until the pool is used up.
 func (p *pool) blob(codes bool, n int64) *ir.Blob {
 	from, at := p.floats, &p.at[1]
 	if codes {
@@ -118,7 +119,7 @@ func norms(axis, bytes int64) []kernelCase {
 
 // kernels measures operations at sizes of models.
 func (b *bench) kernels() error {
-	fmt.Fprintf(b.out, "\n| operation | µs | GB/s | of a copy | µs, least–greatest |\n|---|---|---|---|---|\n")
+	fmt.Fprintf(b.out, "\n| operation | µs | GB/s | of a copy | µs, min–max |\n|---|---|---|---|---|\n")
 	sizes, norm, room := [][2]int64{{4096, 4096}, {14336, 4096}, {4096, 14336}, {576, 576}, {1536, 576}, {576, 1536}}, int64(64<<20), int64(512<<20)
 	axes := []int64{576, 1536, 4096, 14336}
 	if b.tiny {
@@ -215,7 +216,7 @@ func (b *bench) product(d backend.Device, c kernelCase, count int, name string, 
 			dispatches++
 		}
 	}
-	each := middle(t.device) / float64(count)
+	each := measure.Median(t.device) / float64(count)
 	if dispatches == count {
 		b.fit.Run(function, first, cost.Seconds(each))
 	}

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/mlxc/mlxc/backend"
+	"github.com/mlxc/mlxc/backend/measure"
 	"github.com/mlxc/mlxc/ir"
 	"github.com/mlxc/mlxc/replay"
 )
@@ -17,38 +18,29 @@ type sample struct {
 	host   []float64 // work of the host
 }
 
-// middle is the median.
-func middle(v []float64) float64 {
-	if len(v) == 0 {
-		return 0
-	}
-	s := slices.Sorted(slices.Values(v))
-	return s[len(s)/2]
-}
-
 // around is the minimum and the maximum, in µs.
 func around(v []float64) string {
 	return fmt.Sprintf("%.1f–%.1f", 1e6*slices.Min(v), 1e6*slices.Max(v))
 }
 
-// time replays a graph of a module, `row` times in one submission, for some rounds, after one that fills caches. set
+// time replays a graph of a module, `burst` times in one submission, for some rounds, after one that fills caches. set
 // sets params and inputs.
-func (b *bench) time(d backend.Device, m *ir.Module, graph string, row, rounds int, set func(*replay.Frame) error) (s sample, err error) {
+func (b *bench) time(d backend.Device, m *ir.Module, graph string, burst, rounds int, set func(*replay.Frame) error) (s sample, err error) {
 	in, err := replay.Open(d, m, replay.Options{})
 	if err != nil {
 		return s, err
 	}
 	defer in.Close()
-	return b.timeOn(in, graph, row, rounds, set)
+	return b.timeOn(in, graph, burst, rounds, set)
 }
 
 // timeOn is time on an instance.
-func (b *bench) timeOn(in *replay.Instance, graph string, row, rounds int, set func(*replay.Frame) error) (s sample, err error) {
+func (b *bench) timeOn(in *replay.Instance, graph string, burst, rounds int, set func(*replay.Frame) error) (s sample, err error) {
 	g, err := in.Graph(b.ctx, graph)
 	if err != nil {
 		return s, err
 	}
-	f, err := g.NewRowFrame(b.ctx, row)
+	f, err := g.NewBurstFrame(b.ctx, burst)
 	if err != nil {
 		return s, err
 	}
@@ -59,21 +51,17 @@ func (b *bench) timeOn(in *replay.Instance, graph string, row, rounds int, set f
 			}
 		}
 		begin := time.Now()
-		t, err := f.RunRow(b.ctx, row)
-		wall := time.Since(begin).Seconds()
+		t, err := f.RunBurst(b.ctx, burst)
+		wall := time.Since(begin)
 		if err != nil {
 			return s, err
 		}
 		if i == 0 {
 			continue
 		}
-		n := float64(row)
-		device := t.Duration().Seconds()
-		if device <= 0 {
-			device = wall
-		}
-		s.device = append(s.device, device/n)
-		s.wall = append(s.wall, wall/n)
+		n := float64(burst)
+		s.device = append(s.device, measure.Seconds(t.Times, wall)/n)
+		s.wall = append(s.wall, wall.Seconds()/n)
 		s.host = append(s.host, t.Encode.Seconds()/n)
 	}
 	return s, nil

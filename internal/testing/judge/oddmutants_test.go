@@ -162,17 +162,15 @@ func rewriteAt(e *term.Expr, at *int, r *rand.Rand) *term.Expr {
 		return &term.Expr{Op: o, Kind: term.Float, Args: args}
 	}
 	if e.Kind == term.Bool {
-		mirrored := map[term.Op]term.Op{term.Lt: term.Gt, term.Gt: term.Lt, term.Le: term.Ge, term.Ge: term.Le, term.Eq: term.Eq, term.Ne: term.Ne}
-		negated := map[term.Op]term.Op{term.Lt: term.Ge, term.Gt: term.Le, term.Le: term.Gt, term.Ge: term.Lt, term.Eq: term.Ne, term.Ne: term.Eq}
-		if _, ok := mirrored[e.Op]; !ok {
+		if !e.Op.Comparison() {
 			return &out
 		}
 		if r.IntN(2) == 0 {
-			out.Op = mirrored[e.Op]
+			out.Op = e.Op.Mirrored()
 			out.Args[0], out.Args[1] = out.Args[1], out.Args[0]
 			return &out
 		}
-		out.Op = negated[e.Op]
+		out.Op = e.Op.Negated()
 		return &term.Expr{Op: term.Not, Kind: term.Bool, Args: []*term.Expr{&out}}
 	}
 	if len(out.Args) == 2 && r.IntN(3) > 0 {

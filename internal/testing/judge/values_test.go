@@ -238,11 +238,12 @@ func (c *chef) generated(last bool) {
 	}
 	op := func(o term.Op, args ...*term.Expr) *term.Expr {
 		e := &term.Expr{Op: o, Kind: term.Float, Args: args}
-		if o >= term.Eq && o <= term.Not {
+		if o.Condition() {
 			e.Kind = term.Bool
 		}
 		return e
 	}
+	unary, comparisons := term.FloatOperations(1), term.Comparisons()
 	var expr func(depth int) *term.Expr
 	expr = func(depth int) *term.Expr {
 		n := c.r.IntN(27)
@@ -266,9 +267,9 @@ func (c *chef) generated(last bool) {
 			o := []term.Op{term.Add, term.Add, term.Mul, term.Mul, term.Sub, term.Div, term.Min, term.Max, term.Min, term.Max}[n-8]
 			return op(o, expr(depth-1), expr(depth-1))
 		case n < 22:
-			return op([]term.Op{term.Neg, term.Abs, term.Exp, term.Sqrt, term.Rsqrt, term.Exp2, term.Log, term.Sin, term.Cos, term.Tanh}[c.r.IntN(10)], expr(depth-1))
+			return op(unary[c.r.IntN(len(unary))], expr(depth-1))
 		case n < 24:
-			cond := op([]term.Op{term.Eq, term.Ne, term.Lt, term.Le, term.Gt, term.Ge}[c.r.IntN(6)], expr(depth-1), expr(depth-1))
+			cond := op(comparisons[c.r.IntN(len(comparisons))], expr(depth-1), expr(depth-1))
 			return op(term.Select, cond, expr(depth-1), expr(depth-1))
 		case n == 24: // silu and sigmoid, written out
 			x := expr(depth - 1)

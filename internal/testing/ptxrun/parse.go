@@ -3,9 +3,10 @@ package ptxrun
 import (
 	"fmt"
 	"math"
-	"regexp"
 	"strconv"
 	"strings"
+
+	"github.com/mlxc/mlxc/internal/ptx"
 )
 
 // Program is the entry of a PTX text, parsed.
@@ -41,216 +42,160 @@ type instruction struct {
 
 // operand is a register, a number, a place in memory or in the parameters, or a place in the code.
 type operand struct {
-	kind   byte // 'r', 'n', '[', 'p', 'l', 's', 'v', '_'
+	kind   byte // 'r', 'n', '[', 'p', 'l', 's', '_'
 	index  int  // of the register, the parameter, or the instruction at a label; −1: none
 	number uint64
-	name   string
+	name   string // of a special register
 }
-
-var (
-	comment    = regexp.MustCompile(`//[^\n]*`)
-	entry      = regexp.MustCompile(`(?s)\.visible \.entry (\w+)\((.*?)\)\s*((?:\.\w+[^{]*?)?)\{(.*)\}\s*$`)
-	paramLine  = regexp.MustCompile(`\.param \.[a-z](\d+)[^,]*?(\w+)\s*$`)
-	sharedLine = regexp.MustCompile(`(?m)^\s*\.shared \.align (\d+) \.b8 (\w+)\[(\d+)\];`)
-	regLine    = regexp.MustCompile(`^\.reg \.(?:pred|[bfsu](?:16|32|64))\s+%(\w+)<(\d+)>$`)
-	targetLine = regexp.MustCompile(`(?m)^\.target (\w+)`)
-	memoryText = regexp.MustCompile(`^\[([%\w$]+)(?:\+(-?\d+))?\]$`)
-	labelText  = regexp.MustCompile(`^(\$\w+):\s*`)
-)
 
 // Parse reads the text of one entry.
 func Parse(text []byte) (*Program, error) {
-	plain := comment.ReplaceAllString(string(text), "")
-	m := entry.FindStringSubmatch(plain)
-	if m == nil {
-		return nil, fmt.Errorf("there is no entry")
+	m, err := ptx.Parse(text)
+	if err != nil {
+		return nil, err
 	}
 	p := &Program{params: map[string]int{}, registers: map[string]int{}, Calls: map[string]int{}, shared: map[string]uint64{}}
-	for _, v := range sharedLine.FindAllStringSubmatch(plain, -1) {
-		size, _ := strconv.Atoi(v[3])
-		p.size = (p.size + 255) &^ 255
-		p.shared[v[2]] = sharedBase + uint64(p.size)
-		p.size += size
-	}
-	if t := targetLine.FindStringSubmatch(plain); t != nil {
-		p.Target = t[1]
-	}
-	for s := range strings.SplitSeq(m[2], ",") {
-		x := paramLine.FindStringSubmatch(strings.TrimSpace(s))
-		if x == nil {
-			return nil, fmt.Errorf("parameter %q is not understood", s)
+	for _, x := range m.Params {
+		t, ok := typeOf(x.Type)
+		if !ok {
+			return nil, fmt.Errorf("parameter %s of type %s is not understood", x.Name, x.Type)
 		}
-		bits, _ := strconv.Atoi(x[1])
-		p.params[x[2]] = len(p.Params)
-		p.Params = append(p.Params, bits/8)
+		p.params[x.Name] = len(p.Params)
+		p.Params = append(p.Params, t.bits/8)
 	}
 	labels := map[string]int{}
-	first := strings.Count(plain[:strings.Index(plain, m[4])], "\n") + 1
-	for n, statement := range splitted(m[4]) {
-		s := statement.text
-		for {
-			l := labelText.FindStringSubmatch(s)
-			if l == nil {
-				break
+	var statements []ptx.Statement
+	for n, l := range m.Lines {
+		if l.Unclear {
+			return nil, fmt.Errorf("line %d: %s: is not understood", n+1, strings.TrimSpace(l.Text))
+		}
+		for _, s := range l.Code {
+			for _, name := range s.Labels {
+				labels[name] = len(p.code)
 			}
-			labels[l[1]] = len(p.code)
-			s = s[len(l[0]):]
-		}
-		if s == "" || strings.HasPrefix(s, ".shared ") || strings.HasPrefix(s, ".pragma ") {
-			continue
-		}
-		if r := regLine.FindStringSubmatch(s); r != nil {
-			count, _ := strconv.Atoi(r[2])
-			for i := range count {
-				p.registers[fmt.Sprintf("%%%s%d", r[1], i)] = len(p.registers)
+			if s.Op == "" || s.Op[0] == '.' {
+				if err := p.directive(s); err != nil {
+					return nil, fmt.Errorf("line %d: %s: %w", n+1, strings.TrimSpace(l.Text), err)
+				}
+				continue
 			}
-			continue
+			p.code = append(p.code, instruction{line: n + 1, text: strings.TrimSpace(l.Text), op: strings.Split(s.Op, "."), guard: -1, unless: s.Unless})
+			statements = append(statements, s)
 		}
-		in, err := p.instruction(s)
-		if err != nil {
-			return nil, fmt.Errorf("statement %d, line %d: %s: %w", n+1, first+statement.line, s, err)
-		}
-		in.line = first + statement.line
-		p.code = append(p.code, in)
 	}
 	for i := range p.code {
-		for k := range p.code[i].args {
-			if a := &p.code[i].args[k]; a.kind == 'l' {
-				at, ok := labels[a.name]
-				if !ok {
-					return nil, fmt.Errorf("line %d: there is no label %s", p.code[i].line, a.name)
-				}
-				a.index = at
-			}
+		if err := p.instruction(&p.code[i], statements[i], labels); err != nil {
+			return nil, fmt.Errorf("line %d: %s: %w", p.code[i].line, p.code[i].text, err)
 		}
 	}
 	return p, nil
 }
 
-type statement struct {
-	text string
-	line int
-}
-
-// splitted returns the statements of a body.
-func splitted(body string) (out []statement) {
-	line := 0
-	for s := range strings.SplitSeq(body, ";") {
-		trimmed := strings.TrimLeft(s, " \t\n")
-		at := line + strings.Count(s[:len(s)-len(trimmed)], "\n")
-		line += strings.Count(s, "\n")
-		out = append(out, statement{strings.TrimSpace(trimmed), at})
+// directive notes the target, registers, or a variable in shared memory.
+func (p *Program) directive(s ptx.Statement) error {
+	var words []string
+	for _, a := range s.Args {
+		words = append(words, strings.Fields(a.Text)...)
 	}
-	return out
-}
-
-func (p *Program) instruction(s string) (in instruction, err error) {
-	in = instruction{text: s, guard: -1}
-	if strings.HasPrefix(s, "@") {
-		guard, rest, _ := strings.Cut(s[1:], " ")
-		if in.unless = strings.HasPrefix(guard, "!"); in.unless {
-			guard = guard[1:]
-		}
-		r, ok := p.registers[guard]
-		if !ok {
-			return in, fmt.Errorf("there is no register %s", guard)
-		}
-		in.guard, s = r, strings.TrimSpace(rest)
-	}
-	op, rest, _ := strings.Cut(strings.ReplaceAll(s, "\t", " "), " ")
-	in.op = strings.Split(op, ".")
-	for _, a := range arguments(strings.TrimSpace(rest)) {
-		if inner, ok := strings.CutPrefix(a, "{"); ok {
-			parts := strings.Split(strings.TrimSuffix(inner, "}"), ",")
-			in.vector, in.first = len(parts), in.first || len(in.args) == 0
-			for _, x := range parts {
-				o, err := p.operand(strings.TrimSpace(x))
-				if err != nil {
-					return in, err
-				}
-				in.args = append(in.args, o)
-			}
-			continue
-		}
-		o, err := p.operand(a)
+	switch last := strings.Join(words[max(0, len(words)-1):], ""); {
+	case s.Op == ".target" && len(words) == 1:
+		p.Target = last
+	case s.Op == ".reg" && len(words) == 2: // .reg .b32 %r<9>
+		name, count, _ := strings.Cut(strings.TrimSuffix(last, ">"), "<")
+		n, err := strconv.Atoi(count)
 		if err != nil {
-			return in, err
+			return err
 		}
-		in.args = append(in.args, o)
+		for i := range n {
+			p.registers[fmt.Sprint(name, i)] = len(p.registers)
+		}
+	case s.Op == ".shared" && len(words) == 4: // .shared .align 4 .b8 name[256]
+		name, size, _ := strings.Cut(strings.TrimSuffix(last, "]"), "[")
+		n, err := strconv.Atoi(size)
+		if err != nil {
+			return err
+		}
+		p.size = (p.size + 255) &^ 255
+		p.shared[name] = sharedBase + uint64(p.size)
+		p.size += n
+	case s.Op == ".version", s.Op == ".address_size", s.Op == ".visible", s.Op == ".param", s.Op == ".pragma", s.Op == "", strings.HasPrefix(s.Op, ".max"), strings.HasPrefix(s.Op, ".min"):
+	default:
+		return fmt.Errorf("%s is not understood", s.Op)
 	}
-	if in.together = togetherOf(&in); in.together == nil {
-		in.resolved, err = resolve(&in)
-	}
-	return in, err
+	return nil
 }
 
-// arguments splits at commas outside of braces.
-func arguments(s string) (out []string) {
-	depth, from := 0, 0
-	for i := range len(s) {
-		switch s[i] {
-		case '{':
-			depth++
-		case '}':
-			depth--
-		case ',':
-			if depth == 0 {
-				out, from = append(out, strings.TrimSpace(s[from:i])), i+1
-			}
+// instruction finds what an instruction refers to, and what executes it.
+func (p *Program) instruction(in *instruction, s ptx.Statement, labels map[string]int) (err error) {
+	if s.Guard != "" {
+		if in.guard, err = p.register(s.Guard); err != nil {
+			return err
 		}
 	}
-	if s = strings.TrimSpace(s[from:]); s != "" {
-		out = append(out, s)
+	for i, a := range s.Args {
+		list := []ptx.Operand{a}
+		if a.Kind == ptx.List {
+			list = a.Elements
+			in.vector, in.first = len(list), in.first || i == 0
+		}
+		for _, x := range list {
+			o, err := p.operand(x, labels)
+			if err != nil {
+				return err
+			}
+			in.args = append(in.args, o)
+		}
 	}
-	return out
+	if in.together = togetherOf(in); in.together == nil {
+		in.resolved, err = resolve(in)
+	}
+	return err
 }
 
 var specials = map[string]bool{
 	"%tid.x": true, "%ctaid.x": true, "%ctaid.y": true, "%ctaid.z": true, "%nctaid.x": true, "%nctaid.y": true, "%nctaid.z": true, "%ntid.x": true,
 }
 
-func (p *Program) operand(s string) (operand, error) {
+func (p *Program) register(name string) (int, error) {
+	r, ok := p.registers[name]
+	if !ok {
+		return 0, fmt.Errorf("there is no register %s", name)
+	}
+	return r, nil
+}
+
+func (p *Program) operand(a ptx.Operand, labels map[string]int) (o operand, err error) {
+	shared, isShared := p.shared[a.Name]
+	param, isParam := p.params[a.Name]
 	switch {
-	case s == "_":
-		return operand{kind: '_'}, nil
-	case p.shared[s] != 0:
-		return operand{kind: 'v', number: p.shared[s]}, nil
-	case specials[s]:
-		return operand{kind: 's', name: s}, nil
-	case strings.HasPrefix(s, "%"):
-		r, ok := p.registers[s]
-		if !ok {
-			return operand{}, fmt.Errorf("there is no register %s", s)
+	case a.Kind == ptx.Nothing:
+		o.kind = '_'
+	case a.Kind == ptx.Symbol && isShared:
+		o.kind, o.number = 'n', shared
+	case a.Kind == ptx.Register && specials[a.Name]:
+		o.kind, o.name = 's', a.Name
+	case a.Kind == ptx.Register:
+		o.kind = 'r'
+		o.index, err = p.register(a.Name)
+	case a.Kind == ptx.Label:
+		var ok bool
+		if o.index, ok = labels[a.Name]; !ok {
+			err = fmt.Errorf("there is no label %s", a.Name)
 		}
-		return operand{kind: 'r', index: r}, nil
-	case strings.HasPrefix(s, "$"):
-		return operand{kind: 'l', name: s}, nil
-	case strings.HasPrefix(s, "["):
-		m := memoryText.FindStringSubmatch(s)
-		if m == nil {
-			return operand{}, fmt.Errorf("the place %s is not understood", s)
-		}
-		more, _ := strconv.ParseInt(m[2], 10, 64)
-		if i, ok := p.params[m[1]]; ok && more == 0 {
-			return operand{kind: 'p', index: i}, nil
-		}
-		if at, ok := p.shared[m[1]]; ok {
-			return operand{kind: '[', index: -1, number: at + uint64(more)}, nil
-		}
-		r, ok := p.registers[m[1]]
-		if !ok {
-			return operand{}, fmt.Errorf("there is no register %s", m[1])
-		}
-		return operand{kind: '[', index: r, number: uint64(more)}, nil
-	case strings.HasPrefix(s, "0f"), strings.HasPrefix(s, "0d"):
-		n, err := strconv.ParseUint(s[2:], 16, 64)
-		return operand{kind: 'n', number: n}, err
+		o.kind = 'l'
+	case a.Kind == ptx.Memory && isParam && a.Number == 0:
+		o.kind, o.index = 'p', param
+	case a.Kind == ptx.Memory && isShared:
+		o.kind, o.index, o.number = '[', -1, shared+a.Number
+	case a.Kind == ptx.Memory:
+		o.kind, o.number = '[', a.Number
+		o.index, err = p.register(a.Name)
+	case a.Kind == ptx.Integer, a.Kind == ptx.Float:
+		o.kind, o.number = 'n', a.Number
+	default:
+		err = fmt.Errorf("the operand %s is not understood", a.Text)
 	}
-	if n, err := strconv.ParseInt(s, 0, 64); err == nil {
-		return operand{kind: 'n', number: uint64(n)}, nil
-	}
-	n, err := strconv.ParseUint(s, 0, 64)
-	return operand{kind: 'n', number: n}, err
+	return o, err
 }
 
 // The NaNs that GPUs make.

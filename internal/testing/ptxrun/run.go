@@ -119,8 +119,6 @@ func (t *thread) value(o *operand) uint64 {
 		return o.number
 	case 'p':
 		return t.launch.Params[o.index]
-	case 'v':
-		return o.number
 	case 's':
 		switch d := o.name[len(o.name)-1] - 'x'; o.name[:len(o.name)-2] {
 		case "%tid":

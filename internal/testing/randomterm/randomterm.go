@@ -12,10 +12,10 @@ import (
 )
 
 var (
-	unary    = []term.Op{term.Neg, term.Abs, term.Exp, term.Exp2, term.Log, term.Sqrt, term.Rsqrt, term.Sin, term.Cos, term.Tanh}
-	binaries = []term.Op{term.Add, term.Sub, term.Mul, term.Div, term.Min, term.Max}
-	compare  = []term.Op{term.Eq, term.Ne, term.Lt, term.Le, term.Gt, term.Ge}
-	logical  = []term.Op{term.And, term.Or, term.Not}
+	unary    = term.FloatOperations(1)
+	binaries = term.FloatOperations(2)
+	compare  = term.Comparisons()
+	logical  = term.Logical()
 )
 
 // Elementwise returns the text of a random kernel.

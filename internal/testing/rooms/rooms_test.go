@@ -26,6 +26,9 @@ const (
 // free lists packages that every room may import, because they know nothing of graphs.
 var free = []string{"internal/collections", "internal/environ", "internal/files", "internal/interrupt", "internal/invariants"}
 
+// upward names the only row that imports one below it.
+const upward = "internal/air internal/toolchain"
+
 // room is one row of the table.
 type room struct {
 	folder  string
@@ -64,6 +67,10 @@ func of(rooms []room, pkg string) (found *room) {
 		}
 	}
 	return found
+}
+
+func place(rooms []room, r *room) int {
+	return slices.IndexFunc(rooms, func(o room) bool { return o.folder == r.folder })
 }
 
 type listed struct {
@@ -113,6 +120,9 @@ func TestImports(t *testing.T) {
 			}
 			if !allowed {
 				t.Errorf("%s imports %s, which docs/architecture.md does not allow to %s/", pkg, i, r.folder)
+			}
+			if to := of(rooms, i); to != nil && place(rooms, to) > place(rooms, r) && r.folder+" "+to.folder != upward {
+				t.Errorf("%s imports %s, whose row of docs/architecture.md is below that of %s/", pkg, i, r.folder)
 			}
 		}
 	}

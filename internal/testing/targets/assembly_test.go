@@ -36,5 +36,5 @@ func TestAssembly(t *testing.T) {
 		assert.NoError(t, err, "%s", out)
 		return nil
 	}))
-	assert.Greater(t, n, 3)
+	assert.GreaterOrEqual(t, n, 2, "the inner loops of the CPU, and messages to Metal")
 }

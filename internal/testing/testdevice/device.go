@@ -49,12 +49,12 @@ type Device struct {
 	info    backend.Info
 
 	mu        sync.Mutex
-	queues    map[*queue]bool // those that are not closed
+	queues    map[*queue]bool // queues that are not closed
 	numbers   map[any]int     // numbers of committed operations, by hostqueue's name for them
 	open      int             // command buffers that are neither committed nor discarded
 	committed int
 	released  int
-	buffers   map[*buffer]bool // those that are not closed
+	buffers   map[*buffer]bool // buffers that are not closed
 	programs  int              // executables that are not closed
 	slots     int              // frames and states that are not closed
 	staged    bool             // buffers were made or closed since the last residency flush

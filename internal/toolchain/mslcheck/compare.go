@@ -43,18 +43,18 @@ func (l *Library) Compare(file, source string, ds []*decl.Decl) (errs []error) {
 	differ := func(line int, format string, args ...any) {
 		errs = append(errs, fmt.Errorf("%s:%d: %s", file, line, fmt.Sprintf(format, args...)))
 	}
-	off := slices.Index(strings.Split(source, "\n"), pragma) + 1
+	off := lineOf(source, file, pragma)
 	kernels := map[string]Kernel{}
-	declared := map[string]bool{}
+	declared := map[string]int{} // the line of the declaration
 	for _, d := range ds {
-		declared[d.Name] = true
+		declared[d.Name] = d.Line
 	}
 	for _, k := range l.Kernels {
 		kernels[k.Host] = k
 		if off == 0 || off > k.Line {
 			differ(k.Line, "kernel %s stands before %s, or without it: the compiler may contract what the term rounds", k.Host, pragma)
 		}
-		if !declared[k.Host] {
+		if declared[k.Host] == 0 {
 			differ(k.Line, "kernel %s has no declaration: write // @kernel %s and what follows above it (docs/kernels.md)", k.Host, k.Host)
 		}
 	}
@@ -87,12 +87,34 @@ func (l *Library) Compare(file, source string, ds []*decl.Decl) (errs []error) {
 			differ(d.Line, "the declaration of %s stands behind its kernel, which is in line %d: put it above", d.Name, k.Line)
 		}
 		for _, other := range l.Kernels {
-			if other.Line > d.Line && other.Line < k.Line {
+			if other.Line > d.Line && other.Line < k.Line && declared[other.Host] != d.Line {
 				differ(d.Line, "kernel %s stands between %s and its declaration", other.Function, d.Name)
 			}
 		}
 	}
 	return errs
+}
+
+// lineOf is the line of a file that has a text, or by which a header is included that has it; 0 if there is none.
+func lineOf(source, file, text string) int {
+	at, in := 0, file
+	for _, l := range strings.Split(source, "\n") {
+		var n int
+		var name string
+		if _, err := fmt.Sscanf(l, "#line %d %q", &n, &name); err == nil {
+			if in = name; in == file {
+				at = n - 1
+			}
+			continue
+		}
+		if in == file {
+			at++
+		}
+		if l == text {
+			return max(at, 1)
+		}
+	}
+	return 0
 }
 
 func fromSource(k Kernel, d *decl.Decl) []argument {

@@ -79,7 +79,7 @@ func (r *round) tryGenerated(list [maxMembers]int32, n int) bool {
 	if r.key, ok = r.sketch(r.key[:0], members); !ok {
 		return false
 	}
-	r.consider(group{list: list, n: int32(n)}, isel.Outlook{Match: true}, nil)
+	r.consider(group{list: list, n: int32(n)}, isel.Prefilter{Match: true}, nil)
 	f := &r.finding.found[len(r.finding.found)-1].group
 	return f.v.hit != nil && !f.v.none && f.at >= 0
 }

@@ -307,7 +307,7 @@ func take[T any](s *[]T, n int) []T {
 	return out
 }
 
-// kind is everything about a member that its group's prefilter result (isel.Outlook) depends on.
+// kind is everything about a member that its group's prefilter result (isel.Prefilter) depends on.
 type kind struct {
 	d    *decl.Decl
 	ones uint32 // arguments that are weights of ones

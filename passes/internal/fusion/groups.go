@@ -297,7 +297,7 @@ func (r *round) try(list [maxMembers]int32, n int) (grow bool) {
 		return true // adding the command between them may make it possible
 	}
 	gr := r.describe(members)
-	look := r.m.Outlook(gr)
+	look := r.m.Prefilter(gr)
 	if !look.Match && !look.Last || !r.first && !slices.ContainsFunc(members, func(i int32) bool { return r.cmds[i].fresh }) {
 		return look.Grow
 	}
@@ -347,7 +347,7 @@ func (v *verdict) op(ops [maxMembers]string) string {
 }
 
 // judge finds the verdict on a group.
-func (r *round) judge(members []int32, gr *isel.Group, look isel.Outlook) *verdict {
+func (r *round) judge(members []int32, gr *isel.Group, look isel.Prefilter) *verdict {
 	v := &verdict{linked: len(gr.Source) > 0}
 	if !contributing(gr) {
 		v.none = true
@@ -404,7 +404,7 @@ func (r *round) judge(members []int32, gr *isel.Group, look isel.Outlook) *verdi
 
 // consider finds the verdict on a group that passed the prefilter and, if fusing gains, keeps the
 // group. description may be nil; it is built only if no verdict is cached.
-func (r *round) consider(gr group, look isel.Outlook, description *isel.Group) {
+func (r *round) consider(gr group, look isel.Prefilter, description *isel.Group) {
 	members := gr.members()
 	if r.o.Unrounded {
 		for _, i := range members {

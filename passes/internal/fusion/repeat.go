@@ -376,7 +376,7 @@ type list struct {
 // found is a group that was examined.
 type found struct {
 	group
-	look isel.Outlook
+	look isel.Prefilter
 }
 
 // reached records that the current search depends on command i.

@@ -333,7 +333,7 @@ func (c *composer) apply(e *term.Expr, args []scalar) (scalar, error) {
 			return scalar{}, fmt.Errorf("%s divides by zero or less", e)
 		}
 		return scalar{isInt: true, f: f}, nil
-	case e.Kind == term.Bool && ints && e.Op >= term.Eq && e.Op <= term.Ge:
+	case e.Kind == term.Bool && ints && e.Op.Comparison():
 		return scalar{v: c.make(value{op: e.Op, ints: []form{args[0].f, args[1].f}})}, nil
 	case e.Op == term.Pow2, e.Op == term.AsF16:
 		return scalar{v: c.make(value{op: e.Op, ints: []form{args[0].f}})}, nil

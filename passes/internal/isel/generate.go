@@ -18,8 +18,7 @@ import (
 func Elementwise(d *decl.Decl) bool {
 	ok := len(d.Results) > 0
 	walk(d, func(e *term.Expr) {
-		switch e.Op {
-		case term.Sum, term.MaxOver, term.ArgMax, term.ToF32, term.AsF16, term.ToInt, term.Erf:
+		if e.Op.Reduction() || e.Op == term.ToInt || e.Kind == term.Float && e.Op != term.Call && !e.Op.Elementwise() {
 			ok = false
 		}
 	})
@@ -163,7 +162,7 @@ func (w *writer) expression(s *space, v *value) (*term.Expr, error) {
 		return nil, errGenerated
 	}
 	e := &term.Expr{Op: v.op, Kind: term.Float, Type: v.typ}
-	if v.op >= term.Eq && v.op <= term.Not {
+	if v.op.Condition() {
 		e.Kind = term.Bool
 	}
 	for _, a := range v.args {

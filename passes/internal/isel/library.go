@@ -19,12 +19,12 @@ import (
 type Library struct {
 	byName map[string][]*decl.Decl
 	byKey  map[string][]*pattern
-	// parts holds the skeletons of the results of all kernels, to stop early at a term that no kernel stores.
-	parts map[*skel]bool
-	// several holds the skeletons of the results of kernels that have more than one.
-	several map[*skel]bool
-	trees   []*skel // parts, in the order of the library
-	skels   *skeletonTable
+	// parts holds the operator trees of the results of all kernels, to stop early at a term that no kernel stores.
+	parts map[*opTree]bool
+	// several holds the operator trees of the results of kernels that have more than one.
+	several map[*opTree]bool
+	trees   []*opTree // parts, in the order of the library
+	opTrees *opTreeTable
 	byDecl  map[*decl.Decl]*pattern
 	own     bool
 }
@@ -35,27 +35,27 @@ func (l *Library) Own() bool { return l.own }
 
 // pattern is a declaration as instruction selection sees it.
 type pattern struct {
-	d     *decl.Decl
-	skels []*skel // of d.Results
+	d       *decl.Decl
+	opTrees []*opTree // of d.Results
 	// shares: two results read one argument
 	shares bool
-	memo   map[*term.Expr]*skel
+	memo   map[*term.Expr]*opTree
 }
 
 // NewLibrary indexes declarations. Several may have one name; the first whose
 // conditions hold describes a dispatch, as everywhere.
 func NewLibrary(ds ...*decl.Decl) *Library {
-	l := &Library{byName: map[string][]*decl.Decl{}, byKey: map[string][]*pattern{}, parts: map[*skel]bool{}, several: map[*skel]bool{}, byDecl: map[*decl.Decl]*pattern{}, skels: newSkeletonTable(nil)}
+	l := &Library{byName: map[string][]*decl.Decl{}, byKey: map[string][]*pattern{}, parts: map[*opTree]bool{}, several: map[*opTree]bool{}, byDecl: map[*decl.Decl]*pattern{}, opTrees: newOpTreeTable(nil)}
 	for _, d := range ds {
 		l.byName[d.Name] = append(l.byName[d.Name], d)
 		if !Selectable(d) {
 			continue
 		}
-		p := &pattern{d: d, memo: map[*term.Expr]*skel{}}
-		sk := &skeletons{d: d, table: l.skels, memo: p.memo}
+		p := &pattern{d: d, memo: map[*term.Expr]*opTree{}}
+		builder := &opTreeBuilder{d: d, table: l.opTrees, memo: p.memo}
 		for _, r := range d.Results {
-			p.skels = append(p.skels, sk.of(r.Body))
-			s := p.skels[len(p.skels)-1]
+			p.opTrees = append(p.opTrees, builder.of(r.Body))
+			s := p.opTrees[len(p.opTrees)-1]
 			if !l.parts[s] {
 				l.trees = append(l.trees, s)
 			}
@@ -66,7 +66,7 @@ func NewLibrary(ds ...*decl.Decl) *Library {
 		}
 		p.shares = shares(d)
 		l.byDecl[d] = p
-		k := string(appendKey(nil, p.skels))
+		k := string(appendKey(nil, p.opTrees))
 		l.byKey[k] = append(l.byKey[k], p)
 	}
 	return l
@@ -94,11 +94,11 @@ func shares(d *decl.Decl) bool {
 	return common
 }
 
-// appendKey appends the key in byKey for results with these skeletons, which is independent of their order.
-func appendKey(b []byte, skels []*skel) []byte {
+// appendKey appends the key in byKey for results with these operator trees, which is independent of their order.
+func appendKey(b []byte, trees []*opTree) []byte {
 	var room [8]int
 	ids := room[:0]
-	for _, s := range skels {
+	for _, s := range trees {
 		ids = append(ids, s.id)
 	}
 	slices.Sort(ids)
@@ -108,17 +108,17 @@ func appendKey(b []byte, skels []*skel) []byte {
 	return b
 }
 
-// with returns the kernels whose results have these skeletons, in any order.
-func (l *Library) with(skels []*skel) []*pattern {
+// with returns the kernels whose results have these operator trees, in any order.
+func (l *Library) with(trees []*opTree) []*pattern {
 	var room [32]byte
-	return l.byKey[string(appendKey(room[:0], skels))]
+	return l.byKey[string(appendKey(room[:0], trees))]
 }
 
 // Several reports whether other kernels have results that look like d's, so that exchanging a dispatch of d is
 // possible.
 func (l *Library) Several(d *decl.Decl) bool {
 	p := l.byDecl[d]
-	return p != nil && len(l.with(p.skels)) > 1
+	return p != nil && len(l.with(p.opTrees)) > 1
 }
 
 // Selectable reports whether a kernel may run as a member of a group: everything that it

@@ -107,25 +107,25 @@ func (m *matcher) try(rs []Operand, fold folding) (*Match, error) {
 	if x.err != nil {
 		x = m.composeOwn(rs, fold)
 	}
-	skels := make([]*skel, len(rs))
+	trees := make([]*opTree, len(rs))
 	for i := range rs {
 		if i >= len(x.results) {
 			return nil, nil // some load's index maps cannot be composed
 		}
-		if skels[i] = m.lib.skeletonOf(x.results[i]); !m.lib.parts[skels[i]] {
+		if trees[i] = m.lib.opTreeOf(x.results[i]); !m.lib.parts[trees[i]] {
 			return nil, nil
 		}
 	}
 	var miss error
 	var best *Match
 	least := math.Inf(1)
-	for _, p := range m.byLikeness(m.lib.with(skels)) {
+	for _, p := range m.byLikeness(m.lib.with(trees)) {
 		var assign func(j int, taken []int) bool
 		var err error
 		assign = func(j int, taken []int) bool {
-			if j < len(p.skels) {
+			if j < len(p.opTrees) {
 				for i := range rs {
-					if skels[i] == p.skels[j] && !slices.Contains(taken, i) && assign(j+1, append(taken[:j:j], i)) {
+					if trees[i] == p.opTrees[j] && !slices.Contains(taken, i) && assign(j+1, append(taken[:j:j], i)) {
 						return true
 					}
 				}

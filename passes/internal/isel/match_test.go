@@ -203,7 +203,7 @@ func TestMatch(t *testing.T) {
 
 // The kernels of one family differ in the order of their sums. A group of one
 // of them never becomes another's.
-func TestEqualSkeletonsAreNotEqualTerms(t *testing.T) {
+func TestEqualOpTreesAreNotEqualTerms(t *testing.T) {
 	const source = `
 // @kernel dot_a
 // @arg 0 x device f32[k] read
@@ -336,7 +336,7 @@ func TestPlacesOfArgmax(t *testing.T) {
 	}
 }
 
-// The bits of a half are part of the term, and it is rounded to f16 already.
+// A half that is made from its bits is a term of these bits, and needs no rounding to f16.
 func TestHalvesOfIntegers(t *testing.T) {
 	const source = `
 // @kernel plus
@@ -416,9 +416,18 @@ func TestBlocksOfGGML(t *testing.T) {
 		row    int // bytes of 512 weights
 	}{{"q4_0", 16 * 18}, {"q8_0", 16 * 34}, {"q6_K", 2 * 210}} {
 		name := "ggml_mul_mv_" + k.format + "_f32"
-		_, text, _ := strings.Cut(string(source), "@kernel   "+name+"\n")
-		text, _, _ = strings.Cut(text, "@kernel")
-		text, _, _ = strings.Cut(text, "template")
+		// What the source says of the format, and the declaration of all formats.
+		_, rest, ok := strings.Cut(string(source), "// @text  "+k.format+"_codes()")
+		require.True(t, ok)
+		end := strings.Index(rest, "\n//\n")
+		if last := strings.Index(rest, "\n\n"); end < 0 || last < end {
+			end = last
+		}
+		format := "// @text  " + k.format + "_codes()" + rest[:end+1]
+		_, rest, ok = strings.Cut(string(source), "// @kernel  ggml_mul_mv_{F:")
+		require.True(t, ok)
+		_, rest, _ = strings.Cut(rest, "\n")
+		text, _, _ := strings.Cut(rest, "template")
 		const plus = `
 // @kernel plus
 // @arg 0 a device f32[n] read
@@ -430,8 +439,9 @@ func TestBlocksOfGGML(t *testing.T) {
 //
 `
 		added := strings.NewReplacer(
-			"@arg 2 y", "@arg 2 r device f32[M, N] read\n// @arg 3 y", "@arg 3 K", "@arg 4 K", "@arg 4 N", "@arg 5 N",
-			"round(f32, ", "round(f32, r[m,n] + ").Replace(text)
+			k.format+"_", "changed_", "// @arg     y", "// @arg     r device f32[M, N] read\n// @arg     y",
+			"round(f32, ", "round(f32, r[m,n] + ").Replace(format + "// @kernel  NAME_add{F:=changed}\n" + text)
+		added = strings.Replace(added, "NAME", name, 1)
 		body := fmt.Sprintf(`
   memory %%w input %[2]d u8[24, %[3]d]
   memory %%x input 4096 f32[1024]
@@ -445,23 +455,23 @@ func TestBlocksOfGGML(t *testing.T) {
   #1 @plus (a = %%t[0:192], b = %%r[0:192], c = %%y[0:192]) grid threads [48, 1, 1] of [32, 1, 1]
 `, name, 24*k.row, k.row)
 		for change, ok := range map[string]bool{
-			"":                             true,
-			"256*w[n,c,1] -> 255*w[n,c,1]": false,
-			"16*w[n,c,1] -> 16*w[n,c,2]":   false,
-			"x[m,c* -> x[m,1+c*":           false,
-			"% 256 + -> % 128 + ":          false,
-			"w[n,c,2 + -> w[n,c,3 + ":      false,
-			"w[n,c,192 + -> w[n,c,191 + ":  false,
-			" - 8\n ->  - 7\n":             false,
-			"low[n,c,g -> low[n,c,1 + g":   false,
-			"% 4\n -> % 8\n":               false,
+			"":                                 true,
+			"256*w[{n},c,1] -> 255*w[{n},c,1]": false,
+			"16*w[{n},c,1] -> 16*w[{n},c,2]":   false,
+			"x[{m},c* -> x[{m},1+c*":           false,
+			"% 256 + -> % 128 + ":              false,
+			"w[{n},c,2 + -> w[{n},c,3 + ":      false,
+			"w[{n},c,192 + -> w[{n},c,191 + ":  false,
+			" - 8\n ->  - 7\n":                 false,
+			"low[{n},c,g -> low[{n},c,1 + g":   false,
+			"% 4\n -> % 8\n":                   false,
 		} {
 			from, to, _ := strings.Cut(change, " -> ")
 			changed := strings.Replace(added, from, to, 1)
 			if changed == added && !ok {
 				continue // it is of another format
 			}
-			lib := library(t, "// @kernel   "+name+"\n"+text+plus+"// @kernel   "+name+"_add\n"+changed)
+			lib := library(t, format+"// @kernel  "+name+"{F:="+k.format+"}\n"+text+plus+changed)
 			m, err := lib.Match(group(t, lib, parse(t, body)))
 			if !ok {
 				require.Nil(t, m, "%s: %s", name, change)

@@ -17,8 +17,8 @@ import (
 type Matcher struct {
 	lib      *Library
 	combined map[[3]*decl.Decl]combination
-	grows    map[*skel]bool      // cache of Outlook.Grow
-	table    *skeletonTable      // of groups
+	grows    map[*opTree]bool    // cache of Prefilter.Grow
+	table    *opTreeTable        // of groups
 	simple   map[*decl.Decl]bool // cache: whether a declaration is elementwise
 
 	dispatches bump.Allocator[ir.Dispatch]
@@ -38,7 +38,7 @@ type Matcher struct {
 
 // NewMatcher returns a matcher of lib's kernels.
 func NewMatcher(lib *Library) *Matcher {
-	return &Matcher{lib: lib, combined: map[[3]*decl.Decl]combination{}, grows: map[*skel]bool{}, simple: map[*decl.Decl]bool{}}
+	return &Matcher{lib: lib, combined: map[[3]*decl.Decl]combination{}, grows: map[*opTree]bool{}, simple: map[*decl.Decl]bool{}}
 }
 
 // Candidate is a match that can be carried over to groups that differ from its own only in where their views lie.
@@ -78,7 +78,7 @@ func (m *Matcher) Find(gr *Group) (*Candidate, error) {
 // match tries the library's kernels before a generated one.
 func (m *Matcher) match(gr *Group) (*Match, error) {
 	generate := m.Generate && !slices.ContainsFunc(gr.Members, func(in *decl.Instance) bool { return !m.Elementwise(in.Decl) })
-	if generate && !m.Outlook(gr).Match {
+	if generate && !m.Prefilter(gr).Match {
 		return m.lib.Generate(gr, narrowed(gr) && m.Unrounded)
 	}
 	var takes func(*Match) float64
@@ -228,47 +228,47 @@ func (m *Matcher) Combines(sharing bool, ds ...*decl.Decl) bool {
 	return c.apart || sharing && c.ok
 }
 
-// maxSkeletons bounds the skeletons that a matcher caches.
-const maxSkeletons = 1 << 16
+// maxOpTrees bounds the operator trees that a matcher caches.
+const maxOpTrees = 1 << 16
 
-// skeletonTable returns the table of the groups' skeletons.
-func (m *Matcher) skeletonTable() *skeletonTable {
-	if m.table == nil || len(m.table.nodes) > maxSkeletons {
-		m.table = newSkeletonTable(m.lib.skels)
+// opTreeTable returns the table of the groups' operator trees.
+func (m *Matcher) opTreeTable() *opTreeTable {
+	if m.table == nil || len(m.table.nodes) > maxOpTrees {
+		m.table = newOpTreeTable(m.lib.opTrees)
 		clear(m.grows)
 	}
 	return m.table
 }
 
-// skeletons returns the skeletons of the results of a declaration, with nil for those that no library kernel has.
-func (m *Matcher) skeletons(d *decl.Decl) []*skel {
+// opTrees returns the operator trees of the results of a declaration, with nil for those that no library kernel has.
+func (m *Matcher) opTrees(d *decl.Decl) []*opTree {
 	if p, ok := m.lib.byDecl[d]; ok {
-		return p.skels
+		return p.opTrees
 	}
-	sk := &skeletons{d: d, table: m.lib.skels, fixed: true, memo: map[*term.Expr]*skel{}}
-	var skels []*skel
+	builder := &opTreeBuilder{d: d, table: m.lib.opTrees, fixed: true, memo: map[*term.Expr]*opTree{}}
+	var trees []*opTree
 	for _, r := range d.Results {
-		skels = append(skels, sk.of(r.Body))
+		trees = append(trees, builder.of(r.Body))
 	}
-	return skels
+	return trees
 }
 
 func (m *Matcher) combine(ds []*decl.Decl) (c combination) {
-	var skels []*skel
+	var trees []*opTree
 	for _, d := range ds {
-		skels = append(skels, m.skeletons(d)...)
+		trees = append(trees, m.opTrees(d)...)
 	}
 	if len(ds) == 1 {
-		c.ok = len(skels) > 0
-		for _, s := range skels {
+		c.ok = len(trees) > 0
+		for _, s := range trees {
 			c.ok = c.ok && m.lib.several[s]
 		}
 		return c
 	}
-	if slices.Contains(skels, nil) {
+	if slices.Contains(trees, nil) {
 		return c
 	}
-	for _, p := range m.lib.with(skels) {
+	for _, p := range m.lib.with(trees) {
 		c.ok, c.apart = true, c.apart || !p.shares
 	}
 	return c

@@ -153,8 +153,7 @@ func (f *fitter) run(todo []pair) bool {
 	if len(v.args) != len(e.Args) {
 		return false
 	}
-	switch e.Op {
-	case term.Add, term.Mul, term.Min, term.Max:
+	if commutes(e.Op) {
 		for flip := range 2 {
 			x, y := v.args[flip], v.args[1-flip]
 			if f.looks(e.Args[0], x) && f.looks(e.Args[1], y) && f.run(append(todo, sub(e.Args[1], y), sub(e.Args[0], x))) {
@@ -214,13 +213,13 @@ func (f *fitter) apart(arg int) bool {
 	return false
 }
 
-// looks reports whether e and v have the same skeleton.
+// looks reports whether e and v have the same operator tree.
 func (f *fitter) looks(e *term.Expr, v *value) bool {
 	want := leafConverted
 	if e.Kind != term.Int {
 		want = f.p.memo[e] // holds all subexpressions of a result
 	}
-	return want == f.m.lib.skeleton(v)
+	return want == f.m.lib.opTree(v)
 }
 
 // integerResult unifies an integer result, such as u32(argmax(…)) or a load of integers, with x. It appends the

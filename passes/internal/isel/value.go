@@ -25,9 +25,9 @@ type value struct {
 	addr form
 	// reductions
 	class string
-	index int   // the level of the variable that it binds
-	skel  *skel // see Library.skeleton
-	known bool  // skel is
+	index int     // the level of the variable that it binds
+	tree  *opTree // see Library.opTree
+	known bool    // tree is
 	// For the canonical order of operands, see order.go.
 	hash  uint64
 	depth int
@@ -106,20 +106,20 @@ func (s *space) make(v value) *value {
 		case a.isStored():
 			v.args[i] = a.args[0]
 		case a.op == term.Real && v.op != term.Round:
-			v.args[i] = s.real(narrow(ir.F32, math.Float32frombits(a.bits))) // the canonical NaN
+			v.args[i] = s.real(term.Stored(ir.F32, math.Float32frombits(a.bits))) // the canonical NaN
 		}
 	}
-	switch v.op {
-	case term.Round:
+	switch {
+	case v.op == term.Round:
 		switch a := v.args[0]; {
 		case a.op == term.Load && (v.typ == ir.F32 || v.typ == a.typ):
 			// Not if v is a copy, whose NaN keeps its bits. See isStored.
 		case a.op == term.Real && s.fold == foldAll:
-			return s.real(narrow(v.typ, math.Float32frombits(a.bits)))
+			return s.real(term.Stored(v.typ, math.Float32frombits(a.bits)))
 		case v.typ == ir.F32 || a.fits(v.typ):
 			return a
 		}
-	case term.Mul, term.Add, term.Min, term.Max:
+	case commutes(v.op):
 		if before(v.args[1], v.args[0]) {
 			v.args = []*value{v.args[1], v.args[0]}
 		}
@@ -130,11 +130,11 @@ func (s *space) make(v value) *value {
 				}
 			}
 		}
-	case term.ToF32:
+	case v.op == term.ToF32:
 		if s.fold == foldAll && v.ints[0].isConst() {
 			return s.real(float32(v.ints[0].c))
 		}
-	case term.AsF16:
+	case v.op == term.AsF16:
 		if s.fold == foldAll && v.ints[0].isConst() {
 			return s.real(float32(term.F16Value(uint16(v.ints[0].c))))
 		}
@@ -179,19 +179,6 @@ func (v *value) isStored() bool {
 // fits reports whether rounding v to t is known to change nothing.
 func (v *value) fits(t ir.DType) bool {
 	return (v.op == term.Round || v.op == term.Load) && v.typ == t || v.op == term.AsF16 && t == ir.F16
-}
-
-// narrow rounds f to a type, as a store does.
-func narrow(t ir.DType, f float32) float32 {
-	switch {
-	case f != f:
-		return math.Float32frombits(uint32(term.NaNBits(ir.F32)))
-	case t == ir.F16:
-		return float32(term.F16Round(float64(f)))
-	case t == ir.BF16:
-		return float32(term.BF16Round(float64(f)))
-	}
-	return f
 }
 
 // one reports whether v is known to be 1 at the current level of folding.

@@ -20,9 +20,9 @@ import (
 	"github.com/mlxc/mlxc/ir/mlxt"
 )
 
-// TestHarmfulCorpus proves none of the harmful changes of a folder, and says
-// without which checks it would: a change is tried without each check that it
-// comes to.
+// TestHarmfulCorpus checks that none of the harmful changes of a folder is proved. For each change
+// it also prints the checks without which the change would be proved; it tries each check that the
+// change reaches.
 func TestHarmfulCorpus(t *testing.T) {
 	files, err := filepath.Glob(filepath.Join(os.Getenv("MLXC_PROVE_CORPUS"), "*.before"))
 	require.NoError(t, err)

@@ -10,6 +10,13 @@
 // neon) or [Use] picks another. They differ in the order of additions and so in
 // the last bits of a sum.
 //
+// The assembly, and the Go that chooses, is written by the program in gen
+// (go generate): a loop is one function there, for a machine of vectors whose
+// operations become instructions of AVX2, AVX-512 or Advanced SIMD. Avo
+// (github.com/mmcloughlin/avo), which writes assembly for Go too, knows amd64
+// alone, and its programs name instructions: a machine over it would still be
+// ours to write, and a second one for arm64. So gen has no dependency.
+//
 // The loops for arm64 use what every arm64 has. Its dot products of bytes
 // (SDOT) and its arithmetic on half floats have no place here: x is float32, and
 // sums are. On other machines TestNEON runs them in an emulator.

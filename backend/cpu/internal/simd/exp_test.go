@@ -7,6 +7,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/mlxc/mlxc/msl/term"
 )
 
 var exhaustive = flag.Bool("exhaustive", false, "try all 2^32 arguments of ExpTo, SigmoidTo and SiluTo (minutes)")
@@ -167,32 +169,13 @@ func TestSigmoidsAreTheirSteps(t *testing.T) {
 			n++
 		}
 		for h := range 1 << 16 {
-			add(half(uint16(h)))
+			add(float32(term.F16Value(uint16(h))))
 		}
 		for b := uint64(0); b < 1<<32; b += step {
 			add(math.Float32frombits(uint32(b)))
 		}
 		check(x[:n])
 	})
-}
-
-// half is the value of the f16 bits h.
-func half(h uint16) float32 {
-	v := float64(h & 0x3ff)
-	switch exp := int(h >> 10 & 31); exp {
-	case 0:
-		v = math.Ldexp(v, -24)
-	case 31:
-		if v = math.Inf(1); h&0x3ff != 0 {
-			v = math.NaN()
-		}
-	default:
-		v = math.Ldexp(1024+v, exp-25)
-	}
-	if h>>15 != 0 {
-		v = -v
-	}
-	return float32(v)
 }
 
 // A result depends on its own argument only: not on its place in the slice, on

@@ -3,9 +3,14 @@ package simd
 import (
 	"fmt"
 	"os"
+	"runtime"
 	"slices"
 	"strings"
+
+	"golang.org/x/sys/cpu"
 )
+
+//go:generate go run ./gen
 
 // Impl names one implementation of the loops.
 type Impl string
@@ -60,6 +65,24 @@ func choose(name string) (Impl, error) {
 		return best, fmt.Errorf("the environment has %s=%q: %w", EnvVar, name, unavailable(name))
 	}
 	return Impl(name), nil
+}
+
+// detect returns the implementations that this machine can run, worst first.
+func detect() []Impl {
+	impls := []Impl{Generic}
+	switch runtime.GOARCH {
+	case "amd64":
+		x := &cpu.X86
+		if x.HasAVX2 && x.HasFMA && x.HasBMI2 {
+			impls = append(impls, AVX2)
+			if x.HasAVX512F && x.HasAVX512BW && x.HasAVX512DQ && x.HasAVX512VL {
+				impls = append(impls, AVX512)
+			}
+		}
+	case "arm64":
+		impls = append(impls, NEON) // part of every arm64 that Go runs on
+	}
+	return impls
 }
 
 func unavailable(name string) error {

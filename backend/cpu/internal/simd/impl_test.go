@@ -1,9 +1,6 @@
 package simd
 
 import (
-	"go/ast"
-	"go/parser"
-	"go/token"
 	"math"
 	"math/rand/v2"
 	"testing"
@@ -89,28 +86,6 @@ func TestUseUnknown(t *testing.T) {
 	got, err2 = choose("")
 	assert.NoError(t, err2)
 	assert.Equal(t, best, got, "the best one is the default")
-}
-
-// All files of stubs describe one function by one comment.
-func TestStubsAgree(t *testing.T) {
-	docs := func(file string) map[string]string {
-		f, err := parser.ParseFile(token.NewFileSet(), file, nil, parser.ParseComments)
-		require.NoError(t, err)
-		m := map[string]string{}
-		for _, d := range f.Decls {
-			if fn, ok := d.(*ast.FuncDecl); ok && fn.Body != nil && fn.Doc.Text() != "" {
-				m[fn.Name.Name] = fn.Doc.Text()
-			}
-		}
-		return m
-	}
-	generic := docs("stubs_generic.go")
-	assert.NotEmpty(t, generic)
-	assert.Equal(t, generic, docs("stubs_amd64.go"))
-	arm := docs("stubs_arm64.go")
-	delete(arm, "detect")   // says why it asks nobody
-	delete(arm, "tileNEON") // the others have none
-	assert.Equal(t, generic, arm)
 }
 
 var fills = []struct {

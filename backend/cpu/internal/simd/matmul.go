@@ -23,7 +23,7 @@ func MatVecF32(y, x, w []float32, k int) {
 	if len(w) != len(y)*k {
 		panic(fmt.Sprintf("simd: MatVecF32: len(w) = %d, want len(y)*k = %d*%d", len(w), len(y), k))
 	}
-	matVecF32(y, x, w, k, k)
+	matVecF32Blocks(y, x, w, k, k)
 }
 
 // MatVecStridedF32 is [MatVecF32] for rows that begin ld float32 apart, ld >=
@@ -39,7 +39,19 @@ func MatVecStridedF32(y, x, w []float32, k, ld int) {
 	if len(w) != want {
 		panic(fmt.Sprintf("simd: MatVecStridedF32: len(w) = %d, want (len(y)-1)*ld+k = (%d-1)*%d+%d", len(w), len(y), ld, k))
 	}
-	matVecF32(y, x, w, k, ld)
+	matVecF32Blocks(y, x, w, k, ld)
+}
+
+func matVecF32Blocks(y, x, w []float32, k, ld int) {
+	if 4*len(w) <= blockBytes {
+		matVecF32(y, x, w, k, ld)
+		return
+	}
+	for step := blockRows(4 * k); len(y) > 0; {
+		n := min(step, len(y))
+		matVecF32(y[:n], x, w, k, ld)
+		y, w = y[n:], w[min(n*ld, len(w)):]
+	}
 }
 
 // MatMulF32 computes y = x·wᵀ for x [m, k] and w [n, k]: y[i*ldy+j] is the dot
@@ -134,7 +146,7 @@ func matMul(y []float32, ldy int, x []float32, w weights, m, n, k int, scratch [
 			cols := min(block, k-c)
 			w.pack(panel, scales, biases, j, rows, c, cols, k)
 			for i := 0; i < m; {
-				i += tile(y[i*ldy+j:], ldy, x[i*k+c:], k, panel, m-i, cols, rows, c > 0)
+				i += tileColumns(y[i*ldy+j:], ldy, x[i*k+c:], k, panel, m-i, cols, rows, c > 0)
 			}
 		}
 	}
@@ -181,6 +193,41 @@ func blockRows(rowBytes int) int {
 	return max(4, blockBytes/max(rowBytes, 1)&^3)
 }
 
+// panelRows is the number of rows of w in a panel, and packRows the number that
+// pack takes.
+func panelRows() (panel, packRows int) {
+	switch active {
+	case AVX512:
+		return 48, 16
+	case AVX2:
+		return 24, 8
+	case NEON:
+		return neonPanel, 4
+	}
+	return genericPanel, genericPanel
+}
+
+const neonPanel = 16
+
+// tileColumns is tile for any n up to the width of a panel.
+func tileColumns(y []float32, ldy int, x []float32, ldx int, panel []float32, m, cols, n int, add bool) (rows int) {
+	if active != NEON || n == neonPanel {
+		return tile(y, ldy, x, ldx, panel, m, cols, n, add)
+	}
+	// The assembly writes whole rows of a panel: beside y, then.
+	var whole [4 * neonPanel]float32
+	rows = tile(whole[:], neonPanel, x, ldx, panel, m, cols, neonPanel, false)
+	for i := range rows {
+		out, sum := y[i*ldy:i*ldy+n], whole[i*neonPanel:][:n]
+		if add {
+			addToGeneric(out, sum, out)
+		} else {
+			copy(out, sum)
+		}
+	}
+	return rows
+}
+
 // divide cuts scratch into a panel of so many rows and their scales and biases.
 func divide(scratch []float32, rows int) (panel, scales, biases []float32) {
 	const groups = blockCols / 32
@@ -196,7 +243,7 @@ func (w weights) pack(panel, scales, biases []float32, j, rows, c, cols, k int) 
 		first := (j+r)*k + c
 		if w.bits == 0 {
 			if whole {
-				packF32(panel[r:], w.f32[first:], cols, k)
+				packColumns(panel[r:], w.f32[first:], cols, k)
 			} else {
 				packF32Generic(panel[r:], w.f32[first:], rows-r, cols, k, width)
 			}
@@ -206,15 +253,15 @@ func (w weights) pack(panel, scales, biases []float32, j, rows, c, cols, k int) 
 		s, b, p := scales[r:], biases[r:], panel[r:]
 		switch {
 		case whole:
-			packF32(s, w.scales[g:], groups, ldg)
-			packF32(b, w.biases[g:], groups, ldg)
+			packColumns(s, w.scales[g:], groups, ldg)
+			packColumns(b, w.biases[g:], groups, ldg)
 		default:
 			packF32Generic(s, w.scales[g:], rows-r, groups, ldg, width)
 			packF32Generic(b, w.biases[g:], rows-r, groups, ldg, width)
 		}
 		switch {
 		case w.bits == 4 && whole:
-			packQ4(p, w.q[first/2:], s, b, cols, k, w.group)
+			packQ4(p, w.q[first/2:], s, b, cols, k/2, w.group)
 		case w.bits == 4:
 			packQ4Generic(p, w.q[first/2:], s, b, rows-r, cols, k, w.group, width)
 		case whole:
@@ -222,5 +269,16 @@ func (w weights) pack(panel, scales, biases []float32, j, rows, c, cols, k int) 
 		default:
 			packQ8Generic(p, w.q[first:], s, b, rows-r, cols, k, w.group, width)
 		}
+	}
+}
+
+// packColumns is packF32 for any number of columns, of rows that are stride
+// float32 apart.
+func packColumns(dst, w []float32, cols, stride int) {
+	fours := cols &^ 3
+	packF32(dst, w, fours, 4*stride)
+	if fours < cols {
+		panel, rows := panelRows()
+		packF32Generic(dst[fours*panel:], w[fours:], rows, cols-fours, stride, panel)
 	}
 }

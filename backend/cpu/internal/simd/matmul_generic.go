@@ -43,15 +43,20 @@ func packQ8Generic(dst []float32, w []byte, scales, biases []float32, rows, cols
 	}
 }
 
-// packQ4Four is packQ4Generic for a whole panel of this implementation.
+// packF32Four, packQ4Four and packQ8Four are packF32Generic and the others for a
+// whole panel of this implementation; rows are stride bytes apart.
+func packF32Four(dst, w []float32, cols, stride int) {
+	packF32Generic(dst, w, genericPanel, cols, stride/4, genericPanel)
+}
+
 func packQ4Four(dst []float32, w []byte, scales, biases []float32, cols, stride, group int) {
 	for g := range cols / group {
 		s, b := (*[genericPanel]float32)(scales[g*genericPanel:]), (*[genericPanel]float32)(biases[g*genericPanel:])
 		s0, s1, s2, s3, b0, b1, b2, b3 := s[0], s[1], s[2], s[3], b[0], b[1], b[2], b[3]
 		n := group / 2
 		at := g * n
-		q0, q1 := w[at:at+n], w[stride/2+at:][:n]
-		q2, q3 := w[stride+at:][:n], w[stride/2*3+at:][:n]
+		q0, q1 := w[at:at+n], w[stride+at:][:n]
+		q2, q3 := w[2*stride+at:][:n], w[3*stride+at:][:n]
 		d := dst[g*group*genericPanel:]
 		for i, q := range q0 {
 			if len(d) < 2*genericPanel {
@@ -66,7 +71,6 @@ func packQ4Four(dst []float32, w []byte, scales, biases []float32, cols, stride,
 	}
 }
 
-// packQ8Four is packQ8Generic for a whole panel of this implementation.
 func packQ8Four(dst []float32, w []byte, scales, biases []float32, cols, stride, group int) {
 	for g := range cols / group {
 		s, b := (*[genericPanel]float32)(scales[g*genericPanel:]), (*[genericPanel]float32)(biases[g*genericPanel:])

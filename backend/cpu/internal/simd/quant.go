@@ -20,13 +20,21 @@ func GroupSums(dst, x []float32, g int) {
 // n*k/group.
 func MatVecQ4(y, x, xsum []float32, w []byte, scales, biases []float32, k, group int) {
 	checkMatVec("MatVecQ4", 4, len(y), x, xsum, w, scales, biases, k, group)
-	matVecQ4(y, x, xsum, w, scales, biases, k, group)
+	for rows := blockRows(k / 2); len(y) > 0; {
+		n := min(rows, len(y))
+		matVecQ4(y[:n], x, xsum, w, scales, biases, k, group)
+		y, w, scales, biases = y[n:], w[n*k/2:], scales[n*(k/group):], biases[n*(k/group):]
+	}
 }
 
 // MatVecQ8 is [MatVecQ4] for 8-bit rows: len(w) is n*k.
 func MatVecQ8(y, x, xsum []float32, w []byte, scales, biases []float32, k, group int) {
 	checkMatVec("MatVecQ8", 8, len(y), x, xsum, w, scales, biases, k, group)
-	matVecQ8(y, x, xsum, w, scales, biases, k, group)
+	for rows := blockRows(k); len(y) > 0; {
+		n := min(rows, len(y))
+		matVecQ8(y[:n], x, xsum, w, scales, biases, k, group)
+		y, w, scales, biases = y[n:], w[n*k:], scales[n*(k/group):], biases[n*(k/group):]
+	}
 }
 
 func checkGroup(fn string, k, group int) {

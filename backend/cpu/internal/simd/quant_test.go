@@ -235,6 +235,37 @@ func TestMatVecF32(t *testing.T) {
 }
 
 // Rows that lie apart have the bits of the same rows side by side.
+// A row has the same sum, to the bit, wherever it stands among the others.
+func TestMatVecRowsAlone(t *testing.T) {
+	const n = 7
+	same := func(t *testing.T, y []float32, alone func(one []float32, j int)) {
+		t.Helper()
+		for j, v := range y {
+			one := make([]float32, 1)
+			alone(one, j)
+			require.Equal(t, math.Float32bits(v), math.Float32bits(one[0]), "row %d", j)
+		}
+	}
+	each(t, func(t *testing.T, g *guard) {
+		for _, k := range []int{1, 7, 8, 31, 48, 77, 129} {
+			r := rng(uint64(k))
+			x, w, y := wild(r, g.floats(k)), wild(r, g.floats(n*k)), g.floats(n)
+			MatVecF32(y, x, w, k)
+			same(t, y, func(one []float32, j int) { MatVecF32(one, x, w[j*k:(j+1)*k], k) })
+		}
+	})
+	eachLayout(t, func(t *testing.T, g *guard, bits, group int) {
+		m := newMatrix(g, bits, n, 11*group, group).randomize(rng(3), random)
+		x, y := random(rng(4), g.floats(m.k)), g.floats(n)
+		m.matVec(g, y, x)
+		same(t, y, func(one []float32, j int) {
+			row, groups := m.k/8*bits, m.k/group
+			alone := &matrix{bits, 1, m.k, group, m.w[j*row : (j+1)*row], m.scales[j*groups : (j+1)*groups], m.biases[j*groups : (j+1)*groups]}
+			alone.matVec(g, one, x)
+		})
+	})
+}
+
 func TestMatVecStridedF32(t *testing.T) {
 	each(t, func(t *testing.T, g *guard) {
 		for i, k := range lengths() {

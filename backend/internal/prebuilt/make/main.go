@@ -1,10 +1,10 @@
 // Command make compiles our own kernels to PTX and writes the archive of them:
 //
-//	go run ./backend/internal/prebuilt/make [-check | -same FILE] backend/internal/prebuilt/kernels.bin backend/internal/ptx/math.ptx
+//	go run ./backend/internal/prebuilt/make [-check | -same FILE] backend/internal/prebuilt/kernels.bin backend/internal/ptxwrite/math.ptx
 //
 // and the functions that generated kernels call. With -check it writes nothing, and fails if a file is not
 // of today's sources. With -same it compiles all, and writes to FILE that the archive has these texts, if it has: then it
-// need not be made anew only because the compiler is another one.
+// need not be made anew only because the compiler or a source is another one.
 package main
 
 import (
@@ -19,7 +19,7 @@ import (
 	"sync"
 
 	"github.com/mlxc/mlxc/backend/internal/prebuilt"
-	"github.com/mlxc/mlxc/backend/internal/ptx"
+	"github.com/mlxc/mlxc/backend/internal/ptxwrite"
 	"github.com/mlxc/mlxc/internal/air"
 	"github.com/mlxc/mlxc/internal/files/atomicfile"
 	"github.com/mlxc/mlxc/internal/toolchain/clang"
@@ -96,7 +96,7 @@ func staleMath(_ context.Context, path string) error {
 	if err != nil {
 		return err
 	}
-	stamp, err := ptx.MathStamp()
+	stamp, err := ptxwrite.MathStamp()
 	if err == nil && !strings.HasPrefix(string(text), stamp) {
 		err = fmt.Errorf("%s is not of today's functions (internal/air/calls): run `make ptx`", path)
 	}
@@ -108,7 +108,7 @@ func writeMath(ctx context.Context, path string) error {
 	if err != nil {
 		return err
 	}
-	text, err := ptx.MathText(ctx, c)
+	text, err := ptxwrite.MathText(ctx, c)
 	if err != nil {
 		return err
 	}
@@ -138,7 +138,11 @@ func same(ctx context.Context, path, note string) error {
 	if err != nil {
 		return err
 	}
-	a.Maker = prebuilt.Maker() // whose texts are compared, one by one
+	wanted, _, err := prebuilt.Wanted()
+	if err != nil {
+		return err
+	}
+	sources := a.AsToday(wanted) // texts are compared, one by one
 	all, _, err := compile(ctx)
 	if err != nil {
 		return err
@@ -161,7 +165,7 @@ func same(ctx context.Context, path, note string) error {
 	if differ > 0 {
 		return errors.Join(errs...)
 	}
-	return replace(note, []byte(prebuilt.Same(data, prebuilt.Maker())))
+	return replace(note, []byte(prebuilt.Same(data, prebuilt.Maker(), sources)))
 }
 
 // write writes all that is wanted.

@@ -1,0 +1,106 @@
+package dispatches
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+
+	"github.com/mlxc/mlxc/backend"
+	"github.com/mlxc/mlxc/msl"
+	"github.com/mlxc/mlxc/msl/decl"
+)
+
+// Functions returns the names of the library's functions, or of those of one source.
+func Functions(source string) []string {
+	return slices.DeleteFunc(msl.Functions(), func(f string) bool { return source != "" && msl.Declarations(f)[0].File != source })
+}
+
+// Families returns, by family, the number of its instances among the functions.
+func Families(functions []string) map[string]int {
+	n := map[string]int{}
+	for _, f := range functions {
+		for _, d := range msl.Declarations(f) {
+			n[d.Family()]++
+		}
+	}
+	return n
+}
+
+// maxMore is the max number of additional dispatches that are drawn until one has a result.
+const maxMore = 30
+
+// Cases checks n random dispatches of a declaration's kernel, seeded by name. Sizes
+// are sometimes 0, as engines may have them, so if n is small all dispatches may be
+// empty: then it goes on to the first that has a result to compare.
+func Cases(dev backend.Device, d *decl.Decl, n int, name string) (Verdict, error) {
+	var total Verdict
+	for i := 0; i < n || i < n+maxMore && total.Elements == 0 && len(d.Results) > 0; i++ {
+		seed := SeedOf(fmt.Sprintf("%s %d", name, i))
+		x, err := random(d, rand.New(rand.NewPCG(seed, 1)))
+		if err != nil {
+			return total, fmt.Errorf("case %d: %w", i, err)
+		}
+		v, err := check(dev, x, seed)
+		if err != nil {
+			return total, fmt.Errorf("case %d: %w\n\t%v", i, err, x)
+		}
+		total.Dispatches++
+		total.Elements += v.Elements
+		total.Exact += v.Exact
+		total.survived = total.survived || v.survived
+		total.updates = total.updates || v.updates
+	}
+	if total.updates && !total.survived {
+		return total, fmt.Errorf("an update is declared, but in %d dispatches no old byte survived or mattered: declare a write", total.Dispatches)
+	}
+	return total, nil
+}
+
+// maxWitness is the max sum of bytes of the memories of a witness that is run.
+const maxWitness = 4 << 20
+
+// eachWitness calls f with the dispatches of the witnesses of a function that are ok
+// and not too large.
+func eachWitness(function string, f func(x *dispatch) error) error {
+	for _, w := range witnesses(function) {
+		if !w.OK {
+			continue
+		}
+		for _, d := range msl.Declarations(function) {
+			if w.bind(d) != nil {
+				continue
+			}
+			x, err := w.dispatch(d)
+			if err != nil {
+				return fmt.Errorf("%v: %s: %w", w, function, err)
+			}
+			size := int64(0)
+			for _, m := range x.graph.Memories {
+				size += m.Size
+			}
+			if size > maxWitness {
+				break
+			}
+			if err := f(x); err != nil {
+				return fmt.Errorf("%v: %w\n\t%v", w, err, x)
+			}
+			break
+		}
+	}
+	return nil
+}
+
+// Witnesses checks what the source says of a function's dispatches: its declarations describe those that engines make
+// and no others, there is one, and those that are not too large are judged on the device as random ones are.
+func Witnesses(dev backend.Device, function string) error {
+	ds := msl.Declarations(function)
+	err := Witnessed(function, ds)
+	if !slices.ContainsFunc(witnesses(function), func(w witness) bool { return w.OK }) {
+		err = errors.Join(err, fmt.Errorf("%s: no @witness of %s is ok: add a dispatch as an engine makes it, with its grid (docs/kernels.md)", ds[0].Family(), function))
+	}
+	return errors.Join(err, eachWitness(function, func(x *dispatch) error {
+		_, err := check(dev, x, SeedOf(function))
+		return err
+	}))
+}

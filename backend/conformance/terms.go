@@ -1,0 +1,50 @@
+package conformance
+
+import (
+	"fmt"
+
+	"github.com/mlxc/mlxc/backend/conformance/internal/dispatches"
+)
+
+// termTests returns a test for each pair of kernels with equal terms. All pairs of instances of the same two
+// templates are one family.
+func termTests(o Options) map[string]func(*T) {
+	tests := map[string]func(*T){}
+	var names []string
+	templates := map[string]string{}
+	for _, pair := range dispatches.Twins() {
+		a, b := pair[0], pair[1]
+		if o.Source != "" && a.File != o.Source && b.File != o.Source {
+			continue
+		}
+		name := fmt.Sprintf("term/%s=%s", a.Name, b.Name)
+		if tests[name] == nil {
+			names = append(names, name)
+			templates[name] = a.Family() + "=" + b.Family()
+		}
+		tests[name] = func(t *T) {
+			cases := 20
+			if o.Long {
+				cases = o.cases()
+			}
+			n, err := dispatches.SameBits(t.Device, a, b, cases)
+			if err == nil && n == 0 {
+				n, err = dispatches.SameBits(t.Device, b, a, cases) // b may describe fewer dispatches, all of which suit a
+			}
+			if err != nil {
+				t.Errorf("%v", err)
+			}
+			if n == 0 && err == nil {
+				t.Logf("no dispatch suits both")
+			}
+		}
+	}
+	if o.Choose == nil {
+		return tests
+	}
+	chosen := map[string]func(*T){}
+	for _, name := range o.Choose(names, func(name string) string { return templates[name] }) {
+		chosen[name] = tests[name]
+	}
+	return chosen
+}

@@ -1,2 +1,0 @@
-// Package metalgpu brings Apple's GPUs to a program that imports it (gpu.Metal).
-package metalgpu

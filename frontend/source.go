@@ -1,0 +1,67 @@
+package frontend
+
+import (
+	"bytes"
+	"context"
+
+	"github.com/mlxc/mlxc/ir"
+	"github.com/mlxc/mlxc/tokenizer"
+)
+
+// Source is one kind of model file, or of folders that hold a model.
+type Source struct {
+	// Name is the kind, for messages: "GGUF".
+	Name string
+	// Holds says in a few words which models of this kind can be recorded.
+	Holds string
+	// Match reports whether a file looks like one of this kind. At most one source of a table matches a file.
+	Match func(f *File) bool
+	// Open opens a file that matches, and checks that its model can be recorded.
+	Open func(f *File) (Model, error)
+}
+
+// File is a file, or a folder, that a user has named as a model.
+type File struct {
+	Name   string // for messages
+	Path   string // "": it has no path, since it comes through a pipe; Read gives its contents
+	Head   []byte // the first bytes of the file, at least 16 if it has so many; nil of a folder
+	Folder bool
+	// Read returns everything that comes through a pipe. Files that have a path are mapped instead.
+	Read func() ([]byte, error)
+}
+
+// Begins reports whether the file begins with these bytes.
+func (f *File) Begins(magic string) bool { return bytes.HasPrefix(f.Head, []byte(magic)) }
+
+// Model is an open model.
+type Model interface {
+	// Record returns a module with the model's graphs, its tokenizer and its [Interface]. If ctx is cancelled, it
+	// returns its error.
+	Record(ctx context.Context, o Options) (*ir.Module, error)
+	// Tokenizer returns the model's tokenizer, without recording anything.
+	Tokenizer() (*tokenizer.Spec, error)
+	// Close releases the file. Modules that were recorded with [Options.External] refer to it.
+	Close() error
+}
+
+// Options of a recording. Zero values mean the defaults.
+type Options struct {
+	// Context is the number of positions of the KV cache; default: the model's,
+	// at most 2048.
+	Context int64
+	// Prefill is the greatest number of tokens of one prefill; default 128.
+	Prefill int64
+	// External is the model's path relative to the file that the module will be written
+	// to. If it is set, unquantized weights stay in the model file.
+	External string
+	// Advance makes the decode graph ready for bursts of replays: the position advances by 1, and
+	// the token found is carried to the next replay's input, so that one submission can
+	// decode many tokens.
+	Advance bool
+	// Sample makes both graphs draw their token with record.Session.Sample, by params for the temperature, top-p and
+	// the seed ([Draw]), and by the token's position. At temperature 0, and without Sample, the token is always the
+	// most likely one.
+	Sample bool
+	// Progress, if not nil, is called with the share of the work done, from 0 to 1.
+	Progress func(done float64)
+}

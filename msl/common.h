@@ -1,0 +1,23 @@
+// What the sources of all kernels begin with.
+
+#include <metal_stdlib>
+using namespace metal;
+#pragma clang fp contract(off)
+
+// What a store leaves of a result: of a NaN, the one NaN of the type, whichever operation
+// made it (docs/terms.md, "Stores"). Bits are compared, which fast-math leaves alone.
+inline bool is_nan(float v) { return (as_type<uint>(v) & 0x7fffffffu) > 0x7f800000u; }
+inline float stored(float v) { return is_nan(v) ? as_type<float>(0x7fc00000u) : v; }
+inline half stored(half v) { return (as_type<ushort>(v) & 0x7fff) > 0x7c00 ? as_type<half>(ushort(0x7e00)) : v; }
+inline bfloat stored(bfloat v) { return (as_type<ushort>(v) & 0x7fff) > 0x7f80 ? as_type<bfloat>(ushort(0x7fc0)) : v; }
+
+// Apple's compiler has none of what ours knows of other GPUs (docs/kernels.md, "Weights before the wait",
+// "Factors in parts", "Subnormal numbers").
+#ifndef __MLXC__
+inline void wait_for_dispatches() {}
+inline void will_read(const device void* p) {}
+inline bool parts_known() { return false; }
+inline uint3 parts_of(float a, float b) { return uint3(0); }
+inline float4 multiply_parts(const thread uint4* a, const thread uint2* b) { return float4(0); }
+inline bool subnormals_known() { return false; }
+#endif

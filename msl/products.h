@@ -1,0 +1,137 @@
+// What matrix-vector products share: loads, sums over lanes, and arithmetic with affine codes.
+
+#include "common.h"
+
+// What their declarations share (docs/kernels.md, "Families"). A matrix of affine codes, whose arguments and terms
+// end in s, and its product with a vector x; what two products of a gated feed-forward layer become.
+// The groups and bits that there are also stand in EACH_WIDTH, which instantiates a kernel for them.
+//
+// @text  groups() = 32|64
+// @text  bits() = 4|8
+// @lines matrix(s; bits; N; K)
+// @arg   w{s}       device u32 as u{bits}[{N}, {K}] read
+// @arg   scales{s}  device f32[{N}, {K}/g] read
+// @arg   biases{s}  device f32[{N}, {K}/g] read
+// @end
+// @text  affine(K; C; s; n; x) = sum[{C}](c < {K}/g, scales{s}[{n},c] * sum[{C}](j < g, {x} * f32(w{s}[{n},c*g + j])) \
+//            + biases{s}[{n},c] * sum[{C}](j < g, {x}))
+// @text  dot(C; s) = {affine(in_vec_size; {C}; {s}; n; x[m,c*g + j])}
+// @text  silu_mul(at) = round(f32, gate[{at}] / (1.0 + exp(-gate[{at}])) * up[{at}])
+
+#define EACH_WIDTH(instantiate) instantiate(32, 4) instantiate(32, 8) instantiate(64, 4) instantiate(64, 8)
+
+constexpr constant int LANES = 32;
+constexpr constant int ROWS = 4; // outputs of a simdgroup at a time, if not told otherwise
+
+// aligned is whether p lies at a multiple of n bytes, and wide_load a load from
+// where p lies at a multiple of its own size.
+inline bool aligned(const device void* p, ulong n) { return (ulong(p) & (n - 1)) == 0; }
+template <typename V, typename T>
+inline V wide_load(const device T* p) {
+  return *(const device V*)p;
+}
+
+// take reads n elements, a multiple of 4, from where they lie so that they can be read at once.
+template <int n>
+inline void take(const device float* p, thread float* v) {
+#pragma unroll
+  for (int i = 0; i < n; i += 4) {
+    const float4 e = *(const device float4*)(p + i);
+    v[i] = e.x;
+    v[i + 1] = e.y;
+    v[i + 2] = e.z;
+    v[i + 3] = e.w;
+  }
+}
+
+// sum_all leaves in each of n values, an even number, its sum over the simdgroup. Those of a vector go together:
+// none of them waits for another.
+template <int n>
+inline void sum_all(thread float* v) {
+#pragma unroll
+  for (int i = 0; i + 4 <= n; i += 4) {
+    const float4 s = simd_sum(float4(v[i], v[i + 1], v[i + 2], v[i + 3]));
+    v[i] = s.x;
+    v[i + 1] = s.y;
+    v[i + 2] = s.z;
+    v[i + 3] = s.w;
+  }
+  if (n % 4 == 2) {
+    const float2 s = simd_sum(float2(v[n - 2], v[n - 1]));
+    v[n - 2] = s.x;
+    v[n - 1] = s.y;
+  }
+}
+
+// of_lane is value lane of n, 2 or 4: what all lanes have, each makes one result of.
+template <int n>
+inline float of_lane(const thread float* v, uint lane) {
+  const bool odd = (lane & 1) != 0;
+  const float low = select(v[0], v[1], odd);
+  const float high = select(v[n - 2], v[n - 1], odd);
+  return select(low, high, n == 4 && (lane & 2) != 0);
+}
+
+// silu_mul is what a gated feed-forward layer makes of its two products.
+inline float silu_mul(float gate, float up) { return gate / (1.0f + precise::exp(-gate)) * up; }
+
+// Affine is a matrix [N, K] of affine codes: element (n, k) is scales[n, k/g] · q + biases[n, k/g], with q an
+// unsigned code of b bits. Codes lie in 32-bit words, the first in the lowest bits. It begins with the first row
+// of the matrix, or with another.
+struct Affine {
+  const device uint* w;
+  const device float* scales;
+  const device float* biases;
+};
+
+// AFFINE declares the arguments of such a matrix in three buffers, and PLACE where a thread is.
+#define AFFINE(s, i, j, k)               \
+  const device uint* w##s [[buffer(i)]], \
+  const device float* scales##s [[buffer(j)]], \
+  const device float* biases##s [[buffer(k)]]
+#define PLACE                                            \
+  uint3 group [[threadgroup_position_in_grid]],          \
+  uint simdgroup [[simdgroup_index_in_threadgroup]],     \
+  uint lane [[thread_index_in_simdgroup]]
+
+// row_of is a matrix from one of its rows on.
+template <int g, int b>
+inline Affine row_of(const thread Affine& m, int K, int row) {
+  return {m.w + size_t(row) * (K / (32 / b)), m.scales + size_t(row) * (K / g), m.biases + size_t(row) * (K / g)};
+}
+
+// scaled divides value i by 2^(b·j), j being the place of code i in its 16 bits,
+// and returns the sum of what the values were: a code then needs no shift, only a
+// mask, and the product is exact as before.
+template <int b, int n>
+inline float scaled(thread float* v) {
+  float sum = 0;
+#pragma unroll
+  for (int i = 0; i < n; i++) {
+    sum += v[i];
+    v[i] *= 1.0f / float(1 << (b * (i % (16 / b))));
+  }
+  return sum;
+}
+
+// small is an integer below 2^23 as a float: it is put into the fraction of 2^23.
+// Behind a mask this is one logical operation and a subtraction, which a GPU
+// does at its full rate, unlike conversions.
+inline float small(uint n) { return as_type<float>(n | 0x4b000000u) - 8388608.0f; }
+
+// dot_codes returns Σ v·q over n codes, v as `scaled` left it.
+template <int b, int n>
+inline float dot_codes(const thread uint* w, const thread float* v) {
+  constexpr int in_half = 16 / b;
+  constexpr uint mask = (1u << b) - 1;
+  float acc = 0;
+#pragma unroll
+  for (int i = 0; i < n / in_half; i++) {
+    const uint codes = i % 2 == 0 ? w[i / 2] : w[i / 2] >> 16;
+#pragma unroll
+    for (int j = 0; j < in_half; j++) {
+      acc = fma(v[in_half * i + j], small(codes & (mask << (b * j))), acc);
+    }
+  }
+  return acc;
+}

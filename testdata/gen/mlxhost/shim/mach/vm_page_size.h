@@ -1,0 +1,4 @@
+#pragma once
+#include <stdint.h>
+
+extern "C" uintptr_t vm_page_size;
