@@ -99,14 +99,11 @@ func (x *generator) opaque(reads []ir.View, dst ir.View, m mode) bool {
 	w := ir.Write{Region: x.region(dst), Must: m != update, Atomic: m == update && x.chance(4)}
 	e.Writes = []ir.Write{w}
 	name := fmt.Sprintf("f%d_%d", len(reads), m)
-	unlisted := x.chance(6)
-	if unlisted { // a view that the effects do not list
+	if x.chance(6) { // a view that the effects do not list
 		name += "_unlisted"
 		bind("u", ir.DeviceArg, ir.ReadArg, ir.BufferArg(0, ir.ViewOf([]ir.MemID{in, weight, state, small}[x.IntN(4)], word*x.number(4), word*(1+x.number(4)))))
 	}
-	// An unlisted view has no constant beside it that commands write: where the two overlap,
-	// the prover takes the view for one that effects list, and does not ask where it lies.
-	arg, listed := x.constant(!unlisted)
+	arg, listed := x.constant()
 	bind("c", ir.ConstantArg, ir.ReadArg, arg)
 	if listed {
 		e.Reads = append(e.Reads, arg.View.Contiguous())
@@ -145,13 +142,13 @@ func (x *generator) region(v ir.View) ir.Region {
 // constant draws an argument: inline, a scalar, in argument memory, where it may cover
 // several values and gaps or begin at a param, or in memory that commands write. listed
 // says that effects may name it.
-func (x *generator) constant(written bool) (b ir.Binding, listed bool) {
+func (x *generator) constant() (b ir.Binding, listed bool) {
 	switch k := x.IntN(8); {
 	case k <= 2:
 		return ir.BytesArg(0, ir.ValueBytes(uint32(x.IntN(3)))), false
 	case k == 3 && x.params:
 		return ir.ScalarArg(0, ir.U32, x.at(x.number(3), 1, x.number(2))), false
-	case k == 4 && written:
+	case k == 4:
 		m := []ir.MemID{state, small, out}[x.IntN(3)]
 		return ir.BufferArg(0, ir.ViewOf(m, word*x.number(8), word)), x.chance(2)
 	case k == 5:
