@@ -113,7 +113,7 @@ func undefinedBytes(g *ir.Graph, params [][]uint32) []map[string][]bool {
 	for _, v := range params {
 		u.add(l.commands(v))
 	}
-	m := newMachine(g, namesOf(g, g), false, max(u.unit, 1), true)
+	m := newMachine(g, namesOf(g, g), false, u.cell(false), true)
 	out := make([]map[string][]bool, len(params))
 	for r := range out {
 		out[r] = map[string][]bool{}

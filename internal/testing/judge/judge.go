@@ -239,7 +239,7 @@ func Undefined(g *ir.Graph, o Options) string {
 	for _, v := range vs {
 		u.add(l.commands(v))
 	}
-	m := newMachine(g, namesOf(g, g), o.Terms, max(u.unit, 1), true)
+	m := newMachine(g, namesOf(g, g), o.Terms, u.cell(o.Terms), true)
 	for _, v := range vs {
 		for _, f := range m.written(l, slices.Repeat([][]uint32{v}, o.Count)) {
 			for c, t := range f.cells {
@@ -340,6 +340,14 @@ func (u *unitFinder) add(cs []*command) {
 	}
 }
 
+// cell returns the length of a cell. With terms it divides an element.
+func (u *unitFinder) cell(terms bool) int64 {
+	if terms {
+		u.addLength(element)
+	}
+	return max(u.unit, 1)
+}
+
 // commonUnit returns the greatest length that divides every boundary of both graphs.
 func (j *judgeRun) commonUnit() int64 {
 	u := unitFinder{}
@@ -347,10 +355,7 @@ func (j *judgeRun) commonUnit() int64 {
 		u.add(j.lower.commands(v))
 		u.add(j.la.commands(translate(j.before, j.after, v)))
 	}
-	if j.o.Terms && u.unit%element == 0 {
-		return element
-	}
-	return max(u.unit, 1)
+	return u.cell(j.o.Terms)
 }
 
 // compareCommands looks for false claims, which no execution shows.

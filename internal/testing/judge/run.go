@@ -70,8 +70,9 @@ func (x *instance) sets() *cellSets {
 // step is a part of what a command of known terms computes. Its cells are in memories of
 // the command, or in private ones.
 type step struct {
-	code   value
-	each   func(a, b value) value // if set, element i of the result is this of reads 2i and 2i+1
+	code value
+	// each, if set, computes an element of the result. The reads are the cells of its two operands, element by element.
+	each   func(a, b []value) []value
 	reads  []ref
 	writes []target
 }
@@ -80,7 +81,7 @@ type step struct {
 type machine struct {
 	g     *ir.Graph
 	terms bool  // see [Options.Terms]
-	unit  int64 // the length of a cell in bytes
+	unit  int64 // the length of a cell in bytes; with terms it divides an element
 	roots []ir.MemID
 	ids   []value // hashes of the memories' names; scratch memory has the names of before's
 	own   []value // hashes of the memories' own names
@@ -415,15 +416,19 @@ func (m *machine) computeSteps(x *instance) func(i int) value {
 		return leaf(undefined, x.code, int64(r.at), x.replay)
 	}
 	for _, s := range x.steps {
-		if s.each != nil {
-			for i, w := range s.writes {
-				held[w.at] = s.each(get(s.reads[2*i]), get(s.reads[2*i+1]))
-			}
-			continue
-		}
 		in := make([]value, len(s.reads))
 		for i, r := range s.reads {
 			in[i] = get(r)
+		}
+		if s.each != nil {
+			cells := int(element / m.unit)
+			for i := 0; i < len(s.writes); i += cells {
+				b := in[2*i+cells:]
+				for k, v := range s.each(in[2*i:2*i+cells], b[:cells]) {
+					held[s.writes[i+k].at] = v
+				}
+			}
+			continue
 		}
 		all := list(s.code, in, true)
 		for _, w := range s.writes {

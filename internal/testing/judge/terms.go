@@ -11,23 +11,40 @@ import (
 // element is the size in bytes of an f32, the only element type that terms handle.
 const element = 4
 
-// number1 is the value of an element of a weight that holds nothing but the number 1.
-var number1 = ofText("one") &^ tainted
+// number1 returns the cell of a weight that holds nothing but the number 1. The cell is the i-th of its element.
+func number1(i int) value { return result(ofText("one"), i, none, true) }
 
-// plus and times are the values of a sum and a product of two elements. Both commute bit
-// for bit, and one times x is x.
-func plus(a, b value) value {
-	return list(ofText("plus"), []value{min(a, b), max(a, b)}, true)
-}
+// plus and times return the cells of a sum and a product of two elements, given their cells. Both commute bit for bit,
+// and one times x is x.
+func plus(a, b []value) []value { return commutative("plus", a, b) }
 
-func times(a, b value) value {
-	switch number1 {
-	case a:
+func times(a, b []value) []value {
+	switch {
+	case isOne(a):
 		return b
-	case b:
+	case isOne(b):
 		return a
 	}
-	return list(ofText("times"), []value{min(a, b), max(a, b)}, true)
+	return commutative("times", a, b)
+}
+
+func isOne(a []value) bool {
+	for i, v := range a {
+		if v != number1(i) {
+			return false
+		}
+	}
+	return true
+}
+
+func commutative(op string, a, b []value) []value {
+	x, y := list(none, a, true), list(none, b, true)
+	all := list(ofText(op), []value{min(x, y), max(x, y)}, true)
+	out := make([]value, len(a))
+	for i := range out {
+		out[i] = result(all, i, none, true)
+	}
+	return out
 }
 
 // termSteps returns what a dispatch of a norm, a product or a sum is documented to
@@ -36,7 +53,7 @@ func times(a, b value) value {
 // independently of the library's declarations.
 func (m *machine) termSteps(c *command) []step {
 	d, ok := c.node.(*ir.Dispatch)
-	if !ok || m.unit != element || c.declaredBy == nil || len(c.writes) != 1 {
+	if !ok || c.declaredBy == nil || len(c.writes) != 1 {
 		return nil
 	}
 	f := m.g.Kernels[d.Kernel].Function
@@ -47,12 +64,12 @@ func (m *machine) termSteps(c *command) []step {
 	case kind != "vv" && kind != "g2" || len(c.reads) != 2:
 		return nil
 	}
-	op := map[string]func(a, b value) value{"Addfloat32": plus, "Multiplyfloat32": times}[rest]
+	op := map[string]func(a, b []value) []value{"Addfloat32": plus, "Multiplyfloat32": times}[rest]
 	if op == nil {
 		return nil
 	}
 	out := m.targets(c.writes)
-	rows, columns := int64(1), int64(len(out))
+	rows, columns := int64(1), int64(len(out))*m.unit/element
 	strides := [2][2]int64{{0, 1}, {0, 1}}
 	if kind == "g2" {
 		columns, rows = c.grid[0], c.grid[1]
@@ -64,14 +81,14 @@ func (m *machine) termSteps(c *command) []step {
 			strides[i] = [2]int64{int64(binary.LittleEndian.Uint64(b)), int64(binary.LittleEndian.Uint64(b[8:]))}
 		}
 	}
-	if rows*columns != int64(len(out)) {
+	if rows*columns*element != int64(len(out))*m.unit {
 		return nil
 	}
 	s := step{each: op, writes: out}
 	for i := range rows {
 		for j := range columns {
 			for k := range 2 {
-				s.reads = append(s.reads, m.elementAt(c.reads[k], i*strides[k][0]+j*strides[k][1]))
+				s.reads = append(s.reads, m.elementAt(c.reads[k], i*strides[k][0]+j*strides[k][1])...)
 			}
 		}
 	}
@@ -92,29 +109,41 @@ func (m *machine) normSteps(f string, d *ir.Dispatch, c *command) []step {
 	out := m.targets(c.writes)
 	norm := step{code: ofText(fmt.Sprintf("%s eps %x axis %d threads %v of %v", f, arg[3], axis, c.grid, d.Threadgroup)), reads: m.refs(c.reads[:1], true)}
 	scale := step{each: times, writes: out}
+	cells := element / m.unit
+	if int64(len(out))%cells != 0 {
+		return nil
+	}
 	for i := range int64(len(out)) {
 		at := address(private, i)
 		norm.writes = append(norm.writes, target{at, true, int(i)})
-		scale.reads = append(scale.reads, ref{at: at}, m.elementAt(c.reads[1], i%axis*stride))
+		scale.reads = append(scale.reads, ref{at: at})
+		if (i+1)%cells == 0 {
+			scale.reads = append(scale.reads, m.elementAt(c.reads[1], i/cells%axis*stride)...)
+		}
 	}
 	return []step{norm, scale}
 }
 
-// elementAt returns element i of the view that area a belongs to.
-func (m *machine) elementAt(a area, i int64) ref {
+// elementAt returns the cells of element i of the view that area a belongs to.
+func (m *machine) elementAt(a area, i int64) (out []ref) {
 	p := a.base
-	cell := p.off/element + i
-	for _, r := range a.runs {
-		if at := cell*element - r.lo; r.bytes != "" && 0 <= at && at < int64(len(r.bytes)) {
-			return ref{fixed: ofText(r.bytes[at : at+element])}
-		}
-	}
 	k := &m.g.Memories[p.mem]
-	if k.Kind != ir.Weight {
-		return ref{at: address(p.mem, cell)}
+	ones := k.Kind == ir.Weight && k.Init.Kind == ir.InitFill && k.Init.Pattern == ir.FillU32(0x3f800000).Pattern
+	start := p.off + i*element
+	for at := start; at < start+element; at += m.unit {
+		r := ref{at: address(p.mem, at/m.unit)}
+		switch {
+		case ones:
+			r.fixed = number1(int(at-start) / int(m.unit))
+		case k.Kind == ir.Weight:
+			r.fixed = leaf(ofWeight, m.own[p.mem], at, 0)
+		}
+		for _, x := range a.runs {
+			if n := at - x.lo; x.bytes != "" && 0 <= n && n < int64(len(x.bytes)) {
+				r.fixed = ofText(x.bytes[n : n+m.unit])
+			}
+		}
+		out = append(out, r)
 	}
-	if k.Init.Kind == ir.InitFill && k.Init.Pattern == ir.FillU32(0x3f800000).Pattern {
-		return ref{fixed: number1}
-	}
-	return ref{fixed: leaf(ofWeight, m.own[p.mem], cell*m.unit, 0)}
+	return out
 }

@@ -28,6 +28,16 @@ func TestTerms(t *testing.T) {
 	before := recorded.Graph(t, "norm_residual")
 	// Unlike the three commands, the two after fusion need an order between replays.
 	before.Nodes = append(before.Nodes, &ir.Barrier{})
+	testTerms(t, before.Clone())
+	// Halves of elements are cells of their own if a command touches half an element.
+	y, ok := before.MemoryNamed("y")
+	require.True(t, ok)
+	before.Nodes = append(before.Nodes, &ir.Copy{ID: 3, Src: ir.ViewOf(0, 2, 2), Dst: ir.ViewOf(y, 6, 2)}, &ir.Barrier{})
+	testTerms(t, before)
+}
+
+func testTerms(t *testing.T, before *ir.Graph) {
+	require.NoError(t, before.Check())
 	require.True(t, judge.Close(before, judge.Options{}))
 	fused := func(change func(g *ir.Graph, norm *ir.Dispatch)) *ir.Graph {
 		after, norm := fuse(t, before)
