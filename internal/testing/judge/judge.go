@@ -92,7 +92,6 @@ type Referee struct {
 	// streams, by unit, strictness and params.
 	machines map[machineKey]*machine
 	wants    map[string]wanted
-	unknown  bool // before has a command of unknown effects
 }
 
 // wanted is the result of before for one stream.
@@ -112,7 +111,6 @@ func NewReferee(before *ir.Graph, o Options) *Referee {
 	o.setDefaults()
 	r := &Referee{o: o, before: before, lower: newLowerer(before), machines: map[machineKey]*machine{}, wants: map[string]wanted{}}
 	r.vs = valuations(before, o.Valuations, rand.New(rand.NewPCG(o.Seed, 1)))
-	r.unknown = hasUnknown(before)
 	if len(r.vs) > 0 && o.Replays == Streamed && len(racesOf(r.lower, r.vs, o, 1)) > 0 {
 		r.o.Replays = Waited
 	}
@@ -127,9 +125,11 @@ func (r *Referee) Judge(after *ir.Graph) Judgement {
 	if d := interfaceDifference(r.before, after); d != "" {
 		return Judgement{Verdict: Harmful, Reason: "interface: " + d, Replays: r.o.Replays}
 	}
-	j := r.judge(after, true)
-	if j.Verdict == Harmful && (r.unknown || hasUnknown(after)) {
-		if k := r.judge(after, false); k.Verdict != Harmful {
+	la := newLowerer(after)
+	la.names, la.recorded = namesOf(r.before, after), r.lower
+	j := r.judge(la, true)
+	if j.Verdict == Harmful && (r.lower.unknown() || la.unknown()) {
+		if k := r.judge(la, false); k.Verdict != Harmful {
 			k.Verdict = Undecided
 			k.Reason = "only if a command of unknown effects touches scratch that it does not bind: " + j.Reason
 			return k
@@ -138,9 +138,9 @@ func (r *Referee) Judge(after *ir.Graph) Judgement {
 	return j
 }
 
-func hasUnknown(g *ir.Graph) bool {
-	l := newLowerer(g)
-	for _, n := range g.Nodes {
+// unknown reports whether the graph has a command of unknown effects.
+func (l *lowerer) unknown() bool {
+	for _, n := range l.g.Nodes {
 		if d, ok := n.(*ir.Dispatch); ok && l.declared[d] == nil && !d.Effects.Known() {
 			return true
 		}
@@ -161,17 +161,18 @@ type judgeRun struct {
 	out       Judgement
 }
 
-func (r *Referee) judge(after *ir.Graph, strict bool) Judgement {
-	j := &judgeRun{Referee: r, after: after, strict: strict, rng: rand.New(rand.NewPCG(r.o.Seed, 1)), la: newLowerer(after),
+// judge judges the graph of la.
+func (r *Referee) judge(la *lowerer, strict bool) Judgement {
+	after := la.g
+	j := &judgeRun{Referee: r, after: after, strict: strict, rng: rand.New(rand.NewPCG(r.o.Seed, 1)), la: la,
 		schedules: map[int]*schedule{}, out: Judgement{Replays: r.o.Replays}}
-	j.la.names, j.la.recorded = namesOf(r.before, after), r.lower
 	j.unit = j.commonUnit()
 	key := machineKey{j.unit, strict}
 	if j.mb = r.machines[key]; j.mb == nil {
 		j.mb = newMachine(r.before, namesOf(r.before, r.before), r.o.Terms, j.unit, strict)
 		r.machines[key] = j.mb
 	}
-	j.ma = newMachine(after, namesOf(r.before, after), r.o.Terms, j.unit, strict)
+	j.ma = newMachine(after, la.names, r.o.Terms, j.unit, strict)
 	for _, seq := range j.sequences() {
 		if j.stream(seq); j.out.Verdict == Harmful {
 			break

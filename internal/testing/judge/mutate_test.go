@@ -85,6 +85,7 @@ func TestCensus(t *testing.T) {
 		if len(g.Nodes) > 25 {
 			o.Valuations = 2 // a transformer layer takes seconds otherwise
 		}
+		referee := judge.NewReferee(g, o)
 		for _, m := range judge.Mutations {
 			if counts[m.Name] == nil {
 				counts[m.Name] = new([3]int)
@@ -94,7 +95,7 @@ func TestCensus(t *testing.T) {
 				continue
 			}
 			require.NoError(t, h.Check())
-			j := judge.Judge(g, h, o)
+			j := referee.Judge(h)
 			counts[m.Name][j.Verdict]++
 			sum[j.Verdict]++
 			if j.Verdict != judge.Harmless {
