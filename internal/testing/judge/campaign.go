@@ -123,8 +123,7 @@ func (c *campaign) prepare() error {
 			o.Valuations = 2 // a transformer layer is slow to judge
 		}
 		s := &subject{graph: g, plain: NewReferee(g, o), seen: make([]map[string]bool, len(c.Classes))}
-		o.Terms = true
-		s.fusing = NewReferee(g, o)
+		s.fusing = s.plain.withTerms()
 		rng := rand.New(rand.NewPCG(c.Seed^1, uint64(i)))
 		for k, m := range c.Classes {
 			_, ok := m.Apply(rng, g)
@@ -233,11 +232,12 @@ func (c *campaign) try(rng *rand.Rand, s *subject, class int, m Mutation) (testC
 	if m.Fuses {
 		referee = s.fusing
 	}
-	x.judgement = referee.Judge(after)
+	rewrite := referee.rewrite(after)
+	x.judgement = referee.judgement(rewrite)
 	if !m.Fuses && x.judgement.Verdict == Harmful && len(s.graph.Kernels) > 0 {
 		// A change that only terms show to be harmless is no example of a harmful
 		// change.
-		if j := s.fusing.Judge(after); j.Verdict == Harmless {
+		if j := s.fusing.judgement(rewrite); j.Verdict == Harmless {
 			x.judgement = Judgement{Verdict: Undecided, Reason: "equal by the terms of its kernels; otherwise " + x.judgement.Reason, Replays: j.Replays}
 		}
 	}

@@ -121,12 +121,28 @@ func NewReferee(before *ir.Graph, o Options) *Referee {
 }
 
 // Judge judges after, a rewrite of the referee's graph.
-func (r *Referee) Judge(after *ir.Graph) Judgement {
-	if d := interfaceDifference(r.before, after); d != "" {
-		return Judgement{Verdict: Harmful, Reason: "interface: " + d, Replays: r.o.Replays}
-	}
+func (r *Referee) Judge(after *ir.Graph) Judgement { return r.judgement(r.rewrite(after)) }
+
+// withTerms returns a referee of the same graph that knows the terms of kernels.
+func (r *Referee) withTerms() *Referee {
+	out := *r
+	out.o.Terms = true
+	out.machines, out.wants = map[machineKey]*machine{}, map[string]wanted{}
+	return &out
+}
+
+// rewrite returns a lowerer of after, a rewrite of the referee's graph.
+func (r *Referee) rewrite(after *ir.Graph) *lowerer {
 	la := newLowerer(after)
 	la.names, la.recorded = namesOf(r.before, after), r.lower
+	return la
+}
+
+// judgement judges the graph of la, which r.rewrite returned.
+func (r *Referee) judgement(la *lowerer) Judgement {
+	if d := interfaceDifference(r.before, la.g); d != "" {
+		return Judgement{Verdict: Harmful, Reason: "interface: " + d, Replays: r.o.Replays}
+	}
 	j := r.judge(la, true)
 	if j.Verdict == Harmful && (r.lower.unknown() || la.unknown()) {
 		if k := r.judge(la, false); k.Verdict != Harmful {
