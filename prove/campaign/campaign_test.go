@@ -17,7 +17,7 @@ import (
 	"github.com/mlxc/mlxc/prove"
 )
 
-var perClass = flag.Int("prove.perclass", map[bool]int{false: 70, true: 300}[sample.Whole()], "mutations of each class in TestMutationCampaign")
+var perClass = flag.Int("prove.perclass", map[bool]int{false: 80, true: 300}[sample.Whole()], "mutations of each class in TestMutationCampaign")
 
 // trusts reports whether a proof assumes that a command of unknown effects reads only
 // what it binds. The judge lets such a command read everything, so it may call the
