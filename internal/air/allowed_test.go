@@ -124,15 +124,15 @@ func TestWhatAModuleMayNot(t *testing.T) {
 		{"a definition of LLVM's", "define void @llvm.trap() {\n  ret void\n}", "", "", "defines @llvm.trap"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			m, err := parseModule("k.ll", []byte(attacked(c.head, c.attrs, c.body)))
+			m, err := readModule("k.ll", []byte(attacked(c.head, c.attrs, c.body)))
 			require.NoError(t, err)
 			assert.ErrorContains(t, m.allowed(), c.want)
 		})
 	}
-	m, err := parseModule("k.ll", []byte(attacked("", "", `call void @llvm.assume(i1 true) [ "align"(ptr addrspace(1) %p, i64 16) ]`)))
+	m, err := readModule("k.ll", []byte(attacked("", "", `call void @llvm.assume(i1 true) [ "align"(ptr addrspace(1) %p, i64 16) ]`)))
 	require.NoError(t, err)
 	require.NoError(t, m.allowed(), "the module that attacks are made of is refused itself")
-	assert.Equal(t, "!llvm.module.flags = !{!0, !1}", m.named[0], "a flag of the module that names a symbol is left out")
+	assert.Equal(t, "!llvm.module.flags = !{!0, !1}", m.Named[0], "a flag of the module that names a symbol is left out")
 }
 
 // What the list of what is allowed would let pass, the object shows.

@@ -3,71 +3,67 @@ package air
 import (
 	"fmt"
 	"maps"
-	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/mlxc/mlxc/internal/llvm"
 )
 
 // A bfloat is rounded by arithmetic of integers: for fptrunc to bfloat, and for arithmetic of
 // bfloats, which ends in one, LLVM calls a function on most machines (runtime.go), which is
 // not inlined, and which no loop is vectorised around.
-var (
-	bfloatArithmetic = regexp.MustCompile(`^  (%\S+) = (fadd|fsub|fmul|fdiv|frem) ((?:[a-z]+ )*)(bfloat|<[0-9]+ x bfloat>) (.*)$`)
-	bfloatRounding   = regexp.MustCompile(`^  (%\S+) = fptrunc (?:[a-z]+ )*(float|<[0-9]+ x float>) (.*) to (bfloat|<[0-9]+ x bfloat>)(.*)$`)
-)
 
 // bfloats rounds the bfloats of all functions by functions of the module's own.
 func (m *module) bfloats() {
 	round := map[string]bool{} // the types that are rounded to
 	values := 0
-	for _, f := range m.funcs {
-		out := make([]string, 0, len(f.lines))
-		for _, l := range f.lines {
+	for _, f := range m.Funcs {
+		out := make([]string, 0, len(f.Lines))
+		for _, l := range f.Lines {
 			if !strings.Contains(l, "bfloat") {
 				out = append(out, l)
 				continue
 			}
-			if r := bfloatRounding.FindStringSubmatch(l); r != nil {
-				round[r[4]] = true
-				out = append(out, fmt.Sprintf("  %s = call %s @%s(%s %s)%s", r[1], r[4], rounder(r[4]), r[2], r[3], r[5]))
-				continue
-			}
-			// Longer vectors clang refuses, or makes calls of.
-			a := bfloatArithmetic.FindStringSubmatch(l)
-			if a == nil {
+			in := llvm.Read(l)
+			if in == nil || len(in.Operands) == 0 || !isBfloat(in.Type) {
 				out = append(out, l)
 				continue
 			}
-			// The operands, and behind them metadata.
-			operands := splitTop(a[5])
-			if len(operands) < 2 {
+			typ, from, dbg := in.Type, in.Operands[0], in.Place
+			switch in.Op {
+			case "fptrunc":
+				round[typ] = true
+				out = append(out, fmt.Sprintf("  %s = call %s @%s(%s %s)%s", in.Result, typ, rounder(typ), from.Type, from.Value, dbg))
+			case "fadd", "fsub", "fmul", "fdiv", "frem":
+				wide := strings.Replace(typ, "bfloat", "float", 1)
+				round[typ] = true
+				v := fmt.Sprint("%mlxc.bf", values)
+				values++
+				out = append(out,
+					fmt.Sprintf("  %s.a = fpext %s %s to %s%s", v, typ, from.Value, wide, dbg),
+					fmt.Sprintf("  %s.b = fpext %s %s to %s%s", v, typ, in.Operands[1].Value, wide, dbg),
+					fmt.Sprintf("  %s.c = %s %s%s %s.a, %s.b%s", v, in.Op, in.Flags, wide, v, v, dbg),
+					fmt.Sprintf("  %s = call %s @%s(%s %s.c)%s", in.Result, typ, rounder(typ), wide, v, dbg))
+			default:
 				out = append(out, l)
-				continue
 			}
-			typ, behind := a[4], ""
-			if len(operands) > 2 {
-				behind = ", " + strings.Join(operands[2:], ", ")
-			}
-			wide := strings.Replace(typ, "bfloat", "float", 1)
-			round[typ] = true
-			v := fmt.Sprint("%mlxc.bf", values)
-			values++
-			out = append(out,
-				fmt.Sprintf("  %s.a = fpext %s %s to %s%s", v, typ, operands[0], wide, behind),
-				fmt.Sprintf("  %s.b = fpext %s %s to %s%s", v, typ, operands[1], wide, behind),
-				fmt.Sprintf("  %s.c = %s %s%s %s.a, %s.b%s", v, a[2], a[3], wide, v, v, behind),
-				fmt.Sprintf("  %s = call %s @%s(%s %s.c)%s", a[1], typ, rounder(typ), wide, v, behind))
 		}
-		f.lines = out
+		f.Lines = out
 	}
 	for _, typ := range slices.Sorted(maps.Keys(round)) {
-		m.bodies = append(m.bodies, roundBfloat(typ))
+		m.Bodies = append(m.Bodies, roundBfloat(typ))
 	}
+}
+
+// isBfloat reports whether a type is that of bfloats. Vectors too long for that clang refuses, or makes calls of.
+func isBfloat(typ string) bool {
+	_, elem := llvm.Elements(typ)
+	return elem == "bfloat"
 }
 
 // rounder is the name of the function that rounds to a type.
 func rounder(typ string) string {
-	n, _ := elements(typ)
+	n, _ := llvm.Elements(typ)
 	if typ[0] != '<' {
 		return "mlxc.bfloat"
 	}
@@ -78,7 +74,7 @@ func rounder(typ string) string {
 // half, quiet.
 func roundBfloat(typ string) string {
 	var t text
-	n, _ := elements(typ)
+	n, _ := llvm.Elements(typ)
 	of := func(elem string) string { return strings.Replace(typ, "bfloat", elem, 1) }
 	all := func(value int) string { // that value in each element
 		if typ[0] != '<' {

@@ -6,26 +6,28 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/mlxc/mlxc/internal/llvm"
 )
 
 // coroutine makes of the kernel, whose helper functions have been inlined, the function that
 // the executor starts for each thread: @mlxc_start of abi.h. It suspends where threads
 // exchange. The sites are returned.
-func (m *module) coroutine(f *function, k *Kernel, endResult string, checked bool) (sites []site, places []access, variables int, err error) {
-	declared := map[string]declaration{}
-	for _, d := range m.declares {
-		declared[strings.Trim(d.name, `"`)] = d
+func (m *module) coroutine(f *llvm.Function, k *Kernel, endResult string, checked bool) (sites []site, places []access, variables int, err error) {
+	declared := map[string]llvm.Declaration{}
+	for _, d := range m.Declares {
+		declared[strings.Trim(d.Name, `"`)] = d
 	}
-	blocks := f.blocks()
+	blocks := f.Blocks()
 	if len(blocks) == 0 {
-		return nil, nil, 0, fmt.Errorf("the function @%s has no instructions", f.name)
+		return nil, nil, 0, fmt.Errorf("the function @%s has no instructions", f.Name)
 	}
 	memory, variables, err := m.threadgroupVariables(blocks)
 	if err != nil {
 		return nil, nil, 0, err
 	}
 	if checked {
-		declared[togetherMarker] = declaration{name: togetherMarker, result: "void"}
+		declared[togetherMarker] = llvm.Declaration{Name: togetherMarker, Result: "void"}
 		if err := expandAlone(blocks, declared); err != nil {
 			return nil, nil, 0, err
 		}
@@ -38,28 +40,28 @@ func (m *module) coroutine(f *function, k *Kernel, endResult string, checked boo
 	// Of the sites at which threads wait the executor takes the least. Where a thread could go
 	// round a loop past a site at which others wait, it waits for them before it goes round
 	// again: at a site in the loop's header, with a number behind those in the loop.
-	arranged, err := arrange(blocks)
+	arranged, err := llvm.Arrange(blocks)
 	if err != nil {
 		return nil, nil, 0, err
 	}
-	inOrder, loops := arranged.order, arranged.loops
+	inOrder, loops := arranged.Order, arranged.Loops
 	first := map[string]int{} // the number of a block's first site
 	joins := map[string]int{} // the number of the site at which threads wait to go round, by header
-	has := func(b *block) bool {
-		return slices.ContainsFunc(b.lines, func(l string) bool {
-			_, d, ok := callOf(l, declared)
+	has := func(b *llvm.Block) bool {
+		return slices.ContainsFunc(b.Lines, func(l string) bool {
+			_, d, ok := llvm.CallOf(l, declared)
 			return ok && !alone(d)
 		})
 	}
-	with := map[*block]bool{}
+	with := map[*llvm.Block]bool{}
 	for _, b := range inOrder {
 		with[b] = has(b)
 	}
 	stride := 1
 	for at, b := range inOrder {
-		first[b.label] = len(sites)
-		for _, l := range b.lines {
-			c, d, ok := callOf(l, declared)
+		first[b.Label] = len(sites)
+		for _, l := range b.Lines {
+			c, d, ok := llvm.CallOf(l, declared)
 			if !ok || alone(d) {
 				continue
 			}
@@ -67,19 +69,19 @@ func (m *module) coroutine(f *function, k *Kernel, endResult string, checked boo
 			if err != nil {
 				return nil, nil, 0, err
 			}
-			s.line = m.line(c.dbg)
-			if s.operation <= simdgroupBarrier && len(c.args) > 0 {
+			s.line = m.Line(c.Place)
+			if s.operation <= simdgroupBarrier && len(c.Values()) > 0 {
 				// What is not a number is taken for all memory.
-				if s.flags, err = strconv.Atoi(c.args[0]); err != nil {
+				if s.flags, err = strconv.Atoi(c.Values()[0]); err != nil {
 					s.flags, err = 3, nil
 				}
 			}
 			sites = append(sites, s)
 			stride = max(stride, room(s, d))
 		}
-		for ; len(loops) > 0 && loops[0].last == at; loops = loops[1:] {
-			if arranged.overtakes(loops[0], func(b *block) bool { return with[b] }) {
-				joins[loops[0].header.label] = len(sites)
+		for ; len(loops) > 0 && loops[0].Last == at; loops = loops[1:] {
+			if arranged.Overtakes(loops[0], func(b *llvm.Block) bool { return with[b] }) {
+				joins[loops[0].Header.Label] = len(sites)
 				sites = append(sites, site{operation: opJoin, width: simdWidth})
 			}
 		}
@@ -88,44 +90,44 @@ func (m *module) coroutine(f *function, k *Kernel, endResult string, checked boo
 	for i := range sites {
 		sites[i].stride = stride
 	}
-	var out []*block
+	var out []*llvm.Block
 	var allocas []string
 	last := map[string]string{}
 	values := 0 // names that are made, by number
 	for _, b := range blocks {
-		piece := &block{label: b.label}
+		piece := &llvm.Block{Label: b.Label}
 		out = append(out, piece)
-		emit := func(lines ...string) { piece.lines = append(piece.lines, lines...) }
-		n := first[b.label]
+		emit := func(lines ...string) { piece.Lines = append(piece.Lines, lines...) }
+		n := first[b.Label]
 		// wait suspends the thread until the executor has done what is done at a site.
 		wait := func(site int, dbg string) {
 			emit(fmt.Sprintf("  store i32 %d, ptr %%mlxc.site, align 4", site),
 				fmt.Sprintf("  %%x%d.suspended = call i8 @llvm.coro.suspend(token none, i1 false)%s", values, dbg),
 				fmt.Sprintf("  switch i8 %%x%d.suspended, label %%mlxc.end [ i8 0, label %%x%d.resumed ]", values, values))
-			piece = &block{label: fmt.Sprintf("x%d.resumed", values)}
+			piece = &llvm.Block{Label: fmt.Sprintf("x%d.resumed", values)}
 			out = append(out, piece)
-			last[b.label] = piece.label
+			last[b.Label] = piece.Label
 			values++
 		}
-		join, joined := joins[b.label]
-		for _, l := range b.lines {
+		join, joined := joins[b.Label]
+		for _, l := range b.Lines {
 			if joined && !strings.Contains(l, " = phi ") {
 				wait(join, "")
 				joined = false
 			}
-			c, d, ok := callOf(l, declared)
+			c, d, ok := llvm.CallOf(l, declared)
 			switch {
 			case ok && alone(d):
-				lines, err := matrix(d, c.args, fmt.Sprint(values), c.result, false)
+				lines, err := matrix(d, c.Values(), fmt.Sprint(values), c.Result, false)
 				if err != nil {
 					return nil, nil, 0, err
 				}
 				values++
 				emit(lines...)
 			case ok:
-				before, after := operands(sites[n], d, c.args, values, c.result)
+				before, after := operands(sites[n], d, c.Values(), values, c.Result)
 				emit(before...)
-				wait(n, c.dbg)
+				wait(n, c.Place)
 				emit(after...)
 				n++
 			case strings.HasPrefix(l, "  ret "):
@@ -137,7 +139,7 @@ func (m *module) coroutine(f *function, k *Kernel, endResult string, checked boo
 			}
 		}
 	}
-	retarget(out, last)
+	llvm.Retarget(out, last)
 
 	var t text
 	t.line("define ptr @mlxc_start(ptr %%mlxc.frame, ptr noalias readonly %%mlxc.group, ptr %%mlxc.lane) presplitcoroutine nounwind {")
@@ -161,14 +163,14 @@ func (m *module) coroutine(f *function, k *Kernel, endResult string, checked boo
 	t.groupMemory()
 	t.lines(memory)
 	for i := range k.Args {
-		if err := t.argument(&k.Args[i], f.params[i], false); err != nil {
+		if err := t.argument(&k.Args[i], f.Params[i], false); err != nil {
 			return nil, nil, 0, err
 		}
 	}
-	t.line("  br label %%%s", blocks[0].label)
+	t.line("  br label %%%s", blocks[0].Label)
 	for _, b := range out {
-		t.line("%s:", b.label)
-		t.lines(b.lines)
+		t.line("%s:", b.Label)
+		t.lines(b.Lines)
 	}
 	t.line("mlxc.return:")
 	t.line("  store i32 %d, ptr %%mlxc.site, align 4", finished)
@@ -207,50 +209,50 @@ const togetherMarker = "air.mlxc.together"
 
 // expandAlone puts the bodies of functions that each thread does alone where they are called, so
 // that the accesses in them are checked as all others.
-func expandAlone(blocks []*block, declared map[string]declaration) error {
+func expandAlone(blocks []*llvm.Block, declared map[string]llvm.Declaration) error {
 	n := 0
 	for _, b := range blocks {
 		var out []string
-		for _, l := range b.lines {
-			c, d, ok := callOf(l, declared)
+		for _, l := range b.Lines {
+			c, d, ok := llvm.CallOf(l, declared)
 			if !ok || !alone(d) {
 				out = append(out, l)
 				continue
 			}
 			// The names of what comes later begin with a number.
-			lines, err := matrix(d, c.args, fmt.Sprint("m", n), c.result, false)
+			lines, err := matrix(d, c.Values(), fmt.Sprint("m", n), c.Result, false)
 			if err != nil {
 				return err
 			}
 			n++
-			if name := strings.Trim(d.name, `"`); strings.Contains(name, "_load.") || strings.Contains(name, "_store.") {
-				out = append(out, fmt.Sprintf("  call void @%s()%s", togetherMarker, c.dbg))
+			if name := strings.Trim(d.Name, `"`); strings.Contains(name, "_load.") || strings.Contains(name, "_store.") {
+				out = append(out, fmt.Sprintf("  call void @%s()%s", togetherMarker, c.Place))
 			}
 			for _, l := range lines {
-				out = append(out, l+c.dbg)
+				out = append(out, l+c.Place)
 			}
 		}
-		b.lines = out
+		b.Lines = out
 	}
 	return nil
 }
 
 // alone reports whether each thread does its part of the function alone.
-func alone(d declaration) bool {
-	name := strings.Trim(d.name, `"`)
+func alone(d llvm.Declaration) bool {
+	name := strings.Trim(d.Name, `"`)
 	return strings.HasPrefix(name, "air.simdgroup_matrix_8x8_") && !strings.HasPrefix(name, "air.simdgroup_matrix_8x8_multiply_accumulate.")
 }
 
 // hasDeclared reports whether the module declares a function.
 func (m *module) hasDeclared(name string) bool {
-	return slices.ContainsFunc(m.declares, func(d declaration) bool { return d.name == name })
+	return slices.ContainsFunc(m.Declares, func(d llvm.Declaration) bool { return d.Name == name })
 }
 
 // replace puts text where the function stood, and takes out the declarations of what exchanges.
-func (m *module) replace(f *function, text string) {
-	m.funcs = slices.DeleteFunc(m.funcs, func(x *function) bool { return x == f })
-	m.declares = slices.DeleteFunc(m.declares, func(d declaration) bool { return strings.HasPrefix(strings.Trim(d.name, `"`), "air.") })
-	m.bodies = append(m.bodies, text)
+func (m *module) replace(f *llvm.Function, text string) {
+	m.Funcs = slices.DeleteFunc(m.Funcs, func(x *llvm.Function) bool { return x == f })
+	m.Declares = slices.DeleteFunc(m.Declares, func(d llvm.Declaration) bool { return strings.HasPrefix(strings.Trim(d.Name, `"`), "air.") })
+	m.Bodies = append(m.Bodies, text)
 }
 
 // text is IR that is being written.
@@ -278,20 +280,20 @@ func (t *text) groupMemory() {
 // argument defines the value of a parameter: an address of struct group's tables, or a value
 // of struct group or struct lane. In a row, a value that differs between threads is computed
 // of x, y and z (row.go).
-func (t *text) argument(a *Arg, p param, row bool) error {
+func (t *text) argument(a *Arg, p llvm.Param, row bool) error {
 	if a.Attribute == "" {
 		table := groupBuffers
 		if a.Space == Threadgroup {
 			table = groupThreadgroups
 		}
-		n := p.name
+		n := p.Name
 		t.line("  %s.tp = getelementptr i8, ptr %%mlxc.group, i64 %d", n, table)
 		t.line("  %s.t = load ptr, ptr %s.tp", n, n)
 		t.line("  %s.p = getelementptr ptr, ptr %s.t, i64 %d", n, n, a.Index)
-		t.line("  %s = load %s, ptr %s.p", n, p.typ, n)
+		t.line("  %s = load %s, ptr %s.p", n, p.Typ, n)
 		return nil
 	}
-	width, elem := elements(p.typ)
+	width, elem := llvm.Elements(p.Typ)
 	get := func(name, part string, x attribute, c int) error {
 		base := "%mlxc.group"
 		if x.lane {
@@ -320,43 +322,43 @@ func (t *text) argument(a *Arg, p param, row bool) error {
 		x, known := attributes[a.Attribute]
 		switch {
 		case row && (x.lane || !known) && a.Attribute != "threads_per_simdgroup":
-			from, err := t.ofRow(a, p.name, c)
+			from, err := t.ofRow(a, p.Name, c)
 			if err != nil {
 				return err
 			}
-			t.line("  %s.%s = add i32 %s, 0", p.name, w, from)
+			t.line("  %s.%s = add i32 %s, 0", p.Name, w, from)
 		case known:
-			if err := get(p.name, w, x, c); err != nil {
+			if err := get(p.Name, w, x, c); err != nil {
 				return err
 			}
 		default:
 			switch a.Attribute {
 			case "threads_per_simdgroup":
-				t.line("  %s.%s = add i32 0, %d", p.name, w, simdWidth)
+				t.line("  %s.%s = add i32 0, %d", p.Name, w, simdWidth)
 			case "quadgroup_index_in_threadgroup":
-				if err := get(p.name, "i", attributes["thread_index_in_threadgroup"], 0); err != nil {
+				if err := get(p.Name, "i", attributes["thread_index_in_threadgroup"], 0); err != nil {
 					return err
 				}
-				t.line("  %s.%s = lshr i32 %s.i, 2", p.name, w, p.name)
+				t.line("  %s.%s = lshr i32 %s.i, 2", p.Name, w, p.Name)
 			case "thread_index_in_quadgroup":
-				if err := get(p.name, "i", attributes["thread_index_in_threadgroup"], 0); err != nil {
+				if err := get(p.Name, "i", attributes["thread_index_in_threadgroup"], 0); err != nil {
 					return err
 				}
-				t.line("  %s.%s = and i32 %s.i, 3", p.name, w, p.name)
+				t.line("  %s.%s = and i32 %s.i, 3", p.Name, w, p.Name)
 			default:
 				return fmt.Errorf("the argument %s is a %s, which is not known here", a.Name, a.Attribute)
 			}
 		}
-		if p.typ[0] != '<' {
-			cast(p.name, p.name+"."+w)
+		if p.Typ[0] != '<' {
+			cast(p.Name, p.Name+"."+w)
 			return nil
 		}
-		cast(fmt.Sprintf("%s.c%d", p.name, c), p.name+"."+w)
-		name := fmt.Sprintf("%s.v%d", p.name, c)
+		cast(fmt.Sprintf("%s.c%d", p.Name, c), p.Name+"."+w)
+		name := fmt.Sprintf("%s.v%d", p.Name, c)
 		if c == width-1 {
-			name = p.name
+			name = p.Name
 		}
-		t.line("  %s = insertelement %s %s, %s %s.c%d, i32 %d", name, p.typ, last, elem, p.name, c, c)
+		t.line("  %s = insertelement %s %s, %s %s.c%d, i32 %d", name, p.Typ, last, elem, p.Name, c, c)
 		last = name
 	}
 	return nil

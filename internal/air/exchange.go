@@ -3,6 +3,8 @@ package air
 import (
 	"fmt"
 	"strings"
+
+	"github.com/mlxc/mlxc/internal/llvm"
 )
 
 // exchangeNames are the functions of simdgroups and quadgroups, without what says so before
@@ -20,8 +22,8 @@ var exchangeNames = map[string]operation{
 
 // siteOf returns what threads exchange that call the function; suspends is false of a function
 // that only depends on the thread, which is then no site.
-func siteOf(d declaration) (s site, err error) {
-	name := strings.TrimPrefix(strings.Trim(d.name, `"`), "air.")
+func siteOf(d llvm.Declaration) (s site, err error) {
+	name := strings.TrimPrefix(strings.Trim(d.Name, `"`), "air.")
 	switch {
 	case name == "wg.barrier":
 		return site{operation: threadgroupBarrier, width: simdWidth}, nil
@@ -30,8 +32,8 @@ func siteOf(d declaration) (s site, err error) {
 	case name == "simdgroup.barrier":
 		return site{operation: simdgroupBarrier, width: simdWidth}, nil
 	case strings.HasPrefix(name, "simdgroup_matrix_8x8_multiply_accumulate."):
-		if len(d.params) != 3 {
-			return s, fmt.Errorf("air.%s has %d parameters", name, len(d.params))
+		if len(d.Params) != 3 {
+			return s, fmt.Errorf("air.%s has %d parameters", name, len(d.Params))
 		}
 		return site{operation: opMultiplyAccumulate, width: simdWidth, count: 2}, nil
 	}
@@ -52,11 +54,11 @@ func siteOf(d declaration) (s site, err error) {
 		s.element, s.count = elementNames["u.i8"], 1
 		return s, nil
 	}
-	if len(d.params) == 0 {
+	if len(d.Params) == 0 {
 		return s, fmt.Errorf("air.%s has no parameter", name)
 	}
 	if s.operation == opShuffleAndFillUp || s.operation == opShuffleAndFillDown {
-		if len(d.params) < 2 {
+		if len(d.Params) < 2 {
 			return s, fmt.Errorf("air.%s has one parameter", name)
 		}
 	}
@@ -72,27 +74,27 @@ func siteOf(d declaration) (s site, err error) {
 	if s.element, ok = elementNames[kind+"."+typ]; !ok {
 		return s, fmt.Errorf("air.%s: values of type %q are not known here", name, suffix)
 	}
-	if n, _ := elements(d.params[0]); n != s.count || bytesOf(d.params[0]) == 0 || bytesOf(d.params[0]) > 32 {
-		return s, fmt.Errorf("air.%s has a parameter of type %s", name, d.params[0])
+	if n, _ := llvm.Elements(d.Params[0]); n != s.count || llvm.BytesOf(d.Params[0]) == 0 || llvm.BytesOf(d.Params[0]) > 32 {
+		return s, fmt.Errorf("air.%s has a parameter of type %s", name, d.Params[0])
 	}
 	return s, nil
 }
 
 // room returns how many bytes a lane's operand takes at a site, and what it gets.
-func room(s site, d declaration) int {
+func room(s site, d llvm.Declaration) int {
 	switch s.operation {
 	case threadgroupBarrier, simdgroupBarrier, opTogether:
 		return 1
 	case opAny, opAll, opBallot, opIsFirst, opActiveThreads, opMultiplyAccumulate:
 		return 8
 	}
-	return bytesOf(d.params[0])
+	return llvm.BytesOf(d.Params[0])
 }
 
 // operands are how a thread leaves what it brings to a site, and finds what it gets: IR text,
 // given the values of the arguments. Values that it makes are named with the number n of the
 // site. result is empty where nothing is got.
-func operands(s site, d declaration, args []string, n int, result string) (before, after []string) {
+func operands(s site, d llvm.Declaration, args []string, n int, result string) (before, after []string) {
 	at := func(area int) string { // the address of this lane's value
 		name := fmt.Sprintf("%%x%d.%d", n, area)
 		stride := s.stride
@@ -125,15 +127,15 @@ func operands(s site, d declaration, args []string, n int, result string) (befor
 		store("i8", value, exchangeA)
 		from := at(exchangeB)
 		after = append(after, fmt.Sprintf("  %%x%d.got = load i64, ptr %s", n, from))
-		switch d.result {
+		switch d.Result {
 		case "i64":
 			after = append(after, fmt.Sprintf("  %s = add i64 %%x%d.got, 0", result, n))
 		default:
-			after = append(after, fmt.Sprintf("  %s = trunc i64 %%x%d.got to %s", result, n, d.result))
+			after = append(after, fmt.Sprintf("  %s = trunc i64 %%x%d.got to %s", result, n, d.Result))
 		}
 		return before, after
 	}
-	typ := d.params[0]
+	typ := d.Params[0]
 	from := store(typ, args[0], exchangeA)
 	next := 1
 	switch s.operation {
@@ -145,10 +147,10 @@ func operands(s site, d declaration, args []string, n int, result string) (befor
 		// How far, or from which lane; the last argument of a fill is a modulus, which
 		// stands in the upper half.
 		wide := fmt.Sprintf("%%x%d.arg", n)
-		before = append(before, fmt.Sprintf("  %s = zext %s %s to i32", wide, d.params[next], args[next]))
+		before = append(before, fmt.Sprintf("  %s = zext %s %s to i32", wide, d.Params[next], args[next]))
 		if len(args) > next+1 {
 			before = append(before,
-				fmt.Sprintf("  %s.m = zext %s %s to i32", wide, d.params[next+1], args[next+1]),
+				fmt.Sprintf("  %s.m = zext %s %s to i32", wide, d.Params[next+1], args[next+1]),
 				fmt.Sprintf("  %s.s = shl i32 %s.m, 16", wide, wide),
 				fmt.Sprintf("  %s.o = or i32 %s, %s.s", wide, wide, wide))
 			wide += ".o"
@@ -160,10 +162,10 @@ func operands(s site, d declaration, args []string, n int, result string) (befor
 }
 
 // matrixOperands are those of d = a·b + c: the two elements that a lane has of each matrix.
-func matrixOperands(s site, d declaration, args []string, n int, result string) (before, after []string) {
+func matrixOperands(s site, d llvm.Declaration, args []string, n int, result string) (before, after []string) {
 	var at [3]string
 	for i, area := range []int{exchangeA, exchangeB, exchangeC} {
-		_, elem := elements(d.params[i])
+		_, elem := llvm.Elements(d.Params[i])
 		p := fmt.Sprintf("%%x%d.%d", n, i)
 		before = append(before,
 			fmt.Sprintf("  %s.off = mul nuw nsw i64 %%mlxc.index, %d", p, s.stride),
@@ -171,7 +173,7 @@ func matrixOperands(s site, d declaration, args []string, n int, result string) 
 			fmt.Sprintf("  %s = getelementptr i8, ptr %s.base, i64 %s.off", p, p, p))
 		for k := range 2 {
 			v := fmt.Sprintf("%s.e%d", p, k)
-			before = append(before, fmt.Sprintf("  %s = extractelement %s %s, i32 %d", v, d.params[i], args[i], k))
+			before = append(before, fmt.Sprintf("  %s = extractelement %s %s, i32 %d", v, d.Params[i], args[i], k))
 			if elem != "float" {
 				before = append(before, fmt.Sprintf("  %s.w = fpext %s %s to float", v, elem, v))
 				v += ".w"
@@ -182,7 +184,7 @@ func matrixOperands(s site, d declaration, args []string, n int, result string) 
 		}
 		at[i] = p
 	}
-	_, elem := elements(d.result)
+	_, elem := llvm.Elements(d.Result)
 	last := "poison"
 	for k := range 2 {
 		v := fmt.Sprintf("%%x%d.r%d", n, k)
@@ -195,7 +197,7 @@ func matrixOperands(s site, d declaration, args []string, n int, result string) 
 		if k == 0 {
 			name = fmt.Sprintf("%%x%d.half", n)
 		}
-		after = append(after, fmt.Sprintf("  %s = insertelement %s %s, %s %s, i32 %d", name, d.result, last, elem, v, k))
+		after = append(after, fmt.Sprintf("  %s = insertelement %s %s, %s %s, i32 %d", name, d.Result, last, elem, v, k))
 		last = name
 	}
 	return before, after
@@ -205,16 +207,16 @@ func matrixOperands(s site, d declaration, args []string, n int, result string) 
 // part alone: IR text, given the values of the arguments. A lane l has the elements in row
 // (l>>2 & 4) | (l>>1 & 3) and columns 2·((l>>2 & 2) | (l & 1)) and the next; if matrices lie by rows, in
 // row l>>2 and columns 2·(l&3) and the next.
-func matrix(d declaration, args []string, n, result string, rows bool) (lines []string, err error) {
-	name := strings.TrimPrefix(strings.Trim(d.name, `"`), "air.simdgroup_matrix_8x8_")
+func matrix(d llvm.Declaration, args []string, n, result string, rows bool) (lines []string, err error) {
+	name := strings.TrimPrefix(strings.Trim(d.Name, `"`), "air.simdgroup_matrix_8x8_")
 	op, _, _ := strings.Cut(name, ".")
 	emit := func(format string, a ...any) { lines = append(lines, "  "+fmt.Sprintf(format, a...)) }
 	p := "%x" + n
-	typ := d.result
-	if op == "store" && len(d.params) > 0 {
-		typ = d.params[0]
+	typ := d.Result
+	if op == "store" && len(d.Params) > 0 {
+		typ = d.Params[0]
 	}
-	_, elem := elements(typ)
+	_, elem := llvm.Elements(typ)
 	if strings.HasPrefix(op, "init_") && len(args) != 1 {
 		return nil, fmt.Errorf("air.simdgroup_matrix_8x8_%s has %d arguments", op, len(args))
 	}
@@ -261,7 +263,7 @@ func matrix(d declaration, args []string, n, result string, rows bool) (lines []
 		if len(args) != i+4 {
 			return nil, fmt.Errorf("air.simdgroup_matrix_8x8_%s has %d arguments", op, len(args))
 		}
-		pointer := d.params[i]
+		pointer := d.Params[i]
 		emit("%s.ox = extractelement <2 x i64> %s, i32 0", p, args[i+2])
 		emit("%s.oy = extractelement <2 x i64> %s, i32 1", p, args[i+2])
 		last := "poison"

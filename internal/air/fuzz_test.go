@@ -59,7 +59,7 @@ attributes #1 = { convergent nounwind }
 func handled(text []byte) (err error) {
 	k := &Kernel{Name: "k", Args: []Arg{{Name: "out"}, {Name: "n", Attribute: "thread_position_in_grid"}}}
 	for _, checked := range []bool{false, true} {
-		m, e := parseModule("f.ll", text)
+		m, e := readModule("f.ll", text)
 		if e != nil {
 			return e
 		}
@@ -68,10 +68,10 @@ func handled(text []byte) (err error) {
 		} else {
 			_ = m.String()
 		}
-		if m, e = parseModule("f.ll", text); e != nil {
+		if m, e = readModule("f.ll", text); e != nil {
 			return e
 		}
-		if f := m.function("k"); f == nil || len(f.params) != len(k.Args) {
+		if f := m.Function("k"); f == nil || len(f.Params) != len(k.Args) {
 			continue
 		}
 		if _, e := m.executable(k, 22, checked); e != nil {

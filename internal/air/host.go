@@ -14,6 +14,8 @@ import (
 	"github.com/mlxc/mlxc/internal/air/calls"
 	"github.com/mlxc/mlxc/internal/ptx"
 	"github.com/mlxc/mlxc/internal/toolchain/clang"
+
+	"github.com/mlxc/mlxc/internal/llvm"
 )
 
 // Input is a kernel to compile.
@@ -61,10 +63,10 @@ func BuildObject(ctx context.Context, c clang.Compiler, in Input) ([]byte, error
 //go:embed *.go abi.h
 var ownSource embed.FS
 
-// generator is the digest of this package and of packages calls and ptx: what is made depends on all of them.
+// generator is the digest of this package and of packages calls, llvm and ptx: what is made depends on all of them.
 var generator = sync.OnceValue(func() []byte {
 	h := sha256.New()
-	for _, files := range []embed.FS{ownSource, ptx.Own} {
+	for _, files := range []embed.FS{ownSource, llvm.Own, ptx.Own} {
 		entries, err := files.ReadDir(".")
 		if err != nil {
 			panic(err) // INVARIANT: the files are part of the program.
@@ -115,15 +117,15 @@ func (b *builder) build(in Input, finish func(object []byte) ([]byte, error)) (_
 			err = fmt.Errorf("%s: kernel %s: %w", in.Name, in.Kernel.Name, err)
 		}
 	}()
-	m, err := parseModule(in.Name, in.IR)
+	m, err := readModule(in.Name, in.IR)
 	if err != nil {
 		return nil, err
 	}
 	if err := m.allowed(); err != nil {
 		return nil, err
 	}
-	if f := m.function(in.Kernel.Name); f != nil && len(f.params) != len(in.Kernel.Args) {
-		return nil, fmt.Errorf("the function has %d parameters, its description %d", len(f.params), len(in.Kernel.Args))
+	if f := m.Function(in.Kernel.Name); f != nil && len(f.Params) != len(in.Kernel.Args) {
+		return nil, fmt.Errorf("the function has %d parameters, its description %d", len(f.Params), len(in.Kernel.Args))
 	}
 	m.target = bodiesOf(in.Machine)
 	m.aligned = in.Aligned
@@ -143,7 +145,7 @@ func (b *builder) build(in Input, finish func(object []byte) ([]byte, error)) (_
 	if err != nil {
 		return nil, err
 	}
-	if m, err = parseModule("plain.ll", optimized); err != nil {
+	if m, err = readModule("plain.ll", optimized); err != nil {
 		return nil, err
 	}
 	text, err := m.executable(in.Kernel, b.compiler.Version, in.Checked)
@@ -163,18 +165,18 @@ func (b *builder) build(in Input, finish func(object []byte) ([]byte, error)) (_
 // executable is the text of a module, whose helper functions have been inlined, with what the
 // executor calls.
 func (m *module) executable(k *Kernel, version int, checked bool) (string, error) {
-	f := m.function(k.Name)
+	f := m.Function(k.Name)
 	if f == nil {
 		return "", errors.New("clang has taken the kernel away")
 	}
-	for _, x := range m.funcs {
+	for _, x := range m.Funcs {
 		switch {
 		case x == f:
-		case strings.HasPrefix(strings.Trim(x.name, `"`), "air."):
+		case strings.HasPrefix(strings.Trim(x.Name, `"`), "air."):
 			// LLVM inlines no function that is called as if it had another type.
-			return "", fmt.Errorf("@%s is called with other types than it has", x.name)
+			return "", fmt.Errorf("@%s is called with other types than it has", x.Name)
 		case exchanges(x):
-			return "", fmt.Errorf("threads exchange in @%s, which is not inlined", x.name)
+			return "", fmt.Errorf("threads exchange in @%s, which is not inlined", x.Name)
 		}
 	}
 	var sites []site
@@ -220,15 +222,15 @@ func (m *module) executable(k *Kernel, version int, checked bool) (string, error
 	t.line("@mlxc_variables = internal constant [%d x %s] [%s]", len(list), variableType, strings.Join(list, ", "))
 	t.line("@mlxc_kernel = constant { ptr, ptr, ptr, i32, i32, ptr, ptr, i32, i32 } { ptr %s, ptr %s, ptr @mlxc_sites, i32 %d, i32 ptrtoint (ptr getelementptr (%s, ptr null, i32 1) to i32), ptr @mlxc_accesses, ptr @mlxc_variables, i32 %d, i32 %d }",
 		start, row, len(sites), memoryType, len(places), variables)
-	m.bodies = append(m.bodies, t.String())
-	m.withoutPlaces()
+	m.Bodies = append(m.Bodies, t.String())
+	m.WithoutPlaces()
 	m.runtime()
 	return m.String(), nil
 }
 
 // exchanges reports whether a function calls one in which threads exchange.
-func exchanges(f *function) bool {
-	for _, l := range f.lines {
+func exchanges(f *llvm.Function) bool {
+	for _, l := range f.Lines {
 		if strings.Contains(l, "@air.") || strings.Contains(l, `@"air.`) {
 			return true
 		}

@@ -5,6 +5,8 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+
+	"github.com/mlxc/mlxc/internal/llvm"
 )
 
 // access is a place at which a kernel touches memory.
@@ -31,22 +33,19 @@ const (
 )
 
 var (
-	loadLine   = regexp.MustCompile(`^  (%\S+) = load (?:atomic )?(?:volatile )?(.*)$`)
-	storeLine  = regexp.MustCompile(`^  store (?:atomic )?(?:volatile )?(.*)$`)
-	atomicLine = regexp.MustCompile(`^  (%\S+) = (?:atomicrmw (?:volatile )?[a-z_]+|cmpxchg (?:weak )?(?:volatile )?)\s*(.*)$`)
-	moveLine   = regexp.MustCompile(`^  (?:tail )?call void @llvm\.(memcpy|memmove|memset)\.[a-z0-9.]*\((.*)\)`)
 	// Calls of AIR's atomic functions are left where the body takes a pointer of another space.
-	atomicCall = regexp.MustCompile(`^  (?:%\S+ = )?(?:tail )?call [^@]*@"?air\.atomic\.(?:global|local|generic)\.([a-z]+)[a-z.]*\.[if]([0-9]+)"?\(`)
-	spaceOf    = regexp.MustCompile(`^ptr(?: addrspace\(([0-9])\))?`)
-	debugPlace = regexp.MustCompile(`, !dbg (![0-9]+)`)
+	atomicName = regexp.MustCompile(`^air\.atomic\.(?:global|local|generic)\.([a-z]+)[a-z.]*\.[if]([0-9]+)$`)
+	moveName   = regexp.MustCompile(`^llvm\.(memcpy|memmove|memset)\.`)
 	alignedTo  = regexp.MustCompile(`, align ([0-9]+)`)
+	// touching is a line that accesses memory.
+	touching = regexp.MustCompile(`^ +(?:%\S+ = )?(?:load|store|atomicrmw|cmpxchg) `)
 )
 
 // instrument puts a call before each access to memory that a kernel could miss: mlxc_touch or
 // mlxc_private of the executor (host/check.c), which says where to go instead. extra are the
 // lines that compute the addresses of threadgroup variables. It returns the places, and lines
 // for the beginning of the function.
-func (m *module) instrument(blocks []*block, extra []string, f *function, k *Kernel, declared map[string]declaration) (places []access, begin []string, err error) {
+func (m *module) instrument(blocks []*llvm.Block, extra []string, f *llvm.Function, k *Kernel, declared map[string]llvm.Declaration) (places []access, begin []string, err error) {
 	o, begin, err := m.origins(blocks, extra, f, k)
 	if err != nil {
 		return nil, nil, err
@@ -54,7 +53,7 @@ func (m *module) instrument(blocks []*block, extra []string, f *function, k *Ker
 	u := m.follow(blocks, declared, o)
 	for _, b := range blocks {
 		var out []string
-		for _, l := range b.lines {
+		for _, l := range b.Lines {
 			n := len(places)
 			lines, err := m.guard(l, o, &places)
 			if err != nil {
@@ -63,7 +62,7 @@ func (m *module) instrument(blocks []*block, extra []string, f *function, k *Ker
 			before, after := u.lines(l, len(places) > n, &places)
 			out = append(append(append(out, before...), lines...), after...)
 		}
-		b.lines = out
+		b.Lines = out
 	}
 	m.definedUnset()
 	if len(places) > 0xfffe {
@@ -74,43 +73,41 @@ func (m *module) instrument(blocks []*block, extra []string, f *function, k *Ker
 
 // guard is a line, with a call before each access in it.
 func (m *module) guard(l string, from *origins, places *[]access) ([]string, error) {
+	asked, in := llvm.Read(l), llvm.Read(unaligned(l)) // with its alignments, and without
+	if in == nil {
+		return []string{l}, nil
+	} else if in.Op == "" && touching.MatchString(l) {
+		return nil, fmt.Errorf("this line is not understood: %.120q", l)
+	}
 	var out []string
-	dbg := debugPlace.FindString(l)
+	dbg := in.Place
 	align := 0
 	if a := alignedTo.FindStringSubmatch(l); a != nil {
 		align, _ = strconv.Atoi(a[1])
 	}
-	asked := l // with its alignments
-	l = unaligned(l)
-	check := func(kind int, operand, size string, bytes int) (string, error) {
-		s := spaceOf.FindStringSubmatch(operand)
-		if s == nil {
-			return "", fmt.Errorf("this address is not understood: %.120q", operand)
-		}
-		typ := s[0]
-		value := operand[strings.LastIndexByte(operand, ' ')+1:] // attributes stand between
-		if strings.HasSuffix(strings.TrimSpace(operand[len(typ):]), ")") {
-			return value, nil // an expression of constants: a place in a table of the kernel's
+	// check asks about an access to an operand, and returns the change of the line to where it is to go instead.
+	check := func(kind int, operand llvm.Operand, size string, bytes int) (llvm.Change, error) {
+		typ, value := operand.Type, operand.Value
+		same := llvm.Change{At: operand.ValueAt, End: operand.End(), Text: value}
+		if !operand.IsPointer() {
+			return same, fmt.Errorf("this address is not understood: %.120q", typ+" "+value)
 		}
 		o := from.of[value]
+		if strings.HasSuffix(value, ")") { // an expression of constants: a place in a table of the kernel's
+			return same, nil
+		}
 		if strings.HasPrefix(value, "@") || o.kind == fromOwn || o.kind == fromUnsetMemory || value == "null" || value == "undef" || value == "poison" {
-			return value, nil
+			return same, nil
 		}
 		space := 0
-		if s[1] != "" {
-			space = int(s[1][0] - '0')
-		}
+		_, _ = fmt.Sscanf(typ, "ptr addrspace(%d)", &space)
 		n := len(*places)
-		*places = append(*places, access{kind, space, o, bytes, m.line(dbg), align})
+		*places = append(*places, access{kind, space, o, bytes, m.Line(dbg), align})
 		name := fmt.Sprintf("%%mlxc.at%d", n)
-		plain := value
+		plain, to := value, name
 		if typ != "ptr" {
-			out = append(out, fmt.Sprintf("  %s.from = addrspacecast %s %s to ptr%s", name, typ, value, dbg))
-			plain = name + ".from"
-		}
-		to := name
-		if typ != "ptr" {
-			to = name + ".to"
+			plain, to = name+".from", name+".to"
+			out = append(out, fmt.Sprintf("  %s = addrspacecast %s %s to ptr%s", plain, typ, value, dbg))
 		}
 		if o.kind == fromPrivate || o.kind == fromTable {
 			p := from.arrays[o.index]
@@ -121,145 +118,87 @@ func (m *module) guard(l string, from *origins, places *[]access) ([]string, err
 		if typ != "ptr" {
 			out = append(out, fmt.Sprintf("  %s = addrspacecast ptr %s to %s%s", name, to, typ, dbg))
 		}
-		return name, nil
+		return llvm.Change{At: same.At, End: same.End, Text: name}, nil
 	}
-	sized := func(typ string) (string, int) {
-		if n := bytesOf(typ); n > 0 {
-			return strconv.Itoa(n), n
+	// one is the line whose only access is to an operand, of a value of a type.
+	one := func(kind int, operand llvm.Operand, typ string) ([]string, error) {
+		size, n := sizeOf(typ), llvm.BytesOf(typ)
+		if n > 0 {
+			size = strconv.Itoa(n)
 		}
-		return sizeOf(typ), 0
+		to, err := check(kind, operand, size, n)
+		return append(out, in.With(to)), err
 	}
-	replace := func(l, operand, by string) string {
-		fields := strings.Fields(operand)
-		value := fields[len(fields)-1]
-		return strings.Replace(l, operand, operand[:len(operand)-len(value)]+by, 1)
-	}
+	atomic := strings.Contains(in.Flags, "atomic ")
 	switch {
-	case unsetLine.MatchString(l):
-		s := unsetLine.FindStringSubmatch(l)
-		return []string{someValue(s[1], s[2], dbg)}, nil
-	case loadLine.MatchString(l):
-		parts := splitTop(loadLine.FindStringSubmatch(l)[2])
-		if len(parts) < 2 {
+	case strings.HasPrefix(in.Callee, unsetCall):
+		return []string{someValue(in.Result, in.Type, dbg)}, nil
+	case in.Op == "load" && from.unset(in.Operands[0]):
+		return []string{someValue(in.Result, in.Type, dbg)}, nil
+	case in.Op == "load" && atomic:
+		return one(accessAtomicLoad, in.Operands[0], in.Type)
+	case in.Op == "load" && from.setInParts(in.Type, in.Operands[0]):
+		return one(accessCopy, in.Operands[0], in.Type)
+	case in.Op == "load":
+		return one(accessLoad, in.Operands[0], in.Type)
+	case in.Op == "store" && atomic:
+		return one(accessAtomicStore, in.Operands[1], in.Type)
+	case in.Op == "store":
+		return one(accessStore, in.Operands[1], in.Type)
+	case in.Op == "atomicrmw", in.Op == "cmpxchg":
+		return one(accessAtomic, in.Operands[0], in.Operands[1].Type)
+	case atomicName.MatchString(in.Callee) && len(in.Operands) > 0:
+		a := atomicName.FindStringSubmatch(in.Callee)
+		kind, ok := map[string]int{"load": accessAtomicLoad, "store": accessAtomicStore}[a[1]]
+		if !ok {
+			kind = accessAtomic
+		}
+		return one(kind, in.Operands[0], "i"+a[2])
+	case moveName.MatchString(in.Callee):
+		if len(in.Operands) < 3 {
 			return nil, fmt.Errorf("this line is not understood: %.120q", l)
 		}
-		size, n := sized(parts[0])
-		pointer := orderless(parts[1])
-		if from.unset(pointer) {
-			return []string{someValue(loadLine.FindStringSubmatch(l)[1], parts[0], dbg)}, nil
-		}
-		kind := accessLoad
-		if strings.Contains(l, " = load atomic ") {
-			kind = accessAtomicLoad
-		} else if from.setInParts(parts[0], pointer) {
-			kind = accessCopy
-		}
-		by, err := check(kind, pointer, size, n)
-		if err != nil {
-			return nil, err
-		}
-		l = replace(l, pointer, by)
-	case storeLine.MatchString(l):
-		parts := splitTop(storeLine.FindStringSubmatch(l)[1])
-		if len(parts) < 2 {
-			return nil, fmt.Errorf("this line is not understood: %.120q", l)
-		}
-		size, n := sized(typeOf(parts[0]))
-		pointer := orderless(parts[1])
-		kind := accessStore
-		if strings.HasPrefix(l, "  store atomic ") {
-			kind = accessAtomicStore
-		}
-		by, err := check(kind, pointer, size, n)
-		if err != nil {
-			return nil, err
-		}
-		l = strings.Replace(l, ", "+pointer, ", "+replace(pointer, pointer, by), 1)
-	case atomicLine.MatchString(l):
-		parts := splitTop(atomicLine.FindStringSubmatch(l)[2])
-		if len(parts) < 2 {
-			return nil, fmt.Errorf("this line is not understood: %.120q", l)
-		}
-		size, n := sized(typeOf(parts[1]))
-		by, err := check(accessAtomic, parts[0], size, n)
-		if err != nil {
-			return nil, err
-		}
-		l = replace(l, parts[0], by)
-	case atomicCall.MatchString(l):
-		at := atomicCall.FindStringSubmatchIndex(l)
-		end := matching(l, at[1]-1)
-		bits, _ := strconv.Atoi(l[at[4]:at[5]])
-		kind := accessAtomic
-		switch l[at[2]:at[3]] {
-		case "load":
-			kind = accessAtomicLoad
-		case "store":
-			kind = accessAtomicStore
-		}
-		if end < 0 {
-			return nil, fmt.Errorf("this line is not understood: %.120q", l)
-		}
-		pointer := splitTop(l[at[1]:end])[0]
-		by, err := check(kind, pointer, strconv.Itoa(bits/8), bits/8)
-		if err != nil {
-			return nil, err
-		}
-		l = l[:at[1]] + replace(pointer, pointer, by) + l[at[1]+len(pointer):]
-	case moveLine.MatchString(l):
-		c := moveLine.FindStringSubmatch(l)
-		parts := splitTop(c[2])
-		if len(parts) < 3 {
-			return nil, fmt.Errorf("this line is not understood: %.120q", l)
-		}
-		size := strings.TrimPrefix(parts[2], "i64 ")
+		into, of, size := in.Operands[0], in.Operands[1], in.Operands[2].Value
 		n, _ := strconv.Atoi(size)
-		aligns := argumentAlignments(asked)
-		align = aligns[0]
-		if c[1] != "memset" && from.unset(parts[1]) {
-			to := parts[0][strings.LastIndexByte(parts[0], ' ')+1:]
-			if o := from.of[to]; o.kind == fromPrivate {
+		align = argumentAlignment(asked, 0)
+		reads := moveName.FindStringSubmatch(in.Callee)[1] != "memset"
+		if reads && from.unset(of) {
+			if o := from.of[into.Value]; o.kind == fromPrivate {
 				a := from.arrays[o.index]
-				return []string{fmt.Sprintf("  call void @mlxc_forget(ptr %s, i64 %s, ptr %s, i64 %s, ptr %s)%s", a.base, a.size, to, size, a.shade, dbg)}, nil
+				return []string{fmt.Sprintf("  call void @mlxc_forget(ptr %s, i64 %s, ptr %s, i64 %s, ptr %s)%s", a.base, a.size, into.Value, size, a.shade, dbg)}, nil
 			}
 			return nil, nil
 		}
-		by, err := check(accessStore, parts[0], size, n)
+		to, err := check(accessStore, into, size, n)
+		if err != nil || !reads {
+			return append(out, in.With(to)), err
+		}
+		kind := accessLoad
+		if from.of[of.Value].kind == fromPrivate && to.Text != into.Value {
+			kind = accessCopy
+		}
+		align = argumentAlignment(asked, 1)
+		by, err := check(kind, of, size, n)
 		if err != nil {
 			return nil, err
 		}
-		l = replace(l, parts[0], by)
-		if c[1] != "memset" {
-			kind := accessLoad
-			if from.of[parts[1][strings.LastIndexByte(parts[1], ' ')+1:]].kind == fromPrivate && len(*places) > 0 && by != parts[0][strings.LastIndexByte(parts[0], ' ')+1:] {
-				kind = accessCopy
-			}
-			align = aligns[1]
-			by, err := check(kind, parts[1], size, n)
-			if err != nil {
-				return nil, err
-			}
-			l = strings.Replace(l, ", "+parts[1], ", "+replace(parts[1], parts[1], by), 1)
-			if kind == accessCopy {
-				*places = append(*places, access{kind: accessValue, origin: origin{index: fromUnset}, line: m.line(dbg)})
-				return append(out, l, fmt.Sprintf("  call void @mlxc_copied(ptr %%mlxc.lane, i32 %d)%s", len(*places)-1, dbg)), nil
-			}
+		out = append(out, in.With(to, by))
+		if kind == accessCopy {
+			*places = append(*places, access{kind: accessValue, origin: origin{index: fromUnset}, line: m.Line(dbg)})
+			out = append(out, fmt.Sprintf("  call void @mlxc_copied(ptr %%mlxc.lane, i32 %d)%s", len(*places)-1, dbg))
 		}
+		return out, nil
 	}
-	return append(out, l), nil
+	return []string{in.Line}, nil
 }
 
-// argumentAlignments are what the addresses of a copy are promised to be multiples of, 0 where nothing is.
-func argumentAlignments(l string) (out [2]int) {
-	for i, p := range splitTop(moveLine.FindStringSubmatch(l)[2]) {
-		if i == len(out) {
-			break
-		}
-		if a := argumentAlign.FindString(p); a != "" {
-			out[i], _ = strconv.Atoi(strings.TrimPrefix(a, " align "))
-		}
+// argumentAlignment is what an address that a function is given is promised to be a multiple of, 0 if nothing is.
+func argumentAlignment(in *llvm.Instruction, i int) (n int) {
+	o := in.Operands[i]
+	if a := argumentAlign.FindString(in.Line[o.TypeEnd():o.ValueAt]); a != "" {
+		n, _ = strconv.Atoi(strings.TrimPrefix(a, " align "))
 	}
-	return out
+	return n
 }
 
 // unaligned is a line that accesses memory, in which vectors lie where their elements may. A checked kernel keeps
@@ -276,23 +215,15 @@ func unaligned(l string) string {
 
 // setInParts reports whether a load is one of a vector in private memory. A compiler sets an element of it
 // by reading all of it, so that what is read need not have been set.
-func (o *origins) setInParts(typ, pointer string) bool {
-	if !strings.HasPrefix(typ, "<") || !strings.HasPrefix(pointer, "ptr %") {
+func (o *origins) setInParts(typ string, from llvm.Operand) bool {
+	if !strings.HasPrefix(typ, "<") || from.Type != "ptr" || !strings.HasPrefix(from.Value, "%") {
 		return false
 	}
-	k := o.of[pointer[len("ptr "):]].kind
+	k := o.of[from.Value].kind
 	return k == fromPrivate || k == fromNowhere
 }
 
 // unset reports whether an operand is an address of what nothing has set.
-func (o *origins) unset(operand string) bool {
-	return isUndefined(operand) || o.of[operand[strings.LastIndexByte(operand, ' ')+1:]].kind == fromUnsetMemory
-}
-
-// orderless is an operand of an atomic load or store without the ordering behind it.
-func orderless(operand string) string {
-	for _, o := range []string{" unordered", " monotonic", " acquire", " release", " seq_cst"} {
-		operand = strings.TrimSuffix(operand, o)
-	}
-	return operand
+func (o *origins) unset(operand llvm.Operand) bool {
+	return isUndefined(operand.Value) || o.of[operand.Value].kind == fromUnsetMemory
 }

@@ -7,6 +7,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/mlxc/mlxc/internal/llvm"
 )
 
 // hostileKernel is a module whose kernel @k has the lines, before which other lines stand.
@@ -90,12 +92,12 @@ var hostile = map[string]func(n int) []byte{
 
 // TestLinear: a text twice as long takes twice the steps.
 func TestLinear(t *testing.T) {
-	t.Cleanup(func() { count = nil })
+	t.Cleanup(func() { llvm.Count = nil })
 	for name, text := range hostile {
 		t.Run(name, func(t *testing.T) {
 			steps := func(n int) (total int) {
-				count = func(n int) { total += n }
-				defer func() { count = nil }()
+				llvm.Count = func(n int) { total += n }
+				defer func() { llvm.Count = nil }()
 				_ = handled(text(n))
 				return total
 			}
@@ -112,10 +114,10 @@ func TestLimits(t *testing.T) {
 		return strings.Repeat("getelementptr (i8, ", n) + "@g" + strings.Repeat(", i64 1)", n)
 	}
 	deep := strings.Builder{}
-	for i := range maxNesting + 2 {
+	for i := range llvm.MaxNesting + 2 {
 		fmt.Fprintf(&deep, "  br label %%h%d\nh%d:\n  call void @air.wg.barrier(i32 1, i32 1)\n", i, i)
 	}
-	for i := maxNesting + 1; i >= 0; i-- {
+	for i := llvm.MaxNesting + 1; i >= 0; i-- {
 		fmt.Fprintf(&deep, "  br i1 undef, label %%h%d, label %%e%d\ne%d:\n", i, i, i)
 	}
 	doubling := strings.Builder{}
@@ -124,16 +126,16 @@ func TestLimits(t *testing.T) {
 	}
 	doubling.WriteString("define void @f40() {\n  ret void\n}\n")
 	chain := strings.Builder{}
-	for i := range maxNesting + 3 {
+	for i := range llvm.MaxNesting + 3 {
 		fmt.Fprintf(&chain, "define void @f%d() {\n  call void @f%d()\n  ret void\n}\n", i, i+1)
 	}
 	for name, c := range map[string]struct {
 		text []byte
 		want string
 	}{
-		"line":      {hostileKernel("", "  %a = add i32 0, "+strings.Repeat("0", maxLine)+"\n"), "f.ll:2: a line of 65554 bytes, of at most 65536"},
-		"nesting":   {hostileKernel("", "  store i32 0, ptr "+nested(maxNesting+1)+"\n"), "f.ll:2: at column"},
-		"global":    {hostileKernel("@h = constant ptr "+nested(maxNesting+1)+"\n", ""), "f.ll:1: at column"},
+		"line":      {hostileKernel("", "  %a = add i32 0, "+strings.Repeat("0", llvm.MaxLine)+"\n"), "f.ll:2: a line of 65554 bytes, of at most 65536"},
+		"nesting":   {hostileKernel("", "  store i32 0, ptr "+nested(llvm.MaxNesting+1)+"\n"), "f.ll:2: at column"},
+		"global":    {hostileKernel("@h = constant ptr "+nested(llvm.MaxNesting+1)+"\n", ""), "f.ll:1: at column"},
 		"vector":    {hostileKernel("", "  %a = fadd <4000000000 x bfloat> %b, %c\n"), "f.ll:2: at column 13 a vector has more than 1024 elements"},
 		"loops":     {hostileKernel("declare void @air.wg.barrier(i32, i32)\n", deep.String()), "at %h256 loops lie in each other more than 256 deep"},
 		"inlining":  {hostileKernel(doubling.String(), "  call void @f0()\n"), "has more than 4194304 lines"},

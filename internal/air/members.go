@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/mlxc/mlxc/internal/llvm"
 )
 
 // members says for the blocks of a kernel which threads of a warp are at a block together: those that
@@ -26,7 +28,7 @@ import (
 // Blocks go by their numbers; behind them, len(blocks)+l is the way into loop l, on which those are that
 // enter it. All of them leave it, each in some round.
 type members struct {
-	flow    *controlFlow
+	flow    *llvm.Flow
 	uniform *uniformity
 	from    []maskOf
 	round   []maskOf // by loop: of those that go round; only of loops that threads leave in different rounds
@@ -55,15 +57,15 @@ const (
 )
 
 // newMembers finds out how the masks of all blocks are made.
-func newMembers(c *controlFlow, u *uniformity) *members {
-	n := len(c.blocks)
-	all := n + len(c.loops)
+func newMembers(c *llvm.Flow, u *uniformity) *members {
+	n := len(c.Blocks)
+	all := n + len(c.Loops)
 	m := &members{
-		flow: c, uniform: u, from: make([]maskOf, all), round: make([]maskOf, len(c.loops)), apart: make([]bool, len(c.loops)),
+		flow: c, uniform: u, from: make([]maskOf, all), round: make([]maskOf, len(c.Loops)), apart: make([]bool, len(c.Loops)),
 		first: make([]int, all), top: make([]int, all), known: make([]bool, all), needed: make([]bool, all),
 	}
-	for l := range c.loops {
-		m.apart[l] = slices.ContainsFunc(c.loops[l].exits, func(x exit) bool { return u.splits[x.from] || u.between(x.from) })
+	for l := range c.Loops {
+		m.apart[l] = slices.ContainsFunc(c.Loops[l].Exits, func(x llvm.Exit) bool { return u.splits[x.From] || u.between(x.From) })
 	}
 	set := func(b int, x maskOf) {
 		m.from[b], m.first[b], m.top[b] = x, b, b
@@ -74,12 +76,12 @@ func newMembers(c *controlFlow, u *uniformity) *members {
 			m.top[b] = m.top[x.block]
 		}
 	}
-	for b := range c.blocks {
-		l := c.header[b]
+	for b := range c.Blocks {
+		l := c.HeaderOf[b]
 		switch {
 		case b == 0:
 			set(b, maskOf{kind: maskEntry})
-		case !c.before.has(b):
+		case !c.Before.Has(b):
 			set(b, maskOf{})
 		case l < 0:
 			set(b, m.follow(b))
@@ -96,8 +98,8 @@ func newMembers(c *controlFlow, u *uniformity) *members {
 		x := m.from[b]
 		m.known[b] = x.kind == maskEntry || x.kind != maskUnknown && m.known[x.block]
 	}
-	for b := range c.blocks {
-		l := c.header[b]
+	for b := range c.Blocks {
+		l := c.HeaderOf[b]
 		if l >= 0 {
 			know(n + l)
 		}
@@ -115,9 +117,9 @@ func newMembers(c *controlFlow, u *uniformity) *members {
 func (m *members) lift(from, to int) int {
 	c := m.flow
 	out := from
-	for l := c.loop[from]; l >= 0 && !c.within(to, l); l = c.loops[l].parent {
+	for l := c.LoopOf[from]; l >= 0 && !c.Within(to, l); l = c.Loops[l].Parent {
 		if m.apart[l] {
-			out = len(c.blocks) + l
+			out = len(c.Blocks) + l
 		}
 	}
 	return out
@@ -126,16 +128,16 @@ func (m *members) lift(from, to int) int {
 // always reports whether all that are at a block or on the way into a loop come to a node of c.after.
 func (m *members) always(at, node int) bool {
 	c := m.flow
-	if n := len(c.blocks); at >= n {
-		at = c.loops[at-n].header
+	if n := len(c.Blocks); at >= n {
+		at = c.Loops[at-n].Header
 	}
-	return c.after.under(at, node)
+	return c.After.Under(at, node)
 }
 
 // follow says what the mask of a block, on its first round if it is the header of a loop, follows from.
 func (m *members) follow(b int) maskOf {
 	c := m.flow
-	before := int(c.before.parent[b])
+	before := int(c.Before.Parent[b])
 	at := m.lift(before, b)
 	if m.always(at, b) {
 		return maskOf{maskSame, at, 0}
@@ -143,7 +145,7 @@ func (m *members) follow(b int) maskOf {
 	if at != before {
 		return maskOf{}
 	}
-	return m.led(at, b, c.prev[b])
+	return m.led(at, b, c.Prev[b])
 }
 
 // maxVoted is how many cases a switch has at most at whose end there are votes, each of which compares with
@@ -154,13 +156,13 @@ const maxVoted = 64
 func (m *members) led(at, b int, ways []int) maskOf {
 	together := true
 	for _, p := range ways {
-		counted(1)
+		llvm.Counted(1)
 		together = together && m.first[p] == m.first[at] && !m.uniform.splits[p]
 	}
 	switch {
 	case together:
 		return maskOf{maskSame, at, 0}
-	case len(ways) > 0 && !slices.ContainsFunc(ways, func(p int) bool { return p != at }) && len(m.flow.ends[at].cases) <= maxVoted:
+	case len(ways) > 0 && !slices.ContainsFunc(ways, func(p int) bool { return p != at }) && len(m.flow.Ends[at].Cases) <= maxVoted:
 		return maskOf{maskVote, at, b}
 	}
 	return maskOf{}
@@ -169,20 +171,20 @@ func (m *members) led(at, b int, ways []int) maskOf {
 // rounds says what the mask of those that go round a loop follows from, in which the header's is known.
 func (m *members) rounds(l int) maskOf {
 	c := m.flow
-	loop := c.loops[l]
-	at := loop.latches[0]
-	for _, b := range loop.latches[1:] {
-		at = c.before.common(at, b)
+	loop := c.Loops[l]
+	at := loop.Latches[0]
+	for _, b := range loop.Latches[1:] {
+		at = c.Before.Common(at, b)
 	}
-	lifted := m.lift(at, loop.header)
+	lifted := m.lift(at, loop.Header)
 	var x maskOf
 	switch {
-	case m.always(lifted, len(c.blocks)+l):
+	case m.always(lifted, len(c.Blocks)+l):
 		x = maskOf{maskSame, lifted, 0}
 	case lifted == at:
-		x = m.led(at, loop.header, loop.latches)
+		x = m.led(at, loop.Header, loop.Latches)
 	}
-	if x.kind != maskUnknown && m.top[x.block] != loop.header {
+	if x.kind != maskUnknown && m.top[x.block] != loop.Header {
 		return maskOf{}
 	}
 	return x
@@ -198,14 +200,14 @@ func (m *members) need(b int) {
 			continue
 		}
 		m.needed[b] = true
-		counted(1)
+		llvm.Counted(1)
 		x := m.from[b]
 		if x.kind == maskEntry {
 			continue
 		}
 		work = append(work, x.block)
 		if x.kind == maskLoop {
-			work = append(work, m.round[m.flow.header[b]].block)
+			work = append(work, m.round[m.flow.HeaderOf[b]].block)
 		}
 	}
 }
@@ -232,23 +234,23 @@ func (m *members) write() {
 		case maskVote:
 			m.vote(x, m.name(b))
 		case maskLoop:
-			loop := c.loops[c.header[b]]
+			loop := c.Loops[c.HeaderOf[b]]
 			name := m.name(b)
-			again := m.round[c.header[b]]
+			again := m.round[c.HeaderOf[b]]
 			round := m.name(again.block)
 			if again.kind == maskVote {
 				round = name + ".again"
 				m.vote(again, round)
 			}
 			var ways []string
-			for _, p := range c.prev[b] {
-				ways = append(ways, fmt.Sprintf("[ %s, %%%s ]", m.name(x.block), c.blocks[p].label))
+			for _, p := range c.Prev[b] {
+				ways = append(ways, fmt.Sprintf("[ %s, %%%s ]", m.name(x.block), c.Blocks[p].Label))
 			}
-			for _, p := range loop.latches {
-				ways = append(ways, fmt.Sprintf("[ %s, %%%s ]", round, c.blocks[p].label))
+			for _, p := range loop.Latches {
+				ways = append(ways, fmt.Sprintf("[ %s, %%%s ]", round, c.Blocks[p].Label))
 			}
-			c.blocks[b].lines = slices.Insert(c.blocks[b].lines, 0, fmt.Sprintf("  %s = phi i32 %s", name, strings.Join(ways, ", ")))
-			c.ends[b].line++
+			c.Blocks[b].Lines = slices.Insert(c.Blocks[b].Lines, 0, fmt.Sprintf("  %s = phi i32 %s", name, strings.Join(ways, ", ")))
+			c.Ends[b].Line++
 		}
 	}
 }
@@ -256,7 +258,7 @@ func (m *members) write() {
 // vote makes the mask of the threads that go one of the ways from a block, before they go.
 func (m *members) vote(x maskOf, name string) {
 	c := m.flow
-	b, end := c.blocks[x.block], &c.ends[x.block]
+	b, end := c.Blocks[x.block], &c.Ends[x.block]
 	all := m.name(x.block)
 	var lines []string
 	add := func(format string, args ...any) { lines = append(lines, "  "+fmt.Sprintf(format, args...)) }
@@ -268,20 +270,20 @@ func (m *members) vote(x maskOf, name string) {
 		add("%s = call i32 @llvm.nvvm.vote.ballot.sync(i32 %s, i1 %s) #990", to, there, on)
 	}
 	// A thread goes to the first way unless one of the cases says otherwise.
-	switch rest := c.next[x.block][0] == x.to; {
-	case end.cases == nil && rest:
-		ballot(name, end.on)
-	case end.cases == nil:
-		ballot(name+".not", end.on)
+	switch rest := c.Next[x.block][0] == x.to; {
+	case end.Cases == nil && rest:
+		ballot(name, end.On)
+	case end.Cases == nil:
+		ballot(name+".not", end.On)
 		add("%s = xor i32 %s, %s.not", name, all, name)
 	default:
 		is := "false"
-		for i, v := range end.cases {
+		for i, v := range end.Cases {
 			// Those that go there, or if all others do, those that do not.
-			if (c.next[x.block][i+1] == x.to) == rest {
+			if (c.Next[x.block][i+1] == x.to) == rest {
 				continue
 			}
-			add("%s.is%d = icmp eq %s %s, %s", name, i, end.typ, end.on, v)
+			add("%s.is%d = icmp eq %s %s, %s", name, i, end.Type, end.On, v)
 			add("%s.or%d = or i1 %s, %s.is%d", name, i, is, name, i)
 			is = fmt.Sprintf("%s.or%d", name, i)
 		}
@@ -292,6 +294,6 @@ func (m *members) vote(x maskOf, name string) {
 			ballot(name, is)
 		}
 	}
-	b.lines = slices.Insert(b.lines, end.line, lines...)
-	end.line += len(lines)
+	b.Lines = slices.Insert(b.Lines, end.Line, lines...)
+	end.Line += len(lines)
 }

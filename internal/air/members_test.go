@@ -10,6 +10,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/mlxc/mlxc/internal/llvm"
 )
 
 // program is a random function of a few variables, which its text has as values: each block begins with
@@ -48,12 +50,12 @@ func randomProgram(r *rand.Rand, next [][]int) *program {
 }
 
 // blocks is the text. Variables 0 and 1 begin as what all lanes have, the last one as the lane.
-func (p *program) blocks() []*block {
-	out := make([]*block, len(p.next))
+func (p *program) blocks() []*llvm.Block {
+	out := make([]*llvm.Block, len(p.next))
 	for i := range p.next {
-		b := &block{label: fmt.Sprint("b", i)}
+		b := &llvm.Block{Label: fmt.Sprint("b", i)}
 		out[i] = b
-		add := func(format string, args ...any) { b.lines = append(b.lines, "  "+fmt.Sprintf(format, args...)) }
+		add := func(format string, args ...any) { b.Lines = append(b.Lines, "  "+fmt.Sprintf(format, args...)) }
 		value := func(v, at int) string {
 			if v == p.sets[at] {
 				return fmt.Sprintf("%%s%d", at)
@@ -97,9 +99,9 @@ func (p *program) blocks() []*block {
 			add("%%m%d = and i32 %s, 3", i, on)
 			add("switch i32 %%m%d, label %%b%d [", i, p.next[i][0])
 			for k, x := range p.next[i][1:] {
-				b.lines = append(b.lines, fmt.Sprintf("    i32 %d, label %%b%d", k, x))
+				b.Lines = append(b.Lines, fmt.Sprintf("    i32 %d, label %%b%d", k, x))
 			}
-			b.lines = append(b.lines, "  ]")
+			b.Lines = append(b.Lines, "  ]")
 		}
 	}
 	return out
@@ -240,7 +242,7 @@ func (s *structured) some(b, depth int) int {
 // come to it in the same rounds of its loops, and of each uniform value that they have the same.
 func TestMembers(t *testing.T) {
 	r := rand.New(rand.NewPCG(30, 41))
-	f := &function{params: []param{{"i32", "%group"}, {"i32", "%lane"}}}
+	f := &llvm.Function{Params: []llvm.Param{{Typ: "i32", Name: "%group"}, {Typ: "i32", Name: "%lane"}}}
 	k := &Kernel{Args: []Arg{{Attribute: "threadgroup_position_in_grid"}, {Attribute: "thread_index_in_simdgroup"}}}
 	kinds := map[maskKind]int{}
 	ran, uniform, diverse, rounds := 0, 0, 0, 0
@@ -260,34 +262,34 @@ func TestMembers(t *testing.T) {
 		}
 		p := randomProgram(r, next)
 		blocks := p.blocks()
-		c, err := newFlow(blocks)
+		c, err := llvm.NewFlow(blocks)
 		if err != nil {
 			require.Equal(t, 1, n%2, "%v", err)
-			require.ErrorIs(t, err, errFlow)
+			require.ErrorIs(t, err, llvm.ErrFlow)
 			continue
 		}
 		place := make([]int, len(blocks)) // of the program's blocks in the flow
-		for i, b := range c.blocks {
+		for i, b := range c.Blocks {
 			var number int
-			_, err := fmt.Sscanf(b.label, "b%d", &number)
+			_, err := fmt.Sscanf(b.Label, "b%d", &number)
 			require.NoError(t, err)
 			place[number] = i
 		}
 		trace := make([][]visit, lanes)
 		ended := true
 		for lane := range trace {
-			counts := make([]int, len(c.loops))
+			counts := make([]int, len(c.Loops))
 			trace[lane] = p.run(uint32(lane), func(from, to int) string {
 				to = place[to]
-				if l := c.header[to]; l >= 0 {
-					if from >= 0 && c.within(place[from], l) {
+				if l := c.HeaderOf[to]; l >= 0 {
+					if from >= 0 && c.Within(place[from], l) {
 						counts[l]++
 					} else {
 						counts[l] = 0
 					}
 				}
 				name := strconv.Itoa(to)
-				for l := c.loop[to]; l >= 0; l = c.loops[l].parent {
+				for l := c.LoopOf[to]; l >= 0; l = c.Loops[l].Parent {
 					name += " " + strconv.Itoa(counts[l])
 				}
 				return name
@@ -301,7 +303,7 @@ func TestMembers(t *testing.T) {
 		text := func() string {
 			var b strings.Builder
 			for _, x := range p.blocks() {
-				fmt.Fprintf(&b, "%s:\n%s\n", x.label, strings.Join(x.lines, "\n"))
+				fmt.Fprintf(&b, "%s:\n%s\n", x.Label, strings.Join(x.Lines, "\n"))
 			}
 			return b.String()
 		}
@@ -348,8 +350,8 @@ func TestMembers(t *testing.T) {
 			kinds[from.kind]++
 			before := at
 			if from.kind == maskLoop {
-				if at > 0 && c.within(place[trace[lane][at-1].block], c.header[node]) {
-					from = m.round[c.header[node]]
+				if at > 0 && c.Within(place[trace[lane][at-1].block], c.HeaderOf[node]) {
+					from = m.round[c.HeaderOf[node]]
 					before--
 					rounds++
 				} else {
@@ -366,7 +368,7 @@ func TestMembers(t *testing.T) {
 			} else {
 				at := from.block
 				if l := at - len(blocks); l >= 0 { // the last time that the lane came into the loop
-					for place[trace[lane][before].block] != c.loops[l].header || c.within(place[trace[lane][before-1].block], l) {
+					for place[trace[lane][before].block] != c.Loops[l].Header || c.Within(place[trace[lane][before-1].block], l) {
 						before--
 					}
 				} else {

@@ -5,6 +5,8 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+
+	"github.com/mlxc/mlxc/internal/llvm"
 )
 
 // A simdgroup matrix has 64 elements, and so has its type in AIR. A lane has two of them,
@@ -26,12 +28,12 @@ var (
 // them than matrices are for stays as it is.
 func (m *module) narrow() {
 	holders := m.matrixHolders()
-	lines := make([][]string, len(m.funcs))
-	for i, f := range m.funcs {
-		if matrixInDepth.MatchString(f.head) {
+	lines := make([][]string, len(m.Funcs))
+	for i, f := range m.Funcs {
+		if matrixInDepth.MatchString(f.Head) {
 			return
 		}
-		for _, l := range f.lines {
+		for _, l := range f.Lines {
 			if strings.Contains(l, "<64 x ") { // a mask of a shuffle too
 				var ok bool
 				if l, ok = narrowLine(l); !ok {
@@ -43,17 +45,17 @@ func (m *module) narrow() {
 			lines[i] = append(lines[i], l)
 		}
 	}
-	for i, f := range m.funcs {
-		f.lines, f.head = lines[i], narrowType(f.head)
-		for k := range f.params {
-			f.params[k].typ = narrowType(f.params[k].typ)
+	for i, f := range m.Funcs {
+		f.Lines, f.Head = lines[i], narrowType(f.Head)
+		for k := range f.Params {
+			f.Params[k].Typ = narrowType(f.Params[k].Typ)
 		}
 	}
-	for i := range m.declares {
-		d := &m.declares[i]
-		d.result = narrowType(d.result)
-		for k := range d.params {
-			d.params[k] = narrowType(d.params[k])
+	for i := range m.Declares {
+		d := &m.Declares[i]
+		d.Result = narrowType(d.Result)
+		for k := range d.Params {
+			d.Params[k] = narrowType(d.Params[k])
 		}
 	}
 }
@@ -65,7 +67,7 @@ func (m *module) matrixHolders() map[string]bool {
 	holders := map[string]bool{}
 	within := map[string][]string{} // the types that a type is a part of
 	var found []string
-	for _, t := range m.types {
+	for _, t := range m.Types {
 		name, parts, ok := strings.Cut(t, " = type ")
 		if !ok {
 			continue
@@ -81,7 +83,7 @@ func (m *module) matrixHolders() map[string]bool {
 	for len(found) > 0 {
 		name := found[len(found)-1]
 		found = found[:len(found)-1]
-		counted(1)
+		llvm.Counted(1)
 		if !holders[name] {
 			holders[name] = true
 			found = append(found, within[name]...)
@@ -100,7 +102,7 @@ func mentions(l string, types map[string]bool) bool {
 	return false
 }
 
-var typeName = regexp.MustCompile(`%` + symbol)
+var typeName = regexp.MustCompile(`%` + llvm.SymbolPattern)
 
 func narrowType(s string) string { return matrixType.ReplaceAllString(s, "<2 x $1>") }
 
@@ -149,12 +151,12 @@ func narrowConstants(l string) (string, bool) {
 			out.WriteString(l)
 			return out.String(), true
 		}
-		end := matching(l, at[0])
+		end := llvm.Matching(l, at[0])
 		if end < 0 {
 			return "", false
 		}
 		value := l[at[0] : end+1]
-		if elements := splitTop(l[at[0]+1 : end]); len(elements) == 64 {
+		if elements := llvm.Split(l[at[0]+1 : end]); len(elements) == 64 {
 			value = "<" + elements[0] + ", " + elements[1] + ">"
 		}
 		out.WriteString(l[:at[0]])
@@ -173,7 +175,7 @@ func narrowShuffle(l string) (string, bool) {
 	mask := l[at[2]:at[3]]
 	picked := [2]string{mask, mask}
 	if mask[0] == '<' {
-		for i, e := range splitTop(mask[1 : len(mask)-1]) {
+		for i, e := range llvm.Split(mask[1 : len(mask)-1]) {
 			value := strings.TrimPrefix(e, "i32 ")
 			n, err := strconv.Atoi(value)
 			switch {

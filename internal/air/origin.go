@@ -5,6 +5,8 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+
+	"github.com/mlxc/mlxc/internal/llvm"
 )
 
 // originKind is what an address is computed from; the numbers are those of abi.h, but for the
@@ -45,29 +47,25 @@ type origins struct {
 
 var (
 	roomyAlloca      = regexp.MustCompile(fmt.Sprintf(`^  (%%\S+) = alloca (\{ \[%d x i8\], (.*), \[%d x i8\], \[([0-9]+) x i8\] \})`, slack, slack))
-	anyAlloca        = regexp.MustCompile(`^  (%\S+) = alloca `)
 	constantArray    = regexp.MustCompile(`\bconstant (.*)$`)
-	pointerTo        = regexp.MustCompile(`ptr(?: addrspace\([0-9]\))? (%[-a-zA-Z$._0-9]+|%"[^"]*"|@` + symbol + `)`)
-	derived          = regexp.MustCompile(`^  (%\S+) = (getelementptr|phi|select|bitcast|addrspacecast|freeze) (.*)$`)
-	inPhi            = regexp.MustCompile(`\[ ([^,]+), %`)
 	threadgroupLocal = regexp.MustCompile(`^%mlxc\.tg([0-9]+)$`)
 )
 
 // origins finds out where the addresses in a kernel come from. extra are the lines that compute
 // those of threadgroup variables. It also returns lines for the beginning of the function, which
 // note that nothing has been written to private arrays.
-func (m *module) origins(blocks []*block, extra []string, f *function, k *Kernel) (_ *origins, begin []string, err error) {
+func (m *module) origins(blocks []*llvm.Block, extra []string, f *llvm.Function, k *Kernel) (_ *origins, begin []string, err error) {
 	o := &origins{of: map[string]origin{}}
-	for i, p := range f.params {
+	for i, p := range f.Params {
 		if a := &k.Args[i]; a.Attribute == "" {
-			o.of[p.name] = origin{fromArgument, a.Index}
+			o.of[p.Name] = origin{fromArgument, a.Index}
 		}
 	}
 	// The numbers of arrays. roomy has those of private arrays, by the name of the memory that
 	// holds the array between its slacks; tables those of constant arrays, by their names.
 	roomy, tables := map[string]int{}, map[string]int{}
 	for _, b := range blocks {
-		for _, l := range b.lines {
+		for _, l := range b.Lines {
 			if r := roomyAlloca.FindStringSubmatch(l); r != nil {
 				if len(r[3]) > maxTable {
 					return nil, nil, fmt.Errorf("the type of the private array %s takes %d bytes of text, of at most %d", r[1], len(r[3]), maxTable)
@@ -87,28 +85,28 @@ func (m *module) origins(blocks []*block, extra []string, f *function, k *Kernel
 				p.begin = r[1]
 				roomy[r[1]] = n
 				o.arrays = append(o.arrays, p)
-			} else if r := anyAlloca.FindStringSubmatch(l); r != nil {
-				o.of[r[1]] = origin{kind: fromOwn}
+			} else if in := llvm.Read(l); in != nil && in.Op == "alloca" {
+				o.of[in.Result] = origin{kind: fromOwn}
 			}
 		}
 	}
-	for _, g := range m.globals {
-		a := constantArray.FindStringSubmatch(g.text)
-		if a == nil || isUndefined("@"+g.name) {
+	for _, g := range m.Globals {
+		a := constantArray.FindStringSubmatch(g.Text)
+		if a == nil || isUndefined("@"+g.Name) {
 			continue
 		}
-		typ := typeOf(a[1])
+		typ := llvm.TypeOf(a[1])
 		if !strings.HasPrefix(typ, "[") {
 			continue
 		}
-		if len(typ) > maxTable || len(g.name) > maxTable {
-			return nil, nil, fmt.Errorf("the type or name of the constant array @%.40s takes more than %d bytes of text", g.name, maxTable)
+		if len(typ) > maxTable || len(g.Name) > maxTable {
+			return nil, nil, fmt.Errorf("the type or name of the constant array @%.40s takes more than %d bytes of text", g.Name, maxTable)
 		}
-		p := &private{base: "@" + g.name, size: sizeOf(typ), shade: "null"}
-		if strings.Contains(g.text[:len(g.text)-len(a[1])], "addrspace(2)") {
-			p.base = fmt.Sprintf("addrspacecast (ptr addrspace(2) @%s to ptr)", g.name)
+		p := &private{base: "@" + g.Name, size: sizeOf(typ), shade: "null"}
+		if strings.Contains(g.Text[:len(g.Text)-len(a[1])], "addrspace(2)") {
+			p.base = fmt.Sprintf("addrspacecast (ptr addrspace(2) @%s to ptr)", g.Name)
 		}
-		tables["@"+g.name] = len(o.arrays)
+		tables["@"+g.Name] = len(o.arrays)
 		o.arrays = append(o.arrays, p)
 	}
 	// Origins spread from a value to the values that are computed from it. A value that is
@@ -149,38 +147,40 @@ func (m *module) origins(blocks []*block, extra []string, f *function, k *Kernel
 			learn(name, from)
 		}
 	}
-	for _, b := range append([]*block{{lines: extra}}, blocks...) {
-		for _, l := range b.lines {
-			d := derived.FindStringSubmatch(l)
-			if d == nil {
+	for _, b := range append([]*llvm.Block{{Lines: extra}}, blocks...) {
+		for _, l := range b.Lines {
+			in := llvm.Read(l)
+			if in == nil {
 				continue
 			}
-			name, text := d[1], d[3]
-			if v := threadgroupLocal.FindStringSubmatch(name); v != nil {
+			of := in.Operands
+			switch in.Op {
+			case "getelementptr", "bitcast", "addrspacecast", "freeze":
+				of = of[:1]
+			case "select":
+				of = of[1:]
+			case "phi":
+			default:
+				continue
+			}
+			if v := threadgroupLocal.FindStringSubmatch(in.Result); v != nil {
 				n, _ := strconv.Atoi(v[1])
-				learn(name, origin{fromVariable, n})
+				learn(in.Result, origin{fromVariable, n})
 				continue
 			}
-			if d[2] == "phi" {
-				if strings.HasPrefix(text, "ptr") {
-					for _, in := range inPhi.FindAllStringSubmatch(text, -1) {
-						computed(name, in[1])
-					}
-				}
-				continue
-			}
-			for i, p := range pointerTo.FindAllStringSubmatch(text, -1) {
-				if i > 0 && d[2] != "select" {
-					break
-				}
-				if n, ok := roomy[p[1]]; ok {
-					if o.arrays[n].base == "" {
-						o.arrays[n].base = name
-					}
-					learn(name, origin{fromPrivate, n})
+			for _, p := range of {
+				if !p.IsPointer() {
 					continue
 				}
-				computed(name, p[1])
+				name := within(p.Value)
+				if n, ok := roomy[name]; ok {
+					if o.arrays[n].base == "" {
+						o.arrays[n].base = in.Result
+					}
+					learn(in.Result, origin{fromPrivate, n})
+					continue
+				}
+				computed(in.Result, name)
 			}
 		}
 	}
@@ -193,9 +193,14 @@ func (m *module) origins(blocks []*block, extra []string, f *function, k *Kernel
 	}
 	// So do addresses that lie in memory themselves.
 	for _, b := range blocks {
-		for _, l := range b.lines {
-			if kept := keptPointer.FindStringSubmatch(l); kept != nil {
-				o.mix(o.of[kept[1]])
+		for _, l := range b.Lines {
+			in := llvm.Read(l)
+			switch {
+			case in == nil:
+			case in.Op == "store" || in.Op == "ptrtoint":
+				o.mix(o.of[in.Operands[0].Value])
+			case in.Op == "insertvalue" || in.Op == "insertelement":
+				o.mix(o.of[in.Operands[1].Value])
 			}
 		}
 	}
@@ -217,13 +222,33 @@ func (m *module) origins(blocks []*block, extra []string, f *function, k *Kernel
 // maxOwn is how many variables a thread may have whose addresses mix with others (host/check.h).
 const maxOwn = 16
 
-var keptPointer = regexp.MustCompile(`(?:^  store ptr|= ptrtoint ptr|= insertvalue .*?ptr|= insertelement .*?ptr) (%[-a-zA-Z$._0-9]+|%"[^"]*")`)
+// within is the address itself, or the variable in an expression of constants.
+func within(address string) string {
+	if i := strings.IndexByte(address, '@'); i > 0 && address[0] != '%' {
+		return address[i:llvm.NameEnd(address, i)]
+	}
+	return address
+}
 
 // mix notes that an address may be of a private array, and that this does not show.
 func (o *origins) mix(from origin) {
 	if from.kind == fromPrivate {
 		o.arrays[from.index].mixed = true
 	}
+}
+
+// maxTable is how many bytes the text of an array's type has at most, where each access repeats it.
+const maxTable = 1 << 12
+
+// maxShade is the most bytes of a private variable whose states are kept.
+const maxShade = 1 << 16
+
+// shadeBytes is how many bytes of a variable of the type have states: all, or none where it is too large or not known.
+func (m *module) shadeBytes(typ string) int {
+	if n := m.Layout(typ).Size; n <= maxShade {
+		return n
+	}
+	return 0
 }
 
 // sizeOf is the size of a type in bytes, as an expression.

@@ -9,7 +9,25 @@ import (
 	"strings"
 
 	"github.com/mlxc/mlxc/internal/air/calls"
+
+	"github.com/mlxc/mlxc/internal/llvm"
 )
+
+// module is an LLVM module that becomes code of a machine.
+type module struct {
+	*llvm.Module
+	target  calls.Target // of the bodies of air.* functions
+	aligned bool         // Input.Aligned
+}
+
+// readModule reads a module. name is the file's, for errors.
+func readModule(name string, text []byte) (*module, error) {
+	m, err := llvm.Parse(name, text)
+	if err != nil {
+		return nil, err
+	}
+	return &module{Module: m}, nil
+}
 
 // ConstantValue is the value of a function constant.
 type ConstantValue struct {
@@ -42,16 +60,16 @@ const slack = 1024
 // this machine: only kernel is left to be called from outside, whatever exchanges nothing
 // between threads has a body, and function constants are known.
 func (m *module) prepare(kernel string, constants []ConstantValue, checked bool) error {
-	for _, t := range m.types {
+	for _, t := range m.Types {
 		if len(t) > 1 && t[1] >= '0' && t[1] <= '9' {
 			return fmt.Errorf("the type %s has a number for a name", strings.Fields(t)[0])
 		}
 	}
-	k := m.function(kernel)
+	k := m.Function(kernel)
 	if k == nil {
 		return fmt.Errorf("the module has no function @%s", kernel)
 	}
-	if err := m.inlined(k); err != nil {
+	if err := m.Inlined(k); err != nil {
 		return err
 	}
 	if m.target != calls.PTX {
@@ -68,22 +86,22 @@ func (m *module) prepare(kernel string, constants []ConstantValue, checked bool)
 		return err
 	}
 	m.plainGlobals()
-	for i, a := range m.attrs {
+	for i, a := range m.Attrs {
 		head, body, _ := strings.Cut(a, "{")
-		m.attrs[i] = head + "{" + stringAttribute.ReplaceAllString(body, "")
+		m.Attrs[i] = head + "{" + stringAttribute.ReplaceAllString(body, "")
 	}
 	if m.target != calls.PTX {
 		m.mayStay()
 	}
-	for _, f := range m.funcs {
+	for _, f := range m.Funcs {
 		m.plain(f, checked)
-		f.divide()
-		f.head = f.prefix(f == k) + f.head[strings.IndexByte(f.head, '@'):]
+		divide(f)
+		f.Head = prefix(f, f == k) + f.Head[strings.IndexByte(f.Head, '@'):]
 		if f != k {
-			f.head = alwaysInline(f.head)
+			f.Head = alwaysInline(f.Head)
 		}
 	}
-	m.metadata, m.named = m.debugMetadata(), debugNames(m.named)
+	m.Metadata, m.Named = m.debugMetadata(), debugNames(m.Named)
 	m.narrow()
 	m.uncontracted()
 	m.renameUnset(checked)
@@ -99,24 +117,24 @@ var promises = regexp.MustCompile(` (?:mustprogress|willreturn)\b`)
 // have such loops for themselves.
 func (m *module) mayStay() {
 	groups := map[string]string{}
-	for _, a := range m.attrs {
+	for _, a := range m.Attrs {
 		head, body, _ := strings.Cut(a, "{")
 		if f := strings.Fields(head); len(f) > 1 {
 			groups[f[1]] = strings.TrimSpace(strings.TrimSuffix(strings.TrimSpace(body), "}"))
 		}
 	}
-	for _, f := range m.funcs {
-		end := matching(f.head, strings.IndexByte(f.head, '('))
+	for _, f := range m.Funcs {
+		end := llvm.Matching(f.Head, strings.IndexByte(f.Head, '('))
 		if end < 0 {
 			continue
 		}
-		rest := attributeGroup.ReplaceAllStringFunc(f.head[end+1:], func(g string) string {
+		rest := attributeGroup.ReplaceAllStringFunc(f.Head[end+1:], func(g string) string {
 			if words, ok := groups[strings.TrimSpace(g)]; ok {
 				return " " + words
 			}
 			return g
 		})
-		f.head = f.head[:end+1] + promises.ReplaceAllString(rest, "")
+		f.Head = f.Head[:end+1] + promises.ReplaceAllString(rest, "")
 	}
 }
 
@@ -124,8 +142,8 @@ func (m *module) mayStay() {
 var attributeGroup = regexp.MustCompile(` #[0-9]+`)
 
 // prefix is the head of a function up to its name.
-func (f *function) prefix(kernel bool) string {
-	result := typeOf(strings.TrimPrefix(f.head[:strings.IndexByte(f.head, '@')], "define "))
+func prefix(f *llvm.Function, kernel bool) string {
+	result := llvm.TypeOf(strings.TrimPrefix(f.Head[:strings.IndexByte(f.Head, '@')], "define "))
 	if kernel {
 		return "define " + result + " "
 	}
@@ -134,7 +152,7 @@ func (f *function) prefix(kernel bool) string {
 
 // alwaysInline adds the attribute to a function's head, in which noinline may stand.
 func alwaysInline(head string) string {
-	end := matching(head, strings.IndexByte(head, '('))
+	end := llvm.Matching(head, strings.IndexByte(head, '('))
 	rest := head[end+1:]
 	for _, word := range []string{" local_unnamed_addr", " unnamed_addr", " noinline"} {
 		rest = strings.ReplaceAll(rest, word, "")
@@ -150,12 +168,12 @@ var elementAlign = map[string]string{"i8": "1", "half": "2", "bfloat": "2", "i16
 // of memory. Vectors may lie where their elements may: Metal asks for more, but Apple's GPUs do
 // not, and kernels of ggml's move four floats to and from any address of a float. A kernel that is
 // aligned has looked: there a copy of a vector is a load and a store, where else it is one of bytes.
-func (m *module) plain(f *function, checked bool) {
+func (m *module) plain(f *llvm.Function, checked bool) {
 	aligned := m.aligned
-	f.head = dereferenceable.ReplaceAllString(stringAttribute.ReplaceAllString(f.head, ""), "")
-	f.head = strings.ReplaceAll(f.head, " noalias", "")
-	out := make([]string, 0, len(f.lines))
-	for _, l := range f.lines {
+	f.Head = dereferenceable.ReplaceAllString(stringAttribute.ReplaceAllString(f.Head, ""), "")
+	f.Head = strings.ReplaceAll(f.Head, " noalias", "")
+	out := make([]string, 0, len(f.Lines))
+	for _, l := range f.Lines {
 		if strings.Contains(l, "@llvm.lifetime.") || strings.Contains(l, "@llvm.experimental.noalias.scope.decl") {
 			continue
 		}
@@ -177,7 +195,7 @@ func (m *module) plain(f *function, checked bool) {
 				l = argumentAlign.ReplaceAllString(l, "") // such a copy may be one of a vector
 			}
 		}
-		if a := allocaArray.FindStringSubmatch(l); a != nil && (a[2][0] == '[' || checked && m.layout(a[2]).size > 0 && strings.ContainsAny(a[2][:1], "{%<")) {
+		if a := allocaArray.FindStringSubmatch(l); a != nil && (a[2][0] == '[' || checked && m.Layout(a[2]).Size > 0 && strings.ContainsAny(a[2][:1], "{%<")) {
 			shade := -1
 			if checked {
 				shade = m.shadeBytes(a[2])
@@ -187,7 +205,7 @@ func (m *module) plain(f *function, checked bool) {
 		}
 		out = append(out, l)
 	}
-	f.lines = out
+	f.Lines = out
 }
 
 // roomy is a private array with slack before and behind it. In a checked kernel it has behind
@@ -215,23 +233,23 @@ func (m *module) specialise(constants []ConstantValue) error {
 	for _, v := range constants {
 		bitsOf[v.Index] = v.Bits
 	}
-	for i, g := range m.globals {
-		c := constantGlobal.FindStringSubmatch(g.name)
+	for i, g := range m.Globals {
+		c := constantGlobal.FindStringSubmatch(g.Name)
 		if c == nil {
 			continue
 		}
 		index, _ := strconv.Atoi(c[2])
 		bits := bitsOf[index]
-		t := constantText.FindStringSubmatchIndex(g.text)
+		t := constantText.FindStringSubmatchIndex(g.Text)
 		if t == nil {
-			return fmt.Errorf("the function constant @%s is not understood: %.80q", g.name, g.text)
+			return fmt.Errorf("the function constant @%s is not understood: %.80q", g.Name, g.Text)
 		}
-		typ := g.text[t[2]:t[3]]
+		typ := g.Text[t[2]:t[3]]
 		value, err := literal(typ, bits)
 		if err != nil {
-			return fmt.Errorf("the function constant @%s: %w", g.name, err)
+			return fmt.Errorf("the function constant @%s: %w", g.Name, err)
 		}
-		m.globals[i].text = "internal addrspace(2) constant " + typ + " " + value
+		m.Globals[i].Text = "internal addrspace(2) constant " + typ + " " + value
 	}
 	return nil
 }
@@ -261,24 +279,24 @@ func literal(typ string, bits uint64) (string, error) {
 
 // plainGlobals takes out what only Apple's tools ask for, and sections.
 func (m *module) plainGlobals() {
-	out := m.globals[:0]
-	for _, g := range m.globals {
-		switch strings.Trim(g.name, `"`) {
+	out := m.Globals[:0]
+	for _, g := range m.Globals {
+		switch strings.Trim(g.Name, `"`) {
 		case "llvm.compiler.used", "llvm.used":
 			continue
 		case "llvm.global_ctors":
-			if strings.Contains(g.text, "[0 x ") {
+			if strings.Contains(g.Text, "[0 x ") {
 				continue
 			}
 		}
-		g.text = strings.ReplaceAll(g.text, "externally_initialized ", "")
-		g.text = section.ReplaceAllString(g.text, "")
-		g.text = attachment.ReplaceAllString(g.text, "")
+		g.Text = strings.ReplaceAll(g.Text, "externally_initialized ", "")
+		g.Text = section.ReplaceAllString(g.Text, "")
+		g.Text = attachment.ReplaceAllString(g.Text, "")
 		out = append(out, g)
 	}
-	m.globals = out
-	for _, f := range m.funcs {
-		f.head = section.ReplaceAllString(f.head, "")
+	m.Globals = out
+	for _, f := range m.Funcs {
+		f.Head = section.ReplaceAllString(f.Head, "")
 	}
 }
 
@@ -287,12 +305,12 @@ var section = regexp.MustCompile(`,? section "[^"]*"`)
 // debugMetadata returns the nodes that places in the source need; none if no instruction has
 // a place.
 func (m *module) debugMetadata() []string {
-	for _, n := range m.named {
+	for _, n := range m.Named {
 		if !strings.HasPrefix(n, "!llvm.dbg.cu ") {
 			continue
 		}
-		out := make([]string, len(m.metadata))
-		for i, l := range m.metadata {
+		out := make([]string, len(m.Metadata))
+		for i, l := range m.Metadata {
 			// A node that names a value keeps that value alive.
 			if name, text, _ := strings.Cut(l, " = "); strings.Contains(text, "ptr @") {
 				l = name + " = !{}"
@@ -302,13 +320,11 @@ func (m *module) debugMetadata() []string {
 		return out
 	}
 	// A function's own node would be left without a definition.
-	for _, f := range m.funcs {
-		f.head = dbgSuffix.ReplaceAllString(f.head, "")
+	for _, f := range m.Funcs {
+		f.Head = llvm.DbgSuffix.ReplaceAllString(f.Head, "")
 	}
 	return nil
 }
-
-var dbgSuffix = regexp.MustCompile(` !dbg ![0-9]+`)
 
 // debugNames returns the named nodes that places in the source need.
 func debugNames(named []string) (out []string) {
@@ -327,52 +343,52 @@ func debugNames(named []string) (out []string) {
 // uncontracted makes two roundings of each a·b + c that the compiler may fuse. Then a kernel
 // computes what its term says (docs/terms.md), on every machine.
 func (m *module) uncontracted() {
-	for _, f := range m.funcs {
-		for k, l := range f.lines {
-			f.lines[k] = strings.ReplaceAll(l, "@llvm.fmuladd.", "@mlxc.fmuladd.")
+	for _, f := range m.Funcs {
+		for k, l := range f.Lines {
+			f.Lines[k] = strings.ReplaceAll(l, "@llvm.fmuladd.", "@mlxc.fmuladd.")
 		}
 	}
-	for i, d := range m.declares {
-		name := strings.Trim(d.name, `"`)
+	for i, d := range m.Declares {
+		name := strings.Trim(d.Name, `"`)
 		if !strings.HasPrefix(name, "llvm.fmuladd.") {
 			continue
 		}
 		own := "mlxc." + strings.TrimPrefix(name, "llvm.")
-		m.declares[i].name = own
-		m.funcs = append(m.funcs, &function{
-			name: own,
-			head: fmt.Sprintf("define internal %[1]s @%[2]s(%[1]s %%a, %[1]s %%b, %[1]s %%c) alwaysinline ", d.result, own),
-			lines: []string{
-				fmt.Sprintf("  %%m = fmul %s %%a, %%b", d.result),
-				fmt.Sprintf("  %%s = fadd %s %%m, %%c", d.result),
-				fmt.Sprintf("  ret %s %%s", d.result),
+		m.Declares[i].Name = own
+		m.Funcs = append(m.Funcs, &llvm.Function{
+			Name: own,
+			Head: fmt.Sprintf("define internal %[1]s @%[2]s(%[1]s %%a, %[1]s %%b, %[1]s %%c) alwaysinline ", d.Result, own),
+			Lines: []string{
+				fmt.Sprintf("  %%m = fmul %s %%a, %%b", d.Result),
+				fmt.Sprintf("  %%s = fadd %s %%m, %%c", d.Result),
+				fmt.Sprintf("  ret %s %%s", d.Result),
 			},
 		})
 	}
-	m.declares = slices.DeleteFunc(m.declares, func(d declaration) bool { return strings.HasPrefix(d.name, "mlxc.") })
+	m.Declares = slices.DeleteFunc(m.Declares, func(d llvm.Declaration) bool { return strings.HasPrefix(d.Name, "mlxc.") })
 }
 
 // define gives every air.* function a body that exchanges nothing.
 func (m *module) define() error {
 	known := map[string]bool{}
-	kept := m.declares[:0]
+	kept := m.Declares[:0]
 	var functions []calls.Function
-	for _, d := range m.declares {
-		name := strings.Trim(d.name, `"`)
+	for _, d := range m.Declares {
+		name := strings.Trim(d.Name, `"`)
 		switch {
 		case strings.HasPrefix(name, "llvm.lifetime."), name == "llvm.experimental.noalias.scope.decl", known[name]:
 		case strings.HasPrefix(name, "air.") && !calls.Exchanges(name) && !isAirMarker(name):
-			functions = append(functions, calls.Function{Name: name, Result: d.result, Params: d.params})
+			functions = append(functions, calls.Function{Name: name, Result: d.Result, Params: d.Params})
 		default:
 			kept = append(kept, d)
 		}
 		known[name] = true
 	}
-	m.declares = kept
+	m.Declares = kept
 	text, err := calls.Module(functions, m.target)
 	if err != nil {
 		return err
 	}
-	m.add(text, known)
+	m.Add(text, known)
 	return nil
 }

@@ -3,6 +3,8 @@ package air
 import (
 	"fmt"
 	"strings"
+
+	"github.com/mlxc/mlxc/internal/llvm"
 )
 
 // waitForGrids waits, in a grid that is launched before those that it depends on have ended, until they have,
@@ -17,13 +19,13 @@ type entryParameter struct{ typ, name string }
 
 // entry writes the entry, which finds out where in the grid a thread is. If the kernel does not wait
 // itself, the entry does, before it calls it: threads that are not in the grid touch nothing.
-func (t *text) entry(f *function, k *Kernel, launch Launch, waits bool) error {
+func (t *text) entry(f *llvm.Function, k *Kernel, launch Launch, waits bool) error {
 	var params []entryParameter
 	var args []string
 	dynamic := false
 	for i, a := range k.Args {
-		p := f.params[i]
-		args = append(args, fmt.Sprintf("%s %%arg%d", p.typ, i))
+		p := f.Params[i]
+		args = append(args, fmt.Sprintf("%s %%arg%d", p.Typ, i))
 		switch {
 		case a.Attribute != "":
 		case a.Space == Threadgroup:
@@ -34,7 +36,7 @@ func (t *text) entry(f *function, k *Kernel, launch Launch, waits bool) error {
 		case launch.Values && a.Space == Constant:
 			params = append(params, entryParameter{"ptr addrspace(1)", fmt.Sprint("memory", i)})
 		default:
-			params = append(params, entryParameter{p.typ, fmt.Sprint("arg", i)})
+			params = append(params, entryParameter{p.Typ, fmt.Sprint("arg", i)})
 		}
 	}
 	for _, name := range []string{"gx", "gy", "gz", "wx", "wy", "wz.whole"} {
@@ -140,7 +142,7 @@ func (t *text) entry(f *function, k *Kernel, launch Launch, waits bool) error {
 		t.line("  %%%s = %s", v.name, v.expression)
 	}
 	for i := range k.Args {
-		if err := t.entryArgument(&k.Args[i], f.params[i], i); err != nil {
+		if err := t.entryArgument(&k.Args[i], f.Params[i], i); err != nil {
 			return err
 		}
 	}
@@ -152,7 +154,7 @@ func (t *text) entry(f *function, k *Kernel, launch Launch, waits bool) error {
 	if waits {
 		t.line(waitForGrids)
 	}
-	t.line("  call void @%s(%s)", f.name, strings.Join(args, ", "))
+	t.line("  call void @%s(%s)", f.Name, strings.Join(args, ", "))
 	t.line("  br label %%end\nend:\n  ret void\n}")
 	return nil
 }
@@ -236,7 +238,7 @@ var parts = map[string][]string{
 }
 
 // entryArgument defines %argI, the value of a parameter.
-func (t *text) entryArgument(a *Arg, p param, i int) error {
+func (t *text) entryArgument(a *Arg, p llvm.Param, i int) error {
 	if a.Attribute == "" {
 		if a.Space == Threadgroup {
 			t.line("  %%arg%d = getelementptr i8, ptr addrspace(3) @mlxc_dynamic, i32 %%offset%d", i, i)
@@ -247,7 +249,7 @@ func (t *text) entryArgument(a *Arg, p param, i int) error {
 	if !ok {
 		return fmt.Errorf("the argument %s is a %s, which is not known here", a.Name, a.Attribute)
 	}
-	width, elem := elements(p.typ)
+	width, elem := llvm.Elements(p.Typ)
 	if width > len(from) {
 		return fmt.Errorf("the argument %s asks for %d parts of %s", a.Name, width, a.Attribute)
 	}
@@ -261,7 +263,7 @@ func (t *text) entryArgument(a *Arg, p param, i int) error {
 			t.line("  %s = trunc i32 %s to %s", to, from, elem)
 		}
 	}
-	if p.typ[0] != '<' {
+	if p.Typ[0] != '<' {
 		cast(fmt.Sprint("%arg", i), from[0])
 		return nil
 	}
@@ -273,7 +275,7 @@ func (t *text) entryArgument(a *Arg, p param, i int) error {
 		if c == width-1 {
 			name = fmt.Sprint("%arg", i)
 		}
-		t.line("  %s = insertelement %s %s, %s %s, i32 %d", name, p.typ, last, elem, v, c)
+		t.line("  %s = insertelement %s %s, %s %s, i32 %d", name, p.Typ, last, elem, v, c)
 		last = name
 	}
 	return nil

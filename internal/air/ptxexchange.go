@@ -3,6 +3,8 @@ package air
 import (
 	"fmt"
 	"strings"
+
+	"github.com/mlxc/mlxc/internal/llvm"
 )
 
 // gpu writes the body of a function in which the threads of a warp exchange. Which threads take
@@ -250,7 +252,7 @@ define internal i32 @mlxc.thread() alwaysinline nounwind {
 `
 
 // exchangeBody writes the body of a function in which threads exchange, or do their parts alone.
-func (m *gpuModule) exchangeBody(d declaration) error {
+func (m *gpuModule) exchangeBody(d llvm.Declaration) error {
 	s, err := site{}, error(nil)
 	if !alone(d) {
 		if s, err = siteOf(d); err != nil {
@@ -258,18 +260,18 @@ func (m *gpuModule) exchangeBody(d declaration) error {
 		}
 	}
 	var params, args []string
-	for i, p := range d.params {
+	for i, p := range d.Params {
 		params = append(params, fmt.Sprintf("%s %%a%d", p, i))
 		args = append(args, fmt.Sprint("%a", i))
 	}
 	g := &gpu{text: &m.bodies, module: m}
-	name := d.name
+	name := d.Name
 	if !alone(d) {
 		name, params = masked(d), append([]string{"i32 " + partMask}, params...)
 	}
-	g.line("define internal %s @%s(%s) convergent alwaysinline nounwind {", d.result, name, strings.Join(params, ", "))
+	g.line("define internal %s @%s(%s) convergent alwaysinline nounwind {", d.Result, name, strings.Join(params, ", "))
 	defer g.line("}")
-	ret := func(v string) { g.line("  ret %s %s", d.result, v) }
+	ret := func(v string) { g.line("  ret %s %s", d.Result, v) }
 	switch {
 	case alone(d):
 		g.line("  %%mlxc.lane = call i32 @mlxc.thread()\n  %%mlxc.low = and i32 %%mlxc.lane, 31\n  %%mlxc.index = zext i32 %%mlxc.low to i64")
@@ -278,7 +280,7 @@ func (m *gpuModule) exchangeBody(d declaration) error {
 			return err
 		}
 		g.lines(lines)
-		if d.result == "void" {
+		if d.Result == "void" {
 			g.line("  ret void")
 		} else {
 			ret("%result")
@@ -294,7 +296,7 @@ func (m *gpuModule) exchangeBody(d declaration) error {
 		return nil
 	case s.operation == opMultiplyAccumulate:
 		g.multiplyAccumulate(d, partMask)
-		g.line("}\ndefine internal %s @%s(%s) convergent alwaysinline nounwind {", d.result, maskedByAll(d), strings.Join(params, ", "))
+		g.line("}\ndefine internal %s @%s(%s) convergent alwaysinline nounwind {", d.Result, maskedByAll(d), strings.Join(params, ", "))
 		g.multiplyAccumulate(d, allThreads)
 		return nil
 	case s.element == elementNames["u.i8"] && isVote(s.operation):
@@ -305,13 +307,13 @@ func (m *gpuModule) exchangeBody(d declaration) error {
 		ret(v)
 		return nil
 	}
-	width, elem := elements(d.params[0])
-	n := number{llvm: elem, kind: map[bool]string{true: "f", false: "u"}[s.element <= 2], bits: 8 * bytesOf(elem)}
+	width, elem := llvm.Elements(d.Params[0])
+	n := number{llvm: elem, kind: map[bool]string{true: "f", false: "u"}[s.element <= 2], bits: 8 * llvm.BytesOf(elem)}
 	if n.kind == "u" && s.element <= elementNames["s.i64"] {
 		n.kind = "s"
 	}
 	each := func(f func(v, fill string) string) {
-		if d.params[0][0] != '<' {
+		if d.Params[0][0] != '<' {
 			fill := ""
 			if len(args) > 1 {
 				fill = args[1]
@@ -324,28 +326,28 @@ func (m *gpuModule) exchangeBody(d declaration) error {
 		for i := range width {
 			fill := ""
 			if s.operation == opShuffleAndFillUp || s.operation == opShuffleAndFillDown {
-				fill = g.make("extractelement %s %s, i32 %d", d.params[1], args[1], i)
+				fill = g.make("extractelement %s %s, i32 %d", d.Params[1], args[1], i)
 			}
-			out = append(out, f(g.make("extractelement %s %s, i32 %d", d.params[0], args[0], i), fill))
+			out = append(out, f(g.make("extractelement %s %s, i32 %d", d.Params[0], args[0], i), fill))
 		}
 		for i, v := range out {
-			last = g.make("insertelement %s %s, %s %s, i32 %d", d.result, last, elem, v, i)
+			last = g.make("insertelement %s %s, %s %s, i32 %d", d.Result, last, elem, v, i)
 		}
 		ret(last)
 	}
 	switch s.operation {
 	case opSum, opProduct, opMin, opMax, opAnd, opOr, opXor:
-		if d.params[0][0] != '<' {
+		if d.Params[0][0] != '<' {
 			ret(g.reduced(s.operation, n, args[:1], s.width)[0])
 			return nil
 		}
 		var values []string
 		for i := range width {
-			values = append(values, g.make("extractelement %s %s, i32 %d", d.params[0], args[0], i))
+			values = append(values, g.make("extractelement %s %s, i32 %d", d.Params[0], args[0], i))
 		}
 		last := "poison"
 		for i, v := range g.reduced(s.operation, n, values, s.width) {
-			last = g.make("insertelement %s %s, %s %s, i32 %d", d.result, last, elem, v, i)
+			last = g.make("insertelement %s %s, %s %s, i32 %d", d.Result, last, elem, v, i)
 		}
 		ret(last)
 		return nil
@@ -366,7 +368,7 @@ func isVote(op operation) bool {
 }
 
 // voted is the answer of a vote, in the type of the result.
-func (g *gpu) voted(s site, d declaration) (string, error) {
+func (g *gpu) voted(s site, d llvm.Declaration) (string, error) {
 	mask, lane := partMask, g.lane()
 	base := "0"
 	if s.width < simdWidth {
@@ -380,9 +382,9 @@ func (g *gpu) voted(s site, d declaration) (string, error) {
 	}
 	here := within(mask)
 	yes := here
-	if len(d.params) > 0 && s.operation != opIsFirst && s.operation != opActiveThreads {
-		if d.params[0] != "i1" {
-			return "", fmt.Errorf("@%s asks about a %s", d.name, d.params[0])
+	if len(d.Params) > 0 && s.operation != opIsFirst && s.operation != opActiveThreads {
+		if d.Params[0] != "i1" {
+			return "", fmt.Errorf("@%s asks about a %s", d.Name, d.Params[0])
 		}
 		yes = within(g.make("call i32 @llvm.nvvm.vote.ballot.sync(i32 %s, i1 %%a0) #990", mask))
 	}
@@ -398,19 +400,19 @@ func (g *gpu) voted(s site, d declaration) (string, error) {
 	default:
 		got = yes
 	}
-	switch bytes := bytesOf(d.result); {
-	case d.result == "i32":
+	switch bytes := llvm.BytesOf(d.Result); {
+	case d.Result == "i32":
 		return got, nil
-	case d.result == "i64":
+	case d.Result == "i64":
 		return g.make("zext i32 %s to i64", got), nil
-	case bytes > 0 && d.result[0] == 'i':
-		return g.make("trunc i32 %s to %s", got, d.result), nil
+	case bytes > 0 && d.Result[0] == 'i':
+		return g.make("trunc i32 %s to %s", got, d.Result), nil
 	}
-	return "", fmt.Errorf("@%s returns a %s", d.name, d.result)
+	return "", fmt.Errorf("@%s returns a %s", d.Name, d.Result)
 }
 
 // moved is a shuffle: each thread gets the value of another.
-func (g *gpu) moved(s site, d declaration, args []string, n number, each func(func(v, fill string) string)) error {
+func (g *gpu) moved(s site, d llvm.Declaration, args []string, n number, each func(func(v, fill string) string)) error {
 	mask, lane := partMask, g.lane()
 	base := g.make("and i32 %s, %d", lane, -s.width)
 	own := g.make("and i32 %s, %d", lane, s.width-1)
@@ -420,15 +422,15 @@ func (g *gpu) moved(s site, d declaration, args []string, n number, each func(fu
 		next = 2
 	}
 	number := func(i int) string { // an argument as 32 bits
-		if d.params[i] == "i32" {
+		if d.Params[i] == "i32" {
 			return args[i]
 		}
-		return g.make("zext %s %s to i32", d.params[i], args[i])
+		return g.make("zext %s %s to i32", d.Params[i], args[i])
 	}
 	by := "0"
 	if s.operation != opBroadcastFirst {
 		if len(args) <= next {
-			return fmt.Errorf("@%s has %d parameters", d.name, len(args))
+			return fmt.Errorf("@%s has %d parameters", d.Name, len(args))
 		}
 		by = number(next)
 	}
@@ -473,7 +475,7 @@ func (g *gpu) moved(s site, d declaration, args []string, n number, each func(fu
 		}
 		to = wrap(choose(outside, other, to))
 	default:
-		return fmt.Errorf("@%s is not a function that is known here", d.name)
+		return fmt.Errorf("@%s is not a function that is known here", d.Name)
 	}
 	from := g.make("or i32 %s, %s", base, to)
 	each(func(v, fill string) string {
@@ -487,26 +489,26 @@ func (g *gpu) moved(s site, d declaration, args []string, n number, each func(fu
 }
 
 // multiplyAccumulate is d = a·b + c of 8 by 8 matrices.
-func (g *gpu) multiplyAccumulate(d declaration, mask string) {
+func (g *gpu) multiplyAccumulate(d llvm.Declaration, mask string) {
 	var x [3][2]string
 	for i := range x {
-		x[i] = g.floats(d.params[i], fmt.Sprint("%a", i))
+		x[i] = g.floats(d.Params[i], fmt.Sprint("%a", i))
 	}
 	sum := g.multiplied(x[0], x[1], x[2], mask)
-	_, elem := elements(d.result)
+	_, elem := llvm.Elements(d.Result)
 	last := "poison"
 	for j, v := range sum {
 		if elem != "float" {
 			v = g.make("fptrunc float %s to %s", v, elem)
 		}
-		last = g.make("insertelement %s %s, %s %s, i32 %d", d.result, last, elem, v, j)
+		last = g.make("insertelement %s %s, %s %s, i32 %d", d.Result, last, elem, v, j)
 	}
-	g.line("  ret %s %s", d.result, last)
+	g.line("  ret %s %s", d.Result, last)
 }
 
 // floats are a thread's two elements of a matrix.
 func (g *gpu) floats(typ, matrix string) (p [2]string) {
-	_, elem := elements(typ)
+	_, elem := llvm.Elements(typ)
 	for k := range p {
 		p[k] = g.make("extractelement %s %s, i32 %d", typ, matrix, k)
 		if elem != "float" {

@@ -5,6 +5,8 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/mlxc/mlxc/internal/llvm"
 )
 
 // product is a multiplication of matrices in a block: d = a·b + c.
@@ -35,11 +37,11 @@ type matrixFlow struct {
 var matrixPair = regexp.MustCompile(`^<2 x (?:half|bfloat|float)>$`)
 
 // isMatrixCall reports whether a function is one of matrices.
-func isMatrixCall(d declaration) bool { return alone(d) || multiplies(d) }
+func isMatrixCall(d llvm.Declaration) bool { return alone(d) || multiplies(d) }
 
 // newMatrixFlow looks at all that a kernel does with matrices. byMMA says of a block whether products
 // of a function are made by mma there.
-func newMatrixFlow(blocks []*block, declared map[string]declaration, byMMA func(*block, declaration) bool) *matrixFlow {
+func newMatrixFlow(blocks []*llvm.Block, declared map[string]llvm.Declaration, byMMA func(*llvm.Block, llvm.Declaration) bool) *matrixFlow {
 	m := &matrixFlow{whole: true, right: map[string]bool{}, uses: map[string]int{}}
 	matrices := map[string]bool{}
 	type merge struct {
@@ -49,37 +51,33 @@ func newMatrixFlow(blocks []*block, declared map[string]declaration, byMMA func(
 	var merges []merge          // phis and selects of pairs
 	users := map[string][]int{} // the merges that a value goes into
 	loads, other := map[string]bool{}, map[string]bool{}
-	each := func(see func(b *block, l string)) {
+	each := func(see func(b *llvm.Block, l string)) {
 		for _, b := range blocks {
-			for _, l := range b.lines {
+			for _, l := range b.Lines {
 				see(b, l)
 			}
 		}
 	}
 	var found []string
-	each(func(_ *block, l string) {
-		counted(1)
-		if c, d, ok := callOf(l, declared); ok {
-			if isMatrixCall(d) && c.result != "" {
-				found = append(found, c.result)
-				loads[c.result] = isMatrixLoad(d)
+	each(func(_ *llvm.Block, l string) {
+		llvm.Counted(1)
+		if c, d, ok := llvm.CallOf(l, declared); ok {
+			if isMatrixCall(d) && c.Result != "" {
+				found = append(found, c.Result)
+				loads[c.Result] = isMatrixLoad(d)
 			}
 			return
 		}
-		a := assigned.FindStringSubmatch(l)
-		if a == nil {
+		in := llvm.Read(l)
+		if in == nil || !matrixPair.MatchString(in.Type) {
 			return
 		}
-		x := merge{name: a[1]}
-		switch {
-		case a[2] == "phi" && matrixPair.MatchString(typeOf(a[3])):
-			for _, in := range incoming.FindAllStringSubmatch(a[3], -1) {
-				x.of = append(x.of, in[1])
-			}
-		case a[2] == "select" && len(splitTop(a[3])) == 3 && matrixPair.MatchString(typeOf(splitTop(a[3])[1])):
-			for _, p := range splitTop(a[3])[1:] {
-				x.of = append(x.of, valueOf(p, typeOf(p)))
-			}
+		x := merge{name: in.Result}
+		switch in.Op {
+		case "phi":
+			x.of = in.Values()
+		case "select":
+			x.of = in.Values()[1:]
 		default:
 			return
 		}
@@ -97,7 +95,7 @@ func newMatrixFlow(blocks []*block, declared map[string]declaration, byMMA func(
 		}
 		matrices[v] = true
 		for _, u := range users[v] {
-			counted(1)
+			llvm.Counted(1)
 			merged[merges[u].name] = true
 			found = append(found, merges[u].name)
 		}
@@ -109,13 +107,13 @@ func newMatrixFlow(blocks []*block, declared map[string]declaration, byMMA func(
 		}
 		m.whole = m.whole && !merged[x.name]
 	}
-	each(func(b *block, l string) {
-		counted(1)
-		c, d, ok := callOf(l, declared)
+	each(func(b *llvm.Block, l string) {
+		llvm.Counted(1)
+		c, d, ok := llvm.CallOf(l, declared)
 		if ok && isMatrixCall(d) {
 			m.whole = m.whole && narrowMatrices(d)
-			for i, v := range c.args {
-				if !matrixPair.MatchString(d.params[i]) {
+			for i, v := range c.Values() {
+				if !matrixPair.MatchString(d.Params[i]) {
 					continue
 				}
 				m.uses[v]++
@@ -126,14 +124,14 @@ func newMatrixFlow(blocks []*block, declared map[string]declaration, byMMA func(
 			}
 			return
 		}
-		a := assigned.FindStringSubmatch(l)
+		result := resultOf(l)
 		for _, v := range valueToken.FindAllString(l, -1) {
-			if !matrices[v] || a != nil && a[1] == v {
+			if !matrices[v] || v == result {
 				continue
 			}
 			m.uses[v]++
 			other[v] = true
-			m.whole = m.whole && a != nil && merged[a[1]]
+			m.whole = m.whole && merged[result]
 		}
 	})
 	for v, is := range loads {
@@ -145,38 +143,38 @@ func newMatrixFlow(blocks []*block, declared map[string]declaration, byMMA func(
 }
 
 // narrowMatrices reports whether the matrices of a function have a type of two elements.
-func narrowMatrices(d declaration) bool {
-	of := d.params
+func narrowMatrices(d llvm.Declaration) bool {
+	of := d.Params
 	switch {
 	case isMatrixLoad(d):
-		of = []string{d.result}
-	case alone(d) && d.result == "void":
-		of = d.params[:min(1, len(d.params))]
+		of = []string{d.Result}
+	case alone(d) && d.Result == "void":
+		of = d.Params[:min(1, len(d.Params))]
 	case alone(d):
-		of = []string{d.result}
+		of = []string{d.Result}
 	default:
-		of = append([]string{d.result}, of...)
+		of = append([]string{d.Result}, of...)
 	}
 	return len(of) > 0 && !slices.ContainsFunc(of, func(t string) bool { return !matrixPair.MatchString(t) })
 }
 
 // isMatrixLoad reports whether a function loads a matrix.
-func isMatrixLoad(d declaration) bool {
-	return strings.HasPrefix(strings.Trim(d.name, `"`), "air.simdgroup_matrix_8x8_load.") && len(d.params) == 4
+func isMatrixLoad(d llvm.Declaration) bool {
+	return strings.HasPrefix(strings.Trim(d.Name, `"`), "air.simdgroup_matrix_8x8_load.") && len(d.Params) == 4
 }
 
 // multiplies reports whether tensor cores make the products of a function: both factors have one type.
-func (m MMA) multiplies(d declaration) bool {
+func (m MMA) multiplies(d llvm.Declaration) bool {
 	if !multiplies(d) || !narrowMatrices(d) {
 		return false
 	}
-	_, a := elements(d.params[0])
-	return d.params[0] == d.params[1] && (a != "float" || m == AllMMA)
+	_, a := llvm.Elements(d.Params[0])
+	return d.Params[0] == d.Params[1] && (a != "float" || m == AllMMA)
 }
 
 // byMMA has the products of a block made by mma, in which all threads of a warp take part. A product's place
 // is that of the last one that it is joined with.
-func (g *gpuModule) byMMA(b *block, declared map[string]declaration, flow *matrixFlow, which func(*block, declaration) bool) {
+func (g *gpuModule) byMMA(b *llvm.Block, declared map[string]llvm.Declaration, flow *matrixFlow, which func(*llvm.Block, llvm.Declaration) bool) {
 	products, used, read := productsOf(b, declared, which)
 	if len(products) == 0 {
 		return
@@ -209,15 +207,15 @@ func (g *gpuModule) byMMA(b *block, declared map[string]declaration, flow *matri
 		}
 	}
 	flush()
-	lines := b.lines[:0:0]
-	for i, l := range b.lines {
+	lines := b.Lines[:0:0]
+	for i, l := range b.Lines {
 		if gone[i] {
 			lines = append(lines, at[i]...)
 			continue
 		}
 		lines = append(lines, l)
 	}
-	b.lines = lines
+	b.Lines = lines
 }
 
 // maxOpen is how many pairs are multiplied together at most, each of which has up to four registers.
@@ -237,21 +235,29 @@ func neededBy(made, pair []chain, read map[string]int) bool {
 	return false
 }
 
+// resultOf is the value that a line makes, or "".
+func resultOf(l string) string {
+	if in := llvm.Read(l); in != nil {
+		return in.Result
+	}
+	return ""
+}
+
 // productsOf are the products of a block that mma makes, as they stand, and the line in which a value is first
 // used, and first other than as what such a product is added to.
-func productsOf(b *block, declared map[string]declaration, which func(*block, declaration) bool) (out []product, used, read map[string]int) {
+func productsOf(b *llvm.Block, declared map[string]llvm.Declaration, which func(*llvm.Block, llvm.Declaration) bool) (out []product, used, read map[string]int) {
 	used, read = map[string]int{}, map[string]int{}
 	note := func(in map[string]int, v string, line int) {
 		if _, ok := in[v]; !ok {
 			in[v] = line
 		}
 	}
-	for i, l := range b.lines {
-		counted(1)
-		if c, d, ok := callOf(l, declared); ok && which(b, d) {
-			p := product{line: i, a: c.args[0], b: c.args[1], c: c.args[2], d: c.result}
+	for i, l := range b.Lines {
+		llvm.Counted(1)
+		if c, d, ok := llvm.CallOf(l, declared); ok && which(b, d) {
+			p := product{line: i, a: c.Values()[0], b: c.Values()[1], c: c.Values()[2], d: c.Result}
 			for k := range p.types {
-				_, p.types[k] = elements(d.params[k])
+				_, p.types[k] = llvm.Elements(d.Params[k])
 			}
 			out = append(out, p)
 			note(used, p.c, i)
@@ -261,10 +267,7 @@ func productsOf(b *block, declared map[string]declaration, which func(*block, de
 			}
 			continue
 		}
-		result := ""
-		if m := assigned.FindStringSubmatch(l); m != nil {
-			result = m[1]
-		}
+		result := resultOf(l)
 		for _, v := range valueToken.FindAllString(l, -1) {
 			if v != result {
 				note(used, v, i)
@@ -394,21 +397,21 @@ func (w *gpuText) products(pairs [][]chain) []string {
 
 // turnLoads has matrices that are only right factors loaded as mma takes those: a thread gets two elements
 // of a column, and not of a row.
-func turnLoads(b *block, declared map[string]declaration, flow *matrixFlow) {
-	lines := make([]string, 0, len(b.lines))
-	for _, l := range b.lines {
-		c, d, ok := callOf(l, declared)
-		if !ok || !flow.right[c.result] {
+func turnLoads(b *llvm.Block, declared map[string]llvm.Declaration, flow *matrixFlow) {
+	lines := make([]string, 0, len(b.Lines))
+	for _, l := range b.Lines {
+		c, d, ok := llvm.CallOf(l, declared)
+		if !ok || !flow.right[c.Result] {
 			lines = append(lines, l)
 			continue
 		}
-		turned := map[string]string{"true": "false", "false": "true"}[c.args[3]]
+		turned := map[string]string{"true": "false", "false": "true"}[c.Values()[3]]
 		if turned == "" {
-			turned = c.result + ".turned"
-			lines = append(lines, fmt.Sprintf("  %s = xor i1 %s, true", turned, c.args[3]))
+			turned = c.Result + ".turned"
+			lines = append(lines, fmt.Sprintf("  %s = xor i1 %s, true", turned, c.Values()[3]))
 		}
-		lines = append(lines, fmt.Sprintf("  %s = call %s @%s(%s %s, %s %s, %s %s, i1 %s)%s", c.result, d.result, c.name,
-			d.params[0], c.args[0], d.params[1], c.args[1], d.params[2], c.args[2], turned, c.dbg))
+		lines = append(lines, fmt.Sprintf("  %s = call %s @%s(%s %s, %s %s, %s %s, i1 %s)%s", c.Result, d.Result, d.Name,
+			d.Params[0], c.Values()[0], d.Params[1], c.Values()[1], d.Params[2], c.Values()[2], turned, c.Place))
 	}
-	b.lines = lines
+	b.Lines = lines
 }

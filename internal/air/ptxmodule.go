@@ -7,13 +7,15 @@ import (
 	"strings"
 
 	"github.com/mlxc/mlxc/internal/air/calls"
+
+	"github.com/mlxc/mlxc/internal/llvm"
 )
 
 // gpuModule is a module that becomes PTX.
 type gpuModule struct {
 	*module
 	kernel          *Kernel
-	function        *function       // the kernel's
+	function        *llvm.Function  // the kernel's
 	bodies, support text            // what is added to the module
 	known           map[string]bool // the functions of support
 	early           []int           // arguments that are read before the wait
@@ -26,16 +28,16 @@ type gpuModule struct {
 
 // newGPUModule takes a kernel to where only its entry is missing.
 func newGPUModule(b *builder, in Input, launch Launch) (*gpuModule, error) {
-	m, err := parseModule(in.Name, in.IR)
+	m, err := readModule(in.Name, in.IR)
 	if err != nil {
 		return nil, err
 	}
 	if err := m.allowed(); err != nil {
 		return nil, err
 	}
-	f := m.function(in.Kernel.Name)
-	if f != nil && len(f.params) != len(in.Kernel.Args) {
-		return nil, fmt.Errorf("the function has %d parameters, its description %d", len(f.params), len(in.Kernel.Args))
+	f := m.Function(in.Kernel.Name)
+	if f != nil && len(f.Params) != len(in.Kernel.Args) {
+		return nil, fmt.Errorf("the function has %d parameters, its description %d", len(f.Params), len(in.Kernel.Args))
 	}
 	m.target, m.aligned = calls.PTX, in.Aligned
 	if !launch.Programmatic {
@@ -61,17 +63,17 @@ func newGPUModule(b *builder, in Input, launch Launch) (*gpuModule, error) {
 // anything to find out about its control flow: where threads exchange, or wait. With mma nothing is
 // decided of matrices: who multiplies them says how they lie.
 func (g *gpuModule) inline(b *builder, mma bool) error {
-	for i, x := range g.globals {
-		if v := sharedValue.FindStringSubmatch(x.text); v != nil {
-			g.globals[i].text = v[1] + " undef" + v[2]
+	for i, x := range g.Globals {
+		if v := sharedValue.FindStringSubmatch(x.Text); v != nil {
+			g.Globals[i].Text = v[1] + " undef" + v[2]
 		}
 	}
-	g.withoutPlaces()
-	g.metadata = nil
-	kept := g.declares[:0]
+	g.WithoutPlaces()
+	g.Metadata = nil
+	kept := g.Declares[:0]
 	flows := false
-	for _, d := range g.declares {
-		name := strings.Trim(d.name, `"`)
+	for _, d := range g.Declares {
+		name := strings.Trim(d.Name, `"`)
 		if alone(d) && !mma {
 			if err := g.exchangeBody(d); err != nil {
 				return err
@@ -81,46 +83,46 @@ func (g *gpuModule) inline(b *builder, mma bool) error {
 		if strings.HasPrefix(name, "air.") {
 			flows = true
 			if name != waitMarker && name != "air.wg.barrier" && name != "air.simdgroup.barrier" {
-				d.attrs = "#991" // no memory is ordered
+				d.Attrs = "#991" // no memory is ordered
 			}
 			if alone(d) {
-				d.attrs = matrixAttributes(d)
+				d.Attrs = matrixAttributes(d)
 			}
 			if inParts(d) {
-				d.attrs = partsAttributes(d)
+				d.Attrs = partsAttributes(d)
 			}
 		}
 		kept = append(kept, d)
 	}
-	g.declares = kept
+	g.Declares = kept
 	if g.bodies.Len() > 0 {
-		g.module.bodies = append(g.module.bodies, g.bodies.String()+ownThread)
+		g.module.Bodies = append(g.module.Bodies, g.bodies.String()+ownThread)
 		g.bodies.Reset()
 		g.numbered = true
 	}
-	g.attrs = append(g.attrs, "attributes #991 = { convergent nounwind willreturn memory(inaccessiblemem: readwrite) }")
+	g.Attrs = append(g.Attrs, "attributes #991 = { convergent nounwind willreturn memory(inaccessiblemem: readwrite) }")
 	if flows {
 		out, err := b.clang(g.String(), "inlined.ll", "-O2", "-fno-vectorize", "-fno-slp-vectorize", "-S", "-emit-llvm")
 		if err != nil {
 			return err
 		}
-		m, err := parseModule("inlined.ll", out)
+		m, err := readModule("inlined.ll", out)
 		if err != nil {
 			return err
 		}
 		g.module, g.numbered = m, false // what is inlined is gone
 	}
-	if g.function = g.module.function(g.kernel.Name); g.function == nil {
+	if g.function = g.module.Function(g.kernel.Name); g.function == nil {
 		return errors.New("clang has taken the kernel away")
 	}
 	return nil
 }
 
 // matrixAttributes are those of a function of matrices in which each thread does its part alone.
-func matrixAttributes(d declaration) string {
+func matrixAttributes(d llvm.Declaration) string {
 	memory := "none"
 	switch {
-	case d.result == "void":
+	case d.Result == "void":
 		memory = "argmem: write"
 	case isMatrixLoad(d):
 		memory = "argmem: read"
@@ -131,33 +133,33 @@ func matrixAttributes(d declaration) string {
 // control has threads exchange with those that they are together with, and wait for the grids before this
 // one, as far as the control flow of the kernel says when.
 func (g *gpuModule) control(launch Launch) error {
-	declared := map[string]declaration{}
-	var names []declaration
-	for _, d := range g.declares {
-		if name := strings.Trim(d.name, `"`); strings.HasPrefix(name, "air.") {
+	declared := map[string]llvm.Declaration{}
+	var names []llvm.Declaration
+	for _, d := range g.Declares {
+		if name := strings.Trim(d.Name, `"`); strings.HasPrefix(name, "air.") {
 			declared[name], names = d, append(names, d)
 		}
 	}
 	if len(declared) == 0 {
 		return nil
 	}
-	g.declares = slices.DeleteFunc(g.declares, func(d declaration) bool { return strings.HasPrefix(strings.Trim(d.name, `"`), "air.") })
+	g.Declares = slices.DeleteFunc(g.Declares, func(d llvm.Declaration) bool { return strings.HasPrefix(strings.Trim(d.Name, `"`), "air.") })
 	f := g.function
-	blocks := f.blocks()
-	f.head = numberedValue.ReplaceAllString(f.head, "%v$1")
-	flow, err := newFlow(blocks)
-	if err != nil && !errors.Is(err, errFlow) {
+	blocks := f.Blocks()
+	f.Head = llvm.NumberedValue.ReplaceAllString(f.Head, "%v$1")
+	flow, err := llvm.NewFlow(blocks)
+	if err != nil && !errors.Is(err, llvm.ErrFlow) {
 		return err
 	}
-	masks := map[*block]string{} // of the blocks whose mask is known
+	masks := map[*llvm.Block]string{} // of the blocks whose mask is known
 	if flow != nil {
 		if launch.Programmatic {
-			early, reason := flow.wait(f, g.kernel)
+			early, reason := wait(flow, f, g.kernel)
 			if g.early, g.waits = early, reason == ""; reason != notMarked {
 				g.reason = reason
 			}
 		}
-		masks = flow.masks(f, g.kernel, declared)
+		masks = masksOf(flow, f, g.kernel, declared)
 		if launch.MMA != NoMMA {
 			g.matrices(blocks, declared, masks, launch.MMA)
 		}
@@ -168,7 +170,7 @@ func (g *gpuModule) control(launch Launch) error {
 		}
 	}
 	for _, d := range names {
-		switch name := strings.Trim(d.name, `"`); {
+		switch name := strings.Trim(d.Name, `"`); {
 		case inParts(d):
 			g.partsBody(d)
 		case !isAirMarker(name):
@@ -178,23 +180,23 @@ func (g *gpuModule) control(launch Launch) error {
 		}
 	}
 	values := 0
-	f.lines = f.lines[:0:0]
+	f.Lines = f.Lines[:0:0]
 	for _, b := range blocks {
-		f.lines = append(append(f.lines, b.label+":"), exchanging(b.lines, declared, masks[b], &values)...)
+		f.Lines = append(append(f.Lines, b.Label+":"), exchanging(b.Lines, declared, masks[b], &values)...)
 	}
-	for _, x := range g.funcs {
+	for _, x := range g.Funcs {
 		if x != f {
-			x.lines = exchanging(x.lines, declared, "", &values)
+			x.Lines = exchanging(x.Lines, declared, "", &values)
 		}
 	}
 	return nil
 }
 
 // matrices has products of matrices made by mma where all threads of a warp come to together.
-func (g *gpuModule) matrices(blocks []*block, declared map[string]declaration, masks map[*block]string, which MMA) {
-	byMMA := func(b *block, d declaration) bool { return masks[b] == entryMembers && which.multiplies(d) }
+func (g *gpuModule) matrices(blocks []*llvm.Block, declared map[string]llvm.Declaration, masks map[*llvm.Block]string, which MMA) {
+	byMMA := func(b *llvm.Block, d llvm.Declaration) bool { return masks[b] == entryMembers && which.multiplies(d) }
 	m := newMatrixFlow(blocks, declared, byMMA)
-	g.rows = m.whole && len(g.funcs) == 1
+	g.rows = m.whole && len(g.Funcs) == 1
 	if !g.rows {
 		m.right = nil
 	}
@@ -204,12 +206,12 @@ func (g *gpuModule) matrices(blocks []*block, declared map[string]declaration, m
 	}
 }
 
-// masks makes the masks of the blocks in which threads exchange, as far as they are known.
-func (c *controlFlow) masks(f *function, k *Kernel, declared map[string]declaration) map[*block]string {
+// masksOf makes the masks of the blocks in which threads exchange, as far as they are known.
+func masksOf(c *llvm.Flow, f *llvm.Function, k *Kernel, declared map[string]llvm.Declaration) map[*llvm.Block]string {
 	var m *members
-	out := map[*block]string{}
-	for b, x := range c.blocks {
-		if !slices.ContainsFunc(x.lines, func(l string) bool { return exchangesMasked(l, declared) }) {
+	out := map[*llvm.Block]string{}
+	for b, x := range c.Blocks {
+		if !slices.ContainsFunc(x.Lines, func(l string) bool { return exchangesMasked(l, declared) }) {
 			continue
 		}
 		if m == nil {
@@ -231,18 +233,18 @@ func (c *controlFlow) masks(f *function, k *Kernel, declared map[string]declarat
 
 // exchangesMasked reports whether a line calls a function in which those threads of a warp take part
 // that a mask has.
-func exchangesMasked(l string, declared map[string]declaration) bool {
-	_, d, ok := callOf(l, declared)
-	name := strings.Trim(d.name, `"`)
+func exchangesMasked(l string, declared map[string]llvm.Declaration) bool {
+	_, d, ok := llvm.CallOf(l, declared)
+	name := strings.Trim(d.Name, `"`)
 	return ok && !alone(d) && name != "air.wg.barrier" && !isAirMarker(name)
 }
 
 // exchanging are lines in which the functions that threads exchange in get the mask of those that take
 // part. Where it is empty the GPU is asked each time.
-func exchanging(lines []string, declared map[string]declaration, mask string, values *int) []string {
+func exchanging(lines []string, declared map[string]llvm.Declaration, mask string, values *int) []string {
 	out := make([]string, 0, len(lines))
 	for _, l := range lines {
-		c, d, ok := callOf(l, declared)
+		c, d, ok := llvm.CallOf(l, declared)
 		switch {
 		case !ok:
 		case isMarker(l):
@@ -265,10 +267,11 @@ func exchanging(lines []string, declared map[string]declaration, mask string, va
 				*values++
 				out = append(out, fmt.Sprintf("  %s = %s", of, activeMask))
 			}
-			if len(d.params) > 0 {
+			if len(d.Params) > 0 {
 				of += ", "
 			}
-			l = strings.Replace(l, "@"+c.name+"(", "@"+to+"(i32 "+of, 1)
+			begin, _ := c.Arguments()
+			l = c.With(llvm.Change{At: c.CalleeAt, End: begin, Text: "@" + to + "(i32 " + of})
 		}
 		out = append(out, l)
 	}
@@ -282,7 +285,7 @@ const allThreads = "-1"
 // counts reports whether what a function returns depends on who takes part, and not only on the values of
 // others. Those of a matrix are all there, and a thread that shuffles knows of whom it asks; the first
 // that is there is the first of the warp.
-func counts(d declaration) bool {
+func counts(d llvm.Declaration) bool {
 	s, err := siteOf(d)
 	if err != nil {
 		return true
@@ -296,13 +299,13 @@ func counts(d declaration) bool {
 }
 
 // masked is the name of the function in which threads exchange, which gets a mask before all else.
-func masked(d declaration) string { return `"mlxc.` + strings.Trim(d.name, `"`) + `"` }
+func masked(d llvm.Declaration) string { return `"mlxc.` + strings.Trim(d.Name, `"`) + `"` }
 
 // maskedByAll is the name of one in which all threads of a warp take part, whatever the mask.
-func maskedByAll(d declaration) string { return `"mlxc.all.` + strings.Trim(d.name, `"`) + `"` }
+func maskedByAll(d llvm.Declaration) string { return `"mlxc.all.` + strings.Trim(d.Name, `"`) + `"` }
 
 // multiplies reports whether a function multiplies matrices.
-func multiplies(d declaration) bool {
+func multiplies(d llvm.Declaration) bool {
 	s, err := siteOf(d)
 	return err == nil && s.operation == opMultiplyAccumulate
 }
@@ -313,33 +316,33 @@ const activeMask = `call i32 asm sideeffect "activemask.b32 $0;", "=r"() #990`
 // text is that of the module with an entry that calls the kernel.
 func (g *gpuModule) text(launch Launch) (string, error) {
 	m, f := g.module, g.function
-	head := f.prefix(false) + f.head[strings.IndexByte(f.head, '@'):]
+	head := prefix(f, false) + f.Head[strings.IndexByte(f.Head, '@'):]
 	open := strings.IndexByte(head, '(')
-	end := matching(head, open)
+	end := llvm.Matching(head, open)
 	more := "i32 " + entryMembers
-	if len(f.params) > 0 {
+	if len(f.Params) > 0 {
 		more = ", " + more
 	}
-	f.head = alwaysInline(head[:end] + more + head[end:])
+	f.Head = alwaysInline(head[:end] + more + head[end:])
 	if err := g.bodies.entry(f, g.kernel, launch, launch.Programmatic && !g.waits); err != nil {
 		return "", err
 	}
 	known := map[string]bool{}
-	for _, d := range m.declares {
-		known[strings.Trim(d.name, `"`)] = true
+	for _, d := range m.Declares {
+		known[strings.Trim(d.Name, `"`)] = true
 	}
-	for _, b := range m.bodies {
+	for _, b := range m.Bodies {
 		for l := range strings.Lines(b) {
-			if d := declare.FindStringSubmatch(l); d != nil {
+			if d := llvm.DeclareLine.FindStringSubmatch(l); d != nil {
 				known[strings.Trim(d[2], `"`)] = true
 			}
 		}
 	}
 	if !g.numbered {
-		m.add(ownThread, known)
+		m.Add(ownThread, known)
 		known["llvm.nvvm.read.ptx.sreg.tid.x"] = true
 	}
-	m.add(gpuSupport+g.support.String()+g.bodies.String(), known)
+	m.Add(gpuSupport+g.support.String()+g.bodies.String(), known)
 	space, suffix := "addrspace(1)", "$1.p1"
 	if launch.Values {
 		// A constant may lie in the entry's own memory: any address is one. Where clang knows of which kind

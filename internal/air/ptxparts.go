@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/mlxc/mlxc/internal/llvm"
 )
 
 // A kernel may take factors in f32 apart itself, once for all simdgroups of a threadgroup (docs/kernels.md,
@@ -22,24 +24,24 @@ const (
 )
 
 // partsTypes are the types of these functions.
-var partsTypes = map[string]declaration{
-	partsKnown:    {result: "i1"},
-	partsTaken:    {result: "<4 x i32>", params: []string{"float", "float"}},
-	partsMultiply: {result: "<4 x float>", params: slices.Repeat([]string{"i32"}, 18)},
+var partsTypes = map[string]llvm.Declaration{
+	partsKnown:    {Result: "i1"},
+	partsTaken:    {Result: "<4 x i32>", Params: []string{"float", "float"}},
+	partsMultiply: {Result: "<4 x float>", Params: slices.Repeat([]string{"i32"}, 18)},
 }
 
 // inParts reports whether a function is one of these.
-func inParts(d declaration) bool { return partsTypes[strings.Trim(d.name, `"`)].result != "" }
+func inParts(d llvm.Declaration) bool { return partsTypes[strings.Trim(d.Name, `"`)].Result != "" }
 
 // parts says to a module whether the functions mean anything. Where they do not, nothing is left of them.
 func (m *module) parts(known bool) error {
-	declared := map[string]declaration{}
-	for _, d := range m.declares {
+	declared := map[string]llvm.Declaration{}
+	for _, d := range m.Declares {
 		if !inParts(d) {
 			continue
 		}
-		name := strings.Trim(d.name, `"`)
-		if t := partsTypes[name]; d.result != t.result || !slices.Equal(d.params, t.params) {
+		name := strings.Trim(d.Name, `"`)
+		if t := partsTypes[name]; d.Result != t.Result || !slices.Equal(d.Params, t.Params) {
 			return fmt.Errorf("%s has another type", name)
 		}
 		declared[name] = d
@@ -47,29 +49,29 @@ func (m *module) parts(known bool) error {
 	if len(declared) == 0 {
 		return nil
 	}
-	for _, f := range m.funcs {
-		for i, l := range f.lines {
-			c, d, ok := callOf(l, declared)
-			if !ok || c.result == "" {
+	for _, f := range m.Funcs {
+		for i, l := range f.Lines {
+			c, d, ok := llvm.CallOf(l, declared)
+			if !ok || c.Result == "" {
 				continue
 			}
 			switch {
-			case strings.Trim(d.name, `"`) == partsKnown:
-				f.lines[i] = fmt.Sprintf("  %s = or i1 %t, false%s", c.result, known, c.dbg)
+			case strings.Trim(d.Name, `"`) == partsKnown:
+				f.Lines[i] = fmt.Sprintf("  %s = or i1 %t, false%s", c.Result, known, c.Place)
 			case !known:
-				f.lines[i] = fmt.Sprintf("  %s = select i1 true, %s zeroinitializer, %[2]s zeroinitializer%s", c.result, d.result, c.dbg)
+				f.Lines[i] = fmt.Sprintf("  %s = select i1 true, %s zeroinitializer, %[2]s zeroinitializer%s", c.Result, d.Result, c.Place)
 			}
 		}
 	}
-	m.declares = slices.DeleteFunc(m.declares, func(d declaration) bool {
-		return inParts(d) && (!known || strings.Trim(d.name, `"`) == partsKnown)
+	m.Declares = slices.DeleteFunc(m.Declares, func(d llvm.Declaration) bool {
+		return inParts(d) && (!known || strings.Trim(d.Name, `"`) == partsKnown)
 	})
 	return nil
 }
 
 // partsAttributes are those of a function of parts.
-func partsAttributes(d declaration) string {
-	if strings.Trim(d.name, `"`) == partsMultiply {
+func partsAttributes(d llvm.Declaration) string {
+	if strings.Trim(d.Name, `"`) == partsMultiply {
 		return "convergent nounwind willreturn memory(none)"
 	}
 	return "nounwind willreturn memory(none)"
@@ -77,12 +79,12 @@ func partsAttributes(d declaration) string {
 
 // partsAlone reports an error if a block multiplies parts to which not all threads of a warp come: an mma
 // needs them, and a kernel that takes its factors apart has no other way left there.
-func partsAlone(b *block, declared map[string]declaration, mask string) error {
+func partsAlone(b *llvm.Block, declared map[string]llvm.Declaration, mask string) error {
 	if mask == entryMembers {
 		return nil
 	}
-	for _, l := range b.lines {
-		if _, d, ok := callOf(l, declared); ok && strings.Trim(d.name, `"`) == partsMultiply {
+	for _, l := range b.Lines {
+		if _, d, ok := llvm.CallOf(l, declared); ok && strings.Trim(d.Name, `"`) == partsMultiply {
 			return fmt.Errorf("%s stands where it is not known that all threads of a simdgroup come to", partsMultiply)
 		}
 	}
@@ -91,18 +93,18 @@ func partsAlone(b *block, declared map[string]declaration, mask string) error {
 
 // agreed are the results of votes in which all threads of a warp take part: the same for all of them. A kernel
 // that multiplies parts, which all have to come to, may go several ways by them; others have no need.
-func (m *members) agreed(declared map[string]declaration) map[string]bool {
+func (m *members) agreed(declared map[string]llvm.Declaration) map[string]bool {
 	if _, ok := declared[partsMultiply]; !ok {
 		return nil
 	}
 	out := map[string]bool{}
-	for b, x := range m.flow.blocks {
+	for b, x := range m.flow.Blocks {
 		if !m.known[b] || m.name(b) != entryMembers {
 			continue
 		}
-		for _, l := range x.lines {
-			if c, d, ok := callOf(l, declared); ok && slices.Contains([]string{"air.simd_any", "air.simd_all"}, strings.Trim(d.name, `"`)) {
-				out[c.result] = true
+		for _, l := range x.Lines {
+			if c, d, ok := llvm.CallOf(l, declared); ok && slices.Contains([]string{"air.simd_any", "air.simd_all"}, strings.Trim(d.Name, `"`)) {
+				out[c.Result] = true
 			}
 		}
 	}
@@ -110,28 +112,28 @@ func (m *members) agreed(declared map[string]declaration) map[string]bool {
 }
 
 // partsBody writes the body of a function of parts.
-func (m *gpuModule) partsBody(d declaration) {
+func (m *gpuModule) partsBody(d llvm.Declaration) {
 	g := &gpu{text: &m.bodies, module: m}
-	if strings.Trim(d.name, `"`) == partsTaken {
-		g.line("define internal %s @%s(float %%a0, float %%a1) alwaysinline nounwind {", d.result, d.name)
+	if strings.Trim(d.Name, `"`) == partsTaken {
+		g.line("define internal %s @%s(float %%a0, float %%a1) alwaysinline nounwind {", d.Result, d.Name)
 		scaled, high := g.scaled([2]string{"%a0", "%a1"})
 		last := "zeroinitializer"
 		for i, r := range g.split(scaled, high) {
-			last = g.make("insertelement %s %s, i32 %s, i32 %d", d.result, last, r, i)
+			last = g.make("insertelement %s %s, i32 %s, i32 %d", d.Result, last, r, i)
 		}
-		g.line("  ret %s %s\n}", d.result, last)
+		g.line("  ret %s %s\n}", d.Result, last)
 		return
 	}
 	(&gpu{module: m}).once(partsSum, func(g *gpu) { g.sum(partsSum, "float", 2, 2, true) })
 	var params, args []string
-	for i := range d.params {
+	for i := range d.Params {
 		params, args = append(params, fmt.Sprintf("i32 %%a%d", i)), append(args, fmt.Sprintf("i32 %%a%d", i))
 	}
-	g.line("define internal %s @%s(%s) convergent alwaysinline nounwind {", d.result, d.name, strings.Join(params, ", "))
+	g.line("define internal %s @%s(%s) convergent alwaysinline nounwind {", d.Result, d.Name, strings.Join(params, ", "))
 	all := g.make("call %s @%s(%s) #990", sumType(2), partsSum, strings.Join(args, ", "))
 	last := "poison"
 	for i := range 4 {
-		last = g.make("insertelement %s %s, float %s, i32 %d", d.result, last, g.make("extractvalue %s %s, %d", sumType(2), all, i), i)
+		last = g.make("insertelement %s %s, float %s, i32 %d", d.Result, last, g.make("extractvalue %s %s, %d", sumType(2), all, i), i)
 	}
-	g.line("  ret %s %s\n}", d.result, last)
+	g.line("  ret %s %s\n}", d.Result, last)
 }

@@ -71,7 +71,7 @@ func TestParts(t *testing.T) {
 		assert.NotContains(t, text, "simdgroup_parts")
 	}
 
-	m, err := parseModule("f.ll", []byte(partsText(known))) // for a machine that is no GPU
+	m, err := readModule("f.ll", []byte(partsText(known))) // for a machine that is no GPU
 	require.NoError(t, err)
 	require.NoError(t, m.prepare("k", nil, false))
 	assert.NotContains(t, m.String(), "simdgroup_parts")

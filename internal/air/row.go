@@ -3,12 +3,14 @@ package air
 import (
 	"fmt"
 	"strings"
+
+	"github.com/mlxc/mlxc/internal/llvm"
 )
 
 // row makes of a kernel in which threads exchange nothing the function that runs all threads
 // of a threadgroup that differ in x only: @mlxc_row of abi.h, a loop that clang may vectorise.
-func (m *module) row(f *function, k *Kernel) error {
-	blocks := f.blocks()
+func (m *module) row(f *llvm.Function, k *Kernel) error {
+	blocks := f.Blocks()
 	memory, _, err := m.threadgroupVariables(blocks)
 	if err != nil {
 		return err
@@ -16,17 +18,17 @@ func (m *module) row(f *function, k *Kernel) error {
 	var t text
 	params := []string{"ptr addrspace(3) %mlxc.memory"}
 	args := []string{"ptr addrspace(3) %mlxc.memory"}
-	for _, p := range f.params {
-		params = append(params, p.typ+" "+p.name)
-		args = append(args, p.typ+" "+p.name)
+	for _, p := range f.Params {
+		params = append(params, p.Typ+" "+p.Name)
+		args = append(args, p.Typ+" "+p.Name)
 	}
 	t.line("define internal void @mlxc_body(%s) alwaysinline nounwind {", strings.Join(params, ", "))
 	for i, b := range blocks {
-		t.line("%s:", b.label)
+		t.line("%s:", b.Label)
 		if i == 0 {
 			t.lines(memory)
 		}
-		t.lines(b.lines)
+		t.lines(b.Lines)
 	}
 	t.line("}")
 	t.line("define void @mlxc_row(ptr noalias readonly %%mlxc.group, i32 %%mlxc.y, i32 %%mlxc.z) nounwind {")
@@ -47,7 +49,7 @@ func (m *module) row(f *function, k *Kernel) error {
 	}
 	for i := range k.Args {
 		if a := &k.Args[i]; !varies(a) {
-			if err := t.argument(a, f.params[i], true); err != nil {
+			if err := t.argument(a, f.Params[i], true); err != nil {
 				return err
 			}
 		}
@@ -58,7 +60,7 @@ func (m *module) row(f *function, k *Kernel) error {
 	t.line("  %%mlxc.linear = add i32 %%mlxc.zyw, %%mlxc.x")
 	for i := range k.Args {
 		if a := &k.Args[i]; varies(a) {
-			if err := t.argument(a, f.params[i], true); err != nil {
+			if err := t.argument(a, f.Params[i], true); err != nil {
 				return err
 			}
 		}

@@ -14,20 +14,8 @@ func (m *module) runtime() {
 		return
 	}
 	known := map[string]bool{}
-	for _, d := range m.declares {
-		known[strings.Trim(d.name, `"`)] = true
+	for _, d := range m.Declares {
+		known[strings.Trim(d.Name, `"`)] = true
 	}
-	m.add(calls.Runtime(), known)
-}
-
-// add adds text to the module, but for declarations of what is known.
-func (m *module) add(text string, known map[string]bool) {
-	var b strings.Builder
-	for l := range strings.Lines(text) {
-		if d := declare.FindStringSubmatch(l); d != nil && known[strings.Trim(d[2], `"`)] {
-			continue
-		}
-		b.WriteString(l)
-	}
-	m.bodies = append(m.bodies, b.String())
+	m.Add(calls.Runtime(), known)
 }

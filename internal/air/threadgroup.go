@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"regexp"
 	"strings"
+
+	"github.com/mlxc/mlxc/internal/llvm"
 )
 
 // memoryType is the type of all threadgroup variables of a kernel together, which lie in a
@@ -18,37 +20,37 @@ var constantExpression = regexp.MustCompile(`\b(getelementptr(?: (?:inbounds|nuw
 // threadgroupVariables makes locals of a kernel's threadgroup variables: lines that compute
 // their addresses, for the beginning of the function, of %mlxc.memory, in address space 3.
 // The module gets a type that has room for all of them.
-func (m *module) threadgroupVariables(blocks []*block) (lines []string, count int, err error) {
+func (m *module) threadgroupVariables(blocks []*llvm.Block) (lines []string, count int, err error) {
 	var fields []string
 	local := map[string]string{} // by global, with its @
-	kept := m.globals[:0]
-	for _, g := range m.globals {
-		v := threadgroupVariable.FindStringSubmatch(g.text)
+	kept := m.Globals[:0]
+	for _, g := range m.Globals {
+		v := threadgroupVariable.FindStringSubmatch(g.Text)
 		if v == nil {
 			kept = append(kept, g)
 			continue
 		}
-		typ := typeOf(v[1])
+		typ := llvm.TypeOf(v[1])
 		at := fmt.Sprintf("%%mlxc.tg%d", len(fields))
-		local["@"+g.name] = at
+		local["@"+g.Name] = at
 		lines = append(lines, fmt.Sprintf("  %s = getelementptr %s, ptr addrspace(3) %%mlxc.memory, i32 0, i32 %d, i32 1", at, memoryType, len(fields)))
 		// The array without elements makes the variable begin at a multiple of 16. What stands
 		// behind it keeps what leaves it from the next one.
 		fields = append(fields, fmt.Sprintf("{ [0 x <4 x i32>], %s, [16 x i8] }", typ))
-		if a := alignment.FindStringSubmatch(g.text); a != nil && len(a[1]) > 1 && a[1] != "16" {
-			return nil, 0, fmt.Errorf("the threadgroup variable @%s asks for an alignment of %s, more than 16", g.name, a[1])
+		if a := alignment.FindStringSubmatch(g.Text); a != nil && len(a[1]) > 1 && a[1] != "16" {
+			return nil, 0, fmt.Errorf("the threadgroup variable @%s asks for an alignment of %s, more than 16", g.Name, a[1])
 		}
 	}
-	m.globals = kept
-	m.types = append(m.types, memoryType+" = type { "+strings.Join(fields, ", ")+" }")
+	m.Globals = kept
+	m.Types = append(m.Types, memoryType+" = type { "+strings.Join(fields, ", ")+" }")
 	if len(fields) == 0 {
 		return nil, 0, nil
 	}
 	known := map[string]string{} // names of expressions
 	for _, b := range blocks {
-		for i, l := range b.lines {
+		for i, l := range b.Lines {
 			var more []string
-			if b.lines[i], more = withLocals(l, local, known); len(more) > 0 {
+			if b.Lines[i], more = withLocals(l, local, known); len(more) > 0 {
 				lines = append(lines, more...)
 			}
 		}
@@ -61,7 +63,7 @@ func (m *module) threadgroupVariables(blocks []*block) (lines []string, count in
 // known has their names, and the new ones are returned. The line is read once, from left to
 // right; of the brackets that are open, each knows whether such a name stands directly in it.
 func withLocals(l string, local, known map[string]string) (_ string, more []string) {
-	counted(len(l))
+	llvm.Counted(len(l))
 	type bracket struct {
 		at    int // in out
 		round bool
@@ -84,7 +86,7 @@ func withLocals(l string, local, known map[string]string) (_ string, more []stri
 		case c == '@':
 			end := i + 1
 			if end < len(l) && l[end] == '"' {
-				end = min(closing(l, end)+1, len(l))
+				end = min(llvm.Closing(l, end)+1, len(l))
 			} else {
 				for end < len(l) && inSymbol(l[end]) {
 					end++
@@ -100,7 +102,7 @@ func withLocals(l string, local, known map[string]string) (_ string, more []stri
 			i = end
 			continue
 		case c == '"':
-			end := min(closing(l, i)+1, len(l))
+			end := min(llvm.Closing(l, i)+1, len(l))
 			out = append(out, l[i:end]...)
 			i = end
 			continue
@@ -112,7 +114,7 @@ func withLocals(l string, local, known map[string]string) (_ string, more []stri
 			if !b.holds {
 				break
 			}
-			from := max(0, b.at-maxNesting) // what an expression begins with is short
+			from := max(0, b.at-llvm.MaxNesting) // what an expression begins with is short
 			k := constantExpression.FindSubmatchIndex(out[from:b.at])
 			if k == nil {
 				break

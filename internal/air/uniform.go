@@ -2,14 +2,15 @@ package air
 
 import (
 	"regexp"
-	"strings"
+
+	"github.com/mlxc/mlxc/internal/llvm"
 )
 
 // uniformity says which values and branches of a kernel are uniform: the same for all threads of a warp
 // that are at a place at one time, which is to say in the same round of each loop that it lies in. What
 // is not known to be uniform is not.
 type uniformity struct {
-	flow    *controlFlow
+	flow    *llvm.Flow
 	values  map[string]int
 	diverse []bool // by value: it may differ between threads
 	users   [][]user
@@ -26,10 +27,7 @@ type user struct {
 	block int
 }
 
-var (
-	valueToken = regexp.MustCompile(`%(?:[-a-zA-Z$._0-9]+|"(?:[^"\\]|\\.)*")`)
-	assigned   = regexp.MustCompile(`^  (%\S+) = ((?:tail |musttail |notail )?[a-z]+) (.*)$`)
-)
+var valueToken = regexp.MustCompile(`%(?:[-a-zA-Z$._0-9]+|"(?:[^"\\]|\\.)*")`)
 
 // sameOfSame are the instructions whose result is the same if their operands are.
 var sameOfSame = map[string]bool{
@@ -42,10 +40,7 @@ var sameOfSame = map[string]bool{
 }
 
 // pureIntrinsic are functions of LLVM whose result follows from their operands.
-var pureIntrinsic = regexp.MustCompile(`@llvm\.(?:[us](?:min|max)|[us](?:add|sub)\.sat|abs|ctlz|cttz|ctpop|bswap|bitreverse|fsh[lr]|fabs|minnum|maxnum|copysign|floor|ceil|trunc|rint|fma|umul\.with\.overflow)\.`)
-
-// constantLoad is a load that is neither volatile nor atomic, of memory that nothing writes.
-var constantLoad = regexp.MustCompile(`^(?:<[^>]*>|\[[^\]]*\]|[a-z0-9]+), ptr addrspace\(2\) `)
+var pureIntrinsic = regexp.MustCompile(`^llvm\.(?:[us](?:min|max)|[us](?:add|sub)\.sat|abs|ctlz|cttz|ctpop|bswap|bitreverse|fsh[lr]|fabs|minnum|maxnum|copysign|floor|ceil|trunc|rint|fma|umul\.with\.overflow)\.`)
 
 // uniformAttributes are those that all threads of a warp have the same of.
 var uniformAttributes = map[string]bool{
@@ -57,10 +52,10 @@ var uniformAttributes = map[string]bool{
 // newUniformity finds out what is uniform in a kernel. A value is uniform until something shows that it
 // may not be, which spreads to what is computed of it, to the branches that depend on it, and to the
 // phis where threads that such a branch has split meet again. agreed are further values that are uniform.
-func newUniformity(c *controlFlow, f *function, k *Kernel, agreed map[string]bool) *uniformity {
+func newUniformity(c *llvm.Flow, f *llvm.Function, k *Kernel, agreed map[string]bool) *uniformity {
 	u := &uniformity{
-		flow: c, values: map[string]int{}, splits: make([]bool, len(c.blocks)), phis: make([][]int, len(c.blocks)),
-		met: make([]bool, c.end()+1), until: make([]int, c.end()+1),
+		flow: c, values: map[string]int{}, splits: make([]bool, len(c.Blocks)), phis: make([][]int, len(c.Blocks)),
+		met: make([]bool, c.End()+1), until: make([]int, c.End()+1),
 	}
 	value := func(name string) int {
 		v, ok := u.values[name]
@@ -74,42 +69,42 @@ func newUniformity(c *controlFlow, f *function, k *Kernel, agreed map[string]boo
 	for i := range u.until {
 		u.until[i] = -1
 	}
-	for i, p := range f.params {
+	for i, p := range f.Params {
 		if a := &k.Args[i]; a.Attribute != "" && !uniformAttributes[a.Attribute] {
-			u.differs(value(p.name))
+			u.differs(value(p.Name))
 		}
 	}
-	for i, b := range c.blocks {
-		end := c.ends[i]
-		for _, l := range b.lines[:end.line] {
-			counted(1)
-			m := assigned.FindStringSubmatch(l)
-			if m == nil {
+	for i, b := range c.Blocks {
+		end := c.Ends[i]
+		for _, l := range b.Lines[:end.Line] {
+			llvm.Counted(1)
+			in := llvm.Read(l)
+			if in == nil || in.Result == "" {
 				continue
 			}
-			v := value(m[1])
-			switch operation, rest := m[2], m[3]; {
-			case operation == "phi":
+			v := value(in.Result)
+			switch {
+			case in.Op == "phi":
 				u.phis[i] = append(u.phis[i], v)
-			case sameOfSame[operation]:
-			case operation == "load" && constantLoad.MatchString(rest):
-			case strings.HasSuffix(operation, "call") && pureIntrinsic.MatchString(rest):
-			case agreed[m[1]]:
+			case sameOfSame[in.Op]:
+			case in.Op == "load" && in.Flags == "" && in.Operands[0].Type == llvm.Pointer(2): // nothing writes there
+			case pureIntrinsic.MatchString(in.Callee):
+			case agreed[in.Result]:
 				continue
 			default:
 				u.differs(v)
 				continue
 			}
-			for _, of := range valueToken.FindAllString(m[3], -1) {
-				if of != m[1] {
+			for _, of := range valueToken.FindAllString(l, -1) {
+				if of != in.Result {
 					// The names of types and labels are among these, which nothing is learned of.
 					o := value(of)
 					u.users[o] = append(u.users[o], user{v, i})
 				}
 			}
 		}
-		if end.on != "" {
-			o := value(end.on)
+		if end.On != "" {
+			o := value(end.On)
 			u.users[o] = append(u.users[o], user{-1, i})
 		}
 	}
@@ -117,7 +112,7 @@ func newUniformity(c *controlFlow, f *function, k *Kernel, agreed map[string]boo
 		v := u.changed[len(u.changed)-1]
 		u.changed = u.changed[:len(u.changed)-1]
 		for _, x := range u.users[v] {
-			counted(1)
+			llvm.Counted(1)
 			if x.value >= 0 {
 				u.differs(x.value)
 			} else {
@@ -142,7 +137,7 @@ func (u *uniformity) split(b int) {
 		return
 	}
 	c := u.flow
-	ways := c.next[b]
+	ways := c.Next[b]
 	first := 0
 	for first < len(ways) && ways[first] == ways[0] {
 		first++
@@ -151,36 +146,36 @@ func (u *uniformity) split(b int) {
 		return // all lead to one block
 	}
 	u.splits[b] = true
-	end := int(c.after.parent[b])
+	end := int(c.After.Parent[b])
 	type step struct{ node, until int }
 	var work []step
 	for _, to := range ways {
-		work = append(work, step{c.way(b, to), end})
+		work = append(work, step{c.Way(b, to), end})
 	}
 	for len(work) > 0 {
 		x := work[len(work)-1].node
 		work = work[:len(work)-1]
-		counted(1)
+		llvm.Counted(1)
 		u.meet(x)
 		if x == end {
 			continue
 		}
 		// INVARIANT: end is above x in c.after, and so is u.until[x].
 		if known := u.until[x]; known >= 0 {
-			if c.after.depth[known] > c.after.depth[end] {
+			if c.After.Depth[known] > c.After.Depth[end] {
 				u.until[x] = end
 				work = append(work, step{known, end})
 			}
 			continue
 		}
 		u.until[x] = end
-		n := len(c.blocks)
+		n := len(c.Blocks)
 		if x >= n { // round a loop once more
-			work = append(work, step{c.loops[x-n].header, end})
+			work = append(work, step{c.Loops[x-n].Header, end})
 			continue
 		}
-		for _, to := range c.next[x] {
-			work = append(work, step{c.way(x, to), end})
+		for _, to := range c.Next[x] {
+			work = append(work, step{c.Way(x, to), end})
 		}
 	}
 }
@@ -191,13 +186,13 @@ func (u *uniformity) between(b int) bool { return u.until[b] >= 0 }
 
 // meet says that threads may come to a node on several ways: its phis may differ.
 func (u *uniformity) meet(node int) {
-	n := len(u.flow.blocks)
-	if node == u.flow.end() || u.met[node] {
+	n := len(u.flow.Blocks)
+	if node == u.flow.End() || u.met[node] {
 		return
 	}
 	u.met[node] = true
 	if node >= n {
-		node = u.flow.loops[node-n].header
+		node = u.flow.Loops[node-n].Header
 	}
 	for _, v := range u.phis[node] {
 		u.differs(v)

@@ -5,6 +5,8 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/mlxc/mlxc/internal/llvm"
 )
 
 // waitMarker is the function of a source that says: from here on a thread may access what other
@@ -18,7 +20,7 @@ const prefetchMarker = "air.will_read"
 
 // declaresMarker reports whether a module declares a marker.
 func (m *module) declaresMarker(name string) bool {
-	return slices.ContainsFunc(m.declares, func(d declaration) bool { return strings.Trim(d.name, `"`) == name })
+	return slices.ContainsFunc(m.Declares, func(d llvm.Declaration) bool { return strings.Trim(d.Name, `"`) == name })
 }
 
 // without takes the calls of a marker out, whose lines are these.
@@ -26,10 +28,10 @@ func (m *module) without(name string, is func(string) bool) {
 	if !m.declaresMarker(name) {
 		return
 	}
-	for _, f := range m.funcs {
-		f.lines = slices.DeleteFunc(f.lines, is)
+	for _, f := range m.Funcs {
+		f.Lines = slices.DeleteFunc(f.Lines, is)
 	}
-	m.declares = slices.DeleteFunc(m.declares, func(d declaration) bool { return strings.Trim(d.name, `"`) == name })
+	m.Declares = slices.DeleteFunc(m.Declares, func(d llvm.Declaration) bool { return strings.Trim(d.Name, `"`) == name })
 }
 
 // withoutWaits takes the calls of the marker of waits out, withoutPrefetches those of the other.
@@ -39,20 +41,21 @@ func (m *module) withoutPrefetches() { m.without(prefetchMarker, isPrefetch) }
 // isAirMarker reports whether a function of AIR is a marker: nothing is exchanged there.
 func isAirMarker(name string) bool { return name == waitMarker || name == prefetchMarker }
 
-var markerCall = regexp.MustCompile(`^  (?:tail |musttail |notail )?call void @"?` + regexp.QuoteMeta(waitMarker) + `"?\(\)`)
-
-func isMarker(l string) bool { return strings.Contains(l, waitMarker) && markerCall.MatchString(l) }
-
-var prefetchCall = regexp.MustCompile(`^  (?:tail |musttail |notail )?call void @"?` + regexp.QuoteMeta(prefetchMarker) + `"?\((.*)\)`)
-
-func isPrefetch(l string) bool {
-	return strings.Contains(l, prefetchMarker) && prefetchCall.MatchString(l)
+// callsNothing reports whether a line calls a function that returns nothing.
+func callsNothing(l, name string) bool {
+	if !strings.Contains(l, name) {
+		return false
+	}
+	in := llvm.Read(l)
+	return in != nil && in.Callee == name && in.Type == "void"
 }
+
+func isMarker(l string) bool   { return callsNothing(l, waitMarker) }
+func isPrefetch(l string) bool { return callsNothing(l, prefetchMarker) }
 
 // prefetching has the cache ask for what lies at the address of a call of the marker, which is one of any space.
 func prefetching(l string) string {
-	operand := prefetchCall.FindStringSubmatch(l)[1]
-	return fmt.Sprintf(`  call void asm sideeffect "prefetch.L2 [$0];", "l"(ptr %s) #990`, valueOf(operand, "ptr"))
+	return fmt.Sprintf(`  call void asm sideeffect "prefetch.L2 [$0];", "l"(ptr %s) #990`, llvm.Read(l).Operands[0].Value)
 }
 
 // wait puts the wait for the grids before this one where a kernel, whose helper functions have been
@@ -63,27 +66,27 @@ func prefetching(l string) string {
 // A block's threads have waited when all that come to it have, on any way. What may be done before is to
 // read device memory whose address is computed from arguments, which are then early, and to access
 // memory of the threadgroup or the thread.
-func (c *controlFlow) wait(f *function, k *Kernel) (early []int, reason string) {
+func wait(c *llvm.Flow, f *llvm.Function, k *Kernel) (early []int, reason string) {
 	if len(k.Args) > maxOrigins {
 		return nil, fmt.Sprintf("it has %d arguments, of at most %d", len(k.Args), maxOrigins)
 	}
 	marked := false
-	for b := range c.blocks {
-		marked = marked || slices.ContainsFunc(c.blocks[b].lines, isMarker)
+	for b := range c.Blocks {
+		marked = marked || slices.ContainsFunc(c.Blocks[b].Lines, isMarker)
 	}
 	if !marked {
 		return nil, notMarked
 	}
-	waited := c.waited()
-	from := c.memories(f, k)
+	waited := waited(c)
+	from := addressesOf(c, f, k)
 	var read memories
-	for b := range c.blocks {
-		if b > 0 && !c.before.has(b) {
+	for b := range c.Blocks {
+		if b > 0 && !c.Before.Has(b) {
 			continue
 		}
 		done := waited[b]
-		for _, l := range c.blocks[b].lines {
-			counted(1)
+		for _, l := range c.Blocks[b].Lines {
+			llvm.Counted(1)
 			switch {
 			case done:
 			case isMarker(l):
@@ -102,10 +105,10 @@ func (c *controlFlow) wait(f *function, k *Kernel) (early []int, reason string) 
 			early = append(early, i)
 		}
 	}
-	for b, x := range c.blocks {
+	for b, x := range c.Blocks {
 		done := waited[b]
-		out := make([]string, 0, len(x.lines)+1)
-		for i, l := range x.lines {
+		out := make([]string, 0, len(x.Lines)+1)
+		for i, l := range x.Lines {
 			switch {
 			case isMarker(l):
 				if !done {
@@ -113,13 +116,13 @@ func (c *controlFlow) wait(f *function, k *Kernel) (early []int, reason string) 
 				}
 				done = true
 				continue
-			case i == c.ends[b].line && !done && len(c.next[b]) == 0:
+			case i == c.Ends[b].Line && !done && len(c.Next[b]) == 0:
 				out = append(out, waitForGrids)
 			}
 			out = append(out, l)
 		}
-		c.ends[b].line += len(out) - len(x.lines)
-		x.lines = out
+		c.Ends[b].Line += len(out) - len(x.Lines)
+		x.Lines = out
 	}
 	return early, ""
 }
@@ -128,12 +131,12 @@ func (c *controlFlow) wait(f *function, k *Kernel) (early []int, reason string) 
 const notMarked = "it does not say where"
 
 // waited says of each block whether all threads that come to it have waited.
-func (c *controlFlow) waited() []bool {
-	n := len(c.blocks)
+func waited(c *llvm.Flow) []bool {
+	n := len(c.Blocks)
 	in, out := make([]bool, n), make([]bool, n)
 	marks := make([]bool, n)
-	for b, x := range c.blocks {
-		marks[b] = slices.ContainsFunc(x.lines, isMarker)
+	for b, x := range c.Blocks {
+		marks[b] = slices.ContainsFunc(x.Lines, isMarker)
 		in[b], out[b] = b > 0, b > 0 || marks[b]
 	}
 	work := []int{0}
@@ -145,8 +148,8 @@ func (c *controlFlow) waited() []bool {
 		}
 		// INVARIANT: a block comes here once, when it becomes known that a thread may leave it without
 		// having waited.
-		for _, to := range c.next[b] {
-			counted(1)
+		for _, to := range c.Next[b] {
+			llvm.Counted(1)
 			if in[to] {
 				in[to] = false
 				if !marks[to] {
@@ -171,18 +174,12 @@ const (
 // addresses are where the addresses in a kernel come from, by the names of values.
 type addresses map[string]memories
 
-var (
-	anyPointer   = regexp.MustCompile(`\bptr\b`)
-	memoryAccess = regexp.MustCompile(`^  (?:%\S+ = )?(load|store|atomicrmw|cmpxchg|fence) (atomic |volatile )*`)
-	copying      = regexp.MustCompile(`^  (?:tail |musttail |notail )?call void @llvm\.(memcpy|memmove|memset)\.`)
-	// harmlessCall calls a function of LLVM or one in which threads exchange. Neither gets at memory but by
-	// addresses that it is given.
-	harmlessCall = regexp.MustCompile(`^  (?:%\S+ = )?(?:tail |musttail |notail )?call [^@%"]*@"?(?:llvm|air)\.[-a-zA-Z$._0-9]+"?\(`)
-)
+// anyPointer is the type of an address.
+var anyPointer = regexp.MustCompile(`\bptr\b`)
 
-// memories finds out where the addresses in a kernel come from. A value learns from those that it is
+// addressesOf finds out where the addresses in a kernel come from. A value learns from those that it is
 // computed from, each time these have learned something; there are not many things to learn.
-func (c *controlFlow) memories(f *function, k *Kernel) addresses {
+func addressesOf(c *llvm.Flow, f *llvm.Function, k *Kernel) addresses {
 	a := addresses{}
 	users := map[string][]string{}
 	var changed []string
@@ -192,48 +189,49 @@ func (c *controlFlow) memories(f *function, k *Kernel) addresses {
 			changed = append(changed, name)
 		}
 	}
-	for i, p := range f.params {
+	for i, p := range f.Params {
 		switch x := &k.Args[i]; {
 		case x.Attribute != "":
 		case x.Space == Threadgroup:
-			learn(p.name, ownMemory)
+			learn(p.Name, ownMemory)
 		default:
-			learn(p.name, 1<<i)
+			learn(p.Name, 1<<i)
 		}
 	}
-	for _, b := range c.blocks {
-		for _, l := range b.lines {
-			m := assigned.FindStringSubmatch(l)
-			if m == nil {
+	for _, b := range c.Blocks {
+		for _, l := range b.Lines {
+			in := llvm.Read(l)
+			if in == nil || in.Result == "" {
 				continue
 			}
-			counted(1)
-			name, operation, rest := m[1], m[2], m[3]
-			switch operation {
+			llvm.Counted(1)
+			of := in.Operands
+			switch in.Op {
 			case "alloca":
-				learn(name, ownMemory)
-			case "getelementptr", "select", "phi", "bitcast", "addrspacecast", "freeze":
-				if !anyPointer.MatchString(rest) {
-					continue
-				}
-				of, ok := operandsOf(operation, rest)
-				if !ok {
-					learn(name, otherMemory)
-					continue
-				}
-				for _, o := range of {
-					if strings.HasPrefix(o, "%") {
-						users[o] = append(users[o], name)
-						if from, ok := a[o]; ok {
-							learn(name, from)
-						}
-					} else {
-						learn(name, constantMemory(o))
-					}
-				}
+				learn(in.Result, ownMemory)
+				continue
+			case "getelementptr", "bitcast", "addrspacecast", "freeze":
+				of = of[:1]
+			case "select":
+				of = of[1:]
+			case "phi":
 			default:
 				// Any other value is either no address, or of an address that is not known.
-				learn(name, otherMemory)
+				learn(in.Result, otherMemory)
+				continue
+			}
+			if !anyPointer.MatchString(in.Type) {
+				continue
+			}
+			for _, o := range of {
+				if strings.HasPrefix(o.Value, "%") && o.IsPointer() {
+					users[o.Value] = append(users[o.Value], in.Result)
+					if from, ok := a[o.Value]; ok {
+						learn(in.Result, from)
+					}
+				} else {
+					learn(in.Result, a.of(o))
+				}
 			}
 		}
 	}
@@ -241,61 +239,11 @@ func (c *controlFlow) memories(f *function, k *Kernel) addresses {
 		name := changed[len(changed)-1]
 		changed = changed[:len(changed)-1]
 		for _, u := range users[name] {
-			counted(1)
+			llvm.Counted(1)
 			learn(u, a[name])
 		}
 	}
 	return a
-}
-
-// operandsOf are the addresses that an address is computed from; false if they are not understood.
-func operandsOf(operation, rest string) (out []string, ok bool) {
-	if i := strings.Index(rest, ", !dbg "); i >= 0 {
-		rest = rest[:i]
-	}
-	switch operation {
-	case "phi":
-		if !strings.HasPrefix(rest, "ptr") {
-			return nil, false
-		}
-		for _, in := range incoming.FindAllStringSubmatch(rest, -1) {
-			out = append(out, in[1])
-		}
-		return out, len(out) > 0
-	case "select":
-		parts := splitTop(rest)
-		if len(parts) != 3 {
-			return nil, false
-		}
-		for _, p := range parts[1:] {
-			v, ok := pointerIn(p)
-			if !ok {
-				return nil, false
-			}
-			out = append(out, v)
-		}
-		return out, true
-	case "getelementptr":
-		parts := splitTop(rest)
-		if len(parts) < 2 {
-			return nil, false
-		}
-		v, ok := pointerIn(parts[1])
-		return []string{v}, ok
-	}
-	v, ok := pointerIn(strings.Split(rest, " to ")[0])
-	return []string{v}, ok
-}
-
-// pointerIn is the value of an operand whose type is an address: ptr addrspace(1) noundef %x.
-func pointerIn(operand string) (string, bool) {
-	operand = strings.TrimSpace(operand)
-	typ := typeOf(operand)
-	if !strings.HasPrefix(typ, "ptr") || !strings.HasPrefix(operand, "ptr") {
-		return "", false
-	}
-	v := valueOf(operand, typ)
-	return v, v != ""
 }
 
 // constantMemory is the memory that an address which is a constant lies in: a global of the module, or an
@@ -315,15 +263,14 @@ func constantMemory(v string) memories {
 }
 
 // of is the memory that an operand, whose type is an address, may lie in.
-func (a addresses) of(operand string) memories {
-	v, ok := pointerIn(operand)
+func (a addresses) of(o llvm.Operand) memories {
 	switch {
-	case !ok:
+	case !o.IsPointer():
 		return otherMemory
-	case v[0] != '%':
-		return constantMemory(v)
+	case !strings.HasPrefix(o.Value, "%"):
+		return constantMemory(o.Value)
 	}
-	if m, ok := a[v]; ok {
+	if m, ok := a[o.Value]; ok {
 		return m
 	}
 	return otherMemory
@@ -332,61 +279,38 @@ func (a addresses) of(operand string) memories {
 // touched says which arguments an instruction reads before the wait; false if it does what may not be
 // done there.
 func (a addresses) touched(l string) (memories, bool) {
-	if !anyPointer.MatchString(l) && !strings.Contains(l, "call ") && !strings.Contains(l, "invoke ") && !strings.Contains(l, "callbr ") {
+	in := llvm.Read(l)
+	if in == nil || in.Op == "" {
+		return 0, !anyPointer.MatchString(l) && !strings.Contains(l, "call")
+	}
+	reads := func(o llvm.Operand) (memories, bool) {
+		m := a.of(o)
+		return m &^ ownMemory, m&otherMemory == 0
+	}
+	switch {
+	case isPrefetch(l): // L2, which all multiprocessors share, holds what others write from now on, too
+		return 0, true
+	case in.Op == "load" && !strings.Contains(in.Flags, "atomic") && !strings.Contains(in.Flags, "volatile"):
+		return reads(in.Operands[0])
+	case in.Op == "load", in.Op == "atomicrmw", in.Op == "cmpxchg":
+		return 0, a.of(in.Operands[0]) == ownMemory
+	case in.Op == "store":
+		return 0, a.of(in.Operands[1]) == ownMemory
+	case in.Op != "call": // it computes with addresses, if with any
 		return 0, true
 	}
-	reads := func(m memories) (memories, bool) { return m &^ ownMemory, m&otherMemory == 0 }
-	if i := strings.Index(l, ", !dbg "); i >= 0 {
-		l = l[:i]
-	}
-	if isPrefetch(l) { // L2, which all multiprocessors share, holds what others write from now on, too
-		return 0, true
-	}
-	if m := memoryAccess.FindStringSubmatchIndex(l); m != nil {
-		operation, rest := l[m[2]:m[3]], l[m[1]:]
-		parts := splitTop(rest)
-		switch {
-		case operation == "fence":
-			return 0, true
-		case operation == "load" && m[4] < 0 && len(parts) >= 2:
-			return reads(a.of(parts[1]))
-		case operation == "load" && len(parts) >= 2, operation == "store" && len(parts) >= 2:
-			return 0, a.of(parts[1]) == ownMemory
-		case len(parts) >= 1:
-			return 0, a.of(parts[0]) == ownMemory
+	if moves := moveName.FindStringSubmatch(in.Callee); moves != nil {
+		if len(in.Operands) < 2 || a.of(in.Operands[0]) != ownMemory {
+			return 0, false
 		}
+		if moves[1] == "memset" {
+			return 0, true
+		}
+		return reads(in.Operands[1])
+	}
+	// Functions of LLVM, and those in which threads exchange, get at memory only by addresses that they are given.
+	if !strings.HasPrefix(in.Callee, "llvm.") && !strings.HasPrefix(in.Callee, "air.") {
 		return 0, false
 	}
-	if m := copying.FindStringSubmatchIndex(l); m != nil {
-		open := strings.IndexByte(l[m[1]:], '(') + m[1]
-		end := matching(l, open)
-		if end < 0 {
-			return 0, false
-		}
-		args := splitTop(l[open+1 : end])
-		if len(args) < 2 || a.of(args[0]) != ownMemory {
-			return 0, false
-		}
-		if l[m[2]:m[3]] == "memset" {
-			return 0, true
-		}
-		return reads(a.of(args[1]))
-	}
-	if strings.Contains(l, "call ") || strings.Contains(l, "invoke ") || strings.Contains(l, "callbr ") {
-		m := harmlessCall.FindStringSubmatchIndex(l)
-		if m == nil {
-			return 0, false
-		}
-		end := matching(l, m[1]-1)
-		if end < 0 {
-			return 0, false
-		}
-		for _, p := range splitTop(l[m[1]:end]) {
-			if anyPointer.MatchString(p) && a.of(p) != ownMemory {
-				return 0, false
-			}
-		}
-		return 0, true
-	}
-	return 0, true // computes with addresses
+	return 0, !slices.ContainsFunc(in.Operands, func(o llvm.Operand) bool { return anyPointer.MatchString(o.Type) && a.of(o) != ownMemory })
 }

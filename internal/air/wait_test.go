@@ -9,16 +9,18 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/mlxc/mlxc/internal/air/calls"
+
+	"github.com/mlxc/mlxc/internal/llvm"
 )
 
 // controlled is a kernel with its masks and waits, before clang sees it: one of weights w, x and y, a
 // constant n, threadgroup memory t and three numbers, of which only lane differs in a warp.
 func controlled(t *testing.T, body string, launch Launch) *gpuModule {
-	m, err := parseModule("f.ll", []byte(controlledText(body)))
+	m, err := readModule("f.ll", []byte(controlledText(body)))
 	require.NoError(t, err)
 	m.target = calls.PTX
 	require.NoError(t, m.prepare("k", nil, false))
-	g := &gpuModule{module: m, kernel: controlledKernel(), function: m.function("k"), known: map[string]bool{}}
+	g := &gpuModule{module: m, kernel: controlledKernel(), function: m.Function("k"), known: map[string]bool{}}
 	require.NoError(t, g.control(launch))
 	return g
 }
@@ -154,7 +156,7 @@ e:
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := controlled(t, c.body, Launch{Programmatic: true})
-			text := strings.Join(g.function.lines, "\n")
+			text := strings.Join(g.function.Lines, "\n")
 			assert.NotContains(t, text, "wait_for_dispatches")
 			assert.NotContains(t, text, "will_read")
 			assert.Equal(t, strings.Count(c.body, "will_read"), strings.Count(text, `"prefetch.L2 [$0];", "l"(ptr %p)`), text)
@@ -175,7 +177,7 @@ e:
 			before, _, _ := strings.Cut(text, "griddepcontrol.wait")
 			assert.NotContains(t, before, "ptr addrspace(1) %y")
 			plain := controlled(t, strings.ReplaceAll(c.body, wait, ""), Launch{})
-			assert.NotContains(t, strings.Join(plain.function.lines, "\n"), "griddepcontrol")
+			assert.NotContains(t, strings.Join(plain.function.Lines, "\n"), "griddepcontrol")
 		})
 	}
 }
@@ -249,7 +251,7 @@ func TestPrefetchIsCompiled(t *testing.T) {
 			assert.NotContains(t, out, "will_read")
 		}
 	}
-	m, err := parseModule("f.ll", []byte(asking))
+	m, err := readModule("f.ll", []byte(asking))
 	require.NoError(t, err)
 	m.target = calls.Host
 	require.NoError(t, m.prepare("k", nil, false))
@@ -315,9 +317,9 @@ m%[1]s:
 				body = "b:\n" + body
 			}
 			g := controlled(t, body, Launch{})
-			text := strings.Join(g.function.lines, "\n")
+			text := strings.Join(g.function.Lines, "\n")
 			var got []string
-			for _, l := range g.function.lines {
+			for _, l := range g.function.Lines {
 				if _, rest, ok := strings.Cut(l, `@"mlxc.air.`); ok {
 					_, mask, _ := strings.Cut(rest, "(i32 ")
 					mask = mask[:strings.IndexAny(mask, ",)")]
@@ -368,12 +370,12 @@ b%[2]d:
 			fmt.Fprintf(&b, "x%[1]d:\n  %%y%[1]d = call i32 @air.simd_sum.u.i32(i32 %%lane)\n  br label %%end\n", i)
 		}
 		b.WriteString("end:\n  ret void")
-		count = func(n int) { total += n }
-		defer func() { count = nil }()
+		llvm.Count = func(n int) { total += n }
+		defer func() { llvm.Count = nil }()
 		g := controlled(t, b.String(), Launch{Programmatic: true})
 		assert.True(t, g.waits)
 		assert.Equal(t, []int{0}, g.early)
-		assert.Less(t, len(g.function.lines), 40*n)
+		assert.Less(t, len(g.function.Lines), 40*n)
 		return total
 	}
 	small, large := work(400), work(1600)

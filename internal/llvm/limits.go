@@ -1,4 +1,4 @@
-package air
+package llvm
 
 import (
 	"fmt"
@@ -8,20 +8,19 @@ import (
 // What a text may have at most. Kernels stay far below; without these limits a short text could
 // ask for any amount of work or memory.
 const (
-	maxLine    = 1 << 16 // bytes of a line, but for globals and metadata
-	maxNesting = 256     // brackets in brackets, and loops in loops
+	MaxLine    = 1 << 16 // bytes of a line, but for globals and metadata
+	MaxNesting = 256     // brackets in brackets, and loops in loops
 	maxLanes   = 1 << 10 // elements of a vector
-	maxTable   = 1 << 12 // bytes of the text of an array's type, where each access repeats it
 	maxInlined = 1 << 22 // lines that the kernel has when all that it calls is inlined
 )
 
-// count is told how many characters, lines or blocks a loop of this package has looked at. Only
+// Count is told how many characters, lines or blocks a loop of this package has looked at. Only
 // tests set it, which hold that a text twice as long takes twice as many.
-var count func(int)
+var Count func(int)
 
-func counted(n int) {
-	if count != nil {
-		count(n)
+func Counted(n int) {
+	if Count != nil {
+		Count(n)
 	}
 }
 
@@ -32,15 +31,15 @@ func withinLimits(l string) error {
 		return nil
 	case '@':
 	default:
-		if len(l) > maxLine {
-			return fmt.Errorf("a line of %d bytes, of at most %d: %.40q", len(l), maxLine, l)
+		if len(l) > MaxLine {
+			return fmt.Errorf("a line of %d bytes, of at most %d: %.40q", len(l), MaxLine, l)
 		}
 	}
 	depth := 0
 	for i := 0; i < len(l); i++ {
 		switch l[i] {
 		case '"':
-			i = closing(l, i)
+			i = Closing(l, i)
 		case '(', '[', '{', '<':
 			lanes := 0
 			for k := i + 1; l[i] == '<' && k < len(l) && l[k] >= '0' && l[k] <= '9' && lanes <= maxLanes; k++ {
@@ -49,8 +48,8 @@ func withinLimits(l string) error {
 			if lanes > maxLanes {
 				return fmt.Errorf("at column %d a vector has more than %d elements: %.40q", i+1, maxLanes, l[i:])
 			}
-			if depth++; depth > maxNesting {
-				return fmt.Errorf("at column %d brackets lie more than %d deep: %.40q", i+1, maxNesting, l)
+			if depth++; depth > MaxNesting {
+				return fmt.Errorf("at column %d brackets lie more than %d deep: %.40q", i+1, MaxNesting, l)
 			}
 		case ')', ']', '}', '>':
 			depth = max(0, depth-1)
@@ -59,8 +58,8 @@ func withinLimits(l string) error {
 	return nil
 }
 
-// closing returns the index of the quote that ends the string which begins at i, or len(s).
-func closing(s string, i int) int {
+// Closing returns the index of the quote that ends the string which begins at i, or len(s).
+func Closing(s string, i int) int {
 	for i++; i < len(s) && s[i] != '"'; i++ {
 		if s[i] == '\\' {
 			i++
@@ -69,35 +68,35 @@ func closing(s string, i int) int {
 	return min(i, len(s))
 }
 
-// inlined returns an error if the kernel becomes absurdly long once all functions that it calls,
+// Inlined returns an error if the kernel becomes absurdly long once all functions that it calls,
 // and these call, stand where they are called.
-func (m *module) inlined(kernel *function) error {
-	byName := make(map[string]*function, len(m.funcs))
-	for _, f := range m.funcs {
-		byName[strings.Trim(f.name, `"`)] = f
+func (m *Module) Inlined(kernel *Function) error {
+	byName := make(map[string]*Function, len(m.Funcs))
+	for _, f := range m.Funcs {
+		byName[strings.Trim(f.Name, `"`)] = f
 	}
 	const open = -1 // of a function whose callees are being looked at
-	size := make(map[*function]int, len(m.funcs))
-	var of func(f *function, depth int) (int, error)
-	of = func(f *function, depth int) (int, error) {
+	size := make(map[*Function]int, len(m.Funcs))
+	var of func(f *Function, depth int) (int, error)
+	of = func(f *Function, depth int) (int, error) {
 		if n, ok := size[f]; ok {
 			return max(n, 0), nil // LLVM leaves a call of what calls itself
 		}
-		if depth > maxNesting {
-			return 0, fmt.Errorf("functions call each other more than %d deep, at @%s", maxNesting, f.name)
+		if depth > MaxNesting {
+			return 0, fmt.Errorf("functions call each other more than %d deep, at @%s", MaxNesting, f.Name)
 		}
 		size[f] = open
-		total := len(f.lines)
-		counted(total)
-		for _, l := range f.lines {
+		total := len(f.Lines)
+		Counted(total)
+		for _, l := range f.Lines {
 			if !strings.Contains(l, "call ") {
 				continue
 			}
-			at := callLine.FindStringSubmatchIndex(l)
-			if at == nil {
+			in := Read(l)
+			if in == nil || in.Callee == "" {
 				continue
 			}
-			if callee := byName[strings.Trim(l[at[4]:at[5]], `"`)]; callee != nil {
+			if callee := byName[in.Callee]; callee != nil {
 				n, err := of(callee, depth+1)
 				if err != nil {
 					return 0, err
@@ -105,7 +104,7 @@ func (m *module) inlined(kernel *function) error {
 				total += n
 			}
 			if total > maxInlined {
-				return 0, fmt.Errorf("with all that it calls @%s has more than %d lines", f.name, maxInlined)
+				return 0, fmt.Errorf("with all that it calls @%s has more than %d lines", f.Name, maxInlined)
 			}
 		}
 		size[f] = total

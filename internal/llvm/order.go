@@ -1,28 +1,28 @@
-package air
+package llvm
 
 import (
 	"fmt"
 	"slices"
 )
 
-// loop is a loop of a function: blocks from each of which every other one can be reached.
-type loop struct {
-	header      *block // where it is entered
-	first, last int    // its blocks, in the order of arrange
+// Cycle is a loop of a function: blocks from each of which every other one can be reached.
+type Cycle struct {
+	Header      *Block // where it is entered
+	First, Last int    // its blocks, in the order of arrange
 }
 
-// arrange returns the blocks in an order in which a thread that stands at one may still come to
+// Arrange returns the blocks in an order in which a thread that stands at one may still come to
 // those behind it, the way back in a loop aside; and in which the blocks of a loop stand
 // together, before all that a thread comes to when it has left the loop. The loops are there
 // too, inner ones before those that they lie in. Blocks that nothing leads to stand last.
-func arrange(blocks []*block) (*arrangement, error) {
-	a := &arrangement{number: make(map[string]int, len(blocks)), blocks: blocks}
+func Arrange(blocks []*Block) (*Arrangement, error) {
+	a := &Arrangement{number: make(map[string]int, len(blocks)), blocks: blocks}
 	for i, b := range blocks {
-		a.number[b.label] = i
+		a.number[b.Label] = i
 	}
 	a.next = make([][]int, len(blocks))
 	for i, b := range blocks {
-		for _, l := range b.successors() {
+		for _, l := range b.Successors() {
 			if to, ok := a.number[l]; ok {
 				a.next[i] = append(a.next[i], to)
 			}
@@ -42,14 +42,14 @@ func arrange(blocks []*block) (*arrangement, error) {
 		}
 	}
 	for _, i := range a.sorted {
-		a.order = append(a.order, blocks[i])
+		a.Order = append(a.Order, blocks[i])
 	}
 	return a, nil
 }
 
-// arrangement is the work of arrange. Blocks go by their numbers.
-type arrangement struct {
-	blocks []*block
+// Arrangement is the work of arrange. Blocks go by their numbers.
+type Arrangement struct {
+	blocks []*Block
 	number map[string]int // by label
 	next   [][]int        // to which a block leads
 	within []int          // the innermost part that a block is known to lie in; 0 is the function
@@ -63,14 +63,14 @@ type arrangement struct {
 	waits      []bool // on the stack
 
 	sorted []int // the blocks in the order
-	order  []*block
-	loops  []loop
+	Order  []*Block
+	Loops  []Cycle
 }
 
 // visit arranges what can be reached from a block within a part, which lies in so many loops.
-func (a *arrangement) visit(from, part, depth int) error {
-	if depth > maxNesting {
-		return fmt.Errorf("at %%%s loops lie in each other more than %d deep", a.blocks[from].label, maxNesting)
+func (a *Arrangement) visit(from, part, depth int) error {
+	if depth > MaxNesting {
+		return fmt.Errorf("at %%%s loops lie in each other more than %d deep", a.blocks[from].Label, MaxNesting)
 	}
 	var found [][]int // components, each before those that lead to it
 	a.connect(from, part, &found)
@@ -91,16 +91,16 @@ func (a *arrangement) visit(from, part, depth int) error {
 		if err := a.visit(entry, a.parts, depth+1); err != nil {
 			return err
 		}
-		a.loops = append(a.loops, loop{a.blocks[entry], first, len(a.sorted) - 1})
+		a.Loops = append(a.Loops, Cycle{a.blocks[entry], first, len(a.sorted) - 1})
 	}
 	return nil
 }
 
 // connect finds the components of what can be reached from a block. The first block of each is
 // the one by which it was entered.
-func (a *arrangement) connect(b, part int, found *[][]int) {
+func (a *Arrangement) connect(b, part int, found *[][]int) {
 	a.count++
-	counted(1)
+	Counted(1)
 	a.index[b], a.low[b] = a.count, a.count
 	at := len(a.stack)
 	a.stack, a.waits[b] = append(a.stack, b), true
@@ -123,21 +123,21 @@ func (a *arrangement) connect(b, part int, found *[][]int) {
 	}
 }
 
-// overtakes reports whether a thread can go round a loop without coming to a block that it shares
+// Overtakes reports whether a thread can go round a loop without coming to a block that it shares
 // with others: one at which is true. Such a block stands on every way from the loop's header back
 // to it.
 //
 // Some way round is taken. Along it, it is known how far ahead one comes by leaving it: a block
 // that is not jumped over so stands on every way. Each block of the loop is looked at once.
-func (a *arrangement) overtakes(l loop, at func(*block) bool) bool {
-	numbers := a.sorted[l.first : l.last+1]
+func (a *Arrangement) Overtakes(l Cycle, at func(*Block) bool) bool {
+	numbers := a.sorted[l.First : l.Last+1]
 	inside := make(map[int]bool, len(numbers))
 	some := false
 	for _, n := range numbers {
 		inside[n] = true
 		some = some || at(a.blocks[n])
 	}
-	header := a.number[l.header.label]
+	header := a.number[l.Header.Label]
 	if !some || slices.Contains(a.next[header], header) {
 		return slices.ContainsFunc(numbers, func(n int) bool { return n != header && at(a.blocks[n]) })
 	}
@@ -146,7 +146,7 @@ func (a *arrangement) overtakes(l loop, at func(*block) bool) bool {
 	list := []int{header}
 	latch := -1
 	for k := 0; k < len(list) && latch < 0; k++ {
-		counted(1)
+		Counted(1)
 		for _, to := range a.next[list[k]] {
 			if to == header {
 				latch = list[k]
@@ -182,7 +182,7 @@ func (a *arrangement) overtakes(l loop, at func(*block) bool) bool {
 		for len(work) > 0 {
 			x := work[len(work)-1]
 			work = work[:len(work)-1]
-			counted(1)
+			Counted(1)
 			for _, to := range a.next[x] {
 				if to == header {
 					far = len(way)
