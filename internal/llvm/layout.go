@@ -1,7 +1,6 @@
 package llvm
 
 import (
-	"regexp"
 	"strconv"
 	"strings"
 )
@@ -26,47 +25,55 @@ func (m *Module) Layout(typ string) Layout {
 	return l
 }
 
-var arrayType = regexp.MustCompile(`^\[([0-9]+) x (.*)\]$`)
+// ArrayOf returns how many elements an array has, and their type; false of another type.
+func ArrayOf(typ string) (n int, elem string, ok bool) {
+	if !strings.HasPrefix(typ, "[") || !strings.HasSuffix(typ, "]") {
+		return 0, "", false
+	}
+	number, elem, ok := strings.Cut(typ[1:len(typ)-1], " x ")
+	n, err := strconv.Atoi(number)
+	return n, elem, ok && err == nil && n >= 0
+}
+
+// Fields are the types of the members of a structure; false of another type.
+func Fields(typ string) (types []string, ok bool) {
+	if strings.HasPrefix(typ, "<{") && strings.HasSuffix(typ, "}>") {
+		typ = typ[1 : len(typ)-1]
+	}
+	if !strings.HasPrefix(typ, "{") || !strings.HasSuffix(typ, "}") {
+		return nil, false
+	}
+	return Split(typ[1 : len(typ)-1]), true
+}
 
 func (m *Module) lay(typ string) Layout {
-	switch {
-	case strings.HasPrefix(typ, "["):
-		a := arrayType.FindStringSubmatch(typ)
-		if a == nil {
-			return Layout{}
-		}
-		n, err := strconv.Atoi(a[1])
-		e := m.Layout(a[2])
-		if err != nil || n > maxLaidOut || e.Size > maxLaidOut {
-			return Layout{}
-		}
-		return Layout{n * e.Size, e.align}
-	case strings.HasPrefix(typ, "%"):
+	if strings.HasPrefix(typ, "%") {
 		for _, t := range m.Types {
 			if body, ok := strings.CutPrefix(t, typ+" = type "); ok {
 				return m.Layout(body)
 			}
 		}
 		return Layout{}
-	case strings.HasPrefix(typ, "<{") && strings.HasSuffix(typ, "}>"):
+	}
+	if n, elem, ok := ArrayOf(typ); ok {
+		e := m.Layout(elem)
+		if n > maxLaidOut || e.Size > maxLaidOut {
+			return Layout{}
+		}
+		return Layout{n * e.Size, e.align}
+	}
+	if fields, ok := Fields(typ); ok {
 		out := Layout{0, 1}
-		for _, f := range Split(typ[2 : len(typ)-2]) {
+		for _, f := range fields {
 			l := m.Layout(f)
 			if l.align == 0 || out.Size > maxLaidOut {
 				return Layout{}
+			}
+			if typ[0] == '{' { // else it is packed
+				out.Size = (out.Size + l.align - 1) / l.align * l.align
+				out.align = max(out.align, l.align)
 			}
 			out.Size += l.Size
-		}
-		return out
-	case strings.HasPrefix(typ, "{") && strings.HasSuffix(typ, "}"):
-		out := Layout{0, 1}
-		for _, f := range Split(typ[1 : len(typ)-1]) {
-			l := m.Layout(f)
-			if l.align == 0 || out.Size > maxLaidOut {
-				return Layout{}
-			}
-			out.Size = (out.Size+l.align-1)/l.align*l.align + l.Size
-			out.align = max(out.align, l.align)
 		}
 		out.Size = (out.Size + out.align - 1) / out.align * out.align
 		return out

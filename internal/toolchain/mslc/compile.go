@@ -13,6 +13,7 @@ import (
 	"sync"
 
 	"github.com/mlxc/mlxc/internal/air"
+	"github.com/mlxc/mlxc/internal/llvm"
 	"github.com/mlxc/mlxc/internal/toolchain/cage"
 	"github.com/mlxc/mlxc/internal/toolchain/mslshim"
 	"github.com/mlxc/mlxc/internal/toolchain/msltree"
@@ -46,7 +47,7 @@ var own embed.FS
 // depends on it, the source and the options.
 var Digest = sync.OnceValue(func() []byte {
 	h := sha256.New()
-	for _, files := range []fs.FS{own, mslshim.Own, msltree.Own} {
+	for _, files := range []fs.FS{own, llvm.Own, mslshim.Own, msltree.Own} {
 		entries, err := fs.ReadDir(files, ".")
 		if err != nil {
 			panic(err) // INVARIANT: the files are part of the program.
