@@ -2,6 +2,8 @@ package air
 
 import _ "embed"
 
+import _ "embed"
+
 // ABI is the C header of what generated code and its executor share.
 //
 //go:embed abi.h
@@ -26,9 +28,6 @@ const (
 // finished is the site of a thread that has returned.
 const finished = -1
 
-// simdWidth is how many threads a simdgroup has.
-const simdWidth = 32
-
 // attribute is a value that a parameter of a kernel may have by an attribute.
 type attribute struct {
 	lane   bool // of struct lane; else of struct group
@@ -52,64 +51,4 @@ var attributes = map[string]attribute{
 	"thread_index_in_threadgroup":         {true, 40, 1},
 	// threads_per_simdgroup, quadgroup_index_in_threadgroup and thread_index_in_quadgroup
 	// are computed.
-}
-
-// operation is what threads do at a site; the numbers are those of enum operation.
-type operation uint8
-
-// The operations.
-const (
-	threadgroupBarrier operation = iota
-	simdgroupBarrier
-	opSum
-	opProduct
-	opMin
-	opMax
-	opAnd
-	opOr
-	opXor
-	opPrefixInclusiveSum
-	opPrefixExclusiveSum
-	opPrefixInclusiveProduct
-	opPrefixExclusiveProduct
-	opShuffle
-	opShuffleUp
-	opShuffleDown
-	opShuffleXor
-	opShuffleRotateUp
-	opShuffleRotateDown
-	opShuffleAndFillUp
-	opShuffleAndFillDown
-	opBroadcastFirst
-	opAny
-	opAll
-	opBallot
-	opIsFirst
-	opActiveThreads
-	opMultiplyAccumulate
-	opJoin
-	opTogether
-)
-
-// element is the type that an operation computes with; the numbers are those of enum element.
-type element uint8
-
-var elementNames = map[string]element{
-	"f.f32": 0, "f.f16": 1, "f.bf16": 2,
-	"s.i8": 3, "s.i16": 4, "s.i32": 5, "s.i64": 6,
-	"u.i8": 7, "u.i16": 8, "u.i32": 9, "u.i64": 10,
-}
-
-// site is a place at which threads exchange.
-type site struct {
-	operation operation
-	element   element
-	count     int // elements of a value
-	width     int // threads that exchange
-	flags     int // of a barrier: the memory that it orders
-	line      int // of the source, 0 if unknown
-	// stride is how many bytes of the exchange each lane has for an operand, the same at all
-	// sites of a kernel: a thread that goes on to another site leaves its operand there while
-	// others have not yet taken what they got at this one.
-	stride int
 }

@@ -13,7 +13,7 @@ import (
 // coroutine makes of the kernel, whose helper functions have been inlined, the function that
 // the executor starts for each thread: @mlxc_start of abi.h. It suspends where threads
 // exchange. The sites are returned.
-func (m *module) coroutine(f *llvm.Function, k *Kernel, endResult string, checked bool) (sites []site, places []access, variables int, err error) {
+func (m *hostModule) coroutine(f *llvm.Function, k *Kernel, endResult string, checked bool) (sites []site, places []access, variables int, err error) {
 	declared := map[string]llvm.Declaration{}
 	for _, d := range m.Declares {
 		declared[strings.Trim(d.Name, `"`)] = d
@@ -203,10 +203,6 @@ func (m *module) coroutine(f *llvm.Function, k *Kernel, endResult string, checke
 	return sites, places, variables, nil
 }
 
-// togetherMarker is called in checked kernels where all threads of a simdgroup have to come: each does its part
-// alone, and the checker looks who is there.
-const togetherMarker = "air.mlxc.together"
-
 // expandAlone puts the bodies of functions that each thread does alone where they are called, so
 // that the accesses in them are checked as all others.
 func expandAlone(blocks []*llvm.Block, declared map[string]llvm.Declaration) error {
@@ -237,37 +233,16 @@ func expandAlone(blocks []*llvm.Block, declared map[string]llvm.Declaration) err
 	return nil
 }
 
-// alone reports whether each thread does its part of the function alone.
-func alone(d llvm.Declaration) bool {
-	name := strings.Trim(d.Name, `"`)
-	return strings.HasPrefix(name, "air.simdgroup_matrix_8x8_") && !strings.HasPrefix(name, "air.simdgroup_matrix_8x8_multiply_accumulate.")
-}
-
 // hasDeclared reports whether the module declares a function.
-func (m *module) hasDeclared(name string) bool {
+func (m *hostModule) hasDeclared(name string) bool {
 	return slices.ContainsFunc(m.Declares, func(d llvm.Declaration) bool { return d.Name == name })
 }
 
 // replace puts text where the function stood, and takes out the declarations of what exchanges.
-func (m *module) replace(f *llvm.Function, text string) {
+func (m *hostModule) replace(f *llvm.Function, text string) {
 	m.Funcs = slices.DeleteFunc(m.Funcs, func(x *llvm.Function) bool { return x == f })
 	m.Declares = slices.DeleteFunc(m.Declares, func(d llvm.Declaration) bool { return strings.HasPrefix(strings.Trim(d.Name, `"`), "air.") })
 	m.Bodies = append(m.Bodies, text)
-}
-
-// text is IR that is being written.
-type text struct{ strings.Builder }
-
-func (t *text) line(format string, args ...any) {
-	fmt.Fprintf(t, format, args...)
-	t.WriteByte('\n')
-}
-
-func (t *text) lines(lines []string) {
-	for _, l := range lines {
-		t.WriteString(l)
-		t.WriteByte('\n')
-	}
 }
 
 // groupMemory defines %mlxc.memory, of the threadgroup's variables.

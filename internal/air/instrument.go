@@ -45,7 +45,7 @@ var (
 // mlxc_private of the executor (host/check.c), which says where to go instead. extra are the
 // lines that compute the addresses of threadgroup variables. It returns the places, and lines
 // for the beginning of the function.
-func (m *module) instrument(blocks []*llvm.Block, extra []string, f *llvm.Function, k *Kernel, declared map[string]llvm.Declaration) (places []access, begin []string, err error) {
+func (m *hostModule) instrument(blocks []*llvm.Block, extra []string, f *llvm.Function, k *Kernel, declared map[string]llvm.Declaration) (places []access, begin []string, err error) {
 	o, begin, err := m.origins(blocks, extra, f, k)
 	if err != nil {
 		return nil, nil, err
@@ -72,7 +72,7 @@ func (m *module) instrument(blocks []*llvm.Block, extra []string, f *llvm.Functi
 }
 
 // guard is a line, with a call before each access in it.
-func (m *module) guard(l string, from *origins, places *[]access) ([]string, error) {
+func (m *hostModule) guard(l string, from *origins, places *[]access) ([]string, error) {
 	asked, in := llvm.Read(l), llvm.Read(unaligned(l)) // with its alignments, and without
 	if in == nil {
 		return []string{l}, nil

@@ -54,7 +54,7 @@ var (
 // origins finds out where the addresses in a kernel come from. extra are the lines that compute
 // those of threadgroup variables. It also returns lines for the beginning of the function, which
 // note that nothing has been written to private arrays.
-func (m *module) origins(blocks []*llvm.Block, extra []string, f *llvm.Function, k *Kernel) (_ *origins, begin []string, err error) {
+func (m *hostModule) origins(blocks []*llvm.Block, extra []string, f *llvm.Function, k *Kernel) (_ *origins, begin []string, err error) {
 	o := &origins{of: map[string]origin{}}
 	for i, p := range f.Params {
 		if a := &k.Args[i]; a.Attribute == "" {
@@ -239,17 +239,6 @@ func (o *origins) mix(from origin) {
 
 // maxTable is how many bytes the text of an array's type has at most, where each access repeats it.
 const maxTable = 1 << 12
-
-// maxShade is the most bytes of a private variable whose states are kept.
-const maxShade = 1 << 16
-
-// shadeBytes is how many bytes of a variable of the type have states: all, or none where it is too large or not known.
-func (m *module) shadeBytes(typ string) int {
-	if n := m.Layout(typ).Size; n <= maxShade {
-		return n
-	}
-	return 0
-}
 
 // sizeOf is the size of a type in bytes, as an expression.
 func sizeOf(typ string) string {

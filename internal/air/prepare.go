@@ -9,7 +9,6 @@ import (
 	"strings"
 
 	"github.com/mlxc/mlxc/internal/air/calls"
-
 	"github.com/mlxc/mlxc/internal/llvm"
 )
 
@@ -206,6 +205,17 @@ func (m *module) plain(f *llvm.Function, checked bool) {
 		out = append(out, l)
 	}
 	f.Lines = out
+}
+
+// maxShade is the most bytes of a private variable whose states are kept.
+const maxShade = 1 << 16
+
+// shadeBytes is how many bytes of a variable of the type have states: all, or none where it is too large or not known.
+func (m *module) shadeBytes(typ string) int {
+	if n := m.Layout(typ).Size; n <= maxShade {
+		return n
+	}
+	return 0
 }
 
 // roomy is a private array with slack before and behind it. In a checked kernel it has behind

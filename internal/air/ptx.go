@@ -2,12 +2,12 @@ package air
 
 import (
 	"context"
-	"crypto/sha256"
+	"embed"
 	"errors"
 	"fmt"
-	"os"
 	"regexp"
 	"strings"
+	"sync"
 
 	"github.com/mlxc/mlxc/internal/ptx"
 	"github.com/mlxc/mlxc/internal/toolchain/clang"
@@ -93,12 +93,12 @@ func PTX(ctx context.Context, c clang.Compiler, in Input, launch Launch) (_ []by
 			err = fmt.Errorf("%s: kernel %s: PTX: %w", in.Name, in.Kernel.Name, err)
 		}
 	}()
-	b := builder{ctx: ctx, compiler: in.compiler(c), flags: launch.flags()}
-	if b.dir, err = os.MkdirTemp("", "mlxc-air-"); err != nil {
+	b, err := newBuilder(ctx, c, &in, launch.flags())
+	if err != nil {
 		return nil, err
 	}
-	defer func() { err = errors.Join(err, os.RemoveAll(b.dir)) }()
-	g, err := newGPUModule(&b, in, launch)
+	defer func() { err = errors.Join(err, b.close()) }()
+	g, err := newGPUModule(b, in, launch)
 	if err != nil {
 		return nil, err
 	}
@@ -133,23 +133,27 @@ func PTX(ctx context.Context, c clang.Compiler, in Input, launch Launch) (_ []by
 // at its beginning; "" if it does not, or the kernel does not ask for more.
 func Waits(ctx context.Context, c clang.Compiler, in Input) (early []int, reason string, err error) {
 	launch := Launch{Programmatic: true}
-	b := builder{ctx: ctx, compiler: in.compiler(c), flags: launch.flags()}
-	if b.dir, err = os.MkdirTemp("", "mlxc-air-"); err != nil {
+	b, err := newBuilder(ctx, c, &in, launch.flags())
+	if err != nil {
 		return nil, "", err
 	}
-	defer func() { err = errors.Join(err, os.RemoveAll(b.dir)) }()
-	g, err := newGPUModule(&b, in, launch)
+	defer func() { err = errors.Join(err, b.close()) }()
+	g, err := newGPUModule(b, in, launch)
 	if err != nil {
 		return nil, "", fmt.Errorf("%s: kernel %s: PTX: %w", in.Name, in.Kernel.Name, err)
 	}
 	return g.early, g.reason, nil
 }
 
+//go:embed *.go
+var ptxOwn embed.FS
+
+// Generator is the digest of what makes PTX of kernels, but for the compiler.
+var Generator = sync.OnceValue(func() []byte { return digest(ptxOwn, ptx.Own) })
+
 // PTXKey is the key of what [PTX] makes.
 func PTXKey(c clang.Compiler, in Input, launch Launch) Key {
-	h := sha256.New()
-	fmt.Fprintf(h, "ptx denormals %q %+v %d %x", launch.flags(), launch, in.Kernel.MaxThreadgroup, []byte(HostKey(c, in)))
-	return h.Sum(nil)
+	return in.key(c, append(launch.flags(), fmt.Sprintf("denormals %+v", launch)), Generator())
 }
 
 // bounds says to an assembler how many threads a block has at most: without that, a kernel may be

@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"github.com/mlxc/mlxc/internal/air/calls"
-
 	"github.com/mlxc/mlxc/internal/llvm"
 )
 
@@ -28,18 +27,10 @@ type gpuModule struct {
 
 // newGPUModule takes a kernel to where only its entry is missing.
 func newGPUModule(b *builder, in Input, launch Launch) (*gpuModule, error) {
-	m, err := readModule(in.Name, in.IR)
+	m, err := in.open(calls.PTX)
 	if err != nil {
 		return nil, err
 	}
-	if err := m.allowed(); err != nil {
-		return nil, err
-	}
-	f := m.Function(in.Kernel.Name)
-	if f != nil && len(f.Params) != len(in.Kernel.Args) {
-		return nil, fmt.Errorf("the function has %d parameters, its description %d", len(f.Params), len(in.Kernel.Args))
-	}
-	m.target, m.aligned = calls.PTX, in.Aligned
 	if !launch.Programmatic {
 		m.withoutWaits()
 	}

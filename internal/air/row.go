@@ -9,7 +9,7 @@ import (
 
 // row makes of a kernel in which threads exchange nothing the function that runs all threads
 // of a threadgroup that differ in x only: @mlxc_row of abi.h, a loop that clang may vectorise.
-func (m *module) row(f *llvm.Function, k *Kernel) error {
+func (m *hostModule) row(f *llvm.Function, k *Kernel) error {
 	blocks := f.Blocks()
 	memory, _, err := m.threadgroupVariables(blocks)
 	if err != nil {

@@ -9,7 +9,7 @@ import (
 // runtime adds the functions that LLVM calls where a machine lacks an instruction, if the
 // module computes with floats of any kind. They are in the kernel's own object: a shared object
 // is linked without any library.
-func (m *module) runtime() {
+func (m *hostModule) runtime() {
 	if text := m.String(); !strings.Contains(text, "half") && !strings.Contains(text, "float") {
 		return
 	}

@@ -20,7 +20,7 @@ var constantExpression = regexp.MustCompile(`\b(getelementptr(?: (?:inbounds|nuw
 // threadgroupVariables makes locals of a kernel's threadgroup variables: lines that compute
 // their addresses, for the beginning of the function, of %mlxc.memory, in address space 3.
 // The module gets a type that has room for all of them.
-func (m *module) threadgroupVariables(blocks []*llvm.Block) (lines []string, count int, err error) {
+func (m *hostModule) threadgroupVariables(blocks []*llvm.Block) (lines []string, count int, err error) {
 	var fields []string
 	local := map[string]string{} // by global, with its @
 	kept := m.Globals[:0]

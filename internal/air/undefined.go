@@ -19,41 +19,6 @@ import (
 // thread that is not there. What a freeze gives is taken for defined: LLVM puts one where it moves a branch
 // to where the value need not have been asked for.
 
-// Names of what stands for what nothing has set, up to a number: functions that give a value, and memory from which
-// large variables are copied where they begin.
-const (
-	UnsetValue  = "air.mlxc.unset."
-	UnsetMemory = "mlxc.unset.memory."
-	unsetCall   = "unset.mlxc." // the function's name here, where others called air.* get bodies
-)
-
-// renameUnset gives the functions of unset values their name here. Of a kernel that is not checked the values
-// are some.
-func (m *module) renameUnset(checked bool) {
-	found := false
-	for i := range m.Declares {
-		if n, ok := strings.CutPrefix(m.Declares[i].Name, UnsetValue); ok {
-			m.Declares[i].Name, found = unsetCall+n, true
-		}
-	}
-	for _, f := range m.Funcs {
-		for i := 0; found && i < len(f.Lines); i++ {
-			f.Lines[i] = strings.ReplaceAll(f.Lines[i], "@"+UnsetValue, "@"+unsetCall)
-			if in := llvm.Read(f.Lines[i]); in != nil && strings.HasPrefix(in.Callee, unsetCall) && !checked {
-				f.Lines[i] = someValue(in.Result, in.Type, in.Place)
-			}
-		}
-	}
-	if !checked {
-		m.definedUnset()
-	}
-}
-
-// someValue is a line that makes a value which nothing has set: the same in every run.
-func someValue(result, typ, dbg string) string {
-	return fmt.Sprintf("  %s = freeze %s zeroinitializer%s", result, typ, dbg)
-}
-
 // Where a value may be undefined from.
 const (
 	fromUnset    = 1 // a variable
@@ -63,7 +28,7 @@ const (
 
 // undefined says of the values in a kernel whether they may be undefined.
 type undefined struct {
-	m        *module
+	m        *hostModule
 	declared map[string]llvm.Declaration
 	steps    map[string]*llvm.Instruction // by line; lines that make values are all different
 	shadow   map[string]string
@@ -72,9 +37,6 @@ type undefined struct {
 	unset    map[string]bool // read of what nothing has set
 	names    int
 }
-
-// isUndefined reports whether an address is of what nothing has set.
-func isUndefined(operand string) bool { return strings.Contains(operand, "@"+UnsetMemory) }
 
 // shadowType is the integer type, or vector of them, of a value's shadow; "" of a type that is not followed.
 func shadowType(typ string) string {
@@ -112,7 +74,7 @@ func ones(shadow string) string {
 var plainCall = regexp.MustCompile(`^llvm\.(?:dbg|lifetime|mem|assume|experimental|annotation|prefetch|stack)`)
 
 // follow finds out which values of a kernel may be undefined. o says where addresses come from.
-func (m *module) follow(blocks []*llvm.Block, declared map[string]llvm.Declaration, o *origins) *undefined {
+func (m *hostModule) follow(blocks []*llvm.Block, declared map[string]llvm.Declaration, o *origins) *undefined {
 	u := &undefined{m: m, declared: declared, steps: map[string]*llvm.Instruction{}, shadow: map[string]string{}, from: map[string]int{}, origin: map[string]int{}, unset: map[string]bool{}}
 	var all []*llvm.Instruction
 	users := map[string][]*llvm.Instruction{}
@@ -572,15 +534,3 @@ func (u *undefined) value(s *llvm.Instruction, to, shadow string, emit func(stri
 		emit("%s = sext %s %s to %s", to, bools, some, shadow)
 	}
 }
-
-// definedUnset gives what nothing has set, and stands in expressions of addresses still, some memory.
-func (m *module) definedUnset() {
-	m.Declares = slices.DeleteFunc(m.Declares, func(d llvm.Declaration) bool { return strings.HasPrefix(d.Name, unsetCall) })
-	for i, g := range m.Globals {
-		if strings.HasPrefix(strings.Trim(g.Name, `"`), UnsetMemory) {
-			m.Globals[i].Text = unsetText.ReplaceAllString(g.Text, "internal constant $1 zeroinitializer")
-		}
-	}
-}
-
-var unsetText = regexp.MustCompile(`^external .*?constant (\[[0-9]+ x i8\])`)

@@ -9,7 +9,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/mlxc/mlxc/internal/air/calls"
-
 	"github.com/mlxc/mlxc/internal/llvm"
 )
 
