@@ -16,7 +16,7 @@ import (
 // line. It is the first fence; the second is the cage of the compiler and that of the executor.
 
 // allowed returns an error for the first thing in a module that no kernel needs.
-func (m *module) allowed() error {
+func (m *Module) allowed() error {
 	c := checker{m: m, functions: map[string]bool{}, globals: map[string]bool{}, intrinsics: map[string]bool{}}
 	for _, d := range m.Declares {
 		c.functions[strings.Trim(d.Name, `"`)] = true
@@ -45,7 +45,7 @@ func (m *module) allowed() error {
 
 // checker looks through one module.
 type checker struct {
-	m                  *module
+	m                  *Module
 	functions, globals map[string]bool // by their names without quotes
 	intrinsics         map[string]bool // declared ones that are allowed
 }

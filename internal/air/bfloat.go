@@ -10,11 +10,11 @@ import (
 )
 
 // A bfloat is rounded by arithmetic of integers: for fptrunc to bfloat, and for arithmetic of
-// bfloats, which ends in one, LLVM calls a function on most machines (runtime.go), which is
+// bfloats, which ends in one, LLVM calls a function on most machines (runtime.go of package host), which is
 // not inlined, and which no loop is vectorised around.
 
 // bfloats rounds the bfloats of all functions by functions of the module's own.
-func (m *module) bfloats() {
+func (m *Module) bfloats() {
 	round := map[string]bool{} // the types that are rounded to
 	values := 0
 	for _, f := range m.Funcs {
@@ -73,7 +73,7 @@ func rounder(typ string) string {
 // roundBfloat is that function: to the nearest, of two to the even one; of a NaN the upper
 // half, quiet.
 func roundBfloat(typ string) string {
-	var t text
+	var t Text
 	n, _ := llvm.Elements(typ)
 	of := func(elem string) string { return strings.Replace(typ, "bfloat", elem, 1) }
 	all := func(value int) string { // that value in each element
@@ -83,19 +83,19 @@ func roundBfloat(typ string) string {
 		return "<" + strings.TrimSuffix(strings.Repeat(fmt.Sprintf("i32 %d, ", value), n), ", ") + ">"
 	}
 	i32 := of("i32")
-	t.line("define internal %s @%s(%s %%x) alwaysinline nounwind {", typ, rounder(typ), of("float"))
-	t.line("  %%i = bitcast %s %%x to %s", of("float"), i32)
-	t.line("  %%upper = lshr %s %%i, %s", i32, all(16))
-	t.line("  %%odd = and %s %%upper, %s", i32, all(1))
-	t.line("  %%half = add %s %%odd, %s", i32, all(0x7fff))
-	t.line("  %%rounded = add %s %%i, %s", i32, "%half")
-	t.line("  %%quiet = or %s %%i, %s", i32, all(0x400000))
-	t.line("  %%nan = fcmp uno %s %%x, %%x", of("float"))
-	t.line("  %%chosen = select %s %%nan, %s %%quiet, %s %%rounded", of("i1"), i32, i32)
-	t.line("  %%high = lshr %s %%chosen, %s", i32, all(16))
-	t.line("  %%short = trunc %s %%high to %s", i32, of("i16"))
-	t.line("  %%result = bitcast %s %%short to %s", of("i16"), typ)
-	t.line("  ret %s %%result", typ)
-	t.line("}")
+	t.Line("define internal %s @%s(%s %%x) alwaysinline nounwind {", typ, rounder(typ), of("float"))
+	t.Line("  %%i = bitcast %s %%x to %s", of("float"), i32)
+	t.Line("  %%upper = lshr %s %%i, %s", i32, all(16))
+	t.Line("  %%odd = and %s %%upper, %s", i32, all(1))
+	t.Line("  %%half = add %s %%odd, %s", i32, all(0x7fff))
+	t.Line("  %%rounded = add %s %%i, %s", i32, "%half")
+	t.Line("  %%quiet = or %s %%i, %s", i32, all(0x400000))
+	t.Line("  %%nan = fcmp uno %s %%x, %%x", of("float"))
+	t.Line("  %%chosen = select %s %%nan, %s %%quiet, %s %%rounded", of("i1"), i32, i32)
+	t.Line("  %%high = lshr %s %%chosen, %s", i32, all(16))
+	t.Line("  %%short = trunc %s %%high to %s", i32, of("i16"))
+	t.Line("  %%result = bitcast %s %%short to %s", of("i16"), typ)
+	t.Line("  ret %s %%result", typ)
+	t.Line("}")
 	return t.String()
 }

@@ -37,9 +37,9 @@ type Input struct {
 	Trusted bool `json:"-"`
 }
 
-// open reads the module of a kernel that becomes code of a machine.
-func (in *Input) open(target calls.Target) (*module, error) {
-	m, err := readModule(in.Name, in.IR)
+// Open reads the module of a kernel that becomes code of a machine.
+func (in *Input) Open(target calls.Target) (*Module, error) {
+	m, err := ReadModule(in.Name, in.IR)
 	if err != nil {
 		return nil, err
 	}
@@ -49,17 +49,17 @@ func (in *Input) open(target calls.Target) (*module, error) {
 	if f := m.Function(in.Kernel.Name); f != nil && len(f.Params) != len(in.Kernel.Args) {
 		return nil, fmt.Errorf("the function has %d parameters, its description %d", len(f.Params), len(in.Kernel.Args))
 	}
-	m.target, m.aligned = target, in.Aligned
+	m.Target, m.aligned = target, in.Aligned
 	return m, nil
 }
 
 //go:embed *.go
-var own embed.FS
+var Own embed.FS
 
-// digest is that of this package and of packages calls and llvm, and of further files: what is made depends on all of them.
-func digest(more ...embed.FS) []byte {
+// Digest is that of this package and of packages calls and llvm, and of further files: what is made depends on all of them.
+func Digest(more ...embed.FS) []byte {
 	h := sha256.New()
-	for _, files := range append([]embed.FS{own, llvm.Own}, more...) {
+	for _, files := range append([]embed.FS{Own, llvm.Own}, more...) {
 		entries, err := files.ReadDir(".")
 		if err != nil {
 			panic(err) // INVARIANT: the files are part of the program.
@@ -80,8 +80,8 @@ func digest(more ...embed.FS) []byte {
 	return h.Sum(nil)
 }
 
-// key is that of what a compiler makes of the kernel with some flags, by code of which there is a digest.
-func (in *Input) key(c clang.Compiler, flags []string, code []byte) Key {
+// Key is that of what a compiler makes of the kernel with some flags, by code of which there is a digest.
+func (in *Input) Key(c clang.Compiler, flags []string, code []byte) Key {
 	h := sha256.New()
 	fmt.Fprintf(h, "%x %s %d %q %v %v\n%q %d\n", code, c.Path, c.Version, flags, in.Checked, in.Aligned, in.Kernel.Name, in.Kernel.MaxThreadgroup)
 	for _, v := range in.Constants {
@@ -92,42 +92,42 @@ func (in *Input) key(c clang.Compiler, flags []string, code []byte) Key {
 	return h.Sum(nil)
 }
 
-// builder compiles one kernel in a folder of its own.
-type builder struct {
+// Builder compiles one kernel in a folder of its own.
+type Builder struct {
 	ctx      context.Context
-	compiler clang.Compiler
+	Compiler clang.Compiler
 	flags    []string // that say for which machine
 	dir      string
 }
 
-// newBuilder returns one, which is to be closed.
-func newBuilder(ctx context.Context, c clang.Compiler, in *Input, flags []string) (*builder, error) {
+// NewBuilder returns one, which is to be closed.
+func NewBuilder(ctx context.Context, c clang.Compiler, in *Input, flags []string) (*Builder, error) {
 	c.Trust = c.Trust || in.Trusted
 	dir, err := os.MkdirTemp("", "mlxc-air-")
-	return &builder{ctx, c, flags, dir}, err
+	return &Builder{ctx, c, flags, dir}, err
 }
 
-// close removes the folder.
-func (b *builder) close() error { return os.RemoveAll(b.dir) }
+// Close removes the folder.
+func (b *Builder) Close() error { return os.RemoveAll(b.dir) }
 
-// clang runs the compiler on text, which it takes for a file of the given name.
-func (b *builder) clang(text, name string, args ...string) ([]byte, error) {
-	in := b.path(name)
+// Clang runs the compiler on text, which it takes for a file of the given name.
+func (b *Builder) Clang(text, name string, args ...string) ([]byte, error) {
+	in := b.Path(name)
 	if err := os.WriteFile(in, []byte(text), 0o600); err != nil {
 		return nil, err
 	}
 	args = append(append(args, b.flags...), "-Wno-override-module", "-x", "ir", in)
-	return b.run("clang", name+".out", clang.Job{Args: args})
+	return b.Run("clang", name+".out", clang.Job{Args: args})
 }
 
-// path is where a file of the folder lies.
-func (b *builder) path(name string) string { return filepath.Join(b.dir, name) }
+// Path is where a file of the folder lies.
+func (b *Builder) Path(name string) string { return filepath.Join(b.dir, name) }
 
-// run runs the compiler and returns the file that it has made. what says in errors what it was run for.
-func (b *builder) run(what, name string, job clang.Job) ([]byte, error) {
-	out := b.path(name)
+// Run runs the compiler and returns the file that it has made. what says in errors what it was run for.
+func (b *Builder) Run(what, name string, job clang.Job) ([]byte, error) {
+	out := b.Path(name)
 	job.Args, job.Folder = append(job.Args, "-o", out), b.dir
-	_, err := b.compiler.Run(b.ctx, job)
+	_, err := b.Compiler.Run(b.ctx, job)
 	if text := clang.Messages(err); text != "" {
 		return nil, fmt.Errorf("%s: %s", what, firstLines(text, 12))
 	} else if err != nil && b.ctx.Err() == nil {

@@ -12,7 +12,7 @@ import (
 // Such a loop may stand where no thread comes to, as for what must not be, so it is no error by itself; it says why
 // a kernel that was ended had not.
 func Endless(in Input) (lines []int) {
-	m, err := readModule(in.Name, in.IR)
+	m, err := ReadModule(in.Name, in.IR)
 	if err != nil {
 		return nil
 	}

@@ -2,129 +2,130 @@ package air
 
 import (
 	"fmt"
+	"regexp"
 	"strings"
 
 	"github.com/mlxc/mlxc/internal/llvm"
 )
 
-// simdWidth is how many threads a simdgroup has.
-const simdWidth = 32
+// SimdWidth is how many threads a simdgroup has.
+const SimdWidth = 32
 
-// operation is what threads do at a site; the numbers are those of enum operation.
-type operation uint8
+// Operation is what threads do at a site; the numbers are those of enum operation.
+type Operation uint8
 
 // The operations.
 const (
-	threadgroupBarrier operation = iota
-	simdgroupBarrier
-	opSum
-	opProduct
-	opMin
-	opMax
-	opAnd
-	opOr
-	opXor
-	opPrefixInclusiveSum
-	opPrefixExclusiveSum
-	opPrefixInclusiveProduct
-	opPrefixExclusiveProduct
-	opShuffle
-	opShuffleUp
-	opShuffleDown
-	opShuffleXor
-	opShuffleRotateUp
-	opShuffleRotateDown
-	opShuffleAndFillUp
-	opShuffleAndFillDown
-	opBroadcastFirst
-	opAny
-	opAll
-	opBallot
-	opIsFirst
-	opActiveThreads
-	opMultiplyAccumulate
-	opJoin
-	opTogether
+	ThreadgroupBarrier Operation = iota
+	SimdgroupBarrier
+	OpSum
+	OpProduct
+	OpMin
+	OpMax
+	OpAnd
+	OpOr
+	OpXor
+	OpPrefixInclusiveSum
+	OpPrefixExclusiveSum
+	OpPrefixInclusiveProduct
+	OpPrefixExclusiveProduct
+	OpShuffle
+	OpShuffleUp
+	OpShuffleDown
+	OpShuffleXor
+	OpShuffleRotateUp
+	OpShuffleRotateDown
+	OpShuffleAndFillUp
+	OpShuffleAndFillDown
+	OpBroadcastFirst
+	OpAny
+	OpAll
+	OpBallot
+	OpIsFirst
+	OpActiveThreads
+	OpMultiplyAccumulate
+	OpJoin
+	OpTogether
 )
 
-// element is the type that an operation computes with; the numbers are those of enum element.
-type element uint8
+// Element is the type that an operation computes with; the numbers are those of enum element.
+type Element uint8
 
-var elementNames = map[string]element{
+var ElementNames = map[string]Element{
 	"f.f32": 0, "f.f16": 1, "f.bf16": 2,
 	"s.i8": 3, "s.i16": 4, "s.i32": 5, "s.i64": 6,
 	"u.i8": 7, "u.i16": 8, "u.i32": 9, "u.i64": 10,
 }
 
-// site is a place at which threads exchange.
-type site struct {
-	operation operation
-	element   element
-	count     int // elements of a value
-	width     int // threads that exchange
-	flags     int // of a barrier: the memory that it orders
-	line      int // of the source, 0 if unknown
-	// stride is how many bytes of the exchange each lane has for an operand, the same at all
+// Site is a place at which threads exchange.
+type Site struct {
+	Operation Operation
+	Element   Element
+	Count     int // elements of a value
+	Width     int // threads that exchange
+	Flags     int // of a barrier: the memory that it orders
+	Line      int // of the source, 0 if unknown
+	// Stride is how many bytes of the exchange each lane has for an operand, the same at all
 	// sites of a kernel: a thread that goes on to another site leaves its operand there while
 	// others have not yet taken what they got at this one.
-	stride int
+	Stride int
 }
 
-// togetherMarker is called in checked kernels where all threads of a simdgroup have to come: each does its part
+// TogetherMarker is called in checked kernels where all threads of a simdgroup have to come: each does its part
 // alone, and the checker looks who is there.
-const togetherMarker = "air.mlxc.together"
+const TogetherMarker = "air.mlxc.together"
 
 // exchangeNames are the functions of simdgroups and quadgroups, without what says so before
 // their name.
-var exchangeNames = map[string]operation{
-	"sum": opSum, "product": opProduct, "min": opMin, "max": opMax, "and": opAnd, "or": opOr, "xor": opXor,
-	"prefix_inclusive_sum": opPrefixInclusiveSum, "prefix_exclusive_sum": opPrefixExclusiveSum,
-	"prefix_inclusive_product": opPrefixInclusiveProduct, "prefix_exclusive_product": opPrefixExclusiveProduct,
-	"shuffle": opShuffle, "broadcast": opShuffle, "shuffle_up": opShuffleUp, "shuffle_down": opShuffleDown, "shuffle_xor": opShuffleXor,
-	"shuffle_rotate_up": opShuffleRotateUp, "shuffle_rotate_down": opShuffleRotateDown,
-	"shuffle_and_fill_up": opShuffleAndFillUp, "shuffle_and_fill_down": opShuffleAndFillDown,
-	"broadcast_first": opBroadcastFirst, "any": opAny, "all": opAll, "ballot": opBallot, "is_first": opIsFirst,
-	"active_threads_mask": opActiveThreads,
+var exchangeNames = map[string]Operation{
+	"sum": OpSum, "product": OpProduct, "min": OpMin, "max": OpMax, "and": OpAnd, "or": OpOr, "xor": OpXor,
+	"prefix_inclusive_sum": OpPrefixInclusiveSum, "prefix_exclusive_sum": OpPrefixExclusiveSum,
+	"prefix_inclusive_product": OpPrefixInclusiveProduct, "prefix_exclusive_product": OpPrefixExclusiveProduct,
+	"shuffle": OpShuffle, "broadcast": OpShuffle, "shuffle_up": OpShuffleUp, "shuffle_down": OpShuffleDown, "shuffle_xor": OpShuffleXor,
+	"shuffle_rotate_up": OpShuffleRotateUp, "shuffle_rotate_down": OpShuffleRotateDown,
+	"shuffle_and_fill_up": OpShuffleAndFillUp, "shuffle_and_fill_down": OpShuffleAndFillDown,
+	"broadcast_first": OpBroadcastFirst, "any": OpAny, "all": OpAll, "ballot": OpBallot, "is_first": OpIsFirst,
+	"active_threads_mask": OpActiveThreads,
 }
 
-// siteOf returns what threads exchange that call the function; suspends is false of a function
+// SiteOf returns what threads exchange that call the function; suspends is false of a function
 // that only depends on the thread, which is then no site.
-func siteOf(d llvm.Declaration) (s site, err error) {
+func SiteOf(d llvm.Declaration) (s Site, err error) {
 	name := strings.TrimPrefix(strings.Trim(d.Name, `"`), "air.")
 	switch {
 	case name == "wg.barrier":
-		return site{operation: threadgroupBarrier, width: simdWidth}, nil
-	case name == strings.TrimPrefix(togetherMarker, "air."):
-		return site{operation: opTogether, width: simdWidth}, nil
+		return Site{Operation: ThreadgroupBarrier, Width: SimdWidth}, nil
+	case name == strings.TrimPrefix(TogetherMarker, "air."):
+		return Site{Operation: OpTogether, Width: SimdWidth}, nil
 	case name == "simdgroup.barrier":
-		return site{operation: simdgroupBarrier, width: simdWidth}, nil
+		return Site{Operation: SimdgroupBarrier, Width: SimdWidth}, nil
 	case strings.HasPrefix(name, "simdgroup_matrix_8x8_multiply_accumulate."):
 		if len(d.Params) != 3 {
 			return s, fmt.Errorf("air.%s has %d parameters", name, len(d.Params))
 		}
-		return site{operation: opMultiplyAccumulate, width: simdWidth, count: 2}, nil
+		return Site{Operation: OpMultiplyAccumulate, Width: SimdWidth, Count: 2}, nil
 	}
-	s.width = simdWidth
+	s.Width = SimdWidth
 	rest, ok := strings.CutPrefix(name, "simd_")
 	if !ok {
 		if rest, ok = strings.CutPrefix(name, "quad_"); !ok {
 			return s, fmt.Errorf("air.%s is not a function that is known here", name)
 		}
-		s.width = 4
+		s.Width = 4
 	}
 	op, suffix, _ := strings.Cut(rest, ".")
-	if s.operation, ok = exchangeNames[op]; !ok {
+	if s.Operation, ok = exchangeNames[op]; !ok {
 		return s, fmt.Errorf("air.%s is not a function that is known here", name)
 	}
-	switch s.operation {
-	case opAny, opAll, opBallot, opIsFirst, opActiveThreads:
-		s.element, s.count = elementNames["u.i8"], 1
+	switch s.Operation {
+	case OpAny, OpAll, OpBallot, OpIsFirst, OpActiveThreads:
+		s.Element, s.Count = ElementNames["u.i8"], 1
 		return s, nil
 	}
 	if len(d.Params) == 0 {
 		return s, fmt.Errorf("air.%s has no parameter", name)
 	}
-	if s.operation == opShuffleAndFillUp || s.operation == opShuffleAndFillDown {
+	if s.Operation == OpShuffleAndFillUp || s.Operation == OpShuffleAndFillDown {
 		if len(d.Params) < 2 {
 			return s, fmt.Errorf("air.%s has one parameter", name)
 		}
@@ -134,24 +135,24 @@ func siteOf(d llvm.Declaration) (s site, err error) {
 	if before, after, ok := strings.Cut(suffix, "."); ok {
 		kind, typ = before, after
 	}
-	s.count = 1
+	s.Count = 1
 	if strings.HasPrefix(typ, "v") && len(typ) > 2 {
-		s.count, typ = int(typ[1]-'0'), typ[2:]
+		s.Count, typ = int(typ[1]-'0'), typ[2:]
 	}
-	if s.element, ok = elementNames[kind+"."+typ]; !ok {
+	if s.Element, ok = ElementNames[kind+"."+typ]; !ok {
 		return s, fmt.Errorf("air.%s: values of type %q are not known here", name, suffix)
 	}
-	if n, _ := llvm.Elements(d.Params[0]); n != s.count || llvm.BytesOf(d.Params[0]) == 0 || llvm.BytesOf(d.Params[0]) > 32 {
+	if n, _ := llvm.Elements(d.Params[0]); n != s.Count || llvm.BytesOf(d.Params[0]) == 0 || llvm.BytesOf(d.Params[0]) > 32 {
 		return s, fmt.Errorf("air.%s has a parameter of type %s", name, d.Params[0])
 	}
 	return s, nil
 }
 
-// matrix returns the body of a function of simdgroup matrices in which each lane does its
+// MatrixLines returns the body of a function of simdgroup matrices in which each lane does its
 // part alone: IR text, given the values of the arguments. A lane l has the elements in row
 // (l>>2 & 4) | (l>>1 & 3) and columns 2·((l>>2 & 2) | (l & 1)) and the next; if matrices lie by rows, in
 // row l>>2 and columns 2·(l&3) and the next.
-func matrix(d llvm.Declaration, args []string, n, result string, rows bool) (lines []string, err error) {
+func MatrixLines(d llvm.Declaration, args []string, n, result string, rows bool) (lines []string, err error) {
 	name := strings.TrimPrefix(strings.Trim(d.Name, `"`), "air.simdgroup_matrix_8x8_")
 	op, _, _ := strings.Cut(name, ".")
 	emit := func(format string, a ...any) { lines = append(lines, "  "+fmt.Sprintf(format, a...)) }
@@ -190,7 +191,7 @@ func matrix(d llvm.Declaration, args []string, n, result string, rows bool) (lin
 		for k := range 2 {
 			emit("%s.k%d = add i64 %s.col, %d", p, k, p, k)
 			emit("%s.d%d = icmp eq i64 %s.row, %s.k%d", p, k, p, p, k)
-			emit("%s.v%d = select i1 %s.d%d, %s %s, %s %s", p, k, p, k, elem, args[0], elem, zero(elem))
+			emit("%s.v%d = select i1 %s.d%d, %s %s, %s %s", p, k, p, k, elem, args[0], elem, Zero(elem))
 			name := result
 			if k == 0 {
 				name = p + ".h"
@@ -238,8 +239,8 @@ func matrix(d llvm.Declaration, args []string, n, result string, rows bool) (lin
 	return nil, fmt.Errorf("air.simdgroup_matrix_8x8_%s is not a function that is known here", name)
 }
 
-// zero is the literal 0 of a floating type.
-func zero(elem string) string {
+// Zero is the literal 0 of a floating type.
+func Zero(elem string) string {
 	switch elem {
 	case "half":
 		return "0xH0000"
@@ -249,8 +250,11 @@ func zero(elem string) string {
 	return "0.0"
 }
 
-// alone reports whether each thread does its part of the function alone.
-func alone(d llvm.Declaration) bool {
+// Alone reports whether each thread does its part of the function alone.
+func Alone(d llvm.Declaration) bool {
 	name := strings.Trim(d.Name, `"`)
 	return strings.HasPrefix(name, "air.simdgroup_matrix_8x8_") && !strings.HasPrefix(name, "air.simdgroup_matrix_8x8_multiply_accumulate.")
 }
+
+// MoveName is the name of a function of LLVM that copies or fills memory.
+var MoveName = regexp.MustCompile(`^llvm\.(memcpy|memmove|memset)\.`)

@@ -7,22 +7,22 @@ import (
 	"github.com/mlxc/mlxc/internal/llvm"
 )
 
-// waitMarker is the function of a source that says: from here on a thread may access what other
+// WaitMarker is the function of a source that says: from here on a thread may access what other
 // dispatches write (docs/kernels.md). It does nothing but in an entry that is launched before the grids
 // that it depends on have ended, where it waits for them.
-const waitMarker = "air.wait_for_dispatches"
+const WaitMarker = "air.wait_for_dispatches"
 
 // prefetchMarker is the function of a source that says: what lies at an address will be read. It does nothing
 // but on a GPU, whose cache then asks the memory for the line.
 const prefetchMarker = "air.will_read"
 
 // declaresMarker reports whether a module declares a marker.
-func (m *module) declaresMarker(name string) bool {
+func (m *Module) declaresMarker(name string) bool {
 	return slices.ContainsFunc(m.Declares, func(d llvm.Declaration) bool { return strings.Trim(d.Name, `"`) == name })
 }
 
 // without takes the calls of a marker out, whose lines are these.
-func (m *module) without(name string, is func(string) bool) {
+func (m *Module) without(name string, is func(string) bool) {
 	if !m.declaresMarker(name) {
 		return
 	}
@@ -32,12 +32,12 @@ func (m *module) without(name string, is func(string) bool) {
 	m.Declares = slices.DeleteFunc(m.Declares, func(d llvm.Declaration) bool { return strings.Trim(d.Name, `"`) == name })
 }
 
-// withoutWaits takes the calls of the marker of waits out, withoutPrefetches those of the other.
-func (m *module) withoutWaits()      { m.without(waitMarker, isMarker) }
-func (m *module) withoutPrefetches() { m.without(prefetchMarker, isPrefetch) }
+// WithoutWaits takes the calls of the marker of waits out, withoutPrefetches those of the other.
+func (m *Module) WithoutWaits()      { m.without(WaitMarker, IsMarker) }
+func (m *Module) withoutPrefetches() { m.without(prefetchMarker, IsPrefetch) }
 
-// isAirMarker reports whether a function of AIR is a marker: nothing is exchanged there.
-func isAirMarker(name string) bool { return name == waitMarker || name == prefetchMarker }
+// IsAirMarker reports whether a function of AIR is a marker: nothing is exchanged there.
+func IsAirMarker(name string) bool { return name == WaitMarker || name == prefetchMarker }
 
 // callsNothing reports whether a line calls a function that returns nothing.
 func callsNothing(l, name string) bool {
@@ -48,5 +48,5 @@ func callsNothing(l, name string) bool {
 	return in != nil && in.Callee == name && in.Type == "void"
 }
 
-func isMarker(l string) bool   { return callsNothing(l, waitMarker) }
-func isPrefetch(l string) bool { return callsNothing(l, prefetchMarker) }
+func IsMarker(l string) bool   { return callsNothing(l, WaitMarker) }
+func IsPrefetch(l string) bool { return callsNothing(l, prefetchMarker) }

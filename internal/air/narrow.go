@@ -26,7 +26,7 @@ var (
 
 // narrow gives values of matrices a type of two elements. A module that does anything else with
 // them than matrices are for stays as it is.
-func (m *module) narrow() {
+func (m *Module) narrow() {
 	holders := m.matrixHolders()
 	lines := make([][]string, len(m.Funcs))
 	for i, f := range m.Funcs {
@@ -63,7 +63,7 @@ func (m *module) narrow() {
 var part = regexp.MustCompile(`^  %\S+ = (?:extractvalue|insertvalue) `)
 
 // matrixHolders returns the names of types that have matrices as parts, or as parts of parts.
-func (m *module) matrixHolders() map[string]bool {
+func (m *Module) matrixHolders() map[string]bool {
 	holders := map[string]bool{}
 	within := map[string][]string{} // the types that a type is a part of
 	var found []string

@@ -72,7 +72,7 @@ declare <64 x float> @air.simdgroup_matrix_8x8_init_diag.v64f32.f32(float)
 		`%y = extractvalue %outermost undef, 1`:     true,
 		"%y = bitcast <64 x float> %x to i2048":     false,
 	} {
-		m, err := readModule("m", []byte(fmt.Sprintf(text, line)))
+		m, err := ReadModule("m", []byte(fmt.Sprintf(text, line)))
 		require.NoError(t, err)
 		m.narrow()
 		want := "<64 x float>"

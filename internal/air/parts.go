@@ -14,25 +14,25 @@ import (
 // those of simdgroup matrices, bit for bit.
 const (
 	partsKnown    = "air.simdgroup_parts_known"
-	partsTaken    = "air.simdgroup_parts_of.f32"
-	partsMultiply = "air.simdgroup_parts_multiply.f32"
+	PartsTaken    = "air.simdgroup_parts_of.f32"
+	PartsMultiply = "air.simdgroup_parts_multiply.f32"
 )
 
 // partsTypes are the types of these functions.
 var partsTypes = map[string]llvm.Declaration{
 	partsKnown:    {Result: "i1"},
-	partsTaken:    {Result: "<4 x i32>", Params: []string{"float", "float"}},
-	partsMultiply: {Result: "<4 x float>", Params: slices.Repeat([]string{"i32"}, 18)},
+	PartsTaken:    {Result: "<4 x i32>", Params: []string{"float", "float"}},
+	PartsMultiply: {Result: "<4 x float>", Params: slices.Repeat([]string{"i32"}, 18)},
 }
 
-// inParts reports whether a function is one of these.
-func inParts(d llvm.Declaration) bool { return partsTypes[strings.Trim(d.Name, `"`)].Result != "" }
+// InParts reports whether a function is one of these.
+func InParts(d llvm.Declaration) bool { return partsTypes[strings.Trim(d.Name, `"`)].Result != "" }
 
-// parts says to a module whether the functions mean anything. Where they do not, nothing is left of them.
-func (m *module) parts(known bool) error {
+// Parts says to a module whether the functions mean anything. Where they do not, nothing is left of them.
+func (m *Module) Parts(known bool) error {
 	declared := map[string]llvm.Declaration{}
 	for _, d := range m.Declares {
-		if !inParts(d) {
+		if !InParts(d) {
 			continue
 		}
 		name := strings.Trim(d.Name, `"`)
@@ -59,7 +59,7 @@ func (m *module) parts(known bool) error {
 		}
 	}
 	m.Declares = slices.DeleteFunc(m.Declares, func(d llvm.Declaration) bool {
-		return inParts(d) && (!known || strings.Trim(d.Name, `"`) == partsKnown)
+		return InParts(d) && (!known || strings.Trim(d.Name, `"`) == partsKnown)
 	})
 	return nil
 }

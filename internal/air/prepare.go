@@ -12,20 +12,20 @@ import (
 	"github.com/mlxc/mlxc/internal/llvm"
 )
 
-// module is an LLVM module that becomes code of a machine.
-type module struct {
+// Module is an LLVM module that becomes code of a machine.
+type Module struct {
 	*llvm.Module
-	target  calls.Target // of the bodies of air.* functions
+	Target  calls.Target // of the bodies of air.* functions
 	aligned bool         // Input.Aligned
 }
 
-// readModule reads a module. name is the file's, for errors.
-func readModule(name string, text []byte) (*module, error) {
+// ReadModule reads a module. name is the file's, for errors.
+func ReadModule(name string, text []byte) (*Module, error) {
 	m, err := llvm.Parse(name, text)
 	if err != nil {
 		return nil, err
 	}
-	return &module{Module: m}, nil
+	return &Module{Module: m}, nil
 }
 
 // ConstantValue is the value of a function constant.
@@ -39,26 +39,26 @@ var (
 	attachment = regexp.MustCompile(`, !([a-z][a-zA-Z._]*) ![0-9]+`)
 	// stringAttribute is an attribute of a function; a name in quotes stands behind % or @.
 	stringAttribute = regexp.MustCompile(` "[^"]*"(?:="[^"]*")?`)
-	argumentAlign   = regexp.MustCompile(` align [0-9]+`)
+	ArgumentAlign   = regexp.MustCompile(` align [0-9]+`)
 	dereferenceable = regexp.MustCompile(` dereferenceable(?:_or_null)?\([0-9]+\)`)
 	constantGlobal  = regexp.MustCompile(`^"?(.*)\.MTL_FC_INIT_([0-9]+)_([A-Za-z0-9]+)"?$`)
 	constantText    = regexp.MustCompile(`\b(?:constant|global) (\S+|<[^>]*>) (?:undef|poison|zeroinitializer)`)
-	// vectorAccess is a load or store of a vector, up to its alignment.
-	vectorAccess = regexp.MustCompile(`^(  (?:%\S+ = load|store) (?:volatile )?<[0-9]+ x (half|bfloat|float|i8|i16|i32|i64)>.*, align )[0-9]+`)
+	// VectorAccess is a load or store of a vector, up to its alignment.
+	VectorAccess = regexp.MustCompile(`^(  (?:%\S+ = load|store) (?:volatile )?<[0-9]+ x (half|bfloat|float|i8|i16|i32|i64)>.*, align )[0-9]+`)
 	// vectorCopy is a copy of 16 bytes that lie at a multiple of that: mostly of a vector, which is a structure
 	// to our compiler of Metal. LLVM would make two accesses of 8 bytes each of it.
 	vectorCopy  = regexp.MustCompile(`^  (?:tail )?call void @llvm\.memcpy\.p[0-9]+\.p[0-9]+\.i64\((ptr(?: addrspace\([0-9]+\))?) [a-z0-9() ]*\balign 16 [a-z0-9() ]*([%@][-\w.$]+), (ptr(?: addrspace\([0-9]+\))?) [a-z0-9() ]*\balign 16 [a-z0-9() ]*([%@][-\w.$]+), i64 16, i1 false\)(?: #[0-9]+)?(.*)$`)
 	allocaArray = regexp.MustCompile(`^  (%\S+) = alloca (\[.*?\]|<.*?>|[^,]+?)(?:, align ([0-9]+))?(, !dbg ![0-9]+)?$`)
 )
 
-// slack is how many bytes stand before and behind a private array. Kernels that MLX ships
+// Slack is how many bytes stand before and behind a private array. Kernels that MLX ships
 // write up to 992 bytes below one (layer_norm, of threads beyond the end of a row).
-const slack = 1024
+const Slack = 1024
 
-// prepare makes of a module as Apple's compiler, or ours, left it one that clang takes for
+// Prepare makes of a module as Apple's compiler, or ours, left it one that clang takes for
 // this machine: only kernel is left to be called from outside, whatever exchanges nothing
 // between threads has a body, and function constants are known.
-func (m *module) prepare(kernel string, constants []ConstantValue, checked bool) error {
+func (m *Module) Prepare(kernel string, constants []ConstantValue, checked bool) error {
 	for _, t := range m.Types {
 		if len(t) > 1 && t[1] >= '0' && t[1] <= '9' {
 			return fmt.Errorf("the type %s has a number for a name", strings.Fields(t)[0])
@@ -71,13 +71,13 @@ func (m *module) prepare(kernel string, constants []ConstantValue, checked bool)
 	if err := m.Inlined(k); err != nil {
 		return err
 	}
-	if m.target != calls.PTX {
-		m.withoutWaits()
+	if m.Target != calls.PTX {
+		m.WithoutWaits()
 		m.withoutPrefetches()
-		if err := m.parts(false); err != nil {
+		if err := m.Parts(false); err != nil {
 			return err
 		}
-		if err := m.subnormals(false); err != nil {
+		if err := m.Subnormals(false); err != nil {
 			return err
 		}
 	}
@@ -89,15 +89,15 @@ func (m *module) prepare(kernel string, constants []ConstantValue, checked bool)
 		head, body, _ := strings.Cut(a, "{")
 		m.Attrs[i] = head + "{" + stringAttribute.ReplaceAllString(body, "")
 	}
-	if m.target != calls.PTX {
+	if m.Target != calls.PTX {
 		m.mayStay()
 	}
 	for _, f := range m.Funcs {
 		m.plain(f, checked)
 		divide(f)
-		f.Head = prefix(f, f == k) + f.Head[strings.IndexByte(f.Head, '@'):]
+		f.Head = Prefix(f, f == k) + f.Head[strings.IndexByte(f.Head, '@'):]
 		if f != k {
-			f.Head = alwaysInline(f.Head)
+			f.Head = AlwaysInline(f.Head)
 		}
 	}
 	m.Metadata, m.Named = m.debugMetadata(), debugNames(m.Named)
@@ -114,7 +114,7 @@ var promises = regexp.MustCompile(` (?:mustprogress|willreturn)\b`)
 // mayStay takes the promise out of functions that they end: of a loop without an end LLVM would make nothing, and a
 // thread would run into whatever code stands behind it. So the loop stays, and the executor ends it in time. GPUs
 // have such loops for themselves.
-func (m *module) mayStay() {
+func (m *Module) mayStay() {
 	groups := map[string]string{}
 	for _, a := range m.Attrs {
 		head, body, _ := strings.Cut(a, "{")
@@ -140,8 +140,8 @@ func (m *module) mayStay() {
 // attributeGroup names a group of attributes behind the parameters of a function.
 var attributeGroup = regexp.MustCompile(` #[0-9]+`)
 
-// prefix is the head of a function up to its name.
-func prefix(f *llvm.Function, kernel bool) string {
+// Prefix is the head of a function up to its name.
+func Prefix(f *llvm.Function, kernel bool) string {
 	result := llvm.TypeOf(strings.TrimPrefix(f.Head[:strings.IndexByte(f.Head, '@')], "define "))
 	if kernel {
 		return "define " + result + " "
@@ -149,8 +149,8 @@ func prefix(f *llvm.Function, kernel bool) string {
 	return "define internal " + result + " "
 }
 
-// alwaysInline adds the attribute to a function's head, in which noinline may stand.
-func alwaysInline(head string) string {
+// AlwaysInline adds the attribute to a function's head, in which noinline may stand.
+func AlwaysInline(head string) string {
 	end := llvm.Matching(head, strings.IndexByte(head, '('))
 	rest := head[end+1:]
 	for _, word := range []string{" local_unnamed_addr", " unnamed_addr", " noinline"} {
@@ -159,15 +159,15 @@ func alwaysInline(head string) string {
 	return head[:end+1] + " alwaysinline" + rest
 }
 
-// elementAlign is the alignment of a vector's elements.
-var elementAlign = map[string]string{"i8": "1", "half": "2", "bfloat": "2", "i16": "2", "float": "4", "i32": "4", "i64": "8"}
+// ElementAlign is the alignment of a vector's elements.
+var ElementAlign = map[string]string{"i8": "1", "half": "2", "bfloat": "2", "i16": "2", "float": "4", "i32": "4", "i64": "8"}
 
 // plain takes promises out of a function that only Apple's own runtime keeps: that arguments
 // do not overlap (MLX dispatches in place), that more bytes may be read than are, and types
 // of memory. Vectors may lie where their elements may: Metal asks for more, but Apple's GPUs do
 // not, and kernels of ggml's move four floats to and from any address of a float. A kernel that is
 // aligned has looked: there a copy of a vector is a load and a store, where else it is one of bytes.
-func (m *module) plain(f *llvm.Function, checked bool) {
+func (m *Module) plain(f *llvm.Function, checked bool) {
 	aligned := m.aligned
 	f.Head = dereferenceable.ReplaceAllString(stringAttribute.ReplaceAllString(f.Head, ""), "")
 	f.Head = strings.ReplaceAll(f.Head, " noalias", "")
@@ -182,8 +182,8 @@ func (m *module) plain(f *llvm.Function, checked bool) {
 			}
 			return ""
 		})
-		if v := vectorAccess.FindStringSubmatch(l); v != nil && !aligned && !checked {
-			l = v[1] + elementAlign[v[2]] + l[len(v[0]):]
+		if v := VectorAccess.FindStringSubmatch(l); v != nil && !aligned && !checked {
+			l = v[1] + ElementAlign[v[2]] + l[len(v[0]):]
 		}
 		if strings.Contains(l, "call void @llvm.mem") {
 			if c := vectorCopy.FindStringSubmatch(l); c != nil && aligned && !checked {
@@ -191,7 +191,7 @@ func (m *module) plain(f *llvm.Function, checked bool) {
 				out = append(out, fmt.Sprintf("  %s = load <4 x i32>, %s %s, align 16%s", name, c[3], c[4], c[5]))
 				l = fmt.Sprintf("  store <4 x i32> %s, %s %s, align 16%s", name, c[1], c[2], c[5])
 			} else if !aligned && !checked {
-				l = argumentAlign.ReplaceAllString(l, "") // such a copy may be one of a vector
+				l = ArgumentAlign.ReplaceAllString(l, "") // such a copy may be one of a vector
 			}
 		}
 		if a := allocaArray.FindStringSubmatch(l); a != nil && (a[2][0] == '[' || checked && m.Layout(a[2]).Size > 0 && strings.ContainsAny(a[2][:1], "{%<")) {
@@ -211,7 +211,7 @@ func (m *module) plain(f *llvm.Function, checked bool) {
 const maxShade = 1 << 16
 
 // shadeBytes is how many bytes of a variable of the type have states: all, or none where it is too large or not known.
-func (m *module) shadeBytes(typ string) int {
+func (m *Module) shadeBytes(typ string) int {
 	if n := m.Layout(typ).Size; n <= maxShade {
 		return n
 	}
@@ -231,14 +231,14 @@ func roomy(a []string, shaded int) []string {
 		shade = fmt.Sprintf(", [%d x i8]", shaded)
 	}
 	return []string{
-		fmt.Sprintf("  %s = alloca { [%d x i8], %s, [%d x i8]%s }, align %d%s", name, slack, a[2], slack, shade, align, a[4]),
-		fmt.Sprintf("  %s = getelementptr i8, ptr %s, i64 %d%s", a[1], name, slack, a[4]),
+		fmt.Sprintf("  %s = alloca { [%d x i8], %s, [%d x i8]%s }, align %d%s", name, Slack, a[2], Slack, shade, align, a[4]),
+		fmt.Sprintf("  %s = getelementptr i8, ptr %s, i64 %d%s", a[1], name, Slack, a[4]),
 	}
 }
 
 // specialise gives function constants their values. One that is not given is zero, as Metal
 // has it for a constant that nothing sets.
-func (m *module) specialise(constants []ConstantValue) error {
+func (m *Module) specialise(constants []ConstantValue) error {
 	bitsOf := make(map[int]uint64, len(constants))
 	for _, v := range constants {
 		bitsOf[v.Index] = v.Bits
@@ -288,7 +288,7 @@ func literal(typ string, bits uint64) (string, error) {
 }
 
 // plainGlobals takes out what only Apple's tools ask for, and sections.
-func (m *module) plainGlobals() {
+func (m *Module) plainGlobals() {
 	out := m.Globals[:0]
 	for _, g := range m.Globals {
 		switch strings.Trim(g.Name, `"`) {
@@ -314,7 +314,7 @@ var section = regexp.MustCompile(`,? section "[^"]*"`)
 
 // debugMetadata returns the nodes that places in the source need; none if no instruction has
 // a place.
-func (m *module) debugMetadata() []string {
+func (m *Module) debugMetadata() []string {
 	for _, n := range m.Named {
 		if !strings.HasPrefix(n, "!llvm.dbg.cu ") {
 			continue
@@ -352,7 +352,7 @@ func debugNames(named []string) (out []string) {
 
 // uncontracted makes two roundings of each a·b + c that the compiler may fuse. Then a kernel
 // computes what its term says (docs/terms.md), on every machine.
-func (m *module) uncontracted() {
+func (m *Module) uncontracted() {
 	for _, f := range m.Funcs {
 		for k, l := range f.Lines {
 			f.Lines[k] = strings.ReplaceAll(l, "@llvm.fmuladd.", "@mlxc.fmuladd.")
@@ -379,7 +379,7 @@ func (m *module) uncontracted() {
 }
 
 // define gives every air.* function a body that exchanges nothing.
-func (m *module) define() error {
+func (m *Module) define() error {
 	known := map[string]bool{}
 	kept := m.Declares[:0]
 	var functions []calls.Function
@@ -387,7 +387,7 @@ func (m *module) define() error {
 		name := strings.Trim(d.Name, `"`)
 		switch {
 		case strings.HasPrefix(name, "llvm.lifetime."), name == "llvm.experimental.noalias.scope.decl", known[name]:
-		case strings.HasPrefix(name, "air.") && !calls.Exchanges(name) && !isAirMarker(name):
+		case strings.HasPrefix(name, "air.") && !calls.Exchanges(name) && !IsAirMarker(name):
 			functions = append(functions, calls.Function{Name: name, Result: d.Result, Params: d.Params})
 		default:
 			kept = append(kept, d)
@@ -395,7 +395,7 @@ func (m *module) define() error {
 		known[name] = true
 	}
 	m.Declares = kept
-	text, err := calls.Module(functions, m.target)
+	text, err := calls.Module(functions, m.Target)
 	if err != nil {
 		return err
 	}

@@ -20,11 +20,11 @@ func TestAlignment(t *testing.T) {
 		{"  call void @llvm.memcpy.p1.p3.i64(ptr addrspace(1) align 16 %0, ptr addrspace(3) nonnull align 16 %1, i64 16, i1 false)", "  call void @llvm.memcpy.p1.p3.i64(ptr addrspace(1) %0, ptr addrspace(3) nonnull %1, i64 16, i1 false)"},
 	} {
 		f := llvm.Function{Head: "define void @k()", Lines: []string{c.line}}
-		(&module{}).plain(&f, false)
+		(&Module{}).plain(&f, false)
 		assert.Equal(t, []string{c.want}, f.Lines)
 		if !strings.Contains(c.line, "memcpy") {
 			f = llvm.Function{Head: "define void @k()", Lines: []string{c.line}}
-			(&module{aligned: true}).plain(&f, false)
+			(&Module{aligned: true}).plain(&f, false)
 			assert.Equal(t, []string{c.line}, f.Lines, "of a kernel that has looked")
 		}
 	}
@@ -51,7 +51,7 @@ func TestAlignedCopies(t *testing.T) {
 			want = []string{line}
 		}
 		f := llvm.Function{Head: "define void @k()", Lines: []string{line}}
-		(&module{aligned: true}).plain(&f, false)
+		(&Module{aligned: true}).plain(&f, false)
 		assert.Equal(t, want, f.Lines)
 	}
 }

@@ -13,8 +13,8 @@ import (
 // zero, and a processor does too or needs a hundred cycles.
 const subnormalsKnown = "air.subnormals_known"
 
-// subnormals answers the question in a module.
-func (m *module) subnormals(known bool) error {
+// Subnormals answers the question in a module.
+func (m *Module) Subnormals(known bool) error {
 	is := func(d llvm.Declaration) bool { return strings.Trim(d.Name, `"`) == subnormalsKnown }
 	at := slices.IndexFunc(m.Declares, is)
 	if at < 0 {

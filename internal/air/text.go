@@ -5,15 +5,15 @@ import (
 	"strings"
 )
 
-// text is IR that is being written.
-type text struct{ strings.Builder }
+// Text is IR that is being written.
+type Text struct{ strings.Builder }
 
-func (t *text) line(format string, args ...any) {
+func (t *Text) Line(format string, args ...any) {
 	fmt.Fprintf(t, format, args...)
 	t.WriteByte('\n')
 }
 
-func (t *text) lines(lines []string) {
+func (t *Text) Lines(lines []string) {
 	for _, l := range lines {
 		t.WriteString(l)
 		t.WriteByte('\n')

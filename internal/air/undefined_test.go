@@ -11,7 +11,7 @@ import (
 
 // In a kernel that is not checked, what nothing has set has some value.
 func TestUnsetUnchecked(t *testing.T) {
-	m, err := readModule("k.ll", []byte(`@mlxc.unset.memory.1 = external constant [16 x i8], align 256
+	m, err := ReadModule("k.ll", []byte(`@mlxc.unset.memory.1 = external constant [16 x i8], align 256
 define void @k(ptr addrspace(1) %0) {
   %2 = tail call <2 x float> @air.mlxc.unset.0(), !dbg !3
   %3 = load float, ptr @mlxc.unset.memory.1, align 4
@@ -28,7 +28,7 @@ declare <2 x float> @air.mlxc.unset.0()
 
 // States are kept of variables that are small enough, and whose layout is known.
 func TestShadeBytes(t *testing.T) {
-	m := &module{Module: &llvm.Module{Types: []string{"%struct.a = type { i8, <3 x float>, [3 x half] }", "%odd = type { x86_fp80 }"}}}
+	m := &Module{Module: &llvm.Module{Types: []string{"%struct.a = type { i8, <3 x float>, [3 x half] }", "%odd = type { x86_fp80 }"}}}
 	assert.Equal(t, 0, m.shadeBytes("[2 x [60000 x i8]]"))
 	assert.Equal(t, 0, m.shadeBytes("%odd"))
 	assert.Equal(t, 48, m.shadeBytes("%struct.a"))

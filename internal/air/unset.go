@@ -14,42 +14,42 @@ import (
 const (
 	UnsetValue  = "air.mlxc.unset."
 	UnsetMemory = "mlxc.unset.memory."
-	unsetCall   = "unset.mlxc." // the function's name here, where others called air.* get bodies
+	UnsetCall   = "unset.mlxc." // the function's name here, where others called air.* get bodies
 )
 
 // renameUnset gives the functions of unset values their name here. Of a kernel that is not checked the values
 // are some.
-func (m *module) renameUnset(checked bool) {
+func (m *Module) renameUnset(checked bool) {
 	found := false
 	for i := range m.Declares {
 		if n, ok := strings.CutPrefix(m.Declares[i].Name, UnsetValue); ok {
-			m.Declares[i].Name, found = unsetCall+n, true
+			m.Declares[i].Name, found = UnsetCall+n, true
 		}
 	}
 	for _, f := range m.Funcs {
 		for i := 0; found && i < len(f.Lines); i++ {
-			f.Lines[i] = strings.ReplaceAll(f.Lines[i], "@"+UnsetValue, "@"+unsetCall)
-			if in := llvm.Read(f.Lines[i]); in != nil && strings.HasPrefix(in.Callee, unsetCall) && !checked {
-				f.Lines[i] = someValue(in.Result, in.Type, in.Place)
+			f.Lines[i] = strings.ReplaceAll(f.Lines[i], "@"+UnsetValue, "@"+UnsetCall)
+			if in := llvm.Read(f.Lines[i]); in != nil && strings.HasPrefix(in.Callee, UnsetCall) && !checked {
+				f.Lines[i] = SomeValue(in.Result, in.Type, in.Place)
 			}
 		}
 	}
 	if !checked {
-		m.definedUnset()
+		m.DefinedUnset()
 	}
 }
 
-// someValue is a line that makes a value which nothing has set: the same in every run.
-func someValue(result, typ, dbg string) string {
+// SomeValue is a line that makes a value which nothing has set: the same in every run.
+func SomeValue(result, typ, dbg string) string {
 	return fmt.Sprintf("  %s = freeze %s zeroinitializer%s", result, typ, dbg)
 }
 
-// isUndefined reports whether an address is of what nothing has set.
-func isUndefined(operand string) bool { return strings.Contains(operand, "@"+UnsetMemory) }
+// IsUndefined reports whether an address is of what nothing has set.
+func IsUndefined(operand string) bool { return strings.Contains(operand, "@"+UnsetMemory) }
 
-// definedUnset gives what nothing has set, and stands in expressions of addresses still, some memory.
-func (m *module) definedUnset() {
-	m.Declares = slices.DeleteFunc(m.Declares, func(d llvm.Declaration) bool { return strings.HasPrefix(d.Name, unsetCall) })
+// DefinedUnset gives what nothing has set, and stands in expressions of addresses still, some memory.
+func (m *Module) DefinedUnset() {
+	m.Declares = slices.DeleteFunc(m.Declares, func(d llvm.Declaration) bool { return strings.HasPrefix(d.Name, UnsetCall) })
 	for i, g := range m.Globals {
 		if strings.HasPrefix(strings.Trim(g.Name, `"`), UnsetMemory) {
 			m.Globals[i].Text = unsetText.ReplaceAllString(g.Text, "internal constant $1 zeroinitializer")

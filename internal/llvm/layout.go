@@ -11,7 +11,7 @@ type Layout struct{ Size, align int }
 // maxLaidOut is the most bytes of a type whose layout is known.
 const maxLaidOut = 1 << 16
 
-// Layout lays a type out as clang does for a CPU. Where it is wrong the variable has no states (origin.go).
+// Layout lays a type out as clang does for a CPU. Who relies on it asks LLVM whether it is right.
 func (m *Module) Layout(typ string) Layout {
 	if m.layouts == nil {
 		m.layouts = map[string]Layout{}
