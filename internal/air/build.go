@@ -5,11 +5,13 @@ import (
 	"crypto/sha256"
 	"embed"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
 
 	"github.com/mlxc/mlxc/internal/air/calls"
+	"github.com/mlxc/mlxc/internal/files/sources"
 	"github.com/mlxc/mlxc/internal/llvm"
 	"github.com/mlxc/mlxc/internal/toolchain/clang"
 )
@@ -54,27 +56,13 @@ func (in *Input) Open(target calls.Target) (*Module, error) {
 }
 
 //go:embed *.go
-var Own embed.FS
+var own embed.FS
 
 // Digest is that of this package and of packages calls and llvm, and of further files: what is made depends on all of them.
-func Digest(more ...embed.FS) []byte {
+func Digest(more ...fs.FS) []byte {
 	h := sha256.New()
-	for _, files := range append([]embed.FS{Own, llvm.Own}, more...) {
-		entries, err := files.ReadDir(".")
-		if err != nil {
-			panic(err) // INVARIANT: the files are part of the program.
-		}
-		for _, e := range entries {
-			if strings.HasSuffix(e.Name(), "_test.go") {
-				continue
-			}
-			text, err := files.ReadFile(e.Name())
-			if err != nil {
-				panic(err) // INVARIANT: as above.
-			}
-			fmt.Fprintf(h, "%s %d\n%s", e.Name(), len(text), text)
-		}
-	}
+	sources.Add(h, own, llvm.Own)
+	sources.Add(h, more...)
 	bodies := calls.Digest()
 	h.Write(bodies[:])
 	return h.Sum(nil)

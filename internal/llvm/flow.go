@@ -7,7 +7,7 @@ import (
 )
 
 // Flow is the control flow of a function. Blocks go by their places in an order in which all ways lead
-// forward but those back to the header of a loop (arrange).
+// forward but those back to the header of a loop ([Arrange]).
 type Flow struct {
 	Blocks   []*Block
 	Ends     []Branch
@@ -152,12 +152,12 @@ func NewFlow(blocks []*Block) (*Flow, error) {
 	return f, nil
 }
 
-// nest finds out which loop lies in which.
+// nest fills in the tree of loops: of each loop the one around it, and of each block the innermost loop around it.
 func (f *Flow) nest(a *Arrangement, place map[string]int) {
 	n := len(f.Blocks)
 	begins := make([][]int, n) // loops, the outer ones first
 	f.Loops = make([]Loop, len(a.Loops))
-	for l := len(a.Loops) - 1; l >= 0; l-- { // arrange has inner loops first
+	for l := len(a.Loops) - 1; l >= 0; l-- { // the arrangement has inner loops first
 		x := a.Loops[l]
 		f.Loops[l] = Loop{Header: place[x.Header.Label], Last: x.Last, Parent: -1}
 		begins[x.First] = append(begins[x.First], l)

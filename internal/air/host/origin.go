@@ -37,7 +37,7 @@ type private struct {
 	shade string // the address of a byte for each of its bytes, which says whether it was written
 	bytes int    // how many there are
 	begin string // the address that it lies slack bytes behind
-	mixed bool   // addresses that are of it or of something else reach it
+	mixed bool   // an address that is not known may lead into it
 }
 
 // origins says of the addresses in a kernel where they come from.
@@ -231,7 +231,8 @@ func within(address string) string {
 	return address
 }
 
-// mix notes that an address may be of a private array, and that this does not show.
+// mix notes that an address into a private array may have been mixed with others: from then on an address that is
+// not known may lead into the array.
 func (o *origins) mix(from origin) {
 	if from.kind == fromPrivate {
 		o.arrays[from.index].mixed = true

@@ -8,25 +8,25 @@ import (
 	"github.com/mlxc/mlxc/internal/llvm"
 )
 
-// members says for the blocks of a kernel which threads of a warp are at a block together: those that
-// exchange there. On a GPU that lets the threads of a warp run apart, those that happen to run together
-// (activemask) may be only some of them: threads that have left a loop early need not wait for the
-// others. An exchange names all that take part, and the GPU has them wait for each other.
+// members computes the active mask of each block of a kernel: which threads of a warp execute it together, and so
+// exchange there. The mask that the hardware has (activemask) may be smaller, since threads of a warp are scheduled
+// independently: those that have left a loop early need not wait for the others. So an exchange names the mask, and the
+// GPU has these threads wait for each other.
 //
-// A mask follows from one further up, of a block that lies on every way to this one:
+// The mask of a block follows from that of a dominator, in one of four ways:
 //
-//   - Every thread that is there comes here, in this round of all loops that hold both: the mask is the
-//     same. So it is where the ways of an if meet again, and behind a loop, whenever its threads leave it.
-//   - All threads that are there go the same way (uniformity): the same.
-//   - A branch there leads here and nowhere else does: the threads that vote for that way.
-//   - The header of a loop which threads leave in different rounds: at first those that enter the loop,
-//     then those that go round, which again follows from the header's mask.
+//   - Every thread of the dominator comes to the block, in the same iteration of all loops around both: the masks are
+//     the same. That holds where the ways of an if reconverge, and behind a loop, however often its threads iterate.
+//   - All threads of the dominator take the same way (uniformity): the masks are the same.
+//   - A branch of the dominator is the only way to the block: the mask is a vote for that way.
+//   - The block is the header of a loop which threads leave in different iterations: the mask is that of the threads
+//     that enter the loop at first, and then that of those that iterate once more, which follows from the header's.
 //
-// What remains are blocks that threads come to by several branches and leave others behind, as that of
-// if (a || b) with code between, and ways that do not make loops in loops. There the GPU is asked.
+// What remains are blocks that some threads come to by several branches, as that of if (a || b) with code between, and
+// control flow that is not made of nested loops. There the GPU is asked for the mask.
 //
-// Blocks go by their numbers; behind them, len(blocks)+l is the way into loop l, on which those are that
-// enter it. All of them leave it, each in some round.
+// Blocks go by their numbers. Behind them, len(blocks)+l stands for the way into loop l, whose mask is that of the
+// threads that enter it. All of them leave it, each in some iteration.
 type members struct {
 	flow    *llvm.Flow
 	uniform *uniformity

@@ -6,30 +6,30 @@ import (
 	"strings"
 )
 
-// What mma.sync does with matrices (PTX ISA, "Matrix fragments for mma"): of 8 by 8 elements of 16 bits, lane
-// l has in one register those in row l>>2 and columns 2·(l&3) and the next, of the left factor and of the
-// result; of the right factor those in column l>>2 and rows 2·(l&3) and the next. m16n8k8 takes two left
-// factors, one above the other, and m16n8k16 adds the products of two such with two right factors.
+// The fragments of mma.sync (PTX ISA, "Matrix fragments for mma"): lane l holds two elements of each matrix of 8 by 8
+// elements of 16 bits, in one register. Of the left factor and of the result they are those in row l>>2 and columns
+// 2·(l&3) and 2·(l&3)+1, of the right factor those in column l>>2 and rows 2·(l&3) and 2·(l&3)+1. m16n8k8 takes two
+// left factors, one above the other; m16n8k16 adds the products of two such pairs with two right factors.
 //
-// Factors in f16 or bf16 are what it multiplies, exactly. One in f32 is the sum of three in bf16,
+// mma.sync multiplies factors in f16 or bf16 exactly. A factor in f32 is split into a sum of three in bf16,
 //
 //	2^16 · x = high + middle + low
 //
-// each the nearest to what is left of it. That is exact for every x, small ones too, as long as high does not
-// overflow. Of the nine products low with low and low with middle are left out: of x·y they are at
-// most 2^-23. The six others are added from the least on, so that what is lost is lost of the last mma.
+// each of which is the remainder rounded to nearest. The split is exact for every x, small ones too, as long as high
+// does not overflow. Of the nine products of parts, low·low and low·middle are left out: together they are at most
+// 2^-23 of x·y. The six others are added from the smallest to the largest, so that only the last mma rounds.
 //
-// An mma loses when it adds: it aligns exact products at the greatest and cuts them off. On GPUs of compute
-// capability 8.0, which lose most, it adds nine numbers at a time, and cuts 24 bits below the highest bit of the
-// greatest: 9 · 2^-24 of Σ|x·y| twice for an inner index of 16, and 2 · 2^-24 each time for a result of
-// 24 bits. With what is left out that is less than 25 · 2^-24 · Σ|x·y| ([MMATerms] has some more). Sums are
+// The sum of an mma is not exact: it aligns the exact products with the largest one and truncates them. GPUs of compute
+// capability 8.0 lose most: they add nine numbers at a time, and truncate 24 bits below the highest bit of the largest.
+// That is an error of 9 · 2^-24 of Σ|x·y| twice for an inner index of 16, and 2 · 2^-24 each time for a result of
+// 24 bits. With the products left out the error is less than 25 · 2^-24 · Σ|x·y| ([MMATerms] has some more). Sums are
 // added to c, rounded to nearest.
 //
-// Where such a sum is no finite number, an element becomes what fma in the order of the inner index
-// makes of it: a factor was no finite number, or so large that something overflows. Whether that may be is
-// asked of the factors before they are multiplied, so that nothing is kept for it: where the squares of all
-// high parts that a thread has add up to less than 2^120, each is at most 2^60, and products of 16 times six
-// parts stay below 2^127. If any thread's do not, all threads multiply in a branch that looks at each sum.
+// Where a sum is not finite, since a factor is not or since something overflows, the element is computed by fma in the
+// order of the inner index instead. Whether that can happen is decided by the factors, before they are multiplied, so
+// that no registers are kept for it: if the squares of all high parts that a thread holds add up to less than 2^120,
+// each part is at most 2^60, and products of 16 times six parts stay below 2^127. If this does not hold for any thread,
+// all threads of the warp take a branch that looks at each sum.
 const (
 	splitScale = "6.553600e+04"       // 2^16
 	splitBack  = "0x3DF0000000000000" // 2^-32

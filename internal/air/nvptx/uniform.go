@@ -7,17 +7,17 @@ import (
 	"github.com/mlxc/mlxc/internal/llvm"
 )
 
-// uniformity says which values and branches of a kernel are uniform: the same for all threads of a warp
-// that are at a place at one time, which is to say in the same round of each loop that it lies in. What
-// is not known to be uniform is not.
+// uniformity is the divergence analysis of a kernel. A value is uniform if all threads of a warp that execute its
+// instruction together, in the same iteration of each loop around it, compute the same value; a branch is uniform if
+// they all take the same way. What is not known to be uniform counts as divergent.
 type uniformity struct {
 	flow    *llvm.Flow
 	values  map[string]int
-	diverse []bool // by value: it may differ between threads
+	diverse []bool // by value: it is divergent, which is to say it may differ between threads
 	users   [][]user
-	splits  []bool  // by block: threads may go several ways from it
+	splits  []bool  // by block: its branch is divergent
 	phis    [][]int // by block: the values of its phis
-	met     []bool  // by node of flow.after: threads that were split may come to it on different ways
+	met     []bool  // by node of flow.After: threads that have diverged may reconverge there
 	until   []int   // up to which node that was said of a node and all behind it
 	changed []int
 }
@@ -52,7 +52,7 @@ var uniformAttributes = map[string]bool{
 
 // newUniformity finds out what is uniform in a kernel. A value is uniform until something shows that it
 // may not be, which spreads to what is computed of it, to the branches that depend on it, and to the
-// phis where threads that such a branch has split meet again. agreed are further values that are uniform.
+// phis where threads that have diverged at such a branch reconverge. agreed are further values that are uniform.
 func newUniformity(c *llvm.Flow, f *llvm.Function, k *air.Kernel, agreed map[string]bool) *uniformity {
 	u := &uniformity{
 		flow: c, values: map[string]int{}, splits: make([]bool, len(c.Blocks)), phis: make([][]int, len(c.Blocks)),
@@ -131,8 +131,8 @@ func (u *uniformity) differs(v int) {
 	}
 }
 
-// split has threads go several ways from a block. They are together again at the first node that all
-// come to; up to there they may meet in any block.
+// split makes the branch of a block divergent. All threads have reconverged at the first node that is on every way
+// from there; before it, some of them may reconverge in any block.
 func (u *uniformity) split(b int) {
 	if u.splits[b] {
 		return
@@ -161,7 +161,7 @@ func (u *uniformity) split(b int) {
 		if x == end {
 			continue
 		}
-		// INVARIANT: end is above x in c.after, and so is u.until[x].
+		// INVARIANT: end is above x in c.After, and so is u.until[x].
 		if known := u.until[x]; known >= 0 {
 			if c.After.Depth[known] > c.After.Depth[end] {
 				u.until[x] = end
@@ -181,11 +181,11 @@ func (u *uniformity) split(b int) {
 	}
 }
 
-// between reports whether threads may be split when they come to a block: only some of those that were
-// together before come to it.
+// between reports whether the threads that execute a block may be only some of a warp's, since they have diverged and
+// not all of them have reconverged.
 func (u *uniformity) between(b int) bool { return u.until[b] >= 0 }
 
-// meet says that threads may come to a node on several ways: its phis may differ.
+// meet notes that threads may reconverge at a node, coming from different blocks: its phis are divergent.
 func (u *uniformity) meet(node int) {
 	n := len(u.flow.Blocks)
 	if node == u.flow.End() || u.met[node] {
