@@ -51,6 +51,7 @@ const (
 // Element is the type that an operation computes with; the numbers are those of enum element.
 type Element uint8
 
+// ElementNames are the elements by the names that functions of AIR have for them: kind and type.
 var ElementNames = map[string]Element{
 	"f.f32": 0, "f.f16": 1, "f.bf16": 2,
 	"s.i8": 3, "s.i16": 4, "s.i32": 5, "s.i64": 6,

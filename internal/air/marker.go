@@ -48,5 +48,6 @@ func callsNothing(l, name string) bool {
 	return in != nil && in.Callee == name && in.Type == "void"
 }
 
+// IsMarker reports whether a line calls the marker of waits, IsPrefetch whether it calls the other one.
 func IsMarker(l string) bool   { return callsNothing(l, WaitMarker) }
 func IsPrefetch(l string) bool { return callsNothing(l, prefetchMarker) }

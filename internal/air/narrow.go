@@ -20,8 +20,6 @@ var (
 	matrixInDepth = regexp.MustCompile(`[\[{][^%@]*<64 x (?:half|bfloat|float)>`)
 	matrixMask    = regexp.MustCompile(`<(?:2|64) x i32> (<.*>|zeroinitializer|poison|undef)`)
 	matrixValue   = regexp.MustCompile(`<(?:half|bfloat|float) `)
-	instruction   = regexp.MustCompile(`^  (?:%\S+ = )?(?:(?:tail|notail|musttail) )?([a-z]+)`)
-	elementIndex  = regexp.MustCompile(`, i(?:32|64) ([0-9]+)(?:, !dbg ![0-9]+)?$`)
 )
 
 // narrow gives values of matrices a type of two elements. A module that does anything else with
@@ -39,7 +37,7 @@ func (m *Module) narrow() {
 				if l, ok = narrowLine(l); !ok {
 					return
 				}
-			} else if len(holders) > 0 && part.MatchString(l) && mentions(l, holders) {
+			} else if len(holders) > 0 && mentions(l, holders) {
 				return
 			}
 			lines[i] = append(lines[i], l)
@@ -59,8 +57,6 @@ func (m *Module) narrow() {
 		}
 	}
 }
-
-var part = regexp.MustCompile(`^  %\S+ = (?:extractvalue|insertvalue) `)
 
 // matrixHolders returns the names of types that have matrices as parts, or as parts of parts.
 func (m *Module) matrixHolders() map[string]bool {
@@ -92,8 +88,11 @@ func (m *Module) matrixHolders() map[string]bool {
 	return holders
 }
 
-// mentions reports whether one of the types stands in a line.
+// mentions reports whether a line takes a value of one of the types apart, or puts one together.
 func mentions(l string, types map[string]bool) bool {
+	if in := llvm.Read(l); in == nil || in.Op != "extractvalue" && in.Op != "insertvalue" {
+		return false
+	}
 	for _, name := range typeName.FindAllString(l, -1) {
 		if types[name] {
 			return true
@@ -108,21 +107,19 @@ func narrowType(s string) string { return matrixType.ReplaceAllString(s, "<2 x $
 
 // narrowLine is an instruction with values of two elements for matrices.
 func narrowLine(l string) (string, bool) {
-	op := instruction.FindStringSubmatch(l)
-	if op == nil {
+	in := llvm.Read(l)
+	switch {
+	case in == nil:
 		return "", false
-	}
-	switch op[1] {
-	case "alloca", "getelementptr": // layouts of memory
+	case in.Op == "alloca", in.Op == "getelementptr": // layouts of memory
 		return l, true
-	}
-	if matrixInDepth.MatchString(l) {
+	case matrixInDepth.MatchString(l):
 		return "", false // a value that has matrices as parts
 	}
-	switch op[1] {
+	switch in.Op {
 	case "phi", "select", "freeze", "ret", "fadd", "fsub", "fmul", "fdiv", "fneg", "fpext", "fptrunc":
 	case "load", "store":
-		if strings.Contains(l, " volatile ") || strings.Contains(l, "addrspace(") {
+		if strings.Contains(in.Flags, "volatile") || strings.Contains(l, "addrspace(") {
 			return "", false
 		}
 	case "call":
@@ -130,8 +127,7 @@ func narrowLine(l string) (string, bool) {
 			return "", false
 		}
 	case "extractelement", "insertelement":
-		i := elementIndex.FindStringSubmatch(l)
-		if i == nil || i[1] != "0" && i[1] != "1" {
+		if i := in.Operands[len(in.Operands)-1].Value; i != "0" && i != "1" {
 			return "", false
 		}
 	case "shufflevector":

@@ -39,16 +39,12 @@ var (
 	attachment = regexp.MustCompile(`, !([a-z][a-zA-Z._]*) ![0-9]+`)
 	// stringAttribute is an attribute of a function; a name in quotes stands behind % or @.
 	stringAttribute = regexp.MustCompile(` "[^"]*"(?:="[^"]*")?`)
-	ArgumentAlign   = regexp.MustCompile(` align [0-9]+`)
+	argumentAlign   = regexp.MustCompile(` align [0-9]+`)
 	dereferenceable = regexp.MustCompile(` dereferenceable(?:_or_null)?\([0-9]+\)`)
 	constantGlobal  = regexp.MustCompile(`^"?(.*)\.MTL_FC_INIT_([0-9]+)_([A-Za-z0-9]+)"?$`)
 	constantText    = regexp.MustCompile(`\b(?:constant|global) (\S+|<[^>]*>) (?:undef|poison|zeroinitializer)`)
-	// VectorAccess is a load or store of a vector, up to its alignment.
-	VectorAccess = regexp.MustCompile(`^(  (?:%\S+ = load|store) (?:volatile )?<[0-9]+ x (half|bfloat|float|i8|i16|i32|i64)>.*, align )[0-9]+`)
-	// vectorCopy is a copy of 16 bytes that lie at a multiple of that: mostly of a vector, which is a structure
-	// to our compiler of Metal. LLVM would make two accesses of 8 bytes each of it.
-	vectorCopy  = regexp.MustCompile(`^  (?:tail )?call void @llvm\.memcpy\.p[0-9]+\.p[0-9]+\.i64\((ptr(?: addrspace\([0-9]+\))?) [a-z0-9() ]*\balign 16 [a-z0-9() ]*([%@][-\w.$]+), (ptr(?: addrspace\([0-9]+\))?) [a-z0-9() ]*\balign 16 [a-z0-9() ]*([%@][-\w.$]+), i64 16, i1 false\)(?: #[0-9]+)?(.*)$`)
-	allocaArray = regexp.MustCompile(`^  (%\S+) = alloca (\[.*?\]|<.*?>|[^,]+?)(?:, align ([0-9]+))?(, !dbg ![0-9]+)?$`)
+	alignment       = regexp.MustCompile(`, align [0-9]+`)
+	allocaArray     = regexp.MustCompile(`^  (%\S+) = alloca (\[.*?\]|<.*?>|[^,]+?)(?:, align ([0-9]+))?(, !dbg ![0-9]+)?$`)
 )
 
 // Slack is how many bytes stand before and behind a private array. Kernels that MLX ships
@@ -159,8 +155,8 @@ func AlwaysInline(head string) string {
 	return head[:end+1] + " alwaysinline" + rest
 }
 
-// ElementAlign is the alignment of a vector's elements.
-var ElementAlign = map[string]string{"i8": "1", "half": "2", "bfloat": "2", "i16": "2", "float": "4", "i32": "4", "i64": "8"}
+// elementAlign is the alignment of a vector's elements.
+var elementAlign = map[string]string{"i8": "1", "half": "2", "bfloat": "2", "i16": "2", "float": "4", "i32": "4", "i64": "8"}
 
 // plain takes promises out of a function that only Apple's own runtime keeps: that arguments
 // do not overlap (MLX dispatches in place), that more bytes may be read than are, and types
@@ -182,16 +178,15 @@ func (m *Module) plain(f *llvm.Function, checked bool) {
 			}
 			return ""
 		})
-		if v := VectorAccess.FindStringSubmatch(l); v != nil && !aligned && !checked {
-			l = v[1] + ElementAlign[v[2]] + l[len(v[0]):]
-		}
-		if strings.Contains(l, "call void @llvm.mem") {
-			if c := vectorCopy.FindStringSubmatch(l); c != nil && aligned && !checked {
-				name := fmt.Sprintf("%%mlxc.copied%d", len(out))
-				out = append(out, fmt.Sprintf("  %s = load <4 x i32>, %s %s, align 16%s", name, c[3], c[4], c[5]))
-				l = fmt.Sprintf("  store <4 x i32> %s, %s %s, align 16%s", name, c[1], c[2], c[5])
-			} else if !aligned && !checked {
-				l = ArgumentAlign.ReplaceAllString(l, "") // such a copy may be one of a vector
+		switch {
+		case checked:
+		case !aligned:
+			l = Unaligned(l)
+		case strings.Contains(l, "@llvm.memcpy."):
+			if in := llvm.Read(l); isVectorCopy(in) {
+				to, from, name := in.Operands[0], in.Operands[1], fmt.Sprintf("%%mlxc.copied%d", len(out))
+				out = append(out, fmt.Sprintf("  %s = load <4 x i32>, %s %s, align 16%s", name, from.Type, from.Value, in.Place))
+				l = fmt.Sprintf("  store <4 x i32> %s, %s %s, align 16%s", name, to.Type, to.Value, in.Place)
 			}
 		}
 		if a := allocaArray.FindStringSubmatch(l); a != nil && (a[2][0] == '[' || checked && m.Layout(a[2]).Size > 0 && strings.ContainsAny(a[2][:1], "{%<")) {
@@ -205,6 +200,40 @@ func (m *Module) plain(f *llvm.Function, checked bool) {
 		out = append(out, l)
 	}
 	f.Lines = out
+}
+
+// isVectorCopy reports whether a call copies 16 bytes that lie at a multiple of that: mostly a vector, which is a
+// structure to our compiler of Metal. LLVM would make two accesses of 8 bytes each of it.
+func isVectorCopy(in *llvm.Instruction) bool {
+	if in == nil || len(in.Operands) != 4 || in.Operands[2].Value != "16" || in.Operands[3].Value != "false" {
+		return false
+	}
+	return Promised(in, 0) == 16 && Promised(in, 1) == 16
+}
+
+// Promised is what an address that a function is given is promised to be a multiple of, 0 if nothing is.
+func Promised(in *llvm.Instruction, i int) (n int) {
+	o := in.Operands[i]
+	n, _ = strconv.Atoi(strings.TrimPrefix(argumentAlign.FindString(in.Line[o.TypeEnd():o.ValueAt]), " align "))
+	return n
+}
+
+// Unaligned is a line in which vectors that are read, written or copied lie where their elements may.
+func Unaligned(l string) string {
+	if strings.Contains(l, "call void @llvm.mem") {
+		return argumentAlign.ReplaceAllString(l, "") // such a copy may be one of a vector
+	}
+	if !strings.Contains(l, ", align ") {
+		return l
+	}
+	in := llvm.Read(l)
+	if in == nil || in.Op != "load" && in.Op != "store" || !strings.HasPrefix(in.Type, "<") || strings.Contains(in.Flags, "atomic") {
+		return l
+	}
+	if _, elem := llvm.Elements(in.Type); elementAlign[elem] != "" {
+		return alignment.ReplaceAllString(l, ", align "+elementAlign[elem])
+	}
+	return l
 }
 
 // maxShade is the most bytes of a private variable whose states are kept.

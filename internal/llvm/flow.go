@@ -181,10 +181,10 @@ func (f *Flow) Within(b, l int) bool {
 	return x.Header <= b && b <= x.Last
 }
 
-// End is the node of f.after that stands for the end of the function, and of loops without end.
+// End is the node of f.After that stands for the end of the function, and of loops without end.
 func (f *Flow) End() int { return len(f.Blocks) + len(f.Loops) }
 
-// Way is the node of f.after that a way from a block leads to.
+// Way is the node of f.After that a way from a block leads to.
 func (f *Flow) Way(from, to int) int {
 	if l := f.HeaderOf[to]; l >= 0 && f.Within(from, l) {
 		return len(f.Blocks) + l

@@ -39,7 +39,7 @@ func (o *Operand) End() int { return o.ValueAt + len(o.Value) }
 func (o *Operand) IsPointer() bool { return strings.HasPrefix(o.Type, "ptr") }
 
 var (
-	instructionLine = regexp.MustCompile(`^ +(?:(%(?:"[^"]*"|[-a-zA-Z$._0-9]+)) = )?(?:tail |musttail |notail )?([a-z]+)( |$)`)
+	instructionLine = regexp.MustCompile(`^ +(?:(%(?:"[^"]*"|[-a-zA-Z$._0-9]+)) = )?(?:tail |musttail |notail )?([a-z_]+)( |$)`)
 	flagWords       = regexp.MustCompile(`^(?:(?:nuw|nsw|exact|disjoint|nneg|samesign|inbounds|nusw|fast|nnan|ninf|nsz|arcp|contract|afn|reassoc|volatile|atomic|weak) |inrange\([^)]*\) )+`)
 	placeSuffix     = regexp.MustCompile(`, !dbg ![0-9]+`)
 	orderSuffix     = regexp.MustCompile(`(?: syncscope\("[^"]*"\))?(?: (?:unordered|monotonic|acquire|release|acq_rel|seq_cst))+$`)
@@ -121,8 +121,10 @@ func (in *Instruction) read(begin int) bool {
 		return true
 	case "load": // behind the operands stand alignments, or indices
 		parts = parts[:min(1, len(parts))]
-	case "store", "insertvalue":
+	case "store", "insertvalue", "atomicrmw":
 		parts = parts[:min(2, len(parts))]
+	case "cmpxchg":
+		parts = parts[:min(3, len(parts))]
 	}
 	if IsCast(in.Op) {
 		end := parts[len(parts)-1].end
@@ -182,8 +184,12 @@ func (in *Instruction) made() string {
 
 // typed adds the operand that stands in a part of the line with its type.
 func (in *Instruction) typed(at, end int) {
-	text := strings.TrimRight(in.Line[at:end], " ")
+	text := strings.TrimSpace(in.Line[at:end])
+	at += strings.Index(in.Line[at:end], text)
 	typ := TypeOf(text)
+	if !strings.HasPrefix(text, typ) {
+		typ = "" // it is not understood
+	}
 	value := ValueOf(text, typ)
 	in.Operands = append(in.Operands, Operand{Type: typ, Value: value, At: at, ValueAt: at + len(text) - len(value)})
 }

@@ -18,6 +18,7 @@ const (
 // tests set it, which hold that a text twice as long takes twice as many.
 var Count func(int)
 
+// Counted tells [Count], if it is set.
 func Counted(n int) {
 	if Count != nil {
 		Count(n)

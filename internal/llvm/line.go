@@ -62,6 +62,7 @@ func (m *Module) Line(dbg string) int {
 // place is that of an instruction or a function in the source, as it is attached.
 var place = regexp.MustCompile(`(?m),? !dbg ![0-9]+(, !|$)`)
 
+// DbgSuffix is the place of a function in the source, as it is attached to its head.
 var DbgSuffix = regexp.MustCompile(` !dbg ![0-9]+`)
 
 // WithoutPlaces takes the places in the source out of all functions. The tables of sites and

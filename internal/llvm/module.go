@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// module is the text of an LLVM module, taken apart at its top level. The order within each
+// Module is the text of an LLVM module, taken apart at its top level. The order within each
 // list is that of the text.
 type Module struct {
 	Types    []string // %name = type …

@@ -8,7 +8,7 @@ import (
 // Cycle is a loop of a function: blocks from each of which every other one can be reached.
 type Cycle struct {
 	Header      *Block // where it is entered
-	First, Last int    // its blocks, in the order of arrange
+	First, Last int    // its blocks, in the order of the arrangement
 }
 
 // Arrange returns the blocks in an order in which a thread that stands at one may still come to
@@ -47,7 +47,7 @@ func Arrange(blocks []*Block) (*Arrangement, error) {
 	return a, nil
 }
 
-// Arrangement is the work of arrange. Blocks go by their numbers.
+// Arrangement is an order of blocks, and what [Arrange] knows on the way to it. Blocks go by their numbers.
 type Arrangement struct {
 	blocks []*Block
 	number map[string]int // by label

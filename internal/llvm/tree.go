@@ -17,6 +17,7 @@ func newTree(nodes, root int) *Tree {
 	return t
 }
 
+// Has reports whether a node is in the tree.
 func (t *Tree) Has(x int) bool { return t.Depth[x] >= 0 }
 
 // add puts a node under a parent. The ancestor that it jumps to is chosen so that the lengths of jumps

@@ -73,7 +73,7 @@ func (m *hostModule) instrument(blocks []*llvm.Block, extra []string, f *llvm.Fu
 
 // guard is a line, with a call before each access in it.
 func (m *hostModule) guard(l string, from *origins, places *[]access) ([]string, error) {
-	asked, in := llvm.Read(l), llvm.Read(unaligned(l)) // with its alignments, and without
+	asked, in := llvm.Read(l), llvm.Read(air.Unaligned(l)) // with its alignments, and without
 	if in == nil {
 		return []string{l}, nil
 	} else if in.Op == "" && touching.MatchString(l) {
@@ -160,7 +160,7 @@ func (m *hostModule) guard(l string, from *origins, places *[]access) ([]string,
 		}
 		into, of, size := in.Operands[0], in.Operands[1], in.Operands[2].Value
 		n, _ := strconv.Atoi(size)
-		align = argumentAlignment(asked, 0)
+		align = air.Promised(asked, 0)
 		reads := air.MoveName.FindStringSubmatch(in.Callee)[1] != "memset"
 		if reads && from.unset(of) {
 			if o := from.of[into.Value]; o.kind == fromPrivate {
@@ -177,7 +177,7 @@ func (m *hostModule) guard(l string, from *origins, places *[]access) ([]string,
 		if from.of[of.Value].kind == fromPrivate && to.Text != into.Value {
 			kind = accessCopy
 		}
-		align = argumentAlignment(asked, 1)
+		align = air.Promised(asked, 1)
 		by, err := check(kind, of, size, n)
 		if err != nil {
 			return nil, err
@@ -190,27 +190,6 @@ func (m *hostModule) guard(l string, from *origins, places *[]access) ([]string,
 		return out, nil
 	}
 	return []string{in.Line}, nil
-}
-
-// argumentAlignment is what an address that a function is given is promised to be a multiple of, 0 if nothing is.
-func argumentAlignment(in *llvm.Instruction, i int) (n int) {
-	o := in.Operands[i]
-	if a := air.ArgumentAlign.FindString(in.Line[o.TypeEnd():o.ValueAt]); a != "" {
-		n, _ = strconv.Atoi(strings.TrimPrefix(a, " align "))
-	}
-	return n
-}
-
-// unaligned is a line that accesses memory, in which vectors lie where their elements may. A checked kernel keeps
-// until then what its compiler was told.
-func unaligned(l string) string {
-	if v := air.VectorAccess.FindStringSubmatch(l); v != nil {
-		return v[1] + air.ElementAlign[v[2]] + l[len(v[0]):]
-	}
-	if strings.Contains(l, "call void @llvm.mem") {
-		return air.ArgumentAlign.ReplaceAllString(l, "")
-	}
-	return l
 }
 
 // setInParts reports whether a load is one of a vector in private memory. A compiler sets an element of it

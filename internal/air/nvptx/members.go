@@ -125,7 +125,7 @@ func (m *members) lift(from, to int) int {
 	return out
 }
 
-// always reports whether all that are at a block or on the way into a loop come to a node of c.after.
+// always reports whether all that are at a block or on the way into a loop come to a node of c.After.
 func (m *members) always(at, node int) bool {
 	c := m.flow
 	if n := len(c.Blocks); at >= n {
