@@ -1,0 +1,204 @@
+package routes
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/mlxc/mlxc/ir"
+)
+
+// Chip is what MLX asks of a GPU: its generation and the letter of its size (g phone or base, p pro or
+// phone, s max, d ultra), both of the name of its architecture, as 13 and g of applegpu_g13g.
+type Chip struct {
+	Generation int
+	Letter     byte
+}
+
+// Dispatch is one message to the GPU.
+type Dispatch struct {
+	Barrier   bool // a barrier stands before it
+	Kernel    string
+	Constants []Constant
+	Threads   bool // the grid counts threads, else threadgroups
+	Grid      [3]ir.Extent
+	Group     [3]int64 // threads of a threadgroup
+	Arguments []Argument
+}
+
+// Constant is a function constant: an int (4 bytes) or a bool.
+type Constant struct {
+	Index int
+	Bool  bool
+	Value int64
+}
+
+// Argument is what a slot is bound to: a place in a buffer, or inline numbers.
+type Argument struct {
+	Slot   int
+	Buffer *Buffer // nil for numbers
+	Offset Size
+	Values []Number
+}
+
+// Number is little-endian and has 1, 4 or 8 bytes. A float is its bits.
+type Number struct {
+	Value Size
+	Bytes int
+}
+
+// Encoder takes operations and keeps what is sent for them. The zero value but for Chip and Most is
+// ready. An operation that the encoder cannot send as asked leaves an error in Err.
+type Encoder struct {
+	Chip Chip
+	Most []uint32 // the greatest value of each param
+	Sent []Dispatch
+	Err  error
+
+	next Dispatch
+	// What MLX's encoder knows of hazards: buffers bound and written since the last barrier, and those
+	// of the dispatch being put together.
+	bound, written, nextBound, nextWritten map[*Buffer]bool
+	hazard                                 bool
+}
+
+func (e *Encoder) fail(format string, args ...any) {
+	if e.Err == nil {
+		e.Err = fmt.Errorf(format, args...)
+	}
+}
+
+// at returns the greatest value of a size, by which routes are chosen.
+func (e *Encoder) at(s Size) int64 { return s.Eval(e.Most) }
+
+// fixed returns a size that must not depend on a param.
+func (e *Encoder) fixed(s Size) int64 {
+	if !s.IsConst() {
+		e.fail("a size that a route needs as a number depends on a param")
+	}
+	return s.Const
+}
+
+func (e *Encoder) allFixed(s []Size) []int64 {
+	out := make([]int64, len(s))
+	for i := range s {
+		out[i] = e.fixed(s[i])
+	}
+	return out
+}
+
+// temporary returns a new row-contiguous array.
+func (e *Encoder) temporary(t ir.DType, shape ...Size) Array {
+	a := Array{Type: t, Shape: shape, Strides: rowStrides(shape)}
+	a.Buffer = &Buffer{Bytes: a.Elements().Scale(t.Size())}
+	return a
+}
+
+// like returns a new array with the layout of a, of type t.
+func (e *Encoder) like(a Array, t ir.DType) Array {
+	return Array{Type: t, Shape: a.Shape, Strides: a.Strides, Buffer: &Buffer{Bytes: a.stored().Scale(t.Size())}}
+}
+
+func (e *Encoder) kernel(format string, args ...any) {
+	e.next.Kernel = fmt.Sprintf(format, args...)
+}
+
+func (e *Encoder) constant(index int, value bool) {
+	c := Constant{Index: index, Bool: true}
+	if value {
+		c.Value = 1
+	}
+	e.next.Constants = append(e.next.Constants, c)
+}
+
+func (e *Encoder) input(slot int, a Array) { e.inputAt(slot, a, ir.Const(0)) }
+
+// inputAt binds a with more bytes of offset.
+func (e *Encoder) inputAt(slot int, a Array, more Size) {
+	e.next.Arguments = append(e.next.Arguments, Argument{Slot: slot, Buffer: a.Buffer, Offset: a.Offset.Add(more)})
+	e.mark(&e.nextBound, a.Buffer)
+	e.hazard = e.hazard || e.written[a.Buffer]
+}
+
+func (e *Encoder) output(slot int, a Array) { e.outputAt(slot, a, ir.Const(0)) }
+
+func (e *Encoder) outputAt(slot int, a Array, more Size) {
+	e.inputAt(slot, a, more)
+	e.mark(&e.nextWritten, a.Buffer)
+	e.hazard = e.hazard || e.bound[a.Buffer]
+}
+
+func (e *Encoder) mark(set *map[*Buffer]bool, b *Buffer) {
+	if *set == nil {
+		*set = map[*Buffer]bool{}
+	}
+	(*set)[b] = true
+}
+
+// i32 binds numbers of 4 bytes, one after another, and i64 numbers of 8 bytes.
+func (e *Encoder) i32(slot int, values ...Size) { e.numbers(slot, 4, values) }
+func (e *Encoder) i64(slot int, values ...Size) { e.numbers(slot, 8, values) }
+
+func (e *Encoder) numbers(slot, bytes int, values []Size) {
+	a := Argument{Slot: slot}
+	for _, v := range values {
+		a.Values = append(a.Values, Number{v, bytes})
+	}
+	e.next.Arguments = append(e.next.Arguments, a)
+}
+
+func (e *Encoder) f32(slot int, v float32) {
+	e.i32(slot, ir.Const(int64(math.Float32bits(v))))
+}
+
+// mixed binds numbers of several sizes, one after another.
+func (e *Encoder) mixed(slot int, values ...Number) {
+	e.next.Arguments = append(e.next.Arguments, Argument{Slot: slot, Values: values})
+}
+
+func (e *Encoder) count(slot int, n int) { e.i32(slot, ir.Const(int64(n))) }
+
+// threadgroups sends what was put together over a grid of threadgroups, threads over a grid of threads.
+func (e *Encoder) threadgroups(grid [3]ir.Extent, x, y, z int64) { e.send(false, grid, x, y, z) }
+func (e *Encoder) threads(grid [3]ir.Extent, x, y, z int64)      { e.send(true, grid, x, y, z) }
+
+func (e *Encoder) send(threads bool, grid [3]ir.Extent, x, y, z int64) {
+	for _, g := range grid {
+		if g.Num.Const <= impossible.Const/2 {
+			e.fail("%s: the grid is not affine in the params", e.next.Kernel)
+		}
+	}
+	e.next.Threads, e.next.Grid, e.next.Group, e.next.Barrier = threads, grid, [3]int64{x, y, z}, e.hazard
+	if e.hazard {
+		clear(e.bound)
+		clear(e.written)
+	}
+	for b := range e.nextBound {
+		e.mark(&e.bound, b)
+	}
+	for b := range e.nextWritten {
+		e.mark(&e.written, b)
+	}
+	clear(e.nextBound)
+	clear(e.nextWritten)
+	e.hazard = false
+	e.Sent = append(e.Sent, e.next)
+	e.next = Dispatch{}
+}
+
+// grid returns a grid of constant or affine sizes.
+func grid(x, y, z Size) [3]ir.Extent {
+	return [3]ir.Extent{{Num: x, Div: 1}, {Num: y, Div: 1}, {Num: z, Div: 1}}
+}
+
+// tiles is how many tiles cover n.
+func tiles(n Size, tile int64) ir.Extent {
+	if n.IsConst() {
+		return ir.Ext(ceil(n.Const, tile))
+	}
+	return ir.Extent{Num: n, Div: tile}
+}
+
+func ceil(n, d int64) int64 { return (n + d - 1) / d }
+
+// roundUp returns the least multiple of d from n on.
+func roundUp(n, d int64) int64 { return ceil(n, d) * d }
