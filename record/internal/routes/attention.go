@@ -315,7 +315,58 @@ func (e *Encoder) fullAttention(q, k, v Array, o Attention) Array {
 	return out
 }
 
+// plainAttention sends attention as the operations that it is made of. Query heads that share keys are a
+// dimension of their own.
 func (e *Encoder) plainAttention(q, k, v Array, o Attention) Array {
-	e.fail("attention over heads of %v is several operations", q.Shape)
-	return Array{}
+	batch, heads, keyHeads, length, keys := q.Dim(0), e.fixed(q.Dim(1)), e.fixed(k.Dim(1)), q.Dim(2), k.Dim(2)
+	shared := heads / keyHeads
+	mask := o.Mask
+	var queryAt, keyAt Array
+	if o.Causal {
+		keyAt = e.Arange(ir.I32, keys, ir.Const(0), ir.Const(1))
+		queryAt = e.Arange(ir.I32, length, keys.Sub(length), ir.Const(1))
+	}
+	q = e.Binary("Multiply", e.temporary(q.Type), q, q.Type)
+	if o.Causal {
+		mask = e.Binary("GreaterEqual", queryAt.expand(1), keyAt.expand(0), ir.Bool)
+	} else if mask.Present() {
+		mask = mask.broadcast([]Size{batch, q.Dim(1), length, keys})
+	}
+	group := func(a Array, axis int) Array { // splits a dimension of heads
+		shape := append(with(a.Shape[:axis], sizes(keyHeads, shared)...), a.Shape[axis+1:]...)
+		return e.Reshape(a, shape)
+	}
+	if shared > 1 {
+		q, k, v = group(q, 1), k.expand(2), v.expand(2)
+		if rank := mask.Rank(); rank >= 3 {
+			mask = group(mask, rank-3)
+		}
+	}
+	scores := e.Matmul(q, k.turned())
+	scores.Spare = true
+	switch {
+	case mask.Present() && mask.Type == ir.Bool:
+		scores = e.Select(mask, scores, e.temporary(scores.Type))
+	case mask.Present():
+		scores = e.Binary("Add", scores, mask, scores.Type)
+	}
+	last := scores.Rank() - 1
+	if sinks := o.Sinks; sinks.Present() {
+		sinks = sinks.expand(0).expand(2).expand(3)
+		if shared > 1 {
+			sinks = group(sinks, 1)
+		}
+		scores = e.Concatenate(last, sinks.broadcast(with(scores.Shape[:last], ir.Const(1))), scores)
+	}
+	scores.Spare = true
+	scores = e.Softmax(scores, true)
+	if o.Sinks.Present() {
+		scores.Offset = scores.Offset.AddConst(scores.Type.Size())
+		scores.Shape = with(scores.Shape[:last], keys)
+	}
+	out := e.Matmul(scores, v)
+	if shared > 1 {
+		out = e.Reshape(out, with(append(sizes(), batch, ir.Const(heads), length), v.Dim(-1)))
+	}
+	return out
 }

@@ -275,6 +275,12 @@ var operations = map[string]func(*Encoder, *capture){
 	"layer_norm_vjp": func(e *Encoder, c *capture) {
 		e.LayerNormVJP(c.array("x"), c.array("w"), c.array("b"), c.array("g"), c.Eps)
 	},
+	"matmul": func(e *Encoder, c *capture) { e.Matmul(c.array("a"), c.array("b")) },
+	"addmm":  func(e *Encoder, c *capture) { e.AddMM(c.array("a"), c.array("b"), c.array("c"), 1, 1) },
+	"gather_mm": func(e *Encoder, c *capture) {
+		e.GatherMM(c.array("a"), c.array("b"), c.array("lhs"), c.array("rhs"), c.Sorted)
+	},
+	"where":     func(e *Encoder, c *capture) { e.Select(c.array("condition"), c.array("a"), c.array("b")) },
 	"softmax":   func(e *Encoder, c *capture) { e.Softmax(c.array("x"), c.Precise) },
 	"logsumexp": func(e *Encoder, c *capture) { e.LogSumExp(c.array("x")) },
 	"rope": func(e *Encoder, c *capture) {
@@ -292,6 +298,43 @@ var operations = map[string]func(*Encoder, *capture){
 		o := Attention{Scale: 0.125, Causal: c.How == 1, Mask: c.array("mask"), Sinks: c.array("sinks")}
 		e.Attention(c.array("q"), c.array("k"), c.array("v"), o)
 	},
+}
+
+// elementwise are the operations of one or two operands, and their names in kernels, with the types of results
+// other than those of operands.
+var elementwise = map[string]struct {
+	name   string
+	result ir.DType
+}{
+	"abs": {name: "Abs"}, "negative": {name: "Negative"}, "exp": {name: "Exp"}, "log": {name: "Log"}, "log1p": {name: "Log1p"},
+	"sqrt": {name: "Sqrt"}, "rsqrt": {name: "Rsqrt"}, "square": {name: "Square"}, "sigmoid": {name: "Sigmoid"},
+	"tanh": {name: "Tanh"}, "erf": {name: "Erf"}, "sin": {name: "Sin"}, "cos": {name: "Cos"}, "floor": {name: "Floor"},
+	"ceil": {name: "Ceil"}, "sign": {name: "Sign"}, "expm1": {name: "Expm1"},
+	"add": {name: "Add"}, "subtract": {name: "Subtract"}, "multiply": {name: "Multiply"}, "divide": {name: "Divide"},
+	"maximum": {name: "Maximum"}, "minimum": {name: "Minimum"}, "power": {name: "Power"}, "remainder": {name: "Remainder"},
+	"logaddexp": {name: "LogAddExp"}, "equal": {"Equal", ir.Bool}, "less": {"Less", ir.Bool},
+	"greater_equal": {"GreaterEqual", ir.Bool},
+}
+
+func init() {
+	for op, o := range elementwise {
+		operations[op] = func(e *Encoder, c *capture) {
+			x := c.array("x")
+			binary := !x.Present()
+			if binary {
+				x = c.array("a")
+			}
+			t := o.result
+			if t == ir.Invalid {
+				t = x.Type
+			}
+			if binary {
+				e.Binary(o.name, x, c.array("b"), t)
+			} else {
+				e.Unary(o.name, x, t)
+			}
+		}
+	}
 }
 
 func (c *capture) matrix() Matrix {

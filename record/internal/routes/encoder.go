@@ -59,6 +59,7 @@ type Encoder struct {
 	// of the dispatch being put together.
 	bound, written, nextBound, nextWritten map[*Buffer]bool
 	hazard                                 bool
+	apart                                  map[*Buffer]bool // written by dispatches that write disjoint places
 }
 
 func (e *Encoder) fail(format string, args ...any) {
@@ -123,8 +124,22 @@ func (e *Encoder) output(slot int, a Array) { e.outputAt(slot, a, ir.Const(0)) }
 
 func (e *Encoder) outputAt(slot int, a Array, more Size) {
 	e.inputAt(slot, a, more)
+	if e.apart != nil {
+		e.apart[a.Buffer] = true
+		return
+	}
 	e.mark(&e.nextWritten, a.Buffer)
 	e.hazard = e.hazard || e.bound[a.Buffer]
+}
+
+// together runs f, whose dispatches write disjoint places of the same buffers.
+func (e *Encoder) together(f func()) {
+	e.apart = map[*Buffer]bool{}
+	f()
+	for b := range e.apart {
+		e.mark(&e.written, b)
+	}
+	e.apart = nil
 }
 
 func (e *Encoder) mark(set *map[*Buffer]bool, b *Buffer) {

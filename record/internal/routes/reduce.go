@@ -214,3 +214,174 @@ func (e *Encoder) columnTwoPass(op reduceOp, in, out Array, c columns) {
 	e.threads(grid(ir.Const(256*ceil(e.fixed(c.stride), 32)), gx.Scale(blocks), gy), 256, 1, 1)
 	e.columnParts(op, parts, out, blocks)
 }
+
+// allReduce sends the reduction of all elements, which lie without holes: in one threadgroup up to 4096, else
+// in rows, and then the rows.
+func (e *Encoder) allReduce(op reduceOp, in, out Array) {
+	const each = 4
+	n := e.fixed(in.Elements())
+	t, to := reduceTypes(op, in.Type)
+	e.kernel("all_reduce_%s%s", op, plain(t))
+	if n <= each*1024 {
+		threads := roundUp(ceil(n, each), 32)
+		e.allReducePart(in, out, n, n, threads, 1)
+		return
+	}
+	rows, second := int64(32*each), int64(32)
+	if n*in.Type.Size() > 1<<26 {
+		rows, second = 1024*each, 1024
+	}
+	parts := e.temporary(to, ir.Const(rows))
+	row := ceil(n, rows)
+	e.allReducePart(in, parts, n, row, roundUp(min(ceil(row, each), 1024), 32), rows)
+	e.kernel("all_reduce_%s%s", op, plain(to))
+	e.allReducePart(parts, out, rows, rows, second, 1)
+}
+
+func (e *Encoder) allReducePart(in, out Array, n, row, threads, rows int64) {
+	e.input(0, in)
+	e.output(1, out)
+	e.i64(2, ir.Const(n))
+	e.i64(3, ir.Const(row))
+	e.threads(grid(ir.Const(threads), ir.Const(rows), ir.Const(1)), threads, 1, 1)
+}
+
+// reductionPlan is how a reduction walks the input.
+type reductionPlan int
+
+const (
+	reduceAll     reductionPlan = iota // everything, which lies without holes
+	reduceRows                         // the innermost dimension, of a row-contiguous input
+	reduceAnyRows                      // the innermost dimension in memory
+	reduceColumns                      // others
+	reduceCopy                         // none of these: of a copy
+)
+
+// Reduce sends a reduction over axes, in ascending order.
+func (e *Encoder) Reduce(op reduceOp, in Array, axes []int) Array {
+	_, t := reduceTypes(op, in.Type)
+	shape, _ := kept(in, axes)
+	out := e.temporary(t, shape...)
+	out.Buffer.Bytes = ir.Const(max(4, e.fixed(out.Buffer.Bytes)))
+	plan, r := e.plan(in, axes)
+	if plan == reduceCopy {
+		in = e.contiguousCopy(in)
+		plan, r = e.plan(in, axes)
+	}
+	switch plan {
+	case reduceAll:
+		e.allReduce(op, in, out)
+	case reduceRows, reduceAnyRows:
+		e.rowReduce(op, in, out, axes, r, plan == reduceRows)
+	default:
+		e.columnReduce(op, in, out, axes, r)
+	}
+	return out
+}
+
+func (e *Encoder) plan(in Array, axes []int) (reductionPlan, reduction) {
+	if in.contiguous() && in.stored().Equal(in.Elements()) && len(axes) == in.Rank() {
+		return reduceAll, reduction{}
+	}
+	var r reduction
+	if in.rowContiguous() {
+		for i, a := range axes {
+			switch {
+			case isOne(in.Shape[a]):
+			case len(r.shape) > 0 && axes[i-1] == a-1:
+				r.shape[r.last()], r.strides[r.last()] = times(r.shape[r.last()], in.Shape[a]), in.Strides[a]
+			default:
+				r.shape, r.strides = append(r.shape, in.Shape[a]), append(r.strides, in.Strides[a])
+			}
+		}
+		if isOne(r.strides[r.last()]) {
+			return reduceRows, r
+		}
+		return reduceColumns, r
+	}
+	return reduceCopy, r
+}
+
+// rowReduce sends a reduction whose innermost dimension is the innermost one in memory.
+func (e *Encoder) rowReduce(op reduceOp, in, out Array, axes []int, r reduction, whole bool) {
+	t, _ := reduceTypes(op, in.Type)
+	row := e.fixed(r.shape[r.last()])
+	outer := reduction{r.shape[:r.last()], r.strides[:r.last()]}
+	others := e.fixed(product(outer.shape))
+	x, y := e.flat(out.Shape, out.Strides, 1)
+	encode := func() {
+		e.input(0, in)
+		e.output(1, out)
+		e.i64(2, ir.Const(row))
+		e.i64(3, ir.Const(others))
+		shape, strides := kept(in, axes)
+		shape, strides = e.collapseOne(shape, strides)
+		e.shapeOrZero(4, shape, strides)
+		e.shapeOrZero(7, outer.shape, outer.strides)
+	}
+	name := func(form string) {
+		e.kernel("row_reduce_%s%s_%d_reduce_%s%s", form, large(in, e), reduceRank(len(outer.shape)), op, plain(t))
+	}
+	threads := rowReduceThreads(row)
+	switch rows := e.at(in.Elements()) / row; {
+	case row <= 64 && (others < 32 && row <= 8 || others <= 8):
+		name("small")
+		encode()
+		e.threads(grid(x, y, ir.Const(1)), min(e.at(x), 1024), 1, 1)
+	case row <= 64:
+		name("small")
+		encode()
+		e.threads(grid(ir.Const(32), x, y), 32, 1, 1)
+	case whole && len(outer.shape) == 0 && rows >= 32:
+		e.kernel("row_reduce_simple_%s%s", op, plain(t))
+		if in.Type.Size() == 8 {
+			threads = min(threads, 512)
+		}
+		e.input(0, in)
+		e.output(1, out)
+		e.i64(2, ir.Const(row))
+		e.i64(3, out.Elements())
+		e.threads([3]ir.Extent{ir.Ext(threads), tiles(x, 4), {Num: y, Div: 1}}, threads, 1, 1)
+	default:
+		name("looped")
+		encode()
+		e.threads(grid(ir.Const(threads), x, y), threads, 1, 1)
+	}
+}
+
+// rowReduceThreads is how many threads reduce a row.
+func rowReduceThreads(row int64) int64 {
+	switch {
+	case row <= 512:
+		return 32
+	case row <= 1024:
+		return 128
+	}
+	return min(1024, roundUp(ceil(row, 4), 32))
+}
+
+// ArgReduce sends argmin or argmax over an axis, as u32.
+func (e *Encoder) ArgReduce(op string, in Array, axis int) Array {
+	shape, strides := kept(in, []int{axis})
+	out := e.temporary(ir.U32, shape...)
+	n := e.fixed(in.Shape[axis])
+	threads := roundUp(min(ceil(n, 4), 1024), 32)
+	e.kernel("%s_%s", op, plain(in.Type))
+	e.input(0, in)
+	e.output(1, out)
+	if len(shape) == 0 {
+		e.i32(2, ir.Const(0))
+		e.i64(3, ir.Const(0))
+		e.i64(4, ir.Const(0))
+	} else {
+		e.i32(2, shape...)
+		e.i64(3, strides...)
+		e.i64(4, out.Strides...)
+	}
+	e.i64(5, ir.Const(int64(len(shape))))
+	e.i64(6, in.Strides[axis])
+	e.i64(7, ir.Const(n))
+	x, y := e.flat(out.Shape, out.Strides, 1)
+	e.threads(grid(ir.Const(threads), x, y), threads, 1, 1)
+	return out
+}
