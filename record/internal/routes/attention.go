@@ -323,8 +323,17 @@ func (e *Encoder) plainAttention(q, k, v Array, o Attention) Array {
 	mask := o.Mask
 	var queryAt, keyAt Array
 	if o.Causal {
-		keyAt = e.Arange(ir.I32, keys, ir.Const(0), ir.Const(1))
-		queryAt = e.Arange(ir.I32, length, keys.Sub(length), ir.Const(1))
+		key := func() { keyAt = e.Arange(ir.I32, keys, ir.Const(0), ir.Const(1)) }
+		query := func() { queryAt = e.Arange(ir.I32, length, keys.Sub(length), ir.Const(1)) }
+		// MLX evaluates first what is deeper in its graph, and of what is as deep the last operand. The places
+		// of one query are broadcast, the keys beside them are not.
+		if isOne(length) && !isOne(keys) {
+			query()
+			key()
+		} else {
+			key()
+			query()
+		}
 	}
 	q = e.Binary("Multiply", e.temporary(q.Type), q, q.Type)
 	if o.Causal {

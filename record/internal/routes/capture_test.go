@@ -280,9 +280,54 @@ var operations = map[string]func(*Encoder, *capture){
 	"gather_mm": func(e *Encoder, c *capture) {
 		e.GatherMM(c.array("a"), c.array("b"), c.array("lhs"), c.array("rhs"), c.Sorted)
 	},
-	"where":     func(e *Encoder, c *capture) { e.Select(c.array("condition"), c.array("a"), c.array("b")) },
-	"softmax":   func(e *Encoder, c *capture) { e.Softmax(c.array("x"), c.Precise) },
-	"logsumexp": func(e *Encoder, c *capture) { e.LogSumExp(c.array("x")) },
+	"reciprocal": func(e *Encoder, c *capture) {
+		x := c.array("x")
+		e.Elementwise("divide", e.temporary(x.Type), x)
+	},
+	"isnan": func(e *Encoder, c *capture) { e.Elementwise("not_equal", c.array("x"), c.array("x")) },
+	"floor_divide": func(e *Encoder, c *capture) {
+		a := c.array("a")
+		q := e.Binary("Divide", a, c.array("b"), a.Type)
+		if q.Spare = true; a.Type.Float() {
+			e.Elementwise("floor", q)
+		}
+	},
+	"astype": func(e *Encoder, c *capture) {
+		t, err := ir.ParseDType(c.To)
+		if err != nil {
+			panic(err)
+		}
+		e.AsType(c.array("x"), t)
+	},
+	"contiguous":  func(e *Encoder, c *capture) { e.Contiguous(c.array("x")) },
+	"concatenate": func(e *Encoder, c *capture) { e.Concatenate(1, c.array("a"), c.array("b")) },
+	"full":        func(e *Encoder, c *capture) { e.Full(c.array("v"), sizes(64, 576)) },
+	"arange": func(e *Encoder, c *capture) {
+		t, one := ir.F32, int64(0x3f800000)
+		if c.Type == "f16" {
+			t, one = ir.F16, 0x3c00
+		}
+		e.Arange(t, ir.Const(1000), ir.Const(0), ir.Const(one))
+	},
+	"slice_update": func(e *Encoder, c *capture) { e.SliceUpdate(c.array("a"), c.array("b"), sizes(0, 0, 17, 0)) },
+	"slice_update_dynamic": func(e *Encoder, c *capture) {
+		e.DynamicSliceUpdate(c.array("a"), c.array("b"), c.array("start"), []int{2})
+	},
+	"slice_dynamic": func(e *Encoder, c *capture) {
+		e.DynamicSlice(c.array("a"), c.array("start"), []int{2}, sizes(1, 3, 16, 64))
+	},
+	"take":            func(e *Encoder, c *capture) { e.Take(c.array("table"), c.array("ids")) },
+	"take_along_axis": func(e *Encoder, c *capture) { e.TakeAlongAxis(c.array("a"), c.array("ids"), 1) },
+	"put_along_axis": func(e *Encoder, c *capture) {
+		e.PutAlongAxis(c.array("a"), c.array("ids"), c.array("values"), 1)
+	},
+	"scatter_add": func(e *Encoder, c *capture) { e.ScatterAdd(c.array("a"), c.array("ids"), c.array("updates")) },
+	"cumsum":      func(e *Encoder, c *capture) { e.Scan(c.array("x"), c.axis(), c.Reverse, c.Inclusive) },
+	"sort":        func(e *Encoder, c *capture) { e.Sort(c.array("x"), c.axis(), false) },
+	"argsort":     func(e *Encoder, c *capture) { e.Sort(c.array("x"), c.axis(), true) },
+	"where":       func(e *Encoder, c *capture) { e.Select(c.array("condition"), c.array("a"), c.array("b")) },
+	"softmax":     func(e *Encoder, c *capture) { e.Softmax(c.array("x"), c.Precise) },
+	"logsumexp":   func(e *Encoder, c *capture) { e.LogSumExp(c.array("x")) },
 	"rope": func(e *Encoder, c *capture) {
 		r := Rope{Dims: c.Dims, Traditional: c.Traditional, Base: 10000, Scale: 1}
 		offset := c.array("offset")
@@ -300,41 +345,46 @@ var operations = map[string]func(*Encoder, *capture){
 	},
 }
 
-// elementwise are the operations of one or two operands, and their names in kernels, with the types of results
-// other than those of operands.
-var elementwise = map[string]struct {
-	name   string
-	result ir.DType
-}{
-	"abs": {name: "Abs"}, "negative": {name: "Negative"}, "exp": {name: "Exp"}, "log": {name: "Log"}, "log1p": {name: "Log1p"},
-	"sqrt": {name: "Sqrt"}, "rsqrt": {name: "Rsqrt"}, "square": {name: "Square"}, "sigmoid": {name: "Sigmoid"},
-	"tanh": {name: "Tanh"}, "erf": {name: "Erf"}, "sin": {name: "Sin"}, "cos": {name: "Cos"}, "floor": {name: "Floor"},
-	"ceil": {name: "Ceil"}, "sign": {name: "Sign"}, "expm1": {name: "Expm1"},
-	"add": {name: "Add"}, "subtract": {name: "Subtract"}, "multiply": {name: "Multiply"}, "divide": {name: "Divide"},
-	"maximum": {name: "Maximum"}, "minimum": {name: "Minimum"}, "power": {name: "Power"}, "remainder": {name: "Remainder"},
-	"logaddexp": {name: "LogAddExp"}, "equal": {"Equal", ir.Bool}, "less": {"Less", ir.Bool},
-	"greater_equal": {"GreaterEqual", ir.Bool},
-}
-
 func init() {
-	for op, o := range elementwise {
-		operations[op] = func(e *Encoder, c *capture) {
-			x := c.array("x")
-			binary := !x.Present()
-			if binary {
-				x = c.array("a")
-			}
-			t := o.result
-			if t == ir.Invalid {
-				t = x.Type
-			}
-			if binary {
-				e.Binary(o.name, x, c.array("b"), t)
+	for name := range Operations {
+		operations[name] = func(e *Encoder, c *capture) {
+			if x := c.array("x"); x.Present() {
+				e.Elementwise(name, x)
 			} else {
-				e.Unary(o.name, x, t)
+				e.Elementwise(name, c.array("a"), c.array("b"))
 			}
 		}
 	}
+	for name, op := range map[string]reduceOp{"sum": sum, "prod": prod, "max": most, "min": least, "all": and, "any": or} {
+		operations[name] = func(e *Encoder, c *capture) { e.Reduce(op, c.array("x"), c.axes()) }
+	}
+	for _, name := range []string{"argmin", "argmax"} {
+		operations[name] = func(e *Encoder, c *capture) { e.ArgReduce(name, c.array("x"), c.axis()) }
+	}
+}
+
+// axis is the axis of an arg-reduction, a scan or a sort, which a case does not say: the table of shapes of
+// testdata/gen/mlxhost/cases.cpp does.
+func (c *capture) axis() int {
+	return map[string]int{"[49152]": 0, "[3 1000]": 1, "[64 576]": 0, "[2 3 4]": 1}[fmt.Sprint(c.In["x"].shape)]
+}
+
+// axes are the axes of a reduction, which a case does not say: those that its result lacks. No two dimensions of
+// a shape are equal in these cases.
+func (c *capture) axes() []int {
+	var result []any
+	for _, s := range c.Sent {
+		result = s.Out[0][2].([]any)
+	}
+	axes, next := []int{}, 0
+	for i, d := range c.In["x"].shape {
+		if next < len(result) && int64(result[next].(float64)) == d {
+			next++
+		} else {
+			axes = append(axes, i)
+		}
+	}
+	return axes
 }
 
 func (c *capture) matrix() Matrix {

@@ -13,6 +13,81 @@ type elementwiseForm struct {
 	general bool
 }
 
+// Operation is an elementwise operation of one or two operands, as kernels name it.
+type Operation struct {
+	Kernel  string
+	Boolean bool // the result is
+	// In is the type to which integers are converted first, or any type where Always is set.
+	In     ir.DType
+	Always bool
+}
+
+// Operations are the elementwise operations by MLX's names.
+var Operations = map[string]Operation{
+	"abs": {Kernel: "Abs"}, "ceil": {Kernel: "Ceil"}, "cos": {Kernel: "Cos", In: ir.F32}, "erf": {Kernel: "Erf", In: ir.F32},
+	"exp": {Kernel: "Exp", In: ir.F32}, "expm1": {Kernel: "Expm1", In: ir.F32}, "floor": {Kernel: "Floor"},
+	"log": {Kernel: "Log", In: ir.F32}, "log1p": {Kernel: "Log1p", In: ir.F32}, "negative": {Kernel: "Negative"},
+	"rsqrt": {Kernel: "Rsqrt", In: ir.F32}, "sigmoid": {Kernel: "Sigmoid", In: ir.F32}, "sign": {Kernel: "Sign"},
+	"sin": {Kernel: "Sin", In: ir.F32}, "sqrt": {Kernel: "Sqrt", In: ir.F32}, "square": {Kernel: "Square"},
+	"tanh": {Kernel: "Tanh", In: ir.F32}, "logical_not": {Kernel: "LogicalNot", Boolean: true, In: ir.Bool, Always: true},
+
+	"add": {Kernel: "Add"}, "divide": {Kernel: "Divide", In: ir.F32}, "logaddexp": {Kernel: "LogAddExp", In: ir.F32},
+	"maximum": {Kernel: "Maximum"}, "minimum": {Kernel: "Minimum"}, "multiply": {Kernel: "Multiply"}, "power": {Kernel: "Power"},
+	"remainder": {Kernel: "Remainder"}, "subtract": {Kernel: "Subtract"},
+	"equal": {Kernel: "Equal", Boolean: true}, "greater_equal": {Kernel: "GreaterEqual", Boolean: true},
+	"less": {Kernel: "Less", Boolean: true}, "not_equal": {Kernel: "NotEqual", Boolean: true},
+	"logical_and": {Kernel: "LogicalAnd", Boolean: true, In: ir.Bool, Always: true},
+}
+
+// Elementwise sends an operation by MLX's name, on one or two operands of one type. Operands that are converted
+// are so in the order in which MLX does it, the last one first.
+func (e *Encoder) Elementwise(name string, operands ...Array) Array {
+	o, ok := Operations[name]
+	if !ok || len(operands) == 0 {
+		e.fail("no elementwise operation is called %s", name)
+		return Array{}
+	}
+	for i := len(operands) - 1; i >= 0; i-- {
+		if o.In != ir.Invalid && (o.Always || !operands[i].Type.Float()) {
+			operands[i] = e.AsType(operands[i], o.In)
+		}
+	}
+	t := operands[0].Type
+	if o.Boolean {
+		t = ir.Bool
+	}
+	if len(operands) == 1 {
+		return e.Unary(o.Kernel, operands[0], t)
+	}
+	return e.Binary(o.Kernel, operands[0], operands[1], t)
+}
+
+// AsType sends a conversion, whose result is spare. Of the type that a has already nothing is sent.
+func (e *Encoder) AsType(a Array, t ir.DType) Array {
+	if a.Type == t {
+		return a
+	}
+	var out Array
+	if a.contiguous() {
+		out = e.vectorCopy(a, t)
+	} else {
+		out = e.temporary(t, a.Shape...)
+		e.copy(copyGeneral, a, out, a.Shape, a.Strides, out.Strides)
+	}
+	out.Spare = true
+	return out
+}
+
+// Contiguous returns a, or a copy if a is not row-contiguous.
+func (e *Encoder) Contiguous(a Array) Array { return e.rowContiguous(a) }
+
+// Full sends an array of a shape, of one value.
+func (e *Encoder) Full(value Array, shape []Size) Array {
+	out := e.temporary(value.Type, shape...)
+	e.copy(copyScalar, value, out, nil, nil, nil)
+	return out
+}
+
 // Unary sends an operation of one operand, by its name in MLX's kernels, with a result of type t.
 func (e *Encoder) Unary(op string, x Array, t ir.DType) Array {
 	if x.contiguous() {
@@ -172,7 +247,9 @@ func (e *Encoder) generalElements(op, types string, in []Array, out Array) {
 		e.i64(slot, strides[i]...)
 		slot++
 	}
-	if len(shape) > 3 {
+	if len(shape) > 3 && len(in) == 3 {
+		e.i64(slot, ir.Const(int64(len(shape))))
+	} else if len(shape) > 3 {
 		e.count(slot, len(shape))
 	}
 	e.general(shape, each)

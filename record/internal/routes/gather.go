@@ -111,7 +111,7 @@ func (e *Encoder) gatherRows(p quantizedProduct, rhs Array) {
 	e.threadgroups([3]ir.Extent{ir.Ext(ceil(p.n, 32)), tiles(rows, 16), ir.Ext(1)}, 32, 2, 1)
 }
 
-// Arange sends start, start + step and so on, n of them.
+// Arange sends start, start + step and so on, n of them. Start and step of a floating-point type are its bits.
 func (e *Encoder) Arange(t ir.DType, n, start, step Size) Array {
 	out := e.temporary(t, n)
 	e.kernel("arange%s", plain(t))

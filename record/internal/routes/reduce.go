@@ -10,12 +10,12 @@ import (
 type reduceOp string
 
 const (
-	sum  reduceOp = "sum"
-	prod reduceOp = "prod"
-	most reduceOp = "max"
-	less reduceOp = "min"
-	and  reduceOp = "and"
-	or   reduceOp = "or"
+	sum   reduceOp = "sum"
+	prod  reduceOp = "prod"
+	most  reduceOp = "max"
+	least reduceOp = "min"
+	and   reduceOp = "and"
+	or    reduceOp = "or"
 )
 
 // reduceTypes are the types in which a kernel reads and writes: integers are summed in at least 32 bits,
@@ -259,6 +259,9 @@ const (
 
 // Reduce sends a reduction over axes, in ascending order.
 func (e *Encoder) Reduce(op reduceOp, in Array, axes []int) Array {
+	if boolean := map[reduceOp]reduceOp{most: or, least: and}; in.Type == ir.Bool && boolean[op] != "" {
+		op = boolean[op]
+	}
 	_, t := reduceTypes(op, in.Type)
 	shape, _ := kept(in, axes)
 	out := e.temporary(t, shape...)
