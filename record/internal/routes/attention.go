@@ -87,6 +87,7 @@ func (e *Encoder) Attention(q, k, v Array, o Attention) Array {
 	if !e.fusedAttention(q, k, v, o) {
 		return e.plainAttention(q, k, v, o)
 	}
+	e.begin()
 	if o.Mask.Present() {
 		o.Mask = o.Mask.broadcast([]Size{q.Dim(0), q.Dim(1), q.Dim(2), k.Dim(2)})
 	}
@@ -101,7 +102,8 @@ func (e *Encoder) Attention(q, k, v Array, o Attention) Array {
 		}
 		return e.fullAttention(q, k, v, o)
 	}
-	if !queryFits(q) {
+	q.Spare = !queryFits(q) // no other q, as MLX holds it twice here
+	if q.Spare {
 		q = e.contiguousCopy(q)
 		q.Spare = true
 	}

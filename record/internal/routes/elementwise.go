@@ -67,6 +67,7 @@ func (e *Encoder) AsType(a Array, t ir.DType) Array {
 	if a.Type == t {
 		return a
 	}
+	e.begin()
 	var out Array
 	if a.contiguous() {
 		out = e.vectorCopy(a, t)
@@ -79,10 +80,14 @@ func (e *Encoder) AsType(a Array, t ir.DType) Array {
 }
 
 // Contiguous returns a, or a copy if a is not row-contiguous.
-func (e *Encoder) Contiguous(a Array) Array { return e.rowContiguous(a) }
+func (e *Encoder) Contiguous(a Array) Array {
+	e.begin()
+	return e.rowContiguous(a)
+}
 
 // Full sends an array of a shape, of one value.
 func (e *Encoder) Full(value Array, shape []Size) Array {
+	e.begin()
 	out := e.temporary(value.Type, shape...)
 	e.copy(copyScalar, value, out, nil, nil, nil)
 	return out
@@ -90,6 +95,7 @@ func (e *Encoder) Full(value Array, shape []Size) Array {
 
 // Unary sends an operation of one operand, by its name in MLX's kernels, with a result of type t.
 func (e *Encoder) Unary(op string, x Array, t ir.DType) Array {
+	e.begin()
 	if x.contiguous() {
 		out := x
 		if !x.Spare || t.Size() != x.Type.Size() {
@@ -117,20 +123,15 @@ func (e *Encoder) Unary(op string, x Array, t ir.DType) Array {
 	e.i32(2, shape...)
 	e.i64(3, strides...)
 	e.count(4, len(shape))
-	e.generalOver(shape, each, out.Elements())
+	if each > 1 {
+		last := len(shape) - 1
+		shape = with(shape[:last], ir.Const(ceil(e.fixed(shape[last]), each)))
+	}
+	e.general(shape, 1)
 	return out
 }
 
-// generalOver is general for kernels that take several elements a thread at any rank.
-func (e *Encoder) generalOver(shape []Size, each int64, n Size) {
-	if len(shape) > 0 && each > 1 {
-		shape = with(shape)
-		last := len(shape) - 1
-		shape[last] = ir.Const(ceil(e.fixed(shape[last]), each))
-	}
-	e.general(shape, 1)
-}
-
+// linearSuffix is the part of a name for memory whose places need 64 bits, or of which a thread takes several elements.
 func linearSuffix(large bool, each int64) string {
 	switch {
 	case large:
@@ -159,6 +160,7 @@ func (e *Encoder) binaryForm(a, b Array) elementwiseForm {
 
 // Binary sends an operation of two operands of one type, broadcast, with a result of type t.
 func (e *Encoder) Binary(op string, a, b Array, t ir.DType) Array {
+	e.begin()
 	shape := broadcastShapes(a.Shape, b.Shape)
 	a, b = a.broadcast(shape), b.broadcast(shape)
 	form := e.binaryForm(a, b)
@@ -257,6 +259,7 @@ func (e *Encoder) generalElements(op, types string, in []Array, out Array) {
 
 // Select sends a where condition holds and b elsewhere, all broadcast.
 func (e *Encoder) Select(condition, a, b Array) Array {
+	e.begin()
 	shape := broadcastShapes(broadcastShapes(condition.Shape, a.Shape), b.Shape)
 	condition, a, b = condition.broadcast(shape), a.broadcast(shape), b.broadcast(shape)
 	one := func(x Array) bool { return isOne(x.stored()) }

@@ -16,6 +16,7 @@ type Chip struct {
 
 // Dispatch is one message to the GPU.
 type Dispatch struct {
+	Commit    bool // the command buffer before it is committed, and it begins another
 	Barrier   bool // a barrier stands before it
 	Kernel    string
 	Constants []Constant
@@ -60,6 +61,40 @@ type Encoder struct {
 	bound, written, nextBound, nextWritten map[*Buffer]bool
 	hazard                                 bool
 	apart                                  map[*Buffer]bool // written by dispatches that write disjoint places
+	// What the command buffer holds so far.
+	dispatches int64
+	elements   int64
+	seen, read map[*Buffer]bool // bound, and read by an operation but not written in place
+	commit     bool
+}
+
+// commandBuffers says after how many dispatches, or how many 2²⁰ elements of the buffers bound, MLX commits a
+// command buffer, by the letter of the chip (0 for the rest). It does so between operations only.
+var commandBuffers = map[byte]struct{ dispatches, elements int64 }{
+	'p': {20, 40}, 'g': {40, 40}, 's': {50, 50}, 'd': {50, 50}, 0: {40, 40},
+}
+
+// begin is called first by each operation that MLX knows as one.
+func (e *Encoder) begin() {
+	limit, ok := commandBuffers[e.Chip.Letter]
+	if !ok {
+		limit = commandBuffers[0]
+	}
+	if e.dispatches <= limit.dispatches && e.elements>>20 <= limit.elements {
+		return
+	}
+	e.commit, e.dispatches, e.elements, e.hazard = true, 0, 0, false
+	for _, set := range []map[*Buffer]bool{e.seen, e.read, e.bound, e.written} {
+		clear(set)
+	}
+}
+
+// Last returns a for the last operation that needs it: spare, unless an operation of the same command buffer
+// has read it. MLX holds what was read until the command buffer completes.
+func (e *Encoder) Last(a Array) Array {
+	e.begin()
+	a.Spare = !e.read[a.Buffer]
+	return a
 }
 
 func (e *Encoder) fail(format string, args ...any) {
@@ -115,7 +150,16 @@ func (e *Encoder) input(slot int, a Array) { e.inputAt(slot, a, ir.Const(0)) }
 
 // inputAt binds a with more bytes of offset.
 func (e *Encoder) inputAt(slot int, a Array, more Size) {
+	e.mark(&e.read, a.Buffer)
+	e.bind(slot, a, more)
+}
+
+func (e *Encoder) bind(slot int, a Array, more Size) {
 	e.next.Arguments = append(e.next.Arguments, Argument{Slot: slot, Buffer: a.Buffer, Offset: a.Offset.Add(more)})
+	if !e.seen[a.Buffer] {
+		e.mark(&e.seen, a.Buffer)
+		e.elements += e.at(a.stored())
+	}
 	e.mark(&e.nextBound, a.Buffer)
 	e.hazard = e.hazard || e.written[a.Buffer]
 }
@@ -123,7 +167,8 @@ func (e *Encoder) inputAt(slot int, a Array, more Size) {
 func (e *Encoder) output(slot int, a Array) { e.outputAt(slot, a, ir.Const(0)) }
 
 func (e *Encoder) outputAt(slot int, a Array, more Size) {
-	e.inputAt(slot, a, more)
+	e.bind(slot, a, more)
+	delete(e.read, a.Buffer)
 	if e.apart != nil {
 		e.apart[a.Buffer] = true
 		return
@@ -183,6 +228,8 @@ func (e *Encoder) send(threads bool, grid [3]ir.Extent, x, y, z int64) {
 		}
 	}
 	e.next.Threads, e.next.Grid, e.next.Group, e.next.Barrier = threads, grid, [3]int64{x, y, z}, e.hazard
+	e.next.Commit, e.commit = e.commit, false
+	e.dispatches++
 	if e.hazard {
 		clear(e.bound)
 		clear(e.written)

@@ -26,6 +26,7 @@ func (e *Encoder) GatherQMM(x Array, m Matrix, lhs, rhs Array, sorted bool) Arra
 	}
 	batch := broadcastShapes(lhs.Shape, rhs.Shape)
 	lhs, rhs = lhs.broadcast(batch), rhs.broadcast(batch)
+	e.begin()
 	out := e.temporary(x.Type, append(with(batch), x.Dim(-2), ir.Const(n))...)
 	x, m = e.contiguousMatrix(x), e.contiguousMatrices(m)
 	p := quantizedProduct{x: x, m: m, out: out, rows: x.Dim(-2), k: e.fixed(x.Dim(-1)), n: n, batch: product(batch)}
@@ -113,6 +114,7 @@ func (e *Encoder) gatherRows(p quantizedProduct, rhs Array) {
 
 // Arange sends start, start + step and so on, n of them. Start and step of a floating-point type are its bits.
 func (e *Encoder) Arange(t ir.DType, n, start, step Size) Array {
+	e.begin()
 	out := e.temporary(t, n)
 	e.kernel("arange%s", plain(t))
 	e.numbers(0, int(t.Size()), []Size{start})

@@ -21,6 +21,7 @@ func (e *Encoder) indexType(arrays ...Array) string {
 
 // Take sends the rows of table, along its first dimension, that ids say.
 func (e *Encoder) Take(table, ids Array) Array {
+	e.begin()
 	out := e.temporary(table.Type, append(with(ids.Shape), table.Shape[1:]...)...)
 	row := product(table.Shape[1:])
 	index := e.indexType(ids, table, out)
@@ -108,6 +109,7 @@ func (e *Encoder) axisOperands(values, ids, out Array, axis int, length Size) {
 
 // TakeAlongAxis sends the elements of a that ids name along an axis.
 func (e *Encoder) TakeAlongAxis(a, ids Array, axis int) Array {
+	e.begin()
 	out := e.temporary(a.Type, ids.Shape...)
 	e.kernel("gather_axis%s%s_%s%s", plain(out.Type), plain(ids.Type), e.indexType(ids, a), axisLayout(a, ids))
 	e.axisOperands(a, ids, out, axis, a.Shape[axis])
@@ -129,6 +131,7 @@ func (e *Encoder) copyInto(a Array, fits bool) Array {
 
 // PutAlongAxis sends a with values at the places that ids name along an axis.
 func (e *Encoder) PutAlongAxis(a, ids, values Array, axis int) Array {
+	e.begin()
 	out := e.copyInto(a, a.rowContiguous())
 	e.kernel("scatter_axis%s%s_none_%s%s", plain(out.Type), plain(ids.Type), e.indexType(ids, a), axisLayout(values, ids))
 	e.axisOperands(values, ids, out, axis, out.Shape[axis])
@@ -137,6 +140,7 @@ func (e *Encoder) PutAlongAxis(a, ids, values Array, axis int) Array {
 
 // ScatterAdd sends a with updates [ids…, slice…] added to its rows along the first dimension.
 func (e *Encoder) ScatterAdd(a, ids, updates Array) Array {
+	e.begin()
 	out := e.copyInto(a, a.rowContiguous())
 	size := product(updates.Shape[ids.Rank():])
 	work := scatterWork(ids.Rank(), e.at(ids.Elements())/e.at(out.Elements()))
@@ -182,6 +186,7 @@ func scatterWork(rank int, each int64) int64 {
 
 // SliceUpdate sends a with b written at start, in steps of one.
 func (e *Encoder) SliceUpdate(a, b Array, start []Size) Array {
+	e.begin()
 	out := e.copyInto(a, a.contiguous() && a.stored().Equal(a.Elements()))
 	at := ir.Const(0)
 	for i, s := range start {
@@ -215,6 +220,7 @@ func (e *Encoder) dynamicOffset(indices Array, strides []Size, axes []int) Array
 
 // DynamicSliceUpdate is SliceUpdate at a place that memory says.
 func (e *Encoder) DynamicSliceUpdate(a, b, start Array, axes []int) Array {
+	e.begin()
 	out := e.copyInto(a, a.contiguous() && a.stored().Equal(a.Elements()))
 	place := copyPlace{dynamicTo: e.dynamicOffset(start, out.Strides, axes)}
 	e.copyAt(copyBoth, b, out, b.Shape, b.Strides, out.Strides, place)
@@ -223,6 +229,7 @@ func (e *Encoder) DynamicSliceUpdate(a, b, start Array, axes []int) Array {
 
 // DynamicSlice sends the part of a of a shape, at a place that memory says.
 func (e *Encoder) DynamicSlice(a, start Array, axes []int, shape []Size) Array {
+	e.begin()
 	out := e.temporary(a.Type, shape...)
 	place := copyPlace{dynamicFrom: e.dynamicOffset(start, a.Strides, axes)}
 	e.copyAt(copyBoth, a, out, shape, a.Strides, out.Strides, place)

@@ -65,6 +65,7 @@ func (e *Encoder) AddMM(a, b, c Array, alpha, beta float32) Array {
 		a = a.broadcast(append(with(batch), a.Shape[a.Rank()-2:]...))
 		b = b.broadcast(append(with(batch), b.Shape[b.Rank()-2:]...))
 	}
+	e.begin()
 	out := e.temporary(a.Type, with(a.Shape[:a.Rank()-1], b.Dim(-1))...)
 	g := gemm{
 		out: out, m: e.fixed(a.Dim(-2)), n: e.fixed(b.Dim(-1)), k: e.fixed(a.Dim(-1)),
@@ -487,6 +488,7 @@ func (e *Encoder) GatherMM(a, b, lhs, rhs Array, sorted bool) Array {
 	}
 	batch := broadcastShapes(lhs.Shape, rhs.Shape)
 	lhs, rhs = lhs.broadcast(batch), rhs.broadcast(batch)
+	e.begin()
 	out := e.temporary(a.Type, append(with(batch), a.Dim(-2), b.Dim(-1))...)
 	m, n, k := e.fixed(a.Dim(-2)), e.fixed(b.Dim(-1)), e.fixed(a.Dim(-1))
 	switch {

@@ -76,6 +76,7 @@ func (e *Encoder) rows(x Array, even bool) (in, out Array) {
 
 // RMSNorm sends x/√(mean x² + eps)·w over the last dimension. w may be left out.
 func (e *Encoder) RMSNorm(x, w Array, eps float32) Array {
+	e.begin()
 	w = e.scalar(w, x.Type)
 	x, out := e.rows(x, true)
 	axis := e.fixed(x.Dim(-1))
@@ -92,6 +93,7 @@ func (e *Encoder) RMSNorm(x, w Array, eps float32) Array {
 
 // LayerNorm sends (x − mean)/√(variance + eps)·w + b over the last dimension. w and b may be left out.
 func (e *Encoder) LayerNorm(x, w, b Array, eps float32) Array {
+	e.begin()
 	w, b = e.scalar(w, x.Type), e.scalar(b, x.Type)
 	x, out := e.rows(x, true)
 	axis := e.fixed(x.Dim(-1))
@@ -133,6 +135,7 @@ const rmsGroups = 512
 
 // RMSNormVJP sends the gradients of x and of w, the latter only if w is there, for a gradient g of the result.
 func (e *Encoder) RMSNormVJP(x, w, g Array, eps float32) (gx, gw Array) {
+	e.begin()
 	weighted := w.Present()
 	w = e.scalar(w, x.Type)
 	x, g = e.spareCopy(x), e.spareCopy(g)
@@ -187,6 +190,7 @@ func (e *Encoder) sumRows(in, out Array) {
 
 // LayerNormVJP sends the gradients of x, and of w and b where they are there.
 func (e *Encoder) LayerNormVJP(x, w, b, g Array, eps float32) (gx, gw, gb Array) {
+	e.begin()
 	weighted := w.Present()
 	w = e.scalar(w, x.Type)
 	x, g = e.spareCopy(x), e.spareCopy(g)
@@ -217,6 +221,7 @@ func (e *Encoder) LayerNormVJP(x, w, b, g Array, eps float32) (gx, gw, gb Array)
 
 // Softmax sends the softmax over the last dimension. precise computes in f32 whatever the type.
 func (e *Encoder) Softmax(x Array, precise bool) Array {
+	e.begin()
 	x, out := e.rows(x, false)
 	form := "softmax_"
 	if precise && x.Type != ir.F32 {
@@ -228,6 +233,7 @@ func (e *Encoder) Softmax(x Array, precise bool) Array {
 
 // LogSumExp sends log Σ exp over the last dimension.
 func (e *Encoder) LogSumExp(x Array) Array {
+	e.begin()
 	if !x.contiguous() || !isOne(x.Stride(-1)) {
 		x = e.contiguousCopy(x)
 	}

@@ -11,6 +11,7 @@ var unpacked = map[int64]int64{2: 4, 3: 8, 4: 2, 5: 8, 6: 4, 8: 1}
 
 // Quantize sends the affine quantization of w, and returns codes, scales and biases.
 func (e *Encoder) Quantize(w Array, q Affine) Matrix {
+	e.begin()
 	row := e.fixed(w.Dim(-1))
 	outside := w.Shape[:w.Rank()-1]
 	m := Matrix{Affine: q, Transposed: true}
@@ -30,6 +31,7 @@ func (e *Encoder) Quantize(w Array, q Affine) Matrix {
 
 // Dequantize sends the elements of m.
 func (e *Encoder) Dequantize(m Matrix) Array {
+	e.begin()
 	words := e.fixed(m.Codes.Dim(-1))
 	outside := m.Codes.Shape[:m.Codes.Rank()-1]
 	out := e.temporary(m.Scales.Type, with(outside, ir.Const(words*32/m.Bits))...)

@@ -75,6 +75,7 @@ type quantizedProduct struct {
 
 // QuantizedMatmul sends x·m, and returns the result. x is [..., M, K].
 func (e *Encoder) QuantizedMatmul(x Array, m Matrix) Array {
+	e.begin()
 	n, ok := e.outer(m)
 	if !ok {
 		return Array{}

@@ -72,7 +72,8 @@ func reduceRank(n int) int {
 	return 5
 }
 
-func large(in Array, e *Encoder) string {
+// large is the part of a name for inputs whose places need 64 bits.
+func (e *Encoder) large(in Array) string {
 	if e.at(in.Elements()) > math.MaxInt32 {
 		return "_large"
 	}
@@ -93,11 +94,10 @@ func (e *Encoder) shapeOrZero(slot int, shape, strides []Size) {
 
 // columns is a reduction over rows of a matrix, and what of the input lies outside of that.
 type columns struct {
-	shape, strides  []Size // kept dimensions outside of the columns
-	reduced         reduction
-	size, stride    Size // of the innermost reduced dimension
-	others          Size // reduced dimensions but that one
-	outside, inside Size // elements of the output: outside of the columns, and a row of them
+	shape, strides []Size // kept dimensions outside of the columns
+	reduced        reduction
+	size, stride   Size // of the innermost reduced dimension
+	others         Size // elements of the reduced dimensions but that one
 }
 
 // columnLimits says by how much is reduced into an element, and how long the contiguous rows are,
@@ -116,7 +116,7 @@ var columnLimits = []struct {
 func (e *Encoder) columnReduce(op reduceOp, in, out Array, axes []int, r reduction) {
 	c := columns{
 		size: r.shape[r.last()], stride: r.strides[r.last()], reduced: r,
-		others: product(r.shape[:r.last()]), outside: ir.Const(1),
+		others: product(r.shape[:r.last()]),
 	}
 	c.shape, c.strides = kept(in, axes)
 	for inner := ir.Const(1); len(c.shape) > 0 && e.at(inner) < e.at(c.stride); {
@@ -157,7 +157,7 @@ func (c columns) outer(e *Encoder, out Array) (Size, Size) {
 
 func (e *Encoder) columnSmall(op reduceOp, in, out Array, c columns) {
 	t, _ := reduceTypes(op, in.Type)
-	e.kernel("col_reduce_small%s_%d_reduce_%s%s", large(in, e), reduceRank(len(c.reduced.shape)), op, plain(t))
+	e.kernel("col_reduce_small%s_%d_reduce_%s%s", e.large(in), reduceRank(len(c.reduced.shape)), op, plain(t))
 	blocks := tiles(c.stride, 4)
 	x := min(blocks.Eval(e.Most), 32)
 	y := min(8, 1024/x, e.at(times(c.size, c.others)))
@@ -177,7 +177,7 @@ func (e *Encoder) columnLong(op reduceOp, in, out Array, c columns) {
 	}
 	parts := e.temporary(to, append(sizes(blocks), out.Shape...)...)
 	gx, gy := c.outer(e, out)
-	e.kernel("col_reduce_longcolumn%s_%d_reduce_%s%s", large(in, e), reduceRank(len(c.reduced.shape)), op, plain(t))
+	e.kernel("col_reduce_longcolumn%s_%d_reduce_%s%s", e.large(in), reduceRank(len(c.reduced.shape)), op, plain(t))
 	c.encode(e, in, parts)
 	e.i64(11, out.Elements())
 	e.threadgroups(grid(gx, gy, ir.Const(blocks)), e.at(c.stride), min(32, ceil(reduced, blocks)), 1)
@@ -190,7 +190,7 @@ func (e *Encoder) columnParts(op reduceOp, parts, out Array, n int64) {
 		size: ir.Const(n), stride: out.Elements(), others: ir.Const(1),
 		reduced: reduction{sizes(n), []Size{out.Elements()}},
 	}
-	e.kernel("col_reduce_looped%s_1_32_32_reduce_%s%s", large(parts, e), op, plain(parts.Type))
+	e.kernel("col_reduce_looped%s_1_32_32_reduce_%s%s", e.large(parts), op, plain(parts.Type))
 	c.encode(e, parts, out)
 	e.threads(grid(ir.Const(256*ceil(e.fixed(out.Elements()), 32)), ir.Const(1), ir.Const(1)), 256, 1, 1)
 }
@@ -198,7 +198,7 @@ func (e *Encoder) columnParts(op reduceOp, parts, out Array, n int64) {
 func (e *Encoder) columnLooped(op reduceOp, in, out Array, c columns) {
 	t, _ := reduceTypes(op, in.Type)
 	gx, gy := c.outer(e, out)
-	e.kernel("col_reduce_looped%s_%d_32_32_reduce_%s%s", large(in, e), reduceRank(len(c.reduced.shape)), op, plain(t))
+	e.kernel("col_reduce_looped%s_%d_32_32_reduce_%s%s", e.large(in), reduceRank(len(c.reduced.shape)), op, plain(t))
 	c.encode(e, in, out)
 	e.threads(grid(ir.Const(256*ceil(e.fixed(c.stride), 32)), gx, gy), 256, 1, 1)
 }
@@ -208,7 +208,7 @@ func (e *Encoder) columnTwoPass(op reduceOp, in, out Array, c columns) {
 	const blocks = 32
 	parts := e.temporary(to, append(sizes(blocks), out.Shape...)...)
 	gx, gy := c.outer(e, out)
-	e.kernel("col_reduce_2pass%s_%d_32_32_reduce_%s%s", large(in, e), reduceRank(len(c.reduced.shape)), op, plain(t))
+	e.kernel("col_reduce_2pass%s_%d_32_32_reduce_%s%s", e.large(in), reduceRank(len(c.reduced.shape)), op, plain(t))
 	c.encode(e, in, parts)
 	e.i64(11, ir.Const(e.fixed(out.Elements())/e.fixed(c.stride)))
 	e.threads(grid(ir.Const(256*ceil(e.fixed(c.stride), 32)), gx.Scale(blocks), gy), 256, 1, 1)
@@ -259,6 +259,7 @@ const (
 
 // Reduce sends a reduction over axes, in ascending order.
 func (e *Encoder) Reduce(op reduceOp, in Array, axes []int) Array {
+	e.begin()
 	if boolean := map[reduceOp]reduceOp{most: or, least: and}; in.Type == ir.Bool && boolean[op] != "" {
 		op = boolean[op]
 	}
@@ -323,7 +324,7 @@ func (e *Encoder) rowReduce(op reduceOp, in, out Array, axes []int, r reduction,
 		e.shapeOrZero(7, outer.shape, outer.strides)
 	}
 	name := func(form string) {
-		e.kernel("row_reduce_%s%s_%d_reduce_%s%s", form, large(in, e), reduceRank(len(outer.shape)), op, plain(t))
+		e.kernel("row_reduce_%s%s_%d_reduce_%s%s", form, e.large(in), reduceRank(len(outer.shape)), op, plain(t))
 	}
 	threads := rowReduceThreads(row)
 	switch rows := e.at(in.Elements()) / row; {
@@ -365,6 +366,7 @@ func rowReduceThreads(row int64) int64 {
 
 // ArgReduce sends argmin or argmax over an axis, as u32.
 func (e *Encoder) ArgReduce(op string, in Array, axis int) Array {
+	e.begin()
 	shape, strides := kept(in, []int{axis})
 	out := e.temporary(ir.U32, shape...)
 	n := e.fixed(in.Shape[axis])

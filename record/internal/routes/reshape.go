@@ -6,6 +6,7 @@ import "github.com/mlxc/mlxc/ir"
 func (e *Encoder) Reshape(a Array, shape []Size) Array {
 	strides, ok := e.reshaped(a, shape)
 	if !ok {
+		e.begin()
 		a = e.contiguousCopy(a)
 		a.Spare = true
 		strides = rowStrides(shape)
@@ -77,6 +78,7 @@ func (a Array) expand(axis int) Array {
 
 // Concatenate sends copies of arrays behind one another along an axis.
 func (e *Encoder) Concatenate(axis int, in ...Array) Array {
+	e.begin()
 	shape := with(in[0].Shape)
 	for _, a := range in[1:] {
 		shape[axis] = shape[axis].Add(a.Shape[axis])

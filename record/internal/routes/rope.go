@@ -20,6 +20,7 @@ const ropeHeads = 4
 // Rope sends the rotation of x [B, …, T, D]; offset is one position or one for each of B, and freqs
 // [Dims/2] may be left out.
 func (e *Encoder) Rope(x, offset, freqs Array, r Rope) Array {
+	e.begin()
 	rank := x.Rank()
 	batch, length, width := x.Dim(0), x.Dim(-2), x.Dim(-1)
 	matrix := times(length, width)

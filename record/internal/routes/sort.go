@@ -9,6 +9,7 @@ import (
 
 // Scan sends a running sum along an axis.
 func (e *Encoder) Scan(in Array, axis int, reverse, inclusive bool) Array {
+	e.begin()
 	out := e.like(in, in.Type)
 	if !in.contiguous() || isZero(in.Strides[axis]) {
 		in = e.contiguousCopy(in)
@@ -71,6 +72,7 @@ var sortThreads = []int64{32, 64, 128, 256, 512}
 
 // Sort sends a sorted along an axis, or the indices that sort it.
 func (e *Encoder) Sort(in Array, axis int, indices bool) Array {
+	e.begin()
 	const each = 4
 	t := in.Type
 	if indices {
