@@ -131,7 +131,7 @@ func times(a, b Size) Size {
 }
 
 // impossible stands for a size that is not affine. No size of memory is negative.
-var impossible = ir.Const(-1 << 62)
+var impossible = ir.Const(-1 << 40)
 
 func product(sizes []Size) Size {
 	n := ir.Const(1)

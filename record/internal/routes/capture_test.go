@@ -68,7 +68,8 @@ func (c *capture) array(name string) Array {
 		return Array{}
 	}
 	return Array{
-		Buffer: &Buffer{Name: name}, Type: o.kind, Shape: sizes(o.shape...), Strides: sizes(o.strides...), Offset: ir.Const(o.offset),
+		Buffer: &Buffer{Name: name}, Type: o.kind,
+		Shape: sizes(o.shape...), Strides: sizes(o.strides...), Offset: ir.Const(o.offset),
 	}
 }
 
@@ -162,7 +163,10 @@ func (n *namer) name(b *Buffer, dispatch, argument int) string {
 func text(messages []Dispatch, results []Array, params []uint32, captured sent) string {
 	var s strings.Builder
 	lines := captured.text()
-	n := &namer{params: params, sizes: allocations(lines), names: map[*Buffer]string{}, owner: map[string]*Buffer{}, used: map[*Buffer]int{}}
+	n := &namer{
+		params: params, sizes: allocations(lines),
+		names: map[*Buffer]string{}, owner: map[string]*Buffer{}, used: map[*Buffer]int{},
+	}
 	if strings.Contains(lines, "commit") {
 		n.bindings = bindings(captured.Messages)
 	}

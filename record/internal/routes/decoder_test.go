@@ -8,9 +8,11 @@ import (
 
 // decoder sends a step of a decoder as testdata/gen/mlxhost/cases.cpp writes it, in the order in which MLX
 // evaluates it: what is deeper in its graph first, and of what is as deep the last operand.
-func decoder(e *Encoder, c *capture) []Array {
+func decoder(e *Encoder, c *capture) []Array { return decoderAt(e, c, ir.Const(c.Cache)) }
+
+func decoderAt(e *Encoder, c *capture, at Size) []Array {
 	const dim = 64
-	length, at := ir.Const(c.Length), ir.Const(c.Cache)
+	length := ir.Const(c.Length)
 	matrix := func(name string) Matrix {
 		return Matrix{
 			Codes: c.array(name + ".w"), Scales: c.array(name + ".scales"), Biases: c.array(name + ".biases"),

@@ -24,7 +24,8 @@ type Operation struct {
 
 // Operations are the elementwise operations by MLX's names.
 var Operations = map[string]Operation{
-	"abs": {Kernel: "Abs"}, "ceil": {Kernel: "Ceil"}, "cos": {Kernel: "Cos", In: ir.F32}, "erf": {Kernel: "Erf", In: ir.F32},
+	"abs": {Kernel: "Abs"}, "ceil": {Kernel: "Ceil"}, "cos": {Kernel: "Cos", In: ir.F32},
+	"erf": {Kernel: "Erf", In: ir.F32},
 	"exp": {Kernel: "Exp", In: ir.F32}, "expm1": {Kernel: "Expm1", In: ir.F32}, "floor": {Kernel: "Floor"},
 	"log": {Kernel: "Log", In: ir.F32}, "log1p": {Kernel: "Log1p", In: ir.F32}, "negative": {Kernel: "Negative"},
 	"rsqrt": {Kernel: "Rsqrt", In: ir.F32}, "sigmoid": {Kernel: "Sigmoid", In: ir.F32}, "sign": {Kernel: "Sign"},
@@ -32,8 +33,8 @@ var Operations = map[string]Operation{
 	"tanh": {Kernel: "Tanh", In: ir.F32}, "logical_not": {Kernel: "LogicalNot", Boolean: true, In: ir.Bool, Always: true},
 
 	"add": {Kernel: "Add"}, "divide": {Kernel: "Divide", In: ir.F32}, "logaddexp": {Kernel: "LogAddExp", In: ir.F32},
-	"maximum": {Kernel: "Maximum"}, "minimum": {Kernel: "Minimum"}, "multiply": {Kernel: "Multiply"}, "power": {Kernel: "Power"},
-	"remainder": {Kernel: "Remainder"}, "subtract": {Kernel: "Subtract"},
+	"maximum": {Kernel: "Maximum"}, "minimum": {Kernel: "Minimum"}, "multiply": {Kernel: "Multiply"},
+	"power": {Kernel: "Power"}, "remainder": {Kernel: "Remainder"}, "subtract": {Kernel: "Subtract"},
 	"equal": {Kernel: "Equal", Boolean: true}, "greater_equal": {Kernel: "GreaterEqual", Boolean: true},
 	"less": {Kernel: "Less", Boolean: true}, "not_equal": {Kernel: "NotEqual", Boolean: true},
 	"logical_and": {Kernel: "LogicalAnd", Boolean: true, In: ir.Bool, Always: true},

@@ -106,10 +106,11 @@ func (e *Encoder) fail(format string, args ...any) {
 // at returns the greatest value of a size, by which routes are chosen.
 func (e *Encoder) at(s Size) int64 { return s.Eval(e.Most) }
 
-// fixed returns a size that must not depend on a param.
+// fixed returns a size that must not depend on a param; of one that does, after an error, some number.
 func (e *Encoder) fixed(s Size) int64 {
 	if !s.IsConst() {
 		e.fail("a size that a route needs as a number depends on a param")
+		return max(e.at(s), 1)
 	}
 	return s.Const
 }
@@ -222,10 +223,17 @@ func (e *Encoder) threadgroups(grid [3]ir.Extent, x, y, z int64) { e.send(false,
 func (e *Encoder) threads(grid [3]ir.Extent, x, y, z int64)      { e.send(true, grid, x, y, z) }
 
 func (e *Encoder) send(threads bool, grid [3]ir.Extent, x, y, z int64) {
+	affine := true
 	for _, g := range grid {
-		if g.Num.Const <= impossible.Const/2 {
-			e.fail("%s: the grid is not affine in the params", e.next.Kernel)
+		affine = affine && g.Num.Const > impossible.Const/2
+	}
+	for _, a := range e.next.Arguments {
+		for _, v := range a.Values {
+			affine = affine && v.Value.Const > impossible.Const/2
 		}
+	}
+	if !affine {
+		e.fail("%s: the grid or an argument is not affine in the params", e.next.Kernel)
 	}
 	e.next.Threads, e.next.Grid, e.next.Group, e.next.Barrier = threads, grid, [3]int64{x, y, z}, e.hazard
 	e.next.Commit, e.commit = e.commit, false

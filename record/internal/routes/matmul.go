@@ -312,8 +312,8 @@ func (e *Encoder) gemmSplit(g gemm) {
 	parts := min(max(2, powerOf2(g.k/16/(ceil(g.m, 32)*ceil(g.n, 32)))), 32)
 	steps := g.k / 16 / parts
 	split := e.temporary(ir.F32, sizes(parts, g.m, g.n)...)
-	e.kernel("steel_gemm_splitk_%s%s_%s_float32_bm%d_bn%d_bk16_wm2_wn2_MN_%saligned_K_%saligned", g.a.letter(), g.b.letter(),
-		plain(g.a.Type), bm, bn, yes(g.m%bm == 0 && g.n%bn == 0), yes(g.k%16 == 0))
+	e.kernel("steel_gemm_splitk_%s%s_%s_float32_bm%d_bn%d_bk16_wm2_wn2_MN_%saligned_K_%saligned",
+		g.a.letter(), g.b.letter(), plain(g.a.Type), bm, bn, yes(g.m%bm == 0 && g.n%bn == 0), yes(g.k%16 == 0))
 	e.input(0, g.a.Array)
 	e.input(1, g.b.Array)
 	e.output(2, split)
@@ -437,7 +437,8 @@ func gemmParams(t matrixTile, m, n, k int64, a, b Size, strides [3]Size, rank in
 
 // steel spells a kernel of the steel family.
 func (e *Encoder) steel(form, a, b string, in, out ir.DType, t matrixTile) {
-	e.kernel("steel_%s_%s%s_%s_%s_bm%d_bn%d_bk%d_wm%d_wn%d", form, a, b, plain(in), plain(out), t.bm, t.bn, t.bk, t.wm, t.wn)
+	e.kernel("steel_%s_%s%s_%s_%s_bm%d_bn%d_bk%d_wm%d_wn%d", form, a, b, plain(in), plain(out),
+		t.bm, t.bn, t.bk, t.wm, t.wn)
 }
 
 func (e *Encoder) alignment(t matrixTile, m, n, k int64) {
