@@ -2,6 +2,7 @@ package routes
 
 import (
 	"bufio"
+	"bytes"
 	"compress/gzip"
 	"encoding/binary"
 	"encoding/hex"
@@ -222,10 +223,17 @@ func text(messages []Dispatch, results []Array, params []uint32, captured sent) 
 	return s.String()
 }
 
+// padding finds the four bytes that fill the structure of gathered products, which MLX does not initialize: they are
+// what the stack held.
+var padding = regexp.MustCompile(`(\["y",5,"[0-9a-f]{136})[0-9a-f]{8}"`)
+
 // text returns the lines of a capture.
 func (s sent) text() string {
 	var lines strings.Builder
 	for _, m := range slices.Concat(s.Messages, s.Out) {
+		if bytes.Contains(m, []byte("steel_gather_mm_")) {
+			m = padding.ReplaceAll(m, []byte(`${1}00000000"`))
+		}
 		lines.Write(m)
 		lines.WriteByte('\n')
 	}
@@ -262,8 +270,7 @@ func read(t *testing.T) []capture {
 	return all
 }
 
-// Every message that MLX's own host code sent, for every case of the families that have routes, on each
-// of three chips.
+// Every message that MLX's own host code sent, for every case, on each chip.
 func TestCaptures(t *testing.T) {
 	type row struct{ cases, equal int }
 	table := map[string]*row{}

@@ -499,10 +499,82 @@ func (e *Encoder) GatherMM(a, b, lhs, rhs Array, sorted bool) Array {
 		e.gatherVector(b, a, rhs, lhs, out, n, k, false)
 	case n == 1:
 		e.gatherVector(a, b, lhs, rhs, out, m, k, true)
-	default:
-		e.fail("gathered products of matrices of several rows have no route yet")
+	case !e.gatherWide(a, b, lhs, rhs, out, m, n, k):
+		e.gatherPairs(a, b, lhs, rhs, out, m, n, k)
 	}
 	return out
+}
+
+// gatherWide is gemvWide for each pair of indices, where b lies transposed and a does not.
+func (e *Encoder) gatherWide(a, b, lhs, rhs, out Array, m, n, k int64) bool {
+	rank := a.Rank()
+	if isOne(b.Stride(-1)) || !isOne(b.Stride(-2)) || !isOne(a.Stride(-1)) && isOne(a.Stride(-2)) {
+		return false
+	}
+	rows, copied := a, !isOne(a.Stride(-1))
+	if copied { // the copy is sent only if the tile is taken
+		rows.Strides, rows.Offset = rowStrides(a.Shape), ir.Const(0)
+	}
+	left, right := side{rows, false, rows.Stride(-2)}, side{b, true, b.Stride(-1)}
+	w, ok := e.wide(left, right, m, n, k, out.Type, rows.Strides[:rank-2], b.Strides[:b.Rank()-2])
+	if !ok {
+		return false
+	}
+	if copied {
+		rows = e.contiguousCopy(a)
+	}
+	e.kernel("gemv_wide_gather_%s_nv%d_kl%d", plain(out.Type), w.vectors, w.lanes)
+	e.constant(1, false)
+	e.input(0, b)
+	e.input(1, rows)
+	e.output(3, out)
+	for i, v := range []Size{ir.Const(k), ir.Const(n), ir.Const(m), right.step, left.step} {
+		e.i32(4+i, v)
+	}
+	e.count(11, out.Rank()-2)
+	e.i32(12, out.Shape...)
+	strides := append(with(lhs.Strides), rhs.Strides...)
+	if len(strides) == 0 {
+		strides = sizes(0, 0)
+	}
+	e.i64(13, strides...)
+	for i, x := range []Array{rows, b} {
+		e.count(14+3*i, x.Rank()-2)
+		e.i32(15+3*i, x.Shape...)
+		e.i64(16+3*i, x.Strides...)
+	}
+	e.input(20, lhs)
+	e.input(21, rhs)
+	e.threadgroups(grid(ir.Const(w.passes), ir.Const(ceil(n, 4)), divide(out.Elements(), m*n)), 32, w.lanes/8, 1)
+	return true
+}
+
+// gatherPairs sends a product of matrices for each pair of indices.
+func (e *Encoder) gatherPairs(a, b, lhs, rhs, out Array, m, n, k int64) {
+	left, right := e.side(a, false), e.side(b, false)
+	rank, batch := out.Rank()-2, e.fixed(divide(out.Elements(), m*n))
+	t := e.Chip.matrixTile(out.Type, left, right, m, n, k, batch)
+	e.steel("gather_mm", left.letter(), right.letter(), a.Type, out.Type, t)
+	e.constant(10, rank > 1)
+	e.alignment(t, m, n, k)
+	for i, x := range []Array{left.Array, right.Array, lhs, rhs} {
+		e.input(i, x)
+	}
+	e.output(4, out)
+	strides := [3]Size{ir.Const(0), ir.Const(0), ir.Const(m * n)}
+	if rank > 0 {
+		strides[0], strides[1] = lhs.Strides[0], rhs.Strides[0]
+	}
+	e.mixed(5, gemmParams(t, m, n, k, left.step, right.step, strides, rank)...)
+	e.i32(6, lhs.Shape...)
+	e.i64(7, lhs.Strides...)
+	e.i64(8, rhs.Strides...)
+	for i, x := range []side{left, right} {
+		e.count(9+3*i, x.Rank()-2)
+		e.i32(10+3*i, x.Shape...)
+		e.i64(11+3*i, x.Strides...)
+	}
+	e.threadgroups(grid(ir.Const(ceil(n, t.bn)), ir.Const(ceil(m, t.bm)), ir.Const(batch)), 32, t.wn, t.wm)
 }
 
 // gatherMatrices sends one product for all rows, each with the matrix of its index.

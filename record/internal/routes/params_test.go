@@ -151,7 +151,8 @@ func TestDecoderAtAPosition(t *testing.T) {
 			if all.Err != nil {
 				t.Fatal(all.Err)
 			}
-			if got, want := text(all.Sent, results, []uint32{uint32(c.Cache)}, c.Sent[chips]), c.Sent[chips].text(); got != want {
+			got, want := text(all.Sent, results, []uint32{uint32(c.Cache)}, c.Sent[chips]), c.Sent[chips].text()
+			if got != want {
 				t.Errorf("%s: %s", name, difference(got, want))
 			}
 		}

@@ -1,7 +1,9 @@
 package routes
 
 import (
+	"cmp"
 	"math"
+	"slices"
 
 	"github.com/mlxc/mlxc/ir"
 )
@@ -265,6 +267,14 @@ func (e *Encoder) Reduce(op reduceOp, in Array, axes []int) Array {
 	}
 	_, t := reduceTypes(op, in.Type)
 	shape, _ := kept(in, axes)
+	if product(shape).Equal(in.Elements()) {
+		out := e.AsType(in, t)
+		if out.Buffer == in.Buffer {
+			out = e.copyInto(in, in.contiguous())
+		}
+		out.Shape, out.Strides = kept(out, axes)
+		return out
+	}
 	out := e.temporary(t, shape...)
 	out.Buffer.Bytes = ir.Const(max(4, e.fixed(out.Buffer.Bytes)))
 	plan, r := e.plan(in, axes)
@@ -283,27 +293,88 @@ func (e *Encoder) Reduce(op reduceOp, in Array, axes []int) Array {
 	return out
 }
 
+// plan returns how a reduction walks in, and the reduced dimensions, joined where they lie as one.
 func (e *Encoder) plan(in Array, axes []int) (reductionPlan, reduction) {
 	if in.contiguous() && in.stored().Equal(in.Elements()) && len(axes) == in.Rank() {
 		return reduceAll, reduction{}
 	}
-	var r reduction
 	if in.rowContiguous() {
-		for i, a := range axes {
-			switch {
-			case isOne(in.Shape[a]):
-			case len(r.shape) > 0 && axes[i-1] == a-1:
-				r.shape[r.last()], r.strides[r.last()] = times(r.shape[r.last()], in.Shape[a]), in.Strides[a]
-			default:
-				r.shape, r.strides = append(r.shape, in.Shape[a]), append(r.strides, in.Strides[a])
-			}
-		}
+		r := neighbours(in, axes)
 		if isOne(r.strides[r.last()]) {
 			return reduceRows, r
 		}
 		return reduceColumns, r
 	}
+	r := e.byStride(in, axes)
+	switch inner := r.strides[r.last()]; {
+	case isOne(inner):
+		return reduceAnyRows, r
+	case e.at(inner) > 1 && e.columnsFit(in, axes, e.at(inner)):
+		return reduceColumns, r
+	}
 	return reduceCopy, r
+}
+
+// neighbours joins axes that follow one another, and leaves out those of one element.
+func neighbours(in Array, axes []int) reduction {
+	var all, r reduction
+	for i, a := range axes {
+		if last := all.last(); i > 0 && axes[i-1] == a-1 && !isOne(in.Shape[a]) {
+			all.shape[last], all.strides[last] = times(all.shape[last], in.Shape[a]), in.Strides[a]
+		} else {
+			all.shape, all.strides = append(all.shape, in.Shape[a]), append(all.strides, in.Strides[a])
+		}
+	}
+	for i, d := range all.shape {
+		if !isOne(d) {
+			r.shape, r.strides = append(r.shape, d), append(r.strides, all.strides[i])
+		}
+	}
+	return r
+}
+
+// byStride sorts axes by their strides, those that repeat elements first, then from the greatest on, and joins
+// those that lie as one.
+func (e *Encoder) byStride(in Array, axes []int) reduction {
+	var r reduction
+	axes = slices.DeleteFunc(slices.Clone(axes), func(a int) bool { return isOne(in.Shape[a]) })
+	slices.SortFunc(axes, func(a, b int) int {
+		x, y := e.at(in.Strides[a]), e.at(in.Strides[b])
+		if (x == 0) != (y == 0) {
+			return cmp.Compare(x, y)
+		}
+		return cmp.Compare(y, x)
+	})
+	for _, a := range axes {
+		r.shape, r.strides = append(r.shape, in.Shape[a]), append(r.strides, in.Strides[a])
+	}
+	for i := r.last(); i >= 1; i-- {
+		if r.strides[i-1].Equal(times(r.shape[i], r.strides[i])) {
+			r.shape[i-1], r.strides[i-1] = times(r.shape[i-1], r.shape[i]), r.strides[i]
+			r.shape, r.strides = slices.Delete(r.shape, i, i+1), slices.Delete(r.strides, i, i+1)
+		}
+	}
+	return r
+}
+
+// columnsFit reports whether the dimensions behind the innermost reduced one are row-contiguous, so that columns
+// of that stride can be reduced. Where one of them repeats elements there must be more than the stride.
+func (e *Encoder) columnsFit(in Array, axes []int, stride int64) bool {
+	size, repeated := int64(1), false
+	for i := in.Rank() - 1; i >= 0; i-- {
+		if axes[len(axes)-1] == i || isZero(in.Strides[i]) && isOne(in.Shape[i]) {
+			continue
+		}
+		if isZero(in.Strides[i]) {
+			repeated = true
+			break
+		}
+		if e.at(in.Strides[i]) != size && !isOne(in.Shape[i]) {
+			break
+		}
+		size *= e.at(in.Shape[i])
+	}
+	return size > stride || size == stride && !repeated
 }
 
 // rowReduce sends a reduction whose innermost dimension is the innermost one in memory.
