@@ -144,50 +144,57 @@ func (e *Encoder) dotProduct(g gemm) {
 	e.copy(copyScalar, total, g.out, nil, nil, nil)
 }
 
-// vectorTile says how a matrix-vector kernel is tiled: simdgroups down and across a threadgroup, lanes down
+// VectorTile says how a matrix-vector kernel is tiled: simdgroups down and across a threadgroup, lanes down
 // and across a simdgroup, elements down and across a lane.
-type vectorTile struct {
-	bm, bn, sm, sn, tm, tn int64
+type VectorTile struct {
+	BM, BN, SM, SN, TM, TN int64
+	Results                int64 // that a threadgroup computes
 }
+
+// GemvTile returns the tile for a matrix that lies with its rows of so many elements one after another, and so
+// many rows.
+func GemvTile(in, out int64) VectorTile { return vectorTileOf(false, in, out, false) }
 
 // transposedTiles are those of gemv_t by the length of the result, the longest first.
 var transposedTiles = []struct{ from, bn int64 }{{2048, 16}, {512, 4}, {0, 2}}
 
-// vectorTileOf returns the tile and how many results a threadgroup computes. Gathered products know no
-// tiles for short or very long rows.
-func vectorTileOf(transposed bool, in, out int64, gathered bool) (vectorTile, int64) {
-	t := vectorTile{bm: 1, bn: 1, sm: 1, sn: 32, tm: 4, tn: 4}
+// vectorTileOf returns the tile of gemv, or of gemv_t if the matrix is transposed. Gathered products know no tiles
+// for short or very long rows.
+func vectorTileOf(transposed bool, in, out int64, gathered bool) VectorTile {
+	t := VectorTile{BM: 1, BN: 1, SM: 1, SN: 32, TM: 4, TN: 4}
 	if transposed {
-		t.sm, t.sn = 8, 4
+		t.SM, t.SN = 8, 4
 		if in >= 8192 && out >= 2048 {
-			t.sm, t.sn = 4, 8
+			t.SM, t.SN = 4, 8
 		}
 		for _, l := range transposedTiles {
 			if out >= l.from {
-				t.bn = l.bn
+				t.BN = l.bn
 				break
 			}
 		}
 		if out < 4 {
-			t.tn = 1
+			t.TN = 1
 		}
-		return t, t.bn * t.sn * t.tn
+		t.Results = t.BN * t.SN * t.TN
+		return t
 	}
-	t.bm = 4
+	t.BM = 4
 	if out >= 4096 {
-		t.bm = 8
+		t.BM = 8
 	}
 	switch {
 	case gathered:
 	case in <= 64:
-		t.bm, t.sm, t.sn = 1, 8, 4
+		t.BM, t.SM, t.SN = 1, 8, 4
 	case in >= 16*out:
-		t.bm, t.bn = 1, 8
+		t.BM, t.BN = 1, 8
 	}
 	if out < 4 {
-		t.tm = 1
+		t.TM = 1
 	}
-	return t, t.bm * t.sm * t.tm
+	t.Results = t.BM * t.SM * t.TM
+	return t
 }
 
 // gemv sends a product of a matrix and a vector, whichever is which.
@@ -200,14 +207,14 @@ func (e *Encoder) gemv(g gemm) {
 		transposed = !g.b.transposed
 		matrixStrides, vectorStrides = vectorStrides, matrixStrides
 	}
-	t, each := vectorTileOf(transposed, g.k, length, false)
+	t := vectorTileOf(transposed, g.k, length, false)
 	name := "gemv"
 	if transposed {
 		name = "gemv_t"
 	}
 	scaled := g.added() && (g.alpha != 1 || g.beta != 0)
 	e.kernel("%s_%s_bm%d_bn%d_sm%d_sn%d_tm%d_tn%d_nc%d_axpby%d", name, plain(g.out.Type),
-		t.bm, t.bn, t.sm, t.sn, t.tm, t.tn, digit(len(g.shape) != 1), digit(scaled))
+		t.BM, t.BN, t.SM, t.SN, t.TM, t.TN, digit(len(g.shape) != 1), digit(scaled))
 	e.input(0, matrix.Array)
 	e.input(1, vector.Array)
 	e.output(3, g.out)
@@ -225,7 +232,7 @@ func (e *Encoder) gemv(g gemm) {
 		e.i64(13, g.strides[2]...)
 		e.i32(14, g.c.Stride(-1))
 	}
-	e.threadgroups(grid(ir.Const(ceil(length, each)), ir.Const(1), ir.Const(g.batch)), 32, t.bn, t.bm)
+	e.threadgroups(grid(ir.Const(ceil(length, t.Results)), ir.Const(1), ir.Const(g.batch)), 32, t.BN, t.BM)
 }
 
 func digit(b bool) int {
@@ -627,12 +634,12 @@ func (e *Encoder) batchSide(a Array) side {
 func (e *Encoder) gatherVector(matrix, vector, matrixIndices, vectorIndices, out Array, n, k int64, matrixFirst bool) {
 	mat, vec := e.side(matrix, n == 1), e.side(vector, true)
 	transposed := mat.transposed != !matrixFirst
-	t, each := vectorTileOf(transposed, k, n, true)
+	t := vectorTileOf(transposed, k, n, true)
 	name := "gemv_gather"
 	if transposed {
 		name = "gemv_t_gather"
 	}
-	e.kernel("%s_%s_bm%d_bn%d_sm%d_sn%d_tm%d_tn%d", name, plain(out.Type), t.bm, t.bn, t.sm, t.sn, t.tm, t.tn)
+	e.kernel("%s_%s_bm%d_bn%d_sm%d_sn%d_tm%d_tn%d", name, plain(out.Type), t.BM, t.BN, t.SM, t.SN, t.TM, t.TN)
 	e.input(0, mat.Array)
 	e.input(1, vec.Array)
 	e.output(3, out)
@@ -649,5 +656,5 @@ func (e *Encoder) gatherVector(matrix, vector, matrixIndices, vectorIndices, out
 	}
 	e.input(18, vectorIndices)
 	e.input(19, matrixIndices)
-	e.threadgroups(grid(ir.Const(ceil(n, each)), ir.Const(1), divide(out.Elements(), n)), 32, t.bn, t.bm)
+	e.threadgroups(grid(ir.Const(ceil(n, t.Results)), ir.Const(1), divide(out.Elements(), n)), 32, t.BN, t.BM)
 }

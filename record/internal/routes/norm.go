@@ -23,6 +23,13 @@ func (k rowKernel) threads(axis int64) int64 {
 	return roundUp(ceil(axis, k.each), 32)
 }
 
+// RowThreads returns the threads of a threadgroup of a row kernel (rms, vjp_rms, layer_norm, vjp_layer_norm,
+// softmax, logsumexp) for rows of so many elements, and whether it is the looped one.
+func RowThreads(name string, axis int64) (threads int64, looped bool) {
+	k := rowKernels[name]
+	return k.threads(axis), k.looped(axis)
+}
+
 // normKernel spells the kernel of a norm.
 func (e *Encoder) normKernel(name string, axis int64, t ir.DType) {
 	loop := ""
