@@ -1,0 +1,660 @@
+package routes
+
+import (
+	"math"
+	"math/bits"
+
+	"github.com/mlxc/mlxc/ir"
+)
+
+// side is an operand of a matrix product: the matrix as a kernel reads it, whether that is transposed, and
+// the distance of its rows, or of its columns if it is transposed.
+type side struct {
+	Array
+	transposed bool
+	step       Size
+}
+
+func (s side) letter() string {
+	if s.transposed {
+		return "t"
+	}
+	return "n"
+}
+
+// side returns a if its rows or its columns lie without gaps between elements, and a copy else. Of a vector the
+// other distance must be that of a matrix, too.
+func (e *Encoder) side(a Array, vector bool) side {
+	row, column := a.Stride(-2), a.Stride(-1)
+	switch {
+	case isOne(column) && (!vector || row.Equal(a.Dim(-1))):
+		return side{a, false, row}
+	case isOne(row) && (!vector || column.Equal(a.Dim(-2))):
+		return side{a, true, column}
+	}
+	a = e.contiguousCopy(a)
+	return side{a, false, a.Dim(-1)}
+}
+
+// gemm is a product a·b, or α·a·b + β·c.
+type gemm struct {
+	a, b        side
+	c           Array // may be left out
+	out         Array
+	m, n, k     int64
+	batch       int64  // of the output
+	shape       []Size // of the batch, joined
+	strides     [3][]Size
+	alpha, beta float32
+}
+
+// added reports whether c is there.
+func (g gemm) added() bool { return g.c.Present() }
+
+// Matmul sends a·b, batches broadcast.
+func (e *Encoder) Matmul(a, b Array) Array { return e.AddMM(a, b, Array{}, 1, 0) }
+
+// AddMM sends α·a·b + β·c, batches and c broadcast. c may be left out.
+func (e *Encoder) AddMM(a, b, c Array, alpha, beta float32) Array {
+	outer := []Size(nil)
+	if a.Rank() > 2 && b.Rank() == 2 && c.Rank() <= 1 {
+		outer = with(a.Shape[:a.Rank()-1], b.Dim(-1))
+		a = e.Reshape(a, []Size{product(a.Shape[:a.Rank()-1]), a.Dim(-1)})
+	} else {
+		batch := broadcastShapes(a.Shape[:a.Rank()-2], b.Shape[:b.Rank()-2])
+		a = a.broadcast(append(with(batch), a.Shape[a.Rank()-2:]...))
+		b = b.broadcast(append(with(batch), b.Shape[b.Rank()-2:]...))
+	}
+	e.begin()
+	out := e.temporary(a.Type, with(a.Shape[:a.Rank()-1], b.Dim(-1))...)
+	g := gemm{
+		out: out, m: e.fixed(a.Dim(-2)), n: e.fixed(b.Dim(-1)), k: e.fixed(a.Dim(-1)),
+		batch: e.fixed(product(out.Shape[:out.Rank()-2])), alpha: alpha, beta: beta,
+	}
+	if c.Present() {
+		g.c = c.broadcast(out.Shape)
+	}
+	g.a, g.b = e.side(a, g.m == 1), e.side(b, g.n == 1)
+	e.foldBatch(&g)
+	e.product(g)
+	if outer != nil {
+		out.Shape, out.Strides = outer, rowStrides(outer)
+	}
+	return out
+}
+
+// foldBatch joins the dimensions of the batch, and makes them rows of a where b is the same for all.
+func (e *Encoder) foldBatch(g *gemm) {
+	g.shape = sizes(1)
+	for i := range g.strides {
+		g.strides[i] = sizes(0)
+	}
+	if rank := g.a.Rank(); rank > 2 {
+		layouts := [][]Size{g.a.Strides[:rank-2], g.b.Strides[:rank-2]}
+		if g.added() {
+			layouts = append(layouts, g.c.Strides[:rank-2])
+		}
+		shape, strides := e.collapse(g.a.Shape[:rank-2], layouts...)
+		g.shape = shape
+		copy(g.strides[:], strides)
+	}
+	if g.batch > 1 && !g.a.transposed && len(g.shape) == 1 && g.a.Stride(-2).Equal(ir.Const(g.k)) &&
+		g.strides[0][0].Equal(ir.Const(g.m*g.k)) && isZero(g.strides[1][0]) &&
+		(!g.added() || g.strides[2][0].Equal(g.c.Stride(-2).Scale(g.m))) {
+		g.m *= e.fixed(g.shape[0])
+		g.batch, g.shape, g.strides = 1, sizes(1), [3][]Size{sizes(0), sizes(0), sizes(0)}
+	}
+}
+
+// product sends a gemm by the kernel that MLX takes.
+func (e *Encoder) product(g gemm) {
+	if g.m == 1 && g.n == 1 && g.batch == 1 && g.a.rowContiguous() && g.b.rowContiguous() && !g.added() {
+		e.dotProduct(g)
+		return
+	}
+	if !g.a.transposed && g.b.transposed {
+		if w, ok := e.wide(g.a, g.b, g.m, g.n, g.k, g.out.Type, g.strides[0], g.strides[1]); ok {
+			e.gemvWide(g, w)
+			return
+		}
+	}
+	switch {
+	case min(g.m, g.n) == 1:
+		e.gemv(g)
+	case e.splits(g):
+		e.gemmSplit(g)
+	default:
+		e.gemmFused(g)
+	}
+}
+
+// dotProduct sends a product of two vectors: parts, their sum, and its conversion.
+func (e *Encoder) dotProduct(g gemm) {
+	const threads, each = 512, 32
+	blocks := ceil(ceil(g.k, each), threads)
+	parts := e.temporary(ir.F32, ir.Const(blocks))
+	e.kernel("dot_product_%s_it%d_tg%d_sg%d", plain(g.a.Type), each, threads, threads/32)
+	e.input(0, g.a.Array)
+	e.input(1, g.b.Array)
+	e.output(2, parts)
+	e.i32(3, ir.Const(g.k))
+	e.threads(grid(ir.Const(blocks*threads), ir.Const(1), ir.Const(1)), threads, 1, 1)
+	total := e.temporary(ir.F32, g.out.Shape...)
+	e.allReduce(sum, parts, total)
+	e.copy(copyScalar, total, g.out, nil, nil, nil)
+}
+
+// VectorTile says how a matrix-vector kernel is tiled: simdgroups down and across a threadgroup, lanes down
+// and across a simdgroup, elements down and across a lane.
+type VectorTile struct {
+	BM, BN, SM, SN, TM, TN int64
+	Results                int64 // that a threadgroup computes
+}
+
+// GemvTile returns the tile for a matrix that lies with its rows of so many elements one after another, and so
+// many rows.
+func GemvTile(in, out int64) VectorTile { return vectorTileOf(false, in, out, false) }
+
+// transposedTiles are those of gemv_t by the length of the result, the longest first.
+var transposedTiles = []struct{ from, bn int64 }{{2048, 16}, {512, 4}, {0, 2}}
+
+// vectorTileOf returns the tile of gemv, or of gemv_t if the matrix is transposed. Gathered products know no tiles
+// for short or very long rows.
+func vectorTileOf(transposed bool, in, out int64, gathered bool) VectorTile {
+	t := VectorTile{BM: 1, BN: 1, SM: 1, SN: 32, TM: 4, TN: 4}
+	if transposed {
+		t.SM, t.SN = 8, 4
+		if in >= 8192 && out >= 2048 {
+			t.SM, t.SN = 4, 8
+		}
+		for _, l := range transposedTiles {
+			if out >= l.from {
+				t.BN = l.bn
+				break
+			}
+		}
+		if out < 4 {
+			t.TN = 1
+		}
+		t.Results = t.BN * t.SN * t.TN
+		return t
+	}
+	t.BM = 4
+	if out >= 4096 {
+		t.BM = 8
+	}
+	switch {
+	case gathered:
+	case in <= 64:
+		t.BM, t.SM, t.SN = 1, 8, 4
+	case in >= 16*out:
+		t.BM, t.BN = 1, 8
+	}
+	if out < 4 {
+		t.TM = 1
+	}
+	t.Results = t.BM * t.SM * t.TM
+	return t
+}
+
+// gemv sends a product of a matrix and a vector, whichever is which.
+func (e *Encoder) gemv(g gemm) {
+	matrix, vector, length := g.a, g.b, g.m
+	transposed := g.a.transposed
+	matrixStrides, vectorStrides := g.strides[0], g.strides[1]
+	if g.n != 1 {
+		matrix, vector, length = g.b, g.a, g.n
+		transposed = !g.b.transposed
+		matrixStrides, vectorStrides = vectorStrides, matrixStrides
+	}
+	t := vectorTileOf(transposed, g.k, length, false)
+	name := "gemv"
+	if transposed {
+		name = "gemv_t"
+	}
+	scaled := g.added() && (g.alpha != 1 || g.beta != 0)
+	e.kernel("%s_%s_bm%d_bn%d_sm%d_sn%d_tm%d_tn%d_nc%d_axpby%d", name, plain(g.out.Type),
+		t.BM, t.BN, t.SM, t.SN, t.TM, t.TN, digit(len(g.shape) != 1), digit(scaled))
+	e.input(0, matrix.Array)
+	e.input(1, vector.Array)
+	e.output(3, g.out)
+	e.i32(4, ir.Const(g.k))
+	e.i32(5, ir.Const(length))
+	e.i32(6, matrix.step)
+	e.count(9, len(g.shape))
+	e.i32(10, g.shape...)
+	e.i64(11, vectorStrides...)
+	e.i64(12, matrixStrides...)
+	if scaled {
+		e.input(2, g.c)
+		e.f32(7, g.alpha)
+		e.f32(8, g.beta)
+		e.i64(13, g.strides[2]...)
+		e.i32(14, g.c.Stride(-1))
+	}
+	e.threadgroups(grid(ir.Const(ceil(length, t.Results)), ir.Const(1), ir.Const(g.batch)), 32, t.BN, t.BM)
+}
+
+func digit(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+// wideTile is how gemv_wide, which reads a matrix once for up to five vectors, is tiled.
+type wideTile struct {
+	vectors, lanes, passes int64
+}
+
+// wideRowsFrom is the generation from which on it is taken, and wideVocabulary the number of rows of the
+// matrix from which on one column of threadgroups is enough.
+const (
+	wideRowsFrom   = 15
+	wideVocabulary = 65536
+)
+
+// wide returns the tile for 2 to 15 rows of 16-bit elements, which are read four at a time.
+func (e *Encoder) wide(a, b side, m, n, k int64, t ir.DType, aStrides, bStrides []Size) (wideTile, bool) {
+	fours := e.fixed(a.Offset)%8 == 0 && e.fixed(b.Offset)%8 == 0 && k%4 == 0
+	for _, s := range append(with(aStrides, a.step, b.step), bStrides...) {
+		fours = fours && e.fixed(s)%4 == 0
+	}
+	passes := ceil(m, 5)
+	if e.Chip.Generation < wideRowsFrom || m <= 1 || n <= 1 || t != ir.F16 && t != ir.BF16 || !fours || passes > 3 {
+		return wideTile{}, false
+	}
+	w := wideTile{vectors: ceil(m, passes), lanes: 16, passes: passes}
+	if passes == 1 || n <= 64 {
+		w.lanes = 32
+	}
+	if n >= wideVocabulary {
+		w.passes = 1
+	}
+	return w, true
+}
+
+func (e *Encoder) gemvWide(g gemm, w wideTile) {
+	e.kernel("gemv_wide_%s_nv%d_kl%d", plain(g.out.Type), w.vectors, w.lanes)
+	e.constant(0, len(g.shape) != 1)
+	e.constant(1, g.added())
+	e.input(0, g.b.Array)
+	e.input(1, g.a.Array)
+	e.output(3, g.out)
+	for i, n := range []Size{ir.Const(g.k), ir.Const(g.n), ir.Const(g.m), g.b.step, g.a.step} {
+		e.i32(4+i, n)
+	}
+	e.count(11, len(g.shape))
+	e.i32(12, g.shape...)
+	e.i64(13, g.strides[0]...)
+	e.i64(14, g.strides[1]...)
+	if g.added() {
+		e.input(2, g.c)
+		e.f32(9, g.alpha)
+		e.f32(10, g.beta)
+		e.i64(15, g.strides[2]...)
+		e.i32(16, g.c.Stride(-2))
+		e.i32(17, g.c.Stride(-1))
+	}
+	e.threadgroups(grid(ir.Const(w.passes), ir.Const(ceil(g.n, 4)), ir.Const(g.batch)), 32, w.lanes/8, 1)
+}
+
+// splitTiles is up to how many tiles of 16 × 16 of the result a product is split along K.
+var splitTiles = map[bool]int64{false: 1024, true: 2048} // by whether the chip is a Max or an Ultra
+
+// splits reports whether a product of few tiles and long rows is split along K.
+func (e *Encoder) splits(g gemm) bool {
+	return g.batch == 1 && ceil(g.m, 16)*ceil(g.n, 16) <= splitTiles[e.Chip.large()] && g.k/16 >= 8 && g.k >= max(g.m, g.n)
+}
+
+// gemmSplit computes parts of K side by side in f32, and adds them up.
+func (e *Encoder) gemmSplit(g gemm) {
+	small := func(n int64) int64 {
+		if n < 40 {
+			return 16
+		}
+		return 32
+	}
+	bm, bn := small(g.m), small(g.n)
+	parts := min(max(2, powerOf2(g.k/16/(ceil(g.m, 32)*ceil(g.n, 32)))), 32)
+	steps := g.k / 16 / parts
+	split := e.temporary(ir.F32, sizes(parts, g.m, g.n)...)
+	e.kernel("steel_gemm_splitk_%s%s_%s_float32_bm%d_bn%d_bk16_wm2_wn2_MN_%saligned_K_%saligned",
+		g.a.letter(), g.b.letter(), plain(g.a.Type), bm, bn, yes(g.m%bm == 0 && g.n%bn == 0), yes(g.k%16 == 0))
+	e.input(0, g.a.Array)
+	e.input(1, g.b.Array)
+	e.output(2, split)
+	tn, tm := ceil(g.n, bn), ceil(g.m, bm)
+	e.i32(3, append(sizes(g.m, g.n, g.k), g.a.step, g.b.step, ir.Const(g.n), ir.Const(tn), ir.Const(tm),
+		ir.Const(parts), ir.Const(g.m*g.n), ir.Const(16*steps), ir.Const(0), ir.Const(steps))...)
+	e.threadgroups(grid(ir.Const(tn), ir.Const(tm), ir.Const(parts)), 32, 2, 2)
+
+	scaled := g.added() && (g.alpha != 1 || g.beta != 0)
+	tail := ""
+	if scaled {
+		tail = "_axbpy"
+	}
+	e.kernel("steel_gemm_splitk_accum_%s_float32%s", plain(g.out.Type), tail)
+	e.input(0, split)
+	e.output(1, g.out)
+	e.i32(2, ir.Const(parts))
+	e.i32(3, ir.Const(g.m*g.n))
+	e.i32(4, ir.Const(g.n))
+	if scaled {
+		e.input(5, g.c)
+		e.i32(6, g.c.Stride(-2))
+		e.i32(7, g.c.Stride(-1))
+		e.f32(8, g.alpha)
+		e.f32(9, g.beta)
+	}
+	x, y := ir.Const(g.n), ir.Const(g.m)
+	bx, by, bz := e.block(x, y, ir.Const(1))
+	e.threads(grid(x, y, ir.Const(1)), bx, by, bz)
+}
+
+func yes(b bool) string {
+	if b {
+		return "t"
+	}
+	return "n"
+}
+
+// powerOf2 returns the least power of two from n on.
+func powerOf2(n int64) int64 {
+	if n <= 1 {
+		return 1
+	}
+	return 1 << bits.Len64(uint64(n-1))
+}
+
+// matrixTile is the tile of a steel gemm: rows, columns and inner elements, simdgroups down and across.
+type matrixTile struct {
+	bm, bn, bk, wm, wn int64
+}
+
+var (
+	tall   = matrixTile{64, 32, 32, 2, 2}
+	square = matrixTile{64, 64, 16, 1, 2}
+	broad  = matrixTile{32, 64, 16, 1, 2}
+	common = matrixTile{64, 64, 16, 2, 2}
+)
+
+// matrixTiles says which tile a chip takes: by its size (s: small, m: Max, u: Ultra), the type, whether a
+// is as it lies and b is transposed, whether the result has 2²⁰ elements, and whether K is below twice the
+// longer side of the result. either asks nothing. The first row that holds is taken.
+var matrixTiles = []struct {
+	size                              byte
+	half, rowsByColumns, large, short answer
+	tile                              matrixTile
+}{
+	{'s', either, is, either, either, tall},
+	{'s', is, either, either, either, square},
+	{'u', is, either, is, is, square},
+	{'u', is, is, is, either, tall},
+	{'u', is, either, is, either, broad},
+	{'u', either, either, is, either, common},
+	{'u', is, is, isNot, either, tall},
+	{'u', is, either, isNot, either, square},
+	{'u', isNot, is, isNot, either, broad},
+	{'u', isNot, either, isNot, either, tall},
+}
+
+// answer is what a row asks of a condition.
+type answer int
+
+const (
+	either answer = iota
+	is
+	isNot
+)
+
+func (a answer) holds(b bool) bool { return a == either || (a == is) == b }
+
+func (c Chip) matrixTile(t ir.DType, a, b side, m, n, k, batch int64) matrixTile {
+	size := byte('m')
+	switch c.Letter {
+	case 'g', 'p':
+		size = 's'
+	case 'd':
+		size = 'u'
+	}
+	for _, r := range matrixTiles {
+		if r.size == size && r.half.holds(t != ir.F32) && r.rowsByColumns.holds(!a.transposed && b.transposed) &&
+			r.large.holds(batch*m*n >= 1<<20) && r.short.holds(2*max(m, n) > k) {
+			return r.tile
+		}
+	}
+	return common
+}
+
+// gemmParams is the structure that steel gemms take.
+func gemmParams(t matrixTile, m, n, k int64, a, b Size, strides [3]Size, rank int) []Number {
+	var params []Number
+	for _, s := range append(sizes(m, n, k), a, b, ir.Const(n), ir.Const(ceil(n, t.bn)), ir.Const(ceil(m, t.bm))) {
+		params = append(params, Number{s, 4})
+	}
+	for _, s := range strides {
+		params = append(params, Number{s, 8})
+	}
+	for _, s := range sizes(0, k/t.bk, int64(rank), 0) { // no swizzle; the last fills the structure up to 8 bytes
+		params = append(params, Number{s, 4})
+	}
+	return params
+}
+
+// steel spells a kernel of the steel family.
+func (e *Encoder) steel(form, a, b string, in, out ir.DType, t matrixTile) {
+	e.kernel("steel_%s_%s%s_%s_%s_bm%d_bn%d_bk%d_wm%d_wn%d", form, a, b, plain(in), plain(out),
+		t.bm, t.bn, t.bk, t.wm, t.wn)
+}
+
+func (e *Encoder) alignment(t matrixTile, m, n, k int64) {
+	e.constant(200, m%t.bm == 0)
+	e.constant(201, n%t.bn == 0)
+	e.constant(202, k%t.bk == 0)
+}
+
+func (e *Encoder) gemmFused(g gemm) {
+	t := e.Chip.matrixTile(g.out.Type, g.a, g.b, g.m, g.n, g.k, g.batch)
+	e.steel("gemm_fused", g.a.letter(), g.b.letter(), g.a.Type, g.out.Type, t)
+	sourced := g.added() && (g.alpha != 0 || g.beta != 1)
+	batched := len(g.shape) > 1
+	e.constant(10, batched)
+	e.constant(100, sourced)
+	e.constant(110, sourced && (g.alpha != 1 || g.beta != 1))
+	e.alignment(t, g.m, g.n, g.k)
+	e.input(0, g.a.Array)
+	e.input(1, g.b.Array)
+	e.output(3, g.out)
+	last := len(g.shape) - 1
+	strides := [3]Size{g.strides[0][last], g.strides[1][last], ir.Const(g.m * g.n)}
+	e.mixed(4, gemmParams(t, g.m, g.n, g.k, g.a.step, g.b.step, strides, len(g.shape))...)
+	if batched {
+		e.i32(6, g.shape...)
+		all := append(with(g.strides[0]), g.strides[1]...)
+		if g.added() {
+			all = append(all, g.strides[2]...)
+		}
+		e.i64(7, all...)
+	}
+	if sourced {
+		e.input(2, g.c)
+		e.mixed(5, Number{g.c.Stride(-2), 4}, Number{g.c.Stride(-1), 4}, Number{g.strides[2][last], 8},
+			Number{ir.Const(int64(math.Float32bits(g.alpha))), 4}, Number{ir.Const(int64(math.Float32bits(g.beta))), 4})
+	}
+	e.threadgroups(grid(ir.Const(ceil(g.n, t.bn)), ir.Const(ceil(g.m, t.bm)), ir.Const(g.batch)), 32, t.wn, t.wm)
+}
+
+// GatherMM sends a[lhs]·b[rhs], as [Encoder.GatherQMM] of matrices that are not quantized.
+func (e *Encoder) GatherMM(a, b, lhs, rhs Array, sorted bool) Array {
+	counted := !lhs.Present()
+	if !lhs.Present() {
+		lhs = e.indices(a)
+	}
+	if !rhs.Present() {
+		rhs = e.indices(b)
+	}
+	batch := broadcastShapes(lhs.Shape, rhs.Shape)
+	lhs, rhs = lhs.broadcast(batch), rhs.broadcast(batch)
+	e.begin()
+	out := e.temporary(a.Type, append(with(batch), a.Dim(-2), b.Dim(-1))...)
+	m, n, k := e.fixed(a.Dim(-2)), e.fixed(b.Dim(-1)), e.fixed(a.Dim(-1))
+	switch {
+	case m == 1 && sorted && counted:
+		e.gatherMatrices(a, b, rhs, out)
+	case m == 1:
+		e.gatherVector(b, a, rhs, lhs, out, n, k, false)
+	case n == 1:
+		e.gatherVector(a, b, lhs, rhs, out, m, k, true)
+	case !e.gatherWide(a, b, lhs, rhs, out, m, n, k):
+		e.gatherPairs(a, b, lhs, rhs, out, m, n, k)
+	}
+	return out
+}
+
+// gatherWide is gemvWide for each pair of indices, where b lies transposed and a does not.
+func (e *Encoder) gatherWide(a, b, lhs, rhs, out Array, m, n, k int64) bool {
+	rank := a.Rank()
+	if isOne(b.Stride(-1)) || !isOne(b.Stride(-2)) || !isOne(a.Stride(-1)) && isOne(a.Stride(-2)) {
+		return false
+	}
+	rows, copied := a, !isOne(a.Stride(-1))
+	if copied { // the copy is sent only if the tile is taken
+		rows.Strides, rows.Offset = rowStrides(a.Shape), ir.Const(0)
+	}
+	left, right := side{rows, false, rows.Stride(-2)}, side{b, true, b.Stride(-1)}
+	w, ok := e.wide(left, right, m, n, k, out.Type, rows.Strides[:rank-2], b.Strides[:b.Rank()-2])
+	if !ok {
+		return false
+	}
+	if copied {
+		rows = e.contiguousCopy(a)
+	}
+	e.kernel("gemv_wide_gather_%s_nv%d_kl%d", plain(out.Type), w.vectors, w.lanes)
+	e.constant(1, false)
+	e.input(0, b)
+	e.input(1, rows)
+	e.output(3, out)
+	for i, v := range []Size{ir.Const(k), ir.Const(n), ir.Const(m), right.step, left.step} {
+		e.i32(4+i, v)
+	}
+	e.count(11, out.Rank()-2)
+	e.i32(12, out.Shape...)
+	strides := append(with(lhs.Strides), rhs.Strides...)
+	if len(strides) == 0 {
+		strides = sizes(0, 0)
+	}
+	e.i64(13, strides...)
+	for i, x := range []Array{rows, b} {
+		e.count(14+3*i, x.Rank()-2)
+		e.i32(15+3*i, x.Shape...)
+		e.i64(16+3*i, x.Strides...)
+	}
+	e.input(20, lhs)
+	e.input(21, rhs)
+	e.threadgroups(grid(ir.Const(w.passes), ir.Const(ceil(n, 4)), divide(out.Elements(), m*n)), 32, w.lanes/8, 1)
+	return true
+}
+
+// gatherPairs sends a product of matrices for each pair of indices.
+func (e *Encoder) gatherPairs(a, b, lhs, rhs, out Array, m, n, k int64) {
+	left, right := e.side(a, false), e.side(b, false)
+	rank, batch := out.Rank()-2, e.fixed(divide(out.Elements(), m*n))
+	t := e.Chip.matrixTile(out.Type, left, right, m, n, k, batch)
+	e.steel("gather_mm", left.letter(), right.letter(), a.Type, out.Type, t)
+	e.constant(10, rank > 1)
+	e.alignment(t, m, n, k)
+	for i, x := range []Array{left.Array, right.Array, lhs, rhs} {
+		e.input(i, x)
+	}
+	e.output(4, out)
+	strides := [3]Size{ir.Const(0), ir.Const(0), ir.Const(m * n)}
+	if rank > 0 {
+		strides[0], strides[1] = lhs.Strides[0], rhs.Strides[0]
+	}
+	e.mixed(5, gemmParams(t, m, n, k, left.step, right.step, strides, rank)...)
+	e.i32(6, lhs.Shape...)
+	e.i64(7, lhs.Strides...)
+	e.i64(8, rhs.Strides...)
+	for i, x := range []side{left, right} {
+		e.count(9+3*i, x.Rank()-2)
+		e.i32(10+3*i, x.Shape...)
+		e.i64(11+3*i, x.Strides...)
+	}
+	e.threadgroups(grid(ir.Const(ceil(n, t.bn)), ir.Const(ceil(m, t.bm)), ir.Const(batch)), 32, t.wn, t.wm)
+}
+
+// gatherMatrices sends one product for all rows, each with the matrix of its index.
+func (e *Encoder) gatherMatrices(a, b, rhs, out Array) {
+	rhs = e.rowContiguous(rhs)
+	right := e.batchSide(b)
+	if each := times(a.Dim(-2), a.Dim(-1)); !times(rhs.Elements(), each).Equal(a.Elements()) {
+		a = a.broadcast(append(with(rhs.Shape), a.Dim(-2), a.Dim(-1)))
+	}
+	a = e.rowContiguous(a)
+	k, n := e.fixed(a.Dim(-1)), e.fixed(b.Dim(-1))
+	m := e.fixed(divide(a.Elements(), k))
+	t := matrixTile{16, 64, 16, 1, 2}
+	e.steel("gather_mm_rhs", "n", right.letter(), a.Type, out.Type, t)
+	e.alignment(t, m, n, k)
+	e.input(0, a)
+	e.input(1, right.Array)
+	e.input(2, rhs)
+	e.output(3, out)
+	matrix := right.Elements()
+	if right.Rank() > 2 {
+		matrix = right.Stride(-3)
+	}
+	e.mixed(4, gemmParams(t, m, n, k, ir.Const(k), right.step, [3]Size{ir.Const(0), matrix, ir.Const(0)}, 0)...)
+	e.threadgroups(grid(ir.Const(ceil(n, t.bn)), ir.Const(ceil(m, t.bm)), ir.Const(1)), 32, t.wn, t.wm)
+}
+
+// batchSide is side for matrices whose batch must lie as one dimension.
+func (e *Encoder) batchSide(a Array) side {
+	if a.rowContiguous() {
+		return side{a, false, a.Stride(-2)}
+	}
+	joined := true
+	for i := 0; i < a.Rank()-3; i++ {
+		joined = joined && times(a.Strides[i+1], a.Shape[i]).Equal(a.Strides[i])
+	}
+	row, column := a.Stride(-2), a.Stride(-1)
+	one := isOne(a.Dim(-1))
+	switch {
+	case joined && isOne(column) && (!one || row.Equal(a.Dim(-1))):
+		return side{a, false, row}
+	case joined && isOne(row) && (!one || column.Equal(a.Dim(-2))):
+		return side{a, true, column}
+	}
+	a = e.contiguousCopy(a)
+	return side{a, false, a.Stride(-2)}
+}
+
+// gatherVector sends products of one vector and one matrix for each pair of indices.
+func (e *Encoder) gatherVector(matrix, vector, matrixIndices, vectorIndices, out Array, n, k int64, matrixFirst bool) {
+	mat, vec := e.side(matrix, n == 1), e.side(vector, true)
+	transposed := mat.transposed != !matrixFirst
+	t := vectorTileOf(transposed, k, n, true)
+	name := "gemv_gather"
+	if transposed {
+		name = "gemv_t_gather"
+	}
+	e.kernel("%s_%s_bm%d_bn%d_sm%d_sn%d_tm%d_tn%d", name, plain(out.Type), t.BM, t.BN, t.SM, t.SN, t.TM, t.TN)
+	e.input(0, mat.Array)
+	e.input(1, vec.Array)
+	e.output(3, out)
+	e.i32(4, ir.Const(k))
+	e.i32(5, ir.Const(n))
+	e.i32(6, mat.step)
+	e.count(9, out.Rank()-2)
+	e.i32(10, out.Shape...)
+	e.i64(11, append(with(vectorIndices.Strides), matrixIndices.Strides...)...)
+	for i, a := range []Array{vec.Array, mat.Array} {
+		e.count(12+3*i, a.Rank()-2)
+		e.i32(13+3*i, a.Shape...)
+		e.i64(14+3*i, a.Strides...)
+	}
+	e.input(18, vectorIndices)
+	e.input(19, matrixIndices)
+	e.threadgroups(grid(ir.Const(ceil(n, t.Results)), ir.Const(1), divide(out.Elements(), n)), 32, t.BN, t.BM)
+}
