@@ -51,6 +51,7 @@ done <"$here/sources.txt"
 "$clang" c++ -target x86_64-linux-gnu "$work"/objects/*.o -lpthread -ldl -o "$work/cases"
 cd "$OLDPWD"
 files=''
+# No phone's (p): its command buffers end so often that MLX's cache hands out buffers too long to be written in place.
 for chip in g12g g13g g14d g15s g17d g17s; do
 	# Addresses decide which buffers MLX's cache gives out again.
 	MLXHOST_ARCHITECTURE=applegpu_$chip setarch -R "$work/cases" >"$work/$chip.jsonl"

@@ -12,7 +12,7 @@ type Size = ir.Affine
 // Buffer is one allocation. Two arrays with the same buffer are seen as conflicting, wherever they lie in it.
 type Buffer struct {
 	Name  string // of an operand; a temporary or result has none
-	Bytes Size
+	Bytes Size   // of an operand 0 stands for no more than its array needs
 }
 
 // Array is a view of a buffer. Strides count elements, the offset counts bytes.

@@ -102,8 +102,8 @@ func (e *Encoder) Attention(q, k, v Array, o Attention) Array {
 		}
 		return e.fullAttention(q, k, v, o)
 	}
-	q.Spare = !queryFits(q) // no other q, as MLX holds it twice here
-	if q.Spare {
+	q.Spare = false // MLX holds q twice here, and takes the memory of a copy alone
+	if !queryFits(q) {
 		q = e.contiguousCopy(q)
 		q.Spare = true
 	}

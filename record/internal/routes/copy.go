@@ -24,6 +24,20 @@ func (e *Encoder) contiguousCopy(a Array) Array {
 	return out
 }
 
+// vectorCopy copies the memory of a as it lies, as elements of type t, or in the same
+// memory where that is spare.
+func (e *Encoder) vectorCopy(a Array, t ir.DType) Array {
+	out := e.like(a, t)
+	if e.takes(a, t, a.Elements()) {
+		out.Buffer, out.Offset = a.Buffer, a.Offset
+		if a.Type == t {
+			return out
+		}
+	}
+	e.copy(copyVector, a, out, nil, nil, nil)
+	return out
+}
+
 // rowContiguous returns a, or a copy if a is not row-contiguous.
 func (e *Encoder) rowContiguous(a Array) Array {
 	if a.rowContiguous() {

@@ -80,9 +80,12 @@ func (e *Encoder) AsType(a Array, t ir.DType) Array {
 	return out
 }
 
-// Contiguous returns a, or a copy if a is not row-contiguous.
+// Contiguous returns a, or a copy if a is not row-contiguous, or its buffer is much longer.
 func (e *Encoder) Contiguous(a Array) Array {
 	e.begin()
+	if e.at(a.Buffer.Bytes) > e.at(a.Elements())*a.Type.Size()+spareBytes {
+		return e.contiguousCopy(a)
+	}
 	return e.rowContiguous(a)
 }
 
@@ -99,7 +102,7 @@ func (e *Encoder) Unary(op string, x Array, t ir.DType) Array {
 	e.begin()
 	if x.contiguous() {
 		out := x
-		if !x.Spare || t.Size() != x.Type.Size() {
+		if !e.takes(x, t, x.Elements()) {
 			out = e.like(x, t)
 		}
 		out.Type, out.Spare = t, false
@@ -188,7 +191,7 @@ func (e *Encoder) Binary(op string, a, b Array, t ir.DType) Array {
 // binaryResult returns where the result goes: into an operand that is spare and lies as it does, or into new
 // memory.
 func (e *Encoder) binaryResult(form elementwiseForm, a, b Array, t ir.DType) Array {
-	spare := func(x Array) bool { return x.Spare && x.Type.Size() == t.Size() }
+	spare := func(x Array) bool { return e.takes(x, t, a.Elements()) }
 	into := func(x Array) Array {
 		x.Type, x.Spare = t, false
 		return x
@@ -279,7 +282,7 @@ func (e *Encoder) Select(condition, a, b Array) Array {
 		form.general, out = true, e.temporary(a.Type, shape...)
 	}
 	for _, x := range []Array{condition, a, b} {
-		if x.Spare && x.rowContiguous() && x.Type.Size() == a.Type.Size() {
+		if x.rowContiguous() && e.takes(x, a.Type, out.Elements()) {
 			out.Buffer, out.Offset = x.Buffer, x.Offset
 			break
 		}

@@ -97,6 +97,15 @@ func (e *Encoder) Last(a Array) Array {
 	return a
 }
 
+// spareBytes is by how much a buffer may be longer than what is needed of it.
+const spareBytes = 16384
+
+// takes reports whether an elementwise result of n elements of type t goes into the memory of a: that is
+// spare, its elements have the size of t, and its buffer is not much longer than the result.
+func (e *Encoder) takes(a Array, t ir.DType, n Size) bool {
+	return a.Spare && a.Type.Size() == t.Size() && e.at(a.Buffer.Bytes) <= e.at(n)*t.Size()+spareBytes
+}
+
 func (e *Encoder) fail(format string, args ...any) {
 	if e.Err == nil {
 		e.Err = fmt.Errorf(format, args...)

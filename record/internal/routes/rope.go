@@ -101,15 +101,3 @@ func (e *Encoder) Rope(x, offset, freqs Array, r Rope) Array {
 	e.threads(grid(gx, gy, gz), bx, by, bz)
 	return out
 }
-
-// vectorCopy copies the memory of a as it lies, as elements of type t, or takes it where it is spare and the
-// types are of one size.
-func (e *Encoder) vectorCopy(a Array, t ir.DType) Array {
-	if a.Spare && a.Type == t {
-		a.Spare = false
-		return a
-	}
-	out := e.like(a, t)
-	e.copy(copyVector, a, out, nil, nil, nil)
-	return out
-}
