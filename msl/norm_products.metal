@@ -182,12 +182,6 @@ inline bool is_short(int K) {
   return K <= held<b, words>() * LANES * words * 32 / b;
 }
 
-// has is whether a row has part d of a lane. If all lanes have theirs or none has, K alone says so.
-template <int values>
-inline bool has(int K, int d, uint lane) {
-  return LANES * d * values < K && (LANES * (d + 1) * values <= K || (LANES * d + int(lane)) * values < K);
-}
-
 // begin is where the first part of a lane begins, and further how much further part d is. What the row does not
 // have is read as a part that it has. Places are counted from where the lane begins, so that they are known
 // where K is.

@@ -51,6 +51,12 @@ inline void take(const device float* p, thread float* v) {
   }
 }
 
+// has is whether a row has part d of a lane. If all lanes have theirs or none has, K alone says so.
+template <int values>
+inline bool has(int K, int d, uint lane) {
+  return LANES * d * values < K && (LANES * (d + 1) * values <= K || (LANES * d + int(lane)) * values < K);
+}
+
 // sum_all leaves in each of n values, an even number, its sum over the simdgroup. Those of a vector go together:
 // none of them waits for another.
 template <int n>

@@ -305,12 +305,6 @@ inline int place(int K, int d, uint lane) {
   return at < K ? at : 0;
 }
 
-// has is whether a row has part d of a lane. If all lanes have theirs or none has, K alone says so.
-template <int values>
-inline bool has(int K, int d, uint lane) {
-  return LANES * d * values < K && (LANES * (d + 1) * values <= K || (LANES * d + int(lane)) * values < K);
-}
-
 // dot_few leaves in result[i] the product of x with row first + i of a matrix [N, K]. A simdgroup that makes
 // only a few results is soon done, and so what one instruction waits for counts more than how many there are: of
 // rows of so few parts that they fit in registers, all are asked for before x is there, and then all of x,
