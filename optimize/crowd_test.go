@@ -9,7 +9,7 @@ import (
 
 	"github.com/mlxc/mlxc/internal/analysis/bytestate"
 	"github.com/mlxc/mlxc/internal/testing/decoders"
-	"github.com/mlxc/mlxc/internal/testing/oracle"
+	"github.com/mlxc/mlxc/internal/testing/judge"
 	"github.com/mlxc/mlxc/internal/testing/sample"
 	"github.com/mlxc/mlxc/ir"
 	"github.com/mlxc/mlxc/msl"
@@ -28,7 +28,7 @@ func TestCrowdsAreProved(t *testing.T) {
 		g, err := decoders.Graph(uint64(1000 + 30*sample.Run() + k))
 		require.NoError(t, err)
 		graphs = append(graphs, g)
-		g, err = oracle.Generate(rng, oracle.Options{}, func(g *ir.Graph) error {
+		g, err = judge.Generate(rng, judge.Options{}, func(g *ir.Graph) error {
 			_, err := passes.Run(context.Background(), g, must(t, "annotate,barriers"), passes.Options{})
 			return err
 		})

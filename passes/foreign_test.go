@@ -11,7 +11,7 @@ import (
 
 	"github.com/mlxc/mlxc/internal/analysis/hazard"
 	"github.com/mlxc/mlxc/internal/analysis/meaning"
-	"github.com/mlxc/mlxc/internal/testing/oracle"
+	"github.com/mlxc/mlxc/internal/testing/judge"
 	"github.com/mlxc/mlxc/internal/testing/sample"
 	"github.com/mlxc/mlxc/ir"
 	"github.com/mlxc/mlxc/ir/mlxt"
@@ -195,7 +195,7 @@ func recordForeign(rng *rand.Rand) *ir.Graph {
 			continue
 		}
 		if rng.IntN(3) > 0 {
-			oracle.PlaceBarriers(g)
+			judge.PlaceBarriers(g)
 		} else {
 			var out []ir.Node
 			for _, n := range g.Nodes {
@@ -268,8 +268,8 @@ func TestForeignKernels(t *testing.T) {
 				undone[u.Pass+": "+u.Undone]++
 			}
 			if rng.IntN(8) == 0 && len(g.Nodes) < 30 {
-				j := oracle.Judge(g, r.Optimized, oracle.Options{Valuations: 3})
-				require.NotEqual(t, oracle.Harmful, j.Verdict, "graph %d: %s\n%s", i, j.Reason, text())
+				j := judge.Judge(g, r.Optimized, judge.Options{Valuations: 3})
+				require.NotEqual(t, judge.Harmful, j.Verdict, "graph %d: %s\n%s", i, j.Reason, text())
 			}
 		}
 	}

@@ -7,7 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/mlxc/mlxc/internal/testing/oracle"
+	"github.com/mlxc/mlxc/internal/testing/judge"
 	"github.com/mlxc/mlxc/ir"
 	"github.com/mlxc/mlxc/passes"
 	"github.com/mlxc/mlxc/prove"
@@ -18,10 +18,10 @@ import (
 // they compute. Both the slow oracle, which knows nothing of this package, and the prover confirm
 // that.
 func TestOrderAgainstOracle(t *testing.T) {
-	o := oracle.Options{Replays: oracle.Streamed, Valuations: 3}
+	o := judge.Options{Replays: judge.Streamed, Valuations: 3}
 	moved := 0
 	for seed := range uint64(60) {
-		g, err := oracle.Generate(rand.New(rand.NewPCG(11, seed)), o, func(g *ir.Graph) error {
+		g, err := judge.Generate(rand.New(rand.NewPCG(11, seed)), o, func(g *ir.Graph) error {
 			p, err := passes.ParsePipeline("annotate,barriers")
 			require.NoError(t, err)
 			_, err = passes.Run(context.Background(), g, p, passes.Options{})
@@ -33,8 +33,8 @@ func TestOrderAgainstOracle(t *testing.T) {
 			for _, r := range run(t, after, pipeline) {
 				moved += r.Changed
 			}
-			j := oracle.Judge(g, after, o)
-			require.Equal(t, oracle.Harmless, j.Verdict, "seed %d, %s: %s", seed, pipeline, j.Reason)
+			j := judge.Judge(g, after, o)
+			require.Equal(t, judge.Harmless, j.Verdict, "seed %d, %s: %s", seed, pipeline, j.Reason)
 			require.Empty(t, j.Remarks, "seed %d, %s", seed, pipeline)
 			r := prove.Check(context.Background(), g, after, prove.Options{})
 			require.Equal(t, prove.Proved, r.Verdict, "seed %d, %s: %s", seed, pipeline, r)

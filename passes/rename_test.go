@@ -10,7 +10,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/mlxc/mlxc/internal/analysis/hazard"
-	"github.com/mlxc/mlxc/internal/testing/oracle"
+	"github.com/mlxc/mlxc/internal/testing/judge"
 	"github.com/mlxc/mlxc/ir"
 	"github.com/mlxc/mlxc/ir/mlxt"
 	"github.com/mlxc/mlxc/passes"
@@ -67,20 +67,20 @@ func TestRenameKeepsItsBudgetAndMeaning(t *testing.T) {
 // An independent judge: random graphs with foreign kernels, may-writes, strides,
 // params, states and several command buffers mean the same afterwards.
 func TestMemoryPassesAgainstOracle(t *testing.T) {
-	o := oracle.Options{Replays: oracle.Waited, Valuations: 3}
+	o := judge.Options{Replays: judge.Waited, Valuations: 3}
 	order := func(g *ir.Graph) error {
 		_, err := passes.Run(context.Background(), g, annotateAndBarriers(t), passes.Options{})
 		return err
 	}
 	changed := map[string]int{}
 	for seed := range uint64(60) {
-		g, err := oracle.Generate(rand.New(rand.NewPCG(11, seed)), o, order)
+		g, err := judge.Generate(rand.New(rand.NewPCG(11, seed)), o, order)
 		require.NoError(t, err)
 		for _, p := range []string{"dce", "rename{budget=0},barriers", "rename{budget=unlimited},barriers", "plan", "dce,rename,barriers,plan"} {
 			h := g.Clone()
 			rs := afterPasses(t, h, p)
-			j := oracle.Judge(g, h, o)
-			require.Equal(t, oracle.Harmless, j.Verdict, "seed %d, %s: %s\n%s\n%s\n%s", seed, p, j.Reason, remarks(rs), text(g), text(h))
+			j := judge.Judge(g, h, o)
+			require.Equal(t, judge.Harmless, j.Verdict, "seed %d, %s: %s\n%s\n%s\n%s", seed, p, j.Reason, remarks(rs), text(g), text(h))
 			if text(g) != text(h) {
 				changed[p]++
 			}
@@ -96,8 +96,8 @@ func requireProved(t require.TestingT, g, h *ir.Graph, why string) {
 	r := prove.Check(context.Background(), g, h, prove.Options{})
 	if r.Verdict == prove.CannotTell {
 		undecided++
-		j := oracle.Judge(g, h, oracle.Options{Replays: oracle.Waited})
-		require.Equal(t, oracle.Harmless, j.Verdict, "%s\n%s%s%s", j.Reason, why, text(g), text(h))
+		j := judge.Judge(g, h, judge.Options{Replays: judge.Waited})
+		require.Equal(t, judge.Harmless, j.Verdict, "%s\n%s%s%s", j.Reason, why, text(g), text(h))
 		return
 	}
 	provedSoFar++

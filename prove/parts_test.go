@@ -6,7 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/mlxc/mlxc/internal/testing/oracle"
+	"github.com/mlxc/mlxc/internal/testing/judge"
 	"github.com/mlxc/mlxc/internal/testing/sample"
 	"github.com/mlxc/mlxc/ir"
 	"github.com/mlxc/mlxc/prove"
@@ -21,21 +21,21 @@ func TestPartsAreSound(t *testing.T) {
 	if sample.Whole() {
 		perClass = 100
 	}
-	r, err := oracle.Campaign(oracle.CampaignOptions{PerClass: perClass, Seed: uint64(100 + sample.Run())}, func(before, after *ir.Graph) (oracle.Answer, string) {
+	r, err := judge.Campaign(judge.CampaignOptions{PerClass: perClass, Seed: uint64(100 + sample.Run())}, func(before, after *ir.Graph) (judge.Answer, string) {
 		p := prove.Check(context.Background(), before, after, prove.Options{})
 		switch {
 		case p.Verdict == prove.Proved && len(p.Assumptions) == 0:
-			return oracle.Accepted, ""
+			return judge.Accepted, ""
 		case p.Verdict == prove.Refused:
-			return oracle.Refused, p.Findings[0].Text
+			return judge.Refused, p.Findings[0].Text
 		}
-		return oracle.CannotTell, ""
+		return judge.CannotTell, ""
 	})
 	require.NoError(t, err)
 	for _, e := range r.Missed {
 		t.Errorf("harmful, and proved: %s", e)
 	}
 	sum := r.Sum()
-	t.Logf("of %d harmless changes %d are proved", sum.Of(oracle.HarmlessLabel), sum[oracle.HarmlessLabel][oracle.Accepted])
-	require.Greater(t, sum[oracle.HarmlessLabel][oracle.Accepted]*10, sum.Of(oracle.HarmlessLabel))
+	t.Logf("of %d harmless changes %d are proved", sum.Of(judge.HarmlessLabel), sum[judge.HarmlessLabel][judge.Accepted])
+	require.Greater(t, sum[judge.HarmlessLabel][judge.Accepted]*10, sum.Of(judge.HarmlessLabel))
 }

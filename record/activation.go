@@ -4,6 +4,7 @@ import (
 	"math"
 
 	"github.com/mlxc/mlxc/ir"
+	"github.com/mlxc/mlxc/record/internal/routes"
 )
 
 // Softmax computes exp(x − max) / Σ exp(x − max) for each row of x [..., K], in f32, with
@@ -14,13 +15,15 @@ func (r *Session) Softmax(x Tensor, o ...Option) Tensor {
 	}
 	k := r.last("softmax", x)
 	y := r.result("softmax", o, ir.F32, x.Shape)
-	function, group := "block_softmax_float32", (k+127)/128*32
-	if k > 4096 {
-		function, group = "looped_softmax_float32", 1024
+	function := "block_softmax_float32"
+	threads, looped := routes.RowThreads("softmax", k)
+	if looped {
+		function = "looped_softmax_float32"
 	}
+	group := uint32(threads)
 	r.dispatch(call{
 		op: "softmax", function: function,
-		kind: ir.Threads, grid: [3]ir.Extent{{Num: r.rows(x).Scale(group), Div: 1}, ir.Ext(1), ir.Ext(1)}, group: [3]uint32{uint32(group), 1, 1},
+		kind: ir.Threads, grid: rowGroups(r.rows(x), group), group: [3]uint32{group, 1, 1},
 	}, o,
 		buf(0, x), buf(1, y), val(2, int32(k)))
 	return y

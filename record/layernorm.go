@@ -5,14 +5,7 @@ import (
 	"slices"
 
 	"github.com/mlxc/mlxc/ir"
-)
-
-// The longest rows, in elements, for which MLX takes the kernels whose threads keep 8
-// elements each in registers (mlx/backend/metal/normalization.cpp). Longer rows take
-// the "looped" kernels, whose 1024 threads go through a row in steps.
-const (
-	layerNormHeld     = 6656
-	layerNormGradHeld = 8192
+	"github.com/mlxc/mlxc/record/internal/routes"
 )
 
 // LayerNorm normalizes the rows of x [..., K], which is f32, f16 or bf16:
@@ -38,7 +31,7 @@ func (r *Session) LayerNorm(x, w, b Tensor, eps float32, o ...Option) Tensor {
 	w, ws := r.perColumn(op, "weight", w, x.DType, k, 1)
 	b, bs := r.perColumn(op, "bias", b, x.DType, k, 0)
 	y := r.resultOnce(op, o, x, once, strides)
-	function, group := r.layerNormKernel(op, x.DType, k, layerNormHeld)
+	function, group := layerNormKernel(op, x.DType, k)
 	r.dispatch(call{
 		op: op, function: function,
 		kind: ir.Threads, grid: rowGroups(r.rows(once), group), group: [3]uint32{group, 1, 1},
@@ -126,7 +119,7 @@ func (r *Session) LayerNormGrad(x, w, g Tensor, eps float32, o ...Option) (gx, g
 	if hasW {
 		each = r.scratchOf(op, o, x.DType, x.Shape)
 	}
-	function, group := r.layerNormKernel("vjp_layer_norm", x.DType, k, layerNormGradHeld)
+	function, group := layerNormKernel("vjp_layer_norm", x.DType, k)
 	r.dispatch(call{
 		op: op, function: function, constants: []ir.FunctionConstant{flag(20, "has_w", hasW)},
 		kind: ir.Threads, grid: rowGroups(r.rows(x), group), group: [3]uint32{group, 1, 1},
@@ -141,13 +134,13 @@ func (r *Session) LayerNormGrad(x, w, g Tensor, eps float32, o ...Option) (gx, g
 // floatNames are the names of element types in MLX's kernel names.
 var floatNames = map[ir.DType]string{ir.F32: "float32", ir.F16: "float16", ir.BF16: "bfloat16"}
 
-// layerNormKernel returns the kernel for rows of k elements and the size of its threadgroups in threads. held is
-// the length of the longest row that the kernel without a loop takes.
-func (r *Session) layerNormKernel(name string, t ir.DType, k, held int64) (string, uint32) {
-	if k > held {
-		return name + "_looped" + floatNames[t], 1024
+// layerNormKernel returns the kernel for rows of k elements and the size of its threadgroups in threads.
+func layerNormKernel(name string, t ir.DType, k int64) (string, uint32) {
+	threads, looped := routes.RowThreads(name, k)
+	if looped {
+		name += "_looped"
 	}
-	return name + floatNames[t], uint32((k + 255) / 256 * 32)
+	return name + floatNames[t], uint32(threads)
 }
 
 // rowGroups returns the grid, in threads, that has one threadgroup for each row.

@@ -2,6 +2,7 @@ package record
 
 import (
 	"github.com/mlxc/mlxc/ir"
+	"github.com/mlxc/mlxc/record/internal/routes"
 )
 
 // Embed looks up rows of a table [N, K]: row i of the result is row ids[i] of the table.
@@ -112,22 +113,12 @@ func (r *Session) gemv(x, w Tensor, shape []ir.Affine, n, k int64, o []Option) T
 			buf(0, w), buf(1, x), buf(2, y), val(3, int32(k)), val(4, int32(n)))
 		return y
 	}
-	bm, bn, sm, sn, tm := int64(4), int64(1), int64(1), int64(32), int64(4)
-	if n >= 4096 {
-		bm = 8
-	}
-	switch {
-	case k <= 64:
-		bm, sm, sn = 1, 8, 4
-	case k >= 16*n:
-		bm, bn = 1, 8
-	}
-	if n < tm {
-		tm = 1
-	}
+	t := routes.GemvTile(k, n)
 	r.dispatch(call{
-		op: "matmul", function: r.spell("gemv_float32_bm%d_bn%d_sm%d_sn%d_tm%d_tn4_nc0_axpby0", bm, bn, sm, sn, tm),
-		grid: [3]ir.Extent{ir.Ext((n + bm*sm*tm - 1) / (bm * sm * tm)), ir.Ext(1), ir.Ext(1)}, group: [3]uint32{32, uint32(bn), uint32(bm)},
+		op:       "matmul",
+		function: r.spell("gemv_float32_bm%d_bn%d_sm%d_sn%d_tm%d_tn%d_nc0_axpby0", t.BM, t.BN, t.SM, t.SN, t.TM, t.TN),
+		grid:     [3]ir.Extent{ir.Ext((n + t.Results - 1) / t.Results), ir.Ext(1), ir.Ext(1)},
+		group:    [3]uint32{32, uint32(t.BN), uint32(t.BM)},
 	}, o,
 		buf(0, w), buf(1, x), buf(3, y), val(4, int32(k)), val(5, int32(n)), val(6, int32(k)), val(11, int64(0)), val(12, int64(0)))
 	return y

@@ -1,6 +1,9 @@
 package record
 
-import "github.com/mlxc/mlxc/ir"
+import (
+	"github.com/mlxc/mlxc/ir"
+	"github.com/mlxc/mlxc/record/internal/routes"
+)
 
 // last returns the size of the innermost dimension.
 func (r *Session) last(op string, t Tensor) int64 {
@@ -28,13 +31,15 @@ func (r *Session) RMSNorm(x Tensor, eps float32, o ...Option) Tensor {
 	one := r.filled(ir.F32, 1)
 	k := r.last("rms_norm", x)
 	y := r.result("rms_norm", o, ir.F32, x.Shape)
-	function, group := "rmsfloat32", uint32((k+127)/128*32)
-	if k > 4096 {
-		function, group = "rms_loopedfloat32", 1024
+	function := "rmsfloat32"
+	threads, looped := routes.RowThreads("rms", k)
+	if looped {
+		function = "rms_loopedfloat32"
 	}
+	group := uint32(threads)
 	r.dispatch(call{
 		op: "rms_norm", function: function,
-		kind: ir.Threads, grid: [3]ir.Extent{{Num: r.rows(x).Scale(int64(group)), Div: 1}, ir.Ext(1), ir.Ext(1)}, group: [3]uint32{group, 1, 1},
+		kind: ir.Threads, grid: rowGroups(r.rows(x), group), group: [3]uint32{group, 1, 1},
 	}, o,
 		buf(0, x), buf(1, one), buf(2, y), val(3, eps), val(4, uint32(k)), val(5, uint32(0)))
 	return y

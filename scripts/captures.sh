@@ -1,6 +1,6 @@
 #!/bin/sh
 # Makes testdata/mlxhost/captures.jsonl.gz: what MLX's own host code sends to Metal for a table of operations and
-# shapes, on three generations of chips. MLX's C++ is compiled unmodified for Linux, with an Objective-C runtime
+# shapes, on six chips of five generations. MLX's C++ is compiled unmodified for Linux, with an Objective-C runtime
 # that records messages in place of Apple's (testdata/gen/mlxhost). Ten minutes of a core the first time.
 #
 #	scripts/captures.sh          the source of MLX from where git fetches it (a mirror: git config url.MIRROR.insteadOf)
@@ -51,7 +51,8 @@ done <"$here/sources.txt"
 "$clang" c++ -target x86_64-linux-gnu "$work"/objects/*.o -lpthread -ldl -o "$work/cases"
 cd "$OLDPWD"
 files=''
-for chip in g13g g15s g17d; do
+# No phone's (p): its command buffers end so often that MLX's cache hands out buffers too long to be written in place.
+for chip in g12g g13g g14d g15s g17d g17s; do
 	# Addresses decide which buffers MLX's cache gives out again.
 	MLXHOST_ARCHITECTURE=applegpu_$chip setarch -R "$work/cases" >"$work/$chip.jsonl"
 	files="$files $chip=$work/$chip.jsonl"

@@ -32,7 +32,7 @@ commands-mlxc: ./cmd -run ^TestInterruptEndsEveryCommand$/^mlxc_
 commands-mlxreplay: ./cmd -run ^TestInterruptEndsEveryCommand$/^mlxreplay_
 commands-rest: ./cmd/... -skip ^TestInterruptEndsEveryCommand$
 toolchain: ./internal/toolchain/... ./internal/air/... ./internal/testing/coverage ./internal/testing/fakemetal
-proofs: ./prove/... ./passes/... ./optimize/... ./internal/testing/adversary ./internal/testing/metamorph ./internal/testing/oracle ./internal/testing/caches
+proofs: ./prove/... ./passes/... ./optimize/... ./internal/testing/judge ./internal/testing/caches
 rest:
 '
 key=$({ git rev-parse HEAD && git diff HEAD; } | { sha256sum 2>/dev/null || shasum -a 256; } | cut -c1-16)
@@ -58,7 +58,7 @@ for line in $shards; do
 	esac
 	unset IFS
 	if [ "$name" = rest ]; then
-		args=$(go list ./... | grep -vE '/(backend/(cpu|softmetal|metal|cuda|internal|conformance)|internal/(infer|toolchain|air|testing/(testdevice|fakecuda|fakemetal|coverage|kernelcases|adversary|metamorph|oracle|caches))|cmd|prove|passes|optimize)(/|$)' | tr '\n' ' ')
+		args=$(go list ./... | grep -vE '/(backend/(cpu|softmetal|metal|cuda|internal|conformance)|internal/(infer|toolchain|air|testing/(testdevice|fakecuda|fakemetal|coverage|kernelcases|judge|caches))|cmd|prove|passes|optimize)(/|$)' | tr '\n' ' ')
 	fi
 	start=$(date +%s)
 	set -f

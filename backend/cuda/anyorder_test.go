@@ -15,6 +15,7 @@ import (
 
 	"github.com/mlxc/mlxc/backend/cuda"
 	"github.com/mlxc/mlxc/internal/air"
+	"github.com/mlxc/mlxc/internal/air/nvptx"
 	"github.com/mlxc/mlxc/internal/testing/fakecuda"
 	"github.com/mlxc/mlxc/internal/testing/sample"
 	"github.com/mlxc/mlxc/ir"
@@ -109,7 +110,7 @@ func TestWaitsNeeded(t *testing.T) {
 		_, want := replayed(t, g, fakecuda.Options{}, cuda.Options{Plan: cuda.Chain}, nil)
 		for i := range g.Kernels {
 			k := g.Kernels[i].Function
-			image := func(ctx context.Context, in air.Input, form air.Launch) ([]byte, error) {
+			image := func(ctx context.Context, in air.Input, form nvptx.Launch) ([]byte, error) {
 				form.Programmatic = form.Programmatic && in.Kernel.Name != k
 				return images(ctx, in, form)
 			}

@@ -19,6 +19,7 @@ import (
 	"github.com/mlxc/mlxc/backend/internal/prebuilt"
 	"github.com/mlxc/mlxc/backend/internal/ptxcode"
 	"github.com/mlxc/mlxc/internal/air"
+	"github.com/mlxc/mlxc/internal/air/nvptx"
 	"github.com/mlxc/mlxc/internal/testing/divergence"
 	"github.com/mlxc/mlxc/internal/testing/randomterm"
 	"github.com/mlxc/mlxc/internal/testing/recorded"
@@ -73,7 +74,7 @@ func (o Options) WithBrought(t testing.TB) Options {
 type Brought struct {
 	File, Source string
 	Functions    []string
-	Launches     []air.Launch
+	Launches     []nvptx.Launch
 }
 
 // Foreign returns the kernels that recorded.Runnable puts in place of those that no library has.
@@ -83,7 +84,7 @@ func Foreign() Brought {
 }
 
 // divergentLaunches are the ways in which kernels with divergent threads are launched.
-var divergentLaunches = []air.Launch{{}, {Moving: true}, {Programmatic: true}, {Programmatic: true, Moving: true}, {Values: true}, {Programmatic: true, Moving: true, Values: true}}
+var divergentLaunches = []nvptx.Launch{{}, {Moving: true}, {Programmatic: true}, {Programmatic: true, Moving: true}, {Values: true}, {Programmatic: true, Moving: true, Values: true}}
 
 // DivergentPrograms is the default number of random kernels with divergent threads.
 const DivergentPrograms = 40
@@ -106,9 +107,9 @@ const generatedTexts = 60
 
 // generatedLaunches are the ways to launch them: all on GPUs of compute capability 9.0 and later, the first two on
 // others.
-var generatedLaunches = []air.Launch{{}, {Moving: true, Values: true}, {Programmatic: true, Values: true}, {Programmatic: true, Moving: true, Values: true}}
+var generatedLaunches = []nvptx.Launch{{}, {Moving: true, Values: true}, {Programmatic: true, Values: true}, {Programmatic: true, Moving: true, Values: true}}
 
-func generatedLaunch(i, major int) air.Launch {
+func generatedLaunch(i, major int) nvptx.Launch {
 	if major < 9 {
 		return generatedLaunches[i%2]
 	}
@@ -124,7 +125,7 @@ func generatedKernels(n int) (terms []string, all []Brought, err error) {
 		if err != nil {
 			return nil, nil, err
 		}
-		b := Brought{fmt.Sprintf("generated%d.metal", i), elementwise.Compile(k).Source(), []string{elementwise.Function}, []air.Launch{generatedLaunch(i, 9)}}
+		b := Brought{fmt.Sprintf("generated%d.metal", i), elementwise.Compile(k).Source(), []string{elementwise.Function}, []nvptx.Launch{generatedLaunch(i, 9)}}
 		if l := generatedLaunch(i, 8); l != b.Launches[0] {
 			b.Launches = append(b.Launches, l)
 		}
@@ -167,7 +168,7 @@ func (b *Brought) Compiled(ctx context.Context, a *prebuilt.Archive) ([]prebuilt
 		in, err := x.Input(u)
 		if err == nil {
 			x.Description = in.Kernel
-			x.PTX, err = air.PTX(ctx, c, in, x.Launch)
+			x.PTX, err = nvptx.Compile(ctx, c, in, x.Launch)
 		}
 		errs[i] = err
 	})

@@ -14,6 +14,7 @@ import (
 	"github.com/mlxc/mlxc/backend/internal/ptxcode"
 	"github.com/mlxc/mlxc/cost"
 	"github.com/mlxc/mlxc/internal/air"
+	"github.com/mlxc/mlxc/internal/air/nvptx"
 	driver "github.com/mlxc/mlxc/internal/cuda"
 )
 
@@ -47,7 +48,7 @@ type Options struct {
 	// archive, if not nil, has the compiled kernels of source files: tests run on machines without a compiler.
 	archive *prebuilt.Archive
 	// image, if not nil, makes what the driver loads for a kernel in place of PTX: tests have no GPU.
-	image func(ctx context.Context, in air.Input, form air.Launch) ([]byte, error)
+	image func(ctx context.Context, in air.Input, form nvptx.Launch) ([]byte, error)
 }
 
 // Plan is how the commands of a replay are launched.
@@ -94,7 +95,7 @@ type Device struct {
 	costs  cost.Model // by which plans are chosen
 	// programmatic: kernels are compiled for programmatic dependent launches.
 	programmatic bool
-	mma          air.MMA // what tensor cores may multiply
+	mma          nvptx.MMA // what tensor cores may multiply
 	// disturb has hooks by which tests change kernels' PTX and graphs' edges, to show what keeps the order.
 	disturb struct {
 		text func(kernel string, text []byte) []byte
@@ -182,7 +183,7 @@ func Open(ctx context.Context, o Options) (_ *Device, err error) {
 	d.plan, d.programmatic = o.Plan, d.Major >= 9 && !o.Full
 	d.attach()
 	if !o.NoMMA {
-		d.mma = air.AllMMA
+		d.mma = nvptx.AllMMA
 	}
 	if err := d.believe(o.Measured); err != nil {
 		return nil, errors.Join(err, d.gpu.Close(), d.cache.Close())

@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/mlxc/mlxc/backend/cuda"
-	"github.com/mlxc/mlxc/internal/air"
+	"github.com/mlxc/mlxc/internal/air/nvptx"
 	driver "github.com/mlxc/mlxc/internal/cuda"
 	"github.com/mlxc/mlxc/internal/testing/divergence"
 )
@@ -55,7 +55,7 @@ func TestDivergence(t *testing.T) {
 				text := texts[i*len(launches)+k]
 				m, err := driver.LoadModule(text)
 				require.NoError(t, err)
-				f, err := m.Function(air.PTXEntry)
+				f, err := m.Function(nvptx.Entry)
 				require.NoError(t, err)
 				for _, size := range []int{1, 31, 33, 1023} {
 					threads := 2*size + (size+1)/2

@@ -16,7 +16,7 @@
 // The work of a queue is on one stream: a launch, or a graph, waits for all before it. Within a CUDA graph a command
 // waits for the one before it ([Chain]), or for those that the graph's own edges name ([Edges]). From compute
 // capability 9.0 on, a kernel can begin before the one before it has ended (programmatic dependent launch): all its
-// threads then execute griddepcontrol.wait before they touch anything but weights (air.Launch). Each kernel of a row
+// threads then execute griddepcontrol.wait before they touch anything but weights (nvptx.Launch). Each kernel of a row
 // of such launches waits for its predecessor, and none of them may have an empty grid, so whatever waits for the
 // last has waited for all.
 package cuda

@@ -6,10 +6,11 @@ import (
 	"context"
 
 	"github.com/mlxc/mlxc/internal/air"
+	"github.com/mlxc/mlxc/internal/air/nvptx"
 )
 
 // WithImages has a device load what make returns for a kernel in place of its PTX.
-func (o Options) WithImages(make func(ctx context.Context, in air.Input, form air.Launch) ([]byte, error)) Options {
+func (o Options) WithImages(make func(ctx context.Context, in air.Input, form nvptx.Launch) ([]byte, error)) Options {
 	o.image = make
 	return o
 }

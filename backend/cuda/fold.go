@@ -9,7 +9,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/mlxc/mlxc/internal/air"
+	"github.com/mlxc/mlxc/internal/air/nvptx"
 	"github.com/mlxc/mlxc/internal/ptx"
 )
 
@@ -586,7 +586,7 @@ func parameterNumber(place ptx.Operand) int {
 
 // entryParameter is the index of the parameter with a name; −1: there is none.
 func entryParameter(name string) int {
-	if number, ok := strings.CutPrefix(name, air.PTXEntry+"_param_"); ok {
+	if number, ok := strings.CutPrefix(name, nvptx.Entry+"_param_"); ok {
 		if n, err := strconv.Atoi(number); err == nil {
 			return n
 		}

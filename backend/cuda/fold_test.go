@@ -14,7 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/mlxc/mlxc/backend/internal/ptxwrite"
-	"github.com/mlxc/mlxc/internal/air"
+	"github.com/mlxc/mlxc/internal/air/nvptx"
 	"github.com/mlxc/mlxc/internal/ptx"
 	"github.com/mlxc/mlxc/internal/testing/ptxrun"
 	"github.com/mlxc/mlxc/internal/testing/randomterm"
@@ -47,7 +47,7 @@ func TestFoldedGenerated(t *testing.T) {
 	for i := range 60 {
 		d, err := decl.Elementwise(randomterm.Elementwise(r))
 		require.NoError(t, err)
-		how := air.Launch{Programmatic: i&1 != 0, Moving: i&2 != 0, Values: i&4 != 0}
+		how := nvptx.Launch{Programmatic: i&1 != 0, Moving: i&2 != 0, Values: i&4 != 0}
 		text := ptxwrite.Emit(d, how)
 		run := func(known bool) (stored []byte) {
 			l := randomterm.NewLaunch(d, how, uint64(i))

@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/mlxc/mlxc/backend/internal/ptxwrite"
-	"github.com/mlxc/mlxc/internal/air"
+	"github.com/mlxc/mlxc/internal/air/nvptx"
 	driver "github.com/mlxc/mlxc/internal/cuda"
 	"github.com/mlxc/mlxc/internal/testing/ptxrun"
 	"github.com/mlxc/mlxc/internal/testing/randomterm"
@@ -39,7 +39,7 @@ func TestGenerated(t *testing.T) {
 		got := d.generated(t, k, ours, l, uint64(i))
 		require.Equal(t, interpreted(t, k, ours, l, uint64(i)), got, "the interpreter: %s, %+v\n%s", text, l, ours)
 		b := &sources[i]
-		b.Launches = []air.Launch{l}
+		b.Launches = []nvptx.Launch{l}
 		theirs, err := b.PTX(t.Context())
 		require.NoError(t, err)
 		require.Equal(t, d.generated(t, k, theirs[0], l, uint64(i)), got, "clang: %s, %+v\n%s", text, l, ours)
@@ -47,7 +47,7 @@ func TestGenerated(t *testing.T) {
 }
 
 // interpreted returns what a kernel stores when the tests' interpreter runs it.
-func interpreted(t *testing.T, k *decl.Decl, text []byte, how air.Launch, seed uint64) []byte {
+func interpreted(t *testing.T, k *decl.Decl, text []byte, how nvptx.Launch, seed uint64) []byte {
 	t.Helper()
 	p, err := ptxrun.Parse(text)
 	require.NoError(t, err)
@@ -73,7 +73,7 @@ func resultsOf(l *randomterm.Launch) (out [][]byte) {
 }
 
 // generated returns what a kernel stores when the GPU runs it.
-func (d *Device) generated(t *testing.T, k *decl.Decl, text []byte, how air.Launch, seed uint64) []byte {
+func (d *Device) generated(t *testing.T, k *decl.Decl, text []byte, how nvptx.Launch, seed uint64) []byte {
 	t.Helper()
 	l := randomterm.NewLaunch(k, how, seed)
 	const align = 256
@@ -92,7 +92,7 @@ func (d *Device) generated(t *testing.T, k *decl.Decl, text []byte, how air.Laun
 			return err
 		}
 		defer m.Unload()
-		f, err := m.Function(air.PTXEntry)
+		f, err := m.Function(nvptx.Entry)
 		if err != nil {
 			return err
 		}

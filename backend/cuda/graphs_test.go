@@ -5,7 +5,6 @@ package cuda_test
 import (
 	"context"
 	"encoding/binary"
-	"maps"
 	"math"
 	"math/rand/v2"
 	"slices"
@@ -200,17 +199,6 @@ func (o *opened) run(seed uint64) map[string]string {
 		out[m.Name] = string(data)
 	}
 	return out
-}
-
-// differs reports whether a replay has other results than it should, with two inputs in turn, so that what a replay
-// has left is wrong for the next one.
-func (o *opened) differs(want [2]map[string]string) bool {
-	for i := range 20 {
-		if !maps.Equal(want[i%2], o.run(uint64(i%2))) {
-			return true
-		}
-	}
-	return false
 }
 
 func (o *opened) close() { require.NoError(o.t, o.s.Close()) }

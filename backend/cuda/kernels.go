@@ -15,6 +15,7 @@ import (
 	"github.com/mlxc/mlxc/backend/internal/plan"
 	"github.com/mlxc/mlxc/backend/internal/ptxcode"
 	"github.com/mlxc/mlxc/internal/air"
+	"github.com/mlxc/mlxc/internal/air/nvptx"
 	driver "github.com/mlxc/mlxc/internal/cuda"
 	"github.com/mlxc/mlxc/internal/ptx"
 	"github.com/mlxc/mlxc/ir"
@@ -36,10 +37,10 @@ type variant struct {
 	known string
 }
 
-// form is a way in which a kernel is compiled (air.Launch).
+// form is a way in which a kernel is compiled (nvptx.Launch).
 type form struct {
 	moving, values, waits bool
-	mma                   air.MMA
+	mma                   nvptx.MMA
 }
 
 // entry is a kernel compiled in one form, perhaps specialised for known parameters.
@@ -117,7 +118,7 @@ func (x *kernel) entry(f form, key string, known []parameter) *entry {
 	defer x.mu.Unlock()
 	f.values = f.values || x.values == 0 // both forms are the same then
 	if !x.multiplies() {
-		f.mma = air.NoMMA
+		f.mma = nvptx.NoMMA
 	}
 	v := variant{f, key}
 	e := x.entries[v]
@@ -139,15 +140,15 @@ func (d *Device) load(ctx context.Context, x *kernel, e *entry) error {
 	if e.made {
 		return nil
 	}
-	form := air.Launch{Programmatic: e.waits, Moving: e.moving, Values: e.values, MMA: e.mma}
+	form := nvptx.Launch{Programmatic: e.waits, Moving: e.moving, Values: e.values, MMA: e.mma}
 	if x.name == advance.Entry {
-		form = air.Launch{Values: true} // kernels behind it read its results before they wait
+		form = nvptx.Launch{Values: true} // kernels behind it read its results before they wait
 	}
 	text, err := x.code.PTX(ctx, form)
 	if err != nil {
 		return fmt.Errorf("kernel %s: %w", x.name, err)
 	}
-	early, err := air.Early(text)
+	early, err := nvptx.Early(text)
 	if err != nil {
 		return fmt.Errorf("kernel %s: %w", x.name, err)
 	}
@@ -178,7 +179,7 @@ func (d *Device) load(ctx context.Context, x *kernel, e *entry) error {
 				e.module = 0
 			}
 		}()
-		if e.function, err = e.module.Function(air.PTXEntry); err != nil {
+		if e.function, err = e.module.Function(nvptx.Entry); err != nil {
 			return err
 		}
 		if e.static, err = e.function.Attribute(driver.FunctionSharedBytes); err != nil {
@@ -248,7 +249,7 @@ func (x *kernel) parameter(slot uint8) int {
 	return -1
 }
 
-// parameters is how many parameters the entries of a kernel have (air.PTX), without the two more of moving ones.
+// parameters is how many parameters the entries of a kernel have (nvptx.Compile), without the two more of moving ones.
 func (x *kernel) parameters() int {
 	n := 6
 	for i := range x.kernel.Args {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/mlxc/mlxc/backend/internal/plan"
 	"github.com/mlxc/mlxc/internal/air"
+	"github.com/mlxc/mlxc/internal/air/nvptx"
 	driver "github.com/mlxc/mlxc/internal/cuda"
 	"github.com/mlxc/mlxc/ir"
 )
@@ -316,7 +317,7 @@ func (l *launches) size(n int, size [3]uint64) error {
 		}
 		l.put(s.params, count, numbers+i, threads)
 		if i == 2 && s.whole {
-			group |= air.WholeThreadgroups
+			group |= nvptx.WholeThreadgroups
 		}
 		l.put(s.params, count, numbers+3+i, group)
 		out.Grid[i] = uint32(blocks)

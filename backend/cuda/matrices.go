@@ -3,7 +3,7 @@
 package cuda
 
 import (
-	"github.com/mlxc/mlxc/internal/air"
+	"github.com/mlxc/mlxc/internal/air/nvptx"
 	"github.com/mlxc/mlxc/ir"
 	"github.com/mlxc/mlxc/msl"
 	"github.com/mlxc/mlxc/msl/decl"
@@ -14,18 +14,18 @@ import (
 // of its sums, and tensor cores keep that bound where each sum has enough terms. It depends on the length of sums
 // alone, so that sums of one class and length have the same bits in all kernels. Nothing bounds the sums of a kernel
 // without declared terms: there tensor cores multiply only factors of 16 bits, whose products are exact.
-func (c *code) multiplied(s *step) air.MMA {
-	if c.mma == air.NoMMA || !s.kernel.multiplies() || int(s.node) >= len(c.nodes) {
-		return air.NoMMA
+func (c *code) multiplied(s *step) nvptx.MMA {
+	if c.mma == nvptx.NoMMA || !s.kernel.multiplies() || int(s.node) >= len(c.nodes) {
+		return nvptx.NoMMA
 	}
 	n, ok := c.nodes[s.node].(*ir.Dispatch)
 	if !ok {
-		return air.NoMMA
+		return nvptx.NoMMA
 	}
 	k := &c.Graph.Kernels[n.Kernel]
 	ds, err := msl.DeclarationsOf(k)
 	if err != nil {
-		return min(air.HalfMMA, c.mma)
+		return min(nvptx.HalfMMA, c.mma)
 	}
 	for _, d := range ds {
 		in, err := d.Bind(c.Graph, n)
@@ -33,13 +33,13 @@ func (c *code) multiplied(s *step) air.MMA {
 		case err != nil:
 			continue // another declaration of this name describes the dispatch
 		case d.EffectsOnly:
-			return min(air.HalfMMA, c.mma)
+			return min(nvptx.HalfMMA, c.mma)
 		case longSums(d, in):
 			return c.mma
 		}
 		break
 	}
-	return air.NoMMA
+	return nvptx.NoMMA
 }
 
 // longSums reports whether all sums of a declaration have enough terms in a dispatch.
@@ -51,7 +51,7 @@ func longSums(d *decl.Decl, in *decl.Instance) bool {
 				return
 			}
 			n, err := in.Eval(x.Args[0])
-			long = long && err == nil && n.IsConst() && n.Eval(nil) >= air.MMATerms
+			long = long && err == nil && n.IsConst() && n.Eval(nil) >= nvptx.MMATerms
 		})
 	}
 	for _, w := range d.Wheres {

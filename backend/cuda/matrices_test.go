@@ -10,7 +10,7 @@ import (
 
 	"github.com/mlxc/mlxc/backend/internal/plan"
 	"github.com/mlxc/mlxc/backend/internal/ptxcode"
-	"github.com/mlxc/mlxc/internal/air"
+	"github.com/mlxc/mlxc/internal/air/nvptx"
 	"github.com/mlxc/mlxc/ir"
 	"github.com/mlxc/mlxc/msl"
 )
@@ -22,15 +22,15 @@ func TestTensorCores(t *testing.T) {
 		function string
 		depth    int32
 		own      bool // a kernel of the library
-		most     air.MMA
-		want     air.MMA
+		most     nvptx.MMA
+		want     nvptx.MMA
 	}{
-		{"gemm_nt_float32", 32, true, air.AllMMA, air.AllMMA},
-		{"gemm_nt_float32", 31, true, air.AllMMA, air.NoMMA},
-		{"gemm_nt_silu_mul_float32", 31, true, air.AllMMA, air.NoMMA},
-		{"gemm_nt_silu_mul_float32", 40, true, air.AllMMA, air.AllMMA},
-		{"gemm_nt_float32", 64, true, air.NoMMA, air.NoMMA},
-		{"gemm_nt_float32", 64, false, air.AllMMA, air.HalfMMA},
+		{"gemm_nt_float32", 32, true, nvptx.AllMMA, nvptx.AllMMA},
+		{"gemm_nt_float32", 31, true, nvptx.AllMMA, nvptx.NoMMA},
+		{"gemm_nt_silu_mul_float32", 31, true, nvptx.AllMMA, nvptx.NoMMA},
+		{"gemm_nt_silu_mul_float32", 40, true, nvptx.AllMMA, nvptx.AllMMA},
+		{"gemm_nt_float32", 64, true, nvptx.NoMMA, nvptx.NoMMA},
+		{"gemm_nt_float32", 64, false, nvptx.AllMMA, nvptx.HalfMMA},
 	} {
 		b := ir.NewBuilder("products")
 		k := msl.Declarations(x.function)[0].Kernel("k")
@@ -66,6 +66,6 @@ func TestTensorCores(t *testing.T) {
 		}
 		require.Equal(t, x.want, c.multiplied(s), "%+v", x)
 		s.kernel.code.Matrices = false
-		assert.Equal(t, air.NoMMA, c.multiplied(s), "%+v", x)
+		assert.Equal(t, nvptx.NoMMA, c.multiplied(s), "%+v", x)
 	}
 }

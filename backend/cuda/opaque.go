@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/mlxc/mlxc/internal/air"
+	"github.com/mlxc/mlxc/internal/air/nvptx"
 	"github.com/mlxc/mlxc/internal/ptx"
 )
 
@@ -67,7 +67,7 @@ func opaque(m *ptx.Module, known []parameter) {
 	m.Replace(func(i int) ([]ptx.Line, bool) {
 		l := &m.Lines[i]
 		if i == begin {
-			return append([]ptx.Line{*l}, ptx.NewLine("\t.reg .b32 \t%opaque;\n"), ptx.NewLine(fmt.Sprintf("\tld.param.b32 \t%%opaque, [%s_param_%d];\n", air.PTXEntry, from.number)),
+			return append([]ptx.Line{*l}, ptx.NewLine("\t.reg .b32 \t%opaque;\n"), ptx.NewLine(fmt.Sprintf("\tld.param.b32 \t%%opaque, [%s_param_%d];\n", nvptx.Entry, from.number)),
 				ptx.NewLine(fmt.Sprintf("\txor.b32 \t%%opaque, %%opaque, %d;\n", uint32(from.value)^uint32(value)))), true
 		}
 		use := func(cut, set *ptx.Statement) bool {

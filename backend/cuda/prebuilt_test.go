@@ -14,7 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/mlxc/mlxc/backend/internal/prebuilt"
-	"github.com/mlxc/mlxc/internal/air"
+	"github.com/mlxc/mlxc/internal/air/nvptx"
 	driver "github.com/mlxc/mlxc/internal/cuda"
 )
 
@@ -61,7 +61,7 @@ func TestPrebuilt(t *testing.T) {
 			if err != nil {
 				return err
 			}
-			f, err := m.Function(air.PTXEntry)
+			f, err := m.Function(nvptx.Entry)
 			if err != nil {
 				return err
 			}

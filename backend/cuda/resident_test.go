@@ -11,13 +11,14 @@ import (
 	"github.com/mlxc/mlxc/internal/ptx"
 
 	"github.com/mlxc/mlxc/internal/air"
+	"github.com/mlxc/mlxc/internal/air/nvptx"
 )
 
 // TestResident: the assembler is told how many blocks share a multiprocessor, if that is known and they are few.
 func TestResident(t *testing.T) {
 	x := &kernel{kernel: &air.Kernel{Args: []air.Arg{{Name: "x"}, {Name: "at", Attribute: "thread_position_in_grid"}, {Name: "y"}}}}
 	number := func(i int, v uint64) parameter { return parameter{number: 2 + i, value: v} }
-	known := []parameter{{number: 0, value: 7}, {number: 1, aligned: true}, number(0, 33), number(1, 576), number(2, 1), number(3, 32), number(4, 8), number(5, 1|air.WholeThreadgroups), {number: 8, value: 9}}
+	known := []parameter{{number: 0, value: 7}, {number: 1, aligned: true}, number(0, 33), number(1, 576), number(2, 1), number(3, 32), number(4, 8), number(5, 1|nvptx.WholeThreadgroups), {number: 8, value: 9}}
 	require.Equal(t, facts{threads: 256, blocks: [3]uint64{2, 72, 1}, aligned: 2}, x.facts(known))
 	require.Equal(t, facts{blocks: [3]uint64{2, 72, 0}, aligned: 2}, x.facts(known[:7]), "the threads of a threadgroup are not known")
 	known[3].value = 0 // the table of additions has them

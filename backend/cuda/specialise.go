@@ -10,6 +10,7 @@ import (
 
 	"github.com/mlxc/mlxc/backend/internal/plan"
 	"github.com/mlxc/mlxc/internal/air"
+	"github.com/mlxc/mlxc/internal/air/nvptx"
 	"github.com/mlxc/mlxc/internal/ptx"
 	"github.com/mlxc/mlxc/ir"
 )
@@ -148,7 +149,7 @@ func (c *code) known(s *step, out []parameter) []parameter {
 		}
 		group := uint64(g.Group[i])
 		if i == 2 && s.whole {
-			group |= air.WholeThreadgroups
+			group |= nvptx.WholeThreadgroups
 		}
 		out = append(out, parameter{number: at + 3 + i, value: group})
 	}
@@ -191,7 +192,7 @@ func (x *kernel) facts(known []parameter) (f facts) {
 		case p.aligned && p.number < 64:
 			f.aligned |= 1 << p.number
 		case !p.aligned && i >= 0 && i < len(numbers):
-			numbers[i] = p.value &^ air.WholeThreadgroups
+			numbers[i] = p.value &^ nvptx.WholeThreadgroups
 		}
 	}
 	f.threads = numbers[3] * numbers[4] * numbers[5]

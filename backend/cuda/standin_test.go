@@ -18,6 +18,7 @@ import (
 	"github.com/mlxc/mlxc/backend/cpu"
 	"github.com/mlxc/mlxc/backend/cuda"
 	"github.com/mlxc/mlxc/internal/air"
+	"github.com/mlxc/mlxc/internal/air/nvptx"
 	"github.com/mlxc/mlxc/internal/testing/fakecuda"
 	"github.com/mlxc/mlxc/internal/testing/sample"
 	"github.com/mlxc/mlxc/internal/toolchain/clang"
@@ -43,7 +44,7 @@ func quit(t testing.TB, x *fakecuda.GPU) {
 }
 
 // images makes the image that the stand-in runs for a kernel, with the early arguments that its PTX has.
-func images(ctx context.Context, in air.Input, form air.Launch) ([]byte, error) {
+func images(ctx context.Context, in air.Input, form nvptx.Launch) ([]byte, error) {
 	early, err := waits(ctx, in, form)
 	if err != nil {
 		return nil, err
@@ -52,7 +53,7 @@ func images(ctx context.Context, in air.Input, form air.Launch) ([]byte, error) 
 }
 
 // waits returns the arguments that a kernel's entry reads before it waits, from the cache of compiled kernels.
-func waits(ctx context.Context, in air.Input, form air.Launch) (early []int, err error) {
+func waits(ctx context.Context, in air.Input, form nvptx.Launch) (early []int, err error) {
 	if !form.Programmatic || !bytes.Contains(in.IR, []byte("wait_for_dispatches")) {
 		return nil, nil
 	}
@@ -65,8 +66,8 @@ func waits(ctx context.Context, in air.Input, form air.Launch) (early []int, err
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, cache.Close()) }()
-	text, err := cache.Data(ctx, air.PTXKey(c, in, form), "early.json", func() ([]byte, error) {
-		early, _, err := air.Waits(ctx, c, in)
+	text, err := cache.Data(ctx, nvptx.Key(c, in, form), "early.json", func() ([]byte, error) {
+		early, _, err := nvptx.Waits(ctx, c, in)
 		if err != nil {
 			return nil, err
 		}

@@ -7,7 +7,7 @@ import (
 	"sync"
 
 	"github.com/mlxc/mlxc/backend/internal/plan"
-	"github.com/mlxc/mlxc/internal/air"
+	"github.com/mlxc/mlxc/internal/air/nvptx"
 	"github.com/mlxc/mlxc/ir"
 )
 
@@ -29,9 +29,9 @@ type code struct {
 	// reads before it waits.
 	programmatic bool
 	unwritten    []bool
-	mma          air.MMA // what tensor cores may multiply
-	sometimes    []int32 // steps that some replays leave out
-	marks        []mark  // if a tool takes ranges
+	mma          nvptx.MMA // what tensor cores may multiply
+	sometimes    []int32   // steps that some replays leave out
+	marks        []mark    // if a tool takes ranges
 	// arcs are the edges of a replay's CUDA graph, whose nodes are the steps, and then so many joins.
 	arcs  []arc
 	joins int32
@@ -54,10 +54,10 @@ type step struct {
 	// additions is the offset of its table of additions in the launches' memory; 0: it has none.
 	additions int
 	moves     uint64 // the parameters to which the table adds, by bit
-	// values: the kernel gets constants by value (air.Launch).
+	// values: the kernel gets constants by value (nvptx.Launch).
 	values bool
-	whole  bool // air.WholeThreadgroups
-	mma    air.MMA
+	whole  bool // nvptx.WholeThreadgroups
+	mma    nvptx.MMA
 	entry  *entry
 	grid
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/mlxc/mlxc/backend/internal/prebuilt"
 	"github.com/mlxc/mlxc/internal/air"
+	"github.com/mlxc/mlxc/internal/air/nvptx"
 	"github.com/mlxc/mlxc/internal/ptx"
 	"github.com/mlxc/mlxc/internal/testing/ptxrun"
 	"github.com/mlxc/mlxc/msl"
@@ -172,16 +173,16 @@ func TestOwnWarmUp(t *testing.T) {
 		grid    [6]uint64
 		want    bool
 	}{
-		"affine_qmv_add_float_gs_32_b_4":          {[]uint64{576, 576}, [6]uint64{32, 288, 1, 32, 4, 1 | air.WholeThreadgroups}, true},
-		"affine_qmv_fast_add_float_gs_32_b_4":     {[]uint64{1536, 576}, [6]uint64{32, 288, 1, 32, 4, 1 | air.WholeThreadgroups}, true},
-		"affine_qmv_rms_silu_mul_float_gs_32_b_4": {[]uint64{925353388, 576, 1536}, [6]uint64{32, 768, 1, 32, 2, 1 | air.WholeThreadgroups}, true},
-		"sdpa_rows_float_64_64":                   {[]uint64{3, 100, 64, 192, 64, 192, 1040187392}, [6]uint64{2304, 1, 1, 256, 1, 1 | air.WholeThreadgroups}, false},
+		"affine_qmv_add_float_gs_32_b_4":          {[]uint64{576, 576}, [6]uint64{32, 288, 1, 32, 4, 1 | nvptx.WholeThreadgroups}, true},
+		"affine_qmv_fast_add_float_gs_32_b_4":     {[]uint64{1536, 576}, [6]uint64{32, 288, 1, 32, 4, 1 | nvptx.WholeThreadgroups}, true},
+		"affine_qmv_rms_silu_mul_float_gs_32_b_4": {[]uint64{925353388, 576, 1536}, [6]uint64{32, 768, 1, 32, 2, 1 | nvptx.WholeThreadgroups}, true},
+		"sdpa_rows_float_64_64":                   {[]uint64{3, 100, 64, 192, 64, 192, 1040187392}, [6]uint64{2304, 1, 1, 256, 1, 1 | nvptx.WholeThreadgroups}, false},
 	} {
 		file := msl.Declarations(name)[0].File
 		source, err := msl.Source(file)
 		require.NoError(t, err)
 		r := prebuilt.NewRequest(file, source, name)
-		r.Launch = air.Launch{Programmatic: true, Values: true}
+		r.Launch = nvptx.Launch{Programmatic: true, Values: true}
 		if strings.HasPrefix(name, "sdpa") {
 			for i := range 6 {
 				r.Constants = append(r.Constants, air.ConstantValue{Index: 20 + i})

@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 
 	"github.com/mlxc/mlxc/internal/air"
+	"github.com/mlxc/mlxc/internal/air/host"
 	"github.com/mlxc/mlxc/internal/toolchain/clang"
 )
 
@@ -34,8 +35,8 @@ func executor(ctx context.Context, c clang.Compiler, cache *air.Cache, on machin
 		return "", err
 	}
 	h := sha256.New()
-	fmt.Fprintf(h, "executor %s %d %q\n%s\n", c.Path, c.Version, air.MachineFlags(on.triple), air.ABI)
-	texts := map[string][]byte{"abi.h": []byte(air.ABI)}
+	fmt.Fprintf(h, "executor %s %d %q\n%s\n", c.Path, c.Version, host.MachineFlags(on.triple), host.ABI)
+	texts := map[string][]byte{"abi.h": []byte(host.ABI)}
 	for _, f := range files {
 		if texts[f.Name()], err = hostSource.ReadFile("host/" + f.Name()); err != nil {
 			return "", err
@@ -50,7 +51,7 @@ func executor(ctx context.Context, c clang.Compiler, cache *air.Cache, on machin
 		defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
 		out := filepath.Join(dir, "executor.out")
 		args := []string{"-std=c11", "-D_GNU_SOURCE", "-O2", "-fno-sanitize=undefined", "-o", out}
-		args = append(args, air.MachineFlags(on.triple)...)
+		args = append(args, host.MachineFlags(on.triple)...)
 		for name, text := range texts {
 			path := filepath.Join(dir, name)
 			if err := os.WriteFile(path, text, 0o600); err != nil {

@@ -16,6 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/mlxc/mlxc/internal/air"
+	"github.com/mlxc/mlxc/internal/air/host"
 	"github.com/mlxc/mlxc/internal/testing/sample"
 	"github.com/mlxc/mlxc/internal/toolchain/clang"
 	"github.com/mlxc/mlxc/ir"
@@ -29,10 +30,10 @@ const made = "/tmp/mlxc-made-by-a-kernel"
 func native(t testing.TB, c clang.Compiler, text string, flags ...string) []byte {
 	t.Helper()
 	dir := t.TempDir()
-	require.NoError(t, os.WriteFile(filepath.Join(dir, "abi.h"), []byte(air.ABI), 0o600))
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "abi.h"), []byte(host.ABI), 0o600))
 	source, object, out := filepath.Join(dir, "a.c"), filepath.Join(dir, "a.o"), filepath.Join(dir, "a.so")
 	require.NoError(t, os.WriteFile(source, []byte(text), 0o600))
-	args := append([]string{"-O1", "-fPIC", "-fno-sanitize=undefined", "-fno-stack-protector", "-c", source, "-o", object}, air.MachineFlags("")...)
+	args := append([]string{"-O1", "-fPIC", "-fno-sanitize=undefined", "-fno-stack-protector", "-c", source, "-o", object}, host.MachineFlags("")...)
 	if text, err := c.Program(t.Context(), args...).CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, text)
 	}

@@ -22,6 +22,7 @@ import (
 	"github.com/mlxc/mlxc/backend"
 	"github.com/mlxc/mlxc/backend/conformance"
 	"github.com/mlxc/mlxc/internal/air"
+	"github.com/mlxc/mlxc/internal/air/nvptx"
 	"github.com/mlxc/mlxc/internal/testing/metallibs"
 	"github.com/mlxc/mlxc/ir"
 	"github.com/mlxc/mlxc/msl/term"
@@ -132,12 +133,12 @@ func (c *recording) add(r *rig, in air.Input, grid, group [3]uint32, args []any)
 		return false, nil
 	}
 	c.seen[x.Key] = true
-	x.PTX = fmt.Sprintf("%x.ptx", []byte(air.PTXKey(r.compiler, in, air.Launch{}))[:12])
+	x.PTX = fmt.Sprintf("%x.ptx", []byte(nvptx.Key(r.compiler, in, nvptx.Launch{}))[:12])
 	if err := os.MkdirAll(c.dir, 0o755); err != nil {
 		return false, err
 	}
 	if path := filepath.Join(c.dir, x.PTX); !exists(path) {
-		text, err := air.PTX(context.Background(), r.compiler, in, air.Launch{})
+		text, err := nvptx.Compile(context.Background(), r.compiler, in, nvptx.Launch{})
 		if err != nil {
 			return false, err
 		}

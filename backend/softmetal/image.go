@@ -48,7 +48,7 @@ const maxImage = 1 << 28
 // shtRelr is the type of a section of packed relocations, for which debug/elf has no constant.
 const shtRelr elf.SectionType = 19
 
-// kernelBytes is the size of struct kernel (internal/air/abi.h).
+// kernelBytes is the size of struct kernel (internal/air/host/abi.h).
 const kernelBytes = 56
 
 // newImage lays out a shared object for machines with pages of so many bytes.

@@ -10,6 +10,7 @@ import (
 	"sync"
 
 	"github.com/mlxc/mlxc/internal/air"
+	"github.com/mlxc/mlxc/internal/air/host"
 	"github.com/mlxc/mlxc/ir"
 )
 
@@ -91,5 +92,5 @@ func (out *kernel) compile(ctx context.Context, d *Device, k *ir.Kernel) error {
 // object returns a kernel's shared object, compiling it unless the cache has it.
 func (d *Device) object(ctx context.Context, in air.Input) ([]byte, error) {
 	in.Machine = d.machine.triple
-	return d.cache.Data(ctx, air.HostKey(d.compiler, in), "kernel.so", func() ([]byte, error) { return air.BuildHost(ctx, d.compiler, in) })
+	return d.cache.Data(ctx, host.Key(d.compiler, in), "kernel.so", func() ([]byte, error) { return host.Build(ctx, d.compiler, in) })
 }

@@ -5,6 +5,8 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/mlxc/mlxc/internal/llvm"
 )
 
 // What a module of others may hold. A kernel needs functions of its own, functions of AIR, a few of LLVM's
@@ -14,26 +16,26 @@ import (
 // line. It is the first fence; the second is the cage of the compiler and that of the executor.
 
 // allowed returns an error for the first thing in a module that no kernel needs.
-func (m *module) allowed() error {
+func (m *Module) allowed() error {
 	c := checker{m: m, functions: map[string]bool{}, globals: map[string]bool{}, intrinsics: map[string]bool{}}
-	for _, d := range m.declares {
-		c.functions[strings.Trim(d.name, `"`)] = true
+	for _, d := range m.Declares {
+		c.functions[strings.Trim(d.Name, `"`)] = true
 	}
-	for _, f := range m.funcs {
-		c.functions[strings.Trim(f.name, `"`)] = true
+	for _, f := range m.Funcs {
+		c.functions[strings.Trim(f.Name, `"`)] = true
 	}
-	for _, g := range m.globals {
-		c.globals[strings.Trim(g.name, `"`)] = true
+	for _, g := range m.Globals {
+		c.globals[strings.Trim(g.Name, `"`)] = true
 	}
-	if m.assembly != "" {
-		return fmt.Errorf("the module has assembly of its own (%.60s), which no kernel may", m.assembly)
+	if m.Assembly != "" {
+		return fmt.Errorf("the module has assembly of its own (%.60s), which no kernel may", m.Assembly)
 	}
 	for _, check := range []func() error{c.text, c.declarations, c.variables, c.types, c.attributes, c.metadata} {
 		if err := check(); err != nil {
 			return err
 		}
 	}
-	for _, f := range m.funcs {
+	for _, f := range m.Funcs {
 		if err := c.function(f); err != nil {
 			return err
 		}
@@ -43,7 +45,7 @@ func (m *module) allowed() error {
 
 // checker looks through one module.
 type checker struct {
-	m                  *module
+	m                  *Module
 	functions, globals map[string]bool // by their names without quotes
 	intrinsics         map[string]bool // declared ones that are allowed
 }
@@ -96,73 +98,22 @@ var (
 	moduleFlags = set(`Dwarf.Version Debug.Info.Version PIC.Level PIE.Level wchar_size frame-pointer uwtable`)
 )
 
-// token is a part of a line: a word, a string, a name with its sigil, or a character.
-type token struct {
-	kind byte // 'w', '"', one of @ % # ! $, or the character itself
-	text string
-}
-
-// tokens cuts a line. Comments are left out.
-func tokens(l string) (out []token) {
-	counted(len(l))
-	for i := 0; i < len(l); {
-		switch c := l[i]; {
-		case c == ' ' || c == '\t':
-			i++
-		case c == ';':
-			return out
-		case c == '"':
-			end := closing(l, i)
-			out = append(out, token{'"', l[min(i+1, end):end]})
-			i = end + 1
-		case strings.IndexByte("@%#!$", c) >= 0:
-			if i+1 < len(l) && l[i+1] == '"' {
-				end := closing(l, i+1)
-				out = append(out, token{c, l[min(i+2, end):end]})
-				i = end + 1
-				continue
-			}
-			end := i + 1
-			for end < len(l) && nameByte(l[end]) {
-				end++
-			}
-			out = append(out, token{c, l[i+1 : end]})
-			i = end
-		case nameByte(c):
-			end := i
-			for end < len(l) && nameByte(l[end]) {
-				end++
-			}
-			out = append(out, token{'w', l[i:end]})
-			i = end
-		default:
-			out = append(out, token{c, l[i : i+1]})
-			i++
-		}
-	}
-	return out
-}
-
-func nameByte(c byte) bool {
-	return c == '.' || c == '_' || c == '-' || c == '$' || c >= '0' && c <= '9' || c|0x20 >= 'a' && c|0x20 <= 'z'
-}
-
 // plainWord reports whether a word is a number or an integer's type.
 func plainWord(w string) bool {
 	d := w[0]
-	return d >= '0' && d <= '9' || d == '-' || (d == 'i' && len(w) > 1 && scalarType(w))
+	return d >= '0' && d <= '9' || d == '-' || (d == 'i' && len(w) > 1 && llvm.IsScalar(w))
 }
 
 // words returns the first word that none of the sets has, and any name of a function.
-func (c *checker) words(ts []token, sets ...map[string]bool) error {
+func (c *checker) words(ts []llvm.Token, sets ...map[string]bool) error {
 	for _, t := range ts {
 		switch {
-		case t.kind == 'w' && !plainWord(t.text) && !slices.ContainsFunc(sets, func(s map[string]bool) bool { return s[t.text] }):
-			return fmt.Errorf("says %q, which no kernel needs", t.text)
-		case t.kind == '@' && c.functions[t.text]:
-			return fmt.Errorf("holds the address of the function @%s, which no kernel may", t.text)
-		case t.kind == '@' && !c.globals[t.text]:
-			return fmt.Errorf("names @%s, which the module has not", t.text)
+		case t.Kind == 'w' && !plainWord(t.Text) && !slices.ContainsFunc(sets, func(s map[string]bool) bool { return s[t.Text] }):
+			return fmt.Errorf("says %q, which no kernel needs", t.Text)
+		case t.Kind == '@' && c.functions[t.Text]:
+			return fmt.Errorf("holds the address of the function @%s, which no kernel may", t.Text)
+		case t.Kind == '@' && !c.globals[t.Text]:
+			return fmt.Errorf("names @%s, which the module has not", t.Text)
 		}
 	}
 	return nil
@@ -187,28 +138,28 @@ func (c *checker) text() error {
 		}
 		return nil
 	}
-	for _, list := range [][]string{c.m.types, c.m.attrs, c.m.metadata, c.m.named, c.m.comdats} {
+	for _, list := range [][]string{c.m.Types, c.m.Attrs, c.m.Metadata, c.m.Named, c.m.Comdats} {
 		for _, l := range list {
 			if err := line(l); err != nil {
 				return err
 			}
 		}
 	}
-	for _, g := range c.m.globals {
-		if err := line(g.name + " = " + g.text); err != nil {
-			return fmt.Errorf("the variable @%s: %w", strings.Trim(g.name, `"`), err)
+	for _, g := range c.m.Globals {
+		if err := line(g.Name + " = " + g.Text); err != nil {
+			return fmt.Errorf("the variable @%s: %w", strings.Trim(g.Name, `"`), err)
 		}
 	}
-	for _, d := range c.m.declares {
-		if err := line(d.name + " " + d.result + strings.Join(d.params, " ") + d.attrs); err != nil {
-			return fmt.Errorf("the declaration of @%s: %w", strings.Trim(d.name, `"`), err)
+	for _, d := range c.m.Declares {
+		if err := line(d.Name + " " + d.Result + strings.Join(d.Params, " ") + d.Attrs); err != nil {
+			return fmt.Errorf("the declaration of @%s: %w", strings.Trim(d.Name, `"`), err)
 		}
 	}
-	for _, f := range c.m.funcs {
-		if err := line(f.head); err != nil {
-			return fmt.Errorf("the function @%s: %w", strings.Trim(f.name, `"`), err)
+	for _, f := range c.m.Funcs {
+		if err := line(f.Head); err != nil {
+			return fmt.Errorf("the function @%s: %w", strings.Trim(f.Name, `"`), err)
 		}
-		for _, l := range f.lines {
+		for _, l := range f.Lines {
 			if err := line(l); err != nil {
 				return fmt.Errorf("%s: %w", c.at(f, l), err)
 			}
@@ -222,17 +173,17 @@ var undefinedMarker = regexp.MustCompile(`^mlxc\.un[a-z.]+\.[0-9]+$`)
 
 // declarations: functions of AIR, and those of LLVM that are known.
 func (c *checker) declarations() error {
-	for _, d := range c.m.declares {
-		name := strings.Trim(d.name, `"`)
+	for _, d := range c.m.Declares {
+		name := strings.Trim(d.Name, `"`)
 		switch {
 		case strings.HasPrefix(name, "llvm."):
 			if !intrinsics[intrinsicTypes.ReplaceAllString(name, "")] {
 				return fmt.Errorf("the module calls @%s, a function of LLVM's that no kernel needs", name)
 			}
 		case !strings.HasPrefix(name, "air."):
-			return fmt.Errorf("the module calls @%s, which it has not and which is no function of Metal's%s", name, c.caller(d.name))
+			return fmt.Errorf("the module calls @%s, which it has not and which is no function of Metal's%s", name, c.caller(d.Name))
 		}
-		if err := c.words(tokens(d.attrs), attributeWords, typeWords); err != nil {
+		if err := c.words(llvm.Tokens(d.Attrs), attributeWords, typeWords); err != nil {
 			return fmt.Errorf("the declaration of @%s %w", name, err)
 		}
 	}
@@ -241,8 +192,8 @@ func (c *checker) declarations() error {
 
 // caller says where a function is called first.
 func (c *checker) caller(name string) string {
-	for _, f := range c.m.funcs {
-		for _, l := range f.lines {
+	for _, f := range c.m.Funcs {
+		for _, l := range f.Lines {
 			if strings.Contains(l, "@"+name+"(") {
 				return ": " + c.at(f, l)
 			}
@@ -252,14 +203,14 @@ func (c *checker) caller(name string) string {
 }
 
 // at says where an instruction is.
-func (c *checker) at(f *function, l string) string {
-	where := "the function @" + strings.Trim(f.name, `"`)
+func (c *checker) at(f *llvm.Function, l string) string {
+	where := "the function @" + strings.Trim(f.Name, `"`)
 	if i := strings.LastIndex(l, ", !dbg !"); i >= 0 {
 		end := i + len(", !dbg !")
 		for end < len(l) && l[end] >= '0' && l[end] <= '9' {
 			end++
 		}
-		if n := c.m.line(l[i:end]); n > 0 {
+		if n := c.m.Line(l[i:end]); n > 0 {
 			where += fmt.Sprintf(", line %d of its source", n)
 		}
 	}
@@ -269,19 +220,19 @@ func (c *checker) at(f *function, l string) string {
 // variables: memory of the module's own.
 func (c *checker) variables() error {
 	defined := map[string]bool{}
-	for _, f := range c.m.funcs {
-		defined[strings.Trim(f.name, `"`)] = true
+	for _, f := range c.m.Funcs {
+		defined[strings.Trim(f.Name, `"`)] = true
 	}
-	for _, g := range c.m.globals {
-		name := strings.Trim(g.name, `"`)
-		switch ts := tokens(g.text); {
+	for _, g := range c.m.Globals {
+		name := strings.Trim(g.Name, `"`)
+		switch ts := llvm.Tokens(g.Text); {
 		case name == "llvm.used", name == "llvm.compiler.used": // which are taken out
 		case name == "llvm.global_ctors":
 			// Apple's compiler copies function constants so. LLVM computes it beforehand; where it cannot, what it
 			// leaves in the object is an error (standsAlone).
 			for _, t := range ts {
-				if t.kind == '@' && !defined[t.text] {
-					return fmt.Errorf("the module has @%s run @%s when it is loaded, which it has not: no kernel may", name, t.text)
+				if t.Kind == '@' && !defined[t.Text] {
+					return fmt.Errorf("the module has @%s run @%s when it is loaded, which it has not: no kernel may", name, t.Text)
 				}
 			}
 		case name == "llvm.global_dtors":
@@ -289,12 +240,12 @@ func (c *checker) variables() error {
 		case undefinedMarker.MatchString(name): // what stands for nothing; in an object it would be an error
 		case strings.HasPrefix(name, "llvm."), strings.HasPrefix(name, "mlxc."):
 			return fmt.Errorf("the module has @%s, which no kernel needs", name)
-		case slices.ContainsFunc(ts, func(t token) bool { return t.kind == 'w' && (t.text == "external" || t.text == "extern_weak") }):
+		case slices.ContainsFunc(ts, func(t llvm.Token) bool { return t.Kind == 'w' && (t.Text == "external" || t.Text == "extern_weak") }):
 			return fmt.Errorf("the variable @%s is not the module's own, and no kernel may reach another", name)
 		default:
 			for i, t := range ts {
-				if t.kind == '!' && t.text != "dbg" && (i == 0 || ts[i-1].kind != '!' && t.text != "" && !plainWord(t.text)) {
-					return fmt.Errorf("the variable @%s has the metadata !%s, which no kernel needs", name, t.text)
+				if t.Kind == '!' && t.Text != "dbg" && (i == 0 || ts[i-1].Kind != '!' && t.Text != "" && !plainWord(t.Text)) {
+					return fmt.Errorf("the variable @%s has the metadata !%s, which no kernel needs", name, t.Text)
 				}
 			}
 			if err := c.words(ts, globalWords, constantWords, typeWords); err != nil {
@@ -306,8 +257,8 @@ func (c *checker) variables() error {
 }
 
 func (c *checker) types() error {
-	for _, l := range append(slices.Clone(c.m.types), c.m.comdats...) {
-		if err := c.words(tokens(l), typeWords, set("comdat any")); err != nil {
+	for _, l := range append(slices.Clone(c.m.Types), c.m.Comdats...) {
+		if err := c.words(llvm.Tokens(l), typeWords, set("comdat any")); err != nil {
 			return fmt.Errorf("the type %.60s %w", l, err)
 		}
 	}
@@ -315,13 +266,13 @@ func (c *checker) types() error {
 }
 
 func (c *checker) attributes() error {
-	for _, l := range c.m.attrs {
+	for _, l := range c.m.Attrs {
 		head, body, _ := strings.Cut(l, "{")
 		rest := stringAttribute.ReplaceAllString(body, "")
 		if strings.Contains(rest, `"`) || strings.Count(rest, "}") != 1 || !strings.HasSuffix(strings.TrimSpace(rest), "}") {
 			return fmt.Errorf("these attributes are not understood: %.80s", l)
 		}
-		if err := c.words(tokens(head+rest), attributeWords, typeWords, set("attributes")); err != nil {
+		if err := c.words(llvm.Tokens(head+rest), attributeWords, typeWords, set("attributes")); err != nil {
 			return fmt.Errorf("a group of attributes %w", err)
 		}
 	}
@@ -331,29 +282,29 @@ func (c *checker) attributes() error {
 // metadata: a line of it begins nothing else. Of flags of the module only the known ones stay.
 func (c *checker) metadata() error {
 	flags := map[string]bool{}
-	for i, l := range c.m.named {
+	for i, l := range c.m.Named {
 		if strings.HasPrefix(l, "!llvm.module.flags ") {
-			for _, t := range tokens(l)[1:] {
-				if t.kind == '!' && t.text != "" {
-					flags["!"+t.text] = true
+			for _, t := range llvm.Tokens(l)[1:] {
+				if t.Kind == '!' && t.Text != "" {
+					flags["!"+t.Text] = true
 				}
 			}
 			kept := []string{}
-			for _, n := range c.m.metadata {
+			for _, n := range c.m.Metadata {
 				name, text, _ := strings.Cut(n, " = ")
-				if ts := tokens(text); flags[name] && slices.ContainsFunc(ts, func(t token) bool {
-					return (t.kind == '!' || t.kind == '"') && moduleFlags[strings.ReplaceAll(t.text, " ", ".")]
+				if ts := llvm.Tokens(text); flags[name] && slices.ContainsFunc(ts, func(t llvm.Token) bool {
+					return (t.Kind == '!' || t.Kind == '"') && moduleFlags[strings.ReplaceAll(t.Text, " ", ".")]
 				}) {
 					kept = append(kept, name)
 				}
 			}
-			c.m.named[i] = "!llvm.module.flags = !{" + strings.Join(kept, ", ") + "}"
+			c.m.Named[i] = "!llvm.module.flags = !{" + strings.Join(kept, ", ") + "}"
 		}
 	}
-	for _, l := range append(slices.Clone(c.m.metadata), c.m.named...) {
-		for _, t := range tokens(l) {
-			if t.kind == 'w' && (t.text == "define" || t.text == "declare" || t.text == "module" || t.text == "asm" || t.text == "attributes") {
-				return fmt.Errorf("metadata %.60s says %q", l, t.text)
+	for _, l := range append(slices.Clone(c.m.Metadata), c.m.Named...) {
+		for _, t := range llvm.Tokens(l) {
+			if t.Kind == 'w' && (t.Text == "define" || t.Text == "declare" || t.Text == "module" || t.Text == "asm" || t.Text == "attributes") {
+				return fmt.Errorf("metadata %.60s says %q", l, t.Text)
 			}
 		}
 	}
@@ -361,18 +312,18 @@ func (c *checker) metadata() error {
 }
 
 // function: instructions that are known, and calls of functions by their names.
-func (c *checker) function(f *function) error {
-	name := strings.Trim(f.name, `"`)
+func (c *checker) function(f *llvm.Function) error {
+	name := strings.Trim(f.Name, `"`)
 	if strings.HasPrefix(name, "llvm.") || strings.HasPrefix(name, "mlxc.") {
 		return fmt.Errorf("the module defines @%s, which no kernel may", name)
 	}
-	attrs := stringAttribute.ReplaceAllString(" "+section.ReplaceAllString(f.attrs, ""), "")
-	ts := tokens(attrs)
+	attrs := stringAttribute.ReplaceAllString(" "+section.ReplaceAllString(f.Attrs, ""), "")
+	ts := llvm.Tokens(attrs)
 	for i, t := range ts {
-		if t.kind == '"' || t.kind == '!' && t.text != "dbg" && t.text != "prof" && (t.text == "" || !plainWord(t.text)) || t.kind == '{' || t.kind == '<' {
-			return fmt.Errorf("the function @%s has %.40q behind its parameters, which no kernel needs", name, t.text)
+		if t.Kind == '"' || t.Kind == '!' && t.Text != "dbg" && t.Text != "prof" && (t.Text == "" || !plainWord(t.Text)) || t.Kind == '{' || t.Kind == '<' {
+			return fmt.Errorf("the function @%s has %.40q behind its parameters, which no kernel needs", name, t.Text)
 		}
-		if t.kind == '!' && plainWord(t.text) && (i == 0 || ts[i-1].kind != '!') {
+		if t.Kind == '!' && plainWord(t.Text) && (i == 0 || ts[i-1].Kind != '!') {
 			return fmt.Errorf("the head of the function @%s is not understood", name)
 		}
 	}
@@ -380,20 +331,20 @@ func (c *checker) function(f *function) error {
 		return fmt.Errorf("the function @%s %w", name, err)
 	}
 	cases := false // within the cases of a switch
-	for _, l := range f.lines {
-		ts := tokens(l)
+	for _, l := range f.Lines {
+		ts := llvm.Tokens(l)
 		if len(ts) == 0 {
 			continue
 		}
 		err := error(nil)
 		switch {
 		case cases:
-			cases = ts[0].kind != ']'
+			cases = ts[0].Kind != ']'
 			err = c.words(ts, typeWords, set("true false"))
 		case isLabel(ts):
 		default:
 			err = c.instruction(ts)
-			cases = ts[0].kind == 'w' && ts[0].text == "switch" && ts[len(ts)-1].kind == '['
+			cases = ts[0].Kind == 'w' && ts[0].Text == "switch" && ts[len(ts)-1].Kind == '['
 		}
 		if err != nil {
 			return fmt.Errorf("%s: %w", c.at(f, l), err)
@@ -403,32 +354,32 @@ func (c *checker) function(f *function) error {
 }
 
 // isLabel reports whether a line is a block's name.
-func isLabel(ts []token) bool {
-	return len(ts) == 2 && ts[1].kind == ':' && (ts[0].kind == 'w' || ts[0].kind == '"')
+func isLabel(ts []llvm.Token) bool {
+	return len(ts) == 2 && ts[1].Kind == ':' && (ts[0].Kind == 'w' || ts[0].Kind == '"')
 }
 
 // instruction checks one.
-func (c *checker) instruction(ts []token) error {
+func (c *checker) instruction(ts []llvm.Token) error {
 	op := ts
-	if ts[0].kind == '%' && len(ts) > 2 && ts[1].kind == '=' {
+	if ts[0].Kind == '%' && len(ts) > 2 && ts[1].Kind == '=' {
 		op = ts[2:]
 	}
-	if ts[0].kind == '#' && strings.HasPrefix(ts[0].text, "dbg_") { // a debug record, which is no instruction
+	if ts[0].Kind == '#' && strings.HasPrefix(ts[0].Text, "dbg_") { // a debug record, which is no instruction
 		for _, t := range ts {
-			if t.kind == 'w' && (instructions[t.text] || forbidden[t.text]) && !constantWords[t.text] {
-				return fmt.Errorf("a debug record says %q", t.text)
+			if t.Kind == 'w' && (instructions[t.Text] || forbidden[t.Text]) && !constantWords[t.Text] {
+				return fmt.Errorf("a debug record says %q", t.Text)
 			}
 		}
 		return nil
 	}
-	if op[0].kind != 'w' || !instructions[op[0].text] {
-		return fmt.Errorf("%q is no instruction that a kernel may have", op[0].text)
+	if op[0].Kind != 'w' || !instructions[op[0].Text] {
+		return fmt.Errorf("%q is no instruction that a kernel may have", op[0].Text)
 	}
-	call := op[0].text == "call" || op[0].text == "tail" || op[0].text == "notail"
+	call := op[0].Text == "call" || op[0].Text == "tail" || op[0].Text == "notail"
 	callee := -1
 	depth := 0
 	for i, t := range op {
-		switch t.kind {
+		switch t.Kind {
 		case '(':
 			depth++
 		case ')':
@@ -438,35 +389,35 @@ func (c *checker) instruction(ts []token) error {
 				return fmt.Errorf("a brace stands where an instruction should")
 			}
 		case '@', '%':
-			if call && callee < 0 && depth == 0 && i+1 < len(op) && op[i+1].kind == '(' {
+			if call && callee < 0 && depth == 0 && i+1 < len(op) && op[i+1].Kind == '(' {
 				callee = i
-				if t.kind == '%' {
-					return fmt.Errorf("it calls what %%%s points to: a kernel calls functions by their names", t.text)
+				if t.Kind == '%' {
+					return fmt.Errorf("it calls what %%%s points to: a kernel calls functions by their names", t.Text)
 				}
-				if !c.functions[t.text] {
-					return fmt.Errorf("it calls @%s, which the module has not", t.text)
+				if !c.functions[t.Text] {
+					return fmt.Errorf("it calls @%s, which the module has not", t.Text)
 				}
 				continue
 			}
-			if t.kind == '@' && c.functions[t.text] {
-				return fmt.Errorf("it takes the address of the function @%s, which no kernel may", t.text)
+			if t.Kind == '@' && c.functions[t.Text] {
+				return fmt.Errorf("it takes the address of the function @%s, which no kernel may", t.Text)
 			}
-			if t.kind == '@' && !c.globals[t.text] {
-				return fmt.Errorf("it names @%s, which the module has not", t.text)
+			if t.Kind == '@' && !c.globals[t.Text] {
+				return fmt.Errorf("it names @%s, which the module has not", t.Text)
 			}
 		case 'w':
-			if forbidden[t.text] && i > 0 {
-				return fmt.Errorf("it says %q, which no kernel may", t.text)
+			if forbidden[t.Text] && i > 0 {
+				return fmt.Errorf("it says %q, which no kernel may", t.Text)
 			}
-			if t.text == "call" && i > 0 && (i > 1 || op[0].text != "tail" && op[0].text != "notail") {
+			if t.Text == "call" && i > 0 && (i > 1 || op[0].Text != "tail" && op[0].Text != "notail") {
 				return fmt.Errorf("it calls within another instruction")
 			}
 		case '"':
-			text := i > 0 && op[i-1].kind == 'w' && op[i-1].text == "c"
-			scope := i > 1 && op[i-1].kind == '(' && op[i-2].text == "syncscope"
-			assumed := call && callee >= 0 && op[callee].text == "llvm.assume"
+			text := i > 0 && op[i-1].Kind == 'w' && op[i-1].Text == "c"
+			scope := i > 1 && op[i-1].Kind == '(' && op[i-2].Text == "syncscope"
+			assumed := call && callee >= 0 && op[callee].Text == "llvm.assume"
 			if !text && !scope && !assumed {
-				return fmt.Errorf("it says %q, which no kernel needs", t.text)
+				return fmt.Errorf("it says %q, which no kernel needs", t.Text)
 			}
 		}
 	}

@@ -11,7 +11,7 @@ import (
 )
 
 // Disassemble returns the text of LLVM bitcode, for [Input]. What it has as its target is
-// this machine: prepare.go drops that.
+// this machine: [Module.Prepare] drops that.
 func Disassemble(ctx context.Context, c clang.Compiler, bitcode []byte) (_ []byte, err error) {
 	dir, err := os.MkdirTemp("", "mlxc-air-")
 	if err != nil {

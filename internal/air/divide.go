@@ -2,34 +2,28 @@ package air
 
 import (
 	"fmt"
-	"regexp"
+	"slices"
 	"strings"
-)
 
-// division is an integer division; the divisor stands behind the last comma.
-var division = regexp.MustCompile(`^  (%\S+) = ([su])(?:div|rem) (?:exact )?(i[0-9]+|<[0-9]+ x i[0-9]+>) (.*)$`)
+	"github.com/mlxc/mlxc/internal/llvm"
+)
 
 // divide makes integer divisions that have no result divide by 1. In Metal such a division has
 // some value; in LLVM anything may happen, and a CPU stops the program.
-func (f *function) divide() {
-	out := make([]string, 0, len(f.lines))
-	for _, l := range f.lines {
-		m := division.FindStringSubmatch(l)
-		if m == nil {
+func divide(f *llvm.Function) {
+	out := make([]string, 0, len(f.Lines))
+	for _, l := range f.Lines {
+		if !strings.Contains(l, "div ") && !strings.Contains(l, "rem ") {
 			out = append(out, l)
 			continue
 		}
-		rest, dbg := m[4], ""
-		if i := strings.Index(rest, ", !dbg "); i >= 0 {
-			rest, dbg = rest[:i], rest[i:]
-		}
-		operands := splitTop(rest)
-		if len(operands) != 2 {
+		in := llvm.Read(l)
+		if in == nil || !slices.Contains([]string{"udiv", "sdiv", "urem", "srem"}, in.Op) || len(in.Operands) != 2 {
 			out = append(out, l)
 			continue
 		}
-		name, typ := "%mlxc."+strings.Trim(m[1][1:], `"`), m[3]
-		a, b := strings.TrimSpace(operands[0]), strings.TrimSpace(operands[1])
+		name, typ, dbg := "%mlxc."+strings.Trim(in.Result[1:], `"`), in.Type, in.Place
+		a, b := in.Operands[0].Value, in.Operands[1].Value
 		if b[0] != '%' {
 			if n := strings.TrimLeft(b, "-"); typ[0] == 'i' && n[0] >= '1' && n[0] <= '9' && b != "-1" {
 				out = append(out, l) // divides by a number
@@ -52,7 +46,7 @@ func (f *function) divide() {
 			flag = typ[:strings.IndexByte(typ, 'i')] + "i1>"
 		}
 		none := emit("zero", "icmp eq %s %s, %s", typ, b, all("0"))
-		if m[2] == "s" {
+		if in.Op[0] == 's' {
 			width := 0
 			_, _ = fmt.Sscan(bits, &width)
 			if width < 1 || width > 64 {
@@ -64,8 +58,7 @@ func (f *function) divide() {
 			none = emit("none", "or %s %s, %s", flag, none, over)
 		}
 		by := emit("by", "select %s %s, %s %s, %s %s", flag, none, typ, all("1"), typ, b)
-		head := l[:strings.Index(l, m[4])]
-		out = append(out, strings.Replace(head, " exact ", " ", 1)+a+", "+by+dbg)
+		out = append(out, strings.Replace(in.With(llvm.Change{At: in.Operands[1].ValueAt, End: in.Operands[1].End(), Text: by}), " exact ", " ", 1))
 	}
-	f.lines = out
+	f.Lines = out
 }

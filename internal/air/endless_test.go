@@ -42,9 +42,9 @@ func TestEndless(t *testing.T) {
 
 // On a host nothing promises any more that a function comes to its end.
 func TestMayStay(t *testing.T) {
-	m, err := parseModule("k", []byte(loops))
+	m, err := ReadModule("k", []byte(loops))
 	require.NoError(t, err)
-	m.target = calls.Host
-	require.NoError(t, m.prepare("k", nil, false))
-	assert.Regexp(t, `^define void @k\(ptr addrspace\(1\) %p, i32 %i\) nounwind !dbg !6 $`, m.funcs[0].head)
+	m.Target = calls.Host
+	require.NoError(t, m.Prepare("k", nil, false))
+	assert.Regexp(t, `^define void @k\(ptr addrspace\(1\) %p, i32 %i\) nounwind !dbg !6 $`, m.Funcs[0].Head)
 }

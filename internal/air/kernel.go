@@ -52,6 +52,11 @@ type Arg struct {
 	If string
 }
 
+// ByValue reports whether an entry for [Launch.Values] gets the argument by value.
+func (a *Arg) ByValue() bool {
+	return a.Attribute == "" && a.Space == Constant && a.Size > 0 && a.Size <= 8
+}
+
 // Space is an address space of Metal, with AIR's numbers.
 type Space uint8
 

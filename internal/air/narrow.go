@@ -5,6 +5,8 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+
+	"github.com/mlxc/mlxc/internal/llvm"
 )
 
 // A simdgroup matrix has 64 elements, and so has its type in AIR. A lane has two of them,
@@ -18,54 +20,50 @@ var (
 	matrixInDepth = regexp.MustCompile(`[\[{][^%@]*<64 x (?:half|bfloat|float)>`)
 	matrixMask    = regexp.MustCompile(`<(?:2|64) x i32> (<.*>|zeroinitializer|poison|undef)`)
 	matrixValue   = regexp.MustCompile(`<(?:half|bfloat|float) `)
-	instruction   = regexp.MustCompile(`^  (?:%\S+ = )?(?:(?:tail|notail|musttail) )?([a-z]+)`)
-	elementIndex  = regexp.MustCompile(`, i(?:32|64) ([0-9]+)(?:, !dbg ![0-9]+)?$`)
 )
 
 // narrow gives values of matrices a type of two elements. A module that does anything else with
 // them than matrices are for stays as it is.
-func (m *module) narrow() {
+func (m *Module) narrow() {
 	holders := m.matrixHolders()
-	lines := make([][]string, len(m.funcs))
-	for i, f := range m.funcs {
-		if matrixInDepth.MatchString(f.head) {
+	lines := make([][]string, len(m.Funcs))
+	for i, f := range m.Funcs {
+		if matrixInDepth.MatchString(f.Head) {
 			return
 		}
-		for _, l := range f.lines {
+		for _, l := range f.Lines {
 			if strings.Contains(l, "<64 x ") { // a mask of a shuffle too
 				var ok bool
 				if l, ok = narrowLine(l); !ok {
 					return
 				}
-			} else if len(holders) > 0 && part.MatchString(l) && mentions(l, holders) {
+			} else if len(holders) > 0 && mentions(l, holders) {
 				return
 			}
 			lines[i] = append(lines[i], l)
 		}
 	}
-	for i, f := range m.funcs {
-		f.lines, f.head = lines[i], narrowType(f.head)
-		for k := range f.params {
-			f.params[k].typ = narrowType(f.params[k].typ)
+	for i, f := range m.Funcs {
+		f.Lines, f.Head = lines[i], narrowType(f.Head)
+		for k := range f.Params {
+			f.Params[k].Typ = narrowType(f.Params[k].Typ)
 		}
 	}
-	for i := range m.declares {
-		d := &m.declares[i]
-		d.result = narrowType(d.result)
-		for k := range d.params {
-			d.params[k] = narrowType(d.params[k])
+	for i := range m.Declares {
+		d := &m.Declares[i]
+		d.Result = narrowType(d.Result)
+		for k := range d.Params {
+			d.Params[k] = narrowType(d.Params[k])
 		}
 	}
 }
 
-var part = regexp.MustCompile(`^  %\S+ = (?:extractvalue|insertvalue) `)
-
 // matrixHolders returns the names of types that have matrices as parts, or as parts of parts.
-func (m *module) matrixHolders() map[string]bool {
+func (m *Module) matrixHolders() map[string]bool {
 	holders := map[string]bool{}
 	within := map[string][]string{} // the types that a type is a part of
 	var found []string
-	for _, t := range m.types {
+	for _, t := range m.Types {
 		name, parts, ok := strings.Cut(t, " = type ")
 		if !ok {
 			continue
@@ -81,7 +79,7 @@ func (m *module) matrixHolders() map[string]bool {
 	for len(found) > 0 {
 		name := found[len(found)-1]
 		found = found[:len(found)-1]
-		counted(1)
+		llvm.Counted(1)
 		if !holders[name] {
 			holders[name] = true
 			found = append(found, within[name]...)
@@ -90,8 +88,11 @@ func (m *module) matrixHolders() map[string]bool {
 	return holders
 }
 
-// mentions reports whether one of the types stands in a line.
+// mentions reports whether a line takes a value of one of the types apart, or puts one together.
 func mentions(l string, types map[string]bool) bool {
+	if in := llvm.Read(l); in == nil || in.Op != "extractvalue" && in.Op != "insertvalue" {
+		return false
+	}
 	for _, name := range typeName.FindAllString(l, -1) {
 		if types[name] {
 			return true
@@ -100,27 +101,25 @@ func mentions(l string, types map[string]bool) bool {
 	return false
 }
 
-var typeName = regexp.MustCompile(`%` + symbol)
+var typeName = regexp.MustCompile(`%` + llvm.SymbolPattern)
 
 func narrowType(s string) string { return matrixType.ReplaceAllString(s, "<2 x $1>") }
 
 // narrowLine is an instruction with values of two elements for matrices.
 func narrowLine(l string) (string, bool) {
-	op := instruction.FindStringSubmatch(l)
-	if op == nil {
+	in := llvm.Read(l)
+	switch {
+	case in == nil:
 		return "", false
-	}
-	switch op[1] {
-	case "alloca", "getelementptr": // layouts of memory
+	case in.Op == "alloca", in.Op == "getelementptr": // layouts of memory
 		return l, true
-	}
-	if matrixInDepth.MatchString(l) {
+	case matrixInDepth.MatchString(l):
 		return "", false // a value that has matrices as parts
 	}
-	switch op[1] {
+	switch in.Op {
 	case "phi", "select", "freeze", "ret", "fadd", "fsub", "fmul", "fdiv", "fneg", "fpext", "fptrunc":
 	case "load", "store":
-		if strings.Contains(l, " volatile ") || strings.Contains(l, "addrspace(") {
+		if strings.Contains(in.Flags, "volatile") || strings.Contains(l, "addrspace(") {
 			return "", false
 		}
 	case "call":
@@ -128,8 +127,7 @@ func narrowLine(l string) (string, bool) {
 			return "", false
 		}
 	case "extractelement", "insertelement":
-		i := elementIndex.FindStringSubmatch(l)
-		if i == nil || i[1] != "0" && i[1] != "1" {
+		if i := in.Operands[len(in.Operands)-1].Value; i != "0" && i != "1" {
 			return "", false
 		}
 	case "shufflevector":
@@ -149,12 +147,12 @@ func narrowConstants(l string) (string, bool) {
 			out.WriteString(l)
 			return out.String(), true
 		}
-		end := matching(l, at[0])
+		end := llvm.Matching(l, at[0])
 		if end < 0 {
 			return "", false
 		}
 		value := l[at[0] : end+1]
-		if elements := splitTop(l[at[0]+1 : end]); len(elements) == 64 {
+		if elements := llvm.Split(l[at[0]+1 : end]); len(elements) == 64 {
 			value = "<" + elements[0] + ", " + elements[1] + ">"
 		}
 		out.WriteString(l[:at[0]])
@@ -173,7 +171,7 @@ func narrowShuffle(l string) (string, bool) {
 	mask := l[at[2]:at[3]]
 	picked := [2]string{mask, mask}
 	if mask[0] == '<' {
-		for i, e := range splitTop(mask[1 : len(mask)-1]) {
+		for i, e := range llvm.Split(mask[1 : len(mask)-1]) {
 			value := strings.TrimPrefix(e, "i32 ")
 			n, err := strconv.Atoi(value)
 			switch {

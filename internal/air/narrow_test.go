@@ -72,16 +72,16 @@ declare <64 x float> @air.simdgroup_matrix_8x8_init_diag.v64f32.f32(float)
 		`%y = extractvalue %outermost undef, 1`:     true,
 		"%y = bitcast <64 x float> %x to i2048":     false,
 	} {
-		m, err := parseModule("m", []byte(fmt.Sprintf(text, line)))
+		m, err := ReadModule("m", []byte(fmt.Sprintf(text, line)))
 		require.NoError(t, err)
 		m.narrow()
 		want := "<64 x float>"
 		if narrowed {
 			want = "<2 x float>"
 		}
-		assert.Equal(t, want, m.declares[0].result, line)
-		assert.Equal(t, want, m.funcs[0].params[0].typ, line)
-		assert.Equal(t, narrowed, strings.Contains(m.funcs[0].head, "<2 x float> @helper(<2 x float> noundef %x"), line)
-		assert.Contains(t, m.types[0], "<64 x float>", line)
+		assert.Equal(t, want, m.Declares[0].Result, line)
+		assert.Equal(t, want, m.Funcs[0].Params[0].Typ, line)
+		assert.Equal(t, narrowed, strings.Contains(m.Funcs[0].Head, "<2 x float> @helper(<2 x float> noundef %x"), line)
+		assert.Contains(t, m.Types[0], "<64 x float>", line)
 	}
 }

@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/assert"
+
+	"github.com/mlxc/mlxc/internal/llvm"
 )
 
 // A vector may lie where its elements may, and so may what is copied.
@@ -17,13 +19,13 @@ func TestAlignment(t *testing.T) {
 		{"  %1 = load float, ptr addrspace(1) %0, align 4", "  %1 = load float, ptr addrspace(1) %0, align 4"},
 		{"  call void @llvm.memcpy.p1.p3.i64(ptr addrspace(1) align 16 %0, ptr addrspace(3) nonnull align 16 %1, i64 16, i1 false)", "  call void @llvm.memcpy.p1.p3.i64(ptr addrspace(1) %0, ptr addrspace(3) nonnull %1, i64 16, i1 false)"},
 	} {
-		f := function{head: "define void @k()", lines: []string{c.line}}
-		(&module{}).plain(&f, false)
-		assert.Equal(t, []string{c.want}, f.lines)
+		f := llvm.Function{Head: "define void @k()", Lines: []string{c.line}}
+		(&Module{}).plain(&f, false)
+		assert.Equal(t, []string{c.want}, f.Lines)
 		if !strings.Contains(c.line, "memcpy") {
-			f = function{head: "define void @k()", lines: []string{c.line}}
-			(&module{aligned: true}).plain(&f, false)
-			assert.Equal(t, []string{c.line}, f.lines, "of a kernel that has looked")
+			f = llvm.Function{Head: "define void @k()", Lines: []string{c.line}}
+			(&Module{aligned: true}).plain(&f, false)
+			assert.Equal(t, []string{c.line}, f.Lines, "of a kernel that has looked")
 		}
 	}
 }
@@ -48,8 +50,8 @@ func TestAlignedCopies(t *testing.T) {
 		if want == nil {
 			want = []string{line}
 		}
-		f := function{head: "define void @k()", lines: []string{line}}
-		(&module{aligned: true}).plain(&f, false)
-		assert.Equal(t, want, f.lines)
+		f := llvm.Function{Head: "define void @k()", Lines: []string{line}}
+		(&Module{aligned: true}).plain(&f, false)
+		assert.Equal(t, want, f.Lines)
 	}
 }

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/mlxc/mlxc/internal/llvm"
 )
 
 // subnormalsKnown is a function of a source that asks whether arithmetic takes subnormal numbers of f32 for what
@@ -11,25 +13,25 @@ import (
 // zero, and a processor does too or needs a hundred cycles.
 const subnormalsKnown = "air.subnormals_known"
 
-// subnormals answers the question in a module.
-func (m *module) subnormals(known bool) error {
-	is := func(d declaration) bool { return strings.Trim(d.name, `"`) == subnormalsKnown }
-	at := slices.IndexFunc(m.declares, is)
+// Subnormals answers the question in a module.
+func (m *Module) Subnormals(known bool) error {
+	is := func(d llvm.Declaration) bool { return strings.Trim(d.Name, `"`) == subnormalsKnown }
+	at := slices.IndexFunc(m.Declares, is)
 	if at < 0 {
 		return nil
 	}
-	d := m.declares[at]
-	if d.result != "i1" || len(d.params) != 0 {
+	d := m.Declares[at]
+	if d.Result != "i1" || len(d.Params) != 0 {
 		return fmt.Errorf("%s has another type", subnormalsKnown)
 	}
-	declared := map[string]declaration{subnormalsKnown: d}
-	for _, f := range m.funcs {
-		for i, l := range f.lines {
-			if c, _, ok := callOf(l, declared); ok && c.result != "" {
-				f.lines[i] = fmt.Sprintf("  %s = or i1 %t, false%s", c.result, known, c.dbg)
+	declared := map[string]llvm.Declaration{subnormalsKnown: d}
+	for _, f := range m.Funcs {
+		for i, l := range f.Lines {
+			if c, _, ok := llvm.CallOf(l, declared); ok && c.Result != "" {
+				f.Lines[i] = fmt.Sprintf("  %s = or i1 %t, false%s", c.Result, known, c.Place)
 			}
 		}
 	}
-	m.declares = slices.DeleteFunc(m.declares, is)
+	m.Declares = slices.DeleteFunc(m.Declares, is)
 	return nil
 }

@@ -24,13 +24,13 @@ declare i1 @air.subnormals_known() #1
 attributes #1 = { nounwind }
 `
 	for known, want := range map[bool]string{true: "%known = or i1 true, false", false: "%known = or i1 false, false"} {
-		m, err := parseModule("f.ll", []byte(text))
+		m, err := ReadModule("f.ll", []byte(text))
 		require.NoError(t, err)
-		require.NoError(t, m.subnormals(known))
+		require.NoError(t, m.Subnormals(known))
 		assert.Contains(t, m.String(), want)
 		assert.NotContains(t, m.String(), "air.subnormals_known")
 	}
-	m, err := parseModule("f.ll", []byte(strings.ReplaceAll(text, "i1 @air", "i8 @air")))
+	m, err := ReadModule("f.ll", []byte(strings.ReplaceAll(text, "i1 @air", "i8 @air")))
 	require.NoError(t, err)
-	assert.ErrorContains(t, m.subnormals(true), "air.subnormals_known has another type")
+	assert.ErrorContains(t, m.Subnormals(true), "air.subnormals_known has another type")
 }

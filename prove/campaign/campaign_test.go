@@ -10,7 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/mlxc/mlxc/internal/testing/oracle"
+	"github.com/mlxc/mlxc/internal/testing/judge"
 	"github.com/mlxc/mlxc/internal/testing/recorded"
 	"github.com/mlxc/mlxc/internal/testing/sample"
 	"github.com/mlxc/mlxc/ir"
@@ -20,7 +20,7 @@ import (
 var perClass = flag.Int("prove.perclass", map[bool]int{false: 80, true: 300}[sample.Whole()], "mutations of each class in TestMutationCampaign")
 
 // trusts reports whether a proof assumes that a command of unknown effects reads only
-// what it binds. The oracle lets such a command read everything, so it may call the
+// what it binds. The judge lets such a command read everything, so it may call the
 // change harmful.
 func trusts(r *prove.Result) bool {
 	return slices.ContainsFunc(r.Assumptions, func(a string) bool { return strings.HasSuffix(a, "reads no memory that it does not bind") })
@@ -31,7 +31,7 @@ func trusts(r *prove.Result) bool {
 func TestMutationCampaign(t *testing.T) {
 	sample.Long(t)
 	start := time.Now()
-	r, err := oracle.Campaign(oracle.CampaignOptions{PerClass: *perClass, Seed: 1, Also: recorded.Graphs(t)}, func(before, after *ir.Graph) (oracle.Answer, string) {
+	r, err := judge.Campaign(judge.CampaignOptions{PerClass: *perClass, Seed: 1, Also: recorded.Graphs(t)}, func(before, after *ir.Graph) (judge.Answer, string) {
 		p := prove.Check(context.Background(), before, after, prove.Options{})
 		reason := ""
 		if len(p.Findings) > 0 {
@@ -39,13 +39,13 @@ func TestMutationCampaign(t *testing.T) {
 		}
 		switch {
 		case p.Verdict == prove.Proved && trusts(p):
-			return oracle.CannotTell, p.Assumptions[0]
+			return judge.CannotTell, p.Assumptions[0]
 		case p.Verdict == prove.Proved:
-			return oracle.Accepted, reason
+			return judge.Accepted, reason
 		case p.Verdict == prove.Refused:
-			return oracle.Refused, reason
+			return judge.Refused, reason
 		}
-		return oracle.CannotTell, reason
+		return judge.CannotTell, reason
 	})
 	require.NoError(t, err)
 	t.Logf("%v\n%s", time.Since(start).Round(time.Millisecond), r)
@@ -60,7 +60,7 @@ func TestMutationCampaign(t *testing.T) {
 	for _, c := range r.Classes {
 		require.GreaterOrEqual(t, c.Total(), *perClass, c.Name)
 	}
-	require.GreaterOrEqual(t, sum.Of(oracle.HarmfulLabel)*10, sum.Total()*3)
-	require.GreaterOrEqual(t, sum.Of(oracle.HarmlessLabel)*5, sum.Total())
-	require.GreaterOrEqual(t, sum[oracle.HarmlessLabel][oracle.Accepted]*100, sum.Of(oracle.HarmlessLabel)*95)
+	require.GreaterOrEqual(t, sum.Of(judge.HarmfulLabel)*10, sum.Total()*3)
+	require.GreaterOrEqual(t, sum.Of(judge.HarmlessLabel)*5, sum.Total())
+	require.GreaterOrEqual(t, sum[judge.HarmlessLabel][judge.Accepted]*100, sum.Of(judge.HarmlessLabel)*95)
 }

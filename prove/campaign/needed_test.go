@@ -20,7 +20,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/mlxc/mlxc/internal/testing/oracle"
+	"github.com/mlxc/mlxc/internal/testing/judge"
 	"github.com/mlxc/mlxc/internal/testing/recorded"
 	"github.com/mlxc/mlxc/internal/testing/sample"
 	"github.com/mlxc/mlxc/ir"
@@ -30,12 +30,12 @@ import (
 // smallTests are the tests of package prove that make their own graphs.
 const smallTests = "^(TestChecks.*|TestFusions|TestMutations|TestPassesAreProved|TestDroppedBarriersAreRefused)$"
 
-// writeCorpus writes mutations that the oracle calls harmful, as pairs of files.
+// writeCorpus writes mutations that the judge calls harmful, as pairs of files.
 func writeCorpus(t *testing.T, dir string, perClass int) {
 	var mu sync.Mutex
 	n := 0
-	_, err := oracle.Campaign(oracle.CampaignOptions{PerClass: perClass, Seed: 3, Also: recorded.Graphs(t), Judged: func(before, after *ir.Graph, j oracle.Judgement) {
-		if j.Verdict != oracle.Harmful {
+	_, err := judge.Campaign(judge.CampaignOptions{PerClass: perClass, Seed: 3, Also: recorded.Graphs(t), Judged: func(before, after *ir.Graph, j judge.Judgement) {
+		if j.Verdict != judge.Harmful {
 			return
 		}
 		mu.Lock()
@@ -47,7 +47,7 @@ func writeCorpus(t *testing.T, dir string, perClass int) {
 				t.Error(err)
 			}
 		}
-	}}, func(before, after *ir.Graph) (oracle.Answer, string) { return oracle.Refused, "" })
+	}}, func(before, after *ir.Graph) (judge.Answer, string) { return judge.Refused, "" })
 	require.NoError(t, err)
 	require.Greater(t, n, 10*perClass)
 }
@@ -64,7 +64,7 @@ func TestEveryCheckIsNeeded(t *testing.T) {
 	dir := t.TempDir()
 	corpus := filepath.Join(dir, "corpus")
 	require.NoError(t, os.Mkdir(corpus, 0o755))
-	writeCorpus(t, corpus, 12)
+	writeCorpus(t, corpus, 24)
 	p := instrumented(t, dir)
 	needed := make([]bool, len(p.checks))
 
@@ -73,9 +73,20 @@ func TestEveryCheckIsNeeded(t *testing.T) {
 	shards := runtime.GOMAXPROCS(0)
 	outputs := make([]string, shards)
 	parallel(shards, shards, func(i int) {
-		out, err := p.run("^TestHarmfulCorpus$", "MLXC_PROVE_CORPUS="+corpus, fmt.Sprint("MLXC_PROVE_SHARDS=", shards), fmt.Sprint("MLXC_PROVE_SHARD=", i))
-		if outputs[i] = out; err != nil {
-			t.Errorf("with every check: %v\n%s", err, out)
+		for known := ""; ; {
+			out, err := p.run("^TestHarmfulCorpus$", "MLXC_PROVE_CORPUS="+corpus, "MLXC_PROVE_NEEDED="+known, fmt.Sprint("MLXC_PROVE_SHARDS=", shards), fmt.Sprint("MLXC_PROVE_SHARD=", i))
+			before, _, overflow := strings.Cut(out, "fatal error: stack overflow")
+			if at := strings.LastIndex(before, "trying "); err != nil && overflow && at >= 0 {
+				// Without that check the prover does not end, so it is needed. Go on with the others.
+				n := strings.Fields(before[at:])[1]
+				known += " " + n
+				outputs[i] += "\nneeded " + n + "\n"
+				continue
+			}
+			if outputs[i] += out; err != nil {
+				t.Errorf("with every check: %v\n%s", err, out)
+			}
+			return
 		}
 	})
 	for _, line := range strings.Split(strings.Join(outputs, ""), "\n") {

@@ -5,8 +5,9 @@
 Needs jinja2 alone (requirements.txt has the version). The environment is that
 of Hugging Face transformers for chat templates: ImmutableSandboxedEnvironment
 with trim_blocks, lstrip_blocks and loop controls, its tojson, raise_exception,
-strftime_now at a fixed time. Templates are programs of a grammar that knows
-the types of expressions and now and then forgets them. See README.md.
+strftime_now at a fixed time. Templates are programs of a grammar of what
+tokenizer/chat supports; it knows the types of expressions and now and then
+forgets them. See README.md.
 """
 
 import datetime
@@ -68,10 +69,10 @@ class Gen:
         return {
             "str": lambda: self.string(self.r.choice(WORDS)),
             "int": lambda: str(self.pick(0, 1, 2, 3, 5, 7, 10, -1, -2, -3)),
-            "float": lambda: self.pick("0.5", "1.0", "2.5", "-1.25", "1e3", "3.14159", "1e20", "0.1"),
+            "float": lambda: self.pick("0.5", "1.0", "2.5", "-1.25", "1000.0", "3.14159", "0.1"),
             "bool": lambda: self.pick("true", "false", "True"),
             "none": lambda: "none",
-            "list": lambda: self.pick("messages", "[]", "[1, 2, 3]", "['a', 'B', 'c']", "(1, 'x')", "range(4)", "[[1, 2], [3, 4]]", "messages[1:]"),
+            "list": lambda: self.pick("messages", "[]", "[1, 2, 3]", "['a', 'B', 'c']", "(1, 'x')", "(range(4)|list)", "[[1, 2], [3, 4]]", "messages[1:]"),
             "dict": lambda: self.pick("messages[0]", "messages[-1]", "{}", "{'a': 1, 'b': 'x'}", "{'B': [1], 'a': none}"),
             "any": lambda: self.var("any"),
         }[kind]()
@@ -84,7 +85,7 @@ class Gen:
             lambda: f"{self.atom('list')}[{self.expr('int')}]",
             lambda: f"{self.atom('dict')}.{self.pick('a', 'role', 'content', 'items', 'x')}",
             lambda: f"{self.atom('dict')}[{self.expr('str')}]",
-            lambda: f"{self.atom('list')}|{self.pick('first', 'last', 'max', 'min')}",
+            lambda: f"{self.atom('list')}|{self.pick('first', 'last')}",
             lambda: f"{self.atom('dict')}.get({self.expr('str')})",
             lambda: f"({self.expr()} {self.pick('and', 'or')} {self.expr()})",
             lambda: f"({self.expr()})|default({self.expr()}{self.pick('', ', true')})",
@@ -110,20 +111,16 @@ class Gen:
             lambda: f"{s()}[{self.pick('', self.leaf('int'))}:{self.pick('', self.leaf('int'))}{self.pick('', '', ':' + self.leaf('int'))}]",
             lambda: f"{s()}|{self.pick('upper', 'lower', 'trim', 'capitalize', 'title', 'string', 'reverse', 'tojson', 'first', 'last', 'length')}",
             lambda: f"{s()}|replace({self.expr('str')}, {self.expr('str')}{self.pick('', ', 1')})",
-            lambda: f"{s()}|{self.pick('indent', 'indent(2)', 'indent(2, true)', 'indent(1, false, true)', 'truncate(5)', 'truncate(6, true)', 'truncate(9, false, self, 0)'.replace('self', chr(39) + '.' + chr(39)), 'center(9)', 'wordcount', 'list', 'trim(chr)'.replace('chr', chr(39) + 'a ' + chr(39)))}",
-            lambda: f"{s()}.{self.pick('strip', 'lstrip', 'rstrip', 'upper', 'lower', 'title', 'capitalize', 'swapcase', 'splitlines', 'split')}()",
-            lambda: f"{s()}.{self.pick('strip', 'lstrip', 'rstrip', 'removeprefix', 'removesuffix', 'split', 'rsplit', 'partition', 'rpartition', 'find', 'rfind', 'count', 'startswith', 'endswith', 'index')}({self.expr('str')})",
-            lambda: f"{s()}.{self.pick('split', 'rsplit')}({self.pick('none', self.expr('str'))}, {self.leaf('int')})",
+            lambda: f"{s()}|{self.pick('indent', 'indent(2)', 'indent(2, true)', 'list', 'trim(chr)'.replace('chr', chr(39) + 'a ' + chr(39)))}",
+            lambda: f"{s()}.{self.pick('strip', 'lstrip', 'rstrip', 'upper', 'lower', 'title', 'capitalize', 'splitlines', 'split')}()",
+            lambda: f"{s()}.{self.pick('strip', 'lstrip', 'rstrip', 'removeprefix', 'removesuffix', 'split', 'rsplit', 'find', 'startswith', 'endswith')}({self.expr('str')})",
+            lambda: f"{s()}.{self.pick('split', 'rsplit')}({self.expr('str')}, {self.leaf('int')})",
             lambda: f"{s()}.replace({self.expr('str')}, {self.expr('str')})",
-            lambda: f"{s()}.{self.pick('ljust', 'rjust', 'center', 'zfill')}({self.leaf('int')})",
             lambda: f"{s()}.join({self.expr('list')})",
             lambda: f"{self.atom('list')}|join{self.pick('', '(' + self.expr('str') + ')')}",
             lambda: f"{self.atom('list')}|map(attribute='{self.pick('role', 'content', 'x', '0')}')|join({self.expr('str')})",
-            lambda: f"{self.atom(None)}|tojson{self.pick('', '(indent=2)', '(ensure_ascii=true)', '(sort_keys=true)')}",
+            lambda: f"{self.atom(None)}|tojson{self.pick('', '(indent=2)', '(ensure_ascii=false)')}",
             lambda: f"{self.atom(None)}|string",
-            lambda: f"{self.string(self.pick('%s', '%d', '%s-%s', '%5.2f|', '%-6s|', '%05d', '%x', '%%', '%+d', '%r', '%.2s', '%e', '%g', '%c'))} % {self.pick(self.atom(None), '(' + self.expr() + ', ' + self.expr() + ')')}",
-            lambda: f"'{self.pick('%s', '%s %s', '%d')}'|format({self.expr()}, {self.expr()})",
-            lambda: f"'{self.pick('{}', '{}-{}', '{0}{1}{0}', '{a}', '{{x}}')}'.format({self.expr()}, {self.expr()}, a={self.expr()})",
             lambda: f"strftime_now('{self.pick('%Y-%m-%d', '%d %b %Y', '%B')}')",
             lambda: f"({self.expr('str')} if {self.expr('bool')} else {self.expr('str')})",
             lambda: f"{s()}{s()}" if self.r.random() < 0.1 else f"'a' 'b'",
@@ -137,24 +134,20 @@ class Gen:
             lambda: self.leaf("int"),
             lambda: self.leaf("int"),
             lambda: f"{i()} {self.pick('+', '-', '*', '//', '%')} {i()}",
-            # jinja2 writes a folded -1 before ** without brackets: only whole bases here.
-            lambda: f"{self.pick(0, 1, 2, 3, 10)} ** {self.leaf('int')}",
             lambda: f"-{i()}",
             lambda: f"{self.atom(self.pick('list', 'str', 'dict'))}|{self.pick('length', 'count')}",
-            lambda: f"{self.atom(self.pick('str', 'float', 'int', 'bool'))}|int{self.pick('', '(7)', '(0, 16)')}",
-            lambda: f"{self.atom('list')}|{self.pick('sum', 'max', 'min')}",
-            lambda: f"{i()}|{self.pick('abs', 'round', 'float', 'string')}",
-            lambda: self.pick("loop.index", "loop.index0", "loop.length", "loop.revindex", "loop.revindex0", "loop.depth") if self.loops else "1_000",
+            lambda: f"{self.atom(self.pick('str', 'float', 'int', 'bool'))}|int{self.pick('', '(7)')}",
+            lambda: f"{i()}|{self.pick('float', 'string')}",
+            lambda: self.pick("loop.index", "loop.index0", "loop.length", "loop.revindex", "loop.revindex0") if self.loops else "1000",
             lambda: f"({self.expr('int')} if {self.expr('bool')} else {self.expr('int')})",
-            lambda: f"{self.atom('str')}.{self.pick('count', 'find')}({self.leaf('str')})",
+            lambda: f"{self.atom('str')}.find({self.leaf('str')})",
         )()
 
     def float(self):
         return self.pick(
             lambda: self.leaf("float"),
             lambda: f"{self.atom('int')} / {self.atom('int')}",
-            lambda: f"{self.atom(self.pick('int', 'float'))} {self.pick('+', '-', '*', '/', '//', '%')} {self.atom('float')}",
-            lambda: f"{self.atom('float')}|round{self.pick('', '(1)', '(2)', '(0, self)'.replace('self', chr(39) + 'floor' + chr(39)), '(1, self)'.replace('self', chr(39) + 'ceil' + chr(39)))}",
+            lambda: f"{self.atom(self.pick('int', 'float'))} {self.pick('+', '-', '*', '/')} {self.atom('float')}",
             lambda: f"{self.atom(self.pick('str', 'int'))}|float{self.pick('', '(1.5)')}",
         )()
 
@@ -166,12 +159,11 @@ class Gen:
             lambda: f"{self.atom('int')} {self.pick('==', '!=', '<', '>', '<=', '>=')} {self.atom(self.pick('int', 'float'))}",
             lambda: f"{self.atom('int')} < {self.atom('int')} <= {self.atom('int')}",
             lambda: f"{self.atom(None)} {self.pick('in', 'not in')} {self.atom(self.pick('list', 'dict'))}",
-            lambda: f"{self.pick('nope', self.atom(None))} is {self.pick('', 'not ')}{self.pick('defined', 'none', 'string', 'number', 'mapping', 'sequence', 'iterable', 'true', 'false', 'undefined', 'integer', 'float', 'boolean', 'lower', 'upper', 'odd', 'even', 'divisibleby 2', 'eq 1', 'in [1, 2]', 'callable')}",
+            lambda: f"{self.pick('nope', self.atom(None))} is {self.pick('', 'not ')}{self.pick('defined', 'none', 'string', 'number', 'mapping', 'sequence', 'iterable', 'true', 'false', 'undefined', 'integer', 'float', 'boolean', 'odd', 'even', 'divisibleby 2', 'eq 1', 'in [1, 2]')}",
             lambda: f"not {self.expr('bool')}",
             lambda: f"{self.expr('bool')} {self.pick('and', 'or')} {self.expr('bool')}",
             lambda: f"{self.atom('str')}.{self.pick('startswith', 'endswith')}({self.expr('str')})",
-            lambda: f"{self.atom('str')}.{self.pick('isdigit', 'isalpha', 'isspace', 'isupper', 'islower', 'isalnum', 'istitle', 'isnumeric')}()",
-            lambda: self.pick("loop.first", "loop.last", "loop.changed(i)") if self.loops else "true",
+            lambda: self.pick("loop.first", "loop.last") if self.loops else "true",
             lambda: f"({self.expr()})|default(false)",
         )()
 
@@ -188,16 +180,16 @@ class Gen:
             lambda: f"{l()} + {l()}",
             lambda: f"{l()} * {self.leaf('int')}",
             lambda: f"{l()}[{self.pick('', self.leaf('int'))}:{self.pick('', self.leaf('int'))}{self.pick('', '', ':' + self.leaf('int'))}]",
-            lambda: f"{l()}|{self.pick('list', 'sort', 'reverse|list', 'unique|list', 'sort(reverse=true)', 'batch(2)|list', 'slice(2)|list', 'batch(3, 0)|list', 'sort(case_sensitive=true)')}",
+            lambda: f"{l()}|{self.pick('list', 'sort', 'reverse|list', 'sort(reverse=true)', 'sort(case_sensitive=true)')}",
             lambda: f"{l()}|{self.pick('select', 'reject')}{self.pick('', '(' + chr(39) + self.pick('string', 'number', 'odd', 'defined') + chr(39) + ')')}|list",
             lambda: f"messages|{self.pick('selectattr', 'rejectattr')}('role', '{self.pick('eq', 'equalto', 'ne', 'in')}', {self.expr('str')})|list",
-            lambda: f"messages|{self.pick('map(attribute=self)', 'groupby(self)', 'sort(attribute=self)', 'selectattr(self)|list', 'unique(attribute=self)|list', 'sum(attribute=self)').replace('self', chr(39) + self.pick('role', 'content') + chr(39))}|list",
+            lambda: f"messages|{self.pick('map(attribute=self)', 'sort(attribute=self)', 'selectattr(self)|list').replace('self', chr(39) + self.pick('role', 'content') + chr(39))}|list",
             lambda: f"{l()}|map({self.string(self.pick('upper', 'string', 'length', 'int', 'tojson', 'first'))})|list",
             lambda: f"{self.atom('str')}.split({self.pick('', self.expr('str'))})",
             lambda: f"{self.atom('str')}|list",
-            lambda: f"{self.atom('dict')}.{self.pick('keys', 'values', 'items')}(){self.pick('', '|list')}",
-            lambda: f"{self.atom('dict')}|{self.pick('items|list', 'dictsort', 'list', 'dictsort(reverse=true)')}",
-            lambda: f"range({self.leaf('int')}{self.pick('', ', ' + self.leaf('int'), ', ' + self.leaf('int') + ', ' + self.leaf('int'))})",
+            lambda: f"{self.atom('dict')}.{self.pick('keys', 'values', 'items')}()|list",
+            lambda: f"{self.atom('dict')}|{self.pick('items|list', 'dictsort', 'list', 'dictsort(case_sensitive=true)')}",
+            lambda: f"range({self.leaf('int')}{self.pick('', ', ' + self.leaf('int'), ', ' + self.leaf('int') + ', ' + self.leaf('int'))})|list",
         )()
 
     def dict(self):
@@ -205,7 +197,7 @@ class Gen:
             lambda: self.leaf("dict"),
             lambda: self.leaf("dict"),
             lambda: "{" + ", ".join(f"{self.expr(self.pick('str', 'str', 'int', None))}: {self.expr()}" for _ in range(self.r.randint(0, 3))) + "}",
-            lambda: f"dict({self.pick('', self.expr('dict') + ', ')}a={self.expr()})",
+            lambda: f"dict(a={self.expr()})",
             lambda: f"messages[{self.leaf('int')}]",
         )()
 
@@ -243,7 +235,7 @@ class Gen:
         if choice < 0.7:
             s = self.tag(f"set {name} = {self.expr(kind)}")
         elif choice < 0.8:
-            s = self.tag(f"set {name}{self.pick('', ' | upper', ' | trim')}") + self.body(1) + self.tag("endset")
+            s = self.tag(f"set {name}") + self.body(1) + self.tag("endset")
             kind = "str"
         elif choice < 0.9:
             s = self.tag(f"set ns = namespace({name}={self.expr(kind)})") + self.tag(f"set ns.{name} = {self.pick('ns.' + name, self.expr(kind))}")
@@ -286,33 +278,22 @@ class Gen:
     def other(self):
         choice = self.r.random()
         if choice < 0.15:
-            return self.tag(f"with x = {self.expr()}") + self.body(1) + self.tag("endwith")
-        if choice < 0.3:
-            return self.tag("filter " + self.pick("upper", "trim", "replace('a', 'b')", "indent(2)")) + self.body(1) + self.tag("endfilter")
-        if choice < 0.4:
             return "{# " + self.pick("c", "{{ x }}", "\n") + self.pick(" #}", " -#}")
-        if choice < 0.45:
+        if choice < 0.2:
             return self.tag("if " + self.expr("bool")) + self.out(f"raise_exception({self.string(self.r.choice(WORDS))})") + self.tag("endif")
-        if choice < 0.6:
-            return self.out(self.pick(
-                lambda: f"{self.atom(None)}|{self.pick('e', 'safe')} {self.pick('~', '+')} {self.atom('str')}",
-                lambda: f"{self.atom('str')} + {self.atom('str')}|e",
-                lambda: "raise_exception('no')" if self.r.random() < 0.1 else "joiner('|')()",
-                lambda: f"{self.atom(None)}|attr('{self.pick('role', 'upper', 'x')}')",
-                lambda: f"{self.atom('dict')}.pop('a')" if self.r.random() < 0.3 else f"{self.atom(None)}.__class__",
-            )())
+        if choice < 0.3:
+            return self.out(f"{self.atom(None)}|safe ~ {self.atom('str')}")
+        if choice < 0.33:
+            return self.out(f"{self.atom('dict')}.pop('a')")
         loops, self.loops = self.loops, 0
         saved = {k: list(v) for k, v in self.vars.items()}
         name = self.pick("f", "g")
         self.vars["any"].append("p")
         self.vars["any"].append("q")
-        caller = self.r.random() < 0.3
-        s = self.tag(f"macro {name}(p, q={self.expr()})") + self.body(1) + (self.out("caller(1)") if caller else "") + self.tag("endmacro")
+        s = self.tag(f"macro {name}(p, q={self.expr()})") + self.body(1) + self.tag("endmacro")
         self.vars = saved
         self.loops = loops
         call = f"{name}({self.expr()}{self.pick('', ', ' + self.expr(), ', q=' + self.expr())})"
-        if caller:
-            return s + self.tag(f"call(k) {call}") + self.body(1) + self.tag("endcall")
         return s + self.out(call)
 
 
@@ -343,7 +324,13 @@ def main():
             continue
         case = {"t": source}
         try:
-            text = env.from_string(source).render(messages=MESSAGES, bos_token="<s>", eos_token="</s>", add_generation_prompt=True)
+            env.from_string(source)
+        except TypeError:
+            continue  # jinja2 computes constants when it compiles, even those that are never reached
+        except jinja2.exceptions.TemplateError:
+            pass
+        try:
+            text = env.from_string(source).render(messages=json.loads(json.dumps(MESSAGES)), bos_token="<s>", eos_token="</s>", add_generation_prompt=True)
             if len(text) > 600 or re.search(r" at 0x[0-9a-f]+>|<function|<class", text):
                 continue  # an address
             case["x"] = text

@@ -1,144 +1,72 @@
 package chat
 
-import (
-	"math"
-	"strings"
-)
+import "strings"
 
 // attribute returns v.name as Jinja's sandbox evaluates it: Python's attribute of that name or, if there is none,
 // v[name], or else undefined.
 func (r *run) attribute(v value, name string) value {
-	if !dunder(name) {
-		r.refuse(v)
-	}
+	r.refuse(v)
 	if f, known := r.member(v, name); known {
 		return f
 	}
 	if d, ok := v.(*dict); ok {
-		if x, ok := d.has(name); ok {
-			return x
+		if i, ok := d.index[name]; ok {
+			return d.values[i]
 		}
 	}
 	return r.missing(v, name)
 }
 
 func (r *run) missing(v value, name string) value {
-	return r.undefined("'%s' has no attribute %q", objectName(v), name)
-}
-
-// dunder reports whether a name is one of those that Python reserves on all values, such as __class__.
-func dunder(name string) bool {
-	return strings.HasPrefix(name, "__") && strings.HasSuffix(name, "__")
+	return r.undefined("'%s object' has no attribute %q", typeName(v), name)
 }
 
 // member returns Python's attribute v.name.
 func (r *run) member(v value, name string) (value, bool) {
-	if dunder(name) {
-		return r.unsafe(v, name), true
-	}
-	var methods map[string]method
+	kind := typeName(v)
 	switch v := v.(type) {
-	case string, markup:
-		methods = stringMethods
-	case *dict:
-		methods = dictMethods
-		if strings.Contains(" clear pop popitem setdefault update ", " "+name+" ") {
-			return r.unsafe(v, name), true
-		}
-	case *list:
-		methods = listMethods
-		if v.group && name == "grouper" {
-			return v.items[0], true
-		}
-		if v.group && name == "list" {
-			return v.items[1], true
-		}
-		if !v.tuple && strings.Contains(" append clear extend insert pop remove reverse sort ", " "+name+" ") {
-			return r.unsafe(v, name), true
-		}
 	case *namespace:
-		return v.has(name)
+		x, ok := v.index[name]
+		if !ok {
+			return nil, false
+		}
+		return v.values[x], true
 	case *loop:
 		x := r.loopAttribute(v, name)
 		return x, x != nil
-	case *macro:
-		switch name {
-		case "name":
-			return v.name, true
-		case "arguments":
-			items := r.room(len(v.names))
-			for _, n := range v.names {
-				items = append(items, n)
-			}
-			return &list{items: items}, true
-		}
-	case *cycler:
-		switch name {
-		case "current":
-			return v.items[v.pos], true
-		case "next":
-			return &function{name, func(r *run, a args) value {
-				r.noArguments(name, a)
-				x := v.items[v.pos]
-				v.pos = (v.pos + 1) % len(v.items)
-				return x
-			}}, true
-		case "reset":
-			return &function{name, func(r *run, a args) value {
-				r.noArguments(name, a)
-				v.pos = 0
-				return none{}
-			}}, true
-		}
 	}
-	m, ok := methods[name]
-	if !ok {
-		if unsupported[typeName(v)+"."+name] {
-			r.fail("%s of a %s is not supported", name, typeName(v))
-		}
-		return nil, false
+	if m, ok := methods[kind+"."+name]; ok {
+		r.alloc(1, valueBytes)
+		return &function{name, func(r *run, a args) value { return m(r, v, a) }}, true
 	}
-	if _, safe := v.(markup); safe && !strings.Contains(" strip lstrip rstrip startswith endswith find index count ", " "+name+" ") {
-		r.fail("the method %s of escaped text is not supported", name)
+	if in(name, lacking[kind]) || strings.HasPrefix(name, "__") {
+		r.fail("%s of a %s is not supported", name, kind)
 	}
-	r.alloc(1, valueBytes)
-	return &function{name, func(r *run, a args) value { return m(r, v, a) }}, true
+	return nil, false
 }
 
-func (r *run) unsafe(v value, name string) value {
-	return r.undefined("access to attribute %q of %q object is unsafe", name, typeName(v))
-}
+// in reports whether a word is one of those in a list with spaces between them.
+func in(word, list string) bool { return strings.Contains(" "+list+" ", " "+word+" ") }
 
 // item returns v[key].
 func (r *run) item(v, key value) value {
 	r.refuse(v)
 	if d, ok := v.(*dict); ok {
-		// A value that cannot be a key is not in the mapping.
-		switch k := key.(type) {
-		case *dict, *view:
-		case *list:
-			if k.tuple {
-				if x, ok := r.get(d, key); ok {
-					return x
-				}
-			}
-		default:
-			if x, ok := r.get(d, key); ok {
-				return x
-			}
+		if x, ok := d.index[r.dictKey(key)]; ok {
+			return d.values[x]
 		}
 	} else if i, ok := whole(key); ok {
 		if x, ok := r.at(v, i); ok {
 			return x
 		}
 	}
-	if name, ok := stringOf(key); ok {
+	if name, ok := key.(string); ok {
 		if x, known := r.member(v, name); known {
 			return x
 		}
 		return r.missing(v, name)
 	}
-	return r.undefined("%s has no element %s", objectName(v), r.repr(key))
+	return r.undefined("%s object has no element %s", typeName(v), r.repr(key))
 }
 
 // at returns v[i] for a sequence.
@@ -156,12 +84,8 @@ func (r *run) at(v value, i int64) (value, bool) {
 	switch v := v.(type) {
 	case string:
 		return r.character(v, n, int(i)), true
-	case markup:
-		return markup(r.character(string(v), n, int(i))), true
 	case *list:
-		return v.items[i], true
-	case *numbers:
-		return v.at(int(i)), true
+		return v.items[i], v.kind != aView
 	}
 	return nil, false
 }
@@ -192,9 +116,9 @@ func (r *run) offset(s string, i int) int {
 // an error.
 func (r *run) slice(v value, parts [3]value) value {
 	r.refuse(v)
-	switch v.(type) {
-	case string, markup, *list, *numbers:
-	default:
+	l, isList := v.(*list)
+	s, isText := v.(string)
+	if !isText && (!isList || l.kind > aTuple) {
 		r.fail("%q object cannot be sliced", typeName(v))
 	}
 	n, _ := r.length(v)
@@ -206,36 +130,24 @@ func (r *run) slice(v value, parts [3]value) value {
 			}
 		}
 	}
-	start, stop, step, count := r.indices(parts, n)
-	switch v := v.(type) {
-	case string:
-		return r.substring(v, n, start, step, count)
-	case markup:
-		return markup(r.substring(string(v), n, start, step, count))
-	case *numbers:
-		// indices limits the step to n+1, but the printed range must have the original one.
-		by, ok := whole(parts[2])
-		if !ok {
-			by = 1
-		}
-		return &numbers{v.at(start), v.at(stop), r.multiply(v.step, by), count}
-	case *list:
-		if step == 1 {
-			r.alloc(1, valueBytes)
-			return &list{items: v.items[start : start+count : start+count], tuple: v.tuple}
-		}
-		items := r.room(count)
-		for i := range count {
-			items = append(items, v.items[start+i*step])
-		}
-		return &list{items: items, tuple: v.tuple}
+	start, step, count := r.indices(parts, n)
+	if isText {
+		return r.substring(s, n, start, step, count)
 	}
-	return nil
+	if step == 1 {
+		r.alloc(1, valueBytes)
+		return &list{l.kind, l.items[start : start+count : start+count]}
+	}
+	items := r.room(count)
+	for i := range count {
+		items = append(items, l.items[start+i*step])
+	}
+	return &list{l.kind, items}
 }
 
-// indices is Python's slice.indices: where to start and to stop within n elements, the
-// step, and the number of elements selected.
-func (r *run) indices(parts [3]value, n int) (start, stop, step, count int) {
+// indices is Python's slice.indices: where to start within n elements, the step, and the number of
+// elements selected.
+func (r *run) indices(parts [3]value, n int) (start, step, count int) {
 	step = 1
 	if s, ok := whole(parts[2]); ok {
 		if s == 0 {
@@ -264,18 +176,19 @@ func (r *run) indices(parts [3]value, n int) (start, stop, step, count int) {
 		}
 		return int(i)
 	}
+	stop := 0
 	if step > 0 {
 		start, stop = bound(parts[0], 0), bound(parts[1], n)
 		if start < stop {
-			return start, stop, step, (stop-start-1)/step + 1
+			return start, step, (stop-start-1)/step + 1
 		}
 	} else {
 		start, stop = bound(parts[0], n-1), bound(parts[1], -1)
 		if stop < start {
-			return start, stop, step, (start-stop-1)/-step + 1
+			return start, step, (start-stop-1)/-step + 1
 		}
 	}
-	return start, stop, step, 0
+	return start, step, 0
 }
 
 func (r *run) substring(s string, n, start, step, count int) string {
@@ -299,26 +212,4 @@ func (r *run) substring(s string, n, start, step, count int) string {
 		out[i] = runes[start+i*step]
 	}
 	return string(out)
-}
-
-// rangeOf is Python's range, with at most maxRange elements.
-func (r *run) rangeOf(start, stop, step int64) value {
-	if step == 0 {
-		r.fail("range() arg 3 must not be zero")
-	}
-	n := uint64(0)
-	switch {
-	case step > 0 && start < stop:
-		n = (uint64(stop)-uint64(start)-1)/uint64(step) + 1
-	case step < 0 && start > stop:
-		n = (uint64(start)-uint64(stop)-1)/magnitude(step) + 1
-	}
-	if n > maxRange {
-		r.fail("range of more than %d elements", maxRange)
-	}
-	if n > 1 && (magnitude(step) > math.MaxInt64/(2*maxRange)) {
-		r.overflow()
-	}
-	r.alloc(1, valueBytes)
-	return &numbers{start, stop, step, int(n)}
 }

@@ -10,7 +10,9 @@
 // strftime_now, and a tojson that does not escape. The variables are messages (each
 // with role and content), bos_token, eos_token and add_generation_prompt. Statements,
 // expressions, filters, tests, and methods of strings, lists and dictionaries are those
-// that published chat templates use. Anything else is an error that says so.
+// that published chat templates use. Anything else is an error that names it and its
+// line; filters, tests, methods and call blocks only when they are reached, because many
+// templates need them for tools alone.
 //
 // There are no tools or documents (those variables are undefined), messages whose
 // content consists of parts are not supported, and a template cannot read other files
@@ -27,9 +29,9 @@
 //     an undefined value if it can evaluate the slice when it compiles the
 //     template;
 //   - map, select, reject and similar filters go through their whole input at
-//     once, so that an error in an element shows even if the result is not used;
-//   - a value that Python would print with its address in memory, such as a
-//     function, cannot be printed.
+//     once, so that an error in an element shows even if the result is not used,
+//     and what they give can be read once;
+//   - a function, a namespace, a range or a view of a dictionary cannot be printed.
 //
 // A template is code from a model file. It cannot touch files, and everything that it
 // does is bounded ([Limits]): its size, the steps it takes, the bytes of its values,

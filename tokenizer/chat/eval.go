@@ -31,55 +31,25 @@ func (r *run) leave() { r.frames-- }
 
 // scope is where names are looked up: a loop's body, a macro's, the template.
 type scope struct {
-	names  []string
-	values []value
-	index  map[string]int // used in place of a search if there are many names
+	values map[string]value
 	parent *scope
-}
-
-const scopeSearch = 8 // up to so many names, searching is faster than hashing
-
-func (s *scope) find(name string) int {
-	if s.index != nil {
-		if i, ok := s.index[name]; ok {
-			return i
-		}
-		return -1
-	}
-	for i, n := range s.names {
-		if n == name {
-			return i
-		}
-	}
-	return -1
 }
 
 func (s *scope) get(name string) (value, bool) {
 	for ; s != nil; s = s.parent {
-		if i := s.find(name); i >= 0 {
-			return s.values[i], true
+		if v, ok := s.values[name]; ok {
+			return v, true
 		}
 	}
 	return nil, false
 }
 
 func (r *run) assign(name string, v value) {
-	s := r.scope
-	if i := s.find(name); i >= 0 {
-		s.values[i] = v
-		return
+	if r.scope.values == nil {
+		r.scope.values = map[string]value{}
 	}
 	r.alloc(1, pairBytes)
-	s.names, s.values = append(s.names, name), append(s.values, v)
-	switch {
-	case s.index != nil:
-		s.index[name] = len(s.names) - 1
-	case len(s.names) > scopeSearch:
-		s.index = map[string]int{}
-		for i, n := range s.names {
-			s.index[n] = i
-		}
-	}
+	r.scope.values[name] = v
 }
 
 // within runs f in a new scope inside parent.
@@ -104,7 +74,12 @@ func (r *run) eval(x expr) value {
 		if v, ok := globals[x.name]; ok {
 			return v
 		}
+		if in(x.name, "caller varargs kwargs self cycler joiner lipsum") { // Jinja has them
+			r.fail("the name %q is not supported", x.name)
+		}
 		return r.undefined("%q is undefined", x.name)
+	case *spread:
+		r.fail("an argument with * is not supported")
 	}
 	r.enter()
 	defer r.leave()
@@ -114,7 +89,10 @@ func (r *run) eval(x expr) value {
 		for _, i := range x.items {
 			items = append(items, r.eval(i))
 		}
-		return &list{items: items, tuple: x.tuple}
+		if x.tuple {
+			return &list{aTuple, items}
+		}
+		return &list{aList, items}
 	case *dictExpr:
 		d := r.newDict()
 		for i, k := range x.keys {
@@ -169,7 +147,7 @@ func (r *run) eval(x expr) value {
 	case *postfix:
 		v := r.eval(x.base)
 		for i := range x.ops {
-			v = r.postfix(v, &x.ops[i], nil)
+			v = r.postfix(v, &x.ops[i])
 		}
 		return v
 	}
@@ -190,9 +168,8 @@ func (r *run) concat(parts []string, n int) string {
 	return string(b)
 }
 
-// postfix applies one subscript, call, filter or test to v. extra is passed as one more
-// keyword argument: the caller of a call block.
-func (r *run) postfix(v value, op *postfixOp, extra *keywordValue) value {
+// postfix applies one subscript, call, filter or test to v.
+func (r *run) postfix(v value, op *postfixOp) value {
 	line := r.line
 	r.line = op.line
 	defer func() { r.line = line }()
@@ -215,9 +192,6 @@ func (r *run) postfix(v value, op *postfixOp, extra *keywordValue) value {
 	a := r.arguments(&op.args)
 	switch op.kind {
 	case callOp:
-		if extra != nil {
-			a.keywords = append(a.keywords, *extra)
-		}
 		return r.call(v, a)
 	case filterOp:
 		return r.filter(op.name, v, a)
@@ -243,32 +217,9 @@ func (r *run) arguments(x *arguments) (a args) {
 	for _, p := range x.positional {
 		a.positional = append(a.positional, r.eval(p))
 	}
-	if x.star != nil {
-		more := r.items(r.eval(x.star))
-		all := r.room(len(a.positional) + len(more))
-		a.positional = append(append(all, a.positional...), more...)
-	}
 	for _, k := range x.keywords {
 		r.alloc(1, valueBytes)
 		a.keywords = append(a.keywords, keywordValue{k.name, r.eval(k.value)})
-	}
-	if x.starStar != nil {
-		d, ok := r.eval(x.starStar).(*dict)
-		if !ok || len(d.keys) > maxDepth {
-			r.fail("what follows ** must be a mapping of at most %d names", maxDepth)
-		}
-		for i, k := range d.keys {
-			n, ok := stringOf(k)
-			if !ok {
-				r.fail("keywords must be strings")
-			}
-			for _, have := range a.keywords {
-				if have.name == n {
-					r.fail("got multiple values for keyword argument %q", n)
-				}
-			}
-			a.keywords = append(a.keywords, keywordValue{n, d.values[i]})
-		}
 	}
 	return a
 }
@@ -278,7 +229,7 @@ func (r *run) arguments(x *arguments) (a args) {
 func (r *run) bind(what string, a args, required, unnamed int, names ...string) []value {
 	out := make([]value, len(names))
 	if len(a.positional) > len(names) {
-		r.fail("%s got %d arguments, it takes at most %d", what, len(a.positional), len(names))
+		r.fail("%s with %d arguments is not supported, %d at most", what, len(a.positional), len(names))
 	}
 	copy(out, a.positional)
 	for _, k := range a.keywords {
@@ -289,7 +240,7 @@ func (r *run) bind(what string, a args, required, unnamed int, names ...string) 
 			}
 		}
 		if at < 0 || out[at] != nil {
-			r.fail("%s: the argument %q is unknown, or given twice", what, k.name)
+			r.fail("%s: the argument %q is not supported, or given twice", what, k.name)
 		}
 		out[at] = k.value
 	}
@@ -312,15 +263,6 @@ func (r *run) call(f value, a args) value {
 		return f.call(r, a)
 	case *macro:
 		return r.callMacro(f, a)
-	case *loop:
-		return r.recurse(f, a)
-	case *joiner:
-		r.noArguments("a joiner", a)
-		if f.used {
-			return f.separator
-		}
-		f.used = true
-		return ""
 	}
 	r.refuse(f)
 	r.fail("%q object is not callable", typeName(f))

@@ -31,56 +31,27 @@ func (r *run) exec(s stmt) outcome {
 		return r.body(s.otherwise)
 	case *forStmt:
 		r.line = s.line
-		r.loop(s, r.eval(s.over), nil)
+		r.loop(s, r.eval(s.over))
 	case *setStmt:
 		r.line = s.line
 		r.store(&s.target, r.eval(s.value))
 	case *setBlock:
 		var o outcome
-		v := r.captured(s.line, s.filters, func() {
+		v := r.capture(func() {
 			r.within(r.scope, func() { o = r.body(s.body) })
 		})
 		if o != ran {
 			return o
 		}
-		r.store(&s.target, v)
-	case *withStmt:
 		r.line = s.line
-		var o outcome
-		values := make([]value, len(s.values))
-		for i, x := range s.values {
-			values[i] = r.eval(x)
-		}
-		r.within(r.scope, func() {
-			for i := range s.targets {
-				r.store(&s.targets[i], values[i])
-			}
-			o = r.body(s.body)
-		})
-		return o
-	case *filterBlock:
-		var o outcome
-		v := r.captured(s.line, s.filters, func() {
-			r.within(r.scope, func() { o = r.body(s.body) })
-		})
-		if o != ran {
-			return o
-		}
-		r.write(r.str(v))
+		r.store(&s.target, v)
 	case *macroStmt:
 		r.line = s.line
 		r.alloc(1, 2*valueBytes)
 		r.assign(s.name, &macro{s.signature, r.scope})
 	case *callBlock:
 		r.line = s.line
-		r.alloc(1, 2*valueBytes)
-		v := r.eval(s.call.base)
-		last := len(s.call.ops) - 1
-		for i := range s.call.ops[:last] {
-			v = r.postfix(v, &s.call.ops[i], nil)
-		}
-		v = r.postfix(v, &s.call.ops[last], &keywordValue{"caller", &macro{s.caller, r.scope}})
-		r.write(r.str(v))
+		r.fail("a call block is not supported")
 	case *scopedBlock:
 		var o outcome
 		r.within(r.scope, func() { o = r.body(s.body) })
@@ -102,17 +73,6 @@ func (r *run) write(s string) {
 	r.out = append(r.out, s...)
 }
 
-// captured returns what f writes, after the filters.
-func (r *run) captured(line int, filters []postfixOp, f func()) value {
-	s := r.capture(f)
-	r.line = line
-	var v value = s
-	for i := range filters {
-		v = r.postfix(v, &filters[i], nil)
-	}
-	return v
-}
-
 func (r *run) capture(f func()) string {
 	outer := r.out
 	r.out = nil
@@ -126,13 +86,13 @@ func (r *run) capture(f func()) string {
 // store assigns to a name, to an attribute of a namespace, or to several targets.
 func (r *run) store(t *target, v value) {
 	switch {
-	case t.isTuple:
+	case t.tuple != nil:
 		items := r.items(v)
 		if len(items) != len(t.tuple) {
 			r.fail("%d values cannot be assigned to %d names", len(items), len(t.tuple))
 		}
-		for i := range t.tuple {
-			r.store(&t.tuple[i], items[i])
+		for i, n := range t.tuple {
+			r.assign(n, items[i])
 		}
 	case t.attribute != "":
 		ns, _ := r.scope.get(t.name)
@@ -148,19 +108,17 @@ func (r *run) store(t *target, v value) {
 
 // loop is the variable named loop in a for.
 type loop struct {
-	stmt   *forStmt
-	scope  *scope // the scope around the loop
-	next   iterator
-	peeked []value // already taken from next
-	length int     // −1 if it is not known yet
-	index0 int
-	depth0 int
-
-	current, before value
-	changed         []value
+	stmt    *forStmt
+	scope   *scope  // the scope around the loop
+	rest    []value // not looked at yet
+	peeked  []value // that passed the condition before their turn
+	length  int     // −1 if it is not known yet
+	index0  int
+	current value
+	before  value
 }
 
-// take returns the next element for which the loop's condition holds.
+// take returns the next element, if any.
 func (r *run) take(l *loop) (value, bool) {
 	if len(l.peeked) > 0 {
 		v := l.peeked[0]
@@ -170,8 +128,12 @@ func (r *run) take(l *loop) (value, bool) {
 	return r.pull(l)
 }
 
+// pull returns the next element that passes the loop's condition. As in Jinja, an element is looked
+// at when it is needed, because the loop's body may change what the condition depends on.
 func (r *run) pull(l *loop) (value, bool) {
-	for v, ok := l.next(); ok; v, ok = l.next() {
+	for len(l.rest) > 0 {
+		v := l.rest[0]
+		l.rest = l.rest[1:]
 		r.step(1)
 		if l.stmt.cond == nil {
 			return v, true
@@ -200,7 +162,7 @@ func (r *run) peek(l *loop) (value, bool) {
 	return l.peeked[0], true
 }
 
-// count is loop.length, for which all elements must be taken.
+// count is loop.length, for which all elements must be looked at.
 func (r *run) count(l *loop) int {
 	if l.length < 0 {
 		for v, ok := r.pull(l); ok; v, ok = r.pull(l) {
@@ -212,19 +174,9 @@ func (r *run) count(l *loop) int {
 	return l.length
 }
 
-func (r *run) loop(s *forStmt, over value, outer *loop) {
-	next := r.iterate(over)
-	if next == nil {
-		r.fail("%q object is not iterable", typeName(over))
-	}
+func (r *run) loop(s *forStmt, over value) {
 	r.alloc(1, 4*valueBytes)
-	l := &loop{stmt: s, scope: r.scope, next: next, length: -1, index0: -1}
-	if outer != nil {
-		l.scope, l.depth0 = outer.scope, outer.depth0+1
-	}
-	if n, ok := r.length(over); ok && s.cond == nil {
-		l.length = n
-	}
+	l := &loop{stmt: s, scope: r.scope, rest: r.items(over), length: -1, index0: -1}
 	// In Jinja, the else of a loop runs unless some iteration was completed.
 	ended := false
 	for v, ok := r.take(l); ok; v, ok = r.take(l) {
@@ -246,24 +198,6 @@ func (r *run) loop(s *forStmt, over value, outer *loop) {
 	}
 }
 
-// recurse is loop(items) in a loop marked as recursive.
-func (r *run) recurse(l *loop, a args) value {
-	if !l.stmt.recursive {
-		r.fail("the loop must have the 'recursive' marker to be called")
-	}
-	over := r.bind("loop", a, 1, 0, "iterable")[0]
-	r.deeper("a recursive loop")
-	defer func() { r.macros-- }()
-	return r.capture(func() { r.loop(l.stmt, over, l) })
-}
-
-// deeper counts nested macro calls and recursive loops.
-func (r *run) deeper(what string) {
-	if r.macros++; r.macros > maxDepth {
-		r.fail("%s calls itself more than %d deep", what, maxDepth)
-	}
-}
-
 // loopAttribute returns loop.name, or nil if there is none.
 func (r *run) loopAttribute(l *loop, name string) value {
 	switch name {
@@ -282,10 +216,6 @@ func (r *run) loopAttribute(l *loop, name string) value {
 		return !more
 	case "length":
 		return int64(r.count(l))
-	case "depth":
-		return int64(l.depth0 + 1)
-	case "depth0":
-		return int64(l.depth0)
 	case "previtem":
 		if l.index0 == 0 {
 			return r.undefined("there is no previous item")
@@ -296,21 +226,8 @@ func (r *run) loopAttribute(l *loop, name string) value {
 			return v
 		}
 		return r.undefined("there is no next item")
-	case "cycle":
-		return &function{name, func(r *run, a args) value {
-			if len(a.positional) == 0 || len(a.keywords) > 0 {
-				r.fail("no items for cycling given")
-			}
-			return a.positional[l.index0%len(a.positional)]
-		}}
-	case "changed":
-		return &function{name, func(r *run, a args) value {
-			if l.changed != nil && len(l.changed) == len(a.positional) && r.equalItems(l.changed, a.positional) {
-				return false
-			}
-			l.changed = append([]value{}, a.positional...)
-			return true
-		}}
+	case "depth", "depth0", "cycle", "changed":
+		r.fail("loop.%s is not supported", name)
 	}
 	return nil
 }
@@ -322,54 +239,18 @@ type macro struct {
 }
 
 func (r *run) callMacro(m *macro, a args) value {
-	r.deeper(fmt.Sprintf("macro %q", m.name))
-	defer func() { r.macros-- }()
-	line := r.line
-	defer func() { r.line = line }()
-	values := make([]value, len(m.names))
-	r.alloc(len(values), itemBytes)
-	rest := a.positional[copy(values, a.positional):]
-	var kwargs []keywordValue
-	for _, k := range a.keywords {
-		at := -1
-		for i := len(a.positional); i < len(m.names); i++ {
-			if m.names[i] == k.name {
-				at = i
-			}
-		}
-		if at >= 0 {
-			values[at] = k.value
-		} else {
-			kwargs = append(kwargs, k)
-		}
+	if r.macros++; r.macros > maxDepth {
+		r.fail("macro %q calls itself more than %d deep", m.name, maxDepth)
 	}
+	line := r.line
+	defer func() {
+		r.macros--
+		r.line = line
+	}()
+	r.alloc(len(m.names), itemBytes)
+	values := r.bind(fmt.Sprintf("macro %q", m.name), a, 0, 0, m.names...)
 	return r.capture(func() {
 		r.within(m.scope, func() {
-			if m.caller && !m.has("caller") {
-				caller := r.undefined("no caller defined")
-				for i, k := range kwargs {
-					if k.name == "caller" {
-						caller = k.value
-						kwargs = append(kwargs[:i:i], kwargs[i+1:]...)
-						break
-					}
-				}
-				r.assign("caller", caller)
-			}
-			if m.kwargs {
-				d := r.newDict()
-				for _, k := range kwargs {
-					r.put(d, k.name, k.value)
-				}
-				r.assign("kwargs", d)
-			} else if len(kwargs) > 0 {
-				r.fail("macro %q takes no keyword argument %q", m.name, kwargs[0].name)
-			}
-			if m.varargs {
-				r.assign("varargs", &list{items: rest, tuple: true})
-			} else if len(rest) > 0 {
-				r.fail("macro %q takes not more than %d argument(s)", m.name, len(m.names))
-			}
 			for i, n := range m.names {
 				v := values[i]
 				if v == nil {
@@ -384,13 +265,4 @@ func (r *run) callMacro(m *macro, a args) value {
 			r.body(m.body)
 		})
 	})
-}
-
-func (s *signature) has(name string) bool {
-	for _, n := range s.names {
-		if n == name {
-			return true
-		}
-	}
-	return false
 }

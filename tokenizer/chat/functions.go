@@ -1,9 +1,9 @@
 package chat
 
-import "time"
-
-// method is a method of a value.
-type method func(r *run, self value, a args) value
+import (
+	"strings"
+	"time"
+)
 
 // globals are the functions that every template can call.
 var globals map[string]value
@@ -11,18 +11,20 @@ var globals map[string]value
 func init() { // assigned here, because they call what looks them up, and Go forbids such cycles between variables
 	globals = map[string]value{}
 	for name, call := range map[string]func(*run, args) value{
-		"range":           rangeFunction,
-		"dict":            dictFunction,
-		"namespace":       namespaceFunction,
-		"cycler":          cyclerFunction,
-		"joiner":          joinerFunction,
-		"raise_exception": raiseException,
-		"strftime_now":    strftimeNow,
+		"range":     rangeFunction,
+		"dict":      func(r *run, a args) value { return r.named("dict", a) },
+		"namespace": func(r *run, a args) value { return &namespace{*r.named("namespace", a)} },
+		"raise_exception": func(r *run, a args) value {
+			r.fail("%s", r.str(r.bind("raise_exception", a, 1, 0, "message")[0]))
+			return nil
+		},
+		"strftime_now": strftimeNow,
 	} {
 		globals[name] = &function{name, call}
 	}
 }
 
+// rangeFunction is Python's range, with at most maxRange elements.
 func rangeFunction(r *run, a args) value {
 	n := [3]int64{0, 0, 1}
 	for i, v := range r.bind("range", a, 1, 3, "start", "stop", "step") {
@@ -34,90 +36,78 @@ func rangeFunction(r *run, a args) value {
 		if !ok {
 			r.fail("%q object cannot be interpreted as an integer", typeName(v))
 		}
+		if w > 1<<62 || w < -1<<62 {
+			r.fail("range with numbers beyond 62 bits is not supported")
+		}
 		n[i] = w
 	}
 	if len(a.positional) == 1 {
 		n[0], n[1] = 0, n[0]
 	}
-	return r.rangeOf(n[0], n[1], n[2])
+	start, stop, step := n[0], n[1], n[2]
+	if step == 0 {
+		r.fail("range() arg 3 must not be zero")
+	}
+	count := int64(0)
+	if step > 0 && start < stop {
+		count = (stop-start-1)/step + 1
+	} else if step < 0 && start > stop {
+		count = (start-stop-1)/-step + 1
+	}
+	if count > maxRange {
+		r.fail("range of more than %d elements", maxRange)
+	}
+	items := r.room(int(count))
+	for i := range count {
+		items = append(items, start+i*step)
+	}
+	return &list{aRange, items}
 }
 
-// fill adds a mapping or a list of pairs, and then keyword arguments, to d, as Python's
-// dict() does.
-func (r *run) fill(d *dict, a args) {
-	if len(a.positional) > 1 {
-		r.fail("at most one mapping is taken")
+// named returns a dictionary of the arguments, which are given by name.
+func (r *run) named(what string, a args) *dict {
+	if len(a.positional) > 0 {
+		r.fail("%s with arguments that have no names is not supported", what)
 	}
-	for _, v := range a.positional {
-		r.refuse(v)
-		if from, ok := v.(*dict); ok {
-			for i, k := range from.keys {
-				r.step(1)
-				r.put(d, k, from.values[i])
-			}
-			continue
-		}
-		for _, pair := range r.items(v) {
-			p := r.items(pair)
-			if len(p) != 2 {
-				r.fail("a pair of a key and a value is wanted, got %d elements", len(p))
-			}
-			r.put(d, p[0], p[1])
-		}
-	}
+	d := r.newDict()
 	for _, k := range a.keywords {
 		r.put(d, k.name, k.value)
 	}
-}
-
-func dictFunction(r *run, a args) value {
-	d := r.newDict()
-	r.fill(d, a)
 	return d
 }
 
-func namespaceFunction(r *run, a args) value {
-	n := &namespace{*r.newDict()}
-	r.fill(&n.dict, a)
-	return n
-}
-
-func cyclerFunction(r *run, a args) value {
-	if len(a.positional) == 0 || len(a.keywords) > 0 {
-		r.fail("at least one item has to be provided")
-	}
-	r.alloc(1, valueBytes)
-	return &cycler{items: a.positional}
-}
-
-func joinerFunction(r *run, a args) value {
-	v := r.bind("joiner", a, 0, 0, "sep")[0]
-	if v == nil {
-		v = ", "
-	}
-	r.alloc(1, valueBytes)
-	return &joiner{separator: r.str(v)}
-}
-
-func raiseException(r *run, a args) value {
-	v := r.bind("raise_exception", a, 1, 0, "message")[0]
-	r.fail("%s", r.str(v))
-	return nil
+// layouts translates directives of strftime to Go's layouts, for the C locale. %-d is %d without padding.
+var layouts = map[string]string{
+	"a": "Mon", "A": "Monday", "b": "Jan", "B": "January", "d": "02", "-d": "2", "m": "01", "-m": "1", "y": "06", "Y": "2006",
+	"H": "15", "I": "03", "-I": "3", "M": "04", "S": "05", "p": "PM",
 }
 
 func strftimeNow(r *run, a args) value {
-	format, ok := stringOf(r.bind("strftime_now", a, 1, 0, "format")[0])
-	if !ok {
-		r.fail("strftime_now wants one format")
-	}
+	format := r.text("strftime_now", r.bind("strftime_now", a, 1, 0, "format")[0])
 	now := r.options.Now
 	if now.IsZero() {
 		now = time.Now()
 	}
-	r.alloc(len(format)+1, 16) // no directive makes more: %c makes 24 bytes of two
-	s, err := strftime(now, format)
-	if err != nil {
-		r.fail("%v", err)
+	r.alloc(len(format)+1, 8) // %B makes up to 9 bytes of two
+	var b strings.Builder
+	for format != "" {
+		text, directive, ok := strings.Cut(format, "%")
+		b.WriteString(text)
+		if !ok {
+			break
+		}
+		name := directive[:min(1, len(directive))]
+		if name == "-" {
+			name = directive[:min(2, len(directive))]
+		}
+		if layout, known := layouts[name]; known {
+			b.WriteString(now.Format(layout))
+		} else if name == "%" {
+			b.WriteByte('%')
+		} else {
+			r.fail("strftime_now: the directive %q is not supported", "%"+name)
+		}
+		format = directive[len(name):]
 	}
-	return s
+	return b.String()
 }

@@ -2,8 +2,6 @@ package chat
 
 import (
 	"fmt"
-	"math"
-	"slices"
 	"strings"
 	"unicode/utf8"
 )
@@ -16,40 +14,26 @@ func toJSON(r *run, v value, a args) value {
 		// Jinja takes indent first, transformers ensure_ascii.
 		r.fail("tojson takes its arguments by name")
 	}
-	o := r.bind("tojson", a, 0, 0, "indent", "ensure_ascii", "separators", "sort_keys")
-	j := jsonWriter{printer: printer{run: r}, indent: -1, comma: ", ", colon: ": "}
-	if o[0] != nil && o[0] != (none{}) {
+	o := r.bind("tojson", a, 0, 0, "indent", "ensure_ascii")
+	j := jsonWriter{printer: printer{run: r}, indent: -1, comma: ", "}
+	if present(o[0]) {
 		n, ok := whole(o[0])
 		if !ok || n > 16 {
 			r.fail("tojson: indent must be a whole number of at most 16")
 		}
 		j.indent, j.comma = int(max(n, 0)), ","
 	}
-	j.ascii = o[1] != nil && truth(o[1])
-	if o[2] != nil && o[2] != (none{}) {
-		s := r.items(o[2])
-		if len(s) == 2 {
-			var ok1, ok2 bool
-			j.comma, ok1 = stringOf(s[0])
-			j.colon, ok2 = stringOf(s[1])
-			if !ok1 || !ok2 {
-				s = nil
-			}
-		}
-		if len(s) != 2 {
-			r.fail("tojson: separators must be two strings")
-		}
+	if flag(o[1]) {
+		r.fail("tojson with ensure_ascii=true is not supported")
 	}
-	j.sorted = o[3] != nil && truth(o[3])
 	j.value(v, 0)
 	return j.String()
 }
 
 type jsonWriter struct {
 	printer
-	indent        int // columns per level; negative: all in one line
-	comma, colon  string
-	ascii, sorted bool
+	indent int // columns per level; negative: all in one line
+	comma  string
 }
 
 func (j *jsonWriter) value(v value, depth int) {
@@ -59,57 +43,32 @@ func (j *jsonWriter) value(v value, depth int) {
 		j.write("null")
 	case bool:
 		j.write(fmt.Sprint(v))
-	case int64:
+	case int64, float64:
 		j.repr(v)
-	case float64:
-		j.write(jsonFloat(v))
 	case string:
 		j.text(v)
-	case markup:
-		j.text(string(v))
 	case *list:
+		if v.kind > aTuple {
+			j.fail("tojson: object of type %s is not JSON serializable", typeName(v))
+		}
 		j.items("[", "]", len(v.items), depth, func(i int) { j.value(v.items[i], depth+1) })
 	case *dict:
-		order := make([]int, len(v.keys))
-		j.alloc(len(order), 8)
-		for i := range order {
-			order[i] = i
-		}
-		if j.sorted {
-			slices.SortStableFunc(order, func(a, b int) int { return j.compare(v.keys[a], v.keys[b], "<") })
-		}
 		j.items("{", "}", len(v.keys), depth, func(i int) {
-			j.key(v.keys[order[i]])
-			j.write(j.colon)
-			j.value(v.values[order[i]], depth+1)
+			j.key(v.keys[i])
+			j.write(": ")
+			j.value(v.values[i], depth+1)
 		})
 	default:
 		j.fail("tojson: object of type %s is not JSON serializable", typeName(v))
 	}
 }
 
-func jsonFloat(f float64) string {
-	switch {
-	case math.IsInf(f, 1):
-		return "Infinity"
-	case math.IsInf(f, -1):
-		return "-Infinity"
-	case math.IsNaN(f):
-		return "NaN"
-	}
-	return floatText(f)
-}
-
 func (j *jsonWriter) key(k value) {
 	switch k := k.(type) {
 	case string:
 		j.text(k)
-	case markup:
-		j.text(string(k))
 	case int64:
 		j.write(fmt.Sprintf(`"%d"`, k))
-	case float64:
-		j.write(`"` + jsonFloat(k) + `"`)
 	case bool:
 		j.write(fmt.Sprintf(`"%v"`, k))
 	case none:
@@ -149,16 +108,14 @@ func (j *jsonWriter) text(s string) {
 		n := utf8.RuneLen(c)
 		if c == utf8.RuneError && !strings.HasPrefix(s[i:], "\uFFFD") {
 			n = 1 // not UTF-8: U+FFFD takes the place of the byte
-		} else if c >= ' ' && c != '"' && c != '\\' && (c < 0x7f || !j.ascii) {
+		} else if c >= ' ' && c != '"' && c != '\\' {
 			continue
 		}
 		j.WriteString(s[from:i])
 		from = i + n
 		if at := strings.IndexRune("\b\f\n\r\t\"\\", c); at >= 0 {
 			j.write(`\` + `bfnrt"\`[at:at+1])
-		} else if c >= 0x10000 {
-			j.write(fmt.Sprintf(`\u%04x\u%04x`, 0xd800+(c-0x10000)>>10, 0xdc00+(c-0x10000)&0x3ff))
-		} else if c == utf8.RuneError && !j.ascii {
+		} else if c == utf8.RuneError {
 			j.write("\uFFFD")
 		} else {
 			j.write(fmt.Sprintf(`\u%04x`, c))

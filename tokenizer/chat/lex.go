@@ -2,7 +2,6 @@ package chat
 
 import (
 	"fmt"
-	"math"
 	"strconv"
 	"strings"
 	"unicode"
@@ -20,7 +19,7 @@ const (
 	kindTagEnd                   // "}}" or "%}"
 	kindName                     // a word
 	kindString                   // text without quotes, escapes resolved
-	kindInteger                  // text has the digits in Go's spelling
+	kindInteger                  // digits
 	kindFloat                    //
 	kindSign                     // an operator or bracket
 )
@@ -343,71 +342,35 @@ func isName(c byte) bool {
 	return c == '_' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c >= 0x80
 }
 
-// digits returns the length of a run of digits, in which single underscores may stand.
-func digits(s string, ok func(byte) bool) int {
-	n := 0
-	for n < len(s) && (ok(s[n]) || s[n] == '_' && n > 0 && n+1 < len(s) && ok(s[n+1])) {
-		n++
-	}
-	return n
-}
-
 func decimal(c byte) bool { return c >= '0' && c <= '9' }
 
+// number reads digits, with a decimal point perhaps. After a dot, x.1.2 is two subscripts.
 func (l *lexer) number(s string) {
-	n := digits(s, decimal)
-	float := 0
-	if l.pos == 0 || l.in[l.pos-1] != '.' { // x.1.2 is two subscripts
-		m := n
-		if m+1 < len(s) && s[m] == '.' && decimal(s[m+1]) {
-			m += 1 + digits(s[m+1:], decimal)
-			float = m
-		}
-		if m < len(s) && (s[m] == 'e' || s[m] == 'E') {
-			k := m + 1
-			if k < len(s) && (s[k] == '+' || s[k] == '-') {
-				k++
-			}
-			if d := digits(s[min(k, len(s)):], decimal); d > 0 {
-				float = k + d
-			}
+	n := 0
+	for n < len(s) && decimal(s[n]) {
+		n++
+	}
+	kind := kindInteger
+	if n+1 < len(s) && s[n] == '.' && decimal(s[n+1]) && (l.pos == 0 || l.in[l.pos-1] != '.') {
+		kind = kindFloat
+		for n++; n < len(s) && decimal(s[n]); {
+			n++
 		}
 	}
-	if float > 0 {
-		text := strings.ReplaceAll(s[:float], "_", "")
-		// 1e999 is infinite in Python too.
-		if v, err := strconv.ParseFloat(text, 64); err != nil && !math.IsInf(v, 0) {
-			l.fail(l.line, "%q is no number", text)
-			return
-		}
-		l.add(kindFloat, text)
-		l.advance(float)
+	text := s[:n]
+	if n < len(s) && isName(s[n]) || kind == kindInteger && n > 1 && text[0] == '0' {
+		l.fail(l.line, "numbers such as %.40q are not supported: only digits and a decimal point", s[:min(n+1, len(s))])
 		return
 	}
-	if s[0] == '0' {
-		n = digits(s, func(c byte) bool { return c == '0' })
-		if len(s) > 2 {
-			base := map[byte]func(byte) bool{
-				'x': func(c byte) bool { return decimal(c) || c|0x20 >= 'a' && c|0x20 <= 'f' },
-				'o': func(c byte) bool { return c >= '0' && c <= '7' },
-				'b': func(c byte) bool { return c == '0' || c == '1' },
-			}[s[1]|0x20]
-			if base != nil {
-				if d := digits(strings.TrimPrefix(s[2:], "_"), base); d > 0 {
-					n = 2 + len(s[2:]) - len(strings.TrimPrefix(s[2:], "_")) + d
-				}
-			}
-		}
+	_, err := strconv.ParseInt(text, 10, 64)
+	if kind == kindFloat {
+		_, err = strconv.ParseFloat(text, 64)
 	}
-	text := strings.ReplaceAll(s[:n], "_", "")
-	if strings.Trim(text, "0") == "" {
-		text = "0"
-	}
-	if _, err := strconv.ParseInt(text, 0, 64); err != nil {
-		l.fail(l.line, "whole numbers beyond 64 bits are not supported: %.40s", text)
+	if err != nil {
+		l.fail(l.line, "the number %.40s is not supported: it is beyond 64 bits", text)
 		return
 	}
-	l.add(kindInteger, text)
+	l.add(kind, text)
 	l.advance(n)
 }
 
@@ -453,14 +416,6 @@ func unescape(s string) (string, error) {
 		}
 		switch {
 		case c == '\n':
-		case c >= '0' && c <= '7':
-			n := 1
-			for n < 3 && i+n < len(s) && s[i+n] >= '0' && s[i+n] <= '7' {
-				n++
-			}
-			v, _ := strconv.ParseUint(s[i:i+n], 8, 32) // at most 0777
-			b.WriteRune(rune(v))
-			i += n - 1
 		case c == 'x' || c == 'u' || c == 'U':
 			n := map[byte]int{'x': 2, 'u': 4, 'U': 8}[c]
 			if i+n >= len(s) {
@@ -472,8 +427,8 @@ func unescape(s string) (string, error) {
 			}
 			b.WriteRune(rune(v))
 			i += n
-		case c == 'N':
-			return "", fmt.Errorf(`the escape \N is not supported`)
+		case c == 'N' || decimal(c) && c < '8':
+			return "", fmt.Errorf(`the escape \%c is not supported`, c)
 		default:
 			b.WriteByte('\\')
 			b.WriteByte(c)

@@ -3,15 +3,15 @@ package chat
 import (
 	"cmp"
 	"math"
-	"math/bits"
+	"slices"
 	"strings"
 )
 
 // equal is Python's ==.
 func (r *run) equal(a, b value) bool {
 	r.step(1)
-	if s, ok := stringOf(a); ok {
-		t, ok := stringOf(b)
+	if s, ok := a.(string); ok {
+		t, ok := b.(string)
 		r.step(min(len(s), len(t)) / 64)
 		return ok && s == t
 	}
@@ -27,10 +27,13 @@ func (r *run) equal(a, b value) bool {
 		return ok
 	case *list:
 		b, ok := b.(*list)
-		if !ok || a.tuple != b.tuple || len(a.items) != len(b.items) {
+		if !ok {
 			return false
 		}
-		return r.equalItems(a.items, b.items)
+		if a.kind > aTuple || b.kind > aTuple {
+			r.fail("comparing a range or a view of a dictionary is not supported")
+		}
+		return a.kind == b.kind && len(a.items) == len(b.items) && r.equalItems(a.items, b.items)
 	case *dict:
 		b, ok := b.(*dict)
 		if !ok || len(a.keys) != len(b.keys) {
@@ -39,21 +42,15 @@ func (r *run) equal(a, b value) bool {
 		same := true
 		r.nested(func() {
 			for i, k := range a.keys {
-				v, ok := r.get(b, k)
-				if same = ok && r.equal(a.values[i], v); !same {
+				j, ok := b.index[r.dictKey(k)]
+				if same = ok && r.equal(a.values[i], b.values[j]); !same {
 					return
 				}
 			}
 		})
 		return same
-	case *numbers:
-		b, ok := b.(*numbers)
-		return ok && a.n == b.n && (a.n == 0 || a.start == b.start && (a.n == 1 || a.step == b.step))
-	case *view:
-		if _, ok := b.(*view); ok {
-			r.fail("comparing views of dictionaries is not supported")
-		}
-		return false
+	case markup:
+		r.fail("comparing text that is marked as safe is not supported")
 	}
 	return a == b // the same pointer
 }
@@ -70,26 +67,14 @@ func (r *run) equalItems(a, b []value) bool {
 	return same
 }
 
-// compareNumbers returns -1, 0 or 1, or 2 if one of them is a NaN. ok is false if a
-// value is not a number.
-func compareNumbers(a, b value) (int, bool) {
+// compareNumbers returns -1, 0 or 1. ok is false if a value is not a number.
+func compareNumbers(a, b value) (c int, ok bool) {
 	x, xf, xk := numberOf(a)
 	y, yf, yk := numberOf(b)
-	switch {
-	case xk == 0 || yk == 0:
-		return 0, false
-	case xk == 1 && yk == 1:
+	if xk == 1 && yk == 1 {
 		return cmp.Compare(x, y), true
-	case xk == 2 && yk == 2:
-		return compareFloats(xf, yf), true
-	case xk == 1:
-		return compareIntFloat(x, yf), true
 	}
-	c := compareIntFloat(y, xf)
-	if c != 2 {
-		c = -c
-	}
-	return c, true
+	return cmp.Compare(xf, yf), xk > 0 && yk > 0
 }
 
 // numberOf returns an int (kind 1) or a float (kind 2). Kind 0 is anything else.
@@ -105,60 +90,16 @@ func numberOf(v value) (int64, float64, int) {
 	return 0, 0, 0
 }
 
-func compareFloats(a, b float64) int {
-	switch {
-	case a < b:
-		return -1
-	case a > b:
-		return 1
-	case a == b:
-		return 0
-	}
-	return 2
-}
-
-// compareIntFloat compares exactly, without rounding.
-func compareIntFloat(i int64, f float64) int {
-	switch {
-	case math.IsNaN(f):
-		return 2
-	case f >= 1<<63:
-		return -1
-	case f < -1<<63:
-		return 1
-	}
-	t := math.Trunc(f)
-	if c := cmp.Compare(i, int64(t)); c != 0 {
-		return c
-	}
-	return compareFloats(0, f-t)
-}
-
-// compare returns -1, 0 or 1, or 2 if there is no order (a NaN), for Python's < and the
-// like. op is for the message.
+// compare returns -1, 0 or 1, for Python's < and the like. op is for the message.
 func (r *run) compare(a, b value, op string) int {
 	r.step(1)
 	if c, ok := compareNumbers(a, b); ok {
 		return c
 	}
-	if s, ok := stringOf(a); ok {
-		if t, ok := stringOf(b); ok {
+	if s, ok := a.(string); ok {
+		if t, ok := b.(string); ok {
 			r.step(min(len(s), len(t)) / 64)
 			return strings.Compare(s, t) // UTF-8 keeps the order of code points
-		}
-	}
-	if a, ok := a.(*list); ok {
-		if b, ok := b.(*list); ok && a.tuple == b.tuple {
-			out := cmp.Compare(len(a.items), len(b.items))
-			r.nested(func() {
-				for i := range min(len(a.items), len(b.items)) {
-					if !r.equal(a.items[i], b.items[i]) {
-						out = r.compare(a.items[i], b.items[i], op)
-						return
-					}
-				}
-			})
-			return out
 		}
 	}
 	r.refuse(a)
@@ -167,10 +108,13 @@ func (r *run) compare(a, b value, op string) int {
 	return 0
 }
 
-// refuse fails if v is undefined.
+// refuse fails if v is undefined, or text that is marked as safe.
 func (r *run) refuse(v value) {
-	if u, ok := v.(*undefined); ok {
-		r.fail("%s", u.why)
+	switch v := v.(type) {
+	case *undefined:
+		r.fail("%s", v.why)
+	case markup:
+		r.fail("an operation on text that is marked as safe is not supported")
 	}
 }
 
@@ -189,35 +133,30 @@ func (r *run) compares(op string, a, b value) bool {
 	c := r.compare(a, b, op)
 	switch op {
 	case "<":
-		return c == -1
+		return c < 0
 	case "<=":
-		return c == -1 || c == 0
+		return c <= 0
 	case ">":
-		return c == 1
+		return c > 0
 	}
-	return c == 1 || c == 0
+	return c >= 0
 }
 
 // contains is Python's x in v.
 func (r *run) contains(v, x value) bool {
 	switch v := v.(type) {
-	case string, markup:
-		s, _ := stringOf(v)
-		part, ok := stringOf(x)
+	case string:
+		part, ok := x.(string)
 		if !ok {
 			r.fail("'in <string>' requires string as left operand, not %s", typeName(x))
 		}
-		r.step(len(s) / 64)
-		return strings.Contains(s, part)
+		r.step(len(v) / 64)
+		return strings.Contains(v, part)
 	case *dict:
-		_, ok := r.get(v, x)
+		_, ok := v.index[r.dictKey(x)]
 		return ok
 	}
-	next := r.iterate(v)
-	if next == nil {
-		r.fail("argument of type %q is not iterable", typeName(v))
-	}
-	for y, ok := next(); ok; y, ok = next() {
+	for _, y := range r.items(v) {
 		if r.equal(x, y) {
 			return true
 		}
@@ -255,8 +194,8 @@ func (r *run) binary(op string, a, b value) value {
 			}
 		}
 	case "%":
-		if s, ok := a.(string); ok {
-			return r.percent(s, b)
+		if _, ok := a.(string); ok {
+			r.fail("the operator %% on text is not supported")
 		}
 		r.refuse(b)
 	}
@@ -267,23 +206,13 @@ func (r *run) binary(op string, a, b value) value {
 func (r *run) add(a, b value) (value, bool) {
 	switch x := a.(type) {
 	case string:
-		switch y := b.(type) {
-		case string:
+		if y, ok := b.(string); ok {
 			return r.join2(x, y), true
-		case markup:
-			return markup(r.join2(r.escape(x), string(y))), true
-		}
-	case markup:
-		if y, ok := stringOf(b); ok {
-			if _, safe := b.(markup); !safe {
-				y = r.escape(y)
-			}
-			return markup(r.join2(string(x), y)), true
 		}
 	case *list:
-		if y, ok := b.(*list); ok && x.tuple == y.tuple {
+		if y, ok := b.(*list); ok && x.kind == y.kind && x.kind <= aTuple {
 			out := r.room(len(x.items) + len(y.items))
-			return &list{items: append(append(out, x.items...), y.items...), tuple: x.tuple}, true
+			return &list{x.kind, append(append(out, x.items...), y.items...)}, true
 		}
 	}
 	return nil, false
@@ -298,27 +227,18 @@ func (r *run) repeat(v value, n int64) (value, bool) {
 	n = max(n, 0)
 	count := int(min(n, math.MaxInt32)) // a greater count is refused anyway, or makes an empty result
 	switch v := v.(type) {
-	case string, markup:
-		s, _ := stringOf(v)
-		if s == "" {
+	case string:
+		if v == "" {
 			return v, true
 		}
-		r.alloc(count, len(s))
-		s = strings.Repeat(s, count)
-		if _, safe := v.(markup); safe {
-			return markup(s), true
-		}
-		return s, true
+		r.alloc(count, len(v))
+		return strings.Repeat(v, count), true
 	case *list:
-		if len(v.items) == 0 {
-			return v, true
+		if v.kind > aTuple {
+			return nil, false
 		}
 		r.alloc(count, len(v.items)*itemBytes)
-		out := make([]value, 0, count*len(v.items))
-		for range count {
-			out = append(out, v.items...)
-		}
-		return &list{items: out, tuple: v.tuple}, true
+		return &list{v.kind, slices.Repeat(v.items, count)}, true
 	}
 	return nil, false
 }
@@ -342,7 +262,11 @@ func (r *run) integers(op string, x, y int64) value {
 		}
 		return s
 	case "*":
-		return r.multiply(x, y)
+		p := x * y
+		if x != 0 && (p/x != y || x == -1 && y == math.MinInt64) {
+			r.overflow()
+		}
+		return p
 	case "/":
 		if y == 0 {
 			r.fail("division by zero")
@@ -370,99 +294,30 @@ func (r *run) integers(op string, x, y int64) value {
 		}
 		return m
 	}
-	// **
-	if y < 0 {
-		return r.floats(op, float64(x), float64(y))
-	}
-	switch {
-	case y == 0 || x == 1:
-		return int64(1)
-	case x == 0:
-		return x
-	case x == -1:
-		return 1 - 2*(y&1)
-	case y > 63:
-		r.overflow()
-	}
-	out := int64(1)
-	for range y {
-		out = r.multiply(out, x)
-	}
-	return out
-}
-
-func (r *run) multiply(x, y int64) int64 {
-	negative := (x < 0) != (y < 0)
-	hi, lo := bits.Mul64(magnitude(x), magnitude(y))
-	limit := uint64(math.MaxInt64)
-	if negative {
-		limit++
-	}
-	if hi != 0 || lo > limit {
-		r.overflow()
-	}
-	if negative {
-		return -int64(lo) // -(1<<63) is itself
-	}
-	return int64(lo)
-}
-
-func magnitude(x int64) uint64 {
-	if x < 0 {
-		return -uint64(x)
-	}
-	return uint64(x)
+	return nil
 }
 
 func (r *run) floats(op string, x, y float64) value {
+	z := 0.0
 	switch op {
 	case "+":
-		return x + y
+		z = x + y
 	case "-":
-		return x - y
+		z = x - y
 	case "*":
-		return x * y
-	case "**":
-		if x == 0 && y < 0 {
-			r.fail("0.0 cannot be raised to a negative power")
+		z = x * y
+	case "/":
+		if y == 0 {
+			r.fail("float division by zero")
 		}
-		if x < 0 && y != math.Trunc(y) && !math.IsInf(x, 0) {
-			r.fail("complex numbers are not supported")
-		}
-		v := math.Pow(x, y)
-		if math.IsInf(v, 0) && !math.IsInf(x, 0) && !math.IsInf(y, 0) {
-			r.fail("the result of ** is too large")
-		}
-		return v
+		z = x / y
+	default:
+		r.fail("the operator %s on floats is not supported", op)
 	}
-	if y == 0 {
-		r.fail("float division by zero")
+	if math.IsInf(z, 0) {
+		r.fail("floats beyond 64 bits are not supported")
 	}
-	if op == "/" {
-		return x / y
-	}
-	// As CPython's float_divmod.
-	mod := math.Mod(x, y)
-	div := (x - mod) / y
-	if mod != 0 {
-		if (y < 0) != (mod < 0) {
-			mod += y
-			div--
-		}
-	} else {
-		mod = math.Copysign(0, y)
-	}
-	if op == "%" {
-		return mod
-	}
-	if div == 0 {
-		return math.Copysign(0, x/y)
-	}
-	floor := math.Floor(div)
-	if div-floor > 0.5 {
-		floor++
-	}
-	return floor
+	return z
 }
 
 // sign is −v if minus is set, else +v.

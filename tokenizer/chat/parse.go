@@ -25,7 +25,6 @@ type parser struct {
 	blocks int // open blocks
 	exprs  int // nesting of expressions
 	loops  int // enclosing loops within the same macro
-	macros []*signature
 }
 
 func (p *parser) current() *token { return &p.tokens[p.pos] }
@@ -127,7 +126,7 @@ func (p *parser) statements(line int, opener string, ends ...string) ([]stmt, st
 		case kindData:
 			body = append(body, &text{t.text})
 		case kindOutput:
-			x := p.tuple(true, false)
+			x := p.tuple(true)
 			p.endTag()
 			body = append(body, &output{t.line, x})
 		case kindBlock:
@@ -158,38 +157,21 @@ func (p *parser) statement(word string, line int) stmt {
 		return p.forStatement(line)
 	case "set":
 		return p.set(line)
-	case "with":
-		s := &withStmt{line: line}
-		for p.current().kind != kindTagEnd {
-			if len(s.targets) > 0 {
-				p.expect(",")
-			}
-			s.targets = append(s.targets, p.target(false, ""))
-			p.expect("=")
-			s.values = append(s.values, p.expression())
-		}
-		s.body = p.block(line, word, "endwith")
-		return s
-	case "filter":
-		s := &filterBlock{line: line, filters: p.filters(true)}
-		s.body = p.block(line, word, "endfilter")
-		return s
 	case "macro":
 		m := &signature{name: p.expectName()}
 		p.signature(m)
-		p.macroBody(m, line, word, "endmacro")
+		loops := p.loops
+		p.loops = 0
+		m.body = p.block(line, word, "endmacro")
+		p.loops = loops
 		return &macroStmt{line, m}
 	case "call":
-		m := &signature{name: "caller"}
 		if p.current().is("(") {
-			p.signature(m)
+			p.signature(&signature{})
 		}
-		call, ok := p.expression().(*postfix)
-		if !ok || call.ops[len(call.ops)-1].kind != callOp {
-			p.failAt(line, "a call block wants a call")
-		}
-		p.macroBody(m, line, word, "endcall")
-		return &callBlock{line, call, m}
+		p.expression()
+		p.block(line, word, "endcall")
+		return &callBlock{line}
 	case "generation":
 		return &scopedBlock{p.block(line, word, "endgeneration")}
 	case "break", "continue":
@@ -215,7 +197,7 @@ func (p *parser) ifStatement(line int) stmt {
 	s := &ifStmt{}
 	start := line
 	for {
-		b := branch{line: line, cond: p.tuple(false, false)}
+		b := branch{line: line, cond: p.tuple(false)}
 		p.endTag()
 		var end string
 		b.body, end = p.statements(start, "if", "elif", "else", "endif")
@@ -234,13 +216,15 @@ func (p *parser) ifStatement(line int) stmt {
 }
 
 func (p *parser) forStatement(line int) stmt {
-	s := &forStmt{line: line, target: p.target(false, "in")}
+	s := &forStmt{line: line, target: p.target(false)}
 	p.expectWord("in")
-	s.over = p.tuple(false, true)
+	s.over = p.tuple(false)
 	if p.skipWord("if") {
 		s.cond = p.expression()
 	}
-	s.recursive = p.skipWord("recursive")
+	if p.current().word("recursive") {
+		p.failAt(line, "recursive loops are not supported")
+	}
 	p.endTag()
 	p.loops++
 	body, end := p.statements(line, "for", "else", "endfor")
@@ -255,68 +239,43 @@ func (p *parser) forStatement(line int) stmt {
 }
 
 func (p *parser) set(line int) stmt {
-	t := p.target(true, "")
+	t := p.target(true)
 	if p.skip("=") {
-		s := &setStmt{line, t, p.tuple(true, false)}
+		s := &setStmt{line, t, p.tuple(true)}
 		p.endTag()
 		return s
 	}
-	s := &setBlock{line: line, target: t}
 	if p.current().is("|") {
-		s.filters = p.filters(false)
+		p.failAt(line, "filters of a set block are not supported")
 	}
-	s.body = p.block(line, "set", "endset")
-	return s
+	return &setBlock{line, t, p.block(line, "set", "endset")}
 }
 
-// target reads what is assigned to: a name, an attribute of a namespace if that is
-// allowed, or several of these with commas. until is the word that ends it, or "".
-func (p *parser) target(attributes bool, until string) target {
-	line := p.current().line
-	var one func() target
-	list := func(end func() bool) target {
-		out, comma := []target{}, false
-		for {
-			if len(out) > 0 {
-				p.expect(",")
-			}
-			if end() {
-				break
-			}
-			out = append(out, one())
-			if !p.current().is(",") {
-				break
-			}
-			comma = true
-		}
-		if len(out) == 1 && !comma {
-			return out[0]
-		}
-		if len(out) == 0 {
-			p.unexpected("a name")
-		}
-		return target{tuple: out, isTuple: true}
-	}
-	one = func() target {
-		p.enter(line)
-		defer p.leave()
-		if p.skip("(") {
-			t := list(func() bool { return p.current().is(")") })
-			p.expect(")")
-			return t
-		}
+// target reads what is assigned to: a name, names with commas between them or, if attributes
+// are allowed, an attribute of a namespace.
+func (p *parser) target(attributes bool) target {
+	brackets := p.skip("(")
+	var names []string
+	for {
 		n := p.expectName()
 		if constant(n) {
-			p.failAt(line, "%q cannot be assigned to", n)
+			p.failAt(p.current().line, "%q cannot be assigned to", n)
 		}
-		if attributes && p.skip(".") {
+		if attributes && len(names) == 0 && p.skip(".") {
 			return target{name: n, attribute: p.expectName()}
 		}
-		return target{name: n}
+		names = append(names, n)
+		if !p.skip(",") {
+			break
+		}
 	}
-	return list(func() bool {
-		return p.current().kind == kindTagEnd || p.current().is("=") || until != "" && p.current().word(until)
-	})
+	if brackets {
+		p.expect(")")
+	}
+	if len(names) == 1 {
+		return target{name: names[0]}
+	}
+	return target{tuple: names}
 }
 
 func constant(name string) bool {
@@ -345,29 +304,6 @@ func (p *parser) signature(m *signature) {
 		}
 	}
 	p.expect(")")
-}
-
-func (p *parser) macroBody(m *signature, line int, opener, end string) {
-	loops := p.loops
-	p.loops = 0
-	p.macros = append(p.macros, m)
-	m.body = p.block(line, opener, end)
-	p.macros = p.macros[:len(p.macros)-1]
-	p.loops = loops
-}
-
-// mentions notes a name that an enclosing macro may have to provide.
-func (p *parser) mentions(name string) {
-	for _, m := range p.macros {
-		switch name {
-		case "caller":
-			m.caller = true
-		case "varargs":
-			m.varargs = true
-		case "kwargs":
-			m.kwargs = true
-		}
-	}
 }
 
 // enter is called before, and leave after, reading anything that may contain itself.

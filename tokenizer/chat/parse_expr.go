@@ -7,10 +7,10 @@ import (
 
 // tuple reads an expression, or several with commas between them, which are a tuple. If
 // conditionals is false, as in an if or a for, an "if" after it belongs to the tag.
-func (p *parser) tuple(conditionals, untilRecursive bool) expr {
+func (p *parser) tuple(conditionals bool) expr {
 	first, ok := p.items(conditionals, func() bool {
 		t := p.current()
-		return t.kind == kindTagEnd || t.is(")") || untilRecursive && t.word("recursive")
+		return t.kind == kindTagEnd || t.is(")")
 	})
 	if !ok {
 		p.unexpected("an expression")
@@ -135,9 +135,12 @@ again:
 }
 
 func (p *parser) math1() expr { return p.left((*parser).concat, "+", "-") }
-func (p *parser) math2() expr { return p.left((*parser).power, "*", "/", "//", "%") }
-func (p *parser) power() expr {
-	return p.left(func(p *parser) expr { return p.unary(true) }, "**")
+func (p *parser) math2() expr {
+	x := p.left(func(p *parser) expr { return p.unary(true) }, "*", "/", "//", "%")
+	if t := p.current(); t.is("**") {
+		p.failAt(t.line, "the operator ** is not supported")
+	}
+	return x
 }
 
 func (p *parser) concat() expr {
@@ -177,7 +180,6 @@ func (p *parser) primary() expr {
 		case "none", "None":
 			return &literal{none{}}
 		}
-		p.mentions(t.text)
 		return &name{t.text}
 	case kindString:
 		if p.current().kind != kindString {
@@ -190,7 +192,7 @@ func (p *parser) primary() expr {
 		}
 		return &literal{b.String()}
 	case kindInteger:
-		v, _ := strconv.ParseInt(t.text, 0, 64) // the lexer has checked it
+		v, _ := strconv.ParseInt(t.text, 10, 64) // the lexer has checked it
 		return &literal{v}
 	case kindFloat:
 		v, _ := strconv.ParseFloat(t.text, 64)
@@ -248,7 +250,7 @@ func (p *parser) postfix(x expr, filters bool) expr {
 			case kindName:
 				op.kind, op.name = attributeOp, a.text
 			case kindInteger:
-				v, _ := strconv.ParseInt(a.text, 0, 64)
+				v, _ := strconv.ParseInt(a.text, 10, 64)
 				op.kind, op.index = itemOp, &literal{v}
 			default:
 				p.failAt(a.line, "expected a name or a number after the dot, got %s", a)
@@ -256,12 +258,19 @@ func (p *parser) postfix(x expr, filters bool) expr {
 		case !filtered && t.is("["):
 			p.pos++
 			p.subscript(&op)
+			p.expect("]")
 		case t.is("("):
 			op.kind, op.args = callOp, p.arguments()
 		case filters && t.is("|"):
 			filtered = true
-			out.ops = append(out.ops, p.filters(false)...)
-			continue
+			p.pos++
+			op.kind, op.name = filterOp, p.expectName()
+			if p.current().is(".") {
+				p.failAt(t.line, "a dot after the filter %.40q is not supported", op.name)
+			}
+			if p.current().is("(") {
+				op.args = p.arguments()
+			}
 		case filters && t.word("is"):
 			filtered = true
 			p.test(&op)
@@ -276,33 +285,20 @@ func (p *parser) postfix(x expr, filters bool) expr {
 }
 
 func (p *parser) subscript(op *postfixOp) {
-	defer p.expect("]")
-	ends := func() bool { return p.current().is("]") || p.current().is(",") }
 	if !p.current().is(":") {
-		if p.current().is("]") {
-			op.kind, op.index = itemOp, &listExpr{tuple: true}
-			return
-		}
 		x := p.expression()
 		if !p.current().is(":") {
 			op.kind, op.index = itemOp, x
-			if p.current().is(",") {
-				l := &listExpr{[]expr{x}, true}
-				for p.skip(",") && !p.current().is("]") {
-					l.items = append(l.items, p.expression())
-				}
-				op.index = l
-			}
 			return
 		}
 		op.slice[0] = x
 	}
 	p.expect(":")
 	op.kind = sliceOp
-	if !ends() && !p.current().is(":") {
+	if !p.current().is("]") && !p.current().is(":") {
 		op.slice[1] = p.expression()
 	}
-	if p.skip(":") && !ends() {
+	if p.skip(":") && !p.current().is("]") {
 		op.slice[2] = p.expression()
 	}
 }
@@ -318,13 +314,11 @@ func (p *parser) arguments() (a arguments) {
 			}
 		}
 		switch {
-		case p.current().is("*") && a.star == nil && a.starStar == nil:
-			p.pos++
-			a.star = p.expression()
-		case p.current().is("**") && a.starStar == nil:
-			p.pos++
-			a.starStar = p.expression()
-		case p.current().kind == kindName && p.look().is("=") && a.starStar == nil:
+		case p.current().is("**"):
+			p.failAt(line, "arguments with ** are not supported")
+		case p.skip("*"):
+			a.positional = append(a.positional, &spread{p.expression()})
+		case p.current().kind == kindName && p.look().is("="):
 			n := p.take().text
 			p.pos++
 			for _, k := range a.keywords {
@@ -336,7 +330,7 @@ func (p *parser) arguments() (a arguments) {
 			if len(a.keywords) > maxDepth { // the loop above looks at each of them
 				p.failAt(line, "a call has more than %d arguments by name", maxDepth)
 			}
-		case a.star == nil && a.starStar == nil && len(a.keywords) == 0:
+		case len(a.keywords) == 0:
 			a.positional = append(a.positional, p.expression())
 		default:
 			p.failAt(line, "the arguments of this call are in the wrong order")
@@ -346,42 +340,11 @@ func (p *parser) arguments() (a arguments) {
 	return a
 }
 
-// filters reads |a|b(c), or with bare a|b(c).
-func (p *parser) filters(bare bool) []postfixOp {
-	var out []postfixOp
-	for bare || p.skip("|") {
-		bare = false
-		op := postfixOp{kind: filterOp, line: p.current().line, name: p.dotted()}
-		if p.current().is("(") {
-			op.args = p.arguments()
-		}
-		if filterTable[op.name] == nil {
-			p.failAt(op.line, "the filter %.40q is not supported", op.name)
-		}
-		out = append(out, op)
-	}
-	return out
-}
-
-func (p *parser) dotted() string {
-	n := p.expectName()
-	for p.skip(".") {
-		n += "." + p.expectName()
-		if len(n) > maxReason {
-			p.failAt(p.current().line, "a name has more than %d bytes", maxReason)
-		}
-	}
-	return n
-}
-
 func (p *parser) test(op *postfixOp) {
 	p.expectWord("is")
 	op.kind = testOp
 	op.negated = p.skipWord("not")
-	op.name = p.dotted()
-	if testTable[op.name] == nil {
-		p.failAt(op.line, "the test %.40q is not supported", op.name)
-	}
+	op.name = p.expectName()
 	switch t := p.current(); {
 	case t.is("("):
 		op.args = p.arguments()

@@ -57,7 +57,7 @@ func Render(ctx context.Context, template string, messages []Message, o Options)
 		r.put(d, "content", m.Content)
 		turns = append(turns, d)
 	}
-	r.assign("messages", &list{items: turns})
+	r.assign("messages", &list{aList, turns})
 	r.assign("bos_token", o.BOS)
 	r.assign("eos_token", o.EOS)
 	r.assign("add_generation_prompt", o.AddGenerationPrompt)

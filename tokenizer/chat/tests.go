@@ -28,43 +28,20 @@ func init() { // assigned here, because the filter select looks tests up, and Go
 		"integer":   func(_ *run, v value) bool { _, ok := v.(int64); return ok },
 		"float":     func(_ *run, v value) bool { _, ok := v.(float64); return ok },
 		"number":    func(_ *run, v value) bool { _, _, k := numberOf(v); return k > 0 },
-		"string":    func(_ *run, v value) bool { _, ok := stringOf(v); return ok },
-		"mapping":   func(_ *run, v value) bool { _, ok := v.(*dict); return ok },
-		"escaped":   func(_ *run, v value) bool { _, ok := v.(markup); return ok },
+		"string": func(_ *run, v value) bool {
+			k := typeName(v)
+			return k == "str" || k == "Markup"
+		},
+		"mapping": func(_ *run, v value) bool { _, ok := v.(*dict); return ok },
 		"iterable": func(r *run, v value) bool {
-			_, isLoop := v.(*loop)
-			return isLoop || r.iterate(v) != nil
+			return in(typeName(v), "str Markup list tuple range dict generator Undefined LoopContext") || typeName(v) == "dict view"
 		},
+		// Python asks whether the value has __getitem__, and Jinja's undefined value has.
 		"sequence": func(_ *run, v value) bool {
-			switch v.(type) {
-			case string, markup, *list, *dict, *numbers:
-				return true
-			}
-			// Python asks whether the value has __getitem__, and Jinja's undefined value has.
-			_, ok := v.(*undefined)
-			return ok
-		},
-		"callable": func(_ *run, v value) bool {
-			switch v.(type) {
-			case *function, *macro, *loop, *joiner, *undefined:
-				return true
-			}
-			return false
+			return in(typeName(v), "str Markup list tuple range dict Undefined")
 		},
 		"odd":  func(r *run, v value) bool { return r.equal(r.binary("%", v, int64(2)), int64(1)) },
 		"even": func(r *run, v value) bool { return r.equal(r.binary("%", v, int64(2)), int64(0)) },
-		"lower": func(r *run, v value) bool {
-			return isLower(r, r.str(v))
-		},
-		"upper": func(r *run, v value) bool { return isUpper(r, r.str(v)) },
-		"filter": func(r *run, v value) bool {
-			s, ok := stringOf(v)
-			return ok && filterTable[s] != nil
-		},
-		"test": func(r *run, v value) bool {
-			s, ok := stringOf(v)
-			return ok && testTable[s] != nil
-		},
 	} {
 		testTable[name] = is(f)
 	}
@@ -74,15 +51,6 @@ func init() { // assigned here, because the filter select looks tests up, and Go
 	for name, f := range map[string]test2{
 		"divisibleby": func(r *run, v, other value) bool {
 			return r.equal(r.binary("%", v, other), int64(0))
-		},
-		"sameas": func(r *run, v, other value) bool {
-			switch v.(type) {
-			case *list, *dict, *namespace, *macro, *undefined, none, bool:
-				return v == other
-			}
-			// Whether two equal numbers or texts are the same object depends on the Python.
-			r.fail("the test sameas is supported for lists, mappings, namespaces, booleans and none")
-			return false
 		},
 		"in": compare("in"), "==": compare("=="), "eq": compare("=="), "equalto": compare("=="), "!=": compare("!="), "ne": compare("!="),
 		">": compare(">"), "gt": compare(">"), "greaterthan": compare(">"), ">=": compare(">="), "ge": compare(">="),

@@ -41,6 +41,7 @@ type (
 		minus bool
 		x     expr
 	}
+	spread      struct{ x expr }                     // *x among arguments
 	conditional struct{ then, cond, otherwise expr } // otherwise may be nil
 
 	// postfix is an operand and what follows it, such as x.a[b](c)|d is e.
@@ -60,8 +61,6 @@ type (
 	arguments struct {
 		positional []expr
 		keywords   []keyword
-		star       expr // *x, or nil
-		starStar   expr // **x, or nil
 	}
 	keyword struct {
 		name  string
@@ -103,7 +102,6 @@ type (
 		target    target
 		over      expr
 		cond      expr // or nil
-		recursive bool
 		body      []stmt
 		otherwise []stmt
 	}
@@ -113,43 +111,23 @@ type (
 		value  expr
 	}
 	setBlock struct {
-		line    int
-		target  target
-		filters []postfixOp
-		body    []stmt
-	}
-	withStmt struct {
-		line    int
-		targets []target
-		values  []expr
-		body    []stmt
-	}
-	filterBlock struct {
-		line    int
-		filters []postfixOp
-		body    []stmt
+		line   int
+		target target
+		body   []stmt
 	}
 	macroStmt struct {
 		line int
 		*signature
 	}
-	callBlock struct {
-		line   int
-		call   *postfix // ends in a call
-		caller *signature
-	}
+	callBlock   struct{ line int }    // refused when it is reached
 	scopedBlock struct{ body []stmt } // generation
 	jump        struct{ outcome outcome }
 
-	// signature is a macro, or the body of a call block.
 	signature struct {
 		name     string
 		names    []string
 		defaults []expr // of the last names
 		body     []stmt
-		// Whether the body mentions these names. A macro accepts a caller, more positional
-		// or more keyword arguments only if it does.
-		caller, varargs, kwargs bool
 	}
 )
 
@@ -157,8 +135,7 @@ type (
 type target struct {
 	name      string
 	attribute string   // of a namespace; or ""
-	tuple     []target // instead of name
-	isTuple   bool
+	tuple     []string // instead of name
 }
 
 // outcome says how a statement ended.

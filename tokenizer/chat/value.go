@@ -2,7 +2,6 @@ package chat
 
 import (
 	"fmt"
-	"math"
 	"strconv"
 	"strings"
 	"unicode"
@@ -21,43 +20,38 @@ type (
 	// undefined is the value of a name or attribute that does not exist. Its text is
 	// empty; most other operations on it fail with why.
 	undefined struct{ why string }
-	// markup is text marked as safe. Text that is added to it is escaped.
+	// markup is text that the filter safe gave. It can only be printed.
 	markup string
 	list   struct {
+		kind  listKind
 		items []value
-		tuple bool
-		group bool // a pair that groupby made, which has the attributes grouper and list
 	}
 	dict struct {
 		keys, values []value
 		index        map[any]int // by dictKey
 	}
 	namespace struct{ dict }
-	// numbers is range(start, stop, step) with n elements.
-	numbers struct {
-		start, stop, step int64
-		n                 int
+	// generator is what map, select and the like give. It can be iterated only once, which Jinja answers
+	// with nothing the second time and this package with an error.
+	generator struct {
+		items []value
+		used  bool
 	}
-	// view is what a dictionary's keys, values and items give.
-	view struct {
-		name string // dict_keys, …
-		list
-	}
-	// generator can be iterated only once.
-	generator struct{ items []value }
 	// function is a function of the template's environment, or a method.
 	function struct {
 		name string
 		call func(r *run, a args) value
 	}
-	cycler struct {
-		items []value
-		pos   int
-	}
-	joiner struct {
-		separator string
-		used      bool
-	}
+)
+
+// listKind is Python's type of a list.
+type listKind uint8
+
+const (
+	aList listKind = iota
+	aTuple
+	aRange
+	aView // what a dictionary's keys, values and items give; it cannot be indexed
 )
 
 // The number of bytes that values are assumed to take.
@@ -66,8 +60,6 @@ const (
 	pairBytes  = 96
 	valueBytes = 48
 )
-
-func (r *run) newList(items []value) *list { return &list{items: items} }
 
 // room returns an empty slice with room for n items, whose memory has been accounted
 // for.
@@ -107,58 +99,18 @@ func (d *dict) has(name string) (value, bool) {
 	return nil, false
 }
 
-type tupleKey string
-
 // dictKey returns the same key for values that are equal as keys.
 func (r *run) dictKey(v value) any {
 	switch v := v.(type) {
 	case string:
 		r.step(len(v) / 64)
 		return v
-	case markup:
-		r.step(len(v) / 64)
-		return string(v)
 	case bool:
 		return integer(v)
-	case float64:
-		if i := int64(v); float64(i) == v && math.Abs(v) < 1<<53 {
-			return i
-		}
+	case int64, none:
 		return v
-	case *undefined:
-		return undefined{}
-	case *list:
-		if !v.tuple {
-			break
-		}
-		var b strings.Builder
-		for _, x := range v.items {
-			r.nested(func() {
-				switch k := r.dictKey(x).(type) {
-				case string:
-					r.alloc(1, len(k))
-					fmt.Fprintf(&b, "%q,", k)
-				case tupleKey:
-					r.alloc(1, len(k))
-					b.WriteString("(" + string(k) + "),")
-				case int64, float64:
-					fmt.Fprintf(&b, "%v,", k)
-				case none, undefined:
-					fmt.Fprintf(&b, "%T,", k)
-				default:
-					fmt.Fprintf(&b, "%p,", k)
-				}
-			})
-		}
-		return tupleKey(b.String())
-	case *dict:
-	case *view:
-	case *numbers:
-		r.fail("a range as a key is not supported")
-	default:
-		return v // numbers and none; every other value is its own key
 	}
-	r.fail("unhashable type: %q", typeName(v))
+	r.fail("a %q as a key is not supported", typeName(v))
 	return nil
 }
 
@@ -189,18 +141,11 @@ func typeName(v value) string {
 	case *undefined:
 		return "Undefined"
 	case *list:
-		if v.tuple {
-			return "tuple"
-		}
-		return "list"
+		return [...]string{"list", "tuple", "range", "dict view"}[v.kind]
 	case *dict:
 		return "dict"
 	case *namespace:
 		return "Namespace"
-	case *numbers:
-		return "range"
-	case *view:
-		return v.name
 	case *generator:
 		return "generator"
 	case *function:
@@ -209,25 +154,8 @@ func typeName(v value) string {
 		return "Macro"
 	case *loop:
 		return "LoopContext"
-	case *cycler:
-		return "Cycler"
-	case *joiner:
-		return "Joiner"
 	}
 	return fmt.Sprintf("%T", v)
-}
-
-// objectName returns what Jinja calls a value in messages.
-func objectName(v value) string {
-	switch v.(type) {
-	case none:
-		return "None"
-	case *undefined:
-		return "Undefined"
-	case *namespace, *macro, *loop, *cycler, *joiner:
-		return "jinja2 object"
-	}
-	return typeName(v) + " object"
 }
 
 // truth is Python's bool(v).
@@ -247,12 +175,8 @@ func truth(v value) bool {
 		return v != ""
 	case *list:
 		return len(v.items) > 0
-	case *view:
-		return len(v.items) > 0
 	case *dict:
 		return len(v.keys) > 0
-	case *numbers:
-		return v.n > 0
 	}
 	return true
 }
@@ -276,26 +200,6 @@ func whole(v value) (int64, bool) {
 	return 0, false
 }
 
-// stringOf returns v as a string. ok is false if it is none.
-func stringOf(v value) (string, bool) {
-	switch v := v.(type) {
-	case string:
-		return v, true
-	case markup:
-		return string(v), true
-	}
-	return "", false
-}
-
-func isASCII(s string) bool {
-	for i := 0; i < len(s); i++ {
-		if s[i] >= utf8.RuneSelf {
-			return false
-		}
-	}
-	return true
-}
-
 // runes returns the number of code points in s.
 func (r *run) runes(s string) int {
 	r.step(len(s) / 64)
@@ -307,111 +211,49 @@ func (r *run) length(v value) (int, bool) {
 	switch v := v.(type) {
 	case string:
 		return r.runes(v), true
-	case markup:
-		return r.runes(string(v)), true
 	case *list:
-		return len(v.items), true
-	case *view:
 		return len(v.items), true
 	case *dict:
 		return len(v.keys), true
-	case *numbers:
-		return v.n, true
 	case *undefined:
 		return 0, true
 	}
 	return 0, false
 }
 
-// iterator returns one element after the other.
-type iterator func() (value, bool)
-
-func overItems(items []value) iterator {
-	return func() (value, bool) {
-		if len(items) == 0 {
-			return nil, false
-		}
-		v := items[0]
-		items = items[1:]
-		return v, true
-	}
-}
-
-// iterate is Python's iter(v). It returns nil if v cannot be iterated.
-func (r *run) iterate(v value) iterator {
+// iterable returns the elements of v, as Python's iter(v). The caller must not change the slice.
+func (r *run) iterable(v value) ([]value, bool) {
 	switch v := v.(type) {
 	case *list:
-		return overItems(v.items)
-	case *view:
-		return overItems(v.items)
+		return v.items, true
 	case *dict:
-		return overItems(v.keys)
+		return v.keys, true
 	case *undefined:
-		return overItems(nil)
+		return nil, true
 	case string:
-		return r.overString(v)
-	case markup:
-		return r.overString(string(v))
-	case *numbers:
-		i := 0
-		return func() (value, bool) {
-			if i == v.n {
-				return nil, false
-			}
-			i++
-			return v.at(i - 1), true
+		out := r.room(len(v))
+		for i, c := range v {
+			out = append(out, v[i:i+max(utf8.RuneLen(c), 1)])
 		}
+		return out, true
 	case *generator:
-		return func() (value, bool) {
-			if len(v.items) == 0 {
-				return nil, false
-			}
-			x := v.items[0]
-			v.items = v.items[1:]
-			return x, true
+		if v.used {
+			r.fail("iterating a second time over what map, select or the like gave is not supported: use the filter list")
 		}
+		v.used = true
+		return v.items, true
 	}
-	return nil
+	return nil, false
 }
-
-func (r *run) overString(s string) iterator {
-	return func() (value, bool) {
-		if s == "" {
-			return nil, false
-		}
-		_, n := utf8.DecodeRuneInString(s)
-		c := s[:n]
-		s = s[n:]
-		return c, true
-	}
-}
-
-func (n *numbers) at(i int) int64 { return n.start + int64(i)*n.step }
 
 // items is Python's list(v). The caller must not change the slice.
 func (r *run) items(v value) []value {
-	switch v := v.(type) {
-	case *list:
-		return v.items
-	case *view:
-		return v.items
-	case *dict:
-		return v.keys
-	}
-	next := r.iterate(v)
-	if next == nil {
+	items, ok := r.iterable(v)
+	if !ok {
 		r.fail("%q object is not iterable", typeName(v))
 	}
-	n, _ := r.length(v)
-	if g, ok := v.(*generator); ok {
-		n = len(g.items)
-	}
-	out := r.room(n)
-	for x, ok := next(); ok; x, ok = next() {
-		r.step(1)
-		out = append(out, x)
-	}
-	return out
+	r.step(len(items))
+	return items
 }
 
 // str is Python's str(v).
@@ -465,43 +307,23 @@ func (p *printer) repr(v value) {
 		p.write(floatText(v))
 	case string:
 		p.quote(v)
-	case markup:
-		p.write("Markup(")
-		p.quote(string(v))
-		p.write(")")
 	case *undefined:
 		p.write("Undefined")
 	case *list:
+		if v.kind > aTuple {
+			p.fail("a %s cannot be printed", typeName(v))
+		}
 		p.list(v)
-	case *view:
-		p.write(v.name + "(")
-		p.list(&v.list)
-		p.write(")")
 	case *dict:
 		p.dict(v)
-	case *namespace:
-		p.write("<Namespace ")
-		p.dict(&v.dict)
-		p.write(">")
-	case *numbers:
-		p.write(fmt.Sprintf("range(%d, %d", v.start, v.stop))
-		if v.step != 1 {
-			p.write(fmt.Sprintf(", %d", v.step))
-		}
-		p.write(")")
-	case *macro:
-		p.write("<Macro ")
-		p.quote(v.name)
-		p.write(">")
 	default:
-		// Python would print an address here.
 		p.fail("a %s cannot be printed", typeName(v))
 	}
 }
 
 func (p *printer) list(l *list) {
 	open, close := "[", "]"
-	if l.tuple {
+	if l.kind == aTuple {
 		open, close = "(", ")"
 		if len(l.items) == 1 {
 			close = ",)"
@@ -568,16 +390,8 @@ func (p *printer) quote(s string) {
 	p.WriteByte(q)
 }
 
-// floatText is Python's repr of a float.
+// floatText is Python's repr of a float, which is finite.
 func floatText(f float64) string {
-	switch {
-	case math.IsInf(f, 1):
-		return "inf"
-	case math.IsInf(f, -1):
-		return "-inf"
-	case math.IsNaN(f):
-		return "nan"
-	}
 	s := strconv.FormatFloat(f, 'e', -1, 64)
 	exponent, _ := strconv.Atoi(s[strings.IndexByte(s, 'e')+1:])
 	if exponent < -4 || exponent >= 16 {

@@ -11,6 +11,8 @@ import (
 
 	"github.com/mlxc/mlxc/backend/internal/kernelcode"
 	"github.com/mlxc/mlxc/internal/air"
+	"github.com/mlxc/mlxc/internal/air/host"
+	"github.com/mlxc/mlxc/internal/air/nvptx"
 	"github.com/mlxc/mlxc/internal/testing/metallibs"
 	"github.com/mlxc/mlxc/internal/toolchain/cage"
 	"github.com/mlxc/mlxc/internal/toolchain/clang"
@@ -75,14 +77,14 @@ func TestHostileLibraries(t *testing.T) {
 			require.NoError(t, err)
 			for _, checked := range []bool{false, true} {
 				in.Checked = checked
-				if _, err = air.BuildHost(t.Context(), c, in); a.want == "" {
+				if _, err = host.Build(t.Context(), c, in); a.want == "" {
 					require.NoError(t, err)
 				} else {
 					assert.ErrorContains(t, err, a.want)
 				}
 			}
 			// On a GPU, a constructor is a kernel that nobody launches.
-			if _, err = air.PTX(t.Context(), c, in, air.Launch{}); a.want != "" && a.want != "run when it is loaded" {
+			if _, err = nvptx.Compile(t.Context(), c, in, nvptx.Launch{}); a.want != "" && a.want != "run when it is loaded" {
 				assert.Error(t, err)
 			}
 		})
@@ -120,7 +122,7 @@ func TestConsent(t *testing.T) {
 		t.Run(x.name, func(t *testing.T) {
 			in, err := kernelcode.New(x.compiler, cache, "").Find(t.Context(), &x.kernel)
 			if err == nil {
-				_, err = air.BuildHost(t.Context(), c, in)
+				_, err = host.Build(t.Context(), c, in)
 			}
 			if x.refused {
 				require.ErrorIs(t, err, cage.ErrNone)

@@ -16,6 +16,7 @@ import (
 
 	"github.com/mlxc/mlxc/backend/internal/kernelcode"
 	"github.com/mlxc/mlxc/internal/air"
+	"github.com/mlxc/mlxc/internal/air/nvptx"
 	"github.com/mlxc/mlxc/internal/toolchain/mslc"
 	"github.com/mlxc/mlxc/msl"
 	"github.com/mlxc/mlxc/msl/term"
@@ -27,7 +28,7 @@ type Request struct {
 	Code      Digest // of the source, [NewRequest]
 	Function  string
 	Constants []air.ConstantValue // in any order; those left out are 0
-	Launch    air.Launch
+	Launch    nvptx.Launch
 	Matrices  bool // it multiplies matrices
 }
 
@@ -91,7 +92,7 @@ func (r *Request) Input(u *mslc.Unit) (air.Input, error) {
 	return declared(air.Input{Name: r.File, IR: []byte(module), Kernel: &u.Kernels[i], Constants: r.Constants}, r.File, r.Function), err
 }
 
-// Kernel is a compiled one: its description, and what air.PTX made of it.
+// Kernel is a compiled one: its description, and what nvptx.Compile made of it.
 type Kernel struct {
 	Description *air.Kernel
 	PTX         []byte
@@ -135,16 +136,16 @@ type function struct {
 type form struct {
 	Constants    string `json:",omitempty"`
 	Programmatic bool
-	Addresses    bool    `json:",omitempty"` // of constants: it has them not by value
-	MMA          air.MMA `json:",omitempty"`
-	Size         int     // of the text, which stands behind that of the form before
+	Addresses    bool      `json:",omitempty"` // of constants: it has them not by value
+	MMA          nvptx.MMA `json:",omitempty"`
+	Size         int       // of the text, which stands behind that of the form before
 }
 
 // Maker is the digest of what makes PTX of Metal sources here: a change of it makes every archive that
 // was made before stale.
 var Maker = sync.OnceValue(func() string {
 	h := sha256.New()
-	h.Write(air.Generator())
+	h.Write(nvptx.Generator())
 	h.Write(mslc.Digest())
 	return hex.EncodeToString(h.Sum(nil))
 })

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/mlxc/mlxc/internal/air"
+	"github.com/mlxc/mlxc/internal/air/nvptx"
 	"github.com/mlxc/mlxc/internal/toolchain/clang"
 	"github.com/mlxc/mlxc/internal/toolchain/mslc"
 )
@@ -81,7 +82,7 @@ func TestAddresses(t *testing.T) {
 	assert.False(t, r.Matrices)
 	assert.True(t, OfFile("f.metal", "simdgroup_multiply(a, b, c)", "f").Matrices)
 	var all []Compiled
-	for _, l := range []air.Launch{{Values: true}, {}, {Values: true, Moving: true}} {
+	for _, l := range []nvptx.Launch{{Values: true}, {}, {Values: true, Moving: true}} {
 		r.Launch = l
 		all = append(all, Compiled{r, Kernel{k, fmt.Appendf(nil, "%+v", l)}})
 	}
@@ -94,7 +95,7 @@ func TestAddresses(t *testing.T) {
 		require.NoError(t, err)
 		assert.Equal(t, string(c.PTX), string(found.PTX))
 	}
-	r.Launch = air.Launch{Moving: true}
+	r.Launch = nvptx.Launch{Moving: true}
 	_, err = a.Find(r)
 	assert.ErrorIs(t, err, ErrUnknown)
 }
@@ -178,7 +179,7 @@ func TestWanted(t *testing.T) {
 	values := map[string][]string{}
 	for _, r := range all {
 		require.NotEmpty(t, sources[r.File])
-		if r.Launch == (air.Launch{Values: true}) {
+		if r.Launch == (nvptx.Launch{Values: true}) {
 			values[r.Function] = append(values[r.Function], constants(r.Constants))
 		}
 	}
@@ -211,10 +212,10 @@ func TestOwn(t *testing.T) {
 			continue
 		}
 		fresh++
-		_, err = air.Early(k.PTX)
+		_, err = nvptx.Early(k.PTX)
 		require.NoError(t, err, r.Function)
 		target := map[bool]string{false: "\n.target sm_80\n", true: "\n.target sm_90\n"}[r.Launch.Programmatic]
-		require.True(t, bytes.Contains(k.PTX, []byte(target)) && bytes.Contains(k.PTX, []byte(".visible .entry "+air.PTXEntry+"(")), r.Function)
+		require.True(t, bytes.Contains(k.PTX, []byte(target)) && bytes.Contains(k.PTX, []byte(".visible .entry "+nvptx.Entry+"(")), r.Function)
 		n := 6
 		for i := range k.Description.Args {
 			if k.Description.Args[i].Attribute == "" {
@@ -257,7 +258,7 @@ func TestMade(t *testing.T) {
 		require.NoError(t, err)
 		in, err := r.Input(u)
 		require.NoError(t, err)
-		text, err := air.PTX(t.Context(), c, in, r.Launch)
+		text, err := nvptx.Compile(t.Context(), c, in, r.Launch)
 		require.NoError(t, err)
 		assert.Equal(t, string(text), string(k.PTX), r.Function)
 		assert.Equal(t, in.Kernel, k.Description, r.Function)

@@ -7,6 +7,7 @@ import (
 	"github.com/mlxc/mlxc/backend/internal/advance"
 	"github.com/mlxc/mlxc/backend/internal/plan"
 	"github.com/mlxc/mlxc/internal/air"
+	"github.com/mlxc/mlxc/internal/air/nvptx"
 	"github.com/mlxc/mlxc/ir"
 	"github.com/mlxc/mlxc/msl"
 	"github.com/mlxc/mlxc/msl/decl"
@@ -14,8 +15,8 @@ import (
 )
 
 // Launches are the ways to launch a kernel for which each is compiled; one that multiplies matrices also
-// with [air.AllMMA].
-var Launches = []air.Launch{{Values: true}, {Values: true, Moving: true}, {Values: true, Programmatic: true}, {Values: true, Programmatic: true, Moving: true}}
+// with [nvptx.AllMMA].
+var Launches = []nvptx.Launch{{Values: true}, {Values: true, Moving: true}, {Values: true, Programmatic: true}, {Values: true, Programmatic: true, Moving: true}}
 
 // Wanted are the kernels that an archive has, and their sources by file: all that our library declares
 // and recorders or fusion can choose, for the function constants with which its declarations describe a
@@ -28,7 +29,7 @@ func Wanted() (all []Request, sources map[string]string, err error) {
 		for _, r.Launch = range Launches {
 			all = append(all, r)
 			if r.Matrices {
-				r.Launch.MMA = air.AllMMA
+				r.Launch.MMA = nvptx.AllMMA
 				all = append(all, r)
 			}
 		}

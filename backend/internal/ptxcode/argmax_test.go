@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/mlxc/mlxc/internal/air"
+	"github.com/mlxc/mlxc/internal/air/nvptx"
 	"github.com/mlxc/mlxc/internal/testing/ptxrun"
 )
 
@@ -29,7 +30,7 @@ func TestArgmaxInTwoSteps(t *testing.T) {
 	for _, name := range []string{"argmax_float32", "max_parts_float32", "argmax_parts_float32"} {
 		c, err := s.Find(t.Context(), builtin(name))
 		require.NoError(t, err)
-		text, err := c.PTX(t.Context(), air.Launch{Values: true})
+		text, err := c.PTX(t.Context(), nvptx.Launch{Values: true})
 		require.NoError(t, err)
 		// As in TestGemv.
 		begin, entry, ok := bytes.Cut(text, []byte(".func"))
@@ -56,7 +57,7 @@ func TestArgmaxInTwoSteps(t *testing.T) {
 			require.True(t, ok, "%s: argument %s", name, a)
 			params = append(params, v)
 		}
-		params = append(params, uint64(groups[0]*threads), uint64(groups[1]), 1, uint64(threads), 1, 1|air.WholeThreadgroups)
+		params = append(params, uint64(groups[0]*threads), uint64(groups[1]), 1, uint64(threads), 1, 1|nvptx.WholeThreadgroups)
 		require.NoError(t, k.Run(m, ptxrun.Launch{Params: params, Grid: groups, Block: threads}), name)
 	}
 	nan, inf, minus := float32(math.NaN()), float32(math.Inf(1)), float32(math.Copysign(0, -1))

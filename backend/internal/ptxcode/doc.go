@@ -2,7 +2,7 @@
 //
 //	s := ptxcode.New(cache, "")
 //	c, err := s.Find(ctx, &g.Kernels[i])
-//	text, err := c.PTX(ctx, air.Launch{})       // whose parameters are those of c.Kernel (air.PTX)
+//	text, err := c.PTX(ctx, nvptx.Launch{})       // whose parameters are those of c.Kernel (nvptx.Compile)
 //
 // Our own kernels were compiled beforehand (backend/internal/prebuilt), and generated ones are written by
 // backend/internal/ptxwrite. All others, and those whose prebuilt code is out of date, are compiled by clang, which is

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/mlxc/mlxc/internal/air"
+	"github.com/mlxc/mlxc/internal/air/nvptx"
 	"github.com/mlxc/mlxc/internal/testing/ptxrun"
 )
 
@@ -49,7 +50,7 @@ func TestGemv(t *testing.T) {
 		r := rand.New(rand.NewPCG(5, uint64(x.rows)))
 		c, err := s.Find(t.Context(), builtin(x.function))
 		require.NoError(t, err)
-		text, err := c.PTX(t.Context(), air.Launch{Values: true})
+		text, err := c.PTX(t.Context(), nvptx.Launch{Values: true})
 		require.NoError(t, err)
 		text = ofWholeSimdgroups(text)
 		p, err := ptxrun.Parse(text)
@@ -85,7 +86,7 @@ func TestGemv(t *testing.T) {
 				params = append(params, values[a.Name])
 			}
 			groups := uint32((n + x.rows - 1) / x.rows)
-			params = append(params, uint64(32*groups), uint64(x.threads), uint64(x.of), 32, uint64(x.threads), uint64(x.of)|air.WholeThreadgroups)
+			params = append(params, uint64(32*groups), uint64(x.threads), uint64(x.of), 32, uint64(x.threads), uint64(x.of)|nvptx.WholeThreadgroups)
 			what := fmt.Sprintf("%s: K = %d, N = %d, rows %d apart, from %d", x.function, k, n, ld, off)
 			require.NoError(t, p.Run(m, ptxrun.Launch{Params: params, Grid: [3]uint32{groups, 1, 1}, Block: uint32(32 * x.threads * x.of)}), what)
 			for i := range n {

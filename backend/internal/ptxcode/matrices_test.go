@@ -13,6 +13,7 @@ import (
 
 	"github.com/mlxc/mlxc/backend/internal/prebuilt"
 	"github.com/mlxc/mlxc/internal/air"
+	"github.com/mlxc/mlxc/internal/air/nvptx"
 	"github.com/mlxc/mlxc/internal/testing/ptxrun"
 	"github.com/mlxc/mlxc/internal/testing/sample"
 )
@@ -34,7 +35,7 @@ func TestMatrixProducts(t *testing.T) {
 		c, err := s.Find(t.Context(), builtin(x.function))
 		require.NoError(t, err)
 		require.True(t, c.Matrices)
-		text, err := c.PTX(t.Context(), air.Launch{Values: true, MMA: air.AllMMA})
+		text, err := c.PTX(t.Context(), nvptx.Launch{Values: true, MMA: nvptx.AllMMA})
 		require.NoError(t, err)
 		p, err := ptxrun.Parse(text)
 		require.NoError(t, err)
@@ -166,7 +167,7 @@ func TestFactorsInParts(t *testing.T) {
 		run := func(name string, groups [3]uint32) []float32 {
 			c, err := s.Find(t.Context(), builtin(name))
 			require.NoError(t, err)
-			text, err := c.PTX(t.Context(), air.Launch{Values: true, MMA: air.AllMMA})
+			text, err := c.PTX(t.Context(), nvptx.Launch{Values: true, MMA: nvptx.AllMMA})
 			require.NoError(t, err)
 			p, err := ptxrun.Parse(text)
 			require.NoError(t, err)
@@ -222,7 +223,7 @@ func TestMatricesInPairs(t *testing.T) {
 	require.NoError(t, err)
 	n := 0
 	for _, r := range all {
-		if r.Launch != (air.Launch{Values: true, MMA: air.AllMMA}) || strings.Contains(r.Function, "_b_8") || strings.Contains(r.Function, "gs_64") {
+		if r.Launch != (nvptx.Launch{Values: true, MMA: nvptx.AllMMA}) || strings.Contains(r.Function, "_b_8") || strings.Contains(r.Function, "gs_64") {
 			continue // the same code with other numbers
 		}
 		n++

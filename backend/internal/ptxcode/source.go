@@ -14,6 +14,7 @@ import (
 	"github.com/mlxc/mlxc/backend/internal/prebuilt"
 	"github.com/mlxc/mlxc/backend/internal/ptxwrite"
 	"github.com/mlxc/mlxc/internal/air"
+	"github.com/mlxc/mlxc/internal/air/nvptx"
 	"github.com/mlxc/mlxc/internal/toolchain/clang"
 	"github.com/mlxc/mlxc/ir"
 	"github.com/mlxc/mlxc/msl"
@@ -27,7 +28,7 @@ type Source struct {
 	archive func() (*prebuilt.Archive, error)
 	trust   bool
 	theirs  *prebuilt.Archive // has kernels of source files; nil: there is none
-	image   func(ctx context.Context, in air.Input, launch air.Launch) ([]byte, error)
+	image   func(ctx context.Context, in air.Input, launch nvptx.Launch) ([]byte, error)
 
 	mu       sync.Mutex
 	compiler *clang.Compiler // nil: it was not looked for, or not found
@@ -57,7 +58,7 @@ func New(cache *air.Cache, library string) *Source {
 
 // Images has [Code.PTX] return what make returns for a kernel's module, for tests without a GPU. Descriptions are
 // found as usual.
-func (s *Source) Images(make func(ctx context.Context, in air.Input, launch air.Launch) ([]byte, error)) {
+func (s *Source) Images(make func(ctx context.Context, in air.Input, launch nvptx.Launch) ([]byte, error)) {
 	s.image = make
 }
 
@@ -218,8 +219,8 @@ func (c *Code) input(ctx context.Context) (*air.Input, error) {
 	return c.in, nil
 }
 
-// PTX returns the text of an entry as [air.PTX] makes it.
-func (c *Code) PTX(ctx context.Context, launch air.Launch) (text []byte, err error) {
+// PTX returns the text of an entry as [nvptx.Compile] makes it.
+func (c *Code) PTX(ctx context.Context, launch nvptx.Launch) (text []byte, err error) {
 	if c.source.image != nil {
 		in, err := c.input(ctx)
 		if err != nil {
@@ -265,9 +266,9 @@ func (c *Code) PTX(ctx context.Context, launch air.Launch) (text []byte, err err
 	}
 	s := c.source
 	counted.Cached++
-	return s.cache.Data(ctx, air.PTXKey(*s.compiler, *in, launch), "kernel.ptx", func() ([]byte, error) {
+	return s.cache.Data(ctx, nvptx.Key(*s.compiler, *in, launch), "kernel.ptx", func() ([]byte, error) {
 		counted.Cached, counted.Compiled = 0, 1
-		return air.PTX(ctx, *s.compiler, *in, launch)
+		return nvptx.Compile(ctx, *s.compiler, *in, launch)
 	})
 }
 

@@ -15,6 +15,7 @@ import (
 	"github.com/mlxc/mlxc/backend/internal/plan"
 	"github.com/mlxc/mlxc/backend/internal/prebuilt"
 	"github.com/mlxc/mlxc/internal/air"
+	"github.com/mlxc/mlxc/internal/air/nvptx"
 	"github.com/mlxc/mlxc/internal/testing/sample"
 	"github.com/mlxc/mlxc/internal/toolchain/clang"
 	"github.com/mlxc/mlxc/ir"
@@ -67,7 +68,7 @@ func TestOwnWithoutClang(t *testing.T) {
 			continue // until the next make ptx, which names it
 		}
 		launch := r.Launch
-		r.Launch = air.Launch{}
+		r.Launch = nvptx.Launch{}
 		c := &Code{source: s, find: func(context.Context) (air.Input, error) { return air.Input{}, errors.New("it is compiled") }}
 		require.NoError(t, c.described(t.Context(), &r), r.Function)
 		assert.Equal(t, r.Function, c.Kernel.Name)
@@ -84,14 +85,14 @@ func TestWithoutClang(t *testing.T) {
 	s := archived(t)
 	c, err := s.Find(t.Context(), builtin("rmsfloat32"))
 	require.NoError(t, err)
-	text, err := c.PTX(t.Context(), air.Launch{Values: true})
+	text, err := c.PTX(t.Context(), nvptx.Launch{Values: true})
 	require.NoError(t, err)
 	assert.Equal(t, "text of rms", string(text))
 	assert.Equal(t, "rmsfloat32", c.Kernel.Name)
 
 	c, err = s.Find(t.Context(), &ir.Kernel{Function: silu, Library: ir.Library{Kind: ir.Generated}})
 	require.NoError(t, err)
-	text, err = c.PTX(t.Context(), air.Launch{Programmatic: true, Values: true})
+	text, err = c.PTX(t.Context(), nvptx.Launch{Programmatic: true, Values: true})
 	require.NoError(t, err)
 	assert.Contains(t, string(text), silu)
 	assert.Len(t, c.Kernel.Args, 4)
@@ -105,7 +106,7 @@ func TestWithoutClang(t *testing.T) {
 	assert.ErrorIs(t, err, backend.ErrNoCompiler)
 	c, err = s.Find(t.Context(), builtin("rmsfloat32"))
 	require.NoError(t, err)
-	_, err = c.PTX(t.Context(), air.Launch{Moving: true, Values: true})
+	_, err = c.PTX(t.Context(), nvptx.Launch{Moving: true, Values: true})
 	assert.ErrorIs(t, err, prebuilt.ErrUnknown)
 	assert.ErrorContains(t, err, clang.Env)
 	_, err = s.Own(t.Context(), plan.MovesFile, plan.Moves, "mlxc_copy_4")
@@ -143,7 +144,7 @@ func TestBeforehand(t *testing.T) {
 	}
 	k := file("k.metal", twice)
 	r := prebuilt.OfFile("elsewhere/k.metal", twice, "f")
-	r.Launch = air.Launch{Programmatic: true, Values: true}
+	r.Launch = nvptx.Launch{Programmatic: true, Values: true}
 	r.Constants = []air.ConstantValue{{Index: 2, Bits: 7}}
 	data, err := prebuilt.Write("", []prebuilt.Compiled{{Request: r, Kernel: prebuilt.Kernel{Description: &air.Kernel{Name: "f"}, PTX: []byte("text of f")}}})
 	require.NoError(t, err)
@@ -155,7 +156,7 @@ func TestBeforehand(t *testing.T) {
 	text, err := c.PTX(t.Context(), r.Launch)
 	require.NoError(t, err)
 	assert.Equal(t, "text of f", string(text))
-	_, err = c.PTX(t.Context(), air.Launch{Values: true})
+	_, err = c.PTX(t.Context(), nvptx.Launch{Values: true})
 	assert.ErrorIs(t, err, prebuilt.ErrUnknown)
 	assert.ErrorContains(t, err, clang.Env)
 	_, err = s.Find(t.Context(), file("other.metal", twice))
@@ -165,7 +166,7 @@ func TestBeforehand(t *testing.T) {
 	assert.ErrorContains(t, err, clang.Env)
 	c, err = s.Find(t.Context(), builtin("rmsfloat32")) // our own kernels come from the program's archive
 	require.NoError(t, err)
-	text, err = c.PTX(t.Context(), air.Launch{Values: true})
+	text, err = c.PTX(t.Context(), nvptx.Launch{Values: true})
 	require.NoError(t, err)
 	assert.Equal(t, "text of rms", string(text))
 }
@@ -176,7 +177,7 @@ func TestCompiled(t *testing.T) {
 	for n := range 2 {
 		c, err := s.Own(t.Context(), plan.MovesFile, plan.Moves, "mlxc_copy_4")
 		require.NoError(t, err)
-		for _, l := range []air.Launch{{Values: true}, {Programmatic: true, Moving: true, Values: true}} {
+		for _, l := range []nvptx.Launch{{Values: true}, {Programmatic: true, Moving: true, Values: true}} {
 			text, err := c.PTX(t.Context(), l)
 			require.NoError(t, err)
 			assert.Equal(t, l.Programmatic, strings.Contains(string(text), ".target sm_90"))
@@ -187,7 +188,7 @@ func TestCompiled(t *testing.T) {
 	}
 	c, err := s.Find(t.Context(), builtin("rope_float32", ir.FunctionConstant{Index: 1, Bits: 1}))
 	require.NoError(t, err)
-	_, err = c.PTX(t.Context(), air.Launch{Values: true})
+	_, err = c.PTX(t.Context(), nvptx.Launch{Values: true})
 	require.NoError(t, err)
 	assert.Equal(t, 1, s.Counts().Stale)
 	assert.Contains(t, s.Counts().Why, "kernel rope_float32 of rope.metal: the prebuilt code is that of another state of its source")
@@ -212,7 +213,7 @@ func TestMovesMoveVectors(t *testing.T) {
 	for name, want := range map[string][2]int{"mlxc_copy_16": {1, 1}, "mlxc_fill_16": {1, 1}, "mlxc_copy_4": {1, 1}} {
 		c, err := s.Own(t.Context(), plan.MovesFile, plan.Moves, name)
 		require.NoError(t, err)
-		text, err := c.PTX(t.Context(), air.Launch{Values: true, Programmatic: true})
+		text, err := c.PTX(t.Context(), nvptx.Launch{Values: true, Programmatic: true})
 		require.NoError(t, err)
 		loads, stores := strings.Count(string(text), "\tld.global."), strings.Count(string(text), "\tst.global.")
 		assert.Equal(t, want, [2]int{loads, stores}, "%s:\n%s", name, text)

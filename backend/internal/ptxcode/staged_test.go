@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/mlxc/mlxc/internal/air"
+	"github.com/mlxc/mlxc/internal/air/nvptx"
 	"github.com/mlxc/mlxc/internal/testing/ptxrun"
 	"github.com/mlxc/mlxc/internal/testing/sample"
 )
@@ -96,7 +97,7 @@ func TestStagedProducts(t *testing.T) {
 				c, err := s.Find(t.Context(), builtin(function))
 				require.NoError(t, err)
 				if p == nil {
-					text, err := c.PTX(t.Context(), air.Launch{Values: true, Programmatic: true})
+					text, err := c.PTX(t.Context(), nvptx.Launch{Values: true, Programmatic: true})
 					require.NoError(t, err)
 					assert.NotContains(t, string(text), ".ftz")
 					p, err = ptxrun.Parse(ofWholeSimdgroups(text))
@@ -124,7 +125,7 @@ func TestStagedProducts(t *testing.T) {
 					params = append(params, v)
 				}
 				grid := [3]uint32{1, uint32(groups), 1}
-				params = append(params, 32, uint64(simdgroups*groups), 1, 32, uint64(simdgroups), 1|air.WholeThreadgroups)
+				params = append(params, 32, uint64(simdgroups*groups), 1, 32, uint64(simdgroups), 1|nvptx.WholeThreadgroups)
 				before := p.Steps
 				require.NoError(t, p.Run(m, ptxrun.Launch{Params: params, Grid: grid, Block: uint32(32 * simdgroups)}), "%s: %s", what, function)
 				return out, p.Steps - before

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/mlxc/mlxc/internal/air"
+	"github.com/mlxc/mlxc/internal/air/nvptx"
 	"github.com/mlxc/mlxc/internal/testing/sample"
 	"github.com/mlxc/mlxc/internal/toolchain/clang"
 	"github.com/mlxc/mlxc/internal/toolchain/mslc"
@@ -58,7 +59,7 @@ func TestOwnKernelsWait(t *testing.T) {
 			k := &u.Kernels[i]
 			module, err := u.Module(k.Name)
 			require.NoError(t, err)
-			early, reason, err := air.Waits(t.Context(), c, air.Input{Name: filepath.Base(file), IR: []byte(module), Kernel: k})
+			early, reason, err := nvptx.Waits(t.Context(), c, air.Input{Name: filepath.Base(file), IR: []byte(module), Kernel: k})
 			require.NoError(t, err)
 			if len(early) > 0 {
 				there++

@@ -2,7 +2,7 @@
 //
 //	d, err := decl.Elementwise("out0[i] = round(f32, in0[i] / (1.0 + exp(-in0[i])) * in1[i])")
 //	k := ptxwrite.Describe(d)                  // the arguments, as the Metal source of msl/elementwise has them
-//	text := ptxwrite.Emit(d, air.Launch{})     // an entry as air.PTX makes of that source
+//	text := ptxwrite.Emit(d, nvptx.Launch{})     // an entry as nvptx.Compile makes of that source
 //
 // An entry takes the same parameters in the same order, numbers its threads in the same way, and computes
 // the same bits: each operation of a term is one of PTX's, rounded to f32, and never contracted; the

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/mlxc/mlxc/internal/air"
+	"github.com/mlxc/mlxc/internal/air/nvptx"
 	"github.com/mlxc/mlxc/ir"
 	"github.com/mlxc/mlxc/msl/decl"
 	"github.com/mlxc/mlxc/msl/elementwise"
@@ -49,7 +50,7 @@ func Describe(d *decl.Decl) *air.Kernel {
 }
 
 // Emit returns the PTX of a generated kernel's entry, for a way to launch it.
-func Emit(d *decl.Decl, launch air.Launch) []byte {
+func Emit(d *decl.Decl, launch nvptx.Launch) []byte {
 	e := &emitter{Program: elementwise.Compile(d), launch: launch, next: map[string]int{"p": 1, "rs": 1, "r": 1, "rd": 1}}
 	e.thread()
 	e.steps()
@@ -60,7 +61,7 @@ func Emit(d *decl.Decl, launch air.Launch) []byte {
 // emitter writes one entry.
 type emitter struct {
 	*elementwise.Program
-	launch air.Launch
+	launch nvptx.Launch
 	next   map[string]int // by kind of register, the next number
 	b      strings.Builder
 	labels int
@@ -91,7 +92,7 @@ func (e *emitter) parameters() int { return e.arguments() + 6 }
 // arguments is how many of the parameters are addresses.
 func (e *emitter) arguments() int { return len(e.Operands) + len(e.Out) + len(e.Constants) }
 
-func parameter(i int) string { return fmt.Sprintf("[%s_param_%d]", air.PTXEntry, i) }
+func parameter(i int) string { return fmt.Sprintf("[%s_param_%d]", nvptx.Entry, i) }
 
 // thread computes the position of the thread, and has it return if that is not in the grid.
 func (e *emitter) thread() {
@@ -125,7 +126,7 @@ func (e *emitter) thread() {
 			numbers[i-n] = e.make("r", "add.s32", "%s, %s", numbers[i-n], low)
 		}
 	}
-	numbers[5] = e.make("r", "and.b32", "%s, %d", numbers[5], air.WholeThreadgroups-1)
+	numbers[5] = e.make("r", "and.b32", "%s, %d", numbers[5], nvptx.WholeThreadgroups-1)
 	lane := e.make("r", "mov.u32", "%%tid.x")
 	var begin, here [3]string
 	out := ""
@@ -323,7 +324,7 @@ func (e *emitter) text() []byte {
 	if e.launch.Programmatic {
 		target = "sm_90"
 	}
-	fmt.Fprintf(&b, "// mlxc early arguments:\n//\n// %s\n//\n\n.version 8.0\n.target %s\n.address_size 64\n\n.visible .entry %s(\n", e.Decl.Name, target, air.PTXEntry)
+	fmt.Fprintf(&b, "// mlxc early arguments:\n//\n// %s\n//\n\n.version 8.0\n.target %s\n.address_size 64\n\n.visible .entry %s(\n", e.Decl.Name, target, nvptx.Entry)
 	n := e.parameters()
 	if e.launch.Moving {
 		n += 2
@@ -341,7 +342,7 @@ func (e *emitter) text() []byte {
 		if i == n-1 {
 			comma = ""
 		}
-		fmt.Fprintf(&b, "\t.param %s %s_param_%d%s\n", kind, air.PTXEntry, i, comma)
+		fmt.Fprintf(&b, "\t.param %s %s_param_%d%s\n", kind, nvptx.Entry, i, comma)
 	}
 	b.WriteString(")\n.maxntid 1024\n{\n")
 	for _, k := range []struct{ kind, typ string }{{"p", "pred"}, {"rs", "b16"}, {"r", "b32"}, {"rd", "b64"}} {

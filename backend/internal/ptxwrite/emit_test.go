@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/mlxc/mlxc/internal/air"
+	"github.com/mlxc/mlxc/internal/air/nvptx"
 	"github.com/mlxc/mlxc/internal/testing/ptxrun"
 	"github.com/mlxc/mlxc/internal/testing/randomterm"
 	"github.com/mlxc/mlxc/internal/testing/sample"
@@ -22,7 +23,7 @@ import (
 	"github.com/mlxc/mlxc/msl/elementwise"
 )
 
-var launches = []air.Launch{{}, {Moving: true}, {Values: true}, {Programmatic: true, Values: true}, {Programmatic: true, Moving: true, Values: true}}
+var launches = []nvptx.Launch{{}, {Moving: true}, {Values: true}, {Programmatic: true, Values: true}, {Programmatic: true, Moving: true, Values: true}}
 
 // texts use every operation, type and index.
 var texts = []string{
@@ -49,12 +50,12 @@ func compiled(t *testing.T, d *decl.Decl) air.Input {
 }
 
 // results runs the text of a kernel, and returns what it has stored.
-func results(d *decl.Decl, text []byte, launch air.Launch, seed uint64) ([]byte, error) {
+func results(d *decl.Decl, text []byte, launch nvptx.Launch, seed uint64) ([]byte, error) {
 	p, err := ptxrun.Parse(text)
 	if err != nil {
 		return nil, err
 	}
-	if early, err := air.Early(text); err != nil || len(early) > 0 {
+	if early, err := nvptx.Early(text); err != nil || len(early) > 0 {
 		return nil, fmt.Errorf("early arguments %v: %w", early, err)
 	}
 	if target := map[bool]string{false: "sm_80", true: "sm_90"}[launch.Programmatic]; p.Target != target {
@@ -86,7 +87,7 @@ func results(d *decl.Decl, text []byte, launch air.Launch, seed uint64) ([]byte,
 }
 
 // same compares what both texts of a kernel store, for all launches.
-func same(t *testing.T, c clang.Compiler, text string, seed uint64, launches ...air.Launch) {
+func same(t *testing.T, c clang.Compiler, text string, seed uint64, launches ...nvptx.Launch) {
 	t.Helper()
 	d, err := decl.Elementwise(text)
 	require.NoError(t, err)
@@ -96,7 +97,7 @@ func same(t *testing.T, c clang.Compiler, text string, seed uint64, launches ...
 	}
 	require.Equal(t, in.Kernel, Describe(d), text)
 	for _, l := range launches {
-		theirs, err := air.PTX(context.Background(), c, in, l)
+		theirs, err := nvptx.Compile(context.Background(), c, in, l)
 		require.NoError(t, err)
 		want, err := results(d, theirs, l, seed)
 		require.NoError(t, err, "%s, %+v\n%s", text, l, theirs)
@@ -133,7 +134,7 @@ func TestEmit(t *testing.T) {
 func TestEmitNoticed(t *testing.T) {
 	d, err := decl.Elementwise("out0[i, j] = round(f32, min(in0[i, j], in1[j]) * s0 + exp(in0[i, j])); out1[i, j] = round(f16, in0[i, j] - in2[i])")
 	require.NoError(t, err)
-	l := air.Launch{Moving: true}
+	l := nvptx.Launch{Moving: true}
 	text := string(Emit(d, l))
 	const seeds = 6
 	var want [seeds][]byte

@@ -5,10 +5,11 @@ import (
 	"embed"
 	"fmt"
 	"maps"
-	"path"
 	"slices"
 	"strings"
 	"sync"
+
+	"github.com/mlxc/mlxc/internal/files/sources"
 )
 
 // Target is what the bodies are for.
@@ -131,26 +132,11 @@ func printable(name string) string {
 }
 
 //go:embed *.go math/math.ll
-var sources embed.FS
+var own embed.FS
 
-// Digest is of all that the bodies depend on: who keeps compiled code keeps it by this too.
+// Digest is the digest of all files that the bodies are made of. Keys of compiled code include it.
 var Digest = sync.OnceValue(func() [sha256.Size]byte {
 	h := sha256.New()
-	for _, dir := range []string{".", "math"} {
-		entries, err := sources.ReadDir(dir)
-		if err != nil {
-			panic(err) // INVARIANT: the files are part of the program.
-		}
-		for _, e := range entries {
-			if e.IsDir() || strings.HasSuffix(e.Name(), "_test.go") {
-				continue
-			}
-			text, err := sources.ReadFile(path.Join(dir, e.Name()))
-			if err != nil {
-				panic(err) // INVARIANT: as above.
-			}
-			fmt.Fprintf(h, "%s %d\n%s", e.Name(), len(text), text)
-		}
-	}
+	sources.Add(h, own)
 	return [sha256.Size]byte(h.Sum(nil))
 })

@@ -12,8 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/mlxc/mlxc/internal/testing/benchgraphs"
-	"github.com/mlxc/mlxc/internal/testing/metamorph"
-	"github.com/mlxc/mlxc/internal/testing/oracle"
+	"github.com/mlxc/mlxc/internal/testing/judge"
 	"github.com/mlxc/mlxc/internal/testing/recorded"
 	"github.com/mlxc/mlxc/internal/testing/sample"
 	"github.com/mlxc/mlxc/ir"
@@ -46,7 +45,7 @@ func results(t *testing.T) (out []section) {
 		return n / 4
 	}
 	optimized := func(name string, g *ir.Graph, p passes.Pipeline) {
-		out = append(out, section{fmt.Sprintf("%s, %s", name, metamorph.Text(p)), optimizedText(g, p)})
+		out = append(out, section{fmt.Sprintf("%s, %s", name, judge.PipelineText(p)), optimizedText(g, p)})
 	}
 	ps := []passes.Pipeline{passes.DefaultPipeline()}
 	for _, text := range pipelines {
@@ -68,10 +67,9 @@ func results(t *testing.T) (out []section) {
 	}
 	rng := rand.New(rand.NewPCG(11, uint64(sample.Run())))
 	for i := range part(randomPipelines) {
-		r := recipe(rng)
-		g, err := r.Graph()
+		g, err := judge.GenerateBuiltin(rng)
 		require.NoError(t, err)
-		p, err := r.Pipeline()
+		p, err := judge.Pipeline(rng)
 		require.NoError(t, err)
 		optimized(fmt.Sprint("random ", i), g, p)
 	}
@@ -91,18 +89,18 @@ func results(t *testing.T) (out []section) {
 		if g.Check() == nil {
 			optimized(fmt.Sprint("layers with changes ", i), g, ps[i%len(ps)])
 		}
-		m := oracle.Mutations[i%len(oracle.Mutations)]
+		m := judge.Mutations[i%len(judge.Mutations)]
 		if after, ok := m.Apply(rng, layers); ok {
 			out = append(out, section{fmt.Sprintf("change %d of layers, %s", i, m.Name), text(prove.Check(context.Background(), layers, after, prove.Options{}))})
 		}
 	}
 	for i := range part(randomGraphs) {
-		g, err := oracle.Generate(rng, oracle.Options{}, func(g *ir.Graph) error {
-			oracle.PlaceBarriers(g)
+		g, err := judge.Generate(rng, judge.Options{}, func(g *ir.Graph) error {
+			judge.PlaceBarriers(g)
 			return nil
 		})
 		require.NoError(t, err)
-		for _, m := range oracle.Mutations {
+		for _, m := range judge.Mutations {
 			for n := range changesOfEach {
 				if after, ok := m.Apply(rng, g); ok {
 					p := prove.Check(context.Background(), g, after, prove.Options{Allow: []string{"round"}[:n%2]})
@@ -112,22 +110,6 @@ func results(t *testing.T) (out []section) {
 		}
 	}
 	return out
-}
-
-// recipe draws the recipe from which metamorph makes a graph and a pipeline.
-func recipe(rng *rand.Rand) (r metamorph.Recipe) {
-	some := func(n int) []byte {
-		out := make([]byte, n)
-		for i := range out {
-			out[i] = byte(rng.Uint32())
-		}
-		return out
-	}
-	r = metamorph.Recipe{Params: rng.IntN(2) == 0, Effects: uint8(rng.IntN(3)), Commits: uint8(rng.Uint32()), Extra: some(rng.IntN(3)), Passes: some(1 + rng.IntN(16)), Ops: make([]metamorph.Op, 1+rng.IntN(14))}
-	for i := range r.Ops {
-		copy(r.Ops[i][:], some(len(r.Ops[i])))
-	}
-	return r
 }
 
 func format(g *ir.Graph) string { return mlxt.Format(&ir.Module{Graphs: []*ir.Graph{g}}) }

@@ -10,6 +10,8 @@ import (
 	"strings"
 
 	"github.com/mlxc/mlxc/internal/air"
+	"github.com/mlxc/mlxc/internal/air/host"
+	"github.com/mlxc/mlxc/internal/air/nvptx"
 	"github.com/mlxc/mlxc/internal/metallib"
 	"github.com/mlxc/mlxc/internal/toolchain/clang"
 )
@@ -54,20 +56,20 @@ func (c *checker) check(ctx context.Context, lib *metallib.Library, name string)
 
 func (c *checker) compile(ctx context.Context, in air.Input) error {
 	if c.ptx {
-		text, err := air.PTX(ctx, c.compiler, in, air.Launch{})
+		text, err := nvptx.Compile(ctx, c.compiler, in, nvptx.Launch{})
 		if err != nil {
 			return err
 		}
 		return wholePTX(text)
 	}
 	if c.target != "" {
-		object, err := air.BuildObject(ctx, c.compiler, in)
+		object, err := host.BuildObject(ctx, c.compiler, in)
 		if err != nil {
 			return err
 		}
 		return selfContained(object, c.checked, (*elf.File).Symbols)
 	}
-	object, err := air.BuildHost(ctx, c.compiler, in)
+	object, err := host.Build(ctx, c.compiler, in)
 	if err != nil {
 		return err
 	}

@@ -14,6 +14,7 @@ import (
 	"sync/atomic"
 
 	"github.com/mlxc/mlxc/internal/air"
+	"github.com/mlxc/mlxc/internal/air/host"
 	"github.com/mlxc/mlxc/internal/files/mmap"
 	"github.com/mlxc/mlxc/internal/metallib"
 	"github.com/mlxc/mlxc/internal/toolchain/clang"
@@ -84,7 +85,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	fmt.Fprintf(stdout, "%s: clang %d\n", compiler, compiler.Version)
 	c := coverage{
 		options: o, checker: checker{compiler, o.target, o.checked, o.ptx}, kept: kept,
-		with: fmt.Sprintf("%x", air.HostKey(compiler, air.Input{Kernel: &air.Kernel{}})), progress: stderr,
+		with: fmt.Sprintf("%x", host.Key(compiler, air.Input{Kernel: &air.Kernel{}})), progress: stderr,
 	}
 	for _, path := range flags.Args() {
 		total, passed, err := c.library(ctx, path)

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/mlxc/mlxc/internal/air"
+	"github.com/mlxc/mlxc/internal/air/nvptx"
 	"github.com/mlxc/mlxc/internal/toolchain/clang"
 	"github.com/mlxc/mlxc/internal/toolchain/mslc"
 )
@@ -30,7 +31,7 @@ func TestMasksAreKnown(t *testing.T) {
 		k := &u.Kernels[i]
 		module, err := u.Module(k.Name)
 		require.NoError(t, err)
-		out, err := air.PTX(t.Context(), c, air.Input{Name: "divergent.metal", IR: []byte(module), Kernel: k}, air.Launch{})
+		out, err := nvptx.Compile(t.Context(), c, air.Input{Name: "divergent.metal", IR: []byte(module), Kernel: k}, nvptx.Launch{})
 		require.NoError(t, err)
 		assert.NotContains(t, string(out), "activemask", k.Name)
 		votes += strings.Count(string(out), "vote.sync.ballot")

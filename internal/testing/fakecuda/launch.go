@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/mlxc/mlxc/internal/air"
+	"github.com/mlxc/mlxc/internal/air/nvptx"
 	"github.com/mlxc/mlxc/ir"
 )
 
@@ -173,9 +174,9 @@ func (g *GPU) resolve(l *launch, params []uint64) (*run, uint32) {
 	r := &run{launch: l}
 	name := l.kernel.Name
 	numbers := params[len(params)-6:]
-	all := numbers[5]&air.WholeThreadgroups != 0
+	all := numbers[5]&nvptx.WholeThreadgroups != 0
 	for i := range 3 {
-		r.grid[i], r.group[i] = uint32(numbers[i]), uint32(numbers[3+i]&^air.WholeThreadgroups)
+		r.grid[i], r.group[i] = uint32(numbers[i]), uint32(numbers[3+i]&^nvptx.WholeThreadgroups)
 		if r.group[i] == 0 {
 			g.note("kernel %s: a threadgroup of no threads in dimension %d", name, i)
 			return nil, launchFailed

@@ -12,12 +12,13 @@ import (
 	"sync"
 
 	"github.com/mlxc/mlxc/internal/air"
+	"github.com/mlxc/mlxc/internal/air/nvptx"
 	"github.com/mlxc/mlxc/ir"
 )
 
 // image is what a module is loaded from, in place of PTX.
 type image struct {
-	Launch air.Launch
+	Launch nvptx.Launch
 	Early  []int `json:",omitempty"` // indices of the arguments that are read before the wait
 	Input  air.Input
 }
@@ -27,7 +28,7 @@ const earlyLine = "// mlxc early arguments:"
 
 // Image encodes a kernel and how it is launched, in place of PTX. early are the indices of the arguments that the
 // kernel says it reads before its wait.
-func Image(in air.Input, launch air.Launch, early ...int) ([]byte, error) {
+func Image(in air.Input, launch nvptx.Launch, early ...int) ([]byte, error) {
 	data, err := json.Marshal(image{launch, early, in})
 	if err != nil {
 		return nil, err
@@ -140,7 +141,7 @@ func init() {
 		switch {
 		case a[0] == 0 || a[2] == 0:
 			return invalidValue
-		case text(a[2], 1<<12) != air.PTXEntry:
+		case text(a[2], 1<<12) != nvptx.Entry:
 			return notFound
 		}
 		h := g.handle(&function{c, sharedBytes - c.static()})

@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/mlxc/mlxc/internal/air"
+	"github.com/mlxc/mlxc/internal/air/nvptx"
 	"github.com/mlxc/mlxc/internal/cuda"
 	"github.com/mlxc/mlxc/internal/testing/fakecuda"
 	"github.com/mlxc/mlxc/internal/testing/sample"
@@ -77,7 +78,7 @@ func (p *program) words(a cuda.Address) (out [cells]uint32) {
 }
 
 // kernel compiles and loads a kernel of source.
-func (p *program) kernel(name string, form air.Launch, early ...int) cuda.Function {
+func (p *program) kernel(name string, form nvptx.Launch, early ...int) cuda.Function {
 	u, err := mslc.Compile(p.t.Context(), "rules.metal", source, mslc.Options{Kernels: []string{name}})
 	require.NoError(p.t, err)
 	ir, err := u.Module(name)
@@ -87,7 +88,7 @@ func (p *program) kernel(name string, form air.Launch, early ...int) cuda.Functi
 	m, err := cuda.LoadModule(text)
 	require.NoError(p.t, err)
 	p.defers(m.Unload)
-	f, err := m.Function(air.PTXEntry)
+	f, err := m.Function(nvptx.Entry)
 	require.NoError(p.t, err)
 	return f
 }
@@ -136,7 +137,7 @@ func (p *program) run(g cuda.Graph) {
 // TestRules: mistakes of a program are noted, and nothing else.
 func TestRules(t *testing.T) {
 	sample.Long(t)
-	early := air.Launch{Programmatic: true}
+	early := nvptx.Launch{Programmatic: true}
 	for _, c := range []struct {
 		name string
 		do   func(p *program)
@@ -144,7 +145,7 @@ func TestRules(t *testing.T) {
 	}{
 		{"nothing", func(p *program) {}, ""},
 		{"kernels in order", func(p *program) {
-			x, k := p.alloc(4*cells), p.kernel("advance", air.Launch{})
+			x, k := p.alloc(4*cells), p.kernel("advance", nvptx.Launch{})
 			for range 3 {
 				p.start(p.launch(k, x))
 			}
@@ -169,7 +170,7 @@ func TestRules(t *testing.T) {
 		{"a copy behind the end", func(p *program) { _ = cuda.CopyWithin(p.stream, p.alloc(256), p.alloc(512), 260) }, "are not there, or no longer"},
 		{"memory is freed too early", func(p *program) {
 			a, _ := cuda.Alloc(4 * cells)
-			p.start(p.launch(p.kernel("advance", air.Launch{}), a))
+			p.start(p.launch(p.kernel("advance", nvptx.Launch{}), a))
 			_ = cuda.Free(a)
 		}, "operations that have not ended use it"},
 		{"pinned memory is freed too early", func(p *program) {
@@ -183,52 +184,52 @@ func TestRules(t *testing.T) {
 			_ = cuda.FreeHost(b)
 		}, "was written behind its end"},
 		{"a kernel writes before its memory", func(p *program) {
-			p.start(p.launch(p.kernel("before", air.Launch{}), p.alloc(256)))
+			p.start(p.launch(p.kernel("before", nvptx.Launch{}), p.alloc(256)))
 			_ = p.stream.Synchronize()
 		}, "was written before its beginning"},
 		{"too many threads", func(p *program) {
-			l := p.launch(p.kernel("advance", air.Launch{}), p.alloc(4*cells))
+			l := p.launch(p.kernel("advance", nvptx.Launch{}), p.alloc(4*cells))
 			l.Block = 1025
 			_ = l.Start(p.stream)
 		}, "cuLaunchKernel: the arguments are not valid"},
 		{"no blocks", func(p *program) {
-			l := p.launch(p.kernel("advance", air.Launch{}), p.alloc(4*cells))
+			l := p.launch(p.kernel("advance", nvptx.Launch{}), p.alloc(4*cells))
 			l.Grid[1] = 0
 			_ = l.Start(p.stream)
 		}, "cuLaunchKernel: the arguments are not valid"},
 		{"too much shared memory", func(p *program) {
-			l := p.launch(p.kernel("advance", air.Launch{}), p.alloc(4*cells))
+			l := p.launch(p.kernel("advance", nvptx.Launch{}), p.alloc(4*cells))
 			l.Shared = 49 << 10
 			_ = l.Start(p.stream)
 		}, "cuLaunchKernel: the arguments are not valid"},
 		{"blocks that are not those of the parameters", func(p *program) {
-			l := p.launch(p.kernel("advance", air.Launch{}), p.alloc(4*cells))
+			l := p.launch(p.kernel("advance", nvptx.Launch{}), p.alloc(4*cells))
 			l.Grid[0] = 2
 			_ = l.Start(p.stream)
 			_ = p.stream.Synchronize()
 		}, "2 blocks are launched in dimension 0"},
 		{"a threadgroup that is said to be whole", func(p *program) {
-			l := p.launch(p.kernel("advance", air.Launch{}), p.alloc(4*cells))
+			l := p.launch(p.kernel("advance", nvptx.Launch{}), p.alloc(4*cells))
 			values := p.block[len(p.block)-16*7:] // an address, the grid's threads, and a threadgroup's
 			binary.LittleEndian.PutUint64(values[8*1:], cells-1)
-			binary.LittleEndian.PutUint64(values[8*6:], 1|air.WholeThreadgroups)
+			binary.LittleEndian.PutUint64(values[8*6:], 1|nvptx.WholeThreadgroups)
 			_ = l.Start(p.stream)
 			_ = p.stream.Synchronize()
 		}, "31 threads are in threadgroups of 32 in dimension 0, where all should be whole"},
 		{"an edge twice", func(p *program) {
-			x, k, g := p.alloc(4*cells), p.kernel("advance", air.Launch{}), p.graph()
+			x, k, g := p.alloc(4*cells), p.kernel("advance", nvptx.Launch{}), p.graph()
 			a, b := p.node(g, p.launch(k, x)), p.node(g, p.launch(k, x))
 			_ = g.AddEdges([]cuda.GraphNode{a, a}, []cuda.GraphNode{b, b}, make([]cuda.EdgeData, 2))
 		}, "already"},
 		{"a ring of edges", func(p *program) {
-			x, k, g := p.alloc(4*cells), p.kernel("advance", air.Launch{}), p.graph()
+			x, k, g := p.alloc(4*cells), p.kernel("advance", nvptx.Launch{}), p.graph()
 			a, b := p.node(g, p.launch(k, x)), p.node(g, p.launch(k, x))
 			_ = g.AddEdges([]cuda.GraphNode{a, b}, []cuda.GraphNode{b, a}, make([]cuda.EdgeData, 2))
 			_, err := g.Instantiate()
 			assert.Error(p.t, err)
 		}, "cuGraphInstantiateWithFlags: the arguments are not valid"},
 		{"a node of a graph that has ended", func(p *program) {
-			x, k := p.alloc(4*cells), p.kernel("advance", air.Launch{})
+			x, k := p.alloc(4*cells), p.kernel("advance", nvptx.Launch{})
 			g, _ := cuda.NewGraph()
 			n := p.node(g, p.launch(k, x))
 			e, _ := g.Instantiate()
@@ -316,7 +317,7 @@ func with(t *testing.T, o fakecuda.Options, do func(p *program)) []string {
 func TestStray(t *testing.T) {
 	assert.Empty(t, with(t, fakecuda.Options{}, func(p *program) {
 		x := p.alloc(256)
-		p.start(p.launch(p.kernel("behind", air.Launch{}), x))
+		p.start(p.launch(p.kernel("behind", nvptx.Launch{}), x))
 		for range 2 {
 			err := p.stream.Synchronize()
 			assert.True(t, cuda.Sticky(err), "%v", err)

@@ -18,10 +18,6 @@ const (
 	Rename                       // it arrives as As
 )
 
-var alterations = [...]string{"", "drop", "add", "set", "before", "size", "bytes", "omit", "twice", "rename"}
-
-func (a Alteration) String() string { return alterations[a] }
-
 // Mishearing is an alteration of a message, which makes the sender look like a program that sends a wrong
 // message. The functions objc_retain and objc_release count as messages too; they can be dropped, or
 // arrive twice.

@@ -48,7 +48,7 @@ var rooms = []room{
 	{"cuda", 9, []string{"backend/cuda", "backend/internal/ptxcode"}, []string{"./backend/internal/ptxcode", "./backend/cuda/..."}, []string{"./backend/internal/...", "./backend/cuda/..."}},
 	{"metal", 9, []string{"backend/metal", "backend/internal/plan"}, []string{"./backend/internal/plan", "./backend/metal"}, []string{"./backend/metal/...", "./cmd/internal/doctor"}},
 	{"prove", 9, []string{"prove", "internal/analysis"}, []string{"./internal/analysis/...", "./prove/..."}, []string{"./internal/analysis/hazard", "./prove/..."}},
-	{"passes", 6, []string{"passes", "optimize"}, []string{"./passes/...", "./optimize/..."}, []string{"./optimize/...", "./internal/testing/oracle"}},
+	{"passes", 6, []string{"passes", "optimize"}, []string{"./passes/...", "./optimize/..."}, []string{"./optimize/...", "./internal/testing/judge"}},
 	{"ir", 4, []string{"ir"}, []string{"./ir/..."}, []string{"./ir", "./ir/mlxg"}},
 	{"text", 3, []string{"tokenizer", "cmd/internal/textgen"}, []string{"./tokenizer/...", "./cmd/internal/textgen"}, []string{"./tokenizer/...", "./cmd/internal/textgen"}},
 }

@@ -6,13 +6,13 @@ import (
 	"math/rand/v2"
 	"slices"
 
-	"github.com/mlxc/mlxc/internal/air"
+	"github.com/mlxc/mlxc/internal/air/nvptx"
 	"github.com/mlxc/mlxc/ir"
 	"github.com/mlxc/mlxc/msl/decl"
 	"github.com/mlxc/mlxc/msl/elementwise"
 )
 
-// Launch is one launch of a generated kernel's PTX entry (air.PTX).
+// Launch is one launch of a generated kernel's PTX entry (nvptx.Compile).
 type Launch struct {
 	// Memory has the contents of the kernel's arguments, in order; Results are the indices of arguments that it writes.
 	Memory  [][]byte
@@ -31,7 +31,7 @@ type Launch struct {
 
 // NewLaunch draws a launch over some rows and columns, whose elements have any size and include edge cases. In one of
 // three launches the grid is whole threadgroups, and the parameters say so.
-func NewLaunch(d *decl.Decl, how air.Launch, seed uint64) *Launch {
+func NewLaunch(d *decl.Decl, how nvptx.Launch, seed uint64) *Launch {
 	r := rand.New(rand.NewPCG(seed, 1))
 	l := &Launch{r: r, moving: how.Moving, values: map[int]bool{}, Moves: r.Uint64()}
 	rows, columns := 1+r.IntN(5), 40+r.IntN(100)
@@ -70,7 +70,7 @@ func NewLaunch(d *decl.Decl, how air.Launch, seed uint64) *Launch {
 	l.Moves &= 1<<(len(d.Args)+3) - 1 // the extents of a threadgroup are never moved
 	l.sizes = append([]uint32{uint32(columns), uint32(rows), 1}, group[:]...)
 	if whole {
-		l.sizes[5] |= air.WholeThreadgroups
+		l.sizes[5] |= nvptx.WholeThreadgroups
 	}
 	l.Block = group[0] * group[1] * group[2]
 	for i := range l.Grid {

@@ -5,7 +5,6 @@ import (
 	"crypto/sha256"
 	"embed"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -13,6 +12,8 @@ import (
 	"sync"
 
 	"github.com/mlxc/mlxc/internal/air"
+	"github.com/mlxc/mlxc/internal/files/sources"
+	"github.com/mlxc/mlxc/internal/llvm"
 	"github.com/mlxc/mlxc/internal/toolchain/cage"
 	"github.com/mlxc/mlxc/internal/toolchain/mslshim"
 	"github.com/mlxc/mlxc/internal/toolchain/msltree"
@@ -46,22 +47,7 @@ var own embed.FS
 // depends on it, the source and the options.
 var Digest = sync.OnceValue(func() []byte {
 	h := sha256.New()
-	for _, files := range []fs.FS{own, mslshim.Own, msltree.Own} {
-		entries, err := fs.ReadDir(files, ".")
-		if err != nil {
-			panic(err) // INVARIANT: the files are part of the program.
-		}
-		for _, e := range entries {
-			if strings.HasSuffix(e.Name(), "_test.go") {
-				continue
-			}
-			text, err := fs.ReadFile(files, e.Name())
-			if err != nil {
-				panic(err) // INVARIANT: as above.
-			}
-			fmt.Fprintf(h, "%s %d\n%s", e.Name(), len(text), text)
-		}
-	}
+	sources.Add(h, own, llvm.Own, mslshim.Own, msltree.Own)
 	return h.Sum(nil)
 })
 

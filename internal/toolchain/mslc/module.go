@@ -3,6 +3,8 @@ package mslc
 import (
 	"fmt"
 	"strings"
+
+	"github.com/mlxc/mlxc/internal/llvm"
 )
 
 // module is the text of an LLVM module, cut into its top-level entities.
@@ -42,7 +44,7 @@ func parseModule(text string) (*module, error) {
 			name, _, _ := strings.Cut(line[len("attributes "):], " ")
 			m.add(name, line)
 		case strings.HasPrefix(line, "@"), strings.HasPrefix(line, "%"), strings.HasPrefix(line, "$"), strings.HasPrefix(line, "!"):
-			name := line[:symbolEnd(line, 0)]
+			name := line[:llvm.NameEnd(line, 0)]
 			if name[0] == '!' && !(len(name) > 1 && name[1] >= '0' && name[1] <= '9') {
 				m.named = append(m.named, len(m.entities))
 				m.add("", line)
@@ -105,22 +107,7 @@ func globalName(line string) string {
 	if i < 0 {
 		return ""
 	}
-	return line[i:symbolEnd(line, i)]
-}
-
-// symbolEnd returns the end of the name whose sigil is at i: @f, @"f g", %struct.s, !7, #3.
-func symbolEnd(s string, i int) int {
-	i++
-	if i < len(s) && s[i] == '"' {
-		if end := strings.IndexByte(s[i+1:], '"'); end >= 0 {
-			return i + end + 2
-		}
-		return len(s)
-	}
-	for i < len(s) && (s[i] == '.' || s[i] == '_' || s[i] == '$' || s[i] == '-' || s[i] >= '0' && s[i] <= '9' || s[i]|0x20 >= 'a' && s[i]|0x20 <= 'z') {
-		i++
-	}
-	return i
+	return line[i:llvm.NameEnd(line, i)]
 }
 
 // references returns the names of entities in text, each once, in their order.
@@ -136,7 +123,7 @@ func references(text string) []string {
 			}
 			i += end + 2
 		case '@', '%', '#', '!', '$':
-			end := symbolEnd(text, i)
+			end := llvm.NameEnd(text, i)
 			if name := text[i:end]; end > i+1 && !seen[name] {
 				seen[name] = true
 				out = append(out, name)
@@ -157,7 +144,7 @@ func references(text string) []string {
 
 // symbol is the name of a global as LLVM prints it.
 func symbol(name string) string {
-	if symbolEnd("@"+name, 0) == len(name)+1 && name != "" && (name[0] < '0' || name[0] > '9') {
+	if llvm.NameEnd("@"+name, 0) == len(name)+1 && name != "" && (name[0] < '0' || name[0] > '9') {
 		return "@" + name
 	}
 	return "@\"" + name + "\""

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/mlxc/mlxc/internal/llvm"
 )
 
 // The rewritten source has no address spaces: kernels cast their arguments to generic pointers,
@@ -12,7 +14,7 @@ import (
 // select) from pointers into one space is a pointer into that space, and what loads, stores, copies
 // or calls AIR's memory functions through it says so.
 //
-// It trusts the syntax of clang's output, and leaves alone what it does not know.
+// What is not an instruction that is known stays as it is.
 
 // generic and unknown stand beside the numbers of spaces. unknown is what a value in a cycle is
 // before anything is known of it.
@@ -33,6 +35,7 @@ type pointerValue struct {
 // spacer infers the spaces of one function.
 type spacer struct {
 	lines  []string
+	read   []*llvm.Instruction // of the lines; nil of one that is none
 	values map[string]*pointerValue
 	names  []string // of values, in the order of the text
 	// declare is called for each function that a rewritten call needs.
@@ -46,245 +49,80 @@ func inferSpaces(text string, declare func(old, name string, spaces []int)) stri
 	}
 	s := &spacer{lines: strings.Split(text, "\n"), values: map[string]*pointerValue{}, declare: declare}
 	for i, l := range s.lines {
-		s.collect(i, l)
+		s.read = append(s.read, llvm.Read(l))
+		s.collect(i, s.read[i])
 	}
 	s.solve()
 	out := make([]string, len(s.lines))
 	for i, l := range s.lines {
-		out[i] = s.rewrite(l)
+		out[i] = s.rewrite(l, s.read[i])
 	}
 	return s.assemble(out)
 }
 
-// instruction cuts a line into its result, its operation and the rest.
-func instruction(line string) (result, op, rest string) {
-	l := strings.TrimLeft(line, " ")
-	if strings.HasPrefix(l, "%") {
-		end := symbolEnd(l, 0)
-		if !strings.HasPrefix(l[end:], " = ") {
-			return "", "", l
-		}
-		result, l = l[:end], l[end+3:]
-	}
-	op, rest, _ = strings.Cut(l, " ")
-	if op == "tail" || op == "notail" || op == "musttail" {
-		op, rest, _ = strings.Cut(rest, " ")
-	}
-	return result, op, rest
-}
-
-// collect notes the value that a line defines, if it is a pointer.
-func (s *spacer) collect(i int, line string) {
-	result, op, rest := instruction(line)
-	if result == "" {
+// collect notes the value that a line makes, if it is a pointer.
+func (s *spacer) collect(i int, in *llvm.Instruction) {
+	if in == nil || in.Result == "" {
 		return
 	}
 	v := &pointerValue{space: unknown, line: i}
-	switch op {
+	of := in.Operands
+	switch in.Op {
 	case "addrspacecast":
-		n, source, ok := castSource(rest)
-		if !ok {
+		if v.space, v.source = spaceOf(of[0].Type), of[0].Value; v.space == generic || in.Type != "ptr" {
 			return
 		}
-		v.space, v.source = n, source
+		of = nil
 	case "getelementptr":
-		at := gepBase(rest)
-		if at < 0 {
-			return
-		}
-		v.operands = []string{rest[at:operandEnd(rest, at)]}
-	case "phi":
-		if !strings.HasPrefix(rest, "ptr [") {
-			return
-		}
-		for _, at := range phiOperands(rest) {
-			v.operands = append(v.operands, rest[at:operandEnd(rest, at)])
-		}
+		of = of[:1]
 	case "select":
-		for _, at := range pointerOperands(rest) {
-			v.operands = append(v.operands, rest[at:operandEnd(rest, at)])
-		}
-		if len(v.operands) != 2 {
-			return
-		}
+		of = of[1:]
+	case "phi":
 	default:
 		return
 	}
-	s.values[result] = v
-	s.names = append(s.names, result)
+	for _, o := range of {
+		if o.Type != "ptr" {
+			return
+		}
+		v.operands = append(v.operands, o.Value)
+	}
+	s.values[in.Result] = v
+	s.names = append(s.names, in.Result)
 }
 
-// castSource reads "ptr addrspace(N) X to ptr", which may stand in parentheses.
-func castSource(rest string) (space int, source string, ok bool) {
-	if n, _ := fmt.Sscanf(rest, "ptr addrspace(%d)", &space); n != 1 || space < 1 || space > 3 {
-		return 0, "", false
+// spaceOf is the space of a type of pointers; generic also of other types.
+func spaceOf(typ string) (space int) {
+	if n, _ := fmt.Sscanf(typ, "ptr addrspace(%d)", &space); n != 1 || space < 1 || space > 3 {
+		return generic
 	}
-	at := strings.Index(rest, ") ") + 2
-	end := operandEnd(rest, at)
-	tail, found := strings.CutPrefix(rest[end:], " to ptr")
-	return space, rest[at:end], found && !strings.HasPrefix(tail, " ")
-}
-
-// gepBase returns where the base of "[flags] TYPE, ptr BASE, …" begins, or −1 if the base is no
-// generic pointer.
-func gepBase(rest string) int {
-	depth := 0
-	for i := 0; i < len(rest); i++ {
-		switch rest[i] {
-		case '[', '{', '<', '(':
-			depth++
-		case ']', '}', '>', ')':
-			depth--
-		case '"':
-			i += strings.IndexByte(rest[i+1:], '"') + 1
-		case ',':
-			if depth > 0 {
-				continue
-			}
-			if strings.HasPrefix(rest[i:], ", ptr ") && !strings.HasPrefix(rest[i:], ", ptr addrspace(") {
-				return i + len(", ptr ")
-			}
-			return -1
-		}
-	}
-	return -1
-}
-
-// phiOperands returns where the values of "ptr [ V, %b ], [ …" begin.
-func phiOperands(rest string) []int {
-	var out []int
-	for i := 0; i < len(rest); {
-		j := strings.Index(rest[i:], "[ ")
-		if j < 0 {
-			return out
-		}
-		at := i + j + 2
-		out = append(out, at)
-		i = operandEnd(rest, at)
-	}
-	return out
-}
-
-// pointerOperands returns where the values of type ptr begin in a list of operands: the type, and
-// then attributes of a parameter, may stand before them.
-func pointerOperands(rest string) []int {
-	var out []int
-	for i := 0; i < len(rest); {
-		switch {
-		case rest[i] == '"':
-			i += strings.IndexByte(rest[i+1:], '"') + 2
-		case strings.HasPrefix(rest[i:], "ptr ") && (i == 0 || rest[i-1] == ' ' || rest[i-1] == '('):
-			at := i + 4
-			for {
-				end := attributeEnd(rest, at)
-				if end == at {
-					break
-				}
-				at = end
-			}
-			if !strings.HasPrefix(rest[at:], "addrspace(") && !strings.HasPrefix(rest[at:], "@llvm.") {
-				out = append(out, at)
-			}
-			i = operandEnd(rest, at)
-		case rest[i] == '%' || rest[i] == '@':
-			i = symbolEnd(rest, i)
-		default:
-			i++
-		}
-	}
-	return out
-}
-
-// attributeEnd returns the end of the parameter attribute that begins at i, and of the space after
-// it, or i if there is none.
-func attributeEnd(s string, i int) int {
-	for _, a := range []string{"align ", "noundef ", "nonnull ", "readonly ", "writeonly ", "readnone ", "nocapture ", "noalias ", "nofree ", "returned "} {
-		if strings.HasPrefix(s[i:], a) {
-			i += len(a)
-			if a == "align " {
-				i += strings.IndexByte(s[i:], ' ') + 1
-			}
-			return i
-		}
-	}
-	for _, a := range []string{"captures(", "dereferenceable(", "dereferenceable_or_null(", "byval(", "sret("} {
-		if strings.HasPrefix(s[i:], a) {
-			return parenEnd(s, i+len(a)-1) + 1
-		}
-	}
-	return i
-}
-
-// parenEnd returns the index after the parenthesis that closes the one at i.
-func parenEnd(s string, i int) int {
-	depth := 0
-	for ; i < len(s); i++ {
-		switch s[i] {
-		case '(':
-			depth++
-		case ')':
-			if depth--; depth == 0 {
-				return i + 1
-			}
-		case '"':
-			i += strings.IndexByte(s[i+1:], '"') + 1
-		}
-	}
-	return len(s)
-}
-
-// operandEnd returns the end of the operand that begins at i: a name, a word, or a constant
-// expression.
-func operandEnd(s string, i int) int {
-	if i >= len(s) {
-		return len(s)
-	}
-	if s[i] == '%' || s[i] == '@' {
-		return symbolEnd(s, i)
-	}
-	j := i
-	for j < len(s) && s[j] != ' ' && s[j] != ',' && s[j] != ')' && s[j] != '(' {
-		j++
-	}
-	switch s[i:j] {
-	case "addrspacecast", "getelementptr", "inttoptr", "bitcast":
-		if p := strings.IndexByte(s[j:], '('); p >= 0 {
-			return parenEnd(s, j+p)
-		}
-	}
-	return j
+	return space
 }
 
 // constant rewrites a constant expression that is a generic pointer into one space as the pointer
 // into that space.
 func constant(e string) (space int, pointer string) {
-	if rest, ok := strings.CutPrefix(e, "addrspacecast ("); ok {
-		if n, source, ok := castSource(strings.TrimSuffix(rest, ")")); ok {
-			return n, source
-		}
+	open := strings.IndexByte(e, '(')
+	if open < 0 || !strings.HasSuffix(e, ")") {
 		return generic, e
 	}
-	if strings.HasPrefix(e, "getelementptr ") {
-		open := strings.IndexByte(e, '(')
-		at := gepBase(e[open+1:])
-		if at < 0 {
-			return generic, e
-		}
-		at += open + 1
-		end := operandEnd(e, at)
-		if n, base := constant(e[at:end]); n > generic {
-			return n, e[:at-len("ptr ")] + typeOf(n) + " " + base + e[end:]
+	// But for its brackets it is an instruction.
+	const result = " %c = "
+	in := llvm.Read(result + e[:open] + e[open+1:len(e)-1])
+	if in == nil || len(in.Operands) == 0 {
+		return generic, e
+	}
+	o := &in.Operands[0]
+	switch {
+	case in.Op == "addrspacecast" && in.Type == "ptr" && spaceOf(o.Type) != generic:
+		return spaceOf(o.Type), o.Value
+	case in.Op == "getelementptr" && o.Type == "ptr":
+		if n, base := constant(o.Value); n > generic {
+			text := in.With(llvm.Change{At: o.At, End: o.TypeEnd(), Text: llvm.Pointer(n)}, llvm.Change{At: o.ValueAt, End: o.End(), Text: base})[len(result):]
+			return n, text[:open] + "(" + text[open:] + ")"
 		}
 	}
 	return generic, e
-}
-
-// typeOf is the type of pointers into a space.
-func typeOf(space int) string {
-	if space == generic {
-		return "ptr"
-	}
-	return fmt.Sprintf("ptr addrspace(%d)", space)
 }
 
 // space returns the space of an operand; null and undefined values may be in any.
@@ -366,185 +204,111 @@ func twin(name string) string { return "%generic." + strings.Trim(name[1:], `"`)
 func (s *spacer) asGeneric(text string) string {
 	var b strings.Builder
 	for i := 0; i < len(text); {
+		end := i + 1
 		switch text[i] {
 		case '"':
-			end := i + strings.IndexByte(text[i+1:], '"') + 2
-			b.WriteString(text[i:end])
-			i = end
+			end = min(llvm.Closing(text, i)+1, len(text))
 		case '%':
-			end := symbolEnd(text, i)
-			name := text[i:end]
-			if v, ok := s.values[name]; ok && v.source == "" && v.space != generic {
+			end = llvm.NameEnd(text, i)
+			if v, ok := s.values[text[i:end]]; ok && v.source == "" && v.space != generic {
 				v.twin = true
-				name = twin(name)
+				b.WriteString(twin(text[i:end]))
+				i = end
+				continue
 			}
-			b.WriteString(name)
-			i = end
-		default:
-			b.WriteByte(text[i])
-			i++
 		}
+		b.WriteString(text[i:end])
+		i = end
 	}
 	return b.String()
 }
 
 // rewrite returns a line with the spaces of its pointers.
-func (s *spacer) rewrite(line string) string {
-	result, op, rest := instruction(line)
-	head := line[:len(line)-len(rest)]
-	switch op {
-	case "addrspacecast":
-		if s.values[result] != nil {
-			return line
-		}
-	case "getelementptr":
-		if v := s.values[result]; v != nil && v.space != generic {
-			at := gepBase(rest)
-			return head + s.place(rest, at, v.space)
-		}
-	case "phi", "select":
-		if v := s.values[result]; v != nil && v.space != generic {
-			return head + s.merge(op, rest, v.space)
-		}
-	case "load", "store", "atomicrmw", "cmpxchg":
-		// The pointer is the last operand of type ptr that is not stored.
-		if at := address(op, rest); at >= 0 {
-			if n, _ := s.in(rest[at:operandEnd(rest, at)]); n > generic {
-				before, after := s.asGeneric(rest[:at]), s.place(rest[at-len("ptr "):], len("ptr "), n)
-				return head + strings.TrimSuffix(before, "ptr ") + after
-			}
-		}
-	case "icmp":
-		if out, ok := s.compare(rest); ok {
-			return head + out
-		}
-	case "call":
-		if out, ok := s.call(head + rest); ok {
-			return out
-		}
-	}
-	if result == "" {
+func (s *spacer) rewrite(line string, in *llvm.Instruction) string {
+	if in == nil {
 		return s.asGeneric(line)
 	}
-	at := strings.Index(line, " = ")
-	return line[:at] + s.asGeneric(line[at:])
-}
-
-// place replaces the operand at i of text, before which "ptr " stands, by the pointer into the
-// space. What follows stays as it is.
-func (s *spacer) place(text string, i, space int) string {
-	end := operandEnd(text, i)
-	_, p := s.in(text[i:end])
-	return text[:i-len("ptr ")] + typeOf(space) + " " + p + text[end:]
-}
-
-// merge rewrites a phi or select of pointers.
-func (s *spacer) merge(op, rest string, space int) string {
-	at := phiOperands
-	if op == "select" {
-		at = pointerOperands
-	}
-	var b strings.Builder
-	last := 0
-	for _, i := range at(rest) {
-		end := operandEnd(rest, i)
-		_, p := s.in(rest[i:end])
-		b.WriteString(rest[last:i] + p)
-		last = end
-	}
-	b.WriteString(rest[last:])
-	out := b.String()
-	if op == "phi" {
-		return typeOf(space) + strings.TrimPrefix(out, "ptr")
-	}
-	return strings.ReplaceAll(out, ", ptr ", ", "+typeOf(space)+" ")
-}
-
-// address returns where the pointer that an instruction accesses begins, or −1.
-func address(op, rest string) int {
-	at := pointerOperands(rest)
-	switch {
-	case len(at) == 0:
-		return -1
-	case op == "store":
-		// store VALUE, ptr P: a value of type ptr comes first.
-		if i := at[len(at)-1]; strings.HasSuffix(rest[:i], ", ptr ") {
-			return i
+	var changes []llvm.Change
+	into := func(space int, of ...llvm.Operand) {
+		for _, o := range of {
+			if o.At >= 0 {
+				changes = append(changes, llvm.Change{At: o.At, End: o.TypeEnd(), Text: llvm.Pointer(space)})
+			}
+			_, p := s.in(o.Value)
+			changes = append(changes, llvm.Change{At: o.ValueAt, End: o.End(), Text: p})
 		}
-		return -1
-	default:
-		if i := at[0]; strings.HasSuffix(rest[:i], "ptr ") {
-			return i
+	}
+	v, of := s.values[in.Result], in.Operands
+	switch in.Op {
+	case "addrspacecast":
+		if v != nil {
+			return line
 		}
-		return -1
+	case "getelementptr", "phi", "select":
+		if v == nil || v.space == generic {
+			break
+		}
+		switch in.Op {
+		case "getelementptr":
+			of = of[:1]
+		case "select":
+			of = of[1:]
+		}
+		into(v.space, of...)
+	case "load", "store", "atomicrmw", "cmpxchg":
+		at := of[0]
+		if in.Op == "store" {
+			at = of[1]
+		}
+		if n, _ := s.in(at.Value); at.Type == "ptr" && n > generic {
+			into(n, at)
+		}
+	case "icmp":
+		n, _ := s.in(of[0].Value)
+		m, _ := s.in(of[1].Value)
+		if of[0].Type == "ptr" && max(n, m) > generic && (n == m || min(n, m) == unknown) {
+			into(max(n, m), of...)
+		}
+	case "call":
+		name, spaces := s.call(in, into)
+		if name == "" {
+			changes = nil
+		} else if name != in.Callee {
+			s.declare(in.Callee, name, spaces)
+			begin, _ := in.Arguments()
+			changes = append([]llvm.Change{{At: in.CalleeAt, End: begin - 1, Text: "@" + name}}, changes...)
+		}
 	}
-}
-
-// compare rewrites icmp COND ptr A, B if both are in one space.
-func (s *spacer) compare(rest string) (string, bool) {
-	i := strings.Index(rest, " ptr ")
-	if i < 0 || strings.HasPrefix(rest[i:], " ptr addrspace(") {
-		return "", false
-	}
-	a := i + len(" ptr ")
-	aEnd := operandEnd(rest, a)
-	if !strings.HasPrefix(rest[aEnd:], ", ") {
-		return "", false
-	}
-	b := aEnd + 2
-	bEnd := operandEnd(rest, b)
-	n, x := s.in(rest[a:aEnd])
-	m, y := s.in(rest[b:bEnd])
-	if n == unknown {
-		n = m
-	}
-	if m == unknown {
-		m = n
-	}
-	if n != m || n <= generic {
-		return "", false
-	}
-	return rest[:i+1] + typeOf(n) + " " + x + ", " + y + rest[bEnd:], true
-}
-
-// call rewrites a call of a function that there is for several spaces.
-func (s *spacer) call(line string) (string, bool) {
-	i := strings.Index(line, "@")
-	if i < 0 {
-		return "", false
-	}
-	end := symbolEnd(line, i)
-	name := line[i+1 : end]
-	if !spaced(name) || end >= len(line) || line[end] != '(' {
-		return "", false
-	}
-	closing := parenEnd(line, end)
-	list := line[end:closing]
+	last := strings.Index(line, in.Result) + len(in.Result)
 	var b strings.Builder
-	var spaces []int
-	last := 0
-	for _, at := range pointerOperands(list) {
-		stop := operandEnd(list, at)
-		n, p := s.in(list[at:stop])
-		if n <= generic || strings.HasPrefix(name, "air.atomic.") && len(spaces) > 0 {
-			// The expected value of a compare-and-exchange is in the thread's memory.
-			n, p = generic, s.asGeneric(list[at:stop])
+	b.WriteString(line[:last])
+	for _, c := range append(changes, llvm.Change{At: len(line), End: len(line)}) {
+		b.WriteString(s.asGeneric(line[last:c.At]) + c.Text)
+		last = c.End
+	}
+	return b.String()
+}
+
+// call rewrites the arguments of a call of a function that there is for several spaces. It returns the name of the
+// function for these, "" if it is no such function.
+func (s *spacer) call(in *llvm.Instruction, into func(int, ...llvm.Operand)) (name string, spaces []int) {
+	if !spaced(in.Callee) {
+		return "", nil
+	}
+	for _, o := range in.Operands {
+		if o.Type != "ptr" {
+			continue
+		}
+		n, _ := s.in(o.Value)
+		// The expected value of a compare-and-exchange is in the thread's memory.
+		if n <= generic || strings.HasPrefix(in.Callee, "air.atomic.") && len(spaces) > 0 {
+			n = generic
+		} else {
+			into(n, o)
 		}
 		spaces = append(spaces, n)
-		// "ptr" stands before the attributes of the parameter.
-		typ := strings.LastIndex(list[:at], "ptr ")
-		b.WriteString(s.asGeneric(list[last:typ]) + typeOf(n) + " " + list[typ+4:at] + p)
-		last = stop
 	}
-	b.WriteString(list[last:])
-	renamed, ok := rename(name, spaces)
-	if !ok {
-		return "", false
-	}
-	if renamed != name {
-		s.declare(name, renamed, spaces)
-	}
-	return line[:i+1] + renamed + b.String() + s.asGeneric(line[closing:]), true
+	return rename(in.Callee, spaces), spaces
 }
 
 // spaced reports whether a function's name says the spaces of its pointers.
@@ -557,24 +321,25 @@ func spaced(name string) bool {
 	return false
 }
 
-// rename returns the name of a function for pointers into these spaces.
-func rename(name string, spaces []int) (string, bool) {
+// rename returns the name of a function for pointers into these spaces; "" if its name does not say so many.
+func rename(name string, spaces []int) string {
 	if rest, ok := strings.CutPrefix(name, "air.atomic.generic."); ok {
 		switch {
 		case len(spaces) > 0 && spaces[0] == 1:
-			return "air.atomic.global." + rest, true
+			return "air.atomic.global." + rest
 		case len(spaces) > 0 && spaces[0] == 3:
-			return "air.atomic.local." + rest, true
+			return "air.atomic.local." + rest
 		}
-		return name, true
+		return name
 	}
-	for _, n := range spaces {
-		if !strings.Contains(name, ".p0") {
-			return "", false
-		}
-		name = strings.Replace(name, ".p0", fmt.Sprintf(".p\x00%d", n), 1)
+	parts := strings.SplitN(name, ".p0", len(spaces)+1)
+	if len(parts) != len(spaces)+1 {
+		return ""
 	}
-	return strings.ReplaceAll(name, "\x00", ""), true
+	for i, n := range spaces {
+		parts[i+1] = fmt.Sprintf(".p%d", n) + parts[i+1]
+	}
+	return strings.Join(parts, "")
 }
 
 // assemble joins the lines and defines the twins that they need.
@@ -586,15 +351,11 @@ func (s *spacer) assemble(lines []string) string {
 			continue
 		}
 		at := v.line
-		if _, op, _ := instruction(s.lines[at]); op == "phi" { // all phis of a block come first
-			for {
-				if _, op, _ := instruction(s.lines[at+1]); op != "phi" {
-					break
-				}
-				at++
-			}
+		phi := func(in *llvm.Instruction) bool { return in != nil && in.Op == "phi" }
+		for phi(s.read[at]) && at+1 < len(s.read) && phi(s.read[at+1]) { // all phis of a block come first
+			at++
 		}
-		after[at] = append(after[at], fmt.Sprintf("  %s = addrspacecast %s %s to ptr", twin(name), typeOf(v.space), name))
+		after[at] = append(after[at], fmt.Sprintf("  %s = addrspacecast %s %s to ptr", twin(name), llvm.Pointer(v.space), name))
 	}
 	var b strings.Builder
 	for i, l := range lines {
@@ -613,32 +374,20 @@ func (s *spacer) assemble(lines []string) string {
 // declaration is the declare line of a function for other spaces, from the one for generic
 // pointers.
 func declaration(old, oldName, name string, spaces []int) string {
-	out := strings.Replace(old, "@"+oldName+"(", "@"+name+"(", 1)
-	open := strings.Index(out, "@"+name+"(") + len(name) + 2
-	end := parenEnd(out, open-1)
-	list := out[open:end]
-	for _, n := range spaces {
-		i := indexWord(list, "ptr")
-		if i < 0 {
-			break
-		}
-		list = list[:i] + strings.Replace(typeOf(n), "ptr", "\x00", 1) + list[i+3:]
+	at := strings.Index(old, "@"+oldName+"(")
+	if at < 0 {
+		return old
 	}
-	return out[:open] + strings.ReplaceAll(list, "\x00", "ptr") + out[end:]
-}
-
-// indexWord returns where the word stands in s, or −1.
-func indexWord(s, word string) int {
-	for i := 0; ; {
-		j := strings.Index(s[i:], word)
-		if j < 0 {
-			return -1
-		}
-		i += j
-		end := i + len(word)
-		if (i == 0 || strings.IndexByte(" (,", s[i-1]) >= 0) && (end == len(s) || strings.IndexByte(" ),", s[end]) >= 0) {
-			return i
-		}
-		i = end
+	open := at + len("@"+oldName)
+	end := llvm.Matching(old, open)
+	if end < 0 {
+		return old
 	}
+	params := llvm.Split(old[open+1 : end])
+	for i, p := range params {
+		if rest, ok := strings.CutPrefix(p, "ptr"); ok && len(spaces) > 0 {
+			params[i], spaces = llvm.Pointer(spaces[0])+rest, spaces[1:]
+		}
+	}
+	return old[:at] + "@" + name + "(" + strings.Join(params, ", ") + old[end:]
 }

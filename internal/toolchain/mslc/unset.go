@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/mlxc/mlxc/internal/air"
+	"github.com/mlxc/mlxc/internal/llvm"
 	"github.com/mlxc/mlxc/internal/toolchain/mslshim"
 )
 
@@ -19,18 +20,13 @@ import (
 // there (-ftrivial-auto-var-init), and the pattern is replaced before anything is optimized.
 
 var (
-	annotated    = regexp.MustCompile(`, !annotation !\d+`)
-	patternStore = regexp.MustCompile(`^  store (.*), ptr (%[\w.]+), align (\d+)(, !dbg !\d+)?$`)
-	patternFill  = regexp.MustCompile(`^  call void @llvm\.mem(?:set|cpy)\.[\w.]+\(ptr (?:\w+ )*?(?:align (\d+) )?(%[\w.]+), (?:i8 -?\d+|ptr .*?@[^,]*), i64 (\d+), i1 false\)(?: #\d+)?(, !dbg !\d+)?$`)
-	patternType  = regexp.MustCompile(`^(<\d+ x \w+>|\w+) `)
-	localType    = regexp.MustCompile(`^  (%[\w.]+) = alloca (.*?)(?:, align \d+)?(?:, !dbg !\d+)?$`)
-	typeLine     = regexp.MustCompile(`(?m)^(%\S+) = type (.*)$`)
-	addressLine  = regexp.MustCompile(`^  (%[\w.]+) = getelementptr .*?, ptr (%[\w.]+), `)
-	arrayOf      = regexp.MustCompile(`^\[(\d+) x (.*)\]$`)
+	annotated = regexp.MustCompile(`, !annotation !\d+`)
+	typeLine  = regexp.MustCompile(`(?m)^(%\S+) = type (.*)$`)
+	byteArray = regexp.MustCompile(`^\[\d+ x i8\]$`)
 )
 
-// unsetter replaces patterns of variables that nothing sets in the text of a module. It trusts the syntax of
-// clang's output, and leaves alone what it does not know.
+// unsetter replaces patterns of variables that nothing sets in the text of a module, and leaves alone what it does not
+// know.
 type unsetter struct {
 	types map[string]string // by name
 	local map[string]string // the types of a function's variables
@@ -55,15 +51,17 @@ func markUnset(text string) string {
 			clear(u.local)
 			clear(u.root)
 		}
-		if t := localType.FindStringSubmatch(l); t != nil {
-			u.local[t[1]] = t[2]
+		in := llvm.Read(l)
+		if in != nil && in.Op == "alloca" {
+			u.local[in.Result] = in.Type
 		}
-		if annotated.MatchString(l) && u.replace(annotated.ReplaceAllString(l, "")) {
+		if annotated.MatchString(l) && u.replace(llvm.Read(annotated.ReplaceAllString(l, ""))) {
 			continue
 		}
-		if g := addressLine.FindStringSubmatch(l); g != nil {
-			if u.root[g[1]] = u.root[g[2]]; u.root[g[1]] == "" {
-				u.root[g[1]] = g[2]
+		if in != nil && in.Op == "getelementptr" && in.Operands[0].Type == "ptr" {
+			of := in.Operands[0].Value
+			if u.root[in.Result] = u.root[of]; u.root[in.Result] == "" {
+				u.root[in.Result] = of
 			}
 		} else {
 			u.begun = ""
@@ -80,40 +78,52 @@ func markUnset(text string) string {
 	return marked
 }
 
-// replace replaces the line that stores a pattern.
-func (u *unsetter) replace(l string) bool {
-	if s := patternStore.FindStringSubmatch(l); s != nil {
+// replace replaces an instruction that stores a pattern.
+func (u *unsetter) replace(in *llvm.Instruction) bool {
+	switch {
+	case in == nil:
+		return false
+	case in.Op == "store":
 		// Patterns of a small variable are stored piece by piece, those of the gaps between members too, which stay
 		// without a value.
-		root := u.root[s[2]]
-		if root != "" && root == u.begun || root != "" && u.members(root, s[4]) {
+		typ, at := in.Type, in.Operands[1].Value
+		root := u.root[at]
+		if root != "" && root == u.begun || root != "" && u.members(root, in.Place) {
 			u.begun = root
 			return true
 		}
-		t := patternType.FindStringSubmatch(s[1])
-		if t == nil || t[1] == "i8" && root != "" {
-			return t != nil // what may be a gap stays without a value
+		if llvm.BytesOf(typ) == 0 {
+			return false // it has members
 		}
-		u.store(t[1], s[2], s[3], s[4])
+		if typ != "i8" || root == "" { // what may be a gap stays without a value
+			u.store(typ, at, alignment(in.Line), in.Place)
+		}
 		return true
-	}
-	f := patternFill.FindStringSubmatch(l)
-	if f == nil {
+	case !strings.HasPrefix(in.Callee, "llvm.memset.") && !strings.HasPrefix(in.Callee, "llvm.memcpy."), len(in.Operands) != 4:
 		return false
 	}
-	place := f[4]
-	if u.members(f[2], place) {
+	to, size := in.Operands[0], in.Operands[2].Value
+	if _, err := strconv.Atoi(size); err != nil {
+		return false
+	}
+	if u.members(to.Value, in.Place) {
 		return true
 	}
-	align := ""
-	if f[1] != "" {
-		align = "align " + f[1] + " "
+	align := alignment(in.Line[:to.ValueAt])
+	if align != "" {
+		align = "align " + align + " "
 	}
 	name := fmt.Sprintf("@%s%d", air.UnsetMemory, u.count) // of which no value is known
 	u.count++
-	u.ends = append(u.ends, fmt.Sprintf("%s = external constant [%s x i8], align 256", name, f[3]))
-	u.out = append(u.out, fmt.Sprintf("  call void @llvm.memcpy.p0.p0.i64(ptr %s%s, ptr align 256 %s, i64 %s, i1 false)%s", align, f[2], name, f[3], place))
+	u.ends = append(u.ends, fmt.Sprintf("%s = external constant [%s x i8], align 256", name, size))
+	u.out = append(u.out, fmt.Sprintf("  call void @llvm.memcpy.p0.p0.i64(ptr %s%s, ptr align 256 %s, i64 %s, i1 false)%s", align, to.Value, name, size, in.Place))
 	return true
+}
+
+// alignment is the first that a text names, "" if it names none.
+func alignment(text string) string {
+	_, rest, _ := strings.Cut(text, " align ")
+	return rest[:len(rest)-len(strings.TrimLeft(rest, "0123456789"))]
 }
 
 // members stores values that nothing has set to the members of a variable.
@@ -148,17 +158,16 @@ func (u *unsetter) leaves(typ string, path, paths, leaves []string) (_, _ []stri
 	if body, named := u.types[typ]; named {
 		typ = body
 	}
-	if a := arrayOf.FindStringSubmatch(typ); a != nil {
-		n, _ := strconv.Atoi(a[1])
+	if n, of, ok := llvm.ArrayOf(typ); ok {
 		for i := range n {
-			if paths, leaves, ok = u.leaves(a[2], append(path, fmt.Sprintf(", i64 %d", i)), paths, leaves); !ok {
+			if paths, leaves, ok = u.leaves(of, append(path, fmt.Sprintf(", i64 %d", i)), paths, leaves); !ok {
 				return nil, nil, false
 			}
 		}
 		return paths, leaves, true
 	}
-	if strings.HasPrefix(typ, "<{") || strings.HasPrefix(typ, "{") {
-		for i, m := range members(strings.TrimSuffix(strings.TrimSuffix(strings.TrimPrefix(strings.TrimPrefix(typ, "<"), "{"), ">"), "}")) {
+	if fields, ok := llvm.Fields(typ); ok {
+		for i, m := range fields {
 			if byteArray.MatchString(m) {
 				continue // a gap, or an array of bytes, which looks the same
 			}
@@ -168,36 +177,10 @@ func (u *unsetter) leaves(typ string, path, paths, leaves []string) (_, _ []stri
 		}
 		return paths, leaves, true
 	}
-	if typ == "" || strings.ContainsAny(typ[:1], "<%{[") && !vectorType.MatchString(typ) {
+	if llvm.BytesOf(typ) == 0 {
 		return nil, nil, false
 	}
 	return append(paths, strings.Join(path, "")), append(leaves, typ), true
-}
-
-var byteArray = regexp.MustCompile(`^\[\d+ x i8\]$`)
-
-var vectorType = regexp.MustCompile(`^<\d+ x \w+>$`)
-
-// members cuts the members of a structure at the commas that stand in no bracket.
-func members(list string) (out []string) {
-	depth, begin := 0, 0
-	for i, c := range list {
-		switch c {
-		case '{', '[', '<', '(':
-			depth++
-		case '}', ']', '>', ')':
-			depth--
-		case ',':
-			if depth == 0 {
-				out = append(out, strings.TrimSpace(list[begin:i]))
-				begin = i + 1
-			}
-		}
-	}
-	if rest := strings.TrimSpace(list[begin:]); rest != "" {
-		out = append(out, rest)
-	}
-	return out
 }
 
 // marked compiles C++ with marks where variables begin that nothing sets; args are those for an optimized module.

@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/mlxc/mlxc/internal/air"
+	"github.com/mlxc/mlxc/internal/air/host"
 	"github.com/mlxc/mlxc/internal/testing/metallibs"
 	"github.com/mlxc/mlxc/internal/toolchain/clang"
 	"github.com/mlxc/mlxc/internal/toolchain/mslc"
@@ -105,7 +106,7 @@ func becomesObject(t *testing.T, k air.Kernel, module string) {
 	t.Helper()
 	c, err := clang.Find(context.Background())
 	require.NoError(t, err)
-	_, err = air.BuildHost(context.Background(), c, air.Input{Name: "world", IR: []byte(module), Kernel: &k})
+	_, err = host.Build(context.Background(), c, air.Input{Name: "world", IR: []byte(module), Kernel: &k})
 	assert.NoError(t, err, k.Name)
 }
 

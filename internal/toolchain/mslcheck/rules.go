@@ -284,14 +284,6 @@ func (r *rules) parameters(f *msltree.Function) {
 	}
 }
 
-func (r *rules) typeText(p msltree.Parameter) string {
-	var w []string
-	for _, i := range p.Type {
-		w = append(w, r.At(i))
-	}
-	return strings.Join(w, " ")
-}
-
 func (r *rules) slot(f *msltree.Function, p msltree.Parameter, a msltree.Attribute, slots map[string]string) {
 	n, err := strconv.Atoi(a.Arg)
 	if err != nil || n < 0 || n > maxSlot {

@@ -414,6 +414,25 @@ void attentions() {
         c.run([&] { return std::vector<array>{fast::scaled_dot_product_attention(q, k, v, 0.125f, how == 1 ? "causal" : "", mask, sinks)}; });
       }
     }
+    // Both sides of what decides into how many blocks keys are split, and keys wider than values.
+    if (type == float16) {
+      std::vector<std::pair<Sizes, int>> more;
+      for (int kv : {1025, 2000, 8191, 8192, 8193, 16383, 16384, 32769, 65535, 65537}) {
+        more.push_back({{8, 1, 64, 1, kv}, 64});
+        more.push_back({{6, 3, 64, 1, kv}, 64});
+        more.push_back({{10, 2, 128, 1, kv}, 128});
+        more.push_back({{8, 2, 64, 2, kv}, 64});
+        more.push_back({{6, 2, 192, 1, kv}, 128});
+      }
+      for (auto& [s, values] : more) {
+        Case c("scaled_dot_product_attention");
+        c.with("type", type).with("how", 0);
+        array q = c.of("q", {1, s.q_heads, s.q, s.dim}, type);
+        array k = c.of("k", {1, s.kv_heads, s.kv, s.dim}, type);
+        array v = c.of("v", {1, s.kv_heads, s.kv, values}, type);
+        c.run([&] { return std::vector<array>{fast::scaled_dot_product_attention(q, k, v, 0.125f)}; });
+      }
+    }
     // A cache of which a part is used: keys and values lie under strides.
     for (int kv : {1, 100, 1500}) {
       Case c("scaled_dot_product_attention");
@@ -472,6 +491,17 @@ void matmuls() {
         c.run([&] { return std::vector<array>{matmul(a, b)}; });
       }
     }
+    // Both sides of what is split along K, on chips of both kinds, and of large results.
+    for (auto [m, n, k] : std::vector<std::tuple<int, int, int>>{{528, 512, 544}, {528, 512, 512}, {1024, 512, 1024}, {1040, 512, 1040}, {1024, 1024, 128},
+             {1024, 1024, 4096}, {1024, 1008, 4096}, {768, 1024, 8192}}) {
+      for (bool b_turned : {false, true}) {
+        Case c("matmul");
+        c.with("type", type);
+        array a = c.of("a", {m, k}, type);
+        array b = b_turned ? c.of("b", swapaxes(raw({n, k}, type), 0, 1)) : c.of("b", {k, n}, type);
+        c.run([&] { return std::vector<array>{matmul(a, b)}; });
+      }
+    }
     for (int m : {1, 40}) {
       Case c("addmm");
       c.with("type", type);
@@ -479,6 +509,17 @@ void matmuls() {
       array a = c.of("a", {m, 128}, type);
       array b = c.of("b", {128, 256}, type);
       c.run([&] { return std::vector<array>{addmm(r, a, b)}; });
+    }
+    for (int rows : {2, 7, 14, 16, 70}) {
+      for (bool b_turned : {false, true}) {
+        Case c("gather_mm");
+        c.with("type", type).with("sorted", false);
+        array a = c.of("a", {4, rows, 128}, type);
+        array b = b_turned ? c.of("b", swapaxes(raw({8, 256, 128}, type), 1, 2)) : c.of("b", {8, 128, 256}, type);
+        array lhs = c.of("lhs", {3, 2}, uint32);
+        array rhs = c.of("rhs", {3, 2}, uint32);
+        c.run([&] { return std::vector<array>{gather_mm(a, b, lhs, rhs, false)}; });
+      }
     }
     for (int tokens : {1, 40, 200}) {
       for (bool sorted : {false, true}) {
@@ -653,6 +694,27 @@ void reductions() {
       c.with("type", type);
       array x = c.of("x", shape, type);
       c.run([&] { return std::vector<array>{sum(x, axes, false)}; });
+    }
+  }
+  // Both sides of what decides how columns are reduced, and layouts that are not row-contiguous.
+  for (auto& [shape, axes] : std::vector<std::pair<Shape, std::vector<int>>>{{{31, 64}, {0}}, {{32, 64}, {0}}, {{256, 64}, {0}}, {{257, 64}, {0}}, {{1023, 31}, {0}},
+           {{1024, 31}, {0}}, {{1024, 32}, {0}}, {{300, 32767}, {0}}, {{300, 32800}, {0}}, {{40000, 8}, {0}}, {{64, 65}, {1}}, {{31, 65}, {1}}, {{70, 9, 8}, {0, 2}}, {{9, 70, 64}, {0, 2}}}) {
+    Case c("sum");
+    c.with("type", float16);
+    array x = c.of("x", shape, float16);
+    c.run([&] { return std::vector<array>{sum(x, axes, false)}; });
+  }
+  const std::vector<array> views = {
+      swapaxes(raw({48, 64}, float16), 0, 1), transpose(raw({5, 40, 48}, float16), {1, 2, 0}), transpose(raw({5, 40, 48}, float16), {2, 0, 1}),
+      broadcast_to(raw({48}, float16), {64, 48}), broadcast_to(raw({64, 1}, float16), {64, 48}), slice(raw({64, 60}, float16), {0, 8}, {64, 56}),
+      slice(raw({128, 96}, float16), {0, 0}, {128, 96}, {2, 2}),
+  };
+  for (const array& view : views) {
+    for (int axis = 0; axis < view.ndim(); axis++) {
+      Case c("sum");
+      c.with("type", float16);
+      array x = c.of("x", view);
+      c.run([&] { return std::vector<array>{sum(x, std::vector<int>{axis}, false)}; });
     }
   }
   for (auto [name, f] : reduce) {

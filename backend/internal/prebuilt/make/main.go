@@ -20,7 +20,7 @@ import (
 
 	"github.com/mlxc/mlxc/backend/internal/prebuilt"
 	"github.com/mlxc/mlxc/backend/internal/ptxwrite"
-	"github.com/mlxc/mlxc/internal/air"
+	"github.com/mlxc/mlxc/internal/air/nvptx"
 	"github.com/mlxc/mlxc/internal/files/atomicfile"
 	"github.com/mlxc/mlxc/internal/toolchain/clang"
 	"github.com/mlxc/mlxc/internal/toolchain/mslc"
@@ -212,7 +212,7 @@ func compile(ctx context.Context) (out []prebuilt.Compiled, text int, err error)
 		room <- struct{}{}
 		wait.Go(func() {
 			defer func() { <-room }()
-			ptx, err := air.PTX(ctx, c, in, r.Launch)
+			ptx, err := nvptx.Compile(ctx, c, in, r.Launch)
 			mu.Lock()
 			defer mu.Unlock()
 			errs = append(errs, err)

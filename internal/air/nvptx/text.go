@@ -1,0 +1,6 @@
+package nvptx
+
+import "github.com/mlxc/mlxc/internal/air"
+
+// text is IR that is being written.
+type text struct{ air.Text }

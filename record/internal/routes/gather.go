@@ -1,0 +1,125 @@
+package routes
+
+import (
+	"fmt"
+
+	"github.com/mlxc/mlxc/ir"
+)
+
+// gatherSorted says from how many products on, and how many for each matrix, sorted indices make
+// neighbouring rows share a matrix.
+var gatherSorted = struct{ products, each int64 }{16, 4}
+
+// GatherQMM sends x[lhs]·m[rhs]: each pair of indices takes a matrix of x and one of m. Either array of
+// indices may be left out, and then counts the matrices of its operand. sorted says that those of m ascend.
+func (e *Encoder) GatherQMM(x Array, m Matrix, lhs, rhs Array, sorted bool) Array {
+	n, ok := e.outer(m)
+	if !ok {
+		return Array{}
+	}
+	counted := !lhs.Present()
+	if !lhs.Present() {
+		lhs = e.indices(x)
+	}
+	if !rhs.Present() {
+		rhs = e.indices(m.Codes)
+	}
+	batch := broadcastShapes(lhs.Shape, rhs.Shape)
+	lhs, rhs = lhs.broadcast(batch), rhs.broadcast(batch)
+	e.begin()
+	out := e.temporary(x.Type, append(with(batch), x.Dim(-2), ir.Const(n))...)
+	x, m = e.contiguousMatrix(x), e.contiguousMatrices(m)
+	p := quantizedProduct{x: x, m: m, out: out, rows: x.Dim(-2), k: e.fixed(x.Dim(-1)), n: n, batch: product(batch)}
+	matrices, rows := e.at(product(m.Codes.Shape[:m.Codes.Rank()-2])), e.at(p.rows)
+	switch products := e.at(p.batch); {
+	case rows == 1 && sorted && counted && products >= gatherSorted.products && products/matrices >= gatherSorted.each:
+		e.gatherRows(p, rhs)
+	case rows >= e.Chip.matrixFrom(m, p.k, n):
+		form, tail := "gather_qmm_n", ""
+		if m.Transposed {
+			form, tail = "gather_qmm_t", aligned(n, 32)
+		}
+		e.kernel("%s%s", p.name(form), tail)
+		e.gathered(p, lhs, rhs, ir.Const(p.k), ir.Const(n), p.rows)
+		e.threadgroups([3]ir.Extent{ir.Ext(ceil(n, 32)), tiles(p.rows, 32), {Num: p.batch, Div: 1}}, 32, 2, 2)
+	default:
+		form, tile := "gather_qvm", p.columnTile()
+		if m.Transposed {
+			form, tile = "gather_qmv", 8
+			if p.fast() {
+				form = "gather_qmv_fast"
+			}
+		}
+		e.kernel("%s", p.name(form))
+		e.gathered(p, lhs, rhs, ir.Const(p.k), ir.Const(n))
+		e.threadgroups(grid(p.rows, ir.Const(ceil(n, tile)), p.batch), 32, 2, 1)
+	}
+	return out
+}
+
+// indices returns the numbers of the matrices of a.
+func (e *Encoder) indices(a Array) Array {
+	batch := a.Shape[:a.Rank()-2]
+	i := e.Arange(ir.U32, product(batch), ir.Const(0), ir.Const(1))
+	i.Shape, i.Strides = with(batch), rowStrides(batch)
+	return i
+}
+
+// gathered binds the operands of a gathered product, numbers of 4 bytes, the shapes, and how the indices lie.
+func (e *Encoder) gathered(p quantizedProduct, lhs, rhs Array, numbers ...Size) {
+	for i, a := range []Array{p.m.Codes, p.m.Scales, p.m.Biases, p.x, lhs, rhs} {
+		e.input(i, a)
+	}
+	e.output(6, p.out)
+	for i, n := range numbers {
+		e.i32(7+i, n)
+	}
+	slot := e.shapes(7+len(numbers), p)
+	shape, strides := e.collapse(lhs.Shape, lhs.Strides, rhs.Strides)
+	e.count(slot, len(shape))
+	e.i32(slot+1, shape...)
+	e.i64(slot+2, strides[0]...)
+	e.i64(slot+3, strides[1]...)
+}
+
+// gatherRows sends one product for all rows, each with the matrix of its index.
+func (e *Encoder) gatherRows(p quantizedProduct, rhs Array) {
+	rhs = e.rowContiguous(rhs)
+	x := p.x
+	if each := times(x.Dim(-2), x.Dim(-1)); !times(rhs.Elements(), each).Equal(x.Elements()) {
+		x = x.broadcast(append(with(rhs.Shape), x.Dim(-2), x.Dim(-1)))
+	}
+	x = e.rowContiguous(x)
+	for _, a := range []*Array{&p.m.Codes, &p.m.Scales, &p.m.Biases} {
+		*a = e.rowContiguous(*a)
+	}
+	rows := divide(p.x.Elements(), p.k)
+	form := "nn"
+	if p.m.Transposed {
+		form = "nt"
+	}
+	e.kernel("%s_bm_16_bn_32_bk_32_wm_1_wn_2", p.name(fmt.Sprintf("gather_qmm_rhs_%s", form)))
+	e.constant(200, e.fixed(rows)%16 == 0)
+	e.constant(201, p.n%32 == 0)
+	e.constant(202, p.k%32 == 0)
+	for i, a := range []Array{x, p.m.Codes, p.m.Scales, p.m.Biases, rhs} {
+		e.input(i, a)
+	}
+	e.output(5, p.out)
+	e.i32(6, rows)
+	e.i32(7, ir.Const(p.n))
+	e.i32(8, ir.Const(p.k))
+	e.threadgroups([3]ir.Extent{ir.Ext(ceil(p.n, 32)), tiles(rows, 16), ir.Ext(1)}, 32, 2, 1)
+}
+
+// Arange sends start, start + step and so on, n of them. Start and step of a floating-point type are its bits.
+func (e *Encoder) Arange(t ir.DType, n, start, step Size) Array {
+	e.begin()
+	out := e.temporary(t, n)
+	e.kernel("arange%s", plain(t))
+	e.numbers(0, int(t.Size()), []Size{start})
+	e.numbers(1, int(t.Size()), []Size{step})
+	e.output(2, out)
+	e.threads(grid(n, ir.Const(1), ir.Const(1)), min(1024, e.at(n)), 1, 1)
+	return out
+}
