@@ -410,10 +410,10 @@ inline void matvec(
 // @groups  M, ceil(out_vec_size/8), 1
 // @group   32, 2, 1
 // @if      C == qmv
-// @mlx     affine_qmv_float_gs_32_b_8_batch_0_pr_0_hgs_0_r_4
+// @mlx     unlisted
 // @require in_vec_size >= g && in_vec_size % g == 0 && out_vec_size >= 1
 // @else
-// @mlx
+// @mlx     unlisted
 // @require in_vec_size >= 1 && in_vec_size % (2048/b) == 0 && out_vec_size >= 1 && out_vec_size % 8 == 0
 // @end
 // @term    y[m,n] = round({T}, {dot({C}; )})
