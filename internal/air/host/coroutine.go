@@ -282,16 +282,6 @@ func (t *text) argument(a *air.Arg, p llvm.Param, row bool) error {
 		t.Line("  %s.%s = load i32, ptr %s.%s.p", name, part, name, part)
 		return nil
 	}
-	cast := func(to, from string) {
-		switch elem {
-		case "i32":
-			t.Line("  %s = add i32 %s, 0", to, from)
-		case "i64":
-			t.Line("  %s = zext i32 %s to i64", to, from)
-		default:
-			t.Line("  %s = trunc i32 %s to %s", to, from, elem)
-		}
-	}
 	last := "poison"
 	for c := range width {
 		w := fmt.Sprint("w", c)
@@ -326,10 +316,10 @@ func (t *text) argument(a *air.Arg, p llvm.Param, row bool) error {
 			}
 		}
 		if p.Typ[0] != '<' {
-			cast(p.Name, p.Name+"."+w)
+			t.Resize(p.Name, p.Name+"."+w, elem)
 			return nil
 		}
-		cast(fmt.Sprintf("%s.c%d", p.Name, c), p.Name+"."+w)
+		t.Resize(fmt.Sprintf("%s.c%d", p.Name, c), p.Name+"."+w, elem)
 		name := fmt.Sprintf("%s.v%d", p.Name, c)
 		if c == width-1 {
 			name = p.Name

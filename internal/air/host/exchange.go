@@ -18,9 +18,9 @@ func room(s air.Site, d llvm.Declaration) int {
 	return llvm.BytesOf(d.Params[0])
 }
 
-// operands are how a thread leaves what it brings to a site, and finds what it gets: IR text,
-// given the values of the arguments. Values that it makes are named with the number n of the
-// site. result is empty where nothing is got.
+// operands returns the lines of IR text that stand before and after a site: before, they store the arguments, whose
+// values are args, for the exchange; after, they load its result. The number n of the site makes their names
+// unique. result is empty if the exchange has no result.
 func operands(s air.Site, d llvm.Declaration, args []string, n int, result string) (before, after []string) {
 	at := func(area int) string { // the address of this lane's value
 		name := fmt.Sprintf("%%x%d.%d", n, area)

@@ -254,24 +254,14 @@ func (t *text) entryArgument(a *air.Arg, p llvm.Param, i int) error {
 	if width > len(from) {
 		return fmt.Errorf("the argument %s asks for %d parts of %s", a.Name, width, a.Attribute)
 	}
-	cast := func(to, from string) {
-		switch elem {
-		case "i32":
-			t.Line("  %s = add i32 %s, 0", to, from)
-		case "i64":
-			t.Line("  %s = zext i32 %s to i64", to, from)
-		default:
-			t.Line("  %s = trunc i32 %s to %s", to, from, elem)
-		}
-	}
 	if p.Typ[0] != '<' {
-		cast(fmt.Sprint("%arg", i), from[0])
+		t.Resize(fmt.Sprint("%arg", i), from[0], elem)
 		return nil
 	}
 	last := "poison"
 	for c := range width {
 		v := fmt.Sprintf("%%arg%d.%d", i, c)
-		cast(v, from[c])
+		t.Resize(v, from[c], elem)
 		name := v + "v"
 		if c == width-1 {
 			name = fmt.Sprint("%arg", i)

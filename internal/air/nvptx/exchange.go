@@ -603,8 +603,8 @@ func (g *gpu) multiplyInOrder(a [][2]string, b [2]string, sums [][2]string, turn
 	return made, end
 }
 
-// given is the float that another lane has, by a shuffle that is known to do nothing else: of two that ask
-// for the same one is left.
+// given returns the value of the float v in another lane. The shuffle is marked as free of side effects, so that
+// LLVM keeps one of two equal ones.
 func (g *gpu) given(v, mask, lane string) string {
 	if mask == allThreads {
 		return g.make(`call float asm "shfl.sync.idx.b32 $0, $1, $2, 31, -1;", "=f,f,r"(float %s, i32 %s) #992`, v, lane)

@@ -53,7 +53,7 @@ const (
 	maskEntry            // the threads of the grid
 	maskSame
 	maskVote
-	maskLoop // of the header of a loop that threads leave in different rounds: those that enter it, then those that go round
+	maskLoop // for the header of a loop that threads leave in different rounds: first the threads that enter, then those that go round again
 )
 
 // newMembers finds out how the masks of all blocks are made.

@@ -173,7 +173,7 @@ func addressesOf(c *llvm.Flow, f *llvm.Function, k *air.Kernel) addresses {
 				of = of[1:]
 			case "phi":
 			default:
-				// Any other value is either no address, or of an address that is not known.
+				// Any other result is no address, or an address in a memory that is not known.
 				learn(in.Result, otherMemory)
 				continue
 			}

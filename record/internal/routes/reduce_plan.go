@@ -56,8 +56,8 @@ func neighbours(in Array, axes []int) reduction {
 	return r
 }
 
-// byStride sorts axes by their strides, those that repeat elements first, then from the greatest on, and joins
-// those that lie as one.
+// byStride sorts axes by their strides: axes of stride 0 first, then from the largest stride to the smallest. It joins
+// axes that together have one stride.
 func (e *Encoder) byStride(in Array, axes []int) reduction {
 	var r reduction
 	axes = slices.DeleteFunc(slices.Clone(axes), func(a int) bool { return isOne(in.Shape[a]) })

@@ -20,7 +20,10 @@ import (
 func TestNEON(t *testing.T) {
 	sample.Long(t)
 	m := newMachine(t)
-	for _, at := range guards {
+	for i, at := range guards {
+		if !sample.Whole() && i != sample.Run()%len(guards) {
+			continue // an emulator runs this: a run takes one of the two
+		}
 		m.atEnd = at.atEnd
 		for _, part := range []struct {
 			name string

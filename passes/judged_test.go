@@ -15,9 +15,9 @@ import (
 
 // The passes about order keep random graphs (params, strides, aliases, may-writes, atomics,
 // pillars, commits) free of races, over three replays in a row in one command buffer, and keep what
-// they compute. Both the slow oracle, which knows nothing of this package, and the prover confirm
+// they compute. Both package judge, which knows nothing of this package, and the prover confirm
 // that.
-func TestOrderAgainstOracle(t *testing.T) {
+func TestOrderIsJudged(t *testing.T) {
 	o := judge.Options{Replays: judge.Streamed, Valuations: 3}
 	moved := 0
 	for seed := range uint64(60) {
