@@ -68,7 +68,7 @@ func fillElements(raw []byte, t ir.DType, r *rand.Rand, odd oddValues, scale flo
 		case ir.F16:
 			v = uint64(term.F16Bits(float64(scale * float(r, odd))))
 		case ir.BF16:
-			v = uint64(math.Float32bits(scale * float(r, odd)) >> 16)
+			v = uint64(math.Float32bits(scale*float(r, odd)) >> 16)
 		default:
 			v = uint64(integer(r))
 		}
