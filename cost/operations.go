@@ -1,6 +1,7 @@
 package cost
 
 import (
+	"github.com/mlxc/mlxc/ir"
 	"github.com/mlxc/mlxc/msl/decl"
 	"github.com/mlxc/mlxc/msl/term"
 )
@@ -132,7 +133,7 @@ func (c *counter) operations(e *term.Expr, times float64) float64 {
 		c.vars, c.free = c.vars[:len(c.vars)-1], c.free[:len(c.free)-1]
 		return n * count
 	}
-	if e.Kind == term.Float {
+	if e.Kind == term.Float && !(e.Op == term.Round && e.Type == ir.F32) { // arithmetic is f32: such a rounding does nothing
 		n = 1
 	}
 	for _, a := range e.Args {

@@ -64,11 +64,11 @@ template <int g, int b>
 template [[host_name("embed_float32")]] [[kernel]] decltype(embed<float>) embed<float>;
 template [[host_name("embed_float16")]] [[kernel]] decltype(embed<half>) embed<half>;
 
-#define INSTANTIATE_AFFINE_EMBED(g, b)                               \
+#define INSTANTIATE_AFFINE_EMBED(name, T, g, b)                      \
   template [[host_name("affine_embed_float_gs_" #g "_b_" #b)]]       \
   [[kernel]] decltype(affine_embed<g, b>) affine_embed<g, b>;
 
-EACH_WIDTH(INSTANTIATE_AFFINE_EMBED)
+EACH_WIDTH(INSTANTIATE_AFFINE_EMBED, float, float)
 
 // What the tests of declarations compare grids and conditions with (docs/kernels.md, "Witnesses").
 //

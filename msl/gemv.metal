@@ -402,7 +402,7 @@ template <typename W>
 // @groups  ceil(N/8), 1, 1
 // @group   32, 2, 1
 // @require K >= 1 && N >= 1
-// @term    y[n] = {silu_mul(n)}
+// @term    y[n] = {silu_mul(n; f32)}
 template <typename W>
 [[kernel]] void gemv_silu_mul(
     const device W* w_gate [[buffer(0)]],
@@ -704,7 +704,7 @@ template <typename W>
 // @groups  ceil(N/32), ceil(M/32), 1
 // @group   32, 2, 2
 // @require K >= 1 && N >= 1 && M >= 1
-// @term    y[m,n] = {silu_mul(m,n)}
+// @term    y[m,n] = {silu_mul(m,n; f32)}
 template <typename W>
 [[kernel]] void gemm_nt_silu_mul(
     const device W* w_gate [[buffer(0)]],

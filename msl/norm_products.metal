@@ -182,12 +182,6 @@ inline bool is_short(int K) {
   return K <= held<b, words>() * LANES * words * 32 / b;
 }
 
-// has is whether a row has part d of a lane. If all lanes have theirs or none has, K alone says so.
-template <int values>
-inline bool has(int K, int d, uint lane) {
-  return LANES * d * values < K && (LANES * (d + 1) * values <= K || (LANES * d + int(lane)) * values < K);
-}
-
 // begin is where the first part of a lane begins, and further how much further part d is. What the row does not
 // have is read as a part that it has. Places are counted from where the lane begins, so that they are known
 // where K is.
@@ -565,7 +559,7 @@ inline void rows_of_norm(const thread Affine& m, const thread Input& in, device 
 
 // One product, as that of a last norm with the head of a model.
 //
-// @kernel  affine_{C:qmv|qmv_fast}_rms_float_gs_{g:{groups()}}_b_{b:{bits()}}
+// @kernel  affine_{C:qmv|qmv_fast}_rms_{T:float=f32}_gs_{g:{groups()}}_b_{b:{bits()}}
 // @use     matrix(; {b}; out_vec_size; in_vec_size)
 // @arg     x             device f32[M, in_vec_size] read
 // @arg     norm          device f32[in_vec_size] read
@@ -580,7 +574,7 @@ inline void rows_of_norm(const thread Affine& m, const thread Input& in, device 
 // @term    y[m,n] = round(f32, {dot_norm()})
 template <int g, int b, int words>
 [[kernel]] void qmv_rms(
-    AFFINE(, 0, 1, 2),
+    AFFINE(float, , 0, 1, 2),
     const device float* x [[buffer(3)]],
     const device float* norm [[buffer(4)]],
     device float* y [[buffer(5)]],
@@ -600,7 +594,7 @@ template <int g, int b, int words>
 //
 // N is a multiple of 16.
 //
-// @kernel  affine_{C:qmv|qmv_fast}_rms_max_float_gs_{g:{groups()}}_b_{b:8}
+// @kernel  affine_{C:qmv|qmv_fast}_rms_max_{T:float=f32}_gs_{g:{groups()}}_b_{b:8}
 // @use     matrix(; {b}; out_vec_size; in_vec_size)
 // @arg     x             device f32[M, in_vec_size] read
 // @arg     norm          device f32[in_vec_size] read
@@ -618,7 +612,7 @@ template <int g, int b, int words>
 // @term    top[m,p] = round(f32, max(i < 16, dot[m,16*p + i]))
 template <int g, int b, int words>
 [[kernel]] void qmv_rms_max(
-    AFFINE(, 0, 1, 2),
+    AFFINE(float, , 0, 1, 2),
     const device float* x [[buffer(3)]],
     const device float* norm [[buffer(4)]],
     device float* y [[buffer(5)]],
@@ -637,7 +631,7 @@ template <int g, int b, int words>
 // The gate and up products of a feed-forward layer, and silu(gate)·up of them. A simdgroup makes two outputs, so
 // that its norm is not computed too often, and a threadgroup few, so that all cores have about as many.
 //
-// @kernel  affine_{C:qmv|qmv_fast}_rms_silu_mul_float_gs_{g:{groups()}}_b_{b:4}
+// @kernel  affine_{C:qmv|qmv_fast}_rms_silu_mul_{T:float=f32}_gs_{g:{groups()}}_b_{b:4}
 // @use     norm()
 // @each    i = gate up
 // @use     matrix(_{i}; {b}; out_vec_size; in_vec_size)
@@ -652,11 +646,11 @@ template <int g, int b, int words>
 // @groups  M, ceil(out_vec_size/4), 1
 // @group   32, 2, 1
 // @use     sizes(&& out_vec_size >= 1)
-// @term    y[m,n] = {silu_mul(m,n)}
+// @term    y[m,n] = {silu_mul(m,n; {T})}
 template <int g, int b, int words>
 [[kernel]] void qmv_rms_silu_mul(
-    AFFINE(_gate, 0, 1, 2),
-    AFFINE(_up, 3, 4, 5),
+    AFFINE(float, _gate, 0, 1, 2),
+    AFFINE(float, _up, 3, 4, 5),
     const device float* x [[buffer(6)]],
     const device float* norm [[buffer(7)]],
     device float* y [[buffer(8)]],
@@ -726,7 +720,7 @@ struct Turn {
 // attention wants them. A simdgroup makes the two rows that a rotation turns together, or two rows of
 // values; blocks of queries, keys and values follow one another in the grid.
 //
-// @kernel  affine_{C:qmv|qmv_fast}_rms_x3_rope_float_gs_{g:{groups()}}_b_{b:4}{order:=pairs|=halves}
+// @kernel  affine_{C:qmv|qmv_fast}_rms_x3_rope_{T:float=f32}_gs_{g:{groups()}}_b_{b:4}{order:=pairs|=halves}
 // @constant 2 traditional bool
 // @use     matrix(_q; {b}; q_heads*dims; in_vec_size)
 // @use     matrix(_k; {b}; k_heads*dims; in_vec_size)
@@ -778,9 +772,9 @@ struct Turn {
 // @term    v[n] = round(f32, dot_v[n])
 template <int g, int b, int words>
 [[kernel]] void qmv_rms_x3_rope(
-    AFFINE(_q, 0, 1, 2),
-    AFFINE(_k, 3, 4, 5),
-    AFFINE(_v, 6, 7, 8),
+    AFFINE(float, _q, 0, 1, 2),
+    AFFINE(float, _k, 3, 4, 5),
+    AFFINE(float, _v, 6, 7, 8),
     const device float* x [[buffer(9)]],
     const device float* norm [[buffer(10)]],
     device float* q [[buffer(11)]],
@@ -879,8 +873,8 @@ template <int g, int b, int words>
   template [[host_name("affine_qmv_fast_" #kernel "_float_gs_" #g "_b_" #b)]] \
   [[kernel]] decltype(qmv_##kernel<g, b, 2>) qmv_##kernel<g, b, 2>;
 
-#define INSTANTIATE_RMS_STORE(g, b) INSTANTIATE_RMS(rms, g, b)
-EACH_WIDTH(INSTANTIATE_RMS_STORE)
+#define INSTANTIATE_RMS_STORE(name, T, g, b) INSTANTIATE_RMS(rms, g, b)
+EACH_WIDTH(INSTANTIATE_RMS_STORE, float, float)
 INSTANTIATE_RMS(rms_max, 32, 8)
 INSTANTIATE_RMS(rms_max, 64, 8)
 INSTANTIATE_RMS(rms_silu_mul, 32, 4)

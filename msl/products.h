@@ -4,21 +4,28 @@
 
 // What their declarations share (docs/kernels.md, "Families"). A matrix of affine codes, whose arguments and terms
 // end in s, and its product with a vector x; what two products of a gated feed-forward layer become.
-// The groups and bits that there are also stand in EACH_WIDTH, which instantiates a kernel for them.
+// Scales, biases, vectors and results have the type T of a declaration's name. The types, groups and bits that there
+// are also stand in EACH_TYPE and EACH_WIDTH, which instantiate a kernel for them.
 //
+// @text  types() = float=f32|float16_t=f16|bfloat16_t=bf16
 // @text  groups() = 32|64
 // @text  bits() = 4|8
 // @lines matrix(s; bits; N; K)
 // @arg   w{s}       device u32 as u{bits}[{N}, {K}] read
-// @arg   scales{s}  device f32[{N}, {K}/g] read
-// @arg   biases{s}  device f32[{N}, {K}/g] read
+// @arg   scales{s}  device {T}[{N}, {K}/g] read
+// @arg   biases{s}  device {T}[{N}, {K}/g] read
 // @end
 // @text  affine(K; C; s; n; x) = sum[{C}](c < {K}/g, scales{s}[{n},c] * sum[{C}](j < g, {x} * f32(w{s}[{n},c*g + j])) \
 //            + biases{s}[{n},c] * sum[{C}](j < g, {x}))
 // @text  dot(C; s) = {affine(in_vec_size; {C}; {s}; n; x[m,c*g + j])}
-// @text  silu_mul(at) = round(f32, gate[{at}] / (1.0 + exp(-gate[{at}])) * up[{at}])
+// @text  silu_mul(at; T) = round({T}, round({T}, gate[{at}] / (1.0 + exp(-gate[{at}]))) * up[{at}])
 
-#define EACH_WIDTH(instantiate) instantiate(32, 4) instantiate(32, 8) instantiate(64, 4) instantiate(64, 8)
+#define EACH_WIDTH(instantiate, name, T) \
+  instantiate(name, T, 32, 4) instantiate(name, T, 32, 8) instantiate(name, T, 64, 4) instantiate(name, T, 64, 8)
+#define EACH_TYPE(instantiate)               \
+  EACH_WIDTH(instantiate, float, float)      \
+  EACH_WIDTH(instantiate, float16_t, half)   \
+  EACH_WIDTH(instantiate, bfloat16_t, bfloat)
 
 constexpr constant int LANES = 32;
 constexpr constant int ROWS = 4; // outputs of a simdgroup at a time, if not told otherwise
@@ -42,6 +49,12 @@ inline void take(const device float* p, thread float* v) {
     v[i + 2] = e.z;
     v[i + 3] = e.w;
   }
+}
+
+// has is whether a row has part d of a lane. If all lanes have theirs or none has, K alone says so.
+template <int values>
+inline bool has(int K, int d, uint lane) {
+  return LANES * d * values < K && (LANES * (d + 1) * values <= K || (LANES * d + int(lane)) * values < K);
 }
 
 // sum_all leaves in each of n values, an even number, its sum over the simdgroup. Those of a vector go together:
@@ -73,30 +86,36 @@ inline float of_lane(const thread float* v, uint lane) {
 }
 
 // silu_mul is what a gated feed-forward layer makes of its two products.
-inline float silu_mul(float gate, float up) { return gate / (1.0f + precise::exp(-gate)) * up; }
+template <typename T>
+inline T silu_mul(T gate, T up) {
+  const T silu = T(float(gate) / (1.0f + precise::exp(-float(gate))));
+  return T(float(silu) * float(up));
+}
 
 // Affine is a matrix [N, K] of affine codes: element (n, k) is scales[n, k/g] · q + biases[n, k/g], with q an
 // unsigned code of b bits. Codes lie in 32-bit words, the first in the lowest bits. It begins with the first row
-// of the matrix, or with another.
-struct Affine {
+// of the matrix, or with another. Scales and biases of 16 bits are widened where they are used.
+template <typename T>
+struct AffineOf {
   const device uint* w;
-  const device float* scales;
-  const device float* biases;
+  const device T* scales;
+  const device T* biases;
 };
+typedef AffineOf<float> Affine;
 
 // AFFINE declares the arguments of such a matrix in three buffers, and PLACE where a thread is.
-#define AFFINE(s, i, j, k)               \
-  const device uint* w##s [[buffer(i)]], \
-  const device float* scales##s [[buffer(j)]], \
-  const device float* biases##s [[buffer(k)]]
+#define AFFINE(T, s, i, j, k)              \
+  const device uint* w##s [[buffer(i)]],   \
+  const device T* scales##s [[buffer(j)]], \
+  const device T* biases##s [[buffer(k)]]
 #define PLACE                                            \
   uint3 group [[threadgroup_position_in_grid]],          \
   uint simdgroup [[simdgroup_index_in_threadgroup]],     \
   uint lane [[thread_index_in_simdgroup]]
 
 // row_of is a matrix from one of its rows on.
-template <int g, int b>
-inline Affine row_of(const thread Affine& m, int K, int row) {
+template <int g, int b, typename T>
+inline AffineOf<T> row_of(const thread AffineOf<T>& m, int K, int row) {
   return {m.w + size_t(row) * (K / (32 / b)), m.scales + size_t(row) * (K / g), m.biases + size_t(row) * (K / g)};
 }
 

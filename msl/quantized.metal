@@ -7,9 +7,10 @@
 
 // Row is the vector of a product, as it lies in memory. Another type with these
 // functions may compute its elements from something else.
+template <typename T>
 struct Row {
-  const device float* x;
-  bool is_wide() const { return aligned(x, 16); }
+  const device T* x;
+  bool is_wide() const { return aligned(x, 4 * sizeof(T)); }
 
   // load reads n elements from the k-th on, at once where x and k allow it.
   template <int n, bool wide>
@@ -17,7 +18,7 @@ struct Row {
     if (wide) {
 #pragma unroll
       for (int i = 0; i < n; i += 4) {
-        const float4 e = wide_load<float4>(x + k + i);
+        const vec<T, 4> e = wide_load<vec<T, 4>>(x + k + i);
         v[i] = e.x;
         v[i + 1] = e.y;
         v[i + 2] = e.z;
@@ -37,9 +38,10 @@ struct Row {
 
 // RowBeside is a row with results that the products are added to: lane i has that of row first + i, which
 // it asks for together with x.
+template <typename T>
 struct RowBeside {
-  Row row;
-  const device float* r;
+  Row<T> row;
+  const device T* r;
   thread float* before;
   bool is_wide() const { return row.is_wide(); }
 
@@ -56,17 +58,17 @@ struct RowBeside {
 };
 
 // Part is what a lane takes of some rows at a time.
-template <int words, int rows>
+template <typename T, int words, int rows>
 struct Part {
   uint codes[rows][words];
-  float scales[rows];
-  float biases[rows];
+  T scales[rows];
+  T biases[rows];
 };
 
 // load_part reads a part, at element k of the rows from `first` on. Rows past the
 // end are read as the last one. wide: w lies at a multiple of 4·words bytes.
-template <int g, int b, int words, int rows, bool whole, bool wide>
-inline void load_part(const thread Affine& m, int K, int N, int first, int k, thread Part<words, rows>& p) {
+template <int g, int b, int words, int rows, bool whole, bool wide, typename T>
+inline void load_part(const thread AffineOf<T>& m, int K, int N, int first, int k, thread Part<T, words, rows>& p) {
 #pragma unroll
   for (int i = 0; i < rows; i++) {
     const size_t row = whole ? first + i : min(first + i, N - 1);
@@ -89,22 +91,22 @@ inline void load_part(const thread Affine& m, int K, int N, int first, int k, th
 
 // add_parts adds to result[rows·j + i] what part p of the rows of matrix j makes with v, elements of x, which
 // it scales.
-template <int b, int words, int rows, int matrices>
-inline void add_parts(const thread Part<words, rows>* p, thread float* v, thread float* result) {
+template <int b, int words, int rows, int matrices, typename T>
+inline void add_parts(const thread Part<T, words, rows>* p, thread float* v, thread float* result) {
   constexpr int values = words * 32 / b;
   const float sum = scaled<b, values>(v);
 #pragma unroll
   for (int j = 0; j < matrices; j++) {
 #pragma unroll
     for (int i = 0; i < rows; i++) {
-      result[rows * j + i] += p[j].scales[i] * dot_codes<b, values>(p[j].codes[i], v) + p[j].biases[i] * sum;
+      result[rows * j + i] += float(p[j].scales[i]) * dot_codes<b, values>(p[j].codes[i], v) + float(p[j].biases[i]) * sum;
     }
   }
 }
 
 // load_parts is load_part of all matrices.
-template <int g, int b, int words, int rows, bool whole, bool wide, int matrices>
-inline void load_parts(const thread Affine* m, int K, int N, int first, int k, thread Part<words, rows>* p) {
+template <int g, int b, int words, int rows, bool whole, bool wide, int matrices, typename T>
+inline void load_parts(const thread AffineOf<T>* m, int K, int N, int first, int k, thread Part<T, words, rows>* p) {
 #pragma unroll
   for (int j = 0; j < matrices; j++) {
     load_part<g, b, words, rows, whole, wide>(m[j], K, N, first, k, p[j]);
@@ -116,12 +118,12 @@ inline void load_parts(const thread Affine* m, int K, int N, int first, int k, t
 // time; they lie in one group, so scale and bias are applied once. Memory answers
 // late and then with much: so many `parts` are asked for ahead, the first ones before
 // x is there, and of x the next one.
-template <int g, int b, int words, int rows, bool whole, bool wide, int parts, int matrices, typename X>
-inline void add_rows(const thread Affine* m, const thread X& x, int K, int N, int first, uint lane, thread float* result) {
+template <int g, int b, int words, int rows, bool whole, bool wide, int parts, int matrices, typename T, typename X>
+inline void add_rows(const thread AffineOf<T>* m, const thread X& x, int K, int N, int first, uint lane, thread float* result) {
   constexpr int values = words * 32 / b;
   constexpr int step = LANES * values;
   const int begin = int(lane) * values;
-  Part<words, rows> p[parts][matrices];
+  Part<T, words, rows> p[parts][matrices];
 #pragma unroll
   for (int d = 0; d < parts; d++) {
     if (begin + d * step < K) {
@@ -157,13 +159,13 @@ struct Lines {
 };
 
 // lines_of are those of parts that have so many lines of codes `per` row, from the second such parts on.
-template <int g, int b, int per, int rows, bool whole>
-inline Lines lines_of(const thread Affine& m, int K, int N, int first, uint lane) {
+template <int g, int b, int per, int rows, bool whole, typename T>
+inline Lines lines_of(const thread AffineOf<T>& m, int K, int N, int first, uint lane) {
   const uint i = min(lane, uint(rows * (per + 2) - 1));
   const bool is_codes = i < rows * per;
   const uint r = is_codes ? i / per : (i - rows * per) % rows;
-  const int bytes = is_codes ? K / (8 / b) : K / g * 4;
-  const int step = is_codes ? per * 128 : per * 128 * (8 / b) / g * 4;
+  const int bytes = is_codes ? K / (8 / b) : K / g * int(sizeof(T));
+  const int step = is_codes ? per * 128 : per * 128 * (8 / b) / g * int(sizeof(T));
   const device char* codes = (const device char*)m.w;
   const device char* scales = (const device char*)m.scales;
   const device char* biases = (const device char*)m.biases;
@@ -192,13 +194,13 @@ inline bool is_long(int K) {
 //
 // Registers do not hold as much as has to be under way so that the memory is never idle: least of all before x
 // is there, when nothing is computed. What comes after them a cache asks the memory for, which needs none.
-template <int g, int b, int words, int rows, bool whole, int ahead, int matrices, typename X>
-inline void add_long(const thread Affine* m, const thread X& x, int K, int N, int first, uint lane, thread float* result) {
+template <int g, int b, int words, int rows, bool whole, int ahead, int matrices, typename T, typename X>
+inline void add_long(const thread AffineOf<T>* m, const thread X& x, int K, int N, int first, uint lane, thread float* result) {
   constexpr int values = words * 32 / b;
   constexpr int step = LANES * values;
   const int begin = int(lane) * values;
   constexpr int further = matrices == 1 ? 3 : 2; // sets that a cache asks for
-  Part<words, rows> p[2][ahead][matrices];
+  Part<T, words, rows> p[2][ahead][matrices];
 #pragma unroll
   for (int d = 0; d < ahead; d++) {
     load_parts<g, b, words, rows, whole, true, matrices>(m, K, N, first, begin + d * step, p[0][d]);
@@ -271,8 +273,8 @@ inline void add_long(const thread Affine* m, const thread X& x, int K, int N, in
 
 // dot_rows_of leaves in result[ROWS·j + i] the product of x with row first + i of
 // matrix j. All are [N, K].
-template <int g, int b, int words, bool whole, int matrices, typename X>
-inline void dot_rows_of(const thread Affine* m, const thread X& x, int K, int N, int first, uint lane, thread float* result) {
+template <int g, int b, int words, bool whole, int matrices, typename T, typename X>
+inline void dot_rows_of(const thread AffineOf<T>* m, const thread X& x, int K, int N, int first, uint lane, thread float* result) {
 #pragma unroll
   for (int i = 0; i < matrices * ROWS; i++) {
     result[i] = 0;
@@ -303,19 +305,13 @@ inline int place(int K, int d, uint lane) {
   return at < K ? at : 0;
 }
 
-// has is whether a row has part d of a lane. If all lanes have theirs or none has, K alone says so.
-template <int values>
-inline bool has(int K, int d, uint lane) {
-  return LANES * d * values < K && (LANES * (d + 1) * values <= K || (LANES * d + int(lane)) * values < K);
-}
-
 // dot_few leaves in result[i] the product of x with row first + i of a matrix [N, K]. A simdgroup that makes
 // only a few results is soon done, and so what one instruction waits for counts more than how many there are: of
 // rows of so few parts that they fit in registers, all are asked for before x is there, and then all of x,
 // without a branch. What a row does not have is read as its first part, and not added. With one row for each
 // simdgroup, reading x would take longer than all else.
-template <int g, int b, int words, int rows, typename X>
-inline void dot_few(const thread Affine& m, const thread X& x, int K, int N, int first, uint lane, thread float* result) {
+template <int g, int b, int words, int rows, typename T, typename X>
+inline void dot_few(const thread AffineOf<T>& m, const thread X& x, int K, int N, int first, uint lane, thread float* result) {
   constexpr int values = words * 32 / b;
   constexpr int parts = 4;
 #pragma unroll
@@ -329,7 +325,7 @@ inline void dot_few(const thread Affine& m, const thread X& x, int K, int N, int
   } else if (K > parts * LANES * values) {
     add_rows<g, b, words, rows, false, true, parts, 1>(&m, x, K, N, first, lane, result);
   } else {
-    Part<words, rows> p[parts];
+    Part<T, words, rows> p[parts];
 #pragma unroll
     for (int d = 0; d < parts; d++) {
       load_part<g, b, words, rows, false, true>(m, K, N, first, place<values>(K, d, lane), p[d]);
@@ -346,7 +342,7 @@ inline void dot_few(const thread Affine& m, const thread X& x, int K, int N, int
       const float sum = scaled<b, values>(v[d]);
 #pragma unroll
       for (int i = 0; i < rows; i++) {
-        const float more = result[i] + (p[d].scales[i] * dot_codes<b, values>(p[d].codes[i], v[d]) + p[d].biases[i] * sum);
+        const float more = result[i] + (float(p[d].scales[i]) * dot_codes<b, values>(p[d].codes[i], v[d]) + float(p[d].biases[i]) * sum);
         result[i] = has<values>(K, d, lane) ? more : result[i];
       }
     }
@@ -354,21 +350,20 @@ inline void dot_few(const thread Affine& m, const thread X& x, int K, int N, int
   sum_all<rows>(result);
 }
 
-// dot_rows leaves in result[i] the product of x with row first + i of a matrix
-// [N, K].
-template <int g, int b, int words, bool whole>
+// dot_rows is dot_rows_of for one matrix.
+template <int g, int b, int words, bool whole, typename T>
 inline void dot_rows(
-    const device uint* w, const device float* scales, const device float* biases, const device float* x, int K, int N, int first, uint lane,
+    const device uint* w, const device T* scales, const device T* biases, const device T* x, int K, int N, int first, uint lane,
     thread float* result) {
-  const Affine m[1] = {{w, scales, biases}};
-  const Row row = {x};
+  const AffineOf<T> m[1] = {{w, scales, biases}};
+  const Row<T> row = {x};
   dot_rows_of<g, b, words, whole, 1>(m, row, K, N, first, lane, result);
 }
 
 // matvec is a threadgroup's block of 2·ROWS outputs of one product.
-template <int g, int b, int words, bool whole>
+template <int g, int b, int words, bool whole, typename T>
 inline void matvec(
-    const device uint* w, const device float* scales, const device float* biases, const device float* x, device float* y, int K, int N, int block,
+    const device uint* w, const device T* scales, const device T* biases, const device T* x, device T* y, int K, int N, int block,
     uint simdgroup, uint lane) {
   const int first = block * 2 * ROWS + int(simdgroup) * ROWS;
   if (!whole && first >= N) {
@@ -377,7 +372,7 @@ inline void matvec(
   float result[ROWS];
   dot_rows<g, b, words, whole>(w, scales, biases, x, K, N, first, lane, result);
   if (int(lane) < ROWS && (whole || first + int(lane) < N)) {
-    y[first + lane] = stored(of_lane<ROWS>(result, lane));
+    y[first + lane] = stored(T(of_lane<ROWS>(result, lane)));
   }
 }
 
@@ -405,28 +400,28 @@ inline void matvec(
 
 // Matrix times vector: a simdgroup computes ROWS outputs.
 //
-// @kernel  affine_{C:qmv|qmv_fast}_float_gs_{g:{groups()}}_b_{b:{bits()}}_batch_0_pr_0_hgs_0_r_4
+// @kernel  affine_{C:qmv|qmv_fast}_{T:{types()}}_gs_{g:{groups()}}_b_{b:{bits()}}_batch_0_pr_0_hgs_0_r_4
 // @use     matrix(; {b}; out_vec_size; in_vec_size)
-// @arg     x             device f32[M, in_vec_size] read
-// @arg     y             device f32[M, out_vec_size] write
+// @arg     x             device {T}[M, in_vec_size] read
+// @arg     y             device {T}[M, out_vec_size] write
 // @arg     in_vec_size   constant i32
 // @arg     out_vec_size  constant i32
 // @use     batches()
 // @groups  M, ceil(out_vec_size/8), 1
 // @group   32, 2, 1
 // @if      C == qmv
-// @mlx     affine_qmv_float_gs_32_b_8_batch_0_pr_0_hgs_0_r_4
+// @mlx     unlisted
 // @require in_vec_size >= g && in_vec_size % g == 0 && out_vec_size >= 1
 // @else
-// @mlx
+// @mlx     unlisted
 // @require in_vec_size >= 1 && in_vec_size % (2048/b) == 0 && out_vec_size >= 1 && out_vec_size % 8 == 0
 // @end
-// @term    y[m,n] = round(f32, {dot({C}; )})
-template <int g, int b, int words, bool whole>
+// @term    y[m,n] = round({T}, {dot({C}; )})
+template <typename T, int g, int b, int words, bool whole>
 [[kernel]] void qmv(
-    AFFINE(, 0, 1, 2),
-    const device float* x [[buffer(3)]],
-    device float* y [[buffer(4)]],
+    AFFINE(T, , 0, 1, 2),
+    const device T* x [[buffer(3)]],
+    device T* y [[buffer(4)]],
     constant int& in_vec_size [[buffer(5)]],
     constant int& out_vec_size [[buffer(6)]],
     constant int& x_batch_ndims [[buffer(7)]],
@@ -442,24 +437,24 @@ template <int g, int b, int words, bool whole>
       w, scales, biases, x + size_t(group.x) * in_vec_size, y + size_t(group.x) * out_vec_size, in_vec_size, out_vec_size, int(group.y), simdgroup, lane);
 }
 
-#define INSTANTIATE_QMV(g, b)                                                                \
-  template [[host_name("affine_qmv_float_gs_" #g "_b_" #b "_batch_0_pr_0_hgs_0_r_4")]]       \
-  [[kernel]] decltype(qmv<g, b, 1, false>) qmv<g, b, 1, false>;                              \
-  template [[host_name("affine_qmv_fast_float_gs_" #g "_b_" #b "_batch_0_pr_0_hgs_0_r_4")]]  \
-  [[kernel]] decltype(qmv<g, b, 2, true>) qmv<g, b, 2, true>;
+#define INSTANTIATE_QMV(name, T, g, b)                                                       \
+  template [[host_name("affine_qmv_" #name "_gs_" #g "_b_" #b "_batch_0_pr_0_hgs_0_r_4")]]   \
+  [[kernel]] decltype(qmv<T, g, b, 1, false>) qmv<T, g, b, 1, false>;                        \
+  template [[host_name("affine_qmv_fast_" #name "_gs_" #g "_b_" #b "_batch_0_pr_0_hgs_0_r_4")]] \
+  [[kernel]] decltype(qmv<T, g, b, 2, true>) qmv<T, g, b, 2, true>;
 
-EACH_WIDTH(INSTANTIATE_QMV)
+EACH_TYPE(INSTANTIATE_QMV)
 
 // Two products of one input, as gate and up of a feed-forward layer: the blocks
 // of the second follow those of the first in the grid.
 //
-// @kernel  affine_{C:qmv|qmv_fast}_{arms:x2=0 1|x3=0 1 2}_float_gs_{g:{groups()}}_b_{b:{bits()}}
+// @kernel  affine_{C:qmv|qmv_fast}_{arms:x2=0 1|x3=0 1 2}_{T:{types()}}_gs_{g:{groups()}}_b_{b:{bits()}}
 // @each    i = {arms}
 // @use     matrix({i}; {b}; n{i}; in_vec_size)
 // @end
-// @arg     x            device f32[M, in_vec_size] read
+// @arg     x            device {T}[M, in_vec_size] read
 // @each    i = {arms}
-// @arg     y{i}         device f32[M, n{i}] write
+// @arg     y{i}         device {T}[M, n{i}] write
 // @end
 // @arg     in_vec_size  constant i32
 // @each    i = {arms}
@@ -476,15 +471,15 @@ EACH_WIDTH(INSTANTIATE_QMV)
 // @end
 // @end
 // @each    i = {arms}
-// @term    y{i}[m,n] = round(f32, {dot({C}; {i})})
+// @term    y{i}[m,n] = round({T}, {dot({C}; {i})})
 // @end
-template <int g, int b, int words, bool whole>
+template <typename T, int g, int b, int words, bool whole>
 [[kernel]] void qmv_x2(
-    AFFINE(0, 0, 1, 2),
-    AFFINE(1, 3, 4, 5),
-    const device float* x [[buffer(6)]],
-    device float* y0 [[buffer(7)]],
-    device float* y1 [[buffer(8)]],
+    AFFINE(T, 0, 0, 1, 2),
+    AFFINE(T, 1, 3, 4, 5),
+    const device T* x [[buffer(6)]],
+    device T* y0 [[buffer(7)]],
+    device T* y1 [[buffer(8)]],
     constant int& in_vec_size [[buffer(9)]],
     constant int& n0 [[buffer(10)]],
     constant int& n1 [[buffer(11)]],
@@ -502,15 +497,15 @@ template <int g, int b, int words, bool whole>
 }
 
 // Three products of one input: queries, keys and values of attention.
-template <int g, int b, int words, bool whole>
+template <typename T, int g, int b, int words, bool whole>
 [[kernel]] void qmv_x3(
-    AFFINE(0, 0, 1, 2),
-    AFFINE(1, 3, 4, 5),
-    AFFINE(2, 6, 7, 8),
-    const device float* x [[buffer(9)]],
-    device float* y0 [[buffer(10)]],
-    device float* y1 [[buffer(11)]],
-    device float* y2 [[buffer(12)]],
+    AFFINE(T, 0, 0, 1, 2),
+    AFFINE(T, 1, 3, 4, 5),
+    AFFINE(T, 2, 6, 7, 8),
+    const device T* x [[buffer(9)]],
+    device T* y0 [[buffer(10)]],
+    device T* y1 [[buffer(11)]],
+    device T* y2 [[buffer(12)]],
     constant int& in_vec_size [[buffer(13)]],
     constant int& n0 [[buffer(14)]],
     constant int& n1 [[buffer(15)]],
@@ -537,11 +532,11 @@ template <int g, int b, int words, bool whole>
 // A product and the residual that it is added to. Simdgroups make two results each, so that there are many of
 // them, or of matrices of many rows ROWS, so that x is not read too often.
 //
-// @kernel  affine_{C:qmv|qmv_fast}_add_float_gs_{g:{groups()}}_b_{b:{bits()}}
+// @kernel  affine_{C:qmv|qmv_fast}_add_{T:{types()}}_gs_{g:{groups()}}_b_{b:{bits()}}
 // @use     matrix(; {b}; out_vec_size; in_vec_size)
-// @arg     x             device f32[M, in_vec_size] read
-// @arg     r             device f32[M, out_vec_size] read
-// @arg     y             device f32[M, out_vec_size] write
+// @arg     x             device {T}[M, in_vec_size] read
+// @arg     r             device {T}[M, out_vec_size] read
+// @arg     y             device {T}[M, out_vec_size] write
 // @arg     in_vec_size   constant i32
 // @arg     out_vec_size  constant i32
 // @let     rows = 2 + 2*min(1, out_vec_size/4096)
@@ -549,13 +544,13 @@ template <int g, int b, int words, bool whole>
 // @group   32, 4, 1
 // @use     sizes()
 // @inplace y r
-// @term    y[m,n] = round(f32, r[m,n] + {dot({C}; )})
-template <int g, int b, int words>
+// @term    y[m,n] = round({T}, r[m,n] + round({T}, {dot({C}; )}))
+template <typename T, int g, int b, int words, bool whole>
 [[kernel]] void qmv_add(
-    AFFINE(, 0, 1, 2),
-    const device float* x [[buffer(3)]],
-    const device float* r [[buffer(4)]],
-    device float* y [[buffer(5)]],
+    AFFINE(T, , 0, 1, 2),
+    const device T* x [[buffer(3)]],
+    const device T* r [[buffer(4)]],
+    device T* y [[buffer(5)]],
     constant int& in_vec_size [[buffer(6)]],
     constant int& out_vec_size [[buffer(7)]],
     PLACE) {
@@ -567,46 +562,45 @@ template <int g, int b, int words>
     return;
   }
   float before = 0;
-  const Affine m[1] = {{w, scales, biases}};
-  const RowBeside row = {{x + size_t(group.x) * K}, r + size_t(group.x) * N, &before};
+  const AffineOf<T> m[1] = {{w, scales, biases}};
+  const RowBeside<T> row = {{x + size_t(group.x) * K}, r + size_t(group.x) * N, &before};
   y += size_t(group.x) * N + first;
   if (is_few) {
     float result[2];
     dot_few<g, b, words, 2>(m[0], row, K, N, first, lane, result);
     if (lane < 2 && first + int(lane) < N) {
-      y[lane] = stored(before + of_lane<2>(result, lane));
+      y[lane] = stored(T(before + float(T(of_lane<2>(result, lane)))));
     }
     return;
   }
   float result[ROWS];
-  constexpr bool whole = words == 2; // N is a multiple of 8 then
   dot_rows_of<g, b, words, whole, 1>(m, row, K, N, first, lane, result);
   if (int(lane) < ROWS && (whole || first + int(lane) < N)) {
-    y[lane] = stored(before + of_lane<ROWS>(result, lane));
+    y[lane] = stored(T(before + float(T(of_lane<ROWS>(result, lane)))));
   }
 }
 
 // The gate and up products of a feed-forward layer, and silu(gate)·up of them.
 //
-// @kernel  affine_{C:qmv|qmv_fast}_silu_mul_float_gs_{g:{groups()}}_b_{b:{bits()}}
+// @kernel  affine_{C:qmv|qmv_fast}_silu_mul_{T:{types()}}_gs_{g:{groups()}}_b_{b:{bits()}}
 // @each    i = gate up
 // @use     matrix(_{i}; {b}; out_vec_size; in_vec_size)
-// @where   {i}[m,n] = {dot({C}; _{i})}
+// @where   {i}[m,n] = round({T}, {dot({C}; _{i})})
 // @end
-// @arg     x             device f32[M, in_vec_size] read
-// @arg     y             device f32[M, out_vec_size] write
+// @arg     x             device {T}[M, in_vec_size] read
+// @arg     y             device {T}[M, out_vec_size] write
 // @arg     in_vec_size   constant i32
 // @arg     out_vec_size  constant i32
 // @groups  M, ceil(out_vec_size/8), 1
 // @group   32, 2, 1
 // @use     sizes()
-// @term    y[m,n] = {silu_mul(m,n)}
-template <int g, int b, int words, bool whole>
+// @term    y[m,n] = {silu_mul(m,n; {T})}
+template <typename T, int g, int b, int words, bool whole>
 [[kernel]] void qmv_silu_mul(
-    AFFINE(_gate, 0, 1, 2),
-    AFFINE(_up, 3, 4, 5),
-    const device float* x [[buffer(6)]],
-    device float* y [[buffer(7)]],
+    AFFINE(T, _gate, 0, 1, 2),
+    AFFINE(T, _up, 3, 4, 5),
+    const device T* x [[buffer(6)]],
+    device T* y [[buffer(7)]],
     constant int& in_vec_size [[buffer(8)]],
     constant int& out_vec_size [[buffer(9)]],
     PLACE) {
@@ -617,31 +611,28 @@ template <int g, int b, int words, bool whole>
     return;
   }
   x += size_t(group.x) * K;
-  const Affine m[2] = {{w_gate, scales_gate, biases_gate}, {w_up, scales_up, biases_up}};
-  const Row row = {x};
+  const AffineOf<T> m[2] = {{w_gate, scales_gate, biases_gate}, {w_up, scales_up, biases_up}};
+  const Row<T> row = {x};
   float result[2 * ROWS];
   dot_rows_of<g, b, words, whole, 2>(m, row, K, N, first, lane, result);
   const size_t at = size_t(group.x) * N + first;
   if (int(lane) < ROWS && (whole || first + int(lane) < N)) {
-    y[at + lane] = stored(silu_mul(of_lane<ROWS>(result, lane), of_lane<ROWS>(result + ROWS, lane)));
+    y[at + lane] = stored(silu_mul(T(of_lane<ROWS>(result, lane)), T(of_lane<ROWS>(result + ROWS, lane))));
   }
 }
 
-#define INSTANTIATE_QMV_FUSED(kernel, g, b)                                  \
-  template [[host_name("affine_qmv_" #kernel "_float_gs_" #g "_b_" #b)]]      \
-  [[kernel]] decltype(qmv_##kernel<g, b, 1, false>) qmv_##kernel<g, b, 1, false>; \
-  template [[host_name("affine_qmv_fast_" #kernel "_float_gs_" #g "_b_" #b)]] \
-  [[kernel]] decltype(qmv_##kernel<g, b, 2, true>) qmv_##kernel<g, b, 2, true>;
-#define INSTANTIATE_QMV_ALL(g, b)                                            \
-  INSTANTIATE_QMV_FUSED(x2, g, b)                                            \
-  INSTANTIATE_QMV_FUSED(x3, g, b)                                            \
-  INSTANTIATE_QMV_FUSED(silu_mul, g, b)                                      \
-  template [[host_name("affine_qmv_add_float_gs_" #g "_b_" #b)]]             \
-  [[kernel]] decltype(qmv_add<g, b, 1>) qmv_add<g, b, 1>;                    \
-  template [[host_name("affine_qmv_fast_add_float_gs_" #g "_b_" #b)]]        \
-  [[kernel]] decltype(qmv_add<g, b, 2>) qmv_add<g, b, 2>;
+#define INSTANTIATE_QMV_FUSED(kernel, name, T, g, b)                                     \
+  template [[host_name("affine_qmv_" #kernel "_" #name "_gs_" #g "_b_" #b)]]              \
+  [[kernel]] decltype(qmv_##kernel<T, g, b, 1, false>) qmv_##kernel<T, g, b, 1, false>;   \
+  template [[host_name("affine_qmv_fast_" #kernel "_" #name "_gs_" #g "_b_" #b)]]         \
+  [[kernel]] decltype(qmv_##kernel<T, g, b, 2, true>) qmv_##kernel<T, g, b, 2, true>;
+#define INSTANTIATE_QMV_ALL(name, T, g, b)        \
+  INSTANTIATE_QMV_FUSED(x2, name, T, g, b)        \
+  INSTANTIATE_QMV_FUSED(x3, name, T, g, b)        \
+  INSTANTIATE_QMV_FUSED(add, name, T, g, b)       \
+  INSTANTIATE_QMV_FUSED(silu_mul, name, T, g, b)
 
-EACH_WIDTH(INSTANTIATE_QMV_ALL)
+EACH_TYPE(INSTANTIATE_QMV_ALL)
 
 // multiply_tile adds up the tile of x·wᵀ at (m0, n0) in a threadgroup's four
 // simdgroups, a quarter each: acc[2·i + j] is the 8 × 8 block at (8·i, 8·j) of the
@@ -746,7 +737,7 @@ inline void matmul(
 //
 // @text    tiled(s) = sum[qmm](k < K, x[m,k] * (scales{s}[n,k/g] * f32(w{s}[n,k]) + biases{s}[n,k/g]))
 //
-// @kernel  affine_qmm_t_float_gs_{g:{groups()}}_b_{b:{bits()}}_alN_{aligned:true|false}_batch_0
+// @kernel  affine_qmm_t_{T:float=f32}_gs_{g:{groups()}}_b_{b:{bits()}}_alN_{aligned:true|false}_batch_0
 // @mlx     affine_qmm_t_float_gs_64_b_4_alN_false_batch_0
 // @use     matrix(; {b}; N; K)
 // @arg     x  device f32[M, K] read
@@ -762,7 +753,7 @@ inline void matmul(
 // @term    y[m,n] = round(f32, {tiled()})
 template <int g, int b, bool aligned>
 [[kernel]] void qmm_t(
-    AFFINE(, 0, 1, 2),
+    AFFINE(float, , 0, 1, 2),
     const device float* x [[buffer(3)]],
     device float* y [[buffer(4)]],
     constant int& K [[buffer(5)]],
@@ -785,11 +776,11 @@ template <int g, int b, bool aligned>
 #define INSTANTIATE_QMM_T_ALIGNED(g, b, aligned)                                     \
   template [[host_name("affine_qmm_t_float_gs_" #g "_b_" #b "_alN_" #aligned "_batch_0")]] \
   [[kernel]] decltype(qmm_t<g, b, aligned>) qmm_t<g, b, aligned>;
-#define INSTANTIATE_QMM_T(g, b)            \
+#define INSTANTIATE_QMM_T(name, T, g, b)            \
   INSTANTIATE_QMM_T_ALIGNED(g, b, true)    \
   INSTANTIATE_QMM_T_ALIGNED(g, b, false)
 
-EACH_WIDTH(INSTANTIATE_QMM_T)
+EACH_WIDTH(INSTANTIATE_QMM_T, float, float)
 
 constexpr constant int SIDE = 64; // rows and columns of a tile of the fused products below
 constexpr constant int DEPTH = 32; // of the inner index that lie in threadgroup memory at a time
@@ -1174,7 +1165,7 @@ inline void matmul_square(
 // along y. Tiles of the same weights lie side by side along x, so that these are
 // read from memory once.
 //
-// @kernel  affine_qmm_t_{arms:x2=0 1|x3=0 1 2}_float_gs_{g:{groups()}}_b_{b:{bits()}}_alN_{aligned:true|false}
+// @kernel  affine_qmm_t_{arms:x2=0 1|x3=0 1 2}_{T:float=f32}_gs_{g:{groups()}}_b_{b:{bits()}}_alN_{aligned:true|false}
 // @each    i = {arms}
 // @use     matrix({i}; {b}; n{i}; K)
 // @end
@@ -1196,8 +1187,8 @@ inline void matmul_square(
 // @end
 template <int g, int b, bool aligned>
 [[kernel]] void qmm_t_x2(
-    AFFINE(0, 0, 1, 2),
-    AFFINE(1, 3, 4, 5),
+    AFFINE(float, 0, 0, 1, 2),
+    AFFINE(float, 1, 3, 4, 5),
     const device float* x [[buffer(6)]],
     device float* y0 [[buffer(7)]],
     device float* y1 [[buffer(8)]],
@@ -1218,9 +1209,9 @@ template <int g, int b, bool aligned>
 // Three products of one input.
 template <int g, int b, bool aligned>
 [[kernel]] void qmm_t_x3(
-    AFFINE(0, 0, 1, 2),
-    AFFINE(1, 3, 4, 5),
-    AFFINE(2, 6, 7, 8),
+    AFFINE(float, 0, 0, 1, 2),
+    AFFINE(float, 1, 3, 4, 5),
+    AFFINE(float, 2, 6, 7, 8),
     const device float* x [[buffer(9)]],
     device float* y0 [[buffer(10)]],
     device float* y1 [[buffer(11)]],
@@ -1253,7 +1244,7 @@ template <int g, int b, bool aligned>
 
 // A product and the residual that it is added to.
 //
-// @kernel  affine_qmm_t_add_float_gs_{g:{groups()}}_b_{b:{bits()}}_alN_{aligned:true|false}
+// @kernel  affine_qmm_t_add_{T:float=f32}_gs_{g:{groups()}}_b_{b:{bits()}}_alN_{aligned:true|false}
 // @use     matrix(; {b}; N; K)
 // @arg     x  device f32[M, K] read
 // @arg     r  device f32[M, N] read
@@ -1269,7 +1260,7 @@ template <int g, int b, bool aligned>
 // @term    y[m,n] = round(f32, r[m,n] + {tiled()})
 template <int g, int b, bool aligned>
 [[kernel]] void qmm_t_add(
-    AFFINE(, 0, 1, 2),
+    AFFINE(float, , 0, 1, 2),
     const device float* x [[buffer(3)]],
     const device float* r [[buffer(4)]],
     device float* y [[buffer(5)]],
@@ -1284,7 +1275,7 @@ template <int g, int b, bool aligned>
 
 // The gate and up products of a feed-forward layer, and silu(gate)·up of them.
 //
-// @kernel  affine_qmm_t_silu_mul_float_gs_{g:{groups()}}_b_{b:{bits()}}_alN_{aligned:true|false}
+// @kernel  affine_qmm_t_silu_mul_{T:float=f32}_gs_{g:{groups()}}_b_{b:{bits()}}_alN_{aligned:true|false}
 // @each    i = gate up
 // @use     matrix(_{i}; {b}; N; K)
 // @where   {i}[m,n] = {tiled(_{i})}
@@ -1298,11 +1289,11 @@ template <int g, int b, bool aligned>
 // @group   32, 2, 2
 // @require K >= g && K % g == 0 && M >= 1 && N >= 1
 // @require aligned == 0 || N % 32 == 0
-// @term    y[m,n] = {silu_mul(m,n)}
+// @term    y[m,n] = {silu_mul(m,n; {T})}
 template <int g, int b, bool aligned>
 [[kernel]] void qmm_t_silu_mul(
-    AFFINE(_gate, 0, 1, 2),
-    AFFINE(_up, 3, 4, 5),
+    AFFINE(float, _gate, 0, 1, 2),
+    AFFINE(float, _up, 3, 4, 5),
     const device float* x [[buffer(6)]],
     device float* y [[buffer(7)]],
     constant int& K [[buffer(8)]],
@@ -1331,13 +1322,13 @@ template <int g, int b, bool aligned>
 #define INSTANTIATE_QMM_T_KERNEL(kernel, g, b)     \
   INSTANTIATE_QMM_T_FUSED(kernel, g, b, true)      \
   INSTANTIATE_QMM_T_FUSED(kernel, g, b, false)
-#define INSTANTIATE_QMM_T_ALL(g, b)          \
+#define INSTANTIATE_QMM_T_ALL(name, T, g, b)          \
   INSTANTIATE_QMM_T_KERNEL(x2, g, b)         \
   INSTANTIATE_QMM_T_KERNEL(x3, g, b)         \
   INSTANTIATE_QMM_T_KERNEL(add, g, b)        \
   INSTANTIATE_QMM_T_KERNEL(silu_mul, g, b)
 
-EACH_WIDTH(INSTANTIATE_QMM_T_ALL)
+EACH_WIDTH(INSTANTIATE_QMM_T_ALL, float, float)
 
 // place returns the offset, in elements, of number i of a batch.
 inline long place(uint i, constant int* shape, constant long* strides, int ndims) {
@@ -1369,18 +1360,18 @@ inline uint count(constant int* shape, int ndims) {
 // three arrays have room for two in either case. Those of qmv_fast take whole blocks only, as above.
 //
 // @text    batch(and) = {each d = {dims}; batch_shape[{d}]; {and}}
-// @text    picked(at) = round(f32, select(lhs_indices[{at}] < x_shape[0] && rhs_indices[{at}] < w_shape[0], \
+// @text    picked(at) = round({T}, select(lhs_indices[{at}] < x_shape[0] && rhs_indices[{at}] < w_shape[0], \
 //              dot[rhs_indices[{at}],lhs_indices[{at}],m,n], inf - inf))
 //
-// @kernel  affine_gather_{C:qmv|qmv_fast}_float_gs_{g:{groups()}}_b_{b:{bits()}}{dims:=0|=0 1}
+// @kernel  affine_gather_{C:qmv|qmv_fast}_{T:float=f32}_gs_{g:{groups()}}_b_{b:{bits()}}{dims:=0|=0 1}
 // @arg     w              device u32 as u{b}[w_shape[0], out_vec_size, in_vec_size] read
-// @arg     scales         device f32[w_shape[0], out_vec_size, in_vec_size/g : s_strides[0], in_vec_size/g, 1] read
-// @arg     biases         device f32[w_shape[0], out_vec_size, in_vec_size/g : b_strides[0], in_vec_size/g, 1] read
-// @arg     x              device f32[x_shape[0], x_shape[1], in_vec_size : x_strides[0], in_vec_size, 1] read
+// @arg     scales         device {T}[w_shape[0], out_vec_size, in_vec_size/g : s_strides[0], in_vec_size/g, 1] read
+// @arg     biases         device {T}[w_shape[0], out_vec_size, in_vec_size/g : b_strides[0], in_vec_size/g, 1] read
+// @arg     x              device {T}[x_shape[0], x_shape[1], in_vec_size : x_strides[0], in_vec_size, 1] read
 // @each    side = lhs rhs
 // @arg     {side}_indices device u32[{batch(,)} : {each d = {dims}; {side}_strides[{d}]; ,}] read
 // @end
-// @arg     y              device f32[{batch(,)}, x_shape[1], out_vec_size] write
+// @arg     y              device {T}[{batch(,)}, x_shape[1], out_vec_size] write
 // @arg     in_vec_size    constant i32
 // @arg     out_vec_size   constant i32
 // @arg     x_batch_ndims  constant i32
@@ -1413,13 +1404,13 @@ inline uint count(constant int* shape, int ndims) {
 // @end
 // @require w_strides[0] == out_vec_size*(in_vec_size/(32/b))
 // @where   dot[e,r,m,n] = {affine(in_vec_size; {C}; ; e,n; x[r,m,c*g + j])}
-template <int g, int b, int words, bool whole>
+template <typename T, int g, int b, int words, bool whole>
 [[kernel]] void gather_qmv(
-    AFFINE(, 0, 1, 2),
-    const device float* x [[buffer(3)]],
+    AFFINE(T, , 0, 1, 2),
+    const device T* x [[buffer(3)]],
     const device uint* lhs_indices [[buffer(4)]],
     const device uint* rhs_indices [[buffer(5)]],
-    device float* y [[buffer(6)]],
+    device T* y [[buffer(6)]],
     constant int& in_vec_size [[buffer(7)]],
     constant int& out_vec_size [[buffer(8)]],
     constant int& x_batch_ndims [[buffer(9)]],
@@ -1442,7 +1433,7 @@ template <int g, int b, int words, bool whole>
   if (from >= count(x_shape, x_batch_ndims) || which >= count(w_shape, w_batch_ndims)) {
     const int n = (int(group.y) * 2 + int(simdgroup)) * ROWS + int(lane);
     if (int(lane) < ROWS && n < out_vec_size) {
-      y[n] = NAN;
+      y[n] = T(NAN);
     }
     return;
   }
@@ -1456,13 +1447,13 @@ template <int g, int b, int words, bool whole>
 // The same with one stack of rows and without indices of its own for them, as
 // gather_gemv of gemv.metal: rows may be as many as a param says.
 //
-// @kernel  gather_qmv_float_gs_{g:{groups()}}_b_{b:{bits()}}
+// @kernel  gather_qmv_{T:float=f32}_gs_{g:{groups()}}_b_{b:{bits()}}
 // @arg     w          device u32 as u{b}[E, N, K] read
-// @arg     scales     device f32[E, N, K/g] read
-// @arg     biases     device f32[E, N, K/g] read
-// @arg     x          device f32[rows, slots, K : x_strides[0], x_strides[1], 1] read
+// @arg     scales     device {T}[E, N, K/g] read
+// @arg     biases     device {T}[E, N, K/g] read
+// @arg     x          device {T}[rows, slots, K : x_strides[0], x_strides[1], 1] read
 // @arg     ids        device u32[rows, slots] read
-// @arg     y          device f32[rows, slots, N] write
+// @arg     y          device {T}[rows, slots, N] write
 // @arg     K          constant i32
 // @arg     N          constant i32
 // @arg     E          constant i32
@@ -1471,13 +1462,13 @@ template <int g, int b, int words, bool whole>
 // @group   32, 2, 1
 // @require K >= g && K % g == 0 && N >= 1
 // @where   dot[e,r,s,n] = {affine(K; qmv; ; e,n; x[r,s,c*g + j])}
-// @term    y[r,s,n] = round(f32, select(ids[r,s] < E, dot[ids[r,s],r,s,n], inf - inf))
-template <int g, int b, int words>
+// @term    y[r,s,n] = round({T}, select(ids[r,s] < E, dot[ids[r,s],r,s,n], inf - inf))
+template <typename T, int g, int b, int words>
 [[kernel]] void gather_qmv_rows(
-    AFFINE(, 0, 1, 2),
-    const device float* x [[buffer(3)]],
+    AFFINE(T, , 0, 1, 2),
+    const device T* x [[buffer(3)]],
     const device uint* ids [[buffer(4)]],
-    device float* y [[buffer(5)]],
+    device T* y [[buffer(5)]],
     constant int& K [[buffer(6)]],
     constant int& N [[buffer(7)]],
     constant int& E [[buffer(8)]],
@@ -1492,7 +1483,7 @@ template <int g, int b, int words>
   if (id >= uint(E)) {
     const int n = (int(group.x) * 2 + int(simdgroup)) * ROWS + int(lane);
     if (int(lane) < ROWS && n < N) {
-      y[n] = NAN;
+      y[n] = T(NAN);
     }
     return;
   }
@@ -1501,35 +1492,35 @@ template <int g, int b, int words>
   matvec<g, b, words, false>(w + rows * (K / (32 / b)), scales + rows * (K / g), biases + rows * (K / g), x, y, K, N, int(group.x), simdgroup, lane);
 }
 
-#define INSTANTIATE_GATHER_QMV(g, b)                                      \
-  template [[host_name("affine_gather_qmv_float_gs_" #g "_b_" #b)]]       \
-  [[kernel]] decltype(gather_qmv<g, b, 1, false>) gather_qmv<g, b, 1, false>; \
-  template [[host_name("affine_gather_qmv_fast_float_gs_" #g "_b_" #b)]]  \
-  [[kernel]] decltype(gather_qmv<g, b, 2, true>) gather_qmv<g, b, 2, true>; \
-  template [[host_name("gather_qmv_float_gs_" #g "_b_" #b)]]              \
-  [[kernel]] decltype(gather_qmv_rows<g, b, 1>) gather_qmv_rows<g, b, 1>;
+#define INSTANTIATE_GATHER_QMV(name, T, g, b)                                   \
+  template [[host_name("affine_gather_qmv_" #name "_gs_" #g "_b_" #b)]]         \
+  [[kernel]] decltype(gather_qmv<T, g, b, 1, false>) gather_qmv<T, g, b, 1, false>; \
+  template [[host_name("affine_gather_qmv_fast_" #name "_gs_" #g "_b_" #b)]]    \
+  [[kernel]] decltype(gather_qmv<T, g, b, 2, true>) gather_qmv<T, g, b, 2, true>; \
+  template [[host_name("gather_qmv_" #name "_gs_" #g "_b_" #b)]]                \
+  [[kernel]] decltype(gather_qmv_rows<T, g, b, 1>) gather_qmv_rows<T, g, b, 1>;
 
-EACH_WIDTH(INSTANTIATE_GATHER_QMV)
+EACH_WIDTH(INSTANTIATE_GATHER_QMV, float, float)
 
 // What the tests of declarations compare grids and conditions with (docs/kernels.md, "Witnesses").
 //
 // Quantized products: 8 rows a threadgroup, or tiles of 32 × 32.
 //
-// @witness affine_qmv_float_* ; in_vec_size=576 out_vec_size=1530 ; groups 2 192 1 / 32 2 1 ; ok
-// @witness affine_qmv_float_* ; in_vec_size=576 out_vec_size=1530 ; threads 64 384 1 / 32 2 1 ; ok
-// @witness affine_qmv_float_gs_32_* ; in_vec_size=32 out_vec_size=1 ; groups 1 1 1 / 32 2 1 ; ok
-// @witness affine_qmv_float_gs_64_* ; in_vec_size=64 out_vec_size=1 ; groups 1 1 1 / 32 2 1 ; ok
-// @witness affine_qmv_float_gs_64_* ; in_vec_size=96 out_vec_size=1 ; groups 1 1 1 / 32 2 1 ; refused
-// @witness affine_qmv_float_* ; in_vec_size=0 out_vec_size=1 ; groups 1 1 1 / 32 2 1 ; refused
-// @witness affine_qmv_float_* ; in_vec_size=64 out_vec_size=0 ; groups 1 0 1 / 32 2 1 ; refused
-// @witness affine_qmv_fast_float_* ; in_vec_size=1024 out_vec_size=1536 ; groups 2 192 1 / 32 2 1 ; ok
-// @witness affine_qmv_fast_float_gs_*_b_4_* ; in_vec_size=512 out_vec_size=8 ; groups 1 1 1 / 32 2 1 ; ok
-// @witness affine_qmv_fast_float_gs_*_b_4_* ; in_vec_size=256 out_vec_size=8 ; groups 1 1 1 / 32 2 1 ; refused
-// @witness affine_qmv_fast_float_gs_*_b_8_* ; in_vec_size=256 out_vec_size=8 ; groups 1 1 1 / 32 2 1 ; ok
-// @witness affine_qmv_fast_float_gs_*_b_8_* ; in_vec_size=128 out_vec_size=8 ; groups 1 1 1 / 32 2 1 ; refused
-// @witness affine_qmv_fast_float_* ; in_vec_size=512 out_vec_size={12|9} ; groups 1 2 1 / 32 2 1 ; refused
-// @witness affine_qmv_fast_float_* ; in_vec_size=0 out_vec_size=8 ; groups 1 1 1 / 32 2 1 ; refused
-// @witness affine_qmv_fast_float_* ; in_vec_size=512 out_vec_size=0 ; groups 1 0 1 / 32 2 1 ; refused
+// @witness affine_qmv_{|b}float* ; in_vec_size=576 out_vec_size=1530 ; groups 2 192 1 / 32 2 1 ; ok
+// @witness affine_qmv_{|b}float* ; in_vec_size=576 out_vec_size=1530 ; threads 64 384 1 / 32 2 1 ; ok
+// @witness affine_qmv_{|b}float*_gs_32_* ; in_vec_size=32 out_vec_size=1 ; groups 1 1 1 / 32 2 1 ; ok
+// @witness affine_qmv_{|b}float*_gs_64_* ; in_vec_size=64 out_vec_size=1 ; groups 1 1 1 / 32 2 1 ; ok
+// @witness affine_qmv_{|b}float*_gs_64_* ; in_vec_size=96 out_vec_size=1 ; groups 1 1 1 / 32 2 1 ; refused
+// @witness affine_qmv_{|b}float* ; in_vec_size=0 out_vec_size=1 ; groups 1 1 1 / 32 2 1 ; refused
+// @witness affine_qmv_{|b}float* ; in_vec_size=64 out_vec_size=0 ; groups 1 0 1 / 32 2 1 ; refused
+// @witness affine_qmv_fast_{|b}float* ; in_vec_size=1024 out_vec_size=1536 ; groups 2 192 1 / 32 2 1 ; ok
+// @witness affine_qmv_fast_{|b}float*_gs_*_b_4_* ; in_vec_size=512 out_vec_size=8 ; groups 1 1 1 / 32 2 1 ; ok
+// @witness affine_qmv_fast_{|b}float*_gs_*_b_4_* ; in_vec_size=256 out_vec_size=8 ; groups 1 1 1 / 32 2 1 ; refused
+// @witness affine_qmv_fast_{|b}float*_gs_*_b_8_* ; in_vec_size=256 out_vec_size=8 ; groups 1 1 1 / 32 2 1 ; ok
+// @witness affine_qmv_fast_{|b}float*_gs_*_b_8_* ; in_vec_size=128 out_vec_size=8 ; groups 1 1 1 / 32 2 1 ; refused
+// @witness affine_qmv_fast_{|b}float* ; in_vec_size=512 out_vec_size={12|9} ; groups 1 2 1 / 32 2 1 ; refused
+// @witness affine_qmv_fast_{|b}float* ; in_vec_size=0 out_vec_size=8 ; groups 1 1 1 / 32 2 1 ; refused
+// @witness affine_qmv_fast_{|b}float* ; in_vec_size=512 out_vec_size=0 ; groups 1 0 1 / 32 2 1 ; refused
 // @witness affine_qmm_t_*_alN_false_* ; K=576 N=97 M=65 ; groups 4 3 1 / 32 2 2 ; ok
 // @witness affine_qmm_t_*_alN_true_* ; K=576 N=128 M=70 ; groups 4 3 1 / 32 2 2 ; ok
 // @witness affine_qmm_t_*_alN_true_* ; K=576 N=100 M=70 ; groups 4 3 1 / 32 2 2 ; refused
@@ -1543,34 +1534,34 @@ EACH_WIDTH(INSTANTIATE_GATHER_QMV)
 // Fused quantized products: the blocks of several matrices follow each other in the
 // grid. Each result has views of its own, but that a sum may take its residual's.
 //
-// @witness affine_qmv_x2_float_gs_*_b_* ; in_vec_size=192 n0=153 n1=117 ; groups 2 35 1 / 32 2 1 ; ok
-// @witness affine_qmv_x2_float_gs_*_b_* ; in_vec_size=192 n0=153 n1=117 ; threads 64 70 1 / 32 2 1 ; ok
-// @witness affine_qmv_x2_float_gs_*_b_* ; in_vec_size=192 n0=153 n1=117 ; groups 2 36 1 / 32 2 1 ; refused
-// @witness affine_qmv_x2_float_gs_32_b_* ; in_vec_size=32 n0=1 n1=1 ; groups 1 2 1 / 32 2 1 ; ok
-// @witness affine_qmv_x2_float_gs_64_b_* ; in_vec_size=64 n0=1 n1=1 ; groups 1 2 1 / 32 2 1 ; ok
-// @witness affine_qmv_x2_float_gs_64_b_* ; in_vec_size=96 n0=1 n1=1 ; groups 1 2 1 / 32 2 1 ; refused
-// @witness affine_qmv_x2_float_gs_*_b_* ; in_vec_size=0 n0=1 n1=1 ; groups 1 2 1 / 32 2 1 ; refused
-// @witness affine_qmv_x2_float_gs_*_b_* ; in_vec_size=64 n0=0 n1=1 ; groups 1 1 1 / 32 2 1 ; refused
-// @witness affine_qmv_x2_float_gs_*_b_* ; in_vec_size=64 n0=1 n1=0 ; groups 1 1 1 / 32 2 1 ; refused
-// @witness affine_qmv_fast_x2_float_gs_*_b_* ; in_vec_size=512 n0=200 n1=120 ; groups 2 40 1 / 32 2 1 ; ok
-// @witness affine_qmv_fast_x2_float_gs_*_b_4 ; in_vec_size=512 n0=8 n1=8 ; groups 1 2 1 / 32 2 1 ; ok
-// @witness affine_qmv_fast_x2_float_gs_*_b_4 ; in_vec_size=256 n0=8 n1=8 ; groups 1 2 1 / 32 2 1 ; refused
-// @witness affine_qmv_fast_x2_float_gs_*_b_8 ; in_vec_size=256 n0=8 n1=8 ; groups 1 2 1 / 32 2 1 ; ok
-// @witness affine_qmv_fast_x2_float_gs_*_b_8 ; in_vec_size=128 n0=8 n1=8 ; groups 1 2 1 / 32 2 1 ; refused
-// @witness affine_qmv_fast_x2_float_gs_*_b_* ; in_vec_size=0 n0=8 n1=8 ; groups 1 2 1 / 32 2 1 ; refused
-// @witness affine_qmv_fast_x2_float_gs_*_b_* ; in_vec_size=512 n0={12|9} n1=8 ; groups 1 3 1 / 32 2 1 ; refused
-// @witness affine_qmv_fast_x2_float_gs_*_b_* ; in_vec_size=512 n0=0 n1=8 ; groups 1 1 1 / 32 2 1 ; refused
-// @witness affine_qmv_fast_x2_float_gs_*_b_* ; in_vec_size=512 n0=8 n1={12|9} ; groups 1 3 1 / 32 2 1 ; refused
-// @witness affine_qmv_fast_x2_float_gs_*_b_* ; in_vec_size=512 n0=8 n1=0 ; groups 1 1 1 / 32 2 1 ; refused
-// @witness affine_qmv_x2_float_gs_32_b_* ; in_vec_size=32 n0=32 n1=1 inplace=y0,x ; groups 1 5 1 / 32 2 1 ; refused
-// @witness affine_qmv_fast_x2_float_gs_*_b_* ; in_vec_size=512 n0=512 n1=8 inplace=y0,x ; groups 1 65 1 / 32 2 1 ; refused
-// @witness affine_qmv_x2_float_gs_32_b_* ; in_vec_size=32 n0=1 n1=1 inplace=y{0|1},{scales|biases}{0|1} ; groups 1 2 1 / 32 2 1 ; refused
-// @witness affine_qmv_fast_x2_float_gs_32_b_* ; in_vec_size=512 n0=16 n1=8 inplace=y0,{scales|biases}0 ; groups 16 3 1 / 32 2 1 ; refused
-// @witness affine_qmv_fast_x2_float_gs_32_b_* ; in_vec_size=512 n0=16 n1=8 inplace=y0,{scales|biases}1 ; groups 8 3 1 / 32 2 1 ; refused
-// @witness affine_qmv_x2_float_gs_32_b_* ; in_vec_size=32 n0=1 n1=32 inplace=y1,x ; groups 1 5 1 / 32 2 1 ; refused
-// @witness affine_qmv_fast_x2_float_gs_*_b_* ; in_vec_size=512 n0=8 n1=512 inplace=y1,x ; groups 1 65 1 / 32 2 1 ; refused
-// @witness affine_qmv_fast_x2_float_gs_32_b_* ; in_vec_size=512 n0=8 n1=16 inplace=y1,{scales|biases}0 ; groups 8 3 1 / 32 2 1 ; refused
-// @witness affine_qmv_fast_x2_float_gs_32_b_* ; in_vec_size=512 n0=8 n1=16 inplace=y1,{scales|biases}1 ; groups 16 3 1 / 32 2 1 ; refused
+// @witness affine_qmv_x2_{|b}float*_gs_*_b_* ; in_vec_size=192 n0=153 n1=117 ; groups 2 35 1 / 32 2 1 ; ok
+// @witness affine_qmv_x2_{|b}float*_gs_*_b_* ; in_vec_size=192 n0=153 n1=117 ; threads 64 70 1 / 32 2 1 ; ok
+// @witness affine_qmv_x2_{|b}float*_gs_*_b_* ; in_vec_size=192 n0=153 n1=117 ; groups 2 36 1 / 32 2 1 ; refused
+// @witness affine_qmv_x2_{|b}float*_gs_32_b_* ; in_vec_size=32 n0=1 n1=1 ; groups 1 2 1 / 32 2 1 ; ok
+// @witness affine_qmv_x2_{|b}float*_gs_64_b_* ; in_vec_size=64 n0=1 n1=1 ; groups 1 2 1 / 32 2 1 ; ok
+// @witness affine_qmv_x2_{|b}float*_gs_64_b_* ; in_vec_size=96 n0=1 n1=1 ; groups 1 2 1 / 32 2 1 ; refused
+// @witness affine_qmv_x2_{|b}float*_gs_*_b_* ; in_vec_size=0 n0=1 n1=1 ; groups 1 2 1 / 32 2 1 ; refused
+// @witness affine_qmv_x2_{|b}float*_gs_*_b_* ; in_vec_size=64 n0=0 n1=1 ; groups 1 1 1 / 32 2 1 ; refused
+// @witness affine_qmv_x2_{|b}float*_gs_*_b_* ; in_vec_size=64 n0=1 n1=0 ; groups 1 1 1 / 32 2 1 ; refused
+// @witness affine_qmv_fast_x2_{|b}float*_gs_*_b_* ; in_vec_size=512 n0=200 n1=120 ; groups 2 40 1 / 32 2 1 ; ok
+// @witness affine_qmv_fast_x2_{|b}float*_gs_*_b_4 ; in_vec_size=512 n0=8 n1=8 ; groups 1 2 1 / 32 2 1 ; ok
+// @witness affine_qmv_fast_x2_{|b}float*_gs_*_b_4 ; in_vec_size=256 n0=8 n1=8 ; groups 1 2 1 / 32 2 1 ; refused
+// @witness affine_qmv_fast_x2_{|b}float*_gs_*_b_8 ; in_vec_size=256 n0=8 n1=8 ; groups 1 2 1 / 32 2 1 ; ok
+// @witness affine_qmv_fast_x2_{|b}float*_gs_*_b_8 ; in_vec_size=128 n0=8 n1=8 ; groups 1 2 1 / 32 2 1 ; refused
+// @witness affine_qmv_fast_x2_{|b}float*_gs_*_b_* ; in_vec_size=0 n0=8 n1=8 ; groups 1 2 1 / 32 2 1 ; refused
+// @witness affine_qmv_fast_x2_{|b}float*_gs_*_b_* ; in_vec_size=512 n0={12|9} n1=8 ; groups 1 3 1 / 32 2 1 ; refused
+// @witness affine_qmv_fast_x2_{|b}float*_gs_*_b_* ; in_vec_size=512 n0=0 n1=8 ; groups 1 1 1 / 32 2 1 ; refused
+// @witness affine_qmv_fast_x2_{|b}float*_gs_*_b_* ; in_vec_size=512 n0=8 n1={12|9} ; groups 1 3 1 / 32 2 1 ; refused
+// @witness affine_qmv_fast_x2_{|b}float*_gs_*_b_* ; in_vec_size=512 n0=8 n1=0 ; groups 1 1 1 / 32 2 1 ; refused
+// @witness affine_qmv_x2_{|b}float*_gs_32_b_* ; in_vec_size=32 n0=32 n1=1 inplace=y0,x ; groups 1 5 1 / 32 2 1 ; refused
+// @witness affine_qmv_fast_x2_{|b}float*_gs_*_b_* ; in_vec_size=512 n0=512 n1=8 inplace=y0,x ; groups 1 65 1 / 32 2 1 ; refused
+// @witness affine_qmv_x2_{|b}float*_gs_32_b_* ; in_vec_size=32 n0=1 n1=1 inplace=y{0|1},{scales|biases}{0|1} ; groups 1 2 1 / 32 2 1 ; refused
+// @witness affine_qmv_fast_x2_{|b}float*_gs_32_b_* ; in_vec_size=512 n0=16 n1=8 inplace=y0,{scales|biases}0 ; groups 16 3 1 / 32 2 1 ; refused
+// @witness affine_qmv_fast_x2_{|b}float*_gs_32_b_* ; in_vec_size=512 n0=16 n1=8 inplace=y0,{scales|biases}1 ; groups 8 3 1 / 32 2 1 ; refused
+// @witness affine_qmv_x2_{|b}float*_gs_32_b_* ; in_vec_size=32 n0=1 n1=32 inplace=y1,x ; groups 1 5 1 / 32 2 1 ; refused
+// @witness affine_qmv_fast_x2_{|b}float*_gs_*_b_* ; in_vec_size=512 n0=8 n1=512 inplace=y1,x ; groups 1 65 1 / 32 2 1 ; refused
+// @witness affine_qmv_fast_x2_{|b}float*_gs_32_b_* ; in_vec_size=512 n0=8 n1=16 inplace=y1,{scales|biases}0 ; groups 8 3 1 / 32 2 1 ; refused
+// @witness affine_qmv_fast_x2_{|b}float*_gs_32_b_* ; in_vec_size=512 n0=8 n1=16 inplace=y1,{scales|biases}1 ; groups 16 3 1 / 32 2 1 ; refused
 // @witness affine_qmm_t_x2_float_gs_*_b_*_alN_false ; K=192 n0=129 n1=65 M=65 ; groups 2 5 1 / 32 2 2 ; ok
 // @witness affine_qmm_t_x2_float_gs_*_b_*_alN_false ; K=192 n0=129 n1=65 M=65 ; groups 2 6 1 / 32 2 2 ; refused
 // @witness affine_qmm_t_x2_float_gs_*_b_*_alN_true ; K=192 n0=128 n1=64 M=70 ; groups 2 3 1 / 32 2 2 ; ok
@@ -1588,41 +1579,41 @@ EACH_WIDTH(INSTANTIATE_GATHER_QMV)
 // @witness affine_qmm_t_x2_float_gs_32_b_*_alN_false ; K=32 n0=32 n1=1 M=1 inplace=y0,x ; groups 1 2 1 / 32 2 2 ; refused
 // @witness affine_qmm_t_x2_float_gs_32_b_*_alN_false ; K=32 n0=1 n1=1 M=1 inplace=y{0|1},{scales|biases}{0|1} ; groups 1 2 1 / 32 2 2 ; refused
 // @witness affine_qmm_t_x2_float_gs_32_b_*_alN_false ; K=32 n0=1 n1=32 M=1 inplace=y1,x ; groups 1 2 1 / 32 2 2 ; refused
-// @witness affine_qmv_x3_float_gs_*_b_* ; in_vec_size=192 n0=153 n1=117 n2=69 ; groups 2 44 1 / 32 2 1 ; ok
-// @witness affine_qmv_x3_float_gs_*_b_* ; in_vec_size=192 n0=153 n1=117 n2=69 ; threads 64 88 1 / 32 2 1 ; ok
-// @witness affine_qmv_x3_float_gs_*_b_* ; in_vec_size=192 n0=153 n1=117 n2=69 ; groups 2 45 1 / 32 2 1 ; refused
-// @witness affine_qmv_x3_float_gs_32_b_* ; in_vec_size=32 n0=1 n1=1 n2=1 ; groups 1 3 1 / 32 2 1 ; ok
-// @witness affine_qmv_x3_float_gs_64_b_* ; in_vec_size=64 n0=1 n1=1 n2=1 ; groups 1 3 1 / 32 2 1 ; ok
-// @witness affine_qmv_x3_float_gs_64_b_* ; in_vec_size=96 n0=1 n1=1 n2=1 ; groups 1 3 1 / 32 2 1 ; refused
-// @witness affine_qmv_x3_float_gs_*_b_* ; in_vec_size=0 n0=1 n1=1 n2=1 ; groups 1 3 1 / 32 2 1 ; refused
-// @witness affine_qmv_x3_float_gs_*_b_* ; in_vec_size=64 n0=0 n1=1 n2=1 ; groups 1 2 1 / 32 2 1 ; refused
-// @witness affine_qmv_x3_float_gs_*_b_* ; in_vec_size=64 n0=1 n1=0 n2=1 ; groups 1 2 1 / 32 2 1 ; refused
-// @witness affine_qmv_x3_float_gs_*_b_* ; in_vec_size=64 n0=1 n1=1 n2=0 ; groups 1 2 1 / 32 2 1 ; refused
-// @witness affine_qmv_fast_x3_float_gs_*_b_* ; in_vec_size=512 n0=200 n1=120 n2=72 ; groups 2 49 1 / 32 2 1 ; ok
-// @witness affine_qmv_fast_x3_float_gs_*_b_4 ; in_vec_size=512 n0=8 n1=8 n2=8 ; groups 1 3 1 / 32 2 1 ; ok
-// @witness affine_qmv_fast_x3_float_gs_*_b_4 ; in_vec_size=256 n0=8 n1=8 n2=8 ; groups 1 3 1 / 32 2 1 ; refused
-// @witness affine_qmv_fast_x3_float_gs_*_b_8 ; in_vec_size=256 n0=8 n1=8 n2=8 ; groups 1 3 1 / 32 2 1 ; ok
-// @witness affine_qmv_fast_x3_float_gs_*_b_8 ; in_vec_size=128 n0=8 n1=8 n2=8 ; groups 1 3 1 / 32 2 1 ; refused
-// @witness affine_qmv_fast_x3_float_gs_*_b_* ; in_vec_size=0 n0=8 n1=8 n2=8 ; groups 1 3 1 / 32 2 1 ; refused
-// @witness affine_qmv_fast_x3_float_gs_*_b_* ; in_vec_size=512 n0={12|9} n1=8 n2=8 ; groups 1 4 1 / 32 2 1 ; refused
-// @witness affine_qmv_fast_x3_float_gs_*_b_* ; in_vec_size=512 n0=0 n1=8 n2=8 ; groups 1 2 1 / 32 2 1 ; refused
-// @witness affine_qmv_fast_x3_float_gs_*_b_* ; in_vec_size=512 n0=8 n1={12|9} n2=8 ; groups 1 4 1 / 32 2 1 ; refused
-// @witness affine_qmv_fast_x3_float_gs_*_b_* ; in_vec_size=512 n0=8 n1=0 n2=8 ; groups 1 2 1 / 32 2 1 ; refused
-// @witness affine_qmv_fast_x3_float_gs_*_b_* ; in_vec_size=512 n0=8 n1=8 n2={12|9} ; groups 1 4 1 / 32 2 1 ; refused
-// @witness affine_qmv_fast_x3_float_gs_*_b_* ; in_vec_size=512 n0=8 n1=8 n2=0 ; groups 1 2 1 / 32 2 1 ; refused
-// @witness affine_qmv_x3_float_gs_32_b_* ; in_vec_size=32 n0=32 n1=1 n2=1 inplace=y0,x ; groups 1 6 1 / 32 2 1 ; refused
-// @witness affine_qmv_fast_x3_float_gs_*_b_* ; in_vec_size=512 n0=512 n1=8 n2=8 inplace=y0,x ; groups 1 66 1 / 32 2 1 ; refused
-// @witness affine_qmv_x3_float_gs_32_b_* ; in_vec_size=32 n0=1 n1=1 n2=1 inplace=y{0|1|2},{scales|biases}{0|1|2} ; groups 1 3 1 / 32 2 1 ; refused
-// @witness affine_qmv_fast_x3_float_gs_32_b_* ; in_vec_size=512 n0=16 n1=8 n2=8 inplace=y0,{scales|biases}0 ; groups 16 4 1 / 32 2 1 ; refused
-// @witness affine_qmv_fast_x3_float_gs_32_b_* ; in_vec_size=512 n0=16 n1=8 n2=8 inplace=y0,{scales|biases}{1|2} ; groups 8 4 1 / 32 2 1 ; refused
-// @witness affine_qmv_x3_float_gs_32_b_* ; in_vec_size=32 n0=1 n1=32 n2=1 inplace=y1,x ; groups 1 6 1 / 32 2 1 ; refused
-// @witness affine_qmv_fast_x3_float_gs_*_b_* ; in_vec_size=512 n0=8 n1=512 n2=8 inplace=y1,x ; groups 1 66 1 / 32 2 1 ; refused
-// @witness affine_qmv_fast_x3_float_gs_32_b_* ; in_vec_size=512 n0=8 n1=16 n2=8 inplace=y1,{scales|biases}{0|2} ; groups 8 4 1 / 32 2 1 ; refused
-// @witness affine_qmv_fast_x3_float_gs_32_b_* ; in_vec_size=512 n0=8 n1=16 n2=8 inplace=y1,{scales|biases}1 ; groups 16 4 1 / 32 2 1 ; refused
-// @witness affine_qmv_x3_float_gs_32_b_* ; in_vec_size=32 n0=1 n1=1 n2=32 inplace=y2,x ; groups 1 6 1 / 32 2 1 ; refused
-// @witness affine_qmv_fast_x3_float_gs_*_b_* ; in_vec_size=512 n0=8 n1=8 n2=512 inplace=y2,x ; groups 1 66 1 / 32 2 1 ; refused
-// @witness affine_qmv_fast_x3_float_gs_32_b_* ; in_vec_size=512 n0=8 n1=8 n2=16 inplace=y2,{scales|biases}{0|1} ; groups 8 4 1 / 32 2 1 ; refused
-// @witness affine_qmv_fast_x3_float_gs_32_b_* ; in_vec_size=512 n0=8 n1=8 n2=16 inplace=y2,{scales|biases}2 ; groups 16 4 1 / 32 2 1 ; refused
+// @witness affine_qmv_x3_{|b}float*_gs_*_b_* ; in_vec_size=192 n0=153 n1=117 n2=69 ; groups 2 44 1 / 32 2 1 ; ok
+// @witness affine_qmv_x3_{|b}float*_gs_*_b_* ; in_vec_size=192 n0=153 n1=117 n2=69 ; threads 64 88 1 / 32 2 1 ; ok
+// @witness affine_qmv_x3_{|b}float*_gs_*_b_* ; in_vec_size=192 n0=153 n1=117 n2=69 ; groups 2 45 1 / 32 2 1 ; refused
+// @witness affine_qmv_x3_{|b}float*_gs_32_b_* ; in_vec_size=32 n0=1 n1=1 n2=1 ; groups 1 3 1 / 32 2 1 ; ok
+// @witness affine_qmv_x3_{|b}float*_gs_64_b_* ; in_vec_size=64 n0=1 n1=1 n2=1 ; groups 1 3 1 / 32 2 1 ; ok
+// @witness affine_qmv_x3_{|b}float*_gs_64_b_* ; in_vec_size=96 n0=1 n1=1 n2=1 ; groups 1 3 1 / 32 2 1 ; refused
+// @witness affine_qmv_x3_{|b}float*_gs_*_b_* ; in_vec_size=0 n0=1 n1=1 n2=1 ; groups 1 3 1 / 32 2 1 ; refused
+// @witness affine_qmv_x3_{|b}float*_gs_*_b_* ; in_vec_size=64 n0=0 n1=1 n2=1 ; groups 1 2 1 / 32 2 1 ; refused
+// @witness affine_qmv_x3_{|b}float*_gs_*_b_* ; in_vec_size=64 n0=1 n1=0 n2=1 ; groups 1 2 1 / 32 2 1 ; refused
+// @witness affine_qmv_x3_{|b}float*_gs_*_b_* ; in_vec_size=64 n0=1 n1=1 n2=0 ; groups 1 2 1 / 32 2 1 ; refused
+// @witness affine_qmv_fast_x3_{|b}float*_gs_*_b_* ; in_vec_size=512 n0=200 n1=120 n2=72 ; groups 2 49 1 / 32 2 1 ; ok
+// @witness affine_qmv_fast_x3_{|b}float*_gs_*_b_4 ; in_vec_size=512 n0=8 n1=8 n2=8 ; groups 1 3 1 / 32 2 1 ; ok
+// @witness affine_qmv_fast_x3_{|b}float*_gs_*_b_4 ; in_vec_size=256 n0=8 n1=8 n2=8 ; groups 1 3 1 / 32 2 1 ; refused
+// @witness affine_qmv_fast_x3_{|b}float*_gs_*_b_8 ; in_vec_size=256 n0=8 n1=8 n2=8 ; groups 1 3 1 / 32 2 1 ; ok
+// @witness affine_qmv_fast_x3_{|b}float*_gs_*_b_8 ; in_vec_size=128 n0=8 n1=8 n2=8 ; groups 1 3 1 / 32 2 1 ; refused
+// @witness affine_qmv_fast_x3_{|b}float*_gs_*_b_* ; in_vec_size=0 n0=8 n1=8 n2=8 ; groups 1 3 1 / 32 2 1 ; refused
+// @witness affine_qmv_fast_x3_{|b}float*_gs_*_b_* ; in_vec_size=512 n0={12|9} n1=8 n2=8 ; groups 1 4 1 / 32 2 1 ; refused
+// @witness affine_qmv_fast_x3_{|b}float*_gs_*_b_* ; in_vec_size=512 n0=0 n1=8 n2=8 ; groups 1 2 1 / 32 2 1 ; refused
+// @witness affine_qmv_fast_x3_{|b}float*_gs_*_b_* ; in_vec_size=512 n0=8 n1={12|9} n2=8 ; groups 1 4 1 / 32 2 1 ; refused
+// @witness affine_qmv_fast_x3_{|b}float*_gs_*_b_* ; in_vec_size=512 n0=8 n1=0 n2=8 ; groups 1 2 1 / 32 2 1 ; refused
+// @witness affine_qmv_fast_x3_{|b}float*_gs_*_b_* ; in_vec_size=512 n0=8 n1=8 n2={12|9} ; groups 1 4 1 / 32 2 1 ; refused
+// @witness affine_qmv_fast_x3_{|b}float*_gs_*_b_* ; in_vec_size=512 n0=8 n1=8 n2=0 ; groups 1 2 1 / 32 2 1 ; refused
+// @witness affine_qmv_x3_{|b}float*_gs_32_b_* ; in_vec_size=32 n0=32 n1=1 n2=1 inplace=y0,x ; groups 1 6 1 / 32 2 1 ; refused
+// @witness affine_qmv_fast_x3_{|b}float*_gs_*_b_* ; in_vec_size=512 n0=512 n1=8 n2=8 inplace=y0,x ; groups 1 66 1 / 32 2 1 ; refused
+// @witness affine_qmv_x3_{|b}float*_gs_32_b_* ; in_vec_size=32 n0=1 n1=1 n2=1 inplace=y{0|1|2},{scales|biases}{0|1|2} ; groups 1 3 1 / 32 2 1 ; refused
+// @witness affine_qmv_fast_x3_{|b}float*_gs_32_b_* ; in_vec_size=512 n0=16 n1=8 n2=8 inplace=y0,{scales|biases}0 ; groups 16 4 1 / 32 2 1 ; refused
+// @witness affine_qmv_fast_x3_{|b}float*_gs_32_b_* ; in_vec_size=512 n0=16 n1=8 n2=8 inplace=y0,{scales|biases}{1|2} ; groups 8 4 1 / 32 2 1 ; refused
+// @witness affine_qmv_x3_{|b}float*_gs_32_b_* ; in_vec_size=32 n0=1 n1=32 n2=1 inplace=y1,x ; groups 1 6 1 / 32 2 1 ; refused
+// @witness affine_qmv_fast_x3_{|b}float*_gs_*_b_* ; in_vec_size=512 n0=8 n1=512 n2=8 inplace=y1,x ; groups 1 66 1 / 32 2 1 ; refused
+// @witness affine_qmv_fast_x3_{|b}float*_gs_32_b_* ; in_vec_size=512 n0=8 n1=16 n2=8 inplace=y1,{scales|biases}{0|2} ; groups 8 4 1 / 32 2 1 ; refused
+// @witness affine_qmv_fast_x3_{|b}float*_gs_32_b_* ; in_vec_size=512 n0=8 n1=16 n2=8 inplace=y1,{scales|biases}1 ; groups 16 4 1 / 32 2 1 ; refused
+// @witness affine_qmv_x3_{|b}float*_gs_32_b_* ; in_vec_size=32 n0=1 n1=1 n2=32 inplace=y2,x ; groups 1 6 1 / 32 2 1 ; refused
+// @witness affine_qmv_fast_x3_{|b}float*_gs_*_b_* ; in_vec_size=512 n0=8 n1=8 n2=512 inplace=y2,x ; groups 1 66 1 / 32 2 1 ; refused
+// @witness affine_qmv_fast_x3_{|b}float*_gs_32_b_* ; in_vec_size=512 n0=8 n1=8 n2=16 inplace=y2,{scales|biases}{0|1} ; groups 8 4 1 / 32 2 1 ; refused
+// @witness affine_qmv_fast_x3_{|b}float*_gs_32_b_* ; in_vec_size=512 n0=8 n1=8 n2=16 inplace=y2,{scales|biases}2 ; groups 16 4 1 / 32 2 1 ; refused
 // @witness affine_qmm_t_x3_float_gs_*_b_*_alN_false ; K=192 n0=129 n1=65 n2=65 M=65 ; groups 2 7 1 / 32 2 2 ; ok
 // @witness affine_qmm_t_x3_float_gs_*_b_*_alN_false ; K=192 n0=129 n1=65 n2=65 M=65 ; groups 2 8 1 / 32 2 2 ; refused
 // @witness affine_qmm_t_x3_float_gs_*_b_*_alN_true ; K=192 n0=128 n1=64 n2=96 M=70 ; groups 2 5 1 / 32 2 2 ; ok
@@ -1644,36 +1635,36 @@ EACH_WIDTH(INSTANTIATE_GATHER_QMV)
 // @witness affine_qmm_t_x3_float_gs_32_b_*_alN_false ; K=32 n0=1 n1=1 n2=1 M=1 inplace=y{0|1|2},{scales|biases}{0|1|2} ; groups 1 3 1 / 32 2 2 ; refused
 // @witness affine_qmm_t_x3_float_gs_32_b_*_alN_false ; K=32 n0=1 n1=32 n2=1 M=1 inplace=y1,x ; groups 1 3 1 / 32 2 2 ; refused
 // @witness affine_qmm_t_x3_float_gs_32_b_*_alN_false ; K=32 n0=1 n1=1 n2=32 M=1 inplace=y2,x ; groups 1 3 1 / 32 2 2 ; refused
-// @witness affine_qmv_add_float_gs_*_b_* ; in_vec_size=192 out_vec_size=153 ; groups 2 20 1 / 32 4 1 ; ok
-// @witness affine_qmv_add_float_gs_*_b_* ; in_vec_size=192 out_vec_size=153 ; threads 64 80 1 / 32 4 1 ; ok
-// @witness affine_qmv_add_float_gs_*_b_* ; in_vec_size=192 out_vec_size=153 ; groups 2 21 1 / 32 4 1 ; refused
-// @witness affine_qmv_add_float_gs_32_b_* ; in_vec_size=32 out_vec_size=1 ; groups 1 1 1 / 32 4 1 ; ok
-// @witness affine_qmv_add_float_gs_64_b_* ; in_vec_size=64 out_vec_size=1 ; groups 1 1 1 / 32 4 1 ; ok
-// @witness affine_qmv_add_float_gs_64_b_* ; in_vec_size=96 out_vec_size=1 ; groups 1 1 1 / 32 4 1 ; refused
-// @witness affine_qmv_add_float_gs_*_b_* ; in_vec_size=0 out_vec_size=1 ; groups 1 1 1 / 32 4 1 ; refused
-// @witness affine_qmv_add_float_gs_*_b_* ; in_vec_size=64 out_vec_size=0 ; groups 1 0 1 / 32 4 1 ; refused
-// @witness affine_qmv_add_float_gs_*_b_* ; in_vec_size=192 out_vec_size=153 inplace=y,r ; groups 2 20 1 / 32 4 1 ; ok
-// @witness affine_qmv_fast_add_float_gs_*_b_* ; in_vec_size=512 out_vec_size=200 ; groups 2 25 1 / 32 4 1 ; ok
-// @witness affine_qmv_fast_add_float_gs_*_b_4 ; in_vec_size=512 out_vec_size=8 ; groups 1 1 1 / 32 4 1 ; ok
-// @witness affine_qmv_fast_add_float_gs_*_b_4 ; in_vec_size=256 out_vec_size=8 ; groups 1 1 1 / 32 4 1 ; refused
-// @witness affine_qmv_fast_add_float_gs_*_b_8 ; in_vec_size=256 out_vec_size=8 ; groups 1 1 1 / 32 4 1 ; ok
-// @witness affine_qmv_fast_add_float_gs_*_b_8 ; in_vec_size=128 out_vec_size=8 ; groups 1 1 1 / 32 4 1 ; refused
-// @witness affine_qmv_fast_add_float_gs_*_b_* ; in_vec_size=0 out_vec_size=8 ; groups 1 1 1 / 32 4 1 ; refused
-// @witness affine_qmv_fast_add_float_gs_*_b_* ; in_vec_size=512 out_vec_size={12|9} ; groups 1 2 1 / 32 4 1 ; refused
-// @witness affine_qmv_fast_add_float_gs_*_b_* ; in_vec_size=512 out_vec_size=0 ; groups 1 0 1 / 32 4 1 ; refused
-// @witness affine_qmv_add_float_gs_32_b_* ; in_vec_size=32 out_vec_size=4095 ; groups 1 512 1 / 32 4 1 ; ok
-// @witness affine_qmv_add_float_gs_32_b_* ; in_vec_size=32 out_vec_size=4096 ; groups 1 256 1 / 32 4 1 ; ok
-// @witness affine_qmv_add_float_gs_32_b_* ; in_vec_size=32 out_vec_size=8193 ; groups 1 513 1 / 32 4 1 ; ok
-// @witness affine_qmv_fast_add_float_gs_*_b_8 ; in_vec_size=256 out_vec_size=4088 ; groups 1 511 1 / 32 4 1 ; ok
-// @witness affine_qmv_fast_add_float_gs_*_b_8 ; in_vec_size=256 out_vec_size=4096 ; groups 1 256 1 / 32 4 1 ; ok
-// @witness affine_qmv_fast_add_float_gs_*_b_8 ; in_vec_size=256 out_vec_size=8200 ; groups 1 513 1 / 32 4 1 ; ok
-// @witness affine_qmv_fast_add_float_gs_*_b_4 ; in_vec_size=512 out_vec_size=4088 ; groups 1 511 1 / 32 4 1 ; ok
-// @witness affine_qmv_fast_add_float_gs_*_b_4 ; in_vec_size=512 out_vec_size=8200 ; groups 1 513 1 / 32 4 1 ; ok
-// @witness affine_qmv_fast_add_float_gs_*_b_* ; in_vec_size=512 out_vec_size=8 inplace=y,r ; groups 2 1 1 / 32 4 1 ; ok
-// @witness affine_qmv_add_float_gs_32_b_* ; in_vec_size=32 out_vec_size=32 inplace=y,x ; groups 1 4 1 / 32 4 1 ; refused
-// @witness affine_qmv_fast_add_float_gs_*_b_* ; in_vec_size=512 out_vec_size=512 inplace=y,x ; groups 1 64 1 / 32 4 1 ; refused
-// @witness affine_qmv_add_float_gs_32_b_* ; in_vec_size=32 out_vec_size=1 inplace=y,{scales|biases} ; groups 1 1 1 / 32 4 1 ; refused
-// @witness affine_qmv_fast_add_float_gs_32_b_* ; in_vec_size=512 out_vec_size=16 inplace=y,{scales|biases} ; groups 16 2 1 / 32 4 1 ; refused
+// @witness affine_qmv_add_{|b}float*_gs_*_b_* ; in_vec_size=192 out_vec_size=153 ; groups 2 20 1 / 32 4 1 ; ok
+// @witness affine_qmv_add_{|b}float*_gs_*_b_* ; in_vec_size=192 out_vec_size=153 ; threads 64 80 1 / 32 4 1 ; ok
+// @witness affine_qmv_add_{|b}float*_gs_*_b_* ; in_vec_size=192 out_vec_size=153 ; groups 2 21 1 / 32 4 1 ; refused
+// @witness affine_qmv_add_{|b}float*_gs_32_b_* ; in_vec_size=32 out_vec_size=1 ; groups 1 1 1 / 32 4 1 ; ok
+// @witness affine_qmv_add_{|b}float*_gs_64_b_* ; in_vec_size=64 out_vec_size=1 ; groups 1 1 1 / 32 4 1 ; ok
+// @witness affine_qmv_add_{|b}float*_gs_64_b_* ; in_vec_size=96 out_vec_size=1 ; groups 1 1 1 / 32 4 1 ; refused
+// @witness affine_qmv_add_{|b}float*_gs_*_b_* ; in_vec_size=0 out_vec_size=1 ; groups 1 1 1 / 32 4 1 ; refused
+// @witness affine_qmv_add_{|b}float*_gs_*_b_* ; in_vec_size=64 out_vec_size=0 ; groups 1 0 1 / 32 4 1 ; refused
+// @witness affine_qmv_add_{|b}float*_gs_*_b_* ; in_vec_size=192 out_vec_size=153 inplace=y,r ; groups 2 20 1 / 32 4 1 ; ok
+// @witness affine_qmv_fast_add_{|b}float*_gs_*_b_* ; in_vec_size=512 out_vec_size=200 ; groups 2 25 1 / 32 4 1 ; ok
+// @witness affine_qmv_fast_add_{|b}float*_gs_*_b_4 ; in_vec_size=512 out_vec_size=8 ; groups 1 1 1 / 32 4 1 ; ok
+// @witness affine_qmv_fast_add_{|b}float*_gs_*_b_4 ; in_vec_size=256 out_vec_size=8 ; groups 1 1 1 / 32 4 1 ; refused
+// @witness affine_qmv_fast_add_{|b}float*_gs_*_b_8 ; in_vec_size=256 out_vec_size=8 ; groups 1 1 1 / 32 4 1 ; ok
+// @witness affine_qmv_fast_add_{|b}float*_gs_*_b_8 ; in_vec_size=128 out_vec_size=8 ; groups 1 1 1 / 32 4 1 ; refused
+// @witness affine_qmv_fast_add_{|b}float*_gs_*_b_* ; in_vec_size=0 out_vec_size=8 ; groups 1 1 1 / 32 4 1 ; refused
+// @witness affine_qmv_fast_add_{|b}float*_gs_*_b_* ; in_vec_size=512 out_vec_size={12|9} ; groups 1 2 1 / 32 4 1 ; refused
+// @witness affine_qmv_fast_add_{|b}float*_gs_*_b_* ; in_vec_size=512 out_vec_size=0 ; groups 1 0 1 / 32 4 1 ; refused
+// @witness affine_qmv_add_{|b}float*_gs_32_b_* ; in_vec_size=32 out_vec_size=4095 ; groups 1 512 1 / 32 4 1 ; ok
+// @witness affine_qmv_add_{|b}float*_gs_32_b_* ; in_vec_size=32 out_vec_size=4096 ; groups 1 256 1 / 32 4 1 ; ok
+// @witness affine_qmv_add_{|b}float*_gs_32_b_* ; in_vec_size=32 out_vec_size=8193 ; groups 1 513 1 / 32 4 1 ; ok
+// @witness affine_qmv_fast_add_{|b}float*_gs_*_b_8 ; in_vec_size=256 out_vec_size=4088 ; groups 1 511 1 / 32 4 1 ; ok
+// @witness affine_qmv_fast_add_{|b}float*_gs_*_b_8 ; in_vec_size=256 out_vec_size=4096 ; groups 1 256 1 / 32 4 1 ; ok
+// @witness affine_qmv_fast_add_{|b}float*_gs_*_b_8 ; in_vec_size=256 out_vec_size=8200 ; groups 1 513 1 / 32 4 1 ; ok
+// @witness affine_qmv_fast_add_{|b}float*_gs_*_b_4 ; in_vec_size=512 out_vec_size=4088 ; groups 1 511 1 / 32 4 1 ; ok
+// @witness affine_qmv_fast_add_{|b}float*_gs_*_b_4 ; in_vec_size=512 out_vec_size=8200 ; groups 1 513 1 / 32 4 1 ; ok
+// @witness affine_qmv_fast_add_{|b}float*_gs_*_b_* ; in_vec_size=512 out_vec_size=8 inplace=y,r ; groups 2 1 1 / 32 4 1 ; ok
+// @witness affine_qmv_add_{|b}float*_gs_32_b_* ; in_vec_size=32 out_vec_size=32 inplace=y,x ; groups 1 4 1 / 32 4 1 ; refused
+// @witness affine_qmv_fast_add_{|b}float*_gs_*_b_* ; in_vec_size=512 out_vec_size=512 inplace=y,x ; groups 1 64 1 / 32 4 1 ; refused
+// @witness affine_qmv_add_{|b}float*_gs_32_b_* ; in_vec_size=32 out_vec_size=1 inplace=y,{scales|biases} ; groups 1 1 1 / 32 4 1 ; refused
+// @witness affine_qmv_fast_add_{|b}float*_gs_32_b_* ; in_vec_size=512 out_vec_size=16 inplace=y,{scales|biases} ; groups 16 2 1 / 32 4 1 ; refused
 // @witness affine_qmm_t_add_float_gs_*_b_*_alN_false ; K=192 N=129 M=65 ; groups 2 3 1 / 32 2 2 ; ok
 // @witness affine_qmm_t_add_float_gs_*_b_*_alN_false ; K=192 N=129 M=65 ; groups 2 4 1 / 32 2 2 ; refused
 // @witness affine_qmm_t_add_float_gs_*_b_*_alN_true ; K=192 N=128 M=70 ; groups 2 2 1 / 32 2 2 ; ok
@@ -1688,26 +1679,26 @@ EACH_WIDTH(INSTANTIATE_GATHER_QMV)
 // @witness affine_qmm_t_add_float_gs_*_b_*_alN_false ; K=192 N=129 M=65 inplace=y,r ; groups 2 3 1 / 32 2 2 ; ok
 // @witness affine_qmm_t_add_float_gs_32_b_*_alN_false ; K=32 N=32 M=1 inplace=y,x ; groups 1 1 1 / 32 2 2 ; refused
 // @witness affine_qmm_t_add_float_gs_32_b_*_alN_false ; K=32 N=1 M=1 inplace=y,{scales|biases} ; groups 1 1 1 / 32 2 2 ; refused
-// @witness affine_qmv_silu_mul_float_gs_*_b_* ; in_vec_size=192 out_vec_size=153 ; groups 2 20 1 / 32 2 1 ; ok
-// @witness affine_qmv_silu_mul_float_gs_*_b_* ; in_vec_size=192 out_vec_size=153 ; threads 64 40 1 / 32 2 1 ; ok
-// @witness affine_qmv_silu_mul_float_gs_*_b_* ; in_vec_size=192 out_vec_size=153 ; groups 2 21 1 / 32 2 1 ; refused
-// @witness affine_qmv_silu_mul_float_gs_32_b_* ; in_vec_size=32 out_vec_size=1 ; groups 1 1 1 / 32 2 1 ; ok
-// @witness affine_qmv_silu_mul_float_gs_64_b_* ; in_vec_size=64 out_vec_size=1 ; groups 1 1 1 / 32 2 1 ; ok
-// @witness affine_qmv_silu_mul_float_gs_64_b_* ; in_vec_size=96 out_vec_size=1 ; groups 1 1 1 / 32 2 1 ; refused
-// @witness affine_qmv_silu_mul_float_gs_*_b_* ; in_vec_size=0 out_vec_size=1 ; groups 1 1 1 / 32 2 1 ; refused
-// @witness affine_qmv_silu_mul_float_gs_*_b_* ; in_vec_size=64 out_vec_size=0 ; groups 1 0 1 / 32 2 1 ; refused
-// @witness affine_qmv_fast_silu_mul_float_gs_*_b_* ; in_vec_size=512 out_vec_size=200 ; groups 2 25 1 / 32 2 1 ; ok
-// @witness affine_qmv_fast_silu_mul_float_gs_*_b_4 ; in_vec_size=512 out_vec_size=8 ; groups 1 1 1 / 32 2 1 ; ok
-// @witness affine_qmv_fast_silu_mul_float_gs_*_b_4 ; in_vec_size=256 out_vec_size=8 ; groups 1 1 1 / 32 2 1 ; refused
-// @witness affine_qmv_fast_silu_mul_float_gs_*_b_8 ; in_vec_size=256 out_vec_size=8 ; groups 1 1 1 / 32 2 1 ; ok
-// @witness affine_qmv_fast_silu_mul_float_gs_*_b_8 ; in_vec_size=128 out_vec_size=8 ; groups 1 1 1 / 32 2 1 ; refused
-// @witness affine_qmv_fast_silu_mul_float_gs_*_b_* ; in_vec_size=0 out_vec_size=8 ; groups 1 1 1 / 32 2 1 ; refused
-// @witness affine_qmv_fast_silu_mul_float_gs_*_b_* ; in_vec_size=512 out_vec_size={12|9} ; groups 1 2 1 / 32 2 1 ; refused
-// @witness affine_qmv_fast_silu_mul_float_gs_*_b_* ; in_vec_size=512 out_vec_size=0 ; groups 1 0 1 / 32 2 1 ; refused
-// @witness affine_qmv_silu_mul_float_gs_32_b_* ; in_vec_size=32 out_vec_size=32 inplace=y,x ; groups 1 4 1 / 32 2 1 ; refused
-// @witness affine_qmv_fast_silu_mul_float_gs_*_b_* ; in_vec_size=512 out_vec_size=512 inplace=y,x ; groups 1 64 1 / 32 2 1 ; refused
-// @witness affine_qmv_silu_mul_float_gs_32_b_* ; in_vec_size=32 out_vec_size=1 inplace=y,{scales|biases}_{gate|up} ; groups 1 1 1 / 32 2 1 ; refused
-// @witness affine_qmv_fast_silu_mul_float_gs_32_b_* ; in_vec_size=512 out_vec_size=16 inplace=y,{scales|biases}_{gate|up} ; groups 16 2 1 / 32 2 1 ; refused
+// @witness affine_qmv_silu_mul_{|b}float*_gs_*_b_* ; in_vec_size=192 out_vec_size=153 ; groups 2 20 1 / 32 2 1 ; ok
+// @witness affine_qmv_silu_mul_{|b}float*_gs_*_b_* ; in_vec_size=192 out_vec_size=153 ; threads 64 40 1 / 32 2 1 ; ok
+// @witness affine_qmv_silu_mul_{|b}float*_gs_*_b_* ; in_vec_size=192 out_vec_size=153 ; groups 2 21 1 / 32 2 1 ; refused
+// @witness affine_qmv_silu_mul_{|b}float*_gs_32_b_* ; in_vec_size=32 out_vec_size=1 ; groups 1 1 1 / 32 2 1 ; ok
+// @witness affine_qmv_silu_mul_{|b}float*_gs_64_b_* ; in_vec_size=64 out_vec_size=1 ; groups 1 1 1 / 32 2 1 ; ok
+// @witness affine_qmv_silu_mul_{|b}float*_gs_64_b_* ; in_vec_size=96 out_vec_size=1 ; groups 1 1 1 / 32 2 1 ; refused
+// @witness affine_qmv_silu_mul_{|b}float*_gs_*_b_* ; in_vec_size=0 out_vec_size=1 ; groups 1 1 1 / 32 2 1 ; refused
+// @witness affine_qmv_silu_mul_{|b}float*_gs_*_b_* ; in_vec_size=64 out_vec_size=0 ; groups 1 0 1 / 32 2 1 ; refused
+// @witness affine_qmv_fast_silu_mul_{|b}float*_gs_*_b_* ; in_vec_size=512 out_vec_size=200 ; groups 2 25 1 / 32 2 1 ; ok
+// @witness affine_qmv_fast_silu_mul_{|b}float*_gs_*_b_4 ; in_vec_size=512 out_vec_size=8 ; groups 1 1 1 / 32 2 1 ; ok
+// @witness affine_qmv_fast_silu_mul_{|b}float*_gs_*_b_4 ; in_vec_size=256 out_vec_size=8 ; groups 1 1 1 / 32 2 1 ; refused
+// @witness affine_qmv_fast_silu_mul_{|b}float*_gs_*_b_8 ; in_vec_size=256 out_vec_size=8 ; groups 1 1 1 / 32 2 1 ; ok
+// @witness affine_qmv_fast_silu_mul_{|b}float*_gs_*_b_8 ; in_vec_size=128 out_vec_size=8 ; groups 1 1 1 / 32 2 1 ; refused
+// @witness affine_qmv_fast_silu_mul_{|b}float*_gs_*_b_* ; in_vec_size=0 out_vec_size=8 ; groups 1 1 1 / 32 2 1 ; refused
+// @witness affine_qmv_fast_silu_mul_{|b}float*_gs_*_b_* ; in_vec_size=512 out_vec_size={12|9} ; groups 1 2 1 / 32 2 1 ; refused
+// @witness affine_qmv_fast_silu_mul_{|b}float*_gs_*_b_* ; in_vec_size=512 out_vec_size=0 ; groups 1 0 1 / 32 2 1 ; refused
+// @witness affine_qmv_silu_mul_{|b}float*_gs_32_b_* ; in_vec_size=32 out_vec_size=32 inplace=y,x ; groups 1 4 1 / 32 2 1 ; refused
+// @witness affine_qmv_fast_silu_mul_{|b}float*_gs_*_b_* ; in_vec_size=512 out_vec_size=512 inplace=y,x ; groups 1 64 1 / 32 2 1 ; refused
+// @witness affine_qmv_silu_mul_{|b}float*_gs_32_b_* ; in_vec_size=32 out_vec_size=1 inplace=y,{scales|biases}_{gate|up} ; groups 1 1 1 / 32 2 1 ; refused
+// @witness affine_qmv_fast_silu_mul_{|b}float*_gs_32_b_* ; in_vec_size=512 out_vec_size=16 inplace=y,{scales|biases}_{gate|up} ; groups 16 2 1 / 32 2 1 ; refused
 // @witness affine_qmm_t_silu_mul_float_gs_*_b_*_alN_false ; K=192 N=97 M=65 ; groups 2 4 1 / 32 2 2 ; ok
 // @witness affine_qmm_t_silu_mul_float_gs_*_b_*_alN_false ; K=192 N=97 M=65 ; groups 2 5 1 / 32 2 2 ; refused
 // @witness affine_qmm_t_silu_mul_float_gs_*_b_*_alN_true ; K=192 N=128 M=70 ; groups 2 4 1 / 32 2 2 ; ok

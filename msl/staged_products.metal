@@ -325,7 +325,7 @@ constexpr constant int MANY = 14; // simdgroups of a threadgroup of "whole"
 
 // A product of a matrix of many rows. Simdgroups past the last row make it once more, and keep it to themselves.
 //
-// @kernel  affine_qmv_whole_float_gs_{g:32}_b_4
+// @kernel  affine_qmv_whole_{T:float=f32}_gs_{g:32}_b_4
 // @use     matrix(; 4; out_vec_size; in_vec_size)
 // @arg     x             device f32[M, in_vec_size] read
 // @arg     y             device f32[M, out_vec_size] write
@@ -337,7 +337,7 @@ constexpr constant int MANY = 14; // simdgroups of a threadgroup of "whole"
 // @term    y[m,n] = round(f32, {dot(qmv_fast; )})
 template <int g>
 [[kernel]] void qmv_whole(
-    AFFINE(, 0, 1, 2),
+    AFFINE(float, , 0, 1, 2),
     const device float* x [[buffer(3)]],
     device float* y [[buffer(4)]],
     constant int& in_vec_size [[buffer(5)]],
@@ -361,7 +361,7 @@ template <int g>
 
 // The gate and up products of a feed-forward layer, and silu(gate)·up of them.
 //
-// @kernel  affine_qmv_whole_silu_mul_float_gs_{g:32}_b_4
+// @kernel  affine_qmv_whole_silu_mul_{T:float=f32}_gs_{g:32}_b_4
 // @each    i = gate up
 // @use     matrix(_{i}; 4; out_vec_size; in_vec_size)
 // @where   {i}[m,n] = {dot(qmv_fast; _{i})}
@@ -373,11 +373,11 @@ template <int g>
 // @groups  M, ceil(out_vec_size/28), 1
 // @group   32, 14, 1
 // @use     whole()
-// @term    y[m,n] = {silu_mul(m,n)}
+// @term    y[m,n] = {silu_mul(m,n; {T})}
 template <int g>
 [[kernel]] void qmv_whole_silu_mul(
-    AFFINE(_gate, 0, 1, 2),
-    AFFINE(_up, 3, 4, 5),
+    AFFINE(float, _gate, 0, 1, 2),
+    AFFINE(float, _up, 3, 4, 5),
     const device float* x [[buffer(6)]],
     device float* y [[buffer(7)]],
     constant int& in_vec_size [[buffer(8)]],
@@ -406,7 +406,7 @@ constexpr constant int PAIR = 2; // results of a simdgroup
 
 // A product of a matrix of long rows.
 //
-// @kernel  affine_qmv_piped{form:=store|_add=add}_float_gs_{g:32}_b_4
+// @kernel  affine_qmv_piped{form:=store|_add=add}_{T:float=f32}_gs_{g:32}_b_4
 // @use     matrix(; 4; out_vec_size; in_vec_size)
 // @arg     x             device f32[M, in_vec_size] read
 // @if      form == add
@@ -426,7 +426,7 @@ constexpr constant int PAIR = 2; // results of a simdgroup
 // @end
 template <int g>
 [[kernel]] void qmv_piped(
-    AFFINE(, 0, 1, 2),
+    AFFINE(float, , 0, 1, 2),
     const device float* x [[buffer(3)]],
     device float* y [[buffer(4)]],
     constant int& in_vec_size [[buffer(5)]],
@@ -448,7 +448,7 @@ template <int g>
 // A product and the residual that it is added to.
 template <int g>
 [[kernel]] void qmv_piped_add(
-    AFFINE(, 0, 1, 2),
+    AFFINE(float, , 0, 1, 2),
     const device float* x [[buffer(3)]],
     const device float* r [[buffer(4)]],
     device float* y [[buffer(5)]],
@@ -474,7 +474,7 @@ constexpr constant int HELPERS_X3 = 4;
 
 // Three products of one input: queries, keys and values of attention.
 //
-// @kernel  affine_qmv_piped_x3_float_gs_{g:32}_b_4
+// @kernel  affine_qmv_piped_x3_{T:float=f32}_gs_{g:32}_b_4
 // @each    i = 0 1 2
 // @use     matrix({i}; 4; n{i}; in_vec_size)
 // @end
@@ -492,9 +492,9 @@ constexpr constant int HELPERS_X3 = 4;
 // @use     piped(n0 n1 n2)
 template <int g>
 [[kernel]] void qmv_piped_x3(
-    AFFINE(0, 0, 1, 2),
-    AFFINE(1, 3, 4, 5),
-    AFFINE(2, 6, 7, 8),
+    AFFINE(float, 0, 0, 1, 2),
+    AFFINE(float, 1, 3, 4, 5),
+    AFFINE(float, 2, 6, 7, 8),
     const device float* x [[buffer(9)]],
     device float* y0 [[buffer(10)]],
     device float* y1 [[buffer(11)]],

@@ -29,7 +29,7 @@ func fusedOf(kernel string) *linear {
 		w = dense{half: strings.Contains(kernel, "float16")}
 	}
 	for kind, p := range fused(w) {
-		if !strings.Contains(kernel, "_"+kind+"_float") {
+		if !strings.Contains(kernel, "_"+kind+"_float") && !strings.Contains(kernel, "_"+kind+"_bfloat") {
 			continue
 		}
 		switch {

@@ -54,6 +54,8 @@ type linear struct {
 	// tops, if not 0, is the slot of an f32[M, N/16] that gets the max of every 16 consecutive results. Only
 	// a kernel that stores its product has it.
 	tops int
+	// narrow, if set, is the type of x, r and y instead of f32. Such vectors are taken one by one.
+	narrow *narrow
 }
 
 // productForm says whether a product is computed vector by vector or for many vectors at once.
@@ -116,6 +118,12 @@ func (p *linear) unitRows() int {
 	return qmvRows
 }
 
+// in returns p with x, r and y of a 16-bit type.
+func (p linear) in(t narrow) linear {
+	p.narrow = &t
+	return p
+}
+
 // ofMany returns p with M as an argument, which follows the last N.
 func (p linear) ofMany() linear {
 	p.m = p.n + p.outs
@@ -134,7 +142,7 @@ func (p *linear) vectors(c *Call) int {
 
 // isFew reports whether the vectors are taken one by one.
 func (p *linear) isFew(c *Call) bool {
-	return p.form == alwaysFew || p.form == byVectors && p.vectors(c) < qmmFrom
+	return p.form == alwaysFew || p.narrow != nil || p.form == byVectors && p.vectors(c) < qmmFrom
 }
 
 // units is the number of units of output i: 8 columns for few vectors, 48
@@ -190,6 +198,10 @@ const qmvBlock = 512
 
 // few computes units [lo, hi) of output i in the form for few vectors.
 func (p *linear) few(c *Call, w *Worker, i, lo, hi int) {
+	if p.narrow != nil {
+		p.fewNarrow(c, w, i, lo, hi)
+		return
+	}
 	k, n, m := c.Int(p.k), c.Int(p.n+i), p.vectors(c)
 	x, y := c.F32(p.x), c.F32(p.y+i)
 	size := p.scratch(k, false)
@@ -217,6 +229,41 @@ func (p *linear) few(c *Call, w *Worker, i, lo, hi int) {
 				two = c.F32(p.r)[v*n+b : v*n+e]
 			}
 			p.finish(yb, one, two)
+		}
+	}
+}
+
+// fewNarrow is few of vectors of a 16-bit type: they are widened, and each step of what is done with a product is
+// rounded to the type, as the kernels would that make the steps one by one.
+func (p *linear) fewNarrow(c *Call, w *Worker, i, lo, hi int) {
+	t, k, n, m := *p.narrow, c.Int(p.k), c.Int(p.n+i), p.vectors(c)
+	x, y := c.U16(p.x), c.U16(p.y+i)
+	size := p.scratch(k, false)
+	scratch := w.Scratch(size + 2*qmvBlock + k)
+	first, second, row := scratch[size:][:qmvBlock], scratch[size+qmvBlock:][:qmvBlock], scratch[size+2*qmvBlock:]
+	scratch = scratch[:size]
+	j, end := lo*qmvRows, min(hi*qmvRows, n)
+	for v := range m {
+		t.from(row, x[v*k:(v+1)*k])
+		p.prepare(row, scratch)
+		for b := j; b < end; b += qmvBlock {
+			e := min(b+qmvBlock, end)
+			one, two := first[:e-b], second[:e-b]
+			p.matVec(c, i*p.slots(), b, e, one, row, scratch)
+			switch p.then {
+			case addTo:
+				t.round(one)
+				t.from(two, c.U16(p.r)[v*n+b:v*n+e])
+				simd.AddTo(one, two, one)
+			case siluMul:
+				p.matVec(c, p.slots(), b, e, two, row, scratch)
+				t.round(one)
+				t.round(two)
+				simd.SiluTo(one, one)
+				t.round(one)
+				simd.MulTo(one, one, two)
+			}
+			t.to(y[v*n+b:v*n+e], one)
 		}
 	}
 }

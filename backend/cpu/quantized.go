@@ -20,6 +20,16 @@ func init() {
 				Register(of.kernel(kernel))
 			}
 		}
+		for word, t := range narrows {
+			params := fmt.Sprintf("%s_gs_%d_b_%d", word, a.group, a.bits)
+			w := narrowAffine{a, t}
+			for _, fast := range []string{"", "_fast"} {
+				Register(plain(w, 1).in(t).kernel("affine_qmv" + fast + "_" + params + "_batch_0_pr_0_hgs_0_r_4"))
+				for kind, p := range fused(w) {
+					Register(p.in(t).kernel("affine_qmv" + fast + "_" + kind + "_" + params))
+				}
+			}
+		}
 		params := fmt.Sprintf("float_gs_%d_b_%d", a.group, a.bits)
 		for _, fast := range []string{"", "_fast"} {
 			Register(plain(a, 1).kernel("affine_qmv" + fast + "_" + params + "_batch_0_pr_0_hgs_0_r_4"))
@@ -96,11 +106,15 @@ func (a affine) prepare(x, scratch []float32) { simd.GroupSums(scratch[:len(x)/a
 
 func (a affine) matVec(c *Call, slot, lo, hi int, y, x, scratch []float32) {
 	k := len(x)
-	r, xsum := a.rows(c, slot, lo, hi, k), scratch[:k/a.group]
+	a.multiply(y, x, scratch[:k/a.group], a.rows(c, slot, lo, hi, k))
+}
+
+// multiply makes y, the products of rows with x, the sums of whose groups are given.
+func (a affine) multiply(y, x, sums []float32, r affineRows) {
 	if a.bits == 4 {
-		simd.MatVecQ4(y, x, xsum, r.w, r.scales, r.biases, k, a.group)
+		simd.MatVecQ4(y, x, sums, r.w, r.scales, r.biases, len(x), a.group)
 	} else {
-		simd.MatVecQ8(y, x, xsum, r.w, r.scales, r.biases, k, a.group)
+		simd.MatVecQ8(y, x, sums, r.w, r.scales, r.biases, len(x), a.group)
 	}
 }
 
@@ -111,4 +125,36 @@ func (a affine) matMul(c *Call, slot, lo, hi int, y []float32, ldy int, x []floa
 	} else {
 		simd.MatMulQ8(y, ldy, x, r.w, r.scales, r.biases, m, hi-lo, k, a.group, scratch)
 	}
+}
+
+// narrows holds the 16-bit types of products, by the word for each in kernel names.
+var narrows = map[string]narrow{"float16_t": halfType, "bfloat16_t": bfloatType}
+
+// narrowAffine is affine with scales and biases of a 16-bit type.
+type narrowAffine struct {
+	affine
+	narrow narrow
+}
+
+// scratch has room for the sums of x and for the scales and biases of qmvRows rows.
+func (a narrowAffine) scratch(k int, many bool) int {
+	return (1 + 2*qmvRows) * a.affine.scratch(k, false)
+}
+
+func (a narrowAffine) matVec(c *Call, slot, lo, hi int, y, x, scratch []float32) {
+	k := len(x)
+	b, g := k/8*a.bits, k/a.group
+	sums, scales, biases := scratch[:g], scratch[g:][:qmvRows*g], scratch[(1+qmvRows)*g:]
+	for ; lo < hi; lo += qmvRows {
+		n := min(qmvRows, hi-lo)
+		a.narrow.from(scales[:n*g], c.U16(slot + 1)[lo*g:(lo+n)*g])
+		a.narrow.from(biases[:n*g], c.U16(slot + 2)[lo*g:(lo+n)*g])
+		r := affineRows{c.Bytes(slot)[lo*b : (lo+n)*b], scales[:n*g], biases[:n*g]}
+		a.multiply(y[:n], x, sums, r)
+		y = y[n:]
+	}
+}
+
+func (a narrowAffine) matMul(*Call, int, int, int, []float32, int, []float32, int, int, []float32) {
+	panic("cpu: INVARIANT: a product in 16 bits is computed vector by vector")
 }

@@ -35,12 +35,17 @@ def expand(template):
 
 
 def declared():
+    sources = [p.read_text().splitlines() for p in sorted((ROOT / "msl").glob("*.[hm]*"))]
+    texts = {}  # those without parameters, such as the widths that there are
+    for line in itertools.chain(*sources):
+        m = re.match(r"\s*//\s*@text\s+(\w+)\(\) = (\S+)$", line)
+        if m:
+            texts["{" + m.group(1) + "()}"] = m.group(2)
     names = set()
-    for path in sorted((ROOT / "msl").glob("*.metal")):
-        for line in path.read_text().splitlines():
-            m = re.match(r"\s*//\s*@kernel\s+(\S+)", line)
-            if m:
-                names.update(expand(m.group(1)))
+    for line in itertools.chain(*sources):
+        m = re.match(r"\s*//\s*@kernel\s+(\S.*)", line)
+        if m:
+            names.update(expand(re.sub(r"\{\w+\(\)\}", lambda t: texts.get(t.group(), t.group()), m.group(1))))
     return sorted(names)
 
 

@@ -18,9 +18,9 @@ import (
 // with [nvptx.AllMMA].
 var Launches = []nvptx.Launch{{Values: true}, {Values: true, Moving: true}, {Values: true, Programmatic: true}, {Values: true, Programmatic: true, Moving: true}}
 
-// Wanted are the kernels that an archive has, and their sources by file: all that our library declares,
-// for the function constants with which its declarations describe a dispatch, which is all that
-// recorders and fusion can choose; and those by which a GPU copies, fills and counts on.
+// Wanted are the kernels that an archive has, and their sources by file: all that our library declares
+// and recorders or fusion can choose, for the function constants with which its declarations describe a
+// dispatch; and those by which a GPU copies, fills and counts on.
 func Wanted() (all []Request, sources map[string]string, err error) {
 	sources = map[string]string{plan.MovesFile: plan.Moves, advance.File: advance.Source}
 	add := func(file, function string, constants []air.ConstantValue) {
@@ -43,6 +43,9 @@ func Wanted() (all []Request, sources map[string]string, err error) {
 		if _, err := msl.Own().Open(ds[0].File); err != nil {
 			continue // given to msl.Register, by whoever uses this package
 		}
+		if !chosen(ds[0]) {
+			continue
+		}
 		if sources[ds[0].File], err = msl.Source(ds[0].File); err != nil {
 			return nil, nil, err
 		}
@@ -61,6 +64,14 @@ func Wanted() (all []Request, sources map[string]string, err error) {
 		}
 	}
 	return all, sources, nil
+}
+
+// chosen reports whether recorders or fusion can choose a kernel. They choose no quantized product of 16-bit
+// vectors: who dispatches one has it compiled when it is needed.
+func chosen(d *decl.Decl) bool {
+	return d.File != "quantized.metal" || !slices.ContainsFunc(d.Args, func(a decl.Arg) bool {
+		return a.Elem == ir.F16 || a.Elem == ir.BF16
+	})
 }
 
 // moves are the kernels that a plan has of its own.

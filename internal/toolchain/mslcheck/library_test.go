@@ -231,7 +231,7 @@ func TestSignaturesMatchMLX(t *testing.T) {
 		}
 	}
 	assert.Len(t, others, len(otherMemory), "otherMemory names functions that are not compared")
-	assert.Equal(t, len(table)+6, compared, "lines of the table, and six kernels by their twins")
+	assert.Equal(t, len(table)+5, compared, "lines of the table, and five kernels by their twins")
 }
 
 // requiresFalse reports whether a @require of d says NAME == 0.

@@ -59,7 +59,7 @@ type checker struct {
 
 	numerics backend.Numerics
 
-	rare *rand.Rand // decides whether there are NaNs, so that other data do not depend on it
+	rare *rand.Rand // decides whether there are NaNs or small numbers, so that other data do not depend on it
 
 	params []uint32
 	shapes [][]int64
@@ -68,13 +68,15 @@ type checker struct {
 	before [2][][]byte
 	after  [2][][]byte
 	odd    oddValues
+	// scale, a power of two, is what all random floats are multiplied by.
+	scale float32
 }
 
 // newChecker returns a checker of a dispatch, which gets its effects.
 func newChecker(x *dispatch, n backend.Numerics, r *rand.Rand) (*checker, error) {
 	effects, err := x.in.Effects()
 	x.node.Effects = effects
-	return &checker{x: x, g: x.graph, numerics: n, r: r}, err
+	return &checker{x: x, g: x.graph, numerics: n, r: r, scale: 1}, err
 }
 
 // role is what the kernel may do with a byte, by the declaration.
@@ -89,13 +91,18 @@ const (
 
 func (c *checker) valuation(rig *backend.Rig, params []uint32) error {
 	c.at(params)
-	c.odd = noOdd
+	c.odd, c.scale = noOdd, 1
 	if often := c.r.IntN(3) == 0; exactTerm(c.x.in.Decl) {
 		if often {
 			c.odd = allOdd
 		}
-	} else if c.rare.IntN(8) == 0 { // rarely, since NaNs spread and hide other mistakes
-		c.odd = nans
+	} else {
+		switch n := c.rare.IntN(64); n % 8 {
+		case 0: // rarely, since NaNs spread and hide other mistakes
+			c.odd = nans
+		case 1, 2: // long sums of products are else so large that exp and tanh of them are 0, 1 or infinite
+			c.scale = 1 / float32(int(2)<<(n/8))
+		}
 	}
 	c.mark()
 	c.fill()
@@ -232,7 +239,7 @@ func (c *checker) fill() {
 		v := in.Views[i]
 		lo, n := v.Off.Eval(c.params), v.Len.Eval(c.params)
 		raw := make([]byte, n)
-		fillElements(raw, a.Elem, c.r, c.odd)
+		fillElements(raw, a.Elem, c.r, c.odd, c.scale)
 		if c.numerics.FlushesDenormals {
 			flushDenormals(raw, a.Elem)
 		}

@@ -418,7 +418,7 @@ func (b *builder) views(x *dispatch) error {
 		size = max(0, size)
 		if i != b.pair[1] && a.Mode == decl.Read && size > 0 && size <= 64 && b.r.IntN(4) == 0 {
 			raw := make([]byte, (size+3)/4*4)
-			fillElements(raw, a.Elem, b.r, noOdd)
+			fillElements(raw, a.Elem, b.r, noOdd, 1)
 			x.node.Bindings = append(x.node.Bindings, ir.BytesArg(a.Slot, raw))
 			x.inline[i] = true
 			continue

@@ -52,9 +52,9 @@ const (
 )
 
 // fillElements fills raw with random elements: floats of both signs around 1, with
-// odd values among them; small integers for types that may hold an index; any bits
-// for packed types.
-func fillElements(raw []byte, t ir.DType, r *rand.Rand, odd oddValues) {
+// odd values among them, all multiplied by scale; small integers for types that may hold
+// an index; any bits for packed types.
+func fillElements(raw []byte, t ir.DType, r *rand.Rand, odd oddValues, scale float32) {
 	size := int(t.Size())
 	if t.Bits() <= 8 || size == 0 {
 		noise(raw, r)
@@ -64,11 +64,11 @@ func fillElements(raw []byte, t ir.DType, r *rand.Rand, odd oddValues) {
 		var v uint64
 		switch t {
 		case ir.F32:
-			v = uint64(math.Float32bits(float(r, odd)))
+			v = uint64(math.Float32bits(scale * float(r, odd)))
 		case ir.F16:
-			v = uint64(term.F16Bits(float64(float(r, odd))))
+			v = uint64(term.F16Bits(float64(scale * float(r, odd))))
 		case ir.BF16:
-			v = uint64(math.Float32bits(float(r, odd)) >> 16)
+			v = uint64(math.Float32bits(scale*float(r, odd)) >> 16)
 		default:
 			v = uint64(integer(r))
 		}

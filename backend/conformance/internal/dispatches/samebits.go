@@ -166,7 +166,7 @@ func results(dev backend.Device, x *dispatch, seed uint64) ([]uint64, error) {
 			v := x.in.Views[i]
 			raw = before[v.Mem][v.Off.Eval(params):v.End().Eval(params)]
 		}
-		fillElements(raw, a.Elem, rand.New(rand.NewPCG(seed, SeedOf(a.Name))), noOdd)
+		fillElements(raw, a.Elem, rand.New(rand.NewPCG(seed, SeedOf(a.Name))), noOdd, 1)
 	}
 	after, err := backend.Once(context.Background(), dev, x.graph, before, params...) // inline bytes are part of the graph, so they are filled before
 	if err != nil {
