@@ -80,7 +80,7 @@ func (r *Session) unary(op, kernel string, x Tensor, o []Option) Tensor {
 	})
 }
 
-// Argmax returns the index of the max of each row of x [..., K], as
+// Argmax returns the index of the max of each row of x [..., K], which is f32, f16 or bf16, as
 // u32 [...]; u32 [1] if x has one dimension. Of equal elements the one with the lowest
 // index counts.
 //
@@ -88,7 +88,7 @@ func (r *Session) unary(op, kernel string, x Tensor, o []Option) Tensor {
 // part with the highest max. A single dispatch would use only one threadgroup per row. Besides, a pass may fuse the
 // first step into the product that computes the row.
 func (r *Session) Argmax(x Tensor, o ...Option) Tensor {
-	if !r.dense("argmax", x, ir.F32) {
+	if !r.floats("argmax", x) || !r.dense("argmax", x, x.DType) {
 		return r.broken(ir.U32, max(x.Rank()-1, 1))
 	}
 	k := r.last("argmax", x)
@@ -96,18 +96,14 @@ func (r *Session) Argmax(x Tensor, o ...Option) Tensor {
 	if len(shape) == 0 {
 		shape = Dims(1)
 	}
-	y := r.result("argmax", o, ir.U32, shape)
 	rows := r.rows(x)
 	if k >= longRow && k%argmaxPart == 0 && rows.IsConst() && rows.Const <= fewRows {
-		return r.argmaxInSteps(x, y, k, rows, o)
+		return r.argmaxInSteps(x, r.result("argmax", o, ir.U32, shape), k, rows, o)
 	}
-	group := uint32(min(1024, (k+127)/128*32))
-	r.dispatch(call{
-		op: "argmax", function: "argmax_float32",
-		kind: ir.Threads, grid: [3]ir.Extent{ir.Ext(int64(group)), {Num: rows, Div: 1}, ir.Ext(1)}, group: [3]uint32{group, 1, 1},
-	}, o,
-		buf(0, x), buf(1, y), i32(2, rows), val(3, int64(k)), val(4, int64(1)), val(5, uint64(1)), val(6, int64(1)), val(7, uint64(k)))
-	return y
+	x = x.Reshape(rows, ir.Const(k))
+	return r.send(operation{name: "argmax"}, o, tensors(x), shape, func(e *routes.Encoder, a []routes.Array) routes.Array {
+		return e.ArgReduce("argmax", a[0], 1)
+	})
 }
 
 const (
@@ -119,14 +115,14 @@ const (
 // argmaxInSteps records Argmax as two dispatches.
 func (r *Session) argmaxInSteps(x, y Tensor, k int64, rows ir.Affine, o []Option) Tensor {
 	parts := k / argmaxPart
-	top := r.Scratch(ir.F32, rows, ir.Const(parts))
+	top, of := r.Scratch(x.DType, rows, ir.Const(parts)), floatNames[x.DType]
 	r.dispatch(call{
-		op: "max_parts", function: "max_parts_float32",
+		op: "max_parts", function: "max_parts_" + of,
 		grid: [3]ir.Extent{ir.Ext((parts + 63) / 64), {Num: rows, Div: 1}, ir.Ext(1)}, group: [3]uint32{256, 1, 1},
 	}, o,
 		buf(0, x), buf(1, top), val(2, uint32(parts)))
 	r.dispatch(call{
-		op: "argmax", function: "argmax_parts_float32",
+		op: "argmax", function: "argmax_parts_" + of,
 		grid: [3]ir.Extent{{Num: rows, Div: 1}, ir.Ext(1), ir.Ext(1)}, group: [3]uint32{uint32(min(1024, (parts+127)/128*32)), 1, 1},
 	}, o,
 		buf(0, x), buf(1, top), buf(2, y), val(3, uint32(parts)))
