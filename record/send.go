@@ -47,6 +47,7 @@ func once(t Tensor) Tensor {
 type plan struct {
 	result     routes.Array
 	strides    []int64     // of the result; nil if it is row-contiguous
+	bytes      ir.Affine   // of the result, if it has strides
 	in         int         // the operand of which the result is a view; −1 if it has memory of its own
 	temporary  []ir.Affine // their sizes in bytes
 	dispatches []plannedDispatch
@@ -109,13 +110,7 @@ func (s *Session) send(a operation, o []Option, in []operand, shape []ir.Affine,
 		out.Off = out.Off.Add(p.result.Offset)
 		out.Shape, out.Strides = shape, p.strides
 	} else {
-		out = s.result(a.name, o, p.result.Type, shape)
-		if p.strides != nil {
-			out.Strides = p.strides
-			if slices.ContainsFunc(o, func(o Option) bool { return o.given }) {
-				s.fail("%s: the result has the strides %v of its operand, Into is row-contiguous", a.name, p.strides)
-			}
-		}
+		out = s.resultLaid(a.name, o, p.result.Type, shape, p)
 	}
 	buffers = append(buffers, out)
 	mark := s.ScratchMark()
@@ -229,7 +224,7 @@ func (s *Session) plan(op string, in []operand, ask func(*routes.Encoder, []rout
 		starts = append(starts, ir.Const(0))
 	} else {
 		if !out.RowContiguous() {
-			p.strides = s.numbers(op, out.Strides)
+			p.strides, p.bytes = s.laid(op, out), out.Buffer.Bytes
 		}
 		buffers[out.Buffer] = len(in)
 		starts = append(starts, out.Offset)
@@ -326,6 +321,41 @@ func groupAlong(n ir.Affine) [3]uint32 {
 		return [3]uint32{uint32(max(n.Const, 1)), 1, 1}
 	}
 	return [3]uint32{256, 1, 1}
+}
+
+// laid returns the strides of a result that is not row-contiguous. Those of dimensions of one element say nothing, and
+// become what follows from the dimensions behind them.
+func (s *Session) laid(op string, a routes.Array) []int64 {
+	strides := s.numbers(op, a.Strides)
+	step := int64(1)
+	for i := len(strides) - 1; i >= 0; i-- {
+		switch d := a.Shape[i]; {
+		case d.Equal(ir.Const(1)):
+			strides[i] = step
+		case strides[i] != 0:
+			step *= max(d.Const, 1)
+		}
+	}
+	return strides
+}
+
+// resultLaid is [Session.result] for a plan whose result may have strides.
+func (s *Session) resultLaid(op string, o []Option, t ir.DType, shape []ir.Affine, p *plan) Tensor {
+	if p.strides == nil {
+		return s.result(op, o, t, shape)
+	}
+	for i := range o {
+		if into := o[i].into; o[i].given {
+			if into.DType != t || !equalShapes(into.Shape, shape) || !slices.Equal(into.Strides, p.strides) {
+				s.fail("%s gives %s%s with the strides %v of its operand, Into has %s%s with strides %v: CopyTo copies the result to others",
+					op, t, s.format(shape), p.strides, into.DType, s.format(into.Shape), into.Strides)
+			}
+			return into
+		}
+	}
+	out := s.Scratch(ir.U8, p.bytes)
+	out.DType, out.Shape, out.Strides = t, shape, p.strides
+	return out
 }
 
 // numbers returns strides, which must not depend on params.

@@ -20,6 +20,9 @@ func TestStridedOperands(t *testing.T) {
 		sends []string
 	}{
 		{"norm", func(s *record.Session, x record.Tensor) record.Tensor { return s.RMSNorm(x, 1e-5) }, []string{"g2_copyfloat32float32", "rmsfloat32"}},
+		{"layer norm", func(s *record.Session, x record.Tensor) record.Tensor {
+			return s.LayerNorm(x, s.RandomWeight("weight", 8, ir.F32, 32), record.Tensor{}, 1e-5)
+		}, []string{"g2_copyfloat32float32", "layer_normfloat32"}},
 		{"softmax", func(s *record.Session, x record.Tensor) record.Tensor { return s.Softmax(x) }, []string{"g2_copyfloat32float32", "block_softmax_float32"}},
 		{"add", func(s *record.Session, x record.Tensor) record.Tensor { return s.Add(x, x) }, []string{"vv_Addfloat32"}},
 		{"add of a row", func(s *record.Session, x record.Tensor) record.Tensor {
