@@ -41,6 +41,9 @@ func (r *Session) ElementwiseAll(term string, inputs []Tensor, scalars []Scalar,
 
 // Sub computes a − b elementwise, with the shapes of [Session.Mul].
 func (r *Session) Sub(a, b Tensor, o ...Option) Tensor {
+	if a.DType != ir.F32 {
+		return r.binary("elementwise_sub", "Subtract", a, b, o)
+	}
 	text := "out0[i] = round(f32, in0[i] - in1[i])"
 	if !a.Elements().Equal(b.Elements()) {
 		text = "out0[i, j] = round(f32, in0[i, j] - in1[j])"

@@ -63,16 +63,7 @@ func (e *Encoder) kernel(function string, constants []ir.FunctionConstant) (id i
 	if id, ok := e.functions[key]; ok && len(constants) <= len(key.constants) {
 		return id, true
 	}
-	name := function
-	for _, c := range constants { // such as rope_float32.forward.traditional: flags that are false are left out
-		switch {
-		case c.Bits == 0:
-		case c.Type == ir.Bool:
-			name += "." + c.Name
-		default:
-			name += fmt.Sprintf(".%s_%d", c.Name, c.Bits)
-		}
-	}
+	name := specialized(function, constants)
 	ds := msl.Declarations(function)
 	if len(ds) == 0 {
 		e.fail("the kernel library has no function %q%s", function, alike(function))
@@ -90,6 +81,21 @@ func (e *Encoder) kernel(function string, constants []ir.FunctionConstant) (id i
 		e.plain[function] = id
 	}
 	return id, true
+}
+
+// specialized names a function with its constants, such as rope_float32.forward.traditional: flags that are false are left
+// out.
+func specialized(name string, constants []ir.FunctionConstant) string {
+	for _, c := range constants {
+		switch {
+		case c.Bits == 0:
+		case c.Type == ir.Bool:
+			name += "." + c.Name
+		default:
+			name += fmt.Sprintf(".%s_%d", c.Name, c.Bits)
+		}
+	}
+	return name
 }
 
 // unusedKernel returns a name that no kernel has.

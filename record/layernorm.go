@@ -2,7 +2,6 @@ package record
 
 import (
 	"math"
-	"slices"
 
 	"github.com/mlxc/mlxc/ir"
 	"github.com/mlxc/mlxc/record/internal/routes"
@@ -22,71 +21,17 @@ import (
 // its own.
 func (r *Session) LayerNorm(x, w, b Tensor, eps float32, o ...Option) Tensor {
 	const op = "layer_norm"
+	if !r.floats(op, x) {
+		return r.broken(x.DType, x.Rank())
+	}
 	k := r.last(op, x)
-	once, strides := x.withoutRepeats()
-	if !x.DType.Float() || !once.contiguous() {
-		r.fail("%s: rows of %s%s with strides %v: want contiguous rows of f32, f16 or bf16: CopyTo makes them", op, x.DType, r.format(x.Shape), x.Strides)
-		return x
-	}
-	w, ws := r.perColumn(op, "weight", w, x.DType, k, 1)
-	b, bs := r.perColumn(op, "bias", b, x.DType, k, 0)
-	y := r.resultOnce(op, o, x, once, strides)
-	function, group := layerNormKernel(op, x.DType, k)
-	r.dispatch(call{
-		op: op, function: function,
-		kind: ir.Threads, grid: rowGroups(r.rows(once), group), group: [3]uint32{group, 1, 1},
-	}, o,
-		buf(0, once), buf(1, w), buf(2, b), buf(3, y), val(4, eps), val(5, uint32(k)), val(6, ws), val(7, bs))
-	y.Shape, y.Strides = x.Shape, strides
-	return y
-}
-
-// withoutRepeats returns t without the dimensions in which it repeats the same elements, those
-// of stride 0, and the strides of a tensor of t's shape that repeats as t does, and whose other
-// elements lie one after another.
-func (t Tensor) withoutRepeats() (once Tensor, strides []int64) {
-	if len(t.Strides) != len(t.Shape) {
-		return t, t.Strides
-	}
-	repeats := func(i int) bool {
-		return t.Strides[i] == 0 && !(t.Shape[i].IsConst() && t.Shape[i].Const == 1)
-	}
-	once, strides = t, make([]int64, len(t.Strides))
-	once.Shape, once.Strides = nil, nil
-	step := int64(1)
-	for i := len(t.Shape) - 1; i >= 0; i-- {
-		if !repeats(i) {
-			strides[i] = step
-			step *= max(t.Shape[i].Const, 1) // only the outermost one that is left may depend on params
-		}
-	}
-	for i := range t.Shape {
-		if !repeats(i) {
-			once.Shape, once.Strides = append(once.Shape, t.Shape[i]), append(once.Strides, t.Strides[i])
-		}
-	}
-	return once, strides
-}
-
-// resultOnce is [Session.result] for an operation that leaves out the repeats of x (dimensions with stride 0). The
-// tensor of [Into] must repeat like x, and the returned tensor has the shape of once, without repeats.
-func (r *Session) resultOnce(op string, options []Option, x, once Tensor, strides []int64) Tensor {
-	if len(once.Shape) == len(x.Shape) {
-		return r.result(op, options, x.DType, x.Shape)
-	}
-	options = slices.Clone(options)
-	for i := range options {
-		into := &options[i].into
-		if !options[i].given || into.bad != nil || into.DType != x.DType || !equalShapes(into.Shape, x.Shape) {
-			continue
-		}
-		if !slices.Equal(into.Strides, strides) {
-			r.fail("%s: Into %s%s with strides %v: rows that are repeated are computed once, so its strides are %v: CopyTo copies the result to others",
-				op, into.DType, r.format(into.Shape), into.Strides, strides)
-		}
-		into.Shape, into.Strides = once.Shape, once.Strides
-	}
-	return r.result(op, options, x.DType, once.Shape)
+	w, _ = r.perColumn(op, "weight", w, x.DType, k, 1)
+	b, _ = r.perColumn(op, "bias", b, x.DType, k, 0)
+	in := tensors(x, w, b)
+	a := operation{op, [5]uint64{uint64(math.Float32bits(eps))}}
+	return r.send(a, o, in, nil, func(e *routes.Encoder, a []routes.Array) routes.Array {
+		return e.LayerNorm(a[0], a[1], a[2], eps)
+	})
 }
 
 // LayerNormGrad is the gradient of [Session.LayerNorm]. x [..., K] and w are the arguments
@@ -149,7 +94,7 @@ func rowGroups(rows ir.Affine, group uint32) [3]ir.Extent {
 }
 
 // perColumn checks that t has one element for each of k columns, or one for all of
-// them, and returns it with the stride between columns. A zero Tensor is replaced by a
+// them, and returns it as an operand with the stride between columns. A zero Tensor is replaced by a
 // single element of value `absent`.
 func (r *Session) perColumn(op, what string, t Tensor, of ir.DType, k int64, absent float32) (Tensor, uint32) {
 	switch n := t.Elements(); {
@@ -157,14 +102,16 @@ func (r *Session) perColumn(op, what string, t Tensor, of ir.DType, k int64, abs
 		r.fail("%s: a %s without dimensions: want %d elements, or one for all", op, what, k)
 		return t, 0
 	case t.Rank() == 0:
-		return r.filled(of, absent), 0
+		return once(r.filled(of, absent)), 0
 	case t.DType != of || t.Rank() > 1 && !t.contiguous() || !n.Equal(ir.Const(k)) && !n.Equal(ir.Const(1)):
 		r.fail("%s: a %s of %s%s for rows of %d %s: want %d of them, or one for all", op, what, t.DType, r.format(t.Shape), k, of, k)
 		return t, 0
 	case n.Equal(ir.Const(1)):
-		return t, 0
+		return once(t), 0
 	}
-	return t, uint32(t.Strides[t.Rank()-1])
+	stride := t.Strides[t.Rank()-1]
+	t.Shape, t.Strides = Dims(k), []int64{stride}
+	return t, uint32(stride)
 }
 
 // filled returns a tensor of one element with the value v, which is 0 or 1. It lies in

@@ -75,9 +75,9 @@ func TestMistakesAtTheCall(t *testing.T) {
 		}, `no function "gemv_bfloat16_bm4_bn1_sm1_sn32_tm4_tn4_nc0_axpby0" (there is gemv_float32_bm1_bn1_sm8_sn4_tm1_tn4_nc0_axpby0, `},
 		"into a strided result": {func(s session) {
 			s.Silu(input(s, 2, 3).Transpose(0, 1), record.Into(s.Output("y", ir.F32, 3, 2)))
-		}, "the result has the strides [1 3] of its operand"},
+		}, "silu gives f32[3, 2] with the strides [1 3] of its operand, Into has f32[3, 2] with strides [2 1]"},
 		"into a transposed":  {func(s session) { s.Silu(input(s, 3, 2), record.Into(s.Output("y", ir.F32, 2, 3).Transpose(0, 1))) }, "results are row-contiguous"},
-		"copy to other type": {func(s session) { s.CopyTo("copy", s.State("i", ir.U32, 2, 2), input(s, 2, 2)) }, "f32, f16 or bf16, both the same"},
+		"copy to other type": {func(s session) { s.CopyTo("copy", s.State("i", ir.U32, 2, 2), input(s, 2, 2)) }, "both are of one type"},
 		"matmul of a scalar": {func(s session) { s.Matmul(s.Input("scalar", ir.F32), record.Dense(input(s, 4, 4))) }, "at least one dimension"},
 		"matmul by a vector": {func(s session) { s.Matmul(input(s, 4), record.Dense(input(s, 4))) }, "want a dense matrix [N, K]"},
 		"matmul by nothing":  {func(s session) { s.Matmul(input(s, 4), record.Matrix{}) }, "want a dense matrix [N, K]"},

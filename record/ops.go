@@ -129,54 +129,21 @@ func (r *Session) argmaxInSteps(x, y Tensor, k int64, rows ir.Affine, o []Option
 	return y
 }
 
-// copyKernels holds, by element type, the kernels that copy contiguous elements, two-dimensional views and
-// three-dimensional views.
-var copyKernels = map[ir.DType][3]string{
-	ir.F32:  {"v_copyfloat32float32", "gg2_copyfloat32float32", "gg3_copyfloat32float32"},
-	ir.F16:  {"v_copyfloat16float16", "gg2_copyfloat16float16", "gg3_copyfloat16float16"},
-	ir.BF16: {"v_copybfloat16bfloat16", "gg2_copybfloat16bfloat16", "gg3_copybfloat16bfloat16"},
-}
-
-// CopyTo copies src to dst by a dispatch. Both are f32, f16 or bf16, of the same type and
-// shape, with 2 or 3 dimensions, and either may be strided, such as a column of a matrix. op
-// names the operation in the graph.
+// CopyTo copies src to dst by a dispatch. Both have one type and shape, and either may be strided, such as a column of a
+// matrix. op names the operation in the graph.
 func (r *Session) CopyTo(op string, dst, src Tensor, o ...Option) {
 	for _, t := range []*Tensor{&src, &dst} {
 		if t.bad != nil {
 			r.fail("%s: %s", op, *t.bad)
 		}
 	}
-	if len(src.Shape) != len(dst.Shape) || src.Rank() < 2 || src.Rank() > 3 {
-		r.fail("%s: cannot copy %s to %s: 2 or 3 dimensions, the same", op, r.format(src.Shape), r.format(dst.Shape))
-		return
+	switch {
+	case src.DType != dst.DType:
+		r.fail("%s: cannot copy %s to %s: both are of one type; Encoder.Copy copies bytes", op, src.DType, dst.DType)
+	case src.Rank() == 0 || !equalShapes(src.Shape, dst.Shape):
+		r.fail("%s: cannot copy %s to %s: want the same dimensions, at least one", op, r.format(src.Shape), r.format(dst.Shape))
 	}
-	if src.DType != dst.DType || !src.DType.Float() {
-		r.fail("%s: cannot copy %s to %s: f32, f16 or bf16, both the same; Encoder.Copy copies bytes", op, src.DType, dst.DType)
-		return
-	}
-	n := src.Rank()
-	grid := [3]ir.Extent{ir.Ext(1), ir.Ext(1), ir.Ext(1)}
-	var ss, ds []any
-	for i := range n {
-		if !src.Shape[i].Equal(dst.Shape[i]) {
-			r.fail("%s: cannot copy %s to %s", op, r.format(src.Shape), r.format(dst.Shape))
-			return
-		}
-		grid[n-1-i] = ir.Extent{Num: src.Shape[i], Div: 1}
-		ss, ds = append(ss, src.Strides[i]), append(ds, dst.Strides[i])
-	}
-	if src.contiguous() && dst.contiguous() {
-		grid, group := threads1(src.Elements())
-		r.dispatch(call{
-			op: op, function: copyKernels[src.DType][0],
-			kind: ir.Threads, grid: grid, group: group,
-		}, o,
-			buf(0, src), buf(1, dst))
-		return
-	}
-	r.dispatch(call{
-		op: op, function: copyKernels[src.DType][n-1],
-		kind: ir.Threads, grid: grid, group: [3]uint32{uint32(min(r.last(op, src), 256)), 1, 1},
-	}, o,
-		buf(0, src), buf(1, dst), val(3, ss...), val(4, ds...))
+	r.send(operation{name: op}, o, tensors(src, dst), dst.Shape, func(e *routes.Encoder, a []routes.Array) routes.Array {
+		return e.CopyInto(a[0], a[1])
+	})
 }

@@ -47,6 +47,7 @@ func once(t Tensor) Tensor {
 type plan struct {
 	result     routes.Array
 	strides    []int64     // of the result; nil if it is row-contiguous
+	bytes      ir.Affine   // of the result, if it has strides
 	in         int         // the operand of which the result is a view; −1 if it has memory of its own
 	temporary  []ir.Affine // their sizes in bytes
 	dispatches []plannedDispatch
@@ -55,6 +56,7 @@ type plan struct {
 type plannedDispatch struct {
 	kernel  ir.KernelID
 	barrier bool
+	stated  bool // the kernel has no declaration, so the dispatch states what it touches
 	kind    ir.GridKind
 	grid    [3]ir.Extent
 	group   [3]uint32
@@ -65,8 +67,9 @@ type plannedArg struct {
 	slot   uint8
 	buffer int       // −1: bytes or number
 	skip   ir.Affine // bytes of the buffer's tensor before what is bound
-	bytes  []byte    // nil: number
-	kind   ir.DType  // of number
+	writes bool
+	bytes  []byte   // nil: number
+	kind   ir.DType // of number
 	number ir.Affine
 }
 
@@ -109,13 +112,7 @@ func (s *Session) send(a operation, o []Option, in []operand, shape []ir.Affine,
 		out.Off = out.Off.Add(p.result.Offset)
 		out.Shape, out.Strides = shape, p.strides
 	} else {
-		out = s.result(a.name, o, p.result.Type, shape)
-		if p.strides != nil {
-			out.Strides = p.strides
-			if slices.ContainsFunc(o, func(o Option) bool { return o.given }) {
-				s.fail("%s: the result has the strides %v of its operand, Into is row-contiguous", a.name, p.strides)
-			}
-		}
+		out = s.resultLaid(a.name, o, p.result.Type, shape, p)
 	}
 	buffers = append(buffers, out)
 	mark := s.ScratchMark()
@@ -153,7 +150,17 @@ func (s *Session) planned(op string, o []Option, p *plannedDispatch, in []operan
 				d.Scalar(a.slot, ir.I32, x)
 			}
 		default:
-			if v, ok := d.use(a.slot, &buffers[a.buffer]); ok {
+			t := buffers[a.buffer]
+			switch {
+			case !p.stated:
+			case !a.writes:
+				d.Reads(t)
+			case a.skip.Equal(ir.Const(0)):
+				d.Writes(t)
+			default: // a part of it
+				d.Updates(t)
+			}
+			if v, ok := d.use(a.slot, &t); ok {
 				v.Off, v.Len = v.Off.Add(a.skip), v.Len.Sub(a.skip)
 				if b := d.bind(a.slot, ir.BindView); b != nil {
 					b.View = v
@@ -229,7 +236,7 @@ func (s *Session) plan(op string, in []operand, ask func(*routes.Encoder, []rout
 		starts = append(starts, ir.Const(0))
 	} else {
 		if !out.RowContiguous() {
-			p.strides = s.numbers(op, out.Strides)
+			p.strides, p.bytes = s.laid(op, out), out.Buffer.Bytes
 		}
 		buffers[out.Buffer] = len(in)
 		starts = append(starts, out.Offset)
@@ -255,27 +262,43 @@ func (s *Session) plan(op string, in []operand, ask func(*routes.Encoder, []rout
 // arguments that its declaration does not have or calls unused, and function constants that it does not know.
 func (s *Session) plannedOf(op string, d routes.Dispatch, place func(routes.Argument) (int, ir.Affine)) (p plannedDispatch) {
 	ds := msl.Declarations(d.Kernel)
+	var foreign ir.Kernel
+	stated := false
+	if len(ds) == 0 && s.compiled != nil {
+		foreign, stated = s.compiled(d.Kernel)
+	}
+	known := foreign.Constants
+	if len(ds) > 0 {
+		for _, c := range ds[0].Constants {
+			known = append(known, ir.FunctionConstant{Index: c.Index, Name: c.Name, Type: c.Type})
+		}
+	}
 	var constants []ir.FunctionConstant
 	for _, c := range d.Constants {
-		if len(ds) == 0 {
-			break
-		}
-		if i := slices.IndexFunc(ds[0].Constants, func(x decl.Constant) bool { return int(x.Index) == c.Index }); i >= 0 {
-			x := &ds[0].Constants[i]
-			constants = append(constants, ir.FunctionConstant{Index: x.Index, Name: x.Name, Type: x.Type, Bits: uint64(c.Value)})
+		if i := slices.IndexFunc(known, func(x ir.FunctionConstant) bool { return int(x.Index) == c.Index }); i >= 0 {
+			x := known[i]
+			x.Bits = uint64(c.Value)
+			constants = append(constants, x)
 		}
 	}
-	id, ok := s.kernel(d.Kernel, constants)
-	if !ok {
+	var id ir.KernelID
+	ok := true
+	if stated {
+		foreign.Name, foreign.Constants = specialized(foreign.Name, constants), constants
+		id = s.Kernel(foreign)
+	} else {
+		id, ok = s.kernel(d.Kernel, constants)
+	}
+	if !ok || s.err != nil {
 		return p
 	}
-	p = plannedDispatch{kernel: id, barrier: d.Barrier, kind: ir.Threadgroups, grid: d.Grid}
+	p = plannedDispatch{kernel: id, barrier: d.Barrier, stated: stated, kind: ir.Threadgroups, grid: d.Grid}
 	for i, n := range d.Group {
 		p.group[i] = uint32(n)
 	}
 	if d.Threads {
 		p.kind = ir.Threads
-		if anyGroup(ds[0]) {
+		if !stated && anyGroup(ds[0]) {
 			p.group = groupAlong(d.Grid[0].Num)
 		}
 	}
@@ -285,7 +308,7 @@ func (s *Session) plannedOf(op string, d routes.Dispatch, place func(routes.Argu
 		if !ok {
 			continue
 		}
-		out := plannedArg{slot: arg.Slot, buffer: -1}
+		out := plannedArg{slot: arg.Slot, buffer: -1, writes: a.Written}
 		if a.Buffer != nil {
 			out.buffer, out.skip = place(a)
 			p.args = append(p.args, out)
@@ -326,6 +349,41 @@ func groupAlong(n ir.Affine) [3]uint32 {
 		return [3]uint32{uint32(max(n.Const, 1)), 1, 1}
 	}
 	return [3]uint32{256, 1, 1}
+}
+
+// laid returns the strides of a result that is not row-contiguous. Those of dimensions of one element say nothing, and
+// become what follows from the dimensions behind them.
+func (s *Session) laid(op string, a routes.Array) []int64 {
+	strides := s.numbers(op, a.Strides)
+	step := int64(1)
+	for i := len(strides) - 1; i >= 0; i-- {
+		switch d := a.Shape[i]; {
+		case d.Equal(ir.Const(1)):
+			strides[i] = step
+		case strides[i] != 0:
+			step *= max(d.Const, 1)
+		}
+	}
+	return strides
+}
+
+// resultLaid is [Session.result] for a plan whose result may have strides.
+func (s *Session) resultLaid(op string, o []Option, t ir.DType, shape []ir.Affine, p *plan) Tensor {
+	if p.strides == nil {
+		return s.result(op, o, t, shape)
+	}
+	for i := range o {
+		if into := o[i].into; o[i].given {
+			if into.DType != t || !equalShapes(into.Shape, shape) || !slices.Equal(into.Strides, p.strides) {
+				s.fail("%s gives %s%s with the strides %v of its operand, Into has %s%s with strides %v: CopyTo copies the result to others",
+					op, t, s.format(shape), p.strides, into.DType, s.format(into.Shape), into.Strides)
+			}
+			return into
+		}
+	}
+	out := s.Scratch(ir.U8, p.bytes)
+	out.DType, out.Shape, out.Strides = t, shape, p.strides
+	return out
 }
 
 // numbers returns strides, which must not depend on params.

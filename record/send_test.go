@@ -1,12 +1,15 @@
 package record_test
 
 import (
+	"context"
 	"fmt"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/mlxc/mlxc/backend/cpu"
+	"github.com/mlxc/mlxc/internal/metallib/bind"
+	"github.com/mlxc/mlxc/internal/testing/metallibs"
 	"github.com/mlxc/mlxc/ir"
 	"github.com/mlxc/mlxc/record"
 )
@@ -20,6 +23,9 @@ func TestStridedOperands(t *testing.T) {
 		sends []string
 	}{
 		{"norm", func(s *record.Session, x record.Tensor) record.Tensor { return s.RMSNorm(x, 1e-5) }, []string{"g2_copyfloat32float32", "rmsfloat32"}},
+		{"layer norm", func(s *record.Session, x record.Tensor) record.Tensor {
+			return s.LayerNorm(x, s.RandomWeight("weight", 8, ir.F32, 32), record.Tensor{}, 1e-5)
+		}, []string{"g2_copyfloat32float32", "layer_normfloat32"}},
 		{"softmax", func(s *record.Session, x record.Tensor) record.Tensor { return s.Softmax(x) }, []string{"g2_copyfloat32float32", "block_softmax_float32"}},
 		{"add", func(s *record.Session, x record.Tensor) record.Tensor { return s.Add(x, x) }, []string{"vv_Addfloat32"}},
 		{"add of a row", func(s *record.Session, x record.Tensor) record.Tensor {
@@ -94,6 +100,52 @@ func TestChips(t *testing.T) {
 	}
 	_, err := product("M4", 1)
 	require.ErrorContains(t, err, `"M4" is not the architecture of an Apple GPU`)
+}
+
+// With a compiled library at hand, operations take its kernels where ours are missing. They bind what those want, and the
+// recording says what they touch.
+func TestCompiledKernels(t *testing.T) {
+	library := metallibs.Open(t, "0.32.4")
+	compiled := func(function string) (ir.Kernel, bool) {
+		k, err := library.Describe(function)
+		if err != nil {
+			return ir.Kernel{}, false
+		}
+		out, err := bind.Kernel(k, ir.Library{Kind: ir.Metallib, Path: "mlx.metallib"})
+		return out, err == nil
+	}
+	s := record.New("t", record.Compiled(compiled))
+	x := s.Input("x", ir.BF16, 1, 256)
+	many := s.Input("many", ir.F16, 100, 2048)
+	wide := s.Input("wide", ir.F16, 8, 4, 4, 4)
+	weights := func(t ir.DType, n, k int64) record.Matrix {
+		return record.Dense(s.RandomWeight(fmt.Sprint("w", t, n), 1, t, n, k))
+	}
+	s.Matmul(x, weights(ir.BF16, 64, 256))
+	s.Matmul(many, weights(ir.F16, 96, 2048))
+	s.Matmul(x, record.Quantized(record.QTensor{
+		W: s.RandomWeight("w", 1, ir.U32, 64, 24), Scales: s.RandomWeight("s", 2, ir.BF16, 64, 4), Biases: s.RandomWeight("b", 3, ir.BF16, 64, 4),
+		N: 64, K: 256, Bits: 3, Group: 64,
+	}))
+	s.Sigmoid(wide.Transpose(0, 3).Transpose(1, 2))
+	s.CopyTo("copy", s.Output("out", ir.F16, 4, 4, 4, 8), wide.Transpose(0, 3))
+	g, err := s.Graph()
+	require.NoError(t, err)
+	require.Equal(t, []string{
+		"gemv_bfloat16_bm4_bn1_sm1_sn32_tm4_tn4_nc0_axpby0",
+		"steel_gemm_splitk_nt_float16_float32_bm32_bn32_bk16_wm2_wn2_MN_naligned_K_taligned", "steel_gemm_splitk_accum_float16_float32",
+		"affine_qmv_bfloat16_t_gs_64_b_3_batch_0_pr_0_hgs_0_r_4", "v_Sigmoidfloat16float16", "gg3_copyfloat16float16",
+	}, functions(g))
+	r, err := bind.Check(context.Background(), g, func(*ir.Kernel) bind.Library { return library })
+	require.NoError(t, err)
+	require.Empty(t, r.Faults)
+	require.Equal(t, 6, r.Dispatches)
+	for _, n := range g.Nodes {
+		if d, ok := n.(*ir.Dispatch); ok && g.Kernels[d.Kernel].Library.Kind == ir.Metallib {
+			require.True(t, d.Effects.Complete)
+			require.Len(t, d.Effects.Writes, 1)
+		}
+	}
 }
 
 // Operations in 16 bits take the kernels of their type; results have it too.

@@ -5,6 +5,7 @@ import (
 
 	"github.com/mlxc/mlxc/backend"
 	"github.com/mlxc/mlxc/internal/environ"
+	"github.com/mlxc/mlxc/ir"
 	"github.com/mlxc/mlxc/record/internal/routes"
 )
 
@@ -21,6 +22,7 @@ type settings struct {
 	clock    bool           // set by TimeBarriers
 	err      error          // why these settings are wrong
 	chip     routes.Chip    // set by Chip
+	compiled func(function string) (ir.Kernel, bool)
 }
 
 // device sets where an encoder executes.
@@ -94,6 +96,13 @@ func Chip(architecture string) Setting {
 		}
 		s.chip = c
 	}
+}
+
+// Compiled names kernels of a library other than ours, such as mlx.metallib: kernel returns where the code of a function is,
+// the table of its arguments, and its function constants, of any value. Operations take ours, which passes and proofs understand, where MLX's routes lead to one,
+// and else the kernel that MLX takes.
+func Compiled(kernel func(function string) (ir.Kernel, bool)) Setting {
+	return func(s *settings) { s.compiled = kernel }
 }
 
 // live reports whether command buffers are executed when they are committed.

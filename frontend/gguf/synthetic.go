@@ -91,21 +91,27 @@ func (m *Llama) module() (*ir.Module, error) {
 
 // make adds a weight with the given dimensions, innermost first: a vector of ones, or a random matrix.
 func (m *Llama) make(name string, bits int64, dims ...int64) error {
-	w := tensor{name: name, k: dims[0], dtype: ir.F32}
+	t := m.options.Type
+	w := tensor{name: name, k: dims[0], dtype: t}
 	blob := func(of string, size int64, value func(i uint64) uint32) *ir.Blob {
-		data := make([]byte, size)
+		data := make([]byte, (size+3)/4*4)
 		together(len(data), func(begin, end int) {
 			for i := begin; i < end; i += 4 {
 				binary.LittleEndian.PutUint32(data[i:], value(uint64(i)))
 			}
 		})
-		return ir.MappedBlob(data, sha256.Sum256(fmt.Appendf(nil, "synthetic %s %s %d %d", name, of, bits, dims)))
+		label := fmt.Appendf(nil, "synthetic %s %s %d %d", name, of, bits, dims)
+		if t != ir.F32 {
+			label = fmt.Appendf(label, " %s", t)
+		}
+		return ir.MappedBlob(data[:size], sha256.Sum256(label))
 	}
 	constant := func(v float64) func(uint64) uint32 {
-		return func(uint64) uint32 { return math.Float32bits(float32(v)) }
+		word := binary.LittleEndian.Uint32(record.Elements(t, []float32{float32(v), float32(v)}))
+		return func(uint64) uint32 { return word }
 	}
 	if len(dims) == 1 {
-		w.blob = blob("", 4*w.k, constant(1))
+		w.blob = blob("", t.Size()*w.k, constant(1))
 		m.weights[name] = w
 		return nil
 	}
@@ -123,8 +129,8 @@ func (m *Llama) make(name string, bits int64, dims ...int64) error {
 		z = (z ^ z>>30) * 0xbf58476d1ce4e5b9
 		return uint32((z ^ z>>27) * 0x94d049bb133111eb >> 32)
 	})
-	w.scales = blob("scales", 4*w.n*w.k/blockElements, constant(scale))
-	w.biases = blob("biases", 4*w.n*w.k/blockElements, constant(-middle*scale))
+	w.scales = blob("scales", t.Size()*w.n*w.k/blockElements, constant(scale))
+	w.biases = blob("biases", t.Size()*w.n*w.k/blockElements, constant(-middle*scale))
 	m.weights[name] = w
 	return nil
 }

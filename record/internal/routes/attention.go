@@ -230,9 +230,13 @@ func (e *Encoder) twoPasses(q, k, v, out Array, o Attention) way {
 	heads, keyHeads, queries := e.fixed(q.Dim(1)), e.fixed(k.Dim(1)), e.at(q.Dim(2))
 	width, values, keys := e.fixed(q.Dim(-1)), e.fixed(v.Dim(-1)), e.at(k.Dim(2))
 	form := ""
-	if !o.Mask.Present() && !o.Sinks.Present() && queries == 1 && heads == 8*keyHeads &&
-		width == values && (width == 64 || width == 128) && keys >= 8192 {
-		form = "_gqa"
+	if shared := heads / keyHeads; !o.Mask.Present() && !o.Sinks.Present() && queries == 1 && width == values && keys >= 8192 {
+		switch {
+		case shared == 8 && (width == 64 || width == 128) && e.Version == Commit846d1762:
+			form = "_gqa"
+		case shared == 8 && (width == 64 || width == 128), (shared == 12 || shared == 16) && width == 128 && e.Version == Release0_32_4:
+			form = fmt.Sprintf("_gqa_%d", shared)
+		}
 	}
 	return way{vectorName("sdpa_vector_2pass_1"+form, q, v), func() { e.twoPassAttention(q, k, v, out, o) }}
 }
@@ -294,7 +298,12 @@ func (e *Encoder) fullAttention(q, k, v Array, o Attention) Array {
 	if o.Mask.Present() {
 		mask = o.Mask.Type
 	}
-	e.kernel("steel_attention_%s_bq%d_bk%d_bd%d_wm4_wn1_mask%s", plain(q.Type), tileQ, tileK, width, plain(mask))
+	widths := fmt.Sprintf("bd%d", width)
+	if e.Version == Release0_32_4 {
+		widths += fmt.Sprintf("_bv%d", values)
+		e.constant(303, false) // the sums are not kept
+	}
+	e.kernel("steel_attention_%s_bq%d_bk%d_%s_wm4_wn1_mask%s", plain(q.Type), tileQ, tileK, widths, plain(mask))
 	e.constant(200, queries%tileQ == 0)
 	e.constant(201, keys%tileK == 0)
 	e.constant(300, o.Mask.Present())

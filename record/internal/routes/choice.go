@@ -12,7 +12,10 @@ type Version int
 const (
 	// Commit846d1762 is the commit whose host code the stored captures come from.
 	Commit846d1762 Version = iota
-	// Release0_32_4 is the release whose compiled library testdata/msl lists.
+	// Release0_32_4 is the release whose compiled library testdata/metallib lists. Its names and arguments are those of the
+	// library; what else its host code may do differently is not known. Two things are left out, because the library alone
+	// does not say how they are sent: products of sorted indices by one kernel, whose places another finds first, and
+	// partial sums of 16-bit products in f32. The next kernel that MLX has is taken for them.
 	Release0_32_4
 )
 

@@ -38,6 +38,17 @@ func (e *Encoder) vectorCopy(a Array, t ir.DType) Array {
 	return out
 }
 
+// CopyInto sends a copy of a into another array of its shape, and returns that.
+func (e *Encoder) CopyInto(a, to Array) Array {
+	e.begin()
+	if a.rowContiguous() && to.rowContiguous() {
+		e.copy(copyVector, a, to, nil, nil, nil)
+	} else {
+		e.copy(copyBoth, a, to, a.Shape, a.Strides, to.Strides)
+	}
+	return to
+}
+
 // rowContiguous returns a, or a copy if a is not row-contiguous.
 func (e *Encoder) rowContiguous(a Array) Array {
 	if a.rowContiguous() {

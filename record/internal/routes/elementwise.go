@@ -251,7 +251,7 @@ func (e *Encoder) generalElements(op, types string, in []Array, out Array) {
 		e.i64(slot, strides[i]...)
 		slot++
 	}
-	if len(shape) > 3 && len(in) == 3 {
+	if len(shape) > 3 && len(in) == 3 && e.Version == Commit846d1762 {
 		e.i64(slot, ir.Const(int64(len(shape))))
 	} else if len(shape) > 3 {
 		e.count(slot, len(shape))

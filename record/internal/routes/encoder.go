@@ -35,10 +35,11 @@ type Constant struct {
 
 // Argument is what a slot is bound to: a place in a buffer, or inline numbers.
 type Argument struct {
-	Slot   int
-	Buffer *Buffer // nil for numbers
-	Offset Size
-	Values []Number
+	Slot    int
+	Buffer  *Buffer // nil for numbers
+	Written bool    // the buffer is
+	Offset  Size
+	Values  []Number
 }
 
 // Number is little-endian and has 1, 4 or 8 bytes. A float is its bits.
@@ -182,6 +183,7 @@ func (e *Encoder) output(slot int, a Array) { e.outputAt(slot, a, ir.Const(0)) }
 
 func (e *Encoder) outputAt(slot int, a Array, more Size) {
 	e.bind(slot, a, more)
+	e.next.Arguments[len(e.next.Arguments)-1].Written = true
 	delete(e.read, a.Buffer)
 	if e.apart != nil {
 		e.apart[a.Buffer] = true

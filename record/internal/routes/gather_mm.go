@@ -19,7 +19,7 @@ func (e *Encoder) GatherMM(a, b, lhs, rhs Array, sorted bool) Array {
 	out := e.temporary(a.Type, append(with(batch), a.Dim(-2), b.Dim(-1))...)
 	m, n, k := e.fixed(a.Dim(-2)), e.fixed(b.Dim(-1)), e.fixed(a.Dim(-1))
 	switch {
-	case m == 1 && sorted && counted:
+	case m == 1 && sorted && counted && e.Version == Commit846d1762:
 		e.gatherMatrices(a, b, rhs, out)
 	case m == 1:
 		e.gatherVector(b, a, rhs, lhs, out, n, k, false)

@@ -109,7 +109,7 @@ func (e *Encoder) quantizedWays(p quantizedProduct) (ways []way) {
 		}
 	}
 	split := int64(1)
-	if m.Transposed && !p.batched && p.rows.IsConst() {
+	if m.Transposed && !p.batched && p.rows.IsConst() && (e.Version == Commit846d1762 || p.x.Type == ir.F32) {
 		split = splitRows(rows, p.k, p.n, m.Group)
 	}
 	many := rows >= e.Chip.matrixFrom(m, p.k, p.n)

@@ -106,7 +106,17 @@ func (e *Encoder) columnParts(op reduceOp, parts, out Array, n int64) {
 	}
 	e.kernel("col_reduce_looped%s_1_32_32_reduce_%s%s", e.large(parts), op, plain(parts.Type))
 	c.encode(e, parts, out)
+	e.columnOffset(11)
 	e.threads(grid(ir.Const(256*ceil(e.fixed(out.Elements()), 32)), ir.Const(1), ir.Const(1)), 256, 1, 1)
+}
+
+// columnOffset binds the first column, which 0.32.4 has an argument for, and returns the slot behind it.
+func (e *Encoder) columnOffset(slot int) int {
+	if e.Version != Release0_32_4 {
+		return slot
+	}
+	e.i64(slot, ir.Const(0))
+	return slot + 1
 }
 
 func (e *Encoder) columnLooped(op reduceOp, in, out Array, c columns) {
@@ -114,6 +124,7 @@ func (e *Encoder) columnLooped(op reduceOp, in, out Array, c columns) {
 	gx, gy := c.outer(e, out)
 	e.kernel("col_reduce_looped%s_%d_32_32_reduce_%s%s", e.large(in), reduceRank(len(c.reduced.shape)), op, plain(t))
 	c.encode(e, in, out)
+	e.columnOffset(11)
 	e.threads(grid(ir.Const(256*ceil(e.fixed(c.stride), 32)), gx, gy), 256, 1, 1)
 }
 
@@ -124,7 +135,7 @@ func (e *Encoder) columnTwoPass(op reduceOp, in, out Array, c columns) {
 	gx, gy := c.outer(e, out)
 	e.kernel("col_reduce_2pass%s_%d_32_32_reduce_%s%s", e.large(in), reduceRank(len(c.reduced.shape)), op, plain(t))
 	c.encode(e, in, parts)
-	e.i64(11, ir.Const(e.fixed(out.Elements())/e.fixed(c.stride)))
+	e.i64(e.columnOffset(11), ir.Const(e.fixed(out.Elements())/e.fixed(c.stride)))
 	e.threads(grid(ir.Const(256*ceil(e.fixed(c.stride), 32)), gx.Scale(blocks), gy), 256, 1, 1)
 	e.columnParts(op, parts, out, blocks)
 }
