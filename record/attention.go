@@ -19,7 +19,7 @@ func (r *Session) Rope(x Tensor, pos ir.Affine, theta float64, traditional bool,
 		return r.broken(x.DType, 3)
 	}
 	rope := routes.Rope{Dims: x.Shape[2].Const, Traditional: traditional, Base: float32(theta), Scale: 1, Together: true}
-	a := operation{"rope", [5]uint64{math.Float64bits(theta)}}
+	a := operation{name: "rope", numbers: [5]uint64{math.Float64bits(theta)}}
 	if traditional {
 		a.numbers[1] = 1
 	}

@@ -1,6 +1,8 @@
 package record
 
 import (
+	"encoding/binary"
+	"fmt"
 	"math"
 
 	"github.com/mlxc/mlxc/ir"
@@ -28,7 +30,7 @@ func (r *Session) LayerNorm(x, w, b Tensor, eps float32, o ...Option) Tensor {
 	w, _ = r.perColumn(op, "weight", w, x.DType, k, 1)
 	b, _ = r.perColumn(op, "bias", b, x.DType, k, 0)
 	in := tensors(x, w, b)
-	a := operation{op, [5]uint64{uint64(math.Float32bits(eps))}}
+	a := operation{name: op, numbers: [5]uint64{uint64(math.Float32bits(eps))}}
 	return r.send(a, o, in, nil, func(e *routes.Encoder, a []routes.Array) routes.Array {
 		return e.LayerNorm(a[0], a[1], a[2], eps)
 	})
@@ -114,21 +116,22 @@ func (r *Session) perColumn(op, what string, t Tensor, of ir.DType, k int64, abs
 	return t, uint32(stride)
 }
 
-// filled returns a tensor of one element with the value v, which is 0 or 1. It lies in
+// filled returns a tensor of one element with the value v. It lies in
 // weight memory, so that the passes know its value.
 func (r *Session) filled(t ir.DType, v float32) Tensor {
 	key := fill{t, v}
 	if out, ok := r.fills[key]; ok {
 		return out
 	}
-	bits, name := math.Float32bits(v), map[float32]string{0: "zero", 1: "one"}[v]
+	name, ok := map[float32]string{0: "zero", 1: "one"}[v]
+	if !ok {
+		name = fmt.Sprintf("number_%v", v)
+	}
 	if t != ir.F32 {
 		name += "_" + t.String()
-		if v != 0 {
-			bits = map[ir.DType]uint32{ir.F16: 0x3c003c00, ir.BF16: 0x3f803f80}[t]
-		}
 	}
-	out := r.declare(ir.Memory{Name: r.unused(name), Kind: ir.Weight, DType: t, Shape: []int64{4 / t.Size()}, Init: ir.FillU32(bits)}) // the pattern has 4 bytes
+	bits := binary.LittleEndian.Uint32(Elements(t, []float32{v, v})) // the pattern has 4 bytes
+	out := r.declare(ir.Memory{Name: r.unused(name), Kind: ir.Weight, DType: t, Shape: []int64{4 / t.Size()}, Init: ir.FillU32(bits)})
 	out.Shape = Dims(1)
 	r.fills[key] = out
 	return out

@@ -33,7 +33,7 @@ func (r *Session) RMSNorm(x Tensor, eps float32, o ...Option) Tensor {
 	}
 	r.last(op, x)
 	in := []operand{{t: x}, {t: once(r.filled(x.DType, 1))}}
-	return r.send(operation{op, [5]uint64{uint64(math.Float32bits(eps))}}, o, in, nil, func(e *routes.Encoder, a []routes.Array) routes.Array {
+	return r.send(operation{name: op, numbers: [5]uint64{uint64(math.Float32bits(eps))}}, o, in, nil, func(e *routes.Encoder, a []routes.Array) routes.Array {
 		return e.RMSNorm(a[0], a[1], eps)
 	})
 }

@@ -14,6 +14,8 @@ import (
 type operation struct {
 	name    string
 	numbers [5]uint64
+	detail  string // what else tells one plan from another
+	exact   bool   // kernels of the compiled library come first (see [MLX])
 }
 
 // operand is what an operation reads: a tensor, or a number that is bound inline.
@@ -43,14 +45,18 @@ func once(t Tensor) Tensor {
 }
 
 // plan is what MLX sends for an operation on operands of given types, shapes and strides. Buffers are counted: the
-// operands, the result, temporaries.
+// operands, the results, temporaries and numbers.
 type plan struct {
-	result     routes.Array
-	strides    []int64     // of the result; nil if it is row-contiguous
-	bytes      ir.Affine   // of the result, if it has strides
-	in         int         // the operand of which the result is a view; −1 if it has memory of its own
-	temporary  []ir.Affine // their sizes in bytes
+	results    []plannedResult
+	temporary  []*routes.Buffer
 	dispatches []plannedDispatch
+}
+
+type plannedResult struct {
+	routes.Array
+	strides []int64   // nil if it is row-contiguous
+	bytes   ir.Affine // of its memory, if it has strides
+	in      int       // the operand of which it is a view; −1 if it has memory of its own
 }
 
 type plannedDispatch struct {
@@ -73,51 +79,76 @@ type plannedArg struct {
 	number ir.Affine
 }
 
-// send records what MLX sends for an operation (record/internal/routes), and returns the result, which has the given
-// shape; nil stands for the shape that MLX gives it. It is the one place where what MLX sends becomes dispatches.
-// Temporaries are given back at the end.
-//
-// A session asks for the same few operations again and again, so send keeps its plans.
+// send records what MLX sends for an operation of one result, which has the given shape; nil stands for the shape that
+// MLX gives it.
 func (s *Session) send(a operation, o []Option, in []operand, shape []ir.Affine, ask func(*routes.Encoder, []routes.Array) routes.Array) Tensor {
-	rank := len(shape)
-	if shape == nil && len(in) > 0 {
-		rank = in[0].t.Rank()
-	}
+	var one [1]Tensor
+	s.sendAll(a, o, in, shape, one[:], func(e *routes.Encoder, x []routes.Array) []routes.Array { return []routes.Array{ask(e, x)} })
+	return one[0]
+}
+
+// sendAll records what MLX sends for an operation (record/internal/routes), and stores the results in out. It is the
+// one place where what MLX sends becomes dispatches. Temporaries are given back at the end.
+//
+// A session asks for the same few operations again and again, so sendAll keeps its plans.
+func (s *Session) sendAll(a operation, o []Option, in []operand, shape []ir.Affine, out []Tensor, ask func(*routes.Encoder, []routes.Array) []routes.Array) {
 	for i := range in {
 		if t := &in[i].t; s.err == nil && t.bad != nil {
 			s.fail("%s: %s", a.name, *t.bad)
 		}
 	}
-	if s.err != nil {
-		return s.broken(in[0].t.DType, rank)
-	}
 	s.key = a.appendKey(s.key[:0], in)
 	p, ok := s.plans[string(s.key)]
-	if !ok {
-		if p = s.plan(a.name, in, ask); s.err != nil {
-			return s.broken(in[0].t.DType, rank)
+	if s.err == nil && !ok {
+		if p = s.plan(a, in, ask); s.err == nil {
+			s.plans[string(s.key)] = p
 		}
-		s.plans[string(s.key)] = p
 	}
-	if shape == nil {
-		shape = p.result.Shape
+	if s.err != nil {
+		rank := len(shape)
+		if shape == nil && len(in) > 0 {
+			rank = in[0].t.Rank()
+		}
+		for i := range out {
+			out[i] = s.broken(in[0].t.DType, rank)
+		}
+		return
 	}
 	buffers := make([]Tensor, 0, 8)
 	for i := range in {
 		buffers = append(buffers, in[i].t)
 	}
-	var out Tensor
-	if p.in >= 0 {
-		out = in[p.in].t
-		out.Off = out.Off.Add(p.result.Offset)
-		out.Shape, out.Strides = shape, p.strides
-	} else {
-		out = s.resultLaid(a.name, o, p.result.Type, shape, p)
+	options := [][]Option{o}
+	if len(out) > 1 {
+		options = splitInto(o, len(out))
 	}
-	buffers = append(buffers, out)
+	for i := range out {
+		of, r := shape, &p.results[i]
+		if of == nil {
+			of = r.Shape
+		}
+		if r.in >= 0 {
+			t := in[r.in].t
+			t.Off, t.DType, t.Shape, t.Strides = t.Off.Add(r.Offset), r.Type, of, r.strides
+			out[i] = t
+			for _, into := range options[i] {
+				if into.given && a.name != "copy" { // MLX returns the operand itself, which is wanted elsewhere
+					s.CopyTo("copy", into.into, t)
+					out[i] = into.into
+				}
+			}
+		} else {
+			out[i] = s.resultLaid(a.name, options[i], of, r)
+		}
+		buffers = append(buffers, out[i])
+	}
 	mark := s.ScratchMark()
-	for _, size := range p.temporary {
-		buffers = append(buffers, s.Scratch(ir.U8, size))
+	for _, b := range p.temporary {
+		if b.Number != ir.Invalid {
+			buffers = append(buffers, s.filled(b.Number, b.Value))
+		} else {
+			buffers = append(buffers, s.Scratch(ir.U8, b.Bytes))
+		}
 	}
 	for i := range p.dispatches {
 		s.planned(a.name, o, &p.dispatches[i], in, buffers)
@@ -125,7 +156,6 @@ func (s *Session) send(a operation, o []Option, in []operand, shape []ir.Affine,
 	if len(p.temporary) > 0 && s.err == nil {
 		s.ScratchReset(mark)
 	}
-	return out
 }
 
 // planned records a dispatch of a plan.
@@ -173,7 +203,10 @@ func (s *Session) planned(op string, o []Option, p *plannedDispatch, in []operan
 
 // appendKey appends what a plan depends on.
 func (a operation) appendKey(key []byte, in []operand) []byte {
-	key = append(key, a.name...)
+	key = append(append(append(key, a.name...), 0), a.detail...)
+	if a.exact {
+		key = append(key, 1)
+	}
 	for _, n := range a.numbers {
 		key = binary.LittleEndian.AppendUint64(key, n)
 	}
@@ -205,49 +238,58 @@ func alignment(off ir.Affine) byte {
 }
 
 // plan asks what MLX sends.
-func (s *Session) plan(op string, in []operand, ask func(*routes.Encoder, []routes.Array) routes.Array) *plan {
-	e := &routes.Encoder{Chip: s.chip, Version: routes.Release0_32_4, Has: func(kernel string) bool { return len(msl.Declarations(kernel)) > 0 }}
+func (s *Session) plan(a operation, in []operand, ask func(*routes.Encoder, []routes.Array) []routes.Array) *plan {
+	op := a.name
+	has := func(kernel string) bool {
+		_, stated := s.foreign(kernel, a.exact)
+		return len(msl.Declarations(kernel)) > 0 || a.exact && stated
+	}
+	e := &routes.Encoder{Chip: s.chip, Version: routes.Release0_32_4, Has: has}
 	for _, p := range s.g.Params {
 		e.Most = append(e.Most, uint32(max(p.Max, 0)))
 	}
 	arrays := make([]routes.Array, len(in))
 	buffers := map[*routes.Buffer]int{}
+	starts := make([]ir.Affine, len(in)) // of the operands and the results in their buffers
 	for i := range in {
 		t := &in[i].t
+		if t.owner == 0 && !in[i].inline {
+			continue // one that may be left out
+		}
 		x := routes.Array{Buffer: &routes.Buffer{}, Type: t.DType, Shape: t.Shape, Strides: make([]ir.Affine, len(t.Strides)), Offset: ir.Const(int64(alignment(t.Off)))}
 		for i, n := range t.Strides {
 			x.Strides[i] = ir.Const(n)
 		}
-		arrays[i], buffers[x.Buffer] = x, i
+		arrays[i], buffers[x.Buffer], starts[i] = x, i, x.Offset
 	}
-	starts := make([]ir.Affine, len(in), len(in)+1) // of the operands and the result in their buffers
-	for i := range arrays {
-		starts[i] = arrays[i].Offset
-	}
-	out := ask(e, slices.Clone(arrays))
-	if e.Err != nil {
-		s.fail("%s: %w", op, e.Err)
-		return nil
-	}
-	p := &plan{result: out, in: -1}
-	if i, ok := buffers[out.Buffer]; ok {
-		p.in, p.strides = i, s.numbers(op, out.Strides)
-		p.result.Offset = out.Offset.Sub(starts[i])
-		starts = append(starts, ir.Const(0))
-	} else {
-		if !out.RowContiguous() {
-			p.strides, p.bytes = s.laid(op, out), out.Buffer.Bytes
+	p := &plan{}
+	for i, x := range ask(e, arrays) {
+		r := plannedResult{Array: x, in: -1}
+		at, ok := buffers[x.Buffer]
+		switch {
+		case e.Err != nil:
+			s.fail("%s: %w", op, e.Err)
+			return nil
+		case ok && at < len(in):
+			r.in, r.strides = at, s.numbers(op, x.Strides)
+			r.Offset = x.Offset.Sub(starts[at])
+			starts = append(starts, ir.Const(0))
+		default:
+			buffers[x.Buffer] = len(in) + i
+			if !x.RowContiguous() {
+				r.strides, r.bytes = s.laid(op, x), x.Buffer.Bytes
+			}
+			starts = append(starts, x.Offset)
 		}
-		buffers[out.Buffer] = len(in)
-		starts = append(starts, out.Offset)
+		p.results = append(p.results, r)
 	}
 	for _, d := range e.Sent {
-		p.dispatches = append(p.dispatches, s.plannedOf(op, d, func(a routes.Argument) (int, ir.Affine) {
+		p.dispatches = append(p.dispatches, s.plannedOf(a, d, func(a routes.Argument) (int, ir.Affine) {
 			i, ok := buffers[a.Buffer]
 			if !ok {
-				i = len(in) + 1 + len(p.temporary)
+				i = len(starts) + len(p.temporary)
 				buffers[a.Buffer] = i
-				p.temporary = append(p.temporary, a.Buffer.Bytes)
+				p.temporary = append(p.temporary, a.Buffer)
 			}
 			if i < len(starts) {
 				return i, a.Offset.Sub(starts[i])
@@ -258,17 +300,22 @@ func (s *Session) plan(op string, in []operand, ask func(*routes.Encoder, []rout
 	return p
 }
 
+// foreign returns a kernel of the compiled library, if it is to be taken: where ours is missing or, if it is to come
+// first, wherever there is one.
+func (s *Session) foreign(kernel string, first bool) (k ir.Kernel, ok bool) {
+	if s.compiled == nil || !first && len(msl.Declarations(kernel)) > 0 {
+		return k, false
+	}
+	return s.compiled(kernel)
+}
+
 // plannedOf turns one message into a dispatch of the kernel that it names. What a kernel has no use for is left out:
 // arguments that its declaration does not have or calls unused, and function constants that it does not know.
-func (s *Session) plannedOf(op string, d routes.Dispatch, place func(routes.Argument) (int, ir.Affine)) (p plannedDispatch) {
+func (s *Session) plannedOf(op operation, d routes.Dispatch, place func(routes.Argument) (int, ir.Affine)) (p plannedDispatch) {
 	ds := msl.Declarations(d.Kernel)
-	var foreign ir.Kernel
-	stated := false
-	if len(ds) == 0 && s.compiled != nil {
-		foreign, stated = s.compiled(d.Kernel)
-	}
+	foreign, stated := s.foreign(d.Kernel, op.exact)
 	known := foreign.Constants
-	if len(ds) > 0 {
+	if !stated && len(ds) > 0 {
 		for _, c := range ds[0].Constants {
 			known = append(known, ir.FunctionConstant{Index: c.Index, Name: c.Name, Type: c.Type})
 		}
@@ -325,7 +372,7 @@ func (s *Session) plannedOf(op string, d routes.Dispatch, place func(routes.Argu
 		case len(a.Values) == 1:
 			out.kind, out.number = arg.Type, a.Values[0].Value
 		default:
-			s.fail("%s: argument %d (%s) of %s is an array of which an element depends on a param", op, a.Slot, arg.Name, d.Kernel)
+			s.fail("%s: argument %d (%s) of %s is an array of which an element depends on a param", op.name, a.Slot, arg.Name, d.Kernel)
 		}
 		p.args = append(p.args, out)
 	}
@@ -367,8 +414,9 @@ func (s *Session) laid(op string, a routes.Array) []int64 {
 	return strides
 }
 
-// resultLaid is [Session.result] for a plan whose result may have strides.
-func (s *Session) resultLaid(op string, o []Option, t ir.DType, shape []ir.Affine, p *plan) Tensor {
+// resultLaid is [Session.result] for a result that may have strides.
+func (s *Session) resultLaid(op string, o []Option, shape []ir.Affine, p *plannedResult) Tensor {
+	t := p.Type
 	if p.strides == nil {
 		return s.result(op, o, t, shape)
 	}

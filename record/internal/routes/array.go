@@ -11,8 +11,10 @@ type Size = ir.Affine
 
 // Buffer is one allocation. Two arrays with the same buffer are seen as conflicting, wherever they lie in it.
 type Buffer struct {
-	Name  string // of an operand; a temporary or result has none
-	Bytes Size   // of an operand 0 stands for no more than its array needs
+	Name   string   // of an operand; a temporary or result has none
+	Bytes  Size     // of an operand 0 stands for no more than its array needs
+	Number ir.DType // of one element, Value, that nothing computes; Invalid of all other buffers
+	Value  float32
 }
 
 // Array is a view of a buffer. Strides count elements, the offset counts bytes.

@@ -301,7 +301,6 @@ func (e *Encoder) fullAttention(q, k, v Array, o Attention) Array {
 	widths := fmt.Sprintf("bd%d", width)
 	if e.Version == Release0_32_4 {
 		widths += fmt.Sprintf("_bv%d", values)
-		e.constant(303, false) // the sums are not kept
 	}
 	e.kernel("steel_attention_%s_bq%d_bk%d_%s_wm4_wn1_mask%s", plain(q.Type), tileQ, tileK, widths, plain(mask))
 	e.constant(200, queries%tileQ == 0)
@@ -309,6 +308,9 @@ func (e *Encoder) fullAttention(q, k, v Array, o Attention) Array {
 	e.constant(300, o.Mask.Present())
 	e.constant(301, o.Causal)
 	e.constant(302, o.Sinks.Present())
+	if e.Version == Release0_32_4 {
+		e.constant(303, false) // the sums are not kept
+	}
 	e.input(0, q)
 	e.input(1, k)
 	e.input(2, v)
@@ -337,6 +339,9 @@ func (e *Encoder) fullAttention(q, k, v Array, o Attention) Array {
 	return out
 }
 
+// lowest is the least number of a type, which stands for a score that a mask takes out.
+var lowest = map[ir.DType]float32{ir.F32: -math.MaxFloat32, ir.F16: -65504, ir.BF16: math.Float32frombits(0xff7f0000)}
+
 // plainAttention sends attention as the operations that it is made of. Query heads that share keys are a
 // dimension of their own.
 func (e *Encoder) plainAttention(q, k, v Array, o Attention) Array {
@@ -357,7 +362,7 @@ func (e *Encoder) plainAttention(q, k, v Array, o Attention) Array {
 			query()
 		}
 	}
-	q = e.Binary("Multiply", e.temporary(q.Type), q, q.Type)
+	q = e.Binary("Multiply", e.number(q.Type, o.Scale), q, q.Type)
 	if o.Causal {
 		mask = e.Binary("GreaterEqual", queryAt.expand(1), keyAt.expand(0), ir.Bool)
 	} else if mask.Present() {
@@ -377,7 +382,7 @@ func (e *Encoder) plainAttention(q, k, v Array, o Attention) Array {
 	scores.Spare = true
 	switch {
 	case mask.Present() && mask.Type == ir.Bool:
-		scores = e.Select(mask, scores, e.temporary(scores.Type))
+		scores = e.Select(mask, scores, e.number(scores.Type, lowest[scores.Type]))
 	case mask.Present():
 		scores = e.Binary("Add", scores, mask, scores.Type)
 	}

@@ -144,6 +144,13 @@ func (e *Encoder) temporary(t ir.DType, shape ...Size) Array {
 	return a
 }
 
+// number returns an array of one element, without dimensions, that the host fills.
+func (e *Encoder) number(t ir.DType, v float32) Array {
+	a := e.temporary(t)
+	a.Buffer.Number, a.Buffer.Value = t, v
+	return a
+}
+
 // like returns a new array with the layout of a, of type t.
 func (e *Encoder) like(a Array, t ir.DType) Array {
 	return Array{Type: t, Shape: a.Shape, Strides: a.Strides, Buffer: &Buffer{Bytes: a.stored().Scale(t.Size())}}

@@ -45,12 +45,12 @@ func (e *Encoder) rowThreads(name string, rows Size, axis int64) {
 	e.threads(grid(rows.Scale(n), ir.Const(1), ir.Const(1)), n, 1, 1)
 }
 
-// scalar stands for a weight or a bias that is left out: memory of one element that no stride walks.
-func (e *Encoder) scalar(a Array, t ir.DType) Array {
+// orNumber stands for a weight or a bias that is left out: memory of one element that no stride walks.
+func (e *Encoder) orNumber(a Array, t ir.DType, v float32) Array {
 	if a.Present() {
 		return a
 	}
-	return e.temporary(t)
+	return e.number(t, v)
 }
 
 // step is the stride of a weight.
@@ -84,7 +84,7 @@ func (e *Encoder) rows(x Array, even bool) (in, out Array) {
 // RMSNorm sends x/√(mean x² + eps)·w over the last dimension. w may be left out.
 func (e *Encoder) RMSNorm(x, w Array, eps float32) Array {
 	e.begin()
-	w = e.scalar(w, x.Type)
+	w = e.orNumber(w, x.Type, 1)
 	x, out := e.rows(x, true)
 	axis := e.fixed(x.Dim(-1))
 	e.normKernel("rms", axis, x.Type)
@@ -101,7 +101,7 @@ func (e *Encoder) RMSNorm(x, w Array, eps float32) Array {
 // LayerNorm sends (x − mean)/√(variance + eps)·w + b over the last dimension. w and b may be left out.
 func (e *Encoder) LayerNorm(x, w, b Array, eps float32) Array {
 	e.begin()
-	w, b = e.scalar(w, x.Type), e.scalar(b, x.Type)
+	w, b = e.orNumber(w, x.Type, 1), e.orNumber(b, x.Type, 0)
 	x, out := e.rows(x, true)
 	axis := e.fixed(x.Dim(-1))
 	e.normKernel("layer_norm", axis, x.Type)
@@ -144,7 +144,7 @@ const rmsGroups = 512
 func (e *Encoder) RMSNormVJP(x, w, g Array, eps float32) (gx, gw Array) {
 	e.begin()
 	weighted := w.Present()
-	w = e.scalar(w, x.Type)
+	w = e.orNumber(w, x.Type, 1)
 	x, g = e.spareCopy(x), e.spareCopy(g)
 	gx, _ = e.gradientOf(x, g)
 	axis := e.fixed(x.Dim(-1))
@@ -199,7 +199,7 @@ func (e *Encoder) sumRows(in, out Array) {
 func (e *Encoder) LayerNormVJP(x, w, b, g Array, eps float32) (gx, gw, gb Array) {
 	e.begin()
 	weighted := w.Present()
-	w = e.scalar(w, x.Type)
+	w = e.orNumber(w, x.Type, 1)
 	x, g = e.spareCopy(x), e.spareCopy(g)
 	gx, inG := e.gradientOf(x, g)
 	axis := e.fixed(x.Dim(-1))

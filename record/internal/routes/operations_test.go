@@ -127,7 +127,7 @@ func init() {
 			return e.Elementwise(name, c.array("a"), c.array("b"))
 		}
 	}
-	for name, op := range map[string]reduceOp{"sum": sum, "prod": prod, "max": most, "min": least, "all": and, "any": or} {
+	for name, op := range map[string]ReduceOp{"sum": sum, "prod": prod, "max": most, "min": least, "all": and, "any": or} {
 		single[name] = func(e *Encoder, c *capture) Array { return e.Reduce(op, c.array("x"), c.axes()) }
 	}
 	for _, name := range []string{"argmin", "argmax"} {

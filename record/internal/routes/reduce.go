@@ -6,21 +6,21 @@ import (
 	"github.com/mlxc/mlxc/ir"
 )
 
-// reduceOp is a reduction, as kernels' names have it.
-type reduceOp string
+// ReduceOp is a reduction, as kernels' names have it: sum, prod, max, min, and, or.
+type ReduceOp string
 
 const (
-	sum   reduceOp = "sum"
-	prod  reduceOp = "prod"
-	most  reduceOp = "max"
-	least reduceOp = "min"
-	and   reduceOp = "and"
-	or    reduceOp = "or"
+	sum   ReduceOp = "sum"
+	prod  ReduceOp = "prod"
+	most  ReduceOp = "max"
+	least ReduceOp = "min"
+	and   ReduceOp = "and"
+	or    ReduceOp = "or"
 )
 
 // reduceTypes are the types in which a kernel reads and writes: integers are summed in at least 32 bits,
 // and tested as whatever type has their width.
-func reduceTypes(op reduceOp, t ir.DType) (in, out ir.DType) {
+func reduceTypes(op ReduceOp, t ir.DType) (in, out ir.DType) {
 	switch op {
 	case sum, prod:
 		switch {
@@ -94,7 +94,7 @@ func (e *Encoder) shapeOrZero(slot int, shape, strides []Size) {
 
 // allReduce sends the reduction of all elements, which lie without holes: in one threadgroup up to 4096, else
 // in rows, and then the rows.
-func (e *Encoder) allReduce(op reduceOp, in, out Array) {
+func (e *Encoder) allReduce(op ReduceOp, in, out Array) {
 	const each = 4
 	n := e.fixed(in.Elements())
 	t, to := reduceTypes(op, in.Type)
@@ -124,9 +124,9 @@ func (e *Encoder) allReducePart(in, out Array, n, row, threads, rows int64) {
 }
 
 // Reduce sends a reduction over axes, in ascending order.
-func (e *Encoder) Reduce(op reduceOp, in Array, axes []int) Array {
+func (e *Encoder) Reduce(op ReduceOp, in Array, axes []int) Array {
 	e.begin()
-	if boolean := map[reduceOp]reduceOp{most: or, least: and}; in.Type == ir.Bool && boolean[op] != "" {
+	if boolean := map[ReduceOp]ReduceOp{most: or, least: and}; in.Type == ir.Bool && boolean[op] != "" {
 		op = boolean[op]
 	}
 	_, t := reduceTypes(op, in.Type)
@@ -158,7 +158,7 @@ func (e *Encoder) Reduce(op reduceOp, in Array, axes []int) Array {
 }
 
 // rowReduce sends a reduction whose innermost dimension is the innermost one in memory.
-func (e *Encoder) rowReduce(op reduceOp, in, out Array, axes []int, r reduction, whole bool) {
+func (e *Encoder) rowReduce(op ReduceOp, in, out Array, axes []int, r reduction, whole bool) {
 	t, _ := reduceTypes(op, in.Type)
 	row := e.fixed(r.shape[r.last()])
 	outer := reduction{r.shape[:r.last()], r.strides[:r.last()]}

@@ -18,7 +18,7 @@ type columns struct {
 // which kernel reduces columns. The first row that holds is taken.
 var columnLimits = []struct {
 	reducedFrom, reducedBelow, rowBelow, outBelow int64
-	form                                          func(*Encoder, reduceOp, Array, Array, columns)
+	form                                          func(*Encoder, ReduceOp, Array, Array, columns)
 }{
 	{0, 32, math.MaxInt64, math.MaxInt64, (*Encoder).columnSmall},
 	{1024, math.MaxInt64, 32, math.MaxInt64, (*Encoder).columnLong},
@@ -27,7 +27,7 @@ var columnLimits = []struct {
 }
 
 // columnReduce sends a reduction over axes none of which is the innermost one in memory.
-func (e *Encoder) columnReduce(op reduceOp, in, out Array, axes []int, r reduction) {
+func (e *Encoder) columnReduce(op ReduceOp, in, out Array, axes []int, r reduction) {
 	c := columns{
 		size: r.shape[r.last()], stride: r.strides[r.last()], reduced: r,
 		others: product(r.shape[:r.last()]),
@@ -69,7 +69,7 @@ func (c columns) outer(e *Encoder, out Array) (Size, Size) {
 	return e.flat(out.Shape[:n], out.Strides[:n], 1)
 }
 
-func (e *Encoder) columnSmall(op reduceOp, in, out Array, c columns) {
+func (e *Encoder) columnSmall(op ReduceOp, in, out Array, c columns) {
 	t, _ := reduceTypes(op, in.Type)
 	e.kernel("col_reduce_small%s_%d_reduce_%s%s", e.large(in), reduceRank(len(c.reduced.shape)), op, plain(t))
 	blocks := tiles(c.stride, 4)
@@ -82,7 +82,7 @@ func (e *Encoder) columnSmall(op reduceOp, in, out Array, c columns) {
 }
 
 // columnLong reduces long columns of few elements in blocks, and then the blocks.
-func (e *Encoder) columnLong(op reduceOp, in, out Array, c columns) {
+func (e *Encoder) columnLong(op ReduceOp, in, out Array, c columns) {
 	t, to := reduceTypes(op, in.Type)
 	reduced := e.at(times(c.size, c.others))
 	blocks := int64(32)
@@ -99,7 +99,7 @@ func (e *Encoder) columnLong(op reduceOp, in, out Array, c columns) {
 }
 
 // columnParts reduces the first dimension of parts.
-func (e *Encoder) columnParts(op reduceOp, parts, out Array, n int64) {
+func (e *Encoder) columnParts(op ReduceOp, parts, out Array, n int64) {
 	c := columns{
 		size: ir.Const(n), stride: out.Elements(), others: ir.Const(1),
 		reduced: reduction{sizes(n), []Size{out.Elements()}},
@@ -119,7 +119,7 @@ func (e *Encoder) columnOffset(slot int) int {
 	return slot + 1
 }
 
-func (e *Encoder) columnLooped(op reduceOp, in, out Array, c columns) {
+func (e *Encoder) columnLooped(op ReduceOp, in, out Array, c columns) {
 	t, _ := reduceTypes(op, in.Type)
 	gx, gy := c.outer(e, out)
 	e.kernel("col_reduce_looped%s_%d_32_32_reduce_%s%s", e.large(in), reduceRank(len(c.reduced.shape)), op, plain(t))
@@ -128,7 +128,7 @@ func (e *Encoder) columnLooped(op reduceOp, in, out Array, c columns) {
 	e.threads(grid(ir.Const(256*ceil(e.fixed(c.stride), 32)), gx, gy), 256, 1, 1)
 }
 
-func (e *Encoder) columnTwoPass(op reduceOp, in, out Array, c columns) {
+func (e *Encoder) columnTwoPass(op ReduceOp, in, out Array, c columns) {
 	t, to := reduceTypes(op, in.Type)
 	const blocks = 32
 	parts := e.temporary(to, append(sizes(blocks), out.Shape...)...)
