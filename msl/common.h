@@ -4,6 +4,12 @@
 using namespace metal;
 #pragma clang fp contract(off)
 
+// The types of activations that kernels have, in their declarations (docs/kernels.md, "Families") and in instances.
+//
+// @text floats() = float32=f32|float16=f16|bfloat16=bf16
+// @text types() = float=f32|float16_t=f16|bfloat16_t=bf16
+#define EACH_FLOAT(instantiate) instantiate(float32, float) instantiate(float16, half) instantiate(bfloat16, bfloat)
+
 // What a store leaves of a result: of a NaN, the one NaN of the type, whichever operation
 // made it (docs/terms.md, "Stores"). Bits are compared, which fast-math leaves alone.
 inline bool is_nan(float v) { return (as_type<uint>(v) & 0x7fffffffu) > 0x7f800000u; }

@@ -7,7 +7,6 @@
 // Scales, biases, vectors and results have the type T of a declaration's name. The types, groups and bits that there
 // are also stand in EACH_TYPE and EACH_WIDTH, which instantiate a kernel for them.
 //
-// @text  types() = float=f32|float16_t=f16|bfloat16_t=bf16
 // @text  groups() = 32|64
 // @text  bits() = 4|8
 // @lines matrix(s; bits; N; K)

@@ -3,6 +3,7 @@ package cpu
 import (
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -14,28 +15,18 @@ import (
 // products that are stored, and of Add, or Silu and Multiply, of what is stored.
 func TestFusedProductsIn16BitsHaveTheBitsOfTheirParts(t *testing.T) {
 	one := [3]int{1, 1, 1}
-	for word, narrow := range narrows {
+	for _, narrow := range narrows {
 		for _, a := range affines {
 			r := rand.New(rand.NewPCG(uint64(a.bits), uint64(a.group)))
 			k, n, m := 3*a.group, 2*qmvBlock+5, 3 // more than a block, and part of a unit
-			stored := func(x []float32) []uint16 {
-				out := make([]uint16, len(x))
-				narrow.to(out, x)
-				return out
-			}
-			wide := func(x []uint16) []float32 {
-				out := make([]float32, len(x))
-				narrow.from(out, x)
-				return out
-			}
-			params := fmt.Sprintf("%s_gs_%d_b_%d", word, a.group, a.bits)
-			x, residual := stored(floats(r, m*k)), stored(floats(r, m*n))
+			params := fmt.Sprintf("%v_t_gs_%d_b_%d", narrow, a.group, a.bits)
+			x, residual := narrow.stored(floats(r, m*k)), narrow.stored(floats(r, m*n))
 			grid := [3]int{m, 1, 1}
 			var mats []any
 			var dots [3][]uint16
 			for i := range dots {
 				w := randomMatrix(r, a, n, k).args
-				w[1], w[2] = stored(w[1].([]float32)), stored(w[2].([]float32))
+				w[1], w[2] = narrow.stored(w[1].([]float32)), narrow.stored(w[2].([]float32))
 				dots[i] = make([]uint16, m*n)
 				runKernel(t, "affine_qmv_"+params+"_batch_0_pr_0_hgs_0_r_4", grid, one, append(w[:3:3], x, dots[i], int32(k), int32(n))...)
 				mats = append(mats, w...)
@@ -57,15 +48,80 @@ func TestFusedProductsIn16BitsHaveTheBitsOfTheirParts(t *testing.T) {
 			for i, y := range append(got("x2", 2, 2), got("x3", 3, 3)...) {
 				require.Equal(t, dots[[]int{0, 1, 0, 1, 2}[i]], y, "result %d of x2, x3 %s", i, params)
 			}
-			sum := wide(residual)
-			simd.AddTo(sum, sum, wide(dots[0]))
-			require.Equal(t, stored(sum), got("add", 1, 1, residual)[0], params)
+			sum := narrow.wide(residual)
+			simd.AddTo(sum, sum, narrow.wide(dots[0]))
+			require.Equal(t, narrow.stored(sum), got("add", 1, 1, residual)[0], params)
 
-			gate := wide(dots[0])
+			gate := narrow.wide(dots[0])
 			simd.SiluTo(gate, gate)
-			gate = wide(stored(gate))
-			simd.MulTo(gate, gate, wide(dots[1]))
-			require.Equal(t, stored(gate), got("silu_mul", 2, 1)[0], params)
+			gate = narrow.wide(narrow.stored(gate))
+			simd.MulTo(gate, gate, narrow.wide(dots[1]))
+			require.Equal(t, narrow.stored(gate), got("silu_mul", 2, 1)[0], params)
+		}
+	}
+}
+
+// stored are the roundings of x to the type, and wide the values of such.
+func (n narrow) stored(x []float32) []uint16 {
+	out := make([]uint16, len(x))
+	n.to(out, x)
+	return out
+}
+
+func (n narrow) wide(x []uint16) []float32 {
+	out := make([]float32, len(x))
+	n.from(out, x)
+	return out
+}
+
+// TestAddRMSIn16BitsHasTheBitsOfItsParts: as in f32, in place too.
+func TestAddRMSIn16BitsHasTheBitsOfItsParts(t *testing.T) {
+	r := rand.New(rand.NewPCG(1, 8))
+	for _, narrow := range narrows {
+		for _, stride := range []int{0, 1, 3} {
+			const rows, n = 3, 577
+			a, b, w := narrow.stored(floats(r, rows*n)), narrow.stored(floats(r, rows*n)), narrow.stored(floats(r, n*stride+1))
+			sum, norm := make([]uint16, rows*n), make([]uint16, rows*n)
+			elements, groups := [3]int{rows * n, 1, 1}, [3]int{rows, 1, 1}
+			runKernel(t, fmt.Sprint("vv_Add", narrow), elements, elements, a, b, sum)
+			runKernel(t, fmt.Sprint("rms", narrow), groups, groups, sum, w, norm, float32(1e-5), uint32(n), uint32(stride))
+			for _, looped := range []string{"", "_looped"} {
+				x, y := slices.Clone(a), slices.Clone(b)
+				s, o := make([]uint16, rows*n), y
+				if looped != "" {
+					s, o = y, x
+				}
+				runKernel(t, fmt.Sprint("add_rms", looped, narrow), groups, groups, x, y, w, s, o, float32(1e-5), uint32(n), uint32(stride))
+				require.Equal(t, sum, s, "sum, %v%s, stride %d", narrow, looped, stride)
+				require.Equal(t, norm, o, "norm, %v%s, stride %d", narrow, looped, stride)
+			}
+		}
+	}
+}
+
+// TestRope2In16BitsHasTheBitsOfItsParts: as in f32.
+func TestRope2In16BitsHasTheBitsOfItsParts(t *testing.T) {
+	r := rand.New(rand.NewPCG(1, 9))
+	const half, length = 4, 3
+	heads := [2]int{5, 2}
+	for _, narrow := range narrows {
+		var x, single, many [2][]uint16
+		var one, all, results, further []any
+		for i, n := range heads {
+			x[i] = narrow.stored(floats(r, length*n*2*half))
+			single[i], many[i] = make([]uint16, n*2*half), make([]uint16, len(x[i]))
+			strides := []int64{2 * half, int64(n) * 2 * half, 1}
+			runKernel(t, fmt.Sprint("rope_single_", narrow), [3]int{}, [3]int{half, n, 1}, x[i], single[i], int32(17), float32(1), strides[0], nil, nil, nil, nil, nil, float32(13.3))
+			runKernel(t, fmt.Sprint("rope_", narrow), [3]int{}, [3]int{half, length, ceilDiv(n, 4)}, x[i], many[i], int32(17), float32(1), strides, strides, int64(0), int32(n), nil, nil, float32(13.3))
+			one, all = append(one, strides[0]), append(all, strides)
+			results, further = append(results, make([]uint16, n*2*half)), append(further, make([]uint16, len(x[i])))
+		}
+		sizes := []any{float32(13.3), int32(heads[0]), int32(heads[1])}
+		runKernel(t, fmt.Sprintf("rope_single_x2_%v", narrow), [3]int{}, [3]int{half, heads[0] + heads[1], 1}, slices.Concat([]any{x[0], x[1]}, results, []any{int32(17), float32(1)}, one, one, sizes)...)
+		runKernel(t, fmt.Sprintf("rope_x2_%v", narrow), [3]int{}, [3]int{half, length, 3}, slices.Concat([]any{x[0], x[1]}, further, []any{int32(17), float32(1)}, all, all, sizes)...)
+		for i := range heads {
+			require.Equal(t, single[i], results[i], "%v, one position", narrow)
+			require.Equal(t, many[i], further[i], "%v, a sequence", narrow)
 		}
 	}
 }

@@ -20,8 +20,8 @@ func init() {
 				Register(of.kernel(kernel))
 			}
 		}
-		for word, t := range narrows {
-			params := fmt.Sprintf("%s_gs_%d_b_%d", word, a.group, a.bits)
+		for _, t := range narrows {
+			params := fmt.Sprintf("%v_t_gs_%d_b_%d", t, a.group, a.bits)
 			w := narrowAffine{a, t}
 			for _, fast := range []string{"", "_fast"} {
 				Register(plain(w, 1).in(t).kernel("affine_qmv" + fast + "_" + params + "_batch_0_pr_0_hgs_0_r_4"))
@@ -126,9 +126,6 @@ func (a affine) matMul(c *Call, slot, lo, hi int, y []float32, ldy int, x []floa
 		simd.MatMulQ8(y, ldy, x, r.w, r.scales, r.biases, m, hi-lo, k, a.group, scratch)
 	}
 }
-
-// narrows holds the 16-bit types of products, by the word for each in kernel names.
-var narrows = map[string]narrow{"float16_t": halfType, "bfloat16_t": bfloatType}
 
 // narrowAffine is affine with scales and biases of a 16-bit type.
 type narrowAffine struct {
