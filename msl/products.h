@@ -38,11 +38,11 @@ inline V wide_load(const device T* p) {
 }
 
 // take reads n elements, a multiple of 4, from where they lie so that they can be read at once.
-template <int n>
-inline void take(const device float* p, thread float* v) {
+template <int n, typename T>
+inline void take(const device T* p, thread float* v) {
 #pragma unroll
   for (int i = 0; i < n; i += 4) {
-    const float4 e = *(const device float4*)(p + i);
+    const vec<T, 4> e = wide_load<vec<T, 4>>(p + i);
     v[i] = e.x;
     v[i + 1] = e.y;
     v[i + 2] = e.z;

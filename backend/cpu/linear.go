@@ -239,12 +239,20 @@ func (p *linear) fewNarrow(c *Call, w *Worker, i, lo, hi int) {
 	t, k, n, m := *p.narrow, c.Int(p.k), c.Int(p.n+i), p.vectors(c)
 	x, y := c.U16(p.x), c.U16(p.y+i)
 	size := p.scratch(k, false)
-	scratch := w.Scratch(size + 2*qmvBlock + k)
-	first, second, row := scratch[size:][:qmvBlock], scratch[size+qmvBlock:][:qmvBlock], scratch[size+2*qmvBlock:]
+	scratch := w.Scratch(size + 2*qmvBlock + 2*k)
+	first, second, row, norm := scratch[size:][:qmvBlock], scratch[size+qmvBlock:][:qmvBlock], scratch[size+2*qmvBlock:][:k], scratch[size+2*qmvBlock+k:]
 	scratch = scratch[:size]
-	j, end := lo*qmvRows, min(hi*qmvRows, n)
+	if p.normed {
+		t.from(norm, c.U16(p.norm)[:k])
+	}
+	rows := p.unitRows()
+	j, end := lo*rows, min(hi*rows, n)
 	for v := range m {
 		t.from(row, x[v*k:(v+1)*k])
+		if p.normed {
+			t.normalize(row, norm, c.Float(p.eps))
+			t.round(row)
+		}
 		p.prepare(row, scratch)
 		for b := j; b < end; b += qmvBlock {
 			e := min(b+qmvBlock, end)
@@ -264,6 +272,12 @@ func (p *linear) fewNarrow(c *Call, w *Worker, i, lo, hi int) {
 				simd.MulTo(one, one, two)
 			}
 			t.to(y[v*n+b:v*n+e], one)
+			if p.tops > 0 {
+				t.round(one)
+				tops := two[:len(one)/partSize]
+				greatestOfParts(tops, one)
+				t.to(c.U16(p.tops)[(v*n+b)/partSize:][:len(tops)], tops)
+			}
 		}
 	}
 }

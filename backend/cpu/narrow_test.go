@@ -57,7 +57,74 @@ func TestFusedProductsIn16BitsHaveTheBitsOfTheirParts(t *testing.T) {
 			gate = narrow.wide(narrow.stored(gate))
 			simd.MulTo(gate, gate, narrow.wide(dots[1]))
 			require.Equal(t, narrow.stored(gate), got("silu_mul", 2, 1)[0], params)
+
+			// What normalises its vectors has the bits of what is given normalised ones.
+			raw, norm, eps := narrow.stored(floats(r, m*k)), narrow.stored(floats(r, k)), float32(1e-5)
+			runKernel(t, fmt.Sprint("rms", narrow), grid, one, raw, norm, x, eps, uint32(k), uint32(1))
+			product := func(kernel string, args ...any) []uint16 {
+				y := make([]uint16, m*n)
+				runKernel(t, "affine_qmv_"+kernel, grid, one, append(args, y, int32(k), int32(n))...)
+				return y
+			}
+			normed := func(kind string, matrices int, outs ...any) {
+				args := append(mats[:3*matrices:3*matrices], raw, norm)
+				runKernel(t, "affine_qmv_"+kind+"_"+params, grid, one, append(append(args, outs...), eps, int32(k), int32(n))...)
+			}
+			y := make([]uint16, m*n)
+			want := product(params+"_batch_0_pr_0_hgs_0_r_4", append(mats[:3:3], x)...)
+			normed("rms", 1, y)
+			require.Equal(t, want, y, "rms, %s", params)
+			if a.bits == 8 {
+				n = n / partSize * partSize
+				parts := n / partSize
+				y, top, wantTop := make([]uint16, m*n), make([]uint16, m*parts), make([]uint16, m*parts)
+				want := product(params+"_batch_0_pr_0_hgs_0_r_4", append(mats[:3:3], x)...)
+				runKernel(t, fmt.Sprint("max_parts_", narrow), [3]int{ceilDiv(parts, partsOfGroup), m, 1}, one, want, wantTop, uint32(parts))
+				normed("rms_max", 1, y, top)
+				require.Equal(t, want, y, "rms_max, %s", params)
+				require.Equal(t, wantTop, top, "maxima of rms_max, %s", params)
+				continue
+			}
+			normed("rms_silu_mul", 2, y)
+			require.Equal(t, product("silu_mul_"+params, append(mats[:6:6], x)...), y, "rms_silu_mul, %s", params)
+			testTurnedIn16Bits(t, narrow, params, mats, raw[:k], x[:k], norm)
 		}
+	}
+}
+
+// testTurnedIn16Bits: queries, keys and values of a norm, some of them turned, have the bits of products of the
+// normalised vector x, and of rotations.
+func testTurnedIn16Bits(t *testing.T, narrow narrow, params string, mats []any, raw, x, norm []uint16) {
+	t.Helper()
+	const dims, stride = 6, 9
+	one, k := [3]int{1, 1, 1}, int32(len(x))
+	heads, values := []int{5, 3}, 13
+	var want [3][]uint16
+	var outs []any
+	for i := range want {
+		n := values
+		if i < 2 {
+			n = heads[i] * dims
+		}
+		dots := make([]uint16, n)
+		runKernel(t, "affine_qmv_"+params+"_batch_0_pr_0_hgs_0_r_4", one, one, append(mats[3*i:3*i+3:3*i+3], x, dots, k, int32(n))...)
+		want[i] = dots
+		if i < 2 {
+			apart := make([]uint16, heads[i]*stride)
+			for h := range heads[i] {
+				copy(apart[h*stride:], dots[h*dims:(h+1)*dims])
+			}
+			want[i] = make([]uint16, len(apart))
+			runKernel(t, fmt.Sprint("rope_single_", narrow), [3]int{}, [3]int{dims / 2, heads[i], 1}, apart, want[i], int32(17), float32(1), int64(stride), nil, nil, nil, nil, nil, float32(13.3))
+		}
+		outs = append(outs, make([]uint16, len(want[i])))
+	}
+	args := slices.Concat(mats[:9:9], []any{raw, norm}, outs, []any{
+		float32(1e-5), k, int32(heads[0]), int32(heads[1]), int32(dims), int32(values), int64(stride), int64(stride), int32(17), float32(1), float32(13.3),
+	})
+	runKernel(t, "affine_qmv_rms_x3_rope_"+params, one, one, args...)
+	for i := range want {
+		require.Equal(t, want[i], outs[i], "result %d, %s", i, params)
 	}
 }
 

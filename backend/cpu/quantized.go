@@ -28,6 +28,7 @@ func init() {
 				for kind, p := range fused(w) {
 					Register(p.in(t).kernel("affine_qmv" + fast + "_" + kind + "_" + params))
 				}
+				registerNormed(a.bits, w, &t, fast, params)
 			}
 		}
 		params := fmt.Sprintf("float_gs_%d_b_%d", a.group, a.bits)
@@ -36,15 +37,7 @@ func init() {
 			for kind, p := range fused(a) {
 				Register(p.kernel("affine_qmv" + fast + "_" + kind + "_" + params))
 			}
-			normed := ofNormed(a)
-			Register(normed["rms"].kernel("affine_qmv" + fast + "_rms_" + params))
-			if a.bits == 8 {
-				Register(normed["rms_max"].kernel("affine_qmv" + fast + "_rms_max_" + params))
-			}
-			if a.bits == 4 {
-				Register(normed["rms_silu_mul"].kernel("affine_qmv" + fast + "_rms_silu_mul_" + params))
-				Register(turnedKernel(a, "affine_qmv"+fast+"_rms_x3_rope_"+params))
-			}
+			registerNormed(a.bits, a, nil, fast, params)
 		}
 		for _, aligned := range []bool{false, true} {
 			Register(plain(a, 1).ofMany().kernel(fmt.Sprintf("affine_qmm_t_%s_alN_%t_batch_0", params, aligned)))
@@ -53,6 +46,23 @@ func init() {
 			}
 		}
 	}
+}
+
+// registerNormed registers the products of norms, of vectors of type t if it is set.
+func registerNormed(bits int, w weights, t *narrow, fast, params string) {
+	normed := ofNormed(w)
+	register := func(kind string) {
+		p := normed[kind]
+		p.narrow = t
+		Register(p.kernel("affine_qmv" + fast + "_" + kind + "_" + params))
+	}
+	register("rms")
+	if bits == 8 {
+		register("rms_max")
+		return
+	}
+	register("rms_silu_mul")
+	Register(turnedKernel(w, t, "affine_qmv"+fast+"_rms_x3_rope_"+params))
 }
 
 // staged returns, by kernel name, the products whose Metal kernels first copy the vector to threadgroup memory.
