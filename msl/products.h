@@ -42,7 +42,7 @@ template <int n, typename T>
 inline void take(const device T* p, thread float* v) {
 #pragma unroll
   for (int i = 0; i < n; i += 4) {
-    const vec<T, 4> e = wide_load<vec<T, 4>>(p + i);
+    const vec<T, 4> e = *(const device vec<T, 4>*)(p + i);
     v[i] = e.x;
     v[i + 1] = e.y;
     v[i + 2] = e.z;
