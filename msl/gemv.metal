@@ -535,7 +535,7 @@ inline void matmul(
     uint simdgroup) {
   simdgroup_float8x8 acc[4];
   multiply_tile(x, w, K, N, M, m0, n0, xs, ws, thread_id, simdgroup, acc);
-  store_tile(acc, y, N, M, m0, n0, xs, thread_id, simdgroup);
+  store_tile<false>(acc, y, N, M, m0, n0, xs, thread_id, simdgroup);
 }
 
 // y = x·wᵀ: a threadgroup computes a TILE × TILE tile of y.
@@ -819,7 +819,7 @@ template <bool TX>
   const int n0 = int(group.x) * TILE;
   simdgroup_float8x8 acc[4];
   multiply_tile_t<TX>(x, w, K, N, M, m0, n0, xs, ws, thread_id, simdgroup, acc);
-  store_tile(acc, y, N, M, m0, n0, xs, thread_id, simdgroup);
+  store_tile<false>(acc, y, N, M, m0, n0, xs, thread_id, simdgroup);
 }
 
 template [[host_name("gemm_nt_float32")]] [[kernel]] decltype(gemm_nt<float>) gemm_nt<float>;

@@ -40,9 +40,10 @@ inline V wide_load(const device T* p) {
 // take reads n elements, a multiple of 4, from where they lie so that they can be read at once.
 template <int n, typename T>
 inline void take(const device T* p, thread float* v) {
+  typedef vec<T, 4> Four;
 #pragma unroll
   for (int i = 0; i < n; i += 4) {
-    const vec<T, 4> e = *(const device vec<T, 4>*)(p + i);
+    const Four e = *(const device Four*)(p + i);
     v[i] = e.x;
     v[i + 1] = e.y;
     v[i + 2] = e.z;

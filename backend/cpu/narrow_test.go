@@ -23,40 +23,46 @@ func TestFusedProductsIn16BitsHaveTheBitsOfTheirParts(t *testing.T) {
 			x, residual := narrow.stored(floats(r, m*k)), narrow.stored(floats(r, m*n))
 			grid := [3]int{m, 1, 1}
 			var mats []any
-			var dots [3][]uint16
-			for i := range dots {
+			for range 3 {
 				w := randomMatrix(r, a, n, k).args
-				w[1], w[2] = narrow.stored(w[1].([]float32)), narrow.stored(w[2].([]float32))
-				dots[i] = make([]uint16, m*n)
-				runKernel(t, "affine_qmv_"+params+"_batch_0_pr_0_hgs_0_r_4", grid, one, append(w[:3:3], x, dots[i], int32(k), int32(n))...)
-				mats = append(mats, w...)
+				mats = append(mats, w[0], narrow.stored(w[1].([]float32)), narrow.stored(w[2].([]float32)))
 			}
-			got := func(kernel string, matrices, outs int, more ...any) []any {
-				args := append(mats[:3*matrices:3*matrices], x)
-				args = append(args, more...)
-				var ys []any
-				for range outs {
-					ys = append(ys, make([]uint16, m*n))
+			for _, form := range []struct {
+				name, plain, end string
+				sizes            []any
+			}{{"affine_qmv_", "_batch_0_pr_0_hgs_0_r_4", "", nil}, {"affine_qmm_t_", "_alN_false_batch_0", "_alN_false", []any{int32(m)}}} {
+				var dots [3][]uint16
+				for i := range dots {
+					dots[i] = make([]uint16, m*n)
+					runKernel(t, form.name+params+form.plain, grid, one, slices.Concat(mats[3*i:3*i+3], []any{x, dots[i], int32(k), int32(n)}, form.sizes)...)
 				}
-				args = append(append(args, ys...), int32(k))
-				for range outs {
-					args = append(args, int32(n))
+				got := func(kernel string, matrices, outs int, more ...any) []any {
+					args := append(mats[:3*matrices:3*matrices], x)
+					args = append(args, more...)
+					var ys []any
+					for range outs {
+						ys = append(ys, make([]uint16, m*n))
+					}
+					args = append(append(args, ys...), int32(k))
+					for range outs {
+						args = append(args, int32(n))
+					}
+					runKernel(t, form.name+kernel+"_"+params+form.end, grid, one, append(args, form.sizes...)...)
+					return ys
 				}
-				runKernel(t, "affine_qmv_"+kernel+"_"+params, grid, one, args...)
-				return ys
-			}
-			for i, y := range append(got("x2", 2, 2), got("x3", 3, 3)...) {
-				require.Equal(t, dots[[]int{0, 1, 0, 1, 2}[i]], y, "result %d of x2, x3 %s", i, params)
-			}
-			sum := narrow.wide(residual)
-			simd.AddTo(sum, sum, narrow.wide(dots[0]))
-			require.Equal(t, narrow.stored(sum), got("add", 1, 1, residual)[0], params)
+				for i, y := range append(got("x2", 2, 2), got("x3", 3, 3)...) {
+					require.Equal(t, dots[[]int{0, 1, 0, 1, 2}[i]], y, "result %d of x2, x3 %s", i, params)
+				}
+				sum := narrow.wide(residual)
+				simd.AddTo(sum, sum, narrow.wide(dots[0]))
+				require.Equal(t, narrow.stored(sum), got("add", 1, 1, residual)[0], params)
 
-			gate := narrow.wide(dots[0])
-			simd.SiluTo(gate, gate)
-			gate = narrow.wide(narrow.stored(gate))
-			simd.MulTo(gate, gate, narrow.wide(dots[1]))
-			require.Equal(t, narrow.stored(gate), got("silu_mul", 2, 1)[0], params)
+				gate := narrow.wide(dots[0])
+				simd.SiluTo(gate, gate)
+				gate = narrow.wide(narrow.stored(gate))
+				simd.MulTo(gate, gate, narrow.wide(dots[1]))
+				require.Equal(t, narrow.stored(gate), got("silu_mul", 2, 1)[0], params)
+			}
 
 			// What normalises its vectors has the bits of what is given normalised ones.
 			raw, norm, eps := narrow.stored(floats(r, m*k)), narrow.stored(floats(r, k)), float32(1e-5)

@@ -30,6 +30,16 @@ func init() {
 				}
 				registerNormed(a.bits, w, &t, fast, params)
 			}
+			for _, aligned := range []bool{false, true} {
+				many := func(p linear) linear {
+					p.form = alwaysMany
+					return p.in(t).ofMany()
+				}
+				Register(many(plain(w, 1)).kernel(fmt.Sprintf("affine_qmm_t_%s_alN_%t_batch_0", params, aligned)))
+				for kind, p := range fused(w) {
+					Register(many(p).kernel(fmt.Sprintf("affine_qmm_t_%s_%s_alN_%t", kind, params, aligned)))
+				}
+			}
 		}
 		params := fmt.Sprintf("float_gs_%d_b_%d", a.group, a.bits)
 		for _, fast := range []string{"", "_fast"} {
@@ -143,8 +153,12 @@ type narrowAffine struct {
 	narrow narrow
 }
 
-// scratch has room for the sums of x and for the scales and biases of qmvRows rows.
+// scratch has room for the sums of x and for the scales and biases of qmvRows rows; or for qmmCols rows of weights,
+// and the scales and biases of one.
 func (a narrowAffine) scratch(k int, many bool) int {
+	if many {
+		return simd.MatMulScratch + qmmCols*k + 2*k/a.group
+	}
 	return (1 + 2*qmvRows) * a.affine.scratch(k, false)
 }
 
@@ -162,6 +176,17 @@ func (a narrowAffine) matVec(c *Call, slot, lo, hi int, y, x, scratch []float32)
 	}
 }
 
-func (a narrowAffine) matMul(*Call, int, int, int, []float32, int, []float32, int, int, []float32) {
-	panic("cpu: INVARIANT: a product in 16 bits is computed vector by vector")
+// matMul is a product with weights that are rounded to the type.
+func (a narrowAffine) matMul(c *Call, slot, lo, hi int, y []float32, ldy int, x []float32, m, k int, scratch []float32) {
+	b, g, n := k/8*a.bits, k/a.group, hi-lo
+	weights, rest := scratch[simd.MatMulScratch:][:n*k], scratch[simd.MatMulScratch+qmmCols*k:]
+	scales, biases := rest[:g], rest[g:2*g]
+	for r := range n {
+		row := lo + r
+		a.narrow.from(scales, c.U16(slot + 1)[row*g:(row+1)*g])
+		a.narrow.from(biases, c.U16(slot + 2)[row*g:(row+1)*g])
+		a.decode(weights[r*k:(r+1)*k], c.Bytes(slot)[row*b:(row+1)*b], scales, biases)
+	}
+	a.narrow.round(weights)
+	simd.MatMulF32(y, ldy, x, weights, m, n, k, scratch[:simd.MatMulScratch])
 }
