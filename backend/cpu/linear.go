@@ -302,14 +302,15 @@ func (p *linear) manyNarrow(c *Call, w *Worker, i, lo, hi int) {
 	for u := lo; u < hi; u++ {
 		v, v1 := u/cols*qmmRows, min((u/cols+1)*qmmRows, m)
 		j, j1 := u%cols*qmmCols, min((u%cols+1)*qmmCols, n)
+		xv := rows[:(v1-v)*k]
 		if u == lo || j == 0 {
-			t.from(rows[:(v1-v)*k], x[v*k:v1*k])
+			t.from(xv, x[v*k:v1*k])
 		}
 		width := j1 - j
 		one, two := tiles[:(v1-v)*width], tiles[qmmRows*qmmCols:][:(v1-v)*width]
-		p.matMul(c, i*p.slots(), j, j1, one, width, rows, v1-v, k, scratch)
+		p.matMul(c, i*p.slots(), j, j1, one, width, xv, v1-v, k, scratch)
 		if p.then == siluMul {
-			p.matMul(c, p.slots(), j, j1, two, width, rows, v1-v, k, scratch)
+			p.matMul(c, p.slots(), j, j1, two, width, xv, v1-v, k, scratch)
 		}
 		for r := range v1 - v {
 			p.putNarrow(c, t, y, (v+r)*n+j, one[r*width:(r+1)*width], two[r*width:(r+1)*width])
