@@ -17,6 +17,13 @@ inline float stored(float v) { return is_nan(v) ? as_type<float>(0x7fc00000u) : 
 inline half stored(half v) { return (as_type<ushort>(v) & 0x7fff) > 0x7c00 ? as_type<half>(ushort(0x7e00)) : v; }
 inline bfloat stored(bfloat v) { return (as_type<ushort>(v) & 0x7fff) > 0x7f80 ? as_type<bfloat>(ushort(0x7fc0)) : v; }
 
+// greater is max(a, b) of terms: the number if one is NaN, and +0 rather than −0. It looks at bits, which
+// fast-math leaves alone.
+inline float greater(float a, float b) {
+  const float m = precise::fmax(a, b);
+  return a == b ? as_type<float>(as_type<uint>(a) & as_type<uint>(b)) : m;
+}
+
 // Apple's compiler has none of what ours knows of other GPUs (docs/kernels.md, "Weights before the wait",
 // "Factors in parts", "Subnormal numbers").
 #ifndef __MLXC__

@@ -158,18 +158,18 @@ EACH_FLOAT(INSTANTIATE_ELEMENTWISE)
 //
 // Elementwise: one thread an element, the innermost dimension along x.
 //
-// @witness vv_* ; ; threads 1000 1 1 / 256 1 1 ; ok
-// @witness vv_* ; ; groups 4 1 1 / 250 1 1 ; ok
+// @witness vv_* ;  ; threads 1000 1 1 / 256 1 1 ; ok
+// @witness vv_* ;  ; groups 4 1 1 / 250 1 1 ; ok
 // @witness vv_* ; inplace=c,{a|b} ; threads 1000 1 1 / 256 1 1 ; ok
-// @witness vv_* ; ; threads 1000 2 1 / 256 1 1 ; refused
-// @witness vv_* ; ; threads 1000 1 2 / 256 1 1 ; refused
+// @witness vv_* ;  ; threads 1000 2 1 / 256 1 1 ; refused
+// @witness vv_* ;  ; threads 1000 1 2 / 256 1 1 ; refused
 // @witness g2_{Add|Multiply}* ; a_strides=576,1 b_strides=0,1 ; threads 576 5 1 / 256 1 1 ; ok
 // @witness g2_{Add|Multiply}* ; a_strides=576,1 b_strides=0,1 inplace=c,a ; threads 576 5 1 / 256 1 1 ; ok
 // @witness g2_{Add|Multiply}* ; a_strides=0,1 b_strides=576,1 inplace=c,b ; threads 576 5 1 / 256 1 1 ; ok
 // @witness g2_Add* ; a_strides=1,5 b_strides=0,1 inplace=c,a ; threads 576 5 1 / 256 1 1 ; refused
-// @witness v_{Sigmoid|Silu}* ; ; threads 3072 1 1 / 1024 1 1 ; ok
+// @witness v_{Sigmoid|Silu}* ;  ; threads 3072 1 1 / 1024 1 1 ; ok
 // @witness v_{Sigmoid|Silu}* ; inplace=out,in ; threads 3072 1 1 / 1024 1 1 ; ok
-// @witness v_Sigmoid* ; ; threads 3072 2 1 / 1024 1 1 ; refused
+// @witness v_Sigmoid* ;  ; threads 3072 2 1 / 1024 1 1 ; refused
 //
 // Corruptions of these declarations that are no lies.
 //

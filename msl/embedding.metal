@@ -74,9 +74,8 @@ EACH_TYPE(INSTANTIATE_AFFINE_EMBED)
 //
 // Embeddings: one thread an element.
 //
-// @witness embed_float* ; K=576 V=49152 ; threads 576 7 1 / 256 1 1 ; ok
+// @witness {embed_float|affine_embed_}* ; K=576 V=49152 ; threads 576 7 1 / 256 1 1 ; ok
 // @witness embed_float* ; K=576 V=49152 ; threads 575 7 1 / 256 1 1 ; refused
-// @witness affine_embed_* ; K=576 V=49152 ; threads 576 7 1 / 256 1 1 ; ok
 // @witness affine_embed_* ; K=576 V=49152 ; threads 576 7 2 / 256 1 1 ; refused
 // @witness affine_embed_*_gs_64_* ; K=544 V=100 ; threads 544 7 1 / 256 1 1 ; refused
 //

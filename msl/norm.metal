@@ -326,41 +326,29 @@ EACH_FLOAT(INSTANTIATE_RMS)
 //
 // Norms: one threadgroup a row, 4 elements a thread.
 //
-// @witness rms{float|bfloat}* ; axis_size=576 w_stride=1 ; groups 5 1 1 / 160 1 1 ; ok
-// @witness rms{float|bfloat}* ; axis_size=576 w_stride=1 ; threads 800 1 1 / 160 1 1 ; ok
-// @witness rms{float|bfloat}* ; axis_size=576 w_stride=1 inplace=out,x ; groups 5 1 1 / 160 1 1 ; ok
-// @witness rms{float|bfloat}* ; axis_size=129 w_stride=1 ; groups 5 1 1 / 64 1 1 ; ok
-// @witness rms{float|bfloat}* ; axis_size=1 w_stride=0 ; groups 1 1 1 / 32 1 1 ; ok
-// @witness rms{float|bfloat}* ; axis_size=4096 w_stride=1 ; groups 3 1 1 / 1024 1 1 ; ok
-// @witness rms{float|bfloat}* ; axis_size=4097 w_stride=1 ; groups 3 1 1 / 1056 1 1 ; refused
-// @witness rms{float|bfloat}* ; axis_size=0 w_stride=1 ; groups 3 1 1 / 0 1 1 ; refused
-// @witness rms{float|bfloat}* ; axis_size=576 w_stride=1 ; groups 5 1 1 / 192 1 1 ; refused
-// @witness rms{float|bfloat}* ; axis_size=576 w_stride=1 ; threads 700 1 1 / 160 1 1 ; refused
-// @witness rms_looped{float|bfloat}* ; axis_size=5000 w_stride=1 ; groups 2 1 1 / 1024 1 1 ; ok
-// @witness rms_looped{float|bfloat}* ; axis_size=5000 w_stride=1 inplace=out,x ; groups 2 1 1 / 1024 1 1 ; ok
-// @witness rms_looped{float|bfloat}* ; axis_size=1 w_stride=1 ; groups 2 1 1 / 32 1 1 ; ok
-// @witness rms_looped{float|bfloat}* ; axis_size=0 w_stride=1 ; groups 2 1 1 / 32 1 1 ; refused
-// @witness rms_looped{float|bfloat}* ; axis_size=64 w_stride=1 ; groups 2 1 1 / {0|48|1056} 1 1 ; refused
-// @witness rms{float|bfloat}* ; axis_size=576 w_stride=1 inplace=out,w ; groups 1 1 1 / 160 1 1 ; ok
-// @witness rms{float|bfloat}* ; axis_size=576 w_stride=1 inplace=out,w ; groups 2 1 1 / 160 1 1 ; refused
-// @witness rms{float|bfloat}* ; axis_size=576 w_stride=2 inplace=out,w ; groups 1 1 1 / 160 1 1 ; refused
-// @witness rms_looped{float|bfloat}* ; axis_size=5000 w_stride=1 inplace=out,w ; groups 1 1 1 / 1024 1 1 ; ok
-// @witness rms_looped{float|bfloat}* ; axis_size=5000 w_stride=1 inplace=out,w ; groups 2 1 1 / 1024 1 1 ; refused
-// @witness add_rms{float|bfloat}* ; axis_size=576 w_stride=1 ; groups 5 1 1 / 160 1 1 ; ok
-// @witness add_rms{float|bfloat}* ; axis_size=576 w_stride=1 ; threads 800 1 1 / 160 1 1 ; ok
-// @witness add_rms{float|bfloat}* ; axis_size=576 w_stride=1 inplace={residual|out},{a|b} ; groups 5 1 1 / 160 1 1 ; ok
-// @witness add_rms{float|bfloat}* ; axis_size=576 w_stride=1 inplace=residual,w ; groups 1 1 1 / 160 1 1 ; refused
-// @witness add_rms{float|bfloat}* ; axis_size=129 w_stride=1 ; groups 5 1 1 / 64 1 1 ; ok
-// @witness add_rms{float|bfloat}* ; axis_size=1 w_stride=0 ; groups 1 1 1 / 32 1 1 ; ok
-// @witness add_rms{float|bfloat}* ; axis_size=4096 w_stride=1 ; groups 3 1 1 / 1024 1 1 ; ok
-// @witness add_rms{float|bfloat}* ; axis_size=4097 w_stride=1 ; groups 3 1 1 / 1056 1 1 ; refused
-// @witness add_rms{float|bfloat}* ; axis_size=0 w_stride=1 ; groups 3 1 1 / 0 1 1 ; refused
-// @witness add_rms{float|bfloat}* ; axis_size=576 w_stride=1 ; groups 5 1 1 / 192 1 1 ; refused
-// @witness add_rms_looped{float|bfloat}* ; axis_size=5000 w_stride=1 ; groups 2 1 1 / 1024 1 1 ; ok
-// @witness add_rms_looped{float|bfloat}* ; axis_size=5000 w_stride=1 inplace={residual|out},{a|b} ; groups 2 1 1 / 1024 1 1 ; ok
-// @witness add_rms_looped{float|bfloat}* ; axis_size=1 w_stride=1 ; groups 2 1 1 / 32 1 1 ; ok
-// @witness add_rms_looped{float|bfloat}* ; axis_size=0 w_stride=1 ; groups 2 1 1 / 32 1 1 ; refused
-// @witness add_rms_looped{float|bfloat}* ; axis_size=64 w_stride=1 ; groups 2 1 1 / {0|48|1056} 1 1 ; refused
+// @witness {|add_}rms{|b}float* ; axis_size=576 w_stride=1 ; groups 5 1 1 / 160 1 1 ; ok
+// @witness {|add_}rms{|b}float* ; axis_size=576 w_stride=1 ; threads 800 1 1 / 160 1 1 ; ok
+// @witness rms{|b}float* ; axis_size=576 w_stride=1 inplace=out,x ; groups 5 1 1 / 160 1 1 ; ok
+// @witness {|add_}rms{|b}float* ; axis_size=129 w_stride=1 ; groups 5 1 1 / 64 1 1 ; ok
+// @witness {|add_}rms{|b}float* ; axis_size=1 w_stride=0 ; groups 1 1 1 / 32 1 1 ; ok
+// @witness {|add_}rms{|b}float* ; axis_size=4096 w_stride=1 ; groups 3 1 1 / 1024 1 1 ; ok
+// @witness {|add_}rms{|b}float* ; axis_size=4097 w_stride=1 ; groups 3 1 1 / 1056 1 1 ; refused
+// @witness {|add_}rms{|b}float* ; axis_size=0 w_stride=1 ; groups 3 1 1 / 0 1 1 ; refused
+// @witness {|add_}rms{|b}float* ; axis_size=576 w_stride=1 ; groups 5 1 1 / 192 1 1 ; refused
+// @witness rms{|b}float* ; axis_size=576 w_stride=1 ; threads 700 1 1 / 160 1 1 ; refused
+// @witness {|add_}rms_looped{|b}float* ; axis_size=5000 w_stride=1 ; groups 2 1 1 / 1024 1 1 ; ok
+// @witness rms_looped{|b}float* ; axis_size=5000 w_stride=1 inplace=out,x ; groups 2 1 1 / 1024 1 1 ; ok
+// @witness {|add_}rms_looped{|b}float* ; axis_size=1 w_stride=1 ; groups 2 1 1 / 32 1 1 ; ok
+// @witness {|add_}rms_looped{|b}float* ; axis_size=0 w_stride=1 ; groups 2 1 1 / 32 1 1 ; refused
+// @witness {|add_}rms_looped{|b}float* ; axis_size=64 w_stride=1 ; groups 2 1 1 / {0|48|1056} 1 1 ; refused
+// @witness rms{|b}float* ; axis_size=576 w_stride=1 inplace=out,w ; groups 1 1 1 / 160 1 1 ; ok
+// @witness rms{|b}float* ; axis_size=576 w_stride=1 inplace=out,w ; groups 2 1 1 / 160 1 1 ; refused
+// @witness rms{|b}float* ; axis_size=576 w_stride=2 inplace=out,w ; groups 1 1 1 / 160 1 1 ; refused
+// @witness rms_looped{|b}float* ; axis_size=5000 w_stride=1 inplace=out,w ; groups 1 1 1 / 1024 1 1 ; ok
+// @witness rms_looped{|b}float* ; axis_size=5000 w_stride=1 inplace=out,w ; groups 2 1 1 / 1024 1 1 ; refused
+// @witness add_rms{|b}float* ; axis_size=576 w_stride=1 inplace={residual|out},{a|b} ; groups 5 1 1 / 160 1 1 ; ok
+// @witness add_rms{|b}float* ; axis_size=576 w_stride=1 inplace=residual,w ; groups 1 1 1 / 160 1 1 ; refused
+// @witness add_rms_looped{|b}float* ; axis_size=5000 w_stride=1 inplace={residual|out},{a|b} ; groups 2 1 1 / 1024 1 1 ; ok
 //
 // Corruptions of these declarations that are no lies.
 //

@@ -395,13 +395,6 @@ inline bool is_wide(const thread AffineOf<T>& m, const thread Input<T>& in) {
 
 constexpr constant int WALKS = 4; // as often a simdgroup makes ROWS outputs, with a norm that it has at hand
 
-// greater is max(a, b) of terms: the number if one is NaN, and +0 rather than −0. It looks at bits, which
-// fast-math leaves alone.
-inline float greater(float a, float b) {
-  const float m = precise::fmax(a, b);
-  return a == b ? as_type<float>(as_type<uint>(a) & as_type<uint>(b)) : m;
-}
-
 // Greatest is the maximum of what a simdgroup makes, all lanes of which see every output: the first step of an
 // argmax, as in arg_reduce.metal. Who makes outputs puts it where it belongs, behind a wait that is on its way.
 template <typename T>
@@ -892,86 +885,76 @@ INSTANTIATE_RMS_OTHERS(bfloat16_t, bfloat)
 //
 // The head of a model and the products of its feed-forward layer, of one position or more.
 //
-// @witness affine_qmv_rms_{float|bfloat}* ; in_vec_size=576 out_vec_size=49152 ; groups 1 1536 1 / 32 2 1 ; ok
-// @witness affine_qmv_fast_rms_{float|bfloat}* ; in_vec_size=1024 out_vec_size=49152 ; groups 1 1536 1 / 32 2 1 ; ok
-// @witness affine_qmv_rms_silu_mul_{float|bfloat}* ; in_vec_size=576 out_vec_size=1536 ; groups 1 384 1 / 32 2 1 ; ok
-// @witness affine_qmv_fast_rms_silu_mul_{float|bfloat}* ; in_vec_size=1024 out_vec_size=1536 ; groups 1 384 1 / 32 2 1 ; ok
-// @witness affine_qmv_rms_{float|bfloat}* ; in_vec_size=192 out_vec_size=33 ; groups 3 2 1 / 32 2 1 ; ok
-// @witness affine_qmv_fast_rms_{float|bfloat}* ; in_vec_size=512 out_vec_size=33 ; groups 3 2 1 / 32 2 1 ; ok
-// @witness affine_qmv_rms_{float|bfloat}* ; in_vec_size=192 out_vec_size=33 ; groups 3 1 1 / 32 2 1 ; refused
-// @witness affine_qmv_fast_rms_{float|bfloat}* ; in_vec_size=512 out_vec_size=33 ; groups 3 1 1 / 32 2 1 ; refused
-// @witness affine_qmv_rms_silu_mul_{float|bfloat}* ; in_vec_size=192 out_vec_size=9 ; groups 3 3 1 / 32 2 1 ; ok
-// @witness affine_qmv_fast_rms_silu_mul_{float|bfloat}* ; in_vec_size=512 out_vec_size=9 ; groups 3 3 1 / 32 2 1 ; ok
-// @witness affine_qmv_rms_silu_mul_{float|bfloat}* ; in_vec_size=192 out_vec_size=9 ; groups 3 2 1 / 32 2 1 ; refused
-// @witness affine_qmv_fast_rms_silu_mul_{float|bfloat}* ; in_vec_size=512 out_vec_size=9 ; groups 3 2 1 / 32 2 1 ; refused
+// @witness affine_qmv_rms_{|max_}{|b}float* ; in_vec_size=576 out_vec_size=49152 ; groups 1 1536 1 / 32 2 1 ; ok
+// @witness affine_qmv_fast_rms_{|max_}{|b}float* ; in_vec_size=1024 out_vec_size=49152 ; groups 1 1536 1 / 32 2 1 ; ok
+// @witness affine_qmv_rms_silu_mul_{|b}float* ; in_vec_size=576 out_vec_size=1536 ; groups 1 384 1 / 32 2 1 ; ok
+// @witness affine_qmv_fast_rms_silu_mul_{|b}float* ; in_vec_size=1024 out_vec_size=1536 ; groups 1 384 1 / 32 2 1 ; ok
+// @witness affine_qmv_rms_{|b}float* ; in_vec_size=192 out_vec_size=33 ; groups 3 2 1 / 32 2 1 ; ok
+// @witness affine_qmv_fast_rms_{|b}float* ; in_vec_size=512 out_vec_size=33 ; groups 3 2 1 / 32 2 1 ; ok
+// @witness affine_qmv_rms_{|b}float* ; in_vec_size=192 out_vec_size=33 ; groups 3 1 1 / 32 2 1 ; refused
+// @witness affine_qmv_fast_rms_{|b}float* ; in_vec_size=512 out_vec_size=33 ; groups 3 1 1 / 32 2 1 ; refused
+// @witness affine_qmv_rms_silu_mul_{|b}float* ; in_vec_size=192 out_vec_size=9 ; groups 3 3 1 / 32 2 1 ; ok
+// @witness affine_qmv_fast_rms_silu_mul_{|b}float* ; in_vec_size=512 out_vec_size=9 ; groups 3 3 1 / 32 2 1 ; ok
+// @witness affine_qmv_rms_silu_mul_{|b}float* ; in_vec_size=192 out_vec_size=9 ; groups 3 2 1 / 32 2 1 ; refused
+// @witness affine_qmv_fast_rms_silu_mul_{|b}float* ; in_vec_size=512 out_vec_size=9 ; groups 3 2 1 / 32 2 1 ; refused
 //
 // Rows of the kernel rms have at most 4096 elements, and at least one group.
 //
-// @witness affine_qmv_rms_{float|bfloat}* ; in_vec_size=4096 out_vec_size=64 ; groups 1 2 1 / 32 2 1 ; ok
-// @witness affine_qmv_fast_rms_{float|bfloat}* ; in_vec_size=4096 out_vec_size=64 ; groups 1 2 1 / 32 2 1 ; ok
-// @witness affine_qmv_rms_silu_mul_{float|bfloat}* ; in_vec_size=4096 out_vec_size=64 ; groups 1 16 1 / 32 2 1 ; ok
-// @witness affine_qmv_fast_rms_silu_mul_{float|bfloat}* ; in_vec_size=4096 out_vec_size=64 ; groups 1 16 1 / 32 2 1 ; ok
-// @witness affine_qmv_rms_silu_mul_{float|bfloat}*_gs_32_* ; in_vec_size=1056 out_vec_size=65 ; groups 1 17 1 / 32 2 1 ; ok
-// @witness affine_qmv_rms_silu_mul_{float|bfloat}* ; in_vec_size=1024 out_vec_size=65 ; groups 1 17 1 / 32 2 1 ; ok
-// @witness affine_qmv_fast_rms_silu_mul_{float|bfloat}* ; in_vec_size=1536 out_vec_size=65 ; groups 1 17 1 / 32 2 1 ; ok
-// @witness affine_qmv_*rms_{float|bfloat}* ; in_vec_size={4608|0} out_vec_size=64 ; groups 1 2 1 / 32 2 1 ; refused
-// @witness affine_qmv_*rms_silu_mul_{float|bfloat}* ; in_vec_size={4608|0} out_vec_size=64 ; groups 1 16 1 / 32 2 1 ; refused
-// @witness affine_qmv_*rms_{float|bfloat}* ; in_vec_size=512 out_vec_size=0 ; groups 1 0 1 / 32 2 1 ; refused
-// @witness affine_qmv_*rms_silu_mul_{float|bfloat}* ; in_vec_size=512 out_vec_size=0 ; groups 1 0 1 / 32 2 1 ; refused
-// @witness affine_qmv_*rms_{float|bfloat}* ; in_vec_size=512 out_vec_size=1 ; groups 1 1 1 / 32 2 1 ; ok
-// @witness affine_qmv_*rms_silu_mul_{float|bfloat}* ; in_vec_size=512 out_vec_size=1 ; groups 1 1 1 / 32 2 1 ; ok
-// @witness affine_qmv_rms_{float|bfloat}*_gs_32_* ; in_vec_size=32 out_vec_size=64 ; groups 1 2 1 / 32 2 1 ; ok
-// @witness affine_qmv_rms_silu_mul_{float|bfloat}*_gs_32_* ; in_vec_size=32 out_vec_size=64 ; groups 1 16 1 / 32 2 1 ; ok
-// @witness affine_qmv_fast_rms_{float|bfloat}*_b_8 ; in_vec_size=256 out_vec_size=64 ; groups 1 2 1 / 32 2 1 ; ok
+// @witness affine_qmv_{|fast_}rms_{|b}float* ; in_vec_size=4096 out_vec_size=64 ; groups 1 2 1 / 32 2 1 ; ok
+// @witness affine_qmv_{|fast_}rms_silu_mul_{|b}float* ; in_vec_size=4096 out_vec_size=64 ; groups 1 16 1 / 32 2 1 ; ok
+// @witness affine_qmv_rms_silu_mul_{|b}float*_gs_32_* ; in_vec_size=1056 out_vec_size=65 ; groups 1 17 1 / 32 2 1 ; ok
+// @witness affine_qmv_rms_silu_mul_{|b}float* ; in_vec_size=1024 out_vec_size=65 ; groups 1 17 1 / 32 2 1 ; ok
+// @witness affine_qmv_fast_rms_silu_mul_{|b}float* ; in_vec_size=1536 out_vec_size=65 ; groups 1 17 1 / 32 2 1 ; ok
+// @witness affine_qmv_*rms_{|max_}{|b}float* ; in_vec_size={4608|0} out_vec_size=64 ; groups 1 2 1 / 32 2 1 ; refused
+// @witness affine_qmv_*rms_silu_mul_{|b}float* ; in_vec_size={4608|0} out_vec_size=64 ; groups 1 16 1 / 32 2 1 ; refused
+// @witness affine_qmv_*rms_{|silu_mul_}{|b}float* ; in_vec_size=512 out_vec_size=0 ; groups 1 0 1 / 32 2 1 ; refused
+// @witness affine_qmv_*rms_{|silu_mul_}{|b}float* ; in_vec_size=512 out_vec_size=1 ; groups 1 1 1 / 32 2 1 ; ok
+// @witness affine_qmv_rms_{|max_}{|b}float*_gs_32_* ; in_vec_size=32 out_vec_size=64 ; groups 1 2 1 / 32 2 1 ; ok
+// @witness affine_qmv_rms_silu_mul_{|b}float*_gs_32_* ; in_vec_size=32 out_vec_size=64 ; groups 1 16 1 / 32 2 1 ; ok
+// @witness affine_qmv_fast_rms_{|max_}{|b}float*_b_8 ; in_vec_size=256 out_vec_size=64 ; groups 1 2 1 / 32 2 1 ; ok
 //
 // With the greatest of every 16 results.
 //
-// @witness affine_qmv_rms_max_{float|bfloat}* ; in_vec_size=576 out_vec_size=49152 ; groups 1 1536 1 / 32 2 1 ; ok
-// @witness affine_qmv_fast_rms_max_{float|bfloat}* ; in_vec_size=1024 out_vec_size=49152 ; groups 1 1536 1 / 32 2 1 ; ok
-// @witness affine_qmv_rms_max_{float|bfloat}* ; in_vec_size=192 out_vec_size=48 ; groups 3 2 1 / 32 2 1 ; ok
-// @witness affine_qmv_fast_rms_max_{float|bfloat}* ; in_vec_size=512 out_vec_size=48 ; groups 3 2 1 / 32 2 1 ; ok
-// @witness affine_qmv_*rms_max_{float|bfloat}* ; in_vec_size=512 out_vec_size=48 ; groups 3 1 1 / 32 2 1 ; refused
-// @witness affine_qmv_*rms_max_{float|bfloat}* ; in_vec_size=512 out_vec_size=40 ; groups 1 2 1 / 32 2 1 ; refused
-// @witness affine_qmv_*rms_max_{float|bfloat}* ; in_vec_size=512 out_vec_size=16 ; groups 1 1 1 / 32 2 1 ; ok
-// @witness affine_qmv_*rms_max_{float|bfloat}* ; in_vec_size=512 out_vec_size=0 ; groups 1 0 1 / 32 2 1 ; refused
-// @witness affine_qmv_*rms_max_{float|bfloat}* ; in_vec_size=4096 out_vec_size=64 ; groups 1 2 1 / 32 2 1 ; ok
-// @witness affine_qmv_*rms_max_{float|bfloat}* ; in_vec_size={4608|0} out_vec_size=64 ; groups 1 2 1 / 32 2 1 ; refused
-// @witness affine_qmv_rms_max_{float|bfloat}*_gs_32_* ; in_vec_size=32 out_vec_size=64 ; groups 1 2 1 / 32 2 1 ; ok
-// @witness affine_qmv_fast_rms_max_{float|bfloat}*_b_8 ; in_vec_size=256 out_vec_size=64 ; groups 1 2 1 / 32 2 1 ; ok
-// @witness affine_qmv_*rms_max_{float|bfloat}* ; in_vec_size=512 out_vec_size=512 inplace=y,x ; groups 1 16 1 / 32 2 1 ; refused
-// @witness affine_qmv_*rms_max_{float|bfloat}* ; in_vec_size=512 out_vec_size=8192 inplace=top,x ; groups 1 256 1 / 32 2 1 ; refused
-// @witness affine_qmv_rms_max_{float|bfloat}*_gs_32_* ; in_vec_size=32 out_vec_size=48 inplace=y,{scales|biases} ; groups 1 2 1 / 32 2 1 ; refused
+// @witness affine_qmv_rms_max_{|b}float* ; in_vec_size=192 out_vec_size=48 ; groups 3 2 1 / 32 2 1 ; ok
+// @witness affine_qmv_fast_rms_max_{|b}float* ; in_vec_size=512 out_vec_size=48 ; groups 3 2 1 / 32 2 1 ; ok
+// @witness affine_qmv_*rms_max_{|b}float* ; in_vec_size=512 out_vec_size=48 ; groups 3 1 1 / 32 2 1 ; refused
+// @witness affine_qmv_*rms_max_{|b}float* ; in_vec_size=512 out_vec_size=40 ; groups 1 2 1 / 32 2 1 ; refused
+// @witness affine_qmv_*rms_max_{|b}float* ; in_vec_size=512 out_vec_size=16 ; groups 1 1 1 / 32 2 1 ; ok
+// @witness affine_qmv_*rms_max_{|b}float* ; in_vec_size=512 out_vec_size=0 ; groups 1 0 1 / 32 2 1 ; refused
+// @witness affine_qmv_*rms_max_{|b}float* ; in_vec_size=4096 out_vec_size=64 ; groups 1 2 1 / 32 2 1 ; ok
+// @witness affine_qmv_*rms_{max_|}{|b}float* ; in_vec_size=512 out_vec_size=512 inplace=y,x ; groups 1 16 1 / 32 2 1 ; refused
+// @witness affine_qmv_*rms_max_{|b}float* ; in_vec_size=512 out_vec_size=8192 inplace=top,x ; groups 1 256 1 / 32 2 1 ; refused
+// @witness affine_qmv_rms_max_{|b}float*_gs_32_* ; in_vec_size=32 out_vec_size=48 inplace=y,{scales|biases} ; groups 1 2 1 / 32 2 1 ; refused
 //
 // Every simdgroup reads x, so no result may lie on it.
 //
-// @witness affine_qmv_*rms_{float|bfloat}* ; in_vec_size=512 out_vec_size=512 inplace=y,x ; groups 1 16 1 / 32 2 1 ; refused
-// @witness affine_qmv_*rms_silu_mul_{float|bfloat}* ; in_vec_size=512 out_vec_size=512 inplace=y,x ; groups 1 128 1 / 32 2 1 ; refused
+// @witness affine_qmv_*rms_silu_mul_{|b}float* ; in_vec_size=512 out_vec_size=512 inplace=y,x ; groups 1 128 1 / 32 2 1 ; refused
 //
 // Queries, keys and values of one position.
 //
-// @witness affine_qmv_rms_x3_rope_{float|bfloat}* ; traditional@2={1|0} in_vec_size=576 q_heads=9 k_heads=3 dims=64 n_v=192 q_stride=64 k_stride=64 ; groups 1 120 1 / 32 4 1 ; ok
-// @witness affine_qmv_fast_rms_x3_rope_{float|bfloat}* ; traditional@2={1|0} in_vec_size=1024 q_heads=16 k_heads=4 dims=64 n_v=256 q_stride=64 k_stride=64 ; groups 1 192 1 / 32 4 1 ; ok
-// @witness affine_qmv_*rms_x3_rope_{float|bfloat}* ; traditional@2={1|0} in_vec_size=512 q_heads=1 k_heads=1 dims=2 n_v=1 q_stride=1 k_stride=1 ; groups 1 3 1 / 32 4 1 ; ok
-// @witness affine_qmv_*rms_x3_rope_{float|bfloat}* ; traditional@2={1|0} in_vec_size=4096 q_heads=3 k_heads=2 dims=6 n_v=9 q_stride=6 k_stride=6 ; groups 1 7 1 / 32 4 1 ; ok
-// @witness affine_qmv_rms_x3_rope_{float|bfloat}*_gs_32_* ; traditional@2={1|0} in_vec_size=32 q_heads=3 k_heads=2 dims=6 n_v=9 q_stride=6 k_stride=6 ; groups 1 7 1 / 32 4 1 ; ok
-// @witness affine_qmv_*rms_x3_rope_{float|bfloat}* ; traditional@2={1|0} in_vec_size=512 q_heads=3 k_heads=2 dims=6 n_v=9 q_stride=6 k_stride=6 ; groups 1 6 1 / 32 4 1 ; refused
-// @witness affine_qmv_*rms_x3_rope_{float|bfloat}* ; traditional@2={1|0} in_vec_size=512 q_heads=4 k_heads=4 dims=6 n_v=8 q_stride=6 k_stride=6 ; groups 1 7 1 / 32 3 1 ; refused
-// @witness affine_qmv_*rms_x3_rope_{float|bfloat}* ; traditional@2={1|0} in_vec_size={4608|0} q_heads=3 k_heads=2 dims=6 n_v=9 q_stride=6 k_stride=6 ; groups 1 7 1 / 32 4 1 ; refused
-// @witness affine_qmv_*rms_x3_rope_{float|bfloat}* ; traditional@2={1|0} in_vec_size=512 q_heads=3 k_heads=2 dims=0 n_v=9 q_stride=6 k_stride=6 ; groups 1 2 1 / 32 4 1 ; refused
-// @witness affine_qmv_*rms_x3_rope_{float|bfloat}* ; traditional@2={1|0} in_vec_size=512 q_heads=2 k_heads=2 dims=5 n_v=9 q_stride=6 k_stride=6 ; groups 1 4 1 / 32 4 1 ; refused
-// @witness affine_qmv_*rms_x3_rope_{float|bfloat}* ; traditional@2={1|0} in_vec_size=512 q_heads=0 k_heads=2 dims=6 n_v=9 q_stride=6 k_stride=6 ; groups 1 4 1 / 32 4 1 ; refused
-// @witness affine_qmv_*rms_x3_rope_{float|bfloat}* ; traditional@2={1|0} in_vec_size=512 q_heads=3 k_heads=0 dims=6 n_v=9 q_stride=6 k_stride=6 ; groups 1 5 1 / 32 4 1 ; refused
-// @witness affine_qmv_*rms_x3_rope_{float|bfloat}* ; traditional@2={1|0} in_vec_size=512 q_heads=3 k_heads=2 dims=6 n_v=0 q_stride=6 k_stride=6 ; groups 1 5 1 / 32 4 1 ; refused
-// @witness affine_qmv_*rms_x3_rope_{float|bfloat}* ; traditional@2={1|0} in_vec_size=512 q_heads=2 k_heads=2 dims=6 n_v=9 q_stride=5 k_stride=6 ; groups 1 6 1 / 32 4 1 ; refused
-// @witness affine_qmv_*rms_x3_rope_{float|bfloat}* ; traditional@2={1|0} in_vec_size=512 q_heads=2 k_heads=2 dims=6 n_v=9 q_stride=6 k_stride=5 ; groups 1 6 1 / 32 4 1 ; refused
+// @witness affine_qmv_rms_x3_rope_{|b}float* ; traditional@2={1|0} in_vec_size=576 q_heads=9 k_heads=3 dims=64 n_v=192 q_stride=64 k_stride=64 ; groups 1 120 1 / 32 4 1 ; ok
+// @witness affine_qmv_fast_rms_x3_rope_{|b}float* ; traditional@2={1|0} in_vec_size=1024 q_heads=16 k_heads=4 dims=64 n_v=256 q_stride=64 k_stride=64 ; groups 1 192 1 / 32 4 1 ; ok
+// @witness affine_qmv_*rms_x3_rope_{|b}float* ; traditional@2={1|0} in_vec_size=512 q_heads=1 k_heads=1 dims=2 n_v=1 q_stride=1 k_stride=1 ; groups 1 3 1 / 32 4 1 ; ok
+// @witness affine_qmv_*rms_x3_rope_{|b}float* ; traditional@2={1|0} in_vec_size=4096 q_heads=3 k_heads=2 dims=6 n_v=9 q_stride=6 k_stride=6 ; groups 1 7 1 / 32 4 1 ; ok
+// @witness affine_qmv_rms_x3_rope_{|b}float*_gs_32_* ; traditional@2={1|0} in_vec_size=32 q_heads=3 k_heads=2 dims=6 n_v=9 q_stride=6 k_stride=6 ; groups 1 7 1 / 32 4 1 ; ok
+// @witness affine_qmv_*rms_x3_rope_{|b}float* ; traditional@2={1|0} in_vec_size=512 q_heads=3 k_heads=2 dims=6 n_v=9 q_stride=6 k_stride=6 ; groups 1 6 1 / 32 4 1 ; refused
+// @witness affine_qmv_*rms_x3_rope_{|b}float* ; traditional@2={1|0} in_vec_size=512 q_heads=4 k_heads=4 dims=6 n_v=8 q_stride=6 k_stride=6 ; groups 1 7 1 / 32 3 1 ; refused
+// @witness affine_qmv_*rms_x3_rope_{|b}float* ; traditional@2={1|0} in_vec_size={4608|0} q_heads=3 k_heads=2 dims=6 n_v=9 q_stride=6 k_stride=6 ; groups 1 7 1 / 32 4 1 ; refused
+// @witness affine_qmv_*rms_x3_rope_{|b}float* ; traditional@2={1|0} in_vec_size=512 q_heads=3 k_heads=2 dims=0 n_v=9 q_stride=6 k_stride=6 ; groups 1 2 1 / 32 4 1 ; refused
+// @witness affine_qmv_*rms_x3_rope_{|b}float* ; traditional@2={1|0} in_vec_size=512 q_heads=2 k_heads=2 dims=5 n_v=9 q_stride=6 k_stride=6 ; groups 1 4 1 / 32 4 1 ; refused
+// @witness affine_qmv_*rms_x3_rope_{|b}float* ; traditional@2={1|0} in_vec_size=512 q_heads=0 k_heads=2 dims=6 n_v=9 q_stride=6 k_stride=6 ; groups 1 4 1 / 32 4 1 ; refused
+// @witness affine_qmv_*rms_x3_rope_{|b}float* ; traditional@2={1|0} in_vec_size=512 q_heads=3 k_heads=0 dims=6 n_v=9 q_stride=6 k_stride=6 ; groups 1 5 1 / 32 4 1 ; refused
+// @witness affine_qmv_*rms_x3_rope_{|b}float* ; traditional@2={1|0} in_vec_size=512 q_heads=3 k_heads=2 dims=6 n_v=0 q_stride=6 k_stride=6 ; groups 1 5 1 / 32 4 1 ; refused
+// @witness affine_qmv_*rms_x3_rope_{|b}float* ; traditional@2={1|0} in_vec_size=512 q_heads=2 k_heads=2 dims=6 n_v=9 q_stride=5 k_stride=6 ; groups 1 6 1 / 32 4 1 ; refused
+// @witness affine_qmv_*rms_x3_rope_{|b}float* ; traditional@2={1|0} in_vec_size=512 q_heads=2 k_heads=2 dims=6 n_v=9 q_stride=6 k_stride=5 ; groups 1 6 1 / 32 4 1 ; refused
 //
 // No result may lie on an operand of the same shape.
 //
-// @witness affine_qmv_*rms_x3_rope_{float|bfloat}* ; traditional@2={1|0} in_vec_size=512 q_heads=8 k_heads=8 dims=64 n_v=512 q_stride=64 k_stride=64 inplace=v,{x|norm} ; groups 1 192 1 / 32 4 1 ; refused
-// @witness affine_qmv_rms_x3_rope_{float|bfloat}*_gs_32_* ; traditional@2={1|0} in_vec_size=32 q_heads=1 k_heads=1 dims=8 n_v=8 q_stride=8 k_stride=8 inplace=q,{scales|biases}_q ; groups 1 3 1 / 32 4 1 ; refused
-// @witness affine_qmv_rms_x3_rope_{float|bfloat}*_gs_32_* ; traditional@2={1|0} in_vec_size=32 q_heads=1 k_heads=1 dims=8 n_v=8 q_stride=8 k_stride=8 inplace=k,{scales|biases}_{q|k} ; groups 1 3 1 / 32 4 1 ; refused
-// @witness affine_qmv_fast_rms_x3_rope_{float|bfloat}*_gs_32_* ; traditional@2={1|0} in_vec_size=512 q_heads=1 k_heads=16 dims=16 n_v=8 q_stride=16 k_stride=16 inplace=k,{scales|biases}_q ; groups 1 35 1 / 32 4 1 ; refused
-// @witness affine_qmv_fast_rms_silu_mul_{float|bfloat}*_gs_32_* ; in_vec_size=512 out_vec_size=16 inplace=y,{scales|biases}_{gate|up} ; groups 16 4 1 / 32 2 1 ; refused
+// @witness affine_qmv_*rms_x3_rope_{|b}float* ; traditional@2={1|0} in_vec_size=512 q_heads=8 k_heads=8 dims=64 n_v=512 q_stride=64 k_stride=64 inplace=v,{x|norm} ; groups 1 192 1 / 32 4 1 ; refused
+// @witness affine_qmv_rms_x3_rope_{|b}float*_gs_32_* ; traditional@2={1|0} in_vec_size=32 q_heads=1 k_heads=1 dims=8 n_v=8 q_stride=8 k_stride=8 inplace=q,{scales|biases}_q ; groups 1 3 1 / 32 4 1 ; refused
+// @witness affine_qmv_rms_x3_rope_{|b}float*_gs_32_* ; traditional@2={1|0} in_vec_size=32 q_heads=1 k_heads=1 dims=8 n_v=8 q_stride=8 k_stride=8 inplace=k,{scales|biases}_{q|k} ; groups 1 3 1 / 32 4 1 ; refused
+// @witness affine_qmv_fast_rms_x3_rope_{|b}float*_gs_32_* ; traditional@2={1|0} in_vec_size=512 q_heads=1 k_heads=16 dims=16 n_v=8 q_stride=16 k_stride=16 inplace=k,{scales|biases}_q ; groups 1 35 1 / 32 4 1 ; refused
+// @witness affine_qmv_fast_rms_silu_mul_{|b}float*_gs_32_* ; in_vec_size=512 out_vec_size=16 inplace=y,{scales|biases}_{gate|up} ; groups 16 4 1 / 32 2 1 ; refused
 //
 // Corruptions of these declarations that are no lies.
 //

@@ -409,13 +409,8 @@ inline void matvec(
 // @use     batches()
 // @groups  M, ceil(out_vec_size/8), 1
 // @group   32, 2, 1
-// @if      C == qmv
 // @mlx     unlisted
-// @require in_vec_size >= g && in_vec_size % g == 0 && out_vec_size >= 1
-// @else
-// @mlx     unlisted
-// @require in_vec_size >= 1 && in_vec_size % (2048/b) == 0 && out_vec_size >= 1 && out_vec_size % 8 == 0
-// @end
+// @use     sizes()
 // @term    y[m,n] = round({T}, {dot({C}; )})
 template <typename T, int g, int b, int words, bool whole>
 [[kernel]] void qmv(
@@ -1489,9 +1484,9 @@ EACH_WIDTH(INSTANTIATE_GATHER_QMV, float, float)
 // @witness affine_qmm_t_*_alN_true_* ; K=576 N=128 M=70 ; groups 4 3 1 / 32 2 2 ; ok
 // @witness affine_qmm_t_*_alN_true_* ; K=576 N=100 M=70 ; groups 4 3 1 / 32 2 2 ; refused
 // @witness affine_qmm_t_*_alN_true_* ; K=576 N=33 M=70 ; groups 2 3 1 / 32 2 2 ; refused
-// @witness affine_qmm_t_*_gs_32_*_alN_false_* ; K=32 N=1 M=1 ; groups 1 1 1 / 32 2 2 ; ok
-// @witness affine_qmm_t_*_gs_64_*_alN_false_* ; K=64 N=1 M=1 ; groups 1 1 1 / 32 2 2 ; ok
-// @witness affine_qmm_t_*_alN_false_* ; K=0 N=1 M=1 ; groups 1 1 1 / 32 2 2 ; refused
+// @witness affine_qmm_t_{*_gs_32_*_alN_false_*|add_*_gs_32_b_*_alN_false} ; K=32 N=1 M=1 ; groups 1 1 1 / 32 2 2 ; ok
+// @witness affine_qmm_t_{*_gs_64_*_alN_false_*|add_*_gs_64_b_*_alN_false} ; K=64 N=1 M=1 ; groups 1 1 1 / 32 2 2 ; ok
+// @witness affine_qmm_t_{*_alN_false_*|add_*_gs_*_b_*_alN_false} ; K=0 N=1 M=1 ; groups 1 1 1 / 32 2 2 ; refused
 // @witness affine_qmm_t_*_alN_false_* ; K=64 N=0 M=1 ; groups 0 1 1 / 32 2 2 ; refused
 // @witness affine_qmm_t_*_alN_false_* ; K=64 N=1 M=0 ; groups 1 0 1 / 32 2 2 ; refused
 //
@@ -1634,14 +1629,11 @@ EACH_WIDTH(INSTANTIATE_GATHER_QMV, float, float)
 // @witness affine_qmm_t_add_*_gs_*_b_*_alN_true ; K=192 N=128 M=70 ; groups 2 2 1 / 32 2 2 ; ok
 // @witness affine_qmm_t_add_*_gs_*_b_*_alN_true ; K=192 N=100 M=70 ; groups 2 2 1 / 32 2 2 ; refused
 // @witness affine_qmm_t_add_*_gs_*_b_*_alN_true ; K=192 N=33 M=70 ; groups 2 1 1 / 32 2 2 ; refused
-// @witness affine_qmm_t_add_*_gs_32_b_*_alN_false ; K=32 N=1 M=1 ; groups 1 1 1 / 32 2 2 ; ok
-// @witness affine_qmm_t_add_*_gs_64_b_*_alN_false ; K=64 N=1 M=1 ; groups 1 1 1 / 32 2 2 ; ok
-// @witness affine_qmm_t_add_*_gs_64_b_*_alN_false ; K=96 N=1 M=1 ; groups 1 1 1 / 32 2 2 ; refused
-// @witness affine_qmm_t_add_*_gs_*_b_*_alN_false ; K=0 N=1 M=1 ; groups 1 1 1 / 32 2 2 ; refused
-// @witness affine_qmm_t_add_*_gs_*_b_*_alN_false ; K=64 N=0 M=1 ; groups 1 0 1 / 32 2 2 ; refused
-// @witness affine_qmm_t_add_*_gs_*_b_*_alN_false ; K=64 N=1 M=0 ; groups 0 1 1 / 32 2 2 ; refused
+// @witness affine_qmm_t_{add|silu_mul}_*_gs_64_b_*_alN_false ; K=96 N=1 M=1 ; groups 1 1 1 / 32 2 2 ; refused
+// @witness affine_qmm_t_{add|silu_mul}_*_gs_*_b_*_alN_false ; K=64 N=0 M=1 ; groups 1 0 1 / 32 2 2 ; refused
+// @witness affine_qmm_t_{add|silu_mul}_*_gs_*_b_*_alN_false ; K=64 N=1 M=0 ; groups 0 1 1 / 32 2 2 ; refused
 // @witness affine_qmm_t_add_*_gs_*_b_*_alN_false ; K=192 N=129 M=65 inplace=y,r ; groups 2 3 1 / 32 2 2 ; ok
-// @witness affine_qmm_t_add_*_gs_32_b_*_alN_false ; K=32 N=32 M=1 inplace=y,x ; groups 1 1 1 / 32 2 2 ; refused
+// @witness affine_qmm_t_{add|silu_mul}_*_gs_32_b_*_alN_false ; K=32 N=32 M=1 inplace=y,x ; groups 1 1 1 / 32 2 2 ; refused
 // @witness affine_qmm_t_add_*_gs_32_b_*_alN_false ; K=32 N=1 M=1 inplace=y,{scales|biases} ; groups 1 1 1 / 32 2 2 ; refused
 // @witness affine_qmv_silu_mul_{|b}float*_gs_*_b_* ; in_vec_size=192 out_vec_size=153 ; groups 2 20 1 / 32 2 1 ; ok
 // @witness affine_qmv_silu_mul_{|b}float*_gs_*_b_* ; in_vec_size=192 out_vec_size=153 ; threads 64 40 1 / 32 2 1 ; ok
@@ -1670,11 +1662,7 @@ EACH_WIDTH(INSTANTIATE_GATHER_QMV, float, float)
 // @witness affine_qmm_t_silu_mul_*_gs_*_b_*_alN_true ; K=192 N=33 M=70 ; groups 2 2 1 / 32 2 2 ; refused
 // @witness affine_qmm_t_silu_mul_*_gs_32_b_*_alN_false ; K=32 N=1 M=1 ; groups 1 1 1 / 32 2 2 ; ok
 // @witness affine_qmm_t_silu_mul_*_gs_64_b_*_alN_false ; K=64 N=1 M=1 ; groups 1 1 1 / 32 2 2 ; ok
-// @witness affine_qmm_t_silu_mul_*_gs_64_b_*_alN_false ; K=96 N=1 M=1 ; groups 1 1 1 / 32 2 2 ; refused
 // @witness affine_qmm_t_silu_mul_*_gs_*_b_*_alN_false ; K=0 N=1 M=1 ; groups 1 1 1 / 32 2 2 ; refused
-// @witness affine_qmm_t_silu_mul_*_gs_*_b_*_alN_false ; K=64 N=0 M=1 ; groups 1 0 1 / 32 2 2 ; refused
-// @witness affine_qmm_t_silu_mul_*_gs_*_b_*_alN_false ; K=64 N=1 M=0 ; groups 0 1 1 / 32 2 2 ; refused
-// @witness affine_qmm_t_silu_mul_*_gs_32_b_*_alN_false ; K=32 N=32 M=1 inplace=y,x ; groups 1 1 1 / 32 2 2 ; refused
 // @witness affine_qmm_t_silu_mul_*_gs_32_b_*_alN_false ; K=32 N=1 M=1 inplace=y,{scales|biases}_{gate|up} ; groups 1 1 1 / 32 2 2 ; refused
 //
 // Products with matrices picked from a stack: one threadgroup 8 outputs of a product.

@@ -252,7 +252,7 @@ inline void take(const device T* row, thread float* v) {
   }
 }
 
-inline float greater(float a, float b) { return b > a ? b : a; }
+inline float larger(float a, float b) { return b > a ? b : a; }
 
 // greatest and total of n numbers, a power of two, take them in pairs: what is at the end waits for log n.
 template <int n>
@@ -261,7 +261,7 @@ inline float greatest(thread float* x) {
   for (int half_of = n / 2; half_of > 0; half_of /= 2) {
 #pragma unroll
     for (int i = 0; i < half_of; i++) {
-      x[i] = greater(x[i], x[i + half_of]);
+      x[i] = larger(x[i], x[i + half_of]);
     }
   }
   return x[0];
@@ -314,7 +314,7 @@ inline void add(
   for (int n = 0; n < some; n++) {
     of[n] = j + n * STEP < visible ? score[n] : LEAST;
   }
-  const float new_top = greater(first ? LEAST : top, greatest<some>(of));
+  const float new_top = larger(first ? LEAST : top, greatest<some>(of));
   if (!first) {
     const float factor = precise::exp(top - new_top);
     sum *= factor;
@@ -437,7 +437,7 @@ template <typename T, int D>
   float of_all = top;
 #pragma unroll
   for (int d = TEAM; d < LANES; d *= 2) {
-    of_all = greater(of_all, simd_shuffle_xor(of_all, ushort(d)));
+    of_all = larger(of_all, simd_shuffle_xor(of_all, ushort(d)));
   }
   if (lane == 0) {
     tops[simdgroup] = of_all;

@@ -2,13 +2,16 @@ package passes_test
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/mlxc/mlxc/internal/testing/decoders"
 	"github.com/mlxc/mlxc/ir"
 	"github.com/mlxc/mlxc/ir/mlxt"
+	"github.com/mlxc/mlxc/msl"
 	"github.com/mlxc/mlxc/passes"
 	"github.com/mlxc/mlxc/prove"
 )
@@ -88,4 +91,140 @@ func TestLayersOf16BitsAreFused(t *testing.T) {
 			"add_rms" + c.name, "affine_qmv_fast_silu_mul_" + c.name + "_t_gs_64_b_4", "affine_qmv_fast_add_" + c.name + "_t_gs_64_b_4",
 		}, kernels)
 	}
+}
+
+// halved is an offset or a length in bytes of elements that have half as many.
+func halved(a ir.Affine) ir.Affine {
+	terms := slices.Clone(a.Terms())
+	for i := range terms {
+		terms[i].Coeff /= 2
+	}
+	return ir.Linear(a.Const/2, terms...)
+}
+
+// narrowed is a graph of library kernels with all f32 in memory in place of a 16-bit type. ok is false if the library
+// lacks a kernel of that type.
+func narrowed(t *testing.T, g *ir.Graph, typ ir.DType, word string) (out *ir.Graph, ok bool) {
+	t.Helper()
+	g = g.Clone()
+	names := strings.NewReplacer("float32float32", word+word, "float32", word, "_float_", "_"+word+"_t_")
+	narrow := map[ir.MemID]bool{}
+	place := func(v *ir.View) {
+		if root, _ := g.Root(v.Mem); narrow[root] {
+			v.Off, v.Len = halved(v.Off), halved(v.Len)
+		}
+	}
+	for _, n := range g.Nodes {
+		d, ok := n.(*ir.Dispatch)
+		if !ok {
+			continue
+		}
+		k := &g.Kernels[d.Kernel]
+		for _, b := range d.Bindings {
+			if a, ok := k.Arg(b.Slot); ok && a.Type == ir.F32 && a.Kind == ir.DeviceArg {
+				if b.Kind != ir.BindView {
+					return nil, false
+				}
+				root, _ := g.Root(b.View.Mem)
+				narrow[root] = true
+			}
+		}
+	}
+	for range g.Nodes { // what is copied to or from such a memory is of the type too
+		for _, n := range g.Nodes {
+			if c, ok := n.(*ir.Copy); ok {
+				src, _ := g.Root(c.Src.Mem)
+				dst, _ := g.Root(c.Dst.Mem)
+				narrow[src], narrow[dst] = narrow[src] || narrow[dst], narrow[src] || narrow[dst]
+			}
+		}
+	}
+	for i := range g.Kernels {
+		k := &g.Kernels[i]
+		ds := msl.Declarations(names.Replace(k.Function))
+		if ds == nil || k.Function == "embed_float32" { // embed_float16 makes f32 of rows in f16
+			return nil, false
+		}
+		*k = ds[0].Kernel(k.Name, k.Constants...)
+	}
+	for i := range g.Memories {
+		m := &g.Memories[i]
+		if root, _ := g.Root(ir.MemID(i)); !narrow[root] {
+			continue
+		}
+		m.Size, m.AliasOff = m.Size/2, m.AliasOff/2
+		if m.DType == ir.F32 {
+			m.DType = typ
+		}
+		if p := m.Init.Pattern; m.Init.Kind == ir.InitFill && p == [4]byte{0, 0, 0x80, 0x3f} {
+			m.Init.Pattern = [4]byte{0, 0x3c, 0, 0x3c}
+			if typ == ir.BF16 {
+				m.Init.Pattern = [4]byte{0x80, 0x3f, 0x80, 0x3f}
+			}
+		}
+	}
+	for _, n := range g.Nodes {
+		switch n := n.(type) {
+		case *ir.Dispatch:
+			n.Effects = nil
+			for i := range n.Bindings {
+				if n.Bindings[i].Kind == ir.BindView {
+					place(&n.Bindings[i].View)
+				}
+			}
+		case *ir.Copy:
+			place(&n.Src)
+			place(&n.Dst)
+		case *ir.Carry:
+			place(&n.Src)
+			place(&n.Dst)
+		case *ir.Fill:
+			place(&n.Dst)
+		}
+	}
+	require.NoError(t, g.Check())
+	return g, true
+}
+
+// TestDecodersOf16BitsAreFusedAsThoseOfF32: of random decoders whose kernels the library has in 16 bits, fuse leaves as
+// many dispatches in f16 as in f32, and in bf16, of which there are no generated kernels, as many without those. What
+// it leaves is proved.
+func TestDecodersOf16BitsAreFusedAsThoseOfF32(t *testing.T) {
+	fused := func(g *ir.Graph) (dispatches, ungenerated int) {
+		p, err := passes.ParsePipeline("annotate,fuse,dce")
+		require.NoError(t, err)
+		after := g.Clone()
+		_, err = passes.Run(context.Background(), after, p, passes.Options{})
+		require.NoError(t, err)
+		require.Equal(t, prove.Proved, prove.Check(context.Background(), g, after, prove.Options{}).Verdict)
+		for _, n := range after.Nodes {
+			if d, ok := n.(*ir.Dispatch); ok {
+				dispatches++
+				ungenerated++
+				if after.Kernels[d.Kernel].Library.Kind == ir.Generated {
+					ungenerated += len(d.From) - 1
+				}
+			}
+		}
+		return dispatches, ungenerated
+	}
+	tried := 0
+	for seed := uint64(0); tried < 4 && seed < 200; seed++ {
+		g, err := decoders.Graph(seed)
+		require.NoError(t, err)
+		half, ok := narrowed(t, g, ir.F16, "float16")
+		if !ok {
+			continue
+		}
+		tried++
+		want, ungenerated := fused(g)
+		got, _ := fused(half)
+		require.Equal(t, want, got, "seed %d, f16", seed)
+		bfloat, ok := narrowed(t, g, ir.BF16, "bfloat16")
+		require.True(t, ok)
+		got, _ = fused(bfloat)
+		require.Equal(t, ungenerated, got, "seed %d, bf16", seed)
+		t.Logf("seed %d: %d dispatches, or %d", seed, want, ungenerated)
+	}
+	require.Equal(t, 4, tried)
 }
