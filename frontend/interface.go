@@ -34,7 +34,7 @@ type Step struct {
 	Tokens   string `json:"tokens"`          // input, i32 or u32: the tokens
 	Position string `json:"position"`        // param, u32 from 0: the position of the first token
 	Count    string `json:"count,omitempty"` // param, u32: the number of tokens, of Prefill alone
-	Logits   string `json:"logits"`          // output, f32 [vocabulary], of the last token
+	Logits   string `json:"logits"`          // output, f32, f16 or bf16 [vocabulary], of the last token
 	Token    string `json:"token"`           // output, u32 or i32: the token that the graph chooses
 	Draw     *Draw  `json:"draw,omitempty"`  // nil: the graph chooses the most likely token
 }

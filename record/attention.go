@@ -4,39 +4,36 @@ import (
 	"math"
 
 	"github.com/mlxc/mlxc/ir"
+	"github.com/mlxc/mlxc/record/internal/routes"
 )
 
-// Rope applies rotary position embedding to x [L, heads, dim] in f32, whose row l has
+// Rope applies rotary position embedding to x [L, heads, dim] in f32, f16 or bf16, whose row l has
 // position pos + l. In each head it turns the pairs of elements (2i, 2i+1) if traditional,
 // else (i, i+dim/2), by the angle position · theta^(−2i/dim). The result has the shape of x.
 func (r *Session) Rope(x Tensor, pos ir.Affine, theta float64, traditional bool, o ...Option) Tensor {
 	if !r.heads("rope", x) {
-		return r.broken(ir.F32, 3)
+		return r.broken(x.DType, 3)
 	}
 	if d := x.Shape[2].Const; d < 2 || d%2 != 0 || !(theta > 0) {
 		r.fail("rope of heads of %d elements with base %v: want an even number of elements, and a base above 0", d, theta)
-		return r.broken(ir.F32, 3)
+		return r.broken(x.DType, 3)
 	}
-	y := r.result("rope", o, ir.F32, x.Shape)
-	heads, dim := x.Shape[1].Const, r.last("rope", x)
-	base := float32(math.Log2(theta))
-	constants := []ir.FunctionConstant{flag(1, "forward", true), flag(2, "traditional", traditional)}
-	if l := x.Shape[0]; l.IsConst() && l.Const == 1 {
-		r.dispatch(call{
-			op: "rope", function: "rope_single_float32", constants: constants,
-			kind: ir.Threads, grid: [3]ir.Extent{ir.Ext(dim / 2), ir.Ext(heads), ir.Ext(1)}, group: [3]uint32{uint32(min(dim/2, 256)), 1, 1},
-		}, o,
-			buf(0, x), buf(1, y), i32(2, pos), val(3, float32(1)), val(4, x.Strides[1]), val(10, base))
-		return y
+	rope := routes.Rope{Dims: x.Shape[2].Const, Traditional: traditional, Base: float32(theta), Scale: 1, Together: true}
+	a := operation{"rope", [5]uint64{math.Float64bits(theta)}}
+	if traditional {
+		a.numbers[1] = 1
 	}
-	strides := func(t Tensor) []any { return []any{t.Strides[1], t.Strides[0], t.Strides[2]} }
-	r.dispatch(call{
-		op: "rope", function: "rope_float32", constants: append(constants, flag(3, "hs_transpose", false)),
-		kind: ir.Threads, grid: [3]ir.Extent{ir.Ext(dim / 2), {Num: x.Shape[0], Div: 1}, ir.Ext((heads + 3) / 4)}, group: [3]uint32{uint32(min(dim/2, 256)), 1, 1},
-	}, o,
-		buf(0, x), buf(1, y), i32(2, pos), val(3, float32(1)), val(4, strides(x)...), val(5, strides(y)...),
-		val(6, int64(0)), val(7, int32(heads)), val(10, base))
-	return y
+	in := []operand{{t: x}, inline(pos)}
+	return r.send(a, o, in, x.Shape, func(e *routes.Encoder, a []routes.Array) routes.Array {
+		return e.Rope(headsFirst(a[0]), a[1], routes.Array{}, rope)
+	})
+}
+
+// headsFirst returns x [L, heads, dim] as MLX has it: [1, heads, L, dim], in the same memory.
+func headsFirst(x routes.Array) routes.Array {
+	x.Shape = []ir.Affine{ir.Const(1), x.Shape[1], x.Shape[0], x.Shape[2]}
+	x.Strides = []ir.Affine{ir.Const(0), x.Strides[1], x.Strides[0], x.Strides[2]}
+	return x
 }
 
 // KVWrite writes x [L, heads, dim] to positions pos, pos+1, … of a cache
@@ -56,21 +53,21 @@ func (r *Session) KVWrite(cache, x Tensor, pos ir.Affine, o ...Option) {
 // SDPA computes causal scaled-dot-product attention with grouped heads:
 // softmax(scale · q·kᵀ) · v for queries q [L, Hq, D] over the first n positions of the caches
 // k and v [positions, Hkv, D]. Query i of the L sees positions 0 to n − L + i. Hq is a
-// multiple of Hkv. Everything is f32, and the result is [L, Hq, D].
+// multiple of Hkv. Everything has one type, f32, f16 or bf16, and the result is [L, Hq, D].
 func (r *Session) SDPA(q, k, v Tensor, n ir.Affine, scale float32, o ...Option) Tensor {
-	if !r.heads("sdpa", q) || !r.dense("sdpa", q, ir.F32) || !r.heads("sdpa", k) || !r.heads("sdpa", v) || !r.within("sdpa", n, k) || !r.within("sdpa", n, v) {
-		return r.broken(ir.F32, 3)
+	if !r.heads("sdpa", q) || !r.dense("sdpa", q, q.DType) || !r.floats("sdpa", q, k, v) || !r.heads("sdpa", k) || !r.heads("sdpa", v) || !r.within("sdpa", n, k) || !r.within("sdpa", n, v) {
+		return r.broken(q.DType, 3)
 	}
 	if !k.Shape[1].Equal(v.Shape[1]) || !k.Shape[2].Equal(q.Shape[2]) || !v.Shape[2].Equal(q.Shape[2]) {
 		r.fail("sdpa: queries %s, keys %s and values %s: want as many heads of keys as of values, and the same head size in all three", r.format(q.Shape), r.format(k.Shape), r.format(v.Shape))
-		return r.broken(ir.F32, 3)
+		return r.broken(q.DType, 3)
 	}
 	hq, hkv, d := q.Shape[1].Const, k.Shape[1].Const, r.last("sdpa", q)
 	if hkv == 0 || hq%hkv != 0 {
 		r.fail("sdpa: the number of query heads, %d, is not a multiple of the number of key heads, %d", hq, hkv)
 		return q
 	}
-	y := r.result("sdpa", o, ir.F32, q.Shape)
+	y := r.result("sdpa", o, q.DType, q.Shape)
 	upTo := func(t Tensor) Tensor {
 		t.Shape = []ir.Affine{n, t.Shape[1], t.Shape[2]}
 		return t
@@ -84,7 +81,7 @@ func (r *Session) SDPA(q, k, v Tensor, n ir.Affine, scale float32, o ...Option) 
 		grid: [3]ir.Extent{ir.Ext(hq), {Num: q.Shape[0], Div: 1}, ir.Ext(1)}, group: [3]uint32{256, 1, 1},
 		// Not MLX's sdpa_vector, which writes [Hq, L, D], whose strides depend on L, and is slower
 		// (docs/rationale.md).
-		function:  r.spell("sdpa_rows_float_%d_%d", d, d),
+		function:  r.spell("sdpa_rows_"+routes.TypeName(q.DType)+"_%d_%d", d, d),
 		constants: []ir.FunctionConstant{flag(22, "do_causal", true)},
 	}
 	r.dispatch(c, o, c.args...)

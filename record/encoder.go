@@ -68,6 +68,7 @@ func (e *Encoder) init(name string, with []Setting) {
 	e.memories = memories{graph: e.g, names: map[string]ir.MemID{}, arena: arena{mem: ir.NoMem}}
 	e.stream = stream{settings: &e.settings, counters: &e.counters, ctx: context.Background(), g: e.g, captured: -1}
 	e.functions, e.plain = map[functionKey]ir.KernelID{}, map[string]ir.KernelID{}
+	e.chip = usualChip
 	for _, s := range with {
 		s(&e.settings)
 	}

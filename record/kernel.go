@@ -100,12 +100,18 @@ func (e *Encoder) unusedKernel(name string) string {
 	return name
 }
 
-// number matches a number in a function's name, such as the bits of a code, a group size or a head size.
-var number = regexp.MustCompile(`\d+`)
+// varying matches what members of a family of functions differ in: element types, and numbers such as the bits of a code,
+// a group size or a head size.
+var varying = regexp.MustCompile(`bfloat16(?:_t)?|float(?:16_t|16|32)?|\d+`)
 
-// alike lists, for an error, library functions whose names differ from a missing one only in numbers.
+// alike lists, for an error, library functions whose names differ from a missing one only in types and numbers.
 func alike(function string) string {
-	pattern := regexp.MustCompile("^" + number.ReplaceAllString(regexp.QuoteMeta(function), `\d+`) + "$")
+	pattern := regexp.MustCompile("^" + varying.ReplaceAllStringFunc(regexp.QuoteMeta(function), func(s string) string {
+		if s[0] == 'b' || s[0] == 'f' {
+			return `(?:bfloat16_t|bfloat16|float16_t|float16|float32|float)`
+		}
+		return `\d+`
+	}) + "$")
 	var found []string
 	for _, f := range msl.Functions() {
 		if pattern.MatchString(f) {

@@ -1,12 +1,14 @@
 package record
 
 import (
+	"encoding/binary"
 	"fmt"
 	"math"
 	"slices"
 
 	"github.com/mlxc/mlxc/backend"
 	"github.com/mlxc/mlxc/ir"
+	"github.com/mlxc/mlxc/msl/term"
 )
 
 // declare returns the memory that has m's name, and adds it if there is none. A live
@@ -95,6 +97,23 @@ func (e *Encoder) broken(t ir.DType, rank int) Tensor {
 // its dimensions, outermost first; the same holds for all memories below.
 func (e *Encoder) Weight(name string, contents *ir.Blob, t ir.DType, shape ...int64) Tensor {
 	return e.declare(ir.Memory{Name: name, Kind: ir.Weight, DType: t, Shape: shape, Init: ir.Init{Kind: ir.InitBlob, Blob: contents}})
+}
+
+// Elements returns numbers as elements of type t, which is f32, f16 or bf16, for the contents of a weight. They are
+// rounded to the nearest, ties to even.
+func Elements(t ir.DType, values []float32) []byte {
+	out := make([]byte, 0, int64(len(values))*t.Size())
+	for _, v := range values {
+		switch t {
+		case ir.F16:
+			out = binary.LittleEndian.AppendUint16(out, term.F16Bits(float64(v)))
+		case ir.BF16:
+			out = binary.LittleEndian.AppendUint16(out, uint16(math.Float32bits(float32(term.BF16Round(float64(v))))>>16))
+		default:
+			out = binary.LittleEndian.AppendUint32(out, math.Float32bits(v))
+		}
+	}
+	return out
 }
 
 // RandomWeight adds a weight with pseudo-random contents ([ir.Memory.WriteInit]), for tests

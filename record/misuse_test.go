@@ -64,12 +64,18 @@ func TestMistakesAtTheCall(t *testing.T) {
 		"pool that wraps":             {func(s session) { s.NewPool("p", ir.Scratch).Alloc(ir.F32, 1<<32+1, 1<<32) }, "is too large"},
 		"pool of everything":          {func(s session) { s.NewPool("p", ir.Scratch).Alloc(ir.U8, math.MaxInt64) }, "is too large"},
 
-		"add of integers":    {func(s session) { x := s.Input("i", ir.U32, 4); s.Add(x, x) }, "takes f32, not u32"},
-		"add transposed":     {func(s session) { x := input(s, 2, 3).Transpose(0, 1); s.Add(x, x) }, "is not row-contiguous"},
+		"add of integers":    {func(s session) { x := s.Input("i", ir.U32, 4); s.Add(x, x) }, "takes f32, f16 or bf16, not u32"},
 		"mul of shapes":      {func(s session) { s.Mul(input(s, 2, 3), s.Input("y", ir.F32, 3, 2)) }, "do not fit"},
 		"silu of a scalar":   {func(s session) { s.Silu(s.Input("scalar", ir.F32)) }, "at least one dimension"},
 		"argmax of a scalar": {func(s session) { s.Argmax(s.Input("scalar", ir.F32)) }, "at least one dimension"},
-		"norm transposed":    {func(s session) { s.RMSNorm(input(s, 2, 3).Transpose(0, 1), 1) }, "is not row-contiguous"},
+		"add of two types":   {func(s session) { s.Add(input(s, 4), s.Input("h", ir.F16, 4)) }, "takes operands of one type, not f32[4] and f16[4]"},
+		"no such kernel": {func(s session) {
+			x := s.Input("b", ir.BF16, 1, 128)
+			s.Matmul(x, record.Dense(s.Input("w", ir.BF16, 64, 128)))
+		}, `no function "gemv_bfloat16_bm4_bn1_sm1_sn32_tm4_tn4_nc0_axpby0" (there is gemv_float32_bm1_bn1_sm8_sn4_tm1_tn4_nc0_axpby0, `},
+		"into a strided result": {func(s session) {
+			s.Silu(input(s, 2, 3).Transpose(0, 1), record.Into(s.Output("y", ir.F32, 3, 2)))
+		}, "the result has the strides [1 3] of its operand"},
 		"into a transposed":  {func(s session) { s.Silu(input(s, 3, 2), record.Into(s.Output("y", ir.F32, 2, 3).Transpose(0, 1))) }, "results are row-contiguous"},
 		"copy to other type": {func(s session) { s.CopyTo("copy", s.State("i", ir.U32, 2, 2), input(s, 2, 2)) }, "f32, f16 or bf16, both the same"},
 		"matmul of a scalar": {func(s session) { s.Matmul(s.Input("scalar", ir.F32), record.Dense(input(s, 4, 4))) }, "at least one dimension"},
@@ -99,7 +105,6 @@ func TestMistakesAtTheCall(t *testing.T) {
 			s.KVWrite(cache, input(s, 2, 2, 4), ir.Const(3))
 		}, "5 positions may be more than the 4 of the cache"},
 
-		"softmax transposed":  {func(s session) { s.Softmax(input(s, 2, 3).Transpose(0, 1)) }, "is not row-contiguous"},
 		"softcap of integers": {func(s session) { s.Softcap(s.Input("i", ir.U32, 4), 1) }, "takes f32, not u32"},
 		"topk transposed":     {func(s session) { s.TopK(input(s, 2, 3).Transpose(0, 1), 1) }, "is not row-contiguous"},
 		"weights of integers": {func(s session) { s.WeightedSum(input(s, 2, 3, 4), s.Input("i", ir.U32, 2, 3)) }, "takes f32, not u32"},

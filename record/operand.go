@@ -22,23 +22,47 @@ func (r *Session) dense(op string, t Tensor, want ir.DType) bool {
 	return false
 }
 
-// matrix checks the parts of a Matrix as dense does, and that their shapes fit together.
-func (r *Session) matrix(op string, m Matrix) bool {
+// floats checks that operands have one type, f32, f16 or bf16, and at least one dimension, and reports a mistake if not.
+func (r *Session) floats(op string, ts ...Tensor) bool {
+	for i := range ts {
+		switch t := &ts[i]; {
+		case r.err != nil:
+		case t.bad != nil:
+			r.fail("%s: %s", op, *t.bad)
+		case !t.DType.Float():
+			r.fail("%s takes f32, f16 or bf16, not %s%s", op, t.DType, r.format(t.Shape))
+		case t.DType != ts[0].DType:
+			r.fail("%s takes operands of one type, not %s%s and %s%s", op, ts[0].DType, r.format(ts[0].Shape), t.DType, r.format(t.Shape))
+		case t.Rank() == 0:
+			r.fail("%s: a tensor has at least one dimension", op)
+		case len(t.Strides) != len(t.Shape):
+			r.fail("%s: %s%s has %d strides", op, t.DType, r.format(t.Shape), len(t.Strides))
+		default:
+			continue
+		}
+		return false
+	}
+	return true
+}
+
+// matrix checks the parts of a Matrix as dense does, and that their shapes fit together. t is the type of what it is
+// multiplied by.
+func (r *Session) matrix(op string, m Matrix, t ir.DType) bool {
 	q := m.Q
 	if q == nil {
 		if t := m.Dense; r.err == nil && t.bad == nil && (t.Rank() != 2 || !t.Shape[0].IsConst() || !t.Shape[1].IsConst()) {
 			r.fail("%s: want a dense matrix [N, K] of constant size, not %s", op, r.format(t.Shape))
 			return false
 		}
-		if m.Dense.DType == ir.F16 {
-			return r.dense(op, m.Dense, ir.F16)
+		if t == ir.F32 && m.Dense.DType == ir.F16 {
+			t = ir.F16
 		}
-		return r.dense(op, m.Dense, ir.F32)
+		return r.dense(op, m.Dense, t)
 	}
 	if r.err == nil && (q.N < 1 || q.K < 1 || q.Bits < 1 || q.Group < 1 || q.K%q.Group != 0 || q.K*q.Bits%32 != 0) {
 		r.fail("%s: a quantized matrix [%d, %d] of %d bits in groups of %d: each row must be whole groups and whole 32-bit words", op, q.N, q.K, q.Bits, q.Group)
 	}
-	if !r.dense(op, q.W, ir.U32) || !r.dense(op, q.Scales, ir.F32) || !r.dense(op, q.Biases, ir.F32) {
+	if !r.dense(op, q.W, ir.U32) || !r.dense(op, q.Scales, t) || !r.dense(op, q.Biases, t) {
 		return false
 	}
 	words, groups := ir.Const(q.N*(q.K*q.Bits/32)), ir.Const(q.N*(q.K/q.Group))
@@ -50,7 +74,7 @@ func (r *Session) matrix(op string, m Matrix) bool {
 	return true
 }
 
-// heads checks that t is f32 [L, heads, dim], with heads and dim constant and the elements
+// heads checks that t is [L, heads, dim] of f32, f16 or bf16, with heads and dim constant and the elements
 // of a head contiguous. It reports a mistake if not.
 func (r *Session) heads(op string, t Tensor) bool {
 	switch {
@@ -59,8 +83,8 @@ func (r *Session) heads(op string, t Tensor) bool {
 		r.fail("%s: %s", op, *t.bad)
 	case t.Rank() != 3 || !t.Shape[1].IsConst() || !t.Shape[2].IsConst():
 		r.fail("%s takes [L, heads, dim], with heads and dim constant, not %s", op, r.format(t.Shape))
-	case t.DType != ir.F32 || t.Strides[2] != 1:
-		r.fail("%s takes f32 with the elements of each head contiguous, not %s%s with strides %v", op, t.DType, r.format(t.Shape), t.Strides)
+	case !t.DType.Float() || t.Strides[2] != 1:
+		r.fail("%s takes f32, f16 or bf16 with the elements of each head contiguous, not %s%s with strides %v", op, t.DType, r.format(t.Shape), t.Strides)
 	default:
 		return true
 	}

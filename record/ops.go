@@ -1,6 +1,8 @@
 package record
 
 import (
+	"math"
+
 	"github.com/mlxc/mlxc/ir"
 	"github.com/mlxc/mlxc/record/internal/routes"
 )
@@ -21,99 +23,64 @@ func (r *Session) rows(t Tensor) ir.Affine {
 	return t.Elements()
 }
 
-// RMSNorm normalizes the rows of x [..., K] in f32: x / sqrt(mean(x²) + eps). It has no
+// RMSNorm normalizes the rows of x [..., K] in f32, f16 or bf16: x / sqrt(mean(x²) + eps). It has no
 // weight: as in MLX, the kernel reads a single 1 with stride 0 in its place, and
 // [Session.Mul] multiplies by a weight.
 func (r *Session) RMSNorm(x Tensor, eps float32, o ...Option) Tensor {
-	if !r.dense("rms_norm", x, ir.F32) {
-		return r.broken(ir.F32, x.Rank())
+	const op = "rms_norm"
+	if !r.floats(op, x) {
+		return r.broken(x.DType, x.Rank())
 	}
-	one := r.filled(ir.F32, 1)
-	k := r.last("rms_norm", x)
-	y := r.result("rms_norm", o, ir.F32, x.Shape)
-	function := "rmsfloat32"
-	threads, looped := routes.RowThreads("rms", k)
-	if looped {
-		function = "rms_loopedfloat32"
-	}
-	group := uint32(threads)
-	r.dispatch(call{
-		op: "rms_norm", function: function,
-		kind: ir.Threads, grid: rowGroups(r.rows(x), group), group: [3]uint32{group, 1, 1},
-	}, o,
-		buf(0, x), buf(1, one), buf(2, y), val(3, eps), val(4, uint32(k)), val(5, uint32(0)))
-	return y
+	r.last(op, x)
+	in := []operand{{t: x}, {t: once(r.filled(x.DType, 1))}}
+	return r.send(operation{op, [5]uint64{uint64(math.Float32bits(eps))}}, o, in, nil, func(e *routes.Encoder, a []routes.Array) routes.Array {
+		return e.RMSNorm(a[0], a[1], eps)
+	})
 }
 
-// Mul multiplies f32 tensors elementwise. b has a's shape, or is a single row by which
+// Mul multiplies elementwise tensors of one type: f32, f16 or bf16. b has a's shape, or is a single row by which
 // every row of a is multiplied. The result has a's shape.
 func (r *Session) Mul(a, b Tensor, o ...Option) Tensor {
-	return r.binary("elementwise_mul", "vv_Multiplyfloat32", "g2_Multiplyfloat32", a, b, o)
+	return r.binary("elementwise_mul", "Multiply", a, b, o)
 }
 
 // Add adds elementwise, with the shapes of [Session.Mul].
 func (r *Session) Add(a, b Tensor, o ...Option) Tensor {
-	return r.binary("elementwise_add", "vv_Addfloat32", "g2_Addfloat32", a, b, o)
+	return r.binary("elementwise_add", "Add", a, b, o)
 }
 
-func (r *Session) binary(op, plain, strided string, a, b Tensor, o []Option) Tensor {
-	if !r.dense(op, a, ir.F32) || !r.dense(op, b, ir.F32) {
-		return r.broken(ir.F32, a.Rank())
+func (r *Session) binary(op, kernel string, a, b Tensor, o []Option) Tensor {
+	if !r.floats(op, a, b) {
+		return r.broken(a.DType, a.Rank())
 	}
-	y := r.result(op, o, ir.F32, a.Shape)
-	same := len(a.Shape) == len(b.Shape)
-	for i := 0; same && i < len(a.Shape); i++ {
-		same = a.Shape[i].Equal(b.Shape[i])
+	if k := r.last(op, a); !equalShapes(a.Shape, b.Shape) {
+		if n := b.Elements(); !n.Equal(ir.Const(k)) {
+			r.fail("%s: %s and %s do not fit: the second must have the first's shape or be one row of it", op, r.format(a.Shape), r.format(b.Shape))
+		} else if b.Rank() > 1 {
+			b = b.Reshape(n)
+		}
 	}
-	if n := b.Elements(); same || n.Equal(a.Elements()) && n.Equal(a.Shape[a.Rank()-1]) {
-		n := a.Elements()
-		grid, group := threads1(n)
-		r.dispatch(call{
-			op: op, function: plain,
-			kind: ir.Threads, grid: grid, group: group,
-		}, o,
-			buf(0, a), buf(1, b), buf(2, y))
-		return y
-	}
-	k := r.last(op, a)
-	if !b.Elements().Equal(ir.Const(k)) {
-		r.fail("%s: %s and %s do not fit: the second must have the first's shape or be one row of it", op, r.format(a.Shape), r.format(b.Shape))
-		return y
-	}
-	grid := [3]ir.Extent{ir.Ext(k), {Num: r.rows(a), Div: 1}, ir.Ext(1)}
-	r.dispatch(call{
-		op: op, function: strided,
-		kind: ir.Threads, grid: grid, group: [3]uint32{uint32(min(k, 256)), 1, 1},
-	}, o,
-		buf(0, a), buf(1, b), buf(2, y), val(3, int64(k), int64(1)), val(4, int64(0), int64(1)))
-	return y
+	return r.send(operation{name: op}, o, tensors(a, b), a.Shape, func(e *routes.Encoder, x []routes.Array) routes.Array {
+		return e.Binary(kernel, x[0], x[1], x[0].Type)
+	})
 }
 
 // Silu computes x / (1 + exp(−x)).
-func (r *Session) Silu(x Tensor, o ...Option) Tensor {
-	return r.unary("silu", "v_Silufloat32float32", x, o)
-}
+func (r *Session) Silu(x Tensor, o ...Option) Tensor { return r.unary("silu", "Silu", x, o) }
 
 // Sigmoid computes 1 / (1 + exp(−x)).
-func (r *Session) Sigmoid(x Tensor, o ...Option) Tensor {
-	return r.unary("sigmoid", "v_Sigmoidfloat32float32", x, o)
-}
+func (r *Session) Sigmoid(x Tensor, o ...Option) Tensor { return r.unary("sigmoid", "Sigmoid", x, o) }
 
-func (r *Session) unary(op, function string, x Tensor, o []Option) Tensor {
-	if !r.dense(op, x, ir.F32) {
-		return r.broken(ir.F32, x.Rank())
+func (r *Session) unary(op, kernel string, x Tensor, o []Option) Tensor {
+	if !r.floats(op, x) {
+		return r.broken(x.DType, x.Rank())
 	}
-	y := r.result(op, o, ir.F32, x.Shape)
-	grid, group := threads1(x.Elements())
-	r.dispatch(call{
-		op: op, function: function,
-		kind: ir.Threads, grid: grid, group: group,
-	}, o,
-		buf(0, x), buf(1, y))
-	return y
+	return r.send(operation{name: op}, o, tensors(x), nil, func(e *routes.Encoder, a []routes.Array) routes.Array {
+		return e.Unary(kernel, a[0], a[0].Type)
+	})
 }
 
-// Argmax returns the index of the max of each row of x [..., K], as
+// Argmax returns the index of the max of each row of x [..., K], which is f32, f16 or bf16, as
 // u32 [...]; u32 [1] if x has one dimension. Of equal elements the one with the lowest
 // index counts.
 //
@@ -121,7 +88,7 @@ func (r *Session) unary(op, function string, x Tensor, o []Option) Tensor {
 // part with the highest max. A single dispatch would use only one threadgroup per row. Besides, a pass may fuse the
 // first step into the product that computes the row.
 func (r *Session) Argmax(x Tensor, o ...Option) Tensor {
-	if !r.dense("argmax", x, ir.F32) {
+	if !r.floats("argmax", x) || !r.dense("argmax", x, x.DType) {
 		return r.broken(ir.U32, max(x.Rank()-1, 1))
 	}
 	k := r.last("argmax", x)
@@ -129,18 +96,14 @@ func (r *Session) Argmax(x Tensor, o ...Option) Tensor {
 	if len(shape) == 0 {
 		shape = Dims(1)
 	}
-	y := r.result("argmax", o, ir.U32, shape)
 	rows := r.rows(x)
 	if k >= longRow && k%argmaxPart == 0 && rows.IsConst() && rows.Const <= fewRows {
-		return r.argmaxInSteps(x, y, k, rows, o)
+		return r.argmaxInSteps(x, r.result("argmax", o, ir.U32, shape), k, rows, o)
 	}
-	group := uint32(min(1024, (k+127)/128*32))
-	r.dispatch(call{
-		op: "argmax", function: "argmax_float32",
-		kind: ir.Threads, grid: [3]ir.Extent{ir.Ext(int64(group)), {Num: rows, Div: 1}, ir.Ext(1)}, group: [3]uint32{group, 1, 1},
-	}, o,
-		buf(0, x), buf(1, y), i32(2, rows), val(3, int64(k)), val(4, int64(1)), val(5, uint64(1)), val(6, int64(1)), val(7, uint64(k)))
-	return y
+	x = x.Reshape(rows, ir.Const(k))
+	return r.send(operation{name: "argmax"}, o, tensors(x), shape, func(e *routes.Encoder, a []routes.Array) routes.Array {
+		return e.ArgReduce("argmax", a[0], 1)
+	})
 }
 
 const (
@@ -152,14 +115,14 @@ const (
 // argmaxInSteps records Argmax as two dispatches.
 func (r *Session) argmaxInSteps(x, y Tensor, k int64, rows ir.Affine, o []Option) Tensor {
 	parts := k / argmaxPart
-	top := r.Scratch(ir.F32, rows, ir.Const(parts))
+	top, of := r.Scratch(x.DType, rows, ir.Const(parts)), floatNames[x.DType]
 	r.dispatch(call{
-		op: "max_parts", function: "max_parts_float32",
+		op: "max_parts", function: "max_parts_" + of,
 		grid: [3]ir.Extent{ir.Ext((parts + 63) / 64), {Num: rows, Div: 1}, ir.Ext(1)}, group: [3]uint32{256, 1, 1},
 	}, o,
 		buf(0, x), buf(1, top), val(2, uint32(parts)))
 	r.dispatch(call{
-		op: "argmax", function: "argmax_parts_float32",
+		op: "argmax", function: "argmax_parts_" + of,
 		grid: [3]ir.Extent{{Num: rows, Div: 1}, ir.Ext(1), ir.Ext(1)}, group: [3]uint32{uint32(min(1024, (parts+127)/128*32)), 1, 1},
 	}, o,
 		buf(0, x), buf(1, top), buf(2, y), val(3, uint32(parts)))

@@ -103,7 +103,8 @@ func TestMatmulRoutes(t *testing.T) {
 		{1, 60, 512, 4, 32, "affine_qmv_float_gs_32_b_4_batch_0_pr_0_hgs_0_r_4"},
 		{1, 64, 256, 8, 64, "affine_qmv_fast_float_gs_64_b_8_batch_0_pr_0_hgs_0_r_4"},
 		{5, 64, 64, 8, 64, "affine_qmv_float_gs_64_b_8_batch_0_pr_0_hgs_0_r_4"},
-		{6, 64, 64, 4, 64, "affine_qmm_t_float_gs_64_b_4_alN_true_batch_0"},
+		{13, 64, 64, 4, 64, "affine_qmv_float_gs_64_b_4_batch_0_pr_0_hgs_0_r_4"},
+		{14, 64, 64, 4, 64, "affine_qmm_t_float_gs_64_b_4_alN_true_batch_0"},
 		{40, 60, 64, 4, 32, "affine_qmm_t_float_gs_32_b_4_alN_false_batch_0"},
 	} {
 		r := record.New("t")

@@ -17,6 +17,8 @@ type Session struct {
 
 	names  map[nameKey]string
 	shapes bump.Allocator[ir.Affine]
+	plans  map[string]*plan // see send
+	key    []byte
 }
 
 // fill is a constant in place of a weight or bias that a norm does not have.
@@ -52,7 +54,7 @@ func (s *Session) spell(format string, numbers ...int64) string {
 
 // New returns a session whose graphs are called name. Without settings it only captures.
 func New(name string, with ...Setting) *Session {
-	return &Session{Encoder: NewEncoder(name, with...), names: map[nameKey]string{}, fills: map[fill]Tensor{}}
+	return &Session{Encoder: NewEncoder(name, with...), names: map[nameKey]string{}, fills: map[fill]Tensor{}, plans: map[string]*plan{}}
 }
 
 // Graph ends the recording as [Encoder.Finish] does, which executes it if it is
@@ -167,11 +169,7 @@ func (s *Session) dispatch(c call, o []Option, args ...arg) {
 
 // threads1 returns the one-dimensional grid of n threads in threadgroups of up to 256.
 func threads1(n ir.Affine) ([3]ir.Extent, [3]uint32) {
-	group := uint32(256)
-	if n.IsConst() && n.Const < 256 {
-		group = uint32(max(n.Const, 1))
-	}
-	return [3]ir.Extent{{Num: n, Div: 1}, ir.Ext(1), ir.Ext(1)}, [3]uint32{group, 1, 1}
+	return [3]ir.Extent{{Num: n, Div: 1}, ir.Ext(1), ir.Ext(1)}, groupAlong(n)
 }
 
 // flag returns a function constant of type bool.

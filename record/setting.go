@@ -5,6 +5,7 @@ import (
 
 	"github.com/mlxc/mlxc/backend"
 	"github.com/mlxc/mlxc/internal/environ"
+	"github.com/mlxc/mlxc/record/internal/routes"
 )
 
 // Setting configures an encoder.
@@ -19,6 +20,7 @@ type settings struct {
 	profile  bool           // set by TimeDispatches
 	clock    bool           // set by TimeBarriers
 	err      error          // why these settings are wrong
+	chip     routes.Chip    // set by Chip
 }
 
 // device sets where an encoder executes.
@@ -78,6 +80,21 @@ func TimeDispatches() Setting { return func(s *settings) { s.profile = true } }
 // TimeBarriers measures the host's time for finding and placing barriers, which
 // [Counters.BarrierTime] returns. It costs two clock readings for each dispatch.
 func TimeBarriers() Setting { return func(s *settings) { s.clock = true } }
+
+// usualChip is whose kernels MLX's operations take without the setting [Chip]: a first chip of the M series.
+var usualChip = routes.Chip{Generation: 13, Letter: 'g'}
+
+// Chip makes operations take the kernels that MLX takes on a GPU, by the name of its architecture, such as
+// "applegpu_g16s". Without it they are those of applegpu_g13g.
+func Chip(architecture string) Setting {
+	return func(s *settings) {
+		var c routes.Chip
+		if n, err := fmt.Sscanf(architecture, "applegpu_g%d%c", &c.Generation, &c.Letter); err != nil || n != 2 {
+			s.err = fmt.Errorf("Chip: %q is not the architecture of an Apple GPU, such as applegpu_g16s", architecture)
+		}
+		s.chip = c
+	}
+}
 
 // live reports whether command buffers are executed when they are committed.
 func (s *settings) live() bool { return s.on != nil && !s.deferred }

@@ -79,7 +79,7 @@ func TestOptions(t *testing.T) {
 		{"serial, unretained, groups", metal.Options{Plan: metal.Serial, Unretained: true, Groups: true}},
 		{"indirect, private", metal.Options{Plan: metal.Indirect, Private: true}},
 		{"indirect barriers, measured", metal.Options{Plan: metal.IndirectBarriers, Fences: true, Measured: keeps}},
-	}, 3) {
+	}, 4) {
 		t.Run(x.name, func(t *testing.T) {
 			serve(t, fakemetal.Options{Seed: 5, SampleDispatches: x.options.Fences, IndirectBarriers: true})
 			conform(t, x.options)

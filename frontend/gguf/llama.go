@@ -14,7 +14,7 @@ import (
 // Record returns a module with the graphs "decode" (one token) and "prefill" (n tokens at once), which share weights
 // and KV cache. If ctx is cancelled, it returns its error. The params are pos, the
 // position of the first token; for prefill n, the number of tokens; and with [frontend.Options].Sample temp, top_p,
-// seed_low and seed_high. The input is tokens, i32. The outputs are logits, f32 [vocab], and token, u32 [1], both for the last
+// seed_low and seed_high. The input is tokens, i32. The outputs are logits [vocab], of [frontend.Options].Type, and token, u32 [1], both for the last
 // token.
 func (m *Model) Record(ctx context.Context, o frontend.Options) (_ *ir.Module, err error) {
 	defer mmap.Catch(&err)() // it reads the model's file
@@ -44,7 +44,7 @@ type Llama struct {
 // Step holds the inputs and outputs of one step of a model.
 type Step struct {
 	Tokens record.Tensor // input, i32
-	Logits record.Tensor // output, f32 [vocab], of the last token
+	Logits record.Tensor // output [vocab], of the last token
 	Token  record.Tensor // output, u32 [1]: the index of the max logit, or a drawn one with frontend.Options.Sample
 }
 
@@ -71,6 +71,12 @@ func fill(o *frontend.Options, model int64) error {
 	}
 	if o.Context < 1 || o.Context > model {
 		return fmt.Errorf("context of %d positions: the model has %d", o.Context, model)
+	}
+	if o.Type == ir.Invalid {
+		o.Type = ir.F32
+	}
+	if !o.Type.Float() {
+		return fmt.Errorf("activations of type %s: want f32, f16 or bf16", o.Type)
 	}
 	if o.Prefill == 0 {
 		o.Prefill = min(128, o.Context)
@@ -100,17 +106,14 @@ func (m *Model) weights(ctx context.Context, o frontend.Options) (map[string]ten
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
-		w := tensor{name: t.Name, k: int64(t.Dims[0]), dtype: ir.F32}
+		w := tensor{name: t.Name, k: int64(t.Dims[0]), dtype: o.Type}
 		if len(t.Dims) == 2 {
 			w.n = int64(t.Dims[1])
 		}
 		var a affine
 		switch t.Type.String() {
-		case "F16":
-			w.dtype = ir.F16
-			fallthrough
-		case "F32":
-			w.blob = m.dense(t, o.External)
+		case "F16", "F32":
+			w.dtype, w.blob = m.dense(t, o)
 		case "Q4_0":
 			a = repackQ4(m.File.Data(t), false)
 		case "Q4_1":
@@ -120,7 +123,7 @@ func (m *Model) weights(ctx context.Context, o frontend.Options) (map[string]ten
 		}
 		if a.bits > 0 {
 			w.bits = a.bits
-			w.codes, w.scales, w.biases = ir.NewBlob(a.codes), ir.NewBlob(a.scales), ir.NewBlob(a.biases)
+			w.codes, w.scales, w.biases = ir.NewBlob(a.codes), ir.NewBlob(convert(a.scales, o.Type)), ir.NewBlob(convert(a.biases, o.Type))
 		}
 		out[t.Name] = w
 		if o.Progress != nil {
@@ -148,8 +151,8 @@ func (l *llama) matrix(name string) record.Matrix {
 	}
 	return record.Quantized(record.QTensor{
 		W:      l.Weight(name, w.codes, ir.U32, w.n, w.k*w.bits/32),
-		Scales: l.Weight(name+".scales", w.scales, ir.F32, w.n, w.k/blockElements),
-		Biases: l.Weight(name+".biases", w.biases, ir.F32, w.n, w.k/blockElements),
+		Scales: l.Weight(name+".scales", w.scales, w.dtype, w.n, w.k/blockElements),
+		Biases: l.Weight(name+".biases", w.biases, w.dtype, w.n, w.k/blockElements),
 		N:      w.n, K: w.k, Bits: w.bits, Group: blockElements,
 	})
 }
@@ -193,7 +196,7 @@ func (l *llama) step(pos, rows ir.Affine, capacity int64) Step {
 	l.Group("head")
 	last := x.Row(rows.AddConst(-1)).Reshape(Dims(1, l.Config.Embedding)...)
 	h := l.norm("output_norm", last, l.vector("output_norm.weight"))
-	logits := l.Output("logits", ir.F32, l.Vocab)
+	logits := l.Output("logits", l.options.Type, l.Vocab)
 	l.Matmul(h, head, record.Label("output"), record.Into(logits.Reshape(Dims(1, l.Vocab)...)))
 	token := l.Output("token", ir.U32, 1)
 	row := logits.Reshape(Dims(1, l.Vocab)...)
@@ -235,8 +238,8 @@ func (l *llama) layer(i int64, x record.Tensor, pos, rows ir.Affine) {
 	v := heads(project(h, "attn_v"), l.KVHeads)
 	q = l.Rope(q, pos, l.RopeTheta, true, record.Label("rope_q"))
 	k = l.Rope(k, pos, l.RopeTheta, true, record.Label("rope_k"))
-	kcache := l.State(fmt.Sprintf("k_cache.%d", i), ir.F32, l.options.Context, l.KVHeads, l.HeadDim)
-	vcache := l.State(fmt.Sprintf("v_cache.%d", i), ir.F32, l.options.Context, l.KVHeads, l.HeadDim)
+	kcache := l.State(fmt.Sprintf("k_cache.%d", i), l.options.Type, l.options.Context, l.KVHeads, l.HeadDim)
+	vcache := l.State(fmt.Sprintf("v_cache.%d", i), l.options.Type, l.options.Context, l.KVHeads, l.HeadDim)
 	l.KVWrite(kcache, k, pos, record.Label("k_cache"))
 	l.KVWrite(vcache, v, pos, record.Label("v_cache"))
 	scale := float32(1 / math.Sqrt(float64(l.HeadDim)))

@@ -150,16 +150,26 @@ func supported(t ggufio.Tensor, vector bool) error {
 	return fmt.Errorf("tensor %s: type %s is not supported (F32, F16, Q4_0, Q4_1 and Q8_0 are)", t.Name, t.Type)
 }
 
-// dense returns the contents of an unquantized tensor: a reference into the file if
-// rel, the file's path relative to the module, is given, and a copy otherwise.
-func (m *Model) dense(t ggufio.Tensor, rel string) *ir.Blob {
-	data := m.File.Data(t)
-	if rel == "" {
-		return ir.NewBlob(append([]byte(nil), data...))
+// dense returns the type and contents of an unquantized tensor. Beside activations of f32 they are those of the file: a
+// reference into it if the options give its path, and a copy otherwise. Other types they are converted to, if they are
+// not of that type already.
+func (m *Model) dense(t ggufio.Tensor, o frontend.Options) (ir.DType, *ir.Blob) {
+	data, have := m.File.Data(t), ir.F32
+	if t.Type.String() == "F16" {
+		have = ir.F16
 	}
-	b := ir.ExternalBlob(rel, int64(t.Offset), int64(len(data)), sha256.Sum256(data))
+	if o.Type != ir.F32 && o.Type != have {
+		if have == ir.F16 {
+			data = widen(data)
+		}
+		return o.Type, ir.NewBlob(convert(data, o.Type))
+	}
+	if o.External == "" {
+		return have, ir.NewBlob(append([]byte(nil), data...))
+	}
+	b := ir.ExternalBlob(o.External, int64(t.Offset), int64(len(data)), sha256.Sum256(data))
 	if err := b.Attach(data); err != nil {
 		panic(err) // cannot happen: the length is that of data
 	}
-	return b
+	return have, b
 }

@@ -3,6 +3,9 @@ package gguf
 import (
 	"encoding/binary"
 	"math"
+
+	"github.com/mlxc/mlxc/ir"
+	"github.com/mlxc/mlxc/record"
 )
 
 // affine is a matrix in MLX's affine quantization with groups of 32 elements: codes as
@@ -63,6 +66,24 @@ func repackQ8(data []byte) affine {
 		}
 	}
 	return a
+}
+
+// widen converts f16 elements to f32.
+func widen(data []byte) []byte {
+	out := make([]byte, 2*len(data))
+	for i := range len(data) / 2 {
+		put(out, i, halfToFloat(binary.LittleEndian.Uint16(data[2*i:])))
+	}
+	return out
+}
+
+// convert converts f32 elements to a type.
+func convert(data []byte, t ir.DType) []byte {
+	values := make([]float32, len(data)/4)
+	for i := range values {
+		values[i] = math.Float32frombits(binary.LittleEndian.Uint32(data[4*i:]))
+	}
+	return record.Elements(t, values)
 }
 
 func put(b []byte, i int, v float32) { binary.LittleEndian.PutUint32(b[4*i:], math.Float32bits(v)) }

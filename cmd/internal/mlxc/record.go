@@ -10,6 +10,7 @@ import (
 	"github.com/mlxc/mlxc/cmd/internal/inputs"
 	"github.com/mlxc/mlxc/cmd/internal/output"
 	"github.com/mlxc/mlxc/frontend"
+	"github.com/mlxc/mlxc/ir"
 )
 
 type recordCmd struct {
@@ -17,6 +18,7 @@ type recordCmd struct {
 	Output   string `short:"o" required:"" placeholder:"FILE.mlxg" help:"Graph file to write."`
 	Context  int64  `placeholder:"N" help:"Positions of the KV cache (default: the model's, at most 2048)."`
 	Prefill  int64  `placeholder:"N" help:"Most tokens of one prefill (default: 128)."`
+	Type     string `enum:"f32,f16,bf16" default:"f32" help:"Type of activations, norms, scales, biases and caches: f32, f16 or bf16."`
 	Advance  bool   `default:"true" negatable:"" help:"Make the decode graph advance its position and carry its token to the next replay ($$pos += 1, carry), so that one submission can decode many tokens."`
 	Sample   bool   `help:"Make the graphs draw their token by the params temp, top_p, seed_low and seed_high, so that mlxreplay generate --temp needs no host between tokens."`
 	External bool   `help:"Leave unquantized weights in the model file and refer to them."`
@@ -47,7 +49,11 @@ func (c *recordCmd) Run(env *cli.Env) error {
 	defer m.Close()
 	progress := cli.StartProgress(env.Stderr, "recording")
 	defer progress.End()
-	o := frontend.Options{Context: c.Context, Prefill: c.Prefill, Advance: c.Advance, Sample: c.Sample, Progress: progress.Set}
+	typ, err := ir.ParseDType(c.Type)
+	if err != nil {
+		return err
+	}
+	o := frontend.Options{Type: typ, Context: c.Context, Prefill: c.Prefill, Advance: c.Advance, Sample: c.Sample, Progress: progress.Set}
 	if c.External {
 		if in.Pipe() {
 			return cli.BadUsage("--external: %s is a pipe, but a graph can only refer to a file", cli.Quote(c.Model))

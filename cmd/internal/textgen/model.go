@@ -11,6 +11,7 @@ import (
 	"github.com/mlxc/mlxc/backend"
 	"github.com/mlxc/mlxc/frontend"
 	"github.com/mlxc/mlxc/ir"
+	"github.com/mlxc/mlxc/msl/term"
 	"github.com/mlxc/mlxc/replay"
 	"github.com/mlxc/mlxc/tokenizer"
 )
@@ -80,7 +81,7 @@ func Open(ctx context.Context, d backend.Device, m *ir.Module, o replay.Options)
 	if other := many.position; other.Max < pos.Max {
 		return nil, fmt.Errorf("%s has %s up to %s, %s up to %s: both write the same cache", many, many.param(other.Name), other.Format(other.Max), one, pos.Format(pos.Max))
 	}
-	if many.logits != one.logits {
+	if many.logits != one.logits || many.number != one.number {
 		return nil, fmt.Errorf("%s has %s of %d bytes, %s of %d: want one vocabulary", many, many.memory(many.names.Logits), many.logits, one, one.logits)
 	}
 	if out.batch, err = many.batch(); err != nil {
@@ -181,7 +182,7 @@ func (m *Model) Generate(ctx context.Context, prompt []int32, o Options) (*Resul
 	if !(o.Temp >= 0) || math.IsInf(o.Temp, 0) || !(o.TopP > 0 && o.TopP <= 1) {
 		return nil, fmt.Errorf("temperature %v or top-p %v makes no sense (want temperature ≥ 0, 0 < top-p ≤ 1)", o.Temp, o.TopP)
 	}
-	vocab := int32(m.decode.logits / 4)
+	vocab := int32(m.decode.logits / m.decode.number.Size())
 	var raw []byte
 	if err := m.checkBurst(o); err != nil {
 		return nil, err
@@ -226,7 +227,7 @@ func (m *Model) Generate(ctx context.Context, prompt []int32, o Options) (*Resul
 			if err := g.ReadOutput(g.names.Logits, raw); err != nil {
 				return nil, err
 			}
-			logits = floats(raw)
+			logits = floats(raw, g.number)
 		}
 		if o.Logits != nil {
 			o.Logits(logits)
@@ -318,10 +319,18 @@ func (m *Model) run(ctx context.Context, g *step, tokens []int32, pos int, o Opt
 	return g, err
 }
 
-func floats(b []byte) []float32 {
-	out := make([]float32, len(b)/4)
+// floats returns elements of type t, which is f32, f16 or bf16, as f32.
+func floats(b []byte, t ir.DType) []float32 {
+	out := make([]float32, int64(len(b))/t.Size())
 	for i := range out {
-		out[i] = math.Float32frombits(binary.LittleEndian.Uint32(b[4*i:]))
+		switch t {
+		case ir.F16:
+			out[i] = float32(term.F16Value(binary.LittleEndian.Uint16(b[2*i:])))
+		case ir.BF16:
+			out[i] = math.Float32frombits(uint32(binary.LittleEndian.Uint16(b[2*i:])) << 16)
+		default:
+			out[i] = math.Float32frombits(binary.LittleEndian.Uint32(b[4*i:]))
+		}
 	}
 	return out
 }

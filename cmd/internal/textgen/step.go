@@ -16,7 +16,8 @@ type step struct {
 	*replay.Graph
 	names    frontend.Step
 	position ir.Param
-	logits   int64 // bytes of its output for logits
+	logits   int64    // bytes of its output for logits
+	number   ir.DType // a logit
 }
 
 // maxContext bounds the number of positions, because the sum of a position and a batch
@@ -76,7 +77,7 @@ func (s *step) check() error {
 		types  []ir.DType
 		size   *int64
 	}{
-		{s.names.Tokens, ir.Input, []ir.DType{ir.I32, ir.U32}, nil}, {s.names.Logits, ir.Output, []ir.DType{ir.F32}, &s.logits},
+		{s.names.Tokens, ir.Input, []ir.DType{ir.I32, ir.U32}, nil}, {s.names.Logits, ir.Output, []ir.DType{ir.F32, ir.F16, ir.BF16}, &s.logits},
 		{s.names.Token, ir.Output, []ir.DType{ir.I32, ir.U32}, nil},
 	} {
 		size, _ := s.Size(want.memory, want.kind)
@@ -91,8 +92,12 @@ func (s *step) check() error {
 			return fmt.Errorf("%s: %s is %s, want %s", s, s.memory(want.memory), t, want.types[0])
 		}
 	}
-	if s.logits%4 != 0 {
-		return fmt.Errorf("%s has %s of %d bytes: want f32", s, s.memory(s.names.Logits), s.logits)
+	memory, _ := g.MemoryNamed(s.names.Logits)
+	if s.number = g.Memories[memory].DType; !s.number.Valid() {
+		s.number = ir.F32
+	}
+	if s.logits%s.number.Size() != 0 {
+		return fmt.Errorf("%s has %s of %d bytes: want %s", s, s.memory(s.names.Logits), s.logits, s.number)
 	}
 	return nil
 }

@@ -47,8 +47,8 @@ func (c Compiler) Command(ctx context.Context, args ...string) *exec.Cmd {
 
 // Link returns a command that links a shared object from others, and from nothing else; args are `-o OUT IN…`.
 func (c Compiler) Link(ctx context.Context, args ...string) *exec.Cmd {
-	if len(c.prefix) > 0 { // zig, which brings lld
-		cmd := exec.CommandContext(ctx, c.Path, append([]string{"ld.lld", "-shared"}, args...)...)
+	if len(c.prefix) > 0 { // zig, which brings lld; for one small object threads cost more than they bring
+		cmd := exec.CommandContext(ctx, c.Path, append([]string{"ld.lld", "-shared", "--threads=1"}, args...)...)
 		cmd.Env = append(os.Environ(), "LC_ALL=C")
 		return cmd
 	}

@@ -111,7 +111,8 @@ func Compile(ctx context.Context, name, source string, o Options) (*Unit, error)
 		args = append(args, "-DMSL_FAST_MATH")
 	}
 	if o.Lines {
-		args = append(args, "-gline-tables-only")
+		// Without the name of this run's folder, so that the same source gives the same text, which caches are keyed by.
+		args = append(args, "-gline-tables-only", "-fdebug-compilation-dir=.")
 	}
 	out := dir.Name + ".ll"
 	if o.Unset {

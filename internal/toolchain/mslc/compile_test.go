@@ -263,6 +263,16 @@ func TestOneKernelOfMany(t *testing.T) {
 	assert.EqualError(t, err, `k.metal: there is no kernel "c" among 2`)
 }
 
+// TestSameText: a source gives the same module each time, also with lines, for caches of compiled kernels are keyed by it.
+func TestSameText(t *testing.T) {
+	const source = "kernel void k(device float* x [[buffer(0)]]) {\n  x[0] = exp(x[1]);\n}\n"
+	for _, o := range []mslc.Options{{}, {Lines: true}, {Lines: true, Unset: true}} {
+		_, first := compile(t, source, o)
+		_, again := compile(t, source, o)
+		assert.Equal(t, first, again, "%+v", o)
+	}
+}
+
 func TestLines(t *testing.T) {
 	_, m := compile(t, "kernel void k(device float* x [[buffer(0)]]) {\n  x[0] = exp(x[1]);\n}\n", mslc.Options{Lines: true})
 	assert.Regexp(t, `@air\.exp\.f32\(.*!dbg`, m)

@@ -72,6 +72,9 @@ func (a Array) rowContiguous() bool {
 	return true
 }
 
+// RowContiguous is [Array.rowContiguous] for those who are handed a result.
+func (a Array) RowContiguous() bool { return a.rowContiguous() }
+
 // columnContiguous is rowContiguous with the order of the dimensions reversed.
 func (a Array) columnContiguous() bool {
 	next := ir.Const(1)

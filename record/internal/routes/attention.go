@@ -1,6 +1,7 @@
 package routes
 
 import (
+	"fmt"
 	"math"
 
 	"github.com/mlxc/mlxc/ir"
@@ -119,11 +120,11 @@ func (e *Encoder) Attention(q, k, v Array, o Attention) Array {
 	}
 	o.Causal = o.Causal && e.at(q.Dim(2)) > 1
 	keys, shared := e.at(k.Dim(2)), e.fixed(k.Dim(1)) < e.fixed(q.Dim(1))
+	var ways []way
 	if e.Chip.large() && keys >= twoPassFrom.large || shared && keys >= twoPassFrom.shared {
-		e.twoPassAttention(q, k, v, out, o)
-	} else {
-		e.vectorAttention(q, k, v, out, o)
+		ways = append(ways, e.twoPasses(q, k, v, out, o))
 	}
+	e.take(append(ways, way{vectorName("sdpa_vector", q, v), func() { e.vectorAttention(q, k, v, out, o) }}))
 	return out
 }
 
@@ -198,9 +199,13 @@ func (e *Encoder) vectorMask(slot int, m Array, added bool) {
 	e.i32(slot+4, head)
 }
 
+// vectorName spells a kernel of a query at a time.
+func vectorName(form string, q, v Array) string {
+	return fmt.Sprintf("%s_%s_%d_%d", form, metal(q.Type), q.Dim(-1).Const, v.Dim(-1).Const)
+}
+
 func (e *Encoder) vectorAttention(q, k, v, out Array, o Attention) {
 	heads := e.fixed(q.Dim(1))
-	e.kernel("sdpa_vector_%s_%d_%d", metal(q.Type), e.fixed(q.Dim(-1)), e.fixed(v.Dim(-1)))
 	added := e.vectorConstants(q, o)
 	e.input(0, q)
 	e.input(1, k)
@@ -220,21 +225,27 @@ func (e *Encoder) vectorAttention(q, k, v, out Array, o Attention) {
 	e.threadgroups(grid(q.Dim(0).Scale(heads), q.Dim(2), ir.Const(1)), 1024, 1, 1)
 }
 
-func (e *Encoder) twoPassAttention(q, k, v, out Array, o Attention) {
-	heads, keyHeads, queries := e.fixed(q.Dim(1)), e.fixed(k.Dim(1)), e.fixed(q.Dim(2))
+// twoPasses is attention by the kernel that splits the keys among threadgroups.
+func (e *Encoder) twoPasses(q, k, v, out Array, o Attention) way {
+	heads, keyHeads, queries := e.fixed(q.Dim(1)), e.fixed(k.Dim(1)), e.at(q.Dim(2))
 	width, values, keys := e.fixed(q.Dim(-1)), e.fixed(v.Dim(-1)), e.at(k.Dim(2))
 	form := ""
 	if !o.Mask.Present() && !o.Sinks.Present() && queries == 1 && heads == 8*keyHeads &&
 		width == values && (width == 64 || width == 128) && keys >= 8192 {
 		form = "_gqa"
 	}
+	return way{vectorName("sdpa_vector_2pass_1"+form, q, v), func() { e.twoPassAttention(q, k, v, out, o) }}
+}
+
+func (e *Encoder) twoPassAttention(q, k, v, out Array, o Attention) {
+	heads, keyHeads, queries := e.fixed(q.Dim(1)), e.fixed(k.Dim(1)), e.fixed(q.Dim(2))
+	values, keys := e.fixed(v.Dim(-1)), e.at(k.Dim(2))
 	shared := heads / keyHeads
 	blocks := e.Chip.blocks(shared*queries, keys)
 	outside := with(out.Shape[:3], ir.Const(blocks))
 	parts := e.temporary(q.Type, with(outside, ir.Const(values))...)
 	sums, maxima := e.temporary(ir.F32, outside...), e.temporary(ir.F32, outside...)
 
-	e.kernel("sdpa_vector_2pass_1%s_%s_%d_%d", form, metal(q.Type), width, values)
 	added := e.vectorConstants(q, o)
 	e.next.Constants = append(e.next.Constants, Constant{Index: 26, Value: blocks})
 	e.input(0, q)

@@ -72,44 +72,39 @@ func (e *Encoder) copyAt(kind copyKind, from, to Array, shape, fromStrides, toSt
 	types := plain(from.Type) + plain(to.Type)
 	if kind == copyScalar || kind == copyVector {
 		n := to.stored()
-		each := e.eachThread(to.Type, n)
-		name := map[copyKind]string{copyScalar: "s", copyVector: "v"}[kind]
+		form := map[copyKind]string{copyScalar: "s", copyVector: "v"}[kind]
 		large := e.at(n) > math.MaxUint32
-		switch {
-		case large:
-			name += "2"
-		case each > 1:
-			name += "n"
-		}
-		e.kernel("%s_copy%s", name, types)
+		name, each := e.several(form, "_copy"+types, large, e.eachThread(to.Type, n))
+		e.next.Kernel = name
 		e.inputAt(0, from, at.from)
 		e.outputAt(1, to, at.to)
 		e.linear(2, n, each, large, to)
 		return
 	}
 	shape, strides := e.collapse(shape, fromStrides, toStrides)
-	name, each := "g", int64(1)
+	form, each := "g", int64(1)
 	if kind == copyBoth {
-		name = "gg"
+		form = "gg"
 	}
 	large := e.at(from.stored()) > math.MaxInt32 || e.at(to.stored()) > math.MaxInt32
-	if len(shape) <= 3 {
-		name += fmt.Sprint(len(shape))
-	} else {
+	dynamic := at.dynamicFrom.Present() || at.dynamicTo.Present()
+	tail := "_copy" + types
+	if dynamic {
+		tail = "_dynamic" + tail
+	}
+	if large {
+		tail = "large" + tail
+	}
+	kernel := func(rank int) string { return fmt.Sprintf("%s%d%s", form, rank, tail) }
+	shape, strides = e.widened(kernel, shape, strides)
+	e.next.Kernel = kernel(len(shape))
+	if len(shape) > 3 {
 		each = 2
 		if large {
 			each = 4
 		}
-		name += fmt.Sprintf("n%d", each)
+		e.kernel("%sn%d%s", form, each, tail)
 	}
-	if large {
-		name += "large"
-	}
-	dynamic := at.dynamicFrom.Present() || at.dynamicTo.Present()
-	if dynamic {
-		name += "_dynamic"
-	}
-	e.kernel("%s_copy%s", name, types)
 	e.inputAt(0, from, at.from)
 	e.outputAt(1, to, at.to)
 	if len(shape) > 3 {

@@ -107,9 +107,9 @@ func (e *Encoder) Unary(op string, x Array, t ir.DType) Array {
 		}
 		out.Type, out.Spare = t, false
 		n := x.stored()
-		each := e.eachThread(x.Type, n)
 		large := e.at(n) > math.MaxUint32
-		e.kernel("v%s_%s%s%s", linearSuffix(large, each), op, plain(x.Type), plain(t))
+		name, each := e.several("v", "_"+op+plain(x.Type)+plain(t), large, e.eachThread(x.Type, n))
+		e.next.Kernel = name
 		e.input(0, x)
 		e.output(1, out)
 		e.linear(2, n, each, large, out)
@@ -168,19 +168,19 @@ func (e *Encoder) Binary(op string, a, b Array, t ir.DType) Array {
 	shape := broadcastShapes(a.Shape, b.Shape)
 	a, b = a.broadcast(shape), b.broadcast(shape)
 	form := e.binaryForm(a, b)
+	form.general = form.general || !e.has(form.name+"_"+op+plain(a.Type))
 	out := e.binaryResult(form, a, b, t)
 	if form.general {
 		e.generalElements(op, plain(a.Type), []Array{a, b}, out)
 		return out
 	}
 	n := out.stored()
-	each := e.eachThread(a.Type, n)
 	large := e.at(n) > math.MaxUint32
-	suffix := linearSuffix(large, each)
-	if form.name == "ss" {
-		suffix = ""
+	name, each := form.name+"_"+op+plain(a.Type), int64(1)
+	if form.name != "ss" {
+		name, each = e.several(form.name, "_"+op+plain(a.Type), large, e.eachThread(a.Type, n))
 	}
-	e.kernel("%s%s_%s%s", form.name, suffix, op, plain(a.Type))
+	e.next.Kernel = name
 	e.input(0, a)
 	e.input(1, b)
 	e.output(2, out)
@@ -228,18 +228,16 @@ func (e *Encoder) generalElements(op, types string, in []Array, out Array) {
 		layouts = append(layouts, a.Strides)
 	}
 	shape, strides := e.collapse(out.Shape, append(layouts, out.Strides)...)
-	each := int64(2)
+	each, tail := int64(2), "_"+op+types
 	if large {
-		each = 4
+		each, tail = 4, "large"+tail
 	}
-	name := fmt.Sprintf("g%d", len(shape))
+	kernel := func(rank int) string { return fmt.Sprintf("g%d%s", rank, tail) }
+	shape, strides = e.widened(kernel, shape, strides)
+	e.next.Kernel = kernel(len(shape))
 	if len(shape) > 3 {
-		name = fmt.Sprintf("gn%d", each)
+		e.kernel("gn%d%s", each, tail)
 	}
-	if large {
-		name += "large"
-	}
-	e.kernel("%s_%s%s", name, op, types)
 	for i, a := range in {
 		e.input(i, a)
 	}
@@ -292,9 +290,9 @@ func (e *Encoder) Select(condition, a, b Array) Array {
 		return out
 	}
 	n := out.stored()
-	each := e.eachThread(a.Type, n)
 	large := e.at(n) > math.MaxInt32
-	e.kernel("%s%s_Select%s", form.name, linearSuffix(large, each), plain(a.Type))
+	name, each := e.several(form.name, "_Select"+plain(a.Type), large, e.eachThread(a.Type, n))
+	e.next.Kernel = name
 	e.input(0, condition)
 	e.input(1, a)
 	e.input(2, b)

@@ -50,8 +50,12 @@ type Number struct {
 // Encoder takes operations and keeps what is sent for them. The zero value but for Chip and Most is
 // ready. An operation that the encoder cannot send as asked leaves an error in Err.
 type Encoder struct {
-	Chip Chip
-	Most []uint32 // the greatest value of each param
+	Chip    Chip
+	Version Version
+	Most    []uint32 // the greatest value of each param
+	// Has reports whether there is a kernel; nil stands for all of MLX's. Where MLX has several kernels for an
+	// operation, the first one that there is is taken, in the order in which MLX prefers them.
+	Has  func(kernel string) bool
 	Sent []Dispatch
 	Err  error
 

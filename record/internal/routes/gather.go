@@ -46,7 +46,7 @@ func (e *Encoder) GatherQMM(x Array, m Matrix, lhs, rhs Array, sorted bool) Arra
 		form, tile := "gather_qvm", p.columnTile()
 		if m.Transposed {
 			form, tile = "gather_qmv", 8
-			if p.fast() {
+			if p.fast(Commit846d1762) { // of 0.32.4 too
 				form = "gather_qmv_fast"
 			}
 		}

@@ -60,7 +60,7 @@ const wideFrom = 15
 // fastStep is how much of K a simdgroup of qmv_fast reads in a step, by bits.
 var fastStep = map[int64]int64{2: 512, 3: 512, 4: 512, 5: 512, 6: 256, 8: 256}
 
-// splitWide is the inner dimension from which on qvm splits it: 8 parts, and 32 above 8192.
+// splitWide is the inner dimension from which on qvm splits it.
 const splitWide = 1024
 
 // quantizedProduct is what routes of quantized products ask for.
@@ -96,30 +96,40 @@ func (e *Encoder) QuantizedMatmul(x Array, m Matrix) Array {
 		p.rows, p.batch = x.Dim(-2), product(out.Shape[:out.Rank()-2])
 	}
 	p.batched = e.at(p.batch) > 1
-	rows := e.at(p.rows)
-	switch {
-	case rows >= e.Chip.matrixFrom(m, p.k, p.n):
-		split := int64(1)
-		if m.Transposed && !p.batched && p.rows.IsConst() {
-			split = splitRows(rows, p.k, p.n, m.Group)
-		}
-		if split > 1 {
-			e.qmmSplit(p, split)
-		} else {
-			e.qmm(p)
-		}
-	case m.Transposed && (p.k == 64 || p.k == 128) && m.Bits&(m.Bits-1) == 0:
-		e.qmvQuad(p)
-	case m.Transposed && rows >= 2 && e.Chip.Generation >= wideFrom:
-		e.qmvWide(p, rows)
-	case m.Transposed:
-		e.qmv(p)
-	case p.k < splitWide:
-		e.qvm(p)
-	default:
-		e.qvmSplit(p)
-	}
+	e.take(e.quantizedWays(p))
 	return out
+}
+
+// quantizedWays lists how a quantized product can be sent, what MLX takes first.
+func (e *Encoder) quantizedWays(p quantizedProduct) (ways []way) {
+	rows, m := e.at(p.rows), p.m
+	add := func(when bool, kernel string, send func()) {
+		if when {
+			ways = append(ways, way{kernel, send})
+		}
+	}
+	split := int64(1)
+	if m.Transposed && !p.batched && p.rows.IsConst() {
+		split = splitRows(rows, p.k, p.n, m.Group)
+	}
+	many := rows >= e.Chip.matrixFrom(m, p.k, p.n)
+	add(many && split > 1, p.name("qmm_t_splitk")+aligned(p.n, 32), func() { e.qmmSplit(p, split) })
+	add(many && m.Transposed, p.name("qmm_t")+aligned(p.n, 32)+p.batchName(), func() { e.qmm(p) })
+	add(many && !m.Transposed, p.name("qmm_n")+p.batchName(), func() { e.qmm(p) })
+	if !m.Transposed {
+		add(p.k < splitWide, p.name("qvm")+p.batchName(), func() { e.qvm(p) })
+		parts := splitParts(p.k)
+		add(p.k >= splitWide, fmt.Sprintf("%s_spk_%d", p.name("qvm_split_k"), parts), func() { e.qvmSplit(p, parts) })
+		return ways
+	}
+	add((p.k == 64 || p.k == 128) && m.Bits&(m.Bits-1) == 0, fmt.Sprintf("%s_d_%d%s", p.name("qmv_quad"), p.k, p.batchName()),
+		func() { e.qmvQuad(p) })
+	tile := ceil(rows, ceil(rows, 5))
+	add(rows >= 2 && e.Chip.Generation >= wideFrom, fmt.Sprintf("%s_nv_%d_kl_8%s", p.name("qmv_wide"), tile, p.batchName()),
+		func() { e.qmvWide(p, tile) })
+	add(p.fast(e.Version), p.vectorName(e.Version, "qmv_fast"), func() { e.qmv(p) })
+	add(true, p.vectorName(e.Version, "qmv"), func() { e.qmv(p) })
+	return ways
 }
 
 // outer returns N.
@@ -196,28 +206,33 @@ func (e *Encoder) batchShapes(slot int, p quantizedProduct) {
 }
 
 func (e *Encoder) qmvQuad(p quantizedProduct) {
-	e.kernel("%s_d_%d%s", p.name("qmv_quad"), p.k, p.batchName())
 	e.batchShapes(e.operands(p, p.out, ir.Const(p.k), ir.Const(p.n)), p)
 	e.threadgroups(grid(p.rows, ir.Const(ceil(p.n, 64)), p.batch), 32, 1, 1)
 }
 
 // qmvWide takes up to five rows at a time: as few tiles of rows as cover them, and the least tile that does.
-func (e *Encoder) qmvWide(p quantizedProduct, rows int64) {
-	tile := ceil(rows, ceil(rows, 5))
-	e.kernel("%s_nv_%d_kl_8%s", p.name("qmv_wide"), tile, p.batchName())
+func (e *Encoder) qmvWide(p quantizedProduct, tile int64) {
 	e.batchShapes(e.operands(p, p.out, ir.Const(p.k), ir.Const(p.n), p.rows), p)
 	e.threadgroups([3]ir.Extent{tiles(p.rows, tile), ir.Ext(ceil(p.n, 8)), {Num: p.batch, Div: 1}}, 32, 2, 1)
 }
 
-// fast reports whether qmv_fast takes a matrix.
-func (p quantizedProduct) fast() bool { return p.n%8 == 0 && p.k%fastStep[p.m.Bits] == 0 }
+// fast reports whether qmv_fast takes a matrix. That of 0.32.4 has a variant for partial rows: N that is not a
+// multiple of 8.
+func (p quantizedProduct) fast(v Version) bool {
+	return (p.n%8 == 0 || v == Release0_32_4) && p.k%fastStep[p.m.Bits] == 0
+}
+
+// vectorName returns the name of qmv or qmv_fast. 0.32.4 also says whether rows are partial, whether there is a scale for
+// all, and how many results a simdgroup computes.
+func (p quantizedProduct) vectorName(v Version, form string) string {
+	name := p.name(form) + p.batchName()
+	if v == Release0_32_4 {
+		name += fmt.Sprintf("_pr_%d_hgs_0_r_4", digit(form == "qmv_fast" && p.n%8 != 0))
+	}
+	return name
+}
 
 func (e *Encoder) qmv(p quantizedProduct) {
-	form := "qmv"
-	if p.fast() {
-		form = "qmv_fast"
-	}
-	e.kernel("%s%s", p.name(form), p.batchName())
 	e.batchShapes(e.operands(p, p.out, ir.Const(p.k), ir.Const(p.n)), p)
 	e.threadgroups(grid(p.rows, ir.Const(ceil(p.n, 8)), p.batch), 32, 2, 1)
 }
@@ -226,17 +241,20 @@ func (e *Encoder) qmv(p quantizedProduct) {
 func (p quantizedProduct) columnTile() int64 { return 2 * min(p.m.Group, 32) }
 
 func (e *Encoder) qvm(p quantizedProduct) {
-	e.kernel("%s%s", p.name("qvm"), p.batchName())
 	e.batchShapes(e.operands(p, p.out, ir.Const(p.k), ir.Const(p.n)), p)
 	e.threadgroups(grid(p.rows, ir.Const(ceil(p.n, p.columnTile())), p.batch), 32, 2, 1)
 }
 
-// qvmSplit computes parts of K side by side, as a batch of products, and adds them up.
-func (e *Encoder) qvmSplit(p quantizedProduct) {
-	split := int64(8)
-	if p.k > 8192 {
-		split = 32
+// splitParts is in how many parts qvm_split_k computes a product.
+func splitParts(k int64) int64 {
+	if k > 8192 {
+		return 32
 	}
+	return 8
+}
+
+// qvmSplit computes parts of K side by side, as a batch of products, and adds them up.
+func (e *Encoder) qvmSplit(p quantizedProduct, split int64) {
 	part := ceil(p.k, split)
 	rank := p.out.Rank()
 	shape := append(with(p.out.Shape[:rank-2], ir.Const(split)), p.out.Shape[rank-2:]...)
@@ -251,7 +269,6 @@ func (e *Encoder) qvmSplit(p quantizedProduct) {
 		a.Shape[a.Rank()-2] = ir.Const(p.k / split)
 	}
 
-	e.kernel("%s_spk_%d", p.name("qvm_split_k"), split)
 	slot := e.shapes(e.operands(p, parts, ir.Const(part), ir.Const(p.n)), q)
 	e.i32(slot, ir.Const(p.k-(split-1)*part))
 	e.threadgroups(grid(p.rows, ir.Const(ceil(p.n, p.columnTile())), p.batch.Scale(split)), 32, 2, 1)
@@ -267,11 +284,6 @@ func splitDimension(a Array, split int64, stride Size) Array {
 }
 
 func (e *Encoder) qmm(p quantizedProduct) {
-	form, tail := "qmm_n", ""
-	if p.m.Transposed {
-		form, tail = "qmm_t", aligned(p.n, 32)
-	}
-	e.kernel("%s%s%s", p.name(form), tail, p.batchName())
 	e.batchShapes(e.operands(p, p.out, ir.Const(p.k), ir.Const(p.n), p.rows), p)
 	e.threadgroups([3]ir.Extent{ir.Ext(ceil(p.n, 32)), tiles(p.rows, 32), {Num: p.batch, Div: 1}}, 32, 2, 2)
 }
@@ -290,7 +302,6 @@ func splitRows(rows, k, n, group int64) int64 {
 func (e *Encoder) qmmSplit(p quantizedProduct, split int64) {
 	parts := e.temporary(p.x.Type, append(sizes(split), p.out.Shape...)...)
 	stride := p.rows.Scale(p.n)
-	e.kernel("%s%s", p.name("qmm_t_splitk"), aligned(p.n, 32))
 	e.operands(p, parts, ir.Const(p.k), ir.Const(p.n), p.rows, ir.Const(p.k/split), stride)
 	e.threadgroups([3]ir.Extent{ir.Ext(ceil(p.n, 32)), tiles(p.rows, 32), ir.Ext(split)}, 32, 2, 2)
 	e.columnReduce(sum, parts, p.out, []int{0}, reduction{shape: sizes(split), strides: []Size{parts.Stride(0)}})

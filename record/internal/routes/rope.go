@@ -12,6 +12,9 @@ type Rope struct {
 	Traditional bool
 	Base, Scale float32 // Base is not used where frequencies are given
 	Backward    bool
+	// Together: the result of x [1, H, T, D] has the heads of a position together, as [T, H, D]. MLX's kernel can, but its
+	// host code never asks for it.
+	Together bool
 }
 
 // ropeHeads is how many heads a thread of rope takes.
@@ -36,6 +39,9 @@ func (e *Encoder) Rope(x, offset, freqs Array, r Rope) Array {
 	var out Array
 	strides := []Size{matrix, x.Stride(-2), x.Stride(-1)}
 	switch {
+	case r.Together:
+		out = e.temporary(x.Type, x.Shape...)
+		strides = x.Strides[1:]
 	case r.Dims < e.fixed(width) && x.rowContiguous():
 		out = e.vectorCopy(x, x.Type)
 		in = out
@@ -61,6 +67,9 @@ func (e *Encoder) Rope(x, offset, freqs Array, r Rope) Array {
 		strides = []Size{matrix, out.Stride(-2), out.Stride(-1)}
 	}
 	outStrides := []Size{matrix, out.Stride(-2), out.Stride(-1)}
+	if r.Together {
+		outStrides = []Size{width, times(heads, width), ir.Const(1)}
+	}
 
 	name := "rope_"
 	single := x.rowContiguous() && isOne(length) && isOne(offset.Elements())

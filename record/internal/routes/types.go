@@ -14,3 +14,6 @@ var names = map[ir.DType]struct{ plain, metal string }{
 
 func plain(t ir.DType) string { return names[t].plain }
 func metal(t ir.DType) string { return names[t].metal }
+
+// TypeName is the name of a type in kernels' names that have Metal's types: float, float16_t, bfloat16_t.
+func TypeName(t ir.DType) string { return metal(t) }

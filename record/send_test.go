@@ -1,0 +1,116 @@
+package record_test
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/mlxc/mlxc/backend/cpu"
+	"github.com/mlxc/mlxc/ir"
+	"github.com/mlxc/mlxc/record"
+)
+
+// Operands that a kernel cannot read are copied where MLX copies them, and the results are those of contiguous
+// operands. The copies lie in memory that is given back.
+func TestStridedOperands(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		do    func(s *record.Session, x record.Tensor) record.Tensor
+		sends []string
+	}{
+		{"norm", func(s *record.Session, x record.Tensor) record.Tensor { return s.RMSNorm(x, 1e-5) }, []string{"g2_copyfloat32float32", "rmsfloat32"}},
+		{"softmax", func(s *record.Session, x record.Tensor) record.Tensor { return s.Softmax(x) }, []string{"g2_copyfloat32float32", "block_softmax_float32"}},
+		{"add", func(s *record.Session, x record.Tensor) record.Tensor { return s.Add(x, x) }, []string{"vv_Addfloat32"}},
+		{"add of a row", func(s *record.Session, x record.Tensor) record.Tensor {
+			return s.Add(x, x.Row(ir.Const(1)))
+		}, []string{"g2_Addfloat32"}},
+		{"silu", func(s *record.Session, x record.Tensor) record.Tensor { return s.Silu(x) }, []string{"v_Silufloat32float32"}},
+		{"product", func(s *record.Session, x record.Tensor) record.Tensor {
+			return s.Matmul(x, record.Quantized(record.QTensor{
+				W: s.RandomWeight("w", 1, ir.U32, 8, 4), Scales: s.RandomWeight("s", 2, ir.F32, 8, 1), Biases: s.RandomWeight("b", 3, ir.F32, 8, 1),
+				N: 8, K: 32, Bits: 4, Group: 32,
+			}))
+		}, []string{"g2_copyfloat32float32", "affine_qmv_float_gs_32_b_4_batch_0_pr_0_hgs_0_r_4"}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			s := record.New("t", record.Live(cpu.New(1)), record.Capture())
+			defer s.Close()
+			wide := s.RandomWeight("x", 7, ir.F32, 32, 3)
+			x := wide.Transpose(0, 1)
+			mark := s.ScratchMark()
+			y := c.do(s, x)
+			require.NoError(t, s.Err())
+			require.Equal(t, mark+256*record.Mark((y.Elements().Const*4+255)/256), s.ScratchMark(), "the copy was not given back")
+			out := s.Output("y", ir.F32, y.Shape[0].Const, y.Shape[1].Const)
+			s.CopyTo("copy", out, y)
+			flat := s.Scratch(ir.F32, x.Shape...)
+			s.CopyTo("copy", flat, x)
+			want := s.Output("want", ir.F32, y.Shape[0].Const, y.Shape[1].Const)
+			s.CopyTo("copy", want, c.do(s, flat))
+			r, err := s.Finish()
+			require.NoError(t, err)
+			require.Equal(t, c.sends, functions(r.Graph)[:len(c.sends)])
+			a, err := s.Bytes(out)
+			require.NoError(t, err)
+			b, err := s.Bytes(want)
+			require.NoError(t, err)
+			require.Equal(t, b, a)
+		})
+	}
+}
+
+// The barrier between a copy and its reader is the operation's, even where the caller places all others.
+func TestTemporariesUnderManualBarriers(t *testing.T) {
+	s := record.New("t", record.ManualBarriers())
+	s.RMSNorm(s.Input("x", ir.F32, 32, 3).Transpose(0, 1), 1e-5)
+	r, err := s.Finish()
+	require.NoError(t, err)
+	require.Empty(t, r.Races())
+	require.Len(t, r.Graph.Nodes, 3)
+}
+
+// A chip decides which kernel MLX takes.
+func TestChips(t *testing.T) {
+	product := func(chip string, rows int64) (string, error) {
+		s := record.New("t", record.Chip(chip))
+		s.Matmul(s.Input("x", ir.F32, rows, 512), record.Quantized(record.QTensor{
+			W: s.RandomWeight("w", 1, ir.U32, 64, 64), Scales: s.RandomWeight("s", 2, ir.F32, 64, 16), Biases: s.RandomWeight("b", 3, ir.F32, 64, 16),
+			N: 64, K: 512, Bits: 4, Group: 32,
+		}))
+		g, err := s.Graph()
+		if err != nil {
+			return "", err
+		}
+		return functions(g)[0], nil
+	}
+	const vector, matrix = "affine_qmv_fast_float_gs_32_b_4_batch_0_pr_0_hgs_0_r_4", "affine_qmm_t_float_gs_32_b_4_alN_true_batch_0"
+	for chip, limit := range map[string]int64{"applegpu_g13g": 14, "applegpu_g13d": 32, "applegpu_g15s": 13, "applegpu_g17p": 33} {
+		for rows, want := range map[int64]string{limit - 1: vector, limit: matrix} {
+			got, err := product(chip, rows)
+			require.NoError(t, err)
+			require.Equal(t, want, got, "%s, %d rows", chip, rows)
+		}
+	}
+	_, err := product("M4", 1)
+	require.ErrorContains(t, err, `"M4" is not the architecture of an Apple GPU`)
+}
+
+// Operations in 16 bits take the kernels of their type; results have it too.
+func TestOperationsIn16Bits(t *testing.T) {
+	for typ, name := range map[ir.DType]string{ir.F16: "float16", ir.BF16: "bfloat16"} {
+		t.Run(name, func(t *testing.T) {
+			s := record.New("t")
+			x := s.Input("x", typ, 2, 64)
+			w := record.Quantized(record.QTensor{
+				W: s.RandomWeight("w", 1, ir.U32, 64, 8), Scales: s.RandomWeight("s", 2, typ, 64, 1), Biases: s.RandomWeight("b", 3, typ, 64, 1),
+				N: 64, K: 64, Bits: 4, Group: 64,
+			})
+			y := s.Matmul(x, w)
+			require.Equal(t, typ, y.DType)
+			g, err := s.Graph()
+			require.NoError(t, err)
+			require.Equal(t, []string{fmt.Sprintf("affine_qmv_%s_t_gs_64_b_4_batch_0_pr_0_hgs_0_r_4", name)}, functions(g))
+		})
+	}
+}
