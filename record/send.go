@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"slices"
 
+	"github.com/mlxc/mlxc/internal/invariants"
 	"github.com/mlxc/mlxc/ir"
 	"github.com/mlxc/mlxc/msl"
 	"github.com/mlxc/mlxc/msl/decl"
@@ -92,7 +93,7 @@ func (s *Session) send(a operation, o []Option, in []operand, shape []ir.Affine,
 // sendAll records what MLX sends for an operation (record/internal/routes), and stores the results in out. It is the
 // one place where what MLX sends becomes dispatches. Temporaries are given back at the end.
 //
-// A session asks for the same few operations again and again, so sendAll keeps its plans.
+// A session asks for the same few operations again and again, so sendAll keeps up to maxPlans plans.
 func (s *Session) sendAll(a operation, o []Option, in []operand, shape []ir.Affine, out []Tensor, ask func(*routes.Encoder, []routes.Array) []routes.Array) {
 	for i := range in {
 		if t := &in[i].t; s.err == nil && t.bad != nil {
@@ -101,8 +102,11 @@ func (s *Session) sendAll(a operation, o []Option, in []operand, shape []ir.Affi
 	}
 	s.key = a.appendKey(s.key[:0], in)
 	p, ok := s.plans[string(s.key)]
-	if s.err == nil && !ok {
+	if s.err == nil && (!ok || !invariants.Caches) {
 		if p = s.plan(a, in, ask); s.err == nil {
+			if len(s.plans) >= maxPlans {
+				clear(s.plans)
+			}
 			s.plans[string(s.key)] = p
 		}
 	}
@@ -160,6 +164,8 @@ func (s *Session) sendAll(a operation, o []Option, in []operand, shape []ir.Affi
 	}
 }
 
+const maxPlans = 4096
+
 // planned records a dispatch of a plan.
 func (s *Session) planned(op string, o []Option, p *plannedDispatch, in []operand, buffers []Tensor) {
 	if s.err != nil {
@@ -212,9 +218,7 @@ func (s *Session) planned(op string, o []Option, p *plannedDispatch, in []operan
 // appendKey appends what a plan depends on.
 func (a operation) appendKey(key []byte, in []operand) []byte {
 	key = append(append(append(key, a.name...), 0), a.detail...)
-	if a.exact {
-		key = append(key, 1)
-	}
+	key = append(key, 0, byte(flagOf(a.exact)))
 	for _, n := range a.numbers {
 		key = binary.LittleEndian.AppendUint64(key, n)
 	}
