@@ -1,6 +1,7 @@
 package record
 
 import (
+	"fmt"
 	"math"
 
 	"github.com/mlxc/mlxc/ir"
@@ -81,7 +82,7 @@ func (r *Session) SDPA(q, k, v Tensor, n ir.Affine, scale float32, o ...Option) 
 		grid: [3]ir.Extent{ir.Ext(hq), {Num: q.Shape[0], Div: 1}, ir.Ext(1)}, group: [3]uint32{256, 1, 1},
 		// Not MLX's sdpa_vector, which writes [Hq, L, D], whose strides depend on L, and is slower
 		// (docs/rationale.md).
-		function:  r.spell("sdpa_rows_"+routes.TypeName(q.DType)+"_%d_%d", d, d),
+		function:  fmt.Sprintf("sdpa_rows_%s_%d_%d", routes.TypeName(q.DType), d, d),
 		constants: []ir.FunctionConstant{flag(22, "do_causal", true)},
 	}
 	r.dispatch(c, o, c.args...)

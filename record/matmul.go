@@ -1,6 +1,8 @@
 package record
 
 import (
+	"fmt"
+
 	"github.com/mlxc/mlxc/ir"
 	"github.com/mlxc/mlxc/record/internal/routes"
 )
@@ -28,7 +30,7 @@ func (r *Session) Embed(ids Tensor, table Matrix, o ...Option) Tensor {
 		grid: [3]ir.Extent{ir.Ext(k), {Num: rows, Div: 1}, ir.Ext(1)}, group: groupAlong(ir.Const(k)),
 	}
 	if q := table.Q; q != nil {
-		c.function = r.spell("affine_embed_"+routes.TypeName(t)+"_gs_%d_b_%d", q.Group, q.Bits)
+		c.function = fmt.Sprintf("affine_embed_%s_gs_%d_b_%d", routes.TypeName(t), q.Group, q.Bits)
 		c.args = []arg{buf(0, ids), buf(1, q.W), buf(2, q.Scales), buf(3, q.Biases), buf(4, y), val(5, int32(k)), val(6, int32(n))}
 	} else {
 		c.function = "embed_float32"

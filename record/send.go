@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"slices"
 
+	"github.com/mlxc/mlxc/internal/invariants"
 	"github.com/mlxc/mlxc/ir"
 	"github.com/mlxc/mlxc/msl"
 	"github.com/mlxc/mlxc/msl/decl"
@@ -74,8 +75,10 @@ type plannedArg struct {
 	buffer int       // −1: bytes or number
 	skip   ir.Affine // bytes of the buffer's tensor before what is bound
 	writes bool
-	bytes  []byte   // nil: number
-	kind   ir.DType // of number
+	part   routes.Array // what is touched of it, of a kernel without a declaration; else not present
+	steps  []int64      // the strides of part
+	bytes  []byte       // nil: number
+	kind   ir.DType     // of number
 	number ir.Affine
 }
 
@@ -90,7 +93,7 @@ func (s *Session) send(a operation, o []Option, in []operand, shape []ir.Affine,
 // sendAll records what MLX sends for an operation (record/internal/routes), and stores the results in out. It is the
 // one place where what MLX sends becomes dispatches. Temporaries are given back at the end.
 //
-// A session asks for the same few operations again and again, so sendAll keeps its plans.
+// A session asks for the same few operations again and again, so sendAll keeps up to maxPlans plans.
 func (s *Session) sendAll(a operation, o []Option, in []operand, shape []ir.Affine, out []Tensor, ask func(*routes.Encoder, []routes.Array) []routes.Array) {
 	for i := range in {
 		if t := &in[i].t; s.err == nil && t.bad != nil {
@@ -99,8 +102,11 @@ func (s *Session) sendAll(a operation, o []Option, in []operand, shape []ir.Affi
 	}
 	s.key = a.appendKey(s.key[:0], in)
 	p, ok := s.plans[string(s.key)]
-	if s.err == nil && !ok {
+	if s.err == nil && (!ok || !invariants.Caches) {
 		if p = s.plan(a, in, ask); s.err == nil {
+			if len(s.plans) >= maxPlans {
+				clear(s.plans)
+			}
 			s.plans[string(s.key)] = p
 		}
 	}
@@ -158,6 +164,8 @@ func (s *Session) sendAll(a operation, o []Option, in []operand, shape []ir.Affi
 	}
 }
 
+const maxPlans = 4096
+
 // planned records a dispatch of a plan.
 func (s *Session) planned(op string, o []Option, p *plannedDispatch, in []operand, buffers []Tensor) {
 	if s.err != nil {
@@ -181,14 +189,20 @@ func (s *Session) planned(op string, o []Option, p *plannedDispatch, in []operan
 			}
 		default:
 			t := buffers[a.buffer]
-			switch {
-			case !p.stated:
-			case !a.writes:
-				d.Reads(t)
-			case a.skip.Equal(ir.Const(0)):
-				d.Writes(t)
-			default: // a part of it
-				d.Updates(t)
+			if p.stated {
+				place := t
+				if a.part.Present() {
+					place.Off, place.DType = t.Off.Add(a.skip), a.part.Type
+					place.Shape, place.Strides = a.part.Shape, a.steps
+				}
+				switch {
+				case !a.writes:
+					d.Reads(place)
+				case a.part.Present():
+					d.Writes(place)
+				default:
+					d.Updates(place)
+				}
 			}
 			if v, ok := d.use(a.slot, &t); ok {
 				v.Off, v.Len = v.Off.Add(a.skip), v.Len.Sub(a.skip)
@@ -204,9 +218,7 @@ func (s *Session) planned(op string, o []Option, p *plannedDispatch, in []operan
 // appendKey appends what a plan depends on.
 func (a operation) appendKey(key []byte, in []operand) []byte {
 	key = append(append(append(key, a.name...), 0), a.detail...)
-	if a.exact {
-		key = append(key, 1)
-	}
+	key = append(key, 0, byte(flagOf(a.exact)))
 	for _, n := range a.numbers {
 		key = binary.LittleEndian.AppendUint64(key, n)
 	}
@@ -358,6 +370,9 @@ func (s *Session) plannedOf(op operation, d routes.Dispatch, place func(routes.A
 		out := plannedArg{slot: arg.Slot, buffer: -1, writes: a.Written}
 		if a.Buffer != nil {
 			out.buffer, out.skip = place(a)
+			if stated {
+				out.part, out.steps = touched(a.Touched)
+			}
 			p.args = append(p.args, out)
 			continue
 		}
@@ -377,6 +392,25 @@ func (s *Session) plannedOf(op operation, d routes.Dispatch, place func(routes.A
 		p.args = append(p.args, out)
 	}
 	return p
+}
+
+// touched returns what a kernel touches of an array with its strides, without the dimensions that repeat elements. It is
+// not present where regions cannot say it: of more than four dimensions that do not join, or under strides with params.
+func touched(a routes.Array) (part routes.Array, steps []int64) {
+	if slices.ContainsFunc(a.Strides, func(x ir.Affine) bool { return !x.IsConst() }) {
+		return part, nil
+	}
+	part = a
+	part.Shape = nil
+	for i, d := range a.Shape {
+		if !d.Equal(ir.Const(1)) && a.Strides[i].Const != 0 {
+			part.Shape, steps = append(part.Shape, d), append(steps, a.Strides[i].Const)
+		}
+	}
+	if len(part.Shape) > 4 && !a.RowContiguous() {
+		return routes.Array{}, nil
+	}
+	return part, steps
 }
 
 // anyGroup reports whether a kernel runs with any threadgroup. MLX takes up to 1024 threads in three dimensions then;

@@ -15,9 +15,8 @@ type Session struct {
 	*Encoder
 	fills map[fill]Tensor // see filled
 
-	names  map[nameKey]string
 	shapes bump.Allocator[ir.Affine]
-	plans  map[string]*plan // see send
+	plans  map[string]*plan // see sendAll
 	key    []byte
 }
 
@@ -27,34 +26,9 @@ type fill struct {
 	value float32
 }
 
-// nameKey is what the name of a function is formatted from.
-type nameKey struct {
-	format  string
-	numbers [6]int64
-}
-
-// spell formats the name of a function. It remembers the result, because a model asks for
-// the same few names again and again.
-func (s *Session) spell(format string, numbers ...int64) string {
-	k := nameKey{format: format}
-	if copy(k.numbers[:], numbers) < len(numbers) {
-		panic("record: a name of too many numbers")
-	}
-	name, ok := s.names[k]
-	if !ok {
-		list := make([]any, len(numbers))
-		for i, n := range numbers {
-			list[i] = n
-		}
-		name = fmt.Sprintf(format, list...)
-		s.names[k] = name
-	}
-	return name
-}
-
 // New returns a session whose graphs are called name. Without settings it only captures.
 func New(name string, with ...Setting) *Session {
-	return &Session{Encoder: NewEncoder(name, with...), names: map[nameKey]string{}, fills: map[fill]Tensor{}, plans: map[string]*plan{}}
+	return &Session{Encoder: NewEncoder(name, with...), fills: map[fill]Tensor{}, plans: map[string]*plan{}}
 }
 
 // Graph ends the recording as [Encoder.Finish] does, which executes it if it is

@@ -38,6 +38,7 @@ type Argument struct {
 	Slot    int
 	Buffer  *Buffer // nil for numbers
 	Written bool    // the buffer is
+	Touched Array   // what the kernel touches of the buffer; not present where only the kernel or its arguments know
 	Offset  Size
 	Values  []Number
 }
@@ -177,7 +178,11 @@ func (e *Encoder) inputAt(slot int, a Array, more Size) {
 }
 
 func (e *Encoder) bind(slot int, a Array, more Size) {
-	e.next.Arguments = append(e.next.Arguments, Argument{Slot: slot, Buffer: a.Buffer, Offset: a.Offset.Add(more)})
+	arg := Argument{Slot: slot, Buffer: a.Buffer, Offset: a.Offset.Add(more)}
+	if isZero(more) {
+		arg.Touched = a
+	}
+	e.next.Arguments = append(e.next.Arguments, arg)
 	if !e.seen[a.Buffer] {
 		e.mark(&e.seen, a.Buffer)
 		e.elements += e.at(a.stored())

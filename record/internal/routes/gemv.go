@@ -20,24 +20,20 @@ func (e *Encoder) dotProduct(g gemm) {
 	e.copy(copyScalar, total, g.out, nil, nil, nil)
 }
 
-// VectorTile says how a matrix-vector kernel is tiled: simdgroups down and across a threadgroup, lanes down
+// vectorTile says how a matrix-vector kernel is tiled: simdgroups down and across a threadgroup, lanes down
 // and across a simdgroup, elements down and across a lane.
-type VectorTile struct {
+type vectorTile struct {
 	BM, BN, SM, SN, TM, TN int64
 	Results                int64 // that a threadgroup computes
 }
-
-// GemvTile returns the tile for a matrix that lies with its rows of so many elements one after another, and so
-// many rows.
-func GemvTile(in, out int64) VectorTile { return vectorTileOf(false, in, out, false) }
 
 // transposedTiles are those of gemv_t by the length of the result, the longest first.
 var transposedTiles = []struct{ from, bn int64 }{{2048, 16}, {512, 4}, {0, 2}}
 
 // vectorTileOf returns the tile of gemv, or of gemv_t if the matrix is transposed. Gathered products know no tiles
 // for short or very long rows.
-func vectorTileOf(transposed bool, in, out int64, gathered bool) VectorTile {
-	t := VectorTile{BM: 1, BN: 1, SM: 1, SN: 32, TM: 4, TN: 4}
+func vectorTileOf(transposed bool, in, out int64, gathered bool) vectorTile {
+	t := vectorTile{BM: 1, BN: 1, SM: 1, SN: 32, TM: 4, TN: 4}
 	if transposed {
 		t.SM, t.SN = 8, 4
 		if in >= 8192 && out >= 2048 {
