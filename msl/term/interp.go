@@ -108,9 +108,9 @@ func (in *Interp) Eval(e *Expr, vars []int64) (Value, error) {
 		}
 		return in.Eval(e.Args[1], vars)
 	}
-	if e.Op == AsF16 {
+	if e.Op.FromBits() {
 		v, err := in.Eval(e.Args[0], vars)
-		return Value{F: F16Value(uint16(v.I))}, err
+		return Value{F: e.Op.OfBits(v.I)}, err
 	}
 	if e.Kind == Float {
 		return in.floatOp(e, vars)
