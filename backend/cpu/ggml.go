@@ -2,6 +2,7 @@ package cpu
 
 import (
 	"encoding/binary"
+	"math"
 
 	"github.com/mlxc/mlxc/backend/cpu/internal/simd"
 )
@@ -11,32 +12,73 @@ import (
 type ggmlFormat struct {
 	name           string
 	weights, bytes int // their numbers in a block
-	// decode sets dst to the weights of a row from weight `at` on, a multiple of ggmlChunk. The weights are
-	// exact, because scale and code together have at most 24 bits.
+	chunk          int // the number of weights that are decoded at a time: a sum over so few is as accurate as one over a block
+	// decode sets dst, a chunk or whole blocks of one, to the weights of a row from weight `at` on, a multiple of the
+	// chunk. They are what GGML makes of them: exact but for the sum with a bias, because scale and code together have
+	// at most 24 bits.
 	decode func(dst []float32, row []byte, at int)
+	// scale is what the weights of a chunk are still to be multiplied by, or nil: what mxfp4's codes are, of which the
+	// products alone may fit an f32.
+	scale func(row []byte, at int) float32
 }
 
-// ggmlChunk is the number of weights that are decoded at a time, half a block of q6_K. A sum over so few
-// is as accurate as a sum over one block.
+// ggmlChunk is half a block of 256.
 const ggmlChunk = 128
 
+// Those with loops of their own come first; the others' are written for their length.
 var ggmlFormats = []ggmlFormat{
-	{"q4_0", 32, 18, decodeQ4},
-	{"q8_0", 32, 34, decodeQ8},
-	{"q6_K", 256, 210, decodeQ6},
+	{"q4_0", 32, 18, ggmlChunk, decodeQ4, nil},
+	{"q8_0", 32, 34, ggmlChunk, decodeQ8, nil},
+	{"q6_K", 256, 210, ggmlChunk, decodeQ6, nil},
+	{"q4_K", 256, 144, ggmlChunk, decodeQ4K, nil},
+	{"q5_K", 256, 176, ggmlChunk, decodeQ5K, nil},
+	{"q4_1", 32, 20, ggmlChunk, nibbles(20, 4, func(block []byte, _, code int) float32 {
+		return float32(halfAt(block)*float32(code)) + halfAt(block[2:])
+	}), nil},
+	{"q5_0", 32, 22, ggmlChunk, nibbles(22, 6, func(block []byte, j, code int) float32 {
+		return halfAt(block) * float32(code+fifth(block[2:], j)-16)
+	}), nil},
+	{"q5_1", 32, 24, ggmlChunk, nibbles(24, 8, func(block []byte, j, code int) float32 {
+		return float32(halfAt(block)*float32(code+fifth(block[4:], j))) + halfAt(block[2:])
+	}), nil},
+	{"iq4_nl", 32, 18, ggmlChunk, nibbles(18, 2, func(block []byte, _, code int) float32 {
+		return halfAt(block) * codesNL[code]
+	}), nil},
+	{"mxfp4", 32, 17, 32, nibbles(17, 1, func(_ []byte, _, code int) float32 { return codesE2M1[code] }), scaleE8M0},
+	{"q2_K", 256, 84, ggmlChunk, quarters(func(block []byte, j int) float32 {
+		s, code := block[j/16], block[16+j/128*32+j%32]>>(j/32%4*2)&3
+		return float32(halfAt(block[80:])*float32(int(s&15)*int(code))) - float32(halfAt(block[82:])*float32(s>>4))
+	}, 84), nil},
+	{"q3_K", 256, 110, ggmlChunk, quarters(func(block []byte, j int) float32 {
+		g := j / 16
+		s := block[96+g%8]>>(g/8*4)&15 | block[104+g%4]>>(g/4*2)&3<<4
+		code := block[32+j/128*32+j%32]>>(j/32%4*2)&3 | block[j%32]>>(j/32)&1<<2
+		return float32(halfAt(block[108:])*float32(int(s)-32)) * float32(int(code)-4)
+	}, 110), nil},
 }
 
 func init() {
 	for _, f := range ggmlFormats {
-		Register(f.mulMV("ggml_mul_mv_"+f.name+"_f32"), f.mulMVID("ggml_mul_mv_id_"+f.name+"_f32"))
+		Register(
+			f.mulMV("ggml_mul_mv_"+f.name+"_f32"), f.mulMVID("ggml_mul_mv_id_"+f.name+"_f32"), f.mulMM("ggml_mul_mm_"+f.name+"_f32"),
+			embedding("ggml_get_rows_"+f.name+"_f32", 2, func(c *Call, dst []float32, id int) {
+				f.row(dst, c.Bytes(1)[id*f.size(len(dst)):])
+			}),
+		)
 	}
 }
+
+// size returns the number of bytes of a row of k weights.
+func (f ggmlFormat) size(k int) int { return k / f.weights * f.bytes }
 
 // codes4, codes6 and codes8 are the values of the codes.
 var (
 	codes4 [16]float32
 	codes6 [64]float32
 	codes8 [256]float32
+
+	codesNL   = [16]float32{-127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113}
+	codesE2M1 = [16]float32{0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12} // doubled
 )
 
 func init() {
@@ -48,6 +90,40 @@ func init() {
 	}
 	for i := range codes8 {
 		codes8[i] = float32(int8(i))
+	}
+}
+
+// nibbles decodes blocks of 32 codes of 4 bits that begin with byte `from`: weight makes weight j of a block of its
+// code.
+func nibbles(bytes, from int, weight func(block []byte, j, code int) float32) func(dst []float32, row []byte, at int) {
+	return func(dst []float32, row []byte, at int) {
+		for row = row[at/32*bytes:]; len(dst) >= 32; row, dst = row[bytes:], dst[32:] {
+			block := row[:bytes]
+			for j, c := range block[from:][:16] {
+				dst[j], dst[16+j] = weight(block, j, int(c&15)), weight(block, 16+j, int(c>>4))
+			}
+		}
+	}
+}
+
+// fifth returns bit j of 32 as bit 4.
+func fifth(bits []byte, j int) int { return int(bits[j/8]>>(j%8)&1) << 4 }
+
+// scaleE8M0 returns half of the scale of a block, 2^(its first byte − 127).
+func scaleE8M0(row []byte, at int) float32 {
+	e := uint32(row[at/32*17])
+	if e < 2 {
+		return math.Float32frombits(0x200000 << e)
+	}
+	return math.Float32frombits((e - 1) << 23)
+}
+
+// quarters decodes blocks of 256 weights one by one.
+func quarters(weight func(block []byte, j int) float32, bytes int) func(dst []float32, row []byte, at int) {
+	return func(dst []float32, row []byte, at int) {
+		for i := range dst {
+			dst[i] = weight(row[(at+i)/256*bytes:][:bytes], (at+i)%256)
+		}
 	}
 }
 
@@ -67,6 +143,43 @@ func decodeQ8(dst []float32, row []byte, at int) {
 			out[i] = d * codes8[c]
 		}
 	}
+}
+
+// decodeQ4K decodes half a block.
+func decodeQ4K(dst []float32, row []byte, at int) {
+	block := row[at/256*144:][:144]
+	scales, biases := scalesK(block, at/128%2)
+	for p := range 2 {
+		low, high := dst[64*p:][:32], dst[64*p+32:][:32]
+		s, t, m, n := scales[2*p], scales[2*p+1], biases[2*p], biases[2*p+1]
+		for i, c := range block[16+at/128%2*64+32*p:][:32] {
+			low[i], high[i] = float32(s*float32(c&15))+m, float32(t*float32(c>>4))+n
+		}
+	}
+}
+
+// decodeQ5K decodes half a block.
+func decodeQ5K(dst []float32, row []byte, at int) {
+	block, half := row[at/256*176:][:176], at/128%2
+	scales, biases := scalesK(block, half)
+	for i := range dst {
+		g := i / 32
+		code := block[48+64*half+g/2*32+i%32]>>(g%2*4)&15 | block[16+i%32]>>(4*half+g)&1<<4
+		dst[i] = float32(scales[g]*float32(code)) + biases[g]
+	}
+}
+
+// scalesK returns what scales the codes of the four groups of half a block of q4_K or q5_K, and what is added.
+func scalesK(block []byte, half int) (scales, biases [4]float32) {
+	d, least, b := halfAt(block), -halfAt(block[2:]), block[4:16]
+	for i := range 4 {
+		s, m := b[i]&63, b[4+i]&63
+		if half == 1 {
+			s, m = b[8+i]&15|b[i]>>6<<4, b[8+i]>>4|b[4+i]>>6<<4
+		}
+		scales[i], biases[i] = d*float32(s), least*float32(m)
+	}
+	return scales, biases
 }
 
 func decodeQ6(dst []float32, row []byte, at int) {
@@ -101,12 +214,49 @@ func halfAt(b []byte) float32 {
 // a sum do not depend on the number of vectors.
 func (f *ggmlFormat) dots(sums []float32, row []byte, x []float32, k int, chunk []float32) {
 	clear(sums)
-	for at := 0; at < k; at += ggmlChunk {
-		w := chunk[:min(ggmlChunk, k-at)]
+	for at := 0; at < k; at += f.chunk {
+		w, scale := chunk[:min(f.chunk, k-at)], float32(1)
 		f.decode(w, row, at)
-		for i := range sums {
-			sums[i] += simd.Dot(x[i*k+at:][:len(w)], w)
+		if f.scale != nil {
+			scale = f.scale(row, at)
 		}
+		for i := range sums {
+			sums[i] += float32(scale * simd.Dot(x[i*k+at:][:len(w)], w))
+		}
+	}
+}
+
+// row sets dst to the weights of a row.
+func (f *ggmlFormat) row(dst []float32, row []byte) {
+	for at := 0; at < len(dst); at += f.chunk {
+		w := dst[at:min(at+f.chunk, len(dst))]
+		f.decode(w, row, at)
+		if f.scale != nil {
+			simd.ScaleTo(w, f.scale(row, at), w)
+		}
+	}
+}
+
+// mulMM is the product of many vectors, in the order of gemm.
+//
+// Arguments: 0 x f32[M, K], 1 w, rows of blocks; the others and the units are gemm's.
+func (f ggmlFormat) mulMM(name string) *Kernel {
+	return &Kernel{
+		Name: name, Units: gemmUnits,
+		Run: func(c *Call, s *Worker, lo, hi int) {
+			k, w := c.Int(3), c.Bytes(1)
+			scratch := s.Scratch(simd.MatMulScratch + gemmCols*k)
+			rows := scratch[simd.MatMulScratch:]
+			for u := lo; u < hi; u++ {
+				t := tileOf(c, u)
+				for j := range t.n {
+					f.row(rows[j*k:][:k], w[(t.j+j)*f.size(k):])
+				}
+				simd.MatMulF32(t.y, t.ldy, t.x, rows[:t.n*k], t.m, t.n, k, scratch[:simd.MatMulScratch])
+				t.canonical()
+			}
+		},
+		Cost: func(c *Call) float64 { return gemmCost(c) + gemmCols*float64(c.Int(3)) },
 	}
 }
 
@@ -125,7 +275,7 @@ func (f ggmlFormat) mulMV(name string) *Kernel {
 			scratch := worker.Scratch(ggmlChunk + m)
 			chunk, sums := scratch[:ggmlChunk], scratch[ggmlChunk:]
 			w, x, y := c.Bytes(0), c.F32(1), c.F32(2)
-			size := k / f.weights * f.bytes
+			size := f.size(k)
 			for j := lo * qmvRows; j < min(hi*qmvRows, n); j++ {
 				f.dots(sums, w[j*size:][:size], x, k, chunk)
 				for i, s := range sums {
@@ -156,7 +306,7 @@ func (f ggmlFormat) mulMVID(name string) *Kernel {
 			k, n, slots := c.Int(4), c.Int(5), c.Groups[1]
 			blocks := ceilDiv(n, qmvRows)
 			chunk := worker.Scratch(ggmlChunk)
-			size := k / f.weights * f.bytes
+			size := f.size(k)
 			for u := lo; u < hi; u++ {
 				of, j := u/blocks, u%blocks*qmvRows
 				out := c.F32(3)[of*n+j : of*n+min(j+qmvRows, n)]
