@@ -263,7 +263,8 @@ inline float weight(const device typename F::word* block, uint j) {
 // w / 2^i % 2^j are bits i to i + j - 1: / rounds down, and % is never negative.
 //
 // @text  formats() = q4_0|q8_0|q6_K|q4_1|q5_0|q5_1|iq4_nl|mxfp4|q2_K|q3_K|q4_K|q5_K
-// @text  half(n; B; at) = as_f16(w[{n},{B},{at}] % 256 + 256*w[{n},{B},{at} + 1])
+// @text  half(n; B; at) = as_f16(w[{n},{B},{at}] + 256*w[{n},{B},{at} + 1])
+// @text  half_of_signed(n; B; at) = as_f16(w[{n},{B},{at}] % 256 + 256*w[{n},{B},{at} + 1])
 // @text  nibble(n; from) = w[{n},k/32,{from} + k%16] / (1 + 15*(k/16%2)) % 16
 // @text  two(n; from) = w[{n},k/256,{from} + k/128%2*32 + k%32] / ((1 + 3*(k/32%2)) * (1 + 15*(k/64%2))) % 4
 // @text  four(n; from) = w[{n},k/256,{from} + k/64%4*32 + k%32] / (1 + 15*(k/32%2)) % 16
@@ -293,7 +294,7 @@ inline float weight(const device typename F::word* block, uint j) {
 // @text  q8_0_weight(n; k) = {scaled(32; {n}; {k})}
 // @text  q8_0_dot(n; m) = {scaled_dot(q8_0; 32; {n}; {m})}
 // @lines q8_0_decoded(n)
-// @where scale[{n},g] = {half({n}; g; 0)}
+// @where scale[{n},g] = {half_of_signed({n}; g; 0)}
 // @where code[{n},k] = w[{n},k/32,2 + k%32]
 // @end
 //
@@ -303,7 +304,7 @@ inline float weight(const device typename F::word* block, uint j) {
 // @text  q6_K_weight(n; k) = {scaled(16; {n}; {k})}
 // @text  q6_K_dot(n; m) = {scaled_dot(q6_K; 16; {n}; {m})}
 // @lines q6_K_decoded(n)
-// @where scale[{n},g] = {half({n}; g/16; 208)} * w[{n},g/16,192 + g%16]
+// @where scale[{n},g] = {half_of_signed({n}; g/16; 208)} * w[{n},g/16,192 + g%16]
 // @where low[{n},k] = w[{n},k/256,k/128%2*64 + k%64] / (1 + 15*(k/64%2)) % 16
 // @where code[{n},k] = low[{n},k] + 16*({two({n}; 128)}) - 32
 // @end
@@ -361,9 +362,10 @@ inline float weight(const device typename F::word* block, uint j) {
 // @text  mxfp4_weight(n; k) = {scaled(32; {n}; {k})}
 // @text  mxfp4_dot(n; m) = {scaled_dot(mxfp4; 32; {n}; {m})}
 // @lines mxfp4_decoded(n)
-// @where scale[{n},g] = select(w[{n},g,0] < 2, as_f32(2097152 * (w[{n},g,0] + 1)), as_f32(8388608 * (w[{n},g,0] - 1)))
+// @where above[{n},g] = w[{n},g,0]
+// @where scale[{n},g] = select(above[{n},g] < 2, as_f32(2097152 * (above[{n},g] + 1)), as_f32(8388608 * (above[{n},g] - 1)))
 // @where at[{n},k] = {nibble({n}; 1)}
-// @where code[{n},k] = (1 - 2*(at[{n},k]/8)) * max(at[{n},k]%8, (4 + 2*(at[{n},k]%2)) * (at[{n},k]/2%4 - 1))
+// @where code[{n},k] = (1 - 2*(at[{n},k]/4/2)) * max(at[{n},k]%8, (4 + 2*(at[{n},k]%2)) * (at[{n},k]/2%4 - 1))
 // @end
 //
 // @text  q2_K_codes() = u16 as u8
@@ -389,9 +391,10 @@ inline float weight(const device typename F::word* block, uint j) {
 // @end
 //
 // @lines six(n)
-// @where scale[{n},g] = {half({n}; g/8; 0)} * select(g%8 < 4, w[{n},g/8,4 + g%8] % 64, w[{n},g/8,8 + g%8] % 16 + 16*(w[{n},g/8,g%8] / 64))
-// @where bias[{n},g] = -{half({n}; g/8; 2)} * select(g%8 < 4, w[{n},g/8,8 + g%8] % 64, \
-//            w[{n},g/8,8 + g%8] / 16 + 16*(w[{n},g/8,4 + g%8] / 64))
+// @where six[{n},c,i] = select(i < 4, w[{n},c,4 + i] % 64, w[{n},c,8 + i] % 16 + 16*(w[{n},c,i] / 64))
+// @where least[{n},c,i] = select(i < 4, w[{n},c,8 + i] % 64, w[{n},c,8 + i] / 16 + 16*(w[{n},c,4 + i] / 64))
+// @where scale[{n},g] = {half({n}; g/8; 0)} * six[{n},g/8,g%8]
+// @where bias[{n},g] = -{half({n}; g/8; 2)} * least[{n},g/8,g%8]
 // @end
 //
 // @text  q4_K_codes() = u16 as u8
@@ -643,3 +646,7 @@ EACH_FORMAT(INSTANTIATE_GET_ROWS)
 // @witness ggml_get_rows_{q?_?|iq4_nl|mxfp4}_f32 ; K=768 V=49152 ; threads {767 7 1|768 7 2} / 256 1 1 ; refused
 // @witness ggml_get_rows_{q?_?|iq4_nl|mxfp4}_f32 ; K=48 V=100 ; threads 48 7 1 / 48 1 1 ; refused
 // @witness ggml_get_rows_q?_K_f32 ; K=384 V=100 ; threads 384 7 1 / 256 1 1 ; refused
+//
+// Corruptions of these declarations that are no lies.
+//
+// @equivalent ggml_mul_m*_mxfp4_* ; constant: scale: 2097152 -> 2097153 ; of so small a scale a product has no bit
