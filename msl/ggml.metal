@@ -270,7 +270,8 @@ inline float weight(const device typename F::word* block, uint j) {
 // @text  four(n; from) = w[{n},k/256,{from} + k/64%4*32 + k%32] / (1 + 15*(k/32%2)) % 16
 // @text  power(i) = ((1 + {i}%2) * (1 + 3*({i}/2%2)) * (1 + 15*({i}/4%2)))
 //
-// How weight k, the dot product of the row with row m of x, and the same of blocks with biases follow from them.
+// How weight k, the dot product of the row with row m of x, and the same of blocks with biases follow from them. That of
+// mxfp4, whose weights may be infinite where no product is, scales each.
 //
 // @text  scaled(G; n; k) = scale[{n},{k}/{G}] * code[{n},{k}]
 // @text  moved(G; n; k) = {scaled({G}; {n}; {k})} + bias[{n},{k}/{G}]
@@ -360,7 +361,7 @@ inline float weight(const device typename F::word* block, uint j) {
 // @text  mxfp4_block() = 32
 // @text  mxfp4_size() = 17
 // @text  mxfp4_weight(n; k) = {scaled(32; {n}; {k})}
-// @text  mxfp4_dot(n; m) = {scaled_dot(mxfp4; 32; {n}; {m})}
+// @text  mxfp4_dot(n; m) = sum[ggml_mxfp4](k < K, x[{m},k] * code[{n},k] * scale[{n},k/32])
 // @lines mxfp4_decoded(n)
 // @where above[{n},g] = w[{n},g,0]
 // @where scale[{n},g] = select(above[{n},g] < 2, as_f32(2097152 * (above[{n},g] + 1)), as_f32(8388608 * (above[{n},g] - 1)))

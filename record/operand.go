@@ -24,6 +24,9 @@ func (r *Session) dense(op string, t Tensor, want ir.DType) bool {
 
 // matrix checks the parts of a Matrix as dense does, and that their shapes fit together.
 func (r *Session) matrix(op string, m Matrix) bool {
+	if m.GGML != nil {
+		return r.oneGGML(op, *m.GGML)
+	}
 	q := m.Q
 	if q == nil {
 		if t := m.Dense; r.err == nil && t.bad == nil && (t.Rank() != 2 || !t.Shape[0].IsConst() || !t.Shape[1].IsConst()) {
