@@ -66,9 +66,13 @@ func Wanted() (all []Request, sources map[string]string, err error) {
 	return all, sources, nil
 }
 
-// chosen reports whether recorders or fusion can choose a kernel. They choose no quantized product of 16-bit
-// vectors: who dispatches one has it compiled when it is needed.
+// chosen reports whether recorders or fusion can choose a kernel for most models. They choose no quantized product of
+// 16-bit vectors, and products with GGML's blocks only of the few formats that a file has: who dispatches one has it
+// compiled when it is needed.
 func chosen(d *decl.Decl) bool {
+	if d.File == "ggml.metal" {
+		return false
+	}
 	return d.File != "quantized.metal" || !slices.ContainsFunc(d.Args, func(a decl.Arg) bool {
 		return a.Elem == ir.F16 || a.Elem == ir.BF16
 	})
