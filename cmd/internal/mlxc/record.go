@@ -19,7 +19,8 @@ type recordCmd struct {
 	Prefill  int64  `placeholder:"N" help:"Most tokens of one prefill (default: 128)."`
 	Advance  bool   `default:"true" negatable:"" help:"Make the decode graph advance its position and carry its token to the next replay ($$pos += 1, carry), so that one submission can decode many tokens."`
 	Sample   bool   `help:"Make the graphs draw their token by the params temp, top_p, seed_low and seed_high, so that mlxreplay generate --temp needs no host between tokens."`
-	External bool   `help:"Leave unquantized weights in the model file and refer to them."`
+	Blocks   bool   `help:"Leave quantized weights in the blocks of the file, those too that could be repacked for faster kernels (of a GGUF file Q4_0, Q4_1 and Q8_0)."`
+	External bool   `help:"Leave weights that are not repacked in the model file and refer to them."`
 }
 
 func (c *recordCmd) Run(env *cli.Env) error {
@@ -47,7 +48,7 @@ func (c *recordCmd) Run(env *cli.Env) error {
 	defer m.Close()
 	progress := cli.StartProgress(env.Stderr, "recording")
 	defer progress.End()
-	o := frontend.Options{Context: c.Context, Prefill: c.Prefill, Advance: c.Advance, Sample: c.Sample, Progress: progress.Set}
+	o := frontend.Options{Context: c.Context, Prefill: c.Prefill, Advance: c.Advance, Sample: c.Sample, Blocks: c.Blocks, Mapped: true, Progress: progress.Set}
 	if c.External {
 		if in.Pipe() {
 			return cli.BadUsage("--external: %s is a pipe, but a graph can only refer to a file", cli.Quote(c.Model))
