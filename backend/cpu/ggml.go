@@ -25,36 +25,19 @@ type ggmlFormat struct {
 // ggmlChunk is half a block of 256.
 const ggmlChunk = 128
 
-// Those with loops of their own come first; the others' are written for their length.
 var ggmlFormats = []ggmlFormat{
 	{"q4_0", 32, 18, ggmlChunk, decodeQ4, nil},
 	{"q8_0", 32, 34, ggmlChunk, decodeQ8, nil},
 	{"q6_K", 256, 210, ggmlChunk, decodeQ6, nil},
+	{"q4_1", 32, 20, ggmlChunk, nibbles{bytes: 20, from: 4, codes: &codesUp, biased: true}.decode, nil},
+	{"q5_0", 32, 22, ggmlChunk, nibbles{bytes: 22, from: 6, bits: 2, codes: &codes5}.decode, nil},
+	{"q5_1", 32, 24, ggmlChunk, nibbles{bytes: 24, from: 8, bits: 4, codes: &codesUp, biased: true}.decode, nil},
+	{"iq4_nl", 32, 18, ggmlChunk, nibbles{bytes: 18, from: 2, codes: &codesNL}.decode, nil},
+	{"mxfp4", 32, 17, 32, nibbles{bytes: 17, from: 1, codes: &codesE2M1}.decode, scaleE8M0},
+	{"q2_K", 256, 84, ggmlChunk, decodeQ2K, nil},
+	{"q3_K", 256, 110, ggmlChunk, decodeQ3K, nil},
 	{"q4_K", 256, 144, ggmlChunk, decodeQ4K, nil},
 	{"q5_K", 256, 176, ggmlChunk, decodeQ5K, nil},
-	{"q4_1", 32, 20, ggmlChunk, nibbles(20, 4, func(block []byte, _, code int) float32 {
-		return float32(halfAt(block)*float32(code)) + halfAt(block[2:])
-	}), nil},
-	{"q5_0", 32, 22, ggmlChunk, nibbles(22, 6, func(block []byte, j, code int) float32 {
-		return halfAt(block) * float32(code+fifth(block[2:], j)-16)
-	}), nil},
-	{"q5_1", 32, 24, ggmlChunk, nibbles(24, 8, func(block []byte, j, code int) float32 {
-		return float32(halfAt(block)*float32(code+fifth(block[4:], j))) + halfAt(block[2:])
-	}), nil},
-	{"iq4_nl", 32, 18, ggmlChunk, nibbles(18, 2, func(block []byte, _, code int) float32 {
-		return halfAt(block) * codesNL[code]
-	}), nil},
-	{"mxfp4", 32, 17, 32, nibbles(17, 1, func(_ []byte, _, code int) float32 { return codesE2M1[code] }), scaleE8M0},
-	{"q2_K", 256, 84, ggmlChunk, quarters(func(block []byte, j int) float32 {
-		s, code := block[j/16], block[16+j/128*32+j%32]>>(j/32%4*2)&3
-		return float32(halfAt(block[80:])*float32(int(s&15)*int(code))) - float32(halfAt(block[82:])*float32(s>>4))
-	}, 84), nil},
-	{"q3_K", 256, 110, ggmlChunk, quarters(func(block []byte, j int) float32 {
-		g := j / 16
-		s := block[96+g%8]>>(g/8*4)&15 | block[104+g%4]>>(g/4*2)&3<<4
-		code := block[32+j/128*32+j%32]>>(j/32%4*2)&3 | block[j%32]>>(j/32)&1<<2
-		return float32(halfAt(block[108:])*float32(int(s)-32)) * float32(int(code)-4)
-	}, 110), nil},
 }
 
 func init() {
@@ -71,19 +54,24 @@ func init() {
 // size returns the number of bytes of a row of k weights.
 func (f ggmlFormat) size(k int) int { return k / f.weights * f.bytes }
 
-// codes4, codes6 and codes8 are the values of the codes.
+// The values of codes.
 var (
 	codes4 [16]float32
+	codes5 [32]float32
 	codes6 [64]float32
 	codes8 [256]float32
 
-	codesNL   = [16]float32{-127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113}
-	codesE2M1 = [16]float32{0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12} // doubled
+	codesUp   [32]float32
+	codesNL   = [32]float32{-127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113}
+	codesE2M1 = [32]float32{0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12} // doubled
 )
 
 func init() {
 	for i := range codes4 {
 		codes4[i] = float32(i - 8)
+	}
+	for i := range codes5 {
+		codes5[i], codesUp[i] = float32(i-16), float32(i)
 	}
 	for i := range codes6 {
 		codes6[i] = float32(i - 32)
@@ -93,21 +81,35 @@ func init() {
 	}
 }
 
-// nibbles decodes blocks of 32 codes of 4 bits that begin with byte `from`: weight makes weight j of a block of its
-// code.
-func nibbles(bytes, from int, weight func(block []byte, j, code int) float32) func(dst []float32, row []byte, at int) {
-	return func(dst []float32, row []byte, at int) {
-		for row = row[at/32*bytes:]; len(dst) >= 32; row, dst = row[bytes:], dst[32:] {
-			block := row[:bytes]
-			for j, c := range block[from:][:16] {
-				dst[j], dst[16+j] = weight(block, j, int(c&15)), weight(block, 16+j, int(c>>4))
+// nibbles are blocks of 32 codes whose low 4 bits lie in 16 bytes.
+type nibbles struct {
+	bytes, from int // of a block, and the first of those
+	bits        int // the first of 4 bytes with bit 4 of the codes; 0: there are none
+	codes       *[32]float32
+	biased      bool // an f16 lies behind the scale
+}
+
+func (n nibbles) decode(dst []float32, row []byte, at int) {
+	for row = row[at/32*n.bytes:]; len(dst) >= 32; row, dst = row[n.bytes:], dst[32:] {
+		block, low, high, d, bits := row[:n.bytes], dst[:16], dst[16:32], float32(1), uint32(0)
+		if n.from > 1 {
+			d = halfAt(block)
+		}
+		if n.bits > 0 {
+			bits = binary.LittleEndian.Uint32(block[n.bits:])
+		}
+		for j, c := range block[n.from:][:16] {
+			low[j] = d * n.codes[uint32(c&15)|bits>>j&1<<4]
+			high[j] = d * n.codes[uint32(c>>4)|bits>>(16+j)&1<<4]
+		}
+		if n.biased {
+			bias := halfAt(block[2:])
+			for j := range low {
+				low[j], high[j] = low[j]+bias, high[j]+bias
 			}
 		}
 	}
 }
-
-// fifth returns bit j of 32 as bit 4.
-func fifth(bits []byte, j int) int { return int(bits[j/8]>>(j%8)&1) << 4 }
 
 // scaleE8M0 returns half of the scale of a block, 2^(its first byte − 127).
 func scaleE8M0(row []byte, at int) float32 {
@@ -118,11 +120,28 @@ func scaleE8M0(row []byte, at int) float32 {
 	return math.Float32frombits((e - 1) << 23)
 }
 
-// quarters decodes blocks of 256 weights one by one.
-func quarters(weight func(block []byte, j int) float32, bytes int) func(dst []float32, row []byte, at int) {
-	return func(dst []float32, row []byte, at int) {
-		for i := range dst {
-			dst[i] = weight(row[(at+i)/256*bytes:][:bytes], (at+i)%256)
+// decodeQ2K decodes half a block.
+func decodeQ2K(dst []float32, row []byte, at int) {
+	block, half := row[at/256*84:][:84], at/128%2
+	d, least := halfAt(block[80:]), halfAt(block[82:])
+	for g := range 8 {
+		s := block[8*half+g]
+		scale, bias, out := d*float32(s&15), float32(least*float32(s>>4)), dst[16*g:][:16]
+		for i, c := range block[16+32*half+16*(g%2):][:16] {
+			out[i] = float32(scale*float32(c>>(g/2*2)&3)) - bias
+		}
+	}
+}
+
+// decodeQ3K decodes half a block.
+func decodeQ3K(dst []float32, row []byte, at int) {
+	block, half := row[at/256*110:][:110], at/128%2
+	d := halfAt(block[108:])
+	for g := range 8 {
+		s := block[96+g]>>(4*half)&15 | block[104+g%4]>>(4*half+g/4*2)&3<<4
+		scale, bits, out := d*float32(int(s)-32), block[16*(g%2):][:16], dst[16*g:][:16]
+		for i, c := range block[32+32*half+16*(g%2):][:16] {
+			out[i] = scale * float32(int(c>>(g/2*2)&3|bits[i]>>(4*half+g/2)&1<<2)-4)
 		}
 	}
 }
@@ -153,7 +172,7 @@ func decodeQ4K(dst []float32, row []byte, at int) {
 		low, high := dst[64*p:][:32], dst[64*p+32:][:32]
 		s, t, m, n := scales[2*p], scales[2*p+1], biases[2*p], biases[2*p+1]
 		for i, c := range block[16+at/128%2*64+32*p:][:32] {
-			low[i], high[i] = float32(s*float32(c&15))+m, float32(t*float32(c>>4))+n
+			low[i], high[i] = float32(s*codesUp[c&15])+m, float32(t*codesUp[c>>4])+n
 		}
 	}
 }
@@ -162,10 +181,12 @@ func decodeQ4K(dst []float32, row []byte, at int) {
 func decodeQ5K(dst []float32, row []byte, at int) {
 	block, half := row[at/256*176:][:176], at/128%2
 	scales, biases := scalesK(block, half)
-	for i := range dst {
-		g := i / 32
-		code := block[48+64*half+g/2*32+i%32]>>(g%2*4)&15 | block[16+i%32]>>(4*half+g)&1<<4
-		dst[i] = float32(scales[g]*float32(code)) + biases[g]
+	bits := block[16:48]
+	for g := range 4 {
+		scale, bias, out := scales[g], biases[g], dst[32*g:][:32]
+		for i, c := range block[48+64*half+g/2*32:][:32] {
+			out[i] = float32(scale*codesUp[c>>(g%2*4)&15|bits[i]>>(4*half+g)&1<<4]) + bias
+		}
 	}
 }
 
