@@ -40,7 +40,7 @@ type Model interface {
 	Record(ctx context.Context, o Options) (*ir.Module, error)
 	// Tokenizer returns the model's tokenizer, without recording anything.
 	Tokenizer() (*tokenizer.Spec, error)
-	// Close releases the file. Modules that were recorded with [Options.External] refer to it.
+	// Close releases the file. Modules that were recorded with [Options.External] or [Options.Mapped] refer to it.
 	Close() error
 }
 
@@ -55,8 +55,14 @@ type Options struct {
 	// that are not quantized are converted to it, rounded to the nearest, ties to even.
 	Type ir.DType
 	// External is the model's path relative to the file that the module will be written
-	// to. If it is set, unquantized weights stay in the model file.
+	// to. If it is set, weights that are not repacked stay in the model file.
 	External string
+	// Blocks leaves quantized matrices in the blocks of the model file, though they could be repacked without loss to what
+	// faster kernels take.
+	Blocks bool
+	// Mapped makes the module refer to the weights where the open model has them: it must not be used after
+	// [Model.Close]. Without it they are copied.
+	Mapped bool
 	// Advance makes the decode graph ready for bursts of replays: the position advances by 1, and
 	// the token found is carried to the next replay's input, so that one submission can
 	// decode many tokens.

@@ -1,167 +1,428 @@
-// Products of f32 rows with matrices in GGML's block formats, as they lie in a
-// GGUF file: nothing is repacked. A row is a whole number of blocks; a block is a
-// scale d of 16 bits among bytes, at an even place and no better, so a matrix is
-// read in words of 16 bits.
+// Matrices in GGML's block formats, as they lie in a GGUF file: nothing is repacked. A row is a whole number of
+// blocks; a block has its codes and what they are scaled by. A scale d of 16 bits lies at an even place and no better,
+// so a matrix is read in words of 16 bits; one of mxfp4, whose blocks have an odd size, in bytes.
 //
 //   format  bytes  weights  block
 //   q4_0     18      32     d, 16 bytes: codes i (low) and 16 + i (high) of 4 bits
+//   q4_1     20      32     d, m, codes as in q4_0
+//   q5_0     22      32     d, 4 bytes with bit 4 of the codes, the low 4 bits as in q4_0
+//   q5_1     24      32     d, m, then as in q5_0
 //   q8_0     34      32     d, 32 codes of 8 bits, signed
-//   q6_K    210     256     128 bytes with the low 4 bits of codes, 64 with the high
-//                           2, 16 scales of 8 bits, signed, for 16 weights each, d
+//   iq4_nl   18      32     as q4_0; a code is the place of a number in a table of 16
+//   mxfp4    17      32     an exponent of 8 bits, codes as in q4_0, each a float of 4 bits, doubled
+//   q2_K     84     256     16 bytes: scale (low) and minimum (high) of 16 weights, 64 bytes of codes of 2 bits, d, dmin
+//   q3_K    110     256     32 bytes with bit 2 of the codes, 64 with the low 2, 16 scales of 6 bits for 16 weights, d
+//   q4_K    144     256     d, dmin, 8 scales and 8 minima of 6 bits for 32 weights, 128 bytes of codes
+//   q5_K    176     256     as q4_K, with 32 bytes with bit 4 of the codes before those of the low 4
+//   q6_K    210     256     128 bytes with the low 4 bits of codes, 64 with the high 2, 16 scales of 8 bits, signed,
+//                           for 16 weights each, d
 //
-// A weight is d·(code − 8), d·code or d·scale·(code − 32). The names of our own
-// kernels follow GGML's; its argument structs do not (docs/kernels.md).
+// A weight is scale·code + bias: scale is d, 2^(exponent − 128) or d times that of its group, bias is 0, m or −dmin
+// times the minimum of its group. Codes of q4_0, q5_0, q3_K and q6_K are what lies there less 8, 16, 4 and 32. The
+// names of our own kernels follow GGML's; its argument structs do not (docs/kernels.md).
 
-#include "common.h"
+#include "tiles.h"
 
 constexpr constant int LANES = 32;
 constexpr constant int ROWS = 4; // outputs of a simdgroup
 
-// A format says how the lanes share a block: each takes one of `parts`, with
-// `values` weights. place tells which of the block's weights is value i of a part,
-// dot multiplies a part with the values of x.
+// A format has functions for weight j of a block: its code, its scale and, if it is `biased`, its bias. How the lanes
+// share a block: each takes one of `parts`, with `values` weights, of which weight i is place(part, i); `run` of them,
+// one after another, have one scale. So have 8 weights whose first is a multiple of 8.
 
-inline float scale_of(const device ushort* d) { return float(as_type<half>(*d)); }
+template <typename W>
+inline uint byte_of(const device W* block, uint i) {
+  return sizeof(W) == 1 ? uint(block[i]) : (uint(block[i / 2]) >> (8 * (i % 2))) & 255;
+}
 
-inline float signed_byte(ushort bits) { return float(as_type<char>(uchar(bits & 0xff))); }
+inline float half_of(const device ushort* block, uint word) { return float(as_type<half>(block[word])); }
 
-struct q4_0 {
+// number is an integer of few bits as a float.
+inline float number(uint code, int less) { return float(int(code) - less); }
+
+// Blocks of 32 codes of 4 bits: weights 8·part to 8·part + 7, and those 16 places on, which lie in the same bytes.
+struct nibbles {
+  typedef ushort word;
   static constexpr constant int weights = 32;
-  static constexpr constant int words = 9;
   static constexpr constant int parts = 2;
   static constexpr constant int values = 16;
+  static constexpr constant int run = 16;
+  static constexpr constant bool biased = false;
 
-  static int place(int part, int i) { return 8 * part + i + (i < 8 ? 0 : 8); }
+  static uint place(uint part, uint i) { return i / 8 * 16 + 8 * part + i % 8; }
 
-  static float dot(const device ushort* block, int part, const thread float* x) {
-    const device ushort* codes = block + 1 + 4 * part;
-    float acc = 0;
-    for (int i = 0; i < 4; i++) {
-      const ushort w = codes[i];
-      acc += x[2 * i] * float(int(w & 15) - 8);
-      acc += x[2 * i + 1] * float(int((w >> 8) & 15) - 8);
-      acc += x[2 * i + 8] * float(int((w >> 4) & 15) - 8);
-      acc += x[2 * i + 9] * float(int((w >> 12) & 15) - 8);
-    }
-    return scale_of(block) * acc;
+  // Those whose first byte is `from`.
+  template <typename W>
+  static uint low(const device W* block, uint from, uint j) {
+    return (byte_of(block, from + j % 16) >> (j / 16 * 4)) & 15;
+  }
+  // Bit 4 of them, in the 4 bytes before.
+  static uint high(const device ushort* block, uint from, uint j) { return (byte_of(block, from - 4 + j / 8) >> (j % 8) & 1) << 4; }
+
+  static float scale(const device ushort* block, uint) { return half_of(block, 0); }
+  static float bias(const device ushort* block, uint) { return 0; }
+};
+
+struct q4_0 : nibbles {
+  static constexpr constant int words = 9;
+  static float code(const device ushort* block, uint j) { return number(low(block, 2, j), 8); }
+};
+
+struct q4_1 : nibbles {
+  static constexpr constant int words = 10;
+  static constexpr constant bool biased = true;
+  static float code(const device ushort* block, uint j) { return number(low(block, 4, j), 0); }
+  static float bias(const device ushort* block, uint) { return half_of(block, 1); }
+};
+
+struct q5_0 : nibbles {
+  static constexpr constant int words = 11;
+  static float code(const device ushort* block, uint j) { return number(low(block, 6, j) | high(block, 6, j), 16); }
+};
+
+struct q5_1 : nibbles {
+  static constexpr constant int words = 12;
+  static constexpr constant bool biased = true;
+  static float code(const device ushort* block, uint j) { return number(low(block, 8, j) | high(block, 8, j), 0); }
+  static float bias(const device ushort* block, uint) { return half_of(block, 1); }
+};
+
+// The table is −127 −104 −83 −65 −49 −35 −22 −10 1 13 25 38 53 69 89 113, a byte each.
+struct iq4_nl : nibbles {
+  static constexpr constant int words = 9;
+  static float code(const device ushort* block, uint j) {
+    const uint at = low(block, 2, j);
+    const uint table[4] = {0xbfad9881u, 0xf6eaddcfu, 0x26190d01u, 0x71594535u};
+    const uint four = at < 8 ? (at < 4 ? table[0] : table[1]) : (at < 12 ? table[2] : table[3]);
+    return float(as_type<char>(uchar((four >> (at % 4 * 8)) & 255)));
   }
 };
 
-struct q8_0 {
-  static constexpr constant int weights = 32;
+// The doubled magnitudes are 0 1 2 3 4 6 8 12, 4 bits each.
+struct mxfp4 : nibbles {
+  typedef uchar word;
+  static constexpr constant int words = 17;
+  static float code(const device uchar* block, uint j) {
+    const uint c = low(block, 1, j);
+    const int size = int((0xc8643210u >> (c % 8 * 4)) & 15);
+    return float(c < 8 ? size : -size);
+  }
+  static float scale(const device uchar* block, uint) {
+    const uint e = block[0];
+    return as_type<float>(e < 2 ? 0x200000u << e : (e - 1) << 23);
+  }
+  static float bias(const device uchar* block, uint) { return 0; }
+};
+
+struct q8_0 : nibbles {
   static constexpr constant int words = 17;
   static constexpr constant int parts = 4;
   static constexpr constant int values = 8;
-
-  static int place(int part, int i) { return 8 * part + i; }
-
-  static float dot(const device ushort* block, int part, const thread float* x) {
-    const device ushort* codes = block + 1 + 4 * part;
-    float acc = 0;
-    for (int i = 0; i < 4; i++) {
-      const ushort w = codes[i];
-      acc += x[2 * i] * signed_byte(w);
-      acc += x[2 * i + 1] * signed_byte(w >> 8);
-    }
-    return scale_of(block) * acc;
-  }
+  static constexpr constant int run = 8;
+  static uint place(uint part, uint i) { return 8 * part + i; }
+  static float code(const device ushort* block, uint j) { return float(as_type<char>(uchar(byte_of(block, 2 + j)))); }
 };
 
-// A part is 4 weights at the same place of each of the 4 quarters of a half block:
-// their low bits lie in 4 + 4 bytes, their high bits in 4.
-struct q6_K {
+// Blocks of 256 codes whose 2 bits lie with those of the other quarters of their half: a part is 4 weights at the same
+// place of each quarter.
+struct quarters {
+  typedef ushort word;
   static constexpr constant int weights = 256;
-  static constexpr constant int words = 105;
   static constexpr constant int parts = 16;
   static constexpr constant int values = 16;
+  static constexpr constant int run = 4;
+  static constexpr constant bool biased = false;
 
-  static int place(int part, int i) { return part / 8 * 128 + i / 4 * 32 + part % 8 * 4 + i % 4; }
+  static uint place(uint part, uint i) { return part / 8 * 128 + i / 4 * 32 + part % 8 * 4 + i % 4; }
 
-  static float dot(const device ushort* block, int part, const thread float* x) {
-    const int h = part / 8; // of the block
-    const int at = part % 8 * 2; // words before the part's in a quarter
-    const device ushort* low = block + 32 * h + at;
-    const device ushort* high = block + 64 + 16 * h + at;
-    const device ushort* scales = block + 96 + 4 * h;
-    float acc = 0;
-    for (int q = 0; q < 4; q++) {
-      float sum = 0;
-      for (int i = 0; i < 4; i++) {
-        const int shift = 8 * (i % 2);
-        const int l = (int(low[q % 2 * 16 + i / 2]) >> (shift + q / 2 * 4)) & 15;
-        const int u = (int(high[i / 2]) >> (shift + 2 * q)) & 3;
-        sum += x[4 * q + i] * float(l + 16 * u - 32);
-      }
-      acc += signed_byte(scales[q] >> (part % 8 / 4 * 8)) * sum;
-    }
-    return scale_of(block + 104) * acc;
+  // Two bits of code j, those of all beginning with byte `from`.
+  static uint two(const device ushort* block, uint from, uint j) {
+    return (byte_of(block, from + j / 128 * 32 + j % 32) >> (j / 32 % 4 * 2)) & 3;
+  }
+  static float bias(const device ushort* block, uint) { return 0; }
+};
+
+struct q2_K : quarters {
+  static constexpr constant int words = 42;
+  static constexpr constant bool biased = true;
+  static float code(const device ushort* block, uint j) { return number(two(block, 16, j), 0); }
+  static float scale(const device ushort* block, uint j) { return half_of(block, 40) * float(byte_of(block, j / 16) & 15); }
+  static float bias(const device ushort* block, uint j) { return -half_of(block, 41) * float(byte_of(block, j / 16) >> 4); }
+};
+
+struct q3_K : quarters {
+  static constexpr constant int words = 55;
+  static float code(const device ushort* block, uint j) {
+    return number(two(block, 32, j) | (byte_of(block, j % 32) >> (j / 32) & 1) << 2, 4);
+  }
+  static float scale(const device ushort* block, uint j) {
+    const uint g = j / 16;
+    const uint low = (byte_of(block, 96 + g % 8) >> (g / 8 * 4)) & 15;
+    return half_of(block, 54) * number(low | (byte_of(block, 104 + g % 4) >> (g / 4 * 2) & 3) << 4, 32);
   }
 };
+
+struct q6_K : quarters {
+  static constexpr constant int words = 105;
+  static float code(const device ushort* block, uint j) {
+    const uint low = (byte_of(block, j / 128 * 64 + j % 64) >> (j / 64 % 2 * 4)) & 15;
+    return number(low | two(block, 128, j) << 4, 32);
+  }
+  static float scale(const device ushort* block, uint j) {
+    return half_of(block, 104) * float(as_type<char>(uchar(byte_of(block, 192 + j / 16))));
+  }
+};
+
+// Scales and minima of q4_K and q5_K: 6 bits each, in 12 bytes from the fifth on. The last four of each have their
+// high 2 bits in the bytes of the first four.
+struct q4_K : nibbles {
+  static constexpr constant int weights = 256;
+  static constexpr constant int words = 72;
+  static constexpr constant int parts = 16;
+  static constexpr constant int run = 8;
+  static constexpr constant bool biased = true;
+
+  static uint place(uint part, uint i) { return part / 4 * 64 + i / 8 * 32 + part % 4 * 8 + i % 8; }
+
+  static uint four(const device ushort* block, uint from, uint j) {
+    return (byte_of(block, from + j / 64 * 32 + j % 32) >> (j / 32 % 2 * 4)) & 15;
+  }
+  static float code(const device ushort* block, uint j) { return number(four(block, 16, j), 0); }
+  static float scale(const device ushort* block, uint j) {
+    const uint g = j / 32;
+    const uint s = g < 4 ? byte_of(block, 4 + g) & 63 : (byte_of(block, 8 + g) & 15) | byte_of(block, g) >> 6 << 4;
+    return half_of(block, 0) * float(s);
+  }
+  static float bias(const device ushort* block, uint j) {
+    const uint g = j / 32;
+    const uint m = g < 4 ? byte_of(block, 8 + g) & 63 : byte_of(block, 8 + g) >> 4 | byte_of(block, 4 + g) >> 6 << 4;
+    return -half_of(block, 1) * float(m);
+  }
+};
+
+struct q5_K : q4_K {
+  static constexpr constant int words = 88;
+  static float code(const device ushort* block, uint j) {
+    return number(four(block, 48, j) | (byte_of(block, 16 + j % 32) >> (j / 32) & 1) << 4, 0);
+  }
+};
+
+#define EACH_FORMAT(instantiate)                                                                                       \
+  instantiate(q4_0) instantiate(q8_0) instantiate(q6_K) instantiate(q4_1) instantiate(q5_0) instantiate(q5_1)          \
+  instantiate(iq4_nl) instantiate(mxfp4) instantiate(q2_K) instantiate(q3_K) instantiate(q4_K) instantiate(q5_K)
 
 // dot_rows leaves in result[i] the product of x with row first + i of a matrix
 // [N, K]. Rows past the end are read as the last one.
 template <typename F>
-inline void dot_rows(const device ushort* w, const device float* x, int K, int N, int first, uint lane, thread float* result) {
-  const int part = int(lane) % F::parts;
+inline void dot_rows(const device typename F::word* w, const device float* x, int K, int N, int first, uint lane, thread float* result) {
+  const uint part = lane % F::parts;
   const int blocks = K / F::weights;
+#pragma unroll
   for (int i = 0; i < ROWS; i++) {
     result[i] = 0;
   }
   for (int c = int(lane) / F::parts; c < blocks; c += LANES / F::parts) {
     float v[F::values];
+    float sums[F::values / F::run];
+#pragma unroll
     for (int i = 0; i < F::values; i++) {
-      v[i] = x[c * F::weights + F::place(part, i)];
+      v[i] = x[c * F::weights + int(F::place(part, i))];
+      sums[i / F::run] = i % F::run == 0 ? v[i] : sums[i / F::run] + v[i];
     }
+#pragma unroll
     for (int i = 0; i < ROWS; i++) {
       const size_t row = min(first + i, N - 1);
-      result[i] += F::dot(w + (row * blocks + c) * F::words, part, v);
+      const device typename F::word* block = w + (row * blocks + c) * F::words;
+#pragma unroll
+      for (int r = 0; r < F::values; r += F::run) {
+        float products = 0;
+#pragma unroll
+        for (int k = r; k < r + F::run; k++) {
+          products += v[k] * F::code(block, F::place(part, k));
+        }
+        const uint at = F::place(part, r);
+        result[i] += F::biased ? F::scale(block, at) * products + F::bias(block, at) * sums[r / F::run] : F::scale(block, at) * products;
+      }
     }
   }
+#pragma unroll
   for (int i = 0; i < ROWS; i++) {
     result[i] = simd_sum(result[i]);
   }
 }
 
-// The formats: a block has so many elements, of which so many codes or bytes are stored; how they are decoded, of block
-// c of row n; and the product of the row with row m of x. Of a signed byte, too, w / 2^i % 2^j are bits i to i + j - 1:
-// / rounds down, and % is never negative.
+// weight is weight j of a block.
+template <typename F>
+inline float weight(const device typename F::word* block, uint j) {
+  const float product = F::scale(block, j) * F::code(block, j);
+  return F::biased ? product + F::bias(block, j) : product;
+}
+
+// The formats: their names; what the bytes of a block are read as; weights and bytes of a block, weights of a group that
+// has one scale; scale, code and bias of the weights of row n. Of a signed byte, too,
+// w / 2^i % 2^j are bits i to i + j - 1: / rounds down, and % is never negative.
 //
-// @text  q4_0_codes() = u4
+// @text  formats() = q4_0|q8_0|q6_K|q4_1|q5_0|q5_1|iq4_nl|mxfp4|q2_K|q3_K|q4_K|q5_K
+// @text  half(n; B; at) = as_f16(w[{n},{B},{at}] + 256*w[{n},{B},{at} + 1])
+// @text  half_of_signed(n; B; at) = as_f16(w[{n},{B},{at}] % 256 + 256*w[{n},{B},{at} + 1])
+// @text  nibble(n; from) = w[{n},k/32,{from} + k%16] / (1 + 15*(k/16%2)) % 16
+// @text  two(n; from) = w[{n},k/256,{from} + k/128%2*32 + k%32] / ((1 + 3*(k/32%2)) * (1 + 15*(k/64%2))) % 4
+// @text  four(n; from) = w[{n},k/256,{from} + k/64%4*32 + k%32] / (1 + 15*(k/32%2)) % 16
+// @text  power(i) = ((1 + {i}%2) * (1 + 3*({i}/2%2)) * (1 + 15*({i}/4%2)))
+//
+// How weight k, the dot product of the row with row m of x, and the same of blocks with biases follow from them. That of
+// mxfp4, whose weights may be infinite where no product is, scales each.
+//
+// @text  scaled(G; n; k) = scale[{n},{k}/{G}] * code[{n},{k}]
+// @text  moved(G; n; k) = {scaled({G}; {n}; {k})} + bias[{n},{k}/{G}]
+// @text  scaled_dot(F; G; n; m) = sum[ggml_{F}](g < K/{G}, scale[{n},g] * sum[ggml_{F}](j < {G}, x[{m},g*{G} + j] * code[{n},g*{G} + j]))
+// @text  moved_dot(F; G; n; m) = sum[ggml_{F}](g < K/{G}, scale[{n},g] * sum[ggml_{F}](j < {G}, x[{m},g*{G} + j] * code[{n},g*{G} + j]) \
+//            + bias[{n},g] * sum[ggml_{F}](j < {G}, x[{m},g*{G} + j]))
+//
+// @text  q4_0_codes() = u16 as u8
 // @text  q4_0_block() = 32
-// @text  q4_0_size() = 36
+// @text  q4_0_size() = 18
+// @text  q4_0_weight(n; k) = {scaled(32; {n}; {k})}
+// @text  q4_0_dot(n; m) = {scaled_dot(q4_0; 32; {n}; {m})}
 // @lines q4_0_decoded(n)
-// @where d[{n},c] = as_f16(w[{n},c,0] + 16*w[{n},c,1] + 256*w[{n},c,2] + 4096*w[{n},c,3])
-// @where q[{n},c,j] = w[{n},c,4 + j%16*2 + j/16] - 8
+// @where scale[{n},g] = {half({n}; g; 0)}
+// @where code[{n},k] = {nibble({n}; 2)} - 8
 // @end
-// @text  q4_0_dot(n; m) = sum[ggml_q4_0](c < K/32, d[{n},c] * sum[ggml_q4_0](j < 32, x[{m},c*32 + j] * f32(q[{n},c,j])))
 //
-// @text  q8_0_codes() = i8
+// @text  q8_0_codes() = u16 as i8
 // @text  q8_0_block() = 32
 // @text  q8_0_size() = 34
+// @text  q8_0_weight(n; k) = {scaled(32; {n}; {k})}
+// @text  q8_0_dot(n; m) = {scaled_dot(q8_0; 32; {n}; {m})}
 // @lines q8_0_decoded(n)
-// @where d[{n},c] = as_f16(w[{n},c,0] % 256 + 256*w[{n},c,1])
-// @where q[{n},c,j] = w[{n},c,2 + j]
+// @where scale[{n},g] = {half_of_signed({n}; g; 0)}
+// @where code[{n},k] = w[{n},k/32,2 + k%32]
 // @end
-// @text  q8_0_dot(n; m) = sum[ggml_q8_0](c < K/32, d[{n},c] * sum[ggml_q8_0](j < 32, x[{m},c*32 + j] * f32(q[{n},c,j])))
 //
-// @text  q6_K_codes() = i8
+// @text  q6_K_codes() = u16 as i8
 // @text  q6_K_block() = 256
 // @text  q6_K_size() = 210
+// @text  q6_K_weight(n; k) = {scaled(16; {n}; {k})}
+// @text  q6_K_dot(n; m) = {scaled_dot(q6_K; 16; {n}; {m})}
 // @lines q6_K_decoded(n)
-// @where d[{n},c] = as_f16(w[{n},c,208] % 256 + 256*w[{n},c,209])
-// @where low[{n},c,j] = w[{n},c,j/128*64 + j%64] / (1 + 15*(j/64%2)) % 16
-// @where high[{n},c,j] = w[{n},c,128 + j/128*32 + j%32] / ((1 + 3*(j/32%2)) * (1 + 15*(j/64%2))) % 4
+// @where scale[{n},g] = {half_of_signed({n}; g/16; 208)} * w[{n},g/16,192 + g%16]
+// @where low[{n},k] = w[{n},k/256,k/128%2*64 + k%64] / (1 + 15*(k/64%2)) % 16
+// @where code[{n},k] = low[{n},k] + 16*({two({n}; 128)}) - 32
 // @end
-// @text  q6_K_dot(n; m) = sum[ggml_q6_K](c < K/256, d[{n},c] * sum[ggml_q6_K](g < 16, f32(w[{n},c,192 + g]) * \
-//            sum[ggml_q6_K](l < 16, x[{m},c*256 + g*16 + l] * f32(low[{n},c,g*16 + l] + 16*high[{n},c,g*16 + l] - 32))))
-
+//
+// @text  q4_1_codes() = u16 as u8
+// @text  q4_1_block() = 32
+// @text  q4_1_size() = 20
+// @text  q4_1_weight(n; k) = {moved(32; {n}; {k})}
+// @text  q4_1_dot(n; m) = {moved_dot(q4_1; 32; {n}; {m})}
+// @lines q4_1_decoded(n)
+// @where scale[{n},g] = {half({n}; g; 0)}
+// @where bias[{n},g] = {half({n}; g; 2)}
+// @where code[{n},k] = {nibble({n}; 4)}
+// @end
+//
+// @text  q5_0_codes() = u16 as u8
+// @text  q5_0_block() = 32
+// @text  q5_0_size() = 22
+// @text  q5_0_weight(n; k) = {scaled(32; {n}; {k})}
+// @text  q5_0_dot(n; m) = {scaled_dot(q5_0; 32; {n}; {m})}
+// @lines q5_0_decoded(n)
+// @where scale[{n},g] = {half({n}; g; 0)}
+// @where code[{n},k] = {nibble({n}; 6)} + 16*(w[{n},k/32,2 + k/8%4] / {power(k)} % 2) - 16
+// @end
+//
+// @text  q5_1_codes() = u16 as u8
+// @text  q5_1_block() = 32
+// @text  q5_1_size() = 24
+// @text  q5_1_weight(n; k) = {moved(32; {n}; {k})}
+// @text  q5_1_dot(n; m) = {moved_dot(q5_1; 32; {n}; {m})}
+// @lines q5_1_decoded(n)
+// @where scale[{n},g] = {half({n}; g; 0)}
+// @where bias[{n},g] = {half({n}; g; 2)}
+// @where code[{n},k] = {nibble({n}; 8)} + 16*(w[{n},k/32,4 + k/8%4] / {power(k)} % 2)
+// @end
+//
+// @text  iq4_nl_codes() = u16 as u8
+// @text  iq4_nl_block() = 32
+// @text  iq4_nl_size() = 18
+// @text  iq4_nl_weight(n; k) = {scaled(32; {n}; {k})}
+// @text  iq4_nl_dot(n; m) = {scaled_dot(iq4_nl; 32; {n}; {m})}
+// @lines iq4_nl_decoded(n)
+// @where scale[{n},g] = {half({n}; g; 0)}
+// @where at[{n},k] = {nibble({n}; 2)}
+// @where code[{n},k] = select(at[{n},k] < 8, select(at[{n},k] < 4, \
+//            select(at[{n},k] < 2, select(at[{n},k] < 1, -127, -104), select(at[{n},k] < 3, -83, -65)), \
+//            select(at[{n},k] < 6, select(at[{n},k] < 5, -49, -35), select(at[{n},k] < 7, -22, -10))), select(at[{n},k] < 12, \
+//            select(at[{n},k] < 10, select(at[{n},k] < 9, 1, 13), select(at[{n},k] < 11, 25, 38)), \
+//            select(at[{n},k] < 14, select(at[{n},k] < 13, 53, 69), select(at[{n},k] < 15, 89, 113))))
+// @end
+//
+// @text  mxfp4_codes() = u8
+// @text  mxfp4_block() = 32
+// @text  mxfp4_size() = 17
+// @text  mxfp4_weight(n; k) = {scaled(32; {n}; {k})}
+// @text  mxfp4_dot(n; m) = sum[ggml_mxfp4](k < K, x[{m},k] * code[{n},k] * scale[{n},k/32])
+// @lines mxfp4_decoded(n)
+// @where above[{n},g] = w[{n},g,0]
+// @where scale[{n},g] = select(above[{n},g] < 2, as_f32(2097152 * (above[{n},g] + 1)), as_f32(8388608 * (above[{n},g] - 1)))
+// @where at[{n},k] = {nibble({n}; 1)}
+// @where code[{n},k] = (1 - 2*(at[{n},k]/4/2)) * max(at[{n},k]%8, (4 + 2*(at[{n},k]%2)) * (at[{n},k]/2%4 - 1))
+// @end
+//
+// @text  q2_K_codes() = u16 as u8
+// @text  q2_K_block() = 256
+// @text  q2_K_size() = 84
+// @text  q2_K_weight(n; k) = {moved(16; {n}; {k})}
+// @text  q2_K_dot(n; m) = {moved_dot(q2_K; 16; {n}; {m})}
+// @lines q2_K_decoded(n)
+// @where scale[{n},g] = {half({n}; g/16; 80)} * (w[{n},g/16,g%16] % 16)
+// @where bias[{n},g] = -{half({n}; g/16; 82)} * (w[{n},g/16,g%16] / 16)
+// @where code[{n},k] = {two({n}; 16)}
+// @end
+//
+// @text  q3_K_codes() = u16 as u8
+// @text  q3_K_block() = 256
+// @text  q3_K_size() = 110
+// @text  q3_K_weight(n; k) = {scaled(16; {n}; {k})}
+// @text  q3_K_dot(n; m) = {scaled_dot(q3_K; 16; {n}; {m})}
+// @lines q3_K_decoded(n)
+// @where low[{n},g] = w[{n},g/16,96 + g%8] / (1 + 15*(g/8%2)) % 16
+// @where scale[{n},g] = {half({n}; g/16; 108)} * (low[{n},g] + 16*(w[{n},g/16,104 + g%4] / ((1 + 3*(g/4%2)) * (1 + 15*(g/8%2))) % 4) - 32)
+// @where code[{n},k] = {two({n}; 32)} + 4*(w[{n},k/256,k%32] / {power(k/32)} % 2) - 4
+// @end
+//
+// @lines six(n)
+// @where six[{n},c,i] = select(i < 4, w[{n},c,4 + i] % 64, w[{n},c,8 + i] % 16 + 16*(w[{n},c,i] / 64))
+// @where least[{n},c,i] = select(i < 4, w[{n},c,8 + i] % 64, w[{n},c,8 + i] / 16 + 16*(w[{n},c,4 + i] / 64))
+// @where scale[{n},g] = {half({n}; g/8; 0)} * six[{n},g/8,g%8]
+// @where bias[{n},g] = -{half({n}; g/8; 2)} * least[{n},g/8,g%8]
+// @end
+//
+// @text  q4_K_codes() = u16 as u8
+// @text  q4_K_block() = 256
+// @text  q4_K_size() = 144
+// @text  q4_K_weight(n; k) = {moved(32; {n}; {k})}
+// @text  q4_K_dot(n; m) = {moved_dot(q4_K; 32; {n}; {m})}
+// @lines q4_K_decoded(n)
+// @use   six({n})
+// @where code[{n},k] = {four({n}; 16)}
+// @end
+//
+// @text  q5_K_codes() = u16 as u8
+// @text  q5_K_block() = 256
+// @text  q5_K_size() = 176
+// @text  q5_K_weight(n; k) = {moved(32; {n}; {k})}
+// @text  q5_K_dot(n; m) = {moved_dot(q5_K; 32; {n}; {m})}
+// @lines q5_K_decoded(n)
+// @use   six({n})
+// @where code[{n},k] = {four({n}; 48)} + 16*(w[{n},k/256,16 + k%32] / {power(k/32)} % 2)
+// @end
+//
 // Rows times a matrix: a simdgroup computes ROWS outputs of a row. Meant for few
 // rows; each of them reads the matrix once.
 //
-// The elements of the declarations are the codes: of 4 bits, or signed bytes.
-//
-// @kernel  ggml_mul_mv_{F:q4_0|q8_0|q6_K}_f32
-// @arg     w  device u16 as {{F}_codes()}[N, K/{{F}_block()}, {{F}_size()}] read
+// @kernel  ggml_mul_mv_{F:{formats()}}_f32
+// @arg     w  device {{F}_codes()}[N, K/{{F}_block()}, {{F}_size()}] read
 // @arg     x  device f32[M, K] read
 // @arg     y  device f32[M, N] write
 // @arg     K  constant i32
@@ -173,7 +434,7 @@ inline void dot_rows(const device ushort* w, const device float* x, int K, int N
 // @term    y[m,n] = round(f32, {{F}_dot(n; m)})
 template <typename F>
 [[kernel]] void ggml_mul_mv(
-    const device ushort* w [[buffer(0)]],
+    const device typename F::word* w [[buffer(0)]],
     const device float* x [[buffer(1)]],
     device float* y [[buffer(2)]],
     constant int& K [[buffer(3)]],
@@ -184,6 +445,7 @@ template <typename F>
   const int first = (int(group.x) * 2 + int(simdgroup)) * ROWS;
   float result[ROWS];
   dot_rows<F>(w, x + size_t(group.y) * K, K, N, first, lane, result);
+#pragma unroll
   for (int i = 0; i < ROWS; i++) {
     if (lane == 0 && first + i < N) {
       y[size_t(group.y) * N + first + i] = stored(result[i]);
@@ -191,17 +453,16 @@ template <typename F>
   }
 }
 
-template [[host_name("ggml_mul_mv_q4_0_f32")]] [[kernel]] decltype(ggml_mul_mv<q4_0>) ggml_mul_mv<q4_0>;
-template [[host_name("ggml_mul_mv_q8_0_f32")]] [[kernel]] decltype(ggml_mul_mv<q8_0>) ggml_mul_mv<q8_0>;
-template [[host_name("ggml_mul_mv_q6_K_f32")]] [[kernel]] decltype(ggml_mul_mv<q6_K>) ggml_mul_mv<q6_K>;
+#define INSTANTIATE_MV(F) template [[host_name("ggml_mul_mv_" #F "_f32")]] [[kernel]] decltype(ggml_mul_mv<F>) ggml_mul_mv<F>;
+EACH_FORMAT(INSTANTIATE_MV)
 
 // The same with matrices that ids pick from a stack of E, a mixture of experts:
 // row r of x, or the row of each of its slots, times the matrices ids[r,…].
 // x_strides has 0 for slots that share a row. An id outside the stack makes NaN,
 // and nothing outside is read.
 //
-// @kernel  ggml_mul_mv_id_{F:q4_0|q8_0|q6_K}_f32
-// @arg     w          device u16 as {{F}_codes()}[E, N, K/{{F}_block()}, {{F}_size()}] read
+// @kernel  ggml_mul_mv_id_{F:{formats()}}_f32
+// @arg     w          device {{F}_codes()}[E, N, K/{{F}_block()}, {{F}_size()}] read
 // @arg     x          device f32[rows, slots, K : x_strides[0], x_strides[1], 1] read
 // @arg     ids        device u32[rows, slots] read
 // @arg     y          device f32[rows, slots, N] write
@@ -217,7 +478,7 @@ template [[host_name("ggml_mul_mv_q6_K_f32")]] [[kernel]] decltype(ggml_mul_mv<q
 // @term    y[r,s,n] = round(f32, select(ids[r,s] < E, dot[ids[r,s],r,s,n], inf - inf))
 template <typename F>
 [[kernel]] void ggml_mul_mv_id(
-    const device ushort* w [[buffer(0)]],
+    const device typename F::word* w [[buffer(0)]],
     const device float* x [[buffer(1)]],
     const device uint* ids [[buffer(2)]],
     device float* y [[buffer(3)]],
@@ -237,6 +498,7 @@ template <typename F>
     const size_t words = size_t(N) * (K / F::weights) * F::words; // of a matrix
     dot_rows<F>(w + id * words, x + long(group.z) * x_strides[0] + long(group.y) * x_strides[1], K, N, first, lane, result);
   }
+#pragma unroll
   for (int i = 0; i < ROWS; i++) {
     if (lane == 0 && first + i < N) {
       y[at * N + first + i] = stored(id < uint(E) ? result[i] : NAN);
@@ -244,41 +506,148 @@ template <typename F>
   }
 }
 
-template [[host_name("ggml_mul_mv_id_q4_0_f32")]] [[kernel]] decltype(ggml_mul_mv_id<q4_0>) ggml_mul_mv_id<q4_0>;
-template [[host_name("ggml_mul_mv_id_q8_0_f32")]] [[kernel]] decltype(ggml_mul_mv_id<q8_0>) ggml_mul_mv_id<q8_0>;
-template [[host_name("ggml_mul_mv_id_q6_K_f32")]] [[kernel]] decltype(ggml_mul_mv_id<q6_K>) ggml_mul_mv_id<q6_K>;
+#define INSTANTIATE_MV_ID(F) template [[host_name("ggml_mul_mv_id_" #F "_f32")]] [[kernel]] decltype(ggml_mul_mv_id<F>) ggml_mul_mv_id<F>;
+EACH_FORMAT(INSTANTIATE_MV_ID)
+
+// Many rows times a matrix: a threadgroup computes a TILE × TILE tile of y, of which each step brings TILE columns of
+// x and, decoded, of w to threadgroup memory, a thread 8 elements of a row each.
+//
+// @kernel  ggml_mul_mm_{F:{formats()}}_f32
+// @arg     x  device f32[M, K] read
+// @arg     w  device {{F}_codes()}[N, K/{{F}_block()}, {{F}_size()}] read
+// @arg     y  device f32[M, N] write
+// @arg     K  constant i32
+// @arg     N  constant i32
+// @arg     M  constant i32
+// @groups  ceil(N/32), ceil(M/32), 1
+// @group   32, 2, 2
+// @require K >= {{F}_block()} && K % {{F}_block()} == 0 && N >= 1 && M >= 1
+// @use     {F}_decoded(n)
+// @where   weight[n,k] = {{F}_weight(n; k)}
+// @term    y[m,n] = round(f32, sum[gemm](k < K, x[m,k] * weight[n,k]))
+template <typename F>
+[[kernel]] void ggml_mul_mm(
+    const device float* x [[buffer(0)]],
+    const device typename F::word* w [[buffer(1)]],
+    device float* y [[buffer(2)]],
+    constant int& K [[buffer(3)]],
+    constant int& N [[buffer(4)]],
+    constant int& M [[buffer(5)]],
+    TILE_PLACE) {
+  threadgroup float xs[TILE * PITCH];
+  threadgroup float ws[TILE * PITCH];
+  const int m0 = int(group.y) * TILE;
+  const int n0 = int(group.x) * TILE;
+  const int row = int(thread_id) / 4;
+  const uint col = thread_id % 4 * 8;
+  const bool in_x = m0 + row < M;
+  const bool in_w = n0 + row < N;
+  threadgroup float* xt = xs + row * PITCH + col;
+  threadgroup float* wt = ws + row * PITCH + col;
+  x += size_t(in_x ? m0 + row : 0) * K + col;
+  w += size_t(in_w ? n0 + row : 0) * (K / F::weights) * F::words;
+  simdgroup_float8x8 acc[4];
+#pragma unroll
+  for (int i = 0; i < 4; i++) {
+    acc[i] = make_filled_simdgroup_matrix<float, 8, 8>(0.0f);
+  }
+
+  for (int begin = 0; begin < K; begin += TILE) {
+    threadgroup_barrier(mem_flags::mem_threadgroup);
+    const device typename F::word* block = w + size_t(begin / F::weights) * F::words;
+    const uint j = uint(begin % F::weights) + col;
+    const float scale = F::scale(block, j);
+    const float bias = F::bias(block, j);
+#pragma unroll
+    for (int i = 0; i < 8; i++) {
+      xt[i] = in_x ? x[begin + i] : 0.0f;
+      const float product = scale * F::code(block, j + i);
+      wt[i] = in_w ? (F::biased ? product + bias : product) : 0.0f;
+    }
+    threadgroup_barrier(mem_flags::mem_threadgroup);
+    add_product(xs, ws, int(simdgroup) / 2 * 16, int(simdgroup) % 2 * 16, acc);
+  }
+  store_tile(acc, y, N, M, m0, n0, xs, thread_id, simdgroup);
+}
+
+#define INSTANTIATE_MM(F) template [[host_name("ggml_mul_mm_" #F "_f32")]] [[kernel]] decltype(ggml_mul_mm<F>) ggml_mul_mm<F>;
+EACH_FORMAT(INSTANTIATE_MM)
+
+// Rows of a table, picked by ids, as `embed` does. A row whose id is outside the table becomes NaN, and nothing
+// outside the table is read.
+//
+// @kernel  ggml_get_rows_{F:{formats()}}_f32
+// @arg     ids  device i32[n] read
+// @arg     w    device {{F}_codes()}[V, K/{{F}_block()}, {{F}_size()}] read
+// @arg     out  device f32[n, K] write
+// @arg     K    constant i32
+// @arg     V    constant i32
+// @threads K, n, 1
+// @group   _, _, _
+// @require K % {{F}_block()} == 0
+// @use     {F}_decoded(r)
+// @where   weight[r,k] = {{F}_weight(r; k)}
+// @term    out[t,k] = round(f32, select(ids[t] >= 0 && ids[t] < V, weight[ids[t],k], inf - inf))
+template <typename F>
+[[kernel]] void ggml_get_rows(
+    const device int* ids [[buffer(0)]],
+    const device typename F::word* w [[buffer(1)]],
+    device float* out [[buffer(2)]],
+    constant int& K [[buffer(3)]],
+    constant int& V [[buffer(4)]],
+    uint2 at [[thread_position_in_grid]]) {
+  const int id = ids[at.y];
+  float result = NAN;
+  if (id >= 0 && id < V) {
+    const device typename F::word* block = w + (size_t(id) * (K / F::weights) + at.x / F::weights) * F::words;
+    result = weight<F>(block, at.x % F::weights);
+  }
+  out[size_t(at.y) * K + at.x] = stored(result);
+}
+
+#define INSTANTIATE_GET_ROWS(F) template [[host_name("ggml_get_rows_" #F "_f32")]] [[kernel]] decltype(ggml_get_rows<F>) ggml_get_rows<F>;
+EACH_FORMAT(INSTANTIATE_GET_ROWS)
 
 // What the tests of declarations compare grids and conditions with (docs/kernels.md, "Witnesses").
 //
 // Products with GGML's blocks: one threadgroup 8 outputs of a row.
 //
-// @witness ggml_mul_mv_q?_0_f32 ; K=96 N=60 ; groups 8 3 1 / 32 2 1 ; ok
-// @witness ggml_mul_mv_q?_0_f32 ; K=32 N=1 ; groups 1 1 1 / 32 2 1 ; ok
-// @witness ggml_mul_mv_q?_0_f32 ; K=96 N=60 ; threads 256 6 1 / 32 2 1 ; ok
-// @witness ggml_mul_mv_q?_0_f32 ; K={48|0} N=60 ; groups 8 3 1 / 32 2 1 ; refused
-// @witness ggml_mul_mv_q?_0_f32 ; K=96 N=0 ; groups 0 3 1 / 32 2 1 ; refused
-// @witness ggml_mul_mv_q?_0_f32 ; K=96 N=60 ; groups 7 3 1 / 32 2 1 ; refused
-// @witness ggml_mul_mv_q?_0_f32 ; K=96 N=60 ; groups 8 3 2 / 32 2 1 ; refused
-// @witness ggml_mul_mv_q?_0_f32 ; K=96 N=60 ; groups 8 3 1 / 32 1 1 ; refused
-// @witness ggml_mul_mv_q6_K_f32 ; K=768 N=60 ; groups 8 3 1 / 32 2 1 ; ok
-// @witness ggml_mul_mv_q6_K_f32 ; K=256 N=1 ; groups 1 1 1 / 32 2 1 ; ok
-// @witness ggml_mul_mv_q6_K_f32 ; K={384|0} N=60 ; groups 8 3 1 / 32 2 1 ; refused
-// @witness ggml_mul_mv_q6_K_f32 ; K=768 N=0 ; groups 0 3 1 / 32 2 1 ; refused
-// @witness ggml_mul_mv_q6_K_f32 ; K=768 N=60 ; groups 7 3 1 / 32 2 1 ; refused
-// @witness ggml_mul_mv_q6_K_f32 ; K=768 N=60 ; groups 8 3 2 / 32 2 1 ; refused
-// @witness ggml_mul_mv_q6_K_f32 ; K=768 N=60 ; groups 8 3 1 / 32 1 1 ; refused
-// @witness ggml_mul_mv_id_q?_0_f32 ; K=96 N=60 E=8 x_strides=96,0 ; groups 8 2 3 / 32 2 1 ; ok
-// @witness ggml_mul_mv_id_q?_0_f32 ; K=96 N=60 E=8 x_strides=192,96 ; groups 8 2 3 / 32 2 1 ; ok
-// @witness ggml_mul_mv_id_q?_0_f32 ; K=32 N=1 E=1 x_strides=1,0 ; groups 1 1 1 / 32 2 1 ; ok
-// @witness ggml_mul_mv_id_q?_0_f32 ; K=48 N=60 E=8 x_strides=48,0 ; groups 8 2 3 / 32 2 1 ; refused
-// @witness ggml_mul_mv_id_q?_0_f32 ; K=0 N=60 E=8 x_strides=96,0 ; groups 8 2 3 / 32 2 1 ; refused
-// @witness ggml_mul_mv_id_q?_0_f32 ; K=96 N=0 E=8 x_strides=96,0 ; groups 0 2 3 / 32 2 1 ; refused
-// @witness ggml_mul_mv_id_q?_0_f32 ; K=96 N=60 E=8 x_strides=96,0 ; groups 7 2 3 / 32 2 1 ; refused
-// @witness ggml_mul_mv_id_q?_0_f32 ; K=96 N=60 E=8 x_strides=96,0 ; groups 8 2 3 / 32 1 1 ; refused
-// @witness ggml_mul_mv_id_q6_K_f32 ; K=768 N=60 E=8 x_strides=768,0 ; groups 8 2 3 / 32 2 1 ; ok
-// @witness ggml_mul_mv_id_q6_K_f32 ; K=256 N=1 E=1 x_strides=1,0 ; groups 1 1 1 / 32 2 1 ; ok
-// @witness ggml_mul_mv_id_q6_K_f32 ; K=384 N=60 E=8 x_strides=384,0 ; groups 8 2 3 / 32 2 1 ; refused
-// @witness ggml_mul_mv_id_q6_K_f32 ; K=0 N=60 E=8 x_strides=768,0 ; groups 8 2 3 / 32 2 1 ; refused
-// @witness ggml_mul_mv_id_q6_K_f32 ; K=768 N=0 E=8 x_strides=768,0 ; groups 0 2 3 / 32 2 1 ; refused
-// @witness ggml_mul_mv_id_q6_K_f32 ; K=768 N=60 E=8 x_strides=768,0 ; groups 7 2 3 / 32 2 1 ; refused
-// @witness ggml_mul_mv_id_q6_K_f32 ; K=768 N=60 E=8 x_strides=768,0 ; groups 8 2 3 / 32 1 1 ; refused
+// @witness ggml_mul_mv_{q?_?|iq4_nl|mxfp4}_f32 ; K=768 N=60 ; {groups 8 3 1|threads 256 6 1} / 32 2 1 ; ok
+// @witness ggml_mul_mv_{q?_0|q?_1|iq4_nl|mxfp4}_f32 ; K=32 N=1 ; groups 1 1 1 / 32 2 1 ; ok
+// @witness ggml_mul_mv_q?_K_f32 ; K=256 N=1 ; groups 1 1 1 / 32 2 1 ; ok
+// @witness ggml_mul_mv_q?_K_f32 ; K=384 N=60 ; groups 8 3 1 / 32 2 1 ; refused
+// @witness ggml_mul_mv_{q?_?|iq4_nl|mxfp4}_f32 ; K={48|0} N=60 ; groups 8 3 1 / 32 2 1 ; refused
+// @witness ggml_mul_mv_{q?_?|iq4_nl|mxfp4}_f32 ; K=768 N=0 ; groups 0 3 1 / 32 2 1 ; refused
+// @witness ggml_mul_mv_{q?_?|iq4_nl|mxfp4}_f32 ; K=768 N=60 ; groups {7 3 1|8 3 2} / 32 2 1 ; refused
+// @witness ggml_mul_mv_{q?_?|iq4_nl|mxfp4}_f32 ; K=768 N=60 ; groups 8 3 1 / 32 1 1 ; refused
+// @witness ggml_mul_mv_id_{q?_?|iq4_nl|mxfp4}_f32 ; K=768 N=60 E=8 x_strides={768,0|1536,768} ; groups 8 2 3 / 32 2 1 ; ok
+// @witness ggml_mul_mv_id_{q?_0|q?_1|iq4_nl|mxfp4}_f32 ; K=32 N=1 E=1 x_strides=1,0 ; groups 1 1 1 / 32 2 1 ; ok
+// @witness ggml_mul_mv_id_q?_K_f32 ; K=256 N=1 E=1 x_strides=1,0 ; groups 1 1 1 / 32 2 1 ; ok
+// @witness ggml_mul_mv_id_q?_K_f32 ; K=384 N=60 E=8 x_strides=384,0 ; groups 8 2 3 / 32 2 1 ; refused
+// @witness ggml_mul_mv_id_{q?_?|iq4_nl|mxfp4}_f32 ; K={48|0} N=60 E=8 x_strides=96,0 ; groups 8 2 3 / 32 2 1 ; refused
+// @witness ggml_mul_mv_id_{q?_?|iq4_nl|mxfp4}_f32 ; K=768 N=0 E=8 x_strides=768,0 ; groups 0 2 3 / 32 2 1 ; refused
+// @witness ggml_mul_mv_id_{q?_?|iq4_nl|mxfp4}_f32 ; K=768 N=60 E=8 x_strides=768,0 ; groups 7 2 3 / 32 2 1 ; refused
+// @witness ggml_mul_mv_id_{q?_?|iq4_nl|mxfp4}_f32 ; K=768 N=60 E=8 x_strides=768,0 ; groups 8 2 3 / 32 1 1 ; refused
+//
+// Of many rows: one threadgroup a tile of 32 × 32.
+//
+// @witness ggml_mul_mm_{q?_?|iq4_nl|mxfp4}_f32 ; K=768 N=97 M=65 ; groups 4 3 1 / 32 2 2 ; ok
+// @witness ggml_mul_mm_{q?_0|q?_1|iq4_nl|mxfp4}_f32 ; K=32 N=1 M=1 ; groups 1 1 1 / 32 2 2 ; ok
+// @witness ggml_mul_mm_q?_K_f32 ; K=256 N=1 M=1 ; groups 1 1 1 / 32 2 2 ; ok
+// @witness ggml_mul_mm_q?_K_f32 ; K=384 N=1 M=1 ; groups 1 1 1 / 32 2 2 ; refused
+// @witness ggml_mul_mm_{q?_?|iq4_nl|mxfp4}_f32 ; K={48|0} N=1 M=1 ; groups 1 1 1 / 32 2 2 ; refused
+// @witness ggml_mul_mm_{q?_?|iq4_nl|mxfp4}_f32 ; K=256 N=0 M=1 ; groups 0 1 1 / 32 2 2 ; refused
+// @witness ggml_mul_mm_{q?_?|iq4_nl|mxfp4}_f32 ; K=256 N=1 M=0 ; groups 1 0 1 / 32 2 2 ; refused
+// @witness ggml_mul_mm_{q?_?|iq4_nl|mxfp4}_f32 ; K=768 N=97 M=65 ; groups {3 3 1|4 2 1|4 3 2} / 32 2 2 ; refused
+// @witness ggml_mul_mm_{q?_?|iq4_nl|mxfp4}_f32 ; K=768 N=97 M=65 ; groups 4 3 1 / 32 2 1 ; refused
+//
+// Embeddings: one thread an element.
+//
+// @witness ggml_get_rows_{q?_?|iq4_nl|mxfp4}_f32 ; K=768 V=49152 ; threads 768 7 1 / 256 1 1 ; ok
+// @witness ggml_get_rows_{q?_?|iq4_nl|mxfp4}_f32 ; K=768 V=49152 ; threads {767 7 1|768 7 2} / 256 1 1 ; refused
+// @witness ggml_get_rows_{q?_?|iq4_nl|mxfp4}_f32 ; K=48 V=100 ; threads 48 7 1 / 48 1 1 ; refused
+// @witness ggml_get_rows_q?_K_f32 ; K=384 V=100 ; threads 384 7 1 / 256 1 1 ; refused
+//
+// Corruptions of these declarations that are no lies.
+//
+// @equivalent ggml_mul_m*_mxfp4_* ; constant: scale: 2097152 -> 2097153 ; of so small a scale a product has no bit

@@ -293,8 +293,8 @@ func (e *evaluation) eval(x *term.Expr) termID {
 		return t.intern(node{form: condition, op: x.Op, args: []termID{a, e.eval(x.Args[1])}})
 	case term.Pow2:
 		return t.intern(node{form: condition, op: x.Op, args: e.evalAll(x.Args)})
-	case term.AsF16:
-		return t.half(e.eval(x.Args[0]))
+	case term.AsF16, term.AsF32:
+		return t.ofBits(x.Op, e.eval(x.Args[0]))
 	case term.ToInt:
 		return t.atom(node{form: intOp, op: x.Op, text: x.Type.String(), args: e.evalAll(x.Args), lo: -wide, hi: wide})
 	}

@@ -101,7 +101,7 @@ func (u *unrounding) without(id termID) termID {
 	switch {
 	case u.t.isRounding(id):
 		out = u.without(n.args[0])
-	case n.form == floatOp && n.op != term.ToF32 && n.op != term.AsF16, n.form == reduction && n.op != term.ArgMax:
+	case n.form == floatOp && n.op != term.ToF32 && !n.op.FromBits(), n.form == reduction && n.op != term.ArgMax:
 		args := slices.Clone(n.args)
 		for i := range args {
 			if !(i == 0 && (n.op == term.Select || n.form == reduction)) { // roundings in conditions and in bounds stay
@@ -158,7 +158,7 @@ func (u *unrounding) operands(want, got termID) way {
 // sameOperation reports whether two nodes are the same operation on floats, with
 // equally many operands. The conversion of an integer does not count.
 func sameOperation(x, y *node) bool {
-	if x.form != floatOp && x.form != reduction || x.op == term.ArgMax || x.op == term.ToF32 || x.op == term.AsF16 {
+	if x.form != floatOp && x.form != reduction || x.op == term.ArgMax || x.op == term.ToF32 || x.op.FromBits() {
 		return false
 	}
 	return x.form == y.form && x.op == y.op && x.text == y.text

@@ -366,12 +366,12 @@ func (t *table) float(a termID) termID {
 	return t.intern(node{form: floatOp, op: term.ToF32, args: []termID{a}})
 }
 
-// half returns the f16 whose bits are the low 16 bits of an integer.
-func (t *table) half(a termID) termID {
+// ofBits returns the float that op makes of the bits of an integer.
+func (t *table) ofBits(op term.Op, a termID) termID {
 	if v, ok := t.constant(a); ok {
-		return t.real(float32(term.F16Value(uint16(v))))
+		return t.real(float32(op.OfBits(v)))
 	}
-	return t.intern(node{form: floatOp, op: term.AsF16, args: []termID{a}})
+	return t.intern(node{form: floatOp, op: op, args: []termID{a}})
 }
 
 var one = int64(math.Float32bits(1))

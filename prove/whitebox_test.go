@@ -201,6 +201,12 @@ func TestHalvesOfIntegers(t *testing.T) {
 	require.Equal(t, tb.real(-2.5), e.eval(of(term.AsF16, number(0x7c100))), "the low 16 bits")
 	require.NotEqual(t, tb.real(0), e.eval(of(term.AsF16, number(0x8000))), "minus zero")
 
+	single := e.eval(of(term.AsF32, i))
+	require.NotEqual(t, half, single)
+	require.Equal(t, single, e.eval(round(ir.F32, of(term.AsF32, i))))
+	require.NotEqual(t, single, e.eval(round(ir.F16, of(term.AsF32, i))))
+	require.Equal(t, tb.real(-2.5), e.eval(of(term.AsF32, number(0xc0200000))))
+
 	// The rewrite `round` is for floats: integers must be equal.
 	x, y := &tb.nodes[half], &tb.nodes[e.eval(of(term.AsF16, number(3)))]
 	require.False(t, sameOperation(x, x))

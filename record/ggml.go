@@ -2,6 +2,7 @@ package record
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/mlxc/mlxc/ir"
 )
@@ -10,20 +11,54 @@ import (
 // file. The layouts are those of ggml-common.h, block_q4_0 and so on.
 type GGMLFormat uint8
 
-// The formats that the kernel library has. In the formulas, d is an f16 of the block,
-// code is the integer that is stored for a weight, and scale is an i8.
+// The formats that the kernel library has. Of q5_0 and so on a block has 32 weights, of those on _K 256;
+// msl/ggml.metal says what lies where.
 const (
-	Q4_0 GGMLFormat = iota + 1 // a block of 18 bytes has 32 weights d·(code − 8), with codes of 4 bits
-	Q8_0                       // a block of 34 bytes has 32 weights d·code, with signed codes of 8 bits
-	Q6_K                       // a block of 210 bytes has 256 weights d·scale·(code − 32), with codes of 6 bits and a scale for each 16 weights
+	Q4_0 GGMLFormat = iota + 1
+	Q8_0
+	Q6_K
+	Q4_1
+	Q5_0
+	Q5_1
+	IQ4_NL
+	MXFP4
+	Q2_K
+	Q3_K
+	Q4_K
+	Q5_K
 )
 
-var ggmlFormats = [...]struct {
-	name           string
-	weights, bytes int64 // in one block
-}{Q4_0: {"q4_0", 32, 18}, Q8_0: {"q8_0", 32, 34}, Q6_K: {"q6_K", 256, 210}}
+type ggmlFormat struct {
+	name                      string
+	weights, bytes            int64  // in one block
+	few, many, experts, embed string // its kernels
+}
 
-func (f GGMLFormat) known() bool { return f >= Q4_0 && f <= Q6_K }
+var ggmlFormats = [...]ggmlFormat{
+	Q4_0: ofGGML("q4_0", 32, 18), Q4_1: ofGGML("q4_1", 32, 20), Q5_0: ofGGML("q5_0", 32, 22), Q5_1: ofGGML("q5_1", 32, 24),
+	Q8_0: ofGGML("q8_0", 32, 34), IQ4_NL: ofGGML("iq4_nl", 32, 18), MXFP4: ofGGML("mxfp4", 32, 17),
+	Q2_K: ofGGML("q2_K", 256, 84), Q3_K: ofGGML("q3_K", 256, 110), Q4_K: ofGGML("q4_K", 256, 144), Q5_K: ofGGML("q5_K", 256, 176),
+	Q6_K: ofGGML("q6_K", 256, 210),
+}
+
+func ofGGML(name string, weights, bytes int64) ggmlFormat {
+	return ggmlFormat{
+		name, weights, bytes,
+		"ggml_mul_mv_" + name + "_f32", "ggml_mul_mm_" + name + "_f32", "ggml_mul_mv_id_" + name + "_f32", "ggml_get_rows_" + name + "_f32",
+	}
+}
+
+func (f GGMLFormat) known() bool { return f >= 1 && int(f) < len(ggmlFormats) }
+
+// GGMLFormatNamed returns the format that GGML calls by this name, in capitals or not.
+func GGMLFormatNamed(name string) (GGMLFormat, bool) {
+	for f, g := range ggmlFormats {
+		if f > 0 && strings.EqualFold(g.name, name) {
+			return GGMLFormat(f), true
+		}
+	}
+	return 0, false
+}
 
 // String returns the name as GGML spells it.
 func (f GGMLFormat) String() string {
@@ -55,9 +90,13 @@ func (m GGMLMatrix) String() string { return fmt.Sprintf("%s [%d, %d]", m.Format
 // stackGGML returns how many matrices the blocks of w hold. If they are not a whole
 // number of matrices, it reports the mistake, and ok is false.
 func (r *Session) stackGGML(op string, w GGMLMatrix) (count int64, ok bool) {
+	if !w.Format.known() {
+		r.fail("%s: there can be no matrix %s: the format is not known", op, w)
+		return 0, false
+	}
 	row := w.Format.RowBytes(w.K)
 	if row == 0 || w.N < 1 {
-		r.fail("%s: there can be no matrix %s: want q4_0 or q8_0 with K a multiple of 32, or q6_K with K a multiple of 256", op, w)
+		r.fail("%s: there can be no matrix %s: want N of at least 1 and K a multiple of %d", op, w, ggmlFormats[w.Format].weights)
 		return 0, false
 	}
 	bytes := w.Blocks.Elements()
@@ -66,7 +105,7 @@ func (r *Session) stackGGML(op string, w GGMLMatrix) (count int64, ok bool) {
 			op, w, w.Blocks.DType, r.format(w.Blocks.Shape), w.N*row, w.N, row)
 		return 0, false
 	}
-	if !even(w.Blocks.Off) {
+	if ggmlFormats[w.Format].bytes%2 == 0 && !even(w.Blocks.Off) {
 		r.fail("%s: the blocks of %s%s begin at byte %s of their memory: want an even offset, because f16 numbers are read from them",
 			op, w, r.format(w.Blocks.Shape), r.g.FormatAffine(w.Blocks.Off))
 		return 0, false
@@ -84,17 +123,18 @@ func even(x ir.Affine) bool {
 	return x.Const%2 == 0
 }
 
+// ggmlTileRows is the number of rows from which on tiles of a matrix in blocks are decoded, as of one in affine codes by
+// MLX's routes for chips with few cores.
+const ggmlTileRows = 6
+
 // MatmulGGML computes x·Wᵀ for rows x [..., K] in f32 and a matrix W [N, K] in a block
-// format, which is not repacked. The result is f32 [..., N]. The whole matrix is read
-// again for each row, so this is meant for few rows.
+// format, which is not repacked. The result is f32 [..., N]. Few rows take a kernel that
+// reads the matrix once for each, more rows or a number that depends on params one that
+// decodes tiles of it.
 func (r *Session) MatmulGGML(x Tensor, w GGMLMatrix, o ...Option) Tensor {
 	const op = "quantized_matmul_ggml"
-	count, ok := r.stackGGML(op, w)
 	switch {
-	case !ok:
-		return x
-	case count != 1:
-		r.fail("%s: the blocks of %s hold %d matrices: want one", op, w, count)
+	case !r.oneGGML(op, w):
 		return x
 	case x.DType != ir.F32 || x.Rank() < 1 || !x.contiguous() || r.last(op, x) != w.K:
 		r.fail("%s: %s%s times %s: want row-contiguous f32 rows of %d", op, x.DType, r.format(x.Shape), w, w.K)
@@ -104,12 +144,29 @@ func (r *Session) MatmulGGML(x Tensor, w GGMLMatrix, o ...Option) Tensor {
 	copy(shape, x.Shape[:x.Rank()-1])
 	shape[x.Rank()-1] = ir.Const(w.N)
 	y := r.result(op, o, ir.F32, shape)
-	r.dispatch(call{
-		op: op, function: ggmlKernels[w.Format].rows,
-		grid: [3]ir.Extent{ir.Ext((w.N + 7) / 8), {Num: r.rows(x), Div: 1}, ir.Ext(1)}, group: [3]uint32{32, 2, 1},
-	}, o,
-		buf(0, w.Blocks), buf(1, x), buf(2, y), val(3, int32(w.K)), val(4, int32(w.N)))
+	if rows := r.rows(x); rows.IsConst() && rows.Const < ggmlTileRows {
+		r.dispatch(call{
+			op: op, function: ggmlFormats[w.Format].few,
+			grid: [3]ir.Extent{ir.Ext((w.N + 7) / 8), {Num: rows, Div: 1}, ir.Ext(1)}, group: [3]uint32{32, 2, 1},
+		}, o,
+			buf(0, w.Blocks), buf(1, x), buf(2, y), val(3, int32(w.K)), val(4, int32(w.N)))
+	} else {
+		r.dispatch(call{
+			op: op, function: ggmlFormats[w.Format].many,
+			grid: [3]ir.Extent{ir.Ext((w.N + 31) / 32), {Num: rows, Div: 32}, ir.Ext(1)}, group: [3]uint32{32, 2, 2},
+		}, o,
+			buf(0, x), buf(1, w.Blocks), buf(2, y), val(3, int32(w.K)), val(4, int32(w.N)), i32(5, rows))
+	}
 	return y
+}
+
+// oneGGML reports whether w is one matrix, and a mistake if it is not.
+func (r *Session) oneGGML(op string, w GGMLMatrix) bool {
+	count, ok := r.stackGGML(op, w)
+	if ok && count != 1 {
+		r.fail("%s: the blocks of %s hold %d matrices: want one", op, w, count)
+	}
+	return ok && count == 1
 }
 
 // GatherMatmulGGML is [Session.GatherMatmul] for matrices in a block format:
@@ -145,15 +202,9 @@ func (r *Session) GatherMatmulGGML(x Tensor, experts GGMLMatrix, ids Tensor, o .
 	shape[0], shape[1], shape[2] = rows, ids.Shape[1], ir.Const(w.N)
 	y := r.result(op, o, ir.F32, shape)
 	r.dispatch(call{
-		op: op, function: ggmlKernels[w.Format].experts,
+		op: op, function: ggmlFormats[w.Format].experts,
 		grid: [3]ir.Extent{ir.Ext((w.N + 7) / 8), ir.Ext(slots), {Num: rows, Div: 1}}, group: [3]uint32{32, 2, 1},
 	}, o,
 		buf(0, w.Blocks), buf(1, x), buf(2, ids), buf(3, y), val(4, int32(w.K)), val(5, int32(w.N)), val(6, int32(count)), val(7, row, slot))
 	return y
-}
-
-var ggmlKernels = [...]struct{ rows, experts string }{
-	Q4_0: {"ggml_mul_mv_q4_0_f32", "ggml_mul_mv_id_q4_0_f32"},
-	Q8_0: {"ggml_mul_mv_q8_0_f32", "ggml_mul_mv_id_q8_0_f32"},
-	Q6_K: {"ggml_mul_mv_q6_K_f32", "ggml_mul_mv_id_q6_K_f32"},
 }

@@ -29,7 +29,10 @@ func (r *Session) Embed(ids Tensor, table Matrix, o ...Option) Tensor {
 		op: "embed", kind: ir.Threads,
 		grid: [3]ir.Extent{ir.Ext(k), {Num: rows, Div: 1}, ir.Ext(1)}, group: groupAlong(ir.Const(k)),
 	}
-	if q := table.Q; q != nil {
+	if q, blocks := table.Q, table.GGML; blocks != nil {
+		c.function = ggmlFormats[blocks.Format].embed
+		c.args = []arg{buf(0, ids), buf(1, blocks.Blocks), buf(2, y), val(3, int32(k)), val(4, int32(n))}
+	} else if q != nil {
 		c.function = fmt.Sprintf("affine_embed_%s_gs_%d_b_%d", routes.TypeName(t), q.Group, q.Bits)
 		c.args = []arg{buf(0, ids), buf(1, q.W), buf(2, q.Scales), buf(3, q.Biases), buf(4, y), val(5, int32(k)), val(6, int32(n))}
 	} else {
@@ -47,6 +50,9 @@ func (r *Session) Embed(ids Tensor, table Matrix, o ...Option) Tensor {
 // of W or of its scales and biases; only a dense W may be f16 where x is f32. As in MLX, few rows take a matrix-vector
 // kernel and more rows a matrix-matrix kernel (docs/kernels.md).
 func (r *Session) Matmul(x Tensor, w Matrix, o ...Option) Tensor {
+	if w.GGML != nil {
+		return r.MatmulGGML(x, *w.GGML, o...)
+	}
 	if !r.floats("matmul", x) || !r.matrix("matmul", w, x.DType) {
 		return r.broken(x.DType, max(x.Rank(), 1))
 	}

@@ -59,11 +59,14 @@ func intoOf(t ir.DType, options []Option) []Option {
 //
 // experts is a [Matrix] of three dimensions: Dense of an f32 or f16 tensor
 // [E, N, K], or Quantized with W [E, N, K·Bits/32], Scales and Biases
-// [E, N, K/Group].
+// [E, N, K/Group]; or Blocks of E matrices.
 //
 // If an id is E or more, its row of the result is NaN, and no matrix is read.
 func (r *Session) GatherMatmul(x Tensor, experts Matrix, ids Tensor, o ...Option) Tensor {
 	const op = "gather_matmul"
+	if experts.GGML != nil {
+		return r.GatherMatmulGGML(x, *experts.GGML, ids, o...)
+	}
 	e, n, k, ok := r.stack(op, experts)
 	if !ok {
 		return x

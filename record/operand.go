@@ -48,6 +48,9 @@ func (r *Session) floats(op string, ts ...Tensor) bool {
 // matrix checks the parts of a Matrix as dense does, and that their shapes fit together. t is the type of what it is
 // multiplied by.
 func (r *Session) matrix(op string, m Matrix, t ir.DType) bool {
+	if m.GGML != nil {
+		return r.oneGGML(op, *m.GGML)
+	}
 	q := m.Q
 	if q == nil {
 		if t := m.Dense; r.err == nil && t.bad == nil && (t.Rank() != 2 || !t.Shape[0].IsConst() || !t.Shape[1].IsConst()) {

@@ -206,14 +206,18 @@ type QTensor struct {
 	Bits, Group    int64 // bits of a code, and codes that share a scale and a bias
 }
 
-// Matrix is a weight matrix [N, K]: quantized, or dense f32 or f16.
+// Matrix is a weight matrix [N, K]: quantized, in a block format of GGML, or dense f32 or f16.
 type Matrix struct {
 	Q     *QTensor
+	GGML  *GGMLMatrix
 	Dense Tensor
 }
 
 // Quantized returns q as a [Matrix].
 func Quantized(q QTensor) Matrix { return Matrix{Q: &q} }
+
+// Blocks returns m as a [Matrix].
+func Blocks(m GGMLMatrix) Matrix { return Matrix{GGML: &m} }
 
 // Dense returns a dense [N, K] tensor as a [Matrix].
 func Dense(t Tensor) Matrix { return Matrix{Dense: t} }
@@ -221,6 +225,9 @@ func Dense(t Tensor) Matrix { return Matrix{Dense: t} }
 func (m Matrix) dims() (n, k int64) {
 	if m.Q != nil {
 		return m.Q.N, m.Q.K
+	}
+	if m.GGML != nil {
+		return m.GGML.N, m.GGML.K
 	}
 	return m.Dense.Shape[0].Const, m.Dense.Shape[1].Const
 }

@@ -2,6 +2,7 @@ package cpu
 
 import (
 	"encoding/binary"
+	"math"
 
 	"github.com/mlxc/mlxc/backend/cpu/internal/simd"
 )
@@ -11,43 +12,137 @@ import (
 type ggmlFormat struct {
 	name           string
 	weights, bytes int // their numbers in a block
-	// decode sets dst to the weights of a row from weight `at` on, a multiple of ggmlChunk. The weights are
-	// exact, because scale and code together have at most 24 bits.
+	chunk          int // the number of weights that are decoded at a time: a sum over so few is as accurate as one over a block
+	// decode sets dst, a chunk or whole blocks of one, to the weights of a row from weight `at` on, a multiple of the
+	// chunk. They are what GGML makes of them: exact but for the sum with a bias, because scale and code together have
+	// at most 24 bits.
 	decode func(dst []float32, row []byte, at int)
+	// scale is what the weights of a chunk are still to be multiplied by, or nil: what mxfp4's codes are, of which the
+	// products alone may fit an f32.
+	scale func(row []byte, at int) float32
 }
 
-// ggmlChunk is the number of weights that are decoded at a time, half a block of q6_K. A sum over so few
-// is as accurate as a sum over one block.
+// ggmlChunk is half a block of 256.
 const ggmlChunk = 128
 
 var ggmlFormats = []ggmlFormat{
-	{"q4_0", 32, 18, decodeQ4},
-	{"q8_0", 32, 34, decodeQ8},
-	{"q6_K", 256, 210, decodeQ6},
+	{"q4_0", 32, 18, ggmlChunk, decodeQ4, nil},
+	{"q8_0", 32, 34, ggmlChunk, decodeQ8, nil},
+	{"q6_K", 256, 210, ggmlChunk, decodeQ6, nil},
+	{"q4_1", 32, 20, ggmlChunk, nibbles{bytes: 20, from: 4, codes: &codesUp, biased: true}.decode, nil},
+	{"q5_0", 32, 22, ggmlChunk, nibbles{bytes: 22, from: 6, bits: 2, codes: &codes5}.decode, nil},
+	{"q5_1", 32, 24, ggmlChunk, nibbles{bytes: 24, from: 8, bits: 4, codes: &codesUp, biased: true}.decode, nil},
+	{"iq4_nl", 32, 18, ggmlChunk, nibbles{bytes: 18, from: 2, codes: &codesNL}.decode, nil},
+	{"mxfp4", 32, 17, 32, nibbles{bytes: 17, from: 1, codes: &codesE2M1}.decode, scaleE8M0},
+	{"q2_K", 256, 84, ggmlChunk, decodeQ2K, nil},
+	{"q3_K", 256, 110, ggmlChunk, decodeQ3K, nil},
+	{"q4_K", 256, 144, ggmlChunk, decodeQ4K, nil},
+	{"q5_K", 256, 176, ggmlChunk, decodeQ5K, nil},
 }
 
 func init() {
 	for _, f := range ggmlFormats {
-		Register(f.mulMV("ggml_mul_mv_"+f.name+"_f32"), f.mulMVID("ggml_mul_mv_id_"+f.name+"_f32"))
+		Register(
+			f.mulMV("ggml_mul_mv_"+f.name+"_f32"), f.mulMVID("ggml_mul_mv_id_"+f.name+"_f32"), f.mulMM("ggml_mul_mm_"+f.name+"_f32"),
+			embedding("ggml_get_rows_"+f.name+"_f32", 2, func(c *Call, dst []float32, id int) {
+				f.row(dst, c.Bytes(1)[id*f.size(len(dst)):])
+			}),
+		)
 	}
 }
 
-// codes4, codes6 and codes8 are the values of the codes.
+// size returns the number of bytes of a row of k weights.
+func (f ggmlFormat) size(k int) int { return k / f.weights * f.bytes }
+
+// The values of codes.
 var (
 	codes4 [16]float32
+	codes5 [32]float32
 	codes6 [64]float32
 	codes8 [256]float32
+
+	codesUp   [32]float32
+	codesNL   = [32]float32{-127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113}
+	codesE2M1 = [32]float32{0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12} // doubled
 )
 
 func init() {
 	for i := range codes4 {
 		codes4[i] = float32(i - 8)
 	}
+	for i := range codes5 {
+		codes5[i], codesUp[i] = float32(i-16), float32(i)
+	}
 	for i := range codes6 {
 		codes6[i] = float32(i - 32)
 	}
 	for i := range codes8 {
 		codes8[i] = float32(int8(i))
+	}
+}
+
+// nibbles are blocks of 32 codes whose low 4 bits lie in 16 bytes.
+type nibbles struct {
+	bytes, from int // of a block, and the first of those
+	bits        int // the first of 4 bytes with bit 4 of the codes; 0: there are none
+	codes       *[32]float32
+	biased      bool // an f16 lies behind the scale
+}
+
+func (n nibbles) decode(dst []float32, row []byte, at int) {
+	for row = row[at/32*n.bytes:]; len(dst) >= 32; row, dst = row[n.bytes:], dst[32:] {
+		block, low, high, d, bits := row[:n.bytes], dst[:16], dst[16:32], float32(1), uint32(0)
+		if n.from > 1 {
+			d = halfAt(block)
+		}
+		if n.bits > 0 {
+			bits = binary.LittleEndian.Uint32(block[n.bits:])
+		}
+		for j, c := range block[n.from:][:16] {
+			low[j] = d * n.codes[uint32(c&15)|bits>>j&1<<4]
+			high[j] = d * n.codes[uint32(c>>4)|bits>>(16+j)&1<<4]
+		}
+		if n.biased {
+			bias := halfAt(block[2:])
+			for j := range low {
+				low[j], high[j] = low[j]+bias, high[j]+bias
+			}
+		}
+	}
+}
+
+// scaleE8M0 returns half of the scale of a block, 2^(its first byte − 127).
+func scaleE8M0(row []byte, at int) float32 {
+	e := uint32(row[at/32*17])
+	if e < 2 {
+		return math.Float32frombits(0x200000 << e)
+	}
+	return math.Float32frombits((e - 1) << 23)
+}
+
+// decodeQ2K decodes half a block.
+func decodeQ2K(dst []float32, row []byte, at int) {
+	block, half := row[at/256*84:][:84], at/128%2
+	d, least := halfAt(block[80:]), halfAt(block[82:])
+	for g := range 8 {
+		s := block[8*half+g]
+		scale, bias, out := d*float32(s&15), float32(least*float32(s>>4)), dst[16*g:][:16]
+		for i, c := range block[16+32*half+16*(g%2):][:16] {
+			out[i] = float32(scale*float32(c>>(g/2*2)&3)) - bias
+		}
+	}
+}
+
+// decodeQ3K decodes half a block.
+func decodeQ3K(dst []float32, row []byte, at int) {
+	block, half := row[at/256*110:][:110], at/128%2
+	d := halfAt(block[108:])
+	for g := range 8 {
+		s := block[96+g]>>(4*half)&15 | block[104+g%4]>>(4*half+g/4*2)&3<<4
+		scale, bits, out := d*float32(int(s)-32), block[16*(g%2):][:16], dst[16*g:][:16]
+		for i, c := range block[32+32*half+16*(g%2):][:16] {
+			out[i] = scale * float32(int(c>>(g/2*2)&3|bits[i]>>(4*half+g/2)&1<<2)-4)
+		}
 	}
 }
 
@@ -67,6 +162,45 @@ func decodeQ8(dst []float32, row []byte, at int) {
 			out[i] = d * codes8[c]
 		}
 	}
+}
+
+// decodeQ4K decodes half a block.
+func decodeQ4K(dst []float32, row []byte, at int) {
+	block := row[at/256*144:][:144]
+	scales, biases := scalesK(block, at/128%2)
+	for p := range 2 {
+		low, high := dst[64*p:][:32], dst[64*p+32:][:32]
+		s, t, m, n := scales[2*p], scales[2*p+1], biases[2*p], biases[2*p+1]
+		for i, c := range block[16+at/128%2*64+32*p:][:32] {
+			low[i], high[i] = float32(s*codesUp[c&15])+m, float32(t*codesUp[c>>4])+n
+		}
+	}
+}
+
+// decodeQ5K decodes half a block.
+func decodeQ5K(dst []float32, row []byte, at int) {
+	block, half := row[at/256*176:][:176], at/128%2
+	scales, biases := scalesK(block, half)
+	bits := block[16:48]
+	for g := range 4 {
+		scale, bias, out := scales[g], biases[g], dst[32*g:][:32]
+		for i, c := range block[48+64*half+g/2*32:][:32] {
+			out[i] = float32(scale*codesUp[c>>(g%2*4)&15|bits[i]>>(4*half+g)&1<<4]) + bias
+		}
+	}
+}
+
+// scalesK returns what scales the codes of the four groups of half a block of q4_K or q5_K, and what is added.
+func scalesK(block []byte, half int) (scales, biases [4]float32) {
+	d, least, b := halfAt(block), -halfAt(block[2:]), block[4:16]
+	for i := range 4 {
+		s, m := b[i]&63, b[4+i]&63
+		if half == 1 {
+			s, m = b[8+i]&15|b[i]>>6<<4, b[8+i]>>4|b[4+i]>>6<<4
+		}
+		scales[i], biases[i] = d*float32(s), least*float32(m)
+	}
+	return scales, biases
 }
 
 func decodeQ6(dst []float32, row []byte, at int) {
@@ -101,12 +235,49 @@ func halfAt(b []byte) float32 {
 // a sum do not depend on the number of vectors.
 func (f *ggmlFormat) dots(sums []float32, row []byte, x []float32, k int, chunk []float32) {
 	clear(sums)
-	for at := 0; at < k; at += ggmlChunk {
-		w := chunk[:min(ggmlChunk, k-at)]
+	for at := 0; at < k; at += f.chunk {
+		w, scale := chunk[:min(f.chunk, k-at)], float32(1)
 		f.decode(w, row, at)
-		for i := range sums {
-			sums[i] += simd.Dot(x[i*k+at:][:len(w)], w)
+		if f.scale != nil {
+			scale = f.scale(row, at)
 		}
+		for i := range sums {
+			sums[i] += float32(scale * simd.Dot(x[i*k+at:][:len(w)], w))
+		}
+	}
+}
+
+// row sets dst to the weights of a row.
+func (f *ggmlFormat) row(dst []float32, row []byte) {
+	for at := 0; at < len(dst); at += f.chunk {
+		w := dst[at:min(at+f.chunk, len(dst))]
+		f.decode(w, row, at)
+		if f.scale != nil {
+			simd.ScaleTo(w, f.scale(row, at), w)
+		}
+	}
+}
+
+// mulMM is the product of many vectors, in the order of gemm.
+//
+// Arguments: 0 x f32[M, K], 1 w, rows of blocks; the others and the units are gemm's.
+func (f ggmlFormat) mulMM(name string) *Kernel {
+	return &Kernel{
+		Name: name, Units: gemmUnits,
+		Run: func(c *Call, s *Worker, lo, hi int) {
+			k, w := c.Int(3), c.Bytes(1)
+			scratch := s.Scratch(simd.MatMulScratch + gemmCols*k)
+			rows := scratch[simd.MatMulScratch:]
+			for u := lo; u < hi; u++ {
+				t := tileOf(c, u)
+				for j := range t.n {
+					f.row(rows[j*k:][:k], w[(t.j+j)*f.size(k):])
+				}
+				simd.MatMulF32(t.y, t.ldy, t.x, rows[:t.n*k], t.m, t.n, k, scratch[:simd.MatMulScratch])
+				t.canonical()
+			}
+		},
+		Cost: func(c *Call) float64 { return gemmCost(c) + gemmCols*float64(c.Int(3)) },
 	}
 }
 
@@ -125,7 +296,7 @@ func (f ggmlFormat) mulMV(name string) *Kernel {
 			scratch := worker.Scratch(ggmlChunk + m)
 			chunk, sums := scratch[:ggmlChunk], scratch[ggmlChunk:]
 			w, x, y := c.Bytes(0), c.F32(1), c.F32(2)
-			size := k / f.weights * f.bytes
+			size := f.size(k)
 			for j := lo * qmvRows; j < min(hi*qmvRows, n); j++ {
 				f.dots(sums, w[j*size:][:size], x, k, chunk)
 				for i, s := range sums {
@@ -156,7 +327,7 @@ func (f ggmlFormat) mulMVID(name string) *Kernel {
 			k, n, slots := c.Int(4), c.Int(5), c.Groups[1]
 			blocks := ceilDiv(n, qmvRows)
 			chunk := worker.Scratch(ggmlChunk)
-			size := k / f.weights * f.bytes
+			size := f.size(k)
 			for u := lo; u < hi; u++ {
 				of, j := u/blocks, u%blocks*qmvRows
 				out := c.F32(3)[of*n+j : of*n+min(j+qmvRows, n)]

@@ -3,6 +3,7 @@ package cpu
 import (
 	"encoding/binary"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"testing"
 
@@ -18,16 +19,20 @@ func blocksOf(f ggmlFormat, r *rand.Rand, n, k int) []byte {
 		raw[i] = byte(r.Uint32())
 	}
 	for b := 0; b < len(raw); b += f.bytes {
-		binary.LittleEndian.PutUint16(raw[b+f.scaleAt():], uint16(r.IntN(2)<<15|0x1c00+r.IntN(0x1000)))
+		for _, at := range halvesOf[f.name] {
+			binary.LittleEndian.PutUint16(raw[b+at:], uint16(r.IntN(2)<<15|0x1c00+r.IntN(0x1000)))
+		}
+		if f.name == "mxfp4" {
+			raw[b] = byte(115 + r.IntN(15))
+		}
 	}
 	return raw
 }
 
-func (f ggmlFormat) scaleAt() int {
-	if f.name == "q6_K" {
-		return 208
-	}
-	return 0
+// halvesOf has where the f16 numbers of a block lie.
+var halvesOf = map[string][]int{
+	"q4_0": {0}, "q4_1": {0, 2}, "q5_0": {0}, "q5_1": {0, 2}, "q8_0": {0}, "iq4_nl": {0},
+	"q2_K": {80, 82}, "q3_K": {108}, "q4_K": {0, 2}, "q5_K": {0, 2}, "q6_K": {208},
 }
 
 // The bits of a result depend only on its row and column: not on the number of rows, nor on which of the two kernels
@@ -81,32 +86,68 @@ func floatBytes(v []float32) (b []byte) {
 	return b
 }
 
-// A decoded weight is exact, because scale times code times d has at most 24 significant bits, from the smallest
-// d to the largest.
-func TestDecodedWeightsAreExact(t *testing.T) {
+// A decoded weight is what its format says, from the smallest scale to the largest: exact, because scale times code
+// times d has at most 24 significant bits, or, of formats with biases, rounded once.
+func TestDecodedWeights(t *testing.T) {
+	nibble := func(b []byte, j int) int { return int(b[j%16] >> (j / 16 * 4) & 15) }
+	bit := func(b []byte, j int) int { return int(b[j/8] >> (j % 8) & 1) }
+	two := func(b []byte, j int) int { return int(b[j/128*32+j%32] >> (j % 128 / 32 * 2) & 3) }
+	four := func(b []byte, j int) int { return int(b[j/64*32+j%32] >> (j % 64 / 32 * 4) & 15) }
+	// six is number i of 16 of 6 bits: of eight scales, then of eight minima.
+	six := func(b []byte, i int) int {
+		if i%8 < 4 {
+			return int(b[i/8*4+i%8] & 63)
+		}
+		return int(b[4+i%8]>>(i/8*4)&15) | int(b[i/8*4+i%8-4]>>6)<<4
+	}
+	half := func(b []byte) float64 { return term.F16Value(binary.LittleEndian.Uint16(b)) }
+	weights := map[string]func(b []byte, j int) float64{
+		"q4_0":   func(b []byte, j int) float64 { return half(b) * float64(nibble(b[2:], j)-8) },
+		"q4_1":   func(b []byte, j int) float64 { return half(b)*float64(nibble(b[4:], j)) + half(b[2:]) },
+		"q5_0":   func(b []byte, j int) float64 { return half(b) * float64(nibble(b[6:], j)+bit(b[2:], j)<<4-16) },
+		"q5_1":   func(b []byte, j int) float64 { return half(b)*float64(nibble(b[8:], j)+bit(b[4:], j)<<4) + half(b[2:]) },
+		"q8_0":   func(b []byte, j int) float64 { return half(b) * float64(int8(b[2+j])) },
+		"iq4_nl": func(b []byte, j int) float64 { return half(b) * float64(codesNL[nibble(b[2:], j)]) },
+		"mxfp4": func(b []byte, j int) float64 {
+			return math.Ldexp([]float64{0, 0.5, 1, 1.5, 2, 3, 4, 6}[nibble(b[1:], j)%8]*float64(1-nibble(b[1:], j)/8*2), int(b[0])-127)
+		},
+		"q2_K": func(b []byte, j int) float64 {
+			return half(b[80:])*float64(int(b[j/16]&15)*two(b[16:], j)) - half(b[82:])*float64(b[j/16]>>4)
+		},
+		"q3_K": func(b []byte, j int) float64 {
+			g := j / 16
+			s := int(b[96+g%8]>>(g/8*4)&15) | int(b[104+g%4]>>(g/4*2)&3)<<4
+			return half(b[108:]) * float64((s-32)*(two(b[32:], j)|int(b[j%32]>>(j/32)&1)<<2-4))
+		},
+		"q4_K": func(b []byte, j int) float64 {
+			return half(b)*float64(six(b[4:], j/32)*four(b[16:], j)) - half(b[2:])*float64(six(b[4:], 8+j/32))
+		},
+		"q5_K": func(b []byte, j int) float64 {
+			code := four(b[48:], j) | int(b[16+j%32]>>(j/32)&1)<<4
+			return half(b)*float64(six(b[4:], j/32)*code) - half(b[2:])*float64(six(b[4:], 8+j/32))
+		},
+		"q6_K": func(b []byte, j int) float64 {
+			low, high := b[j/128*64+j%64]>>(j%128/64*4)&15, two(b[128:], j)
+			return half(b[208:]) * float64(int(int8(b[192+j/16]))*(int(low)|high<<4-32))
+		},
+	}
 	for _, f := range ggmlFormats {
 		r := rand.New(rand.NewPCG(4, uint64(f.bytes)))
 		for range 200 {
 			row := blocksOf(f, r, 1, 256)
 			for b := 0; b < len(row); b += f.bytes {
-				binary.LittleEndian.PutUint16(row[b+f.scaleAt():], uint16(r.IntN(0x7c00)|r.IntN(2)<<15))
+				for _, at := range halvesOf[f.name] {
+					binary.LittleEndian.PutUint16(row[b+at:], uint16(r.IntN(0x7c00)|r.IntN(2)<<15))
+				}
+				if f.name == "mxfp4" {
+					row[b] = byte(r.IntN(256))
+				}
 			}
 			var got [256]float32
-			f.decode(got[:ggmlChunk], row, 0)
-			f.decode(got[ggmlChunk:], row, ggmlChunk)
+			f.row(got[:], row)
 			for i, g := range got {
-				b := row[i/f.weights*f.bytes:]
-				want := term.F16Value(binary.LittleEndian.Uint16(b[f.scaleAt():]))
-				switch j := i % f.weights; f.name {
-				case "q4_0":
-					want *= float64(b[2+j%16]>>(j/16*4)&15) - 8
-				case "q8_0":
-					want *= float64(int8(b[2+j]))
-				default:
-					low, high := b[j/128*64+j%64]>>(j/64%2*4)&15, b[128+j/128*32+j%32]>>(j/32%4*2)&3
-					want *= float64(int8(b[192+j/16])) * (float64(low|high<<4) - 32)
-				}
-				require.Equal(t, want, float64(g), "%s weight %d", f.name, i)
+				want := float32(weights[f.name](row[i/f.weights*f.bytes:], i%f.weights))
+				require.Equal(t, want, g, "%s weight %d", f.name, i)
 			}
 		}
 	}

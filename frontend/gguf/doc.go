@@ -1,6 +1,6 @@
 // Package gguf is the front end for language models in GGUF files. It reads a model of
 // the Llama architecture, repacks its weights without loss to MLX's affine
-// quantization, and records its decode and prefill graphs.
+// quantization or leaves them in the blocks of the file, and records its decode and prefill graphs.
 //
 //	m, err := gguf.Load("model.gguf")
 //	module, err := m.Record(ctx, frontend.Options{})

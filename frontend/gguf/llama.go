@@ -6,6 +6,7 @@ import (
 	"math"
 
 	"github.com/mlxc/mlxc/frontend"
+	"github.com/mlxc/mlxc/frontend/gguf/ggufio"
 	"github.com/mlxc/mlxc/internal/files/mmap"
 	"github.com/mlxc/mlxc/ir"
 	"github.com/mlxc/mlxc/record"
@@ -48,7 +49,7 @@ type Step struct {
 	Token  record.Tensor // output, u32 [1]: the index of the max logit, or a drawn one with frontend.Options.Sample
 }
 
-// Llama repacks the model's weights. If ctx is cancelled, it returns its error.
+// Llama gets the model's weights ready. If ctx is cancelled, it returns its error.
 func (m *Model) Llama(ctx context.Context, o frontend.Options) (*Llama, error) {
 	return m.llama(ctx, o)
 }
@@ -92,14 +93,15 @@ type tensor struct {
 	name   string
 	n, k   int64 // n rows of k elements; n == 0: a vector
 	dtype  ir.DType
-	blob   *ir.Blob // of an unquantized tensor
+	format record.GGMLFormat // of blocks that stay as they are; 0: none
+	blob   *ir.Blob          // what is not repacked
 	codes  *ir.Blob
 	scales *ir.Blob
 	biases *ir.Blob
 	bits   int64
 }
 
-// weights repacks every tensor, once for both graphs.
+// weights gets every tensor ready, once for both graphs: repacked, or as it lies in the file.
 func (m *Model) weights(ctx context.Context, o frontend.Options) (map[string]tensor, error) {
 	out := map[string]tensor{}
 	for i, t := range m.File.Tensors {
@@ -110,18 +112,15 @@ func (m *Model) weights(ctx context.Context, o frontend.Options) (map[string]ten
 		if len(t.Dims) == 2 {
 			w.n = int64(t.Dims[1])
 		}
-		var a affine
-		switch t.Type.String() {
-		case "F16", "F32":
+		repack := repacked[t.Type]
+		switch {
+		case t.Type == ggufio.F32 || t.Type == ggufio.F16:
 			w.dtype, w.blob = m.dense(t, o)
-		case "Q4_0":
-			a = repackQ4(m.File.Data(t), false)
-		case "Q4_1":
-			a = repackQ4(m.File.Data(t), true)
-		case "Q8_0":
-			a = repackQ8(m.File.Data(t))
-		}
-		if a.bits > 0 {
+		case repack == nil || o.Blocks:
+			w.format, _ = record.GGMLFormatNamed(t.Type.String())
+			w.blob = m.contents(t, o)
+		default:
+			a := repack(m.File.Data(t))
 			w.bits = a.bits
 			w.codes, w.scales, w.biases = ir.NewBlob(a.codes), ir.NewBlob(convert(a.scales, o.Type)), ir.NewBlob(convert(a.biases, o.Type))
 		}
@@ -146,6 +145,10 @@ func (l *llama) vector(name string) record.Tensor {
 
 func (l *llama) matrix(name string) record.Matrix {
 	w := l.weights[name]
+	if w.format != 0 {
+		blocks := l.Weight(name, w.blob, ir.U8, w.n, w.format.RowBytes(w.k))
+		return record.Blocks(record.GGMLMatrix{Format: w.format, Blocks: blocks, N: w.n, K: w.k})
+	}
 	if w.blob != nil {
 		return record.Dense(l.Weight(name, w.blob, w.dtype, w.n, w.k))
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/mlxc/mlxc/frontend"
 	"github.com/mlxc/mlxc/frontend/gguf/ggufio"
 	"github.com/mlxc/mlxc/ir"
+	"github.com/mlxc/mlxc/record"
 	"github.com/mlxc/mlxc/tokenizer"
 )
 
@@ -82,7 +83,7 @@ func open(f *ggufio.File, path string) (*Model, error) {
 // Tokenizer implements [frontend.Model].
 func (m *Model) Tokenizer() (*tokenizer.Spec, error) { return FromGGUF(m.File) }
 
-// Close unmaps the file. Modules that were recorded with [frontend.Options].External refer to the
+// Close unmaps the file. Modules that were recorded with [frontend.Options].External or Mapped refer to the
 // file.
 func (m *Model) Close() error { return m.File.Close() }
 
@@ -136,18 +137,16 @@ func (m *Model) check() error {
 }
 
 func supported(t ggufio.Tensor, vector bool) error {
-	switch t.Type.String() {
-	case "F32":
+	_, blocks := record.GGMLFormatNamed(t.Type.String())
+	switch {
+	case t.Type == ggufio.F32:
 		return nil
-	case "F16", "Q4_0", "Q4_1", "Q8_0":
-		if !vector {
-			return nil
-		}
-	}
-	if vector {
+	case vector:
 		return fmt.Errorf("tensor %s: type %s is not supported for a norm, only F32 is", t.Name, t.Type)
+	case t.Type == ggufio.F16 || blocks:
+		return nil
 	}
-	return fmt.Errorf("tensor %s: type %s is not supported (F32, F16, Q4_0, Q4_1 and Q8_0 are)", t.Name, t.Type)
+	return fmt.Errorf("tensor %s: type %s is not supported (F32, F16, Q4_0, Q4_1, Q5_0, Q5_1, Q8_0, Q2_K to Q6_K, IQ4_NL and MXFP4 are)", t.Name, t.Type)
 }
 
 // dense returns the type and contents of an unquantized tensor. Beside activations of f32 they are those of the file: a
@@ -164,12 +163,22 @@ func (m *Model) dense(t ggufio.Tensor, o frontend.Options) (ir.DType, *ir.Blob) 
 		}
 		return o.Type, ir.NewBlob(convert(data, o.Type))
 	}
-	if o.External == "" {
-		return have, ir.NewBlob(append([]byte(nil), data...))
+	return have, m.contents(t, o)
+}
+
+// contents returns the contents of a tensor that is not repacked: a reference into the file if the options say where
+// that is, the bytes of the open file if they may be used, and a copy otherwise.
+func (m *Model) contents(t ggufio.Tensor, o frontend.Options) *ir.Blob {
+	data := m.File.Data(t)
+	switch {
+	case o.External != "":
+		b := ir.ExternalBlob(o.External, int64(t.Offset), int64(len(data)), sha256.Sum256(data))
+		if err := b.Attach(data); err != nil {
+			panic(err) // cannot happen: the length is that of data
+		}
+		return b
+	case o.Mapped:
+		return ir.NewBlob(data)
 	}
-	b := ir.ExternalBlob(o.External, int64(t.Offset), int64(len(data)), sha256.Sum256(data))
-	if err := b.Attach(data); err != nil {
-		panic(err) // cannot happen: the length is that of data
-	}
-	return have, b
+	return ir.NewBlob(append([]byte(nil), data...))
 }

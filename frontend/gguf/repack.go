@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"math"
 
+	"github.com/mlxc/mlxc/frontend/gguf/ggufio"
 	"github.com/mlxc/mlxc/ir"
 	"github.com/mlxc/mlxc/record"
 )
@@ -13,6 +14,13 @@ import (
 type affine struct {
 	codes, scales, biases []byte
 	bits                  int64
+}
+
+// repacked has the types that are repacked unless [frontend.Options].Blocks says otherwise. All others stay as they are.
+var repacked = map[ggufio.Type]func(data []byte) affine{
+	ggufio.Q4_0: func(data []byte) affine { return repackQ4(data, false) },
+	ggufio.Q4_1: func(data []byte) affine { return repackQ4(data, true) },
+	ggufio.Q8_0: repackQ8,
 }
 
 // blockElements is the number of elements in a block of every type that is repacked. It

@@ -190,7 +190,7 @@ func classOf(g *ir.Graph, d *ir.Dispatch) (c *class, why string) {
 }
 
 // words are reserved in expressions.
-var words = []string{"inf", "sum", "max", "min", "argmax", "ceil", "pow2", "select", "round", "exp", "exp2", "log", "sqrt", "rsqrt", "sin", "cos", "tanh", "erf", "abs", "as_f16", "_",
+var words = []string{"inf", "sum", "max", "min", "argmax", "ceil", "pow2", "select", "round", "exp", "exp2", "log", "sqrt", "rsqrt", "sin", "cos", "tanh", "erf", "abs", "as_f16", "as_f32", "_",
 	"u8", "i8", "u16", "i16", "u32", "i32", "u64", "i64", "f16", "bf16", "f32", "bool"}
 
 // free returns a name for an argument that is valid in a declaration, and adds it to those used.

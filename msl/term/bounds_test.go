@@ -65,6 +65,8 @@ func (s *sloppy) float(e *term.Expr, vars []int64) float32 {
 		return arg(0)
 	case term.AsF16:
 		return float32(term.F16Value(uint16(s.int(e.Args[0], vars))))
+	case term.AsF32:
+		return math.Float32frombits(uint32(s.int(e.Args[0], vars)))
 	case term.Add:
 		return arg(0) + arg(1)
 	case term.Sub:

@@ -108,9 +108,9 @@ func (in *Interp) Eval(e *Expr, vars []int64) (Value, error) {
 		}
 		return in.Eval(e.Args[1], vars)
 	}
-	if e.Op == AsF16 {
+	if e.Op.FromBits() {
 		v, err := in.Eval(e.Args[0], vars)
-		return Value{F: F16Value(uint16(v.I))}, err
+		return Value{F: e.Op.OfBits(v.I)}, err
 	}
 	if e.Kind == Float {
 		return in.floatOp(e, vars)
@@ -233,6 +233,9 @@ func (in *Interp) reduce(e *Expr, vars []int64) (Value, error) {
 		sum += v.F
 		mag += math.Abs(v.F)
 		errs += v.Err
+		if n.I > 1 && math.IsInf(v.F, 0) && in.overflows(e.Args[1], inner) {
+			errs = math.Inf(1) // with fma it may be a number that others take back
+		}
 		if v.F > best.F { // never a NaN
 			best.F, best.I = v.F, i
 		}
@@ -247,6 +250,19 @@ func (in *Interp) reduce(e *Expr, vars []int64) (Value, error) {
 		return Value{F: best.F, Err: best.Err}, nil
 	}
 	return sumValue(n.I, sum, mag, errs), nil
+}
+
+// overflows reports whether an infinite e is the product of two numbers.
+func (in *Interp) overflows(e *Expr, vars []int64) bool {
+	if e.Op != Mul {
+		return false
+	}
+	for _, x := range e.Args {
+		if v, err := in.float(x, vars); err != nil || math.IsInf(v.F, 0) || math.IsNaN(v.F) {
+			return false
+		}
+	}
+	return true
 }
 
 // greatest computes max without a class: max(a, b) of all elements and -inf, which no order changes.
@@ -312,6 +328,9 @@ func sumValue(n int64, sum, mag, errs float64) Value {
 		return Value{F: r}
 	case n == 1:
 		return inexact(r, errs) // an executor may begin with 0 + x or with x, which differ in the sign of a zero
+	}
+	if mag > math.MaxFloat32 && !math.IsInf(mag, 1) {
+		errs = math.Inf(1) // in some orders it overflows before it is whole
 	}
 	if !math.IsInf(mag, 1) { // else the sum has an infinite term
 		k := min(float64(n), 64*math.Sqrt(float64(n))) + 2

@@ -255,6 +255,20 @@ func TestAsF16(t *testing.T) {
 	assert.EqualError(t, err, "division by zero")
 }
 
+// TestAsF32: the low 32 bits of the integer are those of the f32, from the smallest subnormal to NaN.
+func TestAsF32(t *testing.T) {
+	e := parse(t, "as_f32(r)", "r")
+	for bits, want := range map[int64]float64{
+		1: 0x1p-149, 0x200000: 0x1p-128, 0x3f800000: 1, 0xc0200000: -2.5, 0x7f7fffff: math.MaxFloat32, 0x7f800000: math.Inf(1),
+		0x123_c0200000: -2.5, -0x3fe00000: -2.5,
+	} {
+		assert.Equal(t, term.Value{F: want}, eval(t, operands(), e, bits), "%#x", bits)
+	}
+	assert.True(t, math.Signbit(eval(t, operands(), e, 0x80000000).F))
+	nan := eval(t, operands(), e, 0x7f800001)
+	assert.True(t, math.IsNaN(nan.F) && nan.Err == 0, "%v", nan)
+}
+
 // TestSelect evaluates one branch only, so that a guard protects a gather.
 func TestSelect(t *testing.T) {
 	e := parse(t, "select(id[r] >= 0 && id[r] < 3, v[id[r]], inf - inf)", "r")

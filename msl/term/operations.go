@@ -56,7 +56,19 @@ const (
 	And
 	Or
 	Not
+	AsF32 // Float: the f32 whose bits are the low 32 of an integer
 )
+
+// FromBits reports whether o makes a float of the bits of an integer.
+func (o Op) FromBits() bool { return o == AsF16 || o == AsF32 }
+
+// OfBits returns the float that o, an operation of which [Op.FromBits] is true, makes of an integer.
+func (o Op) OfBits(n int64) float64 {
+	if o == AsF16 {
+		return F16Value(uint16(n))
+	}
+	return float64(math.Float32frombits(uint32(n)))
+}
 
 // operation is a row of the table: what the toolchain knows of an operation. The parser, the printer, the
 // interpreter, generated kernels, passes, the prover and the tests read it there. The CPU's loops are a table in
@@ -243,6 +255,7 @@ var table = [...]operation{
 		integer: func(a, _ int64) int64 { return truth(a > 0 && bits.OnesCount64(uint64(a)) == 1).I },
 	},
 	AsF16: {name: "as_f16", notation: function, args: 1, takes: integers, yields: Float, other: ToF32},
+	AsF32: {name: "as_f32", notation: function, args: 1, takes: integers, yields: Float, other: ToF32},
 	ToF32: {
 		name: "f32", notation: function, args: 1, yields: Float,
 		float: func(a, _ Value) Value { return a },

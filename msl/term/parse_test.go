@@ -132,7 +132,7 @@ func TestParseKinds(t *testing.T) {
 		"min(n, m)": term.Int, "min(n, eps)": term.Float, "abs(n)": term.Float, "f32(n)": term.Float, "exp(n)": term.Float,
 		"select(n < m, n, m)": term.Float, "x[r, i]": term.Float, "id[r]": term.Int, "x[id[r], i]": term.Float,
 		"sum[a](k < n, k)": term.Float, "max[a](k < n, v[k])": term.Float, "argmax(k < n, v[k])": term.Int, "argmax(k < n, v[k], i)": term.Int,
-		"inv[r]": term.Float, "at[r]": term.Int, "big[r]": term.Bool, "round(f16, n)": term.Float, "u8(n)": term.Int, "pow2(n)": term.Bool, "as_f16(n)": term.Float,
+		"inv[r]": term.Float, "at[r]": term.Int, "big[r]": term.Bool, "round(f16, n)": term.Float, "u8(n)": term.Int, "pow2(n)": term.Bool, "as_f16(n)": term.Float, "as_f32(n)": term.Float,
 	} {
 		assert.Equal(t, want, parse(t, src, "r", "i").Kind, src)
 	}
@@ -300,7 +300,7 @@ func (g *generator) float(depth int) *term.Expr {
 	depth--
 	e := &term.Expr{Kind: term.Float, Op: rapid.SampledFrom([]term.Op{
 		term.Add, term.Sub, term.Mul, term.Div, term.Min, term.Max, term.Neg, term.Abs, term.Exp, term.Exp2, term.Log, term.Sqrt, term.Rsqrt,
-		term.Sin, term.Cos, term.Tanh, term.Erf, term.ToF32, term.AsF16, term.Round, term.Select, term.Sum, term.MaxOver, term.Load, term.Call,
+		term.Sin, term.Cos, term.Tanh, term.Erf, term.ToF32, term.AsF16, term.AsF32, term.Round, term.Select, term.Sum, term.MaxOver, term.Load, term.Call,
 	}).Draw(g.t, "op")}
 	switch e.Op {
 	case term.Add, term.Sub, term.Mul, term.Div, term.Min, term.Max:
@@ -310,7 +310,7 @@ func (g *generator) float(depth int) *term.Expr {
 		}
 	case term.Neg:
 		e.Args = []*term.Expr{g.float(depth)}
-	case term.AsF16:
+	case term.AsF16, term.AsF32:
 		e.Args = []*term.Expr{g.integer(depth)}
 	case term.Round:
 		e.Type = rapid.SampledFrom([]ir.DType{ir.F16, ir.BF16, ir.F32}).Draw(g.t, "type")

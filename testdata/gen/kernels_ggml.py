@@ -4,8 +4,8 @@
 
 writes OUT/ggml.json and OUT/ggml.bin, in the form that kernels.py describes. The
 weights are what the gguf package makes of the blocks, which are random bytes with
-ordinary scales: every code occurs, and every scale of q6_K. The products are
-NumPy's, in float64.
+ordinary scales: every code occurs, and every scale of a group. The products are
+NumPy's, in float64; rows of embeddings are the package's, to the bit.
 """
 
 import numpy as np
@@ -15,16 +15,37 @@ from gguf.quants import dequantize
 import kernels
 from kernels import F32, F64, case, expect, i32, i64, normal, out
 
-# format: weights and bytes of a block, place of its scale
-FORMATS = {"q4_0": (32, 18, 0), "q8_0": (32, 34, 0), "q6_K": (256, 210, 208)}
+# format: weights and bytes of a block, places of its f16 numbers, bytes of codes if weights have a bias: with codes of 0
+# they are their biases. mxfp4 has no f16: its first byte is an exponent.
+FORMATS = {
+    "q4_0": (32, 18, (0,), None),
+    "q8_0": (32, 34, (0,), None),
+    "q6_K": (256, 210, (208,), None),
+    "q4_1": (32, 20, (0, 2), ((4, 20),)),
+    "q5_0": (32, 22, (0,), None),
+    "q5_1": (32, 24, (0, 2), ((4, 24),)),
+    "iq4_nl": (32, 18, (0,), None),
+    "mxfp4": (32, 17, (), None),
+    "q2_K": (256, 84, (80, 82), ((16, 80),)),
+    "q3_K": (256, 110, (108,), None),
+    "q4_K": (256, 144, (0, 2), ((16, 144),)),
+    "q5_K": (256, 176, (0, 2), ((16, 176),)),
+}
+FIRST = ("q4_0", "q8_0", "q6_K")
+
+
+def halves(d):
+    return np.asarray(d, np.float16)[..., None].view(np.uint8)
 
 
 def blocks(rng, fmt, *shape):
     """Random blocks for a matrix of this shape, and its weights in float32."""
-    weights, size, at = FORMATS[fmt]
+    weights, size, scales, _ = FORMATS[fmt]
     raw = rng.integers(0, 256, (*shape[:-1], shape[-1] // weights, size), dtype=np.uint8)
-    d = (rng.standard_normal(raw.shape[:-1]) / 16).astype(np.float16)
-    raw[..., at : at + 2] = d[..., None].view(np.uint8)
+    for at in scales:
+        raw[..., at : at + 2] = halves(rng.standard_normal(raw.shape[:-1]) / 16)
+    if fmt == "mxfp4":
+        raw[..., 0] = rng.integers(115, 130, raw.shape[:-1])
     return raw, values(fmt, raw, shape)
 
 
@@ -32,17 +53,35 @@ def values(fmt, raw, shape):
     return dequantize(raw.reshape(-1), GGMLQuantizationType[fmt.upper()]).reshape(shape)
 
 
+def sizes(fmt, raw, w):
+    """The sum of the sizes of what each weight is the sum of."""
+    codes = FORMATS[fmt][3]
+    if codes is None:
+        return np.abs(w).astype(F64)
+    raw = raw.copy()
+    for a, b in codes:
+        raw[..., a:b] = 0
+    bias = values(fmt, raw, w.shape).astype(F64)
+    return np.abs(w - bias) + np.abs(bias)
+
+
 def products():
     rng = np.random.default_rng(201)
-    for fmt, (weights, size, at) in FORMATS.items():
-        for m, n, chunks in ((1, 1, 1), (1, 9, 3), (3, 8, 2), (2, 37, 5), (7, 3, 4)):
+    for fmt, (weights, size, scales, _) in FORMATS.items():
+        first = ((1, 1, 1), (1, 9, 3), (3, 8, 2), (2, 37, 5), (7, 3, 4))
+        for m, n, chunks in first if fmt in FIRST else ((1, 9, 3), (2, 11, 2)):
             k = weights * chunks
             raw, w = blocks(rng, fmt, n, k)
             if n == 9:  # extreme scales: zeros, subnormal, greatest; and what is not a number
-                for row, d in enumerate((0.0, -0.0, 2**-24, -(2**-14), 65504.0, np.nan)):
-                    raw[row, :, at : at + 2] = np.array([d], np.float16).view(np.uint8)
+                for at in scales:
+                    for row, d in enumerate((0.0, -0.0, 2**-24, -(2**-14), 65504.0, np.nan)):
+                        raw[row, :, at : at + 2] = halves([d])
+                if fmt == "mxfp4":
+                    raw[:6, :, 0] = np.array((0, 1, 2, 127, 200, 240), np.uint8)[:, None]
                 w = values(fmt, raw, (n, k))
             x = normal(rng, m, k)
+            if n == 9 and fmt == "mxfp4":
+                x /= 256  # so that products fit
             c = case(
                 f"ggml_mul_mv_{fmt}_f32",
                 f"{m}x{n}x{k}",
@@ -51,13 +90,14 @@ def products():
                 groups=(-(-n // 8), m, 1),
                 group=(32, 2, 1),
             )
-            expect(c, 2, x.astype(F64) @ w.T.astype(F64), np.abs(x).astype(F64) @ np.abs(w.T).astype(F64), tol=1e-6)
+            expect(c, 2, x.astype(F64) @ w.T.astype(F64), np.abs(x).astype(F64) @ sizes(fmt, raw, w).T, tol=1e-6)
 
 
 def gathered():
     rng = np.random.default_rng(202)
-    for fmt, (weights, _, _) in FORMATS.items():
-        for rows, slots, e, n, chunks, shared in ((1, 1, 1, 1, 1, True), (2, 2, 4, 9, 3, True), (3, 2, 5, 17, 2, False)):
+    for fmt, (weights, *_) in FORMATS.items():
+        first = ((1, 1, 1, 1, 1, True), (2, 2, 4, 9, 3, True), (3, 2, 5, 17, 2, False))
+        for rows, slots, e, n, chunks, shared in first if fmt in FIRST else ((3, 2, 3, 9, 1, True),):
             k = weights * chunks
             raw, w = blocks(rng, fmt, e, n, k)
             x = normal(rng, rows, 1 if shared else slots, k)
@@ -72,11 +112,50 @@ def gathered():
                 groups=(-(-n // 8), slots, rows),
                 group=(32, 2, 1),
             )
-            picked = w[np.minimum(ids, e - 1)].astype(F64)
+            at = np.minimum(ids, e - 1)
             v = np.broadcast_to(x, (rows, slots, k)).astype(F64)
-            want = np.where((ids < e)[..., None], np.einsum("rsnk,rsk->rsn", picked, v), np.nan)
-            expect(c, 3, want, np.einsum("rsnk,rsk->rsn", np.abs(picked), np.abs(v)), tol=1e-6)
+            want = np.where((ids < e)[..., None], np.einsum("rsnk,rsk->rsn", w[at].astype(F64), v), np.nan)
+            expect(c, 3, want, np.einsum("rsnk,rsk->rsn", sizes(fmt, raw, w)[at], np.abs(v)), tol=1e-6)
+
+
+def many():
+    rng = np.random.default_rng(203)
+    xs = {(m, k): normal(rng, m, k) for m in (3, 33) for k in (96, 256)}
+    for fmt, (weights, _, scales, _) in FORMATS.items():
+        m, n, k = (33, 35, max(96, weights)) if fmt == "q4_0" else (3, 9, max(96, weights))
+        raw, w = blocks(rng, fmt, n, k)
+        x = xs[m, k]
+        c = case(
+            f"ggml_mul_mm_{fmt}_f32",
+            f"{m}x{n}x{k}",
+            {0: x, 1: raw, 2: out(m * n)},
+            {3: i32(k), 4: i32(n), 5: i32(m)},
+            groups=(-(-n // 32), -(-m // 32), 1),
+            group=(32, 2, 2),
+        )
+        expect(c, 2, x.astype(F64) @ w.T.astype(F64), np.abs(x).astype(F64) @ sizes(fmt, raw, w).T, tol=1e-6)
+
+        raw = raw.copy()
+        for row, d in enumerate((-0.0, 2**-24, 65504.0, np.inf, np.nan)):
+            for at in scales:
+                raw[row, :, at : at + 2] = halves([d])
+        if fmt == "mxfp4":
+            raw[:5, :, 0] = np.array((0, 1, 2, 254, 255), np.uint8)[:, None]
+        ids = np.array([7, -1, 0, 3, 1, 2, n, 4], np.int32)
+        with np.errstate(all="ignore"):
+            w = values(fmt, raw, (n, k))
+        c = case(
+            f"ggml_get_rows_{fmt}_f32",
+            f"{len(ids)} of {n}x{k}",
+            {0: ids, 1: raw, 2: out(len(ids) * k)},
+            {3: i32(k), 4: i32(n)},
+            threads=(k, len(ids), 1),
+            group=(32, 1, 1),
+        )
+        inside = (ids >= 0) & (ids < n)
+        want = np.where(inside[:, None], w[np.clip(ids, 0, n - 1)], np.nan)
+        expect(c, 2, np.where(np.isnan(want), np.nan, want).astype(F32))
 
 
 if __name__ == "__main__":
-    kernels.main("ggml", (products, gathered))
+    kernels.main("ggml", (products, gathered, many))

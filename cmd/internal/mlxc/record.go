@@ -21,7 +21,8 @@ type recordCmd struct {
 	Type     string `enum:"f32,f16,bf16" default:"f32" help:"Type of activations, norms, scales, biases and caches: f32, f16 or bf16."`
 	Advance  bool   `default:"true" negatable:"" help:"Make the decode graph advance its position and carry its token to the next replay ($$pos += 1, carry), so that one submission can decode many tokens."`
 	Sample   bool   `help:"Make the graphs draw their token by the params temp, top_p, seed_low and seed_high, so that mlxreplay generate --temp needs no host between tokens."`
-	External bool   `help:"Leave unquantized weights in the model file and refer to them."`
+	Blocks   bool   `help:"Leave quantized weights in the blocks of the file, those too that could be repacked for faster kernels (of a GGUF file Q4_0, Q4_1 and Q8_0)."`
+	External bool   `help:"Leave weights that are not repacked in the model file and refer to them."`
 }
 
 func (c *recordCmd) Run(env *cli.Env) error {
@@ -53,7 +54,7 @@ func (c *recordCmd) Run(env *cli.Env) error {
 	if err != nil {
 		return err
 	}
-	o := frontend.Options{Type: typ, Context: c.Context, Prefill: c.Prefill, Advance: c.Advance, Sample: c.Sample, Progress: progress.Set}
+	o := frontend.Options{Type: typ, Context: c.Context, Prefill: c.Prefill, Advance: c.Advance, Sample: c.Sample, Blocks: c.Blocks, Mapped: true, Progress: progress.Set}
 	if c.External {
 		if in.Pipe() {
 			return cli.BadUsage("--external: %s is a pipe, but a graph can only refer to a file", cli.Quote(c.Model))

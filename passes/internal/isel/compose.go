@@ -185,7 +185,7 @@ func (c *composer) eval(e *term.Expr, fr frame) (scalar, error) {
 	if c.budget--; c.budget < 0 {
 		return scalar{}, errTooLarge
 	}
-	if e.Kind == term.Bool || e.Op == term.ArgMax || e.Op == term.ToInt || e.Op == term.AsF16 {
+	if e.Kind == term.Bool || e.Op == term.ArgMax || e.Op == term.ToInt || e.Op.FromBits() {
 		c.exact++
 		defer func() { c.exact-- }()
 	}
@@ -335,7 +335,7 @@ func (c *composer) apply(e *term.Expr, args []scalar) (scalar, error) {
 		return scalar{isInt: true, f: f}, nil
 	case e.Kind == term.Bool && ints && e.Op.Comparison():
 		return scalar{v: c.make(value{op: e.Op, ints: []form{args[0].f, args[1].f}})}, nil
-	case e.Op == term.Pow2, e.Op == term.AsF16:
+	case e.Op == term.Pow2, e.Op.FromBits():
 		return scalar{v: c.make(value{op: e.Op, ints: []form{args[0].f}})}, nil
 	case e.Op == term.ToF32:
 		return scalar{v: c.float(args[0])}, nil

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -388,6 +389,9 @@ func TestHalvesOfIntegers(t *testing.T) {
 		{"x[i] * as_f16(d[i])", "(a[i] + b[i]) * as_f16(d[i] / 2)", false},
 		{"x[i] * as_f16(d[i])", "(a[i] + b[i]) * f32(d[i])", false},
 		{"x[i] * f32(d[i])", "(a[i] + b[i]) * as_f16(d[i])", false},
+		{"x[i] * as_f16(d[i])", "(a[i] + b[i]) * as_f32(d[i])", false},
+		{"x[i] * as_f32(d[i])", "(a[i] + b[i]) * round(f32, as_f32(d[i]))", true},
+		{"x[i] * as_f32(d[i])", "(a[i] + b[i]) * round(f16, as_f32(d[i]))", false},
 		{"x[i] * f32(d[i])", "(a[i] + b[i]) * round(f16, f32(d[i]))", false},
 		{"x[i] * as_f16(d[i]) * as_f16(d[i] + 256*d[127 - i])", "(a[i] + b[i]) * as_f16(d[i]) * as_f16(256*d[127 - i] + d[i])", true},
 		{"x[i] * as_f16(d[i]) * as_f16(d[i] + 256*d[127 - i])", "(a[i] + b[i]) * as_f16(d[i]) * as_f16(d[i] + 256*d[126 - i])", false},
@@ -414,16 +418,19 @@ func TestBlocksOfGGML(t *testing.T) {
 	for _, k := range []struct {
 		format string
 		row    int // bytes of 512 weights
-	}{{"q4_0", 16 * 18}, {"q8_0", 16 * 34}, {"q6_K", 2 * 210}} {
+	}{{"q4_0", 16 * 18}, {"q8_0", 16 * 34}, {"q6_K", 2 * 210}, {"q5_1", 16 * 24}, {"mxfp4", 16 * 17}, {"iq4_nl", 16 * 18}, {"q4_K", 2 * 144}} {
 		name := "ggml_mul_mv_" + k.format + "_f32"
-		// What the source says of the format, and the declaration of all formats.
-		_, rest, ok := strings.Cut(string(source), "// @text  "+k.format+"_codes()")
+		// What the source says of all formats and of this one, and the declaration of all.
+		_, rest, ok := strings.Cut(string(source), "// @text  formats()")
 		require.True(t, ok)
-		end := strings.Index(rest, "\n//\n")
-		if last := strings.Index(rest, "\n\n"); end < 0 || last < end {
-			end = last
+		rest, _, ok = strings.Cut(rest, "\n\n")
+		require.True(t, ok)
+		format := ""
+		for i, section := range strings.Split("// @text  formats()"+rest, "\n//\n") {
+			if i < 3 || strings.HasPrefix(section, "// @lines six(n)") || strings.HasPrefix(section, "// @text  "+k.format+"_codes()") {
+				format += section + "\n//\n"
+			}
 		}
-		format := "// @text  " + k.format + "_codes()" + rest[:end+1]
 		_, rest, ok = strings.Cut(string(source), "// @kernel  ggml_mul_mv_{F:")
 		require.True(t, ok)
 		_, rest, _ = strings.Cut(rest, "\n")
@@ -438,9 +445,14 @@ func TestBlocksOfGGML(t *testing.T) {
 // @term c[i] = round(f32, a[i] + b[i])
 //
 `
+		renamed := format // definitions have one name in a file
+		for _, m := range regexp.MustCompile(`(?m)^// @(?:text|lines) +(\w+)\(`).FindAllStringSubmatch(format, -1) {
+			to := "changed_" + strings.TrimPrefix(m[1], k.format+"_")
+			renamed = regexp.MustCompile(`\b`+m[1]+`\(`).ReplaceAllString(renamed, to+"(")
+		}
 		added := strings.NewReplacer(
-			k.format+"_", "changed_", "// @arg     y", "// @arg     r device f32[M, N] read\n// @arg     y",
-			"round(f32, ", "round(f32, r[m,n] + ").Replace(format + "// @kernel  NAME_add{F:=changed}\n" + text)
+			"// @arg     y", "// @arg     r device f32[M, N] read\n// @arg     y",
+			"round(f32, ", "round(f32, r[m,n] + ").Replace(renamed + "// @kernel  NAME_add{F:=changed}\n" + text)
 		added = strings.Replace(added, "NAME", name, 1)
 		body := fmt.Sprintf(`
   memory %%w input %[2]d u8[24, %[3]d]
@@ -454,23 +466,30 @@ func TestBlocksOfGGML(t *testing.T) {
   #0 @product (w = %%w[0:%[2]d], x = %%x[0:4096], y = %%t[0:192], K = 512, N = 24) grid threadgroups [3, 2, 1] of [32, 2, 1]
   #1 @plus (a = %%t[0:192], b = %%r[0:192], c = %%y[0:192]) grid threads [48, 1, 1] of [32, 1, 1]
 `, name, 24*k.row, k.row)
-		for change, ok := range map[string]bool{
-			"":                                 true,
-			"256*w[{n},c,1] -> 255*w[{n},c,1]": false,
-			"16*w[{n},c,1] -> 16*w[{n},c,2]":   false,
-			"x[{m},c* -> x[{m},1+c*":           false,
-			"% 256 + -> % 128 + ":              false,
-			"w[{n},c,2 + -> w[{n},c,3 + ":      false,
-			"w[{n},c,192 + -> w[{n},c,191 + ":  false,
-			" - 8\n ->  - 7\n":                 false,
-			"low[{n},c,g -> low[{n},c,1 + g":   false,
-			"% 4\n -> % 8\n":                   false,
+		for change, formats := range map[string]string{ // what is not what the first kernel computes, and of which formats
+			"": "",
+			"256*w[{n},{B},{at} + 1] -> 255*w[{n},{B},{at} + 1]":               "q4_0 q5_1 iq4_nl q4_K",
+			"256*w[{n},{B},{at} + 1] -> 256*w[{n},{B},{at} + 2]":               "q4_0 q5_1 iq4_nl q4_K",
+			"x[{m},g*{G} + j] -> x[{m},1 + g*{G} + j]":                         "q4_0 q8_0 q6_K iq4_nl",
+			"{at}] % 256 + -> {at}] % 128 + ":                                  "q8_0 q6_K",
+			"w[{n},k/32,2 + -> w[{n},k/32,3 + ":                                "q8_0",
+			"w[{n},g/16,192 + -> w[{n},g/16,191 + ":                            "q6_K",
+			"{changed_nibble({n}; 2)} - 8 -> {changed_nibble({n}; 2)} - 7":     "q4_0",
+			"code[{n},k] = low[{n},k] + 16* -> code[{n},k] = low[{n},k] + 15*": "q6_K",
+			"{changed_two({n}; 128)} -> {changed_two({n}; 127)}":               "q6_K",
+			"as_f32(8388608 -> as_f32(8388609":                                 "mxfp4",
+			"< 5, -49, -35) -> < 5, -49, -36)":                                 "iq4_nl",
+			"bias[{n},g] * sum -> bias[{n},g] + sum":                           "q5_1 q4_K",
+			"six[{n},g/8,g%8] -> six[{n},g/8,g%7]":                             "q4_K",
+			"4 + i] / 64)) -> 4 + i] / 32))":                                   "q4_K",
 		} {
+			ok := formats == ""
+			if !ok && !slices.Contains(strings.Fields(formats), k.format) {
+				continue
+			}
 			from, to, _ := strings.Cut(change, " -> ")
 			changed := strings.Replace(added, from, to, 1)
-			if changed == added && !ok {
-				continue // it is of another format
-			}
+			require.True(t, ok || changed != added, "%s: %s", k.format, change)
 			lib := library(t, format+"// @kernel  "+name+"{F:="+k.format+"}\n"+text+plus+changed)
 			m, err := lib.Match(group(t, lib, parse(t, body)))
 			if !ok {

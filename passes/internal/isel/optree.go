@@ -275,10 +275,10 @@ func (k *opTreeBuilder) float(e *term.Expr) *opTree {
 	return k.of(e)
 }
 
-// integers reports whether the operands of e are integers: e compares them, or makes a power of two or an f16 of
+// integers reports whether the operands of e are integers: e compares them, or makes a power of two or a float of
 // their bits.
 func integers(e *term.Expr) bool {
-	if e.Op == term.Pow2 || e.Op == term.AsF16 {
+	if e.Op == term.Pow2 || e.Op.FromBits() {
 		return true
 	}
 	return e.Op.Comparison() && e.Args[0].Kind == term.Int && e.Args[1].Kind == term.Int

@@ -205,12 +205,8 @@ func (s *solution) solve(eqs []equation) error {
 // step uses r = 0, which holds for all values of the index variables: the coefficient of each variable is zero, and
 // so is the part without variables.
 func (s *solution) step(r form) bool {
-	if len(r.t) == 2 && r.c == 0 && r.t[0].k == -r.t[1].k {
-		for i, m := range r.t {
-			if m.a.kind == unknownAtom && int(m.a.op) == elementUnknown && r.t[1-i].a.kind == loadAtom {
-				return s.assignElement(m.a, of(r.t[1-i].a))
-			}
-		}
+	if u, load := elements(r); u != nil {
+		return s.assignElement(u, of(load))
 	}
 	rest := form{c: r.c}
 	coeff := map[*atom]form{} // by index variable: its coefficient, which contains unknowns
@@ -244,6 +240,33 @@ func (s *solution) step(r form) bool {
 		}
 	}
 	return s.learn(rest)
+}
+
+// elements returns an unknown element of r = 0 and the load that it must be, if they alone have a coefficient: bytes of
+// a number have 1 and 256. If it is another load after all, verify refuses what follows.
+func elements(r form) (u, load *atom) {
+	if r.c != 0 {
+		return nil, nil
+	}
+	for _, m := range r.t {
+		if m.a.kind != unknownAtom || int(m.a.op) != elementUnknown {
+			continue
+		}
+		same := 0
+		for _, o := range r.t {
+			if o.k == m.k || o.k == -m.k {
+				same++
+			}
+			if o.k == -m.k && o.a.kind == loadAtom {
+				load = o.a
+			}
+		}
+		if same == 2 && load != nil {
+			return m.a, load
+		}
+		load = nil
+	}
+	return nil, nil
 }
 
 // learn uses f = 0, where f contains no index variable, and solves it if it has exactly one unknown.

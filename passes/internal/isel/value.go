@@ -16,7 +16,7 @@ type value struct {
 	id   int
 	op   term.Op
 	args []*value
-	ints []form    // ToF32, AsF16; the bound of a reduction, and the place of an argmax; comparisons of integers
+	ints []form    // ToF32, AsF16, AsF32; the bound of a reduction, and the place of an argmax; comparisons of integers
 	bits uint32    // Real: the f32
 	par  ir.Affine // Symbol: the value of an f32 param
 	typ  ir.DType  // Round: the type; Load: the element's type
@@ -134,9 +134,9 @@ func (s *space) make(v value) *value {
 		if s.fold == foldAll && v.ints[0].isConst() {
 			return s.real(float32(v.ints[0].c))
 		}
-	case v.op == term.AsF16:
+	case v.op.FromBits():
 		if s.fold == foldAll && v.ints[0].isConst() {
-			return s.real(float32(term.F16Value(uint16(v.ints[0].c))))
+			return s.real(float32(v.op.OfBits(v.ints[0].c)))
 		}
 	}
 	b := strconv.AppendInt(s.buf[:0], int64(v.op), 10)
