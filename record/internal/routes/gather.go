@@ -32,7 +32,8 @@ func (e *Encoder) GatherQMM(x Array, m Matrix, lhs, rhs Array, sorted bool) Arra
 	p := quantizedProduct{x: x, m: m, out: out, rows: x.Dim(-2), k: e.fixed(x.Dim(-1)), n: n, batch: product(batch)}
 	matrices, rows := e.at(product(m.Codes.Shape[:m.Codes.Rank()-2])), e.at(p.rows)
 	switch products := e.at(p.batch); {
-	case rows == 1 && sorted && counted && e.Version == Commit846d1762 && products >= gatherSorted.products && products/matrices >= gatherSorted.each:
+	case rows == 1 && sorted && counted && e.Version == Commit846d1762 &&
+		products >= gatherSorted.products && products/matrices >= gatherSorted.each:
 		e.gatherRows(p, rhs)
 	case rows >= e.Chip.matrixFrom(m, p.k, n):
 		form, tail := "gather_qmm_n", ""
