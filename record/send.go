@@ -264,7 +264,7 @@ func (s *Session) plan(a operation, in []operand, ask asked) *plan {
 		_, stated := s.foreign(kernel, a.exact)
 		return len(msl.Declarations(kernel)) > 0 || a.exact && stated
 	}
-	e := &routes.Encoder{Chip: s.chip, Version: routes.Release0_32_4, Has: has}
+	e := &routes.Encoder{Chip: s.chip, Version: s.version, Has: has}
 	for _, p := range s.g.Params {
 		e.Most = append(e.Most, uint32(max(p.Max, 0)))
 	}

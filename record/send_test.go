@@ -9,7 +9,6 @@ import (
 
 	"github.com/mlxc/mlxc/backend/cpu"
 	"github.com/mlxc/mlxc/internal/metallib/bind"
-	"github.com/mlxc/mlxc/internal/testing/metallibs"
 	"github.com/mlxc/mlxc/ir"
 	"github.com/mlxc/mlxc/record"
 )
@@ -98,22 +97,16 @@ func TestChips(t *testing.T) {
 			require.Equal(t, want, got, "%s, %d rows", chip, rows)
 		}
 	}
-	_, err := product("M4", 1)
+	_, err := record.New("t", record.Dialect("mlx-1.0")).Graph()
+	require.ErrorContains(t, err, `there is no dialect "mlx-1.0": there are mlx-0.16 and mlx-0.32`)
+	_, err = product("M4", 1)
 	require.ErrorContains(t, err, `"M4" is not the architecture of an Apple GPU`)
 }
 
 // With a compiled library at hand, operations take its kernels where ours are missing. They bind what those want, and the
 // recording says what they touch.
 func TestCompiledKernels(t *testing.T) {
-	library := metallibs.Open(t, "0.32.4")
-	compiled := func(function string) (ir.Kernel, bool) {
-		k, err := library.Describe(function)
-		if err != nil {
-			return ir.Kernel{}, false
-		}
-		out, err := bind.Kernel(k, ir.Library{Kind: ir.Metallib, Path: "mlx.metallib"})
-		return out, err == nil
-	}
+	library, compiled := compiledLibrary(t, "0.32.4")
 	s := record.New("t", record.Compiled(compiled))
 	x := s.Input("x", ir.BF16, 1, 256)
 	many := s.Input("many", ir.F16, 100, 2048)
