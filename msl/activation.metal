@@ -105,9 +105,9 @@ template [[host_name("v_Softcapfloat32float32")]] [[kernel]] decltype(softcap_v<
 //
 // Activations: one thread an element.
 //
-// @witness v_Gelu* ; ; threads 3072 1 1 / 1024 1 1 ; ok
+// @witness v_Gelu* ;  ; threads 3072 1 1 / 1024 1 1 ; ok
 // @witness v_Gelu* ; inplace=out,in ; threads 3072 1 1 / 1024 1 1 ; ok
-// @witness v_Gelu* ; ; threads 3072 2 1 / 1024 1 1 ; refused
+// @witness v_Gelu* ;  ; threads 3072 2 1 / 1024 1 1 ; refused
 // @witness v_Softcap* ; cap=30 ; threads 3072 1 1 / 1024 1 1 ; ok
 // @witness v_Softcap* ; cap=30 inplace=out,in ; threads 3072 1 1 / 1024 1 1 ; ok
 // @witness v_Softcap* ; cap=30 ; threads 3072 2 1 / 1024 1 1 ; refused

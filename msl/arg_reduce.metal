@@ -87,7 +87,7 @@ inline uint first_of(float value, uint index, threadgroup float* values, threadg
 // One threadgroup a row. Ties go to the least index. NaN is never greater than
 // anything: a row without a number above −inf gives 0.
 //
-// @kernel   argmax_{T:float32=f32}
+// @kernel   argmax_{T:{floats()}}
 // @mlx      unlisted
 // @arg 0 in           device {T}[rows, axis_size] read
 // @arg 1 out          device u32[rows] write
@@ -137,22 +137,16 @@ template <typename T>
   }
 }
 
-template [[host_name("argmax_float32")]] [[kernel]] decltype(argmax<float>) argmax<float>;
+#define INSTANTIATE_ARGMAX(name, T) template [[host_name("argmax_" #name)]] [[kernel]] decltype(argmax<T>) argmax<T>;
+EACH_FLOAT(INSTANTIATE_ARGMAX)
 
 constexpr constant uint PART = 16; // neighbours in a row of which the first step keeps the greatest
 constexpr constant uint SHARE = 4; // threads that have READS of them each
 
-// greater is max(a, b) of terms: the number if one is NaN, and +0 rather than −0. It looks at bits, which
-// fast-math leaves alone.
-inline float greater(float a, float b) {
-  const float m = precise::fmax(a, b);
-  return a == b ? as_type<float>(as_type<uint>(a) & as_type<uint>(b)) : m;
-}
-
 // The first step: the greatest of each 16 elements that follow one another. A maximum without NaN, so that a part
 // with one is as great as its numbers: the second step must find what argmax would.
 //
-// @kernel   max_parts_{T:float32=f32}
+// @kernel   max_parts_{T:{floats()}}
 // @arg 0 x      device {T}[rows, 16*parts] read
 // @arg 1 top    device {T}[rows, parts] write
 // @arg 2 parts  constant u32
@@ -193,16 +187,17 @@ template <typename T>
   best = greater(best, simd_shuffle_xor(best, ushort(1)));
   best = greater(best, simd_shuffle_xor(best, ushort(2)));
   if (part < parts && thread_id.x % SHARE == 0) {
-    top[at] = best;
+    top[at] = T(best);
   }
 }
 
-template [[host_name("max_parts_float32")]] [[kernel]] decltype(max_parts<float>) max_parts<float>;
+#define INSTANTIATE_MAX_PARTS(name, T) template [[host_name("max_parts_" #name)]] [[kernel]] decltype(max_parts<T>) max_parts<T>;
+EACH_FLOAT(INSTANTIATE_MAX_PARTS)
 
 // The second step: the first of the parts with the greatest maximum, and in it the first of the greatest
 // elements. If `top` is what max_parts_float32 makes of x, that is argmax(i < 16*parts, x[r,i]).
 //
-// @kernel   argmax_parts_{T:float32=f32}
+// @kernel   argmax_parts_{T:{floats()}}
 // @arg 0 x      device {T}[rows, 16*parts] read
 // @arg 1 top    device {T}[rows, parts] read
 // @arg 2 out    device u32[rows] write
@@ -244,46 +239,48 @@ template <typename T>
   }
 }
 
-template [[host_name("argmax_parts_float32")]] [[kernel]] decltype(argmax_parts<float>) argmax_parts<float>;
+#define INSTANTIATE_ARGMAX_PARTS(name, T) template [[host_name("argmax_parts_" #name)]] [[kernel]] decltype(argmax_parts<T>) argmax_parts<T>;
+EACH_FLOAT(INSTANTIATE_ARGMAX_PARTS)
 
 // What the tests of declarations compare grids and conditions with (docs/kernels.md, "Witnesses").
 //
 // Argmax: one threadgroup a row.
 //
-// @witness argmax_float32 ; ndim=0 axis_stride=1 axis_size=49152 ; threads 1024 1 1 / 1024 1 1 ; ok
-// @witness argmax_float32 ; ndim=1 shape=5 in_strides=100 out_strides=1 axis_stride=1 axis_size=100 ; threads 32 5 1 / 32 1 1 ; ok
-// @witness argmax_float32 ; ndim=1 shape=5 in_strides=1 out_strides=1 axis_stride=1 axis_size=1 ; threads 32 5 1 / 32 1 1 ; ok
-// @witness argmax_float32 ; ndim=1 shape=4 in_strides=100 out_strides=1 axis_stride=1 axis_size=100 ; threads 32 5 1 / 32 1 1 ; refused
-// @witness argmax_float32 ; ndim=1 shape=5 in_strides=101 out_strides=1 axis_stride=1 axis_size=100 ; threads 32 5 1 / 32 1 1 ; refused
-// @witness argmax_float32 ; ndim=1 shape=5 in_strides=100 out_strides=2 axis_stride=1 axis_size=100 ; threads 32 5 1 / 32 1 1 ; refused
-// @witness argmax_float32 ; ndim=0 axis_stride=1 axis_size=100 ; threads 32 5 1 / 32 1 1 ; refused
-// @witness argmax_float32 ; ndim=2 shape=5 in_strides=100 out_strides=1 axis_stride=1 axis_size=100 ; threads 32 5 1 / 32 1 1 ; refused
-// @witness argmax_float32 ; ndim=0 axis_stride=2 axis_size=100 ; threads 32 1 1 / 32 1 1 ; refused
-// @witness argmax_float32 ; ndim=0 axis_stride=1 axis_size={0|4294967296} ; threads 32 1 1 / 32 1 1 ; refused
-// @witness argmax_float32 ; ndim=0 axis_stride=1 axis_size=4294967295 ; threads 32 1 1 / 32 1 1 ; ok
-// @witness argmax_float32 ; ndim=0 axis_stride=1 axis_size=100 ; threads 48 1 1 / 48 1 1 ; refused
-// @witness argmax_float32 ; ndim=0 axis_stride=1 axis_size=100 ; threads 0 1 1 / 0 1 1 ; refused
-// @witness argmax_float32 ; ndim=0 axis_stride=1 axis_size=100 ; threads 1056 1 1 / 1056 1 1 ; refused
-// @witness argmax_float32 ; ndim=0 axis_stride=1 axis_size=100 ; threads 64 1 1 / 32 1 1 ; refused
+// @witness argmax_{|b}float* ; ndim=0 axis_stride=1 axis_size=49152 ; threads 1024 1 1 / 1024 1 1 ; ok
+// @witness argmax_{|b}float* ; ndim=1 shape=5 in_strides=100 out_strides=1 axis_stride=1 axis_size=100 ; threads 32 5 1 / 32 1 1 ; ok
+// @witness argmax_{|b}float* ; ndim=1 shape=5 in_strides=1 out_strides=1 axis_stride=1 axis_size=1 ; threads 32 5 1 / 32 1 1 ; ok
+// @witness argmax_{|b}float* ; ndim=1 shape=4 in_strides=100 out_strides=1 axis_stride=1 axis_size=100 ; threads 32 5 1 / 32 1 1 ; refused
+// @witness argmax_{|b}float* ; ndim=1 shape=5 in_strides=101 out_strides=1 axis_stride=1 axis_size=100 ; threads 32 5 1 / 32 1 1 ; refused
+// @witness argmax_{|b}float* ; ndim=1 shape=5 in_strides=100 out_strides=2 axis_stride=1 axis_size=100 ; threads 32 5 1 / 32 1 1 ; refused
+// @witness argmax_{|b}float* ; ndim=0 axis_stride=1 axis_size=100 ; threads 32 5 1 / 32 1 1 ; refused
+// @witness argmax_{|b}float* ; ndim=2 shape=5 in_strides=100 out_strides=1 axis_stride=1 axis_size=100 ; threads 32 5 1 / 32 1 1 ; refused
+// @witness argmax_{|b}float* ; ndim=0 axis_stride=2 axis_size=100 ; threads 32 1 1 / 32 1 1 ; refused
+// @witness argmax_{|b}float* ; ndim=0 axis_stride=1 axis_size={0|4294967296} ; threads 32 1 1 / 32 1 1 ; refused
+// @witness argmax_{|b}float* ; ndim=0 axis_stride=1 axis_size=4294967295 ; threads 32 1 1 / 32 1 1 ; ok
+// @witness argmax_{|b}float* ; ndim=0 axis_stride=1 axis_size=100 ; threads 48 1 1 / 48 1 1 ; refused
+// @witness argmax_{|b}float* ; ndim=0 axis_stride=1 axis_size=100 ; threads 0 1 1 / 0 1 1 ; refused
+// @witness argmax_{|b}float* ; ndim=0 axis_stride=1 axis_size=100 ; threads 1056 1 1 / 1056 1 1 ; refused
+// @witness argmax_{|b}float* ; ndim=0 axis_stride=1 axis_size=100 ; threads 64 1 1 / 32 1 1 ; refused
 //
 // The two steps of long rows.
 //
-// @witness max_parts_float32 ; parts=3072 ; groups 48 1 1 / 256 1 1 ; ok
-// @witness max_parts_float32 ; parts=65 ; groups 2 3 1 / 256 1 1 ; ok
-// @witness max_parts_float32 ; parts=1 ; groups 1 3 1 / 256 1 1 ; ok
-// @witness max_parts_float32 ; parts=65 ; groups 1 3 1 / 256 1 1 ; refused
-// @witness max_parts_float32 ; parts=64 ; groups 1 1 1 / 128 1 1 ; refused
-// @witness max_parts_float32 ; parts=0 ; groups 0 1 1 / 256 1 1 ; refused
-// @witness argmax_parts_float32 ; parts=3072 ; groups 1 1 1 / 768 1 1 ; ok
-// @witness argmax_parts_float32 ; parts=1 ; groups 3 1 1 / 32 1 1 ; ok
-// @witness argmax_parts_float32 ; parts=268435455 ; groups 1 1 1 / 1024 1 1 ; ok
-// @witness argmax_parts_float32 ; parts=268435456 ; groups 1 1 1 / 1024 1 1 ; refused
-// @witness argmax_parts_float32 ; parts=0 ; groups 1 1 1 / 32 1 1 ; refused
-// @witness argmax_parts_float32 ; parts=100 ; groups 1 1 1 / {48|1056} 1 1 ; refused
-// @witness argmax_parts_float32 ; parts=100 ; groups 1 2 1 / 32 1 1 ; refused
+// @witness max_parts_* ; parts=3072 ; groups 48 1 1 / 256 1 1 ; ok
+// @witness max_parts_* ; parts=65 ; groups 2 3 1 / 256 1 1 ; ok
+// @witness max_parts_* ; parts=1 ; groups 1 3 1 / 256 1 1 ; ok
+// @witness max_parts_* ; parts=65 ; groups 1 3 1 / 256 1 1 ; refused
+// @witness max_parts_* ; parts=64 ; groups 1 1 1 / 128 1 1 ; refused
+// @witness max_parts_* ; parts=0 ; groups 0 1 1 / 256 1 1 ; refused
+// @witness argmax_parts_* ; parts=3072 ; groups 1 1 1 / 768 1 1 ; ok
+// @witness argmax_parts_* ; parts=1 ; groups 3 1 1 / 32 1 1 ; ok
+// @witness argmax_parts_* ; parts=268435455 ; groups 1 1 1 / 1024 1 1 ; ok
+// @witness argmax_parts_* ; parts=268435456 ; groups 1 1 1 / 1024 1 1 ; refused
+// @witness argmax_parts_* ; parts=0 ; groups 1 1 1 / 32 1 1 ; refused
+// @witness argmax_parts_* ; parts=100 ; groups 1 1 1 / {48|1056} 1 1 ; refused
+// @witness argmax_parts_* ; parts=100 ; groups 1 2 1 / 32 1 1 ; refused
 //
 // Corruptions of these declarations that are no lies.
 //
 // @equivalent argmax_* ; require: 1024 -> 1025 ; lanes is a multiple of 32
 // @equivalent argmax_* ; require: lanes % 32 == 0 && lanes >= 32 -> lanes % 32 == 0 ; no lanes are an empty grid, which binding refuses where something must be written
 // @equivalent max_parts_* ; inplace: allow top x ; a row of x has 16 times as many elements
+// @equivalent max_parts_* ; round: * ; the greatest of elements of a type is of that type

@@ -128,7 +128,7 @@ INSTANTIATE_COPIES(gg3)
 //
 // Copies.
 //
-// @witness v_copy* ; ; threads 3072 1 1 / 1024 1 1 ; ok
+// @witness v_copy* ;  ; threads 3072 1 1 / 1024 1 1 ; ok
 // @witness v_copy* ; inplace=dst,src ; threads 3072 1 1 / 1024 1 1 ; ok
 // @witness g2_copy* ; src_strides=1,64 ; threads 9 64 1 / 9 64 1 ; ok
 // @witness g3_copy* ; src_strides=64,576,1 ; threads 64 20 9 / 64 4 4 ; ok

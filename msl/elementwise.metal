@@ -17,21 +17,28 @@ struct Multiply {
 };
 
 // MLX's form: exp gets no negative argument, so it overflows to inf at worst
-// and the quotient is 0.
+// and the quotient is 0. MLX rounds each step to bf16, but computes f16 in f32.
 struct Sigmoid {
   float operator()(float x) const {
     const float y = 1.0f / (1.0f + precise::exp(abs(x)));
     return x < 0.0f ? y : 1.0f - y;
   }
-};
-
-struct Silu {
-  float operator()(float x) const {
-    return x / (1.0f + precise::exp(-x));
+  half operator()(half x) const { return half((*this)(float(x))); }
+  bfloat operator()(bfloat x) const {
+    const bfloat e = bfloat(precise::exp(abs(float(x))));
+    const bfloat y = bfloat(1.0f / float(bfloat(1.0f + float(e))));
+    return x < bfloat(0.0f) ? y : bfloat(1.0f - float(y));
   }
 };
 
-// @kernel   vv_Add{T:float32=f32|float16=f16}
+struct Silu {
+  template <typename T>
+  T operator()(T x) const {
+    return T(float(x) / (1.0f + precise::exp(-float(x))));
+  }
+};
+
+// @kernel   vv_Add{T:{floats()}}
 // @mlx
 // @arg 0 a     device {T}[n] read
 // @arg 1 b     device {T}[n] read
@@ -43,7 +50,7 @@ struct Silu {
 // @inplace  c b
 // @term     c[i] = round({T}, a[i] + b[i])
 //
-// @kernel   vv_Multiply{T:float32=f32|float16=f16}
+// @kernel   vv_Multiply{T:{floats()}}
 // @mlx
 // @arg 0 a     device {T}[n] read
 // @arg 1 b     device {T}[n] read
@@ -66,7 +73,7 @@ template <typename T, typename Op>
 
 // Strided operands; the result is row-contiguous.
 //
-// @kernel   g2_Add{T:float32=f32|float16=f16}
+// @kernel   g2_Add{T:{floats()}}
 // @mlx
 // @arg 0 a          device {T}[d0, d1 : a_strides[0], a_strides[1]] read
 // @arg 1 b          device {T}[d0, d1 : b_strides[0], b_strides[1]] read
@@ -79,7 +86,7 @@ template <typename T, typename Op>
 // @inplace  c b
 // @term     c[i,j] = round({T}, a[i,j] + b[i,j])
 //
-// @kernel   g2_Multiply{T:float32=f32|float16=f16}
+// @kernel   g2_Multiply{T:{floats()}}
 // @mlx
 // @arg 0 a          device {T}[d0, d1 : a_strides[0], a_strides[1]] read
 // @arg 1 b          device {T}[d0, d1 : b_strides[0], b_strides[1]] read
@@ -105,7 +112,7 @@ template <typename T, typename Op>
   c[i * long(grid.x) + j] = stored(Op()(a[i * a_strides[0] + j * a_strides[1]], b[i * b_strides[0] + j * b_strides[1]]));
 }
 
-// @kernel   v_Sigmoid{T:float32float32=f32}
+// @kernel   v_Sigmoid{T:float32float32=f32|float16float16=f16|bfloat16bfloat16=bf16}
 // @mlx
 // @arg 0 in    device {T}[n] read
 // @arg 1 out   device {T}[n] write
@@ -113,10 +120,14 @@ template <typename T, typename Op>
 // @threads  n, 1, 1
 // @group    _, _, _
 // @inplace  out in
+// @if       T == bf16
+// @where    y[i] = round({T}, 1.0 / round({T}, 1.0 + round({T}, exp(abs(in[i])))))
+// @else
 // @where    y[i] = 1.0 / (1.0 + exp(abs(in[i])))
+// @end
 // @term     out[i] = round({T}, select(in[i] < 0.0, y[i], 1.0 - y[i]))
 //
-// @kernel   v_Silu{T:float32float32=f32}
+// @kernel   v_Silu{T:float32float32=f32|float16float16=f16|bfloat16bfloat16=bf16}
 // @arg 0 in    device {T}[n] read
 // @arg 1 out   device {T}[n] write
 // @arg 2 size  constant u32 unused
@@ -130,36 +141,35 @@ template <typename T, typename Op>
     device T* out [[buffer(1)]],
     constant uint& size [[buffer(2)]],
     uint i [[thread_position_in_grid]]) {
-  out[i] = stored(T(Op()(float(in[i]))));
+  out[i] = stored(Op()(in[i]));
 }
 
-template [[host_name("vv_Addfloat32")]] [[kernel]] decltype(binary_vv<float, Add>) binary_vv<float, Add>;
-template [[host_name("vv_Addfloat16")]] [[kernel]] decltype(binary_vv<half, Add>) binary_vv<half, Add>;
-template [[host_name("vv_Multiplyfloat32")]] [[kernel]] decltype(binary_vv<float, Multiply>) binary_vv<float, Multiply>;
-template [[host_name("vv_Multiplyfloat16")]] [[kernel]] decltype(binary_vv<half, Multiply>) binary_vv<half, Multiply>;
-template [[host_name("g2_Addfloat32")]] [[kernel]] decltype(binary_g2<float, Add>) binary_g2<float, Add>;
-template [[host_name("g2_Addfloat16")]] [[kernel]] decltype(binary_g2<half, Add>) binary_g2<half, Add>;
-template [[host_name("g2_Multiplyfloat32")]] [[kernel]] decltype(binary_g2<float, Multiply>) binary_g2<float, Multiply>;
-template [[host_name("g2_Multiplyfloat16")]] [[kernel]] decltype(binary_g2<half, Multiply>) binary_g2<half, Multiply>;
-template [[host_name("v_Sigmoidfloat32float32")]] [[kernel]] decltype(unary_v<float, Sigmoid>) unary_v<float, Sigmoid>;
-template [[host_name("v_Silufloat32float32")]] [[kernel]] decltype(unary_v<float, Silu>) unary_v<float, Silu>;
+#define INSTANTIATE_ELEMENTWISE(name, T)                                                             \
+  template [[host_name("vv_Add" #name)]] [[kernel]] decltype(binary_vv<T, Add>) binary_vv<T, Add>;      \
+  template [[host_name("vv_Multiply" #name)]] [[kernel]] decltype(binary_vv<T, Multiply>) binary_vv<T, Multiply>; \
+  template [[host_name("g2_Add" #name)]] [[kernel]] decltype(binary_g2<T, Add>) binary_g2<T, Add>;      \
+  template [[host_name("g2_Multiply" #name)]] [[kernel]] decltype(binary_g2<T, Multiply>) binary_g2<T, Multiply>; \
+  template [[host_name("v_Sigmoid" #name #name)]] [[kernel]] decltype(unary_v<T, Sigmoid>) unary_v<T, Sigmoid>; \
+  template [[host_name("v_Silu" #name #name)]] [[kernel]] decltype(unary_v<T, Silu>) unary_v<T, Silu>;
+
+EACH_FLOAT(INSTANTIATE_ELEMENTWISE)
 
 // What the tests of declarations compare grids and conditions with (docs/kernels.md, "Witnesses").
 //
 // Elementwise: one thread an element, the innermost dimension along x.
 //
-// @witness vv_*float{32|16} ; ; threads 1000 1 1 / 256 1 1 ; ok
-// @witness vv_*float{32|16} ; ; groups 4 1 1 / 250 1 1 ; ok
-// @witness vv_*float{32|16} ; inplace=c,{a|b} ; threads 1000 1 1 / 256 1 1 ; ok
-// @witness vv_*float{32|16} ; ; threads 1000 2 1 / 256 1 1 ; refused
-// @witness vv_*float{32|16} ; ; threads 1000 1 2 / 256 1 1 ; refused
-// @witness g2_{Addfloat|Multiplyfloat}{32|16} ; a_strides=576,1 b_strides=0,1 ; threads 576 5 1 / 256 1 1 ; ok
-// @witness g2_{Addfloat|Multiplyfloat}{32|16} ; a_strides=576,1 b_strides=0,1 inplace=c,a ; threads 576 5 1 / 256 1 1 ; ok
-// @witness g2_{Addfloat|Multiplyfloat}{32|16} ; a_strides=0,1 b_strides=576,1 inplace=c,b ; threads 576 5 1 / 256 1 1 ; ok
-// @witness g2_Addfloat{32|16} ; a_strides=1,5 b_strides=0,1 inplace=c,a ; threads 576 5 1 / 256 1 1 ; refused
-// @witness v_{Sigmoid|Silu}* ; ; threads 3072 1 1 / 1024 1 1 ; ok
+// @witness vv_* ;  ; threads 1000 1 1 / 256 1 1 ; ok
+// @witness vv_* ;  ; groups 4 1 1 / 250 1 1 ; ok
+// @witness vv_* ; inplace=c,{a|b} ; threads 1000 1 1 / 256 1 1 ; ok
+// @witness vv_* ;  ; threads 1000 2 1 / 256 1 1 ; refused
+// @witness vv_* ;  ; threads 1000 1 2 / 256 1 1 ; refused
+// @witness g2_{Add|Multiply}* ; a_strides=576,1 b_strides=0,1 ; threads 576 5 1 / 256 1 1 ; ok
+// @witness g2_{Add|Multiply}* ; a_strides=576,1 b_strides=0,1 inplace=c,a ; threads 576 5 1 / 256 1 1 ; ok
+// @witness g2_{Add|Multiply}* ; a_strides=0,1 b_strides=576,1 inplace=c,b ; threads 576 5 1 / 256 1 1 ; ok
+// @witness g2_Add* ; a_strides=1,5 b_strides=0,1 inplace=c,a ; threads 576 5 1 / 256 1 1 ; refused
+// @witness v_{Sigmoid|Silu}* ;  ; threads 3072 1 1 / 1024 1 1 ; ok
 // @witness v_{Sigmoid|Silu}* ; inplace=out,in ; threads 3072 1 1 / 1024 1 1 ; ok
-// @witness v_Sigmoid* ; ; threads 3072 2 1 / 1024 1 1 ; refused
+// @witness v_Sigmoid* ;  ; threads 3072 2 1 / 1024 1 1 ; refused
 //
 // Corruptions of these declarations that are no lies.
 //

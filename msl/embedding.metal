@@ -27,58 +27,57 @@ template <typename T>
 
 // The table holds affine codes, laid out as those of quantized matrices.
 //
-// @kernel   affine_embed_float_gs_{g:{groups()}}_b_{b:{bits()}}
+// @kernel   affine_embed_{T:{types()}}_gs_{g:{groups()}}_b_{b:{bits()}}
 // @arg 0 ids     device i32[n] read
 // @arg 1 w       device u32 as u{b}[V, K] read
-// @arg 2 scales  device f32[V, K/g] read
-// @arg 3 biases  device f32[V, K/g] read
-// @arg 4 out     device f32[n, K] write
+// @arg 2 scales  device {T}[V, K/g] read
+// @arg 3 biases  device {T}[V, K/g] read
+// @arg 4 out     device {T}[n, K] write
 // @arg 5 K       constant i32
 // @arg 6 V       constant i32
 // @threads  K, n, 1
 // @group    _, _, _
 // @require  K % g == 0
-// @term     out[t,k] = round(f32, select(ids[t] >= 0 && ids[t] < V, \
+// @term     out[t,k] = round({T}, select(ids[t] >= 0 && ids[t] < V, \
 //             scales[ids[t],k/g] * f32(w[ids[t],k]) + biases[ids[t],k/g], inf - inf))
-template <int g, int b>
+template <typename T, int g, int b>
 [[kernel]] void affine_embed(
     const device int* ids [[buffer(0)]],
     const device uint* w [[buffer(1)]],
-    const device float* scales [[buffer(2)]],
-    const device float* biases [[buffer(3)]],
-    device float* out [[buffer(4)]],
+    const device T* scales [[buffer(2)]],
+    const device T* biases [[buffer(3)]],
+    device T* out [[buffer(4)]],
     constant int& K [[buffer(5)]],
     constant int& V [[buffer(6)]],
     uint2 at [[thread_position_in_grid]]) {
   const int id = ids[at.y];
   const size_t to = size_t(at.y) * K + at.x;
   if (id < 0 || id >= V) {
-    out[to] = NAN;
+    out[to] = stored(T(NAN));
     return;
   }
   const size_t from = size_t(id) * K + at.x;
   const uint code = (w[from / (32 / b)] >> (b * (at.x % (32 / b)))) & ((1u << b) - 1);
-  out[to] = stored(scales[from / g] * float(code) + biases[from / g]);
+  out[to] = stored(T(float(scales[from / g]) * float(code) + float(biases[from / g])));
 }
 
 template [[host_name("embed_float32")]] [[kernel]] decltype(embed<float>) embed<float>;
 template [[host_name("embed_float16")]] [[kernel]] decltype(embed<half>) embed<half>;
 
 #define INSTANTIATE_AFFINE_EMBED(name, T, g, b)                      \
-  template [[host_name("affine_embed_float_gs_" #g "_b_" #b)]]       \
-  [[kernel]] decltype(affine_embed<g, b>) affine_embed<g, b>;
+  template [[host_name("affine_embed_" #name "_gs_" #g "_b_" #b)]]   \
+  [[kernel]] decltype(affine_embed<T, g, b>) affine_embed<T, g, b>;
 
-EACH_WIDTH(INSTANTIATE_AFFINE_EMBED, float, float)
+EACH_TYPE(INSTANTIATE_AFFINE_EMBED)
 
 // What the tests of declarations compare grids and conditions with (docs/kernels.md, "Witnesses").
 //
 // Embeddings: one thread an element.
 //
-// @witness embed_float* ; K=576 V=49152 ; threads 576 7 1 / 256 1 1 ; ok
+// @witness {embed_float|affine_embed_}* ; K=576 V=49152 ; threads 576 7 1 / 256 1 1 ; ok
 // @witness embed_float* ; K=576 V=49152 ; threads 575 7 1 / 256 1 1 ; refused
-// @witness affine_embed_* ; K=576 V=49152 ; threads 576 7 1 / 256 1 1 ; ok
 // @witness affine_embed_* ; K=576 V=49152 ; threads 576 7 2 / 256 1 1 ; refused
-// @witness affine_embed_float_gs_64_* ; K=544 V=100 ; threads 544 7 1 / 256 1 1 ; refused
+// @witness affine_embed_*_gs_64_* ; K=544 V=100 ; threads 544 7 1 / 256 1 1 ; refused
 //
 // Corruptions of these declarations that are no lies.
 //

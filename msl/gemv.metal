@@ -535,7 +535,7 @@ inline void matmul(
     uint simdgroup) {
   simdgroup_float8x8 acc[4];
   multiply_tile(x, w, K, N, M, m0, n0, xs, ws, thread_id, simdgroup, acc);
-  store_tile(acc, y, N, M, m0, n0, xs, thread_id, simdgroup);
+  store_tile<false>(acc, y, N, M, m0, n0, xs, thread_id, simdgroup);
 }
 
 // y = x·wᵀ: a threadgroup computes a TILE × TILE tile of y.
@@ -819,7 +819,7 @@ template <bool TX>
   const int n0 = int(group.x) * TILE;
   simdgroup_float8x8 acc[4];
   multiply_tile_t<TX>(x, w, K, N, M, m0, n0, xs, ws, thread_id, simdgroup, acc);
-  store_tile(acc, y, N, M, m0, n0, xs, thread_id, simdgroup);
+  store_tile<false>(acc, y, N, M, m0, n0, xs, thread_id, simdgroup);
 }
 
 template [[host_name("gemm_nt_float32")]] [[kernel]] decltype(gemm_nt<float>) gemm_nt<float>;
@@ -862,14 +862,14 @@ template [[host_name("gemm_nt_silu_mul_float16_float32")]] [[kernel]] decltype(g
 // @witness gemv_float32_bm1_bn1_* ; in_vec_size=1 out_vec_size=0 marix_ld=1 ; groups 0 1 1 / 32 1 1 ; refused
 // @witness gemv_float32_bm4_bn1_sm1_sn32_tm4_* ; in_vec_size=64 out_vec_size=100 marix_ld=64 vector_batch_stride=64 matrix_batch_stride=6400 ; groups 7 1 3 / 32 1 4 ; ok
 // @witness gemv_float16_float32 ; K=576 N=1537 ; groups 193 1 1 / 32 2 1 ; ok
-// @witness gemv_float16_float32 ; K=1 N=1 ; groups 1 1 1 / 32 2 1 ; ok
-// @witness gemv_float16_float32 ; K=0 N=1 ; groups 1 1 1 / 32 2 1 ; refused
-// @witness gemv_float16_float32 ; K=1 N=0 ; groups 0 1 1 / 32 2 1 ; refused
-// @witness gemm_nt_float* ; K=576 N=97 M=65 ; groups 4 3 1 / 32 2 2 ; ok
-// @witness gemm_nt_float* ; K=1 N=1 M=1 ; groups 1 1 1 / 32 2 2 ; ok
-// @witness gemm_nt_float* ; K=0 N=1 M=1 ; groups 1 1 1 / 32 2 2 ; refused
-// @witness gemm_nt_float* ; K=1 N=0 M=1 ; groups 0 1 1 / 32 2 2 ; refused
-// @witness gemm_nt_float* ; K=1 N=1 M=0 ; groups 1 0 1 / 32 2 2 ; refused
+// @witness gemv_{|add_}float16_float32 ; K=1 N=1 ; groups 1 1 1 / 32 2 1 ; ok
+// @witness gemv_{|add_}float16_float32 ; K=0 N=1 ; groups 1 1 1 / 32 2 1 ; refused
+// @witness gemv_{|add_}float16_float32 ; K=1 N=0 ; groups 0 1 1 / 32 2 1 ; refused
+// @witness gemm_{nt_float*|[nt]n_float32} ; K=576 N=97 M=65 ; groups 4 3 1 / 32 2 2 ; ok
+// @witness gemm_nt_{|add_}float* ; K=1 N=1 M=1 ; groups 1 1 1 / 32 2 2 ; ok
+// @witness gemm_nt_{|add_}float* ; K=0 N=1 M=1 ; groups 1 1 1 / 32 2 2 ; refused
+// @witness gemm_nt_{|add_}float* ; K=1 N=0 M=1 ; groups 0 1 1 / 32 2 2 ; refused
+// @witness gemm_nt_{|add_}float* ; K=1 N=1 M=0 ; groups 1 0 1 / 32 2 2 ; refused
 //
 // Fused dense products.
 //
@@ -891,19 +891,13 @@ template [[host_name("gemm_nt_silu_mul_float16_float32")]] [[kernel]] decltype(g
 // @witness gemv_x3_float16_float32 ; K=64 n0=64 n1=1 n2=1 inplace=y0,x ; groups 10 1 1 / 32 2 1 ; refused
 // @witness gemv_x3_float16_float32 ; K=64 n0=1 n1=64 n2=1 inplace=y1,x ; groups 10 1 1 / 32 2 1 ; refused
 // @witness gemv_x3_float16_float32 ; K=64 n0=1 n1=1 n2=64 inplace=y2,x ; groups 10 1 1 / 32 2 1 ; refused
-// @witness gemv_add_float16_float32 ; K=192 N=153 ; groups 20 1 1 / 32 2 1 ; ok
-// @witness gemv_add_float16_float32 ; K=192 N=153 ; groups 21 1 1 / 32 2 1 ; refused
-// @witness gemv_add_float16_float32 ; K=1 N=1 ; groups 1 1 1 / 32 2 1 ; ok
-// @witness gemv_add_float16_float32 ; K=0 N=1 ; groups 1 1 1 / 32 2 1 ; refused
-// @witness gemv_add_float16_float32 ; K=1 N=0 ; groups 0 1 1 / 32 2 1 ; refused
+// @witness gemv_{add|silu_mul}_float16_float32 ; K=192 N=153 ; groups 20 1 1 / 32 2 1 ; ok
+// @witness gemv_{add|silu_mul}_float16_float32 ; K=192 N=153 ; groups 21 1 1 / 32 2 1 ; refused
 // @witness gemv_add_float16_float32 ; K=192 N=153 inplace=y,r ; groups 20 1 1 / 32 2 1 ; ok
-// @witness gemv_add_float16_float32 ; K=64 N=64 inplace=y,x ; groups 8 1 1 / 32 2 1 ; refused
-// @witness gemv_silu_mul_float16_float32 ; K=192 N=153 ; groups 20 1 1 / 32 2 1 ; ok
-// @witness gemv_silu_mul_float16_float32 ; K=192 N=153 ; groups 21 1 1 / 32 2 1 ; refused
+// @witness gemv_{add|silu_mul}_float16_float32 ; K=64 N=64 inplace=y,x ; groups 8 1 1 / 32 2 1 ; refused
 // @witness gemv_silu_mul_float16_float32 ; K=1 N=1 ; groups 1 1 1 / 32 2 1 ; ok
 // @witness gemv_silu_mul_float16_float32 ; K=0 N=1 ; groups 1 1 1 / 32 2 1 ; refused
 // @witness gemv_silu_mul_float16_float32 ; K=1 N=0 ; groups 0 1 1 / 32 2 1 ; refused
-// @witness gemv_silu_mul_float16_float32 ; K=64 N=64 inplace=y,x ; groups 8 1 1 / 32 2 1 ; refused
 // @witness gemm_nt_x2_float* ; K=192 n0=97 n1=65 M=65 ; groups 7 3 1 / 32 2 2 ; ok
 // @witness gemm_nt_x2_float* ; K=192 n0=97 n1=65 M=65 ; groups 8 3 1 / 32 2 2 ; refused
 // @witness gemm_nt_x2_float* ; K=1 n0=1 n1=1 M=1 ; groups 2 1 1 / 32 2 2 ; ok
@@ -926,31 +920,19 @@ template [[host_name("gemm_nt_silu_mul_float16_float32")]] [[kernel]] decltype(g
 // @witness gemm_nt_x3_float32 ; K=1 n0=1 n1=1 n2=1 M=1 inplace=y{0|1|2},w{0|1|2} ; groups 3 1 1 / 32 2 2 ; refused
 // @witness gemm_nt_x3_float* ; K=64 n0=1 n1=64 n2=1 M=1 inplace=y1,x ; groups 4 1 1 / 32 2 2 ; refused
 // @witness gemm_nt_x3_float* ; K=64 n0=1 n1=1 n2=64 M=1 inplace=y2,x ; groups 4 1 1 / 32 2 2 ; refused
-// @witness gemm_nt_add_float* ; K=192 N=97 M=65 ; groups 4 3 1 / 32 2 2 ; ok
-// @witness gemm_nt_add_float* ; K=192 N=97 M=65 ; groups 5 3 1 / 32 2 2 ; refused
-// @witness gemm_nt_add_float* ; K=1 N=1 M=1 ; groups 1 1 1 / 32 2 2 ; ok
-// @witness gemm_nt_add_float* ; K=0 N=1 M=1 ; groups 1 1 1 / 32 2 2 ; refused
-// @witness gemm_nt_add_float* ; K=1 N=0 M=1 ; groups 0 1 1 / 32 2 2 ; refused
-// @witness gemm_nt_add_float* ; K=1 N=1 M=0 ; groups 1 0 1 / 32 2 2 ; refused
+// @witness gemm_nt_{add|silu_mul}_float* ; K=192 N=97 M=65 ; groups 4 3 1 / 32 2 2 ; ok
+// @witness gemm_nt_{add|silu_mul}_float* ; K=192 N=97 M=65 ; groups 5 3 1 / 32 2 2 ; refused
 // @witness gemm_nt_add_float* ; K=192 N=97 M=65 inplace=y,r ; groups 4 3 1 / 32 2 2 ; ok
-// @witness gemm_nt_add_float* ; K=64 N=64 M=1 inplace=y,x ; groups 2 1 1 / 32 2 2 ; refused
+// @witness gemm_nt_{add|silu_mul}_float* ; K=64 N=64 M=1 inplace=y,x ; groups 2 1 1 / 32 2 2 ; refused
 // @witness gemm_nt_add_float32 ; K=1 N=1 M=1 inplace=y,w ; groups 1 1 1 / 32 2 2 ; refused
-// @witness gemm_nt_silu_mul_float* ; K=192 N=97 M=65 ; groups 4 3 1 / 32 2 2 ; ok
-// @witness gemm_nt_silu_mul_float* ; K=192 N=97 M=65 ; groups 5 3 1 / 32 2 2 ; refused
-// @witness gemm_nt_silu_mul_float* ; K=1 N=1 M=1 ; groups 1 1 1 / 32 2 2 ; ok
-// @witness gemm_nt_silu_mul_float* ; K=0 N=1 M=1 ; groups 1 1 1 / 32 2 2 ; refused
-// @witness gemm_nt_silu_mul_float* ; K=1 N=0 M=1 ; groups 0 1 1 / 32 2 2 ; refused
-// @witness gemm_nt_silu_mul_float* ; K=1 N=1 M=0 ; groups 1 0 1 / 32 2 2 ; refused
-// @witness gemm_nt_silu_mul_float* ; K=64 N=64 M=1 inplace=y,x ; groups 2 1 1 / 32 2 2 ; refused
+// @witness gemm_{nt_silu_mul_float*|[nt]n_float32} ; K=1 N=1 M=1 ; groups 1 1 1 / 32 2 2 ; ok
+// @witness gemm_{nt_silu_mul_float*|[nt]n_float32} ; K=0 N=1 M=1 ; groups 1 1 1 / 32 2 2 ; refused
+// @witness gemm_{nt_silu_mul_float*|[nt]n_float32} ; K=1 N=0 M=1 ; groups 0 1 1 / 32 2 2 ; refused
+// @witness gemm_{nt_silu_mul_float*|[nt]n_float32} ; K=1 N=1 M=0 ; groups 1 0 1 / 32 2 2 ; refused
 // @witness gemm_nt_silu_mul_float32 ; K=1 N=1 M=1 inplace=y,w_{gate|up} ; groups 1 1 1 / 32 2 2 ; refused
 //
 // Products with transposed operands, as gemm_nt.
 //
-// @witness gemm_[nt]n_float32 ; K=576 N=97 M=65 ; groups 4 3 1 / 32 2 2 ; ok
-// @witness gemm_[nt]n_float32 ; K=1 N=1 M=1 ; groups 1 1 1 / 32 2 2 ; ok
-// @witness gemm_[nt]n_float32 ; K=0 N=1 M=1 ; groups 1 1 1 / 32 2 2 ; refused
-// @witness gemm_[nt]n_float32 ; K=1 N=0 M=1 ; groups 0 1 1 / 32 2 2 ; refused
-// @witness gemm_[nt]n_float32 ; K=1 N=1 M=0 ; groups 1 0 1 / 32 2 2 ; refused
 // @witness gemm_{nn|tn}_float32 ; K=5 N=97 M=5 inplace=y,w ; groups 4 1 1 / 32 2 2 ; refused
 // @witness gemm_nn_float32 ; K=97 N=97 M=5 inplace=y,x ; groups 4 1 1 / 32 2 2 ; refused
 // @witness gemm_tn_float32 ; K=5 N=5 M=5 inplace=y,x ; groups 1 1 1 / 32 2 2 ; refused

@@ -95,7 +95,7 @@ inline float sum_of_group(float acc, threadgroup float* partial, uint lane, uint
 // One threadgroup a row, the whole row in the registers of its threads: each
 // takes READS elements, so 32·⌈axis_size/128⌉ threads cover the row.
 //
-// @kernel  {C:rms|rms_looped}{T:float32=f32|float16=f16}
+// @kernel  {C:rms|rms_looped}{T:{floats()}}
 // @mlx
 // @arg     x          device {T}[rows, axis_size] read
 // @arg     w          device {T}[axis_size : w_stride] read
@@ -195,7 +195,7 @@ template <typename T>
 // The sum of two arrays and its norm: what begins a transformer block. A thread
 // has its elements of both in registers before it stores any.
 //
-// @kernel  add_{C:rms|rms_looped}{T:float32=f32}
+// @kernel  add_{C:rms|rms_looped}{T:{floats()}}
 // @arg     a          device {T}[rows, axis_size] read
 // @arg     b          device {T}[rows, axis_size] read
 // @arg     w          device {T}[axis_size : w_stride] read
@@ -314,77 +314,44 @@ template <typename T>
   }
 }
 
-template [[host_name("rmsfloat32")]] [[kernel]] decltype(rms<float>) rms<float>;
-template [[host_name("rmsfloat16")]] [[kernel]] decltype(rms<half>) rms<half>;
-template [[host_name("rms_loopedfloat32")]] [[kernel]] decltype(rms_looped<float>) rms_looped<float>;
-template [[host_name("rms_loopedfloat16")]] [[kernel]] decltype(rms_looped<half>) rms_looped<half>;
-template [[host_name("add_rmsfloat32")]] [[kernel]] decltype(add_rms<float>) add_rms<float>;
-template [[host_name("add_rms_loopedfloat32")]] [[kernel]] decltype(add_rms_looped<float>) add_rms_looped<float>;
+#define INSTANTIATE_RMS(name, T)                                                                     \
+  template [[host_name("rms" #name)]] [[kernel]] decltype(rms<T>) rms<T>;                               \
+  template [[host_name("rms_looped" #name)]] [[kernel]] decltype(rms_looped<T>) rms_looped<T>;           \
+  template [[host_name("add_rms" #name)]] [[kernel]] decltype(add_rms<T>) add_rms<T>;                    \
+  template [[host_name("add_rms_looped" #name)]] [[kernel]] decltype(add_rms_looped<T>) add_rms_looped<T>;
+
+EACH_FLOAT(INSTANTIATE_RMS)
 
 // What the tests of declarations compare grids and conditions with (docs/kernels.md, "Witnesses").
 //
 // Norms: one threadgroup a row, 4 elements a thread.
 //
-// @witness rmsfloat32 ; axis_size=576 w_stride=1 ; groups 5 1 1 / 160 1 1 ; ok
-// @witness rmsfloat32 ; axis_size=576 w_stride=1 ; threads 800 1 1 / 160 1 1 ; ok
-// @witness rmsfloat32 ; axis_size=576 w_stride=1 inplace=out,x ; groups 5 1 1 / 160 1 1 ; ok
-// @witness rmsfloat32 ; axis_size=129 w_stride=1 ; groups 5 1 1 / 64 1 1 ; ok
-// @witness rmsfloat32 ; axis_size=1 w_stride=0 ; groups 1 1 1 / 32 1 1 ; ok
-// @witness rmsfloat32 ; axis_size=4096 w_stride=1 ; groups 3 1 1 / 1024 1 1 ; ok
-// @witness rmsfloat32 ; axis_size=4097 w_stride=1 ; groups 3 1 1 / 1056 1 1 ; refused
-// @witness rmsfloat32 ; axis_size=0 w_stride=1 ; groups 3 1 1 / 0 1 1 ; refused
-// @witness rmsfloat32 ; axis_size=576 w_stride=1 ; groups 5 1 1 / 192 1 1 ; refused
-// @witness rmsfloat32 ; axis_size=576 w_stride=1 ; threads 700 1 1 / 160 1 1 ; refused
-// @witness rms_loopedfloat32 ; axis_size=5000 w_stride=1 ; groups 2 1 1 / 1024 1 1 ; ok
-// @witness rms_loopedfloat32 ; axis_size=5000 w_stride=1 inplace=out,x ; groups 2 1 1 / 1024 1 1 ; ok
-// @witness rms_loopedfloat32 ; axis_size=1 w_stride=1 ; groups 2 1 1 / 32 1 1 ; ok
-// @witness rms_loopedfloat32 ; axis_size=0 w_stride=1 ; groups 2 1 1 / 32 1 1 ; refused
-// @witness rms_loopedfloat32 ; axis_size=64 w_stride=1 ; groups 2 1 1 / {0|48|1056} 1 1 ; refused
-// @witness rmsfloat32 ; axis_size=576 w_stride=1 inplace=out,w ; groups 1 1 1 / 160 1 1 ; ok
-// @witness rmsfloat32 ; axis_size=576 w_stride=1 inplace=out,w ; groups 2 1 1 / 160 1 1 ; refused
-// @witness rmsfloat32 ; axis_size=576 w_stride=2 inplace=out,w ; groups 1 1 1 / 160 1 1 ; refused
-// @witness rms_loopedfloat32 ; axis_size=5000 w_stride=1 inplace=out,w ; groups 1 1 1 / 1024 1 1 ; ok
-// @witness rms_loopedfloat32 ; axis_size=5000 w_stride=1 inplace=out,w ; groups 2 1 1 / 1024 1 1 ; refused
-// @witness add_rmsfloat32 ; axis_size=576 w_stride=1 ; groups 5 1 1 / 160 1 1 ; ok
-// @witness add_rmsfloat32 ; axis_size=576 w_stride=1 ; threads 800 1 1 / 160 1 1 ; ok
-// @witness add_rmsfloat32 ; axis_size=576 w_stride=1 inplace={residual|out},{a|b} ; groups 5 1 1 / 160 1 1 ; ok
-// @witness add_rmsfloat32 ; axis_size=576 w_stride=1 inplace=residual,w ; groups 1 1 1 / 160 1 1 ; refused
-// @witness add_rmsfloat32 ; axis_size=129 w_stride=1 ; groups 5 1 1 / 64 1 1 ; ok
-// @witness add_rmsfloat32 ; axis_size=1 w_stride=0 ; groups 1 1 1 / 32 1 1 ; ok
-// @witness add_rmsfloat32 ; axis_size=4096 w_stride=1 ; groups 3 1 1 / 1024 1 1 ; ok
-// @witness add_rmsfloat32 ; axis_size=4097 w_stride=1 ; groups 3 1 1 / 1056 1 1 ; refused
-// @witness add_rmsfloat32 ; axis_size=0 w_stride=1 ; groups 3 1 1 / 0 1 1 ; refused
-// @witness add_rmsfloat32 ; axis_size=576 w_stride=1 ; groups 5 1 1 / 192 1 1 ; refused
-// @witness add_rms_loopedfloat32 ; axis_size=5000 w_stride=1 ; groups 2 1 1 / 1024 1 1 ; ok
-// @witness add_rms_loopedfloat32 ; axis_size=5000 w_stride=1 inplace={residual|out},{a|b} ; groups 2 1 1 / 1024 1 1 ; ok
-// @witness add_rms_loopedfloat32 ; axis_size=1 w_stride=1 ; groups 2 1 1 / 32 1 1 ; ok
-// @witness add_rms_loopedfloat32 ; axis_size=0 w_stride=1 ; groups 2 1 1 / 32 1 1 ; refused
-// @witness add_rms_loopedfloat32 ; axis_size=64 w_stride=1 ; groups 2 1 1 / {0|48|1056} 1 1 ; refused
-//
-// The same in half precision.
-//
-// @witness rmsfloat16 ; axis_size=576 w_stride=1 ; groups 5 1 1 / 160 1 1 ; ok
-// @witness rmsfloat16 ; axis_size=576 w_stride=1 ; threads 800 1 1 / 160 1 1 ; ok
-// @witness rmsfloat16 ; axis_size=576 w_stride=1 inplace=out,x ; groups 5 1 1 / 160 1 1 ; ok
-// @witness rmsfloat16 ; axis_size=129 w_stride=1 ; groups 5 1 1 / 64 1 1 ; ok
-// @witness rmsfloat16 ; axis_size=1 w_stride=0 ; groups 1 1 1 / 32 1 1 ; ok
-// @witness rmsfloat16 ; axis_size=4096 w_stride=1 ; groups 3 1 1 / 1024 1 1 ; ok
-// @witness rmsfloat16 ; axis_size=4097 w_stride=1 ; groups 3 1 1 / 1056 1 1 ; refused
-// @witness rmsfloat16 ; axis_size=0 w_stride=1 ; groups 3 1 1 / 0 1 1 ; refused
-// @witness rmsfloat16 ; axis_size=576 w_stride=1 ; groups 5 1 1 / 192 1 1 ; refused
-// @witness rmsfloat16 ; axis_size=576 w_stride=1 ; threads 700 1 1 / 160 1 1 ; refused
-// @witness rms_loopedfloat16 ; axis_size=5000 w_stride=1 ; groups 2 1 1 / 1024 1 1 ; ok
-// @witness rms_loopedfloat16 ; axis_size=5000 w_stride=1 inplace=out,x ; groups 2 1 1 / 1024 1 1 ; ok
-// @witness rms_loopedfloat16 ; axis_size=1 w_stride=1 ; groups 2 1 1 / 32 1 1 ; ok
-// @witness rms_loopedfloat16 ; axis_size=0 w_stride=1 ; groups 2 1 1 / 32 1 1 ; refused
-// @witness rms_loopedfloat16 ; axis_size=64 w_stride=1 ; groups 2 1 1 / {0|48|1056} 1 1 ; refused
-// @witness rmsfloat16 ; axis_size=576 w_stride=1 inplace=out,w ; groups 1 1 1 / 160 1 1 ; ok
-// @witness rmsfloat16 ; axis_size=576 w_stride=1 inplace=out,w ; groups 2 1 1 / 160 1 1 ; refused
-// @witness rmsfloat16 ; axis_size=576 w_stride=2 inplace=out,w ; groups 1 1 1 / 160 1 1 ; refused
-// @witness rms_loopedfloat16 ; axis_size=5000 w_stride=1 inplace=out,w ; groups 1 1 1 / 1024 1 1 ; ok
-// @witness rms_loopedfloat16 ; axis_size=5000 w_stride=1 inplace=out,w ; groups 2 1 1 / 1024 1 1 ; refused
+// @witness {|add_}rms{|b}float* ; axis_size=576 w_stride=1 ; groups 5 1 1 / 160 1 1 ; ok
+// @witness {|add_}rms{|b}float* ; axis_size=576 w_stride=1 ; threads 800 1 1 / 160 1 1 ; ok
+// @witness rms{|b}float* ; axis_size=576 w_stride=1 inplace=out,x ; groups 5 1 1 / 160 1 1 ; ok
+// @witness {|add_}rms{|b}float* ; axis_size=129 w_stride=1 ; groups 5 1 1 / 64 1 1 ; ok
+// @witness {|add_}rms{|b}float* ; axis_size=1 w_stride=0 ; groups 1 1 1 / 32 1 1 ; ok
+// @witness {|add_}rms{|b}float* ; axis_size=4096 w_stride=1 ; groups 3 1 1 / 1024 1 1 ; ok
+// @witness {|add_}rms{|b}float* ; axis_size=4097 w_stride=1 ; groups 3 1 1 / 1056 1 1 ; refused
+// @witness {|add_}rms{|b}float* ; axis_size=0 w_stride=1 ; groups 3 1 1 / 0 1 1 ; refused
+// @witness {|add_}rms{|b}float* ; axis_size=576 w_stride=1 ; groups 5 1 1 / 192 1 1 ; refused
+// @witness rms{|b}float* ; axis_size=576 w_stride=1 ; threads 700 1 1 / 160 1 1 ; refused
+// @witness {|add_}rms_looped{|b}float* ; axis_size=5000 w_stride=1 ; groups 2 1 1 / 1024 1 1 ; ok
+// @witness rms_looped{|b}float* ; axis_size=5000 w_stride=1 inplace=out,x ; groups 2 1 1 / 1024 1 1 ; ok
+// @witness {|add_}rms_looped{|b}float* ; axis_size=1 w_stride=1 ; groups 2 1 1 / 32 1 1 ; ok
+// @witness {|add_}rms_looped{|b}float* ; axis_size=0 w_stride=1 ; groups 2 1 1 / 32 1 1 ; refused
+// @witness {|add_}rms_looped{|b}float* ; axis_size=64 w_stride=1 ; groups 2 1 1 / {0|48|1056} 1 1 ; refused
+// @witness rms{|b}float* ; axis_size=576 w_stride=1 inplace=out,w ; groups 1 1 1 / 160 1 1 ; ok
+// @witness rms{|b}float* ; axis_size=576 w_stride=1 inplace=out,w ; groups 2 1 1 / 160 1 1 ; refused
+// @witness rms{|b}float* ; axis_size=576 w_stride=2 inplace=out,w ; groups 1 1 1 / 160 1 1 ; refused
+// @witness rms_looped{|b}float* ; axis_size=5000 w_stride=1 inplace=out,w ; groups 1 1 1 / 1024 1 1 ; ok
+// @witness rms_looped{|b}float* ; axis_size=5000 w_stride=1 inplace=out,w ; groups 2 1 1 / 1024 1 1 ; refused
+// @witness add_rms{|b}float* ; axis_size=576 w_stride=1 inplace={residual|out},{a|b} ; groups 5 1 1 / 160 1 1 ; ok
+// @witness add_rms{|b}float* ; axis_size=576 w_stride=1 inplace=residual,w ; groups 1 1 1 / 160 1 1 ; refused
+// @witness add_rms_looped{|b}float* ; axis_size=5000 w_stride=1 inplace={residual|out},{a|b} ; groups 2 1 1 / 1024 1 1 ; ok
 //
 // Corruptions of these declarations that are no lies.
 //
 // @equivalent add_rms* ; slot: a exchanged with b ; a + b = b + a, to the bit
+// @equivalent add_rms* ; round: residual: round(*, s[r, i]) -> s[r, i] ; s is rounded to the type already
 // @equivalent *rms_looped* ; require: 1024 -> 1025 ; threads is a multiple of 32

@@ -14,22 +14,24 @@
 constexpr constant int READS = 4; // consecutive elements of a row that a thread of rms takes
 
 // Input is the vector of a product before it is normalised.
+template <typename T>
 struct Input {
-  const device float* x;
-  const device float* norm;
+  const device T* x;
+  const device T* norm;
   int K;
   float eps;
 };
 
 // inverse_of is what the kernel rms multiplies a row by whose squares have this sum.
-inline float inverse_of(const thread Input& in, float squares) { return precise::rsqrt(squares / float(in.K) + in.eps); }
+template <typename T>
+inline float inverse_of(const thread Input<T>& in, float squares) { return precise::rsqrt(squares / float(in.K) + in.eps); }
 
 // inverse_rms is what the kernel rms multiplies a row by: its thread t adds up the squares of
 // elements READS·t and following, simdgroup s holds the threads from LANES·s on, and the
 // sums of the simdgroups are added last, as those of one. K is a multiple of READS. So many
 // simdgroups of rms are read `ahead`, and at once where x is `wide`.
-template <int ahead, bool wide>
-inline float inverse_rms(const thread Input& in, uint lane) {
+template <int ahead, bool wide, typename T>
+inline float inverse_rms(const thread Input<T>& in, uint lane) {
   float partial = 0;
   for (int s = 0; s * LANES * READS < in.K; s += ahead) {
     float v[ahead][READS] = {{0}};
@@ -125,16 +127,16 @@ inline float sum_of_squares(const thread float (*v)[values]) {
 }
 
 // Part is what a lane takes of a row at a time. Its codes lie in one group.
-template <int words>
+template <typename T, int words>
 struct Part {
   uint codes[words];
-  float scale;
-  float bias;
+  T scale;
+  T bias;
 };
 
 // load_part reads a part, at element k of a row.
-template <int g, int b, int words, bool wide>
-inline void load_part(const thread Affine& row, uint k, thread Part<words>& p) {
+template <int g, int b, int words, bool wide, typename T>
+inline void load_part(const thread AffineOf<T>& row, uint k, thread Part<T, words>& p) {
   const device uint* w = row.w + k / (32 / b);
   if (wide && words == 2) {
     const uint2 two = *(const device uint2*)w;
@@ -151,17 +153,18 @@ inline void load_part(const thread Affine& row, uint k, thread Part<words>& p) {
 }
 
 // part_of is what a part adds to its product with v, whose elements have this sum.
-template <int b, int words>
-inline float part_of(const thread Part<words>& p, const thread float* v, float sum) {
-  return p.scale * dot_codes<b, words * 32 / b>(p.codes, v) + p.bias * sum;
+template <int b, typename T, int words>
+inline float part_of(const thread Part<T, words>& p, const thread float* v, float sum) {
+  return float(p.scale) * dot_codes<b, words * 32 / b>(p.codes, v) + float(p.bias) * sum;
 }
 
-// normed makes of elements of x the elements of its norm, and returns their sum, as `scaled` does.
-template <int b, int n>
+// normed makes of elements of x the elements of its norm, rounded as rms rounds them, and returns their sum, as
+// `scaled` does.
+template <int b, int n, typename T>
 inline float normed(const thread float* norm, float inv, thread float* v) {
 #pragma unroll
   for (int i = 0; i < n; i++) {
-    v[i] = norm[i] * (v[i] * inv);
+    v[i] = T(norm[i] * float(T(v[i] * inv)));
   }
   return scaled<b, n>(v);
 }
@@ -202,13 +205,13 @@ struct Held {
 };
 
 // load_held reads all parts of some rows, without a branch.
-template <int g, int b, int words, int rows, int parts>
-inline void load_held(const thread Affine* row, int K, uint lane, thread Part<words> (*p)[rows]) {
+template <int g, int b, int words, int rows, int parts, typename T>
+inline void load_held(const thread AffineOf<T>* row, int K, uint lane, thread Part<T, words> (*p)[rows]) {
   constexpr int values = words * 32 / b;
   const uint k = begin<values>(K, lane);
 #pragma unroll
   for (int i = 0; i < rows; i++) {
-    const Affine at = {row[i].w + k / (32 / b), row[i].scales + k / g, row[i].biases + k / g};
+    const AffineOf<T> at = {row[i].w + k / (32 / b), row[i].scales + k / g, row[i].biases + k / g};
 #pragma unroll
     for (int d = 0; d < parts; d++) {
       load_part<g, b, words, true>(at, further<values>(K, d, lane), p[d][i]);
@@ -217,8 +220,8 @@ inline void load_held(const thread Affine* row, int K, uint lane, thread Part<wo
 }
 
 // hold reads the weights of a norm, waits until x is there, reads all of it, and normalises it.
-template <int b, int words, int parts>
-inline void hold(const thread Input& in, uint lane, thread Held<words * 32 / b, parts>& x) {
+template <int b, int words, int parts, typename T>
+inline void hold(const thread Input<T>& in, uint lane, thread Held<words * 32 / b, parts>& x) {
   constexpr int values = words * 32 / b;
   const uint k = begin<values>(in.K, lane);
   float norm[parts][values];
@@ -245,13 +248,13 @@ inline void hold(const thread Input& in, uint lane, thread Held<words * 32 / b, 
 #endif
 #pragma unroll
   for (int d = 0; d < parts; d++) {
-    x.sum[d] = normed<b, values>(norm[d], inv, x.v[d]);
+    x.sum[d] = normed<b, values, T>(norm[d], inv, x.v[d]);
   }
 }
 
 // dot_held leaves in result[i] what a lane has of the product of x with row i that was loaded.
-template <int b, int words, int rows, int parts>
-inline void dot_held(const thread Held<words * 32 / b, parts>& x, int K, uint lane, const thread Part<words> (*p)[rows], thread float* result) {
+template <int b, int words, int rows, int parts, typename T>
+inline void dot_held(const thread Held<words * 32 / b, parts>& x, int K, uint lane, const thread Part<T, words> (*p)[rows], thread float* result) {
 #pragma unroll
   for (int i = 0; i < rows; i++) {
     result[i] = 0;
@@ -260,7 +263,7 @@ inline void dot_held(const thread Held<words * 32 / b, parts>& x, int K, uint la
   for (int d = 0; d < parts; d++) {
 #pragma unroll
     for (int i = 0; i < rows; i++) {
-      const float more = result[i] + part_of<b, words>(p[d][i], x.v[d], x.sum[d]);
+      const float more = result[i] + part_of<b>(p[d][i], x.v[d], x.sum[d]);
       result[i] = has<words * 32 / b>(K, d, lane) ? more : result[i];
     }
   }
@@ -273,10 +276,10 @@ struct Idle {
 
 // dot_short leaves in result[i] the product of the norm of a short x with a row. What can be done meanwhile is
 // done while the first of the rows come.
-template <int g, int b, int words, int rows, typename Meanwhile>
-inline void dot_short(const thread Affine* row, const thread Input& in, uint lane, thread float* result, thread Meanwhile& meanwhile) {
+template <int g, int b, int words, int rows, typename T, typename Meanwhile>
+inline void dot_short(const thread AffineOf<T>* row, const thread Input<T>& in, uint lane, thread float* result, thread Meanwhile& meanwhile) {
   constexpr int parts = held<b, words>();
-  Part<words> p[parts][rows];
+  Part<T, words> p[parts][rows];
   load_held<g, b, words, rows, parts>(row, in.K, lane, p);
   meanwhile.run();
   Held<words * 32 / b, parts> x;
@@ -286,8 +289,8 @@ inline void dot_short(const thread Affine* row, const thread Input& in, uint lan
 }
 
 // load_parts reads some parts of some rows, from element k on, and the weights of the norm that meet them.
-template <int g, int b, int words, int rows, int parts>
-inline void load_parts(const thread Affine* row, const thread Input& in, int k, thread Part<words> (*p)[rows], thread float (*norm)[words * 32 / b]) {
+template <int g, int b, int words, int rows, int parts, typename T>
+inline void load_parts(const thread AffineOf<T>* row, const thread Input<T>& in, int k, thread Part<T, words> (*p)[rows], thread float (*norm)[words * 32 / b]) {
   constexpr int values = words * 32 / b;
 #pragma unroll
   for (int d = 0; d < parts; d++) {
@@ -304,11 +307,11 @@ inline void load_parts(const thread Affine* row, const thread Input& in, int k, 
 
 // ask has a cache ask the memory for all of some rows, of at most 4,096 elements: each lane for lines of 128
 // bytes, where a row has no more of them for the last one again.
-template <int g, int b, int rows>
-inline void ask(const thread Affine* row, int K, uint lane) {
+template <int g, int b, int rows, typename T>
+inline void ask(const thread AffineOf<T>* row, int K, uint lane) {
   constexpr uint lines = 4096 / (8 / b) / 128; // of codes
   const int last = K / (8 / b) - 4;
-  const int last_group = (K / g - 1) * 4;
+  const int last_group = (K / g - 1) * int(sizeof(T));
 #pragma unroll
   for (int i = 0; i < rows; i++) {
     const device char* w = (const device char*)row[i].w;
@@ -325,15 +328,15 @@ inline void ask(const thread Affine* row, int K, uint lane) {
 
 // dot_long does the same with an x of any length. The first parts are read before x is looked at. begin: nobody
 // has looked at it, and inv, what it is multiplied by, is not known; nor has a cache been asked for the rows.
-template <int g, int b, int words, int rows, bool begin>
-inline void dot_long(const thread Affine* row, const thread Input& in, uint lane, thread float& inv, thread float* result) {
+template <int g, int b, int words, int rows, bool begin, typename T>
+inline void dot_long(const thread AffineOf<T>* row, const thread Input<T>& in, uint lane, thread float& inv, thread float* result) {
   constexpr int values = words * 32 / b;
   constexpr int parts = words == 1 ? 3 : 2;
 #pragma unroll
   for (int i = 0; i < rows; i++) {
     result[i] = 0;
   }
-  Part<words> p[parts][rows];
+  Part<T, words> p[parts][rows];
   float norm[parts][values];
   int k = int(lane) * values;
   load_parts<g, b, words, rows, parts>(row, in, k, p, norm);
@@ -349,10 +352,10 @@ inline void dot_long(const thread Affine* row, const thread Input& in, uint lane
       if (at < in.K) {
         float v[values];
         take<values>(in.x + at, v);
-        const float sum = normed<b, values>(norm[d], inv, v);
+        const float sum = normed<b, values, T>(norm[d], inv, v);
 #pragma unroll
         for (int i = 0; i < rows; i++) {
-          result[i] += part_of<b, words>(p[d][i], v, sum);
+          result[i] += part_of<b>(p[d][i], v, sum);
         }
       }
     }
@@ -363,12 +366,12 @@ inline void dot_long(const thread Affine* row, const thread Input& in, uint lane
 }
 
 // dot_any is the product of the norm of x with a row, wherever they lie. x is there.
-template <int g, int b, int words>
-inline float dot_any(const thread Affine& row, const thread Input& in, float inv, uint lane) {
+template <int g, int b, int words, typename T>
+inline float dot_any(const thread AffineOf<T>& row, const thread Input<T>& in, float inv, uint lane) {
   constexpr int values = words * 32 / b;
   float result = 0;
   for (int k = int(lane) * values; k < in.K; k += LANES * values) {
-    Part<words> p;
+    Part<T, words> p;
     load_part<g, b, words, false>(row, k, p);
     float v[values];
     float norm[values];
@@ -377,37 +380,31 @@ inline float dot_any(const thread Affine& row, const thread Input& in, float inv
       v[i] = in.x[k + i];
       norm[i] = in.norm[k + i];
     }
-    const float sum = normed<b, values>(norm, inv, v);
-    result += part_of<b, words>(p, v, sum);
+    const float sum = normed<b, values, T>(norm, inv, v);
+    result += part_of<b>(p, v, sum);
   }
   return simd_sum(result);
 }
 
-// is_wide is whether everything lies so that it can be loaded in words of 16 bytes, and codes in words of
+// is_wide is whether everything lies so that four elements can be loaded at once, and codes in words of
 // `words`: rows have a multiple of 32 codes, so that all of them lie as the first one does.
-template <int words>
-inline bool is_wide(const thread Affine& m, const thread Input& in) {
-  return aligned(in.x, 16) && aligned(in.norm, 16) && aligned(m.w, 4 * words);
+template <int words, typename T>
+inline bool is_wide(const thread AffineOf<T>& m, const thread Input<T>& in) {
+  return aligned(in.x, 4 * sizeof(T)) && aligned(in.norm, 4 * sizeof(T)) && aligned(m.w, 4 * words);
 }
 
 constexpr constant int WALKS = 4; // as often a simdgroup makes ROWS outputs, with a norm that it has at hand
 
-// greater is max(a, b) of terms: the number if one is NaN, and +0 rather than −0. It looks at bits, which
-// fast-math leaves alone.
-inline float greater(float a, float b) {
-  const float m = precise::fmax(a, b);
-  return a == b ? as_type<float>(as_type<uint>(a) & as_type<uint>(b)) : m;
-}
-
 // Greatest is the maximum of what a simdgroup makes, all lanes of which see every output: the first step of an
 // argmax, as in arg_reduce.metal. Who makes outputs puts it where it belongs, behind a wait that is on its way.
+template <typename T>
 struct Greatest {
-  device float* at;
+  device T* at;
   float best;
   inline void see(float v) thread { best = greater(best, v); }
   inline void put(uint lane) thread {
     if (lane == 0) {
-      *at = best;
+      *at = T(best);
     }
   }
 };
@@ -420,13 +417,13 @@ struct Unasked {
 
 // walk_held makes the outputs of a simdgroup from row `first` on, whose x is short. whole: it has all of them,
 // so that how often it goes around is known, and a row lies behind the one before without a question.
-template <int g, int b, int words, bool whole, typename Top>
-inline void walk_held(const thread Affine& m, const thread Input& in, device float* y, thread Top& top, int first, int N, uint lane) {
+template <int g, int b, int words, bool whole, typename T, typename Top>
+inline void walk_held(const thread AffineOf<T>& m, const thread Input<T>& in, device T* y, thread Top& top, int first, int N, uint lane) {
   constexpr int parts = held<b, words>();
   constexpr int rows = 2; // whose parts lie in registers beside x
   const int count = whole ? WALKS * ROWS / rows : (min(N - first, WALKS * ROWS) + rows - 1) / rows;
-  Part<words> p[parts][rows];
-  Affine row[rows] = {row_of<g, b>(m, in.K, first)};
+  Part<T, words> p[parts][rows];
+  AffineOf<T> row[rows] = {row_of<g, b>(m, in.K, first)};
   row[1] = row_of<g, b>(row[0], in.K, whole || first + 1 < N ? 1 : 0);
   load_held<g, b, words, rows, parts>(row, in.K, lane, p);
   Held<words * 32 / b, parts> x;
@@ -443,18 +440,18 @@ inline void walk_held(const thread Affine& m, const thread Input& in, device flo
     sum_all<rows>(result);
 #pragma unroll
     for (int i = 0; i < rows; i++) {
-      top.see(result[i]); // where no row follows, the last one again
+      top.see(float(T(result[i]))); // where no row follows, the last one again
     }
     if (int(lane) < rows && (whole || first + rows * t + int(lane) < N)) {
-      y[rows * t] = stored(of_lane<rows>(result, lane));
+      y[rows * t] = stored(T(of_lane<rows>(result, lane)));
     }
   }
   top.put(lane);
 }
 
 // walk_short makes the outputs of a simdgroup of two whose x is short.
-template <int g, int b, int words, typename Top>
-inline void walk_short(const thread Affine& m, const thread Input& in, device float* y, thread Top& top, int block, int N, uint lane) {
+template <int g, int b, int words, typename T, typename Top>
+inline void walk_short(const thread AffineOf<T>& m, const thread Input<T>& in, device T* y, thread Top& top, int block, int N, uint lane) {
   const int first = block * WALKS * ROWS;
   if (first + WALKS * ROWS <= N) {
     walk_held<g, b, words, true>(m, in, y, top, first, N, lane);
@@ -465,9 +462,9 @@ inline void walk_short(const thread Affine& m, const thread Input& in, device fl
 
 // dot_rows is dot_long for ROWS rows that follow one another; those past the end are read as the last one. The
 // rows that follow them are asked for.
-template <int g, int b, int words, bool begin>
-inline void dot_rows(const thread Affine& m, const thread Input& in, int first, int N, uint lane, thread float& inv, thread float* result) {
-  Affine row[ROWS];
+template <int g, int b, int words, bool begin, typename T>
+inline void dot_rows(const thread AffineOf<T>& m, const thread Input<T>& in, int first, int N, uint lane, thread float& inv, thread float* result) {
+  AffineOf<T> row[ROWS];
 #pragma unroll
   for (int i = 0; i < ROWS; i++) {
     row[i] = row_of<g, b>(m, in.K, min(first + ROWS + i, N - 1));
@@ -480,20 +477,20 @@ inline void dot_rows(const thread Affine& m, const thread Input& in, int first, 
   dot_long<g, b, words, ROWS, begin>(row, in, lane, inv, result);
 }
 
-template <typename Top>
-inline void put_rows(const thread float* result, device float* y, thread Top& top, int first, int end, uint lane) {
+template <typename T, typename Top>
+inline void put_rows(const thread float* result, device T* y, thread Top& top, int first, int end, uint lane) {
 #pragma unroll
   for (int i = 0; i < ROWS; i++) {
-    top.see(result[i]); // where no row follows, the last one again
+    top.see(float(T(result[i]))); // where no row follows, the last one again
   }
   if (int(lane) < ROWS && first + int(lane) < end) {
-    y[first + lane] = stored(of_lane<ROWS>(result, lane));
+    y[first + lane] = stored(T(of_lane<ROWS>(result, lane)));
   }
 }
 
 // walk_long is walk_short for any x.
-template <int g, int b, int words, typename Top>
-inline void walk_long(const thread Affine& m, const thread Input& in, device float* y, thread Top& top, int block, int N, uint lane) {
+template <int g, int b, int words, typename T, typename Top>
+inline void walk_long(const thread AffineOf<T>& m, const thread Input<T>& in, device T* y, thread Top& top, int block, int N, uint lane) {
   const int first = block * WALKS * ROWS;
   const int end = min(N, first + WALKS * ROWS);
   if (first >= end) {
@@ -511,15 +508,15 @@ inline void walk_long(const thread Affine& m, const thread Input& in, device flo
 }
 
 // walk_any is walk_long wherever everything lies.
-template <int g, int b, int words, typename Top>
-inline void walk_any(const thread Affine& m, const thread Input& in, device float* y, thread Top& top, int block, int N, uint lane) {
+template <int g, int b, int words, typename T, typename Top>
+inline void walk_any(const thread AffineOf<T>& m, const thread Input<T>& in, device T* y, thread Top& top, int block, int N, uint lane) {
   wait_for_dispatches();
   const float inv = inverse_rms<1, false>(in, lane);
   const int first = block * WALKS * ROWS;
   const int end = min(N, first + WALKS * ROWS);
   for (int n = first; n < end; n++) {
-    const float one = dot_any<g, b, words>(row_of<g, b>(m, in.K, n), in, inv, lane);
-    top.see(one);
+    const T one = T(dot_any<g, b, words>(row_of<g, b>(m, in.K, n), in, inv, lane));
+    top.see(float(one));
     if (lane == 0) {
       y[n] = stored(one);
     }
@@ -530,8 +527,8 @@ inline void walk_any(const thread Affine& m, const thread Input& in, device floa
 }
 
 // rows_of_norm makes the outputs of a simdgroup.
-template <int g, int b, int words, typename Top>
-inline void rows_of_norm(const thread Affine& m, const thread Input& in, device float* y, thread Top& top, int block, int N, uint lane) {
+template <int g, int b, int words, typename T, typename Top>
+inline void rows_of_norm(const thread AffineOf<T>& m, const thread Input<T>& in, device T* y, thread Top& top, int block, int N, uint lane) {
   if (!is_wide<words>(m, in)) {
     walk_any<g, b, words>(m, in, y, top, block, N, lane);
   } else if (is_short<b, words>(in.K)) {
@@ -546,7 +543,7 @@ inline void rows_of_norm(const thread Affine& m, const thread Input& in, device 
 //
 // @lines norm()
 // @where inv[m] = rsqrt(sum[rms](k < in_vec_size, x[m,k] * x[m,k]) / f32(in_vec_size) + eps)
-// @where v[m,k] = round(f32, norm[k] * round(f32, x[m,k] * inv[m]))
+// @where v[m,k] = round({T}, norm[k] * round({T}, x[m,k] * inv[m]))
 // @end
 // @text  dot_norm(s) = {affine(in_vec_size; {C}; {s}; n; v[m,c*g + j])}
 // @lines sizes(results)
@@ -559,11 +556,11 @@ inline void rows_of_norm(const thread Affine& m, const thread Input& in, device 
 
 // One product, as that of a last norm with the head of a model.
 //
-// @kernel  affine_{C:qmv|qmv_fast}_rms_{T:float=f32}_gs_{g:{groups()}}_b_{b:{bits()}}
+// @kernel  affine_{C:qmv|qmv_fast}_rms_{T:{types()}}_gs_{g:{groups()}}_b_{b:{bits()}}
 // @use     matrix(; {b}; out_vec_size; in_vec_size)
-// @arg     x             device f32[M, in_vec_size] read
-// @arg     norm          device f32[in_vec_size] read
-// @arg     y             device f32[M, out_vec_size] write
+// @arg     x             device {T}[M, in_vec_size] read
+// @arg     norm          device {T}[in_vec_size] read
+// @arg     y             device {T}[M, out_vec_size] write
 // @arg     eps           constant f32
 // @arg     in_vec_size   constant i32
 // @arg     out_vec_size  constant i32
@@ -571,19 +568,19 @@ inline void rows_of_norm(const thread Affine& m, const thread Input& in, device 
 // @group   32, 2, 1
 // @use     sizes(&& out_vec_size >= 1)
 // @use     norm()
-// @term    y[m,n] = round(f32, {dot_norm()})
-template <int g, int b, int words>
+// @term    y[m,n] = round({T}, {dot_norm()})
+template <typename T, int g, int b, int words>
 [[kernel]] void qmv_rms(
-    AFFINE(float, , 0, 1, 2),
-    const device float* x [[buffer(3)]],
-    const device float* norm [[buffer(4)]],
-    device float* y [[buffer(5)]],
+    AFFINE(T, , 0, 1, 2),
+    const device T* x [[buffer(3)]],
+    const device T* norm [[buffer(4)]],
+    device T* y [[buffer(5)]],
     constant float& eps [[buffer(6)]],
     constant int& in_vec_size [[buffer(7)]],
     constant int& out_vec_size [[buffer(8)]],
     PLACE) {
-  const Affine m = {w, scales, biases};
-  const Input in = {x + size_t(group.x) * in_vec_size, norm, in_vec_size, eps};
+  const AffineOf<T> m = {w, scales, biases};
+  const Input<T> in = {x + size_t(group.x) * in_vec_size, norm, in_vec_size, eps};
   const int block = 2 * int(group.y) + int(simdgroup);
   Unasked top;
   rows_of_norm<g, b, words>(m, in, y + size_t(group.x) * out_vec_size, top, block, out_vec_size, lane);
@@ -594,12 +591,12 @@ template <int g, int b, int words>
 //
 // N is a multiple of 16.
 //
-// @kernel  affine_{C:qmv|qmv_fast}_rms_max_{T:float=f32}_gs_{g:{groups()}}_b_{b:8}
+// @kernel  affine_{C:qmv|qmv_fast}_rms_max_{T:{types()}}_gs_{g:{groups()}}_b_{b:8}
 // @use     matrix(; {b}; out_vec_size; in_vec_size)
-// @arg     x             device f32[M, in_vec_size] read
-// @arg     norm          device f32[in_vec_size] read
-// @arg     y             device f32[M, out_vec_size] write
-// @arg     top           device f32[M, out_vec_size/16] write
+// @arg     x             device {T}[M, in_vec_size] read
+// @arg     norm          device {T}[in_vec_size] read
+// @arg     y             device {T}[M, out_vec_size] write
+// @arg     top           device {T}[M, out_vec_size/16] write
 // @arg     eps           constant f32
 // @arg     in_vec_size   constant i32
 // @arg     out_vec_size  constant i32
@@ -607,39 +604,39 @@ template <int g, int b, int words>
 // @group   32, 2, 1
 // @use     sizes(&& out_vec_size >= 16 && out_vec_size % 16 == 0)
 // @use     norm()
-// @where   dot[m,n] = {dot_norm()}
-// @term    y[m,n] = round(f32, dot[m,n])
-// @term    top[m,p] = round(f32, max(i < 16, dot[m,16*p + i]))
-template <int g, int b, int words>
+// @where   dot[m,n] = round({T}, {dot_norm()})
+// @term    y[m,n] = round({T}, dot[m,n])
+// @term    top[m,p] = round({T}, max(i < 16, dot[m,16*p + i]))
+template <typename T, int g, int b, int words>
 [[kernel]] void qmv_rms_max(
-    AFFINE(float, , 0, 1, 2),
-    const device float* x [[buffer(3)]],
-    const device float* norm [[buffer(4)]],
-    device float* y [[buffer(5)]],
-    device float* top [[buffer(6)]],
+    AFFINE(T, , 0, 1, 2),
+    const device T* x [[buffer(3)]],
+    const device T* norm [[buffer(4)]],
+    device T* y [[buffer(5)]],
+    device T* top [[buffer(6)]],
     constant float& eps [[buffer(7)]],
     constant int& in_vec_size [[buffer(8)]],
     constant int& out_vec_size [[buffer(9)]],
     PLACE) {
-  const Affine m = {w, scales, biases};
-  const Input in = {x + size_t(group.x) * in_vec_size, norm, in_vec_size, eps};
+  const AffineOf<T> m = {w, scales, biases};
+  const Input<T> in = {x + size_t(group.x) * in_vec_size, norm, in_vec_size, eps};
   const int block = 2 * int(group.y) + int(simdgroup);
-  Greatest greatest = {top + size_t(group.x) * (out_vec_size / (WALKS * ROWS)) + block, -INFINITY};
+  Greatest<T> greatest = {top + size_t(group.x) * (out_vec_size / (WALKS * ROWS)) + block, -INFINITY};
   rows_of_norm<g, b, words>(m, in, y + size_t(group.x) * out_vec_size, greatest, block, out_vec_size, lane);
 }
 
 // The gate and up products of a feed-forward layer, and silu(gate)·up of them. A simdgroup makes two outputs, so
 // that its norm is not computed too often, and a threadgroup few, so that all cores have about as many.
 //
-// @kernel  affine_{C:qmv|qmv_fast}_rms_silu_mul_{T:float=f32}_gs_{g:{groups()}}_b_{b:4}
+// @kernel  affine_{C:qmv|qmv_fast}_rms_silu_mul_{T:{types()}}_gs_{g:{groups()}}_b_{b:4}
 // @use     norm()
 // @each    i = gate up
 // @use     matrix(_{i}; {b}; out_vec_size; in_vec_size)
-// @where   {i}[m,n] = {dot_norm(_{i})}
+// @where   {i}[m,n] = round({T}, {dot_norm(_{i})})
 // @end
-// @arg     x             device f32[M, in_vec_size] read
-// @arg     norm          device f32[in_vec_size] read
-// @arg     y             device f32[M, out_vec_size] write
+// @arg     x             device {T}[M, in_vec_size] read
+// @arg     norm          device {T}[in_vec_size] read
+// @arg     y             device {T}[M, out_vec_size] write
 // @arg     eps           constant f32
 // @arg     in_vec_size   constant i32
 // @arg     out_vec_size  constant i32
@@ -647,13 +644,13 @@ template <int g, int b, int words>
 // @group   32, 2, 1
 // @use     sizes(&& out_vec_size >= 1)
 // @term    y[m,n] = {silu_mul(m,n; {T})}
-template <int g, int b, int words>
+template <typename T, int g, int b, int words>
 [[kernel]] void qmv_rms_silu_mul(
-    AFFINE(float, _gate, 0, 1, 2),
-    AFFINE(float, _up, 3, 4, 5),
-    const device float* x [[buffer(6)]],
-    const device float* norm [[buffer(7)]],
-    device float* y [[buffer(8)]],
+    AFFINE(T, _gate, 0, 1, 2),
+    AFFINE(T, _up, 3, 4, 5),
+    const device T* x [[buffer(6)]],
+    const device T* norm [[buffer(7)]],
+    device T* y [[buffer(8)]],
     constant float& eps [[buffer(9)]],
     constant int& in_vec_size [[buffer(10)]],
     constant int& out_vec_size [[buffer(11)]],
@@ -664,11 +661,11 @@ template <int g, int b, int words>
     return;
   }
   const int last = min(first + 1, N - 1);
-  const Affine gate = {w_gate, scales_gate, biases_gate};
-  const Affine up = {w_up, scales_up, biases_up};
+  const AffineOf<T> gate = {w_gate, scales_gate, biases_gate};
+  const AffineOf<T> up = {w_up, scales_up, biases_up};
   const int K = in_vec_size;
-  const Affine row[4] = {row_of<g, b>(gate, K, first), row_of<g, b>(up, K, first), row_of<g, b>(gate, K, last), row_of<g, b>(up, K, last)};
-  const Input in = {x + size_t(group.x) * K, norm, K, eps};
+  const AffineOf<T> row[4] = {row_of<g, b>(gate, K, first), row_of<g, b>(up, K, first), row_of<g, b>(gate, K, last), row_of<g, b>(up, K, last)};
+  const Input<T> in = {x + size_t(group.x) * K, norm, K, eps};
   y += size_t(group.x) * N;
   if (!is_wide<words>(gate, in) || !is_wide<words>(up, in)) {
     wait_for_dispatches();
@@ -677,7 +674,7 @@ template <int g, int b, int words>
       const float one = dot_any<g, b, words>(row_of<g, b>(gate, K, n), in, inv, lane);
       const float two = dot_any<g, b, words>(row_of<g, b>(up, K, n), in, inv, lane);
       if (lane == 0) {
-        y[n] = stored(silu_mul(one, two));
+        y[n] = stored(silu_mul(T(one), T(two)));
       }
     }
     return;
@@ -691,7 +688,7 @@ template <int g, int b, int words>
     dot_long<g, b, words, 4, true>(row, in, lane, inv, result);
   }
   if (first + int(lane) <= last) {
-    y[first + lane] = stored(silu_mul(lane != 0 ? result[2] : result[0], lane != 0 ? result[3] : result[1]));
+    y[first + lane] = stored(silu_mul(T(lane != 0 ? result[2] : result[0]), T(lane != 0 ? result[3] : result[1])));
   }
 }
 
@@ -720,16 +717,16 @@ struct Turn {
 // attention wants them. A simdgroup makes the two rows that a rotation turns together, or two rows of
 // values; blocks of queries, keys and values follow one another in the grid.
 //
-// @kernel  affine_{C:qmv|qmv_fast}_rms_x3_rope_{T:float=f32}_gs_{g:{groups()}}_b_{b:4}{order:=pairs|=halves}
+// @kernel  affine_{C:qmv|qmv_fast}_rms_x3_rope_{T:{types()}}_gs_{g:{groups()}}_b_{b:4}{order:=pairs|=halves}
 // @constant 2 traditional bool
 // @use     matrix(_q; {b}; q_heads*dims; in_vec_size)
 // @use     matrix(_k; {b}; k_heads*dims; in_vec_size)
 // @use     matrix(_v; {b}; n_v; in_vec_size)
-// @arg     x            device f32[in_vec_size] read
-// @arg     norm         device f32[in_vec_size] read
-// @arg     q            device f32[q_heads, dims : q_stride, 1] write
-// @arg     k            device f32[k_heads, dims : k_stride, 1] write
-// @arg     v            device f32[n_v] write
+// @arg     x            device {T}[in_vec_size] read
+// @arg     norm         device {T}[in_vec_size] read
+// @arg     q            device {T}[q_heads, dims : q_stride, 1] write
+// @arg     k            device {T}[k_heads, dims : k_stride, 1] write
+// @arg     v            device {T}[n_v] write
 // @arg     eps          constant f32
 // @arg     in_vec_size  constant i32
 // @arg     q_heads      constant i32
@@ -753,33 +750,33 @@ struct Turn {
 // @require q_heads == 1 || q_stride >= dims
 // @require k_heads == 1 || k_stride >= dims
 // @where   inv[m] = rsqrt(sum[rms](i < in_vec_size, x[i] * x[i]) / f32(in_vec_size) + eps)
-// @where   e[i] = round(f32, norm[i] * round(f32, x[i] * inv[0]))
-// @each    s = q k v
-// @where   dot_{s}[n] = {affine(in_vec_size; {C}; _{s}; n; e[c*g + j])}
+// @where   e[i] = round({T}, norm[i] * round({T}, x[i] * inv[0]))
+// @each    s = q k
+// @where   dot_{s}[n] = round({T}, {affine(in_vec_size; {C}; _{s}; n; e[c*g + j])})
 // @end
 // @where   theta[i] = (scale * f32(offset)) * exp2(-(f32(i) / f32(pairs)) * base)
 // @each    s = q k
 // @if      order == pairs
 // @where   first_{s}[h,i] = {first(dot_{s}; h*dims + 2*i; h*dims + 2*i + 1; i)}
 // @where   second_{s}[h,i] = {second(dot_{s}; h*dims + 2*i; h*dims + 2*i + 1; i)}
-// @term    {s}[h,j] = round(f32, select(j % 2 == 0, first_{s}[h,j/2], second_{s}[h,j/2]))
+// @term    {s}[h,j] = round({T}, select(j % 2 == 0, first_{s}[h,j/2], second_{s}[h,j/2]))
 // @else
 // @where   first_{s}[h,i] = {first(dot_{s}; h*dims + i; h*dims + i + pairs; i)}
 // @where   second_{s}[h,i] = {second(dot_{s}; h*dims + i; h*dims + i + pairs; i)}
-// @term    {s}[h,j] = round(f32, select(j < pairs, first_{s}[h,j % pairs], second_{s}[h,j % pairs]))
+// @term    {s}[h,j] = round({T}, select(j < pairs, first_{s}[h,j % pairs], second_{s}[h,j % pairs]))
 // @end
 // @end
-// @term    v[n] = round(f32, dot_v[n])
-template <int g, int b, int words>
+// @term    v[n] = round({T}, {affine(in_vec_size; {C}; _v; n; e[c*g + j])})
+template <typename T, int g, int b, int words>
 [[kernel]] void qmv_rms_x3_rope(
-    AFFINE(float, _q, 0, 1, 2),
-    AFFINE(float, _k, 3, 4, 5),
-    AFFINE(float, _v, 6, 7, 8),
-    const device float* x [[buffer(9)]],
-    const device float* norm [[buffer(10)]],
-    device float* q [[buffer(11)]],
-    device float* k [[buffer(12)]],
-    device float* v [[buffer(13)]],
+    AFFINE(T, _q, 0, 1, 2),
+    AFFINE(T, _k, 3, 4, 5),
+    AFFINE(T, _v, 6, 7, 8),
+    const device T* x [[buffer(9)]],
+    const device T* norm [[buffer(10)]],
+    device T* q [[buffer(11)]],
+    device T* k [[buffer(12)]],
+    device T* v [[buffer(13)]],
     constant float& eps [[buffer(14)]],
     constant int& in_vec_size [[buffer(15)]],
     constant int& q_heads [[buffer(16)]],
@@ -796,9 +793,9 @@ template <int g, int b, int words>
 
   // Which matrix, and which two rows of it.
   const device uint* w = w_q;
-  const device float* scales = scales_q;
-  const device float* biases = biases_q;
-  device float* out = q;
+  const device T* scales = scales_q;
+  const device T* biases = biases_q;
+  device T* out = q;
   long stride = q_stride;
   int heads = q_heads;
   int block = int(group.y);
@@ -833,9 +830,9 @@ template <int g, int b, int words>
   const int last = turned ? heads * dims - 1 : n_v - 1;
   Turn turn = {turned, scale * float(offset), pair, pairs, base, 1.0f, 0.0f};
 
-  const Affine m = {w, scales, biases};
-  const Affine row[2] = {row_of<g, b>(m, in_vec_size, first), row_of<g, b>(m, in_vec_size, min(first + apart, last))};
-  const Input in = {x, norm, in_vec_size, eps};
+  const AffineOf<T> m = {w, scales, biases};
+  const AffineOf<T> row[2] = {row_of<g, b>(m, in_vec_size, first), row_of<g, b>(m, in_vec_size, min(first + apart, last))};
+  const Input<T> in = {x, norm, in_vec_size, eps};
   float inv;
   float result[2];
   if (!is_wide<words>(m, in)) {
@@ -850,15 +847,15 @@ template <int g, int b, int words>
     turn.run();
     dot_long<g, b, words, 2, true>(row, in, lane, inv, result);
   }
-  const float one = result[0];
-  const float two = result[1];
+  const T one = T(result[0]);
+  const T two = T(result[1]);
   if (lane != 0) {
     return;
   }
   if (turned) {
     out += head * stride + place;
-    out[0] = stored(one * turn.cosine - two * turn.sine);
-    out[apart] = stored(one * turn.sine + two * turn.cosine);
+    out[0] = stored(T(float(one) * turn.cosine - float(two) * turn.sine));
+    out[apart] = stored(T(float(one) * turn.sine + float(two) * turn.cosine));
     return;
   }
   out[first] = stored(one);
@@ -867,105 +864,97 @@ template <int g, int b, int words>
   }
 }
 
-#define INSTANTIATE_RMS(kernel, g, b)                                         \
-  template [[host_name("affine_qmv_" #kernel "_float_gs_" #g "_b_" #b)]]      \
-  [[kernel]] decltype(qmv_##kernel<g, b, 1>) qmv_##kernel<g, b, 1>;           \
-  template [[host_name("affine_qmv_fast_" #kernel "_float_gs_" #g "_b_" #b)]] \
-  [[kernel]] decltype(qmv_##kernel<g, b, 2>) qmv_##kernel<g, b, 2>;
+#define INSTANTIATE_RMS(kernel, name, T, g, b)                                      \
+  template [[host_name("affine_qmv_" #kernel "_" #name "_gs_" #g "_b_" #b)]]        \
+  [[kernel]] decltype(qmv_##kernel<T, g, b, 1>) qmv_##kernel<T, g, b, 1>;           \
+  template [[host_name("affine_qmv_fast_" #kernel "_" #name "_gs_" #g "_b_" #b)]]   \
+  [[kernel]] decltype(qmv_##kernel<T, g, b, 2>) qmv_##kernel<T, g, b, 2>;
+#define INSTANTIATE_RMS_STORE(name, T, g, b) INSTANTIATE_RMS(rms, name, T, g, b)
+#define INSTANTIATE_RMS_BITS(kernel, b, name, T) INSTANTIATE_RMS(kernel, name, T, 32, b) INSTANTIATE_RMS(kernel, name, T, 64, b)
+#define INSTANTIATE_RMS_OTHERS(name, T)         \
+  INSTANTIATE_RMS_BITS(rms_max, 8, name, T)      \
+  INSTANTIATE_RMS_BITS(rms_silu_mul, 4, name, T) \
+  INSTANTIATE_RMS_BITS(rms_x3_rope, 4, name, T)
 
-#define INSTANTIATE_RMS_STORE(name, T, g, b) INSTANTIATE_RMS(rms, g, b)
-EACH_WIDTH(INSTANTIATE_RMS_STORE, float, float)
-INSTANTIATE_RMS(rms_max, 32, 8)
-INSTANTIATE_RMS(rms_max, 64, 8)
-INSTANTIATE_RMS(rms_silu_mul, 32, 4)
-INSTANTIATE_RMS(rms_silu_mul, 64, 4)
-INSTANTIATE_RMS(rms_x3_rope, 32, 4)
-INSTANTIATE_RMS(rms_x3_rope, 64, 4)
+EACH_TYPE(INSTANTIATE_RMS_STORE)
+INSTANTIATE_RMS_OTHERS(float, float)
+INSTANTIATE_RMS_OTHERS(float16_t, half)
+INSTANTIATE_RMS_OTHERS(bfloat16_t, bfloat)
 
 // What the tests of declarations compare grids and conditions with (docs/kernels.md, "Witnesses").
 //
 // The head of a model and the products of its feed-forward layer, of one position or more.
 //
-// @witness affine_qmv_rms_float_* ; in_vec_size=576 out_vec_size=49152 ; groups 1 1536 1 / 32 2 1 ; ok
-// @witness affine_qmv_fast_rms_float_* ; in_vec_size=1024 out_vec_size=49152 ; groups 1 1536 1 / 32 2 1 ; ok
-// @witness affine_qmv_rms_silu_mul_float_* ; in_vec_size=576 out_vec_size=1536 ; groups 1 384 1 / 32 2 1 ; ok
-// @witness affine_qmv_fast_rms_silu_mul_float_* ; in_vec_size=1024 out_vec_size=1536 ; groups 1 384 1 / 32 2 1 ; ok
-// @witness affine_qmv_rms_float_* ; in_vec_size=192 out_vec_size=33 ; groups 3 2 1 / 32 2 1 ; ok
-// @witness affine_qmv_fast_rms_float_* ; in_vec_size=512 out_vec_size=33 ; groups 3 2 1 / 32 2 1 ; ok
-// @witness affine_qmv_rms_float_* ; in_vec_size=192 out_vec_size=33 ; groups 3 1 1 / 32 2 1 ; refused
-// @witness affine_qmv_fast_rms_float_* ; in_vec_size=512 out_vec_size=33 ; groups 3 1 1 / 32 2 1 ; refused
-// @witness affine_qmv_rms_silu_mul_float_* ; in_vec_size=192 out_vec_size=9 ; groups 3 3 1 / 32 2 1 ; ok
-// @witness affine_qmv_fast_rms_silu_mul_float_* ; in_vec_size=512 out_vec_size=9 ; groups 3 3 1 / 32 2 1 ; ok
-// @witness affine_qmv_rms_silu_mul_float_* ; in_vec_size=192 out_vec_size=9 ; groups 3 2 1 / 32 2 1 ; refused
-// @witness affine_qmv_fast_rms_silu_mul_float_* ; in_vec_size=512 out_vec_size=9 ; groups 3 2 1 / 32 2 1 ; refused
+// @witness affine_qmv_rms_{|max_}{|b}float* ; in_vec_size=576 out_vec_size=49152 ; groups 1 1536 1 / 32 2 1 ; ok
+// @witness affine_qmv_fast_rms_{|max_}{|b}float* ; in_vec_size=1024 out_vec_size=49152 ; groups 1 1536 1 / 32 2 1 ; ok
+// @witness affine_qmv_rms_silu_mul_{|b}float* ; in_vec_size=576 out_vec_size=1536 ; groups 1 384 1 / 32 2 1 ; ok
+// @witness affine_qmv_fast_rms_silu_mul_{|b}float* ; in_vec_size=1024 out_vec_size=1536 ; groups 1 384 1 / 32 2 1 ; ok
+// @witness affine_qmv_rms_{|b}float* ; in_vec_size=192 out_vec_size=33 ; groups 3 2 1 / 32 2 1 ; ok
+// @witness affine_qmv_fast_rms_{|b}float* ; in_vec_size=512 out_vec_size=33 ; groups 3 2 1 / 32 2 1 ; ok
+// @witness affine_qmv_rms_{|b}float* ; in_vec_size=192 out_vec_size=33 ; groups 3 1 1 / 32 2 1 ; refused
+// @witness affine_qmv_fast_rms_{|b}float* ; in_vec_size=512 out_vec_size=33 ; groups 3 1 1 / 32 2 1 ; refused
+// @witness affine_qmv_rms_silu_mul_{|b}float* ; in_vec_size=192 out_vec_size=9 ; groups 3 3 1 / 32 2 1 ; ok
+// @witness affine_qmv_fast_rms_silu_mul_{|b}float* ; in_vec_size=512 out_vec_size=9 ; groups 3 3 1 / 32 2 1 ; ok
+// @witness affine_qmv_rms_silu_mul_{|b}float* ; in_vec_size=192 out_vec_size=9 ; groups 3 2 1 / 32 2 1 ; refused
+// @witness affine_qmv_fast_rms_silu_mul_{|b}float* ; in_vec_size=512 out_vec_size=9 ; groups 3 2 1 / 32 2 1 ; refused
 //
 // Rows of the kernel rms have at most 4096 elements, and at least one group.
 //
-// @witness affine_qmv_rms_float_* ; in_vec_size=4096 out_vec_size=64 ; groups 1 2 1 / 32 2 1 ; ok
-// @witness affine_qmv_fast_rms_float_* ; in_vec_size=4096 out_vec_size=64 ; groups 1 2 1 / 32 2 1 ; ok
-// @witness affine_qmv_rms_silu_mul_float_* ; in_vec_size=4096 out_vec_size=64 ; groups 1 16 1 / 32 2 1 ; ok
-// @witness affine_qmv_fast_rms_silu_mul_float_* ; in_vec_size=4096 out_vec_size=64 ; groups 1 16 1 / 32 2 1 ; ok
-// @witness affine_qmv_rms_silu_mul_float_gs_32_* ; in_vec_size=1056 out_vec_size=65 ; groups 1 17 1 / 32 2 1 ; ok
-// @witness affine_qmv_rms_silu_mul_float_* ; in_vec_size=1024 out_vec_size=65 ; groups 1 17 1 / 32 2 1 ; ok
-// @witness affine_qmv_fast_rms_silu_mul_float_* ; in_vec_size=1536 out_vec_size=65 ; groups 1 17 1 / 32 2 1 ; ok
-// @witness affine_qmv_*rms_float_* ; in_vec_size={4608|0} out_vec_size=64 ; groups 1 2 1 / 32 2 1 ; refused
-// @witness affine_qmv_*rms_silu_mul_float_* ; in_vec_size={4608|0} out_vec_size=64 ; groups 1 16 1 / 32 2 1 ; refused
-// @witness affine_qmv_*rms_float_* ; in_vec_size=512 out_vec_size=0 ; groups 1 0 1 / 32 2 1 ; refused
-// @witness affine_qmv_*rms_silu_mul_float_* ; in_vec_size=512 out_vec_size=0 ; groups 1 0 1 / 32 2 1 ; refused
-// @witness affine_qmv_*rms_float_* ; in_vec_size=512 out_vec_size=1 ; groups 1 1 1 / 32 2 1 ; ok
-// @witness affine_qmv_*rms_silu_mul_float_* ; in_vec_size=512 out_vec_size=1 ; groups 1 1 1 / 32 2 1 ; ok
-// @witness affine_qmv_rms_float_gs_32_* ; in_vec_size=32 out_vec_size=64 ; groups 1 2 1 / 32 2 1 ; ok
-// @witness affine_qmv_rms_silu_mul_float_gs_32_* ; in_vec_size=32 out_vec_size=64 ; groups 1 16 1 / 32 2 1 ; ok
-// @witness affine_qmv_fast_rms_float_*_b_8 ; in_vec_size=256 out_vec_size=64 ; groups 1 2 1 / 32 2 1 ; ok
+// @witness affine_qmv_{|fast_}rms_{|b}float* ; in_vec_size=4096 out_vec_size=64 ; groups 1 2 1 / 32 2 1 ; ok
+// @witness affine_qmv_{|fast_}rms_silu_mul_{|b}float* ; in_vec_size=4096 out_vec_size=64 ; groups 1 16 1 / 32 2 1 ; ok
+// @witness affine_qmv_rms_silu_mul_{|b}float*_gs_32_* ; in_vec_size=1056 out_vec_size=65 ; groups 1 17 1 / 32 2 1 ; ok
+// @witness affine_qmv_rms_silu_mul_{|b}float* ; in_vec_size=1024 out_vec_size=65 ; groups 1 17 1 / 32 2 1 ; ok
+// @witness affine_qmv_fast_rms_silu_mul_{|b}float* ; in_vec_size=1536 out_vec_size=65 ; groups 1 17 1 / 32 2 1 ; ok
+// @witness affine_qmv_*rms_{|max_}{|b}float* ; in_vec_size={4608|0} out_vec_size=64 ; groups 1 2 1 / 32 2 1 ; refused
+// @witness affine_qmv_*rms_silu_mul_{|b}float* ; in_vec_size={4608|0} out_vec_size=64 ; groups 1 16 1 / 32 2 1 ; refused
+// @witness affine_qmv_*rms_{|silu_mul_}{|b}float* ; in_vec_size=512 out_vec_size=0 ; groups 1 0 1 / 32 2 1 ; refused
+// @witness affine_qmv_*rms_{|silu_mul_}{|b}float* ; in_vec_size=512 out_vec_size=1 ; groups 1 1 1 / 32 2 1 ; ok
+// @witness affine_qmv_rms_{|max_}{|b}float*_gs_32_* ; in_vec_size=32 out_vec_size=64 ; groups 1 2 1 / 32 2 1 ; ok
+// @witness affine_qmv_rms_silu_mul_{|b}float*_gs_32_* ; in_vec_size=32 out_vec_size=64 ; groups 1 16 1 / 32 2 1 ; ok
+// @witness affine_qmv_fast_rms_{|max_}{|b}float*_b_8 ; in_vec_size=256 out_vec_size=64 ; groups 1 2 1 / 32 2 1 ; ok
 //
 // With the greatest of every 16 results.
 //
-// @witness affine_qmv_rms_max_float_* ; in_vec_size=576 out_vec_size=49152 ; groups 1 1536 1 / 32 2 1 ; ok
-// @witness affine_qmv_fast_rms_max_float_* ; in_vec_size=1024 out_vec_size=49152 ; groups 1 1536 1 / 32 2 1 ; ok
-// @witness affine_qmv_rms_max_float_* ; in_vec_size=192 out_vec_size=48 ; groups 3 2 1 / 32 2 1 ; ok
-// @witness affine_qmv_fast_rms_max_float_* ; in_vec_size=512 out_vec_size=48 ; groups 3 2 1 / 32 2 1 ; ok
-// @witness affine_qmv_*rms_max_float_* ; in_vec_size=512 out_vec_size=48 ; groups 3 1 1 / 32 2 1 ; refused
-// @witness affine_qmv_*rms_max_float_* ; in_vec_size=512 out_vec_size=40 ; groups 1 2 1 / 32 2 1 ; refused
-// @witness affine_qmv_*rms_max_float_* ; in_vec_size=512 out_vec_size=16 ; groups 1 1 1 / 32 2 1 ; ok
-// @witness affine_qmv_*rms_max_float_* ; in_vec_size=512 out_vec_size=0 ; groups 1 0 1 / 32 2 1 ; refused
-// @witness affine_qmv_*rms_max_float_* ; in_vec_size=4096 out_vec_size=64 ; groups 1 2 1 / 32 2 1 ; ok
-// @witness affine_qmv_*rms_max_float_* ; in_vec_size={4608|0} out_vec_size=64 ; groups 1 2 1 / 32 2 1 ; refused
-// @witness affine_qmv_rms_max_float_gs_32_* ; in_vec_size=32 out_vec_size=64 ; groups 1 2 1 / 32 2 1 ; ok
-// @witness affine_qmv_fast_rms_max_float_*_b_8 ; in_vec_size=256 out_vec_size=64 ; groups 1 2 1 / 32 2 1 ; ok
-// @witness affine_qmv_*rms_max_float_* ; in_vec_size=512 out_vec_size=512 inplace=y,x ; groups 1 16 1 / 32 2 1 ; refused
-// @witness affine_qmv_*rms_max_float_* ; in_vec_size=512 out_vec_size=8192 inplace=top,x ; groups 1 256 1 / 32 2 1 ; refused
-// @witness affine_qmv_rms_max_float_gs_32_* ; in_vec_size=32 out_vec_size=48 inplace=y,{scales|biases} ; groups 1 2 1 / 32 2 1 ; refused
+// @witness affine_qmv_rms_max_{|b}float* ; in_vec_size=192 out_vec_size=48 ; groups 3 2 1 / 32 2 1 ; ok
+// @witness affine_qmv_fast_rms_max_{|b}float* ; in_vec_size=512 out_vec_size=48 ; groups 3 2 1 / 32 2 1 ; ok
+// @witness affine_qmv_*rms_max_{|b}float* ; in_vec_size=512 out_vec_size=48 ; groups 3 1 1 / 32 2 1 ; refused
+// @witness affine_qmv_*rms_max_{|b}float* ; in_vec_size=512 out_vec_size=40 ; groups 1 2 1 / 32 2 1 ; refused
+// @witness affine_qmv_*rms_max_{|b}float* ; in_vec_size=512 out_vec_size=16 ; groups 1 1 1 / 32 2 1 ; ok
+// @witness affine_qmv_*rms_max_{|b}float* ; in_vec_size=512 out_vec_size=0 ; groups 1 0 1 / 32 2 1 ; refused
+// @witness affine_qmv_*rms_max_{|b}float* ; in_vec_size=4096 out_vec_size=64 ; groups 1 2 1 / 32 2 1 ; ok
+// @witness affine_qmv_*rms_{max_|}{|b}float* ; in_vec_size=512 out_vec_size=512 inplace=y,x ; groups 1 16 1 / 32 2 1 ; refused
+// @witness affine_qmv_*rms_max_{|b}float* ; in_vec_size=512 out_vec_size=8192 inplace=top,x ; groups 1 256 1 / 32 2 1 ; refused
+// @witness affine_qmv_rms_max_{|b}float*_gs_32_* ; in_vec_size=32 out_vec_size=48 inplace=y,{scales|biases} ; groups 1 2 1 / 32 2 1 ; refused
 //
 // Every simdgroup reads x, so no result may lie on it.
 //
-// @witness affine_qmv_*rms_float_* ; in_vec_size=512 out_vec_size=512 inplace=y,x ; groups 1 16 1 / 32 2 1 ; refused
-// @witness affine_qmv_*rms_silu_mul_float_* ; in_vec_size=512 out_vec_size=512 inplace=y,x ; groups 1 128 1 / 32 2 1 ; refused
+// @witness affine_qmv_*rms_silu_mul_{|b}float* ; in_vec_size=512 out_vec_size=512 inplace=y,x ; groups 1 128 1 / 32 2 1 ; refused
 //
 // Queries, keys and values of one position.
 //
-// @witness affine_qmv_rms_x3_rope_float_* ; traditional@2={1|0} in_vec_size=576 q_heads=9 k_heads=3 dims=64 n_v=192 q_stride=64 k_stride=64 ; groups 1 120 1 / 32 4 1 ; ok
-// @witness affine_qmv_fast_rms_x3_rope_float_* ; traditional@2={1|0} in_vec_size=1024 q_heads=16 k_heads=4 dims=64 n_v=256 q_stride=64 k_stride=64 ; groups 1 192 1 / 32 4 1 ; ok
-// @witness affine_qmv_*rms_x3_rope_float_* ; traditional@2={1|0} in_vec_size=512 q_heads=1 k_heads=1 dims=2 n_v=1 q_stride=1 k_stride=1 ; groups 1 3 1 / 32 4 1 ; ok
-// @witness affine_qmv_*rms_x3_rope_float_* ; traditional@2={1|0} in_vec_size=4096 q_heads=3 k_heads=2 dims=6 n_v=9 q_stride=6 k_stride=6 ; groups 1 7 1 / 32 4 1 ; ok
-// @witness affine_qmv_rms_x3_rope_float_gs_32_* ; traditional@2={1|0} in_vec_size=32 q_heads=3 k_heads=2 dims=6 n_v=9 q_stride=6 k_stride=6 ; groups 1 7 1 / 32 4 1 ; ok
-// @witness affine_qmv_*rms_x3_rope_float_* ; traditional@2={1|0} in_vec_size=512 q_heads=3 k_heads=2 dims=6 n_v=9 q_stride=6 k_stride=6 ; groups 1 6 1 / 32 4 1 ; refused
-// @witness affine_qmv_*rms_x3_rope_float_* ; traditional@2={1|0} in_vec_size=512 q_heads=4 k_heads=4 dims=6 n_v=8 q_stride=6 k_stride=6 ; groups 1 7 1 / 32 3 1 ; refused
-// @witness affine_qmv_*rms_x3_rope_float_* ; traditional@2={1|0} in_vec_size={4608|0} q_heads=3 k_heads=2 dims=6 n_v=9 q_stride=6 k_stride=6 ; groups 1 7 1 / 32 4 1 ; refused
-// @witness affine_qmv_*rms_x3_rope_float_* ; traditional@2={1|0} in_vec_size=512 q_heads=3 k_heads=2 dims=0 n_v=9 q_stride=6 k_stride=6 ; groups 1 2 1 / 32 4 1 ; refused
-// @witness affine_qmv_*rms_x3_rope_float_* ; traditional@2={1|0} in_vec_size=512 q_heads=2 k_heads=2 dims=5 n_v=9 q_stride=6 k_stride=6 ; groups 1 4 1 / 32 4 1 ; refused
-// @witness affine_qmv_*rms_x3_rope_float_* ; traditional@2={1|0} in_vec_size=512 q_heads=0 k_heads=2 dims=6 n_v=9 q_stride=6 k_stride=6 ; groups 1 4 1 / 32 4 1 ; refused
-// @witness affine_qmv_*rms_x3_rope_float_* ; traditional@2={1|0} in_vec_size=512 q_heads=3 k_heads=0 dims=6 n_v=9 q_stride=6 k_stride=6 ; groups 1 5 1 / 32 4 1 ; refused
-// @witness affine_qmv_*rms_x3_rope_float_* ; traditional@2={1|0} in_vec_size=512 q_heads=3 k_heads=2 dims=6 n_v=0 q_stride=6 k_stride=6 ; groups 1 5 1 / 32 4 1 ; refused
-// @witness affine_qmv_*rms_x3_rope_float_* ; traditional@2={1|0} in_vec_size=512 q_heads=2 k_heads=2 dims=6 n_v=9 q_stride=5 k_stride=6 ; groups 1 6 1 / 32 4 1 ; refused
-// @witness affine_qmv_*rms_x3_rope_float_* ; traditional@2={1|0} in_vec_size=512 q_heads=2 k_heads=2 dims=6 n_v=9 q_stride=6 k_stride=5 ; groups 1 6 1 / 32 4 1 ; refused
+// @witness affine_qmv_rms_x3_rope_{|b}float* ; traditional@2={1|0} in_vec_size=576 q_heads=9 k_heads=3 dims=64 n_v=192 q_stride=64 k_stride=64 ; groups 1 120 1 / 32 4 1 ; ok
+// @witness affine_qmv_fast_rms_x3_rope_{|b}float* ; traditional@2={1|0} in_vec_size=1024 q_heads=16 k_heads=4 dims=64 n_v=256 q_stride=64 k_stride=64 ; groups 1 192 1 / 32 4 1 ; ok
+// @witness affine_qmv_*rms_x3_rope_{|b}float* ; traditional@2={1|0} in_vec_size=512 q_heads=1 k_heads=1 dims=2 n_v=1 q_stride=1 k_stride=1 ; groups 1 3 1 / 32 4 1 ; ok
+// @witness affine_qmv_*rms_x3_rope_{|b}float* ; traditional@2={1|0} in_vec_size=4096 q_heads=3 k_heads=2 dims=6 n_v=9 q_stride=6 k_stride=6 ; groups 1 7 1 / 32 4 1 ; ok
+// @witness affine_qmv_rms_x3_rope_{|b}float*_gs_32_* ; traditional@2={1|0} in_vec_size=32 q_heads=3 k_heads=2 dims=6 n_v=9 q_stride=6 k_stride=6 ; groups 1 7 1 / 32 4 1 ; ok
+// @witness affine_qmv_*rms_x3_rope_{|b}float* ; traditional@2={1|0} in_vec_size=512 q_heads=3 k_heads=2 dims=6 n_v=9 q_stride=6 k_stride=6 ; groups 1 6 1 / 32 4 1 ; refused
+// @witness affine_qmv_*rms_x3_rope_{|b}float* ; traditional@2={1|0} in_vec_size=512 q_heads=4 k_heads=4 dims=6 n_v=8 q_stride=6 k_stride=6 ; groups 1 7 1 / 32 3 1 ; refused
+// @witness affine_qmv_*rms_x3_rope_{|b}float* ; traditional@2={1|0} in_vec_size={4608|0} q_heads=3 k_heads=2 dims=6 n_v=9 q_stride=6 k_stride=6 ; groups 1 7 1 / 32 4 1 ; refused
+// @witness affine_qmv_*rms_x3_rope_{|b}float* ; traditional@2={1|0} in_vec_size=512 q_heads=3 k_heads=2 dims=0 n_v=9 q_stride=6 k_stride=6 ; groups 1 2 1 / 32 4 1 ; refused
+// @witness affine_qmv_*rms_x3_rope_{|b}float* ; traditional@2={1|0} in_vec_size=512 q_heads=2 k_heads=2 dims=5 n_v=9 q_stride=6 k_stride=6 ; groups 1 4 1 / 32 4 1 ; refused
+// @witness affine_qmv_*rms_x3_rope_{|b}float* ; traditional@2={1|0} in_vec_size=512 q_heads=0 k_heads=2 dims=6 n_v=9 q_stride=6 k_stride=6 ; groups 1 4 1 / 32 4 1 ; refused
+// @witness affine_qmv_*rms_x3_rope_{|b}float* ; traditional@2={1|0} in_vec_size=512 q_heads=3 k_heads=0 dims=6 n_v=9 q_stride=6 k_stride=6 ; groups 1 5 1 / 32 4 1 ; refused
+// @witness affine_qmv_*rms_x3_rope_{|b}float* ; traditional@2={1|0} in_vec_size=512 q_heads=3 k_heads=2 dims=6 n_v=0 q_stride=6 k_stride=6 ; groups 1 5 1 / 32 4 1 ; refused
+// @witness affine_qmv_*rms_x3_rope_{|b}float* ; traditional@2={1|0} in_vec_size=512 q_heads=2 k_heads=2 dims=6 n_v=9 q_stride=5 k_stride=6 ; groups 1 6 1 / 32 4 1 ; refused
+// @witness affine_qmv_*rms_x3_rope_{|b}float* ; traditional@2={1|0} in_vec_size=512 q_heads=2 k_heads=2 dims=6 n_v=9 q_stride=6 k_stride=5 ; groups 1 6 1 / 32 4 1 ; refused
 //
 // No result may lie on an operand of the same shape.
 //
-// @witness affine_qmv_*rms_x3_rope_float_* ; traditional@2={1|0} in_vec_size=512 q_heads=8 k_heads=8 dims=64 n_v=512 q_stride=64 k_stride=64 inplace=v,{x|norm} ; groups 1 192 1 / 32 4 1 ; refused
-// @witness affine_qmv_rms_x3_rope_float_gs_32_* ; traditional@2={1|0} in_vec_size=32 q_heads=1 k_heads=1 dims=8 n_v=8 q_stride=8 k_stride=8 inplace=q,{scales|biases}_q ; groups 1 3 1 / 32 4 1 ; refused
-// @witness affine_qmv_rms_x3_rope_float_gs_32_* ; traditional@2={1|0} in_vec_size=32 q_heads=1 k_heads=1 dims=8 n_v=8 q_stride=8 k_stride=8 inplace=k,{scales|biases}_{q|k} ; groups 1 3 1 / 32 4 1 ; refused
-// @witness affine_qmv_fast_rms_x3_rope_float_gs_32_* ; traditional@2={1|0} in_vec_size=512 q_heads=1 k_heads=16 dims=16 n_v=8 q_stride=16 k_stride=16 inplace=k,{scales|biases}_q ; groups 1 35 1 / 32 4 1 ; refused
-// @witness affine_qmv_fast_rms_silu_mul_float_gs_32_* ; in_vec_size=512 out_vec_size=16 inplace=y,{scales|biases}_{gate|up} ; groups 16 4 1 / 32 2 1 ; refused
+// @witness affine_qmv_*rms_x3_rope_{|b}float* ; traditional@2={1|0} in_vec_size=512 q_heads=8 k_heads=8 dims=64 n_v=512 q_stride=64 k_stride=64 inplace=v,{x|norm} ; groups 1 192 1 / 32 4 1 ; refused
+// @witness affine_qmv_rms_x3_rope_{|b}float*_gs_32_* ; traditional@2={1|0} in_vec_size=32 q_heads=1 k_heads=1 dims=8 n_v=8 q_stride=8 k_stride=8 inplace=q,{scales|biases}_q ; groups 1 3 1 / 32 4 1 ; refused
+// @witness affine_qmv_rms_x3_rope_{|b}float*_gs_32_* ; traditional@2={1|0} in_vec_size=32 q_heads=1 k_heads=1 dims=8 n_v=8 q_stride=8 k_stride=8 inplace=k,{scales|biases}_{q|k} ; groups 1 3 1 / 32 4 1 ; refused
+// @witness affine_qmv_fast_rms_x3_rope_{|b}float*_gs_32_* ; traditional@2={1|0} in_vec_size=512 q_heads=1 k_heads=16 dims=16 n_v=8 q_stride=16 k_stride=16 inplace=k,{scales|biases}_q ; groups 1 35 1 / 32 4 1 ; refused
+// @witness affine_qmv_fast_rms_silu_mul_{|b}float*_gs_32_* ; in_vec_size=512 out_vec_size=16 inplace=y,{scales|biases}_{gate|up} ; groups 16 4 1 / 32 2 1 ; refused
 //
 // Corruptions of these declarations that are no lies.
 //
@@ -975,6 +964,8 @@ INSTANTIATE_RMS(rms_x3_rope, 64, 4)
 // @equivalent affine_qmv_fast_rms_silu_mul_* ; require: in_vec_size >= 256 -> in_vec_size > 256 ; in_vec_size is a multiple of 512
 // @equivalent affine_qmv_fast_rms_x3_rope_* ; require: 256 -> 257 ; in_vec_size is a multiple of 512
 // @equivalent affine_qmv_fast_rms_x3_rope_* ; require: in_vec_size >= 256 -> in_vec_size > 256 ; in_vec_size is a multiple of 512
+// @equivalent affine_qmv_*rms_max_* ; round: dot: * ; y is rounded, and so is the greatest: that of roundings is that of numbers, rounded
+// @equivalent affine_qmv_*rms_max_* ; round: {y|top}: * ; dot is rounded already
 // @equivalent affine_qmv_*rms_x3_rope_* ; constant: e: 0 -> 1 ; there is one row, whatever its number
 // @equivalent affine_qmv_fast_rms_x3_rope_* ; inplace: allow q *s_q ; a row of scales has several groups, and a head several elements
 // @equivalent affine_qmv_fast_rms_x3_rope_* ; inplace: allow k *s_k ; a row of scales has several groups, and a head several elements

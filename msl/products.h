@@ -7,7 +7,6 @@
 // Scales, biases, vectors and results have the type T of a declaration's name. The types, groups and bits that there
 // are also stand in EACH_TYPE and EACH_WIDTH, which instantiate a kernel for them.
 //
-// @text  types() = float=f32|float16_t=f16|bfloat16_t=bf16
 // @text  groups() = 32|64
 // @text  bits() = 4|8
 // @lines matrix(s; bits; N; K)
@@ -39,11 +38,12 @@ inline V wide_load(const device T* p) {
 }
 
 // take reads n elements, a multiple of 4, from where they lie so that they can be read at once.
-template <int n>
-inline void take(const device float* p, thread float* v) {
+template <int n, typename T>
+inline void take(const device T* p, thread float* v) {
+  typedef vec<T, 4> Four;
 #pragma unroll
   for (int i = 0; i < n; i += 4) {
-    const float4 e = *(const device float4*)(p + i);
+    const Four e = *(const device Four*)(p + i);
     v[i] = e.x;
     v[i + 1] = e.y;
     v[i + 2] = e.z;

@@ -409,13 +409,8 @@ inline void matvec(
 // @use     batches()
 // @groups  M, ceil(out_vec_size/8), 1
 // @group   32, 2, 1
-// @if      C == qmv
 // @mlx     unlisted
-// @require in_vec_size >= g && in_vec_size % g == 0 && out_vec_size >= 1
-// @else
-// @mlx     unlisted
-// @require in_vec_size >= 1 && in_vec_size % (2048/b) == 0 && out_vec_size >= 1 && out_vec_size % 8 == 0
-// @end
+// @use     sizes()
 // @term    y[m,n] = round({T}, {dot({C}; )})
 template <typename T, int g, int b, int words, bool whole>
 [[kernel]] void qmv(
@@ -638,9 +633,9 @@ EACH_TYPE(INSTANTIATE_QMV_ALL)
 // simdgroups, a quarter each: acc[2·i + j] is the 8 × 8 block at (8·i, 8·j) of the
 // quarter. Per step it brings TILE columns of x and of the decoded w to
 // threadgroup memory, a thread 8 elements of a row each.
-template <int g, int b, bool aligned>
+template <int g, int b, bool aligned, typename T>
 inline void multiply_tile(
-    const device uint* w, const device float* scales, const device float* biases, const device float* x, int K, int N, int M, int m0, int n0,
+    const device uint* w, const device T* scales, const device T* biases, const device T* x, int K, int N, int M, int m0, int n0,
     threadgroup float* xs, threadgroup float* ws, uint thread_id, uint simdgroup, thread simdgroup_float8x8* acc) {
   const int row = int(thread_id) / 4;
   const int col = int(thread_id) % 4 * 8;
@@ -662,7 +657,7 @@ inline void multiply_tile(
     threadgroup_barrier(mem_flags::mem_threadgroup);
 #pragma unroll
     for (int i = 0; i < 8; i++) {
-      xt[i] = in_x ? x[x_at + k + i] : 0.0f;
+      xt[i] = in_x ? float(x[x_at + k + i]) : 0.0f;
     }
     if (in_w) {
       const float scale = scales[(w_at + k) / g];
@@ -671,7 +666,7 @@ inline void multiply_tile(
 #pragma unroll
       for (int i = 0; i < 8; i++) {
         const uint code = (words[i / (32 / b)] >> (b * (i % (32 / b)))) & ((1u << b) - 1);
-        wt[i] = scale * float(code) + bias;
+        wt[i] = float(T(scale * float(code) + bias));
       }
     } else {
 #pragma unroll
@@ -681,67 +676,31 @@ inline void multiply_tile(
     }
     threadgroup_barrier(mem_flags::mem_threadgroup);
 
-#pragma unroll
-    for (int kk = 0; kk < TILE; kk += 8) {
-      simdgroup_float8x8 xm[2];
-      simdgroup_float8x8 wm[2];
-#pragma unroll
-      for (int i = 0; i < 2; i++) {
-        simdgroup_load(xm[i], xs + (sm + 8 * i) * PITCH + kk, PITCH);
-        simdgroup_load(wm[i], ws + (sn + 8 * i) * PITCH + kk, PITCH, ulong2(0, 0), true);
-      }
-#pragma unroll
-      for (int i = 0; i < 2; i++) {
-#pragma unroll
-        for (int j = 0; j < 2; j++) {
-          simdgroup_multiply_accumulate(acc[2 * i + j], xm[i], wm[j], acc[2 * i + j]);
-        }
-      }
-    }
+    add_product(xs, ws, sm, sn, acc);
   }
 }
 
 // matmul is the tile at (m0, n0) of y = x·wᵀ.
-template <int g, int b, bool aligned>
+template <int g, int b, bool aligned, typename T>
 inline void matmul(
-    const device uint* w, const device float* scales, const device float* biases, const device float* x, device float* y, int K, int N, int M, int m0, int n0,
+    const device uint* w, const device T* scales, const device T* biases, const device T* x, device T* y, int K, int N, int M, int m0, int n0,
     threadgroup float* xs, threadgroup float* ws, uint thread_id, uint simdgroup) {
   simdgroup_float8x8 acc[4];
   multiply_tile<g, b, aligned>(w, scales, biases, x, K, N, M, m0, n0, xs, ws, thread_id, simdgroup, acc);
-  if (m0 + TILE <= M && (aligned || n0 + TILE <= N)) {
-    const int sm = int(simdgroup) / 2 * 16;
-    const int sn = int(simdgroup) % 2 * 16;
-#pragma unroll
-    for (int i = 0; i < 2; i++) {
-#pragma unroll
-      for (int j = 0; j < 2; j++) {
-        simdgroup_store(acc[2 * i + j], y + size_t(m0 + sm + 8 * i) * N + n0 + sn + 8 * j, N);
-      }
-    }
-    return;
-  }
-  threadgroup_barrier(mem_flags::mem_threadgroup);
-  spread(acc, xs, simdgroup);
-  threadgroup_barrier(mem_flags::mem_threadgroup);
-  const int row = int(thread_id) / 4;
-  const int col = int(thread_id) % 4 * 8;
-#pragma unroll
-  for (int i = 0; i < 8; i++) {
-    if (m0 + row < M && n0 + col + i < N) {
-      y[size_t(m0 + row) * N + n0 + col + i] = stored(xs[row * PITCH + col + i]);
-    }
-  }
+  store_tile<aligned>(acc, y, N, M, m0, n0, xs, thread_id, simdgroup);
 }
 
 // Matrix times matrix, y = x·wᵀ: a threadgroup computes a TILE × TILE tile of y.
 //
-// @text    tiled(s) = sum[qmm](k < K, x[m,k] * (scales{s}[n,k/g] * f32(w{s}[n,k]) + biases{s}[n,k/g]))
+// Weights are rounded to the type of the vectors, as MLX's kernel has them in threadgroup memory.
 //
-// @kernel  affine_qmm_t_{T:float=f32}_gs_{g:{groups()}}_b_{b:{bits()}}_alN_{aligned:true|false}_batch_0
-// @mlx     affine_qmm_t_float_gs_64_b_4_alN_false_batch_0
+// @text    tiled(s) = sum[qmm](k < K, x[m,k] * round({T}, scales{s}[n,k/g] * f32(w{s}[n,k]) + biases{s}[n,k/g]))
+//
+// @kernel  affine_qmm_t_{T:{types()}}_gs_{g:{groups()}}_b_{b:{bits()}}_alN_{aligned:true|false}_batch_0
+// @mlx     unlisted
 // @use     matrix(; {b}; N; K)
-// @arg     x  device f32[M, K] read
-// @arg     y  device f32[M, N] write
+// @arg     x  device {T}[M, K] read
+// @arg     y  device {T}[M, N] write
 // @arg     K  constant i32
 // @arg     N  constant i32
 // @arg     M  constant i32
@@ -750,12 +709,12 @@ inline void matmul(
 // @group   32, 2, 2
 // @require K >= g && K % g == 0 && N >= 1 && M >= 1
 // @require aligned == 0 || N % 32 == 0
-// @term    y[m,n] = round(f32, {tiled()})
-template <int g, int b, bool aligned>
+// @term    y[m,n] = round({T}, {tiled()})
+template <typename T, int g, int b, bool aligned>
 [[kernel]] void qmm_t(
-    AFFINE(float, , 0, 1, 2),
-    const device float* x [[buffer(3)]],
-    device float* y [[buffer(4)]],
+    AFFINE(T, , 0, 1, 2),
+    const device T* x [[buffer(3)]],
+    device T* y [[buffer(4)]],
     constant int& K [[buffer(5)]],
     constant int& N [[buffer(6)]],
     constant int& M [[buffer(7)]],
@@ -773,14 +732,14 @@ template <int g, int b, bool aligned>
   matmul<g, b, aligned>(w, scales, biases, x, y, K, N, M, int(group.y) * TILE, int(group.x) * TILE, xs, ws, thread_id, simdgroup);
 }
 
-#define INSTANTIATE_QMM_T_ALIGNED(g, b, aligned)                                     \
-  template [[host_name("affine_qmm_t_float_gs_" #g "_b_" #b "_alN_" #aligned "_batch_0")]] \
-  [[kernel]] decltype(qmm_t<g, b, aligned>) qmm_t<g, b, aligned>;
+#define INSTANTIATE_QMM_T_ALIGNED(name, T, g, b, aligned)                                  \
+  template [[host_name("affine_qmm_t_" #name "_gs_" #g "_b_" #b "_alN_" #aligned "_batch_0")]] \
+  [[kernel]] decltype(qmm_t<T, g, b, aligned>) qmm_t<T, g, b, aligned>;
 #define INSTANTIATE_QMM_T(name, T, g, b)            \
-  INSTANTIATE_QMM_T_ALIGNED(g, b, true)    \
-  INSTANTIATE_QMM_T_ALIGNED(g, b, false)
+  INSTANTIATE_QMM_T_ALIGNED(name, T, g, b, true)    \
+  INSTANTIATE_QMM_T_ALIGNED(name, T, g, b, false)
 
-EACH_WIDTH(INSTANTIATE_QMM_T, float, float)
+EACH_TYPE(INSTANTIATE_QMM_T)
 
 constexpr constant int SIDE = 64; // rows and columns of a tile of the fused products below
 constexpr constant int DEPTH = 32; // of the inner index that lie in threadgroup memory at a time
@@ -792,20 +751,20 @@ constexpr constant int MEMORY = 2 * SIDE * DEPTH * 3 / 8; // elements of 16 byte
 // 16th row of x, so that eight threads read 128 bytes, and 8 codes of a row of each of
 // two matrices. It asks for the next DEPTH columns before those that are there are
 // multiplied. Rows behind the last are read as the last one.
-template <int g, int b>
+template <int g, int b, typename T>
 struct Ahead {
-  const device float* x[4];
+  const device T* x[4];
   const device uint* codes[2];
-  const device float* scales[2];
-  const device float* biases[2];
-  bool wide; // x lies at a multiple of 16 bytes, and so does each row, of a multiple of 32 elements
+  const device T* scales[2];
+  const device T* biases[2];
+  bool wide; // x lies at a multiple of four elements, and so does each row, of a multiple of 32 elements
   float4 elements[4];
   uint words[2][b / 4];
   float scale[2];
   float bias[2];
 
-  void begin(const thread Affine* w, const thread int* first, int N, const device float* from, int K, int M, int m0, int thread_id) {
-    wide = aligned(from, 16);
+  void begin(const thread AffineOf<T>* w, const thread int* first, int N, const device T* from, int K, int M, int m0, int thread_id) {
+    wide = aligned(from, 4 * sizeof(T));
 #pragma unroll
     for (int i = 0; i < 4; i++) {
       x[i] = from + size_t(min(m0 + thread_id / 8 + 16 * i, M - 1)) * K + thread_id % 8 * 4;
@@ -823,7 +782,7 @@ struct Ahead {
     if (wide) {
 #pragma unroll
       for (int i = 0; i < 4; i++) {
-        elements[i] = wide_load<float4>(x[i] + k);
+        elements[i] = float4(wide_load<vec<T, 4>>(x[i] + k));
       }
     } else {
 #pragma unroll
@@ -844,7 +803,7 @@ struct Ahead {
 
   float decoded(int h, int i) const {
     const uint code = (words[h][i / (32 / b)] >> (b * (i % (32 / b)))) & ((1u << b) - 1);
-    return scale[h] * float(code) + bias[h];
+    return float(T(scale[h] * float(code) + bias[h]));
   }
 
   void store(threadgroup float4* xs, threadgroup float4* ws, int thread_id) const {
@@ -871,21 +830,21 @@ inline int column_of(uint simdgroup, int j) { return int(simdgroup) % 2 * 16 + j
 // not once by each simdgroup that multiplies it. Of a row, one of four threads has the elements 2q and 2q + 1 of
 // every eight, and of x two rows, 8 apart. In threadgroup memory stands what lanes of a simdgroup take at once: of
 // 16 rows of x and 16 columns a part, of 8 rows of w two.
-template <int g, int b>
+template <int g, int b, typename T>
 struct Parted {
-  const device float* x[2];
+  const device T* x[2];
   const device uint* codes[2];
-  const device float* scales[2];
-  const device float* biases[2];
-  bool wide; // x and the codes lie at multiples of 16 bytes, and so does each row of them
+  const device T* scales[2];
+  const device T* biases[2];
+  bool wide; // x lies at a multiple of four elements and the codes at one of 16 bytes, and so does each row of them
   float2 elements[2][4];
   uint4 words[2];
   float scale[2];
   float bias[2];
 
-  void begin(const thread Affine* w, const thread int* first, int N, const device float* from, int K, int M, int m0, int thread_id) {
+  void begin(const thread AffineOf<T>* w, const thread int* first, int N, const device T* from, int K, int M, int m0, int thread_id) {
     const int q = thread_id % 4;
-    wide = aligned(from, 16) && aligned(w[0].w, 16) && aligned(w[1].w, 16);
+    wide = aligned(from, 4 * sizeof(T)) && aligned(w[0].w, 16) && aligned(w[1].w, 16);
 #pragma unroll
     for (int h = 0; h < 2; h++) {
       x[h] = from + size_t(min(m0 + thread_id / LANES * 16 + thread_id % LANES / 4 + 8 * h, M - 1)) * K + q * 2;
@@ -910,7 +869,7 @@ struct Parted {
 #pragma unroll
       for (int u = 0; u < 4; u++) {
         if (wide) {
-          elements[h][u] = wide_load<float2>(x[h] + k + 8 * u);
+          elements[h][u] = float2(wide_load<vec<T, 2>>(x[h] + k + 8 * u));
         } else {
           elements[h][u] = float2(x[h][k + 8 * u], x[h][k + 8 * u + 1]);
         }
@@ -942,8 +901,8 @@ struct Parted {
 #pragma unroll
       for (int u = 0; u < 4; u++) {
         const uint two = words[h][u] >> (b == 4 ? lane % 4 * 8 : lane % 2 * 16);
-        const float low = scale[h] * float(two & ((1u << b) - 1)) + bias[h];
-        const float high = scale[h] * float((two >> b) & ((1u << b) - 1)) + bias[h];
+        const float low = float(T(scale[h] * float(two & ((1u << b) - 1)) + bias[h]));
+        const float high = float(T(scale[h] * float((two >> b) & ((1u << b) - 1)) + bias[h]));
         parts[u] = parts_of(low, high);
       }
       right[0] = uint4(parts[0].x, parts[1].x, parts[0].y, parts[1].y);
@@ -958,20 +917,20 @@ constexpr constant float OF_PARTS = 2.3283064365386962890625e-10f; // 2^-32: fac
 inline bool is_finite(float v) { return (as_type<uint>(v) & 0x7f800000u) != 0x7f800000u; }
 
 // in_order adds 16 products to c, one after another, as a sum of products that is no finite number is made.
-template <int g, int b>
-inline float in_order(const Affine w, const device float* x, size_t m, size_t n, int K, int k, float c) {
+template <int g, int b, typename T>
+inline float in_order(const AffineOf<T> w, const device T* x, size_t m, size_t n, int K, int k, float c) {
   for (const int end = min(k + 16, K); k < end; k++) {
     const uint code = (w.w[n * (K / (32 / b)) + k / (32 / b)] >> (b * (k % (32 / b)))) & ((1u << b) - 1);
-    const float weight = w.scales[n * (K / g) + k / g] * float(code) + w.biases[n * (K / g) + k / g];
-    c = fma(x[m * K + k], weight, c);
+    const float weight = float(T(float(w.scales[n * (K / g) + k / g]) * float(code) + float(w.biases[n * (K / g) + k / g])));
+    c = fma(float(x[m * K + k]), weight, c);
   }
   return c;
 }
 
 // add_parts makes a simdgroup's quarter of a tile: of its rows r and r + 8, acc[4 * i + j] are two columns each.
-template <int g, int b, bool careful>
+template <int g, int b, bool careful, typename T>
 inline void add_parts(
-    const thread Affine* w, const thread int* first, int N, const device float* x, int K, int M, int m0,
+    const thread AffineOf<T>* w, const thread int* first, int N, const device T* x, int K, int M, int m0,
     threadgroup uint4* memory, uint thread_id, uint simdgroup, thread float4* acc) {
   const int lane = int(thread_id) % LANES;
   const int row = int(simdgroup) / 2 * 32 + lane / 4;
@@ -979,7 +938,7 @@ inline void add_parts(
   for (int i = 0; i < 8; i++) {
     acc[i] = float4(0);
   }
-  Parted<g, b> ahead;
+  Parted<g, b, T> ahead;
   ahead.begin(w, first, N, x, K, M, m0, int(thread_id));
   ahead.load(0);
   for (int k = 0; k < K; k += DEPTH) {
@@ -1040,9 +999,9 @@ inline void add_parts(
   }
 }
 
-template <int g, int b>
+template <int g, int b, typename T>
 inline void multiply_in_parts(
-    const thread Affine* w, const thread int* first, int N, const device float* x, int K, int M, int m0,
+    const thread AffineOf<T>* w, const thread int* first, int N, const device T* x, int K, int M, int m0,
     threadgroup uint4* memory, uint thread_id, uint simdgroup) {
   const int lane = int(thread_id) % LANES;
   float4 acc[8];
@@ -1085,9 +1044,9 @@ inline void multiply_in_parts(
 // as many of w[1] from first[1] on. Each weight is decoded once for SIDE rows of x. The four simdgroups
 // make a quarter each, 4 × 4 blocks of 8 × 8, so that each block that is
 // taken from threadgroup memory stands in four products.
-template <int g, int b>
+template <int g, int b, typename T>
 inline void multiply_square(
-    const thread Affine* w, const thread int* first, int N, const device float* x, int K, int M, int m0,
+    const thread AffineOf<T>* w, const thread int* first, int N, const device T* x, int K, int M, int m0,
     threadgroup float4* memory, uint thread_id, uint simdgroup) {
   if (parts_known()) {
     multiply_in_parts<g, b>(w, first, N, x, K, M, m0, (threadgroup uint4*)memory, thread_id, simdgroup);
@@ -1101,7 +1060,7 @@ inline void multiply_square(
   for (int i = 0; i < 16; i++) {
     acc[i] = make_filled_simdgroup_matrix<float, 8, 8>(0.0f);
   }
-  Ahead<g, b> ahead;
+  Ahead<g, b, T> ahead;
   ahead.begin(w, first, N, x, K, M, m0, int(thread_id));
   ahead.load(0);
   for (int k = 0; k < K; k += DEPTH) {
@@ -1143,11 +1102,11 @@ inline void multiply_square(
 inline int squares(int n) { return (n + SIDE - 1) / SIDE; }
 
 // matmul_square is the tile of y = x·wᵀ, or of r + x·wᵀ, at (m0, n0).
-template <int g, int b, bool adds>
+template <int g, int b, bool adds, typename T>
 inline void matmul_square(
-    const Affine m, const device float* x, const device float* r, device float* y, int K, int N, int M, int m0, int n0,
+    const AffineOf<T> m, const device T* x, const device T* r, device T* y, int K, int N, int M, int m0, int n0,
     threadgroup float4* memory, uint thread_id, uint simdgroup) {
-  const Affine w[2] = {m, m};
+  const AffineOf<T> w[2] = {m, m};
   const int first[2] = {n0, n0 + SIDE / 2};
   multiply_square<g, b>(w, first, N, x, K, M, m0, memory, thread_id, simdgroup);
   const int col = int(thread_id) % SIDE;
@@ -1156,8 +1115,8 @@ inline void matmul_square(
   }
   for (int row = int(thread_id) / SIDE; row < min(SIDE, M - m0); row += 2) {
     const size_t at = size_t(m0 + row) * N + n0 + col;
-    const float v = ((const threadgroup float*)memory)[row * BROAD + col];
-    y[at] = stored(adds ? r[at] + v : v);
+    const T v = T(((const threadgroup float*)memory)[row * BROAD + col]);
+    y[at] = stored(adds ? T(float(r[at]) + float(v)) : v);
   }
 }
 
@@ -1165,13 +1124,13 @@ inline void matmul_square(
 // along y. Tiles of the same weights lie side by side along x, so that these are
 // read from memory once.
 //
-// @kernel  affine_qmm_t_{arms:x2=0 1|x3=0 1 2}_{T:float=f32}_gs_{g:{groups()}}_b_{b:{bits()}}_alN_{aligned:true|false}
+// @kernel  affine_qmm_t_{arms:x2=0 1|x3=0 1 2}_{T:{types()}}_gs_{g:{groups()}}_b_{b:{bits()}}_alN_{aligned:true|false}
 // @each    i = {arms}
 // @use     matrix({i}; {b}; n{i}; K)
 // @end
-// @arg     x     device f32[M, K] read
+// @arg     x     device {T}[M, K] read
 // @each    i = {arms}
-// @arg     y{i}  device f32[M, n{i}] write
+// @arg     y{i}  device {T}[M, n{i}] write
 // @end
 // @arg     K     constant i32
 // @each    i = {arms}
@@ -1183,15 +1142,15 @@ inline void matmul_square(
 // @require K >= g && K % g == 0 && M >= 1 && {each i = {arms}; n{i} >= 1; &&}
 // @each    i = {arms}
 // @require aligned == 0 || n{i} % 32 == 0
-// @term    y{i}[m,n] = round(f32, {tiled({i})})
+// @term    y{i}[m,n] = round({T}, {tiled({i})})
 // @end
-template <int g, int b, bool aligned>
+template <typename T, int g, int b, bool aligned>
 [[kernel]] void qmm_t_x2(
-    AFFINE(float, 0, 0, 1, 2),
-    AFFINE(float, 1, 3, 4, 5),
-    const device float* x [[buffer(6)]],
-    device float* y0 [[buffer(7)]],
-    device float* y1 [[buffer(8)]],
+    AFFINE(T, 0, 0, 1, 2),
+    AFFINE(T, 1, 3, 4, 5),
+    const device T* x [[buffer(6)]],
+    device T* y0 [[buffer(7)]],
+    device T* y1 [[buffer(8)]],
     constant int& K [[buffer(9)]],
     constant int& n0 [[buffer(10)]],
     constant int& n1 [[buffer(11)]],
@@ -1201,21 +1160,21 @@ template <int g, int b, bool aligned>
   int block = int(group.y);
   const bool is_first = block < squares(n0);
   block -= is_first ? 0 : squares(n0);
-  const Affine m = {is_first ? w0 : w1, is_first ? scales0 : scales1, is_first ? biases0 : biases1};
+  const AffineOf<T> m = {is_first ? w0 : w1, is_first ? scales0 : scales1, is_first ? biases0 : biases1};
   matmul_square<g, b, false>(
       m, x, x, is_first ? y0 : y1, K, is_first ? n0 : n1, M, int(group.x) * SIDE, block * SIDE, memory, thread_id, simdgroup);
 }
 
 // Three products of one input.
-template <int g, int b, bool aligned>
+template <typename T, int g, int b, bool aligned>
 [[kernel]] void qmm_t_x3(
-    AFFINE(float, 0, 0, 1, 2),
-    AFFINE(float, 1, 3, 4, 5),
-    AFFINE(float, 2, 6, 7, 8),
-    const device float* x [[buffer(9)]],
-    device float* y0 [[buffer(10)]],
-    device float* y1 [[buffer(11)]],
-    device float* y2 [[buffer(12)]],
+    AFFINE(T, 0, 0, 1, 2),
+    AFFINE(T, 1, 3, 4, 5),
+    AFFINE(T, 2, 6, 7, 8),
+    const device T* x [[buffer(9)]],
+    device T* y0 [[buffer(10)]],
+    device T* y1 [[buffer(11)]],
+    device T* y2 [[buffer(12)]],
     constant int& K [[buffer(13)]],
     constant int& n0 [[buffer(14)]],
     constant int& n1 [[buffer(15)]],
@@ -1223,8 +1182,8 @@ template <int g, int b, bool aligned>
     constant int& M [[buffer(17)]],
     TILE_PLACE) {
   threadgroup float4 memory[MEMORY];
-  Affine m = {w0, scales0, biases0};
-  device float* y = y0;
+  AffineOf<T> m = {w0, scales0, biases0};
+  device T* y = y0;
   int N = n0;
   int block = int(group.y);
   if (block >= squares(n0)) {
@@ -1244,11 +1203,11 @@ template <int g, int b, bool aligned>
 
 // A product and the residual that it is added to.
 //
-// @kernel  affine_qmm_t_add_{T:float=f32}_gs_{g:{groups()}}_b_{b:{bits()}}_alN_{aligned:true|false}
+// @kernel  affine_qmm_t_add_{T:{types()}}_gs_{g:{groups()}}_b_{b:{bits()}}_alN_{aligned:true|false}
 // @use     matrix(; {b}; N; K)
-// @arg     x  device f32[M, K] read
-// @arg     r  device f32[M, N] read
-// @arg     y  device f32[M, N] write
+// @arg     x  device {T}[M, K] read
+// @arg     r  device {T}[M, N] read
+// @arg     y  device {T}[M, N] write
 // @arg     K  constant i32
 // @arg     N  constant i32
 // @arg     M  constant i32
@@ -1257,31 +1216,31 @@ template <int g, int b, bool aligned>
 // @require K >= g && K % g == 0 && M >= 1 && N >= 1
 // @require aligned == 0 || N % 32 == 0
 // @inplace y r
-// @term    y[m,n] = round(f32, r[m,n] + {tiled()})
-template <int g, int b, bool aligned>
+// @term    y[m,n] = round({T}, r[m,n] + round({T}, {tiled()}))
+template <typename T, int g, int b, bool aligned>
 [[kernel]] void qmm_t_add(
-    AFFINE(float, , 0, 1, 2),
-    const device float* x [[buffer(3)]],
-    const device float* r [[buffer(4)]],
-    device float* y [[buffer(5)]],
+    AFFINE(T, , 0, 1, 2),
+    const device T* x [[buffer(3)]],
+    const device T* r [[buffer(4)]],
+    device T* y [[buffer(5)]],
     constant int& K [[buffer(6)]],
     constant int& N [[buffer(7)]],
     constant int& M [[buffer(8)]],
     TILE_PLACE) {
   threadgroup float4 memory[MEMORY];
-  const Affine m = {w, scales, biases};
+  const AffineOf<T> m = {w, scales, biases};
   matmul_square<g, b, true>(m, x, r, y, K, N, M, int(group.x) * SIDE, int(group.y) * SIDE, memory, thread_id, simdgroup);
 }
 
 // The gate and up products of a feed-forward layer, and silu(gate)·up of them.
 //
-// @kernel  affine_qmm_t_silu_mul_{T:float=f32}_gs_{g:{groups()}}_b_{b:{bits()}}_alN_{aligned:true|false}
+// @kernel  affine_qmm_t_silu_mul_{T:{types()}}_gs_{g:{groups()}}_b_{b:{bits()}}_alN_{aligned:true|false}
 // @each    i = gate up
 // @use     matrix(_{i}; {b}; N; K)
-// @where   {i}[m,n] = {tiled(_{i})}
+// @where   {i}[m,n] = round({T}, {tiled(_{i})})
 // @end
-// @arg     x  device f32[M, K] read
-// @arg     y  device f32[M, N] write
+// @arg     x  device {T}[M, K] read
+// @arg     y  device {T}[M, N] write
 // @arg     K  constant i32
 // @arg     N  constant i32
 // @arg     M  constant i32
@@ -1290,12 +1249,12 @@ template <int g, int b, bool aligned>
 // @require K >= g && K % g == 0 && M >= 1 && N >= 1
 // @require aligned == 0 || N % 32 == 0
 // @term    y[m,n] = {silu_mul(m,n; {T})}
-template <int g, int b, bool aligned>
+template <typename T, int g, int b, bool aligned>
 [[kernel]] void qmm_t_silu_mul(
-    AFFINE(float, _gate, 0, 1, 2),
-    AFFINE(float, _up, 3, 4, 5),
-    const device float* x [[buffer(6)]],
-    device float* y [[buffer(7)]],
+    AFFINE(T, _gate, 0, 1, 2),
+    AFFINE(T, _up, 3, 4, 5),
+    const device T* x [[buffer(6)]],
+    device T* y [[buffer(7)]],
     constant int& K [[buffer(8)]],
     constant int& N [[buffer(9)]],
     constant int& M [[buffer(10)]],
@@ -1303,7 +1262,7 @@ template <int g, int b, bool aligned>
   threadgroup float4 memory[MEMORY];
   const int m0 = int(group.x) * SIDE;
   const int n0 = int(group.y) * (SIDE / 2);
-  const Affine w[2] = {{w_gate, scales_gate, biases_gate}, {w_up, scales_up, biases_up}};
+  const AffineOf<T> w[2] = {{w_gate, scales_gate, biases_gate}, {w_up, scales_up, biases_up}};
   const int first[2] = {n0, n0};
   multiply_square<g, b>(w, first, N, x, K, M, m0, memory, thread_id, simdgroup);
   const int col = int(thread_id) % (SIDE / 2);
@@ -1312,23 +1271,23 @@ template <int g, int b, bool aligned>
   }
   for (int row = int(thread_id) / (SIDE / 2); row < min(SIDE, M - m0); row += 4) {
     const threadgroup float* both = (const threadgroup float*)memory + row * BROAD + col;
-    y[size_t(m0 + row) * N + n0 + col] = stored(silu_mul(both[0], both[SIDE / 2]));
+    y[size_t(m0 + row) * N + n0 + col] = stored(silu_mul(T(both[0]), T(both[SIDE / 2])));
   }
 }
 
-#define INSTANTIATE_QMM_T_FUSED(kernel, g, b, aligned)                                        \
-  template [[host_name("affine_qmm_t_" #kernel "_float_gs_" #g "_b_" #b "_alN_" #aligned)]]    \
-  [[kernel]] decltype(qmm_t_##kernel<g, b, aligned>) qmm_t_##kernel<g, b, aligned>;
-#define INSTANTIATE_QMM_T_KERNEL(kernel, g, b)     \
-  INSTANTIATE_QMM_T_FUSED(kernel, g, b, true)      \
-  INSTANTIATE_QMM_T_FUSED(kernel, g, b, false)
+#define INSTANTIATE_QMM_T_FUSED(kernel, name, T, g, b, aligned)                                    \
+  template [[host_name("affine_qmm_t_" #kernel "_" #name "_gs_" #g "_b_" #b "_alN_" #aligned)]]     \
+  [[kernel]] decltype(qmm_t_##kernel<T, g, b, aligned>) qmm_t_##kernel<T, g, b, aligned>;
+#define INSTANTIATE_QMM_T_KERNEL(kernel, name, T, g, b)     \
+  INSTANTIATE_QMM_T_FUSED(kernel, name, T, g, b, true)      \
+  INSTANTIATE_QMM_T_FUSED(kernel, name, T, g, b, false)
 #define INSTANTIATE_QMM_T_ALL(name, T, g, b)          \
-  INSTANTIATE_QMM_T_KERNEL(x2, g, b)         \
-  INSTANTIATE_QMM_T_KERNEL(x3, g, b)         \
-  INSTANTIATE_QMM_T_KERNEL(add, g, b)        \
-  INSTANTIATE_QMM_T_KERNEL(silu_mul, g, b)
+  INSTANTIATE_QMM_T_KERNEL(x2, name, T, g, b)         \
+  INSTANTIATE_QMM_T_KERNEL(x3, name, T, g, b)         \
+  INSTANTIATE_QMM_T_KERNEL(add, name, T, g, b)        \
+  INSTANTIATE_QMM_T_KERNEL(silu_mul, name, T, g, b)
 
-EACH_WIDTH(INSTANTIATE_QMM_T_ALL, float, float)
+EACH_TYPE(INSTANTIATE_QMM_T_ALL)
 
 // place returns the offset, in elements, of number i of a batch.
 inline long place(uint i, constant int* shape, constant long* strides, int ndims) {
@@ -1525,9 +1484,9 @@ EACH_WIDTH(INSTANTIATE_GATHER_QMV, float, float)
 // @witness affine_qmm_t_*_alN_true_* ; K=576 N=128 M=70 ; groups 4 3 1 / 32 2 2 ; ok
 // @witness affine_qmm_t_*_alN_true_* ; K=576 N=100 M=70 ; groups 4 3 1 / 32 2 2 ; refused
 // @witness affine_qmm_t_*_alN_true_* ; K=576 N=33 M=70 ; groups 2 3 1 / 32 2 2 ; refused
-// @witness affine_qmm_t_float_gs_32_*_alN_false_* ; K=32 N=1 M=1 ; groups 1 1 1 / 32 2 2 ; ok
-// @witness affine_qmm_t_float_gs_64_*_alN_false_* ; K=64 N=1 M=1 ; groups 1 1 1 / 32 2 2 ; ok
-// @witness affine_qmm_t_*_alN_false_* ; K=0 N=1 M=1 ; groups 1 1 1 / 32 2 2 ; refused
+// @witness affine_qmm_t_{*_gs_32_*_alN_false_*|add_*_gs_32_b_*_alN_false} ; K=32 N=1 M=1 ; groups 1 1 1 / 32 2 2 ; ok
+// @witness affine_qmm_t_{*_gs_64_*_alN_false_*|add_*_gs_64_b_*_alN_false} ; K=64 N=1 M=1 ; groups 1 1 1 / 32 2 2 ; ok
+// @witness affine_qmm_t_{*_alN_false_*|add_*_gs_*_b_*_alN_false} ; K=0 N=1 M=1 ; groups 1 1 1 / 32 2 2 ; refused
 // @witness affine_qmm_t_*_alN_false_* ; K=64 N=0 M=1 ; groups 0 1 1 / 32 2 2 ; refused
 // @witness affine_qmm_t_*_alN_false_* ; K=64 N=1 M=0 ; groups 1 0 1 / 32 2 2 ; refused
 //
@@ -1562,23 +1521,23 @@ EACH_WIDTH(INSTANTIATE_GATHER_QMV, float, float)
 // @witness affine_qmv_fast_x2_{|b}float*_gs_*_b_* ; in_vec_size=512 n0=8 n1=512 inplace=y1,x ; groups 1 65 1 / 32 2 1 ; refused
 // @witness affine_qmv_fast_x2_{|b}float*_gs_32_b_* ; in_vec_size=512 n0=8 n1=16 inplace=y1,{scales|biases}0 ; groups 8 3 1 / 32 2 1 ; refused
 // @witness affine_qmv_fast_x2_{|b}float*_gs_32_b_* ; in_vec_size=512 n0=8 n1=16 inplace=y1,{scales|biases}1 ; groups 16 3 1 / 32 2 1 ; refused
-// @witness affine_qmm_t_x2_float_gs_*_b_*_alN_false ; K=192 n0=129 n1=65 M=65 ; groups 2 5 1 / 32 2 2 ; ok
-// @witness affine_qmm_t_x2_float_gs_*_b_*_alN_false ; K=192 n0=129 n1=65 M=65 ; groups 2 6 1 / 32 2 2 ; refused
-// @witness affine_qmm_t_x2_float_gs_*_b_*_alN_true ; K=192 n0=128 n1=64 M=70 ; groups 2 3 1 / 32 2 2 ; ok
-// @witness affine_qmm_t_x2_float_gs_*_b_*_alN_true ; K=192 n0=100 n1=128 M=70 ; groups 2 4 1 / 32 2 2 ; refused
-// @witness affine_qmm_t_x2_float_gs_*_b_*_alN_true ; K=192 n0=33 n1=128 M=70 ; groups 2 3 1 / 32 2 2 ; refused
-// @witness affine_qmm_t_x2_float_gs_*_b_*_alN_true ; K=192 n0=128 n1=100 M=70 ; groups 2 4 1 / 32 2 2 ; refused
-// @witness affine_qmm_t_x2_float_gs_*_b_*_alN_true ; K=192 n0=128 n1=33 M=70 ; groups 2 3 1 / 32 2 2 ; refused
-// @witness affine_qmm_t_x2_float_gs_32_b_*_alN_false ; K=32 n0=1 n1=1 M=1 ; groups 1 2 1 / 32 2 2 ; ok
-// @witness affine_qmm_t_x2_float_gs_64_b_*_alN_false ; K=64 n0=1 n1=1 M=1 ; groups 1 2 1 / 32 2 2 ; ok
-// @witness affine_qmm_t_x2_float_gs_64_b_*_alN_false ; K=96 n0=1 n1=1 M=1 ; groups 1 2 1 / 32 2 2 ; refused
-// @witness affine_qmm_t_x2_float_gs_*_b_*_alN_false ; K=0 n0=1 n1=1 M=1 ; groups 1 2 1 / 32 2 2 ; refused
-// @witness affine_qmm_t_x2_float_gs_*_b_*_alN_false ; K=64 n0=0 n1=1 M=1 ; groups 1 1 1 / 32 2 2 ; refused
-// @witness affine_qmm_t_x2_float_gs_*_b_*_alN_false ; K=64 n0=1 n1=0 M=1 ; groups 1 1 1 / 32 2 2 ; refused
-// @witness affine_qmm_t_x2_float_gs_*_b_*_alN_false ; K=64 n0=1 n1=1 M=0 ; groups 0 2 1 / 32 2 2 ; refused
-// @witness affine_qmm_t_x2_float_gs_32_b_*_alN_false ; K=32 n0=32 n1=1 M=1 inplace=y0,x ; groups 1 2 1 / 32 2 2 ; refused
-// @witness affine_qmm_t_x2_float_gs_32_b_*_alN_false ; K=32 n0=1 n1=1 M=1 inplace=y{0|1},{scales|biases}{0|1} ; groups 1 2 1 / 32 2 2 ; refused
-// @witness affine_qmm_t_x2_float_gs_32_b_*_alN_false ; K=32 n0=1 n1=32 M=1 inplace=y1,x ; groups 1 2 1 / 32 2 2 ; refused
+// @witness affine_qmm_t_x2_*_gs_*_b_*_alN_false ; K=192 n0=129 n1=65 M=65 ; groups 2 5 1 / 32 2 2 ; ok
+// @witness affine_qmm_t_x2_*_gs_*_b_*_alN_false ; K=192 n0=129 n1=65 M=65 ; groups 2 6 1 / 32 2 2 ; refused
+// @witness affine_qmm_t_x2_*_gs_*_b_*_alN_true ; K=192 n0=128 n1=64 M=70 ; groups 2 3 1 / 32 2 2 ; ok
+// @witness affine_qmm_t_x2_*_gs_*_b_*_alN_true ; K=192 n0=100 n1=128 M=70 ; groups 2 4 1 / 32 2 2 ; refused
+// @witness affine_qmm_t_x2_*_gs_*_b_*_alN_true ; K=192 n0=33 n1=128 M=70 ; groups 2 3 1 / 32 2 2 ; refused
+// @witness affine_qmm_t_x2_*_gs_*_b_*_alN_true ; K=192 n0=128 n1=100 M=70 ; groups 2 4 1 / 32 2 2 ; refused
+// @witness affine_qmm_t_x2_*_gs_*_b_*_alN_true ; K=192 n0=128 n1=33 M=70 ; groups 2 3 1 / 32 2 2 ; refused
+// @witness affine_qmm_t_x2_*_gs_32_b_*_alN_false ; K=32 n0=1 n1=1 M=1 ; groups 1 2 1 / 32 2 2 ; ok
+// @witness affine_qmm_t_x2_*_gs_64_b_*_alN_false ; K=64 n0=1 n1=1 M=1 ; groups 1 2 1 / 32 2 2 ; ok
+// @witness affine_qmm_t_x2_*_gs_64_b_*_alN_false ; K=96 n0=1 n1=1 M=1 ; groups 1 2 1 / 32 2 2 ; refused
+// @witness affine_qmm_t_x2_*_gs_*_b_*_alN_false ; K=0 n0=1 n1=1 M=1 ; groups 1 2 1 / 32 2 2 ; refused
+// @witness affine_qmm_t_x2_*_gs_*_b_*_alN_false ; K=64 n0=0 n1=1 M=1 ; groups 1 1 1 / 32 2 2 ; refused
+// @witness affine_qmm_t_x2_*_gs_*_b_*_alN_false ; K=64 n0=1 n1=0 M=1 ; groups 1 1 1 / 32 2 2 ; refused
+// @witness affine_qmm_t_x2_*_gs_*_b_*_alN_false ; K=64 n0=1 n1=1 M=0 ; groups 0 2 1 / 32 2 2 ; refused
+// @witness affine_qmm_t_x2_*_gs_32_b_*_alN_false ; K=32 n0=32 n1=1 M=1 inplace=y0,x ; groups 1 2 1 / 32 2 2 ; refused
+// @witness affine_qmm_t_x2_*_gs_32_b_*_alN_false ; K=32 n0=1 n1=1 M=1 inplace=y{0|1},{scales|biases}{0|1} ; groups 1 2 1 / 32 2 2 ; refused
+// @witness affine_qmm_t_x2_*_gs_32_b_*_alN_false ; K=32 n0=1 n1=32 M=1 inplace=y1,x ; groups 1 2 1 / 32 2 2 ; refused
 // @witness affine_qmv_x3_{|b}float*_gs_*_b_* ; in_vec_size=192 n0=153 n1=117 n2=69 ; groups 2 44 1 / 32 2 1 ; ok
 // @witness affine_qmv_x3_{|b}float*_gs_*_b_* ; in_vec_size=192 n0=153 n1=117 n2=69 ; threads 64 88 1 / 32 2 1 ; ok
 // @witness affine_qmv_x3_{|b}float*_gs_*_b_* ; in_vec_size=192 n0=153 n1=117 n2=69 ; groups 2 45 1 / 32 2 1 ; refused
@@ -1614,27 +1573,27 @@ EACH_WIDTH(INSTANTIATE_GATHER_QMV, float, float)
 // @witness affine_qmv_fast_x3_{|b}float*_gs_*_b_* ; in_vec_size=512 n0=8 n1=8 n2=512 inplace=y2,x ; groups 1 66 1 / 32 2 1 ; refused
 // @witness affine_qmv_fast_x3_{|b}float*_gs_32_b_* ; in_vec_size=512 n0=8 n1=8 n2=16 inplace=y2,{scales|biases}{0|1} ; groups 8 4 1 / 32 2 1 ; refused
 // @witness affine_qmv_fast_x3_{|b}float*_gs_32_b_* ; in_vec_size=512 n0=8 n1=8 n2=16 inplace=y2,{scales|biases}2 ; groups 16 4 1 / 32 2 1 ; refused
-// @witness affine_qmm_t_x3_float_gs_*_b_*_alN_false ; K=192 n0=129 n1=65 n2=65 M=65 ; groups 2 7 1 / 32 2 2 ; ok
-// @witness affine_qmm_t_x3_float_gs_*_b_*_alN_false ; K=192 n0=129 n1=65 n2=65 M=65 ; groups 2 8 1 / 32 2 2 ; refused
-// @witness affine_qmm_t_x3_float_gs_*_b_*_alN_true ; K=192 n0=128 n1=64 n2=96 M=70 ; groups 2 5 1 / 32 2 2 ; ok
-// @witness affine_qmm_t_x3_float_gs_*_b_*_alN_true ; K=192 n0=100 n1=128 n2=128 M=70 ; groups 2 6 1 / 32 2 2 ; refused
-// @witness affine_qmm_t_x3_float_gs_*_b_*_alN_true ; K=192 n0=33 n1=128 n2=128 M=70 ; groups 2 5 1 / 32 2 2 ; refused
-// @witness affine_qmm_t_x3_float_gs_*_b_*_alN_true ; K=192 n0=128 n1=100 n2=128 M=70 ; groups 2 6 1 / 32 2 2 ; refused
-// @witness affine_qmm_t_x3_float_gs_*_b_*_alN_true ; K=192 n0=128 n1=33 n2=128 M=70 ; groups 2 5 1 / 32 2 2 ; refused
-// @witness affine_qmm_t_x3_float_gs_*_b_*_alN_true ; K=192 n0=128 n1=128 n2=100 M=70 ; groups 2 6 1 / 32 2 2 ; refused
-// @witness affine_qmm_t_x3_float_gs_*_b_*_alN_true ; K=192 n0=128 n1=128 n2=33 M=70 ; groups 2 5 1 / 32 2 2 ; refused
-// @witness affine_qmm_t_x3_float_gs_32_b_*_alN_false ; K=32 n0=1 n1=1 n2=1 M=1 ; groups 1 3 1 / 32 2 2 ; ok
-// @witness affine_qmm_t_x3_float_gs_64_b_*_alN_false ; K=64 n0=1 n1=1 n2=1 M=1 ; groups 1 3 1 / 32 2 2 ; ok
-// @witness affine_qmm_t_x3_float_gs_64_b_*_alN_false ; K=96 n0=1 n1=1 n2=1 M=1 ; groups 1 3 1 / 32 2 2 ; refused
-// @witness affine_qmm_t_x3_float_gs_*_b_*_alN_false ; K=0 n0=1 n1=1 n2=1 M=1 ; groups 1 3 1 / 32 2 2 ; refused
-// @witness affine_qmm_t_x3_float_gs_*_b_*_alN_false ; K=64 n0=0 n1=1 n2=1 M=1 ; groups 1 2 1 / 32 2 2 ; refused
-// @witness affine_qmm_t_x3_float_gs_*_b_*_alN_false ; K=64 n0=1 n1=0 n2=1 M=1 ; groups 1 2 1 / 32 2 2 ; refused
-// @witness affine_qmm_t_x3_float_gs_*_b_*_alN_false ; K=64 n0=1 n1=1 n2=0 M=1 ; groups 1 2 1 / 32 2 2 ; refused
-// @witness affine_qmm_t_x3_float_gs_*_b_*_alN_false ; K=64 n0=1 n1=1 n2=1 M=0 ; groups 0 3 1 / 32 2 2 ; refused
-// @witness affine_qmm_t_x3_float_gs_32_b_*_alN_false ; K=32 n0=32 n1=1 n2=1 M=1 inplace=y0,x ; groups 1 3 1 / 32 2 2 ; refused
-// @witness affine_qmm_t_x3_float_gs_32_b_*_alN_false ; K=32 n0=1 n1=1 n2=1 M=1 inplace=y{0|1|2},{scales|biases}{0|1|2} ; groups 1 3 1 / 32 2 2 ; refused
-// @witness affine_qmm_t_x3_float_gs_32_b_*_alN_false ; K=32 n0=1 n1=32 n2=1 M=1 inplace=y1,x ; groups 1 3 1 / 32 2 2 ; refused
-// @witness affine_qmm_t_x3_float_gs_32_b_*_alN_false ; K=32 n0=1 n1=1 n2=32 M=1 inplace=y2,x ; groups 1 3 1 / 32 2 2 ; refused
+// @witness affine_qmm_t_x3_*_gs_*_b_*_alN_false ; K=192 n0=129 n1=65 n2=65 M=65 ; groups 2 7 1 / 32 2 2 ; ok
+// @witness affine_qmm_t_x3_*_gs_*_b_*_alN_false ; K=192 n0=129 n1=65 n2=65 M=65 ; groups 2 8 1 / 32 2 2 ; refused
+// @witness affine_qmm_t_x3_*_gs_*_b_*_alN_true ; K=192 n0=128 n1=64 n2=96 M=70 ; groups 2 5 1 / 32 2 2 ; ok
+// @witness affine_qmm_t_x3_*_gs_*_b_*_alN_true ; K=192 n0=100 n1=128 n2=128 M=70 ; groups 2 6 1 / 32 2 2 ; refused
+// @witness affine_qmm_t_x3_*_gs_*_b_*_alN_true ; K=192 n0=33 n1=128 n2=128 M=70 ; groups 2 5 1 / 32 2 2 ; refused
+// @witness affine_qmm_t_x3_*_gs_*_b_*_alN_true ; K=192 n0=128 n1=100 n2=128 M=70 ; groups 2 6 1 / 32 2 2 ; refused
+// @witness affine_qmm_t_x3_*_gs_*_b_*_alN_true ; K=192 n0=128 n1=33 n2=128 M=70 ; groups 2 5 1 / 32 2 2 ; refused
+// @witness affine_qmm_t_x3_*_gs_*_b_*_alN_true ; K=192 n0=128 n1=128 n2=100 M=70 ; groups 2 6 1 / 32 2 2 ; refused
+// @witness affine_qmm_t_x3_*_gs_*_b_*_alN_true ; K=192 n0=128 n1=128 n2=33 M=70 ; groups 2 5 1 / 32 2 2 ; refused
+// @witness affine_qmm_t_x3_*_gs_32_b_*_alN_false ; K=32 n0=1 n1=1 n2=1 M=1 ; groups 1 3 1 / 32 2 2 ; ok
+// @witness affine_qmm_t_x3_*_gs_64_b_*_alN_false ; K=64 n0=1 n1=1 n2=1 M=1 ; groups 1 3 1 / 32 2 2 ; ok
+// @witness affine_qmm_t_x3_*_gs_64_b_*_alN_false ; K=96 n0=1 n1=1 n2=1 M=1 ; groups 1 3 1 / 32 2 2 ; refused
+// @witness affine_qmm_t_x3_*_gs_*_b_*_alN_false ; K=0 n0=1 n1=1 n2=1 M=1 ; groups 1 3 1 / 32 2 2 ; refused
+// @witness affine_qmm_t_x3_*_gs_*_b_*_alN_false ; K=64 n0=0 n1=1 n2=1 M=1 ; groups 1 2 1 / 32 2 2 ; refused
+// @witness affine_qmm_t_x3_*_gs_*_b_*_alN_false ; K=64 n0=1 n1=0 n2=1 M=1 ; groups 1 2 1 / 32 2 2 ; refused
+// @witness affine_qmm_t_x3_*_gs_*_b_*_alN_false ; K=64 n0=1 n1=1 n2=0 M=1 ; groups 1 2 1 / 32 2 2 ; refused
+// @witness affine_qmm_t_x3_*_gs_*_b_*_alN_false ; K=64 n0=1 n1=1 n2=1 M=0 ; groups 0 3 1 / 32 2 2 ; refused
+// @witness affine_qmm_t_x3_*_gs_32_b_*_alN_false ; K=32 n0=32 n1=1 n2=1 M=1 inplace=y0,x ; groups 1 3 1 / 32 2 2 ; refused
+// @witness affine_qmm_t_x3_*_gs_32_b_*_alN_false ; K=32 n0=1 n1=1 n2=1 M=1 inplace=y{0|1|2},{scales|biases}{0|1|2} ; groups 1 3 1 / 32 2 2 ; refused
+// @witness affine_qmm_t_x3_*_gs_32_b_*_alN_false ; K=32 n0=1 n1=32 n2=1 M=1 inplace=y1,x ; groups 1 3 1 / 32 2 2 ; refused
+// @witness affine_qmm_t_x3_*_gs_32_b_*_alN_false ; K=32 n0=1 n1=1 n2=32 M=1 inplace=y2,x ; groups 1 3 1 / 32 2 2 ; refused
 // @witness affine_qmv_add_{|b}float*_gs_*_b_* ; in_vec_size=192 out_vec_size=153 ; groups 2 20 1 / 32 4 1 ; ok
 // @witness affine_qmv_add_{|b}float*_gs_*_b_* ; in_vec_size=192 out_vec_size=153 ; threads 64 80 1 / 32 4 1 ; ok
 // @witness affine_qmv_add_{|b}float*_gs_*_b_* ; in_vec_size=192 out_vec_size=153 ; groups 2 21 1 / 32 4 1 ; refused
@@ -1665,20 +1624,17 @@ EACH_WIDTH(INSTANTIATE_GATHER_QMV, float, float)
 // @witness affine_qmv_fast_add_{|b}float*_gs_*_b_* ; in_vec_size=512 out_vec_size=512 inplace=y,x ; groups 1 64 1 / 32 4 1 ; refused
 // @witness affine_qmv_add_{|b}float*_gs_32_b_* ; in_vec_size=32 out_vec_size=1 inplace=y,{scales|biases} ; groups 1 1 1 / 32 4 1 ; refused
 // @witness affine_qmv_fast_add_{|b}float*_gs_32_b_* ; in_vec_size=512 out_vec_size=16 inplace=y,{scales|biases} ; groups 16 2 1 / 32 4 1 ; refused
-// @witness affine_qmm_t_add_float_gs_*_b_*_alN_false ; K=192 N=129 M=65 ; groups 2 3 1 / 32 2 2 ; ok
-// @witness affine_qmm_t_add_float_gs_*_b_*_alN_false ; K=192 N=129 M=65 ; groups 2 4 1 / 32 2 2 ; refused
-// @witness affine_qmm_t_add_float_gs_*_b_*_alN_true ; K=192 N=128 M=70 ; groups 2 2 1 / 32 2 2 ; ok
-// @witness affine_qmm_t_add_float_gs_*_b_*_alN_true ; K=192 N=100 M=70 ; groups 2 2 1 / 32 2 2 ; refused
-// @witness affine_qmm_t_add_float_gs_*_b_*_alN_true ; K=192 N=33 M=70 ; groups 2 1 1 / 32 2 2 ; refused
-// @witness affine_qmm_t_add_float_gs_32_b_*_alN_false ; K=32 N=1 M=1 ; groups 1 1 1 / 32 2 2 ; ok
-// @witness affine_qmm_t_add_float_gs_64_b_*_alN_false ; K=64 N=1 M=1 ; groups 1 1 1 / 32 2 2 ; ok
-// @witness affine_qmm_t_add_float_gs_64_b_*_alN_false ; K=96 N=1 M=1 ; groups 1 1 1 / 32 2 2 ; refused
-// @witness affine_qmm_t_add_float_gs_*_b_*_alN_false ; K=0 N=1 M=1 ; groups 1 1 1 / 32 2 2 ; refused
-// @witness affine_qmm_t_add_float_gs_*_b_*_alN_false ; K=64 N=0 M=1 ; groups 1 0 1 / 32 2 2 ; refused
-// @witness affine_qmm_t_add_float_gs_*_b_*_alN_false ; K=64 N=1 M=0 ; groups 0 1 1 / 32 2 2 ; refused
-// @witness affine_qmm_t_add_float_gs_*_b_*_alN_false ; K=192 N=129 M=65 inplace=y,r ; groups 2 3 1 / 32 2 2 ; ok
-// @witness affine_qmm_t_add_float_gs_32_b_*_alN_false ; K=32 N=32 M=1 inplace=y,x ; groups 1 1 1 / 32 2 2 ; refused
-// @witness affine_qmm_t_add_float_gs_32_b_*_alN_false ; K=32 N=1 M=1 inplace=y,{scales|biases} ; groups 1 1 1 / 32 2 2 ; refused
+// @witness affine_qmm_t_add_*_gs_*_b_*_alN_false ; K=192 N=129 M=65 ; groups 2 3 1 / 32 2 2 ; ok
+// @witness affine_qmm_t_add_*_gs_*_b_*_alN_false ; K=192 N=129 M=65 ; groups 2 4 1 / 32 2 2 ; refused
+// @witness affine_qmm_t_add_*_gs_*_b_*_alN_true ; K=192 N=128 M=70 ; groups 2 2 1 / 32 2 2 ; ok
+// @witness affine_qmm_t_add_*_gs_*_b_*_alN_true ; K=192 N=100 M=70 ; groups 2 2 1 / 32 2 2 ; refused
+// @witness affine_qmm_t_add_*_gs_*_b_*_alN_true ; K=192 N=33 M=70 ; groups 2 1 1 / 32 2 2 ; refused
+// @witness affine_qmm_t_{add|silu_mul}_*_gs_64_b_*_alN_false ; K=96 N=1 M=1 ; groups 1 1 1 / 32 2 2 ; refused
+// @witness affine_qmm_t_{add|silu_mul}_*_gs_*_b_*_alN_false ; K=64 N=0 M=1 ; groups 1 0 1 / 32 2 2 ; refused
+// @witness affine_qmm_t_{add|silu_mul}_*_gs_*_b_*_alN_false ; K=64 N=1 M=0 ; groups 0 1 1 / 32 2 2 ; refused
+// @witness affine_qmm_t_add_*_gs_*_b_*_alN_false ; K=192 N=129 M=65 inplace=y,r ; groups 2 3 1 / 32 2 2 ; ok
+// @witness affine_qmm_t_{add|silu_mul}_*_gs_32_b_*_alN_false ; K=32 N=32 M=1 inplace=y,x ; groups 1 1 1 / 32 2 2 ; refused
+// @witness affine_qmm_t_add_*_gs_32_b_*_alN_false ; K=32 N=1 M=1 inplace=y,{scales|biases} ; groups 1 1 1 / 32 2 2 ; refused
 // @witness affine_qmv_silu_mul_{|b}float*_gs_*_b_* ; in_vec_size=192 out_vec_size=153 ; groups 2 20 1 / 32 2 1 ; ok
 // @witness affine_qmv_silu_mul_{|b}float*_gs_*_b_* ; in_vec_size=192 out_vec_size=153 ; threads 64 40 1 / 32 2 1 ; ok
 // @witness affine_qmv_silu_mul_{|b}float*_gs_*_b_* ; in_vec_size=192 out_vec_size=153 ; groups 2 21 1 / 32 2 1 ; refused
@@ -1699,19 +1655,15 @@ EACH_WIDTH(INSTANTIATE_GATHER_QMV, float, float)
 // @witness affine_qmv_fast_silu_mul_{|b}float*_gs_*_b_* ; in_vec_size=512 out_vec_size=512 inplace=y,x ; groups 1 64 1 / 32 2 1 ; refused
 // @witness affine_qmv_silu_mul_{|b}float*_gs_32_b_* ; in_vec_size=32 out_vec_size=1 inplace=y,{scales|biases}_{gate|up} ; groups 1 1 1 / 32 2 1 ; refused
 // @witness affine_qmv_fast_silu_mul_{|b}float*_gs_32_b_* ; in_vec_size=512 out_vec_size=16 inplace=y,{scales|biases}_{gate|up} ; groups 16 2 1 / 32 2 1 ; refused
-// @witness affine_qmm_t_silu_mul_float_gs_*_b_*_alN_false ; K=192 N=97 M=65 ; groups 2 4 1 / 32 2 2 ; ok
-// @witness affine_qmm_t_silu_mul_float_gs_*_b_*_alN_false ; K=192 N=97 M=65 ; groups 2 5 1 / 32 2 2 ; refused
-// @witness affine_qmm_t_silu_mul_float_gs_*_b_*_alN_true ; K=192 N=128 M=70 ; groups 2 4 1 / 32 2 2 ; ok
-// @witness affine_qmm_t_silu_mul_float_gs_*_b_*_alN_true ; K=192 N=100 M=70 ; groups 2 4 1 / 32 2 2 ; refused
-// @witness affine_qmm_t_silu_mul_float_gs_*_b_*_alN_true ; K=192 N=33 M=70 ; groups 2 2 1 / 32 2 2 ; refused
-// @witness affine_qmm_t_silu_mul_float_gs_32_b_*_alN_false ; K=32 N=1 M=1 ; groups 1 1 1 / 32 2 2 ; ok
-// @witness affine_qmm_t_silu_mul_float_gs_64_b_*_alN_false ; K=64 N=1 M=1 ; groups 1 1 1 / 32 2 2 ; ok
-// @witness affine_qmm_t_silu_mul_float_gs_64_b_*_alN_false ; K=96 N=1 M=1 ; groups 1 1 1 / 32 2 2 ; refused
-// @witness affine_qmm_t_silu_mul_float_gs_*_b_*_alN_false ; K=0 N=1 M=1 ; groups 1 1 1 / 32 2 2 ; refused
-// @witness affine_qmm_t_silu_mul_float_gs_*_b_*_alN_false ; K=64 N=0 M=1 ; groups 1 0 1 / 32 2 2 ; refused
-// @witness affine_qmm_t_silu_mul_float_gs_*_b_*_alN_false ; K=64 N=1 M=0 ; groups 0 1 1 / 32 2 2 ; refused
-// @witness affine_qmm_t_silu_mul_float_gs_32_b_*_alN_false ; K=32 N=32 M=1 inplace=y,x ; groups 1 1 1 / 32 2 2 ; refused
-// @witness affine_qmm_t_silu_mul_float_gs_32_b_*_alN_false ; K=32 N=1 M=1 inplace=y,{scales|biases}_{gate|up} ; groups 1 1 1 / 32 2 2 ; refused
+// @witness affine_qmm_t_silu_mul_*_gs_*_b_*_alN_false ; K=192 N=97 M=65 ; groups 2 4 1 / 32 2 2 ; ok
+// @witness affine_qmm_t_silu_mul_*_gs_*_b_*_alN_false ; K=192 N=97 M=65 ; groups 2 5 1 / 32 2 2 ; refused
+// @witness affine_qmm_t_silu_mul_*_gs_*_b_*_alN_true ; K=192 N=128 M=70 ; groups 2 4 1 / 32 2 2 ; ok
+// @witness affine_qmm_t_silu_mul_*_gs_*_b_*_alN_true ; K=192 N=100 M=70 ; groups 2 4 1 / 32 2 2 ; refused
+// @witness affine_qmm_t_silu_mul_*_gs_*_b_*_alN_true ; K=192 N=33 M=70 ; groups 2 2 1 / 32 2 2 ; refused
+// @witness affine_qmm_t_silu_mul_*_gs_32_b_*_alN_false ; K=32 N=1 M=1 ; groups 1 1 1 / 32 2 2 ; ok
+// @witness affine_qmm_t_silu_mul_*_gs_64_b_*_alN_false ; K=64 N=1 M=1 ; groups 1 1 1 / 32 2 2 ; ok
+// @witness affine_qmm_t_silu_mul_*_gs_*_b_*_alN_false ; K=0 N=1 M=1 ; groups 1 1 1 / 32 2 2 ; refused
+// @witness affine_qmm_t_silu_mul_*_gs_32_b_*_alN_false ; K=32 N=1 M=1 inplace=y,{scales|biases}_{gate|up} ; groups 1 1 1 / 32 2 2 ; refused
 //
 // Products with matrices picked from a stack: one threadgroup 8 outputs of a product.
 //

@@ -268,46 +268,26 @@ template [[host_name("col_sum_looped_bfloat16")]] [[kernel]] decltype(col_reduce
 // Sums of columns: 128 columns a threadgroup for few rows, else 32. MLX binds what says
 // that there is no other dimension.
 //
-// @witness col_reduce_small_1_reduce_sumfloat32 ; reduction_size=5 reduction_stride=576 reduce_strides=576 non_col_reductions=1 ; groups 5 1 1 / 32 5 1 ; ok
-// @witness col_sum_small_*float16 ; reduction_size=5 reduction_stride=576 reduce_strides=576 non_col_reductions=1 ; groups 5 1 1 / 32 5 1 ; ok
-// @witness col_reduce_small_1_reduce_sumfloat32 ; reduction_size=31 reduction_stride=10 reduce_strides=10 non_col_reductions=1 ; groups 1 1 1 / 3 8 1 ; ok
-// @witness col_sum_small_*float16 ; reduction_size=31 reduction_stride=10 reduce_strides=10 non_col_reductions=1 ; groups 1 1 1 / 3 8 1 ; ok
-// @witness col_reduce_small_1_reduce_sumfloat32 ; reduction_size=9 reduction_stride=128 reduce_strides=200 non_col_reductions=1 ; groups 1 1 1 / 32 8 1 ; ok
-// @witness col_sum_small_*float16 ; reduction_size=9 reduction_stride=128 reduce_strides=200 non_col_reductions=1 ; groups 1 1 1 / 32 8 1 ; ok
-// @witness col_reduce_small_1_reduce_sumfloat32 ; reduction_size=9 reduction_stride=129 reduce_strides=129 non_col_reductions=1 ; groups 2 1 1 / 32 8 1 ; ok
-// @witness col_sum_small_*float16 ; reduction_size=9 reduction_stride=129 reduce_strides=129 non_col_reductions=1 ; groups 2 1 1 / 32 8 1 ; ok
-// @witness col_reduce_small_1_reduce_sumfloat32 ; reduction_size=1 reduction_stride=1 reduce_strides=1 non_col_reductions=1 ; groups 1 1 1 / 1 1 1 ; ok
-// @witness col_sum_small_*float16 ; reduction_size=1 reduction_stride=1 reduce_strides=1 non_col_reductions=1 ; groups 1 1 1 / 1 1 1 ; ok
-// @witness col_reduce_small_1_reduce_sumfloat32 ; reduction_size=9 reduction_stride=132 reduce_strides=132 non_col_reductions=1 ; groups 2 1 1 / 33 8 1 ; refused
-// @witness col_sum_small_*float16 ; reduction_size=9 reduction_stride=132 reduce_strides=132 non_col_reductions=1 ; groups 2 1 1 / 33 8 1 ; refused
-// @witness col_reduce_small_1_reduce_sumfloat32 ; reduction_size=9 reduction_stride=132 reduce_strides=132 non_col_reductions=1 ; groups 2 1 1 / 32 9 1 ; refused
-// @witness col_sum_small_*float16 ; reduction_size=9 reduction_stride=132 reduce_strides=132 non_col_reductions=1 ; groups 2 1 1 / 32 9 1 ; refused
-// @witness col_reduce_small_1_reduce_sumfloat32 ; reduction_size=0 reduction_stride=132 reduce_strides=132 non_col_reductions=1 ; groups 2 1 1 / 32 0 1 ; refused
-// @witness col_sum_small_*float16 ; reduction_size=0 reduction_stride=132 reduce_strides=132 non_col_reductions=1 ; groups 2 1 1 / 32 0 1 ; refused
-// @witness col_reduce_small_1_reduce_sumfloat32 ; reduction_size=9 reduction_stride=0 reduce_strides=0 non_col_reductions=1 ; groups 0 1 1 / 0 8 1 ; refused
-// @witness col_sum_small_*float16 ; reduction_size=9 reduction_stride=0 reduce_strides=0 non_col_reductions=1 ; groups 0 1 1 / 0 8 1 ; refused
-// @witness col_reduce_small_1_reduce_sumfloat32 ; reduction_size=9 reduction_stride=132 reduce_strides=132 non_col_reductions=2 ; groups 2 1 1 / 32 8 1 ; refused
-// @witness col_sum_small_*float16 ; reduction_size=9 reduction_stride=132 reduce_strides=132 non_col_reductions=2 ; groups 2 1 1 / 32 8 1 ; refused
-// @witness col_reduce_small_1_reduce_sumfloat32 ; ndim=1 shape=1 reduction_size=9 reduction_stride=132 reduce_strides=132 non_col_reductions=1 ; groups 2 1 1 / 32 8 1 ; refused
-// @witness col_sum_small_*float16 ; ndim=1 shape=1 reduction_size=9 reduction_stride=132 reduce_strides=132 non_col_reductions=1 ; groups 2 1 1 / 32 8 1 ; refused
-// @witness col_reduce_looped_1_32_32_reduce_sumfloat32 ; reduction_size=100 reduction_stride=576 reduce_strides=576 non_col_reductions=1 ; threads 4608 1 1 / 256 1 1 ; ok
-// @witness col_sum_looped_*float16 ; reduction_size=100 reduction_stride=576 reduce_strides=576 non_col_reductions=1 ; threads 4608 1 1 / 256 1 1 ; ok
-// @witness col_reduce_looped_1_32_32_reduce_sumfloat32 ; reduction_size=32 reduction_stride=33 reduce_strides=40 non_col_reductions=1 ; threads 512 1 1 / 256 1 1 ; ok
-// @witness col_sum_looped_*float16 ; reduction_size=32 reduction_stride=33 reduce_strides=40 non_col_reductions=1 ; threads 512 1 1 / 256 1 1 ; ok
-// @witness col_reduce_looped_1_32_32_reduce_sumfloat32 ; reduction_size=1 reduction_stride=1 reduce_strides=1 non_col_reductions=1 ; groups 1 1 1 / 256 1 1 ; ok
-// @witness col_sum_looped_*float16 ; reduction_size=1 reduction_stride=1 reduce_strides=1 non_col_reductions=1 ; groups 1 1 1 / 256 1 1 ; ok
-// @witness col_reduce_looped_1_32_32_reduce_sumfloat32 ; reduction_size=0 reduction_stride=33 reduce_strides=33 non_col_reductions=1 ; groups 2 1 1 / 256 1 1 ; refused
-// @witness col_sum_looped_*float16 ; reduction_size=0 reduction_stride=33 reduce_strides=33 non_col_reductions=1 ; groups 2 1 1 / 256 1 1 ; refused
-// @witness col_reduce_looped_1_32_32_reduce_sumfloat32 ; reduction_size=9 reduction_stride=0 reduce_strides=0 non_col_reductions=1 ; groups 0 1 1 / 256 1 1 ; refused
-// @witness col_sum_looped_*float16 ; reduction_size=9 reduction_stride=0 reduce_strides=0 non_col_reductions=1 ; groups 0 1 1 / 256 1 1 ; refused
-// @witness col_reduce_looped_1_32_32_reduce_sumfloat32 ; reduction_size=9 reduction_stride=33 reduce_strides=33 non_col_reductions=2 ; groups 2 1 1 / 256 1 1 ; refused
-// @witness col_sum_looped_*float16 ; reduction_size=9 reduction_stride=33 reduce_strides=33 non_col_reductions=2 ; groups 2 1 1 / 256 1 1 ; refused
-// @witness col_reduce_looped_1_32_32_reduce_sumfloat32 ; column_offset=32 reduction_size=9 reduction_stride=33 reduce_strides=33 non_col_reductions=1 ; groups 2 1 1 / 256 1 1 ; refused
-// @witness col_sum_looped_*float16 ; column_offset=32 reduction_size=9 reduction_stride=33 reduce_strides=33 non_col_reductions=1 ; groups 2 1 1 / 256 1 1 ; refused
-// @witness col_reduce_looped_1_32_32_reduce_sumfloat32 ; ndim=1 shape=1 reduction_size=9 reduction_stride=33 reduce_strides=33 non_col_reductions=1 ; groups 2 1 1 / 256 1 1 ; refused
-// @witness col_sum_looped_*float16 ; ndim=1 shape=1 reduction_size=9 reduction_stride=33 reduce_strides=33 non_col_reductions=1 ; groups 2 1 1 / 256 1 1 ; refused
-// @witness col_reduce_looped_1_32_32_reduce_sumfloat32 ; reduction_size=9 reduction_stride=33 reduce_strides=33 non_col_reductions=1 ; groups 2 1 1 / 128 1 1 ; refused
-// @witness col_sum_looped_*float16 ; reduction_size=9 reduction_stride=33 reduce_strides=33 non_col_reductions=1 ; groups 2 1 1 / 128 1 1 ; refused
+// @witness col_{reduce_small_1_reduce_sumfloat32|sum_small_*float16} ; reduction_size=5 reduction_stride=576 reduce_strides=576 non_col_reductions=1 ; groups 5 1 1 / 32 5 1 ; ok
+// @witness col_{reduce_small_1_reduce_sumfloat32|sum_small_*float16} ; reduction_size=31 reduction_stride=10 reduce_strides=10 non_col_reductions=1 ; groups 1 1 1 / 3 8 1 ; ok
+// @witness col_{reduce_small_1_reduce_sumfloat32|sum_small_*float16} ; reduction_size=9 reduction_stride=128 reduce_strides=200 non_col_reductions=1 ; groups 1 1 1 / 32 8 1 ; ok
+// @witness col_{reduce_small_1_reduce_sumfloat32|sum_small_*float16} ; reduction_size=9 reduction_stride=129 reduce_strides=129 non_col_reductions=1 ; groups 2 1 1 / 32 8 1 ; ok
+// @witness col_{reduce_small_1_reduce_sumfloat32|sum_small_*float16} ; reduction_size=1 reduction_stride=1 reduce_strides=1 non_col_reductions=1 ; groups 1 1 1 / 1 1 1 ; ok
+// @witness col_{reduce_small_1_reduce_sumfloat32|sum_small_*float16} ; reduction_size=9 reduction_stride=132 reduce_strides=132 non_col_reductions=1 ; groups 2 1 1 / 33 8 1 ; refused
+// @witness col_{reduce_small_1_reduce_sumfloat32|sum_small_*float16} ; reduction_size=9 reduction_stride=132 reduce_strides=132 non_col_reductions=1 ; groups 2 1 1 / 32 9 1 ; refused
+// @witness col_{reduce_small_1_reduce_sumfloat32|sum_small_*float16} ; reduction_size=0 reduction_stride=132 reduce_strides=132 non_col_reductions=1 ; groups 2 1 1 / 32 0 1 ; refused
+// @witness col_{reduce_small_1_reduce_sumfloat32|sum_small_*float16} ; reduction_size=9 reduction_stride=0 reduce_strides=0 non_col_reductions=1 ; groups 0 1 1 / 0 8 1 ; refused
+// @witness col_{reduce_small_1_reduce_sumfloat32|sum_small_*float16} ; reduction_size=9 reduction_stride=132 reduce_strides=132 non_col_reductions=2 ; groups 2 1 1 / 32 8 1 ; refused
+// @witness col_{reduce_small_1_reduce_sumfloat32|sum_small_*float16} ; ndim=1 shape=1 reduction_size=9 reduction_stride=132 reduce_strides=132 non_col_reductions=1 ; groups 2 1 1 / 32 8 1 ; refused
+// @witness col_{reduce_looped_1_32_32_reduce_sumfloat32|sum_looped_*float16} ; reduction_size=100 reduction_stride=576 reduce_strides=576 non_col_reductions=1 ; threads 4608 1 1 / 256 1 1 ; ok
+// @witness col_{reduce_looped_1_32_32_reduce_sumfloat32|sum_looped_*float16} ; reduction_size=32 reduction_stride=33 reduce_strides=40 non_col_reductions=1 ; threads 512 1 1 / 256 1 1 ; ok
+// @witness col_{reduce_looped_1_32_32_reduce_sumfloat32|sum_looped_*float16} ; reduction_size=1 reduction_stride=1 reduce_strides=1 non_col_reductions=1 ; groups 1 1 1 / 256 1 1 ; ok
+// @witness col_{reduce_looped_1_32_32_reduce_sumfloat32|sum_looped_*float16} ; reduction_size=0 reduction_stride=33 reduce_strides=33 non_col_reductions=1 ; groups 2 1 1 / 256 1 1 ; refused
+// @witness col_{reduce_looped_1_32_32_reduce_sumfloat32|sum_looped_*float16} ; reduction_size=9 reduction_stride=0 reduce_strides=0 non_col_reductions=1 ; groups 0 1 1 / 256 1 1 ; refused
+// @witness col_{reduce_looped_1_32_32_reduce_sumfloat32|sum_looped_*float16} ; reduction_size=9 reduction_stride=33 reduce_strides=33 non_col_reductions=2 ; groups 2 1 1 / 256 1 1 ; refused
+// @witness col_{reduce_looped_1_32_32_reduce_sumfloat32|sum_looped_*float16} ; column_offset=32 reduction_size=9 reduction_stride=33 reduce_strides=33 non_col_reductions=1 ; groups 2 1 1 / 256 1 1 ; refused
+// @witness col_{reduce_looped_1_32_32_reduce_sumfloat32|sum_looped_*float16} ; ndim=1 shape=1 reduction_size=9 reduction_stride=33 reduce_strides=33 non_col_reductions=1 ; groups 2 1 1 / 256 1 1 ; refused
+// @witness col_{reduce_looped_1_32_32_reduce_sumfloat32|sum_looped_*float16} ; reduction_size=9 reduction_stride=33 reduce_strides=33 non_col_reductions=1 ; groups 2 1 1 / 128 1 1 ; refused
 //
 // Corruptions of these declarations that are no lies.
 //

@@ -65,7 +65,7 @@ inline void rotate_head(const device T* in, device T* out, float position, uint 
 
 // One position for all heads.
 //
-// @kernel  rope_single_{T:float32=f32}{order:=pairs|=halves}
+// @kernel  rope_single_{T:{floats()}}{order:=pairs|=halves}
 // @mlx
 // @constant 1 forward bool
 // @constant 2 traditional bool
@@ -98,7 +98,7 @@ template <typename T>
 
 // Queries and keys in one dispatch; the keys may go where a cache wants them.
 //
-// @kernel  rope_single_x2_{T:float32=f32}{order:=pairs|=halves}
+// @kernel  rope_single_x2_{T:{floats()}}{order:=pairs|=halves}
 // @constant 1 forward bool
 // @constant 2 traditional bool
 // @each    s = q k
@@ -179,7 +179,7 @@ inline void rotate_heads(
 
 // A sequence of T positions from offset[0] on.
 //
-// @kernel  rope_{T:float32=f32}{order:=pairs|=halves}
+// @kernel  rope_{T:{floats()}}{order:=pairs|=halves}
 // @mlx
 // @constant 1 forward bool
 // @constant 2 traditional bool
@@ -231,7 +231,7 @@ template <typename T>
 // Queries and keys in one dispatch: the groups of key heads follow those of
 // query heads along z.
 //
-// @kernel  rope_x2_{T:float32=f32}{order:=pairs|=halves}
+// @kernel  rope_x2_{T:{floats()}}{order:=pairs|=halves}
 // @constant 1 forward bool
 // @constant 2 traditional bool
 // @each    s = q k
@@ -290,72 +290,75 @@ template <typename T>
   }
 }
 
-template [[host_name("rope_single_float32")]] [[kernel]] decltype(rope_single<float>) rope_single<float>;
-template [[host_name("rope_float32")]] [[kernel]] decltype(rope<float>) rope<float>;
-template [[host_name("rope_single_x2_float32")]] [[kernel]] decltype(rope_single_x2<float>) rope_single_x2<float>;
-template [[host_name("rope_x2_float32")]] [[kernel]] decltype(rope_x2<float>) rope_x2<float>;
+#define INSTANTIATE_ROPE(name, T)                                                                            \
+  template [[host_name("rope_single_" #name)]] [[kernel]] decltype(rope_single<T>) rope_single<T>;           \
+  template [[host_name("rope_" #name)]] [[kernel]] decltype(rope<T>) rope<T>;                                \
+  template [[host_name("rope_single_x2_" #name)]] [[kernel]] decltype(rope_single_x2<T>) rope_single_x2<T>;  \
+  template [[host_name("rope_x2_" #name)]] [[kernel]] decltype(rope_x2<T>) rope_x2<T>;
+
+EACH_FLOAT(INSTANTIATE_ROPE)
 
 // What the tests of declarations compare grids and conditions with (docs/kernels.md, "Witnesses").
 //
 // Rope: a thread a pair, and 4 heads of a position in the second form.
 //
-// @witness rope_single_float32 ; forward@1=1 traditional@2={0|1} offset=17 stride=64 ; threads 32 9 1 / 32 1 1 ; ok
-// @witness rope_single_float32 ; forward@1=1 traditional@2={0|1} stride=64 inplace=out,in ; threads 32 9 1 / 32 1 1 ; ok
-// @witness rope_single_float32 ; forward@1=1 traditional@2={0|1} stride=0 ; threads 32 1 1 / 32 1 1 ; ok
-// @witness rope_single_float32 ; forward@1=1 traditional@2={0|1} stride=63 ; threads 32 2 1 / 32 1 1 ; refused
-// @witness rope_single_float32 ; forward@1=0 traditional@2={0|1} stride=64 ; threads 32 9 1 / 32 1 1 ; refused
-// @witness rope_single_float32 ; forward@1=1 traditional@2=0 stride=64 ; threads 32 9 2 / 32 1 1 ; refused
-// @witness rope_float32 ; forward@1=1 traditional@2={0|1} hs_transpose@3=0 strides=64,576,1 out_strides=64,576,1 n_head=9 ; threads 32 20 3 / 32 4 1 ; ok
-// @witness rope_float32 ; forward@1=1 traditional@2={0|1} strides=64,576,1 out_strides=64,576,1 n_head=9 inplace=out,in ; threads 32 20 3 / 32 4 1 ; ok
-// @witness rope_float32 ; forward@1=1 traditional@2={0|1} strides=64,576,1 out_strides=1280,64,1 n_head=8 ; threads 32 20 2 / 32 4 1 ; ok
-// @witness rope_float32 ; forward@1=1 traditional@2={0|1} strides=64,576,1 out_strides=64,0,1 n_head=8 ; threads 32 1 2 / 32 1 1 ; ok
-// @witness rope_float32 ; forward@1=1 traditional@2={0|1} strides=64,576,1 out_strides=0,64,1 n_head=1 ; threads 32 20 1 / 32 1 1 ; ok
-// @witness rope_float32 ; forward@1=0 traditional@2={0|1} strides=64,576,1 out_strides=64,576,1 n_head=9 ; threads 32 20 3 / 32 4 1 ; refused
-// @witness rope_float32 ; forward@1=1 traditional@2={0|1} hs_transpose@3=1 strides=64,576,1 out_strides=64,576,1 n_head=9 ; threads 32 20 3 / 32 4 1 ; refused
-// @witness rope_float32 ; forward@1=1 traditional@2={0|1} strides=64,576,1 out_strides=128,1152,2 n_head=9 ; threads 32 20 3 / 32 4 1 ; refused
-// @witness rope_float32 ; forward@1=1 traditional@2={0|1} strides=64,576,1 out_strides=64,63,1 n_head=1 ; threads 32 20 1 / 32 4 1 ; refused
-// @witness rope_float32 ; forward@1=1 traditional@2={0|1} strides=64,576,1 out_strides=63,576,1 n_head=9 ; threads 32 1 3 / 32 1 1 ; refused
-// @witness rope_float32 ; forward@1=1 traditional@2={0|1} strides=64,576,1 out_strides=64,575,1 n_head=9 ; threads 32 20 3 / 32 4 1 ; refused
-// @witness rope_float32 ; forward@1=1 traditional@2={0|1} strides=64,576,1 out_strides=1279,64,1 n_head=9 ; threads 32 20 3 / 32 4 1 ; refused
+// @witness rope_single_{|b}float* ; forward@1=1 traditional@2={0|1} offset=17 stride=64 ; threads 32 9 1 / 32 1 1 ; ok
+// @witness rope_single_{|b}float* ; forward@1=1 traditional@2={0|1} stride=64 inplace=out,in ; threads 32 9 1 / 32 1 1 ; ok
+// @witness rope_single_{|b}float* ; forward@1=1 traditional@2={0|1} stride=0 ; threads 32 1 1 / 32 1 1 ; ok
+// @witness rope_single_{|b}float* ; forward@1=1 traditional@2={0|1} stride=63 ; threads 32 2 1 / 32 1 1 ; refused
+// @witness rope_single_{|b}float* ; forward@1=0 traditional@2={0|1} stride=64 ; threads 32 9 1 / 32 1 1 ; refused
+// @witness rope_single_{|b}float* ; forward@1=1 traditional@2=0 stride=64 ; threads 32 9 2 / 32 1 1 ; refused
+// @witness rope_{|b}float* ; forward@1=1 traditional@2={0|1} hs_transpose@3=0 strides=64,576,1 out_strides=64,576,1 n_head=9 ; threads 32 20 3 / 32 4 1 ; ok
+// @witness rope_{|b}float* ; forward@1=1 traditional@2={0|1} strides=64,576,1 out_strides=64,576,1 n_head=9 inplace=out,in ; threads 32 20 3 / 32 4 1 ; ok
+// @witness rope_{|b}float* ; forward@1=1 traditional@2={0|1} strides=64,576,1 out_strides=1280,64,1 n_head=8 ; threads 32 20 2 / 32 4 1 ; ok
+// @witness rope_{|b}float* ; forward@1=1 traditional@2={0|1} strides=64,576,1 out_strides=64,0,1 n_head=8 ; threads 32 1 2 / 32 1 1 ; ok
+// @witness rope_{|b}float* ; forward@1=1 traditional@2={0|1} strides=64,576,1 out_strides=0,64,1 n_head=1 ; threads 32 20 1 / 32 1 1 ; ok
+// @witness rope_{|b}float* ; forward@1=0 traditional@2={0|1} strides=64,576,1 out_strides=64,576,1 n_head=9 ; threads 32 20 3 / 32 4 1 ; refused
+// @witness rope_{|b}float* ; forward@1=1 traditional@2={0|1} hs_transpose@3=1 strides=64,576,1 out_strides=64,576,1 n_head=9 ; threads 32 20 3 / 32 4 1 ; refused
+// @witness rope_{|b}float* ; forward@1=1 traditional@2={0|1} strides=64,576,1 out_strides=128,1152,2 n_head=9 ; threads 32 20 3 / 32 4 1 ; refused
+// @witness rope_{|b}float* ; forward@1=1 traditional@2={0|1} strides=64,576,1 out_strides=64,63,1 n_head=1 ; threads 32 20 1 / 32 4 1 ; refused
+// @witness rope_{|b}float* ; forward@1=1 traditional@2={0|1} strides=64,576,1 out_strides=63,576,1 n_head=9 ; threads 32 1 3 / 32 1 1 ; refused
+// @witness rope_{|b}float* ; forward@1=1 traditional@2={0|1} strides=64,576,1 out_strides=64,575,1 n_head=9 ; threads 32 20 3 / 32 4 1 ; refused
+// @witness rope_{|b}float* ; forward@1=1 traditional@2={0|1} strides=64,576,1 out_strides=1279,64,1 n_head=9 ; threads 32 20 3 / 32 4 1 ; refused
 //
 // Queries and keys at once.
 //
-// @witness rope_single_x2_float32 ; forward@1=1 traditional@2={0|1} offset=17 q_stride=64 k_stride=64 q_out_stride=64 k_out_stride=64 q_heads=9 k_heads=3 ; threads 32 12 1 / 32 1 1 ; ok
-// @witness rope_single_x2_float32 ; forward@1=1 traditional@2={0|1} offset=17 q_stride=64 k_stride=64 q_out_stride=64 k_out_stride=64 q_heads=9 k_heads=3 inplace=q_out,q ; threads 32 12 1 / 32 1 1 ; ok
-// @witness rope_single_x2_float32 ; forward@1=1 traditional@2={0|1} offset=17 q_stride=64 k_stride=64 q_out_stride=64 k_out_stride=64 q_heads=9 k_heads=3 inplace=k_out,k ; threads 32 12 1 / 32 1 1 ; ok
-// @witness rope_single_x2_float32 ; forward@1=1 traditional@2={0|1} offset=17 q_stride=64 k_stride=64 q_out_stride=64 k_out_stride=64 q_heads=3 k_heads=3 inplace=q_out,k ; threads 32 6 1 / 32 1 1 ; refused
-// @witness rope_single_x2_float32 ; forward@1=1 traditional@2={0|1} offset=17 q_stride=64 k_stride=64 q_out_stride=64 k_out_stride=64 q_heads=3 k_heads=3 inplace=k_out,q ; threads 32 6 1 / 32 1 1 ; refused
-// @witness rope_single_x2_float32 ; forward@1=1 traditional@2={0|1} offset=17 q_stride=64 k_stride=64 q_out_stride=64 k_out_stride=64 q_heads=9 k_heads=3 ; threads 32 13 1 / 32 1 1 ; refused
-// @witness rope_single_x2_float32 ; forward@1=1 traditional@2={0|1} offset=17 q_stride=64 k_stride=64 q_out_stride=64 k_out_stride=64 q_heads=9 k_heads=3 ; threads 32 12 2 / 32 1 1 ; refused
-// @witness rope_single_x2_float32 ; forward@1=1 traditional@2={0|1} offset=17 q_stride=64 k_stride=64 q_out_stride=0 k_out_stride=0 q_heads=1 k_heads=1 ; threads 32 2 1 / 32 1 1 ; ok
-// @witness rope_single_x2_float32 ; forward@1=1 traditional@2={0|1} offset=17 q_stride=64 k_stride=64 q_out_stride=63 k_out_stride=64 q_heads=2 k_heads=2 ; threads 32 4 1 / 32 1 1 ; refused
-// @witness rope_single_x2_float32 ; forward@1=1 traditional@2={0|1} offset=17 q_stride=64 k_stride=64 q_out_stride=64 k_out_stride=63 q_heads=2 k_heads=2 ; threads 32 4 1 / 32 1 1 ; refused
-// @witness rope_single_x2_float32 ; forward@1=1 traditional@2={0|1} offset=17 q_stride=64 k_stride=64 q_out_stride=64 k_out_stride=64 q_heads=0 k_heads=2 ; threads 32 2 1 / 32 1 1 ; refused
-// @witness rope_single_x2_float32 ; forward@1=1 traditional@2={0|1} offset=17 q_stride=64 k_stride=64 q_out_stride=64 k_out_stride=64 q_heads=2 k_heads=0 ; threads 32 2 1 / 32 1 1 ; refused
-// @witness rope_single_x2_float32 ; forward@1=0 traditional@2={0|1} offset=17 q_stride=64 k_stride=64 q_out_stride=64 k_out_stride=64 q_heads=9 k_heads=3 ; threads 32 12 1 / 32 1 1 ; refused
-// @witness rope_x2_float32 ; forward@1=1 traditional@2={0|1} q_strides=64,576,1 k_strides=64,192,1 q_out_strides=64,576,1 k_out_strides=64,192,1 q_heads=9 k_heads=3 ; threads 32 20 4 / 32 4 1 ; ok
-// @witness rope_x2_float32 ; forward@1=1 traditional@2={0|1} q_strides=64,576,1 k_strides=64,192,1 q_out_strides=64,576,1 k_out_strides=64,192,1 q_heads=9 k_heads=3 inplace=q_out,q ; threads 32 20 4 / 32 4 1 ; ok
-// @witness rope_x2_float32 ; forward@1=1 traditional@2={0|1} q_strides=64,576,1 k_strides=64,192,1 q_out_strides=64,576,1 k_out_strides=64,192,1 q_heads=9 k_heads=3 inplace=k_out,k ; threads 32 20 4 / 32 4 1 ; ok
-// @witness rope_x2_float32 ; forward@1=1 traditional@2={0|1} q_strides=64,192,1 k_strides=64,192,1 q_out_strides=64,192,1 k_out_strides=64,192,1 q_heads=3 k_heads=3 inplace=q_out,k ; threads 32 20 2 / 32 4 1 ; refused
-// @witness rope_x2_float32 ; forward@1=1 traditional@2={0|1} q_strides=64,192,1 k_strides=64,192,1 q_out_strides=64,192,1 k_out_strides=64,192,1 q_heads=3 k_heads=3 inplace=k_out,q ; threads 32 20 2 / 32 4 1 ; refused
-// @witness rope_x2_float32 ; forward@1=1 traditional@2={0|1} q_strides=64,576,1 k_strides=64,192,1 q_out_strides=64,576,1 k_out_strides=64,192,1 q_heads=9 k_heads=3 ; threads 32 20 5 / 32 4 1 ; refused
-// @witness rope_x2_float32 ; forward@1=1 traditional@2={0|1} q_strides=64,576,1 k_strides=64,192,1 q_out_strides=1280,64,1 k_out_strides=1280,64,1 q_heads=26 k_heads=9 ; threads 32 20 10 / 32 4 1 ; ok
-// @witness rope_x2_float32 ; forward@1=1 traditional@2={0|1} q_strides=64,576,1 k_strides=64,192,1 q_out_strides=64,0,1 k_out_strides=64,0,1 q_heads=9 k_heads=3 ; threads 32 1 4 / 32 1 1 ; ok
-// @witness rope_x2_float32 ; forward@1=1 traditional@2={0|1} q_strides=64,576,1 k_strides=64,192,1 q_out_strides=0,64,1 k_out_strides=0,64,1 q_heads=1 k_heads=1 ; threads 32 20 2 / 32 1 1 ; ok
-// @witness rope_x2_float32 ; forward@1=1 traditional@2={0|1} q_strides=64,576,1 k_strides=64,192,1 q_out_strides=64,576,1 k_out_strides=64,192,1 q_heads=0 k_heads=3 ; threads 32 20 1 / 32 1 1 ; refused
-// @witness rope_x2_float32 ; forward@1=1 traditional@2={0|1} q_strides=64,576,1 k_strides=64,192,1 q_out_strides=64,576,1 k_out_strides=64,192,1 q_heads=9 k_heads=0 ; threads 32 20 3 / 32 1 1 ; refused
-// @witness rope_x2_float32 ; forward@1=0 traditional@2={0|1} q_strides=64,576,1 k_strides=64,192,1 q_out_strides=64,576,1 k_out_strides=64,192,1 q_heads=9 k_heads=3 ; threads 32 20 4 / 32 4 1 ; refused
-// @witness rope_x2_float32 ; forward@1=1 traditional@2={0|1} q_strides=64,576,1 k_strides=64,192,1 q_out_strides=128,1152,2 k_out_strides=64,192,1 q_heads=9 k_heads=3 ; threads 32 20 4 / 32 4 1 ; refused
-// @witness rope_x2_float32 ; forward@1=1 traditional@2={0|1} q_strides=64,576,1 k_strides=64,192,1 q_out_strides=64,63,1 k_out_strides=64,192,1 q_heads=1 k_heads=1 ; threads 32 20 2 / 32 1 1 ; refused
-// @witness rope_x2_float32 ; forward@1=1 traditional@2={0|1} q_strides=64,576,1 k_strides=64,192,1 q_out_strides=63,576,1 k_out_strides=64,192,1 q_heads=9 k_heads=3 ; threads 32 1 4 / 32 1 1 ; refused
-// @witness rope_x2_float32 ; forward@1=1 traditional@2={0|1} q_strides=64,576,1 k_strides=64,192,1 q_out_strides=64,575,1 k_out_strides=64,192,1 q_heads=9 k_heads=3 ; threads 32 20 4 / 32 4 1 ; refused
-// @witness rope_x2_float32 ; forward@1=1 traditional@2={0|1} q_strides=64,576,1 k_strides=64,192,1 q_out_strides=1279,64,1 k_out_strides=64,192,1 q_heads=9 k_heads=3 ; threads 32 20 4 / 32 4 1 ; refused
-// @witness rope_x2_float32 ; forward@1=1 traditional@2={0|1} q_strides=64,576,1 k_strides=64,192,1 q_out_strides=64,576,1 k_out_strides=128,1152,2 q_heads=9 k_heads=3 ; threads 32 20 4 / 32 4 1 ; refused
-// @witness rope_x2_float32 ; forward@1=1 traditional@2={0|1} q_strides=64,576,1 k_strides=64,192,1 q_out_strides=64,576,1 k_out_strides=64,63,1 q_heads=1 k_heads=1 ; threads 32 20 2 / 32 1 1 ; refused
-// @witness rope_x2_float32 ; forward@1=1 traditional@2={0|1} q_strides=64,576,1 k_strides=64,192,1 q_out_strides=64,576,1 k_out_strides=63,576,1 q_heads=9 k_heads=3 ; threads 32 1 4 / 32 1 1 ; refused
-// @witness rope_x2_float32 ; forward@1=1 traditional@2={0|1} q_strides=64,576,1 k_strides=64,192,1 q_out_strides=64,576,1 k_out_strides=64,191,1 q_heads=9 k_heads=3 ; threads 32 20 4 / 32 4 1 ; refused
-// @witness rope_x2_float32 ; forward@1=1 traditional@2={0|1} q_strides=64,576,1 k_strides=64,192,1 q_out_strides=64,576,1 k_out_strides=1279,64,1 q_heads=9 k_heads=3 ; threads 32 20 4 / 32 4 1 ; refused
-// @witness rope_x2_float32 ; forward@1=1 traditional@2={0|1} q_strides=64,576,1 k_strides=64,576,1 q_out_strides=64,64,1 k_out_strides=64,640,1 q_heads=9 k_heads=9 ; threads 32 2 6 / 32 1 1 ; refused
-// @witness rope_x2_float32 ; forward@1=1 traditional@2={0|1} q_strides=64,576,1 k_strides=64,576,1 q_out_strides=64,64,1 k_out_strides=64,640,1 q_heads=2 k_heads=9 ; threads 32 20 4 / 32 1 1 ; refused
-// @witness rope_x2_float32 ; forward@1=1 traditional@2={0|1} q_strides=64,576,1 k_strides=64,576,1 q_out_strides=64,640,1 k_out_strides=64,64,1 q_heads=9 k_heads=9 ; threads 32 2 6 / 32 1 1 ; refused
-// @witness rope_x2_float32 ; forward@1=1 traditional@2={0|1} q_strides=64,576,1 k_strides=64,576,1 q_out_strides=64,640,1 k_out_strides=64,64,1 q_heads=9 k_heads=2 ; threads 32 20 4 / 32 1 1 ; refused
+// @witness rope_single_x2_{|b}float* ; forward@1=1 traditional@2={0|1} offset=17 q_stride=64 k_stride=64 q_out_stride=64 k_out_stride=64 q_heads=9 k_heads=3 ; threads 32 12 1 / 32 1 1 ; ok
+// @witness rope_single_x2_{|b}float* ; forward@1=1 traditional@2={0|1} offset=17 q_stride=64 k_stride=64 q_out_stride=64 k_out_stride=64 q_heads=9 k_heads=3 inplace=q_out,q ; threads 32 12 1 / 32 1 1 ; ok
+// @witness rope_single_x2_{|b}float* ; forward@1=1 traditional@2={0|1} offset=17 q_stride=64 k_stride=64 q_out_stride=64 k_out_stride=64 q_heads=9 k_heads=3 inplace=k_out,k ; threads 32 12 1 / 32 1 1 ; ok
+// @witness rope_single_x2_{|b}float* ; forward@1=1 traditional@2={0|1} offset=17 q_stride=64 k_stride=64 q_out_stride=64 k_out_stride=64 q_heads=3 k_heads=3 inplace=q_out,k ; threads 32 6 1 / 32 1 1 ; refused
+// @witness rope_single_x2_{|b}float* ; forward@1=1 traditional@2={0|1} offset=17 q_stride=64 k_stride=64 q_out_stride=64 k_out_stride=64 q_heads=3 k_heads=3 inplace=k_out,q ; threads 32 6 1 / 32 1 1 ; refused
+// @witness rope_single_x2_{|b}float* ; forward@1=1 traditional@2={0|1} offset=17 q_stride=64 k_stride=64 q_out_stride=64 k_out_stride=64 q_heads=9 k_heads=3 ; threads 32 13 1 / 32 1 1 ; refused
+// @witness rope_single_x2_{|b}float* ; forward@1=1 traditional@2={0|1} offset=17 q_stride=64 k_stride=64 q_out_stride=64 k_out_stride=64 q_heads=9 k_heads=3 ; threads 32 12 2 / 32 1 1 ; refused
+// @witness rope_single_x2_{|b}float* ; forward@1=1 traditional@2={0|1} offset=17 q_stride=64 k_stride=64 q_out_stride=0 k_out_stride=0 q_heads=1 k_heads=1 ; threads 32 2 1 / 32 1 1 ; ok
+// @witness rope_single_x2_{|b}float* ; forward@1=1 traditional@2={0|1} offset=17 q_stride=64 k_stride=64 q_out_stride=63 k_out_stride=64 q_heads=2 k_heads=2 ; threads 32 4 1 / 32 1 1 ; refused
+// @witness rope_single_x2_{|b}float* ; forward@1=1 traditional@2={0|1} offset=17 q_stride=64 k_stride=64 q_out_stride=64 k_out_stride=63 q_heads=2 k_heads=2 ; threads 32 4 1 / 32 1 1 ; refused
+// @witness rope_single_x2_{|b}float* ; forward@1=1 traditional@2={0|1} offset=17 q_stride=64 k_stride=64 q_out_stride=64 k_out_stride=64 q_heads=0 k_heads=2 ; threads 32 2 1 / 32 1 1 ; refused
+// @witness rope_single_x2_{|b}float* ; forward@1=1 traditional@2={0|1} offset=17 q_stride=64 k_stride=64 q_out_stride=64 k_out_stride=64 q_heads=2 k_heads=0 ; threads 32 2 1 / 32 1 1 ; refused
+// @witness rope_single_x2_{|b}float* ; forward@1=0 traditional@2={0|1} offset=17 q_stride=64 k_stride=64 q_out_stride=64 k_out_stride=64 q_heads=9 k_heads=3 ; threads 32 12 1 / 32 1 1 ; refused
+// @witness rope_x2_{|b}float* ; forward@1=1 traditional@2={0|1} q_strides=64,576,1 k_strides=64,192,1 q_out_strides=64,576,1 k_out_strides=64,192,1 q_heads=9 k_heads=3 ; threads 32 20 4 / 32 4 1 ; ok
+// @witness rope_x2_{|b}float* ; forward@1=1 traditional@2={0|1} q_strides=64,576,1 k_strides=64,192,1 q_out_strides=64,576,1 k_out_strides=64,192,1 q_heads=9 k_heads=3 inplace=q_out,q ; threads 32 20 4 / 32 4 1 ; ok
+// @witness rope_x2_{|b}float* ; forward@1=1 traditional@2={0|1} q_strides=64,576,1 k_strides=64,192,1 q_out_strides=64,576,1 k_out_strides=64,192,1 q_heads=9 k_heads=3 inplace=k_out,k ; threads 32 20 4 / 32 4 1 ; ok
+// @witness rope_x2_{|b}float* ; forward@1=1 traditional@2={0|1} q_strides=64,192,1 k_strides=64,192,1 q_out_strides=64,192,1 k_out_strides=64,192,1 q_heads=3 k_heads=3 inplace=q_out,k ; threads 32 20 2 / 32 4 1 ; refused
+// @witness rope_x2_{|b}float* ; forward@1=1 traditional@2={0|1} q_strides=64,192,1 k_strides=64,192,1 q_out_strides=64,192,1 k_out_strides=64,192,1 q_heads=3 k_heads=3 inplace=k_out,q ; threads 32 20 2 / 32 4 1 ; refused
+// @witness rope_x2_{|b}float* ; forward@1=1 traditional@2={0|1} q_strides=64,576,1 k_strides=64,192,1 q_out_strides=64,576,1 k_out_strides=64,192,1 q_heads=9 k_heads=3 ; threads 32 20 5 / 32 4 1 ; refused
+// @witness rope_x2_{|b}float* ; forward@1=1 traditional@2={0|1} q_strides=64,576,1 k_strides=64,192,1 q_out_strides=1280,64,1 k_out_strides=1280,64,1 q_heads=26 k_heads=9 ; threads 32 20 10 / 32 4 1 ; ok
+// @witness rope_x2_{|b}float* ; forward@1=1 traditional@2={0|1} q_strides=64,576,1 k_strides=64,192,1 q_out_strides=64,0,1 k_out_strides=64,0,1 q_heads=9 k_heads=3 ; threads 32 1 4 / 32 1 1 ; ok
+// @witness rope_x2_{|b}float* ; forward@1=1 traditional@2={0|1} q_strides=64,576,1 k_strides=64,192,1 q_out_strides=0,64,1 k_out_strides=0,64,1 q_heads=1 k_heads=1 ; threads 32 20 2 / 32 1 1 ; ok
+// @witness rope_x2_{|b}float* ; forward@1=1 traditional@2={0|1} q_strides=64,576,1 k_strides=64,192,1 q_out_strides=64,576,1 k_out_strides=64,192,1 q_heads=0 k_heads=3 ; threads 32 20 1 / 32 1 1 ; refused
+// @witness rope_x2_{|b}float* ; forward@1=1 traditional@2={0|1} q_strides=64,576,1 k_strides=64,192,1 q_out_strides=64,576,1 k_out_strides=64,192,1 q_heads=9 k_heads=0 ; threads 32 20 3 / 32 1 1 ; refused
+// @witness rope_x2_{|b}float* ; forward@1=0 traditional@2={0|1} q_strides=64,576,1 k_strides=64,192,1 q_out_strides=64,576,1 k_out_strides=64,192,1 q_heads=9 k_heads=3 ; threads 32 20 4 / 32 4 1 ; refused
+// @witness rope_x2_{|b}float* ; forward@1=1 traditional@2={0|1} q_strides=64,576,1 k_strides=64,192,1 q_out_strides=128,1152,2 k_out_strides=64,192,1 q_heads=9 k_heads=3 ; threads 32 20 4 / 32 4 1 ; refused
+// @witness rope_x2_{|b}float* ; forward@1=1 traditional@2={0|1} q_strides=64,576,1 k_strides=64,192,1 q_out_strides=64,63,1 k_out_strides=64,192,1 q_heads=1 k_heads=1 ; threads 32 20 2 / 32 1 1 ; refused
+// @witness rope_x2_{|b}float* ; forward@1=1 traditional@2={0|1} q_strides=64,576,1 k_strides=64,192,1 q_out_strides=63,576,1 k_out_strides=64,192,1 q_heads=9 k_heads=3 ; threads 32 1 4 / 32 1 1 ; refused
+// @witness rope_x2_{|b}float* ; forward@1=1 traditional@2={0|1} q_strides=64,576,1 k_strides=64,192,1 q_out_strides=64,575,1 k_out_strides=64,192,1 q_heads=9 k_heads=3 ; threads 32 20 4 / 32 4 1 ; refused
+// @witness rope_x2_{|b}float* ; forward@1=1 traditional@2={0|1} q_strides=64,576,1 k_strides=64,192,1 q_out_strides=1279,64,1 k_out_strides=64,192,1 q_heads=9 k_heads=3 ; threads 32 20 4 / 32 4 1 ; refused
+// @witness rope_x2_{|b}float* ; forward@1=1 traditional@2={0|1} q_strides=64,576,1 k_strides=64,192,1 q_out_strides=64,576,1 k_out_strides=128,1152,2 q_heads=9 k_heads=3 ; threads 32 20 4 / 32 4 1 ; refused
+// @witness rope_x2_{|b}float* ; forward@1=1 traditional@2={0|1} q_strides=64,576,1 k_strides=64,192,1 q_out_strides=64,576,1 k_out_strides=64,63,1 q_heads=1 k_heads=1 ; threads 32 20 2 / 32 1 1 ; refused
+// @witness rope_x2_{|b}float* ; forward@1=1 traditional@2={0|1} q_strides=64,576,1 k_strides=64,192,1 q_out_strides=64,576,1 k_out_strides=63,576,1 q_heads=9 k_heads=3 ; threads 32 1 4 / 32 1 1 ; refused
+// @witness rope_x2_{|b}float* ; forward@1=1 traditional@2={0|1} q_strides=64,576,1 k_strides=64,192,1 q_out_strides=64,576,1 k_out_strides=64,191,1 q_heads=9 k_heads=3 ; threads 32 20 4 / 32 4 1 ; refused
+// @witness rope_x2_{|b}float* ; forward@1=1 traditional@2={0|1} q_strides=64,576,1 k_strides=64,192,1 q_out_strides=64,576,1 k_out_strides=1279,64,1 q_heads=9 k_heads=3 ; threads 32 20 4 / 32 4 1 ; refused
+// @witness rope_x2_{|b}float* ; forward@1=1 traditional@2={0|1} q_strides=64,576,1 k_strides=64,576,1 q_out_strides=64,64,1 k_out_strides=64,640,1 q_heads=9 k_heads=9 ; threads 32 2 6 / 32 1 1 ; refused
+// @witness rope_x2_{|b}float* ; forward@1=1 traditional@2={0|1} q_strides=64,576,1 k_strides=64,576,1 q_out_strides=64,64,1 k_out_strides=64,640,1 q_heads=2 k_heads=9 ; threads 32 20 4 / 32 1 1 ; refused
+// @witness rope_x2_{|b}float* ; forward@1=1 traditional@2={0|1} q_strides=64,576,1 k_strides=64,576,1 q_out_strides=64,640,1 k_out_strides=64,64,1 q_heads=9 k_heads=9 ; threads 32 2 6 / 32 1 1 ; refused
+// @witness rope_x2_{|b}float* ; forward@1=1 traditional@2={0|1} q_strides=64,576,1 k_strides=64,576,1 q_out_strides=64,640,1 k_out_strides=64,64,1 q_heads=9 k_heads=2 ; threads 32 20 4 / 32 1 1 ; refused

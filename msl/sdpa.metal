@@ -131,37 +131,30 @@ inline void attend(
 
 // One threadgroup a query: MLX's kernel, whose threadgroups have 1,024 threads and 4,352 bytes.
 //
-// @kernel   sdpa_vector_float_{D:64_64=64|96_96=96|128_128=128}
-// @mlx
-// @constant 20 has_mask bool
-// @constant 21 query_transposed bool
-// @constant 22 do_causal bool
-// @constant 23 bool_mask bool
-// @constant 24 float_mask bool
-// @constant 25 has_sinks bool
-// @arg 0 queries        device f32[L, heads, D] read
-// @arg 1 keys           device f32[ceil(heads/gqa_factor), N, D : k_head_stride, k_seq_stride, 1] read
-// @arg 2 values         device f32[ceil(heads/gqa_factor), N, D : v_head_stride, v_seq_stride, 1] read
-// @arg 3 out            device f32[heads, L, D] write
-// @arg 4 gqa_factor     constant i32
-// @arg 5 N              constant i32
-// @arg 6 k_head_stride  constant u64
-// @arg 7 k_seq_stride   constant u64
-// @arg 8 v_head_stride  constant u64
-// @arg 9 v_seq_stride   constant u64
-// @arg 10 scale         constant f32
+// @lines heads_apart()
+// @arg gqa_factor     constant i32
+// @arg N              constant i32
+// @arg k_head_stride  constant u64
+// @arg k_seq_stride   constant u64
+// @arg v_head_stride  constant u64
+// @arg v_seq_stride   constant u64
+// @arg scale          constant f32
 // @groups   heads, L, 1
-// @group    1024, 1, 1
-// @require  has_mask == 0 && bool_mask == 0 && float_mask == 0 && has_sinks == 0
-// @require  query_transposed == 1
+// @end
+// @lines keys_and_values()
+// @arg keys           device {T}[ceil(heads/gqa_factor), N, D : k_head_stride, k_seq_stride, 1] read
+// @arg values         device {T}[ceil(heads/gqa_factor), N, D : v_head_stride, v_seq_stride, 1] read
+// @end
+// @lines attention(products; C; at; row)
 // @require  gqa_factor >= 1 && N >= 1 && (do_causal == 0 || N >= L)
-// @where    score[h,q,j] = sum[simd](d < D, (scale * queries[q,h,d]) * keys[h/gqa_factor,j,d])
-// @where    top[h,q] = max[sdpa](j < N - do_causal*(L - 1 - q), score[h,q,j])
+// @where    score[h,q,j] = sum[{products}](d < D, (scale * queries[{row},d]) * keys[h/gqa_factor,j,d])
+// @where    top[h,q] = max[{C}](j < N - do_causal*(L - 1 - q), score[h,q,j])
 // @where    weight[h,q,j] = exp(score[h,q,j] - top[h,q])
-// @term     out[h,q,d] = round(f32, sum[sdpa](j < N - do_causal*(L - 1 - q), weight[h,q,j] * values[h/gqa_factor,j,d]) \
-//             / sum[sdpa](j < N - do_causal*(L - 1 - q), weight[h,q,j]))
+// @term     out[{at},d] = round({T}, sum[{C}](j < N - do_causal*(L - 1 - q), weight[h,q,j] * values[h/gqa_factor,j,d]) \
+//             / sum[{C}](j < N - do_causal*(L - 1 - q), weight[h,q,j]))
+// @end
 //
-// @kernel   sdpa_vector_float_{D:64_64=64|96_96=96|128_128=128}
+// @kernel   sdpa_vector_{T:{types()}}_{D:64_64=64|96_96=96|128_128=128}{transposed:=1|=0}
 // @mlx
 // @constant 20 has_mask bool
 // @constant 21 query_transposed bool
@@ -169,27 +162,22 @@ inline void attend(
 // @constant 23 bool_mask bool
 // @constant 24 float_mask bool
 // @constant 25 has_sinks bool
-// @arg 0 queries        device f32[heads, L, D] read
-// @arg 1 keys           device f32[ceil(heads/gqa_factor), N, D : k_head_stride, k_seq_stride, 1] read
-// @arg 2 values         device f32[ceil(heads/gqa_factor), N, D : v_head_stride, v_seq_stride, 1] read
-// @arg 3 out            device f32[heads, L, D] write
-// @arg 4 gqa_factor     constant i32
-// @arg 5 N              constant i32
-// @arg 6 k_head_stride  constant u64
-// @arg 7 k_seq_stride   constant u64
-// @arg 8 v_head_stride  constant u64
-// @arg 9 v_seq_stride   constant u64
-// @arg 10 scale         constant f32
-// @groups   heads, L, 1
+// @if       transposed == 1
+// @arg queries        device {T}[L, heads, D] read
+// @else
+// @arg queries        device {T}[heads, L, D] read
+// @end
+// @use      keys_and_values()
+// @arg out            device {T}[heads, L, D] write
+// @use      heads_apart()
 // @group    1024, 1, 1
 // @require  has_mask == 0 && bool_mask == 0 && float_mask == 0 && has_sinks == 0
-// @require  query_transposed == 0
-// @require  gqa_factor >= 1 && N >= 1 && (do_causal == 0 || N >= L)
-// @where    score[h,q,j] = sum[simd](d < D, (scale * queries[h,q,d]) * keys[h/gqa_factor,j,d])
-// @where    top[h,q] = max[sdpa](j < N - do_causal*(L - 1 - q), score[h,q,j])
-// @where    weight[h,q,j] = exp(score[h,q,j] - top[h,q])
-// @term     out[h,q,d] = round(f32, sum[sdpa](j < N - do_causal*(L - 1 - q), weight[h,q,j] * values[h/gqa_factor,j,d]) \
-//             / sum[sdpa](j < N - do_causal*(L - 1 - q), weight[h,q,j]))
+// @require  query_transposed == transposed
+// @if       transposed == 1
+// @use      attention(simd; sdpa; h,q; q,h)
+// @else
+// @use      attention(simd; sdpa; h,q; h,q)
+// @end
 template <typename T, int D>
 [[kernel]] void sdpa_vector(
     const device T* queries [[buffer(0)]],
@@ -223,9 +211,13 @@ template <typename T, int D>
       queries, keys, values, out, visible_keys(N, groups, group), k_seq_stride, v_seq_stride, scale, outputs, tops, sums, simdgroup, lane);
 }
 
-template [[host_name("sdpa_vector_float_64_64")]] [[kernel]] decltype(sdpa_vector<float, 64>) sdpa_vector<float, 64>;
-template [[host_name("sdpa_vector_float_96_96")]] [[kernel]] decltype(sdpa_vector<float, 96>) sdpa_vector<float, 96>;
-template [[host_name("sdpa_vector_float_128_128")]] [[kernel]] decltype(sdpa_vector<float, 128>) sdpa_vector<float, 128>;
+#define EACH_HEAD(instantiate, name, T) instantiate(name, T, 64) instantiate(name, T, 96) instantiate(name, T, 128)
+#define INSTANTIATE_VECTOR(name, T, D) \
+  template [[host_name("sdpa_vector_" #name "_" #D "_" #D)]] [[kernel]] decltype(sdpa_vector<T, D>) sdpa_vector<T, D>;
+
+EACH_HEAD(INSTANTIATE_VECTOR, float, float)
+EACH_HEAD(INSTANTIATE_VECTOR, float16_t, half)
+EACH_HEAD(INSTANTIATE_VECTOR, bfloat16_t, bfloat)
 
 // rows, of queries and results that are [L, heads, D]: L, the outermost dimension, may be a param of the
 // graph (MLX's layout of out has strides that depend on it). It is ours, and what record.Session records for
@@ -260,7 +252,7 @@ inline void take(const device T* row, thread float* v) {
   }
 }
 
-inline float greater(float a, float b) { return b > a ? b : a; }
+inline float larger(float a, float b) { return b > a ? b : a; }
 
 // greatest and total of n numbers, a power of two, take them in pairs: what is at the end waits for log n.
 template <int n>
@@ -269,7 +261,7 @@ inline float greatest(thread float* x) {
   for (int half_of = n / 2; half_of > 0; half_of /= 2) {
 #pragma unroll
     for (int i = 0; i < half_of; i++) {
-      x[i] = greater(x[i], x[i + half_of]);
+      x[i] = larger(x[i], x[i + half_of]);
     }
   }
   return x[0];
@@ -322,7 +314,7 @@ inline void add(
   for (int n = 0; n < some; n++) {
     of[n] = j + n * STEP < visible ? score[n] : LEAST;
   }
-  const float new_top = greater(first ? LEAST : top, greatest<some>(of));
+  const float new_top = larger(first ? LEAST : top, greatest<some>(of));
   if (!first) {
     const float factor = precise::exp(top - new_top);
     sum *= factor;
@@ -375,27 +367,14 @@ inline void walk(
   }
 }
 
-// @kernel   sdpa_rows_float_{D:64_64=64|96_96=96|128_128=128}
+// @kernel   sdpa_rows_{T:{types()}}_{D:64_64=64|96_96=96|128_128=128}
 // @constant 22 do_causal bool
-// @arg 0 queries        device f32[L, heads, D] read
-// @arg 1 keys           device f32[ceil(heads/gqa_factor), N, D : k_head_stride, k_seq_stride, 1] read
-// @arg 2 values         device f32[ceil(heads/gqa_factor), N, D : v_head_stride, v_seq_stride, 1] read
-// @arg 3 out            device f32[L, heads, D] write
-// @arg 4 gqa_factor     constant i32
-// @arg 5 N              constant i32
-// @arg 6 k_head_stride  constant u64
-// @arg 7 k_seq_stride   constant u64
-// @arg 8 v_head_stride  constant u64
-// @arg 9 v_seq_stride   constant u64
-// @arg 10 scale         constant f32
-// @groups   heads, L, 1
+// @arg queries        device {T}[L, heads, D] read
+// @use      keys_and_values()
+// @arg out            device {T}[L, heads, D] write
+// @use      heads_apart()
 // @group    256, 1, 1
-// @require  gqa_factor >= 1 && N >= 1 && (do_causal == 0 || N >= L)
-// @where    score[h,q,j] = sum[sdpa_team](d < D, (scale * queries[q,h,d]) * keys[h/gqa_factor,j,d])
-// @where    top[h,q] = max[sdpa_rows](j < N - do_causal*(L - 1 - q), score[h,q,j])
-// @where    weight[h,q,j] = exp(score[h,q,j] - top[h,q])
-// @term     out[q,h,d] = round(f32, sum[sdpa_rows](j < N - do_causal*(L - 1 - q), weight[h,q,j] * values[h/gqa_factor,j,d]) \
-//             / sum[sdpa_rows](j < N - do_causal*(L - 1 - q), weight[h,q,j]))
+// @use      attention(sdpa_team; sdpa_rows; q,h; q,h)
 template <typename T, int D>
 [[kernel]] void sdpa_rows(
     const device T* queries [[buffer(0)]],
@@ -458,7 +437,7 @@ template <typename T, int D>
   float of_all = top;
 #pragma unroll
   for (int d = TEAM; d < LANES; d *= 2) {
-    of_all = greater(of_all, simd_shuffle_xor(of_all, ushort(d)));
+    of_all = larger(of_all, simd_shuffle_xor(of_all, ushort(d)));
   }
   if (lane == 0) {
     tops[simdgroup] = of_all;
@@ -509,33 +488,36 @@ template <typename T, int D>
   }
 }
 
-template [[host_name("sdpa_rows_float_64_64")]] [[kernel]] decltype(sdpa_rows<float, 64>) sdpa_rows<float, 64>;
-template [[host_name("sdpa_rows_float_96_96")]] [[kernel]] decltype(sdpa_rows<float, 96>) sdpa_rows<float, 96>;
-template [[host_name("sdpa_rows_float_128_128")]] [[kernel]] decltype(sdpa_rows<float, 128>) sdpa_rows<float, 128>;
+#define INSTANTIATE_ROWS(name, T, D) \
+  template [[host_name("sdpa_rows_" #name "_" #D "_" #D)]] [[kernel]] decltype(sdpa_rows<T, D>) sdpa_rows<T, D>;
+
+EACH_HEAD(INSTANTIATE_ROWS, float, float)
+EACH_HEAD(INSTANTIATE_ROWS, float16_t, half)
+EACH_HEAD(INSTANTIATE_ROWS, bfloat16_t, bfloat)
 
 // What the tests of declarations compare grids and conditions with (docs/kernels.md, "Witnesses").
 //
 // Attention: one threadgroup a head and query.
 //
-// @witness sdpa_vector_float_* ; query_transposed@21=0 gqa_factor=3 N=50 k_head_stride=8192 k_seq_stride=128 v_head_stride=8192 v_seq_stride=128 ; groups 9 1 1 / 1024 1 1 ; ok
-// @witness sdpa_vector_float_* ; has_mask@20=0 query_transposed@21={0|1} do_causal@22=1 bool_mask@23=0 float_mask@24=0 has_sinks@25=0 gqa_factor=3 N=50 k_head_stride=8192 k_seq_stride=128 v_head_stride=8192 v_seq_stride=128 ; groups 9 8 1 / 1024 1 1 ; ok
-// @witness sdpa_vector_float_* ; query_transposed@21={0|1} do_causal@22=1 gqa_factor=1 N=1 k_seq_stride=128 v_seq_stride=128 ; groups 1 1 1 / 1024 1 1 ; ok
-// @witness sdpa_vector_float_* ; query_transposed@21={0|1} do_causal@22=0 gqa_factor=1 N=1 k_seq_stride=128 v_seq_stride=128 ; groups 1 2 1 / 1024 1 1 ; ok
-// @witness sdpa_vector_float_* ; query_transposed@21={0|1} do_causal@22=1 gqa_factor=1 N=1 k_seq_stride=128 v_seq_stride=128 ; groups 1 2 1 / 1024 1 1 ; refused
-// @witness sdpa_vector_float_* ; query_transposed@21=0 gqa_factor=0 N=50 k_seq_stride=128 v_seq_stride=128 ; groups 1 1 1 / 1024 1 1 ; refused
-// @witness sdpa_vector_float_* ; query_transposed@21={0|1} gqa_factor=1 N=0 k_seq_stride=128 v_seq_stride=128 ; groups 1 1 1 / 1024 1 1 ; refused
-// @witness sdpa_vector_float_* ; query_transposed@21=0 gqa_factor=1 N=5 k_seq_stride=128 v_seq_stride=128 ; groups 1 1 1 / 512 1 1 ; refused
-// @witness sdpa_vector_float_* ; query_transposed@21={0|1} has_mask@20=1 gqa_factor=1 N=5 k_seq_stride=128 v_seq_stride=128 ; groups 1 1 1 / 1024 1 1 ; refused
-// @witness sdpa_vector_float_* ; query_transposed@21={0|1} bool_mask@23=1 gqa_factor=1 N=5 k_seq_stride=128 v_seq_stride=128 ; groups 1 1 1 / 1024 1 1 ; refused
-// @witness sdpa_vector_float_* ; query_transposed@21={0|1} float_mask@24=1 gqa_factor=1 N=5 k_seq_stride=128 v_seq_stride=128 ; groups 1 1 1 / 1024 1 1 ; refused
-// @witness sdpa_vector_float_* ; query_transposed@21={0|1} has_sinks@25=1 gqa_factor=1 N=5 k_seq_stride=128 v_seq_stride=128 ; groups 1 1 1 / 1024 1 1 ; refused
-// @witness sdpa_rows_float_* ; do_causal@22=1 gqa_factor=3 N=243 k_head_stride=32768 k_seq_stride=128 v_head_stride=32768 v_seq_stride=128 ; groups 3 8 1 / 256 1 1 ; ok
-// @witness sdpa_rows_float_* ; do_causal@22=1 gqa_factor=3 N=50 k_head_stride=8192 k_seq_stride=128 v_head_stride=8192 v_seq_stride=128 ; groups 9 20 1 / 256 1 1 ; ok
-// @witness sdpa_rows_float_* ; do_causal@22=1 gqa_factor=1 N=1 k_seq_stride=128 v_seq_stride=128 ; groups 1 1 1 / 256 1 1 ; ok
-// @witness sdpa_rows_float_* ; do_causal@22=0 gqa_factor=1 N=1 k_seq_stride=128 v_seq_stride=128 ; groups 1 2 1 / 256 1 1 ; ok
-// @witness sdpa_rows_float_* ; do_causal@22=1 gqa_factor=1 N=1 k_seq_stride=128 v_seq_stride=128 ; groups 1 2 1 / 256 1 1 ; refused
-// @witness sdpa_rows_float_* ; do_causal@22=0 gqa_factor=1 N=0 k_seq_stride=128 v_seq_stride=128 ; groups 1 1 1 / 256 1 1 ; refused
-// @witness sdpa_rows_float_* ; do_causal@22=0 gqa_factor=0 N=1 k_seq_stride=128 v_seq_stride=128 ; groups 1 1 1 / 256 1 1 ; refused
+// @witness sdpa_vector_* ; query_transposed@21=0 gqa_factor=3 N=50 k_head_stride=8192 k_seq_stride=128 v_head_stride=8192 v_seq_stride=128 ; groups 9 1 1 / 1024 1 1 ; ok
+// @witness sdpa_vector_* ; has_mask@20=0 query_transposed@21={0|1} do_causal@22=1 bool_mask@23=0 float_mask@24=0 has_sinks@25=0 gqa_factor=3 N=50 k_head_stride=8192 k_seq_stride=128 v_head_stride=8192 v_seq_stride=128 ; groups 9 8 1 / 1024 1 1 ; ok
+// @witness sdpa_vector_* ; query_transposed@21={0|1} do_causal@22=1 gqa_factor=1 N=1 k_seq_stride=128 v_seq_stride=128 ; groups 1 1 1 / 1024 1 1 ; ok
+// @witness sdpa_vector_* ; query_transposed@21={0|1} do_causal@22=0 gqa_factor=1 N=1 k_seq_stride=128 v_seq_stride=128 ; groups 1 2 1 / 1024 1 1 ; ok
+// @witness sdpa_vector_* ; query_transposed@21={0|1} do_causal@22=1 gqa_factor=1 N=1 k_seq_stride=128 v_seq_stride=128 ; groups 1 2 1 / 1024 1 1 ; refused
+// @witness sdpa_vector_* ; query_transposed@21=0 gqa_factor=0 N=50 k_seq_stride=128 v_seq_stride=128 ; groups 1 1 1 / 1024 1 1 ; refused
+// @witness sdpa_vector_* ; query_transposed@21={0|1} gqa_factor=1 N=0 k_seq_stride=128 v_seq_stride=128 ; groups 1 1 1 / 1024 1 1 ; refused
+// @witness sdpa_vector_* ; query_transposed@21=0 gqa_factor=1 N=5 k_seq_stride=128 v_seq_stride=128 ; groups 1 1 1 / 512 1 1 ; refused
+// @witness sdpa_vector_* ; query_transposed@21={0|1} has_mask@20=1 gqa_factor=1 N=5 k_seq_stride=128 v_seq_stride=128 ; groups 1 1 1 / 1024 1 1 ; refused
+// @witness sdpa_vector_* ; query_transposed@21={0|1} bool_mask@23=1 gqa_factor=1 N=5 k_seq_stride=128 v_seq_stride=128 ; groups 1 1 1 / 1024 1 1 ; refused
+// @witness sdpa_vector_* ; query_transposed@21={0|1} float_mask@24=1 gqa_factor=1 N=5 k_seq_stride=128 v_seq_stride=128 ; groups 1 1 1 / 1024 1 1 ; refused
+// @witness sdpa_vector_* ; query_transposed@21={0|1} has_sinks@25=1 gqa_factor=1 N=5 k_seq_stride=128 v_seq_stride=128 ; groups 1 1 1 / 1024 1 1 ; refused
+// @witness sdpa_rows_* ; do_causal@22=1 gqa_factor=3 N=243 k_head_stride=32768 k_seq_stride=128 v_head_stride=32768 v_seq_stride=128 ; groups 3 8 1 / 256 1 1 ; ok
+// @witness sdpa_rows_* ; do_causal@22=1 gqa_factor=3 N=50 k_head_stride=8192 k_seq_stride=128 v_head_stride=8192 v_seq_stride=128 ; groups 9 20 1 / 256 1 1 ; ok
+// @witness sdpa_rows_* ; do_causal@22=1 gqa_factor=1 N=1 k_seq_stride=128 v_seq_stride=128 ; groups 1 1 1 / 256 1 1 ; ok
+// @witness sdpa_rows_* ; do_causal@22=0 gqa_factor=1 N=1 k_seq_stride=128 v_seq_stride=128 ; groups 1 2 1 / 256 1 1 ; ok
+// @witness sdpa_rows_* ; do_causal@22=1 gqa_factor=1 N=1 k_seq_stride=128 v_seq_stride=128 ; groups 1 2 1 / 256 1 1 ; refused
+// @witness sdpa_rows_* ; do_causal@22=0 gqa_factor=1 N=0 k_seq_stride=128 v_seq_stride=128 ; groups 1 1 1 / 256 1 1 ; refused
+// @witness sdpa_rows_* ; do_causal@22=0 gqa_factor=0 N=1 k_seq_stride=128 v_seq_stride=128 ; groups 1 1 1 / 256 1 1 ; refused
 //
 // Corruptions of these declarations that are no lies.
 //

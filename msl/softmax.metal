@@ -39,7 +39,7 @@ inline float sum_of_group(float v, threadgroup float* partial, uint lane, uint s
 // takes READS elements, so 32·⌈axis_size/128⌉ threads cover the row. MLX's kernel
 // takes fast::exp here, which has no bound worth the name (docs/terms.md).
 //
-// @kernel   block_softmax_{T:float32=f32}
+// @kernel   block_softmax_{T:float32=f32|precise_float16=f16|precise_bfloat16=bf16}
 // @mlx
 // @arg 0 in         device {T}[rows, axis_size] read
 // @arg 1 out        device {T}[rows, axis_size] write
@@ -89,7 +89,7 @@ template <typename T>
 // for the maximum, the sum and the results. MLX's walks it twice and corrects
 // its sums as the maximum rises, which is another order of roundings.
 //
-// @kernel   looped_softmax_{T:float32=f32}
+// @kernel   looped_softmax_{T:float32=f32|precise_float16=f16|precise_bfloat16=bf16}
 // @mlx
 // @arg 0 in         device {T}[rows, axis_size] read
 // @arg 1 out        device {T}[rows, axis_size] write
@@ -143,28 +143,33 @@ template <typename T>
   }
 }
 
-template [[host_name("block_softmax_float32")]] [[kernel]] decltype(block_softmax<float>) block_softmax<float>;
-template [[host_name("looped_softmax_float32")]] [[kernel]] decltype(looped_softmax<float>) looped_softmax<float>;
+#define INSTANTIATE_SOFTMAX(name, T)                                                                       \
+  template [[host_name("block_softmax_" #name)]] [[kernel]] decltype(block_softmax<T>) block_softmax<T>;    \
+  template [[host_name("looped_softmax_" #name)]] [[kernel]] decltype(looped_softmax<T>) looped_softmax<T>;
+
+INSTANTIATE_SOFTMAX(float32, float)
+INSTANTIATE_SOFTMAX(precise_float16, half)
+INSTANTIATE_SOFTMAX(precise_bfloat16, bfloat)
 
 // What the tests of declarations compare grids and conditions with (docs/kernels.md, "Witnesses").
 //
 // Softmax: one threadgroup a row, 4 elements a thread.
 //
-// @witness block_softmax_float32 ; axis_size=576 ; groups 5 1 1 / 160 1 1 ; ok
-// @witness block_softmax_float32 ; axis_size=576 ; threads 800 1 1 / 160 1 1 ; ok
-// @witness block_softmax_float32 ; axis_size=576 inplace=out,in ; groups 5 1 1 / 160 1 1 ; ok
-// @witness block_softmax_float32 ; axis_size=129 ; groups 5 1 1 / 64 1 1 ; ok
-// @witness block_softmax_float32 ; axis_size=1 ; groups 1 1 1 / 32 1 1 ; ok
-// @witness block_softmax_float32 ; axis_size=4096 ; groups 3 1 1 / 1024 1 1 ; ok
-// @witness block_softmax_float32 ; axis_size=4097 ; groups 3 1 1 / 1056 1 1 ; refused
-// @witness block_softmax_float32 ; axis_size=0 ; groups 3 1 1 / 0 1 1 ; refused
-// @witness block_softmax_float32 ; axis_size=576 ; groups 5 1 1 / 192 1 1 ; refused
-// @witness block_softmax_float32 ; axis_size=576 ; threads 700 1 1 / 160 1 1 ; refused
-// @witness looped_softmax_float32 ; axis_size=5000 ; groups 2 1 1 / 1024 1 1 ; ok
-// @witness looped_softmax_float32 ; axis_size=5000 inplace=out,in ; groups 2 1 1 / 1024 1 1 ; ok
-// @witness looped_softmax_float32 ; axis_size=1 ; groups 2 1 1 / 32 1 1 ; ok
-// @witness looped_softmax_float32 ; axis_size=0 ; groups 2 1 1 / 32 1 1 ; refused
-// @witness looped_softmax_float32 ; axis_size=64 ; groups 2 1 1 / {0|48|1056} 1 1 ; refused
+// @witness block_softmax_* ; axis_size=576 ; groups 5 1 1 / 160 1 1 ; ok
+// @witness block_softmax_* ; axis_size=576 ; threads 800 1 1 / 160 1 1 ; ok
+// @witness block_softmax_* ; axis_size=576 inplace=out,in ; groups 5 1 1 / 160 1 1 ; ok
+// @witness block_softmax_* ; axis_size=129 ; groups 5 1 1 / 64 1 1 ; ok
+// @witness block_softmax_* ; axis_size=1 ; groups 1 1 1 / 32 1 1 ; ok
+// @witness block_softmax_* ; axis_size=4096 ; groups 3 1 1 / 1024 1 1 ; ok
+// @witness block_softmax_* ; axis_size=4097 ; groups 3 1 1 / 1056 1 1 ; refused
+// @witness block_softmax_* ; axis_size=0 ; groups 3 1 1 / 0 1 1 ; refused
+// @witness block_softmax_* ; axis_size=576 ; groups 5 1 1 / 192 1 1 ; refused
+// @witness block_softmax_* ; axis_size=576 ; threads 700 1 1 / 160 1 1 ; refused
+// @witness looped_softmax_* ; axis_size=5000 ; groups 2 1 1 / 1024 1 1 ; ok
+// @witness looped_softmax_* ; axis_size=5000 inplace=out,in ; groups 2 1 1 / 1024 1 1 ; ok
+// @witness looped_softmax_* ; axis_size=1 ; groups 2 1 1 / 32 1 1 ; ok
+// @witness looped_softmax_* ; axis_size=0 ; groups 2 1 1 / 32 1 1 ; refused
+// @witness looped_softmax_* ; axis_size=64 ; groups 2 1 1 / {0|48|1056} 1 1 ; refused
 //
 // Corruptions of these declarations that are no lies.
 //

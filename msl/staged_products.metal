@@ -544,48 +544,32 @@ INSTANTIATE_STAGED_ALL(32)
 // @witness affine_qmv_whole_float_gs_*_b_4 ; in_vec_size=1536 out_vec_size=200 ; groups 2 4 1 / 32 14 1 ; ok
 // @witness affine_qmv_whole_float_gs_*_b_4 ; in_vec_size=1536 out_vec_size=200 ; threads 64 56 1 / 32 14 1 ; ok
 // @witness affine_qmv_whole_float_gs_*_b_4 ; in_vec_size=1536 out_vec_size=200 ; groups 2 5 1 / 32 14 1 ; refused
-// @witness affine_qmv_whole_float_gs_*_b_4 ; in_vec_size=512 out_vec_size=8 ; groups 1 1 1 / 32 14 1 ; ok
+// @witness affine_qmv_whole_{|silu_mul_}float_gs_*_b_4 ; in_vec_size=512 out_vec_size=8 ; groups 1 1 1 / 32 14 1 ; ok
 // @witness affine_qmv_whole_float_gs_*_b_4 ; in_vec_size=512 out_vec_size=456 ; groups 1 9 1 / 32 14 1 ; ok
-// @witness affine_qmv_whole_float_gs_*_b_4 ; in_vec_size=4096 out_vec_size=24 ; groups 1 1 1 / 32 14 1 ; ok
-// @witness affine_qmv_whole_float_gs_*_b_4 ; in_vec_size={0|256|768|4608} out_vec_size=8 ; groups 1 1 1 / 32 14 1 ; refused
-// @witness affine_qmv_whole_float_gs_*_b_4 ; in_vec_size=512 out_vec_size={12|9} ; groups 1 1 1 / 32 14 1 ; refused
-// @witness affine_qmv_whole_float_gs_*_b_4 ; in_vec_size=512 out_vec_size=0 ; groups 1 0 1 / 32 14 1 ; refused
+// @witness affine_qmv_whole_{|silu_mul_}float_gs_*_b_4 ; in_vec_size=4096 out_vec_size=24 ; groups 1 1 1 / 32 14 1 ; ok
+// @witness affine_qmv_whole_{|silu_mul_}float_gs_*_b_4 ; in_vec_size={0|256|768|4608} out_vec_size=8 ; groups 1 1 1 / 32 14 1 ; refused
+// @witness affine_qmv_whole_{|silu_mul_}float_gs_*_b_4 ; in_vec_size=512 out_vec_size={12|9} ; groups 1 1 1 / 32 14 1 ; refused
+// @witness affine_qmv_whole_{|silu_mul_}float_gs_*_b_4 ; in_vec_size=512 out_vec_size=0 ; groups 1 0 1 / 32 14 1 ; refused
 // @witness affine_qmv_whole_float_gs_*_b_4 ; in_vec_size=512 out_vec_size=512 inplace=y,x ; groups 1 10 1 / 32 14 1 ; refused
 // @witness affine_qmv_whole_float_gs_32_b_4 ; in_vec_size=512 out_vec_size=16 inplace=y,{scales|biases} ; groups 16 1 1 / 32 14 1 ; refused
 // @witness affine_qmv_whole_silu_mul_float_gs_*_b_4 ; in_vec_size=1536 out_vec_size=152 ; groups 2 6 1 / 32 14 1 ; ok
 // @witness affine_qmv_whole_silu_mul_float_gs_*_b_4 ; in_vec_size=1536 out_vec_size=152 ; threads 64 84 1 / 32 14 1 ; ok
 // @witness affine_qmv_whole_silu_mul_float_gs_*_b_4 ; in_vec_size=1536 out_vec_size=152 ; groups 2 7 1 / 32 14 1 ; refused
-// @witness affine_qmv_whole_silu_mul_float_gs_*_b_4 ; in_vec_size=512 out_vec_size=8 ; groups 1 1 1 / 32 14 1 ; ok
 // @witness affine_qmv_whole_silu_mul_float_gs_*_b_4 ; in_vec_size=512 out_vec_size=144 ; groups 1 6 1 / 32 14 1 ; ok
-// @witness affine_qmv_whole_silu_mul_float_gs_*_b_4 ; in_vec_size=4096 out_vec_size=24 ; groups 1 1 1 / 32 14 1 ; ok
-// @witness affine_qmv_whole_silu_mul_float_gs_*_b_4 ; in_vec_size={0|256|768|4608} out_vec_size=8 ; groups 1 1 1 / 32 14 1 ; refused
-// @witness affine_qmv_whole_silu_mul_float_gs_*_b_4 ; in_vec_size=512 out_vec_size={12|9} ; groups 1 1 1 / 32 14 1 ; refused
-// @witness affine_qmv_whole_silu_mul_float_gs_*_b_4 ; in_vec_size=512 out_vec_size=0 ; groups 1 0 1 / 32 14 1 ; refused
 // @witness affine_qmv_whole_silu_mul_float_gs_*_b_4 ; in_vec_size=512 out_vec_size=512 inplace=y,x ; groups 1 19 1 / 32 14 1 ; refused
 // @witness affine_qmv_whole_silu_mul_float_gs_32_b_4 ; in_vec_size=512 out_vec_size=16 inplace=y,{scales|biases}_{gate|up} ; groups 16 1 1 / 32 14 1 ; refused
-// @witness affine_qmv_piped_float_gs_*_b_4 ; in_vec_size=4096 out_vec_size=40 ; groups 2 3 1 / 32 10 1 ; ok
-// @witness affine_qmv_piped_float_gs_*_b_4 ; in_vec_size=4096 out_vec_size=40 ; threads 64 30 1 / 32 10 1 ; ok
-// @witness affine_qmv_piped_float_gs_*_b_4 ; in_vec_size=4096 out_vec_size=40 ; groups 2 4 1 / 32 10 1 ; refused
-// @witness affine_qmv_piped_float_gs_*_b_4 ; in_vec_size=2048 out_vec_size=8 ; groups 1 1 1 / 32 10 1 ; ok
-// @witness affine_qmv_piped_float_gs_*_b_4 ; in_vec_size=2048 out_vec_size=136 ; groups 1 9 1 / 32 10 1 ; ok
-// @witness affine_qmv_piped_float_gs_*_b_4 ; in_vec_size=6144 out_vec_size=24 ; groups 1 2 1 / 32 10 1 ; ok
-// @witness affine_qmv_piped_float_gs_*_b_4 ; in_vec_size={0|1024|3072} out_vec_size=8 ; groups 1 1 1 / 32 10 1 ; refused
-// @witness affine_qmv_piped_float_gs_*_b_4 ; in_vec_size=2048 out_vec_size={12|9} ; groups 1 1 1 / 32 10 1 ; refused
-// @witness affine_qmv_piped_float_gs_*_b_4 ; in_vec_size=2048 out_vec_size=0 ; groups 1 0 1 / 32 10 1 ; refused
-// @witness affine_qmv_piped_float_gs_*_b_4 ; in_vec_size=2048 out_vec_size=2048 inplace=y,x ; groups 1 128 1 / 32 10 1 ; refused
-// @witness affine_qmv_piped_float_gs_32_b_4 ; in_vec_size=2048 out_vec_size=64 inplace=y,{scales|biases} ; groups 64 4 1 / 32 10 1 ; refused
-// @witness affine_qmv_piped_add_float_gs_*_b_4 ; in_vec_size=4096 out_vec_size=40 ; groups 2 3 1 / 32 10 1 ; ok
-// @witness affine_qmv_piped_add_float_gs_*_b_4 ; in_vec_size=4096 out_vec_size=40 ; threads 64 30 1 / 32 10 1 ; ok
-// @witness affine_qmv_piped_add_float_gs_*_b_4 ; in_vec_size=4096 out_vec_size=40 ; groups 2 4 1 / 32 10 1 ; refused
-// @witness affine_qmv_piped_add_float_gs_*_b_4 ; in_vec_size=2048 out_vec_size=8 ; groups 1 1 1 / 32 10 1 ; ok
-// @witness affine_qmv_piped_add_float_gs_*_b_4 ; in_vec_size=2048 out_vec_size=136 ; groups 1 9 1 / 32 10 1 ; ok
-// @witness affine_qmv_piped_add_float_gs_*_b_4 ; in_vec_size=6144 out_vec_size=24 ; groups 1 2 1 / 32 10 1 ; ok
-// @witness affine_qmv_piped_add_float_gs_*_b_4 ; in_vec_size={0|1024|3072} out_vec_size=8 ; groups 1 1 1 / 32 10 1 ; refused
-// @witness affine_qmv_piped_add_float_gs_*_b_4 ; in_vec_size=2048 out_vec_size={12|9} ; groups 1 1 1 / 32 10 1 ; refused
-// @witness affine_qmv_piped_add_float_gs_*_b_4 ; in_vec_size=2048 out_vec_size=0 ; groups 1 0 1 / 32 10 1 ; refused
+// @witness affine_qmv_piped_{|add_}float_gs_*_b_4 ; in_vec_size=4096 out_vec_size=40 ; groups 2 3 1 / 32 10 1 ; ok
+// @witness affine_qmv_piped_{|add_}float_gs_*_b_4 ; in_vec_size=4096 out_vec_size=40 ; threads 64 30 1 / 32 10 1 ; ok
+// @witness affine_qmv_piped_{|add_}float_gs_*_b_4 ; in_vec_size=4096 out_vec_size=40 ; groups 2 4 1 / 32 10 1 ; refused
+// @witness affine_qmv_piped_{|add_}float_gs_*_b_4 ; in_vec_size=2048 out_vec_size=8 ; groups 1 1 1 / 32 10 1 ; ok
+// @witness affine_qmv_piped_{|add_}float_gs_*_b_4 ; in_vec_size=2048 out_vec_size=136 ; groups 1 9 1 / 32 10 1 ; ok
+// @witness affine_qmv_piped_{|add_}float_gs_*_b_4 ; in_vec_size=6144 out_vec_size=24 ; groups 1 2 1 / 32 10 1 ; ok
+// @witness affine_qmv_piped_{|add_}float_gs_*_b_4 ; in_vec_size={0|1024|3072} out_vec_size=8 ; groups 1 1 1 / 32 10 1 ; refused
+// @witness affine_qmv_piped_{|add_}float_gs_*_b_4 ; in_vec_size=2048 out_vec_size={12|9} ; groups 1 1 1 / 32 10 1 ; refused
+// @witness affine_qmv_piped_{|add_}float_gs_*_b_4 ; in_vec_size=2048 out_vec_size=0 ; groups 1 0 1 / 32 10 1 ; refused
+// @witness affine_qmv_piped_{|add_}float_gs_*_b_4 ; in_vec_size=2048 out_vec_size=2048 inplace=y,x ; groups 1 128 1 / 32 10 1 ; refused
+// @witness affine_qmv_piped_{|add_}float_gs_32_b_4 ; in_vec_size=2048 out_vec_size=64 inplace=y,{scales|biases} ; groups 64 4 1 / 32 10 1 ; refused
 // @witness affine_qmv_piped_add_float_gs_*_b_4 ; in_vec_size=2048 out_vec_size=8 inplace=y,r ; groups 2 1 1 / 32 10 1 ; ok
-// @witness affine_qmv_piped_add_float_gs_*_b_4 ; in_vec_size=2048 out_vec_size=2048 inplace=y,x ; groups 1 128 1 / 32 10 1 ; refused
-// @witness affine_qmv_piped_add_float_gs_32_b_4 ; in_vec_size=2048 out_vec_size=64 inplace=y,{scales|biases} ; groups 64 4 1 / 32 10 1 ; refused
 // @witness affine_qmv_piped_x3_float_gs_*_b_4 ; in_vec_size=4096 n0=40 n1=16 n2=24 ; groups 2 4 1 / 32 16 1 ; ok
 // @witness affine_qmv_piped_x3_float_gs_*_b_4 ; in_vec_size=4096 n0=40 n1=16 n2=24 ; threads 64 64 1 / 32 16 1 ; ok
 // @witness affine_qmv_piped_x3_float_gs_*_b_4 ; in_vec_size=4096 n0=40 n1=16 n2=24 ; groups 2 5 1 / 32 16 1 ; refused

@@ -48,20 +48,30 @@ inline void spread(const thread simdgroup_float8x8* acc, threadgroup float* tile
   }
 }
 
-// store_tile writes a threadgroup's tile to (m0, n0) of y; xs is a tile that
-// nobody needs any more.
-inline void store_tile(
-    const thread simdgroup_float8x8* acc, device float* y, int N, int M, int m0, int n0, threadgroup float* xs, uint thread_id, uint simdgroup) {
-  if (m0 + TILE <= M && n0 + TILE <= N) {
-    const int sm = int(simdgroup) / 2 * 16;
-    const int sn = int(simdgroup) % 2 * 16;
+// put_blocks writes a simdgroup's quarter of a tile at (m0, n0) of y, where y has the type of the blocks.
+inline bool put_blocks(const thread simdgroup_float8x8* acc, device float* y, int N, int m0, int n0, uint simdgroup) {
+  const int sm = int(simdgroup) / 2 * 16;
+  const int sn = int(simdgroup) % 2 * 16;
 #pragma unroll
-    for (int i = 0; i < 2; i++) {
+  for (int i = 0; i < 2; i++) {
 #pragma unroll
-      for (int j = 0; j < 2; j++) {
-        simdgroup_store(acc[2 * i + j], y + size_t(m0 + sm + 8 * i) * N + n0 + sn + 8 * j, N);
-      }
+    for (int j = 0; j < 2; j++) {
+      simdgroup_store(acc[2 * i + j], y + size_t(m0 + sm + 8 * i) * N + n0 + sn + 8 * j, N);
     }
+  }
+  return true;
+}
+template <typename T>
+inline bool put_blocks(const thread simdgroup_float8x8* acc, device T* y, int N, int m0, int n0, uint simdgroup) {
+  return false;
+}
+
+// store_tile writes a threadgroup's tile to (m0, n0) of y; xs is a tile that
+// nobody needs any more. aligned: N is a multiple of TILE.
+template <bool aligned, typename T>
+inline void store_tile(
+    const thread simdgroup_float8x8* acc, device T* y, int N, int M, int m0, int n0, threadgroup float* xs, uint thread_id, uint simdgroup) {
+  if (m0 + TILE <= M && (aligned || n0 + TILE <= N) && put_blocks(acc, y, N, m0, n0, simdgroup)) {
     return;
   }
   threadgroup_barrier(mem_flags::mem_threadgroup);
@@ -72,7 +82,7 @@ inline void store_tile(
 #pragma unroll
   for (int i = 0; i < 8; i++) {
     if (m0 + row < M && n0 + col + i < N) {
-      y[size_t(m0 + row) * N + n0 + col + i] = stored(xs[row * PITCH + col + i]);
+      y[size_t(m0 + row) * N + n0 + col + i] = stored(T(xs[row * PITCH + col + i]));
     }
   }
 }

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"encoding/binary"
 	"fmt"
+	"math"
 	"slices"
 
 	"github.com/mlxc/mlxc/ir"
@@ -202,6 +203,9 @@ func (s *side) filled(r *reading, off termID, dt ir.DType) (termID, bool) {
 	case dt == ir.F16 && word>>16 == word&0xffff:
 		v := float32(term.F16Value(uint16(word)))
 		return s.t.real(v), v == v // the number does not say which bits a NaN has
+	case dt == ir.BF16 && word>>16 == word&0xffff:
+		v := math.Float32frombits(word << 16)
+		return s.t.real(v), v == v
 	}
 	return 0, false
 }

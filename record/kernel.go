@@ -110,18 +110,27 @@ func (e *Encoder) unusedKernel(name string) string {
 // a group size or a head size.
 var varying = regexp.MustCompile(`bfloat16(?:_t)?|float(?:16_t|16|32)?|\d+`)
 
-// alike lists, for an error, library functions whose names differ from a missing one only in types and numbers.
+// alike lists, for an error, library functions whose names differ from a missing one only in numbers or, if there are
+// none, in types too.
 func alike(function string) string {
-	pattern := regexp.MustCompile("^" + varying.ReplaceAllStringFunc(regexp.QuoteMeta(function), func(s string) string {
-		if s[0] == 'b' || s[0] == 'f' {
-			return `(?:bfloat16_t|bfloat16|float16_t|float16|float32|float)`
-		}
-		return `\d+`
-	}) + "$")
 	var found []string
-	for _, f := range msl.Functions() {
-		if pattern.MatchString(f) {
-			found = append(found, f)
+	for _, anyType := range []bool{false, true} {
+		pattern := regexp.MustCompile("^" + varying.ReplaceAllStringFunc(regexp.QuoteMeta(function), func(s string) string {
+			switch {
+			case s[0] != 'b' && s[0] != 'f':
+				return `\d+`
+			case anyType:
+				return `(?:bfloat16_t|bfloat16|float16_t|float16|float32|float)`
+			}
+			return s
+		}) + "$")
+		for _, f := range msl.Functions() {
+			if pattern.MatchString(f) {
+				found = append(found, f)
+			}
+		}
+		if len(found) > 0 {
+			break
 		}
 	}
 	switch {

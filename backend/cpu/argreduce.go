@@ -8,24 +8,47 @@ import (
 )
 
 func init() {
-	Register(&Kernel{
-		Name:  "argmax_float32",
-		Units: func(c *Call) int { return c.Threads[1] },
-		Run:   argmax,
-		Cost:  func(c *Call) float64 { return 20 + 0.1*float64(c.Long(7, 0)) },
-	})
-	Register(&Kernel{
-		Name:  "max_parts_float32",
-		Units: func(c *Call) int { return c.Groups[0] * c.Groups[1] },
-		Run:   maxParts,
-		Cost:  func(*Call) float64 { return 10 + 0.7*partsOfGroup*partSize },
-	})
-	Register(&Kernel{
-		Name:  "argmax_parts_float32",
-		Units: groupsX,
-		Run:   argmaxParts,
-		Cost:  func(c *Call) float64 { return 40 + 0.1*float64(c.Int(3)) },
-	})
+	Register(argKernels("float32", nil)...)
+	for _, t := range narrows {
+		Register(argKernels(t.String(), &t)...)
+	}
+}
+
+// argKernels are the kernels of a type, which is t if it is not f32.
+func argKernels(word string, t *narrow) []*Kernel {
+	return []*Kernel{
+		{
+			Name:  "argmax_" + word,
+			Units: func(c *Call) int { return c.Threads[1] },
+			Run:   func(c *Call, w *Worker, lo, hi int) { argmax(c, w, t, lo, hi) },
+			Cost:  func(c *Call) float64 { return 20 + 0.1*float64(c.Long(7, 0)) },
+		},
+		{
+			Name:  "max_parts_" + word,
+			Units: func(c *Call) int { return c.Groups[0] * c.Groups[1] },
+			Run:   func(c *Call, w *Worker, lo, hi int) { maxParts(c, w, t, lo, hi) },
+			Cost:  func(*Call) float64 { return 10 + 0.7*partsOfGroup*partSize },
+		},
+		{
+			Name:  "argmax_parts_" + word,
+			Units: groupsX,
+			Run:   func(c *Call, w *Worker, lo, hi int) { argmaxParts(c, w, t, lo, hi) },
+			Cost:  func(c *Call) float64 { return 40 + 0.1*float64(c.Int(3)) },
+		},
+	}
+}
+
+// elements are n elements of argument slot from element `from` on, stride apart. Those of type t are widened.
+func elements(c *Call, w *Worker, slot, from, n, stride int, t *narrow) []float32 {
+	switch {
+	case t == nil && stride == 1:
+		return c.F32(slot)[from : from+n]
+	case t == nil:
+		return run(w.Scratch(n), c.F32(slot), from, stride)
+	}
+	x := w.Scratch(n)
+	t.gather(x, c.U16(slot)[from:], stride)
+	return x
 }
 
 const (
@@ -37,12 +60,22 @@ const (
 //
 // Arguments: 0 x f32[rows, 16*parts], 1 top f32[rows, parts], 2 parts u32. Threadgroups are
 // (parts/64, rows). A unit is a threadgroup.
-func maxParts(c *Call, _ *Worker, lo, hi int) {
-	x, top, parts := c.F32(0), c.F32(1), c.Int(2)
+func maxParts(c *Call, w *Worker, t *narrow, lo, hi int) {
+	parts := c.Int(2)
 	for u := lo; u < hi; u++ {
 		r, first := u/c.Groups[0], u%c.Groups[0]*partsOfGroup
-		if end := min(first+partsOfGroup, parts); first < end {
-			greatestOfParts(top[r*parts+first:r*parts+end], x[(r*parts+first)*partSize:])
+		n := min(partsOfGroup, parts-first)
+		if n <= 0 {
+			continue
+		}
+		at := r*parts + first
+		x := elements(c, w, 0, at*partSize, n*partSize, 1, t)
+		if t == nil {
+			greatestOfParts(c.F32(1)[at:at+n], x)
+		} else {
+			var top [partsOfGroup]float32
+			greatestOfParts(top[:n], x)
+			t.to(c.U16(1)[at:at+n], top[:n])
 		}
 	}
 }
@@ -65,11 +98,11 @@ func greatestOfParts(top, x []float32) {
 //
 // Arguments: 0 x f32[rows, 16*parts], 1 top f32[rows, parts], 2 out u32[rows], 3 parts u32.
 // Threadgroups are (rows). A unit is a row.
-func argmaxParts(c *Call, _ *Worker, lo, hi int) {
-	x, top, out, parts := c.F32(0), c.F32(1), c.U32(2), c.Int(3)
+func argmaxParts(c *Call, w *Worker, t *narrow, lo, hi int) {
+	out, parts := c.U32(2), c.Int(3)
 	for r := lo; r < hi; r++ {
-		part := argmaxRow(top[r*parts : (r+1)*parts])
-		out[r] = uint32(part*partSize + argmaxRow(x[(r*parts+part)*partSize:][:partSize]))
+		part := argmaxRow(elements(c, w, 1, r*parts, parts, 1, t))
+		out[r] = uint32(part*partSize + argmaxRow(elements(c, w, 0, (r*parts+part)*partSize, partSize, 1, t)))
 	}
 }
 
@@ -80,8 +113,8 @@ func argmaxParts(c *Call, _ *Worker, lo, hi int) {
 // shape, 3 in_strides and 4 out_strides i64[ndim], 5 ndim u64, 6 axis_stride
 // i64, 7 axis_size u64. ndim, the number of dimensions without the reduced one,
 // is 0 (one row) or 1. The threads are (group, rows, 1). A unit is a row.
-func argmax(c *Call, _ *Worker, lo, hi int) {
-	in, out := c.F32(0), c.U32(1)
+func argmax(c *Call, w *Worker, t *narrow, lo, hi int) {
+	out := c.U32(1)
 	stride, n := c.Long(6, 0), c.Long(7, 0)
 	for r := lo; r < hi; r++ {
 		var i, o int
@@ -89,19 +122,9 @@ func argmax(c *Call, _ *Worker, lo, hi int) {
 		case ndim == 1:
 			i, o = r*c.Long(3, 0), r*c.Long(4, 0)
 		case ndim != 0 || r != 0:
-			panic(fmt.Sprintf("cpu: argmax_float32: row %d of %d dimensions: want 0 or 1 dimensions", r, ndim))
+			panic(fmt.Sprintf("cpu: argmax: row %d of %d dimensions: want 0 or 1 dimensions", r, ndim))
 		}
-		if stride == 1 {
-			out[o] = uint32(argmaxRow(in[i : i+n]))
-			continue
-		}
-		best, at := float32(math.Inf(-1)), 0
-		for k := range n {
-			if v := in[i+k*stride]; v > best {
-				best, at = v, k
-			}
-		}
-		out[o] = uint32(at)
+		out[o] = uint32(argmaxRow(elements(c, w, 0, i, n, stride, t)))
 	}
 }
 

@@ -33,6 +33,17 @@ const (
 	bfloatType
 )
 
+// narrows are all of them.
+var narrows = []narrow{halfType, bfloatType}
+
+// String is the type's name in kernel names of MLX.
+func (n narrow) String() string {
+	if n == bfloatType {
+		return "bfloat16"
+	}
+	return "float16"
+}
+
 // The functions are called by name and not through a variable, so that their arguments
 // need not escape.
 
@@ -71,5 +82,16 @@ func (n narrow) gather(dst []float32, x []uint16, stride int) {
 	}
 	for i := range dst {
 		n.from(dst[i:i+1], x[i*stride:][:1])
+	}
+}
+
+// scatter stores the elements of x, rounded to the type, stride apart in dst.
+func (n narrow) scatter(dst []uint16, stride int, x []float32) {
+	if stride == 1 {
+		n.to(dst[:len(x)], x)
+		return
+	}
+	for i := range x {
+		n.to(dst[i*stride:][:1], x[i:i+1])
 	}
 }

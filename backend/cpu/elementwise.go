@@ -1,20 +1,29 @@
 package cpu
 
-import "github.com/mlxc/mlxc/backend/cpu/internal/simd"
+import (
+	"fmt"
+	"math"
+
+	"github.com/mlxc/mlxc/backend/cpu/internal/simd"
+)
 
 func init() {
+	for word, op := range map[string]func(dst, a, b []float32){"Add": simd.AddTo, "Multiply": simd.MulTo} {
+		Register(vv("vv_"+word+"float32", op), g2("g2_"+word+"float32", op))
+		for _, t := range narrows {
+			Register(vvNarrow(fmt.Sprintf("vv_%s%v", word, t), t, op), g2Narrow(fmt.Sprintf("g2_%s%v", word, t), t, op))
+		}
+	}
 	Register(
-		vv("vv_Addfloat32", simd.AddTo),
-		vv("vv_Multiplyfloat32", simd.MulTo),
-		vvHalf("vv_Addfloat16", simd.AddTo),
-		vvHalf("vv_Multiplyfloat16", simd.MulTo),
-		g2("g2_Addfloat32", simd.AddTo),
-		g2("g2_Multiplyfloat32", simd.MulTo),
-		g2Half("g2_Addfloat16", simd.AddTo),
-		g2Half("g2_Multiplyfloat16", simd.MulTo),
 		unary("v_Sigmoidfloat32float32", simd.SigmoidTo, 0.35),
 		unary("v_Silufloat32float32", simd.SiluTo, 0.35),
 	)
+	for _, t := range narrows {
+		Register(
+			unaryNarrow(fmt.Sprintf("v_Sigmoid%v%v", t, t), t, t.sigmoid),
+			unaryNarrow(fmt.Sprintf("v_Silu%v%v", t, t), t, func(x []float32) { simd.SiluTo(x, x) }),
+		)
+	}
 }
 
 // chunk is the number of elements of one unit of an elementwise kernel. It is
@@ -52,9 +61,9 @@ func vv(name string, op func(dst, a, b []float32)) *Kernel {
 	}
 }
 
-// vvHalf is vv with f16[n]. Adding or multiplying in f32 and rounding to f16 equals rounding the exact result
-// once, because f32 has more than twice as many significant bits plus two.
-func vvHalf(name string, op func(dst, a, b []float32)) *Kernel {
+// vvNarrow is vv with f16[n] or bf16[n]. Adding or multiplying in f32 and rounding to the type equals rounding the
+// exact result once, because f32 has more than twice as many significant bits plus two.
+func vvNarrow(name string, t narrow, op func(dst, a, b []float32)) *Kernel {
 	return &Kernel{
 		Name:  name,
 		Units: func(c *Call) int { return chunks(c.Threads[0]) },
@@ -64,10 +73,10 @@ func vvHalf(name string, op func(dst, a, b []float32)) *Kernel {
 			for end := min(hi*chunk, c.Threads[0]); lo*chunk < end; lo++ {
 				i, j := lo*chunk, min((lo+1)*chunk, end)
 				a, b := buf[:j-i], buf[chunk:chunk+j-i]
-				halfTo(a, x[i:j])
-				halfTo(b, y[i:j])
+				t.from(a, x[i:j])
+				t.from(b, y[i:j])
 				op(a, a, b)
-				toHalf(out[i:j], a)
+				t.to(out[i:j], a)
 			}
 		},
 		Cost: func(c *Call) float64 { return 10 + 3*float64(min(chunk, c.Threads[0])) },
@@ -98,8 +107,8 @@ func g2(name string, op func(dst, a, b []float32)) *Kernel {
 	}
 }
 
-// g2Half is g2 with f16[d0, d1].
-func g2Half(name string, op func(dst, a, b []float32)) *Kernel {
+// g2Narrow is g2 with f16[d0, d1] or bf16[d0, d1].
+func g2Narrow(name string, t narrow, op func(dst, a, b []float32)) *Kernel {
 	return &Kernel{
 		Name:  name,
 		Units: func(c *Call) int { return chunks(c.Threads[0] * c.Threads[1]) },
@@ -109,10 +118,10 @@ func g2Half(name string, op func(dst, a, b []float32)) *Kernel {
 			buf := w.Scratch(2 * chunk)
 			eachRun(c, lo, hi, func(p, n, ia, ib int) {
 				a, b := buf[:n], buf[chunk:chunk+n]
-				gatherHalf(a, x, ia, a1)
-				gatherHalf(b, y, ib, b1)
+				t.gather(a, x[ia:], a1)
+				t.gather(b, y[ib:], b1)
 				op(a, a, b)
-				toHalf(out[p:p+n], a)
+				t.to(out[p:p+n], a)
 			})
 		},
 		Cost: func(c *Call) float64 { return 20 + 4*float64(min(chunk, c.Threads[0]*c.Threads[1])) },
@@ -131,17 +140,6 @@ func eachRun(c *Call, lo, hi int, f func(p, n, ia, ib int)) {
 		n := min(d-j, end-p, chunk)
 		f(p, n, i*a0+j*a1, i*b0+j*b1)
 		p += n
-	}
-}
-
-// gatherHalf decodes len(dst) elements of x from offset off on, stride apart.
-func gatherHalf(dst []float32, x []uint16, off, stride int) {
-	if stride == 1 {
-		halfTo(dst, x[off:off+len(dst)])
-		return
-	}
-	for i := range dst {
-		halfTo(dst[i:i+1], x[off+i*stride:][:1])
 	}
 }
 
@@ -172,6 +170,51 @@ func unary(name string, op func(dst, x []float32), ns float64) *Kernel {
 			})
 		},
 		Cost: func(c *Call) float64 { return 10 + ns*float64(min(chunk, c.Threads[0])) },
+	}
+}
+
+// unaryNarrow is unary with f16[n] or bf16[n]: op gets a chunk, widened, and its results are rounded to the type.
+func unaryNarrow(name string, t narrow, op func(x []float32)) *Kernel {
+	return &Kernel{
+		Name:  name,
+		Units: func(c *Call) int { return chunks(c.Threads[0]) },
+		Run: func(c *Call, w *Worker, lo, hi int) {
+			in, out, buf := c.U16(0), c.U16(1), w.Scratch(chunk)
+			eachChunk(c.Threads[0], lo, hi, func(i, j int) {
+				t.from(buf[:j-i], in[i:j])
+				op(buf[:j-i])
+				t.to(out[i:j], buf[:j-i])
+			})
+		},
+		Cost: func(c *Call) float64 { return 10 + 4*float64(min(chunk, c.Threads[0])) },
+	}
+}
+
+// sigmoid takes the steps of the term of v_Sigmoid, whose intermediates are rounded to bf16, and not to f16.
+func (n narrow) sigmoid(x []float32) {
+	if n == halfType {
+		simd.SigmoidTo(x, x)
+		return
+	}
+	var buf [chunk]float32
+	y := buf[:len(x)]
+	for i, v := range x {
+		y[i] = float32(math.Abs(float64(v)))
+	}
+	simd.ExpTo(y, y)
+	n.round(y)
+	for i := range y {
+		y[i]++
+	}
+	n.round(y)
+	for i := range y {
+		y[i] = 1 / y[i]
+	}
+	n.round(y)
+	for i, v := range x {
+		if x[i] = 1 - y[i]; v < 0 {
+			x[i] = y[i]
+		}
 	}
 }
 

@@ -14,7 +14,14 @@ func init() {
 		}),
 	)
 	for _, q := range affines {
-		Register(embedding(fmt.Sprintf("affine_embed_float_gs_%d_b_%d", q.group, q.bits), 4, q.embed))
+		params := fmt.Sprintf("gs_%d_b_%d", q.group, q.bits)
+		Register(embedding("affine_embed_float_"+params, 4, func(c *Call, dst []float32, id int) {
+			r := q.rows(c, 1, id, id+1, len(dst))
+			q.decode(dst, r.w, r.scales, r.biases)
+		}))
+		for _, t := range narrows {
+			Register(embeddingNarrow(fmt.Sprintf("affine_embed_%v_t_%s", t, params), q, t))
+		}
 	}
 }
 
@@ -44,13 +51,36 @@ func embedding(name string, out int, row func(c *Call, dst []float32, id int)) *
 	}
 }
 
-// embed decodes row id of the quantized table 1 w, 2 scales, 3 biases:
-// dst[e] = scale*q(e) + bias, the product rounded before the sum.
-func (a affine) embed(c *Call, dst []float32, id int) {
-	r := a.rows(c, 1, id, id+1, len(dst))
+// embeddingNarrow is embedding of a quantized table whose scales and biases are f16 or bf16, as is out.
+func embeddingNarrow(name string, q affine, t narrow) *Kernel {
+	return &Kernel{
+		Name:  name,
+		Units: func(c *Call) int { return c.Threads[1] },
+		Run: func(c *Call, w *Worker, lo, hi int) {
+			k, v := c.Int(5), c.Int(6)
+			bytes, groups := k/8*q.bits, k/q.group
+			buf := w.Scratch(k + 2*groups)
+			row, scales, biases := buf[:k], buf[k:k+groups], buf[k+groups:]
+			for i := lo; i < hi; i++ {
+				if id := int(c.I32(0)[i]); id >= 0 && id < v {
+					t.from(scales, c.U16(2)[id*groups:(id+1)*groups])
+					t.from(biases, c.U16(3)[id*groups:(id+1)*groups])
+					q.decode(row, c.Bytes(1)[id*bytes:(id+1)*bytes], scales, biases)
+				} else {
+					fill(row, nan32)
+				}
+				t.to(c.U16(4)[i*k:(i+1)*k], row)
+			}
+		},
+		Cost: func(c *Call) float64 { return 20 + 4*float64(c.Int(5)) },
+	}
+}
+
+// decode makes dst of the codes of a row, dst[e] = scale*q(e) + bias, the product rounded before the sum.
+func (a affine) decode(dst []float32, codes []byte, scales, biases []float32) {
 	size := a.group / 8 * a.bits // bytes of a group
-	for g, scale := range r.scales {
-		d, w, bias := dst[g*a.group:(g+1)*a.group], r.w[g*size:(g+1)*size], r.biases[g]
+	for g, scale := range scales {
+		d, w, bias := dst[g*a.group:(g+1)*a.group], codes[g*size:(g+1)*size], biases[g]
 		if a.bits == 8 {
 			for e, q := range w {
 				d[e] = float32(scale*float32(q)) + bias

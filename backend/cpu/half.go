@@ -46,14 +46,3 @@ func toHalf(dst []uint16, src []float32) {
 		dst[i] = uint16(h | b>>16&0x8000)
 	}
 }
-
-// roundToHalf sets dst[i] to src[i], rounded to f16. dst may be src.
-func roundToHalf(dst, src []float32) {
-	var h [64]uint16
-	for len(src) > 0 {
-		n := min(len(src), len(h))
-		toHalf(h[:n], src[:n])
-		halfTo(dst[:n], h[:n])
-		dst, src = dst[n:], src[n:]
-	}
-}

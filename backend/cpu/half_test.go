@@ -74,8 +74,8 @@ func TestToHalf(t *testing.T) {
 		if f != f {
 			continue
 		}
-		var got [1]float32
-		roundToHalf(got[:], []float32{f})
+		got := [1]float32{f}
+		halfType.round(got[:])
 		require.Equal(t, math.Float32bits(float32(term.F16Round(float64(f)))), math.Float32bits(got[0]), "%v", f)
 	}
 }

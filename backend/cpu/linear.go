@@ -54,7 +54,8 @@ type linear struct {
 	// tops, if not 0, is the slot of an f32[M, N/16] that gets the max of every 16 consecutive results. Only
 	// a kernel that stores its product has it.
 	tops int
-	// narrow, if set, is the type of x, r and y instead of f32. Such vectors are taken one by one.
+	// narrow, if set, is the type of x, r and y instead of f32. Such vectors are taken one by one unless the form is
+	// alwaysMany, in which weights are rounded to the type.
 	narrow *narrow
 }
 
@@ -142,7 +143,7 @@ func (p *linear) vectors(c *Call) int {
 
 // isFew reports whether the vectors are taken one by one.
 func (p *linear) isFew(c *Call) bool {
-	return p.form == alwaysFew || p.narrow != nil || p.form == byVectors && p.vectors(c) < qmmFrom
+	return p.form == alwaysFew || p.form == byVectors && (p.narrow != nil || p.vectors(c) < qmmFrom)
 }
 
 // units is the number of units of output i: 8 columns for few vectors, 48
@@ -239,31 +240,80 @@ func (p *linear) fewNarrow(c *Call, w *Worker, i, lo, hi int) {
 	t, k, n, m := *p.narrow, c.Int(p.k), c.Int(p.n+i), p.vectors(c)
 	x, y := c.U16(p.x), c.U16(p.y+i)
 	size := p.scratch(k, false)
-	scratch := w.Scratch(size + 2*qmvBlock + k)
-	first, second, row := scratch[size:][:qmvBlock], scratch[size+qmvBlock:][:qmvBlock], scratch[size+2*qmvBlock:]
+	scratch := w.Scratch(size + 2*qmvBlock + 2*k)
+	first, second, row, norm := scratch[size:][:qmvBlock], scratch[size+qmvBlock:][:qmvBlock], scratch[size+2*qmvBlock:][:k], scratch[size+2*qmvBlock+k:]
 	scratch = scratch[:size]
-	j, end := lo*qmvRows, min(hi*qmvRows, n)
+	if p.normed {
+		t.from(norm, c.U16(p.norm)[:k])
+	}
+	rows := p.unitRows()
+	j, end := lo*rows, min(hi*rows, n)
 	for v := range m {
 		t.from(row, x[v*k:(v+1)*k])
+		if p.normed {
+			t.normalize(row, norm, c.Float(p.eps))
+			t.round(row)
+		}
 		p.prepare(row, scratch)
 		for b := j; b < end; b += qmvBlock {
 			e := min(b+qmvBlock, end)
 			one, two := first[:e-b], second[:e-b]
 			p.matVec(c, i*p.slots(), b, e, one, row, scratch)
-			switch p.then {
-			case addTo:
-				t.round(one)
-				t.from(two, c.U16(p.r)[v*n+b:v*n+e])
-				simd.AddTo(one, two, one)
-			case siluMul:
+			if p.then == siluMul {
 				p.matVec(c, p.slots(), b, e, two, row, scratch)
-				t.round(one)
-				t.round(two)
-				simd.SiluTo(one, one)
-				t.round(one)
-				simd.MulTo(one, one, two)
 			}
-			t.to(y[v*n+b:v*n+e], one)
+			p.putNarrow(c, t, y, v*n+b, one, two)
+			if p.tops > 0 {
+				t.round(one)
+				tops := two[:len(one)/partSize]
+				greatestOfParts(tops, one)
+				t.to(c.U16(p.tops)[(v*n+b)/partSize:][:len(tops)], tops)
+			}
+		}
+	}
+}
+
+// putNarrow is the epilogue of results of a 16-bit type from element `at` on, and stores them. It changes one, the
+// products, and two, those of the second matrix or room for as many elements of r.
+func (p *linear) putNarrow(c *Call, t narrow, y []uint16, at int, one, two []float32) {
+	switch p.then {
+	case addTo:
+		t.round(one)
+		t.from(two, c.U16(p.r)[at:at+len(one)])
+		simd.AddTo(one, two, one)
+	case siluMul:
+		t.round(one)
+		t.round(two)
+		simd.SiluTo(one, one)
+		t.round(one)
+		simd.MulTo(one, one, two)
+	}
+	t.to(y[at:at+len(one)], one)
+}
+
+// manyNarrow is many of vectors of a 16-bit type.
+func (p *linear) manyNarrow(c *Call, w *Worker, i, lo, hi int) {
+	t, k, n, m := *p.narrow, c.Int(p.k), c.Int(p.n+i), p.vectors(c)
+	cols := ceilDiv(n, qmmCols)
+	x, y := c.U16(p.x), c.U16(p.y+i)
+	size := p.scratch(k, true)
+	scratch := w.Scratch(size + 2*qmmRows*qmmCols + k*min(m, qmmRows))
+	scratch, tiles, rows := scratch[:size], scratch[size:][:2*qmmRows*qmmCols], scratch[size+2*qmmRows*qmmCols:]
+	for u := lo; u < hi; u++ {
+		v, v1 := u/cols*qmmRows, min((u/cols+1)*qmmRows, m)
+		j, j1 := u%cols*qmmCols, min((u%cols+1)*qmmCols, n)
+		xv := rows[:(v1-v)*k]
+		if u == lo || j == 0 {
+			t.from(xv, x[v*k:v1*k])
+		}
+		width := j1 - j
+		one, two := tiles[:(v1-v)*width], tiles[qmmRows*qmmCols:][:(v1-v)*width]
+		p.matMul(c, i*p.slots(), j, j1, one, width, xv, v1-v, k, scratch)
+		if p.then == siluMul {
+			p.matMul(c, p.slots(), j, j1, two, width, xv, v1-v, k, scratch)
+		}
+		for r := range v1 - v {
+			p.putNarrow(c, t, y, (v+r)*n+j, one[r*width:(r+1)*width], two[r*width:(r+1)*width])
 		}
 	}
 }
@@ -309,6 +359,10 @@ func (p *linear) putTops(c *Call, y []float32, at int) {
 
 // many computes units [lo, hi) of output i in the form for many vectors.
 func (p *linear) many(c *Call, w *Worker, i, lo, hi int) {
+	if p.narrow != nil {
+		p.manyNarrow(c, w, i, lo, hi)
+		return
+	}
 	k, n, m := c.Int(p.k), c.Int(p.n+i), p.vectors(c)
 	cols := ceilDiv(n, qmmCols)
 	x, y := c.F32(p.x), c.F32(p.y+i)

@@ -3,6 +3,7 @@ package cpu
 import (
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -14,58 +15,186 @@ import (
 // products that are stored, and of Add, or Silu and Multiply, of what is stored.
 func TestFusedProductsIn16BitsHaveTheBitsOfTheirParts(t *testing.T) {
 	one := [3]int{1, 1, 1}
-	for word, narrow := range narrows {
+	for _, narrow := range narrows {
 		for _, a := range affines {
 			r := rand.New(rand.NewPCG(uint64(a.bits), uint64(a.group)))
 			k, n, m := 3*a.group, 2*qmvBlock+5, 3 // more than a block, and part of a unit
-			stored := func(x []float32) []uint16 {
-				out := make([]uint16, len(x))
-				narrow.to(out, x)
-				return out
-			}
-			wide := func(x []uint16) []float32 {
-				out := make([]float32, len(x))
-				narrow.from(out, x)
-				return out
-			}
-			params := fmt.Sprintf("%s_gs_%d_b_%d", word, a.group, a.bits)
-			x, residual := stored(floats(r, m*k)), stored(floats(r, m*n))
+			params := fmt.Sprintf("%v_t_gs_%d_b_%d", narrow, a.group, a.bits)
+			x, residual := narrow.stored(floats(r, m*k)), narrow.stored(floats(r, m*n))
 			grid := [3]int{m, 1, 1}
 			var mats []any
-			var dots [3][]uint16
-			for i := range dots {
+			for range 3 {
 				w := randomMatrix(r, a, n, k).args
-				w[1], w[2] = stored(w[1].([]float32)), stored(w[2].([]float32))
-				dots[i] = make([]uint16, m*n)
-				runKernel(t, "affine_qmv_"+params+"_batch_0_pr_0_hgs_0_r_4", grid, one, append(w[:3:3], x, dots[i], int32(k), int32(n))...)
-				mats = append(mats, w...)
+				mats = append(mats, w[0], narrow.stored(w[1].([]float32)), narrow.stored(w[2].([]float32)))
 			}
-			got := func(kernel string, matrices, outs int, more ...any) []any {
-				args := append(mats[:3*matrices:3*matrices], x)
-				args = append(args, more...)
-				var ys []any
-				for range outs {
-					ys = append(ys, make([]uint16, m*n))
+			for _, form := range []struct {
+				name, plain, end string
+				sizes            []any
+			}{{"affine_qmv_", "_batch_0_pr_0_hgs_0_r_4", "", nil}, {"affine_qmm_t_", "_alN_false_batch_0", "_alN_false", []any{int32(m)}}} {
+				var dots [3][]uint16
+				for i := range dots {
+					dots[i] = make([]uint16, m*n)
+					runKernel(t, form.name+params+form.plain, grid, one, slices.Concat(mats[3*i:3*i+3], []any{x, dots[i], int32(k), int32(n)}, form.sizes)...)
 				}
-				args = append(append(args, ys...), int32(k))
-				for range outs {
-					args = append(args, int32(n))
+				got := func(kernel string, matrices, outs int, more ...any) []any {
+					args := append(mats[:3*matrices:3*matrices], x)
+					args = append(args, more...)
+					var ys []any
+					for range outs {
+						ys = append(ys, make([]uint16, m*n))
+					}
+					args = append(append(args, ys...), int32(k))
+					for range outs {
+						args = append(args, int32(n))
+					}
+					runKernel(t, form.name+kernel+"_"+params+form.end, grid, one, append(args, form.sizes...)...)
+					return ys
 				}
-				runKernel(t, "affine_qmv_"+kernel+"_"+params, grid, one, args...)
-				return ys
-			}
-			for i, y := range append(got("x2", 2, 2), got("x3", 3, 3)...) {
-				require.Equal(t, dots[[]int{0, 1, 0, 1, 2}[i]], y, "result %d of x2, x3 %s", i, params)
-			}
-			sum := wide(residual)
-			simd.AddTo(sum, sum, wide(dots[0]))
-			require.Equal(t, stored(sum), got("add", 1, 1, residual)[0], params)
+				for i, y := range append(got("x2", 2, 2), got("x3", 3, 3)...) {
+					require.Equal(t, dots[[]int{0, 1, 0, 1, 2}[i]], y, "result %d of x2, x3 %s", i, params)
+				}
+				sum := narrow.wide(residual)
+				simd.AddTo(sum, sum, narrow.wide(dots[0]))
+				require.Equal(t, narrow.stored(sum), got("add", 1, 1, residual)[0], params)
 
-			gate := wide(dots[0])
-			simd.SiluTo(gate, gate)
-			gate = wide(stored(gate))
-			simd.MulTo(gate, gate, wide(dots[1]))
-			require.Equal(t, stored(gate), got("silu_mul", 2, 1)[0], params)
+				gate := narrow.wide(dots[0])
+				simd.SiluTo(gate, gate)
+				gate = narrow.wide(narrow.stored(gate))
+				simd.MulTo(gate, gate, narrow.wide(dots[1]))
+				require.Equal(t, narrow.stored(gate), got("silu_mul", 2, 1)[0], params)
+			}
+
+			// What normalises its vectors has the bits of what is given normalised ones.
+			raw, norm, eps := narrow.stored(floats(r, m*k)), narrow.stored(floats(r, k)), float32(1e-5)
+			runKernel(t, fmt.Sprint("rms", narrow), grid, one, raw, norm, x, eps, uint32(k), uint32(1))
+			product := func(kernel string, args ...any) []uint16 {
+				y := make([]uint16, m*n)
+				runKernel(t, "affine_qmv_"+kernel, grid, one, append(args, y, int32(k), int32(n))...)
+				return y
+			}
+			normed := func(kind string, matrices int, outs ...any) {
+				args := append(mats[:3*matrices:3*matrices], raw, norm)
+				runKernel(t, "affine_qmv_"+kind+"_"+params, grid, one, append(append(args, outs...), eps, int32(k), int32(n))...)
+			}
+			y := make([]uint16, m*n)
+			want := product(params+"_batch_0_pr_0_hgs_0_r_4", append(mats[:3:3], x)...)
+			normed("rms", 1, y)
+			require.Equal(t, want, y, "rms, %s", params)
+			if a.bits == 8 {
+				n = n / partSize * partSize
+				parts := n / partSize
+				y, top, wantTop := make([]uint16, m*n), make([]uint16, m*parts), make([]uint16, m*parts)
+				want := product(params+"_batch_0_pr_0_hgs_0_r_4", append(mats[:3:3], x)...)
+				runKernel(t, fmt.Sprint("max_parts_", narrow), [3]int{ceilDiv(parts, partsOfGroup), m, 1}, one, want, wantTop, uint32(parts))
+				normed("rms_max", 1, y, top)
+				require.Equal(t, want, y, "rms_max, %s", params)
+				require.Equal(t, wantTop, top, "maxima of rms_max, %s", params)
+				continue
+			}
+			normed("rms_silu_mul", 2, y)
+			require.Equal(t, product("silu_mul_"+params, append(mats[:6:6], x)...), y, "rms_silu_mul, %s", params)
+			testTurnedIn16Bits(t, narrow, params, mats, raw[:k], x[:k], norm)
+		}
+	}
+}
+
+// testTurnedIn16Bits: queries, keys and values of a norm, some of them turned, have the bits of products of the
+// normalised vector x, and of rotations.
+func testTurnedIn16Bits(t *testing.T, narrow narrow, params string, mats []any, raw, x, norm []uint16) {
+	t.Helper()
+	const dims, stride = 6, 9
+	one, k := [3]int{1, 1, 1}, int32(len(x))
+	heads, values := []int{5, 3}, 13
+	var want [3][]uint16
+	var outs []any
+	for i := range want {
+		n := values
+		if i < 2 {
+			n = heads[i] * dims
+		}
+		dots := make([]uint16, n)
+		runKernel(t, "affine_qmv_"+params+"_batch_0_pr_0_hgs_0_r_4", one, one, append(mats[3*i:3*i+3:3*i+3], x, dots, k, int32(n))...)
+		want[i] = dots
+		if i < 2 {
+			apart := make([]uint16, heads[i]*stride)
+			for h := range heads[i] {
+				copy(apart[h*stride:], dots[h*dims:(h+1)*dims])
+			}
+			want[i] = make([]uint16, len(apart))
+			runKernel(t, fmt.Sprint("rope_single_", narrow), [3]int{}, [3]int{dims / 2, heads[i], 1}, apart, want[i], int32(17), float32(1), int64(stride), nil, nil, nil, nil, nil, float32(13.3))
+		}
+		outs = append(outs, make([]uint16, len(want[i])))
+	}
+	args := slices.Concat(mats[:9:9], []any{raw, norm}, outs, []any{
+		float32(1e-5), k, int32(heads[0]), int32(heads[1]), int32(dims), int32(values), int64(stride), int64(stride), int32(17), float32(1), float32(13.3),
+	})
+	runKernel(t, "affine_qmv_rms_x3_rope_"+params, one, one, args...)
+	for i := range want {
+		require.Equal(t, want[i], outs[i], "result %d, %s", i, params)
+	}
+}
+
+// stored are the roundings of x to the type, and wide the values of such.
+func (n narrow) stored(x []float32) []uint16 {
+	out := make([]uint16, len(x))
+	n.to(out, x)
+	return out
+}
+
+func (n narrow) wide(x []uint16) []float32 {
+	out := make([]float32, len(x))
+	n.from(out, x)
+	return out
+}
+
+// TestAddRMSIn16BitsHasTheBitsOfItsParts: as in f32, in place too.
+func TestAddRMSIn16BitsHasTheBitsOfItsParts(t *testing.T) {
+	r := rand.New(rand.NewPCG(1, 8))
+	for _, narrow := range narrows {
+		for _, stride := range []int{0, 1, 3} {
+			const rows, n = 3, 577
+			a, b, w := narrow.stored(floats(r, rows*n)), narrow.stored(floats(r, rows*n)), narrow.stored(floats(r, n*stride+1))
+			sum, norm := make([]uint16, rows*n), make([]uint16, rows*n)
+			elements, groups := [3]int{rows * n, 1, 1}, [3]int{rows, 1, 1}
+			runKernel(t, fmt.Sprint("vv_Add", narrow), elements, elements, a, b, sum)
+			runKernel(t, fmt.Sprint("rms", narrow), groups, groups, sum, w, norm, float32(1e-5), uint32(n), uint32(stride))
+			for _, looped := range []string{"", "_looped"} {
+				x, y := slices.Clone(a), slices.Clone(b)
+				s, o := make([]uint16, rows*n), y
+				if looped != "" {
+					s, o = y, x
+				}
+				runKernel(t, fmt.Sprint("add_rms", looped, narrow), groups, groups, x, y, w, s, o, float32(1e-5), uint32(n), uint32(stride))
+				require.Equal(t, sum, s, "sum, %v%s, stride %d", narrow, looped, stride)
+				require.Equal(t, norm, o, "norm, %v%s, stride %d", narrow, looped, stride)
+			}
+		}
+	}
+}
+
+// TestRope2In16BitsHasTheBitsOfItsParts: as in f32.
+func TestRope2In16BitsHasTheBitsOfItsParts(t *testing.T) {
+	r := rand.New(rand.NewPCG(1, 9))
+	const half, length = 4, 3
+	heads := [2]int{5, 2}
+	for _, narrow := range narrows {
+		var x, single, many [2][]uint16
+		var one, all, results, further []any
+		for i, n := range heads {
+			x[i] = narrow.stored(floats(r, length*n*2*half))
+			single[i], many[i] = make([]uint16, n*2*half), make([]uint16, len(x[i]))
+			strides := []int64{2 * half, int64(n) * 2 * half, 1}
+			runKernel(t, fmt.Sprint("rope_single_", narrow), [3]int{}, [3]int{half, n, 1}, x[i], single[i], int32(17), float32(1), strides[0], nil, nil, nil, nil, nil, float32(13.3))
+			runKernel(t, fmt.Sprint("rope_", narrow), [3]int{}, [3]int{half, length, ceilDiv(n, 4)}, x[i], many[i], int32(17), float32(1), strides, strides, int64(0), int32(n), nil, nil, float32(13.3))
+			one, all = append(one, strides[0]), append(all, strides)
+			results, further = append(results, make([]uint16, n*2*half)), append(further, make([]uint16, len(x[i])))
+		}
+		sizes := []any{float32(13.3), int32(heads[0]), int32(heads[1])}
+		runKernel(t, fmt.Sprintf("rope_single_x2_%v", narrow), [3]int{}, [3]int{half, heads[0] + heads[1], 1}, slices.Concat([]any{x[0], x[1]}, results, []any{int32(17), float32(1)}, one, one, sizes)...)
+		runKernel(t, fmt.Sprintf("rope_x2_%v", narrow), [3]int{}, [3]int{half, length, 3}, slices.Concat([]any{x[0], x[1]}, further, []any{int32(17), float32(1)}, all, all, sizes)...)
+		for i := range heads {
+			require.Equal(t, single[i], results[i], "%v, one position", narrow)
+			require.Equal(t, many[i], further[i], "%v, a sequence", narrow)
 		}
 	}
 }

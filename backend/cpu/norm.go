@@ -1,16 +1,24 @@
 package cpu
 
-import "github.com/mlxc/mlxc/backend/cpu/internal/simd"
+import (
+	"fmt"
+
+	"github.com/mlxc/mlxc/backend/cpu/internal/simd"
+)
 
 func init() {
-	Register(
-		&Kernel{Name: "rmsfloat32", Units: groupsX, Run: rms, Cost: rmsCost},
-		&Kernel{Name: "rms_loopedfloat32", Units: groupsX, Run: rms, Cost: rmsCost},
-		&Kernel{Name: "rmsfloat16", Units: groupsX, Run: rmsHalf, Cost: rmsHalfCost},
-		&Kernel{Name: "rms_loopedfloat16", Units: groupsX, Run: rmsHalf, Cost: rmsHalfCost},
-		&Kernel{Name: "add_rmsfloat32", Units: groupsX, Run: addRMS, Cost: addRMSCost},
-		&Kernel{Name: "add_rms_loopedfloat32", Units: groupsX, Run: addRMS, Cost: addRMSCost},
-	)
+	for _, looped := range []string{"", "_looped"} {
+		Register(
+			&Kernel{Name: "rms" + looped + "float32", Units: groupsX, Run: rms, Cost: rmsCost},
+			&Kernel{Name: "add_rms" + looped + "float32", Units: groupsX, Run: addRMS, Cost: addRMSCost},
+		)
+		for _, t := range narrows {
+			Register(
+				&Kernel{Name: fmt.Sprintf("rms%s%v", looped, t), Units: groupsX, Run: rmsNarrow(t), Cost: rmsNarrowCost},
+				&Kernel{Name: fmt.Sprintf("add_rms%s%v", looped, t), Units: groupsX, Run: addRMSNarrow(t), Cost: rmsNarrowCost},
+			)
+		}
+	}
 }
 
 // groupsX is the number of units of a kernel in which a threadgroup computes one row: the number of threadgroups
@@ -65,29 +73,34 @@ func normalizeTo(out, x, w []float32, eps float32) {
 
 func rmsCost(c *Call) float64 { return 20 + 0.15*float64(c.Uint(4)) }
 
-// rmsHalf is rms in f16, with the sum in f32 and two roundings to f16:
+// rmsNarrow is rms in f16 or bf16, with the sum in f32 and two roundings to the type:
 //
-//	out[r,i] = f16(w[i] * f16(x[r,i] * inv))
+//	out[r,i] = round(w[i] * round(x[r,i] * inv))
 //
-// Arguments are those of rms, x, w and out in f16.
-func rmsHalf(c *Call, work *Worker, lo, hi int) {
-	n, stride := c.Uint(4), c.Uint(5)
-	x, w, out := c.U16(0), c.U16(1), c.U16(2)
-	buf := work.Scratch(2 * n)
-	row, scale := buf[:n], buf[n:]
-	for r := lo; r < hi; r++ {
-		halfTo(row, x[r*n:(r+1)*n])
-		gatherHalf(scale, w, 0, stride) // again for each row: out may be w
-		mean := simd.SumSquares(row) / float32(n)
-		inv := rsqrt32(mean + c.Float(3))
-		simd.ScaleTo(row, inv, row)
-		roundToHalf(row, row)
-		simd.MulTo(row, scale, row)
-		toHalf(out[r*n:(r+1)*n], row)
+// Arguments are those of rms, x, w and out in the type.
+func rmsNarrow(t narrow) func(c *Call, work *Worker, lo, hi int) {
+	return func(c *Call, work *Worker, lo, hi int) {
+		n := c.Uint(4)
+		x, w, out := c.U16(0), c.U16(1), c.U16(2)
+		buf := work.Scratch(2 * n)
+		row, scale := buf[:n], buf[n:]
+		for r := lo; r < hi; r++ {
+			t.from(row, x[r*n:(r+1)*n])
+			t.gather(scale, w, c.Uint(5)) // again for each row: out may be w
+			t.normalize(row, scale, c.Float(3))
+			t.to(out[r*n:(r+1)*n], row)
+		}
 	}
 }
 
-func rmsHalfCost(c *Call) float64 { return 20 + 6*float64(c.Uint(4)) }
+// normalize makes of the row x its norm by the weights w, but for the last rounding to the type.
+func (n narrow) normalize(x, w []float32, eps float32) {
+	simd.ScaleTo(x, rsqrt32(simd.SumSquares(x)/float32(len(x))+eps), x)
+	n.round(x)
+	simd.MulTo(x, w, x)
+}
+
+func rmsNarrowCost(c *Call) float64 { return 20 + 6*float64(len(c.U16(0))/max(1, c.Groups[0])) }
 
 // addRMS stores residual = a + b and the rms norm of it, with the same roundings as the two kernels.
 //
@@ -106,3 +119,25 @@ func addRMS(c *Call, work *Worker, lo, hi int) {
 }
 
 func addRMSCost(c *Call) float64 { return 20 + 0.2*float64(c.Uint(6)) }
+
+// addRMSNarrow is addRMS in f16 or bf16: the sum is rounded to the type before its norm is taken. Arguments are
+// those of addRMS, a, b, w, residual and out in the type.
+func addRMSNarrow(t narrow) func(c *Call, work *Worker, lo, hi int) {
+	return func(c *Call, work *Worker, lo, hi int) {
+		n := c.Uint(6)
+		a, b, w, residual, out := c.U16(0), c.U16(1), c.U16(2), c.U16(3), c.U16(4)
+		buf := work.Scratch(2 * n)
+		row, other := buf[:n], buf[n:]
+		for r := lo; r < hi; r++ {
+			i, j := r*n, (r+1)*n
+			t.from(row, a[i:j])
+			t.from(other, b[i:j])
+			simd.AddTo(row, row, other)
+			t.to(residual[i:j], row)
+			t.round(row)
+			t.gather(other, w, c.Uint(7))
+			t.normalize(row, other, c.Float(5))
+			t.to(out[i:j], row)
+		}
+	}
+}

@@ -37,7 +37,7 @@ var operations = map[term.Op]operation{
 	term.Sin:   {12, each(sin32)},
 	term.Cos:   {12, each(cos32)},
 	term.Tanh:  {12, each(tanh32)},
-	term.Round: {3, unaryLoop(roundToHalf)}, // to f16
+	term.Round: {3, roundHalf},
 	opSilu:     {0.35, unaryLoop(simd.SiluTo)},
 	opSigmoid:  {0.35, unaryLoop(simd.SigmoidTo)},
 
@@ -59,6 +59,12 @@ var operations = map[term.Op]operation{
 	term.Or:     {0.6, compare(func(x, y float32) bool { return x != 0 || y != 0 })},
 	term.Not:    {0.6, invert},
 	term.Select: {0.6, choose},
+}
+
+// roundHalf rounds to f16.
+func roundHalf(dst []float32, x [3][]float32) {
+	copy(dst, x[0])
+	halfType.round(dst)
 }
 
 // each is the loop of a function of one number.

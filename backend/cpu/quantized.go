@@ -20,13 +20,24 @@ func init() {
 				Register(of.kernel(kernel))
 			}
 		}
-		for word, t := range narrows {
-			params := fmt.Sprintf("%s_gs_%d_b_%d", word, a.group, a.bits)
+		for _, t := range narrows {
+			params := fmt.Sprintf("%v_t_gs_%d_b_%d", t, a.group, a.bits)
 			w := narrowAffine{a, t}
 			for _, fast := range []string{"", "_fast"} {
 				Register(plain(w, 1).in(t).kernel("affine_qmv" + fast + "_" + params + "_batch_0_pr_0_hgs_0_r_4"))
 				for kind, p := range fused(w) {
 					Register(p.in(t).kernel("affine_qmv" + fast + "_" + kind + "_" + params))
+				}
+				registerNormed(a.bits, w, &t, fast, params)
+			}
+			for _, aligned := range []bool{false, true} {
+				many := func(p linear) linear {
+					p.form = alwaysMany
+					return p.in(t).ofMany()
+				}
+				Register(many(plain(w, 1)).kernel(fmt.Sprintf("affine_qmm_t_%s_alN_%t_batch_0", params, aligned)))
+				for kind, p := range fused(w) {
+					Register(many(p).kernel(fmt.Sprintf("affine_qmm_t_%s_%s_alN_%t", kind, params, aligned)))
 				}
 			}
 		}
@@ -36,15 +47,7 @@ func init() {
 			for kind, p := range fused(a) {
 				Register(p.kernel("affine_qmv" + fast + "_" + kind + "_" + params))
 			}
-			normed := ofNormed(a)
-			Register(normed["rms"].kernel("affine_qmv" + fast + "_rms_" + params))
-			if a.bits == 8 {
-				Register(normed["rms_max"].kernel("affine_qmv" + fast + "_rms_max_" + params))
-			}
-			if a.bits == 4 {
-				Register(normed["rms_silu_mul"].kernel("affine_qmv" + fast + "_rms_silu_mul_" + params))
-				Register(turnedKernel(a, "affine_qmv"+fast+"_rms_x3_rope_"+params))
-			}
+			registerNormed(a.bits, a, nil, fast, params)
 		}
 		for _, aligned := range []bool{false, true} {
 			Register(plain(a, 1).ofMany().kernel(fmt.Sprintf("affine_qmm_t_%s_alN_%t_batch_0", params, aligned)))
@@ -53,6 +56,23 @@ func init() {
 			}
 		}
 	}
+}
+
+// registerNormed registers the products of norms, of vectors of type t if it is set.
+func registerNormed(bits int, w weights, t *narrow, fast, params string) {
+	normed := ofNormed(w)
+	register := func(kind string) {
+		p := normed[kind]
+		p.narrow = t
+		Register(p.kernel("affine_qmv" + fast + "_" + kind + "_" + params))
+	}
+	register("rms")
+	if bits == 8 {
+		register("rms_max")
+		return
+	}
+	register("rms_silu_mul")
+	Register(turnedKernel(w, t, "affine_qmv"+fast+"_rms_x3_rope_"+params))
 }
 
 // staged returns, by kernel name, the products whose Metal kernels first copy the vector to threadgroup memory.
@@ -127,17 +147,18 @@ func (a affine) matMul(c *Call, slot, lo, hi int, y []float32, ldy int, x []floa
 	}
 }
 
-// narrows holds the 16-bit types of products, by the word for each in kernel names.
-var narrows = map[string]narrow{"float16_t": halfType, "bfloat16_t": bfloatType}
-
 // narrowAffine is affine with scales and biases of a 16-bit type.
 type narrowAffine struct {
 	affine
 	narrow narrow
 }
 
-// scratch has room for the sums of x and for the scales and biases of qmvRows rows.
+// scratch has room for the sums of x and for the scales and biases of qmvRows rows; or for qmmCols rows of weights,
+// and the scales and biases of one.
 func (a narrowAffine) scratch(k int, many bool) int {
+	if many {
+		return simd.MatMulScratch + qmmCols*k + 2*k/a.group
+	}
 	return (1 + 2*qmvRows) * a.affine.scratch(k, false)
 }
 
@@ -155,6 +176,17 @@ func (a narrowAffine) matVec(c *Call, slot, lo, hi int, y, x, scratch []float32)
 	}
 }
 
-func (a narrowAffine) matMul(*Call, int, int, int, []float32, int, []float32, int, int, []float32) {
-	panic("cpu: INVARIANT: a product in 16 bits is computed vector by vector")
+// matMul is a product with weights that are rounded to the type.
+func (a narrowAffine) matMul(c *Call, slot, lo, hi int, y []float32, ldy int, x []float32, m, k int, scratch []float32) {
+	b, g, n := k/8*a.bits, k/a.group, hi-lo
+	weights, rest := scratch[simd.MatMulScratch:][:n*k], scratch[simd.MatMulScratch+qmmCols*k:]
+	scales, biases := rest[:g], rest[g:2*g]
+	for r := range n {
+		row := lo + r
+		a.narrow.from(scales, c.U16(slot + 1)[row*g:(row+1)*g])
+		a.narrow.from(biases, c.U16(slot + 2)[row*g:(row+1)*g])
+		a.decode(weights[r*k:(r+1)*k], c.Bytes(slot)[row*b:(row+1)*b], scales, biases)
+	}
+	a.narrow.round(weights)
+	simd.MatMulF32(y, ldy, x, weights, m, n, k, scratch[:simd.MatMulScratch])
 }

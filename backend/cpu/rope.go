@@ -7,32 +7,40 @@ const (
 )
 
 func init() {
-	Register(
-		&Kernel{
-			Name:  "rope_single_float32",
+	Register(ropes("float32", nil)...)
+	for _, t := range narrows {
+		Register(ropes(t.String(), &t)...)
+	}
+}
+
+// ropes are the rope kernels of a type, which is t if it is not f32.
+func ropes(word string, t *narrow) []*Kernel {
+	return []*Kernel{
+		{
+			Name:  "rope_single_" + word,
 			Units: func(c *Call) int { return c.Threads[1] },
-			Run:   ropeSingle,
+			Run:   func(c *Call, w *Worker, lo, hi int) { ropeSingle(c, w, t, lo, hi) },
 			Cost:  func(c *Call) float64 { return 10 + 2*float64(c.Threads[0]) },
 		},
-		&Kernel{
-			Name:  "rope_float32",
+		{
+			Name:  "rope_" + word,
 			Units: func(c *Call) int { return c.Threads[1] },
-			Run:   rope,
+			Run:   func(c *Call, w *Worker, lo, hi int) { rope(c, w, t, lo, hi) },
 			Cost:  func(c *Call) float64 { return float64(c.Int(7)) * (10 + 2*float64(c.Threads[0])) },
 		},
-		&Kernel{
-			Name:  "rope_single_x2_float32",
+		{
+			Name:  "rope_single_x2_" + word,
 			Units: func(c *Call) int { return c.Int(11) + c.Int(12) },
-			Run:   ropeSingle2,
+			Run:   func(c *Call, w *Worker, lo, hi int) { ropeSingle2(c, w, t, lo, hi) },
 			Cost:  func(c *Call) float64 { return 10 + 2*float64(c.Threads[0]) },
 		},
-		&Kernel{
-			Name:  "rope_x2_float32",
+		{
+			Name:  "rope_x2_" + word,
 			Units: func(c *Call) int { return c.Threads[1] },
-			Run:   rope2,
+			Run:   func(c *Call, w *Worker, lo, hi int) { rope2(c, w, t, lo, hi) },
 			Cost:  func(c *Call) float64 { return float64(c.Int(11)+c.Int(12)) * (10 + 2*float64(c.Threads[0])) },
 		},
-	)
+	}
 }
 
 // ropeSingle rotates one position of every head; the pairs and angles are
@@ -41,13 +49,12 @@ func init() {
 // Arguments: 0 in and 1 out f32[heads, dims : stride, 1], 2 offset i32, 3 scale
 // f32, 4 stride i64, 10 base f32. The threads are (dims/2, heads, 1). A unit is
 // a head. out may be in.
-func ropeSingle(c *Call, w *Worker, lo, hi int) {
+func ropeSingle(c *Call, w *Worker, t *narrow, lo, hi int) {
 	half, stride := c.Threads[0], c.Long(4, 0)
 	cos, sin := w.angles.of(c.Float(3), c.Float(10), half, c.Int(2), 1)
-	in, out := c.F32(0), c.F32(1)
-	p := pairsOf(c, half)
+	p := pairsOf(c, w, half, t)
 	for h := lo; h < hi; h++ {
-		p.rotate(out[h*stride:], 1, in[h*stride:], 1, cos, sin)
+		p.turn(c, 1, h*stride, 1, 0, h*stride, 1, cos, sin)
 	}
 }
 
@@ -57,16 +64,16 @@ func ropeSingle(c *Call, w *Worker, lo, hi int) {
 // and 3 their results under the strides 8 and 9, all i64; 4 offset i32, 5 scale
 // f32, 10 base f32, 11 q_heads and 12 k_heads i32. The threads are (dims/2,
 // q_heads + k_heads, 1). A unit is a head. Each result may be its operand.
-func ropeSingle2(c *Call, w *Worker, lo, hi int) {
+func ropeSingle2(c *Call, w *Worker, t *narrow, lo, hi int) {
 	half, queries := c.Threads[0], c.Int(11)
 	cos, sin := w.angles.of(c.Float(5), c.Float(10), half, c.Int(4), 1)
-	p := pairsOf(c, half)
+	p := pairsOf(c, w, half, t)
 	for u := lo; u < hi; u++ {
 		i, h := 0, u // 0 for queries or 1 for keys, and the number of the head among them
 		if u >= queries {
 			i, h = 1, u-queries
 		}
-		p.rotate(c.F32(2 + i)[h*c.Long(8+i, 0):], 1, c.F32(i)[h*c.Long(6+i, 0):], 1, cos, sin)
+		p.turn(c, 2+i, h*c.Long(8+i, 0), 1, i, h*c.Long(6+i, 0), 1, cos, sin)
 	}
 }
 
@@ -77,18 +84,17 @@ func ropeSingle2(c *Call, w *Worker, lo, hi int) {
 // head, position, element); 4 offset, a device i32[1], 5 scale f32, 10 base f32,
 // 11 q_heads and 12 k_heads i32. The threads are (dims/2, T, ceil(q_heads/4) +
 // ceil(k_heads/4)). A unit is a position. Each result may be its operand.
-func rope2(c *Call, w *Worker, lo, hi int) {
+func rope2(c *Call, w *Worker, t *narrow, lo, hi int) {
 	half := c.Threads[0]
 	cos, sin := w.angles.of(c.Float(5), c.Float(10), half, int(c.I32(4)[0]), c.Threads[1])
-	p := pairsOf(c, half)
+	p := pairsOf(c, w, half, t)
 	for t := lo; t < hi; t++ {
 		a := t * half
 		for i := range 2 {
-			in, out := c.F32(i), c.F32(2+i)
 			is, it, ie := c.Long(6+i, 0), c.Long(6+i, 1), c.Long(6+i, 2)
 			os, ot, oe := c.Long(8+i, 0), c.Long(8+i, 1), c.Long(8+i, 2)
 			for h := range c.Int(11 + i) {
-				p.rotate(out[h*os+t*ot:], oe, in[h*is+t*it:], ie, cos[a:a+half], sin[a:a+half])
+				p.turn(c, 2+i, h*os+t*ot, oe, i, h*is+t*it, ie, cos[a:a+half], sin[a:a+half])
 			}
 		}
 	}
@@ -110,19 +116,18 @@ func rope2(c *Call, w *Worker, lo, hi int) {
 // (i64[3]: head, position, element), 2 offset, a device i32[1], 3 scale f32, 6
 // unused for one batch, 7 H i32, 10 base f32. The threads are (dims/2, T,
 // ceil(H/4)). A unit is a position. out may be in.
-func rope(c *Call, w *Worker, lo, hi int) {
+func rope(c *Call, w *Worker, t *narrow, lo, hi int) {
 	half := c.Threads[0]
 	// The angles of all positions are asked for, not only those of lo to hi: in the next
 	// call this worker may have other positions.
 	cos, sin := w.angles.of(c.Float(3), c.Float(10), half, int(c.I32(2)[0]), c.Threads[1])
-	in, out := c.F32(0), c.F32(1)
 	is, it, ie := c.Long(4, 0), c.Long(4, 1), c.Long(4, 2)
 	os, ot, oe := c.Long(5, 0), c.Long(5, 1), c.Long(5, 2)
-	p := pairsOf(c, half)
+	p := pairsOf(c, w, half, t)
 	for t := lo; t < hi; t++ {
 		a := t * half
 		for h := range c.Int(7) {
-			p.rotate(out[h*os+t*ot:], oe, in[h*is+t*it:], ie, cos[a:a+half], sin[a:a+half])
+			p.turn(c, 1, h*os+t*ot, oe, 0, h*is+t*it, ie, cos[a:a+half], sin[a:a+half])
 		}
 	}
 }
@@ -132,14 +137,32 @@ func rope(c *Call, w *Worker, lo, hi int) {
 type pairs struct {
 	step, gap int
 	backward  bool
+	// narrow, if set, is the type of the vectors instead of f32, and row has room for one, widened.
+	narrow *narrow
+	row    []float32
 }
 
-func pairsOf(c *Call, half int) pairs {
-	p := pairs{step: 1, gap: half, backward: !c.Flag(ropeForward)}
+func pairsOf(c *Call, w *Worker, half int, t *narrow) pairs {
+	p := pairs{step: 1, gap: half, backward: !c.Flag(ropeForward), narrow: t}
+	if t != nil {
+		p.row = w.Scratch(2 * half)
+	}
 	if c.Flag(ropeTraditional) {
 		p.step, p.gap = 2, 1
 	}
 	return p
+}
+
+// turn rotates the pairs of a vector of argument `in`, from element `from` on, into argument `out`, from element `to`
+// on. The elements of a vector are ie and oe apart.
+func (p pairs) turn(c *Call, out, to, oe, in, from, ie int, cos, sin []float32) {
+	if p.narrow == nil {
+		p.rotate(c.F32(out)[to:], oe, c.F32(in)[from:], ie, cos, sin)
+		return
+	}
+	p.narrow.gather(p.row, c.U16(in)[from:], ie)
+	p.rotate(p.row, 1, p.row, 1, cos, sin)
+	p.narrow.scatter(c.U16(out)[to:], oe, p.row)
 }
 
 // rotate rotates the len(cos) pairs of in, whose elements are ie apart, into

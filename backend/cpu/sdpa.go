@@ -16,32 +16,41 @@ const (
 
 func init() {
 	for _, d := range []int{64, 96, 128} {
-		registerSDPA(fmt.Sprintf("sdpa_vector_float_%d_%d", d, d), d, false)
-		registerSDPA(fmt.Sprintf("sdpa_rows_float_%d_%d", d, d), d, true)
+		for _, rows := range []bool{false, true} {
+			registerSDPA("float", d, rows, nil)
+			for _, t := range narrows {
+				registerSDPA(t.String()+"_t", d, rows, &t)
+			}
+		}
 	}
 }
 
-func registerSDPA(name string, d int, rows bool) {
+func registerSDPA(word string, d int, rows bool, t *narrow) {
 	of := func(c *Call) sdpa {
-		s := sdpaOf(c, d)
+		s := sdpaOf(c, d, t)
 		s.rows = rows
 		s.transposed = s.transposed || rows
 		return s
 	}
+	kind := "vector"
+	if rows {
+		kind = "rows"
+	}
 	Register(&Kernel{
-		Name: name,
+		Name: fmt.Sprintf("sdpa_%s_%s_%d_%d", kind, word, d, d),
 		Units: func(c *Call) int {
 			s := of(c)
 			return s.units()
 		},
 		Run: func(c *Call, w *Worker, lo, hi int) {
 			s := of(c)
+			if t != nil {
+				s.narrowed(c, w, *t, lo, hi)
+				return
+			}
+			buf := w.Scratch(s.scratch())
 			for u := lo; u < hi; u++ {
-				if s.block == 0 {
-					s.vector(c, w, u)
-				} else {
-					s.matrix(c, w, u)
-				}
+				s.unit(c, buf, u)
 			}
 		},
 		Cost: func(c *Call) float64 {
@@ -53,6 +62,51 @@ func registerSDPA(name string, d int, rows bool) {
 			return 1000 + float64(keys*d)*(0.7+0.052*float64(s.block*s.gqa))
 		},
 	})
+}
+
+// unit makes one unit of out. buf has s.scratch() elements.
+func (s *sdpa) unit(c *Call, buf []float32, u int) {
+	if s.block == 0 {
+		s.vector(c, buf, u)
+	} else {
+		s.matrix(c, buf, u)
+	}
+}
+
+// narrowed makes units [lo, hi) of a call of a 16-bit type. All queries, and the keys and values of one head at a
+// time, are widened, and rows of out are rounded.
+func (s *sdpa) narrowed(c *Call, w *Worker, t narrow, lo, hi int) {
+	size, all, head := s.scratch(), s.hq*s.l*s.d, s.n*s.d
+	buf := w.Scratch(size + 2*all + 2*head)
+	take := func(n int) []float32 {
+		x := buf[:n]
+		buf = buf[n:]
+		return x
+	}
+	scratch := take(size)
+	s.q, s.out, s.k, s.v = take(all), take(all), take(head), take(head)
+	t.from(s.q, c.U16(0)[:all])
+	keys, values := c.U16(1), c.U16(2)
+	kHead, kSeq, vHead, vSeq := s.kHead, s.kSeq, s.vHead, s.vSeq
+	s.kHead, s.kSeq, s.vHead, s.vSeq = 0, s.d, 0, s.d
+	last := -1
+	for u := lo; u < hi; u++ {
+		h0, h1, q0, q1 := s.rowsOf(u)
+		if head := h0 / s.gqa; head != last {
+			last = head
+			for j := range s.n {
+				t.from(s.k[j*s.d:(j+1)*s.d], keys[head*kHead+j*kSeq:][:s.d])
+				t.from(s.v[j*s.d:(j+1)*s.d], values[head*vHead+j*vSeq:][:s.d])
+			}
+		}
+		s.unit(c, scratch, u)
+		for q := q0; q < q1; q++ {
+			for h := h0; h < h1; h++ {
+				at := s.place(h, q)
+				t.to(c.U16(3)[at:at+s.d], s.out[at:at+s.d])
+			}
+		}
+	}
 }
 
 const (
@@ -98,9 +152,8 @@ type sdpa struct {
 	blocks, kHeads int
 }
 
-func sdpaOf(c *Call, d int) sdpa {
+func sdpaOf(c *Call, d int, t *narrow) sdpa {
 	s := sdpa{
-		q: c.F32(0), k: c.F32(1), v: c.F32(2), out: c.F32(3),
 		d: d, hq: c.Groups[0], l: c.Groups[1], n: c.Int(5),
 		gqa:   c.Int(4),
 		kHead: c.Long(6, 0), kSeq: c.Long(7, 0),
@@ -108,6 +161,9 @@ func sdpaOf(c *Call, d int) sdpa {
 		scale:      c.Float(10),
 		transposed: c.Flag(sdpaQueryTransposed),
 		causal:     c.Flag(sdpaCausal),
+	}
+	if t == nil {
+		s.q, s.k, s.v, s.out = c.F32(0), c.F32(1), c.F32(2), c.F32(3)
 	}
 	s.kHeads = ceilDiv(s.hq, s.gqa)
 	if s.l > 1 && s.l*s.gqa >= sdpaFrom {
@@ -140,12 +196,43 @@ func (s *sdpa) query(h, q int) []float32 {
 	return s.q[i : i+s.d]
 }
 
-func (s *sdpa) output(h, q int) []float32 {
-	i := (h*s.l + q) * s.d
+// place is where the row of a head and a query begins in out.
+func (s *sdpa) place(h, q int) int {
 	if s.rows {
-		i = (q*s.hq + h) * s.d
+		return (q*s.hq + h) * s.d
 	}
+	return (h*s.l + q) * s.d
+}
+
+func (s *sdpa) output(h, q int) []float32 {
+	i := s.place(h, q)
 	return s.out[i : i+s.d]
+}
+
+// rowsOf are the rows of out that a unit makes: of heads [h0, h1), which share a key head, and queries [q0, q1).
+func (s *sdpa) rowsOf(u int) (h0, h1, q0, q1 int) {
+	if s.block == 0 {
+		h, q := u/s.l, u%s.l
+		return h, h + 1, q, q + 1
+	}
+	b := u % s.blocks
+	// Causal blocks cost more the later they are: light and heavy ones take
+	// turns, so that contiguous ranges of units cost about the same.
+	if b%2 == 0 {
+		b /= 2
+	} else {
+		b = s.blocks - 1 - b/2
+	}
+	h0 = u / s.blocks * s.gqa
+	return h0, min(h0+s.gqa, s.hq), b * s.block, min((b+1)*s.block, s.l)
+}
+
+// scratch is the number of floats that a unit needs.
+func (s *sdpa) scratch() int {
+	if s.block == 0 {
+		return 2*s.d + max(0, s.n)
+	}
+	return simd.MatMulScratch + s.block*s.gqa*(3*s.d+sdpaTile+3) + 2*sdpaTile*s.d
 }
 
 func (s *sdpa) value(head, j int) []float32 {
@@ -158,11 +245,10 @@ func (s *sdpa) value(head, j int) []float32 {
 const noScore = -math.MaxFloat32
 
 // vector computes row u of out.
-func (s *sdpa) vector(c *Call, w *Worker, u int) {
-	h, q := u/s.l, u%s.l
+func (s *sdpa) vector(c *Call, buf []float32, u int) {
+	h, _, q, _ := s.rowsOf(u)
 	head, n := h/s.gqa, s.keys(q)
-	buf := w.Scratch(2*s.d + n)
-	query, part, p := buf[:s.d], buf[s.d:2*s.d], buf[2*s.d:]
+	query, part, p := buf[:s.d], buf[s.d:2*s.d], buf[2*s.d:2*s.d+n]
 
 	simd.ScaleTo(query, s.scale, s.query(h, q))
 	m := float32(noScore)
@@ -250,23 +336,13 @@ func divide(x []float32, sum float32) {
 }
 
 // matrix makes the rows of out of one block of queries and one key head.
-func (s *sdpa) matrix(c *Call, w *Worker, u int) {
-	head := u / s.blocks
-	b := u % s.blocks
-	// Causal blocks cost more the later they are: light and heavy ones take
-	// turns, so that contiguous ranges of units cost about the same.
-	if b%2 == 0 {
-		b /= 2
-	} else {
-		b = s.blocks - 1 - b/2
-	}
+func (s *sdpa) matrix(c *Call, buf []float32, u int) {
 	// Row r is head h0 + r%heads of query q0 + r/heads, so that the rows which
 	// use a key are the last ones.
-	q0, q1 := b*s.block, min((b+1)*s.block, s.l)
-	h0, heads := head*s.gqa, min(s.gqa, s.hq-head*s.gqa)
+	h0, h1, q0, q1 := s.rowsOf(u)
+	head, heads := h0/s.gqa, h1-h0
 	rows, d := (q1-q0)*heads, s.d
 
-	buf := w.Scratch(simd.MatMulScratch + rows*(3*d+sdpaTile+3) + 2*sdpaTile*d)
 	take := func(n int) []float32 {
 		x := buf[:n]
 		buf = buf[n:]

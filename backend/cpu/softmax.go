@@ -1,13 +1,18 @@
 package cpu
 
-import "github.com/mlxc/mlxc/backend/cpu/internal/simd"
+import (
+	"fmt"
+
+	"github.com/mlxc/mlxc/backend/cpu/internal/simd"
+)
 
 func init() {
-	for _, name := range []string{"block_softmax_float32", "looped_softmax_float32"} {
-		Register(&Kernel{
-			Name: name, Units: groupsX, Run: softmax,
-			Cost: func(c *Call) float64 { return 20 + 0.6*float64(c.Int(2)) },
-		})
+	cost := func(c *Call) float64 { return 20 + 0.6*float64(c.Int(2)) }
+	for _, kind := range []string{"block", "looped"} {
+		Register(&Kernel{Name: kind + "_softmax_float32", Units: groupsX, Run: softmax, Cost: cost})
+		for _, t := range narrows {
+			Register(&Kernel{Name: fmt.Sprintf("%s_softmax_precise_%v", kind, t), Units: groupsX, Run: softmaxNarrow(t), Cost: cost})
+		}
 	}
 }
 
@@ -25,13 +30,33 @@ func softmax(c *Call, w *Worker, lo, hi int) {
 	ones := w.Scratch(n)
 	fill(ones, 1)
 	for r := lo; r < hi; r++ {
-		x, y := in[r*n:(r+1)*n], out[r*n:(r+1)*n]
-		top := simd.Max(x)
-		for i, v := range x {
-			y[i] = v - top
-		}
-		simd.ExpTo(y, y)
-		simd.ScaleTo(y, 1/simd.Dot(y, ones), y)
-		canonical(y)
+		softmaxRow(out[r*n:(r+1)*n], in[r*n:(r+1)*n], ones)
+		canonical(out[r*n : (r+1)*n])
 	}
+}
+
+// softmaxNarrow is softmax in f16 or bf16, computed in f32 and rounded where it is stored.
+func softmaxNarrow(t narrow) func(c *Call, w *Worker, lo, hi int) {
+	return func(c *Call, w *Worker, lo, hi int) {
+		n := c.Int(2)
+		in, out := c.U16(0), c.U16(1)
+		buf := w.Scratch(2 * n)
+		row, ones := buf[:n], buf[n:]
+		fill(ones, 1)
+		for r := lo; r < hi; r++ {
+			t.from(row, in[r*n:(r+1)*n])
+			softmaxRow(row, row, ones)
+			t.to(out[r*n:(r+1)*n], row)
+		}
+	}
+}
+
+// softmaxRow is softmax of one row. y may be x; ones has as many elements.
+func softmaxRow(y, x, ones []float32) {
+	top := simd.Max(x)
+	for i, v := range x {
+		y[i] = v - top
+	}
+	simd.ExpTo(y, y)
+	simd.ScaleTo(y, 1/simd.Dot(y, ones), y)
 }

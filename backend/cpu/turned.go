@@ -12,6 +12,9 @@ package cpu
 type turned struct {
 	weights
 	x int // the slot of x; the others follow
+	// narrow, if set, is the type of x, the norm's weights and the results instead of f32: products are rounded to
+	// it before they are rotated.
+	narrow *narrow
 }
 
 // Slots of arguments behind that of x.
@@ -33,8 +36,8 @@ const (
 	turnedBase
 )
 
-func turnedKernel(w weights, name string) *Kernel {
-	p := turned{w, 3 * w.slots()}
+func turnedKernel(w weights, t *narrow, name string) *Kernel {
+	p := turned{w, 3 * w.slots(), t}
 	return &Kernel{
 		Name: name,
 		Units: func(c *Call) (n int) {
@@ -70,10 +73,18 @@ func (p turned) run(c *Call, w *Worker, lo, hi int) {
 	k, dims, block := c.Int(p.x+turnedK), c.Int(p.x+turnedDims), p.block(c)
 	// A head need not begin at a multiple of qmvRows, so the computed rows may extend beyond it on either side.
 	size := p.scratch(k, false)
-	scratch := w.Scratch(size + k + (hi-lo)*block + 2*qmvRows)
-	x, dots := scratch[size:][:k], scratch[size+k:]
+	room := (hi-lo)*block + 2*qmvRows
+	scratch := w.Scratch(size + 2*k + 2*room)
+	x, norm, dots, turnedTo := scratch[size:][:k], scratch[size+k:][:k], scratch[size+2*k:][:room], scratch[size+2*k+room:]
 	scratch = scratch[:size]
-	normalizeTo(x, c.F32(p.x)[:k], c.F32(p.x+turnedNorm), c.Float(p.x+turnedEps))
+	if t := p.narrow; t == nil {
+		normalizeTo(x, c.F32(p.x)[:k], c.F32(p.x+turnedNorm), c.Float(p.x+turnedEps))
+	} else {
+		t.from(x, c.U16(p.x)[:k])
+		t.from(norm, c.U16(p.x + turnedNorm)[:k])
+		t.normalize(x, norm, c.Float(p.x+turnedEps))
+		t.round(x)
+	}
 	p.prepare(x, scratch)
 	cos, sin := w.angles.of(c.Float(p.x+turnedScale), c.Float(p.x+turnedBase), dims/2, c.Int(p.x+turnedOffset), 1)
 	turn := pairs{step: 1, gap: dims / 2}
@@ -90,17 +101,31 @@ func (p turned) run(c *Call, w *Worker, lo, hi int) {
 		}
 		first, end := from/qmvRows*qmvRows, min(ceilDiv(to, qmvRows)*qmvRows, n)
 		p.matVec(c, i*p.slots(), first, end, dots[:end-first], x, scratch)
-		dot, out := dots[from-first:to-first], c.F32(p.x+turnedOut+i)
+		dot := dots[from-first : to-first]
+		if p.narrow != nil {
+			p.narrow.round(dot)
+		}
 		if i == 2 {
-			copy(out[from:to], dot)
-			canonical(out[from:to])
+			p.put(c, i, from, dot)
 			continue
 		}
 		for at := from; at < to; {
 			h, e := at/dims, at%dims // the head, and the first element of it
 			m := min(dims-e, to-at)
-			turn.rotate(out[h*c.Long(p.x+turnedStride+i, 0)+e:], 1, dot[at-from:], 1, cos[e/2:(e+m)/2], sin[e/2:(e+m)/2])
+			turn.rotate(turnedTo, 1, dot[at-from:], 1, cos[e/2:(e+m)/2], sin[e/2:(e+m)/2])
+			p.put(c, i, h*c.Long(p.x+turnedStride+i, 0)+e, turnedTo[:m])
 			at += m
 		}
 	}
+}
+
+// put stores elements of result i, from element `at` on.
+func (p turned) put(c *Call, i, at int, x []float32) {
+	if p.narrow != nil {
+		p.narrow.to(c.U16(p.x + turnedOut + i)[at:at+len(x)], x)
+		return
+	}
+	out := c.F32(p.x + turnedOut + i)[at : at+len(x)]
+	copy(out, x)
+	canonical(out)
 }

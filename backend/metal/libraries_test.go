@@ -60,12 +60,15 @@ func prepared(d *metal.Device, g *ir.Graph) (progress []float64, err error) {
 	return progress, e.Close()
 }
 
-var hostName = regexp.MustCompile(`(?m)^\s*template\W+host_name\W+(\w+)`)
+var (
+	macro    = regexp.MustCompile(`(?m)^#define (.*\\\n)*.*$`)
+	hostName = regexp.MustCompile(`template\W+host_name\s*\(((\s*"\w*")+)\s*\)`)
+)
 
-// instances returns the names of the kernels that a source instantiates from templates.
+// instances returns the names of the kernels that a source instantiates from templates, outside of macros.
 func instances(text string) (out []string) {
-	for _, m := range hostName.FindAllStringSubmatch(text, -1) {
-		out = append(out, m[1])
+	for _, m := range hostName.FindAllStringSubmatch(macro.ReplaceAllString(text, ""), -1) {
+		out = append(out, strings.NewReplacer(`"`, "", " ", "").Replace(m[1]))
 	}
 	return out
 }

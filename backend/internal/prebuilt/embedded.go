@@ -15,8 +15,9 @@ import (
 //go:embed kernels.bin
 var embedded []byte
 
-// same says of which archive the compiler as it is today makes every text, byte for byte, though another state of it
-// or of a source made the archive: Same of them. `make ptx-same` compiles all of them, compares, and writes it.
+// same says of which archive the compiler as it is today makes every text, but for names of blocks and of threadgroup
+// variables, though another state of it or of a source made the archive: Same of them. `make ptx-same` compiles all of
+// them, compares, and writes it.
 //
 //go:embed same.txt
 var same string

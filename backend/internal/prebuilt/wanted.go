@@ -66,11 +66,15 @@ func Wanted() (all []Request, sources map[string]string, err error) {
 	return all, sources, nil
 }
 
-// chosen reports whether recorders or fusion can choose a kernel. They choose no quantized product of 16-bit
-// vectors: who dispatches one has it compiled when it is needed.
+// chosen reports whether recorders or fusion can choose a kernel. Of f16 and bf16 they choose copies, layer norms and
+// column sums, and else kernels that read such weights: who dispatches another has it compiled when it is needed.
 func chosen(d *decl.Decl) bool {
-	return d.File != "quantized.metal" || !slices.ContainsFunc(d.Args, func(a decl.Arg) bool {
-		return a.Elem == ir.F16 || a.Elem == ir.BF16
+	switch d.File {
+	case "copy.metal", "layer_norm.metal", "reduce.metal":
+		return true
+	}
+	return !slices.ContainsFunc(d.Args, func(a decl.Arg) bool {
+		return (a.Elem == ir.F16 || a.Elem == ir.BF16) && (a.Mode == decl.Write || d.File == "arg_reduce.metal")
 	})
 }
 

@@ -21,6 +21,10 @@ const Runs = 16
 // Few: a run takes one in Few of the members that are not their family's first.
 const Few = 8
 
+// Instances: a run takes one in Instances of the kernels that are not the first of their template, so that a type or a
+// width more costs little; a kernel's turn comes once in [Runs].
+const Instances = Runs
+
 // Whole reports whether everything is to be tested.
 func Whole() bool { return os.Getenv(WholeEnv) != "" }
 
@@ -93,7 +97,7 @@ func Of[M any](t T, name string, members []M, in int) []M {
 func Choose(t T, name string) func(members []string, family func(member string) string) []string {
 	return func(members []string, family func(string) string) []string {
 		t.Helper()
-		return Families(t, name, members, family, Few)
+		return Families(t, name, members, family, Instances)
 	}
 }
 
@@ -106,9 +110,9 @@ func ChooseSome(t T, name string, in int) func(members []string, family func(mem
 	}
 }
 
-// Checked chooses the kernels that a run compiles with the checker's code: one in [Few] of all.
+// Checked chooses the kernels that a run compiles with the checker's code: one in [Instances] of all.
 func Checked(t T) func(members []string, family func(member string) string) []string {
-	return ChooseSome(t, "checked", Few)
+	return ChooseSome(t, "checked", Instances)
 }
 
 // Takes reports whether this run takes the member with an index, as one in `in`, of a family without a first one,

@@ -33,8 +33,8 @@ func TestEveryMember(t *testing.T) {
 			seen[m]++
 		}
 		names := Choose(t, "another")(pairs, func(name string) string { return name[:1] })
-		assert.GreaterOrEqual(t, len(names), 10+90/Few)
-		assert.LessOrEqual(t, len(names), 10+90/Few+1)
+		assert.GreaterOrEqual(t, len(names), 10+90/Instances)
+		assert.LessOrEqual(t, len(names), 10+90/Instances+1)
 		for _, n := range names {
 			families[n]++
 		}

@@ -142,7 +142,7 @@ func signatures(t *testing.T) map[string]signature {
 // that have its arguments.
 const unlisted = "unlisted"
 
-// otherMemory are the functions whose threadgroup variables have other bytes than those of
+// otherMemory are the functions some of whose threadgroup variables have other bytes than those of
 // MLX's kernels of the same name, and how many. A dispatch of MLX's kernel stays one of ours
 // as long as all threadgroup memory of it fits the 32 KiB of Apple's GPUs: these take none
 // as an argument, which the test checks, so their own is all there is.
@@ -150,6 +150,8 @@ var otherMemory = map[string]int64{
 	// Each simdgroup adds the sums of all up for itself, so that one barrier makes a sum:
 	// no thread leaves 1/√ in memory for the others, 4 bytes.
 	"rms": 128, "rms_looped": 128,
+	// Tiles are widened before they are multiplied, once for all simdgroups: those of 16 bits are as large as of f32.
+	"qmm_t": 9216,
 	// The second sum has memory of its own: in that of the first, which simdgroups may
 	// still read, it would need another barrier.
 	"layer_norm": 256, "layer_norm_looped": 256, "vjp_layer_norm": 512, "vjp_layer_norm_looped": 512,
@@ -210,8 +212,7 @@ func TestSignaturesMatchMLX(t *testing.T) {
 				assert.Empty(t, cmp.Diff(want, got, cmp.AllowUnexported(mlxArgument{})), "MLX -, ours +")
 				memory := s.threadgroup
 				if n, ok := otherMemory[k.Function]; ok {
-					others[k.Function] = true
-					assert.NotEqual(t, memory, n, "bytes of threadgroup variables are MLX's: delete %s from otherMemory", k.Function)
+					others[k.Function] = others[k.Function] || memory != n
 					for _, p := range k.Params {
 						assert.NotEqual(t, "threadgroup", p.Space, "%s takes threadgroup memory: what a dispatch may give it depends on the kernel's own", p.Name)
 					}
@@ -230,8 +231,10 @@ func TestSignaturesMatchMLX(t *testing.T) {
 			compared++
 		}
 	}
-	assert.Len(t, others, len(otherMemory), "otherMemory names functions that are not compared")
-	assert.Equal(t, len(table)+5, compared, "lines of the table, and five kernels by their twins")
+	for function := range otherMemory {
+		assert.True(t, others[function], "bytes of threadgroup variables are MLX's, or nothing is compared: delete %s from otherMemory", function)
+	}
+	assert.Equal(t, len(table)+3, compared, "lines of the table, and three kernels by their twins")
 }
 
 // requiresFalse reports whether a @require of d says NAME == 0.

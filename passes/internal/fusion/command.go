@@ -7,6 +7,7 @@ import (
 	"github.com/mlxc/mlxc/msl"
 	"github.com/mlxc/mlxc/msl/decl"
 	"github.com/mlxc/mlxc/passes/internal/isel"
+	"slices"
 )
 
 // command is what a round knows about one command.
@@ -59,8 +60,11 @@ type memory struct {
 	off    int64
 	weight bool  // its root memory is a weight
 	filled bool  // its root is filled with one repeated word, whose value terms may use
-	ones   uint8 // 1: all elements of type f32 are 1; 2: of type f16
+	ones   uint8 // bit k: all elements of type onesTypes[k] are 1
 }
+
+// onesTypes are the types of weights that may be all ones.
+var onesTypes = []ir.DType{ir.F32, ir.F16, ir.BF16}
 
 func memories(g *ir.Graph) []memory {
 	out := make([]memory, len(g.Memories))
@@ -70,7 +74,7 @@ func memories(g *ir.Graph) []memory {
 		x := &g.Memories[m.root]
 		m.weight = x.Kind == ir.Weight
 		m.filled = m.weight && x.Init.Kind == ir.InitFill
-		for k, t := range []ir.DType{ir.F32, ir.F16} {
+		for k, t := range onesTypes {
 			if m.filled && isel.OnesOf(x, t) {
 				m.ones |= 1 << k
 			}
@@ -217,11 +221,8 @@ func (f *fuser) newShape(in *decl.Instance, form *decl.Form, e *ir.Effects) *sha
 		} else {
 			s.writes = append(s.writes, j)
 		}
-		switch in.Decl.Args[j].Elem {
-		case ir.F32:
-			s.ones[j] = 1
-		case ir.F16:
-			s.ones[j] = 2
+		if k := slices.Index(onesTypes, in.Decl.Args[j].Elem); k >= 0 {
+			s.ones[j] = 1 << k
 		}
 		if form == nil {
 			continue

@@ -79,10 +79,14 @@ func (s slot) constant(t ir.DType) (float32, bool) {
 	if !s.filled || !s.at.IsConst() || s.at.Const%t.Size() != 0 {
 		return 0, false
 	}
-	switch {
-	case t == ir.F16 && s.fill[0] == s.fill[2] && s.fill[1] == s.fill[3]:
-		v := float32(term.F16Value(uint16(s.fill[0]) | uint16(s.fill[1])<<8))
+	var v float32
+	switch alike := s.fill[0] == s.fill[2] && s.fill[1] == s.fill[3]; {
+	case t == ir.F16 && alike:
+		v = float32(term.F16Value(uint16(s.fill[0]) | uint16(s.fill[1])<<8))
 		return v, v == v // not for NaN, whose payload a number does not keep
+	case t == ir.BF16 && alike:
+		v = math.Float32frombits(uint32(s.fill[0])<<16 | uint32(s.fill[1])<<24)
+		return v, v == v
 	case t != ir.F32:
 		return 0, false
 	}

@@ -150,6 +150,8 @@ func OnesOf(m *ir.Memory, t ir.DType) bool {
 		return m.Init.Pattern == [4]byte{0, 0, 0x80, 0x3f}
 	case ir.F16:
 		return m.Init.Pattern == [4]byte{0, 0x3c, 0, 0x3c}
+	case ir.BF16:
+		return m.Init.Pattern == [4]byte{0x80, 0x3f, 0x80, 0x3f}
 	}
 	return false
 }

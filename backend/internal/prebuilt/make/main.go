@@ -14,6 +14,7 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"regexp"
 	"runtime"
 	"strings"
 	"sync"
@@ -151,7 +152,7 @@ func same(ctx context.Context, path, note string) error {
 	differ := 0
 	for _, k := range all {
 		old, err := a.Find(k.Request)
-		if err == nil && !bytes.Equal(old.PTX, k.PTX) {
+		if err == nil && !bytes.Equal(code(old.PTX), code(k.PTX)) {
 			err = errors.New("another text")
 		}
 		if err == nil {
@@ -166,6 +167,25 @@ func same(ctx context.Context, path, note string) error {
 		return errors.Join(errs...)
 	}
 	return replace(note, []byte(prebuilt.Same(data, prebuilt.Maker(), sources)))
+}
+
+var (
+	block   = regexp.MustCompile(`// %v\d+\S*`)
+	mangled = regexp.MustCompile(`\b_ZZ\w+`)
+)
+
+// code returns a text without the remarks that name its blocks, and with its threadgroup variables numbered, whose
+// mangled names have the types of the template that they stand in: texts with equal code are the same to the driver.
+func code(ptx []byte) []byte {
+	numbers := map[string]int{}
+	return mangled.ReplaceAllFunc(block.ReplaceAll(ptx, nil), func(name []byte) []byte {
+		n, ok := numbers[string(name)]
+		if !ok {
+			n = len(numbers)
+			numbers[string(name)] = n
+		}
+		return fmt.Appendf(nil, "variable%d", n)
+	})
 }
 
 // write writes all that is wanted.
