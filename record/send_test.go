@@ -3,6 +3,7 @@ package record_test
 import (
 	"context"
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -151,11 +152,29 @@ func TestOperationsIn16Bits(t *testing.T) {
 				W: s.RandomWeight("w", 1, ir.U32, 64, 8), Scales: s.RandomWeight("s", 2, typ, 64, 1), Biases: s.RandomWeight("b", 3, typ, 64, 1),
 				N: 64, K: 64, Bits: 4, Group: 64,
 			})
-			y := s.Matmul(x, w)
-			require.Equal(t, typ, y.DType)
+			many := s.Input("many", typ, 2, 64, 64)
+			heads := s.Input("heads", typ, 2, 3, 64)
+			cache := s.State("cache", typ, 32, 3, 64)
+			for _, y := range []record.Tensor{
+				s.Matmul(x, w), s.Matmul(many, w), s.Add(s.RMSNorm(x, 1e-5), x), s.Mul(x, s.Input("row", typ, 64)), s.Silu(x),
+				s.Sigmoid(x), s.Softmax(x), s.LayerNorm(x, record.Tensor{}, record.Tensor{}, 1e-5), s.Rope(heads, ir.Const(3), 10000, true),
+				s.SDPA(heads, cache, cache, ir.Const(9), 0.125), s.Embed(s.Input("ids", ir.I32, 5), w),
+			} {
+				require.Equal(t, typ, y.DType)
+			}
+			s.CopyTo("copy", cache.Rows(ir.Const(2), ir.Const(2)), heads)
+			require.Equal(t, ir.U32, s.Argmax(x).DType)
 			g, err := s.Graph()
 			require.NoError(t, err)
-			require.Equal(t, []string{fmt.Sprintf("affine_qmv_%s_t_gs_64_b_4_batch_0_pr_0_hgs_0_r_4", name)}, functions(g))
+			want := []string{
+				"affine_qmv_T_t_gs_64_b_4_batch_0_pr_0_hgs_0_r_4", "affine_qmm_t_T_t_gs_64_b_4_alN_true_batch_0",
+				"rmsT", "vv_AddT", "g2_MultiplyT", "v_SiluTT", "v_SigmoidTT", "block_softmax_precise_T", "layer_normT", "rope_T",
+				"sdpa_rows_T_t_64_64", "affine_embed_T_t_gs_64_b_4", "v_copyTT", "argmax_T",
+			}
+			for i := range want {
+				want[i] = strings.ReplaceAll(want[i], "T", name)
+			}
+			require.Equal(t, want, functions(g))
 		})
 	}
 }
