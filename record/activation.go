@@ -4,7 +4,6 @@ import (
 	"math"
 
 	"github.com/mlxc/mlxc/ir"
-	"github.com/mlxc/mlxc/record/internal/routes"
 )
 
 // Softmax computes exp(x − max) / Σ exp(x − max) for each row of x [..., K], which is f32, f16 or bf16, with
@@ -14,7 +13,7 @@ func (r *Session) Softmax(x Tensor, o ...Option) Tensor {
 		return r.broken(x.DType, x.Rank())
 	}
 	r.last("softmax", x)
-	return r.send(operation{name: "softmax"}, o, tensors(x), nil, func(e *routes.Encoder, a []routes.Array) routes.Array {
+	return r.send(operation{name: "softmax"}, o, tensors(x), nil, func(e *encoder, a arrays) array {
 		return e.Softmax(a[0], true)
 	})
 }

@@ -25,7 +25,7 @@ func (r *Session) Rope(x Tensor, pos ir.Affine, theta float64, traditional bool,
 		a.numbers[1] = 1
 	}
 	in := []operand{{t: x}, inline(pos)}
-	return r.send(a, o, in, x.Shape, func(e *routes.Encoder, a []routes.Array) routes.Array {
+	return r.send(a, o, in, x.Shape, func(e *encoder, a arrays) array {
 		return e.Rope(headsFirst(a[0]), a[1], routes.Array{}, rope)
 	})
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/mlxc/mlxc/internal/collections/bump"
 	"github.com/mlxc/mlxc/internal/files/atomicfile"
 	"github.com/mlxc/mlxc/ir"
+	"github.com/mlxc/mlxc/record/internal/routes"
 )
 
 // Encoder takes dispatches as a Metal compute encoder does, and executes them
@@ -68,7 +69,7 @@ func (e *Encoder) init(name string, with []Setting) {
 	e.memories = memories{graph: e.g, names: map[string]ir.MemID{}, arena: arena{mem: ir.NoMem}}
 	e.stream = stream{settings: &e.settings, counters: &e.counters, ctx: context.Background(), g: e.g, captured: -1}
 	e.functions, e.plain = map[functionKey]ir.KernelID{}, map[string]ir.KernelID{}
-	e.chip = usualChip
+	e.chip, e.version = usualChip, routes.Release0_32_4
 	for _, s := range with {
 		s(&e.settings)
 	}

@@ -43,9 +43,6 @@ func (d *drawn) input(t ir.DType, shape ...int64) Tensor {
 	return out
 }
 
-// asked is what an operation asks routes.
-type asked func(*encoder, arrays) arrays
-
 // faithful are operations of every family on random sizes.
 var faithful = map[string]func(d *drawn, t ir.DType) ([]operand, asked){
 	"rms_norm": func(d *drawn, t ir.DType) ([]operand, asked) {

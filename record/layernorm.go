@@ -31,7 +31,7 @@ func (r *Session) LayerNorm(x, w, b Tensor, eps float32, o ...Option) Tensor {
 	b, _ = r.perColumn(op, "bias", b, x.DType, k, 0)
 	in := tensors(x, w, b)
 	a := operation{name: op, numbers: [5]uint64{uint64(math.Float32bits(eps))}}
-	return r.send(a, o, in, nil, func(e *routes.Encoder, a []routes.Array) routes.Array {
+	return r.send(a, o, in, nil, func(e *encoder, a arrays) array {
 		return e.LayerNorm(a[0], a[1], a[2], eps)
 	})
 }

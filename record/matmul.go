@@ -69,7 +69,7 @@ func (r *Session) Matmul(x Tensor, w Matrix, o ...Option) Tensor {
 	if q := w.Q; q != nil {
 		in := tensors(x, q.W.Reshape(Dims(n, k*q.Bits/32)...), q.Scales.Reshape(Dims(n, k/q.Group)...), q.Biases.Reshape(Dims(n, k/q.Group)...))
 		a := operation{name: "quantized_matmul", numbers: [5]uint64{uint64(q.Bits), uint64(q.Group)}}
-		return r.send(a, o, in, shape, func(e *routes.Encoder, a []routes.Array) routes.Array {
+		return r.send(a, o, in, shape, func(e *encoder, a arrays) array {
 			m := routes.Matrix{Codes: a[1], Scales: a[2], Biases: a[3], Affine: routes.Affine{Bits: q.Bits, Group: q.Group}, Transposed: true}
 			return e.QuantizedMatmul(a[0], m)
 		})
@@ -78,7 +78,7 @@ func (r *Session) Matmul(x Tensor, w Matrix, o ...Option) Tensor {
 	if x.DType == ir.F32 && (w.Dense.DType != ir.F32 || !rows.Equal(ir.Const(1)) || k == 1) {
 		return r.gemm(x, w.Dense, shape, n, k, rows, o)
 	}
-	return r.send(operation{name: "matmul"}, o, tensors(x, w.Dense.Transpose(0, 1)), shape, func(e *routes.Encoder, a []routes.Array) routes.Array {
+	return r.send(operation{name: "matmul"}, o, tensors(x, w.Dense.Transpose(0, 1)), shape, func(e *encoder, a arrays) array {
 		return e.Matmul(a[0], a[1])
 	})
 }

@@ -20,12 +20,6 @@ type MLX struct{ s *Session }
 // MLX returns the operations of MLX.
 func (s *Session) MLX() MLX { return MLX{s} }
 
-type (
-	encoder = routes.Encoder
-	arrays  = []routes.Array
-	array   = routes.Array
-)
-
 // bitsOf returns a float as a number of an operation.
 func bitsOf(v float32) uint64 { return uint64(math.Float32bits(v)) }
 
@@ -49,28 +43,38 @@ func (m MLX) one(a operation, o []Option, in []Tensor, ask func(*encoder, arrays
 // Elementwise computes an operation of one or two operands by MLX's name, such as "exp" or "less", whose result may be
 // boolean. Integers are converted first where MLX does it.
 func (m MLX) Elementwise(name string, operands []Tensor, o ...Option) Tensor {
-	return m.one(operation{name: name}, o, operands, func(e *encoder, x arrays) array { return e.Elementwise(name, x...) })
+	return m.one(operation{name: name}, o, operands, func(e *encoder, x arrays) array {
+		return e.Elementwise(name, x...)
+	})
 }
 
 // AsType converts x.
 func (m MLX) AsType(x Tensor, t ir.DType, o ...Option) Tensor {
-	return m.one(operation{name: "astype", numbers: [5]uint64{uint64(t)}}, o, []Tensor{x}, func(e *encoder, x arrays) array { return e.AsType(x[0], t) })
+	return m.one(operation{name: "astype", numbers: [5]uint64{uint64(t)}}, o, []Tensor{x}, func(e *encoder, x arrays) array {
+		return e.AsType(x[0], t)
+	})
 }
 
 // Contiguous returns x, or a copy of x if it is not row-contiguous.
 func (m MLX) Contiguous(x Tensor, o ...Option) Tensor {
-	return m.one(operation{name: "contiguous"}, o, []Tensor{x}, func(e *encoder, x arrays) array { return e.Contiguous(x[0]) })
+	return m.one(operation{name: "contiguous"}, o, []Tensor{x}, func(e *encoder, x arrays) array {
+		return e.Contiguous(x[0])
+	})
 }
 
 // Where selects a where condition holds, and b elsewhere.
 func (m MLX) Where(condition, a, b Tensor, o ...Option) Tensor {
-	return m.one(operation{name: "where"}, o, []Tensor{condition, a, b}, func(e *encoder, x arrays) array { return e.Select(x[0], x[1], x[2]) })
+	return m.one(operation{name: "where"}, o, []Tensor{condition, a, b}, func(e *encoder, x arrays) array {
+		return e.Select(x[0], x[1], x[2])
+	})
 }
 
 // Reduce reduces axes, in ascending order, by sum, prod, max, min, and, or.
 func (m MLX) Reduce(op string, x Tensor, axes []int, o ...Option) Tensor {
 	a := operation{name: op, detail: fmt.Sprint(axes)}
-	return m.one(a, o, []Tensor{x}, func(e *encoder, x arrays) array { return e.Reduce(routes.ReduceOp(op), x[0], axes) })
+	return m.one(a, o, []Tensor{x}, func(e *encoder, x arrays) array {
+		return e.Reduce(routes.ReduceOp(op), x[0], axes)
+	})
 }
 
 // ArgReduce returns the indices along an axis that argmin or argmax finds, as u32.
@@ -82,7 +86,9 @@ func (m MLX) ArgReduce(op string, x Tensor, axis int, o ...Option) Tensor {
 // CumSum adds up along an axis.
 func (m MLX) CumSum(x Tensor, axis int, reverse, inclusive bool, o ...Option) Tensor {
 	a := operation{name: "cumsum", numbers: [5]uint64{uint64(axis), flagOf(reverse), flagOf(inclusive)}}
-	return m.one(a, o, []Tensor{x}, func(e *encoder, x arrays) array { return e.Scan(x[0], axis, reverse, inclusive) })
+	return m.one(a, o, []Tensor{x}, func(e *encoder, x arrays) array {
+		return e.Scan(x[0], axis, reverse, inclusive)
+	})
 }
 
 // Sort sorts along an axis.
@@ -98,13 +104,17 @@ func (m MLX) sort(name string, x Tensor, axis int, o []Option) Tensor {
 
 // Take returns the rows of table, along its first dimension, that ids say.
 func (m MLX) Take(table, ids Tensor, o ...Option) Tensor {
-	return m.one(operation{name: "take"}, o, []Tensor{table, ids}, func(e *encoder, x arrays) array { return e.Take(x[0], x[1]) })
+	return m.one(operation{name: "take"}, o, []Tensor{table, ids}, func(e *encoder, x arrays) array {
+		return e.Take(x[0], x[1])
+	})
 }
 
 // TakeAlongAxis returns the elements of x that ids name along an axis.
 func (m MLX) TakeAlongAxis(x, ids Tensor, axis int, o ...Option) Tensor {
 	a := operation{name: "take_along_axis", numbers: [5]uint64{uint64(axis)}}
-	return m.one(a, o, []Tensor{x, ids}, func(e *encoder, x arrays) array { return e.TakeAlongAxis(x[0], x[1], axis) })
+	return m.one(a, o, []Tensor{x, ids}, func(e *encoder, x arrays) array {
+		return e.TakeAlongAxis(x[0], x[1], axis)
+	})
 }
 
 // Concatenate puts tensors behind one another along an axis.
@@ -121,7 +131,9 @@ func (m MLX) Softmax(x Tensor, precise bool, o ...Option) Tensor {
 
 // LogSumExp is log Σ exp over the last dimension.
 func (m MLX) LogSumExp(x Tensor, o ...Option) Tensor {
-	return m.one(operation{name: "logsumexp"}, o, []Tensor{x}, func(e *encoder, x arrays) array { return e.LogSumExp(x[0]) })
+	return m.one(operation{name: "logsumexp"}, o, []Tensor{x}, func(e *encoder, x arrays) array {
+		return e.LogSumExp(x[0])
+	})
 }
 
 // RMSNorm is x/√(mean x² + eps)·w over the last dimension. w may be left out.
@@ -182,13 +194,17 @@ func (m MLX) Attention(q, k, v, mask, sinks Tensor, scale float32, causal bool, 
 // AddMM is α·a·b + β·c, batches and c broadcast. c may be left out.
 func (m MLX) AddMM(a, b, c Tensor, alpha, beta float32, o ...Option) Tensor {
 	op := operation{name: "addmm", numbers: [5]uint64{bitsOf(alpha), bitsOf(beta)}}
-	return m.one(op, o, []Tensor{a, b, c}, func(e *encoder, x arrays) array { return e.AddMM(x[0], x[1], x[2], alpha, beta) })
+	return m.one(op, o, []Tensor{a, b, c}, func(e *encoder, x arrays) array {
+		return e.AddMM(x[0], x[1], x[2], alpha, beta)
+	})
 }
 
 // GatherMM multiplies a[lhs] by b[rhs]. Indices may be left out, and then count; sorted says that rhs ascends.
 func (m MLX) GatherMM(a, b, lhs, rhs Tensor, sorted bool, o ...Option) Tensor {
 	op := operation{name: "gather_mm", numbers: [5]uint64{flagOf(sorted)}}
-	return m.one(op, o, []Tensor{a, b, lhs, rhs}, func(e *encoder, x arrays) array { return e.GatherMM(x[0], x[1], x[2], x[3], sorted) })
+	return m.one(op, o, []Tensor{a, b, lhs, rhs}, func(e *encoder, x arrays) array {
+		return e.GatherMM(x[0], x[1], x[2], x[3], sorted)
+	})
 }
 
 // AffineMatrix is a matrix in affine quantization, as MLX has it: codes [..., N, K·Bits/32] in u32, scales and biases
@@ -212,7 +228,9 @@ func (m AffineMatrix) matrix(x arrays) routes.Matrix {
 // QuantizedMatmul multiplies x [..., M, K] by w, batches broadcast.
 func (m MLX) QuantizedMatmul(x Tensor, w AffineMatrix, o ...Option) Tensor {
 	a := operation{name: "quantized_matmul", numbers: w.numbers()}
-	return m.one(a, o, []Tensor{x, w.Codes, w.Scales, w.Biases}, func(e *encoder, x arrays) array { return e.QuantizedMatmul(x[0], w.matrix(x[1:])) })
+	return m.one(a, o, []Tensor{x, w.Codes, w.Scales, w.Biases}, func(e *encoder, x arrays) array {
+		return e.QuantizedMatmul(x[0], w.matrix(x[1:]))
+	})
 }
 
 // GatherQMM multiplies x[lhs] by w[rhs], as [MLX.GatherMM].
@@ -238,5 +256,7 @@ func (m MLX) Quantize(w Tensor, bits, group int64, o ...Option) AffineMatrix {
 // Dequantize returns the elements of w.
 func (m MLX) Dequantize(w AffineMatrix, o ...Option) Tensor {
 	a := operation{name: "dequantize", numbers: w.numbers()}
-	return m.one(a, o, []Tensor{w.Codes, w.Scales, w.Biases}, func(e *encoder, x arrays) array { return e.Dequantize(w.matrix(x)) })
+	return m.one(a, o, []Tensor{w.Codes, w.Scales, w.Biases}, func(e *encoder, x arrays) array {
+		return e.Dequantize(w.matrix(x))
+	})
 }

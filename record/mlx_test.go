@@ -20,10 +20,10 @@ type kit struct {
 	of func(t ir.DType, shape ...int64) record.Tensor
 }
 
-// MLX's operations with kernels of MLX's own library bind what these want, in each type, and say what they touch.
-func TestMLXOperations(t *testing.T) {
-	library := metallibs.Open(t, "0.32.4")
-	compiled := func(function string) (ir.Kernel, bool) {
+// compiledLibrary returns MLX's library of a release, and its kernels.
+func compiledLibrary(t *testing.T, version string) (bind.Library, func(string) (ir.Kernel, bool)) {
+	library := metallibs.Open(t, version)
+	return library, func(function string) (ir.Kernel, bool) {
 		k, err := library.Describe(function)
 		if err != nil {
 			return ir.Kernel{}, false
@@ -31,6 +31,45 @@ func TestMLXOperations(t *testing.T) {
 		out, err := bind.Kernel(k, ir.Library{Kind: ir.Metallib, Path: "mlx.metallib"})
 		return out, err == nil
 	}
+}
+
+// In the dialect of August 2024, quantized products and quantization bind what the library of 0.16.3 wants.
+func TestDialectOfAugust2024(t *testing.T) {
+	library, compiled := compiledLibrary(t, "0.16.3")
+	s := record.New("t", record.Dialect("mlx-0.16"), record.Compiled(compiled))
+	m := s.MLX()
+	for _, rows := range []int64{1, 6} {
+		for _, transposed := range []bool{true, false} {
+			x, indices := s.Input(fmt.Sprint("x", rows), ir.F16, 3, rows, 512), s.Input("indices", ir.U32, 3)
+			w := m.Quantize(s.Input("w", ir.F16, 4, 512, 512), 4, 64)
+			w.Transposed = transposed
+			m.GatherQMM(x, w, indices, indices, false)
+			w.Codes, w.Scales, w.Biases = w.Codes.Row(ir.Const(0)), w.Scales.Row(ir.Const(0)), w.Biases.Row(ir.Const(0))
+			m.QuantizedMatmul(x.Row(ir.Const(1)), w)
+			m.Dequantize(w)
+		}
+	}
+	g, err := s.Graph()
+	require.NoError(t, err)
+	const tail = "_float16_t_gs_64_b_4"
+	var want []string
+	for _, form := range []string{"qmv_fast", "qvm", "qmm_t", "qmm_n"} {
+		end := tail
+		if form == "qmm_t" {
+			end += "_alN_true"
+		}
+		want = append(want, "affine_quantize"+tail, "bs_"+form+end, form+end, "affine_dequantize"+tail)
+	}
+	require.Equal(t, want, functions(g))
+	r, err := bind.Check(context.Background(), g, func(*ir.Kernel) bind.Library { return library })
+	require.NoError(t, err)
+	require.Empty(t, r.Faults)
+	require.Equal(t, len(want), r.Dispatches)
+}
+
+// MLX's operations with kernels of MLX's own library bind what these want, in each type, and say what they touch.
+func TestMLXOperations(t *testing.T) {
+	library, compiled := compiledLibrary(t, "0.32.4")
 	absent := record.Tensor{}
 	cases := []struct {
 		name string

@@ -4,7 +4,6 @@ import (
 	"math"
 
 	"github.com/mlxc/mlxc/ir"
-	"github.com/mlxc/mlxc/record/internal/routes"
 )
 
 // last returns the size of the innermost dimension.
@@ -33,7 +32,7 @@ func (r *Session) RMSNorm(x Tensor, eps float32, o ...Option) Tensor {
 	}
 	r.last(op, x)
 	in := []operand{{t: x}, {t: once(r.filled(x.DType, 1))}}
-	return r.send(operation{name: op, numbers: [5]uint64{uint64(math.Float32bits(eps))}}, o, in, nil, func(e *routes.Encoder, a []routes.Array) routes.Array {
+	return r.send(operation{name: op, numbers: [5]uint64{uint64(math.Float32bits(eps))}}, o, in, nil, func(e *encoder, a arrays) array {
 		return e.RMSNorm(a[0], a[1], eps)
 	})
 }
@@ -60,7 +59,7 @@ func (r *Session) binary(op, kernel string, a, b Tensor, o []Option) Tensor {
 			b = b.Reshape(n)
 		}
 	}
-	return r.send(operation{name: op}, o, tensors(a, b), a.Shape, func(e *routes.Encoder, x []routes.Array) routes.Array {
+	return r.send(operation{name: op}, o, tensors(a, b), a.Shape, func(e *encoder, x arrays) array {
 		return e.Binary(kernel, x[0], x[1], x[0].Type)
 	})
 }
@@ -75,7 +74,7 @@ func (r *Session) unary(op, kernel string, x Tensor, o []Option) Tensor {
 	if !r.floats(op, x) {
 		return r.broken(x.DType, x.Rank())
 	}
-	return r.send(operation{name: op}, o, tensors(x), nil, func(e *routes.Encoder, a []routes.Array) routes.Array {
+	return r.send(operation{name: op}, o, tensors(x), nil, func(e *encoder, a arrays) array {
 		return e.Unary(kernel, a[0], a[0].Type)
 	})
 }
@@ -101,7 +100,7 @@ func (r *Session) Argmax(x Tensor, o ...Option) Tensor {
 		return r.argmaxInSteps(x, r.result("argmax", o, ir.U32, shape), k, rows, o)
 	}
 	x = x.Reshape(rows, ir.Const(k))
-	return r.send(operation{name: "argmax"}, o, tensors(x), shape, func(e *routes.Encoder, a []routes.Array) routes.Array {
+	return r.send(operation{name: "argmax"}, o, tensors(x), shape, func(e *encoder, a arrays) array {
 		return e.ArgReduce("argmax", a[0], 1)
 	})
 }
@@ -143,7 +142,7 @@ func (r *Session) CopyTo(op string, dst, src Tensor, o ...Option) {
 	case src.Rank() == 0 || !equalShapes(src.Shape, dst.Shape):
 		r.fail("%s: cannot copy %s to %s: want the same dimensions, at least one", op, r.format(src.Shape), r.format(dst.Shape))
 	}
-	r.send(operation{name: op}, o, tensors(src, dst), dst.Shape, func(e *routes.Encoder, a []routes.Array) routes.Array {
+	r.send(operation{name: op}, o, tensors(src, dst), dst.Shape, func(e *encoder, a arrays) array {
 		return e.CopyInto(a[0], a[1])
 	})
 }

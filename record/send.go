@@ -19,6 +19,14 @@ type operation struct {
 	exact   bool   // kernels of the compiled library come first (see [MLX])
 }
 
+type (
+	encoder = routes.Encoder
+	array   = routes.Array
+	arrays  = []routes.Array
+	// asked asks routes for an operation, and returns its results.
+	asked = func(*encoder, arrays) arrays
+)
+
 // operand is what an operation reads: a tensor, or a number that is bound inline.
 type operand struct {
 	t      Tensor
@@ -84,9 +92,9 @@ type plannedArg struct {
 
 // send records what MLX sends for an operation of one result, which has the given shape; nil stands for the shape that
 // MLX gives it.
-func (s *Session) send(a operation, o []Option, in []operand, shape []ir.Affine, ask func(*routes.Encoder, []routes.Array) routes.Array) Tensor {
+func (s *Session) send(a operation, o []Option, in []operand, shape []ir.Affine, ask func(*encoder, arrays) array) Tensor {
 	var one [1]Tensor
-	s.sendAll(a, o, in, shape, one[:], func(e *routes.Encoder, x []routes.Array) []routes.Array { return []routes.Array{ask(e, x)} })
+	s.sendAll(a, o, in, shape, one[:], func(e *encoder, x arrays) arrays { return arrays{ask(e, x)} })
 	return one[0]
 }
 
@@ -94,7 +102,7 @@ func (s *Session) send(a operation, o []Option, in []operand, shape []ir.Affine,
 // one place where what MLX sends becomes dispatches. Temporaries are given back at the end.
 //
 // A session asks for the same few operations again and again, so sendAll keeps up to maxPlans plans.
-func (s *Session) sendAll(a operation, o []Option, in []operand, shape []ir.Affine, out []Tensor, ask func(*routes.Encoder, []routes.Array) []routes.Array) {
+func (s *Session) sendAll(a operation, o []Option, in []operand, shape []ir.Affine, out []Tensor, ask asked) {
 	for i := range in {
 		if t := &in[i].t; s.err == nil && t.bad != nil {
 			s.fail("%s: %s", a.name, *t.bad)
@@ -250,13 +258,13 @@ func alignment(off ir.Affine) byte {
 }
 
 // plan asks what MLX sends.
-func (s *Session) plan(a operation, in []operand, ask func(*routes.Encoder, []routes.Array) []routes.Array) *plan {
+func (s *Session) plan(a operation, in []operand, ask asked) *plan {
 	op := a.name
 	has := func(kernel string) bool {
 		_, stated := s.foreign(kernel, a.exact)
 		return len(msl.Declarations(kernel)) > 0 || a.exact && stated
 	}
-	e := &routes.Encoder{Chip: s.chip, Version: routes.Release0_32_4, Has: has}
+	e := &routes.Encoder{Chip: s.chip, Version: s.version, Has: has}
 	for _, p := range s.g.Params {
 		e.Most = append(e.Most, uint32(max(p.Max, 0)))
 	}
@@ -268,7 +276,10 @@ func (s *Session) plan(a operation, in []operand, ask func(*routes.Encoder, []ro
 		if t.owner == 0 && !in[i].inline {
 			continue // one that may be left out
 		}
-		x := routes.Array{Buffer: &routes.Buffer{}, Type: t.DType, Shape: t.Shape, Strides: make([]ir.Affine, len(t.Strides)), Offset: ir.Const(int64(alignment(t.Off)))}
+		x := array{
+			Buffer: &routes.Buffer{}, Type: t.DType, Shape: t.Shape, Strides: make([]ir.Affine, len(t.Strides)),
+			Offset: ir.Const(int64(alignment(t.Off))),
+		}
 		for i, n := range t.Strides {
 			x.Strides[i] = ir.Const(n)
 		}

@@ -3,13 +3,13 @@ package record_test
 import (
 	"context"
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/mlxc/mlxc/backend/cpu"
 	"github.com/mlxc/mlxc/internal/metallib/bind"
-	"github.com/mlxc/mlxc/internal/testing/metallibs"
 	"github.com/mlxc/mlxc/ir"
 	"github.com/mlxc/mlxc/record"
 )
@@ -98,22 +98,16 @@ func TestChips(t *testing.T) {
 			require.Equal(t, want, got, "%s, %d rows", chip, rows)
 		}
 	}
-	_, err := product("M4", 1)
+	_, err := record.New("t", record.Dialect("mlx-1.0")).Graph()
+	require.ErrorContains(t, err, `there is no dialect "mlx-1.0": there are mlx-0.16 and mlx-0.32`)
+	_, err = product("M4", 1)
 	require.ErrorContains(t, err, `"M4" is not the architecture of an Apple GPU`)
 }
 
 // With a compiled library at hand, operations take its kernels where ours are missing. They bind what those want, and the
 // recording says what they touch.
 func TestCompiledKernels(t *testing.T) {
-	library := metallibs.Open(t, "0.32.4")
-	compiled := func(function string) (ir.Kernel, bool) {
-		k, err := library.Describe(function)
-		if err != nil {
-			return ir.Kernel{}, false
-		}
-		out, err := bind.Kernel(k, ir.Library{Kind: ir.Metallib, Path: "mlx.metallib"})
-		return out, err == nil
-	}
+	library, compiled := compiledLibrary(t, "0.32.4")
 	s := record.New("t", record.Compiled(compiled))
 	x := s.Input("x", ir.BF16, 1, 256)
 	many := s.Input("many", ir.F16, 100, 2048)
@@ -158,11 +152,29 @@ func TestOperationsIn16Bits(t *testing.T) {
 				W: s.RandomWeight("w", 1, ir.U32, 64, 8), Scales: s.RandomWeight("s", 2, typ, 64, 1), Biases: s.RandomWeight("b", 3, typ, 64, 1),
 				N: 64, K: 64, Bits: 4, Group: 64,
 			})
-			y := s.Matmul(x, w)
-			require.Equal(t, typ, y.DType)
+			many := s.Input("many", typ, 2, 64, 64)
+			heads := s.Input("heads", typ, 2, 3, 64)
+			cache := s.State("cache", typ, 32, 3, 64)
+			for _, y := range []record.Tensor{
+				s.Matmul(x, w), s.Matmul(many, w), s.Add(s.RMSNorm(x, 1e-5), x), s.Mul(x, s.Input("row", typ, 64)), s.Silu(x),
+				s.Sigmoid(x), s.Softmax(x), s.LayerNorm(x, record.Tensor{}, record.Tensor{}, 1e-5), s.Rope(heads, ir.Const(3), 10000, true),
+				s.SDPA(heads, cache, cache, ir.Const(9), 0.125), s.Embed(s.Input("ids", ir.I32, 5), w),
+			} {
+				require.Equal(t, typ, y.DType)
+			}
+			s.CopyTo("copy", cache.Rows(ir.Const(2), ir.Const(2)), heads)
+			require.Equal(t, ir.U32, s.Argmax(x).DType)
 			g, err := s.Graph()
 			require.NoError(t, err)
-			require.Equal(t, []string{fmt.Sprintf("affine_qmv_%s_t_gs_64_b_4_batch_0_pr_0_hgs_0_r_4", name)}, functions(g))
+			want := []string{
+				"affine_qmv_T_t_gs_64_b_4_batch_0_pr_0_hgs_0_r_4", "affine_qmm_t_T_t_gs_64_b_4_alN_true_batch_0",
+				"rmsT", "vv_AddT", "g2_MultiplyT", "v_SiluTT", "v_SigmoidTT", "block_softmax_precise_T", "layer_normT", "rope_T",
+				"sdpa_rows_T_t_64_64", "affine_embed_T_t_gs_64_b_4", "v_copyTT", "argmax_T",
+			}
+			for i := range want {
+				want[i] = strings.ReplaceAll(want[i], "T", name)
+			}
+			require.Equal(t, want, functions(g))
 		})
 	}
 }

@@ -23,6 +23,7 @@ type settings struct {
 	err      error          // why these settings are wrong
 	chip     routes.Chip    // set by Chip
 	compiled func(function string) (ir.Kernel, bool)
+	version  routes.Version // set by Dialect
 }
 
 // device sets where an encoder executes.
@@ -95,6 +96,21 @@ func Chip(architecture string) Setting {
 			s.err = fmt.Errorf("Chip: %q is not the architecture of an Apple GPU, such as applegpu_g16s", architecture)
 		}
 		s.chip = c
+	}
+}
+
+// dialects are the versions of MLX by what [Dialect] calls them.
+var dialects = map[string]routes.Version{"mlx-0.16": routes.August2024, "mlx-0.32": routes.Release0_32_4}
+
+// Dialect says whose names, arguments and routes operations take: mlx-0.32, as without it, or mlx-0.16, of August 2024. In
+// the latter quantized products and quantization are those of that time; its kernels are in no library of ours ([Compiled]).
+func Dialect(name string) Setting {
+	return func(s *settings) {
+		v, ok := dialects[name]
+		if !ok {
+			s.err = fmt.Errorf("Dialect: there is no dialect %q: there are mlx-0.16 and mlx-0.32", name)
+		}
+		s.version = v
 	}
 }
 

@@ -17,6 +17,7 @@ import (
 	"github.com/mlxc/mlxc/frontend/gguf/ggufio"
 	"github.com/mlxc/mlxc/frontend/gguf/ggufio/ggufwrite"
 	"github.com/mlxc/mlxc/ir"
+	"github.com/mlxc/mlxc/msl/term"
 	"github.com/mlxc/mlxc/passes"
 	"github.com/mlxc/mlxc/replay"
 )
@@ -247,19 +248,39 @@ func (t *tiny) write(tb testing.TB) string {
 	return path
 }
 
+// number returns element i of type t.
+func number(t ir.DType, b []byte, i int) float64 {
+	switch t {
+	case ir.F16:
+		return term.F16Value(binary.LittleEndian.Uint16(b[2*i:]))
+	case ir.BF16:
+		return float64(math.Float32frombits(uint32(binary.LittleEndian.Uint16(b[2*i:])) << 16))
+	}
+	return float64(math.Float32frombits(binary.LittleEndian.Uint32(b[4*i:])))
+}
+
 // Prefill and decode are compared with float64 for every tensor type, with tied and
-// untied heads.
+// untied heads, and for quantized matrices with activations of 16 bits too.
 func TestTinyModels(t *testing.T) {
 	tokens := []int32{3, 1, 39, 0, 17, 17, 5, 22, 8}
-	for _, typ := range []ggufio.Type{ggufio.F32, ggufio.F16, ggufio.Q4_0, ggufio.Q4_1, ggufio.Q8_0} {
+	for _, kind := range []struct {
+		typ        ggufio.Type
+		activation ir.DType
+		tolerance  float64 // of a logit
+	}{
+		{ggufio.F32, ir.F32, 1e-4}, {ggufio.F16, ir.F32, 1e-4}, {ggufio.Q4_0, ir.F32, 1e-4}, {ggufio.Q4_1, ir.F32, 1e-4}, {ggufio.Q8_0, ir.F32, 1e-4},
+		{ggufio.Q4_0, ir.F16, 2e-2}, {ggufio.Q4_1, ir.F16, 2e-2}, {ggufio.Q8_0, ir.F16, 2e-2},
+		{ggufio.Q4_0, ir.BF16, 1.6e-1}, {ggufio.Q4_1, ir.BF16, 1.6e-1}, {ggufio.Q8_0, ir.BF16, 1.6e-1},
+	} {
+		typ := kind.typ
 		for _, way := range []struct{ untied, blocks bool }{{false, false}, {true, false}, {true, true}} {
-			if way.blocks && (typ == ggufio.F32 || typ == ggufio.F16) {
-				continue // they have no blocks
+			if way.blocks && (typ == ggufio.F32 || typ == ggufio.F16 || kind.activation != ir.F32) {
+				continue // they have no blocks, or no kernel takes them with such activations
 			}
 			tm := newTiny(typ, way.untied)
 			m, err := gguf.Load(tm.write(t))
 			require.NoError(t, err, typ)
-			module, err := m.Record(context.Background(), frontend.Options{Prefill: 8, Blocks: way.blocks})
+			module, err := m.Record(context.Background(), frontend.Options{Prefill: 8, Type: kind.activation, Blocks: way.blocks})
 			require.NoError(t, err, typ)
 			for _, g := range module.Graphs {
 				_, err := passes.Run(context.Background(), g, passes.DefaultPipeline(), passes.Options{})
@@ -290,13 +311,17 @@ func TestTinyModels(t *testing.T) {
 				token, err := g.Output("token")
 				require.NoError(t, err)
 				for i, w := range want {
-					got := float64(math.Float32frombits(binary.LittleEndian.Uint32(logits[4*i:])))
-					require.InDelta(t, w, got, 1e-4, "%s %+v %s logit %d", typ, way, part.graph, i)
+					got := number(kind.activation, logits, i)
+					require.InDelta(t, w, got, kind.tolerance, "%s %s %+v %s logit %d", typ, kind.activation, way, part.graph, i)
 					if w > want[best] {
 						best = i
 					}
 				}
-				require.Equal(t, uint32(best), binary.LittleEndian.Uint32(token))
+				chosen := binary.LittleEndian.Uint32(token)
+				require.InDelta(t, want[best], want[chosen], 2*kind.tolerance, "%s %s: token %d for %d", typ, kind.activation, chosen, best)
+				if kind.activation == ir.F32 {
+					require.Equal(t, uint32(best), chosen)
+				}
 			}
 			require.NoError(t, s.Close())
 			require.NoError(t, d.Close())

@@ -230,11 +230,13 @@ func (e *Encoder) twoPasses(q, k, v, out Array, o Attention) way {
 	heads, keyHeads, queries := e.fixed(q.Dim(1)), e.fixed(k.Dim(1)), e.at(q.Dim(2))
 	width, values, keys := e.fixed(q.Dim(-1)), e.fixed(v.Dim(-1)), e.at(k.Dim(2))
 	form := ""
-	if shared := heads / keyHeads; !o.Mask.Present() && !o.Sinks.Present() && queries == 1 && width == values && keys >= 8192 {
+	plain := !o.Mask.Present() && !o.Sinks.Present()
+	if shared := heads / keyHeads; plain && queries == 1 && width == values && keys >= 8192 {
+		eight := shared == 8 && (width == 64 || width == 128)
 		switch {
-		case shared == 8 && (width == 64 || width == 128) && e.Version == Commit846d1762:
+		case eight && e.Version == Commit846d1762:
 			form = "_gqa"
-		case shared == 8 && (width == 64 || width == 128), (shared == 12 || shared == 16) && width == 128 && e.Version == Release0_32_4:
+		case e.Version == Release0_32_4 && (eight || (shared == 12 || shared == 16) && width == 128):
 			form = fmt.Sprintf("_gqa_%d", shared)
 		}
 	}

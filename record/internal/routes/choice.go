@@ -17,6 +17,9 @@ const (
 	// does not say how they are sent: products of sorted indices by one kernel, whose places another finds first, and
 	// partial sums of 16-bit products in f32. The next kernel that MLX has is taken for them.
 	Release0_32_4
+	// August2024 is the commit da691257, between 0.16.3 and 0.17, for quantized products and quantization; all else is as
+	// at Commit846d1762.
+	August2024
 )
 
 // way is one kernel by which an operation can be sent, and the rest of the message.

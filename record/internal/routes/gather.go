@@ -27,12 +27,16 @@ func (e *Encoder) GatherQMM(x Array, m Matrix, lhs, rhs Array, sorted bool) Arra
 	batch := broadcastShapes(lhs.Shape, rhs.Shape)
 	lhs, rhs = lhs.broadcast(batch), rhs.broadcast(batch)
 	e.begin()
+	if e.Version == August2024 {
+		return e.seedGatherQMM(x, m, lhs, rhs)
+	}
 	out := e.temporary(x.Type, append(with(batch), x.Dim(-2), ir.Const(n))...)
 	x, m = e.contiguousMatrix(x), e.contiguousMatrices(m)
 	p := quantizedProduct{x: x, m: m, out: out, rows: x.Dim(-2), k: e.fixed(x.Dim(-1)), n: n, batch: product(batch)}
 	matrices, rows := e.at(product(m.Codes.Shape[:m.Codes.Rank()-2])), e.at(p.rows)
 	switch products := e.at(p.batch); {
-	case rows == 1 && sorted && counted && e.Version == Commit846d1762 && products >= gatherSorted.products && products/matrices >= gatherSorted.each:
+	case rows == 1 && sorted && counted && e.Version == Commit846d1762 &&
+		products >= gatherSorted.products && products/matrices >= gatherSorted.each:
 		e.gatherRows(p, rhs)
 	case rows >= e.Chip.matrixFrom(m, p.k, n):
 		form, tail := "gather_qmm_n", ""

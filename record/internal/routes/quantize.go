@@ -18,6 +18,10 @@ func (e *Encoder) Quantize(w Array, q Affine) Matrix {
 	m.Codes = e.temporary(ir.U32, with(outside, ir.Const(row*q.Bits/32))...)
 	m.Scales = e.temporary(w.Type, with(outside, ir.Const(row/q.Group))...)
 	m.Biases = e.temporary(w.Type, m.Scales.Shape...)
+	if e.Version == August2024 {
+		e.seedAffine("affine_quantize", q, []Array{w}, []Array{m.Codes, m.Scales, m.Biases})
+		return m
+	}
 	w = e.rowContiguous(w)
 	e.kernel("affine_quantize_%s_gs_%d_b_%d", metal(w.Type), q.Group, q.Bits)
 	e.input(0, w)
@@ -35,6 +39,10 @@ func (e *Encoder) Dequantize(m Matrix) Array {
 	words := e.fixed(m.Codes.Dim(-1))
 	outside := m.Codes.Shape[:m.Codes.Rank()-1]
 	out := e.temporary(m.Scales.Type, with(outside, ir.Const(words*32/m.Bits))...)
+	if e.Version == August2024 {
+		e.seedAffine("affine_dequantize", m.Affine, []Array{m.Codes, m.Scales, m.Biases}, []Array{out})
+		return out
+	}
 	m.Codes = e.rowContiguous(m.Codes)
 	m.Scales = e.rowContiguous(m.Scales)
 	e.input(0, m.Codes)

@@ -76,6 +76,9 @@ type quantizedProduct struct {
 // QuantizedMatmul sends x·m, and returns the result. x is [..., M, K].
 func (e *Encoder) QuantizedMatmul(x Array, m Matrix) Array {
 	e.begin()
+	if e.Version == August2024 {
+		return e.seedQuantizedMatmul(x, m)
+	}
 	n, ok := e.outer(m)
 	if !ok {
 		return Array{}
