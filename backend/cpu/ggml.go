@@ -17,6 +17,9 @@ type ggmlFormat struct {
 	// chunk. They are what GGML makes of them: exact but for the sum with a bias, because scale and code together have
 	// at most 24 bits.
 	decode func(dst []float32, row []byte, at int)
+	// affine, or nil, sets codes, scales and biases to a row's, in groups of 32: of a byte of codes, the low 4 bits are
+	// those of weight i of its group, the others those of weight 16 + i.
+	affine func(codes []byte, scales, biases []float32, row []byte)
 	// scale is what the weights of a chunk are still to be multiplied by, or nil: what mxfp4's codes are, of which the
 	// products alone may fit an f32.
 	scale func(row []byte, at int) float32
@@ -26,18 +29,18 @@ type ggmlFormat struct {
 const ggmlChunk = 128
 
 var ggmlFormats = []ggmlFormat{
-	{"q4_0", 32, 18, ggmlChunk, decodeQ4, nil},
-	{"q8_0", 32, 34, ggmlChunk, decodeQ8, nil},
-	{"q6_K", 256, 210, ggmlChunk, decodeQ6, nil},
-	{"q4_1", 32, 20, ggmlChunk, nibbles{bytes: 20, from: 4, codes: &codesUp, biased: true}.decode, nil},
-	{"q5_0", 32, 22, ggmlChunk, nibbles{bytes: 22, from: 6, bits: 2, codes: &codes5}.decode, nil},
-	{"q5_1", 32, 24, ggmlChunk, nibbles{bytes: 24, from: 8, bits: 4, codes: &codesUp, biased: true}.decode, nil},
-	{"iq4_nl", 32, 18, ggmlChunk, nibbles{bytes: 18, from: 2, codes: &codesNL}.decode, nil},
-	{"mxfp4", 32, 17, 32, nibbles{bytes: 17, from: 1, codes: &codesE2M1}.decode, scaleE8M0},
-	{"q2_K", 256, 84, ggmlChunk, decodeQ2K, nil},
-	{"q3_K", 256, 110, ggmlChunk, decodeQ3K, nil},
-	{"q4_K", 256, 144, ggmlChunk, decodeQ4K, nil},
-	{"q5_K", 256, 176, ggmlChunk, decodeQ5K, nil},
+	{"q4_0", 32, 18, ggmlChunk, decodeQ4, nil, nil},
+	{"q8_0", 32, 34, ggmlChunk, decodeQ8, nil, nil},
+	{"q6_K", 256, 210, ggmlChunk, decodeQ6, nil, nil},
+	{"q4_1", 32, 20, ggmlChunk, nibbles{bytes: 20, from: 4, codes: &codesUp, biased: true}.decode, affineQ41, nil},
+	{"q5_0", 32, 22, ggmlChunk, nibbles{bytes: 22, from: 6, bits: 2, codes: &codes5}.decode, nil, nil},
+	{"q5_1", 32, 24, ggmlChunk, nibbles{bytes: 24, from: 8, bits: 4, codes: &codesUp, biased: true}.decode, nil, nil},
+	{"iq4_nl", 32, 18, ggmlChunk, nibbles{bytes: 18, from: 2, codes: &codesNL}.decode, nil, nil},
+	{"mxfp4", 32, 17, 32, nibbles{bytes: 17, from: 1, codes: &codesE2M1}.decode, nil, scaleE8M0},
+	{"q2_K", 256, 84, ggmlChunk, decodeQ2K, nil, nil},
+	{"q3_K", 256, 110, ggmlChunk, decodeQ3K, nil, nil},
+	{"q4_K", 256, 144, ggmlChunk, decodeQ4K, affineQ4K, nil},
+	{"q5_K", 256, 176, ggmlChunk, decodeQ5K, nil, nil},
 }
 
 func init() {
@@ -190,6 +193,34 @@ func decodeQ5K(dst []float32, row []byte, at int) {
 	}
 }
 
+// affineQ41 repacks nothing but leaves scales out: the codes lie in this order.
+func affineQ41(codes []byte, scales, biases []float32, row []byte) {
+	for g := range scales {
+		block := row[20*g:][:20]
+		scales[g], biases[g] = halfAt(block), halfAt(block[2:])
+		copy(codes[16*g:][:16], block[4:])
+	}
+}
+
+// affineQ4K parts the codes of two groups, of which each byte has one, and puts those 16 places apart together.
+func affineQ4K(codes []byte, scales, biases []float32, row []byte) {
+	const low = 0x0f0f0f0f0f0f0f0f
+	for g := 0; g < len(scales); g += 4 {
+		block := row[g/8*144:][:144]
+		s, b := scalesK(block, g/4%2)
+		copy(scales[g:], s[:])
+		copy(biases[g:], b[:])
+		for p := range 2 {
+			from, to := block[16+g/4%2*64+32*p:][:32], codes[16*(g+2*p):][:32]
+			for i := 0; i < 16; i += 8 {
+				x, y := binary.LittleEndian.Uint64(from[i:]), binary.LittleEndian.Uint64(from[16+i:])
+				binary.LittleEndian.PutUint64(to[i:], x&low|y&low<<4)
+				binary.LittleEndian.PutUint64(to[16+i:], x>>4&low|y&^low)
+			}
+		}
+	}
+}
+
 // scalesK returns what scales the codes of the four groups of half a block of q4_K or q5_K, and what is added.
 func scalesK(block []byte, half int) (scales, biases [4]float32) {
 	d, least, b := halfAt(block), -halfAt(block[2:]), block[4:16]
@@ -247,6 +278,42 @@ func (f *ggmlFormat) dots(sums []float32, row []byte, x []float32, k int, chunk 
 	}
 }
 
+// products sets y[i*ldy+j] to the product of row j of n rows of blocks with vector i of x.
+func (f *ggmlFormat) products(y []float32, ldy int, rows []byte, x []float32, n, k int, worker *Worker) {
+	size := f.size(k)
+	if f.affine == nil {
+		m := len(x) / k
+		scratch := worker.Scratch(ggmlChunk + m)
+		for j := range n {
+			f.dots(scratch[ggmlChunk:], rows[j*size:][:size], x, k, scratch[:ggmlChunk])
+			for i, s := range scratch[ggmlChunk:] {
+				y[i*ldy+j] = stored(s)
+			}
+		}
+		return
+	}
+	groups := k / 32
+	scratch := worker.Scratch(k + groups + n*(k/8+2*groups))
+	turned, scratch := scratch[:k], scratch[k:]
+	sums, scratch := scratch[:groups], scratch[groups:]
+	scales, scratch := scratch[:n*groups], scratch[n*groups:]
+	biases, codes := scratch[:n*groups], asBytes(scratch[n*groups:])
+	for j := range n {
+		f.affine(codes[j*k/2:][:k/2], scales[j*groups:][:groups], biases[j*groups:][:groups], rows[j*size:][:size])
+	}
+	for ; len(x) > 0; x, y = x[k:], y[min(ldy, len(y)):] {
+		for g := 0; g < k; g += 32 {
+			from, to := x[g:][:32], turned[g:][:32]
+			for i := range 16 {
+				to[2*i], to[2*i+1] = from[i], from[16+i]
+			}
+		}
+		simd.GroupSums(sums, turned, 32)
+		simd.MatVecQ4(y[:n], turned, sums, codes, scales, biases, k, 32)
+		canonical(y[:n])
+	}
+}
+
 // row sets dst to the weights of a row.
 func (f *ggmlFormat) row(dst []float32, row []byte) {
 	for at := 0; at < len(dst); at += f.chunk {
@@ -293,15 +360,8 @@ func (f ggmlFormat) mulMV(name string) *Kernel {
 		Units: func(c *Call) int { return ceilDiv(c.Int(4), qmvRows) },
 		Run: func(c *Call, worker *Worker, lo, hi int) {
 			k, n, m := c.Int(3), c.Int(4), c.Groups[1]
-			scratch := worker.Scratch(ggmlChunk + m)
-			chunk, sums := scratch[:ggmlChunk], scratch[ggmlChunk:]
-			w, x, y := c.Bytes(0), c.F32(1), c.F32(2)
-			size := f.size(k)
-			for j := lo * qmvRows; j < min(hi*qmvRows, n); j++ {
-				f.dots(sums, w[j*size:][:size], x, k, chunk)
-				for i, s := range sums {
-					y[i*n+j] = stored(s)
-				}
+			for j := lo * qmvRows; j < min(hi*qmvRows, n); j += qmvRows {
+				f.products(c.F32(2)[j:], n, c.Bytes(0)[j*f.size(k):], c.F32(1)[:m*k], min(qmvRows, n-j), k, worker)
 			}
 		},
 		Cost: func(c *Call) float64 { return 20 + qmvRows*float64(c.Int(3))*(1+0.1*float64(c.Groups[1])) },
@@ -326,8 +386,6 @@ func (f ggmlFormat) mulMVID(name string) *Kernel {
 		Run: func(c *Call, worker *Worker, lo, hi int) {
 			k, n, slots := c.Int(4), c.Int(5), c.Groups[1]
 			blocks := ceilDiv(n, qmvRows)
-			chunk := worker.Scratch(ggmlChunk)
-			size := f.size(k)
 			for u := lo; u < hi; u++ {
 				of, j := u/blocks, u%blocks*qmvRows
 				out := c.F32(3)[of*n+j : of*n+min(j+qmvRows, n)]
@@ -337,10 +395,7 @@ func (f ggmlFormat) mulMVID(name string) *Kernel {
 					continue
 				}
 				x := c.F32(1)[of/slots*c.Long(7, 0)+of%slots*c.Long(7, 1):][:k]
-				for i := range out {
-					f.dots(out[i:i+1], c.Bytes(0)[(id*n+j+i)*size:][:size], x, k, chunk)
-				}
-				canonical(out)
+				f.products(out, n, c.Bytes(0)[(id*n+j)*f.size(k):], x, len(out), k, worker)
 			}
 		},
 		Cost: func(c *Call) float64 { return 20 + qmvRows*float64(c.Int(4))*1.1 },
