@@ -257,9 +257,12 @@ func decodeQ6(dst []float32, row []byte, at int) {
 
 // halfAt decodes the f16 that the bytes begin with.
 func halfAt(b []byte) float32 {
-	v, h := [1]float32{}, [1]uint16{binary.LittleEndian.Uint16(b)}
-	halfTo(v[:], h[:])
-	return v[0]
+	h := uint32(binary.LittleEndian.Uint16(b))
+	v := math.Float32frombits(h&0x7fff<<13) * 0x1p112 // exponents of f32 begin 112 lower
+	if h&0x7c00 == 0x7c00 {
+		v = math.Float32frombits(0x7f800000 | h&0x3ff<<13)
+	}
+	return math.Float32frombits(math.Float32bits(v) | h>>15<<31)
 }
 
 // dots sets sums[i] to the dot product of a row of blocks with vector i of x. chunk is scratch. The bits of
