@@ -17,29 +17,38 @@ type ggmlFormat struct {
 	// chunk. They are what GGML makes of them: exact but for the sum with a bias, because scale and code together have
 	// at most 24 bits.
 	decode func(dst []float32, row []byte, at int)
-	// affine, or nil, sets codes, scales and biases to a row's, in groups of 32: of a byte of codes, the low 4 bits are
-	// those of weight i of its group, the others those of weight 16 + i.
-	affine func(codes []byte, scales, biases []float32, row []byte)
+	affine *affineRow // nil: products take weights that decode has made
 	// scale is what the weights of a chunk are still to be multiplied by, or nil: what mxfp4's codes are, of which the
 	// products alone may fit an f32.
 	scale func(row []byte, at int) float32
 }
 
-// ggmlChunk is half a block of 256.
-const ggmlChunk = 128
+// affineRow says how a row becomes what the products of affine codes take, in groups of 32.
+type affineRow struct {
+	bits int // of a code; of a byte with two, the low one is that of weight i of its group, the other that of weight 16 + i
+	// signed: the codes are those that are positive, less are the others without their signs, and biases are not set.
+	// So no sum is larger than it would be with signs.
+	signed bool
+	set    func(codes, less []byte, scales, biases []float32, row []byte)
+}
+
+const (
+	ggmlChunk = 128 // half a block of 256
+	ggmlRows  = 32  // rows that one vector is made ready for
+)
 
 var ggmlFormats = []ggmlFormat{
-	{"q4_0", 32, 18, ggmlChunk, decodeQ4, nil, nil},
-	{"q8_0", 32, 34, ggmlChunk, decodeQ8, nil, nil},
+	{"q4_0", 32, 18, ggmlChunk, decodeQ4, &affineRow{4, true, affineQ40}, nil},
+	{"q8_0", 32, 34, ggmlChunk, decodeQ8, &affineRow{8, true, affineQ80}, nil},
 	{"q6_K", 256, 210, ggmlChunk, decodeQ6, nil, nil},
-	{"q4_1", 32, 20, ggmlChunk, nibbles{bytes: 20, from: 4, codes: &codesUp, biased: true}.decode, affineQ41, nil},
+	{"q4_1", 32, 20, ggmlChunk, nibbles{bytes: 20, from: 4, codes: &codesUp, biased: true}.decode, &affineRow{4, false, affineQ41}, nil},
 	{"q5_0", 32, 22, ggmlChunk, nibbles{bytes: 22, from: 6, bits: 2, codes: &codes5}.decode, nil, nil},
 	{"q5_1", 32, 24, ggmlChunk, nibbles{bytes: 24, from: 8, bits: 4, codes: &codesUp, biased: true}.decode, nil, nil},
 	{"iq4_nl", 32, 18, ggmlChunk, nibbles{bytes: 18, from: 2, codes: &codesNL}.decode, nil, nil},
 	{"mxfp4", 32, 17, 32, nibbles{bytes: 17, from: 1, codes: &codesE2M1}.decode, nil, scaleE8M0},
 	{"q2_K", 256, 84, ggmlChunk, decodeQ2K, nil, nil},
 	{"q3_K", 256, 110, ggmlChunk, decodeQ3K, nil, nil},
-	{"q4_K", 256, 144, ggmlChunk, decodeQ4K, affineQ4K, nil},
+	{"q4_K", 256, 144, ggmlChunk, decodeQ4K, &affineRow{4, false, affineQ4K}, nil},
 	{"q5_K", 256, 176, ggmlChunk, decodeQ5K, nil, nil},
 }
 
@@ -194,7 +203,7 @@ func decodeQ5K(dst []float32, row []byte, at int) {
 }
 
 // affineQ41 repacks nothing but leaves scales out: the codes lie in this order.
-func affineQ41(codes []byte, scales, biases []float32, row []byte) {
+func affineQ41(codes, _ []byte, scales, biases []float32, row []byte) {
 	for g := range scales {
 		block := row[20*g:][:20]
 		scales[g], biases[g] = halfAt(block), halfAt(block[2:])
@@ -202,8 +211,39 @@ func affineQ41(codes []byte, scales, biases []float32, row []byte) {
 	}
 }
 
+// affineQ40 parts codes of at least 8 from the others, whose distances to 8 they are.
+func affineQ40(codes, less []byte, scales, _ []float32, row []byte) {
+	const ones = 0x1111111111111111
+	for g := range scales {
+		block := row[18*g:][:18]
+		scales[g] = halfAt(block)
+		for i := 0; i < 16; i += 8 {
+			w := binary.LittleEndian.Uint64(block[2+i:])
+			large := w >> 3 & ones * 15
+			binary.LittleEndian.PutUint64(codes[16*g+i:], w&(7*ones)&large)
+			binary.LittleEndian.PutUint64(less[16*g+i:], (8*ones-w&^large)&^large)
+		}
+	}
+}
+
+// affineQ80 parts codes by their signs.
+func affineQ80(codes, less []byte, scales, _ []float32, row []byte) {
+	const ones = 0x0101010101010101
+	for g := range scales {
+		block := row[34*g:][:34]
+		scales[g] = halfAt(block)
+		for i := 0; i < 32; i += 8 {
+			w := binary.LittleEndian.Uint64(block[2+i:])
+			sign := w >> 7 & ones
+			negative := sign * 255
+			binary.LittleEndian.PutUint64(codes[32*g+i:], w&^negative)
+			binary.LittleEndian.PutUint64(less[32*g+i:], (w^negative)&negative+sign)
+		}
+	}
+}
+
 // affineQ4K parts the codes of two groups, of which each byte has one, and puts those 16 places apart together.
-func affineQ4K(codes []byte, scales, biases []float32, row []byte) {
+func affineQ4K(codes, _ []byte, scales, biases []float32, row []byte) {
 	const low = 0x0f0f0f0f0f0f0f0f
 	for g := 0; g < len(scales); g += 4 {
 		block := row[g/8*144:][:144]
@@ -295,24 +335,41 @@ func (f *ggmlFormat) products(y []float32, ldy int, rows []byte, x []float32, n,
 		}
 		return
 	}
-	groups := k / 32
-	scratch := worker.Scratch(k + groups + n*(k/8+2*groups))
+	a, groups, bytes := f.affine, k/32, k/8*f.affine.bits // of the codes of a row
+	scratch := worker.Scratch(k + groups + n*(bytes/2+2*groups+1))
 	turned, scratch := scratch[:k], scratch[k:]
 	sums, scratch := scratch[:groups], scratch[groups:]
 	scales, scratch := scratch[:n*groups], scratch[n*groups:]
-	biases, codes := scratch[:n*groups], asBytes(scratch[n*groups:])
+	biases, scratch := scratch[:n*groups], scratch[n*groups:]
+	taken, codes := scratch[:n], asBytes(scratch[n:])
+	codes, less := codes[:n*bytes], codes[n*bytes:]
+	clear(biases)
 	for j := range n {
-		f.affine(codes[j*k/2:][:k/2], scales[j*groups:][:groups], biases[j*groups:][:groups], rows[j*size:][:size])
+		a.set(codes[j*bytes:][:bytes], less[j*bytes:][:bytes], scales[j*groups:][:groups], biases[j*groups:][:groups], rows[j*size:][:size])
+	}
+	product := simd.MatVecQ4
+	if a.bits == 8 {
+		product = simd.MatVecQ8
 	}
 	for ; len(x) > 0; x, y = x[k:], y[min(ldy, len(y)):] {
-		for g := 0; g < k; g += 32 {
-			from, to := x[g:][:32], turned[g:][:32]
-			for i := range 16 {
-				to[2*i], to[2*i+1] = from[i], from[16+i]
+		v := x[:k]
+		if a.bits == 4 {
+			for g := 0; g < k; g += 32 {
+				from, to := x[g:][:32], turned[g:][:32]
+				for i := range 16 {
+					to[2*i], to[2*i+1] = from[i], from[16+i]
+				}
+			}
+			v = turned
+		}
+		simd.GroupSums(sums, v, 32)
+		product(y[:n], v, sums, codes, scales, biases, k, 32)
+		if a.signed {
+			product(taken, v, sums, less, scales, biases, k, 32)
+			for j, t := range taken {
+				y[j] -= t
 			}
 		}
-		simd.GroupSums(sums, turned, 32)
-		simd.MatVecQ4(y[:n], turned, sums, codes, scales, biases, k, 32)
 		canonical(y[:n])
 	}
 }
@@ -363,8 +420,8 @@ func (f ggmlFormat) mulMV(name string) *Kernel {
 		Units: func(c *Call) int { return ceilDiv(c.Int(4), qmvRows) },
 		Run: func(c *Call, worker *Worker, lo, hi int) {
 			k, n, m := c.Int(3), c.Int(4), c.Groups[1]
-			for j := lo * qmvRows; j < min(hi*qmvRows, n); j += qmvRows {
-				f.products(c.F32(2)[j:], n, c.Bytes(0)[j*f.size(k):], c.F32(1)[:m*k], min(qmvRows, n-j), k, worker)
+			for j, end := lo*qmvRows, min(hi*qmvRows, n); j < end; j += ggmlRows {
+				f.products(c.F32(2)[j:], n, c.Bytes(0)[j*f.size(k):], c.F32(1)[:m*k], min(ggmlRows, end-j), k, worker)
 			}
 		},
 		Cost: func(c *Call) float64 { return 20 + qmvRows*float64(c.Int(3))*(1+0.1*float64(c.Groups[1])) },
