@@ -120,6 +120,11 @@ func (w *Worker) Scratch(n int) []float32 {
 	return w.f32[:n]
 }
 
+// asBytes returns the memory of x.
+func asBytes(x []float32) []byte {
+	return unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(x))), 4*len(x))
+}
+
 func (w *Worker) grow(n int) {
 	if n < 1<<20 {
 		n += n / 2

@@ -17,27 +17,39 @@ type ggmlFormat struct {
 	// chunk. They are what GGML makes of them: exact but for the sum with a bias, because scale and code together have
 	// at most 24 bits.
 	decode func(dst []float32, row []byte, at int)
+	affine *affineRow // nil: products take weights that decode has made
 	// scale is what the weights of a chunk are still to be multiplied by, or nil: what mxfp4's codes are, of which the
 	// products alone may fit an f32.
 	scale func(row []byte, at int) float32
 }
 
-// ggmlChunk is half a block of 256.
-const ggmlChunk = 128
+// affineRow says how a row becomes what the products of affine codes take, in groups of 32.
+type affineRow struct {
+	bits int // of a code; of a byte with two, the low one is that of weight i of its group, the other that of weight 16 + i
+	// signed: the codes are those that are positive, less are the others without their signs, and biases are not set.
+	// So no sum is larger than it would be with signs.
+	signed bool
+	set    func(codes, less []byte, scales, biases []float32, row []byte)
+}
+
+const (
+	ggmlChunk = 128 // half a block of 256
+	ggmlRows  = 32  // rows that one vector is made ready for
+)
 
 var ggmlFormats = []ggmlFormat{
-	{"q4_0", 32, 18, ggmlChunk, decodeQ4, nil},
-	{"q8_0", 32, 34, ggmlChunk, decodeQ8, nil},
-	{"q6_K", 256, 210, ggmlChunk, decodeQ6, nil},
-	{"q4_1", 32, 20, ggmlChunk, nibbles{bytes: 20, from: 4, codes: &codesUp, biased: true}.decode, nil},
-	{"q5_0", 32, 22, ggmlChunk, nibbles{bytes: 22, from: 6, bits: 2, codes: &codes5}.decode, nil},
-	{"q5_1", 32, 24, ggmlChunk, nibbles{bytes: 24, from: 8, bits: 4, codes: &codesUp, biased: true}.decode, nil},
-	{"iq4_nl", 32, 18, ggmlChunk, nibbles{bytes: 18, from: 2, codes: &codesNL}.decode, nil},
-	{"mxfp4", 32, 17, 32, nibbles{bytes: 17, from: 1, codes: &codesE2M1}.decode, scaleE8M0},
-	{"q2_K", 256, 84, ggmlChunk, decodeQ2K, nil},
-	{"q3_K", 256, 110, ggmlChunk, decodeQ3K, nil},
-	{"q4_K", 256, 144, ggmlChunk, decodeQ4K, nil},
-	{"q5_K", 256, 176, ggmlChunk, decodeQ5K, nil},
+	{"q4_0", 32, 18, ggmlChunk, decodeQ4, &affineRow{4, true, affineQ40}, nil},
+	{"q8_0", 32, 34, ggmlChunk, decodeQ8, &affineRow{8, true, affineQ80}, nil},
+	{"q6_K", 256, 210, ggmlChunk, decodeQ6, nil, nil},
+	{"q4_1", 32, 20, ggmlChunk, nibbles{bytes: 20, from: 4, codes: &codesUp, biased: true}.decode, &affineRow{4, false, affineQ41}, nil},
+	{"q5_0", 32, 22, ggmlChunk, nibbles{bytes: 22, from: 6, bits: 2, codes: &codes5}.decode, nil, nil},
+	{"q5_1", 32, 24, ggmlChunk, nibbles{bytes: 24, from: 8, bits: 4, codes: &codesUp, biased: true}.decode, nil, nil},
+	{"iq4_nl", 32, 18, ggmlChunk, nibbles{bytes: 18, from: 2, codes: &codesNL}.decode, nil, nil},
+	{"mxfp4", 32, 17, 32, nibbles{bytes: 17, from: 1, codes: &codesE2M1}.decode, nil, scaleE8M0},
+	{"q2_K", 256, 84, ggmlChunk, decodeQ2K, nil, nil},
+	{"q3_K", 256, 110, ggmlChunk, decodeQ3K, nil, nil},
+	{"q4_K", 256, 144, ggmlChunk, decodeQ4K, &affineRow{4, false, affineQ4K}, nil},
+	{"q5_K", 256, 176, ggmlChunk, decodeQ5K, nil, nil},
 }
 
 func init() {
@@ -190,6 +202,65 @@ func decodeQ5K(dst []float32, row []byte, at int) {
 	}
 }
 
+// affineQ41 repacks nothing but leaves scales out: the codes lie in this order.
+func affineQ41(codes, _ []byte, scales, biases []float32, row []byte) {
+	for g := range scales {
+		block := row[20*g:][:20]
+		scales[g], biases[g] = halfAt(block), halfAt(block[2:])
+		copy(codes[16*g:][:16], block[4:])
+	}
+}
+
+// affineQ40 parts codes of at least 8 from the others, whose distances to 8 they are.
+func affineQ40(codes, less []byte, scales, _ []float32, row []byte) {
+	const ones = 0x1111111111111111
+	for g := range scales {
+		block := row[18*g:][:18]
+		scales[g] = halfAt(block)
+		for i := 0; i < 16; i += 8 {
+			w := binary.LittleEndian.Uint64(block[2+i:])
+			large := w >> 3 & ones * 15
+			binary.LittleEndian.PutUint64(codes[16*g+i:], w&(7*ones)&large)
+			binary.LittleEndian.PutUint64(less[16*g+i:], (8*ones-w&^large)&^large)
+		}
+	}
+}
+
+// affineQ80 parts codes by their signs.
+func affineQ80(codes, less []byte, scales, _ []float32, row []byte) {
+	const ones = 0x0101010101010101
+	for g := range scales {
+		block := row[34*g:][:34]
+		scales[g] = halfAt(block)
+		for i := 0; i < 32; i += 8 {
+			w := binary.LittleEndian.Uint64(block[2+i:])
+			sign := w >> 7 & ones
+			negative := sign * 255
+			binary.LittleEndian.PutUint64(codes[32*g+i:], w&^negative)
+			binary.LittleEndian.PutUint64(less[32*g+i:], (w^negative)&negative+sign)
+		}
+	}
+}
+
+// affineQ4K parts the codes of two groups, of which each byte has one, and puts those 16 places apart together.
+func affineQ4K(codes, _ []byte, scales, biases []float32, row []byte) {
+	const low = 0x0f0f0f0f0f0f0f0f
+	for g := 0; g < len(scales); g += 4 {
+		block := row[g/8*144:][:144]
+		s, b := scalesK(block, g/4%2)
+		copy(scales[g:], s[:])
+		copy(biases[g:], b[:])
+		for p := range 2 {
+			from, to := block[16+g/4%2*64+32*p:][:32], codes[16*(g+2*p):][:32]
+			for i := 0; i < 16; i += 8 {
+				x, y := binary.LittleEndian.Uint64(from[i:]), binary.LittleEndian.Uint64(from[16+i:])
+				binary.LittleEndian.PutUint64(to[i:], x&low|y&low<<4)
+				binary.LittleEndian.PutUint64(to[16+i:], x>>4&low|y&^low)
+			}
+		}
+	}
+}
+
 // scalesK returns what scales the codes of the four groups of half a block of q4_K or q5_K, and what is added.
 func scalesK(block []byte, half int) (scales, biases [4]float32) {
 	d, least, b := halfAt(block), -halfAt(block[2:]), block[4:16]
@@ -226,9 +297,12 @@ func decodeQ6(dst []float32, row []byte, at int) {
 
 // halfAt decodes the f16 that the bytes begin with.
 func halfAt(b []byte) float32 {
-	v, h := [1]float32{}, [1]uint16{binary.LittleEndian.Uint16(b)}
-	halfTo(v[:], h[:])
-	return v[0]
+	h := uint32(binary.LittleEndian.Uint16(b))
+	v := math.Float32frombits(h&0x7fff<<13) * 0x1p112 // exponents of f32 begin 112 lower
+	if h&0x7c00 == 0x7c00 {
+		v = math.Float32frombits(0x7f800000 | h&0x3ff<<13)
+	}
+	return math.Float32frombits(math.Float32bits(v) | h>>15<<31)
 }
 
 // dots sets sums[i] to the dot product of a row of blocks with vector i of x. chunk is scratch. The bits of
@@ -244,6 +318,59 @@ func (f *ggmlFormat) dots(sums []float32, row []byte, x []float32, k int, chunk 
 		for i := range sums {
 			sums[i] += float32(scale * simd.Dot(x[i*k+at:][:len(w)], w))
 		}
+	}
+}
+
+// products sets y[i*ldy+j] to the product of row j of n rows of blocks with vector i of x.
+func (f *ggmlFormat) products(y []float32, ldy int, rows []byte, x []float32, n, k int, worker *Worker) {
+	size := f.size(k)
+	if f.affine == nil {
+		m := len(x) / k
+		scratch := worker.Scratch(ggmlChunk + m)
+		for j := range n {
+			f.dots(scratch[ggmlChunk:], rows[j*size:][:size], x, k, scratch[:ggmlChunk])
+			for i, s := range scratch[ggmlChunk:] {
+				y[i*ldy+j] = stored(s)
+			}
+		}
+		return
+	}
+	a, groups, bytes := f.affine, k/32, k/8*f.affine.bits // of the codes of a row
+	scratch := worker.Scratch(k + groups + n*(bytes/2+2*groups+1))
+	turned, scratch := scratch[:k], scratch[k:]
+	sums, scratch := scratch[:groups], scratch[groups:]
+	scales, scratch := scratch[:n*groups], scratch[n*groups:]
+	biases, scratch := scratch[:n*groups], scratch[n*groups:]
+	taken, codes := scratch[:n], asBytes(scratch[n:])
+	codes, less := codes[:n*bytes], codes[n*bytes:]
+	clear(biases)
+	for j := range n {
+		a.set(codes[j*bytes:][:bytes], less[j*bytes:][:bytes], scales[j*groups:][:groups], biases[j*groups:][:groups], rows[j*size:][:size])
+	}
+	product := simd.MatVecQ4
+	if a.bits == 8 {
+		product = simd.MatVecQ8
+	}
+	for ; len(x) > 0; x, y = x[k:], y[min(ldy, len(y)):] {
+		v := x[:k]
+		if a.bits == 4 {
+			for g := 0; g < k; g += 32 {
+				from, to := x[g:][:32], turned[g:][:32]
+				for i := range 16 {
+					to[2*i], to[2*i+1] = from[i], from[16+i]
+				}
+			}
+			v = turned
+		}
+		simd.GroupSums(sums, v, 32)
+		product(y[:n], v, sums, codes, scales, biases, k, 32)
+		if a.signed {
+			product(taken, v, sums, less, scales, biases, k, 32)
+			for j, t := range taken {
+				y[j] -= t
+			}
+		}
+		canonical(y[:n])
 	}
 }
 
@@ -293,15 +420,8 @@ func (f ggmlFormat) mulMV(name string) *Kernel {
 		Units: func(c *Call) int { return ceilDiv(c.Int(4), qmvRows) },
 		Run: func(c *Call, worker *Worker, lo, hi int) {
 			k, n, m := c.Int(3), c.Int(4), c.Groups[1]
-			scratch := worker.Scratch(ggmlChunk + m)
-			chunk, sums := scratch[:ggmlChunk], scratch[ggmlChunk:]
-			w, x, y := c.Bytes(0), c.F32(1), c.F32(2)
-			size := f.size(k)
-			for j := lo * qmvRows; j < min(hi*qmvRows, n); j++ {
-				f.dots(sums, w[j*size:][:size], x, k, chunk)
-				for i, s := range sums {
-					y[i*n+j] = stored(s)
-				}
+			for j, end := lo*qmvRows, min(hi*qmvRows, n); j < end; j += ggmlRows {
+				f.products(c.F32(2)[j:], n, c.Bytes(0)[j*f.size(k):], c.F32(1)[:m*k], min(ggmlRows, end-j), k, worker)
 			}
 		},
 		Cost: func(c *Call) float64 { return 20 + qmvRows*float64(c.Int(3))*(1+0.1*float64(c.Groups[1])) },
@@ -326,8 +446,6 @@ func (f ggmlFormat) mulMVID(name string) *Kernel {
 		Run: func(c *Call, worker *Worker, lo, hi int) {
 			k, n, slots := c.Int(4), c.Int(5), c.Groups[1]
 			blocks := ceilDiv(n, qmvRows)
-			chunk := worker.Scratch(ggmlChunk)
-			size := f.size(k)
 			for u := lo; u < hi; u++ {
 				of, j := u/blocks, u%blocks*qmvRows
 				out := c.F32(3)[of*n+j : of*n+min(j+qmvRows, n)]
@@ -337,10 +455,7 @@ func (f ggmlFormat) mulMVID(name string) *Kernel {
 					continue
 				}
 				x := c.F32(1)[of/slots*c.Long(7, 0)+of%slots*c.Long(7, 1):][:k]
-				for i := range out {
-					f.dots(out[i:i+1], c.Bytes(0)[(id*n+j+i)*size:][:size], x, k, chunk)
-				}
-				canonical(out)
+				f.products(out, n, c.Bytes(0)[(id*n+j)*f.size(k):], x, len(out), k, worker)
 			}
 		},
 		Cost: func(c *Call) float64 { return 20 + qmvRows*float64(c.Int(4))*1.1 },

@@ -153,6 +153,17 @@ func TestDecodedWeights(t *testing.T) {
 	}
 }
 
+func TestHalfAt(t *testing.T) {
+	for h := range 1 << 16 {
+		got, want := halfAt([]byte{byte(h), byte(h >> 8)}), term.F16Value(uint16(h))
+		if want != want {
+			require.True(t, got != got, "%#x", h)
+			continue
+		}
+		require.Equal(t, math.Float32bits(float32(want)), math.Float32bits(got), "%#x", h)
+	}
+}
+
 func BenchmarkGGML(b *testing.B) {
 	for _, f := range ggmlFormats {
 		for _, m := range []int{1, 8} {

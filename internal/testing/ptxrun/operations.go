@@ -112,7 +112,13 @@ func resolve(in *instruction) (func(*thread, *instruction) error, error) {
 			if store {
 				return t.access(&in.args[0], in.args[1:], last.bits/8, true, shared)
 			}
-			return t.access(&in.args[n], in.args[:n], last.bits/8, false, shared)
+			err := t.access(&in.args[n], in.args[:n], last.bits/8, false, shared)
+			if last == (typ{'s', 8}) { // as cvt.s8
+				for i := range in.args[:n] {
+					t.set(&in.args[i], uint64(last.signed(t.value(&in.args[i]))))
+				}
+			}
+			return err
 		}, nil
 	case "mov":
 		if in.vector == 2 && need(3) && in.first { // {low, high}, whole
@@ -246,6 +252,8 @@ func conversion(mods []string, to, from typ) func(uint64) uint64 {
 	nearest := slices.Equal(mods, []string{"rn"})
 	integer := func(t typ) bool { return t.kind != 'f' && t.kind != 'p' }
 	switch {
+	case to == typ{'s', 8} && integer(from) && len(mods) == 0: // a register is wider, and gets all of the number
+		return func(v uint64) uint64 { return uint64(to.signed(v)) }
 	case integer(to) && integer(from) && len(mods) == 0:
 		if from.kind == 's' {
 			return func(v uint64) uint64 { return to.low(uint64(from.signed(v))) }
