@@ -374,6 +374,15 @@ func (f *ggmlFormat) products(y []float32, ldy int, rows []byte, x []float32, n,
 	}
 }
 
+// cost is what m vectors of k elements take with qmvRows rows.
+func (f *ggmlFormat) cost(k, m int) float64 {
+	weight := 0.9
+	if f.affine != nil {
+		weight = 0.2
+	}
+	return 20 + qmvRows*float64(k)*(weight+0.1*float64(m))
+}
+
 // row sets dst to the weights of a row.
 func (f *ggmlFormat) row(dst []float32, row []byte) {
 	for at := 0; at < len(dst); at += f.chunk {
@@ -424,7 +433,7 @@ func (f ggmlFormat) mulMV(name string) *Kernel {
 				f.products(c.F32(2)[j:], n, c.Bytes(0)[j*f.size(k):], c.F32(1)[:m*k], min(ggmlRows, end-j), k, worker)
 			}
 		},
-		Cost: func(c *Call) float64 { return 20 + qmvRows*float64(c.Int(3))*(1+0.1*float64(c.Groups[1])) },
+		Cost: func(c *Call) float64 { return f.cost(c.Int(3), c.Groups[1]) },
 	}
 }
 
@@ -458,6 +467,6 @@ func (f ggmlFormat) mulMVID(name string) *Kernel {
 				f.products(out, n, c.Bytes(0)[(id*n+j)*f.size(k):], x, len(out), k, worker)
 			}
 		},
-		Cost: func(c *Call) float64 { return 20 + qmvRows*float64(c.Int(4))*1.1 },
+		Cost: func(c *Call) float64 { return f.cost(c.Int(4), 1) },
 	}
 }
