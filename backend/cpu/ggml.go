@@ -204,10 +204,11 @@ func decodeQ5K(dst []float32, row []byte, at int) {
 
 // affineQ41 repacks nothing but leaves scales out: the codes lie in this order.
 func affineQ41(codes, _ []byte, scales, biases []float32, row []byte) {
+	biases = biases[:len(scales)]
 	for g := range scales {
-		block := row[20*g:][:20]
-		scales[g], biases[g] = halfAt(block), halfAt(block[2:])
-		copy(codes[16*g:][:16], block[4:])
+		block := (*[20]byte)(row[20*g:])
+		scales[g], biases[g] = halfAt(block[:]), halfAt(block[2:])
+		*(*[16]byte)(codes[16*g:]) = [16]byte(block[4:])
 	}
 }
 
@@ -215,13 +216,13 @@ func affineQ41(codes, _ []byte, scales, biases []float32, row []byte) {
 func affineQ40(codes, less []byte, scales, _ []float32, row []byte) {
 	const ones = 0x1111111111111111
 	for g := range scales {
-		block := row[18*g:][:18]
-		scales[g] = halfAt(block)
+		block, up, down := (*[18]byte)(row[18*g:]), (*[16]byte)(codes[16*g:]), (*[16]byte)(less[16*g:])
+		scales[g] = halfAt(block[:])
 		for i := 0; i < 16; i += 8 {
 			w := binary.LittleEndian.Uint64(block[2+i:])
 			large := w >> 3 & ones * 15
-			binary.LittleEndian.PutUint64(codes[16*g+i:], w&(7*ones)&large)
-			binary.LittleEndian.PutUint64(less[16*g+i:], (8*ones-w&^large)&^large)
+			binary.LittleEndian.PutUint64(up[i:], w&(7*ones)&large)
+			binary.LittleEndian.PutUint64(down[i:], (8*ones-w&^large)&^large)
 		}
 	}
 }
@@ -230,14 +231,14 @@ func affineQ40(codes, less []byte, scales, _ []float32, row []byte) {
 func affineQ80(codes, less []byte, scales, _ []float32, row []byte) {
 	const ones = 0x0101010101010101
 	for g := range scales {
-		block := row[34*g:][:34]
-		scales[g] = halfAt(block)
+		block, up, down := (*[34]byte)(row[34*g:]), (*[32]byte)(codes[32*g:]), (*[32]byte)(less[32*g:])
+		scales[g] = halfAt(block[:])
 		for i := 0; i < 32; i += 8 {
 			w := binary.LittleEndian.Uint64(block[2+i:])
 			sign := w >> 7 & ones
 			negative := sign * 255
-			binary.LittleEndian.PutUint64(codes[32*g+i:], w&^negative)
-			binary.LittleEndian.PutUint64(less[32*g+i:], (w^negative)&negative+sign)
+			binary.LittleEndian.PutUint64(up[i:], w&^negative)
+			binary.LittleEndian.PutUint64(down[i:], (w^negative)&negative+sign)
 		}
 	}
 }
@@ -251,7 +252,7 @@ func affineQ4K(codes, _ []byte, scales, biases []float32, row []byte) {
 		copy(scales[g:], s[:])
 		copy(biases[g:], b[:])
 		for p := range 2 {
-			from, to := block[16+g/4%2*64+32*p:][:32], codes[16*(g+2*p):][:32]
+			from, to := (*[32]byte)(block[16+g/4%2*64+32*p:]), (*[32]byte)(codes[16*(g+2*p):])
 			for i := 0; i < 16; i += 8 {
 				x, y := binary.LittleEndian.Uint64(from[i:]), binary.LittleEndian.Uint64(from[16+i:])
 				binary.LittleEndian.PutUint64(to[i:], x&low|y&low<<4)
@@ -374,6 +375,15 @@ func (f *ggmlFormat) products(y []float32, ldy int, rows []byte, x []float32, n,
 	}
 }
 
+// cost is what m vectors of k elements take with qmvRows rows.
+func (f *ggmlFormat) cost(k, m int) float64 {
+	weight := 0.9
+	if f.affine != nil {
+		weight = 0.2
+	}
+	return 20 + qmvRows*float64(k)*(weight+0.1*float64(m))
+}
+
 // row sets dst to the weights of a row.
 func (f *ggmlFormat) row(dst []float32, row []byte) {
 	for at := 0; at < len(dst); at += f.chunk {
@@ -424,7 +434,7 @@ func (f ggmlFormat) mulMV(name string) *Kernel {
 				f.products(c.F32(2)[j:], n, c.Bytes(0)[j*f.size(k):], c.F32(1)[:m*k], min(ggmlRows, end-j), k, worker)
 			}
 		},
-		Cost: func(c *Call) float64 { return 20 + qmvRows*float64(c.Int(3))*(1+0.1*float64(c.Groups[1])) },
+		Cost: func(c *Call) float64 { return f.cost(c.Int(3), c.Groups[1]) },
 	}
 }
 
@@ -458,6 +468,6 @@ func (f ggmlFormat) mulMVID(name string) *Kernel {
 				f.products(out, n, c.Bytes(0)[(id*n+j)*f.size(k):], x, len(out), k, worker)
 			}
 		},
-		Cost: func(c *Call) float64 { return 20 + qmvRows*float64(c.Int(4))*1.1 },
+		Cost: func(c *Call) float64 { return f.cost(c.Int(4), 1) },
 	}
 }
