@@ -207,9 +207,11 @@ struct q5_K : q4_K {
   }
 };
 
+// EACH_FORMAT names the formats, with the type of a word of their blocks.
 #define EACH_FORMAT(instantiate)                                                                                       \
-  instantiate(q4_0) instantiate(q8_0) instantiate(q6_K) instantiate(q4_1) instantiate(q5_0) instantiate(q5_1)          \
-  instantiate(iq4_nl) instantiate(mxfp4) instantiate(q2_K) instantiate(q3_K) instantiate(q4_K) instantiate(q5_K)
+  instantiate(q4_0, ushort) instantiate(q8_0, ushort) instantiate(q6_K, ushort) instantiate(q4_1, ushort)              \
+  instantiate(q5_0, ushort) instantiate(q5_1, ushort) instantiate(iq4_nl, ushort) instantiate(mxfp4, uchar)            \
+  instantiate(q2_K, ushort) instantiate(q3_K, ushort) instantiate(q4_K, ushort) instantiate(q5_K, ushort)
 
 // dot_rows leaves in result[i] the product of x with row first + i of a matrix
 // [N, K]. Rows past the end are read as the last one.
@@ -432,9 +434,9 @@ inline float weight(const device typename F::word* block, uint j) {
 // @require K >= {{F}_block()} && K % {{F}_block()} == 0 && N >= 1
 // @use     {F}_decoded(n)
 // @term    y[m,n] = round(f32, {{F}_dot(n; m)})
-template <typename F>
+template <typename F, typename word>
 [[kernel]] void ggml_mul_mv(
-    const device typename F::word* w [[buffer(0)]],
+    const device word* w [[buffer(0)]],
     const device float* x [[buffer(1)]],
     device float* y [[buffer(2)]],
     constant int& K [[buffer(3)]],
@@ -453,7 +455,7 @@ template <typename F>
   }
 }
 
-#define INSTANTIATE_MV(F) template [[host_name("ggml_mul_mv_" #F "_f32")]] [[kernel]] decltype(ggml_mul_mv<F>) ggml_mul_mv<F>;
+#define INSTANTIATE_MV(F, word) template [[host_name("ggml_mul_mv_" #F "_f32")]] [[kernel]] decltype(ggml_mul_mv<F, word>) ggml_mul_mv<F, word>;
 EACH_FORMAT(INSTANTIATE_MV)
 
 // The same with matrices that ids pick from a stack of E, a mixture of experts:
@@ -476,9 +478,9 @@ EACH_FORMAT(INSTANTIATE_MV)
 // @use     {F}_decoded(e,n)
 // @where   dot[e,r,s,n] = {{F}_dot(e,n; r,s)}
 // @term    y[r,s,n] = round(f32, select(ids[r,s] < E, dot[ids[r,s],r,s,n], inf - inf))
-template <typename F>
+template <typename F, typename word>
 [[kernel]] void ggml_mul_mv_id(
-    const device typename F::word* w [[buffer(0)]],
+    const device word* w [[buffer(0)]],
     const device float* x [[buffer(1)]],
     const device uint* ids [[buffer(2)]],
     device float* y [[buffer(3)]],
@@ -506,7 +508,7 @@ template <typename F>
   }
 }
 
-#define INSTANTIATE_MV_ID(F) template [[host_name("ggml_mul_mv_id_" #F "_f32")]] [[kernel]] decltype(ggml_mul_mv_id<F>) ggml_mul_mv_id<F>;
+#define INSTANTIATE_MV_ID(F, word) template [[host_name("ggml_mul_mv_id_" #F "_f32")]] [[kernel]] decltype(ggml_mul_mv_id<F, word>) ggml_mul_mv_id<F, word>;
 EACH_FORMAT(INSTANTIATE_MV_ID)
 
 // Many rows times a matrix: a threadgroup computes a TILE × TILE tile of y, of which each step brings TILE columns of
@@ -525,10 +527,10 @@ EACH_FORMAT(INSTANTIATE_MV_ID)
 // @use     {F}_decoded(n)
 // @where   weight[n,k] = {{F}_weight(n; k)}
 // @term    y[m,n] = round(f32, sum[gemm](k < K, x[m,k] * weight[n,k]))
-template <typename F>
+template <typename F, typename word>
 [[kernel]] void ggml_mul_mm(
     const device float* x [[buffer(0)]],
-    const device typename F::word* w [[buffer(1)]],
+    const device word* w [[buffer(1)]],
     device float* y [[buffer(2)]],
     constant int& K [[buffer(3)]],
     constant int& N [[buffer(4)]],
@@ -567,10 +569,10 @@ template <typename F>
     threadgroup_barrier(mem_flags::mem_threadgroup);
     add_product(xs, ws, int(simdgroup) / 2 * 16, int(simdgroup) % 2 * 16, acc);
   }
-  store_tile(acc, y, N, M, m0, n0, xs, thread_id, simdgroup);
+  store_tile<false>(acc, y, N, M, m0, n0, xs, thread_id, simdgroup);
 }
 
-#define INSTANTIATE_MM(F) template [[host_name("ggml_mul_mm_" #F "_f32")]] [[kernel]] decltype(ggml_mul_mm<F>) ggml_mul_mm<F>;
+#define INSTANTIATE_MM(F, word) template [[host_name("ggml_mul_mm_" #F "_f32")]] [[kernel]] decltype(ggml_mul_mm<F, word>) ggml_mul_mm<F, word>;
 EACH_FORMAT(INSTANTIATE_MM)
 
 // Rows of a table, picked by ids, as `embed` does. A row whose id is outside the table becomes NaN, and nothing
@@ -588,10 +590,10 @@ EACH_FORMAT(INSTANTIATE_MM)
 // @use     {F}_decoded(r)
 // @where   weight[r,k] = {{F}_weight(r; k)}
 // @term    out[t,k] = round(f32, select(ids[t] >= 0 && ids[t] < V, weight[ids[t],k], inf - inf))
-template <typename F>
+template <typename F, typename word>
 [[kernel]] void ggml_get_rows(
     const device int* ids [[buffer(0)]],
-    const device typename F::word* w [[buffer(1)]],
+    const device word* w [[buffer(1)]],
     device float* out [[buffer(2)]],
     constant int& K [[buffer(3)]],
     constant int& V [[buffer(4)]],
@@ -605,7 +607,7 @@ template <typename F>
   out[size_t(at.y) * K + at.x] = stored(result);
 }
 
-#define INSTANTIATE_GET_ROWS(F) template [[host_name("ggml_get_rows_" #F "_f32")]] [[kernel]] decltype(ggml_get_rows<F>) ggml_get_rows<F>;
+#define INSTANTIATE_GET_ROWS(F, word) template [[host_name("ggml_get_rows_" #F "_f32")]] [[kernel]] decltype(ggml_get_rows<F, word>) ggml_get_rows<F, word>;
 EACH_FORMAT(INSTANTIATE_GET_ROWS)
 
 // What the tests of declarations compare grids and conditions with (docs/kernels.md, "Witnesses").
