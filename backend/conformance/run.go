@@ -13,6 +13,7 @@ import (
 	"github.com/mlxc/mlxc/backend"
 	"github.com/mlxc/mlxc/backend/conformance/internal/dispatches"
 	"github.com/mlxc/mlxc/msl"
+	"github.com/mlxc/mlxc/msl/decl"
 )
 
 // Options of a run. The zero value runs every test in its short form.
@@ -62,7 +63,17 @@ func (o Options) functions() []string {
 	if o.Choose == nil {
 		return all
 	}
-	return o.Choose(all, func(f string) string { return msl.Declarations(f)[0].Family() })
+	return o.Choose(all, func(f string) string { return template(msl.Declarations(f)[0]) })
+}
+
+// template names what kernels share whose tests would find the same faults: their family, but how a format of GGML's blocks
+// is decoded stands in one struct, which the product with a vector tests for all kernels that read the format.
+func template(d *decl.Decl) string {
+	family := d.Family()
+	if line, format, ok := strings.Cut(family, " F="); ok && d.Name != "ggml_mul_mv_"+format+"_f32" {
+		return line
+	}
+	return family
 }
 
 // tests returns all tests, and their names in order.
