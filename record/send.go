@@ -239,7 +239,7 @@ func (a operation) appendKey(key []byte, in []operand) []byte {
 	}
 	for i := range in {
 		t := &in[i].t
-		key = append(key, byte(t.DType), byte(len(t.Shape)), alignment(t.Off))
+		key = append(key, byte(flagOf(t.owner != 0)), byte(flagOf(in[i].inline)), byte(t.DType), byte(len(t.Shape)), alignment(t.Off))
 		for i := range t.Shape {
 			size(t.Shape[i])
 			key = binary.AppendVarint(key, t.Strides[i])

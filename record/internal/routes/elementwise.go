@@ -15,8 +15,9 @@ type elementwiseForm struct {
 
 // Operation is an elementwise operation of one or two operands, as kernels name it.
 type Operation struct {
-	Kernel  string
-	Boolean bool // the result is
+	Operands int
+	Kernel   string
+	Boolean  bool // the result is
 	// In is the type to which integers are converted first, or any type where Always is set.
 	In     ir.DType
 	Always bool
@@ -24,28 +25,28 @@ type Operation struct {
 
 // Operations are the elementwise operations by MLX's names.
 var Operations = map[string]Operation{
-	"abs": {Kernel: "Abs"}, "ceil": {Kernel: "Ceil"}, "cos": {Kernel: "Cos", In: ir.F32},
-	"erf": {Kernel: "Erf", In: ir.F32},
-	"exp": {Kernel: "Exp", In: ir.F32}, "expm1": {Kernel: "Expm1", In: ir.F32}, "floor": {Kernel: "Floor"},
-	"log": {Kernel: "Log", In: ir.F32}, "log1p": {Kernel: "Log1p", In: ir.F32}, "negative": {Kernel: "Negative"},
-	"rsqrt": {Kernel: "Rsqrt", In: ir.F32}, "sigmoid": {Kernel: "Sigmoid", In: ir.F32}, "sign": {Kernel: "Sign"},
-	"sin": {Kernel: "Sin", In: ir.F32}, "sqrt": {Kernel: "Sqrt", In: ir.F32}, "square": {Kernel: "Square"},
-	"tanh": {Kernel: "Tanh", In: ir.F32}, "logical_not": {Kernel: "LogicalNot", Boolean: true, In: ir.Bool, Always: true},
+	"abs": {Operands: 1, Kernel: "Abs"}, "ceil": {Operands: 1, Kernel: "Ceil"}, "cos": {Operands: 1, Kernel: "Cos", In: ir.F32},
+	"erf": {Operands: 1, Kernel: "Erf", In: ir.F32},
+	"exp": {Operands: 1, Kernel: "Exp", In: ir.F32}, "expm1": {Operands: 1, Kernel: "Expm1", In: ir.F32}, "floor": {Operands: 1, Kernel: "Floor"},
+	"log": {Operands: 1, Kernel: "Log", In: ir.F32}, "log1p": {Operands: 1, Kernel: "Log1p", In: ir.F32}, "negative": {Operands: 1, Kernel: "Negative"},
+	"rsqrt": {Operands: 1, Kernel: "Rsqrt", In: ir.F32}, "sigmoid": {Operands: 1, Kernel: "Sigmoid", In: ir.F32}, "sign": {Operands: 1, Kernel: "Sign"},
+	"sin": {Operands: 1, Kernel: "Sin", In: ir.F32}, "sqrt": {Operands: 1, Kernel: "Sqrt", In: ir.F32}, "square": {Operands: 1, Kernel: "Square"},
+	"tanh": {Operands: 1, Kernel: "Tanh", In: ir.F32}, "logical_not": {Operands: 1, Kernel: "LogicalNot", Boolean: true, In: ir.Bool, Always: true},
 
-	"add": {Kernel: "Add"}, "divide": {Kernel: "Divide", In: ir.F32}, "logaddexp": {Kernel: "LogAddExp", In: ir.F32},
-	"maximum": {Kernel: "Maximum"}, "minimum": {Kernel: "Minimum"}, "multiply": {Kernel: "Multiply"},
-	"power": {Kernel: "Power"}, "remainder": {Kernel: "Remainder"}, "subtract": {Kernel: "Subtract"},
-	"equal": {Kernel: "Equal", Boolean: true}, "greater_equal": {Kernel: "GreaterEqual", Boolean: true},
-	"less": {Kernel: "Less", Boolean: true}, "not_equal": {Kernel: "NotEqual", Boolean: true},
-	"logical_and": {Kernel: "LogicalAnd", Boolean: true, In: ir.Bool, Always: true},
+	"add": {Operands: 2, Kernel: "Add"}, "divide": {Operands: 2, Kernel: "Divide", In: ir.F32}, "logaddexp": {Operands: 2, Kernel: "LogAddExp", In: ir.F32},
+	"maximum": {Operands: 2, Kernel: "Maximum"}, "minimum": {Operands: 2, Kernel: "Minimum"}, "multiply": {Operands: 2, Kernel: "Multiply"},
+	"power": {Operands: 2, Kernel: "Power"}, "remainder": {Operands: 2, Kernel: "Remainder"}, "subtract": {Operands: 2, Kernel: "Subtract"},
+	"equal": {Operands: 2, Kernel: "Equal", Boolean: true}, "greater_equal": {Operands: 2, Kernel: "GreaterEqual", Boolean: true},
+	"less": {Operands: 2, Kernel: "Less", Boolean: true}, "not_equal": {Operands: 2, Kernel: "NotEqual", Boolean: true},
+	"logical_and": {Operands: 2, Kernel: "LogicalAnd", Boolean: true, In: ir.Bool, Always: true},
 }
 
 // Elementwise sends an operation by MLX's name, on one or two operands of one type. Operands that are converted
 // are so in the order in which MLX does it, the last one first.
 func (e *Encoder) Elementwise(name string, operands ...Array) Array {
 	o, ok := Operations[name]
-	if !ok || len(operands) == 0 {
-		e.fail("no elementwise operation is called %s", name)
+	if !ok || len(operands) != o.Operands {
+		e.fail("no elementwise operation of %d operands is called %s", len(operands), name)
 		return Array{}
 	}
 	for i := len(operands) - 1; i >= 0; i-- {
