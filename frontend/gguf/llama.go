@@ -117,6 +117,9 @@ func (m *Model) weights(ctx context.Context, o frontend.Options) (map[string]ten
 		case t.Type == ggufio.F32 || t.Type == ggufio.F16:
 			w.dtype, w.blob = m.dense(t, o)
 		case repack == nil || o.Blocks:
+			if o.Type != ir.F32 {
+				return nil, fmt.Errorf("tensor %s: kernels that read blocks of %s take activations of f32, not %s", t.Name, t.Type, o.Type)
+			}
 			w.format, _ = record.GGMLFormatNamed(t.Type.String())
 			w.blob = m.contents(t, o)
 		default:
