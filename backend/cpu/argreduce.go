@@ -14,7 +14,7 @@ func init() {
 	}
 }
 
-// argKernels are the kernels of a type, which is t if it is not f32.
+// argKernels returns argmax, max_parts and argmax_parts for rows of a type; t is nil for f32.
 func argKernels(word string, t *narrow) []*Kernel {
 	return []*Kernel{
 		{

@@ -33,7 +33,7 @@ const (
 	bfloatType
 )
 
-// narrows are all of them.
+// narrows lists the 16-bit types.
 var narrows = []narrow{halfType, bfloatType}
 
 // String is the type's name in kernel names of MLX.

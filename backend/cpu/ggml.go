@@ -18,16 +18,17 @@ type ggmlFormat struct {
 	// at most 24 bits.
 	decode func(dst []float32, row []byte, at int)
 	affine *affineRow // nil: products take weights that decode has made
-	// scale is what the weights of a chunk are still to be multiplied by, or nil: what mxfp4's codes are, of which the
-	// products alone may fit an f32.
+	// scale returns a factor that decode leaves out of a chunk's weights and the caller applies to their product; nil
+	// where decode applies all. mxfp4 has one, because its scales reach 2^127: a weight could overflow where the product does not.
 	scale func(row []byte, at int) float32
 }
 
-// affineRow says how a row becomes what the products of affine codes take, in groups of 32.
+// affineRow says how the blocks of a row become codes, scales and biases in groups of 32, which the loops of affine codes
+// multiply.
 type affineRow struct {
 	bits int // of a code; of a byte with two, the low one is that of weight i of its group, the other that of weight 16 + i
-	// signed: the codes are those that are positive, less are the others without their signs, and biases are not set.
-	// So no sum is larger than it would be with signs.
+	// signed: set stores positive codes in codes, the absolute values of negative ones in less, and no biases; the product
+	// is the difference of two. An offset in place of signs would make the sums larger, and so less accurate.
 	signed bool
 	set    func(codes, less []byte, scales, biases []float32, row []byte)
 }
@@ -202,7 +203,7 @@ func decodeQ5K(dst []float32, row []byte, at int) {
 	}
 }
 
-// affineQ41 repacks nothing but leaves scales out: the codes lie in this order.
+// affineQ41 copies the codes, which already lie in the order that the loops want, and takes scales and biases apart.
 func affineQ41(codes, _ []byte, scales, biases []float32, row []byte) {
 	biases = biases[:len(scales)]
 	for g := range scales {
@@ -212,7 +213,7 @@ func affineQ41(codes, _ []byte, scales, biases []float32, row []byte) {
 	}
 }
 
-// affineQ40 parts codes of at least 8 from the others, whose distances to 8 they are.
+// affineQ40 splits the codes c into max(c − 8, 0) and max(8 − c, 0), whose difference is c − 8.
 func affineQ40(codes, less []byte, scales, _ []float32, row []byte) {
 	const ones = 0x1111111111111111
 	for g := range scales {
@@ -227,7 +228,7 @@ func affineQ40(codes, less []byte, scales, _ []float32, row []byte) {
 	}
 }
 
-// affineQ80 parts codes by their signs.
+// affineQ80 splits the signed codes c into max(c, 0) and max(−c, 0).
 func affineQ80(codes, less []byte, scales, _ []float32, row []byte) {
 	const ones = 0x0101010101010101
 	for g := range scales {
@@ -243,7 +244,7 @@ func affineQ80(codes, less []byte, scales, _ []float32, row []byte) {
 	}
 }
 
-// affineQ4K parts the codes of two groups, of which each byte has one, and puts those 16 places apart together.
+// affineQ4K separates the codes of two groups that share the bytes of q4_K, and packs those 16 places apart into one byte.
 func affineQ4K(codes, _ []byte, scales, biases []float32, row []byte) {
 	const low = 0x0f0f0f0f0f0f0f0f
 	for g := 0; g < len(scales); g += 4 {

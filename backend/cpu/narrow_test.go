@@ -98,7 +98,7 @@ func TestFusedProductsIn16BitsHaveTheBitsOfTheirParts(t *testing.T) {
 	}
 }
 
-// testTurnedIn16Bits: queries, keys and values of a norm, some of them turned, have the bits of products of the
+// testTurnedIn16Bits: fused queries, keys and values, with and without rotation (rope), have the bits of products of the
 // normalised vector x, and of rotations.
 func testTurnedIn16Bits(t *testing.T, narrow narrow, params string, mats []any, raw, x, norm []uint16) {
 	t.Helper()
