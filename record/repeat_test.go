@@ -216,7 +216,8 @@ func TestRepeatedRecordingsTakeTheirNodes(t *testing.T) {
 	finish()
 	once()
 	finish()
-	require.Less(t, testing.AllocsPerRun(1, once), 20.0) // runs once twice, so the second run is not a repetition
+	// AllocsPerRun runs once twice, so the second is not a repetition, and counts what other goroutines allocate.
+	require.Less(t, testing.AllocsPerRun(1, once), 50.0)
 	finish()
 	require.NoError(t, s.Close())
 	require.NoError(t, c.Close())
