@@ -28,6 +28,7 @@ func TestExamples(t *testing.T) {
 			e.Setenv("PYTHON", interpreter)
 			e.Setenv("ROOT", root)
 			e.Setenv("PYTHONDONTWRITEBYTECODE", "1")
+			collectAsHere(e)
 			e.Setenv("XDG_CACHE_HOME", filepath.Join(e.WorkDir, "cache"))
 			return nil
 		},

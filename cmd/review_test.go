@@ -29,6 +29,7 @@ func TestReview(t *testing.T) {
 			e.Setenv("FILES", files)
 			e.Setenv("HOME", filepath.Join(e.WorkDir, "home"))
 			e.Setenv("CUDA_VISIBLE_DEVICES", "-1")
+			collectAsHere(e)
 			e.Setenv("XDG_CACHE_HOME", filepath.Join(e.WorkDir, "cache"))
 			return nil
 		},

@@ -102,9 +102,20 @@ func TestScripts(t *testing.T) {
 			e.Setenv("TINY", tiny)       // a language model that is quickly run
 			e.Setenv("SMALL", small)     // three of them, in a library of their own
 			e.Setenv("HOME", filepath.Join(e.WorkDir, "home"))
-			e.Setenv("CUDA_VISIBLE_DEVICES", "-1")  // what scripts compare is of no machine's GPU
+			e.Setenv("CUDA_VISIBLE_DEVICES", "-1") // what scripts compare is of no machine's GPU
+			collectAsHere(e)
 			e.Setenv("XDG_CACHE_HOME", store.Dir()) // of compiled kernels: files go by their digests
 			return nil
 		},
 	})
+}
+
+// collectAsHere gives a script's processes the garbage collector's settings of this one, which testscript takes away:
+// make test lets programs that hold little collect nothing.
+func collectAsHere(e *testscript.Env) {
+	for _, name := range []string{"GOGC", "GOMEMLIMIT"} {
+		if value, ok := os.LookupEnv(name); ok {
+			e.Setenv(name, value)
+		}
+	}
 }

@@ -6,14 +6,17 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
 
 	"github.com/mlxc/mlxc/internal/air"
 	"github.com/mlxc/mlxc/internal/air/host"
@@ -123,12 +126,23 @@ func TestConfined(t *testing.T) {
 	assert.Len(t, open, 2, "the channel and the memory")
 	status, err := os.ReadFile(of("status"))
 	require.NoError(t, err)
-	for _, line := range []string{"NoNewPrivs:\t1", "Seccomp:\t2"} {
+	for _, line := range []string{"NoNewPrivs:\t1", "Seccomp:\t2", "CapEff:\t0000000000000000"} {
 		assert.Contains(t, string(status), line)
 	}
 	variables, err := os.ReadFile(of("environ"))
 	if err == nil { // only root can read it: the executor is not dumpable (PR_SET_DUMPABLE)
 		assert.Empty(t, variables)
+	}
+	allowed := exec.Command("true")
+	allowed.SysProcAttr = &syscall.SysProcAttr{Cloneflags: unix.CLONE_NEWUSER | unix.CLONE_NEWNET | unix.CLONE_NEWIPC | unix.CLONE_NEWUTS}
+	if allowed.Run() == nil {
+		for _, kind := range []string{"user", "net", "ipc", "uts"} {
+			of, err := os.Readlink(of("ns/" + kind))
+			require.NoError(t, err)
+			own, err := os.Readlink("/proc/self/ns/" + kind)
+			require.NoError(t, err)
+			assert.NotEqual(t, own, of)
+		}
 	}
 }
 

@@ -13,19 +13,6 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// namespaces returns how the executor is started: with apart, in namespaces of its own. It has no PID namespace,
-// because the first process of one is not ended by the limit of its processor time.
-func namespaces(apart bool) *syscall.SysProcAttr {
-	if !apart {
-		return nil
-	}
-	return &syscall.SysProcAttr{
-		Cloneflags:  unix.CLONE_NEWUSER | unix.CLONE_NEWNET | unix.CLONE_NEWIPC | unix.CLONE_NEWUTS,
-		UidMappings: []syscall.SysProcIDMap{{ContainerID: 65534, HostID: os.Getuid(), Size: 1}},
-		GidMappings: []syscall.SysProcIDMap{{ContainerID: 65534, HostID: os.Getgid(), Size: 1}},
-	}
-}
-
 // limits are the resource limits of an executor. This process sets them, for they change while the executor runs.
 type limits struct {
 	pid   int

@@ -4,12 +4,8 @@ package softmetal
 
 import (
 	"os"
-	"syscall"
 	"time"
 )
-
-// namespaces returns nil: this system has none.
-func namespaces(bool) *syscall.SysProcAttr { return nil }
 
 // limits has no effect here: this system does not let another process set them.
 type limits struct{ pid int }

@@ -19,6 +19,10 @@ enum { CHANNEL = 3, MEMORY = 4 };
 // possible here.
 const char *cage(void);
 
+// apart gives this program, which has one thread yet, namespaces of its own where the system has them and allows it.
+// Where not, what cage does suffices.
+void apart(void);
+
 // MAX_IMAGE is the maximum size of a kernel's code and constants, in bytes.
 enum { MAX_IMAGE = 1 << 28 };
 

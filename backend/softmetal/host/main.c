@@ -541,7 +541,11 @@ static void *watch(void *ignored) {
 	return ignored;
 }
 
-int main(void) {
+// main has the argument "apart" where this program is to be confined.
+int main(int argc, char **argv) {
+	(void)argv;
+	if (argc > 1)
+		apart();
 #ifdef M_ARENA_MAX
 	mallopt(M_ARENA_MAX, 1); // with more arenas, the C library would ask the system for the number of cores
 #endif
