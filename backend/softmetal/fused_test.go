@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/mlxc/mlxc/backend/softmetal"
+	"github.com/mlxc/mlxc/internal/testing/sample"
 	"github.com/mlxc/mlxc/ir"
 	"github.com/mlxc/mlxc/ir/mlxt"
 	"github.com/mlxc/mlxc/passes"
@@ -25,7 +26,7 @@ func TestFusedBits(t *testing.T) {
 	d, err := softmetal.New(t.Context(), softmetal.Options{Workers: 2})
 	require.NoError(t, err)
 	defer d.Close()
-	for _, file := range []string{"../../passes/testdata/fuse_norm.txtar", "../../passes/testdata/fuse_head.txtar", "../../testdata/graphs/llama_layer_decode.txtar", "../../testdata/graphs/llama_layer_prefill.txtar"} {
+	for _, file := range sample.Of(t, t.Name(), []string{"../../passes/testdata/fuse_norm.txtar", "../../passes/testdata/fuse_head.txtar", "../../testdata/graphs/llama_layer_decode.txtar", "../../testdata/graphs/llama_layer_prefill.txtar"}, 3) {
 		t.Run(strings.TrimSuffix(filepath.Base(file), ".txtar"), func(t *testing.T) {
 			a, err := txtar.ParseFile(file)
 			require.NoError(t, err)
