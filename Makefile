@@ -58,7 +58,8 @@ ptx-release:
 	go run ./backend/internal/prebuilt/make $(PTX)
 	echo "$(TAG) $$({ sha256sum backend/internal/prebuilt/kernels.bin 2>/dev/null || shasum -a 256 backend/internal/prebuilt/kernels.bin; } | cut -d' ' -f1)" >>backend/internal/prebuilt/released.txt
 
-# Where the compiler or sources have changed and their texts have not: compiles all, compares, and says so to the program.
+# Where the compiler or sources have changed and their texts have not: compiles all, compares, and says so to the program,
+# which compiles the other kernels where it needs them.
 ptx-same:
 	scripts/fetch-clang.sh
 	go run ./backend/internal/prebuilt/make -same backend/internal/prebuilt/same.txt $(PTX)

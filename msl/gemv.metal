@@ -1,7 +1,6 @@
 // Dense matrix times vector and dense matrix times transposed matrix.
 
-#include "products.h"
-#include "tiles.h"
+#include "slots.h"
 
 // sum_of_lanes adds v over each run of n neighbouring lanes; all get the sum.
 template <int n>
@@ -235,54 +234,51 @@ INSTANTIATE_GEMV(1, 8, 1, 32, 4)
 INSTANTIATE_GEMV(1, 1, 8, 4, 1)
 INSTANTIATE_GEMV(1, 1, 8, 4, 4)
 
-// dot_rows leaves in result[i] the product of x with row first + i of a matrix
-// [N, K], computed by a simdgroup. Rows past the end are read as the last one.
-template <typename W, bool wait = true>
-inline void dot_rows(const device W* mat, const device float* x, int K, int N, int first, uint lane, thread float* result) {
-  constexpr int TN = 8;
-  row_products<W, ROWS, TN, wait>(mat, x, K, N, K, first, int(lane) * TN, 32 * TN, result);
-#pragma unroll
-  for (int i = 0; i < ROWS; i++) {
-    result[i] = simd_sum(result[i]);
-  }
-}
+// Dense weights are elements of D.
+template <typename D>
+struct Elements {
+  const device D* w;
+};
+template <typename D>
+struct Dense : InRows<Dense<D>> {
+  typedef Elements<D> matrix;
+  static constexpr constant bool whole = false;
+  static constexpr constant bool ragged = true;
+  static uint row(uint3 group) { return 0; }
+  static int block(uint3 group) { return int(group.x); }
+  static matrix of(const thread matrix& m, uint id, int K, int N) { return {m.w + size_t(id) * N * K}; }
 
-// matvec is a threadgroup's block of 2·ROWS outputs of one product.
-template <typename W>
-inline void matvec(const device W* mat, const device float* x, device float* y, int K, int N, int block, uint simdgroup, uint lane) {
-  const int first = (block * 2 + int(simdgroup)) * ROWS;
-  float result[ROWS];
-  dot_rows(mat, x, K, N, first, lane, result);
+  template <int matrices>
+  static void dot(const thread matrix* m, const device float* x, int K, int N, int first, uint lane,
+  thread float* result) {
+    constexpr int TN = 8;
+    row_products<D, ROWS, TN>(m[0].w, x, K, N, K, first, int(lane) * TN, LANES * TN, result);
 #pragma unroll
-  for (int i = 0; i < ROWS; i++) {
-    if (lane == 0 && first + i < N) {
-      y[first + i] = stored(result[i]);
+    for (int j = 1; j < matrices; j++) {
+      row_products<D, ROWS, TN, false>(m[j].w, x, K, N, K, first, int(lane) * TN, LANES * TN, result + j * ROWS);
+    }
+    sum_all<matrices * ROWS>(result);
+  }
+
+  static void decode(const thread matrix& m, int K, bool is_there, int n, int k, threadgroup float* to) {
+    const device D* from = m.w + size_t(n) * K + k;
+#pragma unroll
+    for (int i = 0; i < 8; i++) {
+      to[i] = is_there && k + i < K ? float(from[i]) : 0.0f;
     }
   }
-}
+};
 
 // Weights of another type than the vector; two simdgroups, each 4 outputs.
 //
 // @kernel   gemv_{W:float16=f16}_float32
-// @arg 0 mat  device {W}[N, K] read
-// @arg 1 x    device f32[K] read
-// @arg 2 y    device f32[N] write
-// @arg 3 K    constant i32
-// @arg 4 N    constant i32
+// @arg      mat  device {W}[N, K] read
+// @use      one_behind(f32; ; K; N)
 // @groups   ceil(N/8), 1, 1
 // @group    32, 2, 1
 // @require  K >= 1 && N >= 1
 // @term     y[n] = round(f32, sum[gemv_f16](k < K, mat[n,k] * x[k]))
-template <typename W>
-[[kernel]] void gemv_mixed(
-    const device W* mat [[buffer(0)]],
-    const device float* x [[buffer(1)]],
-    device float* y [[buffer(2)]],
-    constant int& K [[buffer(3)]],
-    constant int& N [[buffer(4)]],
-    PLACE) {
-  matvec(mat, x, y, K, N, int(group.x), simdgroup, lane);
-}
+VECTOR(gemv_mixed, 1, PLAIN, mat, K, N, )
 
 // Two products of one input: their blocks follow each other in the grid.
 //
@@ -290,103 +286,26 @@ template <typename W>
 // @each    i = {arms}
 // @arg     w{i}  device {W}[n{i}, K] read
 // @end
-// @arg     x     device f32[K] read
+// @use     arms_behind({arms}; f32; ; K)
 // @each    i = {arms}
-// @arg     y{i}  device f32[n{i}] write
 // @term    y{i}[n] = round(f32, sum[gemv_f16](k < K, w{i}[n,k] * x[k]))
-// @end
-// @arg     K     constant i32
-// @each    i = {arms}
-// @arg     n{i}  constant i32
 // @end
 // @groups  {each i = {arms}; ceil(n{i}/8); +}, 1, 1
 // @group   32, 2, 1
 // @require K >= 1 && {each i = {arms}; n{i} >= 1; &&}
-template <typename W>
-[[kernel]] void gemv_x2(
-    const device W* w0 [[buffer(0)]],
-    const device W* w1 [[buffer(1)]],
-    const device float* x [[buffer(2)]],
-    device float* y0 [[buffer(3)]],
-    device float* y1 [[buffer(4)]],
-    constant int& K [[buffer(5)]],
-    constant int& n0 [[buffer(6)]],
-    constant int& n1 [[buffer(7)]],
-    PLACE) {
-  int block = int(group.x);
-  const int blocks0 = (n0 + 2 * ROWS - 1) / (2 * ROWS);
-  if (block < blocks0) {
-    matvec(w0, x, y0, K, n0, block, simdgroup, lane);
-    return;
-  }
-  block -= blocks0;
-  matvec(w1, x, y1, K, n1, block, simdgroup, lane);
-}
-
-// Three products of one input: their blocks follow each other in the grid.
-template <typename W>
-[[kernel]] void gemv_x3(
-    const device W* w0 [[buffer(0)]],
-    const device W* w1 [[buffer(1)]],
-    const device W* w2 [[buffer(2)]],
-    const device float* x [[buffer(3)]],
-    device float* y0 [[buffer(4)]],
-    device float* y1 [[buffer(5)]],
-    device float* y2 [[buffer(6)]],
-    constant int& K [[buffer(7)]],
-    constant int& n0 [[buffer(8)]],
-    constant int& n1 [[buffer(9)]],
-    constant int& n2 [[buffer(10)]],
-    PLACE) {
-  int block = int(group.x);
-  const int blocks0 = (n0 + 2 * ROWS - 1) / (2 * ROWS);
-  if (block < blocks0) {
-    matvec(w0, x, y0, K, n0, block, simdgroup, lane);
-    return;
-  }
-  block -= blocks0;
-  const int blocks1 = (n1 + 2 * ROWS - 1) / (2 * ROWS);
-  if (block < blocks1) {
-    matvec(w1, x, y1, K, n1, block, simdgroup, lane);
-    return;
-  }
-  block -= blocks1;
-  matvec(w2, x, y2, K, n2, block, simdgroup, lane);
-}
+VECTOR(gemv_x2, 2, PLAIN, w, K, n, )
+VECTOR(gemv_x3, 3, PLAIN, w, K, n, )
 
 // A product and the residual that it is added to.
 //
 // @kernel   gemv_add_{W:float16=f16}_float32
-// @arg 0 w  device {W}[N, K] read
-// @arg 1 x  device f32[K] read
-// @arg 2 r  device f32[N] read
-// @arg 3 y  device f32[N] write
-// @arg 4 K  constant i32
-// @arg 5 N  constant i32
+// @arg      w  device {W}[N, K] read
+// @use      sum_behind(f32; ; K; N)
 // @groups   ceil(N/8), 1, 1
 // @group    32, 2, 1
 // @require  K >= 1 && N >= 1
-// @inplace  y r
 // @term     y[n] = round(f32, r[n] + sum[gemv_f16](k < K, w[n,k] * x[k]))
-template <typename W>
-[[kernel]] void gemv_add(
-    const device W* w [[buffer(0)]],
-    const device float* x [[buffer(1)]],
-    const device float* r [[buffer(2)]],
-    device float* y [[buffer(3)]],
-    constant int& K [[buffer(4)]],
-    constant int& N [[buffer(5)]],
-    PLACE) {
-  const int first = (int(group.x) * 2 + int(simdgroup)) * ROWS;
-  float result[ROWS];
-  dot_rows(w, x, K, N, first, lane, result);
-#pragma unroll
-  for (int i = 0; i < ROWS; i++) {
-    if (lane == 0 && first + i < N) {
-      y[first + i] = stored(r[first + i] + result[i]);
-    }
-  }
-}
+VECTOR_ADD(gemv_add, PLAIN, K, N)
 
 // The gate and up products of a feed-forward layer, and silu(gate)·up of them.
 //
@@ -395,41 +314,20 @@ template <typename W>
 // @arg     w_{i}  device {W}[N, K] read
 // @where   {i}[n] = sum[gemv_f16](k < K, w_{i}[n,k] * x[k])
 // @end
-// @arg     x      device f32[K] read
-// @arg     y      device f32[N] write
-// @arg     K      constant i32
-// @arg     N      constant i32
+// @use     one_behind(f32; ; K; N)
 // @groups  ceil(N/8), 1, 1
 // @group   32, 2, 1
 // @require K >= 1 && N >= 1
 // @term    y[n] = {silu_mul(n; f32)}
-template <typename W>
-[[kernel]] void gemv_silu_mul(
-    const device W* w_gate [[buffer(0)]],
-    const device W* w_up [[buffer(1)]],
-    const device float* x [[buffer(2)]],
-    device float* y [[buffer(3)]],
-    constant int& K [[buffer(4)]],
-    constant int& N [[buffer(5)]],
-    PLACE) {
-  const int first = (int(group.x) * 2 + int(simdgroup)) * ROWS;
-  float gate[ROWS];
-  float up[ROWS];
-  dot_rows(w_gate, x, K, N, first, lane, gate);
-  dot_rows<W, false>(w_up, x, K, N, first, lane, up);
-#pragma unroll
-  for (int i = 0; i < ROWS; i++) {
-    if (lane == 0 && first + i < N) {
-      y[first + i] = stored(silu_mul(gate[i], up[i]));
-    }
-  }
-}
+VECTOR_SILU_MUL(gemv_silu_mul, PLAIN, K, N)
 
-template [[host_name("gemv_float16_float32")]] [[kernel]] decltype(gemv_mixed<half>) gemv_mixed<half>;
-template [[host_name("gemv_x2_float16_float32")]] [[kernel]] decltype(gemv_x2<half>) gemv_x2<half>;
-template [[host_name("gemv_x3_float16_float32")]] [[kernel]] decltype(gemv_x3<half>) gemv_x3<half>;
-template [[host_name("gemv_add_float16_float32")]] [[kernel]] decltype(gemv_add<half>) gemv_add<half>;
-template [[host_name("gemv_silu_mul_float16_float32")]] [[kernel]] decltype(gemv_silu_mul<half>) gemv_silu_mul<half>;
+#define DENSE(name, host, D) \
+  template [[host_name(#host)]] [[kernel]] decltype(name<float, D, Dense<D>>) name<float, D, Dense<D>>;
+DENSE(gemv_mixed, gemv_float16_float32, half)
+DENSE(gemv_x2, gemv_x2_float16_float32, half)
+DENSE(gemv_x3, gemv_x3_float16_float32, half)
+DENSE(gemv_add, gemv_add_float16_float32, half)
+DENSE(gemv_silu_mul, gemv_silu_mul_float16_float32, half)
 
 // Matrix times vector with matrices picked from a stack, the experts of a
 // mixture: row r of x, or the row of each of its slots, times the matrices
@@ -437,106 +335,15 @@ template [[host_name("gemv_silu_mul_float16_float32")]] [[kernel]] decltype(gemv
 // makes NaN, and nothing outside is read.
 //
 // @kernel   gather_gemv_{W:float32=f32|float16_float32=f16}
-// @arg 0 mat        device {W}[E, N, K] read
-// @arg 1 x          device f32[rows, slots, K : x_strides[0], x_strides[1], 1] read
-// @arg 2 ids        device u32[rows, slots] read
-// @arg 3 y          device f32[rows, slots, N] write
-// @arg 4 K          constant i32
-// @arg 5 N          constant i32
-// @arg 6 E          constant i32
-// @arg 7 x_strides  constant i64[2]
-// @groups   ceil(N/8), slots, rows
-// @group    32, 2, 1
+// @arg      mat  device {W}[E, N, K] read
+// @use      picked_behind(f32)
 // @require  K >= 1 && N >= 1
 // @where    dot[r,s,n] = sum[gemv_f16](k < K, mat[ids[r,s],n,k] * x[r,s,k])
 // @term     y[r,s,n] = round(f32, select(ids[r,s] < E, dot[r,s,n], inf - inf))
-template <typename W>
-[[kernel]] void gather_gemv(
-    const device W* mat [[buffer(0)]],
-    const device float* x [[buffer(1)]],
-    const device uint* ids [[buffer(2)]],
-    device float* y [[buffer(3)]],
-    constant int& K [[buffer(4)]],
-    constant int& N [[buffer(5)]],
-    constant int& E [[buffer(6)]],
-    constant long x_strides[2] [[buffer(7)]],
-    uint3 group [[threadgroup_position_in_grid]],
-    uint3 groups [[threadgroups_per_grid]],
-    uint simdgroup [[simdgroup_index_in_threadgroup]],
-    uint lane [[thread_index_in_simdgroup]]) {
-  const size_t at = size_t(group.z) * groups.y + group.y;
-  const uint id = ids[at];
-  const int first = (int(group.x) * 2 + int(simdgroup)) * ROWS;
-  float result[ROWS];
-  if (id < uint(E)) {
-    dot_rows(mat + size_t(id) * N * K, x + long(group.z) * x_strides[0] + long(group.y) * x_strides[1], K, N, first, lane, result);
-  }
-#pragma unroll
-  for (int i = 0; i < ROWS; i++) {
-    if (lane == 0 && first + i < N) {
-      y[at * N + first + i] = stored(id < uint(E) ? result[i] : NAN);
-    }
-  }
-}
+VECTOR_PICKED(gather_gemv, PLAIN, mat)
 
-template [[host_name("gather_gemv_float32")]] [[kernel]] decltype(gather_gemv<float>) gather_gemv<float>;
-template [[host_name("gather_gemv_float16_float32")]] [[kernel]] decltype(gather_gemv<half>) gather_gemv<half>;
-
-// load_row brings 8 elements of a row to threadgroup memory; elements past
-// `count` become zero.
-template <typename T>
-inline void load_row(const device T* from, threadgroup float* to, int count) {
-#pragma unroll
-  for (int i = 0; i < 8; i++) {
-    to[i] = i < count ? float(from[i]) : 0.0f;
-  }
-}
-
-// multiply_tile adds up the tile of x·wᵀ at (m0, n0) in a threadgroup's four
-// simdgroups, a quarter each: acc[2·i + j] is the 8 × 8 block at (8·i, 8·j) of the
-// quarter. Per step it brings TILE columns of x and w to threadgroup memory, a
-// thread 8 elements of a row each.
-template <typename W>
-inline void multiply_tile(
-    const device float* x, const device W* w, int K, int N, int M, int m0, int n0, threadgroup float* xs, threadgroup float* ws, uint thread_id, uint simdgroup,
-    thread simdgroup_float8x8* acc) {
-  const int row = int(thread_id) / 4;
-  const int col = int(thread_id) % 4 * 8;
-  const bool in_x = m0 + row < M;
-  const bool in_w = n0 + row < N;
-  threadgroup float* xt = xs + row * PITCH + col;
-  threadgroup float* wt = ws + row * PITCH + col;
-  x += size_t(in_x ? m0 + row : 0) * K;
-  w += size_t(in_w ? n0 + row : 0) * K;
-
-  const int sm = int(simdgroup) / 2 * 16;
-  const int sn = int(simdgroup) % 2 * 16;
-#pragma unroll
-  for (int i = 0; i < 4; i++) {
-    acc[i] = make_filled_simdgroup_matrix<float, 8, 8>(0.0f);
-  }
-
-  // All threads count alike, which shows that they leave together.
-  for (int begin = 0; begin < K; begin += TILE) {
-    const int k = begin + col;
-    threadgroup_barrier(mem_flags::mem_threadgroup);
-    load_row(x + k, xt, in_x ? K - k : 0);
-    load_row(w + k, wt, in_w ? K - k : 0);
-    threadgroup_barrier(mem_flags::mem_threadgroup);
-
-    add_product(xs, ws, sm, sn, acc);
-  }
-}
-
-// matmul is the tile at (m0, n0) of y = x·wᵀ.
-template <typename W>
-inline void matmul(
-    const device float* x, const device W* w, device float* y, int K, int N, int M, int m0, int n0, threadgroup float* xs, threadgroup float* ws, uint thread_id,
-    uint simdgroup) {
-  simdgroup_float8x8 acc[4];
-  multiply_tile(x, w, K, N, M, m0, n0, xs, ws, thread_id, simdgroup, acc);
-  store_tile<false>(acc, y, N, M, m0, n0, xs, thread_id, simdgroup);
-}
+DENSE(gather_gemv, gather_gemv_float32, float)
+DENSE(gather_gemv, gather_gemv_float16_float32, half)
 
 // y = x·wᵀ: a threadgroup computes a TILE × TILE tile of y.
 //
@@ -551,19 +358,7 @@ inline void matmul(
 // @group    32, 2, 2
 // @require  K >= 1 && N >= 1 && M >= 1
 // @term     y[m,n] = round(f32, sum[gemm](k < K, x[m,k] * w[n,k]))
-template <typename W>
-[[kernel]] void gemm_nt(
-    const device float* x [[buffer(0)]],
-    const device W* w [[buffer(1)]],
-    device float* y [[buffer(2)]],
-    constant int& K [[buffer(3)]],
-    constant int& N [[buffer(4)]],
-    constant int& M [[buffer(5)]],
-    TILE_PLACE) {
-  threadgroup float xs[TILE * PITCH];
-  threadgroup float ws[TILE * PITCH];
-  matmul(x, w, y, K, N, M, int(group.y) * TILE, int(group.x) * TILE, xs, ws, thread_id, simdgroup);
-}
+MATRIX(gemm_nt, 1, Tile, X_FIRST, PLAIN, N, )
 
 // Two products of one input: their tiles follow each other along x.
 //
@@ -571,123 +366,28 @@ template <typename W>
 // @each    i = {arms}
 // @arg     w{i}  device {W}[n{i}, K] read
 // @end
-// @arg     x     device f32[M, K] read
+// @use     arms_behind({arms}; f32; M, ; K)
 // @each    i = {arms}
-// @arg     y{i}  device f32[M, n{i}] write
 // @term    y{i}[m,n] = round(f32, sum[gemm](k < K, x[m,k] * w{i}[n,k]))
-// @end
-// @arg     K     constant i32
-// @each    i = {arms}
-// @arg     n{i}  constant i32
 // @end
 // @arg     M     constant i32
 // @groups  {each i = {arms}; ceil(n{i}/32); +}, ceil(M/32), 1
 // @group   32, 2, 2
 // @require K >= 1 && {each i = {arms}; n{i} >= 1; &&} && M >= 1
-template <typename W>
-[[kernel]] void gemm_nt_x2(
-    const device W* w0 [[buffer(0)]],
-    const device W* w1 [[buffer(1)]],
-    const device float* x [[buffer(2)]],
-    device float* y0 [[buffer(3)]],
-    device float* y1 [[buffer(4)]],
-    constant int& K [[buffer(5)]],
-    constant int& n0 [[buffer(6)]],
-    constant int& n1 [[buffer(7)]],
-    constant int& M [[buffer(8)]],
-    TILE_PLACE) {
-  threadgroup float xs[TILE * PITCH];
-  threadgroup float ws[TILE * PITCH];
-  const int m0 = int(group.y) * TILE;
-  int column = int(group.x);
-  const int columns0 = (n0 + TILE - 1) / TILE;
-  if (column < columns0) {
-    matmul(x, w0, y0, K, n0, M, m0, column * TILE, xs, ws, thread_id, simdgroup);
-    return;
-  }
-  column -= columns0;
-  matmul(x, w1, y1, K, n1, M, m0, column * TILE, xs, ws, thread_id, simdgroup);
-}
-
-// Three products of one input: their tiles follow each other along x.
-template <typename W>
-[[kernel]] void gemm_nt_x3(
-    const device W* w0 [[buffer(0)]],
-    const device W* w1 [[buffer(1)]],
-    const device W* w2 [[buffer(2)]],
-    const device float* x [[buffer(3)]],
-    device float* y0 [[buffer(4)]],
-    device float* y1 [[buffer(5)]],
-    device float* y2 [[buffer(6)]],
-    constant int& K [[buffer(7)]],
-    constant int& n0 [[buffer(8)]],
-    constant int& n1 [[buffer(9)]],
-    constant int& n2 [[buffer(10)]],
-    constant int& M [[buffer(11)]],
-    TILE_PLACE) {
-  threadgroup float xs[TILE * PITCH];
-  threadgroup float ws[TILE * PITCH];
-  const int m0 = int(group.y) * TILE;
-  int column = int(group.x);
-  const int columns0 = (n0 + TILE - 1) / TILE;
-  if (column < columns0) {
-    matmul(x, w0, y0, K, n0, M, m0, column * TILE, xs, ws, thread_id, simdgroup);
-    return;
-  }
-  column -= columns0;
-  const int columns1 = (n1 + TILE - 1) / TILE;
-  if (column < columns1) {
-    matmul(x, w1, y1, K, n1, M, m0, column * TILE, xs, ws, thread_id, simdgroup);
-    return;
-  }
-  column -= columns1;
-  matmul(x, w2, y2, K, n2, M, m0, column * TILE, xs, ws, thread_id, simdgroup);
-}
+MATRIX(gemm_nt_x2, 2, Tile, X_LAST, PLAIN, n, )
+MATRIX(gemm_nt_x3, 3, Tile, X_LAST, PLAIN, n, )
 
 // A product and the residual that it is added to.
 //
 // @kernel   gemm_nt_add_{W:float32=f32|float16_float32=f16}
-// @arg 0 w  device {W}[N, K] read
-// @arg 1 x  device f32[M, K] read
-// @arg 2 r  device f32[M, N] read
-// @arg 3 y  device f32[M, N] write
-// @arg 4 K  constant i32
-// @arg 5 N  constant i32
-// @arg 6 M  constant i32
+// @arg      w  device {W}[N, K] read
+// @use      sum_behind(f32; M, ; K; N)
+// @arg      M  constant i32
 // @groups   ceil(N/32), ceil(M/32), 1
 // @group    32, 2, 2
 // @require  K >= 1 && N >= 1 && M >= 1
-// @inplace  y r
 // @term     y[m,n] = round(f32, r[m,n] + sum[gemm](k < K, x[m,k] * w[n,k]))
-template <typename W>
-[[kernel]] void gemm_nt_add(
-    const device W* w [[buffer(0)]],
-    const device float* x [[buffer(1)]],
-    const device float* r [[buffer(2)]],
-    device float* y [[buffer(3)]],
-    constant int& K [[buffer(4)]],
-    constant int& N [[buffer(5)]],
-    constant int& M [[buffer(6)]],
-    TILE_PLACE) {
-  threadgroup float xs[TILE * PITCH];
-  threadgroup float ws[TILE * PITCH];
-  const int m0 = int(group.y) * TILE;
-  const int n0 = int(group.x) * TILE;
-  simdgroup_float8x8 acc[4];
-  multiply_tile(x, w, K, N, M, m0, n0, xs, ws, thread_id, simdgroup, acc);
-  threadgroup_barrier(mem_flags::mem_threadgroup);
-  spread(acc, xs, simdgroup);
-  threadgroup_barrier(mem_flags::mem_threadgroup);
-  const int row = int(thread_id) / 4;
-  const int col = int(thread_id) % 4 * 8;
-#pragma unroll
-  for (int i = 0; i < 8; i++) {
-    if (m0 + row < M && n0 + col + i < N) {
-      const size_t at = size_t(m0 + row) * N + n0 + col + i;
-      y[at] = stored(r[at] + xs[row * PITCH + col + i]);
-    }
-  }
-}
+MATRIX_ADD(gemm_nt_add, Tile, PLAIN)
 
 // The gate and up products of a feed-forward layer, and silu(gate)·up of them.
 //
@@ -696,86 +396,45 @@ template <typename W>
 // @arg     w_{i}  device {W}[N, K] read
 // @where   {i}[m,n] = sum[gemm](k < K, x[m,k] * w_{i}[n,k])
 // @end
-// @arg     x      device f32[M, K] read
-// @arg     y      device f32[M, N] write
-// @arg     K      constant i32
-// @arg     N      constant i32
+// @use     one_behind(f32; M, ; K; N)
 // @arg     M      constant i32
 // @groups  ceil(N/32), ceil(M/32), 1
 // @group   32, 2, 2
 // @require K >= 1 && N >= 1 && M >= 1
 // @term    y[m,n] = {silu_mul(m,n; f32)}
-template <typename W>
-[[kernel]] void gemm_nt_silu_mul(
-    const device W* w_gate [[buffer(0)]],
-    const device W* w_up [[buffer(1)]],
-    const device float* x [[buffer(2)]],
-    device float* y [[buffer(3)]],
-    constant int& K [[buffer(4)]],
-    constant int& N [[buffer(5)]],
-    constant int& M [[buffer(6)]],
-    TILE_PLACE) {
-  threadgroup float xs[TILE * PITCH];
-  threadgroup float ws[TILE * PITCH];
-  const int m0 = int(group.y) * TILE;
-  const int n0 = int(group.x) * TILE;
-  simdgroup_float8x8 gate[4];
-  simdgroup_float8x8 up[4];
-  multiply_tile(x, w_gate, K, N, M, m0, n0, xs, ws, thread_id, simdgroup, gate);
-  multiply_tile(x, w_up, K, N, M, m0, n0, xs, ws, thread_id, simdgroup, up);
-  threadgroup_barrier(mem_flags::mem_threadgroup);
-  spread(gate, xs, simdgroup);
-  spread(up, ws, simdgroup);
-  threadgroup_barrier(mem_flags::mem_threadgroup);
-  const int row = int(thread_id) / 4;
-  const int col = int(thread_id) % 4 * 8;
-#pragma unroll
-  for (int i = 0; i < 8; i++) {
-    if (m0 + row < M && n0 + col + i < N) {
-      y[size_t(m0 + row) * N + n0 + col + i] = stored(silu_mul(xs[row * PITCH + col + i], ws[row * PITCH + col + i]));
-    }
-  }
-}
+MATRIX_SILU_MUL(gemm_nt_silu_mul, Tile, PLAIN)
 
-// load_column is load_row for a matrix whose elements lie along the other side:
-// from is 8 elements of one depth, of the tile's rows from `first` on.
-inline void load_column(const device float* from, threadgroup float* tile, int first, int depth, int count) {
-#pragma unroll
-  for (int i = 0; i < 8; i++) {
-    tile[(first + i) * PITCH + depth] = i < count ? from[i] : 0.0f;
-  }
-}
+#define INSTANTIATE_GEMM_NT(name, host)       \
+  DENSE(name, host##_float32, float)          \
+  DENSE(name, host##_float16_float32, half)
+INSTANTIATE_GEMM_NT(gemm_nt, gemm_nt)
+INSTANTIATE_GEMM_NT(gemm_nt_x2, gemm_nt_x2)
+INSTANTIATE_GEMM_NT(gemm_nt_x3, gemm_nt_x3)
+INSTANTIATE_GEMM_NT(gemm_nt_add, gemm_nt_add)
+INSTANTIATE_GEMM_NT(gemm_nt_silu_mul, gemm_nt_silu_mul)
 
-// multiply_tile_t is multiply_tile for w [K, N] and, with TX, for x [K, M]: the
-// same tiles come to threadgroup memory, so the same sums.
+// Columns are weights w [K, N], and with TX x is [K, M]: the same tiles come to threadgroup memory, so the same sums.
 template <bool TX>
-inline void multiply_tile_t(
-    const device float* x, const device float* w, int K, int N, int M, int m0, int n0, threadgroup float* xs, threadgroup float* ws, uint thread_id,
-    uint simdgroup, thread simdgroup_float8x8* acc) {
-  const int row = int(thread_id) / 4;
-  const int col = int(thread_id) % 4 * 8;
-  const int sm = int(simdgroup) / 2 * 16;
-  const int sn = int(simdgroup) % 2 * 16;
-#pragma unroll
-  for (int i = 0; i < 4; i++) {
-    acc[i] = make_filled_simdgroup_matrix<float, 8, 8>(0.0f);
-  }
-
-  for (int k = 0; k < K; k += TILE) {
-    const bool in_k = k + row < K;
-    threadgroup_barrier(mem_flags::mem_threadgroup);
+struct Columns : Dense<float> {
+  static void bring_x(const device float* x, int K, int M, int m0, int k, uint thread_id, threadgroup float* tile) {
     if (TX) {
-      load_column(x + size_t(in_k ? k + row : 0) * M + m0 + col, xs, col, row, in_k ? M - m0 - col : 0);
+      bring({x}, K, M, m0, k, thread_id, tile);
     } else {
-      const bool in_x = m0 + row < M;
-      load_row(x + size_t(in_x ? m0 + row : 0) * K + k + col, xs + row * PITCH + col, in_x ? K - k - col : 0);
+      Dense<float>::bring_x(x, K, M, m0, k, thread_id, tile);
     }
-    load_column(w + size_t(in_k ? k + row : 0) * N + n0 + col, ws, col, row, in_k ? N - n0 - col : 0);
-    threadgroup_barrier(mem_flags::mem_threadgroup);
-
-    add_product(xs, ws, sm, sn, acc);
   }
-}
+
+  // A thread brings 8 elements that lie side by side to 8 rows of a tile.
+  static void bring(const thread matrix& m, int K, int N, int n0, int k, uint thread_id, threadgroup float* tile) {
+    const int depth = int(thread_id) / 4;
+    const int first = int(thread_id) % 4 * 8;
+    const device float* from = m.w + size_t(k + depth) * N + n0 + first;
+#pragma unroll
+    for (int i = 0; i < 8; i++) {
+      tile[(first + i) * PITCH + depth] = k + depth < K && n0 + first + i < N ? from[i] : 0.0f;
+    }
+  }
+};
 
 // y = x·w: the gradient of the input of a linear layer, for w [its outputs, its
 // inputs].
@@ -804,36 +463,10 @@ inline void multiply_tile_t(
 // @arg     y  device {T}[M, N] write
 // @use     gemm()
 // @term    y[m,n] = round({T}, sum[gemm](k < K, x[k,m] * w[k,n]))
-template <bool TX>
-[[kernel]] void gemm_t(
-    const device float* x [[buffer(0)]],
-    const device float* w [[buffer(1)]],
-    device float* y [[buffer(2)]],
-    constant int& K [[buffer(3)]],
-    constant int& N [[buffer(4)]],
-    constant int& M [[buffer(5)]],
-    TILE_PLACE) {
-  threadgroup float xs[TILE * PITCH];
-  threadgroup float ws[TILE * PITCH];
-  const int m0 = int(group.y) * TILE;
-  const int n0 = int(group.x) * TILE;
-  simdgroup_float8x8 acc[4];
-  multiply_tile_t<TX>(x, w, K, N, M, m0, n0, xs, ws, thread_id, simdgroup, acc);
-  store_tile<false>(acc, y, N, M, m0, n0, xs, thread_id, simdgroup);
-}
+MATRIX(gemm_t, 1, Tile, X_FIRST, PLAIN, N, )
 
-template [[host_name("gemm_nt_float32")]] [[kernel]] decltype(gemm_nt<float>) gemm_nt<float>;
-template [[host_name("gemm_nt_float16_float32")]] [[kernel]] decltype(gemm_nt<half>) gemm_nt<half>;
-template [[host_name("gemm_nn_float32")]] [[kernel]] decltype(gemm_t<false>) gemm_t<false>;
-template [[host_name("gemm_tn_float32")]] [[kernel]] decltype(gemm_t<true>) gemm_t<true>;
-template [[host_name("gemm_nt_x2_float32")]] [[kernel]] decltype(gemm_nt_x2<float>) gemm_nt_x2<float>;
-template [[host_name("gemm_nt_x2_float16_float32")]] [[kernel]] decltype(gemm_nt_x2<half>) gemm_nt_x2<half>;
-template [[host_name("gemm_nt_x3_float32")]] [[kernel]] decltype(gemm_nt_x3<float>) gemm_nt_x3<float>;
-template [[host_name("gemm_nt_x3_float16_float32")]] [[kernel]] decltype(gemm_nt_x3<half>) gemm_nt_x3<half>;
-template [[host_name("gemm_nt_add_float32")]] [[kernel]] decltype(gemm_nt_add<float>) gemm_nt_add<float>;
-template [[host_name("gemm_nt_add_float16_float32")]] [[kernel]] decltype(gemm_nt_add<half>) gemm_nt_add<half>;
-template [[host_name("gemm_nt_silu_mul_float32")]] [[kernel]] decltype(gemm_nt_silu_mul<float>) gemm_nt_silu_mul<float>;
-template [[host_name("gemm_nt_silu_mul_float16_float32")]] [[kernel]] decltype(gemm_nt_silu_mul<half>) gemm_nt_silu_mul<half>;
+template [[host_name("gemm_nn_float32")]] [[kernel]] decltype(gemm_t<float, float, Columns<false>>) gemm_t<float, float, Columns<false>>;
+template [[host_name("gemm_tn_float32")]] [[kernel]] decltype(gemm_t<float, float, Columns<true>>) gemm_t<float, float, Columns<true>>;
 
 // What the tests of declarations compare grids and conditions with (docs/kernels.md, "Witnesses").
 //

@@ -21,10 +21,7 @@
 // times the minimum of its group. Codes of q4_0, q5_0, q3_K and q6_K are what lies there less 8, 16, 4 and 32. The
 // names of our own kernels follow GGML's; its argument structs do not (docs/kernels.md).
 
-#include "tiles.h"
-
-constexpr constant int LANES = 32;
-constexpr constant int ROWS = 4; // outputs of a simdgroup
+#include "slots.h"
 
 // A format has functions for weight j of a block: its code, its scale and, if it is `biased`, its bias. How the lanes
 // share a block: each takes one of `parts`, with `values` weights, of which weight i is place(part, i); `run` of them,
@@ -213,45 +210,71 @@ struct q5_K : q4_K {
   instantiate(q5_0, ushort) instantiate(q5_1, ushort) instantiate(iq4_nl, ushort) instantiate(mxfp4, uchar)            \
   instantiate(q2_K, ushort) instantiate(q3_K, ushort) instantiate(q4_K, ushort) instantiate(q5_K, ushort)
 
-// dot_rows leaves in result[i] the product of x with row first + i of a matrix
-// [N, K]. Rows past the end are read as the last one.
+// Blocks are weights in format F.
+template <typename word>
+struct Words {
+  const device word* w;
+};
 template <typename F>
-inline void dot_rows(const device typename F::word* w, const device float* x, int K, int N, int first, uint lane, thread float* result) {
-  const uint part = lane % F::parts;
-  const int blocks = K / F::weights;
-#pragma unroll
-  for (int i = 0; i < ROWS; i++) {
-    result[i] = 0;
-  }
-  for (int c = int(lane) / F::parts; c < blocks; c += LANES / F::parts) {
-    float v[F::values];
-    float sums[F::values / F::run];
-#pragma unroll
-    for (int i = 0; i < F::values; i++) {
-      v[i] = x[c * F::weights + int(F::place(part, i))];
-      sums[i / F::run] = i % F::run == 0 ? v[i] : sums[i / F::run] + v[i];
-    }
+struct Blocks : InRows<Blocks<F>> {
+  typedef typename F::word word;
+  typedef Words<word> matrix;
+  static constexpr constant bool whole = false;
+  static constexpr constant bool ragged = false;
+  static uint row(uint3 group) { return group.y; }
+  static int block(uint3 group) { return int(group.x); }
+  static const device word* row_of(const thread matrix& m, size_t n,
+  int K) { return m.w + n * (K / F::weights) * F::words; }
+  static matrix of(const thread matrix& m, uint id, int K, int N) { return {row_of(m, size_t(id) * N, K)}; }
+
+  template <int matrices>
+  static void dot(const thread matrix* m, const device float* x, int K, int N, int first, uint lane,
+  thread float* result) {
+    const uint part = lane % F::parts;
+    const int blocks = K / F::weights;
 #pragma unroll
     for (int i = 0; i < ROWS; i++) {
-      const size_t row = min(first + i, N - 1);
-      const device typename F::word* block = w + (row * blocks + c) * F::words;
+      result[i] = 0;
+    }
+    for (int c = int(lane) / F::parts; c < blocks; c += LANES / F::parts) {
+      float v[F::values];
+      float sums[F::values / F::run];
 #pragma unroll
-      for (int r = 0; r < F::values; r += F::run) {
-        float products = 0;
+      for (int i = 0; i < F::values; i++) {
+        v[i] = x[c * F::weights + int(F::place(part, i))];
+        sums[i / F::run] = i % F::run == 0 ? v[i] : sums[i / F::run] + v[i];
+      }
 #pragma unroll
-        for (int k = r; k < r + F::run; k++) {
-          products += v[k] * F::code(block, F::place(part, k));
+      for (int i = 0; i < ROWS; i++) {
+        const device word* block = row_of(m[0], min(first + i, N - 1), K) + c * F::words;
+#pragma unroll
+        for (int r = 0; r < F::values; r += F::run) {
+          float products = 0;
+#pragma unroll
+          for (int k = r; k < r + F::run; k++) {
+            products += v[k] * F::code(block, F::place(part, k));
+          }
+          const uint at = F::place(part, r);
+          result[i] += F::biased ? F::scale(block, at) * products + F::bias(block,
+          at) * sums[r / F::run] : F::scale(block, at) * products;
         }
-        const uint at = F::place(part, r);
-        result[i] += F::biased ? F::scale(block, at) * products + F::bias(block, at) * sums[r / F::run] : F::scale(block, at) * products;
       }
     }
+    sum_all<ROWS>(result);
   }
+
+  static void decode(const thread matrix& m, int K, bool is_there, int n, int k, threadgroup float* to) {
+    const device word* block = row_of(m, is_there ? n : 0, K) + size_t(k / F::weights) * F::words;
+    const uint j = uint(k % F::weights);
+    const float scale = F::scale(block, j);
+    const float bias = F::bias(block, j);
 #pragma unroll
-  for (int i = 0; i < ROWS; i++) {
-    result[i] = simd_sum(result[i]);
+    for (int i = 0; i < 8; i++) {
+      const float product = scale * F::code(block, j + i);
+      to[i] = is_there ? (F::biased ? product + bias : product) : 0.0f;
+    }
   }
-}
+};
 
 // weight is weight j of a block.
 template <typename F>
@@ -425,37 +448,16 @@ inline float weight(const device typename F::word* block, uint j) {
 //
 // @kernel  ggml_mul_mv_{F:{formats()}}_f32
 // @arg     w  device {{F}_codes()}[N, K/{{F}_block()}, {{F}_size()}] read
-// @arg     x  device f32[M, K] read
-// @arg     y  device f32[M, N] write
-// @arg     K  constant i32
-// @arg     N  constant i32
+// @use     one_behind(f32; M, ; K; N)
 // @groups  ceil(N/8), M, 1
 // @group   32, 2, 1
 // @require K >= {{F}_block()} && K % {{F}_block()} == 0 && N >= 1
 // @use     {F}_decoded(n)
 // @term    y[m,n] = round(f32, {{F}_dot(n; m)})
-template <typename F, typename word>
-[[kernel]] void ggml_mul_mv(
-    const device word* w [[buffer(0)]],
-    const device float* x [[buffer(1)]],
-    device float* y [[buffer(2)]],
-    constant int& K [[buffer(3)]],
-    constant int& N [[buffer(4)]],
-    uint3 group [[threadgroup_position_in_grid]],
-    uint simdgroup [[simdgroup_index_in_threadgroup]],
-    uint lane [[thread_index_in_simdgroup]]) {
-  const int first = (int(group.x) * 2 + int(simdgroup)) * ROWS;
-  float result[ROWS];
-  dot_rows<F>(w, x + size_t(group.y) * K, K, N, first, lane, result);
-#pragma unroll
-  for (int i = 0; i < ROWS; i++) {
-    if (lane == 0 && first + i < N) {
-      y[size_t(group.y) * N + first + i] = stored(result[i]);
-    }
-  }
-}
+VECTOR(ggml_mul_mv, 1, PLAIN, w, K, N, )
 
-#define INSTANTIATE_MV(F, word) template [[host_name("ggml_mul_mv_" #F "_f32")]] [[kernel]] decltype(ggml_mul_mv<F, word>) ggml_mul_mv<F, word>;
+#define INSTANTIATE_MV(F, word) \
+  template [[host_name("ggml_mul_mv_" #F "_f32")]] [[kernel]] decltype(ggml_mul_mv<float, word, Blocks<F>>) ggml_mul_mv<float, word, Blocks<F>>;
 EACH_FORMAT(INSTANTIATE_MV)
 
 // The same with matrices that ids pick from a stack of E, a mixture of experts:
@@ -465,50 +467,15 @@ EACH_FORMAT(INSTANTIATE_MV)
 //
 // @kernel  ggml_mul_mv_id_{F:{formats()}}_f32
 // @arg     w          device {{F}_codes()}[E, N, K/{{F}_block()}, {{F}_size()}] read
-// @arg     x          device f32[rows, slots, K : x_strides[0], x_strides[1], 1] read
-// @arg     ids        device u32[rows, slots] read
-// @arg     y          device f32[rows, slots, N] write
-// @arg     K          constant i32
-// @arg     N          constant i32
-// @arg     E          constant i32
-// @arg     x_strides  constant i64[2]
-// @groups  ceil(N/8), slots, rows
-// @group   32, 2, 1
+// @use     picked_behind(f32)
 // @require K >= {{F}_block()} && K % {{F}_block()} == 0 && N >= 1
 // @use     {F}_decoded(e,n)
 // @where   dot[e,r,s,n] = {{F}_dot(e,n; r,s)}
 // @term    y[r,s,n] = round(f32, select(ids[r,s] < E, dot[ids[r,s],r,s,n], inf - inf))
-template <typename F, typename word>
-[[kernel]] void ggml_mul_mv_id(
-    const device word* w [[buffer(0)]],
-    const device float* x [[buffer(1)]],
-    const device uint* ids [[buffer(2)]],
-    device float* y [[buffer(3)]],
-    constant int& K [[buffer(4)]],
-    constant int& N [[buffer(5)]],
-    constant int& E [[buffer(6)]],
-    constant long x_strides[2] [[buffer(7)]],
-    uint3 group [[threadgroup_position_in_grid]],
-    uint3 groups [[threadgroups_per_grid]],
-    uint simdgroup [[simdgroup_index_in_threadgroup]],
-    uint lane [[thread_index_in_simdgroup]]) {
-  const size_t at = size_t(group.z) * groups.y + group.y;
-  const uint id = ids[at];
-  const int first = (int(group.x) * 2 + int(simdgroup)) * ROWS;
-  float result[ROWS];
-  if (id < uint(E)) {
-    const size_t words = size_t(N) * (K / F::weights) * F::words; // of a matrix
-    dot_rows<F>(w + id * words, x + long(group.z) * x_strides[0] + long(group.y) * x_strides[1], K, N, first, lane, result);
-  }
-#pragma unroll
-  for (int i = 0; i < ROWS; i++) {
-    if (lane == 0 && first + i < N) {
-      y[at * N + first + i] = stored(id < uint(E) ? result[i] : NAN);
-    }
-  }
-}
+VECTOR_PICKED(ggml_mul_mv_id, PLAIN, w)
 
-#define INSTANTIATE_MV_ID(F, word) template [[host_name("ggml_mul_mv_id_" #F "_f32")]] [[kernel]] decltype(ggml_mul_mv_id<F, word>) ggml_mul_mv_id<F, word>;
+#define INSTANTIATE_MV_ID(F, word) \
+  template [[host_name("ggml_mul_mv_id_" #F "_f32")]] [[kernel]] decltype(ggml_mul_mv_id<float, word, Blocks<F>>) ggml_mul_mv_id<float, word, Blocks<F>>;
 EACH_FORMAT(INSTANTIATE_MV_ID)
 
 // Many rows times a matrix: a threadgroup computes a TILE × TILE tile of y, of which each step brings TILE columns of
@@ -527,52 +494,10 @@ EACH_FORMAT(INSTANTIATE_MV_ID)
 // @use     {F}_decoded(n)
 // @where   weight[n,k] = {{F}_weight(n; k)}
 // @term    y[m,n] = round(f32, sum[gemm](k < K, x[m,k] * weight[n,k]))
-template <typename F, typename word>
-[[kernel]] void ggml_mul_mm(
-    const device float* x [[buffer(0)]],
-    const device word* w [[buffer(1)]],
-    device float* y [[buffer(2)]],
-    constant int& K [[buffer(3)]],
-    constant int& N [[buffer(4)]],
-    constant int& M [[buffer(5)]],
-    TILE_PLACE) {
-  threadgroup float xs[TILE * PITCH];
-  threadgroup float ws[TILE * PITCH];
-  const int m0 = int(group.y) * TILE;
-  const int n0 = int(group.x) * TILE;
-  const int row = int(thread_id) / 4;
-  const uint col = thread_id % 4 * 8;
-  const bool in_x = m0 + row < M;
-  const bool in_w = n0 + row < N;
-  threadgroup float* xt = xs + row * PITCH + col;
-  threadgroup float* wt = ws + row * PITCH + col;
-  x += size_t(in_x ? m0 + row : 0) * K + col;
-  w += size_t(in_w ? n0 + row : 0) * (K / F::weights) * F::words;
-  simdgroup_float8x8 acc[4];
-#pragma unroll
-  for (int i = 0; i < 4; i++) {
-    acc[i] = make_filled_simdgroup_matrix<float, 8, 8>(0.0f);
-  }
+MATRIX(ggml_mul_mm, 1, Tile, X_FIRST, PLAIN, N, )
 
-  for (int begin = 0; begin < K; begin += TILE) {
-    threadgroup_barrier(mem_flags::mem_threadgroup);
-    const device typename F::word* block = w + size_t(begin / F::weights) * F::words;
-    const uint j = uint(begin % F::weights) + col;
-    const float scale = F::scale(block, j);
-    const float bias = F::bias(block, j);
-#pragma unroll
-    for (int i = 0; i < 8; i++) {
-      xt[i] = in_x ? x[begin + i] : 0.0f;
-      const float product = scale * F::code(block, j + i);
-      wt[i] = in_w ? (F::biased ? product + bias : product) : 0.0f;
-    }
-    threadgroup_barrier(mem_flags::mem_threadgroup);
-    add_product(xs, ws, int(simdgroup) / 2 * 16, int(simdgroup) % 2 * 16, acc);
-  }
-  store_tile<false>(acc, y, N, M, m0, n0, xs, thread_id, simdgroup);
-}
-
-#define INSTANTIATE_MM(F, word) template [[host_name("ggml_mul_mm_" #F "_f32")]] [[kernel]] decltype(ggml_mul_mm<F, word>) ggml_mul_mm<F, word>;
+#define INSTANTIATE_MM(F, word) \
+  template [[host_name("ggml_mul_mm_" #F "_f32")]] [[kernel]] decltype(ggml_mul_mm<float, word, Blocks<F>>) ggml_mul_mm<float, word, Blocks<F>>;
 EACH_FORMAT(INSTANTIATE_MM)
 
 // Rows of a table, picked by ids, as `embed` does. A row whose id is outside the table becomes NaN, and nothing

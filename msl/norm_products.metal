@@ -8,7 +8,7 @@
 // simdgroup reads of codes, scales and weights does not depend on x, so the first of it is loaded
 // before x is touched, which then need not wait for it.
 
-#include "products.h"
+#include "slots.h"
 #include "rope.h"
 
 constexpr constant int READS = 4; // consecutive elements of a row that a thread of rms takes
@@ -554,6 +554,9 @@ inline void rows_of_norm(const thread AffineOf<T>& m, const thread Input<T>& in,
 // @end
 // @end
 
+#define NORMED const device T *x, const device T *norm
+#define SIZES constant float &eps, constant int &in_vec_size, constant int &out_vec_size
+
 // One product, as that of a last norm with the head of a model.
 //
 // @kernel  affine_{C:qmv|qmv_fast}_rms_{T:{types()}}_gs_{g:{groups()}}_b_{b:{bits()}}
@@ -571,14 +574,7 @@ inline void rows_of_norm(const thread AffineOf<T>& m, const thread Input<T>& in,
 // @term    y[m,n] = round({T}, {dot_norm()})
 template <typename T, int g, int b, int words>
 [[kernel]] void qmv_rms(
-    AFFINE(T, , 0, 1, 2),
-    const device T* x [[buffer(3)]],
-    const device T* norm [[buffer(4)]],
-    device T* y [[buffer(5)]],
-    constant float& eps [[buffer(6)]],
-    constant int& in_vec_size [[buffer(7)]],
-    constant int& out_vec_size [[buffer(8)]],
-    PLACE) {
+    AFFINE(w, ), NORMED, device T* y, SIZES, PLACE) {
   const AffineOf<T> m = {w, scales, biases};
   const Input<T> in = {x + size_t(group.x) * in_vec_size, norm, in_vec_size, eps};
   const int block = 2 * int(group.y) + int(simdgroup);
@@ -609,15 +605,7 @@ template <typename T, int g, int b, int words>
 // @term    top[m,p] = round({T}, max(i < 16, dot[m,16*p + i]))
 template <typename T, int g, int b, int words>
 [[kernel]] void qmv_rms_max(
-    AFFINE(T, , 0, 1, 2),
-    const device T* x [[buffer(3)]],
-    const device T* norm [[buffer(4)]],
-    device T* y [[buffer(5)]],
-    device T* top [[buffer(6)]],
-    constant float& eps [[buffer(7)]],
-    constant int& in_vec_size [[buffer(8)]],
-    constant int& out_vec_size [[buffer(9)]],
-    PLACE) {
+    AFFINE(w, ), NORMED, device T* y, device T* top, SIZES, PLACE) {
   const AffineOf<T> m = {w, scales, biases};
   const Input<T> in = {x + size_t(group.x) * in_vec_size, norm, in_vec_size, eps};
   const int block = 2 * int(group.y) + int(simdgroup);
@@ -646,15 +634,7 @@ template <typename T, int g, int b, int words>
 // @term    y[m,n] = {silu_mul(m,n; {T})}
 template <typename T, int g, int b, int words>
 [[kernel]] void qmv_rms_silu_mul(
-    AFFINE(T, _gate, 0, 1, 2),
-    AFFINE(T, _up, 3, 4, 5),
-    const device T* x [[buffer(6)]],
-    const device T* norm [[buffer(7)]],
-    device T* y [[buffer(8)]],
-    constant float& eps [[buffer(9)]],
-    constant int& in_vec_size [[buffer(10)]],
-    constant int& out_vec_size [[buffer(11)]],
-    PLACE) {
+    BOTH(AFFINE, w), NORMED, device T* y, SIZES, PLACE) {
   const int N = out_vec_size;
   const int first = (int(group.y) * 2 + int(simdgroup)) * 2;
   if (first >= N) {
@@ -769,26 +749,11 @@ struct Turn {
 // @term    v[n] = round({T}, {affine(in_vec_size; {C}; _v; n; e[c*g + j])})
 template <typename T, int g, int b, int words>
 [[kernel]] void qmv_rms_x3_rope(
-    AFFINE(T, _q, 0, 1, 2),
-    AFFINE(T, _k, 3, 4, 5),
-    AFFINE(T, _v, 6, 7, 8),
-    const device T* x [[buffer(9)]],
-    const device T* norm [[buffer(10)]],
-    device T* q [[buffer(11)]],
-    device T* k [[buffer(12)]],
-    device T* v [[buffer(13)]],
-    constant float& eps [[buffer(14)]],
-    constant int& in_vec_size [[buffer(15)]],
-    constant int& q_heads [[buffer(16)]],
-    constant int& k_heads [[buffer(17)]],
-    constant int& dims [[buffer(18)]],
-    constant int& n_v [[buffer(19)]],
-    constant long& q_stride [[buffer(20)]],
-    constant long& k_stride [[buffer(21)]],
-    constant int& offset [[buffer(22)]],
-    constant float& scale [[buffer(23)]],
-    constant float& base [[buffer(24)]],
-    PLACE) {
+    AFFINE(w, _q), AFFINE(w, _k), AFFINE(w, _v), NORMED, device T* q, device T* k, device T* v,
+    constant float& eps, constant int& in_vec_size, constant int& q_heads, constant int& k_heads,
+    constant int& dims, constant int& n_v,
+    constant long& q_stride, constant long& k_stride, constant int& offset, constant float& scale,
+    constant float& base, PLACE) {
   const int pairs = dims / 2;
 
   // Which matrix, and which two rows of it.

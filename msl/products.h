@@ -103,11 +103,7 @@ struct AffineOf {
 };
 typedef AffineOf<float> Affine;
 
-// AFFINE declares the arguments of such a matrix in three buffers, and PLACE where a thread is.
-#define AFFINE(T, s, i, j, k)              \
-  const device uint* w##s [[buffer(i)]],   \
-  const device T* scales##s [[buffer(j)]], \
-  const device T* biases##s [[buffer(k)]]
+// PLACE declares where a thread is.
 #define PLACE                                            \
   uint3 group [[threadgroup_position_in_grid]],          \
   uint simdgroup [[simdgroup_index_in_threadgroup]],     \
@@ -115,7 +111,7 @@ typedef AffineOf<float> Affine;
 
 // row_of is a matrix from one of its rows on.
 template <int g, int b, typename T>
-inline AffineOf<T> row_of(const thread AffineOf<T>& m, int K, int row) {
+inline AffineOf<T> row_of(const thread AffineOf<T>& m, int K, size_t row) {
   return {m.w + size_t(row) * (K / (32 / b)), m.scales + size_t(row) * (K / g), m.biases + size_t(row) * (K / g)};
 }
 

@@ -2,8 +2,7 @@
 // scales[n, k/g] · q + biases[n, k/g], with q an unsigned code of b bits. Codes
 // lie in 32-bit words, the first in the lowest bits.
 
-#include "products.h"
-#include "tiles.h"
+#include "slots.h"
 
 // Row is the vector of a product, as it lies in memory. Another type with these
 // functions may compute its elements from something else.
@@ -350,31 +349,45 @@ inline void dot_few(const thread AffineOf<T>& m, const thread X& x, int K, int N
   sum_all<rows>(result);
 }
 
-// dot_rows is dot_rows_of for one matrix.
-template <int g, int b, int words, bool whole, typename T>
-inline void dot_rows(
-    const device uint* w, const device T* scales, const device T* biases, const device T* x, int K, int N, int first, uint lane,
-    thread float* result) {
-  const AffineOf<T> m[1] = {{w, scales, biases}};
-  const Row<T> row = {x};
-  dot_rows_of<g, b, words, whole, 1>(m, row, K, N, first, lane, result);
-}
+// Codes are the weights of qmv, which takes one word of a row at a time, and of qmv_fast, which takes two, and of tiles.
+template <typename T, int g, int b, int words_at_a_time, bool is_whole>
+struct Codes : InRows<Codes<T, g, b, words_at_a_time, is_whole>> {
+  typedef AffineOf<T> matrix;
+  static constexpr constant int group = g;
+  static constexpr constant int bits = b;
+  static constexpr constant int words = words_at_a_time;
+  static constexpr constant bool whole = is_whole;
+  static constexpr constant bool ragged = false;
+  static uint row(uint3 group) { return group.x; }
+  static int block(uint3 group) { return int(group.y); }
+  static matrix of(const thread matrix& m, uint id, int K, int N) { return row_of<g, b>(m, K, size_t(id) * N); }
 
-// matvec is a threadgroup's block of 2·ROWS outputs of one product.
-template <int g, int b, int words, bool whole, typename T>
-inline void matvec(
-    const device uint* w, const device T* scales, const device T* biases, const device T* x, device T* y, int K, int N, int block,
-    uint simdgroup, uint lane) {
-  const int first = block * 2 * ROWS + int(simdgroup) * ROWS;
-  if (!whole && first >= N) {
-    return;
+  template <int matrices>
+  static void dot(const thread matrix* m, const device T* x, int K, int N, int first, uint lane, thread float* result) {
+    const Row<T> row = {x};
+    dot_rows_of<g, b, words, whole, matrices>(m, row, K, N, first, lane, result);
   }
-  float result[ROWS];
-  dot_rows<g, b, words, whole>(w, scales, biases, x, K, N, first, lane, result);
-  if (int(lane) < ROWS && (whole || first + int(lane) < N)) {
-    y[first + lane] = stored(T(of_lane<ROWS>(result, lane)));
+
+  // Weights are rounded to the type of the vectors, as MLX's kernel has them in threadgroup memory.
+  static void decode(const thread matrix& m, int K, bool is_there, int n, int k, threadgroup float* to) {
+    const size_t at = size_t(n) * K + k;
+    if (is_there) {
+      const float scale = m.scales[at / g];
+      const float bias = m.biases[at / g];
+      const device uint* from = m.w + at / (32 / b);
+#pragma unroll
+      for (int i = 0; i < 8; i++) {
+        const uint code = (from[i / (32 / b)] >> (b * (i % (32 / b)))) & ((1u << b) - 1);
+        to[i] = float(T(scale * float(code) + bias));
+      }
+    } else {
+#pragma unroll
+      for (int i = 0; i < 8; i++) {
+        to[i] = 0;
+      }
+    }
   }
-}
+};
 
 // What MLX's kernels have for batches, which these have none of; and of which sizes the others are: qmv_fast takes
 // whole blocks only, K a multiple of 2048/b and N of 8, qmv any N, and any K that is a multiple of the group.
@@ -402,43 +415,17 @@ inline void matvec(
 //
 // @kernel  affine_{C:qmv|qmv_fast}_{T:{types()}}_gs_{g:{groups()}}_b_{b:{bits()}}_batch_0_pr_0_hgs_0_r_4
 // @use     matrix(; {b}; out_vec_size; in_vec_size)
-// @arg     x             device {T}[M, in_vec_size] read
-// @arg     y             device {T}[M, out_vec_size] write
-// @arg     in_vec_size   constant i32
-// @arg     out_vec_size  constant i32
+// @use     one_behind({T}; M, ; in_vec_size; out_vec_size)
 // @use     batches()
 // @groups  M, ceil(out_vec_size/8), 1
 // @group   32, 2, 1
 // @mlx     unlisted
 // @use     sizes()
 // @term    y[m,n] = round({T}, {dot({C}; )})
-template <typename T, int g, int b, int words, bool whole>
-[[kernel]] void qmv(
-    AFFINE(T, , 0, 1, 2),
-    const device T* x [[buffer(3)]],
-    device T* y [[buffer(4)]],
-    constant int& in_vec_size [[buffer(5)]],
-    constant int& out_vec_size [[buffer(6)]],
-    constant int& x_batch_ndims [[buffer(7)]],
-    constant int* x_shape [[buffer(8)]],
-    constant long* x_strides [[buffer(9)]],
-    constant int& w_batch_ndims [[buffer(10)]],
-    constant int* w_shape [[buffer(11)]],
-    constant long* w_strides [[buffer(12)]],
-    constant long* s_strides [[buffer(13)]],
-    constant long* b_strides [[buffer(14)]],
-    PLACE) {
-  matvec<g, b, words, whole>(
-      w, scales, biases, x + size_t(group.x) * in_vec_size, y + size_t(group.x) * out_vec_size, in_vec_size, out_vec_size, int(group.y), simdgroup, lane);
-}
-
-#define INSTANTIATE_QMV(name, T, g, b)                                                       \
-  template [[host_name("affine_qmv_" #name "_gs_" #g "_b_" #b "_batch_0_pr_0_hgs_0_r_4")]]   \
-  [[kernel]] decltype(qmv<T, g, b, 1, false>) qmv<T, g, b, 1, false>;                        \
-  template [[host_name("affine_qmv_fast_" #name "_gs_" #g "_b_" #b "_batch_0_pr_0_hgs_0_r_4")]] \
-  [[kernel]] decltype(qmv<T, g, b, 2, true>) qmv<T, g, b, 2, true>;
-
-EACH_TYPE(INSTANTIATE_QMV)
+#define BATCHES                                                                                             \
+  , constant int &x_batch_ndims, constant int *x_shape, constant long *x_strides, constant int &w_batch_ndims, \
+      constant int *w_shape, constant long *w_strides, constant long *s_strides, constant long *b_strides
+VECTOR(qmv, 1, AFFINE, w, in_vec_size, out_vec_size, BATCHES)
 
 // Two products of one input, as gate and up of a feed-forward layer: the blocks
 // of the second follow those of the first in the grid.
@@ -447,14 +434,7 @@ EACH_TYPE(INSTANTIATE_QMV)
 // @each    i = {arms}
 // @use     matrix({i}; {b}; n{i}; in_vec_size)
 // @end
-// @arg     x            device {T}[M, in_vec_size] read
-// @each    i = {arms}
-// @arg     y{i}         device {T}[M, n{i}] write
-// @end
-// @arg     in_vec_size  constant i32
-// @each    i = {arms}
-// @arg     n{i}         constant i32
-// @end
+// @use     arms_behind({arms}; {T}; M, ; in_vec_size)
 // @groups  M, {each i = {arms}; ceil(n{i}/8); +}, 1
 // @group   32, 2, 1
 // @if      C == qmv
@@ -468,87 +448,24 @@ EACH_TYPE(INSTANTIATE_QMV)
 // @each    i = {arms}
 // @term    y{i}[m,n] = round({T}, {dot({C}; {i})})
 // @end
-template <typename T, int g, int b, int words, bool whole>
-[[kernel]] void qmv_x2(
-    AFFINE(T, 0, 0, 1, 2),
-    AFFINE(T, 1, 3, 4, 5),
-    const device T* x [[buffer(6)]],
-    device T* y0 [[buffer(7)]],
-    device T* y1 [[buffer(8)]],
-    constant int& in_vec_size [[buffer(9)]],
-    constant int& n0 [[buffer(10)]],
-    constant int& n1 [[buffer(11)]],
-    PLACE) {
-  const int K = in_vec_size;
-  x += size_t(group.x) * K;
-  int block = int(group.y);
-  const int blocks0 = (n0 + 2 * ROWS - 1) / (2 * ROWS);
-  if (block < blocks0) {
-    matvec<g, b, words, whole>(w0, scales0, biases0, x, y0 + size_t(group.x) * n0, K, n0, block, simdgroup, lane);
-    return;
-  }
-  block -= blocks0;
-  matvec<g, b, words, whole>(w1, scales1, biases1, x, y1 + size_t(group.x) * n1, K, n1, block, simdgroup, lane);
-}
-
-// Three products of one input: queries, keys and values of attention.
-template <typename T, int g, int b, int words, bool whole>
-[[kernel]] void qmv_x3(
-    AFFINE(T, 0, 0, 1, 2),
-    AFFINE(T, 1, 3, 4, 5),
-    AFFINE(T, 2, 6, 7, 8),
-    const device T* x [[buffer(9)]],
-    device T* y0 [[buffer(10)]],
-    device T* y1 [[buffer(11)]],
-    device T* y2 [[buffer(12)]],
-    constant int& in_vec_size [[buffer(13)]],
-    constant int& n0 [[buffer(14)]],
-    constant int& n1 [[buffer(15)]],
-    constant int& n2 [[buffer(16)]],
-    PLACE) {
-  const int K = in_vec_size;
-  x += size_t(group.x) * K;
-  int block = int(group.y);
-  const int blocks0 = (n0 + 2 * ROWS - 1) / (2 * ROWS);
-  if (block < blocks0) {
-    matvec<g, b, words, whole>(w0, scales0, biases0, x, y0 + size_t(group.x) * n0, K, n0, block, simdgroup, lane);
-    return;
-  }
-  block -= blocks0;
-  const int blocks1 = (n1 + 2 * ROWS - 1) / (2 * ROWS);
-  if (block < blocks1) {
-    matvec<g, b, words, whole>(w1, scales1, biases1, x, y1 + size_t(group.x) * n1, K, n1, block, simdgroup, lane);
-    return;
-  }
-  block -= blocks1;
-  matvec<g, b, words, whole>(w2, scales2, biases2, x, y2 + size_t(group.x) * n2, K, n2, block, simdgroup, lane);
-}
+VECTOR(qmv_x2, 2, AFFINE, w, in_vec_size, n, )
+VECTOR(qmv_x3, 3, AFFINE, w, in_vec_size, n, )
 
 // A product and the residual that it is added to. Simdgroups make two results each, so that there are many of
 // them, or of matrices of many rows ROWS, so that x is not read too often.
 //
 // @kernel  affine_{C:qmv|qmv_fast}_add_{T:{types()}}_gs_{g:{groups()}}_b_{b:{bits()}}
 // @use     matrix(; {b}; out_vec_size; in_vec_size)
-// @arg     x             device {T}[M, in_vec_size] read
-// @arg     r             device {T}[M, out_vec_size] read
-// @arg     y             device {T}[M, out_vec_size] write
-// @arg     in_vec_size   constant i32
-// @arg     out_vec_size  constant i32
+// @use     sum_behind({T}; M, ; in_vec_size; out_vec_size)
 // @let     rows = 2 + 2*min(1, out_vec_size/4096)
 // @groups  M, ceil(out_vec_size/(4*rows)), 1
 // @group   32, 4, 1
 // @use     sizes()
-// @inplace y r
 // @term    y[m,n] = round({T}, r[m,n] + round({T}, {dot({C}; )}))
-template <typename T, int g, int b, int words, bool whole>
+template <typename T, typename D, typename W>
 [[kernel]] void qmv_add(
-    AFFINE(T, , 0, 1, 2),
-    const device T* x [[buffer(3)]],
-    const device T* r [[buffer(4)]],
-    device T* y [[buffer(5)]],
-    constant int& in_vec_size [[buffer(6)]],
-    constant int& out_vec_size [[buffer(7)]],
-    PLACE) {
+    AFFINE(w, ), const device T* x, const device T* r, device T* y, constant int& in_vec_size,
+    constant int& out_vec_size, PLACE) {
   const int K = in_vec_size;
   const int N = out_vec_size;
   const bool is_few = N < 4096;
@@ -562,15 +479,15 @@ template <typename T, int g, int b, int words, bool whole>
   y += size_t(group.x) * N + first;
   if (is_few) {
     float result[2];
-    dot_few<g, b, words, 2>(m[0], row, K, N, first, lane, result);
+    dot_few<W::group, W::bits, W::words, 2>(m[0], row, K, N, first, lane, result);
     if (lane < 2 && first + int(lane) < N) {
       y[lane] = stored(T(before + float(T(of_lane<2>(result, lane)))));
     }
     return;
   }
   float result[ROWS];
-  dot_rows_of<g, b, words, whole, 1>(m, row, K, N, first, lane, result);
-  if (int(lane) < ROWS && (whole || first + int(lane) < N)) {
+  dot_rows_of<W::group, W::bits, W::words, W::whole, 1>(m, row, K, N, first, lane, result);
+  if (int(lane) < ROWS && (W::whole || first + int(lane) < N)) {
     y[lane] = stored(T(before + float(T(of_lane<ROWS>(result, lane)))));
   }
 }
@@ -582,113 +499,31 @@ template <typename T, int g, int b, int words, bool whole>
 // @use     matrix(_{i}; {b}; out_vec_size; in_vec_size)
 // @where   {i}[m,n] = round({T}, {dot({C}; _{i})})
 // @end
-// @arg     x             device {T}[M, in_vec_size] read
-// @arg     y             device {T}[M, out_vec_size] write
-// @arg     in_vec_size   constant i32
-// @arg     out_vec_size  constant i32
+// @use     one_behind({T}; M, ; in_vec_size; out_vec_size)
 // @groups  M, ceil(out_vec_size/8), 1
 // @group   32, 2, 1
 // @use     sizes()
 // @term    y[m,n] = {silu_mul(m,n; {T})}
-template <typename T, int g, int b, int words, bool whole>
-[[kernel]] void qmv_silu_mul(
-    AFFINE(T, _gate, 0, 1, 2),
-    AFFINE(T, _up, 3, 4, 5),
-    const device T* x [[buffer(6)]],
-    device T* y [[buffer(7)]],
-    constant int& in_vec_size [[buffer(8)]],
-    constant int& out_vec_size [[buffer(9)]],
-    PLACE) {
-  const int K = in_vec_size;
-  const int N = out_vec_size;
-  const int first = int(group.y) * 2 * ROWS + int(simdgroup) * ROWS;
-  if (!whole && first >= N) {
-    return;
-  }
-  x += size_t(group.x) * K;
-  const AffineOf<T> m[2] = {{w_gate, scales_gate, biases_gate}, {w_up, scales_up, biases_up}};
-  const Row<T> row = {x};
-  float result[2 * ROWS];
-  dot_rows_of<g, b, words, whole, 2>(m, row, K, N, first, lane, result);
-  const size_t at = size_t(group.x) * N + first;
-  if (int(lane) < ROWS && (whole || first + int(lane) < N)) {
-    y[at + lane] = stored(silu_mul(T(of_lane<ROWS>(result, lane)), T(of_lane<ROWS>(result + ROWS, lane))));
-  }
-}
+VECTOR_SILU_MUL(qmv_silu_mul, AFFINE, in_vec_size, out_vec_size)
 
-#define INSTANTIATE_QMV_FUSED(kernel, name, T, g, b)                                     \
-  template [[host_name("affine_qmv_" #kernel "_" #name "_gs_" #g "_b_" #b)]]              \
-  [[kernel]] decltype(qmv_##kernel<T, g, b, 1, false>) qmv_##kernel<T, g, b, 1, false>;   \
-  template [[host_name("affine_qmv_fast_" #kernel "_" #name "_gs_" #g "_b_" #b)]]         \
-  [[kernel]] decltype(qmv_##kernel<T, g, b, 2, true>) qmv_##kernel<T, g, b, 2, true>;
+#define INSTANTIATE_QMV(name, T, g, b)                                                          \
+  template [[host_name("affine_qmv_" #name "_gs_" #g "_b_" #b "_batch_0_pr_0_hgs_0_r_4")]]      \
+  [[kernel]] decltype(qmv<T, uint, Codes<T, g, b, 1, false>>) qmv<T, uint, Codes<T, g, b, 1, false>>; \
+  template [[host_name("affine_qmv_fast_" #name "_gs_" #g "_b_" #b "_batch_0_pr_0_hgs_0_r_4")]] \
+  [[kernel]] decltype(qmv<T, uint, Codes<T, g, b, 2, true>>) qmv<T, uint, Codes<T, g, b, 2, true>>;
+#define INSTANTIATE_QMV_FUSED(form, name, T, g, b)                                            \
+  template [[host_name("affine_qmv_" #form "_" #name "_gs_" #g "_b_" #b)]]                    \
+  [[kernel]] decltype(qmv_##form<T, uint, Codes<T, g, b, 1, false>>) qmv_##form<T, uint, Codes<T, g, b, 1, false>>; \
+  template [[host_name("affine_qmv_fast_" #form "_" #name "_gs_" #g "_b_" #b)]]               \
+  [[kernel]] decltype(qmv_##form<T, uint, Codes<T, g, b, 2, true>>) qmv_##form<T, uint, Codes<T, g, b, 2, true>>;
 #define INSTANTIATE_QMV_ALL(name, T, g, b)        \
+  INSTANTIATE_QMV(name, T, g, b)                  \
   INSTANTIATE_QMV_FUSED(x2, name, T, g, b)        \
   INSTANTIATE_QMV_FUSED(x3, name, T, g, b)        \
   INSTANTIATE_QMV_FUSED(add, name, T, g, b)       \
   INSTANTIATE_QMV_FUSED(silu_mul, name, T, g, b)
 
 EACH_TYPE(INSTANTIATE_QMV_ALL)
-
-// multiply_tile adds up the tile of x·wᵀ at (m0, n0) in a threadgroup's four
-// simdgroups, a quarter each: acc[2·i + j] is the 8 × 8 block at (8·i, 8·j) of the
-// quarter. Per step it brings TILE columns of x and of the decoded w to
-// threadgroup memory, a thread 8 elements of a row each.
-template <int g, int b, bool aligned, typename T>
-inline void multiply_tile(
-    const device uint* w, const device T* scales, const device T* biases, const device T* x, int K, int N, int M, int m0, int n0,
-    threadgroup float* xs, threadgroup float* ws, uint thread_id, uint simdgroup, thread simdgroup_float8x8* acc) {
-  const int row = int(thread_id) / 4;
-  const int col = int(thread_id) % 4 * 8;
-  const bool in_x = m0 + row < M;
-  const bool in_w = aligned || n0 + row < N;
-  threadgroup float* xt = xs + row * PITCH + col;
-  threadgroup float* wt = ws + row * PITCH + col;
-  const size_t x_at = size_t(m0 + row) * K + col;
-  const size_t w_at = size_t(n0 + row) * K + col;
-
-  const int sm = int(simdgroup) / 2 * 16;
-  const int sn = int(simdgroup) % 2 * 16;
-#pragma unroll
-  for (int i = 0; i < 4; i++) {
-    acc[i] = make_filled_simdgroup_matrix<float, 8, 8>(0.0f);
-  }
-
-  for (int k = 0; k < K; k += TILE) {
-    threadgroup_barrier(mem_flags::mem_threadgroup);
-#pragma unroll
-    for (int i = 0; i < 8; i++) {
-      xt[i] = in_x ? float(x[x_at + k + i]) : 0.0f;
-    }
-    if (in_w) {
-      const float scale = scales[(w_at + k) / g];
-      const float bias = biases[(w_at + k) / g];
-      const device uint* words = w + (w_at + k) / (32 / b);
-#pragma unroll
-      for (int i = 0; i < 8; i++) {
-        const uint code = (words[i / (32 / b)] >> (b * (i % (32 / b)))) & ((1u << b) - 1);
-        wt[i] = float(T(scale * float(code) + bias));
-      }
-    } else {
-#pragma unroll
-      for (int i = 0; i < 8; i++) {
-        wt[i] = 0;
-      }
-    }
-    threadgroup_barrier(mem_flags::mem_threadgroup);
-
-    add_product(xs, ws, sm, sn, acc);
-  }
-}
-
-// matmul is the tile at (m0, n0) of y = x·wᵀ.
-template <int g, int b, bool aligned, typename T>
-inline void matmul(
-    const device uint* w, const device T* scales, const device T* biases, const device T* x, device T* y, int K, int N, int M, int m0, int n0,
-    threadgroup float* xs, threadgroup float* ws, uint thread_id, uint simdgroup) {
-  simdgroup_float8x8 acc[4];
-  multiply_tile<g, b, aligned>(w, scales, biases, x, K, N, M, m0, n0, xs, ws, thread_id, simdgroup, acc);
-  store_tile<aligned>(acc, y, N, M, m0, n0, xs, thread_id, simdgroup);
-}
 
 // Matrix times matrix, y = x·wᵀ: a threadgroup computes a TILE × TILE tile of y.
 //
@@ -699,10 +534,7 @@ inline void matmul(
 // @kernel  affine_qmm_t_{T:{types()}}_gs_{g:{groups()}}_b_{b:{bits()}}_alN_{aligned:true|false}_batch_0
 // @mlx     unlisted
 // @use     matrix(; {b}; N; K)
-// @arg     x  device {T}[M, K] read
-// @arg     y  device {T}[M, N] write
-// @arg     K  constant i32
-// @arg     N  constant i32
+// @use     one_behind({T}; M, ; K; N)
 // @arg     M  constant i32
 // @use     batches()
 // @groups  ceil(N/32), ceil(M/32), 1
@@ -710,36 +542,7 @@ inline void matmul(
 // @require K >= g && K % g == 0 && N >= 1 && M >= 1
 // @require aligned == 0 || N % 32 == 0
 // @term    y[m,n] = round({T}, {tiled()})
-template <typename T, int g, int b, bool aligned>
-[[kernel]] void qmm_t(
-    AFFINE(T, , 0, 1, 2),
-    const device T* x [[buffer(3)]],
-    device T* y [[buffer(4)]],
-    constant int& K [[buffer(5)]],
-    constant int& N [[buffer(6)]],
-    constant int& M [[buffer(7)]],
-    constant int& x_batch_ndims [[buffer(8)]],
-    constant int* x_shape [[buffer(9)]],
-    constant long* x_strides [[buffer(10)]],
-    constant int& w_batch_ndims [[buffer(11)]],
-    constant int* w_shape [[buffer(12)]],
-    constant long* w_strides [[buffer(13)]],
-    constant long* s_strides [[buffer(14)]],
-    constant long* b_strides [[buffer(15)]],
-    TILE_PLACE) {
-  threadgroup float xs[TILE * PITCH];
-  threadgroup float ws[TILE * PITCH];
-  matmul<g, b, aligned>(w, scales, biases, x, y, K, N, M, int(group.y) * TILE, int(group.x) * TILE, xs, ws, thread_id, simdgroup);
-}
-
-#define INSTANTIATE_QMM_T_ALIGNED(name, T, g, b, aligned)                                  \
-  template [[host_name("affine_qmm_t_" #name "_gs_" #g "_b_" #b "_alN_" #aligned "_batch_0")]] \
-  [[kernel]] decltype(qmm_t<T, g, b, aligned>) qmm_t<T, g, b, aligned>;
-#define INSTANTIATE_QMM_T(name, T, g, b)            \
-  INSTANTIATE_QMM_T_ALIGNED(name, T, g, b, true)    \
-  INSTANTIATE_QMM_T_ALIGNED(name, T, g, b, false)
-
-EACH_TYPE(INSTANTIATE_QMM_T)
+MATRIX(qmm_t, 1, Tile, X_LAST, AFFINE, N, BATCHES)
 
 constexpr constant int SIDE = 64; // rows and columns of a tile of the fused products below
 constexpr constant int DEPTH = 32; // of the inner index that lie in threadgroup memory at a time
@@ -1098,27 +901,33 @@ inline void multiply_square(
   threadgroup_barrier(mem_flags::mem_threadgroup);
 }
 
-// squares is how many tiles of SIDE columns a matrix of n rows has.
-inline int squares(int n) { return (n + SIDE - 1) / SIDE; }
+// Square is how a threadgroup makes a tile of SIDE × SIDE results: tiles of the same weights lie side by side along x, so
+// that these are read from memory once. Of two matrices a tile has SIDE/2 results each.
+struct Square {
+  static constexpr constant int memory = MEMORY;
+  static int m0(uint3 group) { return int(group.x) * SIDE; }
+  static int number(uint3 group) { return int(group.y); }
+  static constexpr int columns(int matrices) { return SIDE / matrices; }
 
-// matmul_square is the tile of y = x·wᵀ, or of r + x·wᵀ, at (m0, n0).
-template <int g, int b, bool adds, typename T>
-inline void matmul_square(
-    const AffineOf<T> m, const device T* x, const device T* r, device T* y, int K, int N, int M, int m0, int n0,
-    threadgroup float4* memory, uint thread_id, uint simdgroup) {
-  const AffineOf<T> w[2] = {m, m};
-  const int first[2] = {n0, n0 + SIDE / 2};
-  multiply_square<g, b>(w, first, N, x, K, M, m0, memory, thread_id, simdgroup);
-  const int col = int(thread_id) % SIDE;
-  if (n0 + col >= N) {
-    return;
+  template <typename W, typename T, typename E>
+  static void make(
+      const thread AffineOf<T>* m, const device T* x, const E e, int K, int N, int M, int m0, int n0,
+      threadgroup float4* memory, uint thread_id,
+      uint simdgroup) {
+    constexpr int width = columns(E::matrices);
+    const AffineOf<T> w[2] = {m[0], m[E::matrices - 1]};
+    const int first[2] = {n0, E::matrices == 1 ? n0 + SIDE / 2 : n0};
+    multiply_square<W::group, W::bits>(w, first, N, x, K, M, m0, memory, thread_id, simdgroup);
+    const int col = int(thread_id) % width;
+    if (n0 + col >= N) {
+      return;
+    }
+    for (int row = int(thread_id) / width; row < min(SIDE, M - m0); row += 4 * LANES / width) {
+      const threadgroup float* from = (const threadgroup float*)memory + row * BROAD + col;
+      e.put(size_t(m0 + row) * N + n0 + col, from[0], from[(E::matrices - 1) * (SIDE / 2)]);
+    }
   }
-  for (int row = int(thread_id) / SIDE; row < min(SIDE, M - m0); row += 2) {
-    const size_t at = size_t(m0 + row) * N + n0 + col;
-    const T v = T(((const threadgroup float*)memory)[row * BROAD + col]);
-    y[at] = stored(adds ? T(float(r[at]) + float(v)) : v);
-  }
-}
+};
 
 // Two products of one input; the tiles of the second follow those of the first
 // along y. Tiles of the same weights lie side by side along x, so that these are
@@ -1128,14 +937,7 @@ inline void matmul_square(
 // @each    i = {arms}
 // @use     matrix({i}; {b}; n{i}; K)
 // @end
-// @arg     x     device {T}[M, K] read
-// @each    i = {arms}
-// @arg     y{i}  device {T}[M, n{i}] write
-// @end
-// @arg     K     constant i32
-// @each    i = {arms}
-// @arg     n{i}  constant i32
-// @end
+// @use     arms_behind({arms}; {T}; M, ; K)
 // @arg     M     constant i32
 // @groups  ceil(M/64), {each i = {arms}; ceil(n{i}/64); +}, 1
 // @group   32, 2, 2
@@ -1144,93 +946,21 @@ inline void matmul_square(
 // @require aligned == 0 || n{i} % 32 == 0
 // @term    y{i}[m,n] = round({T}, {tiled({i})})
 // @end
-template <typename T, int g, int b, bool aligned>
-[[kernel]] void qmm_t_x2(
-    AFFINE(T, 0, 0, 1, 2),
-    AFFINE(T, 1, 3, 4, 5),
-    const device T* x [[buffer(6)]],
-    device T* y0 [[buffer(7)]],
-    device T* y1 [[buffer(8)]],
-    constant int& K [[buffer(9)]],
-    constant int& n0 [[buffer(10)]],
-    constant int& n1 [[buffer(11)]],
-    constant int& M [[buffer(12)]],
-    TILE_PLACE) {
-  threadgroup float4 memory[MEMORY];
-  int block = int(group.y);
-  const bool is_first = block < squares(n0);
-  block -= is_first ? 0 : squares(n0);
-  const AffineOf<T> m = {is_first ? w0 : w1, is_first ? scales0 : scales1, is_first ? biases0 : biases1};
-  matmul_square<g, b, false>(
-      m, x, x, is_first ? y0 : y1, K, is_first ? n0 : n1, M, int(group.x) * SIDE, block * SIDE, memory, thread_id, simdgroup);
-}
-
-// Three products of one input.
-template <typename T, int g, int b, bool aligned>
-[[kernel]] void qmm_t_x3(
-    AFFINE(T, 0, 0, 1, 2),
-    AFFINE(T, 1, 3, 4, 5),
-    AFFINE(T, 2, 6, 7, 8),
-    const device T* x [[buffer(9)]],
-    device T* y0 [[buffer(10)]],
-    device T* y1 [[buffer(11)]],
-    device T* y2 [[buffer(12)]],
-    constant int& K [[buffer(13)]],
-    constant int& n0 [[buffer(14)]],
-    constant int& n1 [[buffer(15)]],
-    constant int& n2 [[buffer(16)]],
-    constant int& M [[buffer(17)]],
-    TILE_PLACE) {
-  threadgroup float4 memory[MEMORY];
-  AffineOf<T> m = {w0, scales0, biases0};
-  device T* y = y0;
-  int N = n0;
-  int block = int(group.y);
-  if (block >= squares(n0)) {
-    block -= squares(n0);
-    m = {w1, scales1, biases1};
-    y = y1;
-    N = n1;
-    if (block >= squares(n1)) {
-      block -= squares(n1);
-      m = {w2, scales2, biases2};
-      y = y2;
-      N = n2;
-    }
-  }
-  matmul_square<g, b, false>(m, x, x, y, K, N, M, int(group.x) * SIDE, block * SIDE, memory, thread_id, simdgroup);
-}
+MATRIX(qmm_t_x2, 2, Square, X_LAST, AFFINE, n, )
+MATRIX(qmm_t_x3, 3, Square, X_LAST, AFFINE, n, )
 
 // A product and the residual that it is added to.
 //
 // @kernel  affine_qmm_t_add_{T:{types()}}_gs_{g:{groups()}}_b_{b:{bits()}}_alN_{aligned:true|false}
 // @use     matrix(; {b}; N; K)
-// @arg     x  device {T}[M, K] read
-// @arg     r  device {T}[M, N] read
-// @arg     y  device {T}[M, N] write
-// @arg     K  constant i32
-// @arg     N  constant i32
+// @use     sum_behind({T}; M, ; K; N)
 // @arg     M  constant i32
 // @groups  ceil(M/64), ceil(N/64), 1
 // @group   32, 2, 2
 // @require K >= g && K % g == 0 && M >= 1 && N >= 1
 // @require aligned == 0 || N % 32 == 0
-// @inplace y r
 // @term    y[m,n] = round({T}, r[m,n] + round({T}, {tiled()}))
-template <typename T, int g, int b, bool aligned>
-[[kernel]] void qmm_t_add(
-    AFFINE(T, , 0, 1, 2),
-    const device T* x [[buffer(3)]],
-    const device T* r [[buffer(4)]],
-    device T* y [[buffer(5)]],
-    constant int& K [[buffer(6)]],
-    constant int& N [[buffer(7)]],
-    constant int& M [[buffer(8)]],
-    TILE_PLACE) {
-  threadgroup float4 memory[MEMORY];
-  const AffineOf<T> m = {w, scales, biases};
-  matmul_square<g, b, true>(m, x, r, y, K, N, M, int(group.x) * SIDE, int(group.y) * SIDE, memory, thread_id, simdgroup);
-}
+MATRIX_ADD(qmm_t_add, Square, AFFINE)
 
 // The gate and up products of a feed-forward layer, and silu(gate)·up of them.
 //
@@ -1239,53 +969,31 @@ template <typename T, int g, int b, bool aligned>
 // @use     matrix(_{i}; {b}; N; K)
 // @where   {i}[m,n] = round({T}, {tiled(_{i})})
 // @end
-// @arg     x  device {T}[M, K] read
-// @arg     y  device {T}[M, N] write
-// @arg     K  constant i32
-// @arg     N  constant i32
+// @use     one_behind({T}; M, ; K; N)
 // @arg     M  constant i32
 // @groups  ceil(M/64), ceil(N/32), 1
 // @group   32, 2, 2
 // @require K >= g && K % g == 0 && M >= 1 && N >= 1
 // @require aligned == 0 || N % 32 == 0
 // @term    y[m,n] = {silu_mul(m,n; {T})}
-template <typename T, int g, int b, bool aligned>
-[[kernel]] void qmm_t_silu_mul(
-    AFFINE(T, _gate, 0, 1, 2),
-    AFFINE(T, _up, 3, 4, 5),
-    const device T* x [[buffer(6)]],
-    device T* y [[buffer(7)]],
-    constant int& K [[buffer(8)]],
-    constant int& N [[buffer(9)]],
-    constant int& M [[buffer(10)]],
-    TILE_PLACE) {
-  threadgroup float4 memory[MEMORY];
-  const int m0 = int(group.x) * SIDE;
-  const int n0 = int(group.y) * (SIDE / 2);
-  const AffineOf<T> w[2] = {{w_gate, scales_gate, biases_gate}, {w_up, scales_up, biases_up}};
-  const int first[2] = {n0, n0};
-  multiply_square<g, b>(w, first, N, x, K, M, m0, memory, thread_id, simdgroup);
-  const int col = int(thread_id) % (SIDE / 2);
-  if (n0 + col >= N) {
-    return;
-  }
-  for (int row = int(thread_id) / (SIDE / 2); row < min(SIDE, M - m0); row += 4) {
-    const threadgroup float* both = (const threadgroup float*)memory + row * BROAD + col;
-    y[size_t(m0 + row) * N + n0 + col] = stored(silu_mul(T(both[0]), T(both[SIDE / 2])));
-  }
-}
+MATRIX_SILU_MUL(qmm_t_silu_mul, Square, AFFINE)
 
-#define INSTANTIATE_QMM_T_FUSED(kernel, name, T, g, b, aligned)                                    \
-  template [[host_name("affine_qmm_t_" #kernel "_" #name "_gs_" #g "_b_" #b "_alN_" #aligned)]]     \
-  [[kernel]] decltype(qmm_t_##kernel<T, g, b, aligned>) qmm_t_##kernel<T, g, b, aligned>;
-#define INSTANTIATE_QMM_T_KERNEL(kernel, name, T, g, b)     \
-  INSTANTIATE_QMM_T_FUSED(kernel, name, T, g, b, true)      \
-  INSTANTIATE_QMM_T_FUSED(kernel, name, T, g, b, false)
-#define INSTANTIATE_QMM_T_ALL(name, T, g, b)          \
-  INSTANTIATE_QMM_T_KERNEL(x2, name, T, g, b)         \
-  INSTANTIATE_QMM_T_KERNEL(x3, name, T, g, b)         \
-  INSTANTIATE_QMM_T_KERNEL(add, name, T, g, b)        \
-  INSTANTIATE_QMM_T_KERNEL(silu_mul, name, T, g, b)
+#define INSTANTIATE_QMM_T(name, T, g, b, aligned)                                                \
+  template [[host_name("affine_qmm_t_" #name "_gs_" #g "_b_" #b "_alN_" #aligned "_batch_0")]]   \
+  [[kernel]] decltype(qmm_t<T, uint, Codes<T, g, b, 1, aligned>>) qmm_t<T, uint, Codes<T, g, b, 1, aligned>>;
+#define INSTANTIATE_QMM_T_FUSED(form, name, T, g, b, aligned)                                  \
+  template [[host_name("affine_qmm_t_" #form "_" #name "_gs_" #g "_b_" #b "_alN_" #aligned)]]  \
+  [[kernel]] decltype(qmm_t_##form<T, uint, Codes<T, g, b, 1, aligned>>) qmm_t_##form<T, uint, Codes<T, g, b, 1, \
+  aligned>>;
+#define INSTANTIATE_QMM_T_ALIGNED(name, T, g, b, aligned)        \
+  INSTANTIATE_QMM_T(name, T, g, b, aligned)                      \
+  INSTANTIATE_QMM_T_FUSED(x2, name, T, g, b, aligned)            \
+  INSTANTIATE_QMM_T_FUSED(x3, name, T, g, b, aligned)            \
+  INSTANTIATE_QMM_T_FUSED(add, name, T, g, b, aligned)           \
+  INSTANTIATE_QMM_T_FUSED(silu_mul, name, T, g, b, aligned)
+#define INSTANTIATE_QMM_T_ALL(name, T, g, b)         \
+  INSTANTIATE_QMM_T_ALIGNED(name, T, g, b, true)     \
+  INSTANTIATE_QMM_T_ALIGNED(name, T, g, b, false)
 
 EACH_TYPE(INSTANTIATE_QMM_T_ALL)
 
@@ -1363,44 +1071,41 @@ inline uint count(constant int* shape, int ndims) {
 // @end
 // @require w_strides[0] == out_vec_size*(in_vec_size/(32/b))
 // @where   dot[e,r,m,n] = {affine(in_vec_size; {C}; ; e,n; x[r,m,c*g + j])}
-template <typename T, int g, int b, int words, bool whole>
+template <typename T, typename D, typename W>
 [[kernel]] void gather_qmv(
-    AFFINE(T, , 0, 1, 2),
-    const device T* x [[buffer(3)]],
-    const device uint* lhs_indices [[buffer(4)]],
-    const device uint* rhs_indices [[buffer(5)]],
-    device T* y [[buffer(6)]],
-    constant int& in_vec_size [[buffer(7)]],
-    constant int& out_vec_size [[buffer(8)]],
-    constant int& x_batch_ndims [[buffer(9)]],
-    constant int* x_shape [[buffer(10)]],
-    constant long* x_strides [[buffer(11)]],
-    constant int& w_batch_ndims [[buffer(12)]],
-    constant int* w_shape [[buffer(13)]],
-    constant long* w_strides [[buffer(14)]],
-    constant long* s_strides [[buffer(15)]],
-    constant long* b_strides [[buffer(16)]],
-    constant int& batch_ndims [[buffer(17)]],
-    constant int* batch_shape [[buffer(18)]],
-    constant long* lhs_strides [[buffer(19)]],
-    constant long* rhs_strides [[buffer(20)]],
+    AFFINE(w, ),
+    const device T* x,
+    const device uint* lhs_indices,
+    const device uint* rhs_indices,
+    device T* y,
+    constant int& in_vec_size,
+    constant int& out_vec_size,
+    constant int& x_batch_ndims,
+    constant int* x_shape,
+    constant long* x_strides,
+    constant int& w_batch_ndims,
+    constant int* w_shape,
+    constant long* w_strides,
+    constant long* s_strides,
+    constant long* b_strides,
+    constant int& batch_ndims,
+    constant int* batch_shape,
+    constant long* lhs_strides,
+    constant long* rhs_strides,
     PLACE) {
   const uint from = lhs_indices[place(group.z, batch_shape, lhs_strides, batch_ndims)];
   const uint which = rhs_indices[place(group.z, batch_shape, rhs_strides, batch_ndims)];
   const int M = x_shape[x_batch_ndims];
   y += (size_t(group.z) * M + group.x) * out_vec_size;
   if (from >= count(x_shape, x_batch_ndims) || which >= count(w_shape, w_batch_ndims)) {
-    const int n = (int(group.y) * 2 + int(simdgroup)) * ROWS + int(lane);
-    if (int(lane) < ROWS && n < out_vec_size) {
-      y[n] = T(NAN);
-    }
+    put_nan(y, out_vec_size, int(group.y), simdgroup, lane);
     return;
   }
   x += place(from, x_shape, x_strides, x_batch_ndims) + long(group.x) * in_vec_size;
-  w += place(which, w_shape, w_strides, w_batch_ndims);
-  scales += place(which, w_shape, s_strides, w_batch_ndims);
-  biases += place(which, w_shape, b_strides, w_batch_ndims);
-  matvec<g, b, words, whole>(w, scales, biases, x, y, in_vec_size, out_vec_size, int(group.y), simdgroup, lane);
+  const AffineOf<T> m = {
+      w + place(which, w_shape, w_strides, w_batch_ndims), scales + place(which, w_shape, s_strides, w_batch_ndims),
+      biases + place(which, w_shape, b_strides, w_batch_ndims)};
+  block_of_rows<W>(&m, x, Store<T>{y}, in_vec_size, out_vec_size, int(group.y), simdgroup, lane);
 }
 
 // The same with one stack of rows and without indices of its own for them, as
@@ -1410,54 +1115,20 @@ template <typename T, int g, int b, int words, bool whole>
 // @arg     w          device u32 as u{b}[E, N, K] read
 // @arg     scales     device {T}[E, N, K/g] read
 // @arg     biases     device {T}[E, N, K/g] read
-// @arg     x          device {T}[rows, slots, K : x_strides[0], x_strides[1], 1] read
-// @arg     ids        device u32[rows, slots] read
-// @arg     y          device {T}[rows, slots, N] write
-// @arg     K          constant i32
-// @arg     N          constant i32
-// @arg     E          constant i32
-// @arg     x_strides  constant i64[2]
-// @groups  ceil(N/8), slots, rows
-// @group   32, 2, 1
+// @use     picked_behind({T})
 // @require K >= g && K % g == 0 && N >= 1
 // @where   dot[e,r,s,n] = {affine(K; qmv; ; e,n; x[r,s,c*g + j])}
 // @term    y[r,s,n] = round({T}, select(ids[r,s] < E, dot[ids[r,s],r,s,n], inf - inf))
-template <typename T, int g, int b, int words>
-[[kernel]] void gather_qmv_rows(
-    AFFINE(T, , 0, 1, 2),
-    const device T* x [[buffer(3)]],
-    const device uint* ids [[buffer(4)]],
-    device T* y [[buffer(5)]],
-    constant int& K [[buffer(6)]],
-    constant int& N [[buffer(7)]],
-    constant int& E [[buffer(8)]],
-    constant long x_strides[2] [[buffer(9)]],
-    uint3 group [[threadgroup_position_in_grid]],
-    uint3 groups [[threadgroups_per_grid]],
-    uint simdgroup [[simdgroup_index_in_threadgroup]],
-    uint lane [[thread_index_in_simdgroup]]) {
-  const size_t at = size_t(group.z) * groups.y + group.y;
-  const uint id = ids[at];
-  y += at * N;
-  if (id >= uint(E)) {
-    const int n = (int(group.x) * 2 + int(simdgroup)) * ROWS + int(lane);
-    if (int(lane) < ROWS && n < N) {
-      y[n] = T(NAN);
-    }
-    return;
-  }
-  const size_t rows = size_t(id) * N;
-  x += long(group.z) * x_strides[0] + long(group.y) * x_strides[1];
-  matvec<g, b, words, false>(w + rows * (K / (32 / b)), scales + rows * (K / g), biases + rows * (K / g), x, y, K, N, int(group.x), simdgroup, lane);
-}
+VECTOR_PICKED(gather_qmv_rows, AFFINE, w)
 
 #define INSTANTIATE_GATHER_QMV(name, T, g, b)                                   \
   template [[host_name("affine_gather_qmv_" #name "_gs_" #g "_b_" #b)]]         \
-  [[kernel]] decltype(gather_qmv<T, g, b, 1, false>) gather_qmv<T, g, b, 1, false>; \
+  [[kernel]] decltype(gather_qmv<T, uint, Codes<T, g, b, 1, false>>) gather_qmv<T, uint, Codes<T, g, b, 1, false>>; \
   template [[host_name("affine_gather_qmv_fast_" #name "_gs_" #g "_b_" #b)]]    \
-  [[kernel]] decltype(gather_qmv<T, g, b, 2, true>) gather_qmv<T, g, b, 2, true>; \
+  [[kernel]] decltype(gather_qmv<T, uint, Codes<T, g, b, 2, true>>) gather_qmv<T, uint, Codes<T, g, b, 2, true>>; \
   template [[host_name("gather_qmv_" #name "_gs_" #g "_b_" #b)]]                \
-  [[kernel]] decltype(gather_qmv_rows<T, g, b, 1>) gather_qmv_rows<T, g, b, 1>;
+  [[kernel]] decltype(gather_qmv_rows<T, uint, Codes<T, g, b, 1, false>>) gather_qmv_rows<T, uint, Codes<T, g, b, 1, \
+  false>>;
 
 EACH_WIDTH(INSTANTIATE_GATHER_QMV, float, float)
 

@@ -10,7 +10,7 @@
 // Kernels "whole" hold all of x. Kernels "piped" hold a piece of 2,048 elements and the next one, which
 // simdgroups of their own bring while the others multiply.
 
-#include "products.h"
+#include "slots.h"
 
 constexpr constant int CODES = 16; // of a row, in two words, that a lane takes at a time
 constexpr constant int STEP = LANES * CODES;
@@ -327,37 +327,45 @@ constexpr constant int MANY = 14; // simdgroups of a threadgroup of "whole"
 //
 // @kernel  affine_qmv_whole_{T:float=f32}_gs_{g:32}_b_4
 // @use     matrix(; 4; out_vec_size; in_vec_size)
-// @arg     x             device f32[M, in_vec_size] read
-// @arg     y             device f32[M, out_vec_size] write
-// @arg     in_vec_size   constant i32
-// @arg     out_vec_size  constant i32
+// @use     one_behind(f32; M, ; in_vec_size; out_vec_size)
 // @groups  M, ceil(out_vec_size/56), 1
 // @group   32, 14, 1
 // @use     whole()
 // @term    y[m,n] = round(f32, {dot(qmv_fast; )})
-template <int g>
-[[kernel]] void qmv_whole(
-    AFFINE(float, , 0, 1, 2),
-    const device float* x [[buffer(3)]],
-    device float* y [[buffer(4)]],
-    constant int& in_vec_size [[buffer(5)]],
-    constant int& out_vec_size [[buffer(6)]],
-    uint3 group [[threadgroup_position_in_grid]],
-    uint thread_id [[thread_index_in_threadgroup]],
-    uint simdgroup [[simdgroup_index_in_threadgroup]],
-    uint lane [[thread_index_in_simdgroup]]) {
-  threadgroup float4 xs[MOST / 4];
-  threadgroup float2 sums[MOST / CODES];
-  const int K = in_vec_size;
-  const int N = out_vec_size;
-  const int first = (int(group.y) * MANY + int(simdgroup)) * ROWS;
-  const Affine m[1] = {{w, scales, biases}};
+template <int g, typename T, typename E>
+inline void whole(
+    const thread Affine* m, const device T* x, const E e, int K, int N, int block, threadgroup float4* xs,
+    threadgroup float2* sums, uint thread_id,
+    uint simdgroup, uint lane) {
+  constexpr int rows = ROWS / E::matrices;
+  const int first = (block * MANY + int(simdgroup)) * rows;
   float result[ROWS];
-  dot_whole<g, ROWS, 1>(m, x + size_t(group.x) * K, K, min(first, N - ROWS), thread_id, MANY * LANES, xs, sums, lane, result);
-  if (first < N && int(lane) < ROWS) {
-    y[size_t(group.x) * N + first + lane] = stored(of_lane<ROWS>(result, lane));
+  dot_whole<g, rows, E::matrices>(m, x, K, min(first, N - rows), thread_id, MANY * LANES, xs, sums, lane, result);
+  if (first < N && int(lane) < rows) {
+    e.put(first + lane, of_lane<rows>(result, lane), of_lane<rows>(result + (E::matrices - 1) * rows, lane));
   }
 }
+
+#define WHOLE_PLACE                                    \
+  uint3 group [[threadgroup_position_in_grid]],        \
+  uint thread_id [[thread_index_in_threadgroup]],      \
+  uint simdgroup [[simdgroup_index_in_threadgroup]],   \
+  uint lane [[thread_index_in_simdgroup]]
+#define WHOLE(name, OPERANDS, E)                                                                                       \
+  template <typename T, int g>                                                                                         \
+  [[kernel]] void name(                                                                                                \
+      OPERANDS(AFFINE, w), const device T* x, device T* y, constant int& in_vec_size, constant int& out_vec_size,      \
+      WHOLE_PLACE) {                                                                                                   \
+    threadgroup float4 xs[MOST / 4];                                                                                   \
+    threadgroup float2 sums[MOST / CODES];                                                                             \
+    const Affine m[] = {OPERANDS(AFFINE_MADE, w)};                                                                     \
+    const int N = out_vec_size;                                                                                        \
+    whole<g>(                                                                                                          \
+        m, x + size_t(group.x) * in_vec_size, E<T>{y + size_t(group.x) * N}, in_vec_size, N, int(group.y), xs, sums,   \
+        thread_id,                                                                                                     \
+        simdgroup, lane);                                                                                              \
+  }
+WHOLE(qmv_whole, ARMS_1, Store)
 
 // The gate and up products of a feed-forward layer, and silu(gate)·up of them.
 //
@@ -366,39 +374,12 @@ template <int g>
 // @use     matrix(_{i}; 4; out_vec_size; in_vec_size)
 // @where   {i}[m,n] = {dot(qmv_fast; _{i})}
 // @end
-// @arg     x             device f32[M, in_vec_size] read
-// @arg     y             device f32[M, out_vec_size] write
-// @arg     in_vec_size   constant i32
-// @arg     out_vec_size  constant i32
+// @use     one_behind(f32; M, ; in_vec_size; out_vec_size)
 // @groups  M, ceil(out_vec_size/28), 1
 // @group   32, 14, 1
 // @use     whole()
 // @term    y[m,n] = {silu_mul(m,n; {T})}
-template <int g>
-[[kernel]] void qmv_whole_silu_mul(
-    AFFINE(float, _gate, 0, 1, 2),
-    AFFINE(float, _up, 3, 4, 5),
-    const device float* x [[buffer(6)]],
-    device float* y [[buffer(7)]],
-    constant int& in_vec_size [[buffer(8)]],
-    constant int& out_vec_size [[buffer(9)]],
-    uint3 group [[threadgroup_position_in_grid]],
-    uint thread_id [[thread_index_in_threadgroup]],
-    uint simdgroup [[simdgroup_index_in_threadgroup]],
-    uint lane [[thread_index_in_simdgroup]]) {
-  threadgroup float4 xs[MOST / 4];
-  threadgroup float2 sums[MOST / CODES];
-  const int K = in_vec_size;
-  const int N = out_vec_size;
-  constexpr int rows = ROWS / 2;
-  const int first = (int(group.y) * MANY + int(simdgroup)) * rows;
-  const Affine m[2] = {{w_gate, scales_gate, biases_gate}, {w_up, scales_up, biases_up}};
-  float result[2 * rows];
-  dot_whole<g, rows, 2>(m, x + size_t(group.x) * K, K, min(first, N - rows), thread_id, MANY * LANES, xs, sums, lane, result);
-  if (first < N && int(lane) < rows) {
-    y[size_t(group.x) * N + first + lane] = stored(silu_mul(of_lane<rows>(result, lane), of_lane<rows>(result + rows, lane)));
-  }
-}
+WHOLE(qmv_whole_silu_mul, BOTH, SiluMul)
 
 constexpr constant int WORKERS = 8; // simdgroups of a threadgroup of "piped" that make results
 constexpr constant int HELPERS = 2; // and that bring x
@@ -408,14 +389,11 @@ constexpr constant int PAIR = 2; // results of a simdgroup
 //
 // @kernel  affine_qmv_piped{form:=store|_add=add}_{T:float=f32}_gs_{g:32}_b_4
 // @use     matrix(; 4; out_vec_size; in_vec_size)
-// @arg     x             device f32[M, in_vec_size] read
 // @if      form == add
-// @arg     r             device f32[M, out_vec_size] read
-// @inplace y r
+// @use     sum_behind(f32; M, ; in_vec_size; out_vec_size)
+// @else
+// @use     one_behind(f32; M, ; in_vec_size; out_vec_size)
 // @end
-// @arg     y             device f32[M, out_vec_size] write
-// @arg     in_vec_size   constant i32
-// @arg     out_vec_size  constant i32
 // @groups  M, ceil(out_vec_size/16), 1
 // @group   32, 10, 1
 // @use     piped(out_vec_size)
@@ -424,50 +402,38 @@ constexpr constant int PAIR = 2; // results of a simdgroup
 // @else
 // @term    y[m,n] = round(f32, {dot(qmv_fast; )})
 // @end
-template <int g>
-[[kernel]] void qmv_piped(
-    AFFINE(float, , 0, 1, 2),
-    const device float* x [[buffer(3)]],
-    device float* y [[buffer(4)]],
-    constant int& in_vec_size [[buffer(5)]],
-    constant int& out_vec_size [[buffer(6)]],
-    PLACE) {
-  threadgroup float4 xs[PIECE / 4 * 2];
-  threadgroup float2 sums[PIECE / CODES * 2];
-  const int K = in_vec_size;
-  const int N = out_vec_size;
-  const int first = (int(group.y) * WORKERS + int(simdgroup)) * PAIR;
-  const Affine m = {w, scales, biases};
+template <int g, int workers, int helpers, int ahead, typename T, typename E>
+inline void piped(
+    const thread Affine& m, const device T* x, const E e, int K, int row, int before, int end,
+    threadgroup float4* xs, threadgroup float2* sums,
+    uint simdgroup, uint lane) {
+  const int first = min(row, end - PAIR) - before;
   float result[PAIR];
-  dot_piped<g, PAIR, WORKERS, HELPERS, 4>(m, x + size_t(group.x) * K, K, min(first, N - PAIR), simdgroup, xs, sums, lane, result);
-  if (simdgroup < WORKERS && first < N && int(lane) < PAIR) {
-    y[size_t(group.x) * N + first + lane] = stored(of_lane<PAIR>(result, lane));
+  dot_piped<g, PAIR, workers, helpers, ahead>(m, x, K, first, simdgroup, xs, sums, lane, result);
+  if (simdgroup < workers && row < end && int(lane) < PAIR) {
+    e.put(first + lane, of_lane<PAIR>(result, lane), 0);
   }
 }
 
-// A product and the residual that it is added to.
-template <int g>
-[[kernel]] void qmv_piped_add(
-    AFFINE(float, , 0, 1, 2),
-    const device float* x [[buffer(3)]],
-    const device float* r [[buffer(4)]],
-    device float* y [[buffer(5)]],
-    constant int& in_vec_size [[buffer(6)]],
-    constant int& out_vec_size [[buffer(7)]],
-    PLACE) {
-  threadgroup float4 xs[PIECE / 4 * 2];
-  threadgroup float2 sums[PIECE / CODES * 2];
-  const int K = in_vec_size;
-  const int N = out_vec_size;
-  const int first = (int(group.y) * WORKERS + int(simdgroup)) * PAIR;
-  const Affine m = {w, scales, biases};
-  float result[PAIR];
-  dot_piped<g, PAIR, WORKERS, HELPERS, 4>(m, x + size_t(group.x) * K, K, min(first, N - PAIR), simdgroup, xs, sums, lane, result);
-  if (simdgroup < WORKERS && first < N && int(lane) < PAIR) {
-    const size_t at = size_t(group.x) * N + first + lane;
-    y[at] = stored(r[at] + of_lane<PAIR>(result, lane));
+#define PIPED(name, E, OPERANDS, RESULTS)                                                                              \
+  template <typename T, int g>                                                                                         \
+  [[kernel]] void name(                                                                                                \
+      AFFINE(w, ), const device T* x, OPERANDS, constant int& in_vec_size, constant int& out_vec_size, PLACE) {        \
+    threadgroup float4 xs[PIECE / 4 * 2];                                                                              \
+    threadgroup float2 sums[PIECE / CODES * 2];                                                                        \
+    const Affine m = AFFINE_MADE(w, );                                                                                 \
+    const size_t at = size_t(group.x) * out_vec_size;                                                                  \
+    const int row = (int(group.y) * WORKERS + int(simdgroup)) * PAIR;                                                  \
+    piped<g, WORKERS, HELPERS, 4>(                                                                                     \
+        m, x + size_t(group.x) * in_vec_size, E<T>{RESULTS}, in_vec_size, row, 0, out_vec_size, xs, sums, simdgroup,   \
+        lane);                                                                                                         \
   }
-}
+#define STORED device T* y
+#define ADDED const device T *r, device T *y
+#define STORED_AT y + at
+#define ADDED_AT y + at, r + at
+PIPED(qmv_piped, Store, STORED, STORED_AT)
+PIPED(qmv_piped_add, Add, ADDED, ADDED_AT)
 
 constexpr constant int WORKERS_X3 = 12;
 constexpr constant int HELPERS_X3 = 4;
@@ -478,53 +444,32 @@ constexpr constant int HELPERS_X3 = 4;
 // @each    i = 0 1 2
 // @use     matrix({i}; 4; n{i}; in_vec_size)
 // @end
-// @arg     x            device f32[M, in_vec_size] read
+// @use     arms_behind(0 1 2; f32; M, ; in_vec_size)
 // @each    i = 0 1 2
-// @arg     y{i}         device f32[M, n{i}] write
 // @term    y{i}[m,n] = round(f32, {dot(qmv_fast; {i})})
-// @end
-// @arg     in_vec_size  constant i32
-// @each    i = 0 1 2
-// @arg     n{i}         constant i32
 // @end
 // @groups  M, ceil((n0 + n1 + n2)/24), 1
 // @group   32, 16, 1
 // @use     piped(n0 n1 n2)
-template <int g>
+template <typename T, int g>
 [[kernel]] void qmv_piped_x3(
-    AFFINE(float, 0, 0, 1, 2),
-    AFFINE(float, 1, 3, 4, 5),
-    AFFINE(float, 2, 6, 7, 8),
-    const device float* x [[buffer(9)]],
-    device float* y0 [[buffer(10)]],
-    device float* y1 [[buffer(11)]],
-    device float* y2 [[buffer(12)]],
-    constant int& in_vec_size [[buffer(13)]],
-    constant int& n0 [[buffer(14)]],
-    constant int& n1 [[buffer(15)]],
-    constant int& n2 [[buffer(16)]],
-    PLACE) {
+    ARMS_3(AFFINE, w), const device T* x, ARMS_3(RESULT, y), constant int& in_vec_size, ARMS_3(COUNT, n), PLACE) {
   threadgroup float4 xs[PIECE / 4 * 2];
   threadgroup float2 sums[PIECE / CODES * 2];
-  const int K = in_vec_size;
   // Pairs of rows follow one another through the matrices: none of them has an odd number.
-  const int all = n0 + n1 + n2;
   const int row = (int(group.y) * WORKERS_X3 + int(simdgroup)) * PAIR;
   const int which = row < n0 ? 0 : row < n0 + n1 ? 1 : 2;
   const int before = which == 0 ? 0 : which == 1 ? n0 : n0 + n1;
-  const int first = min(row, all - PAIR) - before;
   const Affine m = {which == 0 ? w0 : which == 1 ? w1 : w2, which == 0 ? scales0 : which == 1 ? scales1 : scales2, which == 0 ? biases0 : which == 1 ? biases1 : biases2};
-  float result[PAIR];
-  dot_piped<g, PAIR, WORKERS_X3, HELPERS_X3, 2>(m, x + size_t(group.x) * K, K, first, simdgroup, xs, sums, lane, result);
-  if (simdgroup < WORKERS_X3 && row < all && int(lane) < PAIR) {
-    device float* y = which == 0 ? y0 + size_t(group.x) * n0 : which == 1 ? y1 + size_t(group.x) * n1 : y2 + size_t(group.x) * n2;
-    y[first + lane] = stored(of_lane<PAIR>(result, lane));
-  }
+  device T* y = which == 0 ? y0 + size_t(group.x) * n0 : which == 1 ? y1 + size_t(group.x) * n1 : y2 + size_t(group.x) * n2;
+  piped<g, WORKERS_X3, HELPERS_X3, 2>(
+      m, x + size_t(group.x) * in_vec_size, Store<T>{y}, in_vec_size, row, before, n0 + n1 + n2, xs, sums,
+      simdgroup, lane);
 }
 
-#define INSTANTIATE_STAGED(kernel, g)                                  \
-  template [[host_name("affine_qmv_" #kernel "_float_gs_" #g "_b_4")]] \
-  [[kernel]] decltype(qmv_##kernel<g>) qmv_##kernel<g>;
+#define INSTANTIATE_STAGED(form, g)                                    \
+  template [[host_name("affine_qmv_" #form "_float_gs_" #g "_b_4")]] \
+  [[kernel]] decltype(qmv_##form<float, g>) qmv_##form<float, g>;
 #define INSTANTIATE_STAGED_ALL(g)       \
   INSTANTIATE_STAGED(whole, g)          \
   INSTANTIATE_STAGED(whole_silu_mul, g) \

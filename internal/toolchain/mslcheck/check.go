@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 
 	"github.com/mlxc/mlxc/internal/toolchain/mslshim"
@@ -123,25 +124,26 @@ func (u *unit) library(name string, object []byte) (*Library, error) {
 			}
 		}
 		for _, p := range e.Function.Params {
-			for _, a := range p.Attrs {
-				if a.Name != "buffer" && a.Name != "threadgroup" {
-					continue
-				}
-				slot, err := strconv.Atoi(a.Arg)
-				if err != nil {
-					return nil, fmt.Errorf("%s:%d: parameter %s: %w", name, e.Line, p.Name, err)
-				}
-				q := Param{Name: p.Name, Space: p.Space, Slot: slot, Const: p.Constant, Used: u.Mentions(e.Function, p.Name), Type: e.Substitute(u.TypeText(p))}
-				switch p.Shape {
-				case msltree.Reference:
-					q.Count = 1
-				case msltree.Array:
-					if q.Count, err = msltree.Product(e.Substitute(p.Count)); err != nil {
-						return nil, fmt.Errorf("%s:%d: length of %s: %w", name, e.Line, p.Name, err)
-					}
-				}
-				k.Params = append(k.Params, q)
+			slot, isMemory, err := slotOf(p)
+			if err != nil {
+				return nil, fmt.Errorf("%s:%d: parameter %s: %w", name, e.Line, p.Name, err)
 			}
+			if !isMemory {
+				continue
+			}
+			q := Param{Name: p.Name, Space: p.Space, Slot: slot, Const: p.Constant, Used: u.Mentions(e.Function, p.Name), Type: e.Substitute(u.TypeText(p))}
+			switch p.Shape {
+			case msltree.Reference:
+				q.Count = 1
+			case msltree.Array:
+				if q.Count, err = msltree.Product(e.Substitute(p.Count)); err != nil {
+					return nil, fmt.Errorf("%s:%d: length of %s: %w", name, e.Line, p.Name, err)
+				}
+			}
+			k.Params = append(k.Params, q)
+		}
+		if k.place(); slices.ContainsFunc(k.Params, func(p Param) bool { return p.Slot > maxSlot }) {
+			return nil, fmt.Errorf("%s:%d: kernel %s has more than %d arguments in memory", name, e.Line, e.Host, maxSlot+1)
 		}
 		l.Kernels = append(l.Kernels, k)
 	}
@@ -158,4 +160,42 @@ func (u *unit) library(name string, object []byte) (*Library, error) {
 		}
 	}
 	return l, nil
+}
+
+// slotOf returns the slot that an attribute gives to a parameter in memory, or -1. It is false of other parameters.
+func slotOf(p msltree.Parameter) (slot int, isMemory bool, err error) {
+	slot = -1
+	for _, a := range p.Attrs {
+		switch a.Name {
+		case "buffer", "threadgroup":
+			if slot, err = strconv.Atoi(a.Arg); err != nil {
+				return 0, false, err
+			}
+		case "function_constant", "maybe_unused":
+		default: // the position of a thread
+			return 0, false, nil
+		}
+	}
+	return slot, true, nil
+}
+
+// place gives parameters without a slot the lowest that is free, as the language does.
+func (k *Kernel) place() {
+	type place struct {
+		ofThreadgroup bool
+		slot          int
+	}
+	used := map[place]bool{}
+	for _, p := range k.Params {
+		used[place{p.Space == "threadgroup", p.Slot}] = true
+	}
+	for i := range k.Params {
+		p := &k.Params[i]
+		for n := 0; p.Slot < 0; n++ {
+			if at := (place{p.Space == "threadgroup", n}); !used[at] {
+				used[at] = true
+				p.Slot = n
+			}
+		}
+	}
 }

@@ -59,7 +59,7 @@ template <typename T, int N>
   y[at.y * grid.x + at.x] = T(factor * simd_sum(v.x + v.w));
 }
 
-kernel void plain(const device float4* x [[buffer(0)]], device float4* y [[buffer(1)]], uint i [[thread_position_in_grid]]) {
+kernel void plain(const device float4* x, device float4* y [[buffer(0)]], uint i [[thread_position_in_grid]]) {
   const device float* one = (const device float*)(x + i);
   y[i] = x[i].wzyx * one[0];
 }
@@ -82,8 +82,8 @@ func TestCheckDescribesKernels(t *testing.T) {
 	assert.Equal(t, &mslcheck.Library{
 		Kernels: []mslcheck.Kernel{
 			{Host: "plain", Function: "plain", Line: 44, Params: []mslcheck.Param{
-				{Name: "x", Space: "device", Slot: 0, Type: "float4", Const: true, Used: true},
-				{Name: "y", Space: "device", Slot: 1, Type: "float4", Used: true},
+				{Name: "x", Space: "device", Slot: 1, Type: "float4", Const: true, Used: true},
+				{Name: "y", Space: "device", Slot: 0, Type: "float4", Used: true},
 			}},
 			{Host: "scale_rows_float", Function: "scale_rows", Line: 23, Params: params("float"), ThreadgroupBytes: 128},
 			{Host: "scale_rows_half", Function: "scale_rows", Line: 23, Params: params("half"), ThreadgroupBytes: 128},
@@ -134,7 +134,8 @@ func TestMistakesAreNoticed(t *testing.T) {
 		{"cast without address space", "(const device float*)(x + i)", "(const float*)(x + i)", "needs an address space", ""},
 		{"buffer without address space", "device T* y [[buffer(1)]]", "T* y [[buffer(1)]]", "needs an address space", ""},
 		{"parameter without attribute", "uint lane [[thread_index_in_simdgroup]]", "uint lane", "parameter lane of kernel scale_rows has 0 attributes", ""},
-		{"buffer without slot", "device T* y [[buffer(1)]]", "device T* y", "parameter y of kernel scale_rows has 0 attributes", ""},
+		{"value without attribute", "constant float& factor [[buffer(2)]]", "float factor", "parameter factor of kernel scale_rows has 0 attributes", ""},
+		{"thread memory without attribute", "constant float& factor [[buffer(2)]]", "thread float& factor", "parameter factor of kernel scale_rows has 0 attributes", ""},
 		{"two arguments in one slot", "[[buffer(2)]]", "[[buffer(1)]]", "y and factor of kernel scale_rows are both [[buffer(1)]]", ""},
 		{"slot out of range", "[[buffer(2)]]", "[[buffer(31)]]", "not one of 0 to 30", ""},
 		{"misspelled attribute", "uint2 at [[thread_position_in_grid]]", "uint2 at [[thread_position_on_grid]]", "unknown attribute [[thread_position_on_grid]]", ""},

@@ -244,6 +244,9 @@ func (r *rules) parameters(f *msltree.Function) {
 				attrs = append(attrs, a)
 			}
 		}
+		if len(attrs) == 0 && p.Shape != msltree.ByValue && p.Space != "" && p.Space != "thread" {
+			continue // it gets the lowest slot that is free
+		}
 		if len(attrs) != 1 {
 			r.errorf(p.First, "parameter %s of kernel %s has %d attributes, needs one ([[buffer(n)]], [[threadgroup(n)]] or a thread's position)", p.Name, f.Name, len(attrs))
 			continue

@@ -3,8 +3,9 @@
 //	go run ./backend/internal/prebuilt/make [-check | -same FILE] backend/internal/prebuilt/kernels.bin backend/internal/ptxwrite/math.ptx
 //
 // and the functions that generated kernels call. With -check it writes nothing, and fails if a file is not
-// of today's sources. With -same it compiles all, and writes to FILE that the archive has these texts, if it has: then it
-// need not be made anew only because the compiler or a source is another one.
+// of today's sources. With -same it compiles all, and writes to FILE of which kernels the archive has these texts: they
+// need not be made anew only because the compiler or a source is another one. Kernels whose sources have changed, and
+// their texts too, are named and not noted.
 package main
 
 import (
@@ -13,9 +14,11 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"maps"
 	"os"
 	"regexp"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 
@@ -42,7 +45,7 @@ func find(ctx context.Context) (clang.Compiler, error) {
 
 func main() {
 	check := flag.Bool("check", false, "write nothing: fail if a file is not of today's sources")
-	note := flag.String("same", "", "compile all, and note in this file that the archive has these texts, if it has")
+	note := flag.String("same", "", "compile all, and note in this file of which kernels the archive has these texts")
 	flag.Parse()
 	if flag.NArg() != 2 {
 		fmt.Fprintln(os.Stderr, "usage: make [-check | -same FILE] ARCHIVE MATH")
@@ -129,7 +132,8 @@ func replace(path string, data []byte) error {
 	})
 }
 
-// same compares what is compiled today with an archive, and notes that it is the same.
+// same compares what is compiled today with an archive, and notes of which sources it is the same. That the same source
+// makes another text is an error: such a kernel would be taken for today's.
 func same(ctx context.Context, path, note string) error {
 	data, err := os.ReadFile(path)
 	if err != nil {
@@ -150,21 +154,25 @@ func same(ctx context.Context, path, note string) error {
 	}
 	var errs []error
 	differ := 0
+	others := map[string]bool{}
 	for _, k := range all {
 		old, err := a.Find(k.Request)
-		if err == nil && !bytes.Equal(code(old.PTX), code(k.PTX)) {
-			err = errors.New("another text")
-		}
-		if err == nil {
+		if err == nil && bytes.Equal(code(old.PTX), code(k.PTX)) {
 			continue
 		}
-		if differ++; differ <= 12 {
-			errs = append(errs, fmt.Errorf("%s: kernel %s: %w", k.File, k.Function, err))
+		differ++
+		if _, ok := sources[k.Function]; !ok && err == nil && len(errs) < 12 {
+			errs = append(errs, fmt.Errorf("%s: kernel %s: another text of the same source", k.File, k.Function))
 		}
+		others[k.Function] = true
 	}
 	fmt.Printf("%s: %d of %d texts are those of the compiler as it is\n", path, len(all)-differ, len(all))
-	if differ > 0 {
+	if len(errs) > 0 {
 		return errors.Join(errs...)
+	}
+	for _, f := range slices.Sorted(maps.Keys(others)) {
+		fmt.Printf("%s: compiled where it is needed\n", f)
+		delete(sources, f)
 	}
 	return replace(note, []byte(prebuilt.Same(data, prebuilt.Maker(), sources)))
 }
