@@ -103,7 +103,7 @@ func gemvHalf(c *Call, w *Worker, lo, hi int) {
 	mat, x, y := c.U16(0), c.F32(1)[:k], c.F32(2)
 	row := w.Scratch(k)
 	for i := lo * gemvRows; i < min(hi*gemvRows, n); i++ {
-		halfTo(row, mat[i*k:(i+1)*k])
+		simd.HalfTo(row, mat[i*k:(i+1)*k])
 		y[i] = stored(simd.Dot(x, row))
 	}
 }
@@ -130,7 +130,7 @@ func gemmHalf(c *Call, s *Worker, lo, hi int) {
 	rows := scratch[simd.MatMulScratch:]
 	for u := lo; u < hi; u++ {
 		t := tileOf(c, u)
-		halfTo(rows[:t.n*k], w[t.j*k:(t.j+t.n)*k])
+		simd.HalfTo(rows[:t.n*k], w[t.j*k:(t.j+t.n)*k])
 		simd.MatMulF32(t.y, t.ldy, t.x, rows[:t.n*k], t.m, t.n, k, scratch[:simd.MatMulScratch])
 		t.canonical()
 	}
@@ -249,7 +249,7 @@ func (d dense) matVec(c *Call, slot, lo, hi int, y, x, scratch []float32) {
 	}
 	w, row := c.U16(slot), scratch[:k]
 	for i := lo; i < hi; i++ {
-		halfTo(row, w[i*k:(i+1)*k])
+		simd.HalfTo(row, w[i*k:(i+1)*k])
 		y[i-lo] = simd.Dot(x, row)
 	}
 }
@@ -258,7 +258,7 @@ func (d dense) matMul(c *Call, slot, lo, hi int, y []float32, ldy int, x []float
 	n, rows := hi-lo, scratch[simd.MatMulScratch:]
 	if d.half {
 		rows = rows[:n*k]
-		halfTo(rows, c.U16(slot)[lo*k:hi*k])
+		simd.HalfTo(rows, c.U16(slot)[lo*k:hi*k])
 	} else {
 		rows = c.F32(slot)[lo*k : hi*k]
 	}

@@ -144,6 +144,90 @@ func siluTo(dst, x []float32) {
 	}
 }
 
+// halfTo is
+//
+//	for i, h := range src {
+//		dst[i] = the value of the f16 h
+//	}
+func halfTo(dst []float32, src []uint16) {
+	switch active {
+	case AVX512, AVX2:
+		halfToAVX2(unsafe.SliceData(dst), unsafe.SliceData(src), len(src))
+	default:
+		halfToGeneric(dst, src)
+	}
+}
+
+// toHalf is
+//
+//	for i, v := range src {
+//		dst[i] = the f16 nearest to v, ties to even; a NaN becomes canonical
+//	}
+func toHalf(dst []uint16, src []float32) {
+	switch active {
+	case AVX512, AVX2:
+		toHalfAVX2(unsafe.SliceData(dst), unsafe.SliceData(src), len(src))
+	default:
+		toHalfGeneric(dst, src)
+	}
+}
+
+// roundHalf is
+//
+//	for i, v := range x {
+//		x[i] = the value of the f16 nearest to v, ties to even; a NaN becomes canonical
+//	}
+func roundHalf(x []float32) {
+	switch active {
+	case AVX512, AVX2:
+		roundHalfAVX2(unsafe.SliceData(x), len(x))
+	default:
+		roundHalfGeneric(x)
+	}
+}
+
+// bfloatTo is
+//
+//	for i, h := range src {
+//		dst[i] = the value of the bf16 h
+//	}
+func bfloatTo(dst []float32, src []uint16) {
+	switch active {
+	case AVX512, AVX2:
+		bfloatToAVX2(unsafe.SliceData(dst), unsafe.SliceData(src), len(src))
+	default:
+		bfloatToGeneric(dst, src)
+	}
+}
+
+// toBFloat is
+//
+//	for i, v := range src {
+//		dst[i] = the bf16 nearest to v, ties to even; a NaN becomes canonical
+//	}
+func toBFloat(dst []uint16, src []float32) {
+	switch active {
+	case AVX512, AVX2:
+		toBFloatAVX2(unsafe.SliceData(dst), unsafe.SliceData(src), len(src))
+	default:
+		toBFloatGeneric(dst, src)
+	}
+}
+
+// roundBFloat is
+//
+//	for i, v := range x {
+//		x[i] = the value of the bf16 nearest to v, ties to even; a NaN becomes canonical
+//	}
+func roundBFloat(x []float32) {
+	switch active {
+	case AVX512, AVX2:
+		roundBFloatAVX2(unsafe.SliceData(x), len(x))
+	default:
+		roundBFloatGeneric(x)
+	}
+}
+
 // groupSums is
 //
 //	for i := range dst {
@@ -350,6 +434,24 @@ func siluToAVX512(dst, x *float32, n int)
 
 //go:noescape
 func siluToAVX2(dst, x *float32, n int)
+
+//go:noescape
+func halfToAVX2(dst *float32, src *uint16, n int)
+
+//go:noescape
+func toHalfAVX2(dst *uint16, src *float32, n int)
+
+//go:noescape
+func roundHalfAVX2(x *float32, n int)
+
+//go:noescape
+func bfloatToAVX2(dst *float32, src *uint16, n int)
+
+//go:noescape
+func toBFloatAVX2(dst *uint16, src *float32, n int)
+
+//go:noescape
+func roundBFloatAVX2(x *float32, n int)
 
 //go:noescape
 func groupSumsAVX2(dst, x *float32, n, group int)

@@ -905,6 +905,428 @@ none1:
 	VZEROUPPER
 	RET
 
+// func halfToAVX2(dst *float32, src *uint16, n int)
+TEXT ·halfToAVX2(SB), NOSPLIT, $0-24
+	MOVQ dst+0(FP), AX
+	MOVQ src+8(FP), BX
+	MOVQ n+16(FP), CX
+	SUBQ $32, CX
+	JLT  rest1
+loop1:
+	VCVTPH2PS (BX), Y0
+	VCVTPH2PS 16(BX), Y1
+	VCVTPH2PS 32(BX), Y2
+	VCVTPH2PS 48(BX), Y3
+	VMOVUPS Y0, (AX)
+	VMOVUPS Y1, 32(AX)
+	VMOVUPS Y2, 64(AX)
+	VMOVUPS Y3, 96(AX)
+	ADDQ $128, AX
+	ADDQ $64, BX
+	SUBQ $32, CX
+	JGE  loop1
+rest1:
+	ADDQ $32, CX
+	SUBQ $8, CX
+	JLT  rest2
+loop2:
+	VCVTPH2PS (BX), Y0
+	VMOVUPS Y0, (AX)
+	ADDQ $32, AX
+	ADDQ $16, BX
+	SUBQ $8, CX
+	JGE  loop2
+rest2:
+	ADDQ $8, CX
+	TESTQ CX, CX
+	JEQ  none1
+again1:
+	MOVWLZX (BX), DX
+	VMOVD DX, X0
+	VCVTPH2PS X0, Y0
+	VMOVSS X0, (AX)
+	ADDQ $4, AX
+	ADDQ $2, BX
+	SUBQ $1, CX
+	JNE  again1
+none1:
+	VZEROUPPER
+	RET
+
+// func toHalfAVX2(dst *uint16, src *float32, n int)
+TEXT ·toHalfAVX2(SB), NOSPLIT, $0-24
+	MOVQ dst+0(FP), AX
+	MOVQ src+8(FP), BX
+	MOVQ n+16(FP), CX
+	VBROADCASTSS constants<>+0x74(SB), Y15
+	SUBQ $32, CX
+	JLT  rest1
+loop1:
+	VMOVUPS (BX), Y0
+	VMOVUPS 32(BX), Y1
+	VMOVUPS 64(BX), Y2
+	VMOVUPS 96(BX), Y3
+	VCMPPS $3, Y0, Y0, Y4
+	VBLENDVPS Y4, Y15, Y0, Y0
+	VCVTPS2PH $0, Y0, (AX)
+	VCMPPS $3, Y1, Y1, Y4
+	VBLENDVPS Y4, Y15, Y1, Y1
+	VCVTPS2PH $0, Y1, 16(AX)
+	VCMPPS $3, Y2, Y2, Y4
+	VBLENDVPS Y4, Y15, Y2, Y2
+	VCVTPS2PH $0, Y2, 32(AX)
+	VCMPPS $3, Y3, Y3, Y4
+	VBLENDVPS Y4, Y15, Y3, Y3
+	VCVTPS2PH $0, Y3, 48(AX)
+	ADDQ $64, AX
+	ADDQ $128, BX
+	SUBQ $32, CX
+	JGE  loop1
+rest1:
+	ADDQ $32, CX
+	SUBQ $8, CX
+	JLT  rest2
+loop2:
+	VMOVUPS (BX), Y0
+	VCMPPS $3, Y0, Y0, Y1
+	VBLENDVPS Y1, Y15, Y0, Y0
+	VCVTPS2PH $0, Y0, (AX)
+	ADDQ $16, AX
+	ADDQ $32, BX
+	SUBQ $8, CX
+	JGE  loop2
+rest2:
+	ADDQ $8, CX
+	TESTQ CX, CX
+	JEQ  none1
+again1:
+	VMOVSS (BX), X0
+	VCMPPS $3, Y0, Y0, Y1
+	VBLENDVPS Y1, Y15, Y0, Y0
+	VCVTPS2PH $0, X0, X0
+	VPEXTRW $0, X0, (AX)
+	ADDQ $2, AX
+	ADDQ $4, BX
+	SUBQ $1, CX
+	JNE  again1
+none1:
+	VZEROUPPER
+	RET
+
+// func roundHalfAVX2(x *float32, n int)
+TEXT ·roundHalfAVX2(SB), NOSPLIT, $0-16
+	MOVQ x+0(FP), AX
+	MOVQ n+8(FP), BX
+	VBROADCASTSS constants<>+0x74(SB), Y15
+	SUBQ $32, BX
+	JLT  rest1
+loop1:
+	VMOVUPS (AX), Y0
+	VMOVUPS 32(AX), Y1
+	VMOVUPS 64(AX), Y2
+	VMOVUPS 96(AX), Y3
+	VCMPPS $3, Y0, Y0, Y4
+	VBLENDVPS Y4, Y15, Y0, Y0
+	VCVTPS2PH $0, Y0, X0
+	VCVTPH2PS X0, Y0
+	VCMPPS $3, Y1, Y1, Y4
+	VBLENDVPS Y4, Y15, Y1, Y1
+	VCVTPS2PH $0, Y1, X1
+	VCVTPH2PS X1, Y1
+	VCMPPS $3, Y2, Y2, Y4
+	VBLENDVPS Y4, Y15, Y2, Y2
+	VCVTPS2PH $0, Y2, X2
+	VCVTPH2PS X2, Y2
+	VCMPPS $3, Y3, Y3, Y4
+	VBLENDVPS Y4, Y15, Y3, Y3
+	VCVTPS2PH $0, Y3, X3
+	VCVTPH2PS X3, Y3
+	VMOVUPS Y0, (AX)
+	VMOVUPS Y1, 32(AX)
+	VMOVUPS Y2, 64(AX)
+	VMOVUPS Y3, 96(AX)
+	ADDQ $128, AX
+	SUBQ $32, BX
+	JGE  loop1
+rest1:
+	ADDQ $32, BX
+	SUBQ $8, BX
+	JLT  rest2
+loop2:
+	VMOVUPS (AX), Y0
+	VCMPPS $3, Y0, Y0, Y1
+	VBLENDVPS Y1, Y15, Y0, Y0
+	VCVTPS2PH $0, Y0, X0
+	VCVTPH2PS X0, Y0
+	VMOVUPS Y0, (AX)
+	ADDQ $32, AX
+	SUBQ $8, BX
+	JGE  loop2
+rest2:
+	ADDQ $8, BX
+	TESTQ BX, BX
+	JEQ  none1
+	LEAQ constants<>+0x0(SB), CX
+	SHLQ $2, BX
+	SUBQ BX, CX
+	VMOVDQU 32(CX), Y0
+	VMASKMOVPS (AX), Y0, Y1
+	VCMPPS $3, Y1, Y1, Y2
+	VBLENDVPS Y2, Y15, Y1, Y1
+	VCVTPS2PH $0, Y1, X1
+	VCVTPH2PS X1, Y1
+	VMASKMOVPS Y1, Y0, (AX)
+none1:
+	VZEROUPPER
+	RET
+
+// func bfloatToAVX2(dst *float32, src *uint16, n int)
+TEXT ·bfloatToAVX2(SB), NOSPLIT, $0-24
+	MOVQ dst+0(FP), AX
+	MOVQ src+8(FP), BX
+	MOVQ n+16(FP), CX
+	SUBQ $32, CX
+	JLT  rest1
+loop1:
+	VPMOVZXWD (BX), Y0
+	VPSLLD $16, Y0, Y0
+	VPMOVZXWD 16(BX), Y1
+	VPSLLD $16, Y1, Y1
+	VPMOVZXWD 32(BX), Y2
+	VPSLLD $16, Y2, Y2
+	VPMOVZXWD 48(BX), Y3
+	VPSLLD $16, Y3, Y3
+	VMOVUPS Y0, (AX)
+	VMOVUPS Y1, 32(AX)
+	VMOVUPS Y2, 64(AX)
+	VMOVUPS Y3, 96(AX)
+	ADDQ $128, AX
+	ADDQ $64, BX
+	SUBQ $32, CX
+	JGE  loop1
+rest1:
+	ADDQ $32, CX
+	SUBQ $8, CX
+	JLT  rest2
+loop2:
+	VPMOVZXWD (BX), Y0
+	VPSLLD $16, Y0, Y0
+	VMOVUPS Y0, (AX)
+	ADDQ $32, AX
+	ADDQ $16, BX
+	SUBQ $8, CX
+	JGE  loop2
+rest2:
+	ADDQ $8, CX
+	TESTQ CX, CX
+	JEQ  none1
+again1:
+	MOVWLZX (BX), DX
+	VMOVD DX, X0
+	VPMOVZXWD X0, Y0
+	VPSLLD $16, Y0, Y0
+	VMOVSS X0, (AX)
+	ADDQ $4, AX
+	ADDQ $2, BX
+	SUBQ $1, CX
+	JNE  again1
+none1:
+	VZEROUPPER
+	RET
+
+// func toBFloatAVX2(dst *uint16, src *float32, n int)
+TEXT ·toBFloatAVX2(SB), NOSPLIT, $0-24
+	MOVQ dst+0(FP), AX
+	MOVQ src+8(FP), BX
+	MOVQ n+16(FP), CX
+	VBROADCASTSS constants<>+0x74(SB), Y15
+	VBROADCASTSS constants<>+0x78(SB), Y14
+	VBROADCASTSS constants<>+0x7c(SB), Y13
+	SUBQ $32, CX
+	JLT  rest1
+loop1:
+	VMOVUPS (BX), Y0
+	VMOVUPS 32(BX), Y1
+	VMOVUPS 64(BX), Y2
+	VMOVUPS 96(BX), Y3
+	VCMPPS $3, Y0, Y0, Y4
+	VBLENDVPS Y4, Y15, Y0, Y0
+	VPSRLD $16, Y0, Y4
+	VPAND Y14, Y4, Y4
+	VPADDD Y13, Y4, Y4
+	VPADDD Y4, Y0, Y0
+	VPSRLD $16, Y0, Y0
+	VEXTRACTI128 $1, Y0, X4
+	VPACKUSDW X4, X0, X0
+	VMOVDQU X0, (AX)
+	VCMPPS $3, Y1, Y1, Y4
+	VBLENDVPS Y4, Y15, Y1, Y1
+	VPSRLD $16, Y1, Y4
+	VPAND Y14, Y4, Y4
+	VPADDD Y13, Y4, Y4
+	VPADDD Y4, Y1, Y1
+	VPSRLD $16, Y1, Y1
+	VEXTRACTI128 $1, Y1, X4
+	VPACKUSDW X4, X1, X1
+	VMOVDQU X1, 16(AX)
+	VCMPPS $3, Y2, Y2, Y4
+	VBLENDVPS Y4, Y15, Y2, Y2
+	VPSRLD $16, Y2, Y4
+	VPAND Y14, Y4, Y4
+	VPADDD Y13, Y4, Y4
+	VPADDD Y4, Y2, Y2
+	VPSRLD $16, Y2, Y2
+	VEXTRACTI128 $1, Y2, X4
+	VPACKUSDW X4, X2, X2
+	VMOVDQU X2, 32(AX)
+	VCMPPS $3, Y3, Y3, Y4
+	VBLENDVPS Y4, Y15, Y3, Y3
+	VPSRLD $16, Y3, Y4
+	VPAND Y14, Y4, Y4
+	VPADDD Y13, Y4, Y4
+	VPADDD Y4, Y3, Y3
+	VPSRLD $16, Y3, Y3
+	VEXTRACTI128 $1, Y3, X4
+	VPACKUSDW X4, X3, X3
+	VMOVDQU X3, 48(AX)
+	ADDQ $64, AX
+	ADDQ $128, BX
+	SUBQ $32, CX
+	JGE  loop1
+rest1:
+	ADDQ $32, CX
+	SUBQ $8, CX
+	JLT  rest2
+loop2:
+	VMOVUPS (BX), Y0
+	VCMPPS $3, Y0, Y0, Y1
+	VBLENDVPS Y1, Y15, Y0, Y0
+	VPSRLD $16, Y0, Y1
+	VPAND Y14, Y1, Y1
+	VPADDD Y13, Y1, Y1
+	VPADDD Y1, Y0, Y0
+	VPSRLD $16, Y0, Y0
+	VEXTRACTI128 $1, Y0, X1
+	VPACKUSDW X1, X0, X0
+	VMOVDQU X0, (AX)
+	ADDQ $16, AX
+	ADDQ $32, BX
+	SUBQ $8, CX
+	JGE  loop2
+rest2:
+	ADDQ $8, CX
+	TESTQ CX, CX
+	JEQ  none1
+again1:
+	VMOVSS (BX), X0
+	VCMPPS $3, Y0, Y0, Y1
+	VBLENDVPS Y1, Y15, Y0, Y0
+	VPSRLD $16, Y0, Y1
+	VPAND Y14, Y1, Y1
+	VPADDD Y13, Y1, Y1
+	VPADDD Y1, Y0, Y0
+	VPEXTRW $1, X0, (AX)
+	ADDQ $2, AX
+	ADDQ $4, BX
+	SUBQ $1, CX
+	JNE  again1
+none1:
+	VZEROUPPER
+	RET
+
+// func roundBFloatAVX2(x *float32, n int)
+TEXT ·roundBFloatAVX2(SB), NOSPLIT, $0-16
+	MOVQ x+0(FP), AX
+	MOVQ n+8(FP), BX
+	VBROADCASTSS constants<>+0x74(SB), Y15
+	VBROADCASTSS constants<>+0x78(SB), Y14
+	VBROADCASTSS constants<>+0x7c(SB), Y13
+	SUBQ $32, BX
+	JLT  rest1
+loop1:
+	VMOVUPS (AX), Y0
+	VMOVUPS 32(AX), Y1
+	VMOVUPS 64(AX), Y2
+	VMOVUPS 96(AX), Y3
+	VCMPPS $3, Y0, Y0, Y4
+	VBLENDVPS Y4, Y15, Y0, Y0
+	VPSRLD $16, Y0, Y4
+	VPAND Y14, Y4, Y4
+	VPADDD Y13, Y4, Y4
+	VPADDD Y4, Y0, Y0
+	VPSRLD $16, Y0, Y0
+	VPSLLD $16, Y0, Y0
+	VCMPPS $3, Y1, Y1, Y4
+	VBLENDVPS Y4, Y15, Y1, Y1
+	VPSRLD $16, Y1, Y4
+	VPAND Y14, Y4, Y4
+	VPADDD Y13, Y4, Y4
+	VPADDD Y4, Y1, Y1
+	VPSRLD $16, Y1, Y1
+	VPSLLD $16, Y1, Y1
+	VCMPPS $3, Y2, Y2, Y4
+	VBLENDVPS Y4, Y15, Y2, Y2
+	VPSRLD $16, Y2, Y4
+	VPAND Y14, Y4, Y4
+	VPADDD Y13, Y4, Y4
+	VPADDD Y4, Y2, Y2
+	VPSRLD $16, Y2, Y2
+	VPSLLD $16, Y2, Y2
+	VCMPPS $3, Y3, Y3, Y4
+	VBLENDVPS Y4, Y15, Y3, Y3
+	VPSRLD $16, Y3, Y4
+	VPAND Y14, Y4, Y4
+	VPADDD Y13, Y4, Y4
+	VPADDD Y4, Y3, Y3
+	VPSRLD $16, Y3, Y3
+	VPSLLD $16, Y3, Y3
+	VMOVUPS Y0, (AX)
+	VMOVUPS Y1, 32(AX)
+	VMOVUPS Y2, 64(AX)
+	VMOVUPS Y3, 96(AX)
+	ADDQ $128, AX
+	SUBQ $32, BX
+	JGE  loop1
+rest1:
+	ADDQ $32, BX
+	SUBQ $8, BX
+	JLT  rest2
+loop2:
+	VMOVUPS (AX), Y0
+	VCMPPS $3, Y0, Y0, Y1
+	VBLENDVPS Y1, Y15, Y0, Y0
+	VPSRLD $16, Y0, Y1
+	VPAND Y14, Y1, Y1
+	VPADDD Y13, Y1, Y1
+	VPADDD Y1, Y0, Y0
+	VPSRLD $16, Y0, Y0
+	VPSLLD $16, Y0, Y0
+	VMOVUPS Y0, (AX)
+	ADDQ $32, AX
+	SUBQ $8, BX
+	JGE  loop2
+rest2:
+	ADDQ $8, BX
+	TESTQ BX, BX
+	JEQ  none1
+	LEAQ constants<>+0x0(SB), CX
+	SHLQ $2, BX
+	SUBQ BX, CX
+	VMOVDQU 32(CX), Y0
+	VMASKMOVPS (AX), Y0, Y1
+	VCMPPS $3, Y1, Y1, Y2
+	VBLENDVPS Y2, Y15, Y1, Y1
+	VPSRLD $16, Y1, Y2
+	VPAND Y14, Y2, Y2
+	VPADDD Y13, Y2, Y2
+	VPADDD Y2, Y1, Y1
+	VPSRLD $16, Y1, Y1
+	VPSLLD $16, Y1, Y1
+	VMASKMOVPS Y1, Y0, (AX)
+none1:
+	VZEROUPPER
+	RET
+
 // func groupSumsAVX2(dst, x *float32, n, group int)
 TEXT ·groupSumsAVX2(SB), NOSPLIT, $0-32
 	MOVQ dst+0(FP), AX
@@ -1241,11 +1663,11 @@ TEXT ·matVecQ4AVX512(SB), NOSPLIT, $0-72
 	SHRXQ R8, SI, R8
 	SHRQ $1, SI
 	SHLQ $2, R8
-	VMOVUPS constants<>+0x74(SB), Z31
-	VMOVUPS constants<>+0xb4(SB), Z30
-	VMOVUPS constants<>+0xf4(SB), Z29
-	VMOVUPS constants<>+0x134(SB), Z28
-	VMOVUPS constants<>+0x174(SB), Z27
+	VMOVUPS constants<>+0x80(SB), Z31
+	VMOVUPS constants<>+0xc0(SB), Z30
+	VMOVUPS constants<>+0x100(SB), Z29
+	VMOVUPS constants<>+0x140(SB), Z28
+	VMOVUPS constants<>+0x180(SB), Z27
 	LEAQ (SI)(SI*2), DI
 	LEAQ (R8)(R8*2), R9
 	SUBQ $4, DX
@@ -1456,8 +1878,8 @@ TEXT ·matVecQ4AVX2(SB), NOSPLIT, $0-72
 	SHRXQ R8, SI, R8
 	SHRQ $1, SI
 	SHLQ $2, R8
-	VMOVUPS constants<>+0x1b4(SB), Y15
-	VBROADCASTSS constants<>+0x168(SB), Y14
+	VMOVUPS constants<>+0x1c0(SB), Y15
+	VBROADCASTSS constants<>+0x174(SB), Y14
 	LEAQ (SI)(SI*2), DI
 	LEAQ (R8)(R8*2), R9
 	SUBQ $4, DX
@@ -2276,7 +2698,7 @@ TEXT ·packQ4AVX512(SB), NOSPLIT, $0-56
 	LEAQ (R8)(R8*4), R10
 	LEAQ (R9)(R8*4), R11
 	LEAQ (DI)(R8*8), R12
-	VMOVUPS constants<>+0x174(SB), Z31
+	VMOVUPS constants<>+0x180(SB), Z31
 	SUBQ SI, DX
 	JLT  rest1
 loop1:
@@ -2458,7 +2880,7 @@ TEXT ·packQ4AVX2(SB), NOSPLIT, $0-56
 	LEAQ (R8)(R8*2), R9
 	LEAQ (R8)(R8*4), R10
 	LEAQ (R9)(R8*4), R11
-	VBROADCASTSS constants<>+0x168(SB), Y15
+	VBROADCASTSS constants<>+0x174(SB), Y15
 	SUBQ SI, DX
 	JLT  rest1
 loop1:
@@ -2660,7 +3082,7 @@ TEXT ·packQ8AVX512(SB), NOSPLIT, $0-56
 	LEAQ (R8)(R8*4), R10
 	LEAQ (R9)(R8*4), R11
 	LEAQ (DI)(R8*8), R12
-	VBROADCASTSS constants<>+0x1d4(SB), Z31
+	VBROADCASTSS constants<>+0x1e0(SB), Z31
 	SUBQ SI, DX
 	JLT  rest1
 loop1:
@@ -2886,7 +3308,7 @@ TEXT ·packQ8AVX2(SB), NOSPLIT, $0-56
 	LEAQ (R8)(R8*2), R9
 	LEAQ (R8)(R8*4), R10
 	LEAQ (R9)(R8*4), R11
-	VBROADCASTSS constants<>+0x1d4(SB), Y15
+	VBROADCASTSS constants<>+0x1e0(SB), Y15
 	SUBQ SI, DX
 	JLT  rest1
 loop1:
@@ -3474,9 +3896,9 @@ again1:
 	MOVQ y+0(FP), BX
 	LEAQ (AX)(AX*2), CX
 	VPBROADCASTD n+56(FP), Y12
-	VPCMPGTD constants<>+0x1d8(SB), Y12, Y13
-	VPCMPGTD constants<>+0x1f8(SB), Y12, Y14
-	VPCMPGTD constants<>+0x218(SB), Y12, Y15
+	VPCMPGTD constants<>+0x1e4(SB), Y12, Y13
+	VPCMPGTD constants<>+0x204(SB), Y12, Y14
+	VPCMPGTD constants<>+0x224(SB), Y12, Y15
 	CMPB add+64(FP), $0
 	JEQ  not1
 	VMASKMOVPS (BX), Y13, Y12
@@ -3554,9 +3976,9 @@ again2:
 	SHLQ $2, AX
 	MOVQ y+0(FP), BX
 	VPBROADCASTD n+56(FP), Y6
-	VPCMPGTD constants<>+0x1d8(SB), Y6, Y7
-	VPCMPGTD constants<>+0x1f8(SB), Y6, Y8
-	VPCMPGTD constants<>+0x218(SB), Y6, Y9
+	VPCMPGTD constants<>+0x1e4(SB), Y6, Y7
+	VPCMPGTD constants<>+0x204(SB), Y6, Y8
+	VPCMPGTD constants<>+0x224(SB), Y6, Y9
 	CMPB add+64(FP), $0
 	JEQ  not2
 	VMASKMOVPS (BX), Y7, Y6
@@ -3607,9 +4029,9 @@ again3:
 	SHLQ $2, AX
 	MOVQ y+0(FP), BX
 	VPBROADCASTD n+56(FP), Y3
-	VPCMPGTD constants<>+0x1d8(SB), Y3, Y4
-	VPCMPGTD constants<>+0x1f8(SB), Y3, Y5
-	VPCMPGTD constants<>+0x218(SB), Y3, Y6
+	VPCMPGTD constants<>+0x1e4(SB), Y3, Y4
+	VPCMPGTD constants<>+0x204(SB), Y3, Y5
+	VPCMPGTD constants<>+0x224(SB), Y3, Y6
 	CMPB add+64(FP), $0
 	JEQ  not3
 	VMASKMOVPS (BX), Y4, Y3
@@ -3655,117 +4077,120 @@ DATA constants<>+0x64(SB)/4, $0x3d2aac58
 DATA constants<>+0x68(SB)/4, $0x3c091cc3
 DATA constants<>+0x6c(SB)/4, $0x3ab5265a
 DATA constants<>+0x70(SB)/4, $0x80000000
-DATA constants<>+0x74(SB)/4, $0x00000000
-DATA constants<>+0x78(SB)/4, $0x00000000
-DATA constants<>+0x7c(SB)/4, $0x00000000
+DATA constants<>+0x74(SB)/4, $0x7fc00000
+DATA constants<>+0x78(SB)/4, $0x00000001
+DATA constants<>+0x7c(SB)/4, $0x00007fff
 DATA constants<>+0x80(SB)/4, $0x00000000
-DATA constants<>+0x84(SB)/4, $0x00000004
-DATA constants<>+0x88(SB)/4, $0x00000004
-DATA constants<>+0x8c(SB)/4, $0x00000004
+DATA constants<>+0x84(SB)/4, $0x00000000
+DATA constants<>+0x88(SB)/4, $0x00000000
+DATA constants<>+0x8c(SB)/4, $0x00000000
 DATA constants<>+0x90(SB)/4, $0x00000004
-DATA constants<>+0x94(SB)/4, $0x00000008
-DATA constants<>+0x98(SB)/4, $0x00000008
-DATA constants<>+0x9c(SB)/4, $0x00000008
+DATA constants<>+0x94(SB)/4, $0x00000004
+DATA constants<>+0x98(SB)/4, $0x00000004
+DATA constants<>+0x9c(SB)/4, $0x00000004
 DATA constants<>+0xa0(SB)/4, $0x00000008
-DATA constants<>+0xa4(SB)/4, $0x0000000c
-DATA constants<>+0xa8(SB)/4, $0x0000000c
-DATA constants<>+0xac(SB)/4, $0x0000000c
+DATA constants<>+0xa4(SB)/4, $0x00000008
+DATA constants<>+0xa8(SB)/4, $0x00000008
+DATA constants<>+0xac(SB)/4, $0x00000008
 DATA constants<>+0xb0(SB)/4, $0x0000000c
-DATA constants<>+0xb4(SB)/4, $0x00000010
-DATA constants<>+0xb8(SB)/4, $0x00000010
-DATA constants<>+0xbc(SB)/4, $0x00000010
+DATA constants<>+0xb4(SB)/4, $0x0000000c
+DATA constants<>+0xb8(SB)/4, $0x0000000c
+DATA constants<>+0xbc(SB)/4, $0x0000000c
 DATA constants<>+0xc0(SB)/4, $0x00000010
-DATA constants<>+0xc4(SB)/4, $0x00000014
-DATA constants<>+0xc8(SB)/4, $0x00000014
-DATA constants<>+0xcc(SB)/4, $0x00000014
+DATA constants<>+0xc4(SB)/4, $0x00000010
+DATA constants<>+0xc8(SB)/4, $0x00000010
+DATA constants<>+0xcc(SB)/4, $0x00000010
 DATA constants<>+0xd0(SB)/4, $0x00000014
-DATA constants<>+0xd4(SB)/4, $0x00000018
-DATA constants<>+0xd8(SB)/4, $0x00000018
-DATA constants<>+0xdc(SB)/4, $0x00000018
+DATA constants<>+0xd4(SB)/4, $0x00000014
+DATA constants<>+0xd8(SB)/4, $0x00000014
+DATA constants<>+0xdc(SB)/4, $0x00000014
 DATA constants<>+0xe0(SB)/4, $0x00000018
-DATA constants<>+0xe4(SB)/4, $0x0000001c
-DATA constants<>+0xe8(SB)/4, $0x0000001c
-DATA constants<>+0xec(SB)/4, $0x0000001c
+DATA constants<>+0xe4(SB)/4, $0x00000018
+DATA constants<>+0xe8(SB)/4, $0x00000018
+DATA constants<>+0xec(SB)/4, $0x00000018
 DATA constants<>+0xf0(SB)/4, $0x0000001c
-DATA constants<>+0xf4(SB)/4, $0x00000000
-DATA constants<>+0xf8(SB)/4, $0x00000008
-DATA constants<>+0xfc(SB)/4, $0x00000010
-DATA constants<>+0x100(SB)/4, $0x00000018
-DATA constants<>+0x104(SB)/4, $0x00000001
-DATA constants<>+0x108(SB)/4, $0x00000009
-DATA constants<>+0x10c(SB)/4, $0x00000011
-DATA constants<>+0x110(SB)/4, $0x00000019
-DATA constants<>+0x114(SB)/4, $0x00000002
-DATA constants<>+0x118(SB)/4, $0x0000000a
-DATA constants<>+0x11c(SB)/4, $0x00000012
-DATA constants<>+0x120(SB)/4, $0x0000001a
-DATA constants<>+0x124(SB)/4, $0x00000003
-DATA constants<>+0x128(SB)/4, $0x0000000b
-DATA constants<>+0x12c(SB)/4, $0x00000013
-DATA constants<>+0x130(SB)/4, $0x0000001b
-DATA constants<>+0x134(SB)/4, $0x00000004
-DATA constants<>+0x138(SB)/4, $0x0000000c
-DATA constants<>+0x13c(SB)/4, $0x00000014
-DATA constants<>+0x140(SB)/4, $0x0000001c
-DATA constants<>+0x144(SB)/4, $0x00000005
-DATA constants<>+0x148(SB)/4, $0x0000000d
-DATA constants<>+0x14c(SB)/4, $0x00000015
-DATA constants<>+0x150(SB)/4, $0x0000001d
-DATA constants<>+0x154(SB)/4, $0x00000006
-DATA constants<>+0x158(SB)/4, $0x0000000e
-DATA constants<>+0x15c(SB)/4, $0x00000016
-DATA constants<>+0x160(SB)/4, $0x0000001e
-DATA constants<>+0x164(SB)/4, $0x00000007
-DATA constants<>+0x168(SB)/4, $0x0000000f
-DATA constants<>+0x16c(SB)/4, $0x00000017
-DATA constants<>+0x170(SB)/4, $0x0000001f
-DATA constants<>+0x174(SB)/4, $0x00000000
-DATA constants<>+0x178(SB)/4, $0x3f800000
-DATA constants<>+0x17c(SB)/4, $0x40000000
-DATA constants<>+0x180(SB)/4, $0x40400000
-DATA constants<>+0x184(SB)/4, $0x40800000
-DATA constants<>+0x188(SB)/4, $0x40a00000
-DATA constants<>+0x18c(SB)/4, $0x40c00000
-DATA constants<>+0x190(SB)/4, $0x40e00000
-DATA constants<>+0x194(SB)/4, $0x41000000
-DATA constants<>+0x198(SB)/4, $0x41100000
-DATA constants<>+0x19c(SB)/4, $0x41200000
-DATA constants<>+0x1a0(SB)/4, $0x41300000
-DATA constants<>+0x1a4(SB)/4, $0x41400000
-DATA constants<>+0x1a8(SB)/4, $0x41500000
-DATA constants<>+0x1ac(SB)/4, $0x41600000
-DATA constants<>+0x1b0(SB)/4, $0x41700000
-DATA constants<>+0x1b4(SB)/4, $0x00000000
-DATA constants<>+0x1b8(SB)/4, $0x00000004
-DATA constants<>+0x1bc(SB)/4, $0x00000008
-DATA constants<>+0x1c0(SB)/4, $0x0000000c
-DATA constants<>+0x1c4(SB)/4, $0x00000010
-DATA constants<>+0x1c8(SB)/4, $0x00000014
-DATA constants<>+0x1cc(SB)/4, $0x00000018
-DATA constants<>+0x1d0(SB)/4, $0x0000001c
-DATA constants<>+0x1d4(SB)/4, $0x000000ff
-DATA constants<>+0x1d8(SB)/4, $0x00000000
-DATA constants<>+0x1dc(SB)/4, $0x00000001
-DATA constants<>+0x1e0(SB)/4, $0x00000002
-DATA constants<>+0x1e4(SB)/4, $0x00000003
-DATA constants<>+0x1e8(SB)/4, $0x00000004
-DATA constants<>+0x1ec(SB)/4, $0x00000005
-DATA constants<>+0x1f0(SB)/4, $0x00000006
-DATA constants<>+0x1f4(SB)/4, $0x00000007
-DATA constants<>+0x1f8(SB)/4, $0x00000008
-DATA constants<>+0x1fc(SB)/4, $0x00000009
-DATA constants<>+0x200(SB)/4, $0x0000000a
-DATA constants<>+0x204(SB)/4, $0x0000000b
-DATA constants<>+0x208(SB)/4, $0x0000000c
-DATA constants<>+0x20c(SB)/4, $0x0000000d
-DATA constants<>+0x210(SB)/4, $0x0000000e
-DATA constants<>+0x214(SB)/4, $0x0000000f
-DATA constants<>+0x218(SB)/4, $0x00000010
-DATA constants<>+0x21c(SB)/4, $0x00000011
-DATA constants<>+0x220(SB)/4, $0x00000012
-DATA constants<>+0x224(SB)/4, $0x00000013
-DATA constants<>+0x228(SB)/4, $0x00000014
-DATA constants<>+0x22c(SB)/4, $0x00000015
-DATA constants<>+0x230(SB)/4, $0x00000016
-DATA constants<>+0x234(SB)/4, $0x00000017
-GLOBL constants<>(SB), RODATA|NOPTR, $568
+DATA constants<>+0xf4(SB)/4, $0x0000001c
+DATA constants<>+0xf8(SB)/4, $0x0000001c
+DATA constants<>+0xfc(SB)/4, $0x0000001c
+DATA constants<>+0x100(SB)/4, $0x00000000
+DATA constants<>+0x104(SB)/4, $0x00000008
+DATA constants<>+0x108(SB)/4, $0x00000010
+DATA constants<>+0x10c(SB)/4, $0x00000018
+DATA constants<>+0x110(SB)/4, $0x00000001
+DATA constants<>+0x114(SB)/4, $0x00000009
+DATA constants<>+0x118(SB)/4, $0x00000011
+DATA constants<>+0x11c(SB)/4, $0x00000019
+DATA constants<>+0x120(SB)/4, $0x00000002
+DATA constants<>+0x124(SB)/4, $0x0000000a
+DATA constants<>+0x128(SB)/4, $0x00000012
+DATA constants<>+0x12c(SB)/4, $0x0000001a
+DATA constants<>+0x130(SB)/4, $0x00000003
+DATA constants<>+0x134(SB)/4, $0x0000000b
+DATA constants<>+0x138(SB)/4, $0x00000013
+DATA constants<>+0x13c(SB)/4, $0x0000001b
+DATA constants<>+0x140(SB)/4, $0x00000004
+DATA constants<>+0x144(SB)/4, $0x0000000c
+DATA constants<>+0x148(SB)/4, $0x00000014
+DATA constants<>+0x14c(SB)/4, $0x0000001c
+DATA constants<>+0x150(SB)/4, $0x00000005
+DATA constants<>+0x154(SB)/4, $0x0000000d
+DATA constants<>+0x158(SB)/4, $0x00000015
+DATA constants<>+0x15c(SB)/4, $0x0000001d
+DATA constants<>+0x160(SB)/4, $0x00000006
+DATA constants<>+0x164(SB)/4, $0x0000000e
+DATA constants<>+0x168(SB)/4, $0x00000016
+DATA constants<>+0x16c(SB)/4, $0x0000001e
+DATA constants<>+0x170(SB)/4, $0x00000007
+DATA constants<>+0x174(SB)/4, $0x0000000f
+DATA constants<>+0x178(SB)/4, $0x00000017
+DATA constants<>+0x17c(SB)/4, $0x0000001f
+DATA constants<>+0x180(SB)/4, $0x00000000
+DATA constants<>+0x184(SB)/4, $0x3f800000
+DATA constants<>+0x188(SB)/4, $0x40000000
+DATA constants<>+0x18c(SB)/4, $0x40400000
+DATA constants<>+0x190(SB)/4, $0x40800000
+DATA constants<>+0x194(SB)/4, $0x40a00000
+DATA constants<>+0x198(SB)/4, $0x40c00000
+DATA constants<>+0x19c(SB)/4, $0x40e00000
+DATA constants<>+0x1a0(SB)/4, $0x41000000
+DATA constants<>+0x1a4(SB)/4, $0x41100000
+DATA constants<>+0x1a8(SB)/4, $0x41200000
+DATA constants<>+0x1ac(SB)/4, $0x41300000
+DATA constants<>+0x1b0(SB)/4, $0x41400000
+DATA constants<>+0x1b4(SB)/4, $0x41500000
+DATA constants<>+0x1b8(SB)/4, $0x41600000
+DATA constants<>+0x1bc(SB)/4, $0x41700000
+DATA constants<>+0x1c0(SB)/4, $0x00000000
+DATA constants<>+0x1c4(SB)/4, $0x00000004
+DATA constants<>+0x1c8(SB)/4, $0x00000008
+DATA constants<>+0x1cc(SB)/4, $0x0000000c
+DATA constants<>+0x1d0(SB)/4, $0x00000010
+DATA constants<>+0x1d4(SB)/4, $0x00000014
+DATA constants<>+0x1d8(SB)/4, $0x00000018
+DATA constants<>+0x1dc(SB)/4, $0x0000001c
+DATA constants<>+0x1e0(SB)/4, $0x000000ff
+DATA constants<>+0x1e4(SB)/4, $0x00000000
+DATA constants<>+0x1e8(SB)/4, $0x00000001
+DATA constants<>+0x1ec(SB)/4, $0x00000002
+DATA constants<>+0x1f0(SB)/4, $0x00000003
+DATA constants<>+0x1f4(SB)/4, $0x00000004
+DATA constants<>+0x1f8(SB)/4, $0x00000005
+DATA constants<>+0x1fc(SB)/4, $0x00000006
+DATA constants<>+0x200(SB)/4, $0x00000007
+DATA constants<>+0x204(SB)/4, $0x00000008
+DATA constants<>+0x208(SB)/4, $0x00000009
+DATA constants<>+0x20c(SB)/4, $0x0000000a
+DATA constants<>+0x210(SB)/4, $0x0000000b
+DATA constants<>+0x214(SB)/4, $0x0000000c
+DATA constants<>+0x218(SB)/4, $0x0000000d
+DATA constants<>+0x21c(SB)/4, $0x0000000e
+DATA constants<>+0x220(SB)/4, $0x0000000f
+DATA constants<>+0x224(SB)/4, $0x00000010
+DATA constants<>+0x228(SB)/4, $0x00000011
+DATA constants<>+0x22c(SB)/4, $0x00000012
+DATA constants<>+0x230(SB)/4, $0x00000013
+DATA constants<>+0x234(SB)/4, $0x00000014
+DATA constants<>+0x238(SB)/4, $0x00000015
+DATA constants<>+0x23c(SB)/4, $0x00000016
+DATA constants<>+0x240(SB)/4, $0x00000017
+GLOBL constants<>(SB), RODATA|NOPTR, $580

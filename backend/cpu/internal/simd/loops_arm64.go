@@ -136,6 +136,90 @@ func siluTo(dst, x []float32) {
 	}
 }
 
+// halfTo is
+//
+//	for i, h := range src {
+//		dst[i] = the value of the f16 h
+//	}
+func halfTo(dst []float32, src []uint16) {
+	switch active {
+	case NEON:
+		halfToNEON(unsafe.SliceData(dst), unsafe.SliceData(src), len(src))
+	default:
+		halfToGeneric(dst, src)
+	}
+}
+
+// toHalf is
+//
+//	for i, v := range src {
+//		dst[i] = the f16 nearest to v, ties to even; a NaN becomes canonical
+//	}
+func toHalf(dst []uint16, src []float32) {
+	switch active {
+	case NEON:
+		toHalfNEON(unsafe.SliceData(dst), unsafe.SliceData(src), len(src))
+	default:
+		toHalfGeneric(dst, src)
+	}
+}
+
+// roundHalf is
+//
+//	for i, v := range x {
+//		x[i] = the value of the f16 nearest to v, ties to even; a NaN becomes canonical
+//	}
+func roundHalf(x []float32) {
+	switch active {
+	case NEON:
+		roundHalfNEON(unsafe.SliceData(x), len(x))
+	default:
+		roundHalfGeneric(x)
+	}
+}
+
+// bfloatTo is
+//
+//	for i, h := range src {
+//		dst[i] = the value of the bf16 h
+//	}
+func bfloatTo(dst []float32, src []uint16) {
+	switch active {
+	case NEON:
+		bfloatToNEON(unsafe.SliceData(dst), unsafe.SliceData(src), len(src))
+	default:
+		bfloatToGeneric(dst, src)
+	}
+}
+
+// toBFloat is
+//
+//	for i, v := range src {
+//		dst[i] = the bf16 nearest to v, ties to even; a NaN becomes canonical
+//	}
+func toBFloat(dst []uint16, src []float32) {
+	switch active {
+	case NEON:
+		toBFloatNEON(unsafe.SliceData(dst), unsafe.SliceData(src), len(src))
+	default:
+		toBFloatGeneric(dst, src)
+	}
+}
+
+// roundBFloat is
+//
+//	for i, v := range x {
+//		x[i] = the value of the bf16 nearest to v, ties to even; a NaN becomes canonical
+//	}
+func roundBFloat(x []float32) {
+	switch active {
+	case NEON:
+		roundBFloatNEON(unsafe.SliceData(x), len(x))
+	default:
+		roundBFloatGeneric(x)
+	}
+}
+
 // groupSums is
 //
 //	for i := range dst {
@@ -316,6 +400,24 @@ func sigmoidToNEON(dst, x *float32, n int)
 
 //go:noescape
 func siluToNEON(dst, x *float32, n int)
+
+//go:noescape
+func halfToNEON(dst *float32, src *uint16, n int)
+
+//go:noescape
+func toHalfNEON(dst *uint16, src *float32, n int)
+
+//go:noescape
+func roundHalfNEON(x *float32, n int)
+
+//go:noescape
+func bfloatToNEON(dst *float32, src *uint16, n int)
+
+//go:noescape
+func toBFloatNEON(dst *uint16, src *float32, n int)
+
+//go:noescape
+func roundBFloatNEON(x *float32, n int)
 
 //go:noescape
 func groupSumsNEON(dst, x *float32, n, group int)

@@ -565,6 +565,372 @@ again1:
 none1:
 	RET
 
+// func halfToNEON(dst *float32, src *uint16, n int)
+TEXT ·halfToNEON(SB), NOSPLIT, $0-24
+	MOVD dst+0(FP), R0
+	MOVD src+8(FP), R1
+	MOVD n+16(FP), R2
+	SUBS $16, R2, R2
+	BLT  rest1
+loop1:
+	VLD1.P 8(R1), [V0.H4]
+	VLD1.P 8(R1), [V1.H4]
+	VLD1.P 8(R1), [V2.H4]
+	VLD1.P 8(R1), [V3.H4]
+	VFCVTL(0, 0)
+	VFCVTL(1, 1)
+	VFCVTL(2, 2)
+	VFCVTL(3, 3)
+	VST1.P [V0.S4, V1.S4, V2.S4, V3.S4], 64(R0)
+	SUBS $16, R2, R2
+	BGE  loop1
+rest1:
+	ADD  $16, R2, R2
+	SUBS $4, R2, R2
+	BLT  rest2
+loop2:
+	VLD1.P 8(R1), [V0.H4]
+	VFCVTL(0, 0)
+	VST1.P [V0.S4], 16(R0)
+	SUBS $4, R2, R2
+	BGE  loop2
+rest2:
+	ADD  $4, R2, R2
+	CBZ  R2, none1
+again1:
+	VLD1R.P 2(R1), [V0.H4]
+	VFCVTL(0, 0)
+	FMOVS.P F0, 4(R0)
+	SUBS $1, R2, R2
+	BNE  again1
+none1:
+	RET
+
+// func toHalfNEON(dst *uint16, src *float32, n int)
+TEXT ·toHalfNEON(SB), NOSPLIT, $0-24
+	MOVD dst+0(FP), R0
+	MOVD src+8(FP), R1
+	MOVD n+16(FP), R2
+	MOVD $constants<>+0x34(SB), R3
+	VLD1R.P 4(R3), [V31.S4]
+	SUBS $16, R2, R2
+	BLT  rest1
+loop1:
+	VLD1.P 64(R1), [V0.S4, V1.S4, V2.S4, V3.S4]
+	VFCMEQ(0, 0, 4)
+	VBIF V4.B16, V31.B16, V0.B16
+	VFCVTN(0, 0)
+	VST1.P [V0.H4], 8(R0)
+	VFCMEQ(1, 1, 4)
+	VBIF V4.B16, V31.B16, V1.B16
+	VFCVTN(1, 1)
+	VST1.P [V1.H4], 8(R0)
+	VFCMEQ(2, 2, 4)
+	VBIF V4.B16, V31.B16, V2.B16
+	VFCVTN(2, 2)
+	VST1.P [V2.H4], 8(R0)
+	VFCMEQ(3, 3, 4)
+	VBIF V4.B16, V31.B16, V3.B16
+	VFCVTN(3, 3)
+	VST1.P [V3.H4], 8(R0)
+	SUBS $16, R2, R2
+	BGE  loop1
+rest1:
+	ADD  $16, R2, R2
+	SUBS $4, R2, R2
+	BLT  rest2
+loop2:
+	VLD1.P 16(R1), [V0.S4]
+	VFCMEQ(0, 0, 1)
+	VBIF V1.B16, V31.B16, V0.B16
+	VFCVTN(0, 0)
+	VST1.P [V0.H4], 8(R0)
+	SUBS $4, R2, R2
+	BGE  loop2
+rest2:
+	ADD  $4, R2, R2
+	CBZ  R2, none1
+again1:
+	FMOVS.P 4(R1), F0
+	VFCMEQ(0, 0, 1)
+	VBIF V1.B16, V31.B16, V0.B16
+	VFCVTN(0, 0)
+	VST1.P V0.H[0], 2(R0)
+	SUBS $1, R2, R2
+	BNE  again1
+none1:
+	RET
+
+// func roundHalfNEON(x *float32, n int)
+TEXT ·roundHalfNEON(SB), NOSPLIT, $0-16
+	MOVD x+0(FP), R0
+	MOVD n+8(FP), R1
+	MOVD $constants<>+0x34(SB), R2
+	VLD1R.P 4(R2), [V31.S4]
+	SUBS $16, R1, R1
+	BLT  rest1
+loop1:
+	VLD1 (R0), [V0.S4, V1.S4, V2.S4, V3.S4]
+	VFCMEQ(0, 0, 4)
+	VBIF V4.B16, V31.B16, V0.B16
+	VFCVTN(0, 0)
+	VFCVTL(0, 0)
+	VFCMEQ(1, 1, 4)
+	VBIF V4.B16, V31.B16, V1.B16
+	VFCVTN(1, 1)
+	VFCVTL(1, 1)
+	VFCMEQ(2, 2, 4)
+	VBIF V4.B16, V31.B16, V2.B16
+	VFCVTN(2, 2)
+	VFCVTL(2, 2)
+	VFCMEQ(3, 3, 4)
+	VBIF V4.B16, V31.B16, V3.B16
+	VFCVTN(3, 3)
+	VFCVTL(3, 3)
+	VST1.P [V0.S4, V1.S4, V2.S4, V3.S4], 64(R0)
+	SUBS $16, R1, R1
+	BGE  loop1
+rest1:
+	ADD  $16, R1, R1
+	SUBS $4, R1, R1
+	BLT  rest2
+loop2:
+	VLD1 (R0), [V0.S4]
+	VFCMEQ(0, 0, 1)
+	VBIF V1.B16, V31.B16, V0.B16
+	VFCVTN(0, 0)
+	VFCVTL(0, 0)
+	VST1.P [V0.S4], 16(R0)
+	SUBS $4, R1, R1
+	BGE  loop2
+rest2:
+	ADD  $4, R1, R1
+	CBZ  R1, none1
+again1:
+	FMOVS (R0), F0
+	VFCMEQ(0, 0, 1)
+	VBIF V1.B16, V31.B16, V0.B16
+	VFCVTN(0, 0)
+	VFCVTL(0, 0)
+	FMOVS.P F0, 4(R0)
+	SUBS $1, R1, R1
+	BNE  again1
+none1:
+	RET
+
+// func bfloatToNEON(dst *float32, src *uint16, n int)
+TEXT ·bfloatToNEON(SB), NOSPLIT, $0-24
+	MOVD dst+0(FP), R0
+	MOVD src+8(FP), R1
+	MOVD n+16(FP), R2
+	SUBS $16, R2, R2
+	BLT  rest1
+loop1:
+	VLD1.P 8(R1), [V0.H4]
+	VLD1.P 8(R1), [V1.H4]
+	VLD1.P 8(R1), [V2.H4]
+	VLD1.P 8(R1), [V3.H4]
+	VUXTL V0.H4, V0.S4
+	VSHL $16, V0.S4, V0.S4
+	VUXTL V1.H4, V1.S4
+	VSHL $16, V1.S4, V1.S4
+	VUXTL V2.H4, V2.S4
+	VSHL $16, V2.S4, V2.S4
+	VUXTL V3.H4, V3.S4
+	VSHL $16, V3.S4, V3.S4
+	VST1.P [V0.S4, V1.S4, V2.S4, V3.S4], 64(R0)
+	SUBS $16, R2, R2
+	BGE  loop1
+rest1:
+	ADD  $16, R2, R2
+	SUBS $4, R2, R2
+	BLT  rest2
+loop2:
+	VLD1.P 8(R1), [V0.H4]
+	VUXTL V0.H4, V0.S4
+	VSHL $16, V0.S4, V0.S4
+	VST1.P [V0.S4], 16(R0)
+	SUBS $4, R2, R2
+	BGE  loop2
+rest2:
+	ADD  $4, R2, R2
+	CBZ  R2, none1
+again1:
+	VLD1R.P 2(R1), [V0.H4]
+	VUXTL V0.H4, V0.S4
+	VSHL $16, V0.S4, V0.S4
+	FMOVS.P F0, 4(R0)
+	SUBS $1, R2, R2
+	BNE  again1
+none1:
+	RET
+
+// func toBFloatNEON(dst *uint16, src *float32, n int)
+TEXT ·toBFloatNEON(SB), NOSPLIT, $0-24
+	MOVD dst+0(FP), R0
+	MOVD src+8(FP), R1
+	MOVD n+16(FP), R2
+	MOVD $constants<>+0x34(SB), R3
+	VLD1R.P 4(R3), [V31.S4]
+	MOVD $constants<>+0x38(SB), R3
+	VLD1R.P 4(R3), [V30.S4]
+	VLD1R.P 4(R3), [V29.S4]
+	SUBS $16, R2, R2
+	BLT  rest1
+loop1:
+	VLD1.P 64(R1), [V0.S4, V1.S4, V2.S4, V3.S4]
+	VFCMEQ(0, 0, 4)
+	VBIF V4.B16, V31.B16, V0.B16
+	VUSHR $16, V0.S4, V4.S4
+	VAND V30.B16, V4.B16, V4.B16
+	VADD V29.S4, V4.S4, V4.S4
+	VADD V4.S4, V0.S4, V0.S4
+	VUZP2 V0.H8, V0.H8, V0.H8
+	VST1.P [V0.H4], 8(R0)
+	VFCMEQ(1, 1, 4)
+	VBIF V4.B16, V31.B16, V1.B16
+	VUSHR $16, V1.S4, V4.S4
+	VAND V30.B16, V4.B16, V4.B16
+	VADD V29.S4, V4.S4, V4.S4
+	VADD V4.S4, V1.S4, V1.S4
+	VUZP2 V1.H8, V1.H8, V1.H8
+	VST1.P [V1.H4], 8(R0)
+	VFCMEQ(2, 2, 4)
+	VBIF V4.B16, V31.B16, V2.B16
+	VUSHR $16, V2.S4, V4.S4
+	VAND V30.B16, V4.B16, V4.B16
+	VADD V29.S4, V4.S4, V4.S4
+	VADD V4.S4, V2.S4, V2.S4
+	VUZP2 V2.H8, V2.H8, V2.H8
+	VST1.P [V2.H4], 8(R0)
+	VFCMEQ(3, 3, 4)
+	VBIF V4.B16, V31.B16, V3.B16
+	VUSHR $16, V3.S4, V4.S4
+	VAND V30.B16, V4.B16, V4.B16
+	VADD V29.S4, V4.S4, V4.S4
+	VADD V4.S4, V3.S4, V3.S4
+	VUZP2 V3.H8, V3.H8, V3.H8
+	VST1.P [V3.H4], 8(R0)
+	SUBS $16, R2, R2
+	BGE  loop1
+rest1:
+	ADD  $16, R2, R2
+	SUBS $4, R2, R2
+	BLT  rest2
+loop2:
+	VLD1.P 16(R1), [V0.S4]
+	VFCMEQ(0, 0, 1)
+	VBIF V1.B16, V31.B16, V0.B16
+	VUSHR $16, V0.S4, V1.S4
+	VAND V30.B16, V1.B16, V1.B16
+	VADD V29.S4, V1.S4, V1.S4
+	VADD V1.S4, V0.S4, V0.S4
+	VUZP2 V0.H8, V0.H8, V0.H8
+	VST1.P [V0.H4], 8(R0)
+	SUBS $4, R2, R2
+	BGE  loop2
+rest2:
+	ADD  $4, R2, R2
+	CBZ  R2, none1
+again1:
+	FMOVS.P 4(R1), F0
+	VFCMEQ(0, 0, 1)
+	VBIF V1.B16, V31.B16, V0.B16
+	VUSHR $16, V0.S4, V1.S4
+	VAND V30.B16, V1.B16, V1.B16
+	VADD V29.S4, V1.S4, V1.S4
+	VADD V1.S4, V0.S4, V0.S4
+	VUZP2 V0.H8, V0.H8, V0.H8
+	VST1.P V0.H[0], 2(R0)
+	SUBS $1, R2, R2
+	BNE  again1
+none1:
+	RET
+
+// func roundBFloatNEON(x *float32, n int)
+TEXT ·roundBFloatNEON(SB), NOSPLIT, $0-16
+	MOVD x+0(FP), R0
+	MOVD n+8(FP), R1
+	MOVD $constants<>+0x34(SB), R2
+	VLD1R.P 4(R2), [V31.S4]
+	MOVD $constants<>+0x38(SB), R2
+	VLD1R.P 4(R2), [V30.S4]
+	VLD1R.P 4(R2), [V29.S4]
+	SUBS $16, R1, R1
+	BLT  rest1
+loop1:
+	VLD1 (R0), [V0.S4, V1.S4, V2.S4, V3.S4]
+	VFCMEQ(0, 0, 4)
+	VBIF V4.B16, V31.B16, V0.B16
+	VUSHR $16, V0.S4, V4.S4
+	VAND V30.B16, V4.B16, V4.B16
+	VADD V29.S4, V4.S4, V4.S4
+	VADD V4.S4, V0.S4, V0.S4
+	VUSHR $16, V0.S4, V0.S4
+	VSHL $16, V0.S4, V0.S4
+	VFCMEQ(1, 1, 4)
+	VBIF V4.B16, V31.B16, V1.B16
+	VUSHR $16, V1.S4, V4.S4
+	VAND V30.B16, V4.B16, V4.B16
+	VADD V29.S4, V4.S4, V4.S4
+	VADD V4.S4, V1.S4, V1.S4
+	VUSHR $16, V1.S4, V1.S4
+	VSHL $16, V1.S4, V1.S4
+	VFCMEQ(2, 2, 4)
+	VBIF V4.B16, V31.B16, V2.B16
+	VUSHR $16, V2.S4, V4.S4
+	VAND V30.B16, V4.B16, V4.B16
+	VADD V29.S4, V4.S4, V4.S4
+	VADD V4.S4, V2.S4, V2.S4
+	VUSHR $16, V2.S4, V2.S4
+	VSHL $16, V2.S4, V2.S4
+	VFCMEQ(3, 3, 4)
+	VBIF V4.B16, V31.B16, V3.B16
+	VUSHR $16, V3.S4, V4.S4
+	VAND V30.B16, V4.B16, V4.B16
+	VADD V29.S4, V4.S4, V4.S4
+	VADD V4.S4, V3.S4, V3.S4
+	VUSHR $16, V3.S4, V3.S4
+	VSHL $16, V3.S4, V3.S4
+	VST1.P [V0.S4, V1.S4, V2.S4, V3.S4], 64(R0)
+	SUBS $16, R1, R1
+	BGE  loop1
+rest1:
+	ADD  $16, R1, R1
+	SUBS $4, R1, R1
+	BLT  rest2
+loop2:
+	VLD1 (R0), [V0.S4]
+	VFCMEQ(0, 0, 1)
+	VBIF V1.B16, V31.B16, V0.B16
+	VUSHR $16, V0.S4, V1.S4
+	VAND V30.B16, V1.B16, V1.B16
+	VADD V29.S4, V1.S4, V1.S4
+	VADD V1.S4, V0.S4, V0.S4
+	VUSHR $16, V0.S4, V0.S4
+	VSHL $16, V0.S4, V0.S4
+	VST1.P [V0.S4], 16(R0)
+	SUBS $4, R1, R1
+	BGE  loop2
+rest2:
+	ADD  $4, R1, R1
+	CBZ  R1, none1
+again1:
+	FMOVS (R0), F0
+	VFCMEQ(0, 0, 1)
+	VBIF V1.B16, V31.B16, V0.B16
+	VUSHR $16, V0.S4, V1.S4
+	VAND V30.B16, V1.B16, V1.B16
+	VADD V29.S4, V1.S4, V1.S4
+	VADD V1.S4, V0.S4, V0.S4
+	VUSHR $16, V0.S4, V0.S4
+	VSHL $16, V0.S4, V0.S4
+	FMOVS.P F0, 4(R0)
+	SUBS $1, R1, R1
+	BNE  again1
+none1:
+	RET
+
 // func groupSumsNEON(dst, x *float32, n, group int)
 TEXT ·groupSumsNEON(SB), NOSPLIT, $0-32
 	MOVD dst+0(FP), R0
@@ -2137,4 +2503,7 @@ DATA constants<>+0x24(SB)/4, $0x3d2aac58
 DATA constants<>+0x28(SB)/4, $0x3c091cc3
 DATA constants<>+0x2c(SB)/4, $0x3ab5265a
 DATA constants<>+0x30(SB)/4, $0x80000000
-GLOBL constants<>(SB), RODATA|NOPTR, $52
+DATA constants<>+0x34(SB)/4, $0x7fc00000
+DATA constants<>+0x38(SB)/4, $0x00000001
+DATA constants<>+0x3c(SB)/4, $0x00007fff
+GLOBL constants<>(SB), RODATA|NOPTR, $64

@@ -93,6 +93,60 @@ func siluTo(dst, x []float32) {
 	siluToGeneric(dst, x)
 }
 
+// halfTo is
+//
+//	for i, h := range src {
+//		dst[i] = the value of the f16 h
+//	}
+func halfTo(dst []float32, src []uint16) {
+	halfToGeneric(dst, src)
+}
+
+// toHalf is
+//
+//	for i, v := range src {
+//		dst[i] = the f16 nearest to v, ties to even; a NaN becomes canonical
+//	}
+func toHalf(dst []uint16, src []float32) {
+	toHalfGeneric(dst, src)
+}
+
+// roundHalf is
+//
+//	for i, v := range x {
+//		x[i] = the value of the f16 nearest to v, ties to even; a NaN becomes canonical
+//	}
+func roundHalf(x []float32) {
+	roundHalfGeneric(x)
+}
+
+// bfloatTo is
+//
+//	for i, h := range src {
+//		dst[i] = the value of the bf16 h
+//	}
+func bfloatTo(dst []float32, src []uint16) {
+	bfloatToGeneric(dst, src)
+}
+
+// toBFloat is
+//
+//	for i, v := range src {
+//		dst[i] = the bf16 nearest to v, ties to even; a NaN becomes canonical
+//	}
+func toBFloat(dst []uint16, src []float32) {
+	toBFloatGeneric(dst, src)
+}
+
+// roundBFloat is
+//
+//	for i, v := range x {
+//		x[i] = the value of the bf16 nearest to v, ties to even; a NaN becomes canonical
+//	}
+func roundBFloat(x []float32) {
+	roundBFloatGeneric(x)
+}
+
 // groupSums is
 //
 //	for i := range dst {

@@ -16,6 +16,9 @@
 #define VFRINTN(n, d) WORD $(0x4e218800 | (n)<<5 | (d)) // frintn v{d}.4s, v{n}.4s
 #define VFCVTNS(n, d) WORD $(0x4e21a800 | (n)<<5 | (d)) // fcvtns v{d}.4s, v{n}.4s
 #define VFCMLTZ(n, d) WORD $(0x4ea0e800 | (n)<<5 | (d)) // fcmlt v{d}.4s, v{n}.4s, #0.0
+#define VFCMEQ(m, n, d) WORD $(0x4e20e400 | (m)<<16 | (n)<<5 | (d)) // fcmeq v{d}.4s, v{n}.4s, v{m}.4s
+#define VFCVTL(n, d) WORD $(0x0e217800 | (n)<<5 | (d)) // fcvtl v{d}.4s, v{n}.4h
+#define VFCVTN(n, d) WORD $(0x0e216800 | (n)<<5 | (d)) // fcvtn v{d}.4h, v{n}.4s
 #define VUCVTF(n, d) WORD $(0x6e21d800 | (n)<<5 | (d)) // ucvtf v{d}.4s, v{n}.4s
 
 // VUCVTFX converts numbers with f (1 to 32) bits behind the point.

@@ -30,6 +30,7 @@ func TestNEON(t *testing.T) {
 			test func(*testing.T, *machine)
 		}{
 			{"vector", neonVector}, {"exp", neonExp}, {"matvec", neonMatVec}, {"quantized", neonQuantized}, {"pack", neonPack}, {"tile", neonTile},
+			{"narrow", neonNarrow},
 		} {
 			t.Run(at.name+"/"+part.name, func(t *testing.T) {
 				m.t = t
@@ -40,7 +41,7 @@ func TestNEON(t *testing.T) {
 	for name := range m.pc {
 		assert.True(t, m.called[name], "nothing tests %s", name)
 	}
-	assert.GreaterOrEqual(t, len(m.pc), 17)
+	assert.GreaterOrEqual(t, len(m.pc), 23)
 	for _, name := range []string{"qemu-aarch64", "qemu-aarch64-static"} {
 		if qemu, err := exec.LookPath(name); err == nil {
 			t.Run(name, func(t *testing.T) { underQEMU(t, qemu) })
@@ -116,6 +117,41 @@ func neonVector(t *testing.T, m *machine) {
 			}
 		}
 	}
+}
+
+// neonNarrow: every f16 and bf16, numbers with roundings of all kinds, and tails.
+func neonNarrow(t *testing.T, m *machine) {
+	widen := func(f string) func([]float32, []uint16) {
+		return func(dst []float32, src []uint16) { m.call(f, dst, src, len(src)) }
+	}
+	narrow := func(f string) func([]uint16, []float32) {
+		return func(dst []uint16, src []float32) { m.call(f, dst, src, len(src)) }
+	}
+	round := func(f string) func([]float32) { return func(x []float32) { m.call(f, x, len(x)) } }
+	loops := narrowLoops{widen("halfToNEON"), widen("bfloatToNEON"), narrow("toHalfNEON"), narrow("toBFloatNEON"), round("roundHalfNEON"), round("roundBFloatNEON")}
+	for n := range 40 {
+		testNarrowTail(t, n, make([]float32, n), make([]uint16, n), make([]uint16, n), loops)
+	}
+	all, got, want := allNarrow(), make([]float32, 1<<16), make([]float32, 1<<16)
+	halfToGeneric(want, all)
+	loops.halfTo(got, all)
+	require.True(t, equal(bits(want), bits(got)), "f16")
+	bfloatToGeneric(want, all)
+	loops.bfloatTo(got, all)
+	require.True(t, equal(bits(want), bits(got)), "bf16")
+	var x []float32
+	for i, v := range roundings() {
+		if i%16 == sample.Run()%16 { // an emulator runs this
+			x = append(x, v)
+		}
+	}
+	narrowed, want16 := make([]uint16, len(x)), make([]uint16, len(x))
+	toHalfGeneric(want16, x)
+	loops.toHalf(narrowed, x)
+	require.True(t, equal(want16, narrowed), "to f16")
+	toBFloatGeneric(want16, x)
+	loops.toBFloat(narrowed, x)
+	require.True(t, equal(want16, narrowed), "to bf16")
 }
 
 func neonExp(t *testing.T, m *machine) {

@@ -184,6 +184,14 @@ func (m *amd64) tail(n reg, body func()) {
 	})
 }
 
+func (m *amd64) singles(n reg, body func()) {
+	m.ifAny(n, func() {
+		m.single = true
+		m.repeat(n, 1, body)
+		m.single = false
+	})
+}
+
 func (m *amd64) returns(v vec) {
 	m.ins("VMOVSS %s, %s", xmm(v), m.frame("ret"))
 	m.end()
@@ -244,6 +252,8 @@ func (m *amd64) align() { m.ins("PCALIGN $32") }
 
 func (m *amd64) move(at string, d vec) {
 	switch {
+	case m.single:
+		m.ins("VMOVSS %s, %s", at, xmm(d))
 	case !m.part:
 		m.ins("VMOVUPS %s, %s", at, m.r(d))
 	case m.wide:
@@ -263,7 +273,11 @@ func (m *amd64) peek(s *stream, row, n int) []vec {
 
 func (m *amd64) load(s *stream, row, n int) []vec {
 	vs := m.peek(s, row, n)
-	s.moved[row] += n * s.step
+	if m.single {
+		s.moved[row] += 4
+	} else {
+		s.moved[row] += n * s.step
+	}
 	return vs
 }
 
@@ -293,6 +307,10 @@ func (m *amd64) store(s *stream, row int, vs ...vec) {
 	for _, v := range vs {
 		at := m.place(s, row, 0)
 		switch {
+		case m.single:
+			m.ins("VMOVSS %s, %s", xmm(v), at)
+			s.moved[row] += 4
+			continue
 		case !m.part:
 			m.ins("VMOVUPS %s, %s", m.r(v), at)
 		case m.wide:
@@ -554,6 +572,85 @@ func (m *amd64) sums(vs []vec) {
 	m.ins("VADDPS %s, %s, %s", xmm(t), xmm(a), xmm(a))
 	m.freeVecs(t)
 }
+
+// Floats of 16 bits. Loops over them have no wide form.
+
+func (m *amd64) narrowStream(name string) *stream {
+	s := m.stream(name)
+	s.step = 2 * m.lanes
+	return s
+}
+
+func (m *amd64) widen(s *stream, f narrowFloat, n int) []vec {
+	vs := m.vecs(n)
+	for _, v := range vs {
+		at := m.place(s, 0, 0)
+		if m.single {
+			r := m.reg()
+			m.ins("MOVWLZX %s, %s", at, r)
+			m.ins("VMOVD %s, %s", r, xmm(v))
+			m.free(r)
+			at = xmm(v)
+			s.moved[0] += 2
+		} else {
+			s.moved[0] += s.step
+		}
+		switch {
+		case f == half:
+			m.ins("VCVTPH2PS %s, %s", at, m.r(v))
+		default:
+			m.ins("VPMOVZXWD %s, %s", at, m.r(v))
+			m.ins("VPSLLD $16, %s, %[1]s", m.r(v))
+		}
+	}
+	return vs
+}
+
+func (m *amd64) storeNarrow(s *stream, f narrowFloat, v vec) {
+	at := m.place(s, 0, 0)
+	switch {
+	case m.single && f == half:
+		m.ins("VCVTPS2PH $0, %s, %[1]s", xmm(v))
+		m.ins("VPEXTRW $0, %s, %s", xmm(v), at)
+	case m.single:
+		m.ins("VPEXTRW $1, %s, %s", xmm(v), at)
+	case f == half:
+		m.ins("VCVTPS2PH $0, %s, %s", m.r(v), at)
+	default:
+		t := m.vec()
+		m.ins("VPSRLD $16, %s, %[1]s", m.r(v))
+		m.ins("VEXTRACTI128 $1, %s, %s", m.r(v), xmm(t))
+		m.ins("VPACKUSDW %s, %s, %s", xmm(t), xmm(v), xmm(v))
+		m.ins("VMOVDQU %s, %s", xmm(v), at)
+		m.freeVecs(t)
+	}
+	if m.single {
+		s.moved[0] += 2
+	} else {
+		s.moved[0] += s.step
+	}
+}
+
+func (m *amd64) roundNarrow(v vec, f narrowFloat) {
+	if f == half {
+		m.ins("VCVTPS2PH $0, %s, %s", m.r(v), xmm(v))
+		m.ins("VCVTPH2PS %s, %s", xmm(v), m.r(v))
+		return
+	}
+	m.ins("VPSRLD $16, %s, %[1]s", m.r(v))
+	m.ins("VPSLLD $16, %s, %[1]s", m.r(v))
+}
+
+func (m *amd64) canonicalNaN(v vec, nan operand) {
+	t := m.vec()
+	m.ins("VCMPPS $3, %s, %[1]s, %s", m.r(v), m.r(t))
+	m.ins("VBLENDVPS %s, %s, %s, %[3]s", m.r(t), m.r(nan.v), m.r(v))
+	m.freeVecs(t)
+}
+
+func (m *amd64) shiftRight(d, a vec, bits int) { m.ins("VPSRLD $%d, %s, %s", bits, m.r(a), m.r(d)) }
+func (m *amd64) and(d vec, a operand)          { m.binary("VPAND", d, d, a) }
+func (m *amd64) addIntegers(d vec, a operand)  { m.binary("VPADDD", d, d, a) }
 
 // Weights.
 

@@ -120,6 +120,8 @@ func (m *arm64) tail(n reg, body func()) {
 	})
 }
 
+func (m *arm64) singles(n reg, body func()) { m.tail(n, body) }
+
 func (m *arm64) returns(v vec) {
 	m.ins("FMOVS F%d, %s", v, m.frame("ret"))
 	m.end()
@@ -387,6 +389,69 @@ func (m *arm64) sums(vs []vec) {
 	m.binary("VFADDP", a, a, b)
 	m.binary("VFADDP", a, a, c)
 }
+
+// Floats of 16 bits.
+
+func (m *arm64) narrowStream(name string) *stream { return m.stream(name) }
+
+func (m *arm64) widen(s *stream, f narrowFloat, n int) []vec {
+	vs := m.vecs(n)
+	for _, v := range vs {
+		if m.part {
+			m.ins("VLD1R.P 2(%s), [V%d.H4]", s.at[0], v)
+		} else {
+			m.ins("VLD1.P 8(%s), [V%d.H4]", s.at[0], v)
+		}
+	}
+	for _, v := range vs {
+		if f == half {
+			m.unary("VFCVTL", v, v)
+			continue
+		}
+		m.ins("VUXTL V%d.H4, V%[1]d.S4", v)
+		m.ins("VSHL $16, V%d.S4, V%[1]d.S4", v)
+	}
+	return vs
+}
+
+func (m *arm64) storeNarrow(s *stream, f narrowFloat, v vec) {
+	m.narrow(v, f)
+	if m.part {
+		m.ins("VST1.P V%d.H[0], 2(%s)", v, s.at[0])
+	} else {
+		m.ins("VST1.P [V%d.H4], 8(%s)", v, s.at[0])
+	}
+}
+
+// narrow leaves the four results in the lower half.
+func (m *arm64) narrow(v vec, f narrowFloat) {
+	if f == half {
+		m.unary("VFCVTN", v, v)
+	} else {
+		m.ins("VUZP2 V%d.H8, V%[1]d.H8, V%[1]d.H8", v)
+	}
+}
+
+func (m *arm64) roundNarrow(v vec, f narrowFloat) {
+	if f == half {
+		m.unary("VFCVTN", v, v)
+		m.unary("VFCVTL", v, v)
+		return
+	}
+	m.ins("VUSHR $16, V%d.S4, V%[1]d.S4", v)
+	m.ins("VSHL $16, V%d.S4, V%[1]d.S4", v)
+}
+
+func (m *arm64) canonicalNaN(v vec, nan operand) {
+	t := m.vec()
+	m.binary("VFCMEQ", t, v, v)
+	m.ins("VBIF V%d.B16, V%d.B16, V%d.B16", t, nan.v, v)
+	m.freeVecs(t)
+}
+
+func (m *arm64) shiftRight(d, a vec, bits int) { m.ins("VUSHR $%d, V%d.S4, V%d.S4", bits, a, d) }
+func (m *arm64) and(d vec, a operand)          { m.ins("VAND V%d.B16, V%d.B16, V%[2]d.B16", a.v, d) }
+func (m *arm64) addIntegers(d vec, a operand)  { m.integers("VADD", d, a.v) }
 
 // Weights.
 

@@ -50,6 +50,7 @@ type code struct {
 	labels  map[string]int
 	streams []*stream
 	part    bool // only what is left of a vector exists: amd64 has a mask, arm64 one element
+	single  bool // amd64: only one element exists, and nothing else is touched
 	pool    *pool
 }
 

@@ -65,6 +65,36 @@ var loops = []loop{
 	for i, v := range x {
 		dst[i] = v / (1 + exp(-v))
 	}`},
+	{name: "halfTo", assembly: "func(dst *float32, src *uint16, n int)",
+		lengthOf: "src", narrow: true, body: widen(half), doc: `
+	for i, h := range src {
+		dst[i] = the value of the f16 h
+	}`},
+	{name: "toHalf", assembly: "func(dst *uint16, src *float32, n int)",
+		lengthOf: "src", narrow: true, body: narrow(half), doc: `
+	for i, v := range src {
+		dst[i] = the f16 nearest to v, ties to even; a NaN becomes canonical
+	}`},
+	{name: "roundHalf", assembly: "func(x *float32, n int)",
+		lengthOf: "x", narrow: true, body: roundTo(half), doc: `
+	for i, v := range x {
+		x[i] = the value of the f16 nearest to v, ties to even; a NaN becomes canonical
+	}`},
+	{name: "bfloatTo", assembly: "func(dst *float32, src *uint16, n int)",
+		lengthOf: "src", narrow: true, body: widen(bfloat), doc: `
+	for i, h := range src {
+		dst[i] = the value of the bf16 h
+	}`},
+	{name: "toBFloat", assembly: "func(dst *uint16, src *float32, n int)",
+		lengthOf: "src", narrow: true, body: narrow(bfloat), doc: `
+	for i, v := range src {
+		dst[i] = the bf16 nearest to v, ties to even; a NaN becomes canonical
+	}`},
+	{name: "roundBFloat", assembly: "func(x *float32, n int)",
+		lengthOf: "x", narrow: true, body: roundTo(bfloat), doc: `
+	for i, v := range x {
+		x[i] = the value of the bf16 nearest to v, ties to even; a NaN becomes canonical
+	}`},
 	{name: "groupSums", assembly: "func(dst, x *float32, n, group int)",
 		lengthOf: "dst", narrow: true, body: groupSums, doc: `
 	for i := range dst {

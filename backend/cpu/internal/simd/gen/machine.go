@@ -43,6 +43,8 @@ type machine interface {
 	ifAny(n reg, body func())
 	// tail runs body for what is left of n, less than a vector: with masks, or one element after another. It uses up n.
 	tail(n reg, body func())
+	// singles runs body for each element that is left of n. It uses up n.
+	singles(n reg, body func())
 	// returns ends the function with the first lane, rows with a number.
 	returns(v vec)
 	end()
@@ -108,6 +110,18 @@ type machine interface {
 	sum(v vec)
 	maximum(v vec, nan []vec)
 	sums(vs []vec)
+
+	// narrowStream is stream for 16-bit floats, of which widen reads the next n vectors and has their values. storeNarrow
+	// writes v rounded, roundNarrow leaves the value of that; of a bf16 the upper half of each lane is the result already.
+	narrowStream(name string) *stream
+	widen(s *stream, f narrowFloat, n int) []vec
+	storeNarrow(s *stream, f narrowFloat, v vec)
+	roundNarrow(v vec, f narrowFloat)
+	canonicalNaN(v vec, nan operand)
+	// These are of lanes as integers.
+	shiftRight(d, a vec, bits int)
+	and(d vec, a operand)
+	addIntegers(d vec, a operand)
 
 	// packRows is the number of rows that transpose takes: as many as lanes, of each of which it reads 4 numbers of 32
 	// bits. Result i has those number i.

@@ -199,7 +199,7 @@ func parse(text string) (signature, error) {
 		return s, fmt.Errorf("%s is no type of a function", text)
 	}
 	place := func(name, typ string, align int) {
-		size := map[string]int{"*float32": 8, "*byte": 8, "int": 8, "float32": 4, "bool": 1}[typ]
+		size := map[string]int{"*float32": 8, "*byte": 8, "*uint16": 8, "int": 8, "float32": 4, "bool": 1}[typ]
 		align = max(align, size)
 		s.size = (s.size + align - 1) / align * align
 		s.places[name] = s.size
