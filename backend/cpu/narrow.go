@@ -3,11 +3,11 @@ package cpu
 import "github.com/mlxc/mlxc/backend/cpu/internal/simd"
 
 // narrow is a 16-bit float type, f16 or bf16, whose values are widened to f32 for arithmetic.
-type narrow uint8
+type narrow simd.Narrow
 
 const (
-	halfType narrow = iota
-	bfloatType
+	halfType   = narrow(simd.Half)
+	bfloatType = narrow(simd.BFloat)
 )
 
 // narrows lists the 16-bit types.
