@@ -201,7 +201,7 @@ func underQEMU(t *testing.T, qemu string) {
 	build.Env = append(os.Environ(), "GOOS=linux", "GOARCH=arm64", "CGO_ENABLED=0")
 	out, err := build.CombinedOutput()
 	require.NoErrorf(t, err, "%s", out)
-	out, err = exec.Command(qemu, program, "-test.v", "-test.run", "Dot|Axpy|Max|Elementwise|GroupSums|MatVecShapes|MatMulShapes|MatMulUnpacks|ExpExact|ExpTails|Widen|Narrow").CombinedOutput()
+	out, err = exec.Command(qemu, program, "-test.v", "-test.run", "Dot|Axpy|Max|Elementwise|GroupSums|MatVecShapes|MatMulShapes|MatMulUnpacks|ExpExact|ExpTails|Widen|Narrow|Blocks|HalvesAt|RowQ6K|Scales").CombinedOutput()
 	require.NoErrorf(t, err, "%s", out)
 	require.Contains(t, string(out), "/neon/")
 }

@@ -139,6 +139,8 @@ type weights struct {
 	q              []byte
 	scales, biases []float32
 	narrow         Narrow // if not 0, the type that weights are rounded to
+	isBlocks       bool
+	blocks         Blocks // the format of q, if isBlocks is set
 }
 
 // matMul decodes a panel of rows at a time and multiplies it with all rows of x, so that all m rows share the
@@ -283,6 +285,8 @@ func (w weights) pack(panel, scales, biases []float32, j, rows, c, cols, k int) 
 			packF32Generic(b, w.biases[g:], rows-r, groups, ldg, width)
 		}
 		switch {
+		case w.isBlocks:
+			w.packBlocks(p, s, b, j+r, rows-r, c, cols, k, whole, width)
 		case w.bits == 4 && whole:
 			packQ4(p, w.q[first/2:], s, b, cols, k/2, w.group)
 		case w.bits == 4:

@@ -12,7 +12,8 @@ import (
 var all = []any{
 	simd.AddTo, simd.Axpy, simd.Dot, simd.ExpTo, simd.GroupSums, simd.MatMulF32, simd.MatMulQ4, simd.MatMulQ8, simd.MatVecF32,
 	simd.MatVecQ4, simd.MatVecQ8, simd.Max, simd.MulTo, simd.ScaleTo, simd.SigmoidTo, simd.SiluTo, simd.HalfTo, simd.BFloatTo,
-	simd.ToHalf, simd.ToBFloat, simd.RoundHalf, simd.RoundBFloat,
+	simd.ToHalf, simd.ToBFloat, simd.RoundHalf, simd.RoundBFloat, simd.HalvesAt, simd.MatVecBlocks, simd.MatMulBlocks, simd.RowQ6K,
+	simd.ScalesK, simd.ScalesQ6K,
 }
 
 func main() { fmt.Println(len(all)) }
