@@ -300,7 +300,7 @@ func (f *ggmlFormat) products(y []float32, ldy int, rows []byte, x []float32, n,
 		}
 		for i := range m {
 			v, out := x[i*k:(i+1)*k], y[i*ldy+j:][:step]
-			if l.packed && l.biased && (j == 0 || m > 1) {
+			if l.biased && (j == 0 || m > 1) {
 				simd.GroupSums(sums, v, 32)
 			}
 			simd.MatVecBlocks(l.Blocks, out, v, sums, w, scales, biases, k)

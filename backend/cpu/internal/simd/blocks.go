@@ -59,8 +59,8 @@ func ScalesK(scales, biases []float32, w []byte, stride int) {
 // MatVecBlocks sets y[j] to the dot product of x and row j of the n = len(y) rows of blocks in w: over the groups i
 // of the row, the sum of scales[i]*Σ q·x + biases[i]*xsum[i], where q is a code.
 //
-// Lengths: x k; w n rows; of K-quants scales n*k/32 or, of q6_K, n*k/16, and of q4_K biases n*k/32 and xsum k/32. Of
-// others none of these is read.
+// Lengths: x k; w n rows; with biases xsum k/32; of K-quants scales n*k/32 or, of q6_K, n*k/16, and of q4_K biases
+// n*k/32. Of other formats these are not read.
 func MatVecBlocks(f Blocks, y, x, xsum []float32, w []byte, scales, biases []float32, k int) {
 	f.check("MatVecBlocks", len(y), w, k)
 	apart := f == Q4K || f == Q6K
@@ -69,7 +69,7 @@ func MatVecBlocks(f Blocks, y, x, xsum []float32, w []byte, scales, biases []flo
 		groups = k / blocks[f].group
 		f.checkScales("MatVecBlocks", len(y), scales, biases, k)
 	}
-	if len(x) != k || f == Q4K && len(xsum) != k/32 {
+	if len(x) != k || blocks[f].biased && len(xsum) != k/32 {
 		panic(fmt.Sprintf("simd: MatVecBlocks: len(x) = %d, len(xsum) = %d, want k = %d and k/32", len(x), len(xsum), k))
 	}
 	row := f.size(k)
@@ -79,7 +79,7 @@ func MatVecBlocks(f Blocks, y, x, xsum []float32, w []byte, scales, biases []flo
 		case Q40:
 			matVecQ40(y[:n], x, w, k)
 		case Q41:
-			matVecQ41(y[:n], x, w, k)
+			matVecQ41(y[:n], x, xsum, w, k)
 		case Q80:
 			matVecQ80(y[:n], x, w, k)
 		case Q4K:

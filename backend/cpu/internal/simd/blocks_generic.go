@@ -33,18 +33,14 @@ func matVecQ40Generic(y, x []float32, w []byte, k int) {
 	}
 }
 
-func matVecQ41Generic(y, x []float32, w []byte, k int) {
+func matVecQ41Generic(y, x, xsum []float32, w []byte, k int) {
 	size := k / 32 * 20
 	for j := range y {
 		var sum, bias float32
 		for g := range k / 32 {
-			block, v := w[j*size+20*g:], (*[32]float32)(x[32*g:])
-			sum += halfAt(block) * nibblesDot(v, (*[16]byte)(block[4:]), &nibbles)
-			var s0, s1, s2, s3 float32
-			for i := 0; i < 32; i += 4 {
-				s0, s1, s2, s3 = s0+v[i], s1+v[i+1], s2+v[i+2], s3+v[i+3]
-			}
-			bias += halfAt(block[2:]) * ((s0 + s1) + (s2 + s3))
+			block := w[j*size+20*g:]
+			sum += halfAt(block) * nibblesDot((*[32]float32)(x[32*g:]), (*[16]byte)(block[4:]), &nibbles)
+			bias += halfAt(block[2:]) * xsum[g]
 		}
 		y[j] = sum + bias
 	}

@@ -213,7 +213,7 @@ func TestBlocksLengths(t *testing.T) {
 		HalvesAt(make([]float32, 2), make([]byte, 5), 4)
 	})
 	require.PanicsWithValue(t, "simd: MatVecBlocks: len(w) = 19, want 20 for 1 rows of Q41", func() {
-		MatVecBlocks(Q41, make([]float32, 1), make([]float32, 32), nil, make([]byte, 19), nil, nil, 32)
+		MatVecBlocks(Q41, make([]float32, 1), make([]float32, 32), make([]float32, 1), make([]byte, 19), nil, nil, 32)
 	})
 	require.PanicsWithValue(t, "simd: MatVecBlocks: len(scales) = 8, len(biases) = 0, want 8 for 1 rows of Q4K", func() {
 		MatVecBlocks(Q4K, make([]float32, 1), make([]float32, 256), make([]float32, 8), make([]byte, 144), make([]float32, 8), nil, 256)

@@ -316,15 +316,15 @@ func matVecQ40(y, x []float32, w []byte, k int) {
 //		y[j] = 0
 //		for b := range k / 32 {
 //			y[j] += the first f16 of block b of row j * the sum of x[32*b+e] times code e of the block
-//			y[j] += the second f16 * the sum of x[32*b+e]
+//			y[j] += the second f16 * xsum[b]
 //		}
 //	}
-func matVecQ41(y, x []float32, w []byte, k int) {
+func matVecQ41(y, x, xsum []float32, w []byte, k int) {
 	switch active {
 	case NEON:
-		matVecQ41NEON(unsafe.SliceData(y), unsafe.SliceData(x), unsafe.SliceData(w), len(y), k)
+		matVecQ41NEON(unsafe.SliceData(y), unsafe.SliceData(x), unsafe.SliceData(xsum), unsafe.SliceData(w), len(y), k)
 	default:
-		matVecQ41Generic(y, x, w, k)
+		matVecQ41Generic(y, x, xsum, w, k)
 	}
 }
 
@@ -651,7 +651,7 @@ func matVecQ8NEON(y, x, xsum *float32, w *byte, scales, biases *float32, n, k, g
 func matVecQ40NEON(y, x *float32, w *byte, n, k int)
 
 //go:noescape
-func matVecQ41NEON(y, x *float32, w *byte, n, k int)
+func matVecQ41NEON(y, x, xsum *float32, w *byte, n, k int)
 
 //go:noescape
 func matVecQ80NEON(y, x *float32, w *byte, n, k int)

@@ -218,11 +218,11 @@ func matVecQ40(y, x []float32, w []byte, k int) {
 //		y[j] = 0
 //		for b := range k / 32 {
 //			y[j] += the first f16 of block b of row j * the sum of x[32*b+e] times code e of the block
-//			y[j] += the second f16 * the sum of x[32*b+e]
+//			y[j] += the second f16 * xsum[b]
 //		}
 //	}
-func matVecQ41(y, x []float32, w []byte, k int) {
-	matVecQ41Generic(y, x, w, k)
+func matVecQ41(y, x, xsum []float32, w []byte, k int) {
+	matVecQ41Generic(y, x, xsum, w, k)
 }
 
 // matVecQ80 is

@@ -158,16 +158,21 @@ func neonNarrow(t *testing.T, m *machine) {
 // neonBlocks: products with each weight alone, and with several rows and blocks; panels and rows.
 func neonBlocks(t *testing.T, m *machine) {
 	bytes, floats := func(n int) []byte { return make([]byte, n) }, func(n int) []float32 { return make([]float32, n) }
+	xsum := func(x []float32) []float32 {
+		sums := floats(len(x) / 32)
+		groupSumsGeneric(sums, x, 32)
+		return sums
+	}
 	for f, layout := range blocks {
 		name := fmt.Sprintf("matVec%sNEON", layout.name)
 		product := func(y, x []float32, w *blockMatrix) {
 			switch {
+			case layout.weights == 32 && layout.biased:
+				m.call(name, y, x, xsum(x), w.w, w.n, w.k)
 			case layout.weights == 32:
 				m.call(name, y, x, w.w, w.n, w.k)
 			case layout.biased:
-				xsum := floats(w.k / 32)
-				groupSumsGeneric(xsum, x, 32)
-				m.call(name, y, x, xsum, w.w, w.scales, w.biases, w.n, w.k)
+				m.call(name, y, x, xsum(x), w.w, w.scales, w.biases, w.n, w.k)
 			default:
 				m.call(name, y, x, w.w, w.scales, w.n, w.k)
 			}

@@ -983,7 +983,7 @@ func (m *amd64) packedScales(s *stream, masks []operand) []vec {
 func (m *amd64) times(d vec, scale operand) { m.mul(d, d, scale) }
 
 // heads leaves them in the frame, because operations can take scalars from memory.
-func (m *amd64) heads(s *stream, off, n int) (out []operand) {
+func (m *amd64) heads(s *stream, off, n int) (out []operand, _ []vec) {
 	v := m.vec()
 	m.zero(v)
 	for row := range s.moved {
@@ -996,11 +996,30 @@ func (m *amd64) heads(s *stream, off, n int) (out []operand) {
 	}
 	m.ins("VCVTPH2PS %s, %s", xmm(v), to)
 	m.ins("VMOVUPS %s, heads-32(SP)", to)
-	m.freeVecs(v)
 	for i := range n * len(s.moved) {
 		out = append(out, operand{at: fmt.Sprintf("heads-%d(SP)", 32-4*i), scalar: true})
 	}
-	return out
+	return out, []vec{v}
+}
+
+func (m *amd64) headVectors() int { return 1 }
+
+func (m *amd64) freeHeads(vs []vec) { m.freeVecs(vs...) }
+
+func (m *amd64) addTimes(to, heads []vec, x operand) {
+	if m.wide {
+		m.ins("VFMADD231PS.BCST %s, %s, %s", x.at, ymm(heads[0]), ymm(to[0]))
+	} else {
+		m.fma(to[0], heads[0], x)
+	}
+}
+
+func (m *amd64) addOdd(v vec, heads []vec) {
+	t, h := m.vec(), heads[0]
+	m.ins("VEXTRACTF128 $1, %s, %s", ymm(h), xmm(t))
+	m.ins("VSHUFPS $0xdd, %s, %s, %[2]s", xmm(t), xmm(h))
+	m.ins("VADDPS %s, %s, %[2]s", xmm(h), xmm(v))
+	m.freeVecs(t)
 }
 
 func (m *amd64) next16(s *stream, _ bool) []vec { return m.load(s, 0, 16/m.lanes) }

@@ -660,7 +660,7 @@ func (m *arm64) times(d vec, scale operand) {
 	m.ins("VFMULE(%d, %d, %d, %[3]d)", scale.lane, scale.v, d)
 }
 
-func (m *arm64) heads(s *stream, off, n int) (out []operand) {
+func (m *arm64) heads(s *stream, off, n int) (out []operand, _ []vec) {
 	vs := m.vecs(2)
 	for row, at := range s.at {
 		if off > 0 {
@@ -678,7 +678,22 @@ func (m *arm64) heads(s *stream, off, n int) (out []operand) {
 	for i := range n * len(s.at) {
 		out = append(out, operand{v: vs[i/4], lane: i % 4, scalar: true})
 	}
-	return out
+	return out, vs[:(len(out)+3)/4]
+}
+
+func (m *arm64) headVectors() int { return 2 }
+
+func (m *arm64) freeHeads([]vec) {}
+
+func (m *arm64) addTimes(to, heads []vec, x operand) {
+	for i, h := range heads {
+		m.fma(to[i], h, x)
+	}
+}
+
+func (m *arm64) addOdd(v vec, heads []vec) {
+	m.ins("VUZP2 V%d.S4, V%d.S4, V%[2]d.S4", heads[1], heads[0])
+	m.add(v, v, in(heads[0]))
 }
 
 // packedScales: amd64's says what lies where.

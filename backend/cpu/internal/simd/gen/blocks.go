@@ -110,15 +110,23 @@ func matVecBlocks(f blockFormat) func(m machine) {
 		for _, rows := range []int{4, 1} {
 			m.loop(n, rows, func() {
 				sums := m.zeros(rows)
-				if f.heads > 0 {
-					m.scope(func() { p.blocks(f, sums) })
-				} else {
+				var biases []vec
+				switch {
+				case f.heads == 0:
 					m.scope(func() { p.blocksApart(f, sums) })
-				}
-				if f.biased && f.heads == 0 {
-					m.scope(func() { p.addBiases(sums) })
+					if f.biased {
+						m.scope(func() { p.addBiases(sums) })
+					}
+				default:
+					if f.biased {
+						biases = m.zeros(m.headVectors())
+					}
+					m.scope(func() { p.blocks(f, sums, biases) })
 				}
 				m.sums(sums)
+				if biases != nil {
+					m.addOdd(sums[0], biases)
+				}
 				m.storeLanes(y, sums[0], rows)
 			})
 		}
@@ -133,30 +141,26 @@ func log2(n int) (bits int) {
 	return bits
 }
 
-// blocks adds the products with the next rows, a sum for each, of blocks of one group that begin with their scales.
-func (p *product) blocks(f blockFormat, sums []vec) {
+// blocks adds the products with the next rows, a sum for each, of blocks of one group that begin with their scales. The
+// products of heads with xsum go to biases: those of scales too, which are no use.
+func (p *product) blocks(f blockFormat, sums, biases []vec) {
 	x, ahead, w := p.rowsOfBlocks(f, len(sums))
 	left := p.arg("k")
+	var xsum *stream
+	if f.biased {
+		xsum = p.machine.stream("xsum")
+	}
 	p.align()
 	p.loop(left, f.weights, func() {
 		p.fetchNext(ahead, f, sums)
-		v := p.next16(x, f.bits == 4)
-		v = append(v, p.next16(x, f.bits == 4)...)
-		heads := p.heads(w.low, 0, f.heads)
-		var all vec
+		v := append(p.next16(x, f.bits == 4), p.next16(x, f.bits == 4)...)
+		scales, heads := p.heads(w.low, 0, f.heads)
 		if f.biased {
-			all = p.copy(in(v[0]))
-			for _, x := range v[1:] {
-				p.add(all, all, in(x))
-			}
+			p.scope(func() { p.addTimes(biases, heads, p.scalars(xsum)[0]) })
 		}
+		p.freeHeads(heads)
 		for row, sum := range sums {
-			p.scope(func() {
-				p.fma(sum, p.groupSum(v, w.codesOf(row, 0)), heads[f.heads*row])
-				if f.biased {
-					p.fma(sum, all, heads[f.heads*row+1])
-				}
-			})
+			p.scope(func() { p.fma(sum, p.groupSum(v, w.codesOf(row, 0)), scales[f.heads*row]) })
 		}
 		w.low.skip(f.bytes)
 	})
@@ -232,9 +236,9 @@ func halvesAt(m machine) {
 func scalesQ6K(m machine) {
 	dst, w, n := m.stream("dst"), m.stream("w"), m.arg("n")
 	m.loop(n, 1, func() {
-		d := m.heads(w, 208, 1)[0]
+		d, _ := m.heads(w, 208, 1)
 		for _, v := range m.signedCodes(w, 0, 192) {
-			m.times(v, d)
+			m.times(v, d[0])
 			m.store(dst, 0, v)
 		}
 		w.skip(q6k.bytes)
@@ -249,7 +253,7 @@ func scalesK(m machine) {
 	c, sign := m.constants(0, packedScaleMasks...), m.constants(0, 1<<31)[0]
 	m.loop(n, 1, func() {
 		w := m.next(first, by, 1)
-		d := m.heads(w, 0, 2)
+		d, _ := m.heads(w, 0, 2)
 		vs := m.packedScales(w, c)
 		for i, v := range vs {
 			m.times(v, d[2*i/len(vs)])

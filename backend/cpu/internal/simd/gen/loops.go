@@ -19,6 +19,7 @@ type loop struct {
 const (
 	quantizedProduct = "func(y, x, xsum *float32, w *byte, scales, biases *float32, n, k, group int)"
 	blockProduct     = "func(y, x *float32, w *byte, n, k int)"
+	summedProduct    = "func(y, x, xsum *float32, w *byte, n, k int)"
 	scaledProduct    = "func(y, x *float32, w *byte, scales *float32, n, k int)"
 	biasedProduct    = "func(y, x, xsum *float32, w *byte, scales, biases *float32, n, k int)"
 	blockPack        = "func(dst *float32, w *byte, scales, biases *float32, cols, stride int)"
@@ -140,12 +141,12 @@ var loops = []loop{
 			y[j] += the first f16 of block b of row j * the sum of x[32*b+e] times (code e of the block, less 8)
 		}
 	}`},
-	{name: "matVecQ41", assembly: blockProduct, lengthOf: "y", body: matVecBlocks(q41), doc: `
+	{name: "matVecQ41", assembly: summedProduct, lengthOf: "y", body: matVecBlocks(q41), doc: `
 	for j := range y {
 		y[j] = 0
 		for b := range k / 32 {
 			y[j] += the first f16 of block b of row j * the sum of x[32*b+e] times code e of the block
-			y[j] += the second f16 * the sum of x[32*b+e]
+			y[j] += the second f16 * xsum[b]
 		}
 	}`},
 	{name: "matVecQ80", assembly: blockProduct, lengthOf: "y", body: matVecBlocks(q80), doc: `

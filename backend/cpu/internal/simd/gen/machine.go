@@ -154,8 +154,14 @@ type machine interface {
 	// times multiplies by a scalar.
 	times(d vec, scale operand)
 	next16(s *stream, nibbles bool) []vec
-	// heads has n f16s of each row that lie so many bytes behind its place, as scalars: those of row r begin at r*n.
-	heads(s *stream, off, n int) []operand
+	// heads has n f16s of each row that lie so many bytes behind its place, as scalars: those of row r begin at r*n. They
+	// lie in that order in headVectors vectors too, of at most four rows, which freeHeads frees where scalars are others.
+	heads(s *stream, off, n int) ([]operand, []vec)
+	headVectors() int
+	freeHeads([]vec)
+	// addTimes adds the products of such vectors with a scalar, and addOdd to v every other number of them.
+	addTimes(to, heads []vec, x operand)
+	addOdd(v vec, heads []vec)
 	// packedScales has the 8 scales of 6 bits, and the 8 that biases are made of, of a block of q4_K or q5_K.
 	packedScales(s *stream, scaleConstants []operand) []vec
 	stridedHalves(src reg, by strides) vec
