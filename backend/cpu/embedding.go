@@ -76,7 +76,7 @@ func embeddingNarrow(name string, q affine, t narrow) *Kernel {
 				t.to(c.U16(4)[i*k:(i+1)*k], row)
 			}
 		},
-		Cost: func(c *Call) float64 { return 20 + 4*float64(c.Int(5)) },
+		Cost: func(c *Call) float64 { return 20 + 0.9*float64(c.Int(5)) },
 	}
 }
 

@@ -38,12 +38,12 @@ func init() {
 			Name:  "gemv_float16_float32",
 			Units: func(c *Call) int { return ceilDiv(c.Int(4), gemvRows) },
 			Run:   gemvHalf,
-			Cost:  func(c *Call) float64 { return 20 + gemvRows*float64(c.Int(3))*1.2 },
+			Cost:  func(c *Call) float64 { return 20 + gemvRows*float64(c.Int(3))*0.15 },
 		},
 		&Kernel{Name: "gemm_nt_float32", Units: gemmUnits, Run: gemm, Cost: gemmCost},
 		&Kernel{
 			Name: "gemm_nt_float16_float32", Units: gemmUnits, Run: gemmHalf,
-			Cost: func(c *Call) float64 { return gemmCost(c) + gemmCols*float64(c.Int(3)) },
+			Cost: func(c *Call) float64 { return gemmCost(c) + gemmCols*float64(c.Int(3))*0.1 },
 		},
 		&Kernel{Name: "gemm_nn_float32", Units: gemmUnits, Run: gemmNN, Cost: gemmTransposedCost},
 		&Kernel{Name: "gemm_tn_float32", Units: gemmUnits, Run: gemmTN, Cost: gemmTransposedCost},
@@ -232,9 +232,9 @@ func (d dense) scratch(k int, many bool) int {
 func (d dense) cost(many bool) float64 {
 	switch {
 	case d.half && many:
-		return 1.1
+		return 0.2
 	case d.half:
-		return 1.2
+		return 0.15
 	}
 	return 0.1
 }

@@ -190,7 +190,7 @@ func whole(steps []elementwise.Step, i int) {
 }
 
 // widenCost is the time to widen an element from f16, in nanoseconds.
-const widenCost = 1
+const widenCost = 0.06
 
 // run computes the units [lo, hi), of 1024 elements each in row-major order, in blocks that end where a row does.
 func (g *generated) run(c *Call, w *Worker, lo, hi int) {

@@ -51,14 +51,22 @@ func (n narrow) round(x []float32) {
 	}
 }
 
+// narrowRun is the number of elements that are gathered or scattered between conversions.
+const narrowRun = 64
+
 // gather widens the len(dst) elements of x that are stride apart.
 func (n narrow) gather(dst []float32, x []uint16, stride int) {
 	if stride == 1 {
 		n.from(dst, x[:len(dst)])
 		return
 	}
-	for i := range dst {
-		n.from(dst[i:i+1], x[i*stride:][:1])
+	var h [narrowRun]uint16
+	for at := 0; at < len(dst); at += len(h) {
+		part := dst[at:min(at+len(h), len(dst))]
+		for i := range part {
+			h[i] = x[(at+i)*stride]
+		}
+		n.from(part, h[:len(part)])
 	}
 }
 
@@ -68,7 +76,12 @@ func (n narrow) scatter(dst []uint16, stride int, x []float32) {
 		n.to(dst[:len(x)], x)
 		return
 	}
-	for i := range x {
-		n.to(dst[i*stride:][:1], x[i:i+1])
+	var h [narrowRun]uint16
+	for at := 0; at < len(x); at += len(h) {
+		part := x[at:min(at+len(h), len(x))]
+		n.to(h[:len(part)], part)
+		for i := range part {
+			dst[(at+i)*stride] = h[i]
+		}
 	}
 }
