@@ -79,7 +79,7 @@ func vvNarrow(name string, t narrow, op func(dst, a, b []float32)) *Kernel {
 				t.to(out[i:j], a)
 			}
 		},
-		Cost: func(c *Call) float64 { return 10 + 3*float64(min(chunk, c.Threads[0])) },
+		Cost: func(c *Call) float64 { return 10 + 0.3*float64(min(chunk, c.Threads[0])) },
 	}
 }
 
@@ -124,7 +124,7 @@ func g2Narrow(name string, t narrow, op func(dst, a, b []float32)) *Kernel {
 				t.to(out[p:p+n], a)
 			})
 		},
-		Cost: func(c *Call) float64 { return 20 + 4*float64(min(chunk, c.Threads[0]*c.Threads[1])) },
+		Cost: func(c *Call) float64 { return 20 + float64(min(chunk, c.Threads[0]*c.Threads[1])) },
 	}
 }
 
@@ -186,7 +186,7 @@ func unaryNarrow(name string, t narrow, op func(x []float32)) *Kernel {
 				t.to(out[i:j], buf[:j-i])
 			})
 		},
-		Cost: func(c *Call) float64 { return 10 + 4*float64(min(chunk, c.Threads[0])) },
+		Cost: func(c *Call) float64 { return 10 + 0.8*float64(min(chunk, c.Threads[0])) },
 	}
 }
 

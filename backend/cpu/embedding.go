@@ -1,6 +1,10 @@
 package cpu
 
-import "fmt"
+import (
+	"fmt"
+
+	"github.com/mlxc/mlxc/backend/cpu/internal/simd"
+)
 
 func init() {
 	Register(
@@ -10,7 +14,7 @@ func init() {
 		}),
 		embedding("embed_float16", 2, func(c *Call, dst []float32, id int) {
 			k := len(dst)
-			halfTo(dst, c.U16(1)[id*k:(id+1)*k])
+			simd.HalfTo(dst, c.U16(1)[id*k:(id+1)*k])
 		}),
 	)
 	for _, q := range affines {
@@ -72,7 +76,7 @@ func embeddingNarrow(name string, q affine, t narrow) *Kernel {
 				t.to(c.U16(4)[i*k:(i+1)*k], row)
 			}
 		},
-		Cost: func(c *Call) float64 { return 20 + 4*float64(c.Int(5)) },
+		Cost: func(c *Call) float64 { return 20 + 0.9*float64(c.Int(5)) },
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/mlxc/mlxc/backend/cpu/internal/simd"
 	"github.com/mlxc/mlxc/ir"
 )
 
@@ -69,7 +70,7 @@ func TestGatheredProductsAreThePlainOnes(t *testing.T) {
 		wide := make([]float32, e*n*k)
 		halves := m[0].([]byte)
 		for i := range wide {
-			halfTo(wide[i:i+1], []uint16{uint16(halves[2*i]) | uint16(halves[2*i+1])<<8})
+			simd.HalfTo(wide[i:i+1], []uint16{uint16(halves[2*i]) | uint16(halves[2*i+1])<<8})
 		}
 		again := make([]float32, rows*slots*n)
 		runKernel(t, "gather_gemv_float32", [3]int{ceilDiv(n, 8), slots, rows}, [3]int{}, wide, x, list, again,

@@ -38,12 +38,12 @@ func init() {
 			Name:  "gemv_float16_float32",
 			Units: func(c *Call) int { return ceilDiv(c.Int(4), gemvRows) },
 			Run:   gemvHalf,
-			Cost:  func(c *Call) float64 { return 20 + gemvRows*float64(c.Int(3))*1.2 },
+			Cost:  func(c *Call) float64 { return 20 + gemvRows*float64(c.Int(3))*0.15 },
 		},
 		&Kernel{Name: "gemm_nt_float32", Units: gemmUnits, Run: gemm, Cost: gemmCost},
 		&Kernel{
 			Name: "gemm_nt_float16_float32", Units: gemmUnits, Run: gemmHalf,
-			Cost: func(c *Call) float64 { return gemmCost(c) + gemmCols*float64(c.Int(3)) },
+			Cost: func(c *Call) float64 { return gemmCost(c) + gemmCols*float64(c.Int(3))*0.1 },
 		},
 		&Kernel{Name: "gemm_nn_float32", Units: gemmUnits, Run: gemmNN, Cost: gemmTransposedCost},
 		&Kernel{Name: "gemm_tn_float32", Units: gemmUnits, Run: gemmTN, Cost: gemmTransposedCost},
@@ -103,7 +103,7 @@ func gemvHalf(c *Call, w *Worker, lo, hi int) {
 	mat, x, y := c.U16(0), c.F32(1)[:k], c.F32(2)
 	row := w.Scratch(k)
 	for i := lo * gemvRows; i < min(hi*gemvRows, n); i++ {
-		halfTo(row, mat[i*k:(i+1)*k])
+		simd.HalfTo(row, mat[i*k:(i+1)*k])
 		y[i] = stored(simd.Dot(x, row))
 	}
 }
@@ -130,7 +130,7 @@ func gemmHalf(c *Call, s *Worker, lo, hi int) {
 	rows := scratch[simd.MatMulScratch:]
 	for u := lo; u < hi; u++ {
 		t := tileOf(c, u)
-		halfTo(rows[:t.n*k], w[t.j*k:(t.j+t.n)*k])
+		simd.HalfTo(rows[:t.n*k], w[t.j*k:(t.j+t.n)*k])
 		simd.MatMulF32(t.y, t.ldy, t.x, rows[:t.n*k], t.m, t.n, k, scratch[:simd.MatMulScratch])
 		t.canonical()
 	}
@@ -232,9 +232,9 @@ func (d dense) scratch(k int, many bool) int {
 func (d dense) cost(many bool) float64 {
 	switch {
 	case d.half && many:
-		return 1.1
+		return 0.2
 	case d.half:
-		return 1.2
+		return 0.15
 	}
 	return 0.1
 }
@@ -249,7 +249,7 @@ func (d dense) matVec(c *Call, slot, lo, hi int, y, x, scratch []float32) {
 	}
 	w, row := c.U16(slot), scratch[:k]
 	for i := lo; i < hi; i++ {
-		halfTo(row, w[i*k:(i+1)*k])
+		simd.HalfTo(row, w[i*k:(i+1)*k])
 		y[i-lo] = simd.Dot(x, row)
 	}
 }
@@ -258,7 +258,7 @@ func (d dense) matMul(c *Call, slot, lo, hi int, y []float32, ldy int, x []float
 	n, rows := hi-lo, scratch[simd.MatMulScratch:]
 	if d.half {
 		rows = rows[:n*k]
-		halfTo(rows, c.U16(slot)[lo*k:hi*k])
+		simd.HalfTo(rows, c.U16(slot)[lo*k:hi*k])
 	} else {
 		rows = c.F32(slot)[lo*k : hi*k]
 	}

@@ -17,39 +17,41 @@ type ggmlFormat struct {
 	// chunk. They are what GGML makes of them: exact but for the sum with a bias, because scale and code together have
 	// at most 24 bits.
 	decode func(dst []float32, row []byte, at int)
-	affine *affineRow // nil: products take weights that decode has made
+	loops  *blockLoops // nil: products take weights that decode has made
 	// scale returns a factor that decode leaves out of a chunk's weights and the caller applies to their product; nil
 	// where decode applies all. mxfp4 has one, because its scales reach 2^127: a weight could overflow where the product does not.
 	scale func(row []byte, at int) float32
 }
 
-// affineRow says how the blocks of a row become codes, scales and biases in groups of 32, which the loops of affine codes
-// multiply.
-type affineRow struct {
-	bits int // of a code; of a byte with two, the low one is that of weight i of its group, the other that of weight 16 + i
-	// signed: set stores positive codes in codes, the absolute values of negative ones in less, and no biases; the product
-	// is the difference of two. An offset in place of signs would make the sums larger, and so less accurate.
-	signed bool
-	set    func(codes, less []byte, scales, biases []float32, row []byte)
+// blockLoops says how the loops of package simd multiply a format's blocks where they lie.
+type blockLoops struct {
+	simd.Blocks
+	group int // the weights that share a scale
+	// scales sets the scales and, where the format has them, the biases of groups of rows.
+	scales func(scales, biases []float32, rows []byte)
+	biased bool
+	packed bool    // products with a vector want scales; else they find them in the blocks
+	many   bool    // there is a loop for many vectors; else they take weights that row has made
+	less   float32 // what that takes from each code
 }
 
 const (
 	ggmlChunk = 128 // half a block of 256
-	ggmlRows  = 32  // rows that one vector is made ready for
+	ggmlRows  = 32  // rows whose scales are read at a time
 )
 
 var ggmlFormats = []ggmlFormat{
-	{"q4_0", 32, 18, ggmlChunk, decodeQ4, &affineRow{4, true, affineQ40}, nil},
-	{"q8_0", 32, 34, ggmlChunk, decodeQ8, &affineRow{8, true, affineQ80}, nil},
-	{"q6_K", 256, 210, ggmlChunk, decodeQ6, nil, nil},
-	{"q4_1", 32, 20, ggmlChunk, nibbles{bytes: 20, from: 4, codes: &codesUp, biased: true}.decode, &affineRow{4, false, affineQ41}, nil},
+	{"q4_0", 32, 18, ggmlChunk, decodeQ4, &blockLoops{Blocks: simd.Q40, group: 32, scales: scalesQ40, many: true, less: 8}, nil},
+	{"q8_0", 32, 34, ggmlChunk, decodeQ8, &blockLoops{Blocks: simd.Q80, group: 32, scales: scalesQ80, many: true, less: 128}, nil},
+	{"q6_K", 256, 210, ggmlChunk, decodeQ6, &blockLoops{Blocks: simd.Q6K, group: 16, scales: scalesQ6K, packed: true}, nil},
+	{"q4_1", 32, 20, ggmlChunk, nibbles{bytes: 20, from: 4, codes: &codesUp, biased: true}.decode, &blockLoops{Blocks: simd.Q41, group: 32, scales: scalesQ41, biased: true, many: true}, nil},
 	{"q5_0", 32, 22, ggmlChunk, nibbles{bytes: 22, from: 6, bits: 2, codes: &codes5}.decode, nil, nil},
 	{"q5_1", 32, 24, ggmlChunk, nibbles{bytes: 24, from: 8, bits: 4, codes: &codesUp, biased: true}.decode, nil, nil},
 	{"iq4_nl", 32, 18, ggmlChunk, nibbles{bytes: 18, from: 2, codes: &codesNL}.decode, nil, nil},
 	{"mxfp4", 32, 17, 32, nibbles{bytes: 17, from: 1, codes: &codesE2M1}.decode, nil, scaleE8M0},
 	{"q2_K", 256, 84, ggmlChunk, decodeQ2K, nil, nil},
 	{"q3_K", 256, 110, ggmlChunk, decodeQ3K, nil, nil},
-	{"q4_K", 256, 144, ggmlChunk, decodeQ4K, &affineRow{4, false, affineQ4K}, nil},
+	{"q4_K", 256, 144, ggmlChunk, decodeQ4K, &blockLoops{Blocks: simd.Q4K, group: 32, scales: scalesQ4K, biased: true, packed: true, many: true}, nil},
 	{"q5_K", 256, 176, ggmlChunk, decodeQ5K, nil, nil},
 }
 
@@ -180,10 +182,11 @@ func decodeQ8(dst []float32, row []byte, at int) {
 // decodeQ4K decodes half a block.
 func decodeQ4K(dst []float32, row []byte, at int) {
 	block := row[at/256*144:][:144]
-	scales, biases := scalesK(block, at/128%2)
+	scales, biases := scalesK(block)
 	for p := range 2 {
 		low, high := dst[64*p:][:32], dst[64*p+32:][:32]
-		s, t, m, n := scales[2*p], scales[2*p+1], biases[2*p], biases[2*p+1]
+		g := at/128%2*4 + 2*p
+		s, t, m, n := scales[g], scales[g+1], biases[g], biases[g+1]
 		for i, c := range block[16+at/128%2*64+32*p:][:32] {
 			low[i], high[i] = float32(s*codesUp[c&15])+m, float32(t*codesUp[c>>4])+n
 		}
@@ -193,86 +196,32 @@ func decodeQ4K(dst []float32, row []byte, at int) {
 // decodeQ5K decodes half a block.
 func decodeQ5K(dst []float32, row []byte, at int) {
 	block, half := row[at/256*176:][:176], at/128%2
-	scales, biases := scalesK(block, half)
+	scales, biases := scalesK(block)
 	bits := block[16:48]
 	for g := range 4 {
-		scale, bias, out := scales[g], biases[g], dst[32*g:][:32]
+		scale, bias, out := scales[4*half+g], biases[4*half+g], dst[32*g:][:32]
 		for i, c := range block[48+64*half+g/2*32:][:32] {
 			out[i] = float32(scale*codesUp[c>>(g%2*4)&15|bits[i]>>(4*half+g)&1<<4]) + bias
 		}
 	}
 }
 
-// affineQ41 copies the codes, which already lie in the order that the loops want, and takes scales and biases apart.
-func affineQ41(codes, _ []byte, scales, biases []float32, row []byte) {
-	biases = biases[:len(scales)]
-	for g := range scales {
-		block := (*[20]byte)(row[20*g:])
-		scales[g], biases[g] = halfAt(block[:]), halfAt(block[2:])
-		*(*[16]byte)(codes[16*g:]) = [16]byte(block[4:])
-	}
+func scalesQ40(scales, _ []float32, rows []byte) { simd.HalvesAt(scales, rows, 18) }
+
+func scalesQ41(scales, biases []float32, rows []byte) {
+	simd.HalvesAt(scales, rows, 20)
+	simd.HalvesAt(biases, rows[min(2, len(rows)):], 20)
 }
 
-// affineQ40 splits the codes c into max(c − 8, 0) and max(8 − c, 0), whose difference is c − 8.
-func affineQ40(codes, less []byte, scales, _ []float32, row []byte) {
-	const ones = 0x1111111111111111
-	for g := range scales {
-		block, up, down := (*[18]byte)(row[18*g:]), (*[16]byte)(codes[16*g:]), (*[16]byte)(less[16*g:])
-		scales[g] = halfAt(block[:])
-		for i := 0; i < 16; i += 8 {
-			w := binary.LittleEndian.Uint64(block[2+i:])
-			large := w >> 3 & ones * 15
-			binary.LittleEndian.PutUint64(up[i:], w&(7*ones)&large)
-			binary.LittleEndian.PutUint64(down[i:], (8*ones-w&^large)&^large)
-		}
-	}
-}
+func scalesQ80(scales, _ []float32, rows []byte) { simd.HalvesAt(scales, rows, 34) }
 
-// affineQ80 splits the signed codes c into max(c, 0) and max(−c, 0).
-func affineQ80(codes, less []byte, scales, _ []float32, row []byte) {
-	const ones = 0x0101010101010101
-	for g := range scales {
-		block, up, down := (*[34]byte)(row[34*g:]), (*[32]byte)(codes[32*g:]), (*[32]byte)(less[32*g:])
-		scales[g] = halfAt(block[:])
-		for i := 0; i < 32; i += 8 {
-			w := binary.LittleEndian.Uint64(block[2+i:])
-			sign := w >> 7 & ones
-			negative := sign * 255
-			binary.LittleEndian.PutUint64(up[i:], w&^negative)
-			binary.LittleEndian.PutUint64(down[i:], (w^negative)&negative+sign)
-		}
-	}
-}
+func scalesQ4K(scales, biases []float32, rows []byte) { simd.ScalesK(scales, biases, rows, 144) }
 
-// affineQ4K separates the codes of two groups that share the bytes of q4_K, and packs those 16 places apart into one byte.
-func affineQ4K(codes, _ []byte, scales, biases []float32, row []byte) {
-	const low = 0x0f0f0f0f0f0f0f0f
-	for g := 0; g < len(scales); g += 4 {
-		block := row[g/8*144:][:144]
-		s, b := scalesK(block, g/4%2)
-		copy(scales[g:], s[:])
-		copy(biases[g:], b[:])
-		for p := range 2 {
-			from, to := (*[32]byte)(block[16+g/4%2*64+32*p:]), (*[32]byte)(codes[16*(g+2*p):])
-			for i := 0; i < 16; i += 8 {
-				x, y := binary.LittleEndian.Uint64(from[i:]), binary.LittleEndian.Uint64(from[16+i:])
-				binary.LittleEndian.PutUint64(to[i:], x&low|y&low<<4)
-				binary.LittleEndian.PutUint64(to[16+i:], x>>4&low|y&^low)
-			}
-		}
-	}
-}
+func scalesQ6K(scales, _ []float32, rows []byte) { simd.ScalesQ6K(scales, rows) }
 
-// scalesK returns what scales the codes of the four groups of half a block of q4_K or q5_K, and what is added.
-func scalesK(block []byte, half int) (scales, biases [4]float32) {
-	d, least, b := halfAt(block), -halfAt(block[2:]), block[4:16]
-	for i := range 4 {
-		s, m := b[i]&63, b[4+i]&63
-		if half == 1 {
-			s, m = b[8+i]&15|b[i]>>6<<4, b[8+i]>>4|b[4+i]>>6<<4
-		}
-		scales[i], biases[i] = d*float32(s), least*float32(m)
-	}
+// scalesK returns what scales the codes of the eight groups of a block of q4_K or q5_K, and what is added.
+func scalesK(block []byte) (scales, biases [8]float32) {
+	simd.ScalesK(scales[:], biases[:], block, len(block))
 	return scales, biases
 }
 
@@ -325,9 +274,8 @@ func (f *ggmlFormat) dots(sums []float32, row []byte, x []float32, k int, chunk 
 
 // products sets y[i*ldy+j] to the product of row j of n rows of blocks with vector i of x.
 func (f *ggmlFormat) products(y []float32, ldy int, rows []byte, x []float32, n, k int, worker *Worker) {
-	size := f.size(k)
-	if f.affine == nil {
-		m := len(x) / k
+	size, m := f.size(k), len(x)/k
+	if f.loops == nil {
 		scratch := worker.Scratch(ggmlChunk + m)
 		for j := range n {
 			f.dots(scratch[ggmlChunk:], rows[j*size:][:size], x, k, scratch[:ggmlChunk])
@@ -337,52 +285,47 @@ func (f *ggmlFormat) products(y []float32, ldy int, rows []byte, x []float32, n,
 		}
 		return
 	}
-	a, groups, bytes := f.affine, k/32, k/8*f.affine.bits // of the codes of a row
-	scratch := worker.Scratch(k + groups + n*(bytes/2+2*groups+1))
-	turned, scratch := scratch[:k], scratch[k:]
+	l, groups, step := f.loops, k/f.loops.group, n
+	if l.packed || m > 1 { // so few that their scales, and with several vectors they too, stay in the cache
+		step = min(n, ggmlRows)
+	}
+	scratch := worker.Scratch(groups * (2*step + 1))
 	sums, scratch := scratch[:groups], scratch[groups:]
-	scales, scratch := scratch[:n*groups], scratch[n*groups:]
-	biases, scratch := scratch[:n*groups], scratch[n*groups:]
-	taken, codes := scratch[:n], asBytes(scratch[n:])
-	codes, less := codes[:n*bytes], codes[n*bytes:]
-	clear(biases)
-	for j := range n {
-		a.set(codes[j*bytes:][:bytes], less[j*bytes:][:bytes], scales[j*groups:][:groups], biases[j*groups:][:groups], rows[j*size:][:size])
-	}
-	product := simd.MatVecQ4
-	if a.bits == 8 {
-		product = simd.MatVecQ8
-	}
-	for ; len(x) > 0; x, y = x[k:], y[min(ldy, len(y)):] {
-		v := x[:k]
-		if a.bits == 4 {
-			for g := 0; g < k; g += 32 {
-				from, to := x[g:][:32], turned[g:][:32]
-				for i := range 16 {
-					to[2*i], to[2*i+1] = from[i], from[16+i]
-				}
-			}
-			v = turned
+	for j := 0; j < n; j += step {
+		step := min(step, n-j)
+		w := rows[j*size : (j+step)*size]
+		var scales, biases []float32
+		if l.packed {
+			scales, biases = l.read(scratch, w, step*groups)
 		}
-		simd.GroupSums(sums, v, 32)
-		product(y[:n], v, sums, codes, scales, biases, k, 32)
-		if a.signed {
-			product(taken, v, sums, less, scales, biases, k, 32)
-			for j, t := range taken {
-				y[j] -= t
+		for i := range m {
+			v, out := x[i*k:(i+1)*k], y[i*ldy+j:][:step]
+			if l.biased && (j == 0 || m > 1) {
+				simd.GroupSums(sums, v, 32)
 			}
+			simd.MatVecBlocks(l.Blocks, out, v, sums, w, scales, biases, k)
+			canonical(out)
 		}
-		canonical(y[:n])
 	}
+}
+
+// read makes the scales and biases of so many groups in scratch, which has room for twice as many numbers. There are no
+// biases where the format has none.
+func (l *blockLoops) read(scratch []float32, rows []byte, groups int) (scales, biases []float32) {
+	scales = scratch[:groups]
+	if l.biased {
+		biases = scratch[groups : 2*groups]
+	}
+	l.scales(scales, biases, rows)
+	return scales, biases
 }
 
 // cost is what m vectors of k elements take with qmvRows rows.
 func (f *ggmlFormat) cost(k, m int) float64 {
-	weight := 0.9
-	if f.affine != nil {
-		weight = 0.2
+	if f.loops != nil {
+		return 20 + qmvRows*float64(k)*(0.02+0.05*float64(m))
 	}
-	return 20 + qmvRows*float64(k)*(weight+0.1*float64(m))
+	return 20 + qmvRows*float64(k)*(0.9+0.1*float64(m))
 }
 
 // row sets dst to the weights of a row.
@@ -403,20 +346,41 @@ func (f ggmlFormat) mulMM(name string) *Kernel {
 	return &Kernel{
 		Name: name, Units: gemmUnits,
 		Run: func(c *Call, s *Worker, lo, hi int) {
-			k, w := c.Int(3), c.Bytes(1)
+			k, size := c.Int(3), f.size(c.Int(3))
 			scratch := s.Scratch(simd.MatMulScratch + gemmCols*k)
-			rows := scratch[simd.MatMulScratch:]
+			scratch, rest := scratch[:simd.MatMulScratch], scratch[simd.MatMulScratch:]
 			for u := lo; u < hi; u++ {
 				t := tileOf(c, u)
-				for j := range t.n {
-					f.row(rows[j*k:][:k], w[(t.j+j)*f.size(k):])
-				}
-				simd.MatMulF32(t.y, t.ldy, t.x, rows[:t.n*k], t.m, t.n, k, scratch[:simd.MatMulScratch])
+				f.multiply(t, c.Bytes(1)[t.j*size:(t.j+t.n)*size], k, scratch, rest)
 				t.canonical()
 			}
 		},
-		Cost: func(c *Call) float64 { return gemmCost(c) + gemmCols*float64(c.Int(3)) },
+		Cost: func(c *Call) float64 {
+			if f.loops != nil && f.loops.many {
+				return gemmCost(c)
+			}
+			return gemmCost(c) + gemmCols*float64(c.Int(3))
+		},
 	}
+}
+
+// multiply makes a tile, of the products with rows of blocks. rest has room for the rows' weights.
+func (f *ggmlFormat) multiply(t tile, rows []byte, k int, scratch, rest []float32) {
+	l := f.loops
+	if l == nil || !l.many || t.m < simd.FewRows {
+		for j := range t.n {
+			f.row(rest[j*k:][:k], rows[j*f.size(k):])
+		}
+		simd.MatMulF32(t.y, t.ldy, t.x, rest[:t.n*k], t.m, t.n, k, scratch)
+		return
+	}
+	groups := t.n * (k / l.group)
+	scales, biases := l.read(rest, rows, groups)
+	if !l.biased {
+		biases = rest[groups:][:groups]
+		simd.ScaleTo(biases, -l.less, scales)
+	}
+	simd.MatMulBlocks(l.Blocks, t.y, t.ldy, t.x, rows, scales, biases, t.m, t.n, k, scratch)
 }
 
 // mulMV is the product of vectors with a matrix in blocks:
@@ -431,9 +395,8 @@ func (f ggmlFormat) mulMV(name string) *Kernel {
 		Units: func(c *Call) int { return ceilDiv(c.Int(4), qmvRows) },
 		Run: func(c *Call, worker *Worker, lo, hi int) {
 			k, n, m := c.Int(3), c.Int(4), c.Groups[1]
-			for j, end := lo*qmvRows, min(hi*qmvRows, n); j < end; j += ggmlRows {
-				f.products(c.F32(2)[j:], n, c.Bytes(0)[j*f.size(k):], c.F32(1)[:m*k], min(ggmlRows, end-j), k, worker)
-			}
+			j, end := lo*qmvRows, min(hi*qmvRows, n)
+			f.products(c.F32(2)[j:], n, c.Bytes(0)[j*f.size(k):], c.F32(1)[:m*k], end-j, k, worker)
 		},
 		Cost: func(c *Call) float64 { return f.cost(c.Int(3), c.Groups[1]) },
 	}

@@ -114,7 +114,7 @@ func layerNormNarrow(t narrow) func(c *Call, work *Worker, lo, hi int) {
 	}
 }
 
-func layerNormNarrowCost(c *Call) float64 { return 30 + 12*float64(c.Uint(5)) }
+func layerNormNarrowCost(c *Call) float64 { return 30 + 1.8*float64(c.Uint(5)) }
 
 // layerNormGrad is the gradient of layerNorm: of x, and of w row by row.
 //
@@ -198,4 +198,4 @@ func layerNormGradNarrow(t narrow) func(c *Call, work *Worker, lo, hi int) {
 	}
 }
 
-func layerNormGradNarrowCost(c *Call) float64 { return 40 + 15*float64(c.Uint(6)) }
+func layerNormGradNarrowCost(c *Call) float64 { return 40 + 5*float64(c.Uint(6)) }

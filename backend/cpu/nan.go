@@ -9,11 +9,7 @@ import (
 // A store replaces any NaN by one canonical NaN of the element type (docs/terms.md, "Stores"), whatever operation
 // produced it. Otherwise the sign and payload, which the processor takes from one of the operands, would depend on
 // the order of operands, in which equal terms may differ.
-const (
-	nanBits       = 0x7fc00000
-	nanHalfBits   = 0x7e00
-	nanBFloatBits = 0x7fc0
-)
+const nanBits = 0x7fc00000 // of f32; simd.ToHalf and simd.ToBFloat make those of f16 and bf16
 
 var nan32 = math.Float32frombits(nanBits)
 

@@ -100,7 +100,7 @@ func (n narrow) normalize(x, w []float32, eps float32) {
 	simd.MulTo(x, w, x)
 }
 
-func rmsNarrowCost(c *Call) float64 { return 20 + 6*float64(len(c.U16(0))/max(1, c.Groups[0])) }
+func rmsNarrowCost(c *Call) float64 { return 20 + 0.5*float64(len(c.U16(0))/max(1, c.Groups[0])) }
 
 // addRMS stores residual = a + b and the rms norm of it, with the same roundings as the two kernels.
 //

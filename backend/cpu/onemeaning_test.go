@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/mlxc/mlxc/backend/cpu/internal/simd"
 )
 
 // A function of the language of terms has the same bits everywhere: the builtin kernel and the generated kernel of
@@ -61,7 +63,7 @@ func arguments(f func(x []float32)) {
 	}
 	var v [1]float32
 	for h := range 1 << 16 {
-		halfTo(v[:], []uint16{uint16(h)})
+		simd.HalfTo(v[:], []uint16{uint16(h)})
 		add(v[0])
 	}
 	for b := uint64(0); b < 1<<32; b += step {
@@ -234,7 +236,7 @@ func TestTrivialTerms(t *testing.T) {
 	}
 	f[0], f[1], h[0], h[1] = math.Float32frombits(0x7f812345), math.Float32frombits(0xffc00001), 0x7c11, 0xfe01
 	wide := make([]float32, n)
-	halfTo(wide, h)
+	simd.HalfTo(wide, h)
 	type operandOf struct {
 		name, index string
 		at          func(i, j int) int
@@ -258,14 +260,14 @@ func TestTrivialTerms(t *testing.T) {
 				{"round(f32, in0" + x.index + ")", func(k int) (uint32, bool) { return math.Float32bits(stored(f[k])), false }},
 				{"round(f16, in0" + x.index + ")", func(k int) (uint32, bool) {
 					var o [1]uint16
-					toHalf(o[:], f[k:k+1])
+					simd.ToHalf(o[:], f[k:k+1])
 					return uint32(o[0]), true
 				}},
 				{"in0_f16" + x.index, func(k int) (uint32, bool) { return uint32(h[k]), true }},
 				{"round(f32, in0_f16" + x.index + ")", func(k int) (uint32, bool) { return math.Float32bits(stored(wide[k])), false }},
 				{"round(f16, in0_f16" + x.index + ")", func(k int) (uint32, bool) {
 					if h[k]&0x7fff > 0x7c00 {
-						return nanHalfBits, true
+						return 0x7e00, true
 					}
 					return uint32(h[k]), true
 				}},

@@ -153,25 +153,30 @@ type narrowAffine struct {
 	narrow narrow
 }
 
-// scratch has room for the sums of x and for the scales and biases of qmvRows rows; or for qmmCols rows of weights,
-// and the scales and biases of one.
+// scratch has room for the sums of x and for the scales and biases of qmvRows rows; or for those of qmmCols rows, and
+// for the weights of as many.
 func (a narrowAffine) scratch(k int, many bool) int {
 	if many {
-		return simd.MatMulScratch + qmmCols*k + 2*k/a.group
+		return simd.MatMulScratch + qmmCols*(k+2*k/a.group)
 	}
 	return (1 + 2*qmvRows) * a.affine.scratch(k, false)
 }
 
+// rows returns rows [lo, hi), whose scales and biases it widens into scratch.
+func (a narrowAffine) rows(c *Call, slot, lo, hi, k int, scratch []float32) affineRows {
+	b, g := k/8*a.bits, k/a.group
+	scales, biases := scratch[:(hi-lo)*g], scratch[(hi-lo)*g:][:(hi-lo)*g]
+	a.narrow.from(scales, c.U16(slot + 1)[lo*g:hi*g])
+	a.narrow.from(biases, c.U16(slot + 2)[lo*g:hi*g])
+	return affineRows{c.Bytes(slot)[lo*b : hi*b], scales, biases}
+}
+
 func (a narrowAffine) matVec(c *Call, slot, lo, hi int, y, x, scratch []float32) {
 	k := len(x)
-	b, g := k/8*a.bits, k/a.group
-	sums, scales, biases := scratch[:g], scratch[g:][:qmvRows*g], scratch[(1+qmvRows)*g:]
+	sums, scratch := scratch[:k/a.group], scratch[k/a.group:]
 	for ; lo < hi; lo += qmvRows {
 		n := min(qmvRows, hi-lo)
-		a.narrow.from(scales[:n*g], c.U16(slot + 1)[lo*g:(lo+n)*g])
-		a.narrow.from(biases[:n*g], c.U16(slot + 2)[lo*g:(lo+n)*g])
-		r := affineRows{c.Bytes(slot)[lo*b : (lo+n)*b], scales[:n*g], biases[:n*g]}
-		a.multiply(y[:n], x, sums, r)
+		a.multiply(y[:n], x, sums, a.rows(c, slot, lo, lo+n, k, scratch))
 		y = y[n:]
 	}
 }
@@ -179,14 +184,16 @@ func (a narrowAffine) matVec(c *Call, slot, lo, hi int, y, x, scratch []float32)
 // matMul is a product with weights that are rounded to the type.
 func (a narrowAffine) matMul(c *Call, slot, lo, hi int, y []float32, ldy int, x []float32, m, k int, scratch []float32) {
 	b, g, n := k/8*a.bits, k/a.group, hi-lo
-	weights, rest := scratch[simd.MatMulScratch:][:n*k], scratch[simd.MatMulScratch+qmmCols*k:]
-	scales, biases := rest[:g], rest[g:2*g]
-	for r := range n {
-		row := lo + r
-		a.narrow.from(scales, c.U16(slot + 1)[row*g:(row+1)*g])
-		a.narrow.from(biases, c.U16(slot + 2)[row*g:(row+1)*g])
-		a.decode(weights[r*k:(r+1)*k], c.Bytes(slot)[row*b:(row+1)*b], scales, biases)
+	scratch, rest := scratch[:simd.MatMulScratch], scratch[simd.MatMulScratch:]
+	r := a.rows(c, slot, lo, hi, k, rest)
+	if m >= simd.FewRows {
+		simd.MatMulNarrow(simd.Narrow(a.narrow), a.bits, y, ldy, x, r.w, r.scales, r.biases, m, n, k, a.group, scratch)
+		return
+	}
+	weights := rest[2*n*g:][:n*k]
+	for j := range n {
+		a.decode(weights[j*k:(j+1)*k], r.w[j*b:(j+1)*b], r.scales[j*g:(j+1)*g], r.biases[j*g:(j+1)*g])
 	}
 	a.narrow.round(weights)
-	simd.MatMulF32(y, ldy, x, weights, m, n, k, scratch[:simd.MatMulScratch])
+	simd.MatMulF32(y, ldy, x, weights, m, n, k, scratch)
 }

@@ -73,7 +73,7 @@ func sumColumnsNarrow(t narrow) func(c *Call, work *Worker, lo, hi int) {
 }
 
 func sumColumnsNarrowCost(c *Call) float64 {
-	return 10 + float64(c.Long(2, 0))*float64(c.Long(10, 0))*(6+float64(min(blockColumns, c.Long(3, 0))))
+	return 10 + float64(c.Long(2, 0))*float64(c.Long(10, 0))*(4+0.12*float64(min(blockColumns, c.Long(3, 0))))
 }
 
 // firstOfRow is the offset of row `row` in the dimensions that are not summed over.

@@ -1,10 +1,11 @@
 // Package simd holds the inner loops of the CPU backend: dot products against
 // quantized and plain weights, the matrix products of a prefill, and the
 // elementwise loops around them. All arithmetic is float32 with float32
-// accumulation.
+// accumulation; floats of 16 bits (f16, bf16) are widened to float32 before it and
+// rounded after it ([HalfTo], [ToHalf]).
 //
 // Each loop exists several times: in Go ("generic", every architecture), as
-// assembly for amd64 with AVX2+FMA and with AVX-512, and for arm64 with Advanced
+// assembly for amd64 with AVX2, FMA and F16C and with AVX-512, and for arm64 with Advanced
 // SIMD ("neon"). The best one that the machine has is chosen once, when the
 // program starts; the environment variable MLXC_SIMD (generic, avx2, avx512,
 // neon) or [Use] picks another. They differ in the order of additions and so in
@@ -19,7 +20,8 @@
 //
 // The loops for arm64 use what every arm64 has. Its dot products of bytes
 // (SDOT) and its arithmetic on half floats have no place here: x is float32, and
-// sums are. On other machines TestNEON runs them in an emulator.
+// sums are. AVX-512's arithmetic on half floats (AVX512-FP16) is left out for that
+// reason too. On other machines TestNEON runs the loops for arm64 in an emulator.
 //
 // # What this package is not
 //

@@ -132,10 +132,13 @@ func (m *machine) call(name string, args ...any) float32 {
 			if a {
 				frame[len(frame)-1] = 1
 			}
-		case []float32, []byte:
+		case []float32, []uint16, []byte:
 			b, ok := a.([]byte)
-			if f, is := a.([]float32); is {
-				b, ok = unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(f))), 4*len(f)), true
+			switch a := a.(type) {
+			case []float32:
+				b, ok = unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(a))), 4*len(a)), true
+			case []uint16:
+				b, ok = unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(a))), 2*len(a)), true
 			}
 			require.True(m.t, ok)
 			align(8)
@@ -179,6 +182,8 @@ func shortened(args []any) []string {
 		switch a := a.(type) {
 		case []float32:
 			s = append(s, fmt.Sprintf("[%d]float32", len(a)))
+		case []uint16:
+			s = append(s, fmt.Sprintf("[%d]uint16", len(a)))
 		case []byte:
 			s = append(s, fmt.Sprintf("[%d]byte", len(a)))
 		default:
@@ -196,7 +201,7 @@ func underQEMU(t *testing.T, qemu string) {
 	build.Env = append(os.Environ(), "GOOS=linux", "GOARCH=arm64", "CGO_ENABLED=0")
 	out, err := build.CombinedOutput()
 	require.NoErrorf(t, err, "%s", out)
-	out, err = exec.Command(qemu, program, "-test.v", "-test.run", "Dot|Axpy|Max|Elementwise|GroupSums|MatVecShapes|MatMulShapes|MatMulUnpacks|ExpExact|ExpTails").CombinedOutput()
+	out, err = exec.Command(qemu, program, "-test.v", "-test.run", "Dot|Axpy|Max|Elementwise|GroupSums|MatVecShapes|MatMulShapes|MatMulUnpacks|ExpExact|ExpTails|Widen|Narrow|Blocks|HalvesAt|RowQ6K|Scales").CombinedOutput()
 	require.NoErrorf(t, err, "%s", out)
 	require.Contains(t, string(out), "/neon/")
 }

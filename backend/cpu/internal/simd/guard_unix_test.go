@@ -46,6 +46,10 @@ func (g *guard) floats(n int) []float32 {
 	return unsafe.Slice((*float32)(unsafe.Pointer(unsafe.SliceData(g.bytes(4*n)))), n)
 }
 
+func (g *guard) halves(n int) []uint16 {
+	return unsafe.Slice((*uint16)(unsafe.Pointer(unsafe.SliceData(g.bytes(2*n)))), n)
+}
+
 func (g *guard) release() {
 	for _, m := range g.maps {
 		if err := unix.Munmap(m); err != nil {

@@ -18,7 +18,7 @@ type Impl string
 // The implementations, of each architecture worst first.
 const (
 	Generic Impl = "generic" // Go; everywhere
-	AVX2    Impl = "avx2"    // amd64 with AVX2 and FMA
+	AVX2    Impl = "avx2"    // amd64 with AVX2, FMA and F16C
 	AVX512  Impl = "avx512"  // amd64 with AVX-512 F, BW, DQ and VL
 	NEON    Impl = "neon"    // arm64
 )
@@ -73,7 +73,7 @@ func detect() []Impl {
 	switch runtime.GOARCH {
 	case "amd64":
 		x := &cpu.X86
-		if x.HasAVX2 && x.HasFMA && x.HasBMI2 {
+		if x.HasAVX2 && x.HasFMA && x.HasBMI2 && x.HasF16C {
 			impls = append(impls, AVX2)
 			if x.HasAVX512F && x.HasAVX512BW && x.HasAVX512DQ && x.HasAVX512VL {
 				impls = append(impls, AVX512)

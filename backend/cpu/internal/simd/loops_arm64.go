@@ -136,6 +136,90 @@ func siluTo(dst, x []float32) {
 	}
 }
 
+// halfTo is
+//
+//	for i, h := range src {
+//		dst[i] = the value of the f16 h
+//	}
+func halfTo(dst []float32, src []uint16) {
+	switch active {
+	case NEON:
+		halfToNEON(unsafe.SliceData(dst), unsafe.SliceData(src), len(src))
+	default:
+		halfToGeneric(dst, src)
+	}
+}
+
+// toHalf is
+//
+//	for i, v := range src {
+//		dst[i] = the f16 nearest to v, ties to even; a NaN becomes canonical
+//	}
+func toHalf(dst []uint16, src []float32) {
+	switch active {
+	case NEON:
+		toHalfNEON(unsafe.SliceData(dst), unsafe.SliceData(src), len(src))
+	default:
+		toHalfGeneric(dst, src)
+	}
+}
+
+// roundHalf is
+//
+//	for i, v := range x {
+//		x[i] = the value of the f16 nearest to v, ties to even; a NaN becomes canonical
+//	}
+func roundHalf(x []float32) {
+	switch active {
+	case NEON:
+		roundHalfNEON(unsafe.SliceData(x), len(x))
+	default:
+		roundHalfGeneric(x)
+	}
+}
+
+// bfloatTo is
+//
+//	for i, h := range src {
+//		dst[i] = the value of the bf16 h
+//	}
+func bfloatTo(dst []float32, src []uint16) {
+	switch active {
+	case NEON:
+		bfloatToNEON(unsafe.SliceData(dst), unsafe.SliceData(src), len(src))
+	default:
+		bfloatToGeneric(dst, src)
+	}
+}
+
+// toBFloat is
+//
+//	for i, v := range src {
+//		dst[i] = the bf16 nearest to v, ties to even; a NaN becomes canonical
+//	}
+func toBFloat(dst []uint16, src []float32) {
+	switch active {
+	case NEON:
+		toBFloatNEON(unsafe.SliceData(dst), unsafe.SliceData(src), len(src))
+	default:
+		toBFloatGeneric(dst, src)
+	}
+}
+
+// roundBFloat is
+//
+//	for i, v := range x {
+//		x[i] = the value of the bf16 nearest to v, ties to even; a NaN becomes canonical
+//	}
+func roundBFloat(x []float32) {
+	switch active {
+	case NEON:
+		roundBFloatNEON(unsafe.SliceData(x), len(x))
+	default:
+		roundBFloatGeneric(x)
+	}
+}
+
 // groupSums is
 //
 //	for i := range dst {
@@ -209,6 +293,150 @@ func matVecQ8(y, x, xsum []float32, w []byte, scales, biases []float32, k, group
 	}
 }
 
+// matVecQ40 is
+//
+//	for j := range y {
+//		y[j] = 0
+//		for b := range k / 32 {
+//			y[j] += the first f16 of block b of row j * the sum of x[32*b+e] times (code e of the block, less 8)
+//		}
+//	}
+func matVecQ40(y, x []float32, w []byte, k int) {
+	switch active {
+	case NEON:
+		matVecQ40NEON(unsafe.SliceData(y), unsafe.SliceData(x), unsafe.SliceData(w), len(y), k)
+	default:
+		matVecQ40Generic(y, x, w, k)
+	}
+}
+
+// matVecQ41 is
+//
+//	for j := range y {
+//		y[j] = 0
+//		for b := range k / 32 {
+//			y[j] += the first f16 of block b of row j * the sum of x[32*b+e] times code e of the block
+//			y[j] += the second f16 * xsum[b]
+//		}
+//	}
+func matVecQ41(y, x, xsum []float32, w []byte, k int) {
+	switch active {
+	case NEON:
+		matVecQ41NEON(unsafe.SliceData(y), unsafe.SliceData(x), unsafe.SliceData(xsum), unsafe.SliceData(w), len(y), k)
+	default:
+		matVecQ41Generic(y, x, xsum, w, k)
+	}
+}
+
+// matVecQ80 is
+//
+//	for j := range y {
+//		y[j] = 0
+//		for b := range k / 32 {
+//			y[j] += the first f16 of block b of row j * the sum of x[32*b+e] times code e of the block, which is signed
+//		}
+//	}
+func matVecQ80(y, x []float32, w []byte, k int) {
+	switch active {
+	case NEON:
+		matVecQ80NEON(unsafe.SliceData(y), unsafe.SliceData(x), unsafe.SliceData(w), len(y), k)
+	default:
+		matVecQ80Generic(y, x, w, k)
+	}
+}
+
+// matVecQ4K is
+//
+//	for j := range y {
+//		y[j] = 0
+//		for g := range k / 32 {
+//			y[j] += scales[j*k/32+g] * (the sum of x times the codes of group g of row j)
+//			y[j] += biases[j*k/32+g] * xsum[g]
+//		}
+//	}
+func matVecQ4K(y, x, xsum []float32, w []byte, scales, biases []float32, k int) {
+	switch active {
+	case NEON:
+		matVecQ4KNEON(unsafe.SliceData(y), unsafe.SliceData(x), unsafe.SliceData(xsum), unsafe.SliceData(w), unsafe.SliceData(scales), unsafe.SliceData(biases), len(y), k)
+	default:
+		matVecQ4KGeneric(y, x, xsum, w, scales, biases, k)
+	}
+}
+
+// matVecQ6K is
+//
+//	for j := range y {
+//		y[j] = 0
+//		for g := range k / 16 {
+//			y[j] += scales[j*k/16+g] * (the sum of x times the codes of group g of row j, which are signed)
+//		}
+//	}
+func matVecQ6K(y, x []float32, w []byte, scales []float32, k int) {
+	switch active {
+	case NEON:
+		matVecQ6KNEON(unsafe.SliceData(y), unsafe.SliceData(x), unsafe.SliceData(w), unsafe.SliceData(scales), len(y), k)
+	default:
+		matVecQ6KGeneric(y, x, w, scales, k)
+	}
+}
+
+// scalesQ6K is
+//
+//	for i := range 16 * n {
+//		dst[i] = the last f16 of block i/16 * its byte 192+i%16, which is signed
+//	}
+func scalesQ6K(dst []float32, w []byte, n int) {
+	switch active {
+	case NEON:
+		scalesQ6KNEON(unsafe.SliceData(dst), unsafe.SliceData(w), n)
+	default:
+		scalesQ6KGeneric(dst, w, n)
+	}
+}
+
+// scalesK is
+//
+//	for i := range 8 * n {
+//		scales[i] = the first f16 of w[i/8*stride:] * its scale i%8
+//		biases[i] = -the second f16 * its minimum i%8
+//	}
+func scalesK(scales, biases []float32, w []byte, n, stride int) {
+	switch active {
+	case NEON:
+		scalesKNEON(unsafe.SliceData(scales), unsafe.SliceData(biases), unsafe.SliceData(w), n, stride)
+	default:
+		scalesKGeneric(scales, biases, w, n, stride)
+	}
+}
+
+// rowQ6K is
+//
+//	for i := range 256 * n {
+//		dst[i] = scales[i/16] * code i
+//	}
+func rowQ6K(dst []float32, w []byte, scales []float32, n int) {
+	switch active {
+	case NEON:
+		rowQ6KNEON(unsafe.SliceData(dst), unsafe.SliceData(w), unsafe.SliceData(scales), n)
+	default:
+		rowQ6KGeneric(dst, w, scales, n)
+	}
+}
+
+// halvesAt is
+//
+//	for i := range dst {
+//		dst[i] = the value of the f16 at src[i*stride:]
+//	}
+func halvesAt(dst []float32, src []byte, stride int) {
+	switch active {
+	case NEON:
+		halvesAtNEON(unsafe.SliceData(dst), unsafe.SliceData(src), len(dst), stride)
+	default:
+		halvesAtGeneric(dst, src, stride)
+	}
+}
+
 // packF32 is
 //
 //	for r := range rows {
@@ -265,6 +493,78 @@ func packQ8(dst []float32, w []byte, scales, biases []float32, cols, stride, gro
 	}
 }
 
+// packQ40 is
+//
+//	for r := range rows {
+//		for c := range cols {
+//			dst[c*P+r] = scales[c/32*P+r]*(code c of row r) + biases[c/32*P+r]
+//		}
+//	}
+//
+// for rows as packF32 has them, and scales and biases already packed.
+func packQ40(dst []float32, w []byte, scales, biases []float32, cols, stride int) {
+	switch active {
+	case NEON:
+		packQ40NEON(unsafe.SliceData(dst), unsafe.SliceData(w), unsafe.SliceData(scales), unsafe.SliceData(biases), cols, stride)
+	default:
+		packQ40Four(dst, w, scales, biases, cols, stride)
+	}
+}
+
+// packQ41 is
+//
+//	for r := range rows {
+//		for c := range cols {
+//			dst[c*P+r] = scales[c/32*P+r]*(code c of row r) + biases[c/32*P+r]
+//		}
+//	}
+//
+// for rows as packF32 has them, and scales and biases already packed.
+func packQ41(dst []float32, w []byte, scales, biases []float32, cols, stride int) {
+	switch active {
+	case NEON:
+		packQ41NEON(unsafe.SliceData(dst), unsafe.SliceData(w), unsafe.SliceData(scales), unsafe.SliceData(biases), cols, stride)
+	default:
+		packQ41Four(dst, w, scales, biases, cols, stride)
+	}
+}
+
+// packQ80 is
+//
+//	for r := range rows {
+//		for c := range cols {
+//			dst[c*P+r] = scales[c/32*P+r]*(code c plus 128 of row r) + biases[c/32*P+r]
+//		}
+//	}
+//
+// for rows as packF32 has them, and scales and biases already packed.
+func packQ80(dst []float32, w []byte, scales, biases []float32, cols, stride int) {
+	switch active {
+	case NEON:
+		packQ80NEON(unsafe.SliceData(dst), unsafe.SliceData(w), unsafe.SliceData(scales), unsafe.SliceData(biases), cols, stride)
+	default:
+		packQ80Four(dst, w, scales, biases, cols, stride)
+	}
+}
+
+// packQ4K is
+//
+//	for r := range rows {
+//		for c := range cols {
+//			dst[c*P+r] = scales[c/32*P+r]*(code c of row r) + biases[c/32*P+r]
+//		}
+//	}
+//
+// for columns of one block, a multiple of 64, whose codes w begins with, rows as packF32 has them, and scales and biases already packed.
+func packQ4K(dst []float32, w []byte, scales, biases []float32, cols, stride int) {
+	switch active {
+	case NEON:
+		packQ4KNEON(unsafe.SliceData(dst), unsafe.SliceData(w), unsafe.SliceData(scales), unsafe.SliceData(biases), cols, stride)
+	default:
+		packQ4KFour(dst, w, scales, biases, cols, stride)
+	}
+}
+
 // tile is
 //
 //	for i := range rows {
@@ -318,6 +618,24 @@ func sigmoidToNEON(dst, x *float32, n int)
 func siluToNEON(dst, x *float32, n int)
 
 //go:noescape
+func halfToNEON(dst *float32, src *uint16, n int)
+
+//go:noescape
+func toHalfNEON(dst *uint16, src *float32, n int)
+
+//go:noescape
+func roundHalfNEON(x *float32, n int)
+
+//go:noescape
+func bfloatToNEON(dst *float32, src *uint16, n int)
+
+//go:noescape
+func toBFloatNEON(dst *uint16, src *float32, n int)
+
+//go:noescape
+func roundBFloatNEON(x *float32, n int)
+
+//go:noescape
 func groupSumsNEON(dst, x *float32, n, group int)
 
 //go:noescape
@@ -330,6 +648,33 @@ func matVecQ4NEON(y, x, xsum *float32, w *byte, scales, biases *float32, n, k, g
 func matVecQ8NEON(y, x, xsum *float32, w *byte, scales, biases *float32, n, k, group int)
 
 //go:noescape
+func matVecQ40NEON(y, x *float32, w *byte, n, k int)
+
+//go:noescape
+func matVecQ41NEON(y, x, xsum *float32, w *byte, n, k int)
+
+//go:noescape
+func matVecQ80NEON(y, x *float32, w *byte, n, k int)
+
+//go:noescape
+func matVecQ4KNEON(y, x, xsum *float32, w *byte, scales, biases *float32, n, k int)
+
+//go:noescape
+func matVecQ6KNEON(y, x *float32, w *byte, scales *float32, n, k int)
+
+//go:noescape
+func scalesQ6KNEON(dst *float32, w *byte, n int)
+
+//go:noescape
+func scalesKNEON(scales, biases *float32, w *byte, n, stride int)
+
+//go:noescape
+func rowQ6KNEON(dst *float32, w *byte, scales *float32, n int)
+
+//go:noescape
+func halvesAtNEON(dst *float32, src *byte, n, stride int)
+
+//go:noescape
 func packF32NEON(dst, w *float32, cols, stride int)
 
 //go:noescape
@@ -337,6 +682,18 @@ func packQ4NEON(dst *float32, w *byte, scales, biases *float32, cols, stride, gr
 
 //go:noescape
 func packQ8NEON(dst *float32, w *byte, scales, biases *float32, cols, stride, group int)
+
+//go:noescape
+func packQ40NEON(dst *float32, w *byte, scales, biases *float32, cols, stride int)
+
+//go:noescape
+func packQ41NEON(dst *float32, w *byte, scales, biases *float32, cols, stride int)
+
+//go:noescape
+func packQ80NEON(dst *float32, w *byte, scales, biases *float32, cols, stride int)
+
+//go:noescape
+func packQ4KNEON(dst *float32, w *byte, scales, biases *float32, cols, stride int)
 
 //go:noescape
 func tileNEON(y *float32, ldy int, x *float32, ldx int, panel *float32, m, cols, n int, add bool) (rows int)

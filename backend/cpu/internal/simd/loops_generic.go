@@ -93,6 +93,60 @@ func siluTo(dst, x []float32) {
 	siluToGeneric(dst, x)
 }
 
+// halfTo is
+//
+//	for i, h := range src {
+//		dst[i] = the value of the f16 h
+//	}
+func halfTo(dst []float32, src []uint16) {
+	halfToGeneric(dst, src)
+}
+
+// toHalf is
+//
+//	for i, v := range src {
+//		dst[i] = the f16 nearest to v, ties to even; a NaN becomes canonical
+//	}
+func toHalf(dst []uint16, src []float32) {
+	toHalfGeneric(dst, src)
+}
+
+// roundHalf is
+//
+//	for i, v := range x {
+//		x[i] = the value of the f16 nearest to v, ties to even; a NaN becomes canonical
+//	}
+func roundHalf(x []float32) {
+	roundHalfGeneric(x)
+}
+
+// bfloatTo is
+//
+//	for i, h := range src {
+//		dst[i] = the value of the bf16 h
+//	}
+func bfloatTo(dst []float32, src []uint16) {
+	bfloatToGeneric(dst, src)
+}
+
+// toBFloat is
+//
+//	for i, v := range src {
+//		dst[i] = the bf16 nearest to v, ties to even; a NaN becomes canonical
+//	}
+func toBFloat(dst []uint16, src []float32) {
+	toBFloatGeneric(dst, src)
+}
+
+// roundBFloat is
+//
+//	for i, v := range x {
+//		x[i] = the value of the bf16 nearest to v, ties to even; a NaN becomes canonical
+//	}
+func roundBFloat(x []float32) {
+	roundBFloatGeneric(x)
+}
+
 // groupSums is
 //
 //	for i := range dst {
@@ -146,6 +200,105 @@ func matVecQ8(y, x, xsum []float32, w []byte, scales, biases []float32, k, group
 	matVecQ8Generic(y, x, xsum, w, scales, biases, k, group)
 }
 
+// matVecQ40 is
+//
+//	for j := range y {
+//		y[j] = 0
+//		for b := range k / 32 {
+//			y[j] += the first f16 of block b of row j * the sum of x[32*b+e] times (code e of the block, less 8)
+//		}
+//	}
+func matVecQ40(y, x []float32, w []byte, k int) {
+	matVecQ40Generic(y, x, w, k)
+}
+
+// matVecQ41 is
+//
+//	for j := range y {
+//		y[j] = 0
+//		for b := range k / 32 {
+//			y[j] += the first f16 of block b of row j * the sum of x[32*b+e] times code e of the block
+//			y[j] += the second f16 * xsum[b]
+//		}
+//	}
+func matVecQ41(y, x, xsum []float32, w []byte, k int) {
+	matVecQ41Generic(y, x, xsum, w, k)
+}
+
+// matVecQ80 is
+//
+//	for j := range y {
+//		y[j] = 0
+//		for b := range k / 32 {
+//			y[j] += the first f16 of block b of row j * the sum of x[32*b+e] times code e of the block, which is signed
+//		}
+//	}
+func matVecQ80(y, x []float32, w []byte, k int) {
+	matVecQ80Generic(y, x, w, k)
+}
+
+// matVecQ4K is
+//
+//	for j := range y {
+//		y[j] = 0
+//		for g := range k / 32 {
+//			y[j] += scales[j*k/32+g] * (the sum of x times the codes of group g of row j)
+//			y[j] += biases[j*k/32+g] * xsum[g]
+//		}
+//	}
+func matVecQ4K(y, x, xsum []float32, w []byte, scales, biases []float32, k int) {
+	matVecQ4KGeneric(y, x, xsum, w, scales, biases, k)
+}
+
+// matVecQ6K is
+//
+//	for j := range y {
+//		y[j] = 0
+//		for g := range k / 16 {
+//			y[j] += scales[j*k/16+g] * (the sum of x times the codes of group g of row j, which are signed)
+//		}
+//	}
+func matVecQ6K(y, x []float32, w []byte, scales []float32, k int) {
+	matVecQ6KGeneric(y, x, w, scales, k)
+}
+
+// scalesQ6K is
+//
+//	for i := range 16 * n {
+//		dst[i] = the last f16 of block i/16 * its byte 192+i%16, which is signed
+//	}
+func scalesQ6K(dst []float32, w []byte, n int) {
+	scalesQ6KGeneric(dst, w, n)
+}
+
+// scalesK is
+//
+//	for i := range 8 * n {
+//		scales[i] = the first f16 of w[i/8*stride:] * its scale i%8
+//		biases[i] = -the second f16 * its minimum i%8
+//	}
+func scalesK(scales, biases []float32, w []byte, n, stride int) {
+	scalesKGeneric(scales, biases, w, n, stride)
+}
+
+// rowQ6K is
+//
+//	for i := range 256 * n {
+//		dst[i] = scales[i/16] * code i
+//	}
+func rowQ6K(dst []float32, w []byte, scales []float32, n int) {
+	rowQ6KGeneric(dst, w, scales, n)
+}
+
+// halvesAt is
+//
+//	for i := range dst {
+//		dst[i] = the value of the f16 at src[i*stride:]
+//	}
+func halvesAt(dst []float32, src []byte, stride int) {
+	halvesAtGeneric(dst, src, stride)
+}
+
 // packF32 is
 //
 //	for r := range rows {
@@ -185,6 +338,58 @@ func packQ4(dst []float32, w []byte, scales, biases []float32, cols, stride, gro
 // for rows as packF32 has them, and scales and biases already packed.
 func packQ8(dst []float32, w []byte, scales, biases []float32, cols, stride, group int) {
 	packQ8Four(dst, w, scales, biases, cols, stride, group)
+}
+
+// packQ40 is
+//
+//	for r := range rows {
+//		for c := range cols {
+//			dst[c*P+r] = scales[c/32*P+r]*(code c of row r) + biases[c/32*P+r]
+//		}
+//	}
+//
+// for rows as packF32 has them, and scales and biases already packed.
+func packQ40(dst []float32, w []byte, scales, biases []float32, cols, stride int) {
+	packQ40Four(dst, w, scales, biases, cols, stride)
+}
+
+// packQ41 is
+//
+//	for r := range rows {
+//		for c := range cols {
+//			dst[c*P+r] = scales[c/32*P+r]*(code c of row r) + biases[c/32*P+r]
+//		}
+//	}
+//
+// for rows as packF32 has them, and scales and biases already packed.
+func packQ41(dst []float32, w []byte, scales, biases []float32, cols, stride int) {
+	packQ41Four(dst, w, scales, biases, cols, stride)
+}
+
+// packQ80 is
+//
+//	for r := range rows {
+//		for c := range cols {
+//			dst[c*P+r] = scales[c/32*P+r]*(code c plus 128 of row r) + biases[c/32*P+r]
+//		}
+//	}
+//
+// for rows as packF32 has them, and scales and biases already packed.
+func packQ80(dst []float32, w []byte, scales, biases []float32, cols, stride int) {
+	packQ80Four(dst, w, scales, biases, cols, stride)
+}
+
+// packQ4K is
+//
+//	for r := range rows {
+//		for c := range cols {
+//			dst[c*P+r] = scales[c/32*P+r]*(code c of row r) + biases[c/32*P+r]
+//		}
+//	}
+//
+// for columns of one block, a multiple of 64, whose codes w begins with, rows as packF32 has them, and scales and biases already packed.
+func packQ4K(dst []float32, w []byte, scales, biases []float32, cols, stride int) {
+	packQ4KFour(dst, w, scales, biases, cols, stride)
 }
 
 // tile is

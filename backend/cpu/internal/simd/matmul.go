@@ -86,6 +86,28 @@ func MatMulQ8(y []float32, ldy int, x []float32, w []byte, scales, biases []floa
 	matMul(y, ldy, x, weights{bits: 8, group: group, q: w, scales: scales, biases: biases}, m, n, k, scratch)
 }
 
+// Narrow is a 16-bit float type.
+type Narrow uint8
+
+const (
+	Half   Narrow = 1 + iota // f16
+	BFloat                   // bf16
+)
+
+// FewRows is the number of rows of x from which on matrix products decode a weight once for all of them.
+const FewRows = 4
+
+// MatMulNarrow is [MatMulQ4] or, with 8 bits, [MatMulQ8] with weights that are rounded to a type of 16 bits, for m of
+// at least [FewRows].
+func MatMulNarrow(t Narrow, bits int, y []float32, ldy int, x []float32, w []byte, scales, biases []float32, m, n, k, group int, scratch []float32) {
+	checkMatMul("MatMulNarrow", y, ldy, x, m, n, k, scratch)
+	checkRows("MatMulNarrow", bits, n, w, scales, biases, k, group)
+	if m < FewRows {
+		panic(fmt.Sprintf("simd: MatMulNarrow: m = %d, want at least %d", m, FewRows))
+	}
+	matMul(y, ldy, x, weights{bits: bits, group: group, q: w, scales: scales, biases: biases, narrow: t}, m, n, k, scratch)
+}
+
 // maxDim keeps every product of two dimensions within an int.
 const maxDim = 1<<31 - 1
 
@@ -116,6 +138,9 @@ type weights struct {
 	f32            []float32
 	q              []byte
 	scales, biases []float32
+	narrow         Narrow // if not 0, the type that weights are rounded to
+	isBlocks       bool
+	blocks         Blocks // the format of q, if isBlocks is set
 }
 
 // matMul decodes a panel of rows at a time and multiplies it with all rows of x, so that all m rows share the
@@ -130,7 +155,7 @@ func matMul(y []float32, ldy int, x []float32, w weights, m, n, k int, scratch [
 			clear(y[i*ldy : i*ldy+n])
 		}
 		return
-	case m < 4 && (w.bits == 0 || m*(k/w.group) <= len(scratch)):
+	case m < FewRows && (w.bits == 0 || m*(k/w.group) <= len(scratch)):
 		matVecs(y, ldy, x, w, m, n, k, scratch)
 		return
 	}
@@ -260,6 +285,8 @@ func (w weights) pack(panel, scales, biases []float32, j, rows, c, cols, k int) 
 			packF32Generic(b, w.biases[g:], rows-r, groups, ldg, width)
 		}
 		switch {
+		case w.isBlocks:
+			w.packBlocks(p, s, b, j+r, rows-r, c, cols, k, whole, width)
 		case w.bits == 4 && whole:
 			packQ4(p, w.q[first/2:], s, b, cols, k/2, w.group)
 		case w.bits == 4:
@@ -269,6 +296,12 @@ func (w weights) pack(panel, scales, biases []float32, j, rows, c, cols, k int) 
 		default:
 			packQ8Generic(p, w.q[first:], s, b, rows-r, cols, k, w.group, width)
 		}
+	}
+	switch w.narrow { // columns beyond rows are rounded too, and nobody reads them
+	case Half:
+		roundHalf(panel[:cols*width])
+	case BFloat:
+		roundBFloat(panel[:cols*width])
 	}
 }
 

@@ -174,3 +174,30 @@ func TestMatMulLengths(t *testing.T) {
 		assert.PanicsWithValue(t, want, call)
 	}
 }
+
+// The product with weights that are rounded to 16 bits is, to the bit, that with such weights as float32.
+func TestMatMulNarrow(t *testing.T) {
+	eachLayout(t, func(t *testing.T, g *guard, bits, group int) {
+		for i, n := range []int{1, 15, 16, 25, 48, 49} {
+			r := rng(uint64(n))
+			k, rows, narrow, round := []int{128, blockCols + 128}[i%2], FewRows+i, Half, RoundHalf
+			if i%3 == 0 {
+				narrow, round = BFloat, RoundBFloat
+			}
+			m := newMatrix(g, bits, n, k, group).randomize(r, random)
+			round(m.scales)
+			round(m.biases)
+			w := g.floats(n * k)
+			for e := range w {
+				q, at := float32(m.q(e/k, e%k)), e/group
+				w[e] = float32(m.scales[at]*q) + m.biases[at]
+			}
+			round(w)
+			x, y, want := random(r, g.floats(rows*k)), newOutput(g, rows, n, n), newOutput(g, rows, n, n)
+			MatMulNarrow(narrow, bits, y, n, x, m.w, m.scales, m.biases, rows, n, k, group, dirty(g))
+			MatMulF32(want, n, x, w, rows, n, k, dirty(g))
+			require.Equal(t, want, y, "%v, m = %d", m, rows)
+			g.release()
+		}
+	})
+}

@@ -16,6 +16,15 @@
 #define VFRINTN(n, d) WORD $(0x4e218800 | (n)<<5 | (d)) // frintn v{d}.4s, v{n}.4s
 #define VFCVTNS(n, d) WORD $(0x4e21a800 | (n)<<5 | (d)) // fcvtns v{d}.4s, v{n}.4s
 #define VFCMLTZ(n, d) WORD $(0x4ea0e800 | (n)<<5 | (d)) // fcmlt v{d}.4s, v{n}.4s, #0.0
+#define VFCMEQ(m, n, d) WORD $(0x4e20e400 | (m)<<16 | (n)<<5 | (d)) // fcmeq v{d}.4s, v{n}.4s, v{m}.4s
+#define VFCVTL(n, d) WORD $(0x0e217800 | (n)<<5 | (d)) // fcvtl v{d}.4s, v{n}.4h
+#define VFCVTL2(n, d) WORD $(0x4e217800 | (n)<<5 | (d)) // fcvtl2 v{d}.4s, v{n}.8h
+#define VFCVTN(n, d) WORD $(0x0e216800 | (n)<<5 | (d)) // fcvtn v{d}.4h, v{n}.4s
+#define VSXTLB(n, d) WORD $(0x0f08a400 | (n)<<5 | (d)) // sxtl v{d}.8h, v{n}.8b
+#define VSXTLB2(n, d) WORD $(0x4f08a400 | (n)<<5 | (d)) // sxtl2 v{d}.8h, v{n}.16b
+#define VSXTLH(n, d) WORD $(0x0f10a400 | (n)<<5 | (d)) // sxtl v{d}.4s, v{n}.4h
+#define VSXTLH2(n, d) WORD $(0x4f10a400 | (n)<<5 | (d)) // sxtl2 v{d}.4s, v{n}.8h
+#define VSCVTF(n, d) WORD $(0x4e21d800 | (n)<<5 | (d)) // scvtf v{d}.4s, v{n}.4s
 #define VUCVTF(n, d) WORD $(0x6e21d800 | (n)<<5 | (d)) // ucvtf v{d}.4s, v{n}.4s
 
 // VUCVTFX converts numbers with f (1 to 32) bits behind the point.
@@ -25,3 +34,6 @@
 
 // VFMLAE adds n times lane i of m.
 #define VFMLAE(i, m, n, d) WORD $(0x4f801000 | ((i)&1)<<21 | ((i)>>1)<<11 | (m)<<16 | (n)<<5 | (d)) // fmla v{d}.4s, v{n}.4s, v{m}.s[{i}]
+
+// VFMULE multiplies n by lane i of m.
+#define VFMULE(i, m, n, d) WORD $(0x4f809000 | ((i)&1)<<21 | ((i)>>1)<<11 | (m)<<16 | (n)<<5 | (d)) // fmul v{d}.4s, v{n}.4s, v{m}.s[{i}]

@@ -3,6 +3,7 @@
 package simd
 
 import (
+	"fmt"
 	"math"
 	"math/rand/v2"
 	"os/exec"
@@ -30,6 +31,7 @@ func TestNEON(t *testing.T) {
 			test func(*testing.T, *machine)
 		}{
 			{"vector", neonVector}, {"exp", neonExp}, {"matvec", neonMatVec}, {"quantized", neonQuantized}, {"pack", neonPack}, {"tile", neonTile},
+			{"narrow", neonNarrow}, {"blocks", neonBlocks},
 		} {
 			t.Run(at.name+"/"+part.name, func(t *testing.T) {
 				m.t = t
@@ -40,7 +42,7 @@ func TestNEON(t *testing.T) {
 	for name := range m.pc {
 		assert.True(t, m.called[name], "nothing tests %s", name)
 	}
-	assert.GreaterOrEqual(t, len(m.pc), 17)
+	assert.GreaterOrEqual(t, len(m.pc), 36)
 	for _, name := range []string{"qemu-aarch64", "qemu-aarch64-static"} {
 		if qemu, err := exec.LookPath(name); err == nil {
 			t.Run(name, func(t *testing.T) { underQEMU(t, qemu) })
@@ -115,6 +117,134 @@ func neonVector(t *testing.T, m *machine) {
 				near(t, sum, magnitude, dst[i], "sum %d of %d", i, group)
 			}
 		}
+	}
+}
+
+// neonNarrow: every f16 and bf16, numbers with roundings of all kinds, and tails.
+func neonNarrow(t *testing.T, m *machine) {
+	widen := func(f string) func([]float32, []uint16) {
+		return func(dst []float32, src []uint16) { m.call(f, dst, src, len(src)) }
+	}
+	narrow := func(f string) func([]uint16, []float32) {
+		return func(dst []uint16, src []float32) { m.call(f, dst, src, len(src)) }
+	}
+	round := func(f string) func([]float32) { return func(x []float32) { m.call(f, x, len(x)) } }
+	loops := narrowLoops{widen("halfToNEON"), widen("bfloatToNEON"), narrow("toHalfNEON"), narrow("toBFloatNEON"), round("roundHalfNEON"), round("roundBFloatNEON")}
+	for n := range 40 {
+		testNarrowTail(t, n, make([]float32, n), make([]uint16, n), make([]uint16, n), loops)
+	}
+	all, got, want := allNarrow(), make([]float32, 1<<16), make([]float32, 1<<16)
+	halfToGeneric(want, all)
+	loops.halfTo(got, all)
+	require.True(t, equal(bits(want), bits(got)), "f16")
+	bfloatToGeneric(want, all)
+	loops.bfloatTo(got, all)
+	require.True(t, equal(bits(want), bits(got)), "bf16")
+	var x []float32
+	for i, v := range roundings() {
+		if i%16 == sample.Run()%16 { // an emulator runs this
+			x = append(x, v)
+		}
+	}
+	narrowed, want16 := make([]uint16, len(x)), make([]uint16, len(x))
+	toHalfGeneric(want16, x)
+	loops.toHalf(narrowed, x)
+	require.True(t, equal(want16, narrowed), "to f16")
+	toBFloatGeneric(want16, x)
+	loops.toBFloat(narrowed, x)
+	require.True(t, equal(want16, narrowed), "to bf16")
+}
+
+// neonBlocks: products with each weight alone, and with several rows and blocks; panels and rows.
+func neonBlocks(t *testing.T, m *machine) {
+	bytes, floats := func(n int) []byte { return make([]byte, n) }, func(n int) []float32 { return make([]float32, n) }
+	xsum := func(x []float32) []float32 {
+		sums := floats(len(x) / 32)
+		groupSumsGeneric(sums, x, 32)
+		return sums
+	}
+	for f, layout := range blocks {
+		name := fmt.Sprintf("matVec%sNEON", layout.name)
+		product := func(y, x []float32, w *blockMatrix) {
+			switch {
+			case layout.weights == 32 && layout.biased:
+				m.call(name, y, x, xsum(x), w.w, w.n, w.k)
+			case layout.weights == 32:
+				m.call(name, y, x, w.w, w.n, w.k)
+			case layout.biased:
+				m.call(name, y, x, xsum(x), w.w, w.scales, w.biases, w.n, w.k)
+			default:
+				m.call(name, y, x, w.w, w.scales, w.n, w.k)
+			}
+		}
+		for n := range 7 {
+			r := rng(uint64(n))
+			w := newBlocks(Blocks(f), r, n, n%4*layout.weights, bytes, floats)
+			x, y := random(r, floats(w.k)), floats(n)
+			product(y, x, w)
+			for j, v := range y {
+				want, magnitude := w.dot(x, j)
+				near(t, want, magnitude, v, "%s, n = %d, row %d", name, n, j)
+				one, row, groups := floats(1), w.size(w.k), w.k/layout.group
+				alone := &blockMatrix{w.Blocks, 1, w.k, w.w[j*row : (j+1)*row], w.scales[j*groups : (j+1)*groups], nil}
+				if layout.biased {
+					alone.biases = w.biases[j*groups : (j+1)*groups]
+				}
+				product(one, x, alone)
+				sameFloats(t, one, y[j:j+1], "%s, row %d alone", name, j)
+			}
+		}
+		w := newBlocks(Blocks(f), rng(1), 5, 2*layout.weights, bytes, floats)
+		x, y := floats(w.k), floats(w.n)
+		for e := sample.Run() % 7; e < w.k; e += 1 + layout.weights/256*6 {
+			x[e] = 1
+			product(y, x, w)
+			x[e] = 0
+			for j, v := range y {
+				require.Equal(t, float32(w.weight(j, e)), v, "%s, weight %d of row %d", name, e, j)
+			}
+		}
+		if Blocks(f) == Q6K {
+			want, got := floats(w.k), floats(w.k)
+			rowQ6KGeneric(want, w.w, w.scales, 2)
+			m.call("rowQ6KNEON", got, w.w, w.scales, 2)
+			sameFloats(t, want, got, "rows of q6_K")
+			continue
+		}
+		const width, rows = 16, 4
+		cols, stride, first := w.k, w.size(w.k), 0
+		if Blocks(f) == Q4K {
+			cols, first = 128, 16+32
+		}
+		scales, biases := random(rng(2), floats(cols/32*width)), random(rng(3), floats(cols/32*width))
+		RoundHalf(scales)
+		want, got := floats(cols*width), floats(cols*width)
+		switch Blocks(f) {
+		case Q4K:
+			packQ4KGeneric(want, w.w[first:], scales, biases, rows, cols, stride, width)
+		case Q80:
+			packQ80Generic(want, w.w, scales, biases, rows, cols, stride, width)
+		default:
+			packNibbles(want, w.w, scales, biases, rows, cols, stride, width, layout.bytes, layout.bytes-16)
+		}
+		m.call(fmt.Sprintf("pack%sNEON", layout.name), got, w.w[first:], scales, biases, cols, stride)
+		sameFloats(t, want, got, "pack of %s", layout.name)
+	}
+	for n := range 4 {
+		testScales(t, n, bytes, floats, func(dst []float32, w []byte) { m.call("scalesQ6KNEON", dst, w, n) },
+			func(scales, biases []float32, w []byte, stride int) {
+				m.call("scalesKNEON", scales, biases, w, n, stride)
+			})
+	}
+	for n := range 12 {
+		stride := 2 + 6*(n%3)
+		src, want, got := bytes(max(0, (n-1)*stride+2)), floats(n), floats(n)
+		for i := range src {
+			src[i] = byte(37 * i)
+		}
+		halvesAtGeneric(want, src, stride)
+		m.call("halvesAtNEON", got, src, n, stride)
+		require.Equal(t, bits(want), bits(got), "halves, n = %d", n)
 	}
 }
 

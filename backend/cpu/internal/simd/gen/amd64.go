@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"math"
 	"math/bits"
 )
 
@@ -11,6 +12,7 @@ type amd64 struct {
 	wide  bool
 	mask  vec   // AVX2: of the tail
 	masks []vec // AVX2: of the columns of a panel
+	block blockConstants
 }
 
 var amd64ISA = isa{
@@ -107,6 +109,21 @@ func (m *amd64) next(first reg, by strides, rows int) *stream {
 	return m.newStream(rows, []reg{at}, by)
 }
 
+func (m *amd64) beside(s *stream, bytes int) *stream {
+	var at []reg
+	for _, from := range s.at {
+		at = append(at, m.reg())
+		m.ins("LEAQ %d(%s), %s", bytes, from, at[len(at)-1])
+	}
+	return m.newStream(len(s.moved), at, s.by)
+}
+
+func (m *amd64) number(n int) reg {
+	r := m.reg()
+	m.ins("MOVL $%d, %s", n, r)
+	return r
+}
+
 func (m *amd64) skip(first reg, by strides, rows int) {
 	if rows == 1 {
 		m.ins("ADDQ %s, %s", by[0], first)
@@ -115,7 +132,7 @@ func (m *amd64) skip(first reg, by strides, rows int) {
 	}
 }
 
-func (m *amd64) walk(first reg, by strides, rows int, body func(*stream, reg)) {
+func (m *amd64) walk(first reg, by strides, rows, per int, body func(*stream, reg)) {
 	top, done := m.label("walk"), m.label("walked")
 	m.scope(func() {
 		at, off := m.reg(), m.reg()
@@ -129,7 +146,7 @@ func (m *amd64) walk(first reg, by strides, rows int, body func(*stream, reg)) {
 			m.ins("LEAQ (%s)(%s*1), %s", first, off, at)
 			body(s, off)
 		})
-		m.ins("ADDQ $4, %s", off)
+		m.ins("ADDQ $%d, %s", 4*per, off)
 		m.ins("CMPQ %s, %s", off, by[0])
 		m.ins("JLT  %s", top)
 		m.mark(done)
@@ -181,6 +198,14 @@ func (m *amd64) tail(n reg, body func()) {
 		m.part = true
 		m.pass(body)
 		m.part = false
+	})
+}
+
+func (m *amd64) singles(n reg, body func()) {
+	m.ifAny(n, func() {
+		m.single = true
+		m.repeat(n, 1, body)
+		m.single = false
 	})
 }
 
@@ -244,6 +269,8 @@ func (m *amd64) align() { m.ins("PCALIGN $32") }
 
 func (m *amd64) move(at string, d vec) {
 	switch {
+	case m.single:
+		m.ins("VMOVSS %s, %s", at, xmm(d))
 	case !m.part:
 		m.ins("VMOVUPS %s, %s", at, m.r(d))
 	case m.wide:
@@ -263,7 +290,11 @@ func (m *amd64) peek(s *stream, row, n int) []vec {
 
 func (m *amd64) load(s *stream, row, n int) []vec {
 	vs := m.peek(s, row, n)
-	s.moved[row] += n * s.step
+	if m.single {
+		s.moved[row] += 4
+	} else {
+		s.moved[row] += n * s.step
+	}
 	return vs
 }
 
@@ -293,6 +324,10 @@ func (m *amd64) store(s *stream, row int, vs ...vec) {
 	for _, v := range vs {
 		at := m.place(s, row, 0)
 		switch {
+		case m.single:
+			m.ins("VMOVSS %s, %s", xmm(v), at)
+			s.moved[row] += 4
+			continue
 		case !m.part:
 			m.ins("VMOVUPS %s, %s", m.r(v), at)
 		case m.wide:
@@ -382,10 +417,12 @@ func (m *amd64) copy(o operand) vec {
 func (m *amd64) zeros(n int) []vec {
 	vs := m.vecs(n)
 	for _, v := range vs {
-		m.ins("VXORPS %s, %[1]s, %[1]s", xmm(v))
+		m.zero(v)
 	}
 	return vs
 }
+
+func (m *amd64) zero(v vec) { m.ins("VXORPS %s, %[1]s, %[1]s", xmm(v)) }
 
 // Arithmetic.
 
@@ -555,18 +592,104 @@ func (m *amd64) sums(vs []vec) {
 	m.freeVecs(t)
 }
 
+// Floats of 16 bits. Loops over them have no wide form.
+
+func (m *amd64) narrowStream(name string) *stream {
+	s := m.stream(name)
+	s.step = 2 * m.lanes
+	return s
+}
+
+func (m *amd64) widen(s *stream, f narrowFloat, n int) []vec {
+	vs := m.vecs(n)
+	for _, v := range vs {
+		at := m.place(s, 0, 0)
+		if m.single {
+			r := m.reg()
+			m.ins("MOVWLZX %s, %s", at, r)
+			m.ins("VMOVD %s, %s", r, xmm(v))
+			m.free(r)
+			at = xmm(v)
+			s.moved[0] += 2
+		} else {
+			s.moved[0] += s.step
+		}
+		switch {
+		case f == half:
+			m.ins("VCVTPH2PS %s, %s", at, m.r(v))
+		default:
+			m.ins("VPMOVZXWD %s, %s", at, m.r(v))
+			m.ins("VPSLLD $16, %s, %[1]s", m.r(v))
+		}
+	}
+	return vs
+}
+
+func (m *amd64) storeNarrow(s *stream, f narrowFloat, v vec) {
+	at := m.place(s, 0, 0)
+	switch {
+	case m.single && f == half:
+		m.ins("VCVTPS2PH $0, %s, %[1]s", xmm(v))
+		m.ins("VPEXTRW $0, %s, %s", xmm(v), at)
+	case m.single:
+		m.ins("VPEXTRW $1, %s, %s", xmm(v), at)
+	case f == half:
+		m.ins("VCVTPS2PH $0, %s, %s", m.r(v), at)
+	default:
+		t := m.vec()
+		m.ins("VPSRLD $16, %s, %[1]s", m.r(v))
+		m.ins("VEXTRACTI128 $1, %s, %s", m.r(v), xmm(t))
+		m.ins("VPACKUSDW %s, %s, %s", xmm(t), xmm(v), xmm(v))
+		m.ins("VMOVDQU %s, %s", xmm(v), at)
+		m.freeVecs(t)
+	}
+	if m.single {
+		s.moved[0] += 2
+	} else {
+		s.moved[0] += s.step
+	}
+}
+
+func (m *amd64) roundNarrow(v vec, f narrowFloat) {
+	if f == half {
+		m.ins("VCVTPS2PH $0, %s, %s", m.r(v), xmm(v))
+		m.ins("VCVTPH2PS %s, %s", xmm(v), m.r(v))
+		return
+	}
+	m.ins("VPSRLD $16, %s, %[1]s", m.r(v))
+	m.ins("VPSLLD $16, %s, %[1]s", m.r(v))
+}
+
+func (m *amd64) canonicalNaN(v vec, nan operand) {
+	t := m.vec()
+	m.ins("VCMPPS $3, %s, %[1]s, %s", m.r(v), m.r(t))
+	m.ins("VBLENDVPS %s, %s, %s, %[3]s", m.r(t), m.r(nan.v), m.r(v))
+	m.freeVecs(t)
+}
+
+func (m *amd64) shiftRight(d, a vec, bits int) { m.ins("VPSRLD $%d, %s, %s", bits, m.r(a), m.r(d)) }
+func (m *amd64) and(d vec, a operand)          { m.binary("VPAND", d, d, a) }
+func (m *amd64) addIntegers(d vec, a operand)  { m.binary("VPADDD", d, d, a) }
+
 // Weights.
 
 func (m *amd64) transpose(s *stream) []vec {
+	t := m.transposeAt(s, 0)
+	for row := range s.moved {
+		s.moved[row] += 16
+	}
+	return t
+}
+
+func (m *amd64) transposeAt(s *stream, off int) []vec {
 	w, t := m.vecs(4), m.vecs(4)
 	for row := range m.lanes {
-		at, v := m.place(s, row, 0), w[row%4]
+		at, v := m.place(s, row, off), w[row%4]
 		if row < 4 {
 			m.ins("VMOVDQU %s, %s", at, xmm(v))
 		} else {
 			m.ins("%s $%d, %s, %s, %s", m.either("VINSERTI128", "VINSERTI32X4"), row/4, at, m.r(v), m.r(v))
 		}
-		s.moved[row] += 16
 	}
 	for _, x := range []struct {
 		op      string
@@ -726,6 +849,202 @@ func (m *amd64) bytes() quantized {
 				return vs
 			}
 		}}
+}
+
+// Blocks.
+
+// blockConstants are what decodes codes: AVX-512 looks nibbles up, less what is taken from them.
+type blockConstants struct {
+	table      vec
+	mask, less operand
+	six        []operand // the low four bits of a byte, the two above them, 32
+}
+
+func (m *amd64) blockConstants(bits, less int) {
+	switch {
+	case bits == 8:
+	case bits == 6:
+		m.block.six = m.constants(0, sixBits...)
+	case m.wide:
+		var values []uint32
+		for i := range 16 {
+			values = append(values, math.Float32bits(float32(i-less)))
+		}
+		m.block.table = m.table(values)
+	default:
+		m.block.mask = m.constants(0, 15)[0]
+		if less > 0 {
+			m.block.less = m.constants(0, uint32(-less))[0]
+		}
+	}
+}
+
+func (m *amd64) bytesAt(op string, s *stream, row, off int) []vec {
+	vs := m.vecs(16 / m.lanes)
+	for i, v := range vs {
+		m.ins("%s %s, %s", op, m.place(s, row, off+i*m.lanes), m.r(v))
+	}
+	return vs
+}
+
+func (m *amd64) nibbles(s *stream, row, off int) []vec { return m.bytesAt("VPMOVZXBD", s, row, off) }
+
+func (m *amd64) nibble(raw []vec, high bool) []vec {
+	vs := m.vecs(len(raw))
+	for i, v := range vs {
+		from := raw[i]
+		if high {
+			m.shiftRight(v, from, 4)
+			from = v
+		}
+		if m.wide {
+			m.ins("VPERMPS %s, %s, %s", m.r(m.block.table), m.r(from), m.r(v))
+			continue
+		}
+		if !high {
+			m.binary("VPAND", v, from, m.block.mask)
+		}
+		if m.block.less != (operand{}) {
+			m.addIntegers(v, m.block.less)
+		}
+		m.ins("VCVTDQ2PS %s, %[1]s", m.r(v))
+	}
+	return vs
+}
+
+func (m *amd64) signedCodes(s *stream, row, off int) []vec {
+	vs := m.bytesAt("VPMOVSXBD", s, row, off)
+	for _, v := range vs {
+		m.ins("VCVTDQ2PS %s, %[1]s", m.r(v))
+	}
+	return vs
+}
+
+// sixBits are four bytes each of what takes codes of six bits apart.
+var sixBits = []uint32{0x0f0f0f0f, 0x30303030, 0x20202020}
+
+func (m *amd64) sixBits(low, high *stream, row, group int) []vec {
+	quarter, at := group/2, group%2*16
+	vs := m.vecs(16 / m.lanes)
+	a, b := vs[0], m.vec()
+	bytes := func(op string, d, a vec, o operand) { m.ins("%s %s, %s, %s", op, xmm(o.v), xmm(a), xmm(d)) }
+	and := m.either("VPAND", "VPANDD")
+	m.ins("VMOVDQU %s, %s", m.place(low, row, at+quarter%2*32), xmm(a))
+	if quarter > 1 {
+		m.ins("VPSRLW $4, %s, %[1]s", xmm(a))
+	}
+	bytes(and, a, a, m.block.six[0])
+	m.ins("VMOVDQU %s, %s", m.place(high, row, at), xmm(b))
+	switch quarter {
+	case 0, 1:
+		m.ins("VPSLLW $%d, %s, %[2]s", 4-2*quarter, xmm(b))
+	case 3:
+		m.ins("VPSRLW $2, %s, %[1]s", xmm(b))
+	}
+	bytes(and, b, b, m.block.six[1])
+	bytes("VPOR", a, a, in(b))
+	bytes("VPSUBB", a, a, m.block.six[2])
+	m.freeVecs(b)
+	m.signedBytes(vs)
+	return vs
+}
+
+// signedBytes makes of the 16 bytes in the first register float32s in all.
+func (m *amd64) signedBytes(vs []vec) {
+	if len(vs) > 1 {
+		m.ins("VPSRLDQ $8, %s, %s", xmm(vs[0]), xmm(vs[1]))
+	}
+	for _, v := range vs {
+		m.ins("VPMOVSXBD %s, %s", xmm(v), m.r(v))
+		m.ins("VCVTDQ2PS %s, %[1]s", m.r(v))
+	}
+}
+
+// packedScales: of the 12 bytes, as numbers w0, w1, w2, scale i < 4 is the low six bits of byte i of w0, and of w1 that
+// for biases; scale 4 + i has four bits of byte i of w2, the low or the high ones, below the other two of w0 or w1.
+func (m *amd64) packedScales(s *stream, masks []operand) []vec {
+	vs := m.vecs(2)
+	low, high, rest := vs[0], vs[1], m.vec()
+	bytes := func(op string, d, a, b vec) { m.ins("%s %s, %s, %s", op, xmm(b), xmm(a), xmm(d)) }
+	m.ins("VMOVDQU %s, %s", m.place(s, 0, 4), xmm(low))
+	m.ins("VPSHUFD $0xaa, %s, %s", xmm(low), xmm(rest))
+	m.ins("VPSRLVD %s, %s, %[2]s", m.pool.place(0, 4, 0, 4), xmm(rest))
+	m.ins("VPSRLD $2, %s, %s", xmm(low), xmm(high))
+	bytes("VPAND", low, low, masks[0].v)
+	bytes("VPAND", high, high, masks[1].v)
+	bytes("VPAND", rest, rest, masks[2].v)
+	bytes("VPOR", high, high, rest)
+	bytes("VPUNPCKLDQ", low, low, high)
+	m.freeVecs(rest)
+	m.signedBytes(vs)
+	return vs
+}
+
+func (m *amd64) times(d vec, scale operand) { m.mul(d, d, scale) }
+
+// heads leaves them in the frame, because operations can take scalars from memory.
+func (m *amd64) heads(s *stream, off, n int) (out []operand, _ []vec) {
+	v := m.vec()
+	m.zero(v)
+	for row := range s.moved {
+		m.ins("%s $%d, %s, %s, %[4]s", []string{1: "VPINSRW", 2: "VPINSRD"}[n], row, m.place(s, row, off), xmm(v))
+	}
+	m.locals = 32
+	to := xmm(v)
+	if n*len(s.moved) > 4 {
+		to = ymm(v)
+	}
+	m.ins("VCVTPH2PS %s, %s", xmm(v), to)
+	m.ins("VMOVUPS %s, heads-32(SP)", to)
+	for i := range n * len(s.moved) {
+		out = append(out, operand{at: fmt.Sprintf("heads-%d(SP)", 32-4*i), scalar: true})
+	}
+	return out, []vec{v}
+}
+
+func (m *amd64) headVectors() int { return 1 }
+
+func (m *amd64) freeHeads(vs []vec) { m.freeVecs(vs...) }
+
+func (m *amd64) addTimes(to, heads []vec, x operand) {
+	if m.wide {
+		m.ins("VFMADD231PS.BCST %s, %s, %s", x.at, ymm(heads[0]), ymm(to[0]))
+	} else {
+		m.fma(to[0], heads[0], x)
+	}
+}
+
+func (m *amd64) addOdd(v vec, heads []vec) {
+	t, h := m.vec(), heads[0]
+	m.ins("VEXTRACTF128 $1, %s, %s", ymm(h), xmm(t))
+	m.ins("VSHUFPS $0xdd, %s, %s, %[2]s", xmm(t), xmm(h))
+	m.ins("VADDPS %s, %s, %[2]s", xmm(h), xmm(v))
+	m.freeVecs(t)
+}
+
+func (m *amd64) next16(s *stream, _ bool) []vec { return m.load(s, 0, 16/m.lanes) }
+
+func (m *amd64) xor(d vec, a operand) { m.binary(m.either("VPXOR", "VPXORD"), d, d, a) }
+
+func (m *amd64) stridedHalves(src reg, by strides) vec {
+	v := m.vec()
+	if m.single {
+		r := m.reg()
+		m.ins("MOVWLZX (%s), %s", src, r)
+		m.ins("VMOVD %s, %s", r, xmm(v))
+		m.free(r)
+		m.skip(src, by, 1)
+	} else {
+		m.zero(v)
+		m.scope(func() {
+			s := m.next(src, by, 8)
+			for row := range s.moved {
+				m.ins("VPINSRW $%d, %s, %s, %[3]s", row, m.place(s, row, 0), xmm(v))
+			}
+		})
+	}
+	m.ins("VCVTPH2PS %s, %s", xmm(v), m.r(v))
+	return v
 }
 
 // Panels.

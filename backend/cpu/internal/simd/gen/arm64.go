@@ -2,11 +2,18 @@ package main
 
 import (
 	"fmt"
+	"math"
 	"strings"
 )
 
 // arm64 is Advanced SIMD. What Go's assembler has no names for are macros of neon_arm64.h, with numbers of registers.
-type arm64 struct{ *code }
+type arm64 struct {
+	*code
+	decode func(vec, ...int) []vec // of nibbles in blocks
+	less   vec                     // what is taken from them, if takes is set
+	takes  bool
+	six    []operand // as amd64 has them
+}
 
 var arm64ISA = isa{
 	add: "ADD  %s, %s, %[2]s", sub: "SUBS %s, %s, %[2]s", compare: "CMP  $%[2]d, %[1]s",
@@ -84,7 +91,22 @@ func (m *arm64) next(first reg, by strides, rows int) *stream {
 	return s
 }
 
-func (m *arm64) walk(first reg, by strides, rows int, body func(*stream, reg)) {
+func (m *arm64) beside(s *stream, bytes int) *stream {
+	var at []reg
+	for _, from := range s.at {
+		at = append(at, m.reg())
+		m.ins("ADD  $%d, %s, %s", bytes, from, at[len(at)-1])
+	}
+	return m.newStream(len(s.moved), at, s.by)
+}
+
+func (m *arm64) number(n int) reg {
+	r := m.reg()
+	m.ins("MOVD $%d, %s", n, r)
+	return r
+}
+
+func (m *arm64) walk(first reg, by strides, rows, per int, body func(*stream, reg)) {
 	top, done := m.label("walk"), m.label("walked")
 	m.scope(func() {
 		s, left := m.next(first, by, rows), m.reg()
@@ -92,7 +114,7 @@ func (m *arm64) walk(first reg, by strides, rows int, body func(*stream, reg)) {
 		m.ins("CBZ  %s, %s", left, done)
 		m.mark(top)
 		m.scope(func() { body(s, "") })
-		m.ins("SUBS $4, %s, %[1]s", left)
+		m.ins("SUBS $%d, %s, %[2]s", 4*per, left)
 		m.ins("BNE  %s", top)
 		m.mark(done)
 	})
@@ -119,6 +141,8 @@ func (m *arm64) tail(n reg, body func()) {
 		m.part = false
 	})
 }
+
+func (m *arm64) singles(n reg, body func()) { m.tail(n, body) }
 
 func (m *arm64) returns(v vec) {
 	m.ins("FMOVS F%d, %s", v, m.frame("ret"))
@@ -388,6 +412,69 @@ func (m *arm64) sums(vs []vec) {
 	m.binary("VFADDP", a, a, c)
 }
 
+// Floats of 16 bits.
+
+func (m *arm64) narrowStream(name string) *stream { return m.stream(name) }
+
+func (m *arm64) widen(s *stream, f narrowFloat, n int) []vec {
+	vs := m.vecs(n)
+	for _, v := range vs {
+		if m.part {
+			m.ins("VLD1R.P 2(%s), [V%d.H4]", s.at[0], v)
+		} else {
+			m.ins("VLD1.P 8(%s), [V%d.H4]", s.at[0], v)
+		}
+	}
+	for _, v := range vs {
+		if f == half {
+			m.unary("VFCVTL", v, v)
+			continue
+		}
+		m.ins("VUXTL V%d.H4, V%[1]d.S4", v)
+		m.ins("VSHL $16, V%d.S4, V%[1]d.S4", v)
+	}
+	return vs
+}
+
+func (m *arm64) storeNarrow(s *stream, f narrowFloat, v vec) {
+	m.narrow(v, f)
+	if m.part {
+		m.ins("VST1.P V%d.H[0], 2(%s)", v, s.at[0])
+	} else {
+		m.ins("VST1.P [V%d.H4], 8(%s)", v, s.at[0])
+	}
+}
+
+// narrow leaves the four results in the lower half.
+func (m *arm64) narrow(v vec, f narrowFloat) {
+	if f == half {
+		m.unary("VFCVTN", v, v)
+	} else {
+		m.ins("VUZP2 V%d.H8, V%[1]d.H8, V%[1]d.H8", v)
+	}
+}
+
+func (m *arm64) roundNarrow(v vec, f narrowFloat) {
+	if f == half {
+		m.unary("VFCVTN", v, v)
+		m.unary("VFCVTL", v, v)
+		return
+	}
+	m.ins("VUSHR $16, V%d.S4, V%[1]d.S4", v)
+	m.ins("VSHL $16, V%d.S4, V%[1]d.S4", v)
+}
+
+func (m *arm64) canonicalNaN(v vec, nan operand) {
+	t := m.vec()
+	m.binary("VFCMEQ", t, v, v)
+	m.ins("VBIF V%d.B16, V%d.B16, V%d.B16", t, nan.v, v)
+	m.freeVecs(t)
+}
+
+func (m *arm64) shiftRight(d, a vec, bits int) { m.ins("VUSHR $%d, V%d.S4, V%d.S4", bits, a, d) }
+func (m *arm64) and(d vec, a operand)          { m.ins("VAND V%d.B16, V%d.B16, V%[2]d.B16", a.v, d) }
+func (m *arm64) addIntegers(d vec, a operand)  { m.integers("VADD", d, a.v) }
+
 // Weights.
 
 func (m *arm64) transpose(s *stream) []vec {
@@ -395,6 +482,18 @@ func (m *arm64) transpose(s *stream) []vec {
 	for row := range w {
 		w[row] = m.load(s, row, 1)[0]
 	}
+	return m.transposed(w)
+}
+
+func (m *arm64) transposeAt(s *stream, off int) []vec {
+	var w [4]vec
+	for row := range w {
+		w[row] = m.bytesAt(s, row, off)
+	}
+	return m.transposed(w)
+}
+
+func (m *arm64) transposed(w [4]vec) []vec {
 	t, d := m.vecs(4), m.vecs(4)
 	for _, x := range []struct {
 		op      string
@@ -475,6 +574,169 @@ func (m *arm64) quantized(bits int) quantized {
 				return codes(w[from/each], is...)
 			}
 		}}
+}
+
+// Blocks. Their rows stand still in a pass, as on amd64.
+
+func (m *arm64) blockConstants(bits, less int) {
+	switch bits {
+	case 6:
+		m.six = m.constants(0, sixBits...)
+		return
+	case 8:
+		return
+	}
+	m.decode = m.codes(bits)
+	if m.takes = less > 0; m.takes {
+		m.less = m.constants(0, math.Float32bits(float32(less)))[0].v
+	}
+}
+
+func (m *arm64) bytesAt(s *stream, row, off int) vec {
+	v := m.vec()
+	m.ins("FMOVQ %d(%s), F%d", off+s.moved[row], s.at[row], v)
+	return v
+}
+
+func (m *arm64) nibbles(s *stream, row, off int) []vec { return []vec{m.bytesAt(s, row, off)} }
+
+// nibble: register i has byte i of each 32-bit lane.
+func (m *arm64) nibble(raw []vec, high bool) []vec {
+	is := []int{0, 2, 4, 6}
+	if high {
+		is = []int{1, 3, 5, 7}
+	}
+	vs := m.decode(raw[0], is...)
+	if m.takes {
+		for _, v := range vs {
+			m.sub(v, in(v), m.less)
+		}
+	}
+	return vs
+}
+
+func (m *arm64) signedCodes(s *stream, row, off int) []vec {
+	return m.signedBytes(m.bytesAt(s, row, off))
+}
+
+// signedBytes are 16 bytes as float32. It uses up raw.
+func (m *arm64) signedBytes(raw vec) []vec {
+	vs := m.vecs(4)
+	m.unary("VSXTLB", vs[0], raw)
+	m.unary("VSXTLB2", vs[2], raw)
+	m.freeVecs(raw)
+	for i := 0; i < 4; i += 2 {
+		m.unary("VSXTLH2", vs[i+1], vs[i])
+		m.unary("VSXTLH", vs[i], vs[i])
+	}
+	for _, v := range vs {
+		m.unary("VSCVTF", v, v)
+	}
+	return vs
+}
+
+func (m *arm64) sixBits(low, high *stream, row, group int) []vec {
+	quarter := group / 2
+	a, b := m.bytesAt(low, row, quarter%2*32+group%2*16), m.bytesAt(high, row, group%2*16)
+	if quarter > 1 {
+		m.ins("VUSHR $4, V%d.B16, V%[1]d.B16", a)
+	} else {
+		m.and(a, m.six[0])
+	}
+	switch quarter {
+	case 0, 1:
+		m.ins("VSHL $%d, V%d.B16, V%[2]d.B16", 4-2*quarter, b)
+	case 3:
+		m.ins("VUSHR $2, V%d.B16, V%[1]d.B16", b)
+	}
+	m.and(b, m.six[1])
+	m.ins("VORR V%d.B16, V%d.B16, V%[2]d.B16", b, a)
+	m.ins("VSUB V%d.B16, V%d.B16, V%[2]d.B16", m.six[2].v, a)
+	m.freeVecs(b)
+	return m.signedBytes(a)
+}
+
+func (m *arm64) times(d vec, scale operand) {
+	m.ins("VFMULE(%d, %d, %d, %[3]d)", scale.lane, scale.v, d)
+}
+
+func (m *arm64) heads(s *stream, off, n int) (out []operand, _ []vec) {
+	vs := m.vecs(2)
+	for row, at := range s.at {
+		if off > 0 {
+			r := m.reg()
+			m.ins("ADD  $%d, %s, %s", off, at, r)
+			at = r
+			m.free(r)
+		}
+		m.ins("VLD1 (%s), V%d.%s[%d]", at, vs[0], []string{1: "H", 2: "S"}[n], row)
+	}
+	if n*len(s.at) > 4 {
+		m.unary("VFCVTL2", vs[1], vs[0])
+	}
+	m.unary("VFCVTL", vs[0], vs[0])
+	for i := range n * len(s.at) {
+		out = append(out, operand{v: vs[i/4], lane: i % 4, scalar: true})
+	}
+	return out, vs[:(len(out)+3)/4]
+}
+
+func (m *arm64) headVectors() int { return 2 }
+
+func (m *arm64) freeHeads([]vec) {}
+
+func (m *arm64) addTimes(to, heads []vec, x operand) {
+	for i, h := range heads {
+		m.fma(to[i], h, x)
+	}
+}
+
+func (m *arm64) addOdd(v vec, heads []vec) {
+	m.ins("VUZP2 V%d.S4, V%d.S4, V%[2]d.S4", heads[1], heads[0])
+	m.add(v, v, in(heads[0]))
+}
+
+// packedScales: amd64's says what lies where.
+func (m *arm64) packedScales(s *stream, masks []operand) []vec {
+	low, rest := m.bytesAt(s, 0, 4), m.vec()
+	high, upper := m.vec(), m.vec()
+	m.ins("VDUP V%d.S[2], V%d.S4", low, rest)
+	m.ins("VUSHR $4, V%d.B16, V%d.B16", rest, upper)
+	m.and(rest, masks[2])
+	m.ins("VZIP1 V%d.S4, V%d.S4, V%[2]d.S4", upper, rest)
+	m.shiftRight(high, low, 2)
+	m.and(low, masks[0])
+	m.and(high, masks[1])
+	m.ins("VORR V%d.B16, V%d.B16, V%[2]d.B16", rest, high)
+	m.ins("VZIP1 V%d.S4, V%d.S4, V%[2]d.S4", high, low)
+	m.freeVecs(rest, high, upper)
+	return m.signedBytes(low)
+}
+
+func (m *arm64) align() {}
+
+func (m *arm64) next16(s *stream, nibbles bool) []vec {
+	if !nibbles {
+		return m.load(s, 0, 4)
+	}
+	vs := m.vecs(4)
+	m.ins("VLD4.P 64(%s), %s", s.at[0], list(vs))
+	return vs
+}
+
+func (m *arm64) xor(d vec, a operand) { m.ins("VEOR V%d.B16, V%d.B16, V%[2]d.B16", a.v, d) }
+
+func (m *arm64) stridedHalves(src reg, by strides) vec {
+	v := m.vec()
+	n := 4
+	if m.part {
+		n = 1
+	}
+	for i := range n {
+		m.ins("VLD1.P (%s)(%s), V%d.H[%d]", src, by[0], v, i)
+	}
+	m.unary("VFCVTL", v, v)
+	return v
 }
 
 // Panels. All columns of one are written.

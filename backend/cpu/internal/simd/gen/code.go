@@ -34,6 +34,13 @@ type stream struct {
 	parked string  // amd64: the argument that holds the address between accesses, for want of a register
 }
 
+// skip moves all rows on at the end of the pass.
+func (s *stream) skip(bytes int) {
+	for row := range s.moved {
+		s.moved[row] += bytes
+	}
+}
+
 // strides are the bytes between two rows, and on amd64 also three, five and seven times as many, as far as there are
 // rows that need them.
 type strides []reg
@@ -50,6 +57,8 @@ type code struct {
 	labels  map[string]int
 	streams []*stream
 	part    bool // only what is left of a vector exists: amd64 has a mask, arm64 one element
+	single  bool // amd64: only one element exists, and nothing else is touched
+	locals  int  // amd64: bytes of the function's own frame
 	pool    *pool
 }
 

@@ -18,6 +18,11 @@ type loop struct {
 // What loops over quantized rows are given.
 const (
 	quantizedProduct = "func(y, x, xsum *float32, w *byte, scales, biases *float32, n, k, group int)"
+	blockProduct     = "func(y, x *float32, w *byte, n, k int)"
+	summedProduct    = "func(y, x, xsum *float32, w *byte, n, k int)"
+	scaledProduct    = "func(y, x *float32, w *byte, scales *float32, n, k int)"
+	biasedProduct    = "func(y, x, xsum *float32, w *byte, scales, biases *float32, n, k int)"
+	blockPack        = "func(dst *float32, w *byte, scales, biases *float32, cols, stride int)"
 	quantizedPack    = "func(dst *float32, w *byte, scales, biases *float32, cols, stride, group int)"
 )
 
@@ -65,6 +70,36 @@ var loops = []loop{
 	for i, v := range x {
 		dst[i] = v / (1 + exp(-v))
 	}`},
+	{name: "halfTo", assembly: "func(dst *float32, src *uint16, n int)",
+		lengthOf: "src", narrow: true, body: widen(half), doc: `
+	for i, h := range src {
+		dst[i] = the value of the f16 h
+	}`},
+	{name: "toHalf", assembly: "func(dst *uint16, src *float32, n int)",
+		lengthOf: "src", narrow: true, body: narrow(half), doc: `
+	for i, v := range src {
+		dst[i] = the f16 nearest to v, ties to even; a NaN becomes canonical
+	}`},
+	{name: "roundHalf", assembly: "func(x *float32, n int)",
+		lengthOf: "x", narrow: true, body: roundTo(half), doc: `
+	for i, v := range x {
+		x[i] = the value of the f16 nearest to v, ties to even; a NaN becomes canonical
+	}`},
+	{name: "bfloatTo", assembly: "func(dst *float32, src *uint16, n int)",
+		lengthOf: "src", narrow: true, body: widen(bfloat), doc: `
+	for i, h := range src {
+		dst[i] = the value of the bf16 h
+	}`},
+	{name: "toBFloat", assembly: "func(dst *uint16, src *float32, n int)",
+		lengthOf: "src", narrow: true, body: narrow(bfloat), doc: `
+	for i, v := range src {
+		dst[i] = the bf16 nearest to v, ties to even; a NaN becomes canonical
+	}`},
+	{name: "roundBFloat", assembly: "func(x *float32, n int)",
+		lengthOf: "x", narrow: true, body: roundTo(bfloat), doc: `
+	for i, v := range x {
+		x[i] = the value of the bf16 nearest to v, ties to even; a NaN becomes canonical
+	}`},
 	{name: "groupSums", assembly: "func(dst, x *float32, n, group int)",
 		lengthOf: "dst", narrow: true, body: groupSums, doc: `
 	for i := range dst {
@@ -99,6 +134,60 @@ var loops = []loop{
 			y[j] += scales[j*k/group+g]*sum + biases[j*k/group+g]*xsum[g]
 		}
 	}`},
+	{name: "matVecQ40", assembly: blockProduct, lengthOf: "y", body: matVecBlocks(q40), doc: `
+	for j := range y {
+		y[j] = 0
+		for b := range k / 32 {
+			y[j] += the first f16 of block b of row j * the sum of x[32*b+e] times (code e of the block, less 8)
+		}
+	}`},
+	{name: "matVecQ41", assembly: summedProduct, lengthOf: "y", body: matVecBlocks(q41), doc: `
+	for j := range y {
+		y[j] = 0
+		for b := range k / 32 {
+			y[j] += the first f16 of block b of row j * the sum of x[32*b+e] times code e of the block
+			y[j] += the second f16 * xsum[b]
+		}
+	}`},
+	{name: "matVecQ80", assembly: blockProduct, lengthOf: "y", body: matVecBlocks(q80), doc: `
+	for j := range y {
+		y[j] = 0
+		for b := range k / 32 {
+			y[j] += the first f16 of block b of row j * the sum of x[32*b+e] times code e of the block, which is signed
+		}
+	}`},
+	{name: "matVecQ4K", assembly: biasedProduct, lengthOf: "y", body: matVecBlocks(q4k), doc: `
+	for j := range y {
+		y[j] = 0
+		for g := range k / 32 {
+			y[j] += scales[j*k/32+g] * (the sum of x times the codes of group g of row j)
+			y[j] += biases[j*k/32+g] * xsum[g]
+		}
+	}`},
+	{name: "matVecQ6K", assembly: scaledProduct, lengthOf: "y", body: matVecBlocks(q6k), doc: `
+	for j := range y {
+		y[j] = 0
+		for g := range k / 16 {
+			y[j] += scales[j*k/16+g] * (the sum of x times the codes of group g of row j, which are signed)
+		}
+	}`},
+	{name: "scalesQ6K", assembly: "func(dst *float32, w *byte, n int)", narrow: true, body: scalesQ6K, doc: `
+	for i := range 16 * n {
+		dst[i] = the last f16 of block i/16 * its byte 192+i%16, which is signed
+	}`},
+	{name: "scalesK", assembly: "func(scales, biases *float32, w *byte, n, stride int)", narrow: true, body: scalesK, doc: `
+	for i := range 8 * n {
+		scales[i] = the first f16 of w[i/8*stride:] * its scale i%8
+		biases[i] = -the second f16 * its minimum i%8
+	}`},
+	{name: "rowQ6K", assembly: "func(dst *float32, w *byte, scales *float32, n int)", body: rowBlocks(q6k), doc: `
+	for i := range 256 * n {
+		dst[i] = scales[i/16] * code i
+	}`},
+	{name: "halvesAt", assembly: "func(dst *float32, src *byte, n, stride int)", lengthOf: "dst", narrow: true, body: halvesAt, doc: `
+	for i := range dst {
+		dst[i] = the value of the f16 at src[i*stride:]
+	}`},
 	{name: "packF32", assembly: "func(dst, w *float32, cols, stride int)", generic: "packF32Four", body: packF32, doc: `
 	for r := range rows {
 		for c := range cols {
@@ -125,6 +214,38 @@ for rows as packF32 has them, and scales and biases already packed.`},
 	}
 
 for rows as packF32 has them, and scales and biases already packed.`},
+	{name: "packQ40", assembly: blockPack, generic: "packQ40Four", body: packBlocks(q40), doc: `
+	for r := range rows {
+		for c := range cols {
+			dst[c*P+r] = scales[c/32*P+r]*(code c of row r) + biases[c/32*P+r]
+		}
+	}
+
+for rows as packF32 has them, and scales and biases already packed.`},
+	{name: "packQ41", assembly: blockPack, generic: "packQ41Four", body: packBlocks(q41), doc: `
+	for r := range rows {
+		for c := range cols {
+			dst[c*P+r] = scales[c/32*P+r]*(code c of row r) + biases[c/32*P+r]
+		}
+	}
+
+for rows as packF32 has them, and scales and biases already packed.`},
+	{name: "packQ80", assembly: blockPack, generic: "packQ80Four", body: packBlocks(q80), doc: `
+	for r := range rows {
+		for c := range cols {
+			dst[c*P+r] = scales[c/32*P+r]*(code c plus 128 of row r) + biases[c/32*P+r]
+		}
+	}
+
+for rows as packF32 has them, and scales and biases already packed.`},
+	{name: "packQ4K", assembly: blockPack, generic: "packQ4KFour", body: packBlocks(q4kPart), doc: `
+	for r := range rows {
+		for c := range cols {
+			dst[c*P+r] = scales[c/32*P+r]*(code c of row r) + biases[c/32*P+r]
+		}
+	}
+
+for columns of one block, a multiple of 64, whose codes w begins with, rows as packF32 has them, and scales and biases already packed.`},
 	{name: "tile",
 		assembly: "func(y *float32, ldy int, x *float32, ldx int, panel *float32, m, cols, n int, add bool) (rows int)",
 		body:     tile, doc: `

@@ -13,6 +13,7 @@ type machine interface {
 	freeVecs(...vec)
 	own(operand) vec
 	scope(body func())
+	pass(body func())
 	loop(n reg, per any, body func())
 	once(n reg, per int, body func())
 	repeat(n reg, per int, body func())
@@ -34,15 +35,23 @@ type machine interface {
 	// row behind them there.
 	rows(first reg, by strides, rows int) *stream
 	next(first reg, by strides, rows int) *stream
-	// walk goes through the next rows of float32, an element of each in a pass, until their distance is used up; off
-	// goes with ahead.
-	walk(first reg, by strides, rows int, body func(s *stream, off reg))
+	// beside returns the stream of what lies so many bytes behind the rows of another one.
+	beside(s *stream, bytes int) *stream
+	// number returns a register with a number.
+	number(n int) reg
+	// walk goes through the next rows of float32, so many elements of each in a pass, until their distance is used up;
+	// off goes with ahead.
+	walk(first reg, by strides, rows, per int, body func(s *stream, off reg))
 	// panels lets a stream write a vector every so many bytes.
 	panels(s *stream, bytes int)
+	// align comes before a loop that runs long.
+	align()
 	// ifAny runs body unless n is 0.
 	ifAny(n reg, body func())
 	// tail runs body for what is left of n, less than a vector: with masks, or one element after another. It uses up n.
 	tail(n reg, body func())
+	// singles runs body for each element that is left of n. It uses up n.
+	singles(n reg, body func())
 	// returns ends the function with the first lane, rows with a number.
 	returns(v vec)
 	end()
@@ -109,12 +118,53 @@ type machine interface {
 	maximum(v vec, nan []vec)
 	sums(vs []vec)
 
+	// narrowStream is stream for 16-bit floats, of which widen reads the next n vectors and has their values. storeNarrow
+	// writes v rounded, roundNarrow leaves the value of that; of a bf16 the upper half of each lane is the result already.
+	narrowStream(name string) *stream
+	widen(s *stream, f narrowFloat, n int) []vec
+	storeNarrow(s *stream, f narrowFloat, v vec)
+	roundNarrow(v vec, f narrowFloat)
+	canonicalNaN(v vec, nan operand)
+	// These are of lanes as integers.
+	shiftRight(d, a vec, bits int)
+	and(d vec, a operand)
+	addIntegers(d vec, a operand)
+
 	// packRows is the number of rows that transpose takes: as many as lanes, of each of which it reads 4 numbers of 32
 	// bits. Result i has those number i.
 	transpose(s *stream) []vec
 	// codes returns what takes code i of so many bits out of each 32-bit lane, as float32s, for several i.
 	codes(bits int) func(w vec, is ...int) []vec
 	quantized(bits int) quantized
+
+	// transposeAt is transpose for what lies so many bytes behind a row's place, which stays.
+	transposeAt(s *stream, off int) []vec
+	xor(d vec, a operand)
+
+	// For blocks: nibbles loads 16 bytes, of which nibble has the low or the high halves as codes; signedCodes has 16
+	// bytes as codes. What they lie behind a row's place stays. next16 reads 16 elements of x in the order of codes,
+	// which can be another one for nibbles. blockConstants comes before; it says what nibble takes from a code.
+	// stridedHalves has f16s, as many as there are lanes, or one in singles, from an address on, which it moves on.
+	blockConstants(bits, less int)
+	nibbles(s *stream, row, off int) []vec
+	nibble(raw []vec, high bool) []vec
+	signedCodes(s *stream, row, off int) []vec
+	// sixBits has a group of 16 codes of half a block of q6_K, whose low four bits and upper two lie in two streams.
+	sixBits(low, high *stream, row, group int) []vec
+	// times multiplies by a scalar.
+	times(d vec, scale operand)
+	next16(s *stream, nibbles bool) []vec
+	// heads has n f16s of each row that lie so many bytes behind its place, as scalars: those of row r begin at r*n. They
+	// lie in that order in headVectors vectors too, of at most four rows, which freeHeads frees where scalars are others.
+	heads(s *stream, off, n int) ([]operand, []vec)
+	headVectors() int
+	freeHeads([]vec)
+	// addTimes adds the products of such vectors with a scalar, and addOdd to v every other number of them.
+	addTimes(to, heads []vec, x operand)
+	addOdd(v vec, heads []vec)
+	// packedScales has the 8 scales of 6 bits, and the 8 that biases are made of, of a block of q4_K or q5_K.
+	packedScales(s *stream, scaleConstants []operand) []vec
+	stridedHalves(src reg, by strides) vec
 
 	// panelMasks says which columns of a panel, so many vectors, exist: those less than an argument.
 	panelMasks(name string, vectors int)

@@ -44,7 +44,7 @@ var architectures = []architecture{
 	}},
 	{"arm64", arm64ISA, "neon_arm64.h", "R0 R1 R2 R3 R4 R5 R6 R7 R8 R9 R10 R11 R12 R13 R14 R15 R16 R17 " +
 		"R19 R20 R21 R22 R23 R24 R25", []implementation{ // R18 is the system's, and from R26 on the rest is Go's
-		{"NEON", 4, 32, func(c *code) machine { return &arm64{c} }},
+		{"NEON", 4, 32, func(c *code) machine { return &arm64{code: c} }},
 	}},
 	{name: "generic"},
 }
@@ -116,7 +116,7 @@ func (a architecture) assembly() ([]byte, error) {
 				c.regs = append(c.regs, reg(r))
 			}
 			l.body(i.machine(c))
-			fmt.Fprintf(&out, "\n// %s\nTEXT ·%s(SB), NOSPLIT, $0-%d\n", s.of(name), name, s.size)
+			fmt.Fprintf(&out, "\n// %s\nTEXT ·%s(SB), NOSPLIT, $%d-%d\n", s.of(name), name, c.locals, s.size)
 			out.WriteString(c.out.String())
 		}
 	})
@@ -199,7 +199,7 @@ func parse(text string) (signature, error) {
 		return s, fmt.Errorf("%s is no type of a function", text)
 	}
 	place := func(name, typ string, align int) {
-		size := map[string]int{"*float32": 8, "*byte": 8, "int": 8, "float32": 4, "bool": 1}[typ]
+		size := map[string]int{"*float32": 8, "*byte": 8, "*uint16": 8, "int": 8, "float32": 4, "bool": 1}[typ]
 		align = max(align, size)
 		s.size = (s.size + align - 1) / align * align
 		s.places[name] = s.size

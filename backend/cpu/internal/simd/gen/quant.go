@@ -41,7 +41,7 @@ func (p *product) weights(sums []vec) {
 		ahead = p.ahead(p.w)
 	}
 	w := p.next(p.w, p.bytes, rows)
-	p.walk(p.scales, p.groups, rows, func(s *stream, off reg) {
+	p.walk(p.scales, p.groups, rows, 1, func(s *stream, off reg) {
 		if rows > 1 {
 			p.fetchRows(p.scales, off)
 			p.fetchRows(p.biases, off)
