@@ -31,8 +31,10 @@ type blockLoops struct {
 	scales func(scales, biases []float32, rows []byte)
 	biased bool
 	packed bool    // products with a vector want scales; else they find them in the blocks
-	many   bool    // there is a loop for many vectors; else they take weights that row has made
+	many   bool    // there is a loop for many vectors; else they take weights that rows has made
 	less   float32 // what that takes from each code
+	// rows sets dst to the weights of rows, whose scales are given; nil where many is set.
+	rows func(dst []float32, rows []byte, scales []float32)
 }
 
 const (
@@ -43,7 +45,7 @@ const (
 var ggmlFormats = []ggmlFormat{
 	{"q4_0", 32, 18, ggmlChunk, decodeQ4, &blockLoops{Blocks: simd.Q40, group: 32, scales: scalesQ40, many: true, less: 8}, nil},
 	{"q8_0", 32, 34, ggmlChunk, decodeQ8, &blockLoops{Blocks: simd.Q80, group: 32, scales: scalesQ80, many: true, less: 128}, nil},
-	{"q6_K", 256, 210, ggmlChunk, decodeQ6, &blockLoops{Blocks: simd.Q6K, group: 16, scales: scalesQ6K, packed: true}, nil},
+	{"q6_K", 256, 210, ggmlChunk, decodeQ6, &blockLoops{Blocks: simd.Q6K, group: 16, scales: scalesQ6K, packed: true, rows: simd.RowQ6K}, nil},
 	{"q4_1", 32, 20, ggmlChunk, nibbles{bytes: 20, from: 4, codes: &codesUp, biased: true}.decode, &blockLoops{Blocks: simd.Q41, group: 32, scales: scalesQ41, biased: true, many: true}, nil},
 	{"q5_0", 32, 22, ggmlChunk, nibbles{bytes: 22, from: 6, bits: 2, codes: &codes5}.decode, nil, nil},
 	{"q5_1", 32, 24, ggmlChunk, nibbles{bytes: 24, from: 8, bits: 4, codes: &codesUp, biased: true}.decode, nil, nil},
@@ -347,7 +349,7 @@ func (f ggmlFormat) mulMM(name string) *Kernel {
 		Name: name, Units: gemmUnits,
 		Run: func(c *Call, s *Worker, lo, hi int) {
 			k, size := c.Int(3), f.size(c.Int(3))
-			scratch := s.Scratch(simd.MatMulScratch + gemmCols*k)
+			scratch := s.Scratch(simd.MatMulScratch + gemmCols*(k+ceilDiv(k, 16)))
 			scratch, rest := scratch[:simd.MatMulScratch], scratch[simd.MatMulScratch:]
 			for u := lo; u < hi; u++ {
 				t := tileOf(c, u)
@@ -356,7 +358,7 @@ func (f ggmlFormat) mulMM(name string) *Kernel {
 			}
 		},
 		Cost: func(c *Call) float64 {
-			if f.loops != nil && f.loops.many {
+			if f.loops != nil {
 				return gemmCost(c)
 			}
 			return gemmCost(c) + gemmCols*float64(c.Int(3))
@@ -364,14 +366,20 @@ func (f ggmlFormat) mulMM(name string) *Kernel {
 	}
 }
 
-// multiply makes a tile, of the products with rows of blocks. rest has room for the rows' weights.
+// multiply makes a tile, of the products with rows of blocks. rest has room for the rows' weights and scales.
 func (f *ggmlFormat) multiply(t tile, rows []byte, k int, scratch, rest []float32) {
 	l := f.loops
 	if l == nil || !l.many || t.m < simd.FewRows {
-		for j := range t.n {
-			f.row(rest[j*k:][:k], rows[j*f.size(k):])
+		weights, rest := rest[:t.n*k], rest[t.n*k:]
+		if l != nil && l.rows != nil {
+			scales, _ := l.read(rest, rows, t.n*(k/l.group))
+			l.rows(weights, rows, scales)
+		} else {
+			for j := range t.n {
+				f.row(weights[j*k:][:k], rows[j*f.size(k):])
+			}
 		}
-		simd.MatMulF32(t.y, t.ldy, t.x, rest[:t.n*k], t.m, t.n, k, scratch)
+		simd.MatMulF32(t.y, t.ldy, t.x, weights, t.m, t.n, k, scratch)
 		return
 	}
 	groups := t.n * (k / l.group)

@@ -153,6 +153,27 @@ func TestDecodedWeights(t *testing.T) {
 	}
 }
 
+// The product of several vectors has, to the bit, the sums of rows that are decoded one by one.
+func TestMatrixProductsOfBlocksAreThoseOfRows(t *testing.T) {
+	forEachImpl(t, func(t *testing.T) {
+		for _, f := range ggmlFormats {
+			const n, k = gemmCols + 2, 512
+			r := rand.New(rand.NewPCG(5, uint64(f.bytes)))
+			w, rows := blocksOf(f, r, n, k), make([]float32, n*k)
+			for j := range n {
+				f.row(rows[j*k:(j+1)*k], w[j*f.size(k):])
+			}
+			for _, m := range []int{1, 3, 5} {
+				x, got, want := floats(r, m*k), make([]float32, m*n), make([]float32, m*n)
+				groups := [3]int{ceilDiv(n, 32), ceilDiv(m, 32), 1}
+				runKernel(t, "ggml_mul_mm_"+f.name+"_f32", groups, [3]int{1, 1, 1}, x, w, got, int32(k), int32(n), int32(m))
+				runKernel(t, "gemm_nt_float32", groups, [3]int{1, 1, 1}, x, rows, want, int32(k), int32(n), int32(m))
+				require.Equal(t, want, got, "%s, %d vectors", f.name, m)
+			}
+		}
+	})
+}
+
 func TestHalfAt(t *testing.T) {
 	for h := range 1 << 16 {
 		got, want := halfAt([]byte{byte(h), byte(h >> 8)}), term.F16Value(uint16(h))

@@ -147,19 +147,22 @@ func (a affine) matMul(c *Call, slot, lo, hi int, y []float32, ldy int, x []floa
 	}
 }
 
+// widenRows is the number of rows whose scales and biases are widened at a time.
+const widenRows = 32
+
 // narrowAffine is affine with scales and biases of a 16-bit type.
 type narrowAffine struct {
 	affine
 	narrow narrow
 }
 
-// scratch has room for the sums of x and for the scales and biases of qmvRows rows; or for those of qmmCols rows, and
+// scratch has room for the sums of x and for the scales and biases of widenRows rows; or for those of qmmCols rows, and
 // for the weights of as many.
 func (a narrowAffine) scratch(k int, many bool) int {
 	if many {
 		return simd.MatMulScratch + qmmCols*(k+2*k/a.group)
 	}
-	return (1 + 2*qmvRows) * a.affine.scratch(k, false)
+	return (1 + 2*widenRows) * a.affine.scratch(k, false)
 }
 
 // rows returns rows [lo, hi), whose scales and biases it widens into scratch.
@@ -174,8 +177,8 @@ func (a narrowAffine) rows(c *Call, slot, lo, hi, k int, scratch []float32) affi
 func (a narrowAffine) matVec(c *Call, slot, lo, hi int, y, x, scratch []float32) {
 	k := len(x)
 	sums, scratch := scratch[:k/a.group], scratch[k/a.group:]
-	for ; lo < hi; lo += qmvRows {
-		n := min(qmvRows, hi-lo)
+	for ; lo < hi; lo += widenRows {
+		n := min(widenRows, hi-lo)
 		a.multiply(y[:n], x, sums, a.rows(c, slot, lo, lo+n, k, scratch))
 		y = y[n:]
 	}

@@ -42,6 +42,8 @@
 //     4*(e%8)… of the little-endian uint32 number e/8, so that byte i holds
 //     weight 2i in its low half and weight 2i+1 in its high half. With 8 bits
 //     q(e) is byte e.
+//   - block: one of GGML's ([Blocks]): 32 or 256 weights with their scales among
+//     the codes, in the order of the file.
 //   - xsum: the sums of x over each group ([GroupSums]); with them the biases
 //     cost one multiplication a group: Σ (s·q+b)·x = s·Σ q·x + b·Σ x.
 //   - panel: a few rows decoded to float32 and transposed, in scratch, during a

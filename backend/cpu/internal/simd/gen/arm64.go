@@ -184,6 +184,7 @@ func (m *arm64) setResult(name string, n int) {
 func (m *arm64) ahead(reg) reg      { return "" }
 func (m *arm64) fetch(reg, int)     {}
 func (m *arm64) fetchRows(reg, reg) {}
+func (m *arm64) fetchAhead(*stream) {}
 
 // Memory.
 

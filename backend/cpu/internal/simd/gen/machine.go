@@ -66,6 +66,8 @@ type machine interface {
 	ahead(first reg) reg
 	fetch(p reg, bytes int)
 	fetchRows(first, off reg)
+	// fetchAhead fetches from far behind the place of a stream of 16-bit floats.
+	fetchAhead(s *stream)
 
 	// load reads the next n vectors of a row, peek without moving on, operands unless operations can do that
 	// themselves. loadOr fills lanes that do not exist from another vector.

@@ -19,7 +19,12 @@ func eachNarrow(m machine, n reg, body func(vectors int)) {
 func widen(f narrowFloat) func(m machine) {
 	return func(m machine) {
 		dst, src, n := m.stream("dst"), m.narrowStream("src"), m.arg("n")
-		eachNarrow(m, n, func(vectors int) { m.store(dst, 0, m.widen(src, f, vectors)...) })
+		eachNarrow(m, n, func(vectors int) {
+			if vectors > 1 {
+				m.fetchAhead(src)
+			}
+			m.store(dst, 0, m.widen(src, f, vectors)...)
+		})
 		m.end()
 	}
 }
