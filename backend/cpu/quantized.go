@@ -8,10 +8,18 @@ import (
 
 // affine is one of MLX's affine quantizations: weight e of a row of K is
 // scales[e/group]*q(e) + biases[e/group]; the code q(e) has bits bits, and
-// codes lie little-endian inside and across bytes.
+// codes lie little-endian inside and across bytes. Inner loops know codes of 4
+// and of 8 bits: others are unpacked to bytes first.
 type affine struct{ bits, group int }
 
-var affines = []affine{{4, 32}, {4, 64}, {8, 32}, {8, 64}}
+var affines = func() (all []affine) {
+	for _, bits := range []int{2, 3, 4, 5, 6, 8} {
+		for _, group := range []int{32, 64, 128} {
+			all = append(all, affine{bits, group})
+		}
+	}
+	return all
+}()
 
 func init() {
 	for _, a := range affines {
@@ -58,8 +66,11 @@ func init() {
 	}
 }
 
-// registerNormed registers the products of norms, of vectors of type t if it is set.
+// registerNormed registers the products of norms that the library has, of vectors of type t if it is set.
 func registerNormed(bits int, w weights, t *narrow, fast, params string) {
+	if bits != 4 && bits != 8 {
+		return
+	}
 	normed := ofNormed(w)
 	register := func(kind string) {
 		p := normed[kind]
@@ -106,9 +117,34 @@ func (a affine) slots() int { return 3 }
 
 func (a affine) scratch(k int, many bool) int {
 	if many {
-		return simd.MatMulScratch
+		return simd.MatMulScratch + a.unpacked(qmmCols, k)
 	}
-	return k / a.group
+	return k/a.group + a.unpacked(qmvRows, k)
+}
+
+// isPacked reports whether codes have to be unpacked.
+func (a affine) isPacked() bool { return a.bits != 4 && a.bits != 8 }
+
+// unpacked is the number of floats that take as much room as the unpacked codes of some rows.
+func (a affine) unpacked(rows, k int) int {
+	if !a.isPacked() {
+		return 0
+	}
+	return rows * k / 4
+}
+
+// unpack makes bytes of codes, a multiple of eight.
+func (a affine) unpack(dst, codes []byte) {
+	for ; len(dst) >= 8; dst, codes = dst[8:], codes[a.bits:] {
+		var eight uint64
+		for i, b := range codes[:a.bits] {
+			eight |= uint64(b) << (8 * i)
+		}
+		for i := range dst[:8] {
+			dst[i] = byte(eight & (1<<a.bits - 1))
+			eight >>= a.bits
+		}
+	}
 }
 
 func (a affine) cost(many bool) float64 {
@@ -117,6 +153,8 @@ func (a affine) cost(many bool) float64 {
 		return 0.08
 	case a.bits == 8:
 		return 0.05
+	case a.isPacked():
+		return 0.6
 	}
 	return 0.047
 }
@@ -126,20 +164,38 @@ func (a affine) prepare(x, scratch []float32) { simd.GroupSums(scratch[:len(x)/a
 
 func (a affine) matVec(c *Call, slot, lo, hi int, y, x, scratch []float32) {
 	k := len(x)
-	a.multiply(y, x, scratch[:k/a.group], a.rows(c, slot, lo, hi, k))
+	a.multiply(y, x, scratch[:k/a.group], a.rows(c, slot, lo, hi, k), scratch[k/a.group:])
 }
 
-// multiply makes y, the products of rows with x, the sums of whose groups are given.
-func (a affine) multiply(y, x, sums []float32, r affineRows) {
+// multiply makes y, the products of rows with x, the sums of whose groups are given. room is for the unpacked codes of
+// qmvRows rows.
+func (a affine) multiply(y, x, sums []float32, r affineRows, room []float32) {
+	k := len(x)
+	if a.isPacked() {
+		bytes, b, g := asBytes(room[:a.unpacked(qmvRows, k)]), k/8*a.bits, k/a.group
+		for len(y) > 0 {
+			n := min(qmvRows, len(y))
+			a.unpack(bytes[:n*k], r.w[:n*b])
+			simd.MatVecQ8(y[:n], x, sums, bytes[:n*k], r.scales[:n*g], r.biases[:n*g], k, a.group)
+			y, r = y[n:], affineRows{r.w[n*b:], r.scales[n*g:], r.biases[n*g:]}
+		}
+		return
+	}
 	if a.bits == 4 {
-		simd.MatVecQ4(y, x, sums, r.w, r.scales, r.biases, len(x), a.group)
+		simd.MatVecQ4(y, x, sums, r.w, r.scales, r.biases, k, a.group)
 	} else {
-		simd.MatVecQ8(y, x, sums, r.w, r.scales, r.biases, len(x), a.group)
+		simd.MatVecQ8(y, x, sums, r.w, r.scales, r.biases, k, a.group)
 	}
 }
 
 func (a affine) matMul(c *Call, slot, lo, hi int, y []float32, ldy int, x []float32, m, k int, scratch []float32) {
 	r := a.rows(c, slot, lo, hi, k)
+	scratch, room := scratch[:simd.MatMulScratch], scratch[simd.MatMulScratch:]
+	if a.isPacked() {
+		bytes := asBytes(room)[:(hi-lo)*k]
+		a.unpack(bytes, r.w)
+		r.w = bytes
+	}
 	if a.bits == 4 {
 		simd.MatMulQ4(y, ldy, x, r.w, r.scales, r.biases, m, hi-lo, k, a.group, scratch)
 	} else {
@@ -159,19 +215,19 @@ func (a narrowAffine) scratch(k int, many bool) int {
 	if many {
 		return simd.MatMulScratch + qmmCols*k + 2*k/a.group
 	}
-	return (1 + 2*qmvRows) * a.affine.scratch(k, false)
+	return (1+2*qmvRows)*(k/a.group) + a.unpacked(qmvRows, k)
 }
 
 func (a narrowAffine) matVec(c *Call, slot, lo, hi int, y, x, scratch []float32) {
 	k := len(x)
 	b, g := k/8*a.bits, k/a.group
-	sums, scales, biases := scratch[:g], scratch[g:][:qmvRows*g], scratch[(1+qmvRows)*g:]
+	sums, scales, biases, room := scratch[:g], scratch[g:][:qmvRows*g], scratch[(1+qmvRows)*g:][:qmvRows*g], scratch[(1+2*qmvRows)*g:]
 	for ; lo < hi; lo += qmvRows {
 		n := min(qmvRows, hi-lo)
 		a.narrow.from(scales[:n*g], c.U16(slot + 1)[lo*g:(lo+n)*g])
 		a.narrow.from(biases[:n*g], c.U16(slot + 2)[lo*g:(lo+n)*g])
 		r := affineRows{c.Bytes(slot)[lo*b : (lo+n)*b], scales[:n*g], biases[:n*g]}
-		a.multiply(y[:n], x, sums, r)
+		a.multiply(y[:n], x, sums, r, room)
 		y = y[n:]
 	}
 }
