@@ -85,7 +85,7 @@ fetched:
 	@scripts/python.sh >/dev/null
 
 # Of families of kernels, cases and faults each run tests the first member and a sample of the others; the
-# number of the run says which, and sixteen runs take all (docs/tests.md, which also says what takes how long).
+# number of the run says which, and 64 runs take all (docs/tests.md, which also says what takes how long).
 # The time limit of a package is five times what the longest takes on two idle cores. Tests and the compiler make
 # much garbage and hold little: if it is collected only in processes of 1.5 GB, all takes a quarter less time. Vet
 # has seen the tests already. Nobody debugs these programs: without DWARF compiling them takes a tenth less. Some
@@ -96,7 +96,7 @@ test: export GOMEMLIMIT = 1500MiB
 test:
 	@scripts/retry.sh go mod download || :
 	@$(MAKE) --no-print-directory -j 2 check fetched
-	@MLXC_SAMPLE="$$(scripts/sample.sh)" && export MLXC_SAMPLE && echo "sample $$MLXC_SAMPLE of 0 to 15: MLXC_SAMPLE=$$MLXC_SAMPLE make test repeats it" && \
+	@MLXC_SAMPLE="$$(scripts/sample.sh)" && export MLXC_SAMPLE && echo "sample $$MLXC_SAMPLE of 0 to 63: MLXC_SAMPLE=$$MLXC_SAMPLE make test repeats it" && \
 	PYTHON="$$(scripts/python.sh)" && export PYTHON MODEL="$(CURDIR)/$(DEMO_MODEL)" && \
 	go run ./internal/testing/warm && \
 	go test -p 3 -vet=off -ldflags=-w -timeout 5m ./...

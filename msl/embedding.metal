@@ -57,7 +57,7 @@ template <typename T, int g, int b>
     return;
   }
   const size_t from = size_t(id) * K + at.x;
-  const uint code = (w[from / (32 / b)] >> (b * (at.x % (32 / b)))) & ((1u << b) - 1);
+  const uint code = code_at<b>(w, from, at.x);
   out[to] = stored(T(float(scales[from / g]) * float(code) + float(biases[from / g])));
 }
 
@@ -74,10 +74,11 @@ EACH_TYPE(INSTANTIATE_AFFINE_EMBED)
 //
 // Embeddings: one thread an element.
 //
-// @witness {embed_float|affine_embed_}* ; K=576 V=49152 ; threads 576 7 1 / 256 1 1 ; ok
+// @witness {embed_float|affine_embed_}* ; K=640 V=49152 ; threads 640 7 1 / 256 1 1 ; ok
 // @witness embed_float* ; K=576 V=49152 ; threads 575 7 1 / 256 1 1 ; refused
-// @witness affine_embed_* ; K=576 V=49152 ; threads 576 7 2 / 256 1 1 ; refused
+// @witness affine_embed_* ; K=640 V=49152 ; threads 640 7 2 / 256 1 1 ; refused
 // @witness affine_embed_*_gs_64_* ; K=544 V=100 ; threads 544 7 1 / 256 1 1 ; refused
+// @witness affine_embed_*_gs_128_* ; K=576 V=100 ; threads 576 7 1 / 256 1 1 ; refused
 //
 // Corruptions of these declarations that are no lies.
 //

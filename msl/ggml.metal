@@ -448,7 +448,10 @@ inline float weight(const device typename F::word* block, uint j) {
 //
 // @kernel  ggml_mul_mv_{F:{formats()}}_f32
 // @arg     w  device {{F}_codes()}[N, K/{{F}_block()}, {{F}_size()}] read
-// @use     one_behind(f32; M, ; K; N)
+// @arg     x  device f32[M, K] read
+// @arg     y  device f32[M, N] write
+// @arg     K  constant i32
+// @arg     N  constant i32
 // @groups  ceil(N/8), M, 1
 // @group   32, 2, 1
 // @require K >= {{F}_block()} && K % {{F}_block()} == 0 && N >= 1

@@ -559,7 +559,7 @@ inline void rows_of_norm(const thread AffineOf<T>& m, const thread Input<T>& in,
 
 // One product, as that of a last norm with the head of a model.
 //
-// @kernel  affine_{C:qmv|qmv_fast}_rms_{T:{types()}}_gs_{g:{groups()}}_b_{b:{bits()}}
+// @kernel  affine_{C:qmv|qmv_fast}_rms_{T:{types()}}_gs_{g:{groups()}}_b_{b:4|8}
 // @use     matrix(; {b}; out_vec_size; in_vec_size)
 // @arg     x             device {T}[M, in_vec_size] read
 // @arg     norm          device {T}[in_vec_size] read
@@ -834,33 +834,35 @@ template <typename T, int g, int b, int words>
   [[kernel]] decltype(qmv_##kernel<T, g, b, 1>) qmv_##kernel<T, g, b, 1>;           \
   template [[host_name("affine_qmv_fast_" #kernel "_" #name "_gs_" #g "_b_" #b)]]   \
   [[kernel]] decltype(qmv_##kernel<T, g, b, 2>) qmv_##kernel<T, g, b, 2>;
-#define INSTANTIATE_RMS_STORE(name, T, g, b) INSTANTIATE_RMS(rms, name, T, g, b)
-#define INSTANTIATE_RMS_BITS(kernel, b, name, T) INSTANTIATE_RMS(kernel, name, T, 32, b) INSTANTIATE_RMS(kernel, name, T, 64, b)
-#define INSTANTIATE_RMS_OTHERS(name, T)         \
+#define INSTANTIATE_RMS_BITS(kernel, b, name, T)                              \
+  INSTANTIATE_RMS(kernel, name, T, 32, b) INSTANTIATE_RMS(kernel, name, T, 64, b) \
+  INSTANTIATE_RMS(kernel, name, T, 128, b)
+#define INSTANTIATE_RMS_ALL(name, T)             \
+  INSTANTIATE_RMS_BITS(rms, 4, name, T)          \
+  INSTANTIATE_RMS_BITS(rms, 8, name, T)          \
   INSTANTIATE_RMS_BITS(rms_max, 8, name, T)      \
   INSTANTIATE_RMS_BITS(rms_silu_mul, 4, name, T) \
   INSTANTIATE_RMS_BITS(rms_x3_rope, 4, name, T)
 
-EACH_TYPE(INSTANTIATE_RMS_STORE)
-INSTANTIATE_RMS_OTHERS(float, float)
-INSTANTIATE_RMS_OTHERS(float16_t, half)
-INSTANTIATE_RMS_OTHERS(bfloat16_t, bfloat)
+INSTANTIATE_RMS_ALL(float, float)
+INSTANTIATE_RMS_ALL(float16_t, half)
+INSTANTIATE_RMS_ALL(bfloat16_t, bfloat)
 
 // What the tests of declarations compare grids and conditions with (docs/kernels.md, "Witnesses").
 //
 // The head of a model and the products of its feed-forward layer, of one position or more.
 //
-// @witness affine_qmv_rms_{|max_}{|b}float* ; in_vec_size=576 out_vec_size=49152 ; groups 1 1536 1 / 32 2 1 ; ok
+// @witness affine_qmv_rms_{|max_}{|b}float* ; in_vec_size=640 out_vec_size=49152 ; groups 1 1536 1 / 32 2 1 ; ok
 // @witness affine_qmv_fast_rms_{|max_}{|b}float* ; in_vec_size=1024 out_vec_size=49152 ; groups 1 1536 1 / 32 2 1 ; ok
-// @witness affine_qmv_rms_silu_mul_{|b}float* ; in_vec_size=576 out_vec_size=1536 ; groups 1 384 1 / 32 2 1 ; ok
+// @witness affine_qmv_rms_silu_mul_{|b}float* ; in_vec_size=640 out_vec_size=1536 ; groups 1 384 1 / 32 2 1 ; ok
 // @witness affine_qmv_fast_rms_silu_mul_{|b}float* ; in_vec_size=1024 out_vec_size=1536 ; groups 1 384 1 / 32 2 1 ; ok
-// @witness affine_qmv_rms_{|b}float* ; in_vec_size=192 out_vec_size=33 ; groups 3 2 1 / 32 2 1 ; ok
+// @witness affine_qmv_rms_{|b}float* ; in_vec_size=384 out_vec_size=33 ; groups 3 2 1 / 32 2 1 ; ok
 // @witness affine_qmv_fast_rms_{|b}float* ; in_vec_size=512 out_vec_size=33 ; groups 3 2 1 / 32 2 1 ; ok
-// @witness affine_qmv_rms_{|b}float* ; in_vec_size=192 out_vec_size=33 ; groups 3 1 1 / 32 2 1 ; refused
+// @witness affine_qmv_rms_{|b}float* ; in_vec_size=384 out_vec_size=33 ; groups 3 1 1 / 32 2 1 ; refused
 // @witness affine_qmv_fast_rms_{|b}float* ; in_vec_size=512 out_vec_size=33 ; groups 3 1 1 / 32 2 1 ; refused
-// @witness affine_qmv_rms_silu_mul_{|b}float* ; in_vec_size=192 out_vec_size=9 ; groups 3 3 1 / 32 2 1 ; ok
+// @witness affine_qmv_rms_silu_mul_{|b}float* ; in_vec_size=384 out_vec_size=9 ; groups 3 3 1 / 32 2 1 ; ok
 // @witness affine_qmv_fast_rms_silu_mul_{|b}float* ; in_vec_size=512 out_vec_size=9 ; groups 3 3 1 / 32 2 1 ; ok
-// @witness affine_qmv_rms_silu_mul_{|b}float* ; in_vec_size=192 out_vec_size=9 ; groups 3 2 1 / 32 2 1 ; refused
+// @witness affine_qmv_rms_silu_mul_{|b}float* ; in_vec_size=384 out_vec_size=9 ; groups 3 2 1 / 32 2 1 ; refused
 // @witness affine_qmv_fast_rms_silu_mul_{|b}float* ; in_vec_size=512 out_vec_size=9 ; groups 3 2 1 / 32 2 1 ; refused
 //
 // Rows of the kernel rms have at most 4096 elements, and at least one group.
@@ -880,7 +882,7 @@ INSTANTIATE_RMS_OTHERS(bfloat16_t, bfloat)
 //
 // With the greatest of every 16 results.
 //
-// @witness affine_qmv_rms_max_{|b}float* ; in_vec_size=192 out_vec_size=48 ; groups 3 2 1 / 32 2 1 ; ok
+// @witness affine_qmv_rms_max_{|b}float* ; in_vec_size=384 out_vec_size=48 ; groups 3 2 1 / 32 2 1 ; ok
 // @witness affine_qmv_fast_rms_max_{|b}float* ; in_vec_size=512 out_vec_size=48 ; groups 3 2 1 / 32 2 1 ; ok
 // @witness affine_qmv_*rms_max_{|b}float* ; in_vec_size=512 out_vec_size=48 ; groups 3 1 1 / 32 2 1 ; refused
 // @witness affine_qmv_*rms_max_{|b}float* ; in_vec_size=512 out_vec_size=40 ; groups 1 2 1 / 32 2 1 ; refused
@@ -897,7 +899,7 @@ INSTANTIATE_RMS_OTHERS(bfloat16_t, bfloat)
 //
 // Queries, keys and values of one position.
 //
-// @witness affine_qmv_rms_x3_rope_{|b}float* ; traditional@2={1|0} in_vec_size=576 q_heads=9 k_heads=3 dims=64 n_v=192 q_stride=64 k_stride=64 ; groups 1 120 1 / 32 4 1 ; ok
+// @witness affine_qmv_rms_x3_rope_{|b}float* ; traditional@2={1|0} in_vec_size=640 q_heads=9 k_heads=3 dims=64 n_v=192 q_stride=64 k_stride=64 ; groups 1 120 1 / 32 4 1 ; ok
 // @witness affine_qmv_fast_rms_x3_rope_{|b}float* ; traditional@2={1|0} in_vec_size=1024 q_heads=16 k_heads=4 dims=64 n_v=256 q_stride=64 k_stride=64 ; groups 1 192 1 / 32 4 1 ; ok
 // @witness affine_qmv_*rms_x3_rope_{|b}float* ; traditional@2={1|0} in_vec_size=512 q_heads=1 k_heads=1 dims=2 n_v=1 q_stride=1 k_stride=1 ; groups 1 3 1 / 32 4 1 ; ok
 // @witness affine_qmv_*rms_x3_rope_{|b}float* ; traditional@2={1|0} in_vec_size=4096 q_heads=3 k_heads=2 dims=6 n_v=9 q_stride=6 k_stride=6 ; groups 1 7 1 / 32 4 1 ; ok

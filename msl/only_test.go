@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/mlxc/mlxc/internal/testing/sample"
 	"github.com/mlxc/mlxc/msl"
 )
 
@@ -24,9 +25,34 @@ func hosts(text string) (out []string) {
 	return out
 }
 
+// TestInstances: the sources of the library have the kernels that they declare.
+func TestInstances(t *testing.T) {
+	declared := map[string][]string{}
+	for _, f := range msl.Functions() {
+		file := msl.Declarations(f)[0].File
+		declared[file] = append(declared[file], f)
+	}
+	anywhere := regexp.MustCompile(`host_name ?\( ?((?:"[^"]*" ?)+)\)`)
+	for file, functions := range declared {
+		if _, err := os.Stat(file); err != nil {
+			continue // registered by another test
+		}
+		text, err := msl.Source(file)
+		require.NoError(t, err)
+		found := map[string]bool{}
+		for _, m := range anywhere.FindAllStringSubmatch(msl.Only(text, functions), -1) {
+			found[regexp.MustCompile(`"\s*"|"| $`).ReplaceAllString(m[1], "")] = true
+		}
+		for _, f := range functions {
+			assert.True(t, found[f] || strings.Contains(text, " "+f+"("), "%s: %s", file, f)
+		}
+	}
+}
+
 // TestOnlyOne: each kernel of each source of the library can be kept alone.
 func TestOnlyOne(t *testing.T) {
-	for _, f := range msl.Functions() {
+	family := func(f string) string { return msl.Declarations(f)[0].Family() }
+	for _, f := range sample.Families(t, t.Name(), msl.Functions(), family, sample.Instances) {
 		file := msl.Declarations(f)[0].File
 		if _, err := os.Stat(file); err != nil {
 			continue // registered by another test

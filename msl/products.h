@@ -7,8 +7,8 @@
 // Scales, biases, vectors and results have the type T of a declaration's name. The types, groups and bits that there
 // are also stand in EACH_TYPE and EACH_WIDTH, which instantiate a kernel for them.
 //
-// @text  groups() = 32|64
-// @text  bits() = 4|8
+// @text  groups() = 32|64|128
+// @text  bits() = 2|3|4|5|6|8
 // @lines matrix(s; bits; N; K)
 // @arg   w{s}       device u32 as u{bits}[{N}, {K}] read
 // @arg   scales{s}  device {T}[{N}, {K}/g] read
@@ -19,8 +19,13 @@
 // @text  dot(C; s) = {affine(in_vec_size; {C}; {s}; n; x[m,c*g + j])}
 // @text  silu_mul(at; T) = round({T}, round({T}, gate[{at}] / (1.0 + exp(-gate[{at}]))) * up[{at}])
 
-#define EACH_WIDTH(instantiate, name, T) \
-  instantiate(name, T, 32, 4) instantiate(name, T, 32, 8) instantiate(name, T, 64, 4) instantiate(name, T, 64, 8)
+#define EACH_BITS(instantiate, name, T, g)                                                         \
+  instantiate(name, T, g, 2) instantiate(name, T, g, 3) instantiate(name, T, g, 4)                 \
+  instantiate(name, T, g, 5) instantiate(name, T, g, 6) instantiate(name, T, g, 8)
+#define EACH_WIDTH(instantiate, name, T)  \
+  EACH_BITS(instantiate, name, T, 32)     \
+  EACH_BITS(instantiate, name, T, 64)     \
+  EACH_BITS(instantiate, name, T, 128)
 #define EACH_TYPE(instantiate)               \
   EACH_WIDTH(instantiate, float, float)      \
   EACH_WIDTH(instantiate, float16_t, half)   \
@@ -93,8 +98,8 @@ inline T silu_mul(T gate, T up) {
 }
 
 // Affine is a matrix [N, K] of affine codes: element (n, k) is scales[n, k/g] · q + biases[n, k/g], with q an
-// unsigned code of b bits. Codes lie in 32-bit words, the first in the lowest bits. It begins with the first row
-// of the matrix, or with another. Scales and biases of 16 bits are widened where they are used.
+// unsigned code of b bits. Codes lie bit after bit in 32-bit words, the first in the lowest bits; a row is a multiple of
+// 32 codes, and so of words. It begins with the first row of the matrix, or with another. Scales and biases of 16 bits are widened where they are used.
 template <typename T>
 struct AffineOf {
   const device uint* w;
@@ -109,13 +114,60 @@ typedef AffineOf<float> Affine;
   uint simdgroup [[simdgroup_index_in_threadgroup]],     \
   uint lane [[thread_index_in_simdgroup]]
 
+// in_words is whether no code lies in two words.
+template <int b>
+constexpr bool in_words() {
+  return 32 % b == 0;
+}
+
+// words_of is how many words n codes take, a multiple of 32 or, if they lie in words, of those of a word.
+template <int b, typename I>
+inline I words_of(I n) {
+  return in_words<b>() ? n / (32 / b) : n / 32 * b;
+}
+
+// values_of is how many codes a lane takes at a time that has so many words for them: those of the words, or 16.
+template <int b, int words>
+constexpr int values_of() {
+  return in_words<b>() ? words * 32 / b : 16;
+}
+
+// code_in is code i of some words.
+template <int b>
+inline uint code_in(const thread uint* words, int i) {
+  const int bit = b * i % 32;
+  const uint low = words[b * i / 32] >> bit;
+  return (bit + b > 32 ? low | words[b * i / 32 + 1] << (32 - bit) : low) & ((1u << b) - 1);
+}
+
+// code_at is code i of a matrix. j is a number that is like i, if both are divided by 32.
+template <int b>
+inline uint code_at(const device uint* w, size_t i, uint j) {
+  if (in_words<b>()) {
+    return (w[i / (32 / b)] >> (b * (j % (32 / b)))) & ((1u << b) - 1);
+  }
+  const device uint* from = w + i / 32 * b + b * (j % 32) / 32;
+  const uint bit = b * (j % 32) % 32;
+  const uint low = from[0] >> bit;
+  return (bit + b > 32 ? low | from[1] << (32 - bit) : low) & ((1u << b) - 1);
+}
+
+// bytes_of leaves in words the b bytes of eight codes.
+template <int b>
+inline void bytes_of(const device uchar* from, thread uint* words) {
+#pragma unroll
+  for (int i = 0; i < b; i++) {
+    words[i / 4] = (i % 4 == 0 ? 0 : words[i / 4]) | uint(from[i]) << (8 * (i % 4));
+  }
+}
+
 // row_of is a matrix from one of its rows on.
 template <int g, int b, typename T>
 inline AffineOf<T> row_of(const thread AffineOf<T>& m, int K, size_t row) {
-  return {m.w + size_t(row) * (K / (32 / b)), m.scales + size_t(row) * (K / g), m.biases + size_t(row) * (K / g)};
+  return {m.w + size_t(row) * words_of<b>(K), m.scales + size_t(row) * (K / g), m.biases + size_t(row) * (K / g)};
 }
 
-// scaled divides value i by 2^(b·j), j being the place of code i in its 16 bits,
+// scaled divides value i by 2^(b·j), j being the place of code i in its 16 bits, if codes lie so,
 // and returns the sum of what the values were: a code then needs no shift, only a
 // mask, and the product is exact as before.
 template <int b, int n>
@@ -124,7 +176,7 @@ inline float scaled(thread float* v) {
 #pragma unroll
   for (int i = 0; i < n; i++) {
     sum += v[i];
-    v[i] *= 1.0f / float(1 << (b * (i % (16 / b))));
+    v[i] *= in_words<b>() ? 1.0f / float(1 << (b * (i % (16 / b)))) : 1.0f;
   }
   return sum;
 }
@@ -140,6 +192,13 @@ inline float dot_codes(const thread uint* w, const thread float* v) {
   constexpr int in_half = 16 / b;
   constexpr uint mask = (1u << b) - 1;
   float acc = 0;
+  if (!in_words<b>()) {
+#pragma unroll
+    for (int i = 0; i < n; i++) {
+      acc = fma(v[i], small(code_in<b>(w, i)), acc);
+    }
+    return acc;
+  }
 #pragma unroll
   for (int i = 0; i < n / in_half; i++) {
     const uint codes = i % 2 == 0 ? w[i / 2] : w[i / 2] >> 16;

@@ -1,6 +1,6 @@
 // Products with a matrix of affine codes: element (n, k) of the matrix is
 // scales[n, k/g] · q + biases[n, k/g], with q an unsigned code of b bits. Codes
-// lie in 32-bit words, the first in the lowest bits.
+// lie bit after bit in 32-bit words, the first in the lowest bits.
 
 #include "slots.h"
 
@@ -71,8 +71,14 @@ inline void load_part(const thread AffineOf<T>& m, int K, int N, int first, int 
 #pragma unroll
   for (int i = 0; i < rows; i++) {
     const size_t row = whole ? first + i : min(first + i, N - 1);
-    const device uint* w = m.w + row * (K / (32 / b)) + uint(k) / (32 / b);
-    if (wide && words == 2) {
+    const device uint* w = m.w + row * words_of<b>(K) + (in_words<b>() ? uint(k) / (32 / b) : 0);
+    if (!in_words<b>()) {
+      const device ushort* halves = (const device ushort*)w + uint(k) / 16 * b;
+#pragma unroll
+      for (int j = 0; j < b; j++) {
+        p.codes[i][j / 2] = (j % 2 == 0 ? 0 : p.codes[i][j / 2]) | uint(halves[j]) << (16 * (j % 2));
+      }
+    } else if (wide && words == 2) {
       const uint2 two = wide_load<uint2>(w);
       p.codes[i][0] = two.x;
       p.codes[i][words - 1] = two.y;
@@ -92,7 +98,7 @@ inline void load_part(const thread AffineOf<T>& m, int K, int N, int first, int 
 // it scales.
 template <int b, int words, int rows, int matrices, typename T>
 inline void add_parts(const thread Part<T, words, rows>* p, thread float* v, thread float* result) {
-  constexpr int values = words * 32 / b;
+  constexpr int values = values_of<b, words>();
   const float sum = scaled<b, values>(v);
 #pragma unroll
   for (int j = 0; j < matrices; j++) {
@@ -119,7 +125,7 @@ inline void load_parts(const thread AffineOf<T>* m, int K, int N, int first, int
 // x is there, and of x the next one.
 template <int g, int b, int words, int rows, bool whole, bool wide, int parts, int matrices, typename T, typename X>
 inline void add_rows(const thread AffineOf<T>* m, const thread X& x, int K, int N, int first, uint lane, thread float* result) {
-  constexpr int values = words * 32 / b;
+  constexpr int values = values_of<b, words>();
   constexpr int step = LANES * values;
   const int begin = int(lane) * values;
   Part<T, words, rows> p[parts][matrices];
@@ -182,7 +188,7 @@ inline void ask(thread Lines& l) {
 // is_long is whether all lanes have so many parts of a row.
 template <int b, int words, int parts>
 inline bool is_long(int K) {
-  return K >= parts * LANES * words * 32 / b;
+  return K >= parts * LANES * values_of<b, words>();
 }
 
 // add_long is add_rows of rows of 2·ahead parts or more, which lie wide. It asks for so many parts `ahead` before it takes as many
@@ -195,7 +201,7 @@ inline bool is_long(int K) {
 // is there, when nothing is computed. What comes after them a cache asks the memory for, which needs none.
 template <int g, int b, int words, int rows, bool whole, int ahead, int matrices, typename T, typename X>
 inline void add_long(const thread AffineOf<T>* m, const thread X& x, int K, int N, int first, uint lane, thread float* result) {
-  constexpr int values = words * 32 / b;
+  constexpr int values = values_of<b, words>();
   constexpr int step = LANES * values;
   const int begin = int(lane) * values;
   constexpr int further = matrices == 1 ? 3 : 2; // sets that a cache asks for
@@ -282,11 +288,11 @@ inline void dot_rows_of(const thread AffineOf<T>* m, const thread X& x, int K, i
   bool wide = x.is_wide();
 #pragma unroll
   for (int j = 0; j < matrices; j++) {
-    wide = wide && aligned(m[j].w, 4 * words);
+    wide = wide && aligned(m[j].w, in_words<b>() ? 4 * words : 4);
   }
   // Codes of 4 bits take more instructions than memory: with fewer registers, more simdgroups are at work.
   constexpr int ahead = matrices == 1 && b != 4 ? 2 : 1;
-  if (wide && is_long<b, words, matrices == 1 ? 6 : 3>(K)) {
+  if (in_words<b>() && wide && is_long<b, words, matrices == 1 ? 6 : 3>(K)) {
     add_long<g, b, words, ROWS, whole, ahead, matrices>(m, x, K, N, first, lane, result);
   } else if (wide) {
     constexpr int parts = words == 1 || matrices == 1 ? 3 : 2;
@@ -311,15 +317,15 @@ inline int place(int K, int d, uint lane) {
 // simdgroup, reading x would take longer than all else.
 template <int g, int b, int words, int rows, typename T, typename X>
 inline void dot_few(const thread AffineOf<T>& m, const thread X& x, int K, int N, int first, uint lane, thread float* result) {
-  constexpr int values = words * 32 / b;
+  constexpr int values = values_of<b, words>();
   constexpr int parts = 4;
 #pragma unroll
   for (int i = 0; i < rows; i++) {
     result[i] = 0;
   }
-  if (!x.is_wide() || !aligned(m.w, 4 * words)) {
+  if (!x.is_wide() || !aligned(m.w, in_words<b>() ? 4 * words : 4)) {
     add_rows<g, b, words, rows, false, false, 1, 1>(&m, x, K, N, first, lane, result);
-  } else if (is_long<b, words, 2 * parts>(K)) {
+  } else if (in_words<b>() && is_long<b, words, 2 * parts>(K)) {
     add_long<g, b, words, rows, false, parts, 1>(&m, x, K, N, first, lane, result);
   } else if (K > parts * LANES * values) {
     add_rows<g, b, words, rows, false, true, parts, 1>(&m, x, K, N, first, lane, result);
@@ -349,14 +355,28 @@ inline void dot_few(const thread AffineOf<T>& m, const thread X& x, int K, int N
   sum_all<rows>(result);
 }
 
-// Codes are the weights of qmv, which takes one word of a row at a time, and of qmv_fast, which takes two, and of tiles.
-template <typename T, int g, int b, int words_at_a_time, bool is_whole>
-struct Codes : InRows<Codes<T, g, b, words_at_a_time, is_whole>> {
+// load_eight leaves in words eight codes from number i on, a multiple of 8.
+template <int b>
+inline void load_eight(const device uint* w, size_t i, thread uint* words) {
+  if (b == 4 || b == 8) {
+#pragma unroll
+    for (int j = 0; j < b / 4; j++) {
+      words[j] = w[i / (32 / b) + j];
+    }
+  } else {
+    bytes_of<b>((const device uchar*)w + i / 8 * b, words);
+  }
+}
+
+// Codes are the weights of qmv, of qmv_fast and of tiles. A lane of qmv_fast, whose matrices are whole, takes more of a
+// row at a time: 16 codes, or eight of 8 bits.
+template <typename T, int g, int b, bool fast>
+struct Codes : InRows<Codes<T, g, b, fast>> {
   typedef AffineOf<T> matrix;
   static constexpr constant int group = g;
   static constexpr constant int bits = b;
-  static constexpr constant int words = words_at_a_time;
-  static constexpr constant bool whole = is_whole;
+  static constexpr constant int words = !in_words<b>() ? (b + 1) / 2 : fast && b > 2 ? 2 : 1;
+  static constexpr constant bool whole = fast;
   static constexpr constant bool ragged = false;
   static uint row(uint3 group) { return group.x; }
   static int block(uint3 group) { return int(group.y); }
@@ -374,11 +394,11 @@ struct Codes : InRows<Codes<T, g, b, words_at_a_time, is_whole>> {
     if (is_there) {
       const float scale = m.scales[at / g];
       const float bias = m.biases[at / g];
-      const device uint* from = m.w + at / (32 / b);
+      uint codes[2];
+      load_eight<b>(m.w, at, codes);
 #pragma unroll
       for (int i = 0; i < 8; i++) {
-        const uint code = (from[i / (32 / b)] >> (b * (i % (32 / b)))) & ((1u << b) - 1);
-        to[i] = float(T(scale * float(code) + bias));
+        to[i] = float(T(scale * float(code_in<b>(codes, i)) + bias));
       }
     } else {
 #pragma unroll
@@ -390,7 +410,7 @@ struct Codes : InRows<Codes<T, g, b, words_at_a_time, is_whole>> {
 };
 
 // What MLX's kernels have for batches, which these have none of; and of which sizes the others are: qmv_fast takes
-// whole blocks only, K a multiple of 2048/b and N of 8, qmv any N, and any K that is a multiple of the group.
+// whole blocks only, K a multiple of 512, or with codes of 6 or 8 bits of 256, and N of 8, qmv any N, and any K that is a multiple of the group.
 //
 // @lines batches()
 // @arg   x_batch_ndims  constant i32 unused
@@ -406,7 +426,7 @@ struct Codes : InRows<Codes<T, g, b, words_at_a_time, is_whole>> {
 // @if    C == qmv
 // @require in_vec_size >= g && in_vec_size % g == 0 && out_vec_size >= 1
 // @else
-// @require in_vec_size >= 1 && in_vec_size % (2048/b) == 0
+// @require in_vec_size >= 1 && in_vec_size % (512 - b/6*256) == 0
 // @require out_vec_size >= 1 && out_vec_size % 8 == 0
 // @end
 // @end
@@ -440,7 +460,7 @@ VECTOR(qmv, 1, AFFINE, w, in_vec_size, out_vec_size, BATCHES)
 // @if      C == qmv
 // @require in_vec_size >= g && in_vec_size % g == 0 && {each i = {arms}; n{i} >= 1; &&}
 // @else
-// @require in_vec_size >= 1 && in_vec_size % (2048/b) == 0
+// @require in_vec_size >= 1 && in_vec_size % (512 - b/6*256) == 0
 // @each    i = {arms}
 // @require n{i} >= 1 && n{i} % 8 == 0
 // @end
@@ -508,14 +528,14 @@ VECTOR_SILU_MUL(qmv_silu_mul, AFFINE, in_vec_size, out_vec_size)
 
 #define INSTANTIATE_QMV(name, T, g, b)                                                          \
   template [[host_name("affine_qmv_" #name "_gs_" #g "_b_" #b "_batch_0_pr_0_hgs_0_r_4")]]      \
-  [[kernel]] decltype(qmv<T, uint, Codes<T, g, b, 1, false>>) qmv<T, uint, Codes<T, g, b, 1, false>>; \
+  [[kernel]] decltype(qmv<T, uint, Codes<T, g, b, false>>) qmv<T, uint, Codes<T, g, b, false>>; \
   template [[host_name("affine_qmv_fast_" #name "_gs_" #g "_b_" #b "_batch_0_pr_0_hgs_0_r_4")]] \
-  [[kernel]] decltype(qmv<T, uint, Codes<T, g, b, 2, true>>) qmv<T, uint, Codes<T, g, b, 2, true>>;
+  [[kernel]] decltype(qmv<T, uint, Codes<T, g, b, true>>) qmv<T, uint, Codes<T, g, b, true>>;
 #define INSTANTIATE_QMV_FUSED(form, name, T, g, b)                                            \
   template [[host_name("affine_qmv_" #form "_" #name "_gs_" #g "_b_" #b)]]                    \
-  [[kernel]] decltype(qmv_##form<T, uint, Codes<T, g, b, 1, false>>) qmv_##form<T, uint, Codes<T, g, b, 1, false>>; \
+  [[kernel]] decltype(qmv_##form<T, uint, Codes<T, g, b, false>>) qmv_##form<T, uint, Codes<T, g, b, false>>; \
   template [[host_name("affine_qmv_fast_" #form "_" #name "_gs_" #g "_b_" #b)]]               \
-  [[kernel]] decltype(qmv_##form<T, uint, Codes<T, g, b, 2, true>>) qmv_##form<T, uint, Codes<T, g, b, 2, true>>;
+  [[kernel]] decltype(qmv_##form<T, uint, Codes<T, g, b, true>>) qmv_##form<T, uint, Codes<T, g, b, true>>;
 #define INSTANTIATE_QMV_ALL(name, T, g, b)        \
   INSTANTIATE_QMV(name, T, g, b)                  \
   INSTANTIATE_QMV_FUSED(x2, name, T, g, b)        \
@@ -558,16 +578,18 @@ template <int g, int b, typename T>
 struct Ahead {
   const device T* x[4];
   const device uint* codes[2];
+  int eighth; // of the codes of a step, which a thread takes
   const device T* scales[2];
   const device T* biases[2];
   bool wide; // x lies at a multiple of four elements, and so does each row, of a multiple of 32 elements
   float4 elements[4];
-  uint words[2][b / 4];
+  uint words[2][2];
   float scale[2];
   float bias[2];
 
   void begin(const thread AffineOf<T>* w, const thread int* first, int N, const device T* from, int K, int M, int m0, int thread_id) {
     wide = aligned(from, 4 * sizeof(T));
+    eighth = thread_id % 4 * 8;
 #pragma unroll
     for (int i = 0; i < 4; i++) {
       x[i] = from + size_t(min(m0 + thread_id / 8 + 16 * i, M - 1)) * K + thread_id % 8 * 4;
@@ -575,7 +597,7 @@ struct Ahead {
 #pragma unroll
     for (int h = 0; h < 2; h++) {
       const size_t row = min(first[h] + thread_id / 4, N - 1);
-      codes[h] = w[h].w + row * (K / (32 / b)) + thread_id % 4 * (b / 4);
+      codes[h] = w[h].w + row * words_of<b>(K);
       scales[h] = w[h].scales + row * (K / g);
       biases[h] = w[h].biases + row * (K / g);
     }
@@ -595,18 +617,14 @@ struct Ahead {
     }
 #pragma unroll
     for (int h = 0; h < 2; h++) {
-#pragma unroll
-      for (int i = 0; i < b / 4; i++) {
-        words[h][i] = codes[h][k / (32 / b) + i];
-      }
+      load_eight<b>(codes[h], k + eighth, words[h]);
       scale[h] = scales[h][k / g];
       bias[h] = biases[h][k / g];
     }
   }
 
   float decoded(int h, int i) const {
-    const uint code = (words[h][i / (32 / b)] >> (b * (i % (32 / b)))) & ((1u << b) - 1);
-    return float(T(scale[h] * float(code) + bias[h]));
+    return float(T(scale[h] * float(code_in<b>(words[h], i)) + bias[h]));
   }
 
   void store(threadgroup float4* xs, threadgroup float4* ws, int thread_id) const {
@@ -637,6 +655,7 @@ template <int g, int b, typename T>
 struct Parted {
   const device T* x[2];
   const device uint* codes[2];
+  int pair; // of every four
   const device T* scales[2];
   const device T* biases[2];
   bool wide; // x lies at a multiple of four elements and the codes at one of 16 bytes, and so does each row of them
@@ -647,12 +666,13 @@ struct Parted {
 
   void begin(const thread AffineOf<T>* w, const thread int* first, int N, const device T* from, int K, int M, int m0, int thread_id) {
     const int q = thread_id % 4;
+    pair = q;
     wide = aligned(from, 4 * sizeof(T)) && aligned(w[0].w, 16) && aligned(w[1].w, 16);
 #pragma unroll
     for (int h = 0; h < 2; h++) {
       x[h] = from + size_t(min(m0 + thread_id / LANES * 16 + thread_id % LANES / 4 + 8 * h, M - 1)) * K + q * 2;
       const size_t row = min(first[h] + thread_id / 4, N - 1);
-      codes[h] = w[h].w + row * (K / (32 / b)) + (b == 8 ? q / 2 : 0);
+      codes[h] = w[h].w + row * words_of<b>(K) + (b == 8 ? q / 2 : 0);
       scales[h] = w[h].scales + row * (K / g);
       biases[h] = w[h].biases + row * (K / g);
     }
@@ -661,8 +681,16 @@ struct Parted {
   void load(int k) {
 #pragma unroll
     for (int h = 0; h < 2; h++) {
-      const device uint* from = codes[h] + k / (32 / b);
-      if (wide && b == 4) {
+      const device uint* from = codes[h] + words_of<b>(k);
+      if (b != 4 && b != 8) { // two codes lie in two bytes, or in one
+        const device uchar* bytes = (const device uchar*)from;
+        const int bit = pair * 2 * b;
+        const int second = min(bit / 8 + 1, b - 1);
+#pragma unroll
+        for (int u = 0; u < 4; u++) {
+          words[h][u] = (uint(bytes[u * b + bit / 8]) | uint(bytes[u * b + second]) << 8) >> (bit % 8);
+        }
+      } else if (wide && b == 4) {
         words[h] = wide_load<uint4>(from);
       } else {
         words[h] = uint4(from[0], from[b / 4], from[2 * (b / 4)], from[3 * (b / 4)]);
@@ -703,7 +731,7 @@ struct Parted {
       uint3 parts[4];
 #pragma unroll
       for (int u = 0; u < 4; u++) {
-        const uint two = words[h][u] >> (b == 4 ? lane % 4 * 8 : lane % 2 * 16);
+        const uint two = words[h][u] >> (b == 4 ? lane % 4 * 8 : b == 8 ? lane % 2 * 16 : 0);
         const float low = float(T(scale[h] * float(two & ((1u << b) - 1)) + bias[h]));
         const float high = float(T(scale[h] * float((two >> b) & ((1u << b) - 1)) + bias[h]));
         parts[u] = parts_of(low, high);
@@ -723,7 +751,7 @@ inline bool is_finite(float v) { return (as_type<uint>(v) & 0x7f800000u) != 0x7f
 template <int g, int b, typename T>
 inline float in_order(const AffineOf<T> w, const device T* x, size_t m, size_t n, int K, int k, float c) {
   for (const int end = min(k + 16, K); k < end; k++) {
-    const uint code = (w.w[n * (K / (32 / b)) + k / (32 / b)] >> (b * (k % (32 / b)))) & ((1u << b) - 1);
+    const uint code = code_at<b>(w.w + n * words_of<b>(K), k, k);
     const float weight = float(T(float(w.scales[n * (K / g) + k / g]) * float(code) + float(w.biases[n * (K / g) + k / g])));
     c = fma(float(x[m * K + k]), weight, c);
   }
@@ -980,11 +1008,10 @@ MATRIX_SILU_MUL(qmm_t_silu_mul, Square, AFFINE)
 
 #define INSTANTIATE_QMM_T(name, T, g, b, aligned)                                                \
   template [[host_name("affine_qmm_t_" #name "_gs_" #g "_b_" #b "_alN_" #aligned "_batch_0")]]   \
-  [[kernel]] decltype(qmm_t<T, uint, Codes<T, g, b, 1, aligned>>) qmm_t<T, uint, Codes<T, g, b, 1, aligned>>;
+  [[kernel]] decltype(qmm_t<T, uint, Codes<T, g, b, aligned>>) qmm_t<T, uint, Codes<T, g, b, aligned>>;
 #define INSTANTIATE_QMM_T_FUSED(form, name, T, g, b, aligned)                                  \
   template [[host_name("affine_qmm_t_" #form "_" #name "_gs_" #g "_b_" #b "_alN_" #aligned)]]  \
-  [[kernel]] decltype(qmm_t_##form<T, uint, Codes<T, g, b, 1, aligned>>) qmm_t_##form<T, uint, Codes<T, g, b, 1, \
-  aligned>>;
+  [[kernel]] decltype(qmm_t_##form<T, uint, Codes<T, g, b, aligned>>) qmm_t_##form<T, uint, Codes<T, g, b, aligned>>;
 #define INSTANTIATE_QMM_T_ALIGNED(name, T, g, b, aligned)        \
   INSTANTIATE_QMM_T(name, T, g, b, aligned)                      \
   INSTANTIATE_QMM_T_FUSED(x2, name, T, g, b, aligned)            \
@@ -1030,7 +1057,7 @@ inline uint count(constant int* shape, int ndims) {
 // @text    picked(at) = round({T}, select(lhs_indices[{at}] < x_shape[0] && rhs_indices[{at}] < w_shape[0], \
 //              dot[rhs_indices[{at}],lhs_indices[{at}],m,n], inf - inf))
 //
-// @kernel  affine_gather_{C:qmv|qmv_fast}_{T:float=f32}_gs_{g:{groups()}}_b_{b:{bits()}}{dims:=0|=0 1}
+// @kernel  affine_gather_{C:qmv|qmv_fast}_{T:float=f32}_gs_{g:32|64}_b_{b:4|8}{dims:=0|=0 1}
 // @arg     w              device u32 as u{b}[w_shape[0], out_vec_size, in_vec_size] read
 // @arg     scales         device {T}[w_shape[0], out_vec_size, in_vec_size/g : s_strides[0], in_vec_size/g, 1] read
 // @arg     biases         device {T}[w_shape[0], out_vec_size, in_vec_size/g : b_strides[0], in_vec_size/g, 1] read
@@ -1111,7 +1138,7 @@ template <typename T, typename D, typename W>
 // The same with one stack of rows and without indices of its own for them, as
 // gather_gemv of gemv.metal: rows may be as many as a param says.
 //
-// @kernel  gather_qmv_{T:float=f32}_gs_{g:{groups()}}_b_{b:{bits()}}
+// @kernel  gather_qmv_{T:float=f32}_gs_{g:32|64}_b_{b:4|8}
 // @arg     w          device u32 as u{b}[E, N, K] read
 // @arg     scales     device {T}[E, N, K/g] read
 // @arg     biases     device {T}[E, N, K/g] read
@@ -1123,61 +1150,68 @@ VECTOR_PICKED(gather_qmv_rows, AFFINE, w)
 
 #define INSTANTIATE_GATHER_QMV(name, T, g, b)                                   \
   template [[host_name("affine_gather_qmv_" #name "_gs_" #g "_b_" #b)]]         \
-  [[kernel]] decltype(gather_qmv<T, uint, Codes<T, g, b, 1, false>>) gather_qmv<T, uint, Codes<T, g, b, 1, false>>; \
+  [[kernel]] decltype(gather_qmv<T, uint, Codes<T, g, b, false>>) gather_qmv<T, uint, Codes<T, g, b, false>>; \
   template [[host_name("affine_gather_qmv_fast_" #name "_gs_" #g "_b_" #b)]]    \
-  [[kernel]] decltype(gather_qmv<T, uint, Codes<T, g, b, 2, true>>) gather_qmv<T, uint, Codes<T, g, b, 2, true>>; \
+  [[kernel]] decltype(gather_qmv<T, uint, Codes<T, g, b, true>>) gather_qmv<T, uint, Codes<T, g, b, true>>; \
   template [[host_name("gather_qmv_" #name "_gs_" #g "_b_" #b)]]                \
-  [[kernel]] decltype(gather_qmv_rows<T, uint, Codes<T, g, b, 1, false>>) gather_qmv_rows<T, uint, Codes<T, g, b, 1, \
-  false>>;
+  [[kernel]] decltype(gather_qmv_rows<T, uint, Codes<T, g, b, false>>) gather_qmv_rows<T, uint, Codes<T, g, b, false>>;
 
-EACH_WIDTH(INSTANTIATE_GATHER_QMV, float, float)
+INSTANTIATE_GATHER_QMV(float, float, 32, 4)
+INSTANTIATE_GATHER_QMV(float, float, 32, 8)
+INSTANTIATE_GATHER_QMV(float, float, 64, 4)
+INSTANTIATE_GATHER_QMV(float, float, 64, 8)
 
 // What the tests of declarations compare grids and conditions with (docs/kernels.md, "Witnesses").
 //
 // Quantized products: 8 rows a threadgroup, or tiles of 32 × 32.
 //
-// @witness affine_qmv_{|b}float* ; in_vec_size=576 out_vec_size=1530 ; groups 2 192 1 / 32 2 1 ; ok
-// @witness affine_qmv_{|b}float* ; in_vec_size=576 out_vec_size=1530 ; threads 64 384 1 / 32 2 1 ; ok
+// @witness affine_qmv_{|b}float* ; in_vec_size=640 out_vec_size=1530 ; groups 2 192 1 / 32 2 1 ; ok
+// @witness affine_qmv_{|b}float* ; in_vec_size=640 out_vec_size=1530 ; threads 64 384 1 / 32 2 1 ; ok
 // @witness affine_qmv_{|b}float*_gs_32_* ; in_vec_size=32 out_vec_size=1 ; groups 1 1 1 / 32 2 1 ; ok
 // @witness affine_qmv_{|b}float*_gs_64_* ; in_vec_size=64 out_vec_size=1 ; groups 1 1 1 / 32 2 1 ; ok
+// @witness affine_qmv_{|b}float*_gs_128_* ; in_vec_size=128 out_vec_size=1 ; groups 1 1 1 / 32 2 1 ; ok
 // @witness affine_qmv_{|b}float*_gs_64_* ; in_vec_size=96 out_vec_size=1 ; groups 1 1 1 / 32 2 1 ; refused
+// @witness affine_qmv_{|b}float*_gs_128_* ; in_vec_size=192 out_vec_size=1 ; groups 1 1 1 / 32 2 1 ; refused
 // @witness affine_qmv_{|b}float* ; in_vec_size=0 out_vec_size=1 ; groups 1 1 1 / 32 2 1 ; refused
-// @witness affine_qmv_{|b}float* ; in_vec_size=64 out_vec_size=0 ; groups 1 0 1 / 32 2 1 ; refused
+// @witness affine_qmv_{|b}float* ; in_vec_size=128 out_vec_size=0 ; groups 1 0 1 / 32 2 1 ; refused
 // @witness affine_qmv_fast_{|b}float* ; in_vec_size=1024 out_vec_size=1536 ; groups 2 192 1 / 32 2 1 ; ok
-// @witness affine_qmv_fast_{|b}float*_gs_*_b_4_* ; in_vec_size=512 out_vec_size=8 ; groups 1 1 1 / 32 2 1 ; ok
-// @witness affine_qmv_fast_{|b}float*_gs_*_b_4_* ; in_vec_size=256 out_vec_size=8 ; groups 1 1 1 / 32 2 1 ; refused
-// @witness affine_qmv_fast_{|b}float*_gs_*_b_8_* ; in_vec_size=256 out_vec_size=8 ; groups 1 1 1 / 32 2 1 ; ok
-// @witness affine_qmv_fast_{|b}float*_gs_*_b_8_* ; in_vec_size=128 out_vec_size=8 ; groups 1 1 1 / 32 2 1 ; refused
+// @witness affine_qmv_fast_{|b}float*_gs_*_b_{2|3|4|5|6}_* ; in_vec_size=512 out_vec_size=8 ; groups 1 1 1 / 32 2 1 ; ok
+// @witness affine_qmv_fast_{|b}float*_gs_*_b_{2|3|4|5}_* ; in_vec_size=256 out_vec_size=8 ; groups 1 1 1 / 32 2 1 ; refused
+// @witness affine_qmv_fast_{|b}float*_gs_*_b_{6|8}_* ; in_vec_size=256 out_vec_size=8 ; groups 1 1 1 / 32 2 1 ; ok
+// @witness affine_qmv_fast_{|b}float*_gs_*_b_{6|8}_* ; in_vec_size=128 out_vec_size=8 ; groups 1 1 1 / 32 2 1 ; refused
 // @witness affine_qmv_fast_{|b}float* ; in_vec_size=512 out_vec_size={12|9} ; groups 1 2 1 / 32 2 1 ; refused
 // @witness affine_qmv_fast_{|b}float* ; in_vec_size=0 out_vec_size=8 ; groups 1 1 1 / 32 2 1 ; refused
 // @witness affine_qmv_fast_{|b}float* ; in_vec_size=512 out_vec_size=0 ; groups 1 0 1 / 32 2 1 ; refused
-// @witness affine_qmm_t_*_alN_false_* ; K=576 N=97 M=65 ; groups 4 3 1 / 32 2 2 ; ok
-// @witness affine_qmm_t_*_alN_true_* ; K=576 N=128 M=70 ; groups 4 3 1 / 32 2 2 ; ok
-// @witness affine_qmm_t_*_alN_true_* ; K=576 N=100 M=70 ; groups 4 3 1 / 32 2 2 ; refused
-// @witness affine_qmm_t_*_alN_true_* ; K=576 N=33 M=70 ; groups 2 3 1 / 32 2 2 ; refused
+// @witness affine_qmm_t_*_alN_false_* ; K=640 N=97 M=65 ; groups 4 3 1 / 32 2 2 ; ok
+// @witness affine_qmm_t_*_alN_true_* ; K=640 N=128 M=70 ; groups 4 3 1 / 32 2 2 ; ok
+// @witness affine_qmm_t_*_alN_true_* ; K=640 N=100 M=70 ; groups 4 3 1 / 32 2 2 ; refused
+// @witness affine_qmm_t_*_alN_true_* ; K=640 N=33 M=70 ; groups 2 3 1 / 32 2 2 ; refused
 // @witness affine_qmm_t_{*_gs_32_*_alN_false_*|add_*_gs_32_b_*_alN_false} ; K=32 N=1 M=1 ; groups 1 1 1 / 32 2 2 ; ok
 // @witness affine_qmm_t_{*_gs_64_*_alN_false_*|add_*_gs_64_b_*_alN_false} ; K=64 N=1 M=1 ; groups 1 1 1 / 32 2 2 ; ok
+// @witness affine_qmm_t_{*_gs_128_*_alN_false_*|add_*_gs_128_b_*_alN_false} ; K=128 N=1 M=1 ; groups 1 1 1 / 32 2 2 ; ok
 // @witness affine_qmm_t_{*_alN_false_*|add_*_gs_*_b_*_alN_false} ; K=0 N=1 M=1 ; groups 1 1 1 / 32 2 2 ; refused
-// @witness affine_qmm_t_*_alN_false_* ; K=64 N=0 M=1 ; groups 0 1 1 / 32 2 2 ; refused
-// @witness affine_qmm_t_*_alN_false_* ; K=64 N=1 M=0 ; groups 1 0 1 / 32 2 2 ; refused
+// @witness affine_qmm_t_*_alN_false_* ; K=128 N=0 M=1 ; groups 0 1 1 / 32 2 2 ; refused
+// @witness affine_qmm_t_*_alN_false_* ; K=128 N=1 M=0 ; groups 1 0 1 / 32 2 2 ; refused
 //
 // Fused quantized products: the blocks of several matrices follow each other in the
 // grid. Each result has views of its own, but that a sum may take its residual's.
 //
-// @witness affine_qmv_x2_{|b}float*_gs_*_b_* ; in_vec_size=192 n0=153 n1=117 ; groups 2 35 1 / 32 2 1 ; ok
-// @witness affine_qmv_x2_{|b}float*_gs_*_b_* ; in_vec_size=192 n0=153 n1=117 ; threads 64 70 1 / 32 2 1 ; ok
-// @witness affine_qmv_x2_{|b}float*_gs_*_b_* ; in_vec_size=192 n0=153 n1=117 ; groups 2 36 1 / 32 2 1 ; refused
+// @witness affine_qmv_x2_{|b}float*_gs_*_b_* ; in_vec_size=384 n0=153 n1=117 ; groups 2 35 1 / 32 2 1 ; ok
+// @witness affine_qmv_x2_{|b}float*_gs_*_b_* ; in_vec_size=384 n0=153 n1=117 ; threads 64 70 1 / 32 2 1 ; ok
+// @witness affine_qmv_x2_{|b}float*_gs_*_b_* ; in_vec_size=384 n0=153 n1=117 ; groups 2 36 1 / 32 2 1 ; refused
 // @witness affine_qmv_x2_{|b}float*_gs_32_b_* ; in_vec_size=32 n0=1 n1=1 ; groups 1 2 1 / 32 2 1 ; ok
 // @witness affine_qmv_x2_{|b}float*_gs_64_b_* ; in_vec_size=64 n0=1 n1=1 ; groups 1 2 1 / 32 2 1 ; ok
+// @witness affine_qmv_x2_{|b}float*_gs_128_b_* ; in_vec_size=128 n0=1 n1=1 ; groups 1 2 1 / 32 2 1 ; ok
 // @witness affine_qmv_x2_{|b}float*_gs_64_b_* ; in_vec_size=96 n0=1 n1=1 ; groups 1 2 1 / 32 2 1 ; refused
+// @witness affine_qmv_x2_{|b}float*_gs_128_b_* ; in_vec_size=192 n0=1 n1=1 ; groups 1 2 1 / 32 2 1 ; refused
 // @witness affine_qmv_x2_{|b}float*_gs_*_b_* ; in_vec_size=0 n0=1 n1=1 ; groups 1 2 1 / 32 2 1 ; refused
-// @witness affine_qmv_x2_{|b}float*_gs_*_b_* ; in_vec_size=64 n0=0 n1=1 ; groups 1 1 1 / 32 2 1 ; refused
-// @witness affine_qmv_x2_{|b}float*_gs_*_b_* ; in_vec_size=64 n0=1 n1=0 ; groups 1 1 1 / 32 2 1 ; refused
+// @witness affine_qmv_x2_{|b}float*_gs_*_b_* ; in_vec_size=128 n0=0 n1=1 ; groups 1 1 1 / 32 2 1 ; refused
+// @witness affine_qmv_x2_{|b}float*_gs_*_b_* ; in_vec_size=128 n0=1 n1=0 ; groups 1 1 1 / 32 2 1 ; refused
 // @witness affine_qmv_fast_x2_{|b}float*_gs_*_b_* ; in_vec_size=512 n0=200 n1=120 ; groups 2 40 1 / 32 2 1 ; ok
-// @witness affine_qmv_fast_x2_{|b}float*_gs_*_b_4 ; in_vec_size=512 n0=8 n1=8 ; groups 1 2 1 / 32 2 1 ; ok
-// @witness affine_qmv_fast_x2_{|b}float*_gs_*_b_4 ; in_vec_size=256 n0=8 n1=8 ; groups 1 2 1 / 32 2 1 ; refused
-// @witness affine_qmv_fast_x2_{|b}float*_gs_*_b_8 ; in_vec_size=256 n0=8 n1=8 ; groups 1 2 1 / 32 2 1 ; ok
-// @witness affine_qmv_fast_x2_{|b}float*_gs_*_b_8 ; in_vec_size=128 n0=8 n1=8 ; groups 1 2 1 / 32 2 1 ; refused
+// @witness affine_qmv_fast_x2_{|b}float*_gs_*_b_{2|3|4|5|6} ; in_vec_size=512 n0=8 n1=8 ; groups 1 2 1 / 32 2 1 ; ok
+// @witness affine_qmv_fast_x2_{|b}float*_gs_*_b_{2|3|4|5} ; in_vec_size=256 n0=8 n1=8 ; groups 1 2 1 / 32 2 1 ; refused
+// @witness affine_qmv_fast_x2_{|b}float*_gs_*_b_{6|8} ; in_vec_size=256 n0=8 n1=8 ; groups 1 2 1 / 32 2 1 ; ok
+// @witness affine_qmv_fast_x2_{|b}float*_gs_*_b_{6|8} ; in_vec_size=128 n0=8 n1=8 ; groups 1 2 1 / 32 2 1 ; refused
 // @witness affine_qmv_fast_x2_{|b}float*_gs_*_b_* ; in_vec_size=0 n0=8 n1=8 ; groups 1 2 1 / 32 2 1 ; refused
 // @witness affine_qmv_fast_x2_{|b}float*_gs_*_b_* ; in_vec_size=512 n0={12|9} n1=8 ; groups 1 3 1 / 32 2 1 ; refused
 // @witness affine_qmv_fast_x2_{|b}float*_gs_*_b_* ; in_vec_size=512 n0=0 n1=8 ; groups 1 1 1 / 32 2 1 ; refused
@@ -1192,38 +1226,42 @@ EACH_WIDTH(INSTANTIATE_GATHER_QMV, float, float)
 // @witness affine_qmv_fast_x2_{|b}float*_gs_*_b_* ; in_vec_size=512 n0=8 n1=512 inplace=y1,x ; groups 1 65 1 / 32 2 1 ; refused
 // @witness affine_qmv_fast_x2_{|b}float*_gs_32_b_* ; in_vec_size=512 n0=8 n1=16 inplace=y1,{scales|biases}0 ; groups 8 3 1 / 32 2 1 ; refused
 // @witness affine_qmv_fast_x2_{|b}float*_gs_32_b_* ; in_vec_size=512 n0=8 n1=16 inplace=y1,{scales|biases}1 ; groups 16 3 1 / 32 2 1 ; refused
-// @witness affine_qmm_t_x2_*_gs_*_b_*_alN_false ; K=192 n0=129 n1=65 M=65 ; groups 2 5 1 / 32 2 2 ; ok
-// @witness affine_qmm_t_x2_*_gs_*_b_*_alN_false ; K=192 n0=129 n1=65 M=65 ; groups 2 6 1 / 32 2 2 ; refused
-// @witness affine_qmm_t_x2_*_gs_*_b_*_alN_true ; K=192 n0=128 n1=64 M=70 ; groups 2 3 1 / 32 2 2 ; ok
-// @witness affine_qmm_t_x2_*_gs_*_b_*_alN_true ; K=192 n0=100 n1=128 M=70 ; groups 2 4 1 / 32 2 2 ; refused
-// @witness affine_qmm_t_x2_*_gs_*_b_*_alN_true ; K=192 n0=33 n1=128 M=70 ; groups 2 3 1 / 32 2 2 ; refused
-// @witness affine_qmm_t_x2_*_gs_*_b_*_alN_true ; K=192 n0=128 n1=100 M=70 ; groups 2 4 1 / 32 2 2 ; refused
-// @witness affine_qmm_t_x2_*_gs_*_b_*_alN_true ; K=192 n0=128 n1=33 M=70 ; groups 2 3 1 / 32 2 2 ; refused
+// @witness affine_qmm_t_x2_*_gs_*_b_*_alN_false ; K=384 n0=129 n1=65 M=65 ; groups 2 5 1 / 32 2 2 ; ok
+// @witness affine_qmm_t_x2_*_gs_*_b_*_alN_false ; K=384 n0=129 n1=65 M=65 ; groups 2 6 1 / 32 2 2 ; refused
+// @witness affine_qmm_t_x2_*_gs_*_b_*_alN_true ; K=384 n0=128 n1=64 M=70 ; groups 2 3 1 / 32 2 2 ; ok
+// @witness affine_qmm_t_x2_*_gs_*_b_*_alN_true ; K=384 n0=100 n1=128 M=70 ; groups 2 4 1 / 32 2 2 ; refused
+// @witness affine_qmm_t_x2_*_gs_*_b_*_alN_true ; K=384 n0=33 n1=128 M=70 ; groups 2 3 1 / 32 2 2 ; refused
+// @witness affine_qmm_t_x2_*_gs_*_b_*_alN_true ; K=384 n0=128 n1=100 M=70 ; groups 2 4 1 / 32 2 2 ; refused
+// @witness affine_qmm_t_x2_*_gs_*_b_*_alN_true ; K=384 n0=128 n1=33 M=70 ; groups 2 3 1 / 32 2 2 ; refused
 // @witness affine_qmm_t_x2_*_gs_32_b_*_alN_false ; K=32 n0=1 n1=1 M=1 ; groups 1 2 1 / 32 2 2 ; ok
 // @witness affine_qmm_t_x2_*_gs_64_b_*_alN_false ; K=64 n0=1 n1=1 M=1 ; groups 1 2 1 / 32 2 2 ; ok
+// @witness affine_qmm_t_x2_*_gs_128_b_*_alN_false ; K=128 n0=1 n1=1 M=1 ; groups 1 2 1 / 32 2 2 ; ok
 // @witness affine_qmm_t_x2_*_gs_64_b_*_alN_false ; K=96 n0=1 n1=1 M=1 ; groups 1 2 1 / 32 2 2 ; refused
+// @witness affine_qmm_t_x2_*_gs_128_b_*_alN_false ; K=192 n0=1 n1=1 M=1 ; groups 1 2 1 / 32 2 2 ; refused
 // @witness affine_qmm_t_x2_*_gs_*_b_*_alN_false ; K=0 n0=1 n1=1 M=1 ; groups 1 2 1 / 32 2 2 ; refused
-// @witness affine_qmm_t_x2_*_gs_*_b_*_alN_false ; K=64 n0=0 n1=1 M=1 ; groups 1 1 1 / 32 2 2 ; refused
-// @witness affine_qmm_t_x2_*_gs_*_b_*_alN_false ; K=64 n0=1 n1=0 M=1 ; groups 1 1 1 / 32 2 2 ; refused
-// @witness affine_qmm_t_x2_*_gs_*_b_*_alN_false ; K=64 n0=1 n1=1 M=0 ; groups 0 2 1 / 32 2 2 ; refused
+// @witness affine_qmm_t_x2_*_gs_*_b_*_alN_false ; K=128 n0=0 n1=1 M=1 ; groups 1 1 1 / 32 2 2 ; refused
+// @witness affine_qmm_t_x2_*_gs_*_b_*_alN_false ; K=128 n0=1 n1=0 M=1 ; groups 1 1 1 / 32 2 2 ; refused
+// @witness affine_qmm_t_x2_*_gs_*_b_*_alN_false ; K=128 n0=1 n1=1 M=0 ; groups 0 2 1 / 32 2 2 ; refused
 // @witness affine_qmm_t_x2_*_gs_32_b_*_alN_false ; K=32 n0=32 n1=1 M=1 inplace=y0,x ; groups 1 2 1 / 32 2 2 ; refused
 // @witness affine_qmm_t_x2_*_gs_32_b_*_alN_false ; K=32 n0=1 n1=1 M=1 inplace=y{0|1},{scales|biases}{0|1} ; groups 1 2 1 / 32 2 2 ; refused
 // @witness affine_qmm_t_x2_*_gs_32_b_*_alN_false ; K=32 n0=1 n1=32 M=1 inplace=y1,x ; groups 1 2 1 / 32 2 2 ; refused
-// @witness affine_qmv_x3_{|b}float*_gs_*_b_* ; in_vec_size=192 n0=153 n1=117 n2=69 ; groups 2 44 1 / 32 2 1 ; ok
-// @witness affine_qmv_x3_{|b}float*_gs_*_b_* ; in_vec_size=192 n0=153 n1=117 n2=69 ; threads 64 88 1 / 32 2 1 ; ok
-// @witness affine_qmv_x3_{|b}float*_gs_*_b_* ; in_vec_size=192 n0=153 n1=117 n2=69 ; groups 2 45 1 / 32 2 1 ; refused
+// @witness affine_qmv_x3_{|b}float*_gs_*_b_* ; in_vec_size=384 n0=153 n1=117 n2=69 ; groups 2 44 1 / 32 2 1 ; ok
+// @witness affine_qmv_x3_{|b}float*_gs_*_b_* ; in_vec_size=384 n0=153 n1=117 n2=69 ; threads 64 88 1 / 32 2 1 ; ok
+// @witness affine_qmv_x3_{|b}float*_gs_*_b_* ; in_vec_size=384 n0=153 n1=117 n2=69 ; groups 2 45 1 / 32 2 1 ; refused
 // @witness affine_qmv_x3_{|b}float*_gs_32_b_* ; in_vec_size=32 n0=1 n1=1 n2=1 ; groups 1 3 1 / 32 2 1 ; ok
 // @witness affine_qmv_x3_{|b}float*_gs_64_b_* ; in_vec_size=64 n0=1 n1=1 n2=1 ; groups 1 3 1 / 32 2 1 ; ok
+// @witness affine_qmv_x3_{|b}float*_gs_128_b_* ; in_vec_size=128 n0=1 n1=1 n2=1 ; groups 1 3 1 / 32 2 1 ; ok
 // @witness affine_qmv_x3_{|b}float*_gs_64_b_* ; in_vec_size=96 n0=1 n1=1 n2=1 ; groups 1 3 1 / 32 2 1 ; refused
+// @witness affine_qmv_x3_{|b}float*_gs_128_b_* ; in_vec_size=192 n0=1 n1=1 n2=1 ; groups 1 3 1 / 32 2 1 ; refused
 // @witness affine_qmv_x3_{|b}float*_gs_*_b_* ; in_vec_size=0 n0=1 n1=1 n2=1 ; groups 1 3 1 / 32 2 1 ; refused
-// @witness affine_qmv_x3_{|b}float*_gs_*_b_* ; in_vec_size=64 n0=0 n1=1 n2=1 ; groups 1 2 1 / 32 2 1 ; refused
-// @witness affine_qmv_x3_{|b}float*_gs_*_b_* ; in_vec_size=64 n0=1 n1=0 n2=1 ; groups 1 2 1 / 32 2 1 ; refused
-// @witness affine_qmv_x3_{|b}float*_gs_*_b_* ; in_vec_size=64 n0=1 n1=1 n2=0 ; groups 1 2 1 / 32 2 1 ; refused
+// @witness affine_qmv_x3_{|b}float*_gs_*_b_* ; in_vec_size=128 n0=0 n1=1 n2=1 ; groups 1 2 1 / 32 2 1 ; refused
+// @witness affine_qmv_x3_{|b}float*_gs_*_b_* ; in_vec_size=128 n0=1 n1=0 n2=1 ; groups 1 2 1 / 32 2 1 ; refused
+// @witness affine_qmv_x3_{|b}float*_gs_*_b_* ; in_vec_size=128 n0=1 n1=1 n2=0 ; groups 1 2 1 / 32 2 1 ; refused
 // @witness affine_qmv_fast_x3_{|b}float*_gs_*_b_* ; in_vec_size=512 n0=200 n1=120 n2=72 ; groups 2 49 1 / 32 2 1 ; ok
-// @witness affine_qmv_fast_x3_{|b}float*_gs_*_b_4 ; in_vec_size=512 n0=8 n1=8 n2=8 ; groups 1 3 1 / 32 2 1 ; ok
-// @witness affine_qmv_fast_x3_{|b}float*_gs_*_b_4 ; in_vec_size=256 n0=8 n1=8 n2=8 ; groups 1 3 1 / 32 2 1 ; refused
-// @witness affine_qmv_fast_x3_{|b}float*_gs_*_b_8 ; in_vec_size=256 n0=8 n1=8 n2=8 ; groups 1 3 1 / 32 2 1 ; ok
-// @witness affine_qmv_fast_x3_{|b}float*_gs_*_b_8 ; in_vec_size=128 n0=8 n1=8 n2=8 ; groups 1 3 1 / 32 2 1 ; refused
+// @witness affine_qmv_fast_x3_{|b}float*_gs_*_b_{2|3|4|5|6} ; in_vec_size=512 n0=8 n1=8 n2=8 ; groups 1 3 1 / 32 2 1 ; ok
+// @witness affine_qmv_fast_x3_{|b}float*_gs_*_b_{2|3|4|5} ; in_vec_size=256 n0=8 n1=8 n2=8 ; groups 1 3 1 / 32 2 1 ; refused
+// @witness affine_qmv_fast_x3_{|b}float*_gs_*_b_{6|8} ; in_vec_size=256 n0=8 n1=8 n2=8 ; groups 1 3 1 / 32 2 1 ; ok
+// @witness affine_qmv_fast_x3_{|b}float*_gs_*_b_{6|8} ; in_vec_size=128 n0=8 n1=8 n2=8 ; groups 1 3 1 / 32 2 1 ; refused
 // @witness affine_qmv_fast_x3_{|b}float*_gs_*_b_* ; in_vec_size=0 n0=8 n1=8 n2=8 ; groups 1 3 1 / 32 2 1 ; refused
 // @witness affine_qmv_fast_x3_{|b}float*_gs_*_b_* ; in_vec_size=512 n0={12|9} n1=8 n2=8 ; groups 1 4 1 / 32 2 1 ; refused
 // @witness affine_qmv_fast_x3_{|b}float*_gs_*_b_* ; in_vec_size=512 n0=0 n1=8 n2=8 ; groups 1 2 1 / 32 2 1 ; refused
@@ -1244,81 +1282,88 @@ EACH_WIDTH(INSTANTIATE_GATHER_QMV, float, float)
 // @witness affine_qmv_fast_x3_{|b}float*_gs_*_b_* ; in_vec_size=512 n0=8 n1=8 n2=512 inplace=y2,x ; groups 1 66 1 / 32 2 1 ; refused
 // @witness affine_qmv_fast_x3_{|b}float*_gs_32_b_* ; in_vec_size=512 n0=8 n1=8 n2=16 inplace=y2,{scales|biases}{0|1} ; groups 8 4 1 / 32 2 1 ; refused
 // @witness affine_qmv_fast_x3_{|b}float*_gs_32_b_* ; in_vec_size=512 n0=8 n1=8 n2=16 inplace=y2,{scales|biases}2 ; groups 16 4 1 / 32 2 1 ; refused
-// @witness affine_qmm_t_x3_*_gs_*_b_*_alN_false ; K=192 n0=129 n1=65 n2=65 M=65 ; groups 2 7 1 / 32 2 2 ; ok
-// @witness affine_qmm_t_x3_*_gs_*_b_*_alN_false ; K=192 n0=129 n1=65 n2=65 M=65 ; groups 2 8 1 / 32 2 2 ; refused
-// @witness affine_qmm_t_x3_*_gs_*_b_*_alN_true ; K=192 n0=128 n1=64 n2=96 M=70 ; groups 2 5 1 / 32 2 2 ; ok
-// @witness affine_qmm_t_x3_*_gs_*_b_*_alN_true ; K=192 n0=100 n1=128 n2=128 M=70 ; groups 2 6 1 / 32 2 2 ; refused
-// @witness affine_qmm_t_x3_*_gs_*_b_*_alN_true ; K=192 n0=33 n1=128 n2=128 M=70 ; groups 2 5 1 / 32 2 2 ; refused
-// @witness affine_qmm_t_x3_*_gs_*_b_*_alN_true ; K=192 n0=128 n1=100 n2=128 M=70 ; groups 2 6 1 / 32 2 2 ; refused
-// @witness affine_qmm_t_x3_*_gs_*_b_*_alN_true ; K=192 n0=128 n1=33 n2=128 M=70 ; groups 2 5 1 / 32 2 2 ; refused
-// @witness affine_qmm_t_x3_*_gs_*_b_*_alN_true ; K=192 n0=128 n1=128 n2=100 M=70 ; groups 2 6 1 / 32 2 2 ; refused
-// @witness affine_qmm_t_x3_*_gs_*_b_*_alN_true ; K=192 n0=128 n1=128 n2=33 M=70 ; groups 2 5 1 / 32 2 2 ; refused
+// @witness affine_qmm_t_x3_*_gs_*_b_*_alN_false ; K=384 n0=129 n1=65 n2=65 M=65 ; groups 2 7 1 / 32 2 2 ; ok
+// @witness affine_qmm_t_x3_*_gs_*_b_*_alN_false ; K=384 n0=129 n1=65 n2=65 M=65 ; groups 2 8 1 / 32 2 2 ; refused
+// @witness affine_qmm_t_x3_*_gs_*_b_*_alN_true ; K=384 n0=128 n1=64 n2=96 M=70 ; groups 2 5 1 / 32 2 2 ; ok
+// @witness affine_qmm_t_x3_*_gs_*_b_*_alN_true ; K=384 n0=100 n1=128 n2=128 M=70 ; groups 2 6 1 / 32 2 2 ; refused
+// @witness affine_qmm_t_x3_*_gs_*_b_*_alN_true ; K=384 n0=33 n1=128 n2=128 M=70 ; groups 2 5 1 / 32 2 2 ; refused
+// @witness affine_qmm_t_x3_*_gs_*_b_*_alN_true ; K=384 n0=128 n1=100 n2=128 M=70 ; groups 2 6 1 / 32 2 2 ; refused
+// @witness affine_qmm_t_x3_*_gs_*_b_*_alN_true ; K=384 n0=128 n1=33 n2=128 M=70 ; groups 2 5 1 / 32 2 2 ; refused
+// @witness affine_qmm_t_x3_*_gs_*_b_*_alN_true ; K=384 n0=128 n1=128 n2=100 M=70 ; groups 2 6 1 / 32 2 2 ; refused
+// @witness affine_qmm_t_x3_*_gs_*_b_*_alN_true ; K=384 n0=128 n1=128 n2=33 M=70 ; groups 2 5 1 / 32 2 2 ; refused
 // @witness affine_qmm_t_x3_*_gs_32_b_*_alN_false ; K=32 n0=1 n1=1 n2=1 M=1 ; groups 1 3 1 / 32 2 2 ; ok
 // @witness affine_qmm_t_x3_*_gs_64_b_*_alN_false ; K=64 n0=1 n1=1 n2=1 M=1 ; groups 1 3 1 / 32 2 2 ; ok
+// @witness affine_qmm_t_x3_*_gs_128_b_*_alN_false ; K=128 n0=1 n1=1 n2=1 M=1 ; groups 1 3 1 / 32 2 2 ; ok
 // @witness affine_qmm_t_x3_*_gs_64_b_*_alN_false ; K=96 n0=1 n1=1 n2=1 M=1 ; groups 1 3 1 / 32 2 2 ; refused
+// @witness affine_qmm_t_x3_*_gs_128_b_*_alN_false ; K=192 n0=1 n1=1 n2=1 M=1 ; groups 1 3 1 / 32 2 2 ; refused
 // @witness affine_qmm_t_x3_*_gs_*_b_*_alN_false ; K=0 n0=1 n1=1 n2=1 M=1 ; groups 1 3 1 / 32 2 2 ; refused
-// @witness affine_qmm_t_x3_*_gs_*_b_*_alN_false ; K=64 n0=0 n1=1 n2=1 M=1 ; groups 1 2 1 / 32 2 2 ; refused
-// @witness affine_qmm_t_x3_*_gs_*_b_*_alN_false ; K=64 n0=1 n1=0 n2=1 M=1 ; groups 1 2 1 / 32 2 2 ; refused
-// @witness affine_qmm_t_x3_*_gs_*_b_*_alN_false ; K=64 n0=1 n1=1 n2=0 M=1 ; groups 1 2 1 / 32 2 2 ; refused
-// @witness affine_qmm_t_x3_*_gs_*_b_*_alN_false ; K=64 n0=1 n1=1 n2=1 M=0 ; groups 0 3 1 / 32 2 2 ; refused
+// @witness affine_qmm_t_x3_*_gs_*_b_*_alN_false ; K=128 n0=0 n1=1 n2=1 M=1 ; groups 1 2 1 / 32 2 2 ; refused
+// @witness affine_qmm_t_x3_*_gs_*_b_*_alN_false ; K=128 n0=1 n1=0 n2=1 M=1 ; groups 1 2 1 / 32 2 2 ; refused
+// @witness affine_qmm_t_x3_*_gs_*_b_*_alN_false ; K=128 n0=1 n1=1 n2=0 M=1 ; groups 1 2 1 / 32 2 2 ; refused
+// @witness affine_qmm_t_x3_*_gs_*_b_*_alN_false ; K=128 n0=1 n1=1 n2=1 M=0 ; groups 0 3 1 / 32 2 2 ; refused
 // @witness affine_qmm_t_x3_*_gs_32_b_*_alN_false ; K=32 n0=32 n1=1 n2=1 M=1 inplace=y0,x ; groups 1 3 1 / 32 2 2 ; refused
 // @witness affine_qmm_t_x3_*_gs_32_b_*_alN_false ; K=32 n0=1 n1=1 n2=1 M=1 inplace=y{0|1|2},{scales|biases}{0|1|2} ; groups 1 3 1 / 32 2 2 ; refused
 // @witness affine_qmm_t_x3_*_gs_32_b_*_alN_false ; K=32 n0=1 n1=32 n2=1 M=1 inplace=y1,x ; groups 1 3 1 / 32 2 2 ; refused
 // @witness affine_qmm_t_x3_*_gs_32_b_*_alN_false ; K=32 n0=1 n1=1 n2=32 M=1 inplace=y2,x ; groups 1 3 1 / 32 2 2 ; refused
-// @witness affine_qmv_add_{|b}float*_gs_*_b_* ; in_vec_size=192 out_vec_size=153 ; groups 2 20 1 / 32 4 1 ; ok
-// @witness affine_qmv_add_{|b}float*_gs_*_b_* ; in_vec_size=192 out_vec_size=153 ; threads 64 80 1 / 32 4 1 ; ok
-// @witness affine_qmv_add_{|b}float*_gs_*_b_* ; in_vec_size=192 out_vec_size=153 ; groups 2 21 1 / 32 4 1 ; refused
+// @witness affine_qmv_add_{|b}float*_gs_*_b_* ; in_vec_size=384 out_vec_size=153 ; groups 2 20 1 / 32 4 1 ; ok
+// @witness affine_qmv_add_{|b}float*_gs_*_b_* ; in_vec_size=384 out_vec_size=153 ; threads 64 80 1 / 32 4 1 ; ok
+// @witness affine_qmv_add_{|b}float*_gs_*_b_* ; in_vec_size=384 out_vec_size=153 ; groups 2 21 1 / 32 4 1 ; refused
 // @witness affine_qmv_add_{|b}float*_gs_32_b_* ; in_vec_size=32 out_vec_size=1 ; groups 1 1 1 / 32 4 1 ; ok
 // @witness affine_qmv_add_{|b}float*_gs_64_b_* ; in_vec_size=64 out_vec_size=1 ; groups 1 1 1 / 32 4 1 ; ok
+// @witness affine_qmv_add_{|b}float*_gs_128_b_* ; in_vec_size=128 out_vec_size=1 ; groups 1 1 1 / 32 4 1 ; ok
 // @witness affine_qmv_add_{|b}float*_gs_64_b_* ; in_vec_size=96 out_vec_size=1 ; groups 1 1 1 / 32 4 1 ; refused
+// @witness affine_qmv_add_{|b}float*_gs_128_b_* ; in_vec_size=192 out_vec_size=1 ; groups 1 1 1 / 32 4 1 ; refused
 // @witness affine_qmv_add_{|b}float*_gs_*_b_* ; in_vec_size=0 out_vec_size=1 ; groups 1 1 1 / 32 4 1 ; refused
-// @witness affine_qmv_add_{|b}float*_gs_*_b_* ; in_vec_size=64 out_vec_size=0 ; groups 1 0 1 / 32 4 1 ; refused
-// @witness affine_qmv_add_{|b}float*_gs_*_b_* ; in_vec_size=192 out_vec_size=153 inplace=y,r ; groups 2 20 1 / 32 4 1 ; ok
+// @witness affine_qmv_add_{|b}float*_gs_*_b_* ; in_vec_size=128 out_vec_size=0 ; groups 1 0 1 / 32 4 1 ; refused
+// @witness affine_qmv_add_{|b}float*_gs_*_b_* ; in_vec_size=384 out_vec_size=153 inplace=y,r ; groups 2 20 1 / 32 4 1 ; ok
 // @witness affine_qmv_fast_add_{|b}float*_gs_*_b_* ; in_vec_size=512 out_vec_size=200 ; groups 2 25 1 / 32 4 1 ; ok
-// @witness affine_qmv_fast_add_{|b}float*_gs_*_b_4 ; in_vec_size=512 out_vec_size=8 ; groups 1 1 1 / 32 4 1 ; ok
-// @witness affine_qmv_fast_add_{|b}float*_gs_*_b_4 ; in_vec_size=256 out_vec_size=8 ; groups 1 1 1 / 32 4 1 ; refused
-// @witness affine_qmv_fast_add_{|b}float*_gs_*_b_8 ; in_vec_size=256 out_vec_size=8 ; groups 1 1 1 / 32 4 1 ; ok
-// @witness affine_qmv_fast_add_{|b}float*_gs_*_b_8 ; in_vec_size=128 out_vec_size=8 ; groups 1 1 1 / 32 4 1 ; refused
+// @witness affine_qmv_fast_add_{|b}float*_gs_*_b_{2|3|4|5|6} ; in_vec_size=512 out_vec_size=8 ; groups 1 1 1 / 32 4 1 ; ok
+// @witness affine_qmv_fast_add_{|b}float*_gs_*_b_{2|3|4|5} ; in_vec_size=256 out_vec_size=8 ; groups 1 1 1 / 32 4 1 ; refused
+// @witness affine_qmv_fast_add_{|b}float*_gs_*_b_{6|8} ; in_vec_size=256 out_vec_size=8 ; groups 1 1 1 / 32 4 1 ; ok
+// @witness affine_qmv_fast_add_{|b}float*_gs_*_b_{6|8} ; in_vec_size=128 out_vec_size=8 ; groups 1 1 1 / 32 4 1 ; refused
 // @witness affine_qmv_fast_add_{|b}float*_gs_*_b_* ; in_vec_size=0 out_vec_size=8 ; groups 1 1 1 / 32 4 1 ; refused
 // @witness affine_qmv_fast_add_{|b}float*_gs_*_b_* ; in_vec_size=512 out_vec_size={12|9} ; groups 1 2 1 / 32 4 1 ; refused
 // @witness affine_qmv_fast_add_{|b}float*_gs_*_b_* ; in_vec_size=512 out_vec_size=0 ; groups 1 0 1 / 32 4 1 ; refused
 // @witness affine_qmv_add_{|b}float*_gs_32_b_* ; in_vec_size=32 out_vec_size=4095 ; groups 1 512 1 / 32 4 1 ; ok
 // @witness affine_qmv_add_{|b}float*_gs_32_b_* ; in_vec_size=32 out_vec_size=4096 ; groups 1 256 1 / 32 4 1 ; ok
 // @witness affine_qmv_add_{|b}float*_gs_32_b_* ; in_vec_size=32 out_vec_size=8193 ; groups 1 513 1 / 32 4 1 ; ok
-// @witness affine_qmv_fast_add_{|b}float*_gs_*_b_8 ; in_vec_size=256 out_vec_size=4088 ; groups 1 511 1 / 32 4 1 ; ok
-// @witness affine_qmv_fast_add_{|b}float*_gs_*_b_8 ; in_vec_size=256 out_vec_size=4096 ; groups 1 256 1 / 32 4 1 ; ok
-// @witness affine_qmv_fast_add_{|b}float*_gs_*_b_8 ; in_vec_size=256 out_vec_size=8200 ; groups 1 513 1 / 32 4 1 ; ok
-// @witness affine_qmv_fast_add_{|b}float*_gs_*_b_4 ; in_vec_size=512 out_vec_size=4088 ; groups 1 511 1 / 32 4 1 ; ok
-// @witness affine_qmv_fast_add_{|b}float*_gs_*_b_4 ; in_vec_size=512 out_vec_size=8200 ; groups 1 513 1 / 32 4 1 ; ok
+// @witness affine_qmv_fast_add_{|b}float*_gs_*_b_{6|8} ; in_vec_size=256 out_vec_size=4088 ; groups 1 511 1 / 32 4 1 ; ok
+// @witness affine_qmv_fast_add_{|b}float*_gs_*_b_{6|8} ; in_vec_size=256 out_vec_size=4096 ; groups 1 256 1 / 32 4 1 ; ok
+// @witness affine_qmv_fast_add_{|b}float*_gs_*_b_{6|8} ; in_vec_size=256 out_vec_size=8200 ; groups 1 513 1 / 32 4 1 ; ok
+// @witness affine_qmv_fast_add_{|b}float*_gs_*_b_{2|3|4|5|6} ; in_vec_size=512 out_vec_size=4088 ; groups 1 511 1 / 32 4 1 ; ok
+// @witness affine_qmv_fast_add_{|b}float*_gs_*_b_{2|3|4|5|6} ; in_vec_size=512 out_vec_size=8200 ; groups 1 513 1 / 32 4 1 ; ok
 // @witness affine_qmv_fast_add_{|b}float*_gs_*_b_* ; in_vec_size=512 out_vec_size=8 inplace=y,r ; groups 2 1 1 / 32 4 1 ; ok
 // @witness affine_qmv_add_{|b}float*_gs_32_b_* ; in_vec_size=32 out_vec_size=32 inplace=y,x ; groups 1 4 1 / 32 4 1 ; refused
 // @witness affine_qmv_fast_add_{|b}float*_gs_*_b_* ; in_vec_size=512 out_vec_size=512 inplace=y,x ; groups 1 64 1 / 32 4 1 ; refused
 // @witness affine_qmv_add_{|b}float*_gs_32_b_* ; in_vec_size=32 out_vec_size=1 inplace=y,{scales|biases} ; groups 1 1 1 / 32 4 1 ; refused
 // @witness affine_qmv_fast_add_{|b}float*_gs_32_b_* ; in_vec_size=512 out_vec_size=16 inplace=y,{scales|biases} ; groups 16 2 1 / 32 4 1 ; refused
-// @witness affine_qmm_t_add_*_gs_*_b_*_alN_false ; K=192 N=129 M=65 ; groups 2 3 1 / 32 2 2 ; ok
-// @witness affine_qmm_t_add_*_gs_*_b_*_alN_false ; K=192 N=129 M=65 ; groups 2 4 1 / 32 2 2 ; refused
-// @witness affine_qmm_t_add_*_gs_*_b_*_alN_true ; K=192 N=128 M=70 ; groups 2 2 1 / 32 2 2 ; ok
-// @witness affine_qmm_t_add_*_gs_*_b_*_alN_true ; K=192 N=100 M=70 ; groups 2 2 1 / 32 2 2 ; refused
-// @witness affine_qmm_t_add_*_gs_*_b_*_alN_true ; K=192 N=33 M=70 ; groups 2 1 1 / 32 2 2 ; refused
+// @witness affine_qmm_t_add_*_gs_*_b_*_alN_false ; K=384 N=129 M=65 ; groups 2 3 1 / 32 2 2 ; ok
+// @witness affine_qmm_t_add_*_gs_*_b_*_alN_false ; K=384 N=129 M=65 ; groups 2 4 1 / 32 2 2 ; refused
+// @witness affine_qmm_t_add_*_gs_*_b_*_alN_true ; K=384 N=128 M=70 ; groups 2 2 1 / 32 2 2 ; ok
+// @witness affine_qmm_t_add_*_gs_*_b_*_alN_true ; K=384 N=100 M=70 ; groups 2 2 1 / 32 2 2 ; refused
+// @witness affine_qmm_t_add_*_gs_*_b_*_alN_true ; K=384 N=33 M=70 ; groups 2 1 1 / 32 2 2 ; refused
 // @witness affine_qmm_t_{add|silu_mul}_*_gs_64_b_*_alN_false ; K=96 N=1 M=1 ; groups 1 1 1 / 32 2 2 ; refused
-// @witness affine_qmm_t_{add|silu_mul}_*_gs_*_b_*_alN_false ; K=64 N=0 M=1 ; groups 1 0 1 / 32 2 2 ; refused
-// @witness affine_qmm_t_{add|silu_mul}_*_gs_*_b_*_alN_false ; K=64 N=1 M=0 ; groups 0 1 1 / 32 2 2 ; refused
-// @witness affine_qmm_t_add_*_gs_*_b_*_alN_false ; K=192 N=129 M=65 inplace=y,r ; groups 2 3 1 / 32 2 2 ; ok
+// @witness affine_qmm_t_{add|silu_mul}_*_gs_128_b_*_alN_false ; K=192 N=1 M=1 ; groups 1 1 1 / 32 2 2 ; refused
+// @witness affine_qmm_t_{add|silu_mul}_*_gs_*_b_*_alN_false ; K=128 N=0 M=1 ; groups 1 0 1 / 32 2 2 ; refused
+// @witness affine_qmm_t_{add|silu_mul}_*_gs_*_b_*_alN_false ; K=128 N=1 M=0 ; groups 0 1 1 / 32 2 2 ; refused
+// @witness affine_qmm_t_add_*_gs_*_b_*_alN_false ; K=384 N=129 M=65 inplace=y,r ; groups 2 3 1 / 32 2 2 ; ok
 // @witness affine_qmm_t_{add|silu_mul}_*_gs_32_b_*_alN_false ; K=32 N=32 M=1 inplace=y,x ; groups 1 1 1 / 32 2 2 ; refused
 // @witness affine_qmm_t_add_*_gs_32_b_*_alN_false ; K=32 N=1 M=1 inplace=y,{scales|biases} ; groups 1 1 1 / 32 2 2 ; refused
-// @witness affine_qmv_silu_mul_{|b}float*_gs_*_b_* ; in_vec_size=192 out_vec_size=153 ; groups 2 20 1 / 32 2 1 ; ok
-// @witness affine_qmv_silu_mul_{|b}float*_gs_*_b_* ; in_vec_size=192 out_vec_size=153 ; threads 64 40 1 / 32 2 1 ; ok
-// @witness affine_qmv_silu_mul_{|b}float*_gs_*_b_* ; in_vec_size=192 out_vec_size=153 ; groups 2 21 1 / 32 2 1 ; refused
+// @witness affine_qmv_silu_mul_{|b}float*_gs_*_b_* ; in_vec_size=384 out_vec_size=153 ; groups 2 20 1 / 32 2 1 ; ok
+// @witness affine_qmv_silu_mul_{|b}float*_gs_*_b_* ; in_vec_size=384 out_vec_size=153 ; threads 64 40 1 / 32 2 1 ; ok
+// @witness affine_qmv_silu_mul_{|b}float*_gs_*_b_* ; in_vec_size=384 out_vec_size=153 ; groups 2 21 1 / 32 2 1 ; refused
 // @witness affine_qmv_silu_mul_{|b}float*_gs_32_b_* ; in_vec_size=32 out_vec_size=1 ; groups 1 1 1 / 32 2 1 ; ok
 // @witness affine_qmv_silu_mul_{|b}float*_gs_64_b_* ; in_vec_size=64 out_vec_size=1 ; groups 1 1 1 / 32 2 1 ; ok
+// @witness affine_qmv_silu_mul_{|b}float*_gs_128_b_* ; in_vec_size=128 out_vec_size=1 ; groups 1 1 1 / 32 2 1 ; ok
 // @witness affine_qmv_silu_mul_{|b}float*_gs_64_b_* ; in_vec_size=96 out_vec_size=1 ; groups 1 1 1 / 32 2 1 ; refused
+// @witness affine_qmv_silu_mul_{|b}float*_gs_128_b_* ; in_vec_size=192 out_vec_size=1 ; groups 1 1 1 / 32 2 1 ; refused
 // @witness affine_qmv_silu_mul_{|b}float*_gs_*_b_* ; in_vec_size=0 out_vec_size=1 ; groups 1 1 1 / 32 2 1 ; refused
-// @witness affine_qmv_silu_mul_{|b}float*_gs_*_b_* ; in_vec_size=64 out_vec_size=0 ; groups 1 0 1 / 32 2 1 ; refused
+// @witness affine_qmv_silu_mul_{|b}float*_gs_*_b_* ; in_vec_size=128 out_vec_size=0 ; groups 1 0 1 / 32 2 1 ; refused
 // @witness affine_qmv_fast_silu_mul_{|b}float*_gs_*_b_* ; in_vec_size=512 out_vec_size=200 ; groups 2 25 1 / 32 2 1 ; ok
-// @witness affine_qmv_fast_silu_mul_{|b}float*_gs_*_b_4 ; in_vec_size=512 out_vec_size=8 ; groups 1 1 1 / 32 2 1 ; ok
-// @witness affine_qmv_fast_silu_mul_{|b}float*_gs_*_b_4 ; in_vec_size=256 out_vec_size=8 ; groups 1 1 1 / 32 2 1 ; refused
-// @witness affine_qmv_fast_silu_mul_{|b}float*_gs_*_b_8 ; in_vec_size=256 out_vec_size=8 ; groups 1 1 1 / 32 2 1 ; ok
-// @witness affine_qmv_fast_silu_mul_{|b}float*_gs_*_b_8 ; in_vec_size=128 out_vec_size=8 ; groups 1 1 1 / 32 2 1 ; refused
+// @witness affine_qmv_fast_silu_mul_{|b}float*_gs_*_b_{2|3|4|5|6} ; in_vec_size=512 out_vec_size=8 ; groups 1 1 1 / 32 2 1 ; ok
+// @witness affine_qmv_fast_silu_mul_{|b}float*_gs_*_b_{2|3|4|5} ; in_vec_size=256 out_vec_size=8 ; groups 1 1 1 / 32 2 1 ; refused
+// @witness affine_qmv_fast_silu_mul_{|b}float*_gs_*_b_{6|8} ; in_vec_size=256 out_vec_size=8 ; groups 1 1 1 / 32 2 1 ; ok
+// @witness affine_qmv_fast_silu_mul_{|b}float*_gs_*_b_{6|8} ; in_vec_size=128 out_vec_size=8 ; groups 1 1 1 / 32 2 1 ; refused
 // @witness affine_qmv_fast_silu_mul_{|b}float*_gs_*_b_* ; in_vec_size=0 out_vec_size=8 ; groups 1 1 1 / 32 2 1 ; refused
 // @witness affine_qmv_fast_silu_mul_{|b}float*_gs_*_b_* ; in_vec_size=512 out_vec_size={12|9} ; groups 1 2 1 / 32 2 1 ; refused
 // @witness affine_qmv_fast_silu_mul_{|b}float*_gs_*_b_* ; in_vec_size=512 out_vec_size=0 ; groups 1 0 1 / 32 2 1 ; refused
@@ -1326,13 +1371,14 @@ EACH_WIDTH(INSTANTIATE_GATHER_QMV, float, float)
 // @witness affine_qmv_fast_silu_mul_{|b}float*_gs_*_b_* ; in_vec_size=512 out_vec_size=512 inplace=y,x ; groups 1 64 1 / 32 2 1 ; refused
 // @witness affine_qmv_silu_mul_{|b}float*_gs_32_b_* ; in_vec_size=32 out_vec_size=1 inplace=y,{scales|biases}_{gate|up} ; groups 1 1 1 / 32 2 1 ; refused
 // @witness affine_qmv_fast_silu_mul_{|b}float*_gs_32_b_* ; in_vec_size=512 out_vec_size=16 inplace=y,{scales|biases}_{gate|up} ; groups 16 2 1 / 32 2 1 ; refused
-// @witness affine_qmm_t_silu_mul_*_gs_*_b_*_alN_false ; K=192 N=97 M=65 ; groups 2 4 1 / 32 2 2 ; ok
-// @witness affine_qmm_t_silu_mul_*_gs_*_b_*_alN_false ; K=192 N=97 M=65 ; groups 2 5 1 / 32 2 2 ; refused
-// @witness affine_qmm_t_silu_mul_*_gs_*_b_*_alN_true ; K=192 N=128 M=70 ; groups 2 4 1 / 32 2 2 ; ok
-// @witness affine_qmm_t_silu_mul_*_gs_*_b_*_alN_true ; K=192 N=100 M=70 ; groups 2 4 1 / 32 2 2 ; refused
-// @witness affine_qmm_t_silu_mul_*_gs_*_b_*_alN_true ; K=192 N=33 M=70 ; groups 2 2 1 / 32 2 2 ; refused
+// @witness affine_qmm_t_silu_mul_*_gs_*_b_*_alN_false ; K=384 N=97 M=65 ; groups 2 4 1 / 32 2 2 ; ok
+// @witness affine_qmm_t_silu_mul_*_gs_*_b_*_alN_false ; K=384 N=97 M=65 ; groups 2 5 1 / 32 2 2 ; refused
+// @witness affine_qmm_t_silu_mul_*_gs_*_b_*_alN_true ; K=384 N=128 M=70 ; groups 2 4 1 / 32 2 2 ; ok
+// @witness affine_qmm_t_silu_mul_*_gs_*_b_*_alN_true ; K=384 N=100 M=70 ; groups 2 4 1 / 32 2 2 ; refused
+// @witness affine_qmm_t_silu_mul_*_gs_*_b_*_alN_true ; K=384 N=33 M=70 ; groups 2 2 1 / 32 2 2 ; refused
 // @witness affine_qmm_t_silu_mul_*_gs_32_b_*_alN_false ; K=32 N=1 M=1 ; groups 1 1 1 / 32 2 2 ; ok
 // @witness affine_qmm_t_silu_mul_*_gs_64_b_*_alN_false ; K=64 N=1 M=1 ; groups 1 1 1 / 32 2 2 ; ok
+// @witness affine_qmm_t_silu_mul_*_gs_128_b_*_alN_false ; K=128 N=1 M=1 ; groups 1 1 1 / 32 2 2 ; ok
 // @witness affine_qmm_t_silu_mul_*_gs_*_b_*_alN_false ; K=0 N=1 M=1 ; groups 1 1 1 / 32 2 2 ; refused
 // @witness affine_qmm_t_silu_mul_*_gs_32_b_*_alN_false ; K=32 N=1 M=1 inplace=y,{scales|biases}_{gate|up} ; groups 1 1 1 / 32 2 2 ; refused
 //
@@ -1418,7 +1464,6 @@ EACH_WIDTH(INSTANTIATE_GATHER_QMV, float, float)
 // @equivalent affine_qmv_fast_* ; require: out_vec_size >= 1 -> out_vec_size > 1 ; out_vec_size is a multiple of 8
 // @equivalent affine_qmv_fast_* ; require: n? >= 1 -> n? > 1 ; each is a multiple of 8
 // @equivalent affine_qmv_fast_* ; require: 1 -> 2 ; both sizes are multiples of more
-// @equivalent affine_qmv_fast_* ; require: 2048 -> 2049 ; 2049/4 = 2048/4 and 2049/8 = 2048/8
 // @equivalent affine_gather_qmv_* ; slot: x_batch_ndims exchanged with w_batch_ndims ; both are 1
 // @equivalent affine_gather_qmv_*#0 ; slot: ?_batch_ndims exchanged with batch_ndims ; all three are 1
 // @equivalent affine_gather_qmv_* ; require: 32 -> 33 ; 33/4 = 32/4 and 33/8 = 32/8

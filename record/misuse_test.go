@@ -82,7 +82,12 @@ func TestMistakesAtTheCall(t *testing.T) {
 		"matmul by a vector": {func(s session) { s.Matmul(input(s, 4), record.Dense(input(s, 4))) }, "want a dense matrix [N, K]"},
 		"matmul by nothing":  {func(s session) { s.Matmul(input(s, 4), record.Matrix{}) }, "want a dense matrix [N, K]"},
 		"matmul transposed":  {func(s session) { s.Matmul(input(s, 1, 4), record.Dense(s.Input("w", ir.F32, 4, 4).Transpose(0, 1))) }, "is not row-contiguous"},
-		"matmul of no bits":  {func(s session) { s.Matmul(input(s, 1, 4), record.Quantized(record.QTensor{N: 4, K: 4})) }, "whole groups and whole 32-bit words"},
+		"matmul of 7 bits": {func(s session) {
+			q := record.QTensor{W: s.Weight("w7", ir.NewBlob(make([]byte, 4*28)), ir.U32, 4, 7), N: 4, K: 32, Bits: 7, Group: 32}
+			q.Scales, q.Biases = s.RandomWeight("s7", 1, ir.F32, 4, 1), s.RandomWeight("b7", 2, ir.F32, 4, 1)
+			s.Matmul(input(s, 1, 32), record.Quantized(q))
+		}, "matmul: MLX has [2 3 4 5 6 8] bits in groups of [32 64 128], not 7 bits in groups of 32"},
+		"matmul of no bits": {func(s session) { s.Matmul(input(s, 1, 4), record.Quantized(record.QTensor{N: 4, K: 4})) }, "whole groups and whole 32-bit words"},
 		"matmul of wrong scales": {func(s session) {
 			w := s.Input("w", ir.U32, 8, 8)
 			z := s.Input("z", ir.F32, 8, 2)

@@ -339,7 +339,7 @@ func (m MLX) GatherQMM(x Tensor, w AffineMatrix, lhs, rhs Tensor, sorted bool, o
 
 // Quantize quantizes the rows of w.
 func (m MLX) Quantize(w Tensor, bits, group int64, o ...Option) AffineMatrix {
-	m.quantization("quantize", bits, group)
+	m.s.quantization("quantize", bits, group)
 	if m.floats("quantize", w) && m.rank("quantize", 2, w) {
 		if k := w.Shape[w.Rank()-1]; !k.IsConst() || k.Const%group != 0 {
 			m.s.fail("quantize: the rows of %s are not whole groups of %d", m.s.format(w.Shape), group)

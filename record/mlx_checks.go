@@ -97,16 +97,17 @@ var (
 	affineGroups = []int64{32, 64, 128}
 )
 
-func (m MLX) quantization(op string, bits, group int64) {
-	if m.s.err == nil && (!slices.Contains(affineBits, bits) || !slices.Contains(affineGroups, group)) {
-		m.s.fail("%s: MLX has %v bits in groups of %v, not %d bits in groups of %d", op, affineBits, affineGroups, bits, group)
+// quantization reports bits and groups that MLX has no kernels for.
+func (r *Session) quantization(op string, bits, group int64) {
+	if r.err == nil && (!slices.Contains(affineBits, bits) || !slices.Contains(affineGroups, group)) {
+		r.fail("%s: MLX has %v bits in groups of %v, not %d bits in groups of %d", op, affineBits, affineGroups, bits, group)
 	}
 }
 
 // quantized reports a matrix whose parts do not fit together, or of which x has not the inner dimension; x may be left
 // out.
 func (m MLX) quantized(op string, x Tensor, w AffineMatrix) {
-	m.quantization(op, w.Bits, w.Group)
+	m.s.quantization(op, w.Bits, w.Group)
 	if !m.present(op, w.Codes, w.Scales, w.Biases) || !m.rank(op, 2, w.Codes, w.Scales, w.Biases) {
 		return
 	}

@@ -65,6 +65,7 @@ func (r *Session) matrix(op string, m Matrix, t ir.DType) bool {
 	if r.err == nil && (q.N < 1 || q.K < 1 || q.Bits < 1 || q.Group < 1 || q.K%q.Group != 0 || q.K*q.Bits%32 != 0) {
 		r.fail("%s: a quantized matrix [%d, %d] of %d bits in groups of %d: each row must be whole groups and whole 32-bit words", op, q.N, q.K, q.Bits, q.Group)
 	}
+	r.quantization(op, q.Bits, q.Group)
 	if !r.dense(op, q.W, ir.U32) || !r.dense(op, q.Scales, t) || !r.dense(op, q.Biases, t) {
 		return false
 	}

@@ -106,6 +106,10 @@ func TestMatmulRoutes(t *testing.T) {
 		{13, 64, 64, 4, 64, "affine_qmv_float_gs_64_b_4_batch_0_pr_0_hgs_0_r_4"},
 		{14, 64, 64, 4, 64, "affine_qmm_t_float_gs_64_b_4_alN_true_batch_0"},
 		{40, 60, 64, 4, 32, "affine_qmm_t_float_gs_32_b_4_alN_false_batch_0"},
+		{1, 64, 512, 2, 128, "affine_qmv_fast_float_gs_128_b_2_batch_0_pr_0_hgs_0_r_4"},
+		{1, 64, 256, 5, 128, "affine_qmv_float_gs_128_b_5_batch_0_pr_0_hgs_0_r_4"},
+		{1, 64, 256, 6, 64, "affine_qmv_fast_float_gs_64_b_6_batch_0_pr_0_hgs_0_r_4"},
+		{40, 60, 96, 3, 32, "affine_qmm_t_float_gs_32_b_3_alN_false_batch_0"},
 	} {
 		r := record.New("t")
 		x := r.Input("x", ir.F32, k.rows, k.k)

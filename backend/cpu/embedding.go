@@ -83,9 +83,15 @@ func embeddingNarrow(name string, q affine, t narrow) *Kernel {
 // decode makes dst of the codes of a row, dst[e] = scale*q(e) + bias, the product rounded before the sum.
 func (a affine) decode(dst []float32, codes []byte, scales, biases []float32) {
 	size := a.group / 8 * a.bits // bytes of a group
+	var room [128]byte
 	for g, scale := range scales {
 		d, w, bias := dst[g*a.group:(g+1)*a.group], codes[g*size:(g+1)*size], biases[g]
-		if a.bits == 8 {
+		if a.isPacked() {
+			bytes := room[:a.group]
+			a.unpack(bytes, w)
+			w = bytes
+		}
+		if a.bits != 4 {
 			for e, q := range w {
 				d[e] = float32(scale*float32(q)) + bias
 			}

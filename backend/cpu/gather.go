@@ -9,6 +9,9 @@ import (
 
 func init() {
 	for _, a := range affines {
+		if a.isPacked() || a.group > 64 {
+			continue // the library has none
+		}
 		for _, fast := range []string{"", "_fast"} {
 			Register(gatherQMV(a, fmt.Sprintf("affine_gather_qmv%s_float_gs_%d_b_%d", fast, a.group, a.bits)))
 		}
@@ -40,7 +43,8 @@ func gatherQMV(a affine, name string) *Kernel {
 			k, n, vectors := c.Int(7), c.Int(8), c.Groups[0]
 			blocks := ceilDiv(n, qmvRows)
 			x, y := c.F32(3), c.F32(6)
-			sums := worker.Scratch(k / a.group)
+			scratch := worker.Scratch(a.scratch(k, false))
+			sums, room := scratch[:k/a.group], scratch[k/a.group:]
 			for u := lo; u < hi; {
 				of, j := u/blocks, u%blocks*qmvRows // the number of the result, and its first column
 				more := min(hi-u, blocks-u%blocks)
@@ -61,11 +65,7 @@ func gatherQMV(a affine, name string) *Kernel {
 				w := c.Bytes(0)[4*which*c.Long(14, 0):][j*b : end*b]
 				scales := c.F32(1)[which*c.Long(15, 0):][j*g : end*g]
 				biases := c.F32(2)[which*c.Long(16, 0):][j*g : end*g]
-				if a.bits == 4 {
-					simd.MatVecQ4(out, xv, sums, w, scales, biases, k, a.group)
-				} else {
-					simd.MatVecQ8(out, xv, sums, w, scales, biases, k, a.group)
-				}
+				a.multiply(out, xv, sums, affineRows{w, scales, biases}, room)
 				canonical(out)
 			}
 		},

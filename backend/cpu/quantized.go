@@ -8,10 +8,18 @@ import (
 
 // affine is one of MLX's affine quantizations: weight e of a row of K is
 // scales[e/group]*q(e) + biases[e/group]; the code q(e) has bits bits, and
-// codes lie little-endian inside and across bytes.
+// codes lie little-endian inside and across bytes. Inner loops know codes of 4
+// and of 8 bits: others are unpacked to bytes first.
 type affine struct{ bits, group int }
 
-var affines = []affine{{4, 32}, {4, 64}, {8, 32}, {8, 64}}
+var affines = func() (all []affine) {
+	for _, bits := range []int{2, 3, 4, 5, 6, 8} {
+		for _, group := range []int{32, 64, 128} {
+			all = append(all, affine{bits, group})
+		}
+	}
+	return all
+}()
 
 func init() {
 	for _, a := range affines {
@@ -58,8 +66,11 @@ func init() {
 	}
 }
 
-// registerNormed registers the products of norms, of vectors of type t if it is set.
+// registerNormed registers the products of norms that the library has, of vectors of type t if it is set.
 func registerNormed(bits int, w weights, t *narrow, fast, params string) {
+	if bits != 4 && bits != 8 {
+		return
+	}
 	normed := ofNormed(w)
 	register := func(kind string) {
 		p := normed[kind]
@@ -106,9 +117,34 @@ func (a affine) slots() int { return 3 }
 
 func (a affine) scratch(k int, many bool) int {
 	if many {
-		return simd.MatMulScratch
+		return simd.MatMulScratch + a.unpacked(qmmCols, k)
 	}
-	return k / a.group
+	return k/a.group + a.unpacked(qmvRows, k)
+}
+
+// isPacked reports whether codes have to be unpacked.
+func (a affine) isPacked() bool { return a.bits != 4 && a.bits != 8 }
+
+// unpacked is the number of floats that take as much room as the unpacked codes of some rows.
+func (a affine) unpacked(rows, k int) int {
+	if !a.isPacked() {
+		return 0
+	}
+	return rows * k / 4
+}
+
+// unpack makes bytes of codes, a multiple of eight.
+func (a affine) unpack(dst, codes []byte) {
+	for ; len(dst) >= 8; dst, codes = dst[8:], codes[a.bits:] {
+		var eight uint64
+		for i, b := range codes[:a.bits] {
+			eight |= uint64(b) << (8 * i)
+		}
+		for i := range dst[:8] {
+			dst[i] = byte(eight & (1<<a.bits - 1))
+			eight >>= a.bits
+		}
+	}
 }
 
 func (a affine) cost(many bool) float64 {
@@ -117,6 +153,8 @@ func (a affine) cost(many bool) float64 {
 		return 0.08
 	case a.bits == 8:
 		return 0.05
+	case a.isPacked():
+		return 0.6
 	}
 	return 0.047
 }
@@ -126,20 +164,38 @@ func (a affine) prepare(x, scratch []float32) { simd.GroupSums(scratch[:len(x)/a
 
 func (a affine) matVec(c *Call, slot, lo, hi int, y, x, scratch []float32) {
 	k := len(x)
-	a.multiply(y, x, scratch[:k/a.group], a.rows(c, slot, lo, hi, k))
+	a.multiply(y, x, scratch[:k/a.group], a.rows(c, slot, lo, hi, k), scratch[k/a.group:])
 }
 
-// multiply makes y, the products of rows with x, the sums of whose groups are given.
-func (a affine) multiply(y, x, sums []float32, r affineRows) {
+// multiply makes y, the products of rows with x, the sums of whose groups are given. room is for the unpacked codes of
+// qmvRows rows.
+func (a affine) multiply(y, x, sums []float32, r affineRows, room []float32) {
+	k := len(x)
+	if a.isPacked() {
+		bytes, b, g := asBytes(room[:a.unpacked(qmvRows, k)]), k/8*a.bits, k/a.group
+		for len(y) > 0 {
+			n := min(qmvRows, len(y))
+			a.unpack(bytes[:n*k], r.w[:n*b])
+			simd.MatVecQ8(y[:n], x, sums, bytes[:n*k], r.scales[:n*g], r.biases[:n*g], k, a.group)
+			y, r = y[n:], affineRows{r.w[n*b:], r.scales[n*g:], r.biases[n*g:]}
+		}
+		return
+	}
 	if a.bits == 4 {
-		simd.MatVecQ4(y, x, sums, r.w, r.scales, r.biases, len(x), a.group)
+		simd.MatVecQ4(y, x, sums, r.w, r.scales, r.biases, k, a.group)
 	} else {
-		simd.MatVecQ8(y, x, sums, r.w, r.scales, r.biases, len(x), a.group)
+		simd.MatVecQ8(y, x, sums, r.w, r.scales, r.biases, k, a.group)
 	}
 }
 
 func (a affine) matMul(c *Call, slot, lo, hi int, y []float32, ldy int, x []float32, m, k int, scratch []float32) {
 	r := a.rows(c, slot, lo, hi, k)
+	scratch, room := scratch[:simd.MatMulScratch], scratch[simd.MatMulScratch:]
+	if a.isPacked() {
+		bytes := asBytes(room)[:(hi-lo)*k]
+		a.unpack(bytes, r.w)
+		r.w = bytes
+	}
 	if a.bits == 4 {
 		simd.MatMulQ4(y, ldy, x, r.w, r.scales, r.biases, m, hi-lo, k, a.group, scratch)
 	} else {
@@ -162,7 +218,7 @@ func (a narrowAffine) scratch(k int, many bool) int {
 	if many {
 		return simd.MatMulScratch + qmmCols*(k+2*k/a.group)
 	}
-	return (1 + 2*widenRows) * a.affine.scratch(k, false)
+	return (1+2*widenRows)*(k/a.group) + a.unpacked(qmvRows, k)
 }
 
 // rows returns rows [lo, hi), whose scales and biases it widens into scratch.
@@ -176,10 +232,11 @@ func (a narrowAffine) rows(c *Call, slot, lo, hi, k int, scratch []float32) affi
 
 func (a narrowAffine) matVec(c *Call, slot, lo, hi int, y, x, scratch []float32) {
 	k := len(x)
-	sums, scratch := scratch[:k/a.group], scratch[k/a.group:]
+	g := k / a.group
+	sums, wide, room := scratch[:g], scratch[g:][:2*widenRows*g], scratch[(1+2*widenRows)*g:]
 	for ; lo < hi; lo += widenRows {
 		n := min(widenRows, hi-lo)
-		a.multiply(y[:n], x, sums, a.rows(c, slot, lo, lo+n, k, scratch))
+		a.multiply(y[:n], x, sums, a.rows(c, slot, lo, lo+n, k, wide), room)
 		y = y[n:]
 	}
 }
@@ -190,7 +247,12 @@ func (a narrowAffine) matMul(c *Call, slot, lo, hi int, y []float32, ldy int, x 
 	scratch, rest := scratch[:simd.MatMulScratch], scratch[simd.MatMulScratch:]
 	r := a.rows(c, slot, lo, hi, k, rest)
 	if m >= simd.FewRows {
-		simd.MatMulNarrow(simd.Narrow(a.narrow), a.bits, y, ldy, x, r.w, r.scales, r.biases, m, n, k, a.group, scratch)
+		w, bits := r.w, a.bits
+		if a.isPacked() {
+			w, bits = asBytes(rest[2*n*g:])[:n*k], 8
+			a.unpack(w, r.w)
+		}
+		simd.MatMulNarrow(simd.Narrow(a.narrow), bits, y, ldy, x, w, r.scales, r.biases, m, n, k, a.group, scratch)
 		return
 	}
 	weights := rest[2*n*g:][:n*k]

@@ -321,17 +321,14 @@ def copies():
 
 
 def pack(codes, bits):
-    """Codes [N, K] to uint32 [N, K*bits/32], little-endian."""
-    per = 32 // bits
-    c = codes.astype(np.uint32).reshape(codes.shape[0], -1, per)
-    shifts = np.arange(per, dtype=np.uint32) * bits
-    return np.bitwise_or.reduce(c << shifts, axis=2)
+    """Codes [N, K] to uint32 [N, K*bits/32], little-endian inside and across words."""
+    single = codes[:, :, None].astype(np.uint32) >> np.arange(bits, dtype=np.uint32) & 1
+    return np.packbits(single.reshape(codes.shape[0], -1).astype(np.uint8), axis=1, bitorder="little").view(np.uint32)
 
 
 def unpack(w, bits):
-    per = 32 // bits
-    shifts = np.arange(per, dtype=np.uint32) * bits
-    return ((w[:, :, None] >> shifts) & ((1 << bits) - 1)).reshape(w.shape[0], -1)
+    single = np.unpackbits(np.ascontiguousarray(w).view(np.uint8), axis=1, bitorder="little")
+    return np.sum(single.reshape(w.shape[0], -1, bits).astype(np.uint32) << np.arange(bits, dtype=np.uint32), axis=2, dtype=np.uint32)
 
 
 def dequantized(w, s, b, bits, group):

@@ -158,12 +158,7 @@ func corruptFamily(t *testing.T, dev backend.Device, instances []instance, cases
 		if e != nil || strings.HasSuffix(m.what, "write -> update") {
 			n /= fewer
 		}
-		var err error
-		for i, l := range lies[key] {
-			if err = l.in.notice(dev, l.m, n); err != nil || i == 0 && e != nil {
-				break
-			}
-		}
+		err := noticed(dev, lies[key], n, e != nil)
 		count := counts[m.kind]
 		count.all++
 		switch {
@@ -194,14 +189,38 @@ type lie struct {
 	m  mutant
 }
 
-// notice runs the tests of kernels with a corrupted declaration in place of the
-// right one, and returns their error.
-func (x instance) notice(dev backend.Device, m mutant, cases int) error {
-	ds := slices.Clone(msl.Declarations(x.function))
-	ds[x.index] = m.d
-	if err := dispatches.Witnessed(x.function, ds); err != nil {
+// noticed returns the error of the first of the lies, one for each instance, that the tests of kernels notice. Where the
+// first does not show, witnesses of the others are asked before their kernels run, which takes longer; with `one`, no
+// other is asked.
+func noticed(dev backend.Device, lies []lie, cases int, one bool) error {
+	if err := lies[0].witnessed(); err != nil {
 		return err
 	}
-	_, err := dispatches.Cases(dev, m.d, cases, fmt.Sprintf("%s %d", x.function, x.index))
+	if err := lies[0].run(dev, cases); err != nil || one {
+		return err
+	}
+	for _, l := range lies[1:] {
+		if err := l.witnessed(); err != nil {
+			return err
+		}
+	}
+	for _, l := range lies[1:] {
+		if err := l.run(dev, cases); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// witnessed compares witnesses with a corrupted declaration in place of the right one.
+func (l lie) witnessed() error {
+	ds := slices.Clone(msl.Declarations(l.in.function))
+	ds[l.in.index] = l.m.d
+	return dispatches.Witnessed(l.in.function, ds)
+}
+
+// run runs the kernel as a corrupted declaration says.
+func (l lie) run(dev backend.Device, cases int) error {
+	_, err := dispatches.Cases(dev, l.m.d, cases, fmt.Sprintf("%s %d", l.in.function, l.in.index))
 	return err
 }

@@ -16,7 +16,7 @@ const Env = "MLXC_SAMPLE"
 const WholeEnv = "MLXC_LONG"
 
 // Runs is the number of different runs: together they take every member.
-const Runs = 16
+const Runs = 64
 
 // Few: a run takes one in Few of the members that are not their family's first.
 const Few = 8
@@ -24,6 +24,9 @@ const Few = 8
 // Instances: a run takes one in Instances of the kernels that are not the first of their template, so that a type or a
 // width more costs little; a kernel's turn comes once in [Runs].
 const Instances = Runs
+
+// Rare: what takes long and finds little is done by one run in Rare.
+const Rare = 16
 
 // Whole reports whether everything is to be tested.
 func Whole() bool { return os.Getenv(WholeEnv) != "" }

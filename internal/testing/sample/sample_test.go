@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestEveryMember: sixteen runs take every member of every family, each run the first and at least one in
+// TestEveryMember: 64 runs take every member of every family, each run the first and at least one in
 // eight of the others.
 func TestEveryMember(t *testing.T) {
 	Long(t)
@@ -18,9 +18,9 @@ func TestEveryMember(t *testing.T) {
 		members = append(members, i)
 	}
 	seen := map[int]int{}
-	var pairs []string // ten families of ten
-	for i := range 100 {
-		pairs = append(pairs, fmt.Sprintf("%02d", i))
+	var pairs []string // ten families of hundred
+	for i := range 1000 {
+		pairs = append(pairs, fmt.Sprintf("%03d", i))
 	}
 	families := map[string]int{}
 	for run := range Runs {
@@ -33,8 +33,8 @@ func TestEveryMember(t *testing.T) {
 			seen[m]++
 		}
 		names := Choose(t, "another")(pairs, func(name string) string { return name[:1] })
-		assert.GreaterOrEqual(t, len(names), 10+90/Instances)
-		assert.LessOrEqual(t, len(names), 10+90/Instances+1)
+		assert.GreaterOrEqual(t, len(names), 10+990/Instances)
+		assert.LessOrEqual(t, len(names), 10+990/Instances+1)
 		for _, n := range names {
 			families[n]++
 		}
@@ -42,11 +42,11 @@ func TestEveryMember(t *testing.T) {
 	assert.Len(t, seen, len(members))
 	assert.Len(t, families, len(pairs))
 	assert.Equal(t, Runs, seen[0])
-	assert.Equal(t, Runs, families["70"])
+	assert.Equal(t, Runs, families["700"])
 
 	t.Setenv(WholeEnv, "1")
 	assert.Equal(t, members, Of(t, "a name", members, Few))
 	t.Setenv(WholeEnv, "")
-	t.Setenv(Env, "16")
+	t.Setenv(Env, fmt.Sprint(Runs))
 	require.Panics(t, func() { Of(t, "a name", members, Few) })
 }

@@ -1,8 +1,10 @@
 package mslcheck_test
 
 import (
+	"bytes"
 	"context"
 	"fmt"
+	"maps"
 	"os"
 	"regexp"
 	"slices"
@@ -30,8 +32,34 @@ type family struct {
 	decls        []*decl.Decl
 }
 
-// families checks every source of the library, once for all tests.
+// quiet is where families are chosen, for whichever test comes first.
+type quiet struct{}
+
+func (quiet) Helper()             {}
+func (quiet) Logf(string, ...any) {}
+
+// families checks every source of the library, once for all tests: its kernels whose arguments are MLX's, which are
+// compared with a table, and of the others the first of each family and a sample.
 var families = sync.OnceValues(func() ([]*family, error) {
+	table, err := os.ReadFile(signaturesFile)
+	if err != nil {
+		return nil, err
+	}
+	kept := map[string][]string{} // by file
+	var others []string
+	for _, function := range msl.Functions() {
+		listed := bytes.Contains(table, []byte("\n"+function+"\t"))
+		if d := msl.Declarations(function)[0]; d.MLX && (listed || d.MLXLike != unlisted) {
+			kept[d.File] = append(kept[d.File], function)
+		} else {
+			others = append(others, function)
+		}
+	}
+	template := func(function string) string { return msl.Declarations(function)[0].Family() }
+	for _, function := range sample.Families(quiet{}, "mslcheck", others, template, sample.Instances) {
+		d := msl.Declarations(function)[0]
+		kept[d.File] = append(kept[d.File], function)
+	}
 	out := make([]*family, len(msl.Files()))
 	var wg sync.WaitGroup
 	slots := make(chan struct{}, 2) // clang runs at once
@@ -40,7 +68,7 @@ var families = sync.OnceValues(func() ([]*family, error) {
 		if err != nil {
 			return nil, err
 		}
-		out[i] = &family{file: file, source: text}
+		out[i] = &family{file: file, source: msl.Only(text, kept[file])}
 		wg.Go(func() {
 			slots <- struct{}{}
 			defer func() { <-slots }()
@@ -48,7 +76,7 @@ var families = sync.OnceValues(func() ([]*family, error) {
 		})
 	}
 	wg.Wait()
-	for _, function := range msl.Functions() {
+	for _, function := range slices.Sorted(slices.Values(slices.Concat(slices.Collect(maps.Values(kept))...))) {
 		ds := msl.Declarations(function)
 		f := out[slices.IndexFunc(out, func(f *family) bool { return f.file == ds[0].File })]
 		f.decls = append(f.decls, ds...)
@@ -102,9 +130,11 @@ type mlxArgument struct {
 	condition string
 }
 
+const signaturesFile = "../../../testdata/msl/mlx-0.32.4-signatures.tsv"
+
 func signatures(t *testing.T) map[string]signature {
 	t.Helper()
-	b, err := os.ReadFile("../../../testdata/msl/mlx-0.32.4-signatures.tsv")
+	b, err := os.ReadFile(signaturesFile)
 	require.NoError(t, err)
 	out := map[string]signature{}
 	form := regexp.MustCompile(`^(\d+):(r|rw/w|rw):([dct]):(\w+)(\*|#\d+):(\w+)(!?)(?:\?(\w+))?$`)

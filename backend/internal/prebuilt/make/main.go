@@ -220,6 +220,10 @@ func compile(ctx context.Context) (out []prebuilt.Compiled, text int, err error)
 	if err != nil {
 		return nil, 0, err
 	}
+	functions := map[string][]string{}
+	for _, r := range wanted {
+		functions[r.File] = append(functions[r.File], r.Function)
+	}
 	units := map[string]*mslc.Unit{}
 	var mu sync.Mutex
 	var wait sync.WaitGroup
@@ -228,7 +232,7 @@ func compile(ctx context.Context) (out []prebuilt.Compiled, text int, err error)
 	for _, r := range wanted {
 		u := units[r.File]
 		if u == nil {
-			if u, err = mslc.Compile(ctx, r.File, sources[r.File], mslc.Options{Lines: true}); err != nil {
+			if u, err = mslc.Compile(ctx, r.File, sources[r.File], mslc.Options{Kernels: functions[r.File], Lines: true}); err != nil {
 				return nil, 0, err
 			}
 			units[r.File] = u
