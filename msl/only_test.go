@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/mlxc/mlxc/internal/testing/sample"
 	"github.com/mlxc/mlxc/msl"
 )
 
@@ -26,7 +27,7 @@ func hosts(text string) (out []string) {
 
 // TestOnlyOne: each kernel of each source of the library can be kept alone.
 func TestOnlyOne(t *testing.T) {
-	for _, f := range msl.Functions() {
+	for _, f := range sample.Families(t, t.Name(), msl.Functions(), func(f string) string { return msl.Declarations(f)[0].Family() }, sample.Instances) {
 		file := msl.Declarations(f)[0].File
 		if _, err := os.Stat(file); err != nil {
 			continue // registered by another test

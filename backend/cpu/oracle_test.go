@@ -41,22 +41,24 @@ func TestOracle(t *testing.T) {
 	})
 }
 
-// ofCases are the sources of kernels that take the dispatches of MLX's kernels of the same names, in many types, widths
-// and groups.
-var ofCases = []string{"quantize.metal"}
+// ofCases are the sources of kernels that take the dispatches of MLX's kernels of the same names, most of them in many
+// types, widths and groups.
+var ofCases = []string{"quantize.metal", "code_products.metal", "arange.metal"}
 
 func template(d *decl.Decl) string { return fmt.Sprintf("%s:%d", d.File, d.Line) }
 
 // templatesWithCases are the templates of which a kernel has a case in testdata/kernelcases.
 func templatesWithCases(t *testing.T) map[string]bool {
-	text, err := os.ReadFile("../../testdata/kernelcases/affine.json")
-	require.NoError(t, err)
-	var cases []struct{ Kernel string }
-	require.NoError(t, json.Unmarshal(text, &cases))
 	out := map[string]bool{}
-	for _, c := range cases {
-		for _, d := range msl.Declarations(c.Kernel) {
-			out[template(d)] = true
+	for _, file := range []string{"affine", "copy"} {
+		text, err := os.ReadFile("../../testdata/kernelcases/" + file + ".json")
+		require.NoError(t, err)
+		var cases []struct{ Kernel string }
+		require.NoError(t, json.Unmarshal(text, &cases))
+		for _, c := range cases {
+			for _, d := range msl.Declarations(c.Kernel) {
+				out[template(d)] = true
+			}
 		}
 	}
 	return out

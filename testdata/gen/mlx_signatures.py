@@ -37,7 +37,7 @@ def expand(template):
 def of_each_type(names, kernels):
     """Keeps, of a template with many widths and groups, which have the same arguments, the first that is there of each type."""
     first = {}
-    for name in names:
+    for name in sorted(names):
         if name in kernels:
             first.setdefault(re.split(r"_gs_\d+_b_\d+", name)[0], name)
     return first.values()

@@ -68,10 +68,11 @@ func Wanted() (all []Request, sources map[string]string, err error) {
 
 // chosen reports whether recorders or fusion can choose a kernel. Of f16 and bf16 they choose copies, layer norms and
 // column sums, and else kernels that read such weights: who dispatches another has it compiled when it
-// is needed, and so has who reads GGML's blocks, of which a file has few formats, or who quantizes.
+// is needed, and so has who reads GGML's blocks, of which a file has few formats, or who quantizes
+// or multiplies with codes in MLX's rarer forms.
 func chosen(d *decl.Decl) bool {
 	switch d.File {
-	case "ggml.metal", "quantize.metal":
+	case "ggml.metal", "quantize.metal", "code_products.metal", "arange.metal":
 		return false
 	case "copy.metal", "layer_norm.metal", "reduce.metal":
 		return true

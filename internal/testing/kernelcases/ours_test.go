@@ -14,7 +14,7 @@ import (
 	"github.com/mlxc/mlxc/msl"
 )
 
-// Kernels of our library of affine codes that have the name of one of MLX's take its dispatches, and compute what NumPy
+// Kernels of our library of affine codes, and arange, that have the name of one of MLX's take its dispatches, and compute what NumPy
 // does. On the CPU, to whose results the conformance suite holds all devices.
 func TestOurKernelsTakeCases(t *testing.T) {
 	cases, err := kernelcases.Load("../../../testdata/kernelcases")
@@ -26,7 +26,7 @@ func TestOurKernelsTakeCases(t *testing.T) {
 	t.Cleanup(func() { require.NoError(t, q.Close()) })
 	n := 0
 	for _, c := range cases {
-		if msl.Declarations(c.Kernel) == nil || !strings.HasPrefix(c.Kernel, "affine_") {
+		if msl.Declarations(c.Kernel) == nil || !strings.HasPrefix(c.Kernel, "affine_") && !strings.HasPrefix(c.Kernel, "arange") {
 			continue
 		}
 		k, err := lib.Describe(c.Kernel)
