@@ -29,7 +29,7 @@ func floatTypes() []floatType {
 // load widens the elements of device argument slot from the first one on.
 func (t floatType) load(c *Call, dst []float32, slot, first int) {
 	if t.narrow == nil {
-		copy(dst, c.F32(slot)[first:])
+		copy(dst, c.F32(slot)[first:first+len(dst)])
 	} else {
 		t.narrow.from(dst, c.U16(slot)[first:first+len(dst)])
 	}
@@ -38,8 +38,9 @@ func (t floatType) load(c *Call, dst []float32, slot, first int) {
 // store rounds x to the elements of device argument slot from the first one on.
 func (t floatType) store(c *Call, slot, first int, x []float32) {
 	if t.narrow == nil {
-		copy(c.F32(slot)[first:], x)
-		canonical(c.F32(slot)[first : first+len(x)])
+		to := c.F32(slot)[first : first+len(x)]
+		copy(to, x)
+		canonical(to)
 	} else {
 		t.narrow.to(c.U16(slot)[first:first+len(x)], x)
 	}
