@@ -264,7 +264,7 @@ func (s *Session) plan(a operation, in []operand, ask asked) *plan {
 		_, stated := s.foreign(kernel, a.exact)
 		return len(msl.Declarations(kernel)) > 0 || a.exact && stated
 	}
-	e := &routes.Encoder{Chip: s.chip, Version: s.version, Has: has}
+	e := &routes.Encoder{Chip: s.chip, Version: s.version, Has: has, Flat: s.compiled == nil}
 	for _, p := range s.g.Params {
 		e.Most = append(e.Most, uint32(max(p.Max, 0)))
 	}
@@ -394,6 +394,10 @@ func (s *Session) plannedOf(op operation, d routes.Dispatch, place func(routes.A
 				var b [8]byte
 				binary.LittleEndian.PutUint64(b[:], uint64(n.Value.Const))
 				out.bytes = append(out.bytes, b[:n.Bytes]...)
+			}
+			// Arrays of our kernels have room for more dimensions than there may be.
+			if more := int(arg.Type.Size())*int(arg.Count) - len(out.bytes); !stated && arg.Kind == ir.ConstantArg && more > 0 {
+				out.bytes = append(out.bytes, make([]byte, more)...)
 			}
 		case len(a.Values) == 1:
 			out.kind, out.number = arg.Type, a.Values[0].Value

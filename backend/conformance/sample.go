@@ -49,13 +49,13 @@ func Sample(n int, seed uint64, choose Choice, f func(*Case) error) error {
 
 var crcTable = crc64.MakeTable(crc64.ECMA)
 
-// Fingerprint runs a sample with n dispatches of every family and returns, by
+// Fingerprint runs a sample with n dispatches of every family, of the functions that are chosen, and returns, by
 // function, a hash of the contents of memories after them. Devices that promise
 // the same bits, such as ones with different numbers of workers, have the same
 // fingerprint.
-func Fingerprint(dev backend.Device, n int) (map[string]uint64, error) {
+func Fingerprint(dev backend.Device, n int, choose Choice) (map[string]uint64, error) {
 	out := map[string]uint64{}
-	err := Sample(n, 0, nil, func(c *Case) error {
+	err := Sample(n, 0, choose, func(c *Case) error {
 		all, err := c.Run(dev)
 		for _, after := range all {
 			out[c.Function] = crc64.Update(out[c.Function], crcTable, after)

@@ -35,7 +35,7 @@ func forEachDispatch(t *testing.T, n int, f func(x *dispatched) error) {
 	t.Helper()
 	defer simd.Use(simd.Active())
 	total := 0
-	require.NoError(t, conformance.Sample(n, *seed, nil, func(c *conformance.Case) error {
+	require.NoError(t, conformance.Sample(n, *seed, testsample.Choose(t, t.Name()), func(c *conformance.Case) error {
 		total++
 		x := &dispatched{Case: c, r: rand.New(rand.NewPCG(uint64(total), *seed))}
 		impl := simd.Available()[x.r.IntN(len(simd.Available()))]

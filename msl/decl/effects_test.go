@@ -96,6 +96,7 @@ func TestRegions(t *testing.T) {
 		{"u32 as u3", "p, 8", three, four, "%m[256:265]"},
 		{"u32 as u4", "p, 2*q", n, four, "%m[256:4*$n + 256]"},
 		{"u32 as u8", "p, q", three, four, "%m[256:268]"},
+		{"u32 as u3", "p, 8 : 16, 1", three, four, "%m[256:259; 3 x 6]"},
 	} {
 		e, err := effectsOf(f, c.elem, c.shape, "read", ir.ViewOf(f.mem, 256, 60000), c.p, c.q)
 		switch {
@@ -115,6 +116,7 @@ func TestEffectErrors(t *testing.T) {
 		{"f32", "64, 257", "read", "#0 k: y: the kernel touches %m[0:65792], 256 bytes past the bound view %m[0:65536]"},
 		{"f32", "p, 65", "write", "#0 k: y: the kernel touches %m[0:260*$n + 65000], 1544 bytes past the bound view %m[0:65536]"},
 		{"u32 as u4", "3, 5", "read", "#0 k: y: a row of 60 bits is no whole number of bytes"},
+		{"u32 as u3", "3, 8 : 9, 1", "read", "#0 k: y: a stride of 27 bits is no whole number of bytes"},
 		{"f32", "3, 5 : 0, 1", "write", "#0 k: y: dimension 0 is written with stride 0"},
 		{"f32", "3, 5 : q, 1", "read", "#0 k: strides of y: q depends on params or is negative"},
 		{"f32", "3, 5 : -1, 1", "read", "#0 k: strides of y: -1 depends on params or is negative"},

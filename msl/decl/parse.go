@@ -549,9 +549,6 @@ func (b builder) shape(text string) error {
 	if a.Elem.Size() == 0 && a.At != nil {
 		return fmt.Errorf("packed elements begin where their view begins")
 	}
-	if a.Elem.Size() == 0 && a.Strides != nil {
-		return fmt.Errorf("packed elements are row-contiguous")
-	}
 	if a.Elem != a.Type && a.Elem.Bits() > 8 {
 		return fmt.Errorf("only codes of up to 8 bits stand behind \"as\"")
 	}

@@ -198,7 +198,6 @@ func TestParseErrors(t *testing.T) {
 		{with("5: arg 0 x device float[n] read"), `f.metal:5: kernel rowfloat32: @arg: unknown element type "float" (want one of bool, u8…u64, i8…i64, f16, bf16, f32, u2…u6)`},
 		{with("5: arg 0 x device u32 as u9[n] read"), `f.metal:5: kernel rowfloat32: @arg: unknown element type "u9" (want one of bool, u8…u64, i8…i64, f16, bf16, f32, u2…u6)`},
 		{with("5: arg 0 x device u32 as f32[n] read"), `f.metal:5: kernel rowfloat32: @arg: only codes of up to 8 bits stand behind "as"`},
-		{with("5: arg 0 x device u32 as u4[n : 1] read"), `f.metal:5: kernel rowfloat32: @arg: packed elements are row-contiguous`},
 		{with("5: arg 0 x device f32[n] reads"), `f.metal:5: kernel rowfloat32: @arg: "reads" is no access (read, write, update, atomic, unused)`},
 		{with("5: arg 0 x device f32[n]"), `f.metal:5: kernel rowfloat32: @arg: "" is no access (read, write, update, atomic, unused)`},
 		{with("5: arg 0 x device f32[n] unused"), `f.metal:5: kernel rowfloat32: @arg: x has no shape, or is unused and has one`},

@@ -34,7 +34,16 @@ def expand(template):
         yield "".join(pick)
 
 
-def declared():
+def of_each_type(names, kernels):
+    """Keeps, of a template with many widths and groups, which have the same arguments, the first that is there of each type."""
+    first = {}
+    for name in sorted(names):
+        if name in kernels:
+            first.setdefault(re.split(r"_gs_\d+_b_\d+", name)[0], name)
+    return first.values()
+
+
+def declared(kernels):
     sources = [p.read_text().splitlines() for p in sorted((ROOT / "msl").glob("*.[hm]*"))]
     texts = {}  # those without parameters, such as the widths that there are
     for line in itertools.chain(*sources):
@@ -45,7 +54,8 @@ def declared():
     for line in itertools.chain(*sources):
         m = re.match(r"\s*//\s*@kernel\s+(\S.*)", line)
         if m:
-            names.update(expand(re.sub(r"\{\w+\(\)\}", lambda t: texts.get(t.group(), t.group()), m.group(1))))
+            of = expand(re.sub(r"\{\w+\(\)\}", lambda t: texts.get(t.group(), t.group()), m.group(1)))
+            names.update(of_each_type(of, kernels) if "{code_bits()}" in m.group(1) else of)
     return sorted(names)
 
 
@@ -60,7 +70,7 @@ def main(path):
         else:
             kernels[name] = rest
     sys.stdout.write(HEADER)
-    for name in declared():
+    for name in declared(kernels):
         if name not in kernels:
             print(f"not in {path}: {name}", file=sys.stderr)
             continue

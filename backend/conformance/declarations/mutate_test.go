@@ -7,6 +7,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 
+	"github.com/mlxc/mlxc/internal/testing/sample"
 	"github.com/mlxc/mlxc/msl"
 	"github.com/mlxc/mlxc/msl/decl"
 )
@@ -22,7 +23,8 @@ func TestGlob(t *testing.T) {
 
 // TestMutantsAreDifferent: each mutant names its change, and differs from the original.
 func TestMutantsAreDifferent(t *testing.T) {
-	for _, f := range msl.Functions() {
+	family := func(f string) string { return msl.Declarations(f)[0].Family() }
+	for _, f := range sample.Families(t, t.Name(), msl.Functions(), family, sample.Instances) {
 		for _, d := range msl.Declarations(f) {
 			before := describe(d)
 			for _, m := range mutants(d) {

@@ -69,7 +69,7 @@ func Wanted() (all []Request, sources map[string]string, err error) {
 // chosen reports whether recorders or fusion can choose a kernel. Of f16 and bf16 they choose copies, layer norms and
 // column sums, and else kernels that read such weights: who dispatches another has it compiled when it
 // is needed, and so has who reads GGML's blocks, of which a file has few formats, or affine codes that no GGUF file is
-// repacked to.
+// repacked to, or who quantizes or multiplies with codes in MLX's rarer forms.
 func chosen(d *decl.Decl) bool {
 	for s, n := range d.Template {
 		if d.Symbols[s].Name == "b" && n != 4 && n != 8 || d.Symbols[s].Name == "g" && n > 64 {
@@ -77,7 +77,7 @@ func chosen(d *decl.Decl) bool {
 		}
 	}
 	switch d.File {
-	case "ggml.metal":
+	case "ggml.metal", "quantize.metal", "code_products.metal", "arange.metal":
 		return false
 	case "copy.metal", "layer_norm.metal", "reduce.metal":
 		return true

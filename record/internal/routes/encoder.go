@@ -57,7 +57,10 @@ type Encoder struct {
 	Most    []uint32 // the greatest value of each param
 	// Has reports whether there is a kernel; nil stands for all of MLX's. Where MLX has several kernels for an
 	// operation, the first one that there is is taken, in the order in which MLX prefers them.
-	Has  func(kernel string) bool
+	Has func(kernel string) bool
+	// Flat says that batches of quantized matrices, and of what they are multiplied with, are sent as one dimension, as
+	// our kernels are declared. MLX sends them as they are.
+	Flat bool
 	Sent []Dispatch
 	Err  error
 

@@ -1,8 +1,6 @@
 package routes
 
 import (
-	"fmt"
-
 	"github.com/mlxc/mlxc/ir"
 )
 
@@ -33,32 +31,45 @@ func (e *Encoder) GatherQMM(x Array, m Matrix, lhs, rhs Array, sorted bool) Arra
 	out := e.temporary(x.Type, append(with(batch), x.Dim(-2), ir.Const(n))...)
 	x, m = e.contiguousMatrix(x), e.contiguousMatrices(m)
 	p := quantizedProduct{x: x, m: m, out: out, rows: x.Dim(-2), k: e.fixed(x.Dim(-1)), n: n, batch: product(batch)}
-	matrices, rows := e.at(product(m.Codes.Shape[:m.Codes.Rank()-2])), e.at(p.rows)
-	switch products := e.at(p.batch); {
-	case rows == 1 && sorted && counted && e.Version == Commit846d1762 &&
-		products >= gatherSorted.products && products/matrices >= gatherSorted.each:
-		e.gatherRows(p, rhs)
-	case rows >= e.Chip.matrixFrom(m, p.k, n):
-		form, tail := "gather_qmm_n", ""
-		if m.Transposed {
-			form, tail = "gather_qmm_t", aligned(n, 32)
-		}
-		e.kernel("%s%s", p.name(form), tail)
-		e.gathered(p, lhs, rhs, ir.Const(p.k), ir.Const(n), p.rows)
-		e.threadgroups([3]ir.Extent{ir.Ext(ceil(n, 32)), tiles(p.rows, 32), {Num: p.batch, Div: 1}}, 32, 2, 2)
-	default:
-		form, tile := "gather_qvm", p.columnTile()
-		if m.Transposed {
-			form, tile = "gather_qmv", 8
-			if p.fast(Commit846d1762) { // of 0.32.4 too
-				form = "gather_qmv_fast"
-			}
-		}
-		e.kernel("%s", p.name(form))
-		e.gathered(p, lhs, rhs, ir.Const(p.k), ir.Const(n))
-		e.threadgroups(grid(p.rows, ir.Const(ceil(n, tile)), p.batch), 32, 2, 1)
+	if e.Flat {
+		p.x, p.m.Codes, p.m.Scales, p.m.Biases = e.stacked(x), e.stacked(m.Codes), e.stacked(m.Scales), e.stacked(m.Biases)
 	}
+	e.take(e.gatherWays(p, lhs, rhs, sorted && counted))
 	return out
+}
+
+// gatherWays lists how a gathered product can be sent, what MLX takes first. inOrder says that the matrices of x are
+// taken in their order, and those of m in ascending order.
+func (e *Encoder) gatherWays(p quantizedProduct, lhs, rhs Array, inOrder bool) (ways []way) {
+	add := func(when bool, kernel string, send func()) {
+		if when {
+			ways = append(ways, way{kernel, send})
+		}
+	}
+	m := p.m
+	matrices, rows, products := e.at(product(m.Codes.Shape[:m.Codes.Rank()-2])), e.at(p.rows), e.at(p.batch)
+	many, tail := "gather_qmm_n", ""
+	few, tile := "gather_qvm", p.columnTile()
+	rhsForm := "nn"
+	if m.Transposed {
+		many, tail = "gather_qmm_t", aligned(p.n, 32)
+		few, tile = "gather_qmv", 8
+		rhsForm = "nt"
+	}
+	sortedKernel := p.name("gather_qmm_rhs_"+rhsForm) + "_bm_16_bn_32_bk_32_wm_1_wn_2"
+	sendFew := func() {
+		e.gathered(p, lhs, rhs, ir.Const(p.k), ir.Const(p.n))
+		e.threadgroups(grid(p.rows, ir.Const(ceil(p.n, tile)), p.batch), 32, 2, 1)
+	}
+	add(rows == 1 && inOrder && e.Version == Commit846d1762 && products >= gatherSorted.products && products/matrices >= gatherSorted.each,
+		sortedKernel, func() { e.gatherRows(sortedKernel, p, rhs) })
+	add(rows >= e.Chip.matrixFrom(m, p.k, p.n), p.name(many)+tail, func() {
+		e.gathered(p, lhs, rhs, ir.Const(p.k), ir.Const(p.n), p.rows)
+		e.threadgroups([3]ir.Extent{ir.Ext(ceil(p.n, 32)), tiles(p.rows, 32), {Num: p.batch, Div: 1}}, 32, 2, 2)
+	})
+	add(m.Transposed && p.fast(Commit846d1762), p.name("gather_qmv_fast"), sendFew) // of 0.32.4 too
+	add(true, p.name(few), sendFew)
+	return ways
 }
 
 // indices returns the numbers of the matrices of a.
@@ -87,7 +98,7 @@ func (e *Encoder) gathered(p quantizedProduct, lhs, rhs Array, numbers ...Size) 
 }
 
 // gatherRows sends one product for all rows, each with the matrix of its index.
-func (e *Encoder) gatherRows(p quantizedProduct, rhs Array) {
+func (e *Encoder) gatherRows(kernel string, p quantizedProduct, rhs Array) {
 	rhs = e.rowContiguous(rhs)
 	x := p.x
 	if each := times(x.Dim(-2), x.Dim(-1)); !times(rhs.Elements(), each).Equal(x.Elements()) {
@@ -98,11 +109,7 @@ func (e *Encoder) gatherRows(p quantizedProduct, rhs Array) {
 		*a = e.rowContiguous(*a)
 	}
 	rows := divide(p.x.Elements(), p.k)
-	form := "nn"
-	if p.m.Transposed {
-		form = "nt"
-	}
-	e.kernel("%s_bm_16_bn_32_bk_32_wm_1_wn_2", p.name(fmt.Sprintf("gather_qmm_rhs_%s", form)))
+	e.next.Kernel = kernel // copies have been sent meanwhile
 	e.constant(200, e.fixed(rows)%16 == 0)
 	e.constant(201, p.n%32 == 0)
 	e.constant(202, p.k%32 == 0)

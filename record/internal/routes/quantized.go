@@ -99,8 +99,42 @@ func (e *Encoder) QuantizedMatmul(x Array, m Matrix) Array {
 		p.rows, p.batch = x.Dim(-2), product(out.Shape[:out.Rank()-2])
 	}
 	p.batched = e.at(p.batch) > 1
+	if e.Flat {
+		e.flatten(&p)
+	}
 	e.take(e.quantizedWays(p))
 	return out
+}
+
+// flatten makes one dimension of the batch of a product, or of all rows of one that has no batch.
+func (e *Encoder) flatten(p *quantizedProduct) {
+	if !p.batched {
+		p.x, p.out = e.Reshape(p.x, []Size{p.rows, ir.Const(p.k)}), e.Reshape(p.out, []Size{p.rows, ir.Const(p.n)})
+		for _, a := range []*Array{&p.m.Codes, &p.m.Scales, &p.m.Biases} {
+			*a = e.Reshape(*a, a.Shape[a.Rank()-2:])
+		}
+		return
+	}
+	batch := p.out.Shape[:p.out.Rank()-2]
+	for _, a := range []*Array{&p.x, &p.m.Codes, &p.m.Scales, &p.m.Biases} {
+		*a = e.stacked(a.broadcast(append(with(batch), a.Shape[a.Rank()-2:]...)))
+	}
+}
+
+// stacked returns the matrices of a as a stack of one dimension, in a copy where they do not lie so.
+func (e *Encoder) stacked(a Array) Array {
+	at := a.Rank() - 2
+	shape, strides := e.collapse(a.Shape[:at], a.Strides[:at])
+	switch {
+	case at == 0:
+		shape, strides = sizes(1), [][]Size{sizes(0)}
+	case len(shape) > 1:
+		a = e.contiguousCopy(a)
+		return e.stacked(a)
+	}
+	a.Shape = append(with(shape), a.Shape[at:]...)
+	a.Strides = append(with(strides[0]), a.Strides[at:]...)
+	return a
 }
 
 // quantizedWays lists how a quantized product can be sent, what MLX takes first.
@@ -122,7 +156,9 @@ func (e *Encoder) quantizedWays(p quantizedProduct) (ways []way) {
 	if !m.Transposed {
 		add(p.k < splitWide, p.name("qvm")+p.batchName(), func() { e.qvm(p) })
 		parts := splitParts(p.k)
-		add(p.k >= splitWide, fmt.Sprintf("%s_spk_%d", p.name("qvm_split_k"), parts), func() { e.qvmSplit(p, parts) })
+		splits := p.k >= splitWide && !(e.Flat && (p.batched || p.x.Type != ir.F32)) // ours adds no parts of 16 bits
+		add(splits, fmt.Sprintf("%s_spk_%d", p.name("qvm_split_k"), parts), func() { e.qvmSplit(p, parts) })
+		add(true, p.name("qvm")+p.batchName(), func() { e.qvm(p) })
 		return ways
 	}
 	add((p.k == 64 || p.k == 128) && m.Bits&(m.Bits-1) == 0, fmt.Sprintf("%s_d_%d%s", p.name("qmv_quad"), p.k, p.batchName()),

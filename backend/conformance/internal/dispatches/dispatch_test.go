@@ -8,10 +8,16 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/mlxc/mlxc/internal/testing/sample"
 	"github.com/mlxc/mlxc/ir"
 	"github.com/mlxc/mlxc/msl"
 	"github.com/mlxc/mlxc/msl/decl"
 )
+
+// sampled are the functions that a run takes.
+func sampled(t *testing.T) []string {
+	return sample.Families(t, t.Name(), msl.Functions(), func(f string) string { return msl.Declarations(f)[0].Family() }, sample.Instances)
+}
 
 // TestRandomDispatchesCover: the random dispatches have every feature that
 // dispatches can have.
@@ -24,7 +30,7 @@ func TestRandomDispatchesCover(t *testing.T) {
 	}
 	const each = 40
 	total := 0
-	for _, f := range msl.Functions() {
+	for _, f := range sampled(t) {
 		for i, d := range msl.Declarations(f) {
 			for k := range each {
 				x, err := random(d, rand.New(rand.NewPCG(SeedOf(f), uint64(100*i+k))))
@@ -82,7 +88,7 @@ func TestRandomDispatchesCover(t *testing.T) {
 
 // TestRandomIsDeterministic: the same seed makes the same dispatch.
 func TestRandomIsDeterministic(t *testing.T) {
-	for _, f := range msl.Functions() {
+	for _, f := range sampled(t) {
 		var first string
 		for range 2 {
 			x, err := random(msl.Declarations(f)[0], rand.New(rand.NewPCG(SeedOf(f), 1)))

@@ -101,14 +101,14 @@ func flushDenormals(raw []byte, t ir.DType) {
 // may have flushed to zero.
 func flushed(got, want float64) bool { return math.Abs(got-want) <= 16*0x1p-126 }
 
-// noise fills raw with random bytes.
+// noise fills raw with random bytes, of which a longer one has more behind them.
 func noise(raw []byte, r *rand.Rand) {
 	for ; len(raw) >= 8; raw = raw[8:] {
 		binary.LittleEndian.PutUint64(raw, r.Uint64())
 	}
-	for i := range raw {
-		raw[i] = byte(r.Uint32())
-	}
+	var last [8]byte
+	binary.LittleEndian.PutUint64(last[:], r.Uint64())
+	copy(raw, last[:])
 }
 
 func float(r *rand.Rand, odd oddValues) float32 {

@@ -1,0 +1,589 @@
+// Products with matrices of affine codes in the forms that quantized.metal has none of: with a matrix that is not
+// transposed, with batches of matrices, and with matrices that indices pick from a stack. Codes are taken one by one, and
+// each result is one sum.
+//
+// Names and arguments are MLX's. The matrix of qmm_n and qvm is [K, N], with groups along N, and that of qmm_t and qmv
+// is [N, K], with groups along K. qmm is for many rows of x, and its weights are rounded to the type first.
+
+#include "codes.h"
+
+// Coded is a matrix of affine codes.
+template <typename T>
+struct Coded {
+  const device uchar* w;
+  const device T* scales;
+  const device T* biases;
+};
+
+// weight is element i of a matrix in the order of its rows.
+template <int g, int b, typename T>
+inline float weight(const thread Coded<T>& m, size_t i) {
+  return float(m.scales[i / g]) * float(code<b>(m.w, i)) + float(m.biases[i / g]);
+}
+
+// Vectors are M rows of x of K elements each, `pitch` elements apart. If they are not there, their products are NaN, and
+// nothing is read.
+template <typename T>
+struct Vectors {
+  const device T* x;
+  int M;
+  int K;
+  int pitch;
+  bool is_there;
+};
+
+// multiply_column makes column n of `rows` rows of x·w, from row m0 on, each as one sum in the order of k.
+template <int g, int b, bool transposed, bool rounded, int rows, typename T>
+inline void multiply_column(const thread Coded<T>& m, const thread Vectors<T>& v, device T* y, int N, int m0, int n) {
+  if (n >= N) {
+    return;
+  }
+  float sum[rows];
+#pragma unroll
+  for (int r = 0; r < rows; r++) {
+    sum[r] = 0;
+  }
+  for (int k = 0; v.is_there && k < v.K; k++) {
+    float e = weight<g, b>(m, transposed ? size_t(n) * v.K + k : size_t(k) * N + n);
+    e = rounded ? float(T(e)) : e;
+#pragma unroll
+    for (int r = 0; r < rows; r++) {
+      sum[r] += float(v.x[size_t(min(m0 + r, v.M - 1)) * v.pitch + k]) * e;
+    }
+  }
+#pragma unroll
+  for (int r = 0; r < rows; r++) {
+    if (m0 + r < v.M) {
+      y[size_t(m0 + r) * N + n] = stored(T(v.is_there ? sum[r] : NAN));
+    }
+  }
+}
+
+// A threadgroup of two simdgroups makes 64 results of a row, a lane each.
+template <int g, int b, typename T>
+inline void multiply_row(const thread Coded<T>& m, const thread Vectors<T>& v, device T* y, int N, uint3 group, uint simdgroup, uint lane) {
+  multiply_column<g, b, false, false, 1>(m, v, y, N, int(group.x), int(64 * group.y + 32 * simdgroup + lane));
+}
+
+// A threadgroup of four simdgroups makes 32 × 32 results, a lane those of 8 rows in one column.
+template <int g, int b, bool transposed, typename T>
+inline void multiply_tile(const thread Coded<T>& m, const thread Vectors<T>& v, device T* y, int N, uint3 group, uint simdgroup, uint lane) {
+  multiply_column<g, b, transposed, true, 8>(m, v, y, N, int(32 * group.y + 8 * simdgroup), int(32 * group.x + lane));
+}
+
+// A threadgroup of two simdgroups makes 8 results of a row with a transposed matrix. Lanes of a simdgroup share each sum:
+// one takes every 32nd element.
+template <int g, int b, typename T>
+inline void multiply_lanes(const thread Coded<T>& m, const thread Vectors<T>& v, device T* y, int N, uint3 group, uint simdgroup, uint lane) {
+  const int first = int(8 * group.y + 4 * simdgroup);
+  for (int n = first; n < min(N, first + 4); n++) {
+    float sum = 0;
+    for (int k = int(lane); v.is_there && k < v.K; k += 32) {
+      sum += float(v.x[size_t(group.x) * v.pitch + k]) * weight<g, b>(m, size_t(n) * v.K + k);
+    }
+    sum = simd_sum(sum);
+    if (lane == 0) {
+      y[size_t(group.x) * N + n] = stored(T(v.is_there ? sum : NAN));
+    }
+  }
+}
+
+// step returns the offset, in elements, of number i of a batch, and count how many it has.
+inline long step(uint i, constant int* shape, constant long* strides, int ndims) {
+  long at = 0;
+  for (int d = ndims - 1; d >= 0; d--) {
+    at += long(i % uint(shape[d])) * strides[d];
+    i /= uint(shape[d]);
+  }
+  return at;
+}
+inline uint count(constant int* shape, int ndims) {
+  uint n = 1;
+  for (int d = 0; d < ndims; d++) {
+    n *= uint(shape[d]);
+  }
+  return n;
+}
+
+// The arguments of a matrix, of batches of x and of matrices, and of indices that pick them; and where a thread is.
+#define CODED const device uint *w [[buffer(0)]], const device T *scales [[buffer(1)]], const device T *biases [[buffer(2)]]
+#define BATCHES(a, b, c, d, e, f, g, h)       \
+  constant int& x_batch_ndims [[buffer(a)]],  \
+  constant int* x_shape [[buffer(b)]],        \
+  constant long* x_strides [[buffer(c)]],     \
+  constant int& w_batch_ndims [[buffer(d)]],  \
+  constant int* w_shape [[buffer(e)]],        \
+  constant long* w_strides [[buffer(f)]],     \
+  constant long* s_strides [[buffer(g)]],     \
+  constant long* b_strides [[buffer(h)]]
+#define INDICES const device uint *lhs_indices [[buffer(4)]], const device uint *rhs_indices [[buffer(5)]]
+#define INDEXED(a, b, c, d)                   \
+  constant int& batch_ndims [[buffer(a)]],    \
+  constant int* batch_shape [[buffer(b)]],    \
+  constant long* lhs_strides [[buffer(c)]],   \
+  constant long* rhs_strides [[buffer(d)]]
+#define HERE                                          \
+  uint3 group [[threadgroup_position_in_grid]],       \
+  uint simdgroup [[simdgroup_index_in_threadgroup]],  \
+  uint lane [[thread_index_in_simdgroup]]
+
+// MATRIX is number i of a stack of matrices, and X that of x. SIDE is the index of product group.z on a side.
+#define MATRIX(i)                                                         \
+  {(const device uchar*)(w + step(i, w_shape, w_strides, w_batch_ndims)), \
+   scales + step(i, w_shape, s_strides, w_batch_ndims),                   \
+   biases + step(i, w_shape, b_strides, w_batch_ndims)}
+#define X(i) (x + step(i, x_shape, x_strides, x_batch_ndims))
+#define SIDE(side) side##_indices[step(group.z, batch_shape, side##_strides, batch_ndims)]
+#define THERE(l, r) (l < count(x_shape, x_batch_ndims) && r < count(w_shape, w_batch_ndims))
+
+// What declarations share. A matrix [R, C]; matrices of a stack, which may lie apart; the arguments that say how batches
+// lie; sizes; and the sums. Their classes: ordered, in the order of k by one thread; lanes, by the lanes of a simdgroup.
+//
+// @lines flat(R; C)
+// @arg   w              device u32 as u{b}[{R}, {C}] read
+// @arg   scales         device {T}[{R}, {C}/g] read
+// @arg   biases         device {T}[{R}, {C}/g] read
+// @end
+// @lines stack(R; C)
+// @arg   w              device u32 as u{b}[w_shape[0], {R}, {C} : w_strides[0]*32/b, {C}, 1] read
+// @arg   scales         device {T}[w_shape[0], {R}, {C}/g : s_strides[0], {C}/g, 1] read
+// @arg   biases         device {T}[w_shape[0], {R}, {C}/g : b_strides[0], {C}/g, 1] read
+// @end
+// @lines unbatched()
+// @arg   x_batch_ndims  constant i32 unused
+// @arg   x_shape        constant i32 unused
+// @arg   x_strides      constant i64 unused
+// @arg   w_batch_ndims  constant i32 unused
+// @arg   w_shape        constant i32 unused
+// @arg   w_strides      constant i64 unused
+// @arg   s_strides      constant i64 unused
+// @arg   b_strides      constant i64 unused
+// @end
+// @lines batched()
+// @arg   x_batch_ndims  constant i32
+// @arg   x_shape        constant i32[3]
+// @arg   x_strides      constant i64[3]
+// @arg   w_batch_ndims  constant i32
+// @arg   w_shape        constant i32[3]
+// @arg   w_strides      constant i64[3]
+// @arg   s_strides      constant i64[3]
+// @arg   b_strides      constant i64[3]
+// @end
+// @lines one_batch()
+// @require x_batch_ndims == 1 && w_batch_ndims == 1 && w_shape[0] == x_shape[0]
+// @require w_strides[0]*32 % b == 0
+// @end
+// @lines vector_sizes()
+// @arg   in_vec_size    constant i32
+// @arg   out_vec_size   constant i32
+// @end
+// @lines matrix_sizes()
+// @arg   K              constant i32
+// @arg   N              constant i32
+// @arg   M              constant i32
+// @end
+// @text  weight(r; c) = (scales[{r},{c}/g] * f32(w[{r},{c}]) + biases[{r},{c}/g])
+// @text  qvm(K; x; r) = sum[ordered](k < {K}, {x} * {weight({r}; n)})
+// @text  qmm_n(K; x; r) = sum[ordered](k < {K}, {x} * round({T}, {weight({r}; n)}))
+// @text  qmm_t(K; x; r) = sum[ordered](k < {K}, {x} * round({T}, {weight({r}; k)}))
+// @text  qmv(K; x; r) = sum[lanes](k < {K}, {x} * {weight({r}; k)})
+
+// Few rows with one matrix.
+//
+// @kernel  affine_qvm_{T:{types()}}_gs_{g:{code_groups()}}_b_{b:{code_bits()}}_batch_0
+// @mlx     unlisted
+// @use     flat(in_vec_size; out_vec_size)
+// @arg     x              device {T}[M, in_vec_size] read
+// @arg     y              device {T}[M, out_vec_size] write
+// @use     vector_sizes()
+// @use     unbatched()
+// @groups  M, ceil(out_vec_size/64), 1
+// @group   32, 2, 1
+// @require out_vec_size % g == 0
+// @term    y[m,n] = round({T}, {qvm(in_vec_size; x[m,k]; k)})
+template <typename T, int g, int b>
+[[kernel]] void qvm(
+    CODED,
+    const device T* x [[buffer(3)]],
+    device T* y [[buffer(4)]],
+    constant int& in_vec_size [[buffer(5)]],
+    constant int& out_vec_size [[buffer(6)]],
+    BATCHES(7, 8, 9, 10, 11, 12, 13, 14),
+    HERE) {
+  const Coded<T> m = {(const device uchar*)w, scales, biases};
+  const Vectors<T> v = {x, int(group.x) + 1, in_vec_size, in_vec_size, true};
+  multiply_row<g, b>(m, v, y, out_vec_size, group, simdgroup, lane);
+}
+
+// Few rows with a matrix of their own for each batch.
+//
+// @lines   of_batch(K; N; width)
+// @arg     x              device {T}[x_shape[0], x_shape[1], {K} : x_strides[0], {K}, 1] read
+// @arg     y              device {T}[x_shape[0], x_shape[1], {N}] write
+// @use     vector_sizes()
+// @use     batched()
+// @groups  x_shape[1], ceil({N}/{width}), x_shape[0]
+// @group   32, 2, 1
+// @use     one_batch()
+// @end
+//
+// @kernel  affine_qvm_{T:{types()}}_gs_{g:{code_groups()}}_b_{b:{code_bits()}}_batch_1
+// @mlx     unlisted
+// @use     stack(in_vec_size; out_vec_size)
+// @use     of_batch(in_vec_size; out_vec_size; 64)
+// @require out_vec_size % g == 0
+// @term    y[i,m,n] = round({T}, {qvm(in_vec_size; x[i,m,k]; i,k)})
+//
+// @kernel  affine_qmv_{T:{types()}}_gs_{g:{code_groups()}}_b_{b:{code_bits()}}_batch_1_pr_0_hgs_0_r_4
+// @mlx     unlisted
+// @use     stack(out_vec_size; in_vec_size)
+// @use     of_batch(in_vec_size; out_vec_size; 8)
+// @require in_vec_size % g == 0
+// @term    y[i,m,n] = round({T}, {qmv(in_vec_size; x[i,m,k]; i,n)})
+template <typename T, int g, int b, bool transposed>
+[[kernel]] void qvm_batch(
+    CODED,
+    const device T* x [[buffer(3)]],
+    device T* y [[buffer(4)]],
+    constant int& in_vec_size [[buffer(5)]],
+    constant int& out_vec_size [[buffer(6)]],
+    BATCHES(7, 8, 9, 10, 11, 12, 13, 14),
+    HERE) {
+  const int M = x_shape[x_batch_ndims];
+  const Coded<T> m = MATRIX(group.z);
+  const Vectors<T> v = {X(group.z), M, in_vec_size, in_vec_size, true};
+  y += size_t(group.z) * M * out_vec_size;
+  if (transposed) {
+    multiply_lanes<g, b>(m, v, y, out_vec_size, group, simdgroup, lane);
+  } else {
+    multiply_row<g, b>(m, v, y, out_vec_size, group, simdgroup, lane);
+  }
+}
+
+// Few rows with one long matrix, in parts of K side by side, which another kernel adds up. The host says how parts lie as
+// it says of batches. The last part may be shorter.
+//
+// @kernel  affine_qvm_split_k_{T:{types()}}_gs_{g:{code_groups()}}_b_{b:{code_bits()}}_spk_{parts:8|32}
+// @mlx     unlisted
+// @let     K = (parts - 1)*in_vec_size + final_block_size
+// @use     flat(K; out_vec_size)
+// @arg     x                 device {T}[x_shape[1], K] read
+// @arg     y                 device {T}[parts, x_shape[1], out_vec_size] write
+// @use     vector_sizes()
+// @use     batched()
+// @arg     final_block_size  constant i32
+// @groups  x_shape[1], ceil(out_vec_size/64), parts
+// @group   32, 2, 1
+// @require out_vec_size % g == 0
+// @require final_block_size <= in_vec_size && x_batch_ndims == 1 && w_batch_ndims == 1 && x_shape[0] == parts && w_shape[0] == parts
+// @require x_strides[0] == in_vec_size && w_strides[0] == in_vec_size*(out_vec_size*b/32)
+// @require s_strides[0] == in_vec_size*(out_vec_size/g) && b_strides[0] == s_strides[0]
+// @term    y[p,m,n] = round({T}, sum[ordered](k < in_vec_size + p/(parts - 1)*(final_block_size - in_vec_size), \
+//              x[m,p*in_vec_size + k] * {weight(p*in_vec_size + k; n)}))
+template <typename T, int g, int b, int parts>
+[[kernel]] void qvm_split(
+    CODED,
+    const device T* x [[buffer(3)]],
+    device T* y [[buffer(4)]],
+    constant int& in_vec_size [[buffer(5)]],
+    constant int& out_vec_size [[buffer(6)]],
+    BATCHES(7, 8, 9, 10, 11, 12, 13, 14),
+    constant int& final_block_size [[buffer(15)]],
+    HERE) {
+  const int M = x_shape[x_batch_ndims];
+  const Coded<T> m = MATRIX(group.z);
+  const int K = group.z % parts == parts - 1 ? final_block_size : in_vec_size;
+  const Vectors<T> v = {X(group.z), M, K, (parts - 1) * in_vec_size + final_block_size, true};
+  multiply_row<g, b>(m, v, y + size_t(group.z) * M * out_vec_size, out_vec_size, group, simdgroup, lane);
+}
+
+// Many rows.
+//
+// @kernel  affine_qmm_n_{T:{types()}}_gs_{g:{code_groups()}}_b_{b:{code_bits()}}_batch_0
+// @mlx     unlisted
+// @use     flat(K; N)
+// @arg     x              device {T}[M, K] read
+// @arg     y              device {T}[M, N] write
+// @use     matrix_sizes()
+// @use     unbatched()
+// @groups  ceil(N/32), ceil(M/32), 1
+// @group   32, 2, 2
+// @require N % g == 0
+// @term    y[m,n] = round({T}, {qmm_n(K; x[m,k]; k)})
+template <typename T, int g, int b>
+[[kernel]] void qmm_n(
+    CODED,
+    const device T* x [[buffer(3)]],
+    device T* y [[buffer(4)]],
+    constant int& K [[buffer(5)]],
+    constant int& N [[buffer(6)]],
+    constant int& M [[buffer(7)]],
+    BATCHES(8, 9, 10, 11, 12, 13, 14, 15),
+    HERE) {
+  const Coded<T> m = {(const device uchar*)w, scales, biases};
+  const Vectors<T> v = {x, M, K, K, true};
+  multiply_tile<g, b, false>(m, v, y, N, group, simdgroup, lane);
+}
+
+// Many rows with a matrix of their own for each batch.
+//
+// @lines   of_batches()
+// @arg     x              device {T}[x_shape[0], M, K : x_strides[0], K, 1] read
+// @arg     y              device {T}[x_shape[0], M, N] write
+// @use     matrix_sizes()
+// @use     batched()
+// @groups  ceil(N/32), ceil(M/32), x_shape[0]
+// @group   32, 2, 2
+// @use     one_batch()
+// @end
+//
+// @kernel  affine_qmm_n_{T:{types()}}_gs_{g:{code_groups()}}_b_{b:{code_bits()}}_batch_1
+// @mlx     unlisted
+// @use     stack(K; N)
+// @use     of_batches()
+// @require N % g == 0
+// @term    y[i,m,n] = round({T}, {qmm_n(K; x[i,m,k]; i,k)})
+//
+// @kernel  affine_qmm_t_{T:{types()}}_gs_{g:{code_groups()}}_b_{b:{code_bits()}}_alN_{aligned:true|false}_batch_1
+// @mlx     unlisted
+// @use     stack(N; K)
+// @use     of_batches()
+// @require K % g == 0
+// @term    y[i,m,n] = round({T}, {qmm_t(K; x[i,m,k]; i,n)})
+template <typename T, int g, int b, bool transposed>
+[[kernel]] void qmm_batch(
+    CODED,
+    const device T* x [[buffer(3)]],
+    device T* y [[buffer(4)]],
+    constant int& K [[buffer(5)]],
+    constant int& N [[buffer(6)]],
+    constant int& M [[buffer(7)]],
+    BATCHES(8, 9, 10, 11, 12, 13, 14, 15),
+    HERE) {
+  const Coded<T> m = MATRIX(group.z);
+  const Vectors<T> v = {X(group.z), M, K, K, true};
+  multiply_tile<g, b, transposed>(m, v, y + size_t(group.z) * M * N, N, group, simdgroup, lane);
+}
+
+// Products with matrices that indices pick: number i of the batch is of matrix rhs_indices[i] and of the vectors
+// lhs_indices[i]. An index outside its stack makes NaN, and nothing outside is read; MLX's kernels do not look. Kernels
+// take batches of any dimensions; declared are stacks of one, and indices of one or two, for which the arrays have room.
+//
+// @text    picked(at) = round({T}, select(lhs_indices[{at}] < x_shape[0] && rhs_indices[{at}] < w_shape[0], \
+//              dot[rhs_indices[{at}],lhs_indices[{at}],m,n], inf - inf))
+// @text    products(and) = {each d = {dims}; batch_shape[{d}]; {and}}
+// @lines   of_indices(K; M; N)
+// @arg     x              device {T}[x_shape[0], {M}, {K} : x_strides[0], {K}, 1] read
+// @each    side = lhs rhs
+// @arg     {side}_indices device u32[{products(,)} : {each d = {dims}; {side}_strides[{d}]; ,}] read
+// @end
+// @arg     y              device {T}[{products(,)}, {M}, {N}] write
+// @end
+// @lines   indexed()
+// @use     batched()
+// @arg     batch_ndims    constant i32
+// @arg     batch_shape    constant i32[2]
+// @arg     lhs_strides    constant i64[2]
+// @arg     rhs_strides    constant i64[2]
+// @require x_batch_ndims == 1 && w_batch_ndims == 1
+// @require w_strides[0]*32 % b == 0
+// @if      dims == 0
+// @require batch_ndims == 1
+// @term    y[i,m,n] = {picked(i)}
+// @else
+// @require batch_ndims == 2
+// @term    y[i,j,m,n] = {picked(i,j)}
+// @end
+// @end
+//
+// @kernel  affine_gather_qvm_{T:{types()}}_gs_{g:{code_groups()}}_b_{b:{code_bits()}}{dims:=0|=0 1}
+// @mlx     unlisted
+// @use     stack(in_vec_size; out_vec_size)
+// @use     of_indices(in_vec_size; x_shape[1]; out_vec_size)
+// @use     vector_sizes()
+// @use     indexed()
+// @groups  x_shape[1], ceil(out_vec_size/64), {products(*)}
+// @group   32, 2, 1
+// @require out_vec_size % g == 0
+// @where   dot[e,r,m,n] = {qvm(in_vec_size; x[r,m,k]; e,k)}
+//
+// @kernel  affine_gather_qmv_{T:float16_t=f16|bfloat16_t=bf16}_gs_{g:{code_groups()}}_b_{b:{code_bits()}}{dims:=0|=0 1}
+// @mlx     unlisted
+// @use     stack(out_vec_size; in_vec_size)
+// @use     of_indices(in_vec_size; x_shape[1]; out_vec_size)
+// @use     vector_sizes()
+// @use     indexed()
+// @groups  x_shape[1], ceil(out_vec_size/8), {products(*)}
+// @group   32, 2, 1
+// @require in_vec_size % g == 0
+// @where   dot[e,r,m,n] = {qmv(in_vec_size; x[r,m,k]; e,n)}
+template <typename T, int g, int b, bool transposed>
+[[kernel]] void gather_qvm(
+    CODED,
+    const device T* x [[buffer(3)]],
+    INDICES,
+    device T* y [[buffer(6)]],
+    constant int& in_vec_size [[buffer(7)]],
+    constant int& out_vec_size [[buffer(8)]],
+    BATCHES(9, 10, 11, 12, 13, 14, 15, 16),
+    INDEXED(17, 18, 19, 20),
+    HERE) {
+  const int M = x_shape[x_batch_ndims];
+  const uint left = SIDE(lhs);
+  const uint right = SIDE(rhs);
+  const Coded<T> m = MATRIX(right);
+  const Vectors<T> v = {X(left), M, in_vec_size, in_vec_size, THERE(left, right)};
+  y += size_t(group.z) * M * out_vec_size;
+  if (transposed) {
+    multiply_lanes<g, b>(m, v, y, out_vec_size, group, simdgroup, lane);
+  } else {
+    multiply_row<g, b>(m, v, y, out_vec_size, group, simdgroup, lane);
+  }
+}
+
+// @kernel  affine_gather_qmm_n_{T:{types()}}_gs_{g:{code_groups()}}_b_{b:{code_bits()}}{dims:=0|=0 1}
+// @mlx     unlisted
+// @use     stack(K; N)
+// @use     of_indices(K; M; N)
+// @use     matrix_sizes()
+// @use     indexed()
+// @groups  ceil(N/32), ceil(M/32), {products(*)}
+// @group   32, 2, 2
+// @require N % g == 0
+// @where   dot[e,r,m,n] = {qmm_n(K; x[r,m,k]; e,k)}
+//
+// @kernel  affine_gather_qmm_t_{T:{types()}}_gs_{g:{code_groups()}}_b_{b:{code_bits()}}_alN_{aligned:true|false}{dims:=0|=0 1}
+// @mlx     unlisted
+// @use     stack(N; K)
+// @use     of_indices(K; M; N)
+// @use     matrix_sizes()
+// @use     indexed()
+// @groups  ceil(N/32), ceil(M/32), {products(*)}
+// @group   32, 2, 2
+// @require K % g == 0
+// @where   dot[e,r,m,n] = {qmm_t(K; x[r,m,k]; e,n)}
+template <typename T, int g, int b, bool transposed>
+[[kernel]] void gather_qmm(
+    CODED,
+    const device T* x [[buffer(3)]],
+    INDICES,
+    device T* y [[buffer(6)]],
+    constant int& K [[buffer(7)]],
+    constant int& N [[buffer(8)]],
+    constant int& M [[buffer(9)]],
+    BATCHES(10, 11, 12, 13, 14, 15, 16, 17),
+    INDEXED(18, 19, 20, 21),
+    HERE) {
+  const uint left = SIDE(lhs);
+  const uint right = SIDE(rhs);
+  const Coded<T> m = MATRIX(right);
+  const Vectors<T> v = {X(left), M, K, K, THERE(left, right)};
+  multiply_tile<g, b, transposed>(m, v, y + size_t(group.z) * M * N, N, group, simdgroup, lane);
+}
+
+#define WITH_ONE(kernel, name, T, g, b)                                                   \
+  template [[host_name("affine_" #kernel "_" #name "_gs_" #g "_b_" #b "_batch_0")]]       \
+  [[kernel]] decltype(kernel<T, g, b>) kernel<T, g, b>;
+#define OF_FORM(kernel, form, tail, last, name, T, g, b)                                  \
+  template [[host_name("affine_" #form "_" #name "_gs_" #g "_b_" #b tail)]]               \
+  [[kernel]] decltype(kernel<T, g, b, last>) kernel<T, g, b, last>;
+#define INSTANTIATE_PRODUCTS(name, T, g, b)                                               \
+  WITH_ONE(qvm, name, T, g, b)                                                            \
+  WITH_ONE(qmm_n, name, T, g, b)                                                          \
+  OF_FORM(qvm_batch, qvm, "_batch_1", false, name, T, g, b)                               \
+  OF_FORM(qvm_batch, qmv, "_batch_1_pr_0_hgs_0_r_4", true, name, T, g, b)                 \
+  OF_FORM(qvm_split, qvm_split_k, "_spk_8", 8, name, T, g, b)                             \
+  OF_FORM(qvm_split, qvm_split_k, "_spk_32", 32, name, T, g, b)                           \
+  OF_FORM(qmm_batch, qmm_n, "_batch_1", false, name, T, g, b)                             \
+  OF_FORM(qmm_batch, qmm_t, "_alN_true_batch_1", true, name, T, g, b)                     \
+  OF_FORM(qmm_batch, qmm_t, "_alN_false_batch_1", true, name, T, g, b)                    \
+  OF_FORM(gather_qvm, gather_qvm, "", false, name, T, g, b)                               \
+  OF_FORM(gather_qmm, gather_qmm_n, "", false, name, T, g, b)                             \
+  OF_FORM(gather_qmm, gather_qmm_t, "_alN_true", true, name, T, g, b)                     \
+  OF_FORM(gather_qmm, gather_qmm_t, "_alN_false", true, name, T, g, b)
+#define INSTANTIATE_GATHER_QMV(name, T, g, b) OF_FORM(gather_qvm, gather_qmv, "", true, name, T, g, b)
+
+EACH_CODE(INSTANTIATE_PRODUCTS)
+EACH_CODE_WIDTH(INSTANTIATE_GATHER_QMV, float16_t, half)
+EACH_CODE_WIDTH(INSTANTIATE_GATHER_QMV, bfloat16_t, bfloat)
+
+// What the tests of declarations compare grids and conditions with (docs/kernels.md, "Witnesses").
+//
+// @witness affine_qvm_*_batch_0 ; in_vec_size=96 out_vec_size=128 ; groups 2 2 1 / 32 2 1 ; ok
+// @witness affine_qvm_*_gs_32_*_batch_0 ; in_vec_size=9 out_vec_size=96 ; groups 2 2 1 / 32 2 1 ; ok
+// @witness affine_qvm_*_gs_32_*_batch_0 ; in_vec_size=9 out_vec_size=4160 ; groups 2 65 1 / 32 2 1 ; ok
+// @witness affine_qvm_*_batch_0 ; in_vec_size=96 out_vec_size=128 ; groups 2 2 2 / 32 2 1 ; refused
+// @witness affine_qvm_*_batch_0 ; in_vec_size=96 out_vec_size=128 ; groups 2 2 1 / 64 1 1 ; refused
+// @witness affine_qvm_*_batch_1 ; in_vec_size=96 out_vec_size=128 x_batch_ndims=1 x_shape=3,2 x_strides=192 w_batch_ndims=1 w_shape=3 w_strides=15360 s_strides=384 b_strides=384 ; groups 2 2 3 / 32 2 1 ; ok
+// @witness affine_qvm_*_gs_32_*_batch_1 ; in_vec_size=9 out_vec_size=96 x_batch_ndims=1 x_shape=3,2 x_strides=192 w_batch_ndims=1 w_shape=3 w_strides=15360 s_strides=384 b_strides=384 ; groups 2 2 3 / 32 2 1 ; ok
+// @witness affine_qvm_*_gs_32_*_batch_1 ; in_vec_size=9 out_vec_size=4160 x_batch_ndims=1 x_shape=3,2 x_strides=192 w_batch_ndims=1 w_shape=3 w_strides=46080 s_strides=1170 b_strides=1170 ; groups 2 65 3 / 32 2 1 ; ok
+// @witness affine_qvm_*_batch_1 ; in_vec_size=96 out_vec_size=128 x_batch_ndims=1 x_shape=3,2 x_strides=192 w_batch_ndims=1 w_shape=3 w_strides=15360 s_strides=384 b_strides=384 ; groups 2 2 3 / 64 1 1 ; refused
+// @witness affine_gather_qvm_* ; in_vec_size=96 out_vec_size=128 x_batch_ndims=1 x_shape=3,2 x_strides=192 w_batch_ndims=1 w_shape=8 w_strides=15360 s_strides=384 b_strides=384 batch_ndims=1 batch_shape=6 lhs_strides=1 rhs_strides=1 ; groups 2 2 6 / 32 2 1 ; ok
+// @witness affine_gather_qvm_*_gs_32_* ; in_vec_size=9 out_vec_size=96 x_batch_ndims=1 x_shape=3,2 x_strides=192 w_batch_ndims=1 w_shape=8 w_strides=15360 s_strides=384 b_strides=384 batch_ndims=1 batch_shape=6 lhs_strides=1 rhs_strides=1 ; groups 2 2 6 / 32 2 1 ; ok
+// @witness affine_gather_qvm_*_gs_32_* ; in_vec_size=9 out_vec_size=4160 x_batch_ndims=1 x_shape=3,2 x_strides=192 w_batch_ndims=1 w_shape=8 w_strides=46080 s_strides=1170 b_strides=1170 batch_ndims=1 batch_shape=6 lhs_strides=1 rhs_strides=1 ; groups 2 65 6 / 32 2 1 ; ok
+// @witness affine_gather_qvm_* ; in_vec_size=96 out_vec_size=128 x_batch_ndims=1 x_shape=3,2 x_strides=192 w_batch_ndims=1 w_shape=8 w_strides=15360 s_strides=384 b_strides=384 batch_ndims=1 batch_shape=6 lhs_strides=1 rhs_strides=1 ; groups 2 2 6 / 64 1 1 ; refused
+// @witness affine_gather_qvm_* ; in_vec_size=96 out_vec_size=128 x_batch_ndims=1 x_shape=3,2 x_strides=192 w_batch_ndims=1 w_shape=8 w_strides=15360 s_strides=384 b_strides=384 batch_ndims=2 batch_shape=3,2 lhs_strides=1,0 rhs_strides=2,1 ; groups 2 2 6 / 32 2 1 ; ok
+// @witness affine_gather_qvm_*_gs_32_* ; in_vec_size=9 out_vec_size=96 x_batch_ndims=1 x_shape=3,2 x_strides=192 w_batch_ndims=1 w_shape=8 w_strides=15360 s_strides=384 b_strides=384 batch_ndims=2 batch_shape=3,2 lhs_strides=1,0 rhs_strides=2,1 ; groups 2 2 6 / 32 2 1 ; ok
+// @witness affine_gather_qvm_*_gs_32_* ; in_vec_size=9 out_vec_size=4160 x_batch_ndims=1 x_shape=3,2 x_strides=192 w_batch_ndims=1 w_shape=8 w_strides=46080 s_strides=1170 b_strides=1170 batch_ndims=2 batch_shape=3,2 lhs_strides=1,0 rhs_strides=2,1 ; groups 2 65 6 / 32 2 1 ; ok
+// @witness affine_gather_qvm_* ; in_vec_size=96 out_vec_size=128 x_batch_ndims=1 x_shape=3,2 x_strides=192 w_batch_ndims=1 w_shape=8 w_strides=15360 s_strides=384 b_strides=384 batch_ndims=2 batch_shape=3,2 lhs_strides=1,0 rhs_strides=2,1 ; groups 2 2 6 / 64 1 1 ; refused
+// @witness affine_qmv_*_batch_1_* ; in_vec_size=128 out_vec_size=60 x_batch_ndims=1 x_shape=3,2 x_strides=256 w_batch_ndims=1 w_shape=3 w_strides=15360 s_strides=240 b_strides=240 ; groups 2 8 3 / 32 2 1 ; ok
+// @witness affine_qmv_*_batch_1_* ; in_vec_size=128 out_vec_size=72 x_batch_ndims=1 x_shape=3,2 x_strides=256 w_batch_ndims=1 w_shape=3 w_strides=15360 s_strides=288 b_strides=288 ; groups 2 9 3 / 32 2 1 ; ok
+// @witness affine_qmv_*_batch_1_* ; in_vec_size=128 out_vec_size=60 x_batch_ndims=1 x_shape=3,2 x_strides=256 w_batch_ndims=1 w_shape=3 w_strides=15360 s_strides=240 b_strides=240 ; groups 2 8 3 / 64 1 1 ; refused
+// @witness affine_gather_qmv_{|b}float16_t_* ; in_vec_size=128 out_vec_size=60 x_batch_ndims=1 x_shape=3,2 x_strides=256 w_batch_ndims=1 w_shape=8 w_strides=15360 s_strides=240 b_strides=240 batch_ndims=1 batch_shape=6 lhs_strides=1 rhs_strides=1 ; groups 2 8 6 / 32 2 1 ; ok
+// @witness affine_gather_qmv_{|b}float16_t_* ; in_vec_size=128 out_vec_size=72 x_batch_ndims=1 x_shape=3,2 x_strides=256 w_batch_ndims=1 w_shape=8 w_strides=15360 s_strides=288 b_strides=288 batch_ndims=1 batch_shape=6 lhs_strides=1 rhs_strides=1 ; groups 2 9 6 / 32 2 1 ; ok
+// @witness affine_gather_qmv_{|b}float16_t_* ; in_vec_size=128 out_vec_size=60 x_batch_ndims=1 x_shape=3,2 x_strides=256 w_batch_ndims=1 w_shape=8 w_strides=15360 s_strides=240 b_strides=240 batch_ndims=1 batch_shape=6 lhs_strides=1 rhs_strides=1 ; groups 2 8 6 / 64 1 1 ; refused
+// @witness affine_gather_qmv_{|b}float16_t_* ; in_vec_size=128 out_vec_size=60 x_batch_ndims=1 x_shape=3,2 x_strides=256 w_batch_ndims=1 w_shape=8 w_strides=15360 s_strides=240 b_strides=240 batch_ndims=2 batch_shape=3,2 lhs_strides=1,0 rhs_strides=2,1 ; groups 2 8 6 / 32 2 1 ; ok
+// @witness affine_gather_qmv_{|b}float16_t_* ; in_vec_size=128 out_vec_size=72 x_batch_ndims=1 x_shape=3,2 x_strides=256 w_batch_ndims=1 w_shape=8 w_strides=15360 s_strides=288 b_strides=288 batch_ndims=2 batch_shape=3,2 lhs_strides=1,0 rhs_strides=2,1 ; groups 2 9 6 / 32 2 1 ; ok
+// @witness affine_gather_qmv_{|b}float16_t_* ; in_vec_size=128 out_vec_size=60 x_batch_ndims=1 x_shape=3,2 x_strides=256 w_batch_ndims=1 w_shape=8 w_strides=15360 s_strides=240 b_strides=240 batch_ndims=2 batch_shape=3,2 lhs_strides=1,0 rhs_strides=2,1 ; groups 2 8 6 / 64 1 1 ; refused
+// @witness affine_qmm_n_*_batch_0 ; K=96 N=128 M=65 ; groups 4 3 1 / 32 2 2 ; ok
+// @witness affine_qmm_n_*_gs_32_*_batch_0 ; K=9 N=1056 M=1056 ; groups 33 33 1 / 32 2 2 ; ok
+// @witness affine_qmm_n_*_batch_0 ; K=96 N=128 M=65 ; groups 4 3 2 / 32 2 2 ; refused
+// @witness affine_qmm_n_*_batch_0 ; K=96 N=128 M=65 ; groups 4 3 1 / 64 2 1 ; refused
+// @witness affine_qmm_n_*_batch_1 ; K=96 N=128 M=33 x_batch_ndims=1 x_shape=3,33 x_strides=3168 w_batch_ndims=1 w_shape=3 w_strides=15360 s_strides=384 b_strides=384 ; groups 4 2 3 / 32 2 2 ; ok
+// @witness affine_qmm_n_*_gs_32_*_batch_1 ; K=1 N=1056 M=1056 x_batch_ndims=1 x_shape=3,1056 x_strides=1056 w_batch_ndims=1 w_shape=3 w_strides=15360 s_strides=384 b_strides=384 ; groups 33 33 3 / 32 2 2 ; ok
+// @witness affine_qmm_n_*_batch_1 ; K=96 N=128 M=33 x_batch_ndims=1 x_shape=3,33 x_strides=3168 w_batch_ndims=1 w_shape=3 w_strides=15360 s_strides=384 b_strides=384 ; groups 4 2 3 / 64 2 1 ; refused
+// @witness affine_gather_qmm_n_* ; K=96 N=128 M=33 x_batch_ndims=1 x_shape=3,33 x_strides=3168 w_batch_ndims=1 w_shape=8 w_strides=15360 s_strides=384 b_strides=384 batch_ndims=1 batch_shape=6 lhs_strides=1 rhs_strides=1 ; groups 4 2 6 / 32 2 2 ; ok
+// @witness affine_gather_qmm_n_*_gs_32_* ; K=1 N=1056 M=1056 x_batch_ndims=1 x_shape=3,1056 x_strides=1056 w_batch_ndims=1 w_shape=8 w_strides=15360 s_strides=384 b_strides=384 batch_ndims=1 batch_shape=6 lhs_strides=1 rhs_strides=1 ; groups 33 33 6 / 32 2 2 ; ok
+// @witness affine_gather_qmm_n_* ; K=96 N=128 M=33 x_batch_ndims=1 x_shape=3,33 x_strides=3168 w_batch_ndims=1 w_shape=8 w_strides=15360 s_strides=384 b_strides=384 batch_ndims=1 batch_shape=6 lhs_strides=1 rhs_strides=1 ; groups 4 2 6 / 64 2 1 ; refused
+// @witness affine_gather_qmm_n_* ; K=96 N=128 M=33 x_batch_ndims=1 x_shape=3,33 x_strides=3168 w_batch_ndims=1 w_shape=8 w_strides=15360 s_strides=384 b_strides=384 batch_ndims=2 batch_shape=3,2 lhs_strides=1,0 rhs_strides=2,1 ; groups 4 2 6 / 32 2 2 ; ok
+// @witness affine_gather_qmm_n_*_gs_32_* ; K=1 N=1056 M=1056 x_batch_ndims=1 x_shape=3,1056 x_strides=1056 w_batch_ndims=1 w_shape=8 w_strides=15360 s_strides=384 b_strides=384 batch_ndims=2 batch_shape=3,2 lhs_strides=1,0 rhs_strides=2,1 ; groups 33 33 6 / 32 2 2 ; ok
+// @witness affine_gather_qmm_n_* ; K=96 N=128 M=33 x_batch_ndims=1 x_shape=3,33 x_strides=3168 w_batch_ndims=1 w_shape=8 w_strides=15360 s_strides=384 b_strides=384 batch_ndims=2 batch_shape=3,2 lhs_strides=1,0 rhs_strides=2,1 ; groups 4 2 6 / 64 2 1 ; refused
+// @witness affine_qmm_t_*_alN_*_batch_1 ; K=128 N=60 M=33 x_batch_ndims=1 x_shape=3,33 x_strides=4224 w_batch_ndims=1 w_shape=3 w_strides=15360 s_strides=240 b_strides=240 ; groups 2 2 3 / 32 2 2 ; ok
+// @witness affine_qmm_t_*_alN_*_batch_1 ; K=128 N=1056 M=33 x_batch_ndims=1 x_shape=3,33 x_strides=4224 w_batch_ndims=1 w_shape=3 w_strides=46080 s_strides=4224 b_strides=4224 ; groups 33 2 3 / 32 2 2 ; ok
+// @witness affine_qmm_t_*_alN_*_batch_1 ; K=128 N=6 M=1056 x_batch_ndims=1 x_shape=3,1056 x_strides=135168 w_batch_ndims=1 w_shape=3 w_strides=15360 s_strides=240 b_strides=240 ; groups 1 33 3 / 32 2 2 ; ok
+// @witness affine_qmm_t_*_alN_*_batch_1 ; K=128 N=60 M=33 x_batch_ndims=1 x_shape=3,33 x_strides=4224 w_batch_ndims=1 w_shape=3 w_strides=15360 s_strides=240 b_strides=240 ; groups 2 2 3 / 64 2 1 ; refused
+// @witness affine_gather_qmm_t_*_alN_* ; K=128 N=60 M=33 x_batch_ndims=1 x_shape=3,33 x_strides=4224 w_batch_ndims=1 w_shape=8 w_strides=15360 s_strides=240 b_strides=240 batch_ndims=1 batch_shape=6 lhs_strides=1 rhs_strides=1 ; groups 2 2 6 / 32 2 2 ; ok
+// @witness affine_gather_qmm_t_*_alN_* ; K=128 N=1056 M=33 x_batch_ndims=1 x_shape=3,33 x_strides=4224 w_batch_ndims=1 w_shape=8 w_strides=46080 s_strides=4224 b_strides=4224 batch_ndims=1 batch_shape=6 lhs_strides=1 rhs_strides=1 ; groups 33 2 6 / 32 2 2 ; ok
+// @witness affine_gather_qmm_t_*_alN_* ; K=128 N=6 M=1056 x_batch_ndims=1 x_shape=3,1056 x_strides=135168 w_batch_ndims=1 w_shape=8 w_strides=15360 s_strides=240 b_strides=240 batch_ndims=1 batch_shape=6 lhs_strides=1 rhs_strides=1 ; groups 1 33 6 / 32 2 2 ; ok
+// @witness affine_gather_qmm_t_*_alN_* ; K=128 N=60 M=33 x_batch_ndims=1 x_shape=3,33 x_strides=4224 w_batch_ndims=1 w_shape=8 w_strides=15360 s_strides=240 b_strides=240 batch_ndims=1 batch_shape=6 lhs_strides=1 rhs_strides=1 ; groups 2 2 6 / 64 2 1 ; refused
+// @witness affine_gather_qmm_t_*_alN_* ; K=128 N=60 M=33 x_batch_ndims=1 x_shape=3,33 x_strides=4224 w_batch_ndims=1 w_shape=8 w_strides=15360 s_strides=240 b_strides=240 batch_ndims=2 batch_shape=3,2 lhs_strides=1,0 rhs_strides=2,1 ; groups 2 2 6 / 32 2 2 ; ok
+// @witness affine_gather_qmm_t_*_alN_* ; K=128 N=1056 M=33 x_batch_ndims=1 x_shape=3,33 x_strides=4224 w_batch_ndims=1 w_shape=8 w_strides=46080 s_strides=4224 b_strides=4224 batch_ndims=2 batch_shape=3,2 lhs_strides=1,0 rhs_strides=2,1 ; groups 33 2 6 / 32 2 2 ; ok
+// @witness affine_gather_qmm_t_*_alN_* ; K=128 N=6 M=1056 x_batch_ndims=1 x_shape=3,1056 x_strides=135168 w_batch_ndims=1 w_shape=8 w_strides=15360 s_strides=240 b_strides=240 batch_ndims=2 batch_shape=3,2 lhs_strides=1,0 rhs_strides=2,1 ; groups 1 33 6 / 32 2 2 ; ok
+// @witness affine_gather_qmm_t_*_alN_* ; K=128 N=60 M=33 x_batch_ndims=1 x_shape=3,33 x_strides=4224 w_batch_ndims=1 w_shape=8 w_strides=15360 s_strides=240 b_strides=240 batch_ndims=2 batch_shape=3,2 lhs_strides=1,0 rhs_strides=2,1 ; groups 2 2 6 / 64 2 1 ; refused
+// @witness affine_qmv_*_gs_32_*_batch_1_* ; in_vec_size=32 out_vec_size=1 x_batch_ndims=1 x_shape=3,1 x_strides=32 w_batch_ndims=1 w_shape=3 w_strides=15 s_strides=1 b_strides=1 inplace=y,{scales|biases} ; groups 1 1 3 / 32 2 1 ; refused
+// @witness affine_qmm_t_*_gs_32_*_batch_1 ; K=32 N=1 M=1 x_batch_ndims=1 x_shape=3,1 x_strides=32 w_batch_ndims=1 w_shape=3 w_strides=15 s_strides=1 b_strides=1 inplace=y,{scales|biases} ; groups 1 1 3 / 32 2 2 ; refused
+// @witness affine_qvm_split_k_*_spk_8 ; in_vec_size=0 out_vec_size=128 final_block_size=0 x_batch_ndims=1 x_shape=8,2 w_batch_ndims=1 w_shape=8,129 ; groups 2 2 8 / 32 2 1 ; ok
+// @witness affine_qvm_split_k_*_spk_32 ; in_vec_size=0 out_vec_size=128 final_block_size=0 x_batch_ndims=1 x_shape=32,2 w_batch_ndims=1 w_shape=32,129 ; groups 2 2 32 / 32 2 1 ; ok
+// @witness affine_qvm_split_k_*_gs_32_b_4_spk_8 ; in_vec_size=129 out_vec_size=128 final_block_size=121 x_batch_ndims=1 x_shape=8,2 x_strides=129 w_batch_ndims=1 w_shape=8,129 w_strides=2064 s_strides=516 b_strides=516 ; groups 2 2 8 / 32 2 1 ; ok
+// @witness affine_qvm_split_k_*_gs_128_b_2_spk_8 ; in_vec_size=129 out_vec_size=128 final_block_size=121 x_batch_ndims=1 x_shape=8,2 x_strides=129 w_batch_ndims=1 w_shape=8,129 w_strides=1032 s_strides=129 b_strides=129 ; groups 2 2 8 / 32 2 1 ; ok
+// @witness affine_qvm_split_k_*_gs_64_b_3_spk_32 ; in_vec_size=129 out_vec_size=128 final_block_size=121 x_batch_ndims=1 x_shape=32,2 x_strides=129 w_batch_ndims=1 w_shape=32,129 w_strides=1548 s_strides=258 b_strides=258 ; groups 2 2 32 / 32 2 1 ; ok
+// @witness affine_qvm_split_k_*_gs_32_b_4_spk_8 ; in_vec_size=129 out_vec_size=96 final_block_size=121 x_batch_ndims=1 x_shape=8,2 x_strides=129 w_batch_ndims=1 w_shape=8,129 w_strides=1548 s_strides=387 b_strides=387 ; groups 2 2 8 / 32 2 1 ; ok
+// @witness affine_qvm_split_k_*_gs_32_b_4_spk_8 ; in_vec_size=129 out_vec_size=4160 final_block_size=121 x_batch_ndims=1 x_shape=8,2 x_strides=129 w_batch_ndims=1 w_shape=8,129 w_strides=67080 s_strides=16770 b_strides=16770 ; groups 2 65 8 / 32 2 1 ; ok
+// @witness affine_qvm_split_k_*_gs_32_b_4_spk_8 ; in_vec_size=129 out_vec_size=128 final_block_size=129 x_batch_ndims=1 x_shape=8,2 x_strides=129 w_batch_ndims=1 w_shape=8,129 w_strides=2064 s_strides=516 b_strides=516 ; groups 2 2 8 / 32 2 1 ; ok
+// @witness affine_qvm_split_k_*_gs_32_b_4_spk_8 ; in_vec_size=129 out_vec_size=128 final_block_size=130 x_batch_ndims=1 x_shape=8,2 x_strides=129 w_batch_ndims=1 w_shape=8,129 w_strides=2064 s_strides=516 b_strides=516 ; groups 2 2 8 / 32 2 1 ; refused
+// @witness affine_qvm_split_k_*_gs_32_b_4_spk_8 ; in_vec_size=129 out_vec_size=128 final_block_size=121 x_batch_ndims=1 x_shape=8,2 x_strides=129 w_batch_ndims=1 w_shape=8,129 w_strides=2064 s_strides=516 b_strides=516 ; groups 2 2 8 / 64 1 1 ; refused
+// @witness affine_qvm_split_k_*_gs_32_b_4_spk_8 ; in_vec_size=129 out_vec_size=128 final_block_size=121 x_batch_ndims=1 x_shape=8,2 x_strides=129 w_batch_ndims=1 w_shape=8,129 w_strides=2064 s_strides=516 b_strides=516 ; groups 2 2 7 / 32 2 1 ; refused
+//
+// Corruptions of these declarations that are no lies.
+//
+// @equivalent affine_*_batch_1* ; require: {drop w_strides*|32 -> 33} ; other strides are no whole bytes
+// @equivalent affine_gather_* ; require: {drop w_strides*|32 -> 33} ; likewise
+// @equivalent affine_*qvm_* ; inplace: allow y {scales|biases} ; rows of N and of N/g elements are alike for N = 0 alone
+// @equivalent affine_*qmm_n_* ; inplace: allow y {scales|biases} ; likewise
+// @equivalent affine_*qmm_n_* ; groups: * ceil(N / 32) -> rounded down ; N is a multiple of 32
+// @equivalent affine_*_batch_1* ; slot: x_batch_ndims exchanged with w_batch_ndims ; both are 1
+// @equivalent affine_qmm_*_batch_1* ; slot: x_shape exchanged with w_shape ; of both the kernel needs the number of the batch
+// @equivalent affine_qvm_split_k_* ; slot: x_batch_ndims exchanged with w_batch_ndims ; both are 1
+// @equivalent affine_qvm_split_k_* ; slot: s_strides exchanged with b_strides ; they are equal
+// @equivalent affine_gather_* ; slot: x_batch_ndims exchanged with w_batch_ndims ; both are 1
+// @equivalent affine_gather_*#0 ; slot: ?_batch_ndims exchanged with batch_ndims ; all three are 1
