@@ -28,10 +28,35 @@ func Own() fs.FS { return embedded }
 type library struct {
 	texts     map[string]string // by file
 	sources   map[string]*decl.Source
-	functions map[string][]*decl.Decl
-	digests   map[ir.Digest]string       // the files of registered texts
-	others    map[elsewhere][]*decl.Decl // the declarations of kernels that other files hold
+	functions map[string]*kernel
+	digests   map[ir.Digest]string         // the files of registered texts
+	others    map[elsewhere]*kernel // the declarations of kernels that other files hold
 	version   int
+}
+
+// kernel has the declarations of one name. Their lines are read when they are first asked for.
+type kernel struct {
+	members []*decl.Member
+	read    func() []*decl.Decl
+}
+
+// with returns k, which may be nil, with one more declaration.
+func (k *kernel) with(m *decl.Member) *kernel {
+	out := &kernel{members: []*decl.Member{m}}
+	if k != nil {
+		out.members = append(slices.Clone(k.members), m)
+	}
+	out.read = sync.OnceValue(func() (ds []*decl.Decl) {
+		for _, m := range out.members {
+			d, err := m.Decl()
+			if err != nil {
+				panic(err) // INVARIANT: Register has read those of its text, and a test those of the embedded sources.
+			}
+			ds = append(ds, d)
+		}
+		return ds
+	})
+	return out
 }
 
 // elsewhere names a kernel of another file.
@@ -47,7 +72,7 @@ var current struct {
 }
 
 // load returns the library of the embedded and the registered sources. It panics if the
-// declarations of an embedded source do not parse; a test of this package parses all of them.
+// declarations of an embedded source are wrong; a test of this package reads all of them.
 func load() *library {
 	if l := current.Load(); l != nil {
 		return l
@@ -57,7 +82,7 @@ func load() *library {
 	if l := current.Load(); l != nil {
 		return l
 	}
-	l := &library{texts: map[string]string{}, sources: map[string]*decl.Source{}, functions: map[string][]*decl.Decl{}, digests: map[ir.Digest]string{}, others: map[elsewhere][]*decl.Decl{}}
+	l := &library{texts: map[string]string{}, sources: map[string]*decl.Source{}, functions: map[string]*kernel{}, digests: map[ir.Digest]string{}, others: map[elsewhere]*kernel{}}
 	sources, headers := own()
 	for _, name := range slices.Sorted(maps.Keys(sources)) {
 		if err := l.add(name, sources[name], headers); err != nil {
@@ -94,26 +119,26 @@ func (l *library) add(file, text string, headers map[string]string) error {
 	if _, ok := l.texts[file]; ok {
 		return fmt.Errorf("the library has a source %s: give the file another name", file)
 	}
-	src, err := decl.ParseWith(file, text, headers)
+	src, err := decl.Index(file, text, headers)
 	if err != nil {
 		return err
 	}
-	if len(src.Decls) == 0 {
+	if len(src.Members) == 0 {
 		return fmt.Errorf("%s declares no kernel: put a declaration, which begins with // @kernel NAME, above each (docs/kernels.md)", file)
 	}
-	for _, d := range src.Decls {
+	for _, d := range src.Members {
 		if d.Of != nil {
 			of := elsewhere{d.Of.Kind, d.Of.Digest, d.Name}
-			if have := l.others[of]; have != nil && have[0].File != file {
-				return fmt.Errorf("%s:%d: %s:%d declares the kernel %s of %s: leave one of them out", file, d.Line, have[0].File, have[0].Line, d.Name, d.Of.Path)
+			if have := l.others[of]; have != nil && have.members[0].File != file {
+				return fmt.Errorf("%s:%d: %s:%d declares the kernel %s of %s: leave one of them out", file, d.Line, have.members[0].File, have.members[0].Line, d.Name, d.Of.Path)
 			}
-			l.others[of] = append(l.others[of], d)
+			l.others[of] = l.others[of].with(d)
 			continue
 		}
-		if have := l.functions[d.Name]; have != nil && have[0].File != file {
-			return fmt.Errorf("%s:%d: %s:%d declares the kernel %s: give this one another name", file, d.Line, have[0].File, have[0].Line, d.Name)
+		if have := l.functions[d.Name]; have != nil && have.members[0].File != file {
+			return fmt.Errorf("%s:%d: %s:%d declares the kernel %s: give this one another name", file, d.Line, have.members[0].File, have.members[0].Line, d.Name)
 		}
-		l.functions[d.Name] = append(l.functions[d.Name], d)
+		l.functions[d.Name] = l.functions[d.Name].with(d)
 	}
 	l.texts[file], l.sources[file] = withHeaders(file, text, headers), src
 	return nil
@@ -168,7 +193,7 @@ func ofFile(k *ir.Kernel) []*decl.Decl {
 		return nil
 	}
 	if ds := l.others[elsewhere{k.Library.Kind, k.Library.Digest, k.Function}]; ds != nil {
-		return ds
+		return ds.read()
 	}
 	if k.Library.Kind != ir.SourceFile {
 		return nil
@@ -178,8 +203,8 @@ func ofFile(k *ir.Kernel) []*decl.Decl {
 		file = filepath.Base(k.Library.Path)
 		_, ok = l.texts[file]
 	}
-	if ds := l.functions[k.Function]; ok && len(ds) > 0 && ds[0].File == file {
-		return ds
+	if ds := l.functions[k.Function]; ok && ds != nil && ds.members[0].File == file {
+		return ds.read()
 	}
 	return nil
 }
@@ -259,7 +284,7 @@ func Source(name string) (string, error) {
 // kernels of other files.
 func Files() (out []string) {
 	for file, src := range load().sources {
-		if slices.ContainsFunc(src.Decls, func(d *decl.Decl) bool { return d.Of == nil }) {
+		if slices.ContainsFunc(src.Members, func(d *decl.Member) bool { return d.Of == nil }) {
 			out = append(out, file)
 		}
 	}
@@ -272,7 +297,12 @@ func Functions() []string { return slices.Sorted(maps.Keys(load().functions)) }
 
 // Declarations returns the declarations of the function called name, in the
 // order of the source; nil if the library has no such function.
-func Declarations(name string) []*decl.Decl { return load().functions[name] }
+func Declarations(name string) []*decl.Decl {
+	if k := load().functions[name]; k != nil {
+		return k.read()
+	}
+	return nil
+}
 
 // Tests returns what a Metal source says for tests of its declarations.
 func Tests(file string) (*decl.Tests, error) {

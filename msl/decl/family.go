@@ -6,6 +6,9 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
+
+	"github.com/mlxc/mlxc/ir"
 )
 
 // The bounds of what declarations may expand to: sources come from users too.
@@ -30,6 +33,7 @@ type definition struct {
 type family struct {
 	defined map[string]definition
 	room    int // bytes that lines may still expand to
+	reading sync.Mutex
 }
 
 // scope holds the names that braces may use at one place of a source.
@@ -386,8 +390,8 @@ func (p *param) isNumber() bool {
 	return !slices.ContainsFunc(p.choices, func(c choice) bool { _, ok := number(c.value); return !ok })
 }
 
-// expand returns a declaration for every combination of template values.
-func (f *family) expand(file string, block []line) ([]*Decl, error) {
+// expand returns the kernels that a declaration stands for. Their lines are read when they are asked for.
+func (f *family) expand(file string, block []line, of *ir.Library) ([]*Member, error) {
 	params, pieces, err := f.template(block[0].text)
 	if err != nil {
 		return nil, fmt.Errorf("%s:%d: %w", file, block[0].no, err)
@@ -398,43 +402,65 @@ func (f *family) expand(file string, block []line) ([]*Decl, error) {
 			return nil, fmt.Errorf("%s:%d: the template parameters make more than %d kernels", file, block[0].no, maxMembers)
 		}
 	}
-	var out []*Decl
+	limit := len(f.defined)
+	var out []*Member
 	for n := range members {
 		name := pieces[0]
-		s := scope{values: map[string]string{}, limit: len(f.defined)}
-		for i, p := range params {
-			rest := 1
-			for _, q := range params[i+1:] {
-				rest *= len(q.choices)
-			}
-			c := p.choices[n/rest%len(p.choices)]
+		for i, c := range chosen(params, n) {
 			name += c.spelled + pieces[i+1]
-			s.values[p.name] = c.value
 		}
-		steering := map[string]bool{}
-		s.steers = func(name string) { steering[name] = true }
-		d := &Decl{Name: name, File: file, Line: block[0].no}
 		if !isName(name) {
-			return nil, d.errorf("%q is no name of a function", name)
+			return nil, (&Decl{File: file, Line: block[0].no, Name: name}).errorf("%q is no name of a function", name)
 		}
-		lines, err := f.flatten(block[1:], s)
-		if err != nil {
-			return nil, err
-		}
-		if len(lines) > maxLines {
-			return nil, d.errorf("stands for more than %d lines", maxLines)
-		}
-		for _, p := range params {
-			if steering[p.name] {
-				d.Variant = append(d.Variant, p.name+"="+s.values[p.name])
-			}
-		}
-		if err := d.build(params, s.values, lines); err != nil {
-			return nil, err
-		}
-		out = append(out, d)
+		m := &Member{Name: name, File: file, Line: block[0].no, Of: of}
+		m.read = sync.OnceValues(func() (*Decl, error) {
+			f.reading.Lock()
+			defer f.reading.Unlock()
+			return f.member(m, params, n, block[1:], limit)
+		})
+		out = append(out, m)
 	}
 	return out, nil
+}
+
+// chosen are the values that the parameters have in member n of a template.
+func chosen(params []param, n int) []choice {
+	out := make([]choice, len(params))
+	for i := len(params) - 1; i >= 0; i-- {
+		out[i] = params[i].choices[n%len(params[i].choices)]
+		n /= len(params[i].choices)
+	}
+	return out
+}
+
+// member reads the lines of member n of a template, which may use the first definitions.
+func (f *family) member(m *Member, params []param, n int, block []line, limit int) (*Decl, error) {
+	s := scope{values: map[string]string{}, limit: limit}
+	for i, c := range chosen(params, n) {
+		s.values[params[i].name] = c.value
+	}
+	steering := map[string]bool{}
+	s.steers = func(name string) { steering[name] = true }
+	d := &Decl{Name: m.Name, File: m.File, Line: m.Line}
+	lines, err := f.flatten(block, s)
+	if err != nil {
+		return nil, err
+	}
+	if len(lines) > maxLines {
+		return nil, d.errorf("stands for more than %d lines", maxLines)
+	}
+	for _, p := range params {
+		if steering[p.name] {
+			d.Variant = append(d.Variant, p.name+"="+s.values[p.name])
+		}
+	}
+	if err := d.build(params, s.values, lines); err != nil {
+		return nil, err
+	}
+	if d.Of = m.Of; m.Of != nil && !d.EffectsOnly {
+		return nil, d.errorf("is of a library whose code nobody compares with terms: say @effects, and no @term")
+	}
+	return d, nil
 }
 
 // template cuts the name of a kernel at its parameters. Lists of values may be texts, in braces.

@@ -15,10 +15,36 @@ import (
 
 // Source is what the comments of a Metal source declare.
 type Source struct {
-	File  string
-	Decls []*Decl // one for each combination of template values, in the order of the file
+	File    string
+	Decls   []*Decl   // one for each combination of template values, in the order of the file; nil after [Index]
+	Members []*Member // the same kernels
 
 	tests func() (*Tests, error)
+}
+
+// Member is a kernel that a source declares.
+type Member struct {
+	Name string
+	File string
+	Line int         // of @kernel
+	Of   *ir.Library // see [Decl]
+
+	read func() (*Decl, error)
+}
+
+// Decl returns the declaration, which it reads when it is first asked for. Several may ask at the same time.
+func (m *Member) Decl() (*Decl, error) { return m.read() }
+
+// all reads all declarations in order, up to the first that is wrong.
+func (s *Source) all() (out []*Decl, err error) {
+	for _, m := range s.Members {
+		d, err := m.Decl()
+		if err != nil {
+			return out, err
+		}
+		out = append(out, d)
+	}
+	return out, nil
 }
 
 // Parse reads the declarations of a Metal source. With an error it returns what it has
@@ -28,9 +54,28 @@ func Parse(file, src string) (*Source, error) { return ParseWith(file, src, nil)
 // ParseWith is [Parse] of a source that includes some of these headers, by name, whose definitions
 // (@text and @lines) it may use.
 func ParseWith(file, src string, headers map[string]string) (*Source, error) {
+	out, wrong := Index(file, src, headers)
+	var err error
+	if out.Decls, err = out.all(); err != nil { // it stands before what Index may have found
+		return out, err
+	}
+	return out, wrong
+}
+
+// Index is [ParseWith] that finds out what kernels a source declares and leaves the lines of their declarations for
+// later: a template may have hundreds of kernels, of which a program uses a few.
+func Index(file, src string, headers map[string]string) (*Source, error) {
 	out := &Source{File: file}
 	p := &parser{source: out, headers: headers, done: map[string]bool{}, family: family{defined: map[string]definition{}, room: maxText + 4*len(src)}}
-	out.tests = sync.OnceValues(func() (*Tests, error) { return p.family.readTests(out, p.tests) })
+	out.tests = sync.OnceValues(func() (*Tests, error) {
+		ds, err := out.all()
+		if err != nil {
+			return nil, err
+		}
+		p.reading.Lock()
+		defer p.reading.Unlock()
+		return p.readTests(ds, p.tests)
+	})
 	return out, p.read(file, src)
 }
 
@@ -130,16 +175,11 @@ func (p *parser) block(file string, block []line) error {
 			for end < len(block) && !slices.Contains([]string{"kernel", "text", "lines"}, block[end].key) {
 				end++
 			}
-			ds, err := p.expand(file, block[:end])
+			members, err := p.expand(file, block[:end], p.of)
 			if err != nil {
 				return err
 			}
-			for _, d := range ds {
-				if d.Of = p.of; p.of != nil && !d.EffectsOnly {
-					return d.errorf("is of a library whose code nobody compares with terms: say @effects, and no @term")
-				}
-			}
-			p.source.Decls = append(p.source.Decls, ds...)
+			p.source.Members = append(p.source.Members, members...)
 			block = block[end:]
 		default:
 			return fmt.Errorf("%s:%d: @%s stands before @kernel", file, head.no, head.key)

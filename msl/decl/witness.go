@@ -20,7 +20,7 @@ type Tests struct {
 // and programs that run kernels do not need it.
 func (s *Source) Tests() (*Tests, error) { return s.tests() }
 
-func (f *family) readTests(s *Source, lines []line) (*Tests, error) {
+func (f *family) readTests(ds []*Decl, lines []line) (*Tests, error) {
 	out := &Tests{}
 	for _, short := range lines {
 		all, err := f.alternatives(short)
@@ -28,7 +28,7 @@ func (f *family) readTests(s *Source, lines []line) (*Tests, error) {
 			return nil, err
 		}
 		for _, l := range all {
-			if err := out.read(s, l); err != nil {
+			if err := out.read(ds, l); err != nil {
 				return nil, l.errorf("%w", err)
 			}
 		}
@@ -37,7 +37,7 @@ func (f *family) readTests(s *Source, lines []line) (*Tests, error) {
 }
 
 // read reads a @witness or @equivalent line.
-func (t *Tests) read(s *Source, l line) error {
+func (t *Tests) read(ds []*Decl, l line) error {
 	if l.key == "equivalent" {
 		e, err := parseEquivalent(l.text)
 		if err != nil {
@@ -53,7 +53,7 @@ func (t *Tests) read(s *Source, l line) error {
 	}
 	w.File, w.Line = l.file, l.no
 	t.Witnesses = append(t.Witnesses, w)
-	return w.fits(s.Decls)
+	return w.fits(ds)
 }
 
 // fits returns an error if w is of none of the declarations, or names what one of them

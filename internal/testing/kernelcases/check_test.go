@@ -69,6 +69,7 @@ var known = []struct{ function, what, why string }{
 	{`^rader_fft_mem_`, `out of bounds of in`, "where a transform is no multiple of the elements of a thread, indices end with the transforms that the threadgroup has room for"},
 	{`^rader_fft_mem_`, `out of bounds of out`, "the same when results are written: beyond the end of the array"},
 	{`^contig_scan_`, `undefined read of threadgroup`, "the first simdgroup adds up the parts of 32, also of those that are not there; nothing follows from it"},
+	{`^affine_(gather_)?qvm_`, `undefined read of private`, "lanes beyond the last row multiply codes that nothing has set by an x, a scale and a bias of 0"},
 	{`^col_reduce_small_`, `divergent barrier`, "threads beyond the last column return before the barrier"},
 }
 
