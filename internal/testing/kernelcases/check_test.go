@@ -87,7 +87,7 @@ func TestCheckedKernelsOfMLX(t *testing.T) {
 		if !sample.Whole() { // of types that share a template, the first; make test-all has the others
 			all = slices.DeleteFunc(slices.Clone(all), func(name string) bool { return strings.Contains(name, "float16") })
 		}
-		return sample.Of(t, "checked, compiled", all, sample.Rare)
+		return sample.Of(t, "checked, compiled", all, sample.Runs)
 	}, metallibs.Path(t, "0.32.4"), 2)
 	count := 0
 next:
