@@ -29,7 +29,7 @@ type library struct {
 	texts     map[string]string // by file
 	sources   map[string]*decl.Source
 	functions map[string]*kernel
-	digests   map[ir.Digest]string         // the files of registered texts
+	digests   map[ir.Digest]string  // the files of registered texts
 	others    map[elsewhere]*kernel // the declarations of kernels that other files hold
 	version   int
 }
