@@ -95,24 +95,30 @@ inline void block_of_rows(
   }
 }
 
-// products_of_vector makes a threadgroup's block of the products of a row with several matrices, whose blocks follow
-// one another in the grid.
+// products_of_vector makes a threadgroup's block of the products of a row with several matrices, up to three, whose
+// blocks follow one another in the grid. Each has code of its own, and no loop chooses a matrix: then it is known which
+// buffers are read before the kernel waits for other dispatches.
 template <typename W, typename T, int arms>
 inline void products_of_vector(
     const thread typename W::matrix (&m)[arms], const device T* x, device T* const thread (&y)[arms], int K,
     const thread int (&n)[arms],
     uint3 group, uint simdgroup, uint lane) {
+  constexpr int second = arms > 1 ? 1 : 0;
   const size_t row = W::row(group);
   int block = W::block(group);
-#pragma unroll
-  for (int i = 0; i < arms; i++) {
-    const int blocks = (n[i] + 2 * ROWS - 1) / (2 * ROWS);
-    if (i + 1 == arms || block < blocks) {
-      block_of_rows<W>(m + i, x + row * K, Store<T>{y[i] + row * n[i]}, K, n[i], block, simdgroup, lane);
-      return;
-    }
-    block -= blocks;
+  int blocks = (n[0] + 2 * ROWS - 1) / (2 * ROWS);
+  if (arms == 1 || block < blocks) {
+    block_of_rows<W>(m, x + row * K, Store<T>{y[0] + row * n[0]}, K, n[0], block, simdgroup, lane);
+    return;
   }
+  block -= blocks;
+  blocks = (n[second] + 2 * ROWS - 1) / (2 * ROWS);
+  if (arms == 2 || block < blocks) {
+    block_of_rows<W>(m + second, x + row * K, Store<T>{y[second] + row * n[second]}, K, n[second], block, simdgroup, lane);
+    return;
+  }
+  block -= blocks;
+  block_of_rows<W>(m + arms - 1, x + row * K, Store<T>{y[arms - 1] + row * n[arms - 1]}, K, n[arms - 1], block, simdgroup, lane);
 }
 
 // put_nan makes results of a block that no matrix stands for.
