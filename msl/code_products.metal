@@ -190,7 +190,7 @@ inline uint count(constant int* shape, int ndims) {
 
 // Few rows with one matrix.
 //
-// @kernel  affine_qvm_{T:{types()}}_gs_{g:{code_groups()}}_b_{b:{code_bits()}}_batch_0
+// @kernel  affine_qvm_{T:{types()}}_gs_{g:{groups()}}_b_{b:{bits()}}_batch_0
 // @mlx     unlisted
 // @use     flat(in_vec_size; out_vec_size)
 // @arg     x              device {T}[M, in_vec_size] read
@@ -227,14 +227,14 @@ template <typename T, int g, int b>
 // @use     one_batch()
 // @end
 //
-// @kernel  affine_qvm_{T:{types()}}_gs_{g:{code_groups()}}_b_{b:{code_bits()}}_batch_1
+// @kernel  affine_qvm_{T:{types()}}_gs_{g:{groups()}}_b_{b:{bits()}}_batch_1
 // @mlx     unlisted
 // @use     stack(in_vec_size; out_vec_size)
 // @use     of_batch(in_vec_size; out_vec_size; 64)
 // @require out_vec_size % g == 0
 // @term    y[i,m,n] = round({T}, {qvm(in_vec_size; x[i,m,k]; i,k)})
 //
-// @kernel  affine_qmv_{T:{types()}}_gs_{g:{code_groups()}}_b_{b:{code_bits()}}_batch_1_pr_0_hgs_0_r_4
+// @kernel  affine_qmv_{T:{types()}}_gs_{g:{groups()}}_b_{b:{bits()}}_batch_1_pr_0_hgs_0_r_4
 // @mlx     unlisted
 // @use     stack(out_vec_size; in_vec_size)
 // @use     of_batch(in_vec_size; out_vec_size; 8)
@@ -263,7 +263,7 @@ template <typename T, int g, int b, bool transposed>
 // Few rows with one long matrix, in parts of K side by side, which another kernel adds up. The host says how parts lie as
 // it says of batches. The last part may be shorter.
 //
-// @kernel  affine_qvm_split_k_{T:{types()}}_gs_{g:{code_groups()}}_b_{b:{code_bits()}}_spk_{parts:8|32}
+// @kernel  affine_qvm_split_k_{T:{types()}}_gs_{g:{groups()}}_b_{b:{bits()}}_spk_{parts:8|32}
 // @mlx     unlisted
 // @let     K = (parts - 1)*in_vec_size + final_block_size
 // @use     flat(K; out_vec_size)
@@ -299,7 +299,7 @@ template <typename T, int g, int b, int parts>
 
 // Many rows.
 //
-// @kernel  affine_qmm_n_{T:{types()}}_gs_{g:{code_groups()}}_b_{b:{code_bits()}}_batch_0
+// @kernel  affine_qmm_n_{T:{types()}}_gs_{g:{groups()}}_b_{b:{bits()}}_batch_0
 // @mlx     unlisted
 // @use     flat(K; N)
 // @arg     x              device {T}[M, K] read
@@ -337,18 +337,19 @@ template <typename T, int g, int b>
 // @use     one_batch()
 // @end
 //
-// @kernel  affine_qmm_n_{T:{types()}}_gs_{g:{code_groups()}}_b_{b:{code_bits()}}_batch_1
+// @kernel  affine_qmm_n_{T:{types()}}_gs_{g:{groups()}}_b_{b:{bits()}}_batch_1
 // @mlx     unlisted
 // @use     stack(K; N)
 // @use     of_batches()
 // @require N % g == 0
 // @term    y[i,m,n] = round({T}, {qmm_n(K; x[i,m,k]; i,k)})
 //
-// @kernel  affine_qmm_t_{T:{types()}}_gs_{g:{code_groups()}}_b_{b:{code_bits()}}_alN_{aligned:true|false}_batch_1
+// @kernel  affine_qmm_t_{T:{types()}}_gs_{g:{groups()}}_b_{b:{bits()}}_alN_{aligned:true|false}_batch_1
 // @mlx     unlisted
 // @use     stack(N; K)
 // @use     of_batches()
 // @require K % g == 0
+// @require aligned == 0 || N % 32 == 0
 // @term    y[i,m,n] = round({T}, {qmm_t(K; x[i,m,k]; i,n)})
 template <typename T, int g, int b, bool transposed>
 [[kernel]] void qmm_batch(
@@ -396,7 +397,7 @@ template <typename T, int g, int b, bool transposed>
 // @end
 // @end
 //
-// @kernel  affine_gather_qvm_{T:{types()}}_gs_{g:{code_groups()}}_b_{b:{code_bits()}}{dims:=0|=0 1}
+// @kernel  affine_gather_qvm_{T:{types()}}_gs_{g:{groups()}}_b_{b:{bits()}}{dims:=0|=0 1}
 // @mlx     unlisted
 // @use     stack(in_vec_size; out_vec_size)
 // @use     of_indices(in_vec_size; x_shape[1]; out_vec_size)
@@ -407,7 +408,7 @@ template <typename T, int g, int b, bool transposed>
 // @require out_vec_size % g == 0
 // @where   dot[e,r,m,n] = {qvm(in_vec_size; x[r,m,k]; e,k)}
 //
-// @kernel  affine_gather_qmv_{T:float16_t=f16|bfloat16_t=bf16}_gs_{g:{code_groups()}}_b_{b:{code_bits()}}{dims:=0|=0 1}
+// @kernel  affine_gather_qmv_{T:float16_t=f16|bfloat16_t=bf16}_gs_{g:{groups()}}_b_{b:{bits()}}{dims:=0|=0 1}
 // @mlx     unlisted
 // @use     stack(out_vec_size; in_vec_size)
 // @use     of_indices(in_vec_size; x_shape[1]; out_vec_size)
@@ -441,7 +442,7 @@ template <typename T, int g, int b, bool transposed>
   }
 }
 
-// @kernel  affine_gather_qmm_n_{T:{types()}}_gs_{g:{code_groups()}}_b_{b:{code_bits()}}{dims:=0|=0 1}
+// @kernel  affine_gather_qmm_n_{T:{types()}}_gs_{g:{groups()}}_b_{b:{bits()}}{dims:=0|=0 1}
 // @mlx     unlisted
 // @use     stack(K; N)
 // @use     of_indices(K; M; N)
@@ -452,7 +453,7 @@ template <typename T, int g, int b, bool transposed>
 // @require N % g == 0
 // @where   dot[e,r,m,n] = {qmm_n(K; x[r,m,k]; e,k)}
 //
-// @kernel  affine_gather_qmm_t_{T:{types()}}_gs_{g:{code_groups()}}_b_{b:{code_bits()}}_alN_{aligned:true|false}{dims:=0|=0 1}
+// @kernel  affine_gather_qmm_t_{T:{types()}}_gs_{g:{groups()}}_b_{b:{bits()}}_alN_{aligned:true|false}{dims:=0|=0 1}
 // @mlx     unlisted
 // @use     stack(N; K)
 // @use     of_indices(K; M; N)
@@ -461,6 +462,7 @@ template <typename T, int g, int b, bool transposed>
 // @groups  ceil(N/32), ceil(M/32), {products(*)}
 // @group   32, 2, 2
 // @require K % g == 0
+// @require aligned == 0 || N % 32 == 0
 // @where   dot[e,r,m,n] = {qmm_t(K; x[r,m,k]; e,n)}
 template <typename T, int g, int b, bool transposed>
 [[kernel]] void gather_qmm(
@@ -503,9 +505,9 @@ template <typename T, int g, int b, bool transposed>
   OF_FORM(gather_qmm, gather_qmm_t, "_alN_false", true, name, T, g, b)
 #define INSTANTIATE_GATHER_QMV(name, T, g, b) OF_FORM(gather_qvm, gather_qmv, "", true, name, T, g, b)
 
-EACH_CODE(INSTANTIATE_PRODUCTS)
-EACH_CODE_WIDTH(INSTANTIATE_GATHER_QMV, float16_t, half)
-EACH_CODE_WIDTH(INSTANTIATE_GATHER_QMV, bfloat16_t, bfloat)
+EACH_TYPE(INSTANTIATE_PRODUCTS)
+EACH_WIDTH(INSTANTIATE_GATHER_QMV, float16_t, half)
+EACH_WIDTH(INSTANTIATE_GATHER_QMV, bfloat16_t, bfloat)
 
 // What the tests of declarations compare grids and conditions with (docs/kernels.md, "Witnesses").
 //
@@ -548,17 +550,23 @@ EACH_CODE_WIDTH(INSTANTIATE_GATHER_QMV, bfloat16_t, bfloat)
 // @witness affine_gather_qmm_n_* ; K=96 N=128 M=33 x_batch_ndims=1 x_shape=3,33 x_strides=3168 w_batch_ndims=1 w_shape=8 w_strides=15360 s_strides=384 b_strides=384 batch_ndims=2 batch_shape=3,2 lhs_strides=1,0 rhs_strides=2,1 ; groups 4 2 6 / 32 2 2 ; ok
 // @witness affine_gather_qmm_n_*_gs_32_* ; K=1 N=1056 M=1056 x_batch_ndims=1 x_shape=3,1056 x_strides=1056 w_batch_ndims=1 w_shape=8 w_strides=15360 s_strides=384 b_strides=384 batch_ndims=2 batch_shape=3,2 lhs_strides=1,0 rhs_strides=2,1 ; groups 33 33 6 / 32 2 2 ; ok
 // @witness affine_gather_qmm_n_* ; K=96 N=128 M=33 x_batch_ndims=1 x_shape=3,33 x_strides=3168 w_batch_ndims=1 w_shape=8 w_strides=15360 s_strides=384 b_strides=384 batch_ndims=2 batch_shape=3,2 lhs_strides=1,0 rhs_strides=2,1 ; groups 4 2 6 / 64 2 1 ; refused
-// @witness affine_qmm_t_*_alN_*_batch_1 ; K=128 N=60 M=33 x_batch_ndims=1 x_shape=3,33 x_strides=4224 w_batch_ndims=1 w_shape=3 w_strides=15360 s_strides=240 b_strides=240 ; groups 2 2 3 / 32 2 2 ; ok
+// @witness affine_qmm_t_*_alN_false_batch_1 ; K=128 N=60 M=33 x_batch_ndims=1 x_shape=3,33 x_strides=4224 w_batch_ndims=1 w_shape=3 w_strides=15360 s_strides=240 b_strides=240 ; groups 2 2 3 / 32 2 2 ; ok
+// @witness affine_qmm_t_*_alN_true_batch_1 ; K=128 N=60 M=33 x_batch_ndims=1 x_shape=3,33 x_strides=4224 w_batch_ndims=1 w_shape=3 w_strides=15360 s_strides=240 b_strides=240 ; groups 2 2 3 / 32 2 2 ; refused
 // @witness affine_qmm_t_*_alN_*_batch_1 ; K=128 N=1056 M=33 x_batch_ndims=1 x_shape=3,33 x_strides=4224 w_batch_ndims=1 w_shape=3 w_strides=46080 s_strides=4224 b_strides=4224 ; groups 33 2 3 / 32 2 2 ; ok
-// @witness affine_qmm_t_*_alN_*_batch_1 ; K=128 N=6 M=1056 x_batch_ndims=1 x_shape=3,1056 x_strides=135168 w_batch_ndims=1 w_shape=3 w_strides=15360 s_strides=240 b_strides=240 ; groups 1 33 3 / 32 2 2 ; ok
+// @witness affine_qmm_t_*_alN_false_batch_1 ; K=128 N=6 M=1056 x_batch_ndims=1 x_shape=3,1056 x_strides=135168 w_batch_ndims=1 w_shape=3 w_strides=15360 s_strides=240 b_strides=240 ; groups 1 33 3 / 32 2 2 ; ok
+// @witness affine_qmm_t_*_alN_true_batch_1 ; K=128 N=6 M=1056 x_batch_ndims=1 x_shape=3,1056 x_strides=135168 w_batch_ndims=1 w_shape=3 w_strides=15360 s_strides=240 b_strides=240 ; groups 1 33 3 / 32 2 2 ; refused
 // @witness affine_qmm_t_*_alN_*_batch_1 ; K=128 N=60 M=33 x_batch_ndims=1 x_shape=3,33 x_strides=4224 w_batch_ndims=1 w_shape=3 w_strides=15360 s_strides=240 b_strides=240 ; groups 2 2 3 / 64 2 1 ; refused
-// @witness affine_gather_qmm_t_*_alN_* ; K=128 N=60 M=33 x_batch_ndims=1 x_shape=3,33 x_strides=4224 w_batch_ndims=1 w_shape=8 w_strides=15360 s_strides=240 b_strides=240 batch_ndims=1 batch_shape=6 lhs_strides=1 rhs_strides=1 ; groups 2 2 6 / 32 2 2 ; ok
+// @witness affine_gather_qmm_t_*_alN_false ; K=128 N=60 M=33 x_batch_ndims=1 x_shape=3,33 x_strides=4224 w_batch_ndims=1 w_shape=8 w_strides=15360 s_strides=240 b_strides=240 batch_ndims=1 batch_shape=6 lhs_strides=1 rhs_strides=1 ; groups 2 2 6 / 32 2 2 ; ok
+// @witness affine_gather_qmm_t_*_alN_true ; K=128 N=60 M=33 x_batch_ndims=1 x_shape=3,33 x_strides=4224 w_batch_ndims=1 w_shape=8 w_strides=15360 s_strides=240 b_strides=240 batch_ndims=1 batch_shape=6 lhs_strides=1 rhs_strides=1 ; groups 2 2 6 / 32 2 2 ; refused
 // @witness affine_gather_qmm_t_*_alN_* ; K=128 N=1056 M=33 x_batch_ndims=1 x_shape=3,33 x_strides=4224 w_batch_ndims=1 w_shape=8 w_strides=46080 s_strides=4224 b_strides=4224 batch_ndims=1 batch_shape=6 lhs_strides=1 rhs_strides=1 ; groups 33 2 6 / 32 2 2 ; ok
-// @witness affine_gather_qmm_t_*_alN_* ; K=128 N=6 M=1056 x_batch_ndims=1 x_shape=3,1056 x_strides=135168 w_batch_ndims=1 w_shape=8 w_strides=15360 s_strides=240 b_strides=240 batch_ndims=1 batch_shape=6 lhs_strides=1 rhs_strides=1 ; groups 1 33 6 / 32 2 2 ; ok
+// @witness affine_gather_qmm_t_*_alN_false ; K=128 N=6 M=1056 x_batch_ndims=1 x_shape=3,1056 x_strides=135168 w_batch_ndims=1 w_shape=8 w_strides=15360 s_strides=240 b_strides=240 batch_ndims=1 batch_shape=6 lhs_strides=1 rhs_strides=1 ; groups 1 33 6 / 32 2 2 ; ok
+// @witness affine_gather_qmm_t_*_alN_true ; K=128 N=6 M=1056 x_batch_ndims=1 x_shape=3,1056 x_strides=135168 w_batch_ndims=1 w_shape=8 w_strides=15360 s_strides=240 b_strides=240 batch_ndims=1 batch_shape=6 lhs_strides=1 rhs_strides=1 ; groups 1 33 6 / 32 2 2 ; refused
 // @witness affine_gather_qmm_t_*_alN_* ; K=128 N=60 M=33 x_batch_ndims=1 x_shape=3,33 x_strides=4224 w_batch_ndims=1 w_shape=8 w_strides=15360 s_strides=240 b_strides=240 batch_ndims=1 batch_shape=6 lhs_strides=1 rhs_strides=1 ; groups 2 2 6 / 64 2 1 ; refused
-// @witness affine_gather_qmm_t_*_alN_* ; K=128 N=60 M=33 x_batch_ndims=1 x_shape=3,33 x_strides=4224 w_batch_ndims=1 w_shape=8 w_strides=15360 s_strides=240 b_strides=240 batch_ndims=2 batch_shape=3,2 lhs_strides=1,0 rhs_strides=2,1 ; groups 2 2 6 / 32 2 2 ; ok
+// @witness affine_gather_qmm_t_*_alN_false ; K=128 N=60 M=33 x_batch_ndims=1 x_shape=3,33 x_strides=4224 w_batch_ndims=1 w_shape=8 w_strides=15360 s_strides=240 b_strides=240 batch_ndims=2 batch_shape=3,2 lhs_strides=1,0 rhs_strides=2,1 ; groups 2 2 6 / 32 2 2 ; ok
+// @witness affine_gather_qmm_t_*_alN_true ; K=128 N=60 M=33 x_batch_ndims=1 x_shape=3,33 x_strides=4224 w_batch_ndims=1 w_shape=8 w_strides=15360 s_strides=240 b_strides=240 batch_ndims=2 batch_shape=3,2 lhs_strides=1,0 rhs_strides=2,1 ; groups 2 2 6 / 32 2 2 ; refused
 // @witness affine_gather_qmm_t_*_alN_* ; K=128 N=1056 M=33 x_batch_ndims=1 x_shape=3,33 x_strides=4224 w_batch_ndims=1 w_shape=8 w_strides=46080 s_strides=4224 b_strides=4224 batch_ndims=2 batch_shape=3,2 lhs_strides=1,0 rhs_strides=2,1 ; groups 33 2 6 / 32 2 2 ; ok
-// @witness affine_gather_qmm_t_*_alN_* ; K=128 N=6 M=1056 x_batch_ndims=1 x_shape=3,1056 x_strides=135168 w_batch_ndims=1 w_shape=8 w_strides=15360 s_strides=240 b_strides=240 batch_ndims=2 batch_shape=3,2 lhs_strides=1,0 rhs_strides=2,1 ; groups 1 33 6 / 32 2 2 ; ok
+// @witness affine_gather_qmm_t_*_alN_false ; K=128 N=6 M=1056 x_batch_ndims=1 x_shape=3,1056 x_strides=135168 w_batch_ndims=1 w_shape=8 w_strides=15360 s_strides=240 b_strides=240 batch_ndims=2 batch_shape=3,2 lhs_strides=1,0 rhs_strides=2,1 ; groups 1 33 6 / 32 2 2 ; ok
+// @witness affine_gather_qmm_t_*_alN_true ; K=128 N=6 M=1056 x_batch_ndims=1 x_shape=3,1056 x_strides=135168 w_batch_ndims=1 w_shape=8 w_strides=15360 s_strides=240 b_strides=240 batch_ndims=2 batch_shape=3,2 lhs_strides=1,0 rhs_strides=2,1 ; groups 1 33 6 / 32 2 2 ; refused
 // @witness affine_gather_qmm_t_*_alN_* ; K=128 N=60 M=33 x_batch_ndims=1 x_shape=3,33 x_strides=4224 w_batch_ndims=1 w_shape=8 w_strides=15360 s_strides=240 b_strides=240 batch_ndims=2 batch_shape=3,2 lhs_strides=1,0 rhs_strides=2,1 ; groups 2 2 6 / 64 2 1 ; refused
 // @witness affine_qmv_*_gs_32_*_batch_1_* ; in_vec_size=32 out_vec_size=1 x_batch_ndims=1 x_shape=3,1 x_strides=32 w_batch_ndims=1 w_shape=3 w_strides=15 s_strides=1 b_strides=1 inplace=y,{scales|biases} ; groups 1 1 3 / 32 2 1 ; refused
 // @witness affine_qmm_t_*_gs_32_*_batch_1 ; K=32 N=1 M=1 x_batch_ndims=1 x_shape=3,1 x_strides=32 w_batch_ndims=1 w_shape=3 w_strides=15 s_strides=1 b_strides=1 inplace=y,{scales|biases} ; groups 1 1 3 / 32 2 2 ; refused

@@ -1,23 +1,24 @@
-// Affine codes of any width, for kernels that take them one by one.
+// Affine codes: the widths and groups that MLX quantizes with (docs/kernels.md, "Families"), and a code by its number.
 
 #include "common.h"
 
-// The widths and groups that MLX quantizes with (docs/kernels.md, "Families"), and EACH_CODE, which instantiates a
-// kernel for each of them and each type.
+// A kernel is declared for groups() and bits(), and EACH_TYPE instantiates it for all of them and each type, EACH_WIDTH
+// for one type.
 //
-// @text code_bits() = 2|3|4|5|6|8
-// @text code_groups() = 32|64|128
+// @text  groups() = 32|64|128
+// @text  bits() = 2|3|4|5|6|8
 
-#define EACH_CODE_GROUP(instantiate, name, T, b) \
-  instantiate(name, T, 32, b) instantiate(name, T, 64, b) instantiate(name, T, 128, b)
-#define EACH_CODE_WIDTH(instantiate, name, T)                                         \
-  EACH_CODE_GROUP(instantiate, name, T, 2) EACH_CODE_GROUP(instantiate, name, T, 3)   \
-  EACH_CODE_GROUP(instantiate, name, T, 4) EACH_CODE_GROUP(instantiate, name, T, 5)   \
-  EACH_CODE_GROUP(instantiate, name, T, 6) EACH_CODE_GROUP(instantiate, name, T, 8)
-#define EACH_CODE(instantiate)                    \
-  EACH_CODE_WIDTH(instantiate, float, float)      \
-  EACH_CODE_WIDTH(instantiate, float16_t, half)   \
-  EACH_CODE_WIDTH(instantiate, bfloat16_t, bfloat)
+#define EACH_BITS(instantiate, name, T, g)                                                         \
+  instantiate(name, T, g, 2) instantiate(name, T, g, 3) instantiate(name, T, g, 4)                 \
+  instantiate(name, T, g, 5) instantiate(name, T, g, 6) instantiate(name, T, g, 8)
+#define EACH_WIDTH(instantiate, name, T)  \
+  EACH_BITS(instantiate, name, T, 32)     \
+  EACH_BITS(instantiate, name, T, 64)     \
+  EACH_BITS(instantiate, name, T, 128)
+#define EACH_TYPE(instantiate)               \
+  EACH_WIDTH(instantiate, float, float)      \
+  EACH_WIDTH(instantiate, float16_t, half)   \
+  EACH_WIDTH(instantiate, bfloat16_t, bfloat)
 
 // code is number i of the codes of b bits that begin at w: one follows the other, the first in the lowest bits.
 template <int b>

@@ -1,14 +1,11 @@
 // What matrix-vector products share: loads, sums over lanes, and arithmetic with affine codes.
 
-#include "common.h"
+#include "codes.h"
 
 // What their declarations share (docs/kernels.md, "Families"). A matrix of affine codes, whose arguments and terms
 // end in s, and its product with a vector x; what two products of a gated feed-forward layer become.
-// Scales, biases, vectors and results have the type T of a declaration's name. The types, groups and bits that there
-// are also stand in EACH_TYPE and EACH_WIDTH, which instantiate a kernel for them.
+// Scales, biases, vectors and results have the type T of a declaration's name.
 //
-// @text  groups() = 32|64|128
-// @text  bits() = 2|3|4|5|6|8
 // @lines matrix(s; bits; N; K)
 // @arg   w{s}       device u32 as u{bits}[{N}, {K}] read
 // @arg   scales{s}  device {T}[{N}, {K}/g] read
@@ -18,18 +15,6 @@
 //            + biases{s}[{n},c] * sum[{C}](j < g, {x}))
 // @text  dot(C; s) = {affine(in_vec_size; {C}; {s}; n; x[m,c*g + j])}
 // @text  silu_mul(at; T) = round({T}, round({T}, gate[{at}] / (1.0 + exp(-gate[{at}]))) * up[{at}])
-
-#define EACH_BITS(instantiate, name, T, g)                                                         \
-  instantiate(name, T, g, 2) instantiate(name, T, g, 3) instantiate(name, T, g, 4)                 \
-  instantiate(name, T, g, 5) instantiate(name, T, g, 6) instantiate(name, T, g, 8)
-#define EACH_WIDTH(instantiate, name, T)  \
-  EACH_BITS(instantiate, name, T, 32)     \
-  EACH_BITS(instantiate, name, T, 64)     \
-  EACH_BITS(instantiate, name, T, 128)
-#define EACH_TYPE(instantiate)               \
-  EACH_WIDTH(instantiate, float, float)      \
-  EACH_WIDTH(instantiate, float16_t, half)   \
-  EACH_WIDTH(instantiate, bfloat16_t, bfloat)
 
 constexpr constant int LANES = 32;
 constexpr constant int ROWS = 4; // outputs of a simdgroup at a time, if not told otherwise

@@ -26,8 +26,8 @@ struct Step {
 };
 
 // step_of is MLX's rule. The scale covers the elements and 0 with codes; it is then changed a little, so that the
-// element farthest from 0, which becomes the bias, is a whole number of steps from it, and 0 has a code. A group
-// whose elements are all less than half a step from 0 has the bias 0.
+// element farthest from 0, which becomes the bias, is a whole number of steps from 0, and 0 has a code. If all elements of
+// a group are closer to 0 than half a step, its bias is 0.
 template <int b>
 inline Step step_of(float least, float greatest) {
   const bool is_low = abs(least) > abs(greatest);
@@ -48,7 +48,7 @@ inline uint code_of(float v, Step s) {
 // A simdgroup quantizes a group. Each of its lanes takes every 32nd element for the scale, and then writes
 // every 32nd byte of the codes.
 //
-// @kernel   affine_quantize_{T:{types()}}_gs_{g:{code_groups()}}_b_{b:{code_bits()}}
+// @kernel   affine_quantize_{T:{types()}}_gs_{g:{groups()}}_b_{b:{bits()}}
 // @mlx      unlisted
 // @effects  terms do not round to integers; backend/softmetal/mlx_quantize_test.go compares with MLX
 // @arg 0 w       device {T}[y, x/32*g] read
@@ -93,7 +93,7 @@ template <typename T, int g, int b>
 
 // A thread makes the elements of as few whole bytes as there are.
 //
-// @kernel   affine_dequantize_{T:{types()}}_gs_{g:{code_groups()}}_b_{b:{code_bits()}}
+// @kernel   affine_dequantize_{T:{types()}}_gs_{g:{groups()}}_b_{b:{bits()}}
 // @mlx      unlisted
 // @let      each = 1 + min(b % 8, 1) + 2*min(b % 4, 1) + 4*(b % 2)  -- 8 over the greatest common divisor of b and 8
 // @arg 0 w       device u8 as u{b}[y, x*each] read
@@ -128,7 +128,7 @@ template <typename T, int g, int b>
   template [[host_name("affine_dequantize_" #name "_gs_" #g "_b_" #b)]] \
   [[kernel]] decltype(dequantize<T, g, b>) dequantize<T, g, b>;
 
-EACH_CODE(INSTANTIATE_QUANTIZE)
+EACH_TYPE(INSTANTIATE_QUANTIZE)
 
 // What the tests of declarations compare grids and conditions with (docs/kernels.md, "Witnesses").
 //

@@ -6,8 +6,9 @@ import (
 	"github.com/mlxc/mlxc/backend/conformance/internal/dispatches"
 )
 
-// termTests returns a test for each pair of kernels with equal terms. They are one family: each of the two has tests of its
-// own, and to compile the other one of a pair costs more than all else here.
+// termTests returns a test for each pair of kernels with equal terms. A run takes the first pair and a
+// sample of the others, whatever their templates: both kernels of a pair have tests of their own, and the kernel that the
+// run does not test elsewhere has to be compiled for it.
 func termTests(o Options) map[string]func(*T) {
 	tests := map[string]func(*T){}
 	var names []string

@@ -28,7 +28,7 @@ type codeProduct struct {
 }
 
 func init() {
-	for _, a := range coded() {
+	for _, a := range affines {
 		for _, t := range floatTypes() {
 			p := codeProduct{affine: a, floatType: t}
 			straight, transposed := p, p
@@ -203,10 +203,7 @@ func (p *codeProduct) decode(c *Call, o codeOperands, weights []float32, n, from
 			at := first + i
 			p.load(c, of[:1], 1, o.scales+at/p.group)
 			p.load(c, of[1:], 2, o.biases+at/p.group)
-			codes := bitReader{data: c.Bytes(0)[o.w+at*p.bits/8:]}
-			for j := range dst[i : i+p.group] {
-				dst[i+j] = float32(of[0]*float32(codes.next(p.bits))) + of[1]
-			}
+			p.affine.decode(dst[i:i+p.group], c.Bytes(0)[o.w+at/8*p.bits:], of[:1], of[1:])
 		}
 	}
 	if p.transposed {

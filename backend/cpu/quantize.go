@@ -5,16 +5,6 @@ import (
 	"math"
 )
 
-// coded are the affine quantizations whose codes are taken one by one: those of quantize.metal.
-func coded() (all []affine) {
-	for _, bits := range []int{2, 3, 4, 5, 6, 8} {
-		for _, group := range []int{32, 64, 128} {
-			all = append(all, affine{bits, group})
-		}
-	}
-	return all
-}
-
 // floatType is a type of floats as kernels of MLX are named by it.
 type floatType struct {
 	name   string
@@ -54,7 +44,7 @@ func (t floatType) round(x []float32) {
 }
 
 func init() {
-	for _, a := range coded() {
+	for _, a := range affines {
 		for _, t := range floatTypes() {
 			params := fmt.Sprintf("%s_gs_%d_b_%d", t.name, a.group, a.bits)
 			Register(quantize(a, t, "affine_quantize_"+params), dequantize(a, t, "affine_dequantize_"+params))
@@ -137,12 +127,15 @@ func dequantize(a affine, t floatType, name string) *Kernel {
 		Run: func(c *Call, w *Worker, lo, hi int) {
 			x := w.Scratch(a.group + 2)
 			x, of := x[:a.group], x[a.group:]
+			var room [128]byte
 			for unit := lo; unit < hi; unit++ {
 				t.load(c, of[:1], 1, unit)
 				t.load(c, of[1:], 2, unit)
-				codes := bitReader{data: c.Bytes(0)[unit*a.group*a.bits/8:]}
-				for i := range x {
-					x[i] = of[0] * float32(codes.next(a.bits))
+				size := a.group / 8 * a.bits
+				codes := room[:a.group]
+				a.unpack(codes, c.Bytes(0)[unit*size:(unit+1)*size])
+				for i, q := range codes {
+					x[i] = of[0] * float32(q)
 				}
 				t.round(x)
 				for i := range x {
@@ -153,23 +146,4 @@ func dequantize(a affine, t floatType, name string) *Kernel {
 		},
 		Cost: func(*Call) float64 { return 5 * float64(a.group) },
 	}
-}
-
-// bitReader takes codes from bytes, the lowest bits first.
-type bitReader struct {
-	data []byte
-	have uint32 // bits that were read and not taken
-	n    int    // how many
-}
-
-func (r *bitReader) next(bits int) uint32 {
-	for r.n < bits {
-		r.have |= uint32(r.data[0]) << r.n
-		r.data = r.data[1:]
-		r.n += 8
-	}
-	code := r.have & (1<<bits - 1)
-	r.have >>= bits
-	r.n -= bits
-	return code
 }

@@ -114,14 +114,11 @@ func product(x []float64, codes []byte, scales, biases []float64, batch, rows, n
 	return out
 }
 
-// What MLX's operations compute on its own compiled kernels, held against float64: every form of attention, products of
-// a batch, a rotation by a table, and a reduction.
-func TestMLXOperationsCompute(t *testing.T) {
-	sample.Long(t)
-	ctx := context.Background()
+// compiledByMLX describes the kernels of MLX 0.32.4's compiled library.
+func compiledByMLX(t *testing.T) func(function string) (ir.Kernel, bool) {
 	library, path := metallibs.Open(t, "0.32.4"), metallibs.Path(t, "0.32.4")
 	digest := ir.Digest(sha256.Sum256(metallibs.Bytes(t, "0.32.4")))
-	compiled := func(function string) (ir.Kernel, bool) {
+	return func(function string) (ir.Kernel, bool) {
 		k, err := library.Describe(function)
 		if err != nil {
 			return ir.Kernel{}, false
@@ -129,6 +126,14 @@ func TestMLXOperationsCompute(t *testing.T) {
 		out, err := bind.Kernel(k, ir.Library{Kind: ir.Metallib, Path: path, Digest: digest})
 		return out, err == nil
 	}
+}
+
+// What MLX's operations compute on its own compiled kernels, held against float64: every form of attention, products of
+// a batch, a rotation by a table, and a reduction.
+func TestMLXOperationsCompute(t *testing.T) {
+	sample.Long(t)
+	ctx := context.Background()
+	compiled := compiledByMLX(t)
 	d, err := softmetal.New(ctx, softmetal.Options{Trust: true})
 	require.NoError(t, err)
 	t.Cleanup(func() { assert.NoError(t, d.Close()) })

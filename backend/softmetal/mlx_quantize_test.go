@@ -3,7 +3,6 @@
 package softmetal_test
 
 import (
-	"crypto/sha256"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -14,8 +13,6 @@ import (
 
 	"github.com/mlxc/mlxc/backend/cpu"
 	"github.com/mlxc/mlxc/backend/softmetal"
-	"github.com/mlxc/mlxc/internal/metallib/bind"
-	"github.com/mlxc/mlxc/internal/testing/metallibs"
 	"github.com/mlxc/mlxc/internal/testing/sample"
 	"github.com/mlxc/mlxc/ir"
 	"github.com/mlxc/mlxc/record"
@@ -25,16 +22,6 @@ import (
 // own compiled kernels make: of random groups, and of those where the rule has edges.
 func TestQuantizationIsMLXs(t *testing.T) {
 	sample.Long(t)
-	library, path := metallibs.Open(t, "0.32.4"), metallibs.Path(t, "0.32.4")
-	digest := ir.Digest(sha256.Sum256(metallibs.Bytes(t, "0.32.4")))
-	compiled := func(function string) (ir.Kernel, bool) {
-		k, err := library.Describe(function)
-		if err != nil {
-			return ir.Kernel{}, false
-		}
-		out, err := bind.Kernel(k, ir.Library{Kind: ir.Metallib, Path: path, Digest: digest})
-		return out, err == nil
-	}
 	metal, err := softmetal.New(t.Context(), softmetal.Options{Trust: true})
 	require.NoError(t, err)
 	t.Cleanup(func() { assert.NoError(t, metal.Close()) })
@@ -74,7 +61,7 @@ func TestQuantizationIsMLXs(t *testing.T) {
 				require.NoError(t, s.Close())
 				return out
 			}
-			want, got := run(record.Live(metal), record.Compiled(compiled)), run(record.Live(cpu.New(1)))
+			want, got := run(record.Live(metal), record.Compiled(compiledByMLX(t))), run(record.Live(cpu.New(1)))
 			for i, what := range []string{"codes", "scales", "biases", "elements"} {
 				each := len(want[i]) / int(n)
 				for j := range int(n) {

@@ -120,8 +120,8 @@ type machine interface {
 	maximum(v vec, nan []vec)
 	sums(vs []vec)
 
-	// narrowStream is stream for 16-bit floats, of which widen reads the next n vectors and has their values. storeNarrow
-	// writes v rounded, roundNarrow leaves the value of that; of a bf16 the upper half of each lane is the result already.
+	// narrowStream is stream for an array of 16-bit floats. widen reads n vectors of them as f32. storeNarrow rounds v to
+	// the 16-bit type and writes it; roundNarrow rounds v and leaves it in f32.
 	narrowStream(name string) *stream
 	widen(s *stream, f narrowFloat, n int) []vec
 	storeNarrow(s *stream, f narrowFloat, v vec)
