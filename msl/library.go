@@ -295,6 +295,30 @@ func Files() (out []string) {
 // Functions returns the names of all declared functions, sorted.
 func Functions() []string { return slices.Sorted(maps.Keys(load().functions)) }
 
+// FunctionsWithout returns the names of the declared functions that a graph may hold none of whose kernels takes elements
+// of these types, sorted: those with a declaration that takes none of them either.
+func FunctionsWithout(types ...ir.DType) []string {
+	var out []string
+	for name, k := range load().functions {
+		if slices.ContainsFunc(k.members, func(m *decl.Member) bool { return !takes(m, types) }) {
+			out = append(out, name)
+		}
+	}
+	slices.Sort(out)
+	return out
+}
+
+// takes reports whether a declaration has an argument of one of these types.
+func takes(m *decl.Member, types []ir.DType) bool {
+	return slices.ContainsFunc(types, func(t ir.DType) bool {
+		yes, err := m.Takes(t)
+		if err != nil {
+			panic(err) // INVARIANT: as in with.
+		}
+		return yes
+	})
+}
+
 // Declarations returns the declarations of the function called name, in the
 // order of the source; nil if the library has no such function.
 func Declarations(name string) []*decl.Decl {

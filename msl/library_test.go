@@ -12,6 +12,7 @@ import (
 
 	"github.com/mlxc/mlxc/ir"
 	"github.com/mlxc/mlxc/msl"
+	"github.com/mlxc/mlxc/msl/decl"
 )
 
 // TestSources: every embedded file declares something, and every declaration
@@ -158,4 +159,22 @@ func TestRegister(t *testing.T) {
 	assert.ErrorContains(t, msl.Register("witness.metal", "// @kernel k\n// @threads 1, 1, 1\n// @group 1, 1, 1\n// @witness l ; ; threads 1 1 1 / 1 1 1 ; ok\n"), "witness.metal:4: @witness: this file declares no kernel l")
 	_, err = msl.Tests("absent.metal")
 	assert.EqualError(t, err, "the library has no source absent.metal")
+}
+
+// TestFunctionsWithout: what is said of a kernel's types before its declarations are read is what these say then.
+func TestFunctionsWithout(t *testing.T) {
+	for _, types := range [][]ir.DType{nil, {ir.F16}, {ir.BF16}, {ir.F16, ir.BF16}, {ir.F32}} {
+		var want []string
+		for _, name := range msl.Functions() {
+			if slices.ContainsFunc(msl.Declarations(name), func(d *decl.Decl) bool {
+				return !slices.ContainsFunc(d.Args, func(a decl.Arg) bool {
+					return a.Kind == ir.DeviceArg && a.Mode != decl.Unused && slices.Contains(types, a.Elem)
+				})
+			}) {
+				want = append(want, name)
+			}
+		}
+		require.NotEmpty(t, want)
+		assert.Equal(t, want, msl.FunctionsWithout(types...), types)
+	}
 }

@@ -54,7 +54,7 @@ func fuse(ctx context.Context, s *State, o fuseOptions) error {
 	dropped := f.Pillar() < 0 && s.dropDead(f)
 	opt := fusion.Options{MaxThreads: int64(o.maxThreads), Generate: o.generate, Model: o.model, Unrounded: slices.Contains(o.allow, term.Unrounded)}
 	if without := s.better(ctx, opt, o.without); len(without) > 0 {
-		opt.Library = isel.Without(without)
+		opt.Library = isel.Without(s.Graph, without)
 	}
 	opt.Flow = f
 	remarks, flow := fusion.Run(ctx, s.Graph, opt)
@@ -101,7 +101,7 @@ func (s *State) better(ctx context.Context, opt fusion.Options, without []string
 		tries++
 		g, opt := s.Graph.Clone(), opt
 		if len(without) > 0 {
-			opt.Library = isel.Without(without)
+			opt.Library = isel.Without(s.Graph, without)
 		}
 		_, flow := fusion.Run(ctx, g, opt)
 		if !flow.Crowded() {

@@ -413,10 +413,17 @@ func (f *family) expand(file string, block []line, of *ir.Library) ([]*Member, e
 			return nil, (&Decl{File: file, Line: block[0].no, Name: name}).errorf("%q is no name of a function", name)
 		}
 		m := &Member{Name: name, File: file, Line: block[0].no, Of: of}
-		m.read = sync.OnceValues(func() (*Decl, error) {
+		m.lines = sync.OnceValues(func() (text, error) {
 			f.reading.Lock()
 			defer f.reading.Unlock()
 			return f.member(m, params, n, block[1:], limit)
+		})
+		m.read = sync.OnceValues(func() (*Decl, error) {
+			t, err := m.lines()
+			if err != nil {
+				return nil, err
+			}
+			return m.build(params, t)
 		})
 		out = append(out, m)
 	}
@@ -433,28 +440,44 @@ func chosen(params []param, n int) []choice {
 	return out
 }
 
-// member reads the lines of member n of a template, which may use the first definitions.
-func (f *family) member(m *Member, params []param, n int, block []line, limit int) (*Decl, error) {
+// text is what a template says of one member.
+type text struct {
+	values  map[string]string // of the parameters
+	variant []string          // see [Decl]
+	lines   []line
+}
+
+// member expands the lines of member n of a template, which may use the first definitions.
+func (f *family) member(m *Member, params []param, n int, block []line, limit int) (t text, err error) {
 	s := scope{values: map[string]string{}, limit: limit}
 	for i, c := range chosen(params, n) {
 		s.values[params[i].name] = c.value
 	}
 	steering := map[string]bool{}
 	s.steers = func(name string) { steering[name] = true }
-	d := &Decl{Name: m.Name, File: m.File, Line: m.Line}
-	lines, err := f.flatten(block, s)
-	if err != nil {
-		return nil, err
+	t.values = s.values
+	if t.lines, err = f.flatten(block, s); err != nil {
+		return t, err
 	}
-	if len(lines) > maxLines {
-		return nil, d.errorf("stands for more than %d lines", maxLines)
+	if len(t.lines) > maxLines {
+		return t, m.empty().errorf("stands for more than %d lines", maxLines)
 	}
 	for _, p := range params {
 		if steering[p.name] {
-			d.Variant = append(d.Variant, p.name+"="+s.values[p.name])
+			t.variant = append(t.variant, p.name+"="+s.values[p.name])
 		}
 	}
-	if err := d.build(params, s.values, lines); err != nil {
+	return t, nil
+}
+
+// empty is the declaration before any of its lines is read.
+func (m *Member) empty() *Decl { return &Decl{Name: m.Name, File: m.File, Line: m.Line} }
+
+// build reads the lines of a declaration.
+func (m *Member) build(params []param, t text) (*Decl, error) {
+	d := m.empty()
+	d.Variant = t.variant
+	if err := d.build(params, t.values, t.lines); err != nil {
 		return nil, err
 	}
 	if d.Of = m.Of; m.Of != nil && !d.EffectsOnly {

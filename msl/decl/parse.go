@@ -1,6 +1,7 @@
 package decl
 
 import (
+	"cmp"
 	"encoding/hex"
 	"fmt"
 	"math"
@@ -29,11 +30,33 @@ type Member struct {
 	Line int         // of @kernel
 	Of   *ir.Library // see [Decl]
 
-	read func() (*Decl, error)
+	lines func() (text, error)
+	read  func() (*Decl, error)
 }
 
 // Decl returns the declaration, which it reads when it is first asked for. Several may ask at the same time.
 func (m *Member) Decl() (*Decl, error) { return m.read() }
+
+// Takes reports whether an argument in memory has elements of type t. It is much faster than reading the declaration.
+func (m *Member) Takes(t ir.DType) (bool, error) {
+	of, err := m.lines()
+	if err != nil {
+		return false, err
+	}
+	for _, l := range of.lines {
+		if l.key != "arg" {
+			continue
+		}
+		_, _, space, types, _, rest, err := split(l.text)
+		if err != nil {
+			return false, l.errorf("%w", err)
+		}
+		if outer, inner, _ := strings.Cut(types, " as "); space == ir.DeviceArg.String() && rest != "unused" && cmp.Or(inner, outer) == t.String() {
+			return true, nil
+		}
+	}
+	return false, nil
+}
 
 // all reads all declarations in order, up to the first that is wrong.
 func (s *Source) all() (out []*Decl, err error) {

@@ -50,7 +50,7 @@ const (
 // Run fuses what it can, in place, and returns the data flow of the resulting graph.
 func Run(ctx context.Context, g *ir.Graph, o Options) ([]Remark, *dataflow.Flow) {
 	if o.Library == nil {
-		o.Library = isel.Builtin()
+		o.Library = isel.BuiltinFor(g)
 	}
 	if o.MaxThreads == 0 {
 		o.MaxThreads = 1024

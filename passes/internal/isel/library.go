@@ -135,31 +135,64 @@ func Selectable(d *decl.Decl) bool {
 	return true
 }
 
+// narrow are the types that two thirds of the kernels of package msl have elements of, and many graphs have none of. A
+// group becomes such a kernel only if a member has elements of that type, so without one those declarations need not be
+// read, which takes longer than fusing the graph of a language model.
+var narrow = []ir.DType{ir.F16, ir.BF16}
+
 var builtin struct {
 	sync.Mutex
-	version int // of package msl
-	*Library
+	version int                 // of package msl
+	of      map[string]*Library // by the names of the narrow types left out
 }
 
 // Builtin returns the library of package msl.
-func Builtin() *Library {
-	builtin.Lock()
-	defer builtin.Unlock()
-	if v := msl.Version(); builtin.Library == nil || builtin.version != v {
-		var ds []*decl.Decl
-		for _, n := range msl.Functions() {
-			ds = append(ds, msl.Declarations(n)...)
+func Builtin() *Library { return without(nil) }
+
+// BuiltinFor returns those kernels of package msl that dispatches of g may be, or become.
+func BuiltinFor(g *ir.Graph) *Library {
+	lacking := slices.Clone(narrow)
+	for i := range g.Kernels {
+		ds, err := msl.DeclarationsOf(&g.Kernels[i])
+		if err != nil {
+			continue // it is in no group
 		}
-		builtin.Library, builtin.version = NewLibrary(ds...), v
-		builtin.own = true
+		for _, d := range ds {
+			for j := range d.Args {
+				if n := slices.Index(lacking, d.Args[j].Elem); n >= 0 {
+					lacking = slices.Delete(lacking, n, n+1)
+				}
+			}
+		}
 	}
-	return builtin.Library
+	return without(lacking)
 }
 
-// Without returns the library of package msl without the kernels whose names match one of the patterns, in the
+// without returns the library of package msl without kernels that take elements of these types.
+func without(types []ir.DType) *Library {
+	builtin.Lock()
+	defer builtin.Unlock()
+	if v := msl.Version(); builtin.of == nil || builtin.version != v {
+		builtin.of, builtin.version = map[string]*Library{}, v
+	}
+	key := fmt.Sprint(types)
+	l := builtin.of[key]
+	if l == nil {
+		var ds []*decl.Decl
+		for _, n := range msl.FunctionsWithout(types...) {
+			ds = append(ds, msl.Declarations(n)...)
+		}
+		l = NewLibrary(ds...)
+		l.own = true
+		builtin.of[key] = l
+	}
+	return l
+}
+
+// Without returns [BuiltinFor] of g without the kernels whose names match one of the patterns, in the
 // syntax of [path.Match]. Dispatches of these kernels can still be members of groups, but no group becomes one.
-func Without(patterns []string) *Library {
-	l := NewLibrary(Builtin().all()...)
+func Without(g *ir.Graph, patterns []string) *Library {
+	l := NewLibrary(BuiltinFor(g).all()...)
 	l.own = true
 	for key, of := range l.byKey {
 		l.byKey[key] = slices.DeleteFunc(of, func(p *pattern) bool {
