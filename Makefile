@@ -67,11 +67,15 @@ ptx-same:
 ptx-check:
 	go run ./backend/internal/prebuilt/make -check $(PTX)
 
+# What only runs with a GPU.
+GPU = ./backend/cuda ./backend/softmetal ./internal/cuda ./cmd/internal/textgen ./internal/air/calls
+
 # That everything has types on Macs, and that assembly for arm64 is some, are tests (internal/testing/targets);
 # make darwin, and test-all, compile and link all of it.
 check:
 	@test -z "$$(gofmt -l .)" || { echo "gofmt would change:"; gofmt -l .; exit 1; }
 	go vet ./...
+	go vet -tags gpu $(GPU)
 
 # What the tests need beside Go: a clang and the oldest clang that will do, a Python with two
 # packages, two compiled Metal libraries of MLX (63 MB to fetch), the Metal source of ggml (4 MB),

@@ -4,7 +4,6 @@ package cuda
 
 import (
 	"fmt"
-	"os"
 	"runtime"
 	"sync"
 	"testing"
@@ -36,11 +35,7 @@ func TestPrebuilt(t *testing.T) {
 	var texts []text
 	stale := 0
 	began := time.Now()
-	part, of := 0, 1 // in one of several processes, as a driver compiles one text at a time
-	if p := os.Getenv("MLXC_PART"); p != "" {
-		_, err := fmt.Sscanf(p, "%d/%d", &part, &of)
-		require.True(t, err == nil && 0 <= part && part < of, "MLXC_PART is %q: it is to say which of how many parts, like 0/8", p)
-	}
+	part, of := Part(t)
 	for i, r := range wanted {
 		if i%of != part || r.Launch.Programmatic && d.Major < 9 {
 			continue
