@@ -8,6 +8,7 @@ import (
 
 	"github.com/mlxc/mlxc/backend/internal/prebuilt"
 	"github.com/mlxc/mlxc/internal/air"
+	"github.com/mlxc/mlxc/internal/air/nvptx"
 	"github.com/mlxc/mlxc/internal/testing/recorded"
 	"github.com/mlxc/mlxc/ir"
 	"github.com/mlxc/mlxc/passes"
@@ -32,11 +33,12 @@ func TestRecordings(t *testing.T) {
 	}
 	used := map[string]bool{}
 	look := func(g *ir.Graph) {
-		for i := range g.Kernels {
-			k := &g.Kernels[i]
-			if k.Library.Kind != ir.Builtin {
+		for _, n := range g.Nodes {
+			d, ok := n.(*ir.Dispatch)
+			if !ok || g.Kernels[d.Kernel].Library.Kind != ir.Builtin {
 				continue
 			}
+			k := &g.Kernels[d.Kernel]
 			used[k.Function] = true
 			r := codes[k.Function]
 			r.Function, r.Constants = k.Function, nil
@@ -44,8 +46,14 @@ func TestRecordings(t *testing.T) {
 				r.Constants = append(r.Constants, air.ConstantValue{Index: int(c.Index), Bits: c.Bits})
 			}
 			for _, r.Launch = range prebuilt.Launches {
+				if r.Launch.Moving != moves(g, d) {
+					continue
+				}
+				if r.Matrices {
+					r.Launch.MMA = nvptx.AllMMA
+				}
 				_, err := a.Find(r)
-				assert.NoError(t, err, "%s: %s %v", g.Name, k.Function, k.Constants)
+				assert.NoError(t, err, "%s: %s %v %+v", g.Name, k.Function, k.Constants, r.Launch)
 			}
 		}
 	}
@@ -56,4 +64,14 @@ func TestRecordings(t *testing.T) {
 		look(g)
 	}
 	assert.Greater(t, len(used), 15, "%v", used)
+}
+
+// moves reports whether params of a graph decide where an argument of a dispatch lies.
+func moves(g *ir.Graph, d *ir.Dispatch) bool {
+	for i := range d.Bindings {
+		if b := g.Resolve(d.Bindings[i]); b.Kind == ir.BindView && !b.View.Off.IsConst() {
+			return true
+		}
+	}
+	return false
 }

@@ -3,6 +3,7 @@ package prebuilt
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/mlxc/mlxc/backend/internal/advance"
 	"github.com/mlxc/mlxc/backend/internal/plan"
@@ -14,8 +15,8 @@ import (
 	"github.com/mlxc/mlxc/msl/term"
 )
 
-// Launches are the ways to launch a kernel for which each is compiled; one that multiplies matrices also
-// with [nvptx.AllMMA].
+// Launches are the ways to launch a kernel for which each is compiled; one that multiplies matrices with
+// [nvptx.AllMMA], since sums are as long as that asks in all models but tiny ones.
 var Launches = []nvptx.Launch{{Values: true}, {Values: true, Moving: true}, {Values: true, Programmatic: true}, {Values: true, Programmatic: true, Moving: true}}
 
 // Wanted are the kernels that an archive has, and their sources by file: all that our library declares
@@ -27,11 +28,13 @@ func Wanted() (all []Request, sources map[string]string, err error) {
 		r := NewRequest(file, sources[file], function)
 		r.Constants = constants
 		for _, r.Launch = range Launches {
-			all = append(all, r)
+			if r.Launch.Moving && still(file, function) {
+				continue
+			}
 			if r.Matrices {
 				r.Launch.MMA = nvptx.AllMMA
-				all = append(all, r)
 			}
+			all = append(all, r)
 		}
 	}
 	for _, p := range moves() {
@@ -66,25 +69,31 @@ func Wanted() (all []Request, sources map[string]string, err error) {
 	return all, sources, nil
 }
 
-// chosen reports whether recorders or fusion can choose a kernel. Of f16 and bf16 they choose copies, layer norms and
-// column sums, and else kernels that read such weights: who dispatches another has it compiled when it
-// is needed, and so has who reads GGML's blocks, of which a file has few formats, or affine codes that no GGUF file is
-// repacked to, or who quantizes or multiplies with codes in MLX's rarer forms.
+// chosen reports whether the default pipeline can choose a kernel for a model of a GGUF file: its codes have 4 or 8 bits
+// in groups of 32, matrices have multiples of 32 rows, and what a step computes is f32. Everything else is compiled when
+// it is needed: kernels of f16 and bf16 save copies, codes in other widths and groups, which MLX's files have, products by
+// experts and with GGML's blocks, quantization.
 func chosen(d *decl.Decl) bool {
 	for s, n := range d.Template {
-		if d.Symbols[s].Name == "b" && n != 4 && n != 8 || d.Symbols[s].Name == "g" && n > 64 {
+		if d.Symbols[s].Name == "b" && n != 4 && n != 8 || d.Symbols[s].Name == "g" && n != 32 {
 			return false
 		}
 	}
 	switch d.File {
 	case "ggml.metal", "quantize.metal", "code_products.metal", "arange.metal":
 		return false
-	case "copy.metal", "layer_norm.metal", "reduce.metal":
+	case "copy.metal":
 		return true
 	}
-	return !slices.ContainsFunc(d.Args, func(a decl.Arg) bool {
+	return !strings.Contains(d.Name, "gather_") && !strings.Contains(d.Name, "alN_false") && !slices.ContainsFunc(d.Args, func(a decl.Arg) bool {
 		return (a.Elem == ir.F16 || a.Elem == ir.BF16) && (a.Mode == decl.Write || d.File == "arg_reduce.metal")
 	})
+}
+
+// still reports whether all arguments of a kernel lie where they lay in the replay before, in every graph of a model: a
+// product with a vector reads and writes temporaries, unless it includes the norm of one row of many.
+func still(file, function string) bool {
+	return file == "quantized.metal" && strings.HasPrefix(function, "affine_qmv_") || file == "gemv.metal" && strings.HasPrefix(function, "gemv_")
 }
 
 // moves are the kernels that a plan has of its own.
