@@ -52,7 +52,7 @@ func TestInstances(t *testing.T) {
 // TestOnlyOne: each kernel of each source of the library can be kept alone.
 func TestOnlyOne(t *testing.T) {
 	family := func(f string) string { return msl.Declarations(f)[0].Family() }
-	for _, f := range sample.Families(t, t.Name(), msl.Functions(), family, sample.Instances) {
+	for _, f := range sample.Kernels(t, t.Name(), msl.Functions(), family) {
 		file := msl.Declarations(f)[0].File
 		if _, err := os.Stat(file); err != nil {
 			continue // registered by another test

@@ -38,7 +38,7 @@ func TestConformance(t *testing.T) {
 		return
 	}
 	few := func(functions []string, _ func(string) string) []string {
-		return testsample.Of(t, "other implementations", functions, testsample.Instances)
+		return testsample.Of(t, "other implementations", functions, testsample.Runs)
 	}
 	for i, impl := range simd.Available() {
 		if impl == simd.Active() {

@@ -24,7 +24,7 @@ func TestGlob(t *testing.T) {
 // TestMutantsAreDifferent: each mutant names its change, and differs from the original.
 func TestMutantsAreDifferent(t *testing.T) {
 	family := func(f string) string { return msl.Declarations(f)[0].Family() }
-	for _, f := range sample.Families(t, t.Name(), msl.Functions(), family, sample.Instances) {
+	for _, f := range sample.Kernels(t, t.Name(), msl.Functions(), family) {
 		for _, d := range msl.Declarations(f) {
 			before := describe(d)
 			for _, m := range mutants(d) {

@@ -21,9 +21,9 @@ const Runs = 64
 // Few: a run takes one in Few of the members that are not their family's first.
 const Few = 8
 
-// Instances: a run takes one in Instances of the kernels that are not the first of their template, so that a type or a
-// width more costs little; a kernel's turn comes once in [Runs].
-const Instances = Runs
+// Instances: a run takes one in Instances of the kernels of each template, and one at least, so that a type or a width
+// more costs little.
+const Instances = 32
 
 // Rare: what takes long and finds little is done by one run in Rare.
 const Rare = 16
@@ -95,12 +95,50 @@ func Of[M any](t T, name string, members []M, in int) []M {
 	return Families(t, name, members, func(M) string { return "" }, in)
 }
 
-// Choose returns [Families] in the form that the conformance suite calls. Tests that give the same name choose the
+// Kernels returns the members that this run takes, in their order: of each family one in [Instances], and one at least,
+// which another run takes another of.
+func Kernels[M any](t T, name string, members []M, family func(M) string) (out []M) {
+	t.Helper()
+	if Whole() {
+		return members
+	}
+	type place struct {
+		size, index, first int
+		seen               bool
+	}
+	all := map[string]*place{}
+	for _, m := range members {
+		f := family(m)
+		if all[f] == nil {
+			all[f] = &place{first: Run() + hash(name+"\x00"+f)}
+		}
+		all[f].size++
+	}
+	families := 0
+	for _, m := range members {
+		p := all[family(m)]
+		if !p.seen {
+			p.seen = true
+			families++
+			if short() && !taken(name, families, Few) {
+				p.first = -1
+			}
+		}
+		if p.first >= 0 && (p.index+p.first)%min(p.size, Instances) == 0 {
+			out = append(out, m)
+		}
+		p.index++
+	}
+	t.Logf("%s: %d of %d members (%s=%d repeats this choice, %s=1 takes all)", name, len(out), len(members), Env, Run(), WholeEnv)
+	return out
+}
+
+// Choose returns [Kernels] in the form that the conformance suite calls. Tests that give the same name choose the
 // same kernels.
 func Choose(t T, name string) func(members []string, family func(member string) string) []string {
 	return func(members []string, family func(string) string) []string {
 		t.Helper()
-		return Families(t, name, members, family, Instances)
+		return Kernels(t, name, members, family)
 	}
 }
 
@@ -113,9 +151,9 @@ func ChooseSome(t T, name string, in int) func(members []string, family func(mem
 	}
 }
 
-// Checked chooses the kernels that a run compiles with the checker's code: one in [Instances] of all.
+// Checked chooses the kernels that a run compiles with the checker's code: one in [Runs] of all.
 func Checked(t T) func(members []string, family func(member string) string) []string {
-	return ChooseSome(t, "checked", Instances)
+	return ChooseSome(t, "checked", Runs)
 }
 
 // Takes reports whether this run takes the member with an index, as one in `in`, of a family without a first one,
@@ -124,7 +162,12 @@ func Takes(name string, index, in int) bool { return Whole() || taken(name, inde
 
 // taken reports whether this run takes the member with an index, as one in `in`.
 func taken(name string, index, in int) bool {
+	return (index+Run()+hash(name))%in == 0
+}
+
+// hash makes a number, less than [Runs], of a name.
+func hash(name string) int {
 	h := fnv.New32a()
 	h.Write([]byte(name))
-	return (index+Run()+int(h.Sum32()%Runs))%in == 0
+	return int(h.Sum32() % Runs)
 }

@@ -36,7 +36,7 @@ var families = sync.OnceValues(func() ([]*family, error) {
 	var wg sync.WaitGroup
 	slots := make(chan struct{}, 2)                                    // clang runs at once
 	sizes := regexp.MustCompile(`b?float(16|32)?(_t)?|_gs_\d+|_b_\d+`) // by which instances of a template differ
-	chosen := sample.Families(logged{}, "mslcheck", msl.Functions(), func(f string) string { return sizes.ReplaceAllString(f, "") }, sample.Instances)
+	chosen := sample.Kernels(logged{}, "mslcheck", msl.Functions(), func(f string) string { return sizes.ReplaceAllString(f, "") })
 	for i, file := range msl.Files() {
 		text, err := msl.Source(file)
 		if err != nil {

@@ -16,7 +16,7 @@ import (
 
 // sampled are the functions that a run takes.
 func sampled(t *testing.T) []string {
-	return sample.Families(t, t.Name(), msl.Functions(), func(f string) string { return msl.Declarations(f)[0].Family() }, sample.Instances)
+	return sample.Kernels(t, t.Name(), msl.Functions(), func(f string) string { return msl.Declarations(f)[0].Family() })
 }
 
 // TestRandomDispatchesCover: the random dispatches have every feature that
