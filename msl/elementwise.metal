@@ -9,6 +9,13 @@ struct Add {
   }
 };
 
+struct Subtract {
+  template <typename T>
+  T operator()(T a, T b) const {
+    return a - b;
+  }
+};
+
 struct Multiply {
   template <typename T>
   T operator()(T a, T b) const {
@@ -50,6 +57,18 @@ struct Silu {
 // @inplace  c b
 // @term     c[i] = round({T}, a[i] + b[i])
 //
+// @kernel   vv_Subtract{T:{floats()}}
+// @mlx
+// @arg 0 a     device {T}[n] read
+// @arg 1 b     device {T}[n] read
+// @arg 2 c     device {T}[n] write
+// @arg 3 size  constant u32 unused
+// @threads  n, 1, 1
+// @group    _, _, _
+// @inplace  c a
+// @inplace  c b
+// @term     c[i] = round({T}, a[i] - b[i])
+//
 // @kernel   vv_Multiply{T:{floats()}}
 // @mlx
 // @arg 0 a     device {T}[n] read
@@ -85,6 +104,19 @@ template <typename T, typename Op>
 // @inplace  c a
 // @inplace  c b
 // @term     c[i,j] = round({T}, a[i,j] + b[i,j])
+//
+// @kernel   g2_Subtract{T:{floats()}}
+// @mlx
+// @arg 0 a          device {T}[d0, d1 : a_strides[0], a_strides[1]] read
+// @arg 1 b          device {T}[d0, d1 : b_strides[0], b_strides[1]] read
+// @arg 2 c          device {T}[d0, d1] write
+// @arg 3 a_strides  constant i64[2]
+// @arg 4 b_strides  constant i64[2]
+// @threads  d1, d0, 1
+// @group    _, _, _
+// @inplace  c a
+// @inplace  c b
+// @term     c[i,j] = round({T}, a[i,j] - b[i,j])
 //
 // @kernel   g2_Multiply{T:{floats()}}
 // @mlx
@@ -146,8 +178,10 @@ template <typename T, typename Op>
 
 #define INSTANTIATE_ELEMENTWISE(name, T)                                                             \
   template [[host_name("vv_Add" #name)]] [[kernel]] decltype(binary_vv<T, Add>) binary_vv<T, Add>;      \
+  template [[host_name("vv_Subtract" #name)]] [[kernel]] decltype(binary_vv<T, Subtract>) binary_vv<T, Subtract>; \
   template [[host_name("vv_Multiply" #name)]] [[kernel]] decltype(binary_vv<T, Multiply>) binary_vv<T, Multiply>; \
   template [[host_name("g2_Add" #name)]] [[kernel]] decltype(binary_g2<T, Add>) binary_g2<T, Add>;      \
+  template [[host_name("g2_Subtract" #name)]] [[kernel]] decltype(binary_g2<T, Subtract>) binary_g2<T, Subtract>; \
   template [[host_name("g2_Multiply" #name)]] [[kernel]] decltype(binary_g2<T, Multiply>) binary_g2<T, Multiply>; \
   template [[host_name("v_Sigmoid" #name #name)]] [[kernel]] decltype(unary_v<T, Sigmoid>) unary_v<T, Sigmoid>; \
   template [[host_name("v_Silu" #name #name)]] [[kernel]] decltype(unary_v<T, Silu>) unary_v<T, Silu>;
@@ -163,9 +197,9 @@ EACH_FLOAT(INSTANTIATE_ELEMENTWISE)
 // @witness vv_* ; inplace=c,{a|b} ; threads 1000 1 1 / 256 1 1 ; ok
 // @witness vv_* ;  ; threads 1000 2 1 / 256 1 1 ; refused
 // @witness vv_* ;  ; threads 1000 1 2 / 256 1 1 ; refused
-// @witness g2_{Add|Multiply}* ; a_strides=576,1 b_strides=0,1 ; threads 576 5 1 / 256 1 1 ; ok
-// @witness g2_{Add|Multiply}* ; a_strides=576,1 b_strides=0,1 inplace=c,a ; threads 576 5 1 / 256 1 1 ; ok
-// @witness g2_{Add|Multiply}* ; a_strides=0,1 b_strides=576,1 inplace=c,b ; threads 576 5 1 / 256 1 1 ; ok
+// @witness g2_{Add|Subtract|Multiply}* ; a_strides=576,1 b_strides=0,1 ; threads 576 5 1 / 256 1 1 ; ok
+// @witness g2_{Add|Subtract|Multiply}* ; a_strides=576,1 b_strides=0,1 inplace=c,a ; threads 576 5 1 / 256 1 1 ; ok
+// @witness g2_{Add|Subtract|Multiply}* ; a_strides=0,1 b_strides=576,1 inplace=c,b ; threads 576 5 1 / 256 1 1 ; ok
 // @witness g2_Add* ; a_strides=1,5 b_strides=0,1 inplace=c,a ; threads 576 5 1 / 256 1 1 ; refused
 // @witness v_{Sigmoid|Silu}* ;  ; threads 3072 1 1 / 1024 1 1 ; ok
 // @witness v_{Sigmoid|Silu}* ; inplace=out,in ; threads 3072 1 1 / 1024 1 1 ; ok
@@ -173,4 +207,4 @@ EACH_FLOAT(INSTANTIATE_ELEMENTWISE)
 //
 // Corruptions of these declarations that are no lies.
 //
-// @equivalent vv_* ; slot: a exchanged with b ; a + b = b + a and a · b = b · a, to the bit
+// @equivalent vv_{Add|Multiply}* ; slot: a exchanged with b ; a + b = b + a and a · b = b · a, to the bit

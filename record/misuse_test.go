@@ -110,9 +110,9 @@ func TestMistakesAtTheCall(t *testing.T) {
 			s.KVWrite(cache, input(s, 2, 2, 4), ir.Const(3))
 		}, "5 positions may be more than the 4 of the cache"},
 
-		"softcap of integers": {func(s session) { s.Softcap(s.Input("i", ir.U32, 4), 1) }, "takes f32, not u32"},
+		"softcap of integers": {func(s session) { s.Softcap(s.Input("i", ir.U32, 4), 1) }, "takes f32, f16 or bf16, not u32"},
 		"topk transposed":     {func(s session) { s.TopK(input(s, 2, 3).Transpose(0, 1), 1) }, "is not row-contiguous"},
-		"weights of integers": {func(s session) { s.WeightedSum(input(s, 2, 3, 4), s.Input("i", ir.U32, 2, 3)) }, "takes f32, not u32"},
+		"weights of integers": {func(s session) { s.WeightedSum(input(s, 2, 3, 4), s.Input("i", ir.U32, 2, 3)) }, "takes f32, f16 or bf16, not u32"},
 		"gather of integers": {func(s session) {
 			s.GatherMatmul(s.Input("i", ir.U32, 1, 4), record.Dense(input(s, 2, 4, 4)), s.Input("ids", ir.U32, 1, 1))
 		}, "takes f32, not u32"},

@@ -19,6 +19,11 @@ var sameTerm = map[string]string{
 	"v_Silufloat16float16":    "out0[i] = round(f16, in0_f16[i] / (1.0 + exp(-in0_f16[i])))",
 	"v_Sigmoidfloat16float16": "out0[i] = round(f16, select(in0_f16[i] < 0.0, 1.0 / (1.0 + exp(abs(in0_f16[i]))), 1.0 - 1.0 / (1.0 + exp(abs(in0_f16[i])))))",
 	"v_Silubfloat16bfloat16":  "", "v_Sigmoidbfloat16bfloat16": "", "vv_Addbfloat16": "", "vv_Multiplybfloat16": "",
+	"v_Gelubfloat16bfloat16": "", "v_Softcapbfloat16bfloat16": "", "vv_Subtractbfloat16": "",
+	"v_Gelufloat16float16": "out0[i] = round(f16, round(f16, 0.5 * in0_f16[i]) * round(f16, 1.0 + round(f16, tanh(round(f16, " +
+		"round(f16, 0.7978846) * round(f16, in0_f16[i] + round(f16, round(f16, 0.044715) * round(f16, in0_f16[i] * in0_f16[i] * in0_f16[i]))))))))",
+	"v_GeluErffloat16float16": "", "v_GeluErfbfloat16bfloat16": "",
+	"v_Softcapfloat16float16": "out0[i] = round(f16, round(f16, s0) * round(f16, tanh(round(f16, in0_f16[i] / round(f16, s0)))))",
 	"v_Gelufloat32float32":    "out0[i] = round(f32, 0.5 * in0[i] * (1.0 + tanh(0.7978846 * in0[i] * (1.0 + 0.044715 * in0[i] * in0[i]))))",
 	"v_GeluErffloat32float32": "",
 	"v_Softcapfloat32float32": "out0[i] = round(f32, s0 * tanh(in0[i] / s0))",
@@ -26,6 +31,8 @@ var sameTerm = map[string]string{
 	"v_copyfloat16float16":    "out0[i] = in0_f16[i]",
 	"v_copybfloat16bfloat16":  "",
 	"vv_Addfloat32":           "out0[i] = round(f32, in0[i] + in1[i])",
+	"vv_Subtractfloat32":      "out0[i] = round(f32, in0[i] - in1[i])",
+	"vv_Subtractfloat16":      "out0[i] = round(f16, in0_f16[i] - in1_f16[i])",
 	"vv_Multiplyfloat32":      "out0[i] = round(f32, in0[i] * in1[i])",
 	"vv_Addfloat16":           "out0[i] = round(f16, in0_f16[i] + in1_f16[i])",
 	"vv_Multiplyfloat16":      "out0[i] = round(f16, in0_f16[i] * in1_f16[i])",
@@ -97,27 +104,26 @@ func TestOneMeaning(t *testing.T) {
 				continue
 			}
 			k := generate(t, text)
+			var constants []any
+			if strings.Contains(text, "s0") {
+				constants = []any{float32(30)}
+			}
 			if strings.Contains(name, "16") {
 				x, want, got := make([]uint16, 1<<16), make([]uint16, 1<<16), make([]uint16, 1<<16)
 				for h := range x {
 					x[h] = uint16(h)
 				}
 				n := [3]int{len(x), 1, 1}
-				runKernel(t, name, n, n, x, want, uint32(len(x)))
-				runGenerated(k, n, x, got)
+				runKernel(t, name, n, n, append([]any{x, want, uint32(len(x))}, constants...)...)
+				runGenerated(k, n, append([]any{x, got}, constants...)...)
 				require.Equal(t, want, got, name)
 				continue
 			}
 			arguments(func(x []float32) {
 				n := [3]int{len(x), 1, 1}
 				want, got := y[:len(x)], z[:len(x)]
-				if strings.Contains(text, "s0") {
-					runKernel(t, name, n, n, x, want, uint32(len(x)), float32(30))
-					runGenerated(k, n, x, got, float32(30))
-				} else {
-					runKernel(t, name, n, n, x, want, uint32(len(x)))
-					runGenerated(k, n, x, got)
-				}
+				runKernel(t, name, n, n, append([]any{x, want, uint32(len(x))}, constants...)...)
+				runGenerated(k, n, append([]any{x, got}, constants...)...)
 				sameFloatBits(t, x, want, got, name)
 			})
 		}
