@@ -90,7 +90,7 @@ func (r *Session) Matmul(x Tensor, w Matrix, o ...Option) Tensor {
 		})
 	}
 	rows := r.rows(x)
-	if x.DType == ir.F32 && (w.Dense.DType != ir.F32 || !rows.Equal(ir.Const(1)) || k == 1) {
+	if w.Dense.DType != x.DType || !rows.Equal(ir.Const(1)) || k == 1 {
 		return r.gemm(x, w.Dense, shape, n, k, rows, o)
 	}
 	return r.send(operation{name: "matmul"}, o, tensors(x, w.Dense.Transpose(0, 1)), shape, func(e *encoder, a arrays) array {
@@ -98,20 +98,20 @@ func (r *Session) Matmul(x Tensor, w Matrix, o ...Option) Tensor {
 	})
 }
 
-// gemm multiplies rows of f32 by kernels of our own. For a matrix of f16 MLX has none. Its kernels for many rows, and for
-// rows of one element (gemv_t), are not in the library, and the former take no number of rows that depends on params.
+// gemm multiplies rows by kernels of our own. For rows of f32 and a matrix of f16 MLX has none. Its kernels for many rows,
+// and for rows of one element (gemv_t), are not in the library, and the former take no number of rows that depends on params.
 func (r *Session) gemm(x, w Tensor, shape []ir.Affine, n, k int64, rows ir.Affine, o []Option) Tensor {
-	y := r.result("matmul", o, ir.F32, shape)
-	function := "gemm_nt_float32"
-	switch {
-	case w.DType == ir.F16 && rows.Equal(ir.Const(1)):
+	y := r.result("matmul", o, x.DType, shape)
+	function := "gemm_nt_" + floatNames[x.DType]
+	switch mixed := w.DType != x.DType; {
+	case mixed && rows.Equal(ir.Const(1)):
 		r.dispatch(call{
 			op: "matmul", function: "gemv_float16_float32",
 			grid: [3]ir.Extent{ir.Ext((n + 7) / 8), ir.Ext(1), ir.Ext(1)}, group: [3]uint32{32, 2, 1},
 		}, o,
 			buf(0, w), buf(1, x), buf(2, y), val(3, int32(k)), val(4, int32(n)))
 		return y
-	case w.DType == ir.F16:
+	case mixed:
 		function = "gemm_nt_float16_float32"
 	}
 	r.dispatch(call{
