@@ -394,7 +394,7 @@ DENSE(gather_gemv, gather_gemv_float16_float32, half)
 // @use      gemm_nt({T}; {T})
 MATRIX(gemm_nt, 1, Tile, X_FIRST, PLAIN, N, )
 
-// Two products of one input: their tiles follow each other along x.
+// Two or three products of one input: their tiles follow each other along x.
 //
 // @lines   gemm_nt_arms(arms; W; T)
 // @each    i = {arms}
@@ -409,11 +409,15 @@ MATRIX(gemm_nt, 1, Tile, X_FIRST, PLAIN, N, )
 // @group   32, 2, 2
 // @require K >= 1 && {each i = {arms}; n{i} >= 1; &&} && M >= 1
 // @end
-// @kernel  gemm_nt_{arms:x2=0 1|x3=0 1 2}_{W:float32=f32|float16_float32=f16}
+// @kernel  gemm_nt_{arms:x2=0 1}_{W:float32=f32|float16_float32=f16}
 // @use     gemm_nt_arms({arms}; {W}; f32)
-// @kernel  gemm_nt_{arms:x2=0 1|x3=0 1 2}_{T:float16=f16|bfloat16=bf16}
+// @kernel  gemm_nt_{arms:x2=0 1}_{T:float16=f16|bfloat16=bf16}
 // @use     gemm_nt_arms({arms}; {T}; {T})
 MATRIX(gemm_nt_x2, 2, Tile, X_LAST, PLAIN, n, )
+// @kernel  gemm_nt_{arms:x3=0 1 2}_{W:float32=f32|float16_float32=f16}
+// @use     gemm_nt_arms({arms}; {W}; f32)
+// @kernel  gemm_nt_{arms:x3=0 1 2}_{T:float16=f16|bfloat16=bf16}
+// @use     gemm_nt_arms({arms}; {T}; {T})
 MATRIX(gemm_nt_x3, 3, Tile, X_LAST, PLAIN, n, )
 
 // A product and the residual that it is added to.

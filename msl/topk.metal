@@ -32,17 +32,17 @@ template <typename T>
   in += size_t(row) * axis_size;
   const size_t out = size_t(row) * count;
   for (uint i = thread_id; i < axis_size; i += threads) {
-    const float v = float(in[i]);
+    const T v = in[i];
     const bool nan = v != v;
     uint rank = 0;
     for (uint j = 0; j < axis_size; j++) {
-      const float other = float(in[j]);
+      const T other = in[j];
       const bool before = other > v || (other == v && j < i) || (nan && (other == other || j < i));
       rank += before ? 1 : 0;
     }
     if (rank < count) {
       ids[out + rank] = i;
-      values[out + rank] = in[i];
+      values[out + rank] = v;
     }
   }
 }

@@ -90,7 +90,11 @@ func (r *Session) Matmul(x Tensor, w Matrix, o ...Option) Tensor {
 		})
 	}
 	rows := r.rows(x)
-	if w.Dense.DType != x.DType || !rows.Equal(ir.Const(1)) || k == 1 {
+	mlx := w.Dense.DType == x.DType && rows.Equal(ir.Const(1)) && k > 1 && n > 1 // our library has MLX's kernel
+	if x.DType != ir.F32 && r.compiled != nil {
+		mlx = rows.IsConst()
+	}
+	if !mlx {
 		return r.gemm(x, w.Dense, shape, n, k, rows, o)
 	}
 	return r.send(operation{name: "matmul"}, o, tensors(x, w.Dense.Transpose(0, 1)), shape, func(e *encoder, a arrays) array {
@@ -99,7 +103,8 @@ func (r *Session) Matmul(x Tensor, w Matrix, o ...Option) Tensor {
 }
 
 // gemm multiplies rows by kernels of our own. For rows of f32 and a matrix of f16 MLX has none. Its kernels for many rows,
-// and for rows of one element (gemv_t), are not in the library, and the former take no number of rows that depends on params.
+// for rows of one element (gemv_t) and for one product of two rows, are not in our library, and the former take no number of rows that depends on params.
+// A compiled library's are taken for 16 bits.
 func (r *Session) gemm(x, w Tensor, shape []ir.Affine, n, k int64, rows ir.Affine, o []Option) Tensor {
 	y := r.result("matmul", o, x.DType, shape)
 	function := "gemm_nt_" + floatNames[x.DType]
