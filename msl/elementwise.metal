@@ -57,7 +57,7 @@ struct Silu {
 // @inplace  c b
 // @term     c[i] = round({T}, a[i] + b[i])
 //
-// @kernel   vv_Subtract{T:{floats()}}
+// @kernel   vv_Subtract{T:float16=f16|bfloat16=bf16}
 // @mlx
 // @arg 0 a     device {T}[n] read
 // @arg 1 b     device {T}[n] read
@@ -105,7 +105,7 @@ template <typename T, typename Op>
 // @inplace  c b
 // @term     c[i,j] = round({T}, a[i,j] + b[i,j])
 //
-// @kernel   g2_Subtract{T:{floats()}}
+// @kernel   g2_Subtract{T:float16=f16|bfloat16=bf16}
 // @mlx
 // @arg 0 a          device {T}[d0, d1 : a_strides[0], a_strides[1]] read
 // @arg 1 b          device {T}[d0, d1 : b_strides[0], b_strides[1]] read
@@ -178,15 +178,21 @@ template <typename T, typename Op>
 
 #define INSTANTIATE_ELEMENTWISE(name, T)                                                             \
   template [[host_name("vv_Add" #name)]] [[kernel]] decltype(binary_vv<T, Add>) binary_vv<T, Add>;      \
-  template [[host_name("vv_Subtract" #name)]] [[kernel]] decltype(binary_vv<T, Subtract>) binary_vv<T, Subtract>; \
   template [[host_name("vv_Multiply" #name)]] [[kernel]] decltype(binary_vv<T, Multiply>) binary_vv<T, Multiply>; \
   template [[host_name("g2_Add" #name)]] [[kernel]] decltype(binary_g2<T, Add>) binary_g2<T, Add>;      \
-  template [[host_name("g2_Subtract" #name)]] [[kernel]] decltype(binary_g2<T, Subtract>) binary_g2<T, Subtract>; \
   template [[host_name("g2_Multiply" #name)]] [[kernel]] decltype(binary_g2<T, Multiply>) binary_g2<T, Multiply>; \
   template [[host_name("v_Sigmoid" #name #name)]] [[kernel]] decltype(unary_v<T, Sigmoid>) unary_v<T, Sigmoid>; \
   template [[host_name("v_Silu" #name #name)]] [[kernel]] decltype(unary_v<T, Silu>) unary_v<T, Silu>;
 
 EACH_FLOAT(INSTANTIATE_ELEMENTWISE)
+
+// Of f32 a generated kernel subtracts.
+#define INSTANTIATE_SUBTRACT(name, T)                                                                             \
+  template [[host_name("vv_Subtract" #name)]] [[kernel]] decltype(binary_vv<T, Subtract>) binary_vv<T, Subtract>; \
+  template [[host_name("g2_Subtract" #name)]] [[kernel]] decltype(binary_g2<T, Subtract>) binary_g2<T, Subtract>;
+
+INSTANTIATE_SUBTRACT(float16, half)
+INSTANTIATE_SUBTRACT(bfloat16, bfloat)
 
 // What the tests of declarations compare grids and conditions with (docs/kernels.md, "Witnesses").
 //

@@ -98,4 +98,5 @@ EACH_TYPE(INSTANTIATE_AFFINE_EMBED)
 //
 // Corruptions of these declarations that are no lies.
 //
+// @equivalent embed_*float16_* ; round: out: * ; an element of the table has the type already
 // @equivalent affine_embed_* ; inplace: allow out * ; K = K/g for K = 0 alone: nothing is touched

@@ -599,7 +599,7 @@ EACH_FLOAT(INSTANTIATE_GEMM_T)
 // @witness gemm_nt_x2_{|b}float* ; K=1 n0=1 n1=0 M=1 ; groups 1 1 1 / 32 2 2 ; refused
 // @witness gemm_nt_x2_{|b}float* ; K=1 n0=1 n1=1 M=0 ; groups 2 0 1 / 32 2 2 ; refused
 // @witness gemm_nt_x2_{|b}float* ; K=64 n0=64 n1=1 M=1 inplace=y0,x ; groups 3 1 1 / 32 2 2 ; refused
-// @witness gemm_nt_x2_float32 ; K=1 n0=1 n1=1 M=1 inplace=y{0|1},w{0|1} ; groups 2 1 1 / 32 2 2 ; refused
+// @witness gemm_nt_x2_{float32|float16|bfloat16} ; K=1 n0=1 n1=1 M=1 inplace=y{0|1},w{0|1} ; groups 2 1 1 / 32 2 2 ; refused
 // @witness gemm_nt_x2_{|b}float* ; K=64 n0=1 n1=64 M=1 inplace=y1,x ; groups 3 1 1 / 32 2 2 ; refused
 // @witness gemm_nt_x3_{|b}float* ; K=192 n0=97 n1=65 n2=33 M=65 ; groups 9 3 1 / 32 2 2 ; ok
 // @witness gemm_nt_x3_{|b}float* ; K=192 n0=97 n1=65 n2=33 M=65 ; groups 10 3 1 / 32 2 2 ; refused
@@ -610,19 +610,19 @@ EACH_FLOAT(INSTANTIATE_GEMM_T)
 // @witness gemm_nt_x3_{|b}float* ; K=1 n0=1 n1=1 n2=0 M=1 ; groups 2 1 1 / 32 2 2 ; refused
 // @witness gemm_nt_x3_{|b}float* ; K=1 n0=1 n1=1 n2=1 M=0 ; groups 3 0 1 / 32 2 2 ; refused
 // @witness gemm_nt_x3_{|b}float* ; K=64 n0=64 n1=1 n2=1 M=1 inplace=y0,x ; groups 4 1 1 / 32 2 2 ; refused
-// @witness gemm_nt_x3_float32 ; K=1 n0=1 n1=1 n2=1 M=1 inplace=y{0|1|2},w{0|1|2} ; groups 3 1 1 / 32 2 2 ; refused
+// @witness gemm_nt_x3_{float32|float16|bfloat16} ; K=1 n0=1 n1=1 n2=1 M=1 inplace=y{0|1|2},w{0|1|2} ; groups 3 1 1 / 32 2 2 ; refused
 // @witness gemm_nt_x3_{|b}float* ; K=64 n0=1 n1=64 n2=1 M=1 inplace=y1,x ; groups 4 1 1 / 32 2 2 ; refused
 // @witness gemm_nt_x3_{|b}float* ; K=64 n0=1 n1=1 n2=64 M=1 inplace=y2,x ; groups 4 1 1 / 32 2 2 ; refused
 // @witness gemm_nt_{add|silu_mul}_{|b}float* ; K=192 N=97 M=65 ; groups 4 3 1 / 32 2 2 ; ok
 // @witness gemm_nt_{add|silu_mul}_{|b}float* ; K=192 N=97 M=65 ; groups 5 3 1 / 32 2 2 ; refused
 // @witness gemm_nt_add_{|b}float* ; K=192 N=97 M=65 inplace=y,r ; groups 4 3 1 / 32 2 2 ; ok
 // @witness gemm_nt_{add|silu_mul}_{|b}float* ; K=64 N=64 M=1 inplace=y,x ; groups 2 1 1 / 32 2 2 ; refused
-// @witness gemm_nt_add_float32 ; K=1 N=1 M=1 inplace=y,w ; groups 1 1 1 / 32 2 2 ; refused
+// @witness gemm_nt_add_{float32|float16|bfloat16} ; K=1 N=1 M=1 inplace=y,w ; groups 1 1 1 / 32 2 2 ; refused
 // @witness gemm_{nt_silu_mul_*|[nt]n_*} ; K=1 N=1 M=1 ; groups 1 1 1 / 32 2 2 ; ok
 // @witness gemm_{nt_silu_mul_*|[nt]n_*} ; K=0 N=1 M=1 ; groups 1 1 1 / 32 2 2 ; refused
 // @witness gemm_{nt_silu_mul_*|[nt]n_*} ; K=1 N=0 M=1 ; groups 0 1 1 / 32 2 2 ; refused
 // @witness gemm_{nt_silu_mul_*|[nt]n_*} ; K=1 N=1 M=0 ; groups 1 0 1 / 32 2 2 ; refused
-// @witness gemm_nt_silu_mul_float32 ; K=1 N=1 M=1 inplace=y,w_{gate|up} ; groups 1 1 1 / 32 2 2 ; refused
+// @witness gemm_nt_silu_mul_{float32|float16|bfloat16} ; K=1 N=1 M=1 inplace=y,w_{gate|up} ; groups 1 1 1 / 32 2 2 ; refused
 //
 // Products with transposed operands, as gemm_nt.
 //

@@ -9,7 +9,9 @@ import (
 
 func init() {
 	for word, op := range map[string]func(dst, a, b []float32){"Add": simd.AddTo, "Subtract": subtract, "Multiply": simd.MulTo} {
-		Register(vv("vv_"+word+"float32", op), g2("g2_"+word+"float32", op))
+		if word != "Subtract" { // which a generated kernel does
+			Register(vv("vv_"+word+"float32", op), g2("g2_"+word+"float32", op))
+		}
 		for _, t := range narrows {
 			Register(vvNarrow(fmt.Sprintf("vv_%s%v", word, t), t, op), g2Narrow(fmt.Sprintf("g2_%s%v", word, t), t, op))
 		}

@@ -36,7 +36,9 @@ var sameTerm = func() map[string]string {
 		out[strings.ReplaceAll(name, "T", "bfloat16")] = "out0[i] = " + strings.ReplaceAll(text, "T", "bf16")
 	}
 	for word, sign := range map[string]string{"Add": "+", "Subtract": "-", "Multiply": "*"} {
-		out["vv_"+word+"float32"] = "out0[i] = round(f32, in0[i] " + sign + " in1[i])"
+		if word != "Subtract" {
+			out["vv_"+word+"float32"] = "out0[i] = round(f32, in0[i] " + sign + " in1[i])"
+		}
 		out["vv_"+word+"float16"] = "out0[i] = round(f16, in0_f16[i] " + sign + " in1_f16[i])"
 		out["vv_"+word+"bfloat16"] = "out0[i] = round(bf16, in0_bf16[i] " + sign + " in1_bf16[i])"
 	}

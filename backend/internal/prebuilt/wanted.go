@@ -83,7 +83,7 @@ func chosen(d *decl.Decl) bool {
 		return true
 	}
 	return !slices.ContainsFunc(d.Args, func(a decl.Arg) bool {
-		return (a.Elem == ir.F16 || a.Elem == ir.BF16) && (a.Mode == decl.Write || d.File == "arg_reduce.metal")
+		return (a.Elem == ir.F16 || a.Elem == ir.BF16) && (a.Mode == decl.Write || d.File == "arg_reduce.metal" || d.File == "sample.metal")
 	})
 }
 
