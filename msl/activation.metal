@@ -134,3 +134,9 @@ EACH_FLOAT(INSTANTIATE_ACTIVATION)
 // @witness v_Softcap* ; cap=30 ; threads 3072 1 1 / 1024 1 1 ; ok
 // @witness v_Softcap* ; cap=30 inplace=out,in ; threads 3072 1 1 / 1024 1 1 ; ok
 // @witness v_Softcap* ; cap=30 ; threads 3072 2 1 / 1024 1 1 ; refused
+//
+// Corruptions of these declarations that are no lies, or that only goldens tell apart.
+//
+// @equivalent v_Gelu* ; round: out: round(*, 0.5 * in[i]) -> 0.5 * in[i] ; a half is exact, but of subnormal numbers, beside which 1 + bend is 1
+// @equivalent v_GeluErf* ; round: out: round(*, in[i] * round(*, 1.0 + part[i])) -> * ; only where the product overflows: a golden has the greatest numbers
+// @equivalent v_GeluErf* ; round: out: round(*, round(*) / 2.0) -> round(*) / 2.0 ; a half is exact, but of subnormal numbers
