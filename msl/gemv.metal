@@ -560,6 +560,7 @@ EACH_FLOAT(INSTANTIATE_GEMM_T)
 // @witness gemv_{|add_}float16_float32 ; K=1 N=0 ; groups 0 1 1 / 32 2 1 ; refused
 // @witness gemm_{nt_float*|nt_bfloat*|[nt]n_*} ; K=576 N=97 M=65 ; groups 4 3 1 / 32 2 2 ; ok
 // @witness gemm_nt_{|add_}{|b}float* ; K=1 N=1 M=1 ; groups 1 1 1 / 32 2 2 ; ok
+// @witness gemm_nt_{float32|float16|bfloat16} ; K=4 N=4 M=4 inplace=y,{x|w} ; groups 1 1 1 / 32 2 2 ; refused
 // @witness gemm_nt_{|add_}{|b}float* ; K=0 N=1 M=1 ; groups 1 1 1 / 32 2 2 ; refused
 // @witness gemm_nt_{|add_}{|b}float* ; K=1 N=0 M=1 ; groups 0 1 1 / 32 2 2 ; refused
 // @witness gemm_nt_{|add_}{|b}float* ; K=1 N=1 M=0 ; groups 1 0 1 / 32 2 2 ; refused
