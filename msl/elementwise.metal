@@ -9,6 +9,13 @@ struct Add {
   }
 };
 
+struct Subtract {
+  template <typename T>
+  T operator()(T a, T b) const {
+    return a - b;
+  }
+};
+
 struct Multiply {
   template <typename T>
   T operator()(T a, T b) const {
@@ -50,6 +57,18 @@ struct Silu {
 // @inplace  c b
 // @term     c[i] = round({T}, a[i] + b[i])
 //
+// @kernel   vv_Subtract{T:float16=f16|bfloat16=bf16}
+// @mlx
+// @arg 0 a     device {T}[n] read
+// @arg 1 b     device {T}[n] read
+// @arg 2 c     device {T}[n] write
+// @arg 3 size  constant u32 unused
+// @threads  n, 1, 1
+// @group    _, _, _
+// @inplace  c a
+// @inplace  c b
+// @term     c[i] = round({T}, a[i] - b[i])
+//
 // @kernel   vv_Multiply{T:{floats()}}
 // @mlx
 // @arg 0 a     device {T}[n] read
@@ -85,6 +104,19 @@ template <typename T, typename Op>
 // @inplace  c a
 // @inplace  c b
 // @term     c[i,j] = round({T}, a[i,j] + b[i,j])
+//
+// @kernel   g2_Subtract{T:float16=f16|bfloat16=bf16}
+// @mlx
+// @arg 0 a          device {T}[d0, d1 : a_strides[0], a_strides[1]] read
+// @arg 1 b          device {T}[d0, d1 : b_strides[0], b_strides[1]] read
+// @arg 2 c          device {T}[d0, d1] write
+// @arg 3 a_strides  constant i64[2]
+// @arg 4 b_strides  constant i64[2]
+// @threads  d1, d0, 1
+// @group    _, _, _
+// @inplace  c a
+// @inplace  c b
+// @term     c[i,j] = round({T}, a[i,j] - b[i,j])
 //
 // @kernel   g2_Multiply{T:{floats()}}
 // @mlx
@@ -154,6 +186,14 @@ template <typename T, typename Op>
 
 EACH_FLOAT(INSTANTIATE_ELEMENTWISE)
 
+// Of f32 a generated kernel subtracts.
+#define INSTANTIATE_SUBTRACT(name, T)                                                                             \
+  template [[host_name("vv_Subtract" #name)]] [[kernel]] decltype(binary_vv<T, Subtract>) binary_vv<T, Subtract>; \
+  template [[host_name("g2_Subtract" #name)]] [[kernel]] decltype(binary_g2<T, Subtract>) binary_g2<T, Subtract>;
+
+INSTANTIATE_SUBTRACT(float16, half)
+INSTANTIATE_SUBTRACT(bfloat16, bfloat)
+
 // What the tests of declarations compare grids and conditions with (docs/kernels.md, "Witnesses").
 //
 // Elementwise: one thread an element, the innermost dimension along x.
@@ -163,9 +203,9 @@ EACH_FLOAT(INSTANTIATE_ELEMENTWISE)
 // @witness vv_* ; inplace=c,{a|b} ; threads 1000 1 1 / 256 1 1 ; ok
 // @witness vv_* ;  ; threads 1000 2 1 / 256 1 1 ; refused
 // @witness vv_* ;  ; threads 1000 1 2 / 256 1 1 ; refused
-// @witness g2_{Add|Multiply}* ; a_strides=576,1 b_strides=0,1 ; threads 576 5 1 / 256 1 1 ; ok
-// @witness g2_{Add|Multiply}* ; a_strides=576,1 b_strides=0,1 inplace=c,a ; threads 576 5 1 / 256 1 1 ; ok
-// @witness g2_{Add|Multiply}* ; a_strides=0,1 b_strides=576,1 inplace=c,b ; threads 576 5 1 / 256 1 1 ; ok
+// @witness g2_{Add|Subtract|Multiply}* ; a_strides=576,1 b_strides=0,1 ; threads 576 5 1 / 256 1 1 ; ok
+// @witness g2_{Add|Subtract|Multiply}* ; a_strides=576,1 b_strides=0,1 inplace=c,a ; threads 576 5 1 / 256 1 1 ; ok
+// @witness g2_{Add|Subtract|Multiply}* ; a_strides=0,1 b_strides=576,1 inplace=c,b ; threads 576 5 1 / 256 1 1 ; ok
 // @witness g2_Add* ; a_strides=1,5 b_strides=0,1 inplace=c,a ; threads 576 5 1 / 256 1 1 ; refused
 // @witness v_{Sigmoid|Silu}* ;  ; threads 3072 1 1 / 1024 1 1 ; ok
 // @witness v_{Sigmoid|Silu}* ; inplace=out,in ; threads 3072 1 1 / 1024 1 1 ; ok
@@ -173,4 +213,4 @@ EACH_FLOAT(INSTANTIATE_ELEMENTWISE)
 //
 // Corruptions of these declarations that are no lies.
 //
-// @equivalent vv_* ; slot: a exchanged with b ; a + b = b + a and a · b = b · a, to the bit
+// @equivalent vv_{Add|Multiply}* ; slot: a exchanged with b ; a + b = b + a and a · b = b · a, to the bit

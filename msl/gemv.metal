@@ -14,7 +14,7 @@ inline float sum_of_lanes(float v) {
   return v;
 }
 
-// widened makes floats of the elements in 16 bytes.
+// widened makes floats of the elements in 16 bytes, or of four of 16 bits.
 inline void widened(uint4 bits, half, thread float* e) {
 #pragma unroll
   for (int i = 0; i < 4; i++) {
@@ -29,29 +29,55 @@ inline void widened(uint4 bits, float, thread float* e) {
     e[i] = as_type<float>(bits[i]);
   }
 }
+inline void widened(uint2 bits, half, thread float* e) {
+#pragma unroll
+  for (int i = 0; i < 2; i++) {
+    const half2 two = as_type<half2>(bits[i]);
+    e[2 * i] = float(two.x);
+    e[2 * i + 1] = float(two.y);
+  }
+}
+inline void widened(uint2 bits, bfloat, thread float* e) {
+#pragma unroll
+  for (int i = 0; i < 2; i++) {
+    e[2 * i] = as_type<float>(bits[i] << 16);
+    e[2 * i + 1] = as_type<float>(bits[i] & 0xffff0000u);
+  }
+}
+
+// PieceOf is what a thread reads at once: 16 bytes, or 8 where it takes no more.
+template <bool large>
+struct PieceOf {
+  typedef uint4 type;
+};
+template <>
+struct PieceOf<false> {
+  typedef uint2 type;
+};
 
 // row_products leaves in acc what one thread adds to TM outputs from row
 // `first` on: it takes TN elements of a row at a time, `step` elements apart,
 // beginning at column `col`. Rows past N are read as the last one: their sums
 // are for the caller to drop.
 //
-// TN elements are 16 bytes or 32, of which 16 are read at once where rows lie so. Memory
+// TN elements are 8, 16 or 32 bytes, of which up to 16 are read at once where rows lie so. Memory
 // answers late and then with much: some of these are asked for ahead, the first
 // ones before x is there if `wait` is asked for, and of x the next one.
-template <typename W, int TM, int TN, bool wait = true>
+template <typename W, int TM, int TN, bool wait = true, typename X>
 inline void row_products(
-    const device W* mat, const device float* x, int K, int N, size_t ld, int first, int col, int step, thread float* acc) {
+    const device W* mat, const device X* x, int K, int N, size_t ld, int first, int col, int step, thread float* acc) {
 #pragma unroll
   for (int i = 0; i < TM; i++) {
     acc[i] = 0;
   }
   int k = col;
-  const bool wide = ((ulong(mat) | ulong(x) | ld * sizeof(W)) & 15) == 0;
+  typedef typename PieceOf<(TN * sizeof(W) >= 16)>::type Piece;
+  const bool wide = ((ulong(mat) | ulong(x) | ld * sizeof(W)) & (sizeof(Piece) - 1)) == 0;
   if (wide) {
     constexpr int parts = 3;
-    constexpr int pieces = TN * int(sizeof(W)) / 16;
+    constexpr int pieces = TN * int(sizeof(W)) / int(sizeof(Piece));
     constexpr int in_piece = TN / pieces;
-    uint4 p[parts][TM][pieces];
+    Piece p[parts][TM][pieces];
 #pragma unroll
     for (int d = 0; d < parts; d++) {
       if (k + d * step + TN <= K) {
@@ -59,7 +85,7 @@ inline void row_products(
         for (int i = 0; i < TM; i++) {
 #pragma unroll
           for (int j = 0; j < pieces; j++) {
-            p[d][i][j] = wide_load<uint4>(mat + size_t(min(first + i, N - 1)) * ld + k + d * step + j * in_piece);
+            p[d][i][j] = wide_load<Piece>(mat + size_t(min(first + i, N - 1)) * ld + k + d * step + j * in_piece);
           }
         }
       }
@@ -94,7 +120,7 @@ inline void row_products(
             for (int i = 0; i < TM; i++) {
 #pragma unroll
               for (int j = 0; j < pieces; j++) {
-                p[d][i][j] = wide_load<uint4>(mat + size_t(min(first + i, N - 1)) * ld + next + j * in_piece);
+                p[d][i][j] = wide_load<Piece>(mat + size_t(min(first + i, N - 1)) * ld + next + j * in_piece);
               }
             }
           }
@@ -114,7 +140,7 @@ inline void row_products(
     float v[TN];
 #pragma unroll
     for (int j = 0; j < TN; j++) {
-      v[j] = j < count ? x[k + j] : 0.0f;
+      v[j] = j < count ? float(x[k + j]) : 0.0f;
     }
 #pragma unroll
     for (int i = 0; i < TM; i++) {
@@ -136,10 +162,10 @@ inline void row_products(
 //
 // @lines   gemv(rows; threads; C)
 // @mlx
-// @arg     mat                  device f32[B, out_vec_size, in_vec_size : matrix_batch_stride[0], marix_ld, 1] read
-// @arg     in_vec               device f32[B, in_vec_size : vector_batch_stride[0], 1] read
-// @arg     bias                 device f32 unused
-// @arg     out_vec              device f32[B, out_vec_size] write
+// @arg     mat                  device {T}[B, out_vec_size, in_vec_size : matrix_batch_stride[0], marix_ld, 1] read
+// @arg     in_vec               device {T}[B, in_vec_size : vector_batch_stride[0], 1] read
+// @arg     bias                 device {T} unused
+// @arg     out_vec              device {T}[B, out_vec_size] write
 // @arg     in_vec_size          constant i32
 // @arg     out_vec_size         constant i32
 // @arg     marix_ld             constant i32
@@ -154,15 +180,15 @@ inline void row_products(
 // @groups  ceil(out_vec_size/{rows}), 1, B
 // @group   {threads}
 // @require in_vec_size >= 1 && out_vec_size >= 1
-// @term    out_vec[z,n] = round(f32, sum[{C}](k < in_vec_size, mat[z,n,k] * in_vec[z,k]))
+// @term    out_vec[z,n] = round({T}, sum[{C}](k < in_vec_size, mat[z,n,k] * in_vec[z,k]))
 // @end
-// @kernel  gemv_float32_bm{bm:4|8}_bn1_sm1_sn32_tm4_tn4_nc0_axpby0
+// @kernel  gemv_{T:{floats()}}_bm{bm:4|8}_bn1_sm1_sn32_tm4_tn4_nc0_axpby0
 // @use     gemv((4*bm); 32, 1, bm; gemv_bn1_sn32)
-// @kernel  gemv_float32_bm4_bn1_sm1_sn32_tm1_tn4_nc0_axpby0
+// @kernel  gemv_{T:{floats()}}_bm4_bn1_sm1_sn32_tm1_tn4_nc0_axpby0
 // @use     gemv(4; 32, 1, 4; gemv_bn1_sn32)
-// @kernel  gemv_float32_bm1_bn8_sm1_sn32_tm{tm:1|4}_tn4_nc0_axpby0
+// @kernel  gemv_{T:{floats()}}_bm1_bn8_sm1_sn32_tm{tm:1|4}_tn4_nc0_axpby0
 // @use     gemv(tm; 32, 8, 1; gemv_bn8_sn32)
-// @kernel  gemv_float32_bm1_bn1_sm8_sn4_tm{tm:1|4}_tn4_nc0_axpby0
+// @kernel  gemv_{T:{floats()}}_bm1_bn1_sm8_sn4_tm{tm:1|4}_tn4_nc0_axpby0
 // @use     gemv((8*tm); 32, 1, 1; gemv_bn1_sn4)
 template <typename T, int BM, int BN, int SM, int SN, int TM, int TN>
 [[kernel, max_total_threads_per_threadgroup(32 * BM * BN)]] void gemv(
@@ -216,23 +242,25 @@ template <typename T, int BM, int BN, int SM, int SN, int TM, int TN>
         acc[i] += partial[s * pitch + i];
       }
       if (first + i < out_vec_size) {
-        out_vec[first + i] = stored(acc[i]);
+        out_vec[first + i] = stored(T(acc[i]));
       }
     }
   }
 }
 
-#define INSTANTIATE_GEMV(bm, bn, sm, sn, tm)                                                                   \
-  template [[host_name("gemv_float32_bm" #bm "_bn" #bn "_sm" #sm "_sn" #sn "_tm" #tm "_tn4_nc0_axpby0")]]      \
-  [[kernel]] decltype(gemv<float, bm, bn, sm, sn, tm, 4>) gemv<float, bm, bn, sm, sn, tm, 4>;
+#define INSTANTIATE_GEMV(name, T, bm, bn, sm, sn, tm)                                                               \
+  template [[host_name("gemv_" #name "_bm" #bm "_bn" #bn "_sm" #sm "_sn" #sn "_tm" #tm "_tn4_nc0_axpby0")]]         \
+  [[kernel]] decltype(gemv<T, bm, bn, sm, sn, tm, 4>) gemv<T, bm, bn, sm, sn, tm, 4>;
+#define INSTANTIATE_GEMVS(name, T)           \
+  INSTANTIATE_GEMV(name, T, 4, 1, 1, 32, 4)  \
+  INSTANTIATE_GEMV(name, T, 8, 1, 1, 32, 4)  \
+  INSTANTIATE_GEMV(name, T, 4, 1, 1, 32, 1)  \
+  INSTANTIATE_GEMV(name, T, 1, 8, 1, 32, 1)  \
+  INSTANTIATE_GEMV(name, T, 1, 8, 1, 32, 4)  \
+  INSTANTIATE_GEMV(name, T, 1, 1, 8, 4, 1)   \
+  INSTANTIATE_GEMV(name, T, 1, 1, 8, 4, 4)
 
-INSTANTIATE_GEMV(4, 1, 1, 32, 4)
-INSTANTIATE_GEMV(8, 1, 1, 32, 4)
-INSTANTIATE_GEMV(4, 1, 1, 32, 1)
-INSTANTIATE_GEMV(1, 8, 1, 32, 1)
-INSTANTIATE_GEMV(1, 8, 1, 32, 4)
-INSTANTIATE_GEMV(1, 1, 8, 4, 1)
-INSTANTIATE_GEMV(1, 1, 8, 4, 4)
+EACH_FLOAT(INSTANTIATE_GEMVS)
 
 // Dense weights are elements of D.
 template <typename D>
@@ -248,8 +276,8 @@ struct Dense : InRows<Dense<D>> {
   static int block(uint3 group) { return int(group.x); }
   static matrix of(const thread matrix& m, uint id, int K, int N) { return {m.w + size_t(id) * N * K}; }
 
-  template <int matrices>
-  static void dot(const thread matrix* m, const device float* x, int K, int N, int first, uint lane,
+  template <int matrices, typename X>
+  static void dot(const thread matrix* m, const device X* x, int K, int N, int first, uint lane,
   thread float* result) {
     constexpr int TN = 8;
     row_products<D, ROWS, TN>(m[0].w, x, K, N, K, first, int(lane) * TN, LANES * TN, result);
@@ -345,82 +373,111 @@ VECTOR_PICKED(gather_gemv, PLAIN, mat)
 DENSE(gather_gemv, gather_gemv_float32, float)
 DENSE(gather_gemv, gather_gemv_float16_float32, half)
 
-// y = x·wᵀ: a threadgroup computes a TILE × TILE tile of y.
+// y = x·wᵀ: a threadgroup computes a TILE × TILE tile of y. Results of 16 bits are rounded where a kernel that stores
+// the product would round it.
 //
-// @kernel   gemm_nt_{W:float32=f32|float16_float32=f16}
-// @arg 0 x  device f32[M, K] read
+// @lines   gemm_nt(W; T)
+// @arg 0 x  device {T}[M, K] read
 // @arg 1 w  device {W}[N, K] read
-// @arg 2 y  device f32[M, N] write
+// @arg 2 y  device {T}[M, N] write
 // @arg 3 K  constant i32
 // @arg 4 N  constant i32
 // @arg 5 M  constant i32
 // @groups   ceil(N/32), ceil(M/32), 1
 // @group    32, 2, 2
 // @require  K >= 1 && N >= 1 && M >= 1
-// @term     y[m,n] = round(f32, sum[gemm](k < K, x[m,k] * w[n,k]))
+// @term     y[m,n] = round({T}, sum[gemm](k < K, x[m,k] * w[n,k]))
+// @end
+// @kernel   gemm_nt_{W:float32=f32|float16_float32=f16}
+// @use      gemm_nt({W}; f32)
+// @kernel   gemm_nt_{T:float16=f16|bfloat16=bf16}
+// @use      gemm_nt({T}; {T})
 MATRIX(gemm_nt, 1, Tile, X_FIRST, PLAIN, N, )
 
-// Two products of one input: their tiles follow each other along x.
+// Two or three products of one input: their tiles follow each other along x.
 //
-// @kernel  gemm_nt_{arms:x2=0 1|x3=0 1 2}_{W:float32=f32|float16_float32=f16}
+// @lines   gemm_nt_arms(arms; W; T)
 // @each    i = {arms}
 // @arg     w{i}  device {W}[n{i}, K] read
 // @end
-// @use     arms_behind({arms}; f32; M, ; K)
+// @use     arms_behind({arms}; {T}; M, ; K)
 // @each    i = {arms}
-// @term    y{i}[m,n] = round(f32, sum[gemm](k < K, x[m,k] * w{i}[n,k]))
+// @term    y{i}[m,n] = round({T}, sum[gemm](k < K, x[m,k] * w{i}[n,k]))
 // @end
 // @arg     M     constant i32
 // @groups  {each i = {arms}; ceil(n{i}/32); +}, ceil(M/32), 1
 // @group   32, 2, 2
 // @require K >= 1 && {each i = {arms}; n{i} >= 1; &&} && M >= 1
+// @end
+// @kernel  gemm_nt_{arms:x2=0 1}_{W:float32=f32|float16_float32=f16}
+// @use     gemm_nt_arms({arms}; {W}; f32)
+// @kernel  gemm_nt_{arms:x2=0 1}_{T:float16=f16|bfloat16=bf16}
+// @use     gemm_nt_arms({arms}; {T}; {T})
 MATRIX(gemm_nt_x2, 2, Tile, X_LAST, PLAIN, n, )
+// @kernel  gemm_nt_{arms:x3=0 1 2}_{W:float32=f32|float16_float32=f16}
+// @use     gemm_nt_arms({arms}; {W}; f32)
+// @kernel  gemm_nt_{arms:x3=0 1 2}_{T:float16=f16|bfloat16=bf16}
+// @use     gemm_nt_arms({arms}; {T}; {T})
 MATRIX(gemm_nt_x3, 3, Tile, X_LAST, PLAIN, n, )
 
 // A product and the residual that it is added to.
 //
-// @kernel   gemm_nt_add_{W:float32=f32|float16_float32=f16}
+// @lines    gemm_nt_add(W; T)
 // @arg      w  device {W}[N, K] read
-// @use      sum_behind(f32; M, ; K; N)
+// @use      sum_behind({T}; M, ; K; N)
 // @arg      M  constant i32
 // @groups   ceil(N/32), ceil(M/32), 1
 // @group    32, 2, 2
 // @require  K >= 1 && N >= 1 && M >= 1
+// @end
+// @kernel   gemm_nt_add_{W:float32=f32|float16_float32=f16}
+// @use      gemm_nt_add({W}; f32)
 // @term     y[m,n] = round(f32, r[m,n] + sum[gemm](k < K, x[m,k] * w[n,k]))
+// @kernel   gemm_nt_add_{T:float16=f16|bfloat16=bf16}
+// @use      gemm_nt_add({T}; {T})
+// @term     y[m,n] = round({T}, r[m,n] + round({T}, sum[gemm](k < K, x[m,k] * w[n,k])))
 MATRIX_ADD(gemm_nt_add, Tile, PLAIN)
 
 // The gate and up products of a feed-forward layer, and silu(gate)·up of them.
 //
-// @kernel  gemm_nt_silu_mul_{W:float32=f32|float16_float32=f16}
+// @lines   gemm_nt_silu_mul(W; T)
 // @each    i = gate up
 // @arg     w_{i}  device {W}[N, K] read
-// @where   {i}[m,n] = sum[gemm](k < K, x[m,k] * w_{i}[n,k])
+// @where   {i}[m,n] = round({T}, sum[gemm](k < K, x[m,k] * w_{i}[n,k]))
 // @end
-// @use     one_behind(f32; M, ; K; N)
+// @use     one_behind({T}; M, ; K; N)
 // @arg     M      constant i32
 // @groups  ceil(N/32), ceil(M/32), 1
 // @group   32, 2, 2
 // @require K >= 1 && N >= 1 && M >= 1
-// @term    y[m,n] = {silu_mul(m,n; f32)}
+// @term    y[m,n] = {silu_mul(m,n; {T})}
+// @end
+// @kernel  gemm_nt_silu_mul_{W:float32=f32|float16_float32=f16}
+// @use     gemm_nt_silu_mul({W}; f32)
+// @kernel  gemm_nt_silu_mul_{T:float16=f16|bfloat16=bf16}
+// @use     gemm_nt_silu_mul({T}; {T})
 MATRIX_SILU_MUL(gemm_nt_silu_mul, Tile, PLAIN)
 
-#define INSTANTIATE_GEMM_NT(name, host)       \
-  DENSE(name, host##_float32, float)          \
-  DENSE(name, host##_float16_float32, half)
-INSTANTIATE_GEMM_NT(gemm_nt, gemm_nt)
-INSTANTIATE_GEMM_NT(gemm_nt_x2, gemm_nt_x2)
-INSTANTIATE_GEMM_NT(gemm_nt_x3, gemm_nt_x3)
-INSTANTIATE_GEMM_NT(gemm_nt_add, gemm_nt_add)
-INSTANTIATE_GEMM_NT(gemm_nt_silu_mul, gemm_nt_silu_mul)
+#define INSTANTIATE_GEMM_NT(name)                                                                     \
+  DENSE(name, name##_float32, float)                                                                  \
+  DENSE(name, name##_float16_float32, half)                                                           \
+  template [[host_name(#name "_float16")]] [[kernel]] decltype(name<half, half, Dense<half>>) name<half, half, Dense<half>>;            \
+  template [[host_name(#name "_bfloat16")]] [[kernel]] decltype(name<bfloat, bfloat, Dense<bfloat>>) name<bfloat, bfloat, Dense<bfloat>>;
+INSTANTIATE_GEMM_NT(gemm_nt)
+INSTANTIATE_GEMM_NT(gemm_nt_x2)
+INSTANTIATE_GEMM_NT(gemm_nt_x3)
+INSTANTIATE_GEMM_NT(gemm_nt_add)
+INSTANTIATE_GEMM_NT(gemm_nt_silu_mul)
 
 // Columns are weights w [K, N], and with TX x is [K, M]: the same tiles come to threadgroup memory, so the same sums.
-template <bool TX>
-struct Columns : Dense<float> {
-  static void bring_x(const device float* x, int K, int M, int m0, int k, uint thread_id, threadgroup float* tile) {
+template <bool TX, typename D>
+struct Columns : Dense<D> {
+  typedef Elements<D> matrix;
+  static void bring_x(const device D* x, int K, int M, int m0, int k, uint thread_id, threadgroup float* tile) {
     if (TX) {
-      bring({x}, K, M, m0, k, thread_id, tile);
+      bring(matrix{x}, K, M, m0, k, thread_id, tile);
     } else {
-      Dense<float>::bring_x(x, K, M, m0, k, thread_id, tile);
+      Dense<D>::bring_x(x, K, M, m0, k, thread_id, tile);
     }
   }
 
@@ -428,10 +485,10 @@ struct Columns : Dense<float> {
   static void bring(const thread matrix& m, int K, int N, int n0, int k, uint thread_id, threadgroup float* tile) {
     const int depth = int(thread_id) / 4;
     const int first = int(thread_id) % 4 * 8;
-    const device float* from = m.w + size_t(k + depth) * N + n0 + first;
+    const device D* from = m.w + size_t(k + depth) * N + n0 + first;
 #pragma unroll
     for (int i = 0; i < 8; i++) {
-      tile[(first + i) * PITCH + depth] = k + depth < K && n0 + first + i < N ? from[i] : 0.0f;
+      tile[(first + i) * PITCH + depth] = k + depth < K && n0 + first + i < N ? float(from[i]) : 0.0f;
     }
   }
 };
@@ -447,7 +504,7 @@ struct Columns : Dense<float> {
 // @group   32, 2, 2
 // @require K >= 1 && N >= 1 && M >= 1
 // @end
-// @kernel  gemm_nn_{T:float32=f32}
+// @kernel  gemm_nn_{T:{floats()}}
 // @arg     x  device {T}[M, K] read
 // @arg     w  device {T}[K, N] read
 // @arg     y  device {T}[M, N] write
@@ -457,7 +514,7 @@ struct Columns : Dense<float> {
 // y = xᵀ·w: the gradient of its weight, for x the gradient of its output and w its
 // input, row by row of a batch of K.
 //
-// @kernel  gemm_tn_{T:float32=f32}
+// @kernel  gemm_tn_{T:{floats()}}
 // @arg     x  device {T}[K, M] read
 // @arg     w  device {T}[K, N] read
 // @arg     y  device {T}[M, N] write
@@ -465,44 +522,48 @@ struct Columns : Dense<float> {
 // @term    y[m,n] = round({T}, sum[gemm](k < K, x[k,m] * w[k,n]))
 MATRIX(gemm_t, 1, Tile, X_FIRST, PLAIN, N, )
 
-template [[host_name("gemm_nn_float32")]] [[kernel]] decltype(gemm_t<float, float, Columns<false>>) gemm_t<float, float, Columns<false>>;
-template [[host_name("gemm_tn_float32")]] [[kernel]] decltype(gemm_t<float, float, Columns<true>>) gemm_t<float, float, Columns<true>>;
+#define INSTANTIATE_GEMM_T(name, T)                                                                                    \
+  template [[host_name("gemm_nn_" #name)]] [[kernel]] decltype(gemm_t<T, T, Columns<false, T>>) gemm_t<T, T, Columns<false, T>>; \
+  template [[host_name("gemm_tn_" #name)]] [[kernel]] decltype(gemm_t<T, T, Columns<true, T>>) gemm_t<T, T, Columns<true, T>>;
+
+EACH_FLOAT(INSTANTIATE_GEMM_T)
 
 // What the tests of declarations compare grids and conditions with (docs/kernels.md, "Witnesses").
 //
 // Dense products: (bm·sm·tm) rows a threadgroup of 32·bm·bn threads.
 //
-// @witness gemv_float32_bm4_bn1_sm1_sn32_tm4_* ; in_vec_size=576 out_vec_size=1537 marix_ld=576 ; groups 97 1 1 / 32 1 4 ; ok
-// @witness gemv_float32_bm8_bn1_sm1_sn32_tm4_* ; in_vec_size=576 out_vec_size=49152 marix_ld=576 ; groups 1536 1 1 / 32 1 8 ; ok
-// @witness gemv_float32_bm8_bn1_sm1_sn32_tm4_* ; in_vec_size=576 out_vec_size=4100 marix_ld=576 ; groups 129 1 1 / 32 1 8 ; ok
-// @witness gemv_float32_bm4_bn1_sm1_sn32_tm1_* ; in_vec_size=576 out_vec_size=3 marix_ld=600 ; groups 1 1 1 / 32 1 4 ; ok
-// @witness gemv_float32_bm4_bn1_sm1_sn32_tm1_* ; in_vec_size=576 out_vec_size=5 marix_ld=600 ; groups 2 1 1 / 32 1 4 ; ok
-// @witness gemv_float32_bm1_bn8_sm1_sn32_tm4_* ; in_vec_size=1024 out_vec_size=62 marix_ld=1024 ; groups 16 1 1 / 32 8 1 ; ok
-// @witness gemv_float32_bm1_bn8_sm1_sn32_tm1_* ; in_vec_size=1024 out_vec_size=3 marix_ld=1024 ; groups 3 1 1 / 32 8 1 ; ok
-// @witness gemv_float32_bm1_bn1_sm8_sn4_tm4_* ; in_vec_size=64 out_vec_size=580 marix_ld=64 ; groups 19 1 1 / 32 1 1 ; ok
-// @witness gemv_float32_bm1_bn1_sm8_sn4_tm1_* ; in_vec_size=64 out_vec_size=3 marix_ld=64 ; groups 1 1 1 / 32 1 1 ; ok
-// @witness gemv_float32_bm1_bn1_sm8_sn4_tm1_* ; in_vec_size=64 out_vec_size=9 marix_ld=64 ; groups 2 1 1 / 32 1 1 ; ok
-// @witness gemv_float32_bm4_bn1_sm1_* ; in_vec_size=1 out_vec_size=1 marix_ld=1 ; groups 1 1 1 / 32 1 8 ; refused
-// @witness gemv_float32_bm4_* ; in_vec_size=1 out_vec_size=1 marix_ld=1 ; groups 1 1 1 / 32 1 4 ; ok
-// @witness gemv_float32_bm4_* ; in_vec_size=0 out_vec_size=1 marix_ld=1 ; groups 1 1 1 / 32 1 4 ; refused
-// @witness gemv_float32_bm4_* ; in_vec_size=1 out_vec_size=0 marix_ld=1 ; groups 0 1 1 / 32 1 4 ; refused
-// @witness gemv_float32_bm8_* ; in_vec_size=1 out_vec_size=1 marix_ld=1 ; groups 1 1 1 / 32 1 8 ; ok
-// @witness gemv_float32_bm1_bn8_* ; in_vec_size=1 out_vec_size=1 marix_ld=1 ; groups 1 1 1 / 32 8 1 ; ok
-// @witness gemv_float32_bm1_bn8_* ; in_vec_size=0 out_vec_size=1 marix_ld=1 ; groups 1 1 1 / 32 8 1 ; refused
-// @witness gemv_float32_bm1_bn8_* ; in_vec_size=1 out_vec_size=0 marix_ld=1 ; groups 0 1 1 / 32 8 1 ; refused
-// @witness gemv_float32_bm1_bn1_* ; in_vec_size=1 out_vec_size=1 marix_ld=1 ; groups 1 1 1 / 32 1 1 ; ok
-// @witness gemv_float32_bm1_bn1_* ; in_vec_size=0 out_vec_size=1 marix_ld=1 ; groups 1 1 1 / 32 1 1 ; refused
-// @witness gemv_float32_bm1_bn1_* ; in_vec_size=1 out_vec_size=0 marix_ld=1 ; groups 0 1 1 / 32 1 1 ; refused
-// @witness gemv_float32_bm4_bn1_sm1_sn32_tm4_* ; in_vec_size=64 out_vec_size=100 marix_ld=64 vector_batch_stride=64 matrix_batch_stride=6400 ; groups 7 1 3 / 32 1 4 ; ok
+// @witness gemv_*_bm4_bn1_sm1_sn32_tm4_* ; in_vec_size=576 out_vec_size=1537 marix_ld=576 ; groups 97 1 1 / 32 1 4 ; ok
+// @witness gemv_*_bm8_bn1_sm1_sn32_tm4_* ; in_vec_size=576 out_vec_size=49152 marix_ld=576 ; groups 1536 1 1 / 32 1 8 ; ok
+// @witness gemv_*_bm8_bn1_sm1_sn32_tm4_* ; in_vec_size=576 out_vec_size=4100 marix_ld=576 ; groups 129 1 1 / 32 1 8 ; ok
+// @witness gemv_*_bm4_bn1_sm1_sn32_tm1_* ; in_vec_size=576 out_vec_size=3 marix_ld=600 ; groups 1 1 1 / 32 1 4 ; ok
+// @witness gemv_*_bm4_bn1_sm1_sn32_tm1_* ; in_vec_size=576 out_vec_size=5 marix_ld=600 ; groups 2 1 1 / 32 1 4 ; ok
+// @witness gemv_*_bm1_bn8_sm1_sn32_tm4_* ; in_vec_size=1024 out_vec_size=62 marix_ld=1024 ; groups 16 1 1 / 32 8 1 ; ok
+// @witness gemv_*_bm1_bn8_sm1_sn32_tm1_* ; in_vec_size=1024 out_vec_size=3 marix_ld=1024 ; groups 3 1 1 / 32 8 1 ; ok
+// @witness gemv_*_bm1_bn1_sm8_sn4_tm4_* ; in_vec_size=64 out_vec_size=580 marix_ld=64 ; groups 19 1 1 / 32 1 1 ; ok
+// @witness gemv_*_bm1_bn1_sm8_sn4_tm1_* ; in_vec_size=64 out_vec_size=3 marix_ld=64 ; groups 1 1 1 / 32 1 1 ; ok
+// @witness gemv_*_bm1_bn1_sm8_sn4_tm1_* ; in_vec_size=64 out_vec_size=9 marix_ld=64 ; groups 2 1 1 / 32 1 1 ; ok
+// @witness gemv_*_bm4_bn1_sm1_* ; in_vec_size=1 out_vec_size=1 marix_ld=1 ; groups 1 1 1 / 32 1 8 ; refused
+// @witness gemv_*_bm4_* ; in_vec_size=1 out_vec_size=1 marix_ld=1 ; groups 1 1 1 / 32 1 4 ; ok
+// @witness gemv_*_bm4_* ; in_vec_size=0 out_vec_size=1 marix_ld=1 ; groups 1 1 1 / 32 1 4 ; refused
+// @witness gemv_*_bm4_* ; in_vec_size=1 out_vec_size=0 marix_ld=1 ; groups 0 1 1 / 32 1 4 ; refused
+// @witness gemv_*_bm8_* ; in_vec_size=1 out_vec_size=1 marix_ld=1 ; groups 1 1 1 / 32 1 8 ; ok
+// @witness gemv_*_bm1_bn8_* ; in_vec_size=1 out_vec_size=1 marix_ld=1 ; groups 1 1 1 / 32 8 1 ; ok
+// @witness gemv_*_bm1_bn8_* ; in_vec_size=0 out_vec_size=1 marix_ld=1 ; groups 1 1 1 / 32 8 1 ; refused
+// @witness gemv_*_bm1_bn8_* ; in_vec_size=1 out_vec_size=0 marix_ld=1 ; groups 0 1 1 / 32 8 1 ; refused
+// @witness gemv_*_bm1_bn1_* ; in_vec_size=1 out_vec_size=1 marix_ld=1 ; groups 1 1 1 / 32 1 1 ; ok
+// @witness gemv_*_bm1_bn1_* ; in_vec_size=0 out_vec_size=1 marix_ld=1 ; groups 1 1 1 / 32 1 1 ; refused
+// @witness gemv_*_bm1_bn1_* ; in_vec_size=1 out_vec_size=0 marix_ld=1 ; groups 0 1 1 / 32 1 1 ; refused
+// @witness gemv_*_bm4_bn1_sm1_sn32_tm4_* ; in_vec_size=64 out_vec_size=100 marix_ld=64 vector_batch_stride=64 matrix_batch_stride=6400 ; groups 7 1 3 / 32 1 4 ; ok
 // @witness gemv_float16_float32 ; K=576 N=1537 ; groups 193 1 1 / 32 2 1 ; ok
 // @witness gemv_{|add_}float16_float32 ; K=1 N=1 ; groups 1 1 1 / 32 2 1 ; ok
 // @witness gemv_{|add_}float16_float32 ; K=0 N=1 ; groups 1 1 1 / 32 2 1 ; refused
 // @witness gemv_{|add_}float16_float32 ; K=1 N=0 ; groups 0 1 1 / 32 2 1 ; refused
-// @witness gemm_{nt_float*|[nt]n_float32} ; K=576 N=97 M=65 ; groups 4 3 1 / 32 2 2 ; ok
-// @witness gemm_nt_{|add_}float* ; K=1 N=1 M=1 ; groups 1 1 1 / 32 2 2 ; ok
-// @witness gemm_nt_{|add_}float* ; K=0 N=1 M=1 ; groups 1 1 1 / 32 2 2 ; refused
-// @witness gemm_nt_{|add_}float* ; K=1 N=0 M=1 ; groups 0 1 1 / 32 2 2 ; refused
-// @witness gemm_nt_{|add_}float* ; K=1 N=1 M=0 ; groups 1 0 1 / 32 2 2 ; refused
+// @witness gemm_{nt_float*|nt_bfloat*|[nt]n_*} ; K=576 N=97 M=65 ; groups 4 3 1 / 32 2 2 ; ok
+// @witness gemm_nt_{|add_}{|b}float* ; K=1 N=1 M=1 ; groups 1 1 1 / 32 2 2 ; ok
+// @witness gemm_nt_{float32|float16|bfloat16} ; K=4 N=4 M=4 inplace=y,{x|w} ; groups 1 1 1 / 32 2 2 ; refused
+// @witness gemm_nt_{|add_}{|b}float* ; K=0 N=1 M=1 ; groups 1 1 1 / 32 2 2 ; refused
+// @witness gemm_nt_{|add_}{|b}float* ; K=1 N=0 M=1 ; groups 0 1 1 / 32 2 2 ; refused
+// @witness gemm_nt_{|add_}{|b}float* ; K=1 N=1 M=0 ; groups 1 0 1 / 32 2 2 ; refused
 //
 // Fused dense products.
 //
@@ -531,44 +592,44 @@ template [[host_name("gemm_tn_float32")]] [[kernel]] decltype(gemm_t<float, floa
 // @witness gemv_silu_mul_float16_float32 ; K=1 N=1 ; groups 1 1 1 / 32 2 1 ; ok
 // @witness gemv_silu_mul_float16_float32 ; K=0 N=1 ; groups 1 1 1 / 32 2 1 ; refused
 // @witness gemv_silu_mul_float16_float32 ; K=1 N=0 ; groups 0 1 1 / 32 2 1 ; refused
-// @witness gemm_nt_x2_float* ; K=192 n0=97 n1=65 M=65 ; groups 7 3 1 / 32 2 2 ; ok
-// @witness gemm_nt_x2_float* ; K=192 n0=97 n1=65 M=65 ; groups 8 3 1 / 32 2 2 ; refused
-// @witness gemm_nt_x2_float* ; K=1 n0=1 n1=1 M=1 ; groups 2 1 1 / 32 2 2 ; ok
-// @witness gemm_nt_x2_float* ; K=0 n0=1 n1=1 M=1 ; groups 2 1 1 / 32 2 2 ; refused
-// @witness gemm_nt_x2_float* ; K=1 n0=0 n1=1 M=1 ; groups 1 1 1 / 32 2 2 ; refused
-// @witness gemm_nt_x2_float* ; K=1 n0=1 n1=0 M=1 ; groups 1 1 1 / 32 2 2 ; refused
-// @witness gemm_nt_x2_float* ; K=1 n0=1 n1=1 M=0 ; groups 2 0 1 / 32 2 2 ; refused
-// @witness gemm_nt_x2_float* ; K=64 n0=64 n1=1 M=1 inplace=y0,x ; groups 3 1 1 / 32 2 2 ; refused
-// @witness gemm_nt_x2_float32 ; K=1 n0=1 n1=1 M=1 inplace=y{0|1},w{0|1} ; groups 2 1 1 / 32 2 2 ; refused
-// @witness gemm_nt_x2_float* ; K=64 n0=1 n1=64 M=1 inplace=y1,x ; groups 3 1 1 / 32 2 2 ; refused
-// @witness gemm_nt_x3_float* ; K=192 n0=97 n1=65 n2=33 M=65 ; groups 9 3 1 / 32 2 2 ; ok
-// @witness gemm_nt_x3_float* ; K=192 n0=97 n1=65 n2=33 M=65 ; groups 10 3 1 / 32 2 2 ; refused
-// @witness gemm_nt_x3_float* ; K=1 n0=1 n1=1 n2=1 M=1 ; groups 3 1 1 / 32 2 2 ; ok
-// @witness gemm_nt_x3_float* ; K=0 n0=1 n1=1 n2=1 M=1 ; groups 3 1 1 / 32 2 2 ; refused
-// @witness gemm_nt_x3_float* ; K=1 n0=0 n1=1 n2=1 M=1 ; groups 2 1 1 / 32 2 2 ; refused
-// @witness gemm_nt_x3_float* ; K=1 n0=1 n1=0 n2=1 M=1 ; groups 2 1 1 / 32 2 2 ; refused
-// @witness gemm_nt_x3_float* ; K=1 n0=1 n1=1 n2=0 M=1 ; groups 2 1 1 / 32 2 2 ; refused
-// @witness gemm_nt_x3_float* ; K=1 n0=1 n1=1 n2=1 M=0 ; groups 3 0 1 / 32 2 2 ; refused
-// @witness gemm_nt_x3_float* ; K=64 n0=64 n1=1 n2=1 M=1 inplace=y0,x ; groups 4 1 1 / 32 2 2 ; refused
-// @witness gemm_nt_x3_float32 ; K=1 n0=1 n1=1 n2=1 M=1 inplace=y{0|1|2},w{0|1|2} ; groups 3 1 1 / 32 2 2 ; refused
-// @witness gemm_nt_x3_float* ; K=64 n0=1 n1=64 n2=1 M=1 inplace=y1,x ; groups 4 1 1 / 32 2 2 ; refused
-// @witness gemm_nt_x3_float* ; K=64 n0=1 n1=1 n2=64 M=1 inplace=y2,x ; groups 4 1 1 / 32 2 2 ; refused
-// @witness gemm_nt_{add|silu_mul}_float* ; K=192 N=97 M=65 ; groups 4 3 1 / 32 2 2 ; ok
-// @witness gemm_nt_{add|silu_mul}_float* ; K=192 N=97 M=65 ; groups 5 3 1 / 32 2 2 ; refused
-// @witness gemm_nt_add_float* ; K=192 N=97 M=65 inplace=y,r ; groups 4 3 1 / 32 2 2 ; ok
-// @witness gemm_nt_{add|silu_mul}_float* ; K=64 N=64 M=1 inplace=y,x ; groups 2 1 1 / 32 2 2 ; refused
-// @witness gemm_nt_add_float32 ; K=1 N=1 M=1 inplace=y,w ; groups 1 1 1 / 32 2 2 ; refused
-// @witness gemm_{nt_silu_mul_float*|[nt]n_float32} ; K=1 N=1 M=1 ; groups 1 1 1 / 32 2 2 ; ok
-// @witness gemm_{nt_silu_mul_float*|[nt]n_float32} ; K=0 N=1 M=1 ; groups 1 1 1 / 32 2 2 ; refused
-// @witness gemm_{nt_silu_mul_float*|[nt]n_float32} ; K=1 N=0 M=1 ; groups 0 1 1 / 32 2 2 ; refused
-// @witness gemm_{nt_silu_mul_float*|[nt]n_float32} ; K=1 N=1 M=0 ; groups 1 0 1 / 32 2 2 ; refused
-// @witness gemm_nt_silu_mul_float32 ; K=1 N=1 M=1 inplace=y,w_{gate|up} ; groups 1 1 1 / 32 2 2 ; refused
+// @witness gemm_nt_x2_{|b}float* ; K=192 n0=97 n1=65 M=65 ; groups 7 3 1 / 32 2 2 ; ok
+// @witness gemm_nt_x2_{|b}float* ; K=192 n0=97 n1=65 M=65 ; groups 8 3 1 / 32 2 2 ; refused
+// @witness gemm_nt_x2_{|b}float* ; K=1 n0=1 n1=1 M=1 ; groups 2 1 1 / 32 2 2 ; ok
+// @witness gemm_nt_x2_{|b}float* ; K=0 n0=1 n1=1 M=1 ; groups 2 1 1 / 32 2 2 ; refused
+// @witness gemm_nt_x2_{|b}float* ; K=1 n0=0 n1=1 M=1 ; groups 1 1 1 / 32 2 2 ; refused
+// @witness gemm_nt_x2_{|b}float* ; K=1 n0=1 n1=0 M=1 ; groups 1 1 1 / 32 2 2 ; refused
+// @witness gemm_nt_x2_{|b}float* ; K=1 n0=1 n1=1 M=0 ; groups 2 0 1 / 32 2 2 ; refused
+// @witness gemm_nt_x2_{|b}float* ; K=64 n0=64 n1=1 M=1 inplace=y0,x ; groups 3 1 1 / 32 2 2 ; refused
+// @witness gemm_nt_x2_{float32|float16|bfloat16} ; K=1 n0=1 n1=1 M=1 inplace=y{0|1},w{0|1} ; groups 2 1 1 / 32 2 2 ; refused
+// @witness gemm_nt_x2_{|b}float* ; K=64 n0=1 n1=64 M=1 inplace=y1,x ; groups 3 1 1 / 32 2 2 ; refused
+// @witness gemm_nt_x3_{|b}float* ; K=192 n0=97 n1=65 n2=33 M=65 ; groups 9 3 1 / 32 2 2 ; ok
+// @witness gemm_nt_x3_{|b}float* ; K=192 n0=97 n1=65 n2=33 M=65 ; groups 10 3 1 / 32 2 2 ; refused
+// @witness gemm_nt_x3_{|b}float* ; K=1 n0=1 n1=1 n2=1 M=1 ; groups 3 1 1 / 32 2 2 ; ok
+// @witness gemm_nt_x3_{|b}float* ; K=0 n0=1 n1=1 n2=1 M=1 ; groups 3 1 1 / 32 2 2 ; refused
+// @witness gemm_nt_x3_{|b}float* ; K=1 n0=0 n1=1 n2=1 M=1 ; groups 2 1 1 / 32 2 2 ; refused
+// @witness gemm_nt_x3_{|b}float* ; K=1 n0=1 n1=0 n2=1 M=1 ; groups 2 1 1 / 32 2 2 ; refused
+// @witness gemm_nt_x3_{|b}float* ; K=1 n0=1 n1=1 n2=0 M=1 ; groups 2 1 1 / 32 2 2 ; refused
+// @witness gemm_nt_x3_{|b}float* ; K=1 n0=1 n1=1 n2=1 M=0 ; groups 3 0 1 / 32 2 2 ; refused
+// @witness gemm_nt_x3_{|b}float* ; K=64 n0=64 n1=1 n2=1 M=1 inplace=y0,x ; groups 4 1 1 / 32 2 2 ; refused
+// @witness gemm_nt_x3_{float32|float16|bfloat16} ; K=1 n0=1 n1=1 n2=1 M=1 inplace=y{0|1|2},w{0|1|2} ; groups 3 1 1 / 32 2 2 ; refused
+// @witness gemm_nt_x3_{|b}float* ; K=64 n0=1 n1=64 n2=1 M=1 inplace=y1,x ; groups 4 1 1 / 32 2 2 ; refused
+// @witness gemm_nt_x3_{|b}float* ; K=64 n0=1 n1=1 n2=64 M=1 inplace=y2,x ; groups 4 1 1 / 32 2 2 ; refused
+// @witness gemm_nt_{add|silu_mul}_{|b}float* ; K=192 N=97 M=65 ; groups 4 3 1 / 32 2 2 ; ok
+// @witness gemm_nt_{add|silu_mul}_{|b}float* ; K=192 N=97 M=65 ; groups 5 3 1 / 32 2 2 ; refused
+// @witness gemm_nt_add_{|b}float* ; K=192 N=97 M=65 inplace=y,r ; groups 4 3 1 / 32 2 2 ; ok
+// @witness gemm_nt_{add|silu_mul}_{|b}float* ; K=64 N=64 M=1 inplace=y,x ; groups 2 1 1 / 32 2 2 ; refused
+// @witness gemm_nt_add_{float32|float16|bfloat16} ; K=1 N=1 M=1 inplace=y,w ; groups 1 1 1 / 32 2 2 ; refused
+// @witness gemm_{nt_silu_mul_*|[nt]n_*} ; K=1 N=1 M=1 ; groups 1 1 1 / 32 2 2 ; ok
+// @witness gemm_{nt_silu_mul_*|[nt]n_*} ; K=0 N=1 M=1 ; groups 1 1 1 / 32 2 2 ; refused
+// @witness gemm_{nt_silu_mul_*|[nt]n_*} ; K=1 N=0 M=1 ; groups 0 1 1 / 32 2 2 ; refused
+// @witness gemm_{nt_silu_mul_*|[nt]n_*} ; K=1 N=1 M=0 ; groups 1 0 1 / 32 2 2 ; refused
+// @witness gemm_nt_silu_mul_{float32|float16|bfloat16} ; K=1 N=1 M=1 inplace=y,w_{gate|up} ; groups 1 1 1 / 32 2 2 ; refused
 //
 // Products with transposed operands, as gemm_nt.
 //
-// @witness gemm_{nn|tn}_float32 ; K=5 N=97 M=5 inplace=y,w ; groups 4 1 1 / 32 2 2 ; refused
-// @witness gemm_nn_float32 ; K=97 N=97 M=5 inplace=y,x ; groups 4 1 1 / 32 2 2 ; refused
-// @witness gemm_tn_float32 ; K=5 N=5 M=5 inplace=y,x ; groups 1 1 1 / 32 2 2 ; refused
+// @witness gemm_{nn|tn}_* ; K=5 N=97 M=5 inplace=y,w ; groups 4 1 1 / 32 2 2 ; refused
+// @witness gemm_nn_* ; K=97 N=97 M=5 inplace=y,x ; groups 4 1 1 / 32 2 2 ; refused
+// @witness gemm_tn_* ; K=5 N=5 M=5 inplace=y,x ; groups 1 1 1 / 32 2 2 ; refused
 // @witness gather_gemv_* ; K=96 N=60 E=8 x_strides=96,0 ; groups 8 2 3 / 32 2 1 ; ok
 // @witness gather_gemv_* ; K=96 N=60 E=8 x_strides=192,96 ; groups 8 2 3 / 32 2 1 ; ok
 // @witness gather_gemv_* ; K=1 N=1 E=1 x_strides=1,0 ; groups 1 1 1 / 32 2 1 ; ok

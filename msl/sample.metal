@@ -92,7 +92,7 @@ inline ulong preceding(ulong x, uint lane) {
 //
 // Where the order ends is found digit by digit: each time the weights of eight ranges of codes are added.
 //
-// @kernel   sample_{T:float32=f32}
+// @kernel   sample_{T:{floats()}}
 // @effects  integers decide, and terms have no sums of them; backend/cpu/sample_test.go has the definition
 // @arg 0 in         device {T}[rows, axis_size] read
 // @arg 1 out        device u32[rows] write
@@ -265,18 +265,20 @@ template <typename T>
   }
 }
 
-template [[host_name("sample_float32")]] [[kernel]] decltype(sample<float>) sample<float>;
+#define INSTANTIATE_SAMPLE(name, T) template [[host_name("sample_" #name)]] [[kernel]] decltype(sample<T>) sample<T>;
+
+EACH_FLOAT(INSTANTIATE_SAMPLE)
 
 // What the tests of declarations compare grids and conditions with (docs/kernels.md, "Witnesses").
 //
-// @witness sample_float32 ; axis_size=128 ; groups 5 1 1 / 128 1 1 ; ok
-// @witness sample_float32 ; axis_size=128 ; threads 640 1 1 / 128 1 1 ; ok
-// @witness sample_float32 ; axis_size=33 ; groups 5 1 1 / 64 1 1 ; ok
-// @witness sample_float32 ; axis_size={1025|4194304} ; groups 2 1 1 / 1024 1 1 ; ok
-// @witness sample_float32 ; axis_size=1 ; groups 5 1 1 / 32 1 1 ; ok
-// @witness sample_float32 ; axis_size=0 ; groups 5 1 1 / 0 1 1 ; refused
-// @witness sample_float32 ; axis_size=4194305 ; groups 2 1 1 / 1024 1 1 ; refused
-// @equivalent sample_float32#0 ; shape: in[1] exchanged with the one before ; the bytes are the same, and no term says which are of a row: a golden does
-// @equivalent sample_float32#0 ; slot: temp exchanged with top_p ; no term says what the constants mean: a golden does
-// @equivalent sample_float32#0 ; slot: seed_* exchanged with seed_high ; no term says what the constants mean: a golden does
-// @equivalent sample_float32#0 ; slot: seed_* exchanged with position ; no term says what the constants mean: a golden does
+// @witness sample_* ; axis_size=128 ; groups 5 1 1 / 128 1 1 ; ok
+// @witness sample_* ; axis_size=128 ; threads 640 1 1 / 128 1 1 ; ok
+// @witness sample_* ; axis_size=33 ; groups 5 1 1 / 64 1 1 ; ok
+// @witness sample_* ; axis_size={1025|4194304} ; groups 2 1 1 / 1024 1 1 ; ok
+// @witness sample_* ; axis_size=1 ; groups 5 1 1 / 32 1 1 ; ok
+// @witness sample_* ; axis_size=0 ; groups 5 1 1 / 0 1 1 ; refused
+// @witness sample_* ; axis_size=4194305 ; groups 2 1 1 / 1024 1 1 ; refused
+// @equivalent sample_*#0 ; shape: in[1] exchanged with the one before ; the bytes are the same, and no term says which are of a row: a golden does
+// @equivalent sample_*#0 ; slot: temp exchanged with top_p ; no term says what the constants mean: a golden does
+// @equivalent sample_*#0 ; slot: seed_* exchanged with seed_high ; no term says what the constants mean: a golden does
+// @equivalent sample_*#0 ; slot: seed_* exchanged with position ; no term says what the constants mean: a golden does

@@ -7,7 +7,7 @@
 // on. Greater elements stand first, of equal ones (−0 and +0 are equal) the one
 // with the least index; NaN stands behind all numbers.
 //
-// @kernel   topk_{T:float32=f32}
+// @kernel   topk_{T:{floats()}}
 // @arg 0 in         device {T}[rows, axis_size] read
 // @arg 1 ids        device u32[rows, count] write
 // @arg 2 values     device {T}[rows, count] write
@@ -47,18 +47,20 @@ template <typename T>
   }
 }
 
-template [[host_name("topk_float32")]] [[kernel]] decltype(topk<float>) topk<float>;
+#define INSTANTIATE_TOPK(name, T) template [[host_name("topk_" #name)]] [[kernel]] decltype(topk<T>) topk<T>;
+
+EACH_FLOAT(INSTANTIATE_TOPK)
 
 // What the tests of declarations compare grids and conditions with (docs/kernels.md, "Witnesses").
 //
 // The greatest elements of rows: one threadgroup a row, a thread an element.
 //
-// @witness topk_float32 ; axis_size=128 count=8 ; groups 5 1 1 / 128 1 1 ; ok
-// @witness topk_float32 ; axis_size=128 count=8 ; threads 640 1 1 / 128 1 1 ; ok
-// @witness topk_float32 ; axis_size=8 count=2 ; groups 5 1 1 / 32 1 1 ; ok
-// @witness topk_float32 ; axis_size=33 count=33 ; groups 5 1 1 / 64 1 1 ; ok
-// @witness topk_float32 ; axis_size={1024|1025} count=8 ; groups 5 1 1 / 1024 1 1 ; ok
-// @witness topk_float32 ; axis_size=1 count=1 ; groups 5 1 1 / 32 1 1 ; ok
-// @witness topk_float32 ; axis_size=8 count={9|0} ; groups 5 1 1 / 32 1 1 ; refused
-// @witness topk_float32 ; axis_size=8 count=2 ; groups 5 1 1 / 64 1 1 ; refused
-// @witness topk_float32 ; axis_size=64 count=64 inplace=values,in ; groups 5 1 1 / 64 1 1 ; refused
+// @witness topk_* ; axis_size=128 count=8 ; groups 5 1 1 / 128 1 1 ; ok
+// @witness topk_* ; axis_size=128 count=8 ; threads 640 1 1 / 128 1 1 ; ok
+// @witness topk_* ; axis_size=8 count=2 ; groups 5 1 1 / 32 1 1 ; ok
+// @witness topk_* ; axis_size=33 count=33 ; groups 5 1 1 / 64 1 1 ; ok
+// @witness topk_* ; axis_size={1024|1025} count=8 ; groups 5 1 1 / 1024 1 1 ; ok
+// @witness topk_* ; axis_size=1 count=1 ; groups 5 1 1 / 32 1 1 ; ok
+// @witness topk_* ; axis_size=8 count={9|0} ; groups 5 1 1 / 32 1 1 ; refused
+// @witness topk_* ; axis_size=8 count=2 ; groups 5 1 1 / 64 1 1 ; refused
+// @witness topk_* ; axis_size=64 count=64 inplace=values,in ; groups 5 1 1 / 64 1 1 ; refused

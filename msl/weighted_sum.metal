@@ -2,9 +2,9 @@
 
 #include "common.h"
 
-// One element a thread; its terms are added in their order.
+// One element a thread; its terms are rounded to T, as those of MLX's product of arrays, and added in their order in f32.
 //
-// @kernel   weighted_sum_{T:float32=f32}
+// @kernel   weighted_sum_{T:{floats()}}
 // @arg 0 x        device {T}[rows, count, width] read
 // @arg 1 weights  device {T}[rows, count] read
 // @arg 2 out      device {T}[rows, width] write
@@ -12,7 +12,7 @@
 // @threads  width, rows, 1
 // @group    _, _, _
 // @require  count >= 1
-// @term     out[r,i] = round({T}, sum[weighted_sum](j < count, weights[r,j] * x[r,j,i]))
+// @term     out[r,i] = round({T}, sum[weighted_sum](j < count, round({T}, weights[r,j] * x[r,j,i])))
 template <typename T>
 [[kernel]] void weighted_sum(
     const device T* x [[buffer(0)]],
@@ -24,12 +24,15 @@ template <typename T>
   const size_t first = size_t(at.y) * count;
   float acc = 0;
   for (int j = 0; j < count; j++) {
-    acc += float(weights[first + j]) * float(x[(first + j) * grid.x + at.x]);
+    acc += float(T(float(weights[first + j]) * float(x[(first + j) * grid.x + at.x])));
   }
   out[size_t(at.y) * grid.x + at.x] = stored(T(acc));
 }
 
-template [[host_name("weighted_sum_float32")]] [[kernel]] decltype(weighted_sum<float>) weighted_sum<float>;
+#define INSTANTIATE_WEIGHTED_SUM(name, T) \
+  template [[host_name("weighted_sum_" #name)]] [[kernel]] decltype(weighted_sum<T>) weighted_sum<T>;
+
+EACH_FLOAT(INSTANTIATE_WEIGHTED_SUM)
 
 // What the tests of declarations compare grids and conditions with (docs/kernels.md, "Witnesses").
 //

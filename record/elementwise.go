@@ -2,6 +2,7 @@ package record
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/mlxc/mlxc/ir"
 	"github.com/mlxc/mlxc/msl"
@@ -19,8 +20,9 @@ import (
 // all elements, whatever the shape, and an operand in0[0] is one element for all. If the
 // result is out0[i, j], i is the row and j the element of the innermost dimension; then an
 // operand in1[j] is one row for all rows, in2[i] has one element for each row, and in3[0]
-// is one element for all. in1_f16 is an operand of type f16; the others are f32. Numbers
-// are written with a point (2.0), and round(f32, …) encloses the whole formula. A value
+// is one element for all. in1_f16 is an operand of type f16, in1_bf16 one of bf16; the others are f32. Numbers
+// are written with a point (2.0), and round(f32, …), round(f16, …) or round(bf16, …) encloses the whole formula, whose
+// result has that type. Arithmetic is f32; where a step is to be rounded to 16 bits, the formula says so. A value
 // that is used more than once may get a name:
 // "v0[i] = in0[i] + in1[i]; out0[i] = round(f32, v0[i] * v0[i])".
 //
@@ -51,14 +53,29 @@ func (r *Session) Sub(a, b Tensor, o ...Option) Tensor {
 	return r.elementwise("elementwise_sub", text, 1, []Tensor{a, b}, nil, o)[0]
 }
 
-// Scale multiplies every element of x, in f32, by a number.
+// Scale multiplies every element of x, which is f32, f16 or bf16, by a number. As in MLX, the number is rounded to x's
+// type first.
 func (r *Session) Scale(x Tensor, by Scalar, o ...Option) Tensor {
-	return r.elementwise("scale", "out0[i] = round(f32, in0[i] * s0)", 1, []Tensor{x}, []Scalar{by}, o)[0]
+	factor := "s0"
+	if x.DType != ir.F32 {
+		factor = "round(T, s0)"
+	}
+	return r.ofOne("scale", "x * "+factor, x, []Scalar{by}, o)
 }
 
-// Relu computes max(x, 0) in f32. As in MLX, it gives NaN for NaN.
+// Relu computes max(x, 0) in f32, f16 or bf16. As in MLX, it gives NaN for NaN.
 func (r *Session) Relu(x Tensor, o ...Option) Tensor {
-	return r.elementwise("relu", "out0[i] = round(f32, select(in0[i] <= 0.0, 0.0, in0[i]))", 1, []Tensor{x}, nil, o)[0]
+	return r.ofOne("relu", "select(x <= 0.0, 0.0, x)", x, nil, o)
+}
+
+// ofOne runs a formula of one operand x, whose type T the result has.
+func (r *Session) ofOne(op, formula string, x Tensor, scalars []Scalar, o []Option) Tensor {
+	if !r.floats(op, x) {
+		return r.broken(x.DType, x.Rank())
+	}
+	operand := strings.NewReplacer("x", decl.ElementwiseOperand(0, x.DType)+"[i]", "T", x.DType.String())
+	text := operand.Replace("out0[i] = round(T, " + formula + ")")
+	return r.elementwise(op, text, 1, []Tensor{x}, scalars, o)[0]
 }
 
 // elementwise records a generated kernel. The term must have `want` results; 0 allows any

@@ -8,15 +8,30 @@ import (
 )
 
 // Embed looks up rows of a table [N, K]: row i of the result is row ids[i] of the table.
-// ids are i32 or u32 of any shape, and the result is [number of ids, K]: of the type of a quantized table's scales,
-// and f32 of a dense table.
+// ids are i32 or u32 of any shape, and the result is [number of ids, K]: of the type of a quantized table's scales or of
+// a dense table, but f32 of a dense table in f16, whose rows [Session.EmbedNarrow] leaves as they are.
 func (r *Session) Embed(ids Tensor, table Matrix, o ...Option) Tensor {
+	t := ir.F32
+	switch {
+	case table.Q != nil:
+		t = table.Q.Scales.DType
+	case table.Dense.DType == ir.BF16:
+		t = ir.BF16
+	}
+	return r.embed(ids, table, t, o)
+}
+
+// EmbedNarrow is [Session.Embed] of a dense table in f16 or bf16, whose type the result has.
+func (r *Session) EmbedNarrow(ids, table Tensor, o ...Option) Tensor {
+	if t := table.DType; r.err == nil && t != ir.F16 && t != ir.BF16 {
+		r.fail("embed: a table of %s: want f16 or bf16", t)
+	}
+	return r.embed(ids, Dense(table), table.DType, o)
+}
+
+func (r *Session) embed(ids Tensor, table Matrix, t ir.DType, o []Option) Tensor {
 	if t := ids.DType; t == ir.U32 {
 		ids.DType = ir.I32 // the kernel reads i32, and an index from Argmax fits
-	}
-	t := ir.F32
-	if table.Q != nil {
-		t = table.Q.Scales.DType
 	}
 	if !r.dense("embed", ids, ir.I32) || !r.matrix("embed", table, t) {
 		return r.broken(t, 2)
@@ -36,9 +51,9 @@ func (r *Session) Embed(ids Tensor, table Matrix, o ...Option) Tensor {
 		c.function = fmt.Sprintf("affine_embed_%s_gs_%d_b_%d", routes.TypeName(t), q.Group, q.Bits)
 		c.args = []arg{buf(0, ids), buf(1, q.W), buf(2, q.Scales), buf(3, q.Biases), buf(4, y), val(5, int32(k)), val(6, int32(n))}
 	} else {
-		c.function = "embed_float32"
-		if table.Dense.DType == ir.F16 {
-			c.function = "embed_float16"
+		c.function = "embed_" + floatNames[table.Dense.DType]
+		if t != ir.F32 {
+			c.function += "_" + floatNames[t]
 		}
 		c.args = []arg{buf(0, ids), buf(1, table.Dense), buf(2, y), val(3, int32(k)), val(4, int32(n))}
 	}
@@ -75,7 +90,11 @@ func (r *Session) Matmul(x Tensor, w Matrix, o ...Option) Tensor {
 		})
 	}
 	rows := r.rows(x)
-	if x.DType == ir.F32 && (w.Dense.DType != ir.F32 || !rows.Equal(ir.Const(1)) || k == 1) {
+	mlx := w.Dense.DType == x.DType && rows.Equal(ir.Const(1)) && k > 1 && n > 1 // our library has MLX's kernel
+	if x.DType != ir.F32 && r.compiled != nil {
+		mlx = rows.IsConst()
+	}
+	if !mlx {
 		return r.gemm(x, w.Dense, shape, n, k, rows, o)
 	}
 	return r.send(operation{name: "matmul"}, o, tensors(x, w.Dense.Transpose(0, 1)), shape, func(e *encoder, a arrays) array {
@@ -83,20 +102,21 @@ func (r *Session) Matmul(x Tensor, w Matrix, o ...Option) Tensor {
 	})
 }
 
-// gemm multiplies rows of f32 by kernels of our own. For a matrix of f16 MLX has none. Its kernels for many rows, and for
-// rows of one element (gemv_t), are not in the library, and the former take no number of rows that depends on params.
+// gemm multiplies rows by kernels of our own. For rows of f32 and a matrix of f16 MLX has none. Its kernels for many rows,
+// for rows of one element (gemv_t) and for one product of two rows, are not in our library, and the former take no number of rows that depends on params.
+// A compiled library's are taken for 16 bits.
 func (r *Session) gemm(x, w Tensor, shape []ir.Affine, n, k int64, rows ir.Affine, o []Option) Tensor {
-	y := r.result("matmul", o, ir.F32, shape)
-	function := "gemm_nt_float32"
-	switch {
-	case w.DType == ir.F16 && rows.Equal(ir.Const(1)):
+	y := r.result("matmul", o, x.DType, shape)
+	function := "gemm_nt_" + floatNames[x.DType]
+	switch mixed := w.DType != x.DType; {
+	case mixed && rows.Equal(ir.Const(1)):
 		r.dispatch(call{
 			op: "matmul", function: "gemv_float16_float32",
 			grid: [3]ir.Extent{ir.Ext((n + 7) / 8), ir.Ext(1), ir.Ext(1)}, group: [3]uint32{32, 2, 1},
 		}, o,
 			buf(0, w), buf(1, x), buf(2, y), val(3, int32(k)), val(4, int32(n)))
 		return y
-	case w.DType == ir.F16:
+	case mixed:
 		function = "gemm_nt_float16_float32"
 	}
 	r.dispatch(call{

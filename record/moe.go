@@ -7,16 +7,16 @@ import (
 	"github.com/mlxc/mlxc/ir"
 )
 
-// TopK returns, for each row of x [..., E] in f32, the k largest elements in
+// TopK returns, for each row of x [..., E] in f32, f16 or bf16, the k largest elements in
 // descending order: ids has their indices, u32 [..., k], and values the elements
-// themselves, f32 [..., k]. Of equal elements the one with the lowest index comes
+// themselves, [..., k] of x's type. Of equal elements the one with the lowest index comes
 // first. NaN comes after all numbers. k is from 1 to E.
 //
-// [Into] with a u32 tensor says where the indices go, with an f32 tensor where the
+// [Into] with a u32 tensor says where the indices go, with one of x's type where the
 // elements go.
 func (r *Session) TopK(x Tensor, k int64, o ...Option) (ids, values Tensor) {
-	if !r.dense("topk", x, ir.F32) {
-		return r.broken(ir.U32, x.Rank()), r.broken(ir.F32, x.Rank())
+	if !r.floats("topk", x) || !r.dense("topk", x, x.DType) {
+		return r.broken(ir.U32, x.Rank()), r.broken(x.DType, x.Rank())
 	}
 	e := r.last("topk", x)
 	if k < 1 || k > e {
@@ -24,16 +24,16 @@ func (r *Session) TopK(x Tensor, k int64, o ...Option) (ids, values Tensor) {
 		return x, x
 	}
 	for _, option := range o {
-		if t := option.into; option.given && t.DType != ir.U32 && t.DType != ir.F32 {
-			r.fail("topk gives u32 indices and f32 elements, Into has %s%s", t.DType, r.format(t.Shape))
+		if t := option.into; option.given && t.DType != ir.U32 && t.DType != x.DType {
+			r.fail("topk gives u32 indices and %s elements, Into has %s%s", x.DType, t.DType, r.format(t.Shape))
 		}
 	}
 	shape := append(append([]ir.Affine(nil), x.Shape[:x.Rank()-1]...), ir.Const(k))
 	ids = r.result("topk", intoOf(ir.U32, o), ir.U32, shape)
-	values = r.result("topk", intoOf(ir.F32, o), ir.F32, shape)
+	values = r.result("topk", intoOf(x.DType, o), x.DType, shape)
 	group := min(1024, (e+31)/32*32)
 	r.dispatch(call{
-		op: "topk", function: "topk_float32",
+		op: "topk", function: "topk_" + floatNames[x.DType],
 		kind: ir.Threads, grid: [3]ir.Extent{{Num: r.rows(x).Scale(group), Div: 1}, ir.Ext(1), ir.Ext(1)}, group: [3]uint32{uint32(group), 1, 1},
 	}, o,
 		buf(0, x), buf(1, ids), buf(2, values), val(3, uint32(e)), val(4, uint32(k)))
@@ -207,10 +207,11 @@ func counting(slot uint8, n int64) arg {
 
 // WeightedSum combines the results of a token's experts:
 // y[t, i] = Σ_j weights[t, j] · x[t, j, i] for x [T, k, N] and weights [T, k], both
-// f32. The result is f32 [T, N]. k must be constant.
+// f32, f16 or bf16. The result is [T, N] of that type. As in MLX, products are rounded to it; they are added in f32.
+// k must be constant.
 func (r *Session) WeightedSum(x, weights Tensor, o ...Option) Tensor {
 	const op = "weighted_sum"
-	if !r.dense(op, x, ir.F32) || !r.dense(op, weights, ir.F32) {
+	if !r.floats(op, x, weights) || !r.dense(op, x, x.DType) || !r.dense(op, weights, x.DType) {
 		return x
 	}
 	if x.Rank() != 3 || weights.Rank() != 2 || !equalShapes(x.Shape[:2], weights.Shape) || !x.Shape[1].IsConst() || !x.contiguous() || !weights.contiguous() {
@@ -218,9 +219,9 @@ func (r *Session) WeightedSum(x, weights Tensor, o ...Option) Tensor {
 		return x
 	}
 	n := r.last(op, x)
-	y := r.result(op, o, ir.F32, []ir.Affine{x.Shape[0], ir.Const(n)})
+	y := r.result(op, o, x.DType, []ir.Affine{x.Shape[0], ir.Const(n)})
 	r.dispatch(call{
-		op: op, function: "weighted_sum_float32",
+		op: op, function: "weighted_sum_" + floatNames[x.DType],
 		kind: ir.Threads, grid: [3]ir.Extent{ir.Ext(n), {Num: x.Shape[0], Div: 1}, ir.Ext(1)}, group: [3]uint32{uint32(min(n, 256)), 1, 1},
 	}, o,
 		buf(0, x), buf(1, weights), buf(2, y), val(3, int32(x.Shape[1].Const)))

@@ -11,11 +11,11 @@ type Sampling struct {
 	SeedLow, SeedHigh, Position ir.Affine
 }
 
-// Sample draws an index from each row of logits x [..., K] in f32; the result is u32 [...], or u32 [1] if x has
+// Sample draws an index from each row of logits x [..., K] in f32, f16 or bf16; the result is u32 [...], or u32 [1] if x has
 // one dimension. For equal bits of x the drawn index is the same on every device: msl/sample.metal
 // defines it, and cpu.Sample computes it on the host.
 func (r *Session) Sample(x Tensor, s Sampling, o ...Option) Tensor {
-	if !r.dense("sample", x, ir.F32) {
+	if !r.floats("sample", x) || !r.dense("sample", x, x.DType) {
 		return r.broken(ir.U32, max(x.Rank()-1, 1))
 	}
 	k := r.last("sample", x)
@@ -31,7 +31,7 @@ func (r *Session) Sample(x Tensor, s Sampling, o ...Option) Tensor {
 		return arg{slot: slot, kind: ir.BindScalar, number: ir.U32, expr: a}
 	}
 	r.dispatch(call{
-		op: "sample", function: "sample_float32",
+		op: "sample", function: "sample_" + floatNames[x.DType],
 		kind: ir.Threadgroups, grid: [3]ir.Extent{{Num: r.rows(x), Div: 1}, ir.Ext(1), ir.Ext(1)}, group: [3]uint32{uint32(min(1024, (k+31)/32*32)), 1, 1},
 	}, o,
 		buf(0, x), buf(1, y), s.Temp.bind(2), s.TopP.bind(3), number(4, s.SeedLow), number(5, s.SeedHigh), number(6, s.Position), val(7, uint32(k)))

@@ -8,8 +8,10 @@ import (
 )
 
 func init() {
-	for word, op := range map[string]func(dst, a, b []float32){"Add": simd.AddTo, "Multiply": simd.MulTo} {
-		Register(vv("vv_"+word+"float32", op), g2("g2_"+word+"float32", op))
+	for word, op := range map[string]func(dst, a, b []float32){"Add": simd.AddTo, "Subtract": subtract, "Multiply": simd.MulTo} {
+		if word != "Subtract" { // which a generated kernel does
+			Register(vv("vv_"+word+"float32", op), g2("g2_"+word+"float32", op))
+		}
 		for _, t := range narrows {
 			Register(vvNarrow(fmt.Sprintf("vv_%s%v", word, t), t, op), g2Narrow(fmt.Sprintf("g2_%s%v", word, t), t, op))
 		}
@@ -61,7 +63,7 @@ func vv(name string, op func(dst, a, b []float32)) *Kernel {
 	}
 }
 
-// vvNarrow is vv with f16[n] or bf16[n]. Adding or multiplying in f32 and rounding to the type equals rounding the
+// vvNarrow is vv with f16[n] or bf16[n]. Adding, subtracting or multiplying in f32 and rounding to the type equals rounding the
 // exact result once, because f32 has more than twice as many significant bits plus two.
 func vvNarrow(name string, t narrow, op func(dst, a, b []float32)) *Kernel {
 	return &Kernel{

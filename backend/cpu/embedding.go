@@ -17,6 +17,9 @@ func init() {
 			simd.HalfTo(dst, c.U16(1)[id*k:(id+1)*k])
 		}),
 	)
+	for _, t := range narrows {
+		Register(embeddingRows(t))
+	}
 	for _, q := range affines {
 		params := fmt.Sprintf("gs_%d_b_%d", q.group, q.bits)
 		Register(embedding("affine_embed_float_"+params, 4, func(c *Call, dst []float32, id int) {
@@ -52,6 +55,27 @@ func embedding(name string, out int, row func(c *Call, dst []float32, id int)) *
 			}
 		},
 		Cost: func(c *Call) float64 { return 20 + 0.8*float64(c.Int(out+1)) },
+	}
+}
+
+// embeddingRows is embedding of a dense table of a 16-bit type, which is out's too.
+func embeddingRows(t narrow) *Kernel {
+	return &Kernel{
+		Name:  fmt.Sprintf("embed_%v_%v", t, t),
+		Units: func(c *Call) int { return c.Threads[1] },
+		Run: func(c *Call, w *Worker, lo, hi int) {
+			k, v := c.Int(3), c.Int(4)
+			row := w.Scratch(k)
+			for i := lo; i < hi; i++ {
+				if id := int(c.I32(0)[i]); id >= 0 && id < v {
+					t.from(row, c.U16(1)[id*k:(id+1)*k])
+				} else {
+					fill(row, nan32)
+				}
+				t.to(c.U16(2)[i*k:(i+1)*k], row)
+			}
+		},
+		Cost: func(c *Call) float64 { return 20 + 0.4*float64(c.Int(3)) },
 	}
 }
 

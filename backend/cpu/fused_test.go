@@ -153,9 +153,9 @@ func fusedFamilies() []family {
 			family{a, "affine_qmm_t_" + params + "_alN_false_batch_0", func(kind string) string { return "affine_qmm_t_" + kind + "_" + params + "_alN_false" }, []int{5, 37, 515}, true, true})
 	}
 	for _, name := range []string{"float32", "float16_float32"} {
-		out = append(out, family{dense{name != "float32"}, "gemm_nt_" + name, func(kind string) string { return "gemm_nt_" + kind + "_" + name }, []int{1, 5, 37, 515}, true, false})
+		out = append(out, family{dense{half: name != "float32"}, "gemm_nt_" + name, func(kind string) string { return "gemm_nt_" + kind + "_" + name }, []int{1, 5, 37, 515}, true, false})
 	}
-	return append(out, family{dense{true}, "gemv_float16_float32", func(kind string) string { return "gemv_" + kind + "_float16_float32" }, []int{1}, false, true})
+	return append(out, family{dense{half: true}, "gemv_float16_float32", func(kind string) string { return "gemv_" + kind + "_float16_float32" }, []int{1}, false, true})
 }
 
 // groupOf finds the group of codes in a kernel's name.

@@ -15,22 +15,31 @@ func init() {
 		{4, 1, 1, 32, 1, 4}, {4, 1, 1, 32, 4, 4},
 		{8, 1, 1, 32, 4, 4},
 	} {
-		Register(&Kernel{
-			Name: fmt.Sprintf("gemv_float32_bm%d_bn%d_sm%d_sn%d_tm%d_tn%d_nc0_axpby0",
-				t[0], t[1], t[2], t[3], t[4], t[5]),
-			Units: func(c *Call) int { return ceilDiv(c.Int(5), gemvRows) * c.Groups[2] },
-			Run:   gemv,
-			Cost:  func(c *Call) float64 { return 20 + gemvRows*float64(c.Int(4))*0.13 },
-		})
+		tiling := fmt.Sprintf("bm%d_bn%d_sm%d_sn%d_tm%d_tn%d_nc0_axpby0", t[0], t[1], t[2], t[3], t[4], t[5])
+		units := func(c *Call) int { return ceilDiv(c.Int(5), gemvRows) * c.Groups[2] }
+		cost := func(c *Call) float64 { return 20 + gemvRows*float64(c.Int(4))*0.13 }
+		Register(&Kernel{Name: "gemv_float32_" + tiling, Units: units, Run: gemv, Cost: cost})
+		for _, n := range narrows {
+			Register(&Kernel{Name: fmt.Sprintf("gemv_%v_%s", n, tiling), Units: units, Run: gemvNarrow(n), Cost: cost})
+		}
 	}
 	for kind, p := range fused(dense{half: true}) {
 		p.form = alwaysFew
 		Register(p.kernel("gemv_" + kind + "_float16_float32"))
 	}
 	for name, half := range map[string]bool{"float32": false, "float16_float32": true} {
-		for kind, p := range fused(dense{half}) {
+		for kind, p := range fused(dense{half: half}) {
 			p.form = alwaysMany
 			Register(p.ofMany().kernel("gemm_nt_" + kind + "_" + name))
+		}
+	}
+	for _, t := range narrows {
+		for kind, p := range fused(denseOf(t)) {
+			p.form = alwaysMany
+			Register(p.ofMany().in(t).kernel(fmt.Sprintf("gemm_nt_%s_%v", kind, t)))
+		}
+		for form, cost := range map[string]func(*Call) float64{"nt": gemmCost, "nn": gemmTransposedCost, "tn": gemmTransposedCost} {
+			Register(&Kernel{Name: fmt.Sprintf("gemm_%s_%v", form, t), Units: gemmUnits, Run: gemmNarrow(t, form), Cost: cost})
 		}
 	}
 	Register(
@@ -91,6 +100,37 @@ func gemv(c *Call, _ *Worker, lo, hi int) {
 			}
 		}
 		canonical(yb[i:j])
+	}
+}
+
+// gemvNarrow is gemv in f16 or bf16, with sums in f32.
+func gemvNarrow(t narrow) func(c *Call, w *Worker, lo, hi int) {
+	return func(c *Call, w *Worker, lo, hi int) {
+		k, n, ld := c.Int(4), c.Int(5), c.Int(6)
+		mat, x, y := c.U16(0), c.U16(1), c.U16(3)
+		blocks := ceilDiv(n, gemvRows)
+		buf := w.Scratch(2 * k)
+		vector, row := buf[:k], buf[k:]
+		last := -1 // the batch whose vector is widened
+		for u := lo; u < hi; u++ {
+			b, i := u/blocks, u%blocks*gemvRows
+			from, off := 0, 0
+			if b > 0 {
+				from, off = b*c.Long(11, 0), b*c.Long(12, 0)
+			}
+			if b != last {
+				t.from(vector, x[from:from+k])
+				last = b
+			}
+			var sums [gemvRows]float32
+			rows := min(gemvRows, n-i)
+			for r := range rows {
+				at := off + (i+r)*ld
+				t.from(row, mat[at:at+k])
+				sums[r] = simd.Dot(vector, row)
+			}
+			t.to(y[b*n+i:b*n+i+rows], sums[:rows])
+		}
 	}
 }
 
@@ -173,6 +213,51 @@ func gemmTN(c *Call, s *Worker, lo, hi int) {
 	}
 }
 
+// gemmNarrow is gemm, gemmNN or gemmTN ("nt", "nn", "tn") of f16 or bf16, with their sums in f32.
+func gemmNarrow(t narrow, form string) func(c *Call, s *Worker, lo, hi int) {
+	return func(c *Call, s *Worker, lo, hi int) {
+		k, n, m := c.Int(3), c.Int(4), c.Int(5)
+		x, w, y := c.U16(0), c.U16(1), c.U16(2)
+		height := min(gemmRows, m)
+		scratch := s.Scratch(simd.MatMulScratch + (gemmCols+height)*k + gemmCols*height + max(gemmCols, height))
+		scratch, left := scratch[:simd.MatMulScratch], scratch[simd.MatMulScratch:]
+		left, rows := left[:height*k], left[height*k:]
+		rows, results := rows[:gemmCols*k], rows[gemmCols*k:]
+		results, line := results[:gemmCols*height], results[gemmCols*height:]
+		// columns widens n columns of k rows, from column `first` on, and makes rows of them.
+		columns := func(dst []float32, src []uint16, first, n, ld int) {
+			for i := range k {
+				part := line[:n]
+				t.from(part, src[i*ld+first:][:n])
+				for j, v := range part {
+					dst[j*k+i] = v
+				}
+			}
+		}
+		cols, last := ceilDiv(n, gemmCols), -1
+		for u := lo; u < hi; u++ {
+			i, j := u/cols*gemmRows, u%cols*gemmCols
+			high, wide := min(gemmRows, m-i), min(gemmCols, n-j)
+			if i != last {
+				if last = i; form == "tn" {
+					columns(left, x, i, high, m)
+				} else {
+					t.from(left[:high*k], x[i*k:(i+high)*k])
+				}
+			}
+			if form == "nt" {
+				t.from(rows[:wide*k], w[j*k:(j+wide)*k])
+			} else {
+				columns(rows, w, j, wide, n)
+			}
+			simd.MatMulF32(results[:high*wide], wide, left[:high*k], rows[:wide*k], high, wide, k, scratch)
+			for r := range high {
+				t.to(y[(i+r)*n+j:][:wide], results[r*wide:(r+1)*wide])
+			}
+		}
+	}
+}
+
 // transpose sets dst to the n columns of k that src holds, its rows ld apart.
 func transpose(dst, src []float32, n, k, ld int) {
 	for i := range k {
@@ -213,15 +298,27 @@ func tileOf(c *Call, u int) tile {
 	}
 }
 
-// dense is a matrix in one argument, f32[N, K] or f16[N, K], for the fused
+// dense is a matrix in one argument, [N, K] of f32 or of a 16-bit type, for the fused
 // products: the same calls as gemv's and gemm's above.
-type dense struct{ half bool }
+type dense struct{ half, bfloat bool }
+
+func denseOf(t narrow) dense { return dense{half: t == halfType, bfloat: t == bfloatType} }
+
+// is16 reports whether elements have 16 bits; narrow is their type then.
+func (d dense) is16() bool { return d.half || d.bfloat }
+
+func (d dense) narrow() narrow {
+	if d.bfloat {
+		return bfloatType
+	}
+	return halfType
+}
 
 func (d dense) slots() int { return 1 }
 
 func (d dense) scratch(k int, many bool) int {
 	switch {
-	case many && d.half:
+	case many && d.is16():
 		return simd.MatMulScratch + gemmCols*k
 	case many:
 		return simd.MatMulScratch
@@ -231,9 +328,9 @@ func (d dense) scratch(k int, many bool) int {
 
 func (d dense) cost(many bool) float64 {
 	switch {
-	case d.half && many:
+	case d.is16() && many:
 		return 0.2
-	case d.half:
+	case d.is16():
 		return 0.15
 	}
 	return 0.1
@@ -243,22 +340,22 @@ func (d dense) prepare(x, scratch []float32) {}
 
 func (d dense) matVec(c *Call, slot, lo, hi int, y, x, scratch []float32) {
 	k := len(x)
-	if !d.half {
+	if !d.is16() {
 		simd.MatVecF32(y, x, c.F32(slot)[lo*k:hi*k], k)
 		return
 	}
 	w, row := c.U16(slot), scratch[:k]
 	for i := lo; i < hi; i++ {
-		simd.HalfTo(row, w[i*k:(i+1)*k])
+		d.narrow().from(row, w[i*k:(i+1)*k])
 		y[i-lo] = simd.Dot(x, row)
 	}
 }
 
 func (d dense) matMul(c *Call, slot, lo, hi int, y []float32, ldy int, x []float32, m, k int, scratch []float32) {
 	n, rows := hi-lo, scratch[simd.MatMulScratch:]
-	if d.half {
+	if d.is16() {
 		rows = rows[:n*k]
-		simd.HalfTo(rows, c.U16(slot)[lo*k:hi*k])
+		d.narrow().from(rows, c.U16(slot)[lo*k:hi*k])
 	} else {
 		rows = c.F32(slot)[lo*k : hi*k]
 	}

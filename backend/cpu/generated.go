@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/mlxc/mlxc/backend/cpu/internal/simd"
 	"github.com/mlxc/mlxc/ir"
 	"github.com/mlxc/mlxc/msl/decl"
 	"github.com/mlxc/mlxc/msl/elementwise"
@@ -40,7 +39,7 @@ type valuePlace struct {
 
 // instruction is a step whose values have places.
 type instruction struct {
-	run  loop // nil if the instruction widens an f16 operand to f32
+	run  loop // nil if the instruction widens a 16-bit operand to f32
 	dst  int  // a register, or -1 if the value is the only result and is stored directly
 	args []valuePlace
 }
@@ -107,7 +106,7 @@ func newGenerated(p *elementwise.Program) *generated {
 		case term.Real, term.Symbol, term.Load:
 			if s.Op == term.Load && (p.Operands[s.Operand].Index == elementwise.Full || p.Operands[s.Operand].Index == elementwise.Row) {
 				at[i] = valuePlace{-1, s.Operand}
-				if p.Operands[s.Operand].Type == ir.F16 {
+				if p.Operands[s.Operand].Type != ir.F32 {
 					in := instruction{dst: take(), args: []valuePlace{at[i]}}
 					at[i] = valuePlace{register: in.dst}
 					g.code = append(g.code, in)
@@ -130,6 +129,9 @@ func newGenerated(p *elementwise.Program) *generated {
 			panic(fmt.Sprintf("operation %d of a generated kernel", s.Op)) // INVARIANT: a test looks at all operations.
 		}
 		in := instruction{run: op.run}
+		if s.Op == term.Round {
+			in.run = rounding(narrowOf(s.Type))
+		}
 		for _, a := range s.Args {
 			in.args = append(in.args, at[a])
 		}
@@ -189,7 +191,7 @@ func whole(steps []elementwise.Step, i int) {
 	}
 }
 
-// widenCost is the time to widen an element from f16, in nanoseconds.
+// widenCost is the time to widen an element from 16 bits, in nanoseconds.
 const widenCost = 0.06
 
 // run computes the units [lo, hi), of 1024 elements each in row-major order, in blocks that end where a row does.
@@ -239,7 +241,7 @@ func (g *generated) run(c *Call, w *Worker, lo, hi int) {
 				if o.Index == elementwise.Row {
 					from = j
 				}
-				simd.HalfTo(dst, c.U16(int(o.Slot))[from:from+n])
+				narrowOf(o.Type).from(dst, c.U16(int(o.Slot))[from:from+n])
 				continue
 			}
 			var args [3][]float32
@@ -270,7 +272,7 @@ func (g *generated) store(c *Call, i, j, n int, get func(valuePlace) []float32) 
 			if values[r] = get(x); x.register < 0 && aside {
 				values[r] = slices.Clone(values[r])
 			}
-		case g.OutTypes[r] == ir.F16:
+		case g.OutTypes[r] != ir.F32:
 			o := g.Operands[g.Steps[g.Results[r]].Operand]
 			halves[r] = bitsOf(c.U16(int(o.Slot)), o.Index, i, j, n, p, aside)
 		default:
@@ -279,12 +281,12 @@ func (g *generated) store(c *Call, i, j, n int, get func(valuePlace) []float32) 
 		}
 	}
 	for r := range g.results {
-		if g.OutTypes[r] == ir.F16 {
+		if t := g.OutTypes[r]; t != ir.F32 {
 			out := c.U16(int(g.Out[r]))[p : p+n]
 			if g.Copies[r] {
 				copy(out, halves[r])
 			} else {
-				simd.ToHalf(out, values[r])
+				narrowOf(t).to(out, values[r])
 			}
 			continue
 		}
@@ -322,9 +324,9 @@ func (g *generated) value(c *Call, s elementwise.Step, row int) float32 {
 	case term.Symbol:
 		return c.Float(int(g.Constants[s.Operand]))
 	}
-	if o := g.Operands[s.Operand]; o.Type == ir.F16 {
+	if o := g.Operands[s.Operand]; o.Type != ir.F32 {
 		var v [1]float32
-		simd.HalfTo(v[:], c.U16(int(o.Slot))[row:row+1])
+		narrowOf(o.Type).from(v[:], c.U16(int(o.Slot))[row:row+1])
 		return v[0]
 	}
 	return c.F32(int(g.Operands[s.Operand].Slot))[row]

@@ -1,6 +1,9 @@
 package cpu
 
-import "github.com/mlxc/mlxc/backend/cpu/internal/simd"
+import (
+	"github.com/mlxc/mlxc/backend/cpu/internal/simd"
+	"github.com/mlxc/mlxc/ir"
+)
 
 // narrow is a 16-bit float type, f16 or bf16, whose values are widened to f32 for arithmetic.
 type narrow simd.Narrow
@@ -12,6 +15,14 @@ const (
 
 // narrows lists the 16-bit types.
 var narrows = []narrow{halfType, bfloatType}
+
+// narrowOf returns f16 or bf16.
+func narrowOf(t ir.DType) narrow {
+	if t == ir.BF16 {
+		return bfloatType
+	}
+	return halfType
+}
 
 // String is the type's name in kernel names of MLX.
 func (n narrow) String() string {

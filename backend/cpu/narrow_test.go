@@ -102,6 +102,41 @@ func TestFusedProductsIn16BitsHaveTheBitsOfTheirParts(t *testing.T) {
 	}
 }
 
+// TestFusedDenseProductsIn16BitsHaveTheBitsOfTheirParts: as those of affine codes, with tiles that are not whole.
+func TestFusedDenseProductsIn16BitsHaveTheBitsOfTheirParts(t *testing.T) {
+	const m, n, k = 37, 53, 70
+	one := [3]int{1, 1, 1}
+	for _, narrow := range narrows {
+		r := rand.New(rand.NewPCG(1, uint64(narrow)))
+		x, residual := narrow.stored(floats(r, m*k)), narrow.stored(floats(r, m*n))
+		var mats []any
+		var dots [3][]uint16
+		for i := range dots {
+			w := narrow.stored(floats(r, n*k))
+			mats, dots[i] = append(mats, w), make([]uint16, m*n)
+			runKernel(t, fmt.Sprint("gemm_nt_", narrow), one, one, x, w, dots[i], int32(k), int32(n), int32(m))
+		}
+		got := func(kernel string, matrices, outs int, more ...any) []any {
+			args := append(slices.Concat(mats[:matrices], []any{x}), more...)
+			var ys, sizes []any
+			for range outs {
+				ys, sizes = append(ys, make([]uint16, m*n)), append(sizes, int32(n))
+			}
+			runKernel(t, fmt.Sprintf("gemm_nt_%s_%v", kernel, narrow), one, one, slices.Concat(args, ys, []any{int32(k)}, sizes, []any{int32(m)})...)
+			return ys
+		}
+		for i, y := range append(got("x2", 2, 2), got("x3", 3, 3)...) {
+			require.Equal(t, dots[[]int{0, 1, 0, 1, 2}[i]], y, "result %d of x2, x3, %v", i, narrow)
+		}
+		elements, sum, act := [3]int{m * n, 1, 1}, make([]uint16, m*n), make([]uint16, m*n)
+		runKernel(t, fmt.Sprint("vv_Add", narrow), elements, elements, residual, dots[0], sum)
+		require.Equal(t, sum, got("add", 1, 1, residual)[0], "add, %v", narrow)
+		runKernel(t, fmt.Sprintf("v_Silu%v%v", narrow, narrow), elements, elements, dots[0], act)
+		runKernel(t, fmt.Sprint("vv_Multiply", narrow), elements, elements, act, dots[1], act)
+		require.Equal(t, act, got("silu_mul", 2, 1)[0], "silu_mul, %v", narrow)
+	}
+}
+
 // testTurnedIn16Bits: fused queries, keys and values, with and without rotation (rope), have the bits of products of the
 // normalised vector x, and of rotations.
 func testTurnedIn16Bits(t *testing.T, narrow narrow, params string, mats []any, raw, x, norm []uint16) {

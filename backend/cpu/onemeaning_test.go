@@ -12,24 +12,38 @@ import (
 )
 
 // A function of the language of terms has the same bits everywhere: the builtin kernel and the generated kernel of
-// the same term agree on every argument. No generated kernel exists for the term of GeluErf, nor for terms of bf16.
-var sameTerm = map[string]string{
-	"v_Silufloat32float32":    "out0[i] = round(f32, in0[i] / (1.0 + exp(-in0[i])))",
-	"v_Sigmoidfloat32float32": "out0[i] = round(f32, select(in0[i] < 0.0, 1.0 / (1.0 + exp(abs(in0[i]))), 1.0 - 1.0 / (1.0 + exp(abs(in0[i])))))",
-	"v_Silufloat16float16":    "out0[i] = round(f16, in0_f16[i] / (1.0 + exp(-in0_f16[i])))",
-	"v_Sigmoidfloat16float16": "out0[i] = round(f16, select(in0_f16[i] < 0.0, 1.0 / (1.0 + exp(abs(in0_f16[i]))), 1.0 - 1.0 / (1.0 + exp(abs(in0_f16[i])))))",
-	"v_Silubfloat16bfloat16":  "", "v_Sigmoidbfloat16bfloat16": "", "vv_Addbfloat16": "", "vv_Multiplybfloat16": "",
-	"v_Gelufloat32float32":    "out0[i] = round(f32, 0.5 * in0[i] * (1.0 + tanh(0.7978846 * in0[i] * (1.0 + 0.044715 * in0[i] * in0[i]))))",
-	"v_GeluErffloat32float32": "",
-	"v_Softcapfloat32float32": "out0[i] = round(f32, s0 * tanh(in0[i] / s0))",
-	"v_copyfloat32float32":    "out0[i] = in0[i]",
-	"v_copyfloat16float16":    "out0[i] = in0_f16[i]",
-	"v_copybfloat16bfloat16":  "",
-	"vv_Addfloat32":           "out0[i] = round(f32, in0[i] + in1[i])",
-	"vv_Multiplyfloat32":      "out0[i] = round(f32, in0[i] * in1[i])",
-	"vv_Addfloat16":           "out0[i] = round(f16, in0_f16[i] + in1_f16[i])",
-	"vv_Multiplyfloat16":      "out0[i] = round(f16, in0_f16[i] * in1_f16[i])",
-}
+// the same term agree on every argument. No generated kernel exists for the term of GeluErf.
+var sameTerm = func() map[string]string {
+	out := map[string]string{
+		"v_Silufloat32float32":    "out0[i] = round(f32, in0[i] / (1.0 + exp(-in0[i])))",
+		"v_Sigmoidfloat32float32": "out0[i] = round(f32, select(in0[i] < 0.0, 1.0 / (1.0 + exp(abs(in0[i]))), 1.0 - 1.0 / (1.0 + exp(abs(in0[i])))))",
+		"v_Gelufloat32float32":    "out0[i] = round(f32, 0.5 * in0[i] * (1.0 + tanh(0.7978846 * in0[i] * (1.0 + 0.044715 * in0[i] * in0[i]))))",
+		"v_Softcapfloat32float32": "out0[i] = round(f32, s0 * tanh(in0[i] / s0))",
+		"v_copyfloat32float32":    "out0[i] = in0[i]",
+		"v_Sigmoidfloat16float16": "out0[i] = round(f16, select(in0_f16[i] < 0.0, 1.0 / (1.0 + exp(abs(in0_f16[i]))), 1.0 - 1.0 / (1.0 + exp(abs(in0_f16[i])))))",
+		"v_Sigmoidbfloat16bfloat16": "v0[i] = round(bf16, 1.0 / round(bf16, 1.0 + round(bf16, exp(abs(in0_bf16[i]))))); " +
+			"out0[i] = round(bf16, select(in0_bf16[i] < 0.0, v0[i], 1.0 - v0[i]))",
+		"v_GeluErffloat32float32": "", "v_GeluErffloat16float16": "", "v_GeluErfbfloat16bfloat16": "",
+	}
+	for name, text := range map[string]string{
+		"v_SiluTT": "round(T, in0_T[i] / (1.0 + exp(-in0_T[i])))",
+		"v_GeluTT": "round(T, round(T, 0.5 * in0_T[i]) * round(T, 1.0 + round(T, tanh(round(T, " +
+			"round(T, 0.7978846) * round(T, in0_T[i] + round(T, round(T, 0.044715) * round(T, in0_T[i] * in0_T[i] * in0_T[i]))))))))",
+		"v_SoftcapTT": "round(T, round(T, s0) * round(T, tanh(round(T, in0_T[i] / round(T, s0)))))",
+		"v_copyTT":    "in0_T[i]",
+	} {
+		out[strings.ReplaceAll(name, "T", "float16")] = "out0[i] = " + strings.ReplaceAll(text, "T", "f16")
+		out[strings.ReplaceAll(name, "T", "bfloat16")] = "out0[i] = " + strings.ReplaceAll(text, "T", "bf16")
+	}
+	for word, sign := range map[string]string{"Add": "+", "Subtract": "-", "Multiply": "*"} {
+		if word != "Subtract" {
+			out["vv_"+word+"float32"] = "out0[i] = round(f32, in0[i] " + sign + " in1[i])"
+		}
+		out["vv_"+word+"float16"] = "out0[i] = round(f16, in0_f16[i] " + sign + " in1_f16[i])"
+		out["vv_"+word+"bfloat16"] = "out0[i] = round(bf16, in0_bf16[i] " + sign + " in1_bf16[i])"
+	}
+	return out
+}()
 
 // stepwise holds terms that a pass may cut at any place: the whole term, and the same as steps, kernels of one
 // operation each whose results are stored in between. The operands of a step are the result so far and, if it has two,
@@ -97,27 +111,26 @@ func TestOneMeaning(t *testing.T) {
 				continue
 			}
 			k := generate(t, text)
+			var constants []any
+			if strings.Contains(text, "s0") {
+				constants = []any{float32(30)}
+			}
 			if strings.Contains(name, "16") {
 				x, want, got := make([]uint16, 1<<16), make([]uint16, 1<<16), make([]uint16, 1<<16)
 				for h := range x {
 					x[h] = uint16(h)
 				}
 				n := [3]int{len(x), 1, 1}
-				runKernel(t, name, n, n, x, want, uint32(len(x)))
-				runGenerated(k, n, x, got)
+				runKernel(t, name, n, n, append([]any{x, want, uint32(len(x))}, constants...)...)
+				runGenerated(k, n, append([]any{x, got}, constants...)...)
 				require.Equal(t, want, got, name)
 				continue
 			}
 			arguments(func(x []float32) {
 				n := [3]int{len(x), 1, 1}
 				want, got := y[:len(x)], z[:len(x)]
-				if strings.Contains(text, "s0") {
-					runKernel(t, name, n, n, x, want, uint32(len(x)), float32(30))
-					runGenerated(k, n, x, got, float32(30))
-				} else {
-					runKernel(t, name, n, n, x, want, uint32(len(x)))
-					runGenerated(k, n, x, got)
-				}
+				runKernel(t, name, n, n, append([]any{x, want, uint32(len(x))}, constants...)...)
+				runGenerated(k, n, append([]any{x, got}, constants...)...)
 				sameFloatBits(t, x, want, got, name)
 			})
 		}
@@ -188,20 +201,28 @@ func TestOneMeaningOfPairs(t *testing.T) {
 			}
 		}
 	})
-	// All pairs of special f16 values, and each f16 with some other value.
-	var p, q []uint16
-	for h := range 1 << 16 {
-		p, q = append(p, uint16(h), uint16(h)), append(q, uint16(r.Uint32()), []uint16{0, 0x8000, 0x7c00, 0xfc00, 0x7c01, 0xfe00, 0x7bff, 1}[h%8])
-	}
-	n[0] = len(p)
-	for op, name := range map[string]string{"+": "vv_Addfloat16", "*": "vv_Multiplyfloat16"} {
-		k := generate(t, "out0[i] = round(f16, in0_f16[i] "+op+" in1_f16[i])")
-		x, y, z := make([]uint16, len(p)), make([]uint16, len(p)), make([]uint16, len(p))
-		runGenerated(k, n, p, q, x)
-		runGenerated(k, n, q, p, y)
-		runKernel(t, name, n, n, p, q, z)
-		require.Equal(t, x, y, name)
-		require.Equal(t, x, z, name)
+	// Each value of 16 bits with special values, and with some other value.
+	for _, of := range []struct {
+		word    string
+		special [8]uint16
+	}{{"float16", [8]uint16{0, 0x8000, 0x7c00, 0xfc00, 0x7c01, 0xfe00, 0x7bff, 1}}, {"bfloat16", [8]uint16{0, 0x8000, 0x7f80, 0xff80, 0x7f81, 0xffc0, 0x7f7f, 1}}} {
+		var p, q []uint16
+		for h := range 1 << 16 {
+			p, q = append(p, uint16(h), uint16(h)), append(q, uint16(r.Uint32()), of.special[h%8])
+		}
+		n[0] = len(p)
+		for _, op := range []string{"Add", "Subtract", "Multiply"} {
+			name := "vv_" + op + of.word
+			k := generate(t, sameTerm[name])
+			x, y, z := make([]uint16, len(p)), make([]uint16, len(p)), make([]uint16, len(p))
+			runGenerated(k, n, p, q, x)
+			runKernel(t, name, n, n, p, q, z)
+			require.Equal(t, x, z, name)
+			if op != "Subtract" {
+				runGenerated(k, n, q, p, y)
+				require.Equal(t, x, y, name)
+			}
+		}
 	}
 }
 

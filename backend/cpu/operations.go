@@ -37,7 +37,7 @@ var operations = map[term.Op]operation{
 	term.Sin:   {12, each(sin32)},
 	term.Cos:   {12, each(cos32)},
 	term.Tanh:  {12, each(tanh32)},
-	term.Round: {3, roundHalf},
+	term.Round: {3, rounding(halfType)}, // and to bf16
 	opSilu:     {0.35, unaryLoop(simd.SiluTo)},
 	opSigmoid:  {0.35, unaryLoop(simd.SigmoidTo)},
 
@@ -61,10 +61,12 @@ var operations = map[term.Op]operation{
 	term.Select: {0.6, choose},
 }
 
-// roundHalf rounds to f16.
-func roundHalf(dst []float32, x [3][]float32) {
-	copy(dst, x[0])
-	halfType.round(dst)
+// rounding rounds to a type.
+func rounding(t narrow) loop {
+	return func(dst []float32, x [3][]float32) {
+		copy(dst, x[0])
+		t.round(dst)
+	}
 }
 
 // each is the loop of a function of one number.

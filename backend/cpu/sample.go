@@ -1,25 +1,33 @@
 package cpu
 
 import (
+	"fmt"
 	"math"
 	"math/bits"
 	"sync"
 )
 
 func init() {
-	Register(&Kernel{
-		Name: "sample_float32", Units: groupsX,
-		Run: func(c *Call, _ *Worker, lo, hi int) {
-			n := c.Uint(7)
-			in, out := c.F32(0), c.U32(1)
+	Register(sampling("float32", nil))
+	for _, t := range narrows {
+		Register(sampling(t.String(), &t))
+	}
+}
+
+// sampling draws from rows of f32, or of t if it is not nil.
+func sampling(word string, t *narrow) *Kernel {
+	return &Kernel{
+		Name: fmt.Sprint("sample_", word), Units: groupsX,
+		Run: func(c *Call, w *Worker, lo, hi int) {
+			n, out := c.Uint(7), c.U32(1)
 			temp, topP := c.Float(2), c.Float(3)
 			seed := uint64(c.Uint(5))<<32 | uint64(c.Uint(4))
 			for r := lo; r < hi; r++ {
-				out[r] = sample(in[r*n:(r+1)*n], temp, topP, seed, uint32(c.Uint(6)), uint32(r))
+				out[r] = sample(elements(c, w, 0, r*n, n, 1, t), temp, topP, seed, uint32(c.Uint(6)), uint32(r))
 			}
 		},
 		Cost: func(c *Call) float64 { return 100 + 10*float64(c.Uint(7)) },
-	})
+	}
 }
 
 // Sample draws an index from a row of logits as the kernel sample_float32 does on every device; msl/sample.metal

@@ -2,7 +2,6 @@ package softmetal_test
 
 import (
 	"context"
-	"encoding/binary"
 	"math"
 	"math/rand/v2"
 	"path/filepath"
@@ -17,6 +16,7 @@ import (
 	"github.com/mlxc/mlxc/ir"
 	"github.com/mlxc/mlxc/ir/mlxt"
 	"github.com/mlxc/mlxc/passes"
+	"github.com/mlxc/mlxc/record"
 	"github.com/mlxc/mlxc/replay"
 )
 
@@ -48,6 +48,41 @@ func TestFusedBits(t *testing.T) {
 	}
 }
 
+// The same of dense products and of activations in 16 bits: fused products round where those that they stand for store,
+// and generated kernels where the operations do that they are made of.
+func TestFusedBitsIn16Bits(t *testing.T) {
+	d, err := softmetal.New(t.Context(), softmetal.Options{Workers: 2})
+	require.NoError(t, err)
+	defer d.Close()
+	for _, of := range sample.Of(t, t.Name(), []ir.DType{ir.BF16, ir.F16}, 2) {
+		r := record.New("dense")
+		x, row := r.Input("x", of, 33, 64), r.Input("row", of, 64)
+		weight := func(name string, n, k int64) record.Matrix {
+			return record.Dense(r.Input(name, of, n, k))
+		}
+		act := r.Mul(r.Silu(r.Matmul(x, weight("gate", 40, 64))), r.Matmul(x, weight("up", 40, 64)))
+		sum := r.Add(x, r.Matmul(act, weight("down of it", 64, 40)))
+		q, k := weight("queries", 24, 64), weight("keys", 16, 64)
+		r.CopyTo("queries", r.Output("q", of, 33, 24), r.Matmul(sum, q))
+		r.CopyTo("keys", r.Output("k", of, 33, 16), r.Matmul(sum, k))
+		r.Add(r.Relu(r.Softcap(r.Scale(r.Sub(sum, row), record.Float(0.7)), 5)), row, record.Into(r.Output("y", of, 33, 64)))
+		recorded, err := r.Graph()
+		require.NoError(t, err)
+		fused := recorded.Clone()
+		_, err = passes.Run(t.Context(), fused, passes.DefaultPipeline(), passes.Options{})
+		require.NoError(t, err)
+		var names []string
+		for _, k := range fused.Kernels {
+			names = append(names, k.Function)
+		}
+		for _, want := range []string{"gemm_nt_silu_mul_", "gemm_nt_add_", "gemm_nt_x2_", "tanh(round(" + of.String()} {
+			require.Contains(t, strings.Join(names, "\n"), want)
+		}
+		want := outputs(t, d, recorded)
+		require.Equal(t, want, outputs(t, d, fused), "%s", of)
+	}
+}
+
 // outputs returns the contents of g's outputs and states after each of two replays.
 func outputs(t *testing.T, d *softmetal.Device, g *ir.Graph) (out []map[string][]byte) {
 	s, err := replay.Open(d, &ir.Module{Graphs: []*ir.Graph{g}}, replay.Options{})
@@ -63,9 +98,13 @@ func outputs(t *testing.T, d *softmetal.Device, g *ir.Graph) (out []map[string][
 		result := map[string][]byte{}
 		for i := range g.Memories {
 			if m := &g.Memories[i]; m.Kind == ir.Input {
+				of := m.DType
+				if !of.Float() {
+					of = ir.F32
+				}
 				var in []byte
-				for range m.Size / 4 {
-					in = binary.LittleEndian.AppendUint32(in, math.Float32bits(float32(random.NormFloat64())))
+				for range m.Size / of.Size() {
+					in = append(in, record.Elements(of, []float32{float32(random.NormFloat64())})...)
 				}
 				require.NoError(t, p.SetInput(m.Name, in))
 			}

@@ -183,6 +183,15 @@ func (m *Llama) Prefill(s *record.Session) Step {
 	return l.step(pos, rows, m.options.Prefill)
 }
 
+// embed looks up rows of the type of activations.
+func (l *llama) embed(tokens record.Tensor, table record.Matrix) record.Tensor {
+	label := record.Label("token_embd")
+	if l.options.Type != ir.F32 && table.Q == nil {
+		return l.EmbedNarrow(tokens, table.Dense, label)
+	}
+	return l.Embed(tokens, table, label)
+}
+
 func (l *llama) position() ir.Affine { return l.Param("pos", 0, uint32(l.options.Context-1)) }
 
 // step records a step of `rows` tokens, at most capacity, from position pos on.
@@ -195,7 +204,7 @@ func (l *llama) step(pos, rows ir.Affine, capacity int64) Step {
 	if _, ok := l.weights["output.weight"]; ok {
 		head = l.matrix("output.weight")
 	}
-	x := l.Embed(tokens, embedding, record.Label("token_embd"))
+	x := l.embed(tokens, embedding)
 	for i := range l.Layers {
 		l.layer(i, x, pos, rows)
 	}

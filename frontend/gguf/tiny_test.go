@@ -260,7 +260,7 @@ func number(t ir.DType, b []byte, i int) float64 {
 }
 
 // Prefill and decode are compared with float64 for every tensor type, with tied and
-// untied heads, and for quantized matrices with activations of 16 bits too.
+// untied heads, and with activations of 16 bits too.
 func TestTinyModels(t *testing.T) {
 	tokens := []int32{3, 1, 39, 0, 17, 17, 5, 22, 8}
 	for _, kind := range []struct {
@@ -269,6 +269,7 @@ func TestTinyModels(t *testing.T) {
 		tolerance  float64 // of a logit
 	}{
 		{ggufio.F32, ir.F32, 1e-4}, {ggufio.F16, ir.F32, 1e-4}, {ggufio.Q4_0, ir.F32, 1e-4}, {ggufio.Q4_1, ir.F32, 1e-4}, {ggufio.Q8_0, ir.F32, 1e-4},
+		{ggufio.F32, ir.F16, 2e-2}, {ggufio.F16, ir.F16, 2e-2}, {ggufio.F32, ir.BF16, 1.6e-1}, {ggufio.F16, ir.BF16, 1.6e-1},
 		{ggufio.Q4_0, ir.F16, 2e-2}, {ggufio.Q4_1, ir.F16, 2e-2}, {ggufio.Q8_0, ir.F16, 2e-2},
 		{ggufio.Q4_0, ir.BF16, 1.6e-1}, {ggufio.Q4_1, ir.BF16, 1.6e-1}, {ggufio.Q8_0, ir.BF16, 1.6e-1},
 	} {

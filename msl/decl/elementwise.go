@@ -25,9 +25,9 @@ const (
 //	out0[i, j] = round(f32, in0[i, j] * in1[j]); out1[i, j] = round(f32, in0[i, j] * s0)
 //
 // All results have one shape, [n] or [d0, d1], row-contiguous. A result is f16 if its term is
-// round(f16, …) or a load of an f16, and f32 otherwise. An operand is indexed like the results, or
-// it is a row [j], a column [i] or one element [0]. in2 is f32, in2_f16 is f16; s0, s1, … are f32
-// constants. round(f16, …) may stand anywhere. The text must be canonical: as [term.Expr] writes
+// round(f16, …) or a load of an f16, bf16 likewise, and f32 otherwise. An operand is indexed like the results, or
+// it is a row [j], a column [i] or one element [0]. in2 is f32, in2_f16 is f16, in2_bf16 is bf16; s0, s1, … are f32
+// constants. round(f16, …) and round(bf16, …) may stand anywhere. The text must be canonical: as [term.Expr] writes
 // it, with names numbered in the order in which they appear. Operands have the first slots, then
 // come results, then constants. A result may have the memory of an operand that is indexed like the
 // results, because each thread loads all operands before it stores.
@@ -98,8 +98,11 @@ func Elementwise(text string) (*Decl, error) {
 	types := make([]ir.DType, len(results))
 	for k, body := range bodies {
 		types[k] = ir.F32
-		if name, _, _ := strings.Cut(body, "["); strings.HasPrefix(body, "round(f16, ") || strings.HasPrefix(name, "in") && strings.HasSuffix(name, halfOperand) {
-			types[k] = ir.F16
+		name, _, _ := strings.Cut(body, "[")
+		for t, end := range narrowOperands {
+			if strings.HasPrefix(body, fmt.Sprintf("round(%s, ", t)) || strings.HasPrefix(name, "in") && strings.HasSuffix(name, end) {
+				types[k] = t
+			}
 		}
 		args = append(args, fmt.Sprintf("%d out%d device %s[%s] write", len(args), k, types[k], shapes[full]))
 	}
@@ -173,16 +176,11 @@ func Elementwise(text string) (*Decl, error) {
 	return d, d.whole()
 }
 
-// halfOperand is the end of the name of each f16 operand.
-const halfOperand = "_f16"
+// narrowOperands is the end of the name of each operand of a 16-bit type.
+var narrowOperands = map[ir.DType]string{ir.F16: "_f16", ir.BF16: "_bf16"}
 
 // ElementwiseOperand returns the name of operand k of a generated kernel.
-func ElementwiseOperand(k int, t ir.DType) string {
-	if t == ir.F16 {
-		return fmt.Sprintf("in%d%s", k, halfOperand)
-	}
-	return fmt.Sprintf("in%d", k)
-}
+func ElementwiseOperand(k int, t ir.DType) string { return fmt.Sprintf("in%d%s", k, narrowOperands[t]) }
 
 // elementwiseOperand is what the text says of an operand.
 type elementwiseOperand struct {
@@ -219,8 +217,10 @@ func elementwiseNames(bodies []string, shared int, full string) (operands []elem
 			k, number, typ := 0, false, ir.F32
 			for _, prefix := range []string{"in", "s", "v"} {
 				if rest, ok := strings.CutPrefix(name, prefix); ok && rest != "" && digit(rest[0]) {
-					if half, ok := strings.CutSuffix(rest, halfOperand); ok && prefix == "in" {
-						rest, typ = half, ir.F16
+					for t, end := range narrowOperands {
+						if number, ok := strings.CutSuffix(rest, end); ok && prefix == "in" {
+							rest, typ = number, t
+						}
 					}
 					k, err = strconv.Atoi(rest)
 					number = err == nil && strconv.Itoa(k) == rest
@@ -269,8 +269,8 @@ func elementwiseTerm(e *term.Expr, uses []int) error {
 		return nil
 	case !e.Op.Elementwise() || e.Kind == term.Int:
 		return fmt.Errorf("%s: not an operation of elements (write 2.0 for the number 2)", ir.Shorten(e.String()))
-	case e.Op == term.Round && e.Type != ir.F16:
-		return fmt.Errorf("%s: a rounding within a term is to f16; round(f32, …) stands around a whole result only", ir.Shorten(e.String()))
+	case e.Op == term.Round && narrowOperands[e.Type] == "":
+		return fmt.Errorf("%s: a rounding within a term is to f16 or bf16; round(f32, …) stands around a whole result only", ir.Shorten(e.String()))
 	case e.Op == term.Load: // its indices are integers
 		return nil
 	}

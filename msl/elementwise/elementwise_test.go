@@ -68,6 +68,7 @@ var texts = []string{
 	"out0[i, j] = round(f32, 2.5)",
 	"out0[i] = round(f16, round(f16, in0_f16[i] * in1[i]) + s0); out1[i] = in0_f16[i]; out2[i] = round(f32, -in0_f16[i])",
 	"out0[i, j] = round(f16, in0_f16[i] * in1_f16[j] - in2_f16[0])",
+	"out0[i, j] = round(bf16, round(bf16, in0_bf16[i, j] * in1_bf16[j]) + round(f16, in2[0])); out1[i, j] = in0_bf16[i, j]; out2[i, j] = round(f16, in0_bf16[i, j])",
 	"v0[i, j] = in0[i, j] < in1[j]; v1[i, j] = round(f16, select(v0[i, j], in0[i, j], s0)); out0[i, j] = round(f32, v1[i, j] * v1[i, j]); out1[i, j] = round(f16, v1[i, j]); out2[i, j] = round(f32, select(v0[i, j], 1.0, 2.0))",
 	"out0[i] = round(f32, select(in0[i] != s0 && in0[i] > s1, s0, select(in0[i] >= s1, s1, in0[i])))",
 }
@@ -110,7 +111,7 @@ func TestSourceIsMetal(t *testing.T) {
 		assert.Equal(t, elementwise.Function, k.Host)
 		var got []ir.Arg
 		for _, a := range k.Params {
-			x := ir.Arg{Slot: uint8(a.Slot), Name: a.Name, Type: map[string]ir.DType{"float": ir.F32, "half": ir.F16}[a.Type], Access: ir.WriteArg}
+			x := ir.Arg{Slot: uint8(a.Slot), Name: a.Name, Type: map[string]ir.DType{"float": ir.F32, "half": ir.F16, "bfloat": ir.BF16}[a.Type], Access: ir.WriteArg}
 			if a.Const {
 				x.Access = ir.ReadArg
 			}
@@ -201,8 +202,9 @@ func TestText(t *testing.T) {
 	text, _, err = elementwise.Text(true, half, half.Args[0], parse(t, "round(f32, round(f16, gate[i]))", "i"))
 	require.NoError(t, err)
 	assert.Equal(t, "out0[i] = round(f16, in0_f16[i]); out1[i] = in0_f16[i]; out2[i] = round(f32, round(f16, in1[i]))", text)
-	_, _, err = elementwise.Text(true, parse(t, "round(bf16, up[i])", "i"))
-	assert.ErrorContains(t, err, "round")
+	text, _, err = elementwise.Text(true, parse(t, "round(bf16, up[i])", "i"))
+	require.NoError(t, err)
+	assert.Equal(t, "out0[i] = round(bf16, in0[i])", text)
 	_, _, err = elementwise.Text(true, parse(t, "f32(i) * up[i]", "i"))
 	assert.ErrorContains(t, err, "not an operation of elements")
 	_, _, err = elementwise.Text(true, parse(t, "up[i] * up[0]", "i"))

@@ -10,7 +10,7 @@ import (
 // these alone.
 func (p *Program) helpers() string {
 	text := ""
-	for _, t := range []ir.DType{ir.F32, ir.F16} {
+	for _, t := range []ir.DType{ir.F32, ir.F16, ir.BF16} {
 		for i := range p.Results {
 			if p.OutTypes[i] == t && !p.Copies[i] {
 				text += storedText[t]
@@ -38,6 +38,11 @@ var storedText = map[ir.DType]string{
 `,
 	ir.F16: `inline half stored(half v) {
   return (as_type<ushort>(v) & 0x7fff) > 0x7c00 ? as_type<half>(ushort(0x7e00)) : v;
+}
+
+`,
+	ir.BF16: `inline bfloat stored(bfloat v) {
+  return (as_type<ushort>(v) & 0x7fff) > 0x7f80 ? as_type<bfloat>(ushort(0x7fc0)) : v;
 }
 
 `}

@@ -23,9 +23,10 @@ const (
 // Step computes one value from earlier ones.
 type Step struct {
 	// Op is an operation of a term: Load (of Operand), Symbol (constant Operand), Real (Val), Round
-	// (to f16), or another operation on Args.
+	// (to Type, f16 or bf16), or another operation on Args.
 	Op      term.Op
-	Args    []int // indices of the steps whose values are its operands
+	Type    ir.DType // of a Round
+	Args    []int    // indices of the steps whose values are its operands
 	Val     float32
 	Operand int // for a Load, an index in Program.Operands; for a Symbol, one in Program.Constants
 }
@@ -39,7 +40,7 @@ type Program struct {
 	Operands []Operand
 	// Out and Constants are the slots of the results and of the f32 constants.
 	Out, Constants []uint8
-	OutTypes       []ir.DType // f32, or f16 if the stored value is an f16 already
+	OutTypes       []ir.DType // f32, or f16 or bf16 if the stored value is one already
 	// Copies says which results are a single operand whose bits are copied. In every other result a
 	// NaN is replaced by the NaN that a store leaves.
 	Copies []bool
@@ -49,7 +50,7 @@ type Program struct {
 type Operand struct {
 	Slot  uint8
 	Index Index
-	Type  ir.DType // f32 or f16
+	Type  ir.DType // f32, f16 or bf16
 }
 
 // Compile makes the program of a declaration that [decl.Elementwise] returned.
@@ -86,6 +87,9 @@ func Compile(d *decl.Decl) *Program {
 		case term.Real:
 			s.Val = float32(e.Val)
 		default:
+			if s.Op == term.Round {
+				s.Type = e.Type
+			}
 			for _, a := range e.Args {
 				s.Args = append(s.Args, walk(a))
 			}
@@ -93,10 +97,10 @@ func Compile(d *decl.Decl) *Program {
 				s.Args[0], s.Args[1] = s.Args[1], s.Args[0]
 			}
 		}
-		if s.Op == term.Round && p.Steps[s.Args[0]].Op == term.Round {
-			return s.Args[0] // the value is an f16 already
+		if s.Op == term.Round && p.Steps[s.Args[0]].Op == term.Round && p.Steps[s.Args[0]].Type == s.Type {
+			return s.Args[0] // the value has the type already
 		}
-		key := stepKey{op: s.Op, val: math.Float32bits(s.Val), operand: s.Operand}
+		key := stepKey{op: s.Op, typ: s.Type, val: math.Float32bits(s.Val), operand: s.Operand}
 		copy(key.args[:], s.Args)
 		if v, ok := known[key]; ok {
 			return v
@@ -119,6 +123,7 @@ func Compile(d *decl.Decl) *Program {
 // of args are 0.
 type stepKey struct {
 	op      term.Op
+	typ     ir.DType
 	args    [3]int
 	val     uint32
 	operand int

@@ -14,7 +14,7 @@ import (
 // Function is the host name of the kernel in its source.
 const Function = "elementwise"
 
-var metal = map[ir.DType]string{ir.F32: "float", ir.F16: "half"}
+var metal = map[ir.DType]string{ir.F32: "float", ir.F16: "half", ir.BF16: "bfloat"}
 
 // Source returns the Metal source of the kernel. A thread loads all its operands
 // before it stores a result, so that a result may lie where an operand lay.
@@ -44,9 +44,9 @@ func (p *Program) Source() string {
 		if s.Op.Condition() {
 			kind = "bool"
 		}
-		if half := s.Op == term.Load && p.Operands[s.Operand].Type == ir.F16 || s.Op == term.Round; half {
-			// A copy stores the half as it was loaded, so that its bits do not change.
-			fmt.Fprintf(&b, "  const half h%d = %s;\n", i, p.expression(s, index))
+		if t := p.Narrow(s); t != ir.Invalid {
+			// A copy stores the 16 bits as they were loaded.
+			fmt.Fprintf(&b, "  const %s h%d = %s;\n", metal[t], i, p.expression(s, index))
 			if widened[i] {
 				fmt.Fprintf(&b, "  const float v%d = float(h%d);\n", i, i)
 			}
@@ -56,7 +56,7 @@ func (p *Program) Source() string {
 	}
 	for i, r := range p.Results {
 		name := "v"
-		if p.OutTypes[i] == ir.F16 { // the value is an f16: it was loaded as an f16, or rounded to f16
+		if p.OutTypes[i] != ir.F32 { // the value has the type: it was loaded as such, or rounded to it
 			name = "h"
 		}
 		if name += strconv.Itoa(r); !p.Copies[i] {
@@ -68,8 +68,19 @@ func (p *Program) Source() string {
 	return b.String()
 }
 
+// Narrow returns the 16-bit type of a step's value, as it is loaded or rounded; else [ir.Invalid].
+func (p *Program) Narrow(s Step) ir.DType {
+	switch {
+	case s.Op == term.Round:
+		return s.Type
+	case s.Op == term.Load && p.Operands[s.Operand].Type != ir.F32:
+		return p.Operands[s.Operand].Type
+	}
+	return ir.Invalid
+}
+
 // Widened returns, for each step, whether another step or an f32 result uses its value as a
-// float. An f16 operand for which that is false is only copied.
+// float. A 16-bit operand for which that is false is only copied.
 func (p *Program) Widened() []bool {
 	out := make([]bool, len(p.Steps))
 	for k, r := range p.Results {
@@ -89,7 +100,7 @@ func (p *Program) expression(s Step, index map[Index]string) string {
 		o := p.Operands[s.Operand]
 		return fmt.Sprintf("%s[%s]", decl.ElementwiseOperand(int(o.Slot), o.Type), index[o.Index])
 	case s.Op == term.Round:
-		return fmt.Sprintf("half(v%d)", s.Args[0])
+		return fmt.Sprintf("%s(v%d)", metal[s.Type], s.Args[0])
 	case s.Op == term.Symbol:
 		return fmt.Sprintf("s%d", s.Operand)
 	case s.Op == term.Real && math.IsInf(float64(s.Val), 1):

@@ -15,8 +15,8 @@ type Names struct{ Operands, Constants []string }
 // Text writes results, whose loads and symbols may have any names, as the canonical text of a
 // generated kernel. It returns the names that became in0, in1, … and s0, s1, …. Loads are indexed
 // by i and j ([i, j], [j], [i]) or by 0. All loads of one name have the same index and the same
-// Type: f16, or any other for f32. Text drops round(f32, …) inside a term, which is exact. It adds
-// round(f32, …) around a result unless that is f16, round(f16, …), or a single load, which is a
+// Type: f16, bf16, or any other for f32. Text drops round(f32, …) inside a term, which is exact. It adds
+// round(f32, …) around a result unless that is round(f16, …) or round(bf16, …), or a single load, which is a
 // copy.
 //
 // Results are graphs: an operation that is one node with several users is written once, as a shared
@@ -48,12 +48,12 @@ func Write(flat bool, results ...*term.Expr) (string, Names, error) {
 	}
 	for k, r := range results {
 		e := w.use(r)
-		half := r.Op == term.Round && r.Type == ir.F16 || r.Op == term.Load && r.Type == ir.F16
+		narrow := (r.Op == term.Round || r.Op == term.Load) && (r.Type == ir.F16 || r.Type == ir.BF16)
 		switch {
-		case half && e.Op == term.Call:
-			// The call is an f16 already. One more rounding makes the text say so, and changes nothing.
-			e = &term.Expr{Op: term.Round, Kind: term.Float, Type: ir.F16, Args: []*term.Expr{e}}
-		case !half && r.Op != term.Load:
+		case narrow && e.Op == term.Call:
+			// The call has the type already. One more rounding makes the text say so, and changes nothing.
+			e = &term.Expr{Op: term.Round, Kind: term.Float, Type: r.Type, Args: []*term.Expr{e}}
+		case !narrow && r.Op != term.Load:
 			e = &term.Expr{Op: term.Round, Kind: term.Float, Type: ir.F32, Args: []*term.Expr{e}}
 		}
 		if err := w.statement("out", k, e); err != nil {

@@ -16,8 +16,8 @@ import (
 )
 
 var (
-	typeNames = map[ir.DType]string{ir.F32: "float", ir.F16: "half"}
-	sizes     = map[ir.DType]int{ir.F32: 4, ir.F16: 2}
+	typeNames = map[ir.DType]string{ir.F32: "float", ir.F16: "half", ir.BF16: "bfloat"}
+	sizes     = map[ir.DType]int{ir.F32: 4, ir.F16: 2, ir.BF16: 2}
 )
 
 // Describe returns the description of a generated kernel, whose declaration [decl.Elementwise] made: the same as
@@ -190,7 +190,7 @@ func (e *emitter) offset(index elementwise.Index, t ir.DType) string {
 	}
 	v := ""
 	if index == elementwise.Full && !e.Flat {
-		v = e.make("rd", "shl.b64", "%s, %d", e.wide, map[ir.DType]int{ir.F32: 2, ir.F16: 1}[t])
+		v = e.make("rd", "shl.b64", "%s, %d", e.wide, sizes[t]/2)
 	} else {
 		v = e.make("rd", "mul.wide.u32", "%s, %d", at, sizes[t])
 	}
@@ -212,7 +212,7 @@ func (e *emitter) address(argument int, index elementwise.Index, t ir.DType) str
 // number is a float as PTX writes it.
 func number(v float32) string { return fmt.Sprintf("0f%08X", math.Float32bits(v)) }
 
-// steps computes the values of all steps. A half has two: as it is stored, and widened.
+// steps computes the values of all steps. One of 16 bits has two: as it is stored, and widened.
 func (e *emitter) steps() {
 	e.values, e.halves = make([]string, len(e.Steps)), make([]string, len(e.Steps))
 	widened := e.Widened()
@@ -227,13 +227,13 @@ func (e *emitter) steps() {
 		case s.Op == term.Load:
 			o := e.Operands[s.Operand]
 			at := e.address(s.Operand, o.Index, o.Type)
-			if o.Type == ir.F16 {
+			if o.Type != ir.F32 {
 				half = e.make("rs", "ld.global.b16", "[%s]", at)
 			} else {
 				e.values[i] = e.make("r", "ld.global.b32", "[%s]", at)
 			}
 		case s.Op == term.Round:
-			half = e.make("rs", "cvt.rn.f16.f32", "%s", list)
+			half = e.make("rs", fmt.Sprintf("cvt.rn.%s.f32", s.Type), "%s", list)
 		case s.Op == term.Symbol:
 			constant := e.memory[len(e.Operands)+len(e.Out)+s.Operand]
 			if e.launch.Values {
@@ -252,7 +252,12 @@ func (e *emitter) steps() {
 		default:
 			e.values[i] = e.call(s.Op.String(), args[0])
 		}
-		if e.halves[i] = half; half != "" && widened[i] {
+		if e.halves[i] = half; half == "" || !widened[i] {
+			continue
+		}
+		if e.Narrow(s) == ir.BF16 { // the upper half of an f32
+			e.values[i] = e.make("r", "shl.b32", "%s, 16", e.make("r", "cvt.u32.u16", "%s", half))
+		} else {
 			e.values[i] = e.make("r", "cvt.f32.f16", "%s", half)
 		}
 	}
@@ -300,14 +305,18 @@ func (e *emitter) results() {
 	for i, r := range e.Results {
 		t := e.OutTypes[i]
 		v, store := e.values[r], "st.global.b32"
-		if t == ir.F16 { // the value is an f16: it was loaded as one, or rounded to one
+		if t != ir.F32 { // the value has the type: it was loaded as such, or rounded to it
 			v, store = e.halves[r], "st.global.b16"
 		}
 		switch {
 		case e.Copies[i]:
-		case t == ir.F16:
-			nan := e.make("p", "setp.gt.u16", "%s, 31744", e.make("rs", "and.b16", "%s, 32767", v))
-			v = e.make("rs", "selp.b16", "0x7E00, %s, %s", v, nan)
+		case t != ir.F32:
+			infinity, want := 0x7C00, "0x7E00"
+			if t == ir.BF16 {
+				infinity, want = 0x7F80, "0x7FC0"
+			}
+			nan := e.make("p", "setp.gt.u16", "%s, %d", e.make("rs", "and.b16", "%s, 32767", v), infinity)
+			v = e.make("rs", "selp.b16", "%s, %s, %s", want, v, nan)
 		default:
 			nan := e.make("p", "setp.gt.u32", "%s, 2139095040", e.make("r", "and.b32", "%s, 2147483647", v))
 			v = e.make("r", "selp.f32", "0f7FC00000, %s, %s", v, nan)

@@ -35,6 +35,7 @@ var texts = []string{
 	"out0[i, j] = round(f32, 2.5)",
 	"out0[i] = round(f16, round(f16, in0_f16[i] * in1[i]) + s0); out1[i] = in0_f16[i]; out2[i] = round(f32, -in0_f16[i])",
 	"out0[i, j] = round(f16, in0_f16[i] * in1_f16[j] - in2_f16[0])",
+	"out0[i, j] = round(bf16, round(bf16, in0_bf16[i, j] * in1_bf16[j]) + round(f16, in2[0])); out1[i, j] = in0_bf16[i, j]; out2[i, j] = round(f16, in0_bf16[i, j])",
 	"v0[i, j] = in0[i, j] < in1[j]; v1[i, j] = round(f16, select(v0[i, j], in0[i, j], s0)); out0[i, j] = round(f32, v1[i, j] * v1[i, j]); out1[i, j] = round(f16, v1[i, j]); out2[i, j] = round(f32, select(v0[i, j], 1.0, 2.0))",
 	"out0[i] = round(f32, select(in0[i] != s0 && in0[i] > s1, s0, select(in0[i] >= s1, s1, in0[i])))",
 }

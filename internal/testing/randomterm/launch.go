@@ -46,7 +46,7 @@ func NewLaunch(d *decl.Decl, how nvptx.Launch, seed uint64) *Launch {
 		rows = (rows + int(group[1]) - 1) / int(group[1]) * int(group[1])
 	}
 	for i, a := range d.Args {
-		size := map[ir.DType]int{ir.F32: 4, ir.F16: 2}[a.Elem]
+		size := int(a.Elem.Size())
 		l.values[i] = how.Values && slices.Contains(p.Constants, a.Slot)
 		n := rows * columns
 		if a.Mode == decl.Write {
@@ -87,7 +87,12 @@ func (l *Launch) Threads() int { return int(l.sizes[0] * l.sizes[1] * l.sizes[2]
 
 // element draws a number of any size, or an edge case.
 func element(r *rand.Rand, t ir.DType) uint64 {
-	if t == ir.F16 {
+	switch {
+	case t == ir.BF16 && r.IntN(4) == 0:
+		return one(r, []uint64{0, 0x8000, 1, 0x8001, 0x7f, 0x80, 0x7f7f, 0xff7f, 0x7f80, 0xff80, 0x7fc0, 0xffc1, 0x7f81, 0x3f80})
+	case t == ir.BF16:
+		return uint64(uint16(r.Uint32()))
+	case t == ir.F16:
 		if r.IntN(4) == 0 {
 			return one(r, []uint64{0, 0x8000, 1, 0x8001, 0x3ff, 0x400, 0x7bff, 0xfbff, 0x7c00, 0xfc00, 0x7e00, 0xfe01, 0x7c01, 0x3c00})
 		}

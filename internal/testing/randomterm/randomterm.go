@@ -45,7 +45,7 @@ func (g *generator) text() (string, bool) {
 		indices = [][]*term.Expr{{i}, {i}, {i}, {zero}}
 	}
 	for k := range 1 + g.r.IntN(4) {
-		g.pool = append(g.pool, &term.Expr{Op: term.Load, Kind: term.Float, Name: fmt.Sprint("x", k), Args: one(g.r, indices), Type: one(g.r, []ir.DType{ir.F32, ir.F32, ir.F16})})
+		g.pool = append(g.pool, &term.Expr{Op: term.Load, Kind: term.Float, Name: fmt.Sprint("x", k), Args: one(g.r, indices), Type: one(g.r, []ir.DType{ir.F32, ir.F32, ir.F16, ir.BF16})})
 	}
 	for k := range g.r.IntN(3) {
 		g.pool = append(g.pool, &term.Expr{Op: term.Symbol, Kind: term.Float, Name: fmt.Sprint("c", k)})
@@ -60,7 +60,7 @@ func (g *generator) text() (string, bool) {
 		switch {
 		case e.Op == term.Load && g.r.IntN(2) == 0 && len(e.Args) == len(indices[0]) && e.Args[0].Op == term.Var: // a copy, which is stored without rounding
 		default:
-			e = &term.Expr{Op: term.Round, Kind: term.Float, Type: one(g.r, []ir.DType{ir.F32, ir.F32, ir.F16}), Args: []*term.Expr{e}}
+			e = &term.Expr{Op: term.Round, Kind: term.Float, Type: one(g.r, []ir.DType{ir.F32, ir.F32, ir.F16, ir.BF16}), Args: []*term.Expr{e}}
 		}
 		results = append(results, e)
 	}
@@ -90,7 +90,7 @@ func (g *generator) step() {
 	case 0, 1, 2:
 		add(one(g.r, unary), float())
 	case 3:
-		add(term.Round, float()).Type = ir.F16
+		add(term.Round, float()).Type = one(g.r, []ir.DType{ir.F16, ir.BF16})
 	case 4:
 		condition(one(g.r, compare), float(), float())
 		if g.r.IntN(2) == 0 {

@@ -97,7 +97,7 @@ func (m *matcher) generate(shape []dim) (*Match, error) {
 			at = s.addScaled(at, int64(a.Elem.Bits())*d.stride, w.vars[k])
 		}
 		idx, err := c.indices(o, at)
-		if err != nil || a.Elem != ir.F32 && a.Elem != ir.F16 {
+		if err != nil || !a.Elem.Float() {
 			return nil, errGenerated
 		}
 		x, err := c.result(o, idx)
@@ -191,7 +191,7 @@ next:
 	}
 	off, ok := base.paramsOnly()
 	bytes, whole := quotient(off, 8)
-	if !ok || !whole || v.typ != ir.F32 && v.typ != ir.F16 {
+	if !ok || !whole || !v.typ.Float() {
 		return nil, errGenerated
 	}
 	unit := int64(v.typ.Bits())
