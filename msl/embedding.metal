@@ -92,6 +92,7 @@ EACH_TYPE(INSTANTIATE_AFFINE_EMBED)
 //
 // @witness {embed_float|embed_bfloat|affine_embed_}* ; K=640 V=49152 ; threads 640 7 1 / 256 1 1 ; ok
 // @witness embed_* ; K=576 V=49152 ; threads 575 7 1 / 256 1 1 ; refused
+// @witness affine_embed_* ; K=128 V=9 ; threads 128 3 1 / 128 1 1 ; ok
 // @witness affine_embed_* ; K=640 V=49152 ; threads 640 7 2 / 256 1 1 ; refused
 // @witness affine_embed_*_gs_64_* ; K=544 V=100 ; threads 544 7 1 / 256 1 1 ; refused
 // @witness affine_embed_*_gs_128_* ; K=576 V=100 ; threads 576 7 1 / 256 1 1 ; refused
