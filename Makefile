@@ -67,7 +67,7 @@ ptx-same:
 ptx-check:
 	go run ./backend/internal/prebuilt/make -check $(PTX)
 
-# What only runs with a GPU.
+# Packages with tests that need a GPU, which are only vetted here.
 GPU = ./backend/cuda ./backend/softmetal ./internal/cuda ./cmd/internal/textgen ./internal/air/calls
 
 # That everything has types on Macs, and that assembly for arm64 is some, are tests (internal/testing/targets);

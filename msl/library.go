@@ -295,8 +295,8 @@ func Files() (out []string) {
 // Functions returns the names of all declared functions, sorted.
 func Functions() []string { return slices.Sorted(maps.Keys(load().functions)) }
 
-// FunctionsWithout returns the names of the declared functions that a graph may hold none of whose kernels takes elements
-// of these types, sorted: those with a declaration that takes none of them either.
+// FunctionsWithout returns the names of the functions that have a declaration without arguments of these element types,
+// sorted. A graph that holds no such elements needs no other function.
 func FunctionsWithout(types ...ir.DType) []string {
 	var out []string
 	for name, k := range load().functions {
@@ -308,7 +308,7 @@ func FunctionsWithout(types ...ir.DType) []string {
 	return out
 }
 
-// takes reports whether a declaration has an argument of one of these types.
+// takes reports whether a declaration has an argument with elements of one of these types.
 func takes(m *decl.Member, types []ir.DType) bool {
 	return slices.ContainsFunc(types, func(t ir.DType) bool {
 		yes, err := m.Takes(t)

@@ -102,9 +102,9 @@ func (r *Session) Matmul(x Tensor, w Matrix, o ...Option) Tensor {
 	})
 }
 
-// gemm multiplies rows by kernels of our own. For rows of f32 and a matrix of f16 MLX has none. Its kernels for many rows,
-// for rows of one element (gemv_t) and for one product of two rows, are not in our library, and the former take no number of rows that depends on params.
-// A compiled library's are taken for 16 bits.
+// gemm multiplies rows by kernels of our own, where our library has none of MLX's: MLX has no kernel for rows of f32 and
+// a matrix of f16. Its kernels for many rows take no number of rows that depends on params. Those for rows of one element
+// (gemv_t) and for a matrix of one row are not in our library. In 16 bits [Session.Matmul] takes a compiled library's first.
 func (r *Session) gemm(x, w Tensor, shape []ir.Affine, n, k int64, rows ir.Affine, o []Option) Tensor {
 	y := r.result("matmul", o, x.DType, shape)
 	function := "gemm_nt_" + floatNames[x.DType]

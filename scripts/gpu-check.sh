@@ -11,8 +11,9 @@
 #       model        tokens, logits and sampling of the demonstration model, whose file MODEL names
 #       sanitizer    some of it under compute-sanitizer's memcheck
 #                                        Kernels that are not compiled beforehand need a clang there, which MLXC_CLANG
-#                                        names; they fail without one. LIMIT is how many seconds a part may take (240). Logs go to the
-#                                        folder $OUT (out/gpucheck-results); the exit code is 1 if a part failed.
+#                                        names; they fail without one. LIMIT is how many seconds a part may take (240;
+#                                        conformance with a clang needs 540 on 16 cores). Logs go to the folder $OUT
+#                                        (out/gpucheck-results); the exit code is 1 if a part failed.
 #                                        What was left out is listed at the end, with the reason.
 set -eu
 cd "$(dirname "$0")/.."

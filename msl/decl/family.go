@@ -1,6 +1,7 @@
 package decl
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -20,6 +21,18 @@ const (
 )
 
 var errRoom = fmt.Errorf("the declarations of this source expand to more than %d MiB", maxText>>20)
+
+// maxError is how many bytes the message of an error has. Texts that it quotes may have expanded to megabytes.
+const maxError = 800
+
+// bounded leaves out the middle of a message that is too long: its beginning says where, its end what is wrong.
+func bounded(err error) error {
+	if err == nil || len(err.Error()) <= maxError {
+		return err
+	}
+	text := err.Error()
+	return errors.New(strings.ToValidUTF8(text[:maxError/2], "") + " … " + strings.ToValidUTF8(text[len(text)-maxError/2:], ""))
+}
 
 // definition is a @text, whose body is one line, or a @lines block. Its body may use the definitions
 // that stand before it in the source, so no definition can use itself.
@@ -416,14 +429,16 @@ func (f *family) expand(file string, block []line, of *ir.Library) ([]*Member, e
 		m.lines = sync.OnceValues(func() (text, error) {
 			f.reading.Lock()
 			defer f.reading.Unlock()
-			return f.member(m, params, n, block[1:], limit)
+			t, err := f.member(m, params, n, block[1:], limit)
+			return t, bounded(err)
 		})
 		m.read = sync.OnceValues(func() (*Decl, error) {
 			t, err := m.lines()
 			if err != nil {
 				return nil, err
 			}
-			return m.build(params, t)
+			d, err := m.build(params, t)
+			return d, bounded(err)
 		})
 		out = append(out, m)
 	}

@@ -142,10 +142,13 @@ func TestFamilyErrors(t *testing.T) {
 		{kernel("each a = "+many, "each b = "+many, "each c = "+many, "end", "end", "end"), "the declarations of this source expand to more than 8 MiB"},
 		{"// @" + strings.Join(doubling[:12], "\n// @") + "\n" + kernel("each a = "+many, "each b = "+many, "let x = {t11()}", "end", "end"), "the declarations of this source expand to more than 8 MiB"},
 		{"// @" + strings.Join(doubling, "\n// @") + "\n" + kernel("let x = {t40()}"), "f.metal:45: @let: braces are nested more than 32 deep"},
+		// Nor without bounds in what the error quotes.
+		{"// @" + strings.Join(doubling[:14], "\n// @") + "\n" + kernel("let x = {t13()} + unknown"), `"unknown" is not defined`},
 	} {
 		start := time.Now()
 		_, err := decl.Parse("f.metal", c.src)
 		assert.ErrorContains(t, err, c.want)
+		assert.Less(t, len(err.Error()), 1000)
 		assert.Less(t, time.Since(start), 10*time.Second, c.want)
 	}
 }

@@ -97,9 +97,10 @@ func Index(file, src string, headers map[string]string) (*Source, error) {
 		}
 		p.reading.Lock()
 		defer p.reading.Unlock()
-		return p.readTests(ds, p.tests)
+		tests, err := p.readTests(ds, p.tests)
+		return tests, bounded(err)
 	})
-	return out, p.read(file, src)
+	return out, bounded(p.read(file, src))
 }
 
 // parser is what [ParseWith] has read so far.

@@ -90,8 +90,8 @@ func chosen(d *decl.Decl) bool {
 	})
 }
 
-// still reports whether all arguments of a kernel lie where they lay in the replay before, in every graph of a model: a
-// product with a vector reads and writes temporaries, unless it includes the norm of one row of many.
+// still reports whether the arguments of a kernel have the same addresses in every replay of a model's graph. Products
+// with a vector do: they read and write temporaries. Those with a norm do not: they may read the last row of a prompt.
 func still(file, function string) bool {
 	return file == "quantized.metal" && strings.HasPrefix(function, "affine_qmv_") || file == "gemv.metal" && strings.HasPrefix(function, "gemv_")
 }

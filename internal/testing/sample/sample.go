@@ -21,8 +21,8 @@ const Runs = 64
 // Few: a run takes one in Few of the members that are not their family's first.
 const Few = 8
 
-// Instances: a run takes one in Instances of the kernels of each template, and one at least, so that a type or a width
-// more costs little.
+// Instances: a run takes one in Instances of the kernels of each template, and at least one. So another type or width
+// adds little to the time of a run.
 const Instances = 32
 
 // Rare: what takes long and finds little is done by one run in Rare.
@@ -95,8 +95,8 @@ func Of[M any](t T, name string, members []M, in int) []M {
 	return Families(t, name, members, func(M) string { return "" }, in)
 }
 
-// Kernels returns the members that this run takes, in their order: of each family one in [Instances], and one at least,
-// which another run takes another of.
+// Kernels returns the members that this run takes, in their order. It takes one in [Instances] of each family, and at
+// least one. The next run takes others, and [Instances] runs in a row take all.
 func Kernels[M any](t T, name string, members []M, family func(M) string) (out []M) {
 	t.Helper()
 	if Whole() {
