@@ -16,7 +16,7 @@ import (
 var sameTerm = map[string]string{
 	"v_Silufloat32float32":    "out0[i] = round(f32, in0[i] / (1.0 + exp(-in0[i])))",
 	"v_Sigmoidfloat32float32": "out0[i] = round(f32, select(in0[i] < 0.0, 1.0 / (1.0 + exp(abs(in0[i]))), 1.0 - 1.0 / (1.0 + exp(abs(in0[i])))))",
-	"v_Silufloat16float16":    "out0[i] = round(f16, in0_f16[i] / (1.0 + exp(-in0_f16[i])))",
+	"v_Silufloat16float16":    "out0[i] = round(f16, in0_f16[i] * round(f16, select(in0_f16[i] < 0.0, 1.0 / (1.0 + exp(abs(in0_f16[i]))), 1.0 - 1.0 / (1.0 + exp(abs(in0_f16[i]))))))",
 	"v_Sigmoidfloat16float16": "out0[i] = round(f16, select(in0_f16[i] < 0.0, 1.0 / (1.0 + exp(abs(in0_f16[i]))), 1.0 - 1.0 / (1.0 + exp(abs(in0_f16[i])))))",
 	"v_Silubfloat16bfloat16":  "", "v_Sigmoidbfloat16bfloat16": "", "vv_Addbfloat16": "", "vv_Multiplybfloat16": "",
 	"v_Gelufloat32float32":    "out0[i] = round(f32, 0.5 * in0[i] * (1.0 + tanh(0.7978846 * in0[i] * (1.0 + 0.044715 * in0[i] * in0[i]))))",
