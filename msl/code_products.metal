@@ -407,18 +407,7 @@ template <typename T, int g, int b, bool transposed>
 // @group   32, 2, 1
 // @require out_vec_size % g == 0
 // @where   dot[e,r,m,n] = {qvm(in_vec_size; x[r,m,k]; e,k)}
-//
-// @kernel  affine_gather_qmv_{T:float16_t=f16|bfloat16_t=bf16}_gs_{g:{groups()}}_b_{b:{bits()}}{dims:=0|=0 1}
-// @mlx     unlisted
-// @use     stack(out_vec_size; in_vec_size)
-// @use     of_indices(in_vec_size; x_shape[1]; out_vec_size)
-// @use     vector_sizes()
-// @use     indexed()
-// @groups  x_shape[1], ceil(out_vec_size/8), {products(*)}
-// @group   32, 2, 1
-// @require in_vec_size % g == 0
-// @where   dot[e,r,m,n] = {qmv(in_vec_size; x[r,m,k]; e,n)}
-template <typename T, int g, int b, bool transposed>
+template <typename T, int g, int b>
 [[kernel]] void gather_qvm(
     CODED,
     const device T* x [[buffer(3)]],
@@ -435,11 +424,7 @@ template <typename T, int g, int b, bool transposed>
   const Coded<T> m = MATRIX(right);
   const Vectors<T> v = {X(left), M, in_vec_size, in_vec_size, THERE(left, right)};
   y += size_t(group.z) * M * out_vec_size;
-  if (transposed) {
-    multiply_lanes<g, b>(m, v, y, out_vec_size, group, simdgroup, lane);
-  } else {
-    multiply_row<g, b>(m, v, y, out_vec_size, group, simdgroup, lane);
-  }
+  multiply_row<g, b>(m, v, y, out_vec_size, group, simdgroup, lane);
 }
 
 // @kernel  affine_gather_qmm_n_{T:{types()}}_gs_{g:{groups()}}_b_{b:{bits()}}{dims:=0|=0 1}
@@ -492,6 +477,8 @@ template <typename T, int g, int b, bool transposed>
 #define INSTANTIATE_PRODUCTS(name, T, g, b)                                               \
   WITH_ONE(qvm, name, T, g, b)                                                            \
   WITH_ONE(qmm_n, name, T, g, b)                                                          \
+  template [[host_name("affine_gather_qvm_" #name "_gs_" #g "_b_" #b)]]                   \
+  [[kernel]] decltype(gather_qvm<T, g, b>) gather_qvm<T, g, b>;                           \
   OF_FORM(qvm_batch, qvm, "_batch_1", false, name, T, g, b)                               \
   OF_FORM(qvm_batch, qmv, "_batch_1_pr_0_hgs_0_r_4", true, name, T, g, b)                 \
   OF_FORM(qvm_split, qvm_split_k, "_spk_8", 8, name, T, g, b)                             \
@@ -499,15 +486,11 @@ template <typename T, int g, int b, bool transposed>
   OF_FORM(qmm_batch, qmm_n, "_batch_1", false, name, T, g, b)                             \
   OF_FORM(qmm_batch, qmm_t, "_alN_true_batch_1", true, name, T, g, b)                     \
   OF_FORM(qmm_batch, qmm_t, "_alN_false_batch_1", true, name, T, g, b)                    \
-  OF_FORM(gather_qvm, gather_qvm, "", false, name, T, g, b)                               \
   OF_FORM(gather_qmm, gather_qmm_n, "", false, name, T, g, b)                             \
   OF_FORM(gather_qmm, gather_qmm_t, "_alN_true", true, name, T, g, b)                     \
   OF_FORM(gather_qmm, gather_qmm_t, "_alN_false", true, name, T, g, b)
-#define INSTANTIATE_GATHER_QMV(name, T, g, b) OF_FORM(gather_qvm, gather_qmv, "", true, name, T, g, b)
 
 EACH_TYPE(INSTANTIATE_PRODUCTS)
-EACH_WIDTH(INSTANTIATE_GATHER_QMV, float16_t, half)
-EACH_WIDTH(INSTANTIATE_GATHER_QMV, bfloat16_t, bfloat)
 
 // What the tests of declarations compare grids and conditions with (docs/kernels.md, "Witnesses").
 //
@@ -531,12 +514,6 @@ EACH_WIDTH(INSTANTIATE_GATHER_QMV, bfloat16_t, bfloat)
 // @witness affine_qmv_*_batch_1_* ; in_vec_size=128 out_vec_size=60 x_batch_ndims=1 x_shape=3,2 x_strides=256 w_batch_ndims=1 w_shape=3 w_strides=15360 s_strides=240 b_strides=240 ; groups 2 8 3 / 32 2 1 ; ok
 // @witness affine_qmv_*_batch_1_* ; in_vec_size=128 out_vec_size=72 x_batch_ndims=1 x_shape=3,2 x_strides=256 w_batch_ndims=1 w_shape=3 w_strides=15360 s_strides=288 b_strides=288 ; groups 2 9 3 / 32 2 1 ; ok
 // @witness affine_qmv_*_batch_1_* ; in_vec_size=128 out_vec_size=60 x_batch_ndims=1 x_shape=3,2 x_strides=256 w_batch_ndims=1 w_shape=3 w_strides=15360 s_strides=240 b_strides=240 ; groups 2 8 3 / 64 1 1 ; refused
-// @witness affine_gather_qmv_{|b}float16_t_* ; in_vec_size=128 out_vec_size=60 x_batch_ndims=1 x_shape=3,2 x_strides=256 w_batch_ndims=1 w_shape=8 w_strides=15360 s_strides=240 b_strides=240 batch_ndims=1 batch_shape=6 lhs_strides=1 rhs_strides=1 ; groups 2 8 6 / 32 2 1 ; ok
-// @witness affine_gather_qmv_{|b}float16_t_* ; in_vec_size=128 out_vec_size=72 x_batch_ndims=1 x_shape=3,2 x_strides=256 w_batch_ndims=1 w_shape=8 w_strides=15360 s_strides=288 b_strides=288 batch_ndims=1 batch_shape=6 lhs_strides=1 rhs_strides=1 ; groups 2 9 6 / 32 2 1 ; ok
-// @witness affine_gather_qmv_{|b}float16_t_* ; in_vec_size=128 out_vec_size=60 x_batch_ndims=1 x_shape=3,2 x_strides=256 w_batch_ndims=1 w_shape=8 w_strides=15360 s_strides=240 b_strides=240 batch_ndims=1 batch_shape=6 lhs_strides=1 rhs_strides=1 ; groups 2 8 6 / 64 1 1 ; refused
-// @witness affine_gather_qmv_{|b}float16_t_* ; in_vec_size=128 out_vec_size=60 x_batch_ndims=1 x_shape=3,2 x_strides=256 w_batch_ndims=1 w_shape=8 w_strides=15360 s_strides=240 b_strides=240 batch_ndims=2 batch_shape=3,2 lhs_strides=1,0 rhs_strides=2,1 ; groups 2 8 6 / 32 2 1 ; ok
-// @witness affine_gather_qmv_{|b}float16_t_* ; in_vec_size=128 out_vec_size=72 x_batch_ndims=1 x_shape=3,2 x_strides=256 w_batch_ndims=1 w_shape=8 w_strides=15360 s_strides=288 b_strides=288 batch_ndims=2 batch_shape=3,2 lhs_strides=1,0 rhs_strides=2,1 ; groups 2 9 6 / 32 2 1 ; ok
-// @witness affine_gather_qmv_{|b}float16_t_* ; in_vec_size=128 out_vec_size=60 x_batch_ndims=1 x_shape=3,2 x_strides=256 w_batch_ndims=1 w_shape=8 w_strides=15360 s_strides=240 b_strides=240 batch_ndims=2 batch_shape=3,2 lhs_strides=1,0 rhs_strides=2,1 ; groups 2 8 6 / 64 1 1 ; refused
 // @witness affine_qmm_n_*_batch_0 ; K=96 N=128 M=65 ; groups 4 3 1 / 32 2 2 ; ok
 // @witness affine_qmm_n_*_gs_32_*_batch_0 ; K=9 N=1056 M=1056 ; groups 33 33 1 / 32 2 2 ; ok
 // @witness affine_qmm_n_*_batch_0 ; K=96 N=128 M=65 ; groups 4 3 2 / 32 2 2 ; refused

@@ -175,7 +175,8 @@ func TestMLXProductsOfOurOwn(t *testing.T) {
 		{"many rows", ir.F16, one(4, 32, []int64{2, 20}, 70, 64), "affine_qmm_n_float16_t_gs_32_b_4_batch_0"},
 		{"few rows of experts", ir.F16, gathered(4, 64, false, 1, 40, 64), "affine_gather_qvm_float16_t_gs_64_b_4"},
 		{"few rows of experts, transposed", ir.F16, gathered(5, 32, true, 1, 40, 96), "affine_gather_qmv_float16_t_gs_32_b_5"},
-		{"few rows of experts in f32", ir.F32, gathered(4, 64, true, 1, 40, 128), "affine_gather_qmv_float_gs_64_b_4"},
+		{"few rows of experts in f32", ir.F32, gathered(3, 128, true, 1, 40, 128), "affine_gather_qmv_float_gs_128_b_3"},
+		{"few rows of experts in bf16, whole steps", ir.BF16, gathered(4, 64, true, 1, 40, 512), "affine_gather_qmv_fast_bfloat16_t_gs_64_b_4"},
 		{"many rows of experts", ir.BF16, gathered(2, 128, false, 33, 40, 128), "affine_gather_qmm_n_bfloat16_t_gs_128_b_2"},
 		{"many rows of experts, transposed", ir.F32, gathered(8, 32, true, 33, 64, 32), "affine_gather_qmm_t_float_gs_32_b_8_alN_true"},
 	} {

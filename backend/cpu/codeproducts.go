@@ -45,9 +45,6 @@ func init() {
 				straight.many().index().kernel("affine_gather_qmm_n"+params),
 				transposed.batch().kernel("affine_qmv"+params+"_batch_1_pr_0_hgs_0_r_4"),
 			)
-			if t.narrow != nil {
-				Register(transposed.index().kernel("affine_gather_qmv" + params))
-			}
 			for _, aligned := range []bool{false, true} {
 				Register(
 					transposed.many().batch().kernel(fmt.Sprintf("affine_qmm_t%s_alN_%t_batch_1", params, aligned)),
