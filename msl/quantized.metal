@@ -1083,7 +1083,11 @@ inline uint count(constant int* shape, int ndims) {
 // @groups  x_shape[1], ceil(out_vec_size/8), {batch(*)}
 // @group   32, 2, 1
 // @mlx     unlisted
-// @use     sizes()
+// @if      C == qmv
+// @require in_vec_size >= g && in_vec_size % g == 0 && out_vec_size >= 1
+// @else
+// @require in_vec_size >= 256 && in_vec_size % (512 - b/6*256) == 0 && out_vec_size >= 8 && out_vec_size % 8 == 0
+// @end
 // @if      dims == 0
 // @require x_batch_ndims == 1 && w_batch_ndims == 1 && batch_ndims == 1
 // @term    y[i,m,n] = {picked(i)}
@@ -1408,7 +1412,7 @@ EACH_TYPE(INSTANTIATE_GATHER_QMV)
 // @witness affine_gather_qmv_fast_{|b}float* ; in_vec_size=512 out_vec_size=64 x_batch_ndims=1 x_shape=3,1 x_strides=512 w_batch_ndims=1 w_shape=8 w_strides=15360 s_strides=1024 b_strides=1024 batch_ndims=1 batch_shape=6 lhs_strides=1 rhs_strides=1 ; groups 1 9 6 / 32 2 1 ; refused
 // @witness affine_gather_qmv_fast_{|b}float* ; in_vec_size=512 out_vec_size=64 x_batch_ndims=2 x_shape=3,1 x_strides=512 w_batch_ndims=1 w_shape=8 w_strides=15360 s_strides=1024 b_strides=1024 batch_ndims=1 batch_shape=6 lhs_strides=1 rhs_strides=1 ; groups 1 8 6 / 32 2 1 ; refused
 // @witness affine_gather_qmv_fast_{|b}float* ; in_vec_size=512 out_vec_size=64 x_batch_ndims=1 x_shape=3,1 x_strides=512 w_batch_ndims=2 w_shape=8 w_strides=15360 s_strides=1024 b_strides=1024 batch_ndims=1 batch_shape=6 lhs_strides=1 rhs_strides=1 ; groups 1 8 6 / 32 2 1 ; refused
-// @witness affine_gather_qmv_fast_{|b}float*_b_{3|5|6} ; in_vec_size=512 out_vec_size=64 x_batch_ndims=1 x_shape=3,1 x_strides=512 w_batch_ndims=1 w_shape=8 w_strides=16385 s_strides=1024 b_strides=1024 batch_ndims=1 batch_shape=6 lhs_strides=1 rhs_strides=1 ; groups 1 8 6 / 32 2 1 ; refused
+// @witness affine_gather_qmv_fast_{|b}float*_b_{3|5|6} ; in_vec_size=512 out_vec_size=64 x_batch_ndims=1 x_shape=3,1 x_strides=512 w_batch_ndims=1 w_shape=8 w_strides=16381 s_strides=1024 b_strides=1024 batch_ndims=1 batch_shape=6 lhs_strides=1 rhs_strides=1 ; groups 1 8 6 / 32 2 1 ; refused
 // @witness affine_gather_qmv_{|b}float* ; in_vec_size=128 out_vec_size=60 x_batch_ndims=1 x_shape=3,1 x_strides=128 w_batch_ndims=1 w_shape=8 w_strides=15360 s_strides=240 b_strides=240 batch_ndims=2 batch_shape=3,2 lhs_strides=1,0 rhs_strides=2,1 ; groups 1 8 6 / 32 2 1 ; ok
 // @witness affine_gather_qmv_{|b}float* ; in_vec_size=128 out_vec_size=60 x_batch_ndims=1 x_shape=3,2 x_strides=256 w_batch_ndims=1 w_shape=8 w_strides=15360 s_strides=240 b_strides=240 batch_ndims=2 batch_shape=3,2 lhs_strides=1,0 rhs_strides=2,1 ; groups 2 8 6 / 32 2 1 ; ok
 // @witness affine_gather_qmv_{|b}float* ; in_vec_size=128 out_vec_size=72 x_batch_ndims=1 x_shape=3,1 x_strides=128 w_batch_ndims=1 w_shape=8 w_strides=15360 s_strides=288 b_strides=288 batch_ndims=2 batch_shape=3,2 lhs_strides=1,0 rhs_strides=2,1 ; groups 1 9 6 / 32 2 1 ; ok
@@ -1441,7 +1445,7 @@ EACH_TYPE(INSTANTIATE_GATHER_QMV)
 // @witness affine_gather_qmv_fast_{|b}float* ; in_vec_size=512 out_vec_size=64 x_batch_ndims=1 x_shape=3,1 x_strides=512 w_batch_ndims=1 w_shape=8 w_strides=15360 s_strides=1024 b_strides=1024 batch_ndims=2 batch_shape=3,2 lhs_strides=1,0 rhs_strides=2,1 ; groups 1 9 6 / 32 2 1 ; refused
 // @witness affine_gather_qmv_fast_{|b}float* ; in_vec_size=512 out_vec_size=64 x_batch_ndims=2 x_shape=3,1 x_strides=512 w_batch_ndims=1 w_shape=8 w_strides=15360 s_strides=1024 b_strides=1024 batch_ndims=2 batch_shape=3,2 lhs_strides=1,0 rhs_strides=2,1 ; groups 1 8 6 / 32 2 1 ; refused
 // @witness affine_gather_qmv_fast_{|b}float* ; in_vec_size=512 out_vec_size=64 x_batch_ndims=1 x_shape=3,1 x_strides=512 w_batch_ndims=2 w_shape=8 w_strides=15360 s_strides=1024 b_strides=1024 batch_ndims=2 batch_shape=3,2 lhs_strides=1,0 rhs_strides=2,1 ; groups 1 8 6 / 32 2 1 ; refused
-// @witness affine_gather_qmv_fast_{|b}float*_b_{3|5|6} ; in_vec_size=512 out_vec_size=64 x_batch_ndims=1 x_shape=3,1 x_strides=512 w_batch_ndims=1 w_shape=8 w_strides=16385 s_strides=1024 b_strides=1024 batch_ndims=2 batch_shape=3,2 lhs_strides=1,0 rhs_strides=2,1 ; groups 1 8 6 / 32 2 1 ; refused
+// @witness affine_gather_qmv_fast_{|b}float*_b_{3|5|6} ; in_vec_size=512 out_vec_size=64 x_batch_ndims=1 x_shape=3,1 x_strides=512 w_batch_ndims=1 w_shape=8 w_strides=16381 s_strides=1024 b_strides=1024 batch_ndims=2 batch_shape=3,2 lhs_strides=1,0 rhs_strides=2,1 ; groups 1 8 6 / 32 2 1 ; refused
 // @witness affine_gather_qmv_{|b}float* ; in_vec_size=128 out_vec_size=60 x_batch_ndims=1 x_shape=3,1 x_strides=128 w_batch_ndims=1 w_shape=8 w_strides=15360 s_strides=240 b_strides=240 batch_ndims=3 batch_shape=3,2,1 lhs_strides=1,0,0 rhs_strides=2,1,1 ; groups 1 8 6 / 32 2 1 ; refused
 // @witness affine_gather_qmv_fast_{|b}float* ; in_vec_size=512 out_vec_size=64 x_batch_ndims=1 x_shape=3,1 x_strides=512 w_batch_ndims=1 w_shape=8 w_strides=15360 s_strides=1024 b_strides=1024 batch_ndims=3 batch_shape=3,2,1 lhs_strides=1,0,0 rhs_strides=2,1,1 ; groups 1 8 6 / 32 2 1 ; refused
 // @witness affine_gather_qmv_fast_{|b}float* ; in_vec_size=512 out_vec_size=512 x_batch_ndims=1 x_shape=6,1 x_strides=512 w_batch_ndims=1 w_shape=2 w_strides=76800 s_strides=8192 b_strides=8192 batch_ndims=1 batch_shape=6 lhs_strides=1 rhs_strides=1 inplace=y,x ; groups 1 64 6 / 32 2 1 ; refused
@@ -1468,7 +1472,4 @@ EACH_TYPE(INSTANTIATE_GATHER_QMV)
 // @equivalent affine_gather_qmv_* ; slot: x_batch_ndims exchanged with w_batch_ndims ; both are 1
 // @equivalent affine_gather_qmv_*#0 ; slot: ?_batch_ndims exchanged with batch_ndims ; all three are 1
 // @equivalent affine_gather_qmv_fast_* ; groups: * ceil(out_vec_size / 8) -> rounded down ; out_vec_size is a multiple of 8
-// @equivalent affine_gather_qmv_fast_* ; require: in_vec_size >= 1 -> in_vec_size > 1 ; in_vec_size is a multiple of 256
-// @equivalent affine_gather_qmv_fast_* ; require: out_vec_size >= 1 -> out_vec_size > 1 ; out_vec_size is a multiple of 8
-// @equivalent affine_gather_qmv_fast_* ; require: 1 -> 2 ; both sizes are multiples of more
 // @equivalent affine_gather_qmv_* ; require: {drop w_strides*|32 -> 33} ; other strides are no whole bytes

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/mlxc/mlxc/ir"
+	"github.com/mlxc/mlxc/record/internal/routes"
 )
 
 // TopK returns, for each row of x [..., E] in f32, the k largest elements in
@@ -106,7 +107,7 @@ func (r *Session) GatherMatmul(x Tensor, experts Matrix, ids Tensor, o ...Option
 	var args []arg
 	switch q := experts.Q; {
 	case q != nil:
-		function = fmt.Sprintf("gather_qmv_%s_gs_%d_b_%d", metalNames[typ], q.Group, q.Bits)
+		function = fmt.Sprintf("gather_qmv_%s_gs_%d_b_%d", routes.TypeName(typ), q.Group, q.Bits)
 		args = []arg{buf(0, q.W), buf(1, q.Scales), buf(2, q.Biases)}
 	case experts.Dense.DType == ir.F16:
 		function, args = "gather_gemv_float16_float32", []arg{buf(0, experts.Dense)}
@@ -125,9 +126,6 @@ func (r *Session) GatherMatmul(x Tensor, experts Matrix, ids Tensor, o ...Option
 		append(args, buf(at, x), buf(at+1, ids), buf(at+2, y), val(at+3, int32(k)), val(at+4, int32(n)), val(at+5, int32(e)), val(at+6, row, slot))...)
 	return y
 }
-
-// metalNames are types of floats as names of quantized products have them.
-var metalNames = map[ir.DType]string{ir.F32: "float", ir.F16: "float16_t", ir.BF16: "bfloat16_t"}
 
 // stack returns the dimensions [e, n, k] of a stack of matrices for vectors of type t. If m is not a valid
 // stack, it reports the mistake, and ok is false.
@@ -189,7 +187,7 @@ func (r *Session) gatherQMV(x Tensor, w *QTensor, ids Tensor, e, inputs int64, o
 	}
 	words, groups := w.K*w.Bits/32, w.K/w.Group
 	r.dispatch(call{
-		op: op, function: fmt.Sprintf("%s_%s_gs_%d_b_%d", name, metalNames[x.DType], w.Group, w.Bits),
+		op: op, function: fmt.Sprintf("%s_%s_gs_%d_b_%d", name, routes.TypeName(x.DType), w.Group, w.Bits),
 		grid: [3]ir.Extent{ir.Ext(1), ir.Ext((w.N + 7) / 8), ir.Ext(rows * slots)}, group: [3]uint32{32, 2, 1},
 	}, o,
 		buf(0, w.W), buf(1, w.Scales), buf(2, w.Biases), buf(3, x), counting(4, inputs), buf(5, ids), buf(6, y), val(7, int32(w.K)), val(8, int32(w.N)),
