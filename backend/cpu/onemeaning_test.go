@@ -25,6 +25,7 @@ var sameTerm = map[string]string{
 	"v_copyfloat32float32":    "out0[i] = in0[i]",
 	"v_copyfloat16float16":    "out0[i] = in0_f16[i]",
 	"v_copybfloat16bfloat16":  "",
+	"v_copyuint32uint32":      "",
 	"vv_Addfloat32":           "out0[i] = round(f32, in0[i] + in1[i])",
 	"vv_Multiplyfloat32":      "out0[i] = round(f32, in0[i] * in1[i])",
 	"vv_Addfloat16":           "out0[i] = round(f16, in0_f16[i] + in1_f16[i])",

@@ -79,7 +79,9 @@ func chosen(d *decl.Decl) bool {
 	switch d.File {
 	case "ggml.metal", "quantize.metal", "code_products.metal", "arange.metal":
 		return false
-	case "copy.metal", "layer_norm.metal", "reduce.metal":
+	case "copy.metal":
+		return d.Args[0].Elem != ir.U32 // codes that lie under strides
+	case "layer_norm.metal", "reduce.metal":
 		return true
 	}
 	return !slices.ContainsFunc(d.Args, func(a decl.Arg) bool {
