@@ -259,10 +259,6 @@ func alignment(off ir.Affine) byte {
 	return byte(off.Const & 15)
 }
 
-// plainLoops is the source of kernels that nobody has tuned, and that fusion does not know: operations of a session take
-// the next kernel that MLX has instead.
-const plainLoops = "code_products.metal"
-
 // plan asks what MLX sends.
 func (s *Session) plan(a operation, in []operand, ask asked) *plan {
 	op := a.name
@@ -271,8 +267,8 @@ func (s *Session) plan(a operation, in []operand, ask asked) *plan {
 			_, stated := s.foreign(kernel, true)
 			return stated || len(msl.Declarations(kernel)) > 0
 		}
-		ours := msl.Declarations(kernel)
-		return len(ours) > 0 && ours[0].File != plainLoops
+		file := msl.FileOf(kernel)
+		return file != "" && file != msl.PlainLoops
 	}
 	e := &routes.Encoder{Chip: s.chip, Version: s.version, Has: has, Flat: s.compiled == nil}
 	for _, p := range s.g.Params {

@@ -77,7 +77,7 @@ func chosen(d *decl.Decl) bool {
 		}
 	}
 	switch d.File {
-	case "ggml.metal", "quantize.metal", "code_products.metal", "arange.metal":
+	case "ggml.metal", "quantize.metal", msl.PlainLoops, "arange.metal":
 		return false
 	case "copy.metal":
 		return d.Args[0].Elem != ir.U32 // codes that lie under strides

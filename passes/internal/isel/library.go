@@ -141,14 +141,17 @@ var builtin struct {
 	*Library
 }
 
-// Builtin returns the library of package msl.
+// Builtin returns the library of package msl. It describes dispatches of all kernels, but selects none in plain loops,
+// whose declarations are many and read only where a graph has them.
 func Builtin() *Library {
 	builtin.Lock()
 	defer builtin.Unlock()
 	if v := msl.Version(); builtin.Library == nil || builtin.version != v {
 		var ds []*decl.Decl
 		for _, n := range msl.Functions() {
-			ds = append(ds, msl.Declarations(n)...)
+			if msl.FileOf(n) != msl.PlainLoops {
+				ds = append(ds, msl.Declarations(n)...)
+			}
 		}
 		builtin.Library, builtin.version = NewLibrary(ds...), v
 		builtin.own = true
@@ -185,6 +188,9 @@ func (l *Library) all() (out []*decl.Decl) {
 func (l *Library) Bind(g *ir.Graph, d *ir.Dispatch) (*decl.Instance, error) {
 	k := &g.Kernels[d.Kernel]
 	ds := l.byName[k.Function]
+	if ds == nil && l.own {
+		ds = msl.Declarations(k.Function)
+	}
 	err := fmt.Errorf("%s: the library has no function %q", d.ID, k.Function)
 	if k.Library.Kind != ir.Builtin {
 		if ds, err = msl.DeclarationsOf(k); err != nil {
