@@ -359,35 +359,37 @@ template <typename T, int g, int b, bool batched>
 //
 // @kernel  affine_qmv_wide_{T:{types()}}_gs_{g:{groups()}}_b_{b:{bits()}}_nv_{nv:2|3|4|5}_kl_8_batch_0
 // @mlx     unlisted
-// @use     flat(N; K)
-// @arg     x              device {T}[M, K] read
-// @arg     y              device {T}[M, N] write
-// @use     matrix_sizes()
+// @use     flat(out_vec_size; in_vec_size)
+// @arg     x              device {T}[M, in_vec_size] read
+// @arg     y              device {T}[M, out_vec_size] write
+// @use     vector_sizes()
+// @arg     M              constant i32
 // @use     unbatched()
-// @groups  ceil(M/nv), ceil(N/8), 1
+// @groups  ceil(M/nv), ceil(out_vec_size/8), 1
 // @group   32, 2, 1
-// @require K % g == 0
-// @term    y[m,n] = round({T}, {qmv(K; x[m,k]; n)})
+// @require in_vec_size % g == 0
+// @term    y[m,n] = round({T}, {qmv(in_vec_size; x[m,k]; n)})
 //
 // @kernel  affine_qmv_wide_{T:{types()}}_gs_{g:{groups()}}_b_{b:{bits()}}_nv_{nv:2|3|4|5}_kl_8_batch_1
 // @mlx     unlisted
-// @use     stack(N; K)
-// @arg     x              device {T}[x_shape[0], M, K : x_strides[0], K, 1] read
-// @arg     y              device {T}[x_shape[0], M, N] write
-// @use     matrix_sizes()
+// @use     stack(out_vec_size; in_vec_size)
+// @arg     x              device {T}[x_shape[0], M, in_vec_size : x_strides[0], in_vec_size, 1] read
+// @arg     y              device {T}[x_shape[0], M, out_vec_size] write
+// @use     vector_sizes()
+// @arg     M              constant i32
 // @use     batched()
-// @groups  ceil(M/nv), ceil(N/8), x_shape[0]
+// @groups  ceil(M/nv), ceil(out_vec_size/8), x_shape[0]
 // @group   32, 2, 1
 // @use     one_batch()
-// @require K % g == 0
-// @term    y[i,m,n] = round({T}, {qmv(K; x[i,m,k]; i,n)})
+// @require in_vec_size % g == 0
+// @term    y[i,m,n] = round({T}, {qmv(in_vec_size; x[i,m,k]; i,n)})
 template <typename T, int g, int b, int nv, bool batched>
 [[kernel]] void qmv_wide(
     CODED,
     const device T* x [[buffer(3)]],
     device T* y [[buffer(4)]],
-    constant int& K [[buffer(5)]],
-    constant int& N [[buffer(6)]],
+    constant int& in_vec_size [[buffer(5)]],
+    constant int& out_vec_size [[buffer(6)]],
     constant int& M [[buffer(7)]],
     BATCHES(8, 9, 10, 11, 12, 13, 14, 15),
     HERE) {
@@ -395,11 +397,11 @@ template <typename T, int g, int b, int nv, bool batched>
   if (batched) {
     m = MATRIX(group.z);
     x = X(group.z);
-    y += size_t(group.z) * M * N;
+    y += size_t(group.z) * M * out_vec_size;
   }
-  const Vectors<T> v = {x, M, K, K, true};
+  const Vectors<T> v = {x, M, in_vec_size, in_vec_size, true};
   const int m0 = nv * int(group.x);
-  multiply_lanes<g, b>(m, v, y, N, m0, min(nv, M - m0), group, simdgroup, lane);
+  multiply_lanes<g, b>(m, v, y, out_vec_size, m0, min(nv, M - m0), group, simdgroup, lane);
 }
 
 // Few rows with one long matrix, in parts of K side by side, which another kernel adds up. The host says how parts lie as
@@ -476,10 +478,10 @@ template <typename T, int g, int b>
 // @arg     y                 device f32[parts, M, N] write
 // @use     matrix_sizes()
 // @arg     k_partition_size  constant i32
-// @arg     partition_stride  constant i32
+// @arg     split_k_partition_stride  constant i32
 // @groups  ceil(N/32), ceil(M/32), parts
 // @group   32, 2, 2
-// @require k_partition_size % g == 0 && K == parts*k_partition_size && partition_stride == M*N
+// @require k_partition_size % g == 0 && K == parts*k_partition_size && split_k_partition_stride == M*N
 // @require aligned == 0 || N % 32 == 0
 // @term    y[p,m,n] = round(f32, sum[ordered](k < k_partition_size, \
 //              x[m,p*k_partition_size + k] * round({T}, {weight(n; (p*k_partition_size + k))})))
@@ -492,11 +494,11 @@ template <typename T, int g, int b>
     constant int& N [[buffer(6)]],
     constant int& M [[buffer(7)]],
     constant int& k_partition_size [[buffer(8)]],
-    constant int& partition_stride [[buffer(9)]],
+    constant int& split_k_partition_stride [[buffer(9)]],
     HERE) {
   const Coded<T> m = {(const device uchar*)w, scales, biases};
   const Vectors<T> v = {x, M, k_partition_size, K, true, int(group.z) * k_partition_size};
-  multiply_tile<g, b, true>(m, v, y + size_t(group.z) * partition_stride, N, group, simdgroup, lane);
+  multiply_tile<g, b, true>(m, v, y + size_t(group.z) * split_k_partition_stride, N, group, simdgroup, lane);
 }
 
 // What adds up parts of a product.
@@ -928,45 +930,45 @@ INSTANTIATE_QUADS(bfloat16_t, bfloat)
 // @witness affine_qmv_quad_*_d_128_batch_1 ; in_vec_size=128 out_vec_size=70 x_batch_ndims=1 x_shape=3,2 x_strides=256 w_batch_ndims=1 w_shape=3 w_strides=15360 s_strides=280 b_strides=280 ; groups 2 2 3 / 32 2 1 ; refused
 // @witness affine_qmv_quad_*_d_128_batch_1 ; in_vec_size=192 out_vec_size=70 x_batch_ndims=1 x_shape=3,2 x_strides=384 w_batch_ndims=1 w_shape=3 w_strides=15360 s_strides=420 b_strides=420 ; groups 2 2 3 / 32 1 1 ; refused
 // @witness affine_qmv_quad_*_gs_128_*_d_128_batch_1 ; in_vec_size=128 out_vec_size=1 x_batch_ndims=1 x_shape=3,1 x_strides=128 w_batch_ndims=1 w_shape=3 w_strides=60 s_strides=1 b_strides=1 inplace=y,{scales|biases} ; groups 1 1 3 / 32 1 1 ; refused
-// @witness affine_qmv_wide_*_nv_2_kl_8_batch_0 ; K=128 N=60 M=5 ; groups 3 8 1 / 32 2 1 ; ok
-// @witness affine_qmv_wide_*_nv_2_kl_8_batch_0 ; K=128 N=60 M=4 ; groups 2 8 1 / 32 2 1 ; ok
-// @witness affine_qmv_wide_*_nv_2_kl_8_batch_0 ; K=128 N=60 M=4 ; groups 3 8 1 / 32 2 1 ; refused
-// @witness affine_qmv_wide_*_nv_2_kl_8_batch_0 ; K=128 N=60 M=5 ; groups 3 8 2 / 32 2 1 ; refused
-// @witness affine_qmv_wide_*_nv_2_kl_8_batch_0 ; K=128 N=60 M=5 ; groups 3 8 1 / 64 1 1 ; refused
-// @witness affine_qmv_wide_*_nv_2_kl_8_batch_1 ; K=128 N=60 M=5 x_batch_ndims=1 x_shape=3,5 x_strides=640 w_batch_ndims=1 w_shape=3 w_strides=15360 s_strides=240 b_strides=240 ; groups 3 8 3 / 32 2 1 ; ok
-// @witness affine_qmv_wide_*_nv_2_kl_8_batch_1 ; K=128 N=60 M=5 x_batch_ndims=1 x_shape=3,5 x_strides=640 w_batch_ndims=1 w_shape=3 w_strides=15360 s_strides=240 b_strides=240 ; groups 3 8 3 / 64 1 1 ; refused
-// @witness affine_qmv_wide_*_nv_3_kl_8_batch_0 ; K=128 N=60 M=7 ; groups 3 8 1 / 32 2 1 ; ok
-// @witness affine_qmv_wide_*_nv_3_kl_8_batch_0 ; K=128 N=60 M=6 ; groups 2 8 1 / 32 2 1 ; ok
-// @witness affine_qmv_wide_*_nv_3_kl_8_batch_0 ; K=128 N=60 M=6 ; groups 3 8 1 / 32 2 1 ; refused
-// @witness affine_qmv_wide_*_nv_3_kl_8_batch_0 ; K=128 N=60 M=7 ; groups 3 8 2 / 32 2 1 ; refused
-// @witness affine_qmv_wide_*_nv_3_kl_8_batch_0 ; K=128 N=60 M=7 ; groups 3 8 1 / 64 1 1 ; refused
-// @witness affine_qmv_wide_*_nv_3_kl_8_batch_1 ; K=128 N=60 M=7 x_batch_ndims=1 x_shape=3,7 x_strides=896 w_batch_ndims=1 w_shape=3 w_strides=15360 s_strides=240 b_strides=240 ; groups 3 8 3 / 32 2 1 ; ok
-// @witness affine_qmv_wide_*_nv_3_kl_8_batch_1 ; K=128 N=60 M=7 x_batch_ndims=1 x_shape=3,7 x_strides=896 w_batch_ndims=1 w_shape=3 w_strides=15360 s_strides=240 b_strides=240 ; groups 3 8 3 / 64 1 1 ; refused
-// @witness affine_qmv_wide_*_nv_4_kl_8_batch_0 ; K=128 N=60 M=9 ; groups 3 8 1 / 32 2 1 ; ok
-// @witness affine_qmv_wide_*_nv_4_kl_8_batch_0 ; K=128 N=60 M=8 ; groups 2 8 1 / 32 2 1 ; ok
-// @witness affine_qmv_wide_*_nv_4_kl_8_batch_0 ; K=128 N=60 M=8 ; groups 3 8 1 / 32 2 1 ; refused
-// @witness affine_qmv_wide_*_nv_4_kl_8_batch_0 ; K=128 N=60 M=9 ; groups 3 8 2 / 32 2 1 ; refused
-// @witness affine_qmv_wide_*_nv_4_kl_8_batch_0 ; K=128 N=60 M=9 ; groups 3 8 1 / 64 1 1 ; refused
-// @witness affine_qmv_wide_*_nv_4_kl_8_batch_1 ; K=128 N=60 M=9 x_batch_ndims=1 x_shape=3,9 x_strides=1152 w_batch_ndims=1 w_shape=3 w_strides=15360 s_strides=240 b_strides=240 ; groups 3 8 3 / 32 2 1 ; ok
-// @witness affine_qmv_wide_*_nv_4_kl_8_batch_1 ; K=128 N=60 M=9 x_batch_ndims=1 x_shape=3,9 x_strides=1152 w_batch_ndims=1 w_shape=3 w_strides=15360 s_strides=240 b_strides=240 ; groups 3 8 3 / 64 1 1 ; refused
-// @witness affine_qmv_wide_*_nv_5_kl_8_batch_0 ; K=128 N=60 M=11 ; groups 3 8 1 / 32 2 1 ; ok
-// @witness affine_qmv_wide_*_nv_5_kl_8_batch_0 ; K=128 N=60 M=10 ; groups 2 8 1 / 32 2 1 ; ok
-// @witness affine_qmv_wide_*_nv_5_kl_8_batch_0 ; K=128 N=60 M=10 ; groups 3 8 1 / 32 2 1 ; refused
-// @witness affine_qmv_wide_*_nv_5_kl_8_batch_0 ; K=128 N=60 M=11 ; groups 3 8 2 / 32 2 1 ; refused
-// @witness affine_qmv_wide_*_nv_5_kl_8_batch_0 ; K=128 N=60 M=11 ; groups 3 8 1 / 64 1 1 ; refused
-// @witness affine_qmv_wide_*_nv_5_kl_8_batch_1 ; K=128 N=60 M=11 x_batch_ndims=1 x_shape=3,11 x_strides=1408 w_batch_ndims=1 w_shape=3 w_strides=15360 s_strides=240 b_strides=240 ; groups 3 8 3 / 32 2 1 ; ok
-// @witness affine_qmv_wide_*_nv_5_kl_8_batch_1 ; K=128 N=60 M=11 x_batch_ndims=1 x_shape=3,11 x_strides=1408 w_batch_ndims=1 w_shape=3 w_strides=15360 s_strides=240 b_strides=240 ; groups 3 8 3 / 64 1 1 ; refused
-// @witness affine_qmv_wide_*_batch_0 ; K=128 N=520 M=2 ; groups 1 65 1 / 32 2 1 ; ok
-// @witness affine_qmv_wide_*_batch_1 ; K=128 N=520 M=2 x_batch_ndims=1 x_shape=3,2 x_strides=256 w_batch_ndims=1 w_shape=3 w_strides=15360 s_strides=2080 b_strides=2080 ; groups 1 65 3 / 32 2 1 ; ok
-// @witness affine_qmv_wide_*_gs_32_*_batch_1 ; K=32 N=1 M=1 x_batch_ndims=1 x_shape=3,1 x_strides=32 w_batch_ndims=1 w_shape=3 w_strides=15 s_strides=1 b_strides=1 inplace=y,{scales|biases} ; groups 1 1 3 / 32 2 1 ; refused
-// @witness affine_qmm_t_splitk_*_alN_false ; K=512 N=60 M=33 k_partition_size=128 partition_stride=1980 ; groups 2 2 4 / 32 2 2 ; ok
-// @witness affine_qmm_t_splitk_*_alN_true ; K=512 N=60 M=33 k_partition_size=128 partition_stride=1980 ; groups 2 2 4 / 32 2 2 ; refused
-// @witness affine_qmm_t_splitk_*_alN_* ; K=512 N=64 M=33 k_partition_size=128 partition_stride=2112 ; groups 2 2 4 / 32 2 2 ; ok
-// @witness affine_qmm_t_splitk_*_alN_* ; K=512 N=64 M=33 k_partition_size=128 partition_stride=2112 ; groups 2 2 3 / 32 2 2 ; refused
-// @witness affine_qmm_t_splitk_*_alN_* ; K=512 N=64 M=33 k_partition_size=128 partition_stride=2113 ; groups 2 2 4 / 32 2 2 ; refused
-// @witness affine_qmm_t_splitk_*_alN_* ; K=512 N=64 M=33 k_partition_size=128 partition_stride=2112 ; groups 2 2 4 / 64 2 1 ; refused
-// @witness affine_qmm_t_splitk_*_alN_* ; K=256 N=1056 M=1056 k_partition_size=128 partition_stride=1115136 ; groups 33 33 2 / 32 2 2 ; ok
-// @witness affine_qmm_t_splitk_*_gs_32_*_alN_* ; K=64 N=32 M=1 k_partition_size=32 partition_stride=32 ; groups 1 1 2 / 32 2 2 ; ok
+// @witness affine_qmv_wide_*_nv_2_kl_8_batch_0 ; in_vec_size=128 out_vec_size=60 M=5 ; groups 3 8 1 / 32 2 1 ; ok
+// @witness affine_qmv_wide_*_nv_2_kl_8_batch_0 ; in_vec_size=128 out_vec_size=60 M=4 ; groups 2 8 1 / 32 2 1 ; ok
+// @witness affine_qmv_wide_*_nv_2_kl_8_batch_0 ; in_vec_size=128 out_vec_size=60 M=4 ; groups 3 8 1 / 32 2 1 ; refused
+// @witness affine_qmv_wide_*_nv_2_kl_8_batch_0 ; in_vec_size=128 out_vec_size=60 M=5 ; groups 3 8 2 / 32 2 1 ; refused
+// @witness affine_qmv_wide_*_nv_2_kl_8_batch_0 ; in_vec_size=128 out_vec_size=60 M=5 ; groups 3 8 1 / 64 1 1 ; refused
+// @witness affine_qmv_wide_*_nv_2_kl_8_batch_1 ; in_vec_size=128 out_vec_size=60 M=5 x_batch_ndims=1 x_shape=3,5 x_strides=640 w_batch_ndims=1 w_shape=3 w_strides=15360 s_strides=240 b_strides=240 ; groups 3 8 3 / 32 2 1 ; ok
+// @witness affine_qmv_wide_*_nv_2_kl_8_batch_1 ; in_vec_size=128 out_vec_size=60 M=5 x_batch_ndims=1 x_shape=3,5 x_strides=640 w_batch_ndims=1 w_shape=3 w_strides=15360 s_strides=240 b_strides=240 ; groups 3 8 3 / 64 1 1 ; refused
+// @witness affine_qmv_wide_*_nv_3_kl_8_batch_0 ; in_vec_size=128 out_vec_size=60 M=7 ; groups 3 8 1 / 32 2 1 ; ok
+// @witness affine_qmv_wide_*_nv_3_kl_8_batch_0 ; in_vec_size=128 out_vec_size=60 M=6 ; groups 2 8 1 / 32 2 1 ; ok
+// @witness affine_qmv_wide_*_nv_3_kl_8_batch_0 ; in_vec_size=128 out_vec_size=60 M=6 ; groups 3 8 1 / 32 2 1 ; refused
+// @witness affine_qmv_wide_*_nv_3_kl_8_batch_0 ; in_vec_size=128 out_vec_size=60 M=7 ; groups 3 8 2 / 32 2 1 ; refused
+// @witness affine_qmv_wide_*_nv_3_kl_8_batch_0 ; in_vec_size=128 out_vec_size=60 M=7 ; groups 3 8 1 / 64 1 1 ; refused
+// @witness affine_qmv_wide_*_nv_3_kl_8_batch_1 ; in_vec_size=128 out_vec_size=60 M=7 x_batch_ndims=1 x_shape=3,7 x_strides=896 w_batch_ndims=1 w_shape=3 w_strides=15360 s_strides=240 b_strides=240 ; groups 3 8 3 / 32 2 1 ; ok
+// @witness affine_qmv_wide_*_nv_3_kl_8_batch_1 ; in_vec_size=128 out_vec_size=60 M=7 x_batch_ndims=1 x_shape=3,7 x_strides=896 w_batch_ndims=1 w_shape=3 w_strides=15360 s_strides=240 b_strides=240 ; groups 3 8 3 / 64 1 1 ; refused
+// @witness affine_qmv_wide_*_nv_4_kl_8_batch_0 ; in_vec_size=128 out_vec_size=60 M=9 ; groups 3 8 1 / 32 2 1 ; ok
+// @witness affine_qmv_wide_*_nv_4_kl_8_batch_0 ; in_vec_size=128 out_vec_size=60 M=8 ; groups 2 8 1 / 32 2 1 ; ok
+// @witness affine_qmv_wide_*_nv_4_kl_8_batch_0 ; in_vec_size=128 out_vec_size=60 M=8 ; groups 3 8 1 / 32 2 1 ; refused
+// @witness affine_qmv_wide_*_nv_4_kl_8_batch_0 ; in_vec_size=128 out_vec_size=60 M=9 ; groups 3 8 2 / 32 2 1 ; refused
+// @witness affine_qmv_wide_*_nv_4_kl_8_batch_0 ; in_vec_size=128 out_vec_size=60 M=9 ; groups 3 8 1 / 64 1 1 ; refused
+// @witness affine_qmv_wide_*_nv_4_kl_8_batch_1 ; in_vec_size=128 out_vec_size=60 M=9 x_batch_ndims=1 x_shape=3,9 x_strides=1152 w_batch_ndims=1 w_shape=3 w_strides=15360 s_strides=240 b_strides=240 ; groups 3 8 3 / 32 2 1 ; ok
+// @witness affine_qmv_wide_*_nv_4_kl_8_batch_1 ; in_vec_size=128 out_vec_size=60 M=9 x_batch_ndims=1 x_shape=3,9 x_strides=1152 w_batch_ndims=1 w_shape=3 w_strides=15360 s_strides=240 b_strides=240 ; groups 3 8 3 / 64 1 1 ; refused
+// @witness affine_qmv_wide_*_nv_5_kl_8_batch_0 ; in_vec_size=128 out_vec_size=60 M=11 ; groups 3 8 1 / 32 2 1 ; ok
+// @witness affine_qmv_wide_*_nv_5_kl_8_batch_0 ; in_vec_size=128 out_vec_size=60 M=10 ; groups 2 8 1 / 32 2 1 ; ok
+// @witness affine_qmv_wide_*_nv_5_kl_8_batch_0 ; in_vec_size=128 out_vec_size=60 M=10 ; groups 3 8 1 / 32 2 1 ; refused
+// @witness affine_qmv_wide_*_nv_5_kl_8_batch_0 ; in_vec_size=128 out_vec_size=60 M=11 ; groups 3 8 2 / 32 2 1 ; refused
+// @witness affine_qmv_wide_*_nv_5_kl_8_batch_0 ; in_vec_size=128 out_vec_size=60 M=11 ; groups 3 8 1 / 64 1 1 ; refused
+// @witness affine_qmv_wide_*_nv_5_kl_8_batch_1 ; in_vec_size=128 out_vec_size=60 M=11 x_batch_ndims=1 x_shape=3,11 x_strides=1408 w_batch_ndims=1 w_shape=3 w_strides=15360 s_strides=240 b_strides=240 ; groups 3 8 3 / 32 2 1 ; ok
+// @witness affine_qmv_wide_*_nv_5_kl_8_batch_1 ; in_vec_size=128 out_vec_size=60 M=11 x_batch_ndims=1 x_shape=3,11 x_strides=1408 w_batch_ndims=1 w_shape=3 w_strides=15360 s_strides=240 b_strides=240 ; groups 3 8 3 / 64 1 1 ; refused
+// @witness affine_qmv_wide_*_batch_0 ; in_vec_size=128 out_vec_size=520 M=2 ; groups 1 65 1 / 32 2 1 ; ok
+// @witness affine_qmv_wide_*_batch_1 ; in_vec_size=128 out_vec_size=520 M=2 x_batch_ndims=1 x_shape=3,2 x_strides=256 w_batch_ndims=1 w_shape=3 w_strides=15360 s_strides=2080 b_strides=2080 ; groups 1 65 3 / 32 2 1 ; ok
+// @witness affine_qmv_wide_*_gs_32_*_batch_1 ; in_vec_size=32 out_vec_size=1 M=1 x_batch_ndims=1 x_shape=3,1 x_strides=32 w_batch_ndims=1 w_shape=3 w_strides=15 s_strides=1 b_strides=1 inplace=y,{scales|biases} ; groups 1 1 3 / 32 2 1 ; refused
+// @witness affine_qmm_t_splitk_*_alN_false ; K=512 N=60 M=33 k_partition_size=128 split_k_partition_stride=1980 ; groups 2 2 4 / 32 2 2 ; ok
+// @witness affine_qmm_t_splitk_*_alN_true ; K=512 N=60 M=33 k_partition_size=128 split_k_partition_stride=1980 ; groups 2 2 4 / 32 2 2 ; refused
+// @witness affine_qmm_t_splitk_*_alN_* ; K=512 N=64 M=33 k_partition_size=128 split_k_partition_stride=2112 ; groups 2 2 4 / 32 2 2 ; ok
+// @witness affine_qmm_t_splitk_*_alN_* ; K=512 N=64 M=33 k_partition_size=128 split_k_partition_stride=2112 ; groups 2 2 3 / 32 2 2 ; refused
+// @witness affine_qmm_t_splitk_*_alN_* ; K=512 N=64 M=33 k_partition_size=128 split_k_partition_stride=2113 ; groups 2 2 4 / 32 2 2 ; refused
+// @witness affine_qmm_t_splitk_*_alN_* ; K=512 N=64 M=33 k_partition_size=128 split_k_partition_stride=2112 ; groups 2 2 4 / 64 2 1 ; refused
+// @witness affine_qmm_t_splitk_*_alN_* ; K=256 N=1056 M=1056 k_partition_size=128 split_k_partition_stride=1115136 ; groups 33 33 2 / 32 2 2 ; ok
+// @witness affine_qmm_t_splitk_*_gs_32_*_alN_* ; K=64 N=32 M=1 k_partition_size=32 split_k_partition_stride=32 ; groups 1 1 2 / 32 2 2 ; ok
 // @witness affine_gather_qmm_rhs_nt_* ; align_N@201=0 align_K@202=0 M=40 N=128 K=128 num_groups=3 ; groups 4 5 1 / 32 2 1 ; ok
 // @witness affine_gather_qmm_rhs_nt_* ; align_N@201=1 align_K@202=1 M=40 N=128 K=128 num_groups=3 ; groups 4 5 1 / 32 2 1 ; ok
 // @witness affine_gather_qmm_rhs_nt_* ; align_N@201=1 align_K@202=1 M=3 N=128 K=128 num_groups=8 ; groups 4 3 1 / 32 2 1 ; ok
@@ -992,12 +994,12 @@ INSTANTIATE_QUADS(bfloat16_t, bfloat)
 // @witness affine_gather_qmm_rhs_nn_* ; align_N@201=1 align_K@202=1 M=40 N=128 K=60 num_groups=3 ; groups 4 5 1 / 32 2 1 ; refused
 // @witness affine_gather_qmm_rhs_nn_* ; align_N@201=0 align_K@202=0 M=40 N=144 K=64 num_groups=3 ; groups 5 5 1 / 32 2 1 ; refused
 // @witness affine_qmv_fast_*_batch_1_pr_{0|1}_* ; in_vec_size=512 out_vec_size=512 x_batch_ndims=1 x_shape=3,1 x_strides=512 w_batch_ndims=1 w_shape=3 w_strides=76800 s_strides=8192 b_strides=8192 inplace=y,x ; groups 1 64 3 / 32 2 1 ; refused
-// @witness affine_qmv_wide_*_gs_32_*_batch_0 ; K=32 N=1 M=1 inplace=y,{scales|biases} ; groups 1 1 1 / 32 2 1 ; refused
+// @witness affine_qmv_wide_*_gs_32_*_batch_0 ; in_vec_size=32 out_vec_size=1 M=1 inplace=y,{scales|biases} ; groups 1 1 1 / 32 2 1 ; refused
 // @witness affine_qmv_quad_*_gs_64_*_d_64_batch_0 ; in_vec_size=64 out_vec_size=1 inplace=y,{scales|biases} ; groups 1 1 1 / 32 1 1 ; refused
 // @witness affine_qmv_quad_*_gs_128_*_d_128_batch_0 ; in_vec_size=128 out_vec_size=1 inplace=y,{scales|biases} ; groups 1 1 1 / 32 1 1 ; refused
 // @witness affine_gather_qmm_rhs_nt_* ; align_N@201=0 align_K@202=1 M=49 N=33 K=128 num_groups=3 ; groups 2 6 1 / 32 2 1 ; ok
 // @witness affine_gather_qmm_rhs_nn_* ; align_N@201=1 align_K@202=0 M=49 N=1152 K=9 num_groups=3 ; groups 36 6 1 / 32 2 1 ; ok
-// @witness affine_qmm_t_splitk_*_alN_* ; K=256 N=64 M=112 k_partition_size=128 partition_stride=7168 ; groups 2 4 2 / 32 2 2 ; ok
+// @witness affine_qmm_t_splitk_*_alN_* ; K=256 N=64 M=112 k_partition_size=128 split_k_partition_stride=7168 ; groups 2 4 2 / 32 2 2 ; ok
 // @witness gather_mm_offsets ; M=40 ; threads 8 1 1 / 8 1 1 ; ok
 // @witness gather_mm_offsets ; M=0 ; threads 8 1 1 / 8 1 1 ; ok
 // @witness gather_mm_offsets ; M=40 ; threads 8 2 1 / 8 1 1 ; refused
