@@ -305,9 +305,16 @@ template <typename T, int g, int b>
 }
 
 // Rows of 64 or 128 elements: a threadgroup of one simdgroup makes 64 results of a row, a lane two.
-//
-// @lines   short_rows()
-// @if      batch == 0
+template <int g, int b, typename T>
+inline void multiply_short(const thread Coded<T>& m, const thread Vectors<T>& v, device T* y, int N, uint3 group, uint lane) {
+#pragma unroll
+  for (int i = 0; i < 64; i += 32) {
+    multiply_column<g, b, true, false, 1>(m, v, y, N, int(group.x), int(64 * group.y + lane) + i);
+  }
+}
+
+// @kernel  affine_qmv_quad_{T:{types()}}_gs_{g:32|64}_b_{b:2|4|8}_d_{d:64|128}_batch_0
+// @mlx     unlisted
 // @use     flat(out_vec_size; in_vec_size)
 // @arg     x              device {T}[M, in_vec_size] read
 // @arg     y              device {T}[M, out_vec_size] write
@@ -315,23 +322,9 @@ template <typename T, int g, int b>
 // @use     unbatched()
 // @groups  M, ceil(out_vec_size/64), 1
 // @group   32, 1, 1
-// @term    y[m,n] = round({T}, {column(in_vec_size; x[m,k]; n)})
-// @else
-// @use     stack(out_vec_size; in_vec_size)
-// @use     of_batch(in_vec_size; out_vec_size; 64; 1)
-// @term    y[i,m,n] = round({T}, {column(in_vec_size; x[i,m,k]; i,n)})
-// @end
 // @require in_vec_size == d
-// @end
-//
-// @kernel  affine_qmv_quad_{T:{types()}}_gs_{g:32|64}_b_{b:2|4|8}_d_{d:64}_batch_{batch:0|1}
-// @mlx     unlisted
-// @use     short_rows()
-//
-// @kernel  affine_qmv_quad_{T:{types()}}_gs_{g:{groups()}}_b_{b:2|4|8}_d_{d:128}_batch_{batch:0|1}
-// @mlx     unlisted
-// @use     short_rows()
-template <typename T, int g, int b, bool batched>
+// @term    y[m,n] = round({T}, {column(in_vec_size; x[m,k]; n)})
+template <typename T, int g, int b>
 [[kernel]] void qmv_quad(
     CODED,
     const device T* x [[buffer(3)]],
@@ -340,19 +333,30 @@ template <typename T, int g, int b, bool batched>
     constant int& out_vec_size [[buffer(6)]],
     BATCHES(7, 8, 9, 10, 11, 12, 13, 14),
     HERE) {
-  Coded<T> m = {(const device uchar*)w, scales, biases};
-  int M = int(group.x) + 1;
-  if (batched) {
-    M = x_shape[x_batch_ndims];
-    m = MATRIX(group.z);
-    x = X(group.z);
-    y += size_t(group.z) * M * out_vec_size;
-  }
-  const Vectors<T> v = {x, M, in_vec_size, in_vec_size, true};
-#pragma unroll
-  for (int i = 0; i < 64; i += 32) {
-    multiply_column<g, b, true, false, 1>(m, v, y, out_vec_size, int(group.x), int(64 * group.y + lane) + i);
-  }
+  const Coded<T> m = {(const device uchar*)w, scales, biases};
+  const Vectors<T> v = {x, int(group.x) + 1, in_vec_size, in_vec_size, true};
+  multiply_short<g, b>(m, v, y, out_vec_size, group, lane);
+}
+
+// @kernel  affine_qmv_quad_{T:{types()}}_gs_{g:32|64}_b_{b:2|4|8}_d_{d:64|128}_batch_1
+// @mlx     unlisted
+// @use     stack(out_vec_size; in_vec_size)
+// @use     of_batch(in_vec_size; out_vec_size; 64; 1)
+// @require in_vec_size == d
+// @term    y[i,m,n] = round({T}, {column(in_vec_size; x[i,m,k]; i,n)})
+template <typename T, int g, int b>
+[[kernel]] void qmv_quad_batch(
+    CODED,
+    const device T* x [[buffer(3)]],
+    device T* y [[buffer(4)]],
+    constant int& in_vec_size [[buffer(5)]],
+    constant int& out_vec_size [[buffer(6)]],
+    BATCHES(7, 8, 9, 10, 11, 12, 13, 14),
+    HERE) {
+  const int M = x_shape[x_batch_ndims];
+  const Coded<T> m = MATRIX(group.z);
+  const Vectors<T> v = {X(group.z), M, in_vec_size, in_vec_size, true};
+  multiply_short<g, b>(m, v, y + size_t(group.z) * M * out_vec_size, out_vec_size, group, lane);
 }
 
 // A few rows, of which a threadgroup makes up to five: 8 results of each.
@@ -369,7 +373,22 @@ template <typename T, int g, int b, bool batched>
 // @group   32, 2, 1
 // @require in_vec_size % g == 0
 // @term    y[m,n] = round({T}, {qmv(in_vec_size; x[m,k]; n)})
-//
+template <typename T, int g, int b, int nv>
+[[kernel]] void qmv_wide(
+    CODED,
+    const device T* x [[buffer(3)]],
+    device T* y [[buffer(4)]],
+    constant int& in_vec_size [[buffer(5)]],
+    constant int& out_vec_size [[buffer(6)]],
+    constant int& M [[buffer(7)]],
+    BATCHES(8, 9, 10, 11, 12, 13, 14, 15),
+    HERE) {
+  const Coded<T> m = {(const device uchar*)w, scales, biases};
+  const Vectors<T> v = {x, M, in_vec_size, in_vec_size, true};
+  const int m0 = nv * int(group.x);
+  multiply_lanes<g, b>(m, v, y, out_vec_size, m0, min(nv, M - m0), group, simdgroup, lane);
+}
+
 // @kernel  affine_qmv_wide_{T:{types()}}_gs_{g:{groups()}}_b_{b:{bits()}}_nv_{nv:2|3|4|5}_kl_8_batch_1
 // @mlx     unlisted
 // @use     stack(out_vec_size; in_vec_size)
@@ -383,8 +402,8 @@ template <typename T, int g, int b, bool batched>
 // @use     one_batch()
 // @require in_vec_size % g == 0
 // @term    y[i,m,n] = round({T}, {qmv(in_vec_size; x[i,m,k]; i,n)})
-template <typename T, int g, int b, int nv, bool batched>
-[[kernel]] void qmv_wide(
+template <typename T, int g, int b, int nv>
+[[kernel]] void qmv_wide_batch(
     CODED,
     const device T* x [[buffer(3)]],
     device T* y [[buffer(4)]],
@@ -393,15 +412,10 @@ template <typename T, int g, int b, int nv, bool batched>
     constant int& M [[buffer(7)]],
     BATCHES(8, 9, 10, 11, 12, 13, 14, 15),
     HERE) {
-  Coded<T> m = {(const device uchar*)w, scales, biases};
-  if (batched) {
-    m = MATRIX(group.z);
-    x = X(group.z);
-    y += size_t(group.z) * M * out_vec_size;
-  }
-  const Vectors<T> v = {x, M, in_vec_size, in_vec_size, true};
+  const Coded<T> m = MATRIX(group.z);
+  const Vectors<T> v = {X(group.z), M, in_vec_size, in_vec_size, true};
   const int m0 = nv * int(group.x);
-  multiply_lanes<g, b>(m, v, y, out_vec_size, m0, min(nv, M - m0), group, simdgroup, lane);
+  multiply_lanes<g, b>(m, v, y + size_t(group.z) * M * out_vec_size, out_vec_size, m0, min(nv, M - m0), group, simdgroup, lane);
 }
 
 // Few rows with one long matrix, in parts of K side by side, which another kernel adds up. The host says how parts lie as
@@ -777,18 +791,17 @@ template <typename T, int g, int b, bool transposed>
   [[kernel]] decltype(kernel<T, g, b>) kernel<T, g, b>;
 #define OF_WIDE(nv, name, T, g, b)                                                        \
   template [[host_name("affine_qmv_wide_" #name "_gs_" #g "_b_" #b "_nv_" #nv "_kl_8_batch_0")]]  \
-  [[kernel]] decltype(qmv_wide<T, g, b, nv, false>) qmv_wide<T, g, b, nv, false>;         \
+  [[kernel]] decltype(qmv_wide<T, g, b, nv>) qmv_wide<T, g, b, nv>;                       \
   template [[host_name("affine_qmv_wide_" #name "_gs_" #g "_b_" #b "_nv_" #nv "_kl_8_batch_1")]]  \
-  [[kernel]] decltype(qmv_wide<T, g, b, nv, true>) qmv_wide<T, g, b, nv, true>;
+  [[kernel]] decltype(qmv_wide_batch<T, g, b, nv>) qmv_wide_batch<T, g, b, nv>;
 #define OF_QUAD(d, name, T, g, b)                                                         \
-  OF_FORM(qmv_quad, qmv_quad, "_d_" #d "_batch_0", false, name, T, g, b)                  \
-  OF_FORM(qmv_quad, qmv_quad, "_d_" #d "_batch_1", true, name, T, g, b)
+  OF_BOTH(qmv_quad, qmv_quad, "_d_" #d "_batch_0", name, T, g, b)                         \
+  OF_BOTH(qmv_quad_batch, qmv_quad, "_d_" #d "_batch_1", name, T, g, b)
 #define INSTANTIATE_QUADS(name, T)                                                        \
   OF_QUAD(64, name, T, 32, 2) OF_QUAD(64, name, T, 32, 4) OF_QUAD(64, name, T, 32, 8)     \
   OF_QUAD(64, name, T, 64, 2) OF_QUAD(64, name, T, 64, 4) OF_QUAD(64, name, T, 64, 8)     \
   OF_QUAD(128, name, T, 32, 2) OF_QUAD(128, name, T, 32, 4) OF_QUAD(128, name, T, 32, 8)  \
-  OF_QUAD(128, name, T, 64, 2) OF_QUAD(128, name, T, 64, 4) OF_QUAD(128, name, T, 64, 8)  \
-  OF_QUAD(128, name, T, 128, 2) OF_QUAD(128, name, T, 128, 4) OF_QUAD(128, name, T, 128, 8)
+  OF_QUAD(128, name, T, 64, 2) OF_QUAD(128, name, T, 64, 4) OF_QUAD(128, name, T, 64, 8)
 #define INSTANTIATE_ACCUM(name, T)                                                        \
   template [[host_name("steel_gemm_splitk_accum_" #name "_float32")]]                     \
   [[kernel]] decltype(splitk_accum<T>) splitk_accum<T>;
@@ -929,7 +942,6 @@ INSTANTIATE_QUADS(bfloat16_t, bfloat)
 // @witness affine_qmv_quad_*_d_128_batch_1 ; in_vec_size=128 out_vec_size=4160 x_batch_ndims=1 x_shape=3,2 x_strides=256 w_batch_ndims=1 w_shape=3 w_strides=245760 s_strides=16640 b_strides=16640 ; groups 2 65 3 / 32 1 1 ; ok
 // @witness affine_qmv_quad_*_d_128_batch_1 ; in_vec_size=128 out_vec_size=70 x_batch_ndims=1 x_shape=3,2 x_strides=256 w_batch_ndims=1 w_shape=3 w_strides=15360 s_strides=280 b_strides=280 ; groups 2 2 3 / 32 2 1 ; refused
 // @witness affine_qmv_quad_*_d_128_batch_1 ; in_vec_size=192 out_vec_size=70 x_batch_ndims=1 x_shape=3,2 x_strides=384 w_batch_ndims=1 w_shape=3 w_strides=15360 s_strides=420 b_strides=420 ; groups 2 2 3 / 32 1 1 ; refused
-// @witness affine_qmv_quad_*_gs_128_*_d_128_batch_1 ; in_vec_size=128 out_vec_size=1 x_batch_ndims=1 x_shape=3,1 x_strides=128 w_batch_ndims=1 w_shape=3 w_strides=60 s_strides=1 b_strides=1 inplace=y,{scales|biases} ; groups 1 1 3 / 32 1 1 ; refused
 // @witness affine_qmv_wide_*_nv_2_kl_8_batch_0 ; in_vec_size=128 out_vec_size=60 M=5 ; groups 3 8 1 / 32 2 1 ; ok
 // @witness affine_qmv_wide_*_nv_2_kl_8_batch_0 ; in_vec_size=128 out_vec_size=60 M=4 ; groups 2 8 1 / 32 2 1 ; ok
 // @witness affine_qmv_wide_*_nv_2_kl_8_batch_0 ; in_vec_size=128 out_vec_size=60 M=4 ; groups 3 8 1 / 32 2 1 ; refused
@@ -996,7 +1008,6 @@ INSTANTIATE_QUADS(bfloat16_t, bfloat)
 // @witness affine_qmv_fast_*_batch_1_pr_{0|1}_* ; in_vec_size=512 out_vec_size=512 x_batch_ndims=1 x_shape=3,1 x_strides=512 w_batch_ndims=1 w_shape=3 w_strides=76800 s_strides=8192 b_strides=8192 inplace=y,x ; groups 1 64 3 / 32 2 1 ; refused
 // @witness affine_qmv_wide_*_gs_32_*_batch_0 ; in_vec_size=32 out_vec_size=1 M=1 inplace=y,{scales|biases} ; groups 1 1 1 / 32 2 1 ; refused
 // @witness affine_qmv_quad_*_gs_64_*_d_64_batch_0 ; in_vec_size=64 out_vec_size=1 inplace=y,{scales|biases} ; groups 1 1 1 / 32 1 1 ; refused
-// @witness affine_qmv_quad_*_gs_128_*_d_128_batch_0 ; in_vec_size=128 out_vec_size=1 inplace=y,{scales|biases} ; groups 1 1 1 / 32 1 1 ; refused
 // @witness affine_gather_qmm_rhs_nt_* ; align_N@201=0 align_K@202=1 M=49 N=33 K=128 num_groups=3 ; groups 2 6 1 / 32 2 1 ; ok
 // @witness affine_gather_qmm_rhs_nn_* ; align_N@201=1 align_K@202=0 M=49 N=1152 K=9 num_groups=3 ; groups 36 6 1 / 32 2 1 ; ok
 // @witness affine_qmm_t_splitk_*_alN_* ; K=256 N=64 M=112 k_partition_size=128 split_k_partition_stride=7168 ; groups 2 4 2 / 32 2 2 ; ok
@@ -1014,7 +1025,7 @@ INSTANTIATE_QUADS(bfloat16_t, bfloat)
 // @equivalent affine_*_batch_1* ; require: {drop w_strides*|32 -> 33} ; other strides are no whole bytes
 // @equivalent affine_gather_{qvm|qmm_n|qmm_t}_* ; require: {drop w_strides*|32 -> 33} ; likewise
 // @equivalent affine_gather_qmm_rhs_nn_* ; groups: * ceil(N / 32) -> rounded down ; N is a multiple of 32
-// @equivalent affine_qmv_wide_*_batch_1 ; slot: x_shape exchanged with w_shape ; of both the kernel needs the number of the batch
+// @equivalent affine_qmv_wide_*_batch_1* ; slot: x_shape exchanged with w_shape ; of both the kernel needs the number of the batch
 // @equivalent gather_mm_offsets* ; constant: offsets: {1 -> 2|1.0 -> 3.0} ; place M is as great as any
 // @equivalent gather_mm_offsets* ; bound: offsets: * -> argmax(k < M + 1 + 1, * ; likewise
 // @equivalent affine_*qvm_* ; inplace: allow y {scales|biases} ; rows of N and of N/g elements are alike for N = 0 alone
