@@ -3,7 +3,7 @@
 
 #include "common.h"
 
-// @kernel   v_copy{T:float32float32=f32|float16float16=f16|bfloat16bfloat16=bf16}
+// @kernel   v_copy{T:float32float32=f32|float16float16=f16|bfloat16bfloat16=bf16|uint32uint32=u32}
 // @mlx
 // @arg 0 src   device {T}[n] read
 // @arg 1 dst   device {T}[n] write
@@ -21,7 +21,7 @@ template <typename T, typename U>
   dst[i] = U(src[i]);
 }
 
-// @kernel   g2_copy{T:float32float32=f32|float16float16=f16|bfloat16bfloat16=bf16}
+// @kernel   g2_copy{T:float32float32=f32|float16float16=f16|bfloat16bfloat16=bf16|uint32uint32=u32}
 // @mlx
 // @arg 0 src          device {T}[d0, d1 : src_strides[0], src_strides[1]] read
 // @arg 1 dst          device {T}[d0, d1] write
@@ -40,7 +40,7 @@ template <typename T, typename U>
   dst[long(at.y) * long(grid.x) + long(at.x)] = U(src[from]);
 }
 
-// @kernel   g3_copy{T:float32float32=f32|float16float16=f16|bfloat16bfloat16=bf16}
+// @kernel   g3_copy{T:float32float32=f32|float16float16=f16|bfloat16bfloat16=bf16|uint32uint32=u32}
 // @mlx
 // @arg 0 src          device {T}[d0, d1, d2 : src_strides[0], src_strides[1], src_strides[2]] read
 // @arg 1 dst          device {T}[d0, d1, d2] write
@@ -63,7 +63,7 @@ template <typename T, typename U>
 // The destination's elements are distinct: each dimension steps over all that
 // the dimensions inside it span.
 //
-// @kernel   gg2_copy{T:float32float32=f32|float16float16=f16|bfloat16bfloat16=bf16}
+// @kernel   gg2_copy{T:float32float32=f32|float16float16=f16|bfloat16bfloat16=bf16|uint32uint32=u32}
 // @mlx
 // @arg 0 src          device {T}[d0, d1 : src_strides[0], src_strides[1]] read
 // @arg 1 dst          device {T}[d0, d1 : dst_strides[0], dst_strides[1]] write
@@ -86,7 +86,7 @@ template <typename T, typename U>
   dst[to] = U(src[from]);
 }
 
-// @kernel   gg3_copy{T:float32float32=f32|float16float16=f16|bfloat16bfloat16=bf16}
+// @kernel   gg3_copy{T:float32float32=f32|float16float16=f16|bfloat16bfloat16=bf16|uint32uint32=u32}
 // @mlx
 // @arg 0 src          device {T}[d0, d1, d2 : src_strides[0], src_strides[1], src_strides[2]] read
 // @arg 1 dst          device {T}[d0, d1, d2 : dst_strides[0], dst_strides[1], dst_strides[2]] write
@@ -114,9 +114,10 @@ template <typename T, typename U>
   template [[host_name(#shape "_copy" #name #name)]]   \
   [[kernel]] decltype(copy_##shape<type, type>) copy_##shape<type, type>;
 #define INSTANTIATE_COPIES(shape)           \
-  INSTANTIATE_COPY(shape, float32, float)   \
-  INSTANTIATE_COPY(shape, float16, half)    \
-  INSTANTIATE_COPY(shape, bfloat16, bfloat)
+  INSTANTIATE_COPY(shape, float32, float)    \
+  INSTANTIATE_COPY(shape, float16, half)     \
+  INSTANTIATE_COPY(shape, bfloat16, bfloat)  \
+  INSTANTIATE_COPY(shape, uint32, uint)
 
 INSTANTIATE_COPIES(v)
 INSTANTIATE_COPIES(g2)

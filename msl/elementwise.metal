@@ -1,6 +1,7 @@
 // One element a thread: arithmetic of two arrays, functions of one.
 
 #include "common.h"
+#include "activation.h"
 
 struct Add {
   template <typename T>
@@ -23,25 +24,17 @@ struct Multiply {
   }
 };
 
-// MLX's form: exp gets no negative argument, so it overflows to inf at worst
-// and the quotient is 0. MLX rounds each step to bf16, but computes f16 in f32.
 struct Sigmoid {
-  float operator()(float x) const {
-    const float y = 1.0f / (1.0f + precise::exp(abs(x)));
-    return x < 0.0f ? y : 1.0f - y;
-  }
-  half operator()(half x) const { return half((*this)(float(x))); }
-  bfloat operator()(bfloat x) const {
-    const bfloat e = bfloat(precise::exp(abs(float(x))));
-    const bfloat y = bfloat(1.0f / float(bfloat(1.0f + float(e))));
-    return x < bfloat(0.0f) ? y : bfloat(1.0f - float(y));
+  template <typename T>
+  T operator()(T x) const {
+    return sigmoid(x);
   }
 };
 
 struct Silu {
   template <typename T>
   T operator()(T x) const {
-    return T(float(x) / (1.0f + precise::exp(-float(x))));
+    return silu(x);
   }
 };
 
@@ -153,7 +146,7 @@ template <typename T, typename Op>
 // @group    _, _, _
 // @inplace  out in
 // @if       T == bf16
-// @where    y[i] = round({T}, 1.0 / round({T}, 1.0 + round({T}, exp(abs(in[i])))))
+// @where    y[i] = {inverse_bf16(in[i])}
 // @else
 // @where    y[i] = 1.0 / (1.0 + exp(abs(in[i])))
 // @end
@@ -166,7 +159,16 @@ template <typename T, typename Op>
 // @threads  n, 1, 1
 // @group    _, _, _
 // @inplace  out in
-// @term     out[i] = round({T}, in[i] / (1.0 + exp(-in[i])))
+// @if       T == f32
+// @term     out[i] = round({T}, {silu_f32(in[i])})
+// @else
+// @if       T == bf16
+// @where    y[i] = {inverse_bf16(in[i])}
+// @else
+// @where    y[i] = 1.0 / (1.0 + exp(abs(in[i])))
+// @end
+// @term     out[i] = round({T}, in[i] * round({T}, select(in[i] < 0.0, y[i], 1.0 - y[i])))
+// @end
 template <typename T, typename Op>
 [[kernel]] void unary_v(
     const device T* in [[buffer(0)]],

@@ -319,6 +319,19 @@ func takes(m *decl.Member, types []ir.DType) bool {
 	})
 }
 
+// PlainLoops is the source of kernels that nobody has tuned. Operations of MLX take them; those of a session take the tuned
+// kernels of other sources, and fusion chooses none of them.
+const PlainLoops = "code_products.metal"
+
+// FileOf returns the source of the function called name, without reading its declarations; "" if the library has no such
+// function.
+func FileOf(name string) string {
+	if k := load().functions[name]; k != nil {
+		return k.members[0].File
+	}
+	return ""
+}
+
 // Declarations returns the declarations of the function called name, in the
 // order of the source; nil if the library has no such function.
 func Declarations(name string) []*decl.Decl {

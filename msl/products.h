@@ -1,6 +1,7 @@
 // What matrix-vector products share: loads, sums over lanes, and arithmetic with affine codes.
 
 #include "codes.h"
+#include "activation.h"
 
 // What their declarations share (docs/kernels.md, "Families"). A matrix of affine codes, whose arguments and terms
 // end in s, and its product with a vector x; what two products of a gated feed-forward layer become.
@@ -14,7 +15,7 @@
 // @text  affine(K; C; s; n; x) = sum[{C}](c < {K}/g, scales{s}[{n},c] * sum[{C}](j < g, {x} * f32(w{s}[{n},c*g + j])) \
 //            + biases{s}[{n},c] * sum[{C}](j < g, {x}))
 // @text  dot(C; s) = {affine(in_vec_size; {C}; {s}; n; x[m,c*g + j])}
-// @text  silu_mul(at; T) = round({T}, round({T}, gate[{at}] / (1.0 + exp(-gate[{at}]))) * up[{at}])
+// @text  silu_mul(at; T) = round({T}, round({T}, {silu_{T}(gate[{at}])}) * up[{at}])
 
 constexpr constant int LANES = 32;
 constexpr constant int ROWS = 4; // outputs of a simdgroup at a time, if not told otherwise
@@ -78,8 +79,7 @@ inline float of_lane(const thread float* v, uint lane) {
 // silu_mul is what a gated feed-forward layer makes of its two products.
 template <typename T>
 inline T silu_mul(T gate, T up) {
-  const T silu = T(float(gate) / (1.0f + precise::exp(-float(gate))));
-  return T(float(silu) * float(up));
+  return T(float(silu(gate)) * float(up));
 }
 
 // Affine is a matrix [N, K] of affine codes: element (n, k) is scales[n, k/g] · q + biases[n, k/g], with q an

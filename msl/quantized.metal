@@ -1057,8 +1057,8 @@ inline uint count(constant int* shape, int ndims) {
 // @text    picked(at) = round({T}, select(lhs_indices[{at}] < x_shape[0] && rhs_indices[{at}] < w_shape[0], \
 //              dot[rhs_indices[{at}],lhs_indices[{at}],m,n], inf - inf))
 //
-// @kernel  affine_gather_{C:qmv|qmv_fast}_{T:float=f32}_gs_{g:32|64}_b_{b:4|8}{dims:=0|=0 1}
-// @arg     w              device u32 as u{b}[w_shape[0], out_vec_size, in_vec_size] read
+// @kernel  affine_gather_{C:qmv|qmv_fast}_{T:{types()}}_gs_{g:{groups()}}_b_{b:{bits()}}{dims:=0|=0 1}
+// @arg     w              device u32 as u{b}[w_shape[0], out_vec_size, in_vec_size : w_strides[0]*32/b, in_vec_size, 1] read
 // @arg     scales         device {T}[w_shape[0], out_vec_size, in_vec_size/g : s_strides[0], in_vec_size/g, 1] read
 // @arg     biases         device {T}[w_shape[0], out_vec_size, in_vec_size/g : b_strides[0], in_vec_size/g, 1] read
 // @arg     x              device {T}[x_shape[0], x_shape[1], in_vec_size : x_strides[0], in_vec_size, 1] read
@@ -1082,12 +1082,11 @@ inline uint count(constant int* shape, int ndims) {
 // @arg     rhs_strides    constant i64[2]
 // @groups  x_shape[1], ceil(out_vec_size/8), {batch(*)}
 // @group   32, 2, 1
+// @mlx     unlisted
 // @if      C == qmv
-// @mlx     affine_gather_qmv_float_gs_32_b_4
 // @require in_vec_size >= g && in_vec_size % g == 0 && out_vec_size >= 1
 // @else
-// @mlx     affine_gather_qmv_fast_float_gs_32_b_8
-// @require in_vec_size >= 256 && in_vec_size % (2048/b) == 0 && out_vec_size >= 8 && out_vec_size % 8 == 0
+// @require in_vec_size >= 256 && in_vec_size % (512 - b/6*256) == 0 && out_vec_size >= 8 && out_vec_size % 8 == 0
 // @end
 // @if      dims == 0
 // @require x_batch_ndims == 1 && w_batch_ndims == 1 && batch_ndims == 1
@@ -1096,7 +1095,7 @@ inline uint count(constant int* shape, int ndims) {
 // @require x_batch_ndims == 1 && w_batch_ndims == 1 && batch_ndims == 2
 // @term    y[i,s,m,n] = {picked(i,s)}
 // @end
-// @require w_strides[0] == out_vec_size*(in_vec_size/(32/b))
+// @require w_strides[0]*32 % b == 0
 // @where   dot[e,r,m,n] = {affine(in_vec_size; {C}; ; e,n; x[r,m,c*g + j])}
 template <typename T, typename D, typename W>
 [[kernel]] void gather_qmv(
@@ -1138,7 +1137,7 @@ template <typename T, typename D, typename W>
 // The same with one stack of rows and without indices of its own for them, as
 // gather_gemv of gemv.metal: rows may be as many as a param says.
 //
-// @kernel  gather_qmv_{T:float=f32}_gs_{g:32|64}_b_{b:4|8}
+// @kernel  gather_qmv_{T:{types()}}_gs_{g:{groups()}}_b_{b:{bits()}}
 // @arg     w          device u32 as u{b}[E, N, K] read
 // @arg     scales     device {T}[E, N, K/g] read
 // @arg     biases     device {T}[E, N, K/g] read
@@ -1156,10 +1155,7 @@ VECTOR_PICKED(gather_qmv_rows, AFFINE, w)
   template [[host_name("gather_qmv_" #name "_gs_" #g "_b_" #b)]]                \
   [[kernel]] decltype(gather_qmv_rows<T, uint, Codes<T, g, b, false>>) gather_qmv_rows<T, uint, Codes<T, g, b, false>>;
 
-INSTANTIATE_GATHER_QMV(float, float, 32, 4)
-INSTANTIATE_GATHER_QMV(float, float, 32, 8)
-INSTANTIATE_GATHER_QMV(float, float, 64, 4)
-INSTANTIATE_GATHER_QMV(float, float, 64, 8)
+EACH_TYPE(INSTANTIATE_GATHER_QMV)
 
 // What the tests of declarations compare grids and conditions with (docs/kernels.md, "Witnesses").
 //
@@ -1384,78 +1380,87 @@ INSTANTIATE_GATHER_QMV(float, float, 64, 8)
 //
 // Products with matrices picked from a stack: one threadgroup 8 outputs of a product.
 //
-// @witness affine_gather_qmv_float_gs_32_b_4 ; in_vec_size=96 out_vec_size=60 x_batch_ndims=1 x_shape=3,1 x_strides=96 w_batch_ndims=1 w_shape=8 w_strides=720 s_strides=180 b_strides=180 batch_ndims=1 batch_shape=6 lhs_strides=1 rhs_strides=1 ; groups 1 8 6 / 32 2 1 ; ok
-// @witness affine_gather_qmv_float_gs_32_b_4 ; in_vec_size=96 out_vec_size=60 x_batch_ndims=1 x_shape=3,1 x_strides=96 w_batch_ndims=1 w_shape=8 w_strides=720 s_strides=180 b_strides=180 batch_ndims=2 batch_shape=3,2 lhs_strides=1,0 rhs_strides=2,1 ; groups 1 8 6 / 32 2 1 ; ok
-// @witness affine_gather_qmv_fast_float_gs_32_b_4 ; in_vec_size=1024 out_vec_size=64 x_batch_ndims=1 x_shape=3,1 x_strides=1024 w_batch_ndims=1 w_shape=8 w_strides=8192 s_strides=2048 b_strides=2048 batch_ndims=1 batch_shape=6 lhs_strides=1 rhs_strides=1 ; groups 1 8 6 / 32 2 1 ; ok
-// @witness affine_gather_qmv_fast_float_gs_32_b_4 ; in_vec_size=1024 out_vec_size=64 x_batch_ndims=1 x_shape=3,1 x_strides=1024 w_batch_ndims=1 w_shape=8 w_strides=8192 s_strides=2048 b_strides=2048 batch_ndims=2 batch_shape=3,2 lhs_strides=1,0 rhs_strides=2,1 ; groups 1 8 6 / 32 2 1 ; ok
-// @witness affine_gather_qmv_float_gs_32_b_8 ; in_vec_size=96 out_vec_size=60 x_batch_ndims=1 x_shape=3,1 x_strides=96 w_batch_ndims=1 w_shape=8 w_strides=1440 s_strides=180 b_strides=180 batch_ndims=1 batch_shape=6 lhs_strides=1 rhs_strides=1 ; groups 1 8 6 / 32 2 1 ; ok
-// @witness affine_gather_qmv_float_gs_32_b_8 ; in_vec_size=96 out_vec_size=60 x_batch_ndims=1 x_shape=3,1 x_strides=96 w_batch_ndims=1 w_shape=8 w_strides=1440 s_strides=180 b_strides=180 batch_ndims=2 batch_shape=3,2 lhs_strides=1,0 rhs_strides=2,1 ; groups 1 8 6 / 32 2 1 ; ok
-// @witness affine_gather_qmv_fast_float_gs_32_b_8 ; in_vec_size=512 out_vec_size=64 x_batch_ndims=1 x_shape=3,1 x_strides=512 w_batch_ndims=1 w_shape=8 w_strides=8192 s_strides=1024 b_strides=1024 batch_ndims=1 batch_shape=6 lhs_strides=1 rhs_strides=1 ; groups 1 8 6 / 32 2 1 ; ok
-// @witness affine_gather_qmv_fast_float_gs_32_b_8 ; in_vec_size=512 out_vec_size=64 x_batch_ndims=1 x_shape=3,1 x_strides=512 w_batch_ndims=1 w_shape=8 w_strides=8192 s_strides=1024 b_strides=1024 batch_ndims=2 batch_shape=3,2 lhs_strides=1,0 rhs_strides=2,1 ; groups 1 8 6 / 32 2 1 ; ok
-// @witness affine_gather_qmv_float_gs_64_b_4 ; in_vec_size=192 out_vec_size=60 x_batch_ndims=1 x_shape=3,1 x_strides=192 w_batch_ndims=1 w_shape=8 w_strides=1440 s_strides=180 b_strides=180 batch_ndims=1 batch_shape=6 lhs_strides=1 rhs_strides=1 ; groups 1 8 6 / 32 2 1 ; ok
-// @witness affine_gather_qmv_float_gs_64_b_4 ; in_vec_size=192 out_vec_size=60 x_batch_ndims=1 x_shape=3,1 x_strides=192 w_batch_ndims=1 w_shape=8 w_strides=1440 s_strides=180 b_strides=180 batch_ndims=2 batch_shape=3,2 lhs_strides=1,0 rhs_strides=2,1 ; groups 1 8 6 / 32 2 1 ; ok
-// @witness affine_gather_qmv_fast_float_gs_64_b_4 ; in_vec_size=1024 out_vec_size=64 x_batch_ndims=1 x_shape=3,1 x_strides=1024 w_batch_ndims=1 w_shape=8 w_strides=8192 s_strides=1024 b_strides=1024 batch_ndims=1 batch_shape=6 lhs_strides=1 rhs_strides=1 ; groups 1 8 6 / 32 2 1 ; ok
-// @witness affine_gather_qmv_fast_float_gs_64_b_4 ; in_vec_size=1024 out_vec_size=64 x_batch_ndims=1 x_shape=3,1 x_strides=1024 w_batch_ndims=1 w_shape=8 w_strides=8192 s_strides=1024 b_strides=1024 batch_ndims=2 batch_shape=3,2 lhs_strides=1,0 rhs_strides=2,1 ; groups 1 8 6 / 32 2 1 ; ok
-// @witness affine_gather_qmv_float_gs_64_b_8 ; in_vec_size=192 out_vec_size=60 x_batch_ndims=1 x_shape=3,1 x_strides=192 w_batch_ndims=1 w_shape=8 w_strides=2880 s_strides=180 b_strides=180 batch_ndims=1 batch_shape=6 lhs_strides=1 rhs_strides=1 ; groups 1 8 6 / 32 2 1 ; ok
-// @witness affine_gather_qmv_float_gs_64_b_8 ; in_vec_size=192 out_vec_size=60 x_batch_ndims=1 x_shape=3,1 x_strides=192 w_batch_ndims=1 w_shape=8 w_strides=2880 s_strides=180 b_strides=180 batch_ndims=2 batch_shape=3,2 lhs_strides=1,0 rhs_strides=2,1 ; groups 1 8 6 / 32 2 1 ; ok
-// @witness affine_gather_qmv_fast_float_gs_64_b_8 ; in_vec_size=512 out_vec_size=64 x_batch_ndims=1 x_shape=3,1 x_strides=512 w_batch_ndims=1 w_shape=8 w_strides=8192 s_strides=512 b_strides=512 batch_ndims=1 batch_shape=6 lhs_strides=1 rhs_strides=1 ; groups 1 8 6 / 32 2 1 ; ok
-// @witness affine_gather_qmv_fast_float_gs_64_b_8 ; in_vec_size=512 out_vec_size=64 x_batch_ndims=1 x_shape=3,1 x_strides=512 w_batch_ndims=1 w_shape=8 w_strides=8192 s_strides=512 b_strides=512 batch_ndims=2 batch_shape=3,2 lhs_strides=1,0 rhs_strides=2,1 ; groups 1 8 6 / 32 2 1 ; ok
-// @witness affine_gather_qmv_float_gs_32_b_4 ; in_vec_size=96 out_vec_size=60 x_batch_ndims=1 x_shape=3,2 x_strides=192 w_batch_ndims=1 w_shape=8 w_strides=720 s_strides=180 b_strides=180 batch_ndims=1 batch_shape=6 lhs_strides=1 rhs_strides=1 ; groups 2 8 6 / 32 2 1 ; ok
-// @witness affine_gather_qmv_float_gs_32_b_4 ; in_vec_size=96 out_vec_size=60 x_batch_ndims=1 x_shape=3,2 x_strides=192 w_batch_ndims=1 w_shape=8 w_strides=720 s_strides=180 b_strides=180 batch_ndims=2 batch_shape=3,2 lhs_strides=1,0 rhs_strides=2,1 ; groups 2 8 6 / 32 2 1 ; ok
-// @witness affine_gather_qmv_float_gs_32_b_4 ; in_vec_size=32 out_vec_size=1 x_batch_ndims=1 x_shape=3,1 x_strides=32 w_batch_ndims=1 w_shape=8 w_strides=4 s_strides=1 b_strides=1 batch_ndims=1 batch_shape=6 lhs_strides=1 rhs_strides=1 ; groups 1 1 6 / 32 2 1 ; ok
-// @witness affine_gather_qmv_float_gs_32_b_4 ; in_vec_size=32 out_vec_size=1 x_batch_ndims=1 x_shape=3,1 x_strides=32 w_batch_ndims=1 w_shape=8 w_strides=4 s_strides=1 b_strides=1 batch_ndims=2 batch_shape=3,2 lhs_strides=1,0 rhs_strides=2,1 ; groups 1 1 6 / 32 2 1 ; ok
-// @witness affine_gather_qmv_float_gs_32_b_4 ; in_vec_size=96 out_vec_size=60 x_batch_ndims=1 x_shape=3,2 x_strides=192 w_batch_ndims=1 w_shape=8 w_strides=720 s_strides=180 b_strides=180 batch_ndims=1 batch_shape=6 lhs_strides=1 rhs_strides=1 ; groups 1 8 6 / 32 2 1 ; refused
-// @witness affine_gather_qmv_float_gs_32_b_4 ; in_vec_size=96 out_vec_size=60 x_batch_ndims=1 x_shape=3,1 x_strides=96 w_batch_ndims=1 w_shape=8 w_strides=720 s_strides=180 b_strides=180 batch_ndims=1 batch_shape=6 lhs_strides=1 rhs_strides=1 ; groups 1 7 6 / 32 2 1 ; refused
-// @witness affine_gather_qmv_float_gs_32_b_4 ; in_vec_size=96 out_vec_size=60 x_batch_ndims=1 x_shape=3,1 x_strides=96 w_batch_ndims=1 w_shape=8 w_strides=720 s_strides=180 b_strides=180 batch_ndims=1 batch_shape=6 lhs_strides=1 rhs_strides=1 ; groups 1 8 7 / 32 2 1 ; refused
-// @witness affine_gather_qmv_float_gs_32_b_4 ; in_vec_size=96 out_vec_size=60 x_batch_ndims=1 x_shape=3,1 x_strides=96 w_batch_ndims=1 w_shape=8 w_strides=720 s_strides=180 b_strides=180 batch_ndims=1 batch_shape=6 lhs_strides=1 rhs_strides=1 ; groups 1 8 6 / 32 1 1 ; refused
-// @witness affine_gather_qmv_float_gs_32_b_4 ; in_vec_size=96 out_vec_size=60 x_batch_ndims=1 x_shape=3,1 x_strides=96 w_batch_ndims=1 w_shape=8 w_strides=721 s_strides=180 b_strides=180 batch_ndims=1 batch_shape=6 lhs_strides=1 rhs_strides=1 ; groups 1 8 6 / 32 2 1 ; refused
-// @witness affine_gather_qmv_float_gs_32_b_4 ; in_vec_size=96 out_vec_size=60 x_batch_ndims=2 x_shape=3,1 x_strides=96 w_batch_ndims=1 w_shape=8 w_strides=720 s_strides=180 b_strides=180 batch_ndims=1 batch_shape=6 lhs_strides=1 rhs_strides=1 ; groups 1 8 6 / 32 2 1 ; refused
-// @witness affine_gather_qmv_float_gs_32_b_4 ; in_vec_size=96 out_vec_size=60 x_batch_ndims=1 x_shape=3,1 x_strides=96 w_batch_ndims=2 w_shape=8 w_strides=720 s_strides=180 b_strides=180 batch_ndims=1 batch_shape=6 lhs_strides=1 rhs_strides=1 ; groups 1 8 6 / 32 2 1 ; refused
-// @witness affine_gather_qmv_float_gs_32_b_4 ; in_vec_size=48 out_vec_size=60 x_batch_ndims=1 x_shape=3,1 x_strides=48 w_batch_ndims=1 w_shape=8 w_strides=360 s_strides=90 b_strides=90 batch_ndims=1 batch_shape=6 lhs_strides=1 rhs_strides=1 ; groups 1 8 6 / 32 2 1 ; refused
-// @witness affine_gather_qmv_float_gs_32_b_4 ; in_vec_size=0 out_vec_size=60 x_batch_ndims=1 x_shape=3,1 x_strides=0 w_batch_ndims=1 w_shape=8 w_strides=0 s_strides=0 b_strides=0 batch_ndims=1 batch_shape=6 lhs_strides=1 rhs_strides=1 ; groups 1 8 6 / 32 2 1 ; refused
-// @witness affine_gather_qmv_float_gs_32_b_4 ; in_vec_size=96 out_vec_size=0 x_batch_ndims=1 x_shape=3,1 x_strides=96 w_batch_ndims=1 w_shape=8 w_strides=0 s_strides=0 b_strides=0 batch_ndims=1 batch_shape=6 lhs_strides=1 rhs_strides=1 ; groups 1 0 6 / 32 2 1 ; refused
-// @witness affine_gather_qmv_fast_float_gs_32_b_4 ; in_vec_size=512 out_vec_size=60 x_batch_ndims=1 x_shape=3,1 x_strides=512 w_batch_ndims=1 w_shape=8 w_strides=3840 s_strides=960 b_strides=960 batch_ndims=1 batch_shape=6 lhs_strides=1 rhs_strides=1 ; groups 1 8 6 / 32 2 1 ; refused
-// @witness affine_gather_qmv_fast_float_gs_32_b_4 ; in_vec_size=544 out_vec_size=64 x_batch_ndims=1 x_shape=3,1 x_strides=544 w_batch_ndims=1 w_shape=8 w_strides=4352 s_strides=1088 b_strides=1088 batch_ndims=1 batch_shape=6 lhs_strides=1 rhs_strides=1 ; groups 1 8 6 / 32 2 1 ; refused
-// @witness affine_gather_qmv_fast_float_gs_32_b_8 ; in_vec_size=256 out_vec_size=8 x_batch_ndims=1 x_shape=3,1 x_strides=256 w_batch_ndims=1 w_shape=8 w_strides=512 s_strides=64 b_strides=64 batch_ndims=1 batch_shape=6 lhs_strides=1 rhs_strides=1 ; groups 1 1 6 / 32 2 1 ; ok
-// @witness affine_gather_qmv_fast_float_gs_32_b_4 ; in_vec_size=0 out_vec_size=64 x_batch_ndims=1 x_shape=3,1 x_strides=0 w_batch_ndims=1 w_shape=8 w_strides=0 s_strides=0 b_strides=0 batch_ndims=1 batch_shape=6 lhs_strides=1 rhs_strides=1 ; groups 1 8 6 / 32 2 1 ; refused
-// @witness affine_gather_qmv_fast_float_gs_32_b_4 ; in_vec_size=512 out_vec_size=0 x_batch_ndims=1 x_shape=3,1 x_strides=512 w_batch_ndims=1 w_shape=8 w_strides=0 s_strides=0 b_strides=0 batch_ndims=1 batch_shape=6 lhs_strides=1 rhs_strides=1 ; groups 1 0 6 / 32 2 1 ; refused
-// @witness affine_gather_qmv_fast_float_gs_32_b_4 ; in_vec_size=512 out_vec_size=64 x_batch_ndims=1 x_shape=3,1 x_strides=512 w_batch_ndims=1 w_shape=8 w_strides=4096 s_strides=1024 b_strides=1024 batch_ndims=1 batch_shape=6 lhs_strides=1 rhs_strides=1 ; groups 1 9 6 / 32 2 1 ; refused
-// @witness affine_gather_qmv_fast_float_gs_32_b_4 ; in_vec_size=512 out_vec_size=64 x_batch_ndims=2 x_shape=3,1 x_strides=512 w_batch_ndims=1 w_shape=8 w_strides=4096 s_strides=1024 b_strides=1024 batch_ndims=1 batch_shape=6 lhs_strides=1 rhs_strides=1 ; groups 1 8 6 / 32 2 1 ; refused
-// @witness affine_gather_qmv_fast_float_gs_32_b_4 ; in_vec_size=512 out_vec_size=64 x_batch_ndims=1 x_shape=3,1 x_strides=512 w_batch_ndims=2 w_shape=8 w_strides=4096 s_strides=1024 b_strides=1024 batch_ndims=1 batch_shape=6 lhs_strides=1 rhs_strides=1 ; groups 1 8 6 / 32 2 1 ; refused
-// @witness affine_gather_qmv_fast_float_gs_32_b_4 ; in_vec_size=512 out_vec_size=64 x_batch_ndims=1 x_shape=3,1 x_strides=512 w_batch_ndims=1 w_shape=8 w_strides=4097 s_strides=1024 b_strides=1024 batch_ndims=1 batch_shape=6 lhs_strides=1 rhs_strides=1 ; groups 1 8 6 / 32 2 1 ; refused
-// @witness affine_gather_qmv_float_gs_32_b_4 ; in_vec_size=96 out_vec_size=60 x_batch_ndims=1 x_shape=3,2 x_strides=192 w_batch_ndims=1 w_shape=8 w_strides=720 s_strides=180 b_strides=180 batch_ndims=2 batch_shape=3,2 lhs_strides=1,0 rhs_strides=2,1 ; groups 1 8 6 / 32 2 1 ; refused
-// @witness affine_gather_qmv_float_gs_32_b_4 ; in_vec_size=96 out_vec_size=60 x_batch_ndims=1 x_shape=3,1 x_strides=96 w_batch_ndims=1 w_shape=8 w_strides=720 s_strides=180 b_strides=180 batch_ndims=2 batch_shape=3,2 lhs_strides=1,0 rhs_strides=2,1 ; groups 1 7 6 / 32 2 1 ; refused
-// @witness affine_gather_qmv_float_gs_32_b_4 ; in_vec_size=96 out_vec_size=60 x_batch_ndims=1 x_shape=3,1 x_strides=96 w_batch_ndims=1 w_shape=8 w_strides=720 s_strides=180 b_strides=180 batch_ndims=2 batch_shape=3,2 lhs_strides=1,0 rhs_strides=2,1 ; groups 1 8 7 / 32 2 1 ; refused
-// @witness affine_gather_qmv_float_gs_32_b_4 ; in_vec_size=96 out_vec_size=60 x_batch_ndims=1 x_shape=3,1 x_strides=96 w_batch_ndims=1 w_shape=8 w_strides=720 s_strides=180 b_strides=180 batch_ndims=2 batch_shape=3,2 lhs_strides=1,0 rhs_strides=2,1 ; groups 1 8 6 / 32 1 1 ; refused
-// @witness affine_gather_qmv_float_gs_32_b_4 ; in_vec_size=96 out_vec_size=60 x_batch_ndims=1 x_shape=3,1 x_strides=96 w_batch_ndims=1 w_shape=8 w_strides=721 s_strides=180 b_strides=180 batch_ndims=2 batch_shape=3,2 lhs_strides=1,0 rhs_strides=2,1 ; groups 1 8 6 / 32 2 1 ; refused
-// @witness affine_gather_qmv_float_gs_32_b_4 ; in_vec_size=96 out_vec_size=60 x_batch_ndims=2 x_shape=3,1 x_strides=96 w_batch_ndims=1 w_shape=8 w_strides=720 s_strides=180 b_strides=180 batch_ndims=2 batch_shape=3,2 lhs_strides=1,0 rhs_strides=2,1 ; groups 1 8 6 / 32 2 1 ; refused
-// @witness affine_gather_qmv_float_gs_32_b_4 ; in_vec_size=96 out_vec_size=60 x_batch_ndims=1 x_shape=3,1 x_strides=96 w_batch_ndims=2 w_shape=8 w_strides=720 s_strides=180 b_strides=180 batch_ndims=2 batch_shape=3,2 lhs_strides=1,0 rhs_strides=2,1 ; groups 1 8 6 / 32 2 1 ; refused
-// @witness affine_gather_qmv_float_gs_32_b_4 ; in_vec_size=48 out_vec_size=60 x_batch_ndims=1 x_shape=3,1 x_strides=48 w_batch_ndims=1 w_shape=8 w_strides=360 s_strides=90 b_strides=90 batch_ndims=2 batch_shape=3,2 lhs_strides=1,0 rhs_strides=2,1 ; groups 1 8 6 / 32 2 1 ; refused
-// @witness affine_gather_qmv_float_gs_32_b_4 ; in_vec_size=0 out_vec_size=60 x_batch_ndims=1 x_shape=3,1 x_strides=0 w_batch_ndims=1 w_shape=8 w_strides=0 s_strides=0 b_strides=0 batch_ndims=2 batch_shape=3,2 lhs_strides=1,0 rhs_strides=2,1 ; groups 1 8 6 / 32 2 1 ; refused
-// @witness affine_gather_qmv_float_gs_32_b_4 ; in_vec_size=96 out_vec_size=0 x_batch_ndims=1 x_shape=3,1 x_strides=96 w_batch_ndims=1 w_shape=8 w_strides=0 s_strides=0 b_strides=0 batch_ndims=2 batch_shape=3,2 lhs_strides=1,0 rhs_strides=2,1 ; groups 1 0 6 / 32 2 1 ; refused
-// @witness affine_gather_qmv_fast_float_gs_32_b_4 ; in_vec_size=512 out_vec_size=60 x_batch_ndims=1 x_shape=3,1 x_strides=512 w_batch_ndims=1 w_shape=8 w_strides=3840 s_strides=960 b_strides=960 batch_ndims=2 batch_shape=3,2 lhs_strides=1,0 rhs_strides=2,1 ; groups 1 8 6 / 32 2 1 ; refused
-// @witness affine_gather_qmv_fast_float_gs_32_b_4 ; in_vec_size=544 out_vec_size=64 x_batch_ndims=1 x_shape=3,1 x_strides=544 w_batch_ndims=1 w_shape=8 w_strides=4352 s_strides=1088 b_strides=1088 batch_ndims=2 batch_shape=3,2 lhs_strides=1,0 rhs_strides=2,1 ; groups 1 8 6 / 32 2 1 ; refused
-// @witness affine_gather_qmv_fast_float_gs_32_b_8 ; in_vec_size=256 out_vec_size=8 x_batch_ndims=1 x_shape=3,1 x_strides=256 w_batch_ndims=1 w_shape=8 w_strides=512 s_strides=64 b_strides=64 batch_ndims=2 batch_shape=3,2 lhs_strides=1,0 rhs_strides=2,1 ; groups 1 1 6 / 32 2 1 ; ok
-// @witness affine_gather_qmv_fast_float_gs_32_b_4 ; in_vec_size=0 out_vec_size=64 x_batch_ndims=1 x_shape=3,1 x_strides=0 w_batch_ndims=1 w_shape=8 w_strides=0 s_strides=0 b_strides=0 batch_ndims=2 batch_shape=3,2 lhs_strides=1,0 rhs_strides=2,1 ; groups 1 8 6 / 32 2 1 ; refused
-// @witness affine_gather_qmv_fast_float_gs_32_b_4 ; in_vec_size=512 out_vec_size=0 x_batch_ndims=1 x_shape=3,1 x_strides=512 w_batch_ndims=1 w_shape=8 w_strides=0 s_strides=0 b_strides=0 batch_ndims=2 batch_shape=3,2 lhs_strides=1,0 rhs_strides=2,1 ; groups 1 0 6 / 32 2 1 ; refused
-// @witness affine_gather_qmv_fast_float_gs_32_b_4 ; in_vec_size=512 out_vec_size=64 x_batch_ndims=1 x_shape=3,1 x_strides=512 w_batch_ndims=1 w_shape=8 w_strides=4096 s_strides=1024 b_strides=1024 batch_ndims=2 batch_shape=3,2 lhs_strides=1,0 rhs_strides=2,1 ; groups 1 9 6 / 32 2 1 ; refused
-// @witness affine_gather_qmv_fast_float_gs_32_b_4 ; in_vec_size=512 out_vec_size=64 x_batch_ndims=2 x_shape=3,1 x_strides=512 w_batch_ndims=1 w_shape=8 w_strides=4096 s_strides=1024 b_strides=1024 batch_ndims=2 batch_shape=3,2 lhs_strides=1,0 rhs_strides=2,1 ; groups 1 8 6 / 32 2 1 ; refused
-// @witness affine_gather_qmv_fast_float_gs_32_b_4 ; in_vec_size=512 out_vec_size=64 x_batch_ndims=1 x_shape=3,1 x_strides=512 w_batch_ndims=2 w_shape=8 w_strides=4096 s_strides=1024 b_strides=1024 batch_ndims=2 batch_shape=3,2 lhs_strides=1,0 rhs_strides=2,1 ; groups 1 8 6 / 32 2 1 ; refused
-// @witness affine_gather_qmv_fast_float_gs_32_b_4 ; in_vec_size=512 out_vec_size=64 x_batch_ndims=1 x_shape=3,1 x_strides=512 w_batch_ndims=1 w_shape=8 w_strides=4097 s_strides=1024 b_strides=1024 batch_ndims=2 batch_shape=3,2 lhs_strides=1,0 rhs_strides=2,1 ; groups 1 8 6 / 32 2 1 ; refused
-// @witness affine_gather_qmv_float_gs_32_b_4 ; in_vec_size=96 out_vec_size=60 x_batch_ndims=1 x_shape=3,1 x_strides=96 w_batch_ndims=1 w_shape=8 w_strides=720 s_strides=180 b_strides=180 batch_ndims=3 batch_shape=3,2,1 lhs_strides=1,0,0 rhs_strides=2,1,1 ; groups 1 8 6 / 32 2 1 ; refused
-// @witness affine_gather_qmv_fast_float_gs_32_b_4 ; in_vec_size=512 out_vec_size=64 x_batch_ndims=1 x_shape=3,1 x_strides=512 w_batch_ndims=1 w_shape=8 w_strides=4096 s_strides=1024 b_strides=1024 batch_ndims=3 batch_shape=3,2,1 lhs_strides=1,0,0 rhs_strides=2,1,1 ; groups 1 8 6 / 32 2 1 ; refused
-// @witness affine_gather_qmv_fast_float_gs_32_b_4 ; in_vec_size=512 out_vec_size=128 x_batch_ndims=1 x_shape=3,1 x_strides=512 w_batch_ndims=1 w_shape=8 w_strides=8192 s_strides=2048 b_strides=2048 batch_ndims=1 batch_shape=6 lhs_strides=1 rhs_strides=1 ; groups 1 16 6 / 32 2 1 ; ok
-// @witness affine_gather_qmv_fast_float_gs_32_b_4 ; in_vec_size=512 out_vec_size=128 x_batch_ndims=1 x_shape=3,1 x_strides=512 w_batch_ndims=1 w_shape=8 w_strides=8192 s_strides=2048 b_strides=2048 batch_ndims=2 batch_shape=3,2 lhs_strides=1,0 rhs_strides=2,1 ; groups 1 16 6 / 32 2 1 ; ok
-// @witness affine_gather_qmv_fast_float_gs_32_b_4 ; in_vec_size=512 out_vec_size=512 x_batch_ndims=1 x_shape=6,1 x_strides=512 w_batch_ndims=1 w_shape=2 w_strides=32768 s_strides=8192 b_strides=8192 batch_ndims=1 batch_shape=6 lhs_strides=1 rhs_strides=1 inplace=y,x ; groups 1 64 6 / 32 2 1 ; refused
-// @witness gather_qmv_* ; K=192 N=60 E=8 x_strides=192,0 ; groups 8 2 3 / 32 2 1 ; ok
-// @witness gather_qmv_* ; K=192 N=60 E=8 x_strides=384,192 ; groups 8 2 3 / 32 2 1 ; ok
-// @witness gather_qmv_* ; K=64 N=1 E=8 x_strides=64,0 ; groups 1 1 1 / 32 2 1 ; ok
-// @witness gather_qmv_* ; K=192 N=60 E=8 x_strides=192,0 ; groups 7 2 3 / 32 2 1 ; refused
-// @witness gather_qmv_* ; K=192 N=60 E=8 x_strides=192,0 ; groups 8 2 3 / 32 1 1 ; refused
+// @witness affine_gather_qmv_{|b}float* ; in_vec_size=128 out_vec_size=60 x_batch_ndims=1 x_shape=3,1 x_strides=128 w_batch_ndims=1 w_shape=8 w_strides=15360 s_strides=240 b_strides=240 batch_ndims=1 batch_shape=6 lhs_strides=1 rhs_strides=1 ; groups 1 8 6 / 32 2 1 ; ok
+// @witness affine_gather_qmv_{|b}float* ; in_vec_size=128 out_vec_size=60 x_batch_ndims=1 x_shape=3,2 x_strides=256 w_batch_ndims=1 w_shape=8 w_strides=15360 s_strides=240 b_strides=240 batch_ndims=1 batch_shape=6 lhs_strides=1 rhs_strides=1 ; groups 2 8 6 / 32 2 1 ; ok
+// @witness affine_gather_qmv_{|b}float* ; in_vec_size=128 out_vec_size=72 x_batch_ndims=1 x_shape=3,1 x_strides=128 w_batch_ndims=1 w_shape=8 w_strides=15360 s_strides=288 b_strides=288 batch_ndims=1 batch_shape=6 lhs_strides=1 rhs_strides=1 ; groups 1 9 6 / 32 2 1 ; ok
+// @witness affine_gather_qmv_{|b}float*_gs_32_* ; in_vec_size=32 out_vec_size=1 x_batch_ndims=1 x_shape=3,1 x_strides=32 w_batch_ndims=1 w_shape=8 w_strides=15360 s_strides=1 b_strides=1 batch_ndims=1 batch_shape=6 lhs_strides=1 rhs_strides=1 ; groups 1 1 6 / 32 2 1 ; ok
+// @witness affine_gather_qmv_{|b}float*_gs_64_* ; in_vec_size=64 out_vec_size=1 x_batch_ndims=1 x_shape=3,1 x_strides=64 w_batch_ndims=1 w_shape=8 w_strides=15360 s_strides=2 b_strides=2 batch_ndims=1 batch_shape=6 lhs_strides=1 rhs_strides=1 ; groups 1 1 6 / 32 2 1 ; ok
+// @witness affine_gather_qmv_{|b}float* ; in_vec_size=128 out_vec_size=60 x_batch_ndims=1 x_shape=3,1 x_strides=128 w_batch_ndims=1 w_shape=8 w_strides=15360 s_strides=240 b_strides=240 batch_ndims=1 batch_shape=6 lhs_strides=1 rhs_strides=1 ; groups 1 8 6 / 32 2 1 ; ok
+// @witness affine_gather_qmv_{|b}float*_b_{3|5|6} ; in_vec_size=128 out_vec_size=60 x_batch_ndims=1 x_shape=3,1 x_strides=128 w_batch_ndims=1 w_shape=8 w_strides=15361 s_strides=240 b_strides=240 batch_ndims=1 batch_shape=6 lhs_strides=1 rhs_strides=1 ; groups 1 8 6 / 32 2 1 ; refused
+// @witness affine_gather_qmv_{|b}float* ; in_vec_size=128 out_vec_size=60 x_batch_ndims=1 x_shape=3,2 x_strides=256 w_batch_ndims=1 w_shape=8 w_strides=15360 s_strides=240 b_strides=240 batch_ndims=1 batch_shape=6 lhs_strides=1 rhs_strides=1 ; groups 1 8 6 / 32 2 1 ; refused
+// @witness affine_gather_qmv_{|b}float* ; in_vec_size=128 out_vec_size=60 x_batch_ndims=1 x_shape=3,1 x_strides=128 w_batch_ndims=1 w_shape=8 w_strides=15360 s_strides=240 b_strides=240 batch_ndims=1 batch_shape=6 lhs_strides=1 rhs_strides=1 ; groups 1 7 6 / 32 2 1 ; refused
+// @witness affine_gather_qmv_{|b}float* ; in_vec_size=128 out_vec_size=60 x_batch_ndims=1 x_shape=3,1 x_strides=128 w_batch_ndims=1 w_shape=8 w_strides=15360 s_strides=240 b_strides=240 batch_ndims=1 batch_shape=6 lhs_strides=1 rhs_strides=1 ; groups 1 8 7 / 32 2 1 ; refused
+// @witness affine_gather_qmv_{|b}float* ; in_vec_size=128 out_vec_size=60 x_batch_ndims=1 x_shape=3,1 x_strides=128 w_batch_ndims=1 w_shape=8 w_strides=15360 s_strides=240 b_strides=240 batch_ndims=1 batch_shape=6 lhs_strides=1 rhs_strides=1 ; groups 1 8 6 / 32 1 1 ; refused
+// @witness affine_gather_qmv_{|b}float* ; in_vec_size=128 out_vec_size=60 x_batch_ndims=2 x_shape=3,1 x_strides=128 w_batch_ndims=1 w_shape=8 w_strides=15360 s_strides=240 b_strides=240 batch_ndims=1 batch_shape=6 lhs_strides=1 rhs_strides=1 ; groups 1 8 6 / 32 2 1 ; refused
+// @witness affine_gather_qmv_{|b}float* ; in_vec_size=128 out_vec_size=60 x_batch_ndims=1 x_shape=3,1 x_strides=128 w_batch_ndims=2 w_shape=8 w_strides=15360 s_strides=240 b_strides=240 batch_ndims=1 batch_shape=6 lhs_strides=1 rhs_strides=1 ; groups 1 8 6 / 32 2 1 ; refused
+// @witness affine_gather_qmv_{|b}float* ; in_vec_size=48 out_vec_size=60 x_batch_ndims=1 x_shape=3,1 x_strides=48 w_batch_ndims=1 w_shape=8 w_strides=15360 s_strides=90 b_strides=90 batch_ndims=1 batch_shape=6 lhs_strides=1 rhs_strides=1 ; groups 1 8 6 / 32 2 1 ; refused
+// @witness affine_gather_qmv_{|b}float*_gs_64_* ; in_vec_size=96 out_vec_size=60 x_batch_ndims=1 x_shape=3,1 x_strides=96 w_batch_ndims=1 w_shape=8 w_strides=15360 s_strides=180 b_strides=180 batch_ndims=1 batch_shape=6 lhs_strides=1 rhs_strides=1 ; groups 1 8 6 / 32 2 1 ; refused
+// @witness affine_gather_qmv_{|b}float*_gs_128_* ; in_vec_size=192 out_vec_size=60 x_batch_ndims=1 x_shape=3,1 x_strides=192 w_batch_ndims=1 w_shape=8 w_strides=15360 s_strides=360 b_strides=360 batch_ndims=1 batch_shape=6 lhs_strides=1 rhs_strides=1 ; groups 1 8 6 / 32 2 1 ; refused
+// @witness affine_gather_qmv_{|b}float* ; in_vec_size=0 out_vec_size=60 x_batch_ndims=1 x_shape=3,1 x_strides=0 w_batch_ndims=1 w_shape=8 w_strides=15360 s_strides=60 b_strides=60 batch_ndims=1 batch_shape=6 lhs_strides=1 rhs_strides=1 ; groups 1 8 6 / 32 2 1 ; refused
+// @witness affine_gather_qmv_{|b}float* ; in_vec_size=128 out_vec_size=0 x_batch_ndims=1 x_shape=3,1 x_strides=128 w_batch_ndims=1 w_shape=8 w_strides=15360 s_strides=1 b_strides=1 batch_ndims=1 batch_shape=6 lhs_strides=1 rhs_strides=1 ; groups 1 0 6 / 32 2 1 ; refused
+// @witness affine_gather_qmv_fast_{|b}float* ; in_vec_size=1024 out_vec_size=64 x_batch_ndims=1 x_shape=3,1 x_strides=1024 w_batch_ndims=1 w_shape=8 w_strides=30720 s_strides=2048 b_strides=2048 batch_ndims=1 batch_shape=6 lhs_strides=1 rhs_strides=1 ; groups 1 8 6 / 32 2 1 ; ok
+// @witness affine_gather_qmv_fast_{|b}float* ; in_vec_size=512 out_vec_size=64 x_batch_ndims=1 x_shape=3,1 x_strides=512 w_batch_ndims=1 w_shape=8 w_strides=15360 s_strides=1024 b_strides=1024 batch_ndims=1 batch_shape=6 lhs_strides=1 rhs_strides=1 ; groups 1 8 6 / 32 2 1 ; ok
+// @witness affine_gather_qmv_fast_{|b}float*_b_{6|8} ; in_vec_size=256 out_vec_size=8 x_batch_ndims=1 x_shape=3,1 x_strides=256 w_batch_ndims=1 w_shape=8 w_strides=15360 s_strides=64 b_strides=64 batch_ndims=1 batch_shape=6 lhs_strides=1 rhs_strides=1 ; groups 1 1 6 / 32 2 1 ; ok
+// @witness affine_gather_qmv_fast_{|b}float*_b_{2|3|4|5} ; in_vec_size=256 out_vec_size=8 x_batch_ndims=1 x_shape=3,1 x_strides=256 w_batch_ndims=1 w_shape=8 w_strides=15360 s_strides=64 b_strides=64 batch_ndims=1 batch_shape=6 lhs_strides=1 rhs_strides=1 ; groups 1 1 6 / 32 2 1 ; refused
+// @witness affine_gather_qmv_fast_{|b}float*_b_{6|8} ; in_vec_size=128 out_vec_size=8 x_batch_ndims=1 x_shape=3,1 x_strides=128 w_batch_ndims=1 w_shape=8 w_strides=15360 s_strides=32 b_strides=32 batch_ndims=1 batch_shape=6 lhs_strides=1 rhs_strides=1 ; groups 1 1 6 / 32 2 1 ; refused
+// @witness affine_gather_qmv_fast_{|b}float* ; in_vec_size=512 out_vec_size=128 x_batch_ndims=1 x_shape=3,1 x_strides=512 w_batch_ndims=1 w_shape=8 w_strides=30720 s_strides=2048 b_strides=2048 batch_ndims=1 batch_shape=6 lhs_strides=1 rhs_strides=1 ; groups 1 16 6 / 32 2 1 ; ok
+// @witness affine_gather_qmv_fast_{|b}float* ; in_vec_size=512 out_vec_size=60 x_batch_ndims=1 x_shape=3,1 x_strides=512 w_batch_ndims=1 w_shape=8 w_strides=15360 s_strides=960 b_strides=960 batch_ndims=1 batch_shape=6 lhs_strides=1 rhs_strides=1 ; groups 1 8 6 / 32 2 1 ; refused
+// @witness affine_gather_qmv_fast_{|b}float* ; in_vec_size=544 out_vec_size=64 x_batch_ndims=1 x_shape=3,1 x_strides=544 w_batch_ndims=1 w_shape=8 w_strides=15360 s_strides=1088 b_strides=1088 batch_ndims=1 batch_shape=6 lhs_strides=1 rhs_strides=1 ; groups 1 8 6 / 32 2 1 ; refused
+// @witness affine_gather_qmv_fast_{|b}float* ; in_vec_size=0 out_vec_size=64 x_batch_ndims=1 x_shape=3,1 x_strides=0 w_batch_ndims=1 w_shape=8 w_strides=15360 s_strides=64 b_strides=64 batch_ndims=1 batch_shape=6 lhs_strides=1 rhs_strides=1 ; groups 1 8 6 / 32 2 1 ; refused
+// @witness affine_gather_qmv_fast_{|b}float* ; in_vec_size=512 out_vec_size=0 x_batch_ndims=1 x_shape=3,1 x_strides=512 w_batch_ndims=1 w_shape=8 w_strides=15360 s_strides=1 b_strides=1 batch_ndims=1 batch_shape=6 lhs_strides=1 rhs_strides=1 ; groups 1 0 6 / 32 2 1 ; refused
+// @witness affine_gather_qmv_fast_{|b}float* ; in_vec_size=512 out_vec_size=12 x_batch_ndims=1 x_shape=3,1 x_strides=512 w_batch_ndims=1 w_shape=8 w_strides=15360 s_strides=192 b_strides=192 batch_ndims=1 batch_shape=6 lhs_strides=1 rhs_strides=1 ; groups 1 2 6 / 32 2 1 ; refused
+// @witness affine_gather_qmv_fast_{|b}float* ; in_vec_size=512 out_vec_size=64 x_batch_ndims=1 x_shape=3,1 x_strides=512 w_batch_ndims=1 w_shape=8 w_strides=15360 s_strides=1024 b_strides=1024 batch_ndims=1 batch_shape=6 lhs_strides=1 rhs_strides=1 ; groups 1 9 6 / 32 2 1 ; refused
+// @witness affine_gather_qmv_fast_{|b}float* ; in_vec_size=512 out_vec_size=64 x_batch_ndims=2 x_shape=3,1 x_strides=512 w_batch_ndims=1 w_shape=8 w_strides=15360 s_strides=1024 b_strides=1024 batch_ndims=1 batch_shape=6 lhs_strides=1 rhs_strides=1 ; groups 1 8 6 / 32 2 1 ; refused
+// @witness affine_gather_qmv_fast_{|b}float* ; in_vec_size=512 out_vec_size=64 x_batch_ndims=1 x_shape=3,1 x_strides=512 w_batch_ndims=2 w_shape=8 w_strides=15360 s_strides=1024 b_strides=1024 batch_ndims=1 batch_shape=6 lhs_strides=1 rhs_strides=1 ; groups 1 8 6 / 32 2 1 ; refused
+// @witness affine_gather_qmv_fast_{|b}float*_b_{3|5|6} ; in_vec_size=512 out_vec_size=64 x_batch_ndims=1 x_shape=3,1 x_strides=512 w_batch_ndims=1 w_shape=8 w_strides=16381 s_strides=1024 b_strides=1024 batch_ndims=1 batch_shape=6 lhs_strides=1 rhs_strides=1 ; groups 1 8 6 / 32 2 1 ; refused
+// @witness affine_gather_qmv_{|b}float* ; in_vec_size=128 out_vec_size=60 x_batch_ndims=1 x_shape=3,1 x_strides=128 w_batch_ndims=1 w_shape=8 w_strides=15360 s_strides=240 b_strides=240 batch_ndims=2 batch_shape=3,2 lhs_strides=1,0 rhs_strides=2,1 ; groups 1 8 6 / 32 2 1 ; ok
+// @witness affine_gather_qmv_{|b}float* ; in_vec_size=128 out_vec_size=60 x_batch_ndims=1 x_shape=3,2 x_strides=256 w_batch_ndims=1 w_shape=8 w_strides=15360 s_strides=240 b_strides=240 batch_ndims=2 batch_shape=3,2 lhs_strides=1,0 rhs_strides=2,1 ; groups 2 8 6 / 32 2 1 ; ok
+// @witness affine_gather_qmv_{|b}float* ; in_vec_size=128 out_vec_size=72 x_batch_ndims=1 x_shape=3,1 x_strides=128 w_batch_ndims=1 w_shape=8 w_strides=15360 s_strides=288 b_strides=288 batch_ndims=2 batch_shape=3,2 lhs_strides=1,0 rhs_strides=2,1 ; groups 1 9 6 / 32 2 1 ; ok
+// @witness affine_gather_qmv_{|b}float*_gs_32_* ; in_vec_size=32 out_vec_size=1 x_batch_ndims=1 x_shape=3,1 x_strides=32 w_batch_ndims=1 w_shape=8 w_strides=15360 s_strides=1 b_strides=1 batch_ndims=2 batch_shape=3,2 lhs_strides=1,0 rhs_strides=2,1 ; groups 1 1 6 / 32 2 1 ; ok
+// @witness affine_gather_qmv_{|b}float*_gs_64_* ; in_vec_size=64 out_vec_size=1 x_batch_ndims=1 x_shape=3,1 x_strides=64 w_batch_ndims=1 w_shape=8 w_strides=15360 s_strides=2 b_strides=2 batch_ndims=2 batch_shape=3,2 lhs_strides=1,0 rhs_strides=2,1 ; groups 1 1 6 / 32 2 1 ; ok
+// @witness affine_gather_qmv_{|b}float* ; in_vec_size=128 out_vec_size=60 x_batch_ndims=1 x_shape=3,1 x_strides=128 w_batch_ndims=1 w_shape=8 w_strides=15360 s_strides=240 b_strides=240 batch_ndims=2 batch_shape=3,2 lhs_strides=1,0 rhs_strides=2,1 ; groups 1 8 6 / 32 2 1 ; ok
+// @witness affine_gather_qmv_{|b}float*_b_{3|5|6} ; in_vec_size=128 out_vec_size=60 x_batch_ndims=1 x_shape=3,1 x_strides=128 w_batch_ndims=1 w_shape=8 w_strides=15361 s_strides=240 b_strides=240 batch_ndims=2 batch_shape=3,2 lhs_strides=1,0 rhs_strides=2,1 ; groups 1 8 6 / 32 2 1 ; refused
+// @witness affine_gather_qmv_{|b}float* ; in_vec_size=128 out_vec_size=60 x_batch_ndims=1 x_shape=3,2 x_strides=256 w_batch_ndims=1 w_shape=8 w_strides=15360 s_strides=240 b_strides=240 batch_ndims=2 batch_shape=3,2 lhs_strides=1,0 rhs_strides=2,1 ; groups 1 8 6 / 32 2 1 ; refused
+// @witness affine_gather_qmv_{|b}float* ; in_vec_size=128 out_vec_size=60 x_batch_ndims=1 x_shape=3,1 x_strides=128 w_batch_ndims=1 w_shape=8 w_strides=15360 s_strides=240 b_strides=240 batch_ndims=2 batch_shape=3,2 lhs_strides=1,0 rhs_strides=2,1 ; groups 1 7 6 / 32 2 1 ; refused
+// @witness affine_gather_qmv_{|b}float* ; in_vec_size=128 out_vec_size=60 x_batch_ndims=1 x_shape=3,1 x_strides=128 w_batch_ndims=1 w_shape=8 w_strides=15360 s_strides=240 b_strides=240 batch_ndims=2 batch_shape=3,2 lhs_strides=1,0 rhs_strides=2,1 ; groups 1 8 7 / 32 2 1 ; refused
+// @witness affine_gather_qmv_{|b}float* ; in_vec_size=128 out_vec_size=60 x_batch_ndims=1 x_shape=3,1 x_strides=128 w_batch_ndims=1 w_shape=8 w_strides=15360 s_strides=240 b_strides=240 batch_ndims=2 batch_shape=3,2 lhs_strides=1,0 rhs_strides=2,1 ; groups 1 8 6 / 32 1 1 ; refused
+// @witness affine_gather_qmv_{|b}float* ; in_vec_size=128 out_vec_size=60 x_batch_ndims=2 x_shape=3,1 x_strides=128 w_batch_ndims=1 w_shape=8 w_strides=15360 s_strides=240 b_strides=240 batch_ndims=2 batch_shape=3,2 lhs_strides=1,0 rhs_strides=2,1 ; groups 1 8 6 / 32 2 1 ; refused
+// @witness affine_gather_qmv_{|b}float* ; in_vec_size=128 out_vec_size=60 x_batch_ndims=1 x_shape=3,1 x_strides=128 w_batch_ndims=2 w_shape=8 w_strides=15360 s_strides=240 b_strides=240 batch_ndims=2 batch_shape=3,2 lhs_strides=1,0 rhs_strides=2,1 ; groups 1 8 6 / 32 2 1 ; refused
+// @witness affine_gather_qmv_{|b}float* ; in_vec_size=48 out_vec_size=60 x_batch_ndims=1 x_shape=3,1 x_strides=48 w_batch_ndims=1 w_shape=8 w_strides=15360 s_strides=90 b_strides=90 batch_ndims=2 batch_shape=3,2 lhs_strides=1,0 rhs_strides=2,1 ; groups 1 8 6 / 32 2 1 ; refused
+// @witness affine_gather_qmv_{|b}float*_gs_64_* ; in_vec_size=96 out_vec_size=60 x_batch_ndims=1 x_shape=3,1 x_strides=96 w_batch_ndims=1 w_shape=8 w_strides=15360 s_strides=180 b_strides=180 batch_ndims=2 batch_shape=3,2 lhs_strides=1,0 rhs_strides=2,1 ; groups 1 8 6 / 32 2 1 ; refused
+// @witness affine_gather_qmv_{|b}float*_gs_128_* ; in_vec_size=192 out_vec_size=60 x_batch_ndims=1 x_shape=3,1 x_strides=192 w_batch_ndims=1 w_shape=8 w_strides=15360 s_strides=360 b_strides=360 batch_ndims=2 batch_shape=3,2 lhs_strides=1,0 rhs_strides=2,1 ; groups 1 8 6 / 32 2 1 ; refused
+// @witness affine_gather_qmv_{|b}float* ; in_vec_size=0 out_vec_size=60 x_batch_ndims=1 x_shape=3,1 x_strides=0 w_batch_ndims=1 w_shape=8 w_strides=15360 s_strides=60 b_strides=60 batch_ndims=2 batch_shape=3,2 lhs_strides=1,0 rhs_strides=2,1 ; groups 1 8 6 / 32 2 1 ; refused
+// @witness affine_gather_qmv_{|b}float* ; in_vec_size=128 out_vec_size=0 x_batch_ndims=1 x_shape=3,1 x_strides=128 w_batch_ndims=1 w_shape=8 w_strides=15360 s_strides=1 b_strides=1 batch_ndims=2 batch_shape=3,2 lhs_strides=1,0 rhs_strides=2,1 ; groups 1 0 6 / 32 2 1 ; refused
+// @witness affine_gather_qmv_fast_{|b}float* ; in_vec_size=1024 out_vec_size=64 x_batch_ndims=1 x_shape=3,1 x_strides=1024 w_batch_ndims=1 w_shape=8 w_strides=30720 s_strides=2048 b_strides=2048 batch_ndims=2 batch_shape=3,2 lhs_strides=1,0 rhs_strides=2,1 ; groups 1 8 6 / 32 2 1 ; ok
+// @witness affine_gather_qmv_fast_{|b}float* ; in_vec_size=512 out_vec_size=64 x_batch_ndims=1 x_shape=3,1 x_strides=512 w_batch_ndims=1 w_shape=8 w_strides=15360 s_strides=1024 b_strides=1024 batch_ndims=2 batch_shape=3,2 lhs_strides=1,0 rhs_strides=2,1 ; groups 1 8 6 / 32 2 1 ; ok
+// @witness affine_gather_qmv_fast_{|b}float*_b_{6|8} ; in_vec_size=256 out_vec_size=8 x_batch_ndims=1 x_shape=3,1 x_strides=256 w_batch_ndims=1 w_shape=8 w_strides=15360 s_strides=64 b_strides=64 batch_ndims=2 batch_shape=3,2 lhs_strides=1,0 rhs_strides=2,1 ; groups 1 1 6 / 32 2 1 ; ok
+// @witness affine_gather_qmv_fast_{|b}float*_b_{2|3|4|5} ; in_vec_size=256 out_vec_size=8 x_batch_ndims=1 x_shape=3,1 x_strides=256 w_batch_ndims=1 w_shape=8 w_strides=15360 s_strides=64 b_strides=64 batch_ndims=2 batch_shape=3,2 lhs_strides=1,0 rhs_strides=2,1 ; groups 1 1 6 / 32 2 1 ; refused
+// @witness affine_gather_qmv_fast_{|b}float*_b_{6|8} ; in_vec_size=128 out_vec_size=8 x_batch_ndims=1 x_shape=3,1 x_strides=128 w_batch_ndims=1 w_shape=8 w_strides=15360 s_strides=32 b_strides=32 batch_ndims=2 batch_shape=3,2 lhs_strides=1,0 rhs_strides=2,1 ; groups 1 1 6 / 32 2 1 ; refused
+// @witness affine_gather_qmv_fast_{|b}float* ; in_vec_size=512 out_vec_size=128 x_batch_ndims=1 x_shape=3,1 x_strides=512 w_batch_ndims=1 w_shape=8 w_strides=30720 s_strides=2048 b_strides=2048 batch_ndims=2 batch_shape=3,2 lhs_strides=1,0 rhs_strides=2,1 ; groups 1 16 6 / 32 2 1 ; ok
+// @witness affine_gather_qmv_fast_{|b}float* ; in_vec_size=512 out_vec_size=60 x_batch_ndims=1 x_shape=3,1 x_strides=512 w_batch_ndims=1 w_shape=8 w_strides=15360 s_strides=960 b_strides=960 batch_ndims=2 batch_shape=3,2 lhs_strides=1,0 rhs_strides=2,1 ; groups 1 8 6 / 32 2 1 ; refused
+// @witness affine_gather_qmv_fast_{|b}float* ; in_vec_size=544 out_vec_size=64 x_batch_ndims=1 x_shape=3,1 x_strides=544 w_batch_ndims=1 w_shape=8 w_strides=15360 s_strides=1088 b_strides=1088 batch_ndims=2 batch_shape=3,2 lhs_strides=1,0 rhs_strides=2,1 ; groups 1 8 6 / 32 2 1 ; refused
+// @witness affine_gather_qmv_fast_{|b}float* ; in_vec_size=0 out_vec_size=64 x_batch_ndims=1 x_shape=3,1 x_strides=0 w_batch_ndims=1 w_shape=8 w_strides=15360 s_strides=64 b_strides=64 batch_ndims=2 batch_shape=3,2 lhs_strides=1,0 rhs_strides=2,1 ; groups 1 8 6 / 32 2 1 ; refused
+// @witness affine_gather_qmv_fast_{|b}float* ; in_vec_size=512 out_vec_size=0 x_batch_ndims=1 x_shape=3,1 x_strides=512 w_batch_ndims=1 w_shape=8 w_strides=15360 s_strides=1 b_strides=1 batch_ndims=2 batch_shape=3,2 lhs_strides=1,0 rhs_strides=2,1 ; groups 1 0 6 / 32 2 1 ; refused
+// @witness affine_gather_qmv_fast_{|b}float* ; in_vec_size=512 out_vec_size=9 x_batch_ndims=1 x_shape=3,1 x_strides=512 w_batch_ndims=1 w_shape=8 w_strides=15360 s_strides=144 b_strides=144 batch_ndims=2 batch_shape=3,2 lhs_strides=1,0 rhs_strides=2,1 ; groups 1 2 6 / 32 2 1 ; refused
+// @witness affine_gather_qmv_fast_{|b}float* ; in_vec_size=512 out_vec_size=64 x_batch_ndims=1 x_shape=3,1 x_strides=512 w_batch_ndims=1 w_shape=8 w_strides=15360 s_strides=1024 b_strides=1024 batch_ndims=2 batch_shape=3,2 lhs_strides=1,0 rhs_strides=2,1 ; groups 1 9 6 / 32 2 1 ; refused
+// @witness affine_gather_qmv_fast_{|b}float* ; in_vec_size=512 out_vec_size=64 x_batch_ndims=2 x_shape=3,1 x_strides=512 w_batch_ndims=1 w_shape=8 w_strides=15360 s_strides=1024 b_strides=1024 batch_ndims=2 batch_shape=3,2 lhs_strides=1,0 rhs_strides=2,1 ; groups 1 8 6 / 32 2 1 ; refused
+// @witness affine_gather_qmv_fast_{|b}float* ; in_vec_size=512 out_vec_size=64 x_batch_ndims=1 x_shape=3,1 x_strides=512 w_batch_ndims=2 w_shape=8 w_strides=15360 s_strides=1024 b_strides=1024 batch_ndims=2 batch_shape=3,2 lhs_strides=1,0 rhs_strides=2,1 ; groups 1 8 6 / 32 2 1 ; refused
+// @witness affine_gather_qmv_fast_{|b}float*_b_{3|5|6} ; in_vec_size=512 out_vec_size=64 x_batch_ndims=1 x_shape=3,1 x_strides=512 w_batch_ndims=1 w_shape=8 w_strides=16381 s_strides=1024 b_strides=1024 batch_ndims=2 batch_shape=3,2 lhs_strides=1,0 rhs_strides=2,1 ; groups 1 8 6 / 32 2 1 ; refused
+// @witness affine_gather_qmv_{|b}float* ; in_vec_size=128 out_vec_size=60 x_batch_ndims=1 x_shape=3,1 x_strides=128 w_batch_ndims=1 w_shape=8 w_strides=15360 s_strides=240 b_strides=240 batch_ndims=3 batch_shape=3,2,1 lhs_strides=1,0,0 rhs_strides=2,1,1 ; groups 1 8 6 / 32 2 1 ; refused
+// @witness affine_gather_qmv_fast_{|b}float* ; in_vec_size=512 out_vec_size=64 x_batch_ndims=1 x_shape=3,1 x_strides=512 w_batch_ndims=1 w_shape=8 w_strides=15360 s_strides=1024 b_strides=1024 batch_ndims=3 batch_shape=3,2,1 lhs_strides=1,0,0 rhs_strides=2,1,1 ; groups 1 8 6 / 32 2 1 ; refused
+// @witness affine_gather_qmv_fast_{|b}float* ; in_vec_size=512 out_vec_size=512 x_batch_ndims=1 x_shape=6,1 x_strides=512 w_batch_ndims=1 w_shape=2 w_strides=76800 s_strides=8192 b_strides=8192 batch_ndims=1 batch_shape=6 lhs_strides=1 rhs_strides=1 inplace=y,x ; groups 1 64 6 / 32 2 1 ; refused
+// @witness gather_qmv_* ; K=384 N=60 E=8 x_strides=384,0 ; groups 8 2 3 / 32 2 1 ; ok
+// @witness gather_qmv_* ; K=384 N=60 E=8 x_strides=768,384 ; groups 8 2 3 / 32 2 1 ; ok
+// @witness gather_qmv_* ; K=128 N=1 E=8 x_strides=128,0 ; groups 1 1 1 / 32 2 1 ; ok
+// @witness gather_qmv_* ; K=384 N=60 E=8 x_strides=384,0 ; groups 7 2 3 / 32 2 1 ; refused
+// @witness gather_qmv_* ; K=384 N=60 E=8 x_strides=384,0 ; groups 8 2 3 / 32 1 1 ; refused
 // @witness gather_qmv_* ; K=0 N=60 E=8 x_strides=96,0 ; groups 8 2 3 / 32 2 1 ; refused
-// @witness gather_qmv_* ; K=192 N=0 E=8 x_strides=192,0 ; groups 0 2 3 / 32 2 1 ; refused
+// @witness gather_qmv_* ; K=384 N=0 E=8 x_strides=384,0 ; groups 0 2 3 / 32 2 1 ; refused
 // @witness gather_qmv_* ; K=80 N=60 E=8 x_strides=80,0 ; groups 8 2 3 / 32 2 1 ; refused
-// @witness gather_qmv_float_gs_32_b_4 ; K=32 N=1 E=8 x_strides=32,0 ; groups 1 1 1 / 32 2 1 ; ok
+// @witness gather_qmv_*_gs_64_* ; K=96 N=60 E=8 x_strides=96,0 ; groups 8 2 3 / 32 2 1 ; refused
+// @witness gather_qmv_*_gs_128_* ; K=192 N=60 E=8 x_strides=192,0 ; groups 8 2 3 / 32 2 1 ; refused
+// @witness gather_qmv_*_gs_32_* ; K=32 N=1 E=8 x_strides=32,0 ; groups 1 1 1 / 32 2 1 ; ok
+// @witness gather_qmv_*_gs_64_* ; K=64 N=1 E=8 x_strides=64,0 ; groups 1 1 1 / 32 2 1 ; ok
 //
 // Corruptions of these declarations that are no lies.
 //
@@ -1466,6 +1471,5 @@ INSTANTIATE_GATHER_QMV(float, float, 64, 8)
 // @equivalent affine_qmv_fast_* ; require: 1 -> 2 ; both sizes are multiples of more
 // @equivalent affine_gather_qmv_* ; slot: x_batch_ndims exchanged with w_batch_ndims ; both are 1
 // @equivalent affine_gather_qmv_*#0 ; slot: ?_batch_ndims exchanged with batch_ndims ; all three are 1
-// @equivalent affine_gather_qmv_* ; require: 32 -> 33 ; 33/4 = 32/4 and 33/8 = 32/8
 // @equivalent affine_gather_qmv_fast_* ; groups: * ceil(out_vec_size / 8) -> rounded down ; out_vec_size is a multiple of 8
-// @equivalent affine_gather_qmv_fast_* ; require: 2048 -> 2049 ; 2049/4 = 2048/4 and 2049/8 = 2048/8
+// @equivalent affine_gather_qmv_* ; require: {drop w_strides*|32 -> 33} ; other strides are no whole bytes

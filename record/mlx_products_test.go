@@ -158,29 +158,77 @@ func TestMLXProductsOfOurOwn(t *testing.T) {
 			return p.MLX().GatherQMM(x, q.AffineMatrix, record.Tensor{}, p.indices(of, 2, 5, 2), false), want
 		}
 	}
+	few := func(bits, group int64, rows, n, k int) form {
+		return func(p *products) (record.Tensor, []float64) {
+			q := p.stack(1, n, k, bits, group, true)
+			q.Codes, q.Scales, q.Biases = q.Codes.Row(ir.Const(0)), q.Scales.Row(ir.Const(0)), q.Biases.Row(ir.Const(0))
+			x, v := p.numbers(int64(rows), int64(k))
+			var want []float64
+			for i := range rows {
+				want = append(want, q.times(v[i*k:][:k], 0)...)
+			}
+			return p.MLX().QuantizedMatmul(x, q.AffineMatrix), want
+		}
+	}
+	// 45 rows, each with an expert of four of which one has none, in the order of experts.
+	sorted := func(bits, group int64, transposed bool, r, c int) form {
+		return func(p *products) (record.Tensor, []float64) {
+			q := p.stack(4, r, c, bits, group, transposed)
+			k := r
+			if transposed {
+				k = c
+			}
+			x, v := p.numbers(45, 1, int64(k))
+			var of []uint32
+			var want []float64
+			for i := range 45 {
+				of = append(of, []uint32{0, 2, 3}[min(i/20, 2)])
+				want = append(want, q.times(v[i*k:][:k], int(of[i]))...)
+			}
+			return p.MLX().GatherQMM(x, q.AffineMatrix, record.Tensor{}, p.indices(of, 45), true), want
+		}
+	}
 	for _, c := range []struct {
 		name string
 		typ  ir.DType
 		do   form
 		want string // the last kernel
+		chip string // another than the usual one
 	}{
-		{"few rows of a batch", ir.F16, batch(3, 32, false, 2, 40, 96), "affine_qvm_float16_t_gs_32_b_3_batch_1"},
-		{"few rows of a batch, transposed", ir.BF16, batch(4, 64, true, 2, 40, 128), "affine_qmv_bfloat16_t_gs_64_b_4_batch_1_pr_0_hgs_0_r_4"},
-		{"many rows of a batch", ir.F32, batch(8, 128, false, 33, 40, 128), "affine_qmm_n_float_gs_128_b_8_batch_1"},
-		{"many rows of a batch, transposed", ir.F16, batch(6, 64, true, 33, 40, 64), "affine_qmm_t_float16_t_gs_64_b_6_alN_false_batch_1"},
-		{"few rows", ir.F32, one(2, 32, []int64{2}, 70, 96), "affine_qvm_float_gs_32_b_2_batch_0"},
-		{"few rows, of several dimensions", ir.F32, one(5, 64, []int64{3, 1}, 70, 128), "affine_qvm_float_gs_64_b_5_batch_0"},
-		{"few long rows", ir.F32, one(4, 64, []int64{2, 1}, 1030, 64), "col_reduce_small_1_reduce_sumfloat32"},
-		{"few long rows of 16 bits", ir.BF16, one(4, 64, []int64{2}, 1030, 64), "affine_qvm_bfloat16_t_gs_64_b_4_batch_0"},
-		{"many rows", ir.F16, one(4, 32, []int64{2, 20}, 70, 64), "affine_qmm_n_float16_t_gs_32_b_4_batch_0"},
-		{"few rows of experts", ir.F16, gathered(4, 64, false, 1, 40, 64), "affine_gather_qvm_float16_t_gs_64_b_4"},
-		{"few rows of experts, transposed", ir.F16, gathered(5, 32, true, 1, 40, 96), "affine_gather_qmv_float16_t_gs_32_b_5"},
-		{"few rows of experts in f32", ir.F32, gathered(4, 64, true, 1, 40, 128), "affine_gather_qmv_float_gs_64_b_4"},
-		{"many rows of experts", ir.BF16, gathered(2, 128, false, 33, 40, 128), "affine_gather_qmm_n_bfloat16_t_gs_128_b_2"},
-		{"many rows of experts, transposed", ir.F32, gathered(8, 32, true, 33, 64, 32), "affine_gather_qmm_t_float_gs_32_b_8_alN_true"},
+		{"few rows of a batch", ir.F16, batch(3, 32, false, 2, 40, 96), "affine_qvm_float16_t_gs_32_b_3_batch_1", ""},
+		{"few rows of a batch, transposed", ir.BF16, batch(4, 64, true, 2, 40, 192), "affine_qmv_bfloat16_t_gs_64_b_4_batch_1_pr_0_hgs_0_r_4", ""},
+		{"many rows of a batch", ir.F32, batch(8, 128, false, 33, 40, 128), "affine_qmm_n_float_gs_128_b_8_batch_1", ""},
+		{"many rows of a batch, transposed", ir.F16, batch(6, 64, true, 33, 40, 64), "affine_qmm_t_float16_t_gs_64_b_6_alN_false_batch_1", ""},
+		{"few rows", ir.F32, one(2, 32, []int64{2}, 70, 96), "affine_qvm_float_gs_32_b_2_batch_0", ""},
+		{"few rows, of several dimensions", ir.F32, one(5, 64, []int64{3, 1}, 70, 128), "affine_qvm_float_gs_64_b_5_batch_0", ""},
+		{"few long rows", ir.F32, one(4, 64, []int64{2, 1}, 1030, 64), "col_reduce_small_1_reduce_sumfloat32", ""},
+		{"few long rows of 16 bits", ir.BF16, one(4, 64, []int64{2}, 1030, 64), "affine_qvm_bfloat16_t_gs_64_b_4_batch_0", ""},
+		{"many rows", ir.F16, one(4, 32, []int64{2, 20}, 70, 64), "affine_qmm_n_float16_t_gs_32_b_4_batch_0", ""},
+		{"few rows of experts", ir.F16, gathered(4, 64, false, 1, 40, 64), "affine_gather_qvm_float16_t_gs_64_b_4", ""},
+		{"few rows of experts, transposed", ir.F16, gathered(5, 32, true, 1, 40, 96), "affine_gather_qmv_float16_t_gs_32_b_5", ""},
+		{"few rows of experts in f32", ir.F32, gathered(3, 128, true, 1, 40, 128), "affine_gather_qmv_float_gs_128_b_3", ""},
+		{"few rows of experts in bf16, whole steps", ir.BF16, gathered(4, 64, true, 1, 40, 512), "affine_gather_qmv_fast_bfloat16_t_gs_64_b_4", ""},
+		{"many rows of experts", ir.BF16, gathered(2, 128, false, 33, 40, 128), "affine_gather_qmm_n_bfloat16_t_gs_128_b_2", ""},
+		{"many rows of experts, transposed", ir.F32, gathered(8, 32, true, 33, 64, 32), "affine_gather_qmm_t_float_gs_32_b_8_alN_true", ""},
+		{"short rows", ir.F16, few(4, 32, 2, 70, 64), "affine_qmv_quad_float16_t_gs_32_b_4_d_64_batch_0", ""},
+		{"short rows of a batch", ir.F32, batch(8, 64, true, 2, 40, 128), "affine_qmv_quad_float_gs_64_b_8_d_128_batch_1", ""},
+		{"a few rows together", ir.BF16, few(3, 64, 4, 41, 192), "affine_qmv_wide_bfloat16_t_gs_64_b_3_nv_4_kl_8_batch_0", "applegpu_g16s"},
+		{"a few rows together, more than a tile", ir.F32, few(4, 32, 7, 41, 96), "affine_qmv_wide_float_gs_32_b_4_nv_4_kl_8_batch_0", "applegpu_g16s"},
+		{"a few rows of a batch together", ir.F16, batch(5, 32, true, 3, 40, 96), "affine_qmv_wide_float16_t_gs_32_b_5_nv_3_kl_8_batch_1", "applegpu_g16s"},
+		{"few rows, ragged", ir.F16, few(4, 64, 2, 41, 512), "affine_qmv_fast_float16_t_gs_64_b_4_batch_0_pr_1_hgs_0_r_4", ""},
+		{"few rows of a batch, ragged", ir.BF16, batch(6, 64, true, 2, 41, 256), "affine_qmv_fast_bfloat16_t_gs_64_b_6_batch_1_pr_1_hgs_0_r_4", ""},
+		{"few rows of a batch, whole", ir.F32, batch(6, 64, true, 2, 40, 256), "affine_qmv_fast_float_gs_64_b_6_batch_1_pr_0_hgs_0_r_4", ""},
+		{"many rows in parts", ir.F16, few(4, 64, 40, 64, 512), "steel_gemm_splitk_accum_float16_float32", ""},
+		{"many rows in parts, ragged", ir.F32, few(3, 32, 33, 41, 192), "steel_gemm_splitk_accum_float32_float32", ""},
+		{"rows of experts in order", ir.F16, sorted(4, 64, true, 40, 64), "affine_gather_qmm_rhs_nt_float16_t_gs_64_b_4_bm_16_bn_32_bk_32_wm_1_wn_2", ""},
+		{"rows of experts in order, not transposed", ir.BF16, sorted(6, 32, false, 40, 96), "affine_gather_qmm_rhs_nn_bfloat16_t_gs_32_b_6_bm_16_bn_32_bk_32_wm_1_wn_2", ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			s := record.New("t", record.Live(cpu.New(1)), record.Capture())
+			settings := []record.Setting{record.Live(cpu.New(1)), record.Capture()}
+			if c.chip != "" {
+				settings = append(settings, record.Chip(c.chip))
+			}
+			s := record.New("t", settings...)
 			p := &products{t, s, c.typ, rand.New(rand.NewPCG(1, 2)), 0}
 			got, want := c.do(p)
 			require.NoError(t, s.Err())

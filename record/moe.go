@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/mlxc/mlxc/ir"
+	"github.com/mlxc/mlxc/record/internal/routes"
 )
 
 // TopK returns, for each row of x [..., E] in f32, f16 or bf16, the k largest elements in
@@ -54,12 +55,13 @@ func intoOf(t ir.DType, options []Option) []Option {
 // GatherMatmul multiplies by matrices that ids pick from a stack, as a layer of a
 // mixture of experts does. For x [T, K], all of a token's experts get the same row:
 // y[t, j] = experts[ids[t, j]] · x[t]. For x [T, k, K], each gets a row of its own:
-// y[t, j] = experts[ids[t, j]] · x[t, j]. x is f32, ids are u32 [T, k] as
-// [Session.TopK] gives them, and the result is f32 [T, k, N].
+// y[t, j] = experts[ids[t, j]] · x[t, j]. ids are u32 [T, k] as
+// [Session.TopK] gives them, and the result is [T, k, N] of the type of x.
 //
 // experts is a [Matrix] of three dimensions: Dense of an f32 or f16 tensor
 // [E, N, K], or Quantized with W [E, N, K·Bits/32], Scales and Biases
-// [E, N, K/Group]; or Blocks of E matrices.
+// [E, N, K/Group]; or Blocks of E matrices. x is f32, or with quantized experts of the type of
+// their scales, f32, f16 or bf16.
 //
 // If an id is E or more, its row of the result is NaN, and no matrix is read.
 func (r *Session) GatherMatmul(x Tensor, experts Matrix, ids Tensor, o ...Option) Tensor {
@@ -67,7 +69,11 @@ func (r *Session) GatherMatmul(x Tensor, experts Matrix, ids Tensor, o ...Option
 	if experts.GGML != nil {
 		return r.GatherMatmulGGML(x, *experts.GGML, ids, o...)
 	}
-	e, n, k, ok := r.stack(op, experts)
+	typ := ir.F32
+	if experts.Q != nil && x.DType.Float() {
+		typ = x.DType
+	}
+	e, n, k, ok := r.stack(op, experts, typ)
 	if !ok {
 		return x
 	}
@@ -75,7 +81,7 @@ func (r *Session) GatherMatmul(x Tensor, experts Matrix, ids Tensor, o ...Option
 		r.fail("%s: ids are %s%s: want row-contiguous u32 [T, k], k constant", op, ids.DType, r.format(ids.Shape))
 		return x
 	}
-	if !r.dense(op, x, ir.F32) {
+	if !r.dense(op, x, typ) {
 		return x
 	}
 	rows, slots := ids.Shape[0], ids.Shape[1].Const
@@ -96,12 +102,12 @@ func (r *Session) GatherMatmul(x Tensor, experts Matrix, ids Tensor, o ...Option
 	// for quantized ones takes the number of rows in an array of constants, which cannot
 	// depend on params, and a list with one index for each row.
 	shape := []ir.Affine{rows, ir.Const(slots), ir.Const(n)}
-	y := r.result(op, o, ir.F32, shape)
+	y := r.result(op, o, typ, shape)
 	var function string
 	var args []arg
 	switch q := experts.Q; {
 	case q != nil:
-		function = fmt.Sprintf("gather_qmv_float_gs_%d_b_%d", q.Group, q.Bits)
+		function = fmt.Sprintf("gather_qmv_%s_gs_%d_b_%d", routes.TypeName(typ), q.Group, q.Bits)
 		args = []arg{buf(0, q.W), buf(1, q.Scales), buf(2, q.Biases)}
 	case experts.Dense.DType == ir.F16:
 		function, args = "gather_gemv_float16_float32", []arg{buf(0, experts.Dense)}
@@ -121,16 +127,16 @@ func (r *Session) GatherMatmul(x Tensor, experts Matrix, ids Tensor, o ...Option
 	return y
 }
 
-// stack returns the dimensions [e, n, k] of a stack of matrices. If m is not a valid
+// stack returns the dimensions [e, n, k] of a stack of matrices for vectors of type t. If m is not a valid
 // stack, it reports the mistake, and ok is false.
-func (r *Session) stack(op string, m Matrix) (e, n, k int64, ok bool) {
+func (r *Session) stack(op string, m Matrix, t ir.DType) (e, n, k int64, ok bool) {
 	if q := m.Q; q != nil {
 		if q.N < 1 || q.K < 1 || q.Bits < 1 || q.Group < 1 || q.K%q.Group != 0 || q.K*q.Bits%32 != 0 {
 			r.fail("%s: quantized experts [%d, %d] of %d bits in groups of %d: each row must be whole groups and whole 32-bit words", op, q.N, q.K, q.Bits, q.Group)
 			return 0, 0, 0, false
 		}
-		if q.W.DType != ir.U32 || q.Scales.DType != ir.F32 || q.Biases.DType != ir.F32 {
-			r.fail("%s: quantized experts have codes of type %s, scales of type %s and biases of type %s: want u32, f32 and f32", op, q.W.DType, q.Scales.DType, q.Biases.DType)
+		if q.W.DType != ir.U32 || q.Scales.DType != t || q.Biases.DType != t {
+			r.fail("%s: quantized experts have codes of type %s, scales of type %s and biases of type %s: want u32, %s and %s", op, q.W.DType, q.Scales.DType, q.Biases.DType, t, t)
 			return 0, 0, 0, false
 		}
 		if q.W.Rank() != 3 || !q.W.Shape[0].IsConst() || !q.W.contiguous() || !q.Scales.contiguous() || !q.Biases.contiguous() {
@@ -163,7 +169,7 @@ func (r *Session) stack(op string, m Matrix) (e, n, k int64, ok bool) {
 func (r *Session) gatherQMV(x Tensor, w *QTensor, ids Tensor, e, inputs int64, o []Option) Tensor {
 	const op = "gather_matmul"
 	rows, slots := ids.Shape[0].Const, ids.Shape[1].Const
-	y := r.result(op, o, ir.F32, Dims(rows, slots, w.N))
+	y := r.result(op, o, x.DType, Dims(rows, slots, w.N))
 	shared := x.Rank() == 2
 	ndim, batch, lhs, rhs := 2, [2]int64{rows, slots}, [2]int64{1, 0}, [2]int64{slots, 1}
 	if !shared || rows == 1 || slots == 1 {
@@ -173,7 +179,7 @@ func (r *Session) gatherQMV(x Tensor, w *QTensor, ids Tensor, e, inputs int64, o
 		lhs[0] = 0 // all experts get the one row of x
 	}
 	step, name := int64(512), "affine_gather_qmv"
-	if w.Bits == 8 {
+	if w.Bits == 6 || w.Bits == 8 {
 		step = 256
 	}
 	if w.K%step == 0 && w.N%8 == 0 {
@@ -181,7 +187,7 @@ func (r *Session) gatherQMV(x Tensor, w *QTensor, ids Tensor, e, inputs int64, o
 	}
 	words, groups := w.K*w.Bits/32, w.K/w.Group
 	r.dispatch(call{
-		op: op, function: fmt.Sprintf("%s_float_gs_%d_b_%d", name, w.Group, w.Bits),
+		op: op, function: fmt.Sprintf("%s_%s_gs_%d_b_%d", name, routes.TypeName(x.DType), w.Group, w.Bits),
 		grid: [3]ir.Extent{ir.Ext(1), ir.Ext((w.N + 7) / 8), ir.Ext(rows * slots)}, group: [3]uint32{32, 2, 1},
 	}, o,
 		buf(0, w.W), buf(1, w.Scales), buf(2, w.Biases), buf(3, x), counting(4, inputs), buf(5, ids), buf(6, y), val(7, int32(w.K)), val(8, int32(w.N)),

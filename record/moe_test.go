@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -44,6 +46,18 @@ func evaluate(r *record.Session, inputs map[string][]byte, params map[string]flo
 }
 
 func evaluateGraph(g *ir.Graph, inputs map[string][]byte, params map[string]float64) (map[string][]uint32, error) {
+	bytes, err := evaluateBytes(g, inputs, params)
+	out := map[string][]uint32{}
+	for name, b := range bytes {
+		for ; len(b) > 0; b = b[4:] {
+			out[name] = append(out[name], binary.LittleEndian.Uint32(b))
+		}
+	}
+	return out, err
+}
+
+// evaluateBytes returns the outputs as they lie in memory.
+func evaluateBytes(g *ir.Graph, inputs map[string][]byte, params map[string]float64) (map[string][]byte, error) {
 	device := cpu.New(1)
 	defer device.Close()
 	s, err := replay.Open(device, &ir.Module{Graphs: []*ir.Graph{g}}, replay.Options{Poison: true})
@@ -68,7 +82,7 @@ func evaluateGraph(g *ir.Graph, inputs map[string][]byte, params map[string]floa
 	if _, err := p.Run(context.Background()); err != nil {
 		return nil, err
 	}
-	out := map[string][]uint32{}
+	out := map[string][]byte{}
 	for _, m := range g.Memories {
 		if m.Kind != ir.Output {
 			continue
@@ -77,9 +91,7 @@ func evaluateGraph(g *ir.Graph, inputs map[string][]byte, params map[string]floa
 		if err != nil {
 			return nil, err
 		}
-		for ; len(b) > 0; b = b[4:] {
-			out[m.Name] = append(out[m.Name], binary.LittleEndian.Uint32(b))
-		}
+		out[m.Name] = slices.Clone(b)
 	}
 	return out, nil
 }
@@ -175,6 +187,14 @@ func TestGatherMatmul(t *testing.T) {
 		{3, 2, 4, 11, 37, 16, 0, true, true, "gather_gemv_float16_float32"},
 		{3, 2, 4, 24, 96, 4, 32, false, true, "gather_qmv_float_gs_32_b_4"},
 		{3, 2, 4, 24, 128, 8, 64, true, true, "gather_qmv_float_gs_64_b_8"},
+		{3, 2, 4, 24, 96, 3, 32, false, false, "affine_gather_qmv_float_gs_32_b_3"},
+		{2, 3, 4, 8, 512, 5, 128, true, false, "affine_gather_qmv_fast_float_gs_128_b_5"},
+		{2, 3, 4, 8, 256, 6, 64, true, false, "affine_gather_qmv_fast_float_gs_64_b_6"},
+		{3, 2, 4, 24, 128, 2, 128, true, true, "gather_qmv_float_gs_128_b_2"},
+		{3, 2, 4, 24, 96, 4, 32, false, false, "affine_gather_qmv_float16_t_gs_32_b_4"},
+		{2, 3, 4, 8, 512, 4, 64, true, false, "affine_gather_qmv_fast_bfloat16_t_gs_64_b_4"},
+		{3, 2, 4, 24, 128, 8, 64, true, true, "gather_qmv_bfloat16_t_gs_64_b_8"},
+		{41, 25, 3, 2, 32, 6, 32, true, false, "gather_qmv_float16_t_gs_32_b_6"},
 	} {
 		t.Run(fmt.Sprintf("%+v", c), func(t *testing.T) {
 			rng := rand.New(rand.NewPCG(uint64(c.rows), uint64(c.k)))
@@ -188,7 +208,7 @@ func TestGatherMatmul(t *testing.T) {
 			for i := range xs {
 				xs[i] = float32(rng.IntN(9) - 4)
 			}
-			x := r.Input("x", ir.F32, shape...)
+			x := r.Input("x", c.typ(), shape...)
 			ids := make([]uint32, c.rows*c.slots)
 			for i := range ids {
 				ids[i] = uint32(rng.IntN(int(c.e)))
@@ -199,7 +219,7 @@ func TestGatherMatmul(t *testing.T) {
 			// at returns element k of row n of matrix e. Elements are small integers, so
 			// that sums are exact in any order.
 			matrix, at := c.experts(r, rng)
-			id, to := r.Input("ids", ir.U32, c.rows, c.slots), r.Output("y", ir.F32, c.rows, c.slots, c.n)
+			id, to := r.Input("ids", ir.U32, c.rows, c.slots), r.Output("y", c.typ(), c.rows, c.slots, c.n)
 			params := map[string]float64{}
 			if c.param {
 				rows := r.Param("rows", 1, uint32(c.rows))
@@ -212,9 +232,8 @@ func TestGatherMatmul(t *testing.T) {
 			g, err := r.Graph()
 			require.NoError(t, err)
 			require.Equal(t, c.want, g.Kernels[0].Function)
-			out, err := evaluateGraph(g, map[string][]byte{"x": f32s(xs...), "ids": words(ids...)}, params)
+			out, err := evaluateBytes(g, map[string][]byte{"x": record.Elements(c.typ(), xs), "ids": words(ids...)}, params)
 			require.NoError(t, err)
-			y := asFloats(out["y"])
 			for i, id := range ids {
 				row := int64(i) / c.slots
 				if c.each {
@@ -229,12 +248,23 @@ func TestGatherMatmul(t *testing.T) {
 							want = float32(math.NaN())
 						}
 					}
-					got := y[int64(i)*c.n+n]
-					require.True(t, got == want || got != got && want != want, "slot %d, element %d: %v, want %v", i, n, got, want)
+					at := (int64(i)*c.n + n) * c.typ().Size()
+					require.Equal(t, record.Elements(c.typ(), []float32{want}), out["y"][at:at+c.typ().Size()], "slot %d, element %d, want %v", i, n, want)
 				}
 			}
 		})
 	}
+}
+
+// typ is the type of vectors and results.
+func (c *gatherCase) typ() ir.DType {
+	switch {
+	case strings.Contains(c.want, "bfloat16_t"):
+		return ir.BF16
+	case strings.Contains(c.want, "float16_t"):
+		return ir.F16
+	}
+	return ir.F32
 }
 
 // experts makes a stack of matrices, and a function that returns an element of it.
@@ -263,15 +293,16 @@ func (c *gatherCase) experts(r *record.Session, rng *rand.Rand) (record.Matrix, 
 	}
 	q := record.Quantized(record.QTensor{
 		W:      r.Weight("w", ir.NewBlob(codes), ir.U32, c.e, c.n, c.k*c.bits/32),
-		Scales: r.Weight("s", ir.NewBlob(f32s(scales...)), ir.F32, c.e, c.n, c.k/c.group),
-		Biases: r.Weight("b", ir.NewBlob(f32s(biases...)), ir.F32, c.e, c.n, c.k/c.group),
+		Scales: r.Weight("s", ir.NewBlob(record.Elements(c.typ(), scales)), c.typ(), c.e, c.n, c.k/c.group),
+		Biases: r.Weight("b", ir.NewBlob(record.Elements(c.typ(), biases)), c.typ(), c.e, c.n, c.k/c.group),
 		N:      c.n, K: c.k, Bits: c.bits, Group: c.group,
 	})
 	return q, func(e, n, k int64) float32 {
 		i := (e*c.n+n)*c.k + k
-		code := codes[i*c.bits/8]
-		if c.bits == 4 {
-			code = code >> (4 * (i % 2)) & 15
+		code := 0
+		for bit := range c.bits {
+			at := i*c.bits + bit
+			code |= int(codes[at/8]>>(at%8)&1) << bit
 		}
 		return scales[i/c.group]*float32(code) + biases[i/c.group]
 	}

@@ -64,7 +64,7 @@ func (r *Session) binary(op, kernel string, a, b Tensor, o []Option) Tensor {
 	})
 }
 
-// Silu computes x / (1 + exp(−x)).
+// Silu computes x / (1 + exp(−x)); in f16 and bf16 x times its rounded sigmoid, as MLX does.
 func (r *Session) Silu(x Tensor, o ...Option) Tensor { return r.unary("silu", "Silu", x, o) }
 
 // Sigmoid computes 1 / (1 + exp(−x)).

@@ -13,6 +13,7 @@ type Option struct {
 	given bool // into was set
 	spare Tensor
 	lent  bool // spare was set
+	last  bool // into is an operand that is given up
 }
 
 // Label names the operation's dispatch in messages, statistics and captured graphs. It
@@ -27,6 +28,37 @@ func Into(t Tensor) Option { return Option{into: t, given: true} }
 // are lost. t must have the type and shape of the intermediate value and be row-contiguous. Operations without
 // intermediate values ignore it.
 func Spare(t Tensor) Option { return Option{spare: t, lent: true} }
+
+// Donate says that nothing needs an operand of an operation of [MLX] any more: the result lies in the operand's memory where
+// MLX takes the memory of what nobody else holds, and the contents are lost. Where MLX does not, it has no effect; so it is
+// where another operand lies in the same memory. What reads the operand within the operation is ordered before.
+func Donate(operand Tensor) Option { return Option{spare: operand, last: true} }
+
+// donated marks the operands that options give up.
+func (r *Session) donated(op string, options []Option, in []operand) {
+	for i := range options {
+		t := &options[i].spare
+		if !options[i].last || r.err != nil {
+			continue
+		}
+		at, others := -1, 0 // operands in the memory of t
+		for j := range in {
+			x := &in[j].t
+			switch {
+			case x.Mem != t.Mem || x.serial != t.serial || x.owner != t.owner:
+			case at < 0 && x.DType == t.DType && x.Off.Equal(t.Off) && equalShapes(x.Shape, t.Shape) && slices.Equal(x.Strides, t.Strides):
+				at = j
+			default:
+				others++
+			}
+		}
+		if at < 0 {
+			r.fail("%s: Donate has %s%s, which is no operand", op, t.DType, r.format(t.Shape))
+			return
+		}
+		in[at].spare = others == 0
+	}
+}
 
 // scratchOf returns where an operation keeps an intermediate value: the tensor of [Spare], or scratch memory.
 func (r *Session) scratchOf(op string, options []Option, t ir.DType, shape []ir.Affine) Tensor {

@@ -32,6 +32,7 @@ type operand struct {
 	t      Tensor
 	number ir.Affine
 	inline bool
+	spare  bool // see [Donate]
 }
 
 // tensors returns operands.
@@ -108,6 +109,7 @@ func (s *Session) sendAll(a operation, o []Option, in []operand, shape []ir.Affi
 			s.fail("%s: %s", a.name, *t.bad)
 		}
 	}
+	s.donated(a.name, o, in)
 	s.key = a.appendKey(s.key[:0], in)
 	p, ok := s.plans[string(s.key)]
 	if s.err == nil && (!ok || !invariants.Caches) {
@@ -239,7 +241,7 @@ func (a operation) appendKey(key []byte, in []operand) []byte {
 	}
 	for i := range in {
 		t := &in[i].t
-		key = append(key, byte(flagOf(t.owner != 0)), byte(flagOf(in[i].inline)), byte(t.DType), byte(len(t.Shape)), alignment(t.Off))
+		key = append(key, byte(flagOf(t.owner != 0)), byte(flagOf(in[i].inline)), byte(flagOf(in[i].spare)), byte(t.DType), byte(len(t.Shape)), alignment(t.Off))
 		for i := range t.Shape {
 			size(t.Shape[i])
 			key = binary.AppendVarint(key, t.Strides[i])
@@ -261,8 +263,12 @@ func alignment(off ir.Affine) byte {
 func (s *Session) plan(a operation, in []operand, ask asked) *plan {
 	op := a.name
 	has := func(kernel string) bool {
-		_, stated := s.foreign(kernel, a.exact)
-		return len(msl.Declarations(kernel)) > 0 || a.exact && stated
+		if a.exact {
+			_, stated := s.foreign(kernel, true)
+			return stated || len(msl.Declarations(kernel)) > 0
+		}
+		file := msl.FileOf(kernel)
+		return file != "" && file != msl.PlainLoops
 	}
 	e := &routes.Encoder{Chip: s.chip, Version: s.version, Has: has, Flat: s.compiled == nil}
 	for _, p := range s.g.Params {
@@ -278,7 +284,10 @@ func (s *Session) plan(a operation, in []operand, ask asked) *plan {
 		}
 		x := array{
 			Buffer: &routes.Buffer{}, Type: t.DType, Shape: t.Shape, Strides: make([]ir.Affine, len(t.Strides)),
-			Offset: ir.Const(int64(alignment(t.Off))),
+			Offset: ir.Const(int64(alignment(t.Off))), Spare: in[i].spare,
+		}
+		if x.Spare {
+			x.Buffer.Bytes = t.Elements().Scale(t.DType.Size())
 		}
 		for i, n := range t.Strides {
 			x.Strides[i] = ir.Const(n)

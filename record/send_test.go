@@ -66,6 +66,105 @@ func TestStridedOperands(t *testing.T) {
 	}
 }
 
+// Strided batches of codes are copied too, for kernels of our own, and the product is that of contiguous ones.
+func TestStridedCodes(t *testing.T) {
+	s := record.New("t", record.Live(cpu.New(1)), record.Capture())
+	defer s.Close()
+	w := record.AffineMatrix{
+		Codes: s.RandomWeight("w", 1, ir.U32, 8, 3, 8), Scales: s.RandomWeight("s", 2, ir.F32, 8, 3, 2), Biases: s.RandomWeight("b", 3, ir.F32, 8, 3, 2),
+		Bits: 4, Group: 32, Transposed: true,
+	}
+	for _, part := range []*record.Tensor{&w.Codes, &w.Scales, &w.Biases} {
+		*part = part.Transpose(0, 1)
+	}
+	x := s.RandomWeight("x", 4, ir.F32, 3, 2, 64)
+	out, want := s.Output("y", ir.F32, 3, 2, 8), s.Output("want", ir.F32, 3, 2, 8)
+	s.MLX().QuantizedMatmul(x, w, record.Into(out))
+	for i, part := range []*record.Tensor{&w.Codes, &w.Scales, &w.Biases} {
+		flat := s.State(fmt.Sprint("flat", i), part.DType, part.Shape[0].Const, part.Shape[1].Const, part.Shape[2].Const)
+		s.CopyTo("copy", flat, *part)
+		*part = flat
+	}
+	s.MLX().QuantizedMatmul(x, w, record.Into(want))
+	r, err := s.Finish()
+	require.NoError(t, err)
+	require.Equal(t, []string{"g3_copyuint32uint32", "g3_copyfloat32float32", "g3_copyfloat32float32"}, functions(r.Graph)[:3])
+	a, err := s.Bytes(out)
+	require.NoError(t, err)
+	b, err := s.Bytes(want)
+	require.NoError(t, err)
+	require.Equal(t, b, a)
+}
+
+// Results lie in the memory of an operand that is given up, where MLX takes it, and are what they are elsewhere.
+func TestDonate(t *testing.T) {
+	type operands = []record.Tensor
+	f32 := func(s *record.Session, name string, shape ...int64) record.Tensor {
+		x := s.Scratch(ir.F32, record.Dims(shape...)...)
+		s.CopyTo("copy", x, s.RandomWeight(name, uint64(len(name)), ir.F32, shape...))
+		return x
+	}
+	for _, c := range []struct {
+		name   string
+		shapes [][]int64
+		do     func(m record.MLX, x operands, o ...record.Option) operands
+		in     int // the result whose memory is that of the operand which is given up; −1: none
+	}{
+		{"one operand", [][]int64{{4, 6}}, func(m record.MLX, x operands, o ...record.Option) operands {
+			return operands{m.Elementwise("sigmoid", x, o...)}
+		}, 0},
+		{"two operands", [][]int64{{4, 6}, {4, 6}}, func(m record.MLX, x operands, o ...record.Option) operands {
+			return operands{m.Elementwise("multiply", x, o...)}
+		}, 0},
+		{"an operand that is used twice", [][]int64{{4, 6}}, func(m record.MLX, x operands, o ...record.Option) operands {
+			return operands{m.Elementwise("multiply", operands{x[0], x[0]}, o...)}
+		}, -1},
+		{"rms norm", [][]int64{{4, 64}, {64}}, func(m record.MLX, x operands, o ...record.Option) operands {
+			return operands{m.RMSNorm(x[0], x[1], 1e-5, o...)}
+		}, 0},
+		{"softmax", [][]int64{{4, 64}}, func(m record.MLX, x operands, o ...record.Option) operands {
+			return operands{m.Softmax(x[0], true, o...)}
+		}, 0},
+		{"gradient of a layer norm", [][]int64{{4, 64}, {64}, {64}, {4, 64}}, func(m record.MLX, x operands, o ...record.Option) operands {
+			gx, gw, gb := m.LayerNormVJP(x[0], x[1], x[2], x[3], 1e-5, o...)
+			return operands{gx, gw, gb}
+		}, 0},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			s := record.New("t", record.Live(cpu.New(1)))
+			defer s.Close()
+			var x operands
+			for i, shape := range c.shapes {
+				x = append(x, f32(s, fmt.Sprintf("%*d", i+1, i), shape...))
+			}
+			var want, got []record.Tensor
+			for i, y := range c.do(s.MLX(), x) {
+				want = append(want, s.State(fmt.Sprint("want", i), y.DType, y.Elements().Const))
+				s.CopyTo("copy", want[i], y.Reshape(y.Elements()))
+			}
+			for i, y := range c.do(s.MLX(), x, record.Donate(x[0])) {
+				require.NoError(t, s.Err())
+				require.Equal(t, i == c.in, y.Mem == x[0].Mem && y.Off.Equal(x[0].Off), "result %d", i)
+				got = append(got, s.State(fmt.Sprint("got", i), y.DType, y.Elements().Const))
+				s.CopyTo("copy", got[i], y.Reshape(y.Elements()))
+			}
+			_, err := s.Finish()
+			require.NoError(t, err)
+			for i := range want {
+				a, err := s.Bytes(want[i])
+				require.NoError(t, err)
+				b, err := s.Bytes(got[i])
+				require.NoError(t, err)
+				require.Equal(t, a, b, "result %d", i)
+			}
+		})
+	}
+	s := record.New("t")
+	x, y := s.Input("x", ir.F32, 4), s.Input("y", ir.F32, 4)
+	s.MLX().Elementwise("sigmoid", operands{x}, record.Donate(y))
+	require.ErrorContains(t, s.Err(), "sigmoid: Donate has f32[4], which is no operand")
+}
+
 // The barrier between a copy and its reader is the operation's, even where the caller places all others.
 func TestTemporariesUnderManualBarriers(t *testing.T) {
 	s := record.New("t", record.ManualBarriers())

@@ -108,6 +108,16 @@ type Worker struct {
 	block  *block  // the memory that f32 lies in
 	ledger *ledger // counts that memory; nil until the first allocation if the pool set none
 	angles angles
+	stack  Call // see matrix
+}
+
+// matrix returns a call that has one matrix of the stack in the first arguments of c: what lies behind the given offsets
+// in bytes. It is valid until the worker's next call of matrix.
+func (w *Worker) matrix(c *Call, offsets ...int) *Call {
+	for i, at := range offsets {
+		w.stack.Device[i] = c.Device[i][at:]
+	}
+	return &w.stack
 }
 
 // Scratch returns n floats of undefined contents. They are valid until the worker's next call of Scratch, so a

@@ -23,7 +23,7 @@ func init() {
 	for _, t := range narrows {
 		Register(
 			unaryNarrow(fmt.Sprintf("v_Sigmoid%v%v", t, t), t, t.sigmoid),
-			unaryNarrow(fmt.Sprintf("v_Silu%v%v", t, t), t, func(x []float32) { simd.SiluTo(x, x) }),
+			unaryNarrow(fmt.Sprintf("v_Silu%v%v", t, t), t, t.silu),
 		)
 	}
 }
@@ -217,6 +217,19 @@ func (n narrow) sigmoid(x []float32) {
 		if x[i] = 1 - y[i]; v < 0 {
 			x[i] = y[i]
 		}
+	}
+}
+
+// silu multiplies each element with its sigmoid, which is rounded before.
+func (n narrow) silu(x []float32) {
+	var buf [chunk]float32
+	for len(x) > 0 {
+		part := x[:min(len(x), chunk)]
+		s := buf[:copy(buf[:], part)]
+		n.sigmoid(s)
+		n.round(s)
+		simd.MulTo(part, part, s)
+		x = x[len(part):]
 	}
 }
 

@@ -9,31 +9,51 @@ import (
 
 func init() {
 	for _, a := range affines {
-		if a.isPacked() || a.group > 64 {
-			continue // the library has none
+		for _, t := range floatTypes() {
+			params := fmt.Sprintf("_%s_gs_%d_b_%d", t.name, a.group, a.bits)
+			w := weights(a)
+			if t.narrow != nil {
+				w = narrowAffine{a, *t.narrow}
+			}
+			p := gathered{w, t}
+			Register(p.affine("affine_gather_qmv"+params, a), p.affine("affine_gather_qmv_fast"+params, a), p.rows("gather_qmv"+params))
 		}
-		for _, fast := range []string{"", "_fast"} {
-			Register(gatherQMV(a, fmt.Sprintf("affine_gather_qmv%s_float_gs_%d_b_%d", fast, a.group, a.bits)))
-		}
-		Register(gatherRows(fmt.Sprintf("gather_qmv_float_gs_%d_b_%d", a.group, a.bits), a))
 	}
-	Register(gatherRows("gather_gemv_float32", dots{dense{}}), gatherRows("gather_gemv_float16_float32", dots{dense{half: true}}))
+	f32 := floatType{}
+	Register(gathered{dots{dense{}}, f32}.rows("gather_gemv_float32"), gathered{dots{dense{half: true}}, f32}.rows("gather_gemv_float16_float32"))
 }
 
-// gatherQMV is the product of vectors with matrices that indices pick from a
-// stack: for number i of the batch, vector m of lhs[i] and matrix rhs[i],
+// gathered is the product of vectors with matrices that indices pick from a stack. Vectors and results are of a type.
+// Blocks of 8 columns of a result are a unit.
+type gathered struct {
+	weights
+	floatType
+}
+
+// blocks calls f for units [lo, hi) of results of n columns: the number of the result, and its columns [j, end).
+func blocks(lo, hi, n int, f func(of, j, end int)) {
+	each := ceilDiv(n, qmvRows)
+	for u := lo; u < hi; {
+		of, j := u/each, u%each*qmvRows
+		more := min(hi-u, each-u%each)
+		u += more
+		f(of, j, min(j+more*qmvRows, n))
+	}
+}
+
+// affine is the kernel that picks vectors too: for number i of the batch, vector m of lhs[i] and matrix rhs[i],
 //
 //	y[i,m,n] = Σ_k x[lhs[i],m,k] * w[rhs[i],n,k]
 //
 // An index outside its stack makes NaN and reads nothing.
 //
-// Arguments, as MLX binds them: 0 w, 1 scales, 2 biases; 3 x f32[X, M, K]; 4 lhs
-// and 5 rhs u32[batch]; 6 y f32[batch, M, N]; 7 K, 8 N i32; 9, 10 and 11 the
+// Arguments, as MLX binds them: 0 w, 1 scales, 2 biases; 3 x [X, M, K]; 4 lhs
+// and 5 rhs u32[batch]; 6 y [batch, M, N]; 7 K, 8 N i32; 9, 10 and 11 the
 // number of batch dimensions of x (1), its shape (X, M) and strides; 12–16 those
 // of the matrices (1): shape (E), the strides of w in words of 32 bits, of scales
 // and of biases; 17–20 those of the batch: shape, strides of lhs, of rhs. Shapes
-// are i32, strides i64. A unit is 8 columns of a result.
-func gatherQMV(a affine, name string) *Kernel {
+// are i32, strides i64.
+func (p gathered) affine(name string, a affine) *Kernel {
 	return &Kernel{
 		Name: name,
 		Units: func(c *Call) int {
@@ -41,33 +61,23 @@ func gatherQMV(a affine, name string) *Kernel {
 		},
 		Run: func(c *Call, worker *Worker, lo, hi int) {
 			k, n, vectors := c.Int(7), c.Int(8), c.Groups[0]
-			blocks := ceilDiv(n, qmvRows)
-			x, y := c.F32(3), c.F32(6)
-			scratch := worker.Scratch(a.scratch(k, false))
-			sums, room := scratch[:k/a.group], scratch[k/a.group:]
-			for u := lo; u < hi; {
-				of, j := u/blocks, u%blocks*qmvRows // the number of the result, and its first column
-				more := min(hi-u, blocks-u%blocks)
-				end := min(j+more*qmvRows, n)
-				u += more
-				out := y[of*n+j : of*n+end]
+			size := p.scratch(k, false)
+			buf := worker.Scratch(size + k + n)
+			scratch, x, y := buf[:size], buf[size:][:k], buf[size+k:]
+			blocks(lo, hi, n, func(of, j, end int) {
+				out := y[:end-j]
 				batch, m := of/vectors, of%vectors
 				from := int(c.U32(4)[batchPlace(c, batch, 19)])
 				which := int(c.U32(5)[batchPlace(c, batch, 20)])
 				if from >= element32(c, 10, 0) || which >= element32(c, 13, 0) {
 					fill(out, nan32)
-					continue
+				} else {
+					p.load(c, x, 3, from*c.Long(11, 0)+m*k)
+					p.prepare(x, scratch)
+					p.matVec(worker.matrix(c, 4*which*c.Long(14, 0), p.size()*which*c.Long(15, 0), p.size()*which*c.Long(16, 0)), 0, j, end, out, x, scratch)
 				}
-				at := from*c.Long(11, 0) + m*k
-				xv := x[at : at+k]
-				a.prepare(xv, sums)
-				b, g := k/8*a.bits, k/a.group
-				w := c.Bytes(0)[4*which*c.Long(14, 0):][j*b : end*b]
-				scales := c.F32(1)[which*c.Long(15, 0):][j*g : end*g]
-				biases := c.F32(2)[which*c.Long(16, 0):][j*g : end*g]
-				a.multiply(out, xv, sums, affineRows{w, scales, biases}, room)
-				canonical(out)
-			}
+				p.store(c, 6, of*n+j, out)
+			})
 		},
 		Cost: func(c *Call) float64 { return 20 + float64(qmvRows*c.Int(7))*a.cost(false) },
 	}
@@ -90,18 +100,18 @@ func element32(c *Call, slot, i int) int {
 	return int(int32(binary.LittleEndian.Uint32(c.Constant[slot][4*i:])))
 }
 
-// gatherRows is the product of rows with matrices that ids pick from a stack:
+// rows is the kernel of all rows of x:
 //
 //	y[r,s,n] = Σ_k w[ids[r,s],n,k] * x[r,s,k]
 //
 // An id outside the stack makes NaN and reads nothing.
 //
-// Arguments: the stack [E, N, K], as the weights have it; then x f32[rows, slots,
-// K] under the strides of the last argument, ids u32[rows, slots], y f32[rows,
+// Arguments: the stack [E, N, K], as the weights have it; then x [rows, slots,
+// K] under the strides of the last argument, ids u32[rows, slots], y [rows,
 // slots, N], K, N, E i32, strides i64[2] (row, slot; 0 shares a row). The
-// threadgroups are (ceil(N/8), slots, rows). A unit is 8 columns of a result.
-func gatherRows(name string, mat weights) *Kernel {
-	x, ids, y := mat.slots(), mat.slots()+1, mat.slots()+2
+// threadgroups are (ceil(N/8), slots, rows).
+func (p gathered) rows(name string) *Kernel {
+	x, ids, y := p.slots(), p.slots()+1, p.slots()+2
 	k, n, e, strides := y+1, y+2, y+3, y+4
 	return &Kernel{
 		Name: name,
@@ -110,27 +120,22 @@ func gatherRows(name string, mat weights) *Kernel {
 		},
 		Run: func(c *Call, worker *Worker, lo, hi int) {
 			depth, width, slots := c.Int(k), c.Int(n), c.Groups[1]
-			blocks := ceilDiv(width, qmvRows)
-			scratch := worker.Scratch(mat.scratch(depth, false))
-			for u := lo; u < hi; {
-				of, j := u/blocks, u%blocks*qmvRows
-				more := min(hi-u, blocks-u%blocks)
-				end := min(j+more*qmvRows, width)
-				u += more
-				out := c.F32(y)[of*width+j : of*width+end]
-				id := int(c.U32(ids)[of])
-				if id >= c.Int(e) {
+			size := p.scratch(depth, false)
+			buf := worker.Scratch(size + depth + width)
+			scratch, row, results := buf[:size], buf[size:][:depth], buf[size+depth:]
+			blocks(lo, hi, width, func(of, j, end int) {
+				out := results[:end-j]
+				if id := int(c.U32(ids)[of]); id >= c.Int(e) {
 					fill(out, nan32)
-					continue
+				} else {
+					p.load(c, row, x, of/slots*c.Long(strides, 0)+of%slots*c.Long(strides, 1))
+					p.prepare(row, scratch)
+					p.matVec(c, 0, id*width+j, id*width+end, out, row, scratch)
 				}
-				at := of/slots*c.Long(strides, 0) + of%slots*c.Long(strides, 1)
-				row := c.F32(x)[at : at+depth]
-				mat.prepare(row, scratch)
-				mat.matVec(c, 0, id*width+j, id*width+end, out, row, scratch)
-				canonical(out)
-			}
+				p.store(c, y, of*width+j, out)
+			})
 		},
-		Cost: func(c *Call) float64 { return 20 + float64(qmvRows*c.Int(k))*mat.cost(false) },
+		Cost: func(c *Call) float64 { return 20 + float64(qmvRows*c.Int(k))*p.cost(false) },
 	}
 }
 

@@ -6,7 +6,10 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/stretchr/testify/require"
+
 	"github.com/mlxc/mlxc/backend/cpu/internal/simd"
+	testsample "github.com/mlxc/mlxc/internal/testing/sample"
 	"github.com/mlxc/mlxc/ir"
 )
 
@@ -21,42 +24,10 @@ func TestGatheredProductsAreThePlainOnes(t *testing.T) {
 		for _, id := range ids {
 			list = append(list, ir.ValueBytes(id)...)
 		}
-		for _, a := range affines {
-			if a.isPacked() || a.group > 64 {
-				continue
-			}
-			params := fmt.Sprintf("float_gs_%d_b_%d", a.group, a.bits)
-			for _, fast := range []bool{false, true} {
-				n, k, suffix := 19, 5*a.group, ""
-				if fast {
-					n, k, suffix = 24, 1024, "_fast"
-				}
-				m := randomMatrix(r, a, e*n, k).args
-				x := floats(r, rows*k)
-				words, groups := int64(n*k/32*a.bits), int64(n*k/a.group)
-				got, other := make([]float32, rows*slots*n), make([]float32, rows*slots*n)
-				lhs := slices.Concat(ir.ValueBytes(uint32(0)), ir.ValueBytes(uint32(1)))
-				shape := func(v ...int) (b []byte) {
-					for _, x := range v {
-						b = append(b, ir.ValueBytes(int32(x))...)
-					}
-					return b
-				}
-				runKernel(t, "affine_gather_qmv"+suffix+"_"+params, [3]int{1, ceilDiv(n, 8), rows * slots}, [3]int{}, m[0], m[1], m[2], x, lhs, list, got,
-					int32(k), int32(n), int32(1), shape(rows, 1, k), []int64{int64(k)}, int32(1), shape(e), []int64{words}, []int64{groups}, []int64{groups},
-					int32(2), shape(rows, slots), []int64{1, 0}, []int64{slots, 1})
-				runKernel(t, "gather_qmv_"+params, [3]int{ceilDiv(n, 8), slots, rows}, [3]int{}, m[0], m[1], m[2], x, list, other,
-					int32(k), int32(n), int32(e), []int64{int64(k), 0})
-				for i, id := range ids {
-					one := []any{m[0].([]byte)[4*int(words)*int(id):], m[1].([]float32)[int(groups)*int(id):], m[2].([]float32)[int(groups)*int(id):]}
-					want := make([]float32, n)
-					runKernel(t, "affine_qmv"+suffix+"_"+params+"_batch_0_pr_0_hgs_0_r_4", [3]int{1, ceilDiv(n, 8), 1}, [3]int{},
-						one[0], one[1], one[2], x[i/slots*k:(i/slots+1)*k], want, int32(k), int32(n))
-					same(t, want, got[i*n:(i+1)*n], "affine_gather_qmv%s_%s, slot %d", suffix, params, i)
-					if !fast { // the fast kernel has another reduction class
-						same(t, want, other[i*n:(i+1)*n], "gather_qmv_%s, slot %d", params, i)
-					}
-				}
+		for _, t16 := range floatTypes() {
+			of := fmt.Sprint(t.Name(), t16.name)
+			for _, a := range testsample.Families(t, of, affines, func(a affine) string { return fmt.Sprint(a.isPacked()) }, testsample.Few) {
+				gatheredAsPlain(t, r, t16, a, rows, slots, e, ids, list)
 			}
 		}
 		n, k := 21, 197
@@ -80,6 +51,50 @@ func TestGatheredProductsAreThePlainOnes(t *testing.T) {
 			int32(k), int32(n), int32(e), []int64{int64(slots * k), int64(k)})
 		same(t, got, again, "gather_gemv_float32")
 	})
+}
+
+// gatheredAsPlain compares the kernels of one quantization and type.
+func gatheredAsPlain(t *testing.T, r *rand.Rand, typ floatType, a affine, rows, slots, e int, ids []uint32, list []byte) {
+	stored := func(x []float32) []byte {
+		if typ.narrow != nil {
+			return halfBytes(typ.narrow.stored(x))
+		}
+		return rawBytes(x)
+	}
+	shape := func(v ...int) (b []byte) {
+		for _, x := range v {
+			b = append(b, ir.ValueBytes(int32(x))...)
+		}
+		return b
+	}
+	params := fmt.Sprintf("%s_gs_%d_b_%d", typ.name, a.group, a.bits)
+	for _, fast := range []bool{false, true} {
+		n, k, suffix := 19, 5*a.group, ""
+		if fast {
+			n, k, suffix = 24, 1024, "_fast"
+		}
+		m := randomMatrix(r, a, e*n, k).args
+		codes, scales, biases := m[0].([]byte), stored(m[1].([]float32)), stored(m[2].([]float32))
+		x := stored(floats(r, rows*k))
+		words, groups, size := int64(n*k/32*a.bits), int64(n*k/a.group), typ.size()
+		got, other := make([]byte, rows*slots*n*size), make([]byte, rows*slots*n*size)
+		lhs := slices.Concat(ir.ValueBytes(uint32(0)), ir.ValueBytes(uint32(1)))
+		runKernel(t, "affine_gather_qmv"+suffix+"_"+params, [3]int{1, ceilDiv(n, 8), rows * slots}, [3]int{}, codes, scales, biases, x, lhs, list, got,
+			int32(k), int32(n), int32(1), shape(rows, 1, k), []int64{int64(k)}, int32(1), shape(e), []int64{words}, []int64{groups}, []int64{groups},
+			int32(2), shape(rows, slots), []int64{1, 0}, []int64{int64(slots), 1})
+		runKernel(t, "gather_qmv_"+params, [3]int{ceilDiv(n, 8), slots, rows}, [3]int{}, codes, scales, biases, x, list, other,
+			int32(k), int32(n), int32(e), []int64{int64(k), 0})
+		for i, id := range ids {
+			at := int(groups) * int(id) * size
+			want := make([]byte, n*size)
+			runKernel(t, "affine_qmv"+suffix+"_"+params+"_batch_0_pr_0_hgs_0_r_4", [3]int{1, ceilDiv(n, 8), 1}, [3]int{},
+				codes[4*int(words)*int(id):], scales[at:], biases[at:], x[i/slots*k*size:][:k*size], want, int32(k), int32(n))
+			require.Equal(t, want, got[i*n*size:][:n*size], "affine_gather_qmv%s_%s, slot %d", suffix, params, i)
+			if !fast { // the fast kernel has another reduction class
+				require.Equal(t, want, other[i*n*size:][:n*size], "gather_qmv_%s, slot %d", params, i)
+			}
+		}
+	}
 }
 
 // A generated kernel of a single activation has the bits of the builtin kernel of the activation.

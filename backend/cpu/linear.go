@@ -284,7 +284,7 @@ func (p *linear) putNarrow(c *Call, t narrow, y []uint16, at int, one, two []flo
 	case siluMul:
 		t.round(one)
 		t.round(two)
-		simd.SiluTo(one, one)
+		t.silu(one)
 		t.round(one)
 		simd.MulTo(one, one, two)
 	}

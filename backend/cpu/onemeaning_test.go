@@ -21,12 +21,14 @@ var sameTerm = func() map[string]string {
 		"v_Softcapfloat32float32": "out0[i] = round(f32, s0 * tanh(in0[i] / s0))",
 		"v_copyfloat32float32":    "out0[i] = in0[i]",
 		"v_Sigmoidfloat16float16": "out0[i] = round(f16, select(in0_f16[i] < 0.0, 1.0 / (1.0 + exp(abs(in0_f16[i]))), 1.0 - 1.0 / (1.0 + exp(abs(in0_f16[i])))))",
+		"v_Silufloat16float16":    "out0[i] = round(f16, in0_f16[i] * round(f16, select(in0_f16[i] < 0.0, 1.0 / (1.0 + exp(abs(in0_f16[i]))), 1.0 - 1.0 / (1.0 + exp(abs(in0_f16[i]))))))",
+		"v_Silubfloat16bfloat16": "v0[i] = round(bf16, 1.0 / round(bf16, 1.0 + round(bf16, exp(abs(in0_bf16[i]))))); " +
+			"out0[i] = round(bf16, in0_bf16[i] * round(bf16, select(in0_bf16[i] < 0.0, v0[i], 1.0 - v0[i])))",
 		"v_Sigmoidbfloat16bfloat16": "v0[i] = round(bf16, 1.0 / round(bf16, 1.0 + round(bf16, exp(abs(in0_bf16[i]))))); " +
 			"out0[i] = round(bf16, select(in0_bf16[i] < 0.0, v0[i], 1.0 - v0[i]))",
 		"v_GeluErffloat32float32": "", "v_GeluErffloat16float16": "", "v_GeluErfbfloat16bfloat16": "",
 	}
 	for name, text := range map[string]string{
-		"v_SiluTT": "round(T, in0_T[i] / (1.0 + exp(-in0_T[i])))",
 		"v_GeluTT": "round(T, round(T, 0.5 * in0_T[i]) * round(T, 1.0 + round(T, tanh(round(T, " +
 			"round(T, 0.7978846) * round(T, in0_T[i] + round(T, round(T, 0.044715) * round(T, in0_T[i] * in0_T[i] * in0_T[i]))))))))",
 		"v_SoftcapTT": "round(T, round(T, s0) * round(T, tanh(round(T, in0_T[i] / round(T, s0)))))",

@@ -73,7 +73,7 @@ func template(d *decl.Decl) string { return fmt.Sprintf("%s:%d", d.File, d.Line)
 // templatesWithCases are the templates of which a kernel has a case in testdata/kernelcases.
 func templatesWithCases(t *testing.T) map[string]bool {
 	out := map[string]bool{}
-	for _, file := range []string{"affine", "copy"} {
+	for _, file := range []string{"affine", "copy", "gemm"} {
 		text, err := os.ReadFile("../../testdata/kernelcases/" + file + ".json")
 		require.NoError(t, err)
 		var cases []struct{ Kernel string }

@@ -16,6 +16,14 @@ func floatTypes() []floatType {
 	return []floatType{{"float", nil}, {"float16_t", &half}, {"bfloat16_t", &bfloat}}
 }
 
+// size is the bytes of an element.
+func (t floatType) size() int {
+	if t.narrow == nil {
+		return 4
+	}
+	return 2
+}
+
 // load widens the elements of device argument slot from the first one on.
 func (t floatType) load(c *Call, dst []float32, slot, first int) {
 	if t.narrow == nil {

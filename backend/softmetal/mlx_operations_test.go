@@ -178,6 +178,29 @@ func TestMLXOperationsCompute(t *testing.T) {
 		},
 		"products of a batch":              func(h *host) (record.Tensor, []float64) { return quantized(h, 2, 3, 40, 192) },
 		"products of a batch of many rows": func(h *host) (record.Tensor, []float64) { return quantized(h, 2, 40, 40, 64) },
+		"a product in parts":               func(h *host) (record.Tensor, []float64) { return quantized(h, 1, 33, 40, 512) },
+		"products of rows in the order of their matrices": func(h *host) (record.Tensor, []float64) {
+			const experts, rows, n, k = 3, 40, 48, 128
+			codes := make([]byte, experts*n*k/2)
+			for i := range codes {
+				codes[i] = byte(h.random.Uint32())
+			}
+			x := h.input(rows, 1, k)
+			w := record.AffineMatrix{
+				Codes:  h.bytes(ir.U32, codes, experts, n, k/8),
+				Scales: h.input(experts, n, k/64), Biases: h.input(experts, n, k/64),
+				Bits: 4, Group: 64, Transposed: true,
+			}
+			var of []byte
+			var want []float64
+			for i := range rows {
+				e := 2 * min(i/17, 1) // none of matrix 1
+				of = append(of, byte(e), 0, 0, 0)
+				scales, biases := h.of(w.Scales)[e*n*k/64:][:n*k/64], h.of(w.Biases)[e*n*k/64:][:n*k/64]
+				want = append(want, product(h.of(x)[i*k:][:k], codes[e*n*k/2:], scales, biases, 1, 1, n, k)...)
+			}
+			return h.MLX().GatherQMM(x, w, record.Tensor{}, h.bytes(ir.U32, of, rows), true), want
+		},
 		"a sum over an axis of the middle": func(h *host) (record.Tensor, []float64) {
 			x := h.input(3, 50, 20)
 			want := make([]float64, 3*20)

@@ -80,10 +80,10 @@ func chosen(d *decl.Decl) bool {
 		}
 	}
 	switch d.File {
-	case "ggml.metal", "quantize.metal", "code_products.metal", "arange.metal":
+	case "ggml.metal", "quantize.metal", msl.PlainLoops, "arange.metal":
 		return false
 	case "copy.metal":
-		return true
+		return d.Args[0].Elem != ir.U32 // codes that lie under strides
 	}
 	return !strings.Contains(d.Name, "gather_") && !strings.Contains(d.Name, "alN_false") && !slices.ContainsFunc(d.Args, func(a decl.Arg) bool {
 		return (a.Elem == ir.F16 || a.Elem == ir.BF16) && (a.Mode == decl.Write || d.File == "arg_reduce.metal" || d.File == "sample.metal")

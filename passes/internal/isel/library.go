@@ -146,7 +146,8 @@ var builtin struct {
 	of      map[string]*Library // by the names of the narrow types left out
 }
 
-// Builtin returns the library of package msl.
+// Builtin returns the library of package msl. It describes dispatches of all kernels, but selects none in plain loops,
+// whose declarations are many and read only where a graph has them.
 func Builtin() *Library { return without(nil) }
 
 // BuiltinFor returns those kernels of package msl that dispatches of g may be, or become.
@@ -180,7 +181,9 @@ func without(types []ir.DType) *Library {
 	if l == nil {
 		var ds []*decl.Decl
 		for _, n := range msl.FunctionsWithout(types...) {
-			ds = append(ds, msl.Declarations(n)...)
+			if msl.FileOf(n) != msl.PlainLoops {
+				ds = append(ds, msl.Declarations(n)...)
+			}
 		}
 		l = NewLibrary(ds...)
 		l.own = true
@@ -218,6 +221,9 @@ func (l *Library) all() (out []*decl.Decl) {
 func (l *Library) Bind(g *ir.Graph, d *ir.Dispatch) (*decl.Instance, error) {
 	k := &g.Kernels[d.Kernel]
 	ds := l.byName[k.Function]
+	if ds == nil && l.own {
+		ds = msl.Declarations(k.Function)
+	}
 	err := fmt.Errorf("%s: the library has no function %q", d.ID, k.Function)
 	if k.Library.Kind != ir.Builtin {
 		if ds, err = msl.DeclarationsOf(k); err != nil {

@@ -13,9 +13,8 @@ const (
 	// Commit846d1762 is the commit whose host code the stored captures come from.
 	Commit846d1762 Version = iota
 	// Release0_32_4 is the release whose compiled library testdata/metallib lists. Its names and arguments are those of the
-	// library; what else its host code may do differently is not known. Two things are left out, because the library alone
-	// does not say how they are sent: products of sorted indices by one kernel, whose places another finds first, and
-	// partial sums of 16-bit products in f32. The next kernel that MLX has is taken for them.
+	// library. Its host code, of which there is only the compiled library of its wheel, was read where names or arguments
+	// differ: how products of sorted indices are sent, and partial sums of products.
 	Release0_32_4
 	// August2024 is the commit da691257, between 0.16.3 and 0.17, for quantized products and quantization; all else is as
 	// at Commit846d1762.

@@ -61,8 +61,12 @@ func (e *Encoder) gatherWays(p quantizedProduct, lhs, rhs Array, inOrder bool) (
 		e.gathered(p, lhs, rhs, ir.Const(p.k), ir.Const(p.n))
 		e.threadgroups(grid(p.rows, ir.Const(ceil(p.n, tile)), p.batch), 32, 2, 1)
 	}
-	add(rows == 1 && inOrder && e.Version == Commit846d1762 && products >= gatherSorted.products && products/matrices >= gatherSorted.each,
-		sortedKernel, func() { e.gatherRows(sortedKernel, p, rhs) })
+	// MLX sends as many rows as x has, and so leaves results out where x is broadcast: another kernel is taken then, but at
+	// the commit, which captures are held against.
+	whole := p.batch.IsConst() && p.x.Elements().Equal(p.batch.Scale(p.k))
+	inOrder = inOrder && (e.Version == Commit846d1762 || whole)
+	add(rows == 1 && inOrder && products >= gatherSorted.products && products/matrices >= gatherSorted.each,
+		sortedKernel, func() { e.gatherRows(sortedKernel, p, rhs, matrices) })
 	add(rows >= e.Chip.matrixFrom(m, p.k, p.n), p.name(many)+tail, func() {
 		e.gathered(p, lhs, rhs, ir.Const(p.k), ir.Const(p.n), p.rows)
 		e.threadgroups([3]ir.Extent{ir.Ext(ceil(p.n, 32)), tiles(p.rows, 32), {Num: p.batch, Div: 1}}, 32, 2, 2)
@@ -97,8 +101,9 @@ func (e *Encoder) gathered(p quantizedProduct, lhs, rhs Array, numbers ...Size) 
 	e.i64(slot+3, strides[1]...)
 }
 
-// gatherRows sends one product for all rows, each with the matrix of its index.
-func (e *Encoder) gatherRows(kernel string, p quantizedProduct, rhs Array) {
+// gatherRows sends one product for all rows, each with the matrix of its index. The kernel of 0.32.4 finds it by where
+// the rows of each matrix begin, which another kernel says first.
+func (e *Encoder) gatherRows(kernel string, p quantizedProduct, rhs Array, matrices int64) {
 	rhs = e.rowContiguous(rhs)
 	x := p.x
 	if each := times(x.Dim(-2), x.Dim(-1)); !times(rhs.Elements(), each).Equal(x.Elements()) {
@@ -109,8 +114,21 @@ func (e *Encoder) gatherRows(kernel string, p quantizedProduct, rhs Array) {
 		*a = e.rowContiguous(*a)
 	}
 	rows := divide(p.x.Elements(), p.k)
-	e.next.Kernel = kernel // copies have been sent meanwhile
-	e.constant(200, e.fixed(rows)%16 == 0)
+	tileRows := tiles(rows, 16)
+	if e.Version == Release0_32_4 {
+		m := e.fixed(rows)
+		offsets := e.temporary(ir.I32, ir.Const(matrices))
+		e.kernel("gather_mm_offsets")
+		e.input(0, rhs)
+		e.output(1, offsets)
+		e.i32(2, rows)
+		e.threads(grid(ir.Const(matrices), ir.Const(1), ir.Const(1)), min(1024, matrices), 1, 1)
+		rhs, tileRows = offsets, ir.Ext(min(m, ceil(m, 16)+matrices-1))
+	}
+	e.next.Kernel = kernel // others have been sent meanwhile
+	if e.Version != Release0_32_4 {
+		e.constant(200, e.fixed(rows)%16 == 0)
+	}
 	e.constant(201, p.n%32 == 0)
 	e.constant(202, p.k%32 == 0)
 	for i, a := range []Array{x, p.m.Codes, p.m.Scales, p.m.Biases, rhs} {
@@ -120,7 +138,10 @@ func (e *Encoder) gatherRows(kernel string, p quantizedProduct, rhs Array) {
 	e.i32(6, rows)
 	e.i32(7, ir.Const(p.n))
 	e.i32(8, ir.Const(p.k))
-	e.threadgroups([3]ir.Extent{ir.Ext(ceil(p.n, 32)), tiles(rows, 16), ir.Ext(1)}, 32, 2, 1)
+	if e.Version == Release0_32_4 {
+		e.i32(9, ir.Const(matrices))
+	}
+	e.threadgroups([3]ir.Extent{ir.Ext(ceil(p.n, 32)), tileRows, ir.Ext(1)}, 32, 2, 1)
 }
 
 // Arange sends start, start + step and so on, n of them. Start and step of a floating-point type are its bits.

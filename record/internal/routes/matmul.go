@@ -163,12 +163,7 @@ func (e *Encoder) gemmSplit(g gemm) {
 	if scaled {
 		tail = "_axbpy"
 	}
-	e.kernel("steel_gemm_splitk_accum_%s_float32%s", plain(g.out.Type), tail)
-	e.input(0, split)
-	e.output(1, g.out)
-	e.i32(2, ir.Const(parts))
-	e.i32(3, ir.Const(g.m*g.n))
-	e.i32(4, ir.Const(g.n))
+	e.accumulate(split, g.out, parts, g.m, g.n, tail)
 	if scaled {
 		e.input(5, g.c)
 		e.i32(6, g.c.Stride(-2))
@@ -176,7 +171,22 @@ func (e *Encoder) gemmSplit(g gemm) {
 		e.f32(8, g.alpha)
 		e.f32(9, g.beta)
 	}
-	x, y := ir.Const(g.n), ir.Const(g.m)
+	e.threadsOf(g.n, g.m)
+}
+
+// accumulate binds what adds up parts of a product [m, n], which lie in f32; tail is the rest of the kernel's name.
+func (e *Encoder) accumulate(split, out Array, parts, m, n int64, tail string) {
+	e.kernel("steel_gemm_splitk_accum_%s_float32%s", plain(out.Type), tail)
+	e.input(0, split)
+	e.output(1, out)
+	e.i32(2, ir.Const(parts))
+	e.i32(3, ir.Const(m*n))
+	e.i32(4, ir.Const(n))
+}
+
+// threadsOf sends a thread for each element of a matrix [m, n].
+func (e *Encoder) threadsOf(n, m int64) {
+	x, y := ir.Const(n), ir.Const(m)
 	bx, by, bz := e.block(x, y, ir.Const(1))
 	e.threads(grid(x, y, ir.Const(1)), bx, by, bz)
 }

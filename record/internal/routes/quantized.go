@@ -146,7 +146,7 @@ func (e *Encoder) quantizedWays(p quantizedProduct) (ways []way) {
 		}
 	}
 	split := int64(1)
-	if m.Transposed && !p.batched && p.rows.IsConst() && (e.Version == Commit846d1762 || p.x.Type == ir.F32) {
+	if m.Transposed && !p.batched && p.rows.IsConst() {
 		split = splitRows(rows, p.k, p.n, m.Group)
 	}
 	many := rows >= e.Chip.matrixFrom(m, p.k, p.n)
@@ -339,9 +339,18 @@ func splitRows(rows, k, n, group int64) int64 {
 }
 
 func (e *Encoder) qmmSplit(p quantizedProduct, split int64) {
-	parts := e.temporary(p.x.Type, append(sizes(split), p.out.Shape...)...)
+	t := p.x.Type
+	if e.Version == Release0_32_4 {
+		t = ir.F32
+	}
+	parts := e.temporary(t, append(sizes(split), p.out.Shape...)...)
 	stride := p.rows.Scale(p.n)
 	e.operands(p, parts, ir.Const(p.k), ir.Const(p.n), p.rows, ir.Const(p.k/split), stride)
 	e.threadgroups([3]ir.Extent{ir.Ext(ceil(p.n, 32)), tiles(p.rows, 32), ir.Ext(split)}, 32, 2, 2)
-	e.columnReduce(sum, parts, p.out, []int{0}, reduction{shape: sizes(split), strides: []Size{parts.Stride(0)}})
+	if e.Version != Release0_32_4 {
+		e.columnReduce(sum, parts, p.out, []int{0}, reduction{shape: sizes(split), strides: []Size{parts.Stride(0)}})
+		return
+	}
+	e.accumulate(parts, p.out, split, e.fixed(p.rows), p.n, "")
+	e.threadsOf(p.n, e.fixed(p.rows))
 }
