@@ -66,14 +66,14 @@ func traits(d *decl.Decl) (out []string) {
 
 // ofCases are the sources of kernels that take the dispatches of MLX's kernels of the same names, most of them in many
 // types, widths and groups.
-var ofCases = []string{"quantize.metal", "code_products.metal", "arange.metal"}
+var ofCases = []string{"quantize.metal", "code_products.metal", "arange.metal", "rope_freqs.metal"}
 
 func template(d *decl.Decl) string { return fmt.Sprintf("%s:%d", d.File, d.Line) }
 
 // templatesWithCases are the templates of which a kernel has a case in testdata/kernelcases.
 func templatesWithCases(t *testing.T) map[string]bool {
 	out := map[string]bool{}
-	for _, file := range []string{"affine", "copy"} {
+	for _, file := range []string{"affine", "copy", "rope"} {
 		text, err := os.ReadFile("../../testdata/kernelcases/" + file + ".json")
 		require.NoError(t, err)
 		var cases []struct{ Kernel string }

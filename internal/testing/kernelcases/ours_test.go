@@ -14,8 +14,8 @@ import (
 	"github.com/mlxc/mlxc/msl"
 )
 
-// Kernels of our library of affine codes, and arange, that have the name of one of MLX's take its dispatches, and compute what NumPy
-// does. On the CPU, to whose results the conformance suite holds all devices.
+// Kernels of our library of affine codes, arange and rotations that have the name of one of MLX's take its dispatches, and compute
+// what NumPy does. On the CPU, to whose results the conformance suite holds all devices.
 func TestOurKernelsTakeCases(t *testing.T) {
 	cases, err := kernelcases.Load("../../../testdata/kernelcases")
 	require.NoError(t, err)
@@ -26,7 +26,8 @@ func TestOurKernelsTakeCases(t *testing.T) {
 	t.Cleanup(func() { require.NoError(t, q.Close()) })
 	n := 0
 	for _, c := range cases {
-		if msl.Declarations(c.Kernel) == nil || !strings.HasPrefix(c.Kernel, "affine_") && !strings.HasPrefix(c.Kernel, "arange") {
+		ofMLX := func(prefix string) bool { return strings.HasPrefix(c.Kernel, prefix) }
+		if msl.Declarations(c.Kernel) == nil || !slices.ContainsFunc([]string{"affine_", "arange", "rope_"}, ofMLX) {
 			continue
 		}
 		k, err := lib.Describe(c.Kernel)
