@@ -12,10 +12,11 @@ import (
 	"github.com/mlxc/mlxc/internal/testing/metallibs"
 	"github.com/mlxc/mlxc/ir"
 	"github.com/mlxc/mlxc/msl"
+	"github.com/mlxc/mlxc/msl/decl"
 )
 
-// Kernels of our library of affine codes, arange and rotations that have the name of one of MLX's take its dispatches, and compute
-// what NumPy does. On the CPU, to whose results the conformance suite holds all devices.
+// Kernels of our library of affine codes, arange, rotations and attention that have the name of one of MLX's take its dispatches, and
+// compute what NumPy does. On the CPU, to whose results the conformance suite holds all devices.
 func TestOurKernelsTakeCases(t *testing.T) {
 	cases, err := kernelcases.Load("../../../testdata/kernelcases")
 	require.NoError(t, err)
@@ -27,7 +28,7 @@ func TestOurKernelsTakeCases(t *testing.T) {
 	n := 0
 	for _, c := range cases {
 		ofMLX := func(prefix string) bool { return strings.HasPrefix(c.Kernel, prefix) }
-		if msl.Declarations(c.Kernel) == nil || !slices.ContainsFunc([]string{"affine_", "arange", "rope_"}, ofMLX) {
+		if msl.Declarations(c.Kernel) == nil || !slices.ContainsFunc([]string{"affine_", "arange", "rope_", "sdpa_", "steel_attention_"}, ofMLX) {
 			continue
 		}
 		k, err := lib.Describe(c.Kernel)
@@ -51,7 +52,7 @@ func TestOurKernelsTakeCases(t *testing.T) {
 // leaves out what ours has no use for, and fills up arrays of constants that are declared longer.
 func takeOurs(g *ir.Graph) {
 	k, d := &g.Kernels[0], g.Nodes[0].(*ir.Dispatch)
-	declared := msl.Declarations(k.Function)[0]
+	declared := decl.For(msl.Declarations(k.Function), k.Constants)
 	constants := slices.DeleteFunc(k.Constants, func(c ir.FunctionConstant) bool {
 		for _, x := range declared.Constants {
 			if x.Index == c.Index {
