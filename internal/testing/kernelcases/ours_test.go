@@ -31,6 +31,9 @@ func TestOurKernelsTakeCases(t *testing.T) {
 		if msl.Declarations(c.Kernel) == nil || !slices.ContainsFunc([]string{"affine_", "arange", "rope_", "sdpa_", "steel_attention_"}, ofMLX) {
 			continue
 		}
+		if slices.ContainsFunc(c.Constants, func(x kernelcases.Constant) bool { return x.Name == "save_lse" && x.Value != 0 }) {
+			continue // another result, which no operation asks for
+		}
 		k, err := lib.Describe(c.Kernel)
 		require.NoError(t, err)
 		g, err := c.Graph(ir.Library{}, k)

@@ -34,8 +34,8 @@ type family struct {
 var families = sync.OnceValues(func() ([]*family, error) {
 	out := make([]*family, len(msl.Files()))
 	var wg sync.WaitGroup
-	slots := make(chan struct{}, 2)                                    // clang runs at once
-	sizes := regexp.MustCompile(`b?float(16|32)?(_t)?|_gs_\d+|_b_\d+`) // by which instances of a template differ
+	slots := make(chan struct{}, 2)                                                       // clang runs at once
+	sizes := regexp.MustCompile(`b?float(16|32)?(_t)?|_gs_\d+|_b_\d+|_bk\d+_bd\d+_bv\d+`) // by which instances of a template differ
 	chosen := sample.Families(logged{}, "mslcheck", msl.Functions(), func(f string) string { return sizes.ReplaceAllString(f, "") }, sample.Instances)
 	for i, file := range msl.Files() {
 		text, err := msl.Source(file)
@@ -162,6 +162,8 @@ var otherMemory = map[string]int64{
 	"qmm_t": 9216,
 	// Each thread makes its results alone.
 	"qmm_n": 0, "qmm_batch": 0, "gather_qmm": 0,
+	// Lanes share a query, and read keys and values where they lie.
+	"attention": 0,
 	// The second sum has memory of its own: in that of the first, which simdgroups may
 	// still read, it would need another barrier.
 	"layer_norm": 256, "layer_norm_looped": 256, "vjp_layer_norm": 512, "vjp_layer_norm_looped": 512,
