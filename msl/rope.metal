@@ -124,12 +124,13 @@ template <typename T>
     constant int& k_heads [[buffer(12)]],
     uint2 at [[thread_position_in_grid]],
     uint2 grid [[threads_per_grid]]) {
-  const float theta = angle(scale * float(offset), at.x, grid.x, base);
+  const float position = scale * float(offset);
   const int head = int(at.y);
   if (head < q_heads) {
-    rotate_head(q + head * q_stride, q_out + head * q_out_stride, theta, at.x, grid.x);
+    rotate_head(q + head * q_stride, q_out + head * q_out_stride, angle(position, at.x, grid.x, base), at.x, grid.x);
   } else if (head < q_heads + k_heads) {
-    rotate_head(k + (head - q_heads) * k_stride, k_out + (head - q_heads) * k_out_stride, theta, at.x, grid.x);
+    rotate_head(
+        k + (head - q_heads) * k_stride, k_out + (head - q_heads) * k_out_stride, angle(position, at.x, grid.x, base), at.x, grid.x);
   }
 }
 
@@ -188,9 +189,13 @@ template <typename T>
     constant float& base [[buffer(10)]],
     uint3 at [[thread_position_in_grid]],
     uint3 grid [[threads_per_grid]]) {
-  const int batch = int(at.z) / head_groups(n_head);
+  const int groups = head_groups(n_head);
+  const int batch = int(at.z) / groups;
+  const int head = int(at.z) % groups * HEADS;
   const float position = scale * float(int(at.y) + offset[batch * offset_stride]);
-  rotate_batch(in, out, strides, out_strides, n_head, batch, angle(position, at.x, grid.x, base), at, grid);
+  rotate_heads(
+      in + first_of(batch, strides, n_head, grid) + long(at.y) * strides[1], out + batch * n_head * out_strides[0] + long(at.y) * out_strides[1],
+      strides[0], strides[2], out_strides[0], out_strides[2], head, n_head, angle(position, at.x, grid.x, base), at.x, grid.x);
 }
 
 // Queries and keys in one dispatch: the groups of key heads follow those of
@@ -241,17 +246,17 @@ template <typename T>
     constant int& k_heads [[buffer(12)]],
     uint3 at [[thread_position_in_grid]],
     uint3 grid [[threads_per_grid]]) {
-  const float theta = angle(scale * float(int(at.y) + offset[0]), at.x, grid.x, base);
+  const float position = scale * float(int(at.y) + offset[0]);
   const int q_groups = head_groups(q_heads);
   const long t = long(at.y);
   if (int(at.z) < q_groups) {
     rotate_heads(
-        q + t * q_strides[1], q_out + t * q_out_strides[1], q_strides[0], q_strides[2], q_out_strides[0], q_out_strides[2], int(at.z) * HEADS, q_heads, theta, at.x,
-        grid.x);
+        q + t * q_strides[1], q_out + t * q_out_strides[1], q_strides[0], q_strides[2], q_out_strides[0], q_out_strides[2], int(at.z) * HEADS, q_heads,
+        angle(position, at.x, grid.x, base), at.x, grid.x);
   } else {
     rotate_heads(
         k + t * k_strides[1], k_out + t * k_out_strides[1], k_strides[0], k_strides[2], k_out_strides[0], k_out_strides[2], (int(at.z) - q_groups) * HEADS,
-        k_heads, theta, at.x, grid.x);
+        k_heads, angle(position, at.x, grid.x, base), at.x, grid.x);
   }
 }
 

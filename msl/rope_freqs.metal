@@ -61,10 +61,14 @@ template <typename T>
     constant long& freq_stride [[buffer(11)]],
     uint3 at [[thread_position_in_grid]],
     uint3 grid [[threads_per_grid]]) {
-  const int batch = int(at.z) / head_groups(n_head);
+  const int groups = head_groups(n_head);
+  const int batch = int(at.z) / groups;
+  const int head = int(at.z) % groups * HEADS;
   const float position = scale * float(int(at.y) + offset[batch * offset_stride]);
   const float theta = position * (1.0f / freqs[long(at.x) * freq_stride]);
-  rotate_batch(in, out, strides, out_strides, n_head, batch, theta, at, grid);
+  rotate_heads(
+      in + first_of(batch, strides, n_head, grid) + long(at.y) * strides[1], out + batch * n_head * out_strides[0] + long(at.y) * out_strides[1],
+      strides[0], strides[2], out_strides[0], out_strides[2], head, n_head, theta, at.x, grid.x);
 }
 
 #define INSTANTIATE_FREQS(name, T)                                                                                         \

@@ -100,13 +100,7 @@ inline void rotate_heads(
 // The grid's z counts groups of HEADS heads, batch by batch.
 inline int head_groups(int n_head) { return (n_head + HEADS - 1) / HEADS; }
 
-// rotate_batch turns what a thread of such a grid does.
-template <typename T>
-inline void rotate_batch(
-    const device T* in, device T* out, constant long* strides, constant long* out_strides, int n_head, int batch, float theta, uint3 at, uint3 grid) {
-  const int head = int(at.z) % head_groups(n_head) * HEADS;
-  const long first = hs_transpose ? batch * long(grid.y) * strides[1] : batch * n_head * strides[0];
-  rotate_heads(
-      in + first + long(at.y) * strides[1], out + batch * n_head * out_strides[0] + long(at.y) * out_strides[1], strides[0], strides[2], out_strides[0],
-      out_strides[2], head, n_head, theta, at.x, grid.x);
+// first_of is where a batch of in begins.
+inline long first_of(int batch, constant long* strides, int n_head, uint3 grid) {
+  return hs_transpose ? batch * long(grid.y) * strides[1] : batch * n_head * strides[0];
 }

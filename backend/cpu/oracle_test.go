@@ -71,7 +71,7 @@ func traits(d *decl.Decl) (out []string) {
 
 // ofCases are the sources of kernels that take the dispatches of MLX's kernels of the same names, most of them in many
 // types, widths and groups.
-var ofCases = []string{"quantize.metal", "code_products.metal", "arange.metal", "rope_freqs.metal", "steel_attention.metal", "attention.metal"}
+var ofCases = []string{"quantize.metal", "code_products.metal", "arange.metal", "rope_freqs.metal", "steel_attention.metal"}
 
 // caseNames are what names of the kernels begin with whose cases package kernelcases runs with our kernels.
 var caseNames = []string{"affine_", "arange", "rope_", "sdpa_", "steel_attention_"}

@@ -81,7 +81,7 @@ func chosen(d *decl.Decl) bool {
 		}
 	}
 	switch d.File {
-	case "ggml.metal", "quantize.metal", "code_products.metal", "arange.metal", "rope_freqs.metal", "attention.metal", "steel_attention.metal":
+	case "ggml.metal", "quantize.metal", "code_products.metal", "arange.metal", "rope_freqs.metal", "steel_attention.metal":
 		return false
 	case "copy.metal", "layer_norm.metal", "reduce.metal":
 		return true
