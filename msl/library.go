@@ -411,14 +411,17 @@ func Bind(g *ir.Graph, d *ir.Dispatch) (*decl.Instance, error) {
 	if ds[0].EffectsOnly {
 		return bindEffects(g, d, k, ds)
 	}
-	if want := ds[0].Kernel(k.Name).Args; !slices.Equal(k.Args, want) {
-		return nil, fmt.Errorf("%s: the argument table of kernel @%s is not that of the %s function %s", d.ID, ir.QuoteName(k.Name), k.Library.Kind, k.Function)
-	}
 	for _, x := range ds {
+		if !slices.Equal(k.Args, x.Kernel(k.Name).Args) {
+			continue // one for other function constants, or none of this kernel
+		}
 		var in *decl.Instance
 		if in, err = x.Bind(g, d); err == nil {
 			return in, nil
 		}
+	}
+	if err == nil {
+		err = fmt.Errorf("%s: the argument table of kernel @%s is not that of the %s function %s", d.ID, ir.QuoteName(k.Name), k.Library.Kind, k.Function)
 	}
 	return nil, err
 }

@@ -5,9 +5,9 @@
 
 #include "common.h"
 #include "rope.h"
+#include "rotation.h"
 
-// Pairs that are turned, of v, and their results in out; theta has the indices t and i. Rows of results that do not
-// overlap.
+// Pairs that are turned, of v, and their results in out; theta has the indices t and i.
 //
 // @lines   order()
 // @if      order == pairs
@@ -27,41 +27,6 @@
 // @term    {out}[{row},j] = round({T}, select(j < pairs, first{s}[{row},j % pairs], second{s}[{row},j % pairs]))
 // @end
 // @end
-// @lines   apart(heads; strides)
-// @require {strides}[2] == 1
-// @require length == 1 || {strides}[1] >= 2*pairs
-// @require {heads} == 1 || {strides}[0] >= 2*pairs
-// @require {heads} == 1 || length == 1 || {strides}[0] >= length*{strides}[1] || {strides}[1] >= {heads}*{strides}[0]
-// @end
-
-constant bool forward [[function_constant(1)]];
-constant bool traditional [[function_constant(2)]];
-constant bool hs_transpose [[function_constant(3)]];
-
-inline float angle(float position, uint pair, uint pairs, float base) {
-  return position * precise::exp2(-(float(pair) / float(pairs)) * base);
-}
-
-// turn rotates the pair (a, b), back if not forward.
-inline void turn(float a, float b, float theta, thread float& ra, thread float& rb) {
-  const float c = precise::cos(theta);
-  const float s = forward ? precise::sin(theta) : -precise::sin(theta);
-  ra = a * c - b * s;
-  rb = a * s + b * c;
-}
-
-// rotate_head turns pair `pair` of one head.
-template <typename T>
-inline void rotate_head(const device T* in, device T* out, float position, uint pair, uint pairs, float base) {
-  const uint i = traditional ? 2 * pair : pair;
-  const uint j = i + (traditional ? 1 : pairs);
-  const float theta = angle(position, pair, pairs, base);
-  float a;
-  float b;
-  turn(float(in[i]), float(in[j]), theta, a, b);
-  out[i] = stored(T(a));
-  out[j] = stored(T(b));
-}
 
 // One position for all heads.
 //
@@ -82,6 +47,22 @@ inline void rotate_head(const device T* in, device T* out, float position, uint 
 // @inplace out in
 // @where   theta[i] = (scale * f32(offset)) * exp2(-(f32(i) / f32(pairs)) * base)
 // @use     turned(; in; out; ; h)
+//
+// The same, back, in either pairing.
+//
+// @kernel  rope_single_{T:{floats()}}
+// @mlx
+// @constant 1 forward bool
+// @constant 2 traditional bool
+// @use     one_position({T})
+// @arg 10  base    constant f32
+// @threads pairs, heads, 1
+// @group   _, _, _
+// @require forward == 0
+// @require heads == 1 || stride >= 2*pairs
+// @inplace out in
+// @where   theta[i] = (scale * f32(offset)) * exp2(-(f32(i) / f32(pairs)) * base)
+// @use     turned_either(; h; {T}; -)
 template <typename T>
 [[kernel]] void rope_single(
     const device T* in [[buffer(0)]],
@@ -93,7 +74,7 @@ template <typename T>
     uint2 at [[thread_position_in_grid]],
     uint2 grid [[threads_per_grid]]) {
   const long head = long(at.y) * stride;
-  rotate_head(in + head, out + head, scale * float(offset), at.x, grid.x, base);
+  rotate_head(in + head, out + head, angle(scale * float(offset), at.x, grid.x, base), at.x, grid.x);
 }
 
 // Queries and keys in one dispatch; the keys may go where a cache wants them.
@@ -146,34 +127,10 @@ template <typename T>
   const float position = scale * float(offset);
   const int head = int(at.y);
   if (head < q_heads) {
-    rotate_head(q + head * q_stride, q_out + head * q_out_stride, position, at.x, grid.x, base);
+    rotate_head(q + head * q_stride, q_out + head * q_out_stride, angle(position, at.x, grid.x, base), at.x, grid.x);
   } else if (head < q_heads + k_heads) {
-    rotate_head(k + (head - q_heads) * k_stride, k_out + (head - q_heads) * k_out_stride, position, at.x, grid.x, base);
-  }
-}
-
-constexpr constant int HEADS = 4; // heads that a thread rotates by its angle
-
-// rotate_heads turns pair `pair` of HEADS heads from `head` on, of the n_head
-// heads at one position; in and out begin at that position of head 0. Strides
-// are those of a head and of an element.
-template <typename T>
-inline void rotate_heads(
-    const device T* in, device T* out, long in_head, long in_step, long out_head, long out_step, int head, int n_head, float position, uint pair, uint pairs,
-    float base) {
-  const float theta = angle(position, pair, pairs, base);
-  const long first = traditional ? 2 * long(pair) : long(pair);
-  const long apart = traditional ? 1 : long(pairs);
-  long from = head * in_head + first * in_step;
-  long to = head * out_head + first * out_step;
-  for (int h = head; h < min(head + HEADS, n_head); h++) {
-    float a;
-    float b;
-    turn(float(in[from]), float(in[from + apart * in_step]), theta, a, b);
-    out[to] = stored(T(a));
-    out[to + apart * out_step] = stored(T(b));
-    from += in_head;
-    to += out_head;
+    rotate_head(
+        k + (head - q_heads) * k_stride, k_out + (head - q_heads) * k_out_stride, angle(position, at.x, grid.x, base), at.x, grid.x);
   }
 }
 
@@ -204,6 +161,21 @@ inline void rotate_heads(
 // @inplace out in
 // @where   theta[t,i] = (scale * f32(t + offset[0])) * exp2(-(f32(i) / f32(pairs)) * base)
 // @use     turned(; in; out; t,; h,t)
+//
+// Batches, each with positions of its own; heads of a position together, as hs_transpose says, and out not; forward or
+// back, in either pairing.
+//
+// @kernel  rope_{T:{floats()}}
+// @mlx
+// @constant 1 forward bool
+// @constant 2 traditional bool
+// @constant 3 hs_transpose bool
+// @use     positions({T})
+// @arg 10  base           constant f32
+// @use     batches()
+// @require forward == 0 || hs_transpose == 1 || batch > 1
+// @where   theta[b,t,i] = (scale * f32(t + offset[b])) * exp2(-(f32(i) / f32(pairs)) * base)
+// @use     turned_either(b,t,; b,h,t; {T}; f32(2*forward - 1) * )
 template <typename T>
 [[kernel]] void rope(
     const device T* in [[buffer(0)]],
@@ -217,15 +189,13 @@ template <typename T>
     constant float& base [[buffer(10)]],
     uint3 at [[thread_position_in_grid]],
     uint3 grid [[threads_per_grid]]) {
-  // The grid's z counts groups of HEADS heads, batch by batch. The declarations
-  // cover one batch.
-  const int groups = (n_head + HEADS - 1) / HEADS;
+  const int groups = head_groups(n_head);
   const int batch = int(at.z) / groups;
   const int head = int(at.z) % groups * HEADS;
-  const int position = int(at.y) + offset[batch * offset_stride];
+  const float position = scale * float(int(at.y) + offset[batch * offset_stride]);
   rotate_heads(
-      in + batch * n_head * strides[0] + long(at.y) * strides[1], out + batch * n_head * out_strides[0] + long(at.y) * out_strides[1], strides[0], strides[2],
-      out_strides[0], out_strides[2], head, n_head, scale * float(position), at.x, grid.x, base);
+      in + first_of(batch, strides, n_head, grid) + long(at.y) * strides[1], out + batch * n_head * out_strides[0] + long(at.y) * out_strides[1],
+      strides[0], strides[2], out_strides[0], out_strides[2], head, n_head, angle(position, at.x, grid.x, base), at.x, grid.x);
 }
 
 // Queries and keys in one dispatch: the groups of key heads follow those of
@@ -277,16 +247,16 @@ template <typename T>
     uint3 at [[thread_position_in_grid]],
     uint3 grid [[threads_per_grid]]) {
   const float position = scale * float(int(at.y) + offset[0]);
-  const int q_groups = (q_heads + HEADS - 1) / HEADS;
+  const int q_groups = head_groups(q_heads);
   const long t = long(at.y);
   if (int(at.z) < q_groups) {
     rotate_heads(
-        q + t * q_strides[1], q_out + t * q_out_strides[1], q_strides[0], q_strides[2], q_out_strides[0], q_out_strides[2], int(at.z) * HEADS, q_heads, position,
-        at.x, grid.x, base);
+        q + t * q_strides[1], q_out + t * q_out_strides[1], q_strides[0], q_strides[2], q_out_strides[0], q_out_strides[2], int(at.z) * HEADS, q_heads,
+        angle(position, at.x, grid.x, base), at.x, grid.x);
   } else {
     rotate_heads(
         k + t * k_strides[1], k_out + t * k_out_strides[1], k_strides[0], k_strides[2], k_out_strides[0], k_out_strides[2], (int(at.z) - q_groups) * HEADS,
-        k_heads, position, at.x, grid.x, base);
+        k_heads, angle(position, at.x, grid.x, base), at.x, grid.x);
   }
 }
 
@@ -306,20 +276,48 @@ EACH_FLOAT(INSTANTIATE_ROPE)
 // @witness rope_single_{|b}float* ; forward@1=1 traditional@2={0|1} stride=64 inplace=out,in ; threads 32 9 1 / 32 1 1 ; ok
 // @witness rope_single_{|b}float* ; forward@1=1 traditional@2={0|1} stride=0 ; threads 32 1 1 / 32 1 1 ; ok
 // @witness rope_single_{|b}float* ; forward@1=1 traditional@2={0|1} stride=63 ; threads 32 2 1 / 32 1 1 ; refused
-// @witness rope_single_{|b}float* ; forward@1=0 traditional@2={0|1} stride=64 ; threads 32 9 1 / 32 1 1 ; refused
+// @witness rope_single_{|b}float* ; forward@1=0 traditional@2={0|1} stride=64 ; threads 32 9 1 / 32 1 1 ; ok
 // @witness rope_single_{|b}float* ; forward@1=1 traditional@2=0 stride=64 ; threads 32 9 2 / 32 1 1 ; refused
+// @witness rope_single_{|b}float* ; forward@1=0 traditional@2={0|1} stride=64 inplace=out,in ; threads 32 9 1 / 32 1 1 ; ok
+// @witness rope_single_{|b}float* ; forward@1=0 traditional@2={0|1} stride=63 ; threads 32 2 1 / 32 1 1 ; refused
+// @witness rope_single_{|b}float* ; forward@1=0 traditional@2={0|1} stride=0 ; threads 32 1 1 / 32 1 1 ; ok
+// @witness rope_single_{|b}float* ; forward@1=0 traditional@2=0 stride=64 ; threads 32 9 2 / 32 1 1 ; refused
 // @witness rope_{|b}float* ; forward@1=1 traditional@2={0|1} hs_transpose@3=0 strides=64,576,1 out_strides=64,576,1 n_head=9 ; threads 32 20 3 / 32 4 1 ; ok
 // @witness rope_{|b}float* ; forward@1=1 traditional@2={0|1} strides=64,576,1 out_strides=64,576,1 n_head=9 inplace=out,in ; threads 32 20 3 / 32 4 1 ; ok
 // @witness rope_{|b}float* ; forward@1=1 traditional@2={0|1} strides=64,576,1 out_strides=1280,64,1 n_head=8 ; threads 32 20 2 / 32 4 1 ; ok
 // @witness rope_{|b}float* ; forward@1=1 traditional@2={0|1} strides=64,576,1 out_strides=64,0,1 n_head=8 ; threads 32 1 2 / 32 1 1 ; ok
 // @witness rope_{|b}float* ; forward@1=1 traditional@2={0|1} strides=64,576,1 out_strides=0,64,1 n_head=1 ; threads 32 20 1 / 32 1 1 ; ok
-// @witness rope_{|b}float* ; forward@1=0 traditional@2={0|1} strides=64,576,1 out_strides=64,576,1 n_head=9 ; threads 32 20 3 / 32 4 1 ; refused
-// @witness rope_{|b}float* ; forward@1=1 traditional@2={0|1} hs_transpose@3=1 strides=64,576,1 out_strides=64,576,1 n_head=9 ; threads 32 20 3 / 32 4 1 ; refused
+// @witness rope_{|b}float* ; forward@1=0 traditional@2={0|1} strides=64,576,1 out_strides=64,576,1 n_head=9 ; threads 32 20 3 / 32 4 1 ; ok
+// @witness rope_{|b}float* ; forward@1=1 traditional@2={0|1} hs_transpose@3=1 strides=64,576,1 out_strides=64,576,1 n_head=9 ; threads 32 20 3 / 32 4 1 ; ok
 // @witness rope_{|b}float* ; forward@1=1 traditional@2={0|1} strides=64,576,1 out_strides=128,1152,2 n_head=9 ; threads 32 20 3 / 32 4 1 ; refused
 // @witness rope_{|b}float* ; forward@1=1 traditional@2={0|1} strides=64,576,1 out_strides=64,63,1 n_head=1 ; threads 32 20 1 / 32 4 1 ; refused
 // @witness rope_{|b}float* ; forward@1=1 traditional@2={0|1} strides=64,576,1 out_strides=63,576,1 n_head=9 ; threads 32 1 3 / 32 1 1 ; refused
 // @witness rope_{|b}float* ; forward@1=1 traditional@2={0|1} strides=64,576,1 out_strides=64,575,1 n_head=9 ; threads 32 20 3 / 32 4 1 ; refused
 // @witness rope_{|b}float* ; forward@1=1 traditional@2={0|1} strides=64,576,1 out_strides=1279,64,1 n_head=9 ; threads 32 20 3 / 32 4 1 ; refused
+//
+// Batches.
+//
+// @witness rope_{|b}float* ; forward@1={0|1} traditional@2=0 hs_transpose@3=0 strides=1280,64,1 out_strides=1280,64,1 offset_stride=1 n_head=9 ; threads 32 20 6 / 32 4 1 ; ok
+// @witness rope_{|b}float* ; forward@1={0|1} traditional@2=0 hs_transpose@3=0 strides=1280,64,1 out_strides=1280,64,1 n_head=9 inplace=out,in ; threads 32 20 6 / 32 4 1 ; ok
+// @witness rope_{|b}float* ; forward@1={0|1} traditional@2=0 hs_transpose@3=0 strides=1280,64,1 out_strides=1280,64,1 n_head=5 ; threads 32 20 4 / 32 4 1 ; ok
+// @witness rope_{|b}float* ; forward@1={0|1} traditional@2=0 hs_transpose@3=0 strides=1280,64,1 out_strides=1280,64,1 n_head=1 ; threads 32 20 2 / 32 4 1 ; ok
+// @witness rope_{|b}float* ; forward@1={0|1} traditional@2=0 hs_transpose@3=0 strides=64,64,1 out_strides=64,0,1 n_head=9 ; threads 32 1 6 / 32 1 1 ; ok
+// @witness rope_{|b}float* ; forward@1={0|1} traditional@2=0 hs_transpose@3=0 strides=64,1152,1 out_strides=64,1152,1 n_head=9 ; threads 32 20 6 / 32 4 1 ; ok
+// @witness rope_{|b}float* ; forward@1={0|1} traditional@2=0 hs_transpose@3=1 strides=64,576,1 out_strides=1280,64,1 n_head=9 ; threads 32 20 6 / 32 4 1 ; ok
+// @witness rope_{|b}float* ; forward@1={0|1} traditional@2=0 hs_transpose@3=0 strides=1280,64,1 out_strides=1280,64,1 n_head=9 ; threads 32 20 5 / 32 4 1 ; refused
+// @witness rope_{|b}float* ; forward@1={0|1} traditional@2=0 hs_transpose@3=0 strides=64,64,1 out_strides=63,0,1 n_head=9 ; threads 32 1 6 / 32 1 1 ; refused
+// @witness rope_{|b}float* ; forward@1={0|1} traditional@2=0 hs_transpose@3=0 strides=64,1152,1 out_strides=64,1151,1 n_head=9 ; threads 32 20 6 / 32 4 1 ; refused
+// @witness rope_{|b}float* ; forward@1={0|1} traditional@2=0 hs_transpose@3=0 strides=1280,64,1 out_strides=1279,64,1 n_head=9 ; threads 32 20 6 / 32 4 1 ; refused
+// @witness rope_{|b}float* ; forward@1={0|1} traditional@2=0 hs_transpose@3=0 strides=1280,64,1 out_strides=2560,64,2 n_head=9 ; threads 32 20 6 / 32 4 1 ; refused
+// @witness rope_{|b}float* ; forward@1={0|1} traditional@2=0 hs_transpose@3=0 strides=1280,64,1 out_strides=1280,63,1 n_head=1 ; threads 32 20 1 / 32 4 1 ; refused
+// @witness rope_{|b}float* ; forward@1=0 traditional@2=0 hs_transpose@3=0 strides=64,64,1 out_strides=65,64,1 n_head=1 ; threads 32 20 1 / 32 4 1 ; ok
+// @witness rope_{|b}float* ; forward@1={0|1} traditional@2=0 hs_transpose@3=0 strides=1280,64,1 out_strides=0,64,1 n_head=1 ; threads 32 20 1 / 32 4 1 ; ok
+//
+// @witness rope_{|b}float* ; forward@1=1 traditional@2={0|1} hs_transpose@103=1 strides=64,576,1 out_strides=64,576,1 n_head=9 ; threads 32 20 3 / 32 4 1 ; refused
+//
+// @equivalent rope_bfloat16#? ; require: * -> forward == 1 && traditional == ? ; with one batch hs_transpose says nothing
+// @equivalent rope_bfloat16#2 ; require: batch > 1 -> batch >= 1 ; the declarations above describe one batch that is turned forward
+// @equivalent rope_bfloat16#2 ; require: drop forward == 0 || hs_transpose == 1 || batch > 1 ; likewise
 //
 // Queries and keys at once.
 //

@@ -1,24 +1,7 @@
 // Attention of few queries over many keys.
 
 #include "common.h"
-
-// Those of MLX's kernel; masks and sinks are not in this one, and its
-// declarations say that their constants are false.
-constant bool has_mask [[function_constant(20)]];
-constant bool query_transposed [[function_constant(21)]];
-constant bool do_causal [[function_constant(22)]];
-constant bool bool_mask [[function_constant(23)]];
-constant bool float_mask [[function_constant(24)]];
-constant bool has_sinks [[function_constant(25)]];
-
-constexpr constant int LANES = 32;
-constexpr constant int SIMDGROUPS = 32;
-
-// visible_keys is how many keys the threadgroup's query sees: with do_causal,
-// query q of L sees the first N − L + q + 1.
-inline int visible_keys(int N, uint3 groups, uint3 group) {
-  return do_causal ? N - int(groups.y) + int(group.y) + 1 : N;
-}
+#include "attention.h"
 
 // follow takes some keys, each 32 behind the one before: their rows are read together, and their weights
 // found together. What is added to what, and in which order, is as for one key after another.
@@ -104,29 +87,7 @@ inline void attend(
     value += v_step;
   }
 
-  if (lane == 0) {
-    tops[simdgroup] = top;
-    sums[simdgroup] = sum;
-  }
-  threadgroup_barrier(mem_flags::mem_threadgroup);
-  // From here on lane s stands for simdgroup s.
-  const float factor = precise::exp(tops[lane] - simd_max(tops[lane]));
-  const float total = simd_sum(sums[lane] * factor);
-#pragma unroll
-  for (int i = 0; i < each; i++) {
-    // A transpose: simdgroup s adds what the simdgroups' lanes s hold. Rows are turned, each by
-    // one more than that before, so that a column does not lie in one bank.
-    outputs[lane * SIMDGROUPS + (simdgroup + lane) % SIMDGROUPS] = o[i];
-    threadgroup_barrier(mem_flags::mem_threadgroup);
-    o[i] = simd_sum(outputs[simdgroup * SIMDGROUPS + (lane + simdgroup) % SIMDGROUPS] * factor) / total;
-    threadgroup_barrier(mem_flags::mem_threadgroup);
-  }
-  if (lane == 0) {
-#pragma unroll
-    for (int i = 0; i < each; i++) {
-      out[simdgroup * each + i] = stored(T(o[i]));
-    }
-  }
+  merge<T, D, false>(top, sum, o, out, outputs, tops, sums, simdgroup, lane);
 }
 
 // One threadgroup a query: MLX's kernel, whose threadgroups have 1,024 threads and 4,352 bytes.
@@ -156,12 +117,7 @@ inline void attend(
 //
 // @kernel   sdpa_vector_{T:{types()}}_{D:64_64=64|96_96=96|128_128=128}{transposed:=1|=0}
 // @mlx
-// @constant 20 has_mask bool
-// @constant 21 query_transposed bool
-// @constant 22 do_causal bool
-// @constant 23 bool_mask bool
-// @constant 24 float_mask bool
-// @constant 25 has_sinks bool
+// @use      constants()
 // @if       transposed == 1
 // @arg queries        device {T}[L, heads, D] read
 // @else
@@ -178,7 +134,21 @@ inline void attend(
 // @else
 // @use      attention(simd; sdpa; h,q; h,q)
 // @end
-template <typename T, int D>
+//
+// With masks or sinks.
+//
+// @kernel   sdpa_vector_{T:{types()}}_{D:64_64=64|96_96=96|128_128=128}{with:{masks()}}
+// @mlx
+// @let      V = D
+// @use      vector_with()
+//
+// Wide heads: keys of 192 elements have values of 128.
+//
+// @kernel   sdpa_vector_{T:{types()}}_{D:192_128=192|256_256=256}{with:=none|{masks()}}
+// @mlx
+// @let      V = 2*D - 256
+// @use      vector_with()
+template <typename T, int D, int V>
 [[kernel]] void sdpa_vector(
     const device T* queries [[buffer(0)]],
     const device T* keys [[buffer(1)]],
@@ -191,6 +161,13 @@ template <typename T, int D>
     constant ulong& v_head_stride [[buffer(8)]],
     constant ulong& v_seq_stride [[buffer(9)]],
     constant float& scale [[buffer(10)]],
+    const device bool* bmask [[buffer(11), function_constant(bool_mask)]],
+    const device T* fmask [[buffer(12), function_constant(float_mask)]],
+    constant int& mask_kv_seq_stride [[buffer(13), function_constant(has_mask)]],
+    constant int& mask_q_seq_stride [[buffer(14), function_constant(has_mask)]],
+    constant int& mask_head_stride [[buffer(15), function_constant(has_mask)]],
+    const device T* sinks [[buffer(16), function_constant(has_sinks)]],
+    constant int& num_q_heads [[buffer(17), function_constant(has_sinks)]],
     uint3 group [[threadgroup_position_in_grid]],
     uint3 groups [[threadgroups_per_grid]],
     uint simdgroup [[simdgroup_index_in_threadgroup]],
@@ -206,18 +183,33 @@ template <typename T, int D>
   queries += (query_transposed ? query * groups.x + head : by_head) * D;
   keys += kv_head * k_head_stride;
   values += kv_head * v_head_stride;
-  out += by_head * D;
-  attend<T, D>(
-      queries, keys, values, out, visible_keys(N, groups, group), k_seq_stride, v_seq_stride, scale, outputs, tops, sums, simdgroup, lane);
+  out += by_head * V;
+  const int visible = visible_keys(N, groups, group);
+  if (D == V && D <= 128 && !has_mask && !has_sinks) {
+    attend<T, D>(queries, keys, values, out, visible, k_seq_stride, v_seq_stride, scale, outputs, tops, sums, simdgroup, lane);
+    return;
+  }
+  Mask<T> mask;
+  if (has_mask) {
+    mask = mask_of(bmask, fmask, long(head) * mask_head_stride + long(query) * mask_q_seq_stride, mask_kv_seq_stride);
+  }
+  const float sink = has_sinks ? float(sinks[head % size_t(num_q_heads)]) : 0;
+  attend_with<T, D, V>(
+      queries, keys, values, out, visible, k_seq_stride, v_seq_stride, scale, mask, sink, outputs, tops, sums, simdgroup, lane);
 }
 
 #define EACH_HEAD(instantiate, name, T) instantiate(name, T, 64) instantiate(name, T, 96) instantiate(name, T, 128)
-#define INSTANTIATE_VECTOR(name, T, D) \
-  template [[host_name("sdpa_vector_" #name "_" #D "_" #D)]] [[kernel]] decltype(sdpa_vector<T, D>) sdpa_vector<T, D>;
+#define INSTANTIATE_WIDTHS(name, T, D, V) \
+  template [[host_name("sdpa_vector_" #name "_" #D "_" #V)]] [[kernel]] decltype(sdpa_vector<T, D, V>) sdpa_vector<T, D, V>;
+#define INSTANTIATE_VECTOR(name, T, D) INSTANTIATE_WIDTHS(name, T, D, D)
+#define INSTANTIATE_WIDE(name, T) INSTANTIATE_WIDTHS(name, T, 192, 128) INSTANTIATE_WIDTHS(name, T, 256, 256)
 
 EACH_HEAD(INSTANTIATE_VECTOR, float, float)
 EACH_HEAD(INSTANTIATE_VECTOR, float16_t, half)
 EACH_HEAD(INSTANTIATE_VECTOR, bfloat16_t, bfloat)
+INSTANTIATE_WIDE(float, float)
+INSTANTIATE_WIDE(float16_t, half)
+INSTANTIATE_WIDE(bfloat16_t, bfloat)
 
 // rows, of queries and results that are [L, heads, D]: L, the outermost dimension, may be a param of the
 // graph (MLX's layout of out has strides that depend on it). It is ours, and what record.Session records for
@@ -511,6 +503,34 @@ EACH_HEAD(INSTANTIATE_ROWS, bfloat16_t, bfloat)
 // @witness sdpa_vector_* ; query_transposed@21={0|1} bool_mask@23=1 gqa_factor=1 N=5 k_seq_stride=128 v_seq_stride=128 ; groups 1 1 1 / 1024 1 1 ; refused
 // @witness sdpa_vector_* ; query_transposed@21={0|1} float_mask@24=1 gqa_factor=1 N=5 k_seq_stride=128 v_seq_stride=128 ; groups 1 1 1 / 1024 1 1 ; refused
 // @witness sdpa_vector_* ; query_transposed@21={0|1} has_sinks@25=1 gqa_factor=1 N=5 k_seq_stride=128 v_seq_stride=128 ; groups 1 1 1 / 1024 1 1 ; refused
+// @witness sdpa_vector_* ; has_mask@20=1 {bool_mask@23|float_mask@24}=1 has_sinks@25=0 query_transposed@21={0|1} mask_kv_seq_stride=1 mask_q_seq_stride=50 mask_head_stride=400 gqa_factor=3 N=50 k_head_stride=8192 k_seq_stride=128 v_head_stride=8192 v_seq_stride=128 ; groups 9 8 1 / 1024 1 1 ; ok
+// @witness sdpa_vector_* ; has_mask@20=1 {bool_mask@23|float_mask@24}=1 has_sinks@25=0 mask_kv_seq_stride=1 mask_q_seq_stride=50 mask_head_stride=400 gqa_factor=1 N=1 k_head_stride=8192 k_seq_stride=128 v_head_stride=8192 v_seq_stride=128 ; groups 1 1 1 / 1024 1 1 ; ok
+// @witness sdpa_vector_* ; has_mask@20=1 {bool_mask@23|float_mask@24}=1 has_sinks@25=0 mask_kv_seq_stride=1 mask_q_seq_stride=50 mask_head_stride=400 gqa_factor=1 N=1 k_head_stride=8192 k_seq_stride=128 v_head_stride=8192 v_seq_stride=128 ; groups 1 2 1 / 1024 1 1 ; ok
+// @witness sdpa_vector_* ; has_mask@20=1 {bool_mask@23|float_mask@24}=1 mask_kv_seq_stride=1 mask_q_seq_stride=50 mask_head_stride=400 gqa_factor=3 N=0 k_head_stride=8192 k_seq_stride=128 v_head_stride=8192 v_seq_stride=128 ; groups 9 1 1 / 1024 1 1 ; refused
+// @witness sdpa_vector_* ; has_mask@20=1 {bool_mask@23|float_mask@24}=1 do_causal@22=1 mask_kv_seq_stride=1 mask_q_seq_stride=50 mask_head_stride=400 gqa_factor=3 N=50 k_head_stride=8192 k_seq_stride=128 v_head_stride=8192 v_seq_stride=128 ; groups 9 8 1 / 1024 1 1 ; refused
+// @witness sdpa_vector_* ; has_mask@20=1 bool_mask@23=1 float_mask@24=1 mask_kv_seq_stride=1 mask_q_seq_stride=50 mask_head_stride=400 gqa_factor=3 N=50 k_head_stride=8192 k_seq_stride=128 v_head_stride=8192 v_seq_stride=128 ; groups 9 8 1 / 1024 1 1 ; refused
+// @witness sdpa_vector_* ; has_mask@20=0 {bool_mask@23|float_mask@24}=1 mask_kv_seq_stride=1 mask_q_seq_stride=50 mask_head_stride=400 gqa_factor=3 N=50 k_head_stride=8192 k_seq_stride=128 v_head_stride=8192 v_seq_stride=128 ; groups 9 8 1 / 1024 1 1 ; refused
+// @witness sdpa_vector_* ; has_mask@20=1 bool_mask@23=0 float_mask@24=0 mask_kv_seq_stride=1 mask_q_seq_stride=50 mask_head_stride=400 gqa_factor=3 N=50 k_head_stride=8192 k_seq_stride=128 v_head_stride=8192 v_seq_stride=128 ; groups 9 8 1 / 1024 1 1 ; refused
+// @witness sdpa_vector_* ; has_mask@20=1 {bool_mask@23|float_mask@24}=1 mask_kv_seq_stride=1 mask_q_seq_stride=50 mask_head_stride=400 gqa_factor=3 N=50 k_head_stride=8192 k_seq_stride=128 v_head_stride=8192 v_seq_stride=128 ; groups 9 8 2 / 1024 1 1 ; refused
+// @witness sdpa_vector_* ; has_mask@20=1 {bool_mask@23|float_mask@24}=1 mask_kv_seq_stride=1 mask_q_seq_stride=50 mask_head_stride=400 gqa_factor=3 N=50 k_head_stride=8192 k_seq_stride=128 v_head_stride=8192 v_seq_stride=128 ; groups 9 8 1 / 512 1 1 ; refused
+// @witness sdpa_vector_* ; has_mask@20=1 {bool_mask@23|float_mask@24}=1 query_transposed@21={0|1} has_sinks@25=1 num_q_heads=9 mask_kv_seq_stride=1 mask_q_seq_stride=50 mask_head_stride=400 gqa_factor=3 N=50 k_head_stride=8192 k_seq_stride=128 v_head_stride=8192 v_seq_stride=128 ; groups 9 8 1 / 1024 1 1 ; ok
+// @witness sdpa_vector_* ; has_mask@20=1 {bool_mask@23|float_mask@24}=1 has_sinks@25=1 num_q_heads=9 mask_kv_seq_stride=1 mask_q_seq_stride=50 mask_head_stride=400 gqa_factor=1 N=1 k_head_stride=8192 k_seq_stride=128 v_head_stride=8192 v_seq_stride=128 ; groups 1 1 1 / 1024 1 1 ; ok
+// @witness sdpa_vector_* ; has_mask@20=1 {bool_mask@23|float_mask@24}=1 has_sinks@25=1 num_q_heads=9 mask_kv_seq_stride=1 mask_q_seq_stride=50 mask_head_stride=400 gqa_factor=1 N=1 k_head_stride=8192 k_seq_stride=128 v_head_stride=8192 v_seq_stride=128 ; groups 1 2 1 / 1024 1 1 ; ok
+// @witness sdpa_vector_* ; has_mask@20=1 {bool_mask@23|float_mask@24}=1 has_sinks@25=1 num_q_heads=9 mask_kv_seq_stride=1 mask_q_seq_stride=50 mask_head_stride=400 gqa_factor=3 N=0 k_head_stride=8192 k_seq_stride=128 v_head_stride=8192 v_seq_stride=128 ; groups 9 1 1 / 1024 1 1 ; refused
+// @witness sdpa_vector_* ; has_mask@20=1 {bool_mask@23|float_mask@24}=1 do_causal@22=1 has_sinks@25=1 num_q_heads=9 mask_kv_seq_stride=1 mask_q_seq_stride=50 mask_head_stride=400 gqa_factor=3 N=50 k_head_stride=8192 k_seq_stride=128 v_head_stride=8192 v_seq_stride=128 ; groups 9 8 1 / 1024 1 1 ; refused
+// @witness sdpa_vector_* ; has_mask@20=1 bool_mask@23=1 float_mask@24=1 has_sinks@25=1 num_q_heads=9 mask_kv_seq_stride=1 mask_q_seq_stride=50 mask_head_stride=400 gqa_factor=3 N=50 k_head_stride=8192 k_seq_stride=128 v_head_stride=8192 v_seq_stride=128 ; groups 9 8 1 / 1024 1 1 ; refused
+// @witness sdpa_vector_* ; has_mask@20=0 {bool_mask@23|float_mask@24}=1 has_sinks@25=1 num_q_heads=9 mask_kv_seq_stride=1 mask_q_seq_stride=50 mask_head_stride=400 gqa_factor=3 N=50 k_head_stride=8192 k_seq_stride=128 v_head_stride=8192 v_seq_stride=128 ; groups 9 8 1 / 1024 1 1 ; refused
+// @witness sdpa_vector_* ; has_mask@20=1 bool_mask@23=0 float_mask@24=0 has_sinks@25=1 num_q_heads=9 mask_kv_seq_stride=1 mask_q_seq_stride=50 mask_head_stride=400 gqa_factor=3 N=50 k_head_stride=8192 k_seq_stride=128 v_head_stride=8192 v_seq_stride=128 ; groups 9 8 1 / 1024 1 1 ; refused
+// @witness sdpa_vector_* ; has_mask@20=1 {bool_mask@23|float_mask@24}=1 has_sinks@25=1 num_q_heads=9 mask_kv_seq_stride=1 mask_q_seq_stride=50 mask_head_stride=400 gqa_factor=3 N=50 k_head_stride=8192 k_seq_stride=128 v_head_stride=8192 v_seq_stride=128 ; groups 9 8 2 / 1024 1 1 ; refused
+// @witness sdpa_vector_* ; has_mask@20=1 {bool_mask@23|float_mask@24}=1 has_sinks@25=1 num_q_heads=9 mask_kv_seq_stride=1 mask_q_seq_stride=50 mask_head_stride=400 gqa_factor=3 N=50 k_head_stride=8192 k_seq_stride=128 v_head_stride=8192 v_seq_stride=128 ; groups 9 8 1 / 512 1 1 ; refused
+// @witness sdpa_vector_* ; has_sinks@25=1 query_transposed@21={0|1} do_causal@22={0|1} num_q_heads=9 gqa_factor=3 N=50 k_head_stride=8192 k_seq_stride=128 v_head_stride=8192 v_seq_stride=128 ; groups 18 8 1 / 1024 1 1 ; ok
+// @witness sdpa_vector_* ; has_mask@20=1 {bool_mask@23|float_mask@24}=1 has_sinks@25=1 num_q_heads=1 mask_kv_seq_stride=1 gqa_factor=1 N=5 k_seq_stride=128 v_seq_stride=128 ; groups 1 1 1 / 1024 1 1 ; ok
+// @witness sdpa_vector_* ; has_sinks@25=1 num_q_heads=1 gqa_factor=1 N=1 k_head_stride=8192 k_seq_stride=128 v_head_stride=8192 v_seq_stride=128 ; groups 1 2 1 / 1024 1 1 ; ok
+// @witness sdpa_vector_* ; has_sinks@25=1 do_causal@22=1 num_q_heads=1 gqa_factor=1 N=1 k_head_stride=8192 k_seq_stride=128 v_head_stride=8192 v_seq_stride=128 ; groups 1 1 1 / 1024 1 1 ; ok
+// @witness sdpa_vector_* ; has_sinks@25=1 do_causal@22=1 num_q_heads=1 gqa_factor=1 N=1 k_head_stride=8192 k_seq_stride=128 v_head_stride=8192 v_seq_stride=128 ; groups 1 2 1 / 1024 1 1 ; refused
+// @witness sdpa_vector_* ; has_sinks@25=1 num_q_heads=9 gqa_factor=3 N=0 k_head_stride=8192 k_seq_stride=128 v_head_stride=8192 v_seq_stride=128 ; groups 9 1 1 / 1024 1 1 ; refused
+// @witness sdpa_vector_* ; has_sinks@25=1 num_q_heads=9 gqa_factor=3 N=50 k_head_stride=8192 k_seq_stride=128 v_head_stride=8192 v_seq_stride=128 ; groups 9 8 2 / 1024 1 1 ; refused
+// @witness sdpa_vector_* ; has_sinks@25=1 num_q_heads=9 gqa_factor=3 N=50 k_head_stride=8192 k_seq_stride=128 v_head_stride=8192 v_seq_stride=128 ; groups 9 8 1 / 512 1 1 ; refused
 // @witness sdpa_rows_* ; do_causal@22=1 gqa_factor=3 N=243 k_head_stride=32768 k_seq_stride=128 v_head_stride=32768 v_seq_stride=128 ; groups 3 8 1 / 256 1 1 ; ok
 // @witness sdpa_rows_* ; do_causal@22=1 gqa_factor=3 N=50 k_head_stride=8192 k_seq_stride=128 v_head_stride=8192 v_seq_stride=128 ; groups 9 20 1 / 256 1 1 ; ok
 // @witness sdpa_rows_* ; do_causal@22=1 gqa_factor=1 N=1 k_seq_stride=128 v_seq_stride=128 ; groups 1 1 1 / 256 1 1 ; ok
@@ -522,5 +542,20 @@ EACH_HEAD(INSTANTIATE_ROWS, bfloat16_t, bfloat)
 // Corruptions of these declarations that are no lies.
 //
 // @equivalent sdpa_rows_* ; inplace: allow out queries ; a threadgroup reads its own row of the queries before it writes this row
-// @equivalent sdpa_vector_*#1 ; inplace: allow out queries ; as in sdpa_rows: both are [heads, L, D]
+// @equivalent sdpa_vector_*#{1|2|3|4|5|6} ; inplace: allow out queries ; as in sdpa_rows: both are [heads, L, D]
+// @equivalent sdpa_vector_*#? ; inplace: allow out fmask ; a threadgroup reads its own row of the mask before it writes this row
+// @equivalent sdpa_vector_*#? ; constant: top: 3.4028235e+38 -> inf ; it is a score of -inf then, too
+// @equivalent sdpa_vector_*_128_128#{4|6} ; constant: top: inf -> 1.0 ; a greater maximum is another factor of all weights
+// @equivalent sdpa_vector_*_128_128#{4|6} ; operation: top: -inf -> abs(inf) ; nothing is said of results whose maximum is infinite
+// @equivalent sdpa_vector_*_128_128#5 ; operation: top: select(* -> select(*, -inf, score* ; likewise: with no score it is -inf
+// @equivalent sdpa_vector_*_128_128#5 ; operation: top: fmask* -> fmask* < * ; likewise
+// @equivalent sdpa_vector_*_128_128#5 ; operation: top: -3.4028235e+38 -> abs* ; likewise
+// @equivalent sdpa_vector_*_128_128#6 ; constant: weight: 3.4028235e+38 -> inf ; the weight of a score of -inf is 0
+// @equivalent sdpa_vector_*_192_128#{3|5} ; constant: top: inf -> 1.0 ; a greater maximum is another factor of all weights
+// @equivalent sdpa_vector_*_192_128#{3|5} ; operation: top: -inf -> abs(inf) ; nothing is said of results whose maximum is infinite
+// @equivalent sdpa_vector_*_192_128#4 ; operation: top: select(* -> select(*, -inf, score* ; likewise: with no score it is -inf
+// @equivalent sdpa_vector_*_192_128#4 ; operation: top: fmask* -> fmask* < * ; likewise
+// @equivalent sdpa_vector_*_192_128#4 ; operation: top: -3.4028235e+38 -> abs* ; likewise
+// @equivalent sdpa_vector_*_192_128#5 ; constant: weight: 3.4028235e+38 -> inf ; the weight of a score of -inf is 0
+// @equivalent sdpa_vector_*_192_128#? ; inplace: allow out queries ; of 128 elements and of 192
 // @equivalent sdpa_* ; require: gqa_factor >= 1 && N >= 1 -> N >= 1 ; gqa_factor = 0 divides by zero in the shape of the keys

@@ -8,6 +8,7 @@ import (
 
 	"github.com/mlxc/mlxc/ir"
 	"github.com/mlxc/mlxc/msl"
+	"github.com/mlxc/mlxc/msl/decl"
 )
 
 // Kernel adds a kernel that is not in the kernel library: where its code is, and a table of
@@ -69,7 +70,7 @@ func (e *Encoder) kernel(function string, constants []ir.FunctionConstant) (id i
 		e.fail("the kernel library has no function %q%s", function, alike(function))
 		return 0, false
 	}
-	k := ds[0].Kernel(name, constants...)
+	k := decl.For(ds, constants).Kernel(name, constants...)
 	at := slices.IndexFunc(e.g.Kernels, func(have ir.Kernel) bool { return sameKernel(&have, &k) })
 	id = ir.KernelID(at)
 	if at < 0 { // otherwise it came with a graph that was encoded

@@ -257,7 +257,7 @@ func (m MLX) Rope(x, offset, freqs Tensor, r Rope, o ...Option) Tensor {
 }
 
 // Attention is scaled dot product attention of q [B, Hq, L, D] over k [B, Hk, N, D] and v [B, Hk, N, V]: mask, boolean or
-// added, and sinks [Hq] may be left out.
+// added, and sinks [Hq] may be left out. A window is a boolean mask.
 func (m MLX) Attention(q, k, v, mask, sinks Tensor, scale float32, causal bool, o ...Option) Tensor {
 	m.attention(q, k, v, mask, sinks)
 	a := operation{name: "scaled_dot_product_attention", numbers: [5]uint64{bitsOf(scale), flagOf(causal)}}

@@ -165,5 +165,8 @@ func (m MLX) attention(q, k, v, mask, sinks Tensor) {
 	if mask.owner != 0 && !equalShapes(m.broadcast(op, scores, mask.Shape), scores) {
 		m.s.fail("%s: the mask %s does not fit the scores %s", op, m.s.format(mask.Shape), m.s.format(scores))
 	}
+	if mask.owner != 0 && mask.DType != ir.Bool && mask.DType != q.DType {
+		m.s.fail("%s: the mask is %s: want bool, or %s as the queries", op, mask.DType, q.DType)
+	}
 	m.shaped(op, "sinks", sinks, q.DType, hq)
 }

@@ -24,7 +24,7 @@ func ropes(word string, t *narrow) []*Kernel {
 		},
 		{
 			Name:  "rope_" + word,
-			Units: func(c *Call) int { return c.Threads[1] },
+			Units: func(c *Call) int { return ropeBatches(c) * c.Threads[1] },
 			Run:   func(c *Call, w *Worker, lo, hi int) { rope(c, w, t, lo, hi) },
 			Cost:  func(c *Call) float64 { return float64(c.Int(7)) * (10 + 2*float64(c.Threads[0])) },
 		},
@@ -112,22 +112,22 @@ func rope2(c *Call, w *Worker, t *narrow, lo, hi int) {
 // (x[2i], x[2i+1]) if the function constant traditional is set, else
 // (x[i], x[half+i]).
 //
-// Arguments: 0 in f32[H, T, D] under the strides 4, 1 out under the strides 5
-// (i64[3]: head, position, element), 2 offset, a device i32[1], 3 scale f32, 6
-// unused for one batch, 7 H i32, 10 base f32. The threads are (dims/2, T,
-// ceil(H/4)). A unit is a position. out may be in.
+// Arguments: 0 in f32[B, H, T, D] and 1 out under the strides 4 and 5 (i64[3]:
+// head, position, element), batches behind one another; if the function constant
+// hs_transpose is set a batch of in is T positions, else H heads; 2 offset, a
+// device i32[B] under the stride 6, 3 scale f32, 7 H i32, 10 base f32. The threads
+// are (dims/2, T, B*ceil(H/4)). A unit is a position. out may be in.
 func rope(c *Call, w *Worker, t *narrow, lo, hi int) {
-	half := c.Threads[0]
-	// The angles of all positions are asked for, not only those of lo to hi: in the next
-	// call this worker may have other positions.
-	cos, sin := w.angles.of(c.Float(3), c.Float(10), half, int(c.I32(2)[0]), c.Threads[1])
-	is, it, ie := c.Long(4, 0), c.Long(4, 1), c.Long(4, 2)
-	os, ot, oe := c.Long(5, 0), c.Long(5, 1), c.Long(5, 2)
+	half, length := c.Threads[0], c.Threads[1]
 	p := pairsOf(c, w, half, t)
-	for t := lo; t < hi; t++ {
-		a := t * half
-		for h := range c.Int(7) {
-			p.turn(c, 1, h*os+t*ot, oe, 0, h*is+t*it, ie, cos[a:a+half], sin[a:a+half])
+	for u := lo; u < hi; {
+		// The angles of all positions are asked for, not only those of lo to hi: in the next
+		// call this worker may have other positions.
+		b := u / length
+		cos, sin := w.angles.of(c.Float(3), c.Float(10), half, ropeOffset(c, b), length)
+		for ; u < hi && u/length == b; u++ {
+			a := u % length * half
+			p.turnHeads(c, u, cos[a:a+half], sin[a:a+half])
 		}
 	}
 }
@@ -143,10 +143,15 @@ type pairs struct {
 }
 
 func pairsOf(c *Call, w *Worker, half int, t *narrow) pairs {
-	p := pairs{step: 1, gap: half, backward: !c.Flag(ropeForward), narrow: t}
-	if t != nil {
-		p.row = w.Scratch(2 * half)
+	if t == nil {
+		return pairsFor(c, half, nil, nil)
 	}
+	return pairsFor(c, half, t, w.Scratch(2*half))
+}
+
+// pairsFor is pairsOf with room for a row.
+func pairsFor(c *Call, half int, t *narrow, row []float32) pairs {
+	p := pairs{step: 1, gap: half, backward: !c.Flag(ropeForward), narrow: t, row: row}
 	if c.Flag(ropeTraditional) {
 		p.step, p.gap = 2, 1
 	}

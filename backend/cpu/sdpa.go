@@ -7,8 +7,7 @@ import (
 	"github.com/mlxc/mlxc/backend/cpu/internal/simd"
 )
 
-// Function constants of the sdpa kernels. The mask and sink variants (20,
-// 23–25) are not among them.
+// Function constants of the sdpa kernels. Masks and sinks (20, 23–25) are in attention.go.
 const (
 	sdpaQueryTransposed = 21
 	sdpaCausal          = 22
@@ -36,7 +35,7 @@ func registerSDPA(word string, d int, rows bool, t *narrow) {
 	if rows {
 		kind = "rows"
 	}
-	Register(&Kernel{
+	k := &Kernel{
 		Name: fmt.Sprintf("sdpa_%s_%s_%d_%d", kind, word, d, d),
 		Units: func(c *Call) int {
 			s := of(c)
@@ -61,7 +60,11 @@ func registerSDPA(word string, d int, rows bool, t *narrow) {
 			keys := s.keys((s.l - 1) / 2) // for a causal call, the mean over the queries
 			return 1000 + float64(keys*d)*(0.7+0.052*float64(s.block*s.gqa))
 		},
-	})
+	}
+	if !rows {
+		vectorWith(k, floatType{word, t}, d, d)
+	}
+	Register(k)
 }
 
 // unit makes one unit of out. buf has s.scratch() elements.

@@ -9,11 +9,13 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/mlxc/mlxc/backend/cpu"
 	"github.com/mlxc/mlxc/backend/softmetal"
 	"github.com/mlxc/mlxc/internal/metallib/bind"
 	"github.com/mlxc/mlxc/internal/testing/metallibs"
@@ -96,6 +98,18 @@ func attention(q, k, v []float64, batch, heads, keyHeads, queries, keys, width i
 	return out
 }
 
+// turned brings the rows of a position together, which heads have apart.
+func turned(x []float64, batch, heads, rows, width int) (out []float64) {
+	for b := range batch {
+		for i := range rows {
+			for h := range heads {
+				out = append(out, x[((b*heads+h)*rows+i)*width:][:width]...)
+			}
+		}
+	}
+	return out
+}
+
 // product is x·wᵀ for a batch of quantized matrices of 4 bits in groups of 64.
 func product(x []float64, codes []byte, scales, biases []float64, batch, rows, n, k int) (out []float64) {
 	for b := range batch {
@@ -128,8 +142,8 @@ func compiledByMLX(t *testing.T) func(function string) (ir.Kernel, bool) {
 	}
 }
 
-// What MLX's operations compute on its own compiled kernels, held against float64: every form of attention, products of
-// a batch, a rotation by a table, and a reduction.
+// What MLX's operations compute on its own compiled kernels and on ours, held against float64: every form of attention,
+// products of a batch, a rotation by a table, and a reduction.
 func TestMLXOperationsCompute(t *testing.T) {
 	sample.Long(t)
 	ctx := context.Background()
@@ -137,6 +151,11 @@ func TestMLXOperationsCompute(t *testing.T) {
 	d, err := softmetal.New(ctx, softmetal.Options{Trust: true})
 	require.NoError(t, err)
 	t.Cleanup(func() { assert.NoError(t, d.Close()) })
+	// Those for which our library has kernels take these without a compiled library: on the CPU, to which the conformance
+	// suite holds all devices.
+	ours := []string{"attention by the vector kernel", "attention of many queries", "attention of wide heads, masked", "a rotation by a table"}
+	ofOurs := cpu.New(1)
+	t.Cleanup(func() { assert.NoError(t, ofOurs.Close()) })
 	everything := func(int, int) bool { return true }
 	attend := func(h *host, heads, keyHeads, queries, keys, width int, mask bool, causal bool) (record.Tensor, []float64) {
 		q := h.input(2, int64(heads), int64(queries), int64(width))
@@ -170,9 +189,13 @@ func TestMLXOperationsCompute(t *testing.T) {
 		return h.MLX().QuantizedMatmul(x, w), product(h.of(x), codes, h.of(w.Scales), h.of(w.Biases), batch, rows, n, k)
 	}
 	for name, do := range map[string]func(h *host) (record.Tensor, []float64){
-		"attention by the vector kernel": func(h *host) (record.Tensor, []float64) { return attend(h, 4, 2, 3, 20, 64, true, false) },
-		"attention of many queries":      func(h *host) (record.Tensor, []float64) { return attend(h, 2, 2, 33, 40, 64, false, true) },
-		"attention by operations":        func(h *host) (record.Tensor, []float64) { return attend(h, 4, 2, 9, 20, 32, true, false) },
+		"attention by the vector kernel":  func(h *host) (record.Tensor, []float64) { return attend(h, 4, 2, 3, 20, 64, true, false) },
+		"attention of wide heads, masked": func(h *host) (record.Tensor, []float64) { return attend(h, 4, 2, 2, 20, 256, true, false) },
+		"attention of many queries": func(h *host) (record.Tensor, []float64) {
+			got, want := attend(h, 2, 2, 33, 40, 64, false, true)
+			return got.Transpose(1, 2), turned(want, 2, 2, 33, 64)
+		},
+		"attention by operations": func(h *host) (record.Tensor, []float64) { return attend(h, 4, 2, 9, 20, 32, true, false) },
 		"attention by operations, causal": func(h *host) (record.Tensor, []float64) {
 			return attend(h, 2, 1, 10, 20, 32, false, true)
 		},
@@ -230,31 +253,37 @@ func TestMLXOperationsCompute(t *testing.T) {
 				continue // a run takes one type
 			}
 			tolerance := map[ir.DType]float64{ir.F32: 1e-5, ir.F16: 1e-2, ir.BF16: 1e-1}[typ]
-			t.Run(fmt.Sprint(name, " ", typ), func(t *testing.T) {
-				s := record.New("t", record.Live(d), record.Compiled(compiled))
-				h := &host{t, s, rand.New(rand.NewPCG(1, 2)), typ, map[ir.MemID][]float64{}}
-				got, want := do(h)
-				require.NoError(t, s.Err())
-				var shape []int64
-				for _, n := range got.Shape {
-					shape = append(shape, n.Const)
-				}
-				out := s.State("out", typ, shape...)
-				s.CopyTo("copy", out.Reshape(got.Elements()), s.MLX().Contiguous(got).Reshape(got.Elements()))
-				_, err := s.Finish()
-				require.NoError(t, err)
-				data := make([]byte, out.Elements().Const*typ.Size())
-				require.NoError(t, s.Read(out, data))
-				require.Len(t, want, int(out.Elements().Const))
-				most := 1.0
-				for _, w := range want {
-					most = max(most, math.Abs(w))
-				}
-				for i, x := range h.numbers(data, typ) {
-					require.InDelta(t, want[i], x, tolerance*most, "element %d", i)
-				}
-				require.NoError(t, s.Close())
-			})
+			options := map[string][]record.Setting{"": {record.Live(d), record.Compiled(compiled)}}
+			if slices.Contains(ours, name) {
+				options[" by our kernels"] = []record.Setting{record.Live(ofOurs)}
+			}
+			for by, options := range options {
+				t.Run(fmt.Sprint(name, " ", typ, by), func(t *testing.T) {
+					s := record.New("t", options...)
+					h := &host{t, s, rand.New(rand.NewPCG(1, 2)), typ, map[ir.MemID][]float64{}}
+					got, want := do(h)
+					require.NoError(t, s.Err())
+					var shape []int64
+					for _, n := range got.Shape {
+						shape = append(shape, n.Const)
+					}
+					out := s.State("out", typ, shape...)
+					s.CopyTo("copy", out.Reshape(got.Elements()), s.MLX().Contiguous(got).Reshape(got.Elements()))
+					_, err := s.Finish()
+					require.NoError(t, err)
+					data := make([]byte, out.Elements().Const*typ.Size())
+					require.NoError(t, s.Read(out, data))
+					require.Len(t, want, int(out.Elements().Const))
+					most := 1.0
+					for _, w := range want {
+						most = max(most, math.Abs(w))
+					}
+					for i, x := range h.numbers(data, typ) {
+						require.InDelta(t, want[i], x, tolerance*most, "element %d", i)
+					}
+					require.NoError(t, s.Close())
+				})
+			}
 		}
 	}
 }

@@ -12,7 +12,6 @@ import (
 	"github.com/mlxc/mlxc/ir"
 	"github.com/mlxc/mlxc/msl"
 	"github.com/mlxc/mlxc/msl/decl"
-	"github.com/mlxc/mlxc/msl/term"
 )
 
 // Launches are the ways to launch a kernel for which each is compiled; one that multiplies matrices with
@@ -54,6 +53,9 @@ func Wanted() (all []Request, sources map[string]string, err error) {
 		}
 		var seen []string
 		for _, d := range ds {
+			if d.Line != ds[0].Line {
+				continue // what only MLX's operations send: who records such a dispatch has its kernel compiled
+			}
 			values, err := assignments(d)
 			if err != nil {
 				return nil, nil, err
@@ -72,15 +74,17 @@ func Wanted() (all []Request, sources map[string]string, err error) {
 // chosen reports whether the default pipeline can choose a kernel for a model of a GGUF file: its codes have 4 or 8 bits
 // in groups of 32, matrices have multiples of 32 rows, and what a step computes is f32. Everything else is compiled when
 // it is needed: kernels of f16 and bf16 save copies, codes in other widths and groups, which MLX's files have, products by
-// experts and with GGML's blocks, quantization.
+// experts and with GGML's blocks, quantization, attention with masks or heads of more than 128 elements, rotations by
+// a table of frequencies.
 func chosen(d *decl.Decl) bool {
 	for s, n := range d.Template {
-		if d.Symbols[s].Name == "b" && n != 4 && n != 8 || d.Symbols[s].Name == "g" && n != 32 {
+		name := d.Symbols[s].Name
+		if name == "b" && n != 4 && n != 8 || name == "g" && n != 32 || name == "D" && n > 128 {
 			return false
 		}
 	}
 	switch d.File {
-	case "ggml.metal", "quantize.metal", msl.PlainLoops, "arange.metal":
+	case "ggml.metal", "quantize.metal", msl.PlainLoops, "arange.metal", "rope_freqs.metal", "steel_attention.metal":
 		return false
 	case "copy.metal":
 		return d.Args[0].Elem != ir.U32 // codes that lie under strides
@@ -106,56 +110,28 @@ func moves() (out []plan.Pipeline) {
 
 // assignments are the values of function constants that a declaration allows.
 func assignments(d *decl.Decl) (out [][]air.ConstantValue, err error) {
-	known := map[int]bool{}
-	values := make([]term.Value, len(d.Symbols))
-	for s, n := range d.Template {
-		known[s], values[s] = true, term.Value{I: n, F: float64(n)}
-	}
 	for _, c := range d.Constants {
 		if c.Type != ir.Bool {
 			return nil, fmt.Errorf("%s:%d: kernel %s: the constant %s is a %s: which of its values are compiled beforehand is not known", d.File, d.Line, d.Name, c.Name, c.Type)
 		}
-		known[c.Symbol] = true
 	}
 	if len(d.Constants) > 10 {
 		return nil, fmt.Errorf("%s:%d: kernel %s has %d function constants: too many to compile all their values", d.File, d.Line, d.Name, len(d.Constants))
 	}
 	for bits := range 1 << len(d.Constants) {
 		v := make([]air.ConstantValue, len(d.Constants))
+		set := make([]ir.FunctionConstant, len(d.Constants))
 		for i, c := range d.Constants {
 			v[i] = air.ConstantValue{Index: int(c.Index), Bits: uint64(bits >> i & 1)}
-			values[c.Symbol] = term.Value{I: int64(v[i].Bits), F: float64(v[i].Bits)}
+			set[i] = ir.FunctionConstant{Index: c.Index, Name: c.Name, Type: c.Type, Bits: v[i].Bits}
 		}
-		allowed := true
-		for _, r := range d.Requires {
-			ok, err := holds(r, known, values)
-			if err != nil {
-				return nil, err
-			}
-			allowed = allowed && ok
+		allowed, err := d.Allows(set)
+		if err != nil {
+			return nil, err
 		}
 		if allowed {
 			out = append(out, v)
 		}
 	}
 	return out, nil
-}
-
-// holds says whether a condition may hold, of whose symbols some are known: parts that have others may.
-func holds(e *term.Expr, known map[int]bool, values []term.Value) (bool, error) {
-	if e.Op == term.And {
-		ok, err := holds(e.Args[0], known, values)
-		if err != nil || !ok {
-			return ok, err
-		}
-		return holds(e.Args[1], known, values)
-	}
-	all := true
-	e.Walk(func(x *term.Expr) { all = all && (x.Op != term.Symbol || known[x.Index]) && x.Op != term.Load })
-	if !all {
-		return true, nil
-	}
-	in := term.Interp{Symbols: values}
-	v, err := in.Eval(e, nil)
-	return v.I != 0, err
 }

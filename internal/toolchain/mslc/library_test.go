@@ -166,7 +166,7 @@ func TestDescriptionsAreTheDeclarations(t *testing.T) {
 				want = append(want, a)
 			}
 			for _, x := range k.Args {
-				if x.Attribute != "" {
+				if _, ok := d.ArgNamed(x.Name); x.Attribute != "" || x.If != "" && !ok {
 					continue
 				}
 				space := map[air.Space]string{air.Device: "device", air.Constant: "constant", air.Threadgroup: "threadgroup"}[x.Space]

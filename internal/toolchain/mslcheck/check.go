@@ -41,7 +41,8 @@ type Param struct {
 	// Count is the number of elements: 1 for a reference, n for an array T[n], and 0
 	// for a pointer, which does not say.
 	Count int64
-	Used  bool // the body mentions it
+	Used  bool   // the body mentions it
+	If    string // the function constant that has to be true for it to be there, or ""
 }
 
 // FunctionConstant is a constant that the host sets when it makes a pipeline.
@@ -132,6 +133,11 @@ func (u *unit) library(name string, object []byte) (*Library, error) {
 				continue
 			}
 			q := Param{Name: p.Name, Space: p.Space, Slot: slot, Const: p.Constant, Used: u.Mentions(e.Function, p.Name), Type: e.Substitute(u.TypeText(p))}
+			for _, a := range p.Attrs {
+				if a.Name == "function_constant" {
+					q.If = a.Arg
+				}
+			}
 			switch p.Shape {
 			case msltree.Reference:
 				q.Count = 1

@@ -120,6 +120,9 @@ func lineOf(source, file, text string) int {
 func fromSource(k Kernel, d *decl.Decl) []argument {
 	var out []argument
 	for _, p := range k.Params {
+		if p.If != "" && lacks(d, p) {
+			continue
+		}
 		a := argument{slot: p.Slot, name: p.Name, space: p.Space, dtype: Types[p.Type], access: "written"}
 		switch {
 		case !p.Used:
@@ -136,6 +139,21 @@ func fromSource(k Kernel, d *decl.Decl) []argument {
 		out = append(out, a)
 	}
 	return out
+}
+
+// lacks reports whether d is for dispatches without a parameter that is there for some function constants alone: it has no
+// such argument, and does not allow the constant to be true.
+func lacks(d *decl.Decl, p Param) bool {
+	if _, ok := d.ArgNamed(p.Name); ok {
+		return false
+	}
+	i := slices.IndexFunc(d.Constants, func(c decl.Constant) bool { return c.Name == p.If })
+	if i < 0 {
+		return false
+	}
+	c := d.Constants[i]
+	may, err := d.Allows([]ir.FunctionConstant{{Index: c.Index, Name: c.Name, Type: c.Type, Bits: 1}})
+	return err == nil && !may
 }
 
 func fromDeclaration(d *decl.Decl) []argument {

@@ -34,8 +34,8 @@ type family struct {
 var families = sync.OnceValues(func() ([]*family, error) {
 	out := make([]*family, len(msl.Files()))
 	var wg sync.WaitGroup
-	slots := make(chan struct{}, 2)                                    // clang runs at once
-	sizes := regexp.MustCompile(`b?float(16|32)?(_t)?|_gs_\d+|_b_\d+`) // by which instances of a template differ
+	slots := make(chan struct{}, 2)                                                       // clang runs at once
+	sizes := regexp.MustCompile(`b?float(16|32)?(_t)?|_gs_\d+|_b_\d+|_bk\d+_bd\d+_bv\d+`) // by which instances of a template differ
 	chosen := sample.Kernels(logged{}, "mslcheck", msl.Functions(), func(f string) string { return sizes.ReplaceAllString(f, "") })
 	for i, file := range msl.Files() {
 		text, err := msl.Source(file)
@@ -115,7 +115,7 @@ func signatures(t *testing.T) map[string]signature {
 	b, err := os.ReadFile("../../../testdata/msl/mlx-0.32.4-signatures.tsv")
 	require.NoError(t, err)
 	out := map[string]signature{}
-	form := regexp.MustCompile(`^(\d+):(r|rw/w|rw):([dct]):(\w+)(\*|#\d+):(\w+)(!?)(?:\?(\w+))?$`)
+	form := regexp.MustCompile(`^(\d+):(r|rw/w|rw):([dct]):([\w:]+)(\*|#\d+):(\w+)(!?)(?:\?(\w+))?$`)
 	for line := range strings.Lines(string(b)) {
 		line = strings.TrimSuffix(line, "\n")
 		if strings.HasPrefix(line, "#") {
@@ -162,6 +162,8 @@ var otherMemory = map[string]int64{
 	"qmm_t": 9216,
 	// Each thread makes its results alone.
 	"qmm_n": 0, "qmm_batch": 0, "gather_qmm": 0,
+	// Lanes share a query, and read keys and values where they lie.
+	"attention": 0,
 	// The second sum has memory of its own: in that of the first, which simdgroups may
 	// still read, it would need another barrier.
 	"layer_norm": 256, "layer_norm_looped": 256, "vjp_layer_norm": 512, "vjp_layer_norm_looped": 512,
@@ -199,18 +201,28 @@ func TestSignaturesMatchMLX(t *testing.T) {
 				var want []mlxArgument
 				for _, a := range s.args {
 					if a.condition != "" {
-						// If the argument is absent, each declaration requires its
-						// constant to be false.
+						// A declaration has the argument, or requires its constant to be false.
+						present := false
 						for _, d := range byName[k.Host] {
-							assert.True(t, requiresFalse(d, a.condition), "%s:%d: %s is there if %s", d.File, d.Line, a.Name, a.condition)
+							_, has := d.ArgNamed(a.Name)
+							assert.NotEqual(t, has, requires(d, a.condition, 0), "%s:%d: %s is there if %s", d.File, d.Line, a.Name, a.condition)
+							assert.Equal(t, has, requires(d, a.condition, 1), "%s:%d: %s is there if %s", d.File, d.Line, a.Name, a.condition)
+							present = present || has
 						}
-						continue
+						if !present {
+							continue
+						}
+					}
+					if of, ok := structs[a.Type]; ok {
+						a.Type, a.Size = of[0], of[1]
 					}
 					want = append(want, a)
 				}
 				var got []mlxArgument
 				for _, p := range k.Params {
-					a := mlxArgument{Slot: p.Slot, Access: "rw", Space: p.Space, Type: p.Type, Size: "*", Name: p.Name, Unused: !p.Used}
+					a := mlxArgument{
+						Slot: p.Slot, Access: "rw", Space: p.Space, Type: p.Type, Size: "*", Name: p.Name, Unused: !p.Used, condition: p.If,
+					}
 					if p.Const {
 						a.Access = "r"
 					}
@@ -251,15 +263,18 @@ func TestSignaturesMatchMLX(t *testing.T) {
 	assert.Equal(t, len(table)+3, compared, "lines of the table, and three kernels by their twins")
 }
 
-// requiresFalse reports whether a @require of d says NAME == 0.
-func requiresFalse(d *decl.Decl, name string) bool {
+// structs are MLX's structs of constants, and the arrays that our kernels take in their places.
+var structs = map[string][2]string{"mlx::steel::AttnParams": {"int", "#152"}, "mlx::steel::AttnMaskParams": {"long", "#24"}}
+
+// requires reports whether a @require of d says NAME == value.
+func requires(d *decl.Decl, name string, value int64) bool {
 	var says func(e *term.Expr) bool
 	says = func(e *term.Expr) bool {
 		switch e.Op {
 		case term.And:
 			return says(e.Args[0]) || says(e.Args[1])
 		case term.Eq:
-			return e.Args[0].Op == term.Symbol && e.Args[0].Name == name && e.Args[1].Op == term.Number && e.Args[1].Num == 0
+			return e.Args[0].Op == term.Symbol && e.Args[0].Name == name && e.Args[1].Op == term.Number && e.Args[1].Num == value
 		}
 		return false
 	}

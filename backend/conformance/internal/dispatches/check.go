@@ -9,6 +9,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"runtime"
+	"strings"
 
 	"github.com/mlxc/mlxc/backend"
 	"github.com/mlxc/mlxc/ir"
@@ -240,6 +241,9 @@ func (c *checker) fill() {
 		lo, n := v.Off.Eval(c.params), v.Len.Eval(c.params)
 		raw := make([]byte, n)
 		fillElements(raw, a.Elem, c.r, c.odd, c.scale)
+		if a.Elem.Float() && strings.HasSuffix(a.Name, "mask") {
+			takeOut(raw, a.Elem, c.r)
+		}
 		if c.numerics.FlushesDenormals {
 			flushDenormals(raw, a.Elem)
 		}

@@ -56,6 +56,12 @@ const (
 // an index; any bits for packed types.
 func fillElements(raw []byte, t ir.DType, r *rand.Rand, odd oddValues, scale float32) {
 	size := int(t.Size())
+	if t == ir.Bool {
+		for i := range raw {
+			raw[i] = byte(r.IntN(2))
+		}
+		return
+	}
 	if t.Bits() <= 8 || size == 0 {
 		noise(raw, r)
 		return
@@ -75,6 +81,19 @@ func fillElements(raw []byte, t ir.DType, r *rand.Rand, odd oddValues, scale flo
 		var b [8]byte
 		binary.LittleEndian.PutUint64(b[:], v)
 		copy(raw[i:i+size], b[:])
+	}
+}
+
+// takeOut sets some elements of a mask that is added to -inf, by which it takes keys out.
+func takeOut(raw []byte, t ir.DType, r *rand.Rand) {
+	size := int(t.Size())
+	bits := map[ir.DType]uint64{ir.F32: 0xff800000, ir.F16: 0xfc00, ir.BF16: 0xff80}[t]
+	for i := 0; i+size <= len(raw); i += size {
+		if r.IntN(4) == 0 {
+			var b [8]byte
+			binary.LittleEndian.PutUint64(b[:], bits)
+			copy(raw[i:i+size], b[:])
+		}
 	}
 }
 

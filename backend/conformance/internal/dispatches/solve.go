@@ -2,6 +2,7 @@ package dispatches
 
 import (
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"slices"
 
@@ -23,6 +24,7 @@ type assignment struct {
 	strides []bool // the symbol is a stride
 	floats  []bool
 	flags   []bool  // of type bool
+	bits    []bool  // the bits of an f32
 	limit   []int64 // values must be below it
 }
 
@@ -53,7 +55,7 @@ func solve(d *decl.Decl, r *rand.Rand, extra []*term.Expr) (*assignment, error) 
 func newAssignment(d *decl.Decl, r *rand.Rand) *assignment {
 	n := len(d.Symbols)
 	a := &assignment{d: d, r: r, vals: make([]int64, n), f32s: make([]float32, n), free: make([]bool, n), sizes: make([]bool, n),
-		strides: make([]bool, n), floats: make([]bool, n), flags: make([]bool, n), limit: make([]int64, n)}
+		strides: make([]bool, n), floats: make([]bool, n), flags: make([]bool, n), bits: make([]bool, n), limit: make([]int64, n)}
 	for i, s := range d.Symbols {
 		a.free[i], a.floats[i] = true, s.Kind == term.Float
 		a.limit[i] = 1 << 31
@@ -66,6 +68,19 @@ func newAssignment(d *decl.Decl, r *rand.Rand) *assignment {
 	}
 	for _, c := range d.Constants {
 		a.flags[c.Symbol] = c.Type == ir.Bool
+	}
+	floats := func(e *term.Expr) {
+		e.Walk(func(e *term.Expr) {
+			if e.Op == term.AsF32 && e.Args[0].Op == term.Symbol {
+				a.bits[e.Args[0].Index] = true
+			}
+		})
+	}
+	for _, w := range d.Wheres {
+		floats(w.Body)
+	}
+	for _, r := range d.Results {
+		floats(r.Body)
 	}
 	for _, x := range d.Args {
 		for _, e := range x.Shape {
@@ -104,8 +119,9 @@ func (a *assignment) draw() {
 		switch {
 		case !a.free[i]:
 		case a.floats[i]:
-			// Typical values of eps, scales and the logarithm of rope's base.
-			a.f32s[i] = []float32{1e-5, 1e-3, 0.0884, 0.125, 0.5, 1, 2, 13.287712, a.r.Float32(), 8 * a.r.Float32()}[a.r.IntN(10)]
+			a.f32s[i] = a.float()
+		case a.bits[i]:
+			a.vals[i] = int64(math.Float32bits(a.float()))
 		case a.flags[i]:
 			a.vals[i] = int64(a.r.IntN(2))
 		case i == long && a.sizes[i]:
@@ -116,6 +132,11 @@ func (a *assignment) draw() {
 			a.vals[i] = []int64{0, 1, int64(a.r.IntN(10)), int64(a.r.IntN(5000))}[a.r.IntN(4)]
 		}
 	}
+}
+
+// float draws a typical value of eps, of a scale or of the logarithm of rope's base.
+func (a *assignment) float() float32 {
+	return []float32{1e-5, 1e-3, 0.0884, 0.125, 0.5, 1, 2, 13.287712, a.r.Float32(), 8 * a.r.Float32()}[a.r.IntN(10)]
 }
 
 // bound reports whether the grid binds the symbol.
