@@ -186,8 +186,9 @@ func narrowed(t *testing.T, g *ir.Graph, typ ir.DType, word string) (out *ir.Gra
 	return g, true
 }
 
-// TestDecodersOf16BitsAreFusedAsThoseOfF32: of random decoders whose kernels the library has in 16 bits, fuse leaves as
-// many dispatches in f16 and in bf16 as in f32. What it leaves is proved.
+// TestDecodersOf16BitsAreFusedAsThoseOfF32: of random decoders whose kernels the library has in 16 bits, fuse leaves no
+// more dispatches in f16 and in bf16 than in f32. What it leaves is proved. It can leave fewer: in 16 bits a number times
+// its sigmoid is silu to the bit, and in f32, where silu is one division, it is not.
 func TestDecodersOf16BitsAreFusedAsThoseOfF32(t *testing.T) {
 	fused := func(g *ir.Graph) int {
 		p, err := passes.ParsePipeline("annotate,fuse,dce")
@@ -208,10 +209,10 @@ func TestDecodersOf16BitsAreFusedAsThoseOfF32(t *testing.T) {
 		}
 		tried++
 		want := fused(g)
-		require.Equal(t, want, fused(half), "seed %d, f16", seed)
+		require.LessOrEqual(t, fused(half), want, "seed %d, f16", seed)
 		bfloat, ok := narrowed(t, g, ir.BF16, "bfloat16")
 		require.True(t, ok)
-		require.Equal(t, want, fused(bfloat), "seed %d, bf16", seed)
+		require.LessOrEqual(t, fused(bfloat), want, "seed %d, bf16", seed)
 		t.Logf("seed %d: %d dispatches", seed, want)
 	}
 	require.Equal(t, 4, tried)

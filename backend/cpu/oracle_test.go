@@ -74,7 +74,7 @@ func traits(d *decl.Decl) (out []string) {
 var ofCases = []string{"quantize.metal", "code_products.metal", "arange.metal", "rope_freqs.metal", "steel_attention.metal"}
 
 // caseNames are what names of the kernels begin with whose cases package kernelcases runs with our kernels.
-var caseNames = []string{"affine_", "arange", "rope_", "sdpa_", "steel_attention_"}
+var caseNames = []string{"affine_", "arange", "gather_mm_offsets", "rope_", "sdpa_", "steel_attention_", "steel_gemm_splitk_accum"}
 
 func template(d *decl.Decl) string { return fmt.Sprintf("%s:%d", d.File, d.Line) }
 
