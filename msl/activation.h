@@ -3,13 +3,16 @@
 // MLX rounds each step of a sigmoid to bf16, but computes one of f16 in f32. Its silu in 16 bits is x times a sigmoid
 // that is rounded before; in f32 there is nothing to round, and silu is one division.
 //
-// @text  sigmoid_f32(x) = select({x} < 0.0, 1.0 / (1.0 + exp(abs({x}))), 1.0 - 1.0 / (1.0 + exp(abs({x}))))
-// @text  sigmoid_f16(x) = {sigmoid_f32({x})}
-// @text  inverse_bf16(x) = round(bf16, 1.0 / round(bf16, 1.0 + round(bf16, exp(abs({x})))))
-// @text  sigmoid_bf16(x) = select({x} < 0.0, {inverse_bf16({x})}, 1.0 - {inverse_bf16({x})})
-// @text  silu_f32(x) = {x} / (1.0 + exp(-{x}))
-// @text  silu_f16(x) = {x} * round(f16, {sigmoid_f16({x})})
-// @text  silu_bf16(x) = {x} * round(bf16, {sigmoid_bf16({x})})
+// A term says first what a number is divided by, or multiplied with, as a value `part` of its own: a sigmoid needs it twice.
+//
+// @text  inverse(x) = 1.0 / (1.0 + exp({x}))
+// @text  part_f32(x) = 1.0 + exp(-{x})
+// @text  part_f16(x) = {inverse(abs({x}))}
+// @text  part_bf16(x) = round(bf16, 1.0 / round(bf16, 1.0 + round(bf16, exp(abs({x})))))
+// @text  sigmoid(x; part) = select({x} < 0.0, {part}, 1.0 - {part})
+// @text  silu_f32(x; part) = {x} / {part}
+// @text  silu_f16(x; part) = {x} * round(f16, {sigmoid({x}; {part})})
+// @text  silu_bf16(x; part) = {x} * round(bf16, {sigmoid({x}; {part})})
 
 // MLX's form: exp gets no negative argument, so it overflows to inf at worst
 // and the quotient is 0.

@@ -146,11 +146,11 @@ template <typename T, typename Op>
 // @group    _, _, _
 // @inplace  out in
 // @if       T == bf16
-// @where    y[i] = {inverse_bf16(in[i])}
+// @where    part[i] = {part_bf16(in[i])}
 // @else
-// @where    y[i] = 1.0 / (1.0 + exp(abs(in[i])))
+// @where    part[i] = {part_f16(in[i])}
 // @end
-// @term     out[i] = round({T}, select(in[i] < 0.0, y[i], 1.0 - y[i]))
+// @term     out[i] = round({T}, {sigmoid(in[i]; part[i])})
 //
 // @kernel   v_Silu{T:float32float32=f32|float16float16=f16|bfloat16bfloat16=bf16}
 // @arg 0 in    device {T}[n] read
@@ -159,16 +159,8 @@ template <typename T, typename Op>
 // @threads  n, 1, 1
 // @group    _, _, _
 // @inplace  out in
-// @if       T == f32
-// @term     out[i] = round({T}, {silu_f32(in[i])})
-// @else
-// @if       T == bf16
-// @where    y[i] = {inverse_bf16(in[i])}
-// @else
-// @where    y[i] = 1.0 / (1.0 + exp(abs(in[i])))
-// @end
-// @term     out[i] = round({T}, in[i] * round({T}, select(in[i] < 0.0, y[i], 1.0 - y[i])))
-// @end
+// @where    part[i] = {part_{T}(in[i])}
+// @term     out[i] = round({T}, {silu_{T}(in[i]; part[i])})
 template <typename T, typename Op>
 [[kernel]] void unary_v(
     const device T* in [[buffer(0)]],

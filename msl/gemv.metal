@@ -346,7 +346,7 @@ VECTOR_ADD(gemv_add, PLAIN, K, N)
 // @groups  ceil(N/8), 1, 1
 // @group   32, 2, 1
 // @require K >= 1 && N >= 1
-// @term    y[n] = {silu_mul(n; f32)}
+// @use     silu_mul(n; f32)
 VECTOR_SILU_MUL(gemv_silu_mul, PLAIN, K, N)
 
 #define DENSE(name, host, D) \
@@ -450,7 +450,7 @@ MATRIX_ADD(gemm_nt_add, Tile, PLAIN)
 // @groups  ceil(N/32), ceil(M/32), 1
 // @group   32, 2, 2
 // @require K >= 1 && N >= 1 && M >= 1
-// @term    y[m,n] = {silu_mul(m,n; {T})}
+// @use     silu_mul(m,n; {T})
 // @end
 // @kernel  gemm_nt_silu_mul_{W:float32=f32|float16_float32=f16}
 // @use     gemm_nt_silu_mul({W}; f32)
@@ -637,3 +637,4 @@ EACH_FLOAT(INSTANTIATE_GEMM_T)
 // @witness gather_gemv_* ; K=96 N=60 E=8 x_strides=96,0 ; groups 8 2 3 / 32 1 1 ; refused
 // @witness gather_gemv_* ; K=0 N=60 E=8 x_strides=96,0 ; groups 8 2 3 / 32 2 1 ; refused
 // @witness gather_gemv_* ; K=96 N=0 E=8 x_strides=96,0 ; groups 0 2 3 / 32 2 1 ; refused
+// @witness gather_gemv_* ; E=6 K=1 N=1 x_strides=6,1 inplace=y,x ; groups 1 6 8 / 32 2 1 ; refused

@@ -631,7 +631,7 @@ template <typename T, int g, int b, int words>
 // @groups  M, ceil(out_vec_size/4), 1
 // @group   32, 2, 1
 // @use     sizes(&& out_vec_size >= 1)
-// @term    y[m,n] = {silu_mul(m,n; {T})}
+// @use     silu_mul(m,n; {T})
 template <typename T, int g, int b, int words>
 [[kernel]] void qmv_rms_silu_mul(
     BOTH(AFFINE, w), NORMED, device T* y, SIZES, PLACE) {

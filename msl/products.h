@@ -15,7 +15,10 @@
 // @text  affine(K; C; s; n; x) = sum[{C}](c < {K}/g, scales{s}[{n},c] * sum[{C}](j < g, {x} * f32(w{s}[{n},c*g + j])) \
 //            + biases{s}[{n},c] * sum[{C}](j < g, {x}))
 // @text  dot(C; s) = {affine(in_vec_size; {C}; {s}; n; x[m,c*g + j])}
-// @text  silu_mul(at; T) = round({T}, round({T}, {silu_{T}(gate[{at}])}) * up[{at}])
+// @lines silu_mul(at; T)
+// @where part[{at}] = {part_{T}(gate[{at}])}
+// @term  y[{at}] = round({T}, round({T}, {silu_{T}(gate[{at}]; part[{at}])}) * up[{at}])
+// @end
 
 constexpr constant int LANES = 32;
 constexpr constant int ROWS = 4; // outputs of a simdgroup at a time, if not told otherwise

@@ -523,7 +523,7 @@ template <typename T, typename D, typename W>
 // @groups  M, ceil(out_vec_size/8), 1
 // @group   32, 2, 1
 // @use     sizes()
-// @term    y[m,n] = {silu_mul(m,n; {T})}
+// @use     silu_mul(m,n; {T})
 VECTOR_SILU_MUL(qmv_silu_mul, AFFINE, in_vec_size, out_vec_size)
 
 #define INSTANTIATE_QMV(name, T, g, b)                                                          \
@@ -1003,7 +1003,7 @@ MATRIX_ADD(qmm_t_add, Square, AFFINE)
 // @group   32, 2, 2
 // @require K >= g && K % g == 0 && M >= 1 && N >= 1
 // @require aligned == 0 || N % 32 == 0
-// @term    y[m,n] = {silu_mul(m,n; {T})}
+// @use     silu_mul(m,n; {T})
 MATRIX_SILU_MUL(qmm_t_silu_mul, Square, AFFINE)
 
 #define INSTANTIATE_QMM_T(name, T, g, b, aligned)                                                \

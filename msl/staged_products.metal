@@ -378,7 +378,7 @@ WHOLE(qmv_whole, ARMS_1, Store)
 // @groups  M, ceil(out_vec_size/28), 1
 // @group   32, 14, 1
 // @use     whole()
-// @term    y[m,n] = {silu_mul(m,n; {T})}
+// @use     silu_mul(m,n; {T})
 WHOLE(qmv_whole_silu_mul, BOTH, SiluMul)
 
 constexpr constant int WORKERS = 8; // simdgroups of a threadgroup of "piped" that make results
