@@ -47,6 +47,10 @@ type Interp struct {
 	Load    func(arg int, index []int64) (Value, error)
 	Abbrevs []Abbrev
 
+	// Flushes: the executor may take a subnormal result for zero, even where operands are exact. What follows from it
+	// is bounded as for other errors: 1/(1/x) of a large x may be infinite.
+	Flushes bool
+
 	memo  []memo  // values of each abbreviation
 	stack []int64 // indices of unfinished loads, and variables of unfinished calls and reductions
 }
@@ -396,13 +400,18 @@ func (in *Interp) floatOp(e *Expr, vars []int64) (Value, error) {
 			return b, err
 		}
 	}
-	if e.Op == Round {
-		return roundTo(e.Type, a), nil
+	v := a
+	if f := table[e.Op].float; e.Op == Round {
+		v = roundTo(e.Type, a)
+	} else if f != nil {
+		v = f(a, b)
+	} else {
+		return a, fmt.Errorf("term: %s is no operation on floats", e)
 	}
-	if f := table[e.Op].float; f != nil {
-		return f(a, b), nil
+	if in.Flushes && v.Err == 0 && v.F != 0 && math.Abs(v.F) < Tiny {
+		v.Err = Tiny
 	}
-	return a, fmt.Errorf("term: %s is no operation on floats", e)
+	return v, nil
 }
 
 // exact reports whether operands are exact.

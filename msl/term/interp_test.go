@@ -461,3 +461,17 @@ func TestExactStores(t *testing.T) {
 		assert.Equal(t, term.Value{F: want}, eval(t, operands(), parse(t, src)), src)
 	}
 }
+
+// A device that flushes may take 1/x of a large x for zero, and then y·(1/x) is zero too: both are allowed, and on
+// other devices only the quotient.
+func TestFlushes(t *testing.T) {
+	e := parse(t, "1000000.0 * (1.0 / v[0])")
+	in := operands(0x1p127)
+	small := float64(1e6 * 0x1p-127)
+	assert.True(t, eval(t, in, e).Allows(small))
+	assert.False(t, eval(t, in, e).Allows(0))
+	in.Flushes = true
+	assert.True(t, eval(t, in, e).Allows(small))
+	assert.True(t, eval(t, in, e).Allows(0))
+	assert.False(t, eval(t, in, e).Allows(4*small))
+}

@@ -320,7 +320,7 @@ func (c *checker) values() error {
 	in := c.x.in
 	loads := 0
 	var bits uint64 // the bits of the last element that was loaded
-	interp := &term.Interp{Abbrevs: in.Decl.Abbrevs(), Load: func(arg int, index []int64) (v term.Value, err error) {
+	interp := &term.Interp{Abbrevs: in.Decl.Abbrevs(), Flushes: c.numerics.FlushesDenormals, Load: func(arg int, index []int64) (v term.Value, err error) {
 		loads++
 		v, bits, err = c.load(c.before[0], arg, index)
 		return v, err
