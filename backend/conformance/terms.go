@@ -6,19 +6,23 @@ import (
 	"github.com/mlxc/mlxc/backend/conformance/internal/dispatches"
 )
 
-// termTests returns a test for each pair of kernels with equal terms. A run takes the first pair and a
-// sample of the others, whatever their templates: both kernels of a pair have tests of their own, and the kernel that the
-// run does not test elsewhere has to be compiled for it.
+// termTests returns a test for each pair of kernels with equal terms. A run takes the pairs of which it tests both kernels
+// anyway, and a sample of those of which it tests one: the other one has to be compiled for the pair alone.
 func termTests(o Options) map[string]func(*T) {
 	tests := map[string]func(*T){}
 	var names []string
+	both := map[string]bool{} // the pairs whose kernels are tested anyway
+	taken := map[string]bool{}
+	for _, f := range o.functions() {
+		taken[f] = true
+	}
 	for _, pair := range dispatches.Twins() {
 		a, b := pair[0], pair[1]
 		if o.Source != "" && a.File != o.Source && b.File != o.Source {
 			continue
 		}
 		name := fmt.Sprintf("term/%s=%s", a.Name, b.Name)
-		if tests[name] == nil {
+		if both[name] = taken[a.Name] && taken[b.Name]; tests[name] == nil && taken[a.Name] != taken[b.Name] {
 			names = append(names, name)
 		}
 		tests[name] = func(t *T) {
@@ -42,6 +46,11 @@ func termTests(o Options) map[string]func(*T) {
 		return tests
 	}
 	chosen := map[string]func(*T){}
+	for name, test := range tests {
+		if both[name] {
+			chosen[name] = test
+		}
+	}
 	for _, name := range o.Choose(names, func(string) string { return "" }) {
 		chosen[name] = tests[name]
 	}

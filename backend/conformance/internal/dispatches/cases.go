@@ -60,13 +60,18 @@ func Cases(dev backend.Device, d *decl.Decl, n int, name string) (Verdict, error
 // maxWitness is the max sum of bytes of the memories of a witness that is run.
 const maxWitness = 4 << 20
 
-// eachWitness calls f with the dispatches of the witnesses of a function that are ok
-// and not too large.
-func eachWitness(function string, f func(x *dispatch) error) error {
+// eachWitness calls f with the dispatches of the witnesses of a function that are ok and not too large, but with no more
+// than `some` of those, which the function's name chooses.
+func eachWitness(function string, some int, f func(x *dispatch) error) error {
+	var ok []witness
 	for _, w := range witnesses(function) {
-		if !w.OK {
-			continue
+		if w.OK {
+			ok = append(ok, w)
 		}
+	}
+	first := SeedOf(function)
+	for i := range min(some, len(ok)) {
+		w := ok[(first+uint64(i))%uint64(len(ok))]
 		for _, d := range msl.Declarations(function) {
 			if w.bind(d) != nil {
 				continue
@@ -92,14 +97,15 @@ func eachWitness(function string, f func(x *dispatch) error) error {
 }
 
 // Witnesses checks what the source says of a function's dispatches: its declarations describe those that engines make
-// and no others, there is one, and those that are not too large are judged on the device as random ones are.
-func Witnesses(dev backend.Device, function string) error {
+// and no others, there is one, and those that are not too large are judged on the device as random ones are, `some` of
+// them: each member of a family runs others.
+func Witnesses(dev backend.Device, function string, some int) error {
 	ds := msl.Declarations(function)
 	err := Witnessed(function, ds)
 	if !slices.ContainsFunc(witnesses(function), func(w witness) bool { return w.OK }) {
 		err = errors.Join(err, fmt.Errorf("%s: no @witness of %s is ok: add a dispatch as an engine makes it, with its grid (docs/kernels.md)", ds[0].Family(), function))
 	}
-	return errors.Join(err, eachWitness(function, func(x *dispatch) error {
+	return errors.Join(err, eachWitness(function, some, func(x *dispatch) error {
 		_, err := check(dev, x, SeedOf(function))
 		return err
 	}))

@@ -2,6 +2,7 @@ package dispatches
 
 import (
 	"fmt"
+	"math"
 	"math/rand/v2"
 
 	"github.com/mlxc/mlxc/backend"
@@ -61,7 +62,7 @@ func Sample(n int, seed uint64, functions []string, f func(function string, d *D
 	instances := Families(functions)
 	turn := map[string]int{}
 	for _, function := range functions {
-		if err := eachWitness(function, func(x *dispatch) error { return drawn(function, x, seed, f) }); err != nil {
+		if err := eachWitness(function, math.MaxInt, func(x *dispatch) error { return drawn(function, x, seed, f) }); err != nil {
 			return err
 		}
 		for k, d := range msl.Declarations(function) {
