@@ -3,6 +3,7 @@ package conformance
 import (
 	"context"
 	"hash/crc64"
+	"math"
 
 	"github.com/mlxc/mlxc/backend"
 	"github.com/mlxc/mlxc/backend/conformance/internal/dispatches"
@@ -38,11 +39,15 @@ func (c *Case) Run(dev backend.Device) (after [][]byte, err error) {
 	return backend.Once(context.Background(), dev, c.Graph, c.Before, c.Params...)
 }
 
-// Sample calls f with the dispatches of witnesses, except large ones, and with n random
-// dispatches of every family of kernels, which its instances share: for the functions that are
-// chosen, or for all if choose is nil.
+// Sample calls f with the dispatches of witnesses, except large ones, and with n random dispatches of every family of
+// kernels, which its instances share: for the functions that are chosen, and then with no more witnesses of each than
+// [Run] runs, or for all if choose is nil.
 func Sample(n int, seed uint64, choose Choice, f func(*Case) error) error {
-	return dispatches.Sample(n, seed, Options{Choose: choose}.functions(), func(function string, d *dispatches.Drawn) error {
+	witnesses := math.MaxInt
+	if choose != nil {
+		witnesses = someWitnesses
+	}
+	return dispatches.Sample(n, witnesses, seed, Options{Choose: choose}.functions(), func(function string, d *dispatches.Drawn) error {
 		return f(&Case{function, d.Graph, d.Params, d.Before, d})
 	})
 }

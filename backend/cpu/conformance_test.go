@@ -60,7 +60,7 @@ func TestWorkers(t *testing.T) {
 	var want map[string]uint64
 	for _, workers := range []int{1, 2, 3} {
 		d := New(workers)
-		got, err := conformance.Fingerprint(d, 8, testsample.Choose(t, t.Name()))
+		got, err := conformance.Fingerprint(d, 3, testsample.Choose(t, t.Name()))
 		require.NoError(t, err)
 		require.NoError(t, d.Close())
 		if want == nil {

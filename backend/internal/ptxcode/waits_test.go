@@ -35,7 +35,7 @@ func TestOwnKernelsWait(t *testing.T) {
 		defer func() { firsts[template] = true }()
 		return firsts[template]
 	})
-	for _, f := range sample.Families(t, t.Name(), all, func(f string) string { return msl.Declarations(f)[0].File }, 4) {
+	for _, f := range sample.Families(t, t.Name(), all, func(f string) string { return msl.Declarations(f)[0].File }, sample.Few) {
 		taken[f] = true
 	}
 	for _, file := range files {

@@ -45,8 +45,8 @@ func sampleFindings(t *testing.T, choose conformance.Choice, library string, n i
 	return found, dispatches
 }
 
-// The checker finds nothing in dispatches of our library's kernels with random arguments. A run takes one kernel in
-// eight.
+// The checker finds nothing in dispatches of our library's kernels with random arguments. A run takes those
+// of [sample.Checked].
 func TestCheckedKernels(t *testing.T) {
 	sample.Long(t)
 	found, n := sampleFindings(t, sample.Checked(t), "", 1)

@@ -2,7 +2,6 @@ package dispatches
 
 import (
 	"fmt"
-	"math"
 	"math/rand/v2"
 
 	"github.com/mlxc/mlxc/backend"
@@ -56,13 +55,13 @@ func (d *Drawn) Intact(after [][]byte) error {
 	return nil
 }
 
-// Sample draws the dispatches of witnesses, except large ones, and n random dispatches of every family, which its
-// instances share, for the given functions.
-func Sample(n int, seed uint64, functions []string, f func(function string, d *Drawn) error) error {
+// Sample draws the dispatches of `some` witnesses of each function, except large ones, and n random dispatches of every
+// family, which its instances share, for the given functions.
+func Sample(n, some int, seed uint64, functions []string, f func(function string, d *Drawn) error) error {
 	instances := Families(functions)
 	turn := map[string]int{}
 	for _, function := range functions {
-		if err := eachWitness(function, math.MaxInt, func(x *dispatch) error { return drawn(function, x, seed, f) }); err != nil {
+		if err := eachWitness(function, some, func(x *dispatch) error { return drawn(function, x, seed, f) }); err != nil {
 			return err
 		}
 		for k, d := range msl.Declarations(function) {
