@@ -30,6 +30,6 @@ func TestReleased(t *testing.T) {
 	}
 	changes, err := os.ReadFile(filepath.Join("..", "..", "..", "CHANGELOG.md"))
 	require.NoError(t, err)
-	assert.Contains(t, string(changes), "\n## "+release+"\n", "a release that CHANGELOG.md does not tell of")
+	assert.True(t, strings.Contains(string(changes), "\n## "+release+"\n"), "CHANGELOG.md does not tell of release %s", release)
 	assert.LessOrEqual(t, len(embedded), most, "the archive of a release has at most %d bytes", most)
 }
