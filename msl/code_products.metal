@@ -313,8 +313,7 @@ inline void multiply_short(const thread Coded<T>& m, const thread Vectors<T>& v,
   }
 }
 
-// @kernel  affine_qmv_quad_{T:{types()}}_gs_{g:32|64}_b_{b:2|4|8}_d_{d:64|128}_batch_0
-// @mlx     unlisted
+// @lines   quad()
 // @use     flat(out_vec_size; in_vec_size)
 // @arg     x              device {T}[M, in_vec_size] read
 // @arg     y              device {T}[M, out_vec_size] write
@@ -324,6 +323,13 @@ inline void multiply_short(const thread Coded<T>& m, const thread Vectors<T>& v,
 // @group   32, 1, 1
 // @require in_vec_size == d
 // @term    y[m,n] = round({T}, {column(in_vec_size; x[m,k]; n)})
+// @end
+// @kernel  affine_qmv_quad_{T:{types()}}_gs_{g:32|64}_b_{b:2|4|8}_d_{d:64|128}_batch_0
+// @mlx     unlisted
+// @use     quad()
+// @kernel  affine_qmv_quad_{T:{types()}}_gs_{g:128}_b_{b:2|4|8}_d_{d:128}_batch_0
+// @mlx     unlisted
+// @use     quad()
 template <typename T, int g, int b>
 [[kernel]] void qmv_quad(
     CODED,
@@ -338,12 +344,18 @@ template <typename T, int g, int b>
   multiply_short<g, b>(m, v, y, out_vec_size, group, lane);
 }
 
-// @kernel  affine_qmv_quad_{T:{types()}}_gs_{g:32|64}_b_{b:2|4|8}_d_{d:64|128}_batch_1
-// @mlx     unlisted
+// @lines   quad_of_batch()
 // @use     stack(out_vec_size; in_vec_size)
 // @use     of_batch(in_vec_size; out_vec_size; 64; 1)
 // @require in_vec_size == d
 // @term    y[i,m,n] = round({T}, {column(in_vec_size; x[i,m,k]; i,n)})
+// @end
+// @kernel  affine_qmv_quad_{T:{types()}}_gs_{g:32|64}_b_{b:2|4|8}_d_{d:64|128}_batch_1
+// @mlx     unlisted
+// @use     quad_of_batch()
+// @kernel  affine_qmv_quad_{T:{types()}}_gs_{g:128}_b_{b:2|4|8}_d_{d:128}_batch_1
+// @mlx     unlisted
+// @use     quad_of_batch()
 template <typename T, int g, int b>
 [[kernel]] void qmv_quad_batch(
     CODED,
@@ -801,7 +813,8 @@ template <typename T, int g, int b, bool transposed>
   OF_QUAD(64, name, T, 32, 2) OF_QUAD(64, name, T, 32, 4) OF_QUAD(64, name, T, 32, 8)     \
   OF_QUAD(64, name, T, 64, 2) OF_QUAD(64, name, T, 64, 4) OF_QUAD(64, name, T, 64, 8)     \
   OF_QUAD(128, name, T, 32, 2) OF_QUAD(128, name, T, 32, 4) OF_QUAD(128, name, T, 32, 8)  \
-  OF_QUAD(128, name, T, 64, 2) OF_QUAD(128, name, T, 64, 4) OF_QUAD(128, name, T, 64, 8)
+  OF_QUAD(128, name, T, 64, 2) OF_QUAD(128, name, T, 64, 4) OF_QUAD(128, name, T, 64, 8)  \
+  OF_QUAD(128, name, T, 128, 2) OF_QUAD(128, name, T, 128, 4) OF_QUAD(128, name, T, 128, 8)
 #define INSTANTIATE_ACCUM(name, T)                                                        \
   template [[host_name("steel_gemm_splitk_accum_" #name "_float32")]]                     \
   [[kernel]] decltype(splitk_accum<T>) splitk_accum<T>;
@@ -933,6 +946,7 @@ INSTANTIATE_QUADS(bfloat16_t, bfloat)
 // @witness affine_qmv_quad_*_d_64_batch_1 ; in_vec_size=64 out_vec_size=70 x_batch_ndims=1 x_shape=3,2 x_strides=128 w_batch_ndims=1 w_shape=3 w_strides=15360 s_strides=140 b_strides=140 ; groups 2 2 3 / 32 2 1 ; refused
 // @witness affine_qmv_quad_*_d_64_batch_1 ; in_vec_size=192 out_vec_size=70 x_batch_ndims=1 x_shape=3,2 x_strides=384 w_batch_ndims=1 w_shape=3 w_strides=15360 s_strides=420 b_strides=420 ; groups 2 2 3 / 32 1 1 ; refused
 // @witness affine_qmv_quad_*_gs_64_*_d_64_batch_1 ; in_vec_size=64 out_vec_size=1 x_batch_ndims=1 x_shape=3,1 x_strides=64 w_batch_ndims=1 w_shape=3 w_strides=15 s_strides=1 b_strides=1 inplace=y,{scales|biases} ; groups 1 1 3 / 32 1 1 ; refused
+// @witness affine_qmv_quad_*_gs_128_*_d_128_batch_1 ; in_vec_size=128 out_vec_size=1 x_batch_ndims=1 x_shape=3,1 x_strides=128 w_batch_ndims=1 w_shape=3 w_strides=30 s_strides=1 b_strides=1 inplace=y,{scales|biases} ; groups 1 1 3 / 32 1 1 ; refused
 // @witness affine_qmv_quad_*_d_128_batch_0 ; in_vec_size=128 out_vec_size=70 ; groups 2 2 1 / 32 1 1 ; ok
 // @witness affine_qmv_quad_*_d_128_batch_0 ; in_vec_size=128 out_vec_size=4160 ; groups 2 65 1 / 32 1 1 ; ok
 // @witness affine_qmv_quad_*_d_128_batch_0 ; in_vec_size=128 out_vec_size=70 ; groups 2 2 2 / 32 1 1 ; refused
@@ -1008,6 +1022,7 @@ INSTANTIATE_QUADS(bfloat16_t, bfloat)
 // @witness affine_qmv_fast_*_batch_1_pr_{0|1}_* ; in_vec_size=512 out_vec_size=512 x_batch_ndims=1 x_shape=3,1 x_strides=512 w_batch_ndims=1 w_shape=3 w_strides=76800 s_strides=8192 b_strides=8192 inplace=y,x ; groups 1 64 3 / 32 2 1 ; refused
 // @witness affine_qmv_wide_*_gs_32_*_batch_0 ; in_vec_size=32 out_vec_size=1 M=1 inplace=y,{scales|biases} ; groups 1 1 1 / 32 2 1 ; refused
 // @witness affine_qmv_quad_*_gs_64_*_d_64_batch_0 ; in_vec_size=64 out_vec_size=1 inplace=y,{scales|biases} ; groups 1 1 1 / 32 1 1 ; refused
+// @witness affine_qmv_quad_*_gs_128_*_d_128_batch_0 ; in_vec_size=128 out_vec_size=1 inplace=y,{scales|biases} ; groups 1 1 1 / 32 1 1 ; refused
 // @witness affine_gather_qmm_rhs_nt_* ; align_N@201=0 align_K@202=1 M=49 N=33 K=128 num_groups=3 ; groups 2 6 1 / 32 2 1 ; ok
 // @witness affine_gather_qmm_rhs_nn_* ; align_N@201=1 align_K@202=0 M=49 N=1152 K=9 num_groups=3 ; groups 36 6 1 / 32 2 1 ; ok
 // @witness affine_qmm_t_splitk_*_alN_* ; K=256 N=64 M=112 k_partition_size=128 split_k_partition_stride=7168 ; groups 2 4 2 / 32 2 2 ; ok
@@ -1022,6 +1037,7 @@ INSTANTIATE_QUADS(bfloat16_t, bfloat)
 //
 // Corruptions of these declarations that are no lies.
 //
+// @equivalent affine_qmv_quad_*_gs_128_*_d_128_batch_1#0 ; stride: {scales|biases}[2] 1 * ; a row has one group
 // @equivalent affine_*_batch_1* ; require: {drop w_strides*|32 -> 33} ; other strides are no whole bytes
 // @equivalent affine_gather_{qvm|qmm_n|qmm_t}_* ; require: {drop w_strides*|32 -> 33} ; likewise
 // @equivalent affine_gather_qmm_rhs_nn_* ; groups: * ceil(N / 32) -> rounded down ; N is a multiple of 32

@@ -54,7 +54,7 @@ func init() {
 				transposed.sorted("affine_gather_qmm_rhs_nt"+params+"_bm_16_bn_32_bk_32_wm_1_wn_2"),
 			)
 			for _, d := range []int{64, 128} {
-				if a.group <= 64 && 32%a.bits == 0 {
+				if a.group <= d && 32%a.bits == 0 {
 					form := fmt.Sprintf("affine_qmv_quad%s_d_%d_batch_", params, d)
 					Register(transposed.kernel(form+"0"), transposed.batch().kernel(form+"1"))
 				}

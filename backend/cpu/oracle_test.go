@@ -78,11 +78,11 @@ var caseNames = []string{"affine_", "arange", "gather_mm_offsets", "rope_", "sdp
 
 func template(d *decl.Decl) string { return fmt.Sprintf("%s:%d", d.File, d.Line) }
 
-// kin is the name of a kernel without its types and the width of its heads: kernels that are instances of one template, where
-// several lines declare them.
+// kin is the name of a kernel without its types, widths and groups: kernels that are instances of one
+// template, where several lines declare them.
 func kin(d *decl.Decl) string { return typesAndWidths.ReplaceAllString(d.Name, "") }
 
-var typesAndWidths = regexp.MustCompile(`b?float(16|32)?(_t)?|_bk\d+_bd\d+_bv\d+`)
+var typesAndWidths = regexp.MustCompile(`b?float(16|32)?(_t)?|_gs_\d+|_b_\d|_d_\d+|_bk\d+_bd\d+_bv\d+`)
 
 // templatesWithCases are the templates of which a kernel has a case in testdata/kernelcases.
 func templatesWithCases(t *testing.T) map[string]bool {
