@@ -14,12 +14,17 @@ shards='
 cpu-whole: ./backend/cpu -run ^TestConformance$/^whole$
 cpu-others: ./backend/cpu -run ^TestConformance$/^(generic|avx2|neon)
 cpu-rest: ./backend/cpu ./backend/cpu/internal/simd -skip ^TestConformance$
-softmetal-kernels: ./backend/softmetal -run ^TestConformance$
+softmetal-gathered: ./backend/softmetal -run ^TestConformance$/^kernel$/^affine_gather
+softmetal-bf16: ./backend/softmetal -run ^TestConformance$/^kernel$/^affine_[^g].*_bfloat16
+softmetal-f16: ./backend/softmetal -run ^TestConformance$/^kernel$/^affine_[^g].*_float16
+softmetal-f32: ./backend/softmetal -run ^TestConformance$/^kernel$/^affine_[^g].*_float_
+softmetal-kernels: ./backend/softmetal -run ^TestConformance$/^kernel$/^(a[^f]|[^a])
+softmetal-terms: ./backend/softmetal -run ^TestConformance$/^term$
 softmetal-checked: ./internal/testing/kernelcases -run ^TestCheckedKernels$
 softmetal-compiled: ./internal/testing/kernelcases -run ^TestCheckedKernelsOfMLX$
 softmetal-cases: ./internal/testing/kernelcases -skip ^TestChecked
 softmetal-checked-cases: ./internal/testing/kernelcases -run ^(TestCheckedKernelCases|TestCheckedGGML)$
-softmetal-rest: ./backend/softmetal -skip ^TestConformance$
+softmetal-rest: ./backend/softmetal -skip ^TestConformance$/^(kernel|term)$
 metal-emissions: ./backend/metal -run ^(TestWrong|TestOrderEdges|TestWorkload)
 metal-rest: ./backend/metal/... -skip ^(TestWrong|TestOrderEdges|TestWorkload)
 cuda: ./backend/cuda ./backend/internal/... ./internal/testing/fakecuda
