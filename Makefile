@@ -89,7 +89,7 @@ fetched:
 	@scripts/python.sh >/dev/null
 
 # Of families of kernels, cases and faults each run tests the first member and a sample of the others; the
-# number of the run says which, and 64 runs take all (docs/tests.md, which also says what takes how long).
+# number of the run says which, and 64 runs take nearly all (docs/tests.md, which also says what takes how long).
 # The time limit of a package is five times what the longest takes on two idle cores. Tests and the compiler make
 # much garbage and hold little: if it is collected only in processes of 1.5 GB, all takes a quarter less time. Vet
 # has seen the tests already. Nobody debugs these programs: without DWARF compiling them takes a tenth less. Some

@@ -10,20 +10,23 @@ import (
 // anyway, and a sample of those of which it tests one: the other one has to be compiled for the pair alone.
 func termTests(o Options) map[string]func(*T) {
 	tests := map[string]func(*T){}
-	var names []string
-	both := map[string]bool{} // the pairs whose kernels are tested anyway
 	taken := map[string]bool{}
 	for _, f := range o.functions() {
 		taken[f] = true
 	}
+	var both, one []string // names of tests, by how many kernels of the pair the run tests anyway
 	for _, pair := range dispatches.Twins() {
 		a, b := pair[0], pair[1]
 		if o.Source != "" && a.File != o.Source && b.File != o.Source {
 			continue
 		}
 		name := fmt.Sprintf("term/%s=%s", a.Name, b.Name)
-		if both[name] = taken[a.Name] && taken[b.Name]; tests[name] == nil && taken[a.Name] != taken[b.Name] {
-			names = append(names, name)
+		switch {
+		case tests[name] != nil: // two functions can have several declarations with equal terms
+		case taken[a.Name] && taken[b.Name]:
+			both = append(both, name)
+		case taken[a.Name] || taken[b.Name]:
+			one = append(one, name)
 		}
 		tests[name] = func(t *T) {
 			cases := 20
@@ -46,12 +49,7 @@ func termTests(o Options) map[string]func(*T) {
 		return tests
 	}
 	chosen := map[string]func(*T){}
-	for name, test := range tests {
-		if both[name] {
-			chosen[name] = test
-		}
-	}
-	for _, name := range o.Choose(names, func(string) string { return "" }) {
+	for _, name := range append(both, o.Choose(one, func(string) string { return "" })...) {
 		chosen[name] = tests[name]
 	}
 	return chosen

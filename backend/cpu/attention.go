@@ -126,13 +126,14 @@ func (t floatType) at(c *Call, slot, i int) float32 {
 	return x[0]
 }
 
-// room is memory for a result, and for stream.
+// room returns scratch memory: for the result of a query, and for what [attention.stream] computes with.
 func (a *attention) room(w *Worker) (out, buf []float32) {
 	all := w.Scratch(2*a.keys + 2*a.values)
 	return all[:a.values], all[a.values:]
 }
 
-// streamed is what is known of some keys: the maximum of their scores, the sum of their weights, and of the weighted values.
+// streamed is the state of a softmax that takes keys one by one: the maximum of the scores so far, and the sums of the
+// weights and of the weighted values, all relative to that maximum.
 type streamed struct {
 	top, sum float32
 	out      []float32
@@ -141,7 +142,7 @@ type streamed struct {
 // keyRange are the keys first, first + every, … before last.
 type keyRange struct{ first, last, every int }
 
-// stream adds keys of a head to what is known of those of other ranges. The query begins at an element of argument 0.
+// stream adds the keys of a range to s. The query begins at element `query` of argument 0.
 func (a *attention) stream(c *Call, buf []float32, s *streamed, query, head int, of keyRange, maskHead, maskQuery int) {
 	q, key, value := buf[:a.keys], buf[a.keys:2*a.keys], buf[2*a.keys:][:a.values]
 	a.load(c, q, 0, query)

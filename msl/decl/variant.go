@@ -28,7 +28,8 @@ func (d *Decl) Allows(constants []ir.FunctionConstant) (bool, error) {
 	return true, nil
 }
 
-// mayHold says whether a condition may hold, of whose symbols some are known: parts that have others may.
+// mayHold reports whether a condition may hold when only some symbols are known. It takes a conjunction apart, and assumes
+// that a part with an unknown symbol holds.
 func mayHold(e *term.Expr, known []bool, values []term.Value) (bool, error) {
 	if e.Op == term.And {
 		ok, err := mayHold(e.Args[0], known, values)

@@ -212,8 +212,8 @@ func noticed(dev backend.Device, lies []lie, cases int, one bool) error {
 	return lies[0].run(dev, patience*cases)
 }
 
-// patience: with this many times as many dispatches a lie that did not show has another chance. A lie about which keys a
-// query sees, say, shows where there are fewer keys than queries, which is rare.
+// patience is how many times more dispatches are run before a lie counts as one that nobody notices. Some lies show in few
+// dispatches: one about the keys that a query sees shows only where there are fewer keys than queries.
 const patience = 8
 
 // witnessed compares witnesses with a corrupted declaration in place of the right one.

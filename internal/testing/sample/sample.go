@@ -17,7 +17,7 @@ const Env = "MLXC_SAMPLE"
 // WholeEnv names the environment variable that makes a run take every member.
 const WholeEnv = "MLXC_LONG"
 
-// Runs is the number of different runs: together they take every member.
+// Runs is the number of different runs: together they take every member of what [Families] and [Kernels] are given.
 const Runs = 64
 
 // Few: a run takes one in Few of the members that are not their family's first.
