@@ -25,7 +25,7 @@ const Few = 8
 
 // Instances: a run takes one in Instances of the kernels of each template, and at least one. So another type or width
 // adds little to the time of a run.
-const Instances = 32
+const Instances = 64
 
 // Rare: what takes long and finds little is done by one run in Rare.
 const Rare = 16

@@ -10,7 +10,7 @@ import (
 )
 
 // TestEveryMember: 64 runs take every member of every family, each run the first and at least one in
-// eight of the others; of kernels 32 runs do, each run one of each family at least.
+// eight of the others, and of kernels one of each family at least.
 func TestEveryMember(t *testing.T) {
 	Long(t)
 	t.Setenv(WholeEnv, "")
