@@ -204,11 +204,17 @@ struct q5_K : q4_K {
   }
 };
 
-// EACH_FORMAT names the formats, with the type of a word of their blocks.
-#define EACH_FORMAT(instantiate)                                                                                       \
-  instantiate(q4_0, ushort) instantiate(q8_0, ushort) instantiate(q6_K, ushort) instantiate(q4_1, ushort)              \
-  instantiate(q5_0, ushort) instantiate(q5_1, ushort) instantiate(iq4_nl, ushort) instantiate(mxfp4, uchar)            \
-  instantiate(q2_K, ushort) instantiate(q3_K, ushort) instantiate(q4_K, ushort) instantiate(q5_K, ushort)
+// EACH_FORMAT instantiates a kernel for all formats, with the type of a word of their blocks, and for one type of vectors
+// and results, with its name in those of kernels; EACH_VECTOR for all types.
+#define EACH_FORMAT(instantiate, name, T)                                                                              \
+  instantiate(q4_0, ushort, name, T) instantiate(q8_0, ushort, name, T) instantiate(q6_K, ushort, name, T)             \
+  instantiate(q4_1, ushort, name, T) instantiate(q5_0, ushort, name, T) instantiate(q5_1, ushort, name, T)             \
+  instantiate(iq4_nl, ushort, name, T) instantiate(mxfp4, uchar, name, T) instantiate(q2_K, ushort, name, T)           \
+  instantiate(q3_K, ushort, name, T) instantiate(q4_K, ushort, name, T) instantiate(q5_K, ushort, name, T)
+#define EACH_VECTOR(instantiate)         \
+  EACH_FORMAT(instantiate, f32, float)   \
+  EACH_FORMAT(instantiate, f16, half)    \
+  EACH_FORMAT(instantiate, bf16, bfloat)
 
 // Blocks are weights in format F.
 template <typename word>
@@ -227,8 +233,8 @@ struct Blocks : InRows<Blocks<F>> {
   int K) { return m.w + n * (K / F::weights) * F::words; }
   static matrix of(const thread matrix& m, uint id, int K, int N) { return {row_of(m, size_t(id) * N, K)}; }
 
-  template <int matrices>
-  static void dot(const thread matrix* m, const device float* x, int K, int N, int first, uint lane,
+  template <int matrices, typename T>
+  static void dot(const thread matrix* m, const device T* x, int K, int N, int first, uint lane,
   thread float* result) {
     const uint part = lane % F::parts;
     const int blocks = K / F::weights;
@@ -241,7 +247,7 @@ struct Blocks : InRows<Blocks<F>> {
       float sums[F::values / F::run];
 #pragma unroll
       for (int i = 0; i < F::values; i++) {
-        v[i] = x[c * F::weights + int(F::place(part, i))];
+        v[i] = float(x[c * F::weights + int(F::place(part, i))]);
         sums[i / F::run] = i % F::run == 0 ? v[i] : sums[i / F::run] + v[i];
       }
 #pragma unroll
@@ -283,10 +289,11 @@ inline float weight(const device typename F::word* block, uint j) {
   return F::biased ? product + F::bias(block, j) : product;
 }
 
-// The formats: their names; what the bytes of a block are read as; weights and bytes of a block, weights of a group that
+// The types of vectors and results, whose sums are f32, and the formats: their names; what the bytes of a block are read as; weights and bytes of a block, weights of a group that
 // has one scale; scale, code and bias of the weights of row n. Of a signed byte, too,
 // w / 2^i % 2^j are bits i to i + j - 1: / rounds down, and % is never negative.
 //
+// @text  vectors() = f32|f16|bf16
 // @text  formats() = q4_0|q8_0|q6_K|q4_1|q5_0|q5_1|iq4_nl|mxfp4|q2_K|q3_K|q4_K|q5_K
 // @text  half(n; B; at) = as_f16(w[{n},{B},{at}] + 256*w[{n},{B},{at} + 1])
 // @text  half_of_signed(n; B; at) = as_f16(w[{n},{B},{at}] % 256 + 256*w[{n},{B},{at} + 1])
@@ -446,48 +453,50 @@ inline float weight(const device typename F::word* block, uint j) {
 // Rows times a matrix: a simdgroup computes ROWS outputs of a row. Meant for few
 // rows; each of them reads the matrix once.
 //
-// @kernel  ggml_mul_mv_{F:{formats()}}_f32
+// @kernel  ggml_mul_mv_{F:{formats()}}_{T:{vectors()}}
 // @arg     w  device {{F}_codes()}[N, K/{{F}_block()}, {{F}_size()}] read
-// @arg     x  device f32[M, K] read
-// @arg     y  device f32[M, N] write
+// @arg     x  device {T}[M, K] read
+// @arg     y  device {T}[M, N] write
 // @arg     K  constant i32
 // @arg     N  constant i32
 // @groups  ceil(N/8), M, 1
 // @group   32, 2, 1
 // @require K >= {{F}_block()} && K % {{F}_block()} == 0 && N >= 1
 // @use     {F}_decoded(n)
-// @term    y[m,n] = round(f32, {{F}_dot(n; m)})
+// @term    y[m,n] = round({T}, {{F}_dot(n; m)})
 VECTOR(ggml_mul_mv, 1, PLAIN, w, K, N, )
 
-#define INSTANTIATE_MV(F, word) \
-  template [[host_name("ggml_mul_mv_" #F "_f32")]] [[kernel]] decltype(ggml_mul_mv<float, word, Blocks<F>>) ggml_mul_mv<float, word, Blocks<F>>;
-EACH_FORMAT(INSTANTIATE_MV)
+#define INSTANTIATE_MV(F, word, name, T) \
+  template [[host_name("ggml_mul_mv_" #F "_" #name)]] [[kernel]] \
+  decltype(ggml_mul_mv<T, word, Blocks<F>>) ggml_mul_mv<T, word, Blocks<F>>;
+EACH_VECTOR(INSTANTIATE_MV)
 
 // The same with matrices that ids pick from a stack of E, a mixture of experts:
 // row r of x, or the row of each of its slots, times the matrices ids[r,…].
 // x_strides has 0 for slots that share a row. An id outside the stack makes NaN,
 // and nothing outside is read.
 //
-// @kernel  ggml_mul_mv_id_{F:{formats()}}_f32
+// @kernel  ggml_mul_mv_id_{F:{formats()}}_{T:{vectors()}}
 // @arg     w          device {{F}_codes()}[E, N, K/{{F}_block()}, {{F}_size()}] read
-// @use     picked_behind(f32)
+// @use     picked_behind({T})
 // @require K >= {{F}_block()} && K % {{F}_block()} == 0 && N >= 1
 // @use     {F}_decoded(e,n)
 // @where   dot[e,r,s,n] = {{F}_dot(e,n; r,s)}
-// @term    y[r,s,n] = round(f32, select(ids[r,s] < E, dot[ids[r,s],r,s,n], inf - inf))
+// @term    y[r,s,n] = round({T}, select(ids[r,s] < E, dot[ids[r,s],r,s,n], inf - inf))
 VECTOR_PICKED(ggml_mul_mv_id, PLAIN, w)
 
-#define INSTANTIATE_MV_ID(F, word) \
-  template [[host_name("ggml_mul_mv_id_" #F "_f32")]] [[kernel]] decltype(ggml_mul_mv_id<float, word, Blocks<F>>) ggml_mul_mv_id<float, word, Blocks<F>>;
-EACH_FORMAT(INSTANTIATE_MV_ID)
+#define INSTANTIATE_MV_ID(F, word, name, T) \
+  template [[host_name("ggml_mul_mv_id_" #F "_" #name)]] [[kernel]] \
+  decltype(ggml_mul_mv_id<T, word, Blocks<F>>) ggml_mul_mv_id<T, word, Blocks<F>>;
+EACH_VECTOR(INSTANTIATE_MV_ID)
 
 // Many rows times a matrix: a threadgroup computes a TILE × TILE tile of y, of which each step brings TILE columns of
 // x and, decoded, of w to threadgroup memory, a thread 8 elements of a row each.
 //
-// @kernel  ggml_mul_mm_{F:{formats()}}_f32
-// @arg     x  device f32[M, K] read
+// @kernel  ggml_mul_mm_{F:{formats()}}_{T:{vectors()}}
+// @arg     x  device {T}[M, K] read
 // @arg     w  device {{F}_codes()}[N, K/{{F}_block()}, {{F}_size()}] read
-// @arg     y  device f32[M, N] write
+// @arg     y  device {T}[M, N] write
 // @arg     K  constant i32
 // @arg     N  constant i32
 // @arg     M  constant i32
@@ -496,20 +505,21 @@ EACH_FORMAT(INSTANTIATE_MV_ID)
 // @require K >= {{F}_block()} && K % {{F}_block()} == 0 && N >= 1 && M >= 1
 // @use     {F}_decoded(n)
 // @where   weight[n,k] = {{F}_weight(n; k)}
-// @term    y[m,n] = round(f32, sum[gemm](k < K, x[m,k] * weight[n,k]))
+// @term    y[m,n] = round({T}, sum[gemm](k < K, x[m,k] * weight[n,k]))
 MATRIX(ggml_mul_mm, 1, Tile, X_FIRST, PLAIN, N, )
 
-#define INSTANTIATE_MM(F, word) \
-  template [[host_name("ggml_mul_mm_" #F "_f32")]] [[kernel]] decltype(ggml_mul_mm<float, word, Blocks<F>>) ggml_mul_mm<float, word, Blocks<F>>;
-EACH_FORMAT(INSTANTIATE_MM)
+#define INSTANTIATE_MM(F, word, name, T) \
+  template [[host_name("ggml_mul_mm_" #F "_" #name)]] [[kernel]] \
+  decltype(ggml_mul_mm<T, word, Blocks<F>>) ggml_mul_mm<T, word, Blocks<F>>;
+EACH_VECTOR(INSTANTIATE_MM)
 
 // Rows of a table, picked by ids, as `embed` does. A row whose id is outside the table becomes NaN, and nothing
 // outside the table is read.
 //
-// @kernel  ggml_get_rows_{F:{formats()}}_f32
+// @kernel  ggml_get_rows_{F:{formats()}}_{T:{vectors()}}
 // @arg     ids  device i32[n] read
 // @arg     w    device {{F}_codes()}[V, K/{{F}_block()}, {{F}_size()}] read
-// @arg     out  device f32[n, K] write
+// @arg     out  device {T}[n, K] write
 // @arg     K    constant i32
 // @arg     V    constant i32
 // @threads K, n, 1
@@ -517,12 +527,12 @@ EACH_FORMAT(INSTANTIATE_MM)
 // @require K % {{F}_block()} == 0
 // @use     {F}_decoded(r)
 // @where   weight[r,k] = {{F}_weight(r; k)}
-// @term    out[t,k] = round(f32, select(ids[t] >= 0 && ids[t] < V, weight[ids[t],k], inf - inf))
-template <typename F, typename word>
+// @term    out[t,k] = round({T}, select(ids[t] >= 0 && ids[t] < V, weight[ids[t],k], inf - inf))
+template <typename T, typename word, typename F>
 [[kernel]] void ggml_get_rows(
     const device int* ids [[buffer(0)]],
     const device word* w [[buffer(1)]],
-    device float* out [[buffer(2)]],
+    device T* out [[buffer(2)]],
     constant int& K [[buffer(3)]],
     constant int& V [[buffer(4)]],
     uint2 at [[thread_position_in_grid]]) {
@@ -532,51 +542,56 @@ template <typename F, typename word>
     const device typename F::word* block = w + (size_t(id) * (K / F::weights) + at.x / F::weights) * F::words;
     result = weight<F>(block, at.x % F::weights);
   }
-  out[size_t(at.y) * K + at.x] = stored(result);
+  out[size_t(at.y) * K + at.x] = stored(T(result));
 }
 
-#define INSTANTIATE_GET_ROWS(F, word) template [[host_name("ggml_get_rows_" #F "_f32")]] [[kernel]] decltype(ggml_get_rows<F, word>) ggml_get_rows<F, word>;
-EACH_FORMAT(INSTANTIATE_GET_ROWS)
+#define INSTANTIATE_GET_ROWS(F, word, name, T) \
+  template [[host_name("ggml_get_rows_" #F "_" #name)]] [[kernel]] \
+  decltype(ggml_get_rows<T, word, F>) ggml_get_rows<T, word, F>;
+EACH_VECTOR(INSTANTIATE_GET_ROWS)
 
 // What the tests of declarations compare grids and conditions with (docs/kernels.md, "Witnesses").
 //
 // Products with GGML's blocks: one threadgroup 8 outputs of a row.
 //
-// @witness ggml_mul_mv_{q?_?|iq4_nl|mxfp4}_f32 ; K=768 N=60 ; {groups 8 3 1|threads 256 6 1} / 32 2 1 ; ok
-// @witness ggml_mul_mv_{q?_0|q?_1|iq4_nl|mxfp4}_f32 ; K=32 N=1 ; groups 1 1 1 / 32 2 1 ; ok
-// @witness ggml_mul_mv_q?_K_f32 ; K=256 N=1 ; groups 1 1 1 / 32 2 1 ; ok
-// @witness ggml_mul_mv_q?_K_f32 ; K=384 N=60 ; groups 8 3 1 / 32 2 1 ; refused
-// @witness ggml_mul_mv_{q?_?|iq4_nl|mxfp4}_f32 ; K={48|0} N=60 ; groups 8 3 1 / 32 2 1 ; refused
-// @witness ggml_mul_mv_{q?_?|iq4_nl|mxfp4}_f32 ; K=768 N=0 ; groups 0 3 1 / 32 2 1 ; refused
-// @witness ggml_mul_mv_{q?_?|iq4_nl|mxfp4}_f32 ; K=768 N=60 ; groups {7 3 1|8 3 2} / 32 2 1 ; refused
-// @witness ggml_mul_mv_{q?_?|iq4_nl|mxfp4}_f32 ; K=768 N=60 ; groups 8 3 1 / 32 1 1 ; refused
-// @witness ggml_mul_mv_id_{q?_?|iq4_nl|mxfp4}_f32 ; K=768 N=60 E=8 x_strides={768,0|1536,768} ; groups 8 2 3 / 32 2 1 ; ok
-// @witness ggml_mul_mv_id_{q?_0|q?_1|iq4_nl|mxfp4}_f32 ; K=32 N=1 E=1 x_strides=1,0 ; groups 1 1 1 / 32 2 1 ; ok
-// @witness ggml_mul_mv_id_q?_K_f32 ; K=256 N=1 E=1 x_strides=1,0 ; groups 1 1 1 / 32 2 1 ; ok
-// @witness ggml_mul_mv_id_q?_K_f32 ; K=384 N=60 E=8 x_strides=384,0 ; groups 8 2 3 / 32 2 1 ; refused
-// @witness ggml_mul_mv_id_{q?_?|iq4_nl|mxfp4}_f32 ; K={48|0} N=60 E=8 x_strides=96,0 ; groups 8 2 3 / 32 2 1 ; refused
-// @witness ggml_mul_mv_id_{q?_?|iq4_nl|mxfp4}_f32 ; K=768 N=0 E=8 x_strides=768,0 ; groups 0 2 3 / 32 2 1 ; refused
-// @witness ggml_mul_mv_id_{q?_?|iq4_nl|mxfp4}_f32 ; K=768 N=60 E=8 x_strides=768,0 ; groups 7 2 3 / 32 2 1 ; refused
-// @witness ggml_mul_mv_id_{q?_?|iq4_nl|mxfp4}_f32 ; K=768 N=60 E=8 x_strides=768,0 ; groups 8 2 3 / 32 1 1 ; refused
+// @witness ggml_mul_mv_{q?_?|iq4_nl|mxfp4}_* ; K=768 N=60 ; {groups 8 3 1|threads 256 6 1} / 32 2 1 ; ok
+// @witness ggml_mul_mv_{q?_0|q?_1|iq4_nl|mxfp4}_* ; K=32 N=1 ; groups 1 1 1 / 32 2 1 ; ok
+// @witness ggml_mul_mv_q?_K_* ; K=256 N=1 ; groups 1 1 1 / 32 2 1 ; ok
+// @witness ggml_mul_mv_q?_K_* ; K=384 N=60 ; groups 8 3 1 / 32 2 1 ; refused
+// @witness ggml_mul_mv_{q?_?|iq4_nl|mxfp4}_* ; K={48|0} N=60 ; groups 8 3 1 / 32 2 1 ; refused
+// @witness ggml_mul_mv_{q?_?|iq4_nl|mxfp4}_* ; K=768 N=0 ; groups 0 3 1 / 32 2 1 ; refused
+// @witness ggml_mul_mv_{q?_?|iq4_nl|mxfp4}_* ; K=768 N=60 ; groups {7 3 1|8 3 2} / 32 2 1 ; refused
+// @witness ggml_mul_mv_{q?_?|iq4_nl|mxfp4}_* ; K=768 N=60 ; groups 8 3 1 / 32 1 1 ; refused
+// @witness ggml_mul_mv_{q?_?|iq4_nl|mxfp4}_* ; K=768 N=768 inplace=y,x ; groups 96 3 1 / 32 2 1 ; refused
+// @witness ggml_mul_mv_id_{q?_?|iq4_nl|mxfp4}_* ; K=768 N=60 E=8 x_strides={768,0|1536,768} ; groups 8 2 3 / 32 2 1 ; ok
+// @witness ggml_mul_mv_id_{q?_0|q?_1|iq4_nl|mxfp4}_* ; K=32 N=1 E=1 x_strides=1,0 ; groups 1 1 1 / 32 2 1 ; ok
+// @witness ggml_mul_mv_id_q?_K_* ; K=256 N=1 E=1 x_strides=1,0 ; groups 1 1 1 / 32 2 1 ; ok
+// @witness ggml_mul_mv_id_q?_K_* ; K=384 N=60 E=8 x_strides=384,0 ; groups 8 2 3 / 32 2 1 ; refused
+// @witness ggml_mul_mv_id_{q?_?|iq4_nl|mxfp4}_* ; K={48|0} N=60 E=8 x_strides=96,0 ; groups 8 2 3 / 32 2 1 ; refused
+// @witness ggml_mul_mv_id_{q?_?|iq4_nl|mxfp4}_* ; K=768 N=0 E=8 x_strides=768,0 ; groups 0 2 3 / 32 2 1 ; refused
+// @witness ggml_mul_mv_id_{q?_?|iq4_nl|mxfp4}_* ; K=768 N=60 E=8 x_strides=768,0 ; groups 7 2 3 / 32 2 1 ; refused
+// @witness ggml_mul_mv_id_{q?_?|iq4_nl|mxfp4}_* ; K=768 N=60 E=8 x_strides=768,0 ; groups 8 2 3 / 32 1 1 ; refused
+// @witness ggml_mul_mv_id_{q?_?|iq4_nl|mxfp4}_* ; K=768 N=768 E=8 x_strides=1536,768 inplace=y,x ; groups 96 2 3 / 32 2 1 ; refused
 //
 // Of many rows: one threadgroup a tile of 32 × 32.
 //
-// @witness ggml_mul_mm_{q?_?|iq4_nl|mxfp4}_f32 ; K=768 N=97 M=65 ; groups 4 3 1 / 32 2 2 ; ok
-// @witness ggml_mul_mm_{q?_0|q?_1|iq4_nl|mxfp4}_f32 ; K=32 N=1 M=1 ; groups 1 1 1 / 32 2 2 ; ok
-// @witness ggml_mul_mm_q?_K_f32 ; K=256 N=1 M=1 ; groups 1 1 1 / 32 2 2 ; ok
-// @witness ggml_mul_mm_q?_K_f32 ; K=384 N=1 M=1 ; groups 1 1 1 / 32 2 2 ; refused
-// @witness ggml_mul_mm_{q?_?|iq4_nl|mxfp4}_f32 ; K={48|0} N=1 M=1 ; groups 1 1 1 / 32 2 2 ; refused
-// @witness ggml_mul_mm_{q?_?|iq4_nl|mxfp4}_f32 ; K=256 N=0 M=1 ; groups 0 1 1 / 32 2 2 ; refused
-// @witness ggml_mul_mm_{q?_?|iq4_nl|mxfp4}_f32 ; K=256 N=1 M=0 ; groups 1 0 1 / 32 2 2 ; refused
-// @witness ggml_mul_mm_{q?_?|iq4_nl|mxfp4}_f32 ; K=768 N=97 M=65 ; groups {3 3 1|4 2 1|4 3 2} / 32 2 2 ; refused
-// @witness ggml_mul_mm_{q?_?|iq4_nl|mxfp4}_f32 ; K=768 N=97 M=65 ; groups 4 3 1 / 32 2 1 ; refused
+// @witness ggml_mul_mm_{q?_?|iq4_nl|mxfp4}_* ; K=768 N=97 M=65 ; groups 4 3 1 / 32 2 2 ; ok
+// @witness ggml_mul_mm_{q?_0|q?_1|iq4_nl|mxfp4}_* ; K=32 N=1 M=1 ; groups 1 1 1 / 32 2 2 ; ok
+// @witness ggml_mul_mm_q?_K_* ; K=256 N=1 M=1 ; groups 1 1 1 / 32 2 2 ; ok
+// @witness ggml_mul_mm_q?_K_* ; K=384 N=1 M=1 ; groups 1 1 1 / 32 2 2 ; refused
+// @witness ggml_mul_mm_{q?_?|iq4_nl|mxfp4}_* ; K={48|0} N=1 M=1 ; groups 1 1 1 / 32 2 2 ; refused
+// @witness ggml_mul_mm_{q?_?|iq4_nl|mxfp4}_* ; K=256 N=0 M=1 ; groups 0 1 1 / 32 2 2 ; refused
+// @witness ggml_mul_mm_{q?_?|iq4_nl|mxfp4}_* ; K=256 N=1 M=0 ; groups 1 0 1 / 32 2 2 ; refused
+// @witness ggml_mul_mm_{q?_?|iq4_nl|mxfp4}_* ; K=768 N=97 M=65 ; groups {3 3 1|4 2 1|4 3 2} / 32 2 2 ; refused
+// @witness ggml_mul_mm_{q?_?|iq4_nl|mxfp4}_* ; K=768 N=97 M=65 ; groups 4 3 1 / 32 2 1 ; refused
+// @witness ggml_mul_mm_{q?_?|iq4_nl|mxfp4}_* ; K=768 N=768 M=65 inplace=y,x ; groups 24 3 1 / 32 2 2 ; refused
 //
 // Embeddings: one thread an element.
 //
-// @witness ggml_get_rows_{q?_?|iq4_nl|mxfp4}_f32 ; K=768 V=49152 ; threads 768 7 1 / 256 1 1 ; ok
-// @witness ggml_get_rows_{q?_?|iq4_nl|mxfp4}_f32 ; K=768 V=49152 ; threads {767 7 1|768 7 2} / 256 1 1 ; refused
-// @witness ggml_get_rows_{q?_?|iq4_nl|mxfp4}_f32 ; K=48 V=100 ; threads 48 7 1 / 48 1 1 ; refused
-// @witness ggml_get_rows_q?_K_f32 ; K=384 V=100 ; threads 384 7 1 / 256 1 1 ; refused
+// @witness ggml_get_rows_{q?_?|iq4_nl|mxfp4}_* ; K=768 V=49152 ; threads 768 7 1 / 256 1 1 ; ok
+// @witness ggml_get_rows_{q?_?|iq4_nl|mxfp4}_* ; K=768 V=49152 ; threads {767 7 1|768 7 2} / 256 1 1 ; refused
+// @witness ggml_get_rows_{q?_?|iq4_nl|mxfp4}_* ; K=48 V=100 ; threads 48 7 1 / 48 1 1 ; refused
+// @witness ggml_get_rows_q?_K_* ; K=384 V=100 ; threads 384 7 1 / 256 1 1 ; refused
 //
 // Corruptions of these declarations that are no lies.
 //

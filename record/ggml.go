@@ -30,8 +30,8 @@ const (
 
 type ggmlFormat struct {
 	name                      string
-	weights, bytes            int64  // in one block
-	few, many, experts, embed string // its kernels
+	weights, bytes            int64               // in one block
+	few, many, experts, embed map[ir.DType]string // its kernels, by the type of vectors and results
 }
 
 var ggmlFormats = [...]ggmlFormat{
@@ -42,10 +42,14 @@ var ggmlFormats = [...]ggmlFormat{
 }
 
 func ofGGML(name string, weights, bytes int64) ggmlFormat {
-	return ggmlFormat{
-		name, weights, bytes,
-		"ggml_mul_mv_" + name + "_f32", "ggml_mul_mm_" + name + "_f32", "ggml_mul_mv_id_" + name + "_f32", "ggml_get_rows_" + name + "_f32",
+	kernels := func(operation string) map[ir.DType]string {
+		out := map[ir.DType]string{}
+		for _, t := range []ir.DType{ir.F32, ir.F16, ir.BF16} {
+			out[t] = fmt.Sprintf("ggml_%s_%s_%s", operation, name, t)
+		}
+		return out
 	}
+	return ggmlFormat{name, weights, bytes, kernels("mul_mv"), kernels("mul_mm"), kernels("mul_mv_id"), kernels("get_rows")}
 }
 
 func (f GGMLFormat) known() bool { return f >= 1 && int(f) < len(ggmlFormats) }
@@ -127,8 +131,8 @@ func even(x ir.Affine) bool {
 // MLX's routes for chips with few cores.
 const ggmlTileRows = 6
 
-// MatmulGGML computes x·Wᵀ for rows x [..., K] in f32 and a matrix W [N, K] in a block
-// format, which is not repacked. The result is f32 [..., N]. Few rows take a kernel that
+// MatmulGGML computes x·Wᵀ for rows x [..., K] in f32, f16 or bf16 and a matrix W [N, K] in a
+// block format, which is not repacked. The result is [..., N] of the type of x; sums are f32. Few rows take a kernel that
 // reads the matrix once for each, more rows or a number that depends on params one that
 // decodes tiles of it.
 func (r *Session) MatmulGGML(x Tensor, w GGMLMatrix, o ...Option) Tensor {
@@ -136,23 +140,23 @@ func (r *Session) MatmulGGML(x Tensor, w GGMLMatrix, o ...Option) Tensor {
 	switch {
 	case !r.oneGGML(op, w):
 		return x
-	case x.DType != ir.F32 || x.Rank() < 1 || !x.contiguous() || r.last(op, x) != w.K:
-		r.fail("%s: %s%s times %s: want row-contiguous f32 rows of %d", op, x.DType, r.format(x.Shape), w, w.K)
+	case !x.DType.Float() || x.Rank() < 1 || !x.contiguous() || r.last(op, x) != w.K:
+		r.fail("%s: %s%s times %s: want row-contiguous rows of %d in f32, f16 or bf16", op, x.DType, r.format(x.Shape), w, w.K)
 		return x
 	}
 	shape := r.shapes.Take(x.Rank())
 	copy(shape, x.Shape[:x.Rank()-1])
 	shape[x.Rank()-1] = ir.Const(w.N)
-	y := r.result(op, o, ir.F32, shape)
+	y := r.result(op, o, x.DType, shape)
 	if rows := r.rows(x); rows.IsConst() && rows.Const < ggmlTileRows {
 		r.dispatch(call{
-			op: op, function: ggmlFormats[w.Format].few,
+			op: op, function: ggmlFormats[w.Format].few[x.DType],
 			grid: [3]ir.Extent{ir.Ext((w.N + 7) / 8), {Num: rows, Div: 1}, ir.Ext(1)}, group: [3]uint32{32, 2, 1},
 		}, o,
 			buf(0, w.Blocks), buf(1, x), buf(2, y), val(3, int32(w.K)), val(4, int32(w.N)))
 	} else {
 		r.dispatch(call{
-			op: op, function: ggmlFormats[w.Format].many,
+			op: op, function: ggmlFormats[w.Format].many[x.DType],
 			grid: [3]ir.Extent{ir.Ext((w.N + 31) / 32), {Num: rows, Div: 32}, ir.Ext(1)}, group: [3]uint32{32, 2, 2},
 		}, o,
 			buf(0, x), buf(1, w.Blocks), buf(2, y), val(3, int32(w.K)), val(4, int32(w.N)), i32(5, rows))
@@ -171,8 +175,8 @@ func (r *Session) oneGGML(op string, w GGMLMatrix) bool {
 
 // GatherMatmulGGML is [Session.GatherMatmul] for matrices in a block format:
 // y[t, j] = experts[ids[t, j]] · x[t] for x [T, K], and
-// experts[ids[t, j]] · x[t, j] for x [T, k, K]. x is f32, experts.Blocks holds the
-// matrices one after another, ids are u32 [T, k], and the result is f32 [T, k, N].
+// experts[ids[t, j]] · x[t, j] for x [T, k, K]. x is f32, f16 or bf16, experts.Blocks holds
+// the matrices one after another, ids are u32 [T, k], and the result is [T, k, N] of the type of x.
 //
 // If an id is outside the stack, its row of the result is NaN, and no matrix is read.
 func (r *Session) GatherMatmulGGML(x Tensor, experts GGMLMatrix, ids Tensor, o ...Option) Tensor {
@@ -189,8 +193,8 @@ func (r *Session) GatherMatmulGGML(x Tensor, experts GGMLMatrix, ids Tensor, o .
 	rows, slots := ids.Shape[0], ids.Shape[1].Const
 	shared := x.Rank() == 2
 	fits := (shared || x.Rank() == 3 && x.Shape[1].Equal(ids.Shape[1])) && x.Shape[0].Equal(rows)
-	if !fits || x.DType != ir.F32 || !x.contiguous() || r.last(op, x) != w.K {
-		r.fail("%s: %s%s with ids %s times %d matrices %s: want row-contiguous f32 [T, %d] or [T, k, %d]",
+	if !fits || !x.DType.Float() || !x.contiguous() || r.last(op, x) != w.K {
+		r.fail("%s: %s%s with ids %s times %d matrices %s: want row-contiguous [T, %d] or [T, k, %d] in f32, f16 or bf16",
 			op, x.DType, r.format(x.Shape), r.format(ids.Shape), count, w, w.K, w.K)
 		return x
 	}
@@ -200,9 +204,9 @@ func (r *Session) GatherMatmulGGML(x Tensor, experts GGMLMatrix, ids Tensor, o .
 	}
 	shape := r.shapes.Take(3)
 	shape[0], shape[1], shape[2] = rows, ids.Shape[1], ir.Const(w.N)
-	y := r.result(op, o, ir.F32, shape)
+	y := r.result(op, o, x.DType, shape)
 	r.dispatch(call{
-		op: op, function: ggmlFormats[w.Format].experts,
+		op: op, function: ggmlFormats[w.Format].experts[x.DType],
 		grid: [3]ir.Extent{ir.Ext((w.N + 7) / 8), ir.Ext(slots), {Num: rows, Div: 1}}, group: [3]uint32{32, 2, 1},
 	}, o,
 		buf(0, w.Blocks), buf(1, x), buf(2, ids), buf(3, y), val(4, int32(w.K)), val(5, int32(w.N)), val(6, int32(count)), val(7, row, slot))

@@ -326,16 +326,16 @@ func TestGGMLMistakes(t *testing.T) {
 		}, "record t: quantized_matmul_ggml: the blocks of q4_0 [2, 64] hold 3 matrices: want one"},
 		{"other rows", func(s *record.Session) {
 			s.MatmulGGML(s.Input("x", ir.F32, 1, 32), record.GGMLMatrix{Format: record.Q4_0, N: 2, K: 64, Blocks: u8(s, 2, 36)})
-		}, "record t: quantized_matmul_ggml: f32[1, 32] times q4_0 [2, 64]: want row-contiguous f32 rows of 64"},
+		}, "record t: quantized_matmul_ggml: f32[1, 32] times q4_0 [2, 64]: want row-contiguous rows of 64 in f32, f16 or bf16"},
 		{"ids of another type", func(s *record.Session) {
 			s.GatherMatmulGGML(s.Input("x", ir.F32, 2, 64), record.GGMLMatrix{Format: record.Q4_0, N: 2, K: 64, Blocks: u8(s, 3, 2, 36)}, s.Input("ids", ir.I32, 2, 2))
 		}, "record t: quantized_matmul_id_ggml: ids are i32[2, 2]: want row-contiguous u32 [T, k], k constant"},
 		{"ids of other rows", func(s *record.Session) {
 			s.GatherMatmulGGML(s.Input("x", ir.F32, 3, 64), record.GGMLMatrix{Format: record.Q4_0, N: 2, K: 64, Blocks: u8(s, 3, 2, 36)}, s.Input("ids", ir.U32, 2, 2))
-		}, "record t: quantized_matmul_id_ggml: f32[3, 64] with ids [2, 2] times 3 matrices q4_0 [2, 64]: want row-contiguous f32 [T, 64] or [T, k, 64]"},
+		}, "record t: quantized_matmul_id_ggml: f32[3, 64] with ids [2, 2] times 3 matrices q4_0 [2, 64]: want row-contiguous [T, 64] or [T, k, 64] in f32, f16 or bf16"},
 		{"ids of other slots", func(s *record.Session) {
 			s.GatherMatmulGGML(s.Input("x", ir.F32, 2, 3, 64), record.GGMLMatrix{Format: record.Q4_0, N: 2, K: 64, Blocks: u8(s, 3, 2, 36)}, s.Input("ids", ir.U32, 2, 2))
-		}, "record t: quantized_matmul_id_ggml: f32[2, 3, 64] with ids [2, 2] times 3 matrices q4_0 [2, 64]: want row-contiguous f32 [T, 64] or [T, k, 64]"},
+		}, "record t: quantized_matmul_id_ggml: f32[2, 3, 64] with ids [2, 2] times 3 matrices q4_0 [2, 64]: want row-contiguous [T, 64] or [T, k, 64] in f32, f16 or bf16"},
 		{"a result of another shape", func(s *record.Session) {
 			s.MatmulGGML(s.Input("x", ir.F32, 1, 64), record.GGMLMatrix{Format: record.Q4_0, N: 2, K: 64, Blocks: u8(s, 2, 36)}, record.Into(s.Output("y", ir.F32, 2, 1)))
 		}, "record t: quantized_matmul_ggml gives f32[1, 2], Into has f32[2, 1]"},

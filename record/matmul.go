@@ -9,7 +9,8 @@ import (
 
 // Embed looks up rows of a table [N, K]: row i of the result is row ids[i] of the table.
 // ids are i32 or u32 of any shape, and the result is [number of ids, K]: of the type of a quantized table's scales or of
-// a dense table, but f32 of a dense table in f16, whose rows [Session.EmbedNarrow] leaves as they are.
+// a dense table, but f32 of a dense table in f16, whose rows [Session.EmbedNarrow] leaves as they are, and of a table in
+// blocks, whose rows [Session.EmbedGGML] makes in other types.
 func (r *Session) Embed(ids Tensor, table Matrix, o ...Option) Tensor {
 	t := ir.F32
 	switch {
@@ -29,6 +30,15 @@ func (r *Session) EmbedNarrow(ids, table Tensor, o ...Option) Tensor {
 	return r.embed(ids, Dense(table), table.DType, o)
 }
 
+// EmbedGGML is [Session.Embed] of a table in a block format, with rows in f32, f16 or bf16: weights are decoded in f32 and
+// rounded.
+func (r *Session) EmbedGGML(ids Tensor, table GGMLMatrix, t ir.DType, o ...Option) Tensor {
+	if r.err == nil && !t.Float() {
+		r.fail("embed: rows in %s of %s: want f32, f16 or bf16", t, table)
+	}
+	return r.embed(ids, Blocks(table), t, o)
+}
+
 func (r *Session) embed(ids Tensor, table Matrix, t ir.DType, o []Option) Tensor {
 	if t := ids.DType; t == ir.U32 {
 		ids.DType = ir.I32 // the kernel reads i32, and an index from Argmax fits
@@ -45,7 +55,7 @@ func (r *Session) embed(ids Tensor, table Matrix, t ir.DType, o []Option) Tensor
 		grid: [3]ir.Extent{ir.Ext(k), {Num: rows, Div: 1}, ir.Ext(1)}, group: groupAlong(ir.Const(k)),
 	}
 	if q, blocks := table.Q, table.GGML; blocks != nil {
-		c.function = ggmlFormats[blocks.Format].embed
+		c.function = ggmlFormats[blocks.Format].embed[t]
 		c.args = []arg{buf(0, ids), buf(1, blocks.Blocks), buf(2, y), val(3, int32(k)), val(4, int32(n))}
 	} else if q != nil {
 		c.function = fmt.Sprintf("affine_embed_%s_gs_%d_b_%d", routes.TypeName(t), q.Group, q.Bits)

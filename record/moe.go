@@ -60,8 +60,8 @@ func intoOf(t ir.DType, options []Option) []Option {
 //
 // experts is a [Matrix] of three dimensions: Dense of an f32 or f16 tensor
 // [E, N, K], or Quantized with W [E, N, K·Bits/32], Scales and Biases
-// [E, N, K/Group]; or Blocks of E matrices. x is f32, or with quantized experts of the type of
-// their scales, f32, f16 or bf16.
+// [E, N, K/Group]; or Blocks of E matrices. x is f32, f16 or bf16: with quantized experts of the type of
+// their scales, with dense ones f32.
 //
 // If an id is E or more, its row of the result is NaN, and no matrix is read.
 func (r *Session) GatherMatmul(x Tensor, experts Matrix, ids Tensor, o ...Option) Tensor {

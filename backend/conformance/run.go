@@ -70,7 +70,7 @@ func (o Options) functions() []string {
 // is decoded stands in one struct, which the product with a vector tests for all kernels that read the format.
 func template(d *decl.Decl) string {
 	family := d.Family()
-	if line, format, ok := strings.Cut(family, " F="); ok && d.Name != "ggml_mul_mv_"+format+"_f32" {
+	if line, format, ok := strings.Cut(family, " F="); ok && !strings.HasPrefix(d.Name, "ggml_mul_mv_"+format+"_") {
 		return line
 	}
 	return family

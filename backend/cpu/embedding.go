@@ -8,21 +8,24 @@ import (
 
 func init() {
 	Register(
-		embedding("embed_float32", 2, func(c *Call, dst []float32, id int) {
+		embedding("embed_float32", 2, floatType{}, func(c *Call, dst []float32, id int) {
 			k := len(dst)
 			copy(dst, c.F32(1)[id*k:(id+1)*k])
 		}),
-		embedding("embed_float16", 2, func(c *Call, dst []float32, id int) {
+		embedding("embed_float16", 2, floatType{}, func(c *Call, dst []float32, id int) {
 			k := len(dst)
 			simd.HalfTo(dst, c.U16(1)[id*k:(id+1)*k])
 		}),
 	)
 	for _, t := range narrows {
-		Register(embeddingRows(t))
+		Register(embedding(fmt.Sprintf("embed_%v_%v", t, t), 2, floatType{narrow: &t}, func(c *Call, dst []float32, id int) {
+			k := len(dst)
+			t.from(dst, c.U16(1)[id*k:(id+1)*k])
+		}))
 	}
 	for _, q := range affines {
 		params := fmt.Sprintf("gs_%d_b_%d", q.group, q.bits)
-		Register(embedding("affine_embed_float_"+params, 4, func(c *Call, dst []float32, id int) {
+		Register(embedding("affine_embed_float_"+params, 4, floatType{}, func(c *Call, dst []float32, id int) {
 			r := q.rows(c, 1, id, id+1, len(dst))
 			q.decode(dst, r.w, r.scales, r.biases)
 		}))
@@ -36,46 +39,35 @@ func init() {
 // ids[t]. An id outside [0, V) makes a row of NaN and reads nothing.
 //
 // Arguments: 0 ids i32[n]; from 1 on the table; then, from slot out on, out
-// f32[n, K], K i32, V i32. The threads are (K, n, 1). A unit is a row.
-func embedding(name string, out int, row func(c *Call, dst []float32, id int)) *Kernel {
+// [n, K] of the type, K i32, V i32. The threads are (K, n, 1). A unit is a row.
+func embedding(name string, out int, typ floatType, row func(c *Call, dst []float32, id int)) *Kernel {
 	return &Kernel{
 		Name:  name,
 		Units: func(c *Call) int { return c.Threads[1] },
-		Run: func(c *Call, _ *Worker, lo, hi int) {
+		Run: func(c *Call, w *Worker, lo, hi int) {
 			k, v := c.Int(out+1), c.Int(out+2)
 			ids, y := c.I32(0), c.F32(out)
+			if typ.narrow != nil {
+				y = w.Scratch(k) // one row
+			}
 			for t := lo; t < hi; t++ {
-				dst := y[t*k : (t+1)*k]
+				dst := y[:k]
+				if typ.narrow == nil {
+					dst = y[t*k : (t+1)*k]
+				}
 				if id := int(ids[t]); id >= 0 && id < v {
 					row(c, dst, id)
-					canonical(dst) // for NaNs of the table too: a row is a computed result, not a copy
-					continue
+				} else {
+					fill(dst, nan32)
 				}
-				fill(dst, nan32)
+				if typ.narrow != nil {
+					typ.store(c, out, t*k, dst)
+				} else {
+					canonical(dst) // for NaNs of the table too: a row is a computed result, not a copy
+				}
 			}
 		},
 		Cost: func(c *Call) float64 { return 20 + 0.8*float64(c.Int(out+1)) },
-	}
-}
-
-// embeddingRows is embedding of a dense table of a 16-bit type, which is out's too.
-func embeddingRows(t narrow) *Kernel {
-	return &Kernel{
-		Name:  fmt.Sprintf("embed_%v_%v", t, t),
-		Units: func(c *Call) int { return c.Threads[1] },
-		Run: func(c *Call, w *Worker, lo, hi int) {
-			k, v := c.Int(3), c.Int(4)
-			row := w.Scratch(k)
-			for i := lo; i < hi; i++ {
-				if id := int(c.I32(0)[i]); id >= 0 && id < v {
-					t.from(row, c.U16(1)[id*k:(id+1)*k])
-				} else {
-					fill(row, nan32)
-				}
-				t.to(c.U16(2)[i*k:(i+1)*k], row)
-			}
-		},
-		Cost: func(c *Call) float64 { return 20 + 0.4*float64(c.Int(3)) },
 	}
 }
 

@@ -298,6 +298,16 @@ func tileOf(c *Call, u int) tile {
 	}
 }
 
+// narrowTileOf is tileOf where x and y have 16 bits. memory has room for the tile's rows of x, widened, and then for y,
+// and is the same for all tiles of these rows.
+func narrowTileOf(c *Call, u int, memory []float32) tile {
+	k, n, m := c.Int(3), c.Int(4), c.Int(5)
+	cols := ceilDiv(n, gemmCols)
+	i, j := u/cols*gemmRows, u%cols*gemmCols
+	high, wide := min(gemmRows, m-i), min(gemmCols, n-j)
+	return tile{x: memory[:high*k], y: memory[high*k:][:high*wide], i: i, j: j, m: high, n: wide, ldy: wide}
+}
+
 // dense is a matrix in one argument, [N, K] of f32 or of a 16-bit type, for the fused
 // products: the same calls as gemv's and gemm's above.
 type dense struct{ half, bfloat bool }

@@ -40,6 +40,7 @@ type blockLoops struct {
 const (
 	ggmlChunk = 128 // half a block of 256
 	ggmlRows  = 32  // rows whose scales are read at a time
+	ggmlWide  = 64  // vectors of 16 bits that are widened at a time
 )
 
 var ggmlFormats = []ggmlFormat{
@@ -57,14 +58,24 @@ var ggmlFormats = []ggmlFormat{
 	{"q5_K", 256, 176, ggmlChunk, decodeQ5K, nil, nil},
 }
 
+// ggmlVectors returns the types of what is multiplied with blocks, and of results. Vectors of 16 bits are widened and
+// results, in f32, rounded.
+func ggmlVectors() []floatType {
+	half, bfloat := halfType, bfloatType
+	return []floatType{{"f32", nil}, {"f16", &half}, {"bf16", &bfloat}}
+}
+
 func init() {
 	for _, f := range ggmlFormats {
-		Register(
-			f.mulMV("ggml_mul_mv_"+f.name+"_f32"), f.mulMVID("ggml_mul_mv_id_"+f.name+"_f32"), f.mulMM("ggml_mul_mm_"+f.name+"_f32"),
-			embedding("ggml_get_rows_"+f.name+"_f32", 2, func(c *Call, dst []float32, id int) {
-				f.row(dst, c.Bytes(1)[id*f.size(len(dst)):])
-			}),
-		)
+		for _, t := range ggmlVectors() {
+			name := f.name + "_" + t.name
+			Register(
+				f.mulMV("ggml_mul_mv_"+name, t), f.mulMVID("ggml_mul_mv_id_"+name, t), f.mulMM("ggml_mul_mm_"+name, t),
+				embedding("ggml_get_rows_"+name, 2, t, func(c *Call, dst []float32, id int) {
+					f.row(dst, c.Bytes(1)[id*f.size(len(dst)):])
+				}),
+			)
+		}
 	}
 }
 
@@ -274,11 +285,31 @@ func (f *ggmlFormat) dots(sums []float32, row []byte, x []float32, k int, chunk 
 	}
 }
 
+// step is the number of rows that products takes at a time with m vectors.
+func (l *blockLoops) step(n, m int) int {
+	if l.packed || m > 1 { // so few that their scales, and with several vectors they too, stay in the cache
+		return min(n, ggmlRows)
+	}
+	return n
+}
+
+// room is the scratch that products needs.
+func (f *ggmlFormat) room(n, k, m int) int {
+	switch l := f.loops; {
+	case l == nil:
+		return ggmlChunk + m
+	case l.packed:
+		return k / l.group * (2*l.step(n, m) + 1)
+	default:
+		return k / l.group
+	}
+}
+
 // products sets y[i*ldy+j] to the product of row j of n rows of blocks with vector i of x.
-func (f *ggmlFormat) products(y []float32, ldy int, rows []byte, x []float32, n, k int, worker *Worker) {
+func (f *ggmlFormat) products(y []float32, ldy int, rows []byte, x []float32, n, k int, scratch []float32) {
 	size, m := f.size(k), len(x)/k
 	if f.loops == nil {
-		scratch := worker.Scratch(ggmlChunk + m)
+		scratch = scratch[:ggmlChunk+m]
 		for j := range n {
 			f.dots(scratch[ggmlChunk:], rows[j*size:][:size], x, k, scratch[:ggmlChunk])
 			for i, s := range scratch[ggmlChunk:] {
@@ -287,11 +318,7 @@ func (f *ggmlFormat) products(y []float32, ldy int, rows []byte, x []float32, n,
 		}
 		return
 	}
-	l, groups, step := f.loops, k/f.loops.group, n
-	if l.packed || m > 1 { // so few that their scales, and with several vectors they too, stay in the cache
-		step = min(n, ggmlRows)
-	}
-	scratch := worker.Scratch(groups * (2*step + 1))
+	l, groups, step := f.loops, k/f.loops.group, f.loops.step(n, m)
 	sums, scratch := scratch[:groups], scratch[groups:]
 	for j := 0; j < n; j += step {
 		step := min(step, n-j)
@@ -343,15 +370,32 @@ func (f *ggmlFormat) row(dst []float32, row []byte) {
 
 // mulMM is the product of many vectors, in the order of gemm.
 //
-// Arguments: 0 x f32[M, K], 1 w, rows of blocks; the others and the units are gemm's.
-func (f ggmlFormat) mulMM(name string) *Kernel {
+// Arguments: 0 x [M, K] of the type, 1 w, rows of blocks, 2 y [M, N] of the type; the others and the units are gemm's.
+func (f ggmlFormat) mulMM(name string, typ floatType) *Kernel {
 	return &Kernel{
 		Name: name, Units: gemmUnits,
 		Run: func(c *Call, s *Worker, lo, hi int) {
-			k, size := c.Int(3), f.size(c.Int(3))
-			scratch := s.Scratch(simd.MatMulScratch + gemmCols*(k+ceilDiv(k, 16)))
+			k, size, height := c.Int(3), f.size(c.Int(3)), 0
+			if typ.narrow != nil {
+				height = min(gemmRows, c.Int(5))
+			}
+			scratch := s.Scratch(simd.MatMulScratch + gemmCols*(k+ceilDiv(k, 16)) + height*(k+gemmCols))
 			scratch, rest := scratch[:simd.MatMulScratch], scratch[simd.MatMulScratch:]
+			wide, rest := rest[:height*(k+gemmCols)], rest[height*(k+gemmCols):]
+			last := -1 // the first of the rows of x that are widened
 			for u := lo; u < hi; u++ {
+				if typ.narrow != nil {
+					t := narrowTileOf(c, u, wide)
+					if t.i != last {
+						typ.load(c, t.x, 0, t.i*k)
+						last = t.i
+					}
+					f.multiply(t, c.Bytes(1)[t.j*size:(t.j+t.n)*size], k, scratch, rest)
+					for r := range t.m {
+						typ.store(c, 2, (t.i+r)*c.Int(4)+t.j, t.y[r*t.ldy:][:t.n])
+					}
+					continue
+				}
 				t := tileOf(c, u)
 				f.multiply(t, c.Bytes(1)[t.j*size:(t.j+t.n)*size], k, scratch, rest)
 				t.canonical()
@@ -395,16 +439,32 @@ func (f *ggmlFormat) multiply(t tile, rows []byte, k int, scratch, rest []float3
 //
 //	y[m,n] = Σ_k x[m,k] * w[n,k]
 //
-// Arguments: 0 w, rows of blocks, 1 x f32[M, K], 2 y f32[M, N], 3 K, 4 N i32. The
+// Arguments: 0 w, rows of blocks, 1 x [M, K] and 2 y [M, N] of the type, 3 K, 4 N i32. The
 // threadgroups are (ceil(N/8), M). A unit is 8 columns of all results.
-func (f ggmlFormat) mulMV(name string) *Kernel {
+func (f ggmlFormat) mulMV(name string, typ floatType) *Kernel {
 	return &Kernel{
 		Name:  name,
 		Units: func(c *Call) int { return ceilDiv(c.Int(4), qmvRows) },
 		Run: func(c *Call, worker *Worker, lo, hi int) {
 			k, n, m := c.Int(3), c.Int(4), c.Groups[1]
 			j, end := lo*qmvRows, min(hi*qmvRows, n)
-			f.products(c.F32(2)[j:], n, c.Bytes(0)[j*f.size(k):], c.F32(1)[:m*k], end-j, k, worker)
+			rows, width := c.Bytes(0)[j*f.size(k):], end-j
+			if typ.narrow == nil {
+				f.products(c.F32(2)[j:], n, rows, c.F32(1)[:m*k], width, k, worker.Scratch(f.room(width, k, m)))
+				return
+			}
+			step := min(m, ggmlWide)
+			scratch := worker.Scratch(step*(k+width) + f.room(width, k, step))
+			wide, scratch := scratch[:step*k], scratch[step*k:]
+			out, scratch := scratch[:step*width], scratch[step*width:]
+			for v := 0; v < m; v += step {
+				x := wide[:min(step, m-v)*k]
+				typ.load(c, x, 1, v*k)
+				f.products(out, width, rows, x, width, k, scratch)
+				for i := range len(x) / k {
+					typ.store(c, 2, (v+i)*n+j, out[i*width:][:width])
+				}
+			}
 		},
 		Cost: func(c *Call) float64 { return f.cost(c.Int(3), c.Groups[1]) },
 	}
@@ -417,28 +477,28 @@ func (f ggmlFormat) mulMV(name string) *Kernel {
 //
 // An id outside the stack makes NaN and reads nothing.
 //
-// Arguments: 0 w, E matrices, 1 x f32[rows, slots, K] under the strides 7 (i64[2]:
-// row, slot; 0 shares a row), 2 ids u32[rows, slots], 3 y f32[rows, slots, N], 4 K,
+// Arguments: 0 w, E matrices, 1 x [rows, slots, K] of the type under the strides 7 (i64[2]:
+// row, slot; 0 shares a row), 2 ids u32[rows, slots], 3 y [rows, slots, N] of the type, 4 K,
 // 5 N, 6 E i32. The threadgroups are (ceil(N/8), slots, rows). A unit is 8 columns
 // of a result.
-func (f ggmlFormat) mulMVID(name string) *Kernel {
+func (f ggmlFormat) mulMVID(name string, typ floatType) *Kernel {
 	return &Kernel{
 		Name:  name,
 		Units: func(c *Call) int { return ceilDiv(c.Int(5), qmvRows) * c.Groups[1] * c.Groups[2] },
 		Run: func(c *Call, worker *Worker, lo, hi int) {
 			k, n, slots := c.Int(4), c.Int(5), c.Groups[1]
-			blocks := ceilDiv(n, qmvRows)
-			for u := lo; u < hi; u++ {
-				of, j := u/blocks, u%blocks*qmvRows
-				out := c.F32(3)[of*n+j : of*n+min(j+qmvRows, n)]
-				id := int(c.U32(2)[of])
-				if id >= c.Int(6) {
+			scratch := worker.Scratch(k + n + f.room(n, k, 1))
+			x, results, scratch := scratch[:k], scratch[k:][:n], scratch[k+n:]
+			blocks(lo, hi, n, func(of, j, end int) {
+				out := results[:end-j]
+				if id := int(c.U32(2)[of]); id >= c.Int(6) {
 					fill(out, nan32)
-					continue
+				} else {
+					typ.load(c, x, 1, of/slots*c.Long(7, 0)+of%slots*c.Long(7, 1))
+					f.products(out, len(out), c.Bytes(0)[(id*n+j)*f.size(k):], x, len(out), k, scratch)
 				}
-				x := c.F32(1)[of/slots*c.Long(7, 0)+of%slots*c.Long(7, 1):][:k]
-				f.products(out, n, c.Bytes(0)[(id*n+j)*f.size(k):], x, len(out), k, worker)
-			}
+				typ.store(c, 3, of*n+j, out)
+			})
 		},
 		Cost: func(c *Call) float64 { return f.cost(c.Int(4), 1) },
 	}

@@ -20,13 +20,24 @@ import (
 	"github.com/mlxc/mlxc/frontend"
 	"github.com/mlxc/mlxc/frontend/gguf"
 	"github.com/mlxc/mlxc/ir"
+	"github.com/mlxc/mlxc/msl/term"
 	"github.com/mlxc/mlxc/optimize"
 	"github.com/mlxc/mlxc/replay"
 )
 
 // A model whose matrices have all block formats computes what the gguf package's weights make of it in float64, by
 // kernels that read the blocks where the file has them, also when it is optimized.
+// Activations have any type; logits differ by what it rounds.
 func TestModelInBlocks(t *testing.T) {
+	for _, c := range []struct {
+		of  ir.DType
+		tol float64
+	}{{ir.F32, 2e-5}, {ir.F16, 5e-3}, {ir.BF16, 4e-2}} {
+		t.Run(c.of.String(), func(t *testing.T) { modelInBlocks(t, c.of, c.tol) })
+	}
+}
+
+func modelInBlocks(t *testing.T, of ir.DType, tol float64) {
 	folder := filepath.Join("..", "..", "testdata", "blocks")
 	packed, err := os.ReadFile(filepath.Join(folder, "model.gguf.gz"))
 	require.NoError(t, err)
@@ -44,7 +55,7 @@ func TestModelInBlocks(t *testing.T) {
 
 	m, err := gguf.Read("model.gguf", file)
 	require.NoError(t, err)
-	module, err := m.Record(context.Background(), frontend.Options{Blocks: true, Mapped: true, Prefill: 8})
+	module, err := m.Record(context.Background(), frontend.Options{Type: of, Blocks: true, Mapped: true, Prefill: 8})
 	require.NoError(t, err)
 	used := map[string]bool{}
 	for n, g := range module.Graphs {
@@ -52,11 +63,13 @@ func TestModelInBlocks(t *testing.T) {
 			used[g.Kernels[i].Function] = true
 		}
 		for i := range g.Memories {
-			if b := g.Memories[i].Init.Blob; b != nil && strings.HasPrefix(g.Memories[i].Name, "blk.") {
+			m := &g.Memories[i]
+			norm := strings.HasSuffix(m.Name, "norm.weight") && of != ir.F32 // it becomes one of the type
+			if b := m.Init.Blob; b != nil && strings.HasPrefix(m.Name, "blk.") && !norm {
 				data, err := b.Bytes()
 				require.NoError(t, err)
 				at := uintptr(unsafe.Pointer(unsafe.SliceData(data))) - uintptr(unsafe.Pointer(unsafe.SliceData(file)))
-				require.Less(t, at, uintptr(len(file)), "%s is a copy", g.Memories[i].Name)
+				require.Less(t, at, uintptr(len(file)), "%s is a copy", m.Name)
 			}
 		}
 		module.Graphs[n], err = optimize.New("").Optimize(context.Background(), g) // and proved
@@ -64,10 +77,10 @@ func TestModelInBlocks(t *testing.T) {
 	}
 	for _, f := range strings.Fields("q4_0 q4_1 q5_0 q5_1 q8_0 iq4_nl mxfp4 q2_K q3_K q4_K q5_K q6_K") {
 		for _, kind := range []string{"mul_mv_", "mul_mm_"} {
-			require.True(t, used["ggml_"+kind+f+"_f32"], "%s%s", kind, f)
+			require.True(t, used["ggml_"+kind+f+"_"+of.String()], "%s%s", kind, f)
 		}
 	}
-	require.True(t, used["ggml_get_rows_q6_K_f32"])
+	require.True(t, used["ggml_get_rows_q6_K_"+of.String()])
 
 	d := cpu.New(2)
 	defer d.Close()
@@ -88,10 +101,22 @@ func TestModelInBlocks(t *testing.T) {
 		require.NoError(t, err)
 		logits, err := g.Output("logits")
 		require.NoError(t, err)
-		require.Len(t, logits, 4*len(want.Logits[i]))
+		size := int(of.Size())
+		require.Len(t, logits, size*len(want.Logits[i]))
 		for j, w := range want.Logits[i] {
-			require.InDelta(t, w, float64(math.Float32frombits(binary.LittleEndian.Uint32(logits[4*j:]))), 2e-5)
+			require.InDelta(t, w, floatOf(of, logits[size*j:]), tol)
 		}
 		pos = end
 	}
+}
+
+// floatOf is the number of a type that b begins with.
+func floatOf(of ir.DType, b []byte) float64 {
+	switch of {
+	case ir.F16:
+		return term.F16Value(binary.LittleEndian.Uint16(b))
+	case ir.BF16:
+		return float64(math.Float32frombits(uint32(binary.LittleEndian.Uint16(b)) << 16))
+	}
+	return float64(math.Float32frombits(binary.LittleEndian.Uint32(b)))
 }

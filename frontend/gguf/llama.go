@@ -117,9 +117,6 @@ func (m *Model) weights(ctx context.Context, o frontend.Options) (map[string]ten
 		case t.Type == ggufio.F32 || t.Type == ggufio.F16:
 			w.dtype, w.blob = m.dense(t, o)
 		case repack == nil || o.Blocks:
-			if o.Type != ir.F32 {
-				return nil, fmt.Errorf("tensor %s: kernels that read blocks of %s take activations of f32, not %s", t.Name, t.Type, o.Type)
-			}
 			w.format, _ = record.GGMLFormatNamed(t.Type.String())
 			w.blob = m.contents(t, o)
 		default:
@@ -186,6 +183,9 @@ func (m *Llama) Prefill(s *record.Session) Step {
 // embed looks up rows of the type of activations.
 func (l *llama) embed(tokens record.Tensor, table record.Matrix) record.Tensor {
 	label := record.Label("token_embd")
+	if blocks := table.GGML; blocks != nil {
+		return l.EmbedGGML(tokens, *blocks, l.options.Type, label)
+	}
 	if l.options.Type != ir.F32 && table.Q == nil {
 		return l.EmbedNarrow(tokens, table.Dense, label)
 	}

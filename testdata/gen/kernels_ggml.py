@@ -13,7 +13,7 @@ from gguf import GGMLQuantizationType
 from gguf.quants import dequantize
 
 import kernels
-from kernels import F32, F64, case, expect, i32, i64, normal, out
+from kernels import F32, F64, bf16, bf16_value, case, expect, i32, i64, normal, out
 
 # format: weights and bytes of a block, places of its f16 numbers, bytes of codes if weights have a bias: with codes of 0
 # they are their biases. mxfp4 has no f16: its first byte is an exponent.
@@ -157,5 +157,78 @@ def many():
         expect(c, 2, np.where(np.isnan(want), np.nan, want).astype(F32))
 
 
+def narrow():
+    """The same with vectors and results of 16 bits, which are rounded once."""
+    rng = np.random.default_rng(204)
+    xs = {k: normal(rng, 5, k) for k in (64, 256)}
+    for fmt, (weights, _, scales, _) in FORMATS.items():
+        e, n, k = 2, 9, max(64, weights)
+        raw, w = blocks(rng, fmt, e, n, k)
+        special = raw[0].copy()  # the table of embeddings
+        for row, d in enumerate((-0.0, 2**-24, 65504.0, np.inf, np.nan)):
+            for at in scales:
+                special[row, :, at : at + 2] = halves([d])
+        if fmt == "mxfp4":
+            special[:5, :, 0] = np.array((0, 1, 2, 254, 255), np.uint8)[:, None]
+        with np.errstate(all="ignore"):
+            table = values(fmt, special, (n, k))
+        ids = np.array([[1, 0], [e, 1]], np.uint32)
+        at = np.minimum(ids, e - 1)
+        rows = np.array([7, -1, 0, 3, 1, 2, n, 4], np.int32)
+        for name, rounded, value, unit in (
+            ("f16", lambda v: v.astype(np.float16), lambda v: v.astype(F32), 2.0**-11),
+            ("bf16", bf16, bf16_value, 2.0**-8),
+        ):
+            x = rounded(xs[k])
+            v = value(x).astype(F64)
+
+            def near(c, slot, want, scale):
+                expect(c, slot, want, 1e-6 * scale + unit * np.abs(want), tol=1, half=True, bfloat=name == "bf16")
+
+            c = case(
+                f"ggml_mul_mv_{fmt}_{name}",
+                f"3x{n}x{k}",
+                {0: raw[0], 1: x[:3], 2: out(3 * n, x.dtype)},
+                {3: i32(k), 4: i32(n)},
+                groups=(-(-n // 8), 3, 1),
+                group=(32, 2, 1),
+            )
+            near(c, 2, v[:3] @ w[0].T.astype(F64), np.abs(v[:3]) @ sizes(fmt, raw[0], w[0]).T)
+            c = case(
+                f"ggml_mul_mm_{fmt}_{name}",
+                f"5x{n}x{k}",
+                {0: x, 1: raw[0], 2: out(5 * n, x.dtype)},
+                {3: i32(k), 4: i32(n), 5: i32(5)},
+                groups=(-(-n // 32), 1, 1),
+                group=(32, 2, 2),
+            )
+            near(c, 2, v @ w[0].T.astype(F64), np.abs(v) @ sizes(fmt, raw[0], w[0]).T)
+            c = case(
+                f"ggml_mul_mv_id_{fmt}_{name}",
+                f"2x2 of {e}x{n}x{k}",
+                {0: raw, 1: x[:4], 2: ids, 3: out(4 * n, x.dtype)},
+                {4: i32(k), 5: i32(n), 6: i32(e), 7: i64(2 * k, k)},
+                groups=(-(-n // 8), 2, 2),
+                group=(32, 2, 1),
+            )
+            own = v[:4].reshape(2, 2, k)
+            want = np.where((ids < e)[..., None], np.einsum("rsnk,rsk->rsn", w[at].astype(F64), own), np.nan)
+            near(c, 3, want, np.einsum("rsnk,rsk->rsn", sizes(fmt, raw, w)[at], np.abs(own)))
+            c = case(
+                f"ggml_get_rows_{fmt}_{name}",
+                f"{len(rows)} of {n}x{k}",
+                {0: rows, 1: special, 2: out(len(rows) * k, x.dtype)},
+                {3: i32(k), 4: i32(n)},
+                threads=(k, len(rows), 1),
+                group=(32, 1, 1),
+            )
+            inside = (rows >= 0) & (rows < n)
+            want = np.where(inside[:, None], table[np.clip(rows, 0, n - 1)], np.nan)
+            with np.errstate(over="ignore"):
+                bits = rounded(np.where(np.isnan(want), 0, want))
+            nan = np.uint16(0x7FC0) if name == "bf16" else np.float16(np.nan)
+            expect(c, 2, np.where(np.isnan(want), nan, bits), half=True, bfloat=name == "bf16")
+
+
 if __name__ == "__main__":
-    kernels.main("ggml", (products, gathered, many))
+    kernels.main("ggml", (products, gathered, many, narrow))

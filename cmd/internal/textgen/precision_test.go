@@ -18,8 +18,8 @@ import (
 // --check).
 const oracleError = 2e-4
 
-// TestLogitsByType: logits in f32, f16, bf16 and on blocks in place (whose activations are f32) are within 2 units in the
-// last place of the type, times √K, of float64's, which the oracle's are up to oracleError. K is the width of the last
+// TestLogitsByType: logits in f32, f16 and bf16, of matrices that are repacked and of blocks in place, are within 2 units in
+// the last place of the type, times √K, of float64's, which the oracle's are up to oracleError. K is the width of the last
 // product. Greedy tokens are the oracle's wherever its margin exceeds that on both sides; after another token nothing can
 // be compared.
 func TestLogitsByType(t *testing.T) {
@@ -33,6 +33,8 @@ func TestLogitsByType(t *testing.T) {
 		{"f16", frontend.Options{Type: ir.F16}, 11},
 		{"bf16", frontend.Options{Type: ir.BF16}, 8},
 		{"blocks", frontend.Options{Blocks: true}, 24},
+		{"blocks f16", frontend.Options{Type: ir.F16, Blocks: true}, 11},
+		{"blocks bf16", frontend.Options{Type: ir.BF16, Blocks: true}, 8},
 		{"f32", frontend.Options{}, 24},
 	}, 4) {
 		t.Run(c.name, func(t *testing.T) {
