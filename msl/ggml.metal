@@ -596,3 +596,4 @@ EACH_VECTOR(INSTANTIATE_GET_ROWS)
 // Corruptions of these declarations that are no lies.
 //
 // @equivalent ggml_mul_m*_mxfp4_* ; constant: scale: 2097152 -> 2097153 ; of so small a scale a product has no bit
+// @equivalent ggml_get_rows_mxfp4_bf16* ; round: out: round(* ; a weight is a number of 4 bits and a power of two, which bf16 has

@@ -27,17 +27,20 @@ import (
 
 // A model whose matrices have all block formats computes what the gguf package's weights make of it in float64, by
 // kernels that read the blocks where the file has them, also when it is optimized.
-// Activations have any type; logits differ by what it rounds.
+// Activations have any type: logits differ by what it rounds, and the passes make as many dispatches.
 func TestModelInBlocks(t *testing.T) {
+	var counts [][]int
 	for _, c := range []struct {
 		of  ir.DType
 		tol float64
 	}{{ir.F32, 2e-5}, {ir.F16, 5e-3}, {ir.BF16, 4e-2}} {
-		t.Run(c.of.String(), func(t *testing.T) { modelInBlocks(t, c.of, c.tol) })
+		t.Run(c.of.String(), func(t *testing.T) { counts = append(counts, modelInBlocks(t, c.of, c.tol)) })
 	}
+	require.Equal(t, [][]int{counts[0], counts[0], counts[0]}, counts)
 }
 
-func modelInBlocks(t *testing.T, of ir.DType, tol float64) {
+// modelInBlocks returns the number of commands of each graph.
+func modelInBlocks(t *testing.T, of ir.DType, tol float64) (counts []int) {
 	folder := filepath.Join("..", "..", "testdata", "blocks")
 	packed, err := os.ReadFile(filepath.Join(folder, "model.gguf.gz"))
 	require.NoError(t, err)
@@ -74,6 +77,7 @@ func modelInBlocks(t *testing.T, of ir.DType, tol float64) {
 		}
 		module.Graphs[n], err = optimize.New("").Optimize(context.Background(), g) // and proved
 		require.NoError(t, err)
+		counts = append(counts, len(module.Graphs[n].Nodes))
 	}
 	for _, f := range strings.Fields("q4_0 q4_1 q5_0 q5_1 q8_0 iq4_nl mxfp4 q2_K q3_K q4_K q5_K q6_K") {
 		for _, kind := range []string{"mul_mv_", "mul_mm_"} {
@@ -108,6 +112,7 @@ func modelInBlocks(t *testing.T, of ir.DType, tol float64) {
 		}
 		pos = end
 	}
+	return counts
 }
 
 // floatOf is the number of a type that b begins with.
