@@ -36,45 +36,86 @@ var halvesOf = map[string][]int{
 }
 
 // The bits of a result depend only on its row and column: not on the number of rows, nor on which of the two kernels
-// computes it. Both have the same reduction class.
+// computes it. Both have the same reduction class. Of 16 bits they are the rounded bits of the product of the widened rows
+// in f32.
 func TestBitsOfGGMLProducts(t *testing.T) {
 	for _, f := range ggmlFormats {
 		r := rand.New(rand.NewPCG(3, uint64(f.bytes)))
 		const n, e, rows = 13, 3, 5
 		k := f.weights * 7
 		w := blocksOf(f, r, e*n, k)
-		x := make([]float32, rows*k)
-		for i := range x {
-			x[i] = float32(r.NormFloat64())
+		random := make([]float32, rows*k)
+		for i := range random {
+			random[i] = float32(r.NormFloat64())
 		}
-		run := func(kernel string, c *Call) []float32 {
-			p := Lookup(kernel)
-			p.Run(c, &Worker{}, 0, p.Units(c))
-			out := 2
-			if c.Device[3] != nil {
-				out = 3
+		for _, typ := range ggmlVectors() {
+			size, x := typ.size(), floatBytes(random)
+			if typ.narrow != nil {
+				bits := make([]uint16, len(random))
+				typ.narrow.to(bits, random)
+				x = halfBytes(bits)
 			}
-			return c.F32(out)
-		}
-		mv := func(expert, first, m int) []float32 {
-			c := &Call{Groups: [3]int{ceilDiv(n, 8), m, 1}, Group: [3]int{32, 2, 1}}
-			c.Device[0] = w[expert*len(w)/e:][:len(w)/e]
-			c.Device[1], c.Device[2] = floatBytes(x[first*k:(first+m)*k]), make([]byte, 4*m*n)
+			run := func(kernel string, c *Call) []byte {
+				p := Lookup(kernel)
+				p.Run(c, &Worker{}, 0, p.Units(c))
+				if c.Device[3] != nil {
+					return c.Device[3]
+				}
+				return c.Device[2]
+			}
+			mv := func(expert, first, m int) []byte {
+				c := &Call{Groups: [3]int{ceilDiv(n, 8), m, 1}, Group: [3]int{32, 2, 1}}
+				c.Device[0] = w[expert*len(w)/e:][:len(w)/e]
+				c.Device[1], c.Device[2] = x[first*k*size:(first+m)*k*size], make([]byte, size*m*n)
+				c.Constant[3], c.Constant[4] = i32(k), i32(n)
+				return run("ggml_mul_mv_"+f.name+"_"+typ.name, c)
+			}
+			ids := []uint32{2, 0, 1, 1, 0}
+			c := &Call{Groups: [3]int{ceilDiv(n, 8), 1, rows}, Group: [3]int{32, 2, 1}}
+			c.Device[0], c.Device[1], c.Device[3] = w, x, make([]byte, size*rows*n)
+			for _, id := range ids {
+				c.Device[2] = binary.LittleEndian.AppendUint32(c.Device[2], id)
+			}
+			c.Constant[4], c.Constant[5], c.Constant[6], c.Constant[7] = i32(k), i32(n), i32(e), i64(k, 0)
+			picked := run("ggml_mul_mv_id_"+f.name+"_"+typ.name, c)
+			for row, id := range ids {
+				one := mv(int(id), row, 1)
+				require.Equal(t, one, picked[row*n*size:][:n*size], "%s %s", f.name, typ.name)
+				require.Equal(t, one, mv(int(id), 0, rows)[row*n*size:][:n*size], "%s %s", f.name, typ.name)
+			}
+			if typ.narrow == nil {
+				continue
+			}
+			c = &Call{Groups: [3]int{ceilDiv(n, 8), rows, 1}, Group: [3]int{32, 2, 1}}
+			wide, want := make([]float32, rows*k), make([]uint16, rows*n)
+			typ.narrow.from(wide, cast[uint16](x))
+			c.Device[0], c.Device[1], c.Device[2] = w[:len(w)/e], floatBytes(wide), make([]byte, 4*rows*n)
 			c.Constant[3], c.Constant[4] = i32(k), i32(n)
-			return run("ggml_mul_mv_"+f.name+"_f32", c)
+			typ.narrow.to(want, cast[float32](run("ggml_mul_mv_"+f.name+"_f32", c)))
+			require.Equal(t, halfBytes(want), mv(0, 0, rows), "%s %s", f.name, typ.name)
 		}
-		ids := []uint32{2, 0, 1, 1, 0}
-		c := &Call{Groups: [3]int{ceilDiv(n, 8), 1, rows}, Group: [3]int{32, 2, 1}}
-		c.Device[0], c.Device[1], c.Device[3] = w, floatBytes(x), make([]byte, 4*rows*n)
-		for _, id := range ids {
-			c.Device[2] = binary.LittleEndian.AppendUint32(c.Device[2], id)
+	}
+}
+
+// Of more vectors of 16 bits than are widened at a time, each has the product that it has alone.
+func TestManyVectorsOf16Bits(t *testing.T) {
+	const n, m = 9, 2*ggmlWide + 3
+	for _, f := range ggmlFormats {
+		r := rand.New(rand.NewPCG(8, uint64(f.bytes)))
+		k := f.weights
+		w, x := blocksOf(f, r, n, k), make([]uint16, m*k)
+		bfloatType.to(x, floats(r, m*k))
+		run := func(x []uint16) []byte {
+			c := &Call{Groups: [3]int{ceilDiv(n, 8), len(x) / k, 1}, Group: [3]int{32, 2, 1}}
+			c.Device[0], c.Device[1], c.Device[2] = w, halfBytes(x), make([]byte, len(x)/k*n*2)
+			c.Constant[3], c.Constant[4] = i32(k), i32(n)
+			p := Lookup("ggml_mul_mv_" + f.name + "_bf16")
+			p.Run(c, &Worker{}, 0, p.Units(c))
+			return c.Device[2]
 		}
-		c.Constant[4], c.Constant[5], c.Constant[6], c.Constant[7] = i32(k), i32(n), i32(e), i64(k, 0)
-		picked := run("ggml_mul_mv_id_"+f.name+"_f32", c)
-		for row, id := range ids {
-			one := mv(int(id), row, 1)
-			require.Equal(t, one, picked[row*n:][:n], f.name)
-			require.Equal(t, one, mv(int(id), 0, rows)[row*n:][:n], f.name)
+		all := run(x)
+		for i := range m {
+			require.Equal(t, run(x[i*k:(i+1)*k]), all[2*i*n:][:2*n], "%s, vector %d", f.name, i)
 		}
 	}
 }
@@ -169,6 +210,15 @@ func TestMatrixProductsOfBlocksAreThoseOfRows(t *testing.T) {
 				runKernel(t, "ggml_mul_mm_"+f.name+"_f32", groups, [3]int{1, 1, 1}, x, w, got, int32(k), int32(n), int32(m))
 				runKernel(t, "gemm_nt_float32", groups, [3]int{1, 1, 1}, x, rows, want, int32(k), int32(n), int32(m))
 				require.Equal(t, want, got, "%s, %d vectors", f.name, m)
+				for _, typ := range ggmlVectors()[1:] {
+					short, rounded, wide, y := make([]uint16, m*k), make([]uint16, m*n), make([]float32, m*k), make([]uint16, m*n)
+					typ.narrow.to(short, x)
+					typ.narrow.from(wide, short)
+					runKernel(t, "ggml_mul_mm_"+f.name+"_"+typ.name, groups, [3]int{1, 1, 1}, short, w, y, int32(k), int32(n), int32(m))
+					runKernel(t, "gemm_nt_float32", groups, [3]int{1, 1, 1}, wide, rows, want, int32(k), int32(n), int32(m))
+					typ.narrow.to(rounded, want)
+					require.Equal(t, rounded, y, "%s %s, %d vectors", f.name, typ.name, m)
+				}
 			}
 		}
 	})
@@ -189,17 +239,19 @@ func BenchmarkGGML(b *testing.B) {
 	for _, f := range ggmlFormats {
 		for _, m := range []int{1, 8} {
 			const n, k = 576, 1536
-			b.Run(fmt.Sprintf("%s/%dx%dx%d", f.name, m, n, k), func(b *testing.B) {
-				c := &Call{Groups: [3]int{n / 8, m, 1}, Group: [3]int{32, 2, 1}}
-				c.Device[0] = blocksOf(f, rand.New(rand.NewPCG(1, 1)), n, k)
-				c.Device[1], c.Device[2] = make([]byte, 4*m*k), make([]byte, 4*m*n)
-				c.Constant[3], c.Constant[4] = i32(k), i32(n)
-				kernel, w := Lookup("ggml_mul_mv_"+f.name+"_f32"), &Worker{}
-				for b.Loop() {
-					kernel.Run(c, w, 0, kernel.Units(c))
-				}
-				b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/(n*k), "ns/weight")
-			})
+			for _, typ := range ggmlVectors() {
+				b.Run(fmt.Sprintf("%s_%s/%dx%dx%d", f.name, typ.name, m, n, k), func(b *testing.B) {
+					c := &Call{Groups: [3]int{n / 8, m, 1}, Group: [3]int{32, 2, 1}}
+					c.Device[0] = blocksOf(f, rand.New(rand.NewPCG(1, 1)), n, k)
+					c.Device[1], c.Device[2] = make([]byte, typ.size()*m*k), make([]byte, typ.size()*m*n)
+					c.Constant[3], c.Constant[4] = i32(k), i32(n)
+					kernel, w := Lookup("ggml_mul_mv_"+f.name+"_"+typ.name), &Worker{}
+					for b.Loop() {
+						kernel.Run(c, w, 0, kernel.Units(c))
+					}
+					b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/(n*k), "ns/weight")
+				})
+			}
 		}
 	}
 }
