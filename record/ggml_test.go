@@ -222,61 +222,82 @@ func TestGGMLProducts(t *testing.T) {
 }
 
 // A matrix in blocks of any format is a [record.Matrix]: rows of an embedding are its weights, and products with few
-// and with many rows are those with them. Goldens of the kernels say that the weights are right.
+// and with many rows, of all types, are those with them, rounded to the type. Goldens of the kernels say that the weights
+// are right.
 func TestGGMLMatrices(t *testing.T) {
 	const n = 11
 	d := cpu.New(1)
 	defer d.Close()
 	for f := record.Q4_0; f <= record.Q5_K; f++ {
-		k := int64(512)
-		size := f.RowBytes(k)
-		r := rand.New(rand.NewPCG(2, uint64(f)))
-		file := make([]byte, 1+n*size)
-		for i := range file {
-			file[i] = byte(map[bool]int{true: 0x70, false: 0x20}[f == record.MXFP4] + r.IntN(0x14)) // numbers of f16 near 0.01
-		}
-		s := record.New("t", record.Live(d))
-		memory := s.Weight("w", ir.NewBlob(file), ir.U8, 1+n*size)
-		at := int64(0)
-		if f == record.MXFP4 {
-			at = 1 // it has no f16
-		}
-		w := record.Blocks(record.GGMLMatrix{Format: f, N: n, K: k, Blocks: memory.Slice(ir.Const(at), ir.Const(n*size))})
-		ids, rows := s.Input("ids", ir.I32, n), s.Output("rows", ir.F32, n, k)
-		few, many := s.Output("few", ir.F32, 2, n), s.Output("many", ir.F32, n, n)
-		b, err := s.Bytes(ids)
-		require.NoError(t, err)
-		for i := range n {
-			binary.LittleEndian.PutUint32(b[4*i:], uint32(n-1-i))
-		}
-
-		s.Embed(ids, w, record.Into(rows))
-		s.Matmul(rows.Rows(ir.Const(0), ir.Const(2)), w, record.Into(few))
-		s.Matmul(rows, w, record.Into(many))
-		_, err = s.Finish()
-		require.NoError(t, err)
-
-		weights := make([][]float32, 3)
-		for i, x := range []record.Tensor{rows, few, many} {
-			b, err := s.Bytes(x)
+		for of, unit := range map[ir.DType]float64{ir.F32: 0x1p-24, ir.F16: 0x1p-11, ir.BF16: 0x1p-8} {
+			k := int64(512)
+			size := f.RowBytes(k)
+			r := rand.New(rand.NewPCG(2, uint64(f)))
+			file := make([]byte, 1+n*size)
+			least := 0x20 // numbers of f16 near 0.01
+			switch f {
+			case record.MXFP4:
+				least = 0x70
+			case record.Q6_K: // near 0.001, so that products fit f16
+				least = 0x10
+			}
+			for i := range file {
+				file[i] = byte(least + r.IntN(0x14))
+			}
+			s := record.New("t", record.Live(d))
+			memory := s.Weight("w", ir.NewBlob(file), ir.U8, 1+n*size)
+			at := int64(0)
+			if f == record.MXFP4 {
+				at = 1 // it has no f16
+			}
+			matrix := record.GGMLMatrix{Format: f, N: n, K: k, Blocks: memory.Slice(ir.Const(at), ir.Const(n*size))}
+			w := record.Blocks(matrix)
+			ids, rows := s.Input("ids", ir.I32, n), s.Output("rows", of, n, k)
+			weights := s.Output("weights", ir.F32, n, k)
+			few, many, picked := s.Output("few", of, 2, n), s.Output("many", of, n, n), s.Output("picked", of, n, 1, n)
+			b, err := s.Bytes(ids)
 			require.NoError(t, err)
-			weights[i] = floats(b, len(b)/4)
-		}
-		for i := range n {
-			for j := range n {
-				var want, scale float64
-				for c := range int(k) {
-					p := float64(weights[0][i*int(k)+c]) * float64(weights[0][(n-1-j)*int(k)+c])
-					want, scale = want+p, scale+math.Abs(p)
-				}
-				require.NotZero(t, scale)
-				require.InDelta(t, want, weights[2][i*n+j], 4e-6*scale, "%s: row %d, column %d of many", f, i, j)
-				if i < 2 {
-					require.InDelta(t, want, weights[1][i*n+j], 4e-6*scale, "%s: row %d, column %d of few", f, i, j)
+			for i := range n {
+				binary.LittleEndian.PutUint32(b[4*i:], uint32(n-1-i))
+			}
+			first := s.Weight("first", ir.NewBlob(make([]byte, 4*n)), ir.U32, n, 1)
+
+			s.Embed(ids, w, record.Into(weights))
+			s.EmbedGGML(ids, matrix, of, record.Into(rows))
+			s.Matmul(rows.Rows(ir.Const(0), ir.Const(2)), w, record.Into(few))
+			s.Matmul(rows, w, record.Into(many))
+			s.GatherMatmul(rows, w, first, record.Into(picked))
+			_, err = s.Finish()
+			require.NoError(t, err)
+
+			numbers := func(x record.Tensor) []float64 {
+				b, err := s.Bytes(x)
+				require.NoError(t, err)
+				return widened(x.DType, b)
+			}
+			ws, xs := numbers(weights), numbers(rows)
+			for i, v := range ws {
+				require.InDelta(t, v, xs[i], unit*math.Abs(v)+0x1p-25, "%s in %s", f, of) // subnormal numbers of f16 are 2^-24 apart
+			}
+			fews, manys, pickeds := numbers(few), numbers(many), numbers(picked)
+			for i := range n {
+				for j := range n {
+					var want, scale float64
+					for c := range int(k) {
+						p := xs[i*int(k)+c] * ws[(n-1-j)*int(k)+c]
+						want, scale = want+p, scale+math.Abs(p)
+					}
+					require.NotZero(t, scale)
+					bound := 4e-6*scale + unit*math.Abs(want)
+					require.InDelta(t, want, manys[i*n+j], bound, "%s in %s: row %d, column %d of many", f, of, i, j)
+					require.InDelta(t, want, pickeds[i*n+j], bound, "%s in %s: row %d, column %d of one that is picked", f, of, i, j)
+					if i < 2 {
+						require.InDelta(t, want, fews[i*n+j], bound, "%s in %s: row %d, column %d of few", f, of, i, j)
+					}
 				}
 			}
+			require.NoError(t, s.Close())
 		}
-		require.NoError(t, s.Close())
 	}
 }
 
@@ -327,6 +348,12 @@ func TestGGMLMistakes(t *testing.T) {
 		{"other rows", func(s *record.Session) {
 			s.MatmulGGML(s.Input("x", ir.F32, 1, 32), record.GGMLMatrix{Format: record.Q4_0, N: 2, K: 64, Blocks: u8(s, 2, 36)})
 		}, "record t: quantized_matmul_ggml: f32[1, 32] times q4_0 [2, 64]: want row-contiguous rows of 64 in f32, f16 or bf16"},
+		{"rows of another type", func(s *record.Session) {
+			s.MatmulGGML(s.Input("x", ir.U32, 1, 64), record.GGMLMatrix{Format: record.Q4_0, N: 2, K: 64, Blocks: u8(s, 2, 36)})
+		}, "record t: quantized_matmul_ggml: u32[1, 64] times q4_0 [2, 64]: want row-contiguous rows of 64 in f32, f16 or bf16"},
+		{"embeddings of another type", func(s *record.Session) {
+			s.EmbedGGML(s.Input("ids", ir.I32, 1), record.GGMLMatrix{Format: record.Q4_0, N: 2, K: 64, Blocks: u8(s, 2, 36)}, ir.U8)
+		}, "record t: embed: rows in u8 of q4_0 [2, 64]: want f32, f16 or bf16"},
 		{"ids of another type", func(s *record.Session) {
 			s.GatherMatmulGGML(s.Input("x", ir.F32, 2, 64), record.GGMLMatrix{Format: record.Q4_0, N: 2, K: 64, Blocks: u8(s, 3, 2, 36)}, s.Input("ids", ir.I32, 2, 2))
 		}, "record t: quantized_matmul_id_ggml: ids are i32[2, 2]: want row-contiguous u32 [T, k], k constant"},
