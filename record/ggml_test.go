@@ -229,17 +229,15 @@ func TestGGMLMatrices(t *testing.T) {
 	d := cpu.New(1)
 	defer d.Close()
 	for f := record.Q4_0; f <= record.Q5_K; f++ {
-		for of, unit := range map[ir.DType]float64{ir.F32: 0x1p-24, ir.F16: 0x1p-11, ir.BF16: 0x1p-8} {
+		for _, of := range []ir.DType{ir.F32, ir.F16, ir.BF16} {
+			unit := map[ir.DType]float64{ir.F32: 0x1p-24, ir.F16: 0x1p-11, ir.BF16: 0x1p-8}[of]
 			k := int64(512)
 			size := f.RowBytes(k)
 			r := rand.New(rand.NewPCG(2, uint64(f)))
 			file := make([]byte, 1+n*size)
-			least := 0x20 // numbers of f16 near 0.01
-			switch f {
-			case record.MXFP4:
-				least = 0x70
-			case record.Q6_K: // near 0.001, so that products fit f16
-				least = 0x10
+			least := 0x0c // numbers of f16 near 0.001, so that products fit f16
+			if f == record.MXFP4 {
+				least = 0x68
 			}
 			for i := range file {
 				file[i] = byte(least + r.IntN(0x14))
