@@ -55,7 +55,7 @@ const (
 // Spec is the data that a tokenizer is made from.
 type Spec struct {
 	Model        string         // "gpt2"
-	Pre          string         // "smollm"
+	Pre          string         // one of [PreTokenizers]
 	Tokens       []string       // by ID; in GPT-2's byte alphabet, unless the token is special
 	Types        []TokenType    // by ID; nil: all Normal
 	Merges       []string       // by rank: two symbols with a space between them
@@ -72,8 +72,8 @@ func (s *Spec) Check() error {
 	if s.Model != "gpt2" {
 		return fmt.Errorf("tokenizer: model %q is not supported; supported: \"gpt2\" (byte-level BPE)", s.Model)
 	}
-	if s.Pre != "smollm" {
-		return fmt.Errorf("tokenizer: pre-tokenizer %q is not supported; supported: \"smollm\"", s.Pre)
+	if preTokenizerOf(s.Pre) == nil {
+		return fmt.Errorf("tokenizer: pre-tokenizer %q is not supported; supported: %s", s.Pre, strings.Join(PreTokenizers(), ", "))
 	}
 	if n := len(s.Tokens); n == 0 || n > maxTokens {
 		return fmt.Errorf("tokenizer: %d tokens, want 1 to %d", n, maxTokens)

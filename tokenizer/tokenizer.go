@@ -2,6 +2,7 @@ package tokenizer
 
 import (
 	"maps"
+	"regexp"
 	"slices"
 	"strings"
 	"unicode/utf8"
@@ -12,6 +13,8 @@ type Tokenizer struct {
 	pieces   []string      // by ID: the bytes that the token stands for
 	kinds    []tokenTraits // by ID
 	specials []special
+	stages   []*regexp.Regexp
+	whole    map[string]int32 // words that are tokens as they stand; nil where merges decide
 	merges   *merges
 	ends     []int32
 	roles    map[Role]int32
@@ -44,6 +47,16 @@ func New(s *Spec) (*Tokenizer, error) {
 		template: s.ChatTemplate,
 	}
 	t.specials = specials(texts, kinds)
+	pre := preTokenizerOf(s.Pre)
+	t.stages = pre.compile()
+	if pre.whole {
+		t.whole = make(map[string]int32, n)
+		for id, text := range texts {
+			if inAlphabet(text) {
+				t.whole[fromAlphabet(text)] = int32(id)
+			}
+		}
+	}
 	t.pieces = make([]string, n)
 	for id, text := range texts {
 		switch k := kinds[id]; {
@@ -100,16 +113,16 @@ func (t *Tokenizer) MissingBytes() []byte { return t.merges.missing() }
 func (t *Tokenizer) Encode(text string, special bool) []int32 {
 	out := []int32{}
 	m := merger{merges: t.merges}
-	var word []byte
 	for _, f := range partition(t.specials, text, special) {
 		if f.id >= 0 {
 			out = append(out, f.id)
 			continue
 		}
-		splitSmollm(decodeText(f.text), func(runes []rune) {
-			word = word[:0]
-			for _, r := range runes {
-				word = appendCodePoint(word, r)
+		text, shown := spelled(f.text)
+		split(t.stages, text, shown, func(word []byte) {
+			if id, ok := t.whole[string(word)]; ok {
+				out = append(out, id)
+				return
 			}
 			out = m.encode(word, out)
 		})

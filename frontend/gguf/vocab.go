@@ -85,7 +85,7 @@ func FromGGUF(f *ggufio.File) (*tokenizer.Spec, error) {
 		}
 		s.Special[rk.role] = int32(id)
 	}
-	if s.AddBOS, err = optional(f.KV.Bool, "tokenizer.ggml.add_bos_token", false); err != nil {
+	if s.AddBOS, err = optional(f.KV.Bool, "tokenizer.ggml.add_bos_token", tokenizer.AddsBOS(s.Pre)); err != nil {
 		return nil, err
 	}
 	if s.AddEOS, err = optional(f.KV.Bool, "tokenizer.ggml.add_eos_token", false); err != nil {

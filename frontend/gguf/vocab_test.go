@@ -133,7 +133,7 @@ func TestFromGGUFErrors(t *testing.T) {
 		{&none, `v.gguf: key "tokenizer.ggml.model" is missing`},
 		{&noPre, `gguf: v.gguf: tokenizer: pre-tokenizer "default" is not supported`},
 		{with(func(s *tokenizer.Spec) { s.Model = "llama" }), `gguf: v.gguf: tokenizer: model "llama" is not supported`},
-		{with(func(s *tokenizer.Spec) { s.Pre = "qwen2" }), `pre-tokenizer "qwen2" is not supported`},
+		{with(func(s *tokenizer.Spec) { s.Pre = "viking" }), `pre-tokenizer "viking" is not supported`},
 		{with(func(s *tokenizer.Spec) { s.Special[tokenizer.EOS] = 2 }), "tokenizer.ggml.eos_token_id is 2, the vocabulary has 0 to 1"},
 		{with(func(s *tokenizer.Spec) { s.Types[1] = 9 }), "token 1 has type 9, want 0 to 6"},
 		{add("tokenizer.ggml.add_bos_token", uint8(1)), `key "tokenizer.ggml.add_bos_token" is u8, want bool`},
