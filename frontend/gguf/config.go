@@ -27,6 +27,11 @@ type Config struct {
 	RopeScale  float32 // of positions
 	NoRope     int64   // every layer whose number, counted from 1, is a multiple of it has no rope
 	HeadNorms  bool    // the heads of queries and keys are normalized before rope
+	// Of a mixture of experts: how many there are, how many a token takes, how wide they are; how wide the one is that
+	// every token takes, and whether that has a share computed for each token; and whether shares are of all experts, not of
+	// those chosen.
+	Experts, UsedExperts, ExpertFFN, SharedFFN int64
+	SharedGate, AllShares                      bool
 	// Factors of the embedding, of what each half of a layer adds, of queries times keys (in place of 1/√HeadDim), and
 	// what logits are divided by.
 	EmbeddingScale, ResidualScale, AttentionScale, LogitScale float32
@@ -35,14 +40,15 @@ type Config struct {
 // architecture is a value of the key general.architecture. Everything about one stands in a file of its own; a new one
 // also takes a row of the table below, and a model in testdata/gen/architectures.py.
 type architecture struct {
-	name string
+	name    string
+	experts bool // its layers may have experts
 	// keys are those that only it has, behind "NAME.".
 	keys []string
 	// config sets what its models compute, with its keys.
 	config func(k keys, c *Config) error
 }
 
-var architectures = []*architecture{&granite, &llama, &qwen2, &qwen3, &smollm3}
+var architectures = []*architecture{&granite, &granitemoe, &llama, &qwen2, &qwen2moe, &qwen3, &qwen3moe, &smollm3}
 
 // Architectures returns the names of the architectures that can be recorded, as general.architecture has them.
 func Architectures() []string {
@@ -142,6 +148,12 @@ func readConfig(f *ggufio.File) (Config, error) {
 	if err != nil {
 		return c, err
 	}
+	if err := readExperts(k, &c); err != nil {
+		return c, err
+	}
+	if c.Experts > 0 && !arch.experts {
+		more = append(more, fmt.Sprintf("mixture of %d experts is not supported", c.Experts))
+	}
 	if err := arch.config(k, &c); err != nil {
 		more = append(more, err.Error())
 	}
@@ -196,8 +208,8 @@ func readRope(k keys, c *Config) (missing []string, err error) {
 	if !(theta > 1) {
 		return nil, fmt.Errorf("key %s is %v, want more than 1", k.name("rope.freq_base"), theta)
 	}
-	dims, values, experts := c.HeadDim, c.HeadDim, int64(0)
-	for key, to := range map[string]*int64{"rope.dimension_count": &dims, "attention.value_length": &values, "expert_count": &experts} {
+	dims, values := c.HeadDim, c.HeadDim
+	for key, to := range map[string]*int64{"rope.dimension_count": &dims, "attention.value_length": &values} {
 		if err := k.optional(key, to); err != nil {
 			return nil, err
 		}
@@ -207,9 +219,6 @@ func readRope(k keys, c *Config) (missing []string, err error) {
 	}
 	if values != c.HeadDim {
 		missing = append(missing, fmt.Sprintf("values of %d elements beside keys of %d are not supported", values, c.HeadDim))
-	}
-	if experts > 0 {
-		missing = append(missing, fmt.Sprintf("mixture of %d experts is not supported", experts))
 	}
 	// llama.cpp scales positions wherever there is a factor, but for scaling of the type none.
 	scaling := "linear"

@@ -88,15 +88,16 @@ func fill(o *frontend.Options, model int64) error {
 
 // tensor is one weight, ready to be bound by a recorder.
 type tensor struct {
-	name   string
-	n, k   int64 // n rows of k elements; n == 0: a vector
-	dtype  ir.DType
-	format record.GGMLFormat // of blocks that stay as they are; 0: none
-	blob   *ir.Blob          // what is not repacked
-	codes  *ir.Blob
-	scales *ir.Blob
-	biases *ir.Blob
-	bits   int64
+	name    string
+	n, k    int64 // n rows of k elements; n == 0: a vector
+	experts int64 // so many matrices; 0: one
+	dtype   ir.DType
+	format  record.GGMLFormat // of blocks that stay as they are; 0: none
+	blob    *ir.Blob          // what is not repacked
+	codes   *ir.Blob
+	scales  *ir.Blob
+	biases  *ir.Blob
+	bits    int64
 }
 
 // weights gets every tensor ready, once for both graphs: repacked, or as it lies in the file.
@@ -107,8 +108,11 @@ func (m *Model) weights(ctx context.Context, o frontend.Options) (map[string]ten
 			return nil, err
 		}
 		w := tensor{name: t.Name, k: int64(t.Dims[0]), dtype: o.Type}
-		if len(t.Dims) == 2 {
+		if len(t.Dims) > 1 {
 			w.n = int64(t.Dims[1])
+		}
+		if len(t.Dims) > 2 {
+			w.experts = int64(t.Dims[2])
 		}
 		repack := repacked[t.Type]
 		switch {
@@ -163,17 +167,23 @@ func (l *recording) vector(name string) record.Tensor {
 
 func (l *recording) matrix(name string) record.Matrix {
 	w := l.weights[name]
+	shape := func(row int64) []int64 {
+		if w.experts > 0 {
+			return []int64{w.experts, w.n, row}
+		}
+		return []int64{w.n, row}
+	}
 	if w.format != 0 {
-		blocks := l.Weight(name, w.blob, ir.U8, w.n, w.format.RowBytes(w.k))
+		blocks := l.Weight(name, w.blob, ir.U8, shape(w.format.RowBytes(w.k))...)
 		return record.Blocks(record.GGMLMatrix{Format: w.format, Blocks: blocks, N: w.n, K: w.k})
 	}
 	if w.blob != nil {
-		return record.Dense(l.Weight(name, w.blob, w.dtype, w.n, w.k))
+		return record.Dense(l.Weight(name, w.blob, w.dtype, shape(w.k)...))
 	}
 	return record.Quantized(record.QTensor{
-		W:      l.Weight(name, w.codes, ir.U32, w.n, w.k*w.bits/32),
-		Scales: l.Weight(name+".scales", w.scales, w.dtype, w.n, w.k/blockElements),
-		Biases: l.Weight(name+".biases", w.biases, w.dtype, w.n, w.k/blockElements),
+		W:      l.Weight(name, w.codes, ir.U32, shape(w.k*w.bits/32)...),
+		Scales: l.Weight(name+".scales", w.scales, w.dtype, shape(w.k/blockElements)...),
+		Biases: l.Weight(name+".biases", w.biases, w.dtype, shape(w.k/blockElements)...),
 		N:      w.n, K: w.k, Bits: w.bits, Group: blockElements,
 	})
 }
@@ -318,10 +328,14 @@ func (l *recording) layer(i int64, x record.Tensor, pos, rows ir.Affine) {
 	add(project(a, "attn_output"), "attn_residual")
 
 	h = l.norm("ffn_norm", x, l.vector(at+"ffn_norm.weight"))
-	gate := project(h, "ffn_gate")
-	up := project(h, "ffn_up")
-	act := l.Mul(l.Silu(gate, record.Label("ffn_silu")), up, record.Label("ffn_mul"))
-	add(project(act, "ffn_down"), "ffn_residual")
+	if l.Experts > 0 {
+		add(l.experts(h, rows, at, project), "ffn_residual")
+	} else {
+		gate := project(h, "ffn_gate")
+		up := project(h, "ffn_up")
+		act := l.Mul(l.Silu(gate, record.Label("ffn_silu")), up, record.Label("ffn_mul"))
+		add(project(act, "ffn_down"), "ffn_residual")
+	}
 	l.ScratchReset(mark)
 	l.EndGroup()
 }

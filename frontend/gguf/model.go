@@ -103,6 +103,9 @@ func (c Config) layerTensors() map[string][]int64 {
 		"attn_norm": {e}, "attn_q": {e, q}, "attn_k": {e, kv}, "attn_v": {e, kv}, "attn_output": {q, e},
 		"ffn_norm": {e}, "ffn_gate": {e, c.FFN}, "ffn_up": {e, c.FFN}, "ffn_down": {c.FFN, e},
 	}
+	if c.Experts > 0 {
+		c.expertTensors(t)
+	}
 	if c.HeadNorms {
 		t["attn_q_norm"], t["attn_k_norm"] = []int64{c.HeadDim}, []int64{c.HeadDim}
 	}

@@ -344,14 +344,17 @@ func TestRefusals(t *testing.T) {
 		{"several", func(t *tiny) {
 			t.file.KV("llama.rope.scaling.type", "longrope")
 			t.file.KV("llama.attention.sliding_window", uint32(8))
-			t.file.KV("llama.expert_count", uint32(8))
-		}, `key llama.attention.sliding_window is not known: it may change what the model computes; mixture of 8 experts is not supported; rope scaling "longrope" is not supported`},
+			t.file.KV("llama.rope.dimension_count", uint32(32))
+		}, `key llama.attention.sliding_window is not known: it may change what the model computes; partial rope (32 of 64 dimensions) is not supported; rope scaling "longrope" is not supported`},
 		{"tensors", func(t *tiny) {
 			t.vector("blk.1.attn_sinks.weight")
 			t.vector("blk.0.post_attention_norm.weight")
 		}, "tensor blk.1.attn_sinks.weight is not part of a model of llama that is supported; tensor blk.0.post_attention_norm.weight is not part of a model of llama that is supported"},
 		{"sliding window", func(t *tiny) { t.file.KV("llama.attention.sliding_window", uint32(8)) }, "key llama.attention.sliding_window is not known: it may change what the model computes"},
-		{"experts", func(t *tiny) { t.file.KV("llama.expert_count", uint32(8)) }, "mixture of 8 experts is not supported"},
+		{"experts", func(t *tiny) {
+			t.file.KV("llama.expert_count", uint32(8))
+			t.file.KV("llama.expert_used_count", uint32(9))
+		}, "9 of 8 experts: want at most as many as there are, and there are at most 4096"},
 	}
 	for _, c := range cases {
 		tm := newTiny(ggufio.F32, false)
@@ -387,5 +390,5 @@ func TestArchitecture(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "m.gguf")
 	require.NoError(t, os.WriteFile(path, data, 0o600))
 	_, err = gguf.Load(path)
-	require.EqualError(t, err, path+`: architecture "mamba" is not supported (granite, llama, qwen2, qwen3, smollm3 are)`)
+	require.EqualError(t, err, path+`: architecture "mamba" is not supported (granite, granitemoe, llama, qwen2, qwen2moe, qwen3, qwen3moe, smollm3 are)`)
 }

@@ -29,11 +29,11 @@ class Arch:
     """One model: the sizes that differ from these, keys of its own, and which tensors a layer has beside Llama's."""
 
     def __init__(self, arch, layers=2, emb=256, ffn=512, heads=4, kv=2, dim=64, theta=10000.0, tied=True,
-                 keys=(), biases=(), head_norms=False, factors=None):  # fmt: skip
+                 keys=(), biases=(), head_norms=False, factors=None, experts=0, used=2, expert_ffn=256, shared=0, shared_gate=False):  # fmt: skip
         self.__dict__.update(locals())
 
 
-FLOAT, STRING, BOOL = "add_float32", "add_string", "add_bool"
+FLOAT, STRING, COUNT = "add_float32", "add_string", "add_uint32"
 MODELS = {
     "llama": Arch("llama", tied=False, biases=("attn_q", "attn_k", "attn_v", "attn_output", "ffn_gate", "ffn_up", "ffn_down")),
     # Factors as those of Llama 3.1: high frequencies stay, low ones are divided by 8.
@@ -44,6 +44,14 @@ MODELS = {
     "smollm3": Arch("smollm3", layers=5, theta=5e6),
     "granite": Arch("granite", keys=((FLOAT, "logit_scale", 8.0), (FLOAT, "residual_scale", 0.22), (FLOAT, "embedding_scale", 12.0),
                                      (FLOAT, "attention.scale", 0.015625))),  # fmt: skip
+    "mixtral": Arch("llama", experts=4, ffn=256),
+    "qwen3moe": Arch("qwen3moe", heads=2, kv=1, dim=128, experts=8, used=3, head_norms=True,
+                     keys=((COUNT, "expert_feed_forward_length", 256),)),  # fmt: skip
+    "qwen2moe": Arch("qwen2moe", tied=False, experts=6, biases=("attn_q", "attn_k", "attn_v"), shared=512, shared_gate=True,
+                     keys=((COUNT, "expert_feed_forward_length", 256), (COUNT, "expert_shared_feed_forward_length", 512))),  # fmt: skip
+    "granitemoe": Arch("granitemoe", experts=4, ffn=256, shared=256,
+                       keys=((FLOAT, "logit_scale", 6.0), (FLOAT, "residual_scale", 0.22), (FLOAT, "embedding_scale", 12.0),
+                             (FLOAT, "attention.scale", 0.0078125), (COUNT, "expert_shared_feed_forward_length", 256))),  # fmt: skip
 }  # fmt: skip
 
 
@@ -67,6 +75,9 @@ def write(path, m, exact, seed):
     f.add_context_length(CONTEXT)
     f.add_layer_norm_rms_eps(1e-5)
     f.add_rope_freq_base(m.theta)
+    if m.experts:
+        f.add_expert_count(m.experts)
+        f.add_expert_used_count(m.used)
     for add, key, value in m.keys:
         getattr(f, add)(f"{m.arch}.{key}", value)
     f.add_tokenizer_model("gpt2")
@@ -75,15 +86,18 @@ def write(path, m, exact, seed):
     f.add_token_merges(["A B"])
     kinds = 0
 
-    def put(name, n, k):
+    def put(name, n, k, many=1):
         nonlocal kinds
         kind = TYPES[kinds % len(TYPES)]
         kinds += 1
         if kind in ("F32", "F16"):
-            raw = values = dense(rng, n, k, k**-0.5).astype(np.float16 if kind == "F16" else np.float32)
+            raw = dense(rng, many * n, k, k**-0.5).astype(np.float16 if kind == "F16" else np.float32)
+            raw = raw.reshape((many, n, k) if many > 1 else (n, k))
             f.add_tensor(name, raw.astype(np.float32) if exact else raw)
             return
-        raw, values = matrix(rng, kind, n, k, 101 if n == VOCAB else 31)  # no two tokens have the same row
+        raw, values = matrix(rng, kind, many * n, k, 101 if n == VOCAB else 37)  # no two tokens have the same row
+        if many > 1:
+            raw, values = raw.reshape(many, n, -1), values.reshape(many, n, k)
         if exact:
             f.add_tensor(name, values.astype(np.float32))
         else:
@@ -103,8 +117,19 @@ def write(path, m, exact, seed):
         at = f"blk.{i}."
         vector(at + "attn_norm.weight", m.emb, 1, 0.2)
         vector(at + "ffn_norm.weight", m.emb, 1, 0.2)
-        for name, n, k in (("attn_q", q, m.emb), ("attn_k", kv, m.emb), ("attn_v", kv, m.emb), ("attn_output", m.emb, q),
-                           ("ffn_gate", m.ffn, m.emb), ("ffn_up", m.ffn, m.emb), ("ffn_down", m.emb, m.ffn)):  # fmt: skip
+        shapes = [("attn_q", q, m.emb), ("attn_k", kv, m.emb), ("attn_v", kv, m.emb), ("attn_output", m.emb, q)]
+        if m.experts:
+            f.add_tensor(at + "ffn_gate_inp.weight", (rng.standard_normal((m.experts, m.emb)) * 2 * m.emb**-0.5).astype(np.float32))
+            wide = m.expert_ffn
+            for name, n, k in (("ffn_gate_exps", wide, m.emb), ("ffn_up_exps", wide, m.emb), ("ffn_down_exps", m.emb, wide)):
+                put(at + name + ".weight", n, k, m.experts)
+        else:
+            shapes += [("ffn_gate", m.ffn, m.emb), ("ffn_up", m.ffn, m.emb), ("ffn_down", m.emb, m.ffn)]
+        if m.shared:
+            shapes += [("ffn_gate_shexp", m.shared, m.emb), ("ffn_up_shexp", m.shared, m.emb), ("ffn_down_shexp", m.emb, m.shared)]
+        if m.shared_gate:
+            vector(at + "ffn_gate_inp_shexp.weight", m.emb, 0, 0.1)
+        for name, n, k in shapes:
             put(at + name + ".weight", n, k)
             if name in m.biases:
                 vector(at + name + ".bias", n, 0, 0.3)
