@@ -18,8 +18,8 @@ import (
 //	 "add_bos":false,"add_eos":false,"chat_template":"…"}
 //
 // types are run lengths, as pairs of a type and a count. An empty list means that all
-// tokens are Normal. SentencePiece vocabularies have two fields more, "scores" (a number for each token, or none) and
-// "space_prefix".
+// tokens are Normal. SentencePiece vocabularies have three fields more, "scores" (a number for each token, or none),
+// "space_prefix" and "strip_behind".
 
 // maxBlob bounds the input of Unmarshal, in bytes; SmolLM2's is 1.2 MB.
 const maxBlob = 64 << 20
@@ -45,6 +45,7 @@ type blob struct {
 type scored struct {
 	Scores []float32 `json:"scores"`
 	Prefix bool      `json:"space_prefix"`
+	Strip  bool      `json:"strip_behind"`
 }
 
 // Marshal serializes a Spec that passes its Check. Equal Specs give equal bytes.
@@ -75,7 +76,7 @@ func Marshal(s *Spec) ([]byte, error) {
 	enc.SetEscapeHTML(false) // half of the special tokens are full of < and >
 	var more *scored
 	if s.Model == sentencePiece {
-		more = &scored{s.Scores, s.SpacePrefix}
+		more = &scored{s.Scores, s.SpacePrefix, s.StripBehind}
 		if more.Scores == nil {
 			more.Scores = []float32{}
 		}
@@ -242,6 +243,7 @@ func (r *reader) spec() *Spec {
 		"chat_template": func() { s.ChatTemplate = r.str(maxTemplate) },
 		"scores":        func() { r.list(maxTokens, func() { s.Scores = append(s.Scores, r.number()) }) },
 		"space_prefix":  func() { s.SpacePrefix = r.boolean() },
+		"strip_behind":  func() { s.StripBehind = r.boolean() },
 	}
 	seen := r.object(len(fields), func(k string) {
 		if f, ok := fields[k]; ok {
@@ -252,7 +254,7 @@ func (r *reader) spec() *Spec {
 	})
 	fieldsOf := "version model pre tokens types merges special add_bos add_eos chat_template"
 	if s.Model == sentencePiece {
-		fieldsOf += " scores space_prefix"
+		fieldsOf += " scores space_prefix strip_behind"
 	}
 	for _, k := range strings.Fields(fieldsOf) {
 		if !seen[k] {

@@ -65,6 +65,7 @@ type Spec struct {
 	Merges       []string       // by rank: two symbols with a space between them; none for SentencePiece
 	Scores       []float32      // by ID, of SentencePiece; nil: all 0
 	SpacePrefix  bool           // of SentencePiece: a text begins with a space
+	StripBehind  bool           // of SentencePiece: white space behind special tokens is left out, as in Phi 3
 	Special      map[Role]int32 // IDs by role; a role without a token is absent
 	AddBOS       bool           // prompts begin with the BOS token
 	AddEOS       bool           // prompts end with the EOS token
@@ -90,8 +91,8 @@ func (s *Spec) Check() error {
 		}
 	case s.Model != "gpt2":
 		return fmt.Errorf("tokenizer: model %q is not supported; supported: \"gpt2\" (byte-level BPE), \"llama\" (SentencePiece)", s.Model)
-	case s.Scores != nil || s.SpacePrefix:
-		return errors.New("tokenizer: scores and a prefix of a space are of SentencePiece vocabularies alone")
+	case s.Scores != nil || s.SpacePrefix || s.StripBehind:
+		return errors.New("tokenizer: scores, a prefix of a space and white space that is left out are of SentencePiece vocabularies alone")
 	case preTokenizerOf(s.Pre) == nil:
 		return fmt.Errorf("tokenizer: pre-tokenizer %q is not supported; supported: %s", s.Pre, strings.Join(PreTokenizers(), ", "))
 	}

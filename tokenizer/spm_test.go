@@ -20,6 +20,7 @@ type spmOracle struct {
 	Texts  []string `json:"texts"`
 	Models []struct {
 		Prefix  bool      `json:"prefix"`
+		Strip   bool      `json:"strip"`
 		Tokens  []string  `json:"tokens"`
 		Scores  []float32 `json:"scores"`
 		Types   []int     `json:"types"`
@@ -41,7 +42,7 @@ func readSPM(t testing.TB) (o spmOracle) {
 func (o spmOracle) spec(i int) *tokenizer.Spec {
 	m := o.Models[i]
 	s := &tokenizer.Spec{
-		Model: "llama", Tokens: m.Tokens, Scores: m.Scores, SpacePrefix: m.Prefix, AddBOS: m.AddBOS,
+		Model: "llama", Tokens: m.Tokens, Scores: m.Scores, SpacePrefix: m.Prefix, StripBehind: m.Strip, AddBOS: m.AddBOS,
 		Special: map[tokenizer.Role]int32{tokenizer.UNK: 0, tokenizer.BOS: 1, tokenizer.EOS: 2},
 	}
 	for _, k := range m.Types {
@@ -52,7 +53,7 @@ func (o spmOracle) spec(i int) *tokenizer.Spec {
 
 func sumOf(s string) string { return fmt.Sprintf("%08x", crc32.ChecksumIEEE([]byte(s)))[:4] }
 
-// TestSentencePiece: IDs, pieces and texts of three vocabularies are llama.cpp's, also behind Marshal.
+// TestSentencePiece: IDs, pieces and texts of four vocabularies are llama.cpp's, also behind Marshal.
 func TestSentencePiece(t *testing.T) {
 	o := readSPM(t)
 	inputs := slices.Clone(o.Texts)

@@ -51,6 +51,9 @@ func New(s *Spec) (*Tokenizer, error) {
 	written := fromAlphabet // what a token's text stands for
 	if s.Model == sentencePiece {
 		t.scored, t.prefix, written = newPieces(texts, slices.Clone(s.Scores), tokenID), s.SpacePrefix, spelling
+		if s.StripBehind {
+			stripBehind(t.specials)
+		}
 	} else {
 		pre := preTokenizerOf(s.Pre)
 		t.merges, t.stages = newMerges(s.Merges, tokenID), pre.compile()

@@ -27,6 +27,8 @@ type Config struct {
 	RopeScale  float32 // of positions
 	NoRope     int64   // every layer whose number, counted from 1, is a multiple of it has no rope
 	HeadNorms  bool    // the heads of queries and keys are normalized before rope
+	// The file has the matrices of queries, keys and values in one tensor, or those of gate and up.
+	FusedQKV, FusedUp bool
 	// Of a mixture of experts: how many there are, how many a token takes, how wide they are; how wide the one is that
 	// every token takes, and whether that has a share computed for each token; and whether shares are of all experts, not of
 	// those chosen.
@@ -48,7 +50,7 @@ type architecture struct {
 	config func(k keys, c *Config) error
 }
 
-var architectures = []*architecture{&granite, &granitemoe, &llama, &qwen2, &qwen2moe, &qwen3, &qwen3moe, &smollm3}
+var architectures = []*architecture{&granite, &granitemoe, &llama, &phi3, &qwen2, &qwen2moe, &qwen3, &qwen3moe, &smollm3}
 
 // Architectures returns the names of the architectures that can be recorded, as general.architecture has them.
 func Architectures() []string {

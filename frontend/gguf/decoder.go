@@ -104,39 +104,50 @@ type tensor struct {
 func (m *Model) weights(ctx context.Context, o frontend.Options) (map[string]tensor, error) {
 	out := map[string]tensor{}
 	for i, t := range m.File.Tensors {
-		if err := ctx.Err(); err != nil {
-			return nil, err
-		}
-		w := tensor{name: t.Name, k: int64(t.Dims[0]), dtype: o.Type}
-		if len(t.Dims) > 1 {
-			w.n = int64(t.Dims[1])
-		}
-		if len(t.Dims) > 2 {
-			w.experts = int64(t.Dims[2])
-		}
-		repack := repacked[t.Type]
-		switch {
-		case t.Name == ropeFactors:
-			w.dtype, w.blob = ir.F32, ir.NewBlob(periods(m.File.Data(t), m.Config))
-		case t.Type == ggufio.F32 || t.Type == ggufio.F16:
-			w.dtype, w.blob = m.dense(t, o)
-		case repack == nil || o.Blocks:
-			if o.Type != ir.F32 {
-				return nil, fmt.Errorf("tensor %s: kernels that read blocks of %s take activations of f32, not %s", t.Name, t.Type, o.Type)
+		for _, part := range m.Config.parts(t) {
+			if err := ctx.Err(); err != nil {
+				return nil, err
 			}
-			w.format, _ = record.GGMLFormatNamed(t.Type.String())
-			w.blob = m.contents(t, o)
-		default:
-			a := repack(m.File.Data(t))
-			w.bits = a.bits
-			w.codes, w.scales, w.biases = ir.NewBlob(a.codes), ir.NewBlob(convert(a.scales, o.Type)), ir.NewBlob(convert(a.biases, o.Type))
+			w, err := m.weight(part, o)
+			if err != nil {
+				return nil, err
+			}
+			out[part.Name] = w
 		}
-		out[t.Name] = w
 		if o.Progress != nil {
 			o.Progress(float64(i+1) / float64(len(m.File.Tensors)))
 		}
 	}
 	return out, nil
+}
+
+// weight gets a tensor ready, or a part of one.
+func (m *Model) weight(t ggufio.Tensor, o frontend.Options) (tensor, error) {
+	w := tensor{name: t.Name, k: int64(t.Dims[0]), dtype: o.Type}
+	if len(t.Dims) > 1 {
+		w.n = int64(t.Dims[1])
+	}
+	if len(t.Dims) > 2 {
+		w.experts = int64(t.Dims[2])
+	}
+	repack := repacked[t.Type]
+	switch {
+	case t.Name == ropeFactors:
+		w.dtype, w.blob = ir.F32, ir.NewBlob(periods(m.File.Data(t), m.Config))
+	case t.Type == ggufio.F32 || t.Type == ggufio.F16:
+		w.dtype, w.blob = m.dense(t, o)
+	case repack == nil || o.Blocks:
+		if o.Type != ir.F32 {
+			return w, fmt.Errorf("tensor %s: kernels that read blocks of %s take activations of f32, not %s", t.Name, t.Type, o.Type)
+		}
+		w.format, _ = record.GGMLFormatNamed(t.Type.String())
+		w.blob = m.contents(t, o)
+	default:
+		a := repack(m.File.Data(t))
+		w.bits = a.bits
+		w.codes, w.scales, w.biases = ir.NewBlob(a.codes), ir.NewBlob(convert(a.scales, o.Type)), ir.NewBlob(convert(a.biases, o.Type))
+	}
+	return w, nil
 }
 
 // periods are what MLX's rope divides positions by, for factors of the frequencies: base^(2i/dim) · factor of pair i.

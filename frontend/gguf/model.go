@@ -79,6 +79,7 @@ func open(f *ggufio.File, path string) (*Model, error) {
 	if m.architecture, err = f.KV.String("general.architecture"); err != nil {
 		return nil, err
 	}
+	_, m.Config.FusedQKV = f.Tensor("blk.0." + fusedQKV + ".weight")
 	embd, ok := f.Tensor("token_embd.weight")
 	if !ok || len(embd.Dims) != 2 || int64(embd.Dims[0]) != c.Embedding {
 		return nil, fmt.Errorf("tensor token_embd.weight is missing or not [%d, vocabulary]", c.Embedding)
@@ -106,6 +107,7 @@ func (c Config) layerTensors() map[string][]int64 {
 	if c.Experts > 0 {
 		c.expertTensors(t)
 	}
+	c.fuseTensors(t)
 	if c.HeadNorms {
 		t["attn_q_norm"], t["attn_k_norm"] = []int64{c.HeadDim}, []int64{c.HeadDim}
 	}

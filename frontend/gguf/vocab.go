@@ -3,6 +3,7 @@ package gguf
 import (
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/mlxc/mlxc/frontend/gguf/ggufio"
 	"github.com/mlxc/mlxc/tokenizer"
@@ -51,7 +52,14 @@ func FromGGUF(f *ggufio.File) (*tokenizer.Spec, error) {
 	if s.Pre, err = optional(f.KV.String, "tokenizer.ggml.pre", "default"); err != nil {
 		return nil, err
 	}
+	name, err := optional(f.KV.String, "general.name", "")
+	if err != nil {
+		return nil, err
+	}
 	if spm {
+		// llama.cpp knows these vocabularies by the name of the model.
+		name = strings.ToLower(name)
+		s.StripBehind = strings.Contains(name, "phi-3") || strings.Contains(name, "phi3")
 		s.Pre = "" // llama.cpp takes no notice of it
 		if s.Scores, err = optional(f.KV.Float32s, "tokenizer.ggml.scores", nil); err != nil {
 			return nil, err

@@ -29,7 +29,8 @@ class Arch:
     """One model: the sizes that differ from these, keys of its own, and which tensors a layer has beside Llama's."""
 
     def __init__(self, arch, layers=2, emb=256, ffn=512, heads=4, kv=2, dim=64, theta=10000.0, tied=True,
-                 keys=(), biases=(), head_norms=False, factors=None, experts=0, used=2, expert_ffn=256, shared=0, shared_gate=False):  # fmt: skip
+                 keys=(), biases=(), head_norms=False, factors=None, experts=0, used=2, expert_ffn=256, shared=0, shared_gate=False,
+                 fused=False):  # fmt: skip
         self.__dict__.update(locals())
 
 
@@ -44,6 +45,7 @@ MODELS = {
     "smollm3": Arch("smollm3", layers=5, theta=5e6),
     "granite": Arch("granite", keys=((FLOAT, "logit_scale", 8.0), (FLOAT, "residual_scale", 0.22), (FLOAT, "embedding_scale", 12.0),
                                      (FLOAT, "attention.scale", 0.015625))),  # fmt: skip
+    "phi3": Arch("phi3", kv=4, tied=False, fused=True, keys=((COUNT, "attention.sliding_window", 100),)),
     "mixtral": Arch("llama", experts=4, ffn=256),
     "qwen3moe": Arch("qwen3moe", heads=2, kv=1, dim=128, experts=8, used=3, head_norms=True,
                      keys=((COUNT, "expert_feed_forward_length", 256),)),  # fmt: skip
@@ -118,12 +120,14 @@ def write(path, m, exact, seed):
         vector(at + "attn_norm.weight", m.emb, 1, 0.2)
         vector(at + "ffn_norm.weight", m.emb, 1, 0.2)
         shapes = [("attn_q", q, m.emb), ("attn_k", kv, m.emb), ("attn_v", kv, m.emb), ("attn_output", m.emb, q)]
+        if m.fused:
+            shapes = [("attn_qkv", q + 2 * kv, m.emb), ("attn_output", m.emb, q), ("ffn_up", 2 * m.ffn, m.emb), ("ffn_down", m.emb, m.ffn)]
         if m.experts:
             f.add_tensor(at + "ffn_gate_inp.weight", (rng.standard_normal((m.experts, m.emb)) * 2 * m.emb**-0.5).astype(np.float32))
             wide = m.expert_ffn
             for name, n, k in (("ffn_gate_exps", wide, m.emb), ("ffn_up_exps", wide, m.emb), ("ffn_down_exps", m.emb, wide)):
                 put(at + name + ".weight", n, k, m.experts)
-        else:
+        elif not m.fused:
             shapes += [("ffn_gate", m.ffn, m.emb), ("ffn_up", m.ffn, m.emb), ("ffn_down", m.emb, m.ffn)]
         if m.shared:
             shapes += [("ffn_gate_shexp", m.shared, m.emb), ("ffn_up_shexp", m.shared, m.emb), ("ffn_down_shexp", m.emb, m.shared)]

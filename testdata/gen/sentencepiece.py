@@ -33,10 +33,10 @@ def vocabulary(seed, some):
     words.update(dict.fromkeys(["▁The", "▁the", "ing", "▁▁", "▁▁▁▁", "\n", "\n\n", "▁hello", "wor", "ld"]))
     for w in words:  # equal scores too: then the left pair is first
         tokens.append((w, float(-rng.randrange(400)), NORMAL))
-    return tokens + [("<|user|>", 0.0, CONTROL), ("[tool]", 0.0, USER)]
+    return tokens + [("<|endoftext|>", 0.0, CONTROL), ("<|user|>", 0.0, CONTROL), ("[tool]", 0.0, USER)]
 
 
-def load(tokens, prefix):
+def load(tokens, prefix, name):
     with tempfile.TemporaryDirectory() as d:
         path = os.path.join(d, "v.gguf")
         w = gguf.GGUFWriter(path, "llama")
@@ -50,6 +50,7 @@ def load(tokens, prefix):
         w.add_token_list([t for t, _, _ in tokens])
         w.add_token_scores([s for _, s, _ in tokens])
         w.add_token_types([k for _, _, k in tokens])
+        w.add_name(name)
         if not prefix:
             w.add_bool("tokenizer.ggml.add_space_prefix", False)
         w.write_header_to_file()
@@ -65,20 +66,20 @@ def of(data):
 
 def main(dest):
     rng = random.Random(5)
-    kinds = list("abcstA.,!'0127é字ßü語🙂x\n ") + ["  ", "    ", " The", " the", "ing", "hello", "world", "<s>", "</s>", "<|user|>", "[tool]", "▁", "\u00a0"]
+    kinds = list("abcstA.,!'0127é字ßü語🙂x\n ") + ["  ", "    ", " The", " the", "ing", "hello", "world", "<s>", "</s>", "<|user|>", "<|user|> \n", "<|endoftext|>", "</s>\u3000", "[tool]", "▁", "\u00a0"]
     own = list(dict.fromkeys("".join(rng.choice(kinds) for _ in range(rng.randint(1, 40))) for _ in range(800)))
     inputs = [t.encode() for t in own + strings()] + broken()
     models = []
-    for seed, some, prefix in ((1, 1, True), (2, 0.7, True), (3, 1, False)):
+    for seed, some, prefix, name in ((1, 1, True, "a"), (2, 0.7, True, "b"), (3, 1, False, "c"), (4, 1, True, "Phi-3 mini")):
         tokens = vocabulary(seed, some)
-        v = load(tokens, prefix)
+        v = load(tokens, prefix, name)
         every = range(v.size)
         rows = []
         for text in inputs:
             ids = [v.encode(text, False), v.encode(text, True)]
             rows.append(crc(ids[0] + [-1] + ids[1])[:4])
         models.append({
-            "prefix": prefix, "tokens": [t for t, _, _ in tokens], "scores": [s for _, s, _ in tokens], "types": [k for _, _, k in tokens],
+            "prefix": prefix, "strip": "Phi-3" in name, "tokens": [t for t, _, _ in tokens], "scores": [s for _, s, _ in tokens], "types": [k for _, _, k in tokens],
             "add_bos": bool(L.llama_vocab_get_add_bos(v.vocab)), "eog": v.eog(), "each": rows,
             "pieces": [of(v.decode([2, i], sp)) for i in every for sp in (False, True)],
             "decoded": [of(v.decode(v.encode(t, False), False)) for t in inputs],
