@@ -1,7 +1,7 @@
 // Package frontend is what front ends have in common. A front end reads models of one kind of file and records
 // their graphs; each is a package below this one, and exports one [Source]:
 //
-//	var Source = frontend.Source{Name: "GGUF", Holds: "Llama architecture", Match: match, Open: open}
+//	var Source = frontend.Source{Name: "GGUF", Holds: "language models", Match: match, Open: open}
 //
 // The commands know front ends by a table of sources (cmd/internal/inputs/sources.go) and nothing else of them: a
 // [Source] says which files it reads, a [Model] is an open one, which is recorded by [Options] that all front ends

@@ -2,7 +2,6 @@ package record
 
 import (
 	"fmt"
-	"math"
 
 	"github.com/mlxc/mlxc/ir"
 	"github.com/mlxc/mlxc/record/internal/routes"
@@ -12,21 +11,33 @@ import (
 // position pos + l. In each head it turns the pairs of elements (2i, 2i+1) if traditional,
 // else (i, i+dim/2), by the angle position · theta^(−2i/dim). The result has the shape of x.
 func (r *Session) Rope(x Tensor, pos ir.Affine, theta float64, traditional bool, o ...Option) Tensor {
+	by := Rope{Traditional: traditional, Base: float32(theta), Scale: 1}
+	if x.Rank() > 0 {
+		by.Dims = x.Shape[x.Rank()-1].Const
+	}
+	return r.RopeBy(x, pos, Tensor{}, by, o...)
+}
+
+// RopeBy is [Session.Rope] with positions times by.Scale. freqs [dim/2], f32, may be left out; if it is not, pair i turns
+// by position / freqs[i] in place of position · by.Base^(−2i/dim). by.Dims is dim: a part of each head is rotated by
+// [MLX.Rope].
+func (r *Session) RopeBy(x Tensor, pos ir.Affine, freqs Tensor, by Rope, o ...Option) Tensor {
 	if !r.heads("rope", x) {
 		return r.broken(x.DType, 3)
 	}
-	if d := x.Shape[2].Const; d < 2 || d%2 != 0 || !(theta > 0) {
-		r.fail("rope of heads of %d elements with base %v: want an even number of elements, and a base above 0", d, theta)
+	if d := x.Shape[2].Const; by.Dims != d || d < 2 || d%2 != 0 || freqs.owner == 0 && !(by.Base > 0) {
+		r.fail("rope of %d elements of heads of %d with base %v: want an even number of elements, those of whole heads, and a base above 0", by.Dims, d, by.Base)
 		return r.broken(x.DType, 3)
 	}
-	rope := routes.Rope{Dims: x.Shape[2].Const, Traditional: traditional, Base: float32(theta), Scale: 1, Together: true}
-	a := operation{name: "rope", numbers: [5]uint64{math.Float64bits(theta)}}
-	if traditional {
-		a.numbers[1] = 1
+	if freqs.owner != 0 && (freqs.DType != ir.F32 || freqs.Rank() != 1 || !freqs.Shape[0].Equal(ir.Const(by.Dims/2))) {
+		r.fail("rope: frequencies are %s%s: want f32[%d]", freqs.DType, r.format(freqs.Shape), by.Dims/2)
+		return r.broken(x.DType, 3)
 	}
-	in := []operand{{t: x}, inline(pos)}
+	way := routes.Rope{Dims: by.Dims, Traditional: by.Traditional, Base: by.Base, Scale: by.Scale, Together: true}
+	a := operation{name: "rope", numbers: [5]uint64{uint64(by.Dims), flagOf(by.Traditional), bitsOf(by.Base), bitsOf(by.Scale)}}
+	in := []operand{{t: x}, inline(pos), {t: freqs}}
 	return r.send(a, o, in, x.Shape, func(e *encoder, a arrays) array {
-		return e.Rope(headsFirst(a[0]), a[1], routes.Array{}, rope)
+		return e.Rope(headsFirst(a[0]), a[1], a[2], way)
 	})
 }
 

@@ -47,6 +47,16 @@ func fromAlphabet(text string) string {
 	return b.String()
 }
 
+// inAlphabet reports whether a token's text has characters of the alphabet alone.
+func inAlphabet(text string) bool {
+	for _, r := range text {
+		if _, ok := unalphabet[r]; !ok {
+			return false
+		}
+	}
+	return true
+}
+
 // byteToken returns the byte of a token such as <0x41>.
 func byteToken(text string) (byte, bool) {
 	if len(text) != 6 || !strings.HasPrefix(text, "<0x") || text[5] != '>' {

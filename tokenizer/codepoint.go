@@ -60,55 +60,6 @@ func appendCodePoint(b []byte, r rune) []byte {
 	return utf8.AppendRune(b, r)
 }
 
-// class is what the splitting rules distinguish between.
-type class uint8
-
-const (
-	none   class = iota // past the end
-	space               // \s
-	letter              // \p{L}
-	number              // \p{N}
-	sign                // everything else
-)
-
-// newer lists code points on which Go's Unicode tables and llama.cpp's differ: Go 1.26 has
-// Unicode 15.0, and llama.cpp also has the ideographs of extension I (Unicode 15.1).
-// TestAllCodePoints fails when this list must change.
-var newer = []struct {
-	first, last rune
-	class       class
-}{
-	{0x2ebf0, 0x2ee5d, letter},
-}
-
-// ascii has the classes of ASCII characters, of which most texts mostly consist.
-var ascii = func() (a [128]class) {
-	for r := range a {
-		a[r] = classify(rune(r))
-	}
-	return a
-}()
-
-func classOf(r rune) class {
-	if r < 128 {
-		return ascii[r]
-	}
-	return classify(r)
-}
-
-func classify(r rune) class {
-	for _, n := range newer {
-		if r >= n.first && r <= n.last {
-			return n.class
-		}
-	}
-	switch {
-	case unicode.IsSpace(r): // the property White_Space: includes U+0085, U+00A0 and U+3000, but not U+200B
-		return space
-	case unicode.IsLetter(r):
-		return letter
-	case unicode.IsNumber(r):
-		return number
-	}
-	return sign
-}
+// newer lists letters that Go's Unicode tables do not have and llama.cpp's do: Go 1.26 has Unicode 15.0, and llama.cpp also
+// has the ideographs of extension I (Unicode 15.1). TestAllCodePoints fails when this list must change.
+var newer = []struct{ first, last rune }{{0x2ebf0, 0x2ee5d}}

@@ -1,22 +1,24 @@
 // Package tokenizer turns text into token IDs and back, by byte-level byte-pair
-// encoding (BPE).
+// encoding (BPE) or by a SentencePiece vocabulary.
 //
-// It has the tokenizers that GGUF files call model "gpt2" with pre-tokenizer "smollm",
-// and returns the same IDs as llama.cpp for the same file. It refuses any other model
-// or pre-tokenizer by name.
+// It has the tokenizers that GGUF files call model "gpt2", with the pre-tokenizers of the table in pre.go (those of Llama
+// 3, Qwen 2 and 3, Mistral's tekken, GPT-4o, SmolLM, GPT-2 and others), and those that they call model "llama"
+// (SentencePiece: texts with scores; Llama 1 and 2, older models of Mistral), and returns the same IDs as llama.cpp for
+// the same file. It refuses any other model or pre-tokenizer by name. spm.go has SentencePiece; the rest of this page is
+// about BPE.
 //
 // Encoding has four steps, one file each:
 //
 //  1. special.go cuts out special tokens, such as <|im_end|>, where they are
 //     allowed: they are found in the raw text, before anything else.
-//  2. scan.go splits what is left into words: every digit alone, then
-//     contractions, letters, signs and white space.
+//  2. pre.go splits what is left into words, by the regular expressions of the
+//     model's pre-tokenizer: contractions, letters, digits, signs and white space.
 //  3. alphabet.go writes each byte of a word as one character (GPT-2's
 //     alphabet, in which a space is Ġ): the smallest symbols.
 //  4. merge.go joins neighbouring symbols, lowest rank first, until no merge
 //     applies. What remains are the tokens.
 //
-// There are no other families (SentencePiece, WordPiece), no normalisation, no
+// There are no other families (WordPiece, unigram), no normalisation, no
 // training, and no chat templates (package chat, below this one). Encode never adds a
 // BOS token by itself: see [Tokenizer.AddBOS].
 //

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strconv"
 	"strings"
 	"unicode/utf8"
 )
@@ -17,7 +18,8 @@ import (
 //	 "add_bos":false,"add_eos":false,"chat_template":"…"}
 //
 // types are run lengths, as pairs of a type and a count. An empty list means that all
-// tokens are Normal.
+// tokens are Normal. SentencePiece vocabularies have three fields more, "scores" (a number for each token, or none),
+// "space_prefix" and "strip_behind".
 
 // maxBlob bounds the input of Unmarshal, in bytes; SmolLM2's is 1.2 MB.
 const maxBlob = 64 << 20
@@ -36,6 +38,14 @@ type blob struct {
 	AddBOS   bool           `json:"add_bos"`
 	AddEOS   bool           `json:"add_eos"`
 	Template string         `json:"chat_template"`
+	*scored
+}
+
+// scored are the fields of SentencePiece vocabularies.
+type scored struct {
+	Scores []float32 `json:"scores"`
+	Prefix bool      `json:"space_prefix"`
+	Strip  bool      `json:"strip_behind"`
 }
 
 // Marshal serializes a Spec that passes its Check. Equal Specs give equal bytes.
@@ -64,7 +74,14 @@ func Marshal(s *Spec) ([]byte, error) {
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)
 	enc.SetEscapeHTML(false) // half of the special tokens are full of < and >
-	err := enc.Encode(blob{version, s.Model, s.Pre, s.Tokens, types, merges, special, s.AddBOS, s.AddEOS, s.ChatTemplate})
+	var more *scored
+	if s.Model == sentencePiece {
+		more = &scored{s.Scores, s.SpacePrefix, s.StripBehind}
+		if more.Scores == nil {
+			more.Scores = []float32{}
+		}
+	}
+	err := enc.Encode(blob{version, s.Model, s.Pre, s.Tokens, types, merges, special, s.AddBOS, s.AddEOS, s.ChatTemplate, more})
 	if err != nil {
 		return nil, fmt.Errorf("tokenizer: %w", err)
 	}
@@ -166,6 +183,17 @@ func (r *reader) integer(limit int64) int64 {
 	return v
 }
 
+// number reads a finite float32.
+func (r *reader) number() float32 {
+	t := r.token()
+	n, ok := t.(json.Number)
+	v, err := strconv.ParseFloat(n.String(), 32)
+	if r.err == nil && (!ok || err != nil) {
+		r.fail("want a number, have %.40q", fmt.Sprint(t))
+	}
+	return float32(v)
+}
+
 // list calls item for each element of an array of at most limit elements.
 func (r *reader) list(limit int, item func()) {
 	r.delim('[')
@@ -213,6 +241,9 @@ func (r *reader) spec() *Spec {
 		"add_bos":       func() { s.AddBOS = r.boolean() },
 		"add_eos":       func() { s.AddEOS = r.boolean() },
 		"chat_template": func() { s.ChatTemplate = r.str(maxTemplate) },
+		"scores":        func() { r.list(maxTokens, func() { s.Scores = append(s.Scores, r.number()) }) },
+		"space_prefix":  func() { s.SpacePrefix = r.boolean() },
+		"strip_behind":  func() { s.StripBehind = r.boolean() },
 	}
 	seen := r.object(len(fields), func(k string) {
 		if f, ok := fields[k]; ok {
@@ -221,7 +252,11 @@ func (r *reader) spec() *Spec {
 			r.fail("field %q is unknown", k)
 		}
 	})
-	for _, k := range strings.Fields("version model pre tokens types merges special add_bos add_eos chat_template") {
+	fieldsOf := "version model pre tokens types merges special add_bos add_eos chat_template"
+	if s.Model == sentencePiece {
+		fieldsOf += " scores space_prefix strip_behind"
+	}
+	for _, k := range strings.Fields(fieldsOf) {
 		if !seen[k] {
 			r.fail("field %q is missing", k)
 		}

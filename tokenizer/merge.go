@@ -92,7 +92,7 @@ func (a candidate) before(b candidate) bool {
 type merger struct {
 	*merges
 	nodes []node
-	queue []candidate // a heap with the best candidate on top
+	queue heap[candidate]
 }
 
 // encode merges one word, given as bytes, and appends its ids. Every merge
@@ -109,7 +109,7 @@ func (m *merger) encode(word []byte, out []int32) []int32 {
 		m.consider(int32(i), int32(i)+1)
 	}
 	for len(m.queue) > 0 {
-		c := m.pop()
+		c := m.queue.pop()
 		left, right := &m.nodes[c.at], &m.nodes[c.rightPos]
 		// A candidate is stale if either side has changed since it was queued. If both
 		// are alive and unchanged, they are still neighbours.
@@ -136,51 +136,8 @@ func (m *merger) encode(word []byte, out []int32) []int32 {
 func (m *merger) consider(l, r int32) {
 	ls, rs := m.nodes[l].sym, m.nodes[r].sym
 	if p, ok := m.pairs[[2]symbol{ls, rs}]; ok {
-		m.push(candidate{rank: p.rank, at: l, rightPos: r, l: ls, r: rs})
+		m.queue.push(candidate{rank: p.rank, at: l, rightPos: r, l: ls, r: rs})
 	}
-}
-
-// push and pop are those of container/heap, without its interface calls, which would
-// allocate for every candidate.
-func (m *merger) push(c candidate) {
-	m.queue = append(m.queue, c)
-	i := len(m.queue) - 1
-	for i > 0 {
-		up := (i - 1) / 2
-		if !c.before(m.queue[up]) {
-			break
-		}
-		m.queue[i] = m.queue[up]
-		i = up
-	}
-	m.queue[i] = c
-}
-
-func (m *merger) pop() candidate {
-	top := m.queue[0]
-	n := len(m.queue) - 1
-	c := m.queue[n]
-	m.queue = m.queue[:n]
-	if n == 0 {
-		return top
-	}
-	i := 0
-	for {
-		kid := 2*i + 1
-		if kid >= n {
-			break
-		}
-		if kid+1 < n && m.queue[kid+1].before(m.queue[kid]) {
-			kid++
-		}
-		if !m.queue[kid].before(c) {
-			break
-		}
-		m.queue[i] = m.queue[kid]
-		i = kid
-	}
-	m.queue[i] = c
-	return top
 }
 
 // missing returns the bytes that have no token of their own.

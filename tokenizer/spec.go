@@ -1,11 +1,15 @@
 package tokenizer
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
 	"unicode/utf8"
 )
+
+// sentencePiece is the [Spec.Model] of SentencePiece vocabularies.
+const sentencePiece = "llama"
 
 // TokenType says what a token is for, with GGUF's numbering
 // (tokenizer.ggml.token_type).
@@ -54,11 +58,14 @@ const (
 
 // Spec is the data that a tokenizer is made from.
 type Spec struct {
-	Model        string         // "gpt2"
-	Pre          string         // "smollm"
+	Model        string         // "gpt2", byte-level BPE, or "llama", SentencePiece
+	Pre          string         // one of [PreTokenizers]; "" for SentencePiece
 	Tokens       []string       // by ID; in GPT-2's byte alphabet, unless the token is special
 	Types        []TokenType    // by ID; nil: all Normal
-	Merges       []string       // by rank: two symbols with a space between them
+	Merges       []string       // by rank: two symbols with a space between them; none for SentencePiece
+	Scores       []float32      // by ID, of SentencePiece; nil: all 0
+	SpacePrefix  bool           // of SentencePiece: a text begins with a space
+	StripBehind  bool           // of SentencePiece: white space behind special tokens is left out, as in Phi 3
 	Special      map[Role]int32 // IDs by role; a role without a token is absent
 	AddBOS       bool           // prompts begin with the BOS token
 	AddEOS       bool           // prompts end with the EOS token
@@ -69,11 +76,25 @@ type Spec struct {
 // pre-tokenizer, by name; a token that appears twice or is not UTF-8; a merge without
 // two parts; an ID outside the vocabulary.
 func (s *Spec) Check() error {
-	if s.Model != "gpt2" {
-		return fmt.Errorf("tokenizer: model %q is not supported; supported: \"gpt2\" (byte-level BPE)", s.Model)
-	}
-	if s.Pre != "smollm" {
-		return fmt.Errorf("tokenizer: pre-tokenizer %q is not supported; supported: \"smollm\"", s.Pre)
+	switch {
+	case s.Model == sentencePiece:
+		if s.Pre != "" || len(s.Merges) > 0 {
+			return errors.New("tokenizer: a SentencePiece vocabulary has scores, no pre-tokenizer and no merges")
+		}
+		if len(s.Scores) != len(s.Tokens) && s.Scores != nil {
+			return fmt.Errorf("tokenizer: %d scores for %d tokens", len(s.Scores), len(s.Tokens))
+		}
+		for id, v := range s.Scores {
+			if v-v != 0 {
+				return fmt.Errorf("tokenizer: the score of token %d is %v", id, v)
+			}
+		}
+	case s.Model != "gpt2":
+		return fmt.Errorf("tokenizer: model %q is not supported; supported: \"gpt2\" (byte-level BPE), \"llama\" (SentencePiece)", s.Model)
+	case s.Scores != nil || s.SpacePrefix || s.StripBehind:
+		return errors.New("tokenizer: scores, a prefix of a space and white space that is left out are of SentencePiece vocabularies alone")
+	case preTokenizerOf(s.Pre) == nil:
+		return fmt.Errorf("tokenizer: pre-tokenizer %q is not supported; supported: %s", s.Pre, strings.Join(PreTokenizers(), ", "))
 	}
 	if n := len(s.Tokens); n == 0 || n > maxTokens {
 		return fmt.Errorf("tokenizer: %d tokens, want 1 to %d", n, maxTokens)

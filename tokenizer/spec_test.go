@@ -31,8 +31,8 @@ func TestCheck(t *testing.T) {
 		spoil func(*tokenizer.Spec)
 		want  string
 	}{
-		{func(s *tokenizer.Spec) { s.Model = "llama" }, `model "llama" is not supported; supported: "gpt2"`},
-		{func(s *tokenizer.Spec) { s.Pre = "qwen2" }, `pre-tokenizer "qwen2" is not supported; supported: "smollm"`},
+		{func(s *tokenizer.Spec) { s.Model = "bert" }, `model "bert" is not supported; supported: "gpt2"`},
+		{func(s *tokenizer.Spec) { s.Pre = "viking" }, `pre-tokenizer "viking" is not supported; supported: codeshell, command-r, dbrx, deepseek-r1-qwen`},
 		{func(s *tokenizer.Spec) { s.Pre = "" }, `pre-tokenizer "" is not supported`},
 		{func(s *tokenizer.Spec) { s.Tokens = nil }, "0 tokens, want 1 to"},
 		{func(s *tokenizer.Spec) { s.Types = s.Types[1:] }, "4 token types for 5 tokens"},

@@ -39,6 +39,7 @@ type special struct {
 	id     int32
 	text   string
 	always bool // even if special tokens are not allowed
+	strip  bool // white space behind it is left out
 }
 
 // specials lists the special tokens in the order in which they are looked for: longest
@@ -52,6 +53,16 @@ func specials(texts []string, kinds []tokenTraits) []special {
 	}
 	slices.SortStableFunc(out, func(a, b special) int { return cmp.Compare(len(b.text), len(a.text)) })
 	return out
+}
+
+// notStripped are the special tokens behind which white space stays where it is left out behind the others.
+var notStripped = []string{"<unk>", "<s>", "<|endoftext|>"}
+
+// stripBehind marks the special tokens of Phi 3's vocabulary, where llama.cpp knows them by the model's name.
+func stripBehind(list []special) {
+	for i := range list {
+		list[i].strip = !slices.Contains(notStripped, list[i].text)
+	}
 }
 
 // fragment is raw text or, if id >= 0, a token.
@@ -83,6 +94,9 @@ func partition(list []special, text string, allowed bool) []fragment {
 				}
 				next = append(next, fragment{id: s.id})
 				f.text = f.text[i+len(s.text):]
+				if s.strip {
+					f.text = strings.TrimLeft(f.text, " \t\n\v\f\r")
+				}
 			}
 			if f.id >= 0 || f.text != "" {
 				next = append(next, f)

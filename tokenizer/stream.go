@@ -3,7 +3,8 @@ package tokenizer
 import "unicode/utf8"
 
 // Decoder decodes IDs as they come, and never returns a part of a character. The texts
-// that it returns, joined, are what Decode returns for all IDs at once.
+// that it returns, joined, are what Decode returns for all IDs at once, but that a space at their beginning stays: they
+// continue a text.
 type Decoder struct {
 	t       *Tokenizer
 	special bool

@@ -2,6 +2,7 @@ package tokenizer
 
 import (
 	"maps"
+	"regexp"
 	"slices"
 	"strings"
 	"unicode/utf8"
@@ -12,7 +13,11 @@ type Tokenizer struct {
 	pieces   []string      // by ID: the bytes that the token stands for
 	kinds    []tokenTraits // by ID
 	specials []special
+	stages   []*regexp.Regexp
+	whole    map[string]int32 // words that are tokens as they stand; nil where merges decide
 	merges   *merges
+	scored   *pieces // of a SentencePiece vocabulary, which has no merges
+	prefix   bool    // such a text begins with a space
 	ends     []int32
 	roles    map[Role]int32
 	addBOS   bool
@@ -36,7 +41,6 @@ func New(s *Spec) (*Tokenizer, error) {
 	}
 	t := &Tokenizer{
 		kinds:    kinds,
-		merges:   newMerges(s.Merges, tokenID),
 		ends:     ends(s.Special, tokenID, kinds),
 		roles:    maps.Clone(s.Special),
 		addBOS:   s.AddBOS,
@@ -44,13 +48,31 @@ func New(s *Spec) (*Tokenizer, error) {
 		template: s.ChatTemplate,
 	}
 	t.specials = specials(texts, kinds)
+	written := fromAlphabet // what a token's text stands for
+	if s.Model == sentencePiece {
+		t.scored, t.prefix, written = newPieces(texts, slices.Clone(s.Scores), tokenID), s.SpacePrefix, spelling
+		if s.StripBehind {
+			stripBehind(t.specials)
+		}
+	} else {
+		pre := preTokenizerOf(s.Pre)
+		t.merges, t.stages = newMerges(s.Merges, tokenID), pre.compile()
+		if pre.whole {
+			t.whole = make(map[string]int32, n)
+			for id, text := range texts {
+				if inAlphabet(text) {
+					t.whole[fromAlphabet(text)] = int32(id)
+				}
+			}
+		}
+	}
 	t.pieces = make([]string, n)
 	for id, text := range texts {
 		switch k := kinds[id]; {
 		case k&(isUnknown|isControl|isUserDefined) != 0:
 			t.pieces[id] = text
 		case k&isNormal != 0:
-			t.pieces[id] = fromAlphabet(text)
+			t.pieces[id] = written(text)
 		case k&isByte != 0:
 			b, _ := byteToken(text) // Check has made sure that it is one
 			t.pieces[id] = string([]byte{b})
@@ -91,7 +113,12 @@ func (t *Tokenizer) IsEndOfGeneration(id int32) bool {
 }
 
 // MissingBytes returns the bytes that have no token. Encode loses them.
-func (t *Tokenizer) MissingBytes() []byte { return t.merges.missing() }
+func (t *Tokenizer) MissingBytes() []byte {
+	if t.scored != nil {
+		return t.scored.missing()
+	}
+	return t.merges.missing()
+}
 
 // Encode returns the token IDs of text. If special is set, texts such as <|im_start|>
 // become the tokens that they name. Otherwise they are encoded like any other text, as
@@ -99,31 +126,44 @@ func (t *Tokenizer) MissingBytes() []byte { return t.merges.missing() }
 // for a text of n bytes.
 func (t *Tokenizer) Encode(text string, special bool) []int32 {
 	out := []int32{}
-	m := merger{merges: t.merges}
-	var word []byte
+	m, s := merger{merges: t.merges}, speller{pieces: t.scored}
+	begins := true // a text, or what follows a special token
 	for _, f := range partition(t.specials, text, special) {
-		if f.id >= 0 {
+		switch {
+		case f.id >= 0:
 			out = append(out, f.id)
-			continue
-		}
-		splitSmollm(decodeText(f.text), func(runes []rune) {
-			word = word[:0]
-			for _, r := range runes {
-				word = appendCodePoint(word, r)
+		case t.scored != nil:
+			if t.prefix && begins {
+				f.text = " " + f.text
 			}
-			out = m.encode(word, out)
-		})
+			out = s.encode(strings.ReplaceAll(f.text, " ", spaceMark), out)
+		default:
+			text, shown := spelled(f.text)
+			split(t.stages, text, shown, func(word []byte) {
+				if id, ok := t.whole[string(word)]; ok {
+					out = append(out, id)
+					return
+				}
+				out = m.encode(word, out)
+			})
+		}
+		begins = f.id >= 0
 	}
 	return out
 }
 
 // Decode joins the pieces of ids. If special is set, control tokens appear as their
 // texts; otherwise they are left out. An ID outside the vocabulary gives U+FFFD. The
-// result need not be UTF-8, because ids may end in the middle of a character.
+// result need not be UTF-8, because ids may end in the middle of a character. The space with which
+// Encode lets a text begin is taken away again; what continues a text is decoded by a [Decoder].
 func (t *Tokenizer) Decode(ids []int32, special bool) string {
 	var b strings.Builder
-	for _, id := range ids {
-		b.WriteString(t.Piece(id, special))
+	for i, id := range ids {
+		p := t.Piece(id, special)
+		if i == 0 && t.prefix {
+			p = strings.TrimPrefix(p, " ")
+		}
+		b.WriteString(p)
 	}
 	return b.String()
 }

@@ -3,12 +3,13 @@ package gguf
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 
 	"github.com/mlxc/mlxc/frontend/gguf/ggufio"
 )
 
-// Config is the shape of a Llama model.
+// Config is the shape of a model, and what it computes beside that of the first Llama: what is zero, it does not do.
 type Config struct {
 	Name      string
 	Layers    int64
@@ -21,157 +22,231 @@ type Config struct {
 	Context   int64 // positions that the model was trained for
 	RopeTheta float64
 	NormEps   float32
+
+	RopeHalves bool    // rope turns elements i and i + HeadDim/2 together; else 2i and 2i + 1
+	RopeScale  float32 // of positions
+	NoRope     int64   // every layer whose number, counted from 1, is a multiple of it has no rope
+	HeadNorms  bool    // the heads of queries and keys are normalized before rope
+	// The file has the matrices of queries, keys and values in one tensor, or those of gate and up.
+	FusedQKV, FusedUp bool
+	// Of a mixture of experts: how many there are, how many a token takes, how wide they are; how wide the one is that
+	// every token takes, and whether that has a share computed for each token; and whether shares are of all experts, not of
+	// those chosen.
+	Experts, UsedExperts, ExpertFFN, SharedFFN int64
+	SharedGate, AllShares                      bool
+	// Factors of the embedding, of what each half of a layer adds, of queries times keys (in place of 1/√HeadDim), and
+	// what logits are divided by.
+	EmbeddingScale, ResidualScale, AttentionScale, LogitScale float32
 }
 
-// readConfig reads and checks the metadata of a llama model.
+// architecture is a value of the key general.architecture. Everything about one stands in a file of its own; a new one
+// also takes a row of the table below, and a model in testdata/gen/architectures.py.
+type architecture struct {
+	name    string
+	experts bool // its layers may have experts
+	// keys are those that only it has, behind "NAME.".
+	keys []string
+	// config sets what its models compute, with its keys.
+	config func(k keys, c *Config) error
+}
+
+var architectures = []*architecture{&granite, &granitemoe, &llama, &phi3, &qwen2, &qwen2moe, &qwen3, &qwen3moe, &smollm3}
+
+// Architectures returns the names of the architectures that can be recorded, as general.architecture has them.
+func Architectures() []string {
+	var names []string
+	for _, a := range architectures {
+		names = append(names, a.name)
+	}
+	return names
+}
+
+// keys reads the keys of an architecture.
+type keys struct {
+	kv *ggufio.KV
+	of string
+}
+
+func (k keys) name(key string) string { return k.of + "." + key }
+
+// count reads a number of something, which has to be there.
+func (k keys) count(key string, to *int64) error {
+	v, err := k.kv.Uint32(k.name(key))
+	if err != nil {
+		return err
+	}
+	if v == 0 || v > 1<<20 {
+		return fmt.Errorf("key %s is %d, outside [1, %d]", k.name(key), v, 1<<20)
+	}
+	*to = int64(v)
+	return nil
+}
+
+// optional reads a number that may be missing.
+func (k keys) optional(key string, to *int64) error {
+	if !k.kv.Has(k.name(key)) {
+		return nil
+	}
+	v, err := k.kv.Uint32(k.name(key))
+	*to = int64(v)
+	return err
+}
+
+// factor reads a finite number, which stays what it is if the key is missing.
+func (k keys) factor(key string, to *float32) error {
+	if !k.kv.Has(k.name(key)) {
+		return nil
+	}
+	v, err := k.kv.Float32(k.name(key))
+	if err == nil && (math.IsNaN(float64(v)) || math.IsInf(float64(v), 0)) {
+		err = fmt.Errorf("key %s is %v", k.name(key), v)
+	}
+	*to = v
+	return err
+}
+
+// known lists the keys of all architectures that the recorder uses, or that do not change
+// what it computes. Any other key might change the result, so it is refused.
+var known = []string{
+	"block_count", "embedding_length", "feed_forward_length", "context_length",
+	"attention.head_count", "attention.head_count_kv", "attention.key_length", "attention.value_length",
+	"attention.layer_norm_rms_epsilon", "rope.freq_base", "rope.dimension_count",
+	"rope.scaling.type", "rope.scaling.factor", "rope.scale_linear", "rope.scaling.finetuned",
+	"rope.scaling.original_context_length", "expert_count", "expert_used_count", "vocab_size",
+	"tensor_data_layout",
+}
+
+// readConfig reads and checks the metadata of a model. Its error names everything that is not supported.
 func readConfig(f *ggufio.File) (Config, error) {
 	var c Config
-	kv := f.KV
-	if err := knownKeys(kv); err != nil {
-		return c, err
-	}
-	arch, err := kv.String("general.architecture")
+	name, err := f.KV.String("general.architecture")
 	if err != nil {
 		return c, err
 	}
-	if arch != "llama" {
-		return c, fmt.Errorf("architecture %q is not supported, only \"llama\" is", arch)
+	i := slices.IndexFunc(architectures, func(a *architecture) bool { return a.name == name })
+	if i < 0 {
+		return c, fmt.Errorf("architecture %q is not supported (%s are)", name, strings.Join(Architectures(), ", "))
 	}
-	c.Name = arch
-	if kv.Has("general.name") {
-		if c.Name, err = kv.String("general.name"); err != nil {
+	arch, k := architectures[i], keys{f.KV, name}
+	var missing []string
+	for key := range f.KV.Keys() {
+		if rest, ok := strings.CutPrefix(key, name+"."); ok && !slices.Contains(known, rest) && !slices.Contains(arch.keys, rest) {
+			missing = append(missing, fmt.Sprintf("key %s is not known: it may change what the model computes", key))
+		}
+	}
+	c.Name = name
+	if f.KV.Has("general.name") {
+		if c.Name, err = f.KV.String("general.name"); err != nil {
 			return c, err
 		}
 	}
-	required := []struct {
+	if err := readSizes(k, &c); err != nil {
+		return c, err
+	}
+	if c.HeadDim != 64 && c.HeadDim != 96 && c.HeadDim != 128 {
+		missing = append(missing, fmt.Sprintf("heads of %d elements are not supported, only 64, 96 and 128 are", c.HeadDim))
+	}
+	more, err := readRope(k, &c)
+	if err != nil {
+		return c, err
+	}
+	if err := readExperts(k, &c); err != nil {
+		return c, err
+	}
+	if c.Experts > 0 && !arch.experts {
+		more = append(more, fmt.Sprintf("mixture of %d experts is not supported", c.Experts))
+	}
+	if err := arch.config(k, &c); err != nil {
+		more = append(more, err.Error())
+	}
+	if missing = append(missing, more...); len(missing) > 0 {
+		slices.Sort(missing)
+		return c, fmt.Errorf("%s", strings.Join(missing, "; "))
+	}
+	return c, nil
+}
+
+// readSizes reads what every model has.
+func readSizes(k keys, c *Config) error {
+	for _, r := range []struct {
 		key string
 		to  *int64
 	}{
-		{"llama.block_count", &c.Layers}, {"llama.embedding_length", &c.Embedding}, {"llama.feed_forward_length", &c.FFN},
-		{"llama.attention.head_count", &c.Heads}, {"llama.context_length", &c.Context},
+		{"block_count", &c.Layers}, {"embedding_length", &c.Embedding}, {"feed_forward_length", &c.FFN},
+		{"attention.head_count", &c.Heads}, {"context_length", &c.Context},
+	} {
+		if err := k.count(r.key, r.to); err != nil {
+			return err
+		}
 	}
-	for _, r := range required {
-		v, err := kv.Uint32(r.key)
-		if err != nil {
-			return c, err
-		}
-		if v == 0 || v > 1<<20 {
-			return c, fmt.Errorf("key %s is %d, outside [1, %d]", r.key, v, 1<<20)
-		}
-		*r.to = int64(v)
+	c.KVHeads, c.HeadDim = c.Heads, c.Embedding/c.Heads
+	if err := k.optional("attention.head_count_kv", &c.KVHeads); err != nil {
+		return err
 	}
-	c.KVHeads = c.Heads
-	optional := []struct {
-		key string
-		to  *int64
-	}{{"llama.attention.head_count_kv", &c.KVHeads}, {"llama.attention.key_length", &c.HeadDim}}
-	c.HeadDim = c.Embedding / c.Heads
-	for _, o := range optional {
-		if !kv.Has(o.key) {
-			continue
-		}
-		v, err := kv.Uint32(o.key)
-		if err != nil {
-			return c, err
-		}
-		*o.to = int64(v)
+	if err := k.optional("attention.key_length", &c.HeadDim); err != nil {
+		return err
 	}
 	if c.KVHeads < 1 || c.Heads%c.KVHeads != 0 {
-		return c, fmt.Errorf("%d query heads do not divide over %d kv heads", c.Heads, c.KVHeads)
+		return fmt.Errorf("%d query heads do not divide over %d kv heads", c.Heads, c.KVHeads)
 	}
-	if c.HeadDim != 64 && c.HeadDim != 96 && c.HeadDim != 128 {
-		return c, fmt.Errorf("heads of %d elements are not supported, only 64, 96 and 128 are", c.HeadDim)
-	}
-	if c.NormEps, err = kv.Float32("llama.attention.layer_norm_rms_epsilon"); err != nil {
-		return c, err
+	var err error
+	if c.NormEps, err = k.kv.Float32(k.name("attention.layer_norm_rms_epsilon")); err != nil {
+		return err
 	}
 	if !(c.NormEps >= 0) || math.IsInf(float64(c.NormEps), 0) {
-		return c, fmt.Errorf("key llama.attention.layer_norm_rms_epsilon is %v", c.NormEps)
-	}
-	return c, readRope(kv, &c)
-}
-
-// known lists the keys of a Llama model that the recorder uses, or that do not change
-// what it computes. Any other key might change the result, so it is refused.
-var known = map[string]bool{
-	"llama.block_count": true, "llama.embedding_length": true, "llama.feed_forward_length": true, "llama.context_length": true,
-	"llama.attention.head_count": true, "llama.attention.head_count_kv": true, "llama.attention.key_length": true, "llama.attention.value_length": true,
-	"llama.attention.layer_norm_rms_epsilon": true, "llama.rope.freq_base": true, "llama.rope.dimension_count": true,
-	"llama.rope.scaling.type": true, "llama.rope.scaling.factor": true, "llama.rope.scale_linear": true, "llama.rope.scaling.finetuned": true,
-	"llama.rope.scaling.original_context_length": true, "llama.expert_count": true, "llama.expert_used_count": true, "llama.vocab_size": true,
-	"llama.tensor_data_layout": true,
-}
-
-func knownKeys(kv *ggufio.KV) error {
-	for key := range kv.Keys() {
-		if strings.HasPrefix(key, "llama.") && !known[key] {
-			return fmt.Errorf("key %s is not known: it may change what the model computes", key)
-		}
+		return fmt.Errorf("key %s is %v", k.name("attention.layer_norm_rms_epsilon"), c.NormEps)
 	}
 	return nil
 }
 
-// readRope reads the parameters of the rotary embedding, and refuses every variant that
-// the recorder does not have.
-func readRope(kv *ggufio.KV, c *Config) error {
-	c.RopeTheta = 10000 // llama.cpp's default where the key is absent
-	if kv.Has("llama.rope.freq_base") {
-		v, err := kv.Float32("llama.rope.freq_base")
-		if err != nil {
-			return err
-		}
-		c.RopeTheta = float64(v)
+// readRope reads the parameters of the rotary embedding, and says which variants of it and of attention the recorder
+// does not have.
+func readRope(k keys, c *Config) (missing []string, err error) {
+	theta := float32(10000) // llama.cpp's default where the key is absent
+	if err := k.factor("rope.freq_base", &theta); err != nil {
+		return nil, err
 	}
-	if !(c.RopeTheta > 1) || math.IsInf(c.RopeTheta, 0) {
-		return fmt.Errorf("key llama.rope.freq_base is %v, want more than 1", c.RopeTheta)
+	c.RopeTheta, c.RopeScale = float64(theta), 1
+	if !(theta > 1) {
+		return nil, fmt.Errorf("key %s is %v, want more than 1", k.name("rope.freq_base"), theta)
 	}
-	if kv.Has("llama.rope.dimension_count") {
-		v, err := kv.Uint32("llama.rope.dimension_count")
-		if err != nil {
-			return err
-		}
-		if int64(v) != c.HeadDim {
-			return fmt.Errorf("partial rope (%d of %d dimensions) is not supported", v, c.HeadDim)
+	dims, values := c.HeadDim, c.HeadDim
+	for key, to := range map[string]*int64{"rope.dimension_count": &dims, "attention.value_length": &values} {
+		if err := k.optional(key, to); err != nil {
+			return nil, err
 		}
 	}
-	if kv.Has("llama.rope.scaling.type") {
-		v, err := kv.String("llama.rope.scaling.type")
-		if err != nil {
-			return err
-		}
-		if v != "none" {
-			return fmt.Errorf("rope scaling %q is not supported", v)
+	if dims != c.HeadDim {
+		missing = append(missing, fmt.Sprintf("partial rope (%d of %d dimensions) is not supported", dims, c.HeadDim))
+	}
+	if values != c.HeadDim {
+		missing = append(missing, fmt.Sprintf("values of %d elements beside keys of %d are not supported", values, c.HeadDim))
+	}
+	// llama.cpp scales positions wherever there is a factor, but for scaling of the type none.
+	scaling := "linear"
+	if k.kv.Has(k.name("rope.scaling.type")) {
+		if scaling, err = k.kv.String(k.name("rope.scaling.type")); err != nil {
+			return nil, err
 		}
 	}
-	for _, key := range []string{"llama.rope.scaling.factor", "llama.rope.scale_linear"} {
-		if !kv.Has(key) {
-			continue
-		}
-		v, err := kv.Float32(key)
-		if err != nil {
-			return err
-		}
-		if v != 0 && v != 1 {
-			return fmt.Errorf("key %s is %v: rope scaling is not supported", key, v)
-		}
+	var factor, older float32
+	if err := k.factor("rope.scaling.factor", &factor); err != nil {
+		return nil, err
 	}
-	if kv.Has("llama.attention.value_length") {
-		v, err := kv.Uint32("llama.attention.value_length")
-		if err != nil {
-			return err
-		}
-		if int64(v) != c.HeadDim {
-			return fmt.Errorf("values of %d elements beside keys of %d are not supported", v, c.HeadDim)
-		}
+	if err := k.factor("rope.scale_linear", &older); err != nil {
+		return nil, err
 	}
-	if kv.Has("llama.expert_count") {
-		v, err := kv.Uint32("llama.expert_count")
-		if err != nil {
-			return err
-		}
-		if v > 0 {
-			return fmt.Errorf("mixture of %d experts is not supported", v)
-		}
+	if !k.kv.Has(k.name("rope.scaling.factor")) {
+		factor = older
 	}
-	return nil
+	switch {
+	case scaling == "none":
+	case scaling != "linear":
+		missing = append(missing, fmt.Sprintf("rope scaling %q is not supported", scaling))
+	case factor < 0:
+		return nil, fmt.Errorf("key %s is %v: want a factor above 0", k.name("rope.scaling.factor"), factor)
+	case factor != 0:
+		c.RopeScale = 1 / factor
+	}
+	return missing, nil
 }

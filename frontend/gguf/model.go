@@ -2,9 +2,11 @@ package gguf
 
 import (
 	"crypto/sha256"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	"github.com/mlxc/mlxc/frontend"
 	"github.com/mlxc/mlxc/frontend/gguf/ggufio"
@@ -17,13 +19,15 @@ import (
 type Model struct {
 	Config Config
 	File   *ggufio.File
-	path   string
-	used   map[string]bool
+
+	architecture string
+	path         string
+	used         map[string]bool
 }
 
 // Source is the front end for GGUF files.
 var Source = frontend.Source{
-	Name: "GGUF", Holds: "Llama architecture",
+	Name: "GGUF", Holds: "architectures " + strings.Join(Architectures(), ", "),
 	Match: func(f *frontend.File) bool { return f.Begins("GGUF") },
 	Open: func(f *frontend.File) (frontend.Model, error) {
 		if f.Path != "" {
@@ -72,6 +76,10 @@ func open(f *ggufio.File, path string) (*Model, error) {
 		return nil, err
 	}
 	m := &Model{Config: c, File: f, path: path, used: map[string]bool{}}
+	if m.architecture, err = f.KV.String("general.architecture"); err != nil {
+		return nil, err
+	}
+	_, m.Config.FusedQKV = f.Tensor("blk.0." + fusedQKV + ".weight")
 	embd, ok := f.Tensor("token_embd.weight")
 	if !ok || len(embd.Dims) != 2 || int64(embd.Dims[0]) != c.Embedding {
 		return nil, fmt.Errorf("tensor token_embd.weight is missing or not [%d, vocabulary]", c.Embedding)
@@ -92,46 +100,75 @@ func (m *Model) Close() error { return m.File.Close() }
 func (c Config) layerTensors() map[string][]int64 {
 	e, kv := c.Embedding, c.KVHeads*c.HeadDim
 	q := c.Heads * c.HeadDim
-	return map[string][]int64{
+	t := map[string][]int64{
 		"attn_norm": {e}, "attn_q": {e, q}, "attn_k": {e, kv}, "attn_v": {e, kv}, "attn_output": {q, e},
 		"ffn_norm": {e}, "ffn_gate": {e, c.FFN}, "ffn_up": {e, c.FFN}, "ffn_down": {c.FFN, e},
 	}
+	if c.Experts > 0 {
+		c.expertTensors(t)
+	}
+	c.fuseTensors(t)
+	if c.HeadNorms {
+		t["attn_q_norm"], t["attn_k_norm"] = []int64{c.HeadDim}, []int64{c.HeadDim}
+	}
+	return t
 }
 
-// check compares the tensors of the file with those that a Llama model must have.
+// ropeFactors is the tensor of the numbers by which rope's frequencies are divided, one for each pair of a head. It is
+// that of all layers, and may be missing.
+const ropeFactors = "rope_freqs.weight"
+
+// maxMissing is how many faults of a file's tensors an error names.
+const maxMissing = 12
+
+// check compares the tensors of the file with those that the model must have and may have. Its error names all that
+// do not fit, up to maxMissing.
 func (m *Model) check() error {
 	c := m.Config
 	if most := int64(len(m.File.Tensors)); c.Layers > most {
-		return fmt.Errorf("key llama.block_count is %d, but the file has %d tensors", c.Layers, most)
+		return fmt.Errorf("key %s.block_count is %d, but the file has %d tensors", m.architecture, c.Layers, most)
 	}
 	want := map[string][]int64{"token_embd.weight": {c.Embedding, c.Vocab}, "output_norm.weight": {c.Embedding}}
+	may := map[string][]int64{"output.weight": {c.Embedding, c.Vocab}, ropeFactors: {c.HeadDim / 2}}
 	for i := range c.Layers {
 		for name, dims := range c.layerTensors() {
 			want[fmt.Sprintf("blk.%d.%s.weight", i, name)] = dims
+			if len(dims) == 2 {
+				may[fmt.Sprintf("blk.%d.%s.bias", i, name)] = dims[1:]
+			}
 		}
 	}
-	if _, ok := m.File.Tensor("output.weight"); ok {
-		want["output.weight"] = []int64{c.Embedding, c.Vocab}
-	}
+	var missing []string
 	for _, t := range m.File.Tensors {
 		dims, ok := want[t.Name]
 		if !ok {
-			return fmt.Errorf("tensor %s is not part of a Llama model that is supported", t.Name)
+			dims, ok = may[t.Name]
+		}
+		if !ok {
+			missing = append(missing, fmt.Sprintf("tensor %s is not part of a model of %s that is supported", t.Name, m.architecture))
+			continue
 		}
 		delete(want, t.Name)
 		got := make([]int64, len(t.Dims))
 		for i, d := range t.Dims {
 			got[i] = int64(d)
 		}
-		if fmt.Sprint(got) != fmt.Sprint(dims) {
-			return fmt.Errorf("tensor %s has the dimensions %v, the metadata asks for %v", t.Name, got, dims)
-		}
-		if err := supported(t, len(dims) == 1); err != nil {
-			return err
+		if !slices.Equal(got, dims) {
+			missing = append(missing, fmt.Sprintf("tensor %s has the dimensions %v, the metadata asks for %v", t.Name, got, dims))
+		} else if err := supported(t, len(dims) == 1); err != nil {
+			missing = append(missing, err.Error())
 		}
 	}
-	if len(want) > 0 {
-		return fmt.Errorf("tensor %s is missing", slices.Min(slices.Collect(maps.Keys(want))))
+	if len(missing) == 0 { // else something that is not supported may stand in their place
+		for _, name := range slices.Sorted(maps.Keys(want)) {
+			missing = append(missing, fmt.Sprintf("tensor %s is missing", name))
+		}
+	}
+	if n := len(missing); n > maxMissing {
+		missing = append(missing[:maxMissing], fmt.Sprintf("and %d more", n-maxMissing))
+	}
+	if len(missing) > 0 {
+		return errors.New(strings.Join(missing, "; "))
 	}
 	return nil
 }
@@ -142,7 +179,7 @@ func supported(t ggufio.Tensor, vector bool) error {
 	case t.Type == ggufio.F32:
 		return nil
 	case vector:
-		return fmt.Errorf("tensor %s: type %s is not supported for a norm, only F32 is", t.Name, t.Type)
+		return fmt.Errorf("tensor %s: type %s is not supported for a vector, only F32 is", t.Name, t.Type)
 	case t.Type == ggufio.F16 || blocks:
 		return nil
 	}

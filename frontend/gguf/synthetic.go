@@ -27,8 +27,8 @@ type Synthetic struct {
 	Untied bool
 }
 
-// Llama makes the weights, which are the same in every call.
-func (m *Synthetic) Llama(ctx context.Context, o frontend.Options) (*Llama, error) {
+// Decoder makes the weights, which are the same in every call.
+func (m *Synthetic) Decoder(ctx context.Context, o frontend.Options) (*Decoder, error) {
 	for _, bits := range []int64{m.Bits, m.EmbeddingBits} {
 		if bits != 4 && bits != 8 {
 			return nil, fmt.Errorf("codes of %d bits: want 4 or 8", bits)
@@ -37,7 +37,7 @@ func (m *Synthetic) Llama(ctx context.Context, o frontend.Options) (*Llama, erro
 	if err := fill(&o, m.Config.Context); err != nil {
 		return nil, err
 	}
-	l := &Llama{m.Config, map[string]tensor{}, o}
+	l := &Decoder{m.Config, map[string]tensor{}, o}
 	for i := range m.Layers {
 		shapes := m.layerTensors()
 		for _, name := range slices.Sorted(maps.Keys(shapes)) {
@@ -64,7 +64,7 @@ func (m *Synthetic) Llama(ctx context.Context, o frontend.Options) (*Llama, erro
 
 // Record returns a module as [Model.Record] does, without a vocabulary.
 func (m *Synthetic) Record(ctx context.Context, o frontend.Options) (*ir.Module, error) {
-	l, err := m.Llama(ctx, o)
+	l, err := m.Decoder(ctx, o)
 	if err != nil {
 		return nil, err
 	}
@@ -72,7 +72,7 @@ func (m *Synthetic) Record(ctx context.Context, o frontend.Options) (*ir.Module,
 }
 
 // module records both graphs, decode and prefill.
-func (m *Llama) module() (*ir.Module, error) {
+func (m *Decoder) module() (*ir.Module, error) {
 	out := &ir.Module{}
 	for _, f := range []struct {
 		name   string
@@ -90,7 +90,7 @@ func (m *Llama) module() (*ir.Module, error) {
 }
 
 // make adds a weight with the given dimensions, innermost first: a vector of ones, or a random matrix.
-func (m *Llama) make(name string, bits int64, dims ...int64) error {
+func (m *Decoder) make(name string, bits int64, dims ...int64) error {
 	t := m.options.Type
 	w := tensor{name: name, k: dims[0], dtype: t}
 	blob := func(of string, size int64, value func(i uint64) uint32) *ir.Blob {

@@ -338,13 +338,23 @@ func TestRefusals(t *testing.T) {
 		change func(t *tiny)
 		want   string
 	}{
-		{"bias", func(t *tiny) { t.vector("blk.0.attn_q.bias") }, "tensor blk.0.attn_q.bias is not part of a Llama model that is supported"},
+		{"sinks", func(t *tiny) { t.vector("blk.0.attn_sinks.weight") }, "tensor blk.0.attn_sinks.weight is not part of a model of llama that is supported"},
 		{"scaling", func(t *tiny) { t.file.KV("llama.rope.scaling.type", "yarn") }, `rope scaling "yarn" is not supported`},
 		{"partial rope", func(t *tiny) { t.file.KV("llama.rope.dimension_count", uint32(32)) }, "partial rope (32 of 64 dimensions) is not supported"},
-		{"scaling without a type", func(t *tiny) { t.file.KV("llama.rope.scaling.factor", float32(4)) }, "key llama.rope.scaling.factor is 4: rope scaling is not supported"},
-		{"linear scaling", func(t *tiny) { t.file.KV("llama.rope.scale_linear", float32(4)) }, "key llama.rope.scale_linear is 4: rope scaling is not supported"},
+		{"several", func(t *tiny) {
+			t.file.KV("llama.rope.scaling.type", "longrope")
+			t.file.KV("llama.attention.sliding_window", uint32(8))
+			t.file.KV("llama.rope.dimension_count", uint32(32))
+		}, `key llama.attention.sliding_window is not known: it may change what the model computes; partial rope (32 of 64 dimensions) is not supported; rope scaling "longrope" is not supported`},
+		{"tensors", func(t *tiny) {
+			t.vector("blk.1.attn_sinks.weight")
+			t.vector("blk.0.post_attention_norm.weight")
+		}, "tensor blk.1.attn_sinks.weight is not part of a model of llama that is supported; tensor blk.0.post_attention_norm.weight is not part of a model of llama that is supported"},
 		{"sliding window", func(t *tiny) { t.file.KV("llama.attention.sliding_window", uint32(8)) }, "key llama.attention.sliding_window is not known: it may change what the model computes"},
-		{"experts", func(t *tiny) { t.file.KV("llama.expert_count", uint32(8)) }, "mixture of 8 experts is not supported"},
+		{"experts", func(t *tiny) {
+			t.file.KV("llama.expert_count", uint32(8))
+			t.file.KV("llama.expert_used_count", uint32(9))
+		}, "9 of 8 experts: want at most as many as there are, and there are at most 4096"},
 	}
 	for _, c := range cases {
 		tm := newTiny(ggufio.F32, false)
@@ -380,5 +390,5 @@ func TestArchitecture(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "m.gguf")
 	require.NoError(t, os.WriteFile(path, data, 0o600))
 	_, err = gguf.Load(path)
-	require.EqualError(t, err, path+`: architecture "mamba" is not supported, only "llama" is`)
+	require.EqualError(t, err, path+`: architecture "mamba" is not supported (granite, granitemoe, llama, phi3, qwen2, qwen2moe, qwen3, qwen3moe, smollm3 are)`)
 }

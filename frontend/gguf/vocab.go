@@ -3,6 +3,7 @@ package gguf
 import (
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/mlxc/mlxc/frontend/gguf/ggufio"
 	"github.com/mlxc/mlxc/tokenizer"
@@ -46,9 +47,23 @@ func FromGGUF(f *ggufio.File) (*tokenizer.Spec, error) {
 	if s.Model, err = f.KV.String("tokenizer.ggml.model"); err != nil {
 		return nil, fmt.Errorf("gguf: %w", err)
 	}
+	spm := s.Model == "llama" // SentencePiece
 	// If the key is absent, llama.cpp assumes "default", which Check refuses.
 	if s.Pre, err = optional(f.KV.String, "tokenizer.ggml.pre", "default"); err != nil {
 		return nil, err
+	}
+	name, err := optional(f.KV.String, "general.name", "")
+	if err != nil {
+		return nil, err
+	}
+	if spm {
+		// llama.cpp knows these vocabularies by the name of the model.
+		name = strings.ToLower(name)
+		s.StripBehind = strings.Contains(name, "phi-3") || strings.Contains(name, "phi3")
+		s.Pre = "" // llama.cpp takes no notice of it
+		if s.Scores, err = optional(f.KV.Float32s, "tokenizer.ggml.scores", nil); err != nil {
+			return nil, err
+		}
 	}
 	if s.Tokens, err = f.KV.Strings("tokenizer.ggml.tokens"); err != nil {
 		return nil, fmt.Errorf("gguf: %w", err)
@@ -66,10 +81,14 @@ func FromGGUF(f *ggufio.File) (*tokenizer.Spec, error) {
 		}
 		s.Types[id] = tokenizer.TokenType(t)
 	}
-	if s.Merges, err = f.KV.Strings("tokenizer.ggml.merges"); err != nil {
-		return nil, fmt.Errorf("gguf: %w", err)
+	if !spm {
+		if s.Merges, err = f.KV.Strings("tokenizer.ggml.merges"); err != nil {
+			return nil, fmt.Errorf("gguf: %w", err)
+		}
 	}
-	if len(s.Tokens) > defaultSpecial {
+	if spm && len(s.Tokens) > 2 {
+		s.Special[tokenizer.UNK], s.Special[tokenizer.BOS], s.Special[tokenizer.EOS] = 0, 1, 2
+	} else if !spm && len(s.Tokens) > defaultSpecial {
 		s.Special[tokenizer.BOS], s.Special[tokenizer.EOS] = defaultSpecial, defaultSpecial
 	}
 	for _, rk := range roleKeys {
@@ -85,17 +104,17 @@ func FromGGUF(f *ggufio.File) (*tokenizer.Spec, error) {
 		}
 		s.Special[rk.role] = int32(id)
 	}
-	if s.AddBOS, err = optional(f.KV.Bool, "tokenizer.ggml.add_bos_token", false); err != nil {
+	if s.AddBOS, err = optional(f.KV.Bool, "tokenizer.ggml.add_bos_token", spm || tokenizer.AddsBOS(s.Pre)); err != nil {
 		return nil, err
 	}
 	if s.AddEOS, err = optional(f.KV.Bool, "tokenizer.ggml.add_eos_token", false); err != nil {
 		return nil, err
 	}
-	prefix, err := optional(f.KV.Bool, "tokenizer.ggml.add_space_prefix", false)
+	prefix, err := optional(f.KV.Bool, "tokenizer.ggml.add_space_prefix", spm)
 	if err != nil {
 		return nil, err
 	}
-	if prefix {
+	if s.SpacePrefix = prefix && spm; prefix && !spm {
 		return nil, fmt.Errorf("gguf: %s: tokenizer.ggml.add_space_prefix is true, which is not supported for model %q", f.Name, s.Model)
 	}
 	if s.ChatTemplate, err = optional(f.KV.String, "tokenizer.chat_template", ""); err != nil {

@@ -132,8 +132,8 @@ func TestFromGGUFErrors(t *testing.T) {
 	}{
 		{&none, `v.gguf: key "tokenizer.ggml.model" is missing`},
 		{&noPre, `gguf: v.gguf: tokenizer: pre-tokenizer "default" is not supported`},
-		{with(func(s *tokenizer.Spec) { s.Model = "llama" }), `gguf: v.gguf: tokenizer: model "llama" is not supported`},
-		{with(func(s *tokenizer.Spec) { s.Pre = "qwen2" }), `pre-tokenizer "qwen2" is not supported`},
+		{with(func(s *tokenizer.Spec) { s.Model = "bert" }), `gguf: v.gguf: tokenizer: model "bert" is not supported`},
+		{with(func(s *tokenizer.Spec) { s.Pre = "viking" }), `pre-tokenizer "viking" is not supported`},
 		{with(func(s *tokenizer.Spec) { s.Special[tokenizer.EOS] = 2 }), "tokenizer.ggml.eos_token_id is 2, the vocabulary has 0 to 1"},
 		{with(func(s *tokenizer.Spec) { s.Types[1] = 9 }), "token 1 has type 9, want 0 to 6"},
 		{add("tokenizer.ggml.add_bos_token", uint8(1)), `key "tokenizer.ggml.add_bos_token" is u8, want bool`},
@@ -146,4 +146,43 @@ func TestFromGGUFErrors(t *testing.T) {
 		_, err := read(t, c.file)
 		assert.ErrorContains(t, err, c.want)
 	}
+}
+
+// TestSentencePieceFromGGUF: the defaults of SentencePiece vocabularies, and what a file says instead.
+func TestSentencePieceFromGGUF(t *testing.T) {
+	read := func(change func(*ggufwrite.File)) (*tokenizer.Spec, error) {
+		var f ggufwrite.File
+		f.KV("general.architecture", "llama")
+		f.KV("tokenizer.ggml.model", "llama")
+		f.KV("tokenizer.ggml.pre", "default")
+		f.KV("tokenizer.ggml.tokens", []string{"<unk>", "<s>", "</s>", "a"})
+		f.KV("tokenizer.ggml.token_type", []int32{2, 3, 3, 1})
+		if change != nil {
+			change(&f)
+		}
+		data, err := f.Bytes()
+		require.NoError(t, err)
+		file, err := ggufio.Parse("v.gguf", data)
+		require.NoError(t, err)
+		return gguf.FromGGUF(file)
+	}
+	s, err := read(nil)
+	require.NoError(t, err)
+	require.Equal(t, map[tokenizer.Role]int32{tokenizer.UNK: 0, tokenizer.BOS: 1, tokenizer.EOS: 2}, s.Special)
+	require.True(t, s.AddBOS)
+	require.True(t, s.SpacePrefix)
+	require.Empty(t, s.Pre)
+	s, err = read(func(f *ggufwrite.File) {
+		f.KV("tokenizer.ggml.scores", []float32{0, 0, 0, -1.5})
+		f.KV("tokenizer.ggml.bos_token_id", uint32(2))
+		f.KV("tokenizer.ggml.add_bos_token", false)
+		f.KV("tokenizer.ggml.add_space_prefix", false)
+	})
+	require.NoError(t, err)
+	require.Equal(t, int32(2), s.Special[tokenizer.BOS])
+	require.Equal(t, []float32{0, 0, 0, -1.5}, s.Scores)
+	require.False(t, s.AddBOS)
+	require.False(t, s.SpacePrefix)
+	_, err = read(func(f *ggufwrite.File) { f.KV("tokenizer.ggml.scores", []float32{0}) })
+	require.ErrorContains(t, err, "1 scores for 4 tokens")
 }

@@ -38,16 +38,16 @@ SCALES = {
 }  # fmt: skip
 
 
-def matrix(rng, kind, n, k):
-    """The blocks of a matrix whose weights have the spread of 1/sqrt(k), and its weights."""
+def matrix(rng, kind, n, k, different=17):
+    """The blocks of a matrix whose weights have the spread of 1/sqrt(k), and its weights. Few blocks are different."""
     qtype = GGMLQuantizationType[kind]
     weights, size = GGML_QUANT_SIZES[qtype]
     row = k // weights * size
-    some = rng.integers(0, 256, (17, size), dtype=np.uint8)
+    some = rng.integers(0, 256, (different, size), dtype=np.uint8)
     for at in SCALES[kind]:
-        some[:, at : at + 2] = rng.uniform(0.5, 1, (17, 1)).astype(np.float16).view(np.uint8)
+        some[:, at : at + 2] = rng.uniform(0.5, 1, (different, 1)).astype(np.float16).view(np.uint8)
     if kind == "MXFP4":
-        some[:, 0] = rng.integers(124, 127, 17)
+        some[:, 0] = rng.integers(124, 127, different)
     blocks = np.resize(some, (n * row // size, size))
     scale = (k * np.var(dequantize(blocks.reshape(n, row), qtype).astype(np.float64))) ** -0.5
     for at in SCALES[kind]:

@@ -37,7 +37,7 @@ class Vocab:
         self.size = L.llama_vocab_n_tokens(self.vocab)
 
     def encode(self, text: bytes, special: bool):
-        room = len(text) + 8
+        room = 3 * len(text) + 8  # bytes that are no UTF-8 become three
         ids = (L.llama_token * room)()
         n = L.llama_tokenize(self.vocab, text, len(text), ids, room, False, special)
         if n < 0:
@@ -225,7 +225,7 @@ ROLE_KEYS = {"bos": "bos", "eos": "eos", "eot": "eot", "eom": "eom", "unk": "unk
              "fim_mid": "fim_mid", "fim_pad": "fim_pad", "fim_rep": "fim_rep", "fim_sep": "fim_sep"}
 
 
-def load_spec(s, keys) -> Vocab:
+def load_spec(s, keys, pre="smollm") -> Vocab:
     with tempfile.TemporaryDirectory() as d:
         path = os.path.join(d, "v.gguf")
         w = gguf.GGUFWriter(path, "llama")
@@ -236,7 +236,7 @@ def load_spec(s, keys) -> Vocab:
         w.add_uint32("llama.attention.head_count", 1)
         w.add_float32("llama.attention.layer_norm_rms_epsilon", 1e-5)
         w.add_tokenizer_model("gpt2")
-        w.add_tokenizer_pre("smollm")
+        w.add_tokenizer_pre(pre)
         w.add_token_list(s["tokens"])
         w.add_token_types([t for t, n in s["types"] for _ in range(n)])
         w.add_token_merges(s["merges"])

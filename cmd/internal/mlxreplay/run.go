@@ -209,14 +209,15 @@ func fillInputs(g *replay.Graph, files []assignment) error {
 		if err != nil {
 			return err
 		}
-		if t, ok := npyTypes[m.DType]; ok && t != a.DType {
-			return fmt.Errorf("%s holds %s, %s %%%s is %s", path, a.DType, m.Kind, m.Name, t)
+		data, err := fromFile(a, m.DType)
+		if err != nil {
+			return fmt.Errorf("%s, for %s %%%s: it %w", path, m.Kind, m.Name, err)
 		}
-		if len(a.Data) == 0 && m.Size > 0 {
+		if len(data) == 0 && m.Size > 0 {
 			return fmt.Errorf("%s has no elements (shape %v), %s %%%s has %d bytes: leave out --in %s for zeros", path, a.Shape, m.Kind, m.Name, m.Size, name)
 		}
-		if int64(len(a.Data)) > m.Size {
-			return fmt.Errorf("%s has %d bytes (shape %v), %s %%%s has %d", path, len(a.Data), a.Shape, m.Kind, m.Name, m.Size)
+		if int64(len(data)) > m.Size {
+			return fmt.Errorf("%s has %d bytes (shape %v), %s %%%s has %d", path, len(data), a.Shape, m.Kind, m.Name, m.Size)
 		}
 		// A shorter array fills only the front of an input, which has room for the most
 		// that a param allows.
@@ -224,7 +225,7 @@ func fillInputs(g *replay.Graph, files []assignment) error {
 		if m.Kind == ir.State {
 			set = g.SetState
 		}
-		if err := set(name, a.Data); err != nil {
+		if err := set(name, data); err != nil {
 			return err
 		}
 	}
@@ -253,7 +254,7 @@ func checkOutputs(g *replay.Graph, files []assignment) error {
 		if err != nil {
 			return err
 		}
-		if _, ok := npyTypes[m.DType]; !ok && m.DType.Valid() {
+		if _, ok := npyTypes[m.DType]; !ok && m.DType.Valid() && m.DType != ir.BF16 {
 			return fmt.Errorf("%s %%%s is of type %s, which .npy files cannot hold", m.Kind, m.Name, m.DType)
 		}
 	}
@@ -274,16 +275,7 @@ func writeOutputs(g *replay.Graph, out []assignment, files []*output.File) error
 		if err != nil {
 			return err
 		}
-		a := &npy.Array{DType: npy.Uint8, Shape: []int{len(data)}, Data: data}
-		if t, ok := npyTypes[m.DType]; ok {
-			a.DType, a.Shape = t, nil
-			n := int64(1)
-			for _, d := range m.Shape {
-				a.Shape = append(a.Shape, int(d))
-				n *= d
-			}
-			a.Data = data[:n*m.DType.Size()]
-		}
+		a := toFile(data, m.DType, m.Shape)
 		if err := files[i].Data(func(w io.Writer) error { return npy.Write(w, a) }); err != nil {
 			return err
 		}

@@ -26,7 +26,7 @@ func TestLiveSessionAgainstLlamaCpp(t *testing.T) {
 	m, err := gguf.Load(path)
 	require.NoError(t, err, "the demonstration model is missing: run scripts/fetch-model.sh")
 	defer func() { require.NoError(t, m.Close()) }()
-	llama, err := m.Llama(context.Background(), frontend.Options{Context: 64})
+	llama, err := m.Decoder(context.Background(), frontend.Options{Context: 64})
 	require.NoError(t, err)
 	want := oracle(t)[0]
 	const n = 12

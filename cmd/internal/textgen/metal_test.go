@@ -130,7 +130,7 @@ func TestMetalDecode(t *testing.T) {
 // live decodes n tokens after a prompt in live recordings and returns their logits.
 func live(t *testing.T, d backend.Device, prompt []int32, n int, seen func()) (logits []float32) {
 	m := demonstration(t)
-	llama, err := m.Llama(t.Context(), frontend.Options{Context: 32})
+	llama, err := m.Decoder(t.Context(), frontend.Options{Context: 32})
 	require.NoError(t, err)
 	s := record.New("decode", record.Live(d))
 	next := int32(0)

@@ -1,7 +1,9 @@
 package gguf
 
 import (
+	"cmp"
 	"context"
+	"encoding/binary"
 	"fmt"
 	"math"
 
@@ -19,7 +21,7 @@ import (
 // token.
 func (m *Model) Record(ctx context.Context, o frontend.Options) (_ *ir.Module, err error) {
 	defer mmap.Catch(&err)() // it reads the model's file
-	l, err := m.llama(ctx, o)
+	l, err := m.Decoder(ctx, o)
 	if err != nil {
 		return nil, err
 	}
@@ -34,9 +36,9 @@ func (m *Model) Record(ctx context.Context, o frontend.Options) (_ *ir.Module, e
 	return out, frontend.Describe(out, spec, frontend.Usual(out))
 }
 
-// Llama is a model whose weights are ready to be bound, for an engine that dispatches
+// Decoder is a model whose weights are ready to be bound, for an engine that dispatches
 // by itself. Params, inputs and outputs are those of [Model.Record].
-type Llama struct {
+type Decoder struct {
 	Config
 	weights map[string]tensor
 	options frontend.Options
@@ -49,12 +51,8 @@ type Step struct {
 	Token  record.Tensor // output, u32 [1]: the index of the max logit, or a drawn one with frontend.Options.Sample
 }
 
-// Llama gets the model's weights ready. If ctx is cancelled, it returns its error.
-func (m *Model) Llama(ctx context.Context, o frontend.Options) (*Llama, error) {
-	return m.llama(ctx, o)
-}
-
-func (m *Model) llama(ctx context.Context, o frontend.Options) (*Llama, error) {
+// Decoder gets the model's weights ready. If ctx is cancelled, it returns its error.
+func (m *Model) Decoder(ctx context.Context, o frontend.Options) (*Decoder, error) {
 	if err := fill(&o, m.Config.Context); err != nil {
 		return nil, err
 	}
@@ -62,7 +60,7 @@ func (m *Model) llama(ctx context.Context, o frontend.Options) (*Llama, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Llama{m.Config, w, o}, nil
+	return &Decoder{m.Config, w, o}, nil
 }
 
 // fill sets the defaults for a model that was trained for `model` positions.
@@ -90,41 +88,28 @@ func fill(o *frontend.Options, model int64) error {
 
 // tensor is one weight, ready to be bound by a recorder.
 type tensor struct {
-	name   string
-	n, k   int64 // n rows of k elements; n == 0: a vector
-	dtype  ir.DType
-	format record.GGMLFormat // of blocks that stay as they are; 0: none
-	blob   *ir.Blob          // what is not repacked
-	codes  *ir.Blob
-	scales *ir.Blob
-	biases *ir.Blob
-	bits   int64
+	name    string
+	n, k    int64 // n rows of k elements; n == 0: a vector
+	experts int64 // so many matrices; 0: one
+	dtype   ir.DType
+	format  record.GGMLFormat // of blocks that stay as they are; 0: none
+	blob    *ir.Blob          // what is not repacked
+	codes   *ir.Blob
+	scales  *ir.Blob
+	biases  *ir.Blob
+	bits    int64
 }
 
 // weights gets every tensor ready, once for both graphs: repacked, or as it lies in the file.
 func (m *Model) weights(ctx context.Context, o frontend.Options) (map[string]tensor, error) {
 	out := map[string]tensor{}
 	for i, t := range m.File.Tensors {
-		if err := ctx.Err(); err != nil {
-			return nil, err
+		for _, part := range m.Config.parts(t) {
+			if err := ctx.Err(); err != nil {
+				return nil, err
+			}
+			out[part.Name] = m.weight(part, o)
 		}
-		w := tensor{name: t.Name, k: int64(t.Dims[0]), dtype: o.Type}
-		if len(t.Dims) == 2 {
-			w.n = int64(t.Dims[1])
-		}
-		repack := repacked[t.Type]
-		switch {
-		case t.Type == ggufio.F32 || t.Type == ggufio.F16:
-			w.dtype, w.blob = m.dense(t, o)
-		case repack == nil || o.Blocks:
-			w.format, _ = record.GGMLFormatNamed(t.Type.String())
-			w.blob = m.contents(t, o)
-		default:
-			a := repack(m.File.Data(t))
-			w.bits = a.bits
-			w.codes, w.scales, w.biases = ir.NewBlob(a.codes), ir.NewBlob(convert(a.scales, o.Type)), ir.NewBlob(convert(a.biases, o.Type))
-		}
-		out[t.Name] = w
 		if o.Progress != nil {
 			o.Progress(float64(i+1) / float64(len(m.File.Tensors)))
 		}
@@ -132,37 +117,84 @@ func (m *Model) weights(ctx context.Context, o frontend.Options) (map[string]ten
 	return out, nil
 }
 
-// llama is one step that is being recorded.
-type llama struct {
-	*record.Session
-	*Llama
+// weight gets a tensor ready, or a part of one.
+func (m *Model) weight(t ggufio.Tensor, o frontend.Options) tensor {
+	w := tensor{name: t.Name, k: int64(t.Dims[0]), dtype: o.Type}
+	if len(t.Dims) > 1 {
+		w.n = int64(t.Dims[1])
+	}
+	if len(t.Dims) > 2 {
+		w.experts = int64(t.Dims[2])
+	}
+	repack := repacked[t.Type]
+	switch {
+	case t.Name == ropeFactors:
+		w.dtype, w.blob = ir.F32, ir.NewBlob(periods(m.File.Data(t), m.Config))
+	case t.Type == ggufio.F32 || t.Type == ggufio.F16:
+		w.dtype, w.blob = m.dense(t, o)
+	case repack == nil || o.Blocks:
+		w.format, _ = record.GGMLFormatNamed(t.Type.String())
+		w.blob = m.contents(t, o)
+	default:
+		a := repack(m.File.Data(t))
+		w.bits = a.bits
+		w.codes, w.scales, w.biases = ir.NewBlob(a.codes), ir.NewBlob(convert(a.scales, o.Type)), ir.NewBlob(convert(a.biases, o.Type))
+	}
+	return w
 }
 
-func (l *llama) vector(name string) record.Tensor {
+// periods are what MLX's rope divides positions by, for factors of the frequencies: base^(2i/dim) · factor of pair i.
+func periods(factors []byte, c Config) []byte {
+	out := make([]byte, len(factors))
+	for i := range len(factors) / 4 {
+		f := math.Float32frombits(binary.LittleEndian.Uint32(factors[4*i:]))
+		put(out, i, float32(math.Pow(c.RopeTheta, 2*float64(i)/float64(c.HeadDim))*float64(f)))
+	}
+	return out
+}
+
+// recording is one step that is being recorded.
+type recording struct {
+	*record.Session
+	*Decoder
+}
+
+func (l *recording) has(name string) bool {
+	_, ok := l.weights[name]
+	return ok
+}
+
+func (l *recording) vector(name string) record.Tensor {
 	w := l.weights[name]
 	return l.Weight(name, w.blob, w.dtype, w.k)
 }
 
-func (l *llama) matrix(name string) record.Matrix {
+func (l *recording) matrix(name string) record.Matrix {
 	w := l.weights[name]
+	shape := func(row int64) []int64 {
+		if w.experts > 0 {
+			return []int64{w.experts, w.n, row}
+		}
+		return []int64{w.n, row}
+	}
 	if w.format != 0 {
-		blocks := l.Weight(name, w.blob, ir.U8, w.n, w.format.RowBytes(w.k))
+		blocks := l.Weight(name, w.blob, ir.U8, shape(w.format.RowBytes(w.k))...)
 		return record.Blocks(record.GGMLMatrix{Format: w.format, Blocks: blocks, N: w.n, K: w.k})
 	}
 	if w.blob != nil {
-		return record.Dense(l.Weight(name, w.blob, w.dtype, w.n, w.k))
+		return record.Dense(l.Weight(name, w.blob, w.dtype, shape(w.k)...))
 	}
 	return record.Quantized(record.QTensor{
-		W:      l.Weight(name, w.codes, ir.U32, w.n, w.k*w.bits/32),
-		Scales: l.Weight(name+".scales", w.scales, w.dtype, w.n, w.k/blockElements),
-		Biases: l.Weight(name+".biases", w.biases, w.dtype, w.n, w.k/blockElements),
+		W:      l.Weight(name, w.codes, ir.U32, shape(w.k*w.bits/32)...),
+		Scales: l.Weight(name+".scales", w.scales, w.dtype, shape(w.k/blockElements)...),
+		Biases: l.Weight(name+".biases", w.biases, w.dtype, shape(w.k/blockElements)...),
 		N:      w.n, K: w.k, Bits: w.bits, Group: blockElements,
 	})
 }
 
 // Decode records a step of one token.
-func (m *Llama) Decode(s *record.Session) Step {
-	l := &llama{s, m}
+func (m *Decoder) Decode(s *record.Session) Step {
+	l := &recording{s, m}
 	step := l.step(l.position(), ir.Const(1), 1)
 	if m.options.Advance {
 		l.Advance("pos", 1)
@@ -173,15 +205,15 @@ func (m *Llama) Decode(s *record.Session) Step {
 }
 
 // Prefill records a step of n tokens, where n is a param.
-func (m *Llama) Prefill(s *record.Session) Step {
-	l := &llama{s, m}
+func (m *Decoder) Prefill(s *record.Session) Step {
+	l := &recording{s, m}
 	pos, rows := l.position(), l.Param("n", 1, uint32(m.options.Prefill))
 	l.Require(pos.Add(rows), m.options.Context)
 	return l.step(pos, rows, m.options.Prefill)
 }
 
 // embed looks up rows of the type of activations.
-func (l *llama) embed(tokens record.Tensor, table record.Matrix) record.Tensor {
+func (l *recording) embed(tokens record.Tensor, table record.Matrix) record.Tensor {
 	label := record.Label("token_embd")
 	if blocks := table.GGML; blocks != nil {
 		return l.EmbedGGML(tokens, *blocks, l.options.Type, label)
@@ -192,19 +224,22 @@ func (l *llama) embed(tokens record.Tensor, table record.Matrix) record.Tensor {
 	return l.Embed(tokens, table, label)
 }
 
-func (l *llama) position() ir.Affine { return l.Param("pos", 0, uint32(l.options.Context-1)) }
+func (l *recording) position() ir.Affine { return l.Param("pos", 0, uint32(l.options.Context-1)) }
 
 // step records a step of `rows` tokens, at most capacity, from position pos on.
-func (l *llama) step(pos, rows ir.Affine, capacity int64) Step {
+func (l *recording) step(pos, rows ir.Affine, capacity int64) Step {
 	tokens := l.Input("tokens", ir.I32, capacity)
 	tokens.Shape = []ir.Affine{rows}
 
 	embedding := l.matrix("token_embd.weight")
 	head := embedding
-	if _, ok := l.weights["output.weight"]; ok {
+	if l.has("output.weight") {
 		head = l.matrix("output.weight")
 	}
 	x := l.embed(tokens, embedding)
+	if f := l.EmbeddingScale; f != 0 {
+		x = l.Scale(x, record.Float(f), record.Label("token_embd.scale"))
+	}
 	for i := range l.Layers {
 		l.layer(i, x, pos, rows)
 	}
@@ -212,7 +247,12 @@ func (l *llama) step(pos, rows ir.Affine, capacity int64) Step {
 	last := x.Row(rows.AddConst(-1)).Reshape(Dims(1, l.Config.Embedding)...)
 	h := l.norm("output_norm", last, l.vector("output_norm.weight"))
 	logits := l.Output("logits", l.options.Type, l.Vocab)
-	l.Matmul(h, head, record.Label("output"), record.Into(logits.Reshape(Dims(1, l.Vocab)...)))
+	if into := logits.Reshape(Dims(1, l.Vocab)...); l.LogitScale == 0 {
+		l.Matmul(h, head, record.Label("output"), record.Into(into))
+	} else {
+		y := l.Matmul(h, head, record.Label("output"))
+		l.Scale(y, record.Float(1/l.LogitScale), record.Label("output.scale"), record.Into(into))
+	}
 	token := l.Output("token", ir.U32, 1)
 	row := logits.Reshape(Dims(1, l.Vocab)...)
 	if l.options.Sample {
@@ -232,17 +272,40 @@ func (l *llama) step(pos, rows ir.Affine, capacity int64) Step {
 func Dims(ns ...int64) []ir.Affine { return record.Dims(ns...) }
 
 // norm records RMSNorm and the multiplication by its weight, which are two dispatches.
-func (l *llama) norm(label string, x, w record.Tensor) record.Tensor {
+func (l *recording) norm(label string, x, w record.Tensor) record.Tensor {
 	return l.Mul(l.RMSNorm(x, l.NormEps, record.Label(label)), w, record.Label(label+".weight"))
 }
 
+// rope rotates the heads of x, whose first row has the position pos.
+func (l *recording) rope(label string, x record.Tensor, pos ir.Affine) record.Tensor {
+	by := record.Rope{Dims: l.HeadDim, Traditional: !l.RopeHalves, Base: float32(l.RopeTheta), Scale: cmp.Or(l.RopeScale, 1)}
+	var freqs record.Tensor
+	if l.has(ropeFactors) {
+		freqs = l.vector(ropeFactors)
+	}
+	return l.RopeBy(x, pos, freqs, by, record.Label(label))
+}
+
 // layer records one transformer layer; it changes x in place.
-func (l *llama) layer(i int64, x record.Tensor, pos, rows ir.Affine) {
+func (l *recording) layer(i int64, x record.Tensor, pos, rows ir.Affine) {
 	at := fmt.Sprintf("blk.%d.", i)
 	l.Group(fmt.Sprintf("layer %d", i))
 	mark := l.ScratchMark()
 	weight := func(name string) record.Matrix { return l.matrix(at + name + ".weight") }
-	project := func(x record.Tensor, name string) record.Tensor { return l.Matmul(x, weight(name), record.Label(name)) }
+	project := func(x record.Tensor, name string) record.Tensor {
+		y := l.Matmul(x, weight(name), record.Label(name))
+		if bias := at + name + ".bias"; l.has(bias) {
+			y = l.Add(y, l.vector(bias), record.Label(name+".bias"))
+		}
+		return y
+	}
+	// add adds what a half of the layer has computed to x.
+	add := func(y record.Tensor, label string) {
+		if f := l.ResidualScale; f != 0 {
+			y = l.Scale(y, record.Float(f), record.Label(label+".scale"))
+		}
+		l.Add(x, y, record.Label(label), record.Into(x))
+	}
 	heads := func(t record.Tensor, n int64) record.Tensor {
 		return t.Reshape(rows, ir.Const(n), ir.Const(l.HeadDim))
 	}
@@ -251,23 +314,35 @@ func (l *llama) layer(i int64, x record.Tensor, pos, rows ir.Affine) {
 	q := heads(project(h, "attn_q"), l.Heads)
 	k := heads(project(h, "attn_k"), l.KVHeads)
 	v := heads(project(h, "attn_v"), l.KVHeads)
-	q = l.Rope(q, pos, l.RopeTheta, true, record.Label("rope_q"))
-	k = l.Rope(k, pos, l.RopeTheta, true, record.Label("rope_k"))
+	if l.HeadNorms {
+		q = l.norm("attn_q_norm", q, l.vector(at+"attn_q_norm.weight"))
+		k = l.norm("attn_k_norm", k, l.vector(at+"attn_k_norm.weight"))
+	}
+	if l.NoRope == 0 || (i+1)%l.NoRope != 0 {
+		q = l.rope("rope_q", q, pos)
+		k = l.rope("rope_k", k, pos)
+	}
 	kcache := l.State(fmt.Sprintf("k_cache.%d", i), l.options.Type, l.options.Context, l.KVHeads, l.HeadDim)
 	vcache := l.State(fmt.Sprintf("v_cache.%d", i), l.options.Type, l.options.Context, l.KVHeads, l.HeadDim)
 	l.KVWrite(kcache, k, pos, record.Label("k_cache"))
 	l.KVWrite(vcache, v, pos, record.Label("v_cache"))
 	scale := float32(1 / math.Sqrt(float64(l.HeadDim)))
+	if l.AttentionScale != 0 {
+		scale = l.AttentionScale
+	}
 	a := l.SDPA(q, kcache, vcache, pos.Add(rows), scale, record.Label("attention"))
 	a = a.Reshape(rows, ir.Const(l.Heads*l.HeadDim))
-	o := project(a, "attn_output")
-	l.Add(x, o, record.Label("attn_residual"), record.Into(x))
+	add(project(a, "attn_output"), "attn_residual")
 
 	h = l.norm("ffn_norm", x, l.vector(at+"ffn_norm.weight"))
-	gate := project(h, "ffn_gate")
-	up := project(h, "ffn_up")
-	act := l.Mul(l.Silu(gate, record.Label("ffn_silu")), up, record.Label("ffn_mul"))
-	l.Add(x, project(act, "ffn_down"), record.Label("ffn_residual"), record.Into(x))
+	if l.Experts > 0 {
+		add(l.experts(h, rows, at, project), "ffn_residual")
+	} else {
+		gate := project(h, "ffn_gate")
+		up := project(h, "ffn_up")
+		act := l.Mul(l.Silu(gate, record.Label("ffn_silu")), up, record.Label("ffn_mul"))
+		add(project(act, "ffn_down"), "ffn_residual")
+	}
 	l.ScratchReset(mark)
 	l.EndGroup()
 }

@@ -1,0 +1,7 @@
+package gguf
+
+// qwen2 is that of Qwen 1.5, 2 and 2.5: queries, keys and values have biases.
+var qwen2 = architecture{name: "qwen2", config: func(_ keys, c *Config) error {
+	c.RopeHalves = true
+	return nil
+}}
