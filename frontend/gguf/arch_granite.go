@@ -1,6 +1,10 @@
 package gguf
 
-import "fmt"
+import (
+	"fmt"
+
+	"github.com/mlxc/mlxc/frontend/decoder"
+)
 
 // granite is that of Granite 3: four factors beside Llama's layers.
 var granite = architecture{name: "granite", keys: graniteKeys, config: graniteFactors}
@@ -9,7 +13,7 @@ var granite = architecture{name: "granite", keys: graniteKeys, config: graniteFa
 var granitemoe = architecture{
 	name: "granitemoe", experts: true,
 	keys: append([]string{"expert_feed_forward_length", "expert_shared_feed_forward_length"}, graniteKeys...),
-	config: func(k keys, c *Config) error {
+	config: func(k keys, c *decoder.Config) error {
 		if err := mixture(k, c); err != nil {
 			return err
 		}
@@ -19,7 +23,7 @@ var granitemoe = architecture{
 
 var graniteKeys = []string{"logit_scale", "residual_scale", "embedding_scale", "attention.scale"}
 
-func graniteFactors(k keys, c *Config) error {
+func graniteFactors(k keys, c *decoder.Config) error {
 	for key, to := range map[string]*float32{
 		"logit_scale": &c.LogitScale, "residual_scale": &c.ResidualScale, "embedding_scale": &c.EmbeddingScale,
 		"attention.scale": &c.AttentionScale,

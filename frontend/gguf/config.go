@@ -6,48 +6,20 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/mlxc/mlxc/frontend/decoder"
 	"github.com/mlxc/mlxc/frontend/gguf/ggufio"
 )
-
-// Config is the shape of a model, and what it computes beside that of the first Llama: what is zero, it does not do.
-type Config struct {
-	Name      string
-	Layers    int64
-	Embedding int64 // width of the residual stream
-	FFN       int64 // width of the feed-forward layer
-	Heads     int64
-	KVHeads   int64
-	HeadDim   int64
-	Vocab     int64
-	Context   int64 // positions that the model was trained for
-	RopeTheta float64
-	NormEps   float32
-
-	RopeHalves bool    // rope turns elements i and i + HeadDim/2 together; else 2i and 2i + 1
-	RopeScale  float32 // of positions
-	NoRope     int64   // every layer whose number, counted from 1, is a multiple of it has no rope
-	HeadNorms  bool    // the heads of queries and keys are normalized before rope
-	// The file has the matrices of queries, keys and values in one tensor, or those of gate and up.
-	FusedQKV, FusedUp bool
-	// Of a mixture of experts: how many there are, how many a token takes, how wide they are; how wide the one is that
-	// every token takes, and whether that has a share computed for each token; and whether shares are of all experts, not of
-	// those chosen.
-	Experts, UsedExperts, ExpertFFN, SharedFFN int64
-	SharedGate, AllShares                      bool
-	// Factors of the embedding, of what each half of a layer adds, of queries times keys (in place of 1/√HeadDim), and
-	// what logits are divided by.
-	EmbeddingScale, ResidualScale, AttentionScale, LogitScale float32
-}
 
 // architecture is a value of the key general.architecture. Everything about one stands in a file of its own; a new one
 // also takes a row of the table below, and a model in testdata/gen/architectures.py.
 type architecture struct {
 	name    string
 	experts bool // its layers may have experts
+	fusedUp bool // one tensor has the matrices of gate and up
 	// keys are those that only it has, behind "NAME.".
 	keys []string
 	// config sets what its models compute, with its keys.
-	config func(k keys, c *Config) error
+	config func(k keys, c *decoder.Config) error
 }
 
 var architectures = []*architecture{&granite, &granitemoe, &llama, &phi3, &qwen2, &qwen2moe, &qwen3, &qwen3moe, &smollm3}
@@ -117,17 +89,17 @@ var known = []string{
 }
 
 // readConfig reads and checks the metadata of a model. Its error names everything that is not supported.
-func readConfig(f *ggufio.File) (Config, error) {
-	var c Config
+func readConfig(f *ggufio.File) (c decoder.Config, arch *architecture, err error) {
 	name, err := f.KV.String("general.architecture")
 	if err != nil {
-		return c, err
+		return c, nil, err
 	}
 	i := slices.IndexFunc(architectures, func(a *architecture) bool { return a.name == name })
 	if i < 0 {
-		return c, fmt.Errorf("architecture %q is not supported (%s are)", name, strings.Join(Architectures(), ", "))
+		return c, nil, fmt.Errorf("architecture %q is not supported (%s are)", name, strings.Join(Architectures(), ", "))
 	}
-	arch, k := architectures[i], keys{f.KV, name}
+	arch = architectures[i]
+	k := keys{f.KV, name}
 	var missing []string
 	for key := range f.KV.Keys() {
 		if rest, ok := strings.CutPrefix(key, name+"."); ok && !slices.Contains(known, rest) && !slices.Contains(arch.keys, rest) {
@@ -137,21 +109,21 @@ func readConfig(f *ggufio.File) (Config, error) {
 	c.Name = name
 	if f.KV.Has("general.name") {
 		if c.Name, err = f.KV.String("general.name"); err != nil {
-			return c, err
+			return c, nil, err
 		}
 	}
 	if err := readSizes(k, &c); err != nil {
-		return c, err
+		return c, nil, err
 	}
 	if c.HeadDim != 64 && c.HeadDim != 96 && c.HeadDim != 128 {
 		missing = append(missing, fmt.Sprintf("heads of %d elements are not supported, only 64, 96 and 128 are", c.HeadDim))
 	}
 	more, err := readRope(k, &c)
 	if err != nil {
-		return c, err
+		return c, nil, err
 	}
 	if err := readExperts(k, &c); err != nil {
-		return c, err
+		return c, nil, err
 	}
 	if c.Experts > 0 && !arch.experts {
 		more = append(more, fmt.Sprintf("mixture of %d experts is not supported", c.Experts))
@@ -161,13 +133,13 @@ func readConfig(f *ggufio.File) (Config, error) {
 	}
 	if missing = append(missing, more...); len(missing) > 0 {
 		slices.Sort(missing)
-		return c, fmt.Errorf("%s", strings.Join(missing, "; "))
+		return c, nil, fmt.Errorf("%s", strings.Join(missing, "; "))
 	}
-	return c, nil
+	return c, arch, nil
 }
 
 // readSizes reads what every model has.
-func readSizes(k keys, c *Config) error {
+func readSizes(k keys, c *decoder.Config) error {
 	for _, r := range []struct {
 		key string
 		to  *int64
@@ -201,12 +173,12 @@ func readSizes(k keys, c *Config) error {
 
 // readRope reads the parameters of the rotary embedding, and says which variants of it and of attention the recorder
 // does not have.
-func readRope(k keys, c *Config) (missing []string, err error) {
+func readRope(k keys, c *decoder.Config) (missing []string, err error) {
 	theta := float32(10000) // llama.cpp's default where the key is absent
 	if err := k.factor("rope.freq_base", &theta); err != nil {
 		return nil, err
 	}
-	c.RopeTheta, c.RopeScale = float64(theta), 1
+	c.RopeTheta = float64(theta)
 	if !(theta > 1) {
 		return nil, fmt.Errorf("key %s is %v, want more than 1", k.name("rope.freq_base"), theta)
 	}

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/mlxc/mlxc/frontend/decoder"
 	"github.com/mlxc/mlxc/frontend/gguf/ggufio"
 )
 
@@ -12,31 +13,34 @@ import (
 
 const fusedQKV = "attn_qkv"
 
-// fuseTensors puts such tensors in the place of those of a layer that they hold.
-func (c Config) fuseTensors(t map[string][]int64) {
-	if c.FusedQKV {
+// fused says which a file has: of queries, keys and values, or of gate and up.
+type fused struct{ qkv, up bool }
+
+// tensors puts such tensors in the place of those of a layer that they hold.
+func (f fused) tensors(c decoder.Config, t map[string][]int64) {
+	if f.qkv {
 		t[fusedQKV] = []int64{c.Embedding, (c.Heads + 2*c.KVHeads) * c.HeadDim}
 		for _, name := range []string{"attn_q", "attn_k", "attn_v"} {
 			delete(t, name)
 		}
 	}
-	if c.FusedUp {
+	if f.up {
 		t["ffn_up"] = []int64{c.Embedding, 2 * c.FFN}
 		delete(t, "ffn_gate")
 	}
 }
 
 // parts returns the tensors that a tensor of the file holds, by the names that they have where each is one.
-func (c Config) parts(t ggufio.Tensor) []ggufio.Tensor {
+func (f fused) parts(c decoder.Config, t ggufio.Tensor) []ggufio.Tensor {
 	words := strings.Split(t.Name, ".") // blk.0.ffn_up.weight
 	if len(words) != 4 {
 		return []ggufio.Tensor{t}
 	}
 	q, kv := c.Heads*c.HeadDim, c.KVHeads*c.HeadDim
 	switch name := words[2]; {
-	case c.FusedQKV && name == fusedQKV:
+	case f.qkv && name == fusedQKV:
 		return rowsOf(t, words, []string{"attn_q", "attn_k", "attn_v"}, []int64{q, kv, kv})
-	case c.FusedUp && name == "ffn_up":
+	case f.up && name == "ffn_up":
 		return rowsOf(t, words, []string{"ffn_gate", "ffn_up"}, []int64{c.FFN, c.FFN})
 	}
 	return []ggufio.Tensor{t}

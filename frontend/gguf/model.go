@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/mlxc/mlxc/frontend"
+	"github.com/mlxc/mlxc/frontend/decoder"
 	"github.com/mlxc/mlxc/frontend/gguf/ggufio"
 	"github.com/mlxc/mlxc/ir"
 	"github.com/mlxc/mlxc/record"
@@ -17,10 +18,11 @@ import (
 
 // Model is an open GGUF file of a supported model.
 type Model struct {
-	Config Config
+	Config decoder.Config
 	File   *ggufio.File
 
 	architecture string
+	fused        fused
 	path         string
 	used         map[string]bool
 }
@@ -71,15 +73,12 @@ func Read(name string, data []byte) (*Model, error) {
 }
 
 func open(f *ggufio.File, path string) (*Model, error) {
-	c, err := readConfig(f)
+	c, arch, err := readConfig(f)
 	if err != nil {
 		return nil, err
 	}
-	m := &Model{Config: c, File: f, path: path, used: map[string]bool{}}
-	if m.architecture, err = f.KV.String("general.architecture"); err != nil {
-		return nil, err
-	}
-	_, m.Config.FusedQKV = f.Tensor("blk.0." + fusedQKV + ".weight")
+	m := &Model{Config: c, File: f, architecture: arch.name, fused: fused{up: arch.fusedUp}, path: path, used: map[string]bool{}}
+	_, m.fused.qkv = f.Tensor("blk.0." + fusedQKV + ".weight")
 	embd, ok := f.Tensor("token_embd.weight")
 	if !ok || len(embd.Dims) != 2 || int64(embd.Dims[0]) != c.Embedding {
 		return nil, fmt.Errorf("tensor token_embd.weight is missing or not [%d, vocabulary]", c.Embedding)
@@ -95,29 +94,6 @@ func (m *Model) Tokenizer() (*tokenizer.Spec, error) { return FromGGUF(m.File) }
 // file.
 func (m *Model) Close() error { return m.File.Close() }
 
-// layerTensors returns the tensors of one layer with their dimensions, innermost first.
-// A vector has one dimension.
-func (c Config) layerTensors() map[string][]int64 {
-	e, kv := c.Embedding, c.KVHeads*c.HeadDim
-	q := c.Heads * c.HeadDim
-	t := map[string][]int64{
-		"attn_norm": {e}, "attn_q": {e, q}, "attn_k": {e, kv}, "attn_v": {e, kv}, "attn_output": {q, e},
-		"ffn_norm": {e}, "ffn_gate": {e, c.FFN}, "ffn_up": {e, c.FFN}, "ffn_down": {c.FFN, e},
-	}
-	if c.Experts > 0 {
-		c.expertTensors(t)
-	}
-	c.fuseTensors(t)
-	if c.HeadNorms {
-		t["attn_q_norm"], t["attn_k_norm"] = []int64{c.HeadDim}, []int64{c.HeadDim}
-	}
-	return t
-}
-
-// ropeFactors is the tensor of the numbers by which rope's frequencies are divided, one for each pair of a head. It is
-// that of all layers, and may be missing.
-const ropeFactors = "rope_freqs.weight"
-
 // maxMissing is how many faults of a file's tensors an error names.
 const maxMissing = 12
 
@@ -129,9 +105,11 @@ func (m *Model) check() error {
 		return fmt.Errorf("key %s.block_count is %d, but the file has %d tensors", m.architecture, c.Layers, most)
 	}
 	want := map[string][]int64{"token_embd.weight": {c.Embedding, c.Vocab}, "output_norm.weight": {c.Embedding}}
-	may := map[string][]int64{"output.weight": {c.Embedding, c.Vocab}, ropeFactors: {c.HeadDim / 2}}
+	may := map[string][]int64{"output.weight": {c.Embedding, c.Vocab}, decoder.RopeFactors: {c.HeadDim / 2}}
 	for i := range c.Layers {
-		for name, dims := range c.layerTensors() {
+		layer := c.LayerTensors()
+		m.fused.tensors(c, layer)
+		for name, dims := range layer {
 			want[fmt.Sprintf("blk.%d.%s.weight", i, name)] = dims
 			if len(dims) == 2 {
 				may[fmt.Sprintf("blk.%d.%s.bias", i, name)] = dims[1:]

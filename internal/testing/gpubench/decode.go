@@ -10,7 +10,7 @@ import (
 	"github.com/mlxc/mlxc/backend/measure"
 	"github.com/mlxc/mlxc/cost"
 	"github.com/mlxc/mlxc/frontend"
-	"github.com/mlxc/mlxc/frontend/gguf"
+	"github.com/mlxc/mlxc/frontend/decoder"
 	"github.com/mlxc/mlxc/ir"
 	"github.com/mlxc/mlxc/optimize"
 	"github.com/mlxc/mlxc/passes"
@@ -19,23 +19,23 @@ import (
 )
 
 // demonstration has the shapes of SmolLM2-135M, with codes of 4 bits, and of 8 bits for the embedding.
-var demonstration = gguf.Synthetic{
-	Config: gguf.Config{
+var demonstration = decoder.Synthetic{
+	Config: decoder.Config{
 		Name: "SmolLM2-135M", Layers: 30, Embedding: 576, FFN: 1536, Heads: 9, KVHeads: 3, HeadDim: 64,
 		Vocab: 49152, Context: 2048, RopeTheta: 100000, NormEps: 1e-5,
 	}, Bits: 4, EmbeddingBits: 8,
 }
 
 // billions has the shapes of a model of 8 billion parameters.
-var billions = gguf.Synthetic{
-	Config: gguf.Config{
+var billions = decoder.Synthetic{
+	Config: decoder.Config{
 		Name: "8B", Layers: 32, Embedding: 4096, FFN: 14336, Heads: 32, KVHeads: 8, HeadDim: 128,
 		Vocab: 128256, Context: 1024, RopeTheta: 500000, NormEps: 1e-5,
 	}, Bits: 4, EmbeddingBits: 4, Untied: true,
 }
 
 // small is a model with the same kernels, for a try.
-func small(m gguf.Synthetic) gguf.Synthetic {
+func small(m decoder.Synthetic) decoder.Synthetic {
 	m.Layers, m.Vocab, m.Context = 2, 256, 64
 	m.Embedding, m.FFN = m.Embedding/9, m.FFN/6
 	if m.Embedding%64 != 0 {

@@ -14,7 +14,7 @@
 //	  - alone: each kernel of that decode by itself, in all layers.
 //	  - large: a model with the shapes of one of 8 billion parameters.
 //
-// Weights are made up (gguf.Synthetic). A figure that cannot be had is a row that says why, so that a
+// Weights are made up (decoder.Synthetic). A figure that cannot be had is a row that says why, so that a
 // run gives what it can; the exit code is 1 then. With --tiny everything is small: to try it on devices
 // cpu and softmetal.
 package main

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/mlxc/mlxc/frontend/decoder"
 	"github.com/mlxc/mlxc/frontend/gguf"
 	"github.com/mlxc/mlxc/internal/toolchain/python"
 )
@@ -38,7 +39,7 @@ func TestPeersHaveOurShapes(t *testing.T) {
 	var theirs map[string]shape
 	require.NoError(t, json.Unmarshal([]byte(pythonIn(t, "-c", "import json, synthetic_gguf; print(json.dumps(synthetic_gguf.SHAPES))")), &theirs))
 	ours := map[string]shape{}
-	for _, m := range []gguf.Synthetic{demonstration, billions} {
+	for _, m := range []decoder.Synthetic{demonstration, billions} {
 		ours[m.Name] = shape{m.Layers, m.Embedding, m.FFN, m.Heads, m.KVHeads, m.HeadDim, m.Vocab, m.RopeTheta, !m.Untied}
 	}
 	assert.Equal(t, ours, theirs)

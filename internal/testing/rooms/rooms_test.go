@@ -206,23 +206,23 @@ func TestState(t *testing.T) {
 	for _, p := range packages(t) {
 		pkg := strings.TrimPrefix(p.ImportPath, module)
 		switch {
-		case path.Dir(pkg) == "frontend":
+		case path.Dir(pkg) == "frontend" && has(t, pkg, `(?m)^var Source = frontend\.Source\b`):
 			there = append(there, pkg)
-		case path.Dir(pkg) == "backend" && device(t, pkg):
+		case path.Dir(pkg) == "backend" && has(t, pkg, `(?m)^func \(\w+ \*Device\) Compile\(`):
 			there = append(there, pkg)
 		}
 	}
 	assert.ElementsMatch(t, there, listed)
 }
 
-// device reports whether a package has a device: a type with the methods of one.
-func device(t *testing.T, pkg string) bool {
+// has reports whether a package has a text that an expression matches.
+func has(t *testing.T, pkg, expression string) bool {
 	files, err := filepath.Glob(filepath.Join(root, pkg, "*.go"))
 	require.NoError(t, err)
 	for _, f := range files {
 		text, err := os.ReadFile(f)
 		require.NoError(t, err)
-		if regexp.MustCompile(`(?m)^func \(\w+ \*Device\) Compile\(`).Match(text) {
+		if regexp.MustCompile(expression).Match(text) {
 			return true
 		}
 	}

@@ -1,47 +1,27 @@
-package gguf
+package decoder
 
 import (
 	"cmp"
-	"context"
-	"encoding/binary"
 	"fmt"
 	"math"
 
 	"github.com/mlxc/mlxc/frontend"
-	"github.com/mlxc/mlxc/frontend/gguf/ggufio"
-	"github.com/mlxc/mlxc/internal/files/mmap"
 	"github.com/mlxc/mlxc/ir"
 	"github.com/mlxc/mlxc/record"
 )
 
-// Record returns a module with the graphs "decode" (one token) and "prefill" (n tokens at once), which share weights
-// and KV cache. If ctx is cancelled, it returns its error. The params are pos, the
-// position of the first token; for prefill n, the number of tokens; and with [frontend.Options].Sample temp, top_p,
-// seed_low and seed_high. The input is tokens, i32. The outputs are logits [vocab], of [frontend.Options].Type, and token, u32 [1], both for the last
-// token.
-func (m *Model) Record(ctx context.Context, o frontend.Options) (_ *ir.Module, err error) {
-	defer mmap.Catch(&err)() // it reads the model's file
-	l, err := m.Decoder(ctx, o)
-	if err != nil {
-		return nil, err
-	}
-	out, err := l.module()
-	if err != nil {
-		return nil, err
-	}
-	spec, err := m.Tokenizer()
-	if err != nil {
-		return nil, err
-	}
-	return out, frontend.Describe(out, spec, frontend.Usual(out))
-}
-
 // Decoder is a model whose weights are ready to be bound, for an engine that dispatches
-// by itself. Params, inputs and outputs are those of [Model.Record].
+// by itself.
 type Decoder struct {
 	Config
-	weights map[string]tensor
+	weights map[string]Weight
 	options frontend.Options
+}
+
+// New returns the decoder of a model with its weights, by their names ([Config.LayerTensors]). o has been filled by
+// [Fill].
+func New(c Config, weights map[string]Weight, o frontend.Options) *Decoder {
+	return &Decoder{c, weights, o}
 }
 
 // Step holds the inputs and outputs of one step of a model.
@@ -51,20 +31,8 @@ type Step struct {
 	Token  record.Tensor // output, u32 [1]: the index of the max logit, or a drawn one with frontend.Options.Sample
 }
 
-// Decoder gets the model's weights ready. If ctx is cancelled, it returns its error.
-func (m *Model) Decoder(ctx context.Context, o frontend.Options) (*Decoder, error) {
-	if err := fill(&o, m.Config.Context); err != nil {
-		return nil, err
-	}
-	w, err := m.weights(ctx, o)
-	if err != nil {
-		return nil, err
-	}
-	return &Decoder{m.Config, w, o}, nil
-}
-
-// fill sets the defaults for a model that was trained for `model` positions.
-func fill(o *frontend.Options, model int64) error {
+// Fill sets the defaults for a model that was trained for `model` positions.
+func Fill(o *frontend.Options, model int64) error {
 	if o.Context == 0 {
 		o.Context = min(model, 2048)
 	}
@@ -86,110 +54,31 @@ func fill(o *frontend.Options, model int64) error {
 	return nil
 }
 
-// tensor is one weight, ready to be bound by a recorder.
-type tensor struct {
-	name    string
-	n, k    int64 // n rows of k elements; n == 0: a vector
-	experts int64 // so many matrices; 0: one
-	dtype   ir.DType
-	format  record.GGMLFormat // of blocks that stay as they are; 0: none
-	blob    *ir.Blob          // what is not repacked
-	codes   *ir.Blob
-	scales  *ir.Blob
-	biases  *ir.Blob
-	bits    int64
-}
-
-// weights gets every tensor ready, once for both graphs: repacked, or as it lies in the file.
-func (m *Model) weights(ctx context.Context, o frontend.Options) (map[string]tensor, error) {
-	out := map[string]tensor{}
-	for i, t := range m.File.Tensors {
-		for _, part := range m.Config.parts(t) {
-			if err := ctx.Err(); err != nil {
-				return nil, err
-			}
-			out[part.Name] = m.weight(part, o)
+// Module returns a module with the graphs "decode" (one token) and "prefill" (n tokens at once), which share weights
+// and KV cache. The params are pos, the position of the first token; for prefill n, the number of tokens; and with
+// [frontend.Options].Sample temp, top_p, seed_low and seed_high. The input is tokens, i32. The outputs are logits [vocab],
+// of [frontend.Options].Type, and token, u32 [1], both for the last token.
+func (m *Decoder) Module() (*ir.Module, error) {
+	out := &ir.Module{}
+	for _, f := range []struct {
+		name   string
+		record func(*record.Session) Step
+	}{{"decode", m.Decode}, {"prefill", m.Prefill}} {
+		s := record.New(f.name)
+		f.record(s)
+		g, err := s.Graph()
+		if err != nil {
+			return nil, err
 		}
-		if o.Progress != nil {
-			o.Progress(float64(i+1) / float64(len(m.File.Tensors)))
-		}
+		out.Graphs = append(out.Graphs, g)
 	}
 	return out, nil
-}
-
-// weight gets a tensor ready, or a part of one.
-func (m *Model) weight(t ggufio.Tensor, o frontend.Options) tensor {
-	w := tensor{name: t.Name, k: int64(t.Dims[0]), dtype: o.Type}
-	if len(t.Dims) > 1 {
-		w.n = int64(t.Dims[1])
-	}
-	if len(t.Dims) > 2 {
-		w.experts = int64(t.Dims[2])
-	}
-	repack := repacked[t.Type]
-	switch {
-	case t.Name == ropeFactors:
-		w.dtype, w.blob = ir.F32, ir.NewBlob(periods(m.File.Data(t), m.Config))
-	case t.Type == ggufio.F32 || t.Type == ggufio.F16:
-		w.dtype, w.blob = m.dense(t, o)
-	case repack == nil || o.Blocks:
-		w.format, _ = record.GGMLFormatNamed(t.Type.String())
-		w.blob = m.contents(t, o)
-	default:
-		a := repack(m.File.Data(t))
-		w.bits = a.bits
-		w.codes, w.scales, w.biases = ir.NewBlob(a.codes), ir.NewBlob(convert(a.scales, o.Type)), ir.NewBlob(convert(a.biases, o.Type))
-	}
-	return w
-}
-
-// periods are what MLX's rope divides positions by, for factors of the frequencies: base^(2i/dim) · factor of pair i.
-func periods(factors []byte, c Config) []byte {
-	out := make([]byte, len(factors))
-	for i := range len(factors) / 4 {
-		f := math.Float32frombits(binary.LittleEndian.Uint32(factors[4*i:]))
-		put(out, i, float32(math.Pow(c.RopeTheta, 2*float64(i)/float64(c.HeadDim))*float64(f)))
-	}
-	return out
 }
 
 // recording is one step that is being recorded.
 type recording struct {
 	*record.Session
 	*Decoder
-}
-
-func (l *recording) has(name string) bool {
-	_, ok := l.weights[name]
-	return ok
-}
-
-func (l *recording) vector(name string) record.Tensor {
-	w := l.weights[name]
-	return l.Weight(name, w.blob, w.dtype, w.k)
-}
-
-func (l *recording) matrix(name string) record.Matrix {
-	w := l.weights[name]
-	shape := func(row int64) []int64 {
-		if w.experts > 0 {
-			return []int64{w.experts, w.n, row}
-		}
-		return []int64{w.n, row}
-	}
-	if w.format != 0 {
-		blocks := l.Weight(name, w.blob, ir.U8, shape(w.format.RowBytes(w.k))...)
-		return record.Blocks(record.GGMLMatrix{Format: w.format, Blocks: blocks, N: w.n, K: w.k})
-	}
-	if w.blob != nil {
-		return record.Dense(l.Weight(name, w.blob, w.dtype, shape(w.k)...))
-	}
-	return record.Quantized(record.QTensor{
-		W:      l.Weight(name, w.codes, ir.U32, shape(w.k*w.bits/32)...),
-		Scales: l.Weight(name+".scales", w.scales, w.dtype, shape(w.k/blockElements)...),
-		Biases: l.Weight(name+".biases", w.biases, w.dtype, shape(w.k/blockElements)...),
-		N:      w.n, K: w.k, Bits: w.bits, Group: blockElements,
-	})
 }
 
 // Decode records a step of one token.
@@ -280,8 +169,8 @@ func (l *recording) norm(label string, x, w record.Tensor) record.Tensor {
 func (l *recording) rope(label string, x record.Tensor, pos ir.Affine) record.Tensor {
 	by := record.Rope{Dims: l.HeadDim, Traditional: !l.RopeHalves, Base: float32(l.RopeTheta), Scale: cmp.Or(l.RopeScale, 1)}
 	var freqs record.Tensor
-	if l.has(ropeFactors) {
-		freqs = l.vector(ropeFactors)
+	if l.has(RopeFactors) {
+		freqs = l.vector(RopeFactors)
 	}
 	return l.RopeBy(x, pos, freqs, by, record.Label(label))
 }

@@ -1,4 +1,4 @@
-package gguf
+package decoder
 
 import (
 	"context"
@@ -15,6 +15,9 @@ import (
 	"github.com/mlxc/mlxc/ir"
 	"github.com/mlxc/mlxc/record"
 )
+
+// syntheticGroup is the number of codes of a synthetic model that share a scale.
+const syntheticGroup = 32
 
 // Synthetic is a model of a given shape with made-up weights: uniform random numbers with the variance of usual
 // initial weights, so that all values stay finite. It is for measurements, because the time of a step does not
@@ -34,12 +37,12 @@ func (m *Synthetic) Decoder(ctx context.Context, o frontend.Options) (*Decoder, 
 			return nil, fmt.Errorf("codes of %d bits: want 4 or 8", bits)
 		}
 	}
-	if err := fill(&o, m.Config.Context); err != nil {
+	if err := Fill(&o, m.Config.Context); err != nil {
 		return nil, err
 	}
-	l := &Decoder{m.Config, map[string]tensor{}, o}
+	l := &Decoder{m.Config, map[string]Weight{}, o}
 	for i := range m.Layers {
-		shapes := m.layerTensors()
+		shapes := m.LayerTensors()
 		for _, name := range slices.Sorted(maps.Keys(shapes)) {
 			if err := ctx.Err(); err != nil {
 				return nil, err
@@ -62,37 +65,19 @@ func (m *Synthetic) Decoder(ctx context.Context, o frontend.Options) (*Decoder, 
 	return l, err
 }
 
-// Record returns a module as [Model.Record] does, without a vocabulary.
+// Record returns a module as [Decoder.Module] does, without a vocabulary.
 func (m *Synthetic) Record(ctx context.Context, o frontend.Options) (*ir.Module, error) {
 	l, err := m.Decoder(ctx, o)
 	if err != nil {
 		return nil, err
 	}
-	return l.module()
-}
-
-// module records both graphs, decode and prefill.
-func (m *Decoder) module() (*ir.Module, error) {
-	out := &ir.Module{}
-	for _, f := range []struct {
-		name   string
-		record func(*record.Session) Step
-	}{{"decode", m.Decode}, {"prefill", m.Prefill}} {
-		s := record.New(f.name)
-		f.record(s)
-		g, err := s.Graph()
-		if err != nil {
-			return nil, err
-		}
-		out.Graphs = append(out.Graphs, g)
-	}
-	return out, nil
+	return l.Module()
 }
 
 // make adds a weight with the given dimensions, innermost first: a vector of ones, or a random matrix.
 func (m *Decoder) make(name string, bits int64, dims ...int64) error {
 	t := m.options.Type
-	w := tensor{name: name, k: dims[0], dtype: t}
+	w := Weight{Name: name, K: dims[0], Type: t, Group: syntheticGroup}
 	blob := func(of string, size int64, value func(i uint64) uint32) *ir.Blob {
 		data := make([]byte, (size+3)/4*4)
 		together(len(data), func(begin, end int) {
@@ -111,26 +96,26 @@ func (m *Decoder) make(name string, bits int64, dims ...int64) error {
 		return func(uint64) uint32 { return word }
 	}
 	if len(dims) == 1 {
-		w.blob = blob("", t.Size()*w.k, constant(1))
+		w.Blob = blob("", t.Size()*w.K, constant(1))
 		m.weights[name] = w
 		return nil
 	}
-	w.n, w.bits = dims[1], bits
-	if w.k%blockElements != 0 {
-		return fmt.Errorf("%s: rows of %d elements are no whole groups of %d", name, w.k, blockElements)
+	w.N, w.Bits = dims[1], bits
+	if w.K%syntheticGroup != 0 {
+		return fmt.Errorf("%s: rows of %d elements are no whole groups of %d", name, w.K, syntheticGroup)
 	}
 	first := sha256.Sum256([]byte(name))
 	seed := binary.LittleEndian.Uint64(first[:])
 	middle := float64(int64(1)<<bits-1) / 2
-	scale := math.Sqrt(3/float64(w.k)) / middle // so that the weights have variance 1/k
-	w.codes = blob("codes", w.n*w.k*bits/8, func(i uint64) uint32 {
+	scale := math.Sqrt(3/float64(w.K)) / middle // so that the weights have variance 1/k
+	w.Codes = blob("codes", w.N*w.K*bits/8, func(i uint64) uint32 {
 		// SplitMix64's output function (Steele, Lea, Flood 2014).
 		z := (seed + i) * 0x9e3779b97f4a7c15
 		z = (z ^ z>>30) * 0xbf58476d1ce4e5b9
 		return uint32((z ^ z>>27) * 0x94d049bb133111eb >> 32)
 	})
-	w.scales = blob("scales", t.Size()*w.n*w.k/blockElements, constant(scale))
-	w.biases = blob("biases", t.Size()*w.n*w.k/blockElements, constant(-middle*scale))
+	w.Scales = blob("scales", t.Size()*w.N*w.K/syntheticGroup, constant(scale))
+	w.Biases = blob("biases", t.Size()*w.N*w.K/syntheticGroup, constant(-middle*scale))
 	m.weights[name] = w
 	return nil
 }

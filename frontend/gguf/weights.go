@@ -1,0 +1,97 @@
+package gguf
+
+import (
+	"context"
+	"encoding/binary"
+	"math"
+
+	"github.com/mlxc/mlxc/frontend"
+	"github.com/mlxc/mlxc/frontend/decoder"
+	"github.com/mlxc/mlxc/frontend/gguf/ggufio"
+	"github.com/mlxc/mlxc/internal/files/mmap"
+	"github.com/mlxc/mlxc/ir"
+	"github.com/mlxc/mlxc/record"
+)
+
+// Record returns the module of [decoder.Decoder.Module], with the tokenizer. If ctx is cancelled, it returns its error.
+func (m *Model) Record(ctx context.Context, o frontend.Options) (_ *ir.Module, err error) {
+	defer mmap.Catch(&err)() // it reads the model's file
+	l, err := m.Decoder(ctx, o)
+	if err != nil {
+		return nil, err
+	}
+	out, err := l.Module()
+	if err != nil {
+		return nil, err
+	}
+	spec, err := m.Tokenizer()
+	if err != nil {
+		return nil, err
+	}
+	return out, frontend.Describe(out, spec, frontend.Usual(out))
+}
+
+// Decoder gets the model's weights ready. If ctx is cancelled, it returns its error.
+func (m *Model) Decoder(ctx context.Context, o frontend.Options) (*decoder.Decoder, error) {
+	if err := decoder.Fill(&o, m.Config.Context); err != nil {
+		return nil, err
+	}
+	w, err := m.weights(ctx, o)
+	if err != nil {
+		return nil, err
+	}
+	return decoder.New(m.Config, w, o), nil
+}
+
+// weights gets every tensor ready, once for both graphs: repacked, or as it lies in the file.
+func (m *Model) weights(ctx context.Context, o frontend.Options) (map[string]decoder.Weight, error) {
+	out := map[string]decoder.Weight{}
+	for i, t := range m.File.Tensors {
+		for _, part := range m.fused.parts(m.Config, t) {
+			if err := ctx.Err(); err != nil {
+				return nil, err
+			}
+			out[part.Name] = m.weight(part, o)
+		}
+		if o.Progress != nil {
+			o.Progress(float64(i+1) / float64(len(m.File.Tensors)))
+		}
+	}
+	return out, nil
+}
+
+// weight gets a tensor ready, or a part of one.
+func (m *Model) weight(t ggufio.Tensor, o frontend.Options) decoder.Weight {
+	w := decoder.Weight{Name: t.Name, K: int64(t.Dims[0]), Type: o.Type, Group: blockElements}
+	if len(t.Dims) > 1 {
+		w.N = int64(t.Dims[1])
+	}
+	if len(t.Dims) > 2 {
+		w.Experts = int64(t.Dims[2])
+	}
+	repack := repacked[t.Type]
+	switch {
+	case t.Name == decoder.RopeFactors:
+		w.Type, w.Blob = ir.F32, ir.NewBlob(periods(m.File.Data(t), m.Config))
+	case t.Type == ggufio.F32 || t.Type == ggufio.F16:
+		w.Type, w.Blob = m.dense(t, o)
+	case repack == nil || o.Blocks:
+		w.Format, _ = record.GGMLFormatNamed(t.Type.String())
+		w.Blob = m.contents(t, o)
+	default:
+		a := repack(m.File.Data(t))
+		w.Bits = a.bits
+		w.Codes, w.Scales, w.Biases = ir.NewBlob(a.codes), ir.NewBlob(convert(a.scales, o.Type)), ir.NewBlob(convert(a.biases, o.Type))
+	}
+	return w
+}
+
+// periods are what MLX's rope divides positions by, for factors of the frequencies: base^(2i/dim) · factor of pair i.
+func periods(factors []byte, c decoder.Config) []byte {
+	out := make([]byte, len(factors))
+	for i := range len(factors) / 4 {
+		f := math.Float32frombits(binary.LittleEndian.Uint32(factors[4*i:]))
+		put(out, i, float32(math.Pow(c.RopeTheta, 2*float64(i)/float64(c.HeadDim))*float64(f)))
+	}
+	return out
+}
