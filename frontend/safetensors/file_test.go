@@ -113,6 +113,10 @@ func TestRefusals(t *testing.T) {
 		{"qwen3", replace("model.safetensors.index.json", "model-00001-of", "../model-00001-of"), "which is not in the folder"},
 		{"qwen3", gone("model-00002-of-00002.safetensors"), "no such file"},
 		{"mistral", gone("tokenizer.json"), "no such file"},
+		{"mistral", func(t *testing.T, dir string) {
+			gone("config.json")(t, dir)
+			require.NoError(t, os.Mkdir(filepath.Join(dir, "config.json"), 0o700))
+		}, "config.json"},
 		{"mistral", replace("tokenizer.json", `"Digits"`, `"Whitespace"`), `pre-tokenizer "Whitespace" is not supported`},
 		{"qwen2", replace("tokenizer.json", `\\p{N}|`, `\\p{N}{2}|`), "the expression"},
 		{"qwen2", replace("tokenizer.json", `"NFC"`, `"NFKC"`), `normalizer "NFKC" is not supported`},

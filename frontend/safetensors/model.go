@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"maps"
 	"os"
@@ -17,6 +16,7 @@ import (
 	"github.com/mlxc/mlxc/frontend"
 	"github.com/mlxc/mlxc/frontend/decoder"
 	"github.com/mlxc/mlxc/internal/files/mmap"
+	"github.com/mlxc/mlxc/internal/files/regular"
 	"github.com/mlxc/mlxc/ir"
 	"github.com/mlxc/mlxc/record"
 	"github.com/mlxc/mlxc/tokenizer"
@@ -80,22 +80,11 @@ func (m *Model) Close() error {
 
 // read reads a JSON file of the folder into v. A file that is not there is an error only if it is needed.
 func (m *Model) read(name string, needed bool, v any) error {
-	f, err := os.Open(filepath.Join(m.folder, name))
+	data, err := regular.Read(filepath.Join(m.folder, name), maxJSON)
 	if errors.Is(err, fs.ErrNotExist) && !needed {
 		return nil
 	} else if err != nil {
 		return err
-	}
-	defer f.Close()
-	if i, err := f.Stat(); err != nil || !i.Mode().IsRegular() {
-		return fmt.Errorf("%s is no regular file", name)
-	}
-	data, err := io.ReadAll(io.LimitReader(f, maxJSON+1))
-	if err != nil {
-		return err
-	}
-	if len(data) > maxJSON {
-		return fmt.Errorf("%s has more than %d bytes", name, maxJSON)
 	}
 	if raw, ok := v.(*[]byte); ok {
 		*raw = data
