@@ -39,6 +39,13 @@ type settings struct {
 	NoRopeLayers   []int64 `json:"no_rope_layers"` // smollm3: 0 where a layer has no rope
 	NoRopeInterval int64   `json:"no_rope_layer_interval"`
 
+	Experts     int64   `json:"num_experts"`
+	UsedExperts int64   `json:"num_experts_per_tok"`
+	ExpertFFN   int64   `json:"moe_intermediate_size"`
+	SparseStep  *int64  `json:"decoder_sparse_step"`
+	DenseLayers []int64 `json:"mlp_only_layers"`
+	Normalized  bool    `json:"norm_topk_prob"`
+
 	EmbeddingScale float32 `json:"embedding_multiplier"`
 	ResidualScale  float32 `json:"residual_multiplier"`
 	AttentionScale float32 `json:"attention_multiplier"`
@@ -71,6 +78,17 @@ var architectures = map[string]func(s *settings, c *decoder.Config) error{
 	"qwen2":   window,
 	"qwen3": func(s *settings, c *decoder.Config) error {
 		c.HeadNorms = true
+		return window(s, c)
+	},
+	"qwen3_moe": func(s *settings, c *decoder.Config) error {
+		c.HeadNorms, c.AllShares = true, !s.Normalized
+		c.Experts, c.UsedExperts, c.ExpertFFN = s.Experts, s.UsedExperts, s.ExpertFFN
+		if c.Experts < 1 || c.Experts > 1<<12 || c.UsedExperts < 1 || c.UsedExperts > c.Experts || c.ExpertFFN < 1 || c.ExpertFFN > 1<<20 {
+			return fmt.Errorf("num_experts_per_tok is %d, num_experts %d, moe_intermediate_size %d", c.UsedExperts, c.Experts, c.ExpertFFN)
+		}
+		if len(s.DenseLayers) > 0 || s.SparseStep != nil && *s.SparseStep != 1 {
+			return fmt.Errorf("layers without experts (mlp_only_layers, decoder_sparse_step) are not supported")
+		}
 		return window(s, c)
 	},
 	"smollm3": func(s *settings, c *decoder.Config) error {

@@ -162,6 +162,7 @@ var modules = map[string]string{
 	"attn_norm": "input_layernorm", "attn_q": "self_attn.q_proj", "attn_k": "self_attn.k_proj", "attn_v": "self_attn.v_proj",
 	"attn_output": "self_attn.o_proj", "attn_q_norm": "self_attn.q_norm", "attn_k_norm": "self_attn.k_norm",
 	"ffn_norm": "post_attention_layernorm", "ffn_gate": "mlp.gate_proj", "ffn_up": "mlp.up_proj", "ffn_down": "mlp.down_proj",
+	"ffn_gate_inp": "mlp.gate", "ffn_gate_exps": "mlp.switch_mlp.gate_proj", "ffn_up_exps": "mlp.switch_mlp.up_proj", "ffn_down_exps": "mlp.switch_mlp.down_proj",
 }
 
 // wanted is a weight that the recorder binds.
@@ -230,13 +231,13 @@ func (m *Model) check(tied bool) error {
 			}
 			continue
 		}
-		n, k := w.dims[1], w.dims[0]
+		k, rows := w.dims[0], shape[:len(shape)-1]
 		scales, _ := take(w.module + ".scales")
 		biases, _ := take(w.module + ".biases")
-		groups := []int64{n, k / q.Group}
-		if k%q.Group != 0 || !slices.Equal(t.Shape, []int64{n, k * q.Bits / 32}) || !slices.Equal(scales.Shape, groups) || !slices.Equal(biases.Shape, groups) ||
+		groups := append(slices.Clone(rows), k/q.Group)
+		if k%q.Group != 0 || !slices.Equal(t.Shape, append(slices.Clone(rows), k*q.Bits/32)) || !slices.Equal(scales.Shape, groups) || !slices.Equal(biases.Shape, groups) ||
 			!scales.Type.Float() || biases.Type != scales.Type {
-			fault("tensor %s is %v with scales %v and biases %v, want [%d, %d] in %d bits and groups of %d", w.module, t.Shape, scales.Shape, biases.Shape, n, k, q.Bits, q.Group)
+			fault("tensor %s is %v with scales %v and biases %v, want %v in %d bits and groups of %d", w.module, t.Shape, scales.Shape, biases.Shape, shape, q.Bits, q.Group)
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(rest)) {
@@ -302,6 +303,9 @@ func (m *Model) bind(to map[string]decoder.Weight, w wanted, o frontend.Options)
 	x := decoder.Weight{Name: w.name + ".weight", K: w.dims[0], Type: o.Type}
 	if len(w.dims) > 1 {
 		x.N = w.dims[1]
+	}
+	if len(w.dims) > 2 {
+		x.Experts = w.dims[2]
 	}
 	if q := m.quantized(w.module); t.Type == ir.U32 && q != nil {
 		x.Bits, x.Group = q.Bits, q.Group

@@ -40,6 +40,8 @@ MODELS = {
     "qwen2": ({"model_type": "qwen2", "use_sliding_window": False}, mx.bfloat16, (32, 8), "qwen2"),
     "qwen3": ({"model_type": "qwen3", "head_dim": 128}, mx.bfloat16, "mixed", "qwen2"),
     "smollm3": ({"model_type": "smollm3", "num_hidden_layers": 4, "no_rope_layer_interval": 4, "no_rope_layers": [1, 1, 1, 0]}, mx.bfloat16, (128, 3), "llama3"),
+    "qwen3_moe": ({"model_type": "qwen3_moe", "head_dim": 128, "num_attention_heads": 2, "num_key_value_heads": 1, "num_experts": 6, "num_experts_per_tok": 2,
+                   "moe_intermediate_size": 128, "decoder_sparse_step": 1, "mlp_only_layers": [], "norm_topk_prob": True}, mx.bfloat16, (64, 4), "qwen2"),
     "granite": ({"model_type": "granite", "embedding_multiplier": 12.0, "residual_multiplier": 0.22, "attention_multiplier": 0.015625, "logits_scaling": 8.0,
                  "attention_bias": False, "mlp_bias": False}, mx.float16, (64, 6), "smollm"),
 }  # fmt: skip
