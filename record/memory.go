@@ -116,6 +116,22 @@ func Elements(t ir.DType, values []float32) []byte {
 	return out
 }
 
+// Numbers is the inverse of [Elements]: elements of type t, which is f32, f16 or bf16, as numbers.
+func Numbers(t ir.DType, data []byte) []float32 {
+	out := make([]float32, int64(len(data))/t.Size())
+	for i := range out {
+		switch t {
+		case ir.F16:
+			out[i] = float32(term.F16Value(binary.LittleEndian.Uint16(data[2*i:])))
+		case ir.BF16:
+			out[i] = math.Float32frombits(uint32(binary.LittleEndian.Uint16(data[2*i:])) << 16)
+		default:
+			out[i] = math.Float32frombits(binary.LittleEndian.Uint32(data[4*i:]))
+		}
+	}
+	return out
+}
+
 // RandomWeight adds a weight with pseudo-random contents ([ir.Memory.WriteInit]), for tests
 // and benchmarks.
 func (e *Encoder) RandomWeight(name string, seed uint64, t ir.DType, shape ...int64) Tensor {

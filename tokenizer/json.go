@@ -19,7 +19,7 @@ import (
 //
 // types are run lengths, as pairs of a type and a count. An empty list means that all
 // tokens are Normal. SentencePiece vocabularies have three fields more, "scores" (a number for each token, or none),
-// "space_prefix" and "strip_behind".
+// "space_prefix" and "strip_behind". "nfc" is there if it is true.
 
 // maxBlob bounds the input of Unmarshal, in bytes; SmolLM2's is 1.2 MB.
 const maxBlob = 64 << 20
@@ -38,6 +38,7 @@ type blob struct {
 	AddBOS   bool           `json:"add_bos"`
 	AddEOS   bool           `json:"add_eos"`
 	Template string         `json:"chat_template"`
+	NFC      bool           `json:"nfc,omitempty"`
 	*scored
 }
 
@@ -81,7 +82,7 @@ func Marshal(s *Spec) ([]byte, error) {
 			more.Scores = []float32{}
 		}
 	}
-	err := enc.Encode(blob{version, s.Model, s.Pre, s.Tokens, types, merges, special, s.AddBOS, s.AddEOS, s.ChatTemplate, more})
+	err := enc.Encode(blob{version, s.Model, s.Pre, s.Tokens, types, merges, special, s.AddBOS, s.AddEOS, s.ChatTemplate, s.NFC, more})
 	if err != nil {
 		return nil, fmt.Errorf("tokenizer: %w", err)
 	}
@@ -241,6 +242,7 @@ func (r *reader) spec() *Spec {
 		"add_bos":       func() { s.AddBOS = r.boolean() },
 		"add_eos":       func() { s.AddEOS = r.boolean() },
 		"chat_template": func() { s.ChatTemplate = r.str(maxTemplate) },
+		"nfc":           func() { s.NFC = r.boolean() },
 		"scores":        func() { r.list(maxTokens, func() { s.Scores = append(s.Scores, r.number()) }) },
 		"space_prefix":  func() { s.SpacePrefix = r.boolean() },
 		"strip_behind":  func() { s.StripBehind = r.boolean() },

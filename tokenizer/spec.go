@@ -66,6 +66,7 @@ type Spec struct {
 	Scores       []float32      // by ID, of SentencePiece; nil: all 0
 	SpacePrefix  bool           // of SentencePiece: a text begins with a space
 	StripBehind  bool           // of SentencePiece: white space behind special tokens is left out, as in Phi 3
+	NFC          bool           // text is brought to Unicode's form C first
 	Special      map[Role]int32 // IDs by role; a role without a token is absent
 	AddBOS       bool           // prompts begin with the BOS token
 	AddEOS       bool           // prompts end with the EOS token

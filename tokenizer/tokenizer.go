@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"unicode/utf8"
+
+	"golang.org/x/text/unicode/norm"
 )
 
 // Tokenizer encodes and decodes text.
@@ -22,6 +24,7 @@ type Tokenizer struct {
 	roles    map[Role]int32
 	addBOS   bool
 	addEOS   bool
+	nfc      bool
 	template string
 }
 
@@ -45,6 +48,7 @@ func New(s *Spec) (*Tokenizer, error) {
 		roles:    maps.Clone(s.Special),
 		addBOS:   s.AddBOS,
 		addEOS:   s.AddEOS,
+		nfc:      s.NFC,
 		template: s.ChatTemplate,
 	}
 	t.specials = specials(texts, kinds)
@@ -129,6 +133,9 @@ func (t *Tokenizer) Encode(text string, special bool) []int32 {
 	m, s := merger{merges: t.merges}, speller{pieces: t.scored}
 	begins := true // a text, or what follows a special token
 	for _, f := range partition(t.specials, text, special) {
+		if t.nfc && f.id < 0 {
+			f.text = norm.NFC.String(f.text)
+		}
 		switch {
 		case f.id >= 0:
 			out = append(out, f.id)

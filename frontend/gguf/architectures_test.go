@@ -4,11 +4,8 @@ import (
 	"bytes"
 	"compress/gzip"
 	"context"
-	"encoding/binary"
-	"encoding/json"
 	"io"
 	"maps"
-	"math"
 	"os"
 	"path/filepath"
 	"slices"
@@ -16,24 +13,14 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/mlxc/mlxc/backend/cpu"
 	"github.com/mlxc/mlxc/frontend"
 	"github.com/mlxc/mlxc/frontend/gguf"
-	"github.com/mlxc/mlxc/ir"
+	"github.com/mlxc/mlxc/internal/testing/generated"
 	"github.com/mlxc/mlxc/optimize"
-	"github.com/mlxc/mlxc/replay"
 )
 
-// generated is what llama.cpp computes of a model (testdata/gen/architectures.py).
-type generated struct {
-	Prompt int         `json:"prompt"`
-	IDs    []int32     `json:"ids"`
-	Logits [][]float64 `json:"logits"` // behind the prompt, one token later, and behind the last but one
-	MinGap float64     `json:"min_gap"`
-}
-
 // readModel reads a model of testdata/architectures and what llama.cpp computes of it.
-func readModel(t *testing.T, name string) (*gguf.Model, generated) {
+func readModel(t *testing.T, name string) (*gguf.Model, generated.Want) {
 	t.Helper()
 	folder := filepath.Join("..", "..", "testdata", "architectures")
 	packed, err := os.ReadFile(filepath.Join(folder, name+".gguf.gz"))
@@ -42,13 +29,9 @@ func readModel(t *testing.T, name string) (*gguf.Model, generated) {
 	require.NoError(t, err)
 	file, err := io.ReadAll(z)
 	require.NoError(t, err)
-	raw, err := os.ReadFile(filepath.Join(folder, name+".json"))
-	require.NoError(t, err)
-	var want generated
-	require.NoError(t, json.Unmarshal(raw, &want))
 	m, err := gguf.Read(name+".gguf", file)
 	require.NoError(t, err)
-	return m, want
+	return m, generated.Read(t, filepath.Join(folder, name+".json"))
 }
 
 // TestArchitectures: the models of every architecture have llama.cpp's logits, to 1e-3, and its tokens, recorded and
@@ -73,52 +56,9 @@ func TestArchitectures(t *testing.T) {
 						require.NoError(t, err)
 					}
 				}
-				checkTokens(t, module, want)
+				generated.Check(t, module, want, 1e-3)
 			}
 		})
 	}
 	require.ElementsMatch(t, gguf.Architectures(), slices.Collect(maps.Keys(seen)), "architectures without a model")
-}
-
-// checkTokens runs a model's graphs: the prompt in two parts, then one token after another, each that of llama.cpp.
-func checkTokens(t *testing.T, module *ir.Module, want generated) {
-	t.Helper()
-	d := cpu.New(2)
-	defer d.Close()
-	s, err := replay.Open(d, module, replay.Options{Poison: true})
-	require.NoError(t, err)
-	defer s.Close()
-	const first = 7
-	for pos := 0; pos < len(want.IDs)-1; {
-		graph, end := "decode", pos+1
-		if pos < want.Prompt {
-			graph, end = "prefill", first
-			if pos == first {
-				end = want.Prompt
-			}
-		}
-		g, err := s.Graph(context.Background(), graph)
-		require.NoError(t, err)
-		require.NoError(t, g.SetInput("tokens", ir.ValueBytes(want.IDs[pos:end])))
-		require.NoError(t, g.SetParam("pos", float64(pos)))
-		if graph == "prefill" {
-			require.NoError(t, g.SetParam("n", float64(end-pos)))
-		}
-		_, err = g.Run(context.Background())
-		require.NoError(t, err)
-		logits, err := g.Output("logits")
-		require.NoError(t, err)
-		if kept := slices.Index([]int{want.Prompt, want.Prompt + 1, len(want.IDs) - 1}, end); kept >= 0 {
-			require.Len(t, logits, 4*len(want.Logits[kept]))
-			for j, w := range want.Logits[kept] {
-				require.InDelta(t, w, math.Float32frombits(binary.LittleEndian.Uint32(logits[4*j:])), 1e-3, "logit %d behind %d tokens", j, end)
-			}
-		}
-		if end >= want.Prompt {
-			token, err := g.Output("token")
-			require.NoError(t, err)
-			require.Equal(t, want.IDs[end], int32(binary.LittleEndian.Uint32(token)), "token %d", end)
-		}
-		pos = end
-	}
 }

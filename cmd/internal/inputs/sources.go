@@ -5,10 +5,11 @@ import (
 
 	"github.com/mlxc/mlxc/frontend"
 	"github.com/mlxc/mlxc/frontend/gguf"
+	"github.com/mlxc/mlxc/frontend/safetensors"
 )
 
 // sources are the front ends that the commands have.
-var sources = []frontend.Source{gguf.Source}
+var sources = []frontend.Source{gguf.Source, safetensors.Source}
 
 // Models says for help texts which models can be recorded: "GGUF, Llama architecture".
 func Models() string {

@@ -31,7 +31,7 @@ func TestSources(t *testing.T) {
 	open := func(f *frontend.File) (frontend.Model, error) { return opened{f}, nil }
 	sources = append(sources, frontend.Source{Name: "TOY", Match: func(f *frontend.File) bool { return f.Begins("TOY") }, Open: open},
 		frontend.Source{Name: "FOLDER", Open: open, Match: func(f *frontend.File) bool {
-			_, err := os.Stat(filepath.Join(f.Path, "config.json"))
+			_, err := os.Stat(filepath.Join(f.Path, "toy.json"))
 			return f.Folder && err == nil
 		}})
 	dir := t.TempDir()
@@ -41,7 +41,7 @@ func TestSources(t *testing.T) {
 		require.NoError(t, os.WriteFile(path, []byte(text), 0o600))
 		return path
 	}
-	toy, folder, other := write("toy", "TOY 1"), filepath.Dir(write("folder/config.json", "{}")), write("other", "x")
+	toy, folder, other := write("toy", "TOY 1"), filepath.Dir(write("folder/toy.json", "{}")), write("other", "x")
 	model := func(path string) (frontend.Model, error) {
 		in, err := Look(path)
 		require.NoError(t, err)
@@ -56,7 +56,7 @@ func TestSources(t *testing.T) {
 		assert.Equal(t, path == folder, f.Folder)
 	}
 	_, err := model(other)
-	require.EqualError(t, err, other+" is no model of a kind that is known (GGUF or TOY or FOLDER)")
+	require.EqualError(t, err, other+" is no model of a kind that is known (GGUF or safetensors or TOY or FOLDER)")
 	_, err = Look(dir)
 	require.EqualError(t, err, dir+" is a directory, not a graph")
 	in, err := Look(folder)

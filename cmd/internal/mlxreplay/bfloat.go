@@ -1,9 +1,7 @@
 package mlxreplay
 
 import (
-	"encoding/binary"
 	"fmt"
-	"math"
 
 	"github.com/mlxc/mlxc/cmd/internal/npy"
 	"github.com/mlxc/mlxc/ir"
@@ -19,11 +17,7 @@ func fromFile(a *npy.Array, t ir.DType) ([]byte, error) {
 	want, ok := npyTypes[t]
 	switch {
 	case t == ir.BF16 && a.DType == npy.Float32:
-		values := make([]float32, len(a.Data)/4)
-		for i := range values {
-			values[i] = math.Float32frombits(binary.LittleEndian.Uint32(a.Data[4*i:]))
-		}
-		return record.Elements(ir.BF16, values), nil
+		return record.Elements(ir.BF16, record.Numbers(ir.F32, a.Data)), nil
 	case t == ir.BF16 && a.DType != npy.Uint16:
 		return nil, fmt.Errorf("holds %s, where bf16 is wanted as float32, or as uint16 with its bits", a.DType)
 	case ok && a.DType != want:
@@ -49,11 +43,7 @@ func toFile(data []byte, t ir.DType, shape []int64) *npy.Array {
 	}
 	a.Data = data[:n*t.Size()]
 	if t == ir.BF16 {
-		wide := make([]byte, 4*n)
-		for i := range n {
-			copy(wide[4*i+2:], a.Data[2*i:2*i+2])
-		}
-		a.Data = wide
+		a.Data = record.Elements(ir.F32, record.Numbers(t, a.Data))
 	}
 	return a
 }

@@ -140,7 +140,22 @@ func (f *Files) Read(path, what string) error {
 	if path == "" || path == "-" {
 		return nil
 	}
-	return f.read(input{target: at(path), given: path, what: what})
+	if err := f.read(input{target: at(path), given: path, what: what}); err != nil {
+		return err
+	}
+	// Of a folder everything that lies in it may be read, but graphs. What is no folder, or cannot be listed, has no
+	// entries.
+	entries, _ := os.ReadDir(path)
+	for _, e := range entries {
+		in := filepath.Join(path, e.Name())
+		if ext := strings.ToLower(filepath.Ext(in)); ext == ".mlxg" || ext == ".mlxt" {
+			continue
+		}
+		if err := f.read(input{target: at(in), given: in, what: "a file of " + what}); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // ReadState says that the command reads a state from path. It may then write the later

@@ -1,0 +1,305 @@
+package safetensors
+
+import (
+	"encoding/json"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/mlxc/mlxc/frontend/decoder"
+)
+
+// settings are the fields of config.json that decide what a model computes. Fields that are not read here do not change
+// that, or only where training is concerned.
+type settings struct {
+	ModelType  string   `json:"model_type"`
+	Hidden     int64    `json:"hidden_size"`
+	Layers     int64    `json:"num_hidden_layers"`
+	FFN        int64    `json:"intermediate_size"`
+	Heads      int64    `json:"num_attention_heads"`
+	KVHeads    int64    `json:"num_key_value_heads"`
+	HeadDim    int64    `json:"head_dim"`
+	Vocab      int64    `json:"vocab_size"`
+	Context    int64    `json:"max_position_embeddings"`
+	Eps        float32  `json:"rms_norm_eps"`
+	Theta      float64  `json:"rope_theta"`
+	Activation string   `json:"hidden_act"`
+	Tied       *bool    `json:"tie_word_embeddings"`
+	Partial    *float64 `json:"partial_rotary_factor"`
+	Window     *int64   `json:"sliding_window"`
+	UseWindow  *bool    `json:"use_sliding_window"`
+	EOS        ids      `json:"eos_token_id"`
+	BOS        ids      `json:"bos_token_id"`
+
+	Scaling map[string]any `json:"rope_scaling"`
+	// Newer files have the base of rope among its parameters.
+	Parameters map[string]any `json:"rope_parameters"`
+
+	NoRopeLayers   []int64 `json:"no_rope_layers"` // smollm3: 0 where a layer has no rope
+	NoRopeInterval int64   `json:"no_rope_layer_interval"`
+
+	Experts     int64   `json:"num_experts"`
+	UsedExperts int64   `json:"num_experts_per_tok"`
+	ExpertFFN   int64   `json:"moe_intermediate_size"`
+	SparseStep  *int64  `json:"decoder_sparse_step"`
+	DenseLayers []int64 `json:"mlp_only_layers"`
+	Normalized  bool    `json:"norm_topk_prob"`
+
+	EmbeddingScale float32 `json:"embedding_multiplier"`
+	ResidualScale  float32 `json:"residual_multiplier"`
+	AttentionScale float32 `json:"attention_multiplier"`
+	LogitScale     float32 `json:"logits_scaling"`
+
+	Quantization json.RawMessage `json:"quantization"`
+	Other        json.RawMessage `json:"quantization_config"` // of other quantizers, or MLX's again
+}
+
+// ids is one token or several.
+type ids []int32
+
+// UnmarshalJSON implements [json.Unmarshaler].
+func (x *ids) UnmarshalJSON(data []byte) error {
+	if string(data) == "null" {
+		return nil
+	}
+	var one int32
+	if json.Unmarshal(data, &one) == nil {
+		*x = ids{one}
+		return nil
+	}
+	return json.Unmarshal(data, (*[]int32)(x))
+}
+
+// architectures are the values of model_type, each with what it computes beside Llama's layers.
+var architectures = map[string]func(s *settings, c *decoder.Config) error{
+	"llama":   func(*settings, *decoder.Config) error { return nil },
+	"mistral": window,
+	"qwen2":   window,
+	"qwen3": func(s *settings, c *decoder.Config) error {
+		c.HeadNorms = true
+		return window(s, c)
+	},
+	"qwen3_moe": func(s *settings, c *decoder.Config) error {
+		c.HeadNorms, c.AllShares = true, !s.Normalized
+		c.Experts, c.UsedExperts, c.ExpertFFN = s.Experts, s.UsedExperts, s.ExpertFFN
+		if c.Experts < 1 || c.Experts > 1<<12 || c.UsedExperts < 1 || c.UsedExperts > c.Experts || c.ExpertFFN < 1 || c.ExpertFFN > 1<<20 {
+			return fmt.Errorf("num_experts_per_tok is %d, num_experts %d, moe_intermediate_size %d", c.UsedExperts, c.Experts, c.ExpertFFN)
+		}
+		if len(s.DenseLayers) > 0 || s.SparseStep != nil && *s.SparseStep != 1 {
+			return fmt.Errorf("layers without experts (mlp_only_layers, decoder_sparse_step) are not supported")
+		}
+		return window(s, c)
+	},
+	"smollm3": func(s *settings, c *decoder.Config) error {
+		if c.NoRope = s.NoRopeInterval; c.NoRope == 0 {
+			c.NoRope = 4
+		}
+		for i, rotates := range s.NoRopeLayers {
+			if (rotates == 0) != ((int64(i)+1)%c.NoRope == 0) {
+				return fmt.Errorf("no_rope_layers: layer %d does not follow the interval %d", i, c.NoRope)
+			}
+		}
+		return nil
+	},
+	"granite": func(s *settings, c *decoder.Config) error {
+		c.EmbeddingScale, c.ResidualScale, c.AttentionScale, c.LogitScale = s.EmbeddingScale, s.ResidualScale, s.AttentionScale, s.LogitScale
+		if c.LogitScale == 0 {
+			return fmt.Errorf("logits_scaling is missing or 0: logits are divided by it")
+		}
+		return nil
+	},
+}
+
+// window bounds the context by a sliding window, which changes nothing within it.
+func window(s *settings, c *decoder.Config) error {
+	if s.Window != nil && *s.Window > 0 && (s.UseWindow == nil || *s.UseWindow) {
+		c.Context = min(c.Context, *s.Window)
+	}
+	return nil
+}
+
+// Architectures returns the names of the architectures that can be recorded, as model_type has them.
+func Architectures() []string {
+	var names []string
+	for name := range architectures {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	return names
+}
+
+// config makes what the recorder wants of the settings, with the factors of rope's frequencies if there are some. Its
+// error names everything that is not supported.
+func (s *settings) config() (c decoder.Config, periods []float32, err error) {
+	arch := architectures[s.ModelType]
+	if arch == nil {
+		return c, nil, fmt.Errorf("model_type %q is not supported (%s are)", s.ModelType, strings.Join(Architectures(), ", "))
+	}
+	c = decoder.Config{
+		Name: s.ModelType, Layers: s.Layers, Embedding: s.Hidden, FFN: s.FFN, Heads: s.Heads, KVHeads: s.KVHeads, HeadDim: s.HeadDim,
+		Vocab: s.Vocab, Context: s.Context, NormEps: s.Eps, RopeTheta: s.Theta, RopeHalves: true,
+	}
+	if c.KVHeads == 0 {
+		c.KVHeads = c.Heads
+	}
+	for name, v := range map[string]int64{
+		"hidden_size": c.Embedding, "num_hidden_layers": c.Layers, "intermediate_size": c.FFN, "num_attention_heads": c.Heads,
+		"vocab_size": c.Vocab, "max_position_embeddings": c.Context, "num_key_value_heads": c.KVHeads,
+	} {
+		if v < 1 || v > 1<<24 {
+			return c, nil, fmt.Errorf("%s is %d, outside [1, %d]", name, v, 1<<24)
+		}
+	}
+	if c.HeadDim == 0 {
+		c.HeadDim = c.Embedding / c.Heads
+	}
+	var missing []string
+	if c.Heads%c.KVHeads != 0 {
+		missing = append(missing, fmt.Sprintf("%d query heads do not divide over %d kv heads", c.Heads, c.KVHeads))
+	}
+	if c.HeadDim != 64 && c.HeadDim != 96 && c.HeadDim != 128 {
+		missing = append(missing, fmt.Sprintf("heads of %d elements are not supported, only 64, 96 and 128 are", c.HeadDim))
+	}
+	if s.Activation != "silu" && s.Activation != "" {
+		missing = append(missing, fmt.Sprintf("hidden_act %q is not supported, only \"silu\" is", s.Activation))
+	}
+	if s.Partial != nil && *s.Partial != 1 {
+		missing = append(missing, fmt.Sprintf("partial_rotary_factor %v is not supported", *s.Partial))
+	}
+	if !(c.NormEps > 0) || math.IsInf(float64(c.NormEps), 0) {
+		missing = append(missing, fmt.Sprintf("rms_norm_eps is %v", c.NormEps))
+	}
+	if periods, err = s.rope(&c); err != nil {
+		missing = append(missing, err.Error())
+	}
+	if err := arch(s, &c); err != nil {
+		missing = append(missing, err.Error())
+	}
+	if len(missing) > 0 {
+		return c, nil, fmt.Errorf("%s", strings.Join(missing, "; "))
+	}
+	return c, periods, nil
+}
+
+// rope reads how positions are rotated. With scaling as of Llama 3 it returns by what positions are divided for each pair.
+func (s *settings) rope(c *decoder.Config) (periods []float32, err error) {
+	scaling := s.Scaling
+	if scaling == nil {
+		scaling = s.Parameters
+	}
+	number := func(key string) float64 {
+		v, _ := scaling[key].(float64)
+		return v
+	}
+	if v := number("rope_theta"); v != 0 {
+		c.RopeTheta = v
+	}
+	if c.RopeTheta == 0 {
+		c.RopeTheta = 10000
+	}
+	if !(c.RopeTheta > 1) || math.IsInf(c.RopeTheta, 0) {
+		return nil, fmt.Errorf("rope_theta is %v, want more than 1", c.RopeTheta)
+	}
+	kind, _ := scaling["rope_type"].(string)
+	if kind == "" {
+		kind, _ = scaling["type"].(string)
+	}
+	factor := number("factor")
+	switch kind {
+	case "", "default":
+		return nil, nil
+	case "linear":
+		if !(factor > 0) {
+			return nil, fmt.Errorf("rope_scaling: factor is %v", factor)
+		}
+		c.RopeScale = float32(1 / factor)
+		return nil, nil
+	case "llama3":
+		low, high, trained := number("low_freq_factor"), number("high_freq_factor"), number("original_max_position_embeddings")
+		if !(factor > 0) || !(low > 0) || !(high > low) || !(trained > 0) {
+			return nil, fmt.Errorf("rope_scaling: factor %v, low_freq_factor %v, high_freq_factor %v, original_max_position_embeddings %v", factor, low, high, trained)
+		}
+		for i := range c.HeadDim / 2 {
+			period := math.Pow(c.RopeTheta, 2*float64(i)/float64(c.HeadDim))
+			// Pairs that turn often in what the model was first trained for stay, slow ones are slowed down further, and
+			// between them it is both in part.
+			switch turns := trained / (2 * math.Pi * period); {
+			case turns < low:
+				period *= factor
+			case turns <= high:
+				part := (turns - low) / (high - low)
+				period /= (1-part)/factor + part
+			}
+			periods = append(periods, float32(period))
+		}
+		return periods, nil
+	}
+	return nil, fmt.Errorf("rope scaling %q is not supported", kind)
+}
+
+// quantization is how MLX has quantized a matrix.
+type quantization struct {
+	Group int64  `json:"group_size"`
+	Bits  int64  `json:"bits"`
+	Mode  string `json:"mode"`
+}
+
+// quantizations returns how matrices are quantized, and of which that is said apart: by the names of their modules, with
+// nil for those that are not. The first is nil if none are.
+func (s *settings) quantizations() (all *quantization, apart map[string]*quantization, err error) {
+	raw := s.Quantization
+	if raw == nil && s.Other != nil {
+		var q struct {
+			Method string `json:"quant_method"`
+		}
+		if json.Unmarshal(s.Other, &q); q.Method != "" {
+			return nil, nil, fmt.Errorf("quantization_config: the method %q is not supported, MLX's is", q.Method)
+		}
+		raw = s.Other
+	}
+	if raw == nil || string(raw) == "null" {
+		return nil, nil, nil
+	}
+	all = &quantization{}
+	var fields map[string]json.RawMessage
+	if err := json.Unmarshal(raw, all); err != nil {
+		return nil, nil, fmt.Errorf("quantization: %w", err)
+	}
+	if err := json.Unmarshal(raw, &fields); err != nil {
+		return nil, nil, fmt.Errorf("quantization: %w", err)
+	}
+	apart = map[string]*quantization{}
+	for name, v := range fields {
+		switch name {
+		case "group_size", "bits", "mode":
+			continue
+		}
+		if string(v) == "false" {
+			apart[name] = nil
+			continue
+		}
+		q := *all
+		if string(v) != "true" {
+			if err := json.Unmarshal(v, &q); err != nil {
+				return nil, nil, fmt.Errorf("quantization of %s: %w", name, err)
+			}
+		}
+		apart[name] = &q
+	}
+	for name, q := range apart {
+		if q != nil {
+			if err := q.check(); err != nil {
+				return nil, nil, fmt.Errorf("quantization of %s: %w", name, err)
+			}
+		}
+	}
+	return all, apart, all.check()
+}
+
+func (q *quantization) check() error {
+	if q.Mode != "" && q.Mode != "affine" || !slices.Contains([]int64{2, 3, 4, 5, 6, 8}, q.Bits) || !slices.Contains([]int64{32, 64, 128}, q.Group) {
+		return fmt.Errorf("%d bits in groups of %d, mode %q: want affine, 2, 3, 4, 5, 6 or 8 bits, and 32, 64 or 128", q.Bits, q.Group, q.Mode)
+	}
+	return nil
+}

@@ -1,0 +1,9 @@
+// Package safetensors is the front end for folders of language models, as Hugging Face and MLX publish them: config.json,
+// model.safetensors or several files by model.safetensors.index.json, tokenizer.json, and tokenizer_config.json. Matrices
+// are dense, or quantized by MLX; an architecture is a row of a table (config.go).
+//
+//	m, err := safetensors.Load("folder")
+//	module, err := m.Record(ctx, frontend.Options{})
+//
+// [File] reads the format itself. Whatever the package does not know it refuses by name.
+package safetensors

@@ -1,0 +1,101 @@
+package safetensors_test
+
+import (
+	"archive/tar"
+	"compress/gzip"
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/mlxc/mlxc/frontend"
+	"github.com/mlxc/mlxc/frontend/safetensors"
+	"github.com/mlxc/mlxc/internal/testing/generated"
+	"github.com/mlxc/mlxc/ir"
+	"github.com/mlxc/mlxc/optimize"
+	"github.com/mlxc/mlxc/tokenizer"
+)
+
+var folders = filepath.Join("..", "..", "testdata", "folders")
+
+// unpack puts a model of testdata/folders into a folder.
+func unpack(t *testing.T, name string) string {
+	t.Helper()
+	f, err := os.Open(filepath.Join(folders, name+".tar.gz"))
+	require.NoError(t, err)
+	defer f.Close()
+	z, err := gzip.NewReader(f)
+	require.NoError(t, err)
+	dir := t.TempDir()
+	for r := tar.NewReader(z); ; {
+		h, err := r.Next()
+		if errors.Is(err, io.EOF) {
+			return dir
+		}
+		require.NoError(t, err)
+		data, err := io.ReadAll(r)
+		require.NoError(t, err)
+		require.NoError(t, os.WriteFile(filepath.Join(dir, filepath.Base(h.Name)), data, 0o600))
+	}
+}
+
+// TestFolders: models of every type have mlx-lm's logits, to 1e-3 in f32, and its tokens, recorded and optimized; in their
+// own type they are proved too. Texts have the tokens of the package tokenizers.
+func TestFolders(t *testing.T) {
+	models, err := filepath.Glob(filepath.Join(folders, "*.json"))
+	require.NoError(t, err)
+	seen := map[string]bool{}
+	for _, path := range models {
+		name := strings.TrimSuffix(filepath.Base(path), ".json")
+		t.Run(name, func(t *testing.T) {
+			want := generated.Read(t, path)
+			m, err := safetensors.Load(unpack(t, name))
+			require.NoError(t, err)
+			defer m.Close()
+			seen[m.Config.Name] = true
+			for _, o := range []frontend.Options{{Prefill: 16, Type: ir.F32}, {Prefill: 16, Type: ir.F32, Mapped: true}, {Prefill: 16}} {
+				module, err := m.Record(context.Background(), o)
+				require.NoError(t, err)
+				if o.Mapped || o.Type == ir.Invalid {
+					for n, g := range module.Graphs {
+						module.Graphs[n], err = optimize.New("").Optimize(context.Background(), g) // and proved
+						require.NoError(t, err)
+					}
+				}
+				if o.Type == ir.F32 {
+					generated.Check(t, module, want, 1e-3)
+				}
+			}
+			spec, err := m.Tokenizer()
+			require.NoError(t, err)
+			tok, err := tokenizer.New(spec)
+			require.NoError(t, err)
+			for _, x := range want.Texts {
+				var text string
+				var ids []int32
+				require.NoError(t, json.Unmarshal(x[0], &text))
+				require.NoError(t, json.Unmarshal(x[1], &ids))
+				assert.Equal(t, ids, tok.Encode(text, true), "%q", text)
+			}
+			end, _ := tok.ID(tokenizer.EOS)
+			assert.Equal(t, []int32{end}, tok.EndOfGeneration())
+			assert.Equal(t, name == "llama3" || name == "smollm3", tok.AddBOS())
+			assert.Equal(t, "{{ messages[0].content }}", tok.ChatTemplate())
+			stored, err := tokenizer.Marshal(spec)
+			require.NoError(t, err)
+			again, err := tokenizer.Unmarshal(stored)
+			require.NoError(t, err)
+			assert.Equal(t, spec, again)
+		})
+	}
+	for _, name := range safetensors.Architectures() {
+		assert.True(t, seen[name], "%s has no model", name)
+	}
+}

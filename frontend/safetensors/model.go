@@ -1,0 +1,347 @@
+package safetensors
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/mlxc/mlxc/frontend"
+	"github.com/mlxc/mlxc/frontend/decoder"
+	"github.com/mlxc/mlxc/internal/files/mmap"
+	"github.com/mlxc/mlxc/internal/files/regular"
+	"github.com/mlxc/mlxc/ir"
+	"github.com/mlxc/mlxc/record"
+	"github.com/mlxc/mlxc/tokenizer"
+)
+
+// Model is an open folder.
+type Model struct {
+	Config decoder.Config
+
+	folder  string
+	files   map[string]*File // by their names
+	tensors map[string]place
+	periods []float32
+	all     *quantization
+	apart   map[string]*quantization
+	head    bool     // it is no copy of the embedding
+	typ     ir.DType // of what is not quantized, and of scales
+	spec    *tokenizer.Spec
+}
+
+// place is a tensor and its file.
+type place struct {
+	Tensor
+	file *File
+}
+
+// Source is the front end for folders.
+var Source = frontend.Source{
+	Name: "safetensors", Holds: "folders of the model types " + strings.Join(Architectures(), ", "),
+	Match: func(f *frontend.File) bool {
+		if !f.Folder {
+			return false
+		}
+		_, err := os.Stat(filepath.Join(f.Path, "config.json"))
+		return err == nil
+	},
+	Open: func(f *frontend.File) (frontend.Model, error) { return Load(f.Path) },
+}
+
+// maxJSON bounds the JSON files of a folder, in bytes.
+const maxJSON = 64 << 20
+
+// Load opens the folder at path, and checks that the recorder understands every tensor in it. Model.Close must be called.
+func Load(path string) (*Model, error) {
+	m := &Model{folder: path, files: map[string]*File{}, tensors: map[string]place{}}
+	if err := m.open(); err != nil {
+		m.Close()
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	return m, nil
+}
+
+// Close unmaps the files. Modules that were recorded with [frontend.Options].External or Mapped refer to them.
+func (m *Model) Close() error {
+	var all error
+	for _, f := range m.files {
+		all = errors.Join(all, f.Close())
+	}
+	return all
+}
+
+// read reads a JSON file of the folder into v. A file that is not there is an error only if it is needed.
+func (m *Model) read(name string, needed bool, v any) error {
+	data, err := regular.Read(filepath.Join(m.folder, name), maxJSON)
+	if errors.Is(err, fs.ErrNotExist) && !needed {
+		return nil
+	} else if err != nil {
+		return err
+	}
+	if raw, ok := v.(*[]byte); ok {
+		*raw = data
+		return nil
+	}
+	if err := json.Unmarshal(data, v); err != nil {
+		return fmt.Errorf("%s: %w", name, err)
+	}
+	return nil
+}
+
+func (m *Model) open() error {
+	var s settings
+	if err := m.read("config.json", true, &s); err != nil {
+		return err
+	}
+	var err error
+	if m.Config, m.periods, err = s.config(); err != nil {
+		return fmt.Errorf("config.json: %w", err)
+	}
+	if m.all, m.apart, err = s.quantizations(); err != nil {
+		return fmt.Errorf("config.json: %w", err)
+	}
+	if err := m.openFiles(); err != nil {
+		return err
+	}
+	if err := m.check(s.Tied != nil && *s.Tied); err != nil {
+		return err
+	}
+	m.spec, err = m.readTokenizer(&s)
+	return err
+}
+
+// openFiles opens model.safetensors, or those that the index names.
+func (m *Model) openFiles() error {
+	names := []string{"model.safetensors"}
+	var index struct {
+		Map map[string]string `json:"weight_map"`
+	}
+	if err := m.read("model.safetensors.index.json", false, &index); err != nil {
+		return err
+	}
+	if len(index.Map) > 0 {
+		names = slices.Compact(slices.Sorted(maps.Values(index.Map)))
+	}
+	for _, name := range names {
+		if !filepath.IsLocal(name) || filepath.Base(name) != name {
+			return fmt.Errorf("model.safetensors.index.json names the file %.60q, which is not in the folder", name)
+		}
+		f, err := Open(filepath.Join(m.folder, name))
+		if err != nil {
+			return err
+		}
+		m.files[name] = f
+		for _, t := range f.Tensors {
+			if in, ok := index.Map[t.Name]; len(index.Map) > 0 && (!ok || in != name) {
+				return fmt.Errorf("tensor %s is in %s, the index says %q", t.Name, name, in)
+			}
+			if _, twice := m.tensors[t.Name]; twice {
+				return fmt.Errorf("tensor %s is in two files", t.Name)
+			}
+			m.tensors[t.Name] = place{t, f}
+		}
+	}
+	for name, in := range index.Map {
+		if _, ok := m.tensors[name]; !ok {
+			return fmt.Errorf("tensor %s is not in %s, where the index has it", name, in)
+		}
+	}
+	return nil
+}
+
+// modules are the names that a layer's tensors have here, by those that the recorder knows.
+var modules = map[string]string{
+	"attn_norm": "input_layernorm", "attn_q": "self_attn.q_proj", "attn_k": "self_attn.k_proj", "attn_v": "self_attn.v_proj",
+	"attn_output": "self_attn.o_proj", "attn_q_norm": "self_attn.q_norm", "attn_k_norm": "self_attn.k_norm",
+	"ffn_norm": "post_attention_layernorm", "ffn_gate": "mlp.gate_proj", "ffn_up": "mlp.up_proj", "ffn_down": "mlp.down_proj",
+	"ffn_gate_inp": "mlp.gate", "ffn_gate_exps": "mlp.switch_mlp.gate_proj", "ffn_up_exps": "mlp.switch_mlp.up_proj", "ffn_down_exps": "mlp.switch_mlp.down_proj",
+}
+
+// wanted is a weight that the recorder binds.
+type wanted struct {
+	name   string // to the recorder, without .weight
+	module string
+	dims   []int64 // innermost first
+}
+
+// wanted lists the weights of a model.
+func (m *Model) wanted() []wanted {
+	c := m.Config
+	out := []wanted{
+		{"token_embd", "model.embed_tokens", []int64{c.Embedding, c.Vocab}}, {"output_norm", "model.norm", []int64{c.Embedding}},
+	}
+	if m.head {
+		out = append(out, wanted{"output", "lm_head", []int64{c.Embedding, c.Vocab}})
+	}
+	layer := c.LayerTensors()
+	for i := range c.Layers {
+		for _, name := range slices.Sorted(maps.Keys(layer)) {
+			out = append(out, wanted{fmt.Sprintf("blk.%d.%s", i, name), fmt.Sprintf("model.layers.%d.%s", i, modules[name]), layer[name]})
+		}
+	}
+	return out
+}
+
+// maxMissing is how many faults of a folder's tensors an error names.
+const maxMissing = 12
+
+// check compares the tensors with those that the model must have and may have, and finds the type of the activations.
+func (m *Model) check(tied bool) error {
+	if most := int64(len(m.tensors)); m.Config.Layers > most {
+		return fmt.Errorf("num_hidden_layers is %d, but the files have %d tensors", m.Config.Layers, most)
+	}
+	rest := maps.Clone(m.tensors)
+	take := func(name string) (place, bool) {
+		t, ok := rest[name]
+		delete(rest, name)
+		return t, ok
+	}
+	_, m.head = m.tensors["lm_head.weight"]
+	if tied { // a head that is there none the less is the embedding again
+		m.head = false
+		for _, part := range []string{".weight", ".scales", ".biases"} {
+			delete(rest, "lm_head"+part)
+		}
+	}
+	var missing []string
+	fault := func(format string, args ...any) { missing = append(missing, fmt.Sprintf(format, args...)) }
+	for _, w := range m.wanted() {
+		t, ok := take(w.module + ".weight")
+		if !ok {
+			fault("tensor %s.weight is missing", w.module)
+			continue
+		}
+		if bias, ok := take(w.module + ".bias"); ok && (len(w.dims) != 2 || !slices.Equal(bias.Shape, w.dims[1:]) || !bias.Type.Float()) {
+			fault("tensor %s.bias is %s%v, want floats [%d]", w.module, bias.Type, bias.Shape, w.dims[len(w.dims)-1])
+		}
+		shape := slices.Clone(w.dims)
+		slices.Reverse(shape)
+		q := m.quantized(w.module)
+		if len(w.dims) == 1 || t.Type != ir.U32 || q == nil {
+			if !slices.Equal(t.Shape, shape) || !t.Type.Float() {
+				fault("tensor %s.weight is %s%v, want floats %v", w.module, t.Type, t.Shape, shape)
+			}
+			continue
+		}
+		k, rows := w.dims[0], shape[:len(shape)-1]
+		scales, _ := take(w.module + ".scales")
+		biases, _ := take(w.module + ".biases")
+		groups := append(slices.Clone(rows), k/q.Group)
+		if k%q.Group != 0 || !slices.Equal(t.Shape, append(slices.Clone(rows), k*q.Bits/32)) || !slices.Equal(scales.Shape, groups) || !slices.Equal(biases.Shape, groups) ||
+			!scales.Type.Float() || biases.Type != scales.Type {
+			fault("tensor %s is %v with scales %v and biases %v, want %v in %d bits and groups of %d", w.module, t.Shape, scales.Shape, biases.Shape, shape, q.Bits, q.Group)
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(rest)) {
+		if !strings.HasSuffix(name, ".rotary_emb.inv_freq") { // older files store what follows from rope_theta
+			fault("tensor %s is not part of a model that is supported", name)
+		}
+	}
+	if n := len(missing); n > maxMissing {
+		missing = append(missing[:maxMissing], fmt.Sprintf("and %d more", n-maxMissing))
+	}
+	if len(missing) > 0 {
+		return errors.New(strings.Join(missing, "; "))
+	}
+	m.typ = m.tensors["model.norm.weight"].Type
+	return nil
+}
+
+// quantized returns how a module is quantized; nil: it is not.
+func (m *Model) quantized(module string) *quantization {
+	if q, ok := m.apart[module]; ok {
+		return q
+	}
+	return m.all
+}
+
+// Tokenizer implements [frontend.Model].
+func (m *Model) Tokenizer() (*tokenizer.Spec, error) { return m.spec, nil }
+
+// Record returns the module of [decoder.Decoder.Module], with the tokenizer; activations are of the type of the folder's
+// norms unless the options say otherwise. If ctx is cancelled, it returns its error.
+func (m *Model) Record(ctx context.Context, o frontend.Options) (_ *ir.Module, err error) {
+	defer mmap.Catch(&err)() // it reads the files
+	if o.Type == ir.Invalid {
+		o.Type = m.typ
+	}
+	if err := decoder.Fill(&o, m.Config.Context); err != nil {
+		return nil, err
+	}
+	weights := map[string]decoder.Weight{}
+	all := m.wanted()
+	for i, w := range all {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		m.bind(weights, w, o)
+		if o.Progress != nil {
+			o.Progress(float64(i+1) / float64(len(all)))
+		}
+	}
+	if len(m.periods) > 0 {
+		weights[decoder.RopeFactors] = decoder.Weight{Name: decoder.RopeFactors, K: int64(len(m.periods)), Type: ir.F32, Blob: ir.NewBlob(record.Elements(ir.F32, m.periods))}
+	}
+	out, err := decoder.New(m.Config, weights, o).Module()
+	if err != nil {
+		return nil, err
+	}
+	return out, frontend.Describe(out, m.spec, frontend.Usual(out))
+}
+
+// bind adds a weight, and the bias that may belong to it.
+func (m *Model) bind(to map[string]decoder.Weight, w wanted, o frontend.Options) {
+	t := m.tensors[w.module+".weight"]
+	x := decoder.Weight{Name: w.name + ".weight", K: w.dims[0], Type: o.Type}
+	if len(w.dims) > 1 {
+		x.N = w.dims[1]
+	}
+	if len(w.dims) > 2 {
+		x.Experts = w.dims[2]
+	}
+	if q := m.quantized(w.module); t.Type == ir.U32 && q != nil {
+		x.Bits, x.Group = q.Bits, q.Group
+		x.Codes = m.contents(t, o)
+		x.Scales, x.Biases = m.floats(m.tensors[w.module+".scales"], o), m.floats(m.tensors[w.module+".biases"], o)
+	} else {
+		x.Blob = m.floats(t, o)
+	}
+	to[x.Name] = x
+	if bias, ok := m.tensors[w.module+".bias"]; ok {
+		name := w.name + ".bias"
+		to[name] = decoder.Weight{Name: name, K: w.dims[1], Type: o.Type, Blob: m.floats(bias, o)}
+	}
+}
+
+// contents returns a tensor as it lies in its file.
+func (m *Model) contents(t place, o frontend.Options) *ir.Blob {
+	data := t.file.Data(t.Tensor)
+	switch {
+	case o.External != "":
+		path := filepath.Join(o.External, filepath.Base(t.file.Name))
+		b := ir.ExternalBlob(filepath.ToSlash(path), t.Offset, t.Size, sha256.Sum256(data))
+		if err := b.Attach(data); err != nil {
+			panic(err) // cannot happen: the length is that of data
+		}
+		return b
+	case o.Mapped:
+		return ir.NewBlob(data)
+	}
+	return ir.NewBlob(slices.Clone(data))
+}
+
+// floats returns a tensor of floats in the type of the activations: as it lies in its file, or converted.
+func (m *Model) floats(t place, o frontend.Options) *ir.Blob {
+	if t.Type == o.Type {
+		return m.contents(t, o)
+	}
+	return ir.NewBlob(record.Elements(o.Type, record.Numbers(t.Type, t.file.Data(t.Tensor))))
+}

@@ -1,0 +1,81 @@
+// Package generated compares what a recorded language model computes with what another program has: tokens, and some
+// logits.
+package generated
+
+import (
+	"context"
+	"encoding/binary"
+	"encoding/json"
+	"math"
+	"os"
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/mlxc/mlxc/backend/cpu"
+	"github.com/mlxc/mlxc/ir"
+	"github.com/mlxc/mlxc/replay"
+)
+
+// Want is what another program computes of a model: testdata/gen/architectures.py and folders.py write it.
+type Want struct {
+	Prompt int         `json:"prompt"` // tokens
+	IDs    []int32     `json:"ids"`    // those of the prompt, and after it each the one with the largest logit
+	Logits [][]float64 `json:"logits"` // behind the prompt, one token later, and behind the last but one
+
+	Texts [][2]json.RawMessage `json:"texts"` // each with its tokens
+}
+
+// Read reads a file of them.
+func Read(t testing.TB, path string) (w Want) {
+	t.Helper()
+	raw, err := os.ReadFile(path)
+	require.NoError(t, err)
+	require.NoError(t, json.Unmarshal(raw, &w))
+	return w
+}
+
+// Check runs a model's graphs with f32 logits on the CPU: the prompt in two parts, then one token after another. Each token
+// must be the one wanted, and logits may be off by tolerance.
+func Check(t testing.TB, module *ir.Module, want Want, tolerance float64) {
+	t.Helper()
+	d := cpu.New(2)
+	defer d.Close()
+	s, err := replay.Open(d, module, replay.Options{Poison: true})
+	require.NoError(t, err)
+	defer s.Close()
+	const first = 7
+	for pos := 0; pos < len(want.IDs)-1; {
+		graph, end := "decode", pos+1
+		if pos < want.Prompt {
+			graph, end = "prefill", first
+			if pos == first {
+				end = want.Prompt
+			}
+		}
+		g, err := s.Graph(context.Background(), graph)
+		require.NoError(t, err)
+		require.NoError(t, g.SetInput("tokens", ir.ValueBytes(want.IDs[pos:end])))
+		require.NoError(t, g.SetParam("pos", float64(pos)))
+		if graph == "prefill" {
+			require.NoError(t, g.SetParam("n", float64(end-pos)))
+		}
+		_, err = g.Run(context.Background())
+		require.NoError(t, err)
+		logits, err := g.Output("logits")
+		require.NoError(t, err)
+		if kept := slices.Index([]int{want.Prompt, want.Prompt + 1, len(want.IDs) - 1}, end); kept >= 0 {
+			require.Len(t, logits, 4*len(want.Logits[kept]))
+			for j, w := range want.Logits[kept] {
+				require.InDelta(t, w, math.Float32frombits(binary.LittleEndian.Uint32(logits[4*j:])), tolerance, "logit %d behind %d tokens", j, end)
+			}
+		}
+		if end >= want.Prompt {
+			token, err := g.Output("token")
+			require.NoError(t, err)
+			require.Equal(t, want.IDs[end], int32(binary.LittleEndian.Uint32(token)), "token %d", end)
+		}
+		pos = end
+	}
+}

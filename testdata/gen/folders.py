@@ -1,0 +1,165 @@
+"""Small models as MLX and Hugging Face publish them, with what mlx-lm computes of them.
+
+    python testdata/gen/folders.py [OUT [NAME …]]      (OUT: testdata/folders)
+
+writes OUT/NAME.tar.gz, a folder with config.json, model.safetensors (one of them in two files with an index), tokenizer.json
+and tokenizer_config.json, and OUT/NAME.json: `ids`, a prompt of PROMPT tokens and the STEPS that follow it, each the one with
+the largest logit; `logits`, those behind the prompt, one and STEPS - 1 tokens later; `min_gap`, by how much a chosen token's
+logit was the largest at least; `texts` with their tokens. Oracles: mlx-lm on MLX's CPU back end in float32, with the
+numbers that the files have in bfloat16 or float16, and the package tokenizers. Deterministic. Versions: requirements.txt.
+"""
+
+import gzip
+import importlib
+import io
+import json
+import sys
+import tarfile
+import tempfile
+from pathlib import Path
+
+import mlx.core as mx
+import mlx.nn as nn
+import numpy as np
+from mlx.utils import tree_flatten, tree_unflatten
+from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers, processors
+from tokenizer import ALPHABET
+
+VOCAB, PROMPT, STEPS, MIN_GAP = 300, 11, 64, 0.004
+LLAMA3 = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"
+QWEN2 = LLAMA3.replace("{1,3}", "")
+SHAPE = {
+    "hidden_size": 256, "num_hidden_layers": 2, "intermediate_size": 256, "num_attention_heads": 4, "num_key_value_heads": 2, "head_dim": 64,
+    "rms_norm_eps": 1e-5, "vocab_size": VOCAB, "max_position_embeddings": 128, "rope_theta": 10000.0, "tie_word_embeddings": True, "hidden_act": "silu",
+}  # fmt: skip
+# Name: config, type of numbers, quantization (None: dense), pre-tokenizer.
+MODELS = {
+    "llama3": ({"model_type": "llama", "rope_theta": 500000.0, "tie_word_embeddings": False, "rope_scaling": {
+        "rope_type": "llama3", "factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0, "original_max_position_embeddings": 64}}, mx.bfloat16, (64, 4), "llama3"),
+    "mistral": ({"model_type": "mistral", "sliding_window": 100}, mx.float16, None, "smollm"),
+    "qwen2": ({"model_type": "qwen2", "use_sliding_window": False}, mx.bfloat16, (32, 8), "qwen2"),
+    "qwen3": ({"model_type": "qwen3", "head_dim": 128}, mx.bfloat16, "mixed", "qwen2"),
+    "smollm3": ({"model_type": "smollm3", "num_hidden_layers": 4, "no_rope_layer_interval": 4, "no_rope_layers": [1, 1, 1, 0]}, mx.bfloat16, (128, 3), "llama3"),
+    "qwen3_moe": ({"model_type": "qwen3_moe", "head_dim": 128, "num_attention_heads": 2, "num_key_value_heads": 1, "num_experts": 6, "num_experts_per_tok": 2,
+                   "moe_intermediate_size": 128, "decoder_sparse_step": 1, "mlp_only_layers": [], "norm_topk_prob": True}, mx.bfloat16, (64, 4), "qwen2"),
+    "granite": ({"model_type": "granite", "embedding_multiplier": 12.0, "residual_multiplier": 0.22, "attention_multiplier": 0.015625, "logits_scaling": 8.0,
+                 "attention_bias": False, "mlp_bias": False}, mx.float16, (64, 6), "smollm"),
+}  # fmt: skip
+ADDED = [("<|begin|>", True), ("<|end|>", True), ("<tool>", False)]
+
+
+def make_tokenizer(kind):
+    """A small byte-level BPE, with the steps that published files of a kind have."""
+    vocab = {ALPHABET[b]: b for b in range(256)}
+    merges = []
+    for pair in ("t h", "th e", "Ġ the", "i n", "in g", "1 1", "11 1", "Ġ a", "e r", "Ċ Ċ", "Ġ Ġ", "ĠĠ ĠĠ", "Ã ©", "e Ì"):
+        x, y = pair.split(" ")
+        merges.append((x, y))
+        vocab[x + y] = len(vocab)
+    vocab["Ġwhole"] = len(vocab)  # made by no merge
+    t = Tokenizer(models.BPE(vocab=vocab, merges=merges, ignore_merges=kind == "llama3"))
+    if kind == "smollm":
+        t.pre_tokenizer = pre_tokenizers.Sequence([pre_tokenizers.Digits(individual_digits=True), pre_tokenizers.ByteLevel(add_prefix_space=False)])
+    else:
+        split = pre_tokenizers.Split(Regex(LLAMA3 if kind == "llama3" else QWEN2), "isolated")
+        t.pre_tokenizer = pre_tokenizers.Sequence([split, pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)])
+    if kind == "qwen2":
+        t.normalizer = normalizers.NFC()
+    t.add_special_tokens([AddedToken(a, special=True, normalized=False) for a, s in ADDED if s])
+    t.add_tokens([AddedToken(a, normalized=False) for a, s in ADDED if not s])
+    t.decoder = decoders.ByteLevel()
+    if kind == "llama3":
+        begin = t.token_to_id("<|begin|>")
+        t.post_processor = processors.Sequence([processors.ByteLevel(trim_offsets=False), processors.TemplateProcessing(single="<|begin|> $A", special_tokens=[("<|begin|>", begin)])])
+    return t
+
+
+TEXTS = ["the thing", " the 1111 things\n\n\n  whole whole", "é e\u0301 naïve", "<|begin|>the<tool>ing<|end|> the", "I'LL they're 12345 x2\r\n y", "字\u3000 \t\n a", "", "    four  spaces "]
+
+
+def weights(model, dtype, rng):
+    """Random weights with few different rows, so that files are small."""
+    some = []
+    for name, w in tree_flatten(model.parameters()):
+        if w.ndim == 1:
+            v = rng.standard_normal(w.shape) * (0.3 if name.endswith("bias") else 0.2) + (0 if name.endswith("bias") else 1)
+        else:
+            v = np.resize(rng.standard_normal(509), w.shape) * w.shape[-1] ** -0.5
+        some.append((name, mx.array(v.astype(np.float32)).astype(dtype)))
+    model.update(tree_unflatten(some))
+
+
+def main(out, names):
+    out.mkdir(exist_ok=True)
+    mx.set_default_device(mx.cpu)
+    for number, (name, (more, dtype, quant, kind)) in enumerate(MODELS.items()):
+        if names and name not in names:
+            continue
+        config = {**SHAPE, **more}
+        arch = importlib.import_module("mlx_lm.models." + ("llama" if config["model_type"] == "mistral" else config["model_type"]))
+        model = arch.Model(arch.ModelArgs.from_dict(config))
+        weights(model, dtype, np.random.default_rng(700 + number))
+        if quant == "mixed":  # as mlx-lm's mixed recipes: some matrices apart, one of them not at all
+            def choose(path, m):
+                if not hasattr(m, "to_quantized") or "layers.1.mlp.down_proj" in path:
+                    return False
+                return {"group_size": 64, "bits": 6} if "v_proj" in path else {"group_size": 64, "bits": 4}
+
+            nn.quantize(model, group_size=64, bits=4, class_predicate=choose)
+            config["quantization"] = {"group_size": 64, "bits": 4, "model.layers.1.mlp.down_proj": False}
+            for i in range(config["num_hidden_layers"]):
+                config["quantization"][f"model.layers.{i}.self_attn.v_proj"] = {"group_size": 64, "bits": 6}
+        elif quant:
+            nn.quantize(model, group_size=quant[0], bits=quant[1])
+            config["quantization"] = {"group_size": quant[0], "bits": quant[1]}
+            config["quantization_config"] = config["quantization"]
+        stored = dict(tree_flatten(model.parameters()))
+        model.update(tree_unflatten([(k, v if v.dtype == mx.uint32 else v.astype(mx.float32)) for k, v in stored.items()]))
+        tok = make_tokenizer(kind)
+        with tempfile.TemporaryDirectory() as folder:
+            folder = Path(folder)
+            (folder / "config.json").write_text(json.dumps({**config, "eos_token_id": tok.token_to_id("<|end|>")}, indent=1))
+            (folder / "tokenizer_config.json").write_text(json.dumps({"bos_token": "<|begin|>", "eos_token": {"content": "<|end|>"}, "chat_template": "{{ messages[0].content }}"}))
+            tok.save(str(folder / "tokenizer.json"))
+            if name == "qwen3":
+                half = sorted(stored)[: len(stored) // 2]
+                parts = {"model-00001-of-00002.safetensors": {k: stored[k] for k in half}, "model-00002-of-00002.safetensors": {k: v for k, v in stored.items() if k not in half}}
+                (folder / "model.safetensors.index.json").write_text(json.dumps({"metadata": {}, "weight_map": {k: f for f, p in parts.items() for k in p}}))
+            else:
+                parts = {"model.safetensors": stored}
+            for f, p in parts.items():
+                mx.save_safetensors(str(folder / f), p, metadata={"format": "mlx"})
+            packed = io.BytesIO()
+            with gzip.GzipFile(fileobj=packed, mode="wb", compresslevel=9, mtime=0) as z, tarfile.open(fileobj=z, mode="w") as tar:
+                for f in sorted(folder.iterdir()):
+                    info = tarfile.TarInfo(f.name)
+                    info.size = f.stat().st_size
+                    tar.addfile(info, io.BytesIO(f.read_bytes()))
+        (out / f"{name}.tar.gz").write_bytes(packed.getvalue())
+
+        def logits(ids):
+            return np.array(model(mx.array([ids]))[0, -1].astype(mx.float32))
+
+        for prompt in range(100):
+            ids = [int(i) for i in np.random.default_rng([number, prompt]).integers(0, VOCAB - 30, PROMPT)]
+            last, kept, gap = logits(ids), [], np.inf
+            kept.append(last)
+            for step in range(STEPS):
+                second, first = np.argsort(last)[-2:]
+                gap = min(gap, float(last[first] - last[second]))
+                if gap < MIN_GAP:
+                    break
+                ids.append(int(first))
+                last = logits(ids)
+                if step in (0, STEPS - 2):
+                    kept.append(last)
+            if gap >= MIN_GAP:
+                break
+        values = {"prompt": PROMPT, "ids": ids, "min_gap": gap, "logits": [[round(float(v), 6) for v in row] for row in kept],
+                  "texts": [[t, tok.encode(t, add_special_tokens=False).ids] for t in TEXTS]}  # fmt: skip
+        (out / f"{name}.json").write_text(json.dumps(values) + "\n")
+        print(name, len(packed.getvalue()), "bytes, gap", gap)
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1] if len(sys.argv) > 1 else Path(__file__).parent.parent / "folders"), sys.argv[2:])
