@@ -452,7 +452,7 @@ func TestBlocksOfGGML(t *testing.T) {
 		}
 		added := strings.NewReplacer(
 			"// @arg     y", "// @arg     r device f32[M, N] read\n// @arg     y",
-			"round(f32, ", "round(f32, r[m,n] + ").Replace(renamed + "// @kernel  NAME_add{F:=changed}\n" + text)
+			"round({T}, ", "round({T}, r[m,n] + ").Replace(renamed + "// @kernel  NAME_add{F:=changed}{T:=f32}\n" + text)
 		added = strings.Replace(added, "NAME", name, 1)
 		body := fmt.Sprintf(`
   memory %%w input %[2]d u8[24, %[3]d]
@@ -490,7 +490,7 @@ func TestBlocksOfGGML(t *testing.T) {
 			from, to, _ := strings.Cut(change, " -> ")
 			changed := strings.Replace(added, from, to, 1)
 			require.True(t, ok || changed != added, "%s: %s", k.format, change)
-			lib := library(t, format+"// @kernel  "+name+"{F:="+k.format+"}\n"+text+plus+changed)
+			lib := library(t, format+"// @kernel  "+name+"{F:="+k.format+"}{T:=f32}\n"+text+plus+changed)
 			m, err := lib.Match(group(t, lib, parse(t, body)))
 			if !ok {
 				require.Nil(t, m, "%s: %s", name, change)
