@@ -45,6 +45,9 @@ func solve(d *decl.Decl, r *rand.Rand, extra []*term.Expr) (*assignment, error) 
 		if err = a.repair(append(slices.Clone(extra), d.Requires...)); err != nil {
 			continue
 		}
+		if err = a.noThreads(); err != nil {
+			continue
+		}
 		if err = a.bounded(); err == nil {
 			return a, nil
 		}
@@ -151,6 +154,16 @@ func (a *assignment) bound(s int) bool {
 		}
 	}
 	return false
+}
+
+// noThreads returns an error if a threadgroup would be empty along an axis whose threads are a symbol.
+func (a *assignment) noThreads() error {
+	for _, x := range a.d.Group {
+		if x.Bind >= 0 && a.vals[x.Bind] < 1 {
+			return fmt.Errorf("a threadgroup of %d threads", a.vals[x.Bind])
+		}
+	}
+	return nil
 }
 
 func (a *assignment) size(short bool) int64 {
