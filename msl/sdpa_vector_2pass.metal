@@ -23,7 +23,7 @@ constant int blocks [[function_constant(26)]];
 // @arg   v_seq_stride   constant u64
 // @arg   scale          constant f32
 // @groups  kv_heads, batch, blocks
-// @require blocks >= 1 && N >= 1
+// @require N >= 1
 // @end
 // @lines   blocks_of()
 // @arg 0 queries        device {T}[heads, L, D \
@@ -37,16 +37,25 @@ constant int blocks [[function_constant(26)]];
 // @use     score(simd; {gqa})
 // @if      with == sinks|bool_sinks|float_sinks
 // @where   sink[h] = sinks[h % (kv_heads*gqa_factor)]
-// @where   least[h,b] = max({lowest()}, select(b == 0, sink[h], {lowest()}))
-// @else
-// @where   least[h,b] = {lowest()}
+// @end
+// @where   least[h] = {lowest()}
+// @if      with == none
+// @where   top[h,q,b] = max(least[h], max[sdpa_full](j < {n}, score[h,q,{key}]))
+// @end
+// @if      with == sinks
+// @where   top[h,q,b] = max(least[h], max(select(b == 0, sink[h], -inf), max[sdpa_full](j < {n}, score[h,q,{key}])))
+// @end
+// @if      with == bool|float
+// @where   top[h,q,b] = max(least[h], max[sdpa_full](j < {n}, select({{with}_seen({key})}, score[h,q,{key}], -inf)))
+// @end
+// @if      with == bool_sinks|float_sinks
+// @where   top[h,q,b] = max(least[h], max(select(b == 0, sink[h], -inf), \
+//            max[sdpa_full](j < {n}, select({{with}_seen({key})}, score[h,q,{key}], -inf))))
 // @end
 // @if      with == none|sinks
-// @where   top[h,q,b] = max(least[h,b], max[sdpa_full](j < {n}, score[h,q,{key}]))
 // @where   weight[h,q,b,j] = exp(score[h,q,{key}] - top[h,q,b])
 // @term    out[h,q,b,d] = round({T}, sum[sdpa_full](j < {n}, weight[h,q,b,j] * values[h/{gqa},{key},d]))
 // @else
-// @where   top[h,q,b] = max(least[h,b], max[sdpa_full](j < {n}, select({{with}_seen({key})}, score[h,q,{key}], -inf)))
 // @where   weight[h,q,b,j] = select({{with}_seen({key})}, exp(score[h,q,{key}] - top[h,q,b]), 0.0)
 // @term    out[h,q,b,d] = round({T}, sum[sdpa_full](j < {n}, select({{with}_seen({key})}, weight[h,q,b,j] * values[h/{gqa},{key},d], 0.0)))
 // @end
@@ -69,7 +78,6 @@ constant int blocks [[function_constant(26)]];
 // @arg 18 sinks         device {T}[kv_heads*gqa_factor] read
 // @end
 // @group   32, gqa_factor, L
-// @require gqa_factor*L <= 32
 // @let     heads = kv_heads*gqa_factor*batch
 // @if      with == none|sinks
 // @require do_causal == 0 || N >= L
@@ -79,14 +87,11 @@ constant int blocks [[function_constant(26)]];
 // @end
 // @end
 //
-// @kernel  sdpa_vector_2pass_1_{T:{types()}}_{D:64_64=64|96_96=96|128_128=128|256_256=256}{with:=none|{masks()}}
-// @mlx
-// @let     V = D
-// @use     in_turn()
+// Keys of 192 elements have values of 128.
 //
-// @kernel  sdpa_vector_2pass_1_{T:{types()}}_{D:192_128=192}{with:=none|{masks()}}
+// @kernel  sdpa_vector_2pass_1_{T:{types()}}_{D:64_64=64|96_96=96|128_128=128|256_256=256|192_128=192}{with:=none|{masks()}}
 // @mlx
-// @let     V = 128
+// @let     V = D - 64*(D/64 % 4 / 3)
 // @use     in_turn()
 template <typename T, int D, int V>
 [[kernel]] void sdpa_vector_2pass_1(
@@ -200,7 +205,7 @@ template <typename T, int D, int gqa_factor>
   leave<T, D>(s, out, sums, maxs, head * groups.z + group.z, lane);
 }
 
-// Simdgroup s of the second kernel takes blocks s, s + 32, …; where no block has a key, the row is what the blocks left.
+// Simdgroup s of the second kernel takes blocks s, s + 32, …; where no block has a key, the row is zeros.
 //
 // @kernel  sdpa_vector_2pass_2_{T:{types()}}_{V:64|96|128|256}
 // @mlx
@@ -212,11 +217,11 @@ template <typename T, int D, int gqa_factor>
 // @groups  heads, L, 1
 // @group   1024, 1, 1
 // @require blocks >= 1
-// @where   top[h,q] = max({lowest()}, max[sdpa_blocks](b < blocks, maxs[h,q,b]))
+// @where   top[h,q] = max[sdpa_blocks](b < blocks, maxs[h,q,b])
 // @where   factor[h,q,b] = exp(maxs[h,q,b] - top[h,q])
 // @where   whole[h,q,d] = sum[sdpa_blocks](b < blocks, factor[h,q,b] * partials[h,q,b,d])
 // @where   total[h,q] = sum[sdpa_blocks](b < blocks, factor[h,q,b] * sums[h,q,b])
-// @term    out[h,q,d] = round({T}, select(total[h,q] == 0.0, whole[h,q,d], whole[h,q,d] / total[h,q]))
+// @term    out[h,q,d] = round({T}, whole[h,q,d] / select(total[h,q] < 0.5, 0.5, total[h,q])) -- 0 if no block has a key, or at least 1
 template <typename T, int V>
 [[kernel]] void sdpa_vector_2pass_2(
     const device T* partials [[buffer(0)]],
@@ -237,7 +242,7 @@ template <typename T, int V>
   maxs += row * size_t(blocks);
   out += row * V;
 
-  float top = -MAXFLOAT;
+  float top = -INFINITY;
   for (int b = int(lane); b < blocks; b += LANES) {
     top = max(top, maxs[b]);
   }
@@ -247,6 +252,7 @@ template <typename T, int V>
     total += precise::exp(maxs[b] - top) * sums[b];
   }
   total = simd_sum(total);
+  total = total < 0.5f ? 0.5f : total;
   float o[each];
 #pragma unroll
   for (int i = 0; i < each; i++) {
@@ -259,7 +265,7 @@ template <typename T, int V>
       o[i] += factor * float(partials[size_t(b) * V + i]);
     }
   }
-  divide<T, V, true>(1, total, o, out, outputs, simdgroup, lane);
+  divide<T, V, false>(1, total, o, out, outputs, simdgroup, lane);
 }
 
 #define EACH_WIDTH(instantiate, name, T)                                                                                     \
@@ -334,3 +340,29 @@ INSTANTIATE_ALL(bfloat16_t, bfloat)
 // @witness sdpa_vector_2pass_2_* ; blocks=32 ; groups 12 8 2 / 1024 1 1 ; refused
 // @witness sdpa_vector_2pass_2_* ; blocks=32 ; groups 12 8 1 / 512 1 1 ; refused
 // @witness sdpa_vector_2pass_2_* ; blocks=32 ; groups 12 8 1 / 512 2 1 ; refused
+// @witness sdpa_vector_2pass_1_float_64_64 ; blocks@26=64 has_sinks@25={0|1} N=2 k_head_stride=128 k_seq_stride=64 v_head_stride=128 v_seq_stride=64 inplace={sums|maxs},{queries|keys|values} ; groups 2 1 64 / 32 1 2 ; refused
+// @witness sdpa_vector_2pass_1_float_64_64 ; blocks@26=64 has_mask@20=1 {bool_mask@23|float_mask@24}=1 mask_kv_seq_stride=1 mask_q_seq_stride=2 mask_head_stride=4 has_sinks@25={0|1} N=2 k_head_stride=128 k_seq_stride=64 v_head_stride=128 v_seq_stride=64 inplace={sums|maxs},{queries|keys|values} ; groups 2 1 64 / 32 1 2 ; refused
+// @witness sdpa_vector_2pass_1_float_96_96 ; blocks@26=96 has_sinks@25={0|1} N=2 k_head_stride=192 k_seq_stride=96 v_head_stride=192 v_seq_stride=96 inplace={sums|maxs},{queries|keys|values} ; groups 2 1 96 / 32 1 2 ; refused
+// @witness sdpa_vector_2pass_1_float_96_96 ; blocks@26=96 has_mask@20=1 {bool_mask@23|float_mask@24}=1 mask_kv_seq_stride=1 mask_q_seq_stride=2 mask_head_stride=4 has_sinks@25={0|1} N=2 k_head_stride=192 k_seq_stride=96 v_head_stride=192 v_seq_stride=96 inplace={sums|maxs},{queries|keys|values} ; groups 2 1 96 / 32 1 2 ; refused
+// @witness sdpa_vector_2pass_1_float_128_128 ; blocks@26=128 has_sinks@25={0|1} N=2 k_head_stride=256 k_seq_stride=128 v_head_stride=256 v_seq_stride=128 inplace={sums|maxs},{queries|keys|values} ; groups 2 1 128 / 32 1 2 ; refused
+// @witness sdpa_vector_2pass_1_float_128_128 ; blocks@26=128 has_mask@20=1 {bool_mask@23|float_mask@24}=1 mask_kv_seq_stride=1 mask_q_seq_stride=2 mask_head_stride=4 has_sinks@25={0|1} N=2 k_head_stride=256 k_seq_stride=128 v_head_stride=256 v_seq_stride=128 inplace={sums|maxs},{queries|keys|values} ; groups 2 1 128 / 32 1 2 ; refused
+// @witness sdpa_vector_2pass_1_float_256_256 ; blocks@26=256 has_sinks@25={0|1} N=2 k_head_stride=512 k_seq_stride=256 v_head_stride=512 v_seq_stride=256 inplace={sums|maxs},{queries|keys|values} ; groups 2 1 256 / 32 1 2 ; refused
+// @witness sdpa_vector_2pass_1_float_256_256 ; blocks@26=256 has_mask@20=1 {bool_mask@23|float_mask@24}=1 mask_kv_seq_stride=1 mask_q_seq_stride=2 mask_head_stride=4 has_sinks@25={0|1} N=2 k_head_stride=512 k_seq_stride=256 v_head_stride=512 v_seq_stride=256 inplace={sums|maxs},{queries|keys|values} ; groups 2 1 256 / 32 1 2 ; refused
+// @witness sdpa_vector_2pass_1_float_192_128 ; blocks@26=192 has_sinks@25={0|1} N=2 k_head_stride=384 k_seq_stride=192 v_head_stride=256 v_seq_stride=128 inplace={sums|maxs},{queries|keys} ; groups 2 1 192 / 32 1 2 ; refused
+// @witness sdpa_vector_2pass_1_float_192_128 ; blocks@26=128 has_sinks@25={0|1} N=2 k_head_stride=384 k_seq_stride=192 v_head_stride=256 v_seq_stride=128 inplace={sums|maxs},values ; groups 2 1 128 / 32 1 2 ; refused
+// @witness sdpa_vector_2pass_1_float_192_128 ; blocks@26=192 has_mask@20=1 {bool_mask@23|float_mask@24}=1 mask_kv_seq_stride=1 mask_q_seq_stride=2 mask_head_stride=4 has_sinks@25={0|1} N=2 k_head_stride=384 k_seq_stride=192 v_head_stride=256 v_seq_stride=128 inplace={sums|maxs},{queries|keys} ; groups 2 1 192 / 32 1 2 ; refused
+// @witness sdpa_vector_2pass_1_float_192_128 ; blocks@26=128 has_mask@20=1 {bool_mask@23|float_mask@24}=1 mask_kv_seq_stride=1 mask_q_seq_stride=2 mask_head_stride=4 has_sinks@25={0|1} N=2 k_head_stride=384 k_seq_stride=192 v_head_stride=256 v_seq_stride=128 inplace={sums|maxs},values ; groups 2 1 128 / 32 1 2 ; refused
+// @witness sdpa_vector_2pass_1_float_* ; blocks@26=4 has_mask@20=1 float_mask@24=1 has_sinks@25={0|1} N=4 mask_kv_seq_stride=1 mask_q_seq_stride=4 mask_head_stride=8 k_head_stride=1024 k_seq_stride=256 v_head_stride=1024 v_seq_stride=256 inplace={sums|maxs},fmask ; groups 2 1 4 / 32 1 2 ; refused
+// @witness sdpa_vector_2pass_1_gqa_8_float_64_64 ; N=2 k_head_stride=128 k_seq_stride=64 v_head_stride=128 v_seq_stride=64 inplace={sums|maxs},queries ; groups 2 1 64 / 32 8 1 ; refused
+// @witness sdpa_vector_2pass_1_gqa_8_float_128_128 ; N=2 k_head_stride=256 k_seq_stride=128 v_head_stride=256 v_seq_stride=128 inplace={sums|maxs},queries ; groups 2 1 128 / 32 8 1 ; refused
+// @witness sdpa_vector_2pass_1_gqa_12_float_128_128 ; N=2 k_head_stride=256 k_seq_stride=128 v_head_stride=256 v_seq_stride=128 inplace={sums|maxs},queries ; groups 2 1 128 / 32 12 1 ; refused
+// @witness sdpa_vector_2pass_1_gqa_16_float_128_128 ; N=2 k_head_stride=256 k_seq_stride=128 v_head_stride=256 v_seq_stride=128 inplace={sums|maxs},queries ; groups 2 1 128 / 32 16 1 ; refused
+//
+// Corruptions of these declarations that are no lies.
+//
+// @equivalent sdpa_vector_2pass_1_*#{0|2|4} ; groups: [1] batch exchanged with kv_heads ; only sinks tell heads of one batch from those of another
+// @equivalent sdpa_vector_2pass_1_*#{4|5} ; constant: top: 3.4028235e+38 -> inf ; it is a score of -inf then, too
+// @equivalent sdpa_vector_2pass_1_gqa_* ; inplace: allow {sums|maxs} {keys|values} ; of more heads than the keys have
+// @equivalent sdpa_vector_2pass_2_* ; inplace: allow out {sums|maxs} ; a threadgroup reads its own row before it writes this row
+// @equivalent sdpa_vector_2pass_2_* ; groups: [1] L exchanged with heads ; rows lie one behind the other, whichever counts first
+// @equivalent sdpa_vector_2pass_2_* ; operation: out: total[h, q] < 0.5 -> total[h, q] <= 0.5 ; 0.5 is divided by either way

@@ -2,6 +2,7 @@ package cpu
 
 import (
 	"fmt"
+	"math"
 
 	"github.com/mlxc/mlxc/backend/cpu/internal/simd"
 )
@@ -117,7 +118,7 @@ func (j joined) run(c *Call, w *Worker, lo, hi int) {
 	weights, out, part := buf[:blocks], buf[blocks:][:j.width], buf[blocks+j.width:][:j.width]
 	for r := lo; r < hi; r++ {
 		c.Pause()
-		top := float32(noScore)
+		top := float32(math.Inf(-1))
 		for _, m := range c.F32(2)[r*blocks:][:blocks] {
 			if m > top {
 				top = m
@@ -133,7 +134,12 @@ func (j joined) run(c *Call, w *Worker, lo, hi int) {
 			j.load(c, part, 0, (r*blocks+b)*j.width)
 			simd.Axpy(weight, part, out)
 		}
-		divide(out, total)
+		if total < 0.5 { // no block has a key
+			total = 0.5
+		}
+		for i := range out {
+			out[i] /= total
+		}
 		j.store(c, 3, r*j.width, out)
 	}
 }

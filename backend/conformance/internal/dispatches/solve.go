@@ -45,7 +45,7 @@ func solve(d *decl.Decl, r *rand.Rand, extra []*term.Expr) (*assignment, error) 
 		if err = a.repair(append(slices.Clone(extra), d.Requires...)); err != nil {
 			continue
 		}
-		if err = a.noThreads(); err != nil {
+		if err = a.threadgroup(); err != nil {
 			continue
 		}
 		if err = a.bounded(); err == nil {
@@ -156,12 +156,23 @@ func (a *assignment) bound(s int) bool {
 	return false
 }
 
-// noThreads returns an error if a threadgroup would be empty along an axis whose threads are a symbol.
-func (a *assignment) noThreads() error {
+// threadgroup returns an error if no device runs threadgroups whose threads along some axes are symbols.
+func (a *assignment) threadgroup() error {
+	threads := int64(1)
 	for _, x := range a.d.Group {
-		if x.Bind >= 0 && a.vals[x.Bind] < 1 {
-			return fmt.Errorf("a threadgroup of %d threads", a.vals[x.Bind])
+		switch {
+		case x.Bind >= 0:
+			threads *= a.vals[x.Bind]
+		case x.Check != nil:
+			n, err := a.eval(x.Check)
+			if err != nil {
+				return err
+			}
+			threads *= n
 		}
+	}
+	if threads < 1 || threads > 1024 {
+		return fmt.Errorf("a threadgroup of %d threads", threads)
 	}
 	return nil
 }
