@@ -118,10 +118,9 @@ constant bool has_sinks [[function_constant(25)]];
 constexpr constant int LANES = 32;
 constexpr constant int SIMDGROUPS = 32;
 
-// visible_keys is how many keys the threadgroup's query sees: with do_causal,
-// query q of L sees the first N − L + q + 1.
-inline int visible_keys(int N, uint3 groups, uint3 group) {
-  return do_causal ? N - int(groups.y) + int(group.y) + 1 : N;
+// visible_keys is how many keys a query sees: with do_causal, query q of L sees the first N − L + q + 1.
+inline int visible_keys(int N, uint L, uint q) {
+  return do_causal ? N - int(L) + int(q) + 1 : N;
 }
 
 // Mask is what a query is told of its keys, which are `step` elements apart.
@@ -158,6 +157,50 @@ inline bool sees(const thread Mask<T>& mask, int j, thread float& added) {
     return as_type<uint>(added) != 0xff800000u && !is_nan(added);
   }
   return true;
+}
+
+// follow takes some keys, which are k_step apart, and their values: their rows are read together, and their weights found
+// together. What is added to what, and in which order, is as for one key after another.
+template <typename T, int each, int some>
+inline void follow(
+    const device T* key, const device T* value, size_t k_step, size_t v_step, thread const float* q, thread float* o, thread float& top, thread float& sum) {
+  float k[some * each];
+  float v[some * each];
+#pragma clang loop unroll(full)
+  for (int n = 0; n < some; n++) {
+#pragma clang loop unroll(full)
+    for (int i = 0; i < each; i++) {
+      k[n * each + i] = float(key[n * k_step + i]);
+      v[n * each + i] = float(value[n * v_step + i]);
+    }
+  }
+  float score[some];
+#pragma clang loop unroll(full)
+  for (int n = 0; n < some; n++) {
+    score[n] = 0;
+#pragma clang loop unroll(full)
+    for (int i = 0; i < each; i++) {
+      score[n] += q[i] * k[n * each + i];
+    }
+    score[n] = simd_sum(score[n]);
+  }
+  float factor[some];
+  float weight[some];
+#pragma clang loop unroll(full)
+  for (int n = 0; n < some; n++) {
+    const float new_top = max(top, score[n]);
+    factor[n] = precise::exp(top - new_top);
+    weight[n] = precise::exp(score[n] - new_top);
+    top = new_top;
+  }
+#pragma clang loop unroll(full)
+  for (int n = 0; n < some; n++) {
+    sum = sum * factor[n] + weight[n];
+#pragma clang loop unroll(full)
+    for (int i = 0; i < each; i++) {
+      o[i] = o[i] * factor[n] + weight[n] * v[n * each + i];
+    }
+  }
 }
 
 // Streamed is what a simdgroup has of some keys: the maximum of their scores, the sum of their weights, and a lane's
@@ -214,22 +257,56 @@ inline void stream(
   }
 }
 
-// merge brings what the simdgroups of a threadgroup have to one maximum, adds it, and stores the row. The three arrays are
-// threadgroup memory of LANES·SIMDGROUPS, SIMDGROUPS and SIMDGROUPS elements. A row of which nothing is known is zeros, if
-// empty says that there may be one.
-template <typename T, int V, bool empty>
-inline void merge(
-    float top, float sum, thread float* o, device T* out, threadgroup float* outputs, threadgroup float* tops, threadgroup float* sums, uint simdgroup,
-    uint lane) {
+// stream_all is the same where the query sees all keys and values are as wide: it takes some keys at a time.
+template <typename T, int D>
+inline void stream_all(
+    const device T* query, const device T* keys, const device T* values, int first, int last, int every, size_t k_stride, size_t v_stride, float scale,
+    uint lane, thread Streamed<D / LANES>& s) {
+  constexpr int each = D / LANES;
+  constexpr int some = 4;
+  const uint own = lane * each;
+  float q[each];
+#pragma unroll
+  for (int i = 0; i < each; i++) {
+    q[i] = scale * float(query[own + i]);
+    s.o[i] = 0;
+  }
+  const size_t k_step = every * k_stride;
+  const size_t v_step = every * v_stride;
+  const device T* key = keys + size_t(first) * k_stride + own;
+  const device T* value = values + size_t(first) * v_stride + own;
+  int j = first;
+  for (; j + (some - 1) * every < last; j += some * every) {
+    follow<T, each, some>(key, value, k_step, v_step, q, s.o, s.top, s.sum);
+    key += some * k_step;
+    value += some * v_step;
+  }
+  for (; j < last; j += every) {
+    follow<T, each, 1>(key, value, k_step, v_step, q, s.o, s.top, s.sum);
+    key += k_step;
+    value += v_step;
+  }
+}
+
+// leave stores what a simdgroup has of a block of keys, for others to join: part is the block's place in all three.
+template <typename T, int V>
+inline void leave(const thread Streamed<V / LANES>& s, device T* out, device float* sums, device float* maxs, size_t part, uint lane) {
   constexpr int each = V / LANES;
   if (lane == 0) {
-    tops[simdgroup] = top;
-    sums[simdgroup] = sum;
+    sums[part] = stored(s.sum);
+    maxs[part] = stored(s.top);
   }
-  threadgroup_barrier(mem_flags::mem_threadgroup);
-  // From here on lane s stands for simdgroup s.
-  const float factor = precise::exp(tops[lane] - simd_max(tops[lane]));
-  const float total = simd_sum(sums[lane] * factor);
+#pragma unroll
+  for (int i = 0; i < each; i++) {
+    out[part * V + lane * each + i] = stored(T(s.o[i]));
+  }
+}
+
+// divide adds the elements of the simdgroups of a threadgroup, each times its factor, which its lane of that number has, and
+// stores the row of the sums over the total. outputs is threadgroup memory of LANES·SIMDGROUPS elements.
+template <typename T, int V, bool empty>
+inline void divide(float factor, float total, thread float* o, device T* out, threadgroup float* outputs, uint simdgroup, uint lane) {
+  constexpr int each = V / LANES;
 #pragma unroll
   for (int i = 0; i < each; i++) {
     // A transpose: simdgroup s adds what the simdgroups' lanes s hold. Rows are turned, each by
@@ -246,6 +323,24 @@ inline void merge(
       out[simdgroup * each + i] = stored(T(o[i]));
     }
   }
+}
+
+// merge brings what the simdgroups of a threadgroup have to one maximum, adds it, and stores the row. The three arrays are
+// threadgroup memory of LANES·SIMDGROUPS, SIMDGROUPS and SIMDGROUPS elements. A row of which nothing is known is zeros, if
+// empty says that there may be one.
+template <typename T, int V, bool empty>
+inline void merge(
+    float top, float sum, thread float* o, device T* out, threadgroup float* outputs, threadgroup float* tops, threadgroup float* sums, uint simdgroup,
+    uint lane) {
+  if (lane == 0) {
+    tops[simdgroup] = top;
+    sums[simdgroup] = sum;
+  }
+  threadgroup_barrier(mem_flags::mem_threadgroup);
+  // From here on lane s stands for simdgroup s.
+  const float factor = precise::exp(tops[lane] - simd_max(tops[lane]));
+  const float total = simd_sum(sums[lane] * factor);
+  divide<T, V, empty>(factor, total, o, out, outputs, simdgroup, lane);
 }
 
 // attend_with is what a threadgroup does for its query. query, keys, values and out begin at the query's own rows and

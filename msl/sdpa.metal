@@ -3,50 +3,6 @@
 #include "common.h"
 #include "attention.h"
 
-// follow takes some keys, each 32 behind the one before: their rows are read together, and their weights
-// found together. What is added to what, and in which order, is as for one key after another.
-template <typename T, int each, int some>
-inline void follow(
-    const device T* key, const device T* value, size_t k_step, size_t v_step, thread const float* q, thread float* o, thread float& top, thread float& sum) {
-  float k[some * each];
-  float v[some * each];
-#pragma clang loop unroll(full)
-  for (int n = 0; n < some; n++) {
-#pragma clang loop unroll(full)
-    for (int i = 0; i < each; i++) {
-      k[n * each + i] = float(key[n * k_step + i]);
-      v[n * each + i] = float(value[n * v_step + i]);
-    }
-  }
-  float score[some];
-#pragma clang loop unroll(full)
-  for (int n = 0; n < some; n++) {
-    score[n] = 0;
-#pragma clang loop unroll(full)
-    for (int i = 0; i < each; i++) {
-      score[n] += q[i] * k[n * each + i];
-    }
-    score[n] = simd_sum(score[n]);
-  }
-  float factor[some];
-  float weight[some];
-#pragma clang loop unroll(full)
-  for (int n = 0; n < some; n++) {
-    const float new_top = max(top, score[n]);
-    factor[n] = precise::exp(top - new_top);
-    weight[n] = precise::exp(score[n] - new_top);
-    top = new_top;
-  }
-#pragma clang loop unroll(full)
-  for (int n = 0; n < some; n++) {
-    sum = sum * factor[n] + weight[n];
-#pragma clang loop unroll(full)
-    for (int i = 0; i < each; i++) {
-      o[i] = o[i] * factor[n] + weight[n] * v[n * each + i];
-    }
-  }
-}
-
 // attend is what a threadgroup does for its query: simdgroup s takes keys s,
 // s+32, … with a running maximum and sum (a "streaming" softmax), a lane D/32
 // elements of each; then the simdgroups' results are brought to one maximum and
@@ -57,37 +13,12 @@ template <typename T, int D>
 inline void attend(
     const device T* query, const device T* keys, const device T* values, device T* out, int visible, size_t k_stride, size_t v_stride,
     float scale, threadgroup float* outputs, threadgroup float* tops, threadgroup float* sums, uint simdgroup, uint lane) {
-  constexpr int each = D / LANES; // elements of a row that a lane holds
-  constexpr int some = 4;         // keys that are taken together
-  const uint own = lane * each;
-
-  float q[each];
-  float o[each];
-#pragma unroll
-  for (int i = 0; i < each; i++) {
-    q[i] = scale * float(query[own + i]);
-    o[i] = 0;
-  }
+  Streamed<D / LANES> s;
   // Finite, so that a simdgroup without keys gets the factor exp(−big) = 0.
-  float top = -MAXFLOAT;
-  float sum = 0;
-  const size_t k_step = SIMDGROUPS * k_stride;
-  const size_t v_step = SIMDGROUPS * v_stride;
-  const device T* key = keys + size_t(simdgroup) * k_stride + own;
-  const device T* value = values + size_t(simdgroup) * v_stride + own;
-  int j = int(simdgroup);
-  for (; j + (some - 1) * SIMDGROUPS < visible; j += some * SIMDGROUPS) {
-    follow<T, each, some>(key, value, k_step, v_step, q, o, top, sum);
-    key += some * k_step;
-    value += some * v_step;
-  }
-  for (; j < visible; j += SIMDGROUPS) {
-    follow<T, each, 1>(key, value, k_step, v_step, q, o, top, sum);
-    key += k_step;
-    value += v_step;
-  }
-
-  merge<T, D, false>(top, sum, o, out, outputs, tops, sums, simdgroup, lane);
+  s.top = -MAXFLOAT;
+  s.sum = 0;
+  stream_all<T, D>(query, keys, values, int(simdgroup), visible, SIMDGROUPS, k_stride, v_stride, scale, lane, s);
+  merge<T, D, false>(s.top, s.sum, s.o, out, outputs, tops, sums, simdgroup, lane);
 }
 
 // One threadgroup a query: MLX's kernel, whose threadgroups have 1,024 threads and 4,352 bytes.
@@ -184,7 +115,7 @@ template <typename T, int D, int V>
   keys += kv_head * k_head_stride;
   values += kv_head * v_head_stride;
   out += by_head * V;
-  const int visible = visible_keys(N, groups, group);
+  const int visible = visible_keys(N, groups.y, group.y);
   if (D == V && D <= 128 && !has_mask && !has_sinks) {
     attend<T, D>(queries, keys, values, out, visible, k_seq_stride, v_seq_stride, scale, outputs, tops, sums, simdgroup, lane);
     return;
@@ -393,7 +324,7 @@ template <typename T, int D>
   const uint kv_head = group.x / uint(gqa_factor);
   const uint own = lane % TEAM * 4;
   const int team = int(lane) / TEAM;
-  const int visible = visible_keys(N, groups, group);
+  const int visible = visible_keys(N, groups.y, group.y);
   queries += size_t(row) * D;
   keys += size_t(kv_head) * k_head_stride;
   values += size_t(kv_head) * v_head_stride;

@@ -71,7 +71,7 @@ func traits(d *decl.Decl) (out []string) {
 
 // ofCases are the sources of kernels that take the dispatches of MLX's kernels of the same names, most of them in many
 // types, widths and groups.
-var ofCases = []string{"quantize.metal", "code_products.metal", "arange.metal", "rope_freqs.metal", "steel_attention.metal"}
+var ofCases = []string{"quantize.metal", "code_products.metal", "arange.metal", "rope_freqs.metal", "sdpa_vector_2pass.metal", "steel_attention.metal"}
 
 // caseNames are what names of the kernels begin with whose cases package kernelcases runs with our kernels.
 var caseNames = []string{"affine_", "arange", "gather_mm_offsets", "rope_", "sdpa_", "steel_attention_", "steel_gemm_splitk_accum"}
@@ -82,7 +82,7 @@ func template(d *decl.Decl) string { return fmt.Sprintf("%s:%d", d.File, d.Line)
 // template, where several lines declare them.
 func kin(d *decl.Decl) string { return typesAndWidths.ReplaceAllString(d.Name, "") }
 
-var typesAndWidths = regexp.MustCompile(`b?float(16|32)?(_t)?|_gs_\d+|_b_\d|_d_\d+|_bk\d+_bd\d+_bv\d+`)
+var typesAndWidths = regexp.MustCompile(`b?float(16|32)?(_t)?|_gs_\d+|_b_\d|_d_\d+|_bk\d+_bd\d+_bv\d+|_\d+_\d+$`)
 
 // templatesWithCases are the templates of which a kernel has a case in testdata/kernelcases.
 func templatesWithCases(t *testing.T) map[string]bool {

@@ -84,7 +84,7 @@ func chosen(d *decl.Decl) bool {
 		}
 	}
 	switch d.File {
-	case "ggml.metal", "quantize.metal", msl.PlainLoops, "arange.metal", "rope_freqs.metal", "steel_attention.metal":
+	case "ggml.metal", "quantize.metal", msl.PlainLoops, "arange.metal", "rope_freqs.metal", "sdpa_vector_2pass.metal", "steel_attention.metal":
 		return false
 	case "copy.metal":
 		return d.Args[0].Elem != ir.U32 // codes that lie under strides

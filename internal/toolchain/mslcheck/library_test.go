@@ -123,7 +123,11 @@ func signatures(t *testing.T) map[string]signature {
 		}
 		f := strings.Split(line, "\t")
 		require.Len(t, f, 5, line)
-		s := signature{constants: strings.Fields(f[4])}
+		var s signature
+		for _, c := range strings.Fields(f[4]) {
+			of, in, _ := strings.Cut(c, ":")
+			s.constants = append(s.constants, fmt.Sprint(of, ":", mslcheck.Types[in]))
+		}
 		s.threadgroup, err = strconv.ParseInt(f[2], 10, 64)
 		require.NoError(t, err, line)
 		if f[3] != "" {
@@ -164,6 +168,8 @@ var otherMemory = map[string]int64{
 	"qmm_n": 0, "qmm_batch": 0, "gather_qmm": 0,
 	// Lanes share a query, and read keys and values where they lie.
 	"attention": 0,
+	// Simdgroups read keys and values where they lie.
+	"sdpa_vector_2pass_1_gqa": 0,
 	// The second sum has memory of its own: in that of the first, which simdgroups may
 	// still read, it would need another barrier.
 	"layer_norm": 256, "layer_norm_looped": 256, "vjp_layer_norm": 512, "vjp_layer_norm_looped": 512,

@@ -45,6 +45,9 @@ func solve(d *decl.Decl, r *rand.Rand, extra []*term.Expr) (*assignment, error) 
 		if err = a.repair(append(slices.Clone(extra), d.Requires...)); err != nil {
 			continue
 		}
+		if err = a.threadgroup(); err != nil {
+			continue
+		}
 		if err = a.bounded(); err == nil {
 			return a, nil
 		}
@@ -151,6 +154,27 @@ func (a *assignment) bound(s int) bool {
 		}
 	}
 	return false
+}
+
+// threadgroup returns an error if no device runs threadgroups whose threads along some axes are symbols.
+func (a *assignment) threadgroup() error {
+	threads := int64(1)
+	for _, x := range a.d.Group {
+		switch {
+		case x.Bind >= 0:
+			threads *= a.vals[x.Bind]
+		case x.Check != nil:
+			n, err := a.eval(x.Check)
+			if err != nil {
+				return err
+			}
+			threads *= n
+		}
+	}
+	if threads < 1 || threads > 1024 {
+		return fmt.Errorf("a threadgroup of %d threads", threads)
+	}
+	return nil
 }
 
 func (a *assignment) size(short bool) int64 {
