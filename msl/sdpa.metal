@@ -13,12 +13,38 @@ template <typename T, int D>
 inline void attend(
     const device T* query, const device T* keys, const device T* values, device T* out, int visible, size_t k_stride, size_t v_stride,
     float scale, threadgroup float* outputs, threadgroup float* tops, threadgroup float* sums, uint simdgroup, uint lane) {
-  Streamed<D / LANES> s;
+  // As stream_all, but written out: with what a simdgroup has in one structure, the compiler makes other code of it.
+  constexpr int each = D / LANES; // elements of a row that a lane holds
+  constexpr int some = 4;         // keys that are taken together
+  const uint own = lane * each;
+
+  float q[each];
+  float o[each];
+#pragma unroll
+  for (int i = 0; i < each; i++) {
+    q[i] = scale * float(query[own + i]);
+    o[i] = 0;
+  }
   // Finite, so that a simdgroup without keys gets the factor exp(−big) = 0.
-  s.top = -MAXFLOAT;
-  s.sum = 0;
-  stream_all<T, D>(query, keys, values, int(simdgroup), visible, SIMDGROUPS, k_stride, v_stride, scale, lane, s);
-  merge<T, D, false>(s.top, s.sum, s.o, out, outputs, tops, sums, simdgroup, lane);
+  float top = -MAXFLOAT;
+  float sum = 0;
+  const size_t k_step = SIMDGROUPS * k_stride;
+  const size_t v_step = SIMDGROUPS * v_stride;
+  const device T* key = keys + size_t(simdgroup) * k_stride + own;
+  const device T* value = values + size_t(simdgroup) * v_stride + own;
+  int j = int(simdgroup);
+  for (; j + (some - 1) * SIMDGROUPS < visible; j += some * SIMDGROUPS) {
+    follow<T, each, some>(key, value, k_step, v_step, q, o, top, sum);
+    key += some * k_step;
+    value += some * v_step;
+  }
+  for (; j < visible; j += SIMDGROUPS) {
+    follow<T, each, 1>(key, value, k_step, v_step, q, o, top, sum);
+    key += k_step;
+    value += v_step;
+  }
+
+  merge<T, D, false>(top, sum, o, out, outputs, tops, sums, simdgroup, lane);
 }
 
 // One threadgroup a query: MLX's kernel, whose threadgroups have 1,024 threads and 4,352 bytes.
