@@ -365,4 +365,3 @@ INSTANTIATE_ALL(bfloat16_t, bfloat)
 // @equivalent sdpa_vector_2pass_1_gqa_* ; inplace: allow {sums|maxs} {keys|values} ; of more heads than the keys have
 // @equivalent sdpa_vector_2pass_2_* ; inplace: allow out {sums|maxs} ; a threadgroup reads its own row before it writes this row
 // @equivalent sdpa_vector_2pass_2_* ; groups: [1] L exchanged with heads ; rows lie one behind the other, whichever counts first
-// @equivalent sdpa_vector_2pass_2_* ; operation: out: total[h, q] < 0.5 -> total[h, q] <= 0.5 ; 0.5 is divided by either way
