@@ -51,8 +51,8 @@ type Options struct {
 	Context int64
 	// Prefill is the greatest number of tokens of one prefill; default 128.
 	Prefill int64
-	// Type is the type of activations, norms, scales, biases, caches and logits: f32, f16 or bf16; default f32. Weights
-	// that are not quantized are converted to it, rounded to the nearest, ties to even.
+	// Type is the type of activations, norms, scales, biases, caches and logits: f32, f16 or bf16; default f32, or what the
+	// front end says of its files. Weights that are not quantized are converted to it, rounded to the nearest, ties to even.
 	Type ir.DType
 	// External is the model's path relative to the file that the module will be written
 	// to. If it is set, weights that are not repacked stay in the model file.

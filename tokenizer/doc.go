@@ -18,7 +18,7 @@
 //  4. merge.go joins neighbouring symbols, lowest rank first, until no merge
 //     applies. What remains are the tokens.
 //
-// There are no other families (WordPiece, unigram), no normalisation, no
+// There are no other families (WordPiece, unigram), no normalisation but Unicode's form C, no
 // training, and no chat templates (package chat, below this one). Encode never adds a
 // BOS token by itself: see [Tokenizer.AddBOS].
 //

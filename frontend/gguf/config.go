@@ -16,6 +16,8 @@ type architecture struct {
 	name    string
 	experts bool // its layers may have experts
 	fusedUp bool // one tensor has the matrices of gate and up
+	// ropeFactors: a tensor may have factors of rope's frequencies.
+	ropeFactors bool
 	// keys are those that only it has, behind "NAME.".
 	keys []string
 	// config sets what its models compute, with its keys.

@@ -21,10 +21,8 @@ type Model struct {
 	Config decoder.Config
 	File   *ggufio.File
 
-	architecture string
+	architecture *architecture
 	fused        fused
-	path         string
-	used         map[string]bool
 }
 
 // Source is the front end for GGUF files.
@@ -50,7 +48,7 @@ func Load(path string) (*Model, error) {
 	if err != nil {
 		return nil, err
 	}
-	m, err := open(f, path)
+	m, err := open(f)
 	if err != nil {
 		f.Close()
 		return nil, fmt.Errorf("%s: %w", path, err)
@@ -65,19 +63,19 @@ func Read(name string, data []byte) (*Model, error) {
 	if err != nil {
 		return nil, err
 	}
-	m, err := open(f, name)
+	m, err := open(f)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}
 	return m, nil
 }
 
-func open(f *ggufio.File, path string) (*Model, error) {
+func open(f *ggufio.File) (*Model, error) {
 	c, arch, err := readConfig(f)
 	if err != nil {
 		return nil, err
 	}
-	m := &Model{Config: c, File: f, architecture: arch.name, fused: fused{up: arch.fusedUp}, path: path, used: map[string]bool{}}
+	m := &Model{Config: c, File: f, architecture: arch, fused: fused{up: arch.fusedUp}}
 	_, m.fused.qkv = f.Tensor("blk.0." + fusedQKV + ".weight")
 	embd, ok := f.Tensor("token_embd.weight")
 	if !ok || len(embd.Dims) != 2 || int64(embd.Dims[0]) != c.Embedding {
@@ -102,10 +100,13 @@ const maxMissing = 12
 func (m *Model) check() error {
 	c := m.Config
 	if most := int64(len(m.File.Tensors)); c.Layers > most {
-		return fmt.Errorf("key %s.block_count is %d, but the file has %d tensors", m.architecture, c.Layers, most)
+		return fmt.Errorf("key %s.block_count is %d, but the file has %d tensors", m.architecture.name, c.Layers, most)
 	}
 	want := map[string][]int64{"token_embd.weight": {c.Embedding, c.Vocab}, "output_norm.weight": {c.Embedding}}
-	may := map[string][]int64{"output.weight": {c.Embedding, c.Vocab}, decoder.RopeFactors: {c.HeadDim / 2}}
+	may := map[string][]int64{"output.weight": {c.Embedding, c.Vocab}}
+	if m.architecture.ropeFactors {
+		may[decoder.RopeFactors] = []int64{c.HeadDim / 2}
+	}
 	for i := range c.Layers {
 		layer := c.LayerTensors()
 		m.fused.tensors(c, layer)
@@ -123,7 +124,7 @@ func (m *Model) check() error {
 			dims, ok = may[t.Name]
 		}
 		if !ok {
-			missing = append(missing, fmt.Sprintf("tensor %s is not part of a model of %s that is supported", t.Name, m.architecture))
+			missing = append(missing, fmt.Sprintf("tensor %s is not part of a model of %s that is supported", t.Name, m.architecture.name))
 			continue
 		}
 		delete(want, t.Name)

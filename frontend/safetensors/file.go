@@ -44,15 +44,9 @@ var dtypes = map[string]ir.DType{
 }
 
 // Open maps the file at path. Close must be called.
-func Open(path string) (_ *File, err error) {
-	defer mmap.Catch(&err)()
-	m, err := mmap.Open(path)
+func Open(path string) (*File, error) {
+	f, m, err := mmap.Parsed(path, Parse)
 	if err != nil {
-		return nil, fmt.Errorf("safetensors: %w", err)
-	}
-	f, err := Parse(path, m.Bytes())
-	if err != nil {
-		m.Close() // the parse error matters more than one of Close
 		return nil, err
 	}
 	f.mapping = m

@@ -11,7 +11,7 @@ import (
 // sources are the front ends that the commands have.
 var sources = []frontend.Source{gguf.Source, safetensors.Source}
 
-// Models says for help texts which models can be recorded: "GGUF, Llama architecture".
+// Models says for help texts which models can be recorded: "GGUF, architectures …; safetensors, folders …".
 func Models() string {
 	return each("; ", func(s frontend.Source) string { return s.Name + ", " + s.Holds })
 }

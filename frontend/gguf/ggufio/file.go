@@ -39,15 +39,9 @@ func (t Tensor) Elements() uint64 {
 }
 
 // Open maps the file at path and checks all of its metadata and tensor table.
-func Open(path string) (_ *File, err error) {
-	defer mmap.Catch(&err)()
-	m, err := mmap.Open(path)
+func Open(path string) (*File, error) {
+	f, m, err := mmap.Parsed(path, Parse)
 	if err != nil {
-		return nil, fmt.Errorf("ggufio: %w", err)
-	}
-	f, err := Parse(path, m.Bytes())
-	if err != nil {
-		m.Close() // the parse error matters more than one of Close
 		return nil, err
 	}
 	f.mapping = m
