@@ -153,7 +153,8 @@ func TestMLXOperationsCompute(t *testing.T) {
 	t.Cleanup(func() { assert.NoError(t, d.Close()) })
 	// Those for which our library has kernels take these without a compiled library: on the CPU, to which the conformance
 	// suite holds all devices.
-	ours := []string{"attention by the vector kernel", "attention of many queries", "attention of wide heads, masked", "a rotation by a table"}
+	ours := []string{"attention by the vector kernel", "attention of many queries", "attention of wide heads, masked", "a rotation by a table",
+		"attention of a long cache", "attention of a long cache, grouped"}
 	ofOurs := cpu.New(1)
 	t.Cleanup(func() { assert.NoError(t, ofOurs.Close()) })
 	everything := func(int, int) bool { return true }
@@ -195,7 +196,10 @@ func TestMLXOperationsCompute(t *testing.T) {
 			got, want := attend(h, 2, 2, 33, 40, 64, false, true)
 			return got.Transpose(1, 2), turned(want, 2, 2, 33, 64)
 		},
-		"attention by operations": func(h *host) (record.Tensor, []float64) { return attend(h, 4, 2, 9, 20, 32, true, false) },
+		// As many keys as these are split among threadgroups, in two passes; eight query heads that share a key head have a kernel of their own.
+		"attention of a long cache":          func(h *host) (record.Tensor, []float64) { return attend(h, 4, 2, 2, 4200, 64, true, false) },
+		"attention of a long cache, grouped": func(h *host) (record.Tensor, []float64) { return attend(h, 8, 1, 1, 8200, 64, false, false) },
+		"attention by operations":            func(h *host) (record.Tensor, []float64) { return attend(h, 4, 2, 9, 20, 32, true, false) },
 		"attention by operations, causal": func(h *host) (record.Tensor, []float64) {
 			return attend(h, 2, 1, 10, 20, 32, false, true)
 		},
