@@ -18,8 +18,8 @@
 //  4. merge.go joins neighbouring symbols, lowest rank first, until no merge
 //     applies. What remains are the tokens.
 //
-// There are no other families (WordPiece, unigram), no normalisation but Unicode's form C, no
-// training, and no chat templates (package chat, below this one). Encode never adds a
+// There are no other families (WordPiece, unigram), no normalisation but Unicode's form C (which
+// is that of golang.org/x/text: behind 30 marks on one letter it puts a joiner into the text), no training, and no chat templates (package chat, below this one). Encode never adds a
 // BOS token by itself: see [Tokenizer.AddBOS].
 //
 // Two things that llama.cpp does may surprise, and are done here too:

@@ -10,8 +10,8 @@ import (
 // preTokenizer is a way to cut text into words, and what else goes with its names in GGUF files.
 type preTokenizer struct {
 	names []string // tokenizer.ggml.pre
-	// stages are applied one after another to what the one before has left: a word is what an expression matches, or
-	// what stands between two matches.
+	// stages are expressions. The first cuts the text, each other one cuts the pieces of the one before; a piece is what an
+	// expression matches, or what stands between two matches. The last pieces are the words.
 	stages []string
 	whole  bool // a word that is a token as it stands is that token, whatever the merges say
 	addBOS bool // prompts begin with BOS where the file does not say
@@ -113,8 +113,9 @@ func split(stages []*regexp.Regexp, text, shown []byte, word func([]byte)) {
 	part(len(text))
 }
 
-// spelled returns text as UTF-8 of what decodeText reads, and the same with other characters of the same class and length
-// where Go's expressions know a character not at all or otherwise than llama.cpp's.
+// spelled returns the code points that [decodeText] reads of a text, as UTF-8, in two forms. The first is what is encoded.
+// The second is what Go's regular expressions are shown: where these do not know a character, or class it otherwise than
+// llama.cpp does, another one of the right class and the same length stands in its place.
 func spelled(text string) (spelling, shown []byte) {
 	spelling = make([]byte, 0, len(text))
 	same := true

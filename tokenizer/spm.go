@@ -42,7 +42,7 @@ type span struct {
 	prev, next int32 // -1 at the ends
 }
 
-// join is a pair of neighbours that are a token together.
+// join is a pair of neighbouring spans whose texts, put together, are a token.
 type join struct {
 	score       float32
 	left, right int32

@@ -5,8 +5,8 @@ import (
 	"github.com/mlxc/mlxc/record"
 )
 
-// Weight is one weight of a model, ready to be bound by a recorder: a vector or a matrix of numbers (Blob), a matrix in
-// blocks of GGML's (Blob and Format), or one of affine codes.
+// Weight is one weight of a model, ready to be bound by a recorder. It is a vector or a matrix of numbers (Blob), a matrix
+// in blocks of GGML's (Blob and Format), or a matrix in MLX's affine quantization (Codes, Scales, Biases).
 type Weight struct {
 	Name    string
 	N, K    int64             // N rows of K elements; N = 0: a vector

@@ -13,7 +13,7 @@ import (
 
 const fusedQKV = "attn_qkv"
 
-// fused says which a file has: of queries, keys and values, or of gate and up.
+// fused says which tensors of a file hold several matrices: those of queries, keys and values, those of gate and up.
 type fused struct{ qkv, up bool }
 
 // tensors puts such tensors in the place of those of a layer that they hold.

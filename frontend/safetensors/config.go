@@ -245,8 +245,8 @@ type quantization struct {
 	Mode  string `json:"mode"`
 }
 
-// quantizations returns how matrices are quantized, and of which that is said apart: by the names of their modules, with
-// nil for those that are not. The first is nil if none are.
+// quantizations returns how MLX has quantized the matrices (nil: it has not), and the modules that config.json lists as
+// exceptions, by their names: each with its own quantization, or with nil if it is not quantized.
 func (s *settings) quantizations() (all *quantization, apart map[string]*quantization, err error) {
 	raw := s.Quantization
 	if raw == nil && s.Other != nil {
