@@ -381,7 +381,7 @@ func TestUpdates(t *testing.T) {
 	d := *msl.Declarations("vv_Addfloat32")[0]
 	d.Args = slices.Clone(d.Args)
 	d.Args[2].Mode = decl.Update
-	_, err := dispatches.Cases(device, &d, 10, "updates")
+	_, err := dispatches.Cases(device, &d, 10, dispatches.Everything, "updates")
 	assert.ErrorContains(t, err, "declare a write")
 	half := broken{Device: device, change: func(p *backend.Program) { // the kernel leaves the last element alone
 		for i, n := range p.Graph.Nodes {
@@ -392,7 +392,7 @@ func TestUpdates(t *testing.T) {
 			}
 		}
 	}}
-	_, err = dispatches.Cases(half, &d, 10, "updates")
+	_, err = dispatches.Cases(half, &d, 10, dispatches.Everything, "updates")
 	assert.Error(t, err)
 	assert.NotContains(t, err.Error(), "declare a write")
 }
@@ -404,7 +404,7 @@ func TestSomethingIsCompared(t *testing.T) {
 	d := msl.Declarations("affine_embed_float_gs_32_b_4")[0]
 	more := false
 	for i := range 20 {
-		v, err := dispatches.Cases(device, d, 1, fmt.Sprint("compared ", i))
+		v, err := dispatches.Cases(device, d, 1, dispatches.Everything, fmt.Sprint("compared ", i))
 		require.NoError(t, err)
 		assert.NotZero(t, v.Elements)
 		more = more || v.Dispatches > 1

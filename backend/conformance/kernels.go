@@ -3,7 +3,6 @@ package conformance
 import (
 	"fmt"
 	"maps"
-	"math"
 	"math/rand/v2"
 	"slices"
 
@@ -11,9 +10,6 @@ import (
 	"github.com/mlxc/mlxc/msl"
 	"github.com/mlxc/mlxc/msl/decl"
 )
-
-// someWitnesses is how many dispatches that its source names of a function are run, if not all.
-const someWitnesses = 4
 
 // kernelTests returns a test for each function of the library.
 func kernelTests(o Options) map[string]func(*T) {
@@ -29,7 +25,7 @@ func kernelTests(o Options) map[string]func(*T) {
 				if !o.Long {
 					n = (n + instances[d.Family()] - 1) / instances[d.Family()]
 				}
-				total, err := dispatches.Cases(t.Device, d, n, fmt.Sprintf("%s %d %d", function, i, o.Seed))
+				total, err := dispatches.Cases(t.Device, d, n, o.values(), fmt.Sprintf("%s %d %d", function, i, o.Seed))
 				if err != nil {
 					t.Errorf("%s: %v", d.Family(), err)
 					continue
@@ -44,11 +40,7 @@ func kernelTests(o Options) map[string]func(*T) {
 				}
 				t.Logf("%s: %d dispatches, %d results compared, %d of them to the bit", d.Family(), total.Dispatches, total.Elements, total.Exact)
 			}
-			witnesses := math.MaxInt
-			if !o.Long {
-				witnesses = someWitnesses
-			}
-			if err := dispatches.Witnesses(t.Device, function, witnesses); err != nil {
+			if err := dispatches.Witnesses(t.Device, function, o.witnesses(), o.Turn); err != nil {
 				t.Errorf("%v", err)
 			}
 		}
@@ -71,7 +63,7 @@ func generatedKernels(t *T, o Options, n int) {
 			t.Errorf("%v", err)
 			continue
 		}
-		v, err := dispatches.Cases(t.Device, d, 3, fmt.Sprint("generated ", k, o.Seed))
+		v, err := dispatches.Cases(t.Device, d, 3, o.values(), fmt.Sprint("generated ", k, o.Seed))
 		if err != nil {
 			t.Errorf("%q: %v", text, err)
 		}

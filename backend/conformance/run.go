@@ -1,6 +1,7 @@
 package conformance
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"maps"
@@ -27,6 +28,10 @@ type Options struct {
 	// Cases is the number of random dispatches of each family of kernels or, in the
 	// long form, of each instance; 0 means 100, in the long form 200.
 	Cases int
+	// Values, if not 0, is the max number of values of a random dispatch's params, and Witnesses that of the dispatches
+	// which its source names of a function, of which each Turn takes others; in the long form all are run. If Witnesses is
+	// 0, it is four.
+	Values, Witnesses, Turn int
 	// Source, if not empty, names a Metal source: only its kernels are tested.
 	Source string
 	// Choose, if not nil, picks the members of families that are tested in this run, since not all
@@ -55,6 +60,23 @@ func (o Options) cases() int {
 		return 200
 	}
 	return 100
+}
+
+// someWitnesses is how many dispatches that its source names of a function are run in the short form.
+const someWitnesses = 4
+
+func (o Options) values() int {
+	if o.Long || o.Values == 0 {
+		return dispatches.Everything
+	}
+	return o.Values
+}
+
+func (o Options) witnesses() int {
+	if o.Long {
+		return dispatches.Everything
+	}
+	return cmp.Or(o.Witnesses, someWitnesses)
 }
 
 // functions returns the names of the functions that are tested.

@@ -9,6 +9,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -201,8 +202,8 @@ func dispatched(t testing.TB, d backend.Device, g *ir.Graph) (out []map[string][
 	return out
 }
 
-// TestGraphs: every test graph computes through Metal's messages the same bytes as on software Metal, and so do half of
-// them in each further way, and some in live recordings.
+// TestGraphs: every test graph computes through Metal's messages the same bytes as on software Metal (of the whole
+// layers of a model a run takes one), and so do some of them in each further way, and some in live recordings.
 func TestGraphs(t *testing.T) {
 	sample.Long(t)
 	soft, err := fakemetal.SoftMetal(softmetal.Options{Workers: 1})
@@ -228,9 +229,14 @@ func TestGraphs(t *testing.T) {
 	}
 	for i, w := range ways {
 		t.Run(w.name, func(t *testing.T) {
+			// Of the whole layers, whose kernels take longest, one: another in each run.
 			some := names
 			if i > 0 {
-				some = sample.Of(t, t.Name(), names, 2)
+				some = sample.Of(t, t.Name(), names, sample.Few)
+			} else if !sample.Whole() {
+				layer := func(name string) bool { return strings.HasPrefix(name, "llama_layer") }
+				layers := sample.Turns(t, t.Name(), slices.DeleteFunc(slices.Clone(names), func(name string) bool { return !layer(name) }))
+				some = slices.DeleteFunc(slices.Clone(names), func(name string) bool { return layer(name) && !slices.Contains(layers, name) })
 			}
 			all(t, w.on(soft, uint64(i)), w.options(), some, replayed)
 		})

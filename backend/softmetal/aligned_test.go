@@ -65,7 +65,7 @@ func TestAlignment(t *testing.T) {
 	}
 	rms := "0 x: device f32 read, 1 w: device f32 read, 2 out: device f32 write, 3 eps: constant f32, 4 axis_size: constant u32, 5 w_stride: constant u32"
 	layer := "0 x: device f32 read, 1 w: device f32 read, 2 b: device f32 read, 3 out: device f32 write, 4 eps: constant f32, 5 axis_size: constant u32, 6 w_stride: constant u32, 7 b_stride: constant u32"
-	for _, x := range sample.Of(t, "alignment", []dispatch{
+	for _, x := range sample.Turns(t, "alignment", []dispatch{
 		of(4 * 24)(product("affine_qmv_fast_float_gs_32_b_4_batch_0_pr_0_hgs_0_r_4", 512*5, 24, 4)),
 		of(4 * 24)(product("affine_qmv_fast_float_gs_32_b_8_batch_0_pr_0_hgs_0_r_4", 256*4, 24, 8)),
 		of(4 * 16)(product("affine_qmv_fast_float_gs_32_b_4_batch_0_pr_0_hgs_0_r_4", 512*7, 16, 4)),
@@ -80,7 +80,7 @@ func TestAlignment(t *testing.T) {
 		dense(1032), dense(8 * 255), dense(2576), dense(256 * 7),
 		of(8 * 602)(norm("rmsfloat32", rms, 602, "", operand{"x", 8 * 602}, operand{"w", 4 * 602})),
 		of(8 * 604)(norm("layer_normfloat32", layer, 604, ", b_stride = 1", operand{"x", 8 * 604}, operand{"w", 4 * 604}, operand{"b", 4 * 604})),
-	}, 4) {
+	}) {
 		t.Run(x.kernel, func(t *testing.T) {
 			text := ""
 			bind := func(at int) string {

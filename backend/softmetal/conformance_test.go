@@ -17,9 +17,13 @@ import (
 // each declaration with another implementation, so a few cases of each kernel suffice here to find miscompilation.
 func TestConformance(t *testing.T) {
 	sample.Long(t)
+	o := conformance.Options{Cases: 6, Choose: sample.Choose(t, "plain"), Other: func() backend.Device { return cpu.New(1) }}
+	if !sample.Whole() {
+		o.Cases, o.Values, o.Witnesses, o.Turn = 4, 2, 2, sample.Run()
+	}
 	conformance.Run(t, func() backend.Device {
 		d, err := softmetal.New(context.Background(), softmetal.Options{Workers: 2})
 		require.NoError(t, err)
 		return d
-	}, conformance.Options{Cases: 6, Choose: sample.Choose(t, "plain"), Other: func() backend.Device { return cpu.New(1) }})
+	}, o)
 }

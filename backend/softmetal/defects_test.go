@@ -96,7 +96,7 @@ func (p *plantedGraph) source(t *testing.T, path, text string, repaired bool) {
 		if c == nil {
 			return
 		}
-		if index++; !sample.Takes(t.Name(), index, 4) {
+		if index++; !sample.Takes(t.Name(), index, sample.Few) {
 			c, run = nil, nil
 			return
 		}
@@ -294,7 +294,7 @@ func TestPlantedDefects(t *testing.T) {
 			defective++
 		}
 	}
-	want := 20 // a run takes one in four, with its twin
+	want := 10 // a run takes one in eight, with its twin
 	if sample.Whole() {
 		want = 100
 	}

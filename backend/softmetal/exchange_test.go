@@ -322,7 +322,7 @@ func TestExchange(t *testing.T) {
 		}
 		return []string{"reduce", "more", "bits", "shuffle", "fill"}
 	}
-	for _, e := range elementsOfMetal {
+	for _, e := range sample.Of(t, t.Name(), elementsOfMetal, 4) {
 		t.Run(e.name, func(t *testing.T) {
 			for _, kind := range kinds(e) {
 				exchange(t, r, e, e, kind, kind+"_"+e.name)

@@ -26,7 +26,7 @@ func TestFusedBits(t *testing.T) {
 	d, err := softmetal.New(t.Context(), softmetal.Options{Workers: 2})
 	require.NoError(t, err)
 	defer d.Close()
-	for _, file := range sample.Of(t, t.Name(), []string{"../../passes/testdata/fuse_norm.txtar", "../../passes/testdata/fuse_head.txtar", "../../testdata/graphs/llama_layer_decode.txtar", "../../testdata/graphs/llama_layer_prefill.txtar"}, 3) {
+	for _, file := range sample.Turns(t, t.Name(), []string{"../../passes/testdata/fuse_norm.txtar", "../../passes/testdata/fuse_head.txtar", "../../testdata/graphs/llama_layer_decode.txtar", "../../testdata/graphs/llama_layer_prefill.txtar"}) {
 		t.Run(strings.TrimSuffix(filepath.Base(file), ".txtar"), func(t *testing.T) {
 			a, err := txtar.ParseFile(file)
 			require.NoError(t, err)
@@ -54,7 +54,7 @@ func TestFusedBitsIn16Bits(t *testing.T) {
 	d, err := softmetal.New(t.Context(), softmetal.Options{Workers: 2})
 	require.NoError(t, err)
 	defer d.Close()
-	for _, of := range sample.Of(t, t.Name(), []ir.DType{ir.BF16, ir.F16}, 2) {
+	for _, of := range sample.Turns(t, t.Name(), []ir.DType{ir.BF16, ir.F16}) {
 		r := record.New("dense")
 		x, row := r.Input("x", of, 33, 64), r.Input("row", of, 64)
 		weight := func(name string, n, k int64) record.Matrix {

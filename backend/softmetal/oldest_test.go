@@ -18,13 +18,13 @@ func TestOldest(t *testing.T) {
 	c, err := clang.Oldest(t.Context())
 	require.NoError(t, err)
 	t.Setenv(clang.Env, c.Path)
-	for _, x := range sample.Of(t, t.Name(), []struct {
+	for _, x := range sample.Turns(t, t.Name(), []struct {
 		name string
 		test func(*testing.T)
 	}{
 		{"control", TestControl}, {"exchange", TestExchangeVectors}, {"matrix", TestMatrix}, {"atomics", TestAtomics},
 		{"division", TestDivision}, {"places", TestPlaces},
-	}, 4) {
+	}) {
 		t.Run(x.name, x.test)
 	}
 }

@@ -78,7 +78,7 @@ func TestProducts(t *testing.T) {
 			kernels = append(kernels, of(c))
 		}
 	}
-	kernels = sample.Of(t, t.Name(), kernels, 3)
+	kernels = sample.Turns(t, t.Name(), kernels)
 	for _, c := range all {
 		if !slices.Contains(kernels, of(c)) {
 			continue

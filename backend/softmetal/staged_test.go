@@ -197,7 +197,7 @@ func TestStagedProducts(t *testing.T) {
 		t.Cleanup(func() { require.NoError(t, d.Close()) })
 		some := sample.Families(t, t.Name(), cases, func(s staged) string { return s.kernel }, sample.Few)
 		if checked {
-			some = sample.Of(t, t.Name()+", checked", cases, sample.Few)
+			some = sample.Turns(t, t.Name()+", checked", cases)
 		}
 		for _, s := range some {
 			name := fmt.Sprintf("%s/%d/%d/%d", s.kernel, s.k, s.codes, s.n)

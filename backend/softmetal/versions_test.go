@@ -62,10 +62,16 @@ func TestVersions(t *testing.T) {
 				devices = append(devices, d)
 				assert.Contains(t, d.Info().Description, fmt.Sprint("clang ", compiler.Version))
 			}
-			ran := map[string]bool{}
+			ran := map[string]int{}
+			most := 3 // cases of a function: each may have other function constants, and be compiled again for them
+			if sample.Whole() {
+				most = 20
+			}
 			kernels := sample.Of(t, c.name, c.kernels, sample.Few)
 			require.NoError(t, conformance.Sample(20, 5, func([]string, func(string) string) []string { return kernels }, func(x *conformance.Case) error {
-				ran[x.Function] = true
+				if ran[x.Function]++; ran[x.Function] > most {
+					return nil
+				}
 				one, err := x.Run(devices[0])
 				require.NoError(t, err)
 				two, err := x.Run(devices[1])

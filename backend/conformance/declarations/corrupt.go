@@ -225,6 +225,6 @@ func (l lie) witnessed() error {
 
 // run runs the kernel as a corrupted declaration says.
 func (l lie) run(dev backend.Device, cases int) error {
-	_, err := dispatches.Cases(dev, l.m.d, cases, fmt.Sprintf("%s %d", l.in.function, l.in.index))
+	_, err := dispatches.Cases(dev, l.m.d, cases, dispatches.Everything, fmt.Sprintf("%s %d", l.in.function, l.in.index))
 	return err
 }

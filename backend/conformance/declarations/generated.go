@@ -42,7 +42,7 @@ func corruptGenerated(t *testing.T, open func() backend.Device) {
 			if reason := noLies[m.String()]; reason != "" {
 				continue
 			}
-			if _, err := dispatches.Cases(dev, m.d, 40, fmt.Sprint("generated ", k)); err == nil {
+			if _, err := dispatches.Cases(dev, m.d, 40, dispatches.Everything, fmt.Sprint("generated ", k)); err == nil {
 				t.Errorf("%q: %v: nobody notices", text, m)
 			}
 		}

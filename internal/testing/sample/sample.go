@@ -135,6 +135,12 @@ func Kernels[M any](t T, name string, members []M, family func(M) string) (out [
 	return out
 }
 
+// Turns returns one of the members, or one in [Instances] of many: another one in each run.
+func Turns[M any](t T, name string, members []M) []M {
+	t.Helper()
+	return Kernels(t, name, members, func(M) string { return "" })
+}
+
 // Choose returns [Kernels] in the form that the conformance suite calls. Tests that give the same name choose the
 // same kernels.
 func Choose(t T, name string) func(members []string, family func(member string) string) []string {

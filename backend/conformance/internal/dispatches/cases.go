@@ -3,6 +3,7 @@ package dispatches
 import (
 	"errors"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"slices"
 
@@ -27,13 +28,16 @@ func Families(functions []string) map[string]int {
 	return n
 }
 
+// Everything is a number of values or of dispatches that none has more of.
+const Everything = math.MaxInt
+
 // maxMore is the max number of additional dispatches that are drawn until one has a result.
 const maxMore = 30
 
 // Cases checks n random dispatches of a declaration's kernel, seeded by name. Sizes
 // are sometimes 0, as engines may have them, so if n is small all dispatches may be
-// empty: then it goes on to the first that has a result to compare.
-func Cases(dev backend.Device, d *decl.Decl, n int, name string) (Verdict, error) {
+// empty: then it goes on to the first that has a result to compare. Each is run with at most `values` values of its params.
+func Cases(dev backend.Device, d *decl.Decl, n, values int, name string) (Verdict, error) {
 	var total Verdict
 	for i := 0; i < n || i < n+maxMore && total.Elements == 0 && len(d.Results) > 0; i++ {
 		seed := SeedOf(fmt.Sprintf("%s %d", name, i))
@@ -41,7 +45,7 @@ func Cases(dev backend.Device, d *decl.Decl, n int, name string) (Verdict, error
 		if err != nil {
 			return total, fmt.Errorf("case %d: %w", i, err)
 		}
-		v, err := check(dev, x, seed)
+		v, err := check(dev, x, values, seed)
 		if err != nil {
 			return total, fmt.Errorf("case %d: %w\n\t%v", i, err, x)
 		}
@@ -61,15 +65,15 @@ func Cases(dev backend.Device, d *decl.Decl, n int, name string) (Verdict, error
 const maxWitness = 4 << 20
 
 // eachWitness calls f with the dispatches of the witnesses of a function that are ok and not too large, but with no more
-// than `some` of those, which the function's name chooses.
-func eachWitness(function string, some int, f func(x *dispatch) error) error {
+// than `some` of those, which the function's name and the turn choose.
+func eachWitness(function string, some, turn int, f func(x *dispatch) error) error {
 	var ok []witness
 	for _, w := range witnesses(function) {
 		if w.OK {
 			ok = append(ok, w)
 		}
 	}
-	first := SeedOf(function)
+	first := SeedOf(function) + uint64(turn)*uint64(some)
 	for i := range min(some, len(ok)) {
 		w := ok[(first+uint64(i))%uint64(len(ok))]
 		for _, d := range msl.Declarations(function) {
@@ -98,15 +102,15 @@ func eachWitness(function string, some int, f func(x *dispatch) error) error {
 
 // Witnesses checks what the source says of a function's dispatches: its declarations describe those that engines make
 // and no others, there is one, and those that are not too large are judged on the device as random ones are, `some` of
-// them: each member of a family runs others.
-func Witnesses(dev backend.Device, function string, some int) error {
+// them: each member of a family runs others, and so does each turn.
+func Witnesses(dev backend.Device, function string, some, turn int) error {
 	ds := msl.Declarations(function)
 	err := Witnessed(function, ds)
 	if !slices.ContainsFunc(witnesses(function), func(w witness) bool { return w.OK }) {
 		err = errors.Join(err, fmt.Errorf("%s: no @witness of %s is ok: add a dispatch as an engine makes it, with its grid (docs/kernels.md)", ds[0].Family(), function))
 	}
-	return errors.Join(err, eachWitness(function, some, func(x *dispatch) error {
-		_, err := check(dev, x, SeedOf(function))
+	return errors.Join(err, eachWitness(function, some, turn, func(x *dispatch) error {
+		_, err := check(dev, x, Everything, SeedOf(function))
 		return err
 	}))
 }

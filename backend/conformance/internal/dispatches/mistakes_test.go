@@ -73,7 +73,7 @@ func TestMistakes(t *testing.T) {
 			}
 			device := cpu.New(1)
 			defer device.Close()
-			_, err = Cases(device, read.Decls[0], 100, name)
+			_, err = Cases(device, read.Decls[0], 100, Everything, name)
 			if c.want == "" {
 				assert.NoError(t, err)
 				return

@@ -61,7 +61,7 @@ func Sample(n, some int, seed uint64, functions []string, f func(function string
 	instances := Families(functions)
 	turn := map[string]int{}
 	for _, function := range functions {
-		if err := eachWitness(function, some, func(x *dispatch) error { return drawn(function, x, seed, f) }); err != nil {
+		if err := eachWitness(function, some, 0, func(x *dispatch) error { return drawn(function, x, seed, f) }); err != nil {
 			return err
 		}
 		for k, d := range msl.Declarations(function) {
