@@ -26,10 +26,11 @@ var (
 func TestConformance(t *testing.T) {
 	run := func(t *testing.T, workers int, o conformance.Options) {
 		o.Long, o.Seed = *long || testsample.Whole(), *seed
+		o.Values, o.Turn = 3, testsample.Run() // in the short form
 		o.Other = func() backend.Device { return New(1) }
 		conformance.Run(t, func() backend.Device { return New(workers) }, o)
 	}
-	cases := 8 // of each kernel; a device of Metal kernels runs fewer
+	cases := 6 // of each kernel; a device of Metal kernels runs fewer
 	if testsample.Whole() {
 		cases = 24
 	}
@@ -49,7 +50,7 @@ func TestConformance(t *testing.T) {
 			previous, err := simd.Use(impl)
 			require.NoError(t, err)
 			defer simd.Use(previous)
-			run(t, workers, conformance.Options{Cases: 10, Choose: few})
+			run(t, workers, conformance.Options{Cases: 4, Witnesses: 2, Choose: few})
 		})
 	}
 }

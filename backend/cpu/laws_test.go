@@ -135,7 +135,7 @@ func (x *dispatched) anySplit() error {
 
 func TestAnySplit(t *testing.T) {
 	testsample.Long(t)
-	forEachDispatch(t, 12, func(x *dispatched) error {
+	forEachDispatch(t, 8, func(x *dispatched) error {
 		c := x.call(x.Before)
 		units, cost := x.k.Units(c), x.k.Cost(c)
 		if units <= 0 || !(cost > 0) || cost*float64(units) > 1e9 {
@@ -191,7 +191,7 @@ func (x *dispatched) shortView() error {
 
 func TestShortViewPanics(t *testing.T) {
 	testsample.Long(t)
-	forEachDispatch(t, 12, (*dispatched).shortView)
+	forEachDispatch(t, 8, (*dispatched).shortView)
 }
 
 // TestLawsNotice: kernels with bugs break the laws above.
@@ -232,7 +232,7 @@ func TestLawsNotice(t *testing.T) {
 	noticed := make([]int, len(faults))
 	const enough = 200
 	tried := 0
-	forEachDispatch(t, 12, func(x *dispatched) error {
+	forEachDispatch(t, 8, func(x *dispatched) error {
 		k := x.k
 		in, out = -1, -1
 		for slot := range maxSlots {

@@ -3,6 +3,7 @@ package cpu
 import (
 	"fmt"
 	"math"
+	"sync"
 	"sync/atomic"
 )
 
@@ -15,13 +16,16 @@ type ledger struct {
 
 // MachineMemory returns the default memory limit of a device in bytes: the machine's memory, or less if the
 // process's control group sets a lower limit; 0 if it is not known.
-func MachineMemory() int64 { return max(0, physicalMemory()) }
+func MachineMemory() int64 { return max(0, machineMemory()) }
+
+// machineMemory is read once: to find the limit of a control group takes as long as to open a device.
+var machineMemory = sync.OnceValue(physicalMemory)
 
 // newLedger returns a ledger of limit bytes. If that is 0 or less, the limit is the
 // machine's memory.
 func newLedger(limit int64) *ledger {
 	if limit <= 0 {
-		limit = physicalMemory()
+		limit = machineMemory()
 	}
 	if limit <= 0 {
 		limit = math.MaxInt64

@@ -25,7 +25,7 @@ const oracleError = 2e-4
 func TestLogitsByType(t *testing.T) {
 	sample.Long(t)
 	const width = 576
-	for _, c := range sample.Of(t, t.Name(), []struct {
+	for _, c := range sample.Turns(t, t.Name(), []struct {
 		name   string
 		o      frontend.Options
 		digits int // of the type
@@ -36,7 +36,7 @@ func TestLogitsByType(t *testing.T) {
 		{"blocks f16", frontend.Options{Type: ir.F16, Blocks: true}, 11},
 		{"blocks bf16", frontend.Options{Type: ir.BF16, Blocks: true}, 8},
 		{"f32", frontend.Options{}, 24},
-	}, 4) {
+	}) {
 		t.Run(c.name, func(t *testing.T) {
 			c.o.Context = 256
 			module := recorded(t, c.o)

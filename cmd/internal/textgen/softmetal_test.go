@@ -40,7 +40,7 @@ func TestSoftwareMetalAgainstLlamaCpp(t *testing.T) {
 				require.NoError(t, m.Close())
 				require.NoError(t, d.Close())
 			}()
-			const tokens = 3 // the test on the CPU compares all tokens; here each takes a second
+			const tokens = 2 // the test on the CPU compares all tokens; here each takes a second
 			for _, r := range oracle(t)[:1] {
 				step, worst := 0, 0.0
 				result, err := m.Generate(context.Background(), r.PromptIDs, textgen.Options{N: tokens, IgnoreEnd: true, Logits: func(l []float32) {

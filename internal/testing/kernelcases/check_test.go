@@ -26,7 +26,12 @@ func sampleFindings(t *testing.T, choose conformance.Choice, library string, n i
 	require.NoError(t, err)
 	defer d.Close()
 	found = map[string]string{}
+	ran := map[string]int{}
 	err = conformance.Sample(n, 7, choose, func(c *conformance.Case) error {
+		// A run takes a few of each: other function constants are another kernel to compile.
+		if ran[c.Function]++; ran[c.Function] > 2 && !sample.Whole() {
+			return nil
+		}
 		if _, err := c.Run(d); err != nil {
 			return err
 		}
@@ -88,7 +93,7 @@ func TestCheckedKernelsOfMLX(t *testing.T) {
 			all = slices.DeleteFunc(slices.Clone(all), func(name string) bool { return strings.Contains(name, "float16") })
 		}
 		return sample.Of(t, "checked, compiled", all, sample.Runs)
-	}, metallibs.Path(t, "0.32.4"), 2)
+	}, metallibs.Path(t, "0.32.4"), 1)
 	count := 0
 next:
 	for what, f := range found {

@@ -36,7 +36,7 @@ func someOperations(t *testing.T, cases []*kernelcases.Case) (out []string) {
 			out = append(out, c.Family)
 		}
 	}
-	return sample.Of(t, "operations of ggml", out, 4)
+	return sample.Of(t, "operations of ggml", out, sample.Few)
 }
 
 // runGGML runs the cases on a device, compares their results, and calls after for each with the difference, if there
@@ -110,8 +110,11 @@ var knownOfGGML = []struct{ function, what, why string }{
 	{`^kernel_ssm_scan_`, `limit`, "threadgroup memory of 136 bytes, which is no multiple of 16"},
 }
 
+// defectHere reports whether this run looks for a known defect: one in four does.
+func defectHere(n int) bool { return sample.Takes("known of ggml", n, 4) }
+
 // checkedGGML returns the cases for the checker: the first of each of a quarter of the operations, and for each known
-// defect the first two cases that may show it; all cases with MLXC_LONG=1.
+// defect of this run the first two cases that may show it; all cases with MLXC_LONG=1.
 func checkedGGML(t *testing.T) (out []*kernelcases.Case) {
 	cases, err := kernelcases.Load(filepath.Join("..", "..", "..", "testdata", "ggml"))
 	require.NoError(t, err)
@@ -125,7 +128,7 @@ func checkedGGML(t *testing.T) (out []*kernelcases.Case) {
 		families[c.Family] = true
 		for n, k := range knownOfGGML {
 			has := slices.ContainsFunc(c.Steps, func(s kernelcases.Step) bool { return regexp.MustCompile(k.function).MatchString(s.Kernel) })
-			if has && known[n] < 2 {
+			if has && known[n] < 2 && defectHere(n) {
 				known[n]++
 				take = true
 			}
@@ -162,6 +165,6 @@ func TestCheckedGGML(t *testing.T) {
 		}
 	})
 	for n, k := range knownOfGGML {
-		assert.True(t, found[n], "%s: no longer %s", k.function, k.what)
+		assert.True(t, found[n] || !defectHere(n), "%s: no longer %s", k.function, k.what)
 	}
 }

@@ -120,7 +120,7 @@ func TestKernelCases(t *testing.T) {
 	d, err := softmetal.New(t.Context(), softmetal.Options{})
 	require.NoError(t, err)
 	t.Cleanup(func() { d.Close() })
-	runCases(t, d, prepareCases(t, d, chosenCases(t, func(f int) bool { return !checkedHere(f) && sample.Takes(t.Name(), f, 3) }), compiledGraph(t)), func(*kernelcases.Case) {})
+	runCases(t, d, prepareCases(t, d, chosenCases(t, func(f int) bool { return !checkedHere(f) && sample.Takes(t.Name(), f, 6) }), compiledGraph(t)), func(*kernelcases.Case) {})
 }
 
 // Under the checker MLX's kernels compute the same, and the checker finds only known defects.
@@ -130,7 +130,7 @@ func TestCheckedKernelCases(t *testing.T) {
 	require.NoError(t, err)
 	t.Cleanup(func() { d.Close() })
 	count := 0
-	runCases(t, d, prepareCases(t, d, chosenCases(t, func(f int) bool { return checkedHere(f) && sample.Takes(t.Name(), f/4, 3) }), compiledGraph(t)), func(c *kernelcases.Case) {
+	runCases(t, d, prepareCases(t, d, chosenCases(t, func(f int) bool { return checkedHere(f) && sample.Takes(t.Name(), f/4, 6) }), compiledGraph(t)), func(c *kernelcases.Case) {
 		for _, o := range d.Observed() {
 		next:
 			for i := range o.Findings {

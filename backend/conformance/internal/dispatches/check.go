@@ -197,8 +197,9 @@ func (c *checker) mark() {
 	}
 	set := func(r ir.Region, what role) {
 		r.Runs(c.params, func(lo, hi int64) bool {
-			for b := range c.roles[r.Mem][lo:hi] {
-				c.roles[r.Mem][lo:hi][b] |= what
+			roles := c.roles[r.Mem][lo:hi]
+			for b := range roles {
+				roles[b] |= what
 			}
 			return true
 		})
@@ -230,7 +231,7 @@ func (c *checker) fill() {
 		} else {
 			noise(data, c.r)
 		}
-		other := c.before[1][m]
+		other := c.before[1][m][:len(data)]
 		for b, v := range data {
 			other[b] = ^v
 		}
@@ -251,9 +252,10 @@ func (c *checker) fill() {
 		if c.numerics.FlushesDenormals {
 			flushDenormals(raw, a.Elem)
 		}
-		for b := range n {
-			if c.roles[v.Mem][lo+b]&(isRead|isMay) != 0 {
-				c.before[0][v.Mem][lo+b], c.before[1][v.Mem][lo+b] = raw[b], raw[b]
+		roles, one, two := c.roles[v.Mem][lo:lo+n], c.before[0][v.Mem][lo:lo+n], c.before[1][v.Mem][lo:lo+n]
+		for b, x := range raw {
+			if roles[b]&(isRead|isMay) != 0 {
+				one[b], two[b] = x, x
 			}
 		}
 	}

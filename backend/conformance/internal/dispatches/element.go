@@ -78,9 +78,14 @@ func fillElements(raw []byte, t ir.DType, r *rand.Rand, odd oddValues, scale flo
 		default:
 			v = uint64(integer(r))
 		}
-		var b [8]byte
-		binary.LittleEndian.PutUint64(b[:], v)
-		copy(raw[i:i+size], b[:])
+		switch size {
+		case 4:
+			binary.LittleEndian.PutUint32(raw[i:], uint32(v))
+		case 2:
+			binary.LittleEndian.PutUint16(raw[i:], uint16(v))
+		default:
+			binary.LittleEndian.PutUint64(raw[i:], v)
+		}
 	}
 }
 
