@@ -72,15 +72,27 @@ func (m *Module) WithoutPlaces() {
 	for _, f := range m.Funcs {
 		f.Head = DbgSuffix.ReplaceAllString(f.Head, "")
 		for i, l := range f.Lines {
-			if strings.Contains(l, "!dbg") {
-				f.Lines[i] = place.ReplaceAllString(l, "$1")
-			}
+			f.Lines[i] = withoutPlace(l)
 		}
 	}
 	for i, b := range m.Bodies {
-		m.Bodies[i] = place.ReplaceAllString(b, "$1")
+		var out strings.Builder
+		for l := range strings.Lines(b) {
+			out.WriteString(withoutPlace(l))
+		}
+		m.Bodies[i] = out.String()
 	}
 	m.Named = nil
+}
+
+// withoutPlace takes the place out of a line, before which the expression has nothing to look for.
+func withoutPlace(l string) string {
+	i := strings.Index(l, " !dbg !")
+	if i < 0 {
+		return l
+	}
+	i -= min(i, 1) // a comma may stand before it
+	return l[:i] + place.ReplaceAllString(l[i:], "$1")
 }
 
 // fileOf returns the file of a scope.
