@@ -75,12 +75,25 @@ func (c *chatCmd) Run(env *cli.Env) error {
 		if err != nil {
 			return err
 		}
-		messages = append(messages, chat.Message{Role: "assistant", Content: answer})
+		messages = append(messages, chat.Message{Role: "assistant", Content: remembered(answer)})
 	}
 	if errors.Is(lines.Err(), bufio.ErrTooLong) {
 		return fmt.Errorf("a message has more than %d bytes", maxLine)
 	}
 	return lines.Err()
+}
+
+// remembered returns what of an answer goes on in the conversation. An answer of gpt-oss has channels, of which its template
+// takes the last alone, without its marks.
+func remembered(answer string) string {
+	const channel, final = "<|channel|>", "<|channel|>final<|message|>"
+	if !strings.Contains(answer, channel) {
+		return answer
+	}
+	if i := strings.LastIndex(answer, final); i >= 0 {
+		return answer[i+len(final):]
+	}
+	return "" // it ended before it came to that
 }
 
 // answer prints and returns what the model says next. If Ctrl-C ends the answer, it is
