@@ -183,6 +183,7 @@ func TestTokenizerJSONRefuses(t *testing.T) {
 		`normalization of "a" to "aaaaaaaaa" is not`: func(s *tokenizer.Spec) {
 			s.Rules.Normalize = slices.Repeat([]tokenizer.Alter{{Kind: "replace", From: "a", To: "aaaaaaaaa"}}, 2)
 		},
+		"2 token types for 5 tokens":                          func(s *tokenizer.Spec) { s.Types = s.Types[:2] },
 		"4 logarithms of probabilities for 3 tokens":          func(s *tokenizer.Spec) { toUnigram(s); s.Rules.Size = 3 },
 		"the logarithm of token 2's probability is NaN":       func(s *tokenizer.Spec) { toUnigram(s); s.LogProbs[2] = math.NaN() },
 		"a unigram vocabulary has an unknown token and no me": func(s *tokenizer.Spec) { toUnigram(s); s.Merges = []string{"a b"} },

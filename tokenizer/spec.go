@@ -84,10 +84,7 @@ func (s *Spec) Check() error {
 	switch {
 	case ruled != (s.Rules != nil) || s.Model != unigrams && s.LogProbs != nil || s.Model != "gpt2" && s.Whole != nil || ruled && s.Scores != nil:
 		return fmt.Errorf("tokenizer: a vocabulary of the model %.40q has fields of another one, or lacks its own", s.Model)
-	case ruled:
-		if err := s.checkRuled(); err != nil {
-			return err
-		}
+	case ruled: // checkRuled follows
 	case s.Model == sentencePiece:
 		if s.Pre != "" || len(s.Merges) > 0 {
 			return errors.New("tokenizer: a SentencePiece vocabulary has scores, no pre-tokenizer and no merges")
@@ -162,10 +159,13 @@ func (s *Spec) Check() error {
 			return fmt.Errorf("tokenizer: the %s token is to be added, but there is none", x.role)
 		}
 	}
+	if ruled {
+		return s.checkRuled()
+	}
 	return nil
 }
 
-// checkRuled checks what only vocabularies with rules have.
+// checkRuled checks what only vocabularies with rules have, once all else is known to be right.
 func (s *Spec) checkRuled() error {
 	if s.Pre != "" || s.SpacePrefix || s.StripBehind || s.NFC {
 		return errors.New("tokenizer: rules take the place of a pre-tokenizer, a prefix of a space, white space that is left out, and form C")
