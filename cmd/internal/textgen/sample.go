@@ -2,6 +2,7 @@ package textgen
 
 import (
 	"math"
+	"slices"
 
 	"github.com/mlxc/mlxc/backend/cpu"
 )
@@ -89,65 +90,71 @@ func penalize(logits []float32, before []int32, by float32, last int) {
 // likeliest returns the most likely tokens, of equal ones those with the lowest ID first: k of them (all if k is 0), and of
 // these as many as it takes for their share of the probability of the k to reach p. There is at least one.
 func likeliest(logits []float32, k int, p float64) []int32 {
-	queue := make([]int32, len(logits))
-	for i := range queue {
-		queue[i] = int32(i)
-	}
 	before := func(a, b int32) bool { return logits[a] > logits[b] || logits[a] == logits[b] && a < b }
-	sink := func(i int) {
-		for {
-			kid := 2*i + 1
-			if kid >= len(queue) {
-				return
-			}
-			if kid+1 < len(queue) && before(queue[kid+1], queue[kid]) {
-				kid++
-			}
-			if !before(queue[kid], queue[i]) {
-				return
-			}
-			queue[i], queue[kid] = queue[kid], queue[i]
-			i = kid
-		}
-	}
-	for i := len(queue)/2 - 1; i >= 0; i-- {
-		sink(i)
-	}
-	top := float64(logits[queue[0]])
-	weight := func(id int32) float64 { return math.Exp(float64(logits[id]) - top) }
-	pop := func() int32 {
-		id, n := queue[0], len(queue)-1
-		queue[0], queue = queue[n], queue[:n]
-		sink(0)
-		return id
-	}
+	after := func(a, b int32) bool { return before(b, a) }
+	n := int32(len(logits))
 	if k <= 0 || k > len(logits) {
 		k = len(logits)
 	}
+	// The best k are found with the worst of them on top of a heap.
+	kept := make([]int32, k)
+	for i := range kept {
+		kept[i] = int32(i)
+	}
+	if int32(k) < n {
+		heapify(kept, after)
+		for id := int32(k); id < n; id++ {
+			if before(id, kept[0]) {
+				kept[0] = id
+				sink(kept, 0, after)
+			}
+		}
+	}
+	if p >= 1 {
+		return kept
+	}
+	top := slices.Max(logits)
+	weight := func(id int32) float64 { return math.Exp(float64(logits[id]) - float64(top)) }
 	total := 0.0
-	var kept []int32
-	switch {
-	case k < len(logits):
-		for range k {
-			kept = append(kept, pop())
-			total += weight(kept[len(kept)-1])
-		}
-		if p >= 1 {
-			return kept
-		}
-	default: // not all of them need be in order
-		for id := range logits {
-			total += weight(int32(id))
-		}
+	for _, id := range kept {
+		total += weight(id)
 	}
-	sum := 0.0
-	for n := range k {
-		if n == len(kept) {
-			kept = append(kept, pop())
+	// The best of these come from a heap with the best on top, since mostly a few are enough.
+	heapify(kept, before)
+	var out []int32
+	for sum := 0.0; len(kept) > 0; {
+		out = append(out, kept[0])
+		if sum += weight(kept[0]); sum >= p*total {
+			break
 		}
-		if sum += weight(kept[n]); sum >= p*total {
-			return kept[:n+1]
-		}
+		last := len(kept) - 1
+		kept[0], kept = kept[last], kept[:last]
+		sink(kept, 0, before)
 	}
-	return kept
+	return out
+}
+
+// heapify orders a heap: no element comes before the one above it.
+func heapify(heap []int32, before func(a, b int32) bool) {
+	for i := len(heap)/2 - 1; i >= 0; i-- {
+		sink(heap, i, before)
+	}
+}
+
+// sink moves element i down to its place.
+func sink(heap []int32, i int, before func(a, b int32) bool) {
+	for {
+		kid := 2*i + 1
+		if kid >= len(heap) {
+			return
+		}
+		if kid+1 < len(heap) && before(heap[kid+1], heap[kid]) {
+			kid++
+		}
+		if !before(heap[kid], heap[i]) {
+			return
+		}
+		heap[i], heap[kid] = heap[kid], heap[i]
+		i = kid
+	}
 }
