@@ -23,6 +23,8 @@ type Options struct {
 	Profile bool
 	// Progress, if not nil, is called with the share of a graph that the device has compiled, from 0 to 1.
 	Progress func(graph string, done float64)
+	// Loading, if not nil, is called with the share of a graph's weights that the device has, from 0 to 1.
+	Loading func(graph string, done float64)
 }
 
 // Instance is a module on a device, with its memory. The instance, its graphs, frames and states must be used by one

@@ -44,9 +44,20 @@ func (w *weights) place(ctx context.Context, g *ir.Graph, info *backend.Info) ([
 		w.blobs = map[*ir.Blob]backend.Place{}
 	}
 	places := make([]backend.Place, len(g.Memories))
+	total, done := int64(0), int64(0)
+	loaded := func(bytes int64) {
+		if done += bytes; w.of.options.Loading != nil && total > 0 {
+			w.of.options.Loading(g.Name, float64(done)/float64(total))
+		}
+	}
 	bound := backend.BoundMemories(g)
 	need := elements(g)
 	var mapped []tensor // weights that lie in mapped files
+	for i := range g.Memories {
+		if m := &g.Memories[i]; m.Kind == ir.Weight && m.Alias == ir.NoMem && bound[i] {
+			total += m.Size
+		}
+	}
 	for i := range g.Memories {
 		m := &g.Memories[i]
 		if m.Kind != ir.Weight || m.Alias != ir.NoMem || !bound[i] {
@@ -58,9 +69,11 @@ func (w *weights) place(ctx context.Context, g *ir.Graph, info *backend.Info) ([
 				return nil, err
 			}
 			places[i] = p
+			loaded(m.Size)
 			continue
 		}
 		if _, placed := w.blobs[m.Init.Blob]; placed {
+			loaded(m.Size)
 			continue
 		}
 		data, err := m.Init.Blob.Bytes()
@@ -83,7 +96,9 @@ func (w *weights) place(ctx context.Context, g *ir.Graph, info *backend.Info) ([
 			return nil, err
 		}
 		w.blobs[t.memory.Init.Blob] = p
+		loaded(t.memory.Size)
 	}
+	loaded(total - done) // windows of files, which take no time
 	for i := range g.Memories {
 		if m := &g.Memories[i]; m.Kind == ir.Weight && m.Alias == ir.NoMem && bound[i] && m.Init.Kind == ir.InitBlob {
 			places[i] = w.blobs[m.Init.Blob]

@@ -89,7 +89,9 @@ func TestWindows(t *testing.T) {
 					i.PageSize = 4 << 10 // the page size that mmap(2) aligns to
 					k.limit(i)
 				}})}
-				s, err := replay.Open(d, &ir.Module{Graphs: []*ir.Graph{weightsOf(t, k.file, k.offsets)}}, replay.Options{})
+				var loaded []float64
+				loading := func(graph string, done float64) { loaded = append(loaded, done) }
+				s, err := replay.Open(d, &ir.Module{Graphs: []*ir.Graph{weightsOf(t, k.file, k.offsets)}}, replay.Options{Loading: loading})
 				require.NoError(t, err)
 				g, err := s.Graph(context.Background(), "")
 				require.NoError(t, err)
@@ -100,6 +102,9 @@ func TestWindows(t *testing.T) {
 				for i, off := range k.offsets {
 					require.Equal(t, k.file[off+page-4:off+page], y[4*i:4*i+4], "weight %d", i)
 				}
+				require.NotEmpty(t, loaded)
+				require.IsNonDecreasing(t, loaded)
+				require.Equal(t, 1.0, loaded[len(loaded)-1], "all weights are there")
 				require.Len(t, d.sizes, k.windows)
 				for _, n := range d.sizes {
 					require.LessOrEqual(t, n, k.most)

@@ -58,7 +58,7 @@ except Exception as e:
     print("gpubench: no figure:", repr(e))
 rows.append(("bench", [json.load(open(to + "/bench.json"))["decode_tokens_per_second"]["median"]]))
 for name, files in ("generate", "generate-?.json"), ("generate, of the GGUF model", "generate-gguf-?.json"):
-    rows.append((name, sorted(json.load(open(f))["tokens_per_second"] for f in glob.glob(to + "/" + files))))
+    rows.append((name, sorted(json.loads(open(f).read().splitlines()[-1])["tokens_per_second"] for f in glob.glob(to + "/" + files))))
 chat = sorted(float(x) for f in glob.glob(to + "/chat-?.txt") for x in re.findall(r"tokens at ([0-9.]+) tokens/s", open(f).read()))
 rows.append(("chat", chat))
 print("| what | tokens/s, median [least-greatest] | of gpubench's |\n|---|---|---|")

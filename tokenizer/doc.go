@@ -1,11 +1,15 @@
 // Package tokenizer turns text into token IDs and back, by byte-level byte-pair
-// encoding (BPE) or by a SentencePiece vocabulary.
+// encoding (BPE), by a SentencePiece vocabulary, by BPE of characters or by unigrams.
 //
 // It has the tokenizers that GGUF files call model "gpt2", with the pre-tokenizers of the table in pre.go (those of Llama
 // 3, Qwen 2 and 3, Mistral's tekken, GPT-4o, SmolLM, GPT-2 and others), and those that they call model "llama"
 // (SentencePiece: texts with scores; Llama 1 and 2, older models of Mistral), and returns the same IDs as llama.cpp for
-// the same file. It refuses any other model or pre-tokenizer by name. spm.go has SentencePiece; the rest of this page is
-// about BPE.
+// the same file. It refuses any other model or pre-tokenizer by name.
+//
+// Of tokenizer.json files ([FromJSON]) it has byte-level BPE, with the expressions of Llama 3, Qwen 2, gpt-oss (o200k), tekken, GPT-2 and
+// SmolLM, BPE of characters with bytes for those that are no token, as Llama 2, Mistral, Gemma and Phi 3 have it, and unigrams; and
+// returns the same IDs as Hugging Face's tokenizers 0.23. A model that is made of characters has [Rules] for normalization, spaces and
+// special tokens (rules.go); characters.go and unigram.go encode, spm.go has SentencePiece. The rest of this page is about byte-level BPE.
 //
 // Encoding has four steps, one file each:
 //
@@ -18,17 +22,19 @@
 //  4. merge.go joins neighbouring symbols, lowest rank first, until no merge
 //     applies. What remains are the tokens.
 //
-// There are no other families (WordPiece, unigram), no normalisation but Unicode's form C (which
+// There are no other families (WordPiece), and for byte-level BPE no normalisation but Unicode's form C (which
 // is that of golang.org/x/text: behind 30 marks on one letter it puts a joiner into the text), no training, and no chat templates (package chat, below this one). Encode never adds a
 // BOS token by itself: see [Tokenizer.AddBOS].
 //
-// Two things that llama.cpp does may surprise, and are done here too:
+// Three things may surprise, the first two of which llama.cpp does too:
 //   - A byte for which the vocabulary has no token disappears. SmolLM2 lacks
 //     U+0004, U+0006, U+0013, U+0014, U+0016 and U+001D; see
 //     [Tokenizer.MissingBytes]. All other valid UTF-8 survives the round trip.
 //   - Bytes that are not UTF-8 become U+FFFD, one for each byte, except that
 //     surrogates are kept and overlong forms are shortened. llama.cpp aborts on
 //     four-byte forms above U+10FFFF; here their bytes become U+FFFD.
+//   - Decode returns the bytes of byte tokens as they are. Hugging Face's tokenizers replace all bytes of a run that
+//     is not UTF-8.
 //
 // A token is an entry of the vocabulary, and its ID is its number there. A piece is the
 // bytes that a token stands for. A merge is a pair of symbols that may be joined, and

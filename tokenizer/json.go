@@ -19,7 +19,8 @@ import (
 //
 // types are run lengths, as pairs of a type and a count. An empty list means that all
 // tokens are Normal. SentencePiece vocabularies have three fields more, "scores" (a number for each token, or none),
-// "space_prefix" and "strip_behind". "nfc" is there if it is true.
+// "space_prefix" and "strip_behind". "nfc" is there if it is true, "whole" if it is not as the pre-tokenizer has it. Vocabularies
+// with rules have them in the object "rules", and those of unigrams a number for each of the model's tokens in "log_probs".
 
 // maxBlob bounds the input of Unmarshal, in bytes; SmolLM2's is 1.2 MB.
 const maxBlob = 64 << 20
@@ -39,7 +40,44 @@ type blob struct {
 	AddEOS   bool           `json:"add_eos"`
 	Template string         `json:"chat_template"`
 	NFC      bool           `json:"nfc,omitempty"`
+	Whole    *bool          `json:"whole,omitempty"`
+	LogProbs []float64      `json:"log_probs,omitempty"`
+	Rules    *blobRules     `json:"rules,omitempty"`
 	*scored
+}
+
+// blobRules are [Rules].
+type blobRules struct {
+	Size      int         `json:"size"`
+	Normalize [][3]string `json:"normalize"`
+	Space     string      `json:"space"`
+	Marks     bool        `json:"marks"`
+	Words     bool        `json:"words"`
+	Bytes     bool        `json:"bytes"`
+	Fuse      bool        `json:"fuse"`
+	Strip     string      `json:"strip"`
+	Before    []int32     `json:"before"`
+	Behind    []int32     `json:"behind"`
+	Late      []int32     `json:"late"`
+}
+
+func stored(r *Rules) *blobRules {
+	if r == nil {
+		return nil
+	}
+	out := &blobRules{r.Size, [][3]string{}, r.Space, r.Marks, r.Words, r.Bytes, r.Fuse, r.Strip, some(r.Before), some(r.Behind), some(r.Late)}
+	for _, a := range r.Normalize {
+		out.Normalize = append(out.Normalize, [3]string{a.Kind, a.From, a.To})
+	}
+	return out
+}
+
+// some makes an empty list of none.
+func some(list []int32) []int32 {
+	if list == nil {
+		return []int32{}
+	}
+	return list
 }
 
 // scored are the fields of SentencePiece vocabularies.
@@ -82,7 +120,7 @@ func Marshal(s *Spec) ([]byte, error) {
 			more.Scores = []float32{}
 		}
 	}
-	err := enc.Encode(blob{version, s.Model, s.Pre, s.Tokens, types, merges, special, s.AddBOS, s.AddEOS, s.ChatTemplate, s.NFC, more})
+	err := enc.Encode(blob{version, s.Model, s.Pre, s.Tokens, types, merges, special, s.AddBOS, s.AddEOS, s.ChatTemplate, s.NFC, s.Whole, s.LogProbs, stored(s.Rules), more})
 	if err != nil {
 		return nil, fmt.Errorf("tokenizer: %w", err)
 	}
@@ -184,6 +222,69 @@ func (r *reader) integer(limit int64) int64 {
 	return v
 }
 
+// float reads a finite float64.
+func (r *reader) float() float64 {
+	t := r.token()
+	n, ok := t.(json.Number)
+	v, err := n.Float64()
+	if r.err == nil && (!ok || err != nil) {
+		r.fail("want a number, have %.40q", fmt.Sprint(t))
+	}
+	return v
+}
+
+// ids reads a list of tokens; nil if it is empty.
+func (r *reader) ids() (out []int32) {
+	r.list(maxTokens, func() { out = append(out, int32(r.integer(maxTokens))) })
+	return out
+}
+
+// rules reads [Rules].
+func (r *reader) rules() *Rules {
+	out := &Rules{}
+	fields := map[string]func(){
+		"size": func() { out.Size = int(r.integer(maxTokens)) },
+		"normalize": func() {
+			r.list(maxSteps, func() {
+				var a []string
+				r.list(3, func() { a = append(a, r.str(maxTokenLen)) })
+				if len(a) != 3 {
+					r.fail("a step of normalization has %d texts, want 3", len(a))
+					return
+				}
+				out.Normalize = append(out.Normalize, Alter{a[0], a[1], a[2]})
+			})
+		},
+		"space":  func() { out.Space = r.str(40) },
+		"marks":  func() { out.Marks = r.boolean() },
+		"words":  func() { out.Words = r.boolean() },
+		"bytes":  func() { out.Bytes = r.boolean() },
+		"fuse":   func() { out.Fuse = r.boolean() },
+		"strip":  func() { out.Strip = r.str(40) },
+		"before": func() { out.Before = r.ids() },
+		"behind": func() { out.Behind = r.ids() },
+		"late":   func() { out.Late = r.ids() },
+	}
+	r.fields(fields, "size normalize space marks words bytes fuse strip before behind late")
+	return out
+}
+
+// fields reads an object, in which the wanted fields must be.
+func (r *reader) fields(fields map[string]func(), wanted string) {
+	seen := r.object(len(fields), func(k string) {
+		if f, ok := fields[k]; ok {
+			f()
+		} else {
+			r.fail("field %q is unknown", k)
+		}
+	})
+	for _, k := range strings.Fields(wanted) {
+		if !seen[k] {
+			r.fail("field %q is missing", k)
+		}
+	}
+}
+
 // number reads a finite float32.
 func (r *reader) number() float32 {
 	t := r.token()
@@ -243,6 +344,9 @@ func (r *reader) spec() *Spec {
 		"add_eos":       func() { s.AddEOS = r.boolean() },
 		"chat_template": func() { s.ChatTemplate = r.str(maxTemplate) },
 		"nfc":           func() { s.NFC = r.boolean() },
+		"whole":         func() { b := r.boolean(); s.Whole = &b },
+		"log_probs":     func() { r.list(maxTokens, func() { s.LogProbs = append(s.LogProbs, r.float()) }) },
+		"rules":         func() { s.Rules = r.rules() },
 		"scores":        func() { r.list(maxTokens, func() { s.Scores = append(s.Scores, r.number()) }) },
 		"space_prefix":  func() { s.SpacePrefix = r.boolean() },
 		"strip_behind":  func() { s.StripBehind = r.boolean() },

@@ -95,17 +95,35 @@ type merger struct {
 	queue heap[candidate]
 }
 
-// encode merges one word, given as bytes, and appends its ids. Every merge
-// removes a node and adds at most two candidates, so a word of n bytes takes
-// O(n log n) time.
+// encode merges one word, given as bytes, and appends its ids.
 func (m *merger) encode(word []byte, out []int32) []int32 {
-	m.nodes = m.nodes[:0]
-	for i, b := range word {
-		m.nodes = append(m.nodes, node{sym: m.bytes[b], prev: int32(i) - 1, next: int32(i) + 1})
+	m.begin()
+	for _, b := range word {
+		m.add(m.bytes[b])
 	}
-	m.nodes[len(word)-1].next = -1
+	m.join()
+	for i := int32(0); i >= 0; i = m.nodes[i].next {
+		out = append(out, m.ids[m.nodes[i].sym]...)
+	}
+	return out
+}
+
+// begin begins a word, add adds a symbol to it, and join merges them.
+func (m *merger) begin() { m.nodes = m.nodes[:0] }
+
+func (m *merger) add(s symbol) {
+	i := int32(len(m.nodes))
+	m.nodes = append(m.nodes, node{sym: s, prev: i - 1, next: i + 1})
+}
+
+// Every merge removes a node and adds at most two candidates, so a word of n symbols takes O(n log n) time.
+func (m *merger) join() {
+	if len(m.nodes) == 0 {
+		return
+	}
+	m.nodes[len(m.nodes)-1].next = -1
 	m.queue = m.queue[:0]
-	for i := range len(word) - 1 {
+	for i := range len(m.nodes) - 1 {
 		m.consider(int32(i), int32(i)+1)
 	}
 	for len(m.queue) > 0 {
@@ -127,10 +145,6 @@ func (m *merger) encode(word []byte, out []int32) []int32 {
 			m.consider(left.prev, c.at)
 		}
 	}
-	for i := int32(0); i >= 0; i = m.nodes[i].next {
-		out = append(out, m.ids[m.nodes[i].sym]...)
-	}
-	return out
 }
 
 func (m *merger) consider(l, r int32) {

@@ -15,6 +15,7 @@ type preTokenizer struct {
 	stages []string
 	whole  bool // a word that is a token as it stands is that token, whatever the merges say
 	addBOS bool // prompts begin with BOS where the file does not say
+	json   bool // of tokenizer.json files, by a name of ours
 }
 
 // The expressions of models' tokenizer.json, but for their ends, `\s+(?!\S)|\s+`, for which [endOfSpace] stands, and for
@@ -40,13 +41,29 @@ var preTokenizers = []preTokenizer{
 	{names: []string{"qwen2", "deepseek-r1-qwen", "stablelm2", "megrez", "hunyuan"}, stages: []string{qwen2Words}},
 	{names: []string{"tekken"}, stages: []string{tekkenWords}, whole: true, addBOS: true},
 	{names: []string{"gpt-4o", "llama4", "kanana2"}, stages: []string{gpt4oWords}},
+
+	// These are what the expressions of tokenizer.json files say, where llama.cpp deviates from them.
+	{names: []string{"json-llama3"}, stages: []string{strings.Replace(llama3Words, contractions, folded, 1)}, json: true},
+	{names: []string{"json-qwen2"}, stages: []string{strings.Replace(qwen2Words, contractions, folded, 1)}, json: true},
+	{names: []string{"json-o200k"}, stages: []string{small + `(?:` + folded + `)?|` + capitals + `(?:` + folded + `)?|\p{N}{1,3}` + signs}, json: true},
+	{names: []string{"json-tekken"}, stages: []string{small + `|` + capitals + `|\p{N}` + signs}, json: true},
 }
 
-// PreTokenizers returns the names of the pre-tokenizers that there are, in alphabetical order.
+// Expressions of tokenizer.json files. In Unicode ſ is an s of another case.
+const (
+	folded   = `'[sSſ]|'[tT]|'[rR][eE]|'[vV][eE]|'[mM]|'[lL][lL]|'[dD]`
+	small    = `[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+`
+	capitals = `[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*`
+	signs    = `| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|` + endOfSpace
+)
+
+// PreTokenizers returns the names of the pre-tokenizers that GGUF files may name, in alphabetical order.
 func PreTokenizers() []string {
 	var names []string
 	for _, p := range preTokenizers {
-		names = append(names, p.names...)
+		if !p.json {
+			names = append(names, p.names...)
+		}
 	}
 	slices.Sort(names)
 	return names
@@ -116,33 +133,20 @@ func split(stages []*regexp.Regexp, text, shown []byte, word func([]byte)) {
 // spelled returns the code points that [decodeText] reads of a text, as UTF-8, in two forms. The first is what is encoded.
 // The second is what Go's regular expressions are shown: where these do not know a character, or class it otherwise than
 // llama.cpp does, another one of the right class and the same length stands in its place.
-func spelled(text string) (spelling, shown []byte) {
+func spelled(text string, newer newer) (spelling, shown []byte) {
 	spelling = make([]byte, 0, len(text))
 	same := true
 	runes := decodeText(text)
 	for _, r := range runes {
 		spelling = appendCodePoint(spelling, r)
-		same = same && showable(r) == r
+		same = same && newer.showable(r) == r
 	}
 	if same {
 		return spelling, spelling
 	}
 	shown = make([]byte, 0, len(spelling))
 	for _, r := range runes {
-		shown = utf8.AppendRune(shown, showable(r))
+		shown = utf8.AppendRune(shown, newer.showable(r))
 	}
 	return spelling, shown
-}
-
-// showable returns a character of r's class and length that Go's expressions know.
-func showable(r rune) rune {
-	if r >= 0xd800 && r <= 0xdfff { // a surrogate, which is no letter
-		return utf8.RuneError
-	}
-	for _, n := range newer {
-		if r >= n.first && r <= n.last {
-			return 0x20000 // an ideograph
-		}
-	}
-	return r
 }

@@ -58,8 +58,8 @@ const (
 
 // Spec is the data that a tokenizer is made from.
 type Spec struct {
-	Model        string         // "gpt2", byte-level BPE, or "llama", SentencePiece
-	Pre          string         // one of [PreTokenizers]; "" for SentencePiece
+	Model        string         // "gpt2", byte-level BPE; "llama", SentencePiece; "bpe" or "unigram", of characters, with Rules
+	Pre          string         // one of [PreTokenizers], or what [FromJSON] names; "" unless byte-level
 	Tokens       []string       // by ID; in GPT-2's byte alphabet, unless the token is special
 	Types        []TokenType    // by ID; nil: all Normal
 	Merges       []string       // by rank: two symbols with a space between them; none for SentencePiece
@@ -67,6 +67,9 @@ type Spec struct {
 	SpacePrefix  bool           // of SentencePiece: a text begins with a space
 	StripBehind  bool           // of SentencePiece: white space behind special tokens is left out, as in Phi 3
 	NFC          bool           // text is brought to Unicode's form C first
+	Whole        *bool          // of byte-level BPE: a word that is a token is that token; nil: as the pre-tokenizer has it
+	LogProbs     []float64      // by ID, of unigram vocabularies: of the first Rules.Size tokens
+	Rules        *Rules         // of bpe and unigram; else nil
 	Special      map[Role]int32 // IDs by role; a role without a token is absent
 	AddBOS       bool           // prompts begin with the BOS token
 	AddEOS       bool           // prompts end with the EOS token
@@ -77,7 +80,11 @@ type Spec struct {
 // pre-tokenizer, by name; a token that appears twice or is not UTF-8; a merge without
 // two parts; an ID outside the vocabulary.
 func (s *Spec) Check() error {
+	ruled := s.Model == characters || s.Model == unigrams
 	switch {
+	case ruled != (s.Rules != nil) || s.Model != unigrams && s.LogProbs != nil || s.Model != "gpt2" && s.Whole != nil || ruled && s.Scores != nil:
+		return fmt.Errorf("tokenizer: a vocabulary of the model %.40q has fields of another one, or lacks its own", s.Model)
+	case ruled: // checkRuled follows
 	case s.Model == sentencePiece:
 		if s.Pre != "" || len(s.Merges) > 0 {
 			return errors.New("tokenizer: a SentencePiece vocabulary has scores, no pre-tokenizer and no merges")
@@ -91,7 +98,7 @@ func (s *Spec) Check() error {
 			}
 		}
 	case s.Model != "gpt2":
-		return fmt.Errorf("tokenizer: model %q is not supported; supported: \"gpt2\" (byte-level BPE), \"llama\" (SentencePiece)", s.Model)
+		return fmt.Errorf("tokenizer: model %q is not supported; supported: \"gpt2\" (byte-level BPE), \"llama\" (SentencePiece), \"bpe\" and \"unigram\" (of characters)", s.Model)
 	case s.Scores != nil || s.SpacePrefix || s.StripBehind:
 		return errors.New("tokenizer: scores, a prefix of a space and white space that is left out are of SentencePiece vocabularies alone")
 	case preTokenizerOf(s.Pre) == nil:
@@ -150,6 +157,43 @@ func (s *Spec) Check() error {
 	}{{s.AddBOS, BOS}, {s.AddEOS, EOS}} {
 		if _, ok := s.Special[x.role]; x.add && !ok {
 			return fmt.Errorf("tokenizer: the %s token is to be added, but there is none", x.role)
+		}
+	}
+	if ruled {
+		return s.checkRuled()
+	}
+	return nil
+}
+
+// checkRuled checks what only vocabularies with rules have, once all else is known to be right.
+func (s *Spec) checkRuled() error {
+	if s.Pre != "" || s.SpacePrefix || s.StripBehind || s.NFC {
+		return errors.New("tokenizer: rules take the place of a pre-tokenizer, a prefix of a space, white space that is left out, and form C")
+	}
+	if err := s.Rules.check(len(s.Tokens)); err != nil {
+		return err
+	}
+	if s.Model == unigrams {
+		if _, ok := s.Special[UNK]; !ok || len(s.Merges) > 0 {
+			return errors.New("tokenizer: a unigram vocabulary has an unknown token and no merges")
+		}
+		if len(s.LogProbs) != s.Rules.Size {
+			return fmt.Errorf("tokenizer: %d logarithms of probabilities for %d tokens", len(s.LogProbs), s.Rules.Size)
+		}
+		for id, v := range s.LogProbs {
+			if v-v != 0 {
+				return fmt.Errorf("tokenizer: the logarithm of token %d's probability is %v", id, v)
+			}
+		}
+		return nil
+	}
+	have := make(map[string]bool, s.Rules.Size)
+	for id := range s.Rules.Size {
+		have[s.Tokens[id]] = s.typ(id) != Unused
+	}
+	for rank, m := range s.Merges {
+		if left, right, ok := cutMerge(m); ok && !(have[left] && have[right] && have[left+right]) {
+			return fmt.Errorf("tokenizer: merge %d (%.40q) is not of tokens to a token", rank, m)
 		}
 	}
 	return nil

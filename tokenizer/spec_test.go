@@ -141,6 +141,11 @@ func TestUnmarshalIsBounded(t *testing.T) {
 }
 
 func FuzzUnmarshal(f *testing.F) {
+	ruled, err := tokenizer.FromJSON([]byte(smallJSON), "<s>", "", "")
+	require.NoError(f, err)
+	stored, err := tokenizer.Marshal(ruled)
+	require.NoError(f, err)
+	f.Add(stored)
 	f.Add([]byte(tinyJSON))
 	f.Add([]byte(strconv.Quote(tinyJSON)))
 	f.Fuzz(func(t *testing.T, in []byte) {

@@ -17,12 +17,41 @@ type pieces struct {
 	id    map[string]int32
 	score []float32  // by ID
 	bytes [256]int32 // the tokens of bytes; -1: there is none
+	// together are the pairs of characters that are neighbours in a token. Between any others a text may be cut, because
+	// nothing is joined across, and what is short is encoded faster. Two pairs that look the same here only cut less.
+	together map[uint64]bool
+}
+
+// charLen returns the length of the character that begins at a place: as llama.cpp, which takes it from the first byte,
+// whatever follows.
+func charLen(text string, at int) int {
+	return min(int("\x01\x01\x01\x01\x01\x01\x01\x01\x01\x01\x01\x01\x02\x02\x03\x04"[text[at]>>4]), len(text)-at)
+}
+
+// packed returns the bytes of a character as a number.
+func packed(char string) (n uint64) {
+	for i := range len(char) {
+		n = n<<8 | uint64(char[i])
+	}
+	return n
 }
 
 func newPieces(texts []string, scores []float32, tokenID map[string]int32) *pieces {
 	p := &pieces{id: tokenID, score: scores}
 	if p.score == nil {
 		p.score = make([]float32, len(texts))
+	}
+	p.together = map[uint64]bool{}
+	for text := range tokenID {
+		last := uint64(0)
+		for at := 0; at < len(text); {
+			n := charLen(text, at)
+			next := packed(text[at : at+n])
+			if at > 0 {
+				p.together[last<<32|next] = true
+			}
+			last, at = next, at+n
+		}
 	}
 	for b := range p.bytes {
 		p.bytes[b] = -1
@@ -58,13 +87,27 @@ type speller struct {
 	queue heap[join]
 }
 
-// encode appends the IDs of a text, in which spaces have been replaced. Every join takes a span away and adds at most
-// two to the queue, so a text of n characters takes O(n log n) time.
+// encode appends the IDs of a text, in which spaces have been replaced.
 func (s *speller) encode(text string, out []int32) []int32 {
+	begin, last := 0, uint64(0)
+	for at := 0; at < len(text); {
+		n := charLen(text, at)
+		next := packed(text[at : at+n])
+		if at > 0 && !s.together[last<<32|next] {
+			out = s.part(text[begin:at], out)
+			begin = at
+		}
+		last, at = next, at+n
+	}
+	return s.part(text[begin:], out)
+}
+
+// part is encode for what may be joined as a whole. Every join takes a span away and adds at most
+// two to the queue, so a text of n characters takes O(n log n) time.
+func (s *speller) part(text string, out []int32) []int32 {
 	s.spans, s.queue = s.spans[:0], s.queue[:0]
 	for at := 0; at < len(text); {
-		// As llama.cpp, which takes the length from the first byte, whatever follows.
-		n := min(int("\x01\x01\x01\x01\x01\x01\x01\x01\x01\x01\x01\x01\x02\x02\x03\x04"[text[at]>>4]), len(text)-at)
+		n := charLen(text, at)
 		i := int32(len(s.spans))
 		s.spans = append(s.spans, span{int32(at), int32(at + n), i - 1, i + 1})
 		at += n

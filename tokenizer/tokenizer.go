@@ -16,10 +16,13 @@ type Tokenizer struct {
 	kinds    []tokenTraits // by ID
 	specials []special
 	stages   []*regexp.Regexp
+	newer    newer            // of what the stages are shown
 	whole    map[string]int32 // words that are tokens as they stand; nil where merges decide
 	merges   *merges
-	scored   *pieces // of a SentencePiece vocabulary, which has no merges
-	prefix   bool    // such a text begins with a space
+	scored   *pieces  // of a SentencePiece vocabulary, which has no merges
+	prefix   bool     // such a text begins with a space
+	ruled    *ruled   // of a vocabulary with rules, which has neither
+	marked   []string // by ID, where Decode takes away what marks of the first token stand for: the texts
 	ends     []int32
 	roles    map[Role]int32
 	addBOS   bool
@@ -53,15 +56,27 @@ func New(s *Spec) (*Tokenizer, error) {
 	}
 	t.specials = specials(texts, kinds)
 	written := fromAlphabet // what a token's text stands for
-	if s.Model == sentencePiece {
+	switch {
+	case s.Rules != nil:
+		t.ruled, written = newRuled(s, kinds), spelling
+		if s.Rules.Strip == stripMarks {
+			t.marked = slices.Clone(texts)
+			for _, id := range s.Rules.Late {
+				t.marked[id] = s.Rules.normalize(texts[id])
+			}
+		}
+	case s.Model == sentencePiece:
 		t.scored, t.prefix, written = newPieces(texts, slices.Clone(s.Scores), tokenID), s.SpacePrefix, spelling
 		if s.StripBehind {
 			stripBehind(t.specials)
 		}
-	} else {
+	default:
 		pre := preTokenizerOf(s.Pre)
 		t.merges, t.stages = newMerges(s.Merges, tokenID), pre.compile()
-		if pre.whole {
+		if t.newer = newerInLlamaCpp; pre.json {
+			t.newer = newerInJSON
+		}
+		if s.Whole != nil && *s.Whole || s.Whole == nil && pre.whole {
 			t.whole = make(map[string]int32, n)
 			for id, text := range texts {
 				if inAlphabet(text) {
@@ -75,6 +90,12 @@ func New(s *Spec) (*Tokenizer, error) {
 		switch k := kinds[id]; {
 		case k&(isUnknown|isControl|isUserDefined) != 0:
 			t.pieces[id] = text
+			if t.ruled != nil {
+				if slices.Contains(s.Rules.Late, int32(id)) {
+					text = s.Rules.normalize(text)
+				}
+				t.pieces[id] = spelling(text)
+			}
 		case k&isNormal != 0:
 			t.pieces[id] = written(text)
 		case k&isByte != 0:
@@ -118,7 +139,10 @@ func (t *Tokenizer) IsEndOfGeneration(id int32) bool {
 
 // MissingBytes returns the bytes that have no token. Encode loses them.
 func (t *Tokenizer) MissingBytes() []byte {
-	if t.scored != nil {
+	switch {
+	case t.ruled != nil:
+		return nil // what is unknown is replaced
+	case t.scored != nil:
 		return t.scored.missing()
 	}
 	return t.merges.missing()
@@ -129,6 +153,9 @@ func (t *Tokenizer) MissingBytes() []byte {
 // input from outside should be. Encode adds no BOS or EOS token. It takes O(n log n) time
 // for a text of n bytes.
 func (t *Tokenizer) Encode(text string, special bool) []int32 {
+	if t.ruled != nil {
+		return t.ruled.encode(text, special)
+	}
 	out := []int32{}
 	m, s := merger{merges: t.merges}, speller{pieces: t.scored}
 	begins := true // a text, or what follows a special token
@@ -145,7 +172,7 @@ func (t *Tokenizer) Encode(text string, special bool) []int32 {
 			}
 			out = s.encode(strings.ReplaceAll(f.text, " ", spaceMark), out)
 		default:
-			text, shown := spelled(f.text)
+			text, shown := spelled(f.text, t.newer)
 			split(t.stages, text, shown, func(word []byte) {
 				if id, ok := t.whole[string(word)]; ok {
 					out = append(out, id)
@@ -164,6 +191,9 @@ func (t *Tokenizer) Encode(text string, special bool) []int32 {
 // result need not be UTF-8, because ids may end in the middle of a character. The space with which
 // Encode lets a text begin is taken away again; what continues a text is decoded by a [Decoder].
 func (t *Tokenizer) Decode(ids []int32, special bool) string {
+	if t.ruled != nil {
+		return t.decodeRuled(ids, special)
+	}
 	var b strings.Builder
 	for i, id := range ids {
 		p := t.Piece(id, special)
@@ -171,6 +201,24 @@ func (t *Tokenizer) Decode(ids []int32, special bool) string {
 			p = strings.TrimPrefix(p, " ")
 		}
 		b.WriteString(p)
+	}
+	return b.String()
+}
+
+// decodeRuled is Decode for vocabularies with rules, where the first token that is shown loses its spaces, not the first of all.
+func (t *Tokenizer) decodeRuled(ids []int32, special bool) string {
+	var b strings.Builder
+	shown := false
+	for _, id := range ids {
+		p := t.Piece(id, special)
+		if !shown && t.marked != nil && id >= 0 && int(id) < len(t.pieces) && p != "" && t.kinds[id]&isByte == 0 {
+			p = strings.ReplaceAll(t.marked[id], spaceMark, "")
+		}
+		shown = shown || special || id < 0 || int(id) >= len(t.pieces) || t.kinds[id]&(isUnknown|isControl) == 0
+		b.WriteString(p)
+	}
+	if t.ruled.Strip == stripSpace {
+		return strings.TrimPrefix(b.String(), " ")
 	}
 	return b.String()
 }

@@ -1,8 +1,8 @@
 """Writes testdata/tokenizer/sentencepiece.json: what llama.cpp does with SentencePiece vocabularies.
 
-    python testdata/gen/sentencepiece.py testdata/tokenizer/sentencepiece.json
+    python testdata/gen/sentencepiece.py testdata/tokenizer/sentencepiece.json [STRINGS]
 
-See README.md beside this file for the format.
+STRINGS is how many random texts there are (default 800). See README.md beside this file for the format.
 """
 
 import json
@@ -19,7 +19,11 @@ from tokenizer import Vocab, broken, crc, strings
 CONTROL, NORMAL, UNKNOWN, USER, BYTE = 3, 1, 2, 4, 6
 
 
-def vocabulary(seed, some):
+# As in Gemma's: runs of line ends and of spaces, and tags, are found in raw text.
+RUNS = ["\n\n", "\n\n\n", "\n\n\n\n", "▁▁▁", "▁▁▁▁▁", "\t\t", "<table>", "</b>", "<unused0>"]
+
+
+def vocabulary(seed, some, runs=()):
     """Tokens with scores and types: specials, bytes, characters, and words that can be joined in several ways."""
     rng = random.Random(seed)
     tokens = [("<unk>", 0.0, UNKNOWN), ("<s>", 0.0, CONTROL), ("</s>", 0.0, CONTROL)]
@@ -31,9 +35,11 @@ def vocabulary(seed, some):
         if len(w) < 9:
             words[w] = None
     words.update(dict.fromkeys(["▁The", "▁the", "ing", "▁▁", "▁▁▁▁", "\n", "\n\n", "▁hello", "wor", "ld"]))
+    for w in runs:
+        words.pop(w, None)
     for w in words:  # equal scores too: then the left pair is first
         tokens.append((w, float(-rng.randrange(400)), NORMAL))
-    return tokens + [("<|endoftext|>", 0.0, CONTROL), ("<|user|>", 0.0, CONTROL), ("[tool]", 0.0, USER)]
+    return tokens + [("<|endoftext|>", 0.0, CONTROL), ("<|user|>", 0.0, CONTROL), ("[tool]", 0.0, USER)] + [(w, -1000.0, USER) for w in runs] + [("<start_of_turn>", 0.0, CONTROL)] * bool(runs)
 
 
 def load(tokens, prefix, name):
@@ -64,14 +70,17 @@ def of(data):
     return ("%08x" % zlib.crc32(data))[:4]
 
 
-def main(dest):
+def main(dest, n=800):
     rng = random.Random(5)
     kinds = list("abcstA.,!'0127é字ßü語🙂x\n ") + ["  ", "    ", " The", " the", "ing", "hello", "world", "<s>", "</s>", "<|user|>", "<|user|> \n", "<|endoftext|>", "</s>\u3000", "[tool]", "▁", "\u00a0"]
-    own = list(dict.fromkeys("".join(rng.choice(kinds) for _ in range(rng.randint(1, 40))) for _ in range(800)))
+    runs = ["\n\n", "\n\n\n", "   ", "     ", "▁▁▁", "\t\t", "<table>", "</b>", "<b>", "<start_of_turn>", "<unused0>"]
+    own = list(dict.fromkeys("".join(rng.choice(kinds) for _ in range(rng.randint(1, 40))) for _ in range(n)))
+    own += dict.fromkeys("".join(rng.choice(kinds + 3 * runs) for _ in range(rng.randint(1, 40))) for _ in range(n // 4))
+    own = list(dict.fromkeys(own))
     inputs = [t.encode() for t in own + strings()] + broken()
     models = []
-    for seed, some, prefix, name in ((1, 1, True, "a"), (2, 0.7, True, "b"), (3, 1, False, "c"), (4, 1, True, "Phi-3 mini")):
-        tokens = vocabulary(seed, some)
+    for seed, some, prefix, name in ((1, 1, True, "a"), (2, 0.7, True, "b"), (3, 1, False, "c"), (4, 1, True, "Phi-3 mini"), (5, 0.9, False, "gemma")):
+        tokens = vocabulary(seed, some, RUNS if name == "gemma" else ())
         v = load(tokens, prefix, name)
         every = range(v.size)
         rows = []
@@ -90,4 +99,4 @@ def main(dest):
 
 
 if __name__ == "__main__":
-    main(sys.argv[1])
+    main(sys.argv[1], *map(int, sys.argv[2:]))

@@ -14,7 +14,7 @@
 // line; filters, tests, methods and call blocks only when they are reached, because many
 // templates need them for tools alone.
 //
-// There are no tools or documents (those variables are undefined), messages whose
+// There are no tools or documents (those variables are none, as transformers passes them), messages whose
 // content consists of parts are not supported, and a template cannot read other files
 // (include, import, extends and block do not exist here).
 //

@@ -61,6 +61,8 @@ func Render(ctx context.Context, template string, messages []Message, o Options)
 	r.assign("bos_token", o.BOS)
 	r.assign("eos_token", o.EOS)
 	r.assign("add_generation_prompt", o.AddGenerationPrompt)
+	r.assign("tools", none{}) // as transformers passes them where there are none
+	r.assign("documents", none{})
 	r.body(body)
 	return string(r.out), nil
 }

@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"strings"
 
@@ -17,14 +16,13 @@ import (
 )
 
 type chatCmd struct {
-	Model    string  `arg:"" name:"graph" help:"Recorded model (.mlxg), or a ${kinds} model, which is recorded and optimized in memory."`
-	System   string  `help:"System message."`
-	Messages string  `placeholder:"FILE.json" help:"Conversation to go on with: a list of {\"role\": …, \"content\": …}."`
-	N        int     `short:"n" default:"512" help:"Most tokens of an answer."`
-	Temp     float64 `default:"0" help:"Temperature; 0 takes the most likely token."`
-	TopP     float64 `default:"1" help:"Sample from the most likely tokens of this total probability."`
-	Seed     uint64  `default:"0" help:"Seed of the sampler."`
-	Time     bool    `help:"Say after each answer how fast it was decoded."`
+	Model    string `arg:"" name:"graph" help:"Recorded model (.mlxg), or a ${kinds} model, which is recorded and optimized in memory."`
+	System   string `help:"System message."`
+	Messages string `placeholder:"FILE.json" help:"Conversation to go on with: a list of {\"role\": …, \"content\": …}."`
+	N        int    `short:"n" default:"512" help:"Most tokens of an answer."`
+	JSON     bool   `name:"json" help:"Print a JSON object a line instead of text: for each token, and at the end of each answer, as generate does."`
+	Time     bool   `help:"Say after each answer how fast it was decoded."`
+	samplingFlags
 	modelFlags
 }
 
@@ -36,13 +34,15 @@ func (c *chatCmd) Help() string {
 const maxLine = 1 << 20 // the longest message, in bytes
 
 func (c *chatCmd) Run(env *cli.Env) error {
-	if err := sampling(c.N, c.Temp, c.TopP); err != nil {
-		return err
-	}
 	burst, err := c.burst()
 	if err != nil {
 		return err
 	}
+	o, err := c.options(c.N, burst)
+	if err != nil {
+		return err
+	}
+	o.Continue = true
 	messages, err := conversation(c.System, c.Messages)
 	if err != nil {
 		return err
@@ -71,11 +71,11 @@ func (c *chatCmd) Run(env *cli.Env) error {
 			continue
 		}
 		messages = append(messages, chat.Message{Role: "user", Content: line})
-		answer, err := c.answer(env, m, burst, messages)
+		answer, err := c.answer(env, m, o, messages)
 		if err != nil {
 			return err
 		}
-		messages = append(messages, chat.Message{Role: "assistant", Content: answer})
+		messages = append(messages, chat.Message{Role: "assistant", Content: remembered(answer)})
 	}
 	if errors.Is(lines.Err(), bufio.ErrTooLong) {
 		return fmt.Errorf("a message has more than %d bytes", maxLine)
@@ -83,18 +83,25 @@ func (c *chatCmd) Run(env *cli.Env) error {
 	return lines.Err()
 }
 
+// remembered returns what of an answer goes on in the conversation. An answer of gpt-oss has channels, of which its template
+// takes the last alone, without its marks.
+func remembered(answer string) string {
+	const channel, final = "<|channel|>", "<|channel|>final<|message|>"
+	if !strings.Contains(answer, channel) {
+		return answer
+	}
+	if i := strings.LastIndex(answer, final); i >= 0 {
+		return answer[i+len(final):]
+	}
+	return "" // it ended before it came to that
+}
+
 // answer prints and returns what the model says next. If Ctrl-C ends the answer, it is
 // what was said until then.
-func (c *chatCmd) answer(env *cli.Env, m *textgen.Model, burst int, messages []chat.Message) (string, error) {
+func (c *chatCmd) answer(env *cli.Env, m *textgen.Model, o textgen.Options, messages []chat.Message) (string, error) {
 	ctx, release := env.Answer()
 	defer release()
-	decoder := m.Tokenizer.NewDecoder(false)
-	var text strings.Builder
-	say := func(s string) error {
-		text.WriteString(s)
-		_, err := io.WriteString(env.Raw(), s)
-		return err
-	}
+	said := newAnswer(env, m, c.Stop, c.JSON)
 	tokens, err := render(ctx, m, messages)
 	var r *textgen.Result
 	if err == nil {
@@ -104,25 +111,39 @@ func (c *chatCmd) answer(env *cli.Env, m *textgen.Model, burst int, messages []c
 		}
 	}
 	if err == nil {
-		r, err = m.Generate(ctx, tokens, textgen.Options{
-			N: c.N, Temp: c.Temp, TopP: c.TopP, Seed: c.Seed, Continue: true, Burst: burst,
-			Emit: func(id int32) error { return say(decoder.Next(id)) },
-		})
+		r, err = said.generate(ctx, m, tokens, o)
 	}
 	stopped := ctx.Err() != nil && env.Context.Err() == nil
 	release() // from here on a Ctrl-C ends the command: the answer is complete
 	if err != nil && !stopped {
 		return "", err
 	}
-	if err := say(decoder.Flush()); err != nil {
+	if stopped {
+		if err := said.end(); err != nil {
+			return "", err
+		}
+	}
+	switch {
+	case c.JSON && r != nil:
+		err = jsonLine(env, c.Mention(said.figures(m, tokens, r)))
+	case c.JSON:
+		err = jsonLine(env, map[string]any{"stopped": "interrupted", "text": said.text.String()})
+	default:
+		_, err = fmt.Fprintln(env.Raw())
+	}
+	if err != nil {
 		return "", err
 	}
-	fmt.Fprintln(env.Raw())
-	if stopped {
+	switch {
+	case stopped:
 		fmt.Fprintln(env.Stderr, "(stopped)")
+	case r.Stopped == "length":
+		fmt.Fprintf(env.Stderr, "(ended at -n %d tokens)\n", c.N)
+	case r.Stopped == "context":
+		fmt.Fprint(env.Stderr, full(m, r))
 	}
 	if c.Time && r != nil {
 		fmt.Fprintf(env.Stderr, "(%d tokens at %.1f tokens/s)\n", len(r.IDs), r.TokensPerSecond())
 	}
-	return text.String(), nil
+	return said.text.String(), nil
 }

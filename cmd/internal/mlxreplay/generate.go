@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"math"
 
 	"github.com/mlxc/mlxc/backend"
 	"github.com/mlxc/mlxc/cmd/internal/cli"
@@ -22,18 +21,16 @@ import (
 )
 
 type generateCmd struct {
-	Model     string  `arg:"" name:"graph" help:"Recorded model (.mlxg), or a ${kinds} model, which is recorded and optimized in memory."`
-	Prompt    string  `short:"p" help:"Text to continue; with --chat or --messages, the user's next message."`
-	Chat      bool    `help:"Put the prompt into the model's chat template."`
-	System    string  `help:"System message of the chat."`
-	Messages  string  `placeholder:"FILE.json" help:"A chat of several messages: a list of {\"role\": …, \"content\": …}."`
-	N         int     `short:"n" default:"128" help:"Most tokens to generate."`
-	Temp      float64 `default:"0" help:"Temperature; 0 takes the most likely token."`
-	TopP      float64 `default:"1" help:"Sample from the most likely tokens of this total probability."`
-	Seed      uint64  `default:"0" help:"Seed of the sampler: with the position it alone decides the random number."`
-	IgnoreEnd bool    `name:"ignore-eos" help:"Go on past the end of the answer."`
-	Logits    string  `placeholder:"FILE.npy" help:"Write the logits of every generated token, [tokens, vocabulary]."`
-	JSON      bool    `name:"json" help:"Print one JSON object instead of the text."`
+	Model     string `arg:"" name:"graph" help:"Recorded model (.mlxg), or a ${kinds} model, which is recorded and optimized in memory."`
+	Prompt    string `short:"p" help:"Text to continue; with --chat or --messages, the user's next message."`
+	Chat      bool   `help:"Put the prompt into the model's chat template."`
+	System    string `help:"System message of the chat."`
+	Messages  string `placeholder:"FILE.json" help:"A chat of several messages: a list of {\"role\": …, \"content\": …}."`
+	N         int    `short:"n" default:"128" help:"Most tokens to generate."`
+	IgnoreEnd bool   `name:"ignore-eos" help:"Go on past the end of the answer."`
+	Logits    string `placeholder:"FILE.npy" help:"Write the logits of every generated token, [tokens, vocabulary]."`
+	JSON      bool   `name:"json" help:"Print a JSON object a line instead of the text: one for each token, with its id and the text that is certain with it, and a last one with why it ended, counts and seconds."`
+	samplingFlags
 	modelFlags
 }
 
@@ -72,9 +69,10 @@ func (f *modelFlags) openModel(env *cli.Env, files *output.Files, path string, s
 	f.Apply(module.Graphs...)
 	var m *textgen.Model
 	closeDevice, err := f.open(env, func(d backend.Device) (err error) {
-		compiling := cli.StartProgress(env.Stderr, "compiling")
+		loading, compiling := cli.StartProgress(env.Stderr, "loading weights"), cli.StartProgress(env.Stderr, "compiling")
+		defer loading.End()
 		defer compiling.End()
-		if m, err = textgen.Open(env.Context, d, module, replay.Options{Progress: compiling.Graph}); err != nil {
+		if m, err = textgen.Open(env.Context, d, module, replay.Options{Loading: loading.Graph, Progress: compiling.Graph}); err != nil {
 			return fmt.Errorf("%s: %w", path, err)
 		}
 		return nil
@@ -133,24 +131,12 @@ func openModule(env *cli.Env, files *output.Files, path string, verify, sample b
 	return module, m, nil
 }
 
-// sampling checks the flags that say how tokens are chosen.
-func sampling(n int, temp, topP float64) error {
-	switch {
-	case n < 1:
-		return cli.BadUsage("-n is %d, want at least 1", n)
-	case !(temp >= 0) || math.IsInf(temp, 0):
-		return cli.BadUsage("--temp is %v, want 0 or more", temp)
-	case !(topP > 0 && topP <= 1):
-		return cli.BadUsage("--top-p is %v, want more than 0 and at most 1", topP)
-	}
-	return nil
-}
-
 func (c *generateCmd) Run(env *cli.Env) error {
-	if err := sampling(c.N, c.Temp, c.TopP); err != nil {
+	burst, err := c.burst()
+	if err != nil {
 		return err
 	}
-	burst, err := c.burst()
+	o, err := c.options(c.N, burst)
 	switch {
 	case err != nil:
 		return err
@@ -192,33 +178,21 @@ func (c *generateCmd) Run(env *cli.Env) error {
 	if err := c.allowed(fmt.Sprintf("%d tokens after a prompt of %d", c.N, len(prompt)), seconds); err != nil {
 		return err
 	}
-	decoder := m.Tokenizer.NewDecoder(false)
 	var logits []float32
-	o := textgen.Options{N: c.N, Temp: c.Temp, TopP: c.TopP, Seed: c.Seed, IgnoreEnd: c.IgnoreEnd, Burst: burst}
-	text := ""
-	o.Emit = func(id int32) error {
-		s := decoder.Next(id)
-		text += s
-		if c.JSON {
-			return nil
-		}
-		_, err := io.WriteString(env.Raw(), s)
-		return err
-	}
+	o.IgnoreEnd = c.IgnoreEnd
 	if c.Logits != "" {
 		o.Logits = func(l []float32) { logits = append(logits, l...) }
 	}
 	var took accounts
 	o.Timing = took.add
-	r, err := m.Generate(env.Context, prompt, o)
+	said := newAnswer(env, m, c.Stop, c.JSON)
+	r, err := said.generate(env.Context, m, prompt, o)
 	if err != nil {
-		if !c.JSON && text != "" {
+		if !c.JSON && said.text.Len() > 0 {
 			fmt.Fprintln(env.Raw())
 		}
 		return err
 	}
-	rest := decoder.Flush()
-	text += rest
 	if c.Logits != "" {
 		a, err := npy.Of(logits, len(r.IDs), len(logits)/len(r.IDs))
 		if err != nil {
@@ -229,19 +203,14 @@ func (c *generateCmd) Run(env *cli.Env) error {
 		}
 	}
 	if c.JSON {
-		return cli.JSON(env.Context, env.Stdout, c.Mention(took.mention(m.Device, map[string]any{
-			"prompt_ids": prompt, "ids": r.IDs, "text": text, "stopped": r.Stopped,
-			"tokens_per_second": round3(r.TokensPerSecond()), "prompt_tokens_per_second": round3(float64(len(prompt)) / r.Prompt.Seconds()),
-		})))
+		return jsonLine(env, c.Mention(took.mention(m.Device, said.figures(m, prompt, r))))
 	}
-	fmt.Fprintln(env.Raw(), rest)
-	fmt.Fprintf(env.Stderr, "\n%d prompt tokens at %.0f tokens/s, %d tokens at %.1f tokens/s (%s%s)\n",
-		len(prompt), float64(len(prompt))/r.Prompt.Seconds(), len(r.IDs), r.TokensPerSecond(), r.Stopped, c.Note())
+	fmt.Fprintln(env.Raw())
+	fmt.Fprintf(env.Stderr, "\n%d prompt tokens at %.0f tokens/s, %d tokens at %.1f tokens/s (%s%s)\n%s",
+		len(prompt), float64(len(prompt))/r.Prompt.Seconds(), len(r.IDs), r.TokensPerSecond(), r.Stopped, c.Note(), full(m, r))
 	took.say(env, m.Device)
 	return nil
 }
-
-func round3(v float64) float64 { return math.Round(v*1000) / 1000 }
 
 func (c *generateCmd) promptIDs(ctx context.Context, m *textgen.Model) ([]int32, error) {
 	t := m.Tokenizer

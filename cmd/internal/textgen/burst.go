@@ -42,6 +42,8 @@ func (m *Model) checkBurst(o Options) error {
 		return fmt.Errorf("%d tokens in a burst make no sense", o.Burst)
 	case o.Burst <= 1:
 		return nil
+	case o.OnHost():
+		return fmt.Errorf("%d tokens in a burst: top-k, min-p and the penalty for repetitions need the host after each", o.Burst)
 	case o.Temp > 0 && m.decode.names.Draw == nil:
 		return fmt.Errorf("%d tokens in a burst: %s picks the most likely token itself; sampling (temperature %v) needs the host after each, or a graph that draws (mlxc record --sample)", o.Burst, m.decode, o.Temp)
 	case o.Logits != nil:

@@ -66,10 +66,30 @@ func TestTokensInABurst(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, len(next)-1, again.Kept)
 
+	// What Emit stops ends there too, in a burst as token by token.
+	for _, b := range []int{1, 16} {
+		n := 0
+		stopped, err := m.Generate(context.Background(), x.PromptIDs, textgen.Options{N: 60, Burst: b, Emit: func(int32) error {
+			if n++; n == 5 {
+				return textgen.ErrStop
+			}
+			return nil
+		}})
+		require.NoError(t, err)
+		require.Equal(t, "stop", stopped.Stopped)
+		require.Equal(t, plain.IDs[:5], stopped.IDs)
+		next := append(append([]int32{}, x.PromptIDs...), stopped.IDs...)
+		again, err := m.Generate(context.Background(), next, textgen.Options{N: 1, Continue: true})
+		require.NoError(t, err)
+		require.Equal(t, len(next)-1, again.Kept)
+		require.Equal(t, plain.IDs[5], again.IDs[0])
+	}
+
 	for want, o := range map[string]textgen.Options{
 		"sampling (temperature 1) needs the host after each": {N: 4, Burst: 2, Temp: 1},
 		"the logits of all but the last are gone":            {N: 4, Burst: 2, Logits: func([]float32) {}},
 		"-1 tokens in a burst make no sense":                 {N: 4, Burst: -1},
+		"the penalty for repetitions need the host":          {N: 4, Burst: 2, Penalty: 1.1, PenaltyLast: 8},
 	} {
 		_, err := m.Generate(context.Background(), x.PromptIDs, o)
 		require.ErrorContains(t, err, want)

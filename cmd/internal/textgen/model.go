@@ -3,6 +3,7 @@ package textgen
 import (
 	"context"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -120,27 +121,37 @@ func (m *Model) Work(prompt, tokens int) (float64, error) {
 	return total + batch*float64((prompt+n-1)/n), err
 }
 
+// Larger says how to get a graph with a larger context.
+const Larger = "mlxc record --context N makes a graph with N, up to what the model has"
+
 // Context returns the number of positions of the KV cache.
 func (m *Model) Context() int { return m.context }
 
 // Options of one generation.
 type Options struct {
-	N         int     // max number of tokens to generate
-	Temp      float64 // 0: greedy
-	TopP      float64 // in (0, 1]; 0 means 1
-	Seed      uint64
-	IgnoreEnd bool // go on after end-of-generation tokens
+	N    int     // max number of tokens to generate
+	Temp float64 // 0: greedy
+	TopP float64 // in (0, 1]; 0 means 1
+	Seed uint64
+	// TopK, MinP and Penalty are no part of graphs. With any of them, the host chooses each token from its logits as
+	// llama.cpp's samplers do: the penalty comes first, then top-k, top-p and min-p, and the temperature last. Without
+	// them top-p is of the probabilities at the temperature.
+	TopK        int     // sample from as many of the most likely tokens; 0: all
+	MinP        float64 // in [0, 1]: sample from tokens that have this share of the most likely one's probability
+	Penalty     float64 // divides positive logits and multiplies others of tokens that were there before; 0 means 1: none
+	PenaltyLast int     // of how many of the last tokens, those of the prompt included; -1: of all
+	IgnoreEnd   bool    // go on after end-of-generation tokens
 	// Continue keeps the states if the prompt begins with all the tokens that made
 	// them, and goes on after these. Otherwise the states are cleared.
 	Continue bool
 	// Burst is how many tokens one submission decodes. More than one needs a
 	// decode graph that carries its token to the next replay (frontend.Options.Advance), and
-	// with Temp one that draws it by itself (frontend.Options.Sample). It excludes Logits,
-	// because the host sees the tokens only when all of them are there.
+	// with Temp one that draws it by itself (frontend.Options.Sample). It excludes Logits, and
+	// TopK, MinP and Penalty, because the host sees the tokens only when all of them are there.
 	// 0 chooses: on a GPU, if all of that holds, as many as take some 40 ms, else 1.
 	Burst int
 	// Emit, if not nil, is called with each token as soon as it is known. Its error
-	// ends the generation.
+	// ends the generation, and is that of Generate unless it is ErrStop.
 	Emit func(id int32) error
 	// Logits, if not nil, is called with the logits that each token was chosen from. It
 	// must copy what it keeps.
@@ -155,7 +166,7 @@ type Result struct {
 	Kept    int           // number of tokens of the prompt that the states had already
 	Prompt  time.Duration // time until the first token's logits were known
 	Decode  time.Duration // time of all tokens after the first
-	Stopped string        // "end", "length" or "context"
+	Stopped string        // "end", "length", "context" or "stop" (see ErrStop)
 }
 
 // TokensPerSecond returns the speed of decoding after the first token; 0 if there was
@@ -174,13 +185,16 @@ func (m *Model) Generate(ctx context.Context, prompt []int32, o Options) (*Resul
 		return nil, fmt.Errorf("the prompt has no tokens")
 	}
 	if len(prompt) > m.context {
-		return nil, fmt.Errorf("the prompt has %d tokens, the context %d positions (record with a larger --context)", len(prompt), m.context)
+		return nil, fmt.Errorf("the prompt has %d tokens, the context %d positions (%s)", len(prompt), m.context, Larger)
 	}
 	if o.TopP == 0 {
 		o.TopP = 1
 	}
 	if !(o.Temp >= 0) || math.IsInf(o.Temp, 0) || !(o.TopP > 0 && o.TopP <= 1) {
 		return nil, fmt.Errorf("temperature %v or top-p %v makes no sense (want temperature ≥ 0, 0 < top-p ≤ 1)", o.Temp, o.TopP)
+	}
+	if o.TopK < 0 || !(o.MinP >= 0 && o.MinP <= 1) || !(o.Penalty >= 0) || math.IsInf(o.Penalty, 0) || o.PenaltyLast < -1 {
+		return nil, fmt.Errorf("top-k %d, min-p %v or a penalty of %v for the last %d tokens makes no sense (want top-k ≥ 0, 0 ≤ min-p ≤ 1, penalty ≥ 0, last ≥ -1)", o.TopK, o.MinP, o.Penalty, o.PenaltyLast)
 	}
 	vocab := int32(m.decode.logits / m.decode.number.Size())
 	var raw []byte
@@ -216,10 +230,11 @@ func (m *Model) Generate(ctx context.Context, prompt []int32, o Options) (*Resul
 	}
 	r.Prompt = time.Since(start)
 	start = time.Now()
+	before := slices.Clone(prompt)
 	var found []int32 // tokens that a burst has decoded and that were not yet passed to Emit
 	for pos := len(prompt); len(r.IDs) < o.N; pos++ {
 		var logits []float32
-		onHost := o.Temp > 0 && g.names.Draw == nil
+		onHost := o.OnHost() || o.Temp > 0 && g.names.Draw == nil
 		if o.Logits != nil || onHost {
 			if raw == nil {
 				raw = make([]byte, g.logits)
@@ -237,15 +252,22 @@ func (m *Model) Generate(ctx context.Context, prompt []int32, o Options) (*Resul
 		case len(found) > 0:
 			id, found = found[0], found[1:]
 		case onHost:
-			id = sample(logits, pos-1, o)
+			id = sample(logits, pos-1, before, o)
 		default:
 			if id, err = g.token(g.ReadOutput); err != nil {
 				return nil, err
 			}
 		}
 		r.IDs = append(r.IDs, id)
+		before = append(before, id)
 		if o.Emit != nil {
-			if err := o.Emit(id); err != nil {
+			err := o.Emit(id)
+			if errors.Is(err, ErrStop) {
+				r.Stopped = "stop"
+				m.ran = m.ran[:min(len(m.ran), pos)] // a burst may have decoded tokens after the end
+				break
+			}
+			if err != nil {
 				return nil, err
 			}
 		}

@@ -163,11 +163,12 @@ func TestGenerateRefuses(t *testing.T) {
 		want   string
 	}{
 		{nil, textgen.Options{N: 1}, "the prompt has no tokens"},
-		{make([]int32, 257), textgen.Options{N: 1}, "the prompt has 257 tokens, the context 256 positions (record with a larger --context)"},
+		{make([]int32, 257), textgen.Options{N: 1}, "the prompt has 257 tokens, the context 256 positions (mlxc record --context N makes a graph with N, up to what the model has)"},
 		{[]int32{1, 49152}, textgen.Options{N: 1}, "prompt token 1 has the id 49152, the vocabulary has 49152"},
 		{[]int32{1, -1}, textgen.Options{N: 1}, "prompt token 1 has the id -1, the vocabulary has 49152"},
 		{[]int32{1}, textgen.Options{N: 1, Temp: math.NaN()}, "temperature NaN or top-p 1 makes no sense (want temperature ≥ 0, 0 < top-p ≤ 1)"},
 		{[]int32{1}, textgen.Options{N: 1, TopP: 1.5}, "temperature 0 or top-p 1.5 makes no sense (want temperature ≥ 0, 0 < top-p ≤ 1)"},
+		{[]int32{1}, textgen.Options{N: 1, MinP: 2}, "top-k 0, min-p 2 or a penalty of 0 for the last 0 tokens makes no sense (want top-k ≥ 0, 0 ≤ min-p ≤ 1, penalty ≥ 0, last ≥ -1)"},
 	} {
 		_, err := m.Generate(ctx, k.prompt, k.o)
 		require.EqualError(t, err, k.want)

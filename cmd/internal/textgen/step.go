@@ -125,6 +125,9 @@ func (s *step) setDraw(set func(name string, v float64) error, o Options) error 
 	if d == nil {
 		return nil
 	}
+	if o.OnHost() {
+		o.Temp = 0 // what the graph draws does not count: the most likely token costs it least
+	}
 	for _, p := range []struct {
 		name  string
 		value float64

@@ -1,0 +1,53 @@
+package mlxreplay
+
+import (
+	"math"
+	"unicode/utf8"
+
+	"github.com/mlxc/mlxc/cmd/internal/cli"
+	"github.com/mlxc/mlxc/cmd/internal/textgen"
+)
+
+// samplingFlags say how tokens are chosen, and where a text ends.
+type samplingFlags struct {
+	Temp          float64  `default:"0" help:"Temperature; 0 takes the most likely token."`
+	TopP          float64  `default:"1" help:"Sample from the most likely tokens of this total probability."`
+	TopK          int      `default:"0" placeholder:"K" help:"Sample from the K most likely tokens; 0: from all. With --top-k, --min-p or --repeat-penalty the host chooses tokens as llama.cpp does: penalty, top-k, top-p, min-p, and the temperature last; without them --top-p is of the probabilities at the temperature."`
+	MinP          float64  `default:"0" help:"Sample from tokens that have at least this share of the most likely one's probability."`
+	RepeatPenalty float64  `default:"1" help:"Make tokens that were there before less likely: divide positive logits by this, multiply others; 1: do not."`
+	RepeatLast    int      `default:"64" placeholder:"N" help:"How many of the last tokens, of prompt and answer, --repeat-penalty looks at; -1: all."`
+	Seed          uint64   `default:"0" help:"Seed of the sampler: with the position it alone decides the random number."`
+	Stop          []string `sep:"none" placeholder:"STRING" help:"End the text before this string. Repeatable."`
+}
+
+// options checks the flags, and returns them as options for n tokens.
+func (f *samplingFlags) options(n, burst int) (o textgen.Options, err error) {
+	switch {
+	case n < 1:
+		return o, cli.BadUsage("-n is %d, want at least 1", n)
+	case !(f.Temp >= 0) || math.IsInf(f.Temp, 0):
+		return o, cli.BadUsage("--temp is %v, want 0 or more", f.Temp)
+	case !(f.TopP > 0 && f.TopP <= 1):
+		return o, cli.BadUsage("--top-p is %v, want more than 0 and at most 1", f.TopP)
+	case f.TopK < 0:
+		return o, cli.BadUsage("--top-k is %d, want 0 or more", f.TopK)
+	case !(f.MinP >= 0 && f.MinP <= 1):
+		return o, cli.BadUsage("--min-p is %v, want 0 to 1", f.MinP)
+	case !(f.RepeatPenalty > 0) || math.IsInf(f.RepeatPenalty, 0):
+		return o, cli.BadUsage("--repeat-penalty is %v, want more than 0", f.RepeatPenalty)
+	case f.RepeatLast < -1:
+		return o, cli.BadUsage("--repeat-last is %d, want -1 or more", f.RepeatLast)
+	}
+	for _, s := range f.Stop {
+		if s == "" || !utf8.ValidString(s) {
+			return o, cli.BadUsage("--stop %s: want a text that is not empty, in UTF-8", cli.Quote(s))
+		}
+	}
+	o = textgen.Options{
+		N: n, Temp: f.Temp, TopP: f.TopP, TopK: f.TopK, MinP: f.MinP, Penalty: f.RepeatPenalty, PenaltyLast: f.RepeatLast, Seed: f.Seed, Burst: burst,
+	}
+	if burst > 1 && o.OnHost() {
+		return o, cli.BadUsage("--burst %d with --top-k, --min-p or --repeat-penalty: these need the host after each token", burst)
+	}
+	return o, nil
+}
