@@ -2,6 +2,7 @@ package record
 
 import (
 	"fmt"
+	"math"
 
 	"github.com/mlxc/mlxc/ir"
 	"github.com/mlxc/mlxc/record/internal/routes"
@@ -65,8 +66,26 @@ func (r *Session) KVWrite(cache, x Tensor, pos ir.Affine, o ...Option) {
 // SDPA computes causal scaled-dot-product attention with grouped heads:
 // softmax(scale · q·kᵀ) · v for queries q [L, Hq, D] over the first n positions of the caches
 // k and v [positions, Hkv, D]. Query i of the L sees positions 0 to n − L + i. Hq is a
-// multiple of Hkv. Everything has one type, f32, f16 or bf16, and the result is [L, Hq, D].
+// multiple of Hkv, and D is 64, 96, 128 or 256. Everything has one type, f32, f16 or bf16, and
+// the result is [L, Hq, D].
 func (r *Session) SDPA(q, k, v Tensor, n ir.Affine, scale float32, o ...Option) Tensor {
+	return r.SDPABy(q, k, v, n, Attention{Scale: scale}, o...)
+}
+
+// Attention says how [Session.SDPABy] attends.
+type Attention struct {
+	Scale float32 // of queries times keys
+	// Window is how many positions a query sees, its own among them; 0: all.
+	Window int64
+	// Cap keeps scores within ±Cap, as [Session.Softcap] does, but in f32; 0: no bounds.
+	Cap float32
+	// Sinks [Hq], of the type of the queries, are one more score of each head, without a value. They may be left out, and
+	// do not go together with Cap.
+	Sinks Tensor
+}
+
+// SDPABy is [Session.SDPA] with windows, bounded scores, or sinks.
+func (r *Session) SDPABy(q, k, v Tensor, n ir.Affine, by Attention, o ...Option) Tensor {
 	if !r.heads("sdpa", q) || !r.dense("sdpa", q, q.DType) || !r.floats("sdpa", q, k, v) || !r.heads("sdpa", k) || !r.heads("sdpa", v) || !r.within("sdpa", n, k) || !r.within("sdpa", n, v) {
 		return r.broken(q.DType, 3)
 	}
@@ -79,6 +98,15 @@ func (r *Session) SDPA(q, k, v Tensor, n ir.Affine, scale float32, o ...Option) 
 		r.fail("sdpa: the number of query heads, %d, is not a multiple of the number of key heads, %d", hq, hkv)
 		return q
 	}
+	sinks := by.Sinks.owner != 0
+	if by.Window < 0 || by.Cap < 0 || by.Cap != by.Cap || math.IsInf(float64(by.Cap), 0) || by.Cap > 0 && sinks {
+		r.fail("sdpa: a window of %d positions, scores within ±%v, sinks: %t: want no negative numbers, and no sinks beside a bound of scores", by.Window, by.Cap, sinks)
+		return q
+	}
+	if sinks && (!r.dense("sdpa", by.Sinks, q.DType) || by.Sinks.Rank() != 1 || !by.Sinks.Shape[0].Equal(ir.Const(hq))) {
+		r.fail("sdpa: sinks are %s%s: want %s[%d]", by.Sinks.DType, r.format(by.Sinks.Shape), q.DType, hq)
+		return q
+	}
 	y := r.result("sdpa", o, q.DType, q.Shape)
 	upTo := func(t Tensor) Tensor {
 		t.Shape = []ir.Affine{n, t.Shape[1], t.Shape[2]}
@@ -88,14 +116,37 @@ func (r *Session) SDPA(q, k, v Tensor, n ir.Affine, scale float32, o ...Option) 
 		op: "sdpa",
 		args: []arg{
 			buf(0, q), buf(1, upTo(k)), buf(2, upTo(v)), buf(3, y), val(4, int32(hq/hkv)), i32(5, n),
-			val(6, uint64(k.Strides[1])), val(7, uint64(k.Strides[0])), val(8, uint64(v.Strides[1])), val(9, uint64(v.Strides[0])), val(10, scale),
+			val(6, uint64(k.Strides[1])), val(7, uint64(k.Strides[0])), val(8, uint64(v.Strides[1])), val(9, uint64(v.Strides[0])), val(10, by.Scale),
 		},
 		grid: [3]ir.Extent{ir.Ext(hq), {Num: q.Shape[0], Div: 1}, ir.Ext(1)}, group: [3]uint32{256, 1, 1},
-		// Not MLX's sdpa_vector, which writes [Hq, L, D], whose strides depend on L, and is slower
-		// (docs/rationale.md).
-		function:  fmt.Sprintf("sdpa_rows_%s_%d_%d", routes.TypeName(q.DType), d, d),
-		constants: []ir.FunctionConstant{flag(22, "do_causal", true)},
 	}
+	// Not MLX's sdpa_vector, which writes [Hq, L, D], whose strides depend on L, and is slower
+	// (docs/rationale.md).
+	form := "sdpa_rows"
+	switch {
+	case by.Cap > 0:
+		form = "sdpa_rows_capped"
+	case sinks:
+		form = "sdpa_rows_sinks"
+	case by.Window > 0:
+		form = "sdpa_rows_window"
+	default:
+		c.constants = []ir.FunctionConstant{flag(22, "do_causal", true)}
+	}
+	if form != "sdpa_rows" {
+		window := by.Window
+		if window == 0 {
+			window = math.MaxInt32
+		}
+		c.args = append(c.args, val(11, int32(min(window, math.MaxInt32))))
+	}
+	if by.Cap > 0 {
+		c.args = append(c.args, val(12, by.Cap))
+	}
+	if sinks {
+		c.args = append(c.args, buf(12, by.Sinks))
+	}
+	c.function = fmt.Sprintf("%s_%s_%d_%d", form, routes.TypeName(q.DType), d, d)
 	r.dispatch(c, o, c.args...)
 	return y
 }

@@ -1,5 +1,10 @@
 package decoder
 
+import (
+	"fmt"
+	"slices"
+)
+
 // Config is the shape of a model, and what it computes beside that of the first Llama: what is zero, it does not do.
 type Config struct {
 	Name      string
@@ -23,6 +28,15 @@ type Config struct {
 	// those chosen.
 	Experts, UsedExperts, ExpertFFN, SharedFFN int64
 	SharedGate, AllShares                      bool
+	// Layers with a window see so many positions; 0: none has one. Windowed says which layers; nil: all.
+	Window   int64
+	Windowed []bool
+	// LocalTheta is the base of rope in layers with a window, where nothing else is done to positions; 0: it is as elsewhere.
+	LocalTheta float64
+	PostNorms  bool // what each half of a layer adds is normalized
+	GeluGates  bool // gates are gelu by tanh, not silu
+	// Scores of attention, and logits, are kept within ± these numbers; 0: they are not.
+	AttentionCap, LogitCap float32
 	// Factors of the embedding, of what each half of a layer adds, of queries times keys (in place of 1/√HeadDim), and
 	// what logits are divided by.
 	EmbeddingScale, ResidualScale, AttentionScale, LogitScale float32
@@ -40,10 +54,38 @@ func (c Config) LayerTensors() map[string][]int64 {
 	if c.Experts > 0 {
 		c.expertTensors(t)
 	}
+	if c.PostNorms {
+		t["post_attention_norm"], t["post_ffw_norm"] = []int64{e}, []int64{e}
+	}
 	if c.HeadNorms {
 		t["attn_q_norm"], t["attn_k_norm"] = []int64{c.HeadDim}, []int64{c.HeadDim}
 	}
 	return t
+}
+
+// windowed reports whether layer i has a window.
+func (c Config) windowed(i int64) bool {
+	return c.Window > 0 && (c.Windowed == nil || c.Windowed[i])
+}
+
+// EveryNth returns which of so many layers have a window if every n-th, counted from 1, has none; 0: all have one.
+func EveryNth(layers, n int64) []bool {
+	windowed := make([]bool, layers)
+	for i := range windowed {
+		windowed[i] = n == 0 || (int64(i)+1)%n != 0
+	}
+	return windowed
+}
+
+// HeadSizes are the sizes of heads that attention has kernels for.
+var HeadSizes = []int64{64, 96, 128, 256}
+
+// HeadSize says that heads of some size are not supported, if they are not.
+func HeadSize(n int64) error {
+	if slices.Contains(HeadSizes, n) {
+		return nil
+	}
+	return fmt.Errorf("heads of %d elements are not supported, only 64, 96, 128 and 256 are", n)
 }
 
 // RopeFactors is the tensor of the numbers by which rope's frequencies are divided, one for each pair of a head. It is

@@ -24,7 +24,7 @@ type architecture struct {
 	config func(k keys, c *decoder.Config) error
 }
 
-var architectures = []*architecture{&granite, &granitemoe, &llama, &phi3, &qwen2, &qwen2moe, &qwen3, &qwen3moe, &smollm3}
+var architectures = []*architecture{&gemma2, &gemma3, &granite, &granitemoe, &llama, &phi3, &qwen2, &qwen2moe, &qwen3, &qwen3moe, &smollm3}
 
 // Architectures returns the names of the architectures that can be recorded, as general.architecture has them.
 func Architectures() []string {
@@ -64,6 +64,31 @@ func (k keys) optional(key string, to *int64) error {
 	v, err := k.kv.Uint32(k.name(key))
 	*to = int64(v)
 	return err
+}
+
+// window reads the window of attention, and which layers have it: by the key of a pattern, or every n-th layer, counted
+// from 1, has none (0: all have one). Without a key the window is `otherwise`; 0: there is none.
+func (k keys) window(c *decoder.Config, otherwise, nth int64) error {
+	c.Window = otherwise
+	if err := k.optional("attention.sliding_window", &c.Window); err != nil {
+		return err
+	}
+	if c.Window > math.MaxInt32 {
+		return fmt.Errorf("key %s is %d", k.name("attention.sliding_window"), c.Window)
+	}
+	key := k.name("attention.sliding_window_pattern")
+	if list, err := k.kv.Bools(key); err == nil {
+		if int64(len(list)) < c.Layers {
+			return fmt.Errorf("key %s has %d layers of %d", key, len(list), c.Layers)
+		}
+		c.Windowed = list[:c.Layers]
+		return nil
+	}
+	if err := k.optional("attention.sliding_window_pattern", &nth); err != nil {
+		return err
+	}
+	c.Windowed = decoder.EveryNth(c.Layers, nth)
+	return nil
 }
 
 // factor reads a finite number, which stays what it is if the key is missing.
@@ -117,8 +142,8 @@ func readConfig(f *ggufio.File) (c decoder.Config, arch *architecture, err error
 	if err := readSizes(k, &c); err != nil {
 		return c, nil, err
 	}
-	if c.HeadDim != 64 && c.HeadDim != 96 && c.HeadDim != 128 {
-		missing = append(missing, fmt.Sprintf("heads of %d elements are not supported, only 64, 96 and 128 are", c.HeadDim))
+	if err := decoder.HeadSize(c.HeadDim); err != nil {
+		missing = append(missing, err.Error())
 	}
 	more, err := readRope(k, &c)
 	if err != nil {

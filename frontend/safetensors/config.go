@@ -8,6 +8,8 @@ import (
 	"strings"
 
 	"github.com/mlxc/mlxc/frontend/decoder"
+	"github.com/mlxc/mlxc/ir"
+	"github.com/mlxc/mlxc/record"
 )
 
 // settings are the fields of config.json that decide what a model computes. Fields that are not read here do not change
@@ -25,10 +27,15 @@ type settings struct {
 	Eps        float32  `json:"rms_norm_eps"`
 	Theta      float64  `json:"rope_theta"`
 	Activation string   `json:"hidden_act"`
+	Activates  string   `json:"hidden_activation"` // gemma's name for it, which counts
 	Tied       *bool    `json:"tie_word_embeddings"`
 	Partial    *float64 `json:"partial_rotary_factor"`
 	Window     *int64   `json:"sliding_window"`
 	UseWindow  *bool    `json:"use_sliding_window"`
+	Pattern    *int64   `json:"sliding_window_pattern"` // every so many layers one has no window
+	OldPattern *int64   `json:"_sliding_window_pattern"`
+	NoWindows  *int64   `json:"max_window_layers"` // so many first layers have none
+	LayerTypes []string `json:"layer_types"`
 	EOS        ids      `json:"eos_token_id"`
 	BOS        ids      `json:"bos_token_id"`
 
@@ -50,6 +57,12 @@ type settings struct {
 	ResidualScale  float32 `json:"residual_multiplier"`
 	AttentionScale float32 `json:"attention_multiplier"`
 	LogitScale     float32 `json:"logits_scaling"`
+
+	LocalTheta    *float64 `json:"rope_local_base_freq"`
+	QueryScalar   float64  `json:"query_pre_attn_scalar"`
+	AttentionCap  *float32 `json:"attn_logit_softcapping"`
+	LogitCap      *float32 `json:"final_logit_softcapping"`
+	Bidirectional any      `json:"use_bidirectional_attention"`
 
 	Quantization json.RawMessage `json:"quantization"`
 	Other        json.RawMessage `json:"quantization_config"` // of other quantizers, or MLX's again
@@ -73,12 +86,17 @@ func (x *ids) UnmarshalJSON(data []byte) error {
 
 // architectures are the values of model_type, each with what it computes beside Llama's layers.
 var architectures = map[string]func(s *settings, c *decoder.Config) error{
-	"llama":   func(*settings, *decoder.Config) error { return nil },
-	"mistral": window,
-	"qwen2":   window,
+	"llama": func(s *settings, c *decoder.Config) error {
+		if s.LayerTypes == nil {
+			return nil
+		}
+		return s.window(c, nil)
+	},
+	"mistral": all,
+	"qwen2":   behind,
 	"qwen3": func(s *settings, c *decoder.Config) error {
 		c.HeadNorms = true
-		return window(s, c)
+		return behind(s, c)
 	},
 	"qwen3_moe": func(s *settings, c *decoder.Config) error {
 		c.HeadNorms, c.AllShares = true, !s.Normalized
@@ -89,7 +107,10 @@ var architectures = map[string]func(s *settings, c *decoder.Config) error{
 		if len(s.DenseLayers) > 0 || s.SparseStep != nil && *s.SparseStep != 1 {
 			return fmt.Errorf("layers without experts (mlp_only_layers, decoder_sparse_step) are not supported")
 		}
-		return window(s, c)
+		if s.UseWindow == nil {
+			return nil
+		}
+		return all(s, c)
 	},
 	"smollm3": func(s *settings, c *decoder.Config) error {
 		if c.NoRope = s.NoRopeInterval; c.NoRope == 0 {
@@ -102,6 +123,38 @@ var architectures = map[string]func(s *settings, c *decoder.Config) error{
 		}
 		return nil
 	},
+	"gemma2": func(s *settings, c *decoder.Config) error {
+		windowed, err := s.every(c, 2)
+		if err != nil {
+			return err
+		}
+		if err := s.window(c, windowed); err != nil {
+			return err
+		}
+		return gemma(s, c)
+	},
+	"gemma3_text": func(s *settings, c *decoder.Config) error {
+		windowed, err := s.every(c, 6)
+		if err != nil {
+			return err
+		}
+		if err := s.window(c, windowed); err != nil {
+			return err
+		}
+		c.HeadNorms, c.LocalTheta = true, 10000
+		if s.LocalTheta != nil {
+			c.LocalTheta = *s.LocalTheta
+		}
+		if !(c.LocalTheta > 1) || math.IsInf(c.LocalTheta, 0) {
+			return fmt.Errorf("rope_local_base_freq is %v, want more than 1", c.LocalTheta)
+		}
+		if err := gemma(s, c); err != nil {
+			return err
+		}
+		// This number, too, has the type of the weights there.
+		c.EmbeddingScale = record.Numbers(ir.BF16, record.Elements(ir.BF16, []float32{c.EmbeddingScale}))[0]
+		return nil
+	},
 	"granite": func(s *settings, c *decoder.Config) error {
 		c.EmbeddingScale, c.ResidualScale, c.AttentionScale, c.LogitScale = s.EmbeddingScale, s.ResidualScale, s.AttentionScale, s.LogitScale
 		if c.LogitScale == 0 {
@@ -111,12 +164,88 @@ var architectures = map[string]func(s *settings, c *decoder.Config) error{
 	},
 }
 
-// window bounds the context by a sliding window, which changes nothing within it.
-func window(s *settings, c *decoder.Config) error {
-	if s.Window != nil && *s.Window > 0 && (s.UseWindow == nil || *s.UseWindow) {
-		c.Context = min(c.Context, *s.Window)
+// all says that every layer has the window, unless layer_types says otherwise.
+func all(s *settings, c *decoder.Config) error { return s.window(c, nil) }
+
+// behind is all for models that have no window unless they say so, and say how many of their first layers have none.
+func behind(s *settings, c *decoder.Config) error {
+	if s.UseWindow == nil {
+		return nil
+	}
+	first := c.Layers
+	if s.NoWindows != nil {
+		first = *s.NoWindows
+	}
+	windowed := make([]bool, c.Layers)
+	for i := range windowed {
+		windowed[i] = int64(i) >= first
+	}
+	return s.window(c, windowed)
+}
+
+// window reads the window of attention, and which layers have it: those that layer_types names, else those given (nil: all).
+func (s *settings) window(c *decoder.Config, windowed []bool) error {
+	if s.Window == nil || s.UseWindow != nil && !*s.UseWindow {
+		return nil
+	}
+	if *s.Window < 1 || *s.Window > math.MaxInt32 {
+		return fmt.Errorf("sliding_window is %d", *s.Window)
+	}
+	c.Window, c.Windowed = *s.Window, windowed
+	if s.LayerTypes == nil {
+		return nil
+	}
+	if int64(len(s.LayerTypes)) != c.Layers {
+		return fmt.Errorf("layer_types has %d layers of %d", len(s.LayerTypes), c.Layers)
+	}
+	c.Windowed = make([]bool, c.Layers)
+	for i, t := range s.LayerTypes {
+		if t != "sliding_attention" && t != "full_attention" {
+			return fmt.Errorf("layer_types: %q is not supported, sliding_attention and full_attention are", t)
+		}
+		c.Windowed[i] = t == "sliding_attention"
 	}
 	return nil
+}
+
+// gemma is what the models of Gemma have. Their norms are stored without the 1 that is added to them.
+func gemma(s *settings, c *decoder.Config) error {
+	c.PostNorms, c.GeluGates = true, true
+	c.EmbeddingScale = float32(math.Sqrt(float64(c.Embedding)))
+	if !(s.QueryScalar > 0) || math.IsInf(s.QueryScalar, 0) {
+		return fmt.Errorf("query_pre_attn_scalar is %v", s.QueryScalar)
+	}
+	c.AttentionScale = float32(1 / math.Sqrt(s.QueryScalar))
+	if s.Window == nil {
+		return fmt.Errorf("sliding_window is missing")
+	}
+	if v, _ := s.Bidirectional.(bool); v || s.Bidirectional != nil && s.Bidirectional != false {
+		return fmt.Errorf("use_bidirectional_attention is not supported")
+	}
+	for name, f := range map[string]struct{ from, to *float32 }{
+		"attn_logit_softcapping": {s.AttentionCap, &c.AttentionCap}, "final_logit_softcapping": {s.LogitCap, &c.LogitCap},
+	} {
+		if f.from == nil {
+			continue
+		}
+		if *f.to = *f.from; !(*f.to > 0) || math.IsInf(float64(*f.to), 0) {
+			return fmt.Errorf("%s is %v, want a number above 0", name, *f.to)
+		}
+	}
+	return nil
+}
+
+// every returns which layers have a window if every n-th has none, as the settings say, or else this one.
+func (s *settings) every(c *decoder.Config, n int64) ([]bool, error) {
+	for _, v := range []*int64{s.Pattern, s.OldPattern} {
+		if v != nil {
+			n = *v
+		}
+	}
+	if n < 1 {
+		return nil, fmt.Errorf("sliding_window_pattern is %d", n)
+	}
+	return decoder.EveryNth(c.Layers, n), nil
 }
 
 // Architectures returns the names of the architectures that can be recorded, as model_type has them.
@@ -158,11 +287,11 @@ func (s *settings) config() (c decoder.Config, periods []float32, err error) {
 	if c.Heads%c.KVHeads != 0 {
 		missing = append(missing, fmt.Sprintf("%d query heads do not divide over %d kv heads", c.Heads, c.KVHeads))
 	}
-	if c.HeadDim != 64 && c.HeadDim != 96 && c.HeadDim != 128 {
-		missing = append(missing, fmt.Sprintf("heads of %d elements are not supported, only 64, 96 and 128 are", c.HeadDim))
+	if err := decoder.HeadSize(c.HeadDim); err != nil {
+		missing = append(missing, err.Error())
 	}
-	if s.Activation != "silu" && s.Activation != "" {
-		missing = append(missing, fmt.Sprintf("hidden_act %q is not supported, only \"silu\" is", s.Activation))
+	if wrong := s.activation(); wrong != "" {
+		missing = append(missing, wrong)
 	}
 	if s.Partial != nil && *s.Partial != 1 {
 		missing = append(missing, fmt.Sprintf("partial_rotary_factor %v is not supported", *s.Partial))
@@ -182,11 +311,43 @@ func (s *settings) config() (c decoder.Config, periods []float32, err error) {
 	return c, periods, nil
 }
 
+// plusOne reports whether norms are stored without the 1 that is added to them.
+func (s *settings) plusOne() bool { return strings.HasPrefix(s.ModelType, "gemma") }
+
+// activation says what is wrong with what gates are activated by.
+func (s *settings) activation() string {
+	name, have, want := "hidden_act", s.Activation, []string{"silu"}
+	if s.plusOne() {
+		want = []string{"gelu_pytorch_tanh"}
+		if s.Activates != "" {
+			name, have = "hidden_activation", s.Activates
+		} else if have == "gelu" { // older files say so, and mean this
+			return ""
+		}
+	}
+	if have != "" && !slices.Contains(want, have) {
+		return fmt.Sprintf("%s %q is not supported, only %q is", name, have, want[0])
+	}
+	return ""
+}
+
 // rope reads how positions are rotated. With scaling as of Llama 3 it returns by what positions are divided for each pair.
 func (s *settings) rope(c *decoder.Config) (periods []float32, err error) {
 	scaling := s.Scaling
 	if scaling == nil {
 		scaling = s.Parameters
+	}
+	// Newest files have them apart for each type of layer.
+	if of, ok := scaling["full_attention"].(map[string]any); ok {
+		if local, ok := scaling["sliding_attention"].(map[string]any); ok {
+			theta, _ := local["rope_theta"].(float64)
+			kind, _ := local["rope_type"].(string)
+			if kind != "" && kind != "default" {
+				return nil, fmt.Errorf("rope scaling %q of layers with a window is not supported", kind)
+			}
+			s.LocalTheta = &theta
+		}
+		scaling = of
 	}
 	number := func(key string) float64 {
 		v, _ := scaling[key].(float64)

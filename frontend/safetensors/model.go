@@ -33,6 +33,7 @@ type Model struct {
 	all     *quantization
 	apart   map[string]*quantization
 	head    bool     // it is no copy of the embedding
+	plusOne bool     // norms are stored without the 1 that is added to them
 	typ     ir.DType // of what is not quantized, and of scales
 	spec    *tokenizer.Spec
 }
@@ -105,6 +106,7 @@ func (m *Model) open() error {
 	if m.Config, m.periods, err = s.config(); err != nil {
 		return fmt.Errorf("config.json: %w", err)
 	}
+	m.plusOne = s.plusOne()
 	if m.all, m.apart, err = s.quantizations(); err != nil {
 		return fmt.Errorf("config.json: %w", err)
 	}
@@ -161,7 +163,8 @@ func (m *Model) openFiles() error {
 var modules = map[string]string{
 	"attn_norm": "input_layernorm", "attn_q": "self_attn.q_proj", "attn_k": "self_attn.k_proj", "attn_v": "self_attn.v_proj",
 	"attn_output": "self_attn.o_proj", "attn_q_norm": "self_attn.q_norm", "attn_k_norm": "self_attn.k_norm",
-	"ffn_norm": "post_attention_layernorm", "ffn_gate": "mlp.gate_proj", "ffn_up": "mlp.up_proj", "ffn_down": "mlp.down_proj",
+	"ffn_norm": "post_attention_layernorm", "post_attention_norm": "post_attention_layernorm", "post_ffw_norm": "post_feedforward_layernorm",
+	"ffn_gate": "mlp.gate_proj", "ffn_up": "mlp.up_proj", "ffn_down": "mlp.down_proj",
 	"ffn_gate_inp": "mlp.gate", "ffn_gate_exps": "mlp.switch_mlp.gate_proj", "ffn_up_exps": "mlp.switch_mlp.up_proj", "ffn_down_exps": "mlp.switch_mlp.down_proj",
 }
 
@@ -184,7 +187,11 @@ func (m *Model) wanted() []wanted {
 	layer := c.LayerTensors()
 	for i := range c.Layers {
 		for _, name := range slices.Sorted(maps.Keys(layer)) {
-			out = append(out, wanted{fmt.Sprintf("blk.%d.%s", i, name), fmt.Sprintf("model.layers.%d.%s", i, modules[name]), layer[name]})
+			module := modules[name]
+			if name == "ffn_norm" && c.PostNorms {
+				module = "pre_feedforward_layernorm"
+			}
+			out = append(out, wanted{fmt.Sprintf("blk.%d.%s", i, name), fmt.Sprintf("model.layers.%d.%s", i, module), layer[name]})
 		}
 	}
 	return out
@@ -311,6 +318,12 @@ func (m *Model) bind(to map[string]decoder.Weight, w wanted, o frontend.Options)
 		x.Bits, x.Group = q.Bits, q.Group
 		x.Codes = m.contents(t, o)
 		x.Scales, x.Biases = m.floats(m.tensors[w.module+".scales"], o), m.floats(m.tensors[w.module+".biases"], o)
+	} else if m.plusOne && x.N == 0 {
+		v := record.Numbers(t.Type, t.file.Data(t.Tensor))
+		for i := range v {
+			v[i]++
+		}
+		x.Blob = ir.NewBlob(record.Elements(o.Type, v))
 	} else {
 		x.Blob = m.floats(t, o)
 	}

@@ -30,11 +30,13 @@ class Arch:
 
     def __init__(self, arch, layers=2, emb=256, ffn=512, heads=4, kv=2, dim=64, theta=10000.0, tied=True,
                  keys=(), biases=(), head_norms=False, factors=None, experts=0, used=2, expert_ffn=256, shared=0, shared_gate=False,
-                 fused=False):  # fmt: skip
+                 fused=False, post=0, gap=None, varied=1):  # fmt: skip
         self.__dict__.update(locals())
 
 
-FLOAT, STRING, COUNT = "add_float32", "add_string", "add_uint32"
+# llama.cpp looks gelu up in a table of float16.
+GELU = 0.02
+FLOAT, STRING, COUNT, ARRAY = "add_float32", "add_string", "add_uint32", "add_array"
 MODELS = {
     "llama": Arch("llama", tied=False, biases=("attn_q", "attn_k", "attn_v", "attn_output", "ffn_gate", "ffn_up", "ffn_down")),
     # Factors as those of Llama 3.1: high frequencies stay, low ones are divided by 8.
@@ -54,6 +56,14 @@ MODELS = {
     "granitemoe": Arch("granitemoe", experts=4, ffn=256, shared=256,
                        keys=((FLOAT, "logit_scale", 6.0), (FLOAT, "residual_scale", 0.22), (FLOAT, "embedding_scale", 12.0),
                              (FLOAT, "attention.scale", 0.0078125), (COUNT, "expert_shared_feed_forward_length", 256))),  # fmt: skip
+    # Windows are shorter than what is generated.
+    "gemma2": Arch("gemma2", layers=3, heads=2, kv=1, dim=256, post=12, gap=0.03, varied=5,
+                   keys=((COUNT, "attention.sliding_window", 24), (FLOAT, "attn_logit_softcapping", 5.0), (FLOAT, "final_logit_softcapping", 10.0))),
+    "gemma3": Arch("gemma3", layers=7, emb=256, ffn=256, heads=2, kv=1, dim=128, theta=1e6, post=4, head_norms=True, tied=False, gap=0.03, varied=3,
+                   keys=((COUNT, "attention.sliding_window", 20), (STRING, "rope.scaling.type", "linear"), (FLOAT, "rope.scaling.factor", 8.0))),
+    "gemma3-pattern": Arch("gemma3", layers=3, heads=4, kv=2, dim=64, theta=1e6, post=4, head_norms=True, tied=False, gap=0.015, varied=3,
+                           keys=((COUNT, "attention.sliding_window", 30), (ARRAY, "attention.sliding_window_pattern", [True, False, True]),
+                                 (FLOAT, "rope.freq_base_swa", 20000.0), (FLOAT, "final_logit_softcapping", 12.0))),  # fmt: skip
 }  # fmt: skip
 
 
@@ -137,6 +147,9 @@ def write(path, m, exact, seed):
             put(at + name + ".weight", n, k)
             if name in m.biases:
                 vector(at + name + ".bias", n, 0, 0.3)
+        if m.post:
+            vector(at + "post_attention_norm.weight", m.emb, m.post, m.post / 5)
+            vector(at + "post_ffw_norm.weight", m.emb, m.post, m.post / 5)
         if m.head_norms:
             vector(at + "attn_q_norm.weight", m.dim, 1, 0.2)
             vector(at + "attn_k_norm.weight", m.dim, 1, 0.2)
@@ -176,16 +189,18 @@ def main(out, names):
             Path(out, name + ".gguf.gz").write_bytes(packed.getvalue())
 
             context = Context(Model(exact, extra_bufts=False), CONTEXT, threads=1, exact=True)
-            for prompt in range(100):  # the first with which no order of a sum decides over a token
+            for prompt in range(200 if m.varied > 1 else 100):  # the first with which no order of a sum decides over a token
                 context.clear()
                 ids, kept, gap = generate(context, np.random.default_rng([number, prompt]).integers(0, VOCAB, PROMPT))
-                if gap >= MIN_GAP:
+                if gap >= (m.gap or MIN_GAP) and len(set(ids[PROMPT:])) >= m.varied:
                     break
             context.close()
             values = {
                 "oracle": VERSION, "prompt": PROMPT, "ids": ids, "min_gap": gap,
                 "logits": [[round(float(v), 6) for v in row] for row in kept],
             }  # fmt: skip
+            if m.post:
+                values["tolerance"] = GELU
             Path(out, name + ".json").write_text(json.dumps(values) + "\n")
             print(name, len(packed.getvalue()), "bytes, gap", gap)
 
