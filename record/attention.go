@@ -3,6 +3,7 @@ package record
 import (
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/mlxc/mlxc/ir"
 	"github.com/mlxc/mlxc/record/internal/routes"
@@ -20,26 +21,39 @@ func (r *Session) Rope(x Tensor, pos ir.Affine, theta float64, traditional bool,
 }
 
 // RopeBy is [Session.Rope] with positions times by.Scale. freqs [dim/2], f32, may be left out; if it is not, pair i turns
-// by position / freqs[i] in place of position · by.Base^(−2i/dim). by.Dims is dim: a part of each head is rotated by
-// [MLX.Rope].
+// by position / freqs[i] in place of position · by.Base^(−2i/by.Dims). by.Dims may be less than dim: the elements of a head
+// behind them stay as they are, and x may be Into itself then.
 func (r *Session) RopeBy(x Tensor, pos ir.Affine, freqs Tensor, by Rope, o ...Option) Tensor {
 	if !r.heads("rope", x) {
 		return r.broken(x.DType, 3)
 	}
-	if d := x.Shape[2].Const; by.Dims != d || d < 2 || d%2 != 0 || freqs.owner == 0 && !(by.Base > 0) {
-		r.fail("rope of %d elements of heads of %d with base %v: want an even number of elements, those of whole heads, and a base above 0", by.Dims, d, by.Base)
+	d := x.Shape[2].Const
+	if by.Dims < 2 || by.Dims > d || by.Dims%2 != 0 || freqs.owner == 0 && !(by.Base > 0) {
+		r.fail("rope of %d elements of heads of %d with base %v: want an even number of elements, at most those of a head, and a base above 0", by.Dims, d, by.Base)
 		return r.broken(x.DType, 3)
 	}
 	if freqs.owner != 0 && (freqs.DType != ir.F32 || freqs.Rank() != 1 || !freqs.Shape[0].Equal(ir.Const(by.Dims/2))) {
 		r.fail("rope: frequencies are %s%s: want f32[%d]", freqs.DType, r.format(freqs.Shape), by.Dims/2)
 		return r.broken(x.DType, 3)
 	}
-	way := routes.Rope{Dims: by.Dims, Traditional: by.Traditional, Base: by.Base, Scale: by.Scale, Together: true}
-	a := operation{name: "rope", numbers: [5]uint64{uint64(by.Dims), flagOf(by.Traditional), bitsOf(by.Base), bitsOf(by.Scale)}}
+	part := by.Dims < d
+	if part {
+		y := r.result("rope", o, x.DType, x.Shape)
+		if y.Mem != x.Mem || !y.Off.Equal(x.Off) || !slices.Equal(y.Strides, x.Strides) {
+			r.CopyTo("rope", y, x, o...)
+		}
+		x, o = y, slices.DeleteFunc(slices.Clone(o), func(o Option) bool { return o.given })
+	}
+	way := routes.Rope{InPlace: part, Dims: by.Dims, Traditional: by.Traditional, Base: by.Base, Scale: by.Scale, Together: !part}
+	a := operation{name: "rope", numbers: [5]uint64{uint64(by.Dims), flagOf(by.Traditional), bitsOf(by.Base), bitsOf(by.Scale), flagOf(part)}}
 	in := []operand{{t: x}, inline(pos), {t: freqs}}
-	return r.send(a, o, in, x.Shape, func(e *encoder, a arrays) array {
+	y := r.send(a, o, in, x.Shape, func(e *encoder, a arrays) array {
 		return e.Rope(headsFirst(a[0]), a[1], a[2], way)
 	})
+	if part {
+		return x
+	}
+	return y
 }
 
 // headsFirst returns x [L, heads, dim] as MLX has it: [1, heads, L, dim], in the same memory.

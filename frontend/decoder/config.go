@@ -1,7 +1,9 @@
 package decoder
 
 import (
+	"cmp"
 	"fmt"
+	"math"
 	"slices"
 )
 
@@ -21,8 +23,15 @@ type Config struct {
 
 	RopeHalves bool    // rope turns elements i and i + HeadDim/2 together; else 2i and 2i + 1
 	RopeScale  float32 // of positions; 0: 1
-	NoRope     int64   // every layer whose number, counted from 1, is a multiple of it has no rope
-	HeadNorms  bool    // the heads of queries and keys are normalized before rope
+	RopeDims   int64   // rope turns so many first elements of a head; 0: all
+	// RopePeriods, if there are some, is what positions are divided by for each pair of a head that is turned, in place of what
+	// follows from RopeTheta; LongPeriods in a context of more than Trained positions.
+	RopePeriods, LongPeriods []float32
+	Trained                  int64
+	// RopeMagnitude is what turned elements of queries and keys are multiplied by; 0: 1.
+	RopeMagnitude float32
+	NoRope        int64 // every layer whose number, counted from 1, is a multiple of it has no rope
+	HeadNorms     bool  // the heads of queries and keys are normalized before rope
 	// Of a mixture of experts: how many there are, how many a token takes, how wide they are; how wide the one is that
 	// every token takes, and whether that has a share computed for each token; and whether shares are of all experts, not of
 	// those chosen.
@@ -88,6 +97,53 @@ func HeadSize(n int64) error {
 	return fmt.Errorf("heads of %d elements are not supported, only 64, 96, 128 and 256 are", n)
 }
 
-// RopeFactors is the tensor of the numbers by which rope's frequencies are divided, one for each pair of a head. It is
-// that of all layers, and may be missing.
-const RopeFactors = "rope_freqs.weight"
+// Turned is how many elements of a head rope turns.
+func (c Config) Turned() int64 { return cmp.Or(c.RopeDims, c.HeadDim) }
+
+// Period is what positions are divided by for pair i of a head.
+func (c Config) Period(i int64) float64 {
+	if c.RopePeriods != nil {
+		return float64(c.RopePeriods[i])
+	}
+	return math.Pow(c.RopeTheta, 2*float64(i)/float64(c.Turned()))
+}
+
+// Yarn is a way to make a model fit for more positions than those that it was trained for (Peng and others, 2023,
+// arXiv:2309.00071): pairs that turn more than Fast times in these stay as they are, those that turn less than Slow times are
+// slowed down by Factor, and between them it is both in part. Rough: the limits are whole numbers of pairs.
+type Yarn struct {
+	Factor, Trained, Fast, Slow float64
+	Rough                       bool
+}
+
+// Check says what is wrong with it.
+func (y Yarn) Check() error {
+	if !(y.Factor >= 1) || math.IsInf(y.Factor, 0) || !(y.Trained >= 1) || !(y.Slow > 0) || !(y.Fast > y.Slow) || math.IsInf(y.Fast, 0) {
+		return fmt.Errorf("yarn: factor %v, %v positions trained, pairs that turn more than %v times, less than %v", y.Factor, y.Trained, y.Fast, y.Slow)
+	}
+	return nil
+}
+
+// Magnitude is what elements are multiplied by that are turned so, mscale being 1 unless a model says otherwise.
+func (y Yarn) Magnitude(mscale float64) float64 { return 1 + 0.1*mscale*math.Log(y.Factor) }
+
+// Periods are what positions are divided by for each pair of a head.
+func (y Yarn) Periods(c Config) []float32 {
+	dims := float64(c.Turned())
+	// limit is the pair that turns so many times.
+	limit := func(times float64, round func(float64) float64) float64 {
+		pair := dims * math.Log(y.Trained/(times*2*math.Pi)) / (2 * math.Log(c.RopeTheta))
+		if y.Rough {
+			return round(pair)
+		}
+		return pair
+	}
+	low := max(0, limit(y.Fast, math.Floor))
+	high := min(dims-1, limit(y.Slow, math.Ceil))
+	out := make([]float32, c.Turned()/2)
+	for i := range out {
+		slowed := min(1, max(0, (float64(i)-low)/max(0.001, high-low)))
+		out[i] = float32(c.Period(int64(i)) / (slowed/y.Factor + 1 - slowed))
+	}
+	return out
+}

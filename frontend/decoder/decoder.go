@@ -21,7 +21,34 @@ type Decoder struct {
 // New returns the decoder of a model with its weights, by their names ([Config.LayerTensors]). o has been filled by
 // [Fill].
 func New(c Config, weights map[string]Weight, o frontend.Options) *Decoder {
+	if c.LongPeriods != nil && o.Context > c.Trained {
+		c.RopePeriods = c.LongPeriods
+	}
+	table := func(name string, t ir.DType, v []float32) {
+		weights[name] = Weight{Name: name, K: int64(len(v)), Type: t, Blob: ir.NewBlob(record.Elements(t, v))}
+	}
+	if c.RopePeriods != nil {
+		table(ropePeriods, ir.F32, c.RopePeriods)
+	}
+	if c.partMagnified() {
+		v := make([]float32, c.HeadDim)
+		for i := range v {
+			v[i] = 1
+			if int64(i) < c.RopeDims {
+				v[i] = c.RopeMagnitude * c.RopeMagnitude
+			}
+		}
+		table(ropeMagnitudes, o.Type, v)
+	}
 	return &Decoder{c, weights, o}
+}
+
+// Weights of rope: periods of pairs, and what elements of queries are multiplied by for their magnitude and that of keys.
+const ropePeriods, ropeMagnitudes = "rope.periods", "rope.magnitudes"
+
+// partMagnified reports whether a part of the elements of a head has a magnitude; that of all is a factor of scores.
+func (c Config) partMagnified() bool {
+	return cmp.Or(c.RopeMagnitude, 1) != 1 && c.Turned() < c.HeadDim
 }
 
 // Step holds the inputs and outputs of one step of a model.
@@ -182,14 +209,18 @@ func (l *recording) norm(label string, x, w record.Tensor) record.Tensor {
 
 // rope rotates the heads of x, whose first row has the position pos, in a layer with a window of its own rope or in another one.
 func (l *recording) rope(label string, x record.Tensor, pos ir.Affine, local bool) record.Tensor {
-	by := record.Rope{Dims: l.HeadDim, Traditional: !l.RopeHalves, Base: float32(l.RopeTheta), Scale: cmp.Or(l.RopeScale, 1)}
+	by := record.Rope{Dims: l.Turned(), Traditional: !l.RopeHalves, Base: float32(l.RopeTheta), Scale: cmp.Or(l.RopeScale, 1)}
 	var freqs record.Tensor
 	if local {
 		by.Base, by.Scale = float32(l.LocalTheta), 1
-	} else if l.has(RopeFactors) {
-		freqs = l.vector(RopeFactors)
+	} else if l.has(ropePeriods) {
+		freqs = l.vector(ropePeriods)
 	}
-	return l.RopeBy(x, pos, freqs, by, record.Label(label))
+	o := []record.Option{record.Label(label)}
+	if by.Dims < l.HeadDim {
+		o = append(o, record.Into(x))
+	}
+	return l.RopeBy(x, pos, freqs, by, o...)
 }
 
 // layer records one transformer layer; it changes x in place.
@@ -227,16 +258,22 @@ func (l *recording) layer(i int64, x record.Tensor, pos, rows ir.Affine) {
 		q = l.norm("attn_q_norm", q, l.vector(at+"attn_q_norm.weight"))
 		k = l.norm("attn_k_norm", k, l.vector(at+"attn_k_norm.weight"))
 	}
+	scale := cmp.Or(l.AttentionScale, float32(1/math.Sqrt(float64(l.HeadDim))))
 	if l.NoRope == 0 || (i+1)%l.NoRope != 0 {
 		local := l.windowed(i) && l.LocalTheta != 0
 		q = l.rope("rope_q", q, pos, local)
 		k = l.rope("rope_k", k, pos, local)
+		if l.partMagnified() {
+			q = l.Mul(q, l.vector(ropeMagnitudes), record.Label("rope_magnitude"))
+		} else if m := l.RopeMagnitude; m != 0 {
+			scale *= m * m
+		}
 	}
 	kcache := l.State(fmt.Sprintf("k_cache.%d", i), l.options.Type, l.options.Context, l.KVHeads, l.HeadDim)
 	vcache := l.State(fmt.Sprintf("v_cache.%d", i), l.options.Type, l.options.Context, l.KVHeads, l.HeadDim)
 	l.KVWrite(kcache, k, pos, record.Label("k_cache"))
 	l.KVWrite(vcache, v, pos, record.Label("v_cache"))
-	by := record.Attention{Scale: cmp.Or(l.AttentionScale, float32(1/math.Sqrt(float64(l.HeadDim)))), Cap: l.AttentionCap}
+	by := record.Attention{Scale: scale, Cap: l.AttentionCap}
 	if l.windowed(i) && l.Window < l.options.Context { // else it takes nothing away
 		by.Window = l.Window
 	}

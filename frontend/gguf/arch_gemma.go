@@ -52,6 +52,9 @@ func gemma(k keys, c *decoder.Config, largest int64) error {
 		return fmt.Errorf("key %s is %v, want more than 1", k.name("rope.freq_base_swa"), local)
 	}
 	c.LocalTheta = float64(local)
+	if local != 0 && (c.RopePeriods != nil || c.RopeMagnitude != 0 || c.RopeDims != 0) {
+		return fmt.Errorf("rope of layers with a window is supported only beside a scaling of the type linear")
+	}
 	return k.bound("final_logit_softcapping", &c.LogitCap)
 }
 

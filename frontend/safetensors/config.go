@@ -39,6 +39,7 @@ type settings struct {
 	EOS        ids      `json:"eos_token_id"`
 	BOS        ids      `json:"bos_token_id"`
 
+	Trained int64          `json:"original_max_position_embeddings"`
 	Scaling map[string]any `json:"rope_scaling"`
 	// Newer files have the base of rope among its parameters.
 	Parameters map[string]any `json:"rope_parameters"`
@@ -219,6 +220,9 @@ func gemma(s *settings, c *decoder.Config) error {
 	if s.Window == nil {
 		return fmt.Errorf("sliding_window is missing")
 	}
+	if c.LocalTheta != 0 && (c.RopePeriods != nil || c.RopeMagnitude != 0 || c.RopeDims != 0) {
+		return fmt.Errorf("rope of layers with a window is supported only beside a scaling of the type linear")
+	}
 	if v, _ := s.Bidirectional.(bool); v || s.Bidirectional != nil && s.Bidirectional != false {
 		return fmt.Errorf("use_bidirectional_attention is not supported")
 	}
@@ -258,12 +262,11 @@ func Architectures() []string {
 	return names
 }
 
-// config makes what the recorder wants of the settings, with the factors of rope's frequencies if there are some. Its
-// error names everything that is not supported.
-func (s *settings) config() (c decoder.Config, periods []float32, err error) {
+// config makes what the recorder wants of the settings. Its error names everything that is not supported.
+func (s *settings) config() (c decoder.Config, err error) {
 	arch := architectures[s.ModelType]
 	if arch == nil {
-		return c, nil, fmt.Errorf("model_type %q is not supported (%s are)", s.ModelType, strings.Join(Architectures(), ", "))
+		return c, fmt.Errorf("model_type %q is not supported (%s are)", s.ModelType, strings.Join(Architectures(), ", "))
 	}
 	c = decoder.Config{
 		Name: s.ModelType, Layers: s.Layers, Embedding: s.Hidden, FFN: s.FFN, Heads: s.Heads, KVHeads: s.KVHeads, HeadDim: s.HeadDim,
@@ -277,7 +280,7 @@ func (s *settings) config() (c decoder.Config, periods []float32, err error) {
 		"vocab_size": c.Vocab, "max_position_embeddings": c.Context, "num_key_value_heads": c.KVHeads,
 	} {
 		if v < 1 || v > 1<<24 {
-			return c, nil, fmt.Errorf("%s is %d, outside [1, %d]", name, v, 1<<24)
+			return c, fmt.Errorf("%s is %d, outside [1, %d]", name, v, 1<<24)
 		}
 	}
 	if c.HeadDim == 0 {
@@ -293,22 +296,19 @@ func (s *settings) config() (c decoder.Config, periods []float32, err error) {
 	if wrong := s.activation(); wrong != "" {
 		missing = append(missing, wrong)
 	}
-	if s.Partial != nil && *s.Partial != 1 {
-		missing = append(missing, fmt.Sprintf("partial_rotary_factor %v is not supported", *s.Partial))
-	}
 	if !(c.NormEps > 0) || math.IsInf(float64(c.NormEps), 0) {
 		missing = append(missing, fmt.Sprintf("rms_norm_eps is %v", c.NormEps))
 	}
-	if periods, err = s.rope(&c); err != nil {
+	if err = s.rope(&c); err != nil {
 		missing = append(missing, err.Error())
 	}
 	if err := arch(s, &c); err != nil {
 		missing = append(missing, err.Error())
 	}
 	if len(missing) > 0 {
-		return c, nil, fmt.Errorf("%s", strings.Join(missing, "; "))
+		return c, fmt.Errorf("%s", strings.Join(missing, "; "))
 	}
-	return c, periods, nil
+	return c, nil
 }
 
 // plusOne reports whether norms are stored without the 1 that is added to them.
@@ -331,8 +331,8 @@ func (s *settings) activation() string {
 	return ""
 }
 
-// rope reads how positions are rotated. With scaling as of Llama 3 it returns by what positions are divided for each pair.
-func (s *settings) rope(c *decoder.Config) (periods []float32, err error) {
+// rope reads how positions are rotated.
+func (s *settings) rope(c *decoder.Config) error {
 	scaling := s.Scaling
 	if scaling == nil {
 		scaling = s.Parameters
@@ -343,60 +343,156 @@ func (s *settings) rope(c *decoder.Config) (periods []float32, err error) {
 			theta, _ := local["rope_theta"].(float64)
 			kind, _ := local["rope_type"].(string)
 			if kind != "" && kind != "default" {
-				return nil, fmt.Errorf("rope scaling %q of layers with a window is not supported", kind)
+				return fmt.Errorf("rope scaling %q of layers with a window is not supported", kind)
 			}
 			s.LocalTheta = &theta
 		}
 		scaling = of
 	}
-	number := func(key string) float64 {
-		v, _ := scaling[key].(float64)
-		return v
-	}
-	if v := number("rope_theta"); v != 0 {
+	p := parameters(scaling)
+	if v := p.number("rope_theta", 0); v != 0 {
 		c.RopeTheta = v
 	}
 	if c.RopeTheta == 0 {
 		c.RopeTheta = 10000
 	}
 	if !(c.RopeTheta > 1) || math.IsInf(c.RopeTheta, 0) {
-		return nil, fmt.Errorf("rope_theta is %v, want more than 1", c.RopeTheta)
+		return fmt.Errorf("rope_theta is %v, want more than 1", c.RopeTheta)
+	}
+	part := p.number("partial_rotary_factor", 1)
+	if s.Partial != nil {
+		part = *s.Partial
+	}
+	if part != 1 {
+		c.RopeDims = int64(part * float64(c.HeadDim))
+		if !(part > 0 && part < 1) || c.RopeDims < 2 || c.RopeDims%2 != 0 {
+			return fmt.Errorf("partial_rotary_factor is %v, of heads of %d elements", part, c.HeadDim)
+		}
 	}
 	kind, _ := scaling["rope_type"].(string)
 	if kind == "" {
 		kind, _ = scaling["type"].(string)
 	}
-	factor := number("factor")
+	factor := p.number("factor", 0)
 	switch kind {
 	case "", "default":
-		return nil, nil
+		return nil
 	case "linear":
 		if !(factor > 0) {
-			return nil, fmt.Errorf("rope_scaling: factor is %v", factor)
+			return fmt.Errorf("rope_scaling: factor is %v", factor)
 		}
 		c.RopeScale = float32(1 / factor)
-		return nil, nil
+		return nil
 	case "llama3":
-		low, high, trained := number("low_freq_factor"), number("high_freq_factor"), number("original_max_position_embeddings")
-		if !(factor > 0) || !(low > 0) || !(high > low) || !(trained > 0) {
-			return nil, fmt.Errorf("rope_scaling: factor %v, low_freq_factor %v, high_freq_factor %v, original_max_position_embeddings %v", factor, low, high, trained)
-		}
-		for i := range c.HeadDim / 2 {
-			period := math.Pow(c.RopeTheta, 2*float64(i)/float64(c.HeadDim))
-			// Pairs that turn often in what the model was first trained for stay, slow ones are slowed down further, and
-			// between them it is both in part.
-			switch turns := trained / (2 * math.Pi * period); {
-			case turns < low:
-				period *= factor
-			case turns <= high:
-				part := (turns - low) / (high - low)
-				period /= (1-part)/factor + part
-			}
-			periods = append(periods, float32(period))
-		}
-		return periods, nil
+		return p.llama3(c, factor)
+	case "yarn":
+		return p.yarn(c, factor)
+	case "longrope", "su":
+		return p.long(c, s.Trained)
 	}
-	return nil, fmt.Errorf("rope scaling %q is not supported", kind)
+	return fmt.Errorf("rope scaling %q is not supported", kind)
+}
+
+// parameters are those of rope.
+type parameters map[string]any
+
+// number returns a number, or another one if it is missing.
+func (p parameters) number(key string, otherwise float64) float64 {
+	if v, ok := p[key].(float64); ok {
+		return v
+	}
+	return otherwise
+}
+
+// llama3 slows down pairs that turn seldom, as Llama 3.1 does.
+func (p parameters) llama3(c *decoder.Config, factor float64) error {
+	low, high, trained := p.number("low_freq_factor", 0), p.number("high_freq_factor", 0), p.number("original_max_position_embeddings", 0)
+	if !(factor > 0) || !(low > 0) || !(high > low) || !(trained > 0) {
+		return fmt.Errorf("rope_scaling: factor %v, low_freq_factor %v, high_freq_factor %v, original_max_position_embeddings %v", factor, low, high, trained)
+	}
+	periods := make([]float32, c.Turned()/2)
+	for i := range periods {
+		period := c.Period(int64(i))
+		// Pairs that turn often in what the model was first trained for stay, slow ones are slowed down further, and
+		// between them it is both in part.
+		switch turns := trained / (2 * math.Pi * period); {
+		case turns < low:
+			period *= factor
+		case turns <= high:
+			part := (turns - low) / (high - low)
+			period /= (1-part)/factor + part
+		}
+		periods[i] = float32(period)
+	}
+	c.RopePeriods = periods
+	return nil
+}
+
+// yarn is [decoder.Yarn].
+func (p parameters) yarn(c *decoder.Config, factor float64) error {
+	y := decoder.Yarn{
+		Factor: factor, Trained: p.number("original_max_position_embeddings", float64(c.Context)),
+		Fast: p.number("beta_fast", 32), Slow: p.number("beta_slow", 1), Rough: true,
+	}
+	if v, ok := p["truncate"].(bool); ok {
+		y.Rough = v
+	}
+	if err := y.Check(); err != nil {
+		return fmt.Errorf("rope_scaling: %w", err)
+	}
+	c.RopePeriods = y.Periods(*c)
+	magnitude := y.Magnitude(1)
+	if both := p.number("mscale_all_dim", 0); both != 0 {
+		magnitude = y.Magnitude(p.number("mscale", 1)) / y.Magnitude(both)
+	}
+	c.RopeMagnitude = float32(p.number("attention_factor", magnitude))
+	if !(c.RopeMagnitude > 0) {
+		return fmt.Errorf("rope_scaling: turned elements are multiplied by %v", c.RopeMagnitude)
+	}
+	return nil
+}
+
+// long divides positions by numbers for each pair, others in long contexts.
+func (p parameters) long(c *decoder.Config, trained int64) error {
+	if v := p.number("original_max_position_embeddings", 0); v >= 1 && v <= 1<<24 {
+		trained = int64(v)
+	}
+	if trained < 2 {
+		return fmt.Errorf("rope_scaling: original_max_position_embeddings is %d", trained)
+	}
+	read := func(key string) ([]float32, error) {
+		list, _ := p[key].([]any)
+		if int64(len(list)) != c.Turned()/2 {
+			return nil, fmt.Errorf("rope_scaling: %s has %d numbers, want %d", key, len(list), c.Turned()/2)
+		}
+		out := make([]float32, len(list))
+		for i, v := range list {
+			f, _ := v.(float64)
+			if !(f > 0) {
+				return nil, fmt.Errorf("rope_scaling: %s has %v", key, v)
+			}
+			out[i] = float32(c.Period(int64(i)) * f)
+		}
+		return out, nil
+	}
+	short, err := read("short_factor")
+	if err != nil {
+		return err
+	}
+	long, err := read("long_factor")
+	if err != nil {
+		return err
+	}
+	c.RopePeriods, c.LongPeriods, c.Trained = short, long, trained
+	magnitude := 1.0
+	if factor := float64(c.Context) / float64(trained); factor > 1 {
+		magnitude = math.Sqrt(1 + math.Log(factor)/math.Log(float64(trained)))
+	}
+	c.RopeMagnitude = float32(p.number("attention_factor", magnitude))
+	if !(c.RopeMagnitude > 0) {
+		return fmt.Errorf("rope_scaling: turned elements are multiplied by %v", c.RopeMagnitude)
+	}
+	return nil
 }
 
 // quantization is how MLX has quantized a matrix.

@@ -29,7 +29,6 @@ type Model struct {
 	folder  string
 	files   map[string]*File // by their names
 	tensors map[string]place
-	periods []float32
 	all     *quantization
 	apart   map[string]*quantization
 	head    bool     // it is no copy of the embedding
@@ -103,7 +102,7 @@ func (m *Model) open() error {
 		return err
 	}
 	var err error
-	if m.Config, m.periods, err = s.config(); err != nil {
+	if m.Config, err = s.config(); err != nil {
 		return fmt.Errorf("config.json: %w", err)
 	}
 	m.plusOne = s.plusOne()
@@ -293,9 +292,6 @@ func (m *Model) Record(ctx context.Context, o frontend.Options) (_ *ir.Module, e
 		if o.Progress != nil {
 			o.Progress(float64(i+1) / float64(len(all)))
 		}
-	}
-	if len(m.periods) > 0 {
-		weights[decoder.RopeFactors] = decoder.Weight{Name: decoder.RopeFactors, K: int64(len(m.periods)), Type: ir.F32, Blob: ir.NewBlob(record.Elements(ir.F32, m.periods))}
 	}
 	out, err := decoder.New(m.Config, weights, o).Module()
 	if err != nil {

@@ -30,7 +30,7 @@ class Arch:
 
     def __init__(self, arch, layers=2, emb=256, ffn=512, heads=4, kv=2, dim=64, theta=10000.0, tied=True,
                  keys=(), biases=(), head_norms=False, factors=None, experts=0, used=2, expert_ffn=256, shared=0, shared_gate=False,
-                 fused=False, post=0, gap=None, varied=1):  # fmt: skip
+                 fused=False, turned=None, long=None, post=0, gap=None, varied=1):  # fmt: skip
         self.__dict__.update(locals())
 
 
@@ -64,6 +64,14 @@ MODELS = {
     "gemma3-pattern": Arch("gemma3", layers=3, heads=4, kv=2, dim=64, theta=1e6, post=4, head_norms=True, tied=False, gap=0.015, varied=3,
                            keys=((COUNT, "attention.sliding_window", 30), (ARRAY, "attention.sliding_window_pattern", [True, False, True]),
                                  (FLOAT, "rope.freq_base_swa", 20000.0), (FLOAT, "final_logit_softcapping", 12.0))),  # fmt: skip
+    # Trained for 32 positions.
+    "qwen3-yarn": Arch("qwen3", heads=2, kv=1, dim=128, head_norms=True, gap=0.01, varied=4,
+                       keys=((STRING, "rope.scaling.type", "yarn"), (FLOAT, "rope.scaling.factor", 4.0), (COUNT, "rope.scaling.original_context_length", 32))),
+    # One that turns a part of its heads in a long context, and one in a short one.
+    "phi3-long": Arch("phi3", heads=2, kv=2, dim=128, turned=96, fused=True, long=0.2, gap=0.01, varied=4,
+                      keys=((STRING, "rope.scaling.type", "longrope"), (COUNT, "rope.scaling.original_context_length", 64), (FLOAT, "rope.scaling.attn_factor", 1.25))),
+    "phi3-short": Arch("phi3", kv=4, fused=True, long=0.3, gap=0.01, varied=4,
+                       keys=((COUNT, "rope.scaling.original_context_length", 512), (FLOAT, "rope.scaling.attn_factor", 1.2))),
 }  # fmt: skip
 
 
@@ -83,7 +91,7 @@ def write(path, m, exact, seed):
     f.add_head_count_kv(m.kv)
     f.add_key_length(m.dim)
     f.add_value_length(m.dim)
-    f.add_rope_dimension_count(m.dim)
+    f.add_rope_dimension_count(m.turned or m.dim)
     f.add_context_length(CONTEXT)
     f.add_layer_norm_rms_eps(1e-5)
     f.add_rope_freq_base(m.theta)
@@ -124,6 +132,10 @@ def write(path, m, exact, seed):
     vector("output_norm.weight", m.emb, 1, 0.2)
     if m.factors:
         f.add_tensor("rope_freqs.weight", np.array(m.factors, np.float32))
+    if m.long:
+        pairs = np.arange((m.turned or m.dim) // 2)
+        f.add_tensor("rope_factors_long.weight", (1 + pairs * m.long).astype(np.float32))
+        f.add_tensor("rope_factors_short.weight", (1 + pairs * m.long / 4).astype(np.float32))
     q, kv = m.heads * m.dim, m.kv * m.dim
     for i in range(m.layers):
         at = f"blk.{i}."

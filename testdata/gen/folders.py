@@ -52,6 +52,9 @@ MODELS = {
     "gemma3_text": ({"model_type": "gemma3_text", "hidden_size": 320, "head_dim": 128, "num_attention_heads": 2, "num_key_value_heads": 1, "num_hidden_layers": 3,
                      "sliding_window": 20, "sliding_window_pattern": 2, "query_pre_attn_scalar": 100, "rope_theta": 1e6, "rope_local_base_freq": 10000.0,
                      "rope_scaling": {"rope_type": "linear", "factor": 8.0}, "tie_word_embeddings": False, "hidden_activation": "gelu_pytorch_tanh"}, mx.bfloat16, None, "smollm"),
+    "qwen2-yarn": ({"model_type": "qwen2", "rope_scaling": {"rope_type": "yarn", "factor": 4.0, "original_max_position_embeddings": 32}}, mx.bfloat16, (64, 8), "qwen2"),
+    "llama-long": ({"model_type": "llama", "original_max_position_embeddings": 64, "rope_scaling": {"type": "longrope", "original_max_position_embeddings": 64,
+                    "short_factor": [1.0] * 32, "long_factor": [1 + i / 4 for i in range(32)]}}, mx.float16, None, "smollm"),
 }  # fmt: skip
 ADDED = [("<|begin|>", True), ("<|end|>", True), ("<tool>", False)]
 
