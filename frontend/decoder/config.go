@@ -44,6 +44,10 @@ type Config struct {
 	LocalTheta float64
 	PostNorms  bool // what each half of a layer adds is normalized
 	GeluGates  bool // gates are gelu by tanh, not silu
+	// ClampedGates: those of experts are a sigmoid of 1.702 times them, and they and what they are for are kept within bounds
+	// (GPT-OSS).
+	ClampedGates bool
+	Sinks        bool // attention has a sink for each head
 	// Scores of attention, and logits, are kept within ± these numbers; 0: they are not.
 	AttentionCap, LogitCap float32
 	// Factors of the embedding, of what each half of a layer adds, of queries times keys (in place of 1/√HeadDim), and
@@ -65,6 +69,9 @@ func (c Config) LayerTensors() map[string][]int64 {
 	}
 	if c.PostNorms {
 		t["post_attention_norm"], t["post_ffw_norm"] = []int64{e}, []int64{e}
+	}
+	if c.Sinks {
+		t["attn_sinks"] = []int64{c.Heads}
 	}
 	if c.HeadNorms {
 		t["attn_q_norm"], t["attn_k_norm"] = []int64{c.HeadDim}, []int64{c.HeadDim}

@@ -129,8 +129,7 @@ func (m *Decoder) Prefill(s *record.Session) Step {
 }
 
 // embed looks up rows of the type of activations.
-func (l *recording) embed(tokens record.Tensor, table record.Matrix) record.Tensor {
-	label := record.Label("token_embd")
+func (l *recording) embed(tokens record.Tensor, table record.Matrix, label record.Option) record.Tensor {
 	if blocks := table.GGML; blocks != nil {
 		return l.EmbedGGML(tokens, *blocks, l.options.Type, label)
 	}
@@ -152,7 +151,7 @@ func (l *recording) step(pos, rows ir.Affine, capacity int64) Step {
 	if l.has("output.weight") {
 		head = l.matrix("output.weight")
 	}
-	x := l.embed(tokens, embedding)
+	x := l.embed(tokens, embedding, record.Label("token_embd"))
 	if f := l.EmbeddingScale; f != 0 {
 		x = l.Scale(x, record.Float(f), record.Label("token_embd.scale"))
 	}
@@ -276,6 +275,9 @@ func (l *recording) layer(i int64, x record.Tensor, pos, rows ir.Affine) {
 	by := record.Attention{Scale: scale, Cap: l.AttentionCap}
 	if l.windowed(i) && l.Window < l.options.Context { // else it takes nothing away
 		by.Window = l.Window
+	}
+	if l.Sinks {
+		by.Sinks = l.vector(at + "attn_sinks.weight")
 	}
 	a := l.SDPABy(q, kcache, vcache, pos.Add(rows), by, record.Label("attention"))
 	a = a.Reshape(rows, ir.Const(l.Heads*l.HeadDim))

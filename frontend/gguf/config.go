@@ -15,8 +15,9 @@ import (
 // also takes a row of the table below, and a model in testdata/gen/architectures.py.
 type architecture struct {
 	name    string
-	experts bool // its layers may have experts
-	fusedUp bool // one tensor has the matrices of gate and up
+	experts bool   // its layers may have experts
+	ffnNorm string // what it calls the norm before the feed-forward layer, if it is no usual name
+	fusedUp bool   // one tensor has the matrices of gate and up
 	// ropeFactors are tensors that may have factors of rope's frequencies.
 	ropeFactors []string
 	wholeRope   bool // rope turns whole heads
@@ -26,7 +27,7 @@ type architecture struct {
 	config func(k keys, c *decoder.Config) error
 }
 
-var architectures = []*architecture{&gemma2, &gemma3, &granite, &granitemoe, &llama, &phi3, &qwen2, &qwen2moe, &qwen3, &qwen3moe, &smollm3}
+var architectures = []*architecture{&gemma2, &gemma3, &gptOSS, &granite, &granitemoe, &llama, &phi3, &qwen2, &qwen2moe, &qwen3, &qwen3moe, &smollm3}
 
 // Architectures returns the names of the architectures that can be recorded, as general.architecture has them.
 func Architectures() []string {

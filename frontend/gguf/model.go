@@ -142,9 +142,13 @@ func (m *Model) check() error {
 	for i := range c.Layers {
 		layer := c.LayerTensors()
 		m.fused.tensors(c, layer)
+		if other := m.architecture.ffnNorm; other != "" {
+			layer[other] = layer["ffn_norm"]
+			delete(layer, "ffn_norm")
+		}
 		for name, dims := range layer {
 			want[fmt.Sprintf("blk.%d.%s.weight", i, name)] = dims
-			if len(dims) == 2 {
+			if len(dims) > 1 { // that of experts is one for each
 				may[fmt.Sprintf("blk.%d.%s.bias", i, name)] = dims[1:]
 			}
 		}

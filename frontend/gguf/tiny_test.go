@@ -395,5 +395,5 @@ func TestArchitecture(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "m.gguf")
 	require.NoError(t, os.WriteFile(path, data, 0o600))
 	_, err = gguf.Load(path)
-	require.EqualError(t, err, path+`: architecture "mamba" is not supported (gemma2, gemma3, granite, granitemoe, llama, phi3, qwen2, qwen2moe, qwen3, qwen3moe, smollm3 are)`)
+	require.EqualError(t, err, path+`: architecture "mamba" is not supported (gemma2, gemma3, gpt-oss, granite, granitemoe, llama, phi3, qwen2, qwen2moe, qwen3, qwen3moe, smollm3 are)`)
 }

@@ -3,6 +3,7 @@ package gguf
 import (
 	"context"
 	"slices"
+	"strings"
 
 	"github.com/mlxc/mlxc/frontend"
 	"github.com/mlxc/mlxc/frontend/decoder"
@@ -53,7 +54,11 @@ func (m *Model) weights(ctx context.Context, o frontend.Options) (map[string]dec
 			if err := ctx.Err(); err != nil {
 				return nil, err
 			}
-			out[part.Name] = m.weight(part, o)
+			name := part.Name
+			if other := m.architecture.ffnNorm; other != "" {
+				name = strings.Replace(name, "."+other+".", ".ffn_norm.", 1)
+			}
+			out[name] = m.weight(part, o)
 		}
 		if o.Progress != nil {
 			o.Progress(float64(i+1) / float64(len(m.File.Tensors)))

@@ -30,7 +30,7 @@ class Arch:
 
     def __init__(self, arch, layers=2, emb=256, ffn=512, heads=4, kv=2, dim=64, theta=10000.0, tied=True,
                  keys=(), biases=(), head_norms=False, factors=None, experts=0, used=2, expert_ffn=256, shared=0, shared_gate=False,
-                 fused=False, turned=None, long=None, post=0, gap=None, varied=1):  # fmt: skip
+                 fused=False, turned=None, long=None, oss=False, post=0, gap=None, varied=1):  # fmt: skip
         self.__dict__.update(locals())
 
 
@@ -68,10 +68,14 @@ MODELS = {
     "qwen3-yarn": Arch("qwen3", heads=2, kv=1, dim=128, head_norms=True, gap=0.01, varied=4,
                        keys=((STRING, "rope.scaling.type", "yarn"), (FLOAT, "rope.scaling.factor", 4.0), (COUNT, "rope.scaling.original_context_length", 32))),
     # One that turns a part of its heads in a long context, and one in a short one.
-    "phi3-long": Arch("phi3", heads=2, kv=2, dim=128, turned=96, fused=True, long=0.2, gap=0.01, varied=4,
+    "phi3-long": Arch("phi3", heads=2, kv=2, dim=128, turned=96, fused=True, long=0.2, gap=0.1, varied=3,
                       keys=((STRING, "rope.scaling.type", "longrope"), (COUNT, "rope.scaling.original_context_length", 64), (FLOAT, "rope.scaling.attn_factor", 1.25))),
     "phi3-short": Arch("phi3", kv=4, fused=True, long=0.3, gap=0.01, varied=4,
                        keys=((COUNT, "rope.scaling.original_context_length", 512), (FLOAT, "rope.scaling.attn_factor", 1.2))),
+    # Biases of experts are such that gates are clamped.
+    "gpt-oss": Arch("gpt-oss", layers=3, theta=150000.0, tied=False, experts=5, used=2, oss=True, biases=("attn_q", "attn_k", "attn_v", "attn_output"),
+                    gap=0.01, varied=4, keys=((COUNT, "expert_feed_forward_length", 256), (COUNT, "attention.sliding_window", 16),
+                    (STRING, "rope.scaling.type", "yarn"), (FLOAT, "rope.scaling.factor", 32.0), (COUNT, "rope.scaling.original_context_length", 64))),
 }  # fmt: skip
 
 
@@ -106,10 +110,11 @@ def write(path, m, exact, seed):
     f.add_token_merges(["A B"])
     kinds = 0
 
-    def put(name, n, k, many=1):
+    def put(name, n, k, many=1, kind=None):
         nonlocal kinds
-        kind = TYPES[kinds % len(TYPES)]
-        kinds += 1
+        if kind is None:
+            kind = TYPES[kinds % len(TYPES)]
+            kinds += 1
         if kind in ("F32", "F16"):
             raw = dense(rng, many * n, k, k**-0.5).astype(np.float16 if kind == "F16" else np.float32)
             raw = raw.reshape((many, n, k) if many > 1 else (n, k))
@@ -140,7 +145,12 @@ def write(path, m, exact, seed):
     for i in range(m.layers):
         at = f"blk.{i}."
         vector(at + "attn_norm.weight", m.emb, 1, 0.2)
-        vector(at + "ffn_norm.weight", m.emb, 1, 0.2)
+        vector(at + ("post_attention_norm.weight" if m.oss else "ffn_norm.weight"), m.emb, 1, 0.2)
+        if m.oss:
+            vector(at + "attn_sinks.weight", m.heads, 1, 1.5)
+            vector(at + "ffn_gate_inp.bias", m.experts, 0, 0.5)
+            for name, n in (("ffn_gate_exps", m.expert_ffn), ("ffn_up_exps", m.expert_ffn), ("ffn_down_exps", m.emb)):
+                f.add_tensor(at + name + ".bias", (rng.standard_normal((m.experts, n)) * (1 if n == m.emb and "down" in name else 5)).astype(np.float32))
         shapes = [("attn_q", q, m.emb), ("attn_k", kv, m.emb), ("attn_v", kv, m.emb), ("attn_output", m.emb, q)]
         if m.fused:
             shapes = [("attn_qkv", q + 2 * kv, m.emb), ("attn_output", m.emb, q), ("ffn_up", 2 * m.ffn, m.emb), ("ffn_down", m.emb, m.ffn)]
@@ -148,7 +158,7 @@ def write(path, m, exact, seed):
             f.add_tensor(at + "ffn_gate_inp.weight", (rng.standard_normal((m.experts, m.emb)) * 2 * m.emb**-0.5).astype(np.float32))
             wide = m.expert_ffn
             for name, n, k in (("ffn_gate_exps", wide, m.emb), ("ffn_up_exps", wide, m.emb), ("ffn_down_exps", m.emb, wide)):
-                put(at + name + ".weight", n, k, m.experts)
+                put(at + name + ".weight", n, k, m.experts, "MXFP4" if m.oss else None)
         elif not m.fused:
             shapes += [("ffn_gate", m.ffn, m.emb), ("ffn_up", m.ffn, m.emb), ("ffn_down", m.emb, m.ffn)]
         if m.shared:
