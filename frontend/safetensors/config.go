@@ -48,6 +48,8 @@ type settings struct {
 	NoRopeInterval int64   `json:"no_rope_layer_interval"`
 
 	Experts     int64   `json:"num_experts"`
+	Local       int64   `json:"num_local_experts"`
+	GateLimit   float64 `json:"swiglu_limit"`
 	UsedExperts int64   `json:"num_experts_per_tok"`
 	ExpertFFN   int64   `json:"moe_intermediate_size"`
 	SparseStep  *int64  `json:"decoder_sparse_step"`
@@ -155,6 +157,20 @@ var architectures = map[string]func(s *settings, c *decoder.Config) error{
 		// This number, too, has the type of the weights there.
 		c.EmbeddingScale = record.Numbers(ir.BF16, record.Elements(ir.BF16, []float32{c.EmbeddingScale}))[0]
 		return nil
+	},
+	"gpt_oss": func(s *settings, c *decoder.Config) error {
+		c.Sinks, c.ClampedGates = true, true
+		c.Experts, c.UsedExperts, c.ExpertFFN = s.Local, s.UsedExperts, c.FFN
+		if c.Experts < 1 || c.Experts > 1<<12 || c.UsedExperts < 1 || c.UsedExperts > c.Experts || c.ExpertFFN > 1<<20 {
+			return fmt.Errorf("num_experts_per_tok is %d, num_local_experts %d, intermediate_size %d", c.UsedExperts, c.Experts, c.ExpertFFN)
+		}
+		if s.GateLimit != 0 && s.GateLimit != 7 {
+			return fmt.Errorf("swiglu_limit %v is not supported, only 7 is", s.GateLimit)
+		}
+		if s.Window == nil {
+			return fmt.Errorf("sliding_window is missing")
+		}
+		return s.window(c, decoder.EveryNth(c.Layers, 2))
 	},
 	"granite": func(s *settings, c *decoder.Config) error {
 		c.EmbeddingScale, c.ResidualScale, c.AttentionScale, c.LogitScale = s.EmbeddingScale, s.ResidualScale, s.AttentionScale, s.LogitScale
@@ -538,6 +554,7 @@ func (s *settings) quantizations() (all *quantization, apart map[string]*quantiz
 		}
 		q := *all
 		if string(v) != "true" {
+			q.Mode = "" // what it does not say is not that of all, but affine
 			if err := json.Unmarshal(v, &q); err != nil {
 				return nil, nil, fmt.Errorf("quantization of %s: %w", name, err)
 			}
@@ -555,8 +572,11 @@ func (s *settings) quantizations() (all *quantization, apart map[string]*quantiz
 }
 
 func (q *quantization) check() error {
+	if q.Mode == mxfp4 && q.Bits == 4 && q.Group == 32 {
+		return nil
+	}
 	if q.Mode != "" && q.Mode != "affine" || !slices.Contains([]int64{2, 3, 4, 5, 6, 8}, q.Bits) || !slices.Contains([]int64{32, 64, 128}, q.Group) {
-		return fmt.Errorf("%d bits in groups of %d, mode %q: want affine, 2, 3, 4, 5, 6 or 8 bits, and 32, 64 or 128", q.Bits, q.Group, q.Mode)
+		return fmt.Errorf("%d bits in groups of %d, mode %q: want affine, 2, 3, 4, 5, 6 or 8 bits, and 32, 64 or 128; or mxfp4, 4 bits and 32", q.Bits, q.Group, q.Mode)
 	}
 	return nil
 }

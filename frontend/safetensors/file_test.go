@@ -100,7 +100,7 @@ func TestRefusals(t *testing.T) {
 		change func(t *testing.T, dir string)
 		want   string
 	}{
-		{"mistral", replace("config.json", `"mistral"`, `"mamba"`), `model_type "mamba" is not supported (gemma2, gemma3_text, granite, llama,`},
+		{"mistral", replace("config.json", `"mistral"`, `"mamba"`), `model_type "mamba" is not supported (gemma2, gemma3_text, gpt_oss, granite, llama,`},
 		{"mistral", replace("config.json", `"hidden_act": "silu"`, `"hidden_act": "gelu", "partial_rotary_factor": 0.01`), `hidden_act "gelu" is not supported, only "silu" is; partial_rotary_factor is 0.01, of heads of 64 elements`},
 		{"mistral", replace("config.json", `"head_dim": 64`, `"head_dim": 80`), "heads of 80 elements are not supported"},
 		{"mistral", replace("config.json", `"num_hidden_layers": 2`, `"num_hidden_layers": 1`), "tensor model.layers.1.input_layernorm.weight is not part of a model"},
@@ -118,6 +118,11 @@ func TestRefusals(t *testing.T) {
 		{"gemma2", replace("config.json", `"query_pre_attn_scalar": 144`, `"query_pre_attn_scalar": 0`), "query_pre_attn_scalar is 0"},
 		{"gemma2", replace("config.json", `"attn_logit_softcapping": 5.0`, `"attn_logit_softcapping": -5.0`), "attn_logit_softcapping is -5, want a number above 0"},
 		{"gemma3_text", replace("config.json", `"rope_local_base_freq": 10000.0`, `"rope_local_base_freq": 0.5`), "rope_local_base_freq is 0.5"},
+		{"gpt_oss", replace("config.json", `"num_experts_per_tok": 2`, `"num_experts_per_tok": 6`), "num_experts_per_tok is 6, num_local_experts 5"},
+		{"gpt_oss", replace("config.json", `"swiglu_limit": 7.0`, `"swiglu_limit": 6.0`), "swiglu_limit 6 is not supported, only 7 is"},
+		{"gpt_oss", replace("config.json", `"num_local_experts": 5`, `"num_local_experts": 4`), "mlp.experts.down_proj.bias is bf16[5 256], want floats [4 256]"},
+		{"gpt_oss", replace("config.json", `"mode": "mxfp4"`, `"mode": "nvfp4"`), `mode "nvfp4": want affine`},
+		{"gpt_oss", replace("config.json", `"intermediate_size": 256`, `"intermediate_size": 288`), "in floats of 4 bits"},
 		{"gemma3_text", replace("config.json", `"sliding_window": 20`, `"sliding_window": null`), "sliding_window is missing"},
 		{"llama3", replace("config.json", `"bits": 4`, `"bits": 7`), "7 bits in groups of 64"},
 		{"llama3", replace("config.json", `"bits": 4`, `"bits": 8`), "in 8 bits and groups of 64"},

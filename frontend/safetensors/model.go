@@ -167,11 +167,25 @@ var modules = map[string]string{
 	"ffn_gate_inp": "mlp.gate", "ffn_gate_exps": "mlp.switch_mlp.gate_proj", "ffn_up_exps": "mlp.switch_mlp.up_proj", "ffn_down_exps": "mlp.switch_mlp.down_proj",
 }
 
+// expertModules are those of gpt_oss.
+var expertModules = map[string]string{
+	"attn_sinks": "self_attn.sinks", "ffn_gate_inp": "mlp.router",
+	"ffn_gate_exps": "mlp.experts.gate_proj", "ffn_up_exps": "mlp.experts.up_proj", "ffn_down_exps": "mlp.experts.down_proj",
+}
+
 // wanted is a weight that the recorder binds.
 type wanted struct {
 	name   string // to the recorder, without .weight
 	module string
 	dims   []int64 // innermost first
+}
+
+// tensor is the name of its tensor; that of sinks is the module's.
+func (w wanted) tensor() string {
+	if strings.HasSuffix(w.module, ".sinks") {
+		return w.module
+	}
+	return w.module + ".weight"
 }
 
 // wanted lists the weights of a model.
@@ -189,6 +203,9 @@ func (m *Model) wanted() []wanted {
 			module := modules[name]
 			if name == "ffn_norm" && c.PostNorms {
 				module = "pre_feedforward_layernorm"
+			}
+			if other, ok := expertModules[name]; ok && c.Sinks {
+				module = other
 			}
 			out = append(out, wanted{fmt.Sprintf("blk.%d.%s", i, name), fmt.Sprintf("model.layers.%d.%s", i, module), layer[name]})
 		}
@@ -220,25 +237,31 @@ func (m *Model) check(tied bool) error {
 	var missing []string
 	fault := func(format string, args ...any) { missing = append(missing, fmt.Sprintf(format, args...)) }
 	for _, w := range m.wanted() {
-		t, ok := take(w.module + ".weight")
+		t, ok := take(w.tensor())
 		if !ok {
-			fault("tensor %s.weight is missing", w.module)
+			fault("tensor %s is missing", w.tensor())
 			continue
-		}
-		if bias, ok := take(w.module + ".bias"); ok && (len(w.dims) != 2 || !slices.Equal(bias.Shape, w.dims[1:]) || !bias.Type.Float()) {
-			fault("tensor %s.bias is %s%v, want floats [%d]", w.module, bias.Type, bias.Shape, w.dims[len(w.dims)-1])
 		}
 		shape := slices.Clone(w.dims)
 		slices.Reverse(shape)
+		if bias, ok := take(w.module + ".bias"); ok && (len(shape) < 2 || !slices.Equal(bias.Shape, shape[:len(shape)-1]) || !bias.Type.Float()) {
+			fault("tensor %s.bias is %s%v, want floats %v", w.module, bias.Type, bias.Shape, shape[:len(shape)-1])
+		}
 		q := m.quantized(w.module)
 		if len(w.dims) == 1 || t.Type != ir.U32 || q == nil {
 			if !slices.Equal(t.Shape, shape) || !t.Type.Float() {
-				fault("tensor %s.weight is %s%v, want floats %v", w.module, t.Type, t.Shape, shape)
+				fault("tensor %s is %s%v, want floats %v", w.tensor(), t.Type, t.Shape, shape)
 			}
 			continue
 		}
 		k, rows := w.dims[0], shape[:len(shape)-1]
 		scales, _ := take(w.module + ".scales")
+		if q.Mode == mxfp4 {
+			if err := m.checkFloats(t, scales, shape); err != nil {
+				fault("tensor %s: %v", w.tensor(), err)
+			}
+			continue
+		}
 		biases, _ := take(w.module + ".biases")
 		groups := append(slices.Clone(rows), k/q.Group)
 		if k%q.Group != 0 || !slices.Equal(t.Shape, append(slices.Clone(rows), k*q.Bits/32)) || !slices.Equal(scales.Shape, groups) || !slices.Equal(biases.Shape, groups) ||
@@ -302,7 +325,7 @@ func (m *Model) Record(ctx context.Context, o frontend.Options) (_ *ir.Module, e
 
 // bind adds a weight, and the bias that may belong to it.
 func (m *Model) bind(to map[string]decoder.Weight, w wanted, o frontend.Options) {
-	t := m.tensors[w.module+".weight"]
+	t := m.tensors[w.tensor()]
 	x := decoder.Weight{Name: w.name + ".weight", K: w.dims[0], Type: o.Type}
 	if len(w.dims) > 1 {
 		x.N = w.dims[1]
@@ -310,7 +333,10 @@ func (m *Model) bind(to map[string]decoder.Weight, w wanted, o frontend.Options)
 	if len(w.dims) > 2 {
 		x.Experts = w.dims[2]
 	}
-	if q := m.quantized(w.module); t.Type == ir.U32 && q != nil {
+	if q := m.quantized(w.module); t.Type == ir.U32 && q != nil && q.Mode == mxfp4 {
+		scales := m.tensors[w.module+".scales"]
+		x.Format, x.Blob = record.MXFP4, ir.NewBlob(blocks(t.file.Data(t.Tensor), scales.file.Data(scales.Tensor)))
+	} else if t.Type == ir.U32 && q != nil {
 		x.Bits, x.Group = q.Bits, q.Group
 		x.Codes = m.contents(t, o)
 		x.Scales, x.Biases = m.floats(m.tensors[w.module+".scales"], o), m.floats(m.tensors[w.module+".biases"], o)
@@ -326,7 +352,11 @@ func (m *Model) bind(to map[string]decoder.Weight, w wanted, o frontend.Options)
 	to[x.Name] = x
 	if bias, ok := m.tensors[w.module+".bias"]; ok {
 		name := w.name + ".bias"
-		to[name] = decoder.Weight{Name: name, K: w.dims[1], Type: o.Type, Blob: m.floats(bias, o)}
+		v := decoder.Weight{Name: name, K: w.dims[1], Type: o.Type, Blob: m.floats(bias, o)}
+		if len(w.dims) > 2 {
+			v.N = w.dims[2] // a row for each expert
+		}
+		to[name] = v
 	}
 }
 
