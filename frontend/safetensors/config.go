@@ -518,6 +518,9 @@ type quantization struct {
 	Mode  string `json:"mode"`
 }
 
+// allExperts stands for the modules of all experts.
+const allExperts = "*.mlp.experts.*"
+
 // quantizations returns how MLX has quantized the matrices (nil: it has not), and the modules that config.json lists as
 // exceptions, by their names: each with its own quantization, or with nil if it is not quantized.
 func (s *settings) quantizations() (all *quantization, apart map[string]*quantization, err error) {
@@ -526,7 +529,9 @@ func (s *settings) quantizations() (all *quantization, apart map[string]*quantiz
 		var q struct {
 			Method string `json:"quant_method"`
 		}
-		if json.Unmarshal(s.Other, &q); q.Method != "" {
+		if json.Unmarshal(s.Other, &q); q.Method == mxfp4 && s.ModelType == "gpt_oss" {
+			return nil, map[string]*quantization{allExperts: {Group: 32, Bits: 4, Mode: mxfp4}}, nil
+		} else if q.Method != "" {
 			return nil, nil, fmt.Errorf("quantization_config: the method %q is not supported, MLX's is", q.Method)
 		}
 		raw = s.Other

@@ -123,6 +123,8 @@ func TestRefusals(t *testing.T) {
 		{"gpt_oss", replace("config.json", `"num_local_experts": 5`, `"num_local_experts": 4`), "mlp.experts.down_proj.bias is bf16[5 256], want floats [4 256]"},
 		{"gpt_oss", replace("config.json", `"mode": "mxfp4"`, `"mode": "nvfp4"`), `mode "nvfp4": want affine`},
 		{"gpt_oss", replace("config.json", `"intermediate_size": 256`, `"intermediate_size": 288`), "in floats of 4 bits"},
+		{"gpt_oss-blocks", replace("config.json", `"num_local_experts": 4`, `"num_local_experts": 3`), "tensor model.layers.0.mlp.experts.down_proj.weight: codes are [4 256 32], exponents u8[4 256 8], want [3 256 256] in floats of 4 bits"},
+		{"gpt_oss-blocks", replace("config.json", `"mxfp4"`, `"awq"`), `the method "awq" is not supported`},
 		{"gemma3_text", replace("config.json", `"sliding_window": 20`, `"sliding_window": null`), "sliding_window is missing"},
 		{"llama3", replace("config.json", `"bits": 4`, `"bits": 7`), "7 bits in groups of 64"},
 		{"llama3", replace("config.json", `"bits": 4`, `"bits": 8`), "in 8 bits and groups of 64"},

@@ -37,10 +37,27 @@ type Model struct {
 	spec    *tokenizer.Spec
 }
 
-// place is a tensor and its file.
+// place is a tensor and its file, which may have it among others: of `rows` rows it is every `step`-th from `first` on, if step
+// is not 0.
 type place struct {
 	Tensor
-	file *File
+	file        *File
+	rows        int64
+	first, step int64
+}
+
+// data returns the elements.
+func (p place) data() []byte {
+	all := p.file.Data(p.Tensor)
+	if p.step == 0 {
+		return all
+	}
+	size := int64(len(all)) / p.rows
+	out := make([]byte, 0, int64(len(all))/p.step)
+	for i := p.first; i < p.rows; i += p.step {
+		out = append(out, all[i*size:(i+1)*size]...)
+	}
+	return out
 }
 
 // Source is the front end for folders.
@@ -112,6 +129,9 @@ func (m *Model) open() error {
 	if err := m.openFiles(); err != nil {
 		return err
 	}
+	if s.ModelType == "gpt_oss" {
+		m.takeApart()
+	}
 	if err := m.check(s.Tied != nil && *s.Tied); err != nil {
 		return err
 	}
@@ -147,7 +167,7 @@ func (m *Model) openFiles() error {
 			if _, twice := m.tensors[t.Name]; twice {
 				return fmt.Errorf("tensor %s is in two files", t.Name)
 			}
-			m.tensors[t.Name] = place{t, f}
+			m.tensors[t.Name] = place{Tensor: t, file: f}
 		}
 	}
 	for name, in := range index.Map {
@@ -289,6 +309,9 @@ func (m *Model) quantized(module string) *quantization {
 	if q, ok := m.apart[module]; ok {
 		return q
 	}
+	if q, ok := m.apart[allExperts]; ok && strings.Contains(module, ".mlp.experts.") {
+		return q
+	}
 	return m.all
 }
 
@@ -335,13 +358,13 @@ func (m *Model) bind(to map[string]decoder.Weight, w wanted, o frontend.Options)
 	}
 	if q := m.quantized(w.module); t.Type == ir.U32 && q != nil && q.Mode == mxfp4 {
 		scales := m.tensors[w.module+".scales"]
-		x.Format, x.Blob = record.MXFP4, ir.NewBlob(blocks(t.file.Data(t.Tensor), scales.file.Data(scales.Tensor)))
+		x.Format, x.Blob = record.MXFP4, ir.NewBlob(blocks(t.data(), scales.data()))
 	} else if t.Type == ir.U32 && q != nil {
 		x.Bits, x.Group = q.Bits, q.Group
 		x.Codes = m.contents(t, o)
 		x.Scales, x.Biases = m.floats(m.tensors[w.module+".scales"], o), m.floats(m.tensors[w.module+".biases"], o)
 	} else if m.plusOne && x.N == 0 {
-		v := record.Numbers(t.Type, t.file.Data(t.Tensor))
+		v := record.Numbers(t.Type, t.data())
 		for i := range v {
 			v[i]++
 		}
@@ -362,8 +385,10 @@ func (m *Model) bind(to map[string]decoder.Weight, w wanted, o frontend.Options)
 
 // contents returns a tensor as it lies in its file.
 func (m *Model) contents(t place, o frontend.Options) *ir.Blob {
-	data := t.file.Data(t.Tensor)
+	data := t.data()
 	switch {
+	case t.step != 0:
+		return ir.NewBlob(data)
 	case o.External != "":
 		path := filepath.Join(o.External, filepath.Base(t.file.Name))
 		b := ir.ExternalBlob(filepath.ToSlash(path), t.Offset, t.Size, sha256.Sum256(data))
@@ -382,5 +407,5 @@ func (m *Model) floats(t place, o frontend.Options) *ir.Blob {
 	if t.Type == o.Type {
 		return m.contents(t, o)
 	}
-	return ir.NewBlob(record.Elements(o.Type, record.Numbers(t.Type, t.file.Data(t.Tensor))))
+	return ir.NewBlob(record.Elements(o.Type, record.Numbers(t.Type, t.data())))
 }

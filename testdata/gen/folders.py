@@ -62,6 +62,9 @@ MODELS = {
                  "rope_theta": 150000.0, "swiglu_limit": 7.0, "attention_bias": True, "layer_types": ["sliding_attention", "full_attention"],
                  "rope_scaling": {"rope_type": "yarn", "factor": 32.0, "beta_fast": 32.0, "beta_slow": 1.0, "truncate": False, "original_max_position_embeddings": 64}},
                 mx.bfloat16, "mxfp4", "qwen2"),
+    "gpt_oss-blocks": ({"model_type": "gpt_oss", "num_hidden_layers": 2, "num_local_experts": 4, "num_experts_per_tok": 3, "sliding_window": 24, "tie_word_embeddings": False,
+                        "rope_theta": 150000.0, "rope_scaling": {"rope_type": "yarn", "factor": 32.0, "original_max_position_embeddings": 64}},
+                       mx.bfloat16, "experts", "qwen2"),
 }  # fmt: skip
 ADDED = [("<|begin|>", True), ("<|end|>", True), ("<tool>", False)]
 
@@ -125,6 +128,28 @@ def add_windows(arch, model, config):
         layer.window = window if has else None
 
 
+def published(stored):
+    """Tensors of experts as OpenAI has them: bytes in blocks of 16, and the rows of gate and up take turns."""
+    out = {}
+    for name, v in stored.items():
+        at, experts, rest = name.partition(".mlp.experts.")
+        proj, _, part = rest.partition(".")
+        if not experts:
+            out[name] = v
+            continue
+
+        def bytes_of(w):
+            return w.view(mx.uint8).reshape(*w.shape[:-1], w.shape[-1] // 4, 16) if part == "weight" else w
+
+        suffix = {"weight": "_blocks", "scales": "_scales", "bias": "_bias"}[part]
+        if proj == "down_proj":
+            out[f"{at}{experts}{proj}{suffix}"] = bytes_of(v)
+        elif proj == "gate_proj":
+            both = mx.stack([bytes_of(v), bytes_of(stored[name.replace("gate_proj", "up_proj")])], axis=2)
+            out[f"{at}{experts}gate_up_proj{suffix}"] = mx.contiguous(both.reshape(both.shape[0], -1, *both.shape[3:]))
+    return out
+
+
 def main(out, names):
     out.mkdir(exist_ok=True)
     mx.set_default_device(mx.cpu)
@@ -149,6 +174,9 @@ def main(out, names):
             config["quantization"] = {"group_size": 64, "bits": 4, "model.layers.1.mlp.down_proj": False}
             for i in range(config["num_hidden_layers"]):
                 config["quantization"][f"model.layers.{i}.self_attn.v_proj"] = {"group_size": 64, "bits": 6}
+        elif quant == "experts":  # as OpenAI publishes it: experts alone, below
+            nn.quantize(model, group_size=32, bits=4, mode="mxfp4", class_predicate=lambda path, m: hasattr(m, "to_quantized") and ".experts." in path)
+            config["quantization_config"] = {"quant_method": "mxfp4", "modules_to_not_convert": ["model.layers.*.self_attn", "model.layers.*.mlp.router", "lm_head"]}
         elif quant == "mxfp4":  # as gpt-oss is published: all but the router, which is quantized in another mode
             def choose(path, m):
                 return hasattr(m, "to_quantized") and ({"group_size": 64, "bits": 8} if path.endswith("router") else True)
@@ -163,6 +191,8 @@ def main(out, names):
             config["quantization_config"] = config["quantization"]
         stored = dict(tree_flatten(model.parameters()))
         model.update(tree_unflatten([(k, v if v.dtype in (mx.uint32, mx.uint8) else v.astype(mx.float32)) for k, v in stored.items()]))
+        if quant == "experts":
+            stored = published(stored)
         tok = make_tokenizer(kind)
         with tempfile.TemporaryDirectory() as folder:
             folder = Path(folder)
@@ -201,7 +231,7 @@ def main(out, names):
                 last = logits(ids)
                 if step in (0, STEPS - 2):
                     kept.append(last)
-            if gap >= MIN_GAP and len(set(ids[PROMPT:])) >= (4 if quant == "mxfp4" else 1):
+            if gap >= MIN_GAP and len(set(ids[PROMPT:])) >= (4 if config["model_type"] == "gpt_oss" else 1):
                 break
         values = {"prompt": PROMPT, "ids": ids, "min_gap": gap, "logits": [[round(float(v), 6) for v in row] for row in kept],
                   "texts": [[t, tok.encode(t, add_special_tokens=False).ids] for t in TEXTS]}  # fmt: skip
