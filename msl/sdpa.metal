@@ -49,6 +49,7 @@ inline void attend(
 
 // One threadgroup a query: MLX's kernel, whose threadgroups have 1,024 threads and 4,352 bytes.
 //
+// @text  heads() = 64_64=64|96_96=96|128_128=128|256_256=256
 // @lines heads_apart()
 // @arg gqa_factor     constant i32
 // @arg N              constant i32
@@ -241,11 +242,27 @@ inline void ask(const device T* keys, const device T* values, size_t k_stride, s
   }
 }
 
+// What becomes of a score: nothing, or it is kept within ±cap.
+struct Plain {
+  template <typename V>
+  inline V operator()(V score) const {
+    return score;
+  }
+};
+struct Capped {
+  float cap;
+  template <typename V>
+  inline V operator()(V score) const {
+    return cap * precise::tanh(score / cap);
+  }
+};
+
 // add adds them to what the team has: a maximum, a sum, and a lane's elements of the weighted values. The
 // first ones are all that it has.
-template <int each, int some, bool first>
+template <int each, int some, bool first, typename Bend>
 inline void add(
-    const thread float* q, const thread float* k, const thread float* v, int j, int visible, thread float& top, thread float& sum, thread float* o) {
+    const thread float* q, const thread float* k, const thread float* v, int j, int visible, Bend bend, thread float& top, thread float& sum,
+    thread float* o) {
   vec<float, some> score = 0;
 #pragma unroll
   for (int n = 0; n < some; n++) {
@@ -258,6 +275,7 @@ inline void add(
   for (int d = 1; d < TEAM; d *= 2) {
     score += simd_shuffle_xor(score, ushort(d));
   }
+  score = bend(score);
   float of[some];
 #pragma unroll
   for (int n = 0; n < some; n++) {
@@ -290,10 +308,10 @@ inline void add(
 
 // walk is what a team has of all its keys. The teams of a simdgroup take as many turns, for they exchange side
 // by side. The query is used only after the first keys have been asked for.
-template <typename T, int D, bool wide>
+template <typename T, int D, bool wide, typename Bend>
 inline void walk(
     const device T* query, const device T* keys, const device T* values, size_t k_stride, size_t v_stride, int simdgroup, int team, int visible,
-    float scale, thread float& top, thread float& sum, thread float* o) {
+    float scale, Bend bend, thread float& top, thread float& sum, thread float* o) {
   constexpr int each = D / TEAM;
   constexpr int some = D <= 64 ? 4 : 2; // as many as the registers hold
   int j = simdgroup * TEAMS;
@@ -309,52 +327,23 @@ inline void walk(
   for (int i = 0; i < each; i++) {
     q[i] *= scale;
   }
-  add<each, some, true>(q, k, v, j + team, visible, top, sum, o);
+  add<each, some, true>(q, k, v, j + team, visible, bend, top, sum, o);
   for (j += some * STEP; j < visible; j += some * STEP) {
     ask<T, each, some, wide>(keys, values, k_stride, v_stride, j + team, visible, k, v);
-    add<each, some, false>(q, k, v, j + team, visible, top, sum, o);
+    add<each, some, false>(q, k, v, j + team, visible, bend, top, sum, o);
   }
 }
 
-// @kernel   sdpa_rows_{T:{types()}}_{D:64_64=64|96_96=96|128_128=128}
-// @constant 22 do_causal bool
-// @arg queries        device {T}[L, heads, D] read
-// @use      keys_and_values()
-// @arg out            device {T}[L, heads, D] write
-// @use      heads_apart()
-// @group    256, 1, 1
-// @use      attention(sdpa_team; sdpa_rows; q,h; q,h)
-template <typename T, int D>
-[[kernel]] void sdpa_rows(
-    const device T* queries [[buffer(0)]],
-    const device T* keys [[buffer(1)]],
-    const device T* values [[buffer(2)]],
-    device T* out [[buffer(3)]],
-    constant int& gqa_factor [[buffer(4)]],
-    constant int& N [[buffer(5)]],
-    constant ulong& k_head_stride [[buffer(6)]],
-    constant ulong& k_seq_stride [[buffer(7)]],
-    constant ulong& v_head_stride [[buffer(8)]],
-    constant ulong& v_seq_stride [[buffer(9)]],
-    constant float& scale [[buffer(10)]],
-    uint3 group [[threadgroup_position_in_grid]],
-    uint3 groups [[threadgroups_per_grid]],
-    uint simdgroup [[simdgroup_index_in_threadgroup]],
-    uint lane [[thread_index_in_simdgroup]]) {
+// attend_row is what a threadgroup does for its query: queries, keys, values and out begin at its own rows and heads, and it
+// sees the first `visible` keys, of which there is one. A lane has the elements from `own` on of each 32, and is one of a
+// team. The three arrays are threadgroup memory of PARTS·D, PARTS and PARTS
+// elements. With sinks, sink is one more score, without a value. It stands in its kernels, so that these are compiled as wholes.
+template <typename T, int D, bool sinks, typename Bend>
+__attribute__((always_inline)) inline void attend_row(
+    const device T* queries, const device T* keys, const device T* values, device T* out, int visible, constant ulong& k_seq_stride,
+    constant ulong& v_seq_stride, constant float& scale, Bend bend, float sink, uint own, int team, threadgroup float* outputs,
+    threadgroup float* tops, threadgroup float* sums, uint simdgroup, uint lane) {
   constexpr int each = D / TEAM;
-  threadgroup float outputs[PARTS * D];
-  threadgroup float tops[PARTS];
-  threadgroup float sums[PARTS];
-
-  const uint row = group.y * groups.x + group.x;
-  const uint kv_head = group.x / uint(gqa_factor);
-  const uint own = lane % TEAM * 4;
-  const int team = int(lane) / TEAM;
-  const int visible = visible_keys(N, groups.y, group.y);
-  queries += size_t(row) * D;
-  keys += size_t(kv_head) * k_head_stride;
-  values += size_t(kv_head) * v_head_stride;
-  out += size_t(row) * D;
   // Whether all rows begin where a vector may lie; a lane's pieces are whole vectors apart.
   const bool wide = ((ulong(queries) | ulong(keys) | ulong(values) | (k_seq_stride | v_seq_stride) * sizeof(T)) & (4 * sizeof(T) - 1)) == 0;
   queries += own;
@@ -377,9 +366,9 @@ template <typename T, int D>
   }
   wait_for_dispatches();
   if (wide) {
-    walk<T, D, true>(queries, keys, values, k_seq_stride, v_seq_stride, int(simdgroup), team, visible, scale, top, sum, o);
+    walk<T, D, true>(queries, keys, values, k_seq_stride, v_seq_stride, int(simdgroup), team, visible, scale, bend, top, sum, o);
   } else {
-    walk<T, D, false>(queries, keys, values, k_seq_stride, v_seq_stride, int(simdgroup), team, visible, scale, top, sum, o);
+    walk<T, D, false>(queries, keys, values, k_seq_stride, v_seq_stride, int(simdgroup), team, visible, scale, bend, top, sum, o);
   }
 
   // The teams are brought to one maximum before anything of theirs is added.
@@ -397,7 +386,8 @@ template <typename T, int D>
   for (int s = 0; s < PARTS; s++) {
     parts[s] = tops[s];
   }
-  const float factor = precise::exp(top - greatest<PARTS>(parts));
+  const float most = sinks ? larger(greatest<PARTS>(parts), sink) : 0;
+  const float factor = precise::exp(top - (sinks ? most : greatest<PARTS>(parts)));
   sum *= factor;
   sum += simd_shuffle_xor(sum, ushort(TEAM));
   sum += simd_shuffle_xor(sum, ushort(2 * TEAM));
@@ -433,16 +423,131 @@ template <typename T, int D>
       parts[s] = outputs[s * D + e];
       of[s] = sums[s];
     }
-    out[e] = stored(T(total<PARTS>(parts) / total<PARTS>(of)));
+    out[e] = stored(T(total<PARTS>(parts) / (sinks ? total<PARTS>(of) + precise::exp(sink - most) : total<PARTS>(of))));
   }
 }
+
+// @kernel   sdpa_rows_{T:{types()}}_{D:{heads()}}
+// @constant 22 do_causal bool
+// @arg queries        device {T}[L, heads, D] read
+// @use      keys_and_values()
+// @arg out            device {T}[L, heads, D] write
+// @use      heads_apart()
+// @group    256, 1, 1
+// @use      attention(sdpa_team; sdpa_rows; q,h; q,h)
+template <typename T, int D>
+[[kernel]] void sdpa_rows(
+    const device T* queries [[buffer(0)]],
+    const device T* keys [[buffer(1)]],
+    const device T* values [[buffer(2)]],
+    device T* out [[buffer(3)]],
+    constant int& gqa_factor [[buffer(4)]],
+    constant int& N [[buffer(5)]],
+    constant ulong& k_head_stride [[buffer(6)]],
+    constant ulong& k_seq_stride [[buffer(7)]],
+    constant ulong& v_head_stride [[buffer(8)]],
+    constant ulong& v_seq_stride [[buffer(9)]],
+    constant float& scale [[buffer(10)]],
+    uint3 group [[threadgroup_position_in_grid]],
+    uint3 groups [[threadgroups_per_grid]],
+    uint simdgroup [[simdgroup_index_in_threadgroup]],
+    uint lane [[thread_index_in_simdgroup]]) {
+  threadgroup float outputs[PARTS * D];
+  threadgroup float tops[PARTS];
+  threadgroup float sums[PARTS];
+
+  const uint row = group.y * groups.x + group.x;
+  const uint kv_head = group.x / uint(gqa_factor);
+  const uint own = lane % TEAM * 4;
+  const int team = int(lane) / TEAM;
+  const int visible = visible_keys(N, groups.y, group.y);
+  queries += size_t(row) * D;
+  keys += size_t(kv_head) * k_head_stride;
+  values += size_t(kv_head) * v_head_stride;
+  out += size_t(row) * D;
+  attend_row<T, D, false>(
+      queries, keys, values, out, visible, k_seq_stride, v_seq_stride, scale, Plain(), 0, own, team, outputs, tops, sums, simdgroup, lane);
+}
+
+// Causal attention of queries that see `window` keys, their own and those before it, and no others; with scores that are
+// kept within ±cap, or with sinks. A window may be longer than all that there is.
+//
+// @text     seen() = min(N - L + 1 + q, window)
+// @text     first() = max(0, N - L + 1 + q - window)
+//
+// @kernel   sdpa_rows_{with:window|capped|sinks}_{T:{types()}}_{D:{heads()}}
+// @arg queries        device {T}[L, heads, D] read
+// @use      keys_and_values()
+// @arg out            device {T}[L, heads, D] write
+// @use      heads_apart()
+// @arg window         constant i32
+// @if       with == capped
+// @arg cap            constant f32
+// @end
+// @if       with == sinks
+// @arg sinks          device {T}[heads] read
+// @end
+// @group    256, 1, 1
+// @require  gqa_factor >= 1 && N >= L && window >= 1
+// @if       with == capped
+// @where    score[q,h,j] = cap * tanh(sum[sdpa_team](d < D, (scale * queries[q,h,d]) * keys[h/gqa_factor,j,d]) / cap)
+// @else
+// @where    score[q,h,j] = sum[sdpa_team](d < D, (scale * queries[q,h,d]) * keys[h/gqa_factor,j,d])
+// @end
+// @if       with == sinks
+// @where    top[q,h] = max(sinks[h], max[sdpa_window](k < {seen()}, score[q,h,{first()}+k]))
+// @else
+// @where    top[q,h] = max[sdpa_window](k < {seen()}, score[q,h,{first()}+k])
+// @end
+// @where    weight[q,h,j] = exp(score[q,h,j] - top[q,h])
+// @where    whole[q,h,d] = sum[sdpa_window](k < {seen()}, weight[q,h,{first()}+k] * values[h/gqa_factor,{first()}+k,d])
+// @if       with == sinks
+// @term     out[q,h,d] = round({T}, whole[q,h,d] / (sum[sdpa_window](k < {seen()}, weight[q,h,{first()}+k]) + exp(sinks[h] - top[q,h])))
+// @else
+// @term     out[q,h,d] = round({T}, whole[q,h,d] / sum[sdpa_window](k < {seen()}, weight[q,h,{first()}+k]))
+// @end
+#define NOTHING_MORE
+#define CAP constant float& cap,
+#define SINKS const device T* sinks,
+#define WINDOWED(form, bend, extra, score, MORE)                                                                       \
+  template <typename T, int D>                                                                                         \
+  [[kernel]] void sdpa_rows_##form(                                                                                    \
+      const device T* queries, const device T* keys, const device T* values, device T* out, constant int& gqa_factor,  \
+      constant int& N, constant ulong& k_head_stride, constant ulong& k_seq_stride, constant ulong& v_head_stride,     \
+      constant ulong& v_seq_stride, constant float& scale, constant int& window, MORE                                  \
+      uint3 group [[threadgroup_position_in_grid]], uint3 groups [[threadgroups_per_grid]],                            \
+      uint simdgroup [[simdgroup_index_in_threadgroup]], uint lane [[thread_index_in_simdgroup]]) {                    \
+    threadgroup float outputs[PARTS * D];                                                                              \
+    threadgroup float tops[PARTS];                                                                                     \
+    threadgroup float sums[PARTS];                                                                                     \
+    const size_t row = group.y * groups.x + group.x;                                                                   \
+    const size_t kv_head = group.x / uint(gqa_factor);                                                                 \
+    const int end = N - int(groups.y) + int(group.y) + 1;                                                              \
+    const int from = max(0, end - window);                                                                             \
+    keys += kv_head * k_head_stride + size_t(from) * k_seq_stride;                                                     \
+    values += kv_head * v_head_stride + size_t(from) * v_seq_stride;                                                   \
+    attend_row<T, D, extra>(                                                                                           \
+        queries + row * D, keys, values, out + row * D, end - from, k_seq_stride, v_seq_stride, scale, bend, score,    \
+        lane % TEAM * 4, int(lane) / TEAM, outputs, tops, sums, simdgroup, lane);                                      \
+  }
+WINDOWED(window, Plain(), false, 0.0f, NOTHING_MORE)
+WINDOWED(capped, Capped{cap}, false, 0.0f, CAP)
+WINDOWED(sinks, Plain(), true, float(sinks[group.x]), SINKS)
 
 #define INSTANTIATE_ROWS(name, T, D) \
   template [[host_name("sdpa_rows_" #name "_" #D "_" #D)]] [[kernel]] decltype(sdpa_rows<T, D>) sdpa_rows<T, D>;
 
-EACH_HEAD(INSTANTIATE_ROWS, float, float)
-EACH_HEAD(INSTANTIATE_ROWS, float16_t, half)
-EACH_HEAD(INSTANTIATE_ROWS, bfloat16_t, bfloat)
+#define INSTANTIATE_WINDOWED(name, T, D)                                                                                        \
+  template [[host_name("sdpa_rows_window_" #name "_" #D "_" #D)]] [[kernel]] decltype(sdpa_rows_window<T, D>) sdpa_rows_window<T, D>; \
+  template [[host_name("sdpa_rows_capped_" #name "_" #D "_" #D)]] [[kernel]] decltype(sdpa_rows_capped<T, D>) sdpa_rows_capped<T, D>; \
+  template [[host_name("sdpa_rows_sinks_" #name "_" #D "_" #D)]] [[kernel]] decltype(sdpa_rows_sinks<T, D>) sdpa_rows_sinks<T, D>;
+#define INSTANTIATE_ROWS_OF(name, T)                                     \
+  EACH_HEAD(INSTANTIATE_ROWS, name, T) INSTANTIATE_ROWS(name, T, 256)    \
+  EACH_HEAD(INSTANTIATE_WINDOWED, name, T) INSTANTIATE_WINDOWED(name, T, 256)
+
+INSTANTIATE_ROWS_OF(float, float)
+INSTANTIATE_ROWS_OF(float16_t, half)
+INSTANTIATE_ROWS_OF(bfloat16_t, bfloat)
 
 // What the tests of declarations compare grids and conditions with (docs/kernels.md, "Witnesses").
 //
@@ -488,13 +593,22 @@ EACH_HEAD(INSTANTIATE_ROWS, bfloat16_t, bfloat)
 // @witness sdpa_vector_* ; has_sinks@25=1 num_q_heads=9 gqa_factor=3 N=0 k_head_stride=8192 k_seq_stride=128 v_head_stride=8192 v_seq_stride=128 ; groups 9 1 1 / 1024 1 1 ; refused
 // @witness sdpa_vector_* ; has_sinks@25=1 num_q_heads=9 gqa_factor=3 N=50 k_head_stride=8192 k_seq_stride=128 v_head_stride=8192 v_seq_stride=128 ; groups 9 8 2 / 1024 1 1 ; refused
 // @witness sdpa_vector_* ; has_sinks@25=1 num_q_heads=9 gqa_factor=3 N=50 k_head_stride=8192 k_seq_stride=128 v_head_stride=8192 v_seq_stride=128 ; groups 9 8 1 / 512 1 1 ; refused
-// @witness sdpa_rows_* ; do_causal@22=1 gqa_factor=3 N=243 k_head_stride=32768 k_seq_stride=128 v_head_stride=32768 v_seq_stride=128 ; groups 3 8 1 / 256 1 1 ; ok
-// @witness sdpa_rows_* ; do_causal@22=1 gqa_factor=3 N=50 k_head_stride=8192 k_seq_stride=128 v_head_stride=8192 v_seq_stride=128 ; groups 9 20 1 / 256 1 1 ; ok
-// @witness sdpa_rows_* ; do_causal@22=1 gqa_factor=1 N=1 k_seq_stride=128 v_seq_stride=128 ; groups 1 1 1 / 256 1 1 ; ok
-// @witness sdpa_rows_* ; do_causal@22=0 gqa_factor=1 N=1 k_seq_stride=128 v_seq_stride=128 ; groups 1 2 1 / 256 1 1 ; ok
-// @witness sdpa_rows_* ; do_causal@22=1 gqa_factor=1 N=1 k_seq_stride=128 v_seq_stride=128 ; groups 1 2 1 / 256 1 1 ; refused
-// @witness sdpa_rows_* ; do_causal@22=0 gqa_factor=1 N=0 k_seq_stride=128 v_seq_stride=128 ; groups 1 1 1 / 256 1 1 ; refused
-// @witness sdpa_rows_* ; do_causal@22=0 gqa_factor=0 N=1 k_seq_stride=128 v_seq_stride=128 ; groups 1 1 1 / 256 1 1 ; refused
+// @witness sdpa_rows_{float|float16_t|bfloat16_t}_* ; do_causal@22=1 gqa_factor=3 N=243 k_head_stride=32768 k_seq_stride=128 v_head_stride=32768 v_seq_stride=128 ; groups 3 8 1 / 256 1 1 ; ok
+// @witness sdpa_rows_{float|float16_t|bfloat16_t}_* ; do_causal@22=1 gqa_factor=3 N=50 k_head_stride=8192 k_seq_stride=128 v_head_stride=8192 v_seq_stride=128 ; groups 9 20 1 / 256 1 1 ; ok
+// @witness sdpa_rows_{float|float16_t|bfloat16_t}_* ; do_causal@22=1 gqa_factor=1 N=1 k_seq_stride=128 v_seq_stride=128 ; groups 1 1 1 / 256 1 1 ; ok
+// @witness sdpa_rows_{float|float16_t|bfloat16_t}_* ; do_causal@22=0 gqa_factor=1 N=1 k_seq_stride=128 v_seq_stride=128 ; groups 1 2 1 / 256 1 1 ; ok
+// @witness sdpa_rows_{float|float16_t|bfloat16_t}_* ; do_causal@22=1 gqa_factor=1 N=1 k_seq_stride=128 v_seq_stride=128 ; groups 1 2 1 / 256 1 1 ; refused
+// @witness sdpa_rows_{float|float16_t|bfloat16_t}_* ; do_causal@22=0 gqa_factor=1 N=0 k_seq_stride=128 v_seq_stride=128 ; groups 1 1 1 / 256 1 1 ; refused
+// @witness sdpa_rows_{float|float16_t|bfloat16_t}_* ; do_causal@22=0 gqa_factor=0 N=1 k_seq_stride=128 v_seq_stride=128 ; groups 1 1 1 / 256 1 1 ; refused
+// @witness sdpa_rows_{window|sinks}_* ; gqa_factor=3 N=243 k_head_stride=32768 k_seq_stride=128 v_head_stride=32768 v_seq_stride=128 window=40 ; groups 3 8 1 / 256 1 1 ; ok
+// @witness sdpa_rows_capped_* ; gqa_factor=3 N=243 k_head_stride=32768 k_seq_stride=128 v_head_stride=32768 v_seq_stride=128 window=40 cap=50 ; groups 3 8 1 / 256 1 1 ; ok
+// @witness sdpa_rows_{window|sinks}_* ; gqa_factor=1 N=270 k_seq_stride=256 v_seq_stride=256 window=20 ; groups 1 270 1 / 256 1 1 ; ok
+// @witness sdpa_rows_{window|sinks}_* ; gqa_factor=1 N=1 k_seq_stride=128 v_seq_stride=128 window=1 ; groups 1 1 1 / 256 1 1 ; ok
+// @witness sdpa_rows_capped_* ; gqa_factor=1 N=1 k_seq_stride=128 v_seq_stride=128 window=1 cap=50 ; groups 1 1 1 / 256 1 1 ; ok
+// @witness sdpa_rows_{window|sinks}_* ; gqa_factor=1 N=1 k_seq_stride=128 v_seq_stride=128 window=1 ; groups 1 2 1 / 256 1 1 ; refused
+// @witness sdpa_rows_capped_* ; gqa_factor=1 N=1 k_seq_stride=128 v_seq_stride=128 window=1 cap=50 ; groups 1 2 1 / 256 1 1 ; refused
+// @witness sdpa_rows_{window|sinks}_* ; gqa_factor=1 N=1 k_seq_stride=128 v_seq_stride=128 window=0 ; groups 1 1 1 / 256 1 1 ; refused
+// @witness sdpa_rows_capped_* ; gqa_factor=1 N=1 k_seq_stride=128 v_seq_stride=128 window=0 cap=50 ; groups 1 1 1 / 256 1 1 ; refused
 //
 // Corruptions of these declarations that are no lies.
 //
@@ -515,4 +629,9 @@ EACH_HEAD(INSTANTIATE_ROWS, bfloat16_t, bfloat)
 // @equivalent sdpa_vector_*_192_128#4 ; operation: top: -3.4028235e+38 -> abs* ; likewise
 // @equivalent sdpa_vector_*_192_128#5 ; constant: weight: 3.4028235e+38 -> inf ; the weight of a score of -inf is 0
 // @equivalent sdpa_vector_*_192_128#? ; inplace: allow out queries ; of 128 elements and of 192
+// @equivalent sdpa_rows_{window|capped|sinks}_* ; require: gqa_factor >= 1 && N >= L -> N >= L ; gqa_factor = 0 divides by zero in the shape of the keys
+// @equivalent sdpa_rows_capped_* ; operation: top: N - L + 1 + q -> N - L + 1 - q ; scores are within the cap: any number near them is a factor of all weights
+// @equivalent sdpa_rows_capped_* ; operation: top: N - L + 1 -> N - L - 1 ; likewise
+// @equivalent sdpa_rows_capped_* ; bound: top: * - 1, * ; likewise
+// @equivalent sdpa_rows_capped_* ; operation: weight: score* - top* -> score* + top* ; likewise
 // @equivalent sdpa_* ; require: gqa_factor >= 1 && N >= 1 -> N >= 1 ; gqa_factor = 0 divides by zero in the shape of the keys

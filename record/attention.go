@@ -2,6 +2,8 @@ package record
 
 import (
 	"fmt"
+	"math"
+	"slices"
 
 	"github.com/mlxc/mlxc/ir"
 	"github.com/mlxc/mlxc/record/internal/routes"
@@ -19,26 +21,39 @@ func (r *Session) Rope(x Tensor, pos ir.Affine, theta float64, traditional bool,
 }
 
 // RopeBy is [Session.Rope] with positions times by.Scale. freqs [dim/2], f32, may be left out; if it is not, pair i turns
-// by position / freqs[i] in place of position · by.Base^(−2i/dim). by.Dims is dim: a part of each head is rotated by
-// [MLX.Rope].
+// by position / freqs[i] in place of position · by.Base^(−2i/by.Dims). by.Dims may be less than dim: the elements of a head
+// behind them stay as they are, and x may be Into itself then.
 func (r *Session) RopeBy(x Tensor, pos ir.Affine, freqs Tensor, by Rope, o ...Option) Tensor {
 	if !r.heads("rope", x) {
 		return r.broken(x.DType, 3)
 	}
-	if d := x.Shape[2].Const; by.Dims != d || d < 2 || d%2 != 0 || freqs.owner == 0 && !(by.Base > 0) {
-		r.fail("rope of %d elements of heads of %d with base %v: want an even number of elements, those of whole heads, and a base above 0", by.Dims, d, by.Base)
+	d := x.Shape[2].Const
+	if by.Dims < 2 || by.Dims > d || by.Dims%2 != 0 || freqs.owner == 0 && !(by.Base > 0) {
+		r.fail("rope of %d elements of heads of %d with base %v: want an even number of elements, at most those of a head, and a base above 0", by.Dims, d, by.Base)
 		return r.broken(x.DType, 3)
 	}
 	if freqs.owner != 0 && (freqs.DType != ir.F32 || freqs.Rank() != 1 || !freqs.Shape[0].Equal(ir.Const(by.Dims/2))) {
 		r.fail("rope: frequencies are %s%s: want f32[%d]", freqs.DType, r.format(freqs.Shape), by.Dims/2)
 		return r.broken(x.DType, 3)
 	}
-	way := routes.Rope{Dims: by.Dims, Traditional: by.Traditional, Base: by.Base, Scale: by.Scale, Together: true}
-	a := operation{name: "rope", numbers: [5]uint64{uint64(by.Dims), flagOf(by.Traditional), bitsOf(by.Base), bitsOf(by.Scale)}}
+	part := by.Dims < d
+	if part {
+		y := r.result("rope", o, x.DType, x.Shape)
+		if y.Mem != x.Mem || !y.Off.Equal(x.Off) || !slices.Equal(y.Strides, x.Strides) {
+			r.CopyTo("rope", y, x, o...)
+		}
+		x, o = y, slices.DeleteFunc(slices.Clone(o), func(o Option) bool { return o.given })
+	}
+	way := routes.Rope{InPlace: part, Dims: by.Dims, Traditional: by.Traditional, Base: by.Base, Scale: by.Scale, Together: !part}
+	a := operation{name: "rope", numbers: [5]uint64{uint64(by.Dims), flagOf(by.Traditional), bitsOf(by.Base), bitsOf(by.Scale), flagOf(part)}}
 	in := []operand{{t: x}, inline(pos), {t: freqs}}
-	return r.send(a, o, in, x.Shape, func(e *encoder, a arrays) array {
+	y := r.send(a, o, in, x.Shape, func(e *encoder, a arrays) array {
 		return e.Rope(headsFirst(a[0]), a[1], a[2], way)
 	})
+	if part {
+		return x
+	}
+	return y
 }
 
 // headsFirst returns x [L, heads, dim] as MLX has it: [1, heads, L, dim], in the same memory.
@@ -65,8 +80,26 @@ func (r *Session) KVWrite(cache, x Tensor, pos ir.Affine, o ...Option) {
 // SDPA computes causal scaled-dot-product attention with grouped heads:
 // softmax(scale · q·kᵀ) · v for queries q [L, Hq, D] over the first n positions of the caches
 // k and v [positions, Hkv, D]. Query i of the L sees positions 0 to n − L + i. Hq is a
-// multiple of Hkv. Everything has one type, f32, f16 or bf16, and the result is [L, Hq, D].
+// multiple of Hkv, and D is 64, 96, 128 or 256. Everything has one type, f32, f16 or bf16, and
+// the result is [L, Hq, D].
 func (r *Session) SDPA(q, k, v Tensor, n ir.Affine, scale float32, o ...Option) Tensor {
+	return r.SDPABy(q, k, v, n, Attention{Scale: scale}, o...)
+}
+
+// Attention says how [Session.SDPABy] attends.
+type Attention struct {
+	Scale float32 // of queries times keys
+	// Window is how many positions a query sees, its own among them; 0: all.
+	Window int64
+	// Cap keeps scores within ±Cap, as [Session.Softcap] does, but in f32; 0: no bounds.
+	Cap float32
+	// Sinks [Hq], of the type of the queries, are one more score of each head, without a value. They may be left out, and
+	// do not go together with Cap.
+	Sinks Tensor
+}
+
+// SDPABy is [Session.SDPA] with windows, bounded scores, or sinks.
+func (r *Session) SDPABy(q, k, v Tensor, n ir.Affine, by Attention, o ...Option) Tensor {
 	if !r.heads("sdpa", q) || !r.dense("sdpa", q, q.DType) || !r.floats("sdpa", q, k, v) || !r.heads("sdpa", k) || !r.heads("sdpa", v) || !r.within("sdpa", n, k) || !r.within("sdpa", n, v) {
 		return r.broken(q.DType, 3)
 	}
@@ -79,6 +112,15 @@ func (r *Session) SDPA(q, k, v Tensor, n ir.Affine, scale float32, o ...Option) 
 		r.fail("sdpa: the number of query heads, %d, is not a multiple of the number of key heads, %d", hq, hkv)
 		return q
 	}
+	sinks := by.Sinks.owner != 0
+	if by.Window < 0 || by.Cap < 0 || by.Cap != by.Cap || math.IsInf(float64(by.Cap), 0) || by.Cap > 0 && sinks {
+		r.fail("sdpa: a window of %d positions, scores within ±%v, sinks: %t: want no negative numbers, and no sinks beside a bound of scores", by.Window, by.Cap, sinks)
+		return q
+	}
+	if sinks && (!r.dense("sdpa", by.Sinks, q.DType) || by.Sinks.Rank() != 1 || !by.Sinks.Shape[0].Equal(ir.Const(hq))) {
+		r.fail("sdpa: sinks are %s%s: want %s[%d]", by.Sinks.DType, r.format(by.Sinks.Shape), q.DType, hq)
+		return q
+	}
 	y := r.result("sdpa", o, q.DType, q.Shape)
 	upTo := func(t Tensor) Tensor {
 		t.Shape = []ir.Affine{n, t.Shape[1], t.Shape[2]}
@@ -88,14 +130,37 @@ func (r *Session) SDPA(q, k, v Tensor, n ir.Affine, scale float32, o ...Option) 
 		op: "sdpa",
 		args: []arg{
 			buf(0, q), buf(1, upTo(k)), buf(2, upTo(v)), buf(3, y), val(4, int32(hq/hkv)), i32(5, n),
-			val(6, uint64(k.Strides[1])), val(7, uint64(k.Strides[0])), val(8, uint64(v.Strides[1])), val(9, uint64(v.Strides[0])), val(10, scale),
+			val(6, uint64(k.Strides[1])), val(7, uint64(k.Strides[0])), val(8, uint64(v.Strides[1])), val(9, uint64(v.Strides[0])), val(10, by.Scale),
 		},
 		grid: [3]ir.Extent{ir.Ext(hq), {Num: q.Shape[0], Div: 1}, ir.Ext(1)}, group: [3]uint32{256, 1, 1},
-		// Not MLX's sdpa_vector, which writes [Hq, L, D], whose strides depend on L, and is slower
-		// (docs/rationale.md).
-		function:  fmt.Sprintf("sdpa_rows_%s_%d_%d", routes.TypeName(q.DType), d, d),
-		constants: []ir.FunctionConstant{flag(22, "do_causal", true)},
 	}
+	// Not MLX's sdpa_vector, which writes [Hq, L, D], whose strides depend on L, and is slower
+	// (docs/rationale.md).
+	form := "sdpa_rows"
+	switch {
+	case by.Cap > 0:
+		form = "sdpa_rows_capped"
+	case sinks:
+		form = "sdpa_rows_sinks"
+	case by.Window > 0:
+		form = "sdpa_rows_window"
+	default:
+		c.constants = []ir.FunctionConstant{flag(22, "do_causal", true)}
+	}
+	if form != "sdpa_rows" {
+		window := by.Window
+		if window == 0 {
+			window = math.MaxInt32
+		}
+		c.args = append(c.args, val(11, int32(min(window, math.MaxInt32))))
+	}
+	if by.Cap > 0 {
+		c.args = append(c.args, val(12, by.Cap))
+	}
+	if sinks {
+		c.args = append(c.args, buf(12, by.Sinks))
+	}
+	c.function = fmt.Sprintf("%s_%s_%d_%d", form, routes.TypeName(q.DType), d, d)
 	r.dispatch(c, o, c.args...)
 	return y
 }

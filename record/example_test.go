@@ -468,6 +468,31 @@ func ExampleSession_SDPA() {
 	// Output: sdpa_rows_float_64_64 %keys[0:512*$pos + 512]
 }
 
+// Layers of some models see the last positions alone, or keep scores within bounds, or have sinks.
+func ExampleSession_SDPABy() {
+	s := record.New("attention")
+	pos := s.Param("pos", 0, 127)
+	q, keys, values := s.Input("q", ir.F16, 1, 8, 256), s.State("keys", ir.F16, 128, 2, 256), s.State("values", ir.F16, 128, 2, 256)
+	for _, by := range []record.Attention{
+		{Scale: 0.0625, Window: 32}, {Scale: 0.0625, Window: 32, Cap: 50}, {Scale: 0.0625, Sinks: s.Input("sinks", ir.F16, 8)},
+	} {
+		s.SDPABy(q, keys, values, pos.AddConst(1), by)
+	}
+	g, err := s.Graph()
+	if err != nil {
+		log.Fatal(err)
+	}
+	for _, n := range g.Nodes {
+		if d, ok := n.(*ir.Dispatch); ok {
+			fmt.Println(g.Kernels[d.Kernel].Function)
+		}
+	}
+	// Output:
+	// sdpa_rows_window_float16_t_256_256
+	// sdpa_rows_capped_float16_t_256_256
+	// sdpa_rows_sinks_float16_t_256_256
+}
+
 // These are the parts of a model around its layers: from the ID of a token to that of the
 // next one.
 func ExampleSession_Matmul() {

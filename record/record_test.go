@@ -170,7 +170,19 @@ func TestMistakes(t *testing.T) {
 		{"head dim without a kernel", func(r *record.Session) {
 			kv := r.State("k", ir.F32, 16, 2, 80)
 			r.SDPA(r.Input("q", ir.F32, 1, 2, 80), kv, kv, ir.Const(4), 1)
-		}, `record t: the kernel library has no function "sdpa_rows_float_80_80" (there is sdpa_rows_float_128_128, sdpa_rows_float_64_64, sdpa_rows_float_96_96)`},
+		}, `record t: the kernel library has no function "sdpa_rows_float_80_80" (there is sdpa_rows_float_128_128, sdpa_rows_float_256_256, sdpa_rows_float_64_64, sdpa_rows_float_96_96)`},
+		{"negative window", func(r *record.Session) {
+			kv := r.State("k", ir.F32, 16, 2, 64)
+			r.SDPABy(r.Input("q", ir.F32, 1, 2, 64), kv, kv, ir.Const(4), record.Attention{Scale: 1, Window: -1})
+		}, "record t: sdpa: a window of -1 positions, scores within ±0, sinks: false: want no negative numbers, and no sinks beside a bound of scores"},
+		{"sinks beside a bound", func(r *record.Session) {
+			kv := r.State("k", ir.F32, 16, 2, 64)
+			r.SDPABy(r.Input("q", ir.F32, 1, 2, 64), kv, kv, ir.Const(4), record.Attention{Scale: 1, Cap: 5, Sinks: r.Input("s", ir.F32, 2)})
+		}, "record t: sdpa: a window of 0 positions, scores within ±5, sinks: true: want no negative numbers, and no sinks beside a bound of scores"},
+		{"sinks of other heads", func(r *record.Session) {
+			kv := r.State("k", ir.F32, 16, 2, 64)
+			r.SDPABy(r.Input("q", ir.F32, 1, 2, 64), kv, kv, ir.Const(4), record.Attention{Scale: 1, Sinks: r.Input("s", ir.F32, 3)})
+		}, "record t: sdpa: sinks are f32[3]: want f32[2]"},
 		{"scratch that depends on an inner param", func(r *record.Session) {
 			r.Scratch(ir.F32, ir.Const(2), r.Param("n", 1, 4))
 		}, "record t: scratch [2, $n]: only the outermost dimension of a tensor may depend on params"},

@@ -14,26 +14,36 @@ const (
 )
 
 func init() {
-	for _, d := range []int{64, 96, 128} {
-		for _, rows := range []bool{false, true} {
-			registerSDPA("float", d, rows, nil)
+	for _, d := range []int{64, 96, 128, 256} {
+		for _, kind := range []string{"vector", "rows", "rows_window", "rows_capped", "rows_sinks"} {
+			if d == 256 && kind == "vector" {
+				continue // attention.go has it
+			}
+			registerSDPA("float", d, kind, nil)
 			for _, t := range narrows {
-				registerSDPA(t.String()+"_t", d, rows, &t)
+				registerSDPA(t.String()+"_t", d, kind, &t)
 			}
 		}
 	}
 }
 
-func registerSDPA(word string, d int, rows bool, t *narrow) {
+func registerSDPA(word string, d int, kind string, t *narrow) {
+	rows := kind != "vector"
 	of := func(c *Call) sdpa {
 		s := sdpaOf(c, d, t)
 		s.rows = rows
 		s.transposed = s.transposed || rows
+		if rows && kind != "rows" {
+			s.causal, s.window = true, c.Int(11)
+		}
+		switch kind {
+		case "rows_capped":
+			s.cap, s.capped = c.Float(12), true
+		case "rows_sinks":
+			s.sinks = make([]float32, s.hq)
+			floatType{word, t}.load(c, s.sinks, 12, 0)
+		}
 		return s
-	}
-	kind := "vector"
-	if rows {
-		kind = "rows"
 	}
 	k := &Kernel{
 		Name: fmt.Sprintf("sdpa_%s_%s_%d_%d", kind, word, d, d),
@@ -55,9 +65,11 @@ func registerSDPA(word string, d int, rows bool, t *narrow) {
 		Cost: func(c *Call) float64 {
 			s := of(c)
 			if s.block == 0 {
-				return 100 + 0.24*float64(s.n*d)
+				first, keys := s.keys(s.l - 1)
+				return 100 + 0.24*float64((keys-first)*d)
 			}
-			keys := s.keys((s.l - 1) / 2) // for a causal call, the mean over the queries
+			first, keys := s.keys((s.l - 1) / 2) // for a causal call, the mean over the queries
+			keys -= first
 			return 1000 + float64(keys*d)*(0.7+0.052*float64(s.block*s.gqa))
 		},
 	}
@@ -93,11 +105,12 @@ func (s *sdpa) narrowed(c *Call, w *Worker, t narrow, lo, hi int) {
 	kHead, kSeq, vHead, vSeq := s.kHead, s.kSeq, s.vHead, s.vSeq
 	s.kHead, s.kSeq, s.vHead, s.vSeq = 0, s.d, 0, s.d
 	last := -1
+	begin, _ := s.keys(0)
 	for u := lo; u < hi; u++ {
 		h0, h1, q0, q1 := s.rowsOf(u)
 		if head := h0 / s.gqa; head != last {
 			last = head
-			for j := range s.n {
+			for j := begin; j < s.n; j++ {
 				t.from(s.k[j*s.d:(j+1)*s.d], keys[head*kHead+j*kSeq:][:s.d])
 				t.from(s.v[j*s.d:(j+1)*s.d], values[head*vHead+j*vSeq:][:s.d])
 			}
@@ -130,12 +143,15 @@ const (
 //
 // where m is the greatest of s[h,q,·]. A query without a key gets zeros. Keys
 // and values that a query does not use do not matter to it, whatever they are.
+// With a window, j > n-l+q-window, too; s may be kept within ±cap, by
+// cap*tanh(s/cap); and with sinks, that of h is one more score, without a value.
 //
 // Arguments: 0 queries f32[hq, l, d], or [l, hq, d] if the function constant
 // query_transposed is set; 1 keys and 2 values f32[ceil(hq/gqa), n, d] under
 // the strides 6 and 7, 8 and 9 (u64: head, position); 3 out f32[hq, l, d]; 4 gqa
 // i32, 5 n i32, 10 scale f32. The threadgroups are (hq, l, 1). The kernels
-// sdpa_rows_… take queries and give out as [l, hq, d].
+// sdpa_rows_… take queries and give out as [l, hq, d]; a window is 11 i32, cap 12 f32,
+// and sinks are 12 f32[hq].
 //
 // There are two forms. A few queries take the vector form: a unit is one row
 // (h, q). Many take the matrix form: a unit is a block of queries with all the
@@ -151,6 +167,10 @@ type sdpa struct {
 	transposed     bool
 	rows           bool // the kernel is an sdpa_rows: out is [l, hq, d], as queries are
 	causal         bool
+	window         int // 0: none
+	cap            float32
+	capped         bool
+	sinks          []float32
 	block          int // queries per unit of the matrix form, or 0 in the vector form
 	blocks, kHeads int
 }
@@ -183,12 +203,34 @@ func (s *sdpa) units() int {
 	return s.kHeads * s.blocks
 }
 
-// keys returns the number of keys that query q uses, which are the first ones.
-func (s *sdpa) keys(q int) int {
-	if s.causal {
-		return max(0, min(s.n, s.n-s.l+q+1))
+// keys returns the keys that query q uses: those from first on, before end.
+func (s *sdpa) keys(q int) (first, end int) {
+	if !s.causal {
+		return 0, max(0, s.n)
 	}
-	return max(0, s.n)
+	end = max(0, min(s.n, s.n-s.l+q+1))
+	if s.window > 0 {
+		first = max(0, end-s.window)
+	}
+	return first, end
+}
+
+// bend keeps scores within ±cap.
+func (s *sdpa) bend(scores []float32) {
+	if s.capped {
+		softcapTo(scores, scores, s.cap)
+	}
+}
+
+// begin is the greatest score of a head before that of any key, and the sum of weights.
+func (s *sdpa) begin(h int) (greatest, sum float32) {
+	if s.sinks == nil {
+		return noScore, 0
+	}
+	if v := s.sinks[h]; !(v < noScore) {
+		return v, 1
+	}
+	return noScore, 0 // -Inf has no weight
 }
 
 func (s *sdpa) query(h, q int) []float32 {
@@ -250,18 +292,24 @@ const noScore = -math.MaxFloat32
 // vector computes row u of out.
 func (s *sdpa) vector(c *Call, buf []float32, u int) {
 	h, _, q, _ := s.rowsOf(u)
-	head, n := h/s.gqa, s.keys(q)
+	first, end := s.keys(q)
+	head, n := h/s.gqa, end-first
 	query, part, p := buf[:s.d], buf[s.d:2*s.d], buf[2*s.d:2*s.d+n]
 
 	simd.ScaleTo(query, s.scale, s.query(h, q))
-	m := float32(noScore)
+	m, sum := s.begin(h)
+	sink := m
 	for j := 0; j < n; j += sdpaPause {
 		c.Pause()
 		scores := p[j:min(j+sdpaPause, n)]
-		s.scores(scores, query, head, j)
+		s.scores(scores, query, head, first+j)
+		s.bend(scores)
 		m = max(m, simd.Max(scores))
 	}
-	out, sum := s.output(h, q), float32(0)
+	if sum != 0 {
+		sum = exp1(sink - m)
+	}
+	out := s.output(h, q)
 	clear(out)
 	for j := 0; j < n; j += sdpaTile { // the sum of the sums of tiles has a smaller error than one long sum
 		if j%(64*sdpaTile) == 0 {
@@ -271,7 +319,7 @@ func (s *sdpa) vector(c *Call, buf []float32, u int) {
 		sum += expSum(tile, m)
 		clear(part)
 		for i, pj := range tile {
-			simd.Axpy(pj, s.value(head, j+i), part)
+			simd.Axpy(pj, s.value(head, first+j+i), part)
 		}
 		simd.AddTo(out, out, part)
 	}
@@ -295,6 +343,13 @@ func (s *sdpa) scores(p, query []float32, head, j int) {
 		p[t] = simd.Dot(query, s.k[i:i+s.d])
 		i += s.kSeq
 	}
+}
+
+// exp1 is the exponential that vectors have.
+func exp1(x float32) float32 {
+	e := [1]float32{x}
+	simd.ExpTo(e[:], e[:])
+	return e[0]
 }
 
 // expSum sets each p to exp(p - m) and returns their sum. len(p) <= sdpaTile.
@@ -359,50 +414,62 @@ func (s *sdpa) matrix(c *Call, buf []float32, u int) {
 
 	for r := range rows {
 		simd.ScaleTo(query[r*d:(r+1)*d], s.scale, s.query(h0+r%heads, q0+r/heads))
-		maxima[r] = noScore
+		maxima[r], sums[r] = s.begin(h0 + r%heads)
 	}
 	clear(acc)
-	clear(sums)
 
-	end := s.keys(q1 - 1)
-	for j := 0; j < end; j += sdpaTile {
+	begin, _ := s.keys(q0)
+	_, end := s.keys(q1 - 1)
+	for j := begin; j < end; j += sdpaTile {
 		c.Pause()
 		m := min(sdpaTile, end-j)
-		first := 0 // the first row of the block that uses key j
-		for s.keys(q0+first/heads) <= j {
+		first := 0 // the first row of the block that uses key j or one before it
+		for {
+			if _, end := s.keys(q0 + first/heads); end > j {
+				break
+			}
 			first += heads
 		}
-		// row returns the scores of row r, and how many of the keys it uses.
-		row := func(r int) ([]float32, int) {
-			return p[(r-first)*m : (r-first+1)*m], min(m, s.keys(q0+r/heads)-j)
+		// row returns the scores of row r, and which of the keys it uses, if any.
+		row := func(r int) (scores []float32, from, used int) {
+			from, used = s.keys(q0 + r/heads)
+			used = min(m, used-j)
+			return p[(r-first)*m : (r-first+1)*m], min(max(0, from-j), used), used
 		}
 		n := rows - first
 
 		simd.MatMulF32(p, m, query[first*d:], s.keyTile(kTile, head, j, m), n, m, d, scratch)
+		s.bend(p[:n*m])
+		all := true // each row uses all keys
 		for r := first; r < rows; r++ {
-			scores, used := row(r)
-			greatest := max(maxima[r], simd.Max(scores[:used]))
+			scores, from, used := row(r)
+			all = all && from == 0 && used == m
+			greatest := maxima[r]
+			if from < used {
+				greatest = max(greatest, simd.Max(scores[from:used]))
+			}
 			scale[r] = maxima[r] - greatest
 			maxima[r] = greatest
 		}
 		simd.ExpTo(scale[first:], scale[first:])
 		for r := first; r < rows; r++ {
-			weights, used := row(r)
-			sums[r] = float32(sums[r]*scale[r]) + expSum(weights[:used], maxima[r])
+			weights, from, used := row(r)
+			sums[r] = float32(sums[r]*scale[r]) + expSum(weights[from:used], maxima[r])
+			clear(weights[:from])
 			clear(weights[used:])
 			simd.ScaleTo(acc[r*d:(r+1)*d], scale[r], acc[r*d:(r+1)*d])
 		}
 
 		part := part[:n*d]
 		finite := s.valueTile(vTile[:m*d], head, j, m)
-		if _, used := row(first); used == m || finite {
+		if all || finite {
 			simd.MatMulF32(part, d, p[:n*m], vTile[:m*d], n, d, m, scratch)
 		} else { // a value that a row does not use is NaN or infinite, and 0 times that is not 0
 			clear(part)
 			for r := first; r < rows; r++ {
-				weights, used := row(r)
-				for i, weight := range weights[:used] {
-					simd.Axpy(weight, s.value(head, j+i), part[(r-first)*d:(r-first+1)*d])
+				weights, from, used := row(r)
+				for i := from; i < used; i++ {
+					simd.Axpy(weights[i], s.value(head, j+i), part[(r-first)*d:(r-first+1)*d])
 				}
 			}
 		}

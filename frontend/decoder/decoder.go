@@ -21,7 +21,34 @@ type Decoder struct {
 // New returns the decoder of a model with its weights, by their names ([Config.LayerTensors]). o has been filled by
 // [Fill].
 func New(c Config, weights map[string]Weight, o frontend.Options) *Decoder {
+	if c.LongPeriods != nil && o.Context > c.Trained {
+		c.RopePeriods = c.LongPeriods
+	}
+	table := func(name string, t ir.DType, v []float32) {
+		weights[name] = Weight{Name: name, K: int64(len(v)), Type: t, Blob: ir.NewBlob(record.Elements(t, v))}
+	}
+	if c.RopePeriods != nil {
+		table(ropePeriods, ir.F32, c.RopePeriods)
+	}
+	if c.partMagnified() {
+		v := make([]float32, c.HeadDim)
+		for i := range v {
+			v[i] = 1
+			if int64(i) < c.RopeDims {
+				v[i] = c.RopeMagnitude * c.RopeMagnitude
+			}
+		}
+		table(ropeMagnitudes, o.Type, v)
+	}
 	return &Decoder{c, weights, o}
+}
+
+// Weights of rope: periods of pairs, and what elements of queries are multiplied by for their magnitude and that of keys.
+const ropePeriods, ropeMagnitudes = "rope.periods", "rope.magnitudes"
+
+// partMagnified reports whether a part of the elements of a head has a magnitude; that of all is a factor of scores.
+func (c Config) partMagnified() bool {
+	return cmp.Or(c.RopeMagnitude, 1) != 1 && c.Turned() < c.HeadDim
 }
 
 // Step holds the inputs and outputs of one step of a model.
@@ -102,8 +129,7 @@ func (m *Decoder) Prefill(s *record.Session) Step {
 }
 
 // embed looks up rows of the type of activations.
-func (l *recording) embed(tokens record.Tensor, table record.Matrix) record.Tensor {
-	label := record.Label("token_embd")
+func (l *recording) embed(tokens record.Tensor, table record.Matrix, label record.Option) record.Tensor {
 	if blocks := table.GGML; blocks != nil {
 		return l.EmbedGGML(tokens, *blocks, l.options.Type, label)
 	}
@@ -125,7 +151,7 @@ func (l *recording) step(pos, rows ir.Affine, capacity int64) Step {
 	if l.has("output.weight") {
 		head = l.matrix("output.weight")
 	}
-	x := l.embed(tokens, embedding)
+	x := l.embed(tokens, embedding, record.Label("token_embd"))
 	if f := l.EmbeddingScale; f != 0 {
 		x = l.Scale(x, record.Float(f), record.Label("token_embd.scale"))
 	}
@@ -136,12 +162,7 @@ func (l *recording) step(pos, rows ir.Affine, capacity int64) Step {
 	last := x.Row(rows.AddConst(-1)).Reshape(Dims(1, l.Config.Embedding)...)
 	h := l.norm("output_norm", last, l.vector("output_norm.weight"))
 	logits := l.Output("logits", l.options.Type, l.Vocab)
-	if into := logits.Reshape(Dims(1, l.Vocab)...); l.LogitScale == 0 {
-		l.Matmul(h, head, record.Label("output"), record.Into(into))
-	} else {
-		y := l.Matmul(h, head, record.Label("output"))
-		l.Scale(y, record.Float(1/l.LogitScale), record.Label("output.scale"), record.Into(into))
-	}
+	l.logits(h, head, logits.Reshape(Dims(1, l.Vocab)...))
 	token := l.Output("token", ir.U32, 1)
 	row := logits.Reshape(Dims(1, l.Vocab)...)
 	if l.options.Sample {
@@ -157,6 +178,26 @@ func (l *recording) step(pos, rows ir.Affine, capacity int64) Step {
 	return Step{tokens, logits, token}
 }
 
+// logits records the products with the head, scaled and bounded, into a row.
+func (l *recording) logits(h record.Tensor, head record.Matrix, into record.Tensor) {
+	// last adds what makes an operation the last one.
+	last := func(is bool, label string) []record.Option {
+		o := []record.Option{record.Label(label)}
+		if is {
+			o = append(o, record.Into(into))
+		}
+		return o
+	}
+	scaled, bounded := l.LogitScale != 0, l.LogitCap != 0
+	y := l.Matmul(h, head, last(!scaled && !bounded, "output")...)
+	if scaled {
+		y = l.Scale(y, record.Float(1/l.LogitScale), last(!bounded, "output.scale")...)
+	}
+	if bounded {
+		l.Softcap(y, l.LogitCap, last(true, "output.cap")...)
+	}
+}
+
 // Dims returns constant dimensions.
 func Dims(ns ...int64) []ir.Affine { return record.Dims(ns...) }
 
@@ -165,14 +206,20 @@ func (l *recording) norm(label string, x, w record.Tensor) record.Tensor {
 	return l.Mul(l.RMSNorm(x, l.NormEps, record.Label(label)), w, record.Label(label+".weight"))
 }
 
-// rope rotates the heads of x, whose first row has the position pos.
-func (l *recording) rope(label string, x record.Tensor, pos ir.Affine) record.Tensor {
-	by := record.Rope{Dims: l.HeadDim, Traditional: !l.RopeHalves, Base: float32(l.RopeTheta), Scale: cmp.Or(l.RopeScale, 1)}
+// rope rotates the heads of x, whose first row has the position pos, in a layer with a window of its own rope or in another one.
+func (l *recording) rope(label string, x record.Tensor, pos ir.Affine, local bool) record.Tensor {
+	by := record.Rope{Dims: l.Turned(), Traditional: !l.RopeHalves, Base: float32(l.RopeTheta), Scale: cmp.Or(l.RopeScale, 1)}
 	var freqs record.Tensor
-	if l.has(RopeFactors) {
-		freqs = l.vector(RopeFactors)
+	if local {
+		by.Base, by.Scale = float32(l.LocalTheta), 1
+	} else if l.has(ropePeriods) {
+		freqs = l.vector(ropePeriods)
 	}
-	return l.RopeBy(x, pos, freqs, by, record.Label(label))
+	o := []record.Option{record.Label(label)}
+	if by.Dims < l.HeadDim {
+		o = append(o, record.Into(x))
+	}
+	return l.RopeBy(x, pos, freqs, by, o...)
 }
 
 // layer records one transformer layer; it changes x in place.
@@ -189,7 +236,10 @@ func (l *recording) layer(i int64, x record.Tensor, pos, rows ir.Affine) {
 		return y
 	}
 	// add adds what a half of the layer has computed to x.
-	add := func(y record.Tensor, label string) {
+	add := func(y record.Tensor, label, norm string) {
+		if l.PostNorms {
+			y = l.norm(norm, y, l.vector(at+norm+".weight"))
+		}
 		if f := l.ResidualScale; f != 0 {
 			y = l.Scale(y, record.Float(f), record.Label(label+".scale"))
 		}
@@ -207,30 +257,45 @@ func (l *recording) layer(i int64, x record.Tensor, pos, rows ir.Affine) {
 		q = l.norm("attn_q_norm", q, l.vector(at+"attn_q_norm.weight"))
 		k = l.norm("attn_k_norm", k, l.vector(at+"attn_k_norm.weight"))
 	}
+	scale := cmp.Or(l.AttentionScale, float32(1/math.Sqrt(float64(l.HeadDim))))
 	if l.NoRope == 0 || (i+1)%l.NoRope != 0 {
-		q = l.rope("rope_q", q, pos)
-		k = l.rope("rope_k", k, pos)
+		local := l.windowed(i) && l.LocalTheta != 0
+		q = l.rope("rope_q", q, pos, local)
+		k = l.rope("rope_k", k, pos, local)
+		if l.partMagnified() {
+			q = l.Mul(q, l.vector(ropeMagnitudes), record.Label("rope_magnitude"))
+		} else if m := l.RopeMagnitude; m != 0 {
+			scale *= m * m
+		}
 	}
 	kcache := l.State(fmt.Sprintf("k_cache.%d", i), l.options.Type, l.options.Context, l.KVHeads, l.HeadDim)
 	vcache := l.State(fmt.Sprintf("v_cache.%d", i), l.options.Type, l.options.Context, l.KVHeads, l.HeadDim)
 	l.KVWrite(kcache, k, pos, record.Label("k_cache"))
 	l.KVWrite(vcache, v, pos, record.Label("v_cache"))
-	scale := float32(1 / math.Sqrt(float64(l.HeadDim)))
-	if l.AttentionScale != 0 {
-		scale = l.AttentionScale
+	by := record.Attention{Scale: scale, Cap: l.AttentionCap}
+	if l.windowed(i) && l.Window < l.options.Context { // else it takes nothing away
+		by.Window = l.Window
 	}
-	a := l.SDPA(q, kcache, vcache, pos.Add(rows), scale, record.Label("attention"))
+	if l.Sinks {
+		by.Sinks = l.vector(at + "attn_sinks.weight")
+	}
+	a := l.SDPABy(q, kcache, vcache, pos.Add(rows), by, record.Label("attention"))
 	a = a.Reshape(rows, ir.Const(l.Heads*l.HeadDim))
-	add(project(a, "attn_output"), "attn_residual")
+	add(project(a, "attn_output"), "attn_residual", "post_attention_norm")
 
 	h = l.norm("ffn_norm", x, l.vector(at+"ffn_norm.weight"))
 	if l.Experts > 0 {
-		add(l.experts(h, rows, at, project), "ffn_residual")
+		add(l.experts(h, rows, at, project), "ffn_residual", "post_ffw_norm")
 	} else {
 		gate := project(h, "ffn_gate")
 		up := project(h, "ffn_up")
-		act := l.Mul(l.Silu(gate, record.Label("ffn_silu")), up, record.Label("ffn_mul"))
-		add(project(act, "ffn_down"), "ffn_residual")
+		if l.GeluGates {
+			gate = l.Gelu(gate, record.Label("ffn_gelu"))
+		} else {
+			gate = l.Silu(gate, record.Label("ffn_silu"))
+		}
+		act := l.Mul(gate, up, record.Label("ffn_mul"))
+		add(project(act, "ffn_down"), "ffn_residual", "post_ffw_norm")
 	}
 	l.ScratchReset(mark)
 	l.EndGroup()

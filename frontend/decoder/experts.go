@@ -1,6 +1,8 @@
 package decoder
 
 import (
+	"strings"
+
 	"github.com/mlxc/mlxc/ir"
 	"github.com/mlxc/mlxc/record"
 )
@@ -27,7 +29,12 @@ func (c Config) expertTensors(t map[string][]int64) {
 // added by their shares; a shared expert, if there is one, takes every row.
 func (l *recording) experts(h record.Tensor, rows ir.Affine, at string, project func(record.Tensor, string) record.Tensor) record.Tensor {
 	by := func(x record.Tensor, name string, ids record.Tensor) record.Tensor {
-		return l.GatherMatmul(x, l.matrix(at+name+".weight"), ids, record.Label(name))
+		y := l.GatherMatmul(x, l.matrix(at+name+".weight"), ids, record.Label(name))
+		if bias := at + name + ".bias"; l.has(bias) {
+			rows := l.embed(ids, l.matrix(bias), record.Label(name+".bias"))
+			y = l.Add(y, rows.Reshape(y.Shape...), record.Label(name+".biased"))
+		}
+		return y
 	}
 	scores := project(h, "ffn_gate_inp")
 	if l.AllShares {
@@ -37,7 +44,12 @@ func (l *recording) experts(h record.Tensor, rows ir.Affine, at string, project 
 	if !l.AllShares {
 		share = l.Softmax(share, record.Label("ffn_shares"))
 	}
-	act := l.Mul(l.Silu(by(h, "ffn_gate_exps", ids), record.Label("ffn_silu")), by(h, "ffn_up_exps", ids), record.Label("ffn_mul"))
+	var act record.Tensor
+	if gate, up := by(h, "ffn_gate_exps", ids), by(h, "ffn_up_exps", ids); l.ClampedGates {
+		act = l.clampedGates(gate, up)
+	} else {
+		act = l.Mul(l.Silu(gate, record.Label("ffn_silu")), up, record.Label("ffn_mul"))
+	}
 	y := l.WeightedSum(by(act, "ffn_down_exps", ids), share, record.Label("ffn_sum"))
 	if l.SharedFFN == 0 {
 		return y
@@ -50,4 +62,15 @@ func (l *recording) experts(h record.Tensor, rows ir.Affine, at string, project 
 		shared = l.WeightedSum(shared.Reshape(rows, ir.Const(1), ir.Const(l.Config.Embedding)), gate, record.Label("ffn_shared_scale"))
 	}
 	return l.Add(y, shared, record.Label("ffn_shared"))
+}
+
+// clampedGates is gate · sigmoid(1.702 · gate) · (up + 1), gate being at most 7 and up within ±7.
+func (l *recording) clampedGates(gate, up record.Tensor) record.Tensor {
+	suffix := ""
+	if t := l.options.Type; t != ir.F32 {
+		suffix = "_" + t.String()
+	}
+	text := strings.NewReplacer("gate", "in0"+suffix, "up", "in1"+suffix, "T", l.options.Type.String()).Replace(
+		"v0[i] = min(gate[i], s0); out0[i] = round(T, v0[i] / (1.0 + exp(-(v0[i] * s1))) * (1.0 + max(min(up[i], s0), s2)))")
+	return l.Elementwise(text, []record.Tensor{gate, up}, []record.Scalar{record.Float(7), record.Float(1.702), record.Float(-7)}, record.Label("ffn_gated"))
 }

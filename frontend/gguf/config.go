@@ -1,6 +1,7 @@
 package gguf
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -14,17 +15,19 @@ import (
 // also takes a row of the table below, and a model in testdata/gen/architectures.py.
 type architecture struct {
 	name    string
-	experts bool // its layers may have experts
-	fusedUp bool // one tensor has the matrices of gate and up
-	// ropeFactors: a tensor may have factors of rope's frequencies.
-	ropeFactors bool
+	experts bool   // its layers may have experts
+	ffnNorm string // what it calls the norm before the feed-forward layer, if it is no usual name
+	fusedUp bool   // one tensor has the matrices of gate and up
+	// ropeFactors are tensors that may have factors of rope's frequencies.
+	ropeFactors []string
+	wholeRope   bool // rope turns whole heads
 	// keys are those that only it has, behind "NAME.".
 	keys []string
 	// config sets what its models compute, with its keys.
 	config func(k keys, c *decoder.Config) error
 }
 
-var architectures = []*architecture{&granite, &granitemoe, &llama, &phi3, &qwen2, &qwen2moe, &qwen3, &qwen3moe, &smollm3}
+var architectures = []*architecture{&gemma2, &gemma3, &gptOSS, &granite, &granitemoe, &llama, &phi3, &qwen2, &qwen2moe, &qwen3, &qwen3moe, &smollm3}
 
 // Architectures returns the names of the architectures that can be recorded, as general.architecture has them.
 func Architectures() []string {
@@ -66,6 +69,31 @@ func (k keys) optional(key string, to *int64) error {
 	return err
 }
 
+// window reads the window of attention, and which layers have it: by the key of a pattern, or every n-th layer, counted
+// from 1, has none (0: all have one). Without a key the window is `otherwise`; 0: there is none.
+func (k keys) window(c *decoder.Config, otherwise, nth int64) error {
+	c.Window = otherwise
+	if err := k.optional("attention.sliding_window", &c.Window); err != nil {
+		return err
+	}
+	if c.Window > math.MaxInt32 {
+		return fmt.Errorf("key %s is %d", k.name("attention.sliding_window"), c.Window)
+	}
+	key := k.name("attention.sliding_window_pattern")
+	if list, err := k.kv.Bools(key); err == nil {
+		if int64(len(list)) < c.Layers {
+			return fmt.Errorf("key %s has %d layers of %d", key, len(list), c.Layers)
+		}
+		c.Windowed = list[:c.Layers]
+		return nil
+	}
+	if err := k.optional("attention.sliding_window_pattern", &nth); err != nil {
+		return err
+	}
+	c.Windowed = decoder.EveryNth(c.Layers, nth)
+	return nil
+}
+
 // factor reads a finite number, which stays what it is if the key is missing.
 func (k keys) factor(key string, to *float32) error {
 	if !k.kv.Has(k.name(key)) {
@@ -86,7 +114,7 @@ var known = []string{
 	"attention.head_count", "attention.head_count_kv", "attention.key_length", "attention.value_length",
 	"attention.layer_norm_rms_epsilon", "rope.freq_base", "rope.dimension_count",
 	"rope.scaling.type", "rope.scaling.factor", "rope.scale_linear", "rope.scaling.finetuned",
-	"rope.scaling.original_context_length", "expert_count", "expert_used_count", "vocab_size",
+	"rope.scaling.original_context_length", "rope.scaling.attn_factor", "rope.scaling.yarn_beta_fast", "rope.scaling.yarn_beta_slow", "expert_count", "expert_used_count", "vocab_size",
 	"tensor_data_layout",
 }
 
@@ -117,10 +145,10 @@ func readConfig(f *ggufio.File) (c decoder.Config, arch *architecture, err error
 	if err := readSizes(k, &c); err != nil {
 		return c, nil, err
 	}
-	if c.HeadDim != 64 && c.HeadDim != 96 && c.HeadDim != 128 {
-		missing = append(missing, fmt.Sprintf("heads of %d elements are not supported, only 64, 96 and 128 are", c.HeadDim))
+	if err := decoder.HeadSize(c.HeadDim); err != nil {
+		missing = append(missing, err.Error())
 	}
-	more, err := readRope(k, &c)
+	more, err := readRope(k, &c, arch)
 	if err != nil {
 		return c, nil, err
 	}
@@ -175,7 +203,7 @@ func readSizes(k keys, c *decoder.Config) error {
 
 // readRope reads the parameters of the rotary embedding, and says which variants of it and of attention the recorder
 // does not have.
-func readRope(k keys, c *decoder.Config) (missing []string, err error) {
+func readRope(k keys, c *decoder.Config, arch *architecture) (missing []string, err error) {
 	theta := float32(10000) // llama.cpp's default where the key is absent
 	if err := k.factor("rope.freq_base", &theta); err != nil {
 		return nil, err
@@ -190,8 +218,14 @@ func readRope(k keys, c *decoder.Config) (missing []string, err error) {
 			return nil, err
 		}
 	}
-	if dims != c.HeadDim {
+	switch {
+	case dims == c.HeadDim:
+	case arch.wholeRope:
 		missing = append(missing, fmt.Sprintf("partial rope (%d of %d dimensions) is not supported", dims, c.HeadDim))
+	case dims < 2 || dims > c.HeadDim || dims%2 != 0:
+		return nil, fmt.Errorf("key %s is %d, of heads of %d elements", k.name("rope.dimension_count"), dims, c.HeadDim)
+	default:
+		c.RopeDims = dims
 	}
 	if values != c.HeadDim {
 		missing = append(missing, fmt.Sprintf("values of %d elements beside keys of %d are not supported", values, c.HeadDim))
@@ -215,12 +249,51 @@ func readRope(k keys, c *decoder.Config) (missing []string, err error) {
 	}
 	switch {
 	case scaling == "none":
-	case scaling != "linear":
+	case scaling != "linear" && scaling != "yarn" && scaling != "longrope":
 		missing = append(missing, fmt.Sprintf("rope scaling %q is not supported", scaling))
 	case factor < 0:
 		return nil, fmt.Errorf("key %s is %v: want a factor above 0", k.name("rope.scaling.factor"), factor)
+	case scaling == "yarn":
+		if err := readYarn(k, c, cmp.Or(factor, 1)); err != nil {
+			return nil, err
+		}
 	case factor != 0:
 		c.RopeScale = 1 / factor
 	}
+	c.Trained = c.Context
+	if err := k.optional("rope.scaling.original_context_length", &c.Trained); err != nil {
+		return nil, err
+	}
+	// More than what a kind of scaling says of itself.
+	attention := float32(1)
+	if err := k.factor("rope.scaling.attn_factor", &attention); err != nil {
+		return nil, err
+	}
+	if !(attention > 0) {
+		return nil, fmt.Errorf("key %s is %v, want more than 0", k.name("rope.scaling.attn_factor"), attention)
+	}
+	if attention != 1 {
+		c.RopeMagnitude = cmp.Or(c.RopeMagnitude, 1) * attention
+	}
 	return missing, nil
+}
+
+// readYarn reads how yarn stretches rope.
+func readYarn(k keys, c *decoder.Config, factor float32) error {
+	fast, slow, trained := float32(32), float32(1), c.Context
+	if err := k.factor("rope.scaling.yarn_beta_fast", &fast); err != nil {
+		return err
+	}
+	if err := k.factor("rope.scaling.yarn_beta_slow", &slow); err != nil {
+		return err
+	}
+	if err := k.optional("rope.scaling.original_context_length", &trained); err != nil {
+		return err
+	}
+	y := decoder.Yarn{Factor: float64(factor), Trained: float64(trained), Fast: float64(fast), Slow: float64(slow), Rough: true}
+	if err := y.Check(); err != nil {
+		return err
+	}
+	c.RopePeriods, c.RopeMagnitude = y.Periods(*c), float32(y.Magnitude(1))
+	return nil
 }

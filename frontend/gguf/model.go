@@ -82,7 +82,39 @@ func open(f *ggufio.File) (*Model, error) {
 		return nil, fmt.Errorf("tensor token_embd.weight is missing or not [%d, vocabulary]", c.Embedding)
 	}
 	m.Config.Vocab = int64(embd.Dims[1])
-	return m, m.check()
+	if err := m.check(); err != nil {
+		return nil, err
+	}
+	return m, m.readFactors()
+}
+
+// Tensors of the numbers by which rope's frequencies are divided, one for each pair: in any context, in one of more positions
+// than the model was trained for, and in another one.
+const ropeFactors, longFactors, shortFactors = "rope_freqs.weight", "rope_factors_long.weight", "rope_factors_short.weight"
+
+// readFactors multiplies periods of rope by what such tensors have.
+func (m *Model) readFactors() error {
+	read := func(name string) []float32 {
+		t, ok := m.File.Tensor(name)
+		if !ok {
+			return nil
+		}
+		factors := record.Numbers(ir.F32, m.File.Data(t))
+		for i, f := range factors {
+			factors[i] = float32(m.Config.Period(int64(i)) * float64(f))
+		}
+		return factors
+	}
+	both, long, short := read(ropeFactors), read(longFactors), read(shortFactors)
+	switch {
+	case both != nil:
+		m.Config.RopePeriods = both
+	case (long == nil) != (short == nil):
+		return fmt.Errorf("of the tensors %s and %s one is missing", longFactors, shortFactors)
+	case long != nil:
+		m.Config.RopePeriods, m.Config.LongPeriods = short, long
+	}
+	return nil
 }
 
 // Tokenizer implements [frontend.Model].
@@ -104,15 +136,19 @@ func (m *Model) check() error {
 	}
 	want := map[string][]int64{"token_embd.weight": {c.Embedding, c.Vocab}, "output_norm.weight": {c.Embedding}}
 	may := map[string][]int64{"output.weight": {c.Embedding, c.Vocab}}
-	if m.architecture.ropeFactors {
-		may[decoder.RopeFactors] = []int64{c.HeadDim / 2}
+	for _, name := range m.architecture.ropeFactors {
+		may[name] = []int64{c.Turned() / 2}
 	}
 	for i := range c.Layers {
 		layer := c.LayerTensors()
 		m.fused.tensors(c, layer)
+		if other := m.architecture.ffnNorm; other != "" {
+			layer[other] = layer["ffn_norm"]
+			delete(layer, "ffn_norm")
+		}
 		for name, dims := range layer {
 			want[fmt.Sprintf("blk.%d.%s.weight", i, name)] = dims
-			if len(dims) == 2 {
+			if len(dims) > 1 { // that of experts is one for each
 				may[fmt.Sprintf("blk.%d.%s.bias", i, name)] = dims[1:]
 			}
 		}

@@ -339,13 +339,18 @@ func TestRefusals(t *testing.T) {
 		want   string
 	}{
 		{"sinks", func(t *tiny) { t.vector("blk.0.attn_sinks.weight") }, "tensor blk.0.attn_sinks.weight is not part of a model of llama that is supported"},
-		{"scaling", func(t *tiny) { t.file.KV("llama.rope.scaling.type", "yarn") }, `rope scaling "yarn" is not supported`},
+		{"scaling", func(t *tiny) { t.file.KV("llama.rope.scaling.type", "ntk") }, `rope scaling "ntk" is not supported`},
+		{"yarn", func(t *tiny) {
+			t.file.KV("llama.rope.scaling.type", "yarn")
+			t.file.KV("llama.rope.scaling.factor", float32(0.5))
+		}, "yarn: factor 0.5, 32 positions trained, pairs that turn more than 32 times, less than 1"},
+		{"factor of attention", func(t *tiny) { t.file.KV("llama.rope.scaling.attn_factor", float32(-1)) }, "key llama.rope.scaling.attn_factor is -1, want more than 0"},
 		{"partial rope", func(t *tiny) { t.file.KV("llama.rope.dimension_count", uint32(32)) }, "partial rope (32 of 64 dimensions) is not supported"},
 		{"several", func(t *tiny) {
-			t.file.KV("llama.rope.scaling.type", "longrope")
+			t.file.KV("llama.rope.scaling.type", "ntk")
 			t.file.KV("llama.attention.sliding_window", uint32(8))
 			t.file.KV("llama.rope.dimension_count", uint32(32))
-		}, `key llama.attention.sliding_window is not known: it may change what the model computes; partial rope (32 of 64 dimensions) is not supported; rope scaling "longrope" is not supported`},
+		}, `key llama.attention.sliding_window is not known: it may change what the model computes; partial rope (32 of 64 dimensions) is not supported; rope scaling "ntk" is not supported`},
 		{"tensors", func(t *tiny) {
 			t.vector("blk.1.attn_sinks.weight")
 			t.vector("blk.0.post_attention_norm.weight")
@@ -390,5 +395,5 @@ func TestArchitecture(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "m.gguf")
 	require.NoError(t, os.WriteFile(path, data, 0o600))
 	_, err = gguf.Load(path)
-	require.EqualError(t, err, path+`: architecture "mamba" is not supported (granite, granitemoe, llama, phi3, qwen2, qwen2moe, qwen3, qwen3moe, smollm3 are)`)
+	require.EqualError(t, err, path+`: architecture "mamba" is not supported (gemma2, gemma3, gpt-oss, granite, granitemoe, llama, phi3, qwen2, qwen2moe, qwen3, qwen3moe, smollm3 are)`)
 }

@@ -2,8 +2,8 @@ package gguf
 
 import (
 	"context"
-	"encoding/binary"
-	"math"
+	"slices"
+	"strings"
 
 	"github.com/mlxc/mlxc/frontend"
 	"github.com/mlxc/mlxc/frontend/decoder"
@@ -47,11 +47,18 @@ func (m *Model) Decoder(ctx context.Context, o frontend.Options) (*decoder.Decod
 func (m *Model) weights(ctx context.Context, o frontend.Options) (map[string]decoder.Weight, error) {
 	out := map[string]decoder.Weight{}
 	for i, t := range m.File.Tensors {
+		if slices.Contains(m.architecture.ropeFactors, t.Name) {
+			continue // they are in the configuration
+		}
 		for _, part := range m.fused.parts(m.Config, t) {
 			if err := ctx.Err(); err != nil {
 				return nil, err
 			}
-			out[part.Name] = m.weight(part, o)
+			name := part.Name
+			if other := m.architecture.ffnNorm; other != "" {
+				name = strings.Replace(name, "."+other+".", ".ffn_norm.", 1)
+			}
+			out[name] = m.weight(part, o)
 		}
 		if o.Progress != nil {
 			o.Progress(float64(i+1) / float64(len(m.File.Tensors)))
@@ -71,8 +78,6 @@ func (m *Model) weight(t ggufio.Tensor, o frontend.Options) decoder.Weight {
 	}
 	repack := repacked[t.Type]
 	switch {
-	case t.Name == decoder.RopeFactors:
-		w.Type, w.Blob = ir.F32, ir.NewBlob(periods(m.File.Data(t), m.Config))
 	case t.Type == ggufio.F32 || t.Type == ggufio.F16:
 		w.Type, w.Blob = m.dense(t, o)
 	case repack == nil || o.Blocks:
@@ -84,14 +89,4 @@ func (m *Model) weight(t ggufio.Tensor, o frontend.Options) decoder.Weight {
 		w.Codes, w.Scales, w.Biases = ir.NewBlob(a.codes), ir.NewBlob(convert(a.scales, o.Type)), ir.NewBlob(convert(a.biases, o.Type))
 	}
 	return w
-}
-
-// periods are what MLX's rope divides positions by, for factors of the frequencies: base^(2i/dim) · factor of pair i.
-func periods(factors []byte, c decoder.Config) []byte {
-	out := make([]byte, len(factors))
-	for i := range len(factors) / 4 {
-		f := math.Float32frombits(binary.LittleEndian.Uint32(factors[4*i:]))
-		put(out, i, float32(math.Pow(c.RopeTheta, 2*float64(i)/float64(c.HeadDim))*float64(f)))
-	}
-	return out
 }

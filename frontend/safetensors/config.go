@@ -8,6 +8,8 @@ import (
 	"strings"
 
 	"github.com/mlxc/mlxc/frontend/decoder"
+	"github.com/mlxc/mlxc/ir"
+	"github.com/mlxc/mlxc/record"
 )
 
 // settings are the fields of config.json that decide what a model computes. Fields that are not read here do not change
@@ -25,13 +27,19 @@ type settings struct {
 	Eps        float32  `json:"rms_norm_eps"`
 	Theta      float64  `json:"rope_theta"`
 	Activation string   `json:"hidden_act"`
+	Activates  string   `json:"hidden_activation"` // gemma's name for it, which counts
 	Tied       *bool    `json:"tie_word_embeddings"`
 	Partial    *float64 `json:"partial_rotary_factor"`
 	Window     *int64   `json:"sliding_window"`
 	UseWindow  *bool    `json:"use_sliding_window"`
+	Pattern    *int64   `json:"sliding_window_pattern"` // every so many layers one has no window
+	OldPattern *int64   `json:"_sliding_window_pattern"`
+	NoWindows  *int64   `json:"max_window_layers"` // so many first layers have none
+	LayerTypes []string `json:"layer_types"`
 	EOS        ids      `json:"eos_token_id"`
 	BOS        ids      `json:"bos_token_id"`
 
+	Trained int64          `json:"original_max_position_embeddings"`
 	Scaling map[string]any `json:"rope_scaling"`
 	// Newer files have the base of rope among its parameters.
 	Parameters map[string]any `json:"rope_parameters"`
@@ -40,6 +48,8 @@ type settings struct {
 	NoRopeInterval int64   `json:"no_rope_layer_interval"`
 
 	Experts     int64   `json:"num_experts"`
+	Local       int64   `json:"num_local_experts"`
+	GateLimit   float64 `json:"swiglu_limit"`
 	UsedExperts int64   `json:"num_experts_per_tok"`
 	ExpertFFN   int64   `json:"moe_intermediate_size"`
 	SparseStep  *int64  `json:"decoder_sparse_step"`
@@ -50,6 +60,12 @@ type settings struct {
 	ResidualScale  float32 `json:"residual_multiplier"`
 	AttentionScale float32 `json:"attention_multiplier"`
 	LogitScale     float32 `json:"logits_scaling"`
+
+	LocalTheta    *float64 `json:"rope_local_base_freq"`
+	QueryScalar   float64  `json:"query_pre_attn_scalar"`
+	AttentionCap  *float32 `json:"attn_logit_softcapping"`
+	LogitCap      *float32 `json:"final_logit_softcapping"`
+	Bidirectional any      `json:"use_bidirectional_attention"`
 
 	Quantization json.RawMessage `json:"quantization"`
 	Other        json.RawMessage `json:"quantization_config"` // of other quantizers, or MLX's again
@@ -73,12 +89,17 @@ func (x *ids) UnmarshalJSON(data []byte) error {
 
 // architectures are the values of model_type, each with what it computes beside Llama's layers.
 var architectures = map[string]func(s *settings, c *decoder.Config) error{
-	"llama":   func(*settings, *decoder.Config) error { return nil },
-	"mistral": window,
-	"qwen2":   window,
+	"llama": func(s *settings, c *decoder.Config) error {
+		if s.LayerTypes == nil {
+			return nil
+		}
+		return s.window(c, nil)
+	},
+	"mistral": all,
+	"qwen2":   behind,
 	"qwen3": func(s *settings, c *decoder.Config) error {
 		c.HeadNorms = true
-		return window(s, c)
+		return behind(s, c)
 	},
 	"qwen3_moe": func(s *settings, c *decoder.Config) error {
 		c.HeadNorms, c.AllShares = true, !s.Normalized
@@ -89,7 +110,10 @@ var architectures = map[string]func(s *settings, c *decoder.Config) error{
 		if len(s.DenseLayers) > 0 || s.SparseStep != nil && *s.SparseStep != 1 {
 			return fmt.Errorf("layers without experts (mlp_only_layers, decoder_sparse_step) are not supported")
 		}
-		return window(s, c)
+		if s.UseWindow == nil {
+			return nil
+		}
+		return all(s, c)
 	},
 	"smollm3": func(s *settings, c *decoder.Config) error {
 		if c.NoRope = s.NoRopeInterval; c.NoRope == 0 {
@@ -102,6 +126,52 @@ var architectures = map[string]func(s *settings, c *decoder.Config) error{
 		}
 		return nil
 	},
+	"gemma2": func(s *settings, c *decoder.Config) error {
+		windowed, err := s.every(c, 2)
+		if err != nil {
+			return err
+		}
+		if err := s.window(c, windowed); err != nil {
+			return err
+		}
+		return gemma(s, c)
+	},
+	"gemma3_text": func(s *settings, c *decoder.Config) error {
+		windowed, err := s.every(c, 6)
+		if err != nil {
+			return err
+		}
+		if err := s.window(c, windowed); err != nil {
+			return err
+		}
+		c.HeadNorms, c.LocalTheta = true, 10000
+		if s.LocalTheta != nil {
+			c.LocalTheta = *s.LocalTheta
+		}
+		if !(c.LocalTheta > 1) || math.IsInf(c.LocalTheta, 0) {
+			return fmt.Errorf("rope_local_base_freq is %v, want more than 1", c.LocalTheta)
+		}
+		if err := gemma(s, c); err != nil {
+			return err
+		}
+		// This number, too, has the type of the weights there.
+		c.EmbeddingScale = record.Numbers(ir.BF16, record.Elements(ir.BF16, []float32{c.EmbeddingScale}))[0]
+		return nil
+	},
+	"gpt_oss": func(s *settings, c *decoder.Config) error {
+		c.Sinks, c.ClampedGates = true, true
+		c.Experts, c.UsedExperts, c.ExpertFFN = s.Local, s.UsedExperts, c.FFN
+		if c.Experts < 1 || c.Experts > 1<<12 || c.UsedExperts < 1 || c.UsedExperts > c.Experts || c.ExpertFFN > 1<<20 {
+			return fmt.Errorf("num_experts_per_tok is %d, num_local_experts %d, intermediate_size %d", c.UsedExperts, c.Experts, c.ExpertFFN)
+		}
+		if s.GateLimit != 0 && s.GateLimit != 7 {
+			return fmt.Errorf("swiglu_limit %v is not supported, only 7 is", s.GateLimit)
+		}
+		if s.Window == nil {
+			return fmt.Errorf("sliding_window is missing")
+		}
+		return s.window(c, decoder.EveryNth(c.Layers, 2))
+	},
 	"granite": func(s *settings, c *decoder.Config) error {
 		c.EmbeddingScale, c.ResidualScale, c.AttentionScale, c.LogitScale = s.EmbeddingScale, s.ResidualScale, s.AttentionScale, s.LogitScale
 		if c.LogitScale == 0 {
@@ -111,12 +181,91 @@ var architectures = map[string]func(s *settings, c *decoder.Config) error{
 	},
 }
 
-// window bounds the context by a sliding window, which changes nothing within it.
-func window(s *settings, c *decoder.Config) error {
-	if s.Window != nil && *s.Window > 0 && (s.UseWindow == nil || *s.UseWindow) {
-		c.Context = min(c.Context, *s.Window)
+// all says that every layer has the window, unless layer_types says otherwise.
+func all(s *settings, c *decoder.Config) error { return s.window(c, nil) }
+
+// behind is all for models that have no window unless they say so, and say how many of their first layers have none.
+func behind(s *settings, c *decoder.Config) error {
+	if s.UseWindow == nil {
+		return nil
+	}
+	first := c.Layers
+	if s.NoWindows != nil {
+		first = *s.NoWindows
+	}
+	windowed := make([]bool, c.Layers)
+	for i := range windowed {
+		windowed[i] = int64(i) >= first
+	}
+	return s.window(c, windowed)
+}
+
+// window reads the window of attention, and which layers have it: those that layer_types names, else those given (nil: all).
+func (s *settings) window(c *decoder.Config, windowed []bool) error {
+	if s.Window == nil || s.UseWindow != nil && !*s.UseWindow {
+		return nil
+	}
+	if *s.Window < 1 || *s.Window > math.MaxInt32 {
+		return fmt.Errorf("sliding_window is %d", *s.Window)
+	}
+	c.Window, c.Windowed = *s.Window, windowed
+	if s.LayerTypes == nil {
+		return nil
+	}
+	if int64(len(s.LayerTypes)) != c.Layers {
+		return fmt.Errorf("layer_types has %d layers of %d", len(s.LayerTypes), c.Layers)
+	}
+	c.Windowed = make([]bool, c.Layers)
+	for i, t := range s.LayerTypes {
+		if t != "sliding_attention" && t != "full_attention" {
+			return fmt.Errorf("layer_types: %q is not supported, sliding_attention and full_attention are", t)
+		}
+		c.Windowed[i] = t == "sliding_attention"
 	}
 	return nil
+}
+
+// gemma is what the models of Gemma have. Their norms are stored without the 1 that is added to them.
+func gemma(s *settings, c *decoder.Config) error {
+	c.PostNorms, c.GeluGates = true, true
+	c.EmbeddingScale = float32(math.Sqrt(float64(c.Embedding)))
+	if !(s.QueryScalar > 0) || math.IsInf(s.QueryScalar, 0) {
+		return fmt.Errorf("query_pre_attn_scalar is %v", s.QueryScalar)
+	}
+	c.AttentionScale = float32(1 / math.Sqrt(s.QueryScalar))
+	if s.Window == nil {
+		return fmt.Errorf("sliding_window is missing")
+	}
+	if c.LocalTheta != 0 && (c.RopePeriods != nil || c.RopeMagnitude != 0 || c.RopeDims != 0) {
+		return fmt.Errorf("rope of layers with a window is supported only beside a scaling of the type linear")
+	}
+	if v, _ := s.Bidirectional.(bool); v || s.Bidirectional != nil && s.Bidirectional != false {
+		return fmt.Errorf("use_bidirectional_attention is not supported")
+	}
+	for name, f := range map[string]struct{ from, to *float32 }{
+		"attn_logit_softcapping": {s.AttentionCap, &c.AttentionCap}, "final_logit_softcapping": {s.LogitCap, &c.LogitCap},
+	} {
+		if f.from == nil {
+			continue
+		}
+		if *f.to = *f.from; !(*f.to > 0) || math.IsInf(float64(*f.to), 0) {
+			return fmt.Errorf("%s is %v, want a number above 0", name, *f.to)
+		}
+	}
+	return nil
+}
+
+// every returns which layers have a window if every n-th has none, as the settings say, or else this one.
+func (s *settings) every(c *decoder.Config, n int64) ([]bool, error) {
+	for _, v := range []*int64{s.Pattern, s.OldPattern} {
+		if v != nil {
+			n = *v
+		}
+	}
+	if n < 1 {
+		return nil, fmt.Errorf("sliding_window_pattern is %d", n)
+	}
+	return decoder.EveryNth(c.Layers, n), nil
 }
 
 // Architectures returns the names of the architectures that can be recorded, as model_type has them.
@@ -129,12 +278,11 @@ func Architectures() []string {
 	return names
 }
 
-// config makes what the recorder wants of the settings, with the factors of rope's frequencies if there are some. Its
-// error names everything that is not supported.
-func (s *settings) config() (c decoder.Config, periods []float32, err error) {
+// config makes what the recorder wants of the settings. Its error names everything that is not supported.
+func (s *settings) config() (c decoder.Config, err error) {
 	arch := architectures[s.ModelType]
 	if arch == nil {
-		return c, nil, fmt.Errorf("model_type %q is not supported (%s are)", s.ModelType, strings.Join(Architectures(), ", "))
+		return c, fmt.Errorf("model_type %q is not supported (%s are)", s.ModelType, strings.Join(Architectures(), ", "))
 	}
 	c = decoder.Config{
 		Name: s.ModelType, Layers: s.Layers, Embedding: s.Hidden, FFN: s.FFN, Heads: s.Heads, KVHeads: s.KVHeads, HeadDim: s.HeadDim,
@@ -148,7 +296,7 @@ func (s *settings) config() (c decoder.Config, periods []float32, err error) {
 		"vocab_size": c.Vocab, "max_position_embeddings": c.Context, "num_key_value_heads": c.KVHeads,
 	} {
 		if v < 1 || v > 1<<24 {
-			return c, nil, fmt.Errorf("%s is %d, outside [1, %d]", name, v, 1<<24)
+			return c, fmt.Errorf("%s is %d, outside [1, %d]", name, v, 1<<24)
 		}
 	}
 	if c.HeadDim == 0 {
@@ -158,84 +306,209 @@ func (s *settings) config() (c decoder.Config, periods []float32, err error) {
 	if c.Heads%c.KVHeads != 0 {
 		missing = append(missing, fmt.Sprintf("%d query heads do not divide over %d kv heads", c.Heads, c.KVHeads))
 	}
-	if c.HeadDim != 64 && c.HeadDim != 96 && c.HeadDim != 128 {
-		missing = append(missing, fmt.Sprintf("heads of %d elements are not supported, only 64, 96 and 128 are", c.HeadDim))
+	if err := decoder.HeadSize(c.HeadDim); err != nil {
+		missing = append(missing, err.Error())
 	}
-	if s.Activation != "silu" && s.Activation != "" {
-		missing = append(missing, fmt.Sprintf("hidden_act %q is not supported, only \"silu\" is", s.Activation))
-	}
-	if s.Partial != nil && *s.Partial != 1 {
-		missing = append(missing, fmt.Sprintf("partial_rotary_factor %v is not supported", *s.Partial))
+	if wrong := s.activation(); wrong != "" {
+		missing = append(missing, wrong)
 	}
 	if !(c.NormEps > 0) || math.IsInf(float64(c.NormEps), 0) {
 		missing = append(missing, fmt.Sprintf("rms_norm_eps is %v", c.NormEps))
 	}
-	if periods, err = s.rope(&c); err != nil {
+	if err = s.rope(&c); err != nil {
 		missing = append(missing, err.Error())
 	}
 	if err := arch(s, &c); err != nil {
 		missing = append(missing, err.Error())
 	}
 	if len(missing) > 0 {
-		return c, nil, fmt.Errorf("%s", strings.Join(missing, "; "))
+		return c, fmt.Errorf("%s", strings.Join(missing, "; "))
 	}
-	return c, periods, nil
+	return c, nil
 }
 
-// rope reads how positions are rotated. With scaling as of Llama 3 it returns by what positions are divided for each pair.
-func (s *settings) rope(c *decoder.Config) (periods []float32, err error) {
+// plusOne reports whether norms are stored without the 1 that is added to them.
+func (s *settings) plusOne() bool { return strings.HasPrefix(s.ModelType, "gemma") }
+
+// activation says what is wrong with what gates are activated by.
+func (s *settings) activation() string {
+	name, have, want := "hidden_act", s.Activation, []string{"silu"}
+	if s.plusOne() {
+		want = []string{"gelu_pytorch_tanh"}
+		if s.Activates != "" {
+			name, have = "hidden_activation", s.Activates
+		} else if have == "gelu" { // older files say so, and mean this
+			return ""
+		}
+	}
+	if have != "" && !slices.Contains(want, have) {
+		return fmt.Sprintf("%s %q is not supported, only %q is", name, have, want[0])
+	}
+	return ""
+}
+
+// rope reads how positions are rotated.
+func (s *settings) rope(c *decoder.Config) error {
 	scaling := s.Scaling
 	if scaling == nil {
 		scaling = s.Parameters
 	}
-	number := func(key string) float64 {
-		v, _ := scaling[key].(float64)
-		return v
+	// Newest files have them apart for each type of layer.
+	if of, ok := scaling["full_attention"].(map[string]any); ok {
+		if local, ok := scaling["sliding_attention"].(map[string]any); ok {
+			theta, _ := local["rope_theta"].(float64)
+			kind, _ := local["rope_type"].(string)
+			if kind != "" && kind != "default" {
+				return fmt.Errorf("rope scaling %q of layers with a window is not supported", kind)
+			}
+			s.LocalTheta = &theta
+		}
+		scaling = of
 	}
-	if v := number("rope_theta"); v != 0 {
+	p := parameters(scaling)
+	if v := p.number("rope_theta", 0); v != 0 {
 		c.RopeTheta = v
 	}
 	if c.RopeTheta == 0 {
 		c.RopeTheta = 10000
 	}
 	if !(c.RopeTheta > 1) || math.IsInf(c.RopeTheta, 0) {
-		return nil, fmt.Errorf("rope_theta is %v, want more than 1", c.RopeTheta)
+		return fmt.Errorf("rope_theta is %v, want more than 1", c.RopeTheta)
+	}
+	part := p.number("partial_rotary_factor", 1)
+	if s.Partial != nil {
+		part = *s.Partial
+	}
+	if part != 1 {
+		c.RopeDims = int64(part * float64(c.HeadDim))
+		if !(part > 0 && part < 1) || c.RopeDims < 2 || c.RopeDims%2 != 0 {
+			return fmt.Errorf("partial_rotary_factor is %v, of heads of %d elements", part, c.HeadDim)
+		}
 	}
 	kind, _ := scaling["rope_type"].(string)
 	if kind == "" {
 		kind, _ = scaling["type"].(string)
 	}
-	factor := number("factor")
+	factor := p.number("factor", 0)
 	switch kind {
 	case "", "default":
-		return nil, nil
+		return nil
 	case "linear":
 		if !(factor > 0) {
-			return nil, fmt.Errorf("rope_scaling: factor is %v", factor)
+			return fmt.Errorf("rope_scaling: factor is %v", factor)
 		}
 		c.RopeScale = float32(1 / factor)
-		return nil, nil
+		return nil
 	case "llama3":
-		low, high, trained := number("low_freq_factor"), number("high_freq_factor"), number("original_max_position_embeddings")
-		if !(factor > 0) || !(low > 0) || !(high > low) || !(trained > 0) {
-			return nil, fmt.Errorf("rope_scaling: factor %v, low_freq_factor %v, high_freq_factor %v, original_max_position_embeddings %v", factor, low, high, trained)
-		}
-		for i := range c.HeadDim / 2 {
-			period := math.Pow(c.RopeTheta, 2*float64(i)/float64(c.HeadDim))
-			// Pairs that turn often in what the model was first trained for stay, slow ones are slowed down further, and
-			// between them it is both in part.
-			switch turns := trained / (2 * math.Pi * period); {
-			case turns < low:
-				period *= factor
-			case turns <= high:
-				part := (turns - low) / (high - low)
-				period /= (1-part)/factor + part
-			}
-			periods = append(periods, float32(period))
-		}
-		return periods, nil
+		return p.llama3(c, factor)
+	case "yarn":
+		return p.yarn(c, factor)
+	case "longrope", "su":
+		return p.long(c, s.Trained)
 	}
-	return nil, fmt.Errorf("rope scaling %q is not supported", kind)
+	return fmt.Errorf("rope scaling %q is not supported", kind)
+}
+
+// parameters are those of rope.
+type parameters map[string]any
+
+// number returns a number, or another one if it is missing.
+func (p parameters) number(key string, otherwise float64) float64 {
+	if v, ok := p[key].(float64); ok {
+		return v
+	}
+	return otherwise
+}
+
+// llama3 slows down pairs that turn seldom, as Llama 3.1 does.
+func (p parameters) llama3(c *decoder.Config, factor float64) error {
+	low, high, trained := p.number("low_freq_factor", 0), p.number("high_freq_factor", 0), p.number("original_max_position_embeddings", 0)
+	if !(factor > 0) || !(low > 0) || !(high > low) || !(trained > 0) {
+		return fmt.Errorf("rope_scaling: factor %v, low_freq_factor %v, high_freq_factor %v, original_max_position_embeddings %v", factor, low, high, trained)
+	}
+	periods := make([]float32, c.Turned()/2)
+	for i := range periods {
+		period := c.Period(int64(i))
+		// Pairs that turn often in what the model was first trained for stay, slow ones are slowed down further, and
+		// between them it is both in part.
+		switch turns := trained / (2 * math.Pi * period); {
+		case turns < low:
+			period *= factor
+		case turns <= high:
+			part := (turns - low) / (high - low)
+			period /= (1-part)/factor + part
+		}
+		periods[i] = float32(period)
+	}
+	c.RopePeriods = periods
+	return nil
+}
+
+// yarn is [decoder.Yarn].
+func (p parameters) yarn(c *decoder.Config, factor float64) error {
+	y := decoder.Yarn{
+		Factor: factor, Trained: p.number("original_max_position_embeddings", float64(c.Context)),
+		Fast: p.number("beta_fast", 32), Slow: p.number("beta_slow", 1), Rough: true,
+	}
+	if v, ok := p["truncate"].(bool); ok {
+		y.Rough = v
+	}
+	if err := y.Check(); err != nil {
+		return fmt.Errorf("rope_scaling: %w", err)
+	}
+	c.RopePeriods = y.Periods(*c)
+	magnitude := y.Magnitude(1)
+	if both := p.number("mscale_all_dim", 0); both != 0 {
+		magnitude = y.Magnitude(p.number("mscale", 1)) / y.Magnitude(both)
+	}
+	c.RopeMagnitude = float32(p.number("attention_factor", magnitude))
+	if !(c.RopeMagnitude > 0) {
+		return fmt.Errorf("rope_scaling: turned elements are multiplied by %v", c.RopeMagnitude)
+	}
+	return nil
+}
+
+// long divides positions by numbers for each pair, others in long contexts.
+func (p parameters) long(c *decoder.Config, trained int64) error {
+	if v := p.number("original_max_position_embeddings", 0); v >= 1 && v <= 1<<24 {
+		trained = int64(v)
+	}
+	if trained < 2 {
+		return fmt.Errorf("rope_scaling: original_max_position_embeddings is %d", trained)
+	}
+	read := func(key string) ([]float32, error) {
+		list, _ := p[key].([]any)
+		if int64(len(list)) != c.Turned()/2 {
+			return nil, fmt.Errorf("rope_scaling: %s has %d numbers, want %d", key, len(list), c.Turned()/2)
+		}
+		out := make([]float32, len(list))
+		for i, v := range list {
+			f, _ := v.(float64)
+			if !(f > 0) {
+				return nil, fmt.Errorf("rope_scaling: %s has %v", key, v)
+			}
+			out[i] = float32(c.Period(int64(i)) * f)
+		}
+		return out, nil
+	}
+	short, err := read("short_factor")
+	if err != nil {
+		return err
+	}
+	long, err := read("long_factor")
+	if err != nil {
+		return err
+	}
+	c.RopePeriods, c.LongPeriods, c.Trained = short, long, trained
+	magnitude := 1.0
+	if factor := float64(c.Context) / float64(trained); factor > 1 {
+		magnitude = math.Sqrt(1 + math.Log(factor)/math.Log(float64(trained)))
+	}
+	c.RopeMagnitude = float32(p.number("attention_factor", magnitude))
+	if !(c.RopeMagnitude > 0) {
+		return fmt.Errorf("rope_scaling: turned elements are multiplied by %v", c.RopeMagnitude)
+	}
+	return nil
 }
 
 // quantization is how MLX has quantized a matrix.
@@ -245,6 +518,9 @@ type quantization struct {
 	Mode  string `json:"mode"`
 }
 
+// allExperts stands for the modules of all experts.
+const allExperts = "*.mlp.experts.*"
+
 // quantizations returns how MLX has quantized the matrices (nil: it has not), and the modules that config.json lists as
 // exceptions, by their names: each with its own quantization, or with nil if it is not quantized.
 func (s *settings) quantizations() (all *quantization, apart map[string]*quantization, err error) {
@@ -253,7 +529,9 @@ func (s *settings) quantizations() (all *quantization, apart map[string]*quantiz
 		var q struct {
 			Method string `json:"quant_method"`
 		}
-		if json.Unmarshal(s.Other, &q); q.Method != "" {
+		if json.Unmarshal(s.Other, &q); q.Method == mxfp4 && s.ModelType == "gpt_oss" {
+			return nil, map[string]*quantization{allExperts: {Group: 32, Bits: 4, Mode: mxfp4}}, nil
+		} else if q.Method != "" {
 			return nil, nil, fmt.Errorf("quantization_config: the method %q is not supported, MLX's is", q.Method)
 		}
 		raw = s.Other
@@ -281,6 +559,7 @@ func (s *settings) quantizations() (all *quantization, apart map[string]*quantiz
 		}
 		q := *all
 		if string(v) != "true" {
+			q.Mode = "" // what it does not say is not that of all, but affine
 			if err := json.Unmarshal(v, &q); err != nil {
 				return nil, nil, fmt.Errorf("quantization of %s: %w", name, err)
 			}
@@ -298,8 +577,11 @@ func (s *settings) quantizations() (all *quantization, apart map[string]*quantiz
 }
 
 func (q *quantization) check() error {
+	if q.Mode == mxfp4 && q.Bits == 4 && q.Group == 32 {
+		return nil
+	}
 	if q.Mode != "" && q.Mode != "affine" || !slices.Contains([]int64{2, 3, 4, 5, 6, 8}, q.Bits) || !slices.Contains([]int64{32, 64, 128}, q.Group) {
-		return fmt.Errorf("%d bits in groups of %d, mode %q: want affine, 2, 3, 4, 5, 6 or 8 bits, and 32, 64 or 128", q.Bits, q.Group, q.Mode)
+		return fmt.Errorf("%d bits in groups of %d, mode %q: want affine, 2, 3, 4, 5, 6 or 8 bits, and 32, 64 or 128; or mxfp4, 4 bits and 32", q.Bits, q.Group, q.Mode)
 	}
 	return nil
 }

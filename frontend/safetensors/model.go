@@ -29,18 +29,35 @@ type Model struct {
 	folder  string
 	files   map[string]*File // by their names
 	tensors map[string]place
-	periods []float32
 	all     *quantization
 	apart   map[string]*quantization
 	head    bool     // it is no copy of the embedding
+	plusOne bool     // norms are stored without the 1 that is added to them
 	typ     ir.DType // of what is not quantized, and of scales
 	spec    *tokenizer.Spec
 }
 
-// place is a tensor and its file.
+// place is a tensor and its file, which may have it among others: of `rows` rows it is every `step`-th from `first` on, if step
+// is not 0.
 type place struct {
 	Tensor
-	file *File
+	file        *File
+	rows        int64
+	first, step int64
+}
+
+// data returns the elements.
+func (p place) data() []byte {
+	all := p.file.Data(p.Tensor)
+	if p.step == 0 {
+		return all
+	}
+	size := int64(len(all)) / p.rows
+	out := make([]byte, 0, int64(len(all))/p.step)
+	for i := p.first; i < p.rows; i += p.step {
+		out = append(out, all[i*size:(i+1)*size]...)
+	}
+	return out
 }
 
 // Source is the front end for folders.
@@ -102,14 +119,18 @@ func (m *Model) open() error {
 		return err
 	}
 	var err error
-	if m.Config, m.periods, err = s.config(); err != nil {
+	if m.Config, err = s.config(); err != nil {
 		return fmt.Errorf("config.json: %w", err)
 	}
+	m.plusOne = s.plusOne()
 	if m.all, m.apart, err = s.quantizations(); err != nil {
 		return fmt.Errorf("config.json: %w", err)
 	}
 	if err := m.openFiles(); err != nil {
 		return err
+	}
+	if s.ModelType == "gpt_oss" {
+		m.takeApart()
 	}
 	if err := m.check(s.Tied != nil && *s.Tied); err != nil {
 		return err
@@ -146,7 +167,7 @@ func (m *Model) openFiles() error {
 			if _, twice := m.tensors[t.Name]; twice {
 				return fmt.Errorf("tensor %s is in two files", t.Name)
 			}
-			m.tensors[t.Name] = place{t, f}
+			m.tensors[t.Name] = place{Tensor: t, file: f}
 		}
 	}
 	for name, in := range index.Map {
@@ -161,8 +182,15 @@ func (m *Model) openFiles() error {
 var modules = map[string]string{
 	"attn_norm": "input_layernorm", "attn_q": "self_attn.q_proj", "attn_k": "self_attn.k_proj", "attn_v": "self_attn.v_proj",
 	"attn_output": "self_attn.o_proj", "attn_q_norm": "self_attn.q_norm", "attn_k_norm": "self_attn.k_norm",
-	"ffn_norm": "post_attention_layernorm", "ffn_gate": "mlp.gate_proj", "ffn_up": "mlp.up_proj", "ffn_down": "mlp.down_proj",
+	"ffn_norm": "post_attention_layernorm", "post_attention_norm": "post_attention_layernorm", "post_ffw_norm": "post_feedforward_layernorm",
+	"ffn_gate": "mlp.gate_proj", "ffn_up": "mlp.up_proj", "ffn_down": "mlp.down_proj",
 	"ffn_gate_inp": "mlp.gate", "ffn_gate_exps": "mlp.switch_mlp.gate_proj", "ffn_up_exps": "mlp.switch_mlp.up_proj", "ffn_down_exps": "mlp.switch_mlp.down_proj",
+}
+
+// expertModules are those of gpt_oss.
+var expertModules = map[string]string{
+	"attn_sinks": "self_attn.sinks", "ffn_gate_inp": "mlp.router",
+	"ffn_gate_exps": "mlp.experts.gate_proj", "ffn_up_exps": "mlp.experts.up_proj", "ffn_down_exps": "mlp.experts.down_proj",
 }
 
 // wanted is a weight that the recorder binds.
@@ -170,6 +198,14 @@ type wanted struct {
 	name   string // to the recorder, without .weight
 	module string
 	dims   []int64 // innermost first
+}
+
+// tensor is the name of its tensor; that of sinks is the module's.
+func (w wanted) tensor() string {
+	if strings.HasSuffix(w.module, ".sinks") {
+		return w.module
+	}
+	return w.module + ".weight"
 }
 
 // wanted lists the weights of a model.
@@ -184,7 +220,14 @@ func (m *Model) wanted() []wanted {
 	layer := c.LayerTensors()
 	for i := range c.Layers {
 		for _, name := range slices.Sorted(maps.Keys(layer)) {
-			out = append(out, wanted{fmt.Sprintf("blk.%d.%s", i, name), fmt.Sprintf("model.layers.%d.%s", i, modules[name]), layer[name]})
+			module := modules[name]
+			if name == "ffn_norm" && c.PostNorms {
+				module = "pre_feedforward_layernorm"
+			}
+			if other, ok := expertModules[name]; ok && c.Sinks {
+				module = other
+			}
+			out = append(out, wanted{fmt.Sprintf("blk.%d.%s", i, name), fmt.Sprintf("model.layers.%d.%s", i, module), layer[name]})
 		}
 	}
 	return out
@@ -214,25 +257,31 @@ func (m *Model) check(tied bool) error {
 	var missing []string
 	fault := func(format string, args ...any) { missing = append(missing, fmt.Sprintf(format, args...)) }
 	for _, w := range m.wanted() {
-		t, ok := take(w.module + ".weight")
+		t, ok := take(w.tensor())
 		if !ok {
-			fault("tensor %s.weight is missing", w.module)
+			fault("tensor %s is missing", w.tensor())
 			continue
-		}
-		if bias, ok := take(w.module + ".bias"); ok && (len(w.dims) != 2 || !slices.Equal(bias.Shape, w.dims[1:]) || !bias.Type.Float()) {
-			fault("tensor %s.bias is %s%v, want floats [%d]", w.module, bias.Type, bias.Shape, w.dims[len(w.dims)-1])
 		}
 		shape := slices.Clone(w.dims)
 		slices.Reverse(shape)
+		if bias, ok := take(w.module + ".bias"); ok && (len(shape) < 2 || !slices.Equal(bias.Shape, shape[:len(shape)-1]) || !bias.Type.Float()) {
+			fault("tensor %s.bias is %s%v, want floats %v", w.module, bias.Type, bias.Shape, shape[:len(shape)-1])
+		}
 		q := m.quantized(w.module)
 		if len(w.dims) == 1 || t.Type != ir.U32 || q == nil {
 			if !slices.Equal(t.Shape, shape) || !t.Type.Float() {
-				fault("tensor %s.weight is %s%v, want floats %v", w.module, t.Type, t.Shape, shape)
+				fault("tensor %s is %s%v, want floats %v", w.tensor(), t.Type, t.Shape, shape)
 			}
 			continue
 		}
 		k, rows := w.dims[0], shape[:len(shape)-1]
 		scales, _ := take(w.module + ".scales")
+		if q.Mode == mxfp4 {
+			if err := m.checkFloats(t, scales, shape); err != nil {
+				fault("tensor %s: %v", w.tensor(), err)
+			}
+			continue
+		}
 		biases, _ := take(w.module + ".biases")
 		groups := append(slices.Clone(rows), k/q.Group)
 		if k%q.Group != 0 || !slices.Equal(t.Shape, append(slices.Clone(rows), k*q.Bits/32)) || !slices.Equal(scales.Shape, groups) || !slices.Equal(biases.Shape, groups) ||
@@ -258,6 +307,9 @@ func (m *Model) check(tied bool) error {
 // quantized returns how a module is quantized; nil: it is not.
 func (m *Model) quantized(module string) *quantization {
 	if q, ok := m.apart[module]; ok {
+		return q
+	}
+	if q, ok := m.apart[allExperts]; ok && strings.Contains(module, ".mlp.experts.") {
 		return q
 	}
 	return m.all
@@ -287,9 +339,6 @@ func (m *Model) Record(ctx context.Context, o frontend.Options) (_ *ir.Module, e
 			o.Progress(float64(i+1) / float64(len(all)))
 		}
 	}
-	if len(m.periods) > 0 {
-		weights[decoder.RopeFactors] = decoder.Weight{Name: decoder.RopeFactors, K: int64(len(m.periods)), Type: ir.F32, Blob: ir.NewBlob(record.Elements(ir.F32, m.periods))}
-	}
 	out, err := decoder.New(m.Config, weights, o).Module()
 	if err != nil {
 		return nil, err
@@ -299,7 +348,7 @@ func (m *Model) Record(ctx context.Context, o frontend.Options) (_ *ir.Module, e
 
 // bind adds a weight, and the bias that may belong to it.
 func (m *Model) bind(to map[string]decoder.Weight, w wanted, o frontend.Options) {
-	t := m.tensors[w.module+".weight"]
+	t := m.tensors[w.tensor()]
 	x := decoder.Weight{Name: w.name + ".weight", K: w.dims[0], Type: o.Type}
 	if len(w.dims) > 1 {
 		x.N = w.dims[1]
@@ -307,24 +356,39 @@ func (m *Model) bind(to map[string]decoder.Weight, w wanted, o frontend.Options)
 	if len(w.dims) > 2 {
 		x.Experts = w.dims[2]
 	}
-	if q := m.quantized(w.module); t.Type == ir.U32 && q != nil {
+	if q := m.quantized(w.module); t.Type == ir.U32 && q != nil && q.Mode == mxfp4 {
+		scales := m.tensors[w.module+".scales"]
+		x.Format, x.Blob = record.MXFP4, ir.NewBlob(blocks(t.data(), scales.data()))
+	} else if t.Type == ir.U32 && q != nil {
 		x.Bits, x.Group = q.Bits, q.Group
 		x.Codes = m.contents(t, o)
 		x.Scales, x.Biases = m.floats(m.tensors[w.module+".scales"], o), m.floats(m.tensors[w.module+".biases"], o)
+	} else if m.plusOne && x.N == 0 {
+		v := record.Numbers(t.Type, t.data())
+		for i := range v {
+			v[i]++
+		}
+		x.Blob = ir.NewBlob(record.Elements(o.Type, v))
 	} else {
 		x.Blob = m.floats(t, o)
 	}
 	to[x.Name] = x
 	if bias, ok := m.tensors[w.module+".bias"]; ok {
 		name := w.name + ".bias"
-		to[name] = decoder.Weight{Name: name, K: w.dims[1], Type: o.Type, Blob: m.floats(bias, o)}
+		v := decoder.Weight{Name: name, K: w.dims[1], Type: o.Type, Blob: m.floats(bias, o)}
+		if len(w.dims) > 2 {
+			v.N = w.dims[2] // a row for each expert
+		}
+		to[name] = v
 	}
 }
 
 // contents returns a tensor as it lies in its file.
 func (m *Model) contents(t place, o frontend.Options) *ir.Blob {
-	data := t.file.Data(t.Tensor)
+	data := t.data()
 	switch {
+	case t.step != 0:
+		return ir.NewBlob(data)
 	case o.External != "":
 		path := filepath.Join(o.External, filepath.Base(t.file.Name))
 		b := ir.ExternalBlob(filepath.ToSlash(path), t.Offset, t.Size, sha256.Sum256(data))
@@ -343,5 +407,5 @@ func (m *Model) floats(t place, o frontend.Options) *ir.Blob {
 	if t.Type == o.Type {
 		return m.contents(t, o)
 	}
-	return ir.NewBlob(record.Elements(o.Type, record.Numbers(t.Type, t.file.Data(t.Tensor))))
+	return ir.NewBlob(record.Elements(o.Type, record.Numbers(t.Type, t.data())))
 }

@@ -30,11 +30,13 @@ class Arch:
 
     def __init__(self, arch, layers=2, emb=256, ffn=512, heads=4, kv=2, dim=64, theta=10000.0, tied=True,
                  keys=(), biases=(), head_norms=False, factors=None, experts=0, used=2, expert_ffn=256, shared=0, shared_gate=False,
-                 fused=False):  # fmt: skip
+                 fused=False, turned=None, long=None, oss=False, post=0, gap=None, varied=1):  # fmt: skip
         self.__dict__.update(locals())
 
 
-FLOAT, STRING, COUNT = "add_float32", "add_string", "add_uint32"
+# llama.cpp looks gelu up in a table of float16.
+GELU = 0.02
+FLOAT, STRING, COUNT, ARRAY = "add_float32", "add_string", "add_uint32", "add_array"
 MODELS = {
     "llama": Arch("llama", tied=False, biases=("attn_q", "attn_k", "attn_v", "attn_output", "ffn_gate", "ffn_up", "ffn_down")),
     # Factors as those of Llama 3.1: high frequencies stay, low ones are divided by 8.
@@ -54,6 +56,26 @@ MODELS = {
     "granitemoe": Arch("granitemoe", experts=4, ffn=256, shared=256,
                        keys=((FLOAT, "logit_scale", 6.0), (FLOAT, "residual_scale", 0.22), (FLOAT, "embedding_scale", 12.0),
                              (FLOAT, "attention.scale", 0.0078125), (COUNT, "expert_shared_feed_forward_length", 256))),  # fmt: skip
+    # Windows are shorter than what is generated.
+    "gemma2": Arch("gemma2", layers=3, heads=2, kv=1, dim=256, post=12, gap=0.03, varied=5,
+                   keys=((COUNT, "attention.sliding_window", 24), (FLOAT, "attn_logit_softcapping", 5.0), (FLOAT, "final_logit_softcapping", 10.0))),
+    "gemma3": Arch("gemma3", layers=7, emb=256, ffn=256, heads=2, kv=1, dim=128, theta=1e6, post=4, head_norms=True, tied=False, gap=0.03, varied=3,
+                   keys=((COUNT, "attention.sliding_window", 20), (STRING, "rope.scaling.type", "linear"), (FLOAT, "rope.scaling.factor", 8.0))),
+    "gemma3-pattern": Arch("gemma3", layers=3, heads=4, kv=2, dim=64, theta=1e6, post=4, head_norms=True, tied=False, gap=0.015, varied=3,
+                           keys=((COUNT, "attention.sliding_window", 30), (ARRAY, "attention.sliding_window_pattern", [True, False, True]),
+                                 (FLOAT, "rope.freq_base_swa", 20000.0), (FLOAT, "final_logit_softcapping", 12.0))),  # fmt: skip
+    # Trained for 32 positions.
+    "qwen3-yarn": Arch("qwen3", heads=2, kv=1, dim=128, head_norms=True, gap=0.01, varied=4,
+                       keys=((STRING, "rope.scaling.type", "yarn"), (FLOAT, "rope.scaling.factor", 4.0), (COUNT, "rope.scaling.original_context_length", 32))),
+    # One that turns a part of its heads in a long context, and one in a short one.
+    "phi3-long": Arch("phi3", heads=2, kv=2, dim=128, turned=96, fused=True, long=0.2, gap=0.1, varied=3,
+                      keys=((STRING, "rope.scaling.type", "longrope"), (COUNT, "rope.scaling.original_context_length", 64), (FLOAT, "rope.scaling.attn_factor", 1.25))),
+    "phi3-short": Arch("phi3", kv=4, fused=True, long=0.3, gap=0.01, varied=4,
+                       keys=((COUNT, "rope.scaling.original_context_length", 512), (FLOAT, "rope.scaling.attn_factor", 1.2))),
+    # Biases of experts are such that gates are clamped.
+    "gpt-oss": Arch("gpt-oss", layers=3, theta=150000.0, tied=False, experts=5, used=2, oss=True, biases=("attn_q", "attn_k", "attn_v", "attn_output"),
+                    gap=0.01, varied=4, keys=((COUNT, "expert_feed_forward_length", 256), (COUNT, "attention.sliding_window", 16),
+                    (STRING, "rope.scaling.type", "yarn"), (FLOAT, "rope.scaling.factor", 32.0), (COUNT, "rope.scaling.original_context_length", 64))),
 }  # fmt: skip
 
 
@@ -73,7 +95,7 @@ def write(path, m, exact, seed):
     f.add_head_count_kv(m.kv)
     f.add_key_length(m.dim)
     f.add_value_length(m.dim)
-    f.add_rope_dimension_count(m.dim)
+    f.add_rope_dimension_count(m.turned or m.dim)
     f.add_context_length(CONTEXT)
     f.add_layer_norm_rms_eps(1e-5)
     f.add_rope_freq_base(m.theta)
@@ -88,10 +110,11 @@ def write(path, m, exact, seed):
     f.add_token_merges(["A B"])
     kinds = 0
 
-    def put(name, n, k, many=1):
+    def put(name, n, k, many=1, kind=None):
         nonlocal kinds
-        kind = TYPES[kinds % len(TYPES)]
-        kinds += 1
+        if kind is None:
+            kind = TYPES[kinds % len(TYPES)]
+            kinds += 1
         if kind in ("F32", "F16"):
             raw = dense(rng, many * n, k, k**-0.5).astype(np.float16 if kind == "F16" else np.float32)
             raw = raw.reshape((many, n, k) if many > 1 else (n, k))
@@ -114,11 +137,20 @@ def write(path, m, exact, seed):
     vector("output_norm.weight", m.emb, 1, 0.2)
     if m.factors:
         f.add_tensor("rope_freqs.weight", np.array(m.factors, np.float32))
+    if m.long:
+        pairs = np.arange((m.turned or m.dim) // 2)
+        f.add_tensor("rope_factors_long.weight", (1 + pairs * m.long).astype(np.float32))
+        f.add_tensor("rope_factors_short.weight", (1 + pairs * m.long / 4).astype(np.float32))
     q, kv = m.heads * m.dim, m.kv * m.dim
     for i in range(m.layers):
         at = f"blk.{i}."
         vector(at + "attn_norm.weight", m.emb, 1, 0.2)
-        vector(at + "ffn_norm.weight", m.emb, 1, 0.2)
+        vector(at + ("post_attention_norm.weight" if m.oss else "ffn_norm.weight"), m.emb, 1, 0.2)
+        if m.oss:
+            vector(at + "attn_sinks.weight", m.heads, 1, 1.5)
+            vector(at + "ffn_gate_inp.bias", m.experts, 0, 0.5)
+            for name, n in (("ffn_gate_exps", m.expert_ffn), ("ffn_up_exps", m.expert_ffn), ("ffn_down_exps", m.emb)):
+                f.add_tensor(at + name + ".bias", (rng.standard_normal((m.experts, n)) * (1 if n == m.emb and "down" in name else 5)).astype(np.float32))
         shapes = [("attn_q", q, m.emb), ("attn_k", kv, m.emb), ("attn_v", kv, m.emb), ("attn_output", m.emb, q)]
         if m.fused:
             shapes = [("attn_qkv", q + 2 * kv, m.emb), ("attn_output", m.emb, q), ("ffn_up", 2 * m.ffn, m.emb), ("ffn_down", m.emb, m.ffn)]
@@ -126,7 +158,7 @@ def write(path, m, exact, seed):
             f.add_tensor(at + "ffn_gate_inp.weight", (rng.standard_normal((m.experts, m.emb)) * 2 * m.emb**-0.5).astype(np.float32))
             wide = m.expert_ffn
             for name, n, k in (("ffn_gate_exps", wide, m.emb), ("ffn_up_exps", wide, m.emb), ("ffn_down_exps", m.emb, wide)):
-                put(at + name + ".weight", n, k, m.experts)
+                put(at + name + ".weight", n, k, m.experts, "MXFP4" if m.oss else None)
         elif not m.fused:
             shapes += [("ffn_gate", m.ffn, m.emb), ("ffn_up", m.ffn, m.emb), ("ffn_down", m.emb, m.ffn)]
         if m.shared:
@@ -137,6 +169,9 @@ def write(path, m, exact, seed):
             put(at + name + ".weight", n, k)
             if name in m.biases:
                 vector(at + name + ".bias", n, 0, 0.3)
+        if m.post:
+            vector(at + "post_attention_norm.weight", m.emb, m.post, m.post / 5)
+            vector(at + "post_ffw_norm.weight", m.emb, m.post, m.post / 5)
         if m.head_norms:
             vector(at + "attn_q_norm.weight", m.dim, 1, 0.2)
             vector(at + "attn_k_norm.weight", m.dim, 1, 0.2)
@@ -176,16 +211,18 @@ def main(out, names):
             Path(out, name + ".gguf.gz").write_bytes(packed.getvalue())
 
             context = Context(Model(exact, extra_bufts=False), CONTEXT, threads=1, exact=True)
-            for prompt in range(100):  # the first with which no order of a sum decides over a token
+            for prompt in range(200 if m.varied > 1 else 100):  # the first with which no order of a sum decides over a token
                 context.clear()
                 ids, kept, gap = generate(context, np.random.default_rng([number, prompt]).integers(0, VOCAB, PROMPT))
-                if gap >= MIN_GAP:
+                if gap >= (m.gap or MIN_GAP) and len(set(ids[PROMPT:])) >= m.varied:
                     break
             context.close()
             values = {
                 "oracle": VERSION, "prompt": PROMPT, "ids": ids, "min_gap": gap,
                 "logits": [[round(float(v), 6) for v in row] for row in kept],
             }  # fmt: skip
+            if m.post:
+                values["tolerance"] = GELU
             Path(out, name + ".json").write_text(json.dumps(values) + "\n")
             print(name, len(packed.getvalue()), "bytes, gap", gap)
 

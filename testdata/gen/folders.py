@@ -13,14 +13,18 @@ import gzip
 import importlib
 import io
 import json
+import math
 import sys
 import tarfile
 import tempfile
+import types
 from pathlib import Path
 
 import mlx.core as mx
 import mlx.nn as nn
 import numpy as np
+from mlx_lm.models import rope_utils
+from mlx_lm.models.base import create_causal_mask
 from mlx.utils import tree_flatten, tree_unflatten
 from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers, processors
 from tokenizer import ALPHABET
@@ -36,14 +40,31 @@ SHAPE = {
 MODELS = {
     "llama3": ({"model_type": "llama", "rope_theta": 500000.0, "tie_word_embeddings": False, "rope_scaling": {
         "rope_type": "llama3", "factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0, "original_max_position_embeddings": 64}}, mx.bfloat16, (64, 4), "llama3"),
-    "mistral": ({"model_type": "mistral", "sliding_window": 100}, mx.float16, None, "smollm"),
-    "qwen2": ({"model_type": "qwen2", "use_sliding_window": False}, mx.bfloat16, (32, 8), "qwen2"),
+    "mistral": ({"model_type": "mistral", "sliding_window": 30}, mx.float16, None, "smollm"),
+    "qwen2": ({"model_type": "qwen2", "use_sliding_window": True, "sliding_window": 25, "max_window_layers": 1}, mx.bfloat16, (32, 8), "qwen2"),
     "qwen3": ({"model_type": "qwen3", "head_dim": 128}, mx.bfloat16, "mixed", "qwen2"),
     "smollm3": ({"model_type": "smollm3", "num_hidden_layers": 4, "no_rope_layer_interval": 4, "no_rope_layers": [1, 1, 1, 0]}, mx.bfloat16, (128, 3), "llama3"),
     "qwen3_moe": ({"model_type": "qwen3_moe", "head_dim": 128, "num_attention_heads": 2, "num_key_value_heads": 1, "num_experts": 6, "num_experts_per_tok": 2,
                    "moe_intermediate_size": 128, "decoder_sparse_step": 1, "mlp_only_layers": [], "norm_topk_prob": True}, mx.bfloat16, (64, 4), "qwen2"),
     "granite": ({"model_type": "granite", "embedding_multiplier": 12.0, "residual_multiplier": 0.22, "attention_multiplier": 0.015625, "logits_scaling": 8.0,
                  "attention_bias": False, "mlp_bias": False}, mx.float16, (64, 6), "smollm"),
+    "gemma2": ({"model_type": "gemma2", "head_dim": 256, "num_attention_heads": 2, "num_key_value_heads": 1, "num_hidden_layers": 3, "sliding_window": 24,
+                "query_pre_attn_scalar": 144, "attn_logit_softcapping": 5.0, "final_logit_softcapping": 10.0, "hidden_act": "gelu_pytorch_tanh",
+                "hidden_activation": "gelu_pytorch_tanh"}, mx.bfloat16, (64, 4), "smollm"),
+    # The square root of its width is rounded.
+    "gemma3_text": ({"model_type": "gemma3_text", "hidden_size": 320, "head_dim": 128, "num_attention_heads": 2, "num_key_value_heads": 1, "num_hidden_layers": 3,
+                     "sliding_window": 20, "sliding_window_pattern": 2, "query_pre_attn_scalar": 100, "rope_theta": 1e6, "rope_local_base_freq": 10000.0,
+                     "rope_scaling": {"rope_type": "linear", "factor": 8.0}, "tie_word_embeddings": False, "hidden_activation": "gelu_pytorch_tanh"}, mx.bfloat16, None, "smollm"),
+    "qwen2-yarn": ({"model_type": "qwen2", "rope_scaling": {"rope_type": "yarn", "factor": 4.0, "original_max_position_embeddings": 32}}, mx.bfloat16, (64, 8), "qwen2"),
+    "llama-long": ({"model_type": "llama", "original_max_position_embeddings": 64, "rope_scaling": {"type": "longrope", "original_max_position_embeddings": 64,
+                    "short_factor": [1.0] * 32, "long_factor": [1 + i / 4 for i in range(32)]}}, mx.float16, None, "smollm"),
+    "gpt_oss": ({"model_type": "gpt_oss", "num_hidden_layers": 2, "num_local_experts": 5, "num_experts_per_tok": 2, "sliding_window": 16, "tie_word_embeddings": False,
+                 "rope_theta": 150000.0, "swiglu_limit": 7.0, "attention_bias": True, "layer_types": ["sliding_attention", "full_attention"],
+                 "rope_scaling": {"rope_type": "yarn", "factor": 32.0, "beta_fast": 32.0, "beta_slow": 1.0, "truncate": False, "original_max_position_embeddings": 64}},
+                mx.bfloat16, "mxfp4", "qwen2"),
+    "gpt_oss-blocks": ({"model_type": "gpt_oss", "num_hidden_layers": 2, "num_local_experts": 4, "num_experts_per_tok": 3, "sliding_window": 24, "tie_word_embeddings": False,
+                        "rope_theta": 150000.0, "rope_scaling": {"rope_type": "yarn", "factor": 32.0, "original_max_position_embeddings": 64}},
+                       mx.bfloat16, "experts", "qwen2"),
 }  # fmt: skip
 ADDED = [("<|begin|>", True), ("<|end|>", True), ("<tool>", False)]
 
@@ -77,16 +98,56 @@ def make_tokenizer(kind):
 TEXTS = ["the thing", " the 1111 things\n\n\n  whole whole", "é e\u0301 naïve", "<|begin|>the<tool>ing<|end|> the", "I'LL they're 12345 x2\r\n y", "字\u3000 \t\n a", "", "    four  spaces "]
 
 
-def weights(model, dtype, rng):
+def weights(model, dtype, rng, gemma):
     """Random weights with few different rows, so that files are small."""
     some = []
     for name, w in tree_flatten(model.parameters()):
         if w.ndim == 1:
             v = rng.standard_normal(w.shape) * (0.3 if name.endswith("bias") else 0.2) + (0 if name.endswith("bias") else 1)
+            if gemma and "model.layers" in name and ".post_" in name:
+                v *= 8  # or else the embedding, which is scaled, decides over tokens
+        elif name.endswith("bias"):  # of experts; such that gates are clamped
+            v = rng.standard_normal(w.shape) * (0.1 if "down" in name else 4)
         else:
             v = np.resize(rng.standard_normal(509), w.shape) * w.shape[-1] ** -0.5
         some.append((name, mx.array(v.astype(np.float32)).astype(dtype)))
     model.update(tree_unflatten(some))
+
+
+def add_windows(arch, model, config):
+    """Gives layers the windows that they have by Transformers; mlx-lm has them for some models alone."""
+    window, kind, layers = config.get("sliding_window"), config["model_type"], model.model.layers
+    if kind not in ("mistral", "qwen2", "gemma2"):
+        return
+    block = type(layers[0])
+    if not hasattr(block, "plain"):
+        block.plain = block.__call__
+        block.__call__ = lambda self, x, mask=None, cache=None: self.plain(x, create_causal_mask(x.shape[1], window_size=self.window) if self.window else mask, cache)
+    for i, layer in enumerate(layers):
+        has = {"mistral": True, "qwen2": config.get("use_sliding_window") and i >= config.get("max_window_layers", 0), "gemma2": i % 2 == 0}[kind]
+        layer.window = window if has else None
+
+
+def published(stored):
+    """Tensors of experts as OpenAI has them: bytes in blocks of 16, and the rows of gate and up take turns."""
+    out = {}
+    for name, v in stored.items():
+        at, experts, rest = name.partition(".mlp.experts.")
+        proj, _, part = rest.partition(".")
+        if not experts:
+            out[name] = v
+            continue
+
+        def bytes_of(w):
+            return w.view(mx.uint8).reshape(*w.shape[:-1], w.shape[-1] // 4, 16) if part == "weight" else w
+
+        suffix = {"weight": "_blocks", "scales": "_scales", "bias": "_bias"}[part]
+        if proj == "down_proj":
+            out[f"{at}{experts}{proj}{suffix}"] = bytes_of(v)
+        elif proj == "gate_proj":
+            both = mx.stack([bytes_of(v), bytes_of(stored[name.replace("gate_proj", "up_proj")])], axis=2)
+            out[f"{at}{experts}gate_up_proj{suffix}"] = mx.contiguous(both.reshape(both.shape[0], -1, *both.shape[3:]))
+    return out
 
 
 def main(out, names):
@@ -97,8 +158,12 @@ def main(out, names):
             continue
         config = {**SHAPE, **more}
         arch = importlib.import_module("mlx_lm.models." + ("llama" if config["model_type"] == "mistral" else config["model_type"]))
+        # By Transformers yarn's limits are no whole numbers of pairs then, which mlx-lm does not read.
+        rough = (config.get("rope_scaling") or {}).get("truncate", True)
+        rope_utils.math = math if rough else types.SimpleNamespace(**{**vars(math), "floor": float, "ceil": float})
         model = arch.Model(arch.ModelArgs.from_dict(config))
-        weights(model, dtype, np.random.default_rng(700 + number))
+        add_windows(arch, model, config)
+        weights(model, dtype, np.random.default_rng(700 + number), config["model_type"].startswith("gemma"))
         if quant == "mixed":  # as mlx-lm's mixed recipes: some matrices apart, one of them not at all
             def choose(path, m):
                 if not hasattr(m, "to_quantized") or "layers.1.mlp.down_proj" in path:
@@ -109,12 +174,25 @@ def main(out, names):
             config["quantization"] = {"group_size": 64, "bits": 4, "model.layers.1.mlp.down_proj": False}
             for i in range(config["num_hidden_layers"]):
                 config["quantization"][f"model.layers.{i}.self_attn.v_proj"] = {"group_size": 64, "bits": 6}
+        elif quant == "experts":  # as OpenAI publishes it: experts alone, below
+            nn.quantize(model, group_size=32, bits=4, mode="mxfp4", class_predicate=lambda path, m: hasattr(m, "to_quantized") and ".experts." in path)
+            config["quantization_config"] = {"quant_method": "mxfp4", "modules_to_not_convert": ["model.layers.*.self_attn", "model.layers.*.mlp.router", "lm_head"]}
+        elif quant == "mxfp4":  # as gpt-oss is published: all but the router, which is quantized in another mode
+            def choose(path, m):
+                return hasattr(m, "to_quantized") and ({"group_size": 64, "bits": 8} if path.endswith("router") else True)
+
+            nn.quantize(model, group_size=32, bits=4, mode="mxfp4", class_predicate=choose)
+            config["quantization"] = {"group_size": 32, "bits": 4, "mode": "mxfp4"}
+            for i in range(config["num_hidden_layers"]):
+                config["quantization"][f"model.layers.{i}.mlp.router"] = {"group_size": 64, "bits": 8}
         elif quant:
             nn.quantize(model, group_size=quant[0], bits=quant[1])
             config["quantization"] = {"group_size": quant[0], "bits": quant[1]}
             config["quantization_config"] = config["quantization"]
         stored = dict(tree_flatten(model.parameters()))
-        model.update(tree_unflatten([(k, v if v.dtype == mx.uint32 else v.astype(mx.float32)) for k, v in stored.items()]))
+        model.update(tree_unflatten([(k, v if v.dtype in (mx.uint32, mx.uint8) else v.astype(mx.float32)) for k, v in stored.items()]))
+        if quant == "experts":
+            stored = published(stored)
         tok = make_tokenizer(kind)
         with tempfile.TemporaryDirectory() as folder:
             folder = Path(folder)
@@ -153,7 +231,7 @@ def main(out, names):
                 last = logits(ids)
                 if step in (0, STEPS - 2):
                     kept.append(last)
-            if gap >= MIN_GAP:
+            if gap >= MIN_GAP and len(set(ids[PROMPT:])) >= (4 if config["model_type"] == "gpt_oss" else 1):
                 break
         values = {"prompt": PROMPT, "ids": ids, "min_gap": gap, "logits": [[round(float(v), 6) for v in row] for row in kept],
                   "texts": [[t, tok.encode(t, add_special_tokens=False).ids] for t in TEXTS]}  # fmt: skip

@@ -74,7 +74,7 @@ func Wanted() (all []Request, sources map[string]string, err error) {
 // chosen reports whether the default pipeline can choose a kernel for a model of a GGUF file: its codes have 4 or 8 bits
 // in groups of 32, matrices have multiples of 32 rows, and what a step computes is f32. Everything else is compiled when
 // it is needed: kernels of f16 and bf16 save copies, codes in other widths and groups, which MLX's files have, products by
-// experts and with GGML's blocks, quantization, attention with masks or heads of more than 128 elements, rotations by
+// experts and with GGML's blocks, quantization, attention with masks, windows or heads of more than 128 elements, rotations by
 // a table of frequencies.
 func chosen(d *decl.Decl) bool {
 	for s, n := range d.Template {
@@ -90,7 +90,7 @@ func chosen(d *decl.Decl) bool {
 		return d.Args[0].Elem != ir.U32 // codes that lie under strides
 	}
 	return !strings.Contains(d.Name, "gather_") && !strings.Contains(d.Name, "alN_false") && !slices.ContainsFunc(d.Args, func(a decl.Arg) bool {
-		return (a.Elem == ir.F16 || a.Elem == ir.BF16) && (a.Mode == decl.Write || d.File == "arg_reduce.metal" || d.File == "sample.metal")
+		return (a.Elem == ir.F16 || a.Elem == ir.BF16) && (a.Mode == decl.Write || d.File == "arg_reduce.metal" || d.File == "sample.metal") || a.Name == "window"
 	})
 }
 

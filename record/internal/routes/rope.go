@@ -15,6 +15,8 @@ type Rope struct {
 	// Together: the result of x [1, H, T, D] has the heads of a position together, as [T, H, D]. MLX's kernel can, but its
 	// host code never asks for it.
 	Together bool
+	// InPlace: the result of such an x is x itself, of whose heads the first Dims elements are turned.
+	InPlace bool
 }
 
 // ropeHeads is how many heads a thread of rope takes.
@@ -39,6 +41,9 @@ func (e *Encoder) Rope(x, offset, freqs Array, r Rope) Array {
 	var out Array
 	strides := []Size{matrix, x.Stride(-2), x.Stride(-1)}
 	switch {
+	case r.InPlace:
+		out = x
+		strides = x.Strides[1:]
 	case r.Together:
 		out = e.temporary(x.Type, x.Shape...)
 		strides = x.Strides[1:]
@@ -67,7 +72,7 @@ func (e *Encoder) Rope(x, offset, freqs Array, r Rope) Array {
 		strides = []Size{matrix, out.Stride(-2), out.Stride(-1)}
 	}
 	outStrides := []Size{matrix, out.Stride(-2), out.Stride(-1)}
-	if r.Together {
+	if r.Together || r.InPlace {
 		outStrides = []Size{width, times(heads, width), ir.Const(1)}
 	}
 
