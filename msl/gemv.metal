@@ -23,6 +23,13 @@ inline void widened(uint4 bits, half, thread float* e) {
     e[2 * i + 1] = float(two.y);
   }
 }
+inline void widened(uint4 bits, bfloat, thread float* e) {
+#pragma unroll
+  for (int i = 0; i < 4; i++) {
+    e[2 * i] = as_type<float>(bits[i] << 16);
+    e[2 * i + 1] = as_type<float>(bits[i] & 0xffff0000u);
+  }
+}
 inline void widened(uint4 bits, float, thread float* e) {
 #pragma unroll
   for (int i = 0; i < 4; i++) {
@@ -368,10 +375,21 @@ DENSE(gemv_silu_mul, gemv_silu_mul_float16_float32, half)
 // @require  K >= 1 && N >= 1
 // @where    dot[r,s,n] = sum[gemv_f16](k < K, mat[ids[r,s],n,k] * x[r,s,k])
 // @term     y[r,s,n] = round(f32, select(ids[r,s] < E, dot[r,s,n], inf - inf))
+//
+// The same with vectors of 16 bits, of the matrices' type.
+//
+// @kernel   gather_gemv_{T:float16=f16|bfloat16=bf16}
+// @arg      mat  device {T}[E, N, K] read
+// @use      picked_behind({T})
+// @require  K >= 1 && N >= 1
+// @where    dot[r,s,n] = sum[gemv_f16](k < K, mat[ids[r,s],n,k] * x[r,s,k])
+// @term     y[r,s,n] = round({T}, select(ids[r,s] < E, dot[r,s,n], inf - inf))
 VECTOR_PICKED(gather_gemv, PLAIN, mat)
 
 DENSE(gather_gemv, gather_gemv_float32, float)
 DENSE(gather_gemv, gather_gemv_float16_float32, half)
+template [[host_name("gather_gemv_float16")]] [[kernel]] decltype(gather_gemv<half, half, Dense<half>>) gather_gemv<half, half, Dense<half>>;
+template [[host_name("gather_gemv_bfloat16")]] [[kernel]] decltype(gather_gemv<bfloat, bfloat, Dense<bfloat>>) gather_gemv<bfloat, bfloat, Dense<bfloat>>;
 
 // y = x·wᵀ: a threadgroup computes a TILE × TILE tile of y. Results of 16 bits are rounded where a kernel that stores
 // the product would round it.

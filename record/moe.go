@@ -58,10 +58,10 @@ func intoOf(t ir.DType, options []Option) []Option {
 // y[t, j] = experts[ids[t, j]] · x[t, j]. ids are u32 [T, k] as
 // [Session.TopK] gives them, and the result is [T, k, N] of the type of x.
 //
-// experts is a [Matrix] of three dimensions: Dense of an f32 or f16 tensor
-// [E, N, K], or Quantized with W [E, N, K·Bits/32], Scales and Biases
+// experts is a [Matrix] of three dimensions: Dense of a tensor
+// [E, N, K] of the type of x, or of f16 for x of f32, or Quantized with W [E, N, K·Bits/32], Scales and Biases
 // [E, N, K/Group]; or Blocks of E matrices. x is f32, f16 or bf16: with quantized experts of the type of
-// their scales, with dense ones f32.
+// their scales.
 //
 // If an id is E or more, its row of the result is NaN, and no matrix is read.
 func (r *Session) GatherMatmul(x Tensor, experts Matrix, ids Tensor, o ...Option) Tensor {
@@ -70,7 +70,7 @@ func (r *Session) GatherMatmul(x Tensor, experts Matrix, ids Tensor, o ...Option
 		return r.GatherMatmulGGML(x, *experts.GGML, ids, o...)
 	}
 	typ := ir.F32
-	if experts.Q != nil && x.DType.Float() {
+	if x.DType.Float() {
 		typ = x.DType
 	}
 	e, n, k, ok := r.stack(op, experts, typ)
@@ -109,10 +109,10 @@ func (r *Session) GatherMatmul(x Tensor, experts Matrix, ids Tensor, o ...Option
 	case q != nil:
 		function = fmt.Sprintf("gather_qmv_%s_gs_%d_b_%d", routes.TypeName(typ), q.Group, q.Bits)
 		args = []arg{buf(0, q.W), buf(1, q.Scales), buf(2, q.Biases)}
-	case experts.Dense.DType == ir.F16:
-		function, args = "gather_gemv_float16_float32", []arg{buf(0, experts.Dense)}
+	case experts.Dense.DType == typ:
+		function, args = "gather_gemv_"+floatNames[typ], []arg{buf(0, experts.Dense)}
 	default:
-		function, args = "gather_gemv_float32", []arg{buf(0, experts.Dense)}
+		function, args = "gather_gemv_float16_float32", []arg{buf(0, experts.Dense)}
 	}
 	row, slot := slots*k, k
 	if shared {
@@ -154,8 +154,12 @@ func (r *Session) stack(op string, m Matrix, t ir.DType) (e, n, k int64, ok bool
 		return e, q.N, q.K, true
 	}
 	d := m.Dense
-	if d.Rank() != 3 || !d.Shape[0].IsConst() || !d.contiguous() || d.DType != ir.F32 && d.DType != ir.F16 {
-		r.fail("%s: dense experts are %s%s: want row-contiguous f32 or f16 [E, N, K]", op, d.DType, r.format(d.Shape))
+	if d.Rank() != 3 || !d.Shape[0].IsConst() || !d.contiguous() || d.DType != t && (t != ir.F32 || d.DType != ir.F16) {
+		or := ""
+		if t == ir.F32 {
+			or = ", or f16"
+		}
+		r.fail("%s: dense experts are %s%s: want row-contiguous %s [E, N, K]%s", op, d.DType, r.format(d.Shape), t, or)
 		return 0, 0, 0, false
 	}
 	return d.Shape[0].Const, d.Shape[1].Const, d.Shape[2].Const, true

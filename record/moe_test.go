@@ -185,6 +185,8 @@ func TestGatherMatmul(t *testing.T) {
 		{3, 2, 4, 11, 37, 32, 0, true, false, "gather_gemv_float32"},
 		{3, 2, 4, 11, 37, 16, 0, false, false, "gather_gemv_float16_float32"},
 		{3, 2, 4, 11, 37, 16, 0, true, true, "gather_gemv_float16_float32"},
+		{3, 2, 4, 11, 37, 16, 0, false, true, "gather_gemv_float16"},
+		{3, 2, 4, 11, 37, 16, 0, true, false, "gather_gemv_bfloat16"},
 		{3, 2, 4, 24, 96, 4, 32, false, true, "gather_qmv_float_gs_32_b_4"},
 		{3, 2, 4, 24, 128, 8, 64, true, true, "gather_qmv_float_gs_64_b_8"},
 		{3, 2, 4, 24, 96, 3, 32, false, false, "affine_gather_qmv_float_gs_32_b_3"},
@@ -259,9 +261,9 @@ func TestGatherMatmul(t *testing.T) {
 // typ is the type of vectors and results.
 func (c *gatherCase) typ() ir.DType {
 	switch {
-	case strings.Contains(c.want, "bfloat16_t"):
+	case strings.Contains(c.want, "bfloat16"):
 		return ir.BF16
-	case strings.Contains(c.want, "float16_t"):
+	case strings.Contains(c.want, "float16_t") || strings.HasSuffix(c.want, "_float16"):
 		return ir.F16
 	}
 	return ir.F32
@@ -277,6 +279,9 @@ func (c *gatherCase) experts(r *record.Session, rng *rand.Rand) (record.Matrix, 
 			halves = binary.LittleEndian.AppendUint16(halves, []uint16{0, 0x3c00, 0x4000}[int(v[i])])
 		}
 		at := func(e, n, k int64) float32 { return v[(e*c.n+n)*c.k+k] }
+		if c.typ() == ir.BF16 {
+			return record.Dense(r.Weight("experts", ir.NewBlob(record.Elements(ir.BF16, v)), ir.BF16, c.e, c.n, c.k)), at
+		}
 		if c.bits == 16 {
 			return record.Dense(r.Weight("experts", ir.NewBlob(halves), ir.F16, c.e, c.n, c.k)), at
 		}
@@ -355,7 +360,7 @@ func TestMoEMistakes(t *testing.T) {
 		{"topk gives u32 indices and f32 elements, Into has f16[2, 3]", func(r *record.Session) {
 			r.TopK(r.Input("x", ir.F32, 2, 8), 3, record.Into(r.Output("y", ir.F16, 2, 3)))
 		}},
-		{"gather_matmul: dense experts are f32[4, 8]: want row-contiguous f32 or f16 [E, N, K]", func(r *record.Session) {
+		{"gather_matmul: dense experts are f32[4, 8]: want row-contiguous f32 [E, N, K], or f16", func(r *record.Session) {
 			r.GatherMatmul(r.Input("x", ir.F32, 2, 8), stack(r, ir.F32, 4, 8), r.Input("ids", ir.U32, 2, 3))
 		}},
 		{"gather_matmul: ids are i32[2, 3]: want row-contiguous u32 [T, k], k constant", func(r *record.Session) {

@@ -21,6 +21,11 @@ func init() {
 	}
 	f32 := floatType{}
 	Register(gathered{dots{dense{}}, f32}.rows("gather_gemv_float32"), gathered{dots{dense{half: true}}, f32}.rows("gather_gemv_float16_float32"))
+	for _, t := range floatTypes() {
+		if t.narrow != nil {
+			Register(gathered{denseOf(*t.narrow), t}.rows("gather_gemv_" + t.narrow.String()))
+		}
+	}
 }
 
 // gathered is the product of vectors with matrices that indices pick from a stack. Vectors and results are of a type.
