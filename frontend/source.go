@@ -63,6 +63,9 @@ type Options struct {
 	// Mapped makes the module refer to the weights where the open model has them: it must not be used after
 	// [Model.Close]. Without it they are copied.
 	Mapped bool
+	// Unread, with Mapped, names such weights by where they lie and not by the digest of their bytes, none of which is read
+	// then. It is for a module that stays in memory: a container cannot be written of it.
+	Unread bool
 	// Advance makes the decode graph ready for bursts of replays: the position advances by 1, and
 	// the token found is carried to the next replay's input, so that one submission can
 	// decode many tokens.

@@ -1,7 +1,6 @@
 package gguf
 
 import (
-	"crypto/sha256"
 	"errors"
 	"fmt"
 	"maps"
@@ -204,7 +203,7 @@ func supported(t ggufio.Tensor, vector bool) error {
 // dense returns the type and contents of an unquantized tensor. Beside activations of f32 they are those of the file: a
 // reference into it if the options give its path, and a copy otherwise. Other types they are converted to, if they are
 // not of that type already.
-func (m *Model) dense(t ggufio.Tensor, o frontend.Options) (ir.DType, *ir.Blob) {
+func (m *Model) dense(t ggufio.Tensor, o frontend.Options, d *frontend.Digests) (ir.DType, *ir.Blob) {
 	data, have := m.File.Data(t), ir.F32
 	if t.Type.String() == "F16" {
 		have = ir.F16
@@ -215,22 +214,18 @@ func (m *Model) dense(t ggufio.Tensor, o frontend.Options) (ir.DType, *ir.Blob) 
 		}
 		return o.Type, ir.NewBlob(convert(data, o.Type))
 	}
-	return have, m.contents(t, o)
+	return have, m.contents(t, o, d)
 }
 
 // contents returns the contents of a tensor that is not repacked: a reference into the file if the options say where
 // that is, the bytes of the open file if they may be used, and a copy otherwise.
-func (m *Model) contents(t ggufio.Tensor, o frontend.Options) *ir.Blob {
+func (m *Model) contents(t ggufio.Tensor, o frontend.Options, d *frontend.Digests) *ir.Blob {
 	data := m.File.Data(t)
 	switch {
 	case o.External != "":
-		b := ir.ExternalBlob(o.External, int64(t.Offset), int64(len(data)), sha256.Sum256(data))
-		if err := b.Attach(data); err != nil {
-			panic(err) // cannot happen: the length is that of data
-		}
-		return b
+		return d.External(o.External, int64(t.Offset), data)
 	case o.Mapped:
-		return ir.NewBlob(data)
+		return d.Mapped("", int64(t.Offset), data)
 	}
 	return ir.NewBlob(append([]byte(nil), data...))
 }

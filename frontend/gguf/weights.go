@@ -45,7 +45,7 @@ func (m *Model) Decoder(ctx context.Context, o frontend.Options) (*decoder.Decod
 
 // weights gets every tensor ready, once for both graphs: repacked, or as it lies in the file.
 func (m *Model) weights(ctx context.Context, o frontend.Options) (map[string]decoder.Weight, error) {
-	out := map[string]decoder.Weight{}
+	out, d := map[string]decoder.Weight{}, &frontend.Digests{Unread: o.Unread}
 	for i, t := range m.File.Tensors {
 		if slices.Contains(m.architecture.ropeFactors, t.Name) {
 			continue // they are in the configuration
@@ -58,17 +58,17 @@ func (m *Model) weights(ctx context.Context, o frontend.Options) (map[string]dec
 			if other := m.architecture.ffnNorm; other != "" {
 				name = strings.Replace(name, "."+other+".", ".ffn_norm.", 1)
 			}
-			out[name] = m.weight(part, o)
+			out[name] = m.weight(part, o, d)
 		}
 		if o.Progress != nil {
 			o.Progress(float64(i+1) / float64(len(m.File.Tensors)))
 		}
 	}
-	return out, nil
+	return out, d.Compute(ctx)
 }
 
 // weight gets a tensor ready, or a part of one.
-func (m *Model) weight(t ggufio.Tensor, o frontend.Options) decoder.Weight {
+func (m *Model) weight(t ggufio.Tensor, o frontend.Options, d *frontend.Digests) decoder.Weight {
 	w := decoder.Weight{Name: t.Name, K: int64(t.Dims[0]), Type: o.Type, Group: blockElements}
 	if len(t.Dims) > 1 {
 		w.N = int64(t.Dims[1])
@@ -79,10 +79,10 @@ func (m *Model) weight(t ggufio.Tensor, o frontend.Options) decoder.Weight {
 	repack := repacked[t.Type]
 	switch {
 	case t.Type == ggufio.F32 || t.Type == ggufio.F16:
-		w.Type, w.Blob = m.dense(t, o)
+		w.Type, w.Blob = m.dense(t, o, d)
 	case repack == nil || o.Blocks:
 		w.Format, _ = record.GGMLFormatNamed(t.Type.String())
-		w.Blob = m.contents(t, o)
+		w.Blob = m.contents(t, o, d)
 	default:
 		a := repack(m.File.Data(t))
 		w.Bits = a.bits

@@ -2,7 +2,6 @@ package safetensors
 
 import (
 	"context"
-	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -328,16 +327,19 @@ func (m *Model) Record(ctx context.Context, o frontend.Options) (_ *ir.Module, e
 	if err := decoder.Fill(&o, m.Config.Context); err != nil {
 		return nil, err
 	}
-	weights := map[string]decoder.Weight{}
+	weights, d := map[string]decoder.Weight{}, &frontend.Digests{Unread: o.Unread}
 	all := m.wanted()
 	for i, w := range all {
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
-		m.bind(weights, w, o)
+		m.bind(weights, w, o, d)
 		if o.Progress != nil {
 			o.Progress(float64(i+1) / float64(len(all)))
 		}
+	}
+	if err := d.Compute(ctx); err != nil {
+		return nil, err
 	}
 	out, err := decoder.New(m.Config, weights, o).Module()
 	if err != nil {
@@ -347,7 +349,7 @@ func (m *Model) Record(ctx context.Context, o frontend.Options) (_ *ir.Module, e
 }
 
 // bind adds a weight, and the bias that may belong to it.
-func (m *Model) bind(to map[string]decoder.Weight, w wanted, o frontend.Options) {
+func (m *Model) bind(to map[string]decoder.Weight, w wanted, o frontend.Options, d *frontend.Digests) {
 	t := m.tensors[w.tensor()]
 	x := decoder.Weight{Name: w.name + ".weight", K: w.dims[0], Type: o.Type}
 	if len(w.dims) > 1 {
@@ -361,8 +363,8 @@ func (m *Model) bind(to map[string]decoder.Weight, w wanted, o frontend.Options)
 		x.Format, x.Blob = record.MXFP4, ir.NewBlob(blocks(t.data(), scales.data()))
 	} else if t.Type == ir.U32 && q != nil {
 		x.Bits, x.Group = q.Bits, q.Group
-		x.Codes = m.contents(t, o)
-		x.Scales, x.Biases = m.floats(m.tensors[w.module+".scales"], o), m.floats(m.tensors[w.module+".biases"], o)
+		x.Codes = m.contents(t, o, d)
+		x.Scales, x.Biases = m.floats(m.tensors[w.module+".scales"], o, d), m.floats(m.tensors[w.module+".biases"], o, d)
 	} else if m.plusOne && x.N == 0 {
 		v := record.Numbers(t.Type, t.data())
 		for i := range v {
@@ -370,12 +372,12 @@ func (m *Model) bind(to map[string]decoder.Weight, w wanted, o frontend.Options)
 		}
 		x.Blob = ir.NewBlob(record.Elements(o.Type, v))
 	} else {
-		x.Blob = m.floats(t, o)
+		x.Blob = m.floats(t, o, d)
 	}
 	to[x.Name] = x
 	if bias, ok := m.tensors[w.module+".bias"]; ok {
 		name := w.name + ".bias"
-		v := decoder.Weight{Name: name, K: w.dims[1], Type: o.Type, Blob: m.floats(bias, o)}
+		v := decoder.Weight{Name: name, K: w.dims[1], Type: o.Type, Blob: m.floats(bias, o, d)}
 		if len(w.dims) > 2 {
 			v.N = w.dims[2] // a row for each expert
 		}
@@ -384,28 +386,24 @@ func (m *Model) bind(to map[string]decoder.Weight, w wanted, o frontend.Options)
 }
 
 // contents returns a tensor as it lies in its file.
-func (m *Model) contents(t place, o frontend.Options) *ir.Blob {
+func (m *Model) contents(t place, o frontend.Options, d *frontend.Digests) *ir.Blob {
 	data := t.data()
 	switch {
 	case t.step != 0:
 		return ir.NewBlob(data)
 	case o.External != "":
 		path := filepath.Join(o.External, filepath.Base(t.file.Name))
-		b := ir.ExternalBlob(filepath.ToSlash(path), t.Offset, t.Size, sha256.Sum256(data))
-		if err := b.Attach(data); err != nil {
-			panic(err) // cannot happen: the length is that of data
-		}
-		return b
+		return d.External(filepath.ToSlash(path), t.Offset, data)
 	case o.Mapped:
-		return ir.NewBlob(data)
+		return d.Mapped(t.file.Name, t.Offset, data)
 	}
 	return ir.NewBlob(slices.Clone(data))
 }
 
 // floats returns a tensor of floats in the type of the activations: as it lies in its file, or converted.
-func (m *Model) floats(t place, o frontend.Options) *ir.Blob {
+func (m *Model) floats(t place, o frontend.Options, d *frontend.Digests) *ir.Blob {
 	if t.Type == o.Type {
-		return m.contents(t, o)
+		return m.contents(t, o, d)
 	}
 	return ir.NewBlob(record.Elements(o.Type, record.Numbers(t.Type, t.data())))
 }

@@ -2,6 +2,7 @@ package mlxc
 
 import (
 	"fmt"
+	"os"
 	"path/filepath"
 	"strings"
 	"time"
@@ -11,6 +12,7 @@ import (
 	"github.com/mlxc/mlxc/cmd/internal/output"
 	"github.com/mlxc/mlxc/frontend"
 	"github.com/mlxc/mlxc/ir"
+	"github.com/mlxc/mlxc/ir/mlxg"
 )
 
 type recordCmd struct {
@@ -38,6 +40,7 @@ func (c *recordCmd) Run(env *cli.Env) error {
 	if err != nil {
 		return err
 	}
+	before := filesOf(c.Model) // before anything is read, so that a change meanwhile shows
 	in, err := inputs.Look(c.Model)
 	if err != nil {
 		return err
@@ -76,6 +79,7 @@ func (c *recordCmd) Run(env *cli.Env) error {
 	if err := out.Graph(env.Context, module, nil, output.Options{}); err != nil {
 		return err
 	}
+	mlxg.Remember(module, c.Output, "", before)
 	for _, g := range module.Graphs {
 		s := g.Stats()
 		fmt.Fprintf(env.Stdout, "recorded %-8s %4d dispatches, %4d barriers, weights %s, state %s, scratch %s\n",
@@ -83,4 +87,21 @@ func (c *recordCmd) Run(env *cli.Env) error {
 	}
 	fmt.Fprintf(env.Stdout, "wrote %s in %.1f s\n", cli.Quote(c.Output), time.Since(start).Seconds())
 	return nil
+}
+
+// filesOf returns what the file at path is or, if it is a folder, what the files in it are.
+func filesOf(path string) map[string]os.FileInfo {
+	paths, out := []string{path}, map[string]os.FileInfo{}
+	if entries, err := os.ReadDir(path); err == nil {
+		paths = nil
+		for _, e := range entries {
+			paths = append(paths, filepath.Join(path, e.Name()))
+		}
+	}
+	for _, p := range paths {
+		if info, err := os.Stat(p); err == nil && info.Mode().IsRegular() {
+			out[p] = info
+		}
+	}
+	return out
 }

@@ -117,7 +117,7 @@ func openModule(env *cli.Env, files *output.Files, path string, verify, sample b
 	}
 	progress := cli.StartProgress(env.Stderr, "recording")
 	defer progress.End()
-	module, err := m.Record(env.Context, frontend.Options{Mapped: true, Advance: true, Sample: sample, Progress: progress.Set})
+	module, err := m.Record(env.Context, frontend.Options{Mapped: true, Unread: true, Advance: true, Sample: sample, Progress: progress.Set})
 	if err != nil {
 		m.Close()
 		return nil, nil, fmt.Errorf("%s: %w", path, err)

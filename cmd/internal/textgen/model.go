@@ -55,6 +55,14 @@ func Open(ctx context.Context, d backend.Device, m *ir.Module, o replay.Options)
 	if out.Tokenizer, err = Tokenizer(m); err != nil {
 		return nil, err
 	}
+	names, err := frontend.InterfaceOf(m)
+	if err != nil {
+		return nil, err
+	}
+	info := d.Info()
+	if err := fits(m, &names, &info, d.Name()); err != nil {
+		return nil, err
+	}
 	if out.instance, err = replay.Open(d, m, o); err != nil {
 		return nil, err
 	}
@@ -63,10 +71,6 @@ func Open(ctx context.Context, d backend.Device, m *ir.Module, o replay.Options)
 			_ = out.instance.Close() // the error of Open matters, not this one
 		}
 	}()
-	names, err := frontend.InterfaceOf(m)
-	if err != nil {
-		return nil, err
-	}
 	if out.decode, err = openStep(ctx, out.instance, names.Decode); err != nil {
 		return nil, err
 	}

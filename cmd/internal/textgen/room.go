@@ -1,0 +1,92 @@
+package textgen
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/mlxc/mlxc/backend"
+	"github.com/mlxc/mlxc/cmd/internal/cli"
+	"github.com/mlxc/mlxc/frontend"
+	"github.com/mlxc/mlxc/ir"
+)
+
+// need is the memory in bytes that a model takes on a device.
+type need struct {
+	weights int64
+	caches  int64 // states whose size is proportional to the context
+	states  int64 // other states
+	rest    int64 // scratch, inputs, outputs and arguments
+}
+
+func (n need) total() (sum int64) {
+	for _, part := range []int64{n.weights, n.caches, n.states, n.rest} {
+		add(&sum, part)
+	}
+	return sum
+}
+
+// add adds n to a sum, which stays at the greatest number rather than overflow.
+func add(sum *int64, n int64) { *sum += min(n, math.MaxInt64-*sum) }
+
+// needOf adds up the memories of graphs that are used with one another, for a context of so many positions. Graphs
+// have weights of one blob and states of one name in common. Weights that are mapped from a file count too: a token reads
+// all of them, and if they do not stay in memory each token waits for the disk.
+func needOf(graphs []*ir.Graph, context int64) need {
+	var n need
+	blobs, states := map[*ir.Blob]bool{}, map[string]bool{}
+	for _, g := range graphs {
+		for i := range g.Memories {
+			m := &g.Memories[i]
+			switch {
+			case m.Alias != ir.NoMem:
+			case m.Kind == ir.Weight:
+				if b := m.Init.Blob; b == nil || !blobs[b] {
+					add(&n.weights, m.Size)
+					blobs[b] = true
+				}
+			case m.Kind != ir.State:
+				add(&n.rest, m.Size)
+			case states[m.Name]:
+			case m.Size%context == 0:
+				add(&n.caches, m.Size)
+				states[m.Name] = true
+			default:
+				add(&n.states, m.Size)
+				states[m.Name] = true
+			}
+		}
+	}
+	return n
+}
+
+// fits returns an error if the graphs of a model together need more memory than a device may take. It says what takes
+// how much, and which context would fit. Nothing has been allocated yet then.
+func fits(m *ir.Module, names *frontend.Interface, info *backend.Info, device string) error {
+	decode := m.Graph(names.Decode.Graph)
+	if info.Memory <= 0 || decode == nil {
+		return nil // a graph that is missing is another error
+	}
+	graphs := []*ir.Graph{decode}
+	if names.Prefill != nil {
+		if g := m.Graph(names.Prefill.Graph); g != nil && g != decode {
+			graphs = append(graphs, g)
+		}
+	}
+	i, ok := decode.ParamNamed(names.Decode.Position)
+	if !ok || !(decode.Params[i].Max >= 0 && decode.Params[i].Max < maxContext) {
+		return nil // another error too
+	}
+	context := int64(decode.Params[i].Max) + 1
+	n := needOf(graphs, context)
+	if n.total() <= info.Memory {
+		return nil
+	}
+	hint := "no context fits"
+	// Scratch counts as it is, though that of a shorter context may be less.
+	fixed := need{weights: n.weights, states: n.states, rest: n.rest}
+	if room := info.Memory - fixed.total(); n.caches > 0 && room >= n.caches/context {
+		hint = fmt.Sprintf("a context of %d fits: mlxc record --context %[1]d", room/(n.caches/context))
+	}
+	return fmt.Errorf("the model needs %s: weights %s, states %s for a context of %d positions, scratch and the rest %s; the device %s may take %s (--memory sets how much); %s",
+		cli.Bytes(n.total()), cli.Bytes(n.weights), cli.Bytes(n.caches+n.states), context, cli.Bytes(n.rest), device, cli.Bytes(info.Memory), hint)
+}

@@ -1,0 +1,69 @@
+package textgen_test
+
+import (
+	"context"
+	"fmt"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/mlxc/mlxc/backend"
+	"github.com/mlxc/mlxc/backend/cpu"
+	"github.com/mlxc/mlxc/cmd/internal/textgen"
+	"github.com/mlxc/mlxc/frontend"
+	"github.com/mlxc/mlxc/internal/testing/testdevice"
+	"github.com/mlxc/mlxc/ir"
+	"github.com/mlxc/mlxc/replay"
+)
+
+// TestRoom: a model that does not fit a device's memory is refused before the device is asked for anything, and the
+// context that the error names is the longest that fits.
+func TestRoom(t *testing.T) {
+	model := func(context int64) (m *ir.Module, bytes int64) {
+		m = recorded(t, frontend.Options{Context: context, Prefill: 8, Mapped: true, Unread: true})
+		seen := map[any]bool{}
+		for _, g := range m.Graphs {
+			for i := range g.Memories {
+				x := &g.Memories[i]
+				key := any(x)
+				if x.Init.Blob != nil {
+					key = x.Init.Blob
+				} else if x.Kind == ir.State {
+					key = x.Name
+				}
+				if x.Alias == ir.NoMem && !seen[key] {
+					bytes += x.Size
+					seen[key] = true
+				}
+			}
+		}
+		return m, bytes
+	}
+	open := func(m *ir.Module, memory int64) error {
+		c := cpu.New(1)
+		defer c.Close()
+		d := testdevice.New(c, testdevice.Options{Info: func(i *backend.Info) { i.Memory = memory }})
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel() // what is not refused ends early
+		opened, err := textgen.Open(ctx, d, m, replay.Options{})
+		require.Error(t, err)
+		require.Nil(t, opened)
+		require.Empty(t, d.Leaks())
+		return err
+	}
+	m, all := model(64)
+	require.ErrorIs(t, open(m, all), context.Canceled)
+	err := open(m, all-1)
+	require.ErrorContains(t, err, "a context of 63 fits: mlxc record --context 63")
+	require.ErrorContains(t, err, "for a context of 64 positions")
+	require.ErrorContains(t, open(m, 1<<20), "no context fits")
+
+	var fitting int
+	_, less := model(40)
+	text := open(m, less+(all-less)/100).Error()
+	_, err = fmt.Sscanf(text[len(text)-len("--context 40"):], "--context %d", &fitting)
+	require.NoError(t, err, text)
+	m, need := model(int64(fitting))
+	require.LessOrEqual(t, need, less+(all-less)/100)
+	require.ErrorIs(t, open(m, less+(all-less)/100), context.Canceled)
+}

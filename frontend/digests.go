@@ -1,0 +1,71 @@
+package frontend
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"runtime"
+	"sync"
+	"sync/atomic"
+
+	"github.com/mlxc/mlxc/internal/files/mmap"
+	"github.com/mlxc/mlxc/ir"
+)
+
+// Digests makes the blobs of weights that lie in a model's files. Most of the time that a recording takes goes into their
+// digests, so these are computed together, on all cores.
+type Digests struct {
+	// Unread names contents by where they lie, and reads none of them; see [Options.Unread].
+	Unread bool
+
+	pending []*ir.Blob
+}
+
+// External returns a blob that refers to data at an offset of the file that the module will call path.
+func (d *Digests) External(path string, offset int64, data []byte) *ir.Blob {
+	b := ir.ExternalBlob(path, offset, int64(len(data)), ir.Digest{})
+	if err := b.Attach(data); err != nil {
+		panic(err) // cannot happen: the length is that of data
+	}
+	d.pending = append(d.pending, b)
+	return b
+}
+
+// Mapped returns an embedded blob of data, which lies at an offset of the model's file of that name.
+func (d *Digests) Mapped(name string, offset int64, data []byte) *ir.Blob {
+	if d.Unread {
+		return ir.MappedBlob(data, sha256.Sum256(fmt.Appendf(nil, "%d bytes at %d of %q", len(data), offset, name)))
+	}
+	b := ir.MappedBlob(data, ir.Digest{})
+	d.pending = append(d.pending, b)
+	return b
+}
+
+// Compute gives all blobs their digests. Until then they have none, and nothing may compare them.
+func (d *Digests) Compute(ctx context.Context) error {
+	todo := d.pending
+	d.pending = nil
+	faults := make([]error, len(todo))
+	var next atomic.Int64
+	var all sync.WaitGroup
+	for range min(len(todo), runtime.GOMAXPROCS(0)) {
+		all.Go(func() {
+			for i := int(next.Add(1)) - 1; i < len(todo); i = int(next.Add(1)) - 1 {
+				// A file that is cut while it is mapped faults in this goroutine, where no caller could catch it.
+				faults[i] = mmap.Guard(func() error {
+					data, err := todo[i].Bytes()
+					if err == nil {
+						todo[i].Digest, err = ir.DigestOf(ctx, data)
+					}
+					return err
+				})
+				if faults[i] != nil {
+					return
+				}
+			}
+		})
+	}
+	all.Wait()
+	return errors.Join(faults...)
+}
