@@ -40,8 +40,7 @@ func registerSDPA(word string, d int, kind string, t *narrow) {
 		case "rows_capped":
 			s.cap, s.capped = c.Float(12), true
 		case "rows_sinks":
-			s.sinks = make([]float32, s.hq)
-			floatType{word, t}.load(c, s.sinks, 12, 0)
+			s.sinks, s.narrow = c, t
 		}
 		return s
 	}
@@ -170,8 +169,9 @@ type sdpa struct {
 	window         int // 0: none
 	cap            float32
 	capped         bool
-	sinks          []float32
-	block          int // queries per unit of the matrix form, or 0 in the vector form
+	sinks          *Call   // the call that has sinks, if there are some
+	narrow         *narrow // their type, unless it is f32
+	block          int     // queries per unit of the matrix form, or 0 in the vector form
 	blocks, kHeads int
 }
 
@@ -227,8 +227,10 @@ func (s *sdpa) begin(h int) (greatest, sum float32) {
 	if s.sinks == nil {
 		return noScore, 0
 	}
-	if v := s.sinks[h]; !(v < noScore) {
-		return v, 1
+	var v [1]float32
+	floatType{narrow: s.narrow}.load(s.sinks, v[:], 12, h)
+	if !(v[0] < noScore) {
+		return v[0], 1
 	}
 	return noScore, 0 // -Inf has no weight
 }
@@ -307,7 +309,9 @@ func (s *sdpa) vector(c *Call, buf []float32, u int) {
 		m = max(m, simd.Max(scores))
 	}
 	if sum != 0 {
-		sum = exp1(sink - m)
+		part[0] = sink - m
+		simd.ExpTo(part[:1], part[:1])
+		sum = part[0]
 	}
 	out := s.output(h, q)
 	clear(out)
@@ -343,13 +347,6 @@ func (s *sdpa) scores(p, query []float32, head, j int) {
 		p[t] = simd.Dot(query, s.k[i:i+s.d])
 		i += s.kSeq
 	}
-}
-
-// exp1 is the exponential that vectors have.
-func exp1(x float32) float32 {
-	e := [1]float32{x}
-	simd.ExpTo(e[:], e[:])
-	return e[0]
 }
 
 // expSum sets each p to exp(p - m) and returns their sum. len(p) <= sdpaTile.
