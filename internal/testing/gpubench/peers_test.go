@@ -53,7 +53,7 @@ func TestSyntheticFile(t *testing.T) {
 		m, err := gguf.Load(path)
 		require.NoError(t, err)
 		want := demonstration.Config
-		want.Layers, want.Vocab, want.Context, want.Name = 2, 512, 8192, m.Config.Name
+		want.Layers, want.Vocab, want.Context, want.Trained, want.Name = 2, 512, 8192, 8192, m.Config.Name
 		assert.Equal(t, want, m.Config)
 		types := map[string]string{}
 		for _, tensor := range m.File.Tensors {

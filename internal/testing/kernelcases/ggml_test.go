@@ -114,7 +114,7 @@ var knownOfGGML = []struct{ function, what, why string }{
 func defectHere(n int) bool { return sample.Takes("known of ggml", n, 4) }
 
 // checkedGGML returns the cases for the checker: the first of each of a quarter of the operations, and for each known
-// defect of this run the first two cases that may show it; all cases with MLXC_LONG=1.
+// defect of this run the first five cases that may show it; all cases with MLXC_LONG=1.
 func checkedGGML(t *testing.T) (out []*kernelcases.Case) {
 	cases, err := kernelcases.Load(filepath.Join("..", "..", "..", "testdata", "ggml"))
 	require.NoError(t, err)
@@ -128,7 +128,7 @@ func checkedGGML(t *testing.T) (out []*kernelcases.Case) {
 		families[c.Family] = true
 		for n, k := range knownOfGGML {
 			has := slices.ContainsFunc(c.Steps, func(s kernelcases.Step) bool { return regexp.MustCompile(k.function).MatchString(s.Kernel) })
-			if has && known[n] < 2 && defectHere(n) {
+			if has && known[n] < 5 && defectHere(n) {
 				known[n]++
 				take = true
 			}
