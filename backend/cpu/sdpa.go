@@ -222,8 +222,8 @@ func (s *sdpa) bend(scores []float32) {
 	}
 }
 
-// begin is the greatest score of a head before that of any key, and the sum of weights.
-func (s *sdpa) begin(h int) (greatest, sum float32) {
+// begin returns the max score and the sum of weights that head h begins with, before any key: those of its sink, if it has one.
+func (s *sdpa) begin(h int) (top, sum float32) {
 	if s.sinks == nil {
 		return noScore, 0
 	}

@@ -24,8 +24,8 @@ type Config struct {
 	RopeHalves bool    // rope turns elements i and i + HeadDim/2 together; else 2i and 2i + 1
 	RopeScale  float32 // of positions; 0: 1
 	RopeDims   int64   // rope turns so many first elements of a head; 0: all
-	// RopePeriods, if there are some, is what positions are divided by for each pair of a head that is turned, in place of what
-	// follows from RopeTheta; LongPeriods in a context of more than Trained positions.
+	// RopePeriods has, for each pair of elements that rope turns, the number by which positions are divided; nil: these numbers
+	// follow from RopeTheta. LongPeriods, if not nil, takes its place in a context of more than Trained positions.
 	RopePeriods, LongPeriods []float32
 	Trained                  int64
 	// RopeMagnitude is what turned elements of queries and keys are multiplied by; 0: 1.
@@ -44,8 +44,8 @@ type Config struct {
 	LocalTheta float64
 	PostNorms  bool // what each half of a layer adds is normalized
 	GeluGates  bool // gates are gelu by tanh, not silu
-	// ClampedGates: those of experts are a sigmoid of 1.702 times them, and they and what they are for are kept within bounds
-	// (GPT-OSS).
+	// ClampedGates: an expert's gate is kept at most 7, and its other product within ±7; what goes on is
+	// gate · sigmoid(1.702 · gate) · (other + 1). GPT-OSS has that.
 	ClampedGates bool
 	Sinks        bool // attention has a sink for each head
 	// Scores of attention, and logits, are kept within ± these numbers; 0: they are not.
@@ -131,7 +131,7 @@ func (y Yarn) Check() error {
 	return nil
 }
 
-// Magnitude is what elements are multiplied by that are turned so, mscale being 1 unless a model says otherwise.
+// Magnitude is the factor of the elements of queries and keys that rope turns. mscale is 1 unless a model says otherwise.
 func (y Yarn) Magnitude(mscale float64) float64 { return 1 + 0.1*mscale*math.Log(y.Factor) }
 
 // Periods are what positions are divided by for each pair of a head.

@@ -36,8 +36,8 @@ var gemma3 = architecture{
 	},
 }
 
-// gemma is what both have. The largest model, which no key tells but so many layers, scales scores by another number than the
-// size of its heads.
+// gemma is what both have. The largest model of each scales scores by 1/√(width of a token / heads), and not by 1/√(size of a
+// head). No key says so: it is recognized by its number of layers.
 func gemma(k keys, c *decoder.Config, largest int64) error {
 	c.RopeHalves, c.PostNorms, c.GeluGates = true, true, true
 	c.EmbeddingScale = float32(math.Sqrt(float64(c.Embedding)))

@@ -16,7 +16,7 @@ import (
 type architecture struct {
 	name    string
 	experts bool   // its layers may have experts
-	ffnNorm string // what it calls the norm before the feed-forward layer, if it is no usual name
+	ffnNorm string // its name of the norm before the feed-forward layer, if that is not ffn_norm
 	fusedUp bool   // one tensor has the matrices of gate and up
 	// ropeFactors are tensors that may have factors of rope's frequencies.
 	ropeFactors []string

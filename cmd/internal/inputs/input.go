@@ -54,7 +54,7 @@ func Look(path string) (*Input, error) {
 	case st.IsDir():
 		in.folder, in.rest = true, io.NopCloser(nil)
 		if in.source = source(in.file()); in.source == nil {
-			return nil, fmt.Errorf("%s is a directory, not a graph", path)
+			return nil, fmt.Errorf("%s is a directory, not a graph, and not the folder of a model, which has a config.json", path)
 		}
 		return in, nil
 	default:

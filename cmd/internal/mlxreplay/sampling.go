@@ -33,7 +33,7 @@ func (f *samplingFlags) options(n, burst int) (o textgen.Options, err error) {
 		return o, cli.BadUsage("--top-k is %d, want 0 or more", f.TopK)
 	case !(f.MinP >= 0 && f.MinP <= 1):
 		return o, cli.BadUsage("--min-p is %v, want 0 to 1", f.MinP)
-	case !(f.RepeatPenalty > 0) || math.IsInf(f.RepeatPenalty, 0):
+	case !(float32(f.RepeatPenalty) > 0) || math.IsInf(float64(float32(f.RepeatPenalty)), 0):
 		return o, cli.BadUsage("--repeat-penalty is %v, want more than 0", f.RepeatPenalty)
 	case f.RepeatLast < -1:
 		return o, cli.BadUsage("--repeat-last is %d, want -1 or more", f.RepeatLast)

@@ -25,7 +25,7 @@ func (n need) total() (sum int64) {
 	return sum
 }
 
-// add adds n to a sum, which stays at the greatest number rather than overflow.
+// add adds n to a sum, which stops at the max of int64 rather than overflow.
 func add(sum *int64, n int64) { *sum += min(n, math.MaxInt64-*sum) }
 
 // needOf adds up the memories of graphs that are used with one another, for a context of so many positions. Graphs
