@@ -43,7 +43,7 @@ func conflicts(g *ir.Graph) (pairs [][2]int32) {
 // The graphs of the demonstration model are proved when edges order them. Without one
 // they are refused if some conflict has no other path, and proved if each has.
 func TestModelByEdges(t *testing.T) {
-	sample.Long(t)
+	sample.Seldom(t)
 	m, err := gguf.Load(modelPath(t))
 	require.NoError(t, err)
 	defer m.Close()

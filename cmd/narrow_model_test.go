@@ -9,6 +9,7 @@ import (
 
 	"github.com/mlxc/mlxc/frontend"
 	"github.com/mlxc/mlxc/frontend/gguf"
+	"github.com/mlxc/mlxc/internal/testing/sample"
 	"github.com/mlxc/mlxc/ir"
 	"github.com/mlxc/mlxc/optimize"
 	"github.com/mlxc/mlxc/passes"
@@ -17,6 +18,7 @@ import (
 // TestModelIn16Bits: the demonstration model in f16 and in bf16 is fused as in f32: as many dispatches are left of a token
 // and of a prompt, at most 155 of a token, and all of it is proved.
 func TestModelIn16Bits(t *testing.T) {
+	sample.Seldom(t)
 	m, err := gguf.Load(modelPath(t))
 	require.NoError(t, err)
 	defer m.Close()

@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/mlxc/mlxc/internal/testing/sample"
 )
 
 // TestReview runs testdata/review: graphs, templates and sessions that a review
@@ -20,7 +22,7 @@ func TestReview(t *testing.T) {
 		t.Fatal(err)
 	}
 	testscript.Run(t, testscript.Params{
-		Dir:                 "../testdata/review",
+		Files:               scripts(t, "../testdata/review", sample.Slow),
 		UpdateScripts:       *update,
 		RequireExplicitExec: true,
 		RequireUniqueNames:  true,

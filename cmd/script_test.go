@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"testing"
 
@@ -18,6 +19,7 @@ import (
 	"github.com/mlxc/mlxc/cmd/internal/mlxc"
 	"github.com/mlxc/mlxc/cmd/internal/mlxreplay"
 	"github.com/mlxc/mlxc/internal/testing/metallibs"
+	"github.com/mlxc/mlxc/internal/testing/sample"
 	"github.com/mlxc/mlxc/internal/testing/store"
 	"github.com/mlxc/mlxc/internal/toolchain/clang"
 )
@@ -88,7 +90,7 @@ func TestScripts(t *testing.T) {
 		t.Fatal(err)
 	}
 	testscript.Run(t, testscript.Params{
-		Dir:                 "testdata/script",
+		Files:               scripts(t, "testdata/script", 2),
 		UpdateScripts:       *update,
 		RequireExplicitExec: true,
 		RequireUniqueNames:  true,
@@ -108,6 +110,27 @@ func TestScripts(t *testing.T) {
 			return nil
 		},
 	})
+}
+
+// scripts returns the scripts of a folder that this run takes, one in `in`, or all if a run asks for some by name or
+// updates them.
+func scripts(t *testing.T, folder string, in int) []string {
+	t.Helper()
+	all, err := filepath.Glob(filepath.Join(folder, "*.txtar"))
+	if err != nil || len(all) == 0 {
+		t.Fatalf("no scripts in %s: %v", folder, err)
+	}
+	if run := flag.Lookup("test.run"); *update || strings.Contains(run.Value.String(), "/") {
+		return all
+	}
+	var taken []string
+	for i, file := range all {
+		if sample.Takes(folder, i, in) {
+			taken = append(taken, file)
+		}
+	}
+	t.Logf("%d of %d scripts (%s=1 takes all)", len(taken), len(all), sample.WholeEnv)
+	return taken
 }
 
 // collectAsHere gives a script's processes the garbage collector's settings of this one, which testscript takes away:

@@ -20,7 +20,7 @@ import (
 // another, or none; so does the replayer for Linux if it is built with the tag static. Without it, it
 // drives NVIDIA's GPUs there; for Macs it drives Apple's.
 func TestStatic(t *testing.T) {
-	sample.Long(t)
+	sample.Seldom(t)
 	const (
 		metal  = "github.com/mlxc/mlxc/backend/metal"
 		cuda   = "github.com/mlxc/mlxc/backend/cuda"

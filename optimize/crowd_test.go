@@ -21,7 +21,7 @@ import (
 // If nearly every access meets too many others to be told apart, passes leave more alone, and their
 // results are still proved.
 func TestCrowdsAreProved(t *testing.T) {
-	sample.Long(t)
+	sample.Seldom(t)
 	rng := rand.New(rand.NewPCG(uint64(sample.Run()), 5))
 	var graphs []*ir.Graph
 	for k := range 30 {
@@ -62,7 +62,7 @@ func TestCrowdsAreProved(t *testing.T) {
 // before and after them is optimized as usual. The numbers are 1,000 columns and 2,000 may-writes,
 // which are still told apart, and more columns than are told apart.
 func TestManyColumnsAndMayWrites(t *testing.T) {
-	sample.Long(t)
+	sample.Seldom(t)
 	for _, c := range []struct {
 		name string
 		n    int64

@@ -283,6 +283,7 @@ graph g {
 // A pass that takes more than its budget, of time or of memory, is undone with a
 // remark; the others run, and the result is proved.
 func TestOverBudgetIsUndone(t *testing.T) {
+	sample.Seldom(t)
 	var kept [][]byte
 	for what, run := range map[string]func(ctx context.Context){
 		"time": func(ctx context.Context) {
@@ -325,7 +326,7 @@ func TestOverBudgetIsUndone(t *testing.T) {
 // A proof that takes more than its budget, of time or of memory, is "cannot tell", and says why.
 // The passes are not tried one by one, because each proof would take as long.
 func TestProofOverBudget(t *testing.T) {
-	sample.Long(t)
+	sample.Seldom(t)
 	for what, budget := range map[string]prove.Budget{"1ms of time": {Time: time.Millisecond}, "1 MiB of memory": {Memory: 1 << 20}} {
 		t.Run(what, func(t *testing.T) {
 			// Garbage from before would count as memory of the proof, so there is little when it

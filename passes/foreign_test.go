@@ -288,7 +288,7 @@ func TestForeignKernels(t *testing.T) {
 // barriers than the recording needs for its order, and no byte of scratch beyond what
 // rename may add.
 func TestForeignKernelsGain(t *testing.T) {
-	sample.Long(t)
+	sample.Seldom(t)
 	fewer, smaller, ran := 0, 0, 0
 	for i := range 14 * *foreignGraphs {
 		rng := rand.New(rand.NewPCG(11, uint64(i)))

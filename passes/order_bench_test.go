@@ -46,7 +46,7 @@ func BenchmarkOrder(b *testing.B) {
 // times from 1e4 to 1e5 commands (BenchmarkOrder goes to 1e6). What the passes allocate stays in
 // proportion.
 func TestOrderScales(t *testing.T) {
-	sample.Long(t)
+	sample.Seldom(t)
 	for _, f := range benchgraphs.Families() {
 		per := func(n int) (operations, allocations map[string]float64) {
 			operations, allocations = map[string]float64{}, map[string]float64{}

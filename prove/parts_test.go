@@ -15,7 +15,7 @@ import (
 // No harmful change is proved if everything that is read becomes a part, or if unions of strided
 // writes are formed.
 func TestPartsAreSound(t *testing.T) {
-	sample.Long(t)
+	sample.Seldom(t)
 	defer prove.WithBounds(0, 0, 1<<20)()
 	perClass := 1
 	if sample.Whole() {

@@ -147,7 +147,7 @@ func crc(ids []int32) string {
 // (a, spaces) or very many. Quadratic work would take hours; the bound leaves room for
 // a busy machine.
 func TestLongRunsAsLlamaCpp(t *testing.T) {
-	sample.Long(t)
+	sample.Seldom(t)
 	tok, _ := smollm2(t)
 	for _, r := range sample.Of(t, t.Name(), theOracle(t).Runs, 3) {
 		text := strings.Repeat(r.Text, r.Times)
@@ -190,7 +190,7 @@ func probes(r rune) string {
 // and so Go's Unicode version with its. If it fails with a newer Go, the list `newer`
 // in codepoint.go must change.
 func TestAllCodePoints(t *testing.T) {
-	sample.Long(t)
+	sample.Seldom(t)
 	tok, _ := smollm2(t)
 	o := theOracle(t).Codepoints
 	require.Len(t, o.CRC, 0x110000/o.Block)

@@ -57,7 +57,7 @@ func TestConformance(t *testing.T) {
 
 // TestWorkers: results do not depend on the number of workers.
 func TestWorkers(t *testing.T) {
-	testsample.Long(t)
+	testsample.Seldom(t)
 	var want map[string]uint64
 	for _, workers := range []int{1, 2, 3} {
 		d := New(workers)

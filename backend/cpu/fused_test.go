@@ -164,7 +164,7 @@ var groupOf = regexp.MustCompile(`_gs_\d+`)
 // A fused product has the bits of the dispatches that it replaces, for few vectors and for many, so that their terms
 // may count as equal.
 func TestFusedProductsHaveTheBitsOfTheirParts(t *testing.T) {
-	testsample.Long(t)
+	testsample.Seldom(t)
 	r := rand.New(rand.NewPCG(1, 2))
 	kind := func(f family) string { return groupOf.ReplaceAllString(f.plain, "") }
 	for _, f := range testsample.Families(t, t.Name(), fusedFamilies(), kind, testsample.Few) {

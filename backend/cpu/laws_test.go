@@ -134,7 +134,7 @@ func (x *dispatched) anySplit() error {
 }
 
 func TestAnySplit(t *testing.T) {
-	testsample.Long(t)
+	testsample.Seldom(t)
 	forEachDispatch(t, 8, func(x *dispatched) error {
 		c := x.call(x.Before)
 		units, cost := x.k.Units(c), x.k.Cost(c)
@@ -190,13 +190,13 @@ func (x *dispatched) shortView() error {
 }
 
 func TestShortViewPanics(t *testing.T) {
-	testsample.Long(t)
+	testsample.Seldom(t)
 	forEachDispatch(t, 8, (*dispatched).shortView)
 }
 
 // TestLawsNotice: kernels with bugs break the laws above.
 func TestLawsNotice(t *testing.T) {
-	testsample.Long(t)
+	testsample.Seldom(t)
 	var last byte   // a result of an earlier range, wrongly kept outside of the call
 	var in, out int // the slots of an argument that is read and of one that is written
 	anySplit, shortView := (*dispatched).anySplit, (*dispatched).shortView

@@ -111,7 +111,7 @@ func TestEdgesNeeded(t *testing.T) {
 // TestWaitsNeeded: a kernel whose wait is removed, launched before the one before it has ended, has other results.
 // Waits for which that is not seen are logged, as a table for docs/cuda.md, with what each is for.
 func TestWaitsNeeded(t *testing.T) {
-	sample.Long(t)
+	sample.Seldom(t)
 	all := testGraphs(t)
 	seen, unseen := 0, 0
 	var rows []string

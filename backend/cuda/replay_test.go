@@ -50,7 +50,7 @@ func reference(t testing.TB, submissions ...int) outcome {
 // TestWorkload: submissions of many replays, some of which are in flight together, have the results of software
 // Metal, which runs one command after another, in whatever order the driver runs them and with random delays.
 func TestWorkload(t *testing.T) {
-	sample.Long(t)
+	sample.Seldom(t)
 	want := reference(t, several...)
 	for _, w := range ways {
 		g := newWorkload(t, w.pipeline)

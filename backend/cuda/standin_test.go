@@ -116,7 +116,7 @@ func conform(t *testing.T, o cuda.Options) {
 
 // TestAnyOrder: the suite passes in any order that synchronization leaves open, and with random delays.
 func TestAnyOrder(t *testing.T) {
-	sample.Long(t)
+	sample.Seldom(t)
 	for _, full := range sample.Turns(t, t.Name(), []bool{false, true}) {
 		t.Run(fmt.Sprint("full ", full), func(t *testing.T) {
 			serve(t, fakecuda.Options{Seed: 2 + uint64(sample.Run()), Late: 300 * time.Microsecond})

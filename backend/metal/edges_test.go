@@ -154,7 +154,7 @@ func conflicts(t *testing.T, g *ir.Graph) (some, known bool) {
 // must be noticed: in some order of the GPU the results differ, or one of the stand-in's rules is broken.
 // Messages whose loss makes no race are counted.
 func TestOrderEdges(t *testing.T) {
-	sample.Long(t)
+	sample.Seldom(t)
 	l := fakemetal.Build(t)
 	require.NoError(t, objc.Load(l.Path))
 	soft, err := fakemetal.SoftMetal(softmetal.Options{Workers: 1})

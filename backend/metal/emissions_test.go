@@ -201,7 +201,7 @@ func guarded(f func() error) (err error) {
 // TestWorkload: without a wrong emission the workload has the results of software Metal, in each way and in
 // several orders of the GPU. A run of make test takes one way in eight.
 func TestWorkload(t *testing.T) {
-	sample.Long(t)
+	sample.Seldom(t)
 	p := newPlanting(t)
 	for _, w := range sample.Of(t, t.Name(), plantedWays, sample.Few) {
 		for seed := range uint64(4) {

@@ -70,7 +70,7 @@ var keeps = &cost.Model{Litmus: cost.Litmus{Fences: true, IndirectBarriers: true
 
 // TestOptions: the suite passes with options under which the device sends other messages. A run takes one in four.
 func TestOptions(t *testing.T) {
-	sample.Long(t)
+	sample.Seldom(t)
 	for i, x := range []struct {
 		name    string
 		options metal.Options

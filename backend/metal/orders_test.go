@@ -89,7 +89,7 @@ func flown(graphs map[string]*ir.Graph) map[string]*ir.Graph {
 // TestSeeds: three replays in flight, which end late, compute the same in 200 random orders of the GPU, of which a run
 // takes half. Larger graphs, and plans other than the default, run in some of these orders, or in all with MLXC_LONG=1.
 func TestSeeds(t *testing.T) {
-	sample.Long(t)
+	sample.Seldom(t)
 	soft, err := fakemetal.SoftMetal(softmetal.Options{Workers: 1})
 	require.NoError(t, err)
 	defer soft.Close()
@@ -222,7 +222,7 @@ func (b *bare) close(t testing.TB) {
 // TestBarriers: without a barrier that a graph needs, some order of the GPU computes something else. So a
 // barrier that the backend did not emit would be noticed.
 func TestBarriers(t *testing.T) {
-	sample.Long(t)
+	sample.Seldom(t)
 	m := serve(t, fakemetal.Options{Seed: 1})
 	d := open(t, metal.Options{})
 	needed := 0

@@ -26,7 +26,7 @@ import (
 // TestNothingLeaks: after 1,000 replays, or live recordings, there are no more Objective-C objects than after
 // ten. Plans other than concurrent and indirect run 100 replays, or 1,000 with MLXC_LONG=1.
 func TestNothingLeaks(t *testing.T) {
-	sample.Long(t)
+	sample.Seldom(t)
 	soft, err := fakemetal.SoftMetal(softmetal.Options{Workers: 1})
 	require.NoError(t, err)
 	defer soft.Close()

@@ -49,7 +49,7 @@ func step(t *testing.T) *ir.Graph {
 // TestDeterminism: many steps give the same bits however many workers there are, and from
 // one run to the next.
 func TestDeterminism(t *testing.T) {
-	sample.Long(t)
+	sample.Seldom(t)
 	ctx, steps := context.Background(), 200
 	if sample.Whole() {
 		steps = 1000

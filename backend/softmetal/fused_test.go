@@ -51,6 +51,7 @@ func TestFusedBits(t *testing.T) {
 // The same of dense products and of activations in 16 bits: fused products round where those that they stand for store,
 // and generated kernels where the operations do that they are made of.
 func TestFusedBitsIn16Bits(t *testing.T) {
+	sample.Seldom(t)
 	d, err := softmetal.New(t.Context(), softmetal.Options{Workers: 2})
 	require.NoError(t, err)
 	defer d.Close()

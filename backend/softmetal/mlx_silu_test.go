@@ -11,12 +11,14 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/mlxc/mlxc/backend/softmetal"
+	"github.com/mlxc/mlxc/internal/testing/sample"
 	"github.com/mlxc/mlxc/ir"
 	"github.com/mlxc/mlxc/record"
 )
 
 // Silu in 16 bits is what MLX's own kernels make of x times its sigmoid, which is stored between, for every value of a type.
 func TestSiluIsMLXs(t *testing.T) {
+	sample.Seldom(t)
 	ctx := context.Background()
 	d, err := softmetal.New(ctx, softmetal.Options{Trust: true})
 	require.NoError(t, err)

@@ -125,7 +125,7 @@ func goldens(t *testing.T) map[string]*ir.Graph {
 // orders differ, or the checker reports nothing and the barrier is redundant. Optimized graphs have no redundant
 // barriers.
 func TestBarriers(t *testing.T) {
-	sample.Long(t)
+	sample.Seldom(t)
 	checker, err := softmetal.New(context.Background(), softmetal.Options{Check: true})
 	require.NoError(t, err)
 	defer checker.Close()

@@ -170,7 +170,7 @@ func (s staged) graph() (text string, sizes map[string]int, outputs []string) {
 // in one piece or several, with simdgroups that have fewer rows than others or none, for all alignments, and for
 // values so small that to scale them by a power of two is not exact.
 func TestStagedProducts(t *testing.T) {
-	sample.Long(t)
+	sample.Seldom(t)
 	cases := []staged{
 		{"whole", 512, 32, []int{64}},
 		{"whole", 1536, 32, []int{120}},

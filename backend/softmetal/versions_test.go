@@ -32,7 +32,7 @@ var varied = []string{
 // TestVersions compares the oldest supported clang with the default one: the kernels that they compile compute the
 // same bits, except those of NaNs.
 func TestVersions(t *testing.T) {
-	sample.Long(t)
+	sample.Seldom(t)
 	ctx := context.Background()
 	used, err := clang.Find(ctx)
 	require.NoError(t, err)

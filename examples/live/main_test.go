@@ -16,7 +16,7 @@ import (
 // TestLive: the engine's tokens are the same by the library's source and by MLX's compiled
 // kernels, live and under the checker, which finds nothing.
 func TestLive(t *testing.T) {
-	sample.Long(t)
+	sample.Seldom(t)
 	const library = "../../out/metallib/mlx-0.32.4.metallib" // scripts/fetch-metallib.sh
 	require.FileExists(t, library)
 	tokens := map[options]string{}

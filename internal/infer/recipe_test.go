@@ -291,7 +291,7 @@ func recipes(n int) []recipe {
 
 // For kernels with known effects, a proposal is never too narrow and mostly exact, on shapes that were not observed.
 func TestKnownKernels(t *testing.T) {
-	sample.Long(t)
+	sample.Seldom(t)
 	n, o := 8, Options{Shapes: 24, HeldOut: 12, Seed: 3}
 	if os.Getenv("MLXC_LONG") != "" {
 		n, o = 150, Options{Seed: rand.Uint64()}
@@ -385,7 +385,7 @@ func lies(p *Proposal) (out []lie) {
 
 // Compare finds every wrong declaration.
 func TestPlantedLies(t *testing.T) {
-	sample.Long(t)
+	sample.Seldom(t)
 	x := observer(t, Options{Shapes: 24, HeldOut: 12, Seed: 3})
 	few := observer(t, Options{Shapes: 9, Seed: 3})
 	found := 0

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/mlxc/mlxc/internal/air"
+	"github.com/mlxc/mlxc/internal/testing/sample"
 	"github.com/mlxc/mlxc/internal/toolchain/mslc"
 	"github.com/mlxc/mlxc/internal/toolchain/mslcheck"
 	"github.com/mlxc/mlxc/ir"
@@ -75,6 +76,7 @@ var texts = []string{
 
 // Generated kernels compile to LLVM IR, with the arguments of their declarations.
 func TestSourceCompiles(t *testing.T) {
+	sample.Seldom(t)
 	for i, text := range texts {
 		p := compile(t, text)
 		u, err := mslc.Compile(context.Background(), fmt.Sprintf("generated%d.metal", i), p.Source(), mslc.Options{})
@@ -102,6 +104,7 @@ func TestSourceCompiles(t *testing.T) {
 // Metal source of generated kernels passes the same checks as the library's,
 // and its arguments are the declaration's.
 func TestSourceIsMetal(t *testing.T) {
+	sample.Seldom(t)
 	for i, text := range texts {
 		p := compile(t, text)
 		lib, err := mslcheck.Check(context.Background(), fmt.Sprintf("generated%d.metal", i), p.Source())

@@ -17,7 +17,7 @@ import (
 	"github.com/mlxc/mlxc/prove"
 )
 
-var perClass = flag.Int("prove.perclass", map[bool]int{false: 80, true: 300}[sample.Whole()], "mutations of each class in TestMutationCampaign")
+var perClass = flag.Int("prove.perclass", map[bool]int{false: 40, true: 300}[sample.Whole()], "mutations of each class in TestMutationCampaign")
 
 // trusts reports whether a proof assumes that a command of unknown effects reads only
 // what it binds. The judge lets such a command read everything, so it may call the
@@ -31,7 +31,7 @@ func trusts(r *prove.Result) bool {
 func TestMutationCampaign(t *testing.T) {
 	sample.Long(t)
 	start := time.Now()
-	r, err := judge.Campaign(judge.CampaignOptions{PerClass: *perClass, Seed: 1, Also: recorded.Graphs(t)}, func(before, after *ir.Graph) (judge.Answer, string) {
+	r, err := judge.Campaign(judge.CampaignOptions{Graphs: map[bool]int{false: 30, true: 80}[sample.Whole()], PerClass: *perClass, Seed: uint64(1 + sample.Run()), Also: recorded.Graphs(t)}, func(before, after *ir.Graph) (judge.Answer, string) {
 		p := prove.Check(context.Background(), before, after, prove.Options{})
 		reason := ""
 		if len(p.Findings) > 0 {

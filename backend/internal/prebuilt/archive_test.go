@@ -13,6 +13,7 @@ import (
 
 	"github.com/mlxc/mlxc/internal/air"
 	"github.com/mlxc/mlxc/internal/air/nvptx"
+	"github.com/mlxc/mlxc/internal/testing/sample"
 	"github.com/mlxc/mlxc/internal/toolchain/clang"
 	"github.com/mlxc/mlxc/internal/toolchain/mslc"
 )
@@ -174,6 +175,7 @@ func TestDamage(t *testing.T) {
 
 // TestWanted: of functions with constants those values are compiled that a declaration allows.
 func TestWanted(t *testing.T) {
+	sample.Seldom(t)
 	all, sources, err := Wanted()
 	require.NoError(t, err)
 	values := map[string][]string{}
@@ -234,6 +236,7 @@ func TestOwn(t *testing.T) {
 
 // TestMade: the archive has of fresh kernels what its clang makes of them, here of one of each kind.
 func TestMade(t *testing.T) {
+	sample.Seldom(t)
 	a, err := Own()
 	require.NoError(t, err)
 	c, err := clang.Find(t.Context())

@@ -20,6 +20,7 @@ import (
 // TestBlocks runs the products of GGML's blocks with a vector, and their rows: the weights are those of the CPU to the
 // bit, whose goldens are the gguf package's.
 func TestBlocks(t *testing.T) {
+	sample.Seldom(t)
 	cache, err := air.OpenCache(t.TempDir(), 0)
 	require.NoError(t, err)
 	s := New(cache, "")

@@ -120,7 +120,7 @@ func TestMatrixProducts(t *testing.T) {
 // them where they multiply: sums are equal to the bit, of factors of all magnitudes, and also where they are not
 // finite.
 func TestFactorsInParts(t *testing.T) {
-	sample.Long(t)
+	sample.Seldom(t)
 	cache, err := air.OpenCache(t.TempDir(), 0)
 	require.NoError(t, err)
 	s := New(cache, "")

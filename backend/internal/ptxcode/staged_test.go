@@ -21,7 +21,7 @@ import (
 // numbers, with the product that each replaces: results are equal to the bit, for elements of all magnitudes, for
 // those that are not finite, and at any alignment. Elements as a model has them take the fast path.
 func TestStagedProducts(t *testing.T) {
-	sample.Long(t)
+	sample.Seldom(t)
 	cache, err := air.OpenCache(t.TempDir(), 0)
 	require.NoError(t, err)
 	s := New(cache, "")

@@ -21,7 +21,7 @@ import (
 // TestOwnKernelsWait: kernels of ours that mark where they begin to read what other dispatches wrote do wait there,
 // and products with a vector load their matrices before. One kernel of each declaration is looked at.
 func TestOwnKernelsWait(t *testing.T) {
-	sample.Long(t)
+	sample.Seldom(t)
 	c, err := clang.Find(t.Context())
 	require.NoError(t, err)
 	files, err := fs.Glob(msl.Own(), "*.metal")

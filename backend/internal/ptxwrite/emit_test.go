@@ -111,7 +111,7 @@ func same(t *testing.T, c clang.Compiler, text string, seed uint64, launches ...
 
 // TestEmit: the entries of kernels compute the same bits as those that clang makes of their source.
 func TestEmit(t *testing.T) {
-	sample.Long(t)
+	sample.Seldom(t)
 	c, err := clang.Find(t.Context())
 	require.NoError(t, err)
 	for i, text := range texts {

@@ -110,7 +110,7 @@ func TestVerdicts(t *testing.T) {
 
 // TestBrokenDevices: a device that ignores one kind of order fails the tests of it, and no others.
 func TestBrokenDevices(t *testing.T) {
-	sample.Long(t)
+	sample.Seldom(t)
 	for _, c := range []struct {
 		ignored fakemetal.Order
 		fail    []string
@@ -257,7 +257,7 @@ func TestOldSystem(t *testing.T) {
 
 // TestEnds: a run ends with its context. After a command buffer that does not end in time, no more tests run.
 func TestEnds(t *testing.T) {
-	sample.Long(t)
+	sample.Seldom(t)
 	l, m := serve(t, fakemetal.Options{Late: 300 * time.Millisecond, Seed: 2})
 	ctx, cancel := context.WithCancelCause(t.Context())
 	stop := errors.New("stop")

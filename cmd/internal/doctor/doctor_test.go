@@ -18,6 +18,7 @@ import (
 	"github.com/mlxc/mlxc/backend/metal/litmus/verdict"
 	"github.com/mlxc/mlxc/backend/softmetal"
 	"github.com/mlxc/mlxc/cost"
+	"github.com/mlxc/mlxc/internal/testing/sample"
 	"github.com/mlxc/mlxc/internal/testing/store"
 )
 
@@ -44,6 +45,7 @@ func (claims) Facts() []backend.Fact { return []backend.Fact{{Name: "macOS", Val
 
 // TestNumbers: software Metal computes only what its Numerics allow; with stricter Numerics that is a failure.
 func TestNumbers(t *testing.T) {
+	sample.Seldom(t)
 	d, err := softmetal.New(t.Context(), softmetal.Options{Workers: 1})
 	require.NoError(t, err)
 	defer d.Close()

@@ -16,11 +16,13 @@ import (
 	"github.com/mlxc/mlxc/backend/metal/litmus/verdict"
 	"github.com/mlxc/mlxc/internal/objc"
 	"github.com/mlxc/mlxc/internal/testing/fakemetal"
+	"github.com/mlxc/mlxc/internal/testing/sample"
 )
 
 // TestBrokenGPU: a GPU that ignores barriers fails the litmus tests of barriers and conformance tests; one that
 // keeps them passes, and its profile has the optional orders that were seen.
 func TestBrokenGPU(t *testing.T) {
+	sample.Seldom(t)
 	for _, ignored := range []fakemetal.Order{0, fakemetal.Barriers} {
 		l := fakemetal.Build(t)
 		require.NoError(t, objc.Load(l.Path))

@@ -18,7 +18,7 @@ import (
 // TestTokensInABurst: 64 tokens decoded by one submission equal those of 64 submissions. The optimized
 // decode graph is proved equal to the recorded one for bursts of any length.
 func TestTokensInABurst(t *testing.T) {
-	sample.Long(t)
+	sample.Seldom(t)
 	module := recordAdvancing(t)
 	g := module.Graph("decode")
 	after := g.Clone()
@@ -101,7 +101,7 @@ func TestTokensInABurst(t *testing.T) {
 // Tokens that the device draws are those that the host draws from the same logits, one by one and many by
 // a submission. The optimized graphs are proved to draw what the recorded ones do.
 func TestSampledTokensInABurst(t *testing.T) {
-	sample.Long(t)
+	sample.Seldom(t)
 	ctx := context.Background()
 	module := recorded(t, frontend.Options{Context: 256, Advance: true, Sample: true})
 	for i, g := range module.Graphs {

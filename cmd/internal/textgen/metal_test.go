@@ -57,7 +57,7 @@ func (c *counter) read() counted {
 // bytes of a token are as the table says (docs/benchmarks.md has it too). Of the cases that are long, a run
 // takes one in eight.
 func TestMetalDecode(t *testing.T) {
-	sample.Long(t)
+	sample.Seldom(t)
 	soft, err := fakemetal.SoftMetal(softmetal.Options{})
 	require.NoError(t, err)
 	defer soft.Close()

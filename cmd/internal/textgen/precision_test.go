@@ -23,7 +23,7 @@ const oracleError = 2e-4
 // product. Greedy tokens are the oracle's wherever its margin exceeds that on both sides; after another token nothing can
 // be compared.
 func TestLogitsByType(t *testing.T) {
-	sample.Long(t)
+	sample.Seldom(t)
 	const width = 576
 	for _, c := range sample.Turns(t, t.Name(), []struct {
 		name   string

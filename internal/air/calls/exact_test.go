@@ -255,7 +255,7 @@ func TestFma(t *testing.T) {
 
 // TestParts holds the functions that take floats apart, or put them together, against Go's.
 func TestParts(t *testing.T) {
-	sample.Long(t)
+	sample.Seldom(t)
 	var fs []Function
 	for _, f := range floatFormats() {
 		e, s := f.t.String(), f.t.suffix()

@@ -16,7 +16,7 @@ import (
 // TestLevels checks that machines with and without fused multiply-add, and with vectors of
 // other lengths, compute the same bits.
 func TestLevels(t *testing.T) {
-	sample.Long(t)
+	sample.Seldom(t)
 	var fs []Function
 	for _, op := range slices.Sorted(maps.Keys(floatFunctions)) {
 		signature := floatFunctions[op].signature

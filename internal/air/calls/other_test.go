@@ -125,7 +125,7 @@ func TestAtomics(t *testing.T) {
 // TestPacking unpacks every word of 8 and 16 bits and random ones of 32 and 64, and packs
 // them again.
 func TestPacking(t *testing.T) {
-	sample.Long(t)
+	sample.Seldom(t)
 	var fs []Function
 	for _, f := range families() {
 		if strings.HasPrefix(f.Name, "air.pack.") || strings.HasPrefix(f.Name, "air.unpack.") {

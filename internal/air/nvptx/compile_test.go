@@ -143,7 +143,7 @@ attributes #0 = { convergent nounwind }
 // TestPTXExchange compiles functions in which threads exchange, one of each kind of type, with
 // both compilers.
 func TestPTXExchange(t *testing.T) {
-	sample.Long(t)
+	sample.Seldom(t)
 	types := []struct{ llvm, suffix string }{
 		{"float", "f32"}, {"<2 x half>", "v2f16"}, {"bfloat", "bf16"}, {"i8", "u.i8"}, {"<4 x i16>", "s.v4i16"}, {"i64", "u.i64"},
 	}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/mlxc/mlxc/internal/air"
 	"github.com/mlxc/mlxc/internal/llvm"
+	"github.com/mlxc/mlxc/internal/testing/sample"
 )
 
 // program is a random function of a few variables, which its text has as values: each block begins with
@@ -242,6 +243,7 @@ func (s *structured) some(b, depth int) int {
 // TestMembers runs random programs lane by lane, and holds the mask of each block against the lanes that
 // come to it in the same rounds of its loops, and of each uniform value that they have the same.
 func TestMembers(t *testing.T) {
+	sample.Seldom(t)
 	r := rand.New(rand.NewPCG(30, 41))
 	f := &llvm.Function{Params: []llvm.Param{{Typ: "i32", Name: "%group"}, {Typ: "i32", Name: "%lane"}}}
 	k := &air.Kernel{Args: []air.Arg{{Attribute: "threadgroup_position_in_grid"}, {Attribute: "thread_index_in_simdgroup"}}}

@@ -312,7 +312,7 @@ func TestMany(t *testing.T) {
 // The graph's kernel that is made from a compiled one is valid and contradicts it nowhere, for every kernel of both
 // libraries.
 func TestKernels(t *testing.T) {
-	sample.Long(t)
+	sample.Seldom(t)
 	find := find(t)
 	for path, version := range map[string]string{"a.metallib": "0.16.3", "b.metallib": "0.32.4"} {
 		lib := metallibs.Open(t, version)

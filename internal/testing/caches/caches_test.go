@@ -16,7 +16,7 @@ import (
 // Results are the same whether caches are trusted or not: for every recording of testdata/graphs, repeated layers,
 // and random graphs, pipelines and changes.
 func TestCachesDecideNothing(t *testing.T) {
-	sample.Long(t)
+	sample.Seldom(t)
 	with := results(t)
 	invariants.Caches = false
 	defer func() { invariants.Caches = true }()

@@ -69,7 +69,7 @@ func compiles(t *testing.T, c checker, from, count int) {
 
 // TestHost compiles kernels for this machine: 300, of which a run of make test takes an eighth.
 func TestHost(t *testing.T) {
-	sample.Long(t)
+	sample.Seldom(t)
 	compiles(t, checker{}, 0, 300)
 }
 

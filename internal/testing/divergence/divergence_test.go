@@ -11,12 +11,14 @@ import (
 
 	"github.com/mlxc/mlxc/internal/air"
 	"github.com/mlxc/mlxc/internal/air/nvptx"
+	"github.com/mlxc/mlxc/internal/testing/sample"
 	"github.com/mlxc/mlxc/internal/toolchain/clang"
 	"github.com/mlxc/mlxc/internal/toolchain/mslc"
 )
 
 // TestMasksAreKnown: the compiler knows which threads are active in such a kernel, without asking the GPU.
 func TestMasksAreKnown(t *testing.T) {
+	sample.Seldom(t)
 	r := rand.New(rand.NewPCG(1, 2))
 	programs := make([]*Program, 6)
 	for i := range programs {

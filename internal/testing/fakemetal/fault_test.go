@@ -15,6 +15,7 @@ import (
 
 	"github.com/mlxc/mlxc/internal/objc"
 	"github.com/mlxc/mlxc/internal/testing/fakemetal"
+	"github.com/mlxc/mlxc/internal/testing/sample"
 	"github.com/mlxc/mlxc/internal/toolchain/clang"
 )
 
@@ -153,6 +154,7 @@ func TestInteractivity(t *testing.T) {
 
 // TestArm64: the C half compiles for arm64, where the C code takes an MTLSize by value.
 func TestArm64(t *testing.T) {
+	sample.Seldom(t)
 	c, err := clang.Find(context.Background())
 	require.NoError(t, err)
 	files, err := filepath.Glob("c/*.c")

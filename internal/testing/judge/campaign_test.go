@@ -46,7 +46,7 @@ func TestCampaign(t *testing.T) {
 
 // A prover that accepts everything is caught in every class that can do harm.
 func TestCampaignCatches(t *testing.T) {
-	sample.Long(t)
+	sample.Seldom(t)
 	r, err := judge.Campaign(judge.CampaignOptions{Graphs: 30, PerClass: 10, Seed: 2}, func(before, after *ir.Graph) (judge.Answer, string) { return judge.Accepted, "" })
 	require.NoError(t, err)
 	missed := map[string]bool{}
@@ -64,7 +64,7 @@ func TestCampaignCatches(t *testing.T) {
 
 // The report depends on the options only, not on which worker does what.
 func TestCampaignIsDeterministic(t *testing.T) {
-	sample.Long(t)
+	sample.Seldom(t)
 	o := judge.CampaignOptions{Graphs: 8, PerClass: 4, Seed: 3, Workers: 1}
 	a, err := judge.Campaign(o, byText)
 	require.NoError(t, err)

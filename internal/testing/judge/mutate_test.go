@@ -66,7 +66,7 @@ func text(g *ir.Graph) string { return mlxt.Format(&ir.Module{Graphs: []*ir.Grap
 // Every mutation finds places and leaves its argument unchanged, and together they give
 // enough of both verdicts. The counts are printed.
 func TestCensus(t *testing.T) {
-	sample.Long(t)
+	sample.Seldom(t)
 	start := time.Now()
 	graphs := recordedGraphs(t)
 	options := make([]judge.Options, len(graphs))

@@ -31,7 +31,7 @@ var (
 // f16 and bf16: as recorded, as optimized by default, and changed by hand where the
 // prover says that the change is harmless.
 func TestOddValues(t *testing.T) {
-	sample.Long(t)
+	sample.Seldom(t)
 	d := cpu.New(1)
 	defer d.Close()
 	pipeline, err := passes.ParsePipeline("")

@@ -77,6 +77,7 @@ func blockCases(t *testing.T) (cases []*kernelcases.Case, kinds map[string]strin
 
 // Our kernels for matrices in blocks compute from the blocks that ggml has quantized what ggml's CPU back end does.
 func TestBlocks(t *testing.T) {
+	sample.Seldom(t)
 	cases, kinds := blockCases(t)
 	run := func(name string, d backend.Device, cases []*kernelcases.Case) {
 		q, err := d.NewQueue()

@@ -54,7 +54,7 @@ func sampleFindings(t *testing.T, choose conformance.Choice, library string, n i
 // The checker finds nothing in dispatches of our library's kernels with random arguments. A run takes those
 // of [sample.Checked].
 func TestCheckedKernels(t *testing.T) {
-	sample.Long(t)
+	sample.Seldom(t)
 	found, n := sampleFindings(t, sample.Checked(t), "", 1)
 	for what, f := range found {
 		t.Errorf("%s: %s", what, f)

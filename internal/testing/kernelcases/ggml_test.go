@@ -76,7 +76,7 @@ func runGGML(t *testing.T, o softmetal.Options, spare int64, cases []*kernelcase
 // Kernels of ggml's Metal source, dispatched as ggml does, compute what ggml's CPU backend computes, except where
 // ggml on Metal itself differs: there the kernels must differ too.
 func TestGGML(t *testing.T) {
-	sample.Long(t)
+	sample.Seldom(t)
 	// Some kernels read a row behind the last one, for which ggml's own buffers have room.
 	runGGML(t, softmetal.Options{}, 1<<16, ggmlCases(t), func(_ *softmetal.Device, c *kernelcases.Case, wrong error) {
 		switch {

@@ -154,7 +154,7 @@ func TestCheckedKernelCases(t *testing.T) {
 // MLX's kernels, compiled by our compiler from MLX's headers, compute NumPy's results in the same cases as those of
 // its library.
 func TestKernelCasesFromSource(t *testing.T) {
-	sample.Long(t)
+	sample.Seldom(t)
 	cases, err := kernelcases.Load("../../../testdata/kernelcases")
 	require.NoError(t, err)
 	sources, err := kernelcases.Sources("../../../testdata/kernelcases/source", metallibs.Headers(t))

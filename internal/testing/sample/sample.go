@@ -30,6 +30,12 @@ const Instances = 64
 // Rare: what takes long and finds little is done by one run in Rare.
 const Rare = 16
 
+// Slow: a test that takes seconds, beside others that would notice most of what it notices, is done by one run in Slow.
+const Slow = 4
+
+// Templates: a template whose kernels are few is taken by one run in Templates.
+const Templates = 2
+
 // Whole reports whether everything is to be tested.
 func Whole() bool { return os.Getenv(WholeEnv) != "" }
 
@@ -53,6 +59,18 @@ func Long(t testing.TB) {
 		t.Skip("takes long: make test has it")
 	}
 }
+
+// Seldom skips a test in all but one run in [Slow], which other runs take turns at, and under go test -short.
+func Seldom(t testing.TB) {
+	t.Helper()
+	Long(t)
+	if !mine(t.Name()) {
+		t.Skipf("one run in %d takes it (%s=1 takes all)", Slow, WholeEnv)
+	}
+}
+
+// mine reports whether this run takes a test that one run in [Slow] takes.
+func mine(test string) bool { return Takes(test, 0, Slow) }
 
 // T is the part of [testing.TB] that is needed to log the choice.
 type T interface {
@@ -97,9 +115,15 @@ func Of[M any](t T, name string, members []M, in int) []M {
 	return Families(t, name, members, func(M) string { return "" }, in)
 }
 
-// Kernels returns the members that this run takes, in their order. It takes one in [Instances] of each family, and at
-// least one. The next run takes others, and [Instances] runs in a row take all.
-func Kernels[M any](t T, name string, members []M, family func(M) string) (out []M) {
+// Kernels returns the members that this run takes, in their order. It takes one in [Instances] of each family, and of
+// each at least one in [Templates] runs. The next run takes others, and [Instances] runs in a row take all.
+func Kernels[M any](t T, name string, members []M, family func(M) string) []M {
+	t.Helper()
+	return kernels(t, name, members, family, Templates)
+}
+
+// kernels is [Kernels], but at least one member of each family is taken in `turn` runs.
+func kernels[M any](t T, name string, members []M, family func(M) string, turn int) (out []M) {
 	t.Helper()
 	if Whole() {
 		return members
@@ -126,7 +150,7 @@ func Kernels[M any](t T, name string, members []M, family func(M) string) (out [
 				p.first = -1
 			}
 		}
-		if p.first >= 0 && (p.index+p.first)%min(p.size, Instances) == 0 {
+		if p.first >= 0 && (p.index+p.first)%min(p.size*turn, Instances) == 0 {
 			out = append(out, m)
 		}
 		p.index++
@@ -138,7 +162,7 @@ func Kernels[M any](t T, name string, members []M, family func(M) string) (out [
 // Turns returns one of the members, or one in [Instances] of many: another one in each run.
 func Turns[M any](t T, name string, members []M) []M {
 	t.Helper()
-	return Kernels(t, name, members, func(M) string { return "" })
+	return kernels(t, name, members, func(M) string { return "" }, 1)
 }
 
 // Choose returns [Kernels] in the form that the conformance suite calls. Tests that give the same name choose the

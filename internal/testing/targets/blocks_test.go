@@ -27,7 +27,7 @@ type block struct{ where, text string }
 // TestBlocks: the Go code in README, in the other pages and in package comments type-checks. Names that the reader has
 // to supply, such as ctx or data, may be undeclared, but every name of one of our packages must exist.
 func TestBlocks(t *testing.T) {
-	sample.Long(t)
+	sample.Seldom(t)
 	all, err := loaded()
 	require.NoError(t, err)
 	known := map[string]*types.Package{}

@@ -1,6 +1,8 @@
 package testdevice_test
 
 import (
+	"maps"
+	"slices"
 	"testing"
 	"time"
 
@@ -22,17 +24,19 @@ func (d owned) Close() error { return d.inner.Close() }
 // TestConformance: the suite passes on devices that are very unlike the CPU: with memory that the
 // host cannot see, with operations that end late, with small buffers, with host memory mapped in
 // pages or not at all, with an encoder for each replay, and with passes that rewrite graphs for
-// the device, also with edges.
+// the device, also with edges. A run takes one of them.
 func TestConformance(t *testing.T) {
 	sample.Long(t)
-	for name, o := range map[string]testdevice.Options{
+	devices := map[string]testdevice.Options{
 		"discrete": {Private: true, Late: 100 * time.Microsecond, Info: func(i *backend.Info) {
 			i.PageSize, i.MaxBuffer, i.MaxOffset = 0, 1<<32, 1<<32-1
 			i.Lower = "split,constants"
 		}},
 		"shared": {Late: 100 * time.Microsecond, Reverse: true, Info: func(i *backend.Info) { i.PageSize, i.MaxBuffer, i.Apart = 16<<10, 1<<32, true }},
 		"edges":  {Reverse: true, Info: func(i *backend.Info) { i.Lower, i.Apart = "annotate,edges", true }},
-	} {
+	}
+	for _, name := range sample.Turns(t, t.Name(), slices.Sorted(maps.Keys(devices))) {
+		o := devices[name]
 		t.Run(name, func(t *testing.T) {
 			conformance.Run(t, func() backend.Device {
 				c := cpu.New(2)

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/mlxc/mlxc/internal/air"
+	"github.com/mlxc/mlxc/internal/testing/sample"
 	"github.com/mlxc/mlxc/internal/toolchain/mslc"
 )
 
@@ -265,6 +266,7 @@ func TestOneKernelOfMany(t *testing.T) {
 
 // TestSameText: a source gives the same module each time, also with lines, for caches of compiled kernels are keyed by it.
 func TestSameText(t *testing.T) {
+	sample.Seldom(t)
 	const source = "kernel void k(device float* x [[buffer(0)]]) {\n  x[0] = exp(x[1]);\n}\n"
 	for _, o := range []mslc.Options{{}, {Lines: true}, {Lines: true, Unset: true}} {
 		_, first := compile(t, source, o)

@@ -18,7 +18,7 @@ var folder = regexp.MustCompile(`directory: "[^"]*"`)
 // TestOnly: a source from which instances were taken compiles to what the whole source does if the
 // others alone are asked for.
 func TestOnly(t *testing.T) {
-	sample.Long(t)
+	sample.Seldom(t)
 	for file, keep := range map[string][]string{
 		"quantized.metal": {"affine_qmv_fast_float_gs_64_b_4_batch_0_pr_0_hgs_0_r_4", "affine_qmm_t_x2_float_gs_32_b_8_alN_true"},
 		"copy.metal":      {"v_copyfloat16float16", "gg2_copyfloat32float32"},

@@ -9,6 +9,7 @@ import (
 
 	"github.com/mlxc/mlxc/internal/testing/benchgraphs"
 	"github.com/mlxc/mlxc/internal/testing/recorded"
+	"github.com/mlxc/mlxc/internal/testing/sample"
 	"github.com/mlxc/mlxc/passes"
 	"github.com/mlxc/mlxc/passes/internal/fusion"
 	"github.com/mlxc/mlxc/prove"
@@ -37,6 +38,7 @@ func TestGroupsScale(t *testing.T) {
 // Chains of elementwise commands with shared values are fused and proved in work that is linear in the number of
 // commands, counted as groups examined and as bytes and objects allocated. Each chain is cut where a kernel is full.
 func TestElementwiseScales(t *testing.T) {
+	sample.Seldom(t)
 	p, err := passes.ParsePipeline("annotate,fuse,dce,rename,schedule,barriers,plan")
 	require.NoError(t, err)
 	annotate, err := passes.ParsePipeline("annotate")

@@ -18,7 +18,7 @@ import (
 // variants of them with one change, go through one cache. If a value is moved to
 // argument memory, nothing else changes.
 func TestCache(t *testing.T) {
-	sample.Long(t)
+	sample.Seldom(t)
 	const each, variants = 2, 12
 	refused, accepted, overlaps, moved := 0, 0, 0, 0
 	for _, f := range sampled(t) {

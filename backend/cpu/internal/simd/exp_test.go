@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/mlxc/mlxc/internal/testing/sample"
 	"github.com/mlxc/mlxc/msl/term"
 )
 
@@ -57,6 +58,7 @@ func exactSigmoid(x float64) float64 {
 // or all of them, and the neighbourhood of each place where a branch of the
 // method changes.
 func TestExp(t *testing.T) {
+	sample.Seldom(t)
 	step := uint64(4099)
 	if *exhaustive {
 		step = 1
@@ -126,6 +128,7 @@ func TestExpExact(t *testing.T) {
 // made by the loops that a generated kernel uses: for every f16, and for ten
 // million float32 of all exponents.
 func TestSigmoidsAreTheirSteps(t *testing.T) {
+	sample.Seldom(t)
 	const step = 429
 	each(t, func(t *testing.T, g *guard) {
 		const chunk = 1<<14 + 5 // with a tail

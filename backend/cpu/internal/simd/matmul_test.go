@@ -7,6 +7,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
+
+	"github.com/mlxc/mlxc/internal/testing/sample"
 )
 
 // dirty is scratch full of NaNs: whatever of it is read before it is written
@@ -139,6 +141,7 @@ func TestMatMulF32(t *testing.T) {
 // A NaN in a row of x spoils that row of y, one in a row of w that column, and
 // nothing else.
 func TestMatMulNotFinite(t *testing.T) {
+	sample.Seldom(t)
 	each(t, func(t *testing.T, g *guard) {
 		const m, n, k = 13, 51, 40
 		x, w, y := random(rng(1), g.floats(m*k)), random(rng(2), g.floats(n*k)), g.floats(m*n)

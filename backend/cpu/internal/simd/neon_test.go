@@ -19,7 +19,7 @@ import (
 // loops in Go; and, where the machine has qemu's user mode, under that too. On
 // arm64 itself every test of this package runs it.
 func TestNEON(t *testing.T) {
-	sample.Long(t)
+	sample.Seldom(t)
 	m := newMachine(t)
 	for i, at := range guards {
 		if !sample.Whole() && i != sample.Run()%len(guards) {
