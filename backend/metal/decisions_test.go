@@ -150,7 +150,7 @@ func changed(t *testing.T) map[string]string {
 // make test switches on one in eight of them, each in the first of its ways; with MLXC_LONG=1 all are run
 // in all their ways.
 func TestWrongDecisions(t *testing.T) {
-	sample.Long(t)
+	sample.Seldom(t)
 	dir := t.TempDir()
 	here, err := filepath.Abs(".")
 	require.NoError(t, err)

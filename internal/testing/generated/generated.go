@@ -14,6 +14,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/mlxc/mlxc/backend"
 	"github.com/mlxc/mlxc/backend/cpu"
 	"github.com/mlxc/mlxc/ir"
 	"github.com/mlxc/mlxc/replay"
@@ -39,12 +40,18 @@ func Read(t testing.TB, path string) (w Want) {
 	return w
 }
 
-// Check runs a model's graphs with f32 logits on the CPU: the prompt in two parts, then one token after another. Each token
-// must be the one wanted, and logits may be off by tolerance.
+// Check is [CheckOn] the CPU.
 func Check(t testing.TB, module *ir.Module, want Want, tolerance float64) {
 	t.Helper()
 	d := cpu.New(2)
 	defer d.Close()
+	CheckOn(t, d, module, want, tolerance)
+}
+
+// CheckOn runs a model's graphs with f32 logits on a device: the prompt in two parts, then one token after another. Each
+// token must be the one wanted, and logits may be off by tolerance.
+func CheckOn(t testing.TB, d backend.Device, module *ir.Module, want Want, tolerance float64) {
+	t.Helper()
 	s, err := replay.Open(d, module, replay.Options{Poison: true})
 	require.NoError(t, err)
 	defer s.Close()
