@@ -19,18 +19,23 @@ func init() {
 			if d == 256 && kind == "vector" {
 				continue // attention.go has it
 			}
-			registerSDPA("float", d, kind, nil)
+			registerSDPA("float", d, kind, nil, nil)
 			for _, t := range narrows {
-				registerSDPA(t.String()+"_t", d, kind, &t)
+				registerSDPA(t.String()+"_t", d, kind, &t, &t)
+			}
+			if kind != "vector" {
+				half := halfType
+				registerSDPA("float_float16_t", d, kind, nil, &half)
 			}
 		}
 	}
 }
 
-func registerSDPA(word string, d int, kind string, t *narrow) {
+// registerSDPA registers a kernel whose queries and results have type t, and whose keys and values have type cache; nil is f32.
+func registerSDPA(word string, d int, kind string, t, cache *narrow) {
 	rows := kind != "vector"
 	of := func(c *Call) sdpa {
-		s := sdpaOf(c, d, t)
+		s := sdpaOf(c, d, t, cache)
 		s.rows = rows
 		s.transposed = s.transposed || rows
 		if rows && kind != "rows" {
@@ -52,8 +57,8 @@ func registerSDPA(word string, d int, kind string, t *narrow) {
 		},
 		Run: func(c *Call, w *Worker, lo, hi int) {
 			s := of(c)
-			if t != nil {
-				s.narrowed(c, w, *t, lo, hi)
+			if cache != nil {
+				s.narrowed(c, w, t, *cache, lo, hi)
 				return
 			}
 			buf := w.Scratch(s.scratch())
@@ -87,10 +92,13 @@ func (s *sdpa) unit(c *Call, buf []float32, u int) {
 	}
 }
 
-// narrowed makes units [lo, hi) of a call of a 16-bit type. All queries, and the keys and values of one head at a
-// time, are widened, and rows of out are rounded.
-func (s *sdpa) narrowed(c *Call, w *Worker, t narrow, lo, hi int) {
+// narrowed makes units [lo, hi) of a call whose keys and values have a 16-bit type, as queries and results have if t is set.
+// All queries, and the keys and values of one head at a time, are widened, and rows of out are rounded.
+func (s *sdpa) narrowed(c *Call, w *Worker, t *narrow, cache narrow, lo, hi int) {
 	size, all, head := s.scratch(), s.hq*s.l*s.d, s.n*s.d
+	if t == nil {
+		all = 0
+	}
 	buf := w.Scratch(size + 2*all + 2*head)
 	take := func(n int) []float32 {
 		x := buf[:n]
@@ -98,8 +106,11 @@ func (s *sdpa) narrowed(c *Call, w *Worker, t narrow, lo, hi int) {
 		return x
 	}
 	scratch := take(size)
-	s.q, s.out, s.k, s.v = take(all), take(all), take(head), take(head)
-	t.from(s.q, c.U16(0)[:all])
+	if t != nil {
+		s.q, s.out = take(all), take(all)
+		t.from(s.q, c.U16(0)[:all])
+	}
+	s.k, s.v = take(head), take(head)
 	keys, values := c.U16(1), c.U16(2)
 	kHead, kSeq, vHead, vSeq := s.kHead, s.kSeq, s.vHead, s.vSeq
 	s.kHead, s.kSeq, s.vHead, s.vSeq = 0, s.d, 0, s.d
@@ -110,11 +121,14 @@ func (s *sdpa) narrowed(c *Call, w *Worker, t narrow, lo, hi int) {
 		if head := h0 / s.gqa; head != last {
 			last = head
 			for j := begin; j < s.n; j++ {
-				t.from(s.k[j*s.d:(j+1)*s.d], keys[head*kHead+j*kSeq:][:s.d])
-				t.from(s.v[j*s.d:(j+1)*s.d], values[head*vHead+j*vSeq:][:s.d])
+				cache.from(s.k[j*s.d:(j+1)*s.d], keys[head*kHead+j*kSeq:][:s.d])
+				cache.from(s.v[j*s.d:(j+1)*s.d], values[head*vHead+j*vSeq:][:s.d])
 			}
 		}
 		s.unit(c, scratch, u)
+		if t == nil {
+			continue
+		}
 		for q := q0; q < q1; q++ {
 			for h := h0; h < h1; h++ {
 				at := s.place(h, q)
@@ -150,7 +164,7 @@ const (
 // the strides 6 and 7, 8 and 9 (u64: head, position); 3 out f32[hq, l, d]; 4 gqa
 // i32, 5 n i32, 10 scale f32. The threadgroups are (hq, l, 1). The kernels
 // sdpa_rows_… take queries and give out as [l, hq, d]; a window is 11 i32, cap 12 f32,
-// and sinks are 12 f32[hq].
+// and sinks are 12 f32[hq]. Keys and values of float_float16_t are f16.
 //
 // There are two forms. A few queries take the vector form: a unit is one row
 // (h, q). Many take the matrix form: a unit is a block of queries with all the
@@ -175,7 +189,7 @@ type sdpa struct {
 	blocks, kHeads int
 }
 
-func sdpaOf(c *Call, d int, t *narrow) sdpa {
+func sdpaOf(c *Call, d int, t, cache *narrow) sdpa {
 	s := sdpa{
 		d: d, hq: c.Groups[0], l: c.Groups[1], n: c.Int(5),
 		gqa:   c.Int(4),
@@ -186,7 +200,10 @@ func sdpaOf(c *Call, d int, t *narrow) sdpa {
 		causal:     c.Flag(sdpaCausal),
 	}
 	if t == nil {
-		s.q, s.k, s.v, s.out = c.F32(0), c.F32(1), c.F32(2), c.F32(3)
+		s.q, s.out = c.F32(0), c.F32(3)
+	}
+	if cache == nil {
+		s.k, s.v = c.F32(1), c.F32(2)
 	}
 	s.kHeads = ceilDiv(s.hq, s.gqa)
 	if s.l > 1 && s.l*s.gqa >= sdpaFrom {
