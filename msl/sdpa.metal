@@ -516,12 +516,6 @@ template <typename T, typename S, int D>
 // @term     out[q,h,d] = round({T}, whole[q,h,d] / sum[sdpa_window](k < {seen()}, weight[q,h,{first()}+k]))
 // @end
 // @end
-//
-// @kernel   sdpa_rows_{with:window|capped|sinks}_{T:{types()}}_{D:{heads()}}
-// @use      rows_within({T})
-//
-// @kernel   sdpa_rows_{with:window|capped|sinks}_{T:float=f32}_{S:float16_t=f16}_{D:{heads()}}
-// @use      rows_within({S})
 #define NOTHING_MORE
 #define CAP constant float& cap,
 #define SINKS const device T* sinks,
@@ -546,8 +540,26 @@ template <typename T, typename S, int D>
         queries + row * D, keys, values, out + row * D, end - from, k_seq_stride, v_seq_stride, scale, bend, score,    \
         lane % TEAM * 4, int(lane) / TEAM, outputs, tops, sums, simdgroup, lane);                                      \
   }
+
+// @kernel   sdpa_rows_{with:window}_{T:{types()}}_{D:{heads()}}
+// @use      rows_within({T})
+//
+// @kernel   sdpa_rows_{with:window}_{T:float=f32}_{S:float16_t=f16}_{D:{heads()}}
+// @use      rows_within({S})
 WINDOWED(window, Plain(), false, 0.0f, NOTHING_MORE)
+
+// @kernel   sdpa_rows_{with:capped}_{T:{types()}}_{D:{heads()}}
+// @use      rows_within({T})
+//
+// @kernel   sdpa_rows_{with:capped}_{T:float=f32}_{S:float16_t=f16}_{D:{heads()}}
+// @use      rows_within({S})
 WINDOWED(capped, Capped{cap}, false, 0.0f, CAP)
+
+// @kernel   sdpa_rows_{with:sinks}_{T:{types()}}_{D:{heads()}}
+// @use      rows_within({T})
+//
+// @kernel   sdpa_rows_{with:sinks}_{T:float=f32}_{S:float16_t=f16}_{D:{heads()}}
+// @use      rows_within({S})
 WINDOWED(sinks, Plain(), true, float(sinks[group.x]), SINKS)
 
 #define INSTANTIATE_FORM(form, name, T, S, D) \
