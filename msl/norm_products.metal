@@ -691,22 +691,22 @@ struct Turn {
     cosine = simd_broadcast_first(precise::cos(theta)); // broadcast, so that it is found here
     sine = simd_broadcast_first(precise::sin(theta));
   }
-
-  // put stores two rows of a matrix: turned, apart, at `to`, or as they are.
-  template <typename T, typename S>
-  inline void put(T one, T two, device S* out, long to, int first, int apart, int last) thread {
-    if (turned) {
-      out += to;
-      out[0] = stored(S(float(one) * cosine - float(two) * sine));
-      out[apart] = stored(S(float(one) * sine + float(two) * cosine));
-      return;
-    }
-    out[first] = stored(S(one));
-    if (first < last) {
-      out[first + 1] = stored(S(two));
-    }
-  }
 };
+
+// put_two stores two rows of a matrix, turned or as they are.
+template <typename T, typename S>
+inline void put_two(T one, T two, device S* out, bool turned, const thread Turn& turn, int head, long stride, int place, int first, int apart, int last) {
+  if (turned) {
+    out += head * stride + place;
+    out[0] = stored(S(float(one) * turn.cosine - float(two) * turn.sine));
+    out[apart] = stored(S(float(one) * turn.sine + float(two) * turn.cosine));
+    return;
+  }
+  out[first] = stored(S(one));
+  if (first < last) {
+    out[first + 1] = stored(S(two));
+  }
+}
 
 // Queries, keys and values of one position: queries and keys are turned (rope.metal), and all may go where
 // attention wants them. A simdgroup makes the two rows that a rotation turns together, or two rows of
@@ -844,9 +844,9 @@ template <typename T, typename S, int g, int b, int words>
     return;
   }
   if (sizeof(S) < sizeof(T) && int(group.y) >= blocks_q) {
-    turn.put(one, two, (device S*)out, head * stride + place, first, apart, last);
+    put_two(one, two, (device S*)out, turned, turn, head, stride, place, first, apart, last);
   } else {
-    turn.put(one, two, out, head * stride + place, first, apart, last);
+    put_two(one, two, out, turned, turn, head, stride, place, first, apart, last);
   }
 }
 
