@@ -75,13 +75,12 @@ func (r *Session) KVWrite(cache, x Tensor, pos ir.Affine, o ...Option) {
 // KVWriteRounded is [Session.KVWrite] of f32 keys and values to caches of f16 or bf16, by one dispatch: each element is
 // rounded to the nearest, ties to even. k and v have one shape.
 func (r *Session) KVWriteRounded(kcache, vcache, k, v Tensor, pos ir.Affine, o ...Option) {
-	if !r.fitsCache(kcache, k, pos) || !r.fitsCache(vcache, v, pos) {
+	if !r.floats("kv_write", k, v) || !r.floats("kv_write", kcache, vcache) || !r.fitsCache(kcache, k, pos) || !r.fitsCache(vcache, v, pos) {
 		return
 	}
 	t := kcache.DType
-	if k.DType != ir.F32 || v.DType != ir.F32 || t != ir.F16 && t != ir.BF16 || vcache.DType != t || !equalShapes(k.Shape, v.Shape) {
-		r.fail("kv_write: keys %s%s into %s, values %s%s into %s: want f32 of one shape into caches of f16 or of bf16",
-			k.DType, r.format(k.Shape), t, v.DType, r.format(v.Shape), vcache.DType)
+	if k.DType != ir.F32 || t == ir.F32 || !equalShapes(k.Shape, v.Shape) {
+		r.fail("kv_write: keys %s%s and values %s into caches of %s: want f32 of one shape into f16 or bf16", k.DType, r.format(k.Shape), r.format(v.Shape), t)
 		return
 	}
 	text := fmt.Sprintf("out0[i] = round(%v, in0[i]); out1[i] = round(%[1]v, in1[i])", t)
