@@ -89,7 +89,8 @@ func chosen(d *decl.Decl) bool {
 	case "copy.metal":
 		return d.Args[0].Elem != ir.U32 // codes that lie under strides
 	}
-	cached := slices.ContainsFunc(d.Args, func(a decl.Arg) bool { return a.Elem == ir.F32 && a.Mode == decl.Write }) // beside what is f32
+	// What a kernel writes as f16 beside f32 goes to a cache.
+	cached := slices.ContainsFunc(d.Args, func(a decl.Arg) bool { return a.Elem == ir.F32 && a.Mode == decl.Write })
 	return !strings.Contains(d.Name, "gather_") && !strings.Contains(d.Name, "alN_false") && !slices.ContainsFunc(d.Args, func(a decl.Arg) bool {
 		return (a.Elem == ir.F16 || a.Elem == ir.BF16) && (a.Mode == decl.Write && !cached || d.File == "arg_reduce.metal" || d.File == "sample.metal") || a.Name == "window"
 	})
