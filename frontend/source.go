@@ -51,9 +51,12 @@ type Options struct {
 	Context int64
 	// Prefill is the greatest number of tokens of one prefill; default 128.
 	Prefill int64
-	// Type is the type of activations, norms, scales, biases, caches and logits: f32, f16 or bf16; default f32, or what the
+	// Type is the type of activations, norms, scales, biases and logits: f32, f16 or bf16; default f32, or what the
 	// front end says of its files. Weights that are not quantized are converted to it, rounded to the nearest, ties to even.
 	Type ir.DType
+	// Cache is the type of the KV cache: by default Type, or f16 where that is f32. Keys and values are rounded to it as they
+	// are written.
+	Cache ir.DType
 	// External is the model's path relative to the file that the module will be written
 	// to. If it is set, weights that are not repacked stay in the model file.
 	External string

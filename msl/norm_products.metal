@@ -693,11 +693,30 @@ struct Turn {
   }
 };
 
+// put_two stores two rows of a matrix, turned or as they are.
+template <typename T, typename S>
+inline void put_two(T one, T two, device S* out, bool turned, const thread Turn& turn, int head, long stride, int place, int first, int apart, int last) {
+  if (turned) {
+    out += head * stride + place;
+    out[0] = stored(S(float(one) * turn.cosine - float(two) * turn.sine));
+    out[apart] = stored(S(float(one) * turn.sine + float(two) * turn.cosine));
+    return;
+  }
+  out[first] = stored(S(one));
+  if (first < last) {
+    out[first + 1] = stored(S(two));
+  }
+}
+
 // Queries, keys and values of one position: queries and keys are turned (rope.metal), and all may go where
 // attention wants them. A simdgroup makes the two rows that a rotation turns together, or two rows of
 // values; blocks of queries, keys and values follow one another in the grid.
 //
-// @kernel  affine_{C:qmv|qmv_fast}_rms_x3_rope_{T:{types()}}_gs_{g:{groups()}}_b_{b:4}{order:=pairs|=halves}
+// Keys and values may go to a cache whose type has fewer bits.
+//
+// @text    q_type(S) = {T}
+// @text    k_type(S) = {S}
+// @lines   x3_rope(S)
 // @constant 2 traditional bool
 // @use     matrix(_q; {b}; q_heads*dims; in_vec_size)
 // @use     matrix(_k; {b}; k_heads*dims; in_vec_size)
@@ -705,8 +724,8 @@ struct Turn {
 // @arg     x            device {T}[in_vec_size] read
 // @arg     norm         device {T}[in_vec_size] read
 // @arg     q            device {T}[q_heads, dims : q_stride, 1] write
-// @arg     k            device {T}[k_heads, dims : k_stride, 1] write
-// @arg     v            device {T}[n_v] write
+// @arg     k            device {S}[k_heads, dims : k_stride, 1] write
+// @arg     v            device {S}[n_v] write
 // @arg     eps          constant f32
 // @arg     in_vec_size  constant i32
 // @arg     q_heads      constant i32
@@ -739,17 +758,24 @@ struct Turn {
 // @if      order == pairs
 // @where   first_{s}[h,i] = {first(dot_{s}; h*dims + 2*i; h*dims + 2*i + 1; i)}
 // @where   second_{s}[h,i] = {second(dot_{s}; h*dims + 2*i; h*dims + 2*i + 1; i)}
-// @term    {s}[h,j] = round({T}, select(j % 2 == 0, first_{s}[h,j/2], second_{s}[h,j/2]))
+// @term    {s}[h,j] = round({{s}_type({S})}, select(j % 2 == 0, first_{s}[h,j/2], second_{s}[h,j/2]))
 // @else
 // @where   first_{s}[h,i] = {first(dot_{s}; h*dims + i; h*dims + i + pairs; i)}
 // @where   second_{s}[h,i] = {second(dot_{s}; h*dims + i; h*dims + i + pairs; i)}
-// @term    {s}[h,j] = round({T}, select(j < pairs, first_{s}[h,j % pairs], second_{s}[h,j % pairs]))
+// @term    {s}[h,j] = round({{s}_type({S})}, select(j < pairs, first_{s}[h,j % pairs], second_{s}[h,j % pairs]))
 // @end
 // @end
-// @term    v[n] = round({T}, {affine(in_vec_size; {C}; _v; n; e[c*g + j])})
-template <typename T, int g, int b, int words>
+// @term    v[n] = round({S}, {affine(in_vec_size; {C}; _v; n; e[c*g + j])})
+// @end
+//
+// @kernel  affine_{C:qmv|qmv_fast}_rms_x3_rope_{T:{types()}}_gs_{g:{groups()}}_b_{b:4}{order:=pairs|=halves}
+// @use     x3_rope({T})
+//
+// @kernel  affine_{C:qmv|qmv_fast}_rms_x3_rope_{T:float=f32}_{S:float16_t=f16}_gs_{g:{groups()}}_b_{b:4}{order:=pairs|=halves}
+// @use     x3_rope({S})
+template <typename T, typename S, int g, int b, int words>
 [[kernel]] void qmv_rms_x3_rope(
-    AFFINE(w, _q), AFFINE(w, _k), AFFINE(w, _v), NORMED, device T* q, device T* k, device T* v,
+    AFFINE(w, _q), AFFINE(w, _k), AFFINE(w, _v), NORMED, device T* q, device S* k, device S* v,
     constant float& eps, constant int& in_vec_size, constant int& q_heads, constant int& k_heads,
     constant int& dims, constant int& n_v,
     constant long& q_stride, constant long& k_stride, constant int& offset, constant float& scale,
@@ -772,7 +798,7 @@ template <typename T, int g, int b, int words>
     w = w_k;
     scales = scales_k;
     biases = biases_k;
-    out = k;
+    out = (device T*)k;
     stride = k_stride;
     heads = k_heads;
   }
@@ -781,7 +807,7 @@ template <typename T, int g, int b, int words>
     w = w_v;
     scales = scales_v;
     biases = biases_v;
-    out = v;
+    out = (device T*)v;
   }
   const int at = block * PAIRS + int(simdgroup);
   const int head = at / pairs;
@@ -817,15 +843,10 @@ template <typename T, int g, int b, int words>
   if (lane != 0) {
     return;
   }
-  if (turned) {
-    out += head * stride + place;
-    out[0] = stored(T(float(one) * turn.cosine - float(two) * turn.sine));
-    out[apart] = stored(T(float(one) * turn.sine + float(two) * turn.cosine));
-    return;
-  }
-  out[first] = stored(one);
-  if (first < last) {
-    out[first + 1] = stored(two);
+  if (sizeof(S) < sizeof(T) && int(group.y) >= blocks_q) {
+    put_two(one, two, (device S*)out, turned, turn, head, stride, place, first, apart, last);
+  } else {
+    put_two(one, two, out, turned, turn, head, stride, place, first, apart, last);
   }
 }
 
@@ -841,12 +862,23 @@ template <typename T, int g, int b, int words>
   INSTANTIATE_RMS_BITS(rms, 4, name, T)          \
   INSTANTIATE_RMS_BITS(rms, 8, name, T)          \
   INSTANTIATE_RMS_BITS(rms_max, 8, name, T)      \
-  INSTANTIATE_RMS_BITS(rms_silu_mul, 4, name, T) \
-  INSTANTIATE_RMS_BITS(rms_x3_rope, 4, name, T)
+  INSTANTIATE_RMS_BITS(rms_silu_mul, 4, name, T)
+#define INSTANTIATE_TURNED(name, T, S, g)                                           \
+  template [[host_name("affine_qmv_rms_x3_rope_" #name "_gs_" #g "_b_4")]]          \
+  [[kernel]] decltype(qmv_rms_x3_rope<T, S, g, 4, 1>) qmv_rms_x3_rope<T, S, g, 4, 1>; \
+  template [[host_name("affine_qmv_fast_rms_x3_rope_" #name "_gs_" #g "_b_4")]]     \
+  [[kernel]] decltype(qmv_rms_x3_rope<T, S, g, 4, 2>) qmv_rms_x3_rope<T, S, g, 4, 2>;
+#define INSTANTIATE_TURNED_ALL(name, T, S)                                    \
+  INSTANTIATE_TURNED(name, T, S, 32) INSTANTIATE_TURNED(name, T, S, 64)       \
+  INSTANTIATE_TURNED(name, T, S, 128)
 
 INSTANTIATE_RMS_ALL(float, float)
 INSTANTIATE_RMS_ALL(float16_t, half)
 INSTANTIATE_RMS_ALL(bfloat16_t, bfloat)
+INSTANTIATE_TURNED_ALL(float, float, float)
+INSTANTIATE_TURNED_ALL(float16_t, half, half)
+INSTANTIATE_TURNED_ALL(bfloat16_t, bfloat, bfloat)
+INSTANTIATE_TURNED_ALL(float_float16_t, float, half)
 
 // What the tests of declarations compare grids and conditions with (docs/kernels.md, "Witnesses").
 //

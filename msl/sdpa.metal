@@ -60,9 +60,9 @@ inline void attend(
 // @arg scale          constant f32
 // @groups   heads, L, 1
 // @end
-// @lines keys_and_values()
-// @arg keys           device {T}[ceil(heads/gqa_factor), N, D : k_head_stride, k_seq_stride, 1] read
-// @arg values         device {T}[ceil(heads/gqa_factor), N, D : v_head_stride, v_seq_stride, 1] read
+// @lines keys_and_values(S)
+// @arg keys           device {S}[ceil(heads/gqa_factor), N, D : k_head_stride, k_seq_stride, 1] read
+// @arg values         device {S}[ceil(heads/gqa_factor), N, D : v_head_stride, v_seq_stride, 1] read
 // @end
 // @lines attention(products; C; at; row)
 // @require  gqa_factor >= 1 && N >= 1 && (do_causal == 0 || N >= L)
@@ -81,7 +81,7 @@ inline void attend(
 // @else
 // @arg queries        device {T}[heads, L, D] read
 // @end
-// @use      keys_and_values()
+// @use      keys_and_values({T})
 // @arg out            device {T}[heads, L, D] write
 // @use      heads_apart()
 // @group    1024, 1, 1
@@ -230,8 +230,8 @@ inline float total(thread float* x) {
 
 // ask reads some of a team's keys and their values, the first of them being key j. What is behind the last key
 // that the query sees is that one, and weighs nothing.
-template <typename T, int each, int some, bool wide>
-inline void ask(const device T* keys, const device T* values, size_t k_stride, size_t v_stride, int j, int visible, thread float* k, thread float* v) {
+template <typename S, int each, int some, bool wide>
+inline void ask(const device S* keys, const device S* values, size_t k_stride, size_t v_stride, int j, int visible, thread float* k, thread float* v) {
 #pragma unroll
   for (int n = 0; n < some; n++) {
     take<each, wide>(keys + size_t(min(j + n * STEP, visible - 1)) * k_stride, k + n * each);
@@ -308,9 +308,9 @@ inline void add(
 
 // walk is what a team has of all its keys. The teams of a simdgroup take as many turns, for they exchange side
 // by side. The query is used only after the first keys have been asked for.
-template <typename T, int D, bool wide, typename Bend>
+template <typename T, typename S, int D, bool wide, typename Bend>
 inline void walk(
-    const device T* query, const device T* keys, const device T* values, size_t k_stride, size_t v_stride, int simdgroup, int team, int visible,
+    const device T* query, const device S* keys, const device S* values, size_t k_stride, size_t v_stride, int simdgroup, int team, int visible,
     float scale, Bend bend, thread float& top, thread float& sum, thread float* o) {
   constexpr int each = D / TEAM;
   constexpr int some = D <= 64 ? 4 : 2; // as many as the registers hold
@@ -322,14 +322,14 @@ inline void walk(
   float k[some * each];
   float v[some * each];
   take<each, wide>(query, q);
-  ask<T, each, some, wide>(keys, values, k_stride, v_stride, j + team, visible, k, v);
+  ask<S, each, some, wide>(keys, values, k_stride, v_stride, j + team, visible, k, v);
 #pragma unroll
   for (int i = 0; i < each; i++) {
     q[i] *= scale;
   }
   add<each, some, true>(q, k, v, j + team, visible, bend, top, sum, o);
   for (j += some * STEP; j < visible; j += some * STEP) {
-    ask<T, each, some, wide>(keys, values, k_stride, v_stride, j + team, visible, k, v);
+    ask<S, each, some, wide>(keys, values, k_stride, v_stride, j + team, visible, k, v);
     add<each, some, false>(q, k, v, j + team, visible, bend, top, sum, o);
   }
 }
@@ -338,14 +338,14 @@ inline void walk(
 // sees the first `visible` keys, of which there is one. A lane has the elements from `own` on of each 32, and is one of a
 // team. The three arrays are threadgroup memory of PARTS·D, PARTS and PARTS
 // elements. With sinks, sink is one more score, without a value. It stands in its kernels, so that these are compiled as wholes.
-template <typename T, int D, bool sinks, typename Bend>
+template <typename T, typename S, int D, bool sinks, typename Bend>
 __attribute__((always_inline)) inline void attend_row(
-    const device T* queries, const device T* keys, const device T* values, device T* out, int visible, constant ulong& k_seq_stride,
+    const device T* queries, const device S* keys, const device S* values, device T* out, int visible, constant ulong& k_seq_stride,
     constant ulong& v_seq_stride, constant float& scale, Bend bend, float sink, uint own, int team, threadgroup float* outputs,
     threadgroup float* tops, threadgroup float* sums, uint simdgroup, uint lane) {
   constexpr int each = D / TEAM;
-  // Whether all rows begin where a vector may lie; a lane's pieces are whole vectors apart.
-  const bool wide = ((ulong(queries) | ulong(keys) | ulong(values) | (k_seq_stride | v_seq_stride) * sizeof(T)) & (4 * sizeof(T) - 1)) == 0;
+  // Whether all rows begin where a vector of T may lie, which is no shorter than one of S; a lane's pieces are whole vectors apart.
+  const bool wide = ((ulong(queries) | ulong(keys) | ulong(values) | (k_seq_stride | v_seq_stride) * sizeof(S)) & (4 * sizeof(T) - 1)) == 0;
   queries += own;
   keys += own;
   values += own;
@@ -358,17 +358,17 @@ __attribute__((always_inline)) inline void attend_row(
     o[i] = 0;
   }
   // Most keys are there since long, in memory: a cache gets those of the first turn while the last one is made.
-  constexpr int row_lines = D * int(sizeof(T)) / 128;
+  constexpr int row_lines = D * int(sizeof(S)) / 128;
   const int line = int(simdgroup) * LANES + int(lane);
   if (line < visible * row_lines) {
-    will_read(keys - own + size_t(line / row_lines) * k_seq_stride + line % row_lines * (128 / sizeof(T)));
-    will_read(values - own + size_t(line / row_lines) * v_seq_stride + line % row_lines * (128 / sizeof(T)));
+    will_read(keys - own + size_t(line / row_lines) * k_seq_stride + line % row_lines * (128 / sizeof(S)));
+    will_read(values - own + size_t(line / row_lines) * v_seq_stride + line % row_lines * (128 / sizeof(S)));
   }
   wait_for_dispatches();
   if (wide) {
-    walk<T, D, true>(queries, keys, values, k_seq_stride, v_seq_stride, int(simdgroup), team, visible, scale, bend, top, sum, o);
+    walk<T, S, D, true>(queries, keys, values, k_seq_stride, v_seq_stride, int(simdgroup), team, visible, scale, bend, top, sum, o);
   } else {
-    walk<T, D, false>(queries, keys, values, k_seq_stride, v_seq_stride, int(simdgroup), team, visible, scale, bend, top, sum, o);
+    walk<T, S, D, false>(queries, keys, values, k_seq_stride, v_seq_stride, int(simdgroup), team, visible, scale, bend, top, sum, o);
   }
 
   // The teams are brought to one maximum before anything of theirs is added.
@@ -427,19 +427,28 @@ __attribute__((always_inline)) inline void attend_row(
   }
 }
 
-// @kernel   sdpa_rows_{T:{types()}}_{D:{heads()}}
+// Keys and values may have fewer bits than queries and results: a cache of f16 in a model whose activations are f32.
+//
+// @lines    rows(S)
 // @constant 22 do_causal bool
 // @arg queries        device {T}[L, heads, D] read
-// @use      keys_and_values()
+// @use      keys_and_values({S})
 // @arg out            device {T}[L, heads, D] write
 // @use      heads_apart()
 // @group    256, 1, 1
 // @use      attention(sdpa_team; sdpa_rows; q,h; q,h)
-template <typename T, int D>
+// @end
+//
+// @kernel   sdpa_rows_{T:{types()}}_{D:{heads()}}
+// @use      rows({T})
+//
+// @kernel   sdpa_rows_{T:float=f32}_{S:float16_t=f16}_{D:{heads()}}
+// @use      rows({S})
+template <typename T, typename S, int D>
 [[kernel]] void sdpa_rows(
     const device T* queries [[buffer(0)]],
-    const device T* keys [[buffer(1)]],
-    const device T* values [[buffer(2)]],
+    const device S* keys [[buffer(1)]],
+    const device S* values [[buffer(2)]],
     device T* out [[buffer(3)]],
     constant int& gqa_factor [[buffer(4)]],
     constant int& N [[buffer(5)]],
@@ -465,7 +474,7 @@ template <typename T, int D>
   keys += size_t(kv_head) * k_head_stride;
   values += size_t(kv_head) * v_head_stride;
   out += size_t(row) * D;
-  attend_row<T, D, false>(
+  attend_row<T, S, D, false>(
       queries, keys, values, out, visible, k_seq_stride, v_seq_stride, scale, Plain(), 0, own, team, outputs, tops, sums, simdgroup, lane);
 }
 
@@ -475,9 +484,9 @@ template <typename T, int D>
 // @text     seen() = min(N - L + 1 + q, window)
 // @text     first() = max(0, N - L + 1 + q - window)
 //
-// @kernel   sdpa_rows_{with:window|capped|sinks}_{T:{types()}}_{D:{heads()}}
+// @lines    rows_within(S)
 // @arg queries        device {T}[L, heads, D] read
-// @use      keys_and_values()
+// @use      keys_and_values({S})
 // @arg out            device {T}[L, heads, D] write
 // @use      heads_apart()
 // @arg window         constant i32
@@ -506,13 +515,14 @@ template <typename T, int D>
 // @else
 // @term     out[q,h,d] = round({T}, whole[q,h,d] / sum[sdpa_window](k < {seen()}, weight[q,h,{first()}+k]))
 // @end
+// @end
 #define NOTHING_MORE
 #define CAP constant float& cap,
 #define SINKS const device T* sinks,
 #define WINDOWED(form, bend, extra, score, MORE)                                                                       \
-  template <typename T, int D>                                                                                         \
+  template <typename T, typename S, int D>                                                                             \
   [[kernel]] void sdpa_rows_##form(                                                                                    \
-      const device T* queries, const device T* keys, const device T* values, device T* out, constant int& gqa_factor,  \
+      const device T* queries, const device S* keys, const device S* values, device T* out, constant int& gqa_factor,  \
       constant int& N, constant ulong& k_head_stride, constant ulong& k_seq_stride, constant ulong& v_head_stride,     \
       constant ulong& v_seq_stride, constant float& scale, constant int& window, MORE                                  \
       uint3 group [[threadgroup_position_in_grid]], uint3 groups [[threadgroups_per_grid]],                            \
@@ -526,28 +536,47 @@ template <typename T, int D>
     const int from = max(0, end - window);                                                                             \
     keys += kv_head * k_head_stride + size_t(from) * k_seq_stride;                                                     \
     values += kv_head * v_head_stride + size_t(from) * v_seq_stride;                                                   \
-    attend_row<T, D, extra>(                                                                                           \
+    attend_row<T, S, D, extra>(                                                                                        \
         queries + row * D, keys, values, out + row * D, end - from, k_seq_stride, v_seq_stride, scale, bend, score,    \
         lane % TEAM * 4, int(lane) / TEAM, outputs, tops, sums, simdgroup, lane);                                      \
   }
+
+// @kernel   sdpa_rows_{with:window}_{T:{types()}}_{D:{heads()}}
+// @use      rows_within({T})
+//
+// @kernel   sdpa_rows_{with:window}_{T:float=f32}_{S:float16_t=f16}_{D:{heads()}}
+// @use      rows_within({S})
 WINDOWED(window, Plain(), false, 0.0f, NOTHING_MORE)
+
+// @kernel   sdpa_rows_{with:capped}_{T:{types()}}_{D:{heads()}}
+// @use      rows_within({T})
+//
+// @kernel   sdpa_rows_{with:capped}_{T:float=f32}_{S:float16_t=f16}_{D:{heads()}}
+// @use      rows_within({S})
 WINDOWED(capped, Capped{cap}, false, 0.0f, CAP)
+
+// @kernel   sdpa_rows_{with:sinks}_{T:{types()}}_{D:{heads()}}
+// @use      rows_within({T})
+//
+// @kernel   sdpa_rows_{with:sinks}_{T:float=f32}_{S:float16_t=f16}_{D:{heads()}}
+// @use      rows_within({S})
 WINDOWED(sinks, Plain(), true, float(sinks[group.x]), SINKS)
 
-#define INSTANTIATE_ROWS(name, T, D) \
-  template [[host_name("sdpa_rows_" #name "_" #D "_" #D)]] [[kernel]] decltype(sdpa_rows<T, D>) sdpa_rows<T, D>;
+#define INSTANTIATE_FORM(form, name, T, S, D) \
+  template [[host_name(#form "_" #name "_" #D "_" #D)]] [[kernel]] decltype(form<T, S, D>) form<T, S, D>;
+#define INSTANTIATE_ROWS(name, T, S, D)               \
+  INSTANTIATE_FORM(sdpa_rows, name, T, S, D)          \
+  INSTANTIATE_FORM(sdpa_rows_window, name, T, S, D)   \
+  INSTANTIATE_FORM(sdpa_rows_capped, name, T, S, D)   \
+  INSTANTIATE_FORM(sdpa_rows_sinks, name, T, S, D)
+#define INSTANTIATE_ROWS_OF(name, T, S)                                       \
+  INSTANTIATE_ROWS(name, T, S, 64) INSTANTIATE_ROWS(name, T, S, 96)           \
+  INSTANTIATE_ROWS(name, T, S, 128) INSTANTIATE_ROWS(name, T, S, 256)
 
-#define INSTANTIATE_WINDOWED(name, T, D)                                                                                        \
-  template [[host_name("sdpa_rows_window_" #name "_" #D "_" #D)]] [[kernel]] decltype(sdpa_rows_window<T, D>) sdpa_rows_window<T, D>; \
-  template [[host_name("sdpa_rows_capped_" #name "_" #D "_" #D)]] [[kernel]] decltype(sdpa_rows_capped<T, D>) sdpa_rows_capped<T, D>; \
-  template [[host_name("sdpa_rows_sinks_" #name "_" #D "_" #D)]] [[kernel]] decltype(sdpa_rows_sinks<T, D>) sdpa_rows_sinks<T, D>;
-#define INSTANTIATE_ROWS_OF(name, T)                                     \
-  EACH_HEAD(INSTANTIATE_ROWS, name, T) INSTANTIATE_ROWS(name, T, 256)    \
-  EACH_HEAD(INSTANTIATE_WINDOWED, name, T) INSTANTIATE_WINDOWED(name, T, 256)
-
-INSTANTIATE_ROWS_OF(float, float)
-INSTANTIATE_ROWS_OF(float16_t, half)
-INSTANTIATE_ROWS_OF(bfloat16_t, bfloat)
+INSTANTIATE_ROWS_OF(float, float, float)
+INSTANTIATE_ROWS_OF(float16_t, half, half)
+INSTANTIATE_ROWS_OF(bfloat16_t, bfloat, bfloat)
+INSTANTIATE_ROWS_OF(float_float16_t, float, half)
 
 // What the tests of declarations compare grids and conditions with (docs/kernels.md, "Witnesses").
 //

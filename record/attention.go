@@ -67,21 +67,41 @@ func headsFirst(x routes.Array) routes.Array {
 // [positions, heads, dim]. In this layout the written bytes are contiguous, so that a pass
 // can let the kernel that computes x write them itself.
 func (r *Session) KVWrite(cache, x Tensor, pos ir.Affine, o ...Option) {
+	if r.fitsCache(cache, x, pos) {
+		r.CopyTo("kv_write", cache.Rows(pos, x.Shape[0]), x, o...)
+	}
+}
+
+// KVWriteRounded is [Session.KVWrite] of f32 keys and values to caches of f16 or bf16, by one dispatch: each element is
+// rounded to the nearest, ties to even. k and v have one shape.
+func (r *Session) KVWriteRounded(kcache, vcache, k, v Tensor, pos ir.Affine, o ...Option) {
+	if !r.floats("kv_write", k, v) || !r.floats("kv_write", kcache, vcache) || !r.fitsCache(kcache, k, pos) || !r.fitsCache(vcache, v, pos) {
+		return
+	}
+	t := kcache.DType
+	if k.DType != ir.F32 || t == ir.F32 || !equalShapes(k.Shape, v.Shape) {
+		r.fail("kv_write: keys %s%s and values %s into caches of %s: want f32 of one shape into f16 or bf16", k.DType, r.format(k.Shape), r.format(v.Shape), t)
+		return
+	}
+	text := fmt.Sprintf("out0[i] = round(%v, in0[i]); out1[i] = round(%[1]v, in1[i])", t)
+	o = append(slices.Clone(o), Into(kcache.Rows(pos, k.Shape[0])), Into(vcache.Rows(pos, v.Shape[0])))
+	r.elementwise("kv_write", text, 2, []Tensor{k, v}, nil, o)
+}
+
+// fitsCache fails unless x can be written to positions of a cache from pos on.
+func (r *Session) fitsCache(cache, x Tensor, pos ir.Affine) bool {
 	if cache.Rank() != 3 || x.Rank() != 3 || !cache.Shape[1].Equal(x.Shape[1]) || !cache.Shape[2].Equal(x.Shape[2]) {
 		r.fail("kv_write: %s into %s: want [L, heads, dim] into [positions, heads, dim]", r.format(x.Shape), r.format(cache.Shape))
-		return
+		return false
 	}
-	if !r.within("kv_write", pos.Add(x.Shape[0]), cache) {
-		return
-	}
-	r.CopyTo("kv_write", cache.Rows(pos, x.Shape[0]), x, o...)
+	return r.within("kv_write", pos.Add(x.Shape[0]), cache)
 }
 
 // SDPA computes causal scaled-dot-product attention with grouped heads:
 // softmax(scale · q·kᵀ) · v for queries q [L, Hq, D] over the first n positions of the caches
 // k and v [positions, Hkv, D]. Query i of the L sees positions 0 to n − L + i. Hq is a
-// multiple of Hkv, and D is 64, 96, 128 or 256. Everything has one type, f32, f16 or bf16, and
-// the result is [L, Hq, D].
+// multiple of Hkv, and D is 64, 96, 128 or 256. Everything has one type, f32, f16 or bf16, or the caches are f16 and the
+// rest f32. The result is [L, Hq, D].
 func (r *Session) SDPA(q, k, v Tensor, n ir.Affine, scale float32, o ...Option) Tensor {
 	return r.SDPABy(q, k, v, n, Attention{Scale: scale}, o...)
 }
@@ -100,12 +120,20 @@ type Attention struct {
 
 // SDPABy is [Session.SDPA] with windows, bounded scores, or sinks.
 func (r *Session) SDPABy(q, k, v Tensor, n ir.Affine, by Attention, o ...Option) Tensor {
-	if !r.heads("sdpa", q) || !r.dense("sdpa", q, q.DType) || !r.floats("sdpa", q, k, v) || !r.heads("sdpa", k) || !r.heads("sdpa", v) || !r.within("sdpa", n, k) || !r.within("sdpa", n, v) {
+	if !r.heads("sdpa", q) || !r.dense("sdpa", q, q.DType) || !r.floats("sdpa", q) || !r.floats("sdpa", k, v) || !r.heads("sdpa", k) || !r.heads("sdpa", v) || !r.within("sdpa", n, k) || !r.within("sdpa", n, v) {
 		return r.broken(q.DType, 3)
 	}
 	if !k.Shape[1].Equal(v.Shape[1]) || !k.Shape[2].Equal(q.Shape[2]) || !v.Shape[2].Equal(q.Shape[2]) {
 		r.fail("sdpa: queries %s, keys %s and values %s: want as many heads of keys as of values, and the same head size in all three", r.format(q.Shape), r.format(k.Shape), r.format(v.Shape))
 		return r.broken(q.DType, 3)
+	}
+	types := routes.TypeName(q.DType)
+	if k.DType != q.DType {
+		if q.DType != ir.F32 || k.DType != ir.F16 {
+			r.fail("sdpa: queries are %s, keys and values %s: want one type, or f16 for those of f32", q.DType, k.DType)
+			return q
+		}
+		types += "_" + routes.TypeName(k.DType)
 	}
 	hq, hkv, d := q.Shape[1].Const, k.Shape[1].Const, r.last("sdpa", q)
 	if hkv == 0 || hq%hkv != 0 {
@@ -160,7 +188,7 @@ func (r *Session) SDPABy(q, k, v Tensor, n ir.Affine, by Attention, o ...Option)
 	if sinks {
 		c.args = append(c.args, buf(12, by.Sinks))
 	}
-	c.function = fmt.Sprintf("%s_%s_%d_%d", form, routes.TypeName(q.DType), d, d)
+	c.function = fmt.Sprintf("%s_%s_%d_%d", form, types, d, d)
 	r.dispatch(c, o, c.args...)
 	return y
 }

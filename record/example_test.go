@@ -468,6 +468,28 @@ func ExampleSession_SDPA() {
 	// Output: sdpa_rows_float_64_64 %keys[0:512*$pos + 512]
 }
 
+// A cache of f16 takes half the memory of one of f32. One dispatch rounds keys and values into it.
+func ExampleSession_KVWriteRounded() {
+	s := record.New("attention")
+	pos := s.Param("pos", 0, 127)
+	q, k, v := s.Input("q", ir.F32, 1, 8, 64), s.Input("k", ir.F32, 1, 2, 64), s.Input("v", ir.F32, 1, 2, 64)
+	keys, values := s.State("keys", ir.F16, 128, 2, 64), s.State("values", ir.F16, 128, 2, 64)
+	s.KVWriteRounded(keys, values, k, v, pos)
+	s.SDPA(q, keys, values, pos.AddConst(1), 0.125, record.Into(s.Output("y", ir.F32, 1, 8, 64)))
+	g, err := s.Graph()
+	if err != nil {
+		log.Fatal(err)
+	}
+	for _, n := range g.Nodes {
+		if d, ok := n.(*ir.Dispatch); ok {
+			fmt.Println(g.Kernels[d.Kernel].Function)
+		}
+	}
+	// Output:
+	// out0[i] = round(f16, in0[i]); out1[i] = round(f16, in1[i])
+	// sdpa_rows_float_float16_t_64_64
+}
+
 // Layers of some models see the last positions alone, or keep scores within bounds, or have sinks.
 func ExampleSession_SDPABy() {
 	s := record.New("attention")

@@ -110,6 +110,25 @@ func TestMistakesAtTheCall(t *testing.T) {
 			s.KVWrite(cache, input(s, 2, 2, 4), ir.Const(3))
 		}, "5 positions may be more than the 4 of the cache"},
 
+		"sdpa of wider keys": {func(s session) {
+			k := s.Input("k", ir.F32, 1, 2, 64)
+			s.SDPA(s.Input("q", ir.F16, 1, 2, 64), k, k, ir.Const(1), 1)
+		}, "queries are f16, keys and values f32: want one type, or f16 for those of f32"},
+		"sdpa of two types of keys": {func(s session) {
+			s.SDPA(input(s, 1, 2, 64), s.Input("k", ir.F16, 1, 2, 64), s.Input("v", ir.F32, 1, 2, 64), ir.Const(1), 1)
+		}, "takes operands of one type, not f16[1, 2, 64] and f32[1, 2, 64]"},
+		"kv_write of one type": {func(s session) {
+			k := input(s, 2, 2, 4)
+			s.KVWriteRounded(s.State("keys", ir.F32, 8, 2, 4), s.State("values", ir.F32, 8, 2, 4), k, k, ir.Const(3))
+		}, "keys f32[2, 2, 4] and values [2, 2, 4] into caches of f32: want f32 of one shape into f16 or bf16"},
+		"kv_write of other values": {func(s session) {
+			s.KVWriteRounded(s.State("keys", ir.F16, 8, 2, 4), s.State("values", ir.F16, 8, 2, 4), input(s, 2, 2, 4), s.Input("v", ir.F32, 1, 2, 4), ir.Const(3))
+		}, "keys f32[2, 2, 4] and values [1, 2, 4] into caches of f16"},
+		"kv_write past both caches": {func(s session) {
+			k := input(s, 2, 2, 4)
+			s.KVWriteRounded(s.State("keys", ir.F16, 4, 2, 4), s.State("values", ir.F16, 4, 2, 4), k, k, ir.Const(3))
+		}, "5 positions may be more than the 4 of the cache"},
+
 		"softcap of integers": {func(s session) { s.Softcap(s.Input("i", ir.U32, 4), 1) }, "takes f32, f16 or bf16, not u32"},
 		"topk transposed":     {func(s session) { s.TopK(input(s, 2, 3).Transpose(0, 1), 1) }, "is not row-contiguous"},
 		"weights of integers": {func(s session) { s.WeightedSum(input(s, 2, 3, 4), s.Input("i", ir.U32, 2, 3)) }, "takes f32, f16 or bf16, not u32"},

@@ -2,6 +2,7 @@ package cpu
 
 import (
 	"fmt"
+	"math/rand/v2"
 	"testing"
 
 	"github.com/mlxc/mlxc/ir"
@@ -206,5 +207,39 @@ func BenchmarkKernel(b *testing.B) {
 			b.ReportMetric(unit, "unit-ns")
 			b.ReportMetric(k.Cost(c), "cost-ns")
 		})
+	}
+}
+
+// BenchmarkCaches is the attention of one position to 2,000, of a layer whose cache lies in memory: layers take turns, as in
+// a model, so that none is in the processor's caches.
+func BenchmarkCaches(b *testing.B) {
+	const layers, positions = 12, 2000
+	r := rand.New(rand.NewPCG(1, 6))
+	for _, shape := range []struct{ heads, keys, dims int }{{9, 3, 64}, {32, 8, 128}} {
+		q, cache := floats(r, shape.heads*shape.dims), floats(r, positions*shape.keys*shape.dims)
+		for _, types := range []string{"float", "float_float16_t"} {
+			b.Run(fmt.Sprint(types, shape), func(b *testing.B) {
+				var calls [layers]*Call
+				for i := range calls {
+					c := &Call{Groups: [3]int{shape.heads, 1, 1}, Group: [3]int{256, 1, 1}, Constants: []ir.FunctionConstant{{Index: sdpaCausal, Type: ir.Bool, Bits: 1}}}
+					c.Device[0], c.Device[3] = rawBytes(q), make([]byte, 4*len(q))
+					for slot := 1; slot <= 2; slot++ {
+						if c.Device[slot] = bytesOf(cache); types != "float" {
+							c.Device[slot] = halfBytes(halfType.stored(cache))
+						}
+					}
+					row := int64(shape.keys * shape.dims)
+					for i, x := range []any{int32(shape.heads / shape.keys), int32(positions), int64(shape.dims), row, int64(shape.dims), row, float32(0.125)} {
+						c.Constant[4+i] = ir.ValueBytes(x)
+					}
+					calls[i] = c
+				}
+				k := Lookup(fmt.Sprintf("sdpa_rows_%s_%d_%d", types, shape.dims, shape.dims))
+				var w Worker
+				for i := 0; b.Loop(); i++ {
+					k.Run(calls[i%layers], &w, 0, k.Units(calls[0]))
+				}
+			})
+		}
 	}
 }

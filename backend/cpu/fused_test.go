@@ -397,7 +397,7 @@ func TestArgmaxInTwoSteps(t *testing.T) {
 }
 
 // The fused kernel for queries, keys and values has the bits of a norm, three products and two ropes, whether or not
-// heads begin at a multiple of the rows of a unit.
+// heads begin at a multiple of the rows of a unit; where keys and values go to a cache of f16, of their roundings.
 func TestTurnedProductsHaveTheBitsOfTheirParts(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 6))
 	one, eps, base := [3]int{1, 1, 1}, float32(1e-5), float32(13.3)
@@ -431,10 +431,17 @@ func TestTurnedProductsHaveTheBitsOfTheirParts(t *testing.T) {
 				runKernel(t, "rope_single_float32", [3]int{}, [3]int{dims / 2, heads[i], 1}, apart, want[i], int32(17), float32(1), stride, nil, nil, nil, nil, nil, base)
 				outs = append(outs, make([]float32, len(apart)))
 			}
-			args = append(append(append(args, x, norm), outs...), eps, int32(k), int32(heads[0]), int32(heads[1]), int32(dims), int32(values), stride, stride, int32(17), float32(1), base)
-			runKernel(t, "affine_qmv_rms_x3_rope_"+params, one, one, args...)
+			args = append(args, x, norm)
+			numbers := []any{eps, int32(k), int32(heads[0]), int32(heads[1]), int32(dims), int32(values), stride, stride, int32(17), float32(1), base}
+			runKernel(t, "affine_qmv_rms_x3_rope_"+params, one, one, slices.Concat(args, outs, numbers)...)
 			for i, what := range []string{"queries", "keys", "values"} {
 				same(t, want[i], outs[i].([]float32), "%s, %s, heads %d of %d, K = %d", what, params, heads, dims, k)
+			}
+			q, cached := make([]float32, len(want[0])), [2][]uint16{make([]uint16, len(want[1])), make([]uint16, len(want[2]))}
+			runKernel(t, "affine_qmv_rms_x3_rope_float_float16_t_gs_32_b_4", one, one, slices.Concat(args, []any{q, cached[0], cached[1]}, numbers)...)
+			same(t, want[0], q, "queries beside a cache, heads %d of %d, K = %d", heads, dims, k)
+			for i := range cached {
+				require.Equal(t, halfType.stored(want[1+i]), cached[i], "result %d of a cache, heads %d of %d, K = %d", i, heads, dims, k)
 			}
 		}
 	}

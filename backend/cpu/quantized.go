@@ -2,6 +2,7 @@ package cpu
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/mlxc/mlxc/backend/cpu/internal/simd"
 )
@@ -83,7 +84,11 @@ func registerNormed(bits int, w weights, t *narrow, fast, params string) {
 		return
 	}
 	register("rms_silu_mul")
-	Register(turnedKernel(w, t, "affine_qmv"+fast+"_rms_x3_rope_"+params))
+	Register(turnedKernel(w, t, t, "affine_qmv"+fast+"_rms_x3_rope_"+params))
+	if t == nil {
+		half := halfType
+		Register(turnedKernel(w, nil, &half, "affine_qmv"+fast+"_rms_x3_rope_"+strings.Replace(params, "float", "float_float16_t", 1)))
+	}
 }
 
 // staged returns, by kernel name, the products whose Metal kernels first copy the vector to threadgroup memory.

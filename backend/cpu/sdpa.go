@@ -19,18 +19,23 @@ func init() {
 			if d == 256 && kind == "vector" {
 				continue // attention.go has it
 			}
-			registerSDPA("float", d, kind, nil)
+			registerSDPA("float", d, kind, nil, nil)
 			for _, t := range narrows {
-				registerSDPA(t.String()+"_t", d, kind, &t)
+				registerSDPA(t.String()+"_t", d, kind, &t, &t)
+			}
+			if kind != "vector" {
+				half := halfType
+				registerSDPA("float_float16_t", d, kind, nil, &half)
 			}
 		}
 	}
 }
 
-func registerSDPA(word string, d int, kind string, t *narrow) {
+// registerSDPA registers a kernel whose queries and results have type t, and whose keys and values have type cache; nil is f32.
+func registerSDPA(word string, d int, kind string, t, cache *narrow) {
 	rows := kind != "vector"
 	of := func(c *Call) sdpa {
-		s := sdpaOf(c, d, t)
+		s := sdpaOf(c, d, t, cache)
 		s.rows = rows
 		s.transposed = s.transposed || rows
 		if rows && kind != "rows" {
@@ -52,8 +57,8 @@ func registerSDPA(word string, d int, kind string, t *narrow) {
 		},
 		Run: func(c *Call, w *Worker, lo, hi int) {
 			s := of(c)
-			if t != nil {
-				s.narrowed(c, w, *t, lo, hi)
+			if cache != nil {
+				s.narrowed(c, w, t, lo, hi)
 				return
 			}
 			buf := w.Scratch(s.scratch())
@@ -87,40 +92,120 @@ func (s *sdpa) unit(c *Call, buf []float32, u int) {
 	}
 }
 
-// narrowed makes units [lo, hi) of a call of a 16-bit type. All queries, and the keys and values of one head at a
-// time, are widened, and rows of out are rounded.
-func (s *sdpa) narrowed(c *Call, w *Worker, t narrow, lo, hi int) {
-	size, all, head := s.scratch(), s.hq*s.l*s.d, s.n*s.d
-	buf := w.Scratch(size + 2*all + 2*head)
+// narrowed makes units [lo, hi) of a call whose keys and values have a 16-bit type, as queries and results have if t is set:
+// all queries are widened then, and rows of out are rounded.
+func (s *sdpa) narrowed(c *Call, w *Worker, t *narrow, lo, hi int) {
+	size, all := s.scratch(), s.hq*s.l*s.d
+	if t == nil {
+		all = 0
+	}
+	if s.block == 0 {
+		size = s.d + sdpaTile*s.d + min(s.gqa, s.hq)*s.l*(s.d+max(0, s.n)+2)
+	}
+	buf := w.Scratch(size + 2*all)
+	if t != nil {
+		s.q, s.out = buf[size:size+all], buf[size+all:]
+		t.from(s.q, c.U16(0)[:all])
+	}
+	for u := lo; u < hi; {
+		first := u
+		if s.block == 0 { // the rows of one key head
+			head := u / s.l / s.gqa
+			u = min(hi, (head+1)*s.gqa*s.l)
+			s.vectors(c, buf[:size], first, u)
+		} else {
+			s.matrix(c, buf[:size], u)
+			u++
+		}
+		for r := first; r < u && t != nil; r++ {
+			h0, h1, q0, q1 := s.rowsOf(r)
+			for q := q0; q < q1; q++ {
+				for h := h0; h < h1; h++ {
+					at := s.place(h, q)
+					t.to(c.U16(3)[at:at+s.d], s.out[at:at+s.d])
+				}
+			}
+		}
+	}
+}
+
+// vectors is vector for rows [u0, u1) of one key head, whose keys and values have a 16-bit type. They are widened a tile at
+// a time, for all rows. Tiles begin at multiples of their size, so that a row has the same bits whichever others are with it.
+func (s *sdpa) vectors(c *Call, buf []float32, u0, u1 int) {
+	rows, d, n := u1-u0, s.d, max(0, s.n)
 	take := func(n int) []float32 {
 		x := buf[:n]
 		buf = buf[n:]
 		return x
 	}
-	scratch := take(size)
-	s.q, s.out, s.k, s.v = take(all), take(all), take(head), take(head)
-	t.from(s.q, c.U16(0)[:all])
-	keys, values := c.U16(1), c.U16(2)
-	kHead, kSeq, vHead, vSeq := s.kHead, s.kSeq, s.vHead, s.vSeq
-	s.kHead, s.kSeq, s.vHead, s.vSeq = 0, s.d, 0, s.d
-	last := -1
-	begin, _ := s.keys(0)
-	for u := lo; u < hi; u++ {
-		h0, h1, q0, q1 := s.rowsOf(u)
-		if head := h0 / s.gqa; head != last {
-			last = head
-			for j := begin; j < s.n; j++ {
-				t.from(s.k[j*s.d:(j+1)*s.d], keys[head*kHead+j*kSeq:][:s.d])
-				t.from(s.v[j*s.d:(j+1)*s.d], values[head*vHead+j*vSeq:][:s.d])
+	queries, part, p := take(rows*d), take(d), take(rows*n) // p[r*n+j] is the score of row r and key j, and then its weight
+	top, sum, tile := take(rows), take(rows), take(sdpaTile*d)
+	begin, end, head := n, 0, 0
+	for r := range rows {
+		h, _, q, _ := s.rowsOf(u0 + r)
+		head = h / s.gqa
+		simd.ScaleTo(queries[r*d:(r+1)*d], s.scale, s.query(h, q))
+		top[r], sum[r] = s.begin(h)
+		from, to := s.keys(q)
+		begin, end = min(begin, from), max(end, to)
+	}
+	// each calls f for the tiles, and for the keys [from, to) that row r has in each.
+	each := func(fill func(at, m int), f func(r, at, from, to int)) {
+		for at := begin / sdpaTile * sdpaTile; at < end; at += sdpaTile {
+			c.Pause()
+			fill(at, min(sdpaTile, end-at))
+			for r := range rows {
+				_, _, q, _ := s.rowsOf(u0 + r)
+				from, to := s.keys(q)
+				if from, to = max(from, at), min(to, at+sdpaTile); from < to {
+					f(r, at, from, to)
+				}
 			}
 		}
-		s.unit(c, scratch, u)
-		for q := q0; q < q1; q++ {
-			for h := h0; h < h1; h++ {
-				at := s.place(h, q)
-				t.to(c.U16(3)[at:at+s.d], s.out[at:at+s.d])
-			}
+	}
+	each(func(at, m int) { s.widen(tile, s.kHalf, head*s.kHead+at*s.kSeq, s.kSeq, m) }, func(r, at, from, to int) {
+		scores := p[r*n+from : r*n+to]
+		simd.MatVecF32(scores, queries[r*d:(r+1)*d], tile[(from-at)*d:(to-at)*d], d)
+		s.bend(scores)
+		top[r] = max(top[r], simd.Max(scores))
+	})
+	for r := range rows {
+		h, _, q, _ := s.rowsOf(u0 + r)
+		if sum[r] != 0 {
+			sink, _ := s.begin(h)
+			part[0] = sink - top[r]
+			simd.ExpTo(part[:1], part[:1])
+			sum[r] = part[0]
 		}
+		clear(s.output(h, q))
+	}
+	each(func(at, m int) { s.widen(tile, s.vHalf, head*s.vHead+at*s.vSeq, s.vSeq, m) }, func(r, at, from, to int) {
+		h, _, q, _ := s.rowsOf(u0 + r)
+		weights := p[r*n+from : r*n+to]
+		sum[r] += expSum(weights, top[r])
+		clear(part)
+		for i, w := range weights {
+			simd.Axpy(w, tile[(from-at+i)*d:(from-at+i+1)*d], part)
+		}
+		simd.AddTo(s.output(h, q), s.output(h, q), part)
+	})
+	for r := range rows {
+		h, _, q, _ := s.rowsOf(u0 + r)
+		out := s.output(h, q)
+		divide(out, sum[r])
+		canonical(out)
+	}
+}
+
+// widen sets rows of tile to m rows of keys or values of a 16-bit type, the first at i, the next ones seq further on.
+func (s *sdpa) widen(tile []float32, x []uint16, i, seq, m int) {
+	if seq == s.d {
+		s.cache.from(tile[:m*s.d], x[i:i+m*s.d])
+		return
+	}
+	for t := range m {
+		s.cache.from(tile[t*s.d:(t+1)*s.d], x[i:i+s.d])
+		i += seq
 	}
 }
 
@@ -150,7 +235,7 @@ const (
 // the strides 6 and 7, 8 and 9 (u64: head, position); 3 out f32[hq, l, d]; 4 gqa
 // i32, 5 n i32, 10 scale f32. The threadgroups are (hq, l, 1). The kernels
 // sdpa_rows_… take queries and give out as [l, hq, d]; a window is 11 i32, cap 12 f32,
-// and sinks are 12 f32[hq].
+// and sinks are 12 f32[hq]. Keys and values of float_float16_t are f16.
 //
 // There are two forms. A few queries take the vector form: a unit is one row
 // (h, q). Many take the matrix form: a unit is a block of queries with all the
@@ -158,6 +243,8 @@ const (
 // and sum of online softmax (Milakov and Gimelshein 2018, arXiv:1805.02867).
 type sdpa struct {
 	q, k, v, out   []float32
+	kHalf, vHalf   []uint16 // keys and values, in place of k and v, if they have a 16-bit type
+	cache          *narrow  // that type
 	d, hq, l, n    int
 	gqa            int
 	kHead, kSeq    int
@@ -175,7 +262,7 @@ type sdpa struct {
 	blocks, kHeads int
 }
 
-func sdpaOf(c *Call, d int, t *narrow) sdpa {
+func sdpaOf(c *Call, d int, t, cache *narrow) sdpa {
 	s := sdpa{
 		d: d, hq: c.Groups[0], l: c.Groups[1], n: c.Int(5),
 		gqa:   c.Int(4),
@@ -186,7 +273,12 @@ func sdpaOf(c *Call, d int, t *narrow) sdpa {
 		causal:     c.Flag(sdpaCausal),
 	}
 	if t == nil {
-		s.q, s.k, s.v, s.out = c.F32(0), c.F32(1), c.F32(2), c.F32(3)
+		s.q, s.out = c.F32(0), c.F32(3)
+	}
+	if cache == nil {
+		s.k, s.v = c.F32(1), c.F32(2)
+	} else {
+		s.kHalf, s.vHalf, s.cache = c.U16(1), c.U16(2), cache
 	}
 	s.kHeads = ceilDiv(s.hq, s.gqa)
 	if s.l > 1 && s.l*s.gqa >= sdpaFrom {
@@ -282,8 +374,13 @@ func (s *sdpa) scratch() int {
 	return simd.MatMulScratch + s.block*s.gqa*(3*s.d+sdpaTile+3) + 2*sdpaTile*s.d
 }
 
-func (s *sdpa) value(head, j int) []float32 {
+// value returns value j of a key head, in room if it has to be widened.
+func (s *sdpa) value(head, j int, room []float32) []float32 {
 	i := head*s.vHead + j*s.vSeq
+	if s.cache != nil {
+		s.widen(room, s.vHalf, i, s.d, 1)
+		return room[:s.d]
+	}
 	return s.v[i : i+s.d]
 }
 
@@ -323,7 +420,7 @@ func (s *sdpa) vector(c *Call, buf []float32, u int) {
 		sum += expSum(tile, m)
 		clear(part)
 		for i, pj := range tile {
-			simd.Axpy(pj, s.value(head, first+j+i), part)
+			simd.Axpy(pj, s.value(head, first+j+i, nil), part)
 		}
 		simd.AddTo(out, out, part)
 	}
@@ -466,7 +563,7 @@ func (s *sdpa) matrix(c *Call, buf []float32, u int) {
 			for r := first; r < rows; r++ {
 				weights, from, used := row(r)
 				for i := from; i < used; i++ {
-					simd.Axpy(weights[i], s.value(head, j+i), part[(r-first)*d:(r-first+1)*d])
+					simd.Axpy(weights[i], s.value(head, j+i, kTile), part[(r-first)*d:(r-first+1)*d])
 				}
 			}
 		}
@@ -484,6 +581,10 @@ func (s *sdpa) matrix(c *Call, buf []float32, u int) {
 // gathered in tile if they do not.
 func (s *sdpa) keyTile(tile []float32, head, j, m int) []float32 {
 	i := head*s.kHead + j*s.kSeq
+	if s.cache != nil {
+		s.widen(tile, s.kHalf, i, s.kSeq, m)
+		return tile[:m*s.d]
+	}
 	if s.kSeq == s.d {
 		return s.k[i : i+m*s.d]
 	}
@@ -497,10 +598,12 @@ func (s *sdpa) keyTile(tile []float32, head, j, m int) []float32 {
 // valueTile transposes the values [j, j+m) of a head, tile[e*m+t] = element e
 // of value j+t, and reports whether all are finite.
 func (s *sdpa) valueTile(tile []float32, head, j, m int) bool {
-	var zero float32 // 0 as long as all are finite, then NaN
+	var zero float32         // 0 as long as all are finite, then NaN
+	var room [4][256]float32 // of widened values
 	t := 0
 	for ; t+4 <= m; t += 4 {
-		a, b, c, d := s.value(head, j+t), s.value(head, j+t+1), s.value(head, j+t+2), s.value(head, j+t+3)
+		a, b := s.value(head, j+t, room[0][:]), s.value(head, j+t+1, room[1][:])
+		c, d := s.value(head, j+t+2, room[2][:]), s.value(head, j+t+3, room[3][:])
 		b, c, d = b[:len(a)], c[:len(a)], d[:len(a)]
 		for e, v := range a {
 			zero += (v*0 + b[e]*0) + (c[e]*0 + d[e]*0)
@@ -509,7 +612,7 @@ func (s *sdpa) valueTile(tile []float32, head, j, m int) bool {
 		}
 	}
 	for ; t < m; t++ {
-		for e, v := range s.value(head, j+t) {
+		for e, v := range s.value(head, j+t, room[0][:]) {
 			zero += v * 0
 			tile[e*m+t] = v
 		}

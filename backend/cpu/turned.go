@@ -15,6 +15,8 @@ type turned struct {
 	// narrow, if set, is the type of x, the norm's weights and the results instead of f32: products are rounded to
 	// it before they are rotated.
 	narrow *narrow
+	// cache, if set, is the type of the results for keys and values.
+	cache *narrow
 }
 
 // Slots of arguments behind that of x.
@@ -36,8 +38,8 @@ const (
 	turnedBase
 )
 
-func turnedKernel(w weights, t *narrow, name string) *Kernel {
-	p := turned{w, 3 * w.slots(), t}
+func turnedKernel(w weights, t, cache *narrow, name string) *Kernel {
+	p := turned{w, 3 * w.slots(), t, cache}
 	return &Kernel{
 		Name: name,
 		Units: func(c *Call) (n int) {
@@ -121,8 +123,12 @@ func (p turned) run(c *Call, w *Worker, lo, hi int) {
 
 // put stores elements of result i, from element `at` on.
 func (p turned) put(c *Call, i, at int, x []float32) {
-	if p.narrow != nil {
-		p.narrow.to(c.U16(p.x + turnedOut + i)[at:at+len(x)], x)
+	t := p.narrow
+	if i > 0 {
+		t = p.cache
+	}
+	if t != nil {
+		t.to(c.U16(p.x + turnedOut + i)[at:at+len(x)], x)
 		return
 	}
 	out := c.F32(p.x + turnedOut + i)[at : at+len(x)]

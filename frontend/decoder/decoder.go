@@ -72,6 +72,12 @@ func Fill(o *frontend.Options, model int64) error {
 	if !o.Type.Float() {
 		return fmt.Errorf("activations of type %s: want f32, f16 or bf16", o.Type)
 	}
+	if o.Cache == ir.Invalid {
+		o.Cache = o.Type
+	}
+	if o.Cache != o.Type && (o.Type != ir.F32 || o.Cache != ir.F16) {
+		return fmt.Errorf("a cache of type %s beside activations of type %s: want the same type, or f16 beside f32", o.Cache, o.Type)
+	}
 	if o.Prefill == 0 {
 		o.Prefill = min(128, o.Context)
 	}
@@ -268,10 +274,14 @@ func (l *recording) layer(i int64, x record.Tensor, pos, rows ir.Affine) {
 			scale *= m * m
 		}
 	}
-	kcache := l.State(fmt.Sprintf("k_cache.%d", i), l.options.Type, l.options.Context, l.KVHeads, l.HeadDim)
-	vcache := l.State(fmt.Sprintf("v_cache.%d", i), l.options.Type, l.options.Context, l.KVHeads, l.HeadDim)
-	l.KVWrite(kcache, k, pos, record.Label("k_cache"))
-	l.KVWrite(vcache, v, pos, record.Label("v_cache"))
+	kcache := l.State(fmt.Sprintf("k_cache.%d", i), l.options.Cache, l.options.Context, l.KVHeads, l.HeadDim)
+	vcache := l.State(fmt.Sprintf("v_cache.%d", i), l.options.Cache, l.options.Context, l.KVHeads, l.HeadDim)
+	if l.options.Cache == l.options.Type {
+		l.KVWrite(kcache, k, pos, record.Label("k_cache"))
+		l.KVWrite(vcache, v, pos, record.Label("v_cache"))
+	} else {
+		l.KVWriteRounded(kcache, vcache, k, v, pos, record.Label("kv_cache"))
+	}
 	by := record.Attention{Scale: scale, Cap: l.AttentionCap}
 	if l.windowed(i) && l.Window < l.options.Context { // else it takes nothing away
 		by.Window = l.Window

@@ -2,6 +2,7 @@
 answer, logits included.
 
     python testdata/gen/smollm2_oracle.py [--check] MODEL.gguf OUT.json
+    python testdata/gen/smollm2_oracle.py --half-cache MODEL.gguf OUT.json
 
 MODEL is SmolLM2-135M-Instruct.Q4_1.gguf. llama.cpp runs its weights as float32
 (smollm2_f32.py, into a temporary folder), with a float32 key/value cache and no
@@ -13,6 +14,11 @@ tokens like any other.
 --check computes all logits again by a float64 forward pass, written below from
 the architecture and the quantized file alone, prints the largest difference of
 each run, and fails where it passes CHECK_TOLERANCE. OUT is the same without it.
+
+--half-cache reads OUT, as it was written before, and writes smollm2_half_cache.json
+beside it: the largest logits of the same tokens where keys, behind rope, and
+values are rounded to float16, by the float64 forward pass. It fails where that
+would choose another token.
 
 The script refuses a prompt at any of whose steps the two largest logits are
 closer than MIN_GAP: there the order of a sum could decide the text.
@@ -39,6 +45,7 @@ import smollm2_f32
 
 STEPS = 48
 TOP = 20
+HALF_TOP = 5
 THREADS = 2
 MIN_GAP = 0.02
 CHECK_TOLERANCE = 2e-4  # logits reach 40; measured: README.md
@@ -132,7 +139,9 @@ def check_public(run):
 class Float64:
     """A llama decoder in float64, the weights unrounded from their blocks."""
 
-    def __init__(self, path):
+    def __init__(self, path, cached=lambda x: x):
+        """cached is what becomes of keys and values in the cache."""
+        self.cached = cached
         reader = gguf.GGUFReader(path)
         field = lambda name: reader.fields[f"llama.{name}"].contents()
         self.layers = field("block_count")
@@ -169,7 +178,7 @@ class Float64:
             q = self.rope((h @ w[b + "attn_q.weight"].T).reshape(n, self.heads, -1))
             k = self.rope((h @ w[b + "attn_k.weight"].T).reshape(n, self.kv_heads, -1))
             v = (h @ w[b + "attn_v.weight"].T).reshape(n, self.kv_heads, -1)
-            k, v = (np.repeat(a, self.heads // self.kv_heads, axis=1) for a in (k, v))
+            k, v = (np.repeat(self.cached(a), self.heads // self.kv_heads, axis=1) for a in (k, v))
             scores = np.einsum("thd,shd->hts", q, k) / np.sqrt(q.shape[-1]) + mask
             scores = np.exp(scores - scores.max(axis=-1, keepdims=True))
             scores /= scores.sum(axis=-1, keepdims=True)
@@ -191,6 +200,25 @@ def check_float64(run, logits, reference):
     if worst > CHECK_TOLERANCE:
         raise SystemExit(f"{run['name']}: difference {worst:.2e}, want at most {CHECK_TOLERANCE}")
     return worst
+
+
+def half_cache(model, path):
+    """Writes what becomes of the runs in path with a cache of float16."""
+    with open(path, encoding="utf-8") as f:
+        known = json.load(f)
+    reference = Float64(model, lambda x: x.astype(np.float16).astype(np.float64))
+    runs = []
+    for run in known["runs"]:
+        prompt = run["prompt_ids"]
+        logits = reference.logits(prompt + run["ids"][:-1], len(prompt) - 1)
+        if logits.argmax(axis=1).tolist() != run["ids"]:
+            raise SystemExit(f"{run['name']}: with a cache of float16 {logits.argmax(axis=1).tolist()}, else {run['ids']}")
+        moved = max(abs(row[i] - logit) for row, top in zip(logits, run["top"]) for i, logit in top)
+        print(f"{run['name']}: a cache of float16 moves the largest logits by up to {moved:.2e}", flush=True)
+        runs.append({"name": run["name"], "top": [[[int(i), round(float(row[i]), 6)] for i in order(row, HALF_TOP)] for row in logits]})
+    head = {"model": known["model"], "model_sha256": known["model_sha256"], "oracle": f"numpy {np.__version__}, float64", "top_n": HALF_TOP}
+    with open(os.path.join(os.path.dirname(path), "smollm2_half_cache.json"), "w", encoding="utf-8", newline="\n") as f:
+        f.write(dump(head, runs))
 
 
 def compact(value):
@@ -216,9 +244,13 @@ def dump(head, runs):
 def main():
     parser = argparse.ArgumentParser(description="write the oracle of the demonstration model")
     parser.add_argument("--check", action="store_true", help="compare with a float64 forward pass")
+    parser.add_argument("--half-cache", action="store_true", help="write logits with a cache of float16 beside what was written before")
     parser.add_argument("model")
     parser.add_argument("out")
     args = parser.parse_args()
+    if args.half_cache:
+        half_cache(args.model, args.out)
+        return
 
     with open(args.model, "rb") as f:
         model_sha = hashlib.file_digest(f, "sha256").hexdigest()

@@ -14,6 +14,7 @@ import (
 type need struct {
 	weights int64
 	caches  int64 // states whose size is proportional to the context
+	wide    int64 // of these, what is f32
 	states  int64 // other states
 	rest    int64 // scratch, inputs, outputs and arguments
 }
@@ -49,6 +50,9 @@ func needOf(graphs []*ir.Graph, context int64) need {
 			case states[m.Name]:
 			case m.Size%context == 0:
 				add(&n.caches, m.Size)
+				if m.DType == ir.F32 {
+					add(&n.wide, m.Size)
+				}
 				states[m.Name] = true
 			default:
 				add(&n.states, m.Size)
@@ -86,6 +90,9 @@ func fits(m *ir.Module, names *frontend.Interface, info *backend.Info, device st
 	fixed := need{weights: n.weights, states: n.states, rest: n.rest}
 	if room := info.Memory - fixed.total(); n.caches > 0 && room >= n.caches/context {
 		hint = fmt.Sprintf("a context of %d fits: mlxc record --context %[1]d", room/(n.caches/context))
+		if n.wide > 0 { // f16 takes half of it
+			hint += fmt.Sprintf("; with --cache f16 one of %d", min(context, room/max(1, (n.caches-n.wide/2)/context)))
+		}
 	}
 	return fmt.Errorf("the model needs %s: weights %s, states %s for a context of %d positions, scratch and the rest %s; the device %s may take %s (--memory sets how much); %s",
 		cli.Bytes(n.total()), cli.Bytes(n.weights), cli.Bytes(n.caches+n.states), context, cli.Bytes(n.rest), device, cli.Bytes(info.Memory), hint)

@@ -3,6 +3,7 @@ package textgen_test
 import (
 	"context"
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -19,8 +20,8 @@ import (
 // TestRoom: a model that does not fit a device's memory is refused before the device is asked for anything, and the
 // context that the error names is the longest that fits.
 func TestRoom(t *testing.T) {
-	model := func(context int64) (m *ir.Module, bytes int64) {
-		m = recorded(t, frontend.Options{Context: context, Prefill: 8, Mapped: true, Unread: true})
+	model := func(context int64, cache ir.DType) (m *ir.Module, bytes int64) {
+		m = recorded(t, frontend.Options{Context: context, Cache: cache, Prefill: 8, Mapped: true, Unread: true})
 		seen := map[any]bool{}
 		for _, g := range m.Graphs {
 			for i := range g.Memories {
@@ -51,19 +52,29 @@ func TestRoom(t *testing.T) {
 		require.Empty(t, d.Leaks())
 		return err
 	}
-	m, all := model(64)
+	m, all := model(64, ir.F32)
 	require.ErrorIs(t, open(m, all), context.Canceled)
 	err := open(m, all-1)
-	require.ErrorContains(t, err, "a context of 63 fits: mlxc record --context 63")
+	require.ErrorContains(t, err, "a context of 63 fits: mlxc record --context 63; with --cache f16 one of 64")
 	require.ErrorContains(t, err, "for a context of 64 positions")
 	require.ErrorContains(t, open(m, 1<<20), "no context fits")
 
-	var fitting int
-	_, less := model(40)
-	text := open(m, less+(all-less)/100).Error()
-	_, err = fmt.Sscanf(text[len(text)-len("--context 40"):], "--context %d", &fitting)
+	_, less := model(40, ir.F32)
+	room := less + (all-less)/100
+	text := open(m, room).Error()
+	var fitting, half int64
+	_, err = fmt.Sscanf(text[strings.Index(text, "--context"):], "--context %d; with --cache f16 one of %d", &fitting, &half)
 	require.NoError(t, err, text)
-	m, need := model(int64(fitting))
-	require.LessOrEqual(t, need, less+(all-less)/100)
-	require.ErrorIs(t, open(m, less+(all-less)/100), context.Canceled)
+	require.Greater(t, half, fitting)
+	for _, x := range []struct {
+		context int64
+		cache   ir.DType
+	}{{fitting, ir.F32}, {half, ir.F16}} {
+		m, need := model(x.context, x.cache)
+		require.LessOrEqual(t, need, room)
+		require.ErrorIs(t, open(m, room), context.Canceled)
+	}
+
+	m, all = model(64, ir.F16)
+	require.NotContains(t, open(m, all-1).Error(), "--cache")
 }

@@ -178,7 +178,7 @@ func same(ctx context.Context, path, note string) error {
 }
 
 var (
-	block   = regexp.MustCompile(`// %v\d+\S*`)
+	block   = regexp.MustCompile(`(?m)// %(v\d+\S*|[\w.]+$)`)
 	mangled = regexp.MustCompile(`\b_ZZ\w+`)
 )
 
