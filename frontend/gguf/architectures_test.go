@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -66,6 +67,37 @@ func TestArchitectures(t *testing.T) {
 		})
 	}
 	require.ElementsMatch(t, gguf.Architectures(), slices.Collect(maps.Keys(seen)), "architectures without a model")
+}
+
+// TestEachTypeOfEachArchitecture: models whose matrices all have one type have llama.cpp's logits, to 1e-3, and its tokens. They
+// are too many to be stored: GGUF_MODELS names the folder that testdata/gen/architectures.py --types has written.
+func TestEachTypeOfEachArchitecture(t *testing.T) {
+	folder := os.Getenv("GGUF_MODELS")
+	if folder == "" {
+		t.Skip("GGUF_MODELS names no folder of models")
+	}
+	models, err := filepath.Glob(filepath.Join(folder, "*.gguf"))
+	require.NoError(t, err)
+	require.NotEmpty(t, models)
+	for _, path := range models {
+		name := strings.TrimSuffix(path, ".gguf")
+		t.Run(filepath.Base(name), func(t *testing.T) {
+			m, err := gguf.Load(path)
+			require.NoError(t, err)
+			defer m.Close()
+			want := generated.Read(t, name+".json")
+			for _, blocks := range []bool{false, true} {
+				module, err := m.Record(context.Background(), frontend.Options{Prefill: 16, Blocks: blocks})
+				require.NoError(t, err)
+				generated.Check(t, module, want, 1e-3)
+				for n, g := range module.Graphs {
+					module.Graphs[n], err = optimize.New("").Optimize(context.Background(), g) // and proved
+					require.NoError(t, err)
+				}
+				generated.Check(t, module, want, 1e-3)
+			}
+		})
+	}
 }
 
 // TestArchitecturesIn16Bits: what only some architectures compute is roughly llama.cpp's in f16 and bf16 too.
