@@ -86,16 +86,18 @@ func TestEachTypeOfEachArchitecture(t *testing.T) {
 			require.NoError(t, err)
 			defer m.Close()
 			want := generated.Read(t, name+".json")
+			worst := 0.0
 			for _, blocks := range []bool{false, true} {
 				module, err := m.Record(context.Background(), frontend.Options{Prefill: 16, Blocks: blocks})
 				require.NoError(t, err)
-				generated.Check(t, module, want, 1e-3)
+				worst = max(worst, generated.Check(t, module, want, 1e-3))
 				for n, g := range module.Graphs {
 					module.Graphs[n], err = optimize.New("").Optimize(context.Background(), g) // and proved
 					require.NoError(t, err)
 				}
-				generated.Check(t, module, want, 1e-3)
+				worst = max(worst, generated.Check(t, module, want, 1e-3))
 			}
+			t.Logf("logits are off by %.1e at most", worst)
 		})
 	}
 }

@@ -421,7 +421,9 @@ func (s *settings) rope(c *decoder.Config) error {
 		c.RopeTheta = v
 	}
 	if c.RopeTheta == 0 {
-		c.RopeTheta = 10000
+		if c.RopeTheta = 10000; c.Name == "mixtral" {
+			c.RopeTheta = 1e6
+		}
 	}
 	if !(c.RopeTheta > 1) || math.IsInf(c.RopeTheta, 0) {
 		return fmt.Errorf("rope_theta is %v, want more than 1", c.RopeTheta)

@@ -242,13 +242,13 @@ def generate(context, prompt):
     return ids, kept, gap
 
 
-def choose(context, m, seed, tries):
-    """Of the first prompts the one whose tokens no order of a sum decides, or else the one that comes nearest to that."""
+def choose(context, m, seed, tries, varied):
+    """Of the first prompts the one whose tokens vary and no order of a sum decides, or else the one that comes nearest to that."""
     best = None
     for prompt in range(tries):
         context.clear()
         ids, kept, gap = generate(context, np.random.default_rng([*seed, prompt]).integers(0, VOCAB, PROMPT))
-        good = len(set(ids[PROMPT:])) >= m.varied, min(gap, m.gap or MIN_GAP)
+        good = len(set(ids[PROMPT:])) >= varied, min(gap, m.gap or MIN_GAP)
         if best is None or good > best[0]:
             best = good, ids, kept, gap
         if good == (True, m.gap or MIN_GAP):
@@ -283,13 +283,15 @@ def same_file(path, ids, kept):
 def one_type(out, kinds):
     out.mkdir(exist_ok=True)
     for number, (name, m) in enumerate(MODELS.items()):
+        if any(key == "embedding_scale" for _, key, _ in m.keys):
+            m.tied = False  # or else the embedding, which is multiplied, has each token chosen again
         for kind in kinds or ALONE:
             path, exact = Path(out, f"{name}-{kind}.gguf"), Path(out, f"{name}-{kind}-f32.gguf")
             seed = [number, ALONE.index(kind)]
             write(path, m, False, seed, kind)
             write(exact, m, True, seed, kind)
             context = Context(Model(exact, extra_bufts=False), CONTEXT, threads=1, exact=True)
-            ids, kept, gap = choose(context, m, seed, 100)
+            ids, kept, gap = choose(context, m, seed, 100, max(m.varied, 4))
             context.close()
             exact.unlink()
             values = values_of(m, ids, kept, gap)
@@ -314,7 +316,7 @@ def main(out, names):
 
             context = Context(Model(exact, extra_bufts=False), CONTEXT, threads=1, exact=True)
             # the first with which no order of a sum decides over a token
-            ids, kept, gap = choose(context, m, [number], 200 if m.varied > 1 else 100)
+            ids, kept, gap = choose(context, m, [number], 200 if m.varied > 1 else 100, m.varied)
             context.close()
             values = values_of(m, ids, kept, gap)
             Path(out, name + ".json").write_text(json.dumps(values) + "\n")

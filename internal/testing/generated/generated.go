@@ -40,8 +40,8 @@ func Read(t testing.TB, path string) (w Want) {
 }
 
 // Check runs a model's graphs with f32 logits on the CPU: the prompt in two parts, then one token after another. Each token
-// must be the one wanted, and logits may be off by tolerance.
-func Check(t testing.TB, module *ir.Module, want Want, tolerance float64) {
+// must be the one wanted, and logits may be off by tolerance; by how much they are at most it returns.
+func Check(t testing.TB, module *ir.Module, want Want, tolerance float64) (worst float64) {
 	t.Helper()
 	d := cpu.New(2)
 	defer d.Close()
@@ -71,7 +71,9 @@ func Check(t testing.TB, module *ir.Module, want Want, tolerance float64) {
 		if kept := slices.Index([]int{want.Prompt, want.Prompt + 1, len(want.IDs) - 1}, end); kept >= 0 {
 			require.Len(t, logits, 4*len(want.Logits[kept]))
 			for j, w := range want.Logits[kept] {
-				require.InDelta(t, w, math.Float32frombits(binary.LittleEndian.Uint32(logits[4*j:])), cmp.Or(want.Tolerance, tolerance), "logit %d behind %d tokens", j, end)
+				got := math.Float32frombits(binary.LittleEndian.Uint32(logits[4*j:]))
+				worst = max(worst, math.Abs(w-float64(got)))
+				require.InDelta(t, w, got, cmp.Or(want.Tolerance, tolerance), "logit %d behind %d tokens", j, end)
 			}
 		}
 		if end >= want.Prompt {
@@ -81,4 +83,5 @@ func Check(t testing.TB, module *ir.Module, want Want, tolerance float64) {
 		}
 		pos = end
 	}
+	return worst
 }
