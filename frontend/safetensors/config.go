@@ -53,10 +53,12 @@ type settings struct {
 	UsedExperts int64   `json:"num_experts_per_tok"`
 	ExpertFFN   int64   `json:"moe_intermediate_size"`
 	SharedFFN   int64   `json:"shared_expert_intermediate_size"`
+	SharedSize  int64   `json:"shared_intermediate_size"` // Granite's name for it
 	SparseStep  *int64  `json:"decoder_sparse_step"`
 	DenseLayers []int64 `json:"mlp_only_layers"`
 	Normalized  bool    `json:"norm_topk_prob"`
 
+	Positions      string  `json:"position_embedding_type"`
 	EmbeddingScale float32 `json:"embedding_multiplier"`
 	ResidualScale  float32 `json:"residual_multiplier"`
 	AttentionScale float32 `json:"attention_multiplier"`
@@ -198,6 +200,47 @@ var architectures = map[string]func(s *settings, c *decoder.Config) error{
 		}
 		return granite(s, c)
 	},
+	"granitemoeshared": func(s *settings, c *decoder.Config) error {
+		if err := s.localExperts(c); err != nil {
+			return err
+		}
+		if c.SharedFFN = s.SharedSize; c.SharedFFN < 0 || c.SharedFFN > 1<<20 {
+			return fmt.Errorf("shared_intermediate_size is %d", c.SharedFFN)
+		}
+		return granite(s, c)
+	},
+	"granitemoehybrid": hybrid,
+}
+
+// hybrid is Granite 4 where all its layers have attention, with experts and a shared one, or neither.
+func hybrid(s *settings, c *decoder.Config) error {
+	for _, t := range s.LayerTypes {
+		if t != "attention" {
+			return fmt.Errorf("layer_types: %q is not supported, only attention is", t)
+		}
+	}
+	if int64(len(s.LayerTypes)) != c.Layers {
+		return fmt.Errorf("layer_types has %d layers of %d", len(s.LayerTypes), c.Layers)
+	}
+	switch s.Positions {
+	case "rope":
+	case "nope":
+		c.NoRope = 1
+	default:
+		return fmt.Errorf("position_embedding_type %q is not supported, rope and nope are", s.Positions)
+	}
+	if s.SharedSize < 1 || s.SharedSize > 1<<20 {
+		return fmt.Errorf("shared_intermediate_size is %d", s.SharedSize)
+	}
+	if s.Local == 0 {
+		c.FFN = s.SharedSize
+		return granite(s, c)
+	}
+	c.SharedFFN = s.SharedSize
+	if err := s.localExperts(c); err != nil {
+		return err
+	}
+	return granite(s, c)
 }
 
 // granite is four factors beside Llama's layers.

@@ -102,7 +102,8 @@ func TestFolders(t *testing.T) {
 	}
 }
 
-// TestFaultsOfParts: experts that are not all there, a matrix of the wrong height, and a tensor that is there in two ways.
+// TestFaultsOfParts: experts that are not all there, a matrix of the wrong height, a tensor that is there in two ways, and settings
+// that are refused.
 func TestFaultsOfParts(t *testing.T) {
 	config := func(dir, from, to string) {
 		path := filepath.Join(dir, "config.json")
@@ -126,6 +127,18 @@ func TestFaultsOfParts(t *testing.T) {
 		}},
 		{"granitemoe-dense", "model.layers.0.block_sparse_moe.switch_mlp.up_proj.weight is f16[5 128 256], want floats [5 64 256]", func(dir string) {
 			config(dir, `"intermediate_size": 128`, `"intermediate_size": 64`)
+		}},
+		{"granitemoehybrid", `layer_types: "mamba" is not supported, only attention is`, func(dir string) {
+			config(dir, `"attention"`, `"mamba"`)
+		}},
+		{"granitemoehybrid", `position_embedding_type "" is not supported`, func(dir string) {
+			config(dir, `"position_embedding_type"`, `"other"`)
+		}},
+		{"granitemoeshared", "model.layers.0.shared_mlp.gate_proj.weight is missing", func(dir string) {
+			config(dir, `"shared_intermediate_size": 192`, `"shared_intermediate_size": 128`)
+		}},
+		{"qwen2_moe", "use_sliding_window without layer_types is not supported", func(dir string) {
+			config(dir, `"use_sliding_window": false`, `"use_sliding_window": true`)
 		}},
 		{"mixtral-experts", "tensors model.layers.0.block_sparse_moe.switch_mlp.gate_proj.weight are there both by themselves and as a part of others", func(dir string) {
 			path := filepath.Join(dir, "model.safetensors")

@@ -210,8 +210,10 @@ var otherModules = map[string]map[string]string{
 		"ffn_gate_shexp": "mlp.shared_expert.gate_proj", "ffn_up_shexp": "mlp.shared_expert.up_proj", "ffn_down_shexp": "mlp.shared_expert.down_proj",
 		"ffn_gate_inp_shexp": "mlp.shared_expert_gate",
 	},
-	"mixtral":    sparse("gate"),
-	"granitemoe": sparse("router.layer"),
+	"mixtral":          sparse("gate"),
+	"granitemoe":       sparse("router.layer"),
+	"granitemoeshared": sparse("router.layer"),
+	"granitemoehybrid": sparse("router.layer"),
 }
 
 // sparse are the modules of a block of experts that is called block_sparse_moe, and its router as the argument says.
@@ -219,6 +221,7 @@ func sparse(router string) map[string]string {
 	const at = "block_sparse_moe."
 	return map[string]string{
 		"ffn_gate_inp": at + router, "ffn_gate_exps": at + "switch_mlp.gate_proj", "ffn_up_exps": at + "switch_mlp.up_proj", "ffn_down_exps": at + "switch_mlp.down_proj",
+		"ffn_gate_shexp": "shared_mlp.gate_proj", "ffn_up_shexp": "shared_mlp.up_proj", "ffn_down_shexp": "shared_mlp.output_linear",
 	}
 }
 

@@ -31,15 +31,31 @@ func (m *Model) rearrange() error {
 			continue
 		}
 		module, part := name[:dot], name[dot:]
-		if at, ok := strings.CutSuffix(module, ".self_attn.qkv_proj"); ok && c.Name == "phi3" {
-			m.cut(module, part, []string{at + ".self_attn.q_proj", at + ".self_attn.k_proj", at + ".self_attn.v_proj"}, []int64{q, kv, kv})
-		} else if at, ok := strings.CutSuffix(module, ".mlp.gate_up_proj"); ok && c.Name == "phi3" {
-			m.cut(module, part, []string{at + ".mlp.gate_proj", at + ".mlp.up_proj"}, []int64{c.FFN, c.FFN})
-		} else if at, ok := strings.CutSuffix(module, ".block_sparse_moe.input_linear"); ok && c.Name == "granitemoe" {
-			m.halve(module, part, []string{at + ".block_sparse_moe.switch_mlp.gate_proj", at + ".block_sparse_moe.switch_mlp.up_proj"})
-		} else if at, ok := strings.CutSuffix(module, ".block_sparse_moe.output_linear"); ok && c.Name == "granitemoe" {
-			m.move(module, part, at+".block_sparse_moe.switch_mlp.down_proj", m.tensors[name])
-			delete(m.tensors, name)
+		layer, rest, ok := cutLayer(module)
+		if !ok {
+			continue
+		}
+		in := func(names ...string) []string {
+			for i := range names {
+				names[i] = layer + names[i]
+			}
+			return names
+		}
+		switch phi, granite := c.Name == "phi3", strings.HasPrefix(c.Name, "granitemoe"); {
+		case phi && rest == "self_attn.qkv_proj":
+			m.cut(module, part, in("self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj"), []int64{q, kv, kv})
+		case phi && rest == "mlp.gate_up_proj":
+			m.cut(module, part, in("mlp.gate_proj", "mlp.up_proj"), []int64{c.FFN, c.FFN})
+		case granite && rest == "block_sparse_moe.input_linear":
+			m.halve(module, part, in("block_sparse_moe.switch_mlp.gate_proj", "block_sparse_moe.switch_mlp.up_proj"))
+		case granite && rest == "block_sparse_moe.output_linear":
+			m.rename(module, part, layer+"block_sparse_moe.switch_mlp.down_proj")
+		case granite && rest == "shared_mlp.input_linear" && c.Experts > 0:
+			m.cut(module, part, in("shared_mlp.gate_proj", "shared_mlp.up_proj"), []int64{c.SharedFFN, c.SharedFFN})
+		case granite && rest == "shared_mlp.input_linear":
+			m.cut(module, part, in("mlp.gate_proj", "mlp.up_proj"), []int64{c.FFN, c.FFN})
+		case granite && rest == "shared_mlp.output_linear" && c.Experts == 0:
+			m.rename(module, part, layer+"mlp.down_proj")
 		}
 	}
 	if c.Experts > 0 {
@@ -49,6 +65,21 @@ func (m *Model) rearrange() error {
 		return fmt.Errorf("tensors %s are there both by themselves and as a part of others", strings.Join(m.twice, ", "))
 	}
 	return nil
+}
+
+// cutLayer divides the name of a module of a layer behind that of the layer and its dot.
+func cutLayer(module string) (layer, rest string, ok bool) {
+	const before = "model.layers."
+	after, ok := strings.CutPrefix(module, before)
+	number, rest, dot := strings.Cut(after, ".")
+	return before + number + ".", rest, ok && dot
+}
+
+// rename makes the part of a module that of another one.
+func (m *Model) rename(from, part, to string) {
+	t := m.tensors[from+part]
+	delete(m.tensors, from+part)
+	m.move(from, part, to, t)
 }
 
 // move makes a tensor the part of a module that is another one in the folder.

@@ -84,9 +84,21 @@ MODELS = {
                     "residual_multiplier": 0.22, "attention_multiplier": 0.015625, "logits_scaling": 6.0, "tie_word_embeddings": False, "attention_bias": False}, mx.bfloat16, "predicate", "smollm"),
     "granitemoe-dense": ({"model_type": "granitemoe", "num_local_experts": 5, "num_experts_per_tok": 2, "intermediate_size": 128, "embedding_multiplier": 12.0,
                           "residual_multiplier": 0.22, "attention_multiplier": 0.015625, "logits_scaling": 6.0, "tie_word_embeddings": False, "attention_bias": False}, mx.float16, None, "smollm"),
+    # Layers of mlx-lm's granitemoehybrid may be others too; those of granitemoeshared are all of this kind.
+    "granitemoeshared": ({"model_type": "granitemoeshared", "num_local_experts": 4, "num_experts_per_tok": 2, "intermediate_size": 128, "shared_intermediate_size": 192,
+                          "num_hidden_layers": 1, "layer_types": ["attention"], "embedding_multiplier": 12.0, "residual_multiplier": 0.22, "attention_multiplier": 0.015625,
+                          "logits_scaling": 6.0, "tie_word_embeddings": False, "attention_bias": False}, mx.float16, None, "smollm"),
+    "granitemoehybrid": ({"model_type": "granitemoehybrid", "num_local_experts": 4, "num_experts_per_tok": 2, "intermediate_size": 128, "shared_intermediate_size": 128,
+                          "num_hidden_layers": 1, "layer_types": ["attention"], "embedding_multiplier": 12.0, "residual_multiplier": 0.22, "attention_multiplier": 0.015625,
+                          "logits_scaling": 6.0, "tie_word_embeddings": False, "attention_bias": False, "position_embedding_type": "nope"}, mx.bfloat16, "predicate", "smollm"),
+    "granitemoehybrid-dense": ({"model_type": "granitemoehybrid", "num_local_experts": 0, "num_experts_per_tok": 0, "intermediate_size": 256, "shared_intermediate_size": 256,
+                                "layer_types": ["attention", "attention"], "embedding_multiplier": 12.0, "residual_multiplier": 0.22, "attention_multiplier": 0.015625,
+                                "logits_scaling": 6.0, "tie_word_embeddings": False, "attention_bias": False, "position_embedding_type": "rope"}, mx.bfloat16, None, "smollm"),
 }
 # Folders of these have their experts as Hugging Face has them: this is undone by mlx-lm's sanitize.
-HUGGINGFACE = ("mixtral-experts", "qwen2_moe-experts", "qwen3_moe-experts", "granitemoe-dense")  # fmt: skip
+HUGGINGFACE = ("mixtral-experts", "qwen2_moe-experts", "qwen3_moe-experts", "granitemoe-dense", "granitemoeshared", "granitemoehybrid-dense")  # fmt: skip
+# Types whose model mlx-lm has as that of another type.
+ALIKE = {"mistral": "llama", "granitemoeshared": "granitemoehybrid"}
 ADDED = [("<|begin|>", True), ("<|end|>", True), ("<tool>", False)]
 
 
@@ -171,12 +183,17 @@ def published(stored):
     return out
 
 
-def experts_apart(stored):
+def experts_apart(stored, kind):
     """Tensors of experts as Hugging Face has them: a tensor for each, or gate and up in one of Granite's."""
     out = {}
     for name, v in stored.items():
         at, block, proj = name.rpartition(".switch_mlp.")
-        if not block:
+        if kind == "granitemoehybrid" and ".mlp." in name:
+            if "down_proj" in name:
+                out[name.replace("mlp.down_proj", "shared_mlp.output_linear")] = v
+            elif "gate_proj" in name:
+                out[name.replace("mlp.gate_proj", "shared_mlp.input_linear")] = mx.concatenate([v, stored[name.replace("gate_proj", "up_proj")]])
+        elif not block:
             out[name] = v
         elif ".block_sparse_moe" in at and any(".router." in other for other in stored):
             if "down_proj" in proj:
@@ -199,7 +216,7 @@ def main(out, names):
         if names and name not in names:
             continue
         config = {**SHAPE, **more}
-        arch = importlib.import_module("mlx_lm.models." + ("llama" if config["model_type"] == "mistral" else config["model_type"]))
+        arch = importlib.import_module("mlx_lm.models." + ALIKE.get(config["model_type"], config["model_type"]))
         # By Transformers yarn's limits are no whole numbers of pairs then, which mlx-lm does not read.
         rough = (config.get("rope_scaling") or {}).get("truncate", True)
         rope_utils.math = math if rough else types.SimpleNamespace(**{**vars(math), "floor": float, "ceil": float})
@@ -245,7 +262,7 @@ def main(out, names):
         if quant == "experts":
             stored = published(stored)
         if name in HUGGINGFACE:
-            apart = experts_apart(stored)
+            apart = experts_apart(stored, config["model_type"])
             again = model.sanitize(dict(apart))
             assert apart.keys() != stored.keys() == again.keys() and all(mx.array_equal(again[k], stored[k]).item() for k in stored)
             stored = apart
