@@ -1,6 +1,7 @@
 package safetensors
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -131,8 +132,11 @@ func (m *Model) halve(from, part string, to []string) {
 // stack puts one module in the place of those of all experts.
 func (m *Model) stack() {
 	type end struct{ layer, to, part string }
-	of := map[end][]place{} // by experts
-	from := map[end][]string{}
+	type expert struct {
+		number int64
+		place
+	}
+	of := map[end][]expert{}
 	for name, t := range m.tensors {
 		for _, s := range stacks {
 			layer, rest, ok := strings.Cut(name, s.before)
@@ -146,25 +150,22 @@ func (m *Model) stack() {
 				continue
 			}
 			to := end{layer, s.to, "." + part}
-			if of[to] == nil {
-				of[to] = make([]place, m.Config.Experts)
-			}
-			of[to][i] = t
-			from[to] = append(from[to], name)
+			of[to] = append(of[to], expert{i, t})
 		}
 	}
 	for _, to := range slices.SortedFunc(maps.Keys(of), func(a, b end) int { return strings.Compare(a.layer+a.to+a.part, b.layer+b.to+b.part) }) {
-		parts := of[to]
-		first := parts[0]
-		if slices.ContainsFunc(parts, func(t place) bool {
-			return t.file == nil || t.Type != first.Type || !slices.Equal(t.Shape, first.Shape)
-		}) {
+		experts := of[to]
+		slices.SortFunc(experts, func(a, b expert) int { return cmp.Compare(a.number, b.number) })
+		first := experts[0].place
+		if int64(len(experts)) != m.Config.Experts || // their numbers are different and below it
+			slices.ContainsFunc(experts, func(t expert) bool { return t.Type != first.Type || !slices.Equal(t.Shape, first.Shape) }) {
 			continue
 		}
-		for _, name := range from[to] {
-			delete(m.tensors, name)
+		all := place{Tensor: first.Tensor, file: first.file}
+		for _, t := range experts {
+			all.parts = append(all.parts, t.place)
+			delete(m.tensors, t.Name)
 		}
-		all := place{Tensor: first.Tensor, file: first.file, parts: parts}
 		all.Shape = append([]int64{m.Config.Experts}, first.Shape...)
 		all.Size *= m.Config.Experts
 		module, _ := strings.CutSuffix(first.Name, to.part)
