@@ -59,7 +59,7 @@ func TestFolderOfTheModel(t *testing.T) {
 	for _, r := range oracle(t) {
 		require.Equal(t, r.PromptIDs, parts.Tokenizer.Encode(r.Prompt, r.ParseSpecial), r.Name)
 	}
-	for _, r := range sample.Of(t, t.Name(), oracle(t), 8) {
+	for _, r := range sample.Turns(t, t.Name(), oracle(t)) {
 		t.Run(r.Name, func(t *testing.T) {
 			step, worst := 0, 0.0
 			result, err := parts.Generate(context.Background(), r.PromptIDs, textgen.Options{N: 48, IgnoreEnd: true, Logits: func(l []float32) {
