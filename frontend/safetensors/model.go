@@ -352,6 +352,9 @@ func (m *Model) quantized(module string) *quantization {
 	return m.all
 }
 
+// Type is that of activations unless options say otherwise: the type of the folder's norms.
+func (m *Model) Type() ir.DType { return m.typ }
+
 // Tokenizer implements [frontend.Model].
 func (m *Model) Tokenizer() (*tokenizer.Spec, error) { return m.spec, nil }
 

@@ -16,6 +16,7 @@ import (
 
 	"github.com/mlxc/mlxc/backend/cpu"
 	"github.com/mlxc/mlxc/ir"
+	"github.com/mlxc/mlxc/record"
 	"github.com/mlxc/mlxc/replay"
 )
 
@@ -82,6 +83,43 @@ func Check(t testing.TB, module *ir.Module, want Want, tolerance float64) (worst
 			require.Equal(t, want.IDs[end], int32(binary.LittleEndian.Uint32(token)), "token %d", end)
 		}
 		pos = end
+	}
+	return worst
+}
+
+// Roughly runs the prompt and one token of a model with logits of 16 bits, and returns by how much of the greatest logit they are
+// off at most.
+func Roughly(t testing.TB, module *ir.Module, typ ir.DType, want Want) (worst float64) {
+	t.Helper()
+	d := cpu.New(2)
+	defer d.Close()
+	s, err := replay.Open(d, module, replay.Options{Poison: true})
+	require.NoError(t, err)
+	defer s.Close()
+	for i, graph := range []string{"prefill", "decode"} {
+		g, err := s.Graph(context.Background(), graph)
+		require.NoError(t, err)
+		pos := i * want.Prompt
+		require.NoError(t, g.SetParam("pos", float64(pos)))
+		if graph == "prefill" {
+			require.NoError(t, g.SetInput("tokens", ir.ValueBytes(want.IDs[:want.Prompt])))
+			require.NoError(t, g.SetParam("n", float64(want.Prompt)))
+		} else {
+			require.NoError(t, g.SetInput("tokens", ir.ValueBytes(want.IDs[pos:pos+1])))
+		}
+		_, err = g.Run(context.Background())
+		require.NoError(t, err)
+		raw, err := g.Output("logits")
+		require.NoError(t, err)
+		require.Len(t, raw, int(typ.Size())*len(want.Logits[i]))
+		greatest, off := 0.0, 0.0
+		for j, v := range record.Numbers(typ, raw) {
+			greatest = max(greatest, math.Abs(want.Logits[i][j]))
+			diff := math.Abs(want.Logits[i][j] - float64(v))
+			require.False(t, math.IsNaN(diff), "logit %d is %v", j, v)
+			off = max(off, diff)
+		}
+		worst = max(worst, off/greatest)
 	}
 	return worst
 }
