@@ -57,8 +57,14 @@ func (l *recording) experts(h record.Tensor, rows ir.Affine, at string, project 
 	act = l.Mul(l.Silu(project(h, "ffn_gate_shexp"), record.Label("ffn_shared_silu")), project(h, "ffn_up_shexp"), record.Label("ffn_shared_mul"))
 	shared := project(act, "ffn_down_shexp")
 	if l.SharedGate {
-		w := l.vector(at + "ffn_gate_inp_shexp.weight").Reshape(Dims(1, l.Config.Embedding)...)
-		gate := l.Sigmoid(l.Matmul(h, record.Dense(w), record.Label("ffn_shared_gate")), record.Label("ffn_shared_share"))
+		name := at + "ffn_gate_inp_shexp.weight"
+		var w record.Matrix // of one row, which files have as a vector too
+		if l.weights[name].N == 0 {
+			w = record.Dense(l.vector(name).Reshape(Dims(1, l.Config.Embedding)...))
+		} else {
+			w = l.matrix(name)
+		}
+		gate := l.Sigmoid(l.Matmul(h, w, record.Label("ffn_shared_gate")), record.Label("ffn_shared_share"))
 		shared = l.WeightedSum(shared.Reshape(rows, ir.Const(1), ir.Const(l.Config.Embedding)), gate, record.Label("ffn_shared_scale"))
 	}
 	return l.Add(y, shared, record.Label("ffn_shared"))

@@ -194,27 +194,23 @@ func supported(t ggufio.Tensor, vector bool) error {
 		return nil
 	case vector:
 		return fmt.Errorf("tensor %s: type %s is not supported for a vector, only F32 is", t.Name, t.Type)
-	case t.Type == ggufio.F16 || blocks:
+	case t.Type == ggufio.F16 || t.Type == ggufio.BF16 || blocks:
 		return nil
 	}
-	return fmt.Errorf("tensor %s: type %s is not supported (F32, F16, Q4_0, Q4_1, Q5_0, Q5_1, Q8_0, Q2_K to Q6_K, IQ4_NL and MXFP4 are)", t.Name, t.Type)
+	return fmt.Errorf("tensor %s: type %s is not supported (F32, F16, BF16, Q4_0, Q4_1, Q5_0, Q5_1, Q8_0, Q2_K to Q6_K, IQ4_NL and MXFP4 are)", t.Name, t.Type)
 }
 
-// dense returns the type and contents of an unquantized tensor. Beside activations of f32 they are those of the file: a
-// reference into it if the options give its path, and a copy otherwise. Other types they are converted to, if they are
-// not of that type already.
+// numbers are the types of unquantized tensors.
+var numbers = map[ggufio.Type]ir.DType{ggufio.F32: ir.F32, ggufio.F16: ir.F16, ggufio.BF16: ir.BF16}
+
+// dense returns the type and contents of an unquantized tensor: of the type of activations, or f16 beside f32, as they are
+// in the file, which is a reference into it if the options give its path, and a copy otherwise. Others are converted.
 func (m *Model) dense(t ggufio.Tensor, o frontend.Options, d *frontend.Digests) (ir.DType, *ir.Blob) {
-	data, have := m.File.Data(t), ir.F32
-	if t.Type.String() == "F16" {
-		have = ir.F16
+	have := numbers[t.Type]
+	if have == o.Type || have == ir.F16 && o.Type == ir.F32 {
+		return have, m.contents(t, o, d)
 	}
-	if o.Type != ir.F32 && o.Type != have {
-		if have == ir.F16 {
-			data = widen(data)
-		}
-		return o.Type, ir.NewBlob(convert(data, o.Type))
-	}
-	return have, m.contents(t, o, d)
+	return o.Type, ir.NewBlob(record.Elements(o.Type, record.Numbers(have, m.File.Data(t))))
 }
 
 // contents returns the contents of a tensor that is not repacked: a reference into the file if the options say where

@@ -76,15 +76,6 @@ func repackQ8(data []byte) affine {
 	return a
 }
 
-// widen converts f16 elements to f32.
-func widen(data []byte) []byte {
-	out := make([]byte, 2*len(data))
-	for i := range len(data) / 2 {
-		put(out, i, halfToFloat(binary.LittleEndian.Uint16(data[2*i:])))
-	}
-	return out
-}
-
 // convert converts f32 elements to a type.
 func convert(data []byte, t ir.DType) []byte {
 	values := make([]float32, len(data)/4)

@@ -130,6 +130,12 @@ func (t *tiny) matrix(name string, typ ggufio.Type, n, k int) {
 				w = append(w, v)
 				data = binary.LittleEndian.AppendUint16(data, bits)
 			}
+		case ggufio.BF16:
+			for range q {
+				bits := uint16(math.Float32bits(float32(scale*t.rng.NormFloat64())) >> 16)
+				w = append(w, float64(math.Float32frombits(uint32(bits)<<16)))
+				data = binary.LittleEndian.AppendUint16(data, bits)
+			}
 		case ggufio.Q8_0:
 			data = binary.LittleEndian.AppendUint16(data, dbits)
 			for range q {
@@ -269,13 +275,14 @@ func TestTinyModels(t *testing.T) {
 		tolerance  float64 // of a logit
 	}{
 		{ggufio.F32, ir.F32, 1e-4}, {ggufio.F16, ir.F32, 1e-4}, {ggufio.Q4_0, ir.F32, 1e-4}, {ggufio.Q4_1, ir.F32, 1e-4}, {ggufio.Q8_0, ir.F32, 1e-4},
+		{ggufio.BF16, ir.F32, 1e-4}, {ggufio.BF16, ir.F16, 2e-2}, {ggufio.BF16, ir.BF16, 1.6e-1},
 		{ggufio.F32, ir.F16, 2e-2}, {ggufio.F16, ir.F16, 2e-2}, {ggufio.F32, ir.BF16, 1.6e-1}, {ggufio.F16, ir.BF16, 1.6e-1},
 		{ggufio.Q4_0, ir.F16, 2e-2}, {ggufio.Q4_1, ir.F16, 2e-2}, {ggufio.Q8_0, ir.F16, 2e-2},
 		{ggufio.Q4_0, ir.BF16, 1.6e-1}, {ggufio.Q4_1, ir.BF16, 1.6e-1}, {ggufio.Q8_0, ir.BF16, 1.6e-1},
 	} {
 		typ := kind.typ
 		for _, way := range []struct{ untied, blocks bool }{{false, false}, {true, false}, {true, true}} {
-			if way.blocks && (typ == ggufio.F32 || typ == ggufio.F16 || kind.activation != ir.F32) {
+			if way.blocks && (typ == ggufio.F32 || typ == ggufio.F16 || typ == ggufio.BF16 || kind.activation != ir.F32) {
 				continue // they have no blocks, or no kernel takes them with such activations
 			}
 			tm := newTiny(typ, way.untied)
@@ -384,7 +391,7 @@ func TestUnsupportedType(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "m.gguf")
 	require.NoError(t, os.WriteFile(path, data, 0o600))
 	_, err = gguf.Load(path)
-	require.EqualError(t, err, path+": tensor token_embd.weight: type IQ2_XS is not supported (F32, F16, Q4_0, Q4_1, Q5_0, Q5_1, Q8_0, Q2_K to Q6_K, IQ4_NL and MXFP4 are)")
+	require.EqualError(t, err, path+": tensor token_embd.weight: type IQ2_XS is not supported (F32, F16, BF16, Q4_0, Q4_1, Q5_0, Q5_1, Q8_0, Q2_K to Q6_K, IQ4_NL and MXFP4 are)")
 }
 
 func TestArchitecture(t *testing.T) {

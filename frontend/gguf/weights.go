@@ -78,7 +78,7 @@ func (m *Model) weight(t ggufio.Tensor, o frontend.Options, d *frontend.Digests)
 	}
 	repack := repacked[t.Type]
 	switch {
-	case t.Type == ggufio.F32 || t.Type == ggufio.F16:
+	case numbers[t.Type] != ir.Invalid:
 		w.Type, w.Blob = m.dense(t, o, d)
 	case repack == nil || o.Blocks:
 		w.Format, _ = record.GGMLFormatNamed(t.Type.String())

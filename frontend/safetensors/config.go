@@ -52,10 +52,13 @@ type settings struct {
 	GateLimit   float64 `json:"swiglu_limit"`
 	UsedExperts int64   `json:"num_experts_per_tok"`
 	ExpertFFN   int64   `json:"moe_intermediate_size"`
+	SharedFFN   int64   `json:"shared_expert_intermediate_size"`
+	SharedSize  int64   `json:"shared_intermediate_size"` // Granite's name for it
 	SparseStep  *int64  `json:"decoder_sparse_step"`
 	DenseLayers []int64 `json:"mlp_only_layers"`
 	Normalized  bool    `json:"norm_topk_prob"`
 
+	Positions      string  `json:"position_embedding_type"`
 	EmbeddingScale float32 `json:"embedding_multiplier"`
 	ResidualScale  float32 `json:"residual_multiplier"`
 	AttentionScale float32 `json:"attention_multiplier"`
@@ -102,19 +105,38 @@ var architectures = map[string]func(s *settings, c *decoder.Config) error{
 		return behind(s, c)
 	},
 	"qwen3_moe": func(s *settings, c *decoder.Config) error {
-		c.HeadNorms, c.AllShares = true, !s.Normalized
-		c.Experts, c.UsedExperts, c.ExpertFFN = s.Experts, s.UsedExperts, s.ExpertFFN
-		if c.Experts < 1 || c.Experts > 1<<12 || c.UsedExperts < 1 || c.UsedExperts > c.Experts || c.ExpertFFN < 1 || c.ExpertFFN > 1<<20 {
-			return fmt.Errorf("num_experts_per_tok is %d, num_experts %d, moe_intermediate_size %d", c.UsedExperts, c.Experts, c.ExpertFFN)
-		}
-		if len(s.DenseLayers) > 0 || s.SparseStep != nil && *s.SparseStep != 1 {
-			return fmt.Errorf("layers without experts (mlp_only_layers, decoder_sparse_step) are not supported")
+		c.HeadNorms = true
+		if err := s.qwenExperts(c); err != nil {
+			return err
 		}
 		if s.UseWindow == nil {
 			return nil
 		}
 		return all(s, c)
 	},
+	"qwen2_moe": func(s *settings, c *decoder.Config) error {
+		c.SharedGate, c.SharedFFN = true, s.SharedFFN
+		if c.SharedFFN < 1 || c.SharedFFN > 1<<20 {
+			return fmt.Errorf("shared_expert_intermediate_size is %d", c.SharedFFN)
+		}
+		if err := s.qwenExperts(c); err != nil {
+			return err
+		}
+		if s.UseWindow == nil || !*s.UseWindow {
+			return nil
+		}
+		if s.LayerTypes == nil { // which layers they are was not always the same
+			return fmt.Errorf("use_sliding_window without layer_types is not supported")
+		}
+		return all(s, c)
+	},
+	"mixtral": func(s *settings, c *decoder.Config) error {
+		if err := s.localExperts(c); err != nil {
+			return err
+		}
+		return all(s, c)
+	},
+	"phi3": all,
 	"smollm3": func(s *settings, c *decoder.Config) error {
 		if c.NoRope = s.NoRopeInterval; c.NoRope == 0 {
 			c.NoRope = 4
@@ -160,9 +182,8 @@ var architectures = map[string]func(s *settings, c *decoder.Config) error{
 	},
 	"gpt_oss": func(s *settings, c *decoder.Config) error {
 		c.Sinks, c.ClampedGates = true, true
-		c.Experts, c.UsedExperts, c.ExpertFFN = s.Local, s.UsedExperts, c.FFN
-		if c.Experts < 1 || c.Experts > 1<<12 || c.UsedExperts < 1 || c.UsedExperts > c.Experts || c.ExpertFFN > 1<<20 {
-			return fmt.Errorf("num_experts_per_tok is %d, num_local_experts %d, intermediate_size %d", c.UsedExperts, c.Experts, c.ExpertFFN)
+		if err := s.localExperts(c); err != nil {
+			return err
 		}
 		if s.GateLimit != 0 && s.GateLimit != 7 {
 			return fmt.Errorf("swiglu_limit %v is not supported, only 7 is", s.GateLimit)
@@ -172,13 +193,86 @@ var architectures = map[string]func(s *settings, c *decoder.Config) error{
 		}
 		return s.window(c, decoder.EveryNth(c.Layers, 2))
 	},
-	"granite": func(s *settings, c *decoder.Config) error {
-		c.EmbeddingScale, c.ResidualScale, c.AttentionScale, c.LogitScale = s.EmbeddingScale, s.ResidualScale, s.AttentionScale, s.LogitScale
-		if c.LogitScale == 0 {
-			return fmt.Errorf("logits_scaling is missing or 0: logits are divided by it")
+	"granite": granite,
+	"granitemoe": func(s *settings, c *decoder.Config) error {
+		if err := s.localExperts(c); err != nil {
+			return err
 		}
-		return nil
+		return granite(s, c)
 	},
+	"granitemoeshared": func(s *settings, c *decoder.Config) error {
+		if err := s.localExperts(c); err != nil {
+			return err
+		}
+		if c.SharedFFN = s.SharedSize; c.SharedFFN < 0 || c.SharedFFN > 1<<20 {
+			return fmt.Errorf("shared_intermediate_size is %d", c.SharedFFN)
+		}
+		return granite(s, c)
+	},
+	"granitemoehybrid": hybrid,
+}
+
+// hybrid is Granite 4 where all its layers have attention, with experts and a shared one, or neither.
+func hybrid(s *settings, c *decoder.Config) error {
+	for _, t := range s.LayerTypes {
+		if t != "attention" {
+			return fmt.Errorf("layer_types: %q is not supported, only attention is", t)
+		}
+	}
+	if int64(len(s.LayerTypes)) != c.Layers {
+		return fmt.Errorf("layer_types has %d layers of %d", len(s.LayerTypes), c.Layers)
+	}
+	switch s.Positions {
+	case "rope":
+	case "nope":
+		c.NoRope = 1
+	default:
+		return fmt.Errorf("position_embedding_type %q is not supported, rope and nope are", s.Positions)
+	}
+	if s.SharedSize < 1 || s.SharedSize > 1<<20 {
+		return fmt.Errorf("shared_intermediate_size is %d", s.SharedSize)
+	}
+	if s.Local == 0 {
+		c.FFN = s.SharedSize
+		return granite(s, c)
+	}
+	c.SharedFFN = s.SharedSize
+	if err := s.localExperts(c); err != nil {
+		return err
+	}
+	return granite(s, c)
+}
+
+// granite is four factors beside Llama's layers.
+func granite(s *settings, c *decoder.Config) error {
+	c.EmbeddingScale, c.ResidualScale, c.AttentionScale, c.LogitScale = s.EmbeddingScale, s.ResidualScale, s.AttentionScale, s.LogitScale
+	if c.LogitScale == 0 {
+		return fmt.Errorf("logits_scaling is missing or 0: logits are divided by it")
+	}
+	return nil
+}
+
+// qwenExperts reads the experts of Qwen's models, which say how wide one is.
+func (s *settings) qwenExperts(c *decoder.Config) error {
+	c.AllShares = !s.Normalized
+	if len(s.DenseLayers) > 0 || s.SparseStep != nil && *s.SparseStep != 1 {
+		return fmt.Errorf("layers without experts (mlp_only_layers, decoder_sparse_step) are not supported")
+	}
+	return s.experts(c, "num_experts", s.Experts, "moe_intermediate_size", s.ExpertFFN)
+}
+
+// localExperts reads the experts of models that have no other feed-forward layers to tell them from.
+func (s *settings) localExperts(c *decoder.Config) error {
+	return s.experts(c, "num_local_experts", s.Local, "intermediate_size", c.FFN)
+}
+
+// experts reads a mixture of so many experts of such a width, which stand under these keys.
+func (s *settings) experts(c *decoder.Config, keyOfMany string, many int64, keyOfWidth string, width int64) error {
+	c.Experts, c.UsedExperts, c.ExpertFFN = many, s.UsedExperts, width
+	if many < 1 || many > 1<<12 || c.UsedExperts < 1 || c.UsedExperts > many || width < 1 || width > 1<<20 {
+		return fmt.Errorf("num_experts_per_tok is %d, %s %d, %s %d", c.UsedExperts, keyOfMany, many, keyOfWidth, width)
+	}
+	return nil
 }
 
 // all says that every layer has the window, unless layer_types says otherwise.
@@ -370,7 +464,9 @@ func (s *settings) rope(c *decoder.Config) error {
 		c.RopeTheta = v
 	}
 	if c.RopeTheta == 0 {
-		c.RopeTheta = 10000
+		if c.RopeTheta = 10000; c.Name == "mixtral" {
+			c.RopeTheta = 1e6
+		}
 	}
 	if !(c.RopeTheta > 1) || math.IsInf(c.RopeTheta, 0) {
 		return fmt.Errorf("rope_theta is %v, want more than 1", c.RopeTheta)
@@ -472,6 +568,9 @@ func (p parameters) yarn(c *decoder.Config, factor float64) error {
 func (p parameters) long(c *decoder.Config, trained int64) error {
 	if v := p.number("original_max_position_embeddings", 0); v >= 1 && v <= 1<<24 {
 		trained = int64(v)
+	}
+	if trained == 0 && c.Name == "phi3" {
+		trained = 4096 // where the files do not say
 	}
 	if trained < 2 {
 		return fmt.Errorf("rope_scaling: original_max_position_embeddings is %d", trained)

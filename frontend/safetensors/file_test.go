@@ -100,7 +100,7 @@ func TestRefusals(t *testing.T) {
 		change func(t *testing.T, dir string)
 		want   string
 	}{
-		{"mistral", replace("config.json", `"mistral"`, `"mamba"`), `model_type "mamba" is not supported (gemma2, gemma3_text, gpt_oss, granite, llama,`},
+		{"mistral", replace("config.json", `"mistral"`, `"mamba"`), `model_type "mamba" is not supported (gemma2, gemma3_text, gpt_oss, granite, granitemoe, granitemoehybrid, granitemoeshared, llama,`},
 		{"mistral", replace("config.json", `"hidden_act": "silu"`, `"hidden_act": "gelu", "partial_rotary_factor": 0.01`), `hidden_act "gelu" is not supported, only "silu" is; partial_rotary_factor is 0.01, of heads of 64 elements`},
 		{"mistral", replace("config.json", `"head_dim": 64`, `"head_dim": 80`), "heads of 80 elements are not supported"},
 		{"mistral", replace("config.json", `"num_hidden_layers": 2`, `"num_hidden_layers": 1`), "tensor model.layers.1.input_layernorm.weight is not part of a model"},

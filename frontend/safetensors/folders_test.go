@@ -4,8 +4,10 @@ import (
 	"archive/tar"
 	"compress/gzip"
 	"context"
+	"encoding/binary"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"path/filepath"
@@ -47,7 +49,7 @@ func unpack(t *testing.T, name string) string {
 }
 
 // TestFolders: models of every type have mlx-lm's logits, to 1e-3 in f32, and its tokens, recorded and optimized; in their
-// own type they are proved too. Texts have the tokens of the package tokenizers.
+// own type they are proved too, and have them roughly. Texts have the tokens of the package tokenizers.
 func TestFolders(t *testing.T) {
 	models, err := filepath.Glob(filepath.Join(folders, "*.json"))
 	require.NoError(t, err)
@@ -71,6 +73,8 @@ func TestFolders(t *testing.T) {
 				}
 				if o.Type == ir.F32 {
 					generated.Check(t, module, want, 1e-3)
+				} else {
+					require.Less(t, generated.Roughly(t, module, m.Type(), want), map[ir.DType]float64{ir.F16: 0.005, ir.BF16: 0.05}[m.Type()])
 				}
 			}
 			spec, err := m.Tokenizer()
@@ -97,5 +101,62 @@ func TestFolders(t *testing.T) {
 	}
 	for _, name := range safetensors.Architectures() {
 		assert.True(t, seen[name], "%s has no model", name)
+	}
+}
+
+// TestFaultsOfParts: experts that are not all there, a matrix of the wrong height, a tensor that is there in two ways, and settings
+// that are refused.
+func TestFaultsOfParts(t *testing.T) {
+	config := func(dir, from, to string) {
+		path := filepath.Join(dir, "config.json")
+		data, err := os.ReadFile(path)
+		require.NoError(t, err)
+		require.Contains(t, string(data), from)
+		require.NoError(t, os.WriteFile(path, []byte(strings.Replace(string(data), from, to, 1)), 0o600))
+	}
+	for _, c := range []struct {
+		model, want string
+		change      func(dir string)
+	}{
+		{"mixtral-experts", "model.layers.0.block_sparse_moe.switch_mlp.gate_proj.weight is missing", func(dir string) {
+			config(dir, `"num_local_experts": 5`, `"num_local_experts": 6`)
+		}},
+		{"mixtral-experts", "model.layers.1.block_sparse_moe.experts.4.w3.weight is not part of a model", func(dir string) {
+			config(dir, `"num_local_experts": 5`, `"num_local_experts": 4`)
+		}},
+		{"phi3-dense", "model.layers.0.self_attn.q_proj.weight is missing", func(dir string) {
+			config(dir, `"num_key_value_heads": 2`, `"num_key_value_heads": 1`)
+		}},
+		{"granitemoe-dense", "model.layers.0.block_sparse_moe.switch_mlp.up_proj.weight is f16[5 128 256], want floats [5 64 256]", func(dir string) {
+			config(dir, `"intermediate_size": 128`, `"intermediate_size": 64`)
+		}},
+		{"granitemoehybrid", `layer_types: "mamba" is not supported, only attention is`, func(dir string) {
+			config(dir, `"attention"`, `"mamba"`)
+		}},
+		{"granitemoehybrid", `position_embedding_type "" is not supported`, func(dir string) {
+			config(dir, `"position_embedding_type"`, `"other"`)
+		}},
+		{"granitemoeshared", "model.layers.0.shared_mlp.gate_proj.weight is missing", func(dir string) {
+			config(dir, `"shared_intermediate_size": 192`, `"shared_intermediate_size": 128`)
+		}},
+		{"qwen2_moe", "use_sliding_window without layer_types is not supported", func(dir string) {
+			config(dir, `"use_sliding_window": false`, `"use_sliding_window": true`)
+		}},
+		{"mixtral-experts", "tensors model.layers.0.block_sparse_moe.switch_mlp.gate_proj.weight are there both by themselves and as a part of others", func(dir string) {
+			path := filepath.Join(dir, "model.safetensors")
+			data, err := os.ReadFile(path)
+			require.NoError(t, err)
+			n := binary.LittleEndian.Uint64(data)
+			header := strings.TrimRight(string(data[8:8+n]), " ")
+			size := len(data) - 8 - int(n)
+			header = header[:len(header)-1] + fmt.Sprintf(`,"model.layers.0.block_sparse_moe.switch_mlp.gate_proj.weight":{"dtype":"BF16","shape":[0],"data_offsets":[%d,%d]}}`, size, size)
+			file := append(binary.LittleEndian.AppendUint64(nil, uint64(len(header))), header...)
+			require.NoError(t, os.WriteFile(path, append(file, data[8+n:]...), 0o600))
+		}},
+	} {
+		dir := unpack(t, c.model)
+		c.change(dir)
+		_, err := safetensors.Load(dir)
+		require.ErrorContains(t, err, c.want)
 	}
 }

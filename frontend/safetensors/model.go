@@ -1,6 +1,7 @@
 package safetensors
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -30,23 +31,33 @@ type Model struct {
 	tensors map[string]place
 	all     *quantization
 	apart   map[string]*quantization
-	head    bool     // it is no copy of the embedding
-	plusOne bool     // norms are stored without the 1 that is added to them
-	typ     ir.DType // of what is not quantized, and of scales
+	twice   []string          // tensors that are in the folder in two ways
+	origin  map[string]string // of modules that are part of one in the folder: that one
+	head    bool              // it is no copy of the embedding
+	plusOne bool              // norms are stored without the 1 that is added to them
+	typ     ir.DType          // of what is not quantized, and of scales
 	spec    *tokenizer.Spec
 }
 
 // place is a tensor and its file, which may have it among others: of `rows` rows it is every `step`-th from `first` on, if step
-// is not 0.
+// is not 0. A tensor of several parts is these one behind another.
 type place struct {
 	Tensor
 	file        *File
 	rows        int64
 	first, step int64
+	parts       []place
 }
 
 // data returns the elements.
 func (p place) data() []byte {
+	if p.parts != nil {
+		var out []byte
+		for _, part := range p.parts {
+			out = append(out, part.data()...)
+		}
+		return out
+	}
 	all := p.file.Data(p.Tensor)
 	if p.step == 0 {
 		return all
@@ -77,7 +88,7 @@ const maxJSON = 64 << 20
 
 // Load opens the folder at path, and checks that the recorder understands every tensor in it. Model.Close must be called.
 func Load(path string) (*Model, error) {
-	m := &Model{folder: path, files: map[string]*File{}, tensors: map[string]place{}}
+	m := &Model{folder: path, files: map[string]*File{}, tensors: map[string]place{}, origin: map[string]string{}}
 	if err := m.open(); err != nil {
 		m.Close()
 		return nil, fmt.Errorf("%s: %w", path, err)
@@ -130,6 +141,9 @@ func (m *Model) open() error {
 	}
 	if s.ModelType == "gpt_oss" {
 		m.takeApart()
+	}
+	if err := m.rearrange(); err != nil {
+		return err
 	}
 	if err := m.check(s.Tied != nil && *s.Tied); err != nil {
 		return err
@@ -186,10 +200,29 @@ var modules = map[string]string{
 	"ffn_gate_inp": "mlp.gate", "ffn_gate_exps": "mlp.switch_mlp.gate_proj", "ffn_up_exps": "mlp.switch_mlp.up_proj", "ffn_down_exps": "mlp.switch_mlp.down_proj",
 }
 
-// expertModules are those of gpt_oss.
-var expertModules = map[string]string{
-	"attn_sinks": "self_attn.sinks", "ffn_gate_inp": "mlp.router",
-	"ffn_gate_exps": "mlp.experts.gate_proj", "ffn_up_exps": "mlp.experts.up_proj", "ffn_down_exps": "mlp.experts.down_proj",
+// otherModules are the names of some model types for what others call as above.
+var otherModules = map[string]map[string]string{
+	"gpt_oss": {
+		"attn_sinks": "self_attn.sinks", "ffn_gate_inp": "mlp.router",
+		"ffn_gate_exps": "mlp.experts.gate_proj", "ffn_up_exps": "mlp.experts.up_proj", "ffn_down_exps": "mlp.experts.down_proj",
+	},
+	"qwen2_moe": {
+		"ffn_gate_shexp": "mlp.shared_expert.gate_proj", "ffn_up_shexp": "mlp.shared_expert.up_proj", "ffn_down_shexp": "mlp.shared_expert.down_proj",
+		"ffn_gate_inp_shexp": "mlp.shared_expert_gate",
+	},
+	"mixtral":          sparse("gate"),
+	"granitemoe":       sparse("router.layer"),
+	"granitemoeshared": sparse("router.layer"),
+	"granitemoehybrid": sparse("router.layer"),
+}
+
+// sparse are the modules of a block of experts that is called block_sparse_moe, and its router as the argument says.
+func sparse(router string) map[string]string {
+	const at = "block_sparse_moe."
+	return map[string]string{
+		"ffn_gate_inp": at + router, "ffn_gate_exps": at + "switch_mlp.gate_proj", "ffn_up_exps": at + "switch_mlp.up_proj", "ffn_down_exps": at + "switch_mlp.down_proj",
+		"ffn_gate_shexp": "shared_mlp.gate_proj", "ffn_up_shexp": "shared_mlp.up_proj", "ffn_down_shexp": "shared_mlp.output_linear",
+	}
 }
 
 // wanted is a weight that the recorder binds.
@@ -223,10 +256,14 @@ func (m *Model) wanted() []wanted {
 			if name == "ffn_norm" && c.PostNorms {
 				module = "pre_feedforward_layernorm"
 			}
-			if other, ok := expertModules[name]; ok && c.Sinks {
+			if other, ok := otherModules[c.Name][name]; ok {
 				module = other
 			}
-			out = append(out, wanted{fmt.Sprintf("blk.%d.%s", i, name), fmt.Sprintf("model.layers.%d.%s", i, module), layer[name]})
+			dims := layer[name]
+			if name == "ffn_gate_inp_shexp" {
+				dims = append(slices.Clone(dims), 1) // a matrix, which may be quantized
+			}
+			out = append(out, wanted{fmt.Sprintf("blk.%d.%s", i, name), fmt.Sprintf("model.layers.%d.%s", i, module), dims})
 		}
 	}
 	return out
@@ -305,6 +342,7 @@ func (m *Model) check(tied bool) error {
 
 // quantized returns how a module is quantized; nil: it is not.
 func (m *Model) quantized(module string) *quantization {
+	module = cmp.Or(m.origin[module], module)
 	if q, ok := m.apart[module]; ok {
 		return q
 	}
@@ -313,6 +351,9 @@ func (m *Model) quantized(module string) *quantization {
 	}
 	return m.all
 }
+
+// Type is that of activations unless options say otherwise: the type of the folder's norms.
+func (m *Model) Type() ir.DType { return m.typ }
 
 // Tokenizer implements [frontend.Model].
 func (m *Model) Tokenizer() (*tokenizer.Spec, error) { return m.spec, nil }
@@ -389,7 +430,7 @@ func (m *Model) bind(to map[string]decoder.Weight, w wanted, o frontend.Options,
 func (m *Model) contents(t place, o frontend.Options, d *frontend.Digests) *ir.Blob {
 	data := t.data()
 	switch {
-	case t.step != 0:
+	case t.step != 0 || t.parts != nil:
 		return ir.NewBlob(data)
 	case o.External != "":
 		path := filepath.Join(o.External, filepath.Base(t.file.Name))

@@ -5,10 +5,20 @@
 writes OUT/NAME.gguf.gz, by the gguf package, with matrices of several types (random blocks, few different ones, so that the
 files are small), and OUT/NAME.json: `ids`, a prompt of PROMPT tokens and the STEPS that follow it, each the one with the
 largest logit; `logits`, those behind the prompt, one and STEPS - 1 tokens later; `min_gap`, by how much a chosen token's
-logit was the largest at least. Oracle: llama.cpp with float32 cache and no flash attention on a file in which the same
+logit was the largest at least.
+
+    python testdata/gen/architectures.py --types OUT [TYPE …]
+
+writes models of each architecture whose matrices all have one type, for each type, as ggml quantizes random numbers: OUT/NAME-TYPE.gguf
+and .json. There `same`
+says what llama.cpp computes of that very file, whose products are of rounded activations: of how many of the STEPS tokens it has the same
+one, when it is given those before, and by how much the logits that are kept differ at most.
+
+Oracle: llama.cpp with float32 cache and no flash attention on a file in which the same
 weights are float32 (of blocks it would round activations to 8 bits). Deterministic. Versions: requirements.txt.
 """
 
+import ctypes
 import gzip
 import io
 import json
@@ -18,10 +28,13 @@ from pathlib import Path
 
 import numpy as np
 from blocks_model import matrix
-from gguf import GGMLQuantizationType, GGUFWriter
+from gguf import GGML_QUANT_SIZES, GGMLQuantizationType, GGUFWriter
+from gguf.quants import dequantize
+from llama_cpp._ggml import libggml as GGML
 from llamacpp import VERSION, Context, Model
 
 VOCAB, CONTEXT, PROMPT, STEPS, MIN_GAP = 96, 128, 11, 64, 0.004
+ALONE = ("Q4_0", "Q4_1", "Q5_0", "Q5_1", "Q8_0", "Q2_K", "Q3_K", "Q4_K", "Q5_K", "Q6_K", "IQ4_NL", "MXFP4", "F16", "BF16")
 TYPES = ("Q4_K", "Q8_0", "F16", "Q4_0", "Q6_K", "F32", "Q5_K", "Q4_1", "Q5_0", "IQ4_NL")
 
 
@@ -84,8 +97,29 @@ def dense(rng, n, k, spread):
     return np.resize(rng.standard_normal(1009) * spread, (n, k)).astype(np.float32)
 
 
-def write(path, m, exact, seed):
-    """Writes a model; exact: all weights as float32, with the values that the other file has."""
+def bf16(raw):
+    """The bytes of numbers in bfloat16, rounded to nearest even, and their values."""
+    bits = raw.view(np.uint32).astype(np.uint64)
+    bits = ((bits + 0x7FFF + (bits >> 16 & 1)) >> 16).astype(np.uint16)
+    return bits.view(np.uint8).reshape(*raw.shape[:-1], -1), (bits.astype(np.uint32) << 16).view(np.float32)
+
+
+def quantized(raw, kind):
+    """The bytes of numbers in a type by ggml, and the values that they stand for."""
+    if kind == "BF16":
+        return bf16(raw)
+    qtype = GGMLQuantizationType[kind]
+    weights, size = GGML_QUANT_SIZES[qtype]
+    rows, k = raw.shape
+    out = np.empty((rows, k // weights * size), np.uint8)
+    raw = np.ascontiguousarray(raw, np.float32)
+    floats = raw.ctypes.data_as(ctypes.POINTER(ctypes.c_float))
+    GGML.ggml_quantize_chunk(ctypes.c_int(qtype), floats, out.ctypes.data_as(ctypes.c_void_p), ctypes.c_int64(0), ctypes.c_int64(rows), ctypes.c_int64(k), None)
+    return out, dequantize(out, qtype)
+
+
+def write(path, m, exact, seed, alone=None):
+    """Writes a model; exact: all weights as float32, with the values that the other file has. alone: the type of all matrices."""
     rng = np.random.default_rng(seed)
     f = GGUFWriter(path, m.arch)
     f.add_block_count(m.layers)
@@ -112,9 +146,21 @@ def write(path, m, exact, seed):
 
     def put(name, n, k, many=1, kind=None):
         nonlocal kinds
+        kind = alone or kind
         if kind is None:
             kind = TYPES[kinds % len(TYPES)]
             kinds += 1
+        if alone:
+            raw, values = quantized((rng.standard_normal((many * n, k)) * k**-0.5).astype(np.float32), kind)
+            if many > 1:
+                raw, values = raw.reshape(many, n, -1), values.reshape(many, n, k)
+            if exact:
+                f.add_tensor(name, values.astype(np.float32))
+            elif kind == "F16":
+                f.add_tensor(name, raw.view(np.float16))
+            else:
+                f.add_tensor(name, raw, raw_dtype=GGMLQuantizationType[kind])
+            return
         if kind in ("F32", "F16"):
             raw = dense(rng, many * n, k, k**-0.5).astype(np.float16 if kind == "F16" else np.float32)
             raw = raw.reshape((many, n, k) if many > 1 else (n, k))
@@ -196,6 +242,64 @@ def generate(context, prompt):
     return ids, kept, gap
 
 
+def choose(context, m, seed, tries, varied):
+    """Of the first prompts the one whose tokens vary and no order of a sum decides, or else the one that comes nearest to that."""
+    best = None
+    for prompt in range(tries):
+        context.clear()
+        ids, kept, gap = generate(context, np.random.default_rng([*seed, prompt]).integers(0, VOCAB, PROMPT))
+        good = len(set(ids[PROMPT:])) >= varied, min(gap, m.gap or MIN_GAP)
+        if best is None or good > best[0]:
+            best = good, ids, kept, gap
+        if good == (True, m.gap or MIN_GAP):
+            break
+    return best[1:]
+
+
+def values_of(m, ids, kept, gap):
+    values = {
+        "oracle": VERSION, "prompt": PROMPT, "ids": ids, "min_gap": gap,
+        "logits": [[round(float(v), 6) for v in row] for row in kept],
+    }  # fmt: skip
+    if m.post:
+        values["tolerance"] = GELU
+    return values
+
+
+def same_file(path, ids, kept):
+    """What llama.cpp computes of a file itself."""
+    context = Context(Model(path, extra_bufts=False), CONTEXT, threads=1, exact=True)
+    tokens, worst, at = 0, 0.0, 0
+    for step in range(STEPS):
+        logits = context.logits(ids[:PROMPT] if step == 0 else ids[PROMPT + step - 1 : PROMPT + step])
+        tokens += int(np.argmax(logits) == ids[PROMPT + step])
+        if step in (0, 1, STEPS - 1):
+            worst = max(worst, float(np.abs(logits - kept[at]).max()))
+            at += 1
+    context.close()
+    return {"tokens": tokens, "worst": worst}
+
+
+def one_type(out, kinds):
+    out.mkdir(exist_ok=True)
+    for number, (name, m) in enumerate(MODELS.items()):
+        if any(key == "embedding_scale" for _, key, _ in m.keys):
+            m.tied = False  # or else the embedding, which is multiplied, has each token chosen again
+        for kind in kinds or ALONE:
+            path, exact = Path(out, f"{name}-{kind}.gguf"), Path(out, f"{name}-{kind}-f32.gguf")
+            seed = [number, ALONE.index(kind)]
+            write(path, m, False, seed, kind)
+            write(exact, m, True, seed, kind)
+            context = Context(Model(exact, extra_bufts=False), CONTEXT, threads=1, exact=True)
+            ids, kept, gap = choose(context, m, seed, 100, max(m.varied, 4))
+            context.close()
+            exact.unlink()
+            values = values_of(m, ids, kept, gap)
+            values["same"] = same_file(path, ids, kept)
+            Path(out, f"{name}-{kind}.json").write_text(json.dumps(values) + "\n")
+            print(name, kind, path.stat().st_size, "bytes, gap", gap, "different", len(set(ids[PROMPT:])), "same file", values["same"], flush=True)
+
+
 def main(out, names):
     out.mkdir(exist_ok=True)
     with tempfile.TemporaryDirectory() as folder:
@@ -211,21 +315,16 @@ def main(out, names):
             Path(out, name + ".gguf.gz").write_bytes(packed.getvalue())
 
             context = Context(Model(exact, extra_bufts=False), CONTEXT, threads=1, exact=True)
-            for prompt in range(200 if m.varied > 1 else 100):  # the first with which no order of a sum decides over a token
-                context.clear()
-                ids, kept, gap = generate(context, np.random.default_rng([number, prompt]).integers(0, VOCAB, PROMPT))
-                if gap >= (m.gap or MIN_GAP) and len(set(ids[PROMPT:])) >= m.varied:
-                    break
+            # the first with which no order of a sum decides over a token
+            ids, kept, gap = choose(context, m, [number], 200 if m.varied > 1 else 100, m.varied)
             context.close()
-            values = {
-                "oracle": VERSION, "prompt": PROMPT, "ids": ids, "min_gap": gap,
-                "logits": [[round(float(v), 6) for v in row] for row in kept],
-            }  # fmt: skip
-            if m.post:
-                values["tolerance"] = GELU
+            values = values_of(m, ids, kept, gap)
             Path(out, name + ".json").write_text(json.dumps(values) + "\n")
             print(name, len(packed.getvalue()), "bytes, gap", gap)
 
 
 if __name__ == "__main__":
+    if sys.argv[1:2] == ["--types"]:
+        one_type(Path(sys.argv[2]), sys.argv[3:])
+        sys.exit()
     main(Path(sys.argv[1] if len(sys.argv) > 1 else Path(__file__).parent.parent / "architectures"), sys.argv[2:])

@@ -65,7 +65,40 @@ MODELS = {
     "gpt_oss-blocks": ({"model_type": "gpt_oss", "num_hidden_layers": 2, "num_local_experts": 4, "num_experts_per_tok": 3, "sliding_window": 24, "tie_word_embeddings": False,
                         "rope_theta": 150000.0, "rope_scaling": {"rope_type": "yarn", "factor": 32.0, "original_max_position_embeddings": 64}},
                        mx.bfloat16, "experts", "qwen2"),
-}  # fmt: skip
+    # One that turns three quarters of its heads in a long context, and one with a window.
+    "phi3": ({"model_type": "phi3", "hidden_size": 256, "num_attention_heads": 2, "num_key_value_heads": 1, "head_dim": 128, "partial_rotary_factor": 0.75,
+              "original_max_position_embeddings": 64, "tie_word_embeddings": False, "rope_scaling": {
+                  "type": "longrope", "short_factor": [1.0] * 48, "long_factor": [1 + i / 5 for i in range(48)]}}, mx.bfloat16, (128, 4), "smollm"),
+    "phi3-dense": ({"model_type": "phi3", "hidden_size": 192, "num_attention_heads": 2, "num_key_value_heads": 2, "head_dim": 96, "sliding_window": 27}, mx.float16, None, "smollm"),
+    "mixtral": ({"model_type": "mixtral", "num_local_experts": 4, "num_experts_per_tok": 2, "intermediate_size": 128, "sliding_window": None,
+                 "num_hidden_layers": 1}, mx.bfloat16, (128, 4), "smollm"),
+    "mixtral-experts": ({"model_type": "mixtral", "num_local_experts": 5, "num_experts_per_tok": 2, "intermediate_size": 128, "tie_word_embeddings": False},
+                        mx.bfloat16, None, "smollm"),
+    "qwen2_moe": ({"model_type": "qwen2_moe", "num_experts": 4, "num_experts_per_tok": 2, "moe_intermediate_size": 128, "shared_expert_intermediate_size": 128,
+                   "num_hidden_layers": 1, "tie_word_embeddings": False, "use_sliding_window": False, "sliding_window": 32768}, mx.bfloat16, (128, 4), "qwen2"),
+    "qwen2_moe-experts": ({"model_type": "qwen2_moe", "num_experts": 4, "num_experts_per_tok": 3, "moe_intermediate_size": 128,
+                           "shared_expert_intermediate_size": 192, "num_hidden_layers": 1, "tie_word_embeddings": False, "norm_topk_prob": False}, mx.float16, None, "qwen2"),
+    "qwen3_moe-experts": ({"model_type": "qwen3_moe", "head_dim": 128, "num_attention_heads": 2, "num_key_value_heads": 1, "num_experts": 5, "num_experts_per_tok": 2,
+                           "moe_intermediate_size": 128, "decoder_sparse_step": 1, "mlp_only_layers": [], "norm_topk_prob": True}, mx.bfloat16, None, "qwen2"),
+    "granitemoe": ({"model_type": "granitemoe", "num_local_experts": 4, "num_experts_per_tok": 2, "intermediate_size": 128, "num_hidden_layers": 1, "embedding_multiplier": 12.0,
+                    "residual_multiplier": 0.22, "attention_multiplier": 0.015625, "logits_scaling": 6.0, "tie_word_embeddings": False, "attention_bias": False}, mx.bfloat16, "predicate", "smollm"),
+    "granitemoe-dense": ({"model_type": "granitemoe", "num_local_experts": 5, "num_experts_per_tok": 2, "intermediate_size": 128, "embedding_multiplier": 12.0,
+                          "residual_multiplier": 0.22, "attention_multiplier": 0.015625, "logits_scaling": 6.0, "tie_word_embeddings": False, "attention_bias": False}, mx.float16, None, "smollm"),
+    # Layers of mlx-lm's granitemoehybrid may be others too; those of granitemoeshared are all of this kind.
+    "granitemoeshared": ({"model_type": "granitemoeshared", "num_local_experts": 4, "num_experts_per_tok": 2, "intermediate_size": 128, "shared_intermediate_size": 192,
+                          "num_hidden_layers": 1, "layer_types": ["attention"], "embedding_multiplier": 12.0, "residual_multiplier": 0.22, "attention_multiplier": 0.015625,
+                          "logits_scaling": 6.0, "tie_word_embeddings": False, "attention_bias": False}, mx.float16, None, "smollm"),
+    "granitemoehybrid": ({"model_type": "granitemoehybrid", "num_local_experts": 4, "num_experts_per_tok": 2, "intermediate_size": 128, "shared_intermediate_size": 128,
+                          "num_hidden_layers": 1, "layer_types": ["attention"], "embedding_multiplier": 12.0, "residual_multiplier": 0.22, "attention_multiplier": 0.015625,
+                          "logits_scaling": 6.0, "tie_word_embeddings": False, "attention_bias": False, "position_embedding_type": "nope"}, mx.bfloat16, "predicate", "smollm"),
+    "granitemoehybrid-dense": ({"model_type": "granitemoehybrid", "num_local_experts": 0, "num_experts_per_tok": 0, "intermediate_size": 256, "shared_intermediate_size": 256,
+                                "layer_types": ["attention", "attention"], "embedding_multiplier": 12.0, "residual_multiplier": 0.22, "attention_multiplier": 0.015625,
+                                "logits_scaling": 6.0, "tie_word_embeddings": False, "attention_bias": False, "position_embedding_type": "rope"}, mx.bfloat16, None, "smollm"),
+}
+# Folders of these have their experts as Hugging Face has them: this is undone by mlx-lm's sanitize.
+HUGGINGFACE = ("mixtral-experts", "qwen2_moe-experts", "qwen3_moe-experts", "granitemoe-dense", "granitemoeshared", "granitemoehybrid-dense")  # fmt: skip
+# Types whose model mlx-lm has as that of another type.
+ALIKE = {"mistral": "llama", "granitemoeshared": "granitemoehybrid"}
 ADDED = [("<|begin|>", True), ("<|end|>", True), ("<tool>", False)]
 
 
@@ -117,14 +150,14 @@ def weights(model, dtype, rng, gemma):
 def add_windows(arch, model, config):
     """Gives layers the windows that they have by Transformers; mlx-lm has them for some models alone."""
     window, kind, layers = config.get("sliding_window"), config["model_type"], model.model.layers
-    if kind not in ("mistral", "qwen2", "gemma2"):
+    if kind not in ("mistral", "qwen2", "gemma2", "phi3"):
         return
     block = type(layers[0])
     if not hasattr(block, "plain"):
         block.plain = block.__call__
         block.__call__ = lambda self, x, mask=None, cache=None: self.plain(x, create_causal_mask(x.shape[1], window_size=self.window) if self.window else mask, cache)
     for i, layer in enumerate(layers):
-        has = {"mistral": True, "qwen2": config.get("use_sliding_window") and i >= config.get("max_window_layers", 0), "gemma2": i % 2 == 0}[kind]
+        has = {"mistral": True, "phi3": True, "qwen2": config.get("use_sliding_window") and i >= config.get("max_window_layers", 0), "gemma2": i % 2 == 0}[kind]
         layer.window = window if has else None
 
 
@@ -150,6 +183,32 @@ def published(stored):
     return out
 
 
+def experts_apart(stored, kind):
+    """Tensors of experts as Hugging Face has them: a tensor for each, or gate and up in one of Granite's."""
+    out = {}
+    for name, v in stored.items():
+        at, block, proj = name.rpartition(".switch_mlp.")
+        if kind == "granitemoehybrid" and ".mlp." in name:
+            if "down_proj" in name:
+                out[name.replace("mlp.down_proj", "shared_mlp.output_linear")] = v
+            elif "gate_proj" in name:
+                out[name.replace("mlp.gate_proj", "shared_mlp.input_linear")] = mx.concatenate([v, stored[name.replace("gate_proj", "up_proj")]])
+        elif not block:
+            out[name] = v
+        elif ".block_sparse_moe" in at and any(".router." in other for other in stored):
+            if "down_proj" in proj:
+                out[f"{at}.output_linear.weight"] = v
+            elif "gate_proj" in proj:
+                out[f"{at}.input_linear.weight"] = mx.concatenate([v, stored[name.replace("gate_proj", "up_proj")]], axis=1)
+        else:
+            if ".block_sparse_moe" in at:
+                for ours, theirs in (("gate_proj", "w1"), ("down_proj", "w2"), ("up_proj", "w3")):
+                    proj = proj.replace(ours, theirs)
+            for i in range(v.shape[0]):
+                out[f"{at}.experts.{i}.{proj}"] = mx.contiguous(v[i])
+    return out
+
+
 def main(out, names):
     out.mkdir(exist_ok=True)
     mx.set_default_device(mx.cpu)
@@ -157,7 +216,7 @@ def main(out, names):
         if names and name not in names:
             continue
         config = {**SHAPE, **more}
-        arch = importlib.import_module("mlx_lm.models." + ("llama" if config["model_type"] == "mistral" else config["model_type"]))
+        arch = importlib.import_module("mlx_lm.models." + ALIKE.get(config["model_type"], config["model_type"]))
         # By Transformers yarn's limits are no whole numbers of pairs then, which mlx-lm does not read.
         rough = (config.get("rope_scaling") or {}).get("truncate", True)
         rope_utils.math = math if rough else types.SimpleNamespace(**{**vars(math), "floor": float, "ceil": float})
@@ -185,6 +244,15 @@ def main(out, names):
             config["quantization"] = {"group_size": 32, "bits": 4, "mode": "mxfp4"}
             for i in range(config["num_hidden_layers"]):
                 config["quantization"][f"model.layers.{i}.mlp.router"] = {"group_size": 64, "bits": 8}
+        elif quant == "predicate":  # as mlx-lm quantizes it: some matrices otherwise, by what the model's class says
+            def choose(path, m):
+                q = hasattr(m, "to_quantized") and model.quant_predicate(path, m)
+                if isinstance(q, dict):
+                    config["quantization"][path] = q
+                return q
+
+            config["quantization"] = {"group_size": 128, "bits": 4}
+            nn.quantize(model, group_size=128, bits=4, class_predicate=choose)
         elif quant:
             nn.quantize(model, group_size=quant[0], bits=quant[1])
             config["quantization"] = {"group_size": quant[0], "bits": quant[1]}
@@ -193,6 +261,11 @@ def main(out, names):
         model.update(tree_unflatten([(k, v if v.dtype in (mx.uint32, mx.uint8) else v.astype(mx.float32)) for k, v in stored.items()]))
         if quant == "experts":
             stored = published(stored)
+        if name in HUGGINGFACE:
+            apart = experts_apart(stored, config["model_type"])
+            again = model.sanitize(dict(apart))
+            assert apart.keys() != stored.keys() == again.keys() and all(mx.array_equal(again[k], stored[k]).item() for k in stored)
+            stored = apart
         tok = make_tokenizer(kind)
         with tempfile.TemporaryDirectory() as folder:
             folder = Path(folder)

@@ -17,6 +17,7 @@ import (
 	"github.com/mlxc/mlxc/backend"
 	"github.com/mlxc/mlxc/backend/cpu"
 	"github.com/mlxc/mlxc/ir"
+	"github.com/mlxc/mlxc/record"
 	"github.com/mlxc/mlxc/replay"
 )
 
@@ -41,16 +42,16 @@ func Read(t testing.TB, path string) (w Want) {
 }
 
 // Check is [CheckOn] the CPU.
-func Check(t testing.TB, module *ir.Module, want Want, tolerance float64) {
+func Check(t testing.TB, module *ir.Module, want Want, tolerance float64) (worst float64) {
 	t.Helper()
 	d := cpu.New(2)
 	defer d.Close()
-	CheckOn(t, d, module, want, tolerance)
+	return CheckOn(t, d, module, want, tolerance)
 }
 
 // CheckOn runs a model's graphs with f32 logits on a device: the prompt in two parts, then one token after another. Each
-// token must be the one wanted, and logits may be off by tolerance.
-func CheckOn(t testing.TB, d backend.Device, module *ir.Module, want Want, tolerance float64) {
+// token must be the one wanted, and logits may be off by tolerance; by how much they are at most it returns.
+func CheckOn(t testing.TB, d backend.Device, module *ir.Module, want Want, tolerance float64) (worst float64) {
 	t.Helper()
 	s, err := replay.Open(d, module, replay.Options{Poison: true})
 	require.NoError(t, err)
@@ -78,7 +79,9 @@ func CheckOn(t testing.TB, d backend.Device, module *ir.Module, want Want, toler
 		if kept := slices.Index([]int{want.Prompt, want.Prompt + 1, len(want.IDs) - 1}, end); kept >= 0 {
 			require.Len(t, logits, 4*len(want.Logits[kept]))
 			for j, w := range want.Logits[kept] {
-				require.InDelta(t, w, math.Float32frombits(binary.LittleEndian.Uint32(logits[4*j:])), cmp.Or(want.Tolerance, tolerance), "logit %d behind %d tokens", j, end)
+				got := math.Float32frombits(binary.LittleEndian.Uint32(logits[4*j:]))
+				worst = max(worst, math.Abs(w-float64(got)))
+				require.InDelta(t, w, got, cmp.Or(want.Tolerance, tolerance), "logit %d behind %d tokens", j, end)
 			}
 		}
 		if end >= want.Prompt {
@@ -88,4 +91,42 @@ func CheckOn(t testing.TB, d backend.Device, module *ir.Module, want Want, toler
 		}
 		pos = end
 	}
+	return worst
+}
+
+// Roughly runs the prompt and one token of a model with logits of 16 bits, and returns by how much of the greatest logit they are
+// off at most.
+func Roughly(t testing.TB, module *ir.Module, typ ir.DType, want Want) (worst float64) {
+	t.Helper()
+	d := cpu.New(2)
+	defer d.Close()
+	s, err := replay.Open(d, module, replay.Options{Poison: true})
+	require.NoError(t, err)
+	defer s.Close()
+	for i, graph := range []string{"prefill", "decode"} {
+		g, err := s.Graph(context.Background(), graph)
+		require.NoError(t, err)
+		pos := i * want.Prompt
+		require.NoError(t, g.SetParam("pos", float64(pos)))
+		if graph == "prefill" {
+			require.NoError(t, g.SetInput("tokens", ir.ValueBytes(want.IDs[:want.Prompt])))
+			require.NoError(t, g.SetParam("n", float64(want.Prompt)))
+		} else {
+			require.NoError(t, g.SetInput("tokens", ir.ValueBytes(want.IDs[pos:pos+1])))
+		}
+		_, err = g.Run(context.Background())
+		require.NoError(t, err)
+		raw, err := g.Output("logits")
+		require.NoError(t, err)
+		require.Len(t, raw, int(typ.Size())*len(want.Logits[i]))
+		greatest, off := 0.0, 0.0
+		for j, v := range record.Numbers(typ, raw) {
+			greatest = max(greatest, math.Abs(want.Logits[i][j]))
+			diff := math.Abs(want.Logits[i][j] - float64(v))
+			require.False(t, math.IsNaN(diff), "logit %d is %v", j, v)
+			off = max(off, diff)
+		}
+		worst = max(worst, off/greatest)
+	}
+	return worst
 }
