@@ -15,5 +15,5 @@ var long = flag.Bool("long", false, "200 random dispatches for each corruption t
 // kernels, run on the CPU backend, must notice.
 func TestDeclarationsDoNotLie(t *testing.T) {
 	sample.Long(t)
-	Corrupt(t, func() backend.Device { return cpu.New(1) }, Options{Long: *long, Choose: sample.ChooseSome(t, t.Name(), sample.Rare)})
+	Corrupt(t, func() backend.Device { return cpu.New(1) }, Options{Long: *long, Choose: sample.ChooseSome(t, t.Name(), sample.Runs)})
 }

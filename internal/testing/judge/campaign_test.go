@@ -25,7 +25,7 @@ func byText(before, after *ir.Graph) (judge.Answer, string) {
 // A campaign tries enough mutations of every class and both verdicts, gives the same
 // report each time, and finds what an honest optimizer does harmless.
 func TestCampaign(t *testing.T) {
-	sample.Long(t)
+	sample.Seldom(t)
 	start := time.Now()
 	o := judge.CampaignOptions{Graphs: 40, PerClass: *perClass, Seed: 1, Also: recordedGraphs(t)}
 	r, err := judge.Campaign(o, byText)

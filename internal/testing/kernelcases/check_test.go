@@ -106,7 +106,7 @@ func divided(dispatch string) bool {
 
 // The checker finds only known defects in those of MLX's own kernels that have the names of ours.
 func TestCheckedKernelsOfMLX(t *testing.T) {
-	sample.Long(t)
+	sample.Seldom(t)
 	found, n := sampleFindings(t, func(all []string, _ func(string) string) []string {
 		if !sample.Whole() { // of types that share a template, the first; make test-all has the others
 			all = slices.DeleteFunc(slices.Clone(all), func(name string) bool { return strings.Contains(name, "float16") })

@@ -142,7 +142,7 @@ func checkedGGML(t *testing.T) (out []*kernelcases.Case) {
 
 // Under the checker the kernels compute the same, and the checker finds only known defects.
 func TestCheckedGGML(t *testing.T) {
-	sample.Long(t)
+	sample.Seldom(t)
 	found := map[int]bool{}
 	runGGML(t, softmetal.Options{Check: true}, 0, checkedGGML(t), func(d *softmetal.Device, c *kernelcases.Case, wrong error) {
 		kept := false // the checker suppresses a write that is not allowed

@@ -34,7 +34,7 @@ const Rare = 16
 const Slow = 4
 
 // Templates: a template whose kernels are few is taken by one run in Templates.
-const Templates = 2
+const Templates = 4
 
 // Whole reports whether everything is to be tested.
 func Whole() bool { return os.Getenv(WholeEnv) != "" }
