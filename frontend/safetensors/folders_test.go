@@ -114,10 +114,26 @@ func TestFaultsOfParts(t *testing.T) {
 		require.Contains(t, string(data), from)
 		require.NoError(t, os.WriteFile(path, []byte(strings.Replace(string(data), from, to, 1)), 0o600))
 	}
+	// empty adds a tensor without elements.
+	empty := func(dir, name string) {
+		path := filepath.Join(dir, "model.safetensors")
+		data, err := os.ReadFile(path)
+		require.NoError(t, err)
+		n := binary.LittleEndian.Uint64(data)
+		header := strings.TrimRight(string(data[8:8+n]), " ")
+		size := len(data) - 8 - int(n)
+		header = header[:len(header)-1] + fmt.Sprintf(`,%q:{"dtype":"BF16","shape":[0],"data_offsets":[%d,%d]}}`, name, size, size)
+		file := append(binary.LittleEndian.AppendUint64(nil, uint64(len(header))), header...)
+		require.NoError(t, os.WriteFile(path, append(file, data[8+n:]...), 0o600))
+	}
 	for _, c := range []struct {
 		model, want string
 		change      func(dir string)
 	}{
+		{"granitemoeshared", "model.layers.7.shared_mlp.input_linear.weight is not part of a model", func(dir string) {
+			config(dir, `"shared_intermediate_size": 192`, `"shared_intermediate_size": 0`)
+			empty(dir, "model.layers.7.shared_mlp.input_linear.weight")
+		}},
 		{"mixtral-experts", "model.layers.0.block_sparse_moe.switch_mlp.gate_proj.weight is missing", func(dir string) {
 			config(dir, `"num_local_experts": 5`, `"num_local_experts": 6`)
 		}},
@@ -143,15 +159,7 @@ func TestFaultsOfParts(t *testing.T) {
 			config(dir, `"use_sliding_window": false`, `"use_sliding_window": true`)
 		}},
 		{"mixtral-experts", "tensors model.layers.0.block_sparse_moe.switch_mlp.gate_proj.weight are there both by themselves and as a part of others", func(dir string) {
-			path := filepath.Join(dir, "model.safetensors")
-			data, err := os.ReadFile(path)
-			require.NoError(t, err)
-			n := binary.LittleEndian.Uint64(data)
-			header := strings.TrimRight(string(data[8:8+n]), " ")
-			size := len(data) - 8 - int(n)
-			header = header[:len(header)-1] + fmt.Sprintf(`,"model.layers.0.block_sparse_moe.switch_mlp.gate_proj.weight":{"dtype":"BF16","shape":[0],"data_offsets":[%d,%d]}}`, size, size)
-			file := append(binary.LittleEndian.AppendUint64(nil, uint64(len(header))), header...)
-			require.NoError(t, os.WriteFile(path, append(file, data[8+n:]...), 0o600))
+			empty(dir, "model.layers.0.block_sparse_moe.switch_mlp.gate_proj.weight")
 		}},
 	} {
 		dir := unpack(t, c.model)

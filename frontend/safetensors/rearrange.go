@@ -95,11 +95,17 @@ func (m *Model) move(from, part, to string, t place) {
 // cut puts modules in the place of one whose rows are theirs, so many each.
 func (m *Model) cut(from, part string, to []string, rows []int64) {
 	t := m.tensors[from+part]
+	if len(t.Shape) == 0 {
+		return
+	}
 	all := int64(0)
 	for _, n := range rows {
+		if n < 1 || n > t.Shape[0] { // so that the sum is no more than a few times as much
+			return
+		}
 		all += n
 	}
-	if len(t.Shape) == 0 || t.Shape[0] != all {
+	if t.Shape[0] != all {
 		return
 	}
 	delete(m.tensors, from+part)
