@@ -63,10 +63,12 @@ func TestOwnWithoutClang(t *testing.T) {
 	require.NoError(t, err)
 	wanted, _, err := prebuilt.Wanted()
 	require.NoError(t, err)
+	found := 0
 	for _, r := range wanted {
-		if _, err := a.Describe(r); errors.Is(err, prebuilt.ErrStale) || errors.Is(err, prebuilt.ErrMaker) {
-			continue // until the next make ptx, which names it
+		if _, err := a.Describe(r); errors.Is(err, prebuilt.ErrStale) || errors.Is(err, prebuilt.ErrMaker) || errors.Is(err, prebuilt.ErrUnknown) {
+			continue // until the next release; make ptx-check names those that it has not, or has of another state
 		}
+		found++
 		launch := r.Launch
 		r.Launch = nvptx.Launch{}
 		c := &Code{source: s, find: func(context.Context) (air.Input, error) { return air.Input{}, errors.New("it is compiled") }}
@@ -75,6 +77,7 @@ func TestOwnWithoutClang(t *testing.T) {
 		_, err := c.PTX(t.Context(), launch)
 		require.NoError(t, err, "%s %+v", r.Function, launch)
 	}
+	assert.Greater(t, found, len(wanted)/2, "of %d", len(wanted))
 }
 
 const silu = "out0[i] = round(f32, in0[i] / (1.0 + exp(-in0[i])) * in1[i])"

@@ -87,6 +87,9 @@ func resolve(in *instruction) (func(*thread, *instruction) error, error) {
 			return nil
 		}, nil
 	}
+	if op[0] == "setp" && op[len(op)-1] == "bf16" {
+		last, ok = typ{'f', bfloatBits}, true
+	}
 	if !ok {
 		return nil, unknown
 	}
@@ -184,10 +187,12 @@ func resolve(in *instruction) (func(*thread, *instruction) error, error) {
 	return nil, unknown
 }
 
-// bfloats are the conversions from and to bfloat.
+// bfloats are the operations of one bfloat: conversions, and its sign.
 var bfloats = map[string]func(uint64) uint64{
 	"cvt.f32.bf16":    func(v uint64) uint64 { return ofSingle(float32(ofBfloat(v))) },
 	"cvt.rn.bf16.f32": bfloat,
+	"neg.bf16":        func(v uint64) uint64 { return v&0xffff ^ 1<<15 },
+	"abs.bf16":        func(v uint64) uint64 { return v & 0x7fff },
 }
 
 func flag(b bool) uint64 {
@@ -196,6 +201,9 @@ func flag(b bool) uint64 {
 	}
 	return 0
 }
+
+// bfloatBits stands for the 16 bits of a bfloat, of which a half has as many.
+const bfloatBits = -16
 
 // comparison returns the function of a comparison operator of setp.
 func comparison(name string, t typ) (func(a, b uint64) bool, error) {
@@ -206,6 +214,8 @@ func comparison(name string, t typ) (func(a, b uint64) bool, error) {
 			value = double
 		case 16:
 			value = ofHalf
+		case bfloatBits:
+			value = ofBfloat
 		}
 		plain, unordered := name, false
 		if name != "neu" && name != "equ" && strings.HasSuffix(name, "u") && len(name) == 3 {

@@ -80,6 +80,10 @@ func TestInstructions(t *testing.T) {
 		{r("fma.rn.f32 %r3, %r1, %r2, %r1"), f(float32(math.Inf(1))), f(1), f(float32(math.Inf(1)))},
 		{r("popc.b32 %r3, %r1"), 0x8000_0105, 0, 4},
 		{"cvta.global.u64 %rd3, %rd1;", 1 << 40, 0, 1 << 40},
+		{rs("cvt.rn.bf16.f32 %rs1, %r1; neg.bf16 %rs3, %rs1"), f(-2), 0, 0x4000},
+		{rs("cvt.rn.bf16.f32 %rs1, %r1; abs.bf16 %rs3, %rs1"), f(-2), 0, 0x4000},
+		{p("cvt.rn.bf16.f32 %rs1, %r1; cvt.rn.bf16.f32 %rs2, %r2; setp.lt.bf16 %p1, %rs1, %rs2"), f(-2), f(1), 1},
+		{p("cvt.rn.bf16.f32 %rs1, %r1; setp.nan.bf16 %p1, %rs1, %rs1"), nan, 0, 1},
 		// Of bf16, two at a time: a square and half a last place, which its last bit decides; infinity and a NaN; what overflows.
 		{r("fma.rn.bf16x2 %r3, %r1, %r1, %r2"), 0x3f81_3f81, 0x3b80_3f80, 0x3f83_4001},
 		{r("fma.rn.bf16x2 %r3, %r1, %r1, %r2"), 0x7f80_7fc1, 0, 0x7f80_7fff},
