@@ -80,9 +80,9 @@ func (w *weights) place(ctx context.Context, g *ir.Graph, info *backend.Info) ([
 		if err != nil {
 			return nil, fmt.Errorf("memory %%%s: %w", ir.QuoteName(m.Name), err)
 		}
-		align := max(m.Align, need[i])
+		align := max(1, m.Align, need[i])
 		if m.Align == 0 {
-			align = max(align, widest)
+			align = max(align, info.Loads)
 		}
 		mapped = append(mapped, tensor{m, data, align})
 	}
@@ -126,9 +126,6 @@ func (w *weights) copy(ctx context.Context, m *ir.Memory, align int64) (backend.
 	}
 	return backend.At(b), nil
 }
-
-// widest is the default alignment of a weight in bytes: the widest load of a GPU.
-const widest = 16
 
 // elements returns, for each root memory, the size in bytes of the largest element that a kernel reads
 // there, of which the memory's address must be a multiple.

@@ -116,3 +116,32 @@ func TestWindows(t *testing.T) {
 		}
 	}
 }
+
+// A weight that asks for no alignment is mapped wherever its elements lie, unless kernels of the device have wider loads.
+func TestWeightsOfNoAlignment(t *testing.T) {
+	const page = 16 << 10
+	path := filepath.Join(t.TempDir(), "weights")
+	require.NoError(t, os.WriteFile(path, make([]byte, 4*page), 0o600))
+	m, err := mmap.Open(path)
+	require.NoError(t, err)
+	defer m.Close()
+	c := cpu.New(1)
+	defer c.Close()
+	require.Zero(t, c.Info().Loads)
+	for loads, remarks := range map[int64][]string{0: nil, 16: {"weight %w0 is copied: it lies at no multiple of 16 bytes in its file"}} {
+		d := &mapping{Device: testdevice.New(c, testdevice.Options{Info: func(i *backend.Info) { i.Loads = loads }})}
+		graph := weightsOf(t, m.Bytes(), []int64{page + 8})
+		for i := range graph.Memories {
+			graph.Memories[i].Align = 0
+		}
+		s, err := replay.Open(d, &ir.Module{Graphs: []*ir.Graph{graph}}, replay.Options{})
+		require.NoError(t, err)
+		g, err := s.Graph(context.Background(), "")
+		require.NoError(t, err)
+		_, err = g.Run(context.Background())
+		require.NoError(t, err)
+		require.ElementsMatch(t, remarks, s.Remarks())
+		require.Len(t, d.sizes, 1-len(remarks))
+		require.NoError(t, s.Close())
+	}
+}

@@ -245,7 +245,7 @@ const pageSize = 16 << 10
 func (d *Device) Info() backend.Info {
 	return backend.Info{
 		Submits:     true,
-		Description: d.Description.Name, PageSize: pageSize, Alignment: 256,
+		Description: d.Description.Name, PageSize: pageSize, Alignment: 256, Loads: 16,
 		MaxBuffer: d.maxBuffer, Memory: d.Memory,
 		MaxThreadgroup: 1024, ThreadgroupBytes: d.groupMax, ArgumentSlots: argumentSlots,
 		MaxUncompleted: maxUncompleted, Apart: true,

@@ -373,6 +373,8 @@ func arithmetic(name string, mods []string, t typ) func(a, b, c uint64) uint64 {
 			"sqrt.rn": func(a, _, _ uint64) uint64 { return ofDouble(math.Sqrt(double(a))) },
 			"neg":     func(a, _, _ uint64) uint64 { return a ^ 1<<63 },
 			"abs":     func(a, _, _ uint64) uint64 { return a &^ (1 << 63) },
+
+			"copysign": func(a, b, _ uint64) uint64 { return a&(1<<63) | b&^(1<<63) },
 		}[strings.TrimSuffix(name+"."+mod, ".")]
 	case t.kind == 'f':
 		return map[string]func(a, b, c uint64) uint64{

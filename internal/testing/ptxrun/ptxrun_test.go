@@ -75,6 +75,7 @@ func TestInstructions(t *testing.T) {
 		{r("sqrt.rn.f32 %r3, %r1"), f(2), 0, f(float32(math.Sqrt2))},
 		{r("neg.f32 %r3, %r1"), nan, 0, nan | minus0},
 		{r("copysign.f32 %r3, %r1, %r2"), minus0, f(2), f(-2)},
+		{"copysign.f64 %rd3, %rd1, %rd2;", 1 << 63, d(2), d(-2)},
 		// Above the middle of two floats, by less than a double can hold: rounded twice, it would be the even one.
 		{r("fma.rn.f32 %r3, %r1, %r1, %r2"), f(1 + 0x1p-12), f(0x1p-60), f(1 + 0x1p-11 + 0x1p-23)},
 		{r("fma.rn.f32 %r3, %r1, %r2, %r1"), f(float32(math.Inf(1))), f(1), f(float32(math.Inf(1)))},
