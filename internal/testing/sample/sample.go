@@ -115,14 +115,14 @@ func Of[M any](t T, name string, members []M, in int) []M {
 	return Families(t, name, members, func(M) string { return "" }, in)
 }
 
-// Kernels returns the members that this run takes, in their order. It takes one in [Instances] of each family, and of
-// each at least one in [Templates] runs. The next run takes others, and [Instances] runs in a row take all.
+// Kernels returns the members that this run takes, in their order. It takes one in [Instances] of each family, and at
+// least one. The next run takes others, and [Instances] runs in a row take all.
 func Kernels[M any](t T, name string, members []M, family func(M) string) []M {
 	t.Helper()
-	return kernels(t, name, members, family, Templates)
+	return kernels(t, name, members, family, 1)
 }
 
-// kernels is [Kernels], but at least one member of each family is taken in `turn` runs.
+// kernels is [Kernels], but of each family at least one member is taken in `turn` runs.
 func kernels[M any](t T, name string, members []M, family func(M) string, turn int) (out []M) {
 	t.Helper()
 	if Whole() {
@@ -162,15 +162,15 @@ func kernels[M any](t T, name string, members []M, family func(M) string, turn i
 // Turns returns one of the members, or one in [Instances] of many: another one in each run.
 func Turns[M any](t T, name string, members []M) []M {
 	t.Helper()
-	return kernels(t, name, members, func(M) string { return "" }, 1)
+	return Kernels(t, name, members, func(M) string { return "" })
 }
 
-// Choose returns [Kernels] in the form that the conformance suite calls. Tests that give the same name choose the
+// Choose returns [Kernels] in the form that the conformance suite calls, but of a family of few at least one in [Templates] runs. Tests that give the same name choose the
 // same kernels.
 func Choose(t T, name string) func(members []string, family func(member string) string) []string {
 	return func(members []string, family func(string) string) []string {
 		t.Helper()
-		return Kernels(t, name, members, family)
+		return kernels(t, name, members, family, Templates)
 	}
 }
 
