@@ -36,7 +36,7 @@ type Info struct {
 
 	PageSize  int64 // bytes, for [Device.Map]: 1 means that any memory can be mapped, 0 none
 	Alignment int64 // bytes: alignment of memories that ask for none
-	Loads     int64 // bytes: alignment of mapped weights that ask for none, if that of their elements does not suffice: a kernel's widest load
+	Loads     int64 // bytes: the widest load of a kernel, by which mapped weights that ask for no alignment are aligned; 0: as their elements
 	MaxBuffer int64 // max bytes of a buffer
 	MaxOffset int64 // max byte of a buffer at which a place may begin
 	Memory    int64 // max bytes of all buffers together

@@ -130,8 +130,8 @@ func (r *Session) SDPABy(q, k, v Tensor, n ir.Affine, by Attention, o ...Option)
 	types := routes.TypeName(q.DType)
 	if k.DType != q.DType {
 		if q.DType != ir.F32 || k.DType != ir.F16 {
-			r.fail("sdpa: queries are %s, keys and values %s: want one type, or f16 for those of f32", q.DType, k.DType)
-			return q
+			r.fail("sdpa: queries are %s, keys and values %s: want one type, or keys and values of f16 for queries of f32", q.DType, k.DType)
+			return r.broken(q.DType, 3)
 		}
 		types += "_" + routes.TypeName(k.DType)
 	}

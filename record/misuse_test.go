@@ -113,7 +113,7 @@ func TestMistakesAtTheCall(t *testing.T) {
 		"sdpa of wider keys": {func(s session) {
 			k := s.Input("k", ir.F32, 1, 2, 64)
 			s.SDPA(s.Input("q", ir.F16, 1, 2, 64), k, k, ir.Const(1), 1)
-		}, "queries are f16, keys and values f32: want one type, or f16 for those of f32"},
+		}, "queries are f16, keys and values f32: want one type, or keys and values of f16 for queries of f32"},
 		"sdpa of two types of keys": {func(s session) {
 			s.SDPA(input(s, 1, 2, 64), s.Input("k", ir.F16, 1, 2, 64), s.Input("v", ir.F32, 1, 2, 64), ir.Const(1), 1)
 		}, "takes operands of one type, not f16[1, 2, 64] and f32[1, 2, 64]"},

@@ -1,6 +1,6 @@
 #!/bin/sh
-# Runs every test with every member of every family (MLXC_LONG=1), in shards: each takes at most ten minutes on
-# two idle cores, all together about an hour and a half of one core. A shard that has passed is not run again for the
+# Runs every test with every member of every family (MLXC_LONG=1), in shards: each shall take at most ten
+# minutes on two idle cores; all together they take two to three hours (docs/tests.md). A shard that has passed is not run again for the
 # same files, so that this may be broken off. Logs lie in out/test-all.
 #
 #	scripts/test-all.sh          every shard that has not passed

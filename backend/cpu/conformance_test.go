@@ -26,7 +26,7 @@ var (
 func TestConformance(t *testing.T) {
 	run := func(t *testing.T, workers int, o conformance.Options) {
 		o.Long, o.Seed = *long || testsample.Whole(), *seed
-		o.Values, o.Turn = 3, testsample.Run() // in the short form
+		o.Values, o.Turn = 3, testsample.Turn() // in the short form
 		o.Other = func() backend.Device { return New(1) }
 		conformance.Run(t, func() backend.Device { return New(workers) }, o)
 	}

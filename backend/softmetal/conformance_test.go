@@ -19,7 +19,7 @@ func TestConformance(t *testing.T) {
 	sample.Long(t)
 	o := conformance.Options{Cases: 6, Choose: sample.Choose(t, "plain"), Other: func() backend.Device { return cpu.New(1) }}
 	if !sample.Whole() {
-		o.Cases, o.Values, o.Witnesses, o.Turn = 4, 2, 2, sample.Run()
+		o.Cases, o.Values, o.Witnesses, o.Turn = 4, 2, 2, sample.Turn()
 	}
 	conformance.Run(t, func() backend.Device {
 		d, err := softmetal.New(context.Background(), softmetal.Options{Workers: 2})

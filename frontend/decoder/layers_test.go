@@ -13,7 +13,7 @@ import (
 )
 
 // TestDispatchesOfALayer: how many dispatches a layer in 4 bits is after optimization, whose result is proved, for one position
-// and for many; and with a cache of f16, of which some layers need one more, for what rounds keys and values.
+// and for many. With a cache of f16 some layers need one dispatch more, which rounds keys and values.
 func TestDispatchesOfALayer(t *testing.T) {
 	gemma := func(c *decoder.Config) {
 		c.HeadDim, c.PostNorms, c.GeluGates, c.Window, c.Windowed = 256, true, true, 64, decoder.EveryNth(c.Layers, 2)

@@ -243,7 +243,7 @@ func hybrid(s *settings, c *decoder.Config) error {
 	return granite(s, c)
 }
 
-// granite is four factors beside Llama's layers.
+// granite reads the four factors by which Granite differs from Llama.
 func granite(s *settings, c *decoder.Config) error {
 	c.EmbeddingScale, c.ResidualScale, c.AttentionScale, c.LogitScale = s.EmbeddingScale, s.ResidualScale, s.AttentionScale, s.LogitScale
 	if c.LogitScale == 0 {

@@ -21,8 +21,8 @@ var stacks = []struct{ before, after, to string }{
 }
 
 // rearrange gives tensors that hold several matrices of a layer, or one of several experts, the names and shapes that the
-// recorder binds. What does not have the shape that this takes is left for check to name. A folder that has a tensor both ways is
-// an error.
+// recorder binds. A tensor of an unexpected shape stays as it is, and check reports it. A folder that has a matrix both by itself
+// and within another tensor is an error.
 func (m *Model) rearrange() error {
 	c := m.Config
 	q, kv := c.Heads*c.HeadDim, c.KVHeads*c.HeadDim
@@ -76,14 +76,14 @@ func cutLayer(module string) (layer, rest string, ok bool) {
 	return before + number + ".", rest, ok && dot
 }
 
-// rename makes the part of a module that of another one.
+// rename makes a tensor of module `from` one of module `to`.
 func (m *Model) rename(from, part, to string) {
 	t := m.tensors[from+part]
 	delete(m.tensors, from+part)
 	m.move(from, part, to, t)
 }
 
-// move makes a tensor the part of a module that is another one in the folder.
+// move enters a tensor of module `to`, which the folder has in module `from`, by whose name its quantization is looked up.
 func (m *Model) move(from, part, to string, t place) {
 	t.Name = to + part
 	if _, ok := m.tensors[t.Name]; ok {
@@ -92,7 +92,7 @@ func (m *Model) move(from, part, to string, t place) {
 	m.tensors[t.Name], m.origin[to] = t, from
 }
 
-// cut puts modules in the place of one whose rows are theirs, so many each.
+// cut divides the rows of a tensor among several modules: the first gets the first rows[0], and so on.
 func (m *Model) cut(from, part string, to []string, rows []int64) {
 	t := m.tensors[from+part]
 	if len(t.Shape) == 0 {
@@ -119,7 +119,7 @@ func (m *Model) cut(from, part string, to []string, rows []int64) {
 	}
 }
 
-// halve puts two modules in the place of one that has the rows of both for each expert: those of the first, then those of the second.
+// halve divides a tensor between two modules: of each expert, the first half of its rows is the first one's.
 func (m *Model) halve(from, part string, to []string) {
 	t := m.tensors[from+part]
 	if len(t.Shape) < 2 || t.Shape[1]%2 != 0 {
@@ -135,7 +135,7 @@ func (m *Model) halve(from, part string, to []string) {
 	}
 }
 
-// stack puts one module in the place of those of all experts.
+// stack joins the tensors of single experts, where all of them are there and alike, to one tensor of all experts.
 func (m *Model) stack() {
 	type end struct{ layer, to, part string }
 	type expert struct {

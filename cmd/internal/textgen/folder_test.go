@@ -2,7 +2,6 @@ package textgen_test
 
 import (
 	"context"
-	"math"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -10,7 +9,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/mlxc/mlxc/cmd/internal/textgen"
 	"github.com/mlxc/mlxc/frontend"
 	"github.com/mlxc/mlxc/frontend/safetensors"
 	"github.com/mlxc/mlxc/internal/testing/sample"
@@ -22,7 +20,7 @@ import (
 // TestFolderOfTheModel: the demonstration model as a folder of MLX's has the tokens and the logits of the GGUF file, by llama.cpp,
 // and as many dispatches; its tokenizer cuts texts as the file's does.
 func TestFolderOfTheModel(t *testing.T) {
-	sample.Long(t)
+	sample.Seldom(t)
 	file := demonstration(t)
 	interpreter, err := python.Find()
 	require.NoError(t, err)
@@ -61,18 +59,7 @@ func TestFolderOfTheModel(t *testing.T) {
 	}
 	for _, r := range sample.Turns(t, t.Name(), oracle(t)) {
 		t.Run(r.Name, func(t *testing.T) {
-			step, worst := 0, 0.0
-			result, err := parts.Generate(context.Background(), r.PromptIDs, textgen.Options{N: 48, IgnoreEnd: true, Logits: func(l []float32) {
-				for _, x := range r.Top[step] {
-					worst = max(worst, math.Abs(float64(l[int(x[0])])-x[1]))
-				}
-				step++
-			}})
-			require.NoError(t, err)
-			require.Equal(t, r.IDs, result.IDs)
-			require.Equal(t, 48, step)
-			require.Less(t, worst, tolerance, "greatest difference of a top-20 logit")
-			t.Logf("greatest difference of a top-20 logit: %.1e", worst)
+			sameAs(t, parts, r)
 		})
 	}
 }

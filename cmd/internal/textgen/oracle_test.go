@@ -92,6 +92,24 @@ func openModel(t *testing.T, module *ir.Module) *textgen.Model {
 // in f32, in different orders, over 30 layers.
 const tolerance = 1e-3
 
+// sameAs requires that a model generates a run's 48 tokens, with its top 20 logits at every step.
+func sameAs(t *testing.T, m *textgen.Model, r run) {
+	t.Helper()
+	step, worst := 0, 0.0
+	result, err := m.Generate(context.Background(), r.PromptIDs, textgen.Options{N: 48, IgnoreEnd: true, Logits: func(l []float32) {
+		require.Len(t, r.Top[step], 20)
+		for _, x := range r.Top[step] {
+			worst = max(worst, math.Abs(float64(l[int(x[0])])-x[1]))
+		}
+		step++
+	}})
+	require.NoError(t, err)
+	require.Equal(t, r.IDs, result.IDs)
+	require.Equal(t, 48, step)
+	require.Less(t, worst, tolerance, "greatest difference of a top-20 logit")
+	t.Logf("greatest difference of a top-20 logit: %.1e", worst)
+}
+
 // Greedy tokens equal those of llama.cpp over the same weights, and the top 20
 // logits of every step agree, for nine prompts of 48 tokens each.
 func TestTokensAndLogitsAgainstLlamaCpp(t *testing.T) {
@@ -101,19 +119,7 @@ func TestTokensAndLogitsAgainstLlamaCpp(t *testing.T) {
 		t.Run(r.Name, func(t *testing.T) {
 			require.Len(t, r.IDs, 48)
 			require.Equal(t, r.PromptIDs, m.Tokenizer.Encode(r.Prompt, r.ParseSpecial), "prompt tokens")
-			step, worst := 0, 0.0
-			result, err := m.Generate(context.Background(), r.PromptIDs, textgen.Options{N: 48, IgnoreEnd: true, Logits: func(l []float32) {
-				require.Len(t, r.Top[step], 20)
-				for _, x := range r.Top[step] {
-					worst = max(worst, math.Abs(float64(l[int(x[0])])-x[1]))
-				}
-				step++
-			}})
-			require.NoError(t, err)
-			require.Equal(t, r.IDs, result.IDs)
-			require.Equal(t, 48, step)
-			require.Less(t, worst, tolerance, "greatest difference of a top-20 logit")
-			t.Logf("greatest difference of a top-20 logit: %.1e", worst)
+			sameAs(t, m, r)
 		})
 	}
 }

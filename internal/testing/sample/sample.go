@@ -69,8 +69,14 @@ func Seldom(t testing.TB) {
 	}
 }
 
-// mine reports whether this run takes a test that one run in [Slow] takes.
-func mine(test string) bool { return Takes(test, 0, Slow) }
+// mine reports whether this run takes a test that one run in [Slow] takes. Such a test may take a sample by the same
+// number: so of the runs that have the same remainder by [Rare] each test is in one, and reaches all members of a sample of
+// one in [Rare] or more. Of one in 64 it reaches a fourth; make test-all has the others.
+func mine(test string) bool { return Whole() || (Turn()+hash(test))%Slow == 0 }
+
+// Turn is a number for what is chosen within a member that is chosen itself: its remainders by 2 and 4 are all taken by
+// runs whose numbers have one remainder by [Slow], [Few] or [Rare].
+func Turn() int { return Run() + Run()/Rare }
 
 // T is the part of [testing.TB] that is needed to log the choice.
 type T interface {

@@ -26,6 +26,7 @@ func TestEveryMember(t *testing.T) {
 	pairs = append(pairs, "a", "b0", "b1", "b2") // small ones
 	families, turns := map[string]int{}, map[int]int{}
 	small, seldom := 0, 0
+	within := map[int]map[int]bool{2: {}, 4: {}, Few: {}, Rare: {}}
 	for run := range Runs {
 		t.Setenv(Env, fmt.Sprint(run))
 		some := Of(t, "a name", members, Few)
@@ -46,11 +47,19 @@ func TestEveryMember(t *testing.T) {
 		turns[Turns(t, "a third", members[:3])[0]]++
 		if mine("a slow test") {
 			seldom++
+			for _, in := range []int{2, 4, Few, Rare} {
+				for _, m := range Of(t, "within", members, in) {
+					within[in][m] = true
+				}
+			}
 		}
 	}
 	assert.InDelta(t, Runs/Templates, small, 2)
 	assert.Equal(t, Runs/Slow, seldom)
 	assert.Len(t, turns, 3)
+	for in, some := range within {
+		assert.Len(t, some, len(members), "of a slow test that takes one in %d", in)
+	}
 	assert.Len(t, seen, len(members))
 	assert.Len(t, families, len(pairs))
 	assert.Equal(t, Runs, seen[0])

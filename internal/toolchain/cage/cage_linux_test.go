@@ -146,7 +146,7 @@ func TestWhatIsAllowed(t *testing.T) {
 
 // A program cannot exceed its limits, in any cage and without one.
 func TestLimits(t *testing.T) {
-	sample.Seldom(t)
+	sample.Long(t)
 	for _, c := range []struct {
 		name, script string
 		limits       cage.Limits

@@ -94,7 +94,7 @@ func TestNoAssembly(t *testing.T) {
 
 // Sources that grow without end are given up, in time and in memory.
 func TestBombs(t *testing.T) {
-	sample.Seldom(t)
+	sample.Long(t)
 	twice := "#define A0 x,x\n"
 	for n := 1; n < 10; n++ {
 		twice += strings.ReplaceAll(strings.ReplaceAll("#define AN AM,AM,AM,AM,AM,AM,AM,AM\n", "AN", "A"+string(rune('0'+n))), "AM", "A"+string(rune('0'+n-1)))
