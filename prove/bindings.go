@@ -349,8 +349,9 @@ func (m *model) constant(d *ir.Dispatch, b *ir.Binding) bool {
 	return ok && arg.Kind == ir.ConstantArg && !m.readOnly(b.View.Mem)
 }
 
-// touches reports whether e, the effects of o, lists a byte of v. Reads that addConstants made do not
-// count: they are of another binding, and do not move with v.
+// touches reports whether e, the effects of o, lists a byte of v for all values of the params for which v has bytes: where it
+// does for some values only, v is left out for the others. Reads that addConstants made do not count: they are of another binding, and
+// do not move with v.
 func (m *model) touches(o *op, e *ir.Effects, v *ir.View) bool {
 	r := v.Contiguous()
 	x := m.rooted(&r)
@@ -359,11 +360,40 @@ func (m *model) touches(o *op, e *ir.Effects, v *ir.View) bool {
 		if j := k - writes; j >= listed && o.rlo+int32(j) < o.maybe {
 			continue
 		}
-		if !m.apart(m.access(o, k), &x) {
+		a := m.access(o, k)
+		if m.covers(a, &x) || a.flat() && x.flat() && !m.outOfBounds(a, &x) {
 			return true
+		}
+		if a.mem == x.mem && m.hasBytes(a) {
+			first := m.region(a)
+			first.Run, first.Dims = ir.Const(1), nil
+			if y := m.rooted(&first); m.covers(&x, &y) {
+				return true
+			}
 		}
 	}
 	return false
+}
+
+// hasBytes proves that an access has a byte, whatever the params.
+func (m *model) hasBytes(a *access) bool {
+	if a.flat() {
+		return a.end > a.lo
+	}
+	r := m.region(a)
+	least := func(x ir.Affine) int64 {
+		lo, _, ok := m.g.Range(x)
+		if !ok {
+			return 0
+		}
+		return lo
+	}
+	for _, d := range r.Dims {
+		if least(d.Count) < 1 {
+			return false
+		}
+	}
+	return least(r.Run) >= 1
 }
 
 // sameBytes compares where two views of equal length begin. They must lie in memories

@@ -448,7 +448,7 @@ func (l *lowerer) text(k *ir.Kernel, d *ir.Dispatch, c *command) string {
 			}
 			ints(" view ", x.View.Len.Eval(l.params))
 			at, n := l.place(x.View), x.View.Len.Eval(l.params)
-			if arg, _ := k.Arg(x.Slot); c.declaredBy == nil && arg.Kind == ir.DeviceArg && (c.unknown || !c.touches(run{mem: at.mem, lo: at.off, hi: at.off + n})) {
+			if arg, _ := k.Arg(x.Slot); c.declaredBy == nil && arg.Kind == ir.DeviceArg && n > 0 && (c.unknown || !c.touches(run{mem: at.mem, lo: at.off, hi: at.off + n})) {
 				c.pins = append(c.pins, pin{x.Slot, l.names[at.mem], at.off})
 			}
 			continue

@@ -131,25 +131,19 @@ func (b *builder) joinViews(i int32, d *ir.Dispatch, all []dataflow.Use, ds []da
 	}
 }
 
-// meets reports that r has a byte of v for some values of the params. The caller knows
-// that r may have one, and says whether r lies in v as a whole. False may also mean that
-// it is not known.
+// meets reports that r has a byte of v for all values of the params for which v has bytes: where it has none the kernel is
+// given just an address, which must stay. The caller knows that r may have one, and says whether r lies in v as a whole.
+// False may also mean that it is not known.
 func (b *builder) meets(r *ir.Region, v *ir.View, in bool) bool {
 	if !in {
 		return len(r.Dims) == 0 && r.Off.IsConst() && r.Run.IsConst() && v.Off.IsConst() && v.Len.IsConst() && v.Len.Const > 0
 	}
-	// Two lengths may each be positive for some params, but not for the same ones. So at most one length may be
-	// that is not positive for all params.
-	loose := 0
+	if r.Equal(v.Contiguous()) {
+		return true
+	}
 	positive := func(a ir.Affine) bool {
-		if a.IsConst() {
-			return a.Const > 0
-		}
-		lo, hi, ok := b.Graph.Range(a)
-		if lo <= 0 {
-			loose++
-		}
-		return ok && hi > 0 && loose <= 1 && (lo > 0 || len(b.Graph.Constraints) <= 1) // for which bounds are exact
+		lo, _, ok := b.Graph.Range(a)
+		return ok && lo > 0
 	}
 	some := positive(r.Run)
 	for i := range r.Dims {
