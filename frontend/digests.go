@@ -18,8 +18,16 @@ import (
 type Digests struct {
 	// Unread names contents by where they lie, and reads none of them; see [Options.Unread].
 	Unread bool
+	// Refer allows blobs that read the model's files later: [Options].Mapped or External.
+	Refer bool
 
 	pending []*ir.Blob
+	faults  []error // of what was made at once
+}
+
+// NewDigests returns digests as the options say.
+func NewDigests(o *Options) *Digests {
+	return &Digests{Unread: o.Unread, Refer: o.Mapped || o.External != ""}
 }
 
 // External returns a blob that refers to data at an offset of the file that the module will call path.
@@ -46,6 +54,9 @@ func (d *Digests) Mapped(name string, offset int64, data []byte) *ir.Blob {
 func (d *Digests) Compute(ctx context.Context) error {
 	todo := d.pending
 	d.pending = nil
+	if err := errors.Join(d.faults...); err != nil {
+		return err
+	}
 	faults := make([]error, len(todo))
 	var next atomic.Int64
 	var all sync.WaitGroup
@@ -54,10 +65,8 @@ func (d *Digests) Compute(ctx context.Context) error {
 			for i := int(next.Add(1)) - 1; i < len(todo); i = int(next.Add(1)) - 1 {
 				// A file that is cut while it is mapped faults in this goroutine, where no caller could catch it.
 				faults[i] = mmap.Guard(func() error {
-					data, err := todo[i].Bytes()
-					if err == nil {
-						todo[i].Digest, err = ir.DigestOf(ctx, data)
-					}
+					var err error
+					todo[i].Digest, err = todo[i].Sum(ctx)
 					return err
 				})
 				if faults[i] != nil {

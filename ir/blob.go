@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"iter"
 	"path"
 	"slices"
 	"strings"
@@ -28,6 +29,7 @@ type Blob struct {
 
 	data   []byte
 	loaded bool
+	fill   func(dst []byte, at int64) error // makes the bytes each time that they are asked for; nil: data has them
 }
 
 // NewBlob returns an embedded blob of data. It keeps data, which must not change any more.
@@ -39,6 +41,18 @@ func NewBlob(data []byte) *Blob {
 // file reads none of its weights. It keeps data.
 func MappedBlob(data []byte, d Digest) *Blob {
 	return &Blob{Length: int64(len(data)), Digest: d, data: data, loaded: true}
+}
+
+// Piece is the size in bytes of the pieces in which contents that are made are asked for: whole elements, and whole blocks of
+// quantized weights, of which some have 17 bytes.
+const Piece = 17 << 16
+
+// MadeBlob returns an embedded blob whose bytes are made when they are needed, and kept by nobody but who asked for them:
+// weights that are converted take no memory beside that of the device, and none before it is known that they fit. fill writes
+// to dst what the contents have from byte `at` on, which is a multiple of [Piece]; dst is some pieces, or goes to the
+// end. The bytes must be the same each time. Several goroutines may call it.
+func MadeBlob(length int64, d Digest, fill func(dst []byte, at int64) error) *Blob {
+	return &Blob{Length: length, Digest: d, loaded: true, fill: fill}
 }
 
 // ExternalBlob returns a blob that refers to a range of another file.
@@ -64,7 +78,68 @@ func (b *Blob) Bytes() ([]byte, error) {
 	if !b.loaded {
 		return nil, fmt.Errorf("contents of %q [%d:%d] are not loaded: open the graph together with that file", b.Path, b.Offset, b.Offset+b.Length)
 	}
+	if b.fill != nil {
+		data := make([]byte, b.Length)
+		return data, b.fill(data, 0)
+	}
 	return b.data, nil
+}
+
+// Made reports whether [Blob.Bytes] makes the contents anew, so that [Blob.Fill] is cheaper.
+func (b *Blob) Made() bool { return b.fill != nil }
+
+// Fill writes the contents to dst, which must have their length.
+func (b *Blob) Fill(dst []byte) error {
+	if int64(len(dst)) != b.Length {
+		return fmt.Errorf("initial contents have %d bytes, memory has %d", b.Length, len(dst))
+	}
+	if b.fill != nil {
+		return b.fill(dst, 0)
+	}
+	data, err := b.Bytes()
+	copy(dst, data)
+	return err
+}
+
+// Pieces returns the contents in pieces, each of which is the caller's until the next one.
+func (b *Blob) Pieces() iter.Seq2[[]byte, error] {
+	return func(yield func([]byte, error) bool) {
+		if b.fill == nil {
+			data, err := b.Bytes()
+			if err != nil {
+				yield(nil, err)
+				return
+			}
+			for piece := range slices.Chunk(data, Piece) {
+				if !yield(piece, nil) {
+					return
+				}
+			}
+			return
+		}
+		buffer := make([]byte, min(Piece, b.Length))
+		for at := int64(0); at < b.Length; at += Piece {
+			piece := buffer[:min(Piece, b.Length-at)]
+			if err := b.fill(piece, at); !yield(piece, err) || err != nil {
+				return
+			}
+		}
+	}
+}
+
+// Sum returns the SHA-256 of the contents. If ctx is done, it returns the cause of that.
+func (b *Blob) Sum(ctx context.Context) (Digest, error) {
+	sum := sha256.New()
+	for piece, err := range b.Pieces() {
+		if err == nil {
+			err = context.Cause(ctx)
+		}
+		if err != nil {
+			return Digest{}, err
+		}
+		sum.Write(piece)
+	}
+	return Digest(sum.Sum(nil)), nil
 }
 
 // Verify recomputes the digest.
@@ -72,11 +147,7 @@ func (b *Blob) Verify() error { return b.VerifyContext(context.Background()) }
 
 // VerifyContext is Verify that ends with the cause of ctx once that is done.
 func (b *Blob) VerifyContext(ctx context.Context) error {
-	data, err := b.Bytes()
-	if err != nil {
-		return err
-	}
-	got, err := DigestOf(ctx, data)
+	got, err := b.Sum(ctx)
 	if err != nil {
 		return err
 	}

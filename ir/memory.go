@@ -160,14 +160,7 @@ func (m *Memory) SameContents(o *Memory) bool {
 func (in Init) Write(dst []byte) error {
 	switch in.Kind {
 	case InitBlob:
-		b, err := in.Blob.Bytes()
-		if err != nil {
-			return err
-		}
-		if len(b) != len(dst) {
-			return fmt.Errorf("initial contents have %d bytes, memory has %d", len(b), len(dst))
-		}
-		copy(dst, b)
+		return in.Blob.Fill(dst)
 	case InitFill:
 		for n := copy(dst, in.Pattern[:]); n > 0 && n < len(dst); {
 			n += copy(dst[n:], dst[:min(n, 1<<16)]) // n is a multiple of 4 until the end

@@ -53,6 +53,7 @@ func (w *weights) place(ctx context.Context, g *ir.Graph, info *backend.Info) ([
 	bound := backend.BoundMemories(g)
 	need := elements(g)
 	var mapped []tensor // weights that lie in mapped files
+	var made []tensor   // those that are made for the device
 	for i := range g.Memories {
 		if m := &g.Memories[i]; m.Kind == ir.Weight && m.Alias == ir.NoMem && bound[i] {
 			total += m.Size
@@ -76,13 +77,17 @@ func (w *weights) place(ctx context.Context, g *ir.Graph, info *backend.Info) ([
 			loaded(m.Size)
 			continue
 		}
-		data, err := m.Init.Blob.Bytes()
-		if err != nil {
-			return nil, fmt.Errorf("memory %%%s: %w", ir.QuoteName(m.Name), err)
-		}
 		align := max(1, m.Align, need[i])
 		if m.Align == 0 {
 			align = max(align, info.Loads)
+		}
+		if m.Init.Blob.Made() {
+			made = append(made, tensor{memory: m, align: align})
+			continue
+		}
+		data, err := m.Init.Blob.Bytes()
+		if err != nil {
+			return nil, fmt.Errorf("memory %%%s: %w", ir.QuoteName(m.Name), err)
 		}
 		mapped = append(mapped, tensor{m, data, align})
 	}
@@ -90,7 +95,7 @@ func (w *weights) place(ctx context.Context, g *ir.Graph, info *backend.Info) ([
 	if err != nil {
 		return nil, err
 	}
-	for _, t := range copied {
+	for _, t := range append(copied, made...) {
 		p, err := w.copy(ctx, t.memory, t.align)
 		if err != nil {
 			return nil, err

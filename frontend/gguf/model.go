@@ -210,7 +210,8 @@ func (m *Model) dense(t ggufio.Tensor, o frontend.Options, d *frontend.Digests) 
 	if have == o.Type || have == ir.F16 && o.Type == ir.F32 {
 		return have, m.contents(t, o, d)
 	}
-	return o.Type, ir.NewBlob(record.Elements(o.Type, record.Numbers(have, m.File.Data(t))))
+	data := m.File.Data(t)
+	return o.Type, d.Converted(named(t), int64(len(data))/have.Size(), o.Type, have, func(at, n int64) []byte { return data[at : at+n] })
 }
 
 // contents returns the contents of a tensor that is not repacked: a reference into the file if the options say where

@@ -4,88 +4,86 @@ import (
 	"encoding/binary"
 	"math"
 
+	"github.com/mlxc/mlxc/frontend"
 	"github.com/mlxc/mlxc/frontend/gguf/ggufio"
 	"github.com/mlxc/mlxc/ir"
 	"github.com/mlxc/mlxc/record"
 )
 
-// affine is a matrix in MLX's affine quantization with groups of 32 elements: codes as
-// little-endian words, and one scale and one bias for each group, in f32.
-type affine struct {
-	codes, scales, biases []byte
-	bits                  int64
+// repacking is how blocks of a type become MLX's affine quantization with groups of 32 elements: codes as little-endian words,
+// and one scale and one bias for each group.
+type repacking struct {
+	bits int64
+	size int64 // bytes of a block
+	// codes writes the codes of some blocks, bits·4 bytes for each.
+	codes func(dst, blocks []byte)
+	// numbers returns the scale and the bias of a block. Nothing is rounded, because an f16 times 8 or 128 fits an f32.
+	numbers func(block []byte) (scale, bias float32)
 }
 
 // repacked has the types that are repacked unless [frontend.Options].Blocks says otherwise. All others stay as they are.
-var repacked = map[ggufio.Type]func(data []byte) affine{
-	ggufio.Q4_0: func(data []byte) affine { return repackQ4(data, false) },
-	ggufio.Q4_1: func(data []byte) affine { return repackQ4(data, true) },
-	ggufio.Q8_0: repackQ8,
+var repacked = map[ggufio.Type]*repacking{
+	// f16 d, 16 bytes of nibbles q; value d·(q − 8)
+	ggufio.Q4_0: {4, 18, func(dst, blocks []byte) { nibbles(dst, blocks, 2) }, func(block []byte) (float32, float32) {
+		d := halfToFloat(binary.LittleEndian.Uint16(block))
+		return d, -8 * d
+	}},
+	// f16 d, f16 m, nibbles q; value d·q + m
+	ggufio.Q4_1: {4, 20, func(dst, blocks []byte) { nibbles(dst, blocks, 4) }, func(block []byte) (float32, float32) {
+		return halfToFloat(binary.LittleEndian.Uint16(block)), halfToFloat(binary.LittleEndian.Uint16(block[2:]))
+	}},
+	// f16 d, 32 int8 q; value d·q: codes are q + 128
+	ggufio.Q8_0: {8, 34, signed, func(block []byte) (float32, float32) {
+		d := halfToFloat(binary.LittleEndian.Uint16(block))
+		return d, -128 * d
+	}},
 }
 
 // blockElements is the number of elements in a block of every type that is repacked. It
 // is also the size of a group.
 const blockElements = 32
 
-// repackQ4 repacks blocks of Q4_0 (f16 d, 16 bytes of nibbles q; value d·(q − 8)) or
-// Q4_1 (f16 d, f16 m, nibbles q; value d·q + m) into 4-bit codes. Byte i of a block
-// holds elements i (low nibble) and i+16 (high nibble); MLX's byte i holds elements 2i
-// and 2i+1. Nothing is rounded, because an f16 times 8 fits an f32.
-func repackQ4(data []byte, withMin bool) affine {
-	head := 2
-	if withMin {
-		head = 4
-	}
-	size := head + 16
-	n := len(data) / size
-	a := affine{make([]byte, 16*n), make([]byte, 4*n), make([]byte, 4*n), 4}
-	for i := range n {
-		block := data[i*size : (i+1)*size]
-		d := halfToFloat(binary.LittleEndian.Uint16(block))
-		m := -8 * d
-		if withMin {
-			m = halfToFloat(binary.LittleEndian.Uint16(block[2:]))
-		}
-		put(a.scales, i, d)
-		put(a.biases, i, m)
-		q, out := block[head:], a.codes[16*i:16*i+16]
+// nibbles writes the codes of blocks of 4 bits, which are behind `head` bytes. Byte i of a block has elements i (low nibble)
+// and i+16 (high nibble); MLX's byte i has elements 2i and 2i+1.
+func nibbles(dst, blocks []byte, head int) {
+	for ; len(dst) > 0; dst, blocks = dst[16:], blocks[head+16:] {
+		q, out := blocks[head:head+16], dst[:16]
 		for b := range 8 {
 			out[b] = q[2*b]&15 | q[2*b+1]&15<<4
 			out[b+8] = q[2*b]>>4 | q[2*b+1]>>4<<4
 		}
 	}
-	return a
 }
 
-// repackQ8 repacks blocks of Q8_0 (f16 d, 32 int8 q; value d·q) into 8-bit codes q +
-// 128 with bias −128·d.
-func repackQ8(data []byte) affine {
-	const size = 34
-	n := len(data) / size
-	a := affine{make([]byte, 32*n), make([]byte, 4*n), make([]byte, 4*n), 8}
-	for i := range n {
-		block := data[i*size : (i+1)*size]
-		d := halfToFloat(binary.LittleEndian.Uint16(block))
-		put(a.scales, i, d)
-		put(a.biases, i, -128*d)
-		out := a.codes[32*i : 32*i+32]
-		for j, q := range block[2:] {
-			out[j] = q ^ 0x80 // int8 q as unsigned q + 128
+// signed writes the codes of blocks of Q8_0.
+func signed(dst, blocks []byte) {
+	for ; len(dst) > 0; dst, blocks = dst[32:], blocks[34:] {
+		out := dst[:32]
+		for j, q := range blocks[2:34] {
+			out[j] = q ^ 0x80
 		}
 	}
-	return a
 }
 
-// convert converts f32 elements to a type.
-func convert(data []byte, t ir.DType) []byte {
-	values := make([]float32, len(data)/4)
-	for i := range values {
-		values[i] = math.Float32frombits(binary.LittleEndian.Uint32(data[4*i:]))
+// repack returns the codes, scales and biases of a tensor's blocks. what names the tensor in its file.
+func (r *repacking) repack(data []byte, what string, t ir.DType, d *frontend.Digests) (codes, scales, biases *ir.Blob) {
+	n := int64(len(data)) / r.size
+	codes = d.Made(what+": codes", n*4*r.bits, func(dst []byte, at int64) {
+		from := at / (4 * r.bits) * r.size
+		r.codes(dst, data[from:from+int64(len(dst))/(4*r.bits)*r.size])
+	})
+	of := func(which string, pick func(scale, bias float32) float32) *ir.Blob {
+		return d.Made(what+": "+which+" as "+t.String(), n*t.Size(), func(dst []byte, at int64) {
+			first := at / t.Size()
+			values := make([]float32, int64(len(dst))/t.Size())
+			for i := range values {
+				values[i] = pick(r.numbers(data[(first+int64(i))*r.size:][:r.size]))
+			}
+			copy(dst, record.Elements(t, values))
+		})
 	}
-	return record.Elements(t, values)
+	return codes, of("scales", func(scale, _ float32) float32 { return scale }), of("biases", func(_, bias float32) float32 { return bias })
 }
-
-func put(b []byte, i int, v float32) { binary.LittleEndian.PutUint32(b[4*i:], math.Float32bits(v)) }
 
 // halfToFloat converts an IEEE binary16, exactly.
 func halfToFloat(h uint16) float32 {

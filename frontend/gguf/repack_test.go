@@ -9,7 +9,32 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/mlxc/mlxc/frontend"
+	"github.com/mlxc/mlxc/frontend/gguf/ggufio"
+	"github.com/mlxc/mlxc/ir"
 )
+
+// affine is what a tensor is repacked to.
+type affine struct {
+	codes, scales, biases []byte
+	bits                  int64
+}
+
+func repack(t *testing.T, typ ggufio.Type, blocks []byte) affine {
+	t.Helper()
+	r := repacked[typ]
+	require.NotNil(t, r, typ)
+	var d frontend.Digests
+	codes, scales, biases := r.repack(blocks, "", ir.F32, &d)
+	require.NoError(t, d.Compute(t.Context()))
+	bytes := func(b *ir.Blob) []byte {
+		data, err := b.Bytes()
+		require.NoError(t, err)
+		return data
+	}
+	return affine{bytes(codes), bytes(scales), bytes(biases), r.bits}
+}
 
 // decode is MLX's affine dequantization, element by element.
 func decode(a affine, i int) float32 {
@@ -38,17 +63,8 @@ func TestRepackIsLossless(t *testing.T) {
 		require.NoError(t, err)
 		values, err := hex.DecodeString(c.Values)
 		require.NoError(t, err)
-		var a affine
-		switch c.Type {
-		case "Q4_0":
-			a = repackQ4(blocks, false)
-		case "Q4_1":
-			a = repackQ4(blocks, true)
-		case "Q8_0":
-			a = repackQ8(blocks)
-		default:
-			t.Fatalf("type %s", c.Type)
-		}
+		types := map[string]ggufio.Type{"Q4_0": ggufio.Q4_0, "Q4_1": ggufio.Q4_1, "Q8_0": ggufio.Q8_0}
+		a := repack(t, types[c.Type], blocks)
 		for i := range len(values) / 4 {
 			want := math.Float32frombits(binary.LittleEndian.Uint32(values[4*i:]))
 			require.Equal(t, want, decode(a, i), "%s element %d", c.Type, i)
@@ -60,7 +76,7 @@ func TestRepackIsLossless(t *testing.T) {
 func TestFirstBlock(t *testing.T) {
 	block, err := hex.DecodeString("0f30d8b9458765406f65164b677664502267655a")
 	require.NoError(t, err)
-	a := repackQ4(block, true)
+	a := repack(t, ggufio.Q4_1, block)
 	var words []uint32
 	for i := 0; i < 16; i += 4 {
 		words = append(words, binary.LittleEndian.Uint32(a.codes[i:]))

@@ -2,6 +2,7 @@ package gguf
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"strings"
 
@@ -45,7 +46,7 @@ func (m *Model) Decoder(ctx context.Context, o frontend.Options) (*decoder.Decod
 
 // weights gets every tensor ready, once for both graphs: repacked, or as it lies in the file.
 func (m *Model) weights(ctx context.Context, o frontend.Options) (map[string]decoder.Weight, error) {
-	out, d := map[string]decoder.Weight{}, &frontend.Digests{Unread: o.Unread}
+	out, d := map[string]decoder.Weight{}, frontend.NewDigests(&o)
 	for i, t := range m.File.Tensors {
 		if slices.Contains(m.architecture.ropeFactors, t.Name) {
 			continue // they are in the configuration
@@ -84,9 +85,13 @@ func (m *Model) weight(t ggufio.Tensor, o frontend.Options, d *frontend.Digests)
 		w.Format, _ = record.GGMLFormatNamed(t.Type.String())
 		w.Blob = m.contents(t, o, d)
 	default:
-		a := repack(m.File.Data(t))
-		w.Bits = a.bits
-		w.Codes, w.Scales, w.Biases = ir.NewBlob(a.codes), ir.NewBlob(convert(a.scales, o.Type)), ir.NewBlob(convert(a.biases, o.Type))
+		w.Bits = repack.bits
+		w.Codes, w.Scales, w.Biases = repack.repack(m.File.Data(t), named(t), o.Type, d)
 	}
 	return w
+}
+
+// named names the contents of a tensor, or of a part of one, in its file.
+func named(t ggufio.Tensor) string {
+	return fmt.Sprintf("%d bytes of %s at %d", t.Size, t.Type, t.Offset)
 }

@@ -49,25 +49,68 @@ type place struct {
 	parts       []place
 }
 
-// data returns the elements.
-func (p place) data() []byte {
+// plain reports whether the tensor lies in its file in one piece.
+func (p *place) plain() bool { return p.step == 0 && p.parts == nil }
+
+// all returns the number of bytes of the elements.
+func (p *place) all() int64 {
+	n := int64(0)
+	for i := range p.parts {
+		n += p.parts[i].all()
+	}
 	if p.parts != nil {
-		var out []byte
-		for _, part := range p.parts {
-			out = append(out, part.data()...)
+		return n
+	}
+	if p.step == 0 {
+		return p.Size
+	}
+	return p.Size / p.rows * ((p.rows - p.first + p.step - 1) / p.step)
+}
+
+// data returns n bytes of the elements from byte `at` on.
+func (p *place) data(at, n int64) []byte {
+	if p.plain() {
+		return p.file.Data(p.Tensor)[at : at+n]
+	}
+	return p.add(make([]byte, 0, n), at, n)
+}
+
+// add is data that is appended to a slice.
+func (p *place) add(out []byte, at, n int64) []byte {
+	for i := range p.parts {
+		part := &p.parts[i]
+		size := part.all()
+		if at < size && n > 0 {
+			k := min(n, size-at)
+			out, at, n = part.add(out, at, k), size, n-k
 		}
+		at -= size
+	}
+	if p.parts != nil {
 		return out
 	}
-	all := p.file.Data(p.Tensor)
+	in := p.file.Data(p.Tensor)
 	if p.step == 0 {
-		return all
+		return append(out, in[at:at+n]...)
 	}
-	size := int64(len(all)) / p.rows
-	out := make([]byte, 0, int64(len(all))/p.step)
-	for i := p.first; i < p.rows; i += p.step {
-		out = append(out, all[i*size:(i+1)*size]...)
+	for row := p.Size / p.rows; n > 0; {
+		k := min(n, row-at%row)
+		from := (p.first+at/row*p.step)*row + at%row
+		out, at, n = append(out, in[from:from+k]...), at+k, n-k
 	}
 	return out
+}
+
+// named names the contents among those of the folder.
+func (p *place) named() string {
+	if p.parts != nil {
+		all := make([]string, len(p.parts))
+		for i := range p.parts {
+			all[i] = p.parts[i].named()
+		}
+		return "(" + strings.Join(all, ", ") + ")"
+	}
+	return fmt.Sprintf("%d bytes of %s at %d of %q, rows %d by %d of %d", p.Size, p.Type, p.Offset, p.file.Name, p.first, p.step, p.rows)
 }
 
 // Source is the front end for folders.
@@ -368,7 +411,7 @@ func (m *Model) Record(ctx context.Context, o frontend.Options) (_ *ir.Module, e
 	if err := decoder.Fill(&o, m.Config.Context); err != nil {
 		return nil, err
 	}
-	weights, d := map[string]decoder.Weight{}, &frontend.Digests{Unread: o.Unread}
+	weights, d := map[string]decoder.Weight{}, frontend.NewDigests(&o)
 	all := m.wanted()
 	for i, w := range all {
 		if err := ctx.Err(); err != nil {
@@ -401,13 +444,13 @@ func (m *Model) bind(to map[string]decoder.Weight, w wanted, o frontend.Options,
 	}
 	if q := m.quantized(w.module); t.Type == ir.U32 && q != nil && q.Mode == mxfp4 {
 		scales := m.tensors[w.module+".scales"]
-		x.Format, x.Blob = record.MXFP4, ir.NewBlob(blocks(t.data(), scales.data()))
+		x.Format, x.Blob = record.MXFP4, blocks(&t, &scales, d)
 	} else if t.Type == ir.U32 && q != nil {
 		x.Bits, x.Group = q.Bits, q.Group
 		x.Codes = m.contents(t, o, d)
 		x.Scales, x.Biases = m.floats(m.tensors[w.module+".scales"], o, d), m.floats(m.tensors[w.module+".biases"], o, d)
 	} else if m.plusOne && x.N == 0 {
-		v := record.Numbers(t.Type, t.data())
+		v := record.Numbers(t.Type, t.data(0, t.all()))
 		for i := range v {
 			v[i]++
 		}
@@ -428,10 +471,11 @@ func (m *Model) bind(to map[string]decoder.Weight, w wanted, o frontend.Options,
 
 // contents returns a tensor as it lies in its file.
 func (m *Model) contents(t place, o frontend.Options, d *frontend.Digests) *ir.Blob {
-	data := t.data()
+	if !t.plain() {
+		return d.Made(t.named(), t.all(), func(dst []byte, at int64) { t.add(dst[:0], at, int64(len(dst))) })
+	}
+	data := t.data(0, t.all())
 	switch {
-	case t.step != 0 || t.parts != nil:
-		return ir.NewBlob(data)
 	case o.External != "":
 		path := filepath.Join(o.External, filepath.Base(t.file.Name))
 		return d.External(filepath.ToSlash(path), t.Offset, data)
@@ -446,5 +490,5 @@ func (m *Model) floats(t place, o frontend.Options, d *frontend.Digests) *ir.Blo
 	if t.Type == o.Type {
 		return m.contents(t, o, d)
 	}
-	return ir.NewBlob(record.Elements(o.Type, record.Numbers(t.Type, t.data())))
+	return d.Converted(t.named(), t.all()/t.Type.Size(), o.Type, t.Type, t.data)
 }

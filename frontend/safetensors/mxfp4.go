@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/mlxc/mlxc/frontend"
 	"github.com/mlxc/mlxc/ir"
 )
 
@@ -68,15 +69,17 @@ func (m *Model) checkFloats(codes, scales place, shape []int64) error {
 
 // blocks makes GGML's blocks of such codes: the exponent, and behind it 16 bytes, of which byte i has codes i and i + 16,
 // where MLX's has 2i and 2i + 1. Exponents and codes mean the same in both.
-func blocks(codes, scales []byte) []byte {
-	out := make([]byte, 17*len(scales))
-	for b, scale := range scales {
-		in, to := codes[16*b:16*b+16], out[17*b:17*b+17]
-		to[0] = scale
-		for i := range 8 {
-			to[1+2*i] = in[i]&15 | in[i+8]<<4
-			to[2+2*i] = in[i]>>4 | in[i+8]&0xf0
+func blocks(codes, scales *place, d *frontend.Digests) *ir.Blob {
+	return d.Made("blocks of "+codes.named()+" and "+scales.named(), 17*scales.all(), func(dst []byte, at int64) {
+		first, n := at/17, int64(len(dst))/17
+		in := codes.data(16*first, 16*n)
+		for b, scale := range scales.data(first, n) {
+			in, to := in[16*b:16*b+16], dst[17*b:17*b+17]
+			to[0] = scale
+			for i := range 8 {
+				to[1+2*i] = in[i]&15 | in[i+8]<<4
+				to[2+2*i] = in[i]>>4 | in[i+8]&0xf0
+			}
 		}
-	}
-	return out
+	})
 }

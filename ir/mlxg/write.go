@@ -187,15 +187,14 @@ func (w *writer) weights(ctx context.Context, out *measured, check bool) error {
 		if err := out.zeros(start + e.offset - out.n); err != nil {
 			return err
 		}
-		data, err := e.blob.Bytes()
-		if err != nil {
-			return err
-		}
 		sum := sha256.New()
 		// Pieces are small enough to stay in the CPU's cache from the digest to the write.
-		for piece := range slices.Chunk(data, 1<<20) {
-			if ctx.Err() != nil {
-				return context.Cause(ctx)
+		for piece, err := range e.blob.Pieces() {
+			if err == nil {
+				err = context.Cause(ctx)
+			}
+			if err != nil {
+				return err
 			}
 			if check {
 				sum.Write(piece)

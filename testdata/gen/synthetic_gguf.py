@@ -120,7 +120,7 @@ def write(name, path, kind="q4_1", tiny=False):
         u32("llama.attention.head_count_kv", c["kv"]), u32("llama.rope.dimension_count", c["dim"]), f32("llama.rope.freq_base", c["theta"]),
         f32("llama.attention.layer_norm_rms_epsilon", 1e-5), u32("llama.vocab_size", c["vocab"]),
     ]
-    keys += vocabulary(c["vocab"]) if kind == "q4_k_m" else [string("tokenizer.ggml.model", "none")]
+    keys += vocabulary(c["vocab"])
     described, at, sizes = [], 0, []
     for tensor, of, columns, rows in tensors(c, kind):
         number, values, size = TYPES[of]

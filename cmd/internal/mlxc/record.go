@@ -10,22 +10,16 @@ import (
 	"github.com/mlxc/mlxc/cmd/internal/cli"
 	"github.com/mlxc/mlxc/cmd/internal/inputs"
 	"github.com/mlxc/mlxc/cmd/internal/output"
-	"github.com/mlxc/mlxc/frontend"
-	"github.com/mlxc/mlxc/ir"
 	"github.com/mlxc/mlxc/ir/mlxg"
 )
 
 type recordCmd struct {
 	Model    string `arg:"" help:"Model file or folder (${models})."`
 	Output   string `short:"o" required:"" placeholder:"FILE.mlxg" help:"Graph file to write."`
-	Context  int64  `placeholder:"N" help:"Positions of the KV cache (default: the model's, at most 2048)."`
-	Prefill  int64  `placeholder:"N" help:"Most tokens of one prefill (default: 128)."`
-	Type     string `enum:"f32,f16,bf16,auto" default:"auto" help:"Type of activations, norms, scales and biases: f32, f16 or bf16; auto is f32, but of a folder the type of its norms."`
-	Cache    string `enum:"f32,f16,bf16,auto" default:"auto" help:"Type of the KV cache: auto, that of activations, or f16 beside activations of f32, in half the memory."`
 	Advance  bool   `default:"true" negatable:"" help:"Make the decode graph advance its position and carry its token to the next replay ($$pos += 1, carry), so that one submission can decode many tokens."`
 	Sample   bool   `help:"Make the graphs draw their token by the params temp, top_p, seed_low and seed_high, so that mlxreplay generate --temp needs no host between tokens."`
-	Blocks   bool   `help:"Leave quantized weights in the blocks of the file, those too that could be repacked for faster kernels (of a GGUF file Q4_0, Q4_1 and Q8_0)."`
 	External bool   `help:"Leave weights that are not repacked in the model file and refer to them."`
+	inputs.Recording
 }
 
 func (c *recordCmd) Run(env *cli.Env) error {
@@ -54,19 +48,11 @@ func (c *recordCmd) Run(env *cli.Env) error {
 	defer m.Close()
 	progress := cli.StartProgress(env.Stderr, "recording")
 	defer progress.End()
-	var typ ir.DType // the model's
-	if c.Type != "auto" {
-		if typ, err = ir.ParseDType(c.Type); err != nil {
-			return err
-		}
+	o, err := c.Options(false)
+	if err != nil {
+		return err
 	}
-	var cache ir.DType // that of activations
-	if c.Cache != "auto" {
-		if cache, err = ir.ParseDType(c.Cache); err != nil {
-			return err
-		}
-	}
-	o := frontend.Options{Type: typ, Cache: cache, Context: c.Context, Prefill: c.Prefill, Advance: c.Advance, Sample: c.Sample, Blocks: c.Blocks, Mapped: true, Progress: progress.Set}
+	o.Advance, o.Sample, o.Progress = c.Advance, c.Sample, progress.Set
 	if c.External {
 		if in.Pipe() {
 			return cli.BadUsage("--external: %s is a pipe, but a graph can only refer to a file", cli.Quote(c.Model))

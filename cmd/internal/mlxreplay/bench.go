@@ -28,9 +28,7 @@ type benchCmd struct {
 	Write   string `name:"write-profile" placeholder:"FILE" help:"Write the times of kernels as a profile for mlxc optimize --profile; implies --profile."`
 	Update  bool   `help:"With --write-profile: keep the kernels of FILE that this run does not measure, if there is such a file."`
 	JSON    bool   `name:"json" help:"Print JSON."`
-	Verify  bool   `help:"Check every checksum and digest of the file first."`
-	deviceFlags
-	cli.OrderFlag
+	moduleFlags
 }
 
 // measure is the distribution of one measured figure.
@@ -62,7 +60,7 @@ func (c *benchCmd) Run(env *cli.Env) error {
 		return err
 	}
 	c.learn(env)
-	module, closer, err := openModule(env, &files, c.Graph, c.Verify, false, c.model())
+	module, closer, err := c.openModule(env, &files, c.Graph, false)
 	if err != nil {
 		return err
 	}

@@ -110,6 +110,24 @@ func (f deviceFlags) chosen() (chosen []*backend.Driver, options []backend.Given
 	return chosen, options, nil
 }
 
+// onlyCPU reports whether nothing but the device cpu can be opened, as far as that is known before: --device auto takes it if
+// no GPU is found.
+func (f deviceFlags) onlyCPU() bool {
+	chosen, _, _ := f.chosen() // opening the device will report the error
+	for _, d := range chosen {
+		if d.Name == onCPU || d.Missing != nil {
+			continue
+		}
+		if d.List == nil {
+			return false
+		}
+		if found, err := d.List(); err == nil && len(found) > 0 {
+			return false
+		}
+	}
+	return true
+}
+
 // driverOf returns the driver of a name; nil if there is none.
 func driverOf(name string) *backend.Driver {
 	for i := range drivers {

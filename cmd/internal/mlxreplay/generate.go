@@ -11,8 +11,6 @@ import (
 	"github.com/mlxc/mlxc/cmd/internal/npy"
 	"github.com/mlxc/mlxc/cmd/internal/output"
 	"github.com/mlxc/mlxc/cmd/internal/textgen"
-	"github.com/mlxc/mlxc/cost"
-	"github.com/mlxc/mlxc/frontend"
 	"github.com/mlxc/mlxc/ir"
 	"github.com/mlxc/mlxc/passes"
 	"github.com/mlxc/mlxc/replay"
@@ -53,7 +51,13 @@ func (f burstFlag) burst() (int, error) {
 // modelFlags are the flags of commands that run a language model.
 type modelFlags struct {
 	burstFlag
+	moduleFlags
+}
+
+// moduleFlags are the flags of commands that run a graph file or a model.
+type moduleFlags struct {
 	Verify bool `help:"Check every checksum and digest of the file first."`
+	inputs.Recording
 	deviceFlags
 	cli.OrderFlag
 }
@@ -62,7 +66,7 @@ type modelFlags struct {
 // themselves (frontend.Options.Sample). The function that it returns closes the model and its device.
 func (f *modelFlags) openModel(env *cli.Env, files *output.Files, path string, sample bool) (*textgen.Model, func(), error) {
 	f.learn(env)
-	module, closer, err := openModule(env, files, path, f.Verify, sample, f.model())
+	module, closer, err := f.openModule(env, files, path, sample)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -89,26 +93,33 @@ func (f *modelFlags) openModel(env *cli.Env, files *output.Files, path string, s
 }
 
 // openModule opens a recorded model, or records one from a file that a front end reads.
-func openModule(env *cli.Env, files *output.Files, path string, verify, sample bool, model cost.Model) (*ir.Module, io.Closer, error) {
+func (f *moduleFlags) openModule(env *cli.Env, files *output.Files, path string, sample bool) (*ir.Module, io.Closer, error) {
 	in, err := inputs.Look(path)
 	if err != nil {
 		return nil, nil, err
 	}
 	defer in.Close()
 	if !in.IsModel() {
+		if err := f.Unused(path); err != nil {
+			return nil, nil, err
+		}
 		checking := cli.StartProgress(env.Stderr, "checking contents")
-		f, err := in.Module(env.Context, inputs.Options{Verify: verify, Progress: checking.Set})
+		g, err := in.Module(env.Context, inputs.Options{Verify: f.Verify, Progress: checking.Set})
 		checking.End()
 		if err != nil {
 			return nil, nil, err
 		}
-		if err := files.ReadGraph(f); err != nil {
-			f.Close()
+		if err := files.ReadGraph(g); err != nil {
+			g.Close()
 			return nil, nil, err
 		}
-		return f.Module, f, nil
+		return g.Module, g, nil
 	}
 	if err := files.Read(path, "the model"); err != nil {
+		return nil, nil, err
+	}
+	o, err := f.Options(f.onlyCPU())
+	if err != nil {
 		return nil, nil, err
 	}
 	m, err := in.Model()
@@ -117,13 +128,14 @@ func openModule(env *cli.Env, files *output.Files, path string, verify, sample b
 	}
 	progress := cli.StartProgress(env.Stderr, "recording")
 	defer progress.End()
-	module, err := m.Record(env.Context, frontend.Options{Mapped: true, Unread: true, Advance: true, Sample: sample, Progress: progress.Set})
+	o.Unread, o.Advance, o.Sample, o.Progress = true, true, sample, progress.Set
+	module, err := m.Record(env.Context, o)
 	if err != nil {
 		m.Close()
 		return nil, nil, fmt.Errorf("%s: %w", path, err)
 	}
 	for _, g := range module.Graphs {
-		if _, err := passes.Run(env.Context, g, passes.DefaultPipeline(), passes.Options{Model: model}); err != nil {
+		if _, err := passes.Run(env.Context, g, passes.DefaultPipeline(), passes.Options{Model: f.model()}); err != nil {
 			m.Close()
 			return nil, nil, err
 		}

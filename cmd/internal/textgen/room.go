@@ -89,7 +89,7 @@ func fits(m *ir.Module, names *frontend.Interface, info *backend.Info, device st
 	// Scratch counts as it is, though that of a shorter context may be less.
 	fixed := need{weights: n.weights, states: n.states, rest: n.rest}
 	if room := info.Memory - fixed.total(); n.caches > 0 && room >= n.caches/context {
-		hint = fmt.Sprintf("a context of %d fits: mlxc record --context %[1]d", room/(n.caches/context))
+		hint = fmt.Sprintf("a context of %d fits: record with --context %[1]d", room/(n.caches/context))
 		if n.wide > 0 { // f16 takes half of it
 			hint += fmt.Sprintf("; with --cache f16 one of %d", min(context, room/max(1, (n.caches-n.wide/2)/context)))
 		}
