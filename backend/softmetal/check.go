@@ -280,6 +280,11 @@ func (x *queueExecutor) checkDispatch(ctx context.Context, g *ir.Graph, k *kerne
 				mark(w.Region, stateMayRead)
 			}
 		}
+		for _, v := range views { // arguments, which no effects list
+			if v.binding.Kind == ir.BindView && g.Memories[v.binding.View.Mem].Kind == ir.Argument {
+				mark(v.binding.View.Contiguous(), stateMayRead)
+			}
+		}
 	}
 	finite := allFinite(views)
 	written := map[*buffer]bool{}

@@ -106,6 +106,9 @@ func formKey(g *ir.Graph, d *ir.Dispatch) string {
 		switch x.Kind {
 		case ir.BindView:
 			fmt.Fprintf(&b, " view %s", g.FormatAffine(x.View.Len))
+			if several(g, &x) > 0 {
+				fmt.Fprintf(&b, " of %d from %d", x.View.Mem, x.View.Off.Const)
+			}
 		case ir.BindBytes:
 			fmt.Fprintf(&b, " %x", x.Bytes)
 		default:
@@ -113,6 +116,17 @@ func formKey(g *ir.Graph, d *ir.Dispatch) string {
 		}
 	}
 	return b.String()
+}
+
+// several returns the number of bytes of a view that several values of argument memory share; 0 for any other binding.
+func several(g *ir.Graph, b *ir.Binding) int {
+	if b.Kind != ir.BindView || !b.View.Off.IsConst() || !b.View.Len.IsConst() || b.View.Len.Const > 4*maxArray {
+		return 0
+	}
+	if m := &g.Memories[b.View.Mem]; m.Kind != ir.Argument || m.Alias != ir.NoMem {
+		return 0
+	}
+	return int(b.View.Len.Const)
 }
 
 // classOf returns the class of a dispatch, without forms, or the reason why it has none.
@@ -136,7 +150,13 @@ func classOf(g *ir.Graph, d *ir.Dispatch) (c *class, why string) {
 		}
 		b := g.Resolve(*bound)
 		size := int(a.Type.Size())
+		shared := several(g, &b)
 		switch {
+		case b.Kind == ir.BindView && a.Kind == ir.ConstantArg && shared > 0 && !a.Type.Float() && shared%size == 0 && shared/size <= maxArray:
+			s.kind, s.count, s.bytes, s.symbol = integers, shared/size, shared, len(c.names)
+			for j := range s.count {
+				c.names = append(c.names, fmt.Sprintf("%s[%d]", s.name, j))
+			}
 		case b.Kind == ir.BindView && a.Kind == ir.ConstantArg:
 			return nil, fmt.Sprintf("argument %d (%s) is constant and bound to a buffer, so that nobody knows its value", a.Slot, a.Name)
 		case b.Kind == ir.BindView:
@@ -234,9 +254,16 @@ func (c *class) values(f *form, params []uint32) (vals, lens []int64) {
 				vals = append(vals, b.Expr.Eval(params))
 				continue
 			}
+			raw := b.Bytes
+			if b.Kind == ir.BindView { // several values of argument memory
+				m := &f.graph.Memories[b.View.Mem]
+				all := make([]byte, m.Size)
+				m.WriteValues(all, params)
+				raw = all[b.View.Off.Const:][:s.bytes]
+			}
 			size := int(s.Type.Size())
 			for j := range s.count {
-				vals = append(vals, integer(s.Type, b.Bytes[j*size:(j+1)*size]))
+				vals = append(vals, integer(s.Type, raw[j*size:(j+1)*size]))
 			}
 		case view:
 			lens = append(lens, d.Binding(s.Slot).View.Len.Eval(params))

@@ -163,7 +163,7 @@ func (in *Instance) constant(a *Arg, b *ir.Binding) error {
 		}
 		return nil
 	case ir.BindView:
-		return in.errorf("argument %d (%s) is bound to a buffer: its value is not known before the replay", a.Slot, a.Name)
+		return in.shared(a, b)
 	}
 	size := int(a.Type.Size())
 	if len(b.Bytes) < size*int(a.Count) {
@@ -179,6 +179,28 @@ func (in *Instance) constant(a *Arg, b *ir.Binding) error {
 		}
 	}
 	return nil
+}
+
+// shared takes the elements of an argument from argument memory, where each of them is a value or a part of one.
+func (in *Instance) shared(a *Arg, b *ir.Binding) error {
+	size := a.Type.Size()
+	if n := size * int64(a.Count); in.Graph.Memories[b.View.Mem].Kind == ir.Argument && b.View.Off.IsConst() && (b.View.Len.Equal(ir.Const(n)) || b.View.Len.IsConst() && b.View.Len.Const > n && !in.Decl.EffectsOnly) {
+		for j := range int(a.Count) {
+			x, ok := in.Graph.ArgumentAt(ir.ViewOf(b.View.Mem, b.View.Off.Const+int64(j)*size, size))
+			switch {
+			case !ok || x.Kind == ir.BindScalar && (x.Type != a.Type || a.Type == ir.F32):
+				return in.errorf("argument %d (%s): element %d is no %s in argument memory", a.Slot, a.Name, j, a.Type)
+			case x.Kind == ir.BindScalar:
+				in.Symbols[a.Symbol+j].Extent = ir.Extent{Num: x.Expr, Div: 1}
+			default:
+				if err := in.set(a.Symbol+j, a.Type, x.Bytes); err != nil {
+					return in.errorf("argument %d (%s): %w", a.Slot, a.Name, err)
+				}
+			}
+		}
+		return nil
+	}
+	return in.errorf("argument %d (%s) is bound to a buffer: its value is not known before the replay", a.Slot, a.Name)
 }
 
 // set gives symbol s the value of an element of type t.

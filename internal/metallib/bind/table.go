@@ -57,11 +57,34 @@ func Kernel(compiled *air.Kernel, library ir.Library) (ir.Kernel, error) {
 	return k, nil
 }
 
+// words returns the type of numbers as which a struct of numbers is best written: that of its fields if they have one, else
+// words of 32 bits. Structs of smaller fields, or of others, are bytes.
+func words(fields []air.Field) ir.DType {
+	common := ir.Invalid
+	for _, f := range fields {
+		t, ok := scalarOf(f.Type)
+		switch {
+		case !ok || t.Size() < 4:
+			return ir.U8
+		case common == ir.Invalid:
+			common = t
+		case common != t:
+			common = ir.U32
+		}
+	}
+	if common == ir.Invalid { // nothing is known of its fields, but that all that matters is in words
+		return ir.U32
+	}
+	return common
+}
+
 // row returns an argument's row of a kernel's table.
 func row(a *air.Arg) ir.Arg {
 	out := ir.Arg{Slot: uint8(a.Index), Name: a.Name, Type: ir.U8}
 	if t, ok := scalarOf(a.Type); ok {
 		out.Type = t
+	} else if a.Space == air.Constant && a.Size%4 == 0 && a.TypeAlign >= 4 {
+		out.Type = words(a.Fields)
 	}
 	switch a.Space {
 	case air.Threadgroup:

@@ -1,0 +1,625 @@
+package trace
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/mlxc/mlxc/internal/analysis/dataflow"
+	"github.com/mlxc/mlxc/ir"
+	"github.com/mlxc/mlxc/msl"
+)
+
+// builder makes one graph.
+type builder struct {
+	*ir.Builder
+	w       *world
+	g       *group
+	f       *fitted
+	k       *kernels
+	use     *usage
+	run     *run
+	at      int // the number of the run that comes next
+	number  map[*buffer]ir.MemID
+	kernels map[*pipeline]ir.KernelID
+	tables  map[*pipeline]*table
+	opaque  map[ir.MemID]bool // a dispatch of unknown effects may read what it held before
+	args    ir.Memory
+	argsMem ir.MemID
+	moved   bool // there are commands since the last barrier
+	behind  bool // a barrier comes before the next command
+}
+
+// table is what all dispatches of a pipeline bind.
+type table struct {
+	kernel ir.Kernel
+	known  bool
+}
+
+// argAlign is the distance between values of argument memory in bytes, as Metal demands of buffers in the constant address space.
+const argAlign = 32
+
+// maxSparse bounds the size in bytes of a buffer with contents of which the log has a small part alone.
+const maxSparse = 16 << 30
+
+// build makes a group's graph.
+func build(ctx context.Context, w *world, g *group, f *fitted, k *kernels, use *usage, o *Options, remark func(string, ...any)) (*ir.Graph, error) {
+	b := &builder{
+		Builder: ir.NewBuilder(g.name), w: w, g: g, f: f, k: k, use: use, run: g.runs[0],
+		kernels: map[*pipeline]ir.KernelID{}, tables: map[*pipeline]*table{}, opaque: map[ir.MemID]bool{}, argsMem: ir.NoMem, number: map[*buffer]ir.MemID{},
+	}
+	if err := b.params(o, remark); err != nil {
+		return nil, err
+	}
+	if err := b.collect(); err != nil {
+		return nil, err
+	}
+	for j := range b.run.buffers {
+		if err := b.memory(j, k); err != nil {
+			return nil, err
+		}
+	}
+	for i := range b.run.commands {
+		if err := b.command(&b.run.commands[i]); err != nil {
+			return nil, err
+		}
+	}
+	u := b.Unfinished()
+	if b.argsMem != ir.NoMem {
+		m := &u.Memories[b.argsMem]
+		m.Size, m.Init.Values = b.args.Size, b.args.Init.Values
+	}
+	b.roles(ctx, u, remark)
+	return b.Graph()
+}
+
+// affine returns number i of the run as an expression.
+func (b *builder) affine(i int) ir.Affine {
+	x := &b.f.numbers[i]
+	terms := []ir.Term{}
+	for p, s := range x.slope {
+		if s != 0 {
+			terms = append(terms, ir.Term{Param: ir.ParamID(p), Coeff: s})
+		}
+	}
+	return ir.Linear(x.con, terms...)
+}
+
+// next returns the next number as an expression.
+func (b *builder) next() ir.Affine {
+	b.at++
+	return b.affine(b.at - 1)
+}
+
+// extent returns the next number as an extent of a grid.
+func (b *builder) extent() ir.Extent {
+	div := b.f.numbers[b.at].div
+	return ir.Extent{Num: b.next(), Div: div}
+}
+
+// params declares the params, within what the buffers and 32 bits allow.
+func (b *builder) params(o *Options, remark func(string, ...any)) error {
+	for p, name := range b.f.names {
+		lo, hi, seen := int64(0), int64(math.MaxInt32), [2]uint64{math.MaxUint64, 0}
+		for _, v := range b.f.values {
+			seen[0], seen[1] = min(seen[0], v[p]), max(seen[1], v[p])
+		}
+		if len(b.f.names) > 1 { // what fits depends on the others
+			lo, hi = int64(seen[0]), int64(seen[1])
+		} else {
+			b.limits(func(x *form, least, most int64) {
+				if len(x.slope) == 0 || x.slope[p] == 0 {
+					return
+				}
+				s := x.slope[p]
+				if s > 0 {
+					lo, hi = max(lo, ceilDiv(least-x.con, s)), min(hi, floorDiv(most-x.con, s))
+				} else {
+					lo, hi = max(lo, ceilDiv(x.con-most, -s)), min(hi, floorDiv(x.con-least, -s))
+				}
+			})
+		}
+		if most, ok := o.Max[name]; ok {
+			hi = min(hi, int64(most))
+		}
+		lo, hi = min(lo, int64(seen[0])), max(hi, int64(seen[1]))
+		if hi > math.MaxUint32 {
+			return b.w.log.fault(b.run.offset, "graph %s: param %s is up to %d", b.g.name, name, hi)
+		}
+		b.Param(name, uint32(lo), uint32(hi))
+		remark("graph %s: $%s was %d to %d in %d runs, and may be %d to %d", b.g.name, name, seen[0], seen[1], len(b.g.runs), lo, hi)
+	}
+	return nil
+}
+
+func floorDiv(a, b int64) int64 {
+	q := a / b
+	if a%b != 0 && a < 0 {
+		q--
+	}
+	return q
+}
+
+func ceilDiv(a, b int64) int64 { return -floorDiv(-a, b) }
+
+// limits calls do with each number that must stay in a range.
+func (b *builder) limits(do func(x *form, least, most int64)) {
+	i := 0
+	take := func(least, most int64) {
+		do(&b.f.numbers[i], least, most)
+		i++
+	}
+	offset := func(x *binding) {
+		_, at := x.buffer.root()
+		take(at, at+x.buffer.size-1)
+	}
+	for n := range b.run.commands {
+		c := &b.run.commands[n]
+		switch c.kind {
+		case dispatch:
+			for range 3 {
+				take(0, math.MaxUint32)
+			}
+			var bound [maxSlots]struct {
+				offset *form
+				end    int64
+			}
+			for j := range c.binds {
+				switch x := &c.binds[j]; {
+				case x.buffer != nil:
+					_, at := x.buffer.root()
+					bound[x.slot].offset, bound[x.slot].end = &b.f.numbers[i], at+x.buffer.size
+					offset(x)
+				case len(x.data)%4 == 0:
+					for range len(x.data) / 4 {
+						take(0, math.MaxUint32)
+					}
+				}
+			}
+			for _, h := range c.hints {
+				if x := bound[h.slot]; x.offset != nil {
+					end := b.f.numbers[i].plus(&b.f.numbers[i+1])
+					end = end.plus(x.offset)
+					do(&end, 0, x.end)
+				}
+				take(0, maxBuffer)
+				take(0, maxBuffer)
+			}
+		case copying, filling:
+			for j := range c.binds {
+				offset(&c.binds[j])
+			}
+			take(0, maxBuffer)
+		}
+	}
+}
+
+// collect finds the table of each pipeline: what its code says, without what no dispatch binds; or what dispatches bind.
+func (b *builder) collect() error {
+	bound := map[*pipeline]map[[2]int]ir.Arg{}
+	for i := range b.run.commands {
+		c := &b.run.commands[i]
+		if c.kind != dispatch {
+			continue
+		}
+		t := b.tables[c.code]
+		if t == nil {
+			kernel, known, err := b.k.of(c.code)
+			if err != nil {
+				return err
+			}
+			t = &table{kernel, known}
+			b.tables[c.code], bound[c.code] = t, map[[2]int]ir.Arg{}
+		}
+		for _, x := range c.binds {
+			a := ir.Arg{Slot: uint8(x.slot), Name: fmt.Sprintf("b%d", x.slot), Type: ir.U8, Access: ir.ReadWriteArg}
+			if x.buffer == nil {
+				a.Kind, a.Access, a.Count = ir.ConstantArg, ir.ReadArg, int32(len(x.data))
+			}
+			if old, ok := bound[c.code][[2]int{0, x.slot}]; ok && old.Kind != a.Kind {
+				a.Kind, a.Access, a.Count = ir.DeviceArg, ir.ReadArg, 0
+			}
+			bound[c.code][[2]int{0, x.slot}] = a
+		}
+		for _, m := range c.memory {
+			bound[c.code][[2]int{1, m.slot}] = ir.Arg{Slot: uint8(m.slot), Name: fmt.Sprintf("t%d", m.slot), Kind: ir.ThreadgroupArg, Access: ir.ReadWriteArg, Type: ir.U8}
+		}
+	}
+	for p, t := range b.tables {
+		if t.known {
+			t.kernel.Args = slices.DeleteFunc(slices.Clone(t.kernel.Args), func(a ir.Arg) bool {
+				_, ok := bound[p][[2]int{int(bit(a.Kind == ir.ThreadgroupArg)), int(a.Slot)}]
+				return !ok
+			})
+			continue
+		}
+		for class := range 2 {
+			for slot := range maxSlots {
+				if a, ok := bound[p][[2]int{class, slot}]; ok {
+					t.kernel.Args = append(t.kernel.Args, a)
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// memory declares buffer j of the run. What kind of memory a buffer is that commands write shows when all of them are there.
+func (b *builder) memory(j int, k *kernels) error {
+	buf := b.run.buffers[j]
+	m := ir.Memory{Name: b.w.nameOf(buf), Size: buf.size, Kind: ir.Scratch}
+	if buf.private {
+		m.Storage = ir.Private
+	}
+	switch role := buf.role; {
+	case role == "input" || role == "" && !b.use.written[buf] && b.use.rewritten[buf]:
+		m.Kind = ir.Input
+	case role == "output":
+		m.Kind = ir.Output
+	case role == "weight" || role == "" && !b.use.written[buf]:
+		m.Kind = ir.Weight
+	case role == "state":
+		m.Kind = ir.State
+	}
+	if m.Kind == ir.Weight || m.Kind == ir.State {
+		if err := b.contents(&m, buf, k); err != nil {
+			return err
+		}
+	}
+	if m.Kind == ir.Weight || m.Kind == ir.State {
+		for _, r := range b.g.runs[1:] {
+			if r.buffers[j] != buf && !(m.Kind == ir.Weight && samePieces(b.use.contents[r.buffers[j]], b.use.contents[buf])) {
+				return b.w.log.fault(r.offset, "graph %s: a %s is in the buffer %s in one run and in %s in another", b.g.name, m.Kind, m.Name, b.w.nameOf(r.buffers[j]))
+			}
+		}
+	}
+	b.number[buf] = b.Memory(m)
+	return nil
+}
+
+func samePieces(a, b []piece) bool {
+	return slices.EqualFunc(a, b, func(x, y piece) bool {
+		return x.offset == y.offset && x.n == y.n && x.value == y.value && (x.data == nil) == (y.data == nil) && string(x.data) == string(y.data)
+	})
+}
+
+// nameOf returns the name of a buffer, which no other one has.
+func (w *world) nameOf(b *buffer) string {
+	base := cmp.Or(b.name, b.label, "buffer")
+	if w.names == nil {
+		w.names = map[string]*buffer{}
+	}
+	name := base
+	if b.name == "" {
+		name = fmt.Sprintf("%s.%d", base, b.id)
+	}
+	if other := w.names[name]; other != nil && other != b {
+		name = fmt.Sprintf("%s.%d", base, b.id)
+	}
+	w.names[name] = b
+	return name
+}
+
+// contents gives a weight or state what the log says that it held at first.
+func (b *builder) contents(m *ir.Memory, buf *buffer, k *kernels) error {
+	if b.use.lost[buf] {
+		return b.w.log.fault(b.run.offset, "graph %s: the buffer %s was written by dispatches of no graph before: what it held is not in the log (mark steps from the first dispatch on)", b.g.name, m.Name)
+	}
+	pieces := b.use.contents[buf]
+	if !slices.ContainsFunc(pieces, func(p piece) bool { return p.data != nil || p.value != 0 }) {
+		m.Init = ir.FillU32(0)
+		return nil
+	}
+	if most := maxSparse + 16*int64(len(b.w.log.data)); buf.size > most {
+		return b.w.log.fault(b.run.offset, "graph %s: the buffer %s has %d bytes, of which the log has few: at most %d are expected", b.g.name, m.Name, buf.size, most)
+	}
+	blob := k.blobs[buf]
+	if blob == nil {
+		if len(pieces) == 1 && pieces[0].n == buf.size && pieces[0].data != nil {
+			blob = ir.MappedBlob(pieces[0].data, ir.Digest{})
+		} else {
+			blob = ir.MadeBlob(buf.size, ir.Digest{}, func(dst []byte, at int64) error {
+				clear(dst)
+				for _, p := range cut(pieces, at, int64(len(dst))) {
+					if copy(dst[p.offset-at:], p.data); p.data == nil && p.value != 0 {
+						for i := range p.n {
+							dst[p.offset-at+i] = p.value
+						}
+					}
+				}
+				return nil
+			})
+		}
+		var err error
+		if blob.Digest, err = blob.Sum(k.ctx); err != nil {
+			return err
+		}
+		k.blobs[buf] = blob
+	}
+	m.Init = ir.Init{Kind: ir.InitBlob, Blob: blob}
+	return nil
+}
+
+// command adds a command.
+func (b *builder) command(c *command) error {
+	view := func(x *binding) ir.View {
+		root, at := x.buffer.root()
+		off := b.next()
+		return ir.View{Mem: b.number[root], Off: off, Len: ir.Const(at + x.buffer.size).Sub(off)}
+	}
+	if c.kind != barrier && c.kind != pop && b.behind { // the last one of a step orders nothing
+		b.Barrier()
+		b.behind, b.moved = false, false
+	}
+	switch c.kind {
+	case barrier:
+		b.behind = b.moved
+		return nil
+	case push:
+		b.Group(c.label)
+	case pop:
+		b.EndGroup()
+	case copying:
+		src, dst := view(&c.binds[0]), view(&c.binds[1])
+		src.Len = b.next()
+		dst.Len = src.Len
+		b.Copy(dst, src, c.label)
+		b.moved = true
+	case filling:
+		dst := view(&c.binds[0])
+		dst.Len = b.next()
+		b.Fill(dst, c.value, c.label)
+		b.moved = true
+	case dispatch:
+		b.moved = true
+		return b.dispatch(c, view)
+	}
+	return nil
+}
+
+// dispatch adds a dispatch.
+func (b *builder) dispatch(c *command, view func(*binding) ir.View) error {
+	t := b.tables[c.code]
+	d := ir.Dispatch{Label: c.label}
+	if c.threads {
+		d.GridKind = ir.Threads
+	}
+	for i := range 3 {
+		d.Grid[i], d.Threadgroup[i] = b.extent(), uint32(c.group[i])
+	}
+	views := map[int]ir.View{}
+	for j := range c.binds {
+		x := &c.binds[j]
+		a, listed := t.kernel.Arg(uint8(x.slot))
+		if x.buffer != nil {
+			v := view(x)
+			if views[x.slot] = v; listed {
+				d.Bindings = append(d.Bindings, ir.BufferArg(uint8(x.slot), v))
+			}
+			continue
+		}
+		first := b.at
+		if len(x.data)%4 == 0 {
+			b.at += len(x.data) / 4
+		}
+		if listed {
+			d.Bindings = append(d.Bindings, b.inline(x, a, first))
+		}
+	}
+	for _, m := range c.memory {
+		if slices.ContainsFunc(t.kernel.Args, func(a ir.Arg) bool { return a.Kind == ir.ThreadgroupArg && int(a.Slot) == m.slot }) {
+			d.ThreadgroupMemory = append(d.ThreadgroupMemory, ir.ThreadgroupMemory{Slot: uint8(m.slot), Bytes: uint32(m.bytes)})
+		}
+	}
+	if len(c.hints) > 0 {
+		d.Effects = b.hinted(c, &t.kernel, views)
+	}
+	id, ok := b.kernels[c.code]
+	if !ok {
+		kernel := t.kernel
+		kernel.Name = b.kernelName(kernel.Function)
+		id = b.Kernel(kernel)
+		b.kernels[c.code] = id
+	}
+	d.Kernel = id
+	if d.Effects == nil && !msl.Declared(&t.kernel) {
+		for slot, v := range views {
+			if a, ok := t.kernel.Arg(uint8(slot)); ok && (a.Kind != ir.DeviceArg || a.Access != ir.WriteArg) {
+				b.opaque[v.Mem] = true
+			}
+		}
+	}
+	b.Dispatch(d)
+	return nil
+}
+
+// kernelName returns a name for a kernel that none of the graph has.
+func (b *builder) kernelName(function string) string {
+	name := function
+	for n := 2; ; n++ {
+		if !slices.ContainsFunc(b.Unfinished().Kernels, func(k ir.Kernel) bool { return k.Name == name }) {
+			return name
+		}
+		name = fmt.Sprintf("%s.%d", function, n)
+	}
+}
+
+// inline returns inline bytes, whose words are the numbers of the run from `first` on. Where some depend on params, it is a
+// scalar, or values in argument memory.
+func (b *builder) inline(x *binding, a ir.Arg, first int) ir.Binding {
+	slot := uint8(x.slot)
+	data := x.data
+	if a.Kind == ir.ConstantArg && a.Count > 0 {
+		data = data[:min(int64(len(data)), int64(a.Count)*a.Type.Size())]
+	}
+	varies := func(word int) bool { return b.f.numbers[first+word].slope != nil }
+	words, some := 0, false
+	if len(x.data)%4 == 0 {
+		words = len(data) / 4
+	}
+	for i := range words {
+		some = some || varies(i)
+	}
+	if !some {
+		return ir.BytesArg(slot, data)
+	}
+	if a.Count == 1 {
+		switch {
+		case len(data) == 4 && (a.Type == ir.U32 || a.Type == ir.I32):
+			return ir.ScalarArg(slot, a.Type, b.affine(first))
+		case len(data) == 8 && (a.Type == ir.U64 || a.Type == ir.I64) && !varies(1) && b.f.numbers[first+1].con == 0:
+			return ir.ScalarArg(slot, a.Type, b.affine(first))
+		}
+	}
+	if b.argsMem == ir.NoMem {
+		b.args = ir.Memory{Name: "args", Kind: ir.Argument, Align: argAlign, Init: ir.Init{Kind: ir.InitValues}}
+		b.argsMem = b.Memory(b.args)
+	}
+	start := (b.args.Size + argAlign - 1) / argAlign * argAlign
+	typed := func(v ir.Value) ir.Value {
+		if n := a.Type.Size(); n > 0 && int64(len(v.Bytes))%n == 0 {
+			v.Type = a.Type
+		}
+		return v
+	}
+	add := func(v ir.Value) { b.args.Init.Values = append(b.args.Init.Values, v) }
+	from := 0
+	for i := range words {
+		if !varies(i) {
+			continue
+		}
+		if from < 4*i {
+			add(typed(ir.Value{Off: start + int64(from), Bytes: data[from : 4*i]}))
+		}
+		add(ir.Value{Off: start + int64(4*i), Type: ir.U32, Expr: b.affine(first + i)})
+		from = 4*i + 4
+	}
+	if from < len(data) {
+		add(typed(ir.Value{Off: start + int64(from), Bytes: data[from:]}))
+	}
+	b.args.Size = start + int64(len(data))
+	return ir.BufferArg(slot, ir.ViewOf(b.argsMem, start, int64(len(data))))
+}
+
+// hinted returns the effects that hints say. What is bound to other slots may be touched as the kernel's table says.
+func (b *builder) hinted(c *command, k *ir.Kernel, views map[int]ir.View) *ir.Effects {
+	out := &ir.Effects{Complete: true}
+	said := map[int]bool{}
+	for _, h := range c.hints {
+		off, n := b.next(), b.next()
+		v, ok := views[h.slot]
+		if !ok {
+			continue
+		}
+		said[h.slot] = true
+		r := ir.Region{Mem: v.Mem, Off: v.Off.Add(off), Run: n}
+		if h.write {
+			out.Writes = append(out.Writes, ir.Write{Region: r, Must: h.must})
+		} else {
+			out.Reads = append(out.Reads, r)
+		}
+	}
+	for slot := range maxSlots {
+		v, ok := views[slot]
+		a, listed := k.Arg(uint8(slot))
+		if !ok || !listed || said[slot] {
+			continue
+		}
+		if a.Kind != ir.DeviceArg || a.Access != ir.WriteArg {
+			out.Reads = append(out.Reads, v.Contiguous())
+		}
+		if a.Kind == ir.DeviceArg && a.Access != ir.ReadArg {
+			out.Writes = append(out.Writes, ir.Write{Region: v.Contiguous()})
+		}
+	}
+	return out
+}
+
+// roles decides what the buffers are that commands write and nobody has named: states if a replay may read what one before it
+// left, outputs if nothing reads them behind their last write and the host can see them, else scratch.
+func (b *builder) roles(ctx context.Context, g *ir.Graph, remark func(string, ...any)) {
+	var undeclared error
+	described := *g
+	described.Nodes = slices.Clone(g.Nodes)
+	for i, n := range described.Nodes {
+		if d, ok := n.(*ir.Dispatch); ok && d.Effects == nil && msl.Declared(&g.Kernels[d.Kernel]) {
+			e, err := msl.Describe(g, d)
+			if err != nil {
+				undeclared = cmp.Or(undeclared, err)
+				for j := range d.Bindings {
+					if x := &d.Bindings[j]; x.Kind == ir.BindView {
+						b.opaque[x.View.Mem] = true
+					}
+				}
+				continue
+			}
+			copied := *d
+			copied.Effects = e
+			described.Nodes[i] = &copied
+		}
+	}
+	if undeclared != nil {
+		remark("graph %s: a declaration does not fit a dispatch: %v", b.g.name, undeclared)
+	}
+	initial := map[ir.MemID]bool{}
+	flow := dataflow.Build(ctx, &described)
+	for i := range flow.Commands {
+		for _, u := range flow.Reads(i) {
+			if u.Region.Mem != ir.NoMem && u.Initial {
+				initial[u.Region.Mem] = true
+			}
+		}
+	}
+	last := b.lastTouch()
+	for j, buf := range b.run.buffers {
+		m := &g.Memories[j]
+		if m.Kind != ir.Scratch || buf.role != "" {
+			continue
+		}
+		id := ir.MemID(j)
+		switch {
+		case initial[id] || b.opaque[id]:
+			m.Kind = ir.State
+			if err := b.contents(m, buf, b.k); err != nil {
+				m.Init = ir.FillU32(0)
+				remark("graph %s: %s begins as zeros: %v", b.g.name, m.Name, err)
+			}
+		case !buf.private && last[j] == wrote:
+			m.Kind = ir.Output
+		}
+	}
+}
+
+// touch is what a step does last with a buffer.
+type touch uint8
+
+const (
+	untouched touch = iota
+	read
+	wrote
+)
+
+// lastTouch returns, by buffer of the run, what is done last with it.
+func (b *builder) lastTouch() []touch {
+	out := make([]touch, len(b.run.buffers))
+	for i := range b.run.commands {
+		c := &b.run.commands[i]
+		for n := range c.binds {
+			x := &c.binds[n]
+			if x.buffer == nil {
+				continue
+			}
+			root, _ := x.buffer.root()
+			writes := c.kind == filling || c.kind == copying && n == 1
+			if c.kind == dispatch {
+				writes = writesSlot(&b.tables[c.code].kernel, x.slot)
+			}
+			if out[b.number[root]] = read; writes {
+				out[b.number[root]] = wrote
+			}
+		}
+	}
+	return out
+}

@@ -1,0 +1,117 @@
+package trace
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/mlxc/mlxc/internal/files/mmap"
+	"github.com/mlxc/mlxc/ir"
+)
+
+// Options of an import.
+type Options struct {
+	// Folder is where the module names the libraries that it needs, relative to its own file.
+	Folder string
+	// Param is the name of the number that counts the runs of steps which do not say their params; default pos.
+	Param string
+	// Max has the greatest values of params; default: as far as the buffers reach.
+	Max map[string]uint32
+	// Builtin takes kernels that have the names and arguments of MLX's from the builtin library, which declares what they do.
+	Builtin bool
+	// Trust compiles Metal sources of the log where the compiler cannot be confined.
+	Trust bool
+}
+
+// Result is what a log became.
+type Result struct {
+	Module  *ir.Module
+	Files   []File   // libraries, to be written at their paths
+	Remarks []string // what the log does not say, and what was made of that
+}
+
+// maxGraphs bounds the number of graphs of a module; those that ran most often are kept.
+const maxGraphs = 32
+
+// Import makes graphs of a log: one of each step, or of each sequence of command buffers between two waits of the host. Steps that
+// differ in numbers alone are runs of one graph. The module refers to the log's bytes: it must not be used after Log.Close.
+func Import(ctx context.Context, l *Log, o Options) (_ *Result, err error) {
+	defer mmap.Catch(&err)()
+	o.Param = cmp.Or(o.Param, "pos")
+	w, err := follow(ctx, l)
+	if err != nil {
+		return nil, err
+	}
+	out := &Result{Module: &ir.Module{}}
+	remark := func(format string, args ...any) { out.Remarks = append(out.Remarks, fmt.Sprintf(format, args...)) }
+	if l.Cut > 0 {
+		remark("the last %d bytes of the log belong to an event that was not finished: the program ended there", l.Cut)
+	}
+	for _, what := range w.unknown {
+		remark("the program did what its log cannot say: %s", what)
+	}
+	groups := w.groups()
+	if len(groups) == 0 {
+		return nil, l.fault(headerSize, "no dispatch was committed")
+	}
+	if len(groups) > maxGraphs {
+		remark("%d different sequences of commands were committed; the %d that ran most often are kept (mark steps in the log)", len(groups), maxGraphs)
+		slices.SortStableFunc(groups, func(a, b *group) int { return cmp.Compare(len(b.runs), len(a.runs)) })
+		groups = groups[:maxGraphs]
+		slices.SortFunc(groups, func(a, b *group) int { return cmp.Compare(a.runs[0].index, b.runs[0].index) })
+	}
+	k := newKernels(ctx, l, &o, groups)
+	use, err := w.usage(k)
+	if err != nil {
+		return nil, err
+	}
+	for _, g := range groups {
+		f, err := g.fit(l, o.Param)
+		if err != nil {
+			return nil, err
+		}
+		graph, err := build(ctx, w, g, f, k, use, &o, remark)
+		if err != nil {
+			return nil, err
+		}
+		out.Module.Graphs = append(out.Module.Graphs, graph)
+	}
+	for _, why := range k.reasons {
+		names := k.unknown[why]
+		if n := len(names); n > 8 {
+			names = append(names[:8:8], fmt.Sprintf("and %d more", n-8))
+		}
+		remark("kernels %s: %s", why, strings.Join(names, ", "))
+	}
+	out.Files = k.files
+	return out, nil
+}
+
+// groups returns the steps with dispatches, those of one shape together, in the order in which they first ran.
+func (w *world) groups() (out []*group) {
+	by := map[[32]byte]*group{}
+	names := map[string]int{}
+	for i, s := range w.steps {
+		if !w.graph(s) {
+			continue
+		}
+		r := canonical(s, i)
+		key := r.shape
+		g := by[key]
+		if g == nil || g.runs[0].name != s.name {
+			g = &group{name: cmp.Or(s.name, "step")}
+			if names[g.name]++; names[g.name] > 1 {
+				g.name = fmt.Sprintf("%s%d", g.name, names[g.name])
+			}
+			by[key] = g
+			out = append(out, g)
+		}
+		g.runs = append(g.runs, r)
+	}
+	return out
+}
+
+// graph reports whether a step becomes a graph: it has dispatches and, if any step of the log is marked, is marked.
+func (w *world) graph(s *step) bool { return s.dispatches() > 0 && (s.marked || !w.marked) }

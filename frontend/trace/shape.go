@@ -1,0 +1,158 @@
+package trace
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+	"fmt"
+	"hash"
+)
+
+// run is a step in a form in which steps can be compared: its buffers have numbers by their first appearance, and what may
+// differ from one run of a graph to the next is a list of numbers.
+type run struct {
+	*step
+	index   int       // of the step
+	buffers []*buffer // roots
+	numbers []int64
+	grid    []bool            // which of them are of grids
+	shape   [sha256.Size]byte // of all else
+}
+
+// group is runs of one shape, which become one graph.
+type group struct {
+	name string
+	runs []*run
+}
+
+// canonical returns a step as a run.
+func canonical(s *step, index int) *run {
+	r := &run{step: s, index: index}
+	number := map[*buffer]int{}
+	h := sha256.New()
+	add := func(values ...int64) {
+		r.numbers = append(r.numbers, values...)
+		r.grid = append(r.grid, make([]bool, len(values))...)
+	}
+	put := func(values ...int64) { putNumbers(h, values) }
+	buffer := func(b *binding) {
+		root, at := b.buffer.root()
+		n, ok := number[root]
+		if !ok {
+			n = len(r.buffers)
+			number[root] = n
+			r.buffers = append(r.buffers, root)
+			put(root.size)
+		}
+		put(int64(n))
+		add(at + b.offset)
+	}
+	for i := range s.commands {
+		c := &s.commands[i]
+		put(int64(c.kind), int64(len(c.binds)), int64(len(c.memory)), int64(len(c.hints)))
+		switch c.kind {
+		case dispatch:
+			put(int64(c.code.id), bit(c.threads))
+			put(c.group[:]...)
+			r.numbers, r.grid = append(r.numbers, c.grid[:]...), append(r.grid, true, true, true)
+			for j := range c.binds {
+				b := &c.binds[j]
+				put(int64(b.slot), bit(b.buffer == nil), int64(len(b.data)))
+				switch {
+				case b.buffer != nil:
+					buffer(b)
+				case len(b.data)%4 == 0:
+					for k := 0; k < len(b.data); k += 4 {
+						add(int64(binary.LittleEndian.Uint32(b.data[k:])))
+					}
+				default:
+					h.Write(b.data)
+				}
+			}
+			for _, m := range c.memory {
+				put(int64(m.slot), m.bytes)
+			}
+			for _, x := range c.hints {
+				put(int64(x.slot), bit(x.write), bit(x.must))
+				add(x.offset, x.bytes)
+			}
+		case copying, filling:
+			for j := range c.binds {
+				buffer(&c.binds[j])
+			}
+			put(int64(c.value))
+			add(c.bytes)
+		}
+	}
+	h.Sum(r.shape[:0])
+	return r
+}
+
+func bit(b bool) int64 {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+func putNumbers(h hash.Hash, values []int64) {
+	var buf [8]byte
+	for _, v := range values {
+		binary.LittleEndian.PutUint64(buf[:], uint64(v))
+		h.Write(buf[:])
+	}
+}
+
+// place says for people where number i of a run stands.
+func (r *run) place(i int) string {
+	for n := range r.commands {
+		c := &r.commands[n]
+		what := func(format string, args ...any) string {
+			at := fmt.Sprintf("command %d", n)
+			if c.kind == dispatch {
+				at = fmt.Sprintf("dispatch of %s (command %d)", c.code.function, n)
+			}
+			return at + ", " + fmt.Sprintf(format, args...)
+		}
+		switch c.kind {
+		case dispatch:
+			if i < 3 {
+				return what("dimension %d of the grid", i)
+			}
+			i -= 3
+			for _, b := range c.binds {
+				k := len(b.data) / 4
+				switch {
+				case b.buffer != nil && i == 0:
+					return what("the offset of the buffer at slot %d", b.slot)
+				case b.buffer != nil:
+					i--
+				case len(b.data)%4 != 0:
+				case i < k:
+					return what("bytes %d to %d at slot %d", 4*i, 4*i+4, b.slot)
+				default:
+					i -= k
+				}
+			}
+			if i < 2*len(c.hints) {
+				return what("what a hint says of slot %d", c.hints[i/2].slot)
+			}
+			i -= 2 * len(c.hints)
+		case copying, filling:
+			if i <= len(c.binds) {
+				return what("an offset or the number of bytes")
+			}
+			i -= len(c.binds) + 1
+		}
+	}
+	return fmt.Sprintf("number %d", i)
+}
+
+// dispatches returns how many dispatches a step has.
+func (s *step) dispatches() (n int) {
+	for i := range s.commands {
+		if s.commands[i].kind == dispatch {
+			n++
+		}
+	}
+	return n
+}
