@@ -19,7 +19,26 @@ type Digests struct {
 	// Unread names contents by where they lie, and reads none of them; see [Options.Unread].
 	Unread bool
 
-	pending []*ir.Blob
+	pending  []*ir.Blob
+	progress func(done float64) // nil: nobody watches
+	half     bool               // of the progress, the second half is that of Compute
+}
+
+// NewDigests returns digests for a recording with options, whose progress has two halves if anything can be left to Compute:
+// weights are got ready, and then those that lie in files are read. How long the second one takes is not known before.
+func NewDigests(o Options) *Digests {
+	return &Digests{Unread: o.Unread, progress: o.Progress, half: o.External != "" || o.Mapped && !o.Unread}
+}
+
+// Ready says which share of the weights is ready.
+func (d *Digests) Ready(share float64) {
+	switch {
+	case d.progress == nil:
+	case d.half:
+		d.progress(share / 2)
+	default:
+		d.progress(share)
+	}
 }
 
 // External returns a blob that refers to data at an offset of the file that the module will call path.
@@ -46,6 +65,21 @@ func (d *Digests) Mapped(name string, offset int64, data []byte) *ir.Blob {
 func (d *Digests) Compute(ctx context.Context) error {
 	todo := d.pending
 	d.pending = nil
+	size := int64(0)
+	for _, b := range todo {
+		size += b.Length
+	}
+	var one sync.Mutex // progress is told by one goroutine at a time
+	read := int64(0)
+	hashed := func(n int) {
+		if d.progress == nil || !d.half {
+			return
+		}
+		one.Lock()
+		defer one.Unlock()
+		read += int64(n)
+		d.progress(min(1, 0.5+0.5*float64(read)/float64(max(1, size))))
+	}
 	faults := make([]error, len(todo))
 	var next atomic.Int64
 	var all sync.WaitGroup
@@ -56,7 +90,7 @@ func (d *Digests) Compute(ctx context.Context) error {
 				faults[i] = mmap.Guard(func() error {
 					data, err := todo[i].Bytes()
 					if err == nil {
-						todo[i].Digest, err = ir.DigestOf(ctx, data)
+						todo[i].Digest, err = ir.DigestWatched(ctx, data, hashed)
 					}
 					return err
 				})
@@ -67,5 +101,9 @@ func (d *Digests) Compute(ctx context.Context) error {
 		})
 	}
 	all.Wait()
-	return errors.Join(faults...)
+	err := errors.Join(faults...)
+	if err == nil && size == 0 {
+		hashed(1) // there was nothing to read
+	}
+	return err
 }

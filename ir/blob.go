@@ -92,12 +92,18 @@ func (b *Blob) VerifyContext(ctx context.Context) error {
 
 // DigestOf returns the SHA-256 of data. It fails only if ctx is done, with the cause of that.
 func DigestOf(ctx context.Context, data []byte) (Digest, error) {
+	return DigestWatched(ctx, data, func(int) {})
+}
+
+// DigestWatched is DigestOf that tells how many bytes it has read since it last told.
+func DigestWatched(ctx context.Context, data []byte, read func(bytes int)) (Digest, error) {
 	sum := sha256.New()
 	for piece := range slices.Chunk(data, 16<<20) {
 		if ctx.Err() != nil {
 			return Digest{}, context.Cause(ctx)
 		}
 		sum.Write(piece)
+		read(len(piece))
 	}
 	return Digest(sum.Sum(nil)), nil
 }

@@ -133,7 +133,7 @@ func TestRefusals(t *testing.T) {
 		{"qwen3_moe", replace("config.json", `"num_experts": 6`, `"num_experts": 4096`), "mlp.switch_mlp.down_proj"},
 		{"qwen3", replace("model.safetensors.index.json", "model-00001-of", "../model-00001-of"), "which is not in the folder"},
 		{"qwen3", gone("model-00002-of-00002.safetensors"), "no such file"},
-		{"mistral", gone("tokenizer.json"), "no such file"},
+		{"mistral", gone("tokenizer.json"), "tokenizer.json is missing: AutoTokenizer"},
 		{"mistral", func(t *testing.T, dir string) {
 			gone("config.json")(t, dir)
 			require.NoError(t, os.Mkdir(filepath.Join(dir, "config.json"), 0o700))
