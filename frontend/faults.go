@@ -3,6 +3,7 @@ package frontend
 import (
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 )
 
@@ -44,4 +45,13 @@ func Few(list []string, separator string) string {
 		return fmt.Sprintf("%s and %d more", strings.Join(list[:maxNamed], separator), n-maxNamed)
 	}
 	return strings.Join(list, separator)
+}
+
+// Name returns a name that a file gives, for a message: as it is, or quoted and cut if it is long or has what might look like
+// something else.
+func Name(s string) string {
+	if q := strconv.Quote(s); len(s) > 80 || q[1:len(q)-1] != s {
+		return fmt.Sprintf("%.80q", s)
+	}
+	return s
 }

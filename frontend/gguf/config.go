@@ -194,7 +194,7 @@ func (m *metadata) ignored(k keys) {
 	for key := range k.kv.Keys() {
 		rest, ok := strings.CutPrefix(key, k.of+".")
 		if ok && !slices.Contains(known, rest) && !slices.Contains(elsewhere, rest) && !slices.Contains(m.arch.keys, rest) && !slices.Contains(m.arch.others, rest) {
-			names = append(names, key)
+			names = append(names, frontend.Name(key))
 		}
 	}
 	if len(names) > 0 {

@@ -191,7 +191,7 @@ func (m *Model) check() []string {
 		}
 		if !ok {
 			others = true
-			missing = append(missing, fmt.Sprintf("tensor %s is not part of a model of %s that is supported", t.Name, m.architecture.name))
+			missing = append(missing, fmt.Sprintf("tensor %s is not part of a model of %s that is supported", frontend.Name(t.Name), m.architecture.name))
 			continue
 		}
 		delete(want, t.Name)
@@ -233,9 +233,9 @@ func unsupported(tensors []ggufio.Tensor) []string {
 	}
 	var out []string
 	for _, t := range first {
-		name, k := "tensor "+t.Name, kind{t.Type, len(t.Dims) == 1}
+		name, k := "tensor "+frontend.Name(t.Name), kind{t.Type, len(t.Dims) == 1}
 		if n := count[k]; n > 1 {
-			name = fmt.Sprintf("tensor %s and %d more", t.Name, n-1)
+			name = fmt.Sprintf("%s and %d more", name, n-1)
 		}
 		if k.vector {
 			out = append(out, fmt.Sprintf("%s: type %s is not supported for a vector, only F32 is", name, t.Type))

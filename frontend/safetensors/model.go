@@ -331,7 +331,7 @@ func (m *Model) check(tied bool) []string {
 	}
 	for _, name := range slices.Sorted(maps.Keys(rest)) {
 		if !strings.HasSuffix(name, ".rotary_emb.inv_freq") { // older files store what follows from rope_theta
-			fault("tensor %s is not part of a model that is supported", name)
+			fault("tensor %s is not part of a model that is supported", frontend.Name(name))
 		}
 	}
 	m.typ = m.tensors["model.norm.weight"].Type

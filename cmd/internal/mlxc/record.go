@@ -52,6 +52,7 @@ func (c *recordCmd) Run(env *cli.Env) error {
 		return err
 	}
 	defer m.Close()
+	cli.Remark(env, m.Remarks()...)
 	progress := cli.StartProgress(env.Stderr, "recording")
 	defer progress.End()
 	var typ ir.DType // the model's

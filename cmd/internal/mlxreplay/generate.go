@@ -81,11 +81,22 @@ func (f *modelFlags) openModel(env *cli.Env, files *output.Files, path string, s
 		closer.Close()
 		return nil, nil, err
 	}
+	if of, ok := closer.(frontend.Model); ok {
+		m.Larger = largerThan(m.Context(), of.Context(), path)
+	}
 	return m, func() {
 		m.Close()
 		closeDevice()
 		closer.Close()
 	}, nil
+}
+
+// largerThan says what has a larger context than a model that was recorded in memory, with so many positions.
+func largerThan(context int, most int64, path string) string {
+	if int64(context) >= most {
+		return "the model has no more"
+	}
+	return fmt.Sprintf("the model has up to %d, of which a recording takes %d unless it is told: mlxc record %s --context %[1]d -o FILE.mlxg, and then generate or chat with that file", most, context, cli.Quote(path))
 }
 
 // openModule opens a recorded model, or records one from a file that a front end reads.
@@ -115,6 +126,7 @@ func openModule(env *cli.Env, files *output.Files, path string, verify, sample b
 	if err != nil {
 		return nil, nil, err
 	}
+	cli.Remark(env, m.Remarks()...)
 	progress := cli.StartProgress(env.Stderr, "recording")
 	defer progress.End()
 	module, err := m.Record(env.Context, frontend.Options{Mapped: true, Unread: true, Advance: true, Sample: sample, Progress: progress.Set})
@@ -206,8 +218,8 @@ func (c *generateCmd) Run(env *cli.Env) error {
 		return jsonLine(env, c.Mention(took.mention(m.Device, said.figures(m, prompt, r))))
 	}
 	fmt.Fprintln(env.Raw())
-	fmt.Fprintf(env.Stderr, "\n%d prompt tokens at %.0f tokens/s, %d tokens at %.1f tokens/s (%s%s)\n%s",
-		len(prompt), float64(len(prompt))/r.Prompt.Seconds(), len(r.IDs), r.TokensPerSecond(), r.Stopped, c.Note(), full(m, r))
+	fmt.Fprintf(env.Stderr, "\n%d prompt tokens at %.0f tokens/s, %s (%s%s)\n%s",
+		len(prompt), float64(len(prompt))/r.Prompt.Seconds(), pace(r), r.Stopped, c.Note(), full(m, r))
 	took.say(env, m.Device)
 	return nil
 }
