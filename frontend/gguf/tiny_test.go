@@ -459,7 +459,7 @@ func TestUnsupportedType(t *testing.T) {
 	_, err = gguf.Load(path)
 	require.EqualError(t, err, path+": tensor token_embd.weight and 7 more: type IQ2_XS is not supported (F32, F16, BF16, Q4_0, Q4_1, Q5_0, Q5_1, Q8_0, Q2_K to Q6_K, IQ4_NL and MXFP4 are); "+
 		"tensor blk.0.attn_norm.weight is missing; tensor blk.0.ffn_norm.weight is missing; tensor output_norm.weight is missing; "+
-		`pre-tokenizer "falcon" (tokenizer.ggml.pre) is not supported; supported: `+strings.Join(tokenizer.PreTokenizers(), ", "))
+		`pre-tokenizer "falcon" (tokenizer.ggml.pre) is not supported; of llama.cpp's these are: `+strings.Join(tokenizer.PreTokenizers(), ", "))
 }
 
 func TestArchitecture(t *testing.T) {

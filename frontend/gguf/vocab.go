@@ -161,7 +161,7 @@ func preTokenizerFault(f *ggufio.File, pre string) string {
 	case pre == "" || pre == "default":
 		return fmt.Sprintf("%s is %q, for which llama.cpp takes the default that it warns of where the key is missing: convert the model anew, or set the key with gguf-py's gguf_new_metadata.py --pre-tokenizer NAME, where NAME is the model's (supported: %s)", key, pre, supported)
 	}
-	return fmt.Sprintf("pre-tokenizer %.40q (%s) is not supported; supported: %s", pre, key, supported)
+	return fmt.Sprintf("pre-tokenizer %.40q (%s) is not supported; of llama.cpp's these are: %s", pre, key, supported)
 }
 
 // plain is the text of an error without the file's name, which comes before all faults.

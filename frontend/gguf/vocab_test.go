@@ -134,7 +134,7 @@ func TestFromGGUFErrors(t *testing.T) {
 		{&noPre, `gguf: v.gguf: key tokenizer.ggml.pre is missing, which says how text is cut before merges: llama.cpp takes a default for it`},
 		{with(func(s *tokenizer.Spec) { s.Pre = "default" }), `gguf: v.gguf: tokenizer.ggml.pre is "default", for which llama.cpp takes the default`},
 		{with(func(s *tokenizer.Spec) { s.Model = "bert" }), `gguf: v.gguf: tokenizer.ggml.model "bert" is not supported`},
-		{with(func(s *tokenizer.Spec) { s.Pre = "viking" }), `pre-tokenizer "viking" (tokenizer.ggml.pre) is not supported; supported: codeshell, command-r,`},
+		{with(func(s *tokenizer.Spec) { s.Pre = "viking" }), `pre-tokenizer "viking" (tokenizer.ggml.pre) is not supported; of llama.cpp's these are: codeshell, command-r,`},
 		{with(func(s *tokenizer.Spec) { s.Special[tokenizer.EOS] = 2 }), "tokenizer.ggml.eos_token_id is 2, the vocabulary has 0 to 1"},
 		{with(func(s *tokenizer.Spec) { s.Types[1] = 9 }), "token 1 has type 9, want 0 to 6"},
 		{add("tokenizer.ggml.add_bos_token", uint8(1)), `key "tokenizer.ggml.add_bos_token" is u8, want bool`},

@@ -207,3 +207,11 @@ func TestOpenCopiesNoWeights(t *testing.T) {
 	_, err = mlxg.Open(context.Background(), path, mlxg.OpenOptions{SkipExternal: true, Verify: true})
 	assert.ErrorContains(t, err, "section WGHT: checksum of its")
 }
+
+// Progress rises by pieces of the contents that are embedded, up to 1.
+func TestProgressOfWriting(t *testing.T) {
+	var told []float64
+	o := mlxg.WriteOptions{Progress: func(done float64) { told = append(told, done) }}
+	require.NoError(t, mlxg.WriteFile(t.Context(), filepath.Join(t.TempDir(), "g.mlxg"), bigModule(1), o))
+	require.Equal(t, []float64{0.125, 0.25, 0.375, 0.5, 0.625, 0.75, 0.875, 1}, told)
+}

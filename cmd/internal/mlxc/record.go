@@ -84,9 +84,12 @@ func (c *recordCmd) Run(env *cli.Env) error {
 	if err := env.Context.Err(); err != nil {
 		return err
 	}
-	if err := out.Graph(env.Context, module, nil, output.Options{}); err != nil {
+	writing := cli.StartProgress(env.Stderr, "writing")
+	defer writing.End()
+	if err := out.Graph(env.Context, module, nil, output.Options{Progress: writing.Set}); err != nil {
 		return err
 	}
+	writing.End()
 	mlxg.Remember(module, c.Output, "", before)
 	for _, g := range module.Graphs {
 		s := g.Stats()

@@ -1,6 +1,7 @@
 package mlxreplay
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"strconv"
@@ -30,9 +31,12 @@ type last int
 
 // Decode implements kong's MapperValue. The usual mapper of numbers takes a -1 for another flag.
 func (l *last) Decode(ctx *kong.DecodeContext) error {
-	given := fmt.Sprint(ctx.Scan.Pop())
+	token := ctx.Scan.Pop()
+	given := token.String()
 	n, err := strconv.Atoi(given)
 	switch {
+	case token.IsEOL():
+		return errors.New("a value is missing")
 	case given == "all":
 		n = -1
 	case err != nil && strings.HasPrefix(given, "-"):
