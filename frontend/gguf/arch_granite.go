@@ -12,7 +12,7 @@ var granite = architecture{name: "granite", ropeFactors: []string{ropeFactors}, 
 // granitemoe is granite with experts, and perhaps one that every token takes.
 var granitemoe = architecture{
 	name: "granitemoe", experts: true, ropeFactors: []string{ropeFactors},
-	keys: append([]string{"expert_feed_forward_length", "expert_shared_feed_forward_length"}, graniteKeys...),
+	keys: append([]string{"expert_shared_feed_forward_length"}, graniteKeys...),
 	config: func(k keys, c *decoder.Config) error {
 		if err := mixture(k, c); err != nil {
 			return err

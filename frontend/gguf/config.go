@@ -115,7 +115,7 @@ var known = []string{
 	"attention.head_count", "attention.head_count_kv", "attention.key_length", "attention.value_length",
 	"attention.layer_norm_rms_epsilon", "rope.freq_base", "rope.dimension_count",
 	"rope.scaling.type", "rope.scaling.factor", "rope.scale_linear", "rope.scaling.finetuned",
-	"rope.scaling.original_context_length", "rope.scaling.attn_factor", "rope.scaling.yarn_beta_fast", "rope.scaling.yarn_beta_slow", "expert_count", "expert_used_count", "vocab_size",
+	"rope.scaling.original_context_length", "rope.scaling.attn_factor", "expert_count", "expert_used_count", "vocab_size",
 	"tensor_data_layout",
 }
 
@@ -351,19 +351,13 @@ func readScaling(k keys, c *decoder.Config) (err error) {
 	return k.optional("rope.scaling.original_context_length", &c.Trained)
 }
 
-// readYarn reads how yarn stretches rope.
+// readYarn reads how yarn stretches rope. Which pairs turn fast or slow no key says that llama.cpp reads of these architectures.
 func readYarn(k keys, c *decoder.Config, factor float32) error {
-	fast, slow, trained := float32(32), float32(1), c.Context
-	if err := k.factor("rope.scaling.yarn_beta_fast", &fast); err != nil {
-		return err
-	}
-	if err := k.factor("rope.scaling.yarn_beta_slow", &slow); err != nil {
-		return err
-	}
+	trained := c.Context
 	if err := k.optional("rope.scaling.original_context_length", &trained); err != nil {
 		return err
 	}
-	y := decoder.Yarn{Factor: float64(factor), Trained: float64(trained), Fast: float64(fast), Slow: float64(slow), Rough: true}
+	y := decoder.Yarn{Factor: float64(factor), Trained: float64(trained), Fast: 32, Slow: 1, Rough: true}
 	if err := y.Check(); err != nil {
 		return err
 	}
