@@ -156,7 +156,7 @@ func readConfig(f *ggufio.File) (m metadata) {
 	}
 	i := slices.IndexFunc(architectures, func(a *architecture) bool { return a.name == name })
 	if i < 0 {
-		m.fault("architecture %q is not supported (%s are)", name, strings.Join(Architectures(), ", "))
+		m.fault("architecture %.40q is not supported (%s are)", name, strings.Join(Architectures(), ", "))
 		return m
 	}
 	m.arch = architectures[i]
@@ -337,7 +337,7 @@ func readScaling(k keys, c *decoder.Config) (err error) {
 	switch {
 	case scaling == "none":
 	case scaling != "linear" && scaling != "yarn" && scaling != "longrope":
-		return fmt.Errorf("rope scaling %q is not supported", scaling)
+		return fmt.Errorf("rope scaling %.40q is not supported", scaling)
 	case factor < 0:
 		return fmt.Errorf("key %s is %v: want a factor above 0", k.name("rope.scaling.factor"), factor)
 	case scaling == "yarn":

@@ -439,7 +439,7 @@ func (s *settings) config() (c decoder.Config, sized bool, faults []string) {
 // model within it, as text_config, and the tensors of several models.
 func (s *settings) unknown() error {
 	if s.Text == nil {
-		return fmt.Errorf("model_type %q is not supported (%s are)", s.ModelType, strings.Join(Architectures(), ", "))
+		return fmt.Errorf("model_type %.40q is not supported (%s are)", s.ModelType, strings.Join(Architectures(), ", "))
 	}
 	kind := s.Text.ModelType
 	if kind == "" {
@@ -448,10 +448,10 @@ func (s *settings) unknown() error {
 		}
 	}
 	if architectures[kind] == nil {
-		return fmt.Errorf("model_type %q is that of a model of more than text (text_config), and only models of text are supported; that of its language model, %q, is not supported either (%s are)",
+		return fmt.Errorf("model_type %.40q is that of a model of more than text (text_config), and only models of text are supported; that of its language model, %.40q, is not supported either (%s are)",
 			s.ModelType, kind, strings.Join(Architectures(), ", "))
 	}
-	return fmt.Errorf("model_type %q is that of a model of more than text (text_config), and only models of text are supported: a folder with its language model alone, of the model_type %s, would be", s.ModelType, kind)
+	return fmt.Errorf("model_type %.40q is that of a model of more than text (text_config), and only models of text are supported: a folder with its language model alone, of the model_type %s, would be", s.ModelType, kind)
 }
 
 // plusOne reports whether norms are stored without the 1 that is added to them.
