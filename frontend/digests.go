@@ -21,13 +21,27 @@ type Digests struct {
 	// Refer allows blobs that read the model's files later: [Options].Mapped or External.
 	Refer bool
 
-	pending []*ir.Blob
-	faults  []error // of what was made at once
+	pending  []*ir.Blob
+	faults   []error            // of what was made at once
+	progress func(done float64) // nil: nobody watches
+	half     bool               // of the progress, the second half is that of Compute
 }
 
-// NewDigests returns digests as the options say.
-func NewDigests(o *Options) *Digests {
-	return &Digests{Unread: o.Unread, Refer: o.Mapped || o.External != ""}
+// NewDigests returns digests for a recording with options, whose progress has two halves if anything can be left to Compute:
+// weights are got ready, and then those that lie in files are read. How long the second one takes is not known before.
+func NewDigests(o Options) *Digests {
+	return &Digests{Unread: o.Unread, Refer: o.Mapped || o.External != "", progress: o.Progress, half: o.External != "" || o.Mapped && !o.Unread}
+}
+
+// Ready says which share of the weights is ready.
+func (d *Digests) Ready(share float64) {
+	switch {
+	case d.progress == nil:
+	case d.half:
+		d.progress(share / 2)
+	default:
+		d.progress(share)
+	}
 }
 
 // External returns a blob that refers to data at an offset of the file that the module will call path.
@@ -57,6 +71,21 @@ func (d *Digests) Compute(ctx context.Context) error {
 	if err := errors.Join(d.faults...); err != nil {
 		return err
 	}
+	size := int64(0)
+	for _, b := range todo {
+		size += b.Length
+	}
+	var one sync.Mutex // progress is told by one goroutine at a time
+	read := int64(0)
+	hashed := func(n int) {
+		if d.progress == nil || !d.half {
+			return
+		}
+		one.Lock()
+		defer one.Unlock()
+		read += int64(n)
+		d.progress(min(1, 0.5+0.5*float64(read)/float64(max(1, size))))
+	}
 	faults := make([]error, len(todo))
 	var next atomic.Int64
 	var all sync.WaitGroup
@@ -66,7 +95,7 @@ func (d *Digests) Compute(ctx context.Context) error {
 				// A file that is cut while it is mapped faults in this goroutine, where no caller could catch it.
 				faults[i] = mmap.Guard(func() error {
 					var err error
-					todo[i].Digest, err = todo[i].Sum(ctx)
+					todo[i].Digest, err = todo[i].Sum(ctx, hashed)
 					return err
 				})
 				if faults[i] != nil {
@@ -76,5 +105,9 @@ func (d *Digests) Compute(ctx context.Context) error {
 		})
 	}
 	all.Wait()
-	return errors.Join(faults...)
+	err := errors.Join(faults...)
+	if err == nil && size == 0 {
+		hashed(1) // there was nothing to read
+	}
+	return err
 }

@@ -37,6 +37,37 @@ func TestDigests(t *testing.T) {
 	require.ErrorIs(t, d.Compute(ended), context.Canceled)
 }
 
+// The progress of a recording rises by what was read too, in pieces of a large tensor, and ends at 1, whatever is left to read.
+func TestProgressOfDigests(t *testing.T) {
+	large := make([]byte, 5*ir.Piece/2)
+	for _, c := range []struct {
+		options frontend.Options
+		blobs   int
+		want    []float64
+	}{
+		{frontend.Options{Mapped: true}, 1, []float64{0.25, 0.5, 0.5 + 0.5*16/40, 0.5 + 0.5*32/40, 1}},
+		{frontend.Options{Mapped: true}, 2, []float64{0.25, 0.5, 0.5 + 0.25*16/40, 0.5 + 0.25*24/40, 0.5 + 0.25*32/40, 0.5 + 0.25*40/40, 0.5 + 0.25*48/40, 0.5 + 0.25*56/40, 0.5 + 0.25*64/40, 0.5 + 0.25*72/40, 1}},
+		{frontend.Options{Mapped: true}, 0, []float64{0.25, 0.5, 1}},
+		{frontend.Options{External: "m"}, 0, []float64{0.25, 0.5, 1}},
+		{frontend.Options{Mapped: true, Unread: true}, 1, []float64{0.5, 1}},
+		{frontend.Options{}, 0, []float64{0.5, 1}},
+	} {
+		var told []float64
+		c.options.Progress = func(done float64) { told = append(told, done) }
+		d := frontend.NewDigests(c.options)
+		for i := range c.blobs {
+			d.Mapped("m", int64(i), large)
+		}
+		d.Ready(0.5)
+		d.Ready(1)
+		require.NoError(t, d.Compute(t.Context()))
+		require.IsIncreasing(t, told)
+		require.Subset(t, c.want, told) // of two tensors at once the pieces come in any order
+		require.Equal(t, 1.0, told[len(told)-1])
+		require.GreaterOrEqual(t, len(told), min(len(c.want), 8))
+	}
+}
+
 // Without reading, contents of different places have different digests, and none of them gets into a container.
 func TestUnreadDigests(t *testing.T) {
 	data := make([]byte, 64)

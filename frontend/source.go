@@ -16,7 +16,8 @@ type Source struct {
 	Holds string
 	// Match reports whether a file looks like one of this kind. At most one source of a table matches a file.
 	Match func(f *File) bool
-	// Open opens a file that matches, and checks that its model can be recorded.
+	// Open opens a file that matches, and checks that its model can be recorded. Its error names everything that is not
+	// supported ([Faults]).
 	Open func(f *File) (Model, error)
 }
 
@@ -40,6 +41,10 @@ type Model interface {
 	Record(ctx context.Context, o Options) (*ir.Module, error)
 	// Tokenizer returns the model's tokenizer, without recording anything.
 	Tokenizer() (*tokenizer.Spec, error)
+	// Context returns the greatest number of positions that the model knows.
+	Context() int64
+	// Remarks say what a user may want to know of a model that can be recorded: what its file has that is not used.
+	Remarks() []string
 	// Close releases the file. Modules that were recorded with [Options.External] or [Options.Mapped] refer to it.
 	Close() error
 }
@@ -77,6 +82,7 @@ type Options struct {
 	// the seed ([Draw]), and by the token's position. At temperature 0, and without Sample, the token is always the
 	// most likely one.
 	Sample bool
-	// Progress, if not nil, is called with the share of the work done, from 0 to 1.
+	// Progress, if not nil, is called with the share of the work done, from 0 to 1, by one goroutine at a time. The share
+	// never goes back.
 	Progress func(done float64)
 }

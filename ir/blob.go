@@ -127,8 +127,9 @@ func (b *Blob) Pieces() iter.Seq2[[]byte, error] {
 	}
 }
 
-// Sum returns the SHA-256 of the contents. If ctx is done, it returns the cause of that.
-func (b *Blob) Sum(ctx context.Context) (Digest, error) {
+// Sum returns the SHA-256 of the contents. If ctx is done, it returns the cause of that. read, if not nil, is told how many bytes
+// have been read since it was told last.
+func (b *Blob) Sum(ctx context.Context, read func(bytes int)) (Digest, error) {
 	sum := sha256.New()
 	for piece, err := range b.Pieces() {
 		if err == nil {
@@ -138,6 +139,9 @@ func (b *Blob) Sum(ctx context.Context) (Digest, error) {
 			return Digest{}, err
 		}
 		sum.Write(piece)
+		if read != nil {
+			read(len(piece))
+		}
 	}
 	return Digest(sum.Sum(nil)), nil
 }
@@ -147,7 +151,7 @@ func (b *Blob) Verify() error { return b.VerifyContext(context.Background()) }
 
 // VerifyContext is Verify that ends with the cause of ctx once that is done.
 func (b *Blob) VerifyContext(ctx context.Context) error {
-	got, err := b.Sum(ctx)
+	got, err := b.Sum(ctx, nil)
 	if err != nil {
 		return err
 	}
@@ -163,14 +167,7 @@ func (b *Blob) VerifyContext(ctx context.Context) error {
 
 // DigestOf returns the SHA-256 of data. It fails only if ctx is done, with the cause of that.
 func DigestOf(ctx context.Context, data []byte) (Digest, error) {
-	sum := sha256.New()
-	for piece := range slices.Chunk(data, 16<<20) {
-		if ctx.Err() != nil {
-			return Digest{}, context.Cause(ctx)
-		}
-		sum.Write(piece)
-	}
-	return Digest(sum.Sum(nil)), nil
+	return (&Blob{data: data, loaded: true}).Sum(ctx, nil)
 }
 
 // Equal reports whether a and b have the same digest and lie in the same place. It compares no

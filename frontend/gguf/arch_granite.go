@@ -7,12 +7,12 @@ import (
 )
 
 // granite is that of Granite 3: four factors beside Llama's layers.
-var granite = architecture{name: "granite", ropeFactors: []string{ropeFactors}, keys: graniteKeys, config: graniteFactors}
+var granite = architecture{name: "granite", ropeFactors: []string{ropeFactors}, keys: graniteKeys, others: []string{"deepstack_mapping", "expert_shared_feed_forward_length"}, config: graniteFactors}
 
 // granitemoe is granite with experts, and perhaps one that every token takes.
 var granitemoe = architecture{
 	name: "granitemoe", experts: true, ropeFactors: []string{ropeFactors},
-	keys: append([]string{"expert_feed_forward_length", "expert_shared_feed_forward_length"}, graniteKeys...),
+	keys: append([]string{"expert_shared_feed_forward_length"}, graniteKeys...),
 	config: func(k keys, c *decoder.Config) error {
 		if err := mixture(k, c); err != nil {
 			return err

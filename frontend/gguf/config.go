@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/mlxc/mlxc/frontend"
 	"github.com/mlxc/mlxc/frontend/decoder"
 	"github.com/mlxc/mlxc/frontend/gguf/ggufio"
 )
@@ -21,8 +22,9 @@ type architecture struct {
 	// ropeFactors are tensors that may have factors of rope's frequencies.
 	ropeFactors []string
 	wholeRope   bool // rope turns whole heads
-	// keys are those that only it has, behind "NAME.".
-	keys []string
+	// keys are those that only it has, behind "NAME."; others are those that llama.cpp reads of it and not of every
+	// architecture, and that are not supported.
+	keys, others []string
 	// config sets what its models compute, with its keys.
 	config func(k keys, c *decoder.Config) error
 }
@@ -107,69 +109,142 @@ func (k keys) factor(key string, to *float32) error {
 	return err
 }
 
-// known lists the keys of all architectures that the recorder uses, or that do not change
-// what it computes. Any other key might change the result, so it is refused.
+// known lists the keys of all architectures that the recorder uses, or that do not change what it computes.
 var known = []string{
 	"block_count", "embedding_length", "feed_forward_length", "context_length",
 	"attention.head_count", "attention.head_count_kv", "attention.key_length", "attention.value_length",
 	"attention.layer_norm_rms_epsilon", "rope.freq_base", "rope.dimension_count",
 	"rope.scaling.type", "rope.scaling.factor", "rope.scale_linear", "rope.scaling.finetuned",
-	"rope.scaling.original_context_length", "rope.scaling.attn_factor", "rope.scaling.yarn_beta_fast", "rope.scaling.yarn_beta_slow", "expert_count", "expert_used_count", "vocab_size",
+	"rope.scaling.original_context_length", "rope.scaling.attn_factor", "expert_count", "expert_used_count", "vocab_size",
 	"tensor_data_layout",
 }
 
-// readConfig reads and checks the metadata of a model. Its error names everything that is not supported.
-func readConfig(f *ggufio.File) (c decoder.Config, arch *architecture, err error) {
-	name, err := f.KV.String("general.architecture")
+// elsewhere are the keys that llama.cpp reads of every architecture and the recorder does not. Each may be there with a value
+// that changes nothing.
+var elsewhere = []string{
+	"attention.causal", "attention.key_length_swa", "attention.value_length_swa", "rope.dimension_count_swa", "rope.scaling.alpha",
+	"embedding_length_out", "nextn_predict_layers", "expert_group_count", "expert_group_used_count",
+	"pooling_type", "classifier.pooling_type", "classifier.output_labels",
+}
+
+// metadata is what the keys of a file say.
+type metadata struct {
+	config  decoder.Config
+	arch    *architecture // nil: it is not supported
+	sized   bool          // enough was read to say which tensors the model must have
+	faults  []string      // all that is not supported or wrong
+	remarks []string
+}
+
+func (m *metadata) fault(format string, args ...any) {
+	m.faults = append(m.faults, fmt.Sprintf(format, args...))
+}
+
+// failed notes an error, and reports whether there is one.
+func (m *metadata) failed(err error) bool {
 	if err != nil {
-		return c, nil, err
+		m.fault("%s", plain(err))
+	}
+	return err != nil
+}
+
+// readConfig reads and checks the metadata of a model, as far as it can where something is wrong.
+func readConfig(f *ggufio.File) (m metadata) {
+	name, err := f.KV.String("general.architecture")
+	if m.failed(err) {
+		return m
 	}
 	i := slices.IndexFunc(architectures, func(a *architecture) bool { return a.name == name })
 	if i < 0 {
-		return c, nil, fmt.Errorf("architecture %q is not supported (%s are)", name, strings.Join(Architectures(), ", "))
+		m.fault("architecture %.40q is not supported (%s are)", name, strings.Join(Architectures(), ", "))
+		return m
 	}
-	arch = architectures[i]
-	k := keys{f.KV, name}
-	var missing []string
-	for key := range f.KV.Keys() {
-		if rest, ok := strings.CutPrefix(key, name+"."); ok && !slices.Contains(known, rest) && !slices.Contains(arch.keys, rest) {
-			missing = append(missing, fmt.Sprintf("key %s is not known: it may change what the model computes", key))
-		}
-	}
+	m.arch = architectures[i]
+	k, c := keys{f.KV, name}, &m.config
+	m.ignored(k)
 	c.Name = name
 	if f.KV.Has("general.name") {
-		if c.Name, err = f.KV.String("general.name"); err != nil {
-			return c, nil, err
-		}
+		c.Name, err = f.KV.String("general.name")
+		m.failed(err)
 	}
-	if err := readSizes(k, &c); err != nil {
-		return c, nil, err
+	if m.sized = m.sizes(k); !m.sized {
+		return m
 	}
-	if err := decoder.HeadSize(c.HeadDim); err != nil {
-		missing = append(missing, err.Error())
+	m.failed(decoder.HeadSize(c.HeadDim))
+	m.rope(k)
+	if m.failed(readExperts(k, c, m.arch)) {
+		m.sized = false
 	}
-	more, err := readRope(k, &c, arch)
-	if err != nil {
-		return c, nil, err
+	if c.Experts > 0 && !m.arch.experts {
+		m.fault("mixture of %d experts is not supported", c.Experts)
+		m.sized = false
 	}
-	if err := readExperts(k, &c); err != nil {
-		return c, nil, err
+	if m.failed(m.arch.config(k, c)) {
+		m.sized = false
 	}
-	if c.Experts > 0 && !arch.experts {
-		more = append(more, fmt.Sprintf("mixture of %d experts is not supported", c.Experts))
-	}
-	if err := arch.config(k, &c); err != nil {
-		more = append(more, err.Error())
-	}
-	if missing = append(missing, more...); len(missing) > 0 {
-		slices.Sort(missing)
-		return c, nil, fmt.Errorf("%s", strings.Join(missing, "; "))
-	}
-	return c, arch, nil
+	m.unread(k)
+	slices.Sort(m.faults)
+	return m
 }
 
-// readSizes reads what every model has.
-func readSizes(k keys, c *decoder.Config) error {
+// ignored notes which keys of the architecture have no effect. The oracle for GGUF files is llama.cpp: what it does not read,
+// does not change what a model computes.
+func (m *metadata) ignored(k keys) {
+	var names []string
+	for key := range k.kv.Keys() {
+		rest, ok := strings.CutPrefix(key, k.of+".")
+		if ok && !slices.Contains(known, rest) && !slices.Contains(elsewhere, rest) && !slices.Contains(m.arch.keys, rest) && !slices.Contains(m.arch.others, rest) {
+			names = append(names, frontend.Name(key))
+		}
+	}
+	if len(names) > 0 {
+		slices.Sort(names)
+		m.remarks = append(m.remarks, fmt.Sprintf("without effect, as in llama.cpp, which reads no such keys of this architecture: %s", frontend.Few(names, ", ")))
+	}
+}
+
+// unread checks that the keys that llama.cpp reads and the recorder does not have values that change nothing.
+func (m *metadata) unread(k keys) {
+	c := m.config
+	only := func(key string, values ...int64) {
+		var v int64
+		if name := k.name(key); !m.failed(k.optional(key, &v)) && k.kv.Has(name) && !slices.Contains(values, v) {
+			m.fault("key %s is %d, which is not supported, only %s is", name, v, strings.Trim(strings.ReplaceAll(fmt.Sprint(values), " ", " or "), "[]"))
+		}
+	}
+	only("nextn_predict_layers", 0)
+	only("expert_group_count", 0, 1)
+	only("pooling_type", 0)
+	only("classifier.pooling_type", 0)
+	only("embedding_length_out", 0, c.Embedding)
+	only("attention.key_length_swa", c.HeadDim)
+	only("attention.value_length_swa", c.HeadDim)
+	only("rope.dimension_count_swa", c.Turned())
+	if name := k.name("classifier.output_labels"); k.kv.Has(name) {
+		m.fault("key %s is there: a model that sorts texts is not supported", name)
+	}
+	if name := k.name("attention.causal"); k.kv.Has(name) {
+		if causal, err := k.kv.Bool(name); !m.failed(err) && !causal {
+			m.fault("key %s is false: attention to what follows is not supported", name)
+		}
+	}
+	for _, key := range m.arch.others {
+		name := k.name(key)
+		switch theta := float32(0); {
+		case !k.kv.Has(name):
+		case key == "expert_shared_feed_forward_length":
+			only(key, 0)
+		case key != "rope.freq_base_swa":
+			m.fault("key %s is not supported", name)
+		case !m.failed(k.factor(key, &theta)) && float64(theta) != c.RopeTheta:
+			m.fault("key %s is %v, which is not supported, only that of the other layers, %v, is", name, theta, c.RopeTheta)
+		}
+	}
+}
+
+// sizes reads what every model has, and reports whether all of it is right.
+func (m *metadata) sizes(k keys) bool {
+	c, before := &m.config, len(m.faults)
 	for _, r := range []struct {
 		key string
 		to  *int64
@@ -177,72 +252,84 @@ func readSizes(k keys, c *decoder.Config) error {
 		{"block_count", &c.Layers}, {"embedding_length", &c.Embedding}, {"feed_forward_length", &c.FFN},
 		{"attention.head_count", &c.Heads}, {"context_length", &c.Context},
 	} {
-		if err := k.count(r.key, r.to); err != nil {
-			return err
-		}
+		m.failed(k.count(r.key, r.to))
+	}
+	eps := k.name("attention.layer_norm_rms_epsilon")
+	v, err := k.kv.Float32(eps)
+	if !m.failed(err) && (!(v >= 0) || math.IsInf(float64(v), 0)) {
+		m.fault("key %s is %v", eps, v)
+	}
+	c.NormEps = v
+	if c.Heads == 0 {
+		return false
 	}
 	c.KVHeads, c.HeadDim = c.Heads, c.Embedding/c.Heads
-	if err := k.optional("attention.head_count_kv", &c.KVHeads); err != nil {
-		return err
-	}
-	if err := k.optional("attention.key_length", &c.HeadDim); err != nil {
-		return err
-	}
+	m.failed(k.optional("attention.head_count_kv", &c.KVHeads))
+	m.failed(k.optional("attention.key_length", &c.HeadDim))
 	if c.KVHeads < 1 || c.Heads%c.KVHeads != 0 {
-		return fmt.Errorf("%d query heads do not divide over %d kv heads", c.Heads, c.KVHeads)
+		m.fault("%d query heads do not divide over %d kv heads", c.Heads, c.KVHeads)
 	}
-	var err error
-	if c.NormEps, err = k.kv.Float32(k.name("attention.layer_norm_rms_epsilon")); err != nil {
-		return err
-	}
-	if !(c.NormEps >= 0) || math.IsInf(float64(c.NormEps), 0) {
-		return fmt.Errorf("key %s is %v", k.name("attention.layer_norm_rms_epsilon"), c.NormEps)
-	}
-	return nil
+	return len(m.faults) == before
 }
 
-// readRope reads the parameters of the rotary embedding, and says which variants of it and of attention the recorder
+// rope reads the parameters of the rotary embedding, and says which variants of it and of attention the recorder
 // does not have.
-func readRope(k keys, c *decoder.Config, arch *architecture) (missing []string, err error) {
+func (m *metadata) rope(k keys) {
+	c := &m.config
 	theta := float32(10000) // llama.cpp's default where the key is absent
-	if err := k.factor("rope.freq_base", &theta); err != nil {
-		return nil, err
-	}
 	c.RopeTheta = float64(theta)
-	if !(theta > 1) {
-		return nil, fmt.Errorf("key %s is %v, want more than 1", k.name("rope.freq_base"), theta)
-	}
-	dims, values := c.HeadDim, c.HeadDim
-	for key, to := range map[string]*int64{"rope.dimension_count": &dims, "attention.value_length": &values} {
-		if err := k.optional(key, to); err != nil {
-			return nil, err
+	if !m.failed(k.factor("rope.freq_base", &theta)) {
+		if theta > 1 {
+			c.RopeTheta = float64(theta)
+		} else {
+			m.fault("key %s is %v, want more than 1", k.name("rope.freq_base"), theta)
 		}
 	}
+	dims, values := c.HeadDim, c.HeadDim
+	m.failed(k.optional("rope.dimension_count", &dims))
+	m.failed(k.optional("attention.value_length", &values))
 	switch {
 	case dims == c.HeadDim:
-	case arch.wholeRope:
-		missing = append(missing, fmt.Sprintf("partial rope (%d of %d dimensions) is not supported", dims, c.HeadDim))
+	case m.arch.wholeRope:
+		m.fault("partial rope (%d of %d dimensions) is not supported", dims, c.HeadDim)
 	case dims < 2 || dims > c.HeadDim || dims%2 != 0:
-		return nil, fmt.Errorf("key %s is %d, of heads of %d elements", k.name("rope.dimension_count"), dims, c.HeadDim)
+		m.fault("key %s is %d, of heads of %d elements", k.name("rope.dimension_count"), dims, c.HeadDim)
 	default:
 		c.RopeDims = dims
 	}
 	if values != c.HeadDim {
-		missing = append(missing, fmt.Sprintf("values of %d elements beside keys of %d are not supported", values, c.HeadDim))
+		m.fault("values of %d elements beside keys of %d are not supported", values, c.HeadDim)
+		m.sized = false
 	}
+	if c.HeadDim <= 1<<12 { // else there is a fault already, and its table of periods might not fit in memory
+		m.failed(readScaling(k, c))
+	}
+	// More than what a kind of scaling says of itself.
+	attention := float32(1)
+	switch {
+	case m.failed(k.factor("rope.scaling.attn_factor", &attention)):
+	case !(attention > 0):
+		m.fault("key %s is %v, want more than 0", k.name("rope.scaling.attn_factor"), attention)
+	case attention != 1:
+		c.RopeMagnitude = cmp.Or(c.RopeMagnitude, 1) * attention
+	}
+}
+
+// readScaling reads how rope is scaled.
+func readScaling(k keys, c *decoder.Config) (err error) {
 	// llama.cpp scales positions wherever there is a factor, but for scaling of the type none.
 	scaling := "linear"
 	if k.kv.Has(k.name("rope.scaling.type")) {
 		if scaling, err = k.kv.String(k.name("rope.scaling.type")); err != nil {
-			return nil, err
+			return err
 		}
 	}
 	var factor, older float32
 	if err := k.factor("rope.scaling.factor", &factor); err != nil {
-		return nil, err
+		return err
 	}
 	if err := k.factor("rope.scale_linear", &older); err != nil {
-		return nil, err
+		return err
 	}
 	if !k.kv.Has(k.name("rope.scaling.factor")) {
 		factor = older
@@ -250,47 +337,27 @@ func readRope(k keys, c *decoder.Config, arch *architecture) (missing []string, 
 	switch {
 	case scaling == "none":
 	case scaling != "linear" && scaling != "yarn" && scaling != "longrope":
-		missing = append(missing, fmt.Sprintf("rope scaling %q is not supported", scaling))
+		return fmt.Errorf("rope scaling %.40q is not supported", scaling)
 	case factor < 0:
-		return nil, fmt.Errorf("key %s is %v: want a factor above 0", k.name("rope.scaling.factor"), factor)
+		return fmt.Errorf("key %s is %v: want a factor above 0", k.name("rope.scaling.factor"), factor)
 	case scaling == "yarn":
 		if err := readYarn(k, c, cmp.Or(factor, 1)); err != nil {
-			return nil, err
+			return err
 		}
 	case factor != 0:
 		c.RopeScale = 1 / factor
 	}
 	c.Trained = c.Context
-	if err := k.optional("rope.scaling.original_context_length", &c.Trained); err != nil {
-		return nil, err
-	}
-	// More than what a kind of scaling says of itself.
-	attention := float32(1)
-	if err := k.factor("rope.scaling.attn_factor", &attention); err != nil {
-		return nil, err
-	}
-	if !(attention > 0) {
-		return nil, fmt.Errorf("key %s is %v, want more than 0", k.name("rope.scaling.attn_factor"), attention)
-	}
-	if attention != 1 {
-		c.RopeMagnitude = cmp.Or(c.RopeMagnitude, 1) * attention
-	}
-	return missing, nil
+	return k.optional("rope.scaling.original_context_length", &c.Trained)
 }
 
-// readYarn reads how yarn stretches rope.
+// readYarn reads how yarn stretches rope. Which pairs turn fast or slow no key says that llama.cpp reads of these architectures.
 func readYarn(k keys, c *decoder.Config, factor float32) error {
-	fast, slow, trained := float32(32), float32(1), c.Context
-	if err := k.factor("rope.scaling.yarn_beta_fast", &fast); err != nil {
-		return err
-	}
-	if err := k.factor("rope.scaling.yarn_beta_slow", &slow); err != nil {
-		return err
-	}
+	trained := c.Context
 	if err := k.optional("rope.scaling.original_context_length", &trained); err != nil {
 		return err
 	}
-	y := decoder.Yarn{Factor: float64(factor), Trained: float64(trained), Fast: float64(fast), Slow: float64(slow), Rough: true}
+	y := decoder.Yarn{Factor: float64(factor), Trained: float64(trained), Fast: 32, Slow: 1, Rough: true}
 	if err := y.Check(); err != nil {
 		return err
 	}

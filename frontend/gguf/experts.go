@@ -2,12 +2,13 @@ package gguf
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/mlxc/mlxc/frontend/decoder"
 )
 
 // readExperts reads the sizes of a mixture of experts. A model without the keys has none.
-func readExperts(k keys, c *decoder.Config) error {
+func readExperts(k keys, c *decoder.Config, arch *architecture) error {
 	if err := k.optional("expert_count", &c.Experts); err != nil || c.Experts == 0 {
 		return err
 	}
@@ -18,11 +19,13 @@ func readExperts(k keys, c *decoder.Config) error {
 		return fmt.Errorf("%d of %d experts: want at most as many as there are, and there are at most %d", c.UsedExperts, c.Experts, 1<<12)
 	}
 	c.ExpertFFN = c.FFN
-	if err := k.optional("expert_feed_forward_length", &c.ExpertFFN); err != nil {
-		return err
-	}
-	if err := k.optional("expert_shared_feed_forward_length", &c.SharedFFN); err != nil {
-		return err
+	for key, to := range map[string]*int64{"expert_feed_forward_length": &c.ExpertFFN, "expert_shared_feed_forward_length": &c.SharedFFN} {
+		if !slices.Contains(arch.keys, key) {
+			continue // it has no effect
+		}
+		if err := k.optional(key, to); err != nil {
+			return err
+		}
 	}
 	if c.ExpertFFN < 1 || c.ExpertFFN > 1<<20 || c.SharedFFN > 1<<20 {
 		return fmt.Errorf("experts are %d wide, a shared one %d: outside [1, %d]", c.ExpertFFN, c.SharedFFN, 1<<20)

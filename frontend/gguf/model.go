@@ -1,7 +1,6 @@
 package gguf
 
 import (
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -22,6 +21,8 @@ type Model struct {
 
 	architecture *architecture
 	fused        fused
+	spec         *tokenizer.Spec
+	remarks      []string
 }
 
 // Source is the front end for GGUF files.
@@ -40,8 +41,8 @@ var Source = frontend.Source{
 	},
 }
 
-// Load opens the model at path, and checks that the recorder understands every tensor
-// in it. Model.Close must be called.
+// Load opens the model at path, and checks that the recorder understands every key and tensor
+// in it, and the tokenizer. Model.Close must be called.
 func Load(path string) (*Model, error) {
 	f, err := ggufio.Open(path)
 	if err != nil {
@@ -69,22 +70,43 @@ func Read(name string, data []byte) (*Model, error) {
 	return m, nil
 }
 
+// open checks keys, tensors and the tokenizer, each as far as it can where another one has faults, and names all of them.
 func open(f *ggufio.File) (*Model, error) {
-	c, arch, err := readConfig(f)
-	if err != nil {
+	if err := whole(f); err != nil {
 		return nil, err
 	}
-	m := &Model{Config: c, File: f, architecture: arch, fused: fused{up: arch.fusedUp}}
-	_, m.fused.qkv = f.Tensor("blk.0." + fusedQKV + ".weight")
-	embd, ok := f.Tensor("token_embd.weight")
-	if !ok || len(embd.Dims) != 2 || int64(embd.Dims[0]) != c.Embedding {
-		return nil, fmt.Errorf("tensor token_embd.weight is missing or not [%d, vocabulary]", c.Embedding)
+	read := readConfig(f)
+	spec, remarks, tokens := readTokenizer(f)
+	m := &Model{Config: read.config, File: f, architecture: read.arch, spec: spec, remarks: slices.Concat(read.remarks, remarks)}
+	var tensors []string
+	if !read.sized {
+		tensors = unsupported(f.Tensors)
+	} else {
+		m.fused.up = read.arch.fusedUp
+		_, m.fused.qkv = f.Tensor("blk.0." + fusedQKV + ".weight")
+		tensors = m.check()
 	}
-	m.Config.Vocab = int64(embd.Dims[1])
-	if err := m.check(); err != nil {
+	if err := frontend.Faults(read.faults, tensors, tokens); err != nil {
 		return nil, err
 	}
 	return m, m.readFactors()
+}
+
+// whole returns an error for a file that is a part of a model.
+func whole(f *ggufio.File) error {
+	const key, number = "split.count", "split.no"
+	if !f.KV.Has(key) {
+		return nil
+	}
+	parts, err := f.KV.Uint16(key)
+	if err != nil || parts <= 1 {
+		return err
+	}
+	this, err := f.KV.Uint16(number) // from 0
+	if err != nil {
+		return err
+	}
+	return fmt.Errorf("it is part %d of %d of a model (keys %s and %s): join them first, with llama-gguf-split --merge FIRST-PART OUTPUT, which is a tool of llama.cpp's", int(this)+1, parts, number, key)
 }
 
 // Tensors of the numbers by which rope's frequencies are divided, one for each pair: in any context, in one of more positions
@@ -117,21 +139,28 @@ func (m *Model) readFactors() error {
 }
 
 // Tokenizer implements [frontend.Model].
-func (m *Model) Tokenizer() (*tokenizer.Spec, error) { return FromGGUF(m.File) }
+func (m *Model) Tokenizer() (*tokenizer.Spec, error) { return m.spec, nil }
+
+// Context implements [frontend.Model].
+func (m *Model) Context() int64 { return m.Config.Context }
+
+// Remarks implements [frontend.Model].
+func (m *Model) Remarks() []string { return m.remarks }
 
 // Close unmaps the file. Modules that were recorded with [frontend.Options].External or Mapped refer to the
 // file.
 func (m *Model) Close() error { return m.File.Close() }
 
-// maxMissing is how many faults of a file's tensors an error names.
-const maxMissing = 12
-
-// check compares the tensors of the file with those that the model must have and may have. Its error names all that
-// do not fit, up to maxMissing.
-func (m *Model) check() error {
+// check compares the tensors of the file with those that the model must have and may have, and returns all that do not fit.
+func (m *Model) check() []string {
+	embd, ok := m.File.Tensor("token_embd.weight")
+	if !ok || len(embd.Dims) != 2 || int64(embd.Dims[0]) != m.Config.Embedding {
+		return append([]string{fmt.Sprintf("tensor token_embd.weight is missing or not [%d, vocabulary]", m.Config.Embedding)}, unsupported(m.File.Tensors)...)
+	}
+	m.Config.Vocab = int64(embd.Dims[1])
 	c := m.Config
 	if most := int64(len(m.File.Tensors)); c.Layers > most {
-		return fmt.Errorf("key %s.block_count is %d, but the file has %d tensors", m.architecture.name, c.Layers, most)
+		return append([]string{fmt.Sprintf("key %s.block_count is %d, but the file has %d tensors", m.architecture.name, c.Layers, most)}, unsupported(m.File.Tensors)...)
 	}
 	want := map[string][]int64{"token_embd.weight": {c.Embedding, c.Vocab}, "output_norm.weight": {c.Embedding}}
 	may := map[string][]int64{"output.weight": {c.Embedding, c.Vocab}}
@@ -153,13 +182,16 @@ func (m *Model) check() error {
 		}
 	}
 	var missing []string
+	var fitting []ggufio.Tensor
+	others := false
 	for _, t := range m.File.Tensors {
 		dims, ok := want[t.Name]
 		if !ok {
 			dims, ok = may[t.Name]
 		}
 		if !ok {
-			missing = append(missing, fmt.Sprintf("tensor %s is not part of a model of %s that is supported", t.Name, m.architecture.name))
+			others = true
+			missing = append(missing, fmt.Sprintf("tensor %s is not part of a model of %s that is supported", frontend.Name(t.Name), m.architecture.name))
 			continue
 		}
 		delete(want, t.Name)
@@ -169,35 +201,49 @@ func (m *Model) check() error {
 		}
 		if !slices.Equal(got, dims) {
 			missing = append(missing, fmt.Sprintf("tensor %s has the dimensions %v, the metadata asks for %v", t.Name, got, dims))
-		} else if err := supported(t, len(dims) == 1); err != nil {
-			missing = append(missing, err.Error())
+			continue
 		}
+		fitting = append(fitting, t)
 	}
-	if len(missing) == 0 { // else something that is not supported may stand in their place
+	missing = append(unsupported(fitting), missing...)
+	if !others { // else something that is not supported may stand in their place
 		for _, name := range slices.Sorted(maps.Keys(want)) {
 			missing = append(missing, fmt.Sprintf("tensor %s is missing", name))
 		}
 	}
-	if n := len(missing); n > maxMissing {
-		missing = append(missing[:maxMissing], fmt.Sprintf("and %d more", n-maxMissing))
-	}
-	if len(missing) > 0 {
-		return errors.New(strings.Join(missing, "; "))
-	}
-	return nil
+	return missing
 }
 
-func supported(t ggufio.Tensor, vector bool) error {
-	_, blocks := record.GGMLFormatNamed(t.Type.String())
-	switch {
-	case t.Type == ggufio.F32:
-		return nil
-	case vector:
-		return fmt.Errorf("tensor %s: type %s is not supported for a vector, only F32 is", t.Name, t.Type)
-	case t.Type == ggufio.F16 || t.Type == ggufio.BF16 || blocks:
-		return nil
+// unsupported says which types of tensors are not supported, each once.
+func unsupported(tensors []ggufio.Tensor) []string {
+	type kind struct {
+		of     ggufio.Type
+		vector bool
 	}
-	return fmt.Errorf("tensor %s: type %s is not supported (F32, F16, BF16, Q4_0, Q4_1, Q5_0, Q5_1, Q8_0, Q2_K to Q6_K, IQ4_NL and MXFP4 are)", t.Name, t.Type)
+	first, count := []ggufio.Tensor{}, map[kind]int{}
+	for _, t := range tensors {
+		k := kind{t.Type, len(t.Dims) == 1}
+		_, blocks := record.GGMLFormatNamed(t.Type.String())
+		if t.Type == ggufio.F32 || !k.vector && (t.Type == ggufio.F16 || t.Type == ggufio.BF16 || blocks) {
+			continue
+		}
+		if count[k]++; count[k] == 1 {
+			first = append(first, t)
+		}
+	}
+	var out []string
+	for _, t := range first {
+		name, k := "tensor "+frontend.Name(t.Name), kind{t.Type, len(t.Dims) == 1}
+		if n := count[k]; n > 1 {
+			name = fmt.Sprintf("%s and %d more", name, n-1)
+		}
+		if k.vector {
+			out = append(out, fmt.Sprintf("%s: type %s is not supported for a vector, only F32 is", name, t.Type))
+		} else {
+			out = append(out, fmt.Sprintf("%s: type %s is not supported (F32, F16, BF16, Q4_0, Q4_1, Q5_0, Q5_1, Q8_0, Q2_K to Q6_K, IQ4_NL and MXFP4 are)", name, t.Type))
+		}
+	}
+	return out
 }
 
 // numbers are the types of unquantized tensors.

@@ -3,10 +3,12 @@ package gguf_test
 import (
 	"context"
 	"encoding/binary"
+	"fmt"
 	"math"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -20,6 +22,7 @@ import (
 	"github.com/mlxc/mlxc/msl/term"
 	"github.com/mlxc/mlxc/passes"
 	"github.com/mlxc/mlxc/replay"
+	"github.com/mlxc/mlxc/tokenizer"
 )
 
 // The dimensions of a Llama model that is small enough to compute in plain float64.
@@ -355,14 +358,30 @@ func TestRefusals(t *testing.T) {
 		{"partial rope", func(t *tiny) { t.file.KV("llama.rope.dimension_count", uint32(32)) }, "partial rope (32 of 64 dimensions) is not supported"},
 		{"several", func(t *tiny) {
 			t.file.KV("llama.rope.scaling.type", "ntk")
-			t.file.KV("llama.attention.sliding_window", uint32(8))
+			t.file.KV("llama.attention.causal", false)
 			t.file.KV("llama.rope.dimension_count", uint32(32))
-		}, `key llama.attention.sliding_window is not known: it may change what the model computes; partial rope (32 of 64 dimensions) is not supported; rope scaling "ntk" is not supported`},
+		}, `key llama.attention.causal is false: attention to what follows is not supported; partial rope (32 of 64 dimensions) is not supported; rope scaling "ntk" is not supported`},
 		{"tensors", func(t *tiny) {
 			t.vector("blk.1.attn_sinks.weight")
 			t.vector("blk.0.post_attention_norm.weight")
 		}, "tensor blk.1.attn_sinks.weight is not part of a model of llama that is supported; tensor blk.0.post_attention_norm.weight is not part of a model of llama that is supported"},
-		{"sliding window", func(t *tiny) { t.file.KV("llama.attention.sliding_window", uint32(8)) }, "key llama.attention.sliding_window is not known: it may change what the model computes"},
+		{"groups of experts", func(t *tiny) { t.file.KV("llama.expert_group_count", uint32(4)) }, "key llama.expert_group_count is 4, which is not supported, only 0 or 1 is"},
+		{"layers that predict more", func(t *tiny) { t.file.KV("llama.nextn_predict_layers", uint32(1)) }, "key llama.nextn_predict_layers is 1, which is not supported, only 0 is"},
+		{"other heads in windows", func(t *tiny) { t.file.KV("llama.attention.key_length_swa", uint32(32)) }, "key llama.attention.key_length_swa is 32, which is not supported, only 64 is"},
+		{"classifier", func(t *tiny) { t.file.KV("llama.classifier.output_labels", []string{"good"}) }, "key llama.classifier.output_labels is there: a model that sorts texts is not supported"},
+		{"token without an embedding", func(t *tiny) { t.file.KV("tokenizer.ggml.eos_token_id", uint32(40)) }, "tokenizer.ggml.eos_token_id is 40, the vocabulary has 0 to 39"},
+		{"part", func(t *tiny) {
+			t.file.KV("split.count", uint16(3))
+			t.file.KV("split.no", uint16(1))
+		}, "it is part 2 of 3 of a model (keys split.no and split.count): join them first, with llama-gguf-split --merge FIRST-PART OUTPUT, which is a tool of llama.cpp's"},
+		{"of all kinds", func(t *tiny) {
+			t.file.KV("llama.attention.causal", false)
+			for i := range 20 {
+				t.vector(fmt.Sprintf("blk.1.other%d.weight", i))
+			}
+			t.matrix("blk.1.attn_sinks.weight", ggufio.F32, 1, tinyEmb)
+			t.file.KV("tokenizer.ggml.bos_token_id", uint32(40))
+		}, "key llama.attention.causal is false: attention to what follows is not supported; " + others(10) + "tokenizer.ggml.bos_token_id is 40, the vocabulary has 0 to 39; and 11 more"},
 		{"experts", func(t *tiny) {
 			t.file.KV("llama.expert_count", uint32(8))
 			t.file.KV("llama.expert_used_count", uint32(9))
@@ -377,7 +396,47 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
-// A tensor of a known name but a type that is not supported.
+// others names so many tensors that are not part of a model.
+func others(n int) (s string) {
+	for i := range n {
+		s += fmt.Sprintf("tensor blk.1.other%d.weight is not part of a model of llama that is supported; ", i)
+	}
+	return s
+}
+
+// What has no effect in llama.cpp has none here, and is said: keys that it does not read of an architecture, those whose values
+// change nothing, and tokens that the vocabulary does not have.
+func TestWithoutEffect(t *testing.T) {
+	tm := newTiny(ggufio.F32, false)
+	tm.file.KV("split.count", uint16(1))
+	for key, v := range map[string]any{
+		"attention.causal": true, "expert_group_count": uint32(1), "nextn_predict_layers": uint32(0), "attention.key_length_swa": uint32(64),
+		"pooling_type": uint32(0), "rope.scaling.alpha": float32(0), "expert_count": uint32(0),
+	} {
+		tm.file.KV("llama."+key, v)
+	}
+	m, err := gguf.Load(tm.write(t))
+	require.NoError(t, err)
+	require.Empty(t, m.Remarks())
+	plain := m.Config
+	require.NoError(t, m.Close())
+	for key, v := range map[string]any{
+		"something": uint32(0), "attention.sliding_window": uint32(8), "expert_feed_forward_length": uint32(7), "final_logit_softcapping": float32(30),
+	} {
+		tm.file.KV("llama."+key, v)
+	}
+	tm.file.KV("tokenizer.ggml.padding_token_id", uint32(40))
+	m, err = gguf.Load(tm.write(t))
+	require.NoError(t, err)
+	require.Equal(t, plain, m.Config)
+	require.Equal(t, []string{
+		"without effect, as in llama.cpp, which reads no such keys of this architecture: llama.attention.sliding_window, llama.expert_feed_forward_length, llama.final_logit_softcapping, llama.something",
+		"without effect, as in llama.cpp: tokenizer.ggml.padding_token_id is 40, the vocabulary has 0 to 39",
+	}, m.Remarks())
+	require.NoError(t, m.Close())
+}
+
+// A tensor of a known name but a type that is not supported, which is named once however many there are, beside what else is wrong.
 func TestUnsupportedType(t *testing.T) {
 	var f ggufwrite.File
 	f.KV("general.architecture", "llama")
@@ -385,13 +444,22 @@ func TestUnsupportedType(t *testing.T) {
 		f.KV("llama."+k, v)
 	}
 	f.KV("llama.attention.layer_norm_rms_epsilon", float32(1e-5))
+	f.KV("tokenizer.ggml.model", "gpt2")
+	f.KV("tokenizer.ggml.pre", "falcon")
+	f.KV("tokenizer.ggml.tokens", []string{"a"})
+	f.KV("tokenizer.ggml.merges", []string{})
 	f.Tensor("token_embd.weight", ggufio.IQ2_XS, []uint64{256, 1}, make([]byte, 74))
+	for _, name := range []string{"attn_q", "attn_k", "attn_v", "attn_output", "ffn_gate", "ffn_up", "ffn_down"} {
+		f.Tensor("blk.0."+name+".weight", ggufio.IQ2_XS, []uint64{256, 256}, make([]byte, 256*74))
+	}
 	data, err := f.Bytes()
 	require.NoError(t, err)
 	path := filepath.Join(t.TempDir(), "m.gguf")
 	require.NoError(t, os.WriteFile(path, data, 0o600))
 	_, err = gguf.Load(path)
-	require.EqualError(t, err, path+": tensor token_embd.weight: type IQ2_XS is not supported (F32, F16, BF16, Q4_0, Q4_1, Q5_0, Q5_1, Q8_0, Q2_K to Q6_K, IQ4_NL and MXFP4 are)")
+	require.EqualError(t, err, path+": tensor token_embd.weight and 7 more: type IQ2_XS is not supported (F32, F16, BF16, Q4_0, Q4_1, Q5_0, Q5_1, Q8_0, Q2_K to Q6_K, IQ4_NL and MXFP4 are); "+
+		"tensor blk.0.attn_norm.weight is missing; tensor blk.0.ffn_norm.weight is missing; tensor output_norm.weight is missing; "+
+		`pre-tokenizer "falcon" (tokenizer.ggml.pre) is not supported; of llama.cpp's these are: `+strings.Join(tokenizer.PreTokenizers(), ", "))
 }
 
 func TestArchitecture(t *testing.T) {
@@ -402,5 +470,5 @@ func TestArchitecture(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "m.gguf")
 	require.NoError(t, os.WriteFile(path, data, 0o600))
 	_, err = gguf.Load(path)
-	require.EqualError(t, err, path+`: architecture "mamba" is not supported (gemma2, gemma3, gpt-oss, granite, granitemoe, llama, phi3, qwen2, qwen2moe, qwen3, qwen3moe, smollm3 are)`)
+	require.EqualError(t, err, path+`: architecture "mamba" is not supported (gemma2, gemma3, gpt-oss, granite, granitemoe, llama, phi3, qwen2, qwen2moe, qwen3, qwen3moe, smollm3 are); key tokenizer.ggml.model is missing: the file has no tokenizer`)
 }

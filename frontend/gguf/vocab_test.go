@@ -130,21 +130,28 @@ func TestFromGGUFErrors(t *testing.T) {
 		file *ggufwrite.File
 		want string
 	}{
-		{&none, `v.gguf: key "tokenizer.ggml.model" is missing`},
-		{&noPre, `gguf: v.gguf: tokenizer: pre-tokenizer "default" is not supported`},
-		{with(func(s *tokenizer.Spec) { s.Model = "bert" }), `gguf: v.gguf: tokenizer: model "bert" is not supported`},
-		{with(func(s *tokenizer.Spec) { s.Pre = "viking" }), `pre-tokenizer "viking" is not supported`},
+		{&none, `v.gguf: key tokenizer.ggml.model is missing: the file has no tokenizer`},
+		{&noPre, `gguf: v.gguf: key tokenizer.ggml.pre is missing, which says how text is cut before merges: llama.cpp takes a default for it`},
+		{with(func(s *tokenizer.Spec) { s.Pre = "default" }), `gguf: v.gguf: tokenizer.ggml.pre is "default", for which llama.cpp takes the default`},
+		{with(func(s *tokenizer.Spec) { s.Model = "bert" }), `gguf: v.gguf: tokenizer.ggml.model "bert" is not supported`},
+		{with(func(s *tokenizer.Spec) { s.Pre = "viking" }), `pre-tokenizer "viking" (tokenizer.ggml.pre) is not supported; of llama.cpp's these are: codeshell, command-r,`},
 		{with(func(s *tokenizer.Spec) { s.Special[tokenizer.EOS] = 2 }), "tokenizer.ggml.eos_token_id is 2, the vocabulary has 0 to 1"},
 		{with(func(s *tokenizer.Spec) { s.Types[1] = 9 }), "token 1 has type 9, want 0 to 6"},
 		{add("tokenizer.ggml.add_bos_token", uint8(1)), `key "tokenizer.ggml.add_bos_token" is u8, want bool`},
 		{add("tokenizer.ggml.add_bos_token", true), "the bos token is to be added, but there is none"},
 		{add("tokenizer.ggml.add_space_prefix", true), "tokenizer.ggml.add_space_prefix is true, which is not supported"},
 		{add("tokenizer.chat_template", []string{"x"}), `key "tokenizer.chat_template" is array of string, want string`},
-		{add("tokenizer.ggml.prefix_token_id", uint32(7)), "tokenizer.ggml.prefix_token_id is 7"},
+		{add("tokenizer.ggml.eot_token_id", uint32(7)), "tokenizer.ggml.eot_token_id is 7, the vocabulary has 0 to 1"},
 	}
 	for _, c := range cases {
 		_, err := read(t, c.file)
 		assert.ErrorContains(t, err, c.want)
+	}
+	// As in llama.cpp it is as if these were not there.
+	for _, key := range []string{"prefix", "padding", "unknown", "fim_rep"} {
+		got, err := read(t, add("tokenizer.ggml."+key+"_token_id", uint32(7)))
+		require.NoError(t, err)
+		assert.Equal(t, small(), got)
 	}
 }
 

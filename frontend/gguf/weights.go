@@ -25,11 +25,7 @@ func (m *Model) Record(ctx context.Context, o frontend.Options) (_ *ir.Module, e
 	if err != nil {
 		return nil, err
 	}
-	spec, err := m.Tokenizer()
-	if err != nil {
-		return nil, err
-	}
-	return out, frontend.Describe(out, spec, frontend.Usual(out))
+	return out, frontend.Describe(out, m.spec, frontend.Usual(out))
 }
 
 // Decoder gets the model's weights ready. If ctx is cancelled, it returns its error.
@@ -46,7 +42,7 @@ func (m *Model) Decoder(ctx context.Context, o frontend.Options) (*decoder.Decod
 
 // weights gets every tensor ready, once for both graphs: repacked, or as it lies in the file.
 func (m *Model) weights(ctx context.Context, o frontend.Options) (map[string]decoder.Weight, error) {
-	out, d := map[string]decoder.Weight{}, frontend.NewDigests(&o)
+	out, d := map[string]decoder.Weight{}, frontend.NewDigests(o)
 	for i, t := range m.File.Tensors {
 		if slices.Contains(m.architecture.ropeFactors, t.Name) {
 			continue // they are in the configuration
@@ -61,9 +57,7 @@ func (m *Model) weights(ctx context.Context, o frontend.Options) (map[string]dec
 			}
 			out[name] = m.weight(part, o, d)
 		}
-		if o.Progress != nil {
-			o.Progress(float64(i+1) / float64(len(m.File.Tensors)))
-		}
+		d.Ready(float64(i+1) / float64(len(m.File.Tensors)))
 	}
 	return out, d.Compute(ctx)
 }

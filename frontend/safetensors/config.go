@@ -15,7 +15,10 @@ import (
 // settings are the fields of config.json that decide what a model computes. Fields that are not read here do not change
 // that, or only where training is concerned.
 type settings struct {
-	ModelType  string   `json:"model_type"`
+	ModelType string `json:"model_type"`
+	Text      *struct {
+		ModelType string `json:"model_type"`
+	} `json:"text_config"`
 	Hidden     int64    `json:"hidden_size"`
 	Layers     int64    `json:"num_hidden_layers"`
 	FFN        int64    `json:"intermediate_size"`
@@ -372,11 +375,19 @@ func Architectures() []string {
 	return names
 }
 
-// config makes what the recorder wants of the settings. Its error names everything that is not supported.
-func (s *settings) config() (c decoder.Config, err error) {
+// config makes what the recorder wants of the settings. It returns everything that is not supported, and whether what it has read
+// is enough to say which tensors the model must have.
+func (s *settings) config() (c decoder.Config, sized bool, faults []string) {
+	fault := func(format string, args ...any) {
+		if len(faults) == 0 {
+			format = "config.json: " + format
+		}
+		faults = append(faults, fmt.Sprintf(format, args...))
+	}
 	arch := architectures[s.ModelType]
 	if arch == nil {
-		return c, fmt.Errorf("model_type %q is not supported (%s are)", s.ModelType, strings.Join(Architectures(), ", "))
+		fault("%v", s.unknown())
+		return c, false, faults
 	}
 	c = decoder.Config{
 		Name: s.ModelType, Layers: s.Layers, Embedding: s.Hidden, FFN: s.FFN, Heads: s.Heads, KVHeads: s.KVHeads, HeadDim: s.HeadDim,
@@ -385,40 +396,62 @@ func (s *settings) config() (c decoder.Config, err error) {
 	if c.KVHeads == 0 {
 		c.KVHeads = c.Heads
 	}
-	for name, v := range map[string]int64{
-		"hidden_size": c.Embedding, "num_hidden_layers": c.Layers, "intermediate_size": c.FFN, "num_attention_heads": c.Heads,
-		"vocab_size": c.Vocab, "max_position_embeddings": c.Context, "num_key_value_heads": c.KVHeads,
+	for _, x := range []struct {
+		name string
+		v    int64
+	}{
+		{"hidden_size", c.Embedding}, {"num_hidden_layers", c.Layers}, {"intermediate_size", c.FFN}, {"num_attention_heads", c.Heads},
+		{"vocab_size", c.Vocab}, {"max_position_embeddings", c.Context}, {"num_key_value_heads", c.KVHeads},
 	} {
-		if v < 1 || v > 1<<24 {
-			return c, fmt.Errorf("%s is %d, outside [1, %d]", name, v, 1<<24)
+		if x.v < 1 || x.v > 1<<24 {
+			fault("%s is %d, outside [1, %d]", x.name, x.v, 1<<24)
 		}
+	}
+	if len(faults) > 0 {
+		return c, false, faults
 	}
 	if c.HeadDim == 0 {
 		c.HeadDim = c.Embedding / c.Heads
 	}
-	var missing []string
 	if c.Heads%c.KVHeads != 0 {
-		missing = append(missing, fmt.Sprintf("%d query heads do not divide over %d kv heads", c.Heads, c.KVHeads))
-	}
-	if err := decoder.HeadSize(c.HeadDim); err != nil {
-		missing = append(missing, err.Error())
+		fault("%d query heads do not divide over %d kv heads", c.Heads, c.KVHeads)
 	}
 	if wrong := s.activation(); wrong != "" {
-		missing = append(missing, wrong)
+		fault("%s", wrong)
 	}
 	if !(c.NormEps > 0) || math.IsInf(float64(c.NormEps), 0) {
-		missing = append(missing, fmt.Sprintf("rms_norm_eps is %v", c.NormEps))
+		fault("rms_norm_eps is %v", c.NormEps)
 	}
-	if err = s.rope(&c); err != nil {
-		missing = append(missing, err.Error())
+	if err := decoder.HeadSize(c.HeadDim); err != nil {
+		fault("%v", err) // rope of such heads might not fit in memory
+	} else if err := s.rope(&c); err != nil {
+		fault("%v", err)
 	}
+	sized = true
 	if err := arch(s, &c); err != nil {
-		missing = append(missing, err.Error())
+		fault("%v", err)
+		sized = false
 	}
-	if len(missing) > 0 {
-		return c, fmt.Errorf("%s", strings.Join(missing, "; "))
+	return c, sized, faults
+}
+
+// unknown is the error for a model_type that is not supported. That of a model of text and more has the settings of its language
+// model within it, as text_config, and the tensors of several models.
+func (s *settings) unknown() error {
+	if s.Text == nil {
+		return fmt.Errorf("model_type %.40q is not supported (%s are)", s.ModelType, strings.Join(Architectures(), ", "))
 	}
-	return c, nil
+	kind := s.Text.ModelType
+	if kind == "" {
+		if guess := s.ModelType + "_text"; architectures[guess] != nil {
+			kind = guess
+		}
+	}
+	if architectures[kind] == nil {
+		return fmt.Errorf("model_type %.40q is that of a model of more than text (text_config), and only models of text are supported; that of its language model, %.40q, is not supported either (%s are)",
+			s.ModelType, kind, strings.Join(Architectures(), ", "))
+	}
+	return fmt.Errorf("model_type %.40q is that of a model of more than text (text_config), and only models of text are supported: a folder with its language model alone, of the model_type %s, would be", s.ModelType, kind)
 }
 
 // plusOne reports whether norms are stored without the 1 that is added to them.

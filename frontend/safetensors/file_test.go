@@ -133,7 +133,26 @@ func TestRefusals(t *testing.T) {
 		{"qwen3_moe", replace("config.json", `"num_experts": 6`, `"num_experts": 4096`), "mlp.switch_mlp.down_proj"},
 		{"qwen3", replace("model.safetensors.index.json", "model-00001-of", "../model-00001-of"), "which is not in the folder"},
 		{"qwen3", gone("model-00002-of-00002.safetensors"), "no such file"},
-		{"mistral", gone("tokenizer.json"), "no such file"},
+		{"mistral", gone("tokenizer.json"), "tokenizer.json is missing: AutoTokenizer"},
+		{"mistral", func(t *testing.T, dir string) {
+			gone("tokenizer.json")(t, dir)
+			replace("config.json", `"hidden_act": "silu"`, `"hidden_act": "relu"`)(t, dir)
+			replace("model.safetensors", "model.norm.weight", "model.morn.weight")(t, dir)
+		}, `config.json: hidden_act "relu" is not supported, only "silu" is; tensor model.norm.weight is missing; tensor model.morn.weight is not part of a model that is supported; tokenizer.json is missing`},
+		{"mistral", replace("config.json", `"model_type": "mistral"`, `"model_type": "gemma3", "text_config": {}`), "of the model_type gemma3_text, would be"},
+		{"mistral", replace("config.json", `"model_type": "mistral"`, `"model_type": "llava", "text_config": {"model_type": "llama"}`), `model_type "llava" is that of a model of more than text (text_config), and only models of text are supported: a folder with its language model alone, of the model_type llama, would be`},
+		{"mistral", replace("config.json", `"model_type": "mistral"`, `"model_type": "other", "text_config": {"model_type": "other_text"}`), `that of its language model, "other_text", is not supported either (gemma2,`},
+		{"mistral", replace("config.json", `"eos_token_id": 272`, `"eos_token_id": 300`), "config.json: eos_token_id is 300, the vocabulary has 0 to 273"},
+		{"mistral", replace("config.json", `"eos_token_id": 272`, `"eos_token_id": -1`), "config.json: eos_token_id is -1, the vocabulary has 0 to 273"},
+		{"mistral", func(t *testing.T, dir string) {
+			require.NoError(t, os.WriteFile(filepath.Join(dir, "generation_config.json"), []byte(`{"eos_token_id": [3, 4000]}`), 0o600))
+		}, "generation_config.json: eos_token_id is 4000, the vocabulary has 0 to 273"},
+		{"mistral", func(t *testing.T, dir string) {
+			gone("model.safetensors")(t, dir)
+			require.NoError(t, os.WriteFile(filepath.Join(dir, "adapter_config.json"), nil, 0o600))
+			require.NoError(t, os.WriteFile(filepath.Join(dir, "adapter_model.safetensors"), nil, 0o600))
+		}, "model.safetensors is missing: the folder is an adapter of a model"},
+		{"mistral", gone("model.safetensors"), "model.safetensors is missing, and so is model.safetensors.index.json, which would name other files"},
 		{"mistral", func(t *testing.T, dir string) {
 			gone("config.json")(t, dir)
 			require.NoError(t, os.Mkdir(filepath.Join(dir, "config.json"), 0o700))

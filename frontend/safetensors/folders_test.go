@@ -104,6 +104,35 @@ func TestFolders(t *testing.T) {
 	}
 }
 
+// A recording tells how far it is, reading the files included, and never less than before.
+func TestProgress(t *testing.T) {
+	m, err := safetensors.Load(unpack(t, "qwen3"))
+	require.NoError(t, err)
+	defer m.Close()
+	for _, unread := range []bool{false, true} {
+		var told []float64
+		_, err = m.Record(t.Context(), frontend.Options{Mapped: true, Unread: unread, Progress: func(done float64) { told = append(told, done) }})
+		require.NoError(t, err)
+		require.IsNonDecreasing(t, told)
+		require.Equal(t, 1.0, told[len(told)-1])
+		require.Equal(t, map[bool]float64{false: 1. / 48, true: 1. / 24}[unread], told[0], "of 24 weights, which are read too or not")
+		require.Equal(t, unread, len(told) == 24)
+	}
+}
+
+// A token that config.json names, and nothing uses, may be outside the vocabulary, which is said.
+func TestRemarks(t *testing.T) {
+	dir := unpack(t, "qwen3")
+	path := filepath.Join(dir, "config.json")
+	data, err := os.ReadFile(path)
+	require.NoError(t, err)
+	require.NoError(t, os.WriteFile(path, []byte(strings.Replace(string(data), "{", `{"bos_token_id": 300,`, 1)), 0o600))
+	m, err := safetensors.Load(dir)
+	require.NoError(t, err)
+	defer m.Close()
+	require.Equal(t, []string{"without effect: config.json: bos_token_id is 300, the vocabulary has 0 to 273; tokenizer_config.json and tokenizer.json say what begins a text"}, m.Remarks())
+}
+
 // TestFaultsOfParts: experts that are not all there, a matrix of the wrong height, a tensor that is there in two ways, and settings
 // that are refused.
 func TestFaultsOfParts(t *testing.T) {

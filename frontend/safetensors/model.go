@@ -37,6 +37,7 @@ type Model struct {
 	plusOne bool              // norms are stored without the 1 that is added to them
 	typ     ir.DType          // of what is not quantized, and of scales
 	spec    *tokenizer.Spec
+	remarks []string
 }
 
 // place is a tensor and its file, which may have it among others: of `rows` rows it is every `step`-th from `first` on, if step
@@ -129,7 +130,8 @@ var Source = frontend.Source{
 // maxJSON bounds the JSON files of a folder, in bytes.
 const maxJSON = 64 << 20
 
-// Load opens the folder at path, and checks that the recorder understands every tensor in it. Model.Close must be called.
+// Load opens the folder at path, and checks that the recorder understands config.json, every tensor and the tokenizer. Model.Close
+// must be called.
 func Load(path string) (*Model, error) {
 	m := &Model{folder: path, files: map[string]*File{}, tensors: map[string]place{}, origin: map[string]string{}}
 	if err := m.open(); err != nil {
@@ -166,33 +168,35 @@ func (m *Model) read(name string, needed bool, v any) error {
 	return nil
 }
 
+// open checks config.json, tensors and the tokenizer, each as far as it can where another one has faults, and names all of them.
 func (m *Model) open() error {
 	var s settings
 	if err := m.read("config.json", true, &s); err != nil {
 		return err
 	}
+	var tensors, tokens []string
+	c, sized, faults := s.config()
+	m.Config, m.plusOne = c, s.plusOne()
 	var err error
-	if m.Config, err = s.config(); err != nil {
-		return fmt.Errorf("config.json: %w", err)
-	}
-	m.plusOne = s.plusOne()
 	if m.all, m.apart, err = s.quantizations(); err != nil {
-		return fmt.Errorf("config.json: %w", err)
+		faults, sized = append(faults, fmt.Sprintf("config.json: %v", err)), false
 	}
-	if err := m.openFiles(); err != nil {
-		return err
+	err = m.openFiles()
+	if err == nil && sized {
+		if s.ModelType == "gpt_oss" {
+			m.takeApart()
+		}
+		if err = m.rearrange(); err == nil {
+			tensors = m.check(s.Tied != nil && *s.Tied)
+		}
 	}
-	if s.ModelType == "gpt_oss" {
-		m.takeApart()
+	if err != nil {
+		tensors = []string{err.Error()}
 	}
-	if err := m.rearrange(); err != nil {
-		return err
+	if m.spec, err = m.readTokenizer(&s); err != nil {
+		tokens = []string{err.Error()}
 	}
-	if err := m.check(s.Tied != nil && *s.Tied); err != nil {
-		return err
-	}
-	m.spec, err = m.readTokenizer(&s)
-	return err
+	return frontend.Faults(faults, tensors, tokens)
 }
 
 // openFiles opens model.safetensors, or those that the index names.
@@ -206,6 +210,8 @@ func (m *Model) openFiles() error {
 	}
 	if len(index.Map) > 0 {
 		names = slices.Compact(slices.Sorted(maps.Values(index.Map)))
+	} else if err := m.weightsOf(); err != nil {
+		return err
 	}
 	for _, name := range names {
 		if !filepath.IsLocal(name) || filepath.Base(name) != name {
@@ -312,13 +318,11 @@ func (m *Model) wanted() []wanted {
 	return out
 }
 
-// maxMissing is how many faults of a folder's tensors an error names.
-const maxMissing = 12
-
-// check compares the tensors with those that the model must have and may have, and finds the type of the activations.
-func (m *Model) check(tied bool) error {
+// check compares the tensors with those that the model must have and may have, returns all that do not fit, and finds the type of
+// the activations.
+func (m *Model) check(tied bool) []string {
 	if most := int64(len(m.tensors)); m.Config.Layers > most {
-		return fmt.Errorf("num_hidden_layers is %d, but the files have %d tensors", m.Config.Layers, most)
+		return []string{fmt.Sprintf("num_hidden_layers is %d, but the files have %d tensors", m.Config.Layers, most)}
 	}
 	rest := maps.Clone(m.tensors)
 	take := func(name string) (place, bool) {
@@ -370,17 +374,11 @@ func (m *Model) check(tied bool) error {
 	}
 	for _, name := range slices.Sorted(maps.Keys(rest)) {
 		if !strings.HasSuffix(name, ".rotary_emb.inv_freq") { // older files store what follows from rope_theta
-			fault("tensor %s is not part of a model that is supported", name)
+			fault("tensor %s is not part of a model that is supported", frontend.Name(name))
 		}
 	}
-	if n := len(missing); n > maxMissing {
-		missing = append(missing[:maxMissing], fmt.Sprintf("and %d more", n-maxMissing))
-	}
-	if len(missing) > 0 {
-		return errors.New(strings.Join(missing, "; "))
-	}
 	m.typ = m.tensors["model.norm.weight"].Type
-	return nil
+	return missing
 }
 
 // quantized returns how a module is quantized; nil: it is not.
@@ -401,6 +399,12 @@ func (m *Model) Type() ir.DType { return m.typ }
 // Tokenizer implements [frontend.Model].
 func (m *Model) Tokenizer() (*tokenizer.Spec, error) { return m.spec, nil }
 
+// Context implements [frontend.Model].
+func (m *Model) Context() int64 { return m.Config.Context }
+
+// Remarks implements [frontend.Model].
+func (m *Model) Remarks() []string { return m.remarks }
+
 // Record returns the module of [decoder.Decoder.Module], with the tokenizer; activations are of the type of the folder's
 // norms unless the options say otherwise. If ctx is cancelled, it returns its error.
 func (m *Model) Record(ctx context.Context, o frontend.Options) (_ *ir.Module, err error) {
@@ -411,16 +415,14 @@ func (m *Model) Record(ctx context.Context, o frontend.Options) (_ *ir.Module, e
 	if err := decoder.Fill(&o, m.Config.Context); err != nil {
 		return nil, err
 	}
-	weights, d := map[string]decoder.Weight{}, frontend.NewDigests(&o)
+	weights, d := map[string]decoder.Weight{}, frontend.NewDigests(o)
 	all := m.wanted()
 	for i, w := range all {
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
 		m.bind(weights, w, o, d)
-		if o.Progress != nil {
-			o.Progress(float64(i+1) / float64(len(all)))
-		}
+		d.Ready(float64(i+1) / float64(len(all)))
 	}
 	if err := d.Compute(ctx); err != nil {
 		return nil, err

@@ -2,7 +2,10 @@ package safetensors
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io/fs"
+	"slices"
 
 	"github.com/mlxc/mlxc/tokenizer"
 )
@@ -47,7 +50,9 @@ func (t *template) UnmarshalJSON(data []byte) error {
 // readTokenizer reads tokenizer.json and what other files say of tokens.
 func (m *Model) readTokenizer(s *settings) (*tokenizer.Spec, error) {
 	var data, jinja []byte
-	if err := m.read("tokenizer.json", true, &data); err != nil {
+	if err := m.read(tokenizerFile, true, &data); errors.Is(err, fs.ErrNotExist) {
+		return nil, m.tokenizerOf()
+	} else if err != nil {
 		return nil, err
 	}
 	var config struct {
@@ -79,10 +84,28 @@ func (m *Model) readTokenizer(s *settings) (*tokenizer.Spec, error) {
 	if err := m.read("generation_config.json", false, &generation); err != nil {
 		return nil, err
 	}
+	size := len(spec.Tokens) // of them the model has an embedding
+	if v := m.Config.Vocab; v > 0 {
+		size = int(min(v, int64(size)))
+	}
+	for _, r := range []tokenizer.Role{tokenizer.BOS, tokenizer.EOS} {
+		if id, ok := spec.Special[r]; ok && int(id) >= size {
+			return nil, fmt.Errorf("tokenizer_config.json: %s_token is token %d, config.json's vocab_size is %d", r, id, size)
+		}
+	}
+	for _, id := range s.BOS {
+		if id < 0 || int(id) >= size {
+			m.remarks = append(m.remarks, fmt.Sprintf("without effect: config.json: bos_token_id is %d, the vocabulary has 0 to %d; tokenizer_config.json and tokenizer.json say what begins a text", id, size-1))
+		}
+	}
 	roles := []tokenizer.Role{tokenizer.EOS, tokenizer.EOT, tokenizer.EOM}
-	for _, id := range append(s.EOS, generation.EOS...) {
-		if id < 0 || int(id) >= len(spec.Tokens) {
-			return nil, fmt.Errorf("eos_token_id %d is outside the vocabulary of %d tokens", id, len(spec.Tokens))
+	for i, id := range slices.Concat(s.EOS, generation.EOS) {
+		if id < 0 || int(id) >= size {
+			in := "config.json"
+			if i >= len(s.EOS) {
+				in = "generation_config.json"
+			}
+			return nil, fmt.Errorf("%s: eos_token_id is %d, the vocabulary has 0 to %d", in, id, size-1)
 		}
 		for _, r := range roles {
 			have, ok := spec.Special[r]

@@ -333,7 +333,7 @@ func (b *builder) contents(m *ir.Memory, buf *buffer, k *kernels) error {
 			})
 		}
 		var err error
-		if blob.Digest, err = blob.Sum(k.ctx); err != nil {
+		if blob.Digest, err = blob.Sum(k.ctx, nil); err != nil {
 			return err
 		}
 		k.blobs[buf] = blob

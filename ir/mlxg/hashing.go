@@ -73,10 +73,11 @@ func (h *hashing) digests(ctx context.Context, wanted []rangeOf) (map[fileRange]
 	}
 	got := make([]ir.Digest, len(todo))
 	faults := make([]error, len(todo))
-	var done, next atomic.Int64
+	var next atomic.Int64
 	var stop atomic.Bool
 	var wg sync.WaitGroup
-	var one sync.Mutex // keeps calls of progress apart
+	var one sync.Mutex // keeps calls of progress apart, and in order
+	done := int64(0)
 	for range min(len(todo), runtime.GOMAXPROCS(0)) {
 		wg.Go(func() {
 			// Ranges are taken in order. So if any range differs, the first one that does
@@ -94,9 +95,10 @@ func (h *hashing) digests(ctx context.Context, wanted []rangeOf) (map[fileRange]
 				if faults[i] != nil || got[i] != w.digest && !h.goOn {
 					stop.Store(true)
 				}
-				if sum := done.Add(w.length); h.progress != nil && total > 0 {
+				if h.progress != nil && total > 0 {
 					one.Lock()
-					h.progress(float64(sum) / float64(total))
+					done += w.length
+					h.progress(float64(done) / float64(total))
 					one.Unlock()
 				}
 			}

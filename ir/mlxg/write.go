@@ -25,6 +25,8 @@ type WriteOptions struct {
 	// module, usually that of the file that the module was read from. [WriteFile] makes
 	// them relative to the new file's directory. "" leaves the paths as they are.
 	Base string
+	// Progress, if not nil, is called with the share, from 0 to 1, of the embedded contents that are written.
+	Progress func(done float64)
 }
 
 // WriteFile writes m to the file at path. It writes a temporary file in the same directory
@@ -103,8 +105,9 @@ func (w *writer) stream(ctx context.Context, to io.Writer) error {
 
 // writer writes one module, any number of times.
 type writer struct {
-	m    *ir.Module
-	plan *plan
+	m        *ir.Module
+	plan     *plan
+	progress func(done float64)
 }
 
 func newWriter(ctx context.Context, m *ir.Module, o WriteOptions, dir string, place *replaced) (*writer, error) {
@@ -119,7 +122,7 @@ func newWriter(ctx context.Context, m *ir.Module, o WriteOptions, dir string, pl
 	if err != nil {
 		return nil, err
 	}
-	return &writer{m, p}, nil
+	return &writer{m, p, o.Progress}, nil
 }
 
 func (w *writer) embeds() bool { return len(w.plan.embedded) > 0 }
@@ -179,6 +182,12 @@ func (w *writer) body(ctx context.Context, to io.Writer, checkDigests bool) ([]s
 // weights streams the embedded blobs.
 func (w *writer) weights(ctx context.Context, out *measured, check bool) error {
 	start := out.n
+	total := int64(1)
+	for _, e := range w.plan.entries {
+		if e.path == "" {
+			total = max(total, e.offset+e.length)
+		}
+	}
 	for i := range w.plan.entries {
 		e := &w.plan.entries[i]
 		if e.path != "" {
@@ -201,6 +210,9 @@ func (w *writer) weights(ctx context.Context, out *measured, check bool) error {
 			}
 			if _, err := out.Write(piece); err != nil {
 				return mmap.Explain(err, piece)
+			}
+			if w.progress != nil && check {
+				w.progress(float64(out.n-start) / float64(total))
 			}
 		}
 		if got := ir.Digest(sum.Sum(nil)); check && got != e.digest {

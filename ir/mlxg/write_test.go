@@ -207,3 +207,14 @@ func TestOpenCopiesNoWeights(t *testing.T) {
 	_, err = mlxg.Open(context.Background(), path, mlxg.OpenOptions{SkipExternal: true, Verify: true})
 	assert.ErrorContains(t, err, "section WGHT: checksum of its")
 }
+
+// Progress rises by pieces of the contents that are embedded, up to 1.
+func TestProgressOfWriting(t *testing.T) {
+	var told []float64
+	o := mlxg.WriteOptions{Progress: func(done float64) { told = append(told, done) }}
+	require.NoError(t, mlxg.WriteFile(t.Context(), filepath.Join(t.TempDir(), "g.mlxg"), bigModule(1), o))
+	require.IsIncreasing(t, told)
+	require.Len(t, told, (1<<23+ir.Piece-1)/ir.Piece)
+	require.InDelta(t, float64(ir.Piece)/(1<<23), told[0], 1e-3)
+	require.Equal(t, 1.0, told[len(told)-1])
+}

@@ -45,6 +45,13 @@ func (e *Env) Raw() io.Writer {
 	return e.Stdout
 }
 
+// Remark tells the user what is no error.
+func Remark(env *Env, texts ...string) {
+	for _, t := range texts {
+		fmt.Fprintf(env.Stderr, "remark: %s\n", Escape(t))
+	}
+}
+
 // codeError is an error with an exit code other than [Input].
 type codeError struct {
 	code int

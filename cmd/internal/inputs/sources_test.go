@@ -22,6 +22,8 @@ func (opened) Record(context.Context, frontend.Options) (*ir.Module, error) {
 	return nil, errors.New("no")
 }
 func (opened) Tokenizer() (*tokenizer.Spec, error) { return nil, errors.New("no") }
+func (opened) Context() int64                      { return 1 }
+func (opened) Remarks() []string                   { return nil }
 func (opened) Close() error                        { return nil }
 
 // TestSources: a file or folder goes to the front end that it matches, with its path if it has one.

@@ -46,6 +46,7 @@ func (c *recordCmd) Run(env *cli.Env) error {
 		return err
 	}
 	defer m.Close()
+	cli.Remark(env, m.Remarks()...)
 	progress := cli.StartProgress(env.Stderr, "recording")
 	defer progress.End()
 	o, err := c.Options(false)
@@ -69,9 +70,12 @@ func (c *recordCmd) Run(env *cli.Env) error {
 	if err := env.Context.Err(); err != nil {
 		return err
 	}
-	if err := out.Graph(env.Context, module, nil, output.Options{}); err != nil {
+	writing := cli.StartProgress(env.Stderr, "writing")
+	defer writing.End()
+	if err := out.Graph(env.Context, module, nil, output.Options{Progress: writing.Set}); err != nil {
 		return err
 	}
+	writing.End()
 	mlxg.Remember(module, c.Output, "", before)
 	for _, g := range module.Graphs {
 		s := g.Stats()

@@ -57,14 +57,31 @@ func jsonLine(env *cli.Env, v any) error {
 	return e.Encode(v)
 }
 
-// figures are what JSON says of a whole answer.
+// figures are what JSON says of a whole answer: prompt_seconds until the first token was known, decode_seconds for those after it,
+// and seconds for both.
 func (a *answer) figures(m *textgen.Model, prompt []int32, r *textgen.Result) map[string]any {
-	return map[string]any{
+	out := map[string]any{
 		"prompt_ids": prompt, "ids": r.IDs, "text": a.text.String(), "stopped": r.Stopped,
 		"prompt_tokens": len(prompt), "tokens": len(r.IDs), "context": m.Context(),
-		"prompt_seconds": round9(r.Prompt.Seconds()), "seconds": round9((r.Prompt + r.Decode).Seconds()),
-		"tokens_per_second": round3(r.TokensPerSecond()), "prompt_tokens_per_second": round3(float64(len(prompt)-r.Kept) / r.Prompt.Seconds()),
+		"prompt_seconds": round9(r.Prompt.Seconds()), "decode_seconds": round9(r.Decode.Seconds()), "seconds": round9((r.Prompt + r.Decode).Seconds()),
+		"prompt_tokens_per_second": round3(float64(len(prompt)-r.Kept) / r.Prompt.Seconds()),
 	}
+	if r.Timed() {
+		out["tokens_per_second"] = round3(r.TokensPerSecond())
+	}
+	return out
+}
+
+// pace says how many tokens an answer has and, if there is anything to time, how fast they came.
+func pace(r *textgen.Result) string {
+	tokens := "1 token"
+	if n := len(r.IDs); n != 1 {
+		tokens = fmt.Sprintf("%d tokens", n)
+	}
+	if !r.Timed() {
+		return tokens
+	}
+	return fmt.Sprintf("%s at %.1f tokens/s", tokens, r.TokensPerSecond())
 }
 
 // full says why an answer ended at the end of the context, if it did.
@@ -72,7 +89,7 @@ func full(m *textgen.Model, r *textgen.Result) string {
 	if r.Stopped != "context" {
 		return ""
 	}
-	return fmt.Sprintf("the context is full: all %d positions are taken (%s)\n", m.Context(), textgen.Larger)
+	return fmt.Sprintf("the context is full: all %d positions are taken (%s)\n", m.Context(), m.Larger)
 }
 
 func round3(v float64) float64 { return math.Round(v*1000) / 1000 }

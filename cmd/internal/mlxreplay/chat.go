@@ -143,7 +143,7 @@ func (c *chatCmd) answer(env *cli.Env, m *textgen.Model, o textgen.Options, mess
 		fmt.Fprint(env.Stderr, full(m, r))
 	}
 	if c.Time && r != nil {
-		fmt.Fprintf(env.Stderr, "(%d tokens at %.1f tokens/s)\n", len(r.IDs), r.TokensPerSecond())
+		fmt.Fprintf(env.Stderr, "(%s)\n", pace(r))
 	}
 	return said.text.String(), nil
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/mlxc/mlxc/cmd/internal/npy"
 	"github.com/mlxc/mlxc/cmd/internal/output"
 	"github.com/mlxc/mlxc/cmd/internal/textgen"
+	"github.com/mlxc/mlxc/frontend"
 	"github.com/mlxc/mlxc/ir"
 	"github.com/mlxc/mlxc/passes"
 	"github.com/mlxc/mlxc/replay"
@@ -85,11 +86,22 @@ func (f *modelFlags) openModel(env *cli.Env, files *output.Files, path string, s
 		closer.Close()
 		return nil, nil, err
 	}
+	if of, ok := closer.(frontend.Model); ok {
+		m.Larger = largerThan(m.Context(), of.Context())
+	}
 	return m, func() {
 		m.Close()
 		closeDevice()
 		closer.Close()
 	}, nil
+}
+
+// largerThan says what has a larger context than a model that was recorded in memory, with so many positions.
+func largerThan(context int, most int64) string {
+	if int64(context) >= most {
+		return "the model has no more"
+	}
+	return fmt.Sprintf("the model has up to %d: --context N takes more than the default", most)
 }
 
 // openModule opens a recorded model, or records one from a file that a front end reads.
@@ -126,6 +138,7 @@ func (f *moduleFlags) openModule(env *cli.Env, files *output.Files, path string,
 	if err != nil {
 		return nil, nil, err
 	}
+	cli.Remark(env, m.Remarks()...)
 	progress := cli.StartProgress(env.Stderr, "recording")
 	defer progress.End()
 	o.Unread, o.Advance, o.Sample, o.Progress = true, true, sample, progress.Set
@@ -218,8 +231,8 @@ func (c *generateCmd) Run(env *cli.Env) error {
 		return jsonLine(env, c.Mention(took.mention(m.Device, said.figures(m, prompt, r))))
 	}
 	fmt.Fprintln(env.Raw())
-	fmt.Fprintf(env.Stderr, "\n%d prompt tokens at %.0f tokens/s, %d tokens at %.1f tokens/s (%s%s)\n%s",
-		len(prompt), float64(len(prompt))/r.Prompt.Seconds(), len(r.IDs), r.TokensPerSecond(), r.Stopped, c.Note(), full(m, r))
+	fmt.Fprintf(env.Stderr, "\n%d prompt tokens at %.0f tokens/s, %s (%s%s)\n%s",
+		len(prompt), float64(len(prompt))/r.Prompt.Seconds(), pace(r), r.Stopped, c.Note(), full(m, r))
 	took.say(env, m.Device)
 	return nil
 }

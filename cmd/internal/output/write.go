@@ -45,6 +45,8 @@ type Options struct {
 	Inline int64 // for a text: see [mlxt.Options.InlineLimit]
 	// Head, lines of comments, is put at the beginning of a text.
 	Head string
+	// Progress, if not nil, is called with the share of a container's contents that are written.
+	Progress func(done float64)
 }
 
 // Graph writes m. from is the file that m was read from, or nil if it was made by the
@@ -58,7 +60,7 @@ func (o *File) Graph(ctx context.Context, m *ir.Module, from *inputs.File, opts 
 			return PrintText(w, m, from, filepath.Dir(o.Path), opts.Inline)
 		})
 	}
-	w := mlxg.WriteOptions{EmbedExternal: opts.Embed}
+	w := mlxg.WriteOptions{EmbedExternal: opts.Embed, Progress: opts.Progress}
 	if from != nil {
 		w.Base = from.Dir
 		if err := o.load(ctx, from); err != nil {

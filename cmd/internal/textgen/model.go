@@ -29,6 +29,9 @@ type Model struct {
 	ran       []int32       // the tokens whose keys and values the states hold
 	burst     burstFrame    // frame for bursts of the decode graph
 	pace      time.Duration // the time for each token of the last burst; 0: there was none
+
+	// Larger says what has a larger context, for messages; Open sets it to what holds of any graph.
+	Larger string
 }
 
 // Tokenizer returns the tokenizer of a recorded language model. It is an error if the
@@ -51,7 +54,7 @@ func Tokenizer(m *ir.Module) (*tokenizer.Tokenizer, error) {
 
 // Open prepares the module's graphs to run on a device. Model.Close must be called.
 func Open(ctx context.Context, d backend.Device, m *ir.Module, o replay.Options) (_ *Model, err error) {
-	out := &Model{Device: d}
+	out := &Model{Device: d, Larger: larger}
 	if out.Tokenizer, err = Tokenizer(m); err != nil {
 		return nil, err
 	}
@@ -125,8 +128,8 @@ func (m *Model) Work(prompt, tokens int) (float64, error) {
 	return total + batch*float64((prompt+n-1)/n), err
 }
 
-// Larger says how to get a graph with a larger context.
-const Larger = "mlxc record --context N makes a graph with N, up to what the model has"
+// larger says how to get a graph with a larger context than that of a graph.
+const larger = "mlxc record --context N makes a graph with N, up to what the model has"
 
 // Context returns the number of positions of the KV cache.
 func (m *Model) Context() int { return m.context }
@@ -173,10 +176,13 @@ type Result struct {
 	Stopped string        // "end", "length", "context" or "stop" (see ErrStop)
 }
 
+// Timed reports whether there is a speed of decoding: there was a token after the first one.
+func (r *Result) Timed() bool { return r.Decode > 0 && len(r.IDs) > 1 }
+
 // TokensPerSecond returns the speed of decoding after the first token; 0 if there was
 // no second one.
 func (r *Result) TokensPerSecond() float64 {
-	if r.Decode <= 0 || len(r.IDs) < 2 {
+	if !r.Timed() {
 		return 0
 	}
 	return float64(len(r.IDs)-1) / r.Decode.Seconds()
@@ -189,7 +195,7 @@ func (m *Model) Generate(ctx context.Context, prompt []int32, o Options) (*Resul
 		return nil, fmt.Errorf("the prompt has no tokens")
 	}
 	if len(prompt) > m.context {
-		return nil, fmt.Errorf("the prompt has %d tokens, the context %d positions (%s)", len(prompt), m.context, Larger)
+		return nil, fmt.Errorf("the prompt has %d tokens, the context %d positions (%s)", len(prompt), m.context, m.Larger)
 	}
 	if o.TopP == 0 {
 		o.TopP = 1
