@@ -10,8 +10,9 @@ import (
 )
 
 // form is one of Unicode's normalization forms (UAX 15). Text is brought to it as Hugging Face's tokenizers do it. What golang.org/x/text
-// makes of whole texts differs: it puts a joiner behind 30 marks on one letter, and takes characters above U+FFFF for others when it
-// composes. Its data of single characters are right, and used here.
+// makes of whole texts differs: it puts a joiner behind 30 marks on one letter, takes characters above U+FFFF for others when it composes,
+// and composes letters with marks behind a vowel sign that has no class, if further marks follow. Its data of single characters are right,
+// and used here.
 type form uint8
 
 // Each form is also the bit of traits.flags that says that a character by itself changes in it.
