@@ -22,9 +22,10 @@
 //  4. merge.go joins neighbouring symbols, lowest rank first, until no merge
 //     applies. What remains are the tokens.
 //
-// There are no other families (WordPiece), and for byte-level BPE no normalisation but Unicode's form C (which
-// is that of golang.org/x/text: behind 30 marks on one letter it puts a joiner into the text), no training, and no chat templates (package chat, below this one). Encode never adds a
-// BOS token by itself: see [Tokenizer.AddBOS].
+// There are no other families (WordPiece), for byte-level BPE no normalisation but Unicode's form C, no training, and no
+// chat templates (package chat, below this one). Encode never adds a BOS token by itself: see [Tokenizer.AddBOS].
+//
+// Unicode's forms (normal.go) are those of Hugging Face's tokenizers, to which characters newer than Unicode 9 neither change nor move.
 //
 // Three things may surprise, the first two of which llama.cpp does too:
 //   - A byte for which the vocabulary has no token disappears. SmolLM2 lacks

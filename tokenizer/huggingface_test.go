@@ -241,3 +241,30 @@ func BenchmarkLength(b *testing.B) {
 		}
 	}
 }
+
+// BenchmarkNormalized reports what encoding takes a byte where text is normalized first.
+func BenchmarkNormalized(b *testing.B) {
+	texts := map[string]string{
+		"ascii": "The quick brown fox jumps over the lazy dog. It's 12 o'clock;\n",
+		"mixed": "The quick brown fox; ça va? 字 and 🙂, größer als это, 한국어.\n",
+		"marks": "c\u0327a va? gro\u0308\u00dfer, e\u0323\u0302 \u1112\u1161\u11ab\n",
+	}
+	for _, k := range readJSONOracle(b).Kinds {
+		if !strings.Contains(string(k.JSON), `"NF`) {
+			continue
+		}
+		spec, err := tokenizer.FromJSON(k.JSON, "", "", "")
+		require.NoError(b, err)
+		tok, err := tokenizer.New(spec)
+		require.NoError(b, err)
+		for _, what := range slices.Sorted(maps.Keys(texts)) {
+			text := strings.Repeat(texts[what], 1_000_000/len(texts[what]))
+			b.Run(k.Name+"/"+what, func(b *testing.B) {
+				b.SetBytes(int64(len(text)))
+				for b.Loop() {
+					tok.Encode(text, false)
+				}
+			})
+		}
+	}
+}

@@ -8,8 +8,6 @@ import (
 	"strings"
 	"unicode"
 	"unicode/utf8"
-
-	"golang.org/x/text/unicode/norm"
 )
 
 // Models of tokenizer.json files whose symbols are characters. ▁ stands for a space in both.
@@ -52,8 +50,6 @@ const (
 	alterLeft    = "left"    // white space at the beginning is left out
 	alterRight   = "right"   // white space at the end is left out
 )
-
-var forms = map[string]norm.Form{"nfc": norm.NFC, "nfd": norm.NFD, "nfkc": norm.NFKC, "nfkd": norm.NFKD}
 
 func (a Alter) apply(s string) string {
 	switch a.Kind {

@@ -6,8 +6,6 @@ import (
 	"slices"
 	"strings"
 	"unicode/utf8"
-
-	"golang.org/x/text/unicode/norm"
 )
 
 // Tokenizer encodes and decodes text.
@@ -161,7 +159,7 @@ func (t *Tokenizer) Encode(text string, special bool) []int32 {
 	begins := true // a text, or what follows a special token
 	for _, f := range partition(t.specials, text, special) {
 		if t.nfc && f.id < 0 {
-			f.text = norm.NFC.String(f.text)
+			f.text = nfc.String(f.text)
 		}
 		switch {
 		case f.id >= 0:
