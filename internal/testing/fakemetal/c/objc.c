@@ -171,6 +171,25 @@ EXPORT class *objc_getClass(const char *name) {
 	return NULL;
 }
 
+// The runtime's reflection, for libraries that replace methods.
+EXPORT class *object_getClass(object *o) { return o ? o->isa : NULL; }
+
+EXPORT struct method *class_getInstanceMethod(class *c, sel s) {
+	for (; c; c = c->super) {
+		struct method *lists[] = {c->methods, macos >= 14 ? c->fourteen : NULL, macos >= 15 ? c->newer : NULL};
+		for (size_t i = 0; i < sizeof lists / sizeof *lists; i++)
+			for (struct method *m = lists[i]; m && m->name; m++)
+				if (m->name == s) return m;
+	}
+	return NULL;
+}
+
+EXPORT void *method_setImplementation(struct method *m, void *code) {
+	void *was = m->code;
+	m->code = code;
+	return was;
+}
+
 static class *any_class(const char *name) {
 	for (class *c = classes; c; c = c->next)
 		if (strcmp(c->name, name) == 0) return c;

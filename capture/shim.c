@@ -1,0 +1,667 @@
+/* A library that logs what the program that loads it sends to Metal (.mlxtrace), for programs that know nothing of it.
+ *
+ * It needs no header of Apple's: functions of the Objective-C runtime and of Metal are found by dlsym. Methods of the concrete
+ * classes of device, queue, command buffer, encoders, libraries and heaps are replaced by ones that log and call what was there. An object's number is
+ * given once, when it is made; nothing is retained. Contents of buffers are logged before the commit that may read them: at first whole, later
+ * what has changed, by digests of pieces, unless the GPU may have changed it meanwhile.
+ *
+ *   DYLD_INSERT_LIBRARIES=mlxcapture.dylib MLXC_CAPTURE=log.mlxtrace program    from the start
+ *   mlxcapture_start("log.mlxtrace", device), mlxcapture_step("decode"), mlxcapture_stop()    by a program that loads it
+ *
+ * Build: zig cc -target aarch64-macos -shared shim.c -o mlxcapture.dylib */
+#define _GNU_SOURCE /* RTLD_DEFAULT */
+#define MLXREC_IMPLEMENTATION
+#include "mlxrec.h"
+
+#include <dlfcn.h>
+#include <pthread.h>
+#include <stdbool.h>
+
+#define PUBLIC __attribute__((visibility("default")))
+
+typedef void *id;
+typedef const char *SEL; /* compared as a pointer */
+typedef struct { uint64_t x, y, z; } size3;
+typedef struct { uint64_t location, length; } range;
+
+/* An MTLSize is 24 bytes, which arm64 passes by reference, as C does there. What stands in for Metal on other machines does so too. */
+#ifdef __aarch64__
+typedef size3 size3_arg;
+#define SIZE(x) (x)
+#else
+typedef const size3 *size3_arg;
+#define SIZE(x) (*(x))
+#endif
+
+static id (*send)(id, SEL, ...);
+static SEL (*selector)(const char *);
+static id (*class_of)(id);
+static id (*method_of)(id, SEL);
+static void *(*set_code)(id, void *);
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static mlxrec *log_; /* NULL: nothing is logged */
+
+/* --- what is known of objects, by their addresses --- */
+
+enum { NONE, BUFFER, LIBRARY, FUNCTION, VALUES, DESCRIPTOR, PIPELINE, QUEUE, COMMANDS, ENCODER, FENCE, EVENT };
+
+typedef struct info {
+  struct info *next;
+  id object;
+  int kind;
+  uint64_t number, size;
+  uint64_t library;           /* of a function: its number */
+  uint64_t parent;            /* of a buffer in a heap: nothing; of an encoder: its command buffer */
+  char *name;                 /* of a function or library */
+  mlxrec_constant *constants; /* of values, functions */
+  size_t n_constants;
+  struct info *function;      /* of a descriptor */
+  uint64_t *pieces;           /* of a buffer: digests of its pieces, once its contents are logged */
+  uint64_t busy;              /* of a buffer: command buffers that use it and have not ended */
+  struct info **used;         /* of a command buffer: buffers */
+  size_t n_used, room;
+} info;
+
+static info *table[1 << 14];
+static uint64_t last_number;
+
+static size_t bucket(id o) { return ((uintptr_t)o >> 4) * 0x9e3779b97f4a7c15u >> 50; }
+
+static info *find(id o, int kind) {
+  if (!o) return NULL;
+  for (info *i = table[bucket(o)]; i; i = i->next)
+    if (i->object == o && i->kind == kind) return i;
+  return NULL;
+}
+
+/* make returns a new entry for an object. One of the same kind at its address is of an object that was freed. */
+static info *make(id o, int kind) {
+  info *i = find(o, kind);
+  if (i) {
+    if (i->kind == BUFFER) mlxrec_event(log_, mlxrec_FREE, "n", i->number);
+    free(i->constants), free(i->name), free(i->pieces), free(i->used);
+    info *next = i->next;
+    memset(i, 0, sizeof *i), i->next = next;
+  } else if ((i = calloc(1, sizeof *i))) {
+    i->next = table[bucket(o)], table[bucket(o)] = i;
+  } else {
+    abort();
+  }
+  i->object = o, i->kind = kind, i->number = ++last_number;
+  return i;
+}
+
+static uint64_t number(id o, int kind) {
+  info *i = find(o, kind);
+  return i ? i->number : 0;
+}
+
+static void unknown(const char *what) {
+  static const char *said[64];
+  for (int i = 0; i < 64; i++) {
+    if (said[i] == what) return;
+    if (!said[i]) {
+      said[i] = what;
+      mlxrec_event(log_, mlxrec_UNKNOWN, "s", what);
+      return;
+    }
+  }
+}
+
+/* --- methods that are replaced --- */
+
+static struct hook { id class; SEL name; void *was; } hooks[1 << 10];
+static int n_hooks;
+
+static void *was(id self, SEL s) {
+  id c = class_of(self);
+  for (int i = 0; i < n_hooks; i++)
+    if (hooks[i].class == c && hooks[i].name == s) return hooks[i].was;
+  return NULL; /* cannot happen: s is replaced in the class of self */
+}
+
+static void replace(id class, const char *name, void *code) {
+  SEL s = selector(name);
+  id m = method_of(class, s);
+  for (int i = 0; i < n_hooks; i++)
+    if (hooks[i].class == class && hooks[i].name == s) return;
+  if (m && n_hooks < (int)(sizeof hooks / sizeof *hooks)) hooks[n_hooks++] = (struct hook){class, s, set_code(m, code)};
+}
+
+#define CALL(type) ((type)was(self, s))
+#define LOG(...) (pthread_mutex_lock(&lock), log_ ? (void)(__VA_ARGS__) : (void)0, pthread_mutex_unlock(&lock))
+#define EVENT_(code, ...) mlxrec_event(log_, mlxrec_##code, __VA_ARGS__)
+#define N(x) ((uint64_t)(x))
+
+static const char *text_of(id string) { return string ? ((const char *(*)(id, SEL))send)(string, selector("UTF8String")) : ""; }
+
+static void *contents_of(id buffer) { return ((void *(*)(id, SEL))send)(buffer, selector("contents")); }
+
+/* --- contents of buffers --- */
+
+enum { PIECE = 1 << 14 };
+
+static uint64_t digest(const unsigned char *p, size_t n) { /* FNV-1a by words: what a program changes, not what somebody forges */
+  uint64_t h = 0xcbf29ce484222325u, w;
+  for (; n >= 8; p += 8, n -= 8) memcpy(&w, p, 8), h = (h ^ w) * 0x100000001b3u, h ^= h >> 29;
+  for (; n; p++, n--) h = (h ^ *p) * 0x100000001b3u;
+  return h;
+}
+
+/* look logs what a buffer holds that is not logged yet, or with quiet set only remembers it. */
+static void look(info *b, bool quiet) {
+  const unsigned char *p = contents_of(b->object);
+  size_t n = (size_t)((b->size + PIECE - 1) / PIECE), from = 0, bytes = 0;
+  bool first = !b->pieces;
+  if (!p) return; /* private memory */
+  if (first && !(b->pieces = calloc(n, sizeof *b->pieces))) return;
+  for (size_t i = 0; i < n; i++) {
+    size_t at = i * PIECE, k = b->size - at < PIECE ? (size_t)(b->size - at) : PIECE;
+    uint64_t d = digest(p + at, k);
+    bool changed = first || b->pieces[i] != d;
+    b->pieces[i] = d;
+    if (changed && !quiet) {
+      if (!bytes) from = at;
+      bytes = at + k - from;
+    }
+    if (bytes && (!changed || i + 1 == n)) mlxrec_write(log_, b->number, from, p + from, bytes), bytes = 0;
+  }
+}
+
+static void use_buffer(info *encoder, info *b) {
+  info *c = encoder ? find((id)(uintptr_t)encoder->parent, COMMANDS) : NULL;
+  if (!c || !b) return;
+  for (size_t i = c->n_used; i-- > 0 && i + 8 > c->n_used;)
+    if (c->used[i] == b) return; /* most are bound again soon */
+  if (c->n_used == c->room) {
+    info **more = realloc(c->used, (c->room = c->room ? 2 * c->room : 64) * sizeof *more);
+    if (!more) abort();
+    c->used = more;
+  }
+  c->used[c->n_used++] = b;
+}
+
+/* --- encoders --- */
+
+static void enc_use(id self, SEL s, id p) {
+  LOG(EVENT_(USE, "nn", number(self, ENCODER), number(p, PIPELINE)));
+  CALL(void (*)(id, SEL, id))(self, s, p);
+}
+
+static void bind(id self, id b, uint64_t offset, uint64_t slot) {
+  info *e = find(self, ENCODER), *i = find(b, BUFFER);
+  if (b && !i) unknown("a buffer is bound that was not made by a method that is logged");
+  use_buffer(e, i);
+  if (e) EVENT_(BIND, "nnnn", e->number, slot, i ? i->number : 0, i ? offset : 0);
+}
+
+static void enc_buffer(id self, SEL s, id b, uint64_t offset, uint64_t slot) {
+  LOG(bind(self, b, offset, slot));
+  CALL(void (*)(id, SEL, id, uint64_t, uint64_t))(self, s, b, offset, slot);
+}
+
+static void enc_buffers(id self, SEL s, const id *b, const uint64_t *offsets, range r) {
+  for (uint64_t i = 0; i < r.length; i++) LOG(bind(self, b[i], offsets[i], r.location + i));
+  CALL(void (*)(id, SEL, const id *, const uint64_t *, range))(self, s, b, offsets, r);
+}
+
+/* What is bound is known to the encoder's slots alone, which are kept for this. */
+static struct { id encoder, buffer; } bound[1 << 8][31];
+
+static void enc_offset(id self, SEL s, uint64_t offset, uint64_t slot) {
+  LOG(bind(self, slot < 31 && bound[bucket(self) & 255][slot].encoder == self ? bound[bucket(self) & 255][slot].buffer : NULL, offset, slot));
+  CALL(void (*)(id, SEL, uint64_t, uint64_t))(self, s, offset, slot);
+}
+
+static void enc_keep(id self, SEL s, id b, uint64_t offset, uint64_t slot) {
+  if (slot < 31) LOG(bound[bucket(self) & 255][slot].encoder = self, bound[bucket(self) & 255][slot].buffer = b);
+  enc_buffer(self, s, b, offset, slot);
+}
+
+static void enc_bytes(id self, SEL s, const void *data, uint64_t n, uint64_t slot) {
+  LOG(EVENT_(BYTES, "nnb", number(self, ENCODER), slot, data, (size_t)n));
+  CALL(void (*)(id, SEL, const void *, uint64_t, uint64_t))(self, s, data, n, slot);
+}
+
+static void enc_threadgroup(id self, SEL s, uint64_t n, uint64_t slot) {
+  LOG(EVENT_(THREADGROUP, "nnn", number(self, ENCODER), slot, n));
+  CALL(void (*)(id, SEL, uint64_t, uint64_t))(self, s, n, slot);
+}
+
+static void dispatch(id self, uint64_t threads, size3 g, size3 t) {
+  EVENT_(DISPATCH, "nnnnnnnns", number(self, ENCODER), threads, g.x, g.y, g.z, t.x, t.y, t.z, (const char *)NULL);
+}
+
+static void enc_groups(id self, SEL s, size3_arg g, size3_arg t) {
+  LOG(dispatch(self, 0, SIZE(g), SIZE(t)));
+  CALL(void (*)(id, SEL, size3_arg, size3_arg))(self, s, g, t);
+}
+
+static void enc_threads(id self, SEL s, size3_arg g, size3_arg t) {
+  LOG(dispatch(self, 1, SIZE(g), SIZE(t)));
+  CALL(void (*)(id, SEL, size3_arg, size3_arg))(self, s, g, t);
+}
+
+static void enc_indirect(id self, SEL s, id b, uint64_t offset, size3_arg t) {
+  LOG(unknown("a dispatch takes its grid from a buffer"));
+  CALL(void (*)(id, SEL, id, uint64_t, size3_arg))(self, s, b, offset, t);
+}
+
+static void enc_execute(id self, SEL s, id b, range r) {
+  LOG(unknown("commands of an indirect command buffer are executed"));
+  CALL(void (*)(id, SEL, id, range))(self, s, b, r);
+}
+
+static void enc_barrier(id self, SEL s, uint64_t scope) {
+  LOG(EVENT_(BARRIER, "n", number(self, ENCODER)));
+  CALL(void (*)(id, SEL, uint64_t))(self, s, scope);
+}
+
+static void enc_barrier_of(id self, SEL s, const id *what, uint64_t n) {
+  LOG(EVENT_(BARRIER, "n", number(self, ENCODER)));
+  CALL(void (*)(id, SEL, const id *, uint64_t))(self, s, what, n);
+}
+
+static uint64_t fence(id f) {
+  info *i = find(f, FENCE);
+  return (i ? i : make(f, FENCE))->number;
+}
+
+static void enc_update(id self, SEL s, id f) {
+  LOG(EVENT_(FENCE_UPDATE, "nn", number(self, ENCODER), fence(f)));
+  CALL(void (*)(id, SEL, id))(self, s, f);
+}
+
+static void enc_wait(id self, SEL s, id f) {
+  LOG(EVENT_(FENCE_WAIT, "nn", number(self, ENCODER), fence(f)));
+  CALL(void (*)(id, SEL, id))(self, s, f);
+}
+
+static void enc_push(id self, SEL s, id label) {
+  LOG(EVENT_(PUSH, "ns", number(self, ENCODER), text_of(label)));
+  CALL(void (*)(id, SEL, id))(self, s, label);
+}
+
+static void enc_pop(id self, SEL s) {
+  LOG(EVENT_(POP, "n", number(self, ENCODER)));
+  CALL(void (*)(id, SEL))(self, s);
+}
+
+static void enc_end(id self, SEL s) {
+  LOG(EVENT_(END, "n", number(self, ENCODER)));
+  CALL(void (*)(id, SEL))(self, s);
+}
+
+static void copy(id self, id a, uint64_t at, id b, uint64_t to, uint64_t n) {
+  info *e = find(self, ENCODER), *x = find(a, BUFFER), *y = find(b, BUFFER);
+  use_buffer(e, x), use_buffer(e, y);
+  if (e && x && y) EVENT_(COPY, "nnnnnn", e->number, x->number, at, y->number, to, n);
+  else unknown("a copy of buffers that were not made by a method that is logged");
+}
+
+static void blit_copy(id self, SEL s, id a, uint64_t at, id b, uint64_t to, uint64_t n) {
+  LOG(copy(self, a, at, b, to, n));
+  CALL(void (*)(id, SEL, id, uint64_t, id, uint64_t, uint64_t))(self, s, a, at, b, to, n);
+}
+
+static void fill(id self, id b, range r, uint8_t value) {
+  info *e = find(self, ENCODER), *y = find(b, BUFFER);
+  use_buffer(e, y);
+  if (e && y) EVENT_(FILL, "nnnnn", e->number, y->number, r.location, r.length, N(value));
+}
+
+static void blit_fill(id self, SEL s, id b, range r, uint8_t value) {
+  LOG(fill(self, b, r, value));
+  CALL(void (*)(id, SEL, id, range, uint8_t))(self, s, b, r, value);
+}
+
+/* --- command buffers and queues --- */
+
+static id encoder(id commands, id e, const char *kind, uint64_t concurrent) {
+  static const struct { const char *name; void *code; } methods[] = {
+      {"setComputePipelineState:", (void *)enc_use}, {"setBuffer:offset:atIndex:", (void *)enc_keep}, {"setBuffers:offsets:withRange:", (void *)enc_buffers},
+      {"setBufferOffset:atIndex:", (void *)enc_offset}, {"setBytes:length:atIndex:", (void *)enc_bytes}, {"setThreadgroupMemoryLength:atIndex:", (void *)enc_threadgroup},
+      {"dispatchThreadgroups:threadsPerThreadgroup:", (void *)enc_groups}, {"dispatchThreads:threadsPerThreadgroup:", (void *)enc_threads},
+      {"dispatchThreadgroupsWithIndirectBuffer:indirectBufferOffset:threadsPerThreadgroup:", (void *)enc_indirect}, {"executeCommandsInBuffer:withRange:", (void *)enc_execute},
+      {"memoryBarrierWithScope:", (void *)enc_barrier}, {"memoryBarrierWithResources:count:", (void *)enc_barrier_of},
+  }, both[] = {
+      {"updateFence:", (void *)enc_update}, {"waitForFence:", (void *)enc_wait}, {"pushDebugGroup:", (void *)enc_push}, {"popDebugGroup", (void *)enc_pop}, {"endEncoding", (void *)enc_end},
+  }, blits[] = {
+      {"copyFromBuffer:sourceOffset:toBuffer:destinationOffset:size:", (void *)blit_copy}, {"fillBuffer:range:value:", (void *)blit_fill},
+  };
+  info *c;
+  if (!e) return e;
+  pthread_mutex_lock(&lock);
+  if (log_ && (c = find(commands, COMMANDS))) {
+    info *i = make(e, ENCODER);
+    i->parent = N((uintptr_t)commands);
+    for (int k = 0; k < 31; k++) bound[bucket(e) & 255][k].encoder = NULL;
+    EVENT_(ENCODER, "nnsns", i->number, c->number, kind, concurrent, (const char *)NULL);
+    if (*kind == 'c')
+      for (size_t k = 0; k < sizeof methods / sizeof *methods; k++) replace(class_of(e), methods[k].name, methods[k].code);
+    else
+      for (size_t k = 0; k < sizeof blits / sizeof *blits; k++) replace(class_of(e), blits[k].name, blits[k].code);
+    for (size_t k = 0; k < sizeof both / sizeof *both; k++) replace(class_of(e), both[k].name, both[k].code);
+  }
+  pthread_mutex_unlock(&lock);
+  return e;
+}
+
+static id cb_encoder(id self, SEL s) { return encoder(self, CALL(id (*)(id, SEL))(self, s), "compute", 0); }
+
+static id cb_encoder_of(id self, SEL s, uint64_t type) { return encoder(self, CALL(id (*)(id, SEL, uint64_t))(self, s, type), "compute", type); }
+
+static id cb_encoder_by(id self, SEL s, id d) {
+  uint64_t type = (uint64_t)(uintptr_t)((id(*)(id, SEL))send)(d, selector("dispatchType"));
+  return encoder(self, CALL(id (*)(id, SEL, id))(self, s, d), "compute", type);
+}
+
+static id cb_blit(id self, SEL s) { return encoder(self, CALL(id (*)(id, SEL))(self, s), "blit", 0); }
+
+static void cb_enqueue(id self, SEL s) {
+  LOG(EVENT_(ENQUEUE, "n", number(self, COMMANDS)));
+  CALL(void (*)(id, SEL))(self, s);
+}
+
+static void committed(id self) {
+  info *c = find(self, COMMANDS);
+  if (!c) return;
+  for (size_t i = 0; i < c->n_used; i++)
+    if (!c->used[i]->busy) look(c->used[i], false);
+  for (size_t i = 0; i < c->n_used; i++) c->used[i]->busy = c->number; /* until it has ended, what changes is the GPU's */
+  EVENT_(COMMIT, "n", c->number);
+  if (fflush(log_->file) && !log_->error) log_->error = errno;
+}
+
+static void cb_commit(id self, SEL s) {
+  LOG(committed(self));
+  CALL(void (*)(id, SEL))(self, s);
+}
+
+static void waited(id self) {
+  info *c = find(self, COMMANDS);
+  if (!c) return;
+  for (size_t i = 0; i < c->n_used; i++)
+    if (c->used[i]->busy && c->used[i]->busy <= c->number) c->used[i]->busy = 0, look(c->used[i], true);
+  EVENT_(WAIT, "n", c->number);
+}
+
+static void cb_wait(id self, SEL s) {
+  CALL(void (*)(id, SEL))(self, s);
+  LOG(waited(self));
+}
+
+static void cb_signal(id self, SEL s, id event, uint64_t value) {
+  LOG(EVENT_(SIGNAL, "nnn", number(self, COMMANDS), N((uintptr_t)event), value));
+  CALL(void (*)(id, SEL, id, uint64_t))(self, s, event, value);
+}
+
+static void cb_await(id self, SEL s, id event, uint64_t value) {
+  LOG(EVENT_(AWAIT, "nnn", number(self, COMMANDS), N((uintptr_t)event), value));
+  CALL(void (*)(id, SEL, id, uint64_t))(self, s, event, value);
+}
+
+static id commands(id queue, id c) {
+  static const struct { const char *name; void *code; } methods[] = {
+      {"computeCommandEncoder", (void *)cb_encoder}, {"computeCommandEncoderWithDispatchType:", (void *)cb_encoder_of}, {"computeCommandEncoderWithDescriptor:", (void *)cb_encoder_by},
+      {"blitCommandEncoder", (void *)cb_blit}, {"enqueue", (void *)cb_enqueue}, {"commit", (void *)cb_commit}, {"waitUntilCompleted", (void *)cb_wait},
+      {"encodeSignalEvent:value:", (void *)cb_signal}, {"encodeWaitForEvent:value:", (void *)cb_await},
+  };
+  if (!c) return c;
+  pthread_mutex_lock(&lock);
+  if (log_) {
+    EVENT_(COMMANDS, "nns", make(c, COMMANDS)->number, number(queue, QUEUE), (const char *)NULL);
+    for (size_t k = 0; k < sizeof methods / sizeof *methods; k++) replace(class_of(c), methods[k].name, methods[k].code);
+  }
+  pthread_mutex_unlock(&lock);
+  return c;
+}
+
+static id queue_commands(id self, SEL s) { return commands(self, CALL(id (*)(id, SEL))(self, s)); }
+static id queue_commands_by(id self, SEL s, id d) { return commands(self, CALL(id (*)(id, SEL, id))(self, s, d)); }
+
+static id queue(id q) {
+  if (!q) return q;
+  pthread_mutex_lock(&lock);
+  if (log_) {
+    make(q, QUEUE);
+    replace(class_of(q), "commandBuffer", (void *)queue_commands);
+    replace(class_of(q), "commandBufferWithUnretainedReferences", (void *)queue_commands);
+    replace(class_of(q), "commandBufferWithDescriptor:", (void *)queue_commands_by);
+  }
+  pthread_mutex_unlock(&lock);
+  return q;
+}
+
+static id dev_queue(id self, SEL s) { return queue(CALL(id (*)(id, SEL))(self, s)); }
+static id dev_queue_of(id self, SEL s, uint64_t n) { return queue(CALL(id (*)(id, SEL, uint64_t))(self, s, n)); }
+
+/* --- libraries, functions, pipelines --- */
+
+static void function(id library, id f, id name, id values) {
+  info *l = find(library, LIBRARY), *i, *v = find(values, VALUES);
+  if (!f || !l) return;
+  i = make(f, FUNCTION);
+  i->library = l->number, i->name = strdup(text_of(name));
+  if (v && v->n_constants && (i->constants = malloc(v->n_constants * sizeof *i->constants)))
+    memcpy(i->constants, v->constants, v->n_constants * sizeof *i->constants), i->n_constants = v->n_constants;
+}
+
+static id lib_function(id self, SEL s, id name) {
+  id f = CALL(id (*)(id, SEL, id))(self, s, name);
+  LOG(function(self, f, name, NULL));
+  return f;
+}
+
+static id lib_function_of(id self, SEL s, id name, id values, id *error) {
+  id f = CALL(id (*)(id, SEL, id, id, id *))(self, s, name, values, error);
+  LOG(function(self, f, name, values));
+  return f;
+}
+
+static void constant(id self, const void *value, uint64_t type, uint64_t index) {
+  /* bytes of a scalar of a type: 8-bit and bool, 16-bit, 64-bit, else 32 */
+  size_t n = type == 45 || type == 49 || type == 53 ? 1 : type == 16 || type == 37 || type == 41 || type == 121 ? 2 : type == 81 || type == 85 ? 8 : 4;
+  info *v = find(self, VALUES);
+  mlxrec_constant *more;
+  if (!v) v = make(self, VALUES);
+  for (size_t i = 0; i < v->n_constants; i++)
+    if (v->constants[i].index == index) {
+      v->constants[i].type = (uint32_t)type, v->constants[i].bits = 0;
+      memcpy(&v->constants[i].bits, value, n);
+      return;
+    }
+  if (!(more = realloc(v->constants, (v->n_constants + 1) * sizeof *more))) abort();
+  v->constants = more;
+  more[v->n_constants] = (mlxrec_constant){(uint32_t)index, (uint32_t)type, 0};
+  memcpy(&more[v->n_constants++].bits, value, n);
+}
+
+static void val_set(id self, SEL s, const void *value, uint64_t type, uint64_t index) {
+  LOG(constant(self, value, type, index));
+  CALL(void (*)(id, SEL, const void *, uint64_t, uint64_t))(self, s, value, type, index);
+}
+
+static void val_named(id self, SEL s, const void *value, uint64_t type, id name) {
+  LOG(unknown("a function constant is given by its name"));
+  CALL(void (*)(id, SEL, const void *, uint64_t, id))(self, s, value, type, name);
+}
+
+static void desc_function(id self, SEL s, id f) {
+  LOG(make(self, DESCRIPTOR)->function = find(f, FUNCTION));
+  CALL(void (*)(id, SEL, id))(self, s, f);
+}
+
+static id pipeline(id p, info *f) {
+  info *i;
+  if (!p) return p;
+  i = make(p, PIPELINE);
+  if (f && f->name && f->library) {
+    uint64_t before = log_->last;
+    log_->last = i->number - 1; /* mlxrec_kernel gives the next number */
+    mlxrec_kernel(log_, f->library, f->name, f->constants, f->n_constants);
+    log_->last = before;
+  } else {
+    unknown("a pipeline is made of a function that is not known");
+  }
+  return p;
+}
+
+static id dev_pipeline(id self, SEL s, id f, id *error) {
+  id p = CALL(id (*)(id, SEL, id, id *))(self, s, f, error);
+  LOG(pipeline(p, find(f, FUNCTION)));
+  return p;
+}
+
+static id dev_pipeline_of(id self, SEL s, id f, uint64_t options, void *reflection, id *error) {
+  id p = CALL(id (*)(id, SEL, id, uint64_t, void *, id *))(self, s, f, options, reflection, error);
+  LOG(pipeline(p, find(f, FUNCTION)));
+  return p;
+}
+
+static id dev_pipeline_by(id self, SEL s, id d, uint64_t options, void *reflection, id *error) {
+  id p = CALL(id (*)(id, SEL, id, uint64_t, void *, id *))(self, s, d, options, reflection, error);
+  LOG(pipeline(p, find(d, DESCRIPTOR) ? find(d, DESCRIPTOR)->function : NULL));
+  return p;
+}
+
+static void library(id l, const char *kind, const char *name, const void *code, size_t n) {
+  info *i;
+  if (!l) return;
+  i = make(l, LIBRARY);
+  EVENT_(LIBRARY, "nssbs", i->number, kind, name, code, n, (const char *)NULL);
+  replace(class_of(l), "newFunctionWithName:", (void *)lib_function);
+  replace(class_of(l), "newFunctionWithName:constantValues:error:", (void *)lib_function_of);
+}
+
+static id dev_source(id self, SEL s, id text, id options, id *error) {
+  id l = CALL(id (*)(id, SEL, id, id, id *))(self, s, text, options, error);
+  LOG(library(l, "source", "program.metal", text_of(text), strlen(text_of(text))));
+  return l;
+}
+
+/* from_file logs a library that the program has loaded from a file. */
+static void from_file(id l, const char *path) {
+  FILE *f = l ? fopen(path, "rb") : NULL;
+  char *data = NULL;
+  long n = 0;
+  if (f && !fseek(f, 0, SEEK_END) && (n = ftell(f)) > 0 && (data = malloc((size_t)n))) {
+    rewind(f);
+    if (fread(data, 1, (size_t)n, f) == (size_t)n) library(l, "metallib", path, data, (size_t)n);
+  }
+  if (l && !data) unknown("a library was loaded from a file that cannot be read");
+  free(data);
+  if (f) fclose(f);
+}
+
+static id dev_url(id self, SEL s, id url, id *error) {
+  id l = CALL(id (*)(id, SEL, id, id *))(self, s, url, error);
+  LOG(from_file(l, text_of(((id(*)(id, SEL))send)(url, selector("path")))));
+  return l;
+}
+
+static id dev_default(id self, SEL s) {
+  LOG(unknown("the program's default library is used"));
+  return CALL(id (*)(id, SEL))(self, s);
+}
+
+/* --- memory --- */
+
+static id made_buffer(id b, uint64_t n, uint64_t options) {
+  pthread_mutex_lock(&lock);
+  if (b && log_) {
+    info *i = make(b, BUFFER);
+    i->size = n;
+    /* MTLResourceOptions: the storage mode in bits 4 to 7, hazard tracking in bits 8 and 9 (1: untracked) */
+    EVENT_(BUFFER, "nnnnsnn", i->number, n, options >> 4 & 15, N((options >> 8 & 3) == 1), (const char *)NULL, N(0), N(0));
+  }
+  pthread_mutex_unlock(&lock);
+  return b;
+}
+
+static id dev_buffer(id self, SEL s, uint64_t n, uint64_t options) { return made_buffer(CALL(id (*)(id, SEL, uint64_t, uint64_t))(self, s, n, options), n, options); }
+
+static id dev_buffer_of(id self, SEL s, const void *data, uint64_t n, uint64_t options) {
+  return made_buffer(CALL(id (*)(id, SEL, const void *, uint64_t, uint64_t))(self, s, data, n, options), n, options);
+}
+
+static id dev_no_copy(id self, SEL s, void *data, uint64_t n, uint64_t options, id deallocator) {
+  return made_buffer(CALL(id (*)(id, SEL, void *, uint64_t, uint64_t, id))(self, s, data, n, options, deallocator), n, options);
+}
+
+static id heap_buffer_at(id self, SEL s, uint64_t n, uint64_t options, uint64_t offset) {
+  return made_buffer(CALL(id (*)(id, SEL, uint64_t, uint64_t, uint64_t))(self, s, n, options, offset), n, options);
+}
+
+static id dev_heap(id self, SEL s, id d) {
+  id h = CALL(id (*)(id, SEL, id))(self, s, d);
+  if (h) LOG(replace(class_of(h), "newBufferWithLength:options:", (void *)dev_buffer), replace(class_of(h), "newBufferWithLength:options:offset:", (void *)heap_buffer_at));
+  return h;
+}
+
+/* --- begin and end --- */
+
+/* mlxcapture_start begins a log. device is the program's, or NULL: the system's default. It returns 0 or an errno. */
+PUBLIC int mlxcapture_start(const char *path, id device) {
+  static const struct { const char *name; void *code; } methods[] = {
+      {"newLibraryWithSource:options:error:", (void *)dev_source}, {"newLibraryWithURL:error:", (void *)dev_url}, {"newDefaultLibrary", (void *)dev_default},
+      {"newBufferWithLength:options:", (void *)dev_buffer}, {"newBufferWithBytes:length:options:", (void *)dev_buffer_of}, {"newBufferWithBytesNoCopy:length:options:deallocator:", (void *)dev_no_copy},
+      {"newComputePipelineStateWithFunction:error:", (void *)dev_pipeline}, {"newComputePipelineStateWithFunction:options:reflection:error:", (void *)dev_pipeline_of},
+      {"newComputePipelineStateWithDescriptor:options:reflection:error:", (void *)dev_pipeline_by}, {"newCommandQueue", (void *)dev_queue},
+      {"newCommandQueueWithMaxCommandBufferCount:", (void *)dev_queue_of}, {"newHeapWithDescriptor:", (void *)dev_heap},
+  };
+  id (*named)(const char *);
+  id (*default_device)(void);
+  int error = 0;
+  send = (id(*)(id, SEL, ...))dlsym(RTLD_DEFAULT, "objc_msgSend"), selector = (SEL(*)(const char *))dlsym(RTLD_DEFAULT, "sel_registerName");
+  class_of = (id(*)(id))dlsym(RTLD_DEFAULT, "object_getClass"), method_of = (id(*)(id, SEL))dlsym(RTLD_DEFAULT, "class_getInstanceMethod");
+  set_code = (void *(*)(id, void *))dlsym(RTLD_DEFAULT, "method_setImplementation"), named = (id(*)(const char *))dlsym(RTLD_DEFAULT, "objc_getClass");
+  default_device = (id(*)(void))dlsym(RTLD_DEFAULT, "MTLCreateSystemDefaultDevice");
+  if (!send || !selector || !class_of || !method_of || !set_code || !named || (!device && !default_device)) return ENOSYS;
+  if (!device) device = default_device(); /* its class is what matters; it lives as long as the program */
+  if (!device) return ENODEV;
+  pthread_mutex_lock(&lock);
+  if (log_) {
+    error = EBUSY;
+  } else if (!(log_ = mlxrec_open(path, "a program that was captured"))) {
+    error = errno;
+  } else {
+    for (size_t k = 0; k < sizeof methods / sizeof *methods; k++) replace(class_of(device), methods[k].name, methods[k].code);
+    if (named("MTLComputePipelineDescriptor")) replace(named("MTLComputePipelineDescriptor"), "setComputeFunction:", (void *)desc_function);
+    if (named("MTLFunctionConstantValues")) {
+      replace(named("MTLFunctionConstantValues"), "setConstantValue:type:atIndex:", (void *)val_set);
+      replace(named("MTLFunctionConstantValues"), "setConstantValue:type:withName:", (void *)val_named);
+    }
+  }
+  pthread_mutex_unlock(&lock);
+  return error;
+}
+
+/* mlxcapture_step marks a step, as mlxrec_step does; NULL ends it. mlxcapture_param gives a param of it. */
+PUBLIC void mlxcapture_step(const char *name) { LOG(EVENT_(STEP, "s", name)); }
+PUBLIC void mlxcapture_param(const char *name, uint32_t value) { LOG(EVENT_(PARAM, "sn", name, N(value))); }
+
+/* mlxcapture_stop ends the log. It returns 0 or an errno. What is replaced stays so, and logs nothing. */
+PUBLIC int mlxcapture_stop(void) {
+  int error = EINVAL;
+  pthread_mutex_lock(&lock);
+  if (log_) {
+    log_->commands = 0; /* mlxrec_close must end no step */
+    error = mlxrec_close(log_), log_ = NULL;
+    for (size_t b = 0; b < sizeof table / sizeof *table; b++) {
+      for (info *i = table[b], *next; i; i = next) next = i->next, free(i->name), free(i->constants), free(i->pieces), free(i->used), free(i);
+      table[b] = NULL;
+    }
+  }
+  pthread_mutex_unlock(&lock);
+  return error;
+}
+
+__attribute__((constructor)) static void loaded(void) {
+  const char *path = getenv("MLXC_CAPTURE");
+  int error;
+  if (!path || !*path) return;
+  dlopen("/System/Library/Frameworks/Metal.framework/Metal", RTLD_NOW | RTLD_GLOBAL);
+  if ((error = mlxcapture_start(path, NULL))) fprintf(stderr, "mlxcapture: %s: %s\n", path, strerror(error));
+}

@@ -1,0 +1,162 @@
+//go:build linux
+
+package fakemetal_test
+
+import (
+	"debug/macho"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/ebitengine/purego"
+	"github.com/stretchr/testify/require"
+
+	"github.com/mlxc/mlxc/backend/softmetal"
+	"github.com/mlxc/mlxc/frontend/trace"
+	"github.com/mlxc/mlxc/internal/objc"
+	"github.com/mlxc/mlxc/internal/testing/fakemetal"
+	"github.com/mlxc/mlxc/internal/toolchain/clang"
+	"github.com/mlxc/mlxc/ir"
+	"github.com/mlxc/mlxc/ir/mlxt"
+	"github.com/mlxc/mlxc/replay"
+)
+
+// shim builds and loads the library that captures programs.
+func shim(t *testing.T) (start func(path string, device uintptr) int32, stop func() int32) {
+	t.Helper()
+	c, err := clang.Find(t.Context())
+	require.NoError(t, err)
+	path := filepath.Join(t.TempDir(), "shim.so")
+	out, err := c.Program(t.Context(), "-std=gnu11", "-O1", "-Wall", "-Wextra", "-Werror", "-fvisibility=hidden", "-fPIC", "-shared", "-pthread", "../../../capture/shim.c", "-o", path).CombinedOutput()
+	require.NoError(t, err, "%s", out)
+	h, err := purego.Dlopen(path, purego.RTLD_NOW|purego.RTLD_GLOBAL)
+	require.NoError(t, err)
+	purego.RegisterLibFunc(&start, h, "mlxcapture_start")
+	purego.RegisterLibFunc(&stop, h, "mlxcapture_stop")
+	return start, stop
+}
+
+// A program that knows nothing of it is captured: what it sends becomes a graph that computes the program's own numbers, for a
+// value of its param that was not captured too.
+func TestShim(t *testing.T) {
+	start, stop := shim(t)
+	path := filepath.Join(t.TempDir(), "log.mlxtrace")
+	const runs = 3
+	want := map[int][]uint32{} // what the program computes, by run
+	run(t, fakemetal.Options{}, func(e *engine) {
+		require.Zero(t, start(path, uintptr(e.device)))
+		tripled, advance, reversed := e.pipeline("tripled"), e.pipeline("advance"), e.pipeline("reversed")
+		special := e.pipeline("special", constant{4, uintptr(objc.DataTypeBool), 1}, constant{7, uintptr(objc.DataTypeInt), 5})
+		a, b := e.buffer(true, 1, 2, 3, 4), e.buffer(true, 0, 0, 0, 0)
+		for i := range runs + 1 {
+			if i == runs { // the last one is not captured
+				require.Zero(t, stop())
+			}
+			copy(e.words(a), []uint32{uint32(i), 2, 3, 4})
+			c := e.commandBuffer()
+			n := e.encoder(c, true)
+			objc.SetPipeline.Send(n, uintptr(tripled))
+			objc.SetBuffer.Send(n, uintptr(a), 0, 0)
+			objc.SetBuffer.Send(n, uintptr(b), 0, 1)
+			threads(n, size{4, 1, 1}, size{4, 1, 1})
+			objc.MemoryBarrier.Send(n, 1)
+			objc.SetPipeline.Send(n, uintptr(advance))
+			objc.SetBuffer.Send(n, uintptr(b), 0, 0)
+			setBytes(n, 1, [2]uint32{uint32(10 + i), 7})
+			threads(n, size{4, 1, 1}, size{4, 1, 1})
+			objc.EndEncoding.Send(n)
+			n = e.encoder(c, false)
+			objc.SetPipeline.Send(n, uintptr(reversed))
+			objc.SetBuffer.Send(n, uintptr(b), 0, 0)
+			objc.SetThreadgroupMemory.Send(n, 16, 0)
+			groups(n, size{1, 1, 1}, size{4, 1, 1})
+			objc.SetPipeline.Send(n, uintptr(special))
+			threads(n, size{4, 1, 1}, size{4, 1, 1})
+			objc.EndEncoding.Send(n)
+			require.NoError(t, finish(c))
+			want[i] = append([]uint32{}, e.words(b)...)
+		}
+	})
+	l, err := trace.Open(path)
+	require.NoError(t, err)
+	defer l.Close()
+	dir := t.TempDir()
+	r, err := trace.Import(t.Context(), l, trace.Options{Folder: dir})
+	require.NoError(t, err)
+	text := mlxt.Format(r.Module)
+	require.Len(t, r.Module.Graphs, 1, text)
+	g := r.Module.Graphs[0]
+	require.Equal(t, 4, g.Stats().Dispatches, text)
+	require.Contains(t, text, "$pos", text)
+	require.Contains(t, fmt.Sprint(r.Remarks), "was 10 to 12 in 3 runs", r.Remarks)
+
+	// It computes what the program did, run by run, with the state that the run before left, and once more beyond.
+	for _, f := range r.Files {
+		require.NoError(t, os.WriteFile(f.Path, f.Data, 0o600))
+	}
+	in, out := "", ""
+	for i := range g.Memories {
+		switch m := &g.Memories[i]; m.Kind {
+		case ir.Input:
+			in = m.Name
+		case ir.State:
+			out = m.Name
+		}
+	}
+	require.NotEmpty(t, in, text)
+	require.NotEmpty(t, out, text)
+	d, err := softmetal.New(t.Context(), softmetal.Options{Workers: 1})
+	require.NoError(t, err)
+	defer d.Close()
+	instance, err := replay.Open(d, r.Module, replay.Options{})
+	require.NoError(t, err)
+	defer instance.Close()
+	p, err := instance.Graph(t.Context(), g.Name)
+	require.NoError(t, err)
+	for i := range runs + 1 {
+		require.NoError(t, p.SetParam("pos", float64(10+i)))
+		require.NoError(t, p.SetInput(in, ir.ValueBytes(uint32(i), uint32(2), uint32(3), uint32(4))))
+		_, err := p.Run(t.Context())
+		require.NoError(t, err)
+		raw, err := p.State(out)
+		require.NoError(t, err)
+		require.Equal(t, ir.ValueBytes(want[i][0], want[i][1], want[i][2], want[i][3]), raw, "run %d", i)
+	}
+}
+
+// The same file becomes a library for Macs, whose functions a program can find.
+func TestShimForMacs(t *testing.T) {
+	c, err := clang.Find(t.Context())
+	require.NoError(t, err)
+	if !strings.Contains(filepath.Base(c.Path), "zig") {
+		t.Skip("only zig's clang links for Macs here")
+	}
+	path := filepath.Join(t.TempDir(), "mlxcapture.dylib")
+	out, err := exec.CommandContext(t.Context(), c.Path, "cc", "-target", "aarch64-macos", "-O2", "-Wall", "-Wextra", "-Werror", "-fvisibility=hidden", "-shared", "../../../capture/shim.c", "-o", path).CombinedOutput()
+	require.NoError(t, err, "%s", out)
+	f, err := macho.Open(path)
+	require.NoError(t, err)
+	defer f.Close()
+	require.Equal(t, macho.CpuArm64, f.Cpu)
+	require.Equal(t, macho.TypeDylib, f.Type)
+	symbols := map[string]bool{}
+	for _, s := range f.Symtab.Syms {
+		symbols[s.Name] = symbols[s.Name] || s.Sect > 0
+	}
+	for _, name := range []string{"start", "step", "param", "stop"} {
+		require.True(t, symbols["_mlxcapture_"+name], name)
+	}
+	libraries, err := f.ImportedLibraries()
+	require.NoError(t, err)
+	require.Equal(t, []string{"/usr/lib/libSystem.B.dylib"}, libraries) // neither Metal nor the runtime: both are found by name
+	signed := false
+	for _, l := range f.Loads {
+		if raw := l.Raw(); len(raw) >= 4 {
+			signed = signed || f.ByteOrder.Uint32(raw) == 0x1d // LC_CODE_SIGNATURE
+		}
+	}
+	require.True(t, signed, "arm64 Macs load nothing that is not signed")
+}
