@@ -353,7 +353,7 @@ static id cb_encoder(id self, SEL s) { return encoder(self, CALL(id (*)(id, SEL)
 static id cb_encoder_of(id self, SEL s, uint64_t type) { return encoder(self, CALL(id (*)(id, SEL, uint64_t))(self, s, type), "compute", type); }
 
 static id cb_encoder_by(id self, SEL s, id d) {
-  uint64_t type = (uint64_t)(uintptr_t)((id(*)(id, SEL))send)(d, selector("dispatchType"));
+  uint64_t type = log_ ? (uint64_t)(uintptr_t)((id(*)(id, SEL))send)(d, selector("dispatchType")) : 0;
   return encoder(self, CALL(id (*)(id, SEL, id))(self, s, d), "compute", type);
 }
 

@@ -33,6 +33,7 @@ static void set_type(SELF, uintptr_t type) {
 	if (type > 1) fail("%s: there is no type %lu", s, (unsigned long)type);
 	((struct pass_descriptor *)self)->type = type;
 }
+static uintptr_t type_of(SELF) { UNUSED; return (uintptr_t)((struct pass_descriptor *)self)->type; }
 static object *attachments(SELF) { UNUSED; return autorelease(retain(&((struct pass_descriptor *)self)->attachments->base)); }
 static object *attachment(SELF, uintptr_t i) {
 	struct attachments *a = (struct attachments *)self;
@@ -53,7 +54,7 @@ static void set_first(SELF, uintptr_t i) { UNUSED; ((struct attachment *)self)->
 static void set_last(SELF, uintptr_t i) { UNUSED; ((struct attachment *)self)->last = i; }
 
 static class MTLComputePassDescriptor = {.name = "MTLComputePassDescriptor", .super = &NSObject, .size = sizeof(struct pass_descriptor), .dealloc = pass_descriptor_dealloc,
-	.methods = (struct method[]){{"setDispatchType:", set_type}, {"sampleBufferAttachments", attachments}, {0}},
+	.methods = (struct method[]){{"setDispatchType:", set_type}, {"dispatchType", type_of}, {"sampleBufferAttachments", attachments}, {0}},
 	.statics = (struct method[]){{"computePassDescriptor", pass_descriptor}, {0}}};
 static class MTLComputePassSampleBufferAttachmentDescriptorArray = {.name = "MTLComputePassSampleBufferAttachmentDescriptorArray",
 	.super = &NSObject, .size = sizeof(struct attachments), .dealloc = attachments_dealloc,
