@@ -15,21 +15,26 @@ import (
 	"github.com/mlxc/mlxc/internal/air"
 	"github.com/mlxc/mlxc/internal/metallib"
 	"github.com/mlxc/mlxc/internal/metallib/bind"
+	"github.com/mlxc/mlxc/internal/toolchain/mslc"
 	"github.com/mlxc/mlxc/ir"
 	"github.com/mlxc/mlxc/ir/mlxt"
 )
 
 type kernelsCmd struct {
-	Library string   `arg:"" help:"Compiled Metal library (.metallib); - is standard input."`
+	Library string   `arg:"" help:"Compiled Metal library (.metallib), - is standard input; or Metal source (.metal), which is compiled."`
 	Names   []string `arg:"" optional:"" help:"Names of kernels, or patterns as a shell's: 'rms*'."`
 	JSON    bool     `name:"json" xor:"form" help:"Print JSON."`
 	Text    bool     `xor:"form" help:"Print them as a graph's text has them, to write dispatches of them (docs/text-format.md)."`
+	Trust   bool     `name:"trust-kernels" help:"Compile a source also where this system has no way to confine the compiler (SECURITY.md)."`
 }
 
 // fewKernels is the max number of kernels that are printed in full.
 const fewKernels = 4
 
 func (c *kernelsCmd) Run(env *cli.Env) error {
+	if filepath.Ext(c.Library) == ".metal" {
+		return c.source(env)
+	}
 	lib, err := inputs.OpenLibrary(c.Library)
 	if err != nil {
 		return err
@@ -52,13 +57,62 @@ func (c *kernelsCmd) Run(env *cli.Env) error {
 		}
 		list = append(list, described{entry, k})
 	}
-	if err := c.print(env.Context, env.Stdout, lib, list); err != nil || len(failed) == 0 {
+	library := ir.Library{Kind: ir.Metallib, Path: filepath.Base(lib.File)}
+	if c.Text {
+		library.Digest = sha256.Sum256(lib.Data)
+	}
+	if err := c.print(env.Context, env.Stdout, library, list); err != nil {
 		return err
+	}
+	if lib.Skipped > 0 && len(c.Names) == 0 && !c.JSON && !c.Text {
+		fmt.Fprintf(env.Stdout, "%d function(s) are no kernels.\n", lib.Skipped)
+	}
+	if len(failed) == 0 {
+		return nil
 	}
 	return fmt.Errorf("%d of %d kernel(s) cannot be described, the first: %w", len(failed), len(chosen), failed[0])
 }
 
-func (c *kernelsCmd) print(ctx context.Context, w io.Writer, lib *inputs.Library, list []described) error {
+// source compiles a Metal source and prints its kernels.
+func (c *kernelsCmd) source(env *cli.Env) error {
+	text, err := readSource(c.Library)
+	if err != nil {
+		return err
+	}
+	o := mslc.Options{Trust: c.Trust}
+	if !slices.ContainsFunc(c.Names, func(n string) bool { return strings.ContainsAny(n, `*?[\`) }) {
+		o.Kernels = c.Names // those of a large family alone
+	}
+	u, err := mslc.Compile(env.Context, c.Library, text, o)
+	if err != nil {
+		return err
+	}
+	var list []described
+	for i := range u.Kernels {
+		k := &u.Kernels[i]
+		wanted := len(c.Names) == 0
+		for _, pattern := range c.Names {
+			is, err := path.Match(pattern, k.Name)
+			if err != nil {
+				return badPattern(pattern)
+			}
+			wanted = wanted || is || pattern == k.Name
+		}
+		if wanted {
+			list = append(list, described{nil, k})
+		}
+	}
+	if len(list) == 0 {
+		return fmt.Errorf("%s has no kernel that is asked for (it has %d)", c.Library, len(u.Kernels))
+	}
+	return c.print(env.Context, env.Stdout, ir.Library{Kind: ir.SourceFile, Path: filepath.Base(c.Library), Digest: sha256.Sum256([]byte(text))}, list)
+}
+
+func badPattern(pattern string) error {
+	return cli.BadUsage("%q is no pattern: a bracket is open, or a backslash ends it", pattern)
+}
+
+func (c *kernelsCmd) print(ctx context.Context, w io.Writer, lib ir.Library, list []described) error {
 	switch {
 	case c.JSON:
 		out := make([]kernelJSON, len(list))
@@ -82,9 +136,6 @@ func (c *kernelsCmd) print(ctx context.Context, w io.Writer, lib *inputs.Library
 			}
 		}
 	}
-	if lib.Skipped > 0 && len(c.Names) == 0 {
-		fmt.Fprintf(w, "%d function(s) are no kernels.\n", lib.Skipped)
-	}
 	return nil
 }
 
@@ -93,7 +144,7 @@ func (c *kernelsCmd) choose(lib *inputs.Library) (out []*metallib.Kernel, err er
 	wanted := make([]bool, len(lib.Kernels))
 	for _, pattern := range c.Names {
 		if _, err := path.Match(pattern, ""); err != nil {
-			return nil, cli.BadUsage("%q is no pattern: a bracket is open, or a backslash ends it", pattern)
+			return nil, badPattern(pattern)
 		}
 		found := false
 		for i := range lib.Kernels {
@@ -131,7 +182,7 @@ func similar(lib *inputs.Library, part string) string {
 
 // described is a kernel of a library.
 type described struct {
-	entry *metallib.Kernel
+	entry *metallib.Kernel // nil: it comes from a source
 	*air.Kernel
 }
 
@@ -141,6 +192,14 @@ func (d described) threadgroup() (bytes int64) {
 		bytes += m.Size
 	}
 	return bytes
+}
+
+// size returns the size of the kernel's bitcode for people.
+func (d described) size() string {
+	if d.entry == nil {
+		return ""
+	}
+	return cli.Bytes(d.entry.Size).String()
 }
 
 // printLines prints a line for each kernel.
@@ -170,7 +229,7 @@ func printLines(w io.Writer, list []described) error {
 		if d.MaxThreadgroup > 0 {
 			most = fmt.Sprintf("≤ %d", d.MaxThreadgroup)
 		}
-		t.Add(d.Name, read, written, constant, group, conditional, len(d.Constants), cli.Bytes(d.threadgroup()), most, cli.Bytes(d.entry.Size))
+		t.Add(d.Name, read, written, constant, group, conditional, len(d.Constants), cli.Bytes(d.threadgroup()), most, d.size())
 	}
 	if err := t.Print(w); err != nil {
 		return err
@@ -186,7 +245,11 @@ fc: function constants; memory: threadgroup memory of its own; threads: in a thr
 
 // print prints everything that the library says about a kernel.
 func (d described) print(w io.Writer) error {
-	fmt.Fprintf(w, "kernel %s: %s of bitcode, AIR %s, Metal %s", d.Name, cli.Bytes(d.entry.Size), d.AIR, d.Metal)
+	if d.entry == nil {
+		fmt.Fprintf(w, "kernel %s: compiled from source", d.Name)
+	} else {
+		fmt.Fprintf(w, "kernel %s: %s of bitcode, AIR %s, Metal %s", d.Name, d.size(), d.AIR, d.Metal)
+	}
 	for _, o := range d.Options {
 		fmt.Fprintf(w, ", %s", o)
 	}
@@ -242,14 +305,12 @@ func addFields(t *cli.Table, name string, offset int64, fields []air.Field) {
 
 // printText prints a graph without commands that has the kernels. Function constants are zero, because the library
 // does not have their values.
-func printText(w io.Writer, lib *inputs.Library, list []described) error {
-	name := filepath.Base(lib.File)
-	library := ir.Library{Kind: ir.Metallib, Path: name, Digest: sha256.Sum256(lib.Data)}
-	g := &ir.Graph{Name: strings.TrimSuffix(name, filepath.Ext(name))}
+func printText(w io.Writer, library ir.Library, list []described) error {
+	g := &ir.Graph{Name: strings.TrimSuffix(library.Path, filepath.Ext(library.Path))}
 	for _, d := range list {
 		k, err := bind.Kernel(d.Kernel, library)
 		if err != nil {
-			return fmt.Errorf("%s: kernel %q: %w", lib.File, d.Name, err)
+			return fmt.Errorf("%s: kernel %q: %w", library.Path, d.Name, err)
 		}
 		g.Kernels = append(g.Kernels, k)
 	}
@@ -265,8 +326,8 @@ func unused(a *air.Arg) string {
 
 type kernelJSON struct {
 	Name       string         `json:"name"`
-	Bitcode    int64          `json:"bitcode_bytes"`
-	SHA256     string         `json:"sha256"`
+	Bitcode    int64          `json:"bitcode_bytes,omitempty"` // of a library
+	SHA256     string         `json:"sha256,omitempty"`
 	AIR        string         `json:"air"`
 	Metal      string         `json:"metal"`
 	Options    []string       `json:"options"`
@@ -314,8 +375,11 @@ type memoryJSON struct {
 
 func (d described) json() kernelJSON {
 	out := kernelJSON{
-		Name: d.Name, Bitcode: d.entry.Size, SHA256: fmt.Sprintf("%x", d.entry.Hash), AIR: d.AIR.String(), Metal: d.Metal.String(),
+		Name: d.Name, AIR: d.AIR.String(), Metal: d.Metal.String(),
 		Options: append([]string{}, d.Options...), Arguments: []argumentJSON{}, Constants: []constantJSON{}, Memory: []memoryJSON{}, MaxThreads: d.MaxThreadgroup,
+	}
+	if d.entry != nil {
+		out.Bitcode, out.SHA256 = d.entry.Size, fmt.Sprintf("%x", d.entry.Hash)
 	}
 	for i := range d.Args {
 		a := &d.Args[i]

@@ -26,6 +26,7 @@ type checkCmd struct {
 	MaxWork time.Duration `name:"max-work" default:"1h" help:"End dispatches that take one core longer than this."`
 	Trust   bool          `name:"trust-kernels" help:"Run kernels of others also where this system has no way to confine them and the compiler (SECURITY.md)."`
 	JSON    bool          `name:"json" help:"Print JSON."`
+	Format  string        `enum:"text,json,github,sarif,junit" default:"text" help:"How findings are printed: text, json, github (annotations of a workflow), sarif (2.1.0) or junit (XML)."`
 }
 
 // finding is the JSON form of a finding.
@@ -195,7 +196,22 @@ func (c *checkCmd) print(env *cli.Env, g *ir.Graph, observed []softmetal.Observe
 		}
 	}
 	total := len(found) + len(between)
-	if c.JSON {
+	r := &report{g, c.Graph, observed, found, between}
+	failed := func(err error) error {
+		if err == nil && total > 0 {
+			err = cli.Fail(fmt.Errorf("graph %s: %d findings", ir.QuoteName(g.Name), total))
+		}
+		return err
+	}
+	switch c.Format {
+	case "github":
+		return failed(r.github(env.Stdout))
+	case "sarif":
+		return failed(cli.JSON(env.Context, env.Stdout, r.sarif()))
+	case "junit":
+		return failed(r.junit(env.Stdout))
+	}
+	if c.JSON || c.Format == "json" {
 		err := cli.JSON(env.Context, env.Stdout, c.Mention(map[string]any{"graph": g.Name, "dispatches": len(observed), "kernels": len(kernels), "findings": found, "order": between, "dropped": dropped}))
 		if err == nil && total > 0 {
 			err = cli.Fail(fmt.Errorf("%d findings", total))
@@ -216,10 +232,7 @@ func (c *checkCmd) print(env *cli.Env, g *ir.Graph, observed []softmetal.Observe
 		fmt.Fprintf(env.Stdout, "and %d more, of dispatches with too many\n", dropped)
 	}
 	_, err := fmt.Fprintf(env.Stdout, "checked %d dispatches of %d kernels in graph %s: %d findings%s\n", len(observed), len(kernels), ir.QuoteName(g.Name), total, c.Note())
-	if err == nil && total > 0 {
-		err = cli.Fail(fmt.Errorf("graph %s: %d findings", ir.QuoteName(g.Name), total))
-	}
-	return err
+	return failed(err)
 }
 
 // kernelsOf returns the kernels of dispatches, by ID.

@@ -100,7 +100,7 @@ func Find(ctx context.Context) (Compiler, error) {
 		}
 		unfit = append(unfit, err)
 	}
-	err := fmt.Errorf("no clang %d or later found: put one on PATH (Debian: the package clang-19), or run scripts/fetch-clang.sh, which needs no root, or name one in %s", MinVersion, Env)
+	err := fmt.Errorf("no clang %d or later found: put one on PATH (Debian: the package clang-19), or install one without root (pip install ziglang; in the source tree scripts/fetch-clang.sh), or name one in %s", MinVersion, Env)
 	return Compiler{}, errors.Join(append([]error{err}, unfit...)...)
 }
 
@@ -153,7 +153,7 @@ func candidates() []string {
 	if p := fetched("ziglang"); p != "" {
 		paths = append(paths, p)
 	}
-	return paths
+	return append(paths, inPython()...)
 }
 
 // fetched returns the path of the program that scripts/fetch-clang.sh puts in a folder of out/, in the source tree

@@ -20,6 +20,53 @@ func program(t *testing.T, dir, name, line string) string {
 	return p
 }
 
+// alone hides the Python environments of the machine.
+func alone(t *testing.T) {
+	empty := t.TempDir()
+	t.Cleanup(clang.SetMachine(empty))
+	t.Setenv("HOME", empty)
+	t.Setenv("VIRTUAL_ENV", "")
+	t.Setenv("CONDA_PREFIX", "")
+}
+
+// What pip has installed is found, in the active environment, beside the first python3 on PATH, and among a user's own packages, if
+// nothing is on PATH.
+func TestFindInPython(t *testing.T) {
+	t.Chdir(t.TempDir())
+	t.Setenv(clang.Env, "")
+	for _, c := range []struct{ name, env, below string }{
+		{"active", "VIRTUAL_ENV", "lib/python3.12/site-packages/ziglang"},
+		{"conda", "CONDA_PREFIX", "lib/python3.12/site-packages/ziglang"},
+		{"own", "HOME", ".local/lib/python3.9/site-packages/ziglang"},
+		{"on PATH", "PATH", "lib/python3.11/site-packages/ziglang"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			alone(t)
+			prefix := t.TempDir()
+			t.Setenv("PATH", t.TempDir())
+			t.Setenv(c.env, prefix)
+			if c.env == "PATH" {
+				require.NoError(t, os.MkdirAll(filepath.Join(prefix, "bin"), 0o755))
+				program(t, filepath.Join(prefix, "bin"), "python3", "")
+				t.Setenv("PATH", filepath.Join(prefix, "bin"))
+			}
+			dir := filepath.Join(prefix, filepath.FromSlash(c.below))
+			require.NoError(t, os.MkdirAll(dir, 0o755))
+			program(t, dir, "zig", "clang version 21.1.0")
+			found, err := clang.Find(t.Context())
+			require.NoError(t, err)
+			assert.Equal(t, filepath.Join(dir, "zig clang"), found.String())
+			// What is on PATH comes first.
+			on := t.TempDir()
+			program(t, on, "clang", "clang version 19.1.7")
+			t.Setenv("PATH", on)
+			found, err = clang.Find(t.Context())
+			require.NoError(t, err)
+			assert.Equal(t, filepath.Join(on, "clang"), found.String())
+		})
+	}
+}
+
 // TestFind looks in folders of made-up programs, outside any source tree.
 func TestFind(t *testing.T) {
 	for _, c := range []struct {
@@ -45,6 +92,7 @@ func TestFind(t *testing.T) {
 			t.Chdir(t.TempDir())
 			t.Setenv("PATH", dir)
 			t.Setenv(clang.Env, "")
+			alone(t)
 			found, err := clang.Find(context.Background())
 			if text, ok := strings.CutPrefix(c.want, "error: "); ok {
 				require.ErrorContains(t, err, text)
