@@ -46,7 +46,7 @@ func (ks *kernels) of(id ir.KernelID) (*Kernel, error) {
 	case ir.Generated:
 		ks.found[id], err = compileGenerated(k)
 	default:
-		err = fmt.Errorf("kernel @%s is of %s library %q: the CPU runs builtin and generated kernels only", k.Name, k.Library.Kind, k.Library.Path)
+		err = fmt.Errorf("kernel @%s is of %s library %q: %w: the CPU runs builtin and generated kernels only", k.Name, k.Library.Kind, k.Library.Path, backend.ErrForeignCode)
 	}
 	return ks.found[id], err
 }

@@ -1,6 +1,7 @@
 package mlxreplay
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -17,7 +18,7 @@ import (
 
 // deviceFlags choose where a graph runs.
 type deviceFlags struct {
-	Device       string `default:"cpu" placeholder:"NAME" help:"Device to run on, perhaps with options (NAME:OPTION=VALUE,…): ${devices}, or auto: ${gpus} where it works, else cpu (mlxreplay devices says more)."`
+	Device       string `default:"cpu" placeholder:"NAME" help:"Device to run on, perhaps with options (NAME:OPTION=VALUE,…): ${devices}, or auto: ${gpus} where it works, else cpu, or softmetal for kernels of files (mlxreplay devices says more)."`
 	Library      string `placeholder:"FILE" help:"Take builtin kernels from this .metallib, such as MLX's own, and not from their Metal source (metal, cuda, softmetal)."`
 	MLX          bool   `name:"mlx" help:"Take builtin kernels from the mlx.metallib of the Python environment that is active (metal, cuda, softmetal)."`
 	GPU          string `name:"gpu" placeholder:"NAME" help:"GPU to run on, by a part of its name (default: the one that the system prefers; of NVIDIA's the first)."`
@@ -39,8 +40,9 @@ type deviceFlags struct {
 
 // onCPU is the device that is always there; onAuto stands for a GPU or, if none works, the CPU.
 const (
-	onCPU  = "cpu"
-	onAuto = "auto"
+	onCPU       = "cpu"
+	onSoftMetal = "softmetal" // takes kernels of files where no GPU works
+	onAuto      = "auto"
 )
 
 // drivers are the kinds of devices of this program: see [Main].
@@ -271,7 +273,12 @@ func (f deviceFlags) open(env *cli.Env, use func(backend.Device) error) (func(),
 		why = append(why, reason)
 	}
 	fmt.Fprintf(env.Stderr, "remark: --device auto: cpu, because %s\n", strings.Join(why, "; and "))
-	return f.on(env, chosen[len(chosen)-1], nil, use)
+	end, err := f.on(env, chosen[len(chosen)-1], nil, use)
+	if d := driverOf(onSoftMetal); d != nil && errors.Is(err, backend.ErrForeignCode) {
+		fmt.Fprintf(env.Stderr, "remark: --device auto: softmetal, because the graph has kernels of files, which the device cpu does not run\n")
+		return f.on(env, d, nil, use)
+	}
+	return end, err
 }
 
 // on is open for one driver.
