@@ -14,6 +14,7 @@ import (
 	"github.com/mlxc/mlxc/internal/toolchain/mslc"
 	"github.com/mlxc/mlxc/ir"
 	"github.com/mlxc/mlxc/msl"
+	"github.com/mlxc/mlxc/msl/decl"
 )
 
 // File is a library that a module names, to be written beside it.
@@ -82,15 +83,7 @@ func (k *kernels) of(p *pipeline) (ir.Kernel, bool, error) {
 func (k *kernels) make(p *pipeline) (out ir.Kernel, known bool, err error) {
 	if b := (ir.Kernel{Library: ir.Library{Kind: ir.Builtin}, Function: p.function}); k.options.Builtin && msl.Declared(&b) {
 		if ds := msl.Declarations(p.function); len(ds) > 0 && ds[0].MLX {
-			// The table of arguments is that of the compiled kernel, which binds alike.
-			compiled, err := k.describe(p)
-			if err != nil {
-				return out, false, err
-			}
-			if compiled != nil {
-				out, err = bind.Kernel(compiled, b.Library)
-				return k.withConstants(out, p, err)
-			}
+			return k.declared(p, ds)
 		}
 	}
 	lib, err := k.library(p.library)
@@ -102,22 +95,36 @@ func (k *kernels) make(p *pipeline) (out ir.Kernel, known bool, err error) {
 		return out, false, err
 	}
 	if compiled == nil {
-		out, _, err = k.withConstants(ir.Kernel{Name: p.function, Library: lib, Function: p.function}, p, nil)
+		out, _, err = k.withConstants(ir.Kernel{Name: p.function, Library: lib, Function: p.function}, p, true, nil)
 		return out, false, err
 	}
 	out, err = bind.Kernel(compiled, lib)
-	return k.withConstants(out, p, err)
+	return k.withConstants(out, p, false, err)
 }
 
-// withConstants gives a kernel the values of its function constants.
-func (k *kernels) withConstants(out ir.Kernel, p *pipeline, err error) (ir.Kernel, bool, error) {
+// declared returns the kernel of the builtin library that has a pipeline's name, with those of its constants that some declaration has.
+func (k *kernels) declared(p *pipeline, ds []*decl.Decl) (ir.Kernel, bool, error) {
+	widest := slices.MaxFunc(ds, func(a, b *decl.Decl) int { return len(a.Args) - len(b.Args) })
+	out := widest.Kernel(p.function)
+	for _, d := range ds {
+		for _, c := range d.Constants {
+			if !slices.ContainsFunc(out.Constants, func(f ir.FunctionConstant) bool { return f.Index == c.Index }) {
+				out.Constants = append(out.Constants, ir.FunctionConstant{Index: c.Index, Name: c.Name, Type: c.Type})
+			}
+		}
+	}
+	slices.SortFunc(out.Constants, func(a, b ir.FunctionConstant) int { return int(a.Index) - int(b.Index) })
+	return k.withConstants(out, p, false, nil)
+}
+
+// withConstants gives a kernel the values of its function constants, or, with all, every constant of the pipeline.
+func (k *kernels) withConstants(out ir.Kernel, p *pipeline, all bool, err error) (ir.Kernel, bool, error) {
 	fault := func(format string, args ...any) (ir.Kernel, bool, error) {
 		return out, false, k.log.fault(p.offset, "kernel %s: %s", p.function, fmt.Sprintf(format, args...))
 	}
 	if err != nil {
 		return fault("%v", err)
 	}
-	own := len(out.Constants) > 0
 	out.Constants = slices.Clone(out.Constants)
 	for _, c := range p.constants {
 		t, ok := dataTypes[c.typ]
@@ -130,7 +137,7 @@ func (k *kernels) withConstants(out ir.Kernel, p *pipeline, err error) (ir.Kerne
 			return fault("function constant %d", c.index)
 		case i >= 0:
 			out.Constants[i].Bits = c.bits
-		case !own: // it is not known which ones the kernel has
+		case all: // it is not known which ones the kernel has
 			out.Constants = append(out.Constants, ir.FunctionConstant{Index: uint16(c.index), Type: t, Bits: c.bits})
 		}
 	}

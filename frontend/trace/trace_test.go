@@ -11,8 +11,11 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/mlxc/mlxc/frontend/trace"
+	"github.com/mlxc/mlxc/internal/testing/metallibs"
 	"github.com/mlxc/mlxc/ir"
 	"github.com/mlxc/mlxc/ir/mlxt"
+	"github.com/mlxc/mlxc/optimize"
+	"github.com/mlxc/mlxc/passes"
 )
 
 // The writers in C and Python know the events of the reader's table.
@@ -418,4 +421,57 @@ func FuzzImport(f *testing.F) {
 			require.NoError(t, r.Module.Check())
 		}
 	})
+}
+
+// Kernels with MLX's names and arguments are taken from the builtin library: then their declarations say what memory is, and passes
+// fuse them.
+func TestBuiltin(t *testing.T) {
+	code := metallibs.Small(t, "rmsfloat32", "vv_Multiplyfloat32")
+	for _, builtin := range []bool{false, true} {
+		l := newLog()
+		lib := l.id()
+		l.Event(trace.Library, lib, "metallib", "mlx.metallib", code)
+		rms, mul := l.id(), l.id()
+		l.Event(trace.Pipeline, rms, lib, "rmsfloat32", binary.LittleEndian.AppendUint64(append(word(20), word(53)...), 1))
+		l.Event(trace.Pipeline, mul, lib, "vv_Multiplyfloat32")
+		x, w, h, g, y := l.buffer(2304, nil), l.buffer(4, ir.ValueBytes(float32(1))), l.buffer(2304, nil), l.buffer(2304, nil), l.buffer(2304, nil)
+		for i := range 2 {
+			l.Event(trace.Contents, x, uint64(0), word(uint32(i)))
+			l.Event(trace.Contents, g, uint64(0), word(uint32(i)))
+			l.run(0, func(e uint64) {
+				l.Event(trace.Use, e, rms)
+				for slot, b := range []uint64{x, w, h} {
+					l.Event(trace.Bind, e, uint64(slot), b, uint64(0))
+				}
+				l.Event(trace.Bytes, e, uint64(3), ir.ValueBytes(float32(1e-5)))
+				l.Event(trace.Bytes, e, uint64(4), word(576))
+				l.Event(trace.Bytes, e, uint64(5), word(0))
+				l.Event(trace.Dispatch, e, uint64(1), uint64(160), uint64(1), uint64(1), uint64(160), uint64(1), uint64(1))
+				l.Event(trace.Use, e, mul)
+				for slot, b := range []uint64{h, g, y} {
+					l.Event(trace.Bind, e, uint64(slot), b, uint64(0))
+				}
+				l.Event(trace.Bytes, e, uint64(3), word(576))
+				l.Event(trace.Dispatch, e, uint64(1), uint64(576), uint64(1), uint64(1), uint64(576), uint64(1), uint64(1))
+			})
+		}
+		r := imported(t, l, trace.Options{Builtin: builtin})
+		require.Empty(t, r.Remarks)
+		graph := r.Module.Graphs[0]
+		kinds := ""
+		for i := range graph.Memories {
+			kinds += graph.Memories[i].Kind.String() + " "
+		}
+		if !builtin {
+			require.Equal(t, "input weight state input state ", kinds) // compiled code says of what it writes that it may read it
+			require.Len(t, r.Files, 1)
+			continue
+		}
+		require.Equal(t, "input weight scratch input output ", kinds)
+		require.Empty(t, r.Files)
+		result, err := optimize.Run(t.Context(), graph, optimize.Options{Pipeline: passes.DefaultPipeline()})
+		require.NoError(t, err)
+		require.NotNil(t, result.Optimized)
+		require.Equal(t, 1, result.Optimized.Stats().Dispatches)
+	}
 }
