@@ -1,6 +1,7 @@
 package trace
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"fmt"
@@ -312,6 +313,12 @@ func (b *builder) contents(m *ir.Memory, buf *buffer, k *kernels) error {
 		m.Init = ir.FillU32(0)
 		return nil
 	}
+	if len(pieces) == 1 && pieces[0].n == buf.size {
+		if word, ok := repeated(pieces[0].data); ok {
+			m.Init = ir.Init{Kind: ir.InitFill, Pattern: word}
+			return nil
+		}
+	}
 	if most := maxSparse + 16*int64(len(b.w.log.data)); buf.size > most {
 		return b.w.log.fault(b.run.offset, "graph %s: the buffer %s has %d bytes, of which the log has few: at most %d are expected", b.g.name, m.Name, buf.size, most)
 	}
@@ -340,6 +347,14 @@ func (b *builder) contents(m *ir.Memory, buf *buffer, k *kernels) error {
 	}
 	m.Init = ir.Init{Kind: ir.InitBlob, Blob: blob}
 	return nil
+}
+
+// repeated returns the word that data repeats. Passes know the value of such memory: a norm's weights of ones.
+func repeated(data []byte) (word [4]byte, ok bool) {
+	if len(data) < 4 || len(data)%4 != 0 || !bytes.Equal(data[4:], data[:len(data)-4]) {
+		return word, false
+	}
+	return [4]byte(data[:4]), true
 }
 
 // command adds a command.
