@@ -4,7 +4,9 @@ import (
 	"bytes"
 	"encoding/binary"
 	"fmt"
+	"math/rand/v2"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 
@@ -12,6 +14,7 @@ import (
 
 	"github.com/mlxc/mlxc/frontend/trace"
 	"github.com/mlxc/mlxc/internal/testing/metallibs"
+	"github.com/mlxc/mlxc/internal/testing/sample"
 	"github.com/mlxc/mlxc/ir"
 	"github.com/mlxc/mlxc/ir/mlxt"
 	"github.com/mlxc/mlxc/optimize"
@@ -474,4 +477,98 @@ func TestBuiltin(t *testing.T) {
 		require.NotNil(t, result.Optimized)
 		require.Equal(t, 1, result.Optimized.Stats().Dispatches)
 	}
+}
+
+// Logs whose records are damaged, left out, repeated or exchanged are refused, or become graphs that are valid.
+func TestMutations(t *testing.T) {
+	l := newLog()
+	k, other := l.kernel("k"), l.kernel("other")
+	x, y := l.buffer(4096, []byte("contents")), l.buffer(64, nil)
+	part := l.id()
+	l.Event(trace.Buffer, part, uint64(256), uint64(0), uint64(0), "", x, uint64(1024))
+	for i := range uint64(4) {
+		if i%2 == 1 {
+			l.Event(trace.Step, "step")
+			l.Event(trace.Param, "pos", i)
+			l.Event(trace.Param, "n", i*i)
+		}
+		l.Event(trace.Contents, y, 4*i, word(uint32(i)))
+		l.run(i/2, func(e uint64) {
+			l.Event(trace.Push, e, "group")
+			l.Event(trace.Bytes, e, uint64(2), bytes.Repeat(word(uint32(i)), 3))
+			l.Event(trace.Threadgroup, e, uint64(0), uint64(16))
+			l.Event(trace.Reads, e, uint64(0), 4*i, uint64(4))
+			l.Event(trace.Writes, e, uint64(1), uint64(0), uint64(4), uint64(1))
+			l.dispatch(e, k, 1+i, x, y)
+			l.Event(trace.Bind, e, uint64(1), part, 4*i)
+			l.dispatch(e, other, 3, y)
+			l.Event(trace.Barrier, e)
+			l.Event(trace.Pop, e)
+			l.Event(trace.Fill, e, x, 4*i, uint64(4), uint64(7))
+			l.Event(trace.Copy, e, x, uint64(0), y, 4*i, uint64(4))
+		})
+		l.Event(trace.Step, "")
+	}
+	require.NoError(t, l.Err())
+	// The records behind the schema.
+	var records [][]byte
+	data := l.Bytes()
+	for at := 16; at < len(data); {
+		n := 8 + (int(binary.LittleEndian.Uint32(data[at:]))+7)&^7
+		records = append(records, data[at:at+n])
+		at += n
+	}
+	runs := 3000
+	if os.Getenv("MLXC_LONG") != "" {
+		runs = 200_000
+	}
+	random := rand.New(rand.NewPCG(uint64(sample.Run()), 1))
+	valid := 0
+	for i := range runs {
+		out := append([]byte{}, data[:16]...)
+		list := slices.Clone(records)
+		for range 1 + random.IntN(4) {
+			n := 1 + random.IntN(len(list)-1)
+			switch random.IntN(6) {
+			case 0:
+				list = slices.Delete(list, n, n+1)
+			case 1:
+				list = slices.Insert(list, n, list[1+random.IntN(len(list)-1)])
+			case 2:
+				m := 1 + random.IntN(len(list)-1)
+				list[n], list[m] = list[m], list[n]
+			default:
+				r := slices.Clone(list[n])
+				if words := len(r)/8 - 1; words > 0 {
+					at := 8 + 8*random.IntN(words)
+					v := binary.LittleEndian.Uint64(r[at:])
+					switch random.IntN(4) {
+					case 0:
+						v = random.Uint64() >> random.IntN(64)
+					case 1:
+						v++
+					case 2:
+						v = uint64(random.IntN(40))
+					default:
+						v ^= 1 << random.IntN(64)
+					}
+					binary.LittleEndian.PutUint64(r[at:], v)
+				}
+				list[n] = r
+			}
+		}
+		out = append(out, slices.Concat(list...)...)
+		f, err := trace.Read("test", out)
+		require.NoError(t, err)
+		r, err := trace.Import(t.Context(), f, trace.Options{})
+		if err != nil {
+			continue
+		}
+		valid++
+		if err := r.Module.Check(); err != nil {
+			require.NoError(t, err, "mutation %d of seed %d", i, sample.Run())
+		}
+	}
+	require.Greater(t, valid, runs/50)
+	require.Less(t, valid, runs)
 }
