@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -571,4 +572,24 @@ func TestMutations(t *testing.T) {
 	}
 	require.Greater(t, valid, runs/50)
 	require.Less(t, valid, runs)
+}
+
+// A log of a million commands, and one that writes a buffer in a hundred thousand parts from its end on, take time in proportion; what
+// is beyond any program is refused.
+func TestLarge(t *testing.T) {
+	sample.Long(t)
+	l := newLog()
+	k, x := l.kernel("k"), l.buffer(1<<24, nil)
+	l.run(1, func(e uint64) {
+		for i := range uint64(100_000) {
+			l.Event(trace.Contents, x, 1<<24-64*(i+1), word(uint32(i)))
+			l.Event(trace.Bytes, e, uint64(1), word(uint32(i)))
+			l.dispatch(e, k, 1+i, x)
+			l.Event(trace.Barrier, e)
+		}
+	})
+	start := time.Now()
+	r := imported(t, l, trace.Options{})
+	t.Log(time.Since(start))
+	require.Equal(t, 100_000, r.Module.Graphs[0].Stats().Dispatches)
 }

@@ -20,7 +20,20 @@ type usage struct {
 // load their weights by them.
 func (w *world) usage(k *kernels) (*usage, error) {
 	u := &usage{map[*buffer]int{}, map[*buffer][]piece{}, map[*buffer]bool{}, map[*buffer]bool{}, map[*buffer]bool{}}
-	held := map[*buffer][]piece{}
+	memory, left := map[*buffer]*held{}, maxParts
+	of := func(b *buffer) *held {
+		if memory[b] == nil {
+			memory[b] = &held{}
+		}
+		return memory[b]
+	}
+	read := func(b *buffer) ([]piece, error) {
+		pieces, err := of(b).read(&left)
+		if err != nil {
+			return nil, w.log.fault(0, "buffer %s %v", w.nameOf(b), err)
+		}
+		return pieces, nil
+	}
 	writes := make([][]struct {
 		b *buffer
 		p piece
@@ -40,7 +53,7 @@ func (w *world) usage(k *kernels) (*usage, error) {
 			if _, used := u.first[x.b]; used {
 				u.rewritten[x.b] = true
 			}
-			held[x.b] = put(held[x.b], x.p)
+			of(x.b).write(x.p)
 		}
 		dispatches := s.dispatches() > 0
 		graph := w.graph(s)
@@ -63,7 +76,11 @@ func (w *world) usage(k *kernels) (*usage, error) {
 				}
 				root, at := b.buffer.root()
 				if _, used := u.first[root]; !used && graph {
-					u.first[root], u.contents[root] = i, slices.Clone(held[root])
+					pieces, err := read(root)
+					if err != nil {
+						return nil, err
+					}
+					u.first[root], u.contents[root] = i, slices.Clone(pieces)
 				}
 				switch {
 				case c.kind == dispatch && !writesSlot(known, b.slot):
@@ -79,13 +96,18 @@ func (w *world) usage(k *kernels) (*usage, error) {
 						break
 					}
 					if c.kind == filling {
-						held[root] = put(held[root], piece{at + b.offset, c.bytes, nil, c.value})
+						of(root).write(piece{at + b.offset, c.bytes, nil, c.value})
 						break
 					}
 					from, start := c.binds[0].buffer.root()
-					for _, p := range cut(held[from], start+c.binds[0].offset, c.bytes) {
+					pieces, err := read(from)
+					if err != nil {
+						return nil, err
+					}
+					for _, p := range cut(pieces, start+c.binds[0].offset, c.bytes) {
+						left--
 						p.offset += at + b.offset - start - c.binds[0].offset
-						held[root] = put(held[root], p)
+						of(root).write(p)
 					}
 				}
 			}
@@ -101,54 +123,4 @@ func writesSlot(k *ir.Kernel, slot int) bool {
 	}
 	a, ok := k.Arg(uint8(slot))
 	return ok && a.Kind == ir.DeviceArg && a.Access != ir.ReadArg
-}
-
-// put adds what is written last to the pieces of a buffer, which do not overlap and are ordered.
-func put(held []piece, p piece) []piece {
-	if p.n == 0 {
-		return held
-	}
-	end := p.offset + p.n
-	lo, _ := slices.BinarySearchFunc(held, p.offset, func(q piece, at int64) int {
-		if q.offset+q.n <= at {
-			return -1
-		}
-		return 1
-	})
-	hi := lo
-	var around []piece
-	for ; hi < len(held) && held[hi].offset < end; hi++ {
-		q := held[hi]
-		if q.offset < p.offset {
-			around = append(around, q.part(q.offset, p.offset))
-		}
-		if q.offset+q.n > end {
-			around = append(around, q.part(end, q.offset+q.n))
-		}
-	}
-	at := len(around)
-	if at > 0 && around[at-1].offset >= end {
-		at--
-	}
-	return slices.Replace(held, lo, hi, slices.Insert(around, at, p)...)
-}
-
-// part returns bytes lo to hi of what p holds, which has them.
-func (p piece) part(lo, hi int64) piece {
-	out := piece{lo, hi - lo, nil, p.value}
-	if p.data != nil {
-		out.data = p.data[lo-p.offset : hi-p.offset]
-	}
-	return out
-}
-
-// cut returns what is held of n bytes from offset on.
-func cut(held []piece, offset, n int64) (out []piece) {
-	for _, p := range held {
-		lo, hi := max(p.offset, offset), min(p.offset+p.n, offset+n)
-		if lo < hi {
-			out = append(out, p.part(lo, hi))
-		}
-	}
-	return out
 }
