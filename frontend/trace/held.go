@@ -103,7 +103,7 @@ func (p piece) part(lo, hi int64) piece {
 func cut(pieces []piece, offset, n int64) (out []piece) {
 	first := sort.Search(len(pieces), func(i int) bool { return pieces[i].offset+pieces[i].n > offset })
 	for _, p := range pieces[first:] {
-		if p.offset >= offset+n {
+		if p.offset >= offset+n || n == 0 {
 			break
 		}
 		out = append(out, p.part(max(p.offset, offset), min(p.offset+p.n, offset+n)))
