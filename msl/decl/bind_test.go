@@ -353,3 +353,37 @@ func TestThreadgroupMemory(t *testing.T) {
 	_, err = f.bind(d, n)
 	assert.EqualError(t, err, "#0 k: threadgroup argument 0 (t): its size depends on params or is absurd")
 }
+
+// The elements of an array that lies in argument memory are what its values say, affine in params too; what is no whole element
+// there, or lies elsewhere, is not known.
+func TestArrayInArgumentMemory(t *testing.T) {
+	d := parse(t, "kernel k", "arg 0 y device f32[a[1], a[0]] write", "arg 1 a constant u32[2]", "groups 1, 1, 1", "term y[i, j] = round(f32, i)")
+	for _, c := range []struct {
+		values []ir.Value
+		off, n int64
+		want   string
+	}{
+		{[]ir.Value{{Off: 32, Bytes: ir.ValueBytes(uint32(8))}, {Off: 36, Type: ir.U32}}, 32, 8, "8 2*$n + 1"},
+		{[]ir.Value{{Off: 32, Bytes: ir.ValueBytes(uint32(8), uint32(5))}}, 32, 8, "8 5"},
+		{[]ir.Value{{Off: 32, Bytes: ir.ValueBytes(uint32(5))}, {Off: 36, Type: ir.U32}}, 32, 16, "5 2*$n + 1"},
+		{[]ir.Value{{Off: 32, Bytes: ir.ValueBytes(uint32(8))}, {Off: 36, Type: ir.U64}}, 32, 8, "#0 k: argument 1 (a): element 1 is no u32 in argument memory"},
+		{[]ir.Value{{Off: 32, Bytes: ir.ValueBytes(uint32(8))}, {Off: 36, Type: ir.I32}}, 32, 8, "#0 k: argument 1 (a): element 1 is no u32 in argument memory"},
+		{[]ir.Value{{Off: 32, Bytes: ir.ValueBytes(uint32(8))}, {Off: 38, Type: ir.U32}}, 32, 8, "#0 k: argument 1 (a): element 1 is no u32 in argument memory"},
+		{[]ir.Value{{Off: 32, Bytes: ir.ValueBytes(uint32(8))}, {Off: 36, Type: ir.U32}}, 32, 6, "#0 k: argument 1 (a) is bound to a buffer: its value is not known before the replay"},
+	} {
+		f := newFixture()
+		for i := range c.values {
+			if c.values[i].Bytes == nil {
+				c.values[i].Expr = f.affine(1, f.n, 2)
+			}
+		}
+		args := f.b.Memory(ir.Memory{Name: "args", Kind: ir.Argument, Size: 64, Init: ir.Init{Kind: ir.InitValues, Values: c.values}})
+		in, err := f.bind(d, f.dispatch(d, ir.Threadgroups, [3]int64{1, 1, 1}, one, f.view(0, 0, 1<<16), ir.BufferArg(1, ir.ViewOf(args, c.off, c.n))))
+		if err != nil {
+			assert.EqualError(t, err, c.want)
+			continue
+		}
+		g := f.b.Unfinished()
+		assert.Equal(t, c.want, g.FormatAffine(in.Shapes[0][1])+" "+g.FormatAffine(in.Shapes[0][0]))
+	}
+}
