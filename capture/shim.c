@@ -50,7 +50,7 @@ typedef struct info {
   struct info *next;
   id object;
   int kind;
-  uint64_t number, size;
+  uint64_t number, size;      /* of a buffer; of an event: the command buffer that signals it last */
   uint64_t library;           /* of a function: its number */
   uint64_t parent;            /* of a buffer in a heap: nothing; of an encoder: its command buffer */
   char *name;                 /* of a function or library */
@@ -379,26 +379,44 @@ static void cb_commit(id self, SEL s) {
   CALL(void (*)(id, SEL))(self, s);
 }
 
-static void waited(id self) {
-  info *c = find(self, COMMANDS);
-  if (!c) return;
-  for (size_t i = 0; i < c->n_used; i++)
-    if (c->used[i]->busy && c->used[i]->busy <= c->number) c->used[i]->busy = 0, look(c->used[i], true);
-  EVENT_(WAIT, "n", c->number);
+/* ended notes that a command buffer has ended, and those that were committed before it. */
+static void ended(uint64_t number) {
+  if (!number) return;
+  for (size_t b = 0; b < sizeof table / sizeof *table; b++)
+    for (info *i = table[b]; i; i = i->next)
+      if (i->kind == BUFFER && i->busy && i->busy <= number) i->busy = 0, look(i, true);
+  EVENT_(WAIT, "n", number);
 }
+
+static void wait_ended(id self) { ended(number(self, COMMANDS)); }
 
 static void cb_wait(id self, SEL s) {
   CALL(void (*)(id, SEL))(self, s);
-  LOG(waited(self));
+  LOG(wait_ended(self));
+}
+
+static bool event_wait(id self, SEL s, uint64_t value, uint64_t ms) {
+  bool reached = CALL(bool (*)(id, SEL, uint64_t, uint64_t))(self, s, value, ms);
+  if (reached) LOG(ended(find(self, EVENT) ? find(self, EVENT)->size : 0));
+  return reached;
+}
+
+/* signals notes which command buffer signals an event last. */
+static void signals(id self, id event, uint64_t value) {
+  info *i = find(event, EVENT);
+  if (!i) i = make(event, EVENT);
+  i->size = number(self, COMMANDS);
+  replace(class_of(event), "waitUntilSignaledValue:timeoutMS:", (void *)event_wait);
+  EVENT_(SIGNAL, "nnn", number(self, COMMANDS), i->number, value);
 }
 
 static void cb_signal(id self, SEL s, id event, uint64_t value) {
-  LOG(EVENT_(SIGNAL, "nnn", number(self, COMMANDS), N((uintptr_t)event), value));
+  LOG(signals(self, event, value));
   CALL(void (*)(id, SEL, id, uint64_t))(self, s, event, value);
 }
 
 static void cb_await(id self, SEL s, id event, uint64_t value) {
-  LOG(EVENT_(AWAIT, "nnn", number(self, COMMANDS), N((uintptr_t)event), value));
+  LOG(EVENT_(AWAIT, "nnn", number(self, COMMANDS), find(event, EVENT) ? find(event, EVENT)->number : 0, value));
   CALL(void (*)(id, SEL, id, uint64_t))(self, s, event, value);
 }
 

@@ -51,6 +51,7 @@ func TestShim(t *testing.T) {
 		tripled, advance, reversed := e.pipeline("tripled"), e.pipeline("advance"), e.pipeline("reversed")
 		special := e.pipeline("special", constant{4, uintptr(objc.DataTypeBool), 1}, constant{7, uintptr(objc.DataTypeInt), 5})
 		a, b := e.buffer(true, 1, 2, 3, 4), e.buffer(true, 0, 0, 0, 0)
+		event := e.own(objc.NewSharedEvent.SendID(e.device))
 		for i := range runs + 1 {
 			if i == runs { // the last one is not captured
 				require.Zero(t, stop())
@@ -76,7 +77,13 @@ func TestShim(t *testing.T) {
 			objc.SetPipeline.Send(n, uintptr(special))
 			threads(n, size{4, 1, 1}, size{4, 1, 1})
 			objc.EndEncoding.Send(n)
-			require.NoError(t, finish(c))
+			if i == 1 { // another way to wait
+				objc.EncodeSignalEvent.Send(c, uintptr(event), 7)
+				objc.Commit.Send(c)
+				require.NotZero(t, objc.WaitUntilValue.Send(event, 7, 60_000))
+			} else {
+				require.NoError(t, finish(c))
+			}
 			want[i] = append([]uint32{}, e.words(b)...)
 		}
 	})
