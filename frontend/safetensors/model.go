@@ -27,6 +27,7 @@ type Model struct {
 	Config decoder.Config
 
 	folder  string
+	whole   string           // the model type of text and pictures of which this is the language model
 	files   map[string]*File // by their names
 	tensors map[string]place
 	all     *quantization
@@ -170,18 +171,20 @@ func (m *Model) read(name string, needed bool, v any) error {
 
 // open checks config.json, tensors and the tokenizer, each as far as it can where another one has faults, and names all of them.
 func (m *Model) open() error {
-	var s settings
-	if err := m.read("config.json", true, &s); err != nil {
+	s, err := m.readSettings()
+	if err != nil {
 		return err
 	}
 	var tensors, tokens []string
 	c, sized, faults := s.config()
 	m.Config, m.plusOne = c, s.plusOne()
-	var err error
 	if m.all, m.apart, err = s.quantizations(); err != nil {
 		faults, sized = append(faults, fmt.Sprintf("config.json: %v", err)), false
 	}
 	err = m.openFiles()
+	if err == nil && m.whole != "" {
+		err = m.takeText()
+	}
 	if err == nil && sized {
 		if s.ModelType == "gpt_oss" {
 			m.takeApart()
@@ -193,7 +196,7 @@ func (m *Model) open() error {
 	if err != nil {
 		tensors = []string{err.Error()}
 	}
-	if m.spec, err = m.readTokenizer(&s); err != nil {
+	if m.spec, err = m.readTokenizer(s); err != nil {
 		tokens = []string{err.Error()}
 	}
 	return frontend.Faults(faults, tensors, tokens)
