@@ -148,8 +148,8 @@ func TestRemarks(t *testing.T) {
 	require.Equal(t, []string{"without effect: config.json: bos_token_id is 300, the vocabulary has 0 to 273; tokenizer_config.json and tokenizer.json say what begins a text"}, m.Remarks())
 }
 
-// The language model of one of text and pictures is the same by the names that newer versions of transformers write, and what is
-// left out is said.
+// The language model of one of text and pictures is the same by the names and settings that newer versions of transformers write,
+// and what is left out is said.
 func TestModelsOfTextAndPictures(t *testing.T) {
 	record := func(dir string) (*safetensors.Model, *ir.Module) {
 		m, err := safetensors.Load(dir)
@@ -174,6 +174,14 @@ func TestModelsOfTextAndPictures(t *testing.T) {
 	require.NotEqual(t, data, newer)
 	require.NoError(t, os.WriteFile(path, newer, 0o600))
 	_, got := record(dir)
+	require.Equal(t, want, got)
+	path = filepath.Join(dir, "config.json")
+	require.NoError(t, os.WriteFile(path, []byte(`{"model_type": "gemma3", "eos_token_id": 272, "tie_word_embeddings": true, "text_config": {
+		"model_type": "gemma3_text", "hidden_size": 128, "intermediate_size": 128, "num_hidden_layers": 6, "num_attention_heads": 8, "num_key_value_heads": 4, "head_dim": 256,
+		"vocab_size": 300, "sliding_window": 20, "_sliding_window_pattern": 6, "tie_word_embeddings": true, "eos_token_id": 1, "use_bidirectional_attention": false,
+		"layer_types": ["sliding_attention", "sliding_attention", "sliding_attention", "sliding_attention", "sliding_attention", "full_attention"],
+		"rope_parameters": {"full_attention": {"factor": 8.0, "rope_theta": 1000000.0, "rope_type": "linear"}, "sliding_attention": {"rope_theta": 10000.0, "rope_type": "default"}}}}`), 0o600))
+	_, got = record(dir)
 	require.Equal(t, want, got)
 
 	// Tokens that end an answer are those of the whole, and a head that is there counts, unless the language model says otherwise.

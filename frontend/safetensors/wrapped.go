@@ -33,6 +33,9 @@ var wrappers = map[string]wrapper{
 	"qwen2_vl":   {text: "qwen2", flat: true, missing: func(s *settings) { s.Theta = 1e6 }},
 	"qwen2_5_vl": {text: "qwen2", flat: true, missing: func(s *settings) { s.Theta = 1e6 }},
 	"qwen3_vl":   {text: "qwen3", missing: func(s *settings) { s.Theta = 500000 }},
+	// With experts as MLX has them: transformers stores theirs transposed. It has no norm_topk_prob, and does what that asks for.
+	"qwen3_vl_moe": {text: "qwen3_moe", missing: func(s *settings) { s.Theta, s.Normalized = 500000, true }},
+	"pixtral":      {text: "mistral", missing: func(s *settings) { s.Heads = 32 }},
 }
 
 // ofPictures are the modules that read pictures, by any model's name for them.

@@ -114,6 +114,13 @@ MODELS = {
     "qwen3_vl": ({"model_type": "qwen3_vl", "vision_config": {"model_type": "qwen3_vl"}, "text_config": {
         "model_type": "qwen3_vl_text", "num_hidden_layers": 1, "head_dim": 128, "rope_theta": 5e6, "rope_scaling": {
             "rope_type": "default", "mrope_interleaved": True, "mrope_section": [24, 20, 20]}}}, mx.bfloat16, None, "qwen2"),
+    "qwen3_vl_moe": ({"model_type": "qwen3_vl_moe", "vision_config": {"model_type": "qwen3_vl_moe"}, "text_config": {
+        "model_type": "qwen3_vl_moe_text", "num_hidden_layers": 1, "head_dim": 128, "num_attention_heads": 2, "num_key_value_heads": 1, "num_experts": 4,
+        "num_experts_per_tok": 2, "moe_intermediate_size": 128, "decoder_sparse_step": 1, "mlp_only_layers": [], "norm_topk_prob": True, "tie_word_embeddings": False,
+        "rope_theta": 5e6, "rope_scaling": {"rope_type": "default", "mrope_interleaved": True, "mrope_section": [24, 20, 20]}}}, mx.bfloat16, "predicate", "qwen2"),
+    "pixtral": ({"model_type": "pixtral", "vision_config": {"model_type": "pixtral"}, "text_config": {
+        "model_type": "mistral", "num_hidden_layers": 1, "num_attention_heads": ..., "num_key_value_heads": 2, "sliding_window": None, "tie_word_embeddings": ...}},
+        mx.bfloat16, (64, 4), "smollm"),
 }
 # Folders of these have their experts as Hugging Face has them: this is undone by mlx-lm's sanitize.
 HUGGINGFACE = ("mixtral-experts", "qwen2_moe-experts", "qwen3_moe-experts", "granitemoe-dense", "granitemoeshared", "granitemoehybrid-dense")  # fmt: skip
@@ -124,7 +131,9 @@ ALIKE = {"mistral": "llama", "granitemoeshared": "granitemoehybrid", "qwen2_5_vl
 LANGUAGE = "language_model.model.", "language_model.lm_head."
 WRAPPED = {
     "gemma3": (*LANGUAGE, ("vision_tower.vision_model.post_layernorm", "multi_modal_projector.mm_soft_emb_norm")),
+    "pixtral": (*LANGUAGE, ("vision_tower.ln_pre", "multi_modal_projector.norm")),
     "qwen2_5_vl": (*LANGUAGE, ("vision_tower.merger.ln_q",)),
+    "qwen3_vl_moe": (*LANGUAGE, ("visual.merger.norm",)),
     "mistral3": ("model.language_model.", "lm_head.", ("model.vision_tower.ln_pre", "model.multi_modal_projector.norm")),
     "qwen3_vl": ("model.language_model.", "lm_head.", ("model.visual.merger.norm",)),
     "qwen2_vl": ("model.", "lm_head.", ("visual.merger.ln_q",)),
