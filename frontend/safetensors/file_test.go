@@ -145,6 +145,7 @@ func TestRefusals(t *testing.T) {
 		{"gemma3", replace("config.json", `"vocab_size": 300`, `"vocab_size": null`), "tensor model.embed_tokens.weight is bf16[300 128], want floats [262208 128]"},
 		{"gemma3", replace("config.json", `"intermediate_size": 128`, `"intermediate_size": null`), "tensor model.layers.0.mlp.down_proj.weight is bf16[128 128], want floats [128 6912]"},
 		{"gemma3", replace("config.json", `"hidden_size": 128`, `"num_key_value_heads": 2, "hidden_size": 128`), "tensor model.layers.0.self_attn.k_proj.weight is bf16[1024 128], want floats [512 128]"},
+		{"gemma3", replace("config.json", `"num_hidden_layers": 6`, `"num_hidden_layers": 5`), "tensor language_model.model.layers.5.input_layernorm.weight is not part of a model"},
 		{"gemma3", replace("model.safetensors", "vision_tower.", "vision_power."), "tensor vision_power.vision_model.post_layernorm.weight is not part of a model"},
 		{"gemma3", replace("model.safetensors", "language_model.model.norm", "multi_modal_projector.xyz"), "tensor model.norm.weight is missing"},
 		{"gemma3", func(t *testing.T, dir string) {

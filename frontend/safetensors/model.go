@@ -27,8 +27,9 @@ type Model struct {
 	Config decoder.Config
 
 	folder  string
-	whole   string           // the model type of text and pictures of which this is the language model
-	files   map[string]*File // by their names
+	whole   string            // the model type of text and pictures of which this is the language model
+	called  map[string]string // what the folder then calls its tensors
+	files   map[string]*File  // by their names
 	tensors map[string]place
 	all     *quantization
 	apart   map[string]*quantization
@@ -377,7 +378,7 @@ func (m *Model) check(tied bool) []string {
 	}
 	for _, name := range slices.Sorted(maps.Keys(rest)) {
 		if !strings.HasSuffix(name, ".rotary_emb.inv_freq") { // older files store what follows from rope_theta
-			fault("tensor %s is not part of a model that is supported", frontend.Name(name))
+			fault("tensor %s is not part of a model that is supported", frontend.Name(cmp.Or(m.called[name], name)))
 		}
 	}
 	m.typ = m.tensors["model.norm.weight"].Type

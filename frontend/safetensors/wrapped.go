@@ -22,9 +22,9 @@ type wrapper struct {
 // wrappers are the values of model_type of such models.
 var wrappers = map[string]wrapper{
 	"gemma3": {text: "gemma3_text", missing: func(s *settings) {
-		// They are mlx-lm's, and those of transformers but for width and depth: tensors of another shape are refused. The two do
-		// not agree on sliding_window either, which no tensor shows, so it has to be there. mlx-lm makes no use of the number of
-		// positions, and has another one.
+		// They are mlx-lm's, and those of transformers but for the two widths, and tensors of other widths are refused. The two do
+		// not agree on sliding_window either, which no tensor shows: so it has to be there. The number of positions is that of
+		// transformers, as mlx-lm makes no use of its own.
 		s.Vocab, s.Hidden, s.Layers, s.FFN = 262208, 1152, 26, 6912
 		s.Heads, s.KVHeads, s.HeadDim, s.Context = 8, 4, 256, 131072
 		s.Eps, s.Theta, s.QueryScalar = 1e-6, 1e6, 256
@@ -114,6 +114,7 @@ func ofText(name string) (string, bool) {
 // quantized by itself likewise.
 func (m *Model) takeText() error {
 	tensors, left := map[string]place{}, map[string]int{}
+	m.called = map[string]string{}
 	for _, old := range slices.Sorted(maps.Keys(m.tensors)) {
 		name, ok := ofText(old)
 		if !ok {
@@ -126,7 +127,7 @@ func (m *Model) takeText() error {
 		}
 		t := m.tensors[old]
 		t.Name = name
-		tensors[name] = t
+		tensors[name], m.called[name] = t, old
 	}
 	m.tensors = tensors
 	apart := map[string]*quantization{}

@@ -197,7 +197,7 @@ def add_windows(arch, model, config):
     block = type(layers[0])
     if not hasattr(block, "plain"):
         block.plain = block.__call__
-        block.__call__ = lambda self, x, mask=None, cache=None: self.plain(x, create_causal_mask(x.shape[1], window_size=self.window) if self.window else mask, cache)
+        block.__call__ = lambda self, x, mask=None, cache=None: self.plain(x, create_causal_mask(x.shape[1], window_size=self.window) if getattr(self, "window", None) else mask, cache)
     for i, layer in enumerate(layers):
         has = {"mistral": True, "phi3": True, "qwen2": config.get("use_sliding_window") and i >= config.get("max_window_layers", 0), "gemma2": i % 2 == 0}[kind]
         layer.window = window if has else None
