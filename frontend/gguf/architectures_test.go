@@ -122,6 +122,15 @@ func TestEachTypeOfEachArchitecture(t *testing.T) {
 	}
 }
 
+// All layers of phi3 have the window that its file says, as in transformers. llama.cpp, which computes without one, is no oracle beyond
+// it; folders of phi3 are held against mlx-lm with windows.
+func TestWindowOfPhi3(t *testing.T) {
+	m, want := readModel(t, "phi3")
+	require.EqualValues(t, 100, m.Config.Window)
+	require.NotContains(t, m.Config.Windowed, false)
+	require.Less(t, len(want.IDs), 100)
+}
+
 // TestArchitecturesIn16Bits: what only some architectures compute is roughly llama.cpp's in f16 and bf16 too.
 func TestArchitecturesIn16Bits(t *testing.T) {
 	for _, name := range []string{"gemma2", "gemma3-pattern", "gpt-oss", "phi3-long", "qwen3-yarn"} {

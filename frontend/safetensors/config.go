@@ -3,6 +3,7 @@ package safetensors
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"strings"
@@ -15,10 +16,7 @@ import (
 // settings are the fields of config.json that decide what a model computes. Fields that are not read here do not change
 // that, or only where training is concerned.
 type settings struct {
-	ModelType string `json:"model_type"`
-	Text      *struct {
-		ModelType string `json:"model_type"`
-	} `json:"text_config"`
+	ModelType  string   `json:"model_type"`
 	Hidden     int64    `json:"hidden_size"`
 	Layers     int64    `json:"num_hidden_layers"`
 	FFN        int64    `json:"intermediate_size"`
@@ -73,6 +71,7 @@ type settings struct {
 	LogitCap      *float32 `json:"final_logit_softcapping"`
 	Bidirectional any      `json:"use_bidirectional_attention"`
 
+	Text         json.RawMessage `json:"text_config"` // settings of the language model of one of text and more
 	Quantization json.RawMessage `json:"quantization"`
 	Other        json.RawMessage `json:"quantization_config"` // of other quantizers, or MLX's again
 }
@@ -367,10 +366,7 @@ func (s *settings) every(c *decoder.Config, n int64) ([]bool, error) {
 
 // Architectures returns the names of the architectures that can be recorded, as model_type has them.
 func Architectures() []string {
-	var names []string
-	for name := range architectures {
-		names = append(names, name)
-	}
+	names := slices.Concat(slices.Collect(maps.Keys(architectures)), slices.Collect(maps.Keys(wrappers)))
 	slices.Sort(names)
 	return names
 }
@@ -438,21 +434,22 @@ func (s *settings) config() (c decoder.Config, sized bool, faults []string) {
 // unknown is the error for a model_type that is not supported. That of a model of text and more has the settings of its language
 // model within it, as text_config, and the tensors of several models.
 func (s *settings) unknown() error {
-	if s.Text == nil {
+	var text struct {
+		ModelType string `json:"model_type"`
+	}
+	if !s.hasText() || json.Unmarshal(s.Text, &text) != nil {
 		return fmt.Errorf("model_type %.40q is not supported (%s are)", s.ModelType, strings.Join(Architectures(), ", "))
 	}
-	kind := s.Text.ModelType
-	if kind == "" {
-		if guess := s.ModelType + "_text"; architectures[guess] != nil {
-			kind = guess
-		}
-	}
+	kind := text.ModelType
 	if architectures[kind] == nil {
-		return fmt.Errorf("model_type %.40q is that of a model of more than text (text_config), and only models of text are supported; that of its language model, %.40q, is not supported either (%s are)",
+		return fmt.Errorf("model_type %.40q is that of a model of more than text (text_config), which is not supported; that of its language model, %.40q, is not supported either (%s are)",
 			s.ModelType, kind, strings.Join(Architectures(), ", "))
 	}
-	return fmt.Errorf("model_type %.40q is that of a model of more than text (text_config), and only models of text are supported: a folder with its language model alone, of the model_type %s, would be", s.ModelType, kind)
+	return fmt.Errorf("model_type %.40q is that of a model of more than text (text_config), which is not supported: a folder with its language model alone, of the model_type %s, would be", s.ModelType, kind)
 }
+
+// hasText reports whether there are settings of a language model within these.
+func (s *settings) hasText() bool { return len(s.Text) > 0 && string(s.Text) != "null" }
 
 // plusOne reports whether norms are stored without the 1 that is added to them.
 func (s *settings) plusOne() bool { return strings.HasPrefix(s.ModelType, "gemma") }
@@ -520,7 +517,7 @@ func (s *settings) rope(c *decoder.Config) error {
 	}
 	factor := p.number("factor", 0)
 	switch kind {
-	case "", "default":
+	case "", "default", "mrope": // those of pictures are positions of three kinds, which are the same number for text
 		return nil
 	case "linear":
 		if !(factor > 0) {

@@ -100,7 +100,7 @@ func TestRefusals(t *testing.T) {
 		change func(t *testing.T, dir string)
 		want   string
 	}{
-		{"mistral", replace("config.json", `"mistral"`, `"mamba"`), `model_type "mamba" is not supported (gemma2, gemma3_text, gpt_oss, granite, granitemoe, granitemoehybrid, granitemoeshared, llama,`},
+		{"mistral", replace("config.json", `"mistral"`, `"mamba"`), `model_type "mamba" is not supported (gemma2, gemma3, gemma3_text, gpt_oss, granite, granitemoe, granitemoehybrid, granitemoeshared, llama,`},
 		{"mistral", replace("config.json", `"hidden_act": "silu"`, `"hidden_act": "gelu", "partial_rotary_factor": 0.01`), `hidden_act "gelu" is not supported, only "silu" is; partial_rotary_factor is 0.01, of heads of 64 elements`},
 		{"mistral", replace("config.json", `"head_dim": 64`, `"head_dim": 80`), "heads of 80 elements are not supported"},
 		{"mistral", replace("config.json", `"num_hidden_layers": 2`, `"num_hidden_layers": 1`), "tensor model.layers.1.input_layernorm.weight is not part of a model"},
@@ -139,8 +139,20 @@ func TestRefusals(t *testing.T) {
 			replace("config.json", `"hidden_act": "silu"`, `"hidden_act": "relu"`)(t, dir)
 			replace("model.safetensors", "model.norm.weight", "model.morn.weight")(t, dir)
 		}, `config.json: hidden_act "relu" is not supported, only "silu" is; tensor model.norm.weight is missing; tensor model.morn.weight is not part of a model that is supported; tokenizer.json is missing`},
-		{"mistral", replace("config.json", `"model_type": "mistral"`, `"model_type": "gemma3", "text_config": {}`), "of the model_type gemma3_text, would be"},
-		{"mistral", replace("config.json", `"model_type": "mistral"`, `"model_type": "llava", "text_config": {"model_type": "llama"}`), `model_type "llava" is that of a model of more than text (text_config), and only models of text are supported: a folder with its language model alone, of the model_type llama, would be`},
+		{"mistral", replace("config.json", `"model_type": "mistral"`, `"model_type": "gemma3"`), "config.json: text_config is missing, which a folder of the model_type gemma3 has"},
+		{"mistral3", replace("config.json", `"model_type": "mistral"`, `"model_type": "ministral3"`), `model_type mistral3 with a language model of the type "ministral3" is not supported, only with mistral is`},
+		{"gemma3", replace("config.json", `"sliding_window": 20`, `"sliding_window": null`), "config.json: sliding_window is missing"},
+		{"gemma3", replace("config.json", `"vocab_size": 300`, `"vocab_size": null`), "tensor model.embed_tokens.weight is bf16[300 128], want floats [262208 128]"},
+		{"gemma3", replace("config.json", `"intermediate_size": 128`, `"intermediate_size": null`), "tensor model.layers.0.mlp.down_proj.weight is bf16[128 128], want floats [128 6912]"},
+		{"gemma3", replace("config.json", `"hidden_size": 128`, `"num_key_value_heads": 2, "hidden_size": 128`), "tensor model.layers.0.self_attn.k_proj.weight is bf16[1024 128], want floats [512 128]"},
+		{"gemma3", replace("config.json", `"num_hidden_layers": 6`, `"num_hidden_layers": 5`), "tensor language_model.model.layers.5.input_layernorm.weight is not part of a model"},
+		{"gemma3", replace("model.safetensors", "vision_tower.", "vision_power."), "tensor vision_power.vision_model.post_layernorm.weight is not part of a model"},
+		{"gemma3", replace("model.safetensors", "language_model.model.norm", "multi_modal_projector.xyz"), "tensor model.norm.weight is missing"},
+		{"gemma3", func(t *testing.T, dir string) {
+			replace("model.safetensors", "language_model.model.layers.0.input_layernorm", "model.language_model.layers.5.input_layernorm")(t, dir)
+		}, "tensor model.layers.5.input_layernorm.weight is there by two names, one of them model.language_model.layers.5.input_layernorm.weight"},
+		{"mistral", replace("config.json", `"model_type": "mistral"`, `"model_type": "llava", "text_config": null`), `model_type "llava" is not supported (gemma2,`},
+		{"mistral", replace("config.json", `"model_type": "mistral"`, `"model_type": "llava", "text_config": {"model_type": "llama"}`), `model_type "llava" is that of a model of more than text (text_config), which is not supported: a folder with its language model alone, of the model_type llama, would be`},
 		{"mistral", replace("config.json", `"model_type": "mistral"`, `"model_type": "other", "text_config": {"model_type": "other_text"}`), `that of its language model, "other_text", is not supported either (gemma2,`},
 		{"mistral", replace("config.json", `"eos_token_id": 272`, `"eos_token_id": 300`), "config.json: eos_token_id is 300, the vocabulary has 0 to 273"},
 		{"mistral", replace("config.json", `"eos_token_id": 272`, `"eos_token_id": -1`), "config.json: eos_token_id is -1, the vocabulary has 0 to 273"},

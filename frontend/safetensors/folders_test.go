@@ -2,6 +2,7 @@ package safetensors_test
 
 import (
 	"archive/tar"
+	"bytes"
 	"compress/gzip"
 	"context"
 	"encoding/binary"
@@ -11,6 +12,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -58,10 +60,11 @@ func TestFolders(t *testing.T) {
 		name := strings.TrimSuffix(filepath.Base(path), ".json")
 		t.Run(name, func(t *testing.T) {
 			want := generated.Read(t, path)
-			m, err := safetensors.Load(unpack(t, name))
+			dir := unpack(t, name)
+			m, err := safetensors.Load(dir)
 			require.NoError(t, err)
 			defer m.Close()
-			seen[m.Config.Name] = true
+			seen[typeOf(t, dir)] = true
 			for _, o := range []frontend.Options{{Prefill: 16, Type: ir.F32}, {Prefill: 16, Type: ir.F32, Mapped: true}, {Prefill: 16}} {
 				module, err := m.Record(context.Background(), o)
 				require.NoError(t, err)
@@ -104,6 +107,18 @@ func TestFolders(t *testing.T) {
 	}
 }
 
+// typeOf returns the model_type of a folder.
+func typeOf(t *testing.T, dir string) string {
+	t.Helper()
+	data, err := os.ReadFile(filepath.Join(dir, "config.json"))
+	require.NoError(t, err)
+	var config struct {
+		Type string `json:"model_type"`
+	}
+	require.NoError(t, json.Unmarshal(data, &config))
+	return config.Type
+}
+
 // A recording tells how far it is, reading the files included, and never less than before.
 func TestProgress(t *testing.T) {
 	m, err := safetensors.Load(unpack(t, "qwen3"))
@@ -131,6 +146,61 @@ func TestRemarks(t *testing.T) {
 	require.NoError(t, err)
 	defer m.Close()
 	require.Equal(t, []string{"without effect: config.json: bos_token_id is 300, the vocabulary has 0 to 273; tokenizer_config.json and tokenizer.json say what begins a text"}, m.Remarks())
+}
+
+// The language model of one of text and pictures is the same by the names and settings that newer versions of transformers write,
+// and what is left out is said.
+func TestModelsOfTextAndPictures(t *testing.T) {
+	record := func(dir string) (*safetensors.Model, *ir.Module) {
+		m, err := safetensors.Load(dir)
+		require.NoError(t, err)
+		t.Cleanup(func() { m.Close() })
+		module, err := m.Record(context.Background(), frontend.Options{Prefill: 16})
+		require.NoError(t, err)
+		return m, module
+	}
+	dir := unpack(t, "gemma3")
+	m, want := record(dir)
+	const remark = "text alone: model_type gemma3 is that of a model of text and pictures, and pictures are not read; tensors that are left out: multi_modal_projector (1), vision_tower (1)"
+	require.Equal(t, []string{remark}, m.Remarks())
+	require.EqualValues(t, 131072, m.Context())
+	require.Equal(t, float32(1e-6), m.Config.NormEps)
+	m.Close()
+
+	path := filepath.Join(dir, "model.safetensors")
+	data, err := os.ReadFile(path)
+	require.NoError(t, err)
+	newer := bytes.ReplaceAll(data, []byte("language_model.model."), []byte("model.language_model."))
+	require.NotEqual(t, data, newer)
+	require.NoError(t, os.WriteFile(path, newer, 0o600))
+	_, got := record(dir)
+	require.Equal(t, want, got)
+	path = filepath.Join(dir, "config.json")
+	require.NoError(t, os.WriteFile(path, []byte(`{"model_type": "gemma3", "eos_token_id": 272, "tie_word_embeddings": true, "text_config": {
+		"model_type": "gemma3_text", "hidden_size": 128, "intermediate_size": 128, "num_hidden_layers": 6, "num_attention_heads": 8, "num_key_value_heads": 4, "head_dim": 256,
+		"vocab_size": 300, "sliding_window": 20, "_sliding_window_pattern": 6, "tie_word_embeddings": true, "eos_token_id": 1, "use_bidirectional_attention": false,
+		"layer_types": ["sliding_attention", "sliding_attention", "sliding_attention", "sliding_attention", "sliding_attention", "full_attention"],
+		"rope_parameters": {"full_attention": {"factor": 8.0, "rope_theta": 1000000.0, "rope_type": "linear"}, "sliding_attention": {"rope_theta": 10000.0, "rope_type": "default"}}}}`), 0o600))
+	_, got = record(dir)
+	require.Equal(t, want, got)
+
+	// Tokens that end an answer are those of the whole, and a head that is there counts, unless the language model says otherwise.
+	for tied, head := range map[string]bool{"": true, `"tie_word_embeddings": true, `: false, `"tie_word_embeddings": false, `: true} {
+		dir := unpack(t, "mistral3")
+		path := filepath.Join(dir, "config.json")
+		data, err := os.ReadFile(path)
+		require.NoError(t, err)
+		text := strings.Replace(string(data), `"eos_token_id": 272`, `"eos_token_id": [272, 7], "tie_word_embeddings": true`, 1)
+		text = strings.Replace(text, `"hidden_size"`, tied+`"eos_token_id": 9, "hidden_size"`, 1)
+		require.NoError(t, os.WriteFile(path, []byte(text), 0o600))
+		m, module := record(dir)
+		require.Equal(t, head, slices.ContainsFunc(module.Graphs[0].Memories, func(x ir.Memory) bool { return x.Name == "output.weight" }), "%q", tied)
+		spec, err := m.Tokenizer()
+		require.NoError(t, err)
+		tok, err := tokenizer.New(spec)
+		require.NoError(t, err)
+		require.Equal(t, []int32{7, 272}, slices.Sorted(slices.Values(tok.EndOfGeneration())))
+	}
 }
 
 // TestFaultsOfParts: experts that are not all there, a matrix of the wrong height, a tensor that is there in two ways, and settings

@@ -27,7 +27,9 @@ type Model struct {
 	Config decoder.Config
 
 	folder  string
-	files   map[string]*File // by their names
+	whole   string            // the model type of text and pictures of which this is the language model
+	called  map[string]string // what the folder then calls its tensors
+	files   map[string]*File  // by their names
 	tensors map[string]place
 	all     *quantization
 	apart   map[string]*quantization
@@ -170,18 +172,20 @@ func (m *Model) read(name string, needed bool, v any) error {
 
 // open checks config.json, tensors and the tokenizer, each as far as it can where another one has faults, and names all of them.
 func (m *Model) open() error {
-	var s settings
-	if err := m.read("config.json", true, &s); err != nil {
+	s, err := m.readSettings()
+	if err != nil {
 		return err
 	}
 	var tensors, tokens []string
 	c, sized, faults := s.config()
 	m.Config, m.plusOne = c, s.plusOne()
-	var err error
 	if m.all, m.apart, err = s.quantizations(); err != nil {
 		faults, sized = append(faults, fmt.Sprintf("config.json: %v", err)), false
 	}
 	err = m.openFiles()
+	if err == nil && m.whole != "" {
+		err = m.takeText()
+	}
 	if err == nil && sized {
 		if s.ModelType == "gpt_oss" {
 			m.takeApart()
@@ -193,7 +197,7 @@ func (m *Model) open() error {
 	if err != nil {
 		tensors = []string{err.Error()}
 	}
-	if m.spec, err = m.readTokenizer(&s); err != nil {
+	if m.spec, err = m.readTokenizer(s); err != nil {
 		tokens = []string{err.Error()}
 	}
 	return frontend.Faults(faults, tensors, tokens)
@@ -374,7 +378,7 @@ func (m *Model) check(tied bool) []string {
 	}
 	for _, name := range slices.Sorted(maps.Keys(rest)) {
 		if !strings.HasSuffix(name, ".rotary_emb.inv_freq") { // older files store what follows from rope_theta
-			fault("tensor %s is not part of a model that is supported", frontend.Name(name))
+			fault("tensor %s is not part of a model that is supported", frontend.Name(cmp.Or(m.called[name], name)))
 		}
 	}
 	m.typ = m.tensors["model.norm.weight"].Type

@@ -9,6 +9,7 @@ logit was the largest at least; `texts` with their tokens. Oracles: mlx-lm on ML
 numbers that the files have in bfloat16 or float16, and the package tokenizers. Deterministic. Versions: requirements.txt.
 """
 
+import copy
 import gzip
 import importlib
 import io
@@ -94,11 +95,49 @@ MODELS = {
     "granitemoehybrid-dense": ({"model_type": "granitemoehybrid", "num_local_experts": 0, "num_experts_per_tok": 0, "intermediate_size": 256, "shared_intermediate_size": 256,
                                 "layer_types": ["attention", "attention"], "embedding_multiplier": 12.0, "residual_multiplier": 0.22, "attention_multiplier": 0.015625,
                                 "logits_scaling": 6.0, "tie_word_embeddings": False, "attention_bias": False, "position_embedding_type": "rope"}, mx.bfloat16, None, "smollm"),
+    # Models of text and pictures: text_config is SHAPE and what differs, where ... leaves out a setting. That of Gemma 3 of 4B says no more than this.
+    "gemma3": ({"model_type": "gemma3", "vision_config": {"model_type": "siglip_vision_model"}, "text_config": {
+        **dict.fromkeys(SHAPE, ...), "model_type": "gemma3_text", "hidden_size": 128, "intermediate_size": 128, "num_hidden_layers": 6, "sliding_window": 20,
+        "rope_scaling": {"factor": 8.0, "rope_type": "linear"}}}, mx.bfloat16, None, "smollm"),
+    "gemma3-mixed": ({"model_type": "gemma3", "vision_config": {"model_type": "siglip_vision_model"}, "text_config": {
+        "model_type": "gemma3_text", "hidden_size": 320, "head_dim": 128, "num_attention_heads": 2, "num_key_value_heads": 1, "num_hidden_layers": 2, "sliding_window": 20,
+        "sliding_window_pattern": 2, "query_pre_attn_scalar": 168, "rope_theta": 1e6, "rope_local_base_freq": 10000.0, "rope_scaling": {"factor": 8.0, "rope_type": "linear"},
+        "hidden_act": ..., "hidden_activation": "gelu_pytorch_tanh", "vocab_size": 299}}, mx.bfloat16, "mixed", "smollm"),
+    "mistral3": ({"model_type": "mistral3", "vision_config": {"model_type": "pixtral"}, "text_config": {
+        "model_type": "mistral", "num_hidden_layers": 1, "sliding_window": None, "tie_word_embeddings": ..., "vocab_size": VOCAB}}, mx.float16, None, "smollm"),
+    # Its settings are not within others.
+    "qwen2_vl": ({"model_type": "qwen2_vl", "num_hidden_layers": 1, "use_sliding_window": False, "sliding_window": 20, "max_window_layers": 1, "tie_word_embeddings": False,
+                  "rope_theta": 1e6, "rope_scaling": {"type": "mrope", "mrope_section": [8, 12, 12]}, "vision_config": {"model_type": "qwen2_vl"}}, mx.bfloat16, None, "qwen2"),
+    "qwen2_5_vl": ({"model_type": "qwen2_5_vl", "vision_config": {"model_type": "qwen2_5_vl"}, "text_config": {
+        "model_type": "qwen2_5_vl_text", "num_hidden_layers": 1, "use_sliding_window": False, "rope_theta": ..., "rope_scaling": {"type": "mrope", "mrope_section": [8, 12, 12]}}},
+        mx.bfloat16, (64, 4), "qwen2"),
+    "qwen3_vl": ({"model_type": "qwen3_vl", "vision_config": {"model_type": "qwen3_vl"}, "text_config": {
+        "model_type": "qwen3_vl_text", "num_hidden_layers": 1, "head_dim": 128, "rope_theta": 5e6, "rope_scaling": {
+            "rope_type": "default", "mrope_interleaved": True, "mrope_section": [24, 20, 20]}}}, mx.bfloat16, None, "qwen2"),
+    "qwen3_vl_moe": ({"model_type": "qwen3_vl_moe", "vision_config": {"model_type": "qwen3_vl_moe"}, "text_config": {
+        "model_type": "qwen3_vl_moe_text", "num_hidden_layers": 1, "head_dim": 128, "num_attention_heads": 2, "num_key_value_heads": 1, "num_experts": 4,
+        "num_experts_per_tok": 2, "moe_intermediate_size": 128, "decoder_sparse_step": 1, "mlp_only_layers": [], "norm_topk_prob": True, "tie_word_embeddings": False,
+        "rope_theta": 5e6, "rope_scaling": {"rope_type": "default", "mrope_interleaved": True, "mrope_section": [24, 20, 20]}}}, mx.bfloat16, "predicate", "qwen2"),
+    "pixtral": ({"model_type": "pixtral", "vision_config": {"model_type": "pixtral"}, "text_config": {
+        "model_type": "mistral", "num_hidden_layers": 1, "num_attention_heads": ..., "num_key_value_heads": 2, "sliding_window": None, "tie_word_embeddings": ...}},
+        mx.bfloat16, (64, 4), "smollm"),
 }
 # Folders of these have their experts as Hugging Face has them: this is undone by mlx-lm's sanitize.
 HUGGINGFACE = ("mixtral-experts", "qwen2_moe-experts", "qwen3_moe-experts", "granitemoe-dense", "granitemoeshared", "granitemoehybrid-dense")  # fmt: skip
 # Types whose model mlx-lm has as that of another type.
-ALIKE = {"mistral": "llama", "granitemoeshared": "granitemoehybrid"}
+ALIKE = {"mistral": "llama", "granitemoeshared": "granitemoehybrid", "qwen2_5_vl": "qwen2_vl"}
+# Of models of text and pictures: what the folder calls the body of the language model, its head, and modules that read pictures.
+# The third layout is what transformers has written since 4.52.
+LANGUAGE = "language_model.model.", "language_model.lm_head."
+WRAPPED = {
+    "gemma3": (*LANGUAGE, ("vision_tower.vision_model.post_layernorm", "multi_modal_projector.mm_soft_emb_norm")),
+    "pixtral": (*LANGUAGE, ("vision_tower.ln_pre", "multi_modal_projector.norm")),
+    "qwen2_5_vl": (*LANGUAGE, ("vision_tower.merger.ln_q",)),
+    "qwen3_vl_moe": (*LANGUAGE, ("visual.merger.norm",)),
+    "mistral3": ("model.language_model.", "lm_head.", ("model.vision_tower.ln_pre", "model.multi_modal_projector.norm")),
+    "qwen3_vl": ("model.language_model.", "lm_head.", ("model.visual.merger.norm",)),
+    "qwen2_vl": ("model.", "lm_head.", ("visual.merger.ln_q",)),
+}
 ADDED = [("<|begin|>", True), ("<|end|>", True), ("<tool>", False)]
 
 
@@ -139,6 +178,8 @@ def weights(model, dtype, rng, gemma):
             v = rng.standard_normal(w.shape) * (0.3 if name.endswith("bias") else 0.2) + (0 if name.endswith("bias") else 1)
             if gemma and "model.layers" in name and ".post_" in name:
                 v *= 8  # or else the embedding, which is scaled, decides over tokens
+            if gemma and len(model.layers) > 3 and name.endswith(("q_norm.weight", "k_norm.weight")):
+                v -= 1  # 1 is added: many layers with scores of twice that size each amplify roundings of 16 bits
         elif name.endswith("bias"):  # of experts; such that gates are clamped
             v = rng.standard_normal(w.shape) * (0.1 if "down" in name else 4)
         else:
@@ -149,13 +190,14 @@ def weights(model, dtype, rng, gemma):
 
 def add_windows(arch, model, config):
     """Gives layers the windows that they have by Transformers; mlx-lm has them for some models alone."""
-    window, kind, layers = config.get("sliding_window"), config["model_type"], model.model.layers
+    window, kind = config.get("sliding_window"), config["model_type"]
     if kind not in ("mistral", "qwen2", "gemma2", "phi3"):
         return
+    layers = model.model.layers
     block = type(layers[0])
     if not hasattr(block, "plain"):
         block.plain = block.__call__
-        block.__call__ = lambda self, x, mask=None, cache=None: self.plain(x, create_causal_mask(x.shape[1], window_size=self.window) if self.window else mask, cache)
+        block.__call__ = lambda self, x, mask=None, cache=None: self.plain(x, create_causal_mask(x.shape[1], window_size=self.window) if getattr(self, "window", None) else mask, cache)
     for i, layer in enumerate(layers):
         has = {"mistral": True, "phi3": True, "qwen2": config.get("use_sliding_window") and i >= config.get("max_window_layers", 0), "gemma2": i % 2 == 0}[kind]
         layer.window = window if has else None
@@ -209,18 +251,37 @@ def experts_apart(stored, kind):
     return out
 
 
+def with_pictures(stored, kind, dtype):
+    """Tensors of a language model as those of a model of text and pictures are published."""
+    body, head, pictures = WRAPPED[kind]
+    out = {f"{name}.weight": mx.ones((24,), dtype) for name in pictures}
+    for name, v in stored.items():
+        out[name.replace(LANGUAGE[0], body) if name.startswith(LANGUAGE[0]) else name.replace(LANGUAGE[1], head)] = v
+    return out
+
+
 def main(out, names):
     out.mkdir(exist_ok=True)
     mx.set_default_device(mx.cpu)
     for number, (name, (more, dtype, quant, kind)) in enumerate(MODELS.items()):
         if names and name not in names:
             continue
-        config = {**SHAPE, **more}
+        if "text_config" in more:
+            text = {k: v for k, v in {**SHAPE, **more["text_config"]}.items() if v is not ...}
+            config = {**more, "text_config": text, "vocab_size": VOCAB}
+        else:
+            config = text = {**SHAPE, **more}
         arch = importlib.import_module("mlx_lm.models." + ALIKE.get(config["model_type"], config["model_type"]))
         # By Transformers yarn's limits are no whole numbers of pairs then, which mlx-lm does not read.
         rough = (config.get("rope_scaling") or {}).get("truncate", True)
         rope_utils.math = math if rough else types.SimpleNamespace(**{**vars(math), "floor": float, "ceil": float})
-        model = arch.Model(arch.ModelArgs.from_dict(config))
+        fresh = lambda: arch.Model(arch.ModelArgs.from_dict(copy.deepcopy(config)))  # it may write to them
+        model = fresh()
+        wrapped, prefix = config["model_type"] in WRAPPED, ""
+        if wrapped:
+            prefix = "language_model."
+            if config["model_type"] == "gemma3":
+                model.sanitize({"language_model.model.norm.weight": mx.ones(1)})  # without a head it is tied
         add_windows(arch, model, config)
         weights(model, dtype, np.random.default_rng(700 + number), config["model_type"].startswith("gemma"))
         if quant == "mixed":  # as mlx-lm's mixed recipes: some matrices apart, one of them not at all
@@ -230,9 +291,9 @@ def main(out, names):
                 return {"group_size": 64, "bits": 6} if "v_proj" in path else {"group_size": 64, "bits": 4}
 
             nn.quantize(model, group_size=64, bits=4, class_predicate=choose)
-            config["quantization"] = {"group_size": 64, "bits": 4, "model.layers.1.mlp.down_proj": False}
-            for i in range(config["num_hidden_layers"]):
-                config["quantization"][f"model.layers.{i}.self_attn.v_proj"] = {"group_size": 64, "bits": 6}
+            config["quantization"] = {"group_size": 64, "bits": 4, prefix + "model.layers.1.mlp.down_proj": False}
+            for i in range(text["num_hidden_layers"]):
+                config["quantization"][f"{prefix}model.layers.{i}.self_attn.v_proj"] = {"group_size": 64, "bits": 6}
         elif quant == "experts":  # as OpenAI publishes it: experts alone, below
             nn.quantize(model, group_size=32, bits=4, mode="mxfp4", class_predicate=lambda path, m: hasattr(m, "to_quantized") and ".experts." in path)
             config["quantization_config"] = {"quant_method": "mxfp4", "modules_to_not_convert": ["model.layers.*.self_attn", "model.layers.*.mlp.router", "lm_head"]}
@@ -265,6 +326,11 @@ def main(out, names):
             apart = experts_apart(stored, config["model_type"])
             again = model.sanitize(dict(apart))
             assert apart.keys() != stored.keys() == again.keys() and all(mx.array_equal(again[k], stored[k]).item() for k in stored)
+            stored = apart
+        if wrapped:
+            apart = with_pictures(stored, config["model_type"], dtype)
+            again = fresh().sanitize(dict(apart))
+            assert len(apart) > len(stored) and again.keys() == stored.keys() and all(mx.array_equal(again[k], stored[k]).item() for k in stored)
             stored = apart
         tok = make_tokenizer(kind)
         with tempfile.TemporaryDirectory() as folder:
