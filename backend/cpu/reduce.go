@@ -2,6 +2,7 @@ package cpu
 
 import (
 	"encoding/binary"
+	"fmt"
 
 	"github.com/mlxc/mlxc/backend/cpu/internal/simd"
 )
@@ -15,6 +16,12 @@ func init() {
 		&Kernel{Name: "col_sum_small_bfloat16", Units: columnBlocks, Run: sumColumnsNarrow(bfloatType), Cost: sumColumnsNarrowCost},
 		&Kernel{Name: "col_sum_looped_bfloat16", Units: columnBlocks, Run: sumColumnsNarrow(bfloatType), Cost: sumColumnsNarrowCost},
 	)
+	for _, t := range narrows {
+		Register(
+			&Kernel{Name: fmt.Sprintf("col_reduce_small_1_reduce_sum%v", t), Units: columnBlocks, Run: addColumns(t, false), Cost: sumColumnsNarrowCost},
+			&Kernel{Name: fmt.Sprintf("col_reduce_looped_1_32_32_reduce_sum%v", t), Units: columnBlocks, Run: addColumns(t, true), Cost: sumColumnsNarrowCost},
+		)
+	}
 }
 
 // blockColumns is the number of columns of one unit of a sum of columns.
@@ -69,6 +76,54 @@ func sumColumnsNarrow(t narrow) func(c *Call, work *Worker, lo, hi int) {
 			simd.AddTo(sum, sum, row)
 		}
 		t.to(out, sum)
+	}
+}
+
+// Partial sums of a column of the kernels that add in 16 bits: a part has every eighth row, or every 32nd.
+const (
+	smallParts  = 8
+	loopedParts = 32
+)
+
+// addColumns is sumColumns of f16 or bf16, added in that type: each sum is rounded. Part p adds rows p, p + parts, …, and then
+// the parts are added: one after another or, looped, as a simdgroup adds them, which rounds those of bf16 once.
+func addColumns(t narrow, looped bool) func(c *Call, work *Worker, lo, hi int) {
+	return func(c *Call, work *Worker, lo, hi int) {
+		rows, stride := c.Long(2, 0)*c.Long(10, 0), c.Long(8, 0)
+		parts := min(smallParts, rows)
+		if looped {
+			parts = loopedParts
+		}
+		i, j := columnsOf(c, lo, hi)
+		in, out := c.U16(0)[c.firstOfRow(0):], c.U16(1)[i:j]
+		n := len(out)
+		scratch := work.Scratch((parts + 1) * n)
+		row := scratch[parts*n:]
+		part := func(p int) []float32 { return scratch[p*n:][:n] }
+		clear(scratch)
+		add := func(to, x []float32) {
+			simd.AddTo(to, to, x)
+			t.round(to)
+		}
+		for r := range rows {
+			if r%(1<<13) == 0 {
+				c.Pause()
+			}
+			t.from(row, in[r*stride+i:r*stride+j])
+			add(part(r%parts), row)
+		}
+		for p := 1; p < parts && !looped; p++ {
+			add(part(0), part(p))
+		}
+		for d := loopedParts / 2; d > 0 && looped; d /= 2 {
+			for p := range d {
+				simd.AddTo(part(p), part(p), part(p+d))
+				if t == halfType {
+					t.round(part(p))
+				}
+			}
+		}
+		t.to(out, part(0))
 	}
 }
 

@@ -156,7 +156,7 @@ func (e *Encoder) quantizedWays(p quantizedProduct) (ways []way) {
 	if !m.Transposed {
 		add(p.k < splitWide, p.name("qvm")+p.batchName(), func() { e.qvm(p) })
 		parts := splitParts(p.k)
-		splits := p.k >= splitWide && !(e.Flat && (p.batched || p.x.Type != ir.F32)) // ours adds no parts of 16 bits
+		splits := p.k >= splitWide && !(e.Flat && p.batched) // ours splits no batches
 		add(splits, fmt.Sprintf("%s_spk_%d", p.name("qvm_split_k"), parts), func() { e.qvmSplit(p, parts) })
 		add(true, p.name("qvm")+p.batchName(), func() { e.qvm(p) })
 		return ways
