@@ -60,7 +60,7 @@ template <typename T, typename U>
   dst[to] = U(src[from]);
 }
 
-// Four dimensions: MLX's kernel takes any number of them. A thread takes two elements of the last one.
+// More dimensions, of which the declaration has four. A thread takes two elements of the last one.
 //
 // @kernel   gn2_copy{T:float32float32=f32|float16float16=f16|bfloat16bfloat16=bf16|uint32uint32=u32}
 // @mlx
@@ -81,12 +81,17 @@ template <typename T, typename U>
     constant long* src_strides [[buffer(3)]],
     constant int& ndim [[buffer(5)]],
     uint3 at [[thread_position_in_grid]]) {
-  const long outer = at.z;
-  const long from = outer / src_shape[1] * src_strides[0] + outer % src_shape[1] * src_strides[1] + long(at.y) * src_strides[2];
-  const long to = (outer * src_shape[2] + long(at.y)) * src_shape[3];
-  const int end = min(int(at.x + 1) * 2, src_shape[3]);
+  long outer = at.z;
+  const int last = src_shape[ndim - 1];
+  const long to = (outer * src_shape[ndim - 2] + long(at.y)) * last;
+  long from = long(at.y) * src_strides[ndim - 2];
+  for (int d = ndim - 3; d >= 0; d--) {
+    from += outer % src_shape[d] * src_strides[d];
+    outer /= src_shape[d];
+  }
+  const int end = min(int(at.x + 1) * 2, last);
   for (int k = int(at.x) * 2; k < end; k++) {
-    dst[to + k] = U(src[from + k * src_strides[3]]);
+    dst[to + k] = U(src[from + k * src_strides[ndim - 1]]);
   }
 }
 

@@ -173,12 +173,17 @@ template <typename T, typename Op>
   c[(long(at.z) * long(grid.y) + long(at.y)) * long(grid.x) + long(at.x)] = stored(Op()(a[i], b[j]));
 }
 
-// PAIR is how many elements of the last of four dimensions a thread takes. MLX's kernels take any number of dimensions.
+// PAIR is how many elements of the last dimension a thread takes where there are more than three. Declarations have four.
 constexpr constant int PAIR = 2;
 
-// place returns where an element of four dimensions lies, the outer two in one index.
-inline long place(long outer, long j, long k, constant int* shape, constant long* strides) {
-  return outer / shape[1] * strides[0] + outer % shape[1] * strides[1] + j * strides[2] + k * strides[3];
+// place returns where an element of several dimensions lies, all but the last two of them in one index.
+inline long place(long outer, long j, long k, constant int* shape, constant long* strides, int ndim) {
+  long at = j * strides[ndim - 2] + k * strides[ndim - 1];
+  for (int d = ndim - 3; d >= 0; d--) {
+    at += outer % shape[d] * strides[d];
+    outer /= shape[d];
+  }
+  return at;
 }
 
 // @kernel   gn2_{op:Add|Multiply}{T:{floats()}}
@@ -210,10 +215,10 @@ template <typename T, typename Op>
     constant long* b_strides [[buffer(5)]],
     constant int& ndim [[buffer(6)]],
     uint3 at [[thread_position_in_grid]]) {
-  const long row = (long(at.z) * shape[2] + long(at.y)) * shape[3];
-  const int end = min(int(at.x + 1) * PAIR, shape[3]);
+  const long row = (long(at.z) * shape[ndim - 2] + long(at.y)) * shape[ndim - 1];
+  const int end = min(int(at.x + 1) * PAIR, shape[ndim - 1]);
   for (int k = int(at.x) * PAIR; k < end; k++) {
-    c[row + k] = stored(Op()(a[place(at.z, at.y, k, shape, a_strides)], b[place(at.z, at.y, k, shape, b_strides)]));
+    c[row + k] = stored(Op()(a[place(at.z, at.y, k, shape, a_strides, ndim)], b[place(at.z, at.y, k, shape, b_strides, ndim)]));
   }
 }
 
@@ -334,11 +339,11 @@ template <typename T>
     constant long* c_strides [[buffer(7)]],
     constant int& ndim [[buffer(8)]],
     uint3 at [[thread_position_in_grid]]) {
-  const long row = (long(at.z) * shape[2] + long(at.y)) * shape[3];
-  const int end = min(int(at.x + 1) * PAIR, shape[3]);
+  const long row = (long(at.z) * shape[ndim - 2] + long(at.y)) * shape[ndim - 1];
+  const int end = min(int(at.x + 1) * PAIR, shape[ndim - 1]);
   for (int k = int(at.x) * PAIR; k < end; k++) {
-    const bool first = a[place(at.z, at.y, k, shape, a_strides)];
-    d[row + k] = stored(first ? b[place(at.z, at.y, k, shape, b_strides)] : c[place(at.z, at.y, k, shape, c_strides)]);
+    const bool first = a[place(at.z, at.y, k, shape, a_strides, ndim)];
+    d[row + k] = stored(first ? b[place(at.z, at.y, k, shape, b_strides, ndim)] : c[place(at.z, at.y, k, shape, c_strides, ndim)]);
   }
 }
 
