@@ -147,7 +147,8 @@ func TestAttentionOfOtherHeads(t *testing.T) {
 		c := &file.Cases[i]
 		t.Run(c.String(), func(t *testing.T) {
 			for _, apart := range []bool{false, true} {
-				got := c.attend(t, cpu.New(1), apart)
+				chip := map[bool]string{false: "applegpu_g13g", true: "applegpu_g16s"}[apart]
+				got := c.attend(t, cpu.New(1), apart, record.Chip(chip))
 				want, mlx := sampled(t, c.Exact), sampled(t, c.MLX)
 				require.Len(t, got, len(want))
 				for j, x := range got {
