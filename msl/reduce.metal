@@ -100,7 +100,7 @@ inline long place(ulong row, constant int* shape, constant long* strides, int nd
 // Few rows: a threadgroup takes 128 columns, a thread 4 of them in every eighth
 // row; the threads' sums are added in the order of the rows that they began with.
 // MLX's kernel; the conditions say that there is one reduced dimension and no
-// other.
+// other, or one outside.
 //
 // @kernel   col_reduce_small_1_reduce_sum{T:float32=f32}
 // @mlx
@@ -158,6 +158,44 @@ inline long place(ulong row, constant int* shape, constant long* strides, int nd
 // @groups   ceil(reduction_stride/128), 1, 1
 // @group    min(ceil(reduction_stride/4), 32), min(reduction_size, 8), 1
 // @require  reduction_size >= 1 && reduction_stride >= 1 && non_col_reductions == 1 && ndim == 0
+//
+// With another dimension outside of the columns.
+//
+// @kernel   col_reduce_small_1_reduce_sum{T:float32=f32}
+// @mlx
+// @arg 0 in                   device {T}[shape[0], reduction_size, reduction_stride : strides[0], reduce_strides[0], 1] read
+// @arg 1 out                  device {T}[shape[0], reduction_stride] write
+// @arg 2 reduction_size       constant u64
+// @arg 3 reduction_stride     constant i64
+// @arg 4 shape                constant i32[1]
+// @arg 5 strides              constant i64[1]
+// @arg 6 ndim                 constant i32
+// @arg 7 reduce_shape         constant i32[1] unused
+// @arg 8 reduce_strides       constant i64[1]
+// @arg 9 reduce_ndim          constant i32 unused
+// @arg 10 non_col_reductions  constant u64
+// @groups   ceil(reduction_stride/128), shape[0], 1
+// @group    min(ceil(reduction_stride/4), 32), min(reduction_size, 8), 1
+// @require  reduction_size >= 1 && shape[0] >= 1 && reduction_stride >= 1 && non_col_reductions == 1 && ndim == 1
+// @term     out[b,i] = round({T}, sum[col_small](r < reduction_size, in[b,r,i]))
+//
+// @kernel   col_reduce_small_1_reduce_sum{T:float16=f16|bfloat16=bf16}
+// @mlx
+// @effects  sums are rounded to the type, which terms do not do; backend/softmetal/mlx_sums_test.go compares with MLX
+// @arg 0 in                   device {T}[shape[0], reduction_size, reduction_stride : strides[0], reduce_strides[0], 1] read
+// @arg 1 out                  device {T}[shape[0], reduction_stride] write
+// @arg 2 reduction_size       constant u64
+// @arg 3 reduction_stride     constant i64
+// @arg 4 shape                constant i32[1]
+// @arg 5 strides              constant i64[1]
+// @arg 6 ndim                 constant i32
+// @arg 7 reduce_shape         constant i32[1] unused
+// @arg 8 reduce_strides       constant i64[1]
+// @arg 9 reduce_ndim          constant i32 unused
+// @arg 10 non_col_reductions  constant u64
+// @groups   ceil(reduction_stride/128), shape[0], 1
+// @group    min(ceil(reduction_stride/4), 32), min(reduction_size, 8), 1
+// @require  reduction_size >= 1 && shape[0] >= 1 && reduction_stride >= 1 && non_col_reductions == 1 && ndim == 1
 template <typename T, typename A>
 [[kernel]] void col_reduce_small(
     const device T* in [[buffer(0)]],
@@ -269,6 +307,46 @@ template <typename T, typename A>
 // @groups   ceil(reduction_stride/32), 1, 1
 // @group    256, 1, 1
 // @require  reduction_size >= 1 && reduction_stride >= 1 && non_col_reductions == 1 && ndim == 0 && column_offset == 0
+//
+// With another dimension outside of the columns.
+//
+// @kernel   col_reduce_looped_1_32_32_reduce_sum{T:float32=f32}
+// @mlx
+// @arg 0 in                   device {T}[shape[0], reduction_size, reduction_stride : strides[0], reduce_strides[0], 1] read
+// @arg 1 out                  device {T}[shape[0], reduction_stride] write
+// @arg 2 reduction_size       constant u64
+// @arg 3 reduction_stride     constant i64
+// @arg 4 shape                constant i32[1]
+// @arg 5 strides              constant i64[1]
+// @arg 6 ndim                 constant i32
+// @arg 7 reduce_shape         constant i32[1] unused
+// @arg 8 reduce_strides       constant i64[1]
+// @arg 9 reduce_ndim          constant i32 unused
+// @arg 10 non_col_reductions  constant u64
+// @arg 11 column_offset       constant i64
+// @groups   ceil(reduction_stride/32), shape[0], 1
+// @group    256, 1, 1
+// @require  reduction_size >= 1 && shape[0] >= 1 && reduction_stride >= 1 && non_col_reductions == 1 && ndim == 1 && column_offset == 0
+// @term     out[b,i] = round({T}, sum[col_looped](r < reduction_size, in[b,r,i]))
+//
+// @kernel   col_reduce_looped_1_32_32_reduce_sum{T:float16=f16|bfloat16=bf16}
+// @mlx
+// @effects  sums are rounded to the type, which terms do not do; backend/softmetal/mlx_sums_test.go compares with MLX
+// @arg 0 in                   device {T}[shape[0], reduction_size, reduction_stride : strides[0], reduce_strides[0], 1] read
+// @arg 1 out                  device {T}[shape[0], reduction_stride] write
+// @arg 2 reduction_size       constant u64
+// @arg 3 reduction_stride     constant i64
+// @arg 4 shape                constant i32[1]
+// @arg 5 strides              constant i64[1]
+// @arg 6 ndim                 constant i32
+// @arg 7 reduce_shape         constant i32[1] unused
+// @arg 8 reduce_strides       constant i64[1]
+// @arg 9 reduce_ndim          constant i32 unused
+// @arg 10 non_col_reductions  constant u64
+// @arg 11 column_offset       constant i64
+// @groups   ceil(reduction_stride/32), shape[0], 1
+// @group    256, 1, 1
+// @require  reduction_size >= 1 && shape[0] >= 1 && reduction_stride >= 1 && non_col_reductions == 1 && ndim == 1 && column_offset == 0
 template <typename T, typename A>
 [[kernel]] void col_reduce_looped(
     const device T* in [[buffer(0)]],
@@ -342,7 +420,8 @@ template [[host_name("col_reduce_looped_1_32_32_reduce_sumbfloat16")]] [[kernel]
 // @witness col_{reduce_small_*|sum_small_*float16} ; reduction_size=0 reduction_stride=132 reduce_strides=132 non_col_reductions=1 ; groups 2 1 1 / 32 0 1 ; refused
 // @witness col_{reduce_small_*|sum_small_*float16} ; reduction_size=9 reduction_stride=0 reduce_strides=0 non_col_reductions=1 ; groups 0 1 1 / 0 8 1 ; refused
 // @witness col_{reduce_small_*|sum_small_*float16} ; reduction_size=9 reduction_stride=132 reduce_strides=132 non_col_reductions=2 ; groups 2 1 1 / 32 8 1 ; refused
-// @witness col_{reduce_small_*|sum_small_*float16} ; ndim=1 shape=1 reduction_size=9 reduction_stride=132 reduce_strides=132 non_col_reductions=1 ; groups 2 1 1 / 32 8 1 ; refused
+// @witness col_sum_small_*float16 ; ndim=1 shape=1 reduction_size=9 reduction_stride=132 reduce_strides=132 non_col_reductions=1 ; groups 2 1 1 / 32 8 1 ; refused
+// @witness col_reduce_small_* ; ndim=2 shape=1 reduction_size=9 reduction_stride=132 reduce_strides=132 non_col_reductions=1 ; groups 2 1 1 / 32 8 1 ; refused
 // @witness col_{reduce_looped_*|sum_looped_*float16} ; reduction_size=100 reduction_stride=576 reduce_strides=576 non_col_reductions=1 ; threads 4608 1 1 / 256 1 1 ; ok
 // @witness col_{reduce_looped_*|sum_looped_*float16} ; reduction_size=32 reduction_stride=33 reduce_strides=40 non_col_reductions=1 ; threads 512 1 1 / 256 1 1 ; ok
 // @witness col_{reduce_looped_*|sum_looped_*float16} ; reduction_size=1 reduction_stride=1 reduce_strides=1 non_col_reductions=1 ; groups 1 1 1 / 256 1 1 ; ok
@@ -350,10 +429,32 @@ template [[host_name("col_reduce_looped_1_32_32_reduce_sumbfloat16")]] [[kernel]
 // @witness col_{reduce_looped_*|sum_looped_*float16} ; reduction_size=9 reduction_stride=0 reduce_strides=0 non_col_reductions=1 ; groups 0 1 1 / 256 1 1 ; refused
 // @witness col_{reduce_looped_*|sum_looped_*float16} ; reduction_size=9 reduction_stride=33 reduce_strides=33 non_col_reductions=2 ; groups 2 1 1 / 256 1 1 ; refused
 // @witness col_{reduce_looped_*|sum_looped_*float16} ; column_offset=32 reduction_size=9 reduction_stride=33 reduce_strides=33 non_col_reductions=1 ; groups 2 1 1 / 256 1 1 ; refused
-// @witness col_{reduce_looped_*|sum_looped_*float16} ; ndim=1 shape=1 reduction_size=9 reduction_stride=33 reduce_strides=33 non_col_reductions=1 ; groups 2 1 1 / 256 1 1 ; refused
+// @witness col_sum_looped_*float16 ; ndim=1 shape=1 reduction_size=9 reduction_stride=33 reduce_strides=33 non_col_reductions=1 ; groups 2 1 1 / 256 1 1 ; refused
+// @witness col_reduce_looped_* ; ndim=2 shape=1 reduction_size=9 reduction_stride=33 reduce_strides=33 non_col_reductions=1 ; groups 2 1 1 / 256 1 1 ; refused
 // @witness col_{reduce_looped_*|sum_looped_*float16} ; reduction_size=9 reduction_stride=33 reduce_strides=33 non_col_reductions=1 ; groups 2 1 1 / 128 1 1 ; refused
+// @witness col_reduce_small_* ; ndim=1 shape=3 strides=1000 reduction_size=8 reduction_stride=129 reduce_strides=129 non_col_reductions=1 ; groups 2 3 1 / 32 8 1 ; ok
+// @witness col_reduce_small_* ; ndim=1 shape=3 strides=1 reduction_size=1 reduction_stride=1 reduce_strides=1 non_col_reductions=1 ; groups 1 3 1 / 1 1 1 ; ok
+// @witness col_reduce_small_* ; ndim=1 shape=3 strides=1000 reduction_size=8 reduction_stride=128 reduce_strides=129 non_col_reductions=1 ; groups 1 3 1 / 32 8 1 ; ok
+// @witness col_reduce_small_* ; ndim=1 shape=3 strides=1000 reduction_size=8 reduction_stride=129 reduce_strides=129 non_col_reductions=1 ; groups 2 3 2 / 32 8 1 ; refused
+// @witness col_reduce_small_* ; ndim=1 shape=3 strides=2000 reduction_size=9 reduction_stride=129 reduce_strides=129 non_col_reductions=1 ; groups 2 3 1 / 32 9 1 ; refused
+// @witness col_reduce_small_* ; ndim=1 shape=3 strides=2000 reduction_size=9 reduction_stride=132 reduce_strides=132 non_col_reductions=1 ; groups 2 3 1 / {32|33} {8|9} 2 ; refused
+// @witness col_reduce_small_* ; ndim=1 shape=3 strides=2000 reduction_size=9 reduction_stride=132 reduce_strides=132 non_col_reductions=1 ; groups 2 3 1 / 33 8 1 ; refused
+// @witness col_reduce_{small|looped}_* ; ndim=1 shape=1 strides=744 reduction_size=24 reduction_stride=31 reduce_strides=31 non_col_reductions=2 ; groups 1 1 1 / {8 8 1|256 1 1} ; refused
+// @witness col_reduce_{small|looped}_* ; ndim=1 shape=1 strides=744 reduction_size=0 reduction_stride=31 reduce_strides=31 non_col_reductions=1 ; groups 1 1 1 / {8 0 1|256 1 1} ; refused
+// @witness col_reduce_{small|looped}_* ; ndim=1 shape=1 strides=744 reduction_size=24 reduction_stride=0 reduce_strides=31 non_col_reductions=1 ; groups 0 1 1 / {0 8 1|256 1 1} ; refused
+// @witness col_reduce_{small|looped}_* ; ndim=1 shape=0 strides=744 reduction_size=24 reduction_stride=31 reduce_strides=31 non_col_reductions=1 ; groups 1 0 1 / {8 8 1|256 1 1} ; refused
+// @witness col_reduce_small_* ; ndim=1 shape=1 strides=744 reduction_size=24 reduction_stride=31 reduce_strides=31 non_col_reductions=1 ; groups 1 1 1 / 8 8 1 ; ok
+// @witness col_reduce_small_* ; ndim=1 shape=1 strides=3 reduction_size=1 reduction_stride=1 reduce_strides=1 non_col_reductions=1 ; groups 1 1 1 / 1 1 1 ; ok
+// @witness col_reduce_looped_* ; ndim=1 shape=1 strides=35 reduction_size=1 reduction_stride=1 reduce_strides=35 non_col_reductions=1 ; groups 1 1 1 / 256 1 1 ; ok
+// @witness col_reduce_looped_* ; column_offset=32 ndim=1 shape=1 strides=35 reduction_size=1 reduction_stride=35 reduce_strides=35 non_col_reductions=1 ; groups 2 1 1 / 256 1 1 ; refused
+// @witness col_reduce_looped_* ; ndim=1 shape=1 strides=35 reduction_size=1 reduction_stride=35 reduce_strides=35 non_col_reductions=1 ; groups 2 1 1 / 128 1 1 ; refused
+// @witness col_reduce_looped_* ; ndim=1 shape=3 strides=9000 reduction_size=32 reduction_stride=129 reduce_strides=129 non_col_reductions=1 ; groups 5 3 1 / 256 1 1 ; ok
+// @witness col_reduce_looped_* ; ndim=1 shape=3 strides=1 reduction_size=1 reduction_stride=1 reduce_strides=1 non_col_reductions=1 ; groups 1 3 1 / 256 1 1 ; ok
+// @witness col_reduce_looped_* ; ndim=1 shape=3 strides=9000 reduction_size=32 reduction_stride=128 reduce_strides=129 non_col_reductions=1 ; groups 4 3 1 / 256 1 1 ; ok
+// @witness col_reduce_looped_* ; ndim=1 shape=3 strides=9000 reduction_size=32 reduction_stride=129 reduce_strides=129 non_col_reductions=1 ; groups 5 3 2 / 256 1 1 ; refused
 //
 // Corruptions of these declarations that are no lies.
 //
+// @equivalent col_reduce_*float16#1 ; shape: out[1] exchanged with the one before ; all of out is written either way
 // @equivalent col_reduce_* ; slot: reduction_size exchanged with non_col_reductions ; the number of rows is their product
 // @equivalent col_sum_* ; slot: reduction_size exchanged with non_col_reductions ; the number of rows is their product
