@@ -167,13 +167,13 @@ inline uint count(constant int* shape, int ndims) {
 // @end
 // @lines batched()
 // @arg   x_batch_ndims  constant i32
-// @arg   x_shape        constant i32[3]
-// @arg   x_strides      constant i64[3]
+// @arg   x_shape        constant i32[4]
+// @arg   x_strides      constant i64[4]
 // @arg   w_batch_ndims  constant i32
-// @arg   w_shape        constant i32[3]
-// @arg   w_strides      constant i64[3]
-// @arg   s_strides      constant i64[3]
-// @arg   b_strides      constant i64[3]
+// @arg   w_shape        constant i32[4]
+// @arg   w_strides      constant i64[4]
+// @arg   s_strides      constant i64[4]
+// @arg   b_strides      constant i64[4]
 // @end
 // @lines one_batch()
 // @require x_batch_ndims == 1 && w_batch_ndims == 1 && w_shape[0] == x_shape[0]
@@ -450,6 +450,29 @@ template <typename T, int g, int b, int nv>
 // @require s_strides[0] == in_vec_size*(out_vec_size/g) && b_strides[0] == s_strides[0]
 // @term    y[p,m,n] = round({T}, sum[ordered](k < in_vec_size + p/(parts - 1)*(final_block_size - in_vec_size), \
 //              x[m,p*in_vec_size + k] * {weight(p*in_vec_size + k; n)}))
+//
+// With a matrix of their own for each batch, whose parts lie side by side too.
+//
+// @kernel  affine_qvm_split_k_{T:{types()}}_gs_{g:{groups()}}_b_{b:{bits()}}_spk_{parts:8|32}
+// @mlx     unlisted
+// @let     K = (parts - 1)*in_vec_size + final_block_size
+// @use     stack(K; out_vec_size)
+// @arg     x                 device {T}[x_shape[0], x_shape[2], K : x_strides[0], K, 1] read
+// @arg     y                 device {T}[x_shape[0], parts, x_shape[2], out_vec_size] write
+// @use     vector_sizes()
+// @use     batched()
+// @arg     final_block_size  constant i32
+// @groups  x_shape[2], ceil(out_vec_size/64), x_shape[0]*parts
+// @group   32, 2, 1
+// @require out_vec_size % g == 0
+// @require final_block_size <= in_vec_size && x_batch_ndims == 2 && w_batch_ndims == 2 && w_shape[0] == x_shape[0]
+// @let     apart = w_strides[0]*32
+// @require x_shape[1] == parts && w_shape[1] == parts
+// @require apart % b == 0
+// @require x_strides[1] == in_vec_size && w_strides[1] == in_vec_size*(out_vec_size*b/32)
+// @require s_strides[1] == in_vec_size*(out_vec_size/g) && b_strides[1] == s_strides[1]
+// @term    y[i,p,m,n] = round({T}, sum[ordered](k < in_vec_size + p/(parts - 1)*(final_block_size - in_vec_size), \
+//              x[i,m,p*in_vec_size + k] * {weight(i,p*in_vec_size + k; n)}))
 template <typename T, int g, int b, int parts>
 [[kernel]] void qvm_split(
     CODED,
@@ -920,6 +943,12 @@ INSTANTIATE_QUADS(bfloat16_t, bfloat)
 // @witness affine_qvm_split_k_*_gs_32_b_4_spk_8 ; in_vec_size=129 out_vec_size=128 final_block_size=130 x_batch_ndims=1 x_shape=8,2 x_strides=129 w_batch_ndims=1 w_shape=8,129 w_strides=2064 s_strides=516 b_strides=516 ; groups 2 2 8 / 32 2 1 ; refused
 // @witness affine_qvm_split_k_*_gs_32_b_4_spk_8 ; in_vec_size=129 out_vec_size=128 final_block_size=121 x_batch_ndims=1 x_shape=8,2 x_strides=129 w_batch_ndims=1 w_shape=8,129 w_strides=2064 s_strides=516 b_strides=516 ; groups 2 2 8 / 64 1 1 ; refused
 // @witness affine_qvm_split_k_*_gs_32_b_4_spk_8 ; in_vec_size=129 out_vec_size=128 final_block_size=121 x_batch_ndims=1 x_shape=8,2 x_strides=129 w_batch_ndims=1 w_shape=8,129 w_strides=2064 s_strides=516 b_strides=516 ; groups 2 2 7 / 32 2 1 ; refused
+// @witness affine_qvm_split_k_*_gs_32_b_4_spk_8 ; in_vec_size=129 out_vec_size=128 final_block_size=121 x_batch_ndims=2 x_shape=3,8,2 x_strides=2048,129 w_batch_ndims=2 w_shape=3,8,129 w_strides=16384,2064 s_strides=4096,516 b_strides=4096,516 ; groups 2 2 24 / 32 2 1 ; ok
+// @witness affine_qvm_split_k_*_gs_128_b_2_spk_8 ; in_vec_size=129 out_vec_size=128 final_block_size=121 x_batch_ndims=2 x_shape=3,8,2 x_strides=2048,129 w_batch_ndims=2 w_shape=3,8,129 w_strides=8192,1032 s_strides=1024,129 b_strides=1024,129 ; groups 2 2 24 / 32 2 1 ; ok
+// @witness affine_qvm_split_k_*_gs_64_b_3_spk_32 ; in_vec_size=129 out_vec_size=128 final_block_size=121 x_batch_ndims=2 x_shape=3,32,2 x_strides=8240,129 w_batch_ndims=2 w_shape=3,32,129 w_strides=49440,1548 s_strides=8240,258 b_strides=8240,258 ; groups 2 2 96 / 32 2 1 ; ok
+// @witness affine_qvm_split_k_*_gs_32_b_4_spk_8 ; in_vec_size=129 out_vec_size=128 final_block_size={129|130} x_batch_ndims=2 x_shape=3,8,2 x_strides=2064,129 w_batch_ndims=2 w_shape=3,8,129 w_strides=16512,2064 s_strides=4128,516 b_strides=4128,516 ; groups 2 2 24 / 64 1 1 ; refused
+// @witness affine_qvm_split_k_*_gs_32_b_4_spk_8 ; in_vec_size=129 out_vec_size=96 final_block_size=129 x_batch_ndims=2 x_shape=3,8,2 x_strides=2064,129 w_batch_ndims=2 w_shape=3,8,129 w_strides=12384,1548 s_strides=3096,387 b_strides=3096,387 ; groups 2 2 24 / 32 2 1 ; ok
+// @witness affine_qvm_split_k_*_gs_32_b_4_spk_8 ; in_vec_size=129 out_vec_size=4160 final_block_size=129 x_batch_ndims=2 x_shape=3,8,2 x_strides=2064,129 w_batch_ndims=2 w_shape=3,8,129 w_strides=536640,67080 s_strides=134160,16770 b_strides=134160,16770 ; groups 2 65 24 / 32 2 1 ; ok
 // @witness affine_qmv_fast_*_batch_1_pr_0_* ; in_vec_size=512 out_vec_size=72 x_batch_ndims=1 x_shape=3,2 x_strides=1024 w_batch_ndims=1 w_shape=3 w_strides=15360 s_strides=1152 b_strides=1152 ; groups 2 9 3 / 32 2 1 ; ok
 // @witness affine_qmv_fast_*_batch_1_pr_0_* ; in_vec_size=512 out_vec_size=72 x_batch_ndims=1 x_shape=3,2 x_strides=1024 w_batch_ndims=1 w_shape=3 w_strides=15360 s_strides=1152 b_strides=1152 ; groups 2 9 3 / 64 1 1 ; refused
 // @witness affine_qmv_fast_*_b_{6|8}_batch_1_pr_0_* ; in_vec_size=256 out_vec_size=72 x_batch_ndims=1 x_shape=3,2 x_strides=512 w_batch_ndims=1 w_shape=3 w_strides=15360 s_strides=576 b_strides=576 ; groups 2 9 3 / 32 2 1 ; ok
@@ -1050,6 +1079,7 @@ INSTANTIATE_QUADS(bfloat16_t, bfloat)
 // @equivalent affine_*_batch_1* ; slot: x_batch_ndims exchanged with w_batch_ndims ; both are 1
 // @equivalent affine_qmm_*_batch_1* ; slot: x_shape exchanged with w_shape ; of both the kernel needs the number of the batch
 // @equivalent affine_qvm_split_k_* ; slot: x_batch_ndims exchanged with w_batch_ndims ; both are 1
-// @equivalent affine_qvm_split_k_* ; slot: s_strides exchanged with b_strides ; they are equal
+// @equivalent affine_qvm_split_k_*#0 ; slot: s_strides exchanged with b_strides ; they are equal
+// @equivalent affine_qvm_split_k_*#1 ; require: drop apart* ; other strides are no whole bytes
 // @equivalent affine_gather_* ; slot: x_batch_ndims exchanged with w_batch_ndims ; both are 1
 // @equivalent affine_gather_*#0 ; slot: ?_batch_ndims exchanged with batch_ndims ; all three are 1

@@ -60,6 +60,41 @@ template <typename T, typename U>
   dst[to] = U(src[from]);
 }
 
+// More dimensions, of which the declaration has four. A thread takes two elements of the last one.
+//
+// @kernel   gn2_copy{T:float32float32=f32|float16float16=f16|bfloat16bfloat16=bf16|uint32uint32=u32}
+// @mlx
+// @arg 0 src          device {T}[src_shape[0], src_shape[1], src_shape[2], src_shape[3] : src_strides[0], src_strides[1], src_strides[2], src_strides[3]] read
+// @arg 1 dst          device {T}[src_shape[0], src_shape[1], src_shape[2], src_shape[3]] write
+// @arg 2 src_shape    constant i32[4]
+// @arg 3 src_strides  constant i64[4]
+// @arg 5 ndim         constant i32
+// @threads  ceil(src_shape[3]/2), src_shape[2], src_shape[0]*src_shape[1]
+// @group    _, _, _
+// @require  ndim == 4
+// @term     dst[h,i,j,k] = src[h,i,j,k]
+template <typename T, typename U>
+[[kernel]] void copy_gn2(
+    const device T* src [[buffer(0)]],
+    device U* dst [[buffer(1)]],
+    constant int* src_shape [[buffer(2)]],
+    constant long* src_strides [[buffer(3)]],
+    constant int& ndim [[buffer(5)]],
+    uint3 at [[thread_position_in_grid]]) {
+  long outer = at.z;
+  const int last = src_shape[ndim - 1];
+  const long to = (outer * src_shape[ndim - 2] + long(at.y)) * last;
+  long from = long(at.y) * src_strides[ndim - 2];
+  for (int d = ndim - 3; d >= 0; d--) {
+    from += outer % src_shape[d] * src_strides[d];
+    outer /= src_shape[d];
+  }
+  const int end = min(int(at.x + 1) * 2, last);
+  for (int k = int(at.x) * 2; k < end; k++) {
+    dst[to + k] = U(src[from + k * src_strides[ndim - 1]]);
+  }
+}
+
 // The destination's elements are distinct: each dimension steps over all that
 // the dimensions inside it span.
 //
@@ -122,6 +157,7 @@ template <typename T, typename U>
 INSTANTIATE_COPIES(v)
 INSTANTIATE_COPIES(g2)
 INSTANTIATE_COPIES(g3)
+INSTANTIATE_COPIES(gn2)
 INSTANTIATE_COPIES(gg2)
 INSTANTIATE_COPIES(gg3)
 
@@ -133,6 +169,9 @@ INSTANTIATE_COPIES(gg3)
 // @witness v_copy* ; inplace=dst,src ; threads 3072 1 1 / 1024 1 1 ; ok
 // @witness g2_copy* ; src_strides=1,64 ; threads 9 64 1 / 9 64 1 ; ok
 // @witness g3_copy* ; src_strides=64,576,1 ; threads 64 20 9 / 64 4 4 ; ok
+// @witness gn2_copy* ; ndim=4 src_shape=2,3,5,7 src_strides=105,7,21,1 ; threads 4 5 6 / 4 5 6 ; ok
+// @witness gn2_copy* ; ndim={3|5} src_shape=2,3,5,7 src_strides=105,7,21,1 ; threads 4 5 6 / 4 5 6 ; refused
+// @witness gn2_copy* ; ndim=4 src_shape=2,3,5,7 src_strides=105,7,21,1 ; threads 3 5 6 / 4 5 6 ; refused
 // @witness gg2_copy* ; src_strides=64,1 dst_strides=4096,1 ; threads 64 9 1 / 64 9 1 ; ok
 // @witness gg2_copy* ; src_strides=64,1 dst_strides=0,1 ; threads 64 1 1 / 64 1 1 ; ok
 // @witness gg2_copy* ; src_strides=64,1 dst_strides=1,0 ; threads 1 9 1 / 1 9 1 ; ok

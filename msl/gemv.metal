@@ -546,6 +546,112 @@ MATRIX(gemm_t, 1, Tile, X_FIRST, PLAIN, N, )
 
 EACH_FLOAT(INSTANTIATE_GEMM_T)
 
+// The same of batches of two dimensions, with rows that may lie apart, and either operand row by row (n) or column by column (t):
+// the letters are those of MLX's names, so that nt is x·wᵀ for w [N, K] in rows. The sums are those of gemm_nt.
+//
+// @lines   gemm_batch()
+// @arg     y          device {T}[shape[0], shape[1], M, N] write
+// @arg     K          constant i32
+// @arg     N          constant i32
+// @arg     M          constant i32
+// @arg     x_ld       constant i32
+// @arg     w_ld       constant i32
+// @arg     shape      constant i32[2]
+// @arg     x_strides  constant i64[2]
+// @arg     w_strides  constant i64[2]
+// @groups  ceil(N/32), ceil(M/32), shape[0]*shape[1]
+// @group   32, 2, 2
+// @require K >= 1 && N >= 1 && M >= 1 && shape[0] >= 1 && shape[1] >= 1
+// @end
+// @kernel  gemm_{a:n|t}{b:n|t}_batch_{T:{floats()}}
+// @if      a == n
+// @arg     x  device {T}[shape[0], shape[1], M, K : x_strides[0], x_strides[1], x_ld, 1] read
+// @else
+// @arg     x  device {T}[shape[0], shape[1], K, M : x_strides[0], x_strides[1], x_ld, 1] read
+// @end
+// @if      b == n
+// @arg     w  device {T}[shape[0], shape[1], K, N : w_strides[0], w_strides[1], w_ld, 1] read
+// @else
+// @arg     w  device {T}[shape[0], shape[1], N, K : w_strides[0], w_strides[1], w_ld, 1] read
+// @end
+// @use     gemm_batch()
+// @if      a == n
+// @if      b == n
+// @term    y[h,i,m,n] = round({T}, sum[gemm](k < K, x[h,i,m,k] * w[h,i,k,n]))
+// @else
+// @term    y[h,i,m,n] = round({T}, sum[gemm](k < K, x[h,i,m,k] * w[h,i,n,k]))
+// @end
+// @else
+// @if      b == n
+// @term    y[h,i,m,n] = round({T}, sum[gemm](k < K, x[h,i,k,m] * w[h,i,k,n]))
+// @else
+// @term    y[h,i,m,n] = round({T}, sum[gemm](k < K, x[h,i,k,m] * w[h,i,n,k]))
+// @end
+// @end
+
+// bring_part brings rows r0 to r0 + TILE of a matrix, and of each elements k to k + TILE, to threadgroup memory: 8 elements a
+// thread. Elements of a row lie side by side, or, across, those of a column.
+template <bool across, typename T>
+inline void bring_part(const device T* p, long ld, int rows, int K, int r0, int k, uint thread_id, threadgroup float* tile) {
+  const int outer = int(thread_id) / 4;
+  const int inner = int(thread_id) % 4 * 8;
+  const int row = across ? inner : outer;
+  const int depth = across ? outer : inner;
+  const device T* from = p + (across ? long(k + depth) * ld + r0 + row : long(r0 + row) * ld + k + depth);
+#pragma unroll
+  for (int i = 0; i < 8; i++) {
+    const int r = across ? row + i : row;
+    const int d = across ? depth : depth + i;
+    tile[r * PITCH + d] = r0 + r < rows && k + d < K ? float(from[i]) : 0.0f;
+  }
+}
+
+template <typename T, bool x_across, bool w_across>
+[[kernel]] void gemm_batch(
+    const device T* x,
+    const device T* w,
+    device T* y,
+    constant int& K,
+    constant int& N,
+    constant int& M,
+    constant int& x_ld,
+    constant int& w_ld,
+    constant int shape[2],
+    constant long x_strides[2],
+    constant long w_strides[2],
+    TILE_PLACE) {
+  threadgroup float4 memory[Tile::memory];
+  threadgroup float* xs = (threadgroup float*)memory;
+  threadgroup float* ws = xs + TILE * PITCH;
+  const long outer = group.z / uint(shape[1]);
+  const long inner = group.z % uint(shape[1]);
+  x += outer * x_strides[0] + inner * x_strides[1];
+  w += outer * w_strides[0] + inner * w_strides[1];
+  const int m0 = Tile::m0(group);
+  const int n0 = Tile::number(group) * TILE;
+  simdgroup_float8x8 acc[1][4];
+#pragma unroll
+  for (int i = 0; i < 4; i++) {
+    acc[0][i] = make_filled_simdgroup_matrix<float, 8, 8>(0.0f);
+  }
+  for (int k = 0; k < K; k += TILE) {
+    threadgroup_barrier(mem_flags::mem_threadgroup);
+    bring_part<x_across>(x, x_ld, M, K, m0, k, thread_id, xs);
+    bring_part<w_across>(w, w_ld, N, K, n0, k, thread_id, ws);
+    threadgroup_barrier(mem_flags::mem_threadgroup);
+    add_product(xs, ws, int(simdgroup) / 2 * 16, int(simdgroup) % 2 * 16, acc[0]);
+  }
+  put_tile<false>(acc, Store<T>{y + size_t(group.z) * M * N}, N, M, m0, n0, xs, thread_id, simdgroup);
+}
+
+#define INSTANTIATE_GEMM_BATCH(name, T)                                                                                    \
+  template [[host_name("gemm_nn_batch_" #name)]] [[kernel]] decltype(gemm_batch<T, false, true>) gemm_batch<T, false, true>;   \
+  template [[host_name("gemm_nt_batch_" #name)]] [[kernel]] decltype(gemm_batch<T, false, false>) gemm_batch<T, false, false>; \
+  template [[host_name("gemm_tn_batch_" #name)]] [[kernel]] decltype(gemm_batch<T, true, true>) gemm_batch<T, true, true>;     \
+  template [[host_name("gemm_tt_batch_" #name)]] [[kernel]] decltype(gemm_batch<T, true, false>) gemm_batch<T, true, false>;
+
+EACH_FLOAT(INSTANTIATE_GEMM_BATCH)
+
 // What the tests of declarations compare grids and conditions with (docs/kernels.md, "Witnesses").
 //
 // Dense products: (bm·sm·tm) rows a threadgroup of 32·bm·bn threads.
@@ -576,7 +682,7 @@ EACH_FLOAT(INSTANTIATE_GEMM_T)
 // @witness gemv_{|add_}float16_float32 ; K=1 N=1 ; groups 1 1 1 / 32 2 1 ; ok
 // @witness gemv_{|add_}float16_float32 ; K=0 N=1 ; groups 1 1 1 / 32 2 1 ; refused
 // @witness gemv_{|add_}float16_float32 ; K=1 N=0 ; groups 0 1 1 / 32 2 1 ; refused
-// @witness gemm_{nt_float*|nt_bfloat*|[nt]n_*} ; K=576 N=97 M=65 ; groups 4 3 1 / 32 2 2 ; ok
+// @witness gemm_{nt_float*|nt_bfloat*|[nt]n_[bf][lf]*} ; K=576 N=97 M=65 ; groups 4 3 1 / 32 2 2 ; ok
 // @witness gemm_nt_{|add_}{|b}float* ; K=1 N=1 M=1 ; groups 1 1 1 / 32 2 2 ; ok
 // @witness gemm_nt_{float32|float16|bfloat16} ; K=4 N=4 M=4 inplace=y,{x|w} ; groups 1 1 1 / 32 2 2 ; refused
 // @witness gemm_nt_{|add_}{|b}float* ; K=0 N=1 M=1 ; groups 1 1 1 / 32 2 2 ; refused
@@ -637,17 +743,28 @@ EACH_FLOAT(INSTANTIATE_GEMM_T)
 // @witness gemm_nt_add_{|b}float* ; K=192 N=97 M=65 inplace=y,r ; groups 4 3 1 / 32 2 2 ; ok
 // @witness gemm_nt_{add|silu_mul}_{|b}float* ; K=64 N=64 M=1 inplace=y,x ; groups 2 1 1 / 32 2 2 ; refused
 // @witness gemm_nt_add_{float32|float16|bfloat16} ; K=1 N=1 M=1 inplace=y,w ; groups 1 1 1 / 32 2 2 ; refused
-// @witness gemm_{nt_silu_mul_*|[nt]n_*} ; K=1 N=1 M=1 ; groups 1 1 1 / 32 2 2 ; ok
-// @witness gemm_{nt_silu_mul_*|[nt]n_*} ; K=0 N=1 M=1 ; groups 1 1 1 / 32 2 2 ; refused
-// @witness gemm_{nt_silu_mul_*|[nt]n_*} ; K=1 N=0 M=1 ; groups 0 1 1 / 32 2 2 ; refused
-// @witness gemm_{nt_silu_mul_*|[nt]n_*} ; K=1 N=1 M=0 ; groups 1 0 1 / 32 2 2 ; refused
+// @witness gemm_{nt_silu_mul_*|[nt]n_[bf][lf]*} ; K=1 N=1 M=1 ; groups 1 1 1 / 32 2 2 ; ok
+// @witness gemm_{nt_silu_mul_*|[nt]n_[bf][lf]*} ; K=0 N=1 M=1 ; groups 1 1 1 / 32 2 2 ; refused
+// @witness gemm_{nt_silu_mul_*|[nt]n_[bf][lf]*} ; K=1 N=0 M=1 ; groups 0 1 1 / 32 2 2 ; refused
+// @witness gemm_{nt_silu_mul_*|[nt]n_[bf][lf]*} ; K=1 N=1 M=0 ; groups 1 0 1 / 32 2 2 ; refused
 // @witness gemm_nt_silu_mul_{float32|float16|bfloat16} ; K=1 N=1 M=1 inplace=y,w_{gate|up} ; groups 1 1 1 / 32 2 2 ; refused
 //
 // Products with transposed operands, as gemm_nt.
 //
-// @witness gemm_{nn|tn}_* ; K=5 N=97 M=5 inplace=y,w ; groups 4 1 1 / 32 2 2 ; refused
-// @witness gemm_nn_* ; K=97 N=97 M=5 inplace=y,x ; groups 4 1 1 / 32 2 2 ; refused
-// @witness gemm_tn_* ; K=5 N=5 M=5 inplace=y,x ; groups 1 1 1 / 32 2 2 ; refused
+// @witness gemm_{nn|tn}_{|b}float* ; K=5 N=97 M=5 inplace=y,w ; groups 4 1 1 / 32 2 2 ; refused
+// @witness gemm_nn_{|b}float* ; K=97 N=97 M=5 inplace=y,x ; groups 4 1 1 / 32 2 2 ; refused
+// @witness gemm_tn_{|b}float* ; K=5 N=5 M=5 inplace=y,x ; groups 1 1 1 / 32 2 2 ; refused
+// @witness gemm_nn_batch_* ; K=40 N=97 M=65 x_ld=40 w_ld=97 shape=2,3 x_strides=7800,2600 w_strides=3880,0 ; groups 4 3 6 / 32 2 2 ; ok
+// @witness gemm_nt_batch_* ; K=40 N=97 M=65 x_ld=40 w_ld=40 shape=2,3 x_strides=7800,2600 w_strides=3880,0 ; groups 4 3 6 / 32 2 2 ; ok
+// @witness gemm_tn_batch_* ; K=40 N=97 M=65 x_ld=65 w_ld=97 shape=2,3 x_strides=7800,2600 w_strides=3880,0 ; groups 4 3 6 / 32 2 2 ; ok
+// @witness gemm_tt_batch_* ; K=40 N=97 M=65 x_ld=65 w_ld=40 shape=2,3 x_strides=7800,2600 w_strides=3880,0 ; groups 4 3 6 / 32 2 2 ; ok
+// @witness gemm_*_batch_* ; K=1 N=1 M=1 x_ld=1 w_ld=1 shape=1,1 x_strides=1,1 w_strides=1,1 ; groups 1 1 1 / 32 2 2 ; ok
+// @witness gemm_*_batch_* ; K=1 M=1 N=1 shape=1,4 w_ld=0 w_strides=16,4 x_ld=1 x_strides=4,1 inplace=y,x ; groups 1 1 4 / 32 2 2 ; refused
+// @witness gemm_{nn|tn}_batch_* ; K=2 M=2 N=40 shape=4,5 w_ld=40 w_strides=400,80 x_ld=2 x_strides=20,4 inplace=y,w ; groups 2 1 20 / 32 2 2 ; refused
+// @witness gemm_*_batch_* ; K=0 N=1 M=1 x_ld=1 w_ld=1 shape=1,1 x_strides=1,1 w_strides=1,1 ; groups 1 1 1 / 32 2 2 ; refused
+// @witness gemm_*_batch_* ; K=1 N=0 M=1 x_ld=1 w_ld=1 shape=1,1 x_strides=1,1 w_strides=1,1 ; groups 0 1 1 / 32 2 2 ; refused
+// @witness gemm_*_batch_* ; K=1 N=1 M=0 x_ld=1 w_ld=1 shape=1,1 x_strides=1,1 w_strides=1,1 ; groups 1 0 1 / 32 2 2 ; refused
+// @witness gemm_*_batch_* ; K=1 N=1 M=1 x_ld=1 w_ld=1 shape={0,1|1,0} x_strides=1,1 w_strides=1,1 ; groups 1 1 0 / 32 2 2 ; refused
 // @witness gather_gemv_* ; K=96 N=60 E=8 x_strides=96,0 ; groups 8 2 3 / 32 2 1 ; ok
 // @witness gather_gemv_* ; K=96 N=60 E=8 x_strides=192,96 ; groups 8 2 3 / 32 2 1 ; ok
 // @witness gather_gemv_* ; K=1 N=1 E=1 x_strides=1,0 ; groups 1 1 1 / 32 2 1 ; ok

@@ -44,8 +44,8 @@ func (r *Session) RopeBy(x Tensor, pos ir.Affine, freqs Tensor, by Rope, o ...Op
 		}
 		x, o = y, slices.DeleteFunc(slices.Clone(o), func(o Option) bool { return o.given })
 	}
-	way := routes.Rope{InPlace: part, Dims: by.Dims, Traditional: by.Traditional, Base: by.Base, Scale: by.Scale, Together: !part}
-	a := operation{name: "rope", numbers: [5]uint64{uint64(by.Dims), flagOf(by.Traditional), bitsOf(by.Base), bitsOf(by.Scale), flagOf(part)}}
+	way := routes.Rope{InPlace: part, Dims: by.Dims, Traditional: by.Traditional, Base: by.Base, Scale: by.Scale, Together: !part, Backward: by.Backward}
+	a := operation{name: "rope", numbers: [5]uint64{uint64(by.Dims), flagOf(by.Traditional), bitsOf(by.Base), bitsOf(by.Scale), flagOf(part) | flagOf(by.Backward)<<1}}
 	in := []operand{{t: x}, inline(pos), {t: freqs}}
 	y := r.send(a, o, in, x.Shape, func(e *encoder, a arrays) array {
 		return e.Rope(headsFirst(a[0]), a[1], a[2], way)

@@ -101,13 +101,14 @@ func (r *Session) Matmul(x Tensor, w Matrix, o ...Option) Tensor {
 	}
 	rows := r.rows(x)
 	mlx := w.Dense.DType == x.DType && rows.Equal(ir.Const(1)) && k > 1 && n > 1 // our library has MLX's kernel
-	if x.DType != ir.F32 && r.compiled != nil {
+	compiled := x.DType != ir.F32 && r.compiled != nil && !mlx                   // a compiled library's comes first
+	if compiled {
 		mlx = rows.IsConst()
 	}
 	if !mlx {
 		return r.gemm(x, w.Dense, shape, n, k, rows, o)
 	}
-	return r.send(operation{name: "matmul"}, o, tensors(x, w.Dense.Transpose(0, 1)), shape, func(e *encoder, a arrays) array {
+	return r.send(operation{name: "matmul", exact: compiled}, o, tensors(x, w.Dense.Transpose(0, 1)), shape, func(e *encoder, a arrays) array {
 		return e.Matmul(a[0], a[1])
 	})
 }

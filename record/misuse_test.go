@@ -70,9 +70,13 @@ func TestMistakesAtTheCall(t *testing.T) {
 		"argmax of a scalar": {func(s session) { s.Argmax(s.Input("scalar", ir.F32)) }, "at least one dimension"},
 		"add of two types":   {func(s session) { s.Add(input(s, 4), s.Input("h", ir.F16, 4)) }, "takes operands of one type, not f32[4] and f16[4]"},
 		"no such kernel": {func(s session) {
-			x := input(s, 2, 3, 4)
-			s.Add(x.Transpose(0, 2), x.Reshape(record.Dims(4, 3, 2)...))
-		}, `no function "g3_Addfloat32" (there is `},
+			x := s.Input("narrow", ir.F16, 2, 3, 4)
+			s.Sub(x.Transpose(0, 2), x.Reshape(record.Dims(4, 3, 2)...))
+		}, `no function "g3_Subtractfloat16" (there is `},
+		"more dimensions than a kernel has": {func(s session) {
+			x := input(s, 2, 3, 4, 5, 6)
+			s.Add(x.Transpose(0, 4).Transpose(1, 3), x.Reshape(record.Dims(6, 5, 4, 3, 2)...))
+		}, "gn2_Addfloat32: @require ndim == 4 does not hold"},
 		"into a strided result": {func(s session) {
 			s.Silu(input(s, 2, 3).Transpose(0, 1), record.Into(s.Output("y", ir.F32, 3, 2)))
 		}, "silu gives f32[3, 2] with the strides [1 3] of its operand, Into has f32[3, 2] with strides [2 1]"},

@@ -236,6 +236,7 @@ type Rope struct {
 	Dims        int64
 	Traditional bool
 	Base, Scale float32 // Base is not used where there are frequencies
+	Backward    bool    // by the negative angles, as the gradient of a rotation is turned
 }
 
 // Rope rotates rows of x [B, …, T, D]. offset is the position of the first row, i32, one or one for each of B; freqs
@@ -250,9 +251,9 @@ func (m MLX) Rope(x, offset, freqs Tensor, r Rope, o ...Option) Tensor {
 		}
 		m.shaped("rope", "the frequencies", freqs, ir.F32, ir.Const(r.Dims/2))
 	}
-	a := operation{name: "rope", numbers: [5]uint64{uint64(r.Dims), flagOf(r.Traditional), bitsOf(r.Base), bitsOf(r.Scale)}}
+	a := operation{name: "rope", numbers: [5]uint64{uint64(r.Dims), flagOf(r.Traditional), bitsOf(r.Base), bitsOf(r.Scale), flagOf(r.Backward)}}
 	return m.one(a, o, []Tensor{x, offset, freqs}, func(e *encoder, x arrays) array {
-		return e.Rope(x[0], x[1], x[2], routes.Rope{Dims: r.Dims, Traditional: r.Traditional, Base: r.Base, Scale: r.Scale})
+		return e.Rope(x[0], x[1], x[2], routes.Rope{Dims: r.Dims, Traditional: r.Traditional, Base: r.Base, Scale: r.Scale, Backward: r.Backward, Stored: m.s.compiled == nil})
 	})
 }
 

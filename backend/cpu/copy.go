@@ -2,10 +2,10 @@ package cpu
 
 func init() {
 	for _, name := range []string{"float32float32", "float16float16", "bfloat16bfloat16", "uint32uint32"} {
-		copies, cost := stridedCopy[uint16], 0.03
+		copies, four, cost := stridedCopy[uint16], copyFour[uint16], 0.03
 		run := func(c *Call, i, j int) { copy(c.U16(1)[i:j], c.U16(0)[i:j]) }
 		if name == "float32float32" || name == "uint32uint32" {
-			copies, cost = stridedCopy[uint32], 0.05
+			copies, four, cost = stridedCopy[uint32], copyFour[uint32], 0.05
 			run = func(c *Call, i, j int) { copy(c.U32(1)[i:j], c.U32(0)[i:j]) }
 		}
 		Register(
@@ -17,6 +17,7 @@ func init() {
 			},
 			copies("g2_copy"+name, 2, false),
 			copies("g3_copy"+name, 3, false),
+			four("gn2_copy"+name),
 			copies("gg2_copy"+name, 2, true),
 			copies("gg3_copy"+name, 3, true),
 		)

@@ -10,6 +10,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -154,7 +155,7 @@ func TestMLXOperationsCompute(t *testing.T) {
 	// Those for which our library has kernels take these without a compiled library: on the CPU, to which the conformance
 	// suite holds all devices.
 	ours := []string{"attention by the vector kernel", "attention of many queries", "attention of wide heads, masked", "a rotation by a table",
-		"attention of a long cache", "attention of a long cache, grouped"}
+		"attention of a long cache", "attention of a long cache, grouped", "attention by operations", "attention by operations, causal"}
 	ofOurs := cpu.New(1)
 	t.Cleanup(func() { assert.NoError(t, ofOurs.Close()) })
 	everything := func(int, int) bool { return true }
@@ -260,6 +261,9 @@ func TestMLXOperationsCompute(t *testing.T) {
 			options := map[string][]record.Setting{"": {record.Live(d), record.Compiled(compiled)}}
 			if slices.Contains(ours, name) {
 				options[" by our kernels"] = []record.Setting{record.Live(ofOurs)}
+			}
+			if strings.HasPrefix(name, "attention by operations") { // whose kernels work together
+				options[" by our kernels on software Metal"] = []record.Setting{record.Live(d)}
 			}
 			for by, options := range options {
 				t.Run(fmt.Sprint(name, " ", typ, by), func(t *testing.T) {

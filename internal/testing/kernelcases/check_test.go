@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 
@@ -86,24 +85,6 @@ var unusual = []struct{ dispatch, why string }{
 	{`^looped_softmax_.* threads=(32|64|\d[02468]|\d\d\d) *;`, "simdgroups are missing whose part is read: MLX takes 1024 threads"},
 }
 
-// blocksOfKeys are the numbers of a dispatch of full attention that say how its keys are divided: keys in a block, all keys,
-// whole blocks, and the keys that are left.
-var blocksOfKeys = regexp.MustCompile(`^steel_attention_\S*_bk(\d+)_.* params\[4\]=(\d+) .*params\[10\]=(\d+) .*params\[12\]=(\d+) `)
-
-// divided reports whether a dispatch of full attention, if it is one, divides its keys as MLX does. Our kernels do not look
-// at these numbers, so random ones are of no use to MLX's, which read as many keys as they say.
-func divided(dispatch string) bool {
-	m := blocksOfKeys.FindStringSubmatch(dispatch)
-	if m == nil {
-		return true
-	}
-	var n [5]int
-	for i := 1; i < len(n); i++ {
-		n[i], _ = strconv.Atoi(m[i])
-	}
-	return n[3] == n[2]/n[1] && n[4] == n[2]%n[1]
-}
-
 // The checker finds only known defects in those of MLX's own kernels that have the names of ours.
 func TestCheckedKernelsOfMLX(t *testing.T) {
 	sample.Seldom(t)
@@ -124,9 +105,6 @@ next:
 			}
 		}
 		_, dispatch, _ := strings.Cut(f, "\n\t")
-		if !divided(dispatch) {
-			continue
-		}
 		for _, u := range unusual {
 			if regexp.MustCompile(u.dispatch).MatchString(dispatch) {
 				continue next

@@ -280,6 +280,9 @@ func (e *Encoder) Select(condition, a, b Array) Array {
 	default:
 		form.general, out = true, e.temporary(a.Type, shape...)
 	}
+	if !form.general && !e.has(form.name+"_Select"+plain(a.Type)) {
+		form.general, out = true, e.temporary(a.Type, shape...)
+	}
 	for _, x := range []Array{condition, a, b} {
 		if x.rowContiguous() && e.takes(x, a.Type, out.Elements()) {
 			out.Buffer, out.Offset = x.Buffer, x.Offset

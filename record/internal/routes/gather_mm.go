@@ -80,7 +80,7 @@ func (e *Encoder) gatherPairs(a, b, lhs, rhs, out Array, m, n, k int64) {
 	left, right := e.side(a, false), e.side(b, false)
 	rank, batch := out.Rank()-2, e.fixed(divide(out.Elements(), m*n))
 	t := e.Chip.matrixTile(out.Type, left, right, m, n, k, batch)
-	e.steel("gather_mm", left.letter(), right.letter(), a.Type, out.Type, t)
+	e.next.Kernel = steelName("gather_mm", left.letter(), right.letter(), a.Type, out.Type, t)
 	e.constant(10, rank > 1)
 	e.alignment(t, m, n, k)
 	for i, x := range []Array{left.Array, right.Array, lhs, rhs} {
@@ -114,7 +114,7 @@ func (e *Encoder) gatherMatrices(a, b, rhs, out Array) {
 	k, n := e.fixed(a.Dim(-1)), e.fixed(b.Dim(-1))
 	m := e.fixed(divide(a.Elements(), k))
 	t := matrixTile{16, 64, 16, 1, 2}
-	e.steel("gather_mm_rhs", "n", right.letter(), a.Type, out.Type, t)
+	e.next.Kernel = steelName("gather_mm_rhs", "n", right.letter(), a.Type, out.Type, t)
 	e.alignment(t, m, n, k)
 	e.input(0, a)
 	e.input(1, right.Array)

@@ -1,20 +1,27 @@
 package routes
 
 import (
+	"fmt"
+
 	"github.com/mlxc/mlxc/ir"
 )
 
+// A thread of a dot product takes so many elements.
+const dotThreads, dotEach = 512, 32
+
+func dotName(g gemm) string {
+	return fmt.Sprintf("dot_product_%s_it%d_tg%d_sg%d", plain(g.a.Type), dotEach, dotThreads, dotThreads/32)
+}
+
 // dotProduct sends a product of two vectors: parts, their sum, and its conversion.
 func (e *Encoder) dotProduct(g gemm) {
-	const threads, each = 512, 32
-	blocks := ceil(ceil(g.k, each), threads)
+	blocks := ceil(ceil(g.k, dotEach), dotThreads)
 	parts := e.temporary(ir.F32, ir.Const(blocks))
-	e.kernel("dot_product_%s_it%d_tg%d_sg%d", plain(g.a.Type), each, threads, threads/32)
 	e.input(0, g.a.Array)
 	e.input(1, g.b.Array)
 	e.output(2, parts)
 	e.i32(3, ir.Const(g.k))
-	e.threads(grid(ir.Const(blocks*threads), ir.Const(1), ir.Const(1)), threads, 1, 1)
+	e.threads(grid(ir.Const(blocks*dotThreads), ir.Const(1), ir.Const(1)), dotThreads, 1, 1)
 	total := e.temporary(ir.F32, g.out.Shape...)
 	e.allReduce(sum, parts, total)
 	e.copy(copyScalar, total, g.out, nil, nil, nil)
@@ -69,24 +76,37 @@ func vectorTileOf(transposed bool, in, out int64, gathered bool) vectorTile {
 	return t
 }
 
-// gemv sends a product of a matrix and a vector, whichever is which.
-func (e *Encoder) gemv(g gemm) {
-	matrix, vector, length := g.a, g.b, g.m
-	transposed := g.a.transposed
-	matrixStrides, vectorStrides := g.strides[0], g.strides[1]
+// vectorProduct is a product of a matrix and a vector, whichever is which.
+type vectorProduct struct {
+	matrix, vector               side
+	length                       int64
+	transposed, scaled           bool
+	matrixStrides, vectorStrides []Size
+	tile                         vectorTile
+}
+
+func vectorOf(g gemm) vectorProduct {
+	v := vectorProduct{matrix: g.a, vector: g.b, length: g.m, transposed: g.a.transposed, matrixStrides: g.strides[0], vectorStrides: g.strides[1]}
 	if g.n != 1 {
-		matrix, vector, length = g.b, g.a, g.n
-		transposed = !g.b.transposed
-		matrixStrides, vectorStrides = vectorStrides, matrixStrides
+		v = vectorProduct{matrix: g.b, vector: g.a, length: g.n, transposed: !g.b.transposed, matrixStrides: g.strides[1], vectorStrides: g.strides[0]}
 	}
-	t := vectorTileOf(transposed, g.k, length, false)
-	name := "gemv"
-	if transposed {
+	v.tile = vectorTileOf(v.transposed, g.k, v.length, false)
+	v.scaled = g.added() && (g.alpha != 1 || g.beta != 0)
+	return v
+}
+
+func (v *vectorProduct) name(g gemm) string {
+	name, t := "gemv", v.tile
+	if v.transposed {
 		name = "gemv_t"
 	}
-	scaled := g.added() && (g.alpha != 1 || g.beta != 0)
-	e.kernel("%s_%s_bm%d_bn%d_sm%d_sn%d_tm%d_tn%d_nc%d_axpby%d", name, plain(g.out.Type),
-		t.BM, t.BN, t.SM, t.SN, t.TM, t.TN, digit(len(g.shape) != 1), digit(scaled))
+	return fmt.Sprintf("%s_%s_bm%d_bn%d_sm%d_sn%d_tm%d_tn%d_nc%d_axpby%d", name, plain(g.out.Type),
+		t.BM, t.BN, t.SM, t.SN, t.TM, t.TN, digit(len(g.shape) != 1), digit(v.scaled))
+}
+
+func (e *Encoder) gemv(g gemm, v vectorProduct) {
+	matrix, vector, length, t, scaled := v.matrix, v.vector, v.length, v.tile, v.scaled
+	matrixStrides, vectorStrides := v.matrixStrides, v.vectorStrides
 	e.input(0, matrix.Array)
 	e.input(1, vector.Array)
 	e.output(3, g.out)
@@ -146,8 +166,11 @@ func (e *Encoder) wide(a, b side, m, n, k int64, t ir.DType, aStrides, bStrides 
 	return w, true
 }
 
+func wideName(g gemm, w wideTile) string {
+	return fmt.Sprintf("gemv_wide_%s_nv%d_kl%d", plain(g.out.Type), w.vectors, w.lanes)
+}
+
 func (e *Encoder) gemvWide(g gemm, w wideTile) {
-	e.kernel("gemv_wide_%s_nv%d_kl%d", plain(g.out.Type), w.vectors, w.lanes)
 	e.constant(0, len(g.shape) != 1)
 	e.constant(1, g.added())
 	e.input(0, g.b.Array)

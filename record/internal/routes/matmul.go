@@ -1,6 +1,7 @@
 package routes
 
 import (
+	"fmt"
 	"math"
 	"math/bits"
 
@@ -106,26 +107,80 @@ func (e *Encoder) foldBatch(g *gemm) {
 	}
 }
 
-// product sends a gemm by the kernel that MLX takes.
+// product sends a gemm by the kernel that MLX takes, or by the next one that there is.
 func (e *Encoder) product(g gemm) {
+	e.take(e.productWays(g))
+}
+
+// productWays lists how a product can be sent, what MLX takes first. The last one is our own.
+func (e *Encoder) productWays(g gemm) (ways []way) {
+	add := func(kernel string, send func()) { ways = append(ways, way{kernel, send}) }
 	if g.m == 1 && g.n == 1 && g.batch == 1 && g.a.rowContiguous() && g.b.rowContiguous() && !g.added() {
-		e.dotProduct(g)
-		return
+		add(dotName(g), func() { e.dotProduct(g) })
 	}
 	if !g.a.transposed && g.b.transposed {
 		if w, ok := e.wide(g.a, g.b, g.m, g.n, g.k, g.out.Type, g.strides[0], g.strides[1]); ok {
-			e.gemvWide(g, w)
-			return
+			add(wideName(g, w), func() { e.gemvWide(g, w) })
 		}
 	}
-	switch {
-	case min(g.m, g.n) == 1:
-		e.gemv(g)
-	case e.splits(g):
-		e.gemmSplit(g)
-	default:
-		e.gemmFused(g)
+	if min(g.m, g.n) == 1 {
+		v := vectorOf(g)
+		add(v.name(g), func() { e.gemv(g, v) })
+	} else {
+		if e.splits(g) {
+			s := splitOf(g)
+			add(s.name(g), func() { e.gemmSplit(g, s) })
+		}
+		t := e.Chip.matrixTile(g.out.Type, g.a, g.b, g.m, g.n, g.k, g.batch)
+		add(steelName("gemm_fused", g.a.letter(), g.b.letter(), g.a.Type, g.out.Type, t), func() { e.gemmFused(g, t) })
 	}
+	if !g.added() {
+		add(fmt.Sprintf("gemm_%s%s_batch_%s", g.a.letter(), g.b.letter(), plain(g.out.Type)), func() { e.batchProduct(g) })
+	}
+	return ways
+}
+
+// batchProduct sends a product by our own kernel, which takes batches of two dimensions. Operands whose batches do not join to
+// as many are copied: first without what they repeat, and if that is not enough with it.
+func (e *Encoder) batchProduct(g gemm) {
+	e.next = Dispatch{}
+	for repeat := 0; len(g.shape) > 2; repeat++ {
+		for _, s := range []*side{&g.a, &g.b} {
+			at := s.Rank() - 2
+			whole := s.Array
+			whole.Shape = with(s.Shape)
+			for i := range at {
+				if repeat == 0 && isZero(s.Strides[i]) {
+					whole.Shape[i] = ir.Const(1)
+				}
+			}
+			if shape, _ := e.collapse(whole.Shape[:at], whole.Strides[:at]); repeat > 0 || len(shape) > 1 {
+				copied := e.contiguousCopy(whole).broadcast(s.Shape)
+				*s = side{copied, false, s.Dim(-1)}
+			}
+		}
+		strides := [][]Size{g.a.Strides[:g.a.Rank()-2], g.b.Strides[:g.b.Rank()-2]}
+		shape, joined := e.collapse(g.a.Shape[:g.a.Rank()-2], strides...)
+		g.shape = shape
+		copy(g.strides[:], joined)
+	}
+	front := func(sizes []Size, first int64) []Size {
+		for len(sizes) < 2 {
+			sizes = append([]Size{ir.Const(first)}, sizes...)
+		}
+		return sizes
+	}
+	e.kernel("gemm_%s%s_batch_%s", g.a.letter(), g.b.letter(), plain(g.out.Type))
+	e.input(0, g.a.Array)
+	e.input(1, g.b.Array)
+	e.output(2, g.out)
+	for i, n := range []Size{ir.Const(g.k), ir.Const(g.n), ir.Const(g.m), g.a.step, g.b.step} {
+		e.i32(3+i, n)
+	}
+	e.i32(8, front(g.shape, 1)...)
+	e.i64(9, front(g.strides[0], 0)...)
+	e.i64(10, front(g.strides[1], 0)...)
+	e.threadgroups(grid(ir.Const(ceil(g.n, 32)), ir.Const(ceil(g.m, 32)), ir.Const(g.batch)), 32, 2, 2)
 }
 
 // splitTiles is up to how many tiles of 16 × 16 of the result a product is split along K.
@@ -136,20 +191,31 @@ func (e *Encoder) splits(g gemm) bool {
 	return g.batch == 1 && ceil(g.m, 16)*ceil(g.n, 16) <= splitTiles[e.Chip.large()] && g.k/16 >= 8 && g.k >= max(g.m, g.n)
 }
 
-// gemmSplit computes parts of K side by side in f32, and adds them up.
-func (e *Encoder) gemmSplit(g gemm) {
+// splitTile says how a product is split along K: the tile, and the parts, of so many steps of 16 each.
+type splitTile struct {
+	bm, bn, parts, steps int64
+}
+
+func splitOf(g gemm) splitTile {
 	small := func(n int64) int64 {
 		if n < 40 {
 			return 16
 		}
 		return 32
 	}
-	bm, bn := small(g.m), small(g.n)
 	parts := min(max(2, powerOf2(g.k/16/(ceil(g.m, 32)*ceil(g.n, 32)))), 32)
-	steps := g.k / 16 / parts
+	return splitTile{small(g.m), small(g.n), parts, g.k / 16 / parts}
+}
+
+func (s splitTile) name(g gemm) string {
+	return fmt.Sprintf("steel_gemm_splitk_%s%s_%s_float32_bm%d_bn%d_bk16_wm2_wn2_MN_%saligned_K_%saligned",
+		g.a.letter(), g.b.letter(), plain(g.a.Type), s.bm, s.bn, yes(g.m%s.bm == 0 && g.n%s.bn == 0), yes(g.k%16 == 0))
+}
+
+// gemmSplit computes parts of K side by side in f32, and adds them up.
+func (e *Encoder) gemmSplit(g gemm, s splitTile) {
+	bm, bn, parts, steps := s.bm, s.bn, s.parts, s.steps
 	split := e.temporary(ir.F32, sizes(parts, g.m, g.n)...)
-	e.kernel("steel_gemm_splitk_%s%s_%s_float32_bm%d_bn%d_bk16_wm2_wn2_MN_%saligned_K_%saligned",
-		g.a.letter(), g.b.letter(), plain(g.a.Type), bm, bn, yes(g.m%bm == 0 && g.n%bn == 0), yes(g.k%16 == 0))
 	e.input(0, g.a.Array)
 	e.input(1, g.b.Array)
 	e.output(2, split)
@@ -281,9 +347,9 @@ func gemmParams(t matrixTile, m, n, k int64, a, b Size, strides [3]Size, rank in
 	return params
 }
 
-// steel spells a kernel of the steel family.
-func (e *Encoder) steel(form, a, b string, in, out ir.DType, t matrixTile) {
-	e.kernel("steel_%s_%s%s_%s_%s_bm%d_bn%d_bk%d_wm%d_wn%d", form, a, b, plain(in), plain(out),
+// steelName spells a kernel of the steel family.
+func steelName(form, a, b string, in, out ir.DType, t matrixTile) string {
+	return fmt.Sprintf("steel_%s_%s%s_%s_%s_bm%d_bn%d_bk%d_wm%d_wn%d", form, a, b, plain(in), plain(out),
 		t.bm, t.bn, t.bk, t.wm, t.wn)
 }
 
@@ -293,9 +359,7 @@ func (e *Encoder) alignment(t matrixTile, m, n, k int64) {
 	e.constant(202, k%t.bk == 0)
 }
 
-func (e *Encoder) gemmFused(g gemm) {
-	t := e.Chip.matrixTile(g.out.Type, g.a, g.b, g.m, g.n, g.k, g.batch)
-	e.steel("gemm_fused", g.a.letter(), g.b.letter(), g.a.Type, g.out.Type, t)
+func (e *Encoder) gemmFused(g gemm, t matrixTile) {
 	sourced := g.added() && (g.alpha != 0 || g.beta != 1)
 	batched := len(g.shape) > 1
 	e.constant(10, batched)

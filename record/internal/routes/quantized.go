@@ -116,6 +116,7 @@ func (e *Encoder) flatten(p *quantizedProduct) {
 		return
 	}
 	batch := p.out.Shape[:p.out.Rank()-2]
+	p.out = e.Reshape(p.out, []Size{p.batch, p.rows, ir.Const(p.n)})
 	for _, a := range []*Array{&p.x, &p.m.Codes, &p.m.Scales, &p.m.Biases} {
 		*a = e.stacked(a.broadcast(append(with(batch), a.Shape[a.Rank()-2:]...)))
 	}
@@ -156,8 +157,7 @@ func (e *Encoder) quantizedWays(p quantizedProduct) (ways []way) {
 	if !m.Transposed {
 		add(p.k < splitWide, p.name("qvm")+p.batchName(), func() { e.qvm(p) })
 		parts := splitParts(p.k)
-		splits := p.k >= splitWide && !(e.Flat && (p.batched || p.x.Type != ir.F32)) // ours adds no parts of 16 bits
-		add(splits, fmt.Sprintf("%s_spk_%d", p.name("qvm_split_k"), parts), func() { e.qvmSplit(p, parts) })
+		add(p.k >= splitWide, fmt.Sprintf("%s_spk_%d", p.name("qvm_split_k"), parts), func() { e.qvmSplit(p, parts) })
 		add(true, p.name("qvm")+p.batchName(), func() { e.qvm(p) })
 		return ways
 	}

@@ -17,6 +17,9 @@ type Rope struct {
 	Together bool
 	// InPlace: the result of such an x is x itself, of whose heads the first Dims elements are turned.
 	InPlace bool
+	// Stored: one position lies in memory, too. MLX's kernel of one position reads it there; ours takes it as a number, so
+	// that the one of several positions is taken.
+	Stored bool
 }
 
 // ropeHeads is how many heads a thread of rope takes.
@@ -77,7 +80,7 @@ func (e *Encoder) Rope(x, offset, freqs Array, r Rope) Array {
 	}
 
 	name := "rope_"
-	single := x.rowContiguous() && isOne(length) && isOne(offset.Elements())
+	single := x.rowContiguous() && isOne(length) && isOne(offset.Elements()) && !r.Stored
 	if single {
 		name += "single_"
 	}
