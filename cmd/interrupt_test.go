@@ -23,6 +23,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/mlxc/mlxc/frontend/trace"
 	"github.com/mlxc/mlxc/internal/testing/metallibs"
 	"github.com/mlxc/mlxc/internal/testing/sample"
 	"github.com/mlxc/mlxc/internal/toolchain/clang"
@@ -45,7 +46,7 @@ var (
 			{args: "verify g.mlxg"}, {args: "verify g.mlxg g.mlxg"}, {args: "verify -"}, {args: "stats g.mlxg"},
 			{args: "dump g.mlxg"}, {args: "dump -f json g.mlxg"}, {args: "dump -f dot g.mlxg"}, {args: "diff g.mlxg g.mlxt"},
 			{args: "asm g.mlxt -o out.mlxg"}, {args: "disasm g.mlxg -o out.mlxt"}, {args: "record model.gguf -o out.mlxg"},
-			{args: "kernels mlx.metallib"}, {args: "kernels mlx.metallib --json"},
+			{args: "import log.mlxtrace -o out.mlxg"}, {args: "kernels mlx.metallib"}, {args: "kernels mlx.metallib --json"},
 			{args: "effects g.mlxg"}, {args: "effects m.mlxg --infer --shapes 100000 --graph decode -o out.effects"},
 		},
 		"mlxreplay": {
@@ -103,6 +104,7 @@ func TestInterruptEndsEveryCommand(t *testing.T) {
 	loop, err := os.ReadFile("../testdata/review/files/hc-col_reduce_loope2e12.mlxt")
 	require.NoError(t, err)
 	require.NoError(t, os.WriteFile(at("loop.mlxt"), loop, 0o600))
+	require.NoError(t, os.WriteFile(at("log.mlxtrace"), traced(t, commands), 0o600))
 	require.NoError(t, os.Symlink(model, at("model.gguf")))
 	require.NoError(t, os.Symlink(metallibs.Path(t, "0.32.4"), at("mlx.metallib")))
 	for _, c := range [][]string{{"asm", at("g.mlxt"), "-o", at("g.mlxg")}, {"record", model, "-o", at("m.mlxg")}} {
@@ -351,4 +353,25 @@ func chain(n int) string {
 	}
 	b.WriteString("}\n")
 	return b.String()
+}
+
+// traced returns a log of so many dispatches in one step.
+func traced(t *testing.T, commands int) []byte {
+	var b bytes.Buffer
+	w := trace.NewWriter(&b)
+	w.Event(trace.Library, uint64(1), "metallib", "none", []byte("none"))
+	w.Event(trace.Pipeline, uint64(2), uint64(1), "f")
+	w.Event(trace.Buffer, uint64(3), uint64(4096))
+	w.Event(trace.Commands, uint64(4), uint64(1))
+	w.Event(trace.Encoder, uint64(5), uint64(4), "compute", uint64(1))
+	w.Event(trace.Use, uint64(5), uint64(2))
+	w.Event(trace.Bind, uint64(5), uint64(0), uint64(3), uint64(0))
+	one := []any{uint64(5), uint64(1), uint64(1), uint64(1), uint64(1), uint64(1), uint64(1), uint64(1)}
+	for range commands {
+		w.Event(trace.Dispatch, one...)
+		w.Event(trace.Barrier, uint64(5))
+	}
+	w.Event(trace.Commit, uint64(4))
+	require.NoError(t, w.Err())
+	return b.Bytes()
 }

@@ -54,6 +54,8 @@ var fileFlags = map[string][]string{
 	"effectsCmd.Graph":         nil,
 	"effectsCmd.Library":       nil,
 	"effectsCmd.Output":        {"mlxc", "effects", "e.mlxg", "--graph", "decode", "--infer", "-o", "m"},
+	"importCmd.Log":            nil,
+	"importCmd.Output":         {"mlxc", "import", "m", "-o", "m"},
 	"kernelsCmd.Library":       nil,
 	"kernelsCmd.Names":         nil, // of kernels
 	"libraryFlags.Library":     nil,

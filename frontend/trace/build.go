@@ -9,6 +9,7 @@ import (
 	"slices"
 
 	"github.com/mlxc/mlxc/internal/analysis/dataflow"
+	"github.com/mlxc/mlxc/internal/interrupt"
 	"github.com/mlxc/mlxc/ir"
 	"github.com/mlxc/mlxc/msl"
 )
@@ -62,7 +63,9 @@ func build(ctx context.Context, w *world, g *group, f *fitted, k *kernels, use *
 			return nil, err
 		}
 	}
+	var polls interrupt.Every
 	for i := range b.run.commands {
+		polls.Poll(ctx, 1024)
 		if err := b.command(&b.run.commands[i]); err != nil {
 			return nil, err
 		}
@@ -73,7 +76,10 @@ func build(ctx context.Context, w *world, g *group, f *fitted, k *kernels, use *
 		m.Size, m.Init.Values = b.args.Size, b.args.Init.Values
 	}
 	b.roles(ctx, u, remark)
-	return b.Graph()
+	if err := u.CheckContext(ctx); err != nil {
+		return nil, err
+	}
+	return u, nil
 }
 
 // affine returns number i of the run as an expression.
@@ -558,7 +564,9 @@ func (b *builder) roles(ctx context.Context, g *ir.Graph, remark func(string, ..
 	var undeclared error
 	described := *g
 	described.Nodes = slices.Clone(g.Nodes)
+	var polls interrupt.Every
 	for i, n := range described.Nodes {
+		polls.Poll(ctx, 256)
 		if d, ok := n.(*ir.Dispatch); ok && d.Effects == nil && msl.Declared(&g.Kernels[d.Kernel]) {
 			e, err := msl.Describe(g, d)
 			if err != nil {

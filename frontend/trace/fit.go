@@ -1,9 +1,12 @@
 package trace
 
 import (
+	"context"
 	"fmt"
 	"math/big"
 	"slices"
+
+	"github.com/mlxc/mlxc/internal/interrupt"
 )
 
 // form is a number of a graph: con + Σ slope·param, for a grid divided by div and rounded up. div is 1 elsewhere.
@@ -22,11 +25,13 @@ type fitted struct {
 
 // fit finds the params of a group, and the numbers of its runs as expressions in them. guess names the param of steps
 // that do not say their params themselves.
-func (g *group) fit(l *Log, guess string) (*fitted, error) {
+func (g *group) fit(ctx context.Context, l *Log, guess string) (*fitted, error) {
 	first := g.runs[0]
 	f := &fitted{numbers: make([]form, len(first.numbers))}
 	differ := []int{}
+	var polls interrupt.Every
 	for i, v := range first.numbers {
+		polls.Poll(ctx, 1024)
 		f.numbers[i] = form{con: v, div: 1}
 		for _, r := range g.runs[1:] {
 			if r.numbers[i] != v {
@@ -43,6 +48,7 @@ func (g *group) fit(l *Log, guess string) (*fitted, error) {
 	}
 	basis, inverse := f.independent()
 	for _, i := range differ {
+		polls.Poll(ctx, 64)
 		x := &f.numbers[i]
 		if err := x.solve(g, i, basis, inverse, f.values); err == nil {
 			continue

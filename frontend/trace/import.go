@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/mlxc/mlxc/internal/files/mmap"
+	"github.com/mlxc/mlxc/internal/interrupt"
 	"github.com/mlxc/mlxc/ir"
 )
 
@@ -39,6 +40,7 @@ const maxGraphs = 32
 // differ in numbers alone are runs of one graph. The module refers to the log's bytes: it must not be used after Log.Close.
 func Import(ctx context.Context, l *Log, o Options) (_ *Result, err error) {
 	defer mmap.Catch(&err)()
+	defer interrupt.Catch(&err)
 	o.Param = cmp.Or(o.Param, "pos")
 	w, err := follow(ctx, l)
 	if err != nil {
@@ -52,7 +54,7 @@ func Import(ctx context.Context, l *Log, o Options) (_ *Result, err error) {
 	for _, what := range w.unknown {
 		remark("the program did what its log cannot say: %s", what)
 	}
-	groups := w.groups()
+	groups := w.groups(ctx)
 	if len(groups) == 0 {
 		return nil, l.fault(headerSize, "no dispatch was committed")
 	}
@@ -68,7 +70,7 @@ func Import(ctx context.Context, l *Log, o Options) (_ *Result, err error) {
 		return nil, err
 	}
 	for _, g := range groups {
-		f, err := g.fit(l, o.Param)
+		f, err := g.fit(ctx, l, o.Param)
 		if err != nil {
 			return nil, err
 		}
@@ -90,14 +92,14 @@ func Import(ctx context.Context, l *Log, o Options) (_ *Result, err error) {
 }
 
 // groups returns the steps with dispatches, those of one shape together, in the order in which they first ran.
-func (w *world) groups() (out []*group) {
+func (w *world) groups(ctx context.Context) (out []*group) {
 	by := map[[32]byte]*group{}
 	names := map[string]int{}
 	for i, s := range w.steps {
 		if !w.graph(s) {
 			continue
 		}
-		r := canonical(s, i)
+		r := canonical(ctx, s, i)
 		key := r.shape
 		g := by[key]
 		if g == nil || g.runs[0].name != s.name {

@@ -1,10 +1,13 @@
 package trace
 
 import (
+	"context"
 	"crypto/sha256"
 	"encoding/binary"
 	"fmt"
 	"hash"
+
+	"github.com/mlxc/mlxc/internal/interrupt"
 )
 
 // run is a step in a form in which steps can be compared: its buffers have numbers by their first appearance, and what may
@@ -25,7 +28,7 @@ type group struct {
 }
 
 // canonical returns a step as a run.
-func canonical(s *step, index int) *run {
+func canonical(ctx context.Context, s *step, index int) *run {
 	r := &run{step: s, index: index}
 	number := map[*buffer]int{}
 	h := sha256.New()
@@ -46,7 +49,9 @@ func canonical(s *step, index int) *run {
 		put(int64(n))
 		add(at + b.offset)
 	}
+	var polls interrupt.Every
 	for i := range s.commands {
+		polls.Poll(ctx, 1024)
 		c := &s.commands[i]
 		put(int64(c.kind), int64(len(c.binds)), int64(len(c.memory)), int64(len(c.hints)))
 		switch c.kind {

@@ -4,6 +4,7 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/mlxc/mlxc/internal/interrupt"
 	"github.com/mlxc/mlxc/ir"
 )
 
@@ -48,6 +49,7 @@ func (w *world) usage(k *kernels) (*usage, error) {
 			}{b, h.piece})
 		}
 	}
+	var polls interrupt.Every
 	for i, s := range w.steps {
 		for _, x := range writes[i] {
 			if _, used := u.first[x.b]; used {
@@ -58,6 +60,7 @@ func (w *world) usage(k *kernels) (*usage, error) {
 		dispatches := s.dispatches() > 0
 		graph := w.graph(s)
 		for j := range s.commands {
+			polls.Poll(k.ctx, 1024)
 			c := &s.commands[j]
 			var known *ir.Kernel
 			if c.kind == dispatch {

@@ -3,7 +3,6 @@ package mlxc
 import (
 	"fmt"
 	"io"
-	"os"
 	"path/filepath"
 	"strings"
 
@@ -44,8 +43,10 @@ func (c *importCmd) Run(env *cli.Env) error {
 	if err != nil {
 		return err
 	}
-	if err := os.MkdirAll(folder, 0o777); err != nil && len(r.Files) > 0 {
-		return err
+	if len(r.Files) > 0 {
+		if err := files.Folder(folder); err != nil {
+			return err
+		}
 	}
 	for _, f := range r.Files {
 		file, err := files.Write("library", filepath.Join(folder, filepath.Base(f.Path)))

@@ -288,6 +288,9 @@ func (f *Files) Write(flag, path string) (*File, error) {
 	return f.write(&File{Path: path, flag: flag})
 }
 
+// Folder makes the folder at path unless it is there, for files that the command writes beside another one.
+func (f *Files) Folder(path string) error { return os.MkdirAll(path, 0o777) }
+
 // plain refuses a name that says that the file is a graph or a model.
 func plain(flag, path string) error {
 	switch strings.ToLower(filepath.Ext(path)) {
