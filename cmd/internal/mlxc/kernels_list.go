@@ -194,12 +194,12 @@ func (d described) threadgroup() (bytes int64) {
 	return bytes
 }
 
-// size returns the size of the kernel's bitcode for people.
-func (d described) size() string {
+// size returns the size of the kernel's bitcode for people, which a source has not.
+func (d described) size() any {
 	if d.entry == nil {
 		return ""
 	}
-	return cli.Bytes(d.entry.Size).String()
+	return cli.Bytes(d.entry.Size)
 }
 
 // printLines prints a line for each kernel.
