@@ -82,7 +82,7 @@ func (p Place) Holds(n int64) error {
 // AllocMemory returns a buffer of d for m, with m's initial contents: it maps a weight's bytes
 // if the device can do that; else it allocates memory and calls [InitMemory].
 func AllocMemory(ctx context.Context, d Device, q Queue, m *ir.Memory) (Buffer, error) {
-	if page := d.Info().PageSize; m.Kind == ir.Weight && m.Init.Kind == ir.InitBlob && page > 0 {
+	if page := d.Info().PageSize; m.Kind == ir.Weight && m.Init.Kind == ir.InitBlob && page > 0 && !m.Init.Blob.Made() {
 		data, err := m.Init.Blob.Bytes()
 		if err != nil {
 			return nil, err

@@ -61,6 +61,7 @@ typedef struct info {
   uint64_t busy;              /* of a buffer: command buffers that use it and have not ended */
   struct info **used;         /* of a command buffer: buffers */
   size_t n_used, room;
+  id slots[31];               /* of an encoder: the buffers that are bound, for setBufferOffset */
 } info;
 
 static info *table[1 << 14];
@@ -193,6 +194,7 @@ static void bind(id self, id b, uint64_t offset, uint64_t slot) {
   info *e = find(self, ENCODER), *i = find(b, BUFFER);
   if (b && !i) unknown("a buffer is bound that was not made by a method that is logged");
   use_buffer(e, i);
+  if (e && slot < 31) e->slots[slot] = b;
   if (e) EVENT_(BIND, "nnnn", e->number, slot, i ? i->number : 0, i ? offset : 0);
 }
 
@@ -206,17 +208,9 @@ static void enc_buffers(id self, SEL s, const id *b, const uint64_t *offsets, ra
   CALL(void (*)(id, SEL, const id *, const uint64_t *, range))(self, s, b, offsets, r);
 }
 
-/* What is bound is known to the encoder's slots alone, which are kept for this. */
-static struct { id encoder, buffer; } bound[1 << 8][31];
-
 static void enc_offset(id self, SEL s, uint64_t offset, uint64_t slot) {
-  LOG(bind(self, slot < 31 && bound[bucket(self) & 255][slot].encoder == self ? bound[bucket(self) & 255][slot].buffer : NULL, offset, slot));
+  LOG(bind(self, slot < 31 && find(self, ENCODER) ? find(self, ENCODER)->slots[slot] : NULL, offset, slot));
   CALL(void (*)(id, SEL, uint64_t, uint64_t))(self, s, offset, slot);
-}
-
-static void enc_keep(id self, SEL s, id b, uint64_t offset, uint64_t slot) {
-  if (slot < 31) LOG(bound[bucket(self) & 255][slot].encoder = self, bound[bucket(self) & 255][slot].buffer = b);
-  enc_buffer(self, s, b, offset, slot);
 }
 
 static void enc_bytes(id self, SEL s, const void *data, uint64_t n, uint64_t slot) {
@@ -320,7 +314,7 @@ static void blit_fill(id self, SEL s, id b, range r, uint8_t value) {
 
 static id encoder(id commands, id e, const char *kind, uint64_t concurrent) {
   static const struct { const char *name; void *code; } methods[] = {
-      {"setComputePipelineState:", (void *)enc_use}, {"setBuffer:offset:atIndex:", (void *)enc_keep}, {"setBuffers:offsets:withRange:", (void *)enc_buffers},
+      {"setComputePipelineState:", (void *)enc_use}, {"setBuffer:offset:atIndex:", (void *)enc_buffer}, {"setBuffers:offsets:withRange:", (void *)enc_buffers},
       {"setBufferOffset:atIndex:", (void *)enc_offset}, {"setBytes:length:atIndex:", (void *)enc_bytes}, {"setThreadgroupMemoryLength:atIndex:", (void *)enc_threadgroup},
       {"dispatchThreadgroups:threadsPerThreadgroup:", (void *)enc_groups}, {"dispatchThreads:threadsPerThreadgroup:", (void *)enc_threads},
       {"dispatchThreadgroupsWithIndirectBuffer:indirectBufferOffset:threadsPerThreadgroup:", (void *)enc_indirect}, {"executeCommandsInBuffer:withRange:", (void *)enc_execute},
@@ -336,7 +330,6 @@ static id encoder(id commands, id e, const char *kind, uint64_t concurrent) {
   if (log_ && (c = find(commands, COMMANDS))) {
     info *i = make(e, ENCODER);
     i->parent = N((uintptr_t)commands);
-    for (int k = 0; k < 31; k++) bound[bucket(e) & 255][k].encoder = NULL;
     EVENT_(ENCODER, "nnsns", i->number, c->number, kind, concurrent, (const char *)NULL);
     if (*kind == 'c')
       for (size_t k = 0; k < sizeof methods / sizeof *methods; k++) replace(class_of(e), methods[k].name, methods[k].code);

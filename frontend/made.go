@@ -13,8 +13,8 @@ import (
 )
 
 // Made returns a blob of contents that follow from the model's files: with Refer they are made when they are asked for
-// ([ir.MadeBlob], which says what fill does), else at once. what is of no other contents of the model; it stands for
-// them where they are not read. Large contents are made on all cores.
+// ([ir.MadeBlob], which says what fill does), else at once. what describes the contents so that no others of the model have the same
+// description: with Unread its digest takes the place of theirs. Large contents are made on all cores.
 func (d *Digests) Made(what string, length int64, fill func(dst []byte, at int64)) *ir.Blob {
 	pieces := func(dst []byte, at int64) error {
 		n := (int64(len(dst)) + ir.Piece - 1) / ir.Piece

@@ -43,7 +43,7 @@ var repacked = map[ggufio.Type]*repacking{
 // is also the size of a group.
 const blockElements = 32
 
-// nibbles writes the codes of blocks of 4 bits, which are behind `head` bytes. Byte i of a block has elements i (low nibble)
+// nibbles writes the codes of blocks of 4 bits. In each block they begin behind `head` bytes of scales. Byte i of a block has elements i (low nibble)
 // and i+16 (high nibble); MLX's byte i has elements 2i and 2i+1.
 func nibbles(dst, blocks []byte, head int) {
 	for ; len(dst) > 0; dst, blocks = dst[16:], blocks[head+16:] {

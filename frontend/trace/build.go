@@ -7,6 +7,9 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/mlxc/mlxc/internal/analysis/dataflow"
 	"github.com/mlxc/mlxc/internal/interrupt"
@@ -22,6 +25,7 @@ type builder struct {
 	f       *fitted
 	k       *kernels
 	use     *usage
+	remark  func(string, ...any)
 	run     *run
 	at      int // the number of the run that comes next
 	number  map[*buffer]ir.MemID
@@ -49,7 +53,7 @@ const maxSparse = 16 << 30
 // build makes a group's graph.
 func build(ctx context.Context, w *world, g *group, f *fitted, k *kernels, use *usage, o *Options, remark func(string, ...any)) (*ir.Graph, error) {
 	b := &builder{
-		Builder: ir.NewBuilder(g.name), w: w, g: g, f: f, k: k, use: use, run: g.runs[0],
+		Builder: ir.NewBuilder(printable(g.name)), w: w, g: g, f: f, k: k, use: use, remark: remark, run: g.runs[0],
 		kernels: map[*pipeline]ir.KernelID{}, tables: map[*pipeline]*table{}, opaque: map[ir.MemID]bool{}, argsMem: ir.NoMem, number: map[*buffer]ir.MemID{},
 	}
 	if err := b.params(o, remark); err != nil {
@@ -129,6 +133,9 @@ func (b *builder) params(o *Options, remark func(string, ...any)) error {
 			})
 		}
 		if most, ok := o.Max[name]; ok {
+			if uint64(most) < seen[1] {
+				return b.w.log.fault(b.run.offset, "graph %s: param %s was up to %d, and its greatest value shall be %d", b.g.name, name, seen[1], most)
+			}
 			hi = min(hi, int64(most))
 		}
 		lo, hi = min(lo, int64(seen[0])), max(hi, int64(seen[1]))
@@ -275,6 +282,9 @@ func (b *builder) memory(j int, k *kernels) error {
 			return err
 		}
 	}
+	if m.Kind == ir.Weight && len(b.use.contents[buf]) == 0 {
+		b.remark("graph %s: nothing writes %s, and the log does not have what it holds: zeros", b.g.name, m.Name)
+	}
 	if m.Kind == ir.Weight || m.Kind == ir.State {
 		for _, r := range b.g.runs[1:] {
 			if r.buffers[j] != buf && !(m.Kind == ir.Weight && samePieces(b.use.contents[r.buffers[j]], b.use.contents[buf])) {
@@ -294,12 +304,12 @@ func samePieces(a, b []piece) bool {
 
 // nameOf returns the name of a buffer, which no other one has.
 func (w *world) nameOf(b *buffer) string {
-	base := cmp.Or(b.name, b.label, "buffer")
+	base := cmp.Or(printable(b.name), printable(b.label), "buffer")
 	if w.names == nil {
 		w.names = map[string]*buffer{}
 	}
 	name := base
-	if b.name == "" {
+	if printable(b.name) == "" {
 		name = fmt.Sprintf("%s.%d", base, b.id)
 	}
 	if other := w.names[name]; other != nil && other != b {
@@ -307,6 +317,24 @@ func (w *world) nameOf(b *buffer) string {
 	}
 	w.names[name] = b
 	return name
+}
+
+// maxName bounds the name of a memory, in bytes.
+const maxName = 200
+
+// printable returns a text of a log as a name can hold it.
+func printable(text string) string {
+	text = strings.Map(func(r rune) rune {
+		if !unicode.IsPrint(r) {
+			return '_'
+		}
+		return r
+	}, text)
+	for len(text) > maxName {
+		_, n := utf8.DecodeLastRuneInString(text)
+		text = text[:len(text)-n]
+	}
+	return text
 }
 
 // contents gives a weight or state what the log says that it held at first.

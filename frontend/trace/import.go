@@ -20,7 +20,8 @@ type Options struct {
 	Param string
 	// Max has the greatest values of params; default: as far as the buffers reach.
 	Max map[string]uint32
-	// Builtin takes kernels that have the names and arguments of MLX's from the builtin library, which declares what they do.
+	// Builtin takes kernels that have names of MLX's from the builtin library, which declares what they do. Whether the program's own
+	// compute the same is not looked at.
 	Builtin bool
 	// Trust compiles Metal sources of the log where the compiler cannot be confined.
 	Trust bool
@@ -52,7 +53,7 @@ func Import(ctx context.Context, l *Log, o Options) (_ *Result, err error) {
 		remark("the last %d bytes of the log belong to an event that was not finished: the program ended there", l.Cut)
 	}
 	for _, what := range w.unknown {
-		remark("the program did what its log cannot say: %s", what)
+		remark("not in the graph as it was: %s", what)
 	}
 	groups := w.groups(ctx)
 	if len(groups) == 0 {
@@ -63,6 +64,13 @@ func Import(ctx context.Context, l *Log, o Options) (_ *Result, err error) {
 		slices.SortStableFunc(groups, func(a, b *group) int { return cmp.Compare(len(b.runs), len(a.runs)) })
 		groups = groups[:maxGraphs]
 		slices.SortFunc(groups, func(a, b *group) int { return cmp.Compare(a.runs[0].index, b.runs[0].index) })
+	}
+	for name := range o.Max {
+		if !slices.ContainsFunc(groups, func(g *group) bool {
+			return name == o.Param || slices.ContainsFunc(g.runs[0].params, func(p param) bool { return p.name == name })
+		}) {
+			return nil, fmt.Errorf("%s: no step has the param %q, whose greatest value is given", l.Name, name)
+		}
 	}
 	k := newKernels(ctx, l, &o, groups)
 	use, err := w.usage(k)
@@ -87,22 +95,29 @@ func Import(ctx context.Context, l *Log, o Options) (_ *Result, err error) {
 		}
 		remark("kernels %s: %s", why, strings.Join(names, ", "))
 	}
+	if n := len(k.byName); n > 0 {
+		remark("%d kernels are those of the builtin library, by their names alone: whether the program's compute the same is not known", n)
+	}
 	out.Files = k.files
 	return out, nil
 }
 
 // groups returns the steps with dispatches, those of one shape together, in the order in which they first ran.
 func (w *world) groups(ctx context.Context) (out []*group) {
-	by := map[[32]byte]*group{}
+	type kind struct {
+		shape [32]byte
+		name  string
+	}
+	by := map[kind]*group{}
 	names := map[string]int{}
 	for i, s := range w.steps {
 		if !w.graph(s) {
 			continue
 		}
 		r := canonical(ctx, s, i)
-		key := r.shape
+		key := kind{r.shape, s.name}
 		g := by[key]
-		if g == nil || g.runs[0].name != s.name {
+		if g == nil {
 			g = &group{name: cmp.Or(s.name, "step")}
 			if names[g.name]++; names[g.name] > 1 {
 				g.name = fmt.Sprintf("%s%d", g.name, names[g.name])

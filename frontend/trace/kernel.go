@@ -34,6 +34,7 @@ type kernels struct {
 	compiled  map[string]*air.Kernel // by library and function
 	functions map[*library][]string  // that graphs have, of sources: they are compiled together
 	done      map[*pipeline]described
+	byName    []string // functions that are taken from the builtin library
 	blobs     map[*buffer]*ir.Blob
 	unknown   map[string][]string // functions whose code cannot be described, by the reason
 	reasons   []string            // in the order in which they came
@@ -106,6 +107,7 @@ func (k *kernels) make(p *pipeline) (out ir.Kernel, known bool, err error) {
 func (k *kernels) declared(p *pipeline, ds []*decl.Decl) (ir.Kernel, bool, error) {
 	widest := slices.MaxFunc(ds, func(a, b *decl.Decl) int { return len(a.Args) - len(b.Args) })
 	out := widest.Kernel(p.function)
+	k.byName = append(k.byName, p.function)
 	for _, d := range ds {
 		for _, c := range d.Constants {
 			if !slices.ContainsFunc(out.Constants, func(f ir.FunctionConstant) bool { return f.Index == c.Index }) {

@@ -18,7 +18,7 @@ type run struct {
 	buffers []*buffer // roots
 	numbers []int64
 	grid    []bool            // which of them are of grids
-	shape   [sha256.Size]byte // of all else
+	shape   [sha256.Size]byte // digest of everything but the numbers
 }
 
 // group is runs of one shape, which become one graph.

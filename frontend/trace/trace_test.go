@@ -460,7 +460,7 @@ func TestBuiltin(t *testing.T) {
 			})
 		}
 		r := imported(t, l, trace.Options{Builtin: builtin})
-		require.Empty(t, r.Remarks)
+		require.Equal(t, builtin, len(r.Remarks) == 1 && strings.Contains(r.Remarks[0], "2 kernels are those of the builtin library"))
 		graph := r.Module.Graphs[0]
 		kinds := ""
 		for i := range graph.Memories {
@@ -592,4 +592,37 @@ func TestLarge(t *testing.T) {
 	r := imported(t, l, trace.Options{})
 	t.Log(time.Since(start))
 	require.Equal(t, 100_000, r.Module.Graphs[0].Stats().Dispatches)
+}
+
+// Two steps of one shape and different names take turns and stay two graphs; libraries and pipelines that are made anew for each
+// run are the same ones; what a log cannot say of the order is told.
+func TestSameAgain(t *testing.T) {
+	l := newLog()
+	x := l.buffer(64, nil)
+	for i := range uint64(6) {
+		k := l.kernel("k")
+		l.Event(trace.Step, []string{"a", "b"}[i%2])
+		if i == 5 {
+			c := l.encode(0, func(e uint64) { l.dispatch(e, k, 1, x) })
+			l.Event(trace.Await, c, uint64(9), uint64(1))
+			l.Event(trace.Commit, c)
+			l.Event(trace.Contents, x, uint64(0), word(1))
+			l.Event(trace.Signal, c, uint64(9), uint64(1))
+			continue
+		}
+		l.run(0, func(e uint64) { l.dispatch(e, k, 1, x) })
+	}
+	r := imported(t, l, trace.Options{})
+	require.Len(t, r.Module.Graphs, 2)
+	require.Equal(t, "a", r.Module.Graphs[0].Name)
+	require.Equal(t, "b", r.Module.Graphs[1].Name)
+	require.Len(t, r.Files, 1)
+	all := strings.Join(r.Remarks, "\n")
+	require.Contains(t, all, "waits for an event that none before it signals")
+	require.Contains(t, all, "writes buffers while a step is under way")
+
+	f, err := trace.Read("test", l.Bytes())
+	require.NoError(t, err)
+	_, err = trace.Import(t.Context(), f, trace.Options{Max: map[string]uint32{"n": 3}})
+	require.ErrorContains(t, err, `no step has the param "n"`)
 }

@@ -2,6 +2,7 @@ package trace
 
 import (
 	"context"
+	"crypto/sha256"
 	"encoding/binary"
 	"fmt"
 	"math"
@@ -180,6 +181,9 @@ type world struct {
 	unknown   []string
 	marked    bool // some step is
 	names     map[string]*buffer
+	codes     map[string]*library  // by what they are
+	functions map[string]*pipeline // likewise
+	signalled map[uint64]uint64    // the greatest value of each event
 }
 
 // follow reads a whole log.
@@ -187,6 +191,7 @@ func follow(ctx context.Context, l *Log) (*world, error) {
 	w := &world{
 		log: l, libraries: map[uint64]*library{}, pipelines: map[uint64]*pipeline{}, buffers: map[uint64]*buffer{},
 		commands: map[uint64]*commandBuffer{}, encoders: map[uint64]*encoder{}, queues: map[uint64][]*commandBuffer{},
+		codes: map[string]*library{}, functions: map[string]*pipeline{}, signalled: map[uint64]uint64{},
 	}
 	n := 0
 	err := l.each(func(r *record) error {
@@ -213,7 +218,7 @@ func (w *world) event(r *record) error {
 		if k := r.s(1); k != "source" && k != "metallib" {
 			return fault("kind is %.20q, want source or metallib", k)
 		}
-		l := &library{id: r.n(0), kind: r.s(1), name: r.s(2), code: r.b(3)}
+		l := &library{id: r.n(0), kind: r.s(1), name: printable(r.s(2)), code: r.b(3)}
 		var macros []byte
 		for line := range strings.Lines(r.s(4)) {
 			switch line = strings.TrimSpace(line); {
@@ -232,7 +237,11 @@ func (w *world) event(r *record) error {
 		if len(macros) > 0 {
 			l.code = slices.Concat(macros, []byte("#line 1\n"), l.code)
 		}
-		w.libraries[l.id] = l
+		same := fmt.Sprintf("%s %v %x", l.kind, l.fast, sha256.Sum256(l.code))
+		if w.codes[same] == nil {
+			w.codes[same] = l
+		}
+		w.libraries[l.id] = w.codes[same] // a program may make one again and again
 	case Pipeline:
 		p := &pipeline{id: r.n(0), library: w.libraries[r.n(1)], function: r.s(2), label: r.s(4), offset: r.offset}
 		switch raw := r.b(3); {
@@ -248,7 +257,11 @@ func (w *world) event(r *record) error {
 			}
 			slices.SortStableFunc(p.constants, func(a, b constant) int { return int(a.index) - int(b.index) })
 		}
-		w.pipelines[p.id] = p
+		same := fmt.Sprintf("%d %q %v", p.library.id, p.function, p.constants)
+		if w.functions[same] == nil {
+			w.functions[same] = p
+		}
+		w.pipelines[p.id] = w.functions[same]
 	case Buffer:
 		b := &buffer{id: r.n(0), size: int64(r.n(1)), private: r.n(2) == 2, untracked: r.n(3) != 0, label: r.s(4)}
 		if w.buffers[b.id] != nil || b.id == 0 {
@@ -282,6 +295,9 @@ func (w *world) event(r *record) error {
 		}
 		if r.n(1) > uint64(b.size) || n > uint64(b.size)-r.n(1) {
 			return fault("bytes %d to %d of a buffer of %d", r.n(1), r.n(1)+n, b.size)
+		}
+		if w.open != nil && len(w.open.commands) > 0 {
+			w.note("the host writes buffers while a step is under way: that counts as done before the step")
 		}
 		root, at := b.root()
 		root.host = append(root.host, hostWrite{w.next(), piece{at + int64(r.n(1)), int64(n), data, 0}})
@@ -331,10 +347,14 @@ func (w *world) event(r *record) error {
 		}
 	case Wait:
 		if w.open != nil && !w.open.marked {
-			w.open = nil // what the host does now may depend on it, and what comes next on that
+			w.open = nil // the host may read results now and choose by them what it does next: that is another step
 		}
-	case Signal, Await:
-		// The order of command buffers is that of their commits, in which a device that waits for nothing later must find them.
+	case Signal: // command buffers come in the order of their commits, so that nothing has to wait
+		w.signalled[r.n(1)] = max(w.signalled[r.n(1)], r.n(2))
+	case Await:
+		if w.signalled[r.n(1)] < r.n(2) {
+			w.note("a command buffer waits for an event that none before it signals: the order of command buffers is that of their commits")
+		}
 	case Encoder:
 		c := w.commands[r.n(1)]
 		if c == nil || c.committed || w.encoders[r.n(0)] != nil || r.n(0) == 0 {
@@ -347,9 +367,7 @@ func (w *world) event(r *record) error {
 		c.encoders = append(c.encoders, e)
 		w.encoders[e.id] = e
 	case Unknown:
-		if len(w.unknown) < 16 && !slices.Contains(w.unknown, r.s(0)) {
-			w.unknown = append(w.unknown, r.s(0))
-		}
+		w.note(printable(r.s(0)))
 	default:
 		e := w.encoders[r.n(0)]
 		if e == nil || e.ended {
@@ -358,6 +376,13 @@ func (w *world) event(r *record) error {
 		return w.encode(e, r, fault)
 	}
 	return nil
+}
+
+// note keeps what a log cannot say, once.
+func (w *world) note(what string) {
+	if len(w.unknown) < 16 && !slices.Contains(w.unknown, what) {
+		w.unknown = append(w.unknown, what)
+	}
 }
 
 // depth is how many buffers b is a part of.

@@ -137,7 +137,7 @@ func TestEmit(t *testing.T) {
 		}
 		same(t, c, text, uint64(100+i), launches[i%4])
 	}
-	assert.Less(t, skipped, 2*n) // two of the first three draw both types, of a thousand fewer than half
+	assert.Less(t, skipped, 2*n) // both types stand in two thirds of the first terms, and in fewer than half of a thousand
 }
 
 // TestEmitNoticed: one wrong instruction in the text of a kernel changes what it stores.

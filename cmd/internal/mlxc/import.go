@@ -16,7 +16,7 @@ type importCmd struct {
 	Output  string            `short:"o" required:"" placeholder:"FILE.mlxg" help:"Graph file to write. The libraries that it needs are written beside it, into FILE.kernels."`
 	Param   string            `default:"pos" placeholder:"NAME" help:"Name of the number that counts the runs of a step which does not say its params."`
 	Max     map[string]uint32 `placeholder:"NAME=N" help:"Greatest value of a param (default: as far as the buffers reach). Repeatable."`
-	Builtin bool              `help:"Take kernels that are named and bound as MLX's from the builtin library, which declares what they do, so that they can be fused."`
+	Builtin bool              `help:"Take kernels that are named as MLX's from the builtin library, which declares what they do, so that they can be fused. That the program's own compute the same is believed."`
 	kernelFlags
 	Trust bool `name:"trust-kernels" help:"Compile Metal sources of the log also where this system has no way to confine the compiler (SECURITY.md)."`
 }
