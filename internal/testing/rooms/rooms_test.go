@@ -206,7 +206,7 @@ func TestState(t *testing.T) {
 	for _, p := range packages(t) {
 		pkg := strings.TrimPrefix(p.ImportPath, module)
 		switch {
-		case path.Dir(pkg) == "frontend" && has(t, pkg, `(?m)^var Source = frontend\.Source\b`):
+		case path.Dir(pkg) == "frontend" && has(t, pkg, `(?m)^(var Source = frontend\.Source\b|func Import\()`):
 			there = append(there, pkg)
 		case path.Dir(pkg) == "backend" && has(t, pkg, `(?m)^func \(\w+ \*Device\) Compile\(`):
 			there = append(there, pkg)
