@@ -862,6 +862,7 @@ func (m *amd64) bytes() quantized {
 type blockConstants struct {
 	table      vec
 	mask, less operand
+	sixteenth  operand
 	six        []operand // the low four bits of a byte, the two above them, 32
 }
 
@@ -881,6 +882,9 @@ func (m *amd64) blockConstants(bits, less int) {
 		if less > 0 {
 			m.block.less = m.constants(0, uint32(-less))[0]
 		}
+	}
+	if bits == 4 && less == 0 {
+		m.block.sixteenth = m.constants(0, math.Float32bits(1./16))[0]
 	}
 }
 
@@ -915,6 +919,23 @@ func (m *amd64) nibble(raw []vec, high bool) []vec {
 		m.ins("VCVTDQ2PS %s, %[1]s", m.r(v))
 	}
 	return vs
+}
+
+// forWholes: l·a + h·b, where a byte is c = l + 16h, is l·(a − b/16) + c·(b/16).
+func (m *amd64) forWholes(x []vec) bool {
+	low, high := x[:len(x)/2], x[len(x)/2:]
+	for i, b := range high {
+		m.mul(b, b, m.block.sixteenth)
+		m.sub(low[i], in(low[i]), b)
+	}
+	return true
+}
+
+func (m *amd64) wholes(raw []vec) []vec {
+	for _, v := range raw {
+		m.ins("VCVTDQ2PS %s, %[1]s", m.r(v))
+	}
+	return raw
 }
 
 func (m *amd64) signedCodes(s *stream, row, off int) []vec {
@@ -990,9 +1011,16 @@ func (m *amd64) times(d vec, scale operand) { m.mul(d, d, scale) }
 // heads leaves them in the frame, because operations can take scalars from memory.
 func (m *amd64) heads(s *stream, off, n int) (out []operand, _ []vec) {
 	v := m.vec()
-	m.zero(v)
-	for row := range s.moved {
-		m.ins("%s $%d, %s, %s, %[4]s", []string{1: "VPINSRW", 2: "VPINSRD"}[n], row, m.place(s, row, off), xmm(v))
+	if n == 1 {
+		m.zero(v)
+		m.ins("VPINSRW $0, %s, %s, %[2]s", m.place(s, 0, off), xmm(v))
+	} else {
+		m.ins("VMOVD %s, %s", m.place(s, 0, off), xmm(v))
+	}
+	// Of the others 16 bytes are read, which begin in the row before and end in the block.
+	for row := range s.moved[1:] {
+		row++
+		m.ins("%s $%d, %s, %s, %[4]s", []string{1: "VPBLENDW", 2: "VPBLENDD"}[n], 1<<row, m.place(s, row, off-2*n*row), xmm(v))
 	}
 	m.locals = 32
 	to := xmm(v)

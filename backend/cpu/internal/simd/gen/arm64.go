@@ -616,6 +616,9 @@ func (m *arm64) nibble(raw []vec, high bool) []vec {
 	return vs
 }
 
+func (m *arm64) forWholes([]vec) bool { return false }
+func (m *arm64) wholes([]vec) []vec   { panic("no x is made for whole bytes") }
+
 func (m *arm64) signedCodes(s *stream, row, off int) []vec {
 	return m.signedBytes(m.bytesAt(s, row, off))
 }

@@ -91,6 +91,17 @@ func (b blockRows) codesOf(row, group int) func(of16 int) []vec {
 	return func(of16 int) []vec { return b.nibble(raw, of16 == 1) }
 }
 
+// wholesOf returns the low halves of a group's bytes, and then whole bytes.
+func (b blockRows) wholesOf(row, _ int) func(of16 int) []vec {
+	raw := b.nibbles(b.low, row, b.first)
+	return func(of16 int) []vec {
+		if of16 == 0 {
+			return b.nibble(raw, false)
+		}
+		return b.wholes(raw)
+	}
+}
+
 // matVecBlocks is the product with rows of blocks. A row has the same sum, to the bit, wherever it stands among the n.
 func matVecBlocks(f blockFormat) func(m machine) {
 	return func(m machine) {
@@ -159,8 +170,12 @@ func (p *product) blocks(f blockFormat, sums, biases []vec) {
 			p.scope(func() { p.addTimes(biases, heads, p.scalars(xsum)[0]) })
 		}
 		p.freeHeads(heads)
+		codes := w.codesOf
+		if f.bits == 4 && f.less == 0 && p.forWholes(v) {
+			codes = w.wholesOf
+		}
 		for row, sum := range sums {
-			p.scope(func() { p.fma(sum, p.groupSum(v, w.codesOf(row, 0)), scales[f.heads*row]) })
+			p.scope(func() { p.fma(sum, p.groupSum(v, codes(row, 0)), scales[f.heads*row]) })
 		}
 		w.low.skip(f.bytes)
 	})

@@ -150,6 +150,10 @@ type machine interface {
 	blockConstants(bits, less int)
 	nibbles(s *stream, row, off int) []vec
 	nibble(raw []vec, high bool) []vec
+	// A byte is its low half plus 16 times its high one. Where forWholes is true it has changed 32 elements of x such that
+	// the second 16 are to be multiplied by whole bytes in place of high halves, because wholes, which uses up raw, costs less than nibble.
+	forWholes(x []vec) bool
+	wholes(raw []vec) []vec
 	signedCodes(s *stream, row, off int) []vec
 	// sixBits has a group of 16 codes of half a block of q6_K, whose low four bits and upper two lie in two streams.
 	sixBits(low, high *stream, row, group int) []vec
