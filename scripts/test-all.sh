@@ -9,7 +9,8 @@
 set -eu
 cd "$(dirname "$0")/.."
 
-# name: packages and flags of go test. What the first shards do not name the last one runs.
+# name: packages and flags of go test, with the part of the members (MLXC_PART) where a shard takes not all of them. What the
+# first shards do not name the last one runs.
 shards='
 cpu-whole: ./backend/cpu -run ^TestConformance$/^whole$
 cpu-others: ./backend/cpu -run ^TestConformance$/^(generic|avx2|neon)
@@ -20,7 +21,10 @@ softmetal-f16: ./backend/softmetal -run ^TestConformance$/^kernel$/^affine_[^g].
 softmetal-f32: ./backend/softmetal -run ^TestConformance$/^kernel$/^affine_[^g].*_float_
 softmetal-kernels: ./backend/softmetal -run ^TestConformance$/^kernel$/^(a[^f]|[^a])
 softmetal-terms: ./backend/softmetal -run ^TestConformance$/^term$
-softmetal-checked: ./internal/testing/kernelcases -run ^TestCheckedKernels$
+softmetal-checked-a: 0/4 ./internal/testing/kernelcases -run ^TestCheckedKernels$
+softmetal-checked-b: 1/4 ./internal/testing/kernelcases -run ^TestCheckedKernels$
+softmetal-checked-c: 2/4 ./internal/testing/kernelcases -run ^TestCheckedKernels$
+softmetal-checked-d: 3/4 ./internal/testing/kernelcases -run ^TestCheckedKernels$
 softmetal-compiled: ./internal/testing/kernelcases -run ^TestCheckedKernelsOfMLX$
 softmetal-cases: ./internal/testing/kernelcases -skip ^TestChecked
 softmetal-checked-cases: ./internal/testing/kernelcases -run ^(TestCheckedKernelCases|TestCheckedGGML)$
@@ -29,10 +33,11 @@ metal-emissions: ./backend/metal -run ^(TestWrong|TestOrderEdges|TestWorkload)
 metal-rest: ./backend/metal/... -skip ^(TestWrong|TestOrderEdges|TestWorkload)
 cuda: ./backend/cuda ./backend/internal/... ./internal/testing/fakecuda
 declarations: ./backend/conformance/... ./internal/testing/testdevice
-infer-a: ./internal/infer -run ^TestLibraryProposals$/^a
-infer-b: ./internal/infer -run ^TestLibraryProposals$/^[b-m]
-infer-c: ./internal/infer -run ^TestLibraryProposals$/^[n-z]
-infer-rest: ./internal/infer -skip ^TestLibraryProposals$
+infer-a: 0/3 ./internal/infer -run ^TestLibraryProposals$
+infer-b: 1/3 ./internal/infer -run ^TestLibraryProposals$
+infer-c: 2/3 ./internal/infer -run ^TestLibraryProposals$
+infer-library: ./internal/infer -run ^TestLibraryKernels$
+infer-rest: ./internal/infer -skip ^TestLibrary
 commands-mlxc: ./cmd -run ^TestInterruptEndsEveryCommand$/^mlxc_
 commands-mlxreplay: ./cmd -run ^TestInterruptEndsEveryCommand$/^mlxreplay_
 commands-rest: ./cmd/... -skip ^TestInterruptEndsEveryCommand$
@@ -65,10 +70,11 @@ for line in $shards; do
 	if [ "$name" = rest ]; then
 		args=$(go list ./... | grep -vE '/(backend/(cpu|softmetal|metal|cuda|internal|conformance)|internal/(infer|toolchain|air|testing/(testdevice|fakecuda|fakemetal|coverage|kernelcases|judge|caches))|cmd|prove|passes|optimize)(/|$)' | tr '\n' ' ')
 	fi
-	start=$(date +%s)
+	start=$(date +%s) part=''
+	case "$args" in \ [0-9]*/[0-9]*) part=${args# } && part=${part%% *} && args=${args#*/* } ;; esac
 	set -f
 	# shellcheck disable=SC2086 # words of a list
-	if go test -vet=off -ldflags=-w -timeout 50m $args >"out/test-all/$name.log" 2>&1; then
+	if MLXC_PART=$part go test -vet=off -ldflags=-w -timeout 50m $args >"out/test-all/$name.log" 2>&1; then
 		echo "$name: passed, $(($(date +%s) - start)) s"
 		rm -f out/test-all/"$name"-*.passed
 		touch "$mark"

@@ -70,18 +70,6 @@ func (o Options) WithBrought(t testing.TB) Options {
 	return o
 }
 
-// Part returns which of how many parts of a test's kernels are tested, as MLXC_PART says ("0/8"): a driver compiles one
-// text at a time, so several processes take a part each.
-func Part(t testing.TB) (part, of int) {
-	t.Helper()
-	of = 1
-	if p := os.Getenv("MLXC_PART"); p != "" {
-		_, err := fmt.Sscanf(p, "%d/%d", &part, &of)
-		require.True(t, err == nil && 0 <= part && part < of, "MLXC_PART is %q: it is to say which of how many parts, like 0/8", p)
-	}
-	return part, of
-}
-
 // Brought is a Metal source that a test brings, with its kernels and the ways in which they are launched.
 type Brought struct {
 	File, Source string

@@ -12,24 +12,20 @@ import (
 	"github.com/mlxc/mlxc/backend/conformance"
 	"github.com/mlxc/mlxc/backend/cpu"
 	"github.com/mlxc/mlxc/backend/cuda"
+	"github.com/mlxc/mlxc/internal/testing/sample"
 )
 
-// TestConformance runs on a machine with a GPU: go test -tags gpu ./backend/cuda.
+// TestConformance runs on a machine with a GPU: go test -tags gpu ./backend/cuda. A driver compiles one text at a time, so
+// several processes take a part of the kernels each (MLXC_PART).
 func TestConformance(t *testing.T) {
-	part, of := cuda.Part(t)
-	choose := func(members []string, _ func(string) string) (out []string) {
-		for i := part; i < len(members); i += of {
-			out = append(out, members[i])
-		}
-		return out
-	}
+	parted := func(members []string, _ func(string) string) []string { return sample.Parted(members) }
 	for name, o := range map[string]cuda.Options{"graph": {Plan: cuda.Edges}, "full": {Plan: cuda.Edges, Full: true}, "chain": {Plan: cuda.Chain}, "stream": {Plan: cuda.Stream}} {
 		t.Run(name, func(t *testing.T) {
 			conformance.Run(t, func() backend.Device {
 				d, err := cuda.Open(context.Background(), o)
 				require.NoError(t, err)
 				return d
-			}, conformance.Options{Choose: choose, Other: func() backend.Device { return cpu.New(1) }})
+			}, conformance.Options{Choose: parted, Other: func() backend.Device { return cpu.New(1) }})
 		})
 	}
 }

@@ -36,6 +36,28 @@ const Slow = 4
 // Templates: a template whose kernels are few is taken by one run in Templates.
 const Templates = 4
 
+// PartEnv names the environment variable that divides the members of a whole run among several: "0/8" is the first of
+// eight parts.
+const PartEnv = "MLXC_PART"
+
+// Parted returns the members of the part that [PartEnv] names, all if it names none.
+func Parted[M any](members []M) (out []M) {
+	text := os.Getenv(PartEnv)
+	if text == "" {
+		return members
+	}
+	var part, of int
+	if _, err := fmt.Sscanf(text, "%d/%d", &part, &of); err != nil || part < 0 || part >= of {
+		panic(fmt.Sprintf("%s=%s: it says which of how many parts, like 0/8", PartEnv, text))
+	}
+	for i, m := range members {
+		if i%of == part {
+			out = append(out, m)
+		}
+	}
+	return out
+}
+
 // Whole reports whether everything is to be tested.
 func Whole() bool { return os.Getenv(WholeEnv) != "" }
 
@@ -89,7 +111,7 @@ type T interface {
 func Families[M any](t T, name string, members []M, family func(M) string, in int) (out []M) {
 	t.Helper()
 	if Whole() {
-		return members
+		return Parted(members)
 	}
 	seen := map[string]bool{}
 	others := 0
@@ -132,7 +154,7 @@ func Kernels[M any](t T, name string, members []M, family func(M) string) []M {
 func kernels[M any](t T, name string, members []M, family func(M) string, turn int) (out []M) {
 	t.Helper()
 	if Whole() {
-		return members
+		return Parted(members)
 	}
 	type place struct {
 		size, index, first int

@@ -72,3 +72,23 @@ func TestEveryMember(t *testing.T) {
 	t.Setenv(Env, fmt.Sprint(Runs))
 	require.Panics(t, func() { Of(t, "a name", members, Few) })
 }
+
+// The parts of a whole run are all of it, once.
+func TestParts(t *testing.T) {
+	t.Setenv(WholeEnv, "1")
+	members := []int{0, 1, 2, 3, 4, 5, 6, 7, 8, 9}
+	seen := map[int]int{}
+	for part := range 3 {
+		t.Setenv(PartEnv, fmt.Sprintf("%d/3", part))
+		for _, m := range Of(t, "a name", members, Few) {
+			seen[m]++
+		}
+	}
+	for _, m := range members {
+		assert.Equal(t, 1, seen[m], "%d", m)
+	}
+	for _, wrong := range []string{"3/3", "-1/3", "x", "1/0", "1"} {
+		t.Setenv(PartEnv, wrong)
+		assert.Panics(t, func() { Parted(members) }, wrong)
+	}
+}
