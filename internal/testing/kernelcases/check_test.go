@@ -6,7 +6,6 @@ import (
 	"context"
 	"fmt"
 	"regexp"
-	"slices"
 	"strings"
 	"testing"
 
@@ -54,7 +53,7 @@ func sampleFindings(t *testing.T, choose conformance.Choice, library string, n i
 // of [sample.Checked].
 func TestCheckedKernels(t *testing.T) {
 	sample.Seldom(t)
-	found, n := sampleFindings(t, sample.Checked(t), "", 1)
+	found, n := sampleFindings(t, sample.Checked(t, sample.UnderChecker), "", 1)
 	for what, f := range found {
 		t.Errorf("%s: %s", what, f)
 	}
@@ -88,12 +87,7 @@ var unusual = []struct{ dispatch, why string }{
 // The checker finds only known defects in those of MLX's own kernels that have the names of ours.
 func TestCheckedKernelsOfMLX(t *testing.T) {
 	sample.Seldom(t)
-	found, n := sampleFindings(t, func(all []string, _ func(string) string) []string {
-		if !sample.Whole() { // of types that share a template, the first; make test-all has the others
-			all = slices.DeleteFunc(slices.Clone(all), func(name string) bool { return strings.Contains(name, "float16") })
-		}
-		return sample.Of(t, "checked, compiled", all, sample.Runs)
-	}, metallibs.Path(t, "0.32.4"), 1)
+	found, n := sampleFindings(t, sample.Checked(t, "checked, compiled"), metallibs.Path(t, "0.32.4"), 1)
 	count := 0
 next:
 	for what, f := range found {

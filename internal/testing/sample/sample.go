@@ -113,6 +113,12 @@ func Families[M any](t T, name string, members []M, family func(M) string, in in
 	if Whole() {
 		return Parted(members)
 	}
+	return firsts(t, name, members, family, in)
+}
+
+// firsts is [Families] of a run that is not whole.
+func firsts[M any](t T, name string, members []M, family func(M) string, in int) (out []M) {
+	t.Helper()
 	seen := map[string]bool{}
 	others := 0
 	for _, m := range members {
@@ -211,16 +217,21 @@ func ChooseSome(t T, name string, in int) func(members []string, family func(mem
 	}
 }
 
+// UnderChecker is the name by which kernels are chosen that the run compiles with the checker's code beforehand.
+const UnderChecker = "checked"
+
 // Checked chooses the kernels that a run compiles with the checker's code: one in [Runs] of those without 16-bit
-// floats. The checker's code does not look at types, and make test-all has the others.
-func Checked(t T) func(members []string, family func(member string) string) []string {
-	some := ChooseSome(t, "checked", Runs)
+// floats, whose types the checker's code does not look at. A whole run takes the first of each family and one in [Few] of all
+// others: a kernel takes a second of a core to compile so, and there are thousands.
+// Tests that give the same name choose the same kernels.
+func Checked(t T, name string) func(members []string, family func(member string) string) []string {
+	some := ChooseSome(t, name, Runs)
 	return func(members []string, family func(string) string) []string {
 		t.Helper()
-		if !Whole() {
-			members = slices.DeleteFunc(slices.Clone(members), func(name string) bool { return strings.Contains(name, "float16") })
+		if Whole() {
+			return Parted(firsts(t, name, members, family, Few))
 		}
-		return some(members, family)
+		return some(slices.DeleteFunc(slices.Clone(members), func(name string) bool { return strings.Contains(name, "float16") }), family)
 	}
 }
 

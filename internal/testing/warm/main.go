@@ -31,7 +31,7 @@ func main() {
 		choose  func([]string, func(string) string) []string
 	}{
 		"plain":   {softmetal.Options{}, sample.Choose(quiet{}, "plain")},
-		"checked": {softmetal.Options{Check: true}, sample.Checked(quiet{})},
+		"checked": {softmetal.Options{Check: true}, sample.Checked(quiet{}, sample.UnderChecker)},
 	} {
 		start := time.Now()
 		n, err := warm(context.Background(), name, way.options, way.choose)
