@@ -15,11 +15,14 @@ shards='
 cpu-whole: ./backend/cpu -run ^TestConformance$/^whole$
 cpu-others: ./backend/cpu -run ^TestConformance$/^(generic|avx2|neon)
 cpu-rest: ./backend/cpu ./backend/cpu/internal/simd -skip ^TestConformance$
-softmetal-gathered: ./backend/softmetal -run ^TestConformance$/^kernel$/^affine_gather
-softmetal-bf16: ./backend/softmetal -run ^TestConformance$/^kernel$/^affine_[^g].*_bfloat16
-softmetal-f16: ./backend/softmetal -run ^TestConformance$/^kernel$/^affine_[^g].*_float16
-softmetal-f32: ./backend/softmetal -run ^TestConformance$/^kernel$/^affine_[^g].*_float_
-softmetal-kernels: ./backend/softmetal -run ^TestConformance$/^kernel$/^(a[^f]|[^a])
+softmetal-a: 0/8 ./backend/softmetal -run ^TestConformance$/^kernel$
+softmetal-b: 1/8 ./backend/softmetal -run ^TestConformance$/^kernel$
+softmetal-c: 2/8 ./backend/softmetal -run ^TestConformance$/^kernel$
+softmetal-d: 3/8 ./backend/softmetal -run ^TestConformance$/^kernel$
+softmetal-e: 4/8 ./backend/softmetal -run ^TestConformance$/^kernel$
+softmetal-f: 5/8 ./backend/softmetal -run ^TestConformance$/^kernel$
+softmetal-g: 6/8 ./backend/softmetal -run ^TestConformance$/^kernel$
+softmetal-h: 7/8 ./backend/softmetal -run ^TestConformance$/^kernel$
 softmetal-terms: ./backend/softmetal -run ^TestConformance$/^term$
 softmetal-checked-a: 0/2 ./internal/testing/kernelcases -run ^TestCheckedKernels$
 softmetal-checked-b: 1/2 ./internal/testing/kernelcases -run ^TestCheckedKernels$
