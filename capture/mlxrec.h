@@ -118,6 +118,7 @@ enum {
   mlxrec_PUSH = 31,
   mlxrec_POP = 32,
   mlxrec_UNKNOWN = 33,
+  mlxrec_ENDED = 34,
 };
 static const char mlxrec_events[] =
     "1 program name:s writer:s\n"
@@ -152,7 +153,8 @@ static const char mlxrec_events[] =
     "30 fill encoder:n buffer:n offset:n bytes:n value:n\n"
     "31 push encoder:n label:s\n"
     "32 pop encoder:n\n"
-    "33 unknown what:s\n";
+    "33 unknown what:s\n"
+    "34 ended commands:n\n";
 
 struct mlxrec {
   FILE *file;

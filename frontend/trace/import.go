@@ -110,11 +110,13 @@ func (w *world) groups(ctx context.Context) (out []*group) {
 	}
 	by := map[kind]*group{}
 	names := map[string]int{}
-	for i, s := range w.steps {
+	count := 0 // of steps that become runs: what else is committed between them does not count
+	for _, s := range w.steps {
 		if !w.graph(s) {
 			continue
 		}
-		r := canonical(ctx, s, i)
+		r := canonical(ctx, s, count)
+		count++
 		key := kind{r.shape, s.name}
 		g := by[key]
 		if g == nil {

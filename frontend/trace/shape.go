@@ -14,7 +14,7 @@ import (
 // differ from one run of a graph to the next is a list of numbers.
 type run struct {
 	*step
-	index   int       // of the step
+	index   int       // of the step among those that become runs
 	buffers []*buffer // roots
 	numbers []int64
 	grid    []bool            // which of them are of grids

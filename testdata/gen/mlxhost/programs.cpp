@@ -101,8 +101,9 @@ struct Layer {
 };
 
 // decode generates tokens as MLX-LM does: the token that is most likely goes from step to step without the host, the cache of keys and
-// values has room beforehand and is written in place.
-void decode(int steps) {
+// values has room beforehand. It is written in place unless somebody holds the one before (copies): then MLX writes a copy of it, in
+// another buffer of those that it has.
+void decode(int steps, bool copies) {
   Matrix embedding = matrix(vocabulary, width), head = matrix(vocabulary, width);
   std::vector<Layer> all;
   for (int i = 0; i < layers; i++) {
@@ -113,10 +114,15 @@ void decode(int steps) {
   }
   array last = numbers({width}, float16, 0.1f, 1);
   array token = array({1u}, {1, 1}, uint32);
+  std::vector<array> before;
   for (int pos = 0; pos < steps; pos++) {
     array x = dequantize(take(embedding.w, token, 0), take(embedding.scales, token, 0), take(embedding.biases, token, 0), group, 4);
     auto split = [&](const array& a, int h) { return transpose(reshape(a, {1, 1, h, dim}), {0, 2, 1, 3}); };
     for (Layer& l : all) {
+      if (copies) {
+        before.push_back(l.keys);
+        before.push_back(l.values);
+      }
       array n = fast::rms_norm(x, l.norm, 1e-5f);
       array q = fast::rope(split(product(n, l.q), heads), dim, false, 10000.0f, 1.0f, pos);
       array k = fast::rope(split(product(n, l.k), kv_heads), dim, false, 10000.0f, 1.0f, pos);
@@ -133,6 +139,8 @@ void decode(int steps) {
     array logits = product(fast::rms_norm(x, last, 1e-5f), head);
     token = argmax(logits, -1);
     eval(token, logits);
+    synchronize(); // behind the completion handlers, which hold buffers
+    before.clear();
     say("logits", logits);
     say("token", token);
   }
@@ -154,7 +162,9 @@ extern "C" __attribute__((visibility("default"))) const char* mlxhost_run(const 
     if (!strcmp(program, "operations")) {
       operations();
     } else if (sscanf(program, "decode %d", &steps) == 1) {
-      decode(steps);
+      decode(steps, false);
+    } else if (sscanf(program, "decode-copies %d", &steps) == 1) {
+      decode(steps, true);
     } else {
       wrong = "there is no such program";
     }

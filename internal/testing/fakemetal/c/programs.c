@@ -61,8 +61,11 @@ static void set_specialized_name(SELF, object *name) { (void)self, given(name, &
 static void set_constant_values(SELF, object *values) {
 	if (given(values, &MTLFunctionConstantValues, s)) assign(&((struct function_descriptor *)self)->values, values);
 }
+static object *function_name(SELF) { UNUSED; return ((struct function_descriptor *)self)->name; }
+static object *constant_values(SELF) { UNUSED; return ((struct function_descriptor *)self)->values; }
 static class MTLFunctionDescriptor = {.name = "MTLFunctionDescriptor", .super = &NSObject, .size = sizeof(struct function_descriptor), .dealloc = function_descriptor_dealloc,
-	.methods = (struct method[]){{"setName:", set_function_name}, {"setSpecializedName:", set_specialized_name}, {"setConstantValues:", set_constant_values}, {0}},
+	.methods = (struct method[]){{"setName:", set_function_name}, {"setSpecializedName:", set_specialized_name}, {"setConstantValues:", set_constant_values},
+		{"name", function_name}, {"constantValues", constant_values}, {0}},
 	.statics = (struct method[]){{"functionDescriptor", function_descriptor}, {0}}};
 
 static object *function_named(SELF, object *name) { return new_function(self, s, name, NULL, NULL); }
