@@ -73,16 +73,28 @@ func Import(ctx context.Context, l *Log, o Options) (_ *Result, err error) {
 		}
 	}
 	k := newKernels(ctx, l, &o, groups)
-	use, err := w.usage(k)
+	use, err := w.usage(k, groups)
 	if err != nil {
 		return nil, err
 	}
-	for _, g := range groups {
-		f, err := g.fit(ctx, l, o.Param)
-		if err != nil {
+	if groups, err = fitAll(ctx, l, k, groups, o.Param); err != nil {
+		return nil, err
+	}
+	builders := make([]*builder, len(groups))
+	by := map[*group]*builder{}
+	for i, g := range groups {
+		if builders[i], err = build(ctx, w, g, k, use, &o, remark); err != nil {
 			return nil, err
 		}
-		graph, err := build(ctx, w, g, f, k, use, &o, remark)
+		by[g] = builders[i]
+	}
+	c, err := w.carry(ctx, groups, func(p part) bool { return by[p.g].finds[p.role] }, func(p part) bool { return by[p.g].unsure[p.role] }, remark)
+	if err != nil {
+		return nil, err
+	}
+	names := map[part]string{}
+	for _, b := range builders {
+		graph, err := b.finish(ctx, c, names)
 		if err != nil {
 			return nil, err
 		}
@@ -99,6 +111,45 @@ func Import(ctx context.Context, l *Log, o Options) (_ *Result, err error) {
 		remark("%d kernels are those of the builtin library, by their names alone: whether the program's compute the same is not known", n)
 	}
 	out.Files = k.files
+	return out, nil
+}
+
+// fitAll finds the numbers of groups. Runs of one shape whose buffers have several sizes are one graph if their numbers allow it.
+func fitAll(ctx context.Context, l *Log, k *kernels, groups []*group, param string) (out []*group, err error) {
+	names := map[string]int{}
+	for _, g := range groups {
+		names[g.name]++
+	}
+	for _, g := range groups {
+		if err := g.give(k); err != nil {
+			return nil, err
+		}
+		fault := error(nil)
+		if g.fitted, fault = g.fit(ctx, l, param); fault == nil {
+			out = append(out, g)
+			continue
+		}
+		parts := g.bySize()
+		if parts == nil {
+			return nil, fault
+		}
+		for i, p := range parts {
+			for _, r := range p.runs {
+				r.of, r.numbers, r.grid = p, r.numbers[:g.hard], r.grid[:g.hard]
+			}
+			for base, n := p.name, 1; i > 0 && names[p.name] > 0; n++ {
+				p.name = fmt.Sprintf("%s.%d", base, n)
+			}
+			names[p.name]++
+			if err := p.give(k); err != nil {
+				return nil, err
+			}
+			if p.fitted, err = p.fit(ctx, l, param); err != nil {
+				return nil, err
+			}
+			out = append(out, p)
+		}
+	}
 	return out, nil
 }
 

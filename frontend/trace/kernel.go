@@ -35,9 +35,16 @@ type kernels struct {
 	functions map[*library][]string  // that graphs have, of sources: they are compiled together
 	done      map[*pipeline]described
 	byName    []string // functions that are taken from the builtin library
-	blobs     map[*buffer]*ir.Blob
+	blobs     map[writing]*ir.Blob
 	unknown   map[string][]string // functions whose code cannot be described, by the reason
 	reasons   []string            // in the order in which they came
+}
+
+// writing identifies what a buffer held: the writing of the host, and how much of it a memory takes.
+type writing struct {
+	buffer  *buffer
+	version int
+	size    int64
 }
 
 // dataTypes are the types of function constants, by their numbers in Metal (MTLDataType).
@@ -49,7 +56,7 @@ var dataTypes = map[uint32]ir.DType{
 func newKernels(ctx context.Context, l *Log, o *Options, groups []*group) *kernels {
 	k := &kernels{
 		ctx: ctx, log: l, options: o, unknown: map[string][]string{}, paths: map[*library]ir.Library{}, metallibs: map[*library]*metallib.Library{},
-		compiled: map[string]*air.Kernel{}, functions: map[*library][]string{}, done: map[*pipeline]described{}, blobs: map[*buffer]*ir.Blob{},
+		compiled: map[string]*air.Kernel{}, functions: map[*library][]string{}, done: map[*pipeline]described{}, blobs: map[writing]*ir.Blob{},
 	}
 	seen := map[string]bool{}
 	for _, g := range groups {
@@ -82,9 +89,11 @@ func (k *kernels) of(p *pipeline) (ir.Kernel, bool, error) {
 }
 
 func (k *kernels) make(p *pipeline) (out ir.Kernel, known bool, err error) {
-	if b := (ir.Kernel{Library: ir.Library{Kind: ir.Builtin}, Function: p.function}); k.options.Builtin && msl.Declared(&b) {
-		if ds := msl.Declarations(p.function); len(ds) > 0 && ds[0].MLX {
-			return k.declared(p, ds)
+	if k.options.Builtin {
+		for _, name := range []string{p.function, newer(p.function)} {
+			if ds := msl.Declarations(name); len(ds) > 0 && ds[0].MLX {
+				return k.declared(p, name, ds)
+			}
 		}
 	}
 	lib, err := k.library(p.library)
@@ -103,10 +112,19 @@ func (k *kernels) make(p *pipeline) (out ir.Kernel, known bool, err error) {
 	return k.withConstants(out, p, false, err)
 }
 
+// newer returns the name that a kernel of MLX has since 0.32.3, or "". There its template has more parameters, and what it was before is
+// what their defaults make of it: products with a row of codes a row, without a global scale, of four results a simdgroup.
+func newer(name string) string {
+	if (strings.HasPrefix(name, "affine_qmv_") && !strings.HasPrefix(name, "affine_qmv_quad_")) && strings.HasSuffix(name, "_batch_0") {
+		return name + "_pr_0_hgs_0_r_4"
+	}
+	return ""
+}
+
 // declared returns the kernel of the builtin library that has a pipeline's name, with those of its constants that some declaration has.
-func (k *kernels) declared(p *pipeline, ds []*decl.Decl) (ir.Kernel, bool, error) {
+func (k *kernels) declared(p *pipeline, name string, ds []*decl.Decl) (ir.Kernel, bool, error) {
 	widest := slices.MaxFunc(ds, func(a, b *decl.Decl) int { return len(a.Args) - len(b.Args) })
-	out := widest.Kernel(p.function)
+	out := widest.Kernel(name)
 	k.byName = append(k.byName, p.function)
 	for _, d := range ds {
 		for _, c := range d.Constants {

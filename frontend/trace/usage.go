@@ -19,7 +19,7 @@ type usage struct {
 
 // usage follows what buffers hold from step to step. Copies and fills of steps without dispatches are carried out: programs
 // load their weights by them.
-func (w *world) usage(k *kernels) (*usage, error) {
+func (w *world) usage(k *kernels, groups []*group) (*usage, error) {
 	u := &usage{map[*buffer]int{}, map[*buffer][]piece{}, map[*buffer]bool{}, map[*buffer]bool{}, map[*buffer]bool{}}
 	memory, left := map[*buffer]*held{}, maxParts
 	of := func(b *buffer) *held {
@@ -49,9 +49,28 @@ func (w *world) usage(k *kernels) (*usage, error) {
 			}{b, h.piece})
 		}
 	}
+	runs := map[*step]*run{}
+	for _, g := range groups {
+		for _, r := range g.runs {
+			r.of = g
+			runs[r.step] = r
+		}
+	}
+	last := map[*buffer]entry{} // who wrote it last
+	hosts := 0                  // counts what is not written by runs
+	hosted := func(b *buffer, p piece) {
+		hosts++
+		if e := last[b]; e.run != nil && p.n < b.size {
+			e.touched = true
+			last[b] = e
+			return
+		}
+		last[b] = entry{version: hosts}
+	}
 	var polls interrupt.Every
 	for i, s := range w.steps {
 		for _, x := range writes[i] {
+			hosted(x.b, x.p)
 			if _, used := u.first[x.b]; used {
 				u.rewritten[x.b] = true
 			}
@@ -59,6 +78,20 @@ func (w *world) usage(k *kernels) (*usage, error) {
 		}
 		dispatches := s.dispatches() > 0
 		graph := w.graph(s)
+		run := runs[s]
+		if run != nil {
+			run.entries = make([]entry, len(run.buffers))
+			for j, b := range run.buffers {
+				run.entries[j] = last[b]
+				if last[b].run == nil {
+					pieces, err := read(b)
+					if err != nil {
+						return nil, err
+					}
+					run.entries[j].pieces = slices.Clone(pieces)
+				}
+			}
+		}
 		for j := range s.commands {
 			polls.Poll(k.ctx, 1024)
 			c := &s.commands[j]
@@ -85,6 +118,14 @@ func (w *world) usage(k *kernels) (*usage, error) {
 					}
 					u.first[root], u.contents[root] = i, slices.Clone(pieces)
 				}
+				writes := c.kind == filling || c.kind == copying && n == 1 || c.kind == dispatch && writesSlot(known, b.slot)
+				switch {
+				case !writes:
+				case run != nil:
+					last[root] = entry{run: run, role: run.number[root]}
+				case graph || dispatches:
+					last[root] = entry{lost: true}
+				}
 				switch {
 				case c.kind == dispatch && !writesSlot(known, b.slot):
 				case c.kind == dispatch && graph:
@@ -100,6 +141,7 @@ func (w *world) usage(k *kernels) (*usage, error) {
 					}
 					if c.kind == filling {
 						of(root).write(piece{at + b.offset, c.bytes, nil, c.value})
+						hosted(root, piece{n: c.bytes})
 						break
 					}
 					from, start := c.binds[0].buffer.root()
@@ -112,6 +154,7 @@ func (w *world) usage(k *kernels) (*usage, error) {
 						p.offset += at + b.offset - start - c.binds[0].offset
 						of(root).write(p)
 					}
+					hosted(root, piece{n: c.bytes})
 				}
 			}
 		}

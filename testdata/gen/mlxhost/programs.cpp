@@ -78,7 +78,7 @@ void operations() {
   one("rows", take(h, array({2, 0, 3}, {3}, uint32), 0));
 }
 
-constexpr int width = 128, heads = 2, kv_heads = 1, dim = 64, hidden = 256, vocabulary = 256, layers = 2, context = 256, group = 64;
+constexpr int width = 128, heads = 2, kv_heads = 2, dim = 64, hidden = 512, vocabulary = 256, layers = 2, context = 256, group = 64;
 
 struct Matrix {
   array w, scales, biases;
@@ -136,8 +136,9 @@ void decode(int steps, bool copies) {
       array gate = product(n, l.gate);
       x = add(x, product(multiply(multiply(gate, sigmoid(gate)), product(n, l.up)), l.down));
     }
-    array logits = product(fast::rms_norm(x, last, 1e-5f), head);
-    token = argmax(logits, -1);
+    array logits = reshape(product(fast::rms_norm(x, last, 1e-5f), head), {1, vocabulary});
+    array next = argmax(logits, -1);
+    token = reshape(next, {1, 1});
     eval(token, logits);
     synchronize(); // behind the completion handlers, which hold buffers
     before.clear();
