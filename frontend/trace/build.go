@@ -845,7 +845,7 @@ func (b *builder) roles(ctx context.Context, g *ir.Graph, remark func(string, ..
 		}
 		b.finds[j] = initial[1][id]
 		b.unsure[j] = initial[0][id] && !initial[1][id]
-		if !buf.private && last[id] == wrote {
+		if !buf.private && (last[id] == wrote || slices.Contains(b.k.options.Outputs, m.Name)) {
 			m.Kind = ir.Output
 		}
 	}

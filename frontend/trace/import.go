@@ -23,6 +23,8 @@ type Options struct {
 	// Builtin takes kernels that have names of MLX's from the builtin library, which declares what they do. Whether the program's own
 	// compute the same is not looked at.
 	Builtin bool
+	// Outputs are the names of memories that shall be outputs though kernels read them last: that the host reads them too is in no log.
+	Outputs []string
 	// Trust compiles Metal sources of the log where the compiler cannot be confined.
 	Trust bool
 }
@@ -99,6 +101,13 @@ func Import(ctx context.Context, l *Log, o Options) (_ *Result, err error) {
 			return nil, err
 		}
 		out.Module.Graphs = append(out.Module.Graphs, graph)
+	}
+	for _, name := range o.Outputs {
+		if !slices.ContainsFunc(out.Module.Graphs, func(g *ir.Graph) bool {
+			return slices.ContainsFunc(g.Memories, func(m ir.Memory) bool { return m.Name == name && m.Kind == ir.Output })
+		}) {
+			return nil, fmt.Errorf("%s: no graph writes a memory %q that could be an output", l.Name, name)
+		}
 	}
 	for _, why := range k.reasons {
 		names := k.unknown[why]
