@@ -119,6 +119,7 @@ enum {
   mlxrec_POP = 32,
   mlxrec_UNKNOWN = 33,
   mlxrec_ENDED = 34,
+  mlxrec_HOLDS = 35,
 };
 static const char mlxrec_events[] =
     "1 program name:s writer:s\n"
@@ -154,7 +155,8 @@ static const char mlxrec_events[] =
     "31 push encoder:n label:s\n"
     "32 pop encoder:n\n"
     "33 unknown what:s\n"
-    "34 ended commands:n\n";
+    "34 ended commands:n\n"
+    "35 holds buffer:n offset:n data:b\n";
 
 struct mlxrec {
   FILE *file;

@@ -17,6 +17,7 @@
 #include <pthread.h>
 #include <stdbool.h>
 
+#define N(x) ((uint64_t)(x))
 #define PUBLIC __attribute__((visibility("default")))
 
 typedef void *id;
@@ -133,7 +134,6 @@ static void replace(id class, const char *name, void *code) {
 #define CALL(type) ((type)was(self, s))
 #define LOG(...) (pthread_mutex_lock(&lock), log_ ? (void)(__VA_ARGS__) : (void)0, pthread_mutex_unlock(&lock))
 #define EVENT_(code, ...) mlxrec_event(log_, mlxrec_##code, __VA_ARGS__)
-#define N(x) ((uint64_t)(x))
 
 static const char *text_of(id string) { return string ? ((const char *(*)(id, SEL))send)(string, selector("UTF8String")) : ""; }
 
@@ -141,7 +141,7 @@ static void *contents_of(id buffer) { return ((void *(*)(id, SEL))send)(buffer, 
 
 /* --- contents of buffers --- */
 
-enum { PIECE = 1 << 14 };
+enum { PIECE = 1 << 14, SMALL = 64 };
 
 static uint64_t digest(const unsigned char *p, size_t n) { /* FNV-1a by words: what a program changes, not what somebody forges */
   uint64_t h = 0xcbf29ce484222325u, w;
@@ -150,11 +150,12 @@ static uint64_t digest(const unsigned char *p, size_t n) { /* FNV-1a by words: w
   return h;
 }
 
-/* look logs what a buffer holds that is not logged yet, or with quiet set only remembers it. */
+/* look logs what a buffer holds that is not logged yet, or with quiet set only remembers it. Of a small buffer that the GPU may have written
+ * it says what it holds in any case: the host may have written the same again. */
 static void look(info *b, bool quiet) {
   const unsigned char *p = contents_of(b->object);
   size_t n = (size_t)((b->size + PIECE - 1) / PIECE), from = 0, bytes = 0;
-  bool first = !b->pieces;
+  bool first = !b->pieces, any = false;
   if (!p) return; /* private memory */
   if (first && !(b->pieces = calloc(n, sizeof *b->pieces))) return;
   for (size_t i = 0; i < n; i++) {
@@ -162,12 +163,14 @@ static void look(info *b, bool quiet) {
     uint64_t d = digest(p + at, k);
     bool changed = first || b->pieces[i] != d;
     b->pieces[i] = d;
+    any = any || changed;
     if (changed && !quiet) {
       if (!bytes) from = at;
       bytes = at + k - from;
     }
     if (bytes && (!changed || i + 1 == n)) mlxrec_write(log_, b->number, from, p + from, bytes), bytes = 0;
   }
+  if (!any && !quiet && b->size <= SMALL) mlxrec_event(log_, mlxrec_HOLDS, "nnb", b->number, N(0), (const void *)p, (size_t)b->size);
 }
 
 static void use_buffer(info *encoder, info *b) {

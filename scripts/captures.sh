@@ -7,8 +7,8 @@
 #	scripts/captures.sh FOLDER   from a clone of MLX that has the commit
 #
 # With the word programs before the folder it makes the captures of programs instead (testdata/gen/mlxhost/programs.cpp), which run on the stand-in
-# for Metal of the tests, with the kernels of MLX 0.32.2, the release behind the commit: testdata/mlxhost/decode.mlxtrace.gz and what
-# stands beside it. A minute more. MLXHOST_LIBRARY names the file of these kernels if it is not to be fetched.
+# for Metal of the tests, with those compiled kernels of MLX 0.32.4 that this commit has too: testdata/mlxhost/*.mlxtrace.gz
+# and what stands beside it. A minute more.
 #
 # Needs what scripts/fetch-clang.sh and scripts/fetch-metallib.sh fetch, git, and Debian's libfmt-dev and
 # nlohmann-json3-dev, which apt-get downloads (no root).
@@ -25,7 +25,7 @@ root=$PWD
 here=$PWD/testdata/gen/mlxhost
 work=$PWD/out/mlxhost
 scripts/fetch-clang.sh
-scripts/fetch-metallib.sh
+scripts/fetch-metallib.sh 0.32.4
 mkdir -p "$work/objects" testdata/mlxhost
 if [ "$(cat "$work/commit" 2>/dev/null)" != $commit ]; then
 	rm -rf "$work/git" "$work/mlx"
@@ -72,7 +72,7 @@ standin() { # Programs on the stand-in for Metal: what asks for the system's ver
 }
 capture() { # a program, the name of its files
 	log=$work/$2.mlxtrace
-	MLXHOST_PROGRAM=$1 MLXHOST_LOG=$log MLXHOST_LIBRARY=${MLXHOST_LIBRARY:-$root/out/metallib/mlx-0.32.2.metallib} go test -C "$root/internal/testing/fakemetal" -count=1 -run 'TestMLXHost$' .
+	MLXHOST_PROGRAM=$1 MLXHOST_LOG=$log go test -C "$root/internal/testing/fakemetal" -count=1 -run 'TestMLXHost$' .
 	python3 "$here/strip.py" "$log" "$root/testdata/mlxhost/$2.mlxtrace.gz"
 	gzip -9nc "$log.outputs" >"$root/testdata/mlxhost/$2.outputs.gz"
 }
@@ -82,17 +82,14 @@ if [ $mode = programs ]; then
 		compile "$f" "$work/objects/$(echo "$f" | tr / _).o"
 	done <"$here/sources.txt"
 	standin
-	[ -n "${MLXHOST_LIBRARY:-}" ] || (cd "$root" && scripts/fetch-metallib.sh 0.32.2)
 	capture 'decode 200' decode
 	capture 'decode-copies 16' copies
 	capture operations operations
 	# What the kernels touch, found by running them.
 	go build -C "$root" -o "$work/mlxc" ./cmd/mlxc
 	cd "$work"
-	for name in decode copies; do
-		./mlxc import "$name.mlxtrace" -o "$name.mlxg"
-		./mlxc effects "$name.mlxg" --infer -o "$root/testdata/mlxhost/$name.effects"
-	done
+	./mlxc import copies.mlxtrace -o copies.mlxg # it has the kernels of decode and one more
+	./mlxc effects copies.mlxg --infer -o "$root/testdata/mlxhost/decode.effects"
 	exit 0
 fi
 for f in runtime cases sources; do

@@ -1,7 +1,7 @@
 #!/bin/sh
 # Fetches compiled Metal libraries of MLX, which no toolchain but Apple's can make, to
 # out/metallib/mlx-VERSION.metallib: with the arguments 0.32.4 (45 MB to fetch) and 0.16.3
-# (18 MB) these versions, without arguments both; 0.32.2 (43 MB) only if it is named. What is there is left alone. With 0.32.4 come the
+# (18 MB) these versions, without arguments both. What is there is left alone. With 0.32.4 come the
 # headers that Apple publishes for C++ (metal-cpp, Apache License 2.0), to out/metal-cpp, and those
 # of MLX's kernels, to out/metallib/mlx-0.32.4-include.
 set -eu
@@ -42,8 +42,7 @@ fetch() {
 for version; do
 	case $version in
 	0.32.4) fetch 0.32.4 mlx-metal 45 d70ab213d4cfa9f2673e4db2c2a4474c86ad9cc7674564bec4dd4ac9409da675 ;;
-	0.32.2) fetch 0.32.2 mlx-metal 43 a19618258e2a215d0d0ac3056174a6e066818bb6cdecb50062cc9316076ebe43 ;;
 	0.16.3) fetch 0.16.3 mlx 18 3edc9ca889579acf085c9980cbbd1772fe117021143095590c9bcfeb92e17c01 ;;
-	*) echo "usage: fetch-metallib.sh [0.32.4] [0.32.2] [0.16.3]" >&2; exit 2 ;;
+	*) echo "usage: fetch-metallib.sh [0.32.4] [0.16.3]" >&2; exit 2 ;;
 	esac
 done

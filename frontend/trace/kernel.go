@@ -90,10 +90,8 @@ func (k *kernels) of(p *pipeline) (ir.Kernel, bool, error) {
 
 func (k *kernels) make(p *pipeline) (out ir.Kernel, known bool, err error) {
 	if k.options.Builtin {
-		for _, name := range []string{p.function, newer(p.function)} {
-			if ds := msl.Declarations(name); len(ds) > 0 && ds[0].MLX {
-				return k.declared(p, name, ds)
-			}
+		if ds := msl.Declarations(p.function); len(ds) > 0 && ds[0].MLX {
+			return k.declared(p, ds)
 		}
 	}
 	lib, err := k.library(p.library)
@@ -112,19 +110,10 @@ func (k *kernels) make(p *pipeline) (out ir.Kernel, known bool, err error) {
 	return k.withConstants(out, p, false, err)
 }
 
-// newer returns the name that a kernel of MLX has since 0.32.3, or "". There its template has more parameters, and what it was before is
-// what their defaults make of it: products with a row of codes a row, without a global scale, of four results a simdgroup.
-func newer(name string) string {
-	if (strings.HasPrefix(name, "affine_qmv_") && !strings.HasPrefix(name, "affine_qmv_quad_")) && strings.HasSuffix(name, "_batch_0") {
-		return name + "_pr_0_hgs_0_r_4"
-	}
-	return ""
-}
-
 // declared returns the kernel of the builtin library that has a pipeline's name, with those of its constants that some declaration has.
-func (k *kernels) declared(p *pipeline, name string, ds []*decl.Decl) (ir.Kernel, bool, error) {
+func (k *kernels) declared(p *pipeline, ds []*decl.Decl) (ir.Kernel, bool, error) {
 	widest := slices.MaxFunc(ds, func(a, b *decl.Decl) int { return len(a.Args) - len(b.Args) })
-	out := widest.Kernel(name)
+	out := widest.Kernel(p.function)
 	k.byName = append(k.byName, p.function)
 	for _, d := range ds {
 		for _, c := range d.Constants {

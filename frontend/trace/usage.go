@@ -35,18 +35,17 @@ func (w *world) usage(k *kernels, groups []*group) (*usage, error) {
 		}
 		return pieces, nil
 	}
-	writes := make([][]struct {
-		b *buffer
-		p piece
-	}, len(w.steps)+1)
+	type write struct {
+		b     *buffer
+		p     piece
+		holds bool
+	}
+	writes := make([][]write, len(w.steps)+1)
 	for _, id := range slices.Sorted(maps.Keys(w.buffers)) {
 		b := w.buffers[id]
 		for _, h := range b.host {
 			at := min(h.before, len(w.steps))
-			writes[at] = append(writes[at], struct {
-				b *buffer
-				p piece
-			}{b, h.piece})
+			writes[at] = append(writes[at], write{b, h.piece, h.holds})
 		}
 	}
 	runs := map[*step]*run{}
@@ -69,7 +68,15 @@ func (w *world) usage(k *kernels, groups []*group) (*usage, error) {
 	}
 	var polls interrupt.Every
 	for i, s := range w.steps {
-		for _, x := range writes[i] {
+		holds := map[*buffer]*piece{} // before this step
+		for n := range writes[i] {
+			x := &writes[i][n]
+			if x.holds {
+				if x.p.offset == 0 && x.p.n == x.b.size {
+					holds[x.b] = &x.p
+				}
+				continue
+			}
 			hosted(x.b, x.p)
 			if _, used := u.first[x.b]; used {
 				u.rewritten[x.b] = true
@@ -83,6 +90,7 @@ func (w *world) usage(k *kernels, groups []*group) (*usage, error) {
 			run.entries = make([]entry, len(run.buffers))
 			for j, b := range run.buffers {
 				run.entries[j] = last[b]
+				run.entries[j].holds = holds[b]
 				if last[b].run == nil {
 					pieces, err := read(b)
 					if err != nil {

@@ -65,6 +65,7 @@ type buffer struct {
 // hostWrite is what the host has written before a step, which is given by its index.
 type hostWrite struct {
 	before int
+	holds  bool // it is what the buffer holds, whoever wrote it
 	piece
 }
 
@@ -292,24 +293,24 @@ func (w *world) event(r *record) error {
 			return err
 		}
 		b.freed = true
-	case Contents, Zeros:
+	case Contents, Zeros, Holds:
 		b, err := w.buffer(r, 0)
 		if err != nil {
 			return err
 		}
 		n, data := r.n(2), []byte(nil)
-		if r.kind == Contents {
+		if r.kind != Zeros {
 			data = r.b(2)
 			n = uint64(len(data))
 		}
 		if r.n(1) > uint64(b.size) || n > uint64(b.size)-r.n(1) {
 			return fault("bytes %d to %d of a buffer of %d", r.n(1), r.n(1)+n, b.size)
 		}
-		if w.open != nil && len(w.open.commands) > 0 {
+		if r.kind != Holds && w.open != nil && len(w.open.commands) > 0 {
 			w.note("the host writes buffers while a step is under way: that counts as done before the step")
 		}
 		root, at := b.root()
-		root.host = append(root.host, hostWrite{w.next(), piece{at + int64(r.n(1)), int64(n), data, 0}})
+		root.host = append(root.host, hostWrite{w.next(), r.kind == Holds, piece{at + int64(r.n(1)), int64(n), data, 0}})
 	case Name:
 		b, err := w.buffer(r, 0)
 		if err != nil {

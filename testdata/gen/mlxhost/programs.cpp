@@ -78,7 +78,7 @@ void operations() {
   one("rows", take(h, array({2, 0, 3}, {3}, uint32), 0));
 }
 
-constexpr int width = 128, heads = 2, kv_heads = 2, dim = 64, hidden = 512, vocabulary = 256, layers = 2, context = 256, group = 64;
+constexpr int width = 128, heads = 2, kv_heads = 2, dim = 64, hidden = 128, vocabulary = 256, layers = 2, context = 256, group = 64;
 
 struct Matrix {
   array w, scales, biases;
