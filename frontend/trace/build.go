@@ -25,7 +25,6 @@ type builder struct {
 	g       *group
 	f       *fitted
 	k       *kernels
-	use     *usage
 	remark  func(string, ...any)
 	run     *run
 	at      int // the number of the run that comes next
@@ -54,9 +53,9 @@ const argAlign = 32
 const maxSparse = 16 << 30
 
 // build makes a group's graph.
-func build(ctx context.Context, w *world, g *group, k *kernels, use *usage, o *Options, remark func(string, ...any)) (*builder, error) {
+func build(ctx context.Context, w *world, g *group, k *kernels, o *Options, remark func(string, ...any)) (*builder, error) {
 	b := &builder{
-		Builder: ir.NewBuilder(printable(g.name)), w: w, g: g, f: g.fitted, k: k, use: use, remark: remark, run: g.runs[0],
+		Builder: ir.NewBuilder(printable(g.name)), w: w, g: g, f: g.fitted, k: k, remark: remark, run: g.runs[0],
 		kernels: map[*pipeline]ir.KernelID{}, tables: map[*pipeline]*table{}, argsMem: ir.NoMem, number: map[*buffer]ir.MemID{},
 	}
 	if err := b.params(o, remark); err != nil {
@@ -181,7 +180,7 @@ func (b *builder) finish(ctx context.Context, c *carried, names map[part]string)
 			continue
 		}
 		if err := state(m, p); err != nil {
-			if b.finds[j] && !b.use.written[b.run.buffers[j]] {
+			if b.finds[j] && !b.writes(j) {
 				return nil, err
 			}
 			m.Init = ir.FillU32(0)
@@ -447,7 +446,7 @@ func (b *builder) memory(j int) error {
 		host, lost = host && e.run == nil, lost || e.lost
 		same = same && e.run == nil && (e.version == first.version || samePieces(e.pieces, first.pieces))
 	}
-	again := len(b.g.runs) == 1 && b.use.rewritten[buf] || !same
+	again := !same || len(b.g.runs) == 1 && slices.ContainsFunc(buf.host, func(h hostWrite) bool { return !h.holds && h.before > b.run.at })
 	switch {
 	case buf.role == "input" || buf.role == "" && !written && host && again && !lost:
 		m.Kind = ir.Input

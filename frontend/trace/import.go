@@ -75,8 +75,7 @@ func Import(ctx context.Context, l *Log, o Options) (_ *Result, err error) {
 		}
 	}
 	k := newKernels(ctx, l, &o, groups)
-	use, err := w.usage(k, groups)
-	if err != nil {
+	if err := w.enter(k, groups); err != nil {
 		return nil, err
 	}
 	if groups, err = fitAll(ctx, l, k, groups, o.Param); err != nil {
@@ -85,7 +84,7 @@ func Import(ctx context.Context, l *Log, o Options) (_ *Result, err error) {
 	builders := make([]*builder, len(groups))
 	by := map[*group]*builder{}
 	for i, g := range groups {
-		if builders[i], err = build(ctx, w, g, k, use, &o, remark); err != nil {
+		if builders[i], err = build(ctx, w, g, k, &o, remark); err != nil {
 			return nil, err
 		}
 		by[g] = builders[i]

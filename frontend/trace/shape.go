@@ -18,6 +18,7 @@ type run struct {
 	number  map[*buffer]int // its index in buffers
 	index   int             // of the step among those that become runs
 	buffers []*buffer       // roots
+	at      int             // the index of its step
 	entries []entry         // by buffer: what it holds at first, and who wrote that
 	numbers []int64
 	grid    []bool            // which of them are of grids

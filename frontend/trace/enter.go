@@ -8,19 +8,9 @@ import (
 	"github.com/mlxc/mlxc/ir"
 )
 
-// usage is what is known of buffers over the whole log.
-type usage struct {
-	first     map[*buffer]int     // the first step whose dispatches or copies use it
-	contents  map[*buffer][]piece // what it held then
-	rewritten map[*buffer]bool    // the host has written it after that
-	written   map[*buffer]bool    // steps with dispatches write it
-	lost      map[*buffer]bool    // dispatches wrote it before its first use in a graph: nobody knows what it held
-}
-
-// usage follows what buffers hold from step to step. Copies and fills of steps without dispatches are carried out: programs
-// load their weights by them.
-func (w *world) usage(k *kernels, groups []*group) (*usage, error) {
-	u := &usage{map[*buffer]int{}, map[*buffer][]piece{}, map[*buffer]bool{}, map[*buffer]bool{}, map[*buffer]bool{}}
+// enter follows what buffers hold from step to step, and notes it where runs begin. Copies and fills of steps without dispatches are
+// carried out: programs load their weights by them.
+func (w *world) enter(k *kernels, groups []*group) error {
 	memory, left := map[*buffer]*held{}, maxParts
 	of := func(b *buffer) *held {
 		if memory[b] == nil {
@@ -59,7 +49,7 @@ func (w *world) usage(k *kernels, groups []*group) (*usage, error) {
 	hosts := 0                  // counts what is not written by runs
 	hosted := func(b *buffer, p piece) {
 		hosts++
-		if e := last[b]; e.run != nil && p.n < b.size {
+		if e := last[b]; (e.run != nil || e.lost) && p.n < b.size {
 			e.touched = true
 			last[b] = e
 			return
@@ -78,15 +68,13 @@ func (w *world) usage(k *kernels, groups []*group) (*usage, error) {
 				continue
 			}
 			hosted(x.b, x.p)
-			if _, used := u.first[x.b]; used {
-				u.rewritten[x.b] = true
-			}
 			of(x.b).write(x.p)
 		}
 		dispatches := s.dispatches() > 0
 		graph := w.graph(s)
 		run := runs[s]
 		if run != nil {
+			run.at = i
 			run.entries = make([]entry, len(run.buffers))
 			for j, b := range run.buffers {
 				run.entries[j] = last[b]
@@ -94,7 +82,7 @@ func (w *world) usage(k *kernels, groups []*group) (*usage, error) {
 				if last[b].run == nil {
 					pieces, err := read(b)
 					if err != nil {
-						return nil, err
+						return err
 					}
 					run.entries[j].pieces = slices.Clone(pieces)
 				}
@@ -107,7 +95,7 @@ func (w *world) usage(k *kernels, groups []*group) (*usage, error) {
 			if c.kind == dispatch {
 				kernel, ok, err := k.of(c.code)
 				if err != nil {
-					return nil, err
+					return err
 				}
 				if ok {
 					known = &kernel
@@ -119,43 +107,26 @@ func (w *world) usage(k *kernels, groups []*group) (*usage, error) {
 					continue
 				}
 				root, at := b.buffer.root()
-				if _, used := u.first[root]; !used && graph {
-					pieces, err := read(root)
-					if err != nil {
-						return nil, err
-					}
-					u.first[root], u.contents[root] = i, slices.Clone(pieces)
-				}
-				writes := c.kind == filling || c.kind == copying && n == 1 || c.kind == dispatch && writesSlot(known, b.slot)
 				switch {
-				case !writes:
+				case !(c.kind == filling || c.kind == copying && n == 1 || c.kind == dispatch && writesSlot(known, b.slot)):
 				case run != nil:
 					last[root] = entry{run: run, role: run.number[root]}
 				case graph || dispatches:
-					last[root] = entry{lost: true}
-				}
-				switch {
-				case c.kind == dispatch && !writesSlot(known, b.slot):
-				case c.kind == dispatch && graph:
-					u.written[root] = true
-				case dispatches && !graph:
-					if _, used := u.first[root]; !used && (c.kind != copying || n == 1) {
-						u.lost[root] = true
-					}
-				case c.kind == filling || c.kind == copying && n == 1:
-					if graph {
-						u.written[root] = true
-						break
-					}
+					last[root] = entry{lost: true} // by dispatches of no graph: nobody knows what it holds
+				default:
 					if c.kind == filling {
 						of(root).write(piece{at + b.offset, c.bytes, nil, c.value})
 						hosted(root, piece{n: c.bytes})
 						break
 					}
 					from, start := c.binds[0].buffer.root()
+					if e := last[from]; e.run != nil || e.lost {
+						last[root] = entry{lost: true}
+						break
+					}
 					pieces, err := read(from)
 					if err != nil {
-						return nil, err
+						return err
 					}
 					for _, p := range cut(pieces, start+c.binds[0].offset, c.bytes) {
 						left--
@@ -167,7 +138,7 @@ func (w *world) usage(k *kernels, groups []*group) (*usage, error) {
 			}
 		}
 	}
-	return u, nil
+	return nil
 }
 
 // writesSlot reports whether a kernel may write what is bound to a slot.
