@@ -24,6 +24,7 @@ import (
 	"github.com/mlxc/mlxc/ir"
 	"github.com/mlxc/mlxc/ir/mlxt"
 	"github.com/mlxc/mlxc/msl"
+	"github.com/mlxc/mlxc/msl/term"
 	"github.com/mlxc/mlxc/optimize"
 	"github.com/mlxc/mlxc/passes"
 	"github.com/mlxc/mlxc/prove"
@@ -259,4 +260,87 @@ func TestMLXDecoder(t *testing.T) {
 			}
 		})
 	}
+}
+
+// With kernels of the builtin library by their names the same graph is fused, and its proof covers what they compute. Sums of these kernels
+// have another order than MLX's compiled ones have, or a rounding more: so both are compared with the program in numbers.
+func TestMLXDecoderFused(t *testing.T) {
+	data := decoders(t, "decode")[0]
+	o := trace.Options{Builtin: true}
+	o.Outputs = []string{logits(t, data, o)}
+	g, remarks := mlxGraph(t, data, o)
+	require.Len(t, remarks, 3)
+	require.Contains(t, remarks[2], "10 kernels are those of the builtin library")
+	r, err := optimize.Run(t.Context(), g, optimize.Options{Pipeline: passes.DefaultPipeline(), Proof: prove.Options{Sources: []string{"decode.effects"}}})
+	require.NoError(t, err)
+	require.Equal(t, prove.Proved, r.Proof.Verdict)
+	require.Equal(t, 45, r.Before.Dispatches)
+	require.Equal(t, 33, r.After.Dispatches)
+	require.Equal(t, 34, r.Before.Barriers)
+	require.Equal(t, 24, r.After.Barriers)
+	want := written(t, unpacked(t, "decode.outputs.gz"))
+	d, err := softmetal.New(t.Context(), softmetal.Options{Workers: 1})
+	require.NoError(t, err)
+	defer d.Close()
+	var recorded [][]byte
+	const steps = 8
+	tokens(t, d, g, steps, func(step int, logits, token []byte) {
+		recorded = append(recorded, logits, token)
+		require.Equal(t, want["token"][step], token)
+	})
+	tokens(t, d, r.Optimized, steps, func(step int, logits, token []byte) {
+		require.Equal(t, recorded[2*step], logits)
+		require.Equal(t, recorded[2*step+1], token)
+		for i := 0; i < len(logits); i += 2 {
+			a, b := binary.LittleEndian.Uint16(logits[i:]), binary.LittleEndian.Uint16(want["logits"][step][i:])
+			require.InDelta(t, term.F16Value(b), term.F16Value(a), 0.01)
+		}
+	})
+}
+
+// Single operations: each is a graph of its own, and computes what the program did.
+func TestMLXOperations(t *testing.T) {
+	data := unpacked(t, "operations.mlxtrace.gz")
+	data = complete(data, metallibs.Small(t, kernelsOf(data)...))
+	l, err := trace.Read("log", data)
+	require.NoError(t, err)
+	defer l.Close()
+	dir := t.TempDir()
+	r, err := trace.Import(t.Context(), l, trace.Options{Folder: dir})
+	require.NoError(t, err)
+	for _, f := range r.Files {
+		require.NoError(t, os.WriteFile(filepath.Join(dir, filepath.Base(f.Path)), f.Data, 0o600))
+	}
+	want := written(t, unpacked(t, "operations.outputs.gz"))
+	names := []string{"add", "scaled", "exp", "norm", "softmax", "product", "argmax", "sum", "rows"}
+	require.Len(t, r.Module.Graphs, len(names))
+	d, err := softmetal.New(t.Context(), softmetal.Options{Workers: 1})
+	require.NoError(t, err)
+	defer d.Close()
+	s, err := replay.Open(d, r.Module, replay.Options{})
+	require.NoError(t, err)
+	defer s.Close()
+	for i, name := range names {
+		g := r.Module.Graphs[i]
+		p, err := s.Graph(t.Context(), g.Name)
+		require.NoError(t, err)
+		_, err = p.Run(t.Context())
+		require.NoError(t, err)
+		last := g.Nodes[len(g.Nodes)-1].(*ir.Dispatch) // what it writes is a state, since nobody has said what kernels touch
+		found := false
+		for j := range last.Bindings {
+			if x := &last.Bindings[j]; x.Kind == ir.BindView && g.Memories[x.View.Mem].Kind == ir.State && writable(g, last, x) {
+				got, err := p.State(g.Memories[x.View.Mem].Name)
+				require.NoError(t, err)
+				require.Equal(t, want[name][0], got[:len(want[name][0])], name)
+				found = true
+			}
+		}
+		require.True(t, found, name)
+	}
+}
+
+func writable(g *ir.Graph, d *ir.Dispatch, x *ir.Binding) bool {
+	a, ok := g.Kernels[d.Kernel].Arg(x.Slot)
+	return ok && a.Access != ir.ReadArg
 }
