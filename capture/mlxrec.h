@@ -118,6 +118,8 @@ enum {
   mlxrec_PUSH = 31,
   mlxrec_POP = 32,
   mlxrec_UNKNOWN = 33,
+  mlxrec_ENDED = 34,
+  mlxrec_HOLDS = 35,
 };
 static const char mlxrec_events[] =
     "1 program name:s writer:s\n"
@@ -152,7 +154,9 @@ static const char mlxrec_events[] =
     "30 fill encoder:n buffer:n offset:n bytes:n value:n\n"
     "31 push encoder:n label:s\n"
     "32 pop encoder:n\n"
-    "33 unknown what:s\n";
+    "33 unknown what:s\n"
+    "34 ended commands:n\n"
+    "35 holds buffer:n offset:n data:b\n";
 
 struct mlxrec {
   FILE *file;

@@ -17,6 +17,7 @@
 #include <pthread.h>
 #include <stdbool.h>
 
+#define N(x) ((uint64_t)(x))
 #define PUBLIC __attribute__((visibility("default")))
 
 typedef void *id;
@@ -50,7 +51,7 @@ typedef struct info {
   struct info *next;
   id object;
   int kind;
-  uint64_t number, size;      /* of a buffer; of an event: the command buffer that signals it last */
+  uint64_t number, size;      /* of a buffer; of an event: the command buffer that signals it last; of that: the program has a handler */
   uint64_t library;           /* of a function: its number */
   uint64_t parent;            /* of a buffer in a heap: nothing; of an encoder: its command buffer */
   char *name;                 /* of a function or library */
@@ -133,7 +134,6 @@ static void replace(id class, const char *name, void *code) {
 #define CALL(type) ((type)was(self, s))
 #define LOG(...) (pthread_mutex_lock(&lock), log_ ? (void)(__VA_ARGS__) : (void)0, pthread_mutex_unlock(&lock))
 #define EVENT_(code, ...) mlxrec_event(log_, mlxrec_##code, __VA_ARGS__)
-#define N(x) ((uint64_t)(x))
 
 static const char *text_of(id string) { return string ? ((const char *(*)(id, SEL))send)(string, selector("UTF8String")) : ""; }
 
@@ -141,7 +141,7 @@ static void *contents_of(id buffer) { return ((void *(*)(id, SEL))send)(buffer, 
 
 /* --- contents of buffers --- */
 
-enum { PIECE = 1 << 14 };
+enum { PIECE = 1 << 14, SMALL = 64 };
 
 static uint64_t digest(const unsigned char *p, size_t n) { /* FNV-1a by words: what a program changes, not what somebody forges */
   uint64_t h = 0xcbf29ce484222325u, w;
@@ -150,11 +150,12 @@ static uint64_t digest(const unsigned char *p, size_t n) { /* FNV-1a by words: w
   return h;
 }
 
-/* look logs what a buffer holds that is not logged yet, or with quiet set only remembers it. */
+/* look logs what a buffer holds that is not logged yet, or with quiet set only remembers it. Of a small buffer that the GPU may have written
+ * it says what it holds in any case: the host may have written the same again. */
 static void look(info *b, bool quiet) {
   const unsigned char *p = contents_of(b->object);
   size_t n = (size_t)((b->size + PIECE - 1) / PIECE), from = 0, bytes = 0;
-  bool first = !b->pieces;
+  bool first = !b->pieces, any = false;
   if (!p) return; /* private memory */
   if (first && !(b->pieces = calloc(n, sizeof *b->pieces))) return;
   for (size_t i = 0; i < n; i++) {
@@ -162,12 +163,14 @@ static void look(info *b, bool quiet) {
     uint64_t d = digest(p + at, k);
     bool changed = first || b->pieces[i] != d;
     b->pieces[i] = d;
+    any = any || changed;
     if (changed && !quiet) {
       if (!bytes) from = at;
       bytes = at + k - from;
     }
     if (bytes && (!changed || i + 1 == n)) mlxrec_write(log_, b->number, from, p + from, bytes), bytes = 0;
   }
+  if (!any && !quiet && b->size <= SMALL) mlxrec_event(log_, mlxrec_HOLDS, "nnb", b->number, N(0), (const void *)p, (size_t)b->size);
 }
 
 static void use_buffer(info *encoder, info *b) {
@@ -372,13 +375,47 @@ static void cb_commit(id self, SEL s) {
   CALL(void (*)(id, SEL))(self, s);
 }
 
-/* ended notes that a command buffer has ended, and those that were committed before it. */
-static void ended(uint64_t number) {
-  if (!number) return;
+/* not_busy notes that a command buffer has ended, and those that were committed before it. */
+static void not_busy(uint64_t number) {
   for (size_t b = 0; b < sizeof table / sizeof *table; b++)
     for (info *i = table[b]; i; i = i->next)
       if (i->kind == BUFFER && i->busy && i->busy <= number) i->busy = 0, look(i, true);
+}
+
+/* ended notes that the program has waited for that. */
+static void ended(uint64_t number) {
+  if (!number) return;
+  not_busy(number);
   EVENT_(WAIT, "n", number);
+}
+
+/* Completion handlers. A handler of ours comes first on every command buffer, so that it is known which buffers the GPU still uses in
+ * programs that never wait by a message. It is a block without variables, as a compiler would lay it out. */
+static struct block { void *isa; int32_t flags, reserved; void (*invoke)(void *, id); const void *descriptor; } when_ended;
+
+static void has_ended(void *block, id commands) {
+  (void)block;
+  info *c;
+  pthread_mutex_lock(&lock);
+  if (log_ && (c = find(commands, COMMANDS))) {
+    not_busy(c->number);
+    if (c->size) EVENT_(ENDED, "n", c->number);
+  }
+  pthread_mutex_unlock(&lock);
+}
+
+static void tell_end(id commands) {
+  static const struct { unsigned long reserved, size; } descriptor = {0, sizeof when_ended};
+  void *isa = dlsym(RTLD_DEFAULT, "_NSConcreteGlobalBlock");
+  SEL s = selector("addCompletedHandler:");
+  if (!isa || !method_of(class_of(commands), s)) return;
+  when_ended = (struct block){isa, 1 << 28, 0, has_ended, &descriptor}; /* a global block */
+  ((void (*)(id, SEL, id))(void *)send)(commands, s, &when_ended);
+}
+
+static void cb_handler(id self, SEL s, id block) {
+  if (block != (id)&when_ended) LOG(find(self, COMMANDS) ? (void)(find(self, COMMANDS)->size = 1) : (void)0);
+  CALL(void (*)(id, SEL, id))(self, s, block);
 }
 
 static void wait_ended(id self) { ended(number(self, COMMANDS)); }
@@ -416,7 +453,7 @@ static void cb_await(id self, SEL s, id event, uint64_t value) {
 static id commands(id queue, id c) {
   static const struct { const char *name; void *code; } methods[] = {
       {"computeCommandEncoder", (void *)cb_encoder}, {"computeCommandEncoderWithDispatchType:", (void *)cb_encoder_of}, {"computeCommandEncoderWithDescriptor:", (void *)cb_encoder_by},
-      {"blitCommandEncoder", (void *)cb_blit}, {"enqueue", (void *)cb_enqueue}, {"commit", (void *)cb_commit}, {"waitUntilCompleted", (void *)cb_wait},
+      {"blitCommandEncoder", (void *)cb_blit}, {"enqueue", (void *)cb_enqueue}, {"commit", (void *)cb_commit}, {"waitUntilCompleted", (void *)cb_wait}, {"addCompletedHandler:", (void *)cb_handler},
       {"encodeSignalEvent:value:", (void *)cb_signal}, {"encodeWaitForEvent:value:", (void *)cb_await},
   };
   if (!c) return c;
@@ -426,6 +463,7 @@ static id commands(id queue, id c) {
     for (size_t k = 0; k < sizeof methods / sizeof *methods; k++) replace(class_of(c), methods[k].name, methods[k].code);
   }
   pthread_mutex_unlock(&lock);
+  if (log_) tell_end(c);
   return c;
 }
 
@@ -468,6 +506,12 @@ static id lib_function(id self, SEL s, id name) {
 static id lib_function_of(id self, SEL s, id name, id values, id *error) {
   id f = CALL(id (*)(id, SEL, id, id, id *))(self, s, name, values, error);
   LOG(function(self, f, name, values));
+  return f;
+}
+
+static id lib_function_by(id self, SEL s, id d, id *error) {
+  id f = CALL(id (*)(id, SEL, id, id *))(self, s, d, error);
+  if (f && d) LOG(function(self, f, ((id(*)(id, SEL))send)(d, selector("name")), ((id(*)(id, SEL))send)(d, selector("constantValues"))));
   return f;
 }
 
@@ -544,6 +588,7 @@ static void library(id l, const char *kind, const char *name, const void *code, 
   EVENT_(LIBRARY, "nssbs", i->number, kind, name, code, n, (const char *)NULL);
   replace(class_of(l), "newFunctionWithName:", (void *)lib_function);
   replace(class_of(l), "newFunctionWithName:constantValues:error:", (void *)lib_function_of);
+  replace(class_of(l), "newFunctionWithDescriptor:error:", (void *)lib_function_by);
 }
 
 static id dev_source(id self, SEL s, id text, id options, id *error) {
@@ -569,6 +614,12 @@ static void from_file(id l, const char *path) {
 static id dev_url(id self, SEL s, id url, id *error) {
   id l = CALL(id (*)(id, SEL, id, id *))(self, s, url, error);
   LOG(from_file(l, text_of(((id(*)(id, SEL))send)(url, selector("path")))));
+  return l;
+}
+
+static id dev_file(id self, SEL s, id path, id *error) {
+  id l = CALL(id (*)(id, SEL, id, id *))(self, s, path, error);
+  LOG(from_file(l, text_of(path)));
   return l;
 }
 
@@ -616,7 +667,7 @@ static id dev_heap(id self, SEL s, id d) {
 /* mlxcapture_start begins a log. device is the program's, or NULL: the system's default. It returns 0 or an errno. */
 PUBLIC int mlxcapture_start(const char *path, id device) {
   static const struct { const char *name; void *code; } methods[] = {
-      {"newLibraryWithSource:options:error:", (void *)dev_source}, {"newLibraryWithURL:error:", (void *)dev_url}, {"newDefaultLibrary", (void *)dev_default},
+      {"newLibraryWithSource:options:error:", (void *)dev_source}, {"newLibraryWithURL:error:", (void *)dev_url}, {"newLibraryWithFile:error:", (void *)dev_file}, {"newDefaultLibrary", (void *)dev_default},
       {"newBufferWithLength:options:", (void *)dev_buffer}, {"newBufferWithBytes:length:options:", (void *)dev_buffer_of}, {"newBufferWithBytesNoCopy:length:options:deallocator:", (void *)dev_no_copy},
       {"newComputePipelineStateWithFunction:error:", (void *)dev_pipeline}, {"newComputePipelineStateWithFunction:options:reflection:error:", (void *)dev_pipeline_of},
       {"newComputePipelineStateWithDescriptor:options:reflection:error:", (void *)dev_pipeline_by}, {"newCommandQueue", (void *)dev_queue},

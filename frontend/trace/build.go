@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"strings"
@@ -24,18 +25,19 @@ type builder struct {
 	g       *group
 	f       *fitted
 	k       *kernels
-	use     *usage
 	remark  func(string, ...any)
 	run     *run
 	at      int // the number of the run that comes next
 	number  map[*buffer]ir.MemID
 	kernels map[*pipeline]ir.KernelID
 	tables  map[*pipeline]*table
-	opaque  map[ir.MemID]bool // a dispatch of unknown effects may read what it held before
 	args    ir.Memory
 	argsMem ir.MemID
-	moved   bool // there are commands since the last barrier
-	behind  bool // a barrier comes before the next command
+	finds   []bool       // by buffer: a run may read what it held before
+	unsure  []bool       // likewise, as far as the effects of kernels are known
+	plain   []ir.MemKind // by buffer: what it is if it is no state
+	moved   bool         // there are commands since the last barrier
+	behind  bool         // a barrier comes before the next command
 }
 
 // table is what all dispatches of a pipeline bind.
@@ -51,10 +53,10 @@ const argAlign = 32
 const maxSparse = 16 << 30
 
 // build makes a group's graph.
-func build(ctx context.Context, w *world, g *group, f *fitted, k *kernels, use *usage, o *Options, remark func(string, ...any)) (*ir.Graph, error) {
+func build(ctx context.Context, w *world, g *group, k *kernels, o *Options, remark func(string, ...any)) (*builder, error) {
 	b := &builder{
-		Builder: ir.NewBuilder(printable(g.name)), w: w, g: g, f: f, k: k, use: use, remark: remark, run: g.runs[0],
-		kernels: map[*pipeline]ir.KernelID{}, tables: map[*pipeline]*table{}, opaque: map[ir.MemID]bool{}, argsMem: ir.NoMem, number: map[*buffer]ir.MemID{},
+		Builder: ir.NewBuilder(printable(g.name)), w: w, g: g, f: g.fitted, k: k, remark: remark, run: g.runs[0],
+		kernels: map[*pipeline]ir.KernelID{}, tables: map[*pipeline]*table{}, argsMem: ir.NoMem, number: map[*buffer]ir.MemID{},
 	}
 	if err := b.params(o, remark); err != nil {
 		return nil, err
@@ -62,8 +64,9 @@ func build(ctx context.Context, w *world, g *group, f *fitted, k *kernels, use *
 	if err := b.collect(); err != nil {
 		return nil, err
 	}
+	b.finds, b.unsure = make([]bool, len(b.run.buffers)), make([]bool, len(b.run.buffers))
 	for j := range b.run.buffers {
-		if err := b.memory(j, k); err != nil {
+		if err := b.memory(j); err != nil {
 			return nil, err
 		}
 	}
@@ -79,11 +82,176 @@ func build(ctx context.Context, w *world, g *group, f *fitted, k *kernels, use *
 		m := &u.Memories[b.argsMem]
 		m.Size, m.Init.Values = b.args.Size, b.args.Init.Values
 	}
+	b.within(ctx, u)
 	b.roles(ctx, u, remark)
-	if err := u.CheckContext(ctx); err != nil {
+	return b, nil
+}
+
+// within lowers the greatest value of a graph's only param to that at which kernels still touch nothing beyond their buffers,
+// where their declarations say what they touch.
+func (b *builder) within(ctx context.Context, g *ir.Graph) {
+	if len(g.Params) != 1 {
+		return
+	}
+	p := &g.Params[0]
+	most := uint32(p.Max)
+	fits := func(n uint32) bool {
+		p.Max = float64(n)
+		for _, x := range g.Nodes {
+			interrupt.Poll(ctx)
+			if d, ok := x.(*ir.Dispatch); ok && d.Effects == nil && msl.Declared(&g.Kernels[d.Kernel]) {
+				if _, err := msl.Describe(g, d); err != nil {
+					return false
+				}
+			}
+		}
+		return true
+	}
+	lo, hi := uint32(0), most // it fits at lo, and not at hi
+	for _, v := range b.f.values {
+		lo = max(lo, uint32(v[0]))
+	}
+	if fits(most) || !fits(lo) {
+		p.Max = float64(most)
+		return
+	}
+	for hi-lo > 1 {
+		if mid := lo + (hi-lo)/2; fits(mid) {
+			lo = mid
+		} else {
+			hi = mid
+		}
+	}
+	p.Max = float64(lo)
+	b.remark("graph %s: with $%s greater than %d a kernel would touch what lies behind a buffer", b.g.name, p.Name, lo)
+}
+
+// finish makes the states of the graph what the log says of them, and has those that lie elsewhere when a run ends copied to where the
+// next one finds them.
+func (b *builder) finish(ctx context.Context, c *carried, names map[part]string) (*ir.Graph, error) {
+	g := b.Unfinished()
+	taken := func(name string) bool {
+		return slices.ContainsFunc(g.Memories, func(m ir.Memory) bool { return m.Name == name })
+	}
+	name := func(p part) string { // of a state, in all graphs that have it
+		root := c.root(p)
+		if names[root] == "" {
+			base := b.w.nameOf(root.g.runs[0].buffers[root.role])
+			names[root] = base
+			for n := 2; slices.ContainsFunc(slices.Collect(maps.Keys(names)), func(o part) bool { return o != root && names[o] == names[root] }); n++ {
+				names[root] = fmt.Sprintf("%s.%d", base, n)
+			}
+		}
+		return names[root]
+	}
+	size := func(p part) (n int64) {
+		root := c.root(p)
+		n = root.g.size(root.role)
+		for h, j := range c.groups[root] {
+			n = max(n, h.size(j))
+		}
+		return n
+	}
+	state := func(m *ir.Memory, p part) error {
+		m.Kind, m.Size = ir.State, size(p)
+		own := name(p)
+		if m.Name != own {
+			for n, base := 2, own; taken(own); n++ { // a buffer of the graph that is something else has the name
+				i := slices.IndexFunc(g.Memories, func(m ir.Memory) bool { return m.Name == own })
+				g.Memories[i].Name = fmt.Sprintf("%s.%d", base, n)
+			}
+			m.Name = own
+		}
+		e := c.first[c.root(p)]
+		if e == nil {
+			e = &entry{}
+		}
+		return b.contents(m, p.g.runs[0].buffers[p.role], e)
+	}
+	for j := range b.run.buffers {
+		id, ok := b.number[b.run.buffers[j]]
+		p := part{b.g, j}
+		_, joined := c.groups[c.root(p)]
+		if !ok || !b.finds[j] && !joined && !b.unsure[j] {
+			continue
+		}
+		m := &g.Memories[id]
+		if m.Kind != ir.Scratch && m.Kind != ir.Output && m.Kind != ir.State || b.run.buffers[j].role != "" && m.Kind != ir.State {
+			continue
+		}
+		if err := state(m, p); err != nil {
+			if b.finds[j] && !b.writes(j) {
+				return nil, err
+			}
+			m.Init = ir.FillU32(0)
+			b.remark("graph %s: %s begins as zeros: %v", b.g.name, m.Name, err)
+		}
+	}
+	if moved := b.moving(); len(moved) > 0 {
+		b.remark("graph %s: whether a run reads what %s held before is not known, as effects of kernels are not, and other buffers are in its place in other runs: it counts as what one graph keeps", b.g.name, strings.Join(moved, ", "))
+	}
+	if err := b.move(g, c.copies[b.g], c, state); err != nil {
 		return nil, err
 	}
-	return u, nil
+	if err := g.CheckContext(ctx); err != nil {
+		return nil, err
+	}
+	return g, nil
+}
+
+// moving returns the names of buffers that are states since effects are not known, and not the same in all runs: of a few.
+func (b *builder) moving() (names []string) {
+	for j, buf := range b.run.buffers {
+		if !b.finds[j] && b.unsure[j] && !b.g.steady(j) {
+			if len(names) == 4 {
+				return append(names, "…")
+			}
+			names = append(names, b.w.nameOf(buf))
+		}
+	}
+	return names
+}
+
+// move copies states from where a run leaves them to where the next one finds them. Where one lies in the place of another, all are
+// read before any is written.
+func (b *builder) move(g *ir.Graph, moves []move, c *carried, state func(*ir.Memory, part) error) error {
+	if len(moves) == 0 {
+		return nil
+	}
+	var from, to []ir.MemID
+	for _, m := range moves {
+		from = append(from, b.number[b.run.buffers[m.from]])
+		if j, ok := c.in(m.to, b.g); ok {
+			to = append(to, b.number[b.run.buffers[j]])
+			continue
+		}
+		id := b.Memory(ir.Memory{Name: fmt.Sprintf("state %d of another graph", len(to)), Kind: ir.State, Size: 1})
+		if err := state(&g.Memories[id], m.to); err != nil {
+			return err
+		}
+		to = append(to, id)
+	}
+	copied := func(from, to ir.MemID) {
+		n := min(g.Memories[from].Size, g.Memories[to].Size)
+		b.Copy(ir.ViewOf(to, 0, n), ir.ViewOf(from, 0, n), "to where the next step finds it")
+	}
+	b.Barrier()
+	crossed := false
+	for i, id := range from {
+		if !slices.Contains(to, id) {
+			continue
+		}
+		room := b.Memory(ir.Memory{Name: fmt.Sprintf("on its way.%d", i), Kind: ir.Scratch, Size: g.Memories[id].Size})
+		copied(id, room)
+		from[i], crossed = room, true
+	}
+	if crossed {
+		b.Barrier()
+	}
+	for i := range from {
+		copied(from[i], to[i])
+	}
+	return nil
 }
 
 // affine returns number i of the run as an expression.
@@ -261,39 +429,67 @@ func (b *builder) collect() error {
 }
 
 // memory declares buffer j of the run. What kind of memory a buffer is that commands write shows when all of them are there.
-func (b *builder) memory(j int, k *kernels) error {
+func (b *builder) memory(j int) error {
+	if b.g.givenBy(j) != nil {
+		return nil // its words are numbers
+	}
 	buf := b.run.buffers[j]
-	m := ir.Memory{Name: b.w.nameOf(buf), Size: buf.size, Kind: ir.Scratch}
+	m := ir.Memory{Name: b.w.nameOf(buf), Size: b.g.size(j), Kind: ir.Scratch}
 	if buf.private {
 		m.Storage = ir.Private
 	}
-	switch role := buf.role; {
-	case role == "input" || role == "" && !b.use.written[buf] && b.use.rewritten[buf]:
-		m.Kind = ir.Input
-	case role == "output":
-		m.Kind = ir.Output
-	case role == "weight" || role == "" && !b.use.written[buf]:
-		m.Kind = ir.Weight
-	case role == "state":
-		m.Kind = ir.State
+	written := b.writes(j)
+	same, host, lost := true, true, false
+	first := &b.run.entries[j]
+	for _, r := range b.g.runs {
+		e := &r.entries[j]
+		host, lost = host && e.run == nil, lost || e.lost
+		same = same && e.run == nil && (e.version == first.version || samePieces(e.pieces, first.pieces))
 	}
-	if m.Kind == ir.Weight || m.Kind == ir.State {
-		if err := b.contents(&m, buf, k); err != nil {
+	again := !same || len(b.g.runs) == 1 && slices.ContainsFunc(buf.host, func(h hostWrite) bool { return !h.holds && h.before > b.run.at })
+	switch {
+	case buf.role == "input" || buf.role == "" && !written && host && again && !lost:
+		m.Kind = ir.Input
+	case buf.role == "output":
+		m.Kind = ir.Output
+	case buf.role == "weight" || buf.role == "" && !written && host:
+		m.Kind = ir.Weight
+	case buf.role == "state" || buf.role == "" && !written:
+		m.Kind, b.finds[j] = ir.State, true
+	}
+	if m.Kind == ir.Weight {
+		if err := b.contents(&m, buf, &entry{lost: lost, version: first.version, pieces: first.pieces}); err != nil {
 			return err
 		}
-	}
-	if m.Kind == ir.Weight && len(b.use.contents[buf]) == 0 {
-		b.remark("graph %s: nothing writes %s, and the log does not have what it holds: zeros", b.g.name, m.Name)
-	}
-	if m.Kind == ir.Weight || m.Kind == ir.State {
-		for _, r := range b.g.runs[1:] {
-			if r.buffers[j] != buf && !(m.Kind == ir.Weight && samePieces(b.use.contents[r.buffers[j]], b.use.contents[buf])) {
-				return b.w.log.fault(r.offset, "graph %s: a %s is in the buffer %s in one run and in %s in another", b.g.name, m.Kind, m.Name, b.w.nameOf(r.buffers[j]))
-			}
+		if !same {
+			return b.w.log.fault(b.run.offset, "graph %s: a weight, %s, does not hold the same in all runs", b.g.name, m.Name)
+		}
+		if len(first.pieces) == 0 {
+			b.remark("graph %s: nothing writes %s, and the log does not have what it holds: zeros", b.g.name, m.Name)
 		}
 	}
 	b.number[buf] = b.Memory(m)
 	return nil
+}
+
+// writes reports whether some command may write buffer j, as far as the code of kernels says it.
+func (b *builder) writes(j int) bool {
+	for i := range b.run.commands {
+		c := &b.run.commands[i]
+		for n := range c.binds {
+			x := &c.binds[n]
+			if x.buffer == nil {
+				continue
+			}
+			if root, _ := x.buffer.root(); root != b.run.buffers[j] {
+				continue
+			}
+			if c.kind == filling || c.kind == copying && n == 1 || c.kind == dispatch && writesSlot(&b.tables[c.code].kernel, x.slot) {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 func samePieces(a, b []piece) bool {
@@ -338,30 +534,31 @@ func printable(text string) string {
 }
 
 // contents gives a weight or state what the log says that it held at first.
-func (b *builder) contents(m *ir.Memory, buf *buffer, k *kernels) error {
-	if b.use.lost[buf] {
+func (b *builder) contents(m *ir.Memory, buf *buffer, e *entry) error {
+	k := b.k
+	if e.lost {
 		return b.w.log.fault(b.run.offset, "graph %s: the buffer %s was written by dispatches of no graph before: what it held is not in the log (mark steps from the first dispatch on)", b.g.name, m.Name)
 	}
-	pieces := b.use.contents[buf]
+	pieces := e.pieces
 	if !slices.ContainsFunc(pieces, func(p piece) bool { return p.data != nil || p.value != 0 }) {
 		m.Init = ir.FillU32(0)
 		return nil
 	}
-	if len(pieces) == 1 && pieces[0].n == buf.size {
+	if len(pieces) == 1 && pieces[0].n == m.Size {
 		if word, ok := repeated(pieces[0].data); ok {
 			m.Init = ir.Init{Kind: ir.InitFill, Pattern: word}
 			return nil
 		}
 	}
-	if most := maxSparse + 16*int64(len(b.w.log.data)); buf.size > most {
-		return b.w.log.fault(b.run.offset, "graph %s: the buffer %s has %d bytes, of which the log has few: at most %d are expected", b.g.name, m.Name, buf.size, most)
+	if most := maxSparse + 16*int64(len(b.w.log.data)); m.Size > most {
+		return b.w.log.fault(b.run.offset, "graph %s: the buffer %s has %d bytes, of which the log has few: at most %d are expected", b.g.name, m.Name, m.Size, most)
 	}
-	blob := k.blobs[buf]
+	blob := k.blobs[writing{buf, e.version, m.Size}]
 	if blob == nil {
-		if len(pieces) == 1 && pieces[0].n == buf.size && pieces[0].data != nil {
+		if len(pieces) == 1 && pieces[0].n == m.Size && pieces[0].data != nil {
 			blob = ir.MappedBlob(pieces[0].data, ir.Digest{})
 		} else {
-			blob = ir.MadeBlob(buf.size, ir.Digest{}, func(dst []byte, at int64) error {
+			blob = ir.MadeBlob(m.Size, ir.Digest{}, func(dst []byte, at int64) error {
 				clear(dst)
 				for _, p := range cut(pieces, at, int64(len(dst))) {
 					if copy(dst[p.offset-at:], p.data); p.data == nil && p.value != 0 {
@@ -377,7 +574,7 @@ func (b *builder) contents(m *ir.Memory, buf *buffer, k *kernels) error {
 		if blob.Digest, err = blob.Sum(k.ctx, nil); err != nil {
 			return err
 		}
-		k.blobs[buf] = blob
+		k.blobs[writing{buf, e.version, m.Size}] = blob
 	}
 	m.Init = ir.Init{Kind: ir.InitBlob, Blob: blob}
 	return nil
@@ -442,6 +639,13 @@ func (b *builder) dispatch(c *command, view func(*binding) ir.View) error {
 	for j := range c.binds {
 		x := &c.binds[j]
 		a, listed := t.kernel.Arg(uint8(x.slot))
+		if v := b.given(x); v != nil {
+			b.at++ // its offset, which is 0
+			if listed {
+				d.Bindings = append(d.Bindings, b.inline(&binding{slot: x.slot, data: b.run.entries[v.role].bytes()}, a, v.first))
+			}
+			continue
+		}
 		if x.buffer != nil {
 			v := view(x)
 			if views[x.slot] = v; listed {
@@ -473,15 +677,17 @@ func (b *builder) dispatch(c *command, view func(*binding) ir.View) error {
 		b.kernels[c.code] = id
 	}
 	d.Kernel = id
-	if d.Effects == nil && !msl.Declared(&t.kernel) {
-		for slot, v := range views {
-			if a, ok := t.kernel.Arg(uint8(slot)); ok && (a.Kind != ir.DeviceArg || a.Access != ir.WriteArg) {
-				b.opaque[v.Mem] = true
-			}
-		}
-	}
 	b.Dispatch(d)
 	return nil
+}
+
+// given returns how the words of a buffer that is bound are numbers; nil: they are not, or inline bytes are bound.
+func (b *builder) given(x *binding) *given {
+	if x.buffer == nil {
+		return nil
+	}
+	root, _ := x.buffer.root()
+	return b.g.givenBy(b.run.number[root])
 }
 
 // kernelName returns a name for a kernel that none of the graph has.
@@ -586,61 +792,83 @@ func (b *builder) hinted(c *command, k *ir.Kernel, views map[int]ir.View) *ir.Ef
 	return out
 }
 
-// roles decides what the buffers are that commands write and nobody has named: states if a replay may read what one before it
-// left, outputs if nothing reads them behind their last write and the host can see them, else scratch.
+// roles decides what the buffers are that commands write and nobody has named: outputs if nothing reads them behind their last write
+// and the host can see them, else scratch; and whether a run may read what they held before, which makes them states.
 func (b *builder) roles(ctx context.Context, g *ir.Graph, remark func(string, ...any)) {
 	var undeclared error
-	described := *g
-	described.Nodes = slices.Clone(g.Nodes)
+	// What is read before it is written: with all that kernels may do, and with what is known that they do.
+	var initial [2]map[ir.MemID]bool
 	var polls interrupt.Every
-	for i, n := range described.Nodes {
-		polls.Poll(ctx, 256)
-		if d, ok := n.(*ir.Dispatch); ok && d.Effects == nil && msl.Declared(&g.Kernels[d.Kernel]) {
-			e, err := msl.Describe(g, d)
-			if err != nil {
-				undeclared = cmp.Or(undeclared, err)
-				for j := range d.Bindings {
-					if x := &d.Bindings[j]; x.Kind == ir.BindView {
-						b.opaque[x.View.Mem] = true
-					}
-				}
+	for known := range initial {
+		described := *g
+		described.Nodes = slices.Clone(g.Nodes)
+		for i, n := range described.Nodes {
+			polls.Poll(ctx, 256)
+			d, ok := n.(*ir.Dispatch)
+			if !ok || d.Effects != nil {
 				continue
 			}
 			copied := *d
-			copied.Effects = e
+			copied.Effects = touches(g, d, known == 1)
+			if msl.Declared(&g.Kernels[d.Kernel]) {
+				if e, err := msl.Describe(g, d); err == nil {
+					copied.Effects = e
+				} else {
+					undeclared = cmp.Or(undeclared, err)
+				}
+			}
 			described.Nodes[i] = &copied
+		}
+		initial[known] = map[ir.MemID]bool{}
+		flow := dataflow.Build(ctx, &described)
+		for i := range flow.Commands {
+			for _, u := range flow.Reads(i) {
+				if u.Region.Mem != ir.NoMem && u.Initial {
+					initial[known][u.Region.Mem] = true
+				}
+			}
 		}
 	}
 	if undeclared != nil {
 		remark("graph %s: a declaration does not fit a dispatch: %v", b.g.name, undeclared)
 	}
-	initial := map[ir.MemID]bool{}
-	flow := dataflow.Build(ctx, &described)
-	for i := range flow.Commands {
-		for _, u := range flow.Reads(i) {
-			if u.Region.Mem != ir.NoMem && u.Initial {
-				initial[u.Region.Mem] = true
-			}
-		}
-	}
 	last := b.lastTouch()
 	for j, buf := range b.run.buffers {
-		m := &g.Memories[j]
+		id, ok := b.number[buf]
+		if !ok {
+			continue
+		}
+		m := &g.Memories[id]
 		if m.Kind != ir.Scratch || buf.role != "" {
 			continue
 		}
-		id := ir.MemID(j)
-		switch {
-		case initial[id] || b.opaque[id]:
-			m.Kind = ir.State
-			if err := b.contents(m, buf, b.k); err != nil {
-				m.Init = ir.FillU32(0)
-				remark("graph %s: %s begins as zeros: %v", b.g.name, m.Name, err)
-			}
-		case !buf.private && last[j] == wrote:
+		b.finds[j] = initial[1][id]
+		b.unsure[j] = initial[0][id] && !initial[1][id]
+		if !buf.private && (last[id] == wrote || slices.Contains(b.k.options.Outputs, m.Name)) {
 			m.Kind = ir.Output
 		}
 	}
+}
+
+// touches returns what a dispatch may touch as far as its kernel's code says it: all of what is bound to it. With whole set it
+// writes all of what it may write, before it reads any of that.
+func touches(g *ir.Graph, d *ir.Dispatch, whole bool) *ir.Effects {
+	out := &ir.Effects{Complete: true}
+	for i := range d.Bindings {
+		x := &d.Bindings[i]
+		a, listed := g.Kernels[d.Kernel].Arg(x.Slot)
+		if x.Kind != ir.BindView || !listed {
+			continue
+		}
+		writes := a.Kind == ir.DeviceArg && a.Access != ir.ReadArg
+		if !writes || a.Access != ir.WriteArg && !whole {
+			out.Reads = append(out.Reads, x.View.Contiguous())
+		}
+		if writes {
+			out.Writes = append(out.Writes, ir.Write{Region: x.View.Contiguous(), Must: whole})
+		}
+	}
+	return out
 }
 
 // touch is what a step does last with a buffer.
@@ -654,7 +882,7 @@ const (
 
 // lastTouch returns, by buffer of the run, what is done last with it.
 func (b *builder) lastTouch() []touch {
-	out := make([]touch, len(b.run.buffers))
+	out := make([]touch, len(b.Unfinished().Memories))
 	for i := range b.run.commands {
 		c := &b.run.commands[i]
 		for n := range c.binds {
@@ -667,8 +895,12 @@ func (b *builder) lastTouch() []touch {
 			if c.kind == dispatch {
 				writes = writesSlot(&b.tables[c.code].kernel, x.slot)
 			}
-			if out[b.number[root]] = read; writes {
-				out[b.number[root]] = wrote
+			id, ok := b.number[root]
+			if !ok {
+				continue
+			}
+			if out[id] = read; writes {
+				out[id] = wrote
 			}
 		}
 	}

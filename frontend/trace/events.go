@@ -43,6 +43,8 @@ const (
 	Push
 	Pop
 	Unknown
+	Ended
+	Holds
 	kinds
 )
 
@@ -106,6 +108,8 @@ var Events = [kinds]Event{
 	Push:        {"push", fields("encoder:n label:s"), "a group of commands, for people"},
 	Pop:         {"pop", fields("encoder:n"), "the group ends"},
 	Unknown:     {"unknown", fields("what:s"), "something was done that the writer cannot log"},
+	Ended:       {"ended", fields("commands:n"), "the command buffer has ended, and a completion handler of the program's is called"},
+	Holds:       {"holds", fields("buffer:n offset:n data:b"), "what the buffer holds here before the next commit, whoever wrote it"},
 }
 
 var byName = func() map[string]Kind {

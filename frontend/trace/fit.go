@@ -43,6 +43,12 @@ func (g *group) fit(ctx context.Context, l *Log, guess string) (*fitted, error) 
 	if err := f.params(g, l, guess, differ); err != nil {
 		return nil, err
 	}
+	if len(f.names) == 0 && len(differ) > 0 { // none of them counts but those of buffers, which are inputs then
+		for k := range g.given {
+			g.given[k].inert = true
+		}
+		return f, nil
+	}
 	if len(differ) == 0 {
 		return f, nil
 	}
@@ -50,7 +56,15 @@ func (g *group) fit(ctx context.Context, l *Log, guess string) (*fitted, error) 
 	for _, i := range differ {
 		polls.Poll(ctx, 64)
 		x := &f.numbers[i]
-		if err := x.solve(g, i, basis, inverse, f.values); err == nil {
+		err := x.solve(g, i, basis, inverse, f.values)
+		if v := g.givenAt(i); v != nil {
+			// Any two numbers are on a line: of two runs only what counts with the param is taken for a number of the graph.
+			if err != nil || len(g.runs) <= len(basis) && slices.ContainsFunc(x.slope, func(s int64) bool { return s < -1 || s > 1 }) {
+				v.inert = true
+			}
+			continue
+		}
+		if err == nil {
 			continue
 		}
 		if !first.grid[i] || len(f.names) != 1 || !x.ceiling(g, i, f.values) {
@@ -90,11 +104,15 @@ func (f *fitted) params(g *group, l *Log, guess string, differ []int) error {
 		}
 		return nil
 	}
-	if len(differ) == 0 {
+	hard := slices.ContainsFunc(differ, func(i int) bool { return g.givenAt(i) == nil })
+	none := func() error {
 		for range g.runs {
 			f.values = append(f.values, nil)
 		}
 		return nil
+	}
+	if len(differ) == 0 {
+		return none()
 	}
 	// The smallest number that counts the runs, or how many there were before.
 	f.names = []string{guess}
@@ -107,6 +125,10 @@ func (f *fitted) params(g *group, l *Log, guess string, differ []int) error {
 		if v := first.numbers[i]; counts && (!found || v < base) {
 			base, found = v, true
 		}
+	}
+	if !hard && !found {
+		f.names = nil
+		return none()
 	}
 	for _, r := range g.runs {
 		f.values = append(f.values, []uint64{uint64(base + int64(r.index-first.index))})

@@ -23,6 +23,8 @@ type Options struct {
 	// Builtin takes kernels that have names of MLX's from the builtin library, which declares what they do. Whether the program's own
 	// compute the same is not looked at.
 	Builtin bool
+	// Outputs are the names of memories that shall be outputs though kernels read them last: that the host reads them too is in no log.
+	Outputs []string
 	// Trust compiles Metal sources of the log where the compiler cannot be confined.
 	Trust bool
 }
@@ -73,20 +75,38 @@ func Import(ctx context.Context, l *Log, o Options) (_ *Result, err error) {
 		}
 	}
 	k := newKernels(ctx, l, &o, groups)
-	use, err := w.usage(k)
+	if err := w.enter(k, groups); err != nil {
+		return nil, err
+	}
+	if groups, err = fitAll(ctx, l, k, groups, o.Param); err != nil {
+		return nil, err
+	}
+	builders := make([]*builder, len(groups))
+	by := map[*group]*builder{}
+	for i, g := range groups {
+		if builders[i], err = build(ctx, w, g, k, &o, remark); err != nil {
+			return nil, err
+		}
+		by[g] = builders[i]
+	}
+	c, err := w.carry(ctx, groups, func(p part) bool { return by[p.g].finds[p.role] }, func(p part) bool { return by[p.g].unsure[p.role] }, remark)
 	if err != nil {
 		return nil, err
 	}
-	for _, g := range groups {
-		f, err := g.fit(ctx, l, o.Param)
-		if err != nil {
-			return nil, err
-		}
-		graph, err := build(ctx, w, g, f, k, use, &o, remark)
+	names := map[part]string{}
+	for _, b := range builders {
+		graph, err := b.finish(ctx, c, names)
 		if err != nil {
 			return nil, err
 		}
 		out.Module.Graphs = append(out.Module.Graphs, graph)
+	}
+	for _, name := range o.Outputs {
+		if !slices.ContainsFunc(out.Module.Graphs, func(g *ir.Graph) bool {
+			return slices.ContainsFunc(g.Memories, func(m ir.Memory) bool { return m.Name == name && m.Kind == ir.Output })
+		}) {
+			return nil, fmt.Errorf("%s: no graph writes a memory %q that could be an output", l.Name, name)
+		}
 	}
 	for _, why := range k.reasons {
 		names := k.unknown[why]
@@ -102,6 +122,45 @@ func Import(ctx context.Context, l *Log, o Options) (_ *Result, err error) {
 	return out, nil
 }
 
+// fitAll finds the numbers of groups. Runs of one shape whose buffers have several sizes are one graph if their numbers allow it.
+func fitAll(ctx context.Context, l *Log, k *kernels, groups []*group, param string) (out []*group, err error) {
+	names := map[string]int{}
+	for _, g := range groups {
+		names[g.name]++
+	}
+	for _, g := range groups {
+		if err := g.give(k); err != nil {
+			return nil, err
+		}
+		fault := error(nil)
+		if g.fitted, fault = g.fit(ctx, l, param); fault == nil {
+			out = append(out, g)
+			continue
+		}
+		parts := g.bySize()
+		if parts == nil {
+			return nil, fault
+		}
+		for i, p := range parts {
+			for _, r := range p.runs {
+				r.of, r.numbers, r.grid = p, r.numbers[:g.hard], r.grid[:g.hard]
+			}
+			for base, n := p.name, 1; i > 0 && names[p.name] > 0; n++ {
+				p.name = fmt.Sprintf("%s.%d", base, n)
+			}
+			names[p.name]++
+			if err := p.give(k); err != nil {
+				return nil, err
+			}
+			if p.fitted, err = p.fit(ctx, l, param); err != nil {
+				return nil, err
+			}
+			out = append(out, p)
+		}
+	}
+	return out, nil
+}
+
 // groups returns the steps with dispatches, those of one shape together, in the order in which they first ran.
 func (w *world) groups(ctx context.Context) (out []*group) {
 	type kind struct {
@@ -110,11 +169,13 @@ func (w *world) groups(ctx context.Context) (out []*group) {
 	}
 	by := map[kind]*group{}
 	names := map[string]int{}
-	for i, s := range w.steps {
+	count := 0 // of steps that become runs: what else is committed between them does not count
+	for _, s := range w.steps {
 		if !w.graph(s) {
 			continue
 		}
-		r := canonical(ctx, s, i)
+		r := canonical(ctx, s, count)
+		count++
 		key := kind{r.shape, s.name}
 		g := by[key]
 		if g == nil {

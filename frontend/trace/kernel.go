@@ -35,9 +35,16 @@ type kernels struct {
 	functions map[*library][]string  // that graphs have, of sources: they are compiled together
 	done      map[*pipeline]described
 	byName    []string // functions that are taken from the builtin library
-	blobs     map[*buffer]*ir.Blob
+	blobs     map[writing]*ir.Blob
 	unknown   map[string][]string // functions whose code cannot be described, by the reason
 	reasons   []string            // in the order in which they came
+}
+
+// writing identifies what a buffer held: the writing of the host, and how much of it a memory takes.
+type writing struct {
+	buffer  *buffer
+	version int
+	size    int64
 }
 
 // dataTypes are the types of function constants, by their numbers in Metal (MTLDataType).
@@ -49,7 +56,7 @@ var dataTypes = map[uint32]ir.DType{
 func newKernels(ctx context.Context, l *Log, o *Options, groups []*group) *kernels {
 	k := &kernels{
 		ctx: ctx, log: l, options: o, unknown: map[string][]string{}, paths: map[*library]ir.Library{}, metallibs: map[*library]*metallib.Library{},
-		compiled: map[string]*air.Kernel{}, functions: map[*library][]string{}, done: map[*pipeline]described{}, blobs: map[*buffer]*ir.Blob{},
+		compiled: map[string]*air.Kernel{}, functions: map[*library][]string{}, done: map[*pipeline]described{}, blobs: map[writing]*ir.Blob{},
 	}
 	seen := map[string]bool{}
 	for _, g := range groups {
@@ -82,7 +89,7 @@ func (k *kernels) of(p *pipeline) (ir.Kernel, bool, error) {
 }
 
 func (k *kernels) make(p *pipeline) (out ir.Kernel, known bool, err error) {
-	if b := (ir.Kernel{Library: ir.Library{Kind: ir.Builtin}, Function: p.function}); k.options.Builtin && msl.Declared(&b) {
+	if k.options.Builtin {
 		if ds := msl.Declarations(p.function); len(ds) > 0 && ds[0].MLX {
 			return k.declared(p, ds)
 		}

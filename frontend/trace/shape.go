@@ -14,8 +14,12 @@ import (
 // differ from one run of a graph to the next is a list of numbers.
 type run struct {
 	*step
-	index   int       // of the step
-	buffers []*buffer // roots
+	of      *group
+	number  map[*buffer]int // its index in buffers
+	index   int             // of the step among those that become runs
+	buffers []*buffer       // roots
+	at      int             // the index of its step
+	entries []entry         // by buffer: what it holds at first, and who wrote that
 	numbers []int64
 	grid    []bool            // which of them are of grids
 	shape   [sha256.Size]byte // digest of everything but the numbers
@@ -23,14 +27,18 @@ type run struct {
 
 // group is runs of one shape, which become one graph.
 type group struct {
-	name string
-	runs []*run
+	name  string
+	runs  []*run
+	given []given // buffers that are params by what they hold
+	hard  int     // so many numbers, the first, are not of these
+
+	fitted *fitted
 }
 
 // canonical returns a step as a run.
 func canonical(ctx context.Context, s *step, index int) *run {
-	r := &run{step: s, index: index}
 	number := map[*buffer]int{}
+	r := &run{step: s, index: index, number: number}
 	h := sha256.New()
 	add := func(values ...int64) {
 		r.numbers = append(r.numbers, values...)
@@ -44,7 +52,6 @@ func canonical(ctx context.Context, s *step, index int) *run {
 			n = len(r.buffers)
 			number[root] = n
 			r.buffers = append(r.buffers, root)
-			put(root.size)
 		}
 		put(int64(n))
 		add(at + b.offset)

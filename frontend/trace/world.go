@@ -65,6 +65,7 @@ type buffer struct {
 // hostWrite is what the host has written before a step, which is given by its index.
 type hostWrite struct {
 	before int
+	holds  bool // it is what the buffer holds, whoever wrote it
 	piece
 }
 
@@ -184,6 +185,8 @@ type world struct {
 	codes     map[string]*library  // by what they are
 	functions map[string]*pipeline // likewise
 	signalled map[uint64]uint64    // the greatest value of each event
+	waits     bool                 // the program waits by messages somewhere
+	last      uint64               // the command buffer that was committed last
 }
 
 // follow reads a whole log.
@@ -195,6 +198,13 @@ func follow(ctx context.Context, l *Log) (*world, error) {
 	}
 	n := 0
 	err := l.each(func(r *record) error {
+		w.waits = w.waits || r.kind == Wait
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	err = l.each(func(r *record) error {
 		if n++; n%4096 == 0 && ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
@@ -283,24 +293,24 @@ func (w *world) event(r *record) error {
 			return err
 		}
 		b.freed = true
-	case Contents, Zeros:
+	case Contents, Zeros, Holds:
 		b, err := w.buffer(r, 0)
 		if err != nil {
 			return err
 		}
 		n, data := r.n(2), []byte(nil)
-		if r.kind == Contents {
+		if r.kind != Zeros {
 			data = r.b(2)
 			n = uint64(len(data))
 		}
 		if r.n(1) > uint64(b.size) || n > uint64(b.size)-r.n(1) {
 			return fault("bytes %d to %d of a buffer of %d", r.n(1), r.n(1)+n, b.size)
 		}
-		if w.open != nil && len(w.open.commands) > 0 {
+		if r.kind != Holds && w.open != nil && len(w.open.commands) > 0 {
 			w.note("the host writes buffers while a step is under way: that counts as done before the step")
 		}
 		root, at := b.root()
-		root.host = append(root.host, hostWrite{w.next(), piece{at + int64(r.n(1)), int64(n), data, 0}})
+		root.host = append(root.host, hostWrite{w.next(), r.kind == Holds, piece{at + int64(r.n(1)), int64(n), data, 0}})
 	case Name:
 		b, err := w.buffer(r, 0)
 		if err != nil {
@@ -342,13 +352,17 @@ func (w *world) event(r *record) error {
 			w.queues[c.queue] = append(w.queues[c.queue], c)
 		}
 		if r.kind == Commit {
-			c.committed = true
+			c.committed, w.last = true, c.id
 			w.flush(c.queue, r.offset)
 		}
 	case Wait:
 		if w.open != nil && !w.open.marked {
 			w.open = nil // the host may read results now and choose by them what it does next: that is another step
 		}
+	case Ended:
+		// A program that never waits by a message is told here that what it has committed has ended. Of programs that do, which are
+		// told at any time, this says nothing.
+		w.told(r.n(0))
 	case Signal: // command buffers come in the order of their commits, so that nothing has to wait
 		w.signalled[r.n(1)] = max(w.signalled[r.n(1)], r.n(2))
 	case Await:
@@ -376,6 +390,13 @@ func (w *world) event(r *record) error {
 		return w.encode(e, r, fault)
 	}
 	return nil
+}
+
+// told ends the step that is open if the command buffer that has ended is the last one of it, and the program has no other way to wait.
+func (w *world) told(id uint64) {
+	if !w.waits && w.open != nil && !w.open.marked && id == w.last {
+		w.open = nil
+	}
 }
 
 // note keeps what a log cannot say, once.

@@ -109,6 +109,11 @@ func formKey(g *ir.Graph, d *ir.Dispatch) string {
 			if several(g, &x) > 0 {
 				fmt.Fprintf(&b, " of %d from %d", x.View.Mem, x.View.Off.Const)
 			}
+			for j := range i { // a kernel may have another argument in place
+				if y := g.Resolve(d.Bindings[j]); y.Kind == ir.BindView && sameBytes(g, x.View, y.View) {
+					fmt.Fprintf(&b, " as %d", j)
+				}
+			}
 		case ir.BindBytes:
 			fmt.Fprintf(&b, " %x", x.Bytes)
 		default:
@@ -429,8 +434,10 @@ func (c *class) graph(s *shape, together, declared bool, fill func(to []byte, t 
 
 // sameView reports whether two views of a form are the same bytes.
 func (c *class) sameView(s *shape, i, j int) bool {
-	g := s.form.graph
-	v, w := s.form.node.Binding(c.slots[c.views[i]].Slot).View, s.form.node.Binding(c.slots[c.views[j]].Slot).View
+	return sameBytes(s.form.graph, s.form.node.Binding(c.slots[c.views[i]].Slot).View, s.form.node.Binding(c.slots[c.views[j]].Slot).View)
+}
+
+func sameBytes(g *ir.Graph, v, w ir.View) bool {
 	m, a := g.Root(v.Mem)
 	n, b := g.Root(w.Mem)
 	return m == n && v.Off.AddConst(a).Equal(w.Off.AddConst(b)) && v.Len.Equal(w.Len)

@@ -57,6 +57,8 @@ fill encoder:n buffer:n offset:n bytes:n value:n
 push encoder:n label:s
 pop encoder:n
 unknown what:s
+ended commands:n
+holds buffer:n offset:n data:b
 """.split("\n")[1:-1]
 _CODES = {line.split()[0]: (i + 1, [f.split(":")[1] for f in line.split()[1:]]) for i, line in enumerate(_EVENTS)}
 _MOST = 1 << 30  # bytes of contents in an event

@@ -17,6 +17,7 @@ type importCmd struct {
 	Param   string            `default:"pos" placeholder:"NAME" help:"Name of the number that counts the runs of a step which does not say its params."`
 	Max     map[string]uint32 `placeholder:"NAME=N" help:"Greatest value of a param (default: as far as the buffers reach). Repeatable."`
 	Builtin bool              `help:"Take kernels that are named as MLX's from the builtin library, which declares what they do, so that they can be fused. That the program's own compute the same is believed."`
+	Outputs []string          `name:"output-memory" sep:"none" placeholder:"NAME" help:"A memory that shall be an output, as the program reads it, though a kernel reads it last. Repeatable."`
 	kernelFlags
 	Trust bool `name:"trust-kernels" help:"Compile Metal sources of the log also where this system has no way to confine the compiler (SECURITY.md)."`
 }
@@ -39,7 +40,7 @@ func (c *importCmd) Run(env *cli.Env) error {
 	}
 	defer l.Close()
 	folder := strings.TrimSuffix(c.Output, filepath.Ext(c.Output)) + ".kernels"
-	r, err := trace.Import(env.Context, l, trace.Options{Folder: filepath.Base(folder), Param: c.Param, Max: c.Max, Builtin: c.Builtin, Trust: c.Trust})
+	r, err := trace.Import(env.Context, l, trace.Options{Folder: filepath.Base(folder), Param: c.Param, Max: c.Max, Builtin: c.Builtin, Outputs: c.Outputs, Trust: c.Trust})
 	if err != nil {
 		return err
 	}

@@ -9,7 +9,7 @@
 
 enum { PAGE = 16 << 10 }; // the page size of Apple's machines, in bytes
 
-struct buffer { object base; struct resource *r; bool shared; object *label; };
+struct buffer { object base; struct resource *r; bool shared; object *label, *heap; };
 
 static uint64_t allocated;
 static struct list hosts; // struct resource that share host memory
@@ -111,7 +111,7 @@ static void buffer_dealloc(object *o) {
 		fail("an MTLBuffer is freed while a command buffer in flight uses it");
 	b->r->freed = true;
 	unref(b->r);
-	release(b->label);
+	release(b->label), release(b->heap);
 }
 
 // may_be returns whether a buffer of this length and with these options can be made.
@@ -204,6 +204,9 @@ static void *contents(SELF) {
 	struct buffer *b = (struct buffer *)self;
 	return b->shared ? b->r->address : NULL;
 }
+static object *heap_of(SELF) { UNUSED; return ((struct buffer *)self)->heap; }
+void set_heap(object *b, object *heap) { ((struct buffer *)b)->heap = retain(heap); }
+static uintptr_t storage(SELF) { UNUSED; return ((struct buffer *)self)->shared ? 0 : 2; }
 static uintptr_t length(SELF) { UNUSED; return ((struct buffer *)self)->r->length; }
 static void set_label(SELF, object *label) {
 	struct buffer *b = (struct buffer *)self;
@@ -215,7 +218,7 @@ static void set_label(SELF, object *label) {
 
 class MTLResource = {.name = "MTLResource", .protocol = true, .super = &NSObject, .size = sizeof(object)};
 class MTLBuffer = {.name = "MTLBuffer", .protocol = true, .super = &MTLResource, .size = sizeof(struct buffer), .dealloc = buffer_dealloc,
-	.methods = (struct method[]){{"contents", contents}, {"length", length}, {"setLabel:", set_label}, {0}}};
+	.methods = (struct method[]){{"contents", contents}, {"length", length}, {"allocatedSize", length}, {"storageMode", storage}, {"heap", heap_of}, {"setLabel:", set_label}, {0}}};
 
 __attribute__((constructor)) static void add(void) {
 	add_class(&MTLResource);

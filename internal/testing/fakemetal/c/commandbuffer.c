@@ -1,4 +1,5 @@
 // Command buffers: their contents and their status.
+#include "blocks.h"
 #include "metal.h"
 
 #include <stdlib.h>
@@ -28,6 +29,8 @@ static void command_buffer_dealloc(object *o) {
 		pthread_cond_broadcast(&gpu_changed);
 		pthread_mutex_unlock(&gpu);
 	}
+	for (size_t i = 0; i < c->handlers.n; i++) _Block_release(c->handlers.at[i]); // it was not committed
+	free(c->handlers.at);
 	for (size_t i = 0; i < c->kept.n; i++) release(c->kept.at[i]);
 	for (size_t i = 0; i < c->resources.n; i++) unref(c->resources.at[i]);
 	for (size_t i = 0; i < c->items.n; i++) {
@@ -148,7 +151,7 @@ static void wait_completed(SELF) {
 	}
 	double since = now();
 	bool asked = false;
-	while (c->status < COMPLETED) {
+	while (!c->handled) { // a wait ends behind the completion handlers
 		bool runs = c->pending > 0 || !c->scheduled;
 		if (runs != asked) demand(runs ? 1 : -1), asked = runs;
 		if (runs && stuck(since)) {
@@ -165,6 +168,25 @@ static void wait_completed(SELF) {
 	}
 	if (asked) demand(-1);
 	pthread_mutex_unlock(&gpu);
+}
+
+static void add_handler(SELF, void *block) {
+	struct command_buffer *c = (struct command_buffer *)self;
+	if (c->status >= COMMITTED) fail("%s: the command buffer was committed", s);
+	else add_to(&c->handlers, _Block_copy(block));
+}
+void *objc_autoreleasePoolPush(void);
+void objc_autoreleasePoolPop(void *);
+void call_handlers(struct command_buffer *c) {
+	void *pool = objc_autoreleasePoolPush();
+	for (size_t i = 0; i < c->handlers.n; i++) {
+		struct block *b = c->handlers.at[i];
+		b->invoke(b, c);
+		_Block_release(b);
+	}
+	free(c->handlers.at);
+	c->handlers = (struct list){0};
+	objc_autoreleasePoolPop(pool);
 }
 
 static uintptr_t status(SELF) {
@@ -214,6 +236,6 @@ class MTLCommandBuffer = {.name = "MTLCommandBuffer", .protocol = true, .super =
 	.methods = (struct method[]){{"setLabel:", set_label}, {"pushDebugGroup:", push}, {"popDebugGroup", pop},
 		{"computeCommandEncoderWithDispatchType:", encoder_of_type}, {"computeCommandEncoderWithDescriptor:", encoder_of_pass},
 		{"encodeSignalEvent:value:", signal_event}, {"encodeWaitForEvent:value:", wait_event}, {"enqueue", enqueue}, {"commit", commit},
-		{"waitUntilCompleted", wait_completed}, {"status", status}, {"error", error_of}, {"GPUStartTime", start_time}, {"GPUEndTime", end_time}, {0}}};
+		{"waitUntilCompleted", wait_completed}, {"addCompletedHandler:", add_handler}, {"status", status}, {"error", error_of}, {"GPUStartTime", start_time}, {"GPUEndTime", end_time}, {0}}};
 
 __attribute__((constructor)) static void add(void) { add_class(&MTLCommandBuffer); }

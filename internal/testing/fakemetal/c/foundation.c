@@ -55,7 +55,7 @@ static bool is_utf8(const char *text) {
 
 static object *string_with(class *c, sel s, const char *text, uintptr_t encoding) {
 	(void)c, (void)s;
-	if (encoding != 4) {
+	if (encoding != 4 && encoding != 1) { // UTF-8, or ASCII, which is a part of it
 		fail("the encoding %lu of a string", (unsigned long)encoding);
 		return NULL;
 	}
@@ -68,12 +68,15 @@ class NSString = {.name = "NSString", .super = &NSObject, .size = sizeof(struct 
 	.methods = (struct method[]){{"UTF8String", string_text}, {0}},
 	.statics = (struct method[]){{"stringWithCString:encoding:", string_with}, {0}}};
 
+object *new_url(const char *path) {
+	struct string *o = (struct string *)new_object(&NSURL);
+	o->text = strdup(path);
+	return &o->base;
+}
 static object *url_with(class *c, sel s, object *path) {
 	(void)c;
 	if (!given(path, &NSString, s)) return NULL;
-	struct string *o = (struct string *)new_object(&NSURL);
-	o->text = strdup(text_of(path));
-	return autorelease(&o->base);
+	return autorelease(new_url(text_of(path)));
 }
 
 class NSURL = {.name = "NSURL", .super = &NSObject, .size = sizeof(struct string), .dealloc = string_dealloc,

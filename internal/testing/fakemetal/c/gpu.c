@@ -110,6 +110,12 @@ static void complete(struct command_buffer *c) {
 	c->status = c->failed ? ERROR : COMPLETED;
 	c->queue->uncompleted--;
 	has_completed();
+	if (c->handlers.n > 0) {
+		pthread_mutex_unlock(&gpu);
+		call_handlers(c);
+		pthread_mutex_lock(&gpu);
+	}
+	c->handled = true;
 	in_flight--;
 	last_progress = now();
 	pthread_cond_broadcast(&gpu_changed);

@@ -38,9 +38,11 @@ static void set_language(SELF, uintptr_t v) {
 	if (!known) fail("%s: macOS %d has no version %lu.%lu", s, macos, (unsigned long)major, (unsigned long)minor);
 	((struct compile_options *)self)->language = v;
 }
+static void set_logging(SELF, uintptr_t on) { UNUSED; (void)on; } // kernels here log nothing
+static uintptr_t language(SELF) { UNUSED; return ((struct compile_options *)self)->language; }
 static class MTLCompileOptions = {.name = "MTLCompileOptions", .super = &NSObject, .size = sizeof(struct compile_options),
-	.methods = (struct method[]){{"init", options_init}, {"setFastMathEnabled:", set_fast}, {"setLanguageVersion:", set_language}, {0}},
-	.newer = (struct method[]){{"setMathMode:", set_math}, {"setMathFloatingPointFunctions:", set_functions}, {0}}};
+	.methods = (struct method[]){{"init", options_init}, {"setFastMathEnabled:", set_fast}, {"setLanguageVersion:", set_language}, {"languageVersion", language}, {0}},
+	.newer = (struct method[]){{"setMathMode:", set_math}, {"setEnableLogging:", set_logging}, {"setMathFloatingPointFunctions:", set_functions}, {0}}};
 
 // --- MTLLibrary ---
 
@@ -101,7 +103,7 @@ static object *function_names(SELF) { UNUSED; return autorelease(retain(((struct
 // --- MTLFunctionConstantValues ---
 
 struct values { object base; struct constant *at; size_t n; };
-static class MTLFunctionConstantValues;
+extern class MTLFunctionConstantValues;
 static void values_dealloc(object *o) { free(((struct values *)o)->at); }
 
 static size_t bytes_of(uintptr_t type) {
@@ -132,7 +134,7 @@ static void set_constant(SELF, const void *value, uintptr_t type, uintptr_t inde
 	v->at[v->n++] = c;
 }
 
-static class MTLFunctionConstantValues = {.name = "MTLFunctionConstantValues", .super = &NSObject, .size = sizeof(struct values), .dealloc = values_dealloc,
+class MTLFunctionConstantValues = {.name = "MTLFunctionConstantValues", .super = &NSObject, .size = sizeof(struct values), .dealloc = values_dealloc,
 	.methods = (struct method[]){{"setConstantValue:type:atIndex:", set_constant}, {0}}};
 
 // --- MTLFunction ---
@@ -142,7 +144,7 @@ static void function_dealloc(object *o) {
 	release(f->library), free(f->name), free(f->constants);
 }
 
-static object *new_function(SELF, object *name, object *values, object **e) {
+object *new_function(SELF, object *name, object *values, object **e) {
 	struct library *l = (struct library *)self;
 	if (!given(name, &NSString, s) || (values && !given(values, &MTLFunctionConstantValues, s))) return NULL;
 	struct message m = {0};

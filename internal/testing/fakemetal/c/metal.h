@@ -105,6 +105,7 @@ struct resource {
 };
 void unref(struct resource *);
 struct resource *resource_of(object *buffer);
+void set_heap(object *buffer, object *heap);
 extern class MTLBuffer, MTLResource;
 
 // --- library.c, pipeline.c, archive.c ---
@@ -228,12 +229,15 @@ struct command_buffer {
 	long stop_after;       // number of dispatches after which it fails; −1: never
 	double begin, end;
 	uint64_t due;
+	struct list handlers;  // blocks, to be called when it has completed
+	bool handled;          // they have returned
 };
 struct borrowed { object *o; class *k; };
 // keep makes the command buffer retain an object. If it is one without references, the object is only
 // noted, and the caller must keep it alive until the command buffer has completed.
 void keep(struct command_buffer *, object *);
 void check_borrowed(struct command_buffer *, const char *when);
+void call_handlers(struct command_buffer *); // called without gpu
 void has_completed(void); // counts a committed command buffer as completed; gpu is held
 void fly(struct command_buffer *, struct resource *); // notes that the command buffer uses a resource
 

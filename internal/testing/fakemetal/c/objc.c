@@ -80,6 +80,11 @@ void add_class(class *c) {
 	c->next = classes, classes = c;
 }
 
+void add_category(class *c, struct category *more) {
+	for (struct method *m = more->methods; m->name; m++) m->name = intern(m->name);
+	more->next = c->categories, c->categories = more;
+}
+
 bool is_kind(object *o, class *k) {
 	if (!o) return false;
 	for (class *c = o->isa; c; c = c->super)
@@ -100,6 +105,7 @@ static void *find(object *o, sel s, bool *newer) {
 	*newer = false;
 	for (class *c = is_class ? (class *)o : o->isa; c; c = c->super) {
 		void *code = in(is_class ? c->statics : c->methods, s);
+		for (struct category *more = c->categories; !code && !is_class && more; more = more->next) code = in(more->methods, s);
 		int since = 0;
 		if (!code && !is_class && (code = in(c->newer, s))) since = 15;
 		if (!code && !is_class && (code = in(c->fourteen, s))) since = 14;
@@ -179,6 +185,9 @@ EXPORT struct method *class_getInstanceMethod(class *c, sel s) {
 		struct method *lists[] = {c->methods, macos >= 14 ? c->fourteen : NULL, macos >= 15 ? c->newer : NULL};
 		for (size_t i = 0; i < sizeof lists / sizeof *lists; i++)
 			for (struct method *m = lists[i]; m && m->name; m++)
+				if (m->name == s) return m;
+		for (struct category *more = c->categories; more; more = more->next)
+			for (struct method *m = more->methods; m->name; m++)
 				if (m->name == s) return m;
 	}
 	return NULL;

@@ -19,6 +19,12 @@ struct method {
 	void *code;       // f(object *self, sel, …)
 };
 
+// category adds methods to a class.
+struct category {
+	struct method *methods;
+	struct category *next;
+};
+
 struct class {
 	class *isa; // NULL, which distinguishes classes from other objects
 	const char *name;
@@ -32,6 +38,7 @@ struct class {
 	void (*dealloc)(object *);        // frees what the object owns, not the object itself
 	long live, made;                  // objects that have not been freed, and all that were made; with subclasses
 	class *next;
+	struct category *categories;
 };
 
 // The parameters of a method without arguments, and what avoids warnings if they are not used.
@@ -40,6 +47,7 @@ struct class {
 #define EXPORT __attribute__((visibility("default")))
 
 void add_class(class *c);
+void add_category(class *c, struct category *more);
 bool responds(object *o, sel s);
 sel intern(const char *name);
 
@@ -68,6 +76,7 @@ object *string(const char *text);         // autoreleased
 const char *text_of(object *string);      // "" for nil
 object *error(const char *domain, long code, const char *description); // autoreleased
 object *new_error(const char *domain, long code, const char *description); // the caller releases it
+object *new_url(const char *path);        // the caller releases it
 object *array(object **elements, size_t n); // autoreleased
 object *new_array(object **elements, size_t n); // the caller releases it
 object *data(const void *bytes, size_t n);  // autoreleased

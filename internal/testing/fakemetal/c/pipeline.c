@@ -35,6 +35,12 @@ class MTLComputePipelineDescriptor = {.name = "MTLComputePipelineDescriptor", .s
 	.methods = (struct method[]){{"setComputeFunction:", set_function}, {"setSupportIndirectCommandBuffers:", set_indirect},
 		{"setLabel:", set_label}, {"setBinaryArchives:", set_archives}, {0}}};
 
+object *new_descriptor_of(object *function) {
+	object *d = new_object(&MTLComputePipelineDescriptor);
+	assign(&((struct descriptor *)d)->function, function);
+	return d;
+}
+
 object *descriptor_function(object *descriptor, bool *indirect) {
 	struct descriptor *d = (struct descriptor *)descriptor;
 	*indirect = d->indirect;

@@ -91,7 +91,7 @@ static void set_label(SELF, object *l) {
 	if (given(l, &NSString, s)) note_label("MTLCommandQueue", l);
 }
 
-static void add_set(SELF, object *set) {
+void add_set(SELF, object *set) {
 	struct queue *q = (struct queue *)self;
 	if (!given(set, &MTLResidencySet, s)) return;
 	if (q->n == 32) {
