@@ -78,6 +78,7 @@ func Import(ctx context.Context, l *Log, o Options) (_ *Result, err error) {
 		return nil, err
 	}
 	for _, g := range groups {
+		g.zeroUnread(k)
 		f, err := g.fit(ctx, l, o.Param)
 		if err != nil {
 			return nil, err

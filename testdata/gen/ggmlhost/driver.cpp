@@ -11,7 +11,6 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <dlfcn.h>
 #include <functional>
 #include <string>
 #include <vector>
@@ -27,10 +26,11 @@ extern void *__dso_handle;
 
 namespace {
 
-// step marks a step of the capture, if the library that captures is there.
+void (*mark_step)(const char *); // of the library that captures; NULL: none is there
+
+// step marks a step of the capture.
 void step(const char *name) {
-  static auto mark = (void (*)(const char *))dlsym(RTLD_DEFAULT, "mlxcapture_step");
-  if (mark) mark(name);
+  if (mark_step) mark_step(name);
 }
 
 // Random numbers, the same in every run.
@@ -139,6 +139,9 @@ void quiet(ggml_log_level level, const char *text, void *) {
 }
 
 } // namespace
+
+// ggmlhost_marks says which function marks steps of a capture.
+PUBLIC void ggmlhost_marks(void (*mark)(const char *)) { mark_step = mark; }
 
 // ggmlhost_ops runs the cases, or the one of a name, and returns how many differ from the CPU's.
 PUBLIC int ggmlhost_ops(const char *only, const char *out) {
