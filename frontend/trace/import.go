@@ -31,6 +31,7 @@ type Options struct {
 type Result struct {
 	Module  *ir.Module
 	Files   []File   // libraries, to be written at their paths
+	Runs    []Run    // of the graphs, in the order of the log
 	Remarks []string // what the log does not say, and what was made of that
 }
 
@@ -77,6 +78,8 @@ func Import(ctx context.Context, l *Log, o Options) (_ *Result, err error) {
 	if err != nil {
 		return nil, err
 	}
+	var fits []*fitted
+	var names []string
 	for _, g := range groups {
 		g.zeroUnread(k)
 		f, err := g.fit(ctx, l, o.Param)
@@ -88,7 +91,9 @@ func Import(ctx context.Context, l *Log, o Options) (_ *Result, err error) {
 			return nil, err
 		}
 		out.Module.Graphs = append(out.Module.Graphs, graph)
+		fits, names = append(fits, f), append(names, graph.Name)
 	}
+	out.Runs = w.runs(groups, fits, names, use)
 	for _, why := range k.reasons {
 		names := k.unknown[why]
 		if n := len(names); n > 8 {
