@@ -34,7 +34,7 @@ type kernels struct {
 	compiled  map[string]*air.Kernel // by library and function
 	units     map[string]*mslc.Unit  // what was compiled, by the same
 	unread    map[string]map[int][]bool
-	functions map[*library][]string  // that graphs have, of sources: they are compiled together
+	functions map[*library][]string // that graphs have, of sources: they are compiled together
 	done      map[*pipeline]described
 	byName    []string // functions that are taken from the builtin library
 	blobs     map[*buffer]*ir.Blob
