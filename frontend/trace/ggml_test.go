@@ -11,9 +11,16 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/mlxc/mlxc/backend/softmetal"
+	"github.com/mlxc/mlxc/internal/testing/store"
 	"github.com/mlxc/mlxc/internal/testing/traced"
 	"github.com/mlxc/mlxc/internal/toolchain/clang"
 )
+
+// TestMain lets the tests use a cache in the tree's folder for build results.
+func TestMain(m *testing.M) {
+	store.Use()
+	os.Exit(m.Run())
+}
 
 const ggmlFolder = "../../testdata/ggmlhost"
 

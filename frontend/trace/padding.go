@@ -1,7 +1,12 @@
 package trace
 
-// zeroUnread makes the numbers 0 that stand in inline bytes which no path of their kernel reads, where runs of a group differ in them:
-// a program that fills a struct leaves its padding as it was on the stack. Parts of words are cleared too.
+import (
+	"encoding/binary"
+	"slices"
+)
+
+// zeroUnread makes the words 0, or parts of them, that stand in inline bytes which no path of their kernel reads: a program that fills a
+// struct leaves its padding as it was on the stack, so that runs of a graph, and logs of a program, differ in it.
 func (g *group) zeroUnread(k *kernels) {
 	first := g.runs[0]
 	i := 0
@@ -22,29 +27,26 @@ func (g *group) zeroUnread(k *kernels) {
 			case b.buffer != nil:
 				i++
 			case len(b.data)%4 == 0:
-				for at := 0; at < len(b.data); at += 4 {
-					if differs(g.runs, i) {
-						if mask := k.read32(c.code, b.slot, at); mask != 1<<32-1 {
-							for _, r := range g.runs {
-								r.numbers[i] &= mask
-							}
-						}
+				cloned := false
+				for at := 0; at < len(b.data); at, i = at+4, i+1 {
+					mask := k.read32(c.code, b.slot, at)
+					if mask == 1<<32-1 {
+						continue
 					}
-					i++
+					for _, r := range g.runs {
+						r.numbers[i] &= mask
+					}
+					if v := binary.LittleEndian.Uint32(b.data[at:]); int64(v)&^mask != 0 {
+						if !cloned { // the bytes are the log's
+							b.data, cloned = slices.Clone(b.data), true
+						}
+						binary.LittleEndian.PutUint32(b.data[at:], uint32(int64(v)&mask))
+					}
 				}
 			}
 		}
 		i += 2 * len(c.hints)
 	}
-}
-
-func differs(runs []*run, i int) bool {
-	for _, r := range runs[1:] {
-		if r.numbers[i] != runs[0].numbers[i] {
-			return true
-		}
-	}
-	return false
 }
 
 // read32 returns the bits of a word of a constant argument that a kernel may read; all, if that is not known.

@@ -3,6 +3,7 @@ package traced
 
 import (
 	"encoding/binary"
+	"io"
 	"os"
 	"path/filepath"
 	"slices"
@@ -12,6 +13,7 @@ import (
 
 	"github.com/mlxc/mlxc/backend"
 	"github.com/mlxc/mlxc/frontend/trace"
+	"github.com/mlxc/mlxc/internal/files/atomicfile"
 	"github.com/mlxc/mlxc/ir"
 	"github.com/mlxc/mlxc/replay"
 )
@@ -45,11 +47,18 @@ func Import(t testing.TB, path string) *trace.Result {
 	l, err := trace.Open(path)
 	require.NoError(t, err)
 	t.Cleanup(func() { l.Close() })
-	r, err := trace.Import(t.Context(), l, trace.Options{Folder: t.TempDir()})
+	user, err := os.UserCacheDir()
+	require.NoError(t, err)
+	// Paths are part of the keys by which compiled kernels are kept, so they are the same in every run; names have digests.
+	folder := filepath.Join(user, "mlxc", "test", "traced")
+	require.NoError(t, os.MkdirAll(folder, 0o755))
+	r, err := trace.Import(t.Context(), l, trace.Options{Folder: folder})
 	require.NoError(t, err)
 	for _, f := range r.Files {
-		require.NoError(t, os.MkdirAll(filepath.Dir(f.Path), 0o755))
-		require.NoError(t, os.WriteFile(f.Path, f.Data, 0o600))
+		require.NoError(t, atomicfile.Write(f.Path, func(w io.Writer) error {
+			_, err := w.Write(f.Data)
+			return err
+		}))
 	}
 	return r
 }
