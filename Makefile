@@ -193,3 +193,7 @@ sources:
 # What recording MLX's operations is held against (testdata/mlxhost). Not part of test: its results are stored.
 captures:
 	scripts/captures.sh $(MLX)
+
+# What imports of a program's log are held against (testdata/ggmlhost): llama.cpp on ggml's own Metal backend. Not part of test.
+ggml-capture:
+	scripts/ggml-capture.sh

@@ -2,7 +2,7 @@
  *
  * It needs no header of Apple's: functions of the Objective-C runtime and of Metal are found by dlsym. Methods of the concrete
  * classes of device, queue, command buffer, encoders, libraries and heaps are replaced by ones that log and call what was there. An object's number is
- * given once, when it is made; nothing is retained. Contents of buffers are logged before the commit that may read them: at first whole, later
+ * given once, when it is made; only buffers are retained, while command buffers in flight use them. Contents of buffers are logged before the commit that may read them: at first whole, later
  * what has changed, by digests of pieces, unless the GPU may have changed it meanwhile.
  *
  *   DYLD_INSERT_LIBRARIES=mlxcapture.dylib MLXC_CAPTURE=log.mlxtrace program    from the start
@@ -39,8 +39,16 @@ static SEL (*selector)(const char *);
 static id (*class_of)(id);
 static id (*method_of)(id, SEL);
 static void *(*set_code)(id, void *);
+static id (*retain)(id);
+static void (*release)(id);
+static void *(*push_pool)(void);
+static void (*pop_pool)(void *);
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+#ifdef PTHREAD_RECURSIVE_MUTEX_INITIALIZER /* recursive, since what is released may call back */
+static pthread_mutex_t lock = PTHREAD_RECURSIVE_MUTEX_INITIALIZER;
+#else
+static pthread_mutex_t lock = PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP;
+#endif
 static mlxrec *log_; /* NULL: nothing is logged */
 
 /* --- what is known of objects, by their addresses --- */
@@ -365,7 +373,10 @@ static void committed(id self) {
   if (!c) return;
   for (size_t i = 0; i < c->n_used; i++)
     if (!c->used[i]->busy) look(c->used[i], false);
-  for (size_t i = 0; i < c->n_used; i++) c->used[i]->busy = c->number; /* until it has ended, what changes is the GPU's */
+  for (size_t i = 0; i < c->n_used; i++) { /* a program may release a buffer once it is committed, but when the command buffer has ended its contents are read */
+    if (!c->used[i]->busy) retain(c->used[i]->object);
+    c->used[i]->busy = c->number;
+  } /* until it has ended, what changes is the GPU's */
   EVENT_(COMMIT, "n", c->number);
   if (fflush(log_->file) && !log_->error) log_->error = errno;
 }
@@ -379,7 +390,7 @@ static void cb_commit(id self, SEL s) {
 static void not_busy(uint64_t number) {
   for (size_t b = 0; b < sizeof table / sizeof *table; b++)
     for (info *i = table[b]; i; i = i->next)
-      if (i->kind == BUFFER && i->busy && i->busy <= number) i->busy = 0, look(i, true);
+      if (i->kind == BUFFER && i->busy && i->busy <= number) i->busy = 0, look(i, true), release(i->object);
 }
 
 /* ended notes that the program has waited for that. */
@@ -591,9 +602,37 @@ static void library(id l, const char *kind, const char *name, const void *code, 
   replace(class_of(l), "newFunctionWithDescriptor:error:", (void *)lib_function_by);
 }
 
+static int by_text(const void *a, const void *b) { return strcmp(*(const char *const *)a, *(const char *const *)b); }
+
+/* source logs a library, with the macros of its compile options as lines before its text. */
+static void source(id l, id text, id options) {
+  id macros = options ? ((id(*)(id, SEL))send)(options, selector("preprocessorMacros")) : NULL;
+  id keys = macros ? ((id(*)(id, SEL))send)(macros, selector("allKeys")) : NULL;
+  uint64_t n = keys ? (uint64_t)(uintptr_t)((id(*)(id, SEL))send)(keys, selector("count")) : 0;
+  const char *code = text_of(text);
+  char **lines = calloc(n + 1, sizeof *lines), *all = NULL, *at;
+  size_t size = strlen(code) + 1;
+  for (uint64_t i = 0; lines && i < n; i++) {
+    id key = ((id(*)(id, SEL, uint64_t))send)(keys, selector("objectAtIndex:"), i), value = ((id(*)(id, SEL, id))send)(macros, selector("objectForKey:"), key);
+    if (!((uintptr_t)((id(*)(id, SEL, SEL))send)(value, selector("respondsToSelector:"), selector("UTF8String")) & 0xff)) value = ((id(*)(id, SEL))send)(value, selector("stringValue"));
+    size_t room = strlen(text_of(key)) + strlen(text_of(value)) + 11;
+    if (!(lines[i] = malloc(room))) abort();
+    snprintf(lines[i], room, "#define %s %s\n", text_of(key), text_of(value));
+    size += room;
+  }
+  if (!lines || !(at = all = malloc(size))) abort();
+  qsort(lines, n, sizeof *lines, by_text); /* a dictionary has no order */
+  for (uint64_t i = 0; i < n; i++) at += strlen(strcpy(at, lines[i])), free(lines[i]);
+  strcpy(at, code);
+  library(l, "source", "program.metal", all, strlen(all));
+  free(lines), free(all);
+}
+
 static id dev_source(id self, SEL s, id text, id options, id *error) {
   id l = CALL(id (*)(id, SEL, id, id, id *))(self, s, text, options, error);
-  LOG(library(l, "source", "program.metal", text_of(text), strlen(text_of(text))));
+  void *pool = push_pool();
+  LOG(source(l, text, options));
+  pop_pool(pool);
   return l;
 }
 
@@ -679,8 +718,10 @@ PUBLIC int mlxcapture_start(const char *path, id device) {
   send = (id(*)(id, SEL, ...))dlsym(RTLD_DEFAULT, "objc_msgSend"), selector = (SEL(*)(const char *))dlsym(RTLD_DEFAULT, "sel_registerName");
   class_of = (id(*)(id))dlsym(RTLD_DEFAULT, "object_getClass"), method_of = (id(*)(id, SEL))dlsym(RTLD_DEFAULT, "class_getInstanceMethod");
   set_code = (void *(*)(id, void *))dlsym(RTLD_DEFAULT, "method_setImplementation"), named = (id(*)(const char *))dlsym(RTLD_DEFAULT, "objc_getClass");
+  retain = (id(*)(id))dlsym(RTLD_DEFAULT, "objc_retain"), release = (void (*)(id))dlsym(RTLD_DEFAULT, "objc_release");
+  push_pool = (void *(*)(void))dlsym(RTLD_DEFAULT, "objc_autoreleasePoolPush"), pop_pool = (void (*)(void *))dlsym(RTLD_DEFAULT, "objc_autoreleasePoolPop");
   default_device = (id(*)(void))dlsym(RTLD_DEFAULT, "MTLCreateSystemDefaultDevice");
-  if (!send || !selector || !class_of || !method_of || !set_code || !named || (!device && !default_device)) return ENOSYS;
+  if (!send || !selector || !class_of || !method_of || !set_code || !named || !retain || !release || !push_pool || !pop_pool || (!device && !default_device)) return ENOSYS;
   if (!device) device = default_device(); /* its class is what matters; it lives as long as the program */
   if (!device) return ENODEV;
   pthread_mutex_lock(&lock);
@@ -712,7 +753,10 @@ PUBLIC int mlxcapture_stop(void) {
     log_->commands = 0; /* mlxrec_close must end no step */
     error = mlxrec_close(log_), log_ = NULL;
     for (size_t b = 0; b < sizeof table / sizeof *table; b++) {
-      for (info *i = table[b], *next; i; i = next) next = i->next, free(i->name), free(i->constants), free(i->pieces), free(i->used), free(i);
+      for (info *i = table[b], *next; i; i = next) {
+        if (i->kind == BUFFER && i->busy) release(i->object);
+        next = i->next, free(i->name), free(i->constants), free(i->pieces), free(i->used), free(i);
+      }
       table[b] = NULL;
     }
   }

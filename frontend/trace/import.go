@@ -33,6 +33,7 @@ type Options struct {
 type Result struct {
 	Module  *ir.Module
 	Files   []File   // libraries, to be written at their paths
+	Runs    []Run    // of the graphs, in the order of the log
 	Remarks []string // what the log does not say, and what was made of that
 }
 
@@ -108,6 +109,7 @@ func Import(ctx context.Context, l *Log, o Options) (_ *Result, err error) {
 			return nil, fmt.Errorf("%s: no graph writes a memory %q that could be an output", l.Name, name)
 		}
 	}
+	out.Runs = w.runs(builders)
 	for _, why := range k.reasons {
 		names := k.unknown[why]
 		if n := len(names); n > 8 {
@@ -129,6 +131,7 @@ func fitAll(ctx context.Context, l *Log, k *kernels, groups []*group, param stri
 		names[g.name]++
 	}
 	for _, g := range groups {
+		g.zeroUnread(k)
 		if err := g.give(k); err != nil {
 			return nil, err
 		}

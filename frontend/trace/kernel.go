@@ -32,7 +32,9 @@ type kernels struct {
 	paths     map[*library]ir.Library
 	metallibs map[*library]*metallib.Library
 	compiled  map[string]*air.Kernel // by library and function
-	functions map[*library][]string  // that graphs have, of sources: they are compiled together
+	units     map[string]*mslc.Unit  // what was compiled, by the same
+	unread    map[string]map[int][]bool
+	functions map[*library][]string // that graphs have, of sources: they are compiled together
 	done      map[*pipeline]described
 	byName    []string // functions that are taken from the builtin library
 	blobs     map[writing]*ir.Blob
@@ -56,7 +58,7 @@ var dataTypes = map[uint32]ir.DType{
 func newKernels(ctx context.Context, l *Log, o *Options, groups []*group) *kernels {
 	k := &kernels{
 		ctx: ctx, log: l, options: o, unknown: map[string][]string{}, paths: map[*library]ir.Library{}, metallibs: map[*library]*metallib.Library{},
-		compiled: map[string]*air.Kernel{}, functions: map[*library][]string{}, done: map[*pipeline]described{}, blobs: map[writing]*ir.Blob{},
+		compiled: map[string]*air.Kernel{}, units: map[string]*mslc.Unit{}, unread: map[string]map[int][]bool{}, functions: map[*library][]string{}, done: map[*pipeline]described{}, blobs: map[writing]*ir.Blob{},
 	}
 	seen := map[string]bool{}
 	for _, g := range groups {
@@ -221,6 +223,7 @@ func (k *kernels) read(p *pipeline) (*air.Kernel, error) {
 		}
 		for i := range u.Kernels {
 			k.compiled[key(l, u.Kernels[i].Name)] = &u.Kernels[i]
+			k.units[key(l, u.Kernels[i].Name)] = u
 		}
 		break
 	}

@@ -55,7 +55,7 @@ type form struct {
 }
 
 // maxArray is the maximum number of integers in an argument whose elements become symbols; a longer one is a table.
-const maxArray = 40
+const maxArray = 58
 
 // classes adds the dispatches of a graph to known and new classes. It returns those that fit none, with the reason.
 func classes(g *ir.Graph, known []*class, want func(k *ir.Kernel) bool) (out []*class, left []Left) {

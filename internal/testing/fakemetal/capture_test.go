@@ -36,7 +36,18 @@ func shim(t *testing.T) (start func(path string, device uintptr) int32, stop fun
 	require.NoError(t, err)
 	purego.RegisterLibFunc(&start, h, "mlxcapture_start")
 	purego.RegisterLibFunc(&stop, h, "mlxcapture_stop")
+	shimHandle = h
 	return start, stop
+}
+
+var shimHandle uintptr // of the library that shim loaded last
+
+// stepsOfShim returns the function of that library which marks steps.
+func stepsOfShim(t *testing.T) uintptr {
+	t.Helper()
+	f, err := purego.Dlsym(shimHandle, "mlxcapture_step")
+	require.NoError(t, err)
+	return f
 }
 
 // A program that knows nothing of it is captured: what it sends becomes a graph that computes the program's own numbers, for a

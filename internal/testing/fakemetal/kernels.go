@@ -122,14 +122,82 @@ func module(_ context.Context, k *ir.Kernel) ([]byte, error) {
 	return json.Marshal(in)
 }
 
-// source compiles a source as a whole, and keeps its kernels in modules. Machine code is made of a kernel when
-// a pipeline needs it.
+// largeSource is the size in bytes from which on the kernels of a source are compiled one by one, when a function is asked
+// for: a source with hundreds of kernels, of which a program uses a few, would take minutes.
+const largeSource = 64 << 10
+
+// source compiles a source and keeps its kernels in modules: a small one as a whole, of a large one only the names. Machine
+// code is made of a kernel when a pipeline needs it.
 func (k *kernels) source(ctx context.Context, text string, w *writer) error {
 	sum := sha256.Sum256([]byte(text))
+	l := &library{}
+	if len(text) < largeSource {
+		all, err := k.compile(ctx, text, sum, nil)
+		if err != nil {
+			return err
+		}
+		for i := range all {
+			l.names = append(l.names, all[i].Kernel.Name)
+			modules.Store(function{sum, all[i].Kernel.Name}, all[i])
+		}
+		l.describe = func(name string) (*air.Kernel, error) {
+			if i := slices.Index(l.names, name); i >= 0 {
+				return all[i].Kernel, nil
+			}
+			return nil, fmt.Errorf("the library has no function %s", name)
+		}
+	} else {
+		data, err := k.cache.Data(ctx, k.key(sum, nil), "names.json", func() ([]byte, error) {
+			names, err := mslc.Names(ctx, "program_source", text, mslc.Options{})
+			if err != nil {
+				return nil, err
+			}
+			return json.Marshal(names)
+		})
+		if err != nil {
+			return err
+		}
+		if err := json.Unmarshal(data, &l.names); err != nil {
+			return err
+		}
+		l.describe = func(name string) (*air.Kernel, error) {
+			if !slices.Contains(l.names, name) {
+				return nil, fmt.Errorf("the library has no function %s", name)
+			}
+			if known, ok := modules.Load(function{sum, name}); ok {
+				return known.(air.Input).Kernel, nil
+			}
+			all, err := k.compile(ctx, text, sum, []string{name})
+			if err != nil {
+				return nil, err
+			}
+			modules.Store(function{sum, name}, all[0])
+			return all[0].Kernel, nil
+		}
+	}
+	// The path is part of the cache's key of a kernel, so it must be the same in every run.
+	path := filepath.Join(k.folder, fmt.Sprintf("%x.metal", sum[:12]))
+	if old, err := os.ReadFile(path); err != nil || string(old) != text {
+		if err := atomicfile.Write(path, func(w io.Writer) error { _, err := io.WriteString(w, text); return err }); err != nil {
+			return err
+		}
+	}
+	l.Library = ir.Library{Kind: ir.SourceFile, Path: path, Digest: sum}
+	k.add(l, w)
+	return nil
+}
+
+// key is the cache's key of a source's kernels; none: all.
+func (k *kernels) key(sum ir.Digest, names []string) []byte {
 	h := sha256.New()
-	fmt.Fprintf(h, "compiled %x %s %d %x", mslc.Digest(), k.compiler.Path, k.compiler.Version, sum)
-	data, err := k.cache.Data(ctx, h.Sum(nil), "kernels.json", func() ([]byte, error) {
-		u, err := mslc.Compile(ctx, "program_source", text, mslc.Options{Lines: true})
+	fmt.Fprintf(h, "compiled %x %s %d %x %q", mslc.Digest(), k.compiler.Path, k.compiler.Version, sum, names)
+	return h.Sum(nil)
+}
+
+// compile compiles kernels of a source; none: all.
+func (k *kernels) compile(ctx context.Context, text string, sum ir.Digest, names []string) ([]air.Input, error) {
+	data, err := k.cache.Data(ctx, k.key(sum, names), "kernels.json", func() ([]byte, error) {
+		u, err := mslc.Compile(ctx, "program_source", text, mslc.Options{Kernels: names, Lines: true})
 		if err != nil {
 			return nil, err
 		}
@@ -144,32 +212,10 @@ func (k *kernels) source(ctx context.Context, text string, w *writer) error {
 		return json.Marshal(all)
 	})
 	if err != nil {
-		return err
+		return nil, err
 	}
 	var all []air.Input
-	if err := json.Unmarshal(data, &all); err != nil {
-		return err
-	}
-	// The path is part of the cache's key of a kernel, so it must be the same in every run.
-	path := filepath.Join(k.folder, fmt.Sprintf("%x.metal", sum[:12]))
-	if old, err := os.ReadFile(path); err != nil || string(old) != text {
-		if err := atomicfile.Write(path, func(w io.Writer) error { _, err := io.WriteString(w, text); return err }); err != nil {
-			return err
-		}
-	}
-	l := &library{Library: ir.Library{Kind: ir.SourceFile, Path: path, Digest: sum}}
-	for i := range all {
-		l.names = append(l.names, all[i].Kernel.Name)
-		modules.Store(function{sum, all[i].Kernel.Name}, all[i])
-	}
-	l.describe = func(name string) (*air.Kernel, error) {
-		if i := slices.Index(l.names, name); i >= 0 {
-			return all[i].Kernel, nil
-		}
-		return nil, fmt.Errorf("the library has no function %s", name)
-	}
-	k.add(l, w)
-	return nil
+	return all, json.Unmarshal(data, &all)
 }
 
 // open reads a .metallib.

@@ -68,6 +68,12 @@ type Options struct {
 	// commands that one message executes; 0 is 16,384. Samples is the max number of samples of a sample
 	// buffer; 0 is 4,096. Reach is the first offset that is too large for indirect commands; 0 is 2^32.
 	Range, Samples, Reach int
+	// InOrder: command buffers of one queue complete in the order in which they were enqueued, so that who waits for the last one has
+	// waited for all, which ggml relies on.
+	InOrder bool
+	// Anywhere: buffers without a copy may begin and end at any byte, which Metal's documents do not allow, and
+	// Apple's drivers do. Only blits can use such ones here.
+	Anywhere bool
 	// Full: it is a failure, instead of a wait, to ask a full queue for one more command buffer.
 	Full bool
 	// Lacks is the set of features that the device lacks, though it should have them.
@@ -208,7 +214,7 @@ func (l *Library) Serve(t testing.TB, o Options) *Metal {
 		{"working set", int(o.WorkingSet)}, {"family", o.Family}, {"width", o.SIMDWidth}, {"constants", o.ConstantAlign}, {"residency", flag(o.Residency)},
 		{"dispatches", flag(o.SampleDispatches)}, {"capture", flag(o.Capture)}, {"most", o.MaxDispatches},
 		{"walls", flag(o.IndirectBarriers)}, {"cold", flag(o.ColdPipelines)}, {"ignored", int(o.Ignored)},
-		{"range", o.Range}, {"samples", o.Samples}, {"reach", o.Reach}, {"full", flag(o.Full)}, {"lacks", int(o.Lacks)},
+		{"range", o.Range}, {"samples", o.Samples}, {"reach", o.Reach}, {"full", flag(o.Full)}, {"lacks", int(o.Lacks)}, {"anywhere", flag(o.Anywhere)}, {"in order", flag(o.InOrder)},
 	} {
 		if v.value != 0 {
 			require.True(t, l.option(v.name, v.value), v.name)

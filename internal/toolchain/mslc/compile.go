@@ -144,6 +144,33 @@ func Compile(ctx context.Context, name, source string, o Options) (*Unit, error)
 	return u, nil
 }
 
+// Names returns the names of a source's kernels, in order, without compiling it.
+func Names(ctx context.Context, name, source string, o Options) ([]string, error) {
+	dir, err := mslshim.New(ctx, name, source)
+	if err != nil {
+		return nil, err
+	}
+	defer dir.Remove()
+	dir.Clang.Trust, dir.Limits = dir.Clang.Trust || o.Trust, o.Limits
+	text, err := dir.Preprocess(ctx, o.Include, append([]string{"__MLXC__=1"}, o.Define...))
+	if err != nil {
+		return nil, err
+	}
+	s, err := msltree.NewStream(text)
+	if err != nil {
+		return nil, err
+	}
+	entries, err := choose(msltree.Parse(s), dir.Name, nil)
+	if err != nil {
+		return nil, err
+	}
+	names := make([]string, len(entries))
+	for i, e := range entries {
+		names[i] = e.Host
+	}
+	return names, nil
+}
+
 // choose returns the kernels to compile, in the order of the source.
 func choose(tree *msltree.Unit, file string, kernels []string) ([]msltree.Entry, error) {
 	all := tree.Entries()

@@ -105,6 +105,11 @@ func (r *rewriter) pragmas() {
 	}
 }
 
+// sized are the scalar types by their names with a size, as a source may spell those of function constants.
+var sized = map[string]string{
+	"int8_t": "char", "uint8_t": "uchar", "int16_t": "short", "uint16_t": "ushort", "int32_t": "int", "uint32_t": "uint", "int64_t": "long", "uint64_t": "ulong",
+}
+
 // variable turns a function constant into a variable that is defined elsewhere, with the name
 // that AIR gives its initial value.
 func (r *rewriter) variable(v *msltree.Variable) error {
@@ -122,7 +127,11 @@ func (r *rewriter) variable(v *msltree.Variable) error {
 		if err != nil || typ == "" {
 			return r.errorf(v.First, "function constant %s has the index %q and the type %q: an index from 0 to 65535 and a scalar type are wanted", v.Name, a.Arg, typ)
 		}
-		c := functionConstant{name: v.Name, typ: typ, index: int(index)}
+		name := typ
+		if s, ok := sized[typ]; ok {
+			name = s
+		}
+		c := functionConstant{name: v.Name, typ: name, index: int(index)}
 		c.symbol = fmt.Sprintf("_Z%d%s.MTL_FC_INIT_%d_%s", len(v.Name), v.Name, c.index, mangled[typ])
 		r.constants = append(r.constants, c)
 		r.Drop(v.First, v.End)

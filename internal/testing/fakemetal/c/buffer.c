@@ -81,6 +81,7 @@ static void give_back(struct resource *r) {
 void unref(struct resource *r) {
 	if (__atomic_sub_fetch(&r->refs, 1, __ATOMIC_SEQ_CST) > 0) return;
 	if (r->inside) {
+		__atomic_sub_fetch(&r->inside->within, 1, __ATOMIC_SEQ_CST);
 		unref(r->inside);
 	} else {
 		bool there = connected() && r->connection == connection;
@@ -110,6 +111,11 @@ static void buffer_dealloc(object *o) {
 	if (__atomic_load_n(&b->r->flights, __ATOMIC_SEQ_CST) > 0)
 		fail("an MTLBuffer is freed while a command buffer in flight uses it");
 	b->r->freed = true;
+	// Command buffers that have completed may still know the resource, but the program may now unmap its memory.
+	if (b->r->host && __atomic_load_n(&b->r->flights, __ATOMIC_SEQ_CST) == 0 && __atomic_load_n(&b->r->within, __ATOMIC_SEQ_CST) == 0) {
+		give_back(b->r);
+		b->r->host = NULL;
+	}
 	unref(b->r);
 	release(b->label), release(b->heap);
 }
@@ -150,6 +156,13 @@ object *new_buffer_no_copy(SELF, void *bytes, uintptr_t length, uintptr_t mode, 
 	if (!may_be(length, mode, s)) return NULL;
 	bool writable, ours;
 	if (block) fail("%s: blocks are not called", s);
+	if (options.anywhere && bytes && length && (mode >> 4 & 0xf) == 0 && ((uintptr_t)bytes % PAGE || length % PAGE)) {
+		// The Go half has no such memory, so that no kernel can use it.
+		struct resource *r = calloc(1, sizeof *r);
+		r->address = bytes, r->length = length;
+		__atomic_add_fetch(&allocated, length, __ATOMIC_SEQ_CST);
+		return buffer_of(r, mode);
+	}
 	if ((uintptr_t)bytes % PAGE || length % PAGE || !bytes) {
 		fail("%s: %p and %lu bytes are not whole pages of 16 KiB", s, bytes, (unsigned long)length);
 		return NULL;
@@ -176,6 +189,7 @@ object *new_buffer_no_copy(SELF, void *bytes, uintptr_t length, uintptr_t mode, 
 			return NULL;
 		}
 		__atomic_add_fetch(&h->refs, 1, __ATOMIC_SEQ_CST);
+		__atomic_add_fetch(&h->within, 1, __ATOMIC_SEQ_CST);
 		r->inside = h, r->handle = h->handle, r->offset = (uint64_t)((char *)bytes - h->host), r->address = bytes, r->length = length;
 		pthread_mutex_unlock(&hosting);
 		return buffer_of(r, mode);

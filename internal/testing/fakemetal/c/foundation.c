@@ -19,7 +19,6 @@ class NSObject = {.name = "NSObject", .size = sizeof(object),
 
 // --- NSString, NSURL ---
 
-struct string { object base; char *text; };
 static void string_dealloc(object *o) { free(((struct string *)o)->text); }
 
 object *string(const char *text) {
@@ -84,7 +83,6 @@ class NSURL = {.name = "NSURL", .super = &NSObject, .size = sizeof(struct string
 
 // --- NSArray ---
 
-struct array { object base; size_t n; object **elements; };
 static void array_dealloc(object *o) {
 	struct array *a = (struct array *)o;
 	for (size_t i = 0; i < a->n; i++) release(a->elements[i]);

@@ -42,8 +42,9 @@ static void run(struct node *n) {
 		size3 grid = {counts[0], counts[1], counts[2]};
 		memcpy(m.bytes + l->grid_at, &grid, sizeof grid);
 	}
-	struct answer a;
-	ask(ASK_RUN, &m, &a);
+	struct answer a = {0};
+	if (l->blit) run_blit(l->blit);
+	else ask(ASK_RUN, &m, &a);
 	end = now();
 	pthread_mutex_lock(&gpu);
 	running = false;
@@ -109,6 +110,9 @@ static void complete(struct command_buffer *c) {
 	if (c->failed) c->error = new_error("MTLCommandBufferErrorDomain", c->code, c->text);
 	c->status = c->failed ? ERROR : COMPLETED;
 	c->queue->uncompleted--;
+	size_t at = 0;
+	while (scheduled.at[at] != c) at++;
+	memmove(scheduled.at + at, scheduled.at + at + 1, (--scheduled.n - at) * sizeof *scheduled.at);
 	has_completed();
 	if (c->handlers.n > 0) {
 		pthread_mutex_unlock(&gpu);
@@ -123,14 +127,21 @@ static void complete(struct command_buffer *c) {
 	release(&c->base);
 }
 
+// behind returns whether a command buffer completes only after another, which has not completed.
+static bool behind(struct command_buffer *c) {
+	for (size_t i = 0; options.in_order && scheduled.at[i] != c; i++)
+		if (((struct command_buffer *)scheduled.at[i])->queue == c->queue) return true;
+	return false;
+}
+
 static void *complete_all(void *none) {
 	pthread_mutex_lock(&gpu);
 	while (!ending || ended.n > 0) {
-		size_t first = 0;
+		size_t first = ended.n;
 		uint64_t t = (uint64_t)(now() * 1e6);
-		for (size_t i = 1; i < ended.n; i++)
-			if (((struct command_buffer *)ended.at[i])->due < ((struct command_buffer *)ended.at[first])->due) first = i;
-		struct command_buffer *c = ended.n ? ended.at[first] : NULL;
+		for (size_t i = 0; i < ended.n; i++)
+			if (!behind(ended.at[i]) && (first == ended.n || ((struct command_buffer *)ended.at[i])->due < ((struct command_buffer *)ended.at[first])->due)) first = i;
+		struct command_buffer *c = first < ended.n ? ended.at[first] : NULL;
 		if (options.idle && !ending && (ready.n > 0 || running)) {
 			wait_changed(1);
 			continue;

@@ -115,6 +115,7 @@ struct launch *launch_of(const struct bindings *b, const struct grid *g, sel s) 
 
 void free_launch(struct launch *l) {
 	for (size_t i = 0; i < l->n; i++) unref(l->uses[i].r);
+	free(l->blit);
 	free(l->request.bytes);
 	free(l);
 }

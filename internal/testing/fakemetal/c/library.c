@@ -10,7 +10,7 @@ enum { COMPILE_FAILURE = 3, FUNCTION_NOT_FOUND = 5, FILE_NOT_FOUND = 6 };
 
 // --- MTLCompileOptions ---
 
-struct compile_options { object base; bool fast, math_set, precise; uintptr_t math, language; };
+struct compile_options { object base; bool fast, math_set, precise; uintptr_t math, language; object *macros; };
 static class MTLCompileOptions;
 static object *options_init(SELF) {
 	UNUSED;
@@ -40,8 +40,17 @@ static void set_language(SELF, uintptr_t v) {
 }
 static void set_logging(SELF, uintptr_t on) { UNUSED; (void)on; } // kernels here log nothing
 static uintptr_t language(SELF) { UNUSED; return ((struct compile_options *)self)->language; }
-static class MTLCompileOptions = {.name = "MTLCompileOptions", .super = &NSObject, .size = sizeof(struct compile_options),
-	.methods = (struct method[]){{"init", options_init}, {"setFastMathEnabled:", set_fast}, {"setLanguageVersion:", set_language}, {"languageVersion", language}, {0}},
+static void set_macros(SELF, object *dictionary) {
+	UNUSED;
+	struct compile_options *o = (struct compile_options *)self;
+	retain(dictionary);
+	release(o->macros);
+	o->macros = dictionary;
+}
+static object *macros_of(SELF) { UNUSED; return ((struct compile_options *)self)->macros; }
+static void options_dealloc(object *o) { release(((struct compile_options *)o)->macros); }
+static class MTLCompileOptions = {.name = "MTLCompileOptions", .super = &NSObject, .size = sizeof(struct compile_options), .dealloc = options_dealloc,
+	.methods = (struct method[]){{"init", options_init}, {"setPreprocessorMacros:", set_macros}, {"preprocessorMacros", macros_of}, {"setFastMathEnabled:", set_fast}, {"setLanguageVersion:", set_language}, {"languageVersion", language}, {0}},
 	.newer = (struct method[]){{"setMathMode:", set_math}, {"setEnableLogging:", set_logging}, {"setMathFloatingPointFunctions:", set_functions}, {0}}};
 
 // --- MTLLibrary ---
@@ -86,7 +95,9 @@ object *library_with_source(SELF, object *text, object *how, object **e) {
 	put32(&m, o && o->math_set ? (uint32_t)o->math : ~0u);
 	put32(&m, o && o->precise);
 	put32(&m, o ? (uint32_t)o->language : 0);
-	put_text(&m, text_of(text));
+	char *defined = o && o->macros ? with_macros(o->macros, text_of(text)) : NULL;
+	put_text(&m, defined ? defined : text_of(text));
+	free(defined);
 	return library(ASK_SOURCE, &m, COMPILE_FAILURE, e);
 }
 

@@ -42,6 +42,8 @@ struct options {
 	long reach;       // the first offset that is too large for indirect commands
 	long lacks;       // set of enum lack: features that the device lacks
 	long idle;        // command buffers complete only when nothing else is left to run
+	long in_order;    // command buffers of a queue complete in the order in which they were enqueued
+	long anywhere;    // buffers without a copy may begin and end anywhere; only blits use such ones
 	long full;        // asking a full queue for a command buffer is a mistake, since it would block
 };
 enum order { TRACKING = 1, FENCES = 2, BARRIERS = 4, EVENTS = 8, SERIAL = 16, INDIRECT_BARRIERS = 32 };
@@ -99,6 +101,7 @@ struct resource {
 	struct access *accesses;
 	size_t n, room;
 	long flights;          // number of command buffers in flight that use it
+	long within;             // number of resources that lie in its memory
 	struct resource *inside; // the resource in whose memory it lies; NULL: it has its own
 	char *behind;            // guard bytes after it, which nobody may write; NULL: there are none
 	char *host;              // the host's memory that it shares (no copy); NULL: none
@@ -107,6 +110,11 @@ void unref(struct resource *);
 struct resource *resource_of(object *buffer);
 void set_heap(object *buffer, object *heap);
 extern class MTLBuffer, MTLResource;
+
+// --- collections.c ---
+
+// with_macros returns a source behind a #define for each key of a dictionary, in the order of the keys. The caller frees it.
+char *with_macros(object *dictionary, const char *source);
 
 // --- library.c, pipeline.c, archive.c ---
 
@@ -171,10 +179,15 @@ struct launch {
 	uint64_t counts_at;
 	struct use uses[SLOTS + 1];
 	size_t n;
+	struct blit *blit; // it copies or fills memory, and runs no kernel
 };
 // launch_of checks a dispatch; if it breaks a rule of Metal, that is noted and NULL is returned.
 struct launch *launch_of(const struct bindings *, const struct grid *, sel s);
 void free_launch(struct launch *);
+
+// --- blit.c ---
+struct blit { char *to; const char *from; uint64_t length; int value; }; // from: NULL fills
+void run_blit(const struct blit *);
 
 // --- overlap.c ---
 struct image;

@@ -80,9 +80,18 @@ void add_class(class *c) {
 	c->next = classes, classes = c;
 }
 
-void add_category(class *c, struct category *more) {
-	for (struct method *m = more->methods; m->name; m++) m->name = intern(m->name);
-	more->next = c->categories, c->categories = more;
+void add_methods(class *c, struct method *methods, struct method *statics) {
+	struct method *lists[] = {methods, statics};
+	struct method **ends[] = {c->more, c->more_statics};
+	size_t rooms[] = {sizeof c->more / sizeof *c->more, sizeof c->more_statics / sizeof *c->more_statics};
+	for (int i = 0; i < 2; i++) {
+		if (!lists[i]) continue;
+		for (struct method *m = lists[i]; m->name; m++) m->name = intern(m->name);
+		size_t n = 0;
+		while (n < rooms[i] && ends[i][n]) n++;
+		if (n == rooms[i]) abort();
+		ends[i][n] = lists[i];
+	}
 }
 
 bool is_kind(object *o, class *k) {
@@ -98,14 +107,22 @@ static void *in(struct method *m, sel s) {
 	return NULL;
 }
 
+// in_class returns a class's own code for a selector that every version of macOS has.
+static void *in_class(class *c, sel s, bool statically) {
+	void *code = in(statically ? c->statics : c->methods, s);
+	struct method **more = statically ? c->more_statics : c->more;
+	size_t n = statically ? sizeof c->more_statics / sizeof *more : sizeof c->more / sizeof *more;
+	for (size_t i = 0; !code && i < n && more[i]; i++) code = in(more[i], s);
+	return code;
+}
+
 // find returns an object's code for a selector, NULL if there is none. newer: a later macOS would
 // have the method.
 static void *find(object *o, sel s, bool *newer) {
 	bool is_class = o->isa == NULL;
 	*newer = false;
 	for (class *c = is_class ? (class *)o : o->isa; c; c = c->super) {
-		void *code = in(is_class ? c->statics : c->methods, s);
-		for (struct category *more = c->categories; !code && !is_class && more; more = more->next) code = in(more->methods, s);
+		void *code = in_class(c, s, is_class);
 		int since = 0;
 		if (!code && !is_class && (code = in(c->newer, s))) since = 15;
 		if (!code && !is_class && (code = in(c->fourteen, s))) since = 14;
@@ -182,12 +199,10 @@ EXPORT class *object_getClass(object *o) { return o ? o->isa : NULL; }
 
 EXPORT struct method *class_getInstanceMethod(class *c, sel s) {
 	for (; c; c = c->super) {
-		struct method *lists[] = {c->methods, macos >= 14 ? c->fourteen : NULL, macos >= 15 ? c->newer : NULL};
+		struct method *lists[3 + sizeof c->more / sizeof *c->more] = {c->methods, macos >= 14 ? c->fourteen : NULL, macos >= 15 ? c->newer : NULL};
+		memcpy(lists + 3, c->more, sizeof c->more);
 		for (size_t i = 0; i < sizeof lists / sizeof *lists; i++)
 			for (struct method *m = lists[i]; m && m->name; m++)
-				if (m->name == s) return m;
-		for (struct category *more = c->categories; more; more = more->next)
-			for (struct method *m = more->methods; m->name; m++)
 				if (m->name == s) return m;
 	}
 	return NULL;
@@ -278,7 +293,7 @@ EXPORT bool fakemetal_knows(const char *class_name, const char *selector, bool s
 	class *c = any_class(class_name);
 	sel s = intern(selector);
 	for (class *k = c; k; k = k->super)
-		if (statically ? in(k->statics, s) != NULL : in(k->methods, s) || in(k->newer, s) || in(k->fourteen, s)) return true;
+		if (in_class(k, s, statically) || (!statically && (in(k->newer, s) || in(k->fourteen, s)))) return true;
 	// A method of a class may be defined by its subclasses only: setLabel: of MTLResource.
 	for (class *k = classes; c && k; k = k->next)
 		for (class *up = k->super; up; up = up->super)

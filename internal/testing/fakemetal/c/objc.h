@@ -19,12 +19,6 @@ struct method {
 	void *code;       // f(object *self, sel, …)
 };
 
-// category adds methods to a class.
-struct category {
-	struct method *methods;
-	struct category *next;
-};
-
 struct class {
 	class *isa; // NULL, which distinguishes classes from other objects
 	const char *name;
@@ -36,9 +30,10 @@ struct class {
 	bool protocol;                    // a protocol: objc_getClass does not return it
 	int since;                        // the version of macOS that brought it; 0: all have it
 	void (*dealloc)(object *);        // frees what the object owns, not the object itself
+	struct method *more[6];           // instance methods that other files add (add_methods)
+	struct method *more_statics[2];   // methods of the class itself that other files add
 	long live, made;                  // objects that have not been freed, and all that were made; with subclasses
 	class *next;
-	struct category *categories;
 };
 
 // The parameters of a method without arguments, and what avoids warnings if they are not used.
@@ -46,8 +41,11 @@ struct class {
 #define UNUSED (void)self, (void)s
 #define EXPORT __attribute__((visibility("default")))
 
+EXPORT void objc_msgSend(void); // cast to the type of the message
 void add_class(class *c);
-void add_category(class *c, struct category *more);
+// add_methods adds methods to a class of another file, instance methods or with statics those of the class itself.
+// A method of the same name that the class has comes first.
+void add_methods(class *c, struct method *methods, struct method *statics);
 bool responds(object *o, sel s);
 sel intern(const char *name);
 
@@ -70,6 +68,10 @@ extern bool mishearing;
 void mishear(object *o, sel *s, uintptr_t *registers, bool *dropped, bool *again);
 void twice(uintptr_t *registers, sel s, void *code);
 void hear_well(void);
+
+// The layouts of strings, URLs and arrays. A string literal of a compiled program has that of struct string.
+struct string { object base; char *text; };
+struct array { object base; size_t n; object **elements; };
 
 extern class NSObject, NSString, NSArray, NSURL, NSError, NSData;
 object *string(const char *text);         // autoreleased

@@ -36,7 +36,7 @@ EXPORT bool fakemetal_option(const char *name, long value) {
 		{"threads", &options.threads}, {"buffer", &options.buffer}, {"working set", &options.working_set},
 		{"family", &options.family}, {"width", &options.width}, {"constants", &options.constants}, {"residency", &options.residency}, {"dispatches", &options.dispatches}, {"capture", &options.capture}, {"most", &options.most},
 		{"walls", &options.walls}, {"cold", &options.cold}, {"ignored", &options.ignored},
-		{"range", &options.range}, {"samples", &options.samples}, {"reach", &options.reach}, {"full", &options.full}, {"lacks", &options.lacks},
+		{"range", &options.range}, {"samples", &options.samples}, {"reach", &options.reach}, {"full", &options.full}, {"lacks", &options.lacks}, {"anywhere", &options.anywhere}, {"in order", &options.in_order},
 	};
 	for (size_t i = 0; i < sizeof all / sizeof *all; i++)
 		if (strcmp(name, all[i].name) == 0) {

@@ -132,10 +132,8 @@ static struct method of_objects[] = {{"release", object_release}, {"autorelease"
 __attribute__((constructor)) static void add(void) {
 	class *all[] = {&NSAutoreleasePool, &MTLFunctionDescriptor, &MTLHeapDescriptor, &MTLHeap};
 	for (size_t i = 0; i < sizeof all / sizeof *all; i++) add_class(all[i]);
-	static struct category categories[4];
-	struct { class *c; struct method *methods; } more[] = {{&NSObject, of_objects}, {&MTLDevice, of_devices}, {&MTLLibrary, of_libraries}, {&MTLCommandQueue, of_queues}};
-	for (size_t i = 0; i < sizeof more / sizeof *more; i++) {
-		categories[i].methods = more[i].methods;
-		add_category(more[i].c, &categories[i]);
-	}
+	add_methods(&NSObject, of_objects, NULL);
+	add_methods(&MTLDevice, of_devices, NULL);
+	add_methods(&MTLLibrary, of_libraries, NULL);
+	add_methods(&MTLCommandQueue, of_queues, NULL);
 }

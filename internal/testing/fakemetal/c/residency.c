@@ -6,8 +6,12 @@
 struct set_descriptor { object base; uintptr_t capacity; };
 static class MTLResidencySetDescriptor;
 static void set_capacity(SELF, uintptr_t n) { UNUSED; ((struct set_descriptor *)self)->capacity = n; }
+static void set_label(SELF, object *l) {
+	UNUSED;
+	if (given(l, &NSString, s)) note_label("MTLResidencySet", l);
+}
 static class MTLResidencySetDescriptor = {.name = "MTLResidencySetDescriptor", .since = 15, .super = &NSObject, .size = sizeof(struct set_descriptor),
-	.newer = (struct method[]){{"setInitialCapacity:", set_capacity}, {0}}};
+	.newer = (struct method[]){{"setInitialCapacity:", set_capacity}, {"setLabel:", set_label}, {0}}};
 
 // A set retains its committed contents, and those that the next commit will make valid.
 struct set { object base; struct list committed, next; bool requested; };
@@ -27,6 +31,7 @@ object *new_residency(SELF, object *descriptor, object **e) {
 	if (!given(descriptor, &MTLResidencySetDescriptor, s)) return NULL;
 	const struct fault *fault = faulty(RESIDENCY);
 	if (fault) return fail_with(e, "MTLResidencySetDomain", fault->code, fault->text);
+	if (e) *e = NULL; // ggml's code asks for the error after a success too, in a variable that it has not set
 	return new_object(&MTLResidencySet);
 }
 
@@ -50,6 +55,7 @@ static void remove_allocation(SELF, object *o) {
 	release(o);
 	set->next.at[i] = set->next.at[--set->next.n];
 }
+static void remove_all(SELF) { UNUSED; release_all(&((struct set *)self)->next); }
 static void commit_set(SELF) {
 	UNUSED;
 	struct set *set = (struct set *)self;
@@ -71,7 +77,7 @@ bool resident(struct queue *q, struct resource *r) {
 }
 
 class MTLResidencySet = {.name = "MTLResidencySet", .protocol = true, .since = 15, .super = &NSObject, .size = sizeof(struct set), .dealloc = set_dealloc,
-	.newer = (struct method[]){{"addAllocation:", add_allocation}, {"removeAllocation:", remove_allocation}, {"commit", commit_set},
+	.newer = (struct method[]){{"addAllocation:", add_allocation}, {"removeAllocation:", remove_allocation}, {"removeAllAllocations", remove_all}, {"commit", commit_set},
 		{"requestResidency", request}, {"endResidency", end}, {0}}};
 
 __attribute__((constructor)) static void add(void) {

@@ -27,7 +27,7 @@
 pthread_mutex_t gpu = PTHREAD_MUTEX_INITIALIZER;
 pthread_cond_t gpu_changed = PTHREAD_COND_INITIALIZER;
 
-struct list ready, awaiting, ended;
+struct list ready, awaiting, scheduled, ended;
 long in_flight, demanded;
 double last_given, last_progress;
 bool running;
@@ -384,6 +384,7 @@ static void build(struct command_buffer *c) {
 	long dispatches = 0;
 	c->scheduled = true;
 	in_flight++;
+	add_to(&scheduled, c);
 	last_given = now();
 	for (size_t i = 0; i < c->items.n; i++) {
 		struct item *x = c->items.at[i];

@@ -19,6 +19,7 @@ struct node {
 };
 
 extern struct list ready, awaiting; // nodes that can run, and nodes that wait for an event
+extern struct list scheduled;       // command buffers that are built and have not completed, in order
 extern struct list ended;           // command buffers that have run and not completed yet
 extern long in_flight, demanded;
 extern double last_given, last_progress;

@@ -1,0 +1,68 @@
+package trace_test
+
+import (
+	"compress/gzip"
+	"context"
+	"io"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/mlxc/mlxc/backend/softmetal"
+	"github.com/mlxc/mlxc/internal/testing/store"
+	"github.com/mlxc/mlxc/internal/testing/traced"
+	"github.com/mlxc/mlxc/internal/toolchain/clang"
+)
+
+// TestMain lets the tests use a cache in the tree's folder for build results.
+func TestMain(m *testing.M) {
+	store.Use()
+	os.Exit(m.Run())
+}
+
+const ggmlFolder = "../../testdata/ggmlhost"
+
+// logFile unpacks a stored log.
+func logFile(t *testing.T, path string) string {
+	t.Helper()
+	f, err := os.Open(path)
+	require.NoError(t, err)
+	defer f.Close()
+	z, err := gzip.NewReader(f)
+	require.NoError(t, err)
+	out := filepath.Join(t.TempDir(), "log.mlxtrace")
+	to, err := os.Create(out)
+	require.NoError(t, err)
+	_, err = io.Copy(to, z)
+	require.NoError(t, err)
+	require.NoError(t, to.Close())
+	return out
+}
+
+// The stored log of llama.cpp on ggml's own Metal backend, a prompt and three steps of decoding of a model of two layers, becomes two
+// graphs that compute llama.cpp's own logits, bit for bit.
+func TestGGML(t *testing.T) {
+	if _, err := clang.Find(context.Background()); err != nil {
+		t.Skip(err)
+	}
+	data, err := os.ReadFile(filepath.Join(ggmlFolder, "decode.out"))
+	require.NoError(t, err)
+	want := traced.Results(t, data)
+	r := traced.Import(t, logFile(t, filepath.Join(ggmlFolder, "decode.mlxtrace.gz")))
+	require.Len(t, r.Runs, len(want))
+	require.Len(t, r.Module.Graphs, 2, "the steps of decoding are runs of one graph") // although structs of arguments have padding that was never written
+	for i, r := range r.Runs {
+		require.Equal(t, map[bool]string{true: "prompt", false: "decode"}[i == 0], r.Graph)
+		require.Empty(t, r.Params, "positions are in memory that the host writes")
+		require.Equal(t, i > 0, len(r.Writes) > 0)
+	}
+	d, err := softmetal.New(t.Context(), softmetal.Options{Workers: 1})
+	require.NoError(t, err)
+	defer d.Close()
+	for i, left := range traced.Replay(t, d, r.Module, r.Runs) {
+		require.Len(t, left, 1, "the logits")
+		require.Equal(t, want[i].Data, left[0].Data, "run %d, token %s", i, want[i].Name)
+	}
+}
