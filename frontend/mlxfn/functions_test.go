@@ -1,0 +1,197 @@
+package mlxfn_test
+
+import (
+	"archive/zip"
+	"context"
+	"encoding/binary"
+	"fmt"
+	"io"
+	"math"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/mlxc/mlxc/backend"
+	"github.com/mlxc/mlxc/backend/cpu"
+	"github.com/mlxc/mlxc/frontend"
+	"github.com/mlxc/mlxc/frontend/mlxfn"
+	"github.com/mlxc/mlxc/frontend/safetensors"
+	"github.com/mlxc/mlxc/ir"
+	"github.com/mlxc/mlxc/record"
+	"github.com/mlxc/mlxc/replay"
+)
+
+// archive returns the files of testdata/mlxfn/functions.zip.
+func archive(t testing.TB) map[string][]byte {
+	z, err := zip.OpenReader("../../testdata/mlxfn/functions.zip")
+	require.NoError(t, err)
+	defer z.Close()
+	out := map[string][]byte{}
+	for _, f := range z.File {
+		r, err := f.Open()
+		require.NoError(t, err)
+		out[f.Name], err = io.ReadAll(r)
+		require.NoError(t, err)
+		require.NoError(t, r.Close())
+	}
+	return out
+}
+
+// opened returns a function of the archive, as a file.
+func opened(t testing.TB, files map[string][]byte, name string) *mlxfn.Model {
+	path := filepath.Join(t.TempDir(), "f.mlxfn")
+	require.NoError(t, os.WriteFile(path, files[name+".mlxfn"], 0o644))
+	m, err := mlxfn.Open(path)
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, m.Close()) })
+	return m
+}
+
+// cases lists the names of functions with results.
+func cases(files map[string][]byte) (out []string) {
+	for name := range files {
+		if base, ok := strings.CutSuffix(name, ".safetensors"); ok {
+			out = append(out, base)
+		}
+	}
+	slices.Sort(out)
+	return out
+}
+
+// tolerances are how far results may be from MLX's, relative to the greatest of an array's elements: units of roundoff of the
+// type, as both round in their own order.
+var tolerances = map[ir.DType]float64{ir.F32: 1e-5, ir.F16: 4 * 0x1p-11, ir.BF16: 4 * 0x1p-8}
+
+// compare compares elements with MLX's.
+func compare(t *testing.T, what string, of ir.DType, got, want []byte, tolerance float64) {
+	require.Len(t, got, len(want), what)
+	if !of.Float() {
+		require.Equal(t, want, got, what)
+		return
+	}
+	a, b := record.Numbers(of, got), record.Numbers(of, want)
+	scale := 0.0
+	for _, v := range b {
+		if !math.IsInf(float64(v), 0) && !math.IsNaN(float64(v)) {
+			scale = max(scale, math.Abs(float64(v)))
+		}
+	}
+	for i := range a {
+		x, y := float64(a[i]), float64(b[i])
+		if x == y || math.IsNaN(x) && math.IsNaN(y) {
+			continue
+		}
+		require.LessOrEqual(t, math.Abs(x-y), tolerance*scale, "%s: element %d is %v, MLX has %v", what, i, x, y)
+	}
+}
+
+// filled sets the inputs of a graph to tensors of a file, by a prefix of their names.
+func filled(t *testing.T, g *replay.Graph, f *safetensors.File, prefix string) {
+	for _, m := range g.IR().Memories {
+		if m.Kind != ir.Input {
+			continue
+		}
+		at := slices.IndexFunc(f.Tensors, func(x safetensors.Tensor) bool { return x.Name == prefix+m.Name })
+		require.GreaterOrEqual(t, at, 0, m.Name)
+		require.NoError(t, g.SetInput(m.Name, f.Data(f.Tensors[at])))
+	}
+}
+
+// run records a function without states and compares its results with MLX's.
+func run(t *testing.T, d backend.Device, files map[string][]byte, name string, o frontend.Options) {
+	m := opened(t, files, name)
+	f, err := safetensors.Parse(name, files[name+".safetensors"])
+	require.NoError(t, err)
+	if o.Traced == nil {
+		o.Traced = &frontend.Traced{NoStates: true}
+	}
+	module, err := m.Record(context.Background(), o)
+	require.NoError(t, err)
+	s, err := replay.Open(d, module, replay.Options{Poison: true})
+	require.NoError(t, err)
+	defer s.Close()
+	g, err := s.Graph(context.Background(), module.Graphs[0].Name)
+	require.NoError(t, err)
+	filled(t, g, f, "")
+	_, err = g.Run(context.Background())
+	require.NoError(t, err)
+	count := 0
+	for _, x := range f.Tensors {
+		if !result.MatchString(x.Name) {
+			continue
+		}
+		got, err := g.Output(x.Name)
+		require.NoError(t, err)
+		tolerance := tolerances[x.Type]
+		if strings.Contains(name, "decoder") {
+			tolerance *= 8 // of as many operations in a row
+		}
+		compare(t, x.Name, x.Type, got, f.Data(x), tolerance)
+		count++
+	}
+	require.Positive(t, count)
+}
+
+var result = regexp.MustCompile(`^out\d+$`)
+
+// Functions compute what MLX computes.
+func TestFunctions(t *testing.T) {
+	files := archive(t)
+	d := cpu.New(0)
+	defer d.Close()
+	names := cases(files)
+	require.GreaterOrEqual(t, len(names), 40)
+	for _, name := range names {
+		t.Run(name, func(t *testing.T) { run(t, d, files, name, frontend.Options{}) })
+	}
+}
+
+// A decode step keeps its caches from run to run, in place, and so finds the tokens that MLX finds.
+func TestDecoder(t *testing.T) {
+	files := archive(t)
+	d := cpu.New(0)
+	defer d.Close()
+	for _, name := range []string{"gpu/decoder", "gpu/decoder_f16", "cpu/decoder"} {
+		t.Run(name, func(t *testing.T) {
+			f, err := safetensors.Parse(name, files[name+".safetensors"])
+			require.NoError(t, err)
+			module, err := opened(t, files, name).Record(context.Background(), frontend.Options{})
+			require.NoError(t, err)
+			s, err := replay.Open(d, module, replay.Options{Poison: true})
+			require.NoError(t, err)
+			defer s.Close()
+			graph := module.Graphs[0]
+			states := 0
+			for _, m := range graph.Memories {
+				if m.Kind == ir.State {
+					states++
+				}
+			}
+			require.Equal(t, 4, states)
+			g, err := s.Graph(context.Background(), graph.Name)
+			require.NoError(t, err)
+			for i := range 10 {
+				filled(t, g, f, fmt.Sprintf("call%d.", i))
+				_, err := g.Run(context.Background())
+				require.NoError(t, err)
+				for _, x := range f.Tensors {
+					out, ok := strings.CutPrefix(x.Name, fmt.Sprintf("call%d.out", i))
+					if !ok {
+						continue
+					}
+					got, err := g.Output("out" + out)
+					require.NoError(t, err)
+					compare(t, x.Name, x.Type, got, f.Data(x), 8*tolerances[x.Type])
+					if x.Type == ir.U32 {
+						require.Equal(t, binary.LittleEndian.Uint32(f.Data(x)), binary.LittleEndian.Uint32(got))
+					}
+				}
+			}
+		})
+	}
+}
