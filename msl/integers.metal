@@ -263,8 +263,8 @@ template <typename T>
 // Rows of a table, picked by indices; one below zero counts from the end. An index outside the table takes its first or last
 // row. A thread takes an element, or two of a long row of 16 bits.
 //
-// @kernel   gather_front{T:float32=f32|uint32=u32}{I:int32=i32|uint32=u32}_int_1
-// @mlx
+// @kernel   gather_front{T:float32=f32|uint32=u32}_{I:int32=i32|uint32=u32}_int_1
+// @mlx      unlisted
 // @arg 0 src      device {T}[size, stride] read
 // @arg 1 indices  device {I}[n] read
 // @arg 2 out      device {T}[n, stride] write
@@ -274,8 +274,8 @@ template <typename T>
 // @group    _, _, _
 // @term     out[t,k] = src[max(0, min(size - 1, indices[t] + size * max(0, min(1, -indices[t])))),k]
 //
-// @kernel   gather_front{T:float16=f16|bfloat16=bf16}{I:int32=i32|uint32=u32}_int_{each:1|2}
-// @mlx
+// @kernel   gather_front{T:float16=f16|bfloat16=bf16}_{I:int32=i32|uint32=u32}_int_{each:1|2}
+// @mlx      unlisted
 // @arg 0 src      device {T}[size, stride] read
 // @arg 1 indices  device {I}[n] read
 // @arg 2 out      device {T}[n, stride] write
@@ -325,7 +325,7 @@ INSTANTIATE_INTEGER(uint32, uint)
 INSTANTIATE_INTEGERS(GreaterEqual, uint32, uint, bool, GreaterEqual)
 
 #define INSTANTIATE_GATHER(type, T, index, I, each)                                 \
-  template [[host_name("gather_front" #type #index "_int_" #each)]]                 \
+  template [[host_name("gather_front" #type "_" #index "_int_" #each)]]                 \
   [[kernel]] decltype(gather_front<T, I, each>) gather_front<T, I, each>;
 #define INSTANTIATE_GATHERS(type, T, each)        \
   INSTANTIATE_GATHER(type, T, int32, int, each)    \

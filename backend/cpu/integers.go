@@ -57,9 +57,9 @@ func init() {
 	)
 	for _, index := range []string{"int32", "uint32"} {
 		for _, name := range []string{"float32", "uint32", "float16", "bfloat16"} {
-			Register(gatherFront("gather_front"+name+index+"_int_1", name, index == "int32"))
+			Register(gatherFront("gather_front"+name+"_"+index+"_int_1", name, index == "int32"))
 			if name == "float16" || name == "bfloat16" {
-				Register(gatherFront("gather_front"+name+index+"_int_2", name, index == "int32"))
+				Register(gatherFront("gather_front"+name+"_"+index+"_int_2", name, index == "int32"))
 			}
 		}
 	}

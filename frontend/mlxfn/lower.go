@@ -2,6 +2,7 @@ package mlxfn
 
 import (
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -134,9 +135,7 @@ func (l *lowering) node(n *Node) {
 		err = l.complaint
 	}
 	if failed := l.s.Err(); failed != nil {
-		if err == nil {
-			err = fmt.Errorf("%s", reason(failed))
-		}
+		err = errors.New(reason(failed)) // of which the other may be a consequence
 		l.s = l.again()
 		l.m, l.consts = l.s.MLX(), nil
 		l.round++
@@ -158,7 +157,7 @@ func reason(err error) string {
 			return after
 		}
 	}
-	return text
+	return strings.TrimPrefix(text, "record function: ")
 }
 
 // strange says what of a node's types and shapes no operation takes.

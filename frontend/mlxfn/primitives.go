@@ -66,7 +66,7 @@ func init() {
 // nearest is a formula for the nearest whole number, ties to even: numbers of less than 2^23 lose what is behind the point as
 // 2^23 is added, and all others have nothing there.
 func nearest(x string) string {
-	return fmt.Sprintf("select(abs(%[1]s) < 8388608.0, select(%[1]s < 0.0, -(-%[1]s + 8388608.0 - 8388608.0), %[1]s + 8388608.0 - 8388608.0), %[1]s)", x)
+	return fmt.Sprintf("select(abs(%[1]s) < 8.388608e+06, select(%[1]s < 0.0, -(-%[1]s + 8.388608e+06 - 8.388608e+06), %[1]s + 8.388608e+06 - 8.388608e+06), %[1]s)", x)
 }
 
 // erf is a formula for erf: near 0 its series, of which the terms that are left out are below 2^-26, and elsewhere 1 − erfc,
@@ -93,6 +93,9 @@ var erf = func() string {
 		default:
 			series = fmt.Sprintf("-%s + $0 * $0 * (%s)", number(c), series)
 		}
+		if n == 8 { // a number has no parentheses
+			series = strings.NewReplacer("(-", "-", ")", "").Replace(series)
+		}
 	}
 	const t = "1.0 / (1.0 + 0.5 * abs($0))"
 	fit := []float64{-1.26551223, 1.00002368, 0.37409196, 0.09678418, -0.18628806, 0.27886807, -1.13520398, 1.48851587, -0.82215223, 0.17087277}
@@ -104,6 +107,10 @@ var erf = func() string {
 		}
 		if p == "" {
 			p = c
+			continue
+		}
+		if i == len(fit)-2 {
+			p = fmt.Sprintf("%s + %s * %s", c, t, p)
 			continue
 		}
 		p = fmt.Sprintf("%s + %s * (%s)", c, t, p)
@@ -208,7 +215,7 @@ func logarithm(c *call) error {
 	case 0:
 		return formula("log($0) * 1.442695")(c)
 	case 1:
-		return formula("log($0) * 0.43429448")(c)
+		return formula("log($0) * 0.4342945")(c)
 	case 2:
 		return formula("log($0)")(c)
 	}
