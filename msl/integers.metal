@@ -272,6 +272,7 @@ template <typename T>
 // @arg 4 size     constant i32
 // @threads  stride, n, 1
 // @group    _, _, _
+// @require  size >= 1
 // @term     out[t,k] = src[max(0, min(size - 1, indices[t] + size * max(0, min(1, -indices[t])))),k]
 //
 // @kernel   gather_front{T:float16=f16|bfloat16=bf16}_{I:int32=i32|uint32=u32}_int_{each:1|2}
@@ -283,6 +284,7 @@ template <typename T>
 // @arg 4 size     constant i32
 // @threads  ceil(stride/each), n, 1
 // @group    _, _, _
+// @require  size >= 1
 // @term     out[t,k] = src[max(0, min(size - 1, indices[t] + size * max(0, min(1, -indices[t])))),k]
 template <typename T, typename I, int each>
 [[kernel]] void gather_front(
@@ -361,7 +363,6 @@ INSTANTIATE_GATHERS(bfloat16, bfloat, 2)
 // @witness gather_front* ; stride=576 size=100 ; threads 575 7 1 / 256 1 1 ; refused
 // @witness gather_front*_1 ; stride=575 size=100 ; threads 575 7 2 / 256 1 1 ; refused
 // @witness gather_front*_2 ; stride=575 size=100 ; threads 288 7 2 / 256 1 1 ; refused
-//
-// Corruptions of these declarations that are no lies.
-//
-// @equivalent g2_{Add|Multiply|Maximum|Minimum}* ; slot: a exchanged with b ; operands of these may change places
+// @witness gather_front*_1 ; stride=575 size={0|-1} ; threads 575 7 1 / 256 1 1 ; refused
+// @witness gather_front*_2 ; stride=575 size={0|-1} ; threads 288 7 1 / 256 1 1 ; refused
+// @witness gather_front* ; stride=1 size=1 ; threads 1 7 1 / 1 1 1 ; ok

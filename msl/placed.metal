@@ -107,3 +107,18 @@ INSTANTIATE_PLACED(float16, half)
 // @witness update_at_* ; shape=2,3,5,7 limit=0,0,4,0 axis=0,0,0,0 src_strides=105,35,7,1 dst_strides=189,63,6,1 axes=1 ; threads 7 5 6 / 7 5 6 ; refused
 // @witness update_at_* ; shape=2,3,5,7 limit=0,0,4,0 axis=0,0,0,0 src_strides=105,35,7,1 dst_strides=189,63,7,0 axes=1 ; threads 7 5 6 / 7 5 6 ; refused
 // @witness update_at_* ; shape=2,3,5,7 limit=0,0,4,0 axis=0,0,0,0 src_strides=105,35,7,1 dst_strides=189,63,7,1 axes=1 ; threads 7 5 5 / 7 5 5 ; refused
+// @witness slice_at_* ; shape=2,3,5,7 limit=-1,0,4,0 axis=0,0,0,0 src_strides=189,63,7,1 axes=1 ; threads 7 5 6 / 7 5 6 ; refused
+// @witness slice_at_* ; shape=2,3,5,7 limit=0,-1,4,0 axis=0,0,0,0 src_strides=189,63,7,1 axes=1 ; threads 7 5 6 / 7 5 6 ; refused
+// @witness slice_at_* ; shape=2,3,5,7 limit=0,0,4,-1 axis=0,0,0,0 src_strides=189,63,7,1 axes=1 ; threads 7 5 6 / 7 5 6 ; refused
+// @witness slice_at_* ; shape=2,3,5,7 limit=0,0,4,0 axis=0,0,0,0 src_strides=189,63,7,1 axes=0 ; threads 7 5 6 / 7 5 6 ; refused
+// @witness update_at_* ; shape=2,3,5,7 limit=-1,0,4,0 axis=0,0,0,0 src_strides=105,35,7,1 dst_strides=189,63,7,1 axes=1 ; threads 7 5 6 / 7 5 6 ; refused
+// @witness update_at_* ; shape=2,3,5,7 limit=0,-1,4,0 axis=0,0,0,0 src_strides=105,35,7,1 dst_strides=189,63,7,1 axes=1 ; threads 7 5 6 / 7 5 6 ; refused
+// @witness update_at_* ; shape=2,3,5,7 limit=0,0,-1,0 axis=0,0,0,0 src_strides=105,35,7,1 dst_strides=189,63,7,1 axes=1 ; threads 7 5 6 / 7 5 6 ; refused
+// @witness update_at_* ; shape=2,3,5,7 limit=0,0,4,-1 axis=0,0,0,0 src_strides=105,35,7,1 dst_strides=189,63,7,1 axes=1 ; threads 7 5 6 / 7 5 6 ; refused
+// @witness update_at_* ; shape=2,3,1,1 limit=0,0,0,0 axis=0,0,0,0 src_strides=105,35,7,1 dst_strides=189,63,7,0 axes=1 ; threads 1 1 6 / 1 1 6 ; refused
+// @witness update_at_* ; shape=2,3,5,7 limit=0,0,4,0 axis=0,0,0,0 src_strides=105,35,7,1 dst_strides=189,63,7,1 axes=0 ; threads 7 5 6 / 7 5 6 ; refused
+//
+// Corruptions of these declarations that are no lies.
+//
+// @equivalent slice_at_* ; inplace: allow dst src ; all of an array, copied onto itself
+// @equivalent update_at_* ; shape: dst* -> one more ; what may be written need not be

@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/mlxc/mlxc/frontend"
 	"github.com/mlxc/mlxc/ir"
 	"github.com/mlxc/mlxc/record"
 )
@@ -33,7 +34,7 @@ func init() {
 		"Ceil":  formula(fmt.Sprintf("select(%[1]s < $0, %[1]s + 1.0, %[1]s)", nearest("$0"))),
 
 		"Add": arithmetic("add", "$0 + $1"), "Subtract": arithmetic("subtract", "$0 - $1"), "Multiply": arithmetic("multiply", "$0 * $1"),
-		"Divide": formula("$0 / $1"),
+		"Divide": formula("$0 / $1"), "FloorDivide": formula(fmt.Sprintf("select(%[1]s > $0 / $1, %[1]s - 1.0, %[1]s)", nearest("$0 / $1"))),
 		// NaN goes on, from either side.
 		"Maximum":   arithmetic("maximum", "select($0 > $1 || $0 != $0, $0, $1)"),
 		"Minimum":   arithmetic("minimum", "select($0 < $1 || $0 != $0, $0, $1)"),
@@ -59,6 +60,9 @@ func init() {
 
 		// Products.
 		"Matmul": matmul, "AddMM": addMM, "QuantizedMatmul": quantizedMatmul, "GatherMM": gatherMM, "GatherQMM": gatherQMM, "Quantize": quantize,
+		"CustomKernel": func(c *call) error {
+			return fmt.Errorf("%s: kernels that a program brings along are not taken from its file, but from what it logs (docs/capture.md)", frontend.Name(c.n.State[0].(string)))
+		},
 		"RoPE": rope, "ScaledDotProductAttention": attention,
 	}
 }

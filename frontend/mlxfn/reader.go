@@ -17,8 +17,8 @@ type Variant any
 
 // layout is what files that say the same version may differ in.
 type layout struct {
-	metadata bool // the header has metadata
-	forced   bool // states of attention have one more flag
+	metadata bool              // the header has metadata
+	states   map[string]string // that are not those of the table
 }
 
 // Parse reads a file that is in memory, which it keeps. name stands for the file in errors.
@@ -50,10 +50,8 @@ func Parse(name string, data []byte) (*File, error) {
 				}
 			}
 		}
-		if l.forced {
-			for k, v := range forced {
-				r.states[k] = v
-			}
+		for k, v := range l.states {
+			r.states[k] = v
 		}
 		f := &File{Name: name, Version: version, data: data}
 		r.file(f)
@@ -75,9 +73,9 @@ func layouts(release [3]int) []layout {
 	case less(release, [3]int{0, 32, 1}):
 		return []layout{{}}
 	case release == [3]int{0, 32, 1}: // and what was developed before it
-		return []layout{{metadata: true}, {}, {metadata: true, forced: true}}
+		return []layout{{metadata: true}, {}, {metadata: true, states: forced}}
 	}
-	return []layout{{metadata: true, forced: true}, {metadata: true}}
+	return []layout{{metadata: true, states: transformed}, {metadata: true, states: forced}, {metadata: true}}
 }
 
 // releaseOf reads the numbers of a version: "0.32.2.dev20260822+846d1762" is 0.32.2.

@@ -95,11 +95,18 @@ func (l *lowering) sum(x record.Tensor) record.Tensor {
 		return flat(x, x.Shape[0].Const)
 	}
 	w := l.filled(x.DType, 1, k)
+	if l.complaint != nil {
+		return flat(x, x.Shape[0].Const)
+	}
 	return flat(l.s.MatmulNN(x, flat(w, k, 1)), x.Shape[0].Const)
 }
 
 // filled is a constant of n elements, all of one value.
 func (l *lowering) filled(t ir.DType, number float32, n int64) record.Tensor {
+	if n > maxMade {
+		l.fail(record.Tensor{}, "a row of %d elements", n)
+		n = 1
+	}
 	numbers := make([]float32, n)
 	for i := range numbers {
 		numbers[i] = number

@@ -18,7 +18,7 @@ var states = map[string]string{
 func init() {
 	for _, name := range []string{
 		"Abs", "Add", "ArcCos", "ArcCosh", "ArcSin", "ArcSinh", "ArcTan", "ArcTan2", "ArcTanh", "Ceil", "Conjugate", "Copy", "Cos", "Cosh",
-		"Depends", "Divide", "DivMod", "Erf", "ErfInv", "Exp", "Expm1", "Floor", "Full", "Greater", "GreaterEqual", "Imag", "Less", "LessEqual",
+		"Depends", "Divide", "DivMod", "FloorDivide", "Erf", "ErfInv", "Exp", "Expm1", "Floor", "Full", "Greater", "GreaterEqual", "Imag", "Less", "LessEqual",
 		"Log1p", "LogicalNot", "LogicalAnd", "LogicalOr", "LogAddExp", "LogSumExp", "MaskedScatter", "Matmul", "Maximum", "Minimum", "Multiply",
 		"Negative", "NotEqual", "Power", "QRF", "Real", "Remainder", "Round", "Select", "Sigmoid", "Sign", "Sin", "Sinh", "Square", "StopGradient",
 		"Subtract", "Tan", "Tanh",
@@ -40,5 +40,9 @@ var before = []struct {
 // oldest is the first release whose files are read.
 var oldest = [3]int{0, 30, 0}
 
-// forced is the state that a development version behind 0.32.1 has written: one more flag.
-var forced = map[string]string{"ScaledDotProductAttention": "fbbbb"}
+// Versions between two releases, and releases that differ in nothing else that a file says, have written other states than the
+// table's: attention with one more flag, and transforms with one.
+var (
+	forced      = map[string]string{"ScaledDotProductAttention": "fbbbb"}
+	transformed = map[string]string{"ScaledDotProductAttention": "fbbbb", "FFT": "Ubbb"}
+)

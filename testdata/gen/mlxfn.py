@@ -251,6 +251,7 @@ def cases():
     yield plain("roots", lambda a: (mx.sqrt(a), mx.rsqrt(a), mx.square(a), a**2, a**0.5, a**3), pos)
     yield plain("waves", lambda a: (mx.sin(a), mx.cos(a), mx.tanh(a), mx.sigmoid(a)), x)
     yield plain("rounding", lambda a: (mx.floor(a), mx.ceil(a), mx.round(a), mx.sign(a), mx.abs(a)), rand(4, 9, scale=7.0))
+    yield plain("floor_divide", lambda a, b: a // b, rand(4, 9, scale=7.0), rand(4, 9))
     yield plain("extremes", lambda a, b: (mx.maximum(a, b), mx.minimum(a, b), mx.clip(a, -0.5, 0.5), mx.logaddexp(a, b)), x, y)
     yield plain("erf", lambda a: (mx.erf(a), nn.gelu(a)), rand(4, 16, scale=2.0))
     yield plain("gelu", lambda a: (nn.gelu_approx(a), nn.silu(a), nn.relu(a), nn.softplus(a)), rand(4, 16, t=F16))
@@ -397,6 +398,13 @@ def main(folder):
             e(rand(3), rand(3))
             e(rand(2, 5), rand(2, 5))
         put("several.mlxfn", path)
+
+        # What is not there.
+        def much(a, b, c):
+            return mx.sort(a) + mx.sort(a, 0), mx.cumsum(a, 1), mx.fft.rfft(a), mx.conv1d(b, b), c + 1, mx.abs(a) ** 1.3
+
+        mx.export_function(path, much, rand(3, 4), rand(2, 5, 2), mx.array([1, 2], mx.int64))
+        put("refused.mlxfn", path)
     archive.close()
     print("%d functions, %d bytes" % (count, os.path.getsize(os.path.join(folder, "functions.zip"))))
 
