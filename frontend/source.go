@@ -103,5 +103,12 @@ type Traced struct {
 	Compiled func(function string) (ir.Kernel, bool)
 }
 
+// Trace is a [Model] that is a function: [Options].Traced is for these.
+type Trace interface {
+	Model
+	// Functions returns how many traces the file has.
+	Functions() int
+}
+
 // StatePair are the names of an argument and a result.
 type StatePair struct{ In, Out string }

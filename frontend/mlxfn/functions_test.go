@@ -3,7 +3,6 @@ package mlxfn_test
 import (
 	"archive/zip"
 	"context"
-	"encoding/binary"
 	"fmt"
 	"io"
 	"math"
@@ -151,8 +150,22 @@ func TestFunctions(t *testing.T) {
 	names := cases(files)
 	require.GreaterOrEqual(t, len(names), 40)
 	for _, name := range names {
+		if strings.HasPrefix(name, "library/") {
+			continue // TestLibrary
+		}
 		t.Run(name, func(t *testing.T) { run(t, d, files, name, frontend.Options{}) })
 	}
+}
+
+// off returns by how much a tensor is off another one of f32, relative to its greatest element.
+func off(f *safetensors.File, x safetensors.Tensor, name string) float64 {
+	exactly := f.Tensors[slices.IndexFunc(f.Tensors, func(x safetensors.Tensor) bool { return x.Name == name })]
+	a, b := record.Numbers(x.Type, f.Data(x)), record.Numbers(ir.F32, f.Data(exactly))
+	most, scale := 0.0, 0.0
+	for i := range a {
+		most, scale = max(most, math.Abs(float64(a[i]-b[i]))), max(scale, math.Abs(float64(a[i])))
+	}
+	return most / scale
 }
 
 // A decode step keeps its caches from run to run, in place, and so finds the tokens that MLX finds.
@@ -190,10 +203,12 @@ func TestDecoder(t *testing.T) {
 					}
 					got, err := g.Output("out" + out)
 					require.NoError(t, err)
-					compare(t, x.Name, x.Type, got, f.Data(x), 8*tolerances[x.Type])
-					if x.Type == ir.U32 {
-						require.Equal(t, binary.LittleEndian.Uint32(f.Data(x)), binary.LittleEndian.Uint32(got))
+					tolerance := 8 * tolerances[x.Type]
+					if x.Type == ir.F16 {
+						// MLX for CPUs adds up products in f16. How far that is off shows by the same step in f32.
+						tolerance += off(f, x, fmt.Sprintf("call%d.wide", i))
 					}
+					compare(t, x.Name, x.Type, got, f.Data(x), tolerance)
 				}
 			}
 		})

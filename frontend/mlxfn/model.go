@@ -72,8 +72,20 @@ func newModel(f *File, err error) (*Model, error) {
 	if len(f.Functions) == 0 {
 		return nil, &frontend.Error{File: f.Name, Offset: -1, Reason: "it has no function"}
 	}
-	return &Model{File: f}, nil
+	m := &Model{File: f}
+	for i := range f.Functions {
+		// Where it would have changed something.
+		of := &f.Functions[i]
+		if gpu := slices.ContainsFunc(of.Nodes, func(n Node) bool { return n.GPU }); !gpu && len(of.Nodes) >= maxFused {
+			m.remarks = append(m.remarks, fmt.Sprintf("it was traced on a CPU, where norms, rotations and attention fall into pieces (%d primitives): export it on a Mac, with mx.set_default_device(mx.gpu), which records each of them as one", len(of.Nodes)))
+			break
+		}
+	}
+	return m, nil
 }
+
+// Functions returns how many traces the file has.
+func (m *Model) Functions() int { return len(m.File.Functions) }
 
 // Close releases the file.
 func (m *Model) Close() error {
@@ -91,22 +103,11 @@ func (m *Model) Tokenizer() (*tokenizer.Spec, error) {
 // Context returns 0: a function has no positions that anybody knows.
 func (m *Model) Context() int64 { return 0 }
 
-// maxFused is from how many nodes on a trace of a CPU is remarked on.
+// maxFused is from how many primitives on it is remarked that a trace was made on a CPU.
 const maxFused = 8
 
-// Remarks say how the file could have been exported better.
-func (m *Model) Remarks() []string {
-	out := slices.Clone(m.remarks)
-	for i := range m.Functions {
-		f := &m.Functions[i]
-		gpu := slices.ContainsFunc(f.Nodes, func(n Node) bool { return n.GPU })
-		if !gpu && len(f.Nodes) >= maxFused {
-			out = append(out, fmt.Sprintf("it was traced on a CPU, where norms, rotations and attention fall into pieces: %d primitives. Export it on a Mac with mx.set_default_device(mx.gpu), which records each as one", len(f.Nodes)))
-			break
-		}
-	}
-	return out
-}
+// Remarks say how the file could have been exported better and, once it is recorded, what of it was left out.
+func (m *Model) Remarks() []string { return slices.Clone(m.remarks) }
 
 // signature is how a function is called, for messages.
 func (f *Function) signature() string {
@@ -123,15 +124,15 @@ func (f *Function) signature() string {
 
 // Function returns the function of a number, counted from 1. 0 is the only one there is.
 func (m *Model) Function(number int) (*Function, error) {
-	if number == 0 && len(m.Functions) == 1 {
+	if number == 0 && m.Functions() == 1 {
 		number = 1
 	}
-	if number >= 1 && number <= len(m.Functions) {
-		return &m.Functions[number-1], nil
+	if number >= 1 && number <= m.Functions() {
+		return &m.File.Functions[number-1], nil
 	}
 	var all []string
-	for i := range m.Functions {
-		all = append(all, fmt.Sprintf("%d %s", i+1, m.Functions[i].signature()))
+	for i := range m.File.Functions {
+		all = append(all, fmt.Sprintf("%d %s", i+1, m.File.Functions[i].signature()))
 	}
 	what := fmt.Sprintf("there is no function %d", number)
 	if number == 0 {

@@ -1,6 +1,7 @@
 package mlxfn
 
 import (
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"slices"
@@ -273,15 +274,58 @@ func scan(c *call) error {
 	return c.give(c.m.CumSum(c.dense(c.in[0]), axis, c.flag(2), c.flag(3)))
 }
 
+// gatherAxis takes elements along an axis, by where they lie among all.
 func gatherAxis(c *call) error {
-	axis, err := c.axis(0, len(c.in[0].shape))
+	if err := c.operands(2); err != nil {
+		return err
+	}
+	of, ids := c.in[0].shape, c.in[1]
+	axis, err := c.axis(0, len(of))
 	if err != nil {
 		return err
 	}
-	if !c.compiled {
-		return needsLibrary
+	want := slices.Clone(of)
+	if len(ids.shape) == len(of) {
+		want[axis] = ids.shape[axis]
 	}
-	return c.give(c.m.TakeAlongAxis(c.dense(c.in[0]), c.dense(c.in[1]), axis))
+	if !whole(ids.typ) || !slices.Equal(want, ids.shape) || product(of) > maxMade || product(ids.shape) > maxMade {
+		return fmt.Errorf("by %s%v of %v", ids.typ, ids.shape, of)
+	}
+	ts, _ := c.pieces(c.in[:1])
+	x, at := c.lined(ts[0], []int{axis}), c.lined(c.tensor(ids), []int{axis})
+	rows, n, k := x.Shape[0].Const, x.Shape[1].Const, at.Shape[1].Const
+	number := func(v int64) value {
+		return value{shape: []int64{rows, k}, typ: ids.typ, uniform: true, number: float64(v), round: c.round}
+	}
+	from := c.part(at, rows, k)
+	if ids.typ == ir.I32 { // those below 0 count from the end
+		below := c.integers("less", from, number(0))
+		up := c.integers("add", from, number(n))
+		from = c.part(c.m.Where(flat(below, rows, k), flat(up, rows, k), flat(at, rows, k)), rows, k)
+	}
+	var first []byte
+	for r := range rows {
+		first = binary.LittleEndian.AppendUint32(first, uint32(r*n))
+	}
+	start := c.s.Weight(fmt.Sprintf("rows_%s_%d_%d", ids.typ, rows, n), ir.NewBlob(first), ids.typ, rows)
+	from = c.part(c.integers("add", from, value{shape: []int64{rows, k}, typ: ids.typ, has: true, round: c.round, t: strided(start, []int64{rows, k}, []int64{1, 0})}), rows*k)
+	kind := x.DType
+	x.DType = bits(x).DType
+	if kind.Size() != 4 && kind.Size() != 2 {
+		return fmt.Errorf("of %s", kind)
+	}
+	r := c.m.Take(flat(x, rows*n, 1), flat(from.t, rows*k))
+	r.DType = kind
+	// The axis goes back to its place.
+	var shape []int64
+	for i, d := range ids.shape {
+		if i != axis {
+			shape = append(shape, d)
+		}
+	}
+	steps := rowStrides(append(shape, k))
+	strides := slices.Insert(steps[:len(steps)-1:len(steps)-1], axis, 1)
+	return c.joined(strided(r, ids.shape, strides))
 }
 
 // gather takes rows along one axis.

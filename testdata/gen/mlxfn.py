@@ -3,8 +3,8 @@
     python testdata/gen/mlxfn.py testdata/mlxfn
 
 Each case is NAME.mlxfn and NAME.safetensors, with the arguments (arg0, arg1, …, and keywords by name) and MLX's results (out0,
-out1, …); later.out0 and so on are those of further calls, whose arguments are later.arg0 and so on. They lie in
-functions.zip. step.mlxfn, with its .npy files, stands beside it for the tests of commands. Versions: requirements.txt.
+out1, …); call0.out0 and so on are those of several calls, whose arguments are call0.arg0 and so on, and call0.wide the first result
+as it is in f32, of the same weights. They lie in functions.zip. step.mlxfn, with its .npy files, stands beside it for the tests of commands. Versions: requirements.txt.
 
 MLX for CPUs records norms, rope and attention as what they are composed of, and MLX for GPUs as one primitive each. The cases
 under "gpu" have these primitives: the function is traced by this MLX with stand-ins for them, and written by the class Writer
@@ -20,6 +20,7 @@ import zipfile
 import mlx.core as mx
 import mlx.nn as nn
 import numpy as np
+from mlx.utils import tree_map
 from mlx_lm.models import llama
 
 TYPES = [mx.bool_, mx.uint8, mx.uint16, mx.uint32, mx.uint64, mx.int8, mx.int16, mx.int32, mx.int64, mx.float16, mx.float32, mx.float64, mx.bfloat16, mx.complex64]
@@ -283,6 +284,7 @@ def cases():
     yield plain("quantize", lambda a: mx.quantize(a, 64, 4), rand(5, 128))
     yield plain("embedding", lambda t, i: (t[i], mx.take(t, i, axis=0)), rand(20, 12), ints(0, 20, 2, 3))
     yield plain("embedding_u32", lambda t, i: t[i], ints(0, 99, 20, 4, t=U32), ints(-20, 20, 5))
+    yield plain("along", lambda a, i, j: (mx.take_along_axis(a, i, axis=1), mx.take_along_axis(a, j, axis=0)), rand(4, 9), ints(0, 9, 4, 3, t=U32), ints(-4, 4, 2, 9))
     yield plain("slice_update", lambda a, b: (mx.slice_update(a, b, mx.array([2]), axes=(1,))), rand(2, 9, 4), rand(2, 3, 4))
     yield plain("dynamic", lambda a, b, p: (mx.slice_update(a, b, p, axes=(1,)), mx.slice(a, p, axes=(1,), slice_size=(2, 3, 4))), rand(2, 9, 4), rand(2, 3, 4), mx.array([4]))
     yield plain("arange", lambda a: (a + mx.arange(8), mx.arange(3, 11).astype(F32) * a, mx.arange(5)), rand(8))
@@ -295,6 +297,16 @@ def cases():
     yield plain("linear", conv, rand(4, 24))
     yield plain("identity", lambda a, b: (a, b + 1, a), x, y)
     yield plain("scalar", lambda a, b: (a * b, a.sum()), mx.array(3.0), mx.array(0.5))
+
+    def library(name, fun, *args):  # of which MLX's compiled library has kernels, and ours has none
+        return ("library/" + name, fun, args, {}, False)
+
+    yield library("sort", lambda a: (mx.sort(a, -1), mx.argsort(a, -1)), rand(4, 33))
+    yield library("sort_f16", lambda a: mx.sort(a, 0), rand(9, 5, t=F16))
+    yield library("cumsum", lambda a: (mx.cumsum(a, -1), mx.cumsum(a, 0, reverse=True, inclusive=False)), rand(4, 33))
+    yield library("reduce", lambda a, b: (mx.sum(a, -1), mx.max(a, 0), mx.prod(b, -1), mx.min(b), mx.argmax(a, -1)), ints(-9, 9, 4, 70), rand(3, 12))
+    yield library("gather_mm", lambda a, b, i: mx.gather_mm(a, b, None, i), rand(3, 2, 8), rand(4, 8, 5), mx.array([2, 0, 3], U32))
+    yield library("plain", lambda a, w: mx.softmax(mx.exp(a @ w) - a[:, :5], -1), rand(4, 8), rand(8, 5))
 
     yield gpu("rms_norm", lambda a, w: (mx.fast.rms_norm(a, w, 1e-5), mx.fast.rms_norm(a, None, 1e-5)), rand(3, 96), rand(96))
     yield gpu("rms_norm_f16", lambda a, w: mx.fast.rms_norm(a, w, 1e-5), rand(2, 3, 128, t=F16), rand(128, t=F16))
@@ -324,35 +336,51 @@ class Cache:
 
 
 def decoder(t, hidden=128, layers=2, heads=4, key_heads=2, width=256, vocabulary=96, context=16):
-    """A decode step of a llama, quantized in 4 bits by groups of 64, and its first caches."""
-    model = llama.Model(llama.ModelArgs("llama", hidden, layers, width, heads, 1e-5, vocabulary, num_key_value_heads=key_heads, tie_word_embeddings=False))
+    """A decode step of a llama, quantized in 4 bits by groups of 64, the same one computed in f32, and its first caches."""
+    def made():
+        return llama.Model(llama.ModelArgs("llama", hidden, layers, width, heads, 1e-5, vocabulary, num_key_value_heads=key_heads, tie_word_embeddings=False))
+
+    model, wide = made(), made()
     model.apply(lambda p: (mx.random.normal(p.shape) * (2 * p.shape[-1] ** -0.5 if p.ndim > 1 else 0.1) + (0 if p.ndim > 1 else 1)).astype(t))
     nn.quantize(model, 64, 4)
+    nn.quantize(wide, 64, 4)
     mx.eval(model.parameters())
+    wide.update(tree_map(lambda p: p.astype(F32) if p.dtype == t else p, model.parameters()))
 
-    def step(token, offset, *caches):
-        kept = [Cache(caches[2 * i], caches[2 * i + 1], offset) for i in range(layers)]
-        logits = model(token, cache=kept)[:, -1, :]
-        return (logits, mx.argmax(logits, -1)) + tuple(a for c in kept for a in (c.keys, c.values))
+    def step_of(model):
+        def step(token, offset, *caches):
+            kept = [Cache(caches[2 * i], caches[2 * i + 1], offset) for i in range(layers)]
+            logits = model(token, cache=kept)[:, -1, :]
+            return (logits, mx.argmax(logits, -1)) + tuple(a for c in kept for a in (c.keys, c.values))
+
+        return step
 
     caches = [mx.zeros((1, key_heads, context, hidden // heads), t) for _ in range(2 * layers)]
-    return step, caches
+    return step_of(model), step_of(wide), caches
 
 
 def steps(t):
-    """A decode step, its first arguments, and the tokens and logits of ten steps, each from the token before."""
-    step, caches = decoder(t)
-    token, first, calls = mx.array([[5]]), None, []
-    for i in range(10):
-        args = (token, mx.array([i]), *caches)
-        out = step(*args)
-        mx.eval(out)
-        best = mx.sort(out[0].astype(F32)[0])
-        print("  step %d: token %d, ahead by %.3f" % (i, out[1].item(), (best[-1] - best[-2]).item()))
-        first = first or args
-        calls.append((token, mx.array([i]), out[0], out[1]))
-        token, caches = out[1].astype(I32)[None], out[2:]
-    return step, first, calls
+    """A decode step, its first arguments, and the tokens and logits of ten steps, each from the token before.
+
+    Of several models the first is taken that chooses each token by more than its type's rounding moves logits."""
+    for seed in range(100, 200):
+        mx.random.seed(seed)
+        step, wide, caches = decoder(t)
+        token, first, calls, kept, ahead = mx.array([[5]]), None, [], [c.astype(F32) for c in caches], []
+        for i in range(10):
+            args = (token, mx.array([i]), *caches)
+            out = step(*args)
+            mx.eval(out)
+            best = mx.sort(out[0].astype(F32)[0])
+            ahead.append((best[-1] - best[-2]).item())
+            first = first or args
+            exactly = wide(token, mx.array([i]), *kept)
+            kept = exactly[2:]
+            calls.append((token, mx.array([i]), out[0], out[1], exactly[0]))
+            token, caches = out[1].astype(I32)[None], out[2:]
+        if min(ahead) > (0.2 if t == F16 else 0.05):
+            print("  seed %d, tokens %s, ahead by %.3f or more" % (seed, [c[3].item() for c in calls], min(ahead)))
+            return step, first, calls
 
 
 def main(folder):
@@ -375,8 +403,8 @@ def main(folder):
             out = fun(*args, **kwargs)
             out = list(out) if isinstance(out, (tuple, list)) else [out]
             arrays = {"arg%d" % i: a for i, a in enumerate(args)} | kwargs | {"out%d" % i: a for i, a in enumerate(out)}
-            for i, (token, offset, logits, chosen) in enumerate(calls):
-                arrays |= {"call%d.arg0" % i: token, "call%d.arg1" % i: offset, "call%d.out0" % i: logits, "call%d.out1" % i: chosen}
+            for i, (token, offset, logits, chosen, wide) in enumerate(calls):
+                arrays |= {"call%d.arg0" % i: token, "call%d.arg1" % i: offset, "call%d.out0" % i: logits, "call%d.out1" % i: chosen, "call%d.wide" % i: wide}
             # Views would share what they are views of, which the format does not have.
             mx.save_safetensors(tensors, {k: mx.contiguous(v) for k, v in arrays.items()})
             put(name + ".mlxfn", path)
