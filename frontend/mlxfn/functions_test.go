@@ -168,6 +168,48 @@ func off(f *safetensors.File, x safetensors.Tensor, name string) float64 {
 	return most / scale
 }
 
+// What MLX's own C++ has exported for a GPU computes what MLX computes, and has the primitives that our traces of the same
+// functions have.
+func TestExportedForGPU(t *testing.T) {
+	files := archive(t)
+	d := cpu.New(0)
+	defer d.Close()
+	paths, err := filepath.Glob("../../testdata/mlxfn/host/*.mlxfn")
+	require.NoError(t, err)
+	require.GreaterOrEqual(t, len(paths), 11)
+	for _, path := range paths {
+		name := strings.TrimSuffix(filepath.Base(path), ".mlxfn")
+		t.Run(name, func(t *testing.T) {
+			data, err := os.ReadFile(path)
+			require.NoError(t, err)
+			f, err := mlxfn.Parse(path, data)
+			require.NoError(t, err)
+			require.Equal(t, "exported by testdata/gen/mlxhost/exports.cpp", f.Metadata)
+			require.True(t, f.Functions[0].Nodes[0].GPU)
+			ours, err := mlxfn.Parse(name, files["gpu/"+name+".mlxfn"])
+			require.NoError(t, err)
+			if name != "attention_added" { // of which MLX has no fused kernel
+				require.ElementsMatch(t, primitives(ours), primitives(f))
+			}
+			// It takes the arguments of the other one, and is to have its results.
+			both := map[string][]byte{name + ".mlxfn": data, name + ".safetensors": files["gpu/"+name+".safetensors"]}
+			run(t, d, both, name, frontend.Options{})
+		})
+	}
+}
+
+// primitives are those of a file's function that are no matter of how a shape is written.
+func primitives(f *mlxfn.File) (out []string) {
+	for _, n := range f.Functions[0].Nodes {
+		switch n.Name {
+		case "Broadcast", "Reshape", "ExpandDims", "Squeeze", "Flatten", "Unflatten", "Arange", "AsType":
+		default:
+			out = append(out, n.Name)
+		}
+	}
+	return out
+}
+
 // A decode step keeps its caches from run to run, in place, and so finds the tokens that MLX finds.
 func TestDecoder(t *testing.T) {
 	files := archive(t)

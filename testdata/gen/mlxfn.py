@@ -317,7 +317,20 @@ def cases():
     yield gpu("attention_causal", lambda q, k, v: mx.fast.scaled_dot_product_attention(q, k, v, scale=0.1, mask="causal"), rand(2, 4, 5, 64, t=F16), rand(2, 4, 9, 64, t=F16), rand(2, 4, 9, 64, t=F16))
     yield gpu("attention_sinks", lambda q, k, v, s: mx.fast.scaled_dot_product_attention(q, k, v, scale=0.125, sinks=s), rand(1, 4, 1, 64), rand(1, 2, 9, 64), rand(1, 2, 9, 64), rand(4))
     yield gpu("dequantize", lambda w, s, b: mx.dequantize(w, s, b, group_size=64, bits=4) * 2, *quantized(6, 128, t=F16))
+    yield gpu("layer", layer, rand(1, 1, 128, t=F16), rand(128, t=F16), *quantized(384, 128, t=F16), *quantized(128, 128, t=F16), rand(1, 2, 16, 64, t=F16), rand(1, 2, 16, 64, t=F16), mx.array([5]))
     yield gpu("attention_added", lambda q, k, v, m: mx.fast.scaled_dot_product_attention(q, k, v, scale=0.2, mask=m), rand(1, 2, 3, 48), rand(1, 2, 7, 48), rand(1, 2, 7, 48), rand(3, 7))
+
+
+def layer(x, norm, w, ws, wb, o, os, ob, keys, values, at):
+    """Attention of a decode step, with a cache, and a residual."""
+    h = mx.fast.rms_norm(x, norm, 1e-5)
+    parts = mx.split(mx.quantized_matmul(h, w, ws, wb, group_size=64, bits=4), 3, -1)
+    q, k, v = (p.reshape(1, 1, 2, 64).transpose(0, 2, 1, 3) for p in parts)
+    q, k = (mx.fast.rope(p, 64, traditional=False, base=10000.0, scale=1.0, offset=at) for p in (q, k))
+    keys, values = mx.slice_update(keys, k, at, axes=(2,)), mx.slice_update(values, v, at, axes=(2,))
+    out = mx.fast.scaled_dot_product_attention(q, keys, values, scale=0.125, mask=at >= mx.arange(16))
+    out = mx.quantized_matmul(out.transpose(0, 2, 1, 3).reshape(1, 1, 128), o, os, ob, group_size=64, bits=4)
+    return x + out * mx.sigmoid(out), keys, values
 
 
 class Cache:
