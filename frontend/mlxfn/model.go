@@ -18,7 +18,7 @@ import (
 
 // Source is the front end of .mlxfn files.
 var Source = frontend.Source{
-	Name:  "MLX function",
+	Name:  "mlxfn",
 	Holds: "functions that MLX " + strings.TrimSuffix(fmt.Sprintf("%d.%d.%d", oldest[0], oldest[1], oldest[2]), ".0") + " and later have exported (mx.export_function), traced on a GPU or on a CPU",
 	Match: match,
 	Open:  func(f *frontend.File) (frontend.Model, error) { return open(f) },

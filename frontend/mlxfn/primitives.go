@@ -237,7 +237,7 @@ func power(c *call) error {
 		0: "1.0 + 0.0 * $0", 1: "$0", 2: "$0 * $0", 3: "$0 * $0 * $0", 4: "$0 * $0 * ($0 * $0)", 0.5: "sqrt($0)", -0.5: "rsqrt($0)", -1: "1.0 / $0", -2: "1.0 / ($0 * $0)",
 	}[c.in[1].number]
 	if !ok {
-		return fmt.Errorf("the exponent %v", c.in[1].number)
+		return fmt.Errorf("the exponent %v", float32(c.in[1].number))
 	}
 	c.in = c.in[:1]
 	return formula(text)(c)

@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"math/rand/v2"
+	"os"
 	"runtime"
 	"strings"
 	"testing"
@@ -37,7 +38,7 @@ func TestParse(t *testing.T) {
 	require.Equal(t, 2, count["ScaledDotProductAttention"])
 	require.Equal(t, 4, count["DynamicSliceUpdate"])
 
-	f, err = mlxfn.Parse("f", files["several.mlxfn"])
+	f, err = mlxfn.Parse("f", several(t))
 	require.NoError(t, err)
 	require.Len(t, f.Functions, 2)
 	f, err = mlxfn.Parse("f", files["cpu/keywords.mlxfn"])
@@ -46,9 +47,17 @@ func TestParse(t *testing.T) {
 	require.Equal(t, 1, f.Functions[0].Positional())
 }
 
+// several is a file with two traces.
+func several(t *testing.T) []byte {
+	data, err := os.ReadFile("../../testdata/mlxfn/several.mlxfn")
+	require.NoError(t, err)
+	return data
+}
+
 // A file that is cut anywhere is refused, with the place.
 func TestCutFiles(t *testing.T) {
 	files := archive(t)
+	files["several.mlxfn"] = several(t)
 	for _, name := range []string{"gpu/rms_norm_f16", "cpu/join", "cpu/quantize", "several"} {
 		data := files[name+".mlxfn"]
 		require.NotEmpty(t, data)
@@ -153,6 +162,7 @@ func TestVersions(t *testing.T) {
 // A file may claim anything: it is read or refused, and no more memory is taken than some times its size.
 func TestMutations(t *testing.T) {
 	files := archive(t)
+	files["several.mlxfn"] = several(t)
 	var seeds [][]byte
 	for _, name := range []string{"gpu/rms_norm_f16", "gpu/attention", "cpu/join", "cpu/dynamic", "cpu/convert", "several", "cpu/keywords"} {
 		seeds = append(seeds, files[name+".mlxfn"])

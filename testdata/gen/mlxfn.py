@@ -4,7 +4,8 @@
 
 Each case is NAME.mlxfn and NAME.safetensors, with the arguments (arg0, arg1, …, and keywords by name) and MLX's results (out0,
 out1, …); call0.out0 and so on are those of several calls, whose arguments are call0.arg0 and so on, and call0.wide the first result
-as it is in f32, of the same weights. They lie in functions.zip. step.mlxfn, with its .npy files, stands beside it for the tests of commands. Versions: requirements.txt.
+as it is in f32, of the same weights. They lie in functions.zip. For the tests of commands sum.mlxfn stands beside it, with .npy files, and update.mlxfn, weighted.mlxfn with its
+weights, several.mlxfn and refused.mlxfn. Versions: requirements.txt.
 
 MLX for CPUs records norms, rope and attention as what they are composed of, and MLX for GPUs as one primitive each. The cases
 under "gpu" have these primitives: the function is traced by this MLX with stand-ins for them, and written by the class Writer
@@ -435,17 +436,32 @@ def main(folder):
         def both(a, b):
             return a * b + 1
 
-        with mx.exporter(path, both) as e:
+        def beside(name):
+            return os.path.join(folder, name)
+
+        with mx.exporter(beside("several.mlxfn"), both) as e:
             e(rand(3), rand(3))
             e(rand(2, 5), rand(2, 5))
-        put("several.mlxfn", path)
 
         # What is not there.
         def much(a, b, c):
             return mx.sort(a) + mx.sort(a, 0), mx.cumsum(a, 1), mx.fft.rfft(a), mx.conv1d(b, b), c + 1, mx.abs(a) ** 1.3
 
-        mx.export_function(path, much, rand(3, 4), rand(2, 5, 2), mx.array([1, 2], mx.int64))
-        put("refused.mlxfn", path)
+        mx.export_function(beside("refused.mlxfn"), much, rand(3, 4), rand(2, 5, 2), mx.array([1, 2], mx.int64))
+
+        # Numbers whose results have no rounding.
+        a, b = mx.arange(12, dtype=F32).reshape(3, 4), mx.arange(4, dtype=F32) * 0.5
+        mx.export_function(beside("sum.mlxfn"), both, a, b)
+        for name, array in (("arg0", a), ("arg1", b), ("out0", both(a, b))):
+            np.save(beside("sum.%s.npy" % name), np.array(array))
+
+        def update(cache, row, at):
+            return mx.slice_update(cache, row, at, axes=(0,)), at + 1
+
+        mx.export_function(beside("update.mlxfn"), update, mx.zeros((4, 3)), mx.zeros((1, 3)), mx.array([0]))
+        w = mx.arange(8, dtype=F32).reshape(2, 4)
+        mx.export_function(beside("weighted.mlxfn"), lambda x, *, weight: x @ weight.T, a, weight=w)
+        mx.save_safetensors(beside("weighted.safetensors"), {"weight": w})
     archive.close()
     print("%d functions, %d bytes" % (count, os.path.getsize(os.path.join(folder, "functions.zip"))))
 
