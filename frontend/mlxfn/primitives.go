@@ -56,7 +56,7 @@ func init() {
 
 		// Rows.
 		"Reduce": reduce, "ArgReduce": argReduce, "Softmax": softmax, "LogSumExp": logSumExp, "RMSNorm": rmsNorm, "LayerNorm": layerNorm,
-		"Sort": sorted, "ArgSort": sorted, "Scan": scan, "RMSNormVJP": normGradient, "LayerNormVJP": normGradient,
+		"Sort": sorted, "ArgSort": sorted, "Partition": sorted, "ArgPartition": sorted, "Scan": scan, "RMSNormVJP": normGradient, "LayerNormVJP": normGradient,
 
 		// Products.
 		"Matmul": matmul, "AddMM": addMM, "QuantizedMatmul": quantizedMatmul, "GatherMM": gatherMM, "GatherQMM": gatherQMM, "Quantize": quantize,

@@ -246,18 +246,46 @@ func normGradient(c *call) error {
 // needsLibrary is why a primitive cannot be recorded for kernels of our own.
 var needsLibrary = errors.New("there are no kernels of our own for it, but there are in MLX's library (--library mlx.metallib)")
 
+// longestSorted bounds the rows that are sorted by a kernel of our own, which takes as many steps for each element as a row has.
+const longestSorted = 4096
+
+// sorted sorts along an axis; what is parted only is sorted as well.
 func sorted(c *call) error {
-	axis, err := c.axis(0, len(c.in[0].shape))
+	part := c.n.Name == "Partition" || c.n.Name == "ArgPartition"
+	field := 0
+	if part {
+		field = 1
+	}
+	axis, err := c.axis(field, len(c.in[0].shape))
 	if err != nil {
 		return err
 	}
-	if !c.compiled {
+	values, t := c.n.Name == "Sort" || c.n.Name == "Partition", c.in[0].typ
+	if c.compiled {
+		if values {
+			return c.give(c.m.Sort(c.dense(c.in[0]), axis))
+		}
+		return c.give(c.m.ArgSort(c.dense(c.in[0]), axis))
+	}
+	if !t.Float() || c.in[0].shape[axis] > longestSorted {
 		return needsLibrary
 	}
-	if c.n.Name == "Sort" {
-		return c.give(c.m.Sort(c.dense(c.in[0]), axis))
+	// The greatest of what is negated are the least, in ascending order.
+	x := c.lined(c.tensor(c.in[0]), []int{axis})
+	rows, n := x.Shape[0].Const, x.Shape[1].Const
+	ids, least := c.s.TopK(flat(c.compute([]int64{rows, n}, t, "round(T, -$0)", c.part(x, rows, n)), rows, n), n)
+	if values {
+		ids = c.compute([]int64{rows, n}, t, "round(T, -$0)", c.part(least, rows, n))
 	}
-	return c.give(c.m.ArgSort(c.dense(c.in[0]), axis))
+	return c.give(back(ids, c.in[0].shape, axis))
+}
+
+// back returns rows, of an axis that lined has put last, with the axis in its place.
+func back(t record.Tensor, shape []int64, axis int) record.Tensor {
+	moved := slices.Concat(shape[:axis], shape[axis+1:], shape[axis:axis+1])
+	strides := rowStrides(moved)
+	last := len(strides) - 1
+	return strided(t, shape, slices.Insert(strides[:last:last], axis, strides[last]))
 }
 
 func scan(c *call) error {
@@ -316,16 +344,7 @@ func gatherAxis(c *call) error {
 	}
 	r := c.m.Take(flat(x, rows*n, 1), flat(from.t, rows*k))
 	r.DType = kind
-	// The axis goes back to its place.
-	var shape []int64
-	for i, d := range ids.shape {
-		if i != axis {
-			shape = append(shape, d)
-		}
-	}
-	steps := rowStrides(append(shape, k))
-	strides := slices.Insert(steps[:len(steps)-1:len(steps)-1], axis, 1)
-	return c.joined(strided(r, ids.shape, strides))
+	return c.joined(back(r, ids.shape, axis))
 }
 
 // gather takes rows along one axis.

@@ -29,7 +29,7 @@ TYPES = [mx.bool_, mx.uint8, mx.uint16, mx.uint32, mx.uint64, mx.int8, mx.int16,
 # The fields of states, as frontend/mlxfn/states.go has them, of primitives that functions under "gpu" have.
 STATES = {
     "AddMM": "ff", "Arange": "ddd", "ArgReduce": "ii", "AsType": "t", "Broadcast": "S", "Concatenate": "i", "DynamicSlice": "IS",
-    "DynamicSliceUpdate": "I", "ExpandDims": "I", "Squeeze": "I", "Flatten": "ii", "Gather": "IS", "LayerNorm": "f", "QuantizedMatmul": "iiib",
+    "DynamicSliceUpdate": "I", "ArgPartition": "ii", "GatherAxis": "i", "GatherQMM": "iiibbb", "ExpandDims": "I", "Squeeze": "I", "Flatten": "ii", "Gather": "IS", "LayerNorm": "f", "QuantizedMatmul": "iiib",
     "Quantize": "iiib", "Reduce": "iI", "Reshape": "S", "RMSNorm": "f", "RoPE": "ibffb", "ScaledDotProductAttention": "fbbbb", "Slice": "SSS",
     "SliceUpdate": "iSSS", "Softmax": "b", "Split": "Si", "Sqrt": "b", "Transpose": "I", "Unflatten": "iS",
 }
@@ -302,8 +302,10 @@ def cases():
     def library(name, fun, *args):  # of which MLX's compiled library has kernels, and ours has none
         return ("library/" + name, fun, args, {}, False)
 
-    yield library("sort", lambda a: (mx.sort(a, -1), mx.argsort(a, -1)), rand(4, 33))
-    yield library("sort_f16", lambda a: mx.sort(a, 0), rand(9, 5, t=F16))
+    yield plain("sort", lambda a, b: (mx.sort(a, -1), mx.argsort(a, 0), mx.sort(b, 0), mx.topk(a, 1)), rand(4, 33), rand(9, 5, t=F16))
+    yield gpu("experts", experts, rand(1, 1, 64, t=F16), rand(8, 64, t=F16), *stack(8, 128, 64), *stack(8, 128, 64), *stack(8, 64, 128))
+
+    yield library("sort", lambda a: (mx.sort(a, -1), mx.argsort(a, -1)), mx.random.permutation(400).reshape(4, 100).astype(I32))
     yield library("cumsum", lambda a: (mx.cumsum(a, -1), mx.cumsum(a, 0, reverse=True, inclusive=False)), rand(4, 33))
     yield library("reduce", lambda a, b: (mx.sum(a, -1), mx.max(a, 0), mx.prod(b, -1), mx.min(b), mx.argmax(a, -1)), ints(-9, 9, 4, 70), rand(3, 12))
     yield library("gather_mm", lambda a, b, i: mx.gather_mm(a, b, None, i), rand(3, 2, 8), rand(4, 8, 5), mx.array([2, 0, 3], U32))
@@ -332,6 +334,28 @@ def layer(x, norm, w, ws, wb, o, os, ob, keys, values, at):
     out = mx.fast.scaled_dot_product_attention(q, keys, values, scale=0.125, mask=at >= mx.arange(16))
     out = mx.quantized_matmul(out.transpose(0, 2, 1, 3).reshape(1, 1, 128), o, os, ob, group_size=64, bits=4)
     return x + out * mx.sigmoid(out), keys, values
+
+
+def stack(count, n, k):
+    """Quantized matrices, one behind another."""
+    q = mx.quantize(rand(count, n, k, t=F16, scale=k**-0.5), 64, 4)
+    mx.eval(q)
+    return q
+
+
+def experts(x, router, *w):
+    """A mixture of experts as mlx-lm has it, two of them for a token."""
+    gates = x @ router.T
+    chosen = mx.argpartition(-gates, kth=1, axis=-1)[..., :2]
+    scores = mx.softmax(mx.take_along_axis(gates, chosen, axis=-1), axis=-1, precise=True)
+
+    def product(x, w):
+        return mx.gather_qmm(x, *w, rhs_indices=chosen, transpose=True, group_size=64, bits=4)
+
+    h = mx.expand_dims(x, (-2, -3))
+    gate, up = product(h, w[:3]), product(h, w[3:6])
+    y = product(gate * mx.sigmoid(gate) * up, w[6:]).squeeze(-2)
+    return (y * scores[..., None]).sum(axis=-2)
 
 
 class Cache:
@@ -445,7 +469,7 @@ def main(folder):
 
         # What is not there.
         def much(a, b, c):
-            return mx.sort(a) + mx.sort(a, 0), mx.cumsum(a, 1), mx.fft.rfft(a), mx.conv1d(b, b), c + 1, mx.abs(a) ** 1.3
+            return mx.hadamard_transform(a) + mx.hadamard_transform(a * 2), mx.cumsum(a, 1), mx.fft.rfft(a), mx.conv1d(b, b), c + 1, mx.abs(a) ** 1.3
 
         mx.export_function(beside("refused.mlxfn"), much, rand(3, 4), rand(2, 5, 2), mx.array([1, 2], mx.int64))
 
