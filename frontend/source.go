@@ -101,6 +101,9 @@ type Traced struct {
 	NoStates bool
 	// Compiled describes kernels of MLX's library, which are taken where there are none of ours (record.Compiled).
 	Compiled func(function string) (ir.Kernel, bool)
+	// Source takes the Metal source of a kernel that the function brings along, which the caller will write to a file, and
+	// returns how the module names that. Functions with such kernels are refused if it is nil.
+	Source func(name string, text []byte) ir.Library
 }
 
 // Trace is a [Model] that is a function: [Options].Traced is for these.

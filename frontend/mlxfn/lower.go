@@ -41,6 +41,7 @@ type lowering struct {
 	again func() *record.Session
 	// compiled says that kernels of MLX's library may be taken.
 	compiled bool
+	source   func(name string, text []byte) ir.Library // see frontend.Traced
 	round    int
 	values   []value
 	uses     []int

@@ -346,7 +346,7 @@ func (r *recording) graph(ctx context.Context) (*ir.Graph, error) {
 	if r.o.Compiled != nil {
 		with = append(with, record.Compiled(r.o.Compiled))
 	}
-	l := &lowering{fn: f, values: make([]value, len(f.Values)), uses: make([]int, len(f.Values)), inPlace: map[int]bool{}, compiled: r.o.Compiled != nil}
+	l := &lowering{fn: f, values: make([]value, len(f.Values)), uses: make([]int, len(f.Values)), inPlace: map[int]bool{}, compiled: r.o.Compiled != nil, source: r.o.Source}
 	l.again = func() *record.Session { return record.New("function", with...) }
 	l.s = l.again()
 	l.m = l.s.MLX()

@@ -8,7 +8,6 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/mlxc/mlxc/frontend"
 	"github.com/mlxc/mlxc/ir"
 	"github.com/mlxc/mlxc/record"
 )
@@ -60,10 +59,8 @@ func init() {
 
 		// Products.
 		"Matmul": matmul, "AddMM": addMM, "QuantizedMatmul": quantizedMatmul, "GatherMM": gatherMM, "GatherQMM": gatherQMM, "Quantize": quantize,
-		"CustomKernel": func(c *call) error {
-			return fmt.Errorf("%s: kernels that a program brings along are not taken from its file, but from what it logs (docs/capture.md)", frontend.Name(c.n.State[0].(string)))
-		},
-		"RoPE": rope, "ScaledDotProductAttention": attention,
+		"CustomKernel": customKernel,
+		"RoPE":         rope, "ScaledDotProductAttention": attention,
 	}
 }
 

@@ -5,6 +5,8 @@ package mlxfn_test
 import (
 	"context"
 	"crypto/sha256"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -57,7 +59,16 @@ func TestLibrary(t *testing.T) {
 			continue
 		}
 		t.Run(name, func(t *testing.T) {
-			run(t, d, files, name, frontend.Options{Traced: &frontend.Traced{NoStates: true, Compiled: compiled}})
+			sources := t.TempDir()
+			source := func(name string, text []byte) ir.Library {
+				path := filepath.Join(sources, "k.metal")
+				if _, err := os.Stat(path); err == nil {
+					path = filepath.Join(sources, "l.metal")
+				}
+				require.NoError(t, os.WriteFile(path, text, 0o644))
+				return ir.Library{Kind: ir.SourceFile, Path: path, Digest: sha256.Sum256(text)}
+			}
+			run(t, d, files, name, frontend.Options{Traced: &frontend.Traced{NoStates: true, Compiled: compiled, Source: source}})
 			_, err := opened(t, files, name).Record(context.Background(), frontend.Options{})
 			if name == "library/plain" { // which our own kernels compute as well
 				require.NoError(t, err)

@@ -5,7 +5,7 @@
 Each case is NAME.mlxfn and NAME.safetensors, with the arguments (arg0, arg1, …, and keywords by name) and MLX's results (out0,
 out1, …); call0.out0 and so on are those of several calls, whose arguments are call0.arg0 and so on, and call0.wide the first result
 as it is in f32, of the same weights. They lie in functions.zip. For the tests of commands sum.mlxfn stands beside it, with .npy files, and update.mlxfn, weighted.mlxfn with its
-weights, several.mlxfn and refused.mlxfn. Versions: requirements.txt.
+weights, several.mlxfn, refused.mlxfn and custom.mlxfn. Versions: requirements.txt.
 
 MLX for CPUs records norms, rope and attention as what they are composed of, and MLX for GPUs as one primitive each. The cases
 under "gpu" have these primitives: the function is traced by this MLX with stand-ins for them, and written by the class Writer
@@ -308,6 +308,11 @@ def cases():
     yield library("sort", lambda a: (mx.sort(a, -1), mx.argsort(a, -1)), mx.random.permutation(400).reshape(4, 100).astype(I32))
     yield library("cumsum", lambda a: (mx.cumsum(a, -1), mx.cumsum(a, 0, reverse=True, inclusive=False)), rand(4, 33))
     yield library("reduce", lambda a, b: (mx.sum(a, -1), mx.max(a, 0), mx.prod(b, -1), mx.min(b), mx.argmax(a, -1)), ints(-9, 9, 4, 70), rand(3, 12))
+    def custom(a, b, s):
+        out = axpy(inputs=[a.T, b, s], template=[("T", F32)], grid=(12, 1, 1), threadgroup=(32, 1, 1), output_shapes=[(4, 3)], output_dtypes=[F32])[0]
+        return counted(inputs=[out * 2], grid=(12, 1, 1), threadgroup=(4, 1, 1), output_shapes=[(12,)], output_dtypes=[F32], init_value=1.0)[0]
+
+    yield library("custom", custom, rand(3, 4), rand(4, 3), mx.array([2.0]))
     yield library("gather_mm", lambda a, b, i: mx.gather_mm(a, b, None, i), rand(3, 2, 8), rand(4, 8, 5), mx.array([2, 0, 3], U32))
     yield library("plain", lambda a, w: mx.softmax(mx.exp(a @ w) - a[:, :5], -1), rand(4, 8), rand(8, 5))
 
@@ -334,6 +339,33 @@ def layer(x, norm, w, ws, wb, o, os, ob, keys, values, at):
     out = mx.fast.scaled_dot_product_attention(q, keys, values, scale=0.125, mask=at >= mx.arange(16))
     out = mx.quantized_matmul(out.transpose(0, 2, 1, 3).reshape(1, 1, 128), o, os, ob, group_size=64, bits=4)
     return x + out * mx.sigmoid(out), keys, values
+
+
+# Kernels of a program's own, which run on GPUs only; what they compute is said again in custom_result.
+axpy = mx.fast.metal_kernel(
+    name="axpy",
+    input_names=["x", "y", "s"],
+    output_names=["out"],
+    source="""
+    uint i = thread_position_in_grid.x;
+    T v = x[elem_to_loc(i, x_shape, x_strides, x_ndim)];
+    out[i] = v * s[0] + y[i];
+""",
+    ensure_row_contiguous=False,
+)
+counted = mx.fast.metal_kernel(
+    name="counted", input_names=["x"], output_names=["out"], source="""
+    uint i = thread_position_in_grid.x;
+    if (i % 2 == 0) {
+        out[i] += x[i];
+    }
+"""
+)
+
+
+def custom_result(a, b, s):
+    out = (a.T * s + b).reshape(-1) * 2
+    return mx.where(mx.arange(12) % 2 == 0, out + 1, mx.array(1.0))
 
 
 def stack(count, n, k):
@@ -438,7 +470,7 @@ def main(folder):
                 on_gpu(path, fun, args, kwargs)
             else:
                 mx.export_function(path, fun, *args, **kwargs)
-            out = fun(*args, **kwargs)
+            out = custom_result(*args) if name == "library/custom" else fun(*args, **kwargs)
             out = list(out) if isinstance(out, (tuple, list)) else [out]
             arrays = {"arg%d" % i: a for i, a in enumerate(args)} | kwargs | {"out%d" % i: a for i, a in enumerate(out)}
             for i, (token, offset, logits, chosen, wide) in enumerate(calls):
@@ -447,6 +479,8 @@ def main(folder):
             mx.save_safetensors(tensors, {k: mx.contiguous(v) for k, v in arrays.items()})
             put(name + ".mlxfn", path)
             put(name + ".safetensors", tensors)
+            if name == "library/custom":
+                os.replace(path, os.path.join(folder, "custom.mlxfn"))
             count += 1
 
         for name, fun, args, kwargs, gpu in cases():

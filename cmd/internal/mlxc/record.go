@@ -15,7 +15,7 @@ import (
 
 type recordCmd struct {
 	Model    string `arg:"" help:"Model file or folder (${models})."`
-	Output   string `short:"o" required:"" placeholder:"FILE.mlxg" help:"Graph file to write."`
+	Output   string `short:"o" required:"" placeholder:"FILE.mlxg" help:"Graph file to write. Sources of kernels that an exported function brings along are written beside it, into FILE.kernels."`
 	Advance  bool   `default:"true" negatable:"" help:"Make the decode graph advance its position and carry its token to the next replay ($$pos += 1, carry), so that one submission can decode many tokens."`
 	Sample   bool   `help:"Make the graphs draw their token by the params temp, top_p, seed_low and seed_high, so that mlxreplay generate --temp needs no host between tokens."`
 	External bool   `help:"Leave weights that are not repacked in the model file and refer to them."`
@@ -79,6 +79,9 @@ func (c *recordCmd) Run(env *cli.Env) error {
 	progress.End()
 	cli.Remark(env, m.Remarks()[len(remarks):]...) // what showed meanwhile
 	if err := env.Context.Err(); err != nil {
+		return err
+	}
+	if err := c.writeSources(&files, c.Output); err != nil {
 		return err
 	}
 	writing := cli.StartProgress(env.Stderr, "writing")
