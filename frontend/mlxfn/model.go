@@ -37,6 +37,7 @@ func match(f *frontend.File) bool {
 type Model struct {
 	*File
 	mapping *mmap.Map
+	weights []*safetensors.File // that modules refer to
 	remarks []string
 }
 
@@ -89,10 +90,15 @@ func (m *Model) Functions() int { return len(m.File.Functions) }
 
 // Close releases the file.
 func (m *Model) Close() error {
-	if m.mapping == nil {
-		return nil
+	var all []error
+	for _, f := range m.weights {
+		all = append(all, f.Close())
 	}
-	return m.mapping.Close()
+	m.weights = nil
+	if m.mapping != nil {
+		all = append(all, m.mapping.Close())
+	}
+	return errors.Join(all...)
 }
 
 // Tokenizer returns an error: functions have none.
@@ -249,7 +255,7 @@ func (m *Model) Record(ctx context.Context, o frontend.Options) (*ir.Module, err
 		if weights, err = safetensors.Open(t.Weights); err != nil {
 			return nil, err
 		}
-		defer weights.Close()
+		m.weights = append(m.weights, weights)
 	}
 	d := frontend.NewDigests(o)
 	r := &recording{Model: m, fn: f, o: t, d: d, pairs: pairs, blobs: map[int64]*ir.Blob{}}
@@ -306,8 +312,7 @@ func (r *recording) bind(weights *safetensors.File) error {
 			continue
 		}
 		used++
-		// The file is closed when the recording ends, so that its contents are copied.
-		r.bound[v] = ir.NewBlob(bytes.Clone(weights.Data(t)))
+		r.bound[v] = r.contents(weights.Name, t.Offset, weights.Data(t))
 	}
 	if len(wrong) > 0 {
 		return fmt.Errorf("%s: %w", weights.Name, frontend.Faults(wrong))

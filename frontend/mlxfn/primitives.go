@@ -230,8 +230,12 @@ func power(c *call) error {
 	if !c.in[1].uniform {
 		return errors.New("exponents that are not one constant")
 	}
+	if c.in[1].number == 0 {
+		c.out[0].uniform, c.out[0].number = true, 1
+		return nil
+	}
 	text, ok := map[float64]string{
-		0: "1.0 + 0.0 * $0", 1: "$0", 2: "$0 * $0", 3: "$0 * $0 * $0", 4: "$0 * $0 * ($0 * $0)", 0.5: "sqrt($0)", -0.5: "rsqrt($0)", -1: "1.0 / $0", -2: "1.0 / ($0 * $0)",
+		1: "$0", 2: "$0 * $0", 3: "$0 * $0 * $0", 4: "$0 * $0 * ($0 * $0)", 0.5: "sqrt($0)", -0.5: "rsqrt($0)", -1: "1.0 / $0", -2: "1.0 / ($0 * $0)",
 	}[c.in[1].number]
 	if !ok {
 		return fmt.Errorf("the exponent %v", float32(c.in[1].number))
