@@ -375,6 +375,6 @@ func TestStatesInPlace(t *testing.T) {
 			continue
 		}
 		require.Equal(t, 4, states)
-		require.Equal(t, 2, count["copy"], "of the logits and the token")
+		require.Zero(t, count["copy"], "the logits and the token are made where they are wanted")
 	}
 }

@@ -46,9 +46,13 @@ type lowering struct {
 	values   []value
 	uses     []int
 	inPlace  map[int]bool // values whose memory the update that reads them changes
-	weight   func(v int) record.Tensor
 	faults   faults
 	made     int
+	// targets has the memory of a result of the function for the value that is made into it; target is that of the
+	// primitive that is being recorded, until something has taken it.
+	targets map[int]record.Tensor
+	target  record.Tensor
+	aimed   bool
 	// complaint is why the primitive that is being recorded cannot be.
 	complaint error
 	consts    map[string]record.Tensor // by type and bits
@@ -131,6 +135,8 @@ func (l *lowering) node(n *Node) {
 		c.out = append(c.out, value{shape: a.Shape, typ: a.Type.Ours()})
 	}
 	l.complaint = nil
+	l.target, l.aimed = l.targets[n.Out[0]]
+	l.aimed = l.aimed && l.round == 0
 	err := row(c)
 	if err == nil {
 		err = l.complaint
@@ -281,6 +287,24 @@ func strided(t record.Tensor, shape, strides []int64) record.Tensor {
 // flat returns t, whose elements lie one after another, in another shape.
 func flat(t record.Tensor, shape ...int64) record.Tensor {
 	return strided(t, shape, rowStrides(shape))
+}
+
+// into returns where an operation writes if that may be a result of the function: it has the type and as many elements. What
+// else is written there before is no matter, since what the memory holds last counts; if that is not the result, it is copied.
+func (l *lowering) into(t ir.DType, shape []int64) []record.Option {
+	if !l.aimed || l.target.DType != t || l.target.Elements().Const != product(shape) {
+		return nil
+	}
+	l.aimed = false
+	return []record.Option{record.Into(flat(l.target, shape...))}
+}
+
+// scratch returns memory for a result.
+func (l *lowering) scratch(t ir.DType, shape []int64) record.Tensor {
+	if l.into(t, sizes(shape)) != nil {
+		return flat(l.target, sizes(shape)...)
+	}
+	return l.s.Scratch(t, dims(shape)...)
 }
 
 // constant returns memory with one element.
@@ -631,12 +655,12 @@ func (l *lowering) compute(shape []int64, to ir.DType, formula string, operands 
 		text.WriteString(name)
 	}
 	term := "out0" + index + " = " + strings.ReplaceAll(text.String(), "round(T", "round("+to.String())
-	var o []record.Option
-	if !any {
-		size := []int64{d0 * d1}
-		if wide {
-			size = []int64{d0, d1}
-		}
+	size := []int64{d0 * d1}
+	if wide {
+		size = []int64{d0, d1}
+	}
+	o := l.into(to, size)
+	if o == nil && !any {
 		o = append(o, record.Into(l.s.Scratch(to, record.Dims(size...)...)))
 	}
 	return flat(l.s.Elementwise(term, inputs, scalars, o...), shape...)

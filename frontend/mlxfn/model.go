@@ -366,6 +366,7 @@ func (r *recording) graph(ctx context.Context) (*ir.Graph, error) {
 	}
 	inputs, outputs := f.names()
 	r.declare(l, inputs)
+	r.aim(l, outputs)
 	for i := range f.Nodes {
 		if err := ctx.Err(); err != nil {
 			return nil, err
@@ -379,6 +380,41 @@ func (r *recording) graph(ctx context.Context) (*ir.Graph, error) {
 		return nil, err
 	}
 	return l.s.Graph()
+}
+
+// aim declares results, and says which value is made into the memory of each: the result, or what it is another shape of.
+func (r *recording) aim(l *lowering, outputs []string) {
+	f := r.fn
+	made := f.producers()
+	l.targets = map[int]record.Tensor{}
+	for j, v := range f.Outputs {
+		a := f.Values[v]
+		if slices.ContainsFunc(r.pairs, func(p pair) bool { return p.output == j }) || a.Type.Ours() == ir.Invalid || a.elements() == 0 {
+			continue
+		}
+		to := flat(l.s.Output(outputs[j], a.Type.Ours(), a.Shape...), sizes(a.Shape)...)
+		for n := made[v]; n != nil; n = made[v] {
+			of := f.Values[n.first()]
+			if !reshapes[n.Name] || of.elements() != a.elements() || of.Type != a.Type {
+				if _, taken := l.targets[v]; !taken {
+					l.targets[v] = to
+				}
+				break
+			}
+			v = n.In[0]
+		}
+	}
+}
+
+// reshapes are the primitives that give the elements of an operand, if as many, in their order.
+var reshapes = map[string]bool{"Reshape": true, "Flatten": true, "Unflatten": true, "ExpandDims": true, "Squeeze": true, "Slice": true, "Copy": true, "StopGradient": true, "Broadcast": true}
+
+// first returns the first operand; 0 if there is none, which is a value of every function that has primitives.
+func (n *Node) first() int {
+	if len(n.In) == 0 {
+		return 0
+	}
+	return n.In[0]
 }
 
 // declare gives memory to inputs, states and constants.
@@ -488,7 +524,16 @@ func (r *recording) finish(l *lowering, inputs, outputs []string) error {
 			continue
 		}
 		l.complaint = nil
-		l.copyTo(flat(l.s.Output(outputs[j], a.Type.Ours(), a.Shape...), sizes(a.Shape)...), from)
+		to := flat(l.s.Output(outputs[j], a.Type.Ours(), a.Shape...), sizes(a.Shape)...)
+		if from.Mem == to.Mem {
+			if from.Off.Equal(to.Off) && contiguous(from) {
+				continue // it was made there
+			}
+			s := l.s.Scratch(from.DType, from.Shape...) // in another order
+			l.copyTo(s, from)
+			from = s
+		}
+		l.copyTo(to, from)
 		if l.complaint != nil {
 			l.faults.add(fmt.Sprintf("the result %s: %v", outputs[j], l.complaint), "an output")
 		}

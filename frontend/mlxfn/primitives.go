@@ -624,7 +624,7 @@ func concatenate(c *call) error {
 		return err
 	}
 	ts, of := c.pieces(c.in)
-	out := c.s.Scratch(of, record.Dims(shape...)...)
+	out := c.scratch(of, shape)
 	at := int64(0)
 	for i, t := range ts {
 		start := make([]int64, len(shape))
@@ -665,7 +665,7 @@ func pad(c *call) error {
 	filled := c.in[1]
 	filled.shape = nil
 	ts, of := c.pieces([]value{c.in[0], filled})
-	out := c.s.Scratch(of, record.Dims(shape...)...)
+	out := c.scratch(of, shape)
 	c.copyTo(out, broadcastTensor(ts[1], shape))
 	c.copyTo(cut(out, start, ones(len(shape)), c.in[0].shape), ts[0])
 	return c.joined(out)

@@ -91,7 +91,17 @@ func quantizedMatmul(c *call) error {
 	if x.Rank() == 1 {
 		x = flat(c.packed(x), 1, x.Shape[0].Const)
 	}
-	return c.give(flat(c.packed(c.m.QuantizedMatmul(x, w)), sizes(c.out[0].shape)...))
+	shape := numbers(x)
+	if w.Transposed {
+		shape[len(shape)-1] = w.Codes.Shape[w.Codes.Rank()-2].Const
+	} else {
+		shape[len(shape)-1] = w.Codes.Shape[w.Codes.Rank()-1].Const * 32 / w.Bits
+	}
+	var o []record.Option
+	if w.Codes.Rank() == 2 { // no batch is broadcast
+		o = c.into(x.DType, shape)
+	}
+	return c.give(flat(c.packed(c.m.QuantizedMatmul(x, w, o...)), sizes(c.out[0].shape)...))
 }
 
 func gatherQMM(c *call) error {

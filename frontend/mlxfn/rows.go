@@ -155,7 +155,7 @@ func argReduce(c *call) error {
 		m, k := x.Shape[0].Const, x.Shape[1].Const
 		x = flat(c.compute([]int64{m, k}, t, "round(T, -$0)", c.part(x, m, k)), m, k)
 	}
-	return c.give(flat(c.s.Argmax(x), sizes(c.out[0].shape)...))
+	return c.give(flat(c.s.Argmax(x, c.into(ir.U32, []int64{x.Shape[0].Const})...), sizes(c.out[0].shape)...))
 }
 
 func softmax(c *call) error {
@@ -402,7 +402,7 @@ func (c *call) changed() record.Tensor {
 	if c.inPlace[c.n.In[0]] && contiguous(ts[0]) && c.fresh(c.in[0]).has {
 		return ts[0]
 	}
-	out := c.s.Scratch(of, dims(c.in[0].shape)...)
+	out := c.scratch(of, c.in[0].shape)
 	c.copyTo(out, ts[0])
 	return out
 }
