@@ -350,6 +350,44 @@ func memories(g *ir.Graph) (out []string) {
 	return out
 }
 
+// A state keeps what a run still needs of it.
+func TestHeldStates(t *testing.T) {
+	module, err := beside(t, "held").Record(context.Background(), frontend.Options{})
+	require.NoError(t, err)
+	require.Equal(t, []string{"state arg0 [4 3]", "input arg1 [1 3]", "input arg2 [1]", "output out1 [2 3]", "output out2 [4 3]"}, memories(module.Graphs[0]))
+	d := cpu.New(0)
+	defer d.Close()
+	s, err := replay.Open(d, module, replay.Options{Poison: true})
+	require.NoError(t, err)
+	defer s.Close()
+	g, err := s.Graph(context.Background(), module.Graphs[0].Name)
+	require.NoError(t, err)
+	want := make([]float32, 12)
+	set := func(row int, v float32) {
+		for i := range 3 {
+			want[3*row+i] = v
+		}
+	}
+	for at := range 3 {
+		v := float32(at + 1)
+		require.NoError(t, g.SetInput("arg1", record.Elements(ir.F32, []float32{v, v, v})))
+		require.NoError(t, g.SetInput("arg2", []byte{byte(at), 0, 0, 0}))
+		_, err := g.Run(context.Background())
+		require.NoError(t, err)
+		got, err := g.Output("out1")
+		require.NoError(t, err)
+		require.Equal(t, want[3:9], record.Numbers(ir.F32, got), "run %d: the rows before", at)
+		set(at, v)
+		got, err = g.Output("out2")
+		require.NoError(t, err)
+		require.Equal(t, want, record.Numbers(ir.F32, got), "run %d: between the updates", at)
+		set(at+1, 2*v)
+		got, err = g.State("arg0")
+		require.NoError(t, err)
+		require.Equal(t, want, record.Numbers(ir.F32, got), "run %d: the state", at)
+	}
+}
+
 // A cache that is written in a place that memory says is changed where it lies: a step copies none of it.
 func TestStatesInPlace(t *testing.T) {
 	files := archive(t)

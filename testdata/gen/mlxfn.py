@@ -4,7 +4,7 @@
 
 Each case is NAME.mlxfn and NAME.safetensors, with the arguments (arg0, arg1, …, and keywords by name) and MLX's results (out0,
 out1, …); call0.out0 and so on are those of several calls, whose arguments are call0.arg0 and so on, and call0.wide the first result
-as it is in f32, of the same weights. They lie in functions.zip. For the tests of commands sum.mlxfn stands beside it, with .npy files, and update.mlxfn, weighted.mlxfn with its
+as it is in f32, of the same weights. They lie in functions.zip. For the tests of commands sum.mlxfn stands beside it, with .npy files, and update.mlxfn, held.mlxfn, weighted.mlxfn with its
 weights, several.mlxfn, refused.mlxfn and custom.mlxfn. Versions: requirements.txt.
 
 MLX for CPUs records norms, rope and attention as what they are composed of, and MLX for GPUs as one primitive each. The cases
@@ -519,6 +519,14 @@ def main(folder):
             return mx.slice_update(cache, row, at, axes=(0,)), at + 1
 
         mx.export_function(beside("update.mlxfn"), update, mx.zeros((4, 3)), mx.zeros((1, 3)), mx.array([0]))
+
+        def held(cache, row, at):
+            """What was there is needed after the update, and what is there between two."""
+            first = mx.slice_update(cache, row, at, axes=(0,))
+            second = mx.slice_update(first, row * 2, at + 1, axes=(0,))
+            return second, cache[1:3] * 1, first + 0
+
+        mx.export_function(beside("held.mlxfn"), held, mx.zeros((4, 3)), mx.zeros((1, 3)), mx.array([0]))
         w = mx.arange(8, dtype=F32).reshape(2, 4)
         mx.export_function(beside("weighted.mlxfn"), lambda x, *, weight: x @ weight.T, a, weight=w)
         mx.save_safetensors(beside("weighted.safetensors"), {"weight": w})
