@@ -26,6 +26,8 @@ import (
 var fileFlags = map[string][]string{
 	"recordCmd.Model":          nil,
 	"recordCmd.Output":         {"mlxc", "record", "m", "--external", "-o", "m"},
+	"tracedFlags.Weights":      nil,
+	"tracedFlags.Library":      nil,
 	"optimizeCmd.Graph":        nil,
 	"optimizeCmd.Output":       {"mlxc", "optimize", "e.mlxg", "-o", "m"}, // with --force it may be the graph itself: script/keep.txtar,
 	"modelFlags.Profile":       nil,

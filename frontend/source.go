@@ -82,7 +82,36 @@ type Options struct {
 	// the seed ([Draw]), and by the token's position. At temperature 0, and without Sample, the token is always the
 	// most likely one.
 	Sample bool
+	// Traced, if not nil, has what is asked for functions that a framework has traced. Other models have none of it.
+	Traced *Traced
 	// Progress, if not nil, is called with the share of the work done, from 0 to 1, by one goroutine at a time. The share
 	// never goes back.
 	Progress func(done float64)
 }
+
+// Traced has options of a recording of an exported function.
+type Traced struct {
+	// Function is which trace is recorded, counted from 1; 0: the only one there is.
+	Function int
+	// Weights is the path of a safetensors file that has contents for arguments with names.
+	Weights string
+	// States are arguments that are, in the next run, what a result is in this one.
+	States []StatePair
+	// NoStates says that no other states are looked for: an argument of which a result is made by writing slices.
+	NoStates bool
+	// Compiled describes kernels of MLX's library, which are taken where there are none of ours (record.Compiled).
+	Compiled func(function string) (ir.Kernel, bool)
+	// Source takes the Metal source of a kernel that the function brings along, which the caller will write to a file, and
+	// returns how the module names that. Functions with such kernels are refused if it is nil.
+	Source func(name string, text []byte) ir.Library
+}
+
+// Trace is a [Model] that is a function: [Options].Traced is for these.
+type Trace interface {
+	Model
+	// Functions returns how many traces the file has.
+	Functions() int
+}
+
+// StatePair are the names of an argument and a result.
+type StatePair struct{ In, Out string }

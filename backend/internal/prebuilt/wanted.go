@@ -75,7 +75,7 @@ func Wanted() (all []Request, sources map[string]string, err error) {
 // in groups of 32, matrices have multiples of 32 rows, and what a step computes is f32, save perhaps a cache of f16.
 // Everything else is compiled when it is needed: kernels of f16 and bf16 save copies, codes in other widths and groups, which
 // MLX's files have, products by experts and with GGML's blocks, quantization, attention with masks, windows or heads of more
-// than 128 elements, rotations by a table of frequencies.
+// than 128 elements, rotations by a table of frequencies, integers, and slices that begin where memory says.
 func chosen(d *decl.Decl) bool {
 	for s, n := range d.Template {
 		name := d.Symbols[s].Name
@@ -84,7 +84,8 @@ func chosen(d *decl.Decl) bool {
 		}
 	}
 	switch d.File {
-	case "ggml.metal", "quantize.metal", msl.PlainLoops, "arange.metal", "rope_freqs.metal", "sdpa_vector_2pass.metal", "steel_attention.metal":
+	case "ggml.metal", "quantize.metal", msl.PlainLoops, "arange.metal", "rope_freqs.metal", "sdpa_vector_2pass.metal", "steel_attention.metal",
+		"integers.metal", "placed.metal":
 		return false
 	case "copy.metal":
 		return d.Args[0].Elem != ir.U32 // codes that lie under strides

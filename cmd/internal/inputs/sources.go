@@ -5,11 +5,12 @@ import (
 
 	"github.com/mlxc/mlxc/frontend"
 	"github.com/mlxc/mlxc/frontend/gguf"
+	"github.com/mlxc/mlxc/frontend/mlxfn"
 	"github.com/mlxc/mlxc/frontend/safetensors"
 )
 
 // sources are the front ends that the commands have.
-var sources = []frontend.Source{gguf.Source, safetensors.Source}
+var sources = []frontend.Source{gguf.Source, safetensors.Source, mlxfn.Source}
 
 // Models says for help texts which models can be recorded: "GGUF, architectures …; safetensors, folders …".
 func Models() string {

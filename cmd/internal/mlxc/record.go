@@ -15,11 +15,12 @@ import (
 
 type recordCmd struct {
 	Model    string `arg:"" help:"Model file or folder (${models})."`
-	Output   string `short:"o" required:"" placeholder:"FILE.mlxg" help:"Graph file to write."`
+	Output   string `short:"o" required:"" placeholder:"FILE.mlxg" help:"Graph file to write. Sources of kernels that an exported function brings along are written beside it, into FILE.kernels."`
 	Advance  bool   `default:"true" negatable:"" help:"Make the decode graph advance its position and carry its token to the next replay ($$pos += 1, carry), so that one submission can decode many tokens."`
 	Sample   bool   `help:"Make the graphs draw their token by the params temp, top_p, seed_low and seed_high, so that mlxreplay generate --temp needs no host between tokens."`
 	External bool   `help:"Leave weights that are not repacked in the model file and refer to them."`
 	inputs.Recording
+	tracedFlags
 }
 
 func (c *recordCmd) Run(env *cli.Env) error {
@@ -29,6 +30,9 @@ func (c *recordCmd) Run(env *cli.Env) error {
 	}
 	var files output.Files
 	if err := files.Read(c.Model, "the model"); err != nil {
+		return err
+	}
+	if err := c.reads(&files); err != nil {
 		return err
 	}
 	out, err := files.WriteGraph("-o", c.Output)
@@ -46,7 +50,8 @@ func (c *recordCmd) Run(env *cli.Env) error {
 		return err
 	}
 	defer m.Close()
-	cli.Remark(env, m.Remarks()...)
+	remarks := m.Remarks()
+	cli.Remark(env, remarks...)
 	progress := cli.StartProgress(env.Stderr, "recording")
 	defer progress.End()
 	o, err := c.Options(false)
@@ -54,6 +59,11 @@ func (c *recordCmd) Run(env *cli.Env) error {
 		return err
 	}
 	o.Advance, o.Sample, o.Progress = c.Advance, c.Sample, progress.Set
+	closeLibrary, err := c.traced(m, c.Model, c.Output, &o)
+	if err != nil {
+		return err
+	}
+	defer closeLibrary()
 	if c.External {
 		if in.Pipe() {
 			return cli.BadUsage("--external: %s is a pipe, but a graph can only refer to a file", cli.Quote(c.Model))
@@ -67,7 +77,11 @@ func (c *recordCmd) Run(env *cli.Env) error {
 		return fmt.Errorf("%s: %w", c.Model, err)
 	}
 	progress.End()
+	cli.Remark(env, m.Remarks()[len(remarks):]...) // what showed meanwhile
 	if err := env.Context.Err(); err != nil {
+		return err
+	}
+	if err := c.writeSources(&files, c.Output); err != nil {
 		return err
 	}
 	writing := cli.StartProgress(env.Stderr, "writing")

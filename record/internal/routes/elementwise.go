@@ -39,6 +39,8 @@ var Operations = map[string]Operation{
 	"equal": {Operands: 2, Kernel: "Equal", Boolean: true}, "greater_equal": {Operands: 2, Kernel: "GreaterEqual", Boolean: true},
 	"less": {Operands: 2, Kernel: "Less", Boolean: true}, "not_equal": {Operands: 2, Kernel: "NotEqual", Boolean: true},
 	"logical_and": {Operands: 2, Kernel: "LogicalAnd", Boolean: true, In: ir.Bool, Always: true},
+	"bitwise_and": {Operands: 2, Kernel: "BitwiseAnd"}, "bitwise_or": {Operands: 2, Kernel: "BitwiseOr"}, "bitwise_xor": {Operands: 2, Kernel: "BitwiseXor"},
+	"left_shift": {Operands: 2, Kernel: "LeftShift"}, "right_shift": {Operands: 2, Kernel: "RightShift"},
 }
 
 // Elementwise sends an operation by MLX's name, on one or two operands of one type. Operands that are converted
