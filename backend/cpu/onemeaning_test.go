@@ -26,7 +26,7 @@ var sameTerm = func() map[string]string {
 			"out0[i] = round(bf16, in0_bf16[i] * round(bf16, select(in0_bf16[i] < 0.0, v0[i], 1.0 - v0[i])))",
 		"v_Sigmoidbfloat16bfloat16": "v0[i] = round(bf16, 1.0 / round(bf16, 1.0 + round(bf16, exp(abs(in0_bf16[i]))))); " +
 			"out0[i] = round(bf16, select(in0_bf16[i] < 0.0, v0[i], 1.0 - v0[i]))",
-		"v_copyuint32uint32": "", "v_GeluErffloat32float32": "", "v_GeluErffloat16float16": "", "v_GeluErfbfloat16bfloat16": "",
+		"v_copyuint32uint32": "", "v_copyfloat32int32": "", "v_copyfloat32uint32": "", "v_copyint32float32": "", "v_copyuint32float32": "", "v_GeluErffloat32float32": "", "v_GeluErffloat16float16": "", "v_GeluErfbfloat16bfloat16": "",
 	}
 	for name, text := range map[string]string{
 		"v_GeluTT": "round(T, round(T, 0.5 * in0_T[i]) * round(T, 1.0 + round(T, tanh(round(T, " +
