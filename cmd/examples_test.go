@@ -1,6 +1,9 @@
 package cmd_test
 
 import (
+	"bytes"
+	"os"
+	"os/exec"
 	"path/filepath"
 	"testing"
 
@@ -74,4 +77,50 @@ func TestCaptureExample(t *testing.T) {
 			return nil
 		},
 	})
+}
+
+// TestCaptureInRust: the same engine in Rust writes the same log as the one in C, byte for byte. It needs a rustc that links.
+func TestCaptureInRust(t *testing.T) {
+	sample.Long(t)
+	rustc, err := exec.LookPath("rustc")
+	if err != nil {
+		t.Skip("there is no rustc")
+	}
+	c, err := clang.Find(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	examples, err := filepath.Abs("../examples/capture")
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	run := func(what *exec.Cmd) {
+		t.Helper()
+		what.Dir = dir
+		if out, err := what.CombinedOutput(); err != nil {
+			t.Fatalf("%v: %v\n%s", what.Args, err, out)
+		}
+	}
+	header := filepath.Join(examples, "../../capture")
+	empty := filepath.Join(dir, "empty.rs")
+	if err := os.WriteFile(empty, []byte("fn main() {}"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if out, err := exec.Command(rustc, "--edition", "2021", empty, "-o", filepath.Join(dir, "empty")).CombinedOutput(); err != nil {
+		t.Skipf("rustc does not link here: %s", out)
+	}
+	run(c.Program(t.Context(), "-std=c99", "-O1", "-c", "-x", "c", "-DMLXREC_IMPLEMENTATION", filepath.Join(header, "mlxrec.h"), "-o", filepath.Join(dir, "mlxrec.o")))
+	run(exec.Command(rustc, "--edition", "2021", "-D", "warnings", "-C", "link-arg=mlxrec.o", filepath.Join(examples, "engine.rs"), "-o", "rust"))
+	run(c.Program(t.Context(), "-std=c99", "-O1", "-I", header, filepath.Join(examples, "engine.c"), "-o", filepath.Join(dir, "c")))
+	var logs [2][]byte
+	for i, name := range []string{"c", "rust"} {
+		run(exec.Command(filepath.Join(dir, name), filepath.Join(examples, "engine.metal"), name+".mlxtrace"))
+		if logs[i], err = os.ReadFile(filepath.Join(dir, name+".mlxtrace")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if !bytes.Equal(logs[0], logs[1]) {
+		t.Error("the logs differ")
+	}
 }
