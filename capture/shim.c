@@ -1,3 +1,5 @@
+//go:build ignore
+
 /* A library that logs what the program that loads it sends to Metal (.mlxtrace), for programs that know nothing of it.
  *
  * It needs no header of Apple's: functions of the Objective-C runtime and of Metal are found by dlsym. Methods of the concrete
@@ -769,5 +771,7 @@ __attribute__((constructor)) static void loaded(void) {
   int error;
   if (!path || !*path) return;
   dlopen("/System/Library/Frameworks/Metal.framework/Metal", RTLD_NOW | RTLD_GLOBAL);
-  if ((error = mlxcapture_start(path, NULL))) fprintf(stderr, "mlxcapture: %s: %s\n", path, strerror(error));
+  error = mlxcapture_start(path, NULL);
+  if (!error) unsetenv("MLXC_CAPTURE"); /* the programs that it starts must not write to the same file */
+  if (error && error != ENOSYS) fprintf(stderr, "mlxcapture: %s: %s\n", path, strerror(error)); /* a program without Metal, as a shell is, starts others */
 }

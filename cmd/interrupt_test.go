@@ -46,7 +46,7 @@ var (
 			{args: "verify g.mlxg"}, {args: "verify g.mlxg g.mlxg"}, {args: "verify -"}, {args: "stats g.mlxg"},
 			{args: "dump g.mlxg"}, {args: "dump -f json g.mlxg"}, {args: "dump -f dot g.mlxg"}, {args: "diff g.mlxg g.mlxt"},
 			{args: "asm g.mlxt -o out.mlxg"}, {args: "disasm g.mlxg -o out.mlxt"}, {args: "record model.gguf -o out.mlxg"},
-			{args: "import log.mlxtrace -o out.mlxg"}, {args: "kernels mlx.metallib"}, {args: "kernels mlx.metallib --json"},
+			{args: "capture -o out.mlxtrace sleep 1000"}, {args: "import log.mlxtrace -o out.mlxg"}, {args: "kernels mlx.metallib"}, {args: "kernels mlx.metallib --json"},
 			{args: "effects g.mlxg"}, {args: "effects m.mlxg --infer --shapes 100000 --graph decode -o out.effects"},
 		},
 		"mlxreplay": {

@@ -56,6 +56,8 @@ var fileFlags = map[string][]string{
 	"effectsCmd.Graph":         nil,
 	"effectsCmd.Library":       nil,
 	"effectsCmd.Output":        {"mlxc", "effects", "e.mlxg", "--graph", "decode", "--infer", "-o", "m"},
+	"captureCmd.Output":        {"mlxc", "capture", "-o", "m", "m"},
+	"captureCmd.Program":       nil,
 	"importCmd.Log":            nil,
 	"importCmd.Output":         {"mlxc", "import", "m", "-o", "m"},
 	"kernelsCmd.Library":       nil,

@@ -13,6 +13,7 @@ type grammar struct {
 	Version kong.VersionFlag `help:"Print the version of this program."`
 
 	Record   recordCmd   `cmd:"" help:"Record a language model (${kinds}) into a graph file."`
+	Capture  captureCmd  `cmd:"" help:"Run a program and log what it sends to Metal (.mlxtrace)."`
 	Import   importCmd   `cmd:"" help:"Make graphs of a log of what a program sent to Metal (.mlxtrace)."`
 	Optimize optimizeCmd `cmd:"" help:"Run passes over the graphs of a file and write the result."`
 	Verify   verifyCmd   `cmd:"" help:"Check that files are whole and their graphs valid."`

@@ -26,6 +26,26 @@ func (o *File) Data(write func(io.Writer) error) error {
 	return nil
 }
 
+// By has another program write an output, to the file that its path is given, which must be a regular one.
+func (o *File) By(write func(path string) error) error {
+	var failed error
+	err := atomicfile.Replace(o.Path, func(f *os.File) error {
+		path, err := filepath.Abs(f.Name())
+		if err == nil {
+			err = write(path)
+		}
+		failed = err
+		return err
+	})
+	if failed != nil {
+		return failed
+	}
+	if err != nil {
+		return cannot(o, err)
+	}
+	return nil
+}
+
 // Log opens an output that exists from the beginning and holds what was written so far, even if the program
 // crashes. The caller closes it.
 func (o *File) Log() (io.WriteCloser, error) {

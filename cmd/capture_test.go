@@ -1,0 +1,81 @@
+//go:build linux
+
+package cmd_test
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/mlxc/mlxc/internal/testing/sample"
+	"github.com/mlxc/mlxc/internal/toolchain/clang"
+)
+
+// hasMetal is a program that has what the capturing library looks for, as one on a Mac has: the Objective-C runtime and a device of
+// Metal. It ends with the exit code that its argument is, and says whether programs that it starts would be captured.
+const hasMetal = `#include <stdio.h>
+#include <stdlib.h>
+static long object[8];
+#define PUBLIC __attribute__((visibility("default"), used))
+PUBLIC void *objc_msgSend(void) { return object; }
+PUBLIC const char *sel_registerName(const char *s) { return s; }
+PUBLIC void *object_getClass(void *o) { return o; }
+PUBLIC void *class_getInstanceMethod(void *c, const char *s) { (void)c, (void)s; return NULL; }
+PUBLIC void *method_setImplementation(void *m, void *code) { (void)m; return code; }
+PUBLIC void *objc_getClass(const char *s) { (void)s; return NULL; }
+PUBLIC void *objc_retain(void *o) { return o; }
+PUBLIC void objc_release(void *o) { (void)o; }
+PUBLIC void *objc_autoreleasePoolPush(void) { return NULL; }
+PUBLIC void objc_autoreleasePoolPop(void *p) { (void)p; }
+PUBLIC void *MTLCreateSystemDefaultDevice(void) { return object; }
+int main(int argc, char **argv) { printf("captured: %s\n", getenv("MLXC_CAPTURE") ? "again" : "once"); return argc > 1 ? atoi(argv[1]) : 0; }
+`
+
+// A program is run with the library in it, also behind a shell; its log stays if it fails, and what has no Metal leaves none.
+func TestCapture(t *testing.T) {
+	sample.Long(t)
+	c, err := clang.Find(t.Context())
+	require.NoError(t, err)
+	dir := t.TempDir()
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "p.c"), []byte(hasMetal), 0o600))
+	out, err := c.Program(t.Context(), "-O1", "-rdynamic", filepath.Join(dir, "p.c"), "-o", filepath.Join(dir, "program")).CombinedOutput()
+	require.NoError(t, err, "%s", out)
+	capture := func(args ...string) (string, error) {
+		cmd := exec.Command("mlxc", append([]string{"capture", "-o", "log.mlxtrace"}, args...)...)
+		cmd.Dir = dir
+		cmd.Env = append(os.Environ(), clang.Env+"="+c.Path)
+		out, err := cmd.CombinedOutput()
+		return string(out), err
+	}
+	log := filepath.Join(dir, "log.mlxtrace")
+	text, err := capture("./program")
+	require.NoError(t, err, text)
+	require.Contains(t, text, "captured: once")
+	require.FileExists(t, log)
+	require.NoError(t, os.Remove(log))
+
+	text, err = capture("--", "sh", "-c", "./program 3")
+	require.Error(t, err)
+	require.Contains(t, text, "exit status 3; the log has what it did until then")
+	require.FileExists(t, log)
+	imported, err := exec.Command("mlxc", "import", log, "-o", filepath.Join(dir, "g.mlxg")).CombinedOutput()
+	require.Error(t, err)
+	require.Contains(t, string(imported), "no dispatch was committed")
+	require.NoError(t, os.Remove(log))
+
+	text, err = capture("sh", "-c", "exit 0")
+	require.Error(t, err)
+	require.Contains(t, text, "nothing was captured: it made no device of Metal")
+	require.NoFileExists(t, log)
+	text, err = capture("nobody-has-this")
+	require.Error(t, err)
+	require.Contains(t, text, "not found")
+	_, err = capture()
+	require.Error(t, err)
+	left, err := filepath.Glob(filepath.Join(dir, ".*"))
+	require.NoError(t, err)
+	require.Empty(t, left)
+}
