@@ -11,6 +11,7 @@
 # make darwin   compile and link every package and test for Macs
 # make coverage   compile every kernel of MLX's compiled Metal libraries
 # make kernelcases   run all kernels of MLX and ggml that have cases, plain and checked
+# make exports    export functions for a GPU by MLX's own host code (MLX=folder, as for captures)
 # make captures   record what MLX's own host code sends to Metal (MLX=folder: a clone of MLX)
 # make emissions   plant wrong messages and decisions in the Metal backend, in all ways to encode
 # MODEL=path  another GGUF model instead of the demonstration model
@@ -22,7 +23,7 @@ MODEL ?= $(DEMO_MODEL)
 DEVICE ?= auto
 PROMPT ?= What is the capital of France, and why is it famous?
 
-.PHONY: all demo static test test-all race sources arm64 arm64-metal darwin coverage kernelcases captures emissions build model check formatted compiled fetched ptx ptx-release ptx-same ptx-check
+.PHONY: all demo static test test-all race sources arm64 arm64-metal darwin coverage kernelcases captures exports emissions build model check formatted compiled fetched ptx ptx-release ptx-same ptx-check
 
 all: build
 
@@ -197,3 +198,7 @@ captures:
 # What imports of a program's log are held against (testdata/ggmlhost): llama.cpp on ggml's own Metal backend. Not part of test.
 ggml-capture:
 	scripts/ggml-capture.sh
+
+# Functions that MLX's own C++ exports for a GPU (testdata/mlxfn/host). They are stored as well.
+exports:
+	scripts/exports.sh $(MLX)

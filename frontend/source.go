@@ -109,8 +109,8 @@ type Traced struct {
 // Trace is a [Model] that is a function: [Options].Traced is for these.
 type Trace interface {
 	Model
-	// Functions returns how many traces the file has.
-	Functions() int
+	// Traces returns how many traces the file has.
+	Traces() int
 }
 
 // StatePair are the names of an argument and a result.

@@ -139,7 +139,7 @@ func run(t *testing.T, d backend.Device, files map[string][]byte, name string, o
 		switch {
 		case strings.Contains(name, "decoder"):
 			tolerance *= 8 // of as many operations in a row
-		case x.Type != ir.F32 && slices.ContainsFunc(m.File.Functions[0].Nodes, func(n mlxfn.Node) bool { return n.Name == "QuantizedMatmul" || n.Name == "GatherQMM" }):
+		case x.Type != ir.F32 && slices.ContainsFunc(m.Functions[0].Nodes, func(n mlxfn.Node) bool { return n.Name == "QuantizedMatmul" || n.Name == "GatherQMM" }):
 			tolerance *= 4 // MLX for CPUs adds up products in the type
 		}
 		compare(t, x.Name, x.Type, got, f.Data(x), tolerance)

@@ -101,32 +101,31 @@ func (l *lowering) node(n *Node) {
 		v.shape, v.typ, v.round = a.Shape, a.Type.Ours(), l.round
 		l.values[n.Out[i]] = v
 	}
+	// What is computed of something that cannot be recorded is looked at as well: it is an input from there on.
 	refuse := func(why string) {
-		if !lost { // else the cause is said already
-			what := n.Name
-			if why != "" {
-				what += ": " + why
+		if why != "" {
+			l.faults.add(n.Name+": "+why, where)
+		}
+		for i, v := range n.Out {
+			a := l.fn.Values[v]
+			if a.Type.Ours() == ir.Invalid || a.elements() == 0 {
+				put(i, value{lost: true})
+				continue
 			}
-			l.faults.add(what, where)
+			l.made++
+			put(i, value{has: true, t: l.s.Input(fmt.Sprintf("again%d", l.made), a.Type.Ours(), sizes(a.Shape)...)})
 		}
-		for i := range n.Out {
-			put(i, value{lost: true})
-		}
-	}
-	if why := l.strange(n); why != "" {
-		refuse(why)
-		return
 	}
 	row, ok := primitives[n.Name]
-	switch {
+	switch why := l.strange(n); {
 	case !ok:
 		refuse("there is no operation for it")
 		return
-	case lost:
-		// What can be said of it without operands is said.
-		for i := range n.Out {
-			put(i, value{lost: true})
-		}
+	case lost: // of a type that is said already
+		refuse("")
+		return
+	case why != "":
+		refuse(why)
 		return
 	}
 	c := &call{lowering: l, n: n, in: in}
@@ -642,9 +641,9 @@ func (l *lowering) compute(shape []int64, to ir.DType, formula string, operands 
 					t = flat(t, d0, d1)
 				}
 			case row:
-				where, t = "[j]", flat(rest0(t, at), d1)
+				where, t = "[j]", flat(t, d1)
 			case column:
-				where, t = "[i]", flat(rest1(t, at), d0)
+				where, t = "[i]", flat(t, d0)
 			case one:
 				where, t = "[0]", strided(t, []int64{1}, []int64{1})
 			}
@@ -664,15 +663,4 @@ func (l *lowering) compute(shape []int64, to ir.DType, formula string, operands 
 		o = append(o, record.Into(l.s.Scratch(to, record.Dims(size...)...)))
 	}
 	return flat(l.s.Elementwise(term, inputs, scalars, o...), shape...)
-}
-
-// rest0 and rest1 are t without the dimensions that are not walked.
-func rest0(t record.Tensor, p int) record.Tensor {
-	t.Shape, t.Strides = t.Shape[p:], t.Strides[p:]
-	return t
-}
-
-func rest1(t record.Tensor, p int) record.Tensor {
-	t.Shape, t.Strides = t.Shape[:p], t.Strides[:p]
-	return t
 }

@@ -85,8 +85,8 @@ func newModel(f *File, err error) (*Model, error) {
 	return m, nil
 }
 
-// Functions returns how many traces the file has.
-func (m *Model) Functions() int { return len(m.File.Functions) }
+// Traces returns how many traces the file has.
+func (m *Model) Traces() int { return len(m.Functions) }
 
 // Close releases the file.
 func (m *Model) Close() error {
@@ -130,15 +130,15 @@ func (f *Function) signature() string {
 
 // Function returns the function of a number, counted from 1. 0 is the only one there is.
 func (m *Model) Function(number int) (*Function, error) {
-	if number == 0 && m.Functions() == 1 {
+	if number == 0 && m.Traces() == 1 {
 		number = 1
 	}
-	if number >= 1 && number <= m.Functions() {
-		return &m.File.Functions[number-1], nil
+	if number >= 1 && number <= m.Traces() {
+		return &m.Functions[number-1], nil
 	}
 	var all []string
-	for i := range m.File.Functions {
-		all = append(all, fmt.Sprintf("%d %s", i+1, m.File.Functions[i].signature()))
+	for i := range m.Functions {
+		all = append(all, fmt.Sprintf("%d %s", i+1, m.Functions[i].signature()))
 	}
 	what := fmt.Sprintf("there is no function %d", number)
 	if number == 0 {

@@ -505,7 +505,7 @@ def main(folder):
 
         # What is not there.
         def much(a, b, c):
-            return mx.hadamard_transform(a) + mx.hadamard_transform(a * 2), mx.cumsum(a, 1), mx.fft.rfft(a), mx.conv1d(b, b), c + 1, mx.abs(a) ** 1.3
+            return mx.hadamard_transform(a) + mx.hadamard_transform(a * 2), mx.cumsum(a, 1), mx.fft.rfft(a), c + 1, mx.abs(mx.conv1d(b, b)) ** 1.3
 
         mx.export_function(beside("refused.mlxfn"), much, rand(3, 4), rand(2, 5, 2), mx.array([1, 2], mx.int64))
 

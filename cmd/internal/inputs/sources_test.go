@@ -58,7 +58,7 @@ func TestSources(t *testing.T) {
 		assert.Equal(t, path == folder, f.Folder)
 	}
 	_, err := model(other)
-	require.EqualError(t, err, other+" is no model of a kind that is known (GGUF or safetensors or TOY or FOLDER)")
+	require.EqualError(t, err, other+" is no model of a kind that is known (GGUF or safetensors or mlxfn or TOY or FOLDER)")
 	_, err = Look(dir)
 	require.EqualError(t, err, dir+" is a directory, not a graph, and not the folder of a model, which has a config.json")
 	in, err := Look(folder)
