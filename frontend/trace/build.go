@@ -27,8 +27,8 @@ type builder struct {
 	k       *kernels
 	remark  func(string, ...any)
 	run     *run
-	at      int // the number of the run that comes next
-	number  map[*buffer]ir.MemID
+	at      int              // the number of the run that comes next
+	number  map[int]ir.MemID // by life of the run
 	kernels map[*pipeline]ir.KernelID
 	tables  map[*pipeline]*table
 	args    ir.Memory
@@ -56,7 +56,7 @@ const maxSparse = 16 << 30
 func build(ctx context.Context, w *world, g *group, k *kernels, o *Options, remark func(string, ...any)) (*builder, error) {
 	b := &builder{
 		Builder: ir.NewBuilder(printable(g.name)), w: w, g: g, f: g.fitted, k: k, remark: remark, run: g.runs[0],
-		kernels: map[*pipeline]ir.KernelID{}, tables: map[*pipeline]*table{}, argsMem: ir.NoMem, number: map[*buffer]ir.MemID{},
+		kernels: map[*pipeline]ir.KernelID{}, tables: map[*pipeline]*table{}, argsMem: ir.NoMem, number: map[int]ir.MemID{},
 	}
 	if err := b.params(o, remark); err != nil {
 		return nil, err
@@ -136,7 +136,7 @@ func (b *builder) finish(ctx context.Context, c *carried, names map[part]string)
 	name := func(p part) string { // of a state, in all graphs that have it
 		root := c.root(p)
 		if names[root] == "" {
-			base := b.w.nameOf(root.g.runs[0].buffers[root.role])
+			base := b.w.nameOfLife(root.g.runs[0], root.role)
 			names[root] = base
 			for n := 2; slices.ContainsFunc(slices.Collect(maps.Keys(names)), func(o part) bool { return o != root && names[o] == names[root] }); n++ {
 				names[root] = fmt.Sprintf("%s.%d", base, n)
@@ -169,7 +169,7 @@ func (b *builder) finish(ctx context.Context, c *carried, names map[part]string)
 		return b.contents(m, p.g.runs[0].buffers[p.role], e)
 	}
 	for j := range b.run.buffers {
-		id, ok := b.number[b.run.buffers[j]]
+		id, ok := b.number[j]
 		p := part{b.g, j}
 		_, joined := c.groups[c.root(p)]
 		if !ok || !b.finds[j] && !joined && !b.unsure[j] {
@@ -201,12 +201,12 @@ func (b *builder) finish(ctx context.Context, c *carried, names map[part]string)
 
 // moving returns the names of buffers that are states since effects are not known, and not the same in all runs: of a few.
 func (b *builder) moving() (names []string) {
-	for j, buf := range b.run.buffers {
+	for j := range b.run.buffers {
 		if !b.finds[j] && b.unsure[j] && !b.g.steady(j) {
 			if len(names) == 4 {
 				return append(names, "…")
 			}
-			names = append(names, b.w.nameOf(buf))
+			names = append(names, b.w.nameOfLife(b.run, j))
 		}
 	}
 	return names
@@ -220,9 +220,9 @@ func (b *builder) move(g *ir.Graph, moves []move, c *carried, state func(*ir.Mem
 	}
 	var from, to []ir.MemID
 	for _, m := range moves {
-		from = append(from, b.number[b.run.buffers[m.from]])
+		from = append(from, b.number[m.from])
 		if j, ok := c.in(m.to, b.g); ok {
-			to = append(to, b.number[b.run.buffers[j]])
+			to = append(to, b.number[j])
 			continue
 		}
 		id := b.Memory(ir.Memory{Name: fmt.Sprintf("state %d of another graph", len(to)), Kind: ir.State, Size: 1})
@@ -434,7 +434,7 @@ func (b *builder) memory(j int) error {
 		return nil // its words are numbers
 	}
 	buf := b.run.buffers[j]
-	m := ir.Memory{Name: b.w.nameOf(buf), Size: b.g.size(j), Kind: ir.Scratch}
+	m := ir.Memory{Name: b.w.nameOfLife(b.run, j), Size: b.g.size(j), Kind: ir.Scratch}
 	if buf.private {
 		m.Storage = ir.Private
 	}
@@ -468,7 +468,7 @@ func (b *builder) memory(j int) error {
 			b.remark("graph %s: nothing writes %s, and the log does not have what it holds: zeros", b.g.name, m.Name)
 		}
 	}
-	b.number[buf] = b.Memory(m)
+	b.number[j] = b.Memory(m)
 	return nil
 }
 
@@ -481,7 +481,7 @@ func (b *builder) writes(j int) bool {
 			if x.buffer == nil {
 				continue
 			}
-			if root, _ := x.buffer.root(); root != b.run.buffers[j] {
+			if x.part != j {
 				continue
 			}
 			if c.kind == filling || c.kind == copying && n == 1 || c.kind == dispatch && writesSlot(&b.tables[c.code].kernel, x.slot) {
@@ -512,6 +512,18 @@ func (w *world) nameOf(b *buffer) string {
 		name = fmt.Sprintf("%s.%d", base, b.id)
 	}
 	w.names[name] = b
+	return name
+}
+
+// nameOfLife returns the name of a life of a run: of the first one of a buffer that is the buffer's.
+func (w *world) nameOfLife(r *run, j int) string {
+	name, n := w.nameOf(r.buffers[j]), 1
+	for _, b := range r.buffers[:j] {
+		n += int(bit(b == r.buffers[j]))
+	}
+	if n > 1 {
+		return fmt.Sprintf("%s.life%d", name, n)
+	}
 	return name
 }
 
@@ -591,9 +603,9 @@ func repeated(data []byte) (word [4]byte, ok bool) {
 // command adds a command.
 func (b *builder) command(c *command) error {
 	view := func(x *binding) ir.View {
-		root, at := x.buffer.root()
+		_, at := x.buffer.root()
 		off := b.next()
-		return ir.View{Mem: b.number[root], Off: off, Len: ir.Const(at + x.buffer.size).Sub(off)}
+		return ir.View{Mem: b.number[x.part], Off: off, Len: ir.Const(at + x.buffer.size).Sub(off)}
 	}
 	if c.kind != barrier && c.kind != pop && b.behind { // the last one of a step orders nothing
 		b.Barrier()
@@ -686,8 +698,7 @@ func (b *builder) given(x *binding) *given {
 	if x.buffer == nil {
 		return nil
 	}
-	root, _ := x.buffer.root()
-	return b.g.givenBy(b.run.number[root])
+	return b.g.givenBy(x.part)
 }
 
 // kernelName returns a name for a kernel that none of the graph has.
@@ -834,7 +845,7 @@ func (b *builder) roles(ctx context.Context, g *ir.Graph, remark func(string, ..
 	}
 	last := b.lastTouch()
 	for j, buf := range b.run.buffers {
-		id, ok := b.number[buf]
+		id, ok := b.number[j]
 		if !ok {
 			continue
 		}
@@ -890,12 +901,11 @@ func (b *builder) lastTouch() []touch {
 			if x.buffer == nil {
 				continue
 			}
-			root, _ := x.buffer.root()
 			writes := c.kind == filling || c.kind == copying && n == 1
 			if c.kind == dispatch {
 				writes = writesSlot(&b.tables[c.code].kernel, x.slot)
 			}
-			id, ok := b.number[root]
+			id, ok := b.number[x.part]
 			if !ok {
 				continue
 			}

@@ -20,6 +20,8 @@ type entry struct {
 	run     *run    // nil: the host
 	role    int     // its buffer of that run
 	touched bool    // the host has written some of it since
+	several bool    // another run has left some of it
+	none    bool    // the run does not read what it held before
 	lost    bool    // dispatches that are in no graph
 	version int     // of the host: equal if it is the same writing, 0 if nothing was ever written
 	pieces  []piece // of the host: what it is, ordered
@@ -64,13 +66,13 @@ func (g *group) give(k *kernels) error {
 			if x.buffer == nil {
 				continue
 			}
-			root, at := x.buffer.root()
+			_, at := x.buffer.root()
 			ok := kernel != nil && at+x.offset == 0
 			if ok {
 				a, listed := kernel.Arg(uint8(x.slot))
 				ok = !listed || a.Kind == ir.ConstantArg
 			}
-			constant[first.number[root]] = constant[first.number[root]] && ok
+			constant[x.part] = constant[x.part] && ok
 		}
 	}
 	for j, ok := range constant {
@@ -104,6 +106,9 @@ func (g *group) give(k *kernels) error {
 // bytes returns what a buffer holds that was written as a whole, nil if it is not known.
 func (e *entry) bytes() []byte {
 	p := e.holds
+	if e.none {
+		return nil
+	}
 	if e.run == nil {
 		if e.lost || len(e.pieces) != 1 || e.pieces[0].offset != 0 {
 			return nil
@@ -254,9 +259,16 @@ func (w *world) carry(ctx context.Context, groups []*group, finds, unsure func(p
 			}
 			for n, r := range g.runs {
 				e := &r.entries[j]
+				if e.several && known && !said {
+					said = true
+					remark("graph %s: what a run finds in %s several runs have left there: what the last one of them left counts", g.name, w.nameOf(b))
+				}
 				if e.touched && !said {
 					said = true
 					remark("graph %s: the host writes a part of %s between the runs", g.name, w.nameOf(b))
+				}
+				if e.none {
+					continue
 				}
 				if e.run == nil {
 					if !said && n > 0 && g.runs[0].entries[j].run == nil && slices.ContainsFunc(g.runs[:n], func(r *run) bool { return r.entries[j].run != nil }) {
@@ -295,7 +307,7 @@ func (w *world) carry(ctx context.Context, groups []*group, finds, unsure func(p
 			}
 			root := c.root(p)
 			for _, r := range g.runs {
-				if at, ok := c.index[root]; r.entries[j].run == nil && (!ok || r.index < at) {
+				if at, ok := c.index[root]; r.entries[j].run == nil && !r.entries[j].none && (!ok || r.index < at) {
 					c.first[root], c.index[root] = &r.entries[j], r.index
 				}
 			}

@@ -84,6 +84,7 @@ type binding struct {
 	buffer *buffer // nil: data
 	offset int64
 	data   []byte
+	part   int // of the step: the life of the buffer
 }
 
 type memory struct {
