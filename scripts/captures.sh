@@ -84,6 +84,7 @@ if [ $mode = programs ]; then
 	standin
 	capture 'decode 200' decode
 	capture 'decode-copies 16' copies
+	capture 'decode-deep 16' deep
 	capture operations operations
 	# What the kernels touch, found by running them.
 	go build -C "$root" -o "$work/mlxc" ./cmd/mlxc

@@ -446,7 +446,7 @@ func (b *builder) memory(j int) error {
 		host, lost = host && e.run == nil, lost || e.lost
 		same = same && e.run == nil && (e.version == first.version || samePieces(e.pieces, first.pieces))
 	}
-	again := !same || len(b.g.runs) == 1 && slices.ContainsFunc(buf.host, func(h hostWrite) bool { return !h.holds && h.before > b.run.at })
+	again := !same || len(b.g.runs) == 1 && b.run.rewritten(j)
 	switch {
 	case buf.role == "input" || buf.role == "" && !written && host && again && !lost:
 		m.Kind = ir.Input

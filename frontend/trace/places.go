@@ -77,7 +77,7 @@ func (g *group) give(k *kernels) error {
 	}
 	for j, ok := range constant {
 		b := first.buffers[j]
-		if !ok || len(g.runs) < 2 || b.size%4 != 0 || b.size > maxGiven || b.role != "" {
+		if !ok || b.size%4 != 0 || b.size > maxGiven || b.role != "" {
 			continue
 		}
 		// The host may have written what a run has left there by chance: then the log says only what the buffer holds.
@@ -89,7 +89,7 @@ func (g *group) give(k *kernels) error {
 			differs = differs || !bytes.Equal(data, first.entries[j].bytes())
 			left += int(bit(e.run != nil))
 		}
-		if !ok || !differs || 3*left > len(g.runs) {
+		if !ok || 3*left > len(g.runs) || !differs && first.rewritten(j) {
 			continue
 		}
 		g.given = append(g.given, given{role: j, first: len(first.numbers), words: int(b.size / 4)})
@@ -101,6 +101,11 @@ func (g *group) give(k *kernels) error {
 		}
 	}
 	return nil
+}
+
+// rewritten reports whether the host writes a buffer again that it wrote before a run.
+func (r *run) rewritten(j int) bool {
+	return slices.ContainsFunc(r.buffers[j].host, func(h hostWrite) bool { return !h.holds && h.before > r.at })
 }
 
 // bytes returns what a buffer holds that was written as a whole, nil if it is not known.
