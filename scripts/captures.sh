@@ -86,6 +86,7 @@ if [ $mode = programs ]; then
 	capture 'decode-copies 16' copies
 	capture 'decode-deep 16' deep
 	capture operations operations
+	cp LICENSE "$root/testdata/mlxhost/LICENSE" # of the Metal sources in the logs
 	# What the kernels touch, found by running them.
 	go build -C "$root" -o "$work/mlxc" ./cmd/mlxc
 	cd "$work"

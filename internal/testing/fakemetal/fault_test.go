@@ -180,7 +180,7 @@ func TestNotShared(t *testing.T) {
 		for l := range strings.Lines(string(text)) {
 			if strings.HasPrefix(l, "#include \"") {
 				name := strings.TrimSuffix(strings.TrimPrefix(strings.TrimSpace(l), "#include \""), "\"")
-				assert.Contains(t, []string{"objc.h", "metal.h", "schedule.h"}, name, f)
+				assert.Contains(t, []string{"objc.h", "metal.h", "schedule.h", "blocks.h"}, name, f)
 			}
 		}
 	}
