@@ -5,7 +5,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"maps"
 	"math"
 	"slices"
 	"strings"
@@ -34,6 +33,7 @@ type builder struct {
 	args    ir.Memory
 	argsMem ir.MemID
 	finds   []bool       // by buffer: a run may read what it held before
+	written []bool       // by buffer: some command may write it
 	unsure  []bool       // likewise, as far as the effects of kernels are known
 	plain   []ir.MemKind // by buffer: what it is if it is no state
 	moved   bool         // there are commands since the last barrier
@@ -64,6 +64,7 @@ func build(ctx context.Context, w *world, g *group, k *kernels, o *Options, rema
 	if err := b.collect(); err != nil {
 		return nil, err
 	}
+	b.written = b.writes()
 	b.finds, b.unsure = make([]bool, len(b.run.buffers)), make([]bool, len(b.run.buffers))
 	for j := range b.run.buffers {
 		if err := b.memory(j); err != nil {
@@ -128,22 +129,13 @@ func (b *builder) within(ctx context.Context, g *ir.Graph) {
 
 // finish makes the states of the graph what the log says of them, and has those that lie elsewhere when a run ends copied to where the
 // next one finds them.
-func (b *builder) finish(ctx context.Context, c *carried, names map[part]string) (*ir.Graph, error) {
+func (b *builder) finish(ctx context.Context, c *carried, names *stateNames) (*ir.Graph, error) {
 	g := b.Unfinished()
-	taken := func(name string) bool {
-		return slices.ContainsFunc(g.Memories, func(m ir.Memory) bool { return m.Name == name })
+	named := map[string]int{}
+	for i := range g.Memories {
+		named[g.Memories[i].Name] = i
 	}
-	name := func(p part) string { // of a state, in all graphs that have it
-		root := c.root(p)
-		if names[root] == "" {
-			base := b.w.nameOfLife(root.g.runs[0], root.role)
-			names[root] = base
-			for n := 2; slices.ContainsFunc(slices.Collect(maps.Keys(names)), func(o part) bool { return o != root && names[o] == names[root] }); n++ {
-				names[root] = fmt.Sprintf("%s.%d", base, n)
-			}
-		}
-		return names[root]
-	}
+	name := func(p part) string { return names.of(b.w, c.root(p)) }
 	size := func(p part) (n int64) {
 		root := c.root(p)
 		n = root.g.size(root.role)
@@ -156,11 +148,18 @@ func (b *builder) finish(ctx context.Context, c *carried, names map[part]string)
 		m.Kind, m.Size = ir.State, size(p)
 		own := name(p)
 		if m.Name != own {
-			for n, base := 2, own; taken(own); n++ { // a buffer of the graph that is something else has the name
-				i := slices.IndexFunc(g.Memories, func(m ir.Memory) bool { return m.Name == own })
-				g.Memories[i].Name = fmt.Sprintf("%s.%d", base, n)
+			if i, ok := named[own]; ok { // a buffer of the graph that is something else has the name
+				other := own
+				for n := 2; ; n++ {
+					if other = fmt.Sprintf("%s.other%d", own, n); names.free(other) && !has(named, other) {
+						break
+					}
+				}
+				g.Memories[i].Name, named[other] = other, i
 			}
+			delete(named, m.Name)
 			m.Name = own
+			named[own] = slices.IndexFunc(g.Memories, func(m ir.Memory) bool { return m.Name == own })
 		}
 		e := c.first[c.root(p)]
 		if e == nil {
@@ -180,7 +179,7 @@ func (b *builder) finish(ctx context.Context, c *carried, names map[part]string)
 			continue
 		}
 		if err := state(m, p); err != nil {
-			if b.finds[j] && !b.writes(j) {
+			if b.finds[j] && !b.written[j] {
 				return nil, err
 			}
 			m.Init = ir.FillU32(0)
@@ -197,6 +196,31 @@ func (b *builder) finish(ctx context.Context, c *carried, names map[part]string)
 		return nil, err
 	}
 	return g, nil
+}
+
+// stateNames are the names of states, which are the same in all graphs that have them.
+type stateNames struct {
+	names map[part]string
+	taken map[string]bool
+}
+
+func (s *stateNames) free(name string) bool { return !s.taken[name] }
+
+func has[K comparable, V any](m map[K]V, k K) bool {
+	_, ok := m[k]
+	return ok
+}
+
+func (s *stateNames) of(w *world, root part) string {
+	if s.names[root] == "" {
+		base := w.nameOfLife(root.g.runs[0], root.role)
+		name := base
+		for n := 2; s.taken[name]; n++ {
+			name = fmt.Sprintf("%s.%d", base, n)
+		}
+		s.names[root], s.taken[name] = name, true
+	}
+	return s.names[root]
 }
 
 // moving returns the names of buffers that are states since effects are not known, and not the same in all runs: of a few.
@@ -438,7 +462,7 @@ func (b *builder) memory(j int) error {
 	if buf.private {
 		m.Storage = ir.Private
 	}
-	written := b.writes(j)
+	written := b.written[j]
 	same, host, lost := true, true, false
 	first := &b.run.entries[j]
 	for _, r := range b.g.runs {
@@ -472,24 +496,18 @@ func (b *builder) memory(j int) error {
 	return nil
 }
 
-// writes reports whether some command may write buffer j, as far as the code of kernels says it.
-func (b *builder) writes(j int) bool {
+// writes finds the buffers that some command may write, as far as the code of kernels says it.
+func (b *builder) writes() []bool {
+	out := make([]bool, len(b.run.buffers))
 	for i := range b.run.commands {
 		c := &b.run.commands[i]
 		for n := range c.binds {
-			x := &c.binds[n]
-			if x.buffer == nil {
-				continue
-			}
-			if x.part != j {
-				continue
-			}
-			if c.kind == filling || c.kind == copying && n == 1 || c.kind == dispatch && writesSlot(&b.tables[c.code].kernel, x.slot) {
-				return true
+			if x := &c.binds[n]; x.buffer != nil && (c.kind == filling || c.kind == copying && n == 1 || c.kind == dispatch && writesSlot(&b.tables[c.code].kernel, x.slot)) {
+				out[x.part] = true
 			}
 		}
 	}
-	return false
+	return out
 }
 
 func samePieces(a, b []piece) bool {
@@ -517,12 +535,9 @@ func (w *world) nameOf(b *buffer) string {
 
 // nameOfLife returns the name of a life of a run: of the first one of a buffer that is the buffer's.
 func (w *world) nameOfLife(r *run, j int) string {
-	name, n := w.nameOf(r.buffers[j]), 1
-	for _, b := range r.buffers[:j] {
-		n += int(bit(b == r.buffers[j]))
-	}
-	if n > 1 {
-		return fmt.Sprintf("%s.life%d", name, n)
+	name := w.nameOf(r.buffers[j])
+	if n := r.lives[j].nth; n > 0 {
+		return fmt.Sprintf("%s.life%d", name, n+1)
 	}
 	return name
 }

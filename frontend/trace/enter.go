@@ -65,6 +65,7 @@ func (w *world) enter(k *kernels, groups []*group) error {
 	// found returns who wrote bytes of a buffer.
 	found := func(b *buffer, lo, hi int64) (e entry) {
 		rest := hi - lo // not written by runs
+		left -= len(last[b])
 		for _, x := range last[b] {
 			if x.hi <= lo || x.lo >= hi {
 				continue

@@ -99,7 +99,7 @@ func Import(ctx context.Context, l *Log, o Options) (_ *Result, err error) {
 	if err != nil {
 		return nil, err
 	}
-	names := map[part]string{}
+	names := &stateNames{map[part]string{}, map[string]bool{}}
 	for _, b := range builders {
 		graph, err := b.finish(ctx, c, names)
 		if err != nil {

@@ -2,6 +2,7 @@ package trace
 
 import (
 	"slices"
+	"sort"
 
 	"github.com/mlxc/mlxc/ir"
 	"github.com/mlxc/mlxc/msl"
@@ -17,6 +18,17 @@ type life struct {
 	buffer *buffer // a root
 	finds  bool    // it may read what the buffer held before the step
 	lo, hi int64   // of which bytes
+	nth    int     // of its buffer in the step, from 0
+}
+
+// order numbers the lives of each buffer.
+func order(lives []life) {
+	count := map[*buffer]int{}
+	for j := range lives {
+		l := &lives[j]
+		l.nth = count[l.buffer]
+		count[l.buffer]++
+	}
 }
 
 // span says whose bytes a buffer holds.
@@ -195,7 +207,8 @@ func (k *kernels) lives(s *step, at int) (lives []life, left map[*buffer][]span[
 	var up []int
 	root := func(n int) int {
 		for up[n] != n {
-			n, up[n] = up[n], up[up[n]]
+			up[n] = up[up[n]]
+			n = up[n]
 		}
 		return n
 	}
@@ -332,6 +345,7 @@ func (k *kernels) lives(s *step, at int) (lives []life, left map[*buffer][]span[
 			}
 		}
 	}
+	order(lives)
 	return lives, left, inPlace, nil
 }
 
@@ -344,6 +358,7 @@ func (g *group) join() {
 	}
 	root := func(j int) int {
 		for up[j] != j {
+			up[j] = up[up[j]]
 			j = up[j]
 		}
 		return j
@@ -379,6 +394,7 @@ func (g *group) join() {
 			}
 			buffers[to[j]] = r.buffers[j]
 		}
+		order(lives)
 		r.lives, r.buffers = lives, buffers
 		for i := range r.commands {
 			for n := range r.commands[i].binds {
@@ -397,17 +413,15 @@ func (g *group) join() {
 
 // holding returns what a small buffer holds when the step begins that is looked at, nil if it is not known.
 func (k *kernels) holding(b *buffer) []byte {
-	for i := len(b.host) - 1; i >= 0; i-- {
-		h := &b.host[i]
-		if h.before > k.at {
-			continue
-		}
-		if wrote, ok := k.wrote[b]; ok && wrote >= h.before || h.offset != 0 || h.n != b.size || h.n > maxGiven || h.data == nil {
-			return nil
-		}
-		return h.data
+	n := sort.Search(len(b.host), func(i int) bool { return b.host[i].before > k.at })
+	if n == 0 {
+		return nil
 	}
-	return nil
+	h := &b.host[n-1]
+	if wrote, ok := k.wrote[b]; ok && wrote >= h.before || h.offset != 0 || h.n != b.size || h.n > maxGiven || h.data == nil {
+		return nil
+	}
+	return h.data
 }
 
 // mayWrite reports whether a command may write what one of its bindings has.

@@ -253,6 +253,11 @@ func (w *world) carry(ctx context.Context, groups []*group, finds, unsure func(p
 	c := &carried{map[part]part{}, map[part]map[*group]int{}, map[*group][]move{}, map[part]*entry{}, map[part]int{}}
 	type link struct{ from, to part }
 	var links []link
+	type source struct {
+		to part
+		of *group
+	}
+	seen := map[source]part{}
 	var polls interrupt.Every
 	for _, g := range groups {
 		for j, b := range g.runs[0].buffers {
@@ -283,16 +288,14 @@ func (w *world) carry(ctx context.Context, groups []*group, finds, unsure func(p
 					continue
 				}
 				l := link{part{e.run.of, e.role}, p}
-				if slices.Contains(links, l) {
+				if o, ok := seen[source{p, l.from.g}]; ok {
+					if o != l.from && known {
+						return nil, w.log.fault(r.offset, "graph %s: what a run finds in %s another has left in %s, where one before it left that in %s", g.name, w.nameOf(b),
+							w.nameOf(l.from.g.runs[0].buffers[l.from.role]), w.nameOf(l.from.g.runs[0].buffers[o.role]))
+					}
 					continue
 				}
-				if i := slices.IndexFunc(links, func(o link) bool { return o.to == p && o.from.g == l.from.g }); i >= 0 {
-					if !known {
-						continue
-					}
-					return nil, w.log.fault(r.offset, "graph %s: what a run finds in %s another has left in %s, where one before it left that in %s", g.name, w.nameOf(b),
-						w.nameOf(l.from.g.runs[0].buffers[l.from.role]), w.nameOf(l.from.g.runs[0].buffers[links[i].from.role]))
-				}
+				seen[source{p, l.from.g}] = l.from
 				links = append(links, l)
 			}
 		}
