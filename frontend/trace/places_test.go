@@ -139,3 +139,64 @@ func replayed(t *testing.T, m *ir.Module, do func(p *replay.Graph)) {
 	require.NoError(t, err)
 	do(p)
 }
+
+// What one graph leaves another one finds, in the same state, without a copy.
+func TestStateOfTwoGraphs(t *testing.T) {
+	l := newLog()
+	x, y, z, w := l.buffer(16, four(1)), l.buffer(16, nil), l.buffer(16, nil), l.buffer(16, four(2))
+	one, other := [][3]uint64{{x, w, y}}, [][3]uint64{{y, w, z}, {z, w, x}}
+	products(t, l, [][][3]uint64{one, other, one, other})
+	r := imported(t, l, trace.Options{Builtin: true})
+	require.Len(t, r.Module.Graphs, 2)
+	for i, want := range []string{"state weight state ", "state weight scratch state "} {
+		found, copies := kinds(r.Module.Graphs[i])
+		require.Equal(t, want, found, mlxt.Format(r.Module))
+		require.Zero(t, copies)
+	}
+	i, err := replay.Open(cpu.New(0), r.Module, replay.Options{})
+	require.NoError(t, err)
+	defer i.Close()
+	value := float32(1)
+	for n := range 6 {
+		g := r.Module.Graphs[n%2]
+		p, err := i.Graph(t.Context(), g.Name)
+		require.NoError(t, err)
+		_, err = p.Run(t.Context())
+		require.NoError(t, err)
+		value *= float32(2 + 2*(n%2))
+		got, err := p.State(g.Memories[len(g.Memories)-1].Name)
+		require.NoError(t, err)
+		require.Equal(t, four(value), got, "run %d", n)
+	}
+}
+
+// A host that writes the same again is seen by what the buffer holds, and its words are numbers of the graph.
+func TestHolds(t *testing.T) {
+	l := newLog()
+	lib, rope := l.id(), uint64(0)
+	l.Event(trace.Library, lib, "metallib", "mlx.metallib", metallibs.Small(t, "rope_single_float16"))
+	rope = l.id()
+	l.Event(trace.Pipeline, rope, lib, "rope_single_float16", append(append(word(1), word(53)...), append(ir.ValueBytes(uint64(1)), append(append(word(2), word(53)...), ir.ValueBytes(uint64(0))...)...)...))
+	in, out, at := l.buffer(128, make([]byte, 128)), l.buffer(128, nil), l.buffer(4, nil)
+	products(t, l, [][][3]uint64{{{in, in, at}}}) // by chance a kernel leaves there what the host writes then
+	for i := range uint32(4) {
+		if i == 0 {
+			l.Event(trace.Holds, at, uint64(0), word(10+i))
+		} else {
+			l.Event(trace.Contents, at, uint64(0), word(10+i))
+		}
+		l.run(0, func(e uint64) {
+			l.Event(trace.Use, e, rope)
+			for slot, b := range []uint64{in, out, at} {
+				l.Event(trace.Bind, e, uint64(slot), b, uint64(0))
+			}
+			l.Event(trace.Bytes, e, uint64(3), ir.ValueBytes(float32(1)))
+			l.Event(trace.Bytes, e, uint64(4), ir.ValueBytes(uint64(64)))
+			l.Event(trace.Bytes, e, uint64(10), ir.ValueBytes(float32(13)))
+			l.Event(trace.Dispatch, e, uint64(1), uint64(32), uint64(1), uint64(1), uint64(32), uint64(1), uint64(1))
+		})
+	}
+	r := imported(t, l, trace.Options{Builtin: true})
+	require.Len(t, r.Module.Graphs, 2)
+	require.Contains(t, mlxt.Format(r.Module), "offset = $pos", mlxt.Format(r.Module))
+}
