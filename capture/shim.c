@@ -62,7 +62,7 @@ typedef struct info {
   id object;
   int kind;
   uint64_t number, size;      /* of a buffer; of an event: the command buffer that signals it last; of that: the program has a handler */
-  uint64_t library;           /* of a function: its number */
+  uint64_t library;           /* of a function: its number; of an event: the value that was signalled last */
   uint64_t parent;            /* of a buffer in a heap: nothing; of an encoder: its command buffer */
   char *name;                 /* of a function or library */
   mlxrec_constant *constants; /* of values, functions */
@@ -444,11 +444,22 @@ static bool event_wait(id self, SEL s, uint64_t value, uint64_t ms) {
   return reached;
 }
 
+/* event_value: a program that sees the value knows what has ended, and waits no more. */
+static uint64_t event_value(id self, SEL s) {
+  uint64_t value = CALL(uint64_t (*)(id, SEL))(self, s);
+  info *i;
+  pthread_mutex_lock(&lock);
+  if (log_ && (i = find(self, EVENT)) && i->size && value >= i->library) ended(i->size), i->size = 0;
+  pthread_mutex_unlock(&lock);
+  return value;
+}
+
 /* signals notes which command buffer signals an event last. */
 static void signals(id self, id event, uint64_t value) {
   info *i = find(event, EVENT);
   if (!i) i = make(event, EVENT);
-  i->size = number(self, COMMANDS);
+  i->size = number(self, COMMANDS), i->library = value;
+  replace(class_of(event), "signaledValue", (void *)event_value);
   replace(class_of(event), "waitUntilSignaledValue:timeoutMS:", (void *)event_wait);
   EVENT_(SIGNAL, "nnn", number(self, COMMANDS), i->number, value);
 }

@@ -84,7 +84,9 @@ if [ $mode = programs ]; then
 	standin
 	capture 'decode 200' decode
 	capture 'decode-copies 16' copies
+	capture 'decode-deep 16' deep
 	capture operations operations
+	cp LICENSE "$root/testdata/mlxhost/LICENSE" # of the Metal sources in the logs
 	# What the kernels touch, found by running them.
 	go build -C "$root" -o "$work/mlxc" ./cmd/mlxc
 	cd "$work"

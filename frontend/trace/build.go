@@ -5,7 +5,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"maps"
 	"math"
 	"slices"
 	"strings"
@@ -27,13 +26,14 @@ type builder struct {
 	k       *kernels
 	remark  func(string, ...any)
 	run     *run
-	at      int // the number of the run that comes next
-	number  map[*buffer]ir.MemID
+	at      int              // the number of the run that comes next
+	number  map[int]ir.MemID // by life of the run
 	kernels map[*pipeline]ir.KernelID
 	tables  map[*pipeline]*table
 	args    ir.Memory
 	argsMem ir.MemID
 	finds   []bool       // by buffer: a run may read what it held before
+	written []bool       // by buffer: some command may write it
 	unsure  []bool       // likewise, as far as the effects of kernels are known
 	plain   []ir.MemKind // by buffer: what it is if it is no state
 	moved   bool         // there are commands since the last barrier
@@ -56,7 +56,7 @@ const maxSparse = 16 << 30
 func build(ctx context.Context, w *world, g *group, k *kernels, o *Options, remark func(string, ...any)) (*builder, error) {
 	b := &builder{
 		Builder: ir.NewBuilder(printable(g.name)), w: w, g: g, f: g.fitted, k: k, remark: remark, run: g.runs[0],
-		kernels: map[*pipeline]ir.KernelID{}, tables: map[*pipeline]*table{}, argsMem: ir.NoMem, number: map[*buffer]ir.MemID{},
+		kernels: map[*pipeline]ir.KernelID{}, tables: map[*pipeline]*table{}, argsMem: ir.NoMem, number: map[int]ir.MemID{},
 	}
 	if err := b.params(o, remark); err != nil {
 		return nil, err
@@ -64,6 +64,7 @@ func build(ctx context.Context, w *world, g *group, k *kernels, o *Options, rema
 	if err := b.collect(); err != nil {
 		return nil, err
 	}
+	b.written = b.writes()
 	b.finds, b.unsure = make([]bool, len(b.run.buffers)), make([]bool, len(b.run.buffers))
 	for j := range b.run.buffers {
 		if err := b.memory(j); err != nil {
@@ -128,22 +129,13 @@ func (b *builder) within(ctx context.Context, g *ir.Graph) {
 
 // finish makes the states of the graph what the log says of them, and has those that lie elsewhere when a run ends copied to where the
 // next one finds them.
-func (b *builder) finish(ctx context.Context, c *carried, names map[part]string) (*ir.Graph, error) {
+func (b *builder) finish(ctx context.Context, c *carried, names *stateNames) (*ir.Graph, error) {
 	g := b.Unfinished()
-	taken := func(name string) bool {
-		return slices.ContainsFunc(g.Memories, func(m ir.Memory) bool { return m.Name == name })
+	named := map[string]int{}
+	for i := range g.Memories {
+		named[g.Memories[i].Name] = i
 	}
-	name := func(p part) string { // of a state, in all graphs that have it
-		root := c.root(p)
-		if names[root] == "" {
-			base := b.w.nameOf(root.g.runs[0].buffers[root.role])
-			names[root] = base
-			for n := 2; slices.ContainsFunc(slices.Collect(maps.Keys(names)), func(o part) bool { return o != root && names[o] == names[root] }); n++ {
-				names[root] = fmt.Sprintf("%s.%d", base, n)
-			}
-		}
-		return names[root]
-	}
+	name := func(p part) string { return names.of(b.w, c.root(p)) }
 	size := func(p part) (n int64) {
 		root := c.root(p)
 		n = root.g.size(root.role)
@@ -156,11 +148,18 @@ func (b *builder) finish(ctx context.Context, c *carried, names map[part]string)
 		m.Kind, m.Size = ir.State, size(p)
 		own := name(p)
 		if m.Name != own {
-			for n, base := 2, own; taken(own); n++ { // a buffer of the graph that is something else has the name
-				i := slices.IndexFunc(g.Memories, func(m ir.Memory) bool { return m.Name == own })
-				g.Memories[i].Name = fmt.Sprintf("%s.%d", base, n)
+			if i, ok := named[own]; ok { // a buffer of the graph that is something else has the name
+				other := own
+				for n := 2; ; n++ {
+					if other = fmt.Sprintf("%s.other%d", own, n); names.free(other) && !has(named, other) {
+						break
+					}
+				}
+				g.Memories[i].Name, named[other] = other, i
 			}
+			delete(named, m.Name)
 			m.Name = own
+			named[own] = slices.IndexFunc(g.Memories, func(m ir.Memory) bool { return m.Name == own })
 		}
 		e := c.first[c.root(p)]
 		if e == nil {
@@ -169,7 +168,7 @@ func (b *builder) finish(ctx context.Context, c *carried, names map[part]string)
 		return b.contents(m, p.g.runs[0].buffers[p.role], e)
 	}
 	for j := range b.run.buffers {
-		id, ok := b.number[b.run.buffers[j]]
+		id, ok := b.number[j]
 		p := part{b.g, j}
 		_, joined := c.groups[c.root(p)]
 		if !ok || !b.finds[j] && !joined && !b.unsure[j] {
@@ -180,7 +179,7 @@ func (b *builder) finish(ctx context.Context, c *carried, names map[part]string)
 			continue
 		}
 		if err := state(m, p); err != nil {
-			if b.finds[j] && !b.writes(j) {
+			if b.finds[j] && !b.written[j] {
 				return nil, err
 			}
 			m.Init = ir.FillU32(0)
@@ -199,14 +198,39 @@ func (b *builder) finish(ctx context.Context, c *carried, names map[part]string)
 	return g, nil
 }
 
+// stateNames are the names of states, which are the same in all graphs that have them.
+type stateNames struct {
+	names map[part]string
+	taken map[string]bool
+}
+
+func (s *stateNames) free(name string) bool { return !s.taken[name] }
+
+func has[K comparable, V any](m map[K]V, k K) bool {
+	_, ok := m[k]
+	return ok
+}
+
+func (s *stateNames) of(w *world, root part) string {
+	if s.names[root] == "" {
+		base := w.nameOfLife(root.g.runs[0], root.role)
+		name := base
+		for n := 2; s.taken[name]; n++ {
+			name = fmt.Sprintf("%s.%d", base, n)
+		}
+		s.names[root], s.taken[name] = name, true
+	}
+	return s.names[root]
+}
+
 // moving returns the names of buffers that are states since effects are not known, and not the same in all runs: of a few.
 func (b *builder) moving() (names []string) {
-	for j, buf := range b.run.buffers {
+	for j := range b.run.buffers {
 		if !b.finds[j] && b.unsure[j] && !b.g.steady(j) {
 			if len(names) == 4 {
 				return append(names, "…")
 			}
-			names = append(names, b.w.nameOf(buf))
+			names = append(names, b.w.nameOfLife(b.run, j))
 		}
 	}
 	return names
@@ -220,9 +244,9 @@ func (b *builder) move(g *ir.Graph, moves []move, c *carried, state func(*ir.Mem
 	}
 	var from, to []ir.MemID
 	for _, m := range moves {
-		from = append(from, b.number[b.run.buffers[m.from]])
+		from = append(from, b.number[m.from])
 		if j, ok := c.in(m.to, b.g); ok {
-			to = append(to, b.number[b.run.buffers[j]])
+			to = append(to, b.number[j])
 			continue
 		}
 		id := b.Memory(ir.Memory{Name: fmt.Sprintf("state %d of another graph", len(to)), Kind: ir.State, Size: 1})
@@ -434,11 +458,11 @@ func (b *builder) memory(j int) error {
 		return nil // its words are numbers
 	}
 	buf := b.run.buffers[j]
-	m := ir.Memory{Name: b.w.nameOf(buf), Size: b.g.size(j), Kind: ir.Scratch}
+	m := ir.Memory{Name: b.w.nameOfLife(b.run, j), Size: b.g.size(j), Kind: ir.Scratch}
 	if buf.private {
 		m.Storage = ir.Private
 	}
-	written := b.writes(j)
+	written := b.written[j]
 	same, host, lost := true, true, false
 	first := &b.run.entries[j]
 	for _, r := range b.g.runs {
@@ -446,7 +470,7 @@ func (b *builder) memory(j int) error {
 		host, lost = host && e.run == nil, lost || e.lost
 		same = same && e.run == nil && (e.version == first.version || samePieces(e.pieces, first.pieces))
 	}
-	again := !same || len(b.g.runs) == 1 && slices.ContainsFunc(buf.host, func(h hostWrite) bool { return !h.holds && h.before > b.run.at })
+	again := !same || len(b.g.runs) == 1 && b.run.rewritten(j)
 	switch {
 	case buf.role == "input" || buf.role == "" && !written && host && again && !lost:
 		m.Kind = ir.Input
@@ -468,28 +492,22 @@ func (b *builder) memory(j int) error {
 			b.remark("graph %s: nothing writes %s, and the log does not have what it holds: zeros", b.g.name, m.Name)
 		}
 	}
-	b.number[buf] = b.Memory(m)
+	b.number[j] = b.Memory(m)
 	return nil
 }
 
-// writes reports whether some command may write buffer j, as far as the code of kernels says it.
-func (b *builder) writes(j int) bool {
+// writes finds the buffers that some command may write, as far as the code of kernels says it.
+func (b *builder) writes() []bool {
+	out := make([]bool, len(b.run.buffers))
 	for i := range b.run.commands {
 		c := &b.run.commands[i]
 		for n := range c.binds {
-			x := &c.binds[n]
-			if x.buffer == nil {
-				continue
-			}
-			if root, _ := x.buffer.root(); root != b.run.buffers[j] {
-				continue
-			}
-			if c.kind == filling || c.kind == copying && n == 1 || c.kind == dispatch && writesSlot(&b.tables[c.code].kernel, x.slot) {
-				return true
+			if x := &c.binds[n]; x.buffer != nil && (c.kind == filling || c.kind == copying && n == 1 || c.kind == dispatch && writesSlot(&b.tables[c.code].kernel, x.slot)) {
+				out[x.part] = true
 			}
 		}
 	}
-	return false
+	return out
 }
 
 func samePieces(a, b []piece) bool {
@@ -512,6 +530,15 @@ func (w *world) nameOf(b *buffer) string {
 		name = fmt.Sprintf("%s.%d", base, b.id)
 	}
 	w.names[name] = b
+	return name
+}
+
+// nameOfLife returns the name of a life of a run: of the first one of a buffer that is the buffer's.
+func (w *world) nameOfLife(r *run, j int) string {
+	name := w.nameOf(r.buffers[j])
+	if n := r.lives[j].nth; n > 0 {
+		return fmt.Sprintf("%s.life%d", name, n+1)
+	}
 	return name
 }
 
@@ -591,9 +618,9 @@ func repeated(data []byte) (word [4]byte, ok bool) {
 // command adds a command.
 func (b *builder) command(c *command) error {
 	view := func(x *binding) ir.View {
-		root, at := x.buffer.root()
+		_, at := x.buffer.root()
 		off := b.next()
-		return ir.View{Mem: b.number[root], Off: off, Len: ir.Const(at + x.buffer.size).Sub(off)}
+		return ir.View{Mem: b.number[x.part], Off: off, Len: ir.Const(at + x.buffer.size).Sub(off)}
 	}
 	if c.kind != barrier && c.kind != pop && b.behind { // the last one of a step orders nothing
 		b.Barrier()
@@ -686,8 +713,7 @@ func (b *builder) given(x *binding) *given {
 	if x.buffer == nil {
 		return nil
 	}
-	root, _ := x.buffer.root()
-	return b.g.givenBy(b.run.number[root])
+	return b.g.givenBy(x.part)
 }
 
 // kernelName returns a name for a kernel that none of the graph has.
@@ -834,7 +860,7 @@ func (b *builder) roles(ctx context.Context, g *ir.Graph, remark func(string, ..
 	}
 	last := b.lastTouch()
 	for j, buf := range b.run.buffers {
-		id, ok := b.number[buf]
+		id, ok := b.number[j]
 		if !ok {
 			continue
 		}
@@ -890,12 +916,11 @@ func (b *builder) lastTouch() []touch {
 			if x.buffer == nil {
 				continue
 			}
-			root, _ := x.buffer.root()
 			writes := c.kind == filling || c.kind == copying && n == 1
 			if c.kind == dispatch {
 				writes = writesSlot(&b.tables[c.code].kernel, x.slot)
 			}
-			id, ok := b.number[root]
+			id, ok := b.number[x.part]
 			if !ok {
 				continue
 			}

@@ -45,19 +45,56 @@ func (w *world) enter(k *kernels, groups []*group) error {
 			runs[r.step] = r
 		}
 	}
-	last := map[*buffer]entry{} // who wrote it last
-	hosts := 0                  // counts what is not written by runs
+	last := map[*buffer][]span[entry]{} // who wrote it last, where that was not the host
+	versions := map[*buffer]int{}       // of what the host has written
+	hosts := 0
+	by := func(b *buffer, x span[entry]) {
+		if left -= len(last[b]); left >= 0 {
+			last[b] = overlay(last[b], x)
+		}
+	}
 	hosted := func(b *buffer, p piece) {
 		hosts++
-		if e := last[b]; (e.run != nil || e.lost) && p.n < b.size {
-			e.touched = true
-			last[b] = e
-			return
+		versions[b] = hosts
+		if meets(last[b], p.offset, p.offset+p.n) {
+			by(b, span[entry]{p.offset, p.offset + p.n, entry{}})
+			last[b] = slices.DeleteFunc(last[b], func(x span[entry]) bool { return x.of.run == nil && !x.of.lost })
 		}
-		last[b] = entry{version: hosts}
+	}
+	lost := func(b *buffer) { by(b, span[entry]{0, b.size, entry{lost: true}}) }
+	// found returns who wrote bytes of a buffer.
+	found := func(b *buffer, lo, hi int64) (e entry) {
+		rest := hi - lo // not written by runs
+		left -= len(last[b])
+		for _, x := range last[b] {
+			if x.hi <= lo || x.lo >= hi {
+				continue
+			}
+			rest -= min(x.hi, hi) - max(x.lo, lo)
+			switch o := x.of; {
+			case o.lost:
+				e.lost = true
+			case e.run == nil:
+				e.run, e.role = o.run, o.role
+			case o.run != e.run || o.role != e.role:
+				if e.several = true; o.run.index > e.run.index {
+					e.run, e.role = o.run, o.role
+				}
+			}
+		}
+		switch {
+		case e.run == nil:
+			e.version = versions[b]
+		case rest > 0 && versions[b] > e.run.hosts:
+			e.touched = true // since that run
+		}
+		return e
 	}
 	var polls interrupt.Every
 	for i, s := range w.steps {
+		if left < 0 {
+			return w.log.fault(s.offset, "buffers are written in too many parts")
+		}
 		holds := map[*buffer]*piece{} // before this step
 		for n := range writes[i] {
 			x := &writes[i][n]
@@ -74,19 +111,29 @@ func (w *world) enter(k *kernels, groups []*group) error {
 		graph := w.graph(s)
 		run := runs[s]
 		if run != nil {
-			run.at = i
 			run.entries = make([]entry, len(run.buffers))
-			for j, b := range run.buffers {
-				run.entries[j] = last[b]
-				run.entries[j].holds = holds[b]
-				if last[b].run == nil {
-					pieces, err := read(b)
+			for j, l := range run.lives {
+				e := &run.entries[j]
+				if !l.finds {
+					e.none = true
+					continue
+				}
+				*e = found(l.buffer, l.lo, l.hi)
+				if e.holds = holds[l.buffer]; e.run == nil {
+					pieces, err := read(l.buffer)
 					if err != nil {
 						return err
 					}
-					run.entries[j].pieces = slices.Clone(pieces)
+					e.pieces = slices.Clone(pieces)
 				}
 			}
+			run.hosts = hosts
+			for b, spans := range run.left {
+				for _, x := range spans {
+					by(b, span[entry]{x.lo, x.hi, entry{run: run, role: x.of}})
+				}
+			}
+			continue
 		}
 		for j := range s.commands {
 			polls.Poll(k.ctx, 1024)
@@ -109,19 +156,17 @@ func (w *world) enter(k *kernels, groups []*group) error {
 				root, at := b.buffer.root()
 				switch {
 				case !(c.kind == filling || c.kind == copying && n == 1 || c.kind == dispatch && writesSlot(known, b.slot)):
-				case run != nil:
-					last[root] = entry{run: run, role: run.number[root]}
 				case graph || dispatches:
-					last[root] = entry{lost: true} // by dispatches of no graph: nobody knows what it holds
+					lost(root) // by dispatches of no graph: nobody knows what it holds
 				default:
 					if c.kind == filling {
 						of(root).write(piece{at + b.offset, c.bytes, nil, c.value})
-						hosted(root, piece{n: c.bytes})
+						hosted(root, piece{offset: at + b.offset, n: c.bytes})
 						break
 					}
 					from, start := c.binds[0].buffer.root()
-					if e := last[from]; e.run != nil || e.lost {
-						last[root] = entry{lost: true}
+					if e := found(from, start+c.binds[0].offset, start+c.binds[0].offset+c.bytes); e.run != nil || e.lost {
+						lost(root)
 						break
 					}
 					pieces, err := read(from)
@@ -133,12 +178,23 @@ func (w *world) enter(k *kernels, groups []*group) error {
 						p.offset += at + b.offset - start - c.binds[0].offset
 						of(root).write(p)
 					}
-					hosted(root, piece{n: c.bytes})
+					hosted(root, piece{offset: at + b.offset, n: c.bytes})
 				}
 			}
 		}
 	}
 	return nil
+}
+
+// meets reports whether some span has bytes from lo to hi.
+func meets[T any](spans []span[T], lo, hi int64) bool {
+	i, _ := slices.BinarySearchFunc(spans, lo, func(s span[T], lo int64) int {
+		if s.hi <= lo {
+			return -1
+		}
+		return 1
+	})
+	return i < len(spans) && spans[i].lo < hi
 }
 
 // writesSlot reports whether a kernel may write what is bound to a slot.

@@ -58,7 +58,11 @@ func Import(ctx context.Context, l *Log, o Options) (_ *Result, err error) {
 	for _, what := range w.unknown {
 		remark("not in the graph as it was: %s", what)
 	}
-	groups := w.groups(ctx)
+	k := newKernels(ctx, w, l, &o)
+	groups, err := w.groups(ctx, k)
+	if err != nil {
+		return nil, err
+	}
 	if len(groups) == 0 {
 		return nil, l.fault(headerSize, "no dispatch was committed")
 	}
@@ -75,7 +79,9 @@ func Import(ctx context.Context, l *Log, o Options) (_ *Result, err error) {
 			return nil, fmt.Errorf("%s: no step has the param %q, whose greatest value is given", l.Name, name)
 		}
 	}
-	k := newKernels(ctx, l, &o, groups)
+	for _, g := range groups {
+		g.join()
+	}
 	if err := w.enter(k, groups); err != nil {
 		return nil, err
 	}
@@ -94,7 +100,7 @@ func Import(ctx context.Context, l *Log, o Options) (_ *Result, err error) {
 	if err != nil {
 		return nil, err
 	}
-	names := map[part]string{}
+	names := &stateNames{map[part]string{}, map[string]bool{}}
 	for _, b := range builders {
 		graph, err := b.finish(ctx, c, names)
 		if err != nil {
@@ -165,7 +171,7 @@ func fitAll(ctx context.Context, l *Log, k *kernels, groups []*group, param stri
 }
 
 // groups returns the steps with dispatches, those of one shape together, in the order in which they first ran.
-func (w *world) groups(ctx context.Context) (out []*group) {
+func (w *world) groups(ctx context.Context, k *kernels) (out []*group, err error) {
 	type kind struct {
 		shape [32]byte
 		name  string
@@ -173,11 +179,14 @@ func (w *world) groups(ctx context.Context) (out []*group) {
 	by := map[kind]*group{}
 	names := map[string]int{}
 	count := 0 // of steps that become runs: what else is committed between them does not count
-	for _, s := range w.steps {
+	for i, s := range w.steps {
 		if !w.graph(s) {
 			continue
 		}
-		r := canonical(ctx, s, count)
+		r, err := canonical(ctx, k, s, i, count)
+		if err != nil {
+			return nil, err
+		}
 		count++
 		key := kind{r.shape, s.name}
 		g := by[key]
@@ -191,7 +200,7 @@ func (w *world) groups(ctx context.Context) (out []*group) {
 		}
 		g.runs = append(g.runs, r)
 	}
-	return out
+	return out, nil
 }
 
 // graph reports whether a step becomes a graph: it has dispatches and, if any step of the log is marked, is marked.

@@ -40,6 +40,8 @@ type kernels struct {
 	blobs     map[writing]*ir.Blob
 	unknown   map[string][]string // functions whose code cannot be described, by the reason
 	reasons   []string            // in the order in which they came
+	at        int                 // the step whose lives are looked for
+	wrote     map[*buffer]int     // the last step before it that may have written a buffer
 }
 
 // writing identifies what a buffer held: the writing of the host, and how much of it a memory takes.
@@ -54,16 +56,19 @@ var dataTypes = map[uint32]ir.DType{
 	3: ir.F32, 16: ir.F16, 29: ir.I32, 33: ir.U32, 37: ir.I16, 41: ir.U16, 45: ir.I8, 49: ir.U8, 53: ir.Bool, 81: ir.I64, 85: ir.U64, 121: ir.BF16,
 }
 
-// newKernels prepares to describe the kernels of groups.
-func newKernels(ctx context.Context, l *Log, o *Options, groups []*group) *kernels {
+// newKernels prepares to describe the kernels of the steps that become graphs.
+func newKernels(ctx context.Context, w *world, l *Log, o *Options) *kernels {
 	k := &kernels{
 		ctx: ctx, log: l, options: o, unknown: map[string][]string{}, paths: map[*library]ir.Library{}, metallibs: map[*library]*metallib.Library{},
-		compiled: map[string]*air.Kernel{}, units: map[string]*mslc.Unit{}, unread: map[string]map[int][]bool{}, functions: map[*library][]string{}, done: map[*pipeline]described{}, blobs: map[writing]*ir.Blob{},
+		compiled: map[string]*air.Kernel{}, units: map[string]*mslc.Unit{}, unread: map[string]map[int][]bool{}, functions: map[*library][]string{}, done: map[*pipeline]described{}, blobs: map[writing]*ir.Blob{}, wrote: map[*buffer]int{},
 	}
 	seen := map[string]bool{}
-	for _, g := range groups {
-		for i := range g.runs[0].commands {
-			if p := g.runs[0].commands[i].code; p != nil && !seen[key(p.library, p.function)] {
+	for _, s := range w.steps {
+		if !w.graph(s) {
+			continue
+		}
+		for i := range s.commands {
+			if p := s.commands[i].code; p != nil && !seen[key(p.library, p.function)] {
 				seen[key(p.library, p.function)] = true
 				k.functions[p.library] = append(k.functions[p.library], p.function)
 			}

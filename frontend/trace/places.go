@@ -20,6 +20,8 @@ type entry struct {
 	run     *run    // nil: the host
 	role    int     // its buffer of that run
 	touched bool    // the host has written some of it since
+	several bool    // another run has left some of it
+	none    bool    // the run does not read what it held before
 	lost    bool    // dispatches that are in no graph
 	version int     // of the host: equal if it is the same writing, 0 if nothing was ever written
 	pieces  []piece // of the host: what it is, ordered
@@ -64,18 +66,18 @@ func (g *group) give(k *kernels) error {
 			if x.buffer == nil {
 				continue
 			}
-			root, at := x.buffer.root()
+			_, at := x.buffer.root()
 			ok := kernel != nil && at+x.offset == 0
 			if ok {
 				a, listed := kernel.Arg(uint8(x.slot))
 				ok = !listed || a.Kind == ir.ConstantArg
 			}
-			constant[first.number[root]] = constant[first.number[root]] && ok
+			constant[x.part] = constant[x.part] && ok
 		}
 	}
 	for j, ok := range constant {
 		b := first.buffers[j]
-		if !ok || len(g.runs) < 2 || b.size%4 != 0 || b.size > maxGiven || b.role != "" {
+		if !ok || b.size%4 != 0 || b.size > maxGiven || b.role != "" {
 			continue
 		}
 		// The host may have written what a run has left there by chance: then the log says only what the buffer holds.
@@ -87,7 +89,7 @@ func (g *group) give(k *kernels) error {
 			differs = differs || !bytes.Equal(data, first.entries[j].bytes())
 			left += int(bit(e.run != nil))
 		}
-		if !ok || !differs || 3*left > len(g.runs) {
+		if !ok || 3*left > len(g.runs) || !differs && first.rewritten(j) {
 			continue
 		}
 		g.given = append(g.given, given{role: j, first: len(first.numbers), words: int(b.size / 4)})
@@ -101,9 +103,17 @@ func (g *group) give(k *kernels) error {
 	return nil
 }
 
+// rewritten reports whether the host writes a buffer again that it wrote before a run.
+func (r *run) rewritten(j int) bool {
+	return slices.ContainsFunc(r.buffers[j].host, func(h hostWrite) bool { return !h.holds && h.before > r.at })
+}
+
 // bytes returns what a buffer holds that was written as a whole, nil if it is not known.
 func (e *entry) bytes() []byte {
 	p := e.holds
+	if e.none {
+		return nil
+	}
 	if e.run == nil {
 		if e.lost || len(e.pieces) != 1 || e.pieces[0].offset != 0 {
 			return nil
@@ -243,6 +253,11 @@ func (w *world) carry(ctx context.Context, groups []*group, finds, unsure func(p
 	c := &carried{map[part]part{}, map[part]map[*group]int{}, map[*group][]move{}, map[part]*entry{}, map[part]int{}}
 	type link struct{ from, to part }
 	var links []link
+	type source struct {
+		to part
+		of *group
+	}
+	seen := map[source]part{}
 	var polls interrupt.Every
 	for _, g := range groups {
 		for j, b := range g.runs[0].buffers {
@@ -254,9 +269,16 @@ func (w *world) carry(ctx context.Context, groups []*group, finds, unsure func(p
 			}
 			for n, r := range g.runs {
 				e := &r.entries[j]
+				if e.several && known && !said {
+					said = true
+					remark("graph %s: what a run finds in %s several runs have left there: what the last one of them left counts", g.name, w.nameOf(b))
+				}
 				if e.touched && !said {
 					said = true
 					remark("graph %s: the host writes a part of %s between the runs", g.name, w.nameOf(b))
+				}
+				if e.none {
+					continue
 				}
 				if e.run == nil {
 					if !said && n > 0 && g.runs[0].entries[j].run == nil && slices.ContainsFunc(g.runs[:n], func(r *run) bool { return r.entries[j].run != nil }) {
@@ -266,16 +288,14 @@ func (w *world) carry(ctx context.Context, groups []*group, finds, unsure func(p
 					continue
 				}
 				l := link{part{e.run.of, e.role}, p}
-				if slices.Contains(links, l) {
+				if o, ok := seen[source{p, l.from.g}]; ok {
+					if o != l.from && known {
+						return nil, w.log.fault(r.offset, "graph %s: what a run finds in %s another has left in %s, where one before it left that in %s", g.name, w.nameOf(b),
+							w.nameOf(l.from.g.runs[0].buffers[l.from.role]), w.nameOf(l.from.g.runs[0].buffers[o.role]))
+					}
 					continue
 				}
-				if i := slices.IndexFunc(links, func(o link) bool { return o.to == p && o.from.g == l.from.g }); i >= 0 {
-					if !known {
-						continue
-					}
-					return nil, w.log.fault(r.offset, "graph %s: what a run finds in %s another has left in %s, where one before it left that in %s", g.name, w.nameOf(b),
-						w.nameOf(l.from.g.runs[0].buffers[l.from.role]), w.nameOf(l.from.g.runs[0].buffers[links[i].from.role]))
-				}
+				seen[source{p, l.from.g}] = l.from
 				links = append(links, l)
 			}
 		}
@@ -295,7 +315,7 @@ func (w *world) carry(ctx context.Context, groups []*group, finds, unsure func(p
 			}
 			root := c.root(p)
 			for _, r := range g.runs {
-				if at, ok := c.index[root]; r.entries[j].run == nil && (!ok || r.index < at) {
+				if at, ok := c.index[root]; r.entries[j].run == nil && !r.entries[j].none && (!ok || r.index < at) {
 					c.first[root], c.index[root] = &r.entries[j], r.index
 				}
 			}

@@ -45,9 +45,8 @@ func (w *world) runs(builders []*builder) []Run {
 		}
 		for j, b := range r.buffers {
 			at, ok := seen[b]
-			seen[b] = r.at
-			id, has := r.b.number[r.b.run.buffers[j]]
-			if !ok || !has {
+			id, has := r.b.number[j]
+			if !ok || !has || !r.lives[j].finds {
 				continue
 			}
 			for _, h := range b.host {
@@ -55,6 +54,9 @@ func (w *world) runs(builders []*builder) []Run {
 					x.Writes = append(x.Writes, HostWrite{g.Memories[id].Name, h.offset, h.data})
 				}
 			}
+		}
+		for _, b := range r.buffers { // a buffer may have several lives
+			seen[b] = r.at
 		}
 		out[i] = x
 	}

@@ -15,11 +15,14 @@ import (
 type run struct {
 	*step
 	of      *group
-	number  map[*buffer]int // its index in buffers
-	index   int             // of the step among those that become runs
-	buffers []*buffer       // roots
-	at      int             // the index of its step
-	entries []entry         // by buffer: what it holds at first, and who wrote that
+	index   int       // of the step among those that become runs
+	buffers []*buffer // roots, by the lives that they have in the step
+	lives   []life
+	inPlace map[[2]int]bool         // lives that go over into others in place: by what a dispatch reads and writes at once
+	hosts   int                     // what the host had written when it began: a count
+	left    map[*buffer][]span[int] // which lives' bytes buffers hold when it ends
+	at      int                     // the index of its step
+	entries []entry                 // by buffer: what it holds at first, and who wrote that
 	numbers []int64
 	grid    []bool            // which of them are of grids
 	shape   [sha256.Size]byte // digest of everything but the numbers
@@ -35,10 +38,15 @@ type group struct {
 	fitted *fitted
 }
 
-// canonical returns a step as a run.
-func canonical(ctx context.Context, s *step, index int) *run {
-	number := map[*buffer]int{}
-	r := &run{step: s, index: index, number: number}
+// canonical returns a step, the one at an index, as a run.
+func canonical(ctx context.Context, k *kernels, s *step, at, index int) (_ *run, err error) {
+	r := &run{step: s, at: at, index: index}
+	if r.lives, r.left, r.inPlace, err = k.lives(s, at); err != nil {
+		return nil, err
+	}
+	for _, l := range r.lives {
+		r.buffers = append(r.buffers, l.buffer)
+	}
 	h := sha256.New()
 	add := func(values ...int64) {
 		r.numbers = append(r.numbers, values...)
@@ -46,14 +54,8 @@ func canonical(ctx context.Context, s *step, index int) *run {
 	}
 	put := func(values ...int64) { putNumbers(h, values) }
 	buffer := func(b *binding) {
-		root, at := b.buffer.root()
-		n, ok := number[root]
-		if !ok {
-			n = len(r.buffers)
-			number[root] = n
-			r.buffers = append(r.buffers, root)
-		}
-		put(int64(n))
+		_, at := b.buffer.root()
+		put(int64(b.part))
 		add(at + b.offset)
 	}
 	var polls interrupt.Every
@@ -96,7 +98,7 @@ func canonical(ctx context.Context, s *step, index int) *run {
 		}
 	}
 	h.Sum(r.shape[:0])
-	return r
+	return r, nil
 }
 
 func bit(b bool) int64 {

@@ -84,6 +84,7 @@ type binding struct {
 	buffer *buffer // nil: data
 	offset int64
 	data   []byte
+	part   int // of the step: the life of the buffer
 }
 
 type memory struct {
@@ -160,6 +161,7 @@ type step struct {
 	commands []command
 	offset   int
 	last     *encoder // the last encoder of it, for barriers
+	uses     map[*buffer]bool
 }
 
 type param struct {
@@ -306,10 +308,10 @@ func (w *world) event(r *record) error {
 		if r.n(1) > uint64(b.size) || n > uint64(b.size)-r.n(1) {
 			return fault("bytes %d to %d of a buffer of %d", r.n(1), r.n(1)+n, b.size)
 		}
-		if r.kind != Holds && w.open != nil && len(w.open.commands) > 0 {
+		root, at := b.root()
+		if r.kind != Holds && w.open != nil && w.open.uses[root] {
 			w.note("the host writes buffers while a step is under way: that counts as done before the step")
 		}
-		root, at := b.root()
 		root.host = append(root.host, hostWrite{w.next(), r.kind == Holds, piece{at + int64(r.n(1)), int64(n), data, 0}})
 	case Name:
 		b, err := w.buffer(r, 0)
@@ -582,6 +584,17 @@ func (w *world) take(c *commandBuffer, offset int) {
 		}
 		if len(e.commands) > 0 {
 			s.last = e
+		}
+		if s.uses == nil {
+			s.uses = map[*buffer]bool{}
+		}
+		for i := range e.commands {
+			for n := range e.commands[i].binds {
+				if x := &e.commands[i].binds[n]; x.buffer != nil {
+					root, _ := x.buffer.root()
+					s.uses[root] = true
+				}
+			}
 		}
 		s.commands = append(s.commands, e.commands...)
 		e.ended = true

@@ -78,7 +78,7 @@ void operations() {
   one("rows", take(h, array({2, 0, 3}, {3}, uint32), 0));
 }
 
-constexpr int width = 128, heads = 2, kv_heads = 2, dim = 64, hidden = 128, vocabulary = 256, layers = 2, context = 256, group = 64;
+constexpr int width = 128, heads = 2, kv_heads = 2, dim = 64, hidden = 128, vocabulary = 256, context = 256, group = 64;
 
 struct Matrix {
   array w, scales, biases;
@@ -102,8 +102,9 @@ struct Layer {
 
 // decode generates tokens as MLX-LM does: the token that is most likely goes from step to step without the host, the cache of keys and
 // values has room beforehand. It is written in place unless somebody holds the one before (copies): then MLX writes a copy of it, in
-// another buffer of those that it has.
-void decode(int steps, bool copies) {
+// another buffer of those that it has. Of many layers a step is several command buffers, whose completion handlers give buffers
+// back: which ones MLX takes again in the same step depends on how fast the GPU is.
+void decode(int steps, int layers, bool copies) {
   Matrix embedding = matrix(vocabulary, width), head = matrix(vocabulary, width);
   std::vector<Layer> all;
   for (int i = 0; i < layers; i++) {
@@ -140,7 +141,7 @@ void decode(int steps, bool copies) {
     array next = argmax(logits, -1);
     token = reshape(next, {1, 1});
     eval(token, logits);
-    synchronize(); // behind the completion handlers, which hold buffers
+    synchronize(); // behind the completion handlers, which hold buffers: else it depends on time whether the cache is copied
     before.clear();
     say("logits", logits);
     say("token", token);
@@ -163,9 +164,11 @@ extern "C" __attribute__((visibility("default"))) const char* mlxhost_run(const 
     if (!strcmp(program, "operations")) {
       operations();
     } else if (sscanf(program, "decode %d", &steps) == 1) {
-      decode(steps, false);
+      decode(steps, 2, false);
     } else if (sscanf(program, "decode-copies %d", &steps) == 1) {
-      decode(steps, true);
+      decode(steps, 2, true);
+    } else if (sscanf(program, "decode-deep %d", &steps) == 1) {
+      decode(steps, 6, false);
     } else {
       wrong = "there is no such program";
     }
