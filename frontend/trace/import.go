@@ -79,7 +79,6 @@ func Import(ctx context.Context, l *Log, o Options) (_ *Result, err error) {
 		return nil, err
 	}
 	var fits []*fitted
-	var names []string
 	for _, g := range groups {
 		g.zeroUnread(k)
 		f, err := g.fit(ctx, l, o.Param)
@@ -91,9 +90,9 @@ func Import(ctx context.Context, l *Log, o Options) (_ *Result, err error) {
 			return nil, err
 		}
 		out.Module.Graphs = append(out.Module.Graphs, graph)
-		fits, names = append(fits, f), append(names, graph.Name)
+		fits = append(fits, f)
 	}
-	out.Runs = w.runs(groups, fits, names, use)
+	out.Runs = w.runs(groups, fits, out.Module, use)
 	for _, why := range k.reasons {
 		names := k.unknown[why]
 		if n := len(names); n > 8 {
