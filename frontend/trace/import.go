@@ -79,9 +79,23 @@ func Import(ctx context.Context, l *Log, o Options) (_ *Result, err error) {
 		return nil, err
 	}
 	var fits []*fitted
-	for _, g := range groups {
+	for i := 0; i < len(groups); i++ {
+		g := groups[i]
 		g.zeroUnread(k)
 		f, err := g.fit(ctx, l, o.Param)
+		if parts := g.split(); err != nil && len(parts) > 1 && len(groups)+len(parts) <= maxGraphs {
+			remark("graph %s: its numbers follow no param: %d graphs, each of runs that are the same", g.name, len(parts))
+			groups = slices.Replace(groups, i, i+1, parts...)
+			for n := 2; n <= len(parts); n++ {
+				name := fmt.Sprintf("%s.%d", g.name, n)
+				for slices.ContainsFunc(groups, func(g *group) bool { return g.name == name }) {
+					name += "_"
+				}
+				parts[n-1].name = name
+			}
+			g = parts[0]
+			f, err = g.fit(ctx, l, o.Param)
+		}
 		if err != nil {
 			return nil, err
 		}
