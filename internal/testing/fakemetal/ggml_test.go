@@ -58,7 +58,7 @@ func withGGML(t *testing.T, f func(g *ggmlHost, out string)) (log, out string) {
 	if keep := os.Getenv("MLXC_GGML_CAPTURE"); keep != "" {
 		log, out = keep+".mlxtrace", keep+".out"
 	}
-	run(t, fakemetal.Options{Anywhere: true, InOrder: true, Patience: time.Minute}, func(e *engine) {
+	run(t, fakemetal.Options{Anywhere: true, InOrder: true, Seed: uint64(sample.Run()), Patience: time.Minute}, func(e *engine) {
 		start, stop := shim(t)
 		require.Zero(t, start(log, uintptr(e.device)))
 		g := openGGML(t)
