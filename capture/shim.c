@@ -375,10 +375,10 @@ static void committed(id self) {
   if (!c) return;
   for (size_t i = 0; i < c->n_used; i++)
     if (!c->used[i]->busy) look(c->used[i], false);
-  for (size_t i = 0; i < c->n_used; i++) { /* a program may release a buffer once it is committed, but when the command buffer has ended its contents are read */
-    if (!c->used[i]->busy) retain(c->used[i]->object);
-    c->used[i]->busy = c->number;
-  } /* until it has ended, what changes is the GPU's */
+  for (size_t i = 0; i < c->n_used; i++) {
+    if (!c->used[i]->busy) retain(c->used[i]->object); /* the program may release it now, and its contents are looked at when the command buffer has ended */
+    c->used[i]->busy = c->number; /* until then, what changes is the GPU's */
+  }
   EVENT_(COMMIT, "n", c->number);
   if (fflush(log_->file) && !log_->error) log_->error = errno;
 }

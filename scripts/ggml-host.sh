@@ -1,7 +1,7 @@
 #!/bin/sh
 # Makes out/ggmlhost/ggmlhost.so: llama.cpp with ggml's Metal backend, compiled unmodified for Linux on x86-64 against header
 # files that declare as much of Apple's as it uses, and a driver (testdata/gen/ggmlhost). Its Metal is the stand-in of package
-# fakemetal, on which TestGGML runs it. The source is fetched by digest (scripts/ggml-host.txt, 50 MB); it takes some ten minutes
+# fakemetal, on which TestGGML runs it. The source is fetched by digest (scripts/ggml-host.txt, 77 MB); it takes some ten minutes
 # of a core the first time, and what is there is left alone.
 #
 #	scripts/ggml-host.sh
@@ -18,7 +18,7 @@ mkdir -p "$work/objects" "$work/include" "$work/kernels"
 source=$work/llama_cpp_python-0.3.36/vendor/llama.cpp
 if [ ! -f "$work/fetched" ]; then
 	rm -rf "$work/llama_cpp_python-0.3.36" "$work/sdist"
-	echo "fetching llama.cpp's source (50 MB) to $work" >&2
+	echo "fetching llama.cpp's source (77 MB) to $work" >&2
 	scripts/pip.sh download --quiet --no-deps --no-binary llama-cpp-python --require-hashes --dest "$work/sdist" --requirement scripts/ggml-host.txt >&2 ||
 		{ echo "llama.cpp's source cannot be fetched" >&2; exit 1; }
 	tar -xzf "$work"/sdist/llama_cpp_python-0.3.36.tar.gz -C "$work"

@@ -14,6 +14,11 @@ import (
 	"github.com/mlxc/mlxc/internal/testing/store"
 	"github.com/mlxc/mlxc/internal/testing/traced"
 	"github.com/mlxc/mlxc/internal/toolchain/clang"
+	"github.com/mlxc/mlxc/ir"
+	"github.com/mlxc/mlxc/msl"
+	"github.com/mlxc/mlxc/optimize"
+	"github.com/mlxc/mlxc/passes"
+	"github.com/mlxc/mlxc/prove"
 )
 
 // TestMain lets the tests use a cache in the tree's folder for build results.
@@ -61,8 +66,27 @@ func TestGGML(t *testing.T) {
 	d, err := softmetal.New(t.Context(), softmetal.Options{Workers: 1})
 	require.NoError(t, err)
 	defer d.Close()
-	for i, left := range traced.Replay(t, d, r.Module, r.Runs) {
-		require.Len(t, left, 1, "the logits")
-		require.Equal(t, want[i].Data, left[0].Data, "run %d, token %s", i, want[i].Name)
+	same := func(m *ir.Module) {
+		t.Helper()
+		for i, left := range traced.Replay(t, d, m, r.Runs) {
+			require.Len(t, left, 1, "the logits")
+			require.Equal(t, want[i].Data, left[0].Data, "run %d, token %s", i, want[i].Name)
+		}
 	}
+	same(r.Module)
+
+	// With what the kernels were observed to touch, both graphs can be optimized, proved.
+	text, err := os.ReadFile(filepath.Join(ggmlFolder, "decode.effects"))
+	require.NoError(t, err)
+	require.NoError(t, msl.Register("ggml.effects", string(text)))
+	optimized := &ir.Module{}
+	for _, g := range r.Module.Graphs {
+		x, err := optimize.Run(t.Context(), g, optimize.Options{Pipeline: passes.DefaultPipeline(), Proof: prove.Options{Sources: []string{"ggml.effects"}}})
+		require.NoError(t, err)
+		require.Equal(t, prove.Proved, x.Proof.Verdict, "%v", x.Proof)
+		require.Equal(t, 40, x.After.Dispatches)
+		require.LessOrEqual(t, x.After.Barriers, 32)
+		optimized.Graphs = append(optimized.Graphs, x.Optimized)
+	}
+	same(optimized)
 }

@@ -85,7 +85,7 @@ func Import(ctx context.Context, l *Log, o Options) (_ *Result, err error) {
 	if err := w.enter(k, groups); err != nil {
 		return nil, err
 	}
-	if groups, err = fitAll(ctx, l, k, groups, o.Param); err != nil {
+	if groups, err = fitAll(ctx, l, k, groups, o.Param, remark); err != nil {
 		return nil, err
 	}
 	builders := make([]*builder, len(groups))
@@ -130,8 +130,9 @@ func Import(ctx context.Context, l *Log, o Options) (_ *Result, err error) {
 	return out, nil
 }
 
-// fitAll finds the numbers of groups. Runs of one shape whose buffers have several sizes are one graph if their numbers allow it.
-func fitAll(ctx context.Context, l *Log, k *kernels, groups []*group, param string) (out []*group, err error) {
+// fitAll finds the numbers of groups. Runs of one shape whose buffers have several sizes, or whose numbers follow no param but
+// repeat, are several graphs if they cannot be one.
+func fitAll(ctx context.Context, l *Log, k *kernels, groups []*group, param string, remark func(string, ...any)) (out []*group, err error) {
 	names := map[string]int{}
 	for _, g := range groups {
 		names[g.name]++
@@ -148,13 +149,16 @@ func fitAll(ctx context.Context, l *Log, k *kernels, groups []*group, param stri
 		}
 		parts := g.bySize()
 		if parts == nil {
-			return nil, fault
+			if parts = g.split(); len(parts) < 2 || len(groups)+len(parts) > maxGraphs {
+				return nil, fault
+			}
+			remark("graph %s: its numbers follow no param: %d graphs, each of runs that are the same", g.name, len(parts))
 		}
 		for i, p := range parts {
 			for _, r := range p.runs {
 				r.of, r.numbers, r.grid = p, r.numbers[:g.hard], r.grid[:g.hard]
 			}
-			for base, n := p.name, 1; i > 0 && names[p.name] > 0; n++ {
+			for base, n := p.name, 2; i > 0 && names[p.name] > 0; n++ {
 				p.name = fmt.Sprintf("%s.%d", base, n)
 			}
 			names[p.name]++

@@ -3,6 +3,8 @@ package trace
 import (
 	"cmp"
 	"slices"
+
+	"github.com/mlxc/mlxc/ir"
 )
 
 // Run is one run of a graph, as the log has it. Replays of all runs in their order, each behind what the host wrote before it,
@@ -13,8 +15,8 @@ type Run struct {
 	Writes []HostWrite
 }
 
-// HostWrite is what the host wrote into a memory before a run. What a memory held when a graph first used it is its contents
-// in the module.
+// HostWrite is what the host wrote into a memory before a run, in order. What a weight or state held when a graph first used it
+// is its contents in the module; all that an input holds is here.
 type HostWrite struct {
 	Memory string
 	Offset int64
@@ -46,7 +48,13 @@ func (w *world) runs(builders []*builder) []Run {
 		for j, b := range r.buffers {
 			at, ok := seen[b]
 			id, has := r.b.number[j]
-			if !ok || !has || !r.lives[j].finds {
+			if !has || !r.lives[j].finds {
+				continue
+			}
+			if !ok && g.Memories[id].Kind == ir.Input { // which has no contents
+				at, ok = -1, true
+			}
+			if !ok {
 				continue
 			}
 			for _, h := range b.host {

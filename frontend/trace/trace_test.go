@@ -154,6 +154,22 @@ func TestParams(t *testing.T) {
 		l.Event(trace.Bytes, e, uint64(3), word(pos*pos))
 	}))
 	require.ErrorContains(t, err, "graph step: dispatch of k (command 0), bytes 0 to 4 at slot 3 is 25 36 49 64 in the first runs of it (the params [pos] are [[5] [6] [7] [8]]): that is no sum of multiples of the params")
+
+	// Steps that are the same for a while, and then others of the same shape, are graphs of their own.
+	n := 0
+	r = imported(t, steps([]uint32{5, 5, 5, 5, 5, 5, 5}, func(l *log, e uint64, pos uint32) {
+		l.Event(trace.Bytes, e, uint64(3), word([]uint32{256, 256, 256, 512, 512, 256, 512}[n]))
+		n++
+	}), trace.Options{})
+	require.Len(t, r.Module.Graphs, 2)
+	require.Equal(t, "step", r.Module.Graphs[0].Name)
+	require.Equal(t, "step.2", r.Module.Graphs[1].Name)
+	var ran []string
+	for _, x := range r.Runs {
+		ran = append(ran, x.Graph)
+	}
+	require.Equal(t, []string{"step", "step", "step", "step.2", "step.2", "step", "step.2"}, ran)
+	require.Contains(t, strings.Join(r.Remarks, "\n"), "graph step: its numbers follow no param: 2 graphs, each of runs that are the same")
 }
 
 // Steps that say their params may have several.

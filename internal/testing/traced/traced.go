@@ -76,11 +76,12 @@ func Replay(t testing.TB, d backend.Device, m *ir.Module, runs []trace.Run) (out
 	instance, err := replay.Open(d, m, replay.Options{})
 	require.NoError(t, err)
 	defer instance.Close()
+	inputs := map[string][]byte{} // what they hold, from run to run
 	for _, r := range runs {
 		g := m.Graph(r.Graph)
 		p, err := instance.Graph(t.Context(), r.Graph)
 		require.NoError(t, err)
-		states, inputs := map[string][]byte{}, map[string][]byte{}
+		states := map[string][]byte{}
 		for _, x := range r.Writes {
 			i := slices.IndexFunc(g.Memories, func(m ir.Memory) bool { return m.Name == x.Memory })
 			if i < 0 { // no dispatch of the graph needs it
@@ -103,8 +104,10 @@ func Replay(t testing.TB, d backend.Device, m *ir.Module, runs []trace.Run) (out
 		for name, data := range states {
 			require.NoError(t, p.SetState(name, data))
 		}
-		for name, data := range inputs {
-			require.NoError(t, p.SetInput(name, data))
+		for i := range g.Memories {
+			if data := inputs[g.Memories[i].Name]; data != nil && g.Memories[i].Kind == ir.Input {
+				require.NoError(t, p.SetInput(g.Memories[i].Name, data))
+			}
 		}
 		for name, v := range r.Params {
 			require.NoError(t, p.SetParam(name, float64(v)))

@@ -66,6 +66,8 @@ std::vector<float> floats(ggml_tensor *t) {
   ggml_backend_tensor_get(t, raw.data(), 0, raw.size());
   std::vector<float> out(ggml_nelements(t));
   if (t->type == GGML_TYPE_F32) memcpy(out.data(), raw.data(), raw.size());
+  else if (t->type == GGML_TYPE_I32)
+    for (size_t i = 0; i < out.size(); i++) out[i] = (float)((const int32_t *)raw.data())[i];
   else ggml_get_type_traits(t->type)->to_float(raw.data(), out.data(), out.size());
   return out;
 }
@@ -126,6 +128,30 @@ const std::vector<Case> cases = {
     {"get_rows_q4_1", 1e-12, [](ggml_context *c) { return ggml_get_rows(c, input(c, GGML_TYPE_Q4_1, 96, 7), input(c, GGML_TYPE_I32, 5)); }},
     {"flash_attn_vec", 1e-5, [](ggml_context *c) { return ggml_flash_attn_ext(c, input(c, GGML_TYPE_F32, 64, 1, 4), input(c, GGML_TYPE_F16, 64, 96, 2), input(c, GGML_TYPE_F16, 64, 96, 2), input(c, GGML_TYPE_F16, 96, 32), root, 0, 0); }},
     {"flash_attn", 1e-5, [](ggml_context *c) { return ggml_flash_attn_ext(c, input(c, GGML_TYPE_F32, 64, 24, 4), input(c, GGML_TYPE_F16, 64, 96, 2), input(c, GGML_TYPE_F16, 64, 96, 2), input(c, GGML_TYPE_F16, 96, 24), root, 0, 0); }},
+    {"mul_mv_q8_0", 5e-4, [](ggml_context *c) { return ggml_mul_mat(c, input(c, GGML_TYPE_Q8_0, 256, 40), input(c, GGML_TYPE_F32, 256)); }},
+    {"mul_mv_q4_k", 5e-4, [](ggml_context *c) { return ggml_mul_mat(c, input(c, GGML_TYPE_Q4_K, 256, 40), input(c, GGML_TYPE_F32, 256)); }},
+    {"mul_mm_f16", 1e-5, [](ggml_context *c) { return ggml_mul_mat(c, input(c, GGML_TYPE_F16, 128, 64), input(c, GGML_TYPE_F32, 128, 40)); }},
+    {"norm", 1e-10, [](ggml_context *c) { return ggml_norm(c, input(c, GGML_TYPE_F32, 96, 5), 1e-5f); }},
+    {"l2_norm", 1e-10, [](ggml_context *c) { return ggml_l2_norm(c, input(c, GGML_TYPE_F32, 96, 5), 1e-5f); }},
+    {"sum_rows", 1e-10, [](ggml_context *c) { return ggml_sum_rows(c, input(c, GGML_TYPE_F32, 96, 5)); }},
+    {"mean", 1e-10, [](ggml_context *c) { return ggml_mean(c, input(c, GGML_TYPE_F32, 96, 5)); }},
+    {"cumsum", 1e-10, [](ggml_context *c) { return ggml_cumsum(c, input(c, GGML_TYPE_F32, 96, 5)); }},
+    {"argsort", 0, [](ggml_context *c) { return ggml_argsort(c, input(c, GGML_TYPE_F32, 96, 5), GGML_SORT_ORDER_ASC); }},
+    {"argmax", 0, [](ggml_context *c) { return ggml_argmax(c, input(c, GGML_TYPE_F32, 96, 5)); }},
+    {"concat", 0, [](ggml_context *c) { return ggml_concat(c, input(c, GGML_TYPE_F32, 96, 5), input(c, GGML_TYPE_F32, 96, 3), 1); }},
+    {"repeat", 0, [](ggml_context *c) { return ggml_repeat_4d(c, input(c, GGML_TYPE_F32, 32, 2), 96, 4, 1, 1); }},
+    {"cont", 0, [](ggml_context *c) { return ggml_cont(c, ggml_permute(c, input(c, GGML_TYPE_F32, 32, 4, 3), 0, 2, 1, 3)); }},
+    {"pad", 0, [](ggml_context *c) { return ggml_pad(c, input(c, GGML_TYPE_F32, 30, 4), 2, 1, 0, 0); }},
+    {"silu", 1e-10, [](ggml_context *c) { return ggml_silu(c, input(c, GGML_TYPE_F32, 96, 3)); }},
+    {"gelu", 1e-6, [](ggml_context *c) { return ggml_gelu(c, input(c, GGML_TYPE_F32, 96, 3)); }},
+    {"scale", 1e-12, [](ggml_context *c) { return ggml_scale(c, input(c, GGML_TYPE_F32, 96, 3), 0.5f); }},
+    {"clamp", 0, [](ggml_context *c) { return ggml_clamp(c, input(c, GGML_TYPE_F32, 96, 3), -0.5f, 0.5f); }},
+    {"div", 1e-10, [](ggml_context *c) { return ggml_div(c, input(c, GGML_TYPE_F32, 96, 3), ggml_exp(c, input(c, GGML_TYPE_F32, 96, 3))); }},
+    {"diag", 0, [](ggml_context *c) { return ggml_diag(c, input(c, GGML_TYPE_F32, 24)); }},
+    {"im2col", 1e-6, [](ggml_context *c) { return ggml_im2col(c, input(c, GGML_TYPE_F16, 3, 3, 2, 4), input(c, GGML_TYPE_F32, 12, 10, 2), 1, 1, 0, 0, 1, 1, true, GGML_TYPE_F16); }},
+    {"pool_2d", 1e-10, [](ggml_context *c) { return ggml_pool_2d(c, input(c, GGML_TYPE_F32, 12, 10, 2), GGML_OP_POOL_AVG, 2, 2, 2, 2, 0, 0); }},
+    {"upscale", 1e-10, [](ggml_context *c) { return ggml_upscale(c, input(c, GGML_TYPE_F32, 12, 10, 2), 2, GGML_SCALE_MODE_NEAREST); }},
+    {"group_norm", 1e-10, [](ggml_context *c) { return ggml_group_norm(c, input(c, GGML_TYPE_F32, 12, 10, 4), 2, 1e-5f); }},
 };
 
 struct Pool {
