@@ -85,6 +85,7 @@ if [ $mode = programs ]; then
 	capture 'decode 200' decode
 	capture 'decode-copies 16' copies
 	capture 'decode-deep 16' deep
+	capture 'decode-ahead 24' ahead
 	capture operations operations
 	cp LICENSE "$root/testdata/mlxhost/LICENSE" # of the Metal sources in the logs
 	# What the kernels touch, found by running them.

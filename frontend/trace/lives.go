@@ -246,6 +246,7 @@ func (k *kernels) lives(s *step, at int) (lives []life, left map[*buffer][]span[
 			h := buffers[b]
 			if h == nil {
 				h = &held{begin: node()}
+				b.used = at
 				h.spans = []span[int]{{0, b.size, h.begin}}
 				buffers[b] = h
 			}

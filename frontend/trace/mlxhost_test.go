@@ -311,6 +311,51 @@ func TestMLXDecoderFused(t *testing.T) {
 	})
 }
 
+// A program that gives the GPU a step before it waits for the one before: the first three tokens are two graphs of their own, as the program
+// waits for the first one behind the third and the caches are written in place at first, and what they leave the graph of the others finds.
+func TestMLXDecoderAhead(t *testing.T) {
+	data := decoders(t, "ahead")[0]
+	l, err := trace.Read("log", data)
+	require.NoError(t, err)
+	defer l.Close()
+	dir := t.TempDir()
+	r, err := trace.Import(t.Context(), l, trace.Options{Folder: dir})
+	require.NoError(t, err)
+	for _, f := range r.Files {
+		require.NoError(t, os.WriteFile(filepath.Join(dir, filepath.Base(f.Path)), f.Data, 0o600))
+	}
+	require.Len(t, r.Module.Graphs, 3)
+	require.Equal(t, "graph step3: $pos was 3 to 23 in 21 runs, and may be 0 to 511", r.Remarks[0])
+	want := written(t, unpacked(t, "ahead.outputs.gz"))
+	d, err := softmetal.New(t.Context(), softmetal.Options{Workers: 1})
+	require.NoError(t, err)
+	defer d.Close()
+	s, err := replay.Open(d, r.Module, replay.Options{})
+	require.NoError(t, err)
+	defer s.Close()
+	for _, g := range r.Module.Graphs {
+		p, err := s.Graph(t.Context(), g.Name)
+		require.NoError(t, err)
+		if g.Name != "step3" {
+			_, err := p.Run(t.Context())
+			require.NoError(t, err)
+			continue
+		}
+		for pos := 3; pos < len(want["token"]); pos++ {
+			require.NoError(t, p.SetParam("pos", float64(pos)))
+			_, err := p.Run(t.Context())
+			require.NoError(t, err)
+			for i := range g.Memories {
+				if g.Memories[i].Kind == ir.Output {
+					got, err := p.Output(g.Memories[i].Name)
+					require.NoError(t, err)
+					require.Equal(t, want["token"][pos], got, "token %d", pos)
+				}
+			}
+		}
+	}
+}
+
 // Single operations: each is a graph of its own, and computes what the program did.
 func TestMLXOperations(t *testing.T) {
 	data := unpacked(t, "operations.mlxtrace.gz")

@@ -103,9 +103,10 @@ func (g *group) give(k *kernels) error {
 	return nil
 }
 
-// rewritten reports whether the host writes a buffer again that it wrote before a run.
+// rewritten reports whether the host writes a buffer again that it wrote before a run, for nothing that is in the log: if another step uses
+// it then, the writing is that step's.
 func (r *run) rewritten(j int) bool {
-	return slices.ContainsFunc(r.buffers[j].host, func(h hostWrite) bool { return !h.holds && h.before > r.at })
+	return r.buffers[j].used == r.at && slices.ContainsFunc(r.buffers[j].host, func(h hostWrite) bool { return !h.holds && h.before > r.at })
 }
 
 // bytes returns what a buffer holds that was written as a whole, nil if it is not known.

@@ -60,6 +60,7 @@ type buffer struct {
 	at        int64 // in the parent
 	freed     bool
 	host      []hostWrite // what the host has written, in order
+	used      int         // the last step that becomes a run and uses it
 }
 
 // hostWrite is what the host has written before a step, which is given by its index.

@@ -103,8 +103,9 @@ struct Layer {
 // decode generates tokens as MLX-LM does: the token that is most likely goes from step to step without the host, the cache of keys and
 // values has room beforehand. It is written in place unless somebody holds the one before (copies): then MLX writes a copy of it, in
 // another buffer of those that it has. Of many layers a step is several command buffers, whose completion handlers give buffers
-// back: which ones MLX takes again in the same step depends on how fast the GPU is.
-void decode(int steps, int layers, bool copies) {
+// back: which ones MLX takes again in the same step depends on how fast the GPU is. Ahead, it gives the GPU a step before it waits for the one
+// before, as MLX-LM does.
+void decode(int steps, int layers, bool copies, bool ahead = false) {
   Matrix embedding = matrix(vocabulary, width), head = matrix(vocabulary, width);
   std::vector<Layer> all;
   for (int i = 0; i < layers; i++) {
@@ -115,7 +116,7 @@ void decode(int steps, int layers, bool copies) {
   }
   array last = numbers({width}, float16, 0.1f, 1);
   array token = array({1u}, {1, 1}, uint32);
-  std::vector<array> before;
+  std::vector<array> before, late;
   for (int pos = 0; pos < steps; pos++) {
     array x = dequantize(take(embedding.w, token, 0), take(embedding.scales, token, 0), take(embedding.biases, token, 0), group, 4);
     auto split = [&](const array& a, int h) { return transpose(reshape(a, {1, 1, h, dim}), {0, 2, 1, 3}); };
@@ -140,6 +141,17 @@ void decode(int steps, int layers, bool copies) {
     array logits = reshape(product(fast::rms_norm(x, last, 1e-5f), head), {1, vocabulary});
     array next = argmax(logits, -1);
     token = reshape(next, {1, 1});
+    if (ahead) {
+      async_eval(token, logits);
+      if (pos > 0) {
+        late[0].wait();
+        late[1].wait();
+        say("logits", late[0]);
+        say("token", late[1]);
+      }
+      late = {logits, token};
+      continue;
+    }
     eval(token, logits);
     synchronize(); // behind the completion handlers, which hold buffers: else it depends on time whether the cache is copied
     before.clear();
@@ -167,6 +179,8 @@ extern "C" __attribute__((visibility("default"))) const char* mlxhost_run(const 
       decode(steps, 2, false);
     } else if (sscanf(program, "decode-copies %d", &steps) == 1) {
       decode(steps, 2, true);
+    } else if (sscanf(program, "decode-ahead %d", &steps) == 1) {
+      decode(steps, 2, false, true);
     } else if (sscanf(program, "decode-deep %d", &steps) == 1) {
       decode(steps, 6, false);
     } else {
