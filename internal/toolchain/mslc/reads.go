@@ -1,6 +1,7 @@
 package mslc
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 
@@ -55,44 +56,72 @@ func (u *Unit) Unread(kernel string) (map[int][]bool, error) {
 	return out, nil
 }
 
+// maxPlaces bounds the number of places in an argument that an address may be of.
+const maxPlaces = 16
+
 // reads notes the bytes that are read of what a parameter points to, and returns whether all uses of its address are understood.
 func reads(m *llvm.Module, body []*llvm.Instruction, param string, unread []bool) bool {
 	if !strings.HasPrefix(param, "%") {
 		param = "%" + param
 	}
-	at := map[string]int64{param: 0} // the addresses within it, by their values
+	at := map[string][]int64{param: {0}} // addresses within it, by their values: where they may be
+	chosen := map[string][]int64{}       // numbers that are one of several constants
+	constant := func(o *llvm.Operand) (out []int64) {
+		if v, err := strconv.ParseInt(o.Value, 10, 64); err == nil {
+			return []int64{v}
+		}
+		return chosen[o.Value]
+	}
+	for _, in := range body {
+		if in.Op == "select" && len(in.Operands) == 3 {
+			if a, b := constant(&in.Operands[1]), constant(&in.Operands[2]); a != nil && b != nil && len(a)+len(b) <= maxPlaces {
+				chosen[in.Result] = slices.Concat(a, b)
+			}
+		}
+	}
 	for changed := true; changed; {
 		changed = false
 		for _, in := range body {
-			for _, o := range in.Operands {
-				offset, ok := at[o.Value]
+			for k := range in.Operands {
+				o := &in.Operands[k]
+				places, ok := at[o.Value]
 				if !ok || !o.IsPointer() {
 					continue
 				}
-				next := offset
+				var next []int64
 				switch {
 				case in.Op == "load" && in.Type != "":
 					n := int64(m.Layout(in.Type).Size)
-					if n <= 0 || offset < 0 || offset+n > int64(len(unread)) {
-						return false
-					}
-					for j := offset; j < offset+n; j++ {
-						unread[j] = false
+					for _, p := range places {
+						if n <= 0 || p < 0 || p+n > int64(len(unread)) {
+							return false
+						}
+						for j := p; j < p+n; j++ {
+							unread[j] = false
+						}
 					}
 					continue
-				case in.Op == "getelementptr" && len(in.Operands) == 2 && in.Operands[0].Value == o.Value && strings.Contains(in.Line, "getelementptr") && strings.Contains(in.Line, " i8, ptr"):
-					d, err := strconv.ParseInt(in.Operands[1].Value, 10, 64)
-					if err != nil {
+				case in.Op == "getelementptr" && len(in.Operands) == 2 && k == 0 && strings.Contains(in.Line, " i8, ptr"):
+					by := constant(&in.Operands[1])
+					if by == nil {
 						return false
 					}
-					next += d
-				case in.Op == "addrspacecast" || in.Op == "bitcast" && strings.HasPrefix(in.Type, "ptr"):
+					for _, p := range places {
+						for _, d := range by {
+							next = append(next, p+d)
+						}
+					}
+				case in.Op == "addrspacecast", in.Op == "select" && k > 0, in.Op == "phi":
+					next = places
 				default:
 					return false
 				}
-				if old, ok := at[in.Result]; !ok {
-					at[in.Result], changed = next, true
-				} else if old != next {
+				for _, p := range next {
+					if !slices.Contains(at[in.Result], p) {
+						at[in.Result], changed = append(at[in.Result], p), true
+					}
+				}
+				if len(at[in.Result]) > maxPlaces {
 					return false
 				}
 			}

@@ -22,6 +22,11 @@ kernel void shaped(constant Shape &s [[buffer(0)]], constant uint *table [[buffe
   constant uint *words = (constant uint *)&all;
   out[i] = v + table[i] + words[i];
 }
+struct Pair { uint a; uint unused; uint b; };
+kernel void chosen(constant Pair &p [[buffer(0)]], device uint *out [[buffer(1)]], uint i [[thread_position_in_grid]]) {
+  constant uint *which = i % 2 == 1 ? &p.a : &p.b;
+  out[i] = *which;
+}
 kernel void other(device uint *out [[buffer(0)]]) { out[0] = 1; }
 `
 
@@ -44,10 +49,20 @@ func TestUnread(t *testing.T) {
 	assert.Equal(t, []air.FunctionConstant{{Name: "wide", Index: 3, Type: "int"}}, u.Kernels[0].Constants)
 }
 
+// An address may be that of one field or another.
+func TestUnreadChosen(t *testing.T) {
+	u, err := mslc.Compile(t.Context(), "k", withPadding, mslc.Options{Kernels: []string{"chosen"}})
+	require.NoError(t, err)
+	got, err := u.Unread("chosen")
+	require.NoError(t, err)
+	f, y := false, true
+	assert.Equal(t, map[int][]bool{0: {f, f, f, f, y, y, y, y, f, f, f, f}}, got)
+}
+
 func TestNames(t *testing.T) {
 	names, err := mslc.Names(t.Context(), "k", withPadding, mslc.Options{})
 	require.NoError(t, err)
-	assert.Equal(t, []string{"shaped", "other"}, names)
+	assert.Equal(t, []string{"shaped", "chosen", "other"}, names)
 	_, err = mslc.Names(t.Context(), "k", "#include \"none.h\"\n", mslc.Options{})
 	assert.ErrorContains(t, err, "none.h")
 }
