@@ -64,6 +64,12 @@ func emulated() (triple string, emulator []string) {
 	return "", nil
 }
 
+// trusted reports whether sources compile without a cage: an emulator has none, and tests' kernels are their own.
+func trusted() bool {
+	triple, _ := emulated()
+	return triple != ""
+}
+
 // Build compiles the library, unless an earlier test run did, and loads it.
 func Build(t testing.TB) *Library {
 	t.Helper()

@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -30,7 +31,11 @@ func shim(t *testing.T) (start func(path string, device uintptr) int32, stop fun
 	c, err := clang.Find(t.Context())
 	require.NoError(t, err)
 	path := filepath.Join(t.TempDir(), "shim.so")
-	out, err := c.Program(t.Context(), "-std=gnu11", "-O1", "-Wall", "-Wextra", "-Werror", "-fvisibility=hidden", "-fPIC", "-shared", "-pthread", "../../../capture/shim.c", "-o", path).CombinedOutput()
+	args := []string{"-std=gnu11", "-O1", "-Wall", "-Wextra", "-Werror", "-fvisibility=hidden", "-fPIC", "-shared", "-pthread", "../../../capture/shim.c", "-o", path}
+	if triple, _, ok := strings.Cut(os.Getenv("MLXC_EMULATE"), " "); ok && runtime.GOARCH == "arm64" { // as the stand-in itself is built
+		args = append(args, "--target="+triple)
+	}
+	out, err := c.Program(t.Context(), args...).CombinedOutput()
 	require.NoError(t, err, "%s", out)
 	h, err := purego.Dlopen(path, purego.RTLD_NOW|purego.RTLD_GLOBAL)
 	require.NoError(t, err)
@@ -102,7 +107,7 @@ func TestShim(t *testing.T) {
 	require.NoError(t, err)
 	defer l.Close()
 	dir := t.TempDir()
-	r, err := trace.Import(t.Context(), l, trace.Options{Folder: dir})
+	r, err := trace.Import(t.Context(), l, trace.Options{Folder: dir, Trust: os.Getenv("MLXC_EMULATE") != ""}) // an emulator has no cage
 	require.NoError(t, err)
 	text := mlxt.Format(r.Module)
 	require.Len(t, r.Module.Graphs, 1, text)
@@ -126,7 +131,7 @@ func TestShim(t *testing.T) {
 	}
 	require.NotEmpty(t, in, text)
 	require.NotEmpty(t, out, text)
-	d, err := softmetal.New(t.Context(), softmetal.Options{Workers: 1})
+	d, err := fakemetal.SoftMetal(softmetal.Options{Workers: 1})
 	require.NoError(t, err)
 	defer d.Close()
 	instance, err := replay.Open(d, r.Module, replay.Options{})

@@ -148,7 +148,7 @@ func (k *kernels) source(ctx context.Context, text string, w *writer) error {
 		}
 	} else {
 		data, err := k.cache.Data(ctx, k.key(sum, nil), "names.json", func() ([]byte, error) {
-			names, err := mslc.Names(ctx, "program_source", text, mslc.Options{})
+			names, err := mslc.Names(ctx, "program_source", text, mslc.Options{Trust: trusted()})
 			if err != nil {
 				return nil, err
 			}
@@ -197,7 +197,7 @@ func (k *kernels) key(sum ir.Digest, names []string) []byte {
 // compile compiles kernels of a source; none: all.
 func (k *kernels) compile(ctx context.Context, text string, sum ir.Digest, names []string) ([]air.Input, error) {
 	data, err := k.cache.Data(ctx, k.key(sum, names), "kernels.json", func() ([]byte, error) {
-		u, err := mslc.Compile(ctx, "program_source", text, mslc.Options{Kernels: names, Lines: true})
+		u, err := mslc.Compile(ctx, "program_source", text, mslc.Options{Kernels: names, Lines: true, Trust: trusted()})
 		if err != nil {
 			return nil, err
 		}

@@ -170,6 +170,7 @@ type Metal struct {
 // SoftMetal opens software Metal for [Options.Device], under the emulator if the tests run in one.
 func SoftMetal(o softmetal.Options) (*softmetal.Device, error) {
 	o.Machine, o.Emulator = emulated()
+	o.Trust = o.Trust || trusted()
 	o.Module = module
 	return softmetal.New(context.Background(), o)
 }

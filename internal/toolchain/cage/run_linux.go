@@ -108,7 +108,8 @@ func run(ctx context.Context, kind Kind, j Job, out, messages *limited) error {
 	cmd.SysProcAttr.Ptrace = true
 	stops := true
 	err := cmd.Start()
-	if errors.Is(err, unix.EPERM) && cmd.Process == nil { // tracing is not allowed, so the limits come a little later
+	// Where tracing is not allowed, or an emulator has none, the limits come a little later.
+	if (errors.Is(err, unix.EPERM) || errors.Is(err, unix.ENOSYS)) && cmd.Process == nil {
 		again := command(ctx, j, out, messages)
 		again.Path, again.Args, again.Env, again.Err = cmd.Path, cmd.Args, cmd.Env, nil
 		again.SysProcAttr = cmd.SysProcAttr

@@ -13,8 +13,6 @@ static object *object_new(class *c, sel s) {
 	object *o = new_object(c);
 	return ((object * (*)(object *, sel))objc_msgSend)(o, intern("init"));
 }
-static void object_release(SELF) { UNUSED; release(self); }
-static object *object_autorelease(SELF) { UNUSED; return autorelease(self); }
 
 // --- NSString ---
 
@@ -167,11 +165,11 @@ static object *error_text(SELF) { UNUSED; return ((object * (*)(object *, sel))o
 __attribute__((constructor)) static void add(void) {
 	class *all[] = {&NSNumber, &NSMutableArray, &NSDictionary, &NSMutableDictionary, &NSLock};
 	for (size_t i = 0; i < sizeof all / sizeof *all; i++) add_class(all[i]);
-	static struct method objects[] = {{"release", object_release}, {"autorelease", object_autorelease}, {0}}, classes[] = {{"new", object_new}, {0}};
+	static struct method classes[] = {{"new", object_new}, {0}};
 	static struct method strings[] = {{"initWithBytes:length:encoding:", string_init}, {"length", string_length}, {"containsString:", string_contains}, {"isEqualToString:", string_equals}, {0}};
 	static struct method texts[] = {{"stringWithUTF8String:", string_of}, {0}}, errors[] = {{"description", error_text}, {0}};
 	static struct method arrays[] = {{"objectAtIndexedSubscript:", array_sub}, {"countByEnumeratingWithState:objects:count:", enumerate}, {0}};
-	add_methods(&NSObject, objects, classes);
+	add_methods(&NSObject, NULL, classes);
 	add_methods(&NSString, strings, texts);
 	add_methods(&NSError, errors, NULL);
 	add_methods(&NSArray, arrays, NULL);
