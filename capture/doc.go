@@ -18,26 +18,36 @@ var sources embed.FS
 // Env names the environment variable with the path of the log, which a loaded shim reads.
 const Env = "MLXC_CAPTURE"
 
-// Build compiles the shim for this machine in a folder, by a command of a C compiler's arguments, and returns its path.
-func Build(compiler func(args ...string) *exec.Cmd, folder string) (string, error) {
+// Build compiles the shim for this machine, by a command of a C compiler's arguments, and returns its path. Remove deletes it.
+func Build(compiler func(args ...string) *exec.Cmd) (path string, remove func(), err error) {
+	folder, err := os.MkdirTemp("", "mlxc-capture-")
+	if err != nil {
+		return "", nil, err
+	}
+	remove = func() { os.RemoveAll(folder) }
+	defer func() {
+		if err != nil {
+			remove()
+		}
+	}()
 	for _, name := range []string{"shim.c", "mlxrec.h"} {
 		text, err := sources.ReadFile(name)
 		if err != nil {
-			return "", err
+			return "", nil, err
 		}
 		if err := os.WriteFile(filepath.Join(folder, name), text, 0o600); err != nil {
-			return "", err
+			return "", nil, err
 		}
 	}
-	out := filepath.Join(folder, "mlxcapture.so")
+	path = filepath.Join(folder, "mlxcapture.so")
 	if runtime.GOOS == "darwin" {
-		out = filepath.Join(folder, "mlxcapture.dylib")
+		path = filepath.Join(folder, "mlxcapture.dylib")
 	}
-	text, err := compiler("-std=gnu11", "-O2", "-fvisibility=hidden", "-fPIC", "-shared", "-pthread", filepath.Join(folder, "shim.c"), "-o", out).CombinedOutput()
+	text, err := compiler("-std=gnu11", "-O2", "-fvisibility=hidden", "-fPIC", "-shared", "-pthread", filepath.Join(folder, "shim.c"), "-o", path).CombinedOutput()
 	if err != nil {
-		return "", fmt.Errorf("the library that captures does not compile: %w\n%s", err, text)
+		return "", nil, fmt.Errorf("the library that captures does not compile: %w\n%s", err, text)
 	}
-	return out, nil
+	return path, remove, nil
 }
 
 // Insert returns the environment variable with which the system's loader puts a library into a program, and its value; a value

@@ -36,7 +36,7 @@ int main(int argc, char **argv) { printf("captured: %s\n", getenv("MLXC_CAPTURE"
 
 // A program is run with the library in it, also behind a shell; its log stays if it fails, and what has no Metal leaves none.
 func TestCapture(t *testing.T) {
-	sample.Long(t)
+	sample.Seldom(t)
 	c, err := clang.Find(t.Context())
 	require.NoError(t, err)
 	dir := t.TempDir()

@@ -81,7 +81,7 @@ func TestCaptureExample(t *testing.T) {
 
 // TestCaptureInRust: the same engine in Rust writes the same log as the one in C, byte for byte. It needs a rustc that links.
 func TestCaptureInRust(t *testing.T) {
-	sample.Long(t)
+	sample.Seldom(t)
 	rustc, err := exec.LookPath("rustc")
 	if err != nil {
 		t.Skip("there is no rustc")

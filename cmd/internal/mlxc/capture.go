@@ -15,7 +15,7 @@ import (
 )
 
 type captureCmd struct {
-	Output  string   `short:"o" required:"" placeholder:"LOG.mlxtrace" help:"Log to write."`
+	Output  string   `short:"o" required:"" placeholder:"FILE.mlxtrace" help:"Log to write."`
 	Program []string `arg:"" passthrough:"" help:"The program to run, and its arguments."`
 }
 
@@ -31,9 +31,12 @@ func (c *captureCmd) Run(env *cli.Env) error {
 		return cli.BadUsage("give the program to run: mlxc capture -o LOG.mlxtrace PROGRAM ARGUMENTS")
 	}
 	var files output.Files
-	program, err := exec.LookPath(c.Program[0])
-	if err != nil {
-		return err
+	program, missing := exec.LookPath(c.Program[0])
+	if missing != nil {
+		if _, err := os.Stat(c.Program[0]); err != nil {
+			return missing
+		}
+		program = c.Program[0] // it is there and does not run: it is no place for the log either
 	}
 	if err := files.Read(program, "the program"); err != nil {
 		return err
@@ -41,6 +44,9 @@ func (c *captureCmd) Run(env *cli.Env) error {
 	log, err := files.Write("-o", c.Output)
 	if err != nil {
 		return err
+	}
+	if missing != nil {
+		return missing
 	}
 	if runtime.GOOS == "darwin" {
 		if why := capture.Refuses(program); why != "" {
@@ -51,15 +57,11 @@ func (c *captureCmd) Run(env *cli.Env) error {
 	if err != nil {
 		return err
 	}
-	room, err := os.MkdirTemp("", "mlxc-capture-")
+	shim, remove, err := capture.Build(func(args ...string) *exec.Cmd { return compiler.Program(env.Context, args...) })
 	if err != nil {
 		return err
 	}
-	defer os.RemoveAll(room)
-	shim, err := capture.Build(func(args ...string) *exec.Cmd { return compiler.Program(env.Context, args...) }, room)
-	if err != nil {
-		return err
-	}
+	defer remove()
 	variable, value, err := capture.Insert(shim)
 	if err != nil {
 		return err
