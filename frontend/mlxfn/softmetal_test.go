@@ -22,6 +22,7 @@ import (
 
 // The kernels themselves compute what MLX computes.
 func TestFunctionsOnSoftwareMetal(t *testing.T) {
+	sample.Seldom(t)
 	files := archive(t)
 	d, err := softmetal.New(context.Background(), softmetal.Options{Trust: true})
 	require.NoError(t, err)
@@ -39,6 +40,7 @@ func TestFunctionsOnSoftwareMetal(t *testing.T) {
 
 // Where there are no kernels of our own, those of MLX's compiled library are taken.
 func TestLibrary(t *testing.T) {
+	sample.Seldom(t)
 	files := archive(t)
 	path := metallibs.Path(t, "0.32.4")
 	library := metallibs.Open(t, "0.32.4")

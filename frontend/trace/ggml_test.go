@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/mlxc/mlxc/backend/softmetal"
+	"github.com/mlxc/mlxc/internal/testing/sample"
 	"github.com/mlxc/mlxc/internal/testing/store"
 	"github.com/mlxc/mlxc/internal/testing/traced"
 	"github.com/mlxc/mlxc/internal/toolchain/clang"
@@ -49,6 +50,7 @@ func logFile(t *testing.T, path string) string {
 // The stored log of llama.cpp on ggml's own Metal backend, a prompt and three steps of decoding of a model of two layers, becomes two
 // graphs that compute llama.cpp's own logits, bit for bit.
 func TestGGML(t *testing.T) {
+	sample.Seldom(t)
 	if _, err := clang.Find(context.Background()); err != nil {
 		t.Skip(err)
 	}

@@ -216,6 +216,7 @@ func logits(t *testing.T, data []byte, o trace.Options) string {
 // A decoder on MLX's own host code is one graph, with the position of the token as $pos: two captured steps make it, the third to the
 // 200th agree. With MLX's own compiled kernels it computes what the program did, to the byte, as recorded and optimized with proof.
 func TestMLXDecoder(t *testing.T) {
+	sample.Seldom(t)
 	type capture struct {
 		name                       string
 		steps, states              int // the token, and keys and values of each layer
@@ -314,6 +315,7 @@ func TestMLXDecoderFused(t *testing.T) {
 // A program that gives the GPU a step before it waits for the one before: the first three tokens are two graphs of their own, as the program
 // waits for the first one behind the third and the caches are written in place at first, and what they leave the graph of the others finds.
 func TestMLXDecoderAhead(t *testing.T) {
+	sample.Seldom(t)
 	data := decoders(t, "ahead")[0]
 	l, err := trace.Read("log", data)
 	require.NoError(t, err)
