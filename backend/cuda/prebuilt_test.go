@@ -4,7 +4,6 @@ package cuda
 
 import (
 	"fmt"
-	"github.com/mlxc/mlxc/internal/testing/sample"
 	"runtime"
 	"sync"
 	"testing"
@@ -16,6 +15,7 @@ import (
 	"github.com/mlxc/mlxc/backend/internal/prebuilt"
 	"github.com/mlxc/mlxc/internal/air/nvptx"
 	driver "github.com/mlxc/mlxc/internal/cuda"
+	"github.com/mlxc/mlxc/internal/testing/sample"
 )
 
 // TestPrebuilt: the driver compiles every prebuilt text that is for this GPU. The test logs how long that takes,

@@ -284,7 +284,7 @@ func TestMLXDecoderFused(t *testing.T) {
 	o.Outputs = []string{logits(t, data, o)}
 	g, remarks := mlxGraph(t, data, o)
 	require.Len(t, remarks, 3)
-	require.Contains(t, remarks[2], "10 kernels are those of the builtin library")
+	require.Contains(t, remarks[2], "12 kernels are those of the builtin library")
 	r, err := optimize.Run(t.Context(), g, optimize.Options{Pipeline: passes.DefaultPipeline(), Proof: prove.Options{Sources: []string{"decode.effects"}}})
 	require.NoError(t, err)
 	require.Equal(t, prove.Proved, r.Proof.Verdict)

@@ -3,6 +3,8 @@ package trace
 import (
 	"encoding/binary"
 	"slices"
+
+	"github.com/mlxc/mlxc/ir"
 )
 
 // zeroUnread makes the words 0, or parts of them, that stand in inline bytes which no path of their kernel reads: a program that fills a
@@ -52,6 +54,10 @@ func (g *group) zeroUnread(k *kernels) {
 // read32 returns the bits of a word of a constant argument that a kernel may read; all, if that is not known.
 func (k *kernels) read32(p *pipeline, slot, at int) int64 {
 	all := int64(1<<32 - 1)
+	// What the program's own kernel does not read, the one of the builtin library that stands for it may.
+	if kernel, _, err := k.of(p); err != nil || kernel.Library.Kind == ir.Builtin {
+		return all
+	}
 	if a, err := k.describe(p); err != nil || a == nil {
 		return all
 	}
