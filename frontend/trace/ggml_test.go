@@ -1,11 +1,14 @@
 package trace_test
 
 import (
+	"bytes"
 	"compress/gzip"
 	"context"
+	"encoding/binary"
 	"io"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -91,4 +94,51 @@ func TestGGML(t *testing.T) {
 		optimized.Graphs = append(optimized.Graphs, x.Optimized)
 	}
 	same(optimized)
+}
+
+// A barrier that is missing in ggml's source is found by its capture alone: the checker runs the imported graph.
+func TestPlantedRace(t *testing.T) {
+	sample.Seldom(t)
+	if _, err := clang.Find(t.Context()); err != nil {
+		t.Skip(err)
+	}
+	data := unpacked(t, "../ggmlhost/decode.mlxtrace.gz")
+	out := bytes.Clone(data[:16])
+	planted := 0
+	records(data, func(kind uint32, p []byte, _ int) {
+		if kind == library {
+			const barrier = "threadgroup_barrier(mem_flags::mem_threadgroup);"
+			fields := texts(p, 1)
+			source := string(fields[2])
+			if _, rest, ok := strings.Cut(source, "helper_mv_reduce_and_write("); ok {
+				_, rest, _ = strings.Cut(rest, barrier)
+				_, rest, _ = strings.Cut(rest, barrier) // behind the second one
+				fields[2] = []byte(strings.TrimSuffix(source, barrier+rest) + rest)
+				planted++
+			}
+			p = bytes.Clone(p[:8])
+			for _, f := range fields {
+				p = append(binary.LittleEndian.AppendUint32(p, uint32(len(f))), f...)
+			}
+		}
+		out = binary.LittleEndian.AppendUint32(binary.LittleEndian.AppendUint32(out, uint32(len(p))), kind)
+		out = append(append(out, p...), make([]byte, -len(p)&7)...)
+	})
+	require.Equal(t, 1, planted)
+	path := filepath.Join(t.TempDir(), "log.mlxtrace")
+	require.NoError(t, os.WriteFile(path, out, 0o600))
+	r := traced.Import(t, path)
+	d, err := softmetal.New(t.Context(), softmetal.Options{Workers: 1, Check: true})
+	require.NoError(t, err)
+	defer d.Close()
+	traced.Replay(t, d, r.Module, r.Runs[:2])
+	races := 0
+	for _, o := range d.Observed() {
+		for i := range o.Findings {
+			if f := &o.Findings[i]; f.Kind == softmetal.ReadAfterWrite && strings.Contains(f.String(), "line 4362") {
+				races++
+			}
+		}
+	}
+	require.Positive(t, races)
 }
