@@ -172,19 +172,19 @@ struct mlxrec {
  * size_t behind it. */
 #include <stdarg.h>
 static void mlxrec_event(mlxrec *r, uint32_t code, const char *fields, ...) {
+  unsigned char room[512]; /* small events, which are nearly all, are written at once */
+  size_t at = 0;
   uint64_t size = 0;
   va_list list;
   if (!r || r->error) return;
   for (int write = 0; write < 2; write++) {
     va_start(list, fields);
     if (write) {
-      unsigned char head[8];
       if (size > 0xffffffffu) { r->error = EFBIG; va_end(list); return; }
-      for (int i = 0; i < 4; i++) head[i] = (unsigned char)(size >> 8 * i), head[4 + i] = (unsigned char)(code >> 8 * i);
-      fwrite(head, 1, 8, r->file);
+      for (int i = 0; i < 4; i++) room[i] = (unsigned char)(size >> 8 * i), room[4 + i] = (unsigned char)(code >> 8 * i);
+      at = 8;
     }
     for (const char *f = fields; *f; f++) {
-      unsigned char raw[8];
       const void *data = NULL;
       uint64_t n, width = 4;
       if (*f == 'n') {
@@ -195,13 +195,20 @@ static void mlxrec_event(mlxrec *r, uint32_t code, const char *fields, ...) {
         data = va_arg(list, const void *), n = va_arg(list, size_t);
       }
       if (!write) { size += width + (width == 4 ? n : 0); continue; }
-      for (unsigned i = 0; i < width; i++) raw[i] = (unsigned char)(n >> 8 * i);
-      fwrite(raw, 1, width, r->file);
-      if (width == 4 && n) fwrite(data, 1, n, r->file);
+      if (at + 16 > sizeof room) fwrite(room, 1, at, r->file), at = 0;
+      for (unsigned i = 0; i < width; i++) room[at++] = (unsigned char)(n >> 8 * i);
+      if (width == 8 || !n) continue;
+      if (n > sizeof room - 16 - at) {
+        fwrite(room, 1, at, r->file), at = 0;
+        fwrite(data, 1, n, r->file);
+      } else {
+        memcpy(room + at, data, n), at += n;
+      }
     }
     va_end(list);
   }
-  fwrite("\0\0\0\0\0\0\0", 1, (8 - size % 8) % 8, r->file);
+  for (; size % 8; size++) room[at++] = 0;
+  fwrite(room, 1, at, r->file);
   if (ferror(r->file)) r->error = errno ? errno : EIO;
 }
 

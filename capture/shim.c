@@ -123,22 +123,26 @@ static void unknown(const char *what) {
 
 /* --- methods that are replaced --- */
 
-static struct hook { id class; SEL name; void *was; } hooks[1 << 10];
+static struct hook { id class; SEL name; void *was; } hooks[1 << 12]; /* a hash table: a place is taken once its class is set */
 static int n_hooks;
 
-static void *was(id self, SEL s) {
-  id c = class_of(self);
-  for (int i = 0; i < n_hooks; i++)
-    if (hooks[i].class == c && hooks[i].name == s) return hooks[i].was;
-  return NULL; /* cannot happen: s is replaced in the class of self */
+/* hook returns the place of a method, or the free one where it would be. */
+static struct hook *hook(id class, SEL name) {
+  size_t i = (((uintptr_t)class >> 3) * 31 + (uintptr_t)name) * (uintptr_t)0x9e3779b97f4a7c15u >> 20;
+  for (;; i++) {
+    struct hook *h = &hooks[i % (sizeof hooks / sizeof *hooks)];
+    if (!h->class || (h->class == class && h->name == name)) return h;
+  }
 }
+
+static void *was(id self, SEL s) { return hook(class_of(self), s)->was; } /* it is there: s is replaced in the class of self */
 
 static void replace(id class, const char *name, void *code) {
   SEL s = selector(name);
-  id m = method_of(class, s);
-  for (int i = 0; i < n_hooks; i++)
-    if (hooks[i].class == class && hooks[i].name == s) return;
-  if (m && n_hooks < (int)(sizeof hooks / sizeof *hooks)) hooks[n_hooks++] = (struct hook){class, s, set_code(m, code)};
+  struct hook *h = hook(class, s);
+  id m;
+  if (h->class || !(m = method_of(class, s)) || n_hooks >= (int)(sizeof hooks / sizeof *hooks / 2)) return;
+  n_hooks++, h->name = s, h->was = set_code(m, code), h->class = class;
 }
 
 #define CALL(type) ((type)was(self, s))

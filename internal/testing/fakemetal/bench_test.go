@@ -3,6 +3,8 @@
 package fakemetal_test
 
 import (
+	"os"
+	"path/filepath"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -36,4 +38,44 @@ func BenchmarkDispatch(b *testing.B) {
 			})
 		})
 	}
+}
+
+// BenchmarkCaptured measures the host's time of a dispatch without the library that captures, and with it: its messages,
+// without what the device does. Contents do not change.
+func BenchmarkCaptured(b *testing.B) {
+	start, stop := shim(b)
+	run(b, fakemetal.Options{}, func(e *engine) {
+		const n = 200
+		measure := func(b *testing.B, p, x objc.ID) {
+			for b.Loop() {
+				objc.Pool(func() {
+					c := e.commandBuffer()
+					k := e.encoder(c, true)
+					for range n {
+						objc.SetPipeline.Send(k, uintptr(p))
+						objc.SetBuffer.Send(k, uintptr(x), 0, 0)
+						setBytes(k, 1, doubles)
+						threads(k, size{4, 1, 1}, size{4, 1, 1})
+					}
+					objc.EndEncoding.Send(k)
+					b.StopTimer()
+					require.NoError(b, finish(c))
+					b.StartTimer()
+				})
+			}
+			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/n, "ns/dispatch")
+		}
+		p, x := e.pipeline("advance"), e.buffer(true, 1, 2, 3, 4)
+		b.Run("alone", func(b *testing.B) { measure(b, p, x) })
+		log := filepath.Join(b.TempDir(), "log.mlxtrace")
+		require.Zero(b, start(log, uintptr(e.device)))
+		e.queue, e.library = 0, 0 // what was made before is not captured
+		p, x = e.pipeline("advance"), e.buffer(true, 1, 2, 3, 4)
+		b.Run("captured", func(b *testing.B) { measure(b, p, x) })
+		require.Zero(b, stop())
+		st, err := os.Stat(log)
+		require.NoError(b, err)
+		require.Greater(b, st.Size(), int64(100*n), "the dispatches are in the log")
+		b.Run("stopped", func(b *testing.B) { measure(b, p, x) })
+	})
 }

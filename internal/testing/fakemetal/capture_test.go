@@ -26,7 +26,7 @@ import (
 )
 
 // shim builds and loads the library that captures programs.
-func shim(t *testing.T) (start func(path string, device uintptr) int32, stop func() int32) {
+func shim(t testing.TB) (start func(path string, device uintptr) int32, stop func() int32) {
 	t.Helper()
 	c, err := clang.Find(t.Context())
 	require.NoError(t, err)
