@@ -49,7 +49,7 @@ func (w *world) enter(k *kernels, groups []*group) error {
 	versions := map[*buffer]int{}       // of what the host has written
 	hosts := 0
 	by := func(b *buffer, x span[entry]) {
-		if left -= len(last[b]); left >= 0 {
+		if left -= 1 + (len(last[b])-reach(last[b], x.lo))/16; left >= 0 { // those behind it are moved
 			last[b] = overlay(last[b], x)
 		}
 	}
@@ -58,6 +58,7 @@ func (w *world) enter(k *kernels, groups []*group) error {
 		versions[b] = hosts
 		if meets(last[b], p.offset, p.offset+p.n) {
 			by(b, span[entry]{p.offset, p.offset + p.n, entry{}})
+			left -= len(last[b])
 			last[b] = slices.DeleteFunc(last[b], func(x span[entry]) bool { return x.of.run == nil && !x.of.lost })
 		}
 	}
@@ -65,10 +66,9 @@ func (w *world) enter(k *kernels, groups []*group) error {
 	// found returns who wrote bytes of a buffer.
 	found := func(b *buffer, lo, hi int64) (e entry) {
 		rest := hi - lo // not written by runs
-		left -= len(last[b])
-		for _, x := range last[b] {
-			if x.hi <= lo || x.lo >= hi {
-				continue
+		for _, x := range last[b][reach(last[b], lo):] {
+			if left--; x.lo >= hi {
+				break
 			}
 			rest -= min(x.hi, hi) - max(x.lo, lo)
 			switch o := x.of; {
@@ -188,12 +188,7 @@ func (w *world) enter(k *kernels, groups []*group) error {
 
 // meets reports whether some span has bytes from lo to hi.
 func meets[T any](spans []span[T], lo, hi int64) bool {
-	i, _ := slices.BinarySearchFunc(spans, lo, func(s span[T], lo int64) int {
-		if s.hi <= lo {
-			return -1
-		}
-		return 1
-	})
+	i := reach(spans, lo)
 	return i < len(spans) && spans[i].lo < hi
 }
 

@@ -37,17 +37,23 @@ type span[T any] struct {
 	of     T
 }
 
+// reach returns the first of spans, which are ordered and do not overlap, that ends behind a place.
+func reach[T any](spans []span[T], at int64) int {
+	i, _ := slices.BinarySearchFunc(spans, at, func(s span[T], at int64) int {
+		if s.hi <= at {
+			return -1
+		}
+		return 1
+	})
+	return i
+}
+
 // overlay puts a span over others, which are ordered and do not overlap.
 func overlay[T any](spans []span[T], x span[T]) []span[T] {
 	if x.lo >= x.hi {
 		return spans
 	}
-	first, _ := slices.BinarySearchFunc(spans, x.lo, func(s span[T], lo int64) int {
-		if s.hi <= lo {
-			return -1
-		}
-		return 1
-	})
+	first := reach(spans, x.lo)
 	end := first
 	var with []span[T]
 	for ; end < len(spans) && spans[end].lo < x.hi; end++ {
@@ -253,12 +259,9 @@ func (k *kernels) lives(s *step, at int) (lives []life, left map[*buffer][]span[
 			own := node()
 			nodes[i][n] = own
 			meets := func(x span[bool]) {
-				if budget -= len(h.spans); budget < 0 {
-					return
-				}
-				for _, o := range h.spans {
-					if o.lo >= x.hi || o.hi <= x.lo {
-						continue
+				for _, o := range h.spans[reach(h.spans, x.lo):] {
+					if budget--; budget < 0 || o.lo >= x.hi {
+						return
 					}
 					if o.of == h.begin {
 						lo, hi := max(o.lo, x.lo), min(o.hi, x.hi)
@@ -285,8 +288,9 @@ func (k *kernels) lives(s *step, at int) (lives []life, left map[*buffer][]span[
 			}
 			b, _ := c.binds[n].buffer.root()
 			for _, x := range all[n].writes {
-				buffers[b].spans = overlay(buffers[b].spans, span[int]{x.lo, min(x.hi, b.size), nodes[i][n]})
-				budget -= len(buffers[b].spans)
+				h := buffers[b]
+				budget -= 1 + (len(h.spans)-reach(h.spans, x.lo))/16 // those behind it are moved
+				h.spans = overlay(h.spans, span[int]{x.lo, min(x.hi, b.size), nodes[i][n]})
 			}
 		}
 		if budget < 0 {
@@ -342,7 +346,11 @@ func (k *kernels) lives(s *step, at int) (lives []life, left map[*buffer][]span[
 	for b, h := range buffers {
 		for _, x := range h.spans {
 			if j, ok := number[root(x.of)]; ok && writes[j] { // of what it held at first too, if the life goes on
-				left[b] = append(left[b], span[int]{x.lo, x.hi, j})
+				if n := len(left[b]); n > 0 && left[b][n-1].of == j && left[b][n-1].hi == x.lo {
+					left[b][n-1].hi = x.hi
+				} else {
+					left[b] = append(left[b], span[int]{x.lo, x.hi, j})
+				}
 			}
 		}
 	}

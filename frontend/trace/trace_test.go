@@ -610,6 +610,29 @@ func TestLarge(t *testing.T) {
 	require.Equal(t, 100_000, r.Module.Graphs[0].Stats().Dispatches)
 }
 
+// Each dispatch takes another part of one buffer: what that costs grows with their number, not its square.
+func TestManyParts(t *testing.T) {
+	sample.Long(t)
+	const n = 20_000
+	for name, at := range map[string]func(i uint64) uint64{"upwards": func(i uint64) uint64 { return i }, "downwards": func(i uint64) uint64 { return n - 1 - i }} {
+		t.Run(name, func(t *testing.T) {
+			l := newLog()
+			k, x := l.kernel("k"), l.buffer(64*n, nil)
+			for range 2 {
+				l.run(0, func(e uint64) {
+					l.Event(trace.Use, e, k)
+					for i := range uint64(n) {
+						l.Event(trace.Bind, e, uint64(0), x, 64*at(i))
+						l.Event(trace.Dispatch, e, uint64(1), uint64(1), uint64(1), uint64(1), uint64(32), uint64(1), uint64(1))
+					}
+				})
+			}
+			r := imported(t, l, trace.Options{})
+			require.Equal(t, n, r.Module.Graphs[0].Stats().Dispatches)
+		})
+	}
+}
+
 // Two steps of one shape and different names take turns and stay two graphs; libraries and pipelines that are made anew for each
 // run are the same ones; what a log cannot say of the order is told.
 func TestSameAgain(t *testing.T) {
