@@ -2,10 +2,7 @@ package trace_test
 
 import (
 	"bytes"
-	"compress/gzip"
-	"context"
 	"encoding/binary"
-	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -17,7 +14,6 @@ import (
 	"github.com/mlxc/mlxc/internal/testing/sample"
 	"github.com/mlxc/mlxc/internal/testing/store"
 	"github.com/mlxc/mlxc/internal/testing/traced"
-	"github.com/mlxc/mlxc/internal/toolchain/clang"
 	"github.com/mlxc/mlxc/ir"
 	"github.com/mlxc/mlxc/msl"
 	"github.com/mlxc/mlxc/optimize"
@@ -31,36 +27,27 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-const ggmlFolder = "../../testdata/ggmlhost"
+const (
+	ggmlFolder = "../../testdata/ggmlhost"
+	ggmlLog    = "../ggmlhost/decode.mlxtrace.gz" // of testdata/mlxhost
+)
 
-// logFile unpacks a stored log.
-func logFile(t *testing.T, path string) string {
+// logFile writes a log to a file of the test.
+func logFile(t *testing.T, data []byte) string {
 	t.Helper()
-	f, err := os.Open(path)
-	require.NoError(t, err)
-	defer f.Close()
-	z, err := gzip.NewReader(f)
-	require.NoError(t, err)
-	out := filepath.Join(t.TempDir(), "log.mlxtrace")
-	to, err := os.Create(out)
-	require.NoError(t, err)
-	_, err = io.Copy(to, z)
-	require.NoError(t, err)
-	require.NoError(t, to.Close())
-	return out
+	path := filepath.Join(t.TempDir(), "log.mlxtrace")
+	require.NoError(t, os.WriteFile(path, data, 0o600))
+	return path
 }
 
 // The stored log of llama.cpp on ggml's own Metal backend, a prompt and three steps of decoding of a model of two layers, becomes two
 // graphs that compute llama.cpp's own logits, bit for bit.
 func TestGGML(t *testing.T) {
 	sample.Seldom(t)
-	if _, err := clang.Find(context.Background()); err != nil {
-		t.Skip(err)
-	}
 	data, err := os.ReadFile(filepath.Join(ggmlFolder, "decode.out"))
 	require.NoError(t, err)
 	want := traced.Results(t, data)
-	r := traced.Import(t, logFile(t, filepath.Join(ggmlFolder, "decode.mlxtrace.gz")))
+	r := traced.Import(t, logFile(t, unpacked(t, ggmlLog)))
 	require.Len(t, r.Runs, len(want))
 	require.Len(t, r.Module.Graphs, 2, "the steps of decoding are runs of one graph") // although structs of arguments have padding that was never written
 	for i, r := range r.Runs {
@@ -99,10 +86,7 @@ func TestGGML(t *testing.T) {
 // A barrier that is missing in ggml's source is found by its capture alone: the checker runs the imported graph.
 func TestPlantedRace(t *testing.T) {
 	sample.Seldom(t)
-	if _, err := clang.Find(t.Context()); err != nil {
-		t.Skip(err)
-	}
-	data := unpacked(t, "../ggmlhost/decode.mlxtrace.gz")
+	data := unpacked(t, ggmlLog)
 	out := bytes.Clone(data[:16])
 	planted := 0
 	records(data, func(kind uint32, p []byte, _ int) {
@@ -125,9 +109,7 @@ func TestPlantedRace(t *testing.T) {
 		out = append(append(out, p...), make([]byte, -len(p)&7)...)
 	})
 	require.Equal(t, 1, planted)
-	path := filepath.Join(t.TempDir(), "log.mlxtrace")
-	require.NoError(t, os.WriteFile(path, out, 0o600))
-	r := traced.Import(t, path)
+	r := traced.Import(t, logFile(t, out))
 	d, err := softmetal.New(t.Context(), softmetal.Options{Workers: 1, Check: true})
 	require.NoError(t, err)
 	defer d.Close()

@@ -147,8 +147,8 @@ func written(t *testing.T, data []byte) map[string][][]byte {
 	return out
 }
 
-// mlxGraph imports a log that becomes one graph. Its libraries are written to a folder of the test.
-func mlxGraph(t *testing.T, data []byte, o trace.Options) (*ir.Graph, []string) {
+// importedWith imports a log, and writes the libraries to a folder of the test.
+func importedWith(t *testing.T, data []byte, o trace.Options) *trace.Result {
 	t.Helper()
 	l, err := trace.Read("log", data)
 	require.NoError(t, err)
@@ -156,10 +156,17 @@ func mlxGraph(t *testing.T, data []byte, o trace.Options) (*ir.Graph, []string) 
 	o.Folder = t.TempDir()
 	r, err := trace.Import(t.Context(), l, o)
 	require.NoError(t, err)
-	require.Len(t, r.Module.Graphs, 1)
 	for _, f := range r.Files {
 		require.NoError(t, os.WriteFile(filepath.Join(o.Folder, filepath.Base(f.Path)), f.Data, 0o600))
 	}
+	return r
+}
+
+// mlxGraph imports a log that becomes one graph.
+func mlxGraph(t *testing.T, data []byte, o trace.Options) (*ir.Graph, []string) {
+	t.Helper()
+	r := importedWith(t, data, o)
+	require.Len(t, r.Module.Graphs, 1)
 	return r.Module.Graphs[0], r.Remarks
 }
 
@@ -317,15 +324,7 @@ func TestMLXDecoderFused(t *testing.T) {
 func TestMLXDecoderAhead(t *testing.T) {
 	sample.Seldom(t)
 	data := decoders(t, "ahead")[0]
-	l, err := trace.Read("log", data)
-	require.NoError(t, err)
-	defer l.Close()
-	dir := t.TempDir()
-	r, err := trace.Import(t.Context(), l, trace.Options{Folder: dir})
-	require.NoError(t, err)
-	for _, f := range r.Files {
-		require.NoError(t, os.WriteFile(filepath.Join(dir, filepath.Base(f.Path)), f.Data, 0o600))
-	}
+	r := importedWith(t, data, trace.Options{})
 	require.Len(t, r.Module.Graphs, 3)
 	require.Equal(t, "graph step3: $pos was 3 to 23 in 21 runs, and may be 0 to 511", r.Remarks[0])
 	want := written(t, unpacked(t, "ahead.outputs.gz"))
@@ -362,15 +361,7 @@ func TestMLXDecoderAhead(t *testing.T) {
 func TestMLXOperations(t *testing.T) {
 	data := unpacked(t, "operations.mlxtrace.gz")
 	data = complete(data, metallibs.Small(t, kernelsOf(data)...))
-	l, err := trace.Read("log", data)
-	require.NoError(t, err)
-	defer l.Close()
-	dir := t.TempDir()
-	r, err := trace.Import(t.Context(), l, trace.Options{Folder: dir})
-	require.NoError(t, err)
-	for _, f := range r.Files {
-		require.NoError(t, os.WriteFile(filepath.Join(dir, filepath.Base(f.Path)), f.Data, 0o600))
-	}
+	r := importedWith(t, data, trace.Options{})
 	want := written(t, unpacked(t, "operations.outputs.gz"))
 	names := []string{"add", "scaled", "exp", "norm", "softmax", "product", "argmax", "sum", "rows"}
 	require.Len(t, r.Module.Graphs, len(names))

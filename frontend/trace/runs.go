@@ -38,7 +38,7 @@ func (w *world) runs(builders []*builder) []Run {
 	}
 	slices.SortFunc(all, func(a, b ran) int { return cmp.Compare(a.at, b.at) })
 	out := make([]Run, len(all))
-	seen := map[*buffer]int{} // the step of the last run that has it; what it held at the first one is its contents
+	seen := map[*buffer]int{} // by buffer: the step of the last run that uses it. What the host wrote before the first one are its contents
 	for i, r := range all {
 		g := r.b.Unfinished()
 		x := Run{Graph: g.Name, Params: map[string]uint64{}}

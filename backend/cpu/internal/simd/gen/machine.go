@@ -150,8 +150,9 @@ type machine interface {
 	blockConstants(bits, less int)
 	nibbles(s *stream, row, off int) []vec
 	nibble(raw []vec, high bool) []vec
-	// A byte is its low half plus 16 times its high one. Where forWholes is true it has changed 32 elements of x such that
-	// the second 16 are to be multiplied by whole bytes in place of high halves, because wholes, which uses up raw, costs less than nibble.
+	// forWholes prepares 32 elements of x for codes of which the first 16 are the low halves of bytes and the second 16 the
+	// bytes as they are: a byte is its low half plus 16 times its high one, and to take it whole costs less than to take the
+	// high half. It returns false where that is not so. wholes converts bytes in place.
 	forWholes(x []vec) bool
 	wholes(raw []vec) []vec
 	signedCodes(s *stream, row, off int) []vec
