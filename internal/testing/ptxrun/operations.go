@@ -65,6 +65,12 @@ func resolve(in *instruction) (func(*thread, *instruction) error, error) {
 			return t.access(&in.args[0], []operand{{kind: '_'}}, 1, false, false)
 		}, nil
 	}
+	if f := asyncOf(in); f != nil {
+		return f, nil
+	}
+	if f := bitsOf(in); f != nil {
+		return f, nil
+	}
 	switch f, full := bfloats[strings.Join(op, ".")], strings.Join(op, "."); {
 	case f != nil && need(2):
 		return func(t *thread, in *instruction) error { t.set(&in.args[0], f(t.value(&in.args[1]))); return nil }, nil
@@ -107,7 +113,7 @@ func resolve(in *instruction) (func(*thread, *instruction) error, error) {
 		if store {
 			at = 0
 		}
-		shared := op[1] == "shared"
+		shared := op[1] == "shared" || op[1] == "shared::cta"
 		if op[1] != "global" && !shared || in.args[at].kind != '[' {
 			return nil, unknown
 		}

@@ -3,6 +3,7 @@ package ptxrun
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -24,6 +25,10 @@ type Program struct {
 	shared    map[string]uint64 // addresses of variables
 	size      int               // of shared memory
 	code      []instruction
+	align     int    // of the variable that is external
+	external  string // the variable whose size is that of a launch
+	// async: there are instructions that something has to be waited for, and matrix: wgmma.
+	async, matrix bool
 }
 
 // instruction is an instruction of an entry, with its operands.
@@ -34,8 +39,9 @@ type instruction struct {
 	guard    int      // register of its predicate; −1: none
 	unless   bool
 	args     []operand
-	vector   int  // how many operands the last pair of braces has
-	first    bool // the first operand stands in braces
+	vector   int      // how many operands the last pair of braces has
+	lists    [][2]int // for each pair of braces its first operand and how many it has
+	first    bool     // the first operand stands in braces
 	resolved func(t *thread, in *instruction) error
 	together *together // if threads execute it together; resolved is nil then
 }
@@ -83,6 +89,10 @@ func Parse(text []byte) (*Program, error) {
 			statements = append(statements, s)
 		}
 	}
+	if p.external != "" {
+		p.size = (p.size + p.align - 1) &^ (p.align - 1)
+		p.shared[p.external] = sharedBase + uint64(p.size)
+	}
 	for i := range p.code {
 		if err := p.instruction(&p.code[i], statements[i], labels); err != nil {
 			return nil, fmt.Errorf("line %d: %s: %w", p.code[i].line, p.code[i].text, err)
@@ -109,13 +119,32 @@ func (p *Program) directive(s ptx.Statement) error {
 		for i := range n {
 			p.registers[fmt.Sprint(name, i)] = len(p.registers)
 		}
-	case s.Op == ".shared" && len(words) == 4: // .shared .align 4 .b8 name[256]
+	case (s.Op == ".shared" || s.Op == ".extern") && slices.Contains(words, ".align"): // .shared .align 4 .b8 name[256], .extern .shared .align 16 .b8 name[]
+		outside := s.Op == ".extern"
+		if outside && words[0] != ".shared" {
+			return fmt.Errorf("%s is not understood", words[0])
+		}
 		name, size, _ := strings.Cut(strings.TrimSuffix(last, "]"), "[")
-		n, err := strconv.Atoi(size)
+		n, err := 0, error(nil)
+		if !outside {
+			n, err = strconv.Atoi(size)
+		}
 		if err != nil {
 			return err
 		}
-		p.size = (p.size + 255) &^ 255
+		align, err := strconv.Atoi(words[slices.Index(words, ".align")+1])
+		if err != nil || align <= 0 || align > sharedBase || align&(align-1) != 0 {
+			return fmt.Errorf("an alignment is not understood")
+		}
+		if outside {
+			if p.external != "" {
+				return fmt.Errorf("there are two variables of any size")
+			}
+			p.external, p.align = name, max(align, 256)
+			break
+		}
+		align = max(align, 256)
+		p.size = (p.size + align - 1) &^ (align - 1)
 		p.shared[name] = sharedBase + uint64(p.size)
 		p.size += n
 	case s.Op == ".version", s.Op == ".address_size", s.Op == ".visible", s.Op == ".param", s.Op == ".pragma", s.Op == "", strings.HasPrefix(s.Op, ".max"), strings.HasPrefix(s.Op, ".min"):
@@ -134,9 +163,13 @@ func (p *Program) instruction(in *instruction, s ptx.Statement, labels map[strin
 	}
 	for i, a := range s.Args {
 		list := []ptx.Operand{a}
+		if x, y, both := strings.Cut(a.Text, "|"); both && a.Kind == ptx.Other { // elect.sync %r|%p, …
+			list = []ptx.Operand{nameOf(x), nameOf(y)}
+		}
 		if a.Kind == ptx.List {
 			list = a.Elements
 			in.vector, in.first = len(list), in.first || i == 0
+			in.lists = append(in.lists, [2]int{len(in.args), len(list)})
 		}
 		for _, x := range list {
 			o, err := p.operand(x, labels)
@@ -146,14 +179,29 @@ func (p *Program) instruction(in *instruction, s ptx.Statement, labels map[strin
 			in.args = append(in.args, o)
 		}
 	}
+	switch in.op[0] {
+	case "wgmma":
+		p.async, p.matrix = true, true
+	case "mbarrier", "cp":
+		p.async = true
+	}
 	if in.together = togetherOf(in); in.together == nil {
 		in.resolved, err = resolve(in)
 	}
 	return err
 }
 
+// nameOf is the operand that a name, or _, is.
+func nameOf(s string) ptx.Operand {
+	if s == "_" {
+		return ptx.Operand{Text: s, Kind: ptx.Nothing}
+	}
+	return ptx.Operand{Text: s, Kind: ptx.Register, Name: s}
+}
+
 var specials = map[string]bool{
 	"%tid.x": true, "%ctaid.x": true, "%ctaid.y": true, "%ctaid.z": true, "%nctaid.x": true, "%nctaid.y": true, "%nctaid.z": true, "%ntid.x": true,
+	"%laneid": true, "%warpid": true, "%tid.y": true, "%tid.z": true, "%ntid.y": true, "%ntid.z": true,
 }
 
 func (p *Program) register(name string) (int, error) {

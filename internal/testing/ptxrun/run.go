@@ -45,6 +45,7 @@ type Launch struct {
 	Params []uint64
 	Grid   [3]uint32
 	Block  uint32 // threads, in x
+	Shared int    // bytes of the variable in shared memory that the entry declares without a size
 }
 
 // thread is the state of a thread that runs.
@@ -60,6 +61,28 @@ type thread struct {
 	steps    int
 	finished bool
 	waits    *instruction // an instruction that threads execute together, which it has reached; nil: none
+	paused   *instruction // one that found that a thread has to wait, in this round; nil: none
+	barriers map[uint64]*named
+	events   int   // that others may wait for
+	fault    error // of the instruction that is executed
+
+	// Of programs with asynchronous instructions:
+	order       *order
+	known       clocks
+	clock       uint32
+	fences      []uint32     // when it executed fence.proxy.async
+	uncommitted []*copying   // by cp.async
+	groups      [][]*copying // that it has committed and not waited for
+
+	// Of programs with wgmma:
+	products      []int32   // that it has not committed
+	productGroups [][]int32 // and those that it has not waited for
+	done          int32     // the last product that it has waited for
+	productFences int32     // how many wgmma.fence it has executed
+	busy          []int32   // the last product that uses a register
+	sums          []bool    // as its sum
+	fencedAt      []int32   // how many wgmma.fence there had been then
+	touched       []int32   // and before the last other use, plus 1
 }
 
 // steps is the maximum of instructions that a thread executes.
@@ -73,6 +96,13 @@ func (p *Program) Run(m *Memory, l Launch) error {
 	threads := make([]*thread, l.Block)
 	for i := range threads {
 		threads[i] = &thread{Program: p, memory: m, launch: &l, index: uint32(i), r: make([]uint64, len(p.registers))}
+		if p.matrix {
+			n := len(p.registers)
+			threads[i].busy, threads[i].sums, threads[i].fencedAt, threads[i].touched = make([]int32, n), make([]bool, n), make([]int32, n), make([]int32, n)
+		}
+	}
+	if l.Shared > 0 && p.external == "" {
+		return fmt.Errorf("the entry has no variable of any size, and is given %d bytes", l.Shared)
 	}
 	var block [3]uint32
 	for block[2] = range l.Grid[2] {
@@ -103,8 +133,15 @@ func (t *thread) run() error {
 			return nil
 		}
 		t.next++
-		if err := in.resolved(t, in); err != nil {
+		err := in.resolved(t, in)
+		if t.fault != nil {
+			err = t.fault
+		}
+		if err != nil {
 			return fmt.Errorf("line %d: %s: %w", in.line, in.text, err)
+		}
+		if t.paused != nil {
+			return nil
 		}
 	}
 	return nil
@@ -114,12 +151,25 @@ func (t *thread) run() error {
 func (t *thread) value(o *operand) uint64 {
 	switch o.kind {
 	case 'r':
+		if t.busy != nil {
+			t.touch(o.index)
+		}
 		return t.r[o.index]
 	case 'n':
 		return o.number
 	case 'p':
 		return t.launch.Params[o.index]
 	case 's':
+		switch o.name {
+		case "%laneid":
+			return uint64(t.index % warpSize)
+		case "%warpid":
+			return uint64(t.index / warpSize)
+		case "%tid.y", "%tid.z":
+			return 0
+		case "%ntid.y", "%ntid.z":
+			return 1
+		}
 		switch d := o.name[len(o.name)-1] - 'x'; o.name[:len(o.name)-2] {
 		case "%tid":
 			return uint64(t.index)
@@ -136,22 +186,33 @@ func (t *thread) value(o *operand) uint64 {
 
 func (t *thread) set(o *operand, v uint64) {
 	if o.kind == 'r' {
+		if t.busy != nil {
+			t.touch(o.index)
+		}
 		t.r[o.index] = v
 	}
 }
 
 // access loads or stores an element of width bytes for each of the registers, one behind the other.
 func (t *thread) access(at *operand, registers []operand, width int, store, shared bool) error {
-	address, n := at.number, width*len(registers)
-	if at.index >= 0 {
-		address += t.r[at.index]
-	}
+	address, n := t.address(at), width*len(registers)
 	var b []byte
 	if shared {
 		if address < sharedBase || address-sharedBase+uint64(n) > uint64(len(t.shared)) || address%uint64(n) != 0 {
 			return fmt.Errorf("%d bytes of shared memory at 0x%x: there are %d, from 0x%x", n, address, len(t.shared), sharedBase)
 		}
 		b = t.shared[address-sharedBase:][:n]
+		if t.order != nil {
+			err := error(nil)
+			if store {
+				err = t.writes(int(address-sharedBase), n)
+			} else {
+				err = t.reads(int(address-sharedBase), n)
+			}
+			if err != nil {
+				return err
+			}
+		}
 	} else {
 		var err error
 		if b, err = t.memory.place(address, n); err != nil {

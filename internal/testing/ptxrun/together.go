@@ -8,15 +8,17 @@ import (
 )
 
 // sharedBase is the address of a block's shared memory.
-const sharedBase = 1 << 16
+const sharedBase = 1 << 10
 
 const warpSize = 32
 
-// together is an instruction that threads of a warp execute together, or a barrier of a block.
+// together is an instruction that threads of a warp execute together, those of a warpgroup, or a barrier of a block.
 type together struct {
-	// mask returns the warp's threads that take part, as one of them names them; nil for a barrier of a block.
+	// mask returns the warp's threads that take part, as one of them names them; nil if it is not a warp's.
 	mask func(t *thread, in *instruction) uint32
 	do   func(warp []*thread, in *instruction) error
+	// group is what four warps do; nil, as do is, for a barrier.
+	group func(threads []*thread, in *instruction) error
 }
 
 // togetherOf returns how threads execute an instruction together; nil if each executes it by itself.
@@ -26,15 +28,32 @@ func togetherOf(in *instruction) *together {
 		return func(t *thread, in *instruction) uint32 { return uint32(t.value(&in.args[i])) }
 	}
 	op := strings.Join(in.op, ".")
+	if in.op[0] == "wgmma" {
+		return wgmmaOf(in)
+	}
+	if m := matricesOf(in); m != nil {
+		return &together{mask: all, do: m}
+	}
 	switch n := len(in.args); {
-	case (op == "barrier.sync" || op == "bar.sync") && n == 1:
+	case (op == "barrier.sync" || op == "bar.sync" || op == "barrier.sync.aligned") && (n == 1 || n == 2):
 		return &together{}
 	case op == "bar.warp.sync" && n == 1:
-		return &together{named(0), func([]*thread, *instruction) error { return nil }}
+		return &together{mask: named(0), do: func(warp []*thread, _ *instruction) error {
+			var here []*thread
+			for _, t := range warp {
+				if t != nil {
+					here = append(here, t)
+				}
+			}
+			here[0].order.meet(here, nil)
+			return nil
+		}}
+	case op == "elect.sync" && n == 3:
+		return &together{mask: named(2), do: elect}
 	case (op == "shfl.sync.idx.b32" || op == "shfl.sync.bfly.b32") && n == 5:
-		return &together{named(4), shuffle}
+		return &together{mask: named(4), do: shuffle}
 	case op == "vote.sync.any.pred" && n == 3:
-		return &together{named(2), func(warp []*thread, in *instruction) error {
+		return &together{mask: named(2), do: func(warp []*thread, in *instruction) error {
 			_, some := votes(warp, in)
 			for _, t := range warp {
 				if t != nil {
@@ -44,7 +63,7 @@ func togetherOf(in *instruction) *together {
 			return nil
 		}}
 	case op == "vote.sync.ballot.b32" && n == 3:
-		return &together{named(2), func(warp []*thread, in *instruction) error {
+		return &together{mask: named(2), do: func(warp []*thread, in *instruction) error {
 			_, some := votes(warp, in)
 			for _, t := range warp {
 				if t != nil {
@@ -54,47 +73,15 @@ func togetherOf(in *instruction) *together {
 			return nil
 		}}
 	case op == "movmatrix.sync.aligned.m8n8.trans.b16" && n == 2:
-		return &together{all, moveMatrix}
+		return &together{mask: all, do: moveMatrix}
 	case strings.HasPrefix(op, "mma.sync.aligned.m16n8k16.row.col.f32.") && n == 14, strings.HasPrefix(op, "mma.sync.aligned.m16n8k8.row.col.f32.") && n == 11:
 		value := map[string]func(uint64) float64{"f16": ofHalf, "bf16": ofBfloat}[in.op[7]]
 		if len(in.op) != 10 || value == nil || in.op[7] != in.op[8] {
 			return nil
 		}
-		return &together{all, func(warp []*thread, in *instruction) error { return multiply(warp, in, value) }}
+		return &together{mask: all, do: func(warp []*thread, in *instruction) error { return multiply(warp, in, value) }}
 	}
 	return nil
-}
-
-// block runs the threads of a block: warp after warp, each to a barrier of the block or to its end, until all have
-// ended.
-func (p *Program) block(threads []*thread, at [3]uint32) error {
-	shared := make([]byte, p.size)
-	for _, t := range threads {
-		t.block, t.shared, t.next, t.steps, t.finished, t.waits = at, shared, 0, 0, false, nil
-	}
-	for {
-		waiting := 0
-		for i := 0; i < len(threads); i += warpSize {
-			n, err := p.warp(threads[i:min(i+warpSize, len(threads))])
-			if err != nil {
-				return err
-			}
-			waiting += n
-		}
-		if waiting == 0 {
-			for _, t := range threads {
-				p.Steps += t.steps
-			}
-			return nil
-		}
-		// All threads that have not ended are at a barrier.
-		for _, t := range threads {
-			if t.waits != nil {
-				t.waits = nil
-				t.next++
-			}
-		}
-	}
 }
 
 // warp runs the threads of a warp until all have ended or wait at a barrier of the block, and returns how
@@ -105,7 +92,7 @@ func (p *Program) warp(threads []*thread) (waiting int, err error) {
 		waiting = 0
 		var left uint32
 		for lane, t := range threads {
-			if t.waits == nil && !t.finished {
+			if t.waits == nil && !t.finished && t.paused == nil {
 				if err := t.run(); err != nil {
 					return 0, fmt.Errorf("thread %d: %w", t.index, err)
 				}
@@ -127,18 +114,28 @@ func (p *Program) warp(threads []*thread) (waiting int, err error) {
 			at = t.waits
 			mask := at.together.mask(t, at)
 			members := make([]*thread, warpSize)
-			ready := true
+			ready, pauses := true, false
 			for lane, o := range threads {
 				if mask>>lane&1 == 0 || left>>lane&1 == 0 {
 					continue
 				}
 				members[lane] = o
 				ready = ready && o.waits == at && at.together.mask(o, at) == mask
+				pauses = pauses || o.paused != nil
+			}
+			if pauses {
+				at = nil
 			}
 			if !ready {
 				continue
 			}
-			if err := at.together.do(members, at); err != nil {
+			err := at.together.do(members, at)
+			for _, o := range members {
+				if o != nil && o.fault != nil && err == nil {
+					err = o.fault
+				}
+			}
+			if err != nil {
 				return 0, fmt.Errorf("warp of thread %d: line %d: %s: %w", threads[0].index, at.line, at.text, err)
 			}
 			for _, o := range members {
