@@ -1,6 +1,7 @@
 package ptxrun
 
 import (
+	"encoding/binary"
 	"fmt"
 	"math"
 	"math/bits"
@@ -179,25 +180,17 @@ func matricesOf(in *instruction) func(warp []*thread, in *instruction) error {
 		}
 		for m := range n {
 			// The addresses of the rows of matrix m are those of lanes 8·m and up.
-			var rows [8][]byte
+			var rows [8]int
 			for r := range rows {
-				t := warp[8*m+r]
-				address := t.address(&in.args[at])
-				i, err := t.place(address, 16)
+				address := warp[8*m+r].address(&in.args[at])
+				i, err := warp[0].place(address, 16)
 				if err == nil && address%16 != 0 {
 					err = fmt.Errorf("16 bytes at 0x%x are not at a multiple of their size", address)
-				}
-				if err == nil && t.order != nil {
-					if load {
-						err = t.reads(i, 16)
-					} else {
-						err = t.writes(i, 16)
-					}
 				}
 				if err != nil {
 					return fmt.Errorf("lane %d: %w", 8*m+r, err)
 				}
-				rows[r] = t.shared[i:][:16]
+				rows[r] = i
 			}
 			for lane, t := range warp {
 				o := &in.args[registers+m]
@@ -210,10 +203,22 @@ func matricesOf(in *instruction) func(warp []*thread, in *instruction) error {
 					if trans {
 						r, c = c, r
 					}
+					i := rows[r] + 2*c
+					if t.order != nil {
+						err := error(nil)
+						if load {
+							err = t.reads(i, 2)
+						} else {
+							err = t.writes(i, 2)
+						}
+						if err != nil {
+							return fmt.Errorf("lane %d: %w", lane, err)
+						}
+					}
 					if load {
-						v |= uint64(rows[r][2*c])<<(16*e) | uint64(rows[r][2*c+1])<<(16*e+8)
+						v |= uint64(binary.LittleEndian.Uint16(t.shared[i:])) << (16 * e)
 					} else {
-						rows[r][2*c], rows[r][2*c+1] = byte(v>>(16*e)), byte(v>>(16*e+8))
+						binary.LittleEndian.PutUint16(t.shared[i:], uint16(v>>(16*e)))
 					}
 				}
 				if load {

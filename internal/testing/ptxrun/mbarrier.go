@@ -143,19 +143,16 @@ func mbarrierOf(in *instruction) func(t *thread, in *instruction) error {
 			if parity > 1 {
 				return fmt.Errorf("a parity of %d", parity)
 			}
-			if m.phase&1 == parity { // the phase is not complete: copies come no earlier than they are needed
-				if err := t.arriveCopies(m); err != nil {
-					return err
-				}
-			}
-			done := m.phase&1 != parity
-			t.set(&in.args[0], flag(done))
-			if done {
+			if m.phase&1 != parity {
+				t.set(&in.args[0], 1)
 				t.acquire(m.known)
-			} else {
-				t.paused = in
+				return nil
 			}
-			return nil
+			// The phase is not complete. Copies come no earlier than they are needed, and no thread finds at its first
+			// try that they have come, for it must try again.
+			t.set(&in.args[0], 0)
+			t.paused = in
+			return t.arriveCopies(m)
 		}
 	}
 	return nil
