@@ -80,6 +80,8 @@ func togetherOf(in *instruction) *together {
 			return nil
 		}
 		return &together{mask: all, do: func(warp []*thread, in *instruction) error { return multiply(warp, in, value) }}
+	case op == "mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32" && n == 14:
+		return &together{mask: all, do: multiplyTF32}
 	}
 	return nil
 }
