@@ -120,8 +120,11 @@ func asyncOf(in *instruction) func(t *thread, in *instruction) error {
 	case full == "fence.proxy.async" && n == 0, (full == "fence.proxy.async.shared::cta") && n == 0:
 		return func(t *thread, _ *instruction) error {
 			t.fences = append(t.fences, t.clock)
+			t.initFences++
 			return nil
 		}
+	case full == "fence.mbarrier_init.release.cluster" && n == 0:
+		return func(t *thread, _ *instruction) error { t.initFences++; return nil }
 	case strings.HasPrefix(full, "cp.async.bulk."):
 		return bulkOf(in)
 	case strings.HasPrefix(full, "cp.async."):

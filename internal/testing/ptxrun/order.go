@@ -64,7 +64,7 @@ func newOrder(threads []*thread, size int) *order {
 	for _, t := range threads {
 		t.known, t.clock, t.fences, t.groups, t.uncommitted = nil, 1, nil, nil, nil
 		t.products, t.productGroups = nil, nil
-		t.done, t.productFences = 0, 0
+		t.done, t.productFences, t.initFences = 0, 0, 0
 		clear(t.busy)
 		clear(t.touched)
 	}
