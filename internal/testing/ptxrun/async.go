@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// poison is what memory has that nobody may read yet: NaNs of all types.
+// poison is what shared memory has that nobody has written: NaNs of all types.
 const poison = 0xff
 
 // copying is a copy to shared memory that is on its way.
@@ -55,7 +55,6 @@ func (t *thread) begin(c *copying) error {
 	t.order.copies = append(t.order.copies, c)
 	for i := c.to; i < c.to+c.n; i++ {
 		t.order.cells[i].flight = int32(len(t.order.copies))
-		t.shared[i] = poison
 	}
 	return nil
 }

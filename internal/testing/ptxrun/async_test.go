@@ -123,6 +123,38 @@ func TestCopies(t *testing.T) {
 `, 128, in, want)
 }
 
+// TestUnordered: uses of shared memory that nothing orders are errors, as are other mistakes with copies.
+func TestUnordered(t *testing.T) {
+	const (
+		first  = "	setp.ne.u32 %p1, %r1, 0;\n	@%p1 bra $on;\n" // the others go to $on
+		last   = "	setp.ne.u32 %p2, %r1, 63;\n	@%p2 bra $end;\n"
+		copies = "	cp.async.ca.shared.global [%r2], [%rd1], 4;\n"
+	)
+	for _, x := range []struct{ code, words string }{
+		{copies + "	st.shared.b8 [%r2+3], 1;\n", "0x403 is still in flight: thread 0 has not waited for its cp.async of line 20"},
+		{first + copies + "$on:\n" + last + "	cp.async.ca.shared.global [%r2], [%rd1], 8;\n$end:\n", "0x400 is still in flight"},
+		{"	st.shared.b8 [%r2], 1;\n	cp.async.wait_all;\n	bar.sync 0;\n	ld.shared.b8 %r3, [%r2];\n" + first + "$on:\n" + last + "	st.shared.b8 [%r2], 2;\n$end:\n", "0x400 has been read by thread 62, and no barrier lies between"},
+		{"	cp.async.wait_all;\n" + first + "	ld.shared.b8 %r3, [%r2];\n$on:\n" + last + "	st.shared.b8 [%r2], 2;\n$end:\n", "0x400 has been read by thread 0, and no barrier lies between"},
+		{first + "	st.shared.b8 [%r2], 2;\n$on:\n" + last + copies + "$end:\n", "0x400 has been written by thread 0, and no barrier lies between"},
+		// What a thread does behind its arrival is not known to those that wait for that.
+		{"	cp.async.wait_all;\n	setp.lt.u32 %p1, %r1, 32;\n	@!%p1 bra $on;\n	bar.arrive 1, 64;\n	st.shared.b8 [%r2], 2;\n	bra $end;\n$on:\n	bar.sync 1, 64;\n	ld.shared.b8 %r3, [%r2];\n$end:\n", "0x400 has been written by thread 31, and no barrier lies between"},
+		{"	cp.async.cg.shared.global [%r2+8], [%rd1], 16;\n", "are not at multiples of their size"},
+		{"	cp.async.cg.shared.global [%r2], [%rd1+8], 16;\n", "are not at multiples of their size"},
+		{"	cp.async.cg.shared.global [%r2], [%rd1], 16, 17;\n", "17 bytes of memory for 16"},
+		{"	cp.async.cg.shared.global [%r2], [%rd1+16], 16;\n", "are nobody's"},
+		{"	cp.async.cg.shared.global [%r2+65536], [%rd1], 16;\n", "16 bytes of shared memory at 0x10400"},
+		{"	cp.async.cg.shared.global [%r2], [%rd1], 8;\n", "is not known here"},
+		{first + "	mbarrier.init.shared.b64 [%r2], 2;\n	mbarrier.arrive.shared.b64 %rd3, [%r2], 3;\n$on:\n", "3 arrive where 2 are missing"},
+	} {
+		_, err := runKernel(x.code, 64, make([]byte, 16), 4)
+		if assert.ErrorContains(t, err, x.words, x.code) {
+			assert.Regexp(t, `line \d+: `, err.Error())
+		}
+	}
+	_, err := runKernel("	cp.async.cg.shared.global [%r2], [%rd1+16], 16, 0;\n", 1, make([]byte, 16), 4)
+	require.NoError(t, err, "nothing is read")
+}
+
 // halves returns matrices of halves or bfloats, row after row, and their values.
 func halves(r *rand.Rand, n int, bfloat bool) (b []byte, values []float64) {
 	for range n {

@@ -188,7 +188,7 @@ $end:
 	for code, words := range map[string]string{
 		"	bar.sync 1, 96;":                       "does not happen",
 		"	bar.sync 1, 32;":                       "64 threads have come to barrier 1, which is of 32",
-		"	bar.sync 1, 40;":                       "64 threads have come to barrier 1, which is of 40",
+		"	bar.sync 1, 72;":                       "64 threads have come to barrier 1, which is of 72",
 		"	bar.arrive 1, 64;\n	bar.arrive 1, 64;": "have arrived at barrier 1",
 		"	shr.u32 %r3, %r1, 5;\n	bar.sync %r3;":  "does not happen",
 		"	setp.lt.u32 %p1, %r1, 32;\n	@%p1 bra $end;\n	bar.sync 0, 64;\n$end:": "does not happen",

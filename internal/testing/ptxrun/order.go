@@ -50,10 +50,11 @@ type order struct {
 // cell is the state of a byte of shared memory.
 type cell struct {
 	writer int16 // thread + 1; 0: nobody; below 0: the bulk copies of the mbarrier with the clock −writer − 1
-	reader int16 // thread + 1, the last one
+	reader int16 // thread + 1, the last one since
+	other  int16 // one before that one, which that does not know to be over; 0: none
 	flight int32 // the copy on the way to it
-	// The writer's and the reader's time.
-	written, read uint32
+	// The writer's and the readers' times.
+	written, read, otherRead uint32
 	fences        uint32 // that the writer had executed
 	mbarrier      bool
 }
@@ -160,6 +161,9 @@ func (t *thread) reads(at, n int) error {
 		case c.writer != 0 && !t.knows(c.writerOf(), c.written):
 			return fmt.Errorf("the byte of shared memory at 0x%x has been written by %s, and no barrier lies between", sharedBase+i, o.who(c.writer))
 		}
+		if c.reader != 0 && !t.knows(int(c.reader)-1, c.read) {
+			c.other, c.otherRead = c.reader, c.read
+		}
 		c.reader, c.read = int16(t.index)+1, t.clock
 	}
 	return nil
@@ -177,6 +181,8 @@ func (t *thread) mayWrite(at, n int) error {
 			return fmt.Errorf("the byte of shared memory at 0x%x is one of an mbarrier", sharedBase+i)
 		case c.reader != 0 && !t.knows(int(c.reader)-1, c.read):
 			return fmt.Errorf("the byte of shared memory at 0x%x has been read by thread %d, and no barrier lies between", sharedBase+i, c.reader-1)
+		case c.other != 0 && !t.knows(int(c.other)-1, c.otherRead):
+			return fmt.Errorf("the byte of shared memory at 0x%x has been read by thread %d, and no barrier lies between", sharedBase+i, c.other-1)
 		case c.writer < 0 && !t.knows(c.writerOf(), c.written):
 			return fmt.Errorf("the byte of shared memory at 0x%x has been written by %s, and no barrier lies between", sharedBase+i, o.who(c.writer))
 		}

@@ -18,6 +18,8 @@ func TestMatrixRefusals(t *testing.T) {
 	or.b64 %rd4, %rd4, %rd5;
 	setp.ne.u32 %p1, %r1, %r1;
 `
+		first = "	setp.ne.u32 %p2, %r1, 0;\n	@%p2 bra $on;\n" // the others go to $on
+
 		fence, commit, wait = "	wgmma.fence.sync.aligned;\n", "	wgmma.commit_group.sync.aligned;\n", "	wgmma.wait_group.sync.aligned 0;\n"
 
 		small  = "	wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16 {%f0, %f1, %f2, %f3}, %rd4, %rd4, %p1, 1, 1, 0, 0;\n"
@@ -61,6 +63,10 @@ func TestMatrixRefusals(t *testing.T) {
 		{head + fence + strings.Replace(small, "1, 0, 0", "1, 0, 1", 1), 128, "is not known here"},
 		{head + fence + strings.Replace(small, "1, 1, 0, 0", "1, 2, 0, 0", 1), 128, "is not known here"},
 		{head + fence + strings.Replace(small, "m64n8k16", "m64n12k16", 1), 128, "is not known here"},
+		{head + fence + small + commit + wait + "	setp.lt.u32 %p2, %r1, 96;\n	@!%p2 st.shared.b32 [%r2], %r1;\n", 128, "no barrier lies between that warp 0 has waited for it and this"},
+		{head + first + "	cp.async.cg.shared.global [%r2], [%rd1], 16;\n$on:\n" + fence + small, 128, "matrix B: the byte of shared memory at 0x400 is still in flight"},
+		{head + first + "	cp.async.cg.shared.global [%r2], [%rd1], 16;\n	fence.proxy.async;\n	cp.async.wait_all;\n$on:\n	bar.sync 0;\n" + fence + small, 128, "0x400 has been written by thread 0, which has not executed fence.proxy.async since"},
+		{head + first + "	st.shared.b64 [%r2], %rd1;\n	fence.proxy.async;\n	st.shared.b64 [%r2+8], %rd1;\n$on:\n	bar.sync 0;\n" + fence + small, 128, "0x408 has been written by thread 0, which has not executed fence.proxy.async since"},
 		{head + fence + small + "	st.shared.b32 [%r2], %r1;\n", 128, "are read by wgmma.mma_async of line 27: warp 0 has not waited for it"},
 		{head + fence + small + "	cp.async.cg.shared.global [%r2], [%rd1], 16;\n", 128, "are read by wgmma.mma_async of line 27: warp 0 has not waited for it"},
 	} {
