@@ -295,3 +295,38 @@ func TestMatrices(t *testing.T) {
 		}
 	}
 }
+
+// TestBlocks: a block begins with nothing on its way, whatever the one before has left.
+func TestBlocks(t *testing.T) {
+	p, err := Parse([]byte(kernelOf(`
+	ld.shared.b32 %r3, [%r2];
+	mov.u32 %r4, %ctaid.x;
+	mul.wide.u32 %rd3, %r4, 4;
+	add.s64 %rd3, %rd2, %rd3;
+	st.global.b32 [%rd3], %r3;
+	mov.b32 %f0, 0;
+	setp.ne.u32 %p1, %r1, 0;
+	@%p1 bra $on;
+	mbarrier.init.shared.b64 [%r2+16], 1;
+	fence.proxy.async;
+$on:
+	bar.sync 0;
+	setp.ne.u32 %p1, %r1, 32;
+	@%p1 bra $multiply;
+	cp.async.cg.shared.global [%r2], [%rd1], 16;
+	cp.async.commit_group;
+	cp.async.bulk.shared::cta.global.mbarrier::complete_tx::bytes [%r2+32], [%rd1], 16, [%r2+16];
+$multiply:
+	mov.b64 %rd4, 274878431360;
+	wgmma.fence.sync.aligned;
+	wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16 {%f0, %f1, %f2, %f3}, %rd4, %rd4, %p2, 1, 1, 0, 0;
+	wgmma.commit_group.sync.aligned;
+`)))
+	require.NoError(t, err)
+	m := &Memory{}
+	got := make([]byte, 12)
+	require.NoError(t, p.Run(m, Launch{Params: []uint64{m.Add(make([]byte, 16)), m.Add(got)}, Grid: [3]uint32{3, 1, 1}, Block: 128, Shared: 64 << 10}))
+	for i := range got {
+		assert.Equal(t, byte(poison), got[i])
+	}
+}

@@ -55,13 +55,19 @@ type cell struct {
 	flight int32 // the copy on the way to it
 	// The writer's and the readers' times.
 	written, read, otherRead uint32
-	fences        uint32 // that the writer had executed
-	mbarrier      bool
+	fences                   uint32 // that the writer had executed
+	mbarrier                 bool
 }
 
 func newOrder(threads []*thread, size int) *order {
-	o := &order{threads: threads, cells: make([]cell, size), groups: (len(threads) + 127) / 128, mbarriers: map[uint64]*mbarrier{}, slots: len(threads), joined: map[[2]*uint32]clocks{}}
-	o.reads = make([]int32, o.groups*(size+15)/16+o.groups)
+	o := &order{threads: threads, groups: (len(threads) + warpgroup - 1) / warpgroup, mbarriers: map[uint64]*mbarrier{}, slots: len(threads), joined: map[[2]*uint32]clocks{}}
+	if last := threads[0].order; last != nil { // of the block before
+		o.cells, o.reads = last.cells, last.reads
+		clear(o.cells)
+		clear(o.reads)
+	} else {
+		o.cells, o.reads = make([]cell, size), make([]int32, o.groups*((size+15)/16))
+	}
 	for _, t := range threads {
 		t.known, t.clock, t.fences, t.groups, t.uncommitted = nil, 1, nil, nil, nil
 		t.products, t.productGroups = nil, nil

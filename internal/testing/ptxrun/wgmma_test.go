@@ -1,6 +1,7 @@
 package ptxrun
 
 import (
+	"encoding/binary"
 	"strings"
 	"testing"
 
@@ -76,6 +77,43 @@ func TestMatrixRefusals(t *testing.T) {
 		} else {
 			assert.ErrorContains(t, err, x.words, x.code)
 			assert.Regexp(t, `line \d+: `, err.Error())
+		}
+	}
+}
+
+// TestLayouts: the elements of a matrix are where the PTX ISA's canonical layouts for K-major matrices have them, in
+// CuTe's terms: of T elements in 16 bytes, ((8,m),(T,2k)):((1T,SBO),(1,LBO)) without swizzling, and else
+// ((8,m),(T,2k)):((bT,SBO),(1,T)) with b of 2, 4 or 8, of which Swizzle<log2 b, 4, 3> exchanges pieces of 16 bytes.
+func TestLayouts(t *testing.T) {
+	const start, leading, stride, rows = 4096, 256, 2048, 24
+	for mode, b := range []int{1, 8, 4, 2} {
+		for k := range max(1, b/2) { // the 16 columns of several that are taken
+			threads := make([]*thread, warpgroup)
+			shared := make([]byte, 16<<10)
+			for i := range threads {
+				threads[i] = &thread{index: uint32(i), shared: shared}
+			}
+			for row := range rows {
+				for column := range 16 {
+					offset := row%8*b*8 + row/8*stride/2 + column%8
+					if mode == 0 {
+						offset += column / 8 * leading / 2
+					} else {
+						offset += (2*k + column/8) * 8
+					}
+					offset *= 2
+					offset ^= offset >> 7 & (b - 1) << 4
+					binary.LittleEndian.PutUint16(shared[start-sharedBase+offset:], uint16(row<<8|column))
+				}
+			}
+			descriptor := uint64(mode)<<62 | stride>>4<<32 | leading>>4<<16 | uint64(start+32*k)>>4
+			_, raw, err := newOrder(threads, len(shared)).matrix(threads, 1, descriptor, rows, false)
+			require.NoError(t, err)
+			for row := range rows {
+				for column := range 16 {
+					require.Equal(t, uint16(row<<8|column), raw[row][column], "mode %d, row %d, column %d", mode, row, column)
+				}
+			}
 		}
 	}
 }
