@@ -308,6 +308,7 @@ func TestBlocks(t *testing.T) {
 	setp.ne.u32 %p1, %r1, 0;
 	@%p1 bra $on;
 	mbarrier.init.shared.b64 [%r2+16], 1;
+	st.shared.b32 [%r2+1024], %r1;
 	fence.proxy.async;
 $on:
 	bar.sync 0;
