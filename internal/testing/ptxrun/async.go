@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// poison is what memory has that nobody may read yet: NaNs of all types.
+// poison is what shared memory has that nobody has written: NaNs of all types.
 const poison = 0xff
 
 // copying is a copy to shared memory that is on its way.
@@ -55,7 +55,6 @@ func (t *thread) begin(c *copying) error {
 	t.order.copies = append(t.order.copies, c)
 	for i := c.to; i < c.to+c.n; i++ {
 		t.order.cells[i].flight = int32(len(t.order.copies))
-		t.shared[i] = poison
 	}
 	return nil
 }
@@ -120,8 +119,11 @@ func asyncOf(in *instruction) func(t *thread, in *instruction) error {
 	case full == "fence.proxy.async" && n == 0, (full == "fence.proxy.async.shared::cta") && n == 0:
 		return func(t *thread, _ *instruction) error {
 			t.fences = append(t.fences, t.clock)
+			t.initFences++
 			return nil
 		}
+	case full == "fence.mbarrier_init.release.cluster" && n == 0:
+		return func(t *thread, _ *instruction) error { t.initFences++; return nil }
 	case strings.HasPrefix(full, "cp.async.bulk."):
 		return bulkOf(in)
 	case strings.HasPrefix(full, "cp.async."):

@@ -123,6 +123,38 @@ func TestCopies(t *testing.T) {
 `, 128, in, want)
 }
 
+// TestUnordered: uses of shared memory that nothing orders are errors, as are other mistakes with copies.
+func TestUnordered(t *testing.T) {
+	const (
+		first  = "	setp.ne.u32 %p1, %r1, 0;\n	@%p1 bra $on;\n" // the others go to $on
+		last   = "	setp.ne.u32 %p2, %r1, 63;\n	@%p2 bra $end;\n"
+		copies = "	cp.async.ca.shared.global [%r2], [%rd1], 4;\n"
+	)
+	for _, x := range []struct{ code, words string }{
+		{copies + "	st.shared.b8 [%r2+3], 1;\n", "0x403 is still in flight: thread 0 has not waited for its cp.async of line 20"},
+		{first + copies + "$on:\n" + last + "	cp.async.ca.shared.global [%r2], [%rd1], 8;\n$end:\n", "0x400 is still in flight"},
+		{"	st.shared.b8 [%r2], 1;\n	cp.async.wait_all;\n	bar.sync 0;\n	ld.shared.b8 %r3, [%r2];\n" + first + "$on:\n" + last + "	st.shared.b8 [%r2], 2;\n$end:\n", "0x400 has been read by thread 62, and no barrier lies between"},
+		{"	cp.async.wait_all;\n" + first + "	ld.shared.b8 %r3, [%r2];\n$on:\n" + last + "	st.shared.b8 [%r2], 2;\n$end:\n", "0x400 has been read by thread 0, and no barrier lies between"},
+		{first + "	st.shared.b8 [%r2], 2;\n$on:\n" + last + copies + "$end:\n", "0x400 has been written by thread 0, and no barrier lies between"},
+		// What a thread does behind its arrival is not known to those that wait for that.
+		{"	cp.async.wait_all;\n	setp.lt.u32 %p1, %r1, 32;\n	@!%p1 bra $on;\n	bar.arrive 1, 64;\n	st.shared.b8 [%r2], 2;\n	bra $end;\n$on:\n	bar.sync 1, 64;\n	ld.shared.b8 %r3, [%r2];\n$end:\n", "0x400 has been written by thread 31, and no barrier lies between"},
+		{"	cp.async.cg.shared.global [%r2+8], [%rd1], 16;\n", "are not at multiples of their size"},
+		{"	cp.async.cg.shared.global [%r2], [%rd1+8], 16;\n", "are not at multiples of their size"},
+		{"	cp.async.cg.shared.global [%r2], [%rd1], 16, 17;\n", "17 bytes of memory for 16"},
+		{"	cp.async.cg.shared.global [%r2], [%rd1+16], 16;\n", "are nobody's"},
+		{"	cp.async.cg.shared.global [%r2+65536], [%rd1], 16;\n", "16 bytes of shared memory at 0x10400"},
+		{"	cp.async.cg.shared.global [%r2], [%rd1], 8;\n", "is not known here"},
+		{first + "	mbarrier.init.shared.b64 [%r2], 2;\n	mbarrier.arrive.shared.b64 %rd3, [%r2], 3;\n$on:\n", "3 arrive where 2 are missing"},
+	} {
+		_, err := runKernel(x.code, 64, make([]byte, 16), 4)
+		if assert.ErrorContains(t, err, x.words, x.code) {
+			assert.Regexp(t, `line \d+: `, err.Error())
+		}
+	}
+	_, err := runKernel("	cp.async.cg.shared.global [%r2], [%rd1+16], 16, 0;\n", 1, make([]byte, 16), 4)
+	require.NoError(t, err, "nothing is read")
+}
+
 // halves returns matrices of halves or bfloats, row after row, and their values.
 func halves(r *rand.Rand, n int, bfloat bool) (b []byte, values []float64) {
 	for range n {
@@ -261,5 +293,41 @@ func TestMatrices(t *testing.T) {
 		if x.n < 128 {
 			omissions(t, code, 128, in, got)
 		}
+	}
+}
+
+// TestBlocks: a block begins with nothing on its way, whatever the one before has left.
+func TestBlocks(t *testing.T) {
+	p, err := Parse([]byte(kernelOf(`
+	ld.shared.b32 %r3, [%r2];
+	mov.u32 %r4, %ctaid.x;
+	mul.wide.u32 %rd3, %r4, 4;
+	add.s64 %rd3, %rd2, %rd3;
+	st.global.b32 [%rd3], %r3;
+	mov.b32 %f0, 0;
+	setp.ne.u32 %p1, %r1, 0;
+	@%p1 bra $on;
+	mbarrier.init.shared.b64 [%r2+16], 1;
+	st.shared.b32 [%r2+1024], %r1;
+	fence.proxy.async;
+$on:
+	bar.sync 0;
+	setp.ne.u32 %p1, %r1, 32;
+	@%p1 bra $multiply;
+	cp.async.cg.shared.global [%r2], [%rd1], 16;
+	cp.async.commit_group;
+	cp.async.bulk.shared::cta.global.mbarrier::complete_tx::bytes [%r2+32], [%rd1], 16, [%r2+16];
+$multiply:
+	mov.b64 %rd4, 274878431360;
+	wgmma.fence.sync.aligned;
+	wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16 {%f0, %f1, %f2, %f3}, %rd4, %rd4, %p2, 1, 1, 0, 0;
+	wgmma.commit_group.sync.aligned;
+`)))
+	require.NoError(t, err)
+	m := &Memory{}
+	got := make([]byte, 12)
+	require.NoError(t, p.Run(m, Launch{Params: []uint64{m.Add(make([]byte, 16)), m.Add(got)}, Grid: [3]uint32{3, 1, 1}, Block: 128, Shared: 64 << 10}))
+	for i := range got {
+		assert.Equal(t, byte(poison), got[i])
 	}
 }

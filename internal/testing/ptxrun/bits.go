@@ -9,12 +9,16 @@ import (
 	"strings"
 )
 
-// pairs are operations of two halves in a register.
+// pairs are operations of two halves, or two bfloats, in a register.
 var pairs = map[string]func(a, b, c uint64) uint64{
 	"add.rn.f16x2": func(a, b, _ uint64) uint64 { return half(ofHalf(a) + ofHalf(b)) },
 	"sub.rn.f16x2": func(a, b, _ uint64) uint64 { return half(ofHalf(a) - ofHalf(b)) },
 	"mul.rn.f16x2": func(a, b, _ uint64) uint64 { return half(ofHalf(a) * ofHalf(b)) },
 	"fma.rn.f16x2": fusedHalf,
+
+	"add.rn.bf16x2": func(a, b, _ uint64) uint64 { return fusedBfloat(a, 0x3f80, b) },
+	"sub.rn.bf16x2": func(a, b, _ uint64) uint64 { return fusedBfloat(b, 0xbf80, a) },
+	"mul.rn.bf16x2": func(a, b, _ uint64) uint64 { return fusedBfloat(a, b, 0x8000) },
 }
 
 // fusedHalf is a·b + c of halves, rounded once.
@@ -46,7 +50,7 @@ func bitsOf(in *instruction) func(t *thread, in *instruction) error {
 		if n == 1 && in.args[0].kind == 'n' && in.args[0].number >= 24 && in.args[0].number <= 256 && in.args[0].number%8 == 0 {
 			return func(*thread, *instruction) error { return nil }
 		}
-	case "fence.mbarrier_init.release.cluster", "fence.acq_rel.cta", "fence.sc.cta", "membar.cta":
+	case "fence.acq_rel.cta", "fence.sc.cta", "membar.cta":
 		if n == 0 {
 			return func(*thread, *instruction) error { return nil }
 		}

@@ -9,6 +9,8 @@ import (
 // mbarrier is an mbarrier object in shared memory.
 type mbarrier struct {
 	slot        int // its clock
+	by          *thread
+	fences      int // that this thread had executed before it initialized it
 	clock       uint32
 	count, left uint32 // arrivals of a phase, and those that are missing
 	bytes       int64  // that are expected
@@ -93,7 +95,7 @@ func mbarrierOf(in *instruction) func(t *thread, in *instruction) error {
 			for j := range 8 {
 				t.order.cells[i+j].mbarrier = true
 			}
-			t.order.mbarriers[at] = &mbarrier{slot: t.order.slots, clock: 1, count: count, left: count}
+			t.order.mbarriers[at] = &mbarrier{by: t, fences: t.initFences, slot: t.order.slots, clock: 1, count: count, left: count}
 			t.order.slots++
 			return nil
 		}
@@ -194,6 +196,9 @@ func bulkOf(in *instruction) func(t *thread, in *instruction) error {
 		m, err := t.barrierAt(&in.args[3])
 		if err != nil {
 			return err
+		}
+		if m.by.initFences == m.fences {
+			return fmt.Errorf("thread %d, which has initialized the mbarrier, has executed neither fence.mbarrier_init nor fence.proxy.async since", m.by.index)
 		}
 		to, from, size := t.address(&in.args[0]), t.address(&in.args[1]), uint32(t.value(&in.args[2]))
 		if to%16 != 0 || from%16 != 0 || size%16 != 0 {

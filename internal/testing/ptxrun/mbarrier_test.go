@@ -17,7 +17,7 @@ func TestBulkCopies(t *testing.T) {
 	setp.ne.u32 %p1, %r1, 0;
 	@%p1 bra $ready;
 	mbarrier.init.shared::cta.b64 [%r2+2048], 1; // MUST there is no mbarrier
-	fence.mbarrier_init.release.cluster;
+	fence.mbarrier_init.release.cluster; // MUST has executed neither
 	mbarrier.arrive.expect_tx.shared::cta.b64 _, [%r2+2048], 2048; // MUST does not happen
 	cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%r2], [%rd1], 2048, [%r2+2048]; // MUST does not happen
 $ready:
@@ -53,6 +53,7 @@ func pipeline(steps int) string {
 	mbarrier.init.shared.b64 [%r10+8], 1;
 	mbarrier.init.shared.b64 [%r10+16], 256;
 	mbarrier.init.shared.b64 [%r10+24], 256;
+	fence.proxy.async.shared::cta; // MUST has executed neither
 $ready:
 	bar.sync 0; // MUST no barrier lies between
 	mov.u32 %r11, 0;
@@ -187,7 +188,7 @@ $end:
 	for code, words := range map[string]string{
 		"	bar.sync 1, 96;":                       "does not happen",
 		"	bar.sync 1, 32;":                       "64 threads have come to barrier 1, which is of 32",
-		"	bar.sync 1, 40;":                       "64 threads have come to barrier 1, which is of 40",
+		"	bar.sync 1, 72;":                       "64 threads have come to barrier 1, which is of 72",
 		"	bar.arrive 1, 64;\n	bar.arrive 1, 64;": "have arrived at barrier 1",
 		"	shr.u32 %r3, %r1, 5;\n	bar.sync %r3;":  "does not happen",
 		"	setp.lt.u32 %p1, %r1, 32;\n	@%p1 bra $end;\n	bar.sync 0, 64;\n$end:": "does not happen",

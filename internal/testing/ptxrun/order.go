@@ -50,21 +50,28 @@ type order struct {
 // cell is the state of a byte of shared memory.
 type cell struct {
 	writer int16 // thread + 1; 0: nobody; below 0: the bulk copies of the mbarrier with the clock −writer − 1
-	reader int16 // thread + 1, the last one
+	reader int16 // thread + 1, the last one since
+	other  int16 // one before that one, which that does not know to be over; 0: none
 	flight int32 // the copy on the way to it
-	// The writer's and the reader's time.
-	written, read uint32
-	fences        uint32 // that the writer had executed
-	mbarrier      bool
+	// The writer's and the readers' times.
+	written, read, otherRead uint32
+	fences                   uint32 // that the writer had executed
+	mbarrier                 bool
 }
 
 func newOrder(threads []*thread, size int) *order {
-	o := &order{threads: threads, cells: make([]cell, size), groups: (len(threads) + 127) / 128, mbarriers: map[uint64]*mbarrier{}, slots: len(threads), joined: map[[2]*uint32]clocks{}}
-	o.reads = make([]int32, o.groups*(size+15)/16+o.groups)
+	o := &order{threads: threads, groups: (len(threads) + warpgroup - 1) / warpgroup, mbarriers: map[uint64]*mbarrier{}, slots: len(threads), joined: map[[2]*uint32]clocks{}}
+	if last := threads[0].order; last != nil { // of the block before
+		o.cells, o.reads = last.cells, last.reads
+		clear(o.cells)
+		clear(o.reads)
+	} else {
+		o.cells, o.reads = make([]cell, size), make([]int32, o.groups*((size+15)/16))
+	}
 	for _, t := range threads {
 		t.known, t.clock, t.fences, t.groups, t.uncommitted = nil, 1, nil, nil, nil
 		t.products, t.productGroups = nil, nil
-		t.done, t.productFences = 0, 0
+		t.done, t.productFences, t.initFences = 0, 0, 0
 		clear(t.busy)
 		clear(t.touched)
 	}
@@ -160,6 +167,9 @@ func (t *thread) reads(at, n int) error {
 		case c.writer != 0 && !t.knows(c.writerOf(), c.written):
 			return fmt.Errorf("the byte of shared memory at 0x%x has been written by %s, and no barrier lies between", sharedBase+i, o.who(c.writer))
 		}
+		if c.reader != 0 && !t.knows(int(c.reader)-1, c.read) {
+			c.other, c.otherRead = c.reader, c.read
+		}
 		c.reader, c.read = int16(t.index)+1, t.clock
 	}
 	return nil
@@ -177,6 +187,8 @@ func (t *thread) mayWrite(at, n int) error {
 			return fmt.Errorf("the byte of shared memory at 0x%x is one of an mbarrier", sharedBase+i)
 		case c.reader != 0 && !t.knows(int(c.reader)-1, c.read):
 			return fmt.Errorf("the byte of shared memory at 0x%x has been read by thread %d, and no barrier lies between", sharedBase+i, c.reader-1)
+		case c.other != 0 && !t.knows(int(c.other)-1, c.otherRead):
+			return fmt.Errorf("the byte of shared memory at 0x%x has been read by thread %d, and no barrier lies between", sharedBase+i, c.other-1)
 		case c.writer < 0 && !t.knows(c.writerOf(), c.written):
 			return fmt.Errorf("the byte of shared memory at 0x%x has been written by %s, and no barrier lies between", sharedBase+i, o.who(c.writer))
 		}

@@ -138,6 +138,9 @@ func TestInstructions(t *testing.T) {
 		// A square that lies in the middle of two halves, and something less than a double can hold with it.
 		{r("fma.rn.f16x2 %r3, %r1, %r1, %r2"), 0x7820_3c00, 0x0001_bc01, 0x7c00_9400},
 		{r("mov.b32 %r4, 0x3c20; mov.b32 %r5, 0x0001; fma.rn.f16x2 %r3, %r4, %r4, %r5"), 0, 0, 0x3c41},
+		{r("add.rn.bf16x2 %r3, %r1, %r2"), 0x3f80_8000, 0x3b80_8000, 0x3f80_8000},
+		{r("sub.rn.bf16x2 %r3, %r1, %r2"), 0x3f81_0000, 0x3f80_0000, 0x3c00_0000},
+		{r("mul.rn.bf16x2 %r3, %r1, %r2"), 0x3f81_8000, 0x3f81_3f80, 0x3f82_8000},
 		{rs("mov.b32 {%rs1, %rs2}, %r1; fma.rn.f16 %rs3, %rs1, %rs1, %rs2"), 0x0001_3c20, 0, 0x3c41},
 		{r("mov.b32 {%rs1, %rs2}, %r1; mov.b32 %r3, {%rs2, %rs1}"), 0x0001_3c20, 0, 0x3c20_0001},
 		{"mov.b64 {%rs0, %rs1, %rs2, %rs3}, %rd1; mov.b64 %rd3, {%rs3, %rs2, %rs1, %rs0};", 0x4444_3333_2222_1111, 0, 0x1111_2222_3333_4444},

@@ -71,6 +71,7 @@ type thread struct {
 	known       clocks
 	clock       uint32
 	fences      []uint32     // when it executed fence.proxy.async
+	initFences  int          // how many of these or fence.mbarrier_init
 	uncommitted []*copying   // by cp.async
 	groups      [][]*copying // that it has committed and not waited for
 

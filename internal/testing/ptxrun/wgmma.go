@@ -287,11 +287,11 @@ func multiplyAsync(threads []*thread, in *instruction, s productShape) error {
 	for _, t := range threads {
 		for i := range rest {
 			if t.value(&rest[i]) != first.value(&rest[i]) {
-				return fmt.Errorf("threads %d and %d differ in operand %s", first.index, t.index, "of descriptors or scales")
+				return fmt.Errorf("threads %d and %d differ in a descriptor or a scale", first.index, t.index)
 			}
 		}
 		if !s.inRegs && t.value(&in.args[n]) != first.value(&in.args[n]) {
-			return fmt.Errorf("threads %d and %d have different descriptors", first.index, t.index)
+			return fmt.Errorf("threads %d and %d differ in a descriptor or a scale", first.index, t.index)
 		}
 		if t.fault != nil {
 			return t.fault
