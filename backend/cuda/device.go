@@ -44,6 +44,9 @@ type Options struct {
 	// NoMMA keeps products of simdgroup matrices from tensor cores: all are sums of f32 by fma, in the order of the
 	// inner index.
 	NoMMA bool
+	// NoWarpgroups keeps products from warpgroups, which make them on GPUs of compute capability 9.0 where package
+	// ptxmatrix has code for them.
+	NoWarpgroups bool
 
 	// archive, if not nil, has the compiled kernels of source files: tests run on machines without a compiler.
 	archive *prebuilt.Archive
@@ -96,6 +99,7 @@ type Device struct {
 	// programmatic: kernels are compiled for programmatic dependent launches.
 	programmatic bool
 	mma          nvptx.MMA // what tensor cores may multiply
+	warpgroups   bool      // products are those of package ptxmatrix where it has them
 	// disturb has hooks by which tests change kernels' PTX and graphs' edges, to show what keeps the order.
 	disturb struct {
 		text func(kernel string, text []byte) []byte
@@ -185,6 +189,7 @@ func Open(ctx context.Context, o Options) (_ *Device, err error) {
 	if !o.NoMMA {
 		d.mma = nvptx.AllMMA
 	}
+	d.warpgroups = d.Major == 9 && d.Minor == 0 && o.image == nil && !o.NoWarpgroups
 	if err := d.believe(o.Measured); err != nil {
 		return nil, errors.Join(err, d.gpu.Close(), d.cache.Close())
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/mlxc/mlxc/backend/internal/advance"
 	"github.com/mlxc/mlxc/backend/internal/plan"
 	"github.com/mlxc/mlxc/backend/internal/ptxcode"
+	"github.com/mlxc/mlxc/backend/internal/ptxmatrix"
 	"github.com/mlxc/mlxc/internal/air"
 	"github.com/mlxc/mlxc/internal/air/nvptx"
 	driver "github.com/mlxc/mlxc/internal/cuda"
@@ -27,7 +28,8 @@ type kernel struct {
 	mu      sync.Mutex
 	kernel  *air.Kernel // nil: it was not found yet
 	code    *ptxcode.Code
-	values  uint32 // by bit: the slots whose constants entries take by value
+	values  uint32           // by bit: the slots whose constants entries take by value
+	matrix  ptxmatrix.Kernel // other code for it on this GPU; nil: there is none
 	entries map[variant]*entry
 }
 
@@ -41,6 +43,7 @@ type variant struct {
 type form struct {
 	moving, values, waits bool
 	mma                   nvptx.MMA
+	fit                   ptxmatrix.Fit // of kernel.matrix, if not zero
 }
 
 // entry is a kernel compiled in one form, perhaps specialised for known parameters.
@@ -85,7 +88,13 @@ func (d *Device) find(ctx context.Context, g *ir.Graph, p *plan.Pipeline) (*kern
 		fmt.Fprintf(&id, " %d=%d", c.Index, c.Bits)
 	}
 	x := d.named(id.String(), k.Function)
-	return x, x.found(func() (*ptxcode.Code, error) { return d.code.Find(ctx, k) })
+	return x, x.found(func() (*ptxcode.Code, error) {
+		code, err := d.code.Find(ctx, k)
+		if err == nil && d.warpgroups && k.Library.Kind == ir.Builtin {
+			x.matrix = ptxmatrix.Of(code.Kernel, k.Constants)
+		}
+		return code, err
+	})
 }
 
 // ours returns a kernel of a Metal source that is part of this program.
@@ -117,7 +126,7 @@ func (x *kernel) entry(f form, key string, known []parameter) *entry {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	f.values = f.values || x.values == 0 // both forms are the same then
-	if !x.multiplies() {
+	if !x.multiplies() || f.fit.Rows > 0 {
 		f.mma = nvptx.NoMMA
 	}
 	v := variant{f, key}
@@ -127,6 +136,9 @@ func (x *kernel) entry(f form, key string, known []parameter) *entry {
 			x.entries = map[variant]*entry{}
 		}
 		e = &entry{form: f, known: known, aligned: x.facts(known).aligned}
+		if f.fit.Aligned {
+			e.aligned |= x.wide()
+		}
 		x.entries[v] = e
 	}
 	return e
@@ -144,8 +156,11 @@ func (d *Device) load(ctx context.Context, x *kernel, e *entry) error {
 	if x.name == advance.Entry {
 		form = nvptx.Launch{Values: true} // kernels behind it read its results before they wait
 	}
-	text, err := x.code.PTX(ctx, form)
-	if err != nil {
+	var text []byte
+	var err error
+	if e.fit.Rows > 0 {
+		text = x.matrix.Emit(form, e.fit)
+	} else if text, err = x.code.PTX(ctx, form); err != nil {
 		return fmt.Errorf("kernel %s: %w", x.name, err)
 	}
 	early, err := nvptx.Early(text)

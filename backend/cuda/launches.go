@@ -324,6 +324,9 @@ func (l *launches) size(n int, size [3]uint64) error {
 		out.Block *= g.Group[i]
 	}
 	out.Block += s.entry.more
+	if s.entry.fit.Rows > 0 {
+		return l.fitted(n)
+	}
 	return nil
 }
 

@@ -63,7 +63,9 @@ type step struct {
 }
 
 // form returns the form of a step's entry.
-func (c *code) form(s *step) form { return form{s.additions > 0, s.values, c.programmatic, s.mma} }
+func (c *code) form(s *step) form {
+	return form{s.additions > 0, s.values, c.programmatic, s.mma, c.fitted(s)}
+}
 
 // count is how many parameters the step's entry has.
 func (s *step) count() int {

@@ -2,9 +2,6 @@ package ptxwrite
 
 import (
 	"fmt"
-	"math"
-	"regexp"
-	"strconv"
 	"strings"
 
 	"github.com/mlxc/mlxc/internal/air"
@@ -51,7 +48,7 @@ func Describe(d *decl.Decl) *air.Kernel {
 
 // Emit returns the PTX of a generated kernel's entry, for a way to launch it.
 func Emit(d *decl.Decl, launch nvptx.Launch) []byte {
-	e := &emitter{Program: elementwise.Compile(d), launch: launch, next: map[string]int{"p": 1, "rs": 1, "r": 1, "rd": 1}}
+	e := &emitter{Program: elementwise.Compile(d), launch: launch}
 	e.thread()
 	e.steps()
 	e.results()
@@ -61,10 +58,8 @@ func Emit(d *decl.Decl, launch nvptx.Launch) []byte {
 // emitter writes one entry.
 type emitter struct {
 	*elementwise.Program
+	Text
 	launch nvptx.Launch
-	next   map[string]int // by kind of register, the next number
-	b      strings.Builder
-	labels int
 
 	memory []string // registers of the addresses of operands, results and constants
 	// Registers with the position of the thread: its index in the results (at if they are flat, else wide), its
@@ -74,25 +69,11 @@ type emitter struct {
 	values, halves        []string          // of steps
 }
 
-func (e *emitter) line(format string, args ...any) {
-	fmt.Fprintf(&e.b, "\t"+format+";\n", args...)
-}
-
-// make writes an instruction, and returns its result, a new register: p, rs (16 bits), r (32 bits), rd (64 bits).
-func (e *emitter) make(kind, instruction, format string, args ...any) string {
-	r := fmt.Sprintf("%%%s%d", kind, e.next[kind])
-	e.next[kind]++
-	e.line("%s \t%s, %s", instruction, r, fmt.Sprintf(format, args...))
-	return r
-}
-
 // parameters is how many parameters an entry has, without those for the table of additions.
 func (e *emitter) parameters() int { return e.arguments() + 6 }
 
 // arguments is how many of the parameters are addresses.
 func (e *emitter) arguments() int { return len(e.Operands) + len(e.Out) + len(e.Constants) }
-
-func parameter(i int) string { return fmt.Sprintf("[%s_param_%d]", nvptx.Entry, i) }
 
 // thread computes the position of the thread, and has it return if that is not in the grid.
 func (e *emitter) thread() {
@@ -103,7 +84,7 @@ func (e *emitter) thread() {
 		if i >= n {
 			kind = "r"
 		}
-		r := e.make(kind, "ld.param.b"+map[string]string{"rd": "64", "r": "32"}[kind], "%s", parameter(i))
+		r := e.Make(kind, "ld.param.b"+map[string]string{"rd": "64", "r": "32"}[kind], "%s", Parameter(i))
 		if kind == "rd" {
 			e.memory = append(e.memory, r)
 		} else {
@@ -111,68 +92,68 @@ func (e *emitter) thread() {
 		}
 	}
 	if e.launch.Moving {
-		table := e.make("rd", "ld.param.b64", "%s", parameter(n+6))
-		moves := e.make("rd", "ld.param.b64", "%s", parameter(n+7))
+		table := e.Make("rd", "ld.param.b64", "%s", Parameter(n+6))
+		moves := e.Make("rd", "ld.param.b64", "%s", Parameter(n+7))
 		for i := range e.parameters() - 3 {
-			bit := e.make("rd", "and.b64", "%s, %d", moves, uint64(1)<<i)
-			there := e.make("p", "setp.ne.b64", "%s, 0", bit)
-			addition := e.make("rd", "mov.b64", "0")
-			e.line("@%s ld.global.b64 \t%s, [%s+%d]", there, addition, table, 8*i)
+			bit := e.Make("rd", "and.b64", "%s, %d", moves, uint64(1)<<i)
+			there := e.Make("p", "setp.ne.b64", "%s, 0", bit)
+			addition := e.Make("rd", "mov.b64", "0")
+			e.Line("@%s ld.global.b64 \t%s, [%s+%d]", there, addition, table, 8*i)
 			if i < n {
-				e.memory[i] = e.make("rd", "add.s64", "%s, %s", e.memory[i], addition)
+				e.memory[i] = e.Make("rd", "add.s64", "%s, %s", e.memory[i], addition)
 				continue
 			}
-			low := e.make("r", "cvt.u32.u64", "%s", addition)
-			numbers[i-n] = e.make("r", "add.s32", "%s, %s", numbers[i-n], low)
+			low := e.Make("r", "cvt.u32.u64", "%s", addition)
+			numbers[i-n] = e.Make("r", "add.s32", "%s, %s", numbers[i-n], low)
 		}
 	}
-	numbers[5] = e.make("r", "and.b32", "%s, %d", numbers[5], nvptx.WholeThreadgroups-1)
-	lane := e.make("r", "mov.u32", "%%tid.x")
+	numbers[5] = e.Make("r", "and.b32", "%s, %d", numbers[5], nvptx.WholeThreadgroups-1)
+	lane := e.Make("r", "mov.u32", "%%tid.x")
 	var begin, here [3]string
 	out := ""
 	leave := func(p string) {
 		if out != "" {
-			p = e.make("p", "or.pred", "%s, %s", out, p)
+			p = e.Make("p", "or.pred", "%s, %s", out, p)
 		}
 		out = p
 	}
 	for i, x := range "xyz" {
 		grid, group := numbers[i], numbers[3+i]
-		block := e.make("r", "mov.u32", "%%ctaid.%c", x)
-		begin[i] = e.make("r", "mul.lo.s32", "%s, %s", block, group)
+		block := e.Make("r", "mov.u32", "%%ctaid.%c", x)
+		begin[i] = e.Make("r", "mul.lo.s32", "%s, %s", block, group)
 		if e.launch.Moving {
 			// The launched grid may be larger, with more threads than 32 bits can count.
-			first := e.make("rd", "mul.wide.u32", "%s, %s", block, group)
-			leave(e.make("p", "setp.ge.u64", "%s, %s", first, e.make("rd", "cvt.u64.u32", "%s", grid)))
+			first := e.Make("rd", "mul.wide.u32", "%s, %s", block, group)
+			leave(e.Make("p", "setp.ge.u64", "%s, %s", first, e.Make("rd", "cvt.u64.u32", "%s", grid)))
 		}
-		rest := e.make("r", "sub.s32", "%s, %s", grid, begin[i])
-		here[i] = e.make("r", "min.u32", "%s, %s", rest, group)
+		rest := e.Make("r", "sub.s32", "%s, %s", grid, begin[i])
+		here[i] = e.Make("r", "min.u32", "%s, %s", rest, group)
 	}
-	area := e.make("r", "mul.lo.s32", "%s, %s", here[0], here[1])
-	volume := e.make("r", "mul.lo.s32", "%s, %s", area, here[2])
-	leave(e.make("p", "setp.ge.u32", "%s, %s", lane, volume))
+	area := e.Make("r", "mul.lo.s32", "%s, %s", here[0], here[1])
+	volume := e.Make("r", "mul.lo.s32", "%s, %s", area, here[2])
+	leave(e.Make("p", "setp.ge.u32", "%s, %s", lane, volume))
 	e.place(lane, begin, here, numbers[0])
 	if e.launch.Programmatic {
-		e.line("griddepcontrol.wait") // in all threads, so that what waits for this grid waits for those before it
-		e.line("griddepcontrol.launch_dependents")
+		e.Line("griddepcontrol.wait") // in all threads, so that what waits for this grid waits for those before it
+		e.Line("griddepcontrol.launch_dependents")
 	}
-	e.line("@%s bra \t$L__BB0_0", out)
+	e.Line("@%s bra \t$L__BB0_0", out)
 }
 
 // place computes the thread's index in the results, which means nothing if the thread is not in the grid.
 func (e *emitter) place(lane string, begin, here [3]string, columns string) {
 	if e.Flat {
 		// The grid of a flat kernel has one thread in y and in z: the lane is the place in x.
-		e.at = e.make("r", "add.s32", "%s, %s", begin[0], lane)
+		e.at = e.Make("r", "add.s32", "%s, %s", begin[0], lane)
 		return
 	}
-	px := e.make("r", "rem.u32", "%s, %s", lane, here[0])
-	rest := e.make("r", "div.u32", "%s, %s", lane, here[0])
-	py := e.make("r", "rem.u32", "%s, %s", rest, here[1])
-	e.column = e.make("r", "add.s32", "%s, %s", begin[0], px)
-	e.row = e.make("r", "add.s32", "%s, %s", begin[1], py)
-	above := e.make("rd", "mul.wide.u32", "%s, %s", e.row, columns)
-	e.wide = e.make("rd", "add.s64", "%s, %s", above, e.make("rd", "cvt.u64.u32", "%s", e.column))
+	px := e.Make("r", "rem.u32", "%s, %s", lane, here[0])
+	rest := e.Make("r", "div.u32", "%s, %s", lane, here[0])
+	py := e.Make("r", "rem.u32", "%s, %s", rest, here[1])
+	e.column = e.Make("r", "add.s32", "%s, %s", begin[0], px)
+	e.row = e.Make("r", "add.s32", "%s, %s", begin[1], py)
+	above := e.Make("rd", "mul.wide.u32", "%s, %s", e.row, columns)
+	e.wide = e.Make("rd", "add.s64", "%s, %s", above, e.Make("rd", "cvt.u64.u32", "%s", e.column))
 }
 
 // offset returns the byte offset of the thread's element of a type.
@@ -190,9 +171,9 @@ func (e *emitter) offset(index elementwise.Index, t ir.DType) string {
 	}
 	v := ""
 	if index == elementwise.Full && !e.Flat {
-		v = e.make("rd", "shl.b64", "%s, %d", e.wide, sizes[t]/2)
+		v = e.Make("rd", "shl.b64", "%s, %d", e.wide, sizes[t]/2)
 	} else {
-		v = e.make("rd", "mul.wide.u32", "%s, %d", at, sizes[t])
+		v = e.Make("rd", "mul.wide.u32", "%s, %d", at, sizes[t])
 	}
 	if e.bytes == nil {
 		e.bytes = map[string]string{}
@@ -206,11 +187,8 @@ func (e *emitter) address(argument int, index elementwise.Index, t ir.DType) str
 	if index == elementwise.One {
 		return e.memory[argument]
 	}
-	return e.make("rd", "add.s64", "%s, %s", e.memory[argument], e.offset(index, t))
+	return e.Make("rd", "add.s64", "%s, %s", e.memory[argument], e.offset(index, t))
 }
-
-// number is a float as PTX writes it.
-func number(v float32) string { return fmt.Sprintf("0f%08X", math.Float32bits(v)) }
 
 // steps computes the values of all steps. One of 16 bits has two: as it is stored, and widened.
 func (e *emitter) steps() {
@@ -228,76 +206,39 @@ func (e *emitter) steps() {
 			o := e.Operands[s.Operand]
 			at := e.address(s.Operand, o.Index, o.Type)
 			if o.Type != ir.F32 {
-				half = e.make("rs", "ld.global.b16", "[%s]", at)
+				half = e.Make("rs", "ld.global.b16", "[%s]", at)
 			} else {
-				e.values[i] = e.make("r", "ld.global.b32", "[%s]", at)
+				e.values[i] = e.Make("r", "ld.global.b32", "[%s]", at)
 			}
 		case s.Op == term.Round:
-			half = e.make("rs", fmt.Sprintf("cvt.rn.%s.f32", s.Type), "%s", list)
+			half = e.Make("rs", fmt.Sprintf("cvt.rn.%s.f32", s.Type), "%s", list)
 		case s.Op == term.Symbol:
 			constant := e.memory[len(e.Operands)+len(e.Out)+s.Operand]
 			if e.launch.Values {
-				e.values[i] = e.make("r", "cvt.u32.u64", "%s", constant)
+				e.values[i] = e.Make("r", "cvt.u32.u64", "%s", constant)
 			} else {
-				e.values[i] = e.make("r", "ld.global.b32", "[%s]", constant)
+				e.values[i] = e.Make("r", "ld.global.b32", "[%s]", constant)
 			}
 		case s.Op == term.Real:
-			e.values[i] = e.make("r", "mov.b32", "%s", number(s.Val))
+			e.values[i] = e.Make("r", "mov.b32", "%s", Number(s.Val))
 		case s.Op == term.Select:
-			e.values[i] = e.make("r", "selp.f32", "%s, %s, %s", args[1], args[2], args[0])
+			e.values[i] = e.Make("r", "selp.f32", "%s, %s, %s", args[1], args[2], args[0])
 		case s.Op.Condition():
-			e.values[i] = e.make("p", s.Op.PTX(), "%s", list)
+			e.values[i] = e.Make("p", s.Op.PTX(), "%s", list)
 		case s.Op.PTX() != "":
-			e.values[i] = e.make("r", s.Op.PTX(), "%s", list)
+			e.values[i] = e.Make("r", s.Op.PTX(), "%s", list)
 		default:
-			e.values[i] = e.call(s.Op.String(), args[0])
+			e.values[i] = e.Call(s.Op.String(), args[0])
 		}
 		if e.halves[i] = half; half == "" || !widened[i] {
 			continue
 		}
 		if e.Narrow(s) == ir.BF16 { // the upper half of an f32
-			e.values[i] = e.make("r", "shl.b32", "%s, 16", e.make("r", "cvt.u32.u16", "%s", half))
+			e.values[i] = e.Make("r", "shl.b32", "%s, 16", e.Make("r", "cvt.u32.u16", "%s", half))
 		} else {
-			e.values[i] = e.make("r", "cvt.f32.f16", "%s", half)
+			e.values[i] = e.Make("r", "cvt.f32.f16", "%s", half)
 		}
 	}
-}
-
-var (
-	register  = regexp.MustCompile(`%(rs|rd|r|p)([0-9]+)\b`)
-	labelName = regexp.MustCompile(`\$L__[A-Z0-9_]+`)
-)
-
-// call inlines a function, with registers and labels of its own.
-func (e *emitter) call(name, in string) string {
-	f := bodies()[name]
-	out := e.make("r", "mov.b32", "%s", in)
-	base := map[string]int{}
-	for _, kind := range []string{"p", "rs", "r", "rd"} {
-		base[kind] = e.next[kind]
-		e.next[kind] += f.registers[kind]
-	}
-	labels := map[string]string{}
-	for _, l := range f.lines {
-		l = register.ReplaceAllStringFunc(l, func(r string) string {
-			m := register.FindStringSubmatch(r)
-			n, _ := strconv.Atoi(m[2])
-			return fmt.Sprintf("%%%s%d", m[1], base[m[1]]+n)
-		})
-		l = labelName.ReplaceAllStringFunc(l, func(n string) string {
-			if labels[n] == "" {
-				e.labels++
-				labels[n] = fmt.Sprint("$L__BB0_", e.labels)
-			}
-			return labels[n]
-		})
-		l = strings.ReplaceAll(strings.ReplaceAll(l, "%out", out), "%in", in)
-		if !strings.HasSuffix(l, ":") {
-			l = "\t" + l
-		}
-		e.b.WriteString(l + "\n")
-	}
-	return out
 }
 
 // results stores the results. A NaN is stored as the canonical one, except where bits are copied.
@@ -315,15 +256,16 @@ func (e *emitter) results() {
 			if t == ir.BF16 {
 				infinity, want = 0x7F80, "0x7FC0"
 			}
-			nan := e.make("p", "setp.gt.u16", "%s, %d", e.make("rs", "and.b16", "%s, 32767", v), infinity)
-			v = e.make("rs", "selp.b16", "%s, %s, %s", want, v, nan)
+			nan := e.Make("p", "setp.gt.u16", "%s, %d", e.Make("rs", "and.b16", "%s, 32767", v), infinity)
+			v = e.Make("rs", "selp.b16", "%s, %s, %s", want, v, nan)
 		default:
-			nan := e.make("p", "setp.gt.u32", "%s, 2139095040", e.make("r", "and.b32", "%s, 2147483647", v))
-			v = e.make("r", "selp.f32", "0f7FC00000, %s, %s", v, nan)
+			nan := e.Make("p", "setp.gt.u32", "%s, 2139095040", e.Make("r", "and.b32", "%s, 2147483647", v))
+			v = e.Make("r", "selp.f32", "0f7FC00000, %s, %s", v, nan)
 		}
-		e.line("%s \t[%s], %s", store, e.address(len(e.Operands)+i, elementwise.Full, t), v)
+		e.Line("%s \t[%s], %s", store, e.address(len(e.Operands)+i, elementwise.Full, t), v)
 	}
-	e.b.WriteString("$L__BB0_0:\n\tret;\n")
+	e.Mark("$L__BB0_0")
+	e.Line("ret")
 }
 
 // text is the whole entry.
@@ -353,12 +295,6 @@ func (e *emitter) text() []byte {
 		}
 		fmt.Fprintf(&b, "\t.param %s %s_param_%d%s\n", kind, nvptx.Entry, i, comma)
 	}
-	b.WriteString(")\n.maxntid 1024\n{\n")
-	for _, k := range []struct{ kind, typ string }{{"p", "pred"}, {"rs", "b16"}, {"r", "b32"}, {"rd", "b64"}} {
-		if e.next[k.kind] > 1 {
-			fmt.Fprintf(&b, "\t.reg .%s \t%%%s<%d>;\n", k.typ, k.kind, e.next[k.kind])
-		}
-	}
-	b.WriteString("\n" + e.b.String() + "}\n")
+	b.WriteString(")\n.maxntid 1024\n{\n" + e.Body() + "}\n")
 	return []byte(b.String())
 }

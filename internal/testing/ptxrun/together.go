@@ -180,12 +180,17 @@ func shuffle(warp []*thread, in *instruction) error {
 		if t == nil {
 			continue
 		}
-		if clamp := t.value(&in.args[3]); clamp != 31 {
-			return fmt.Errorf("the last lane is %d, not 31", clamp)
+		// Bits 8 to 12 are those of a lane's number that say which part of the warp it is in.
+		clamp := t.value(&in.args[3])
+		part := int(clamp >> 8 & 31)
+		if n := 32 - part; clamp&^(31<<8) != 31 || n&(n-1) != 0 || in.op[2] == "bfly" && part != 0 {
+			return fmt.Errorf("lanes are divided by 0x%x, which is not known", clamp)
 		}
 		number := int(t.value(&in.args[2]) & 31)
 		if in.op[2] == "bfly" {
 			number ^= lane
+		} else {
+			number = lane&part | number&^part
 		}
 		from := warp[number]
 		if from == nil {

@@ -1,0 +1,82 @@
+//go:build linux && (amd64 || arm64)
+
+package cuda
+
+import (
+	"fmt"
+
+	"github.com/mlxc/mlxc/backend/internal/plan"
+	"github.com/mlxc/mlxc/backend/internal/ptxmatrix"
+	"github.com/mlxc/mlxc/internal/air"
+	"github.com/mlxc/mlxc/internal/air/nvptx"
+	"github.com/mlxc/mlxc/ir"
+)
+
+// fitted says how package ptxmatrix launches a step, which depends on the largest grid that it has; nothing if it does not.
+func (c *code) fitted(s *step) ptxmatrix.Fit {
+	if s.kernel.matrix == nil || c.mma == nvptx.NoMMA {
+		return ptxmatrix.Fit{}
+	}
+	aligned := true
+	wide := s.kernel.wide()
+	for i := s.first; i < s.dispatch; i++ {
+		if o := &c.Ops[i]; o.Kind == plan.SetBuffer && wide>>uint(max(0, s.kernel.parameter(o.Slot)))&1 != 0 {
+			aligned = aligned && c.aligned(i)
+		}
+	}
+	return s.kernel.matrix.Fit(c.threadgroups(s), aligned)
+}
+
+// threadgroups are those of the largest grid of a step.
+func (c *code) threadgroups(s *step) (out [3]uint64) {
+	g := &c.Grids[c.Ops[s.dispatch].Index]
+	size := g.Size
+	for _, v := range c.vars(s.dispatch) {
+		if v.Op != s.dispatch {
+			break
+		}
+		if _, hi, ok := c.Graph.Range(v.Expr); ok && hi > 0 {
+			by := max(1, v.Divide)
+			size[v.Part-plan.Extent0] = uint64((hi-1)/by + 1)
+		}
+	}
+	for i := range out {
+		if out[i] = size[i]; g.Unit != ir.Threadgroups {
+			out[i] = (size[i] + uint64(g.Group[i]) - 1) / uint64(g.Group[i])
+		}
+	}
+	return out
+}
+
+// wide are the parameters, by bit, whose memory the code of package ptxmatrix may read 16 bytes at a time.
+func (x *kernel) wide() (out uint64) {
+	n := 0
+	for i := range x.kernel.Args {
+		a := &x.kernel.Args[i]
+		if a.Attribute != "" {
+			continue
+		}
+		if a.Space == air.Device && n < 64 && x.matrix.Wide(a.Name) {
+			out |= 1 << n
+		}
+		n++
+	}
+	return out
+}
+
+// fitted sets the grid and the block of a launch whose entry is one of package ptxmatrix.
+func (l *launches) fitted(n int) error {
+	s, out := &l.steps[n], &l.list[n]
+	if empty(out) {
+		return nil
+	}
+	grid, threads, shared := s.kernel.matrix.Launch([3]uint64{uint64(out.Grid[0]), uint64(out.Grid[1]), uint64(out.Grid[2])}, s.entry.fit)
+	for i := range grid {
+		if grid[i] > uint64(l.device.limits.grid[i]) {
+			return fmt.Errorf("%s: %d blocks in dimension %d: the GPU takes %d", l.describe(s.node), grid[i], i, l.device.limits.grid[i])
+		}
+		out.Grid[i] = uint32(grid[i])
+	}
+	out.Block, out.Shared = threads, shared
+	return nil
+}

@@ -1,0 +1,144 @@
+package ptxmatrix
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/mlxc/mlxc/backend/internal/ptxwrite"
+	"github.com/mlxc/mlxc/internal/air"
+	"github.com/mlxc/mlxc/internal/air/nvptx"
+	"github.com/mlxc/mlxc/ir"
+)
+
+// entry is an entry that is written.
+type entry struct {
+	ptxwrite.Text
+	kernel *air.Kernel
+	launch nvptx.Launch
+	typ    ir.DType          // of numbers of 16 bits
+	args   map[string]string // registers of addresses, and of numbers, by the names of arguments
+	// Registers with the address of what is added to parameters, and with the bits of those to which something is.
+	table, moves string
+}
+
+// parameters reads the arguments.
+func (e *entry) parameters() {
+	params := e.list()
+	if e.launch.Programmatic {
+		e.Line("griddepcontrol.wait") // in all threads, so that what waits for this grid waits for those before it
+		e.Line("griddepcontrol.launch_dependents")
+	}
+	if e.launch.Moving {
+		e.table = e.Make("rd", "ld.param.b64", "%s", ptxwrite.Parameter(len(params)+6))
+		e.moves = e.Make("rd", "ld.param.b64", "%s", ptxwrite.Parameter(len(params)+7))
+	}
+	e.args = map[string]string{}
+	for i, a := range params {
+		v := e.Make("rd", "ld.param.b64", "%s", ptxwrite.Parameter(i))
+		if e.launch.Moving {
+			v = e.Make("rd", "add.s64", "%s, %s", v, e.addition(i))
+		}
+		switch {
+		case !a.ByValue():
+		case e.launch.Values && a.Size == 4:
+			v = e.r("cvt.u32.u64", "%s", v)
+		case e.launch.Values:
+		case a.Size == 4:
+			v = e.r("ld.global.b32", "[%s]", v)
+		default:
+			v = e.Make("rd", "ld.global.b64", "[%s]", v)
+		}
+		e.args[a.Name] = v
+	}
+}
+
+// addition is what the table adds to a parameter.
+func (e *entry) addition(i int) string {
+	there := e.Make("p", "setp.ne.b64", "%s, 0", e.Make("rd", "and.b64", "%s, %d", e.moves, uint64(1)<<i))
+	v := e.Make("rd", "mov.b64", "0")
+	e.Line("@%s ld.global.b64 \t%s, [%s+%d]", there, v, e.table, 8*i)
+	return v
+}
+
+// threads is how many threads the grid has in a dimension.
+func (e *entry) threads(dimension int) string {
+	i := len(e.list()) + dimension
+	v := e.r("ld.param.b32", "%s", ptxwrite.Parameter(i))
+	if e.launch.Moving {
+		v = e.r("add.s32", "%s, %s", v, e.r("cvt.u32.u64", "%s", e.addition(i)))
+	}
+	return v
+}
+
+// list is the arguments that are parameters.
+func (e *entry) list() (out []*air.Arg) {
+	for i := range e.kernel.Args {
+		if a := &e.kernel.Args[i]; a.Attribute == "" {
+			out = append(out, a)
+		}
+	}
+	return out
+}
+
+func (e *entry) wide(a, b string) string { return e.Make("rd", "mul.wide.u32", "%s, %s", a, b) }
+func (e *entry) r(instruction, format string, args ...any) string {
+	return e.Make("r", instruction, format, args...)
+}
+
+// sum is an address and an offset of 32 bits.
+func (e *entry) plus(address, offset string) string {
+	return e.Make("rd", "add.s64", "%s, %s", address, e.Make("rd", "cvt.u64.u32", "%s", offset))
+}
+
+// either is a where a predicate holds, else b.
+func (e *entry) either(p, kind, a, b string) string {
+	return e.Make(kind, map[string]string{"r": "selp.b32", "rd": "selp.b64"}[kind], "%s, %s, %s", a, b, p)
+}
+
+// widened is a number of 16 bits as f32.
+func (e *entry) widened(h string) string {
+	if e.typ == ir.BF16 {
+		return e.r("mov.b32", "{%s, %s}", e.Make("rs", "mov.b16", "0"), h)
+	}
+	return e.r("cvt.f32.f16", "%s", h)
+}
+
+// rounded is an f32 rounded to 16 bits.
+func (e *entry) rounded(v string) string {
+	return e.Make("rs", "cvt.rn."+e.typ.String()+".f32", "%s", v)
+}
+
+// stored is the same, with the one NaN of the type.
+func (e *entry) stored(v string) string {
+	nan := "0x7E00"
+	if e.typ == ir.BF16 {
+		nan = "0x7FC0"
+	}
+	return e.Make("rs", "selp.b16", "%s, %s, %s", nan, e.rounded(v), e.Make("p", "setp.nan.f32", "%s, %s", v, v))
+}
+
+// text is the whole entry.
+func (e *entry) text(threads int) []byte {
+	var b strings.Builder
+	params := e.list()
+	fmt.Fprintf(&b, "// mlxc early arguments:\n//\n// %s for GPUs of compute capability 9.0\n//\n\n.version 8.0\n.target sm_90a\n.address_size 64\n\n", e.kernel.Name)
+	fmt.Fprintf(&b, ".extern .shared .align 16 .b8 mlxc_shared[];\n\n.visible .entry %s(\n", nvptx.Entry)
+	var lines []string
+	for i, a := range params {
+		kind := ".u64 .ptr .global .align 1"
+		if e.launch.Values && a.ByValue() {
+			kind = ".u64"
+		}
+		lines = append(lines, fmt.Sprintf("\t.param %s %s_param_%d", kind, nvptx.Entry, i))
+	}
+	for i := range 6 {
+		lines = append(lines, fmt.Sprintf("\t.param .u32 %s_param_%d", nvptx.Entry, len(params)+i))
+	}
+	if e.launch.Moving {
+		lines = append(lines, fmt.Sprintf("\t.param .u64 .ptr .global .align 1 %s_param_%d", nvptx.Entry, len(params)+6), fmt.Sprintf("\t.param .u64 %s_param_%d", nvptx.Entry, len(params)+7))
+	}
+	fmt.Fprintf(&b, "%s\n)\n.maxntid %d\n{\n", strings.Join(lines, ",\n"), threads)
+	b.WriteString(e.Body())
+	b.WriteString("}\n")
+	return []byte(b.String())
+}

@@ -1,0 +1,279 @@
+package ptxmatrix_test
+
+import (
+	"encoding/binary"
+	"math"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/mlxc/mlxc/backend/internal/ptxcode"
+	"github.com/mlxc/mlxc/backend/internal/ptxmatrix"
+	"github.com/mlxc/mlxc/internal/air"
+	"github.com/mlxc/mlxc/internal/air/nvptx"
+	"github.com/mlxc/mlxc/internal/testing/ptxrun"
+	"github.com/mlxc/mlxc/ir"
+	"github.com/mlxc/mlxc/msl/term"
+)
+
+// described returns a kernel of the builtin library, and the code for it.
+func described(t *testing.T, function string, constants ...ir.FunctionConstant) (*air.Kernel, ptxmatrix.Kernel) {
+	t.Helper()
+	cache, err := air.OpenCache(t.TempDir(), 0)
+	require.NoError(t, err)
+	c, err := ptxcode.New(cache, "").Find(t.Context(), &ir.Kernel{Function: function, Constants: constants})
+	require.NoError(t, err)
+	p := ptxmatrix.Of(c.Kernel, constants)
+	require.NotNil(t, p, function)
+	return c.Kernel, p
+}
+
+// number16 are numbers of a type of 16 bits.
+type number16 struct{ dtype ir.DType }
+
+func (n number16) of(v float64) uint16 {
+	if n.dtype == ir.F16 {
+		return term.F16Bits(v)
+	}
+	return uint16(math.Float32bits(float32(term.BF16Round(v))) >> 16)
+}
+
+func (n number16) value(bits uint16) float64 {
+	if n.dtype == ir.F16 {
+		return term.F16Value(bits)
+	}
+	return float64(math.Float32frombits(uint32(bits) << 16))
+}
+
+// ulp is the distance of numbers of the type about as large as v.
+func (n number16) ulp(v float64) float64 {
+	bits := n.of(math.Abs(v))
+	return n.value(bits+1) - n.value(bits)
+}
+
+// numbers are random numbers, as values and as memory.
+func (n number16) numbers(r *rand.Rand, count int, next func(*rand.Rand) float64) (values []float64, bytes []byte) {
+	for range count {
+		b := n.of(next(r))
+		values, bytes = append(values, n.value(b)), binary.LittleEndian.AppendUint16(bytes, b)
+	}
+	return values, bytes
+}
+
+func normal(scale float64) func(*rand.Rand) float64 {
+	return func(r *rand.Rand) float64 { return r.NormFloat64() * scale }
+}
+
+// launched runs a kernel's code on the interpreter of PTX. Arguments are memory or numbers, by their names.
+func launched(t *testing.T, m *ptxrun.Memory, k *air.Kernel, p ptxmatrix.Kernel, launch nvptx.Launch, aligned bool, groups, group [3]uint64, args map[string]any) {
+	t.Helper()
+	f := p.Fit(groups, aligned)
+	text := p.Emit(launch, f)
+	program, err := ptxrun.Parse(text)
+	require.NoError(t, err)
+	var params []uint64
+	var moved uint64
+	var table []byte
+	for i := range k.Args {
+		a := &k.Args[i]
+		if a.Attribute != "" {
+			continue
+		}
+		v := uint64(0)
+		switch x := args[a.Name].(type) {
+		case uint64:
+			v = x
+		case int:
+			v = uint64(x)
+		case float32:
+			v = uint64(math.Float32bits(x))
+		}
+		switch {
+		case !a.ByValue() || launch.Values:
+		case a.Size == 4:
+			v = m.Add(binary.LittleEndian.AppendUint32(nil, uint32(v)))
+		default:
+			v = m.Add(binary.LittleEndian.AppendUint64(nil, v))
+		}
+		if launch.Moving && len(params)%2 == 0 { // half of them are added by the table
+			moved |= 1 << len(params)
+			table = binary.LittleEndian.AppendUint64(table, v-uint64(len(params)))
+			v = uint64(len(params))
+		} else {
+			table = binary.LittleEndian.AppendUint64(table, 12345)
+		}
+		params = append(params, v)
+	}
+	for i := range groups {
+		n := groups[i] * group[i]
+		if launch.Moving {
+			moved |= 1 << len(params)
+			table = binary.LittleEndian.AppendUint64(table, n)
+			n = 0
+		}
+		params = append(params, n)
+	}
+	params = append(params, group[0], group[1], group[2])
+	if launch.Moving {
+		params = append(params, m.Add(table), moved)
+	}
+	grid, threads, shared := p.Launch(groups, f)
+	blocks := [3]uint32{uint32(grid[0]), uint32(grid[1]), uint32(grid[2])}
+	require.NoError(t, program.Run(m, ptxrun.Launch{Params: params, Grid: blocks, Block: threads, Shared: int(shared)}))
+}
+
+// matrix is a random matrix of affine codes.
+type matrix struct {
+	codes, scales, biases []byte
+	w                     []float64
+}
+
+func affine(r *rand.Rand, n number16, rows, k, group, bits int) (m matrix) {
+	m.codes = make([]byte, rows*k*bits/8)
+	for i := range m.codes {
+		m.codes[i] = byte(r.Uint32())
+	}
+	// In some rows scale and bias are too far apart for one rounding to be as good as two; in one all biases are 0.
+	i, j := 0, 0
+	scales, sb := n.numbers(r, rows*k/group, func(r *rand.Rand) float64 {
+		i++
+		return r.NormFloat64() * []float64{0.05, 0.05, 0x1p-20, 30, 0.05}[(i-1)/(k/group)%5]
+	})
+	biases, bb := n.numbers(r, rows*k/group, func(r *rand.Rand) float64 {
+		j++
+		return r.NormFloat64() * []float64{0.4, 0, 2, 0x1p-14, 0.4}[(j-1)/(k/group)%5]
+	})
+	m.scales, m.biases = sb, bb
+	for i := range rows * k {
+		q := int(m.codes[i*bits/8])
+		if bits == 4 {
+			q = q >> (4 * (i % 2)) & 15
+		}
+		w := float32(scales[i/group])*float32(q) + float32(biases[i/group])
+		m.w = append(m.w, n.value(n.of(float64(w))))
+	}
+	return m
+}
+
+// TestProducts runs products with ragged edges, with ends of the inner index that fill no stage, with all that is done with
+// results, with arguments by value, in memory, and added to by a table, and with memory that lies at odd places. They keep the
+// bound of their sums; a row with NaN and one with infinities stay what they are, and spoil no other.
+func TestProducts(t *testing.T) {
+	for _, x := range []struct {
+		name        string
+		k, rows     int
+		n           []int
+		launch      nvptx.Launch
+		odd         bool
+		dtype       ir.DType
+		group, bits int
+		form        string
+	}{
+		{"affine_qmm_t_float16_t_gs_32_b_4_alN_false_batch_0", 96, 35, []int{41}, nvptx.Launch{Values: true}, false, ir.F16, 32, 4, ""},
+		{"affine_qmm_t_bfloat16_t_gs_64_b_8_alN_false_batch_0", 448, 70, []int{130}, nvptx.Launch{}, false, ir.BF16, 64, 8, ""},
+		{"affine_qmm_t_x2_float16_t_gs_128_b_4_alN_false", 640, 130, []int{129, 65}, nvptx.Launch{Values: true, Moving: true}, false, ir.F16, 128, 4, "x2"},
+		{"affine_qmm_t_x3_bfloat16_t_gs_32_b_4_alN_false", 160, 9, []int{40, 8, 129}, nvptx.Launch{Values: true, Programmatic: true}, true, ir.BF16, 32, 4, "x3"},
+		{"affine_qmm_t_add_float16_t_gs_64_b_8_alN_false", 320, 33, []int{136}, nvptx.Launch{Moving: true}, true, ir.F16, 64, 8, "add"},
+		{"affine_qmm_t_silu_mul_float16_t_gs_32_b_4_alN_false", 288, 66, []int{72}, nvptx.Launch{Values: true}, false, ir.F16, 32, 4, "silu"},
+		{"affine_qmm_t_silu_mul_bfloat16_t_gs_32_b_8_alN_false", 64, 5, []int{33}, nvptx.Launch{Values: true}, true, ir.BF16, 32, 8, "silu"},
+	} {
+		t.Run(x.name, func(t *testing.T) {
+			k, p := described(t, x.name)
+			r := rand.New(rand.NewPCG(1, uint64(x.k)))
+			n := number16{x.dtype}
+			m := &ptxrun.Memory{}
+			add := func(b []byte) uint64 {
+				if !x.odd {
+					return m.Add(b)
+				}
+				return m.Add(append(make([]byte, 2), b...)) + 2
+			}
+			values, _ := n.numbers(r, x.rows*x.k, normal(1))
+			values[3*x.k+5], values[4*x.k+7] = math.NaN(), math.Inf(-1)
+			var bytes []byte
+			for _, v := range values {
+				bytes = binary.LittleEndian.AppendUint16(bytes, n.of(v))
+			}
+			args := map[string]any{"x": add(bytes), "K": x.k, "M": x.rows}
+			names := map[string][]string{"": {""}, "add": {""}, "x2": {"0", "1"}, "x3": {"0", "1", "2"}, "silu": {"_gate", "_up"}}[x.form]
+			var ms []matrix
+			var out [][]byte
+			wide, results := 0, len(x.n)
+			for i, side := range names {
+				cols := x.n[min(i, len(x.n)-1)]
+				w := affine(r, n, cols, x.k, x.group, x.bits)
+				ms = append(ms, w)
+				args["w"+side], args["scales"+side], args["biases"+side] = add(w.codes), add(w.scales), add(w.biases)
+				if i < results {
+					out = append(out, make([]byte, 2*x.rows*cols+2))
+					end := side
+					if x.form == "silu" {
+						end = ""
+					}
+					args["n"+end], args["N"] = cols, cols
+					args["y"+end] = m.Add(out[i])
+					if x.odd {
+						args["y"+end], out[i] = m.Add(out[i])+2, out[i][2:]
+					}
+				}
+				wide += (cols + 63) / 64
+			}
+			var residual []float64
+			if x.form == "add" {
+				var rb []byte
+				residual, rb = n.numbers(r, x.rows*x.n[0], normal(1))
+				args["r"] = add(rb)
+			}
+			groups := [3]uint64{uint64(x.rows+63) / 64, uint64(wide), 1}
+			switch x.form {
+			case "":
+				groups = [3]uint64{uint64(x.n[0]+31) / 32, uint64(x.rows+31) / 32, 1}
+			case "silu":
+				groups[1] = uint64(x.n[0]+31) / 32
+			}
+			launched(t, m, k, p, x.launch, !x.odd, groups, [3]uint64{32, 2, 2}, args)
+			dot := func(w matrix, i, j int) (sum, bound float64) {
+				for e := range x.k {
+					v := values[i*x.k+e] * w.w[j*x.k+e]
+					sum, bound = sum+v, bound+math.Abs(v)
+				}
+				return sum, bound * float64(x.k+2) * 0x1p-24
+			}
+			for a, o := range out {
+				cols := x.n[a]
+				for i := range x.rows {
+					for j := range cols {
+						at := i*cols + j
+						bits := binary.LittleEndian.Uint16(o[2*at:])
+						got := n.value(bits)
+						want, bound := dot(ms[a], i, j)
+						switch x.form {
+						case "add":
+							bound += n.ulp(want) / 2
+							want += residual[at]
+						case "silu":
+							up, ub := dot(ms[1], i, j)
+							gate := want
+							silu := func(g float64) float64 { return g / (1 + math.Exp(-g)) }
+							want = silu(gate) * up
+							bound = math.Abs(up)*(1.1*(bound+n.ulp(gate)/2)+2*n.ulp(silu(gate))) + math.Abs(silu(gate))*(ub+n.ulp(up)/2)
+							if x.dtype == ir.BF16 {
+								bound += 4 * n.ulp(want)
+							}
+						}
+						if math.IsNaN(want) || math.IsInf(want, 0) {
+							if want != want {
+								require.Equal(t, map[ir.DType]uint16{ir.F16: 0x7E00, ir.BF16: 0x7FC0}[x.dtype], bits, "row %d, column %d", i, j)
+							} else {
+								require.Equal(t, want, got, "row %d, column %d", i, j)
+							}
+							continue
+						}
+						require.InDelta(t, want, got, bound+n.ulp(want)*0.51, "array %d, row %d, column %d", a, i, j)
+					}
+				}
+			}
+		})
+	}
+}

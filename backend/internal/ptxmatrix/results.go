@@ -1,0 +1,162 @@
+package ptxmatrix
+
+import (
+	"strconv"
+	"strings"
+
+	"github.com/mlxc/mlxc/ir"
+)
+
+// results adds the sums of both pairs of warpgroups, rounds them, and stores what becomes of them, rows side by side.
+func (e *emitter) results() {
+	place := e.r("mad.lo.s32", "%s, 4, %s", e.r("and.b32", "%s, %d", e.thread, threads/2-1), e.base)
+	first := e.Make("p", "setp.eq.u32", "%s, 0", e.pair)
+	merge, done := e.Label(), e.Label()
+	e.Line("@%s bra \t%s", first, merge)
+	for i, v := range e.acc {
+		e.Line("st.shared.f32 \t[%s+%d], %s", place, i*2*threads, v)
+	}
+	e.Mark(merge)
+	e.Line("bar.sync \t0")
+	e.Line("@!%s bra \t%s", first, done)
+	// Of the column of results that a thread has two at a time: rows 2·member and 2·member + 1 of each eight.
+	column := e.r("mad.lo.s32", "%s, 16, %s", e.warp, e.quad)
+	column = e.r("mad.lo.s32", "%s, %d, %s", e.side, columns/2, column)
+	at := e.r("mad.lo.s32", "%s, %d, %s", e.member, 2*pitch, column)
+	at = e.r("mad.lo.s32", "%s, 2, %s", at, e.base)
+	for i, v := range e.acc {
+		other := e.Make("f", "ld.shared.f32", "[%s+%d]", place, i*2*threads)
+		s := e.Make("f", "add.rn.f32", "%s, %s", v, other)
+		row, below := i/4*8+i%2, i/2%2*8
+		e.Line("st.shared.b16 \t[%s+%d], %s", at, sumsBytes(e.fit)+2*(row*pitch+below), e.stored(s))
+	}
+	e.Mark(done)
+	e.Line("bar.sync \t0")
+
+	wide := columns
+	if e.form == siluMul {
+		wide /= 2
+	}
+	side := wide / 8 // threads that share a row
+	row := e.r("div.u32", "%s, %d", e.thread, side)
+	col := e.r("shl.b32", "%s, 3", e.r("rem.u32", "%s, %d", e.thread, side))
+	n := e.r("add.s32", "%s, %s", e.n0, col)
+	from := e.r("mad.lo.s32", "%s, %d, %s", row, pitch, col)
+	from = e.r("mad.lo.s32", "%s, 2, %s", from, e.r("add.s32", "%s, %d", e.base, sumsBytes(e.fit)))
+	m := e.r("add.s32", "%s, %s", e.m0, row)
+	end := e.r("min.s32", "%s, %s", e.r("add.s32", "%s, %d", e.m0, e.fit.Rows), e.M)
+	index := e.Make("rd", "add.s64", "%s, %s", e.wide(m, e.N), e.Make("rd", "cvt.u64.u32", "%s", n))
+	bytes := e.Make("rd", "shl.b64", "%s, 1", index)
+	y := e.Make("rd", "add.s64", "%s, %s", e.y, bytes)
+	r := ""
+	low := e.Make("rd", "or.b64", "%s, %s", y, e.Make("rd", "cvt.u64.u32", "%s", e.r("shl.b32", "%s, 1", e.N)))
+	if e.form == add {
+		r = e.Make("rd", "add.s64", "%s, %s", e.args["r"], bytes)
+		low = e.Make("rd", "or.b64", "%s, %s", low, r)
+	}
+	step := e.wide(e.N, strconv.Itoa(2*threads/side))
+	narrow := e.Make("p", "setp.ne.b64", "%s, 0", e.Make("rd", "and.b64", "%s, 15", low))
+	narrow = e.Make("p", "or.pred", "%s, %s", narrow, e.Make("p", "setp.gt.s32", "%s, %s", e.r("add.s32", "%s, 8", n), e.N))
+	loop, single, next := e.Label(), e.Label(), e.Label()
+	e.Mark(loop)
+	e.Line("@%s bra \t$L_end", e.Make("p", "setp.ge.s32", "%s, %s", m, end))
+	results := e.eight(from)
+	var others []string
+	switch e.form {
+	case siluMul:
+		others = e.eight(e.r("add.s32", "%s, %d", from, 2*wide))
+		for i := range results {
+			results[i] = e.siluMul(results[i], others[i])
+		}
+	}
+	e.Line("@%s bra \t%s", narrow, single)
+	if e.form == add {
+		var words []string
+		for range 4 {
+			words = append(words, e.New("r"))
+		}
+		e.Line("ld.global.v4.b32 \t{%s}, [%s]", strings.Join(words, ", "), r)
+		others = e.halves(words)
+		sums := make([]string, 8)
+		for i := range sums {
+			sums[i] = e.sumOf(others[i], results[i])
+		}
+		e.storeEight(y, sums)
+	} else {
+		e.storeEight(y, results)
+	}
+	e.Line("bra \t%s", next)
+	e.Mark(single)
+	for i, v := range results {
+		there := e.Make("p", "setp.lt.s32", "%s, %s", e.r("add.s32", "%s, %d", n, i), e.N)
+		if e.form == add {
+			other := e.Make("rs", "mov.b16", "0")
+			e.Line("@%s ld.global.b16 \t%s, [%s+%d]", there, other, r, 2*i)
+			v = e.sumOf(other, v)
+		}
+		e.Line("@%s st.global.b16 \t[%s+%d], %s", there, y, 2*i, v)
+	}
+	e.Mark(next)
+	e.Line("add.s64 \t%s, %s, %s", y, y, step)
+	if r != "" {
+		e.Line("add.s64 \t%s, %s, %s", r, r, step)
+	}
+	e.Line("add.s32 \t%s, %s, %d", m, m, threads/side)
+	e.Line("add.s32 \t%s, %s, %d", from, from, 2*pitch*threads/side)
+	e.Line("bra \t%s", loop)
+	e.Mark("$L_end")
+	e.Line("ret")
+}
+
+// eight loads eight numbers of 16 bits from shared memory.
+func (e *emitter) eight(from string) []string {
+	var words []string
+	for range 4 {
+		words = append(words, e.New("r"))
+	}
+	e.Line("ld.shared.v4.b32 \t{%s}, [%s]", strings.Join(words, ", "), from)
+	return e.halves(words)
+}
+
+// halves are the numbers of 16 bits in words.
+func (e *emitter) halves(words []string) (out []string) {
+	for _, w := range words {
+		low, high := e.New("rs"), e.New("rs")
+		e.Line("mov.b32 \t{%s, %s}, %s", low, high, w)
+		out = append(out, low, high)
+	}
+	return out
+}
+
+func (e *emitter) storeEight(to string, v []string) {
+	var words []string
+	for i := 0; i < 8; i += 2 {
+		words = append(words, e.r("mov.b32", "{%s, %s}", v[i], v[i+1]))
+	}
+	e.Line("st.global.v4.b32 \t[%s], {%s}", to, strings.Join(words, ", "))
+}
+
+func (e *emitter) sumOf(a, b string) string {
+	return e.stored(e.r("add.rn.f32", "%s, %s", e.widened(a), e.widened(b)))
+}
+
+// siluMul is what msl/activation.h makes of a gate and an up product: each step of a sigmoid is rounded in bf16, and a sigmoid
+// in f16.
+func (e *emitter) siluMul(gate, up string) string {
+	const one = "0f3F800000"
+	x := e.widened(gate)
+	step := func(v string) string {
+		if e.typ == ir.BF16 {
+			return e.widened(e.rounded(v))
+		}
+		return v
+	}
+	part := step(e.Call("exp", e.r("abs.f32", "%s", x)))
+	part = step(e.r("add.rn.f32", "%s, %s", part, one))
+	part = step(e.r("div.rn.f32", "%s, %s", one, part))
+	rest := e.r("sub.rn.f32", "%s, %s", one, part)
+	sigmoid := e.r("selp.f32", "%s, %s, %s", part, rest, e.Make("p", "setp.lt.f32", "%s, 0f00000000", x))
+	sigmoid = e.widened(e.rounded(sigmoid))
+	silu := e.widened(e.rounded(e.r("mul.rn.f32", "%s, %s", x, sigmoid)))
+	return e.stored(e.r("mul.rn.f32", "%s, %s", silu, e.widened(up)))
+}
