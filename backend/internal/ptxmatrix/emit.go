@@ -44,8 +44,19 @@ func (p *product) Emit(launch nvptx.Launch, f Fit) []byte {
 	e := &emitter{product: p, entry: entry{kernel: p.source, launch: launch, typ: p.elem}, fit: f}
 	e.parameters()
 	e.place()
-	e.loads()
-	e.products()
+	for range e.fit.Rows / 2 {
+		e.acc = append(e.acc, e.New("f"))
+	}
+	results := e.Label()
+	if e.holds() {
+		far := e.products(true)
+		some := e.New("p")
+		e.Line("bar.red.or.pred \t%s, 0, %s", some, far)
+		e.Line("@!%s bra \t%s", some, results)
+	}
+	e.products(false)
+	e.Line("bar.sync \t0")
+	e.Mark(results)
 	e.results()
 	return e.text(threads)
 }
@@ -111,6 +122,7 @@ func (e *emitter) row(at string) string {
 // loads finds what the thread brings of each stage: 32 bytes of codes at most, some rows' elements, and the scales and
 // biases of two rows of weights.
 func (e *emitter) loads() {
+	e.xRows, e.raw = nil, nil
 	at := e.r("shr.u32", "%s, 2", e.thread)
 	unit := e.r("and.b32", "%s, 3", e.thread)
 	upper := e.Make("p", "setp.ge.u32", "%s, %d", at, columns/2)
@@ -175,10 +187,8 @@ func (e *emitter) codesPlace(row, unit string) string {
 	return e.r("add.s32", "%s, %d", at, 2*depth*e.fit.Rows)
 }
 
-// bring asks for a stage, if there is one more.
+// bring asks for a stage. Behind the last one it brings zeros, since an assembler has one wgmma wait for another where a branch lies between.
 func (e *emitter) bring() {
-	skip := e.Label()
-	e.Line("@%s bra \t%s", e.Make("p", "setp.le.s32", "%s, 0", e.left), skip)
 	unit := e.r("and.b32", "%s, 3", e.thread)
 	to := e.r("add.s32", "%s, %s", e.codesTo, e.slotBring)
 	for i := range e.bits / 4 {
@@ -202,7 +212,6 @@ func (e *emitter) bring() {
 	e.Line("add.s64 \t%s, %s, %d", e.xFrom, e.xFrom, 2*depth)
 	e.Line("sub.s32 \t%s, %s, %d", e.left, e.left, depth)
 	e.next(e.slotBring)
-	e.Mark(skip)
 	e.Line("cp.async.commit_group")
 }
 
@@ -279,10 +288,10 @@ func (e *emitter) share(rows [2]affine, far string) {
 	}
 }
 
-// direct reports whether weights are decoded by fma in their own type, which has to hold a code.
-func (e *emitter) direct() bool { return e.typ == ir.F16 || e.bits == 4 }
+// holds reports whether weights are decoded by fma in their own type, which has to hold a code.
+func (e *emitter) holds() bool { return e.typ == ir.F16 || e.bits == 4 }
 
-// apart asks whether scale·code + bias may be no number of f32 for some codes of the warp in a stage. Where it always is one, rounding
+// apart asks whether scale·code + bias may be no number of f32 for some codes of a row in a stage. Where it always is one, rounding
 // it to f32 and that to 16 bits, as the term does, is rounding once, as fma does: the lowest bits of scale and bias and the
 // highest of the sum lie within 24 bits if their exponents are not far apart. A bias of 0 is never. Of four threads each looks at
 // one row and group.
@@ -304,13 +313,15 @@ func (e *emitter) apart(all [4]string, some string) {
 	distance := e.r("add.s32", "%s, %d", e.r("sub.s32", "%s, %s", exponent(bias), exponent(scale)), below)
 	far := e.Make("p", "setp.gt.u32", "%s, %d", distance, below+above)
 	far = e.Make("p", "and.pred", "%s, %s", far, e.Make("p", "setp.ne.u32", "%s, 0", e.r("and.b32", "%s, 0x7FFF", bias)))
-	e.Line("vote.sync.any.pred \t%s, %s, -1", some, far)
+	e.Line("or.pred \t%s, %s, %s", some, some, far)
 }
 
-// products adds up the products of all stages.
-func (e *emitter) products() {
-	for range e.fit.Rows / 2 {
-		e.acc = append(e.acc, e.Make("f", "mov.f32", "0f00000000"))
+// products adds up the products of all stages. Weights are rounded once, or twice as the term has it. It returns a predicate, of which any thread's
+// says that once is not enough: the sums are no good then.
+func (e *emitter) products(once bool) (far string) {
+	e.loads()
+	for _, v := range e.acc {
+		e.Line("mov.f32 \t%s, 0f00000000", v)
 	}
 	for i := range e.frag {
 		for j := range e.frag[i] {
@@ -327,9 +338,8 @@ func (e *emitter) products() {
 			rows[i].scale, rows[i].bias = append(rows[i].scale, e.New("r")), append(rows[i].bias, e.New("r"))
 		}
 	}
-	far := ""
-	if e.direct() {
-		far = e.New("p")
+	if once {
+		far = e.Make("p", "setp.ne.u32", "%s, %s", e.K, e.K)
 	}
 	e.share(rows, far)
 	rest := e.r("mov.b32", "%s", e.K)
@@ -349,10 +359,23 @@ func (e *emitter) products() {
 	}
 	e.mask, e.magic = e.r("mov.b32", "%d", mask), e.r("mov.b32", "%d", magic)
 	always := e.Make("p", "setp.eq.u32", "%s, %s", e.K, e.K)
-	e.Mark("$L_stage")
+	stage := e.Label()
+	e.Mark(stage)
 	e.Line("cp.async.wait_group \t%d", stages-3)
 	e.Line("fence.proxy.async.shared::cta")
 	e.Line("bar.sync \t0")
+	e.stage(rows, selector, high, always, once)
+	e.share(rows, far)
+	e.next(e.slotUse)
+	e.Line("sub.s32 \t%s, %s, %d", rest, rest, depth)
+	e.Line("@%s bra \t%s", e.Make("p", "setp.gt.s32", "%s, 0", rest), stage)
+	e.Line("wgmma.wait_group.sync.aligned \t0")
+	e.Line("cp.async.wait_all")
+	return far
+}
+
+// stage multiplies a stage, with weights that are rounded once or twice, and asks for another one.
+func (e *emitter) stage(rows [2]affine, selector, high, always string, once bool) {
 	codes := e.r("add.s32", "%s, %s", e.r("add.s32", "%s, %s", e.codesAt, e.base), e.slotUse)
 	lowest := e.r("add.s32", "%s, %s", e.descriptor, e.r("shr.u32", "%s, 4", e.slotUse))
 	per := 128 / e.bits // codes in 16 bytes
@@ -372,7 +395,17 @@ func (e *emitter) products() {
 			step := (from + k) / 16
 			a := e.frag[step%ring]
 			e.Line("wgmma.wait_group.sync.aligned \t%d", ring-1)
-			e.decode(a, [2][]string{words[0][k*e.bits/32:], words[1][k*e.bits/32:]}, selector, rows, (from+k)/e.group, far)
+			for i := range words {
+				scale, bias := rows[i].scale[(from+k)/e.group], rows[i].bias[(from+k)/e.group]
+				for j := range 2 {
+					w := words[i][k*e.bits/32+j*e.bits/4:]
+					if once {
+						e.once(a[2*j+i], w, selector, scale, bias)
+					} else {
+						e.twice(a[2*j+i], w, selector, scale, bias)
+					}
+				}
+			}
 			d := e.Make("rd", "mov.b64", "{%s, %s}", e.r("add.s32", "%s, %d", lowest, step*2), high)
 			e.Line("wgmma.fence.sync.aligned")
 			name := e.typ.String()
@@ -384,47 +417,24 @@ func (e *emitter) products() {
 			}
 		}
 	}
-	e.share(rows, far)
-	e.next(e.slotUse)
-	e.Line("sub.s32 \t%s, %s, %d", rest, rest, depth)
-	e.Line("@%s bra \t$L_stage", e.Make("p", "setp.gt.s32", "%s, 0", rest))
-	e.Line("wgmma.wait_group.sync.aligned \t0")
-	e.Line("bar.sync \t0")
 }
 
-// decode makes a left factor of the codes of two rows: eight weights.
-func (e *emitter) decode(a [4]string, words [2][]string, selector string, rows [2]affine, group int, far string) {
-	slow, next := e.Label(), e.Label()
-	if far != "" {
-		e.Line("@%s bra \t%s", far, slow)
-		for i, w := range words {
-			for j := range 2 {
-				e.direct2(a[2*j+i], w[j*e.bits/4:], selector, rows[i].scale[group], rows[i].bias[group])
-			}
+// twice makes two weights in f32, and rounds them to 16 bits. A code is put into the fraction of 2^23. A product of a scale and
+// a code is exact, so that fma rounds as often as the term.
+func (e *emitter) twice(to string, words []string, selector, scale, bias string) {
+	both := e.both(words, selector)
+	scale, bias = e.low(scale), e.low(bias)
+	var v [2]string
+	for k := range v {
+		shift := 16 * k
+		if e.bits == 4 {
+			shift = 20 * k
 		}
-		e.Line("bra \t%s", next)
-		e.Mark(slow)
+		code := e.r("and.b32", "%s, %d", e.r("shr.u32", "%s, %d", both, shift), 1<<e.bits-1)
+		code = e.r("sub.rn.f32", "%s, 0f4B000000", e.r("or.b32", "%s, 0x4B000000", code))
+		v[k] = e.r("fma.rn.f32", "%s, %s, %s", code, scale, bias)
 	}
-	for i, w := range words {
-		scale, bias := e.low(rows[i].scale[group]), e.low(rows[i].bias[group])
-		for j := range 2 {
-			both := e.both(w[j*e.bits/4:], selector)
-			var v [2]string
-			for k := range v {
-				// A code is put into the fraction of 2^23. A product of a scale and a code is exact, so that fma rounds as often as
-				// the term.
-				shift := 16 * k
-				if e.bits == 4 {
-					shift = 20 * k
-				}
-				code := e.r("and.b32", "%s, %d", e.r("shr.u32", "%s, %d", both, shift), 1<<e.bits-1)
-				code = e.r("sub.rn.f32", "%s, 0f4B000000", e.r("or.b32", "%s, 0x4B000000", code))
-				v[k] = e.r("fma.rn.f32", "%s, %s, %s", code, scale, bias)
-			}
-			e.Line("cvt.rn.%sx2.f32 \t%s, %s, %s", e.typ, a[2*j+i], v[1], v[0])
-		}
-	}
-	e.Mark(next)
+	e.Line("cvt.rn.%sx2.f32 \t%s, %s, %s", e.typ, to, v[1], v[0])
 }
 
 // low is the low half of a register as f32.
@@ -443,8 +453,8 @@ func (e *emitter) both(words []string, selector string) string {
 	return e.r("prmt.b32", "%s, %s, %s", words[0], words[1], selector)
 }
 
-// direct2 makes two weights by fma of 16 bits. A code is put into the fraction of a power of two, which is subtracted.
-func (e *emitter) direct2(to string, words []string, selector, scale, bias string) {
+// once makes two weights by fma of 16 bits. A code is put into the fraction of a power of two, which is subtracted.
+func (e *emitter) once(to string, words []string, selector, scale, bias string) {
 	both := e.both(words, selector)
 	if e.typ == ir.BF16 { // the fraction has 7 bits: the second code has to lie where the first does
 		both = e.r("prmt.b32", "%s, %s, 0x7610", both, e.r("shr.u32", "%s, 4", both))

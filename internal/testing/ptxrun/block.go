@@ -119,9 +119,13 @@ func (p *Program) barriers(threads []*thread, unfinished int) (progress bool, er
 		if t.waits == nil || t.waits.together.mask != nil || t.waits.together.group != nil {
 			continue
 		}
-		b := barrier{number: t.value(&t.waits.args[0])}
-		if len(t.waits.args) == 2 {
-			b.count = t.value(&t.waits.args[1])
+		args := t.waits.args
+		if t.waits.together.reduces {
+			args = args[1:2]
+		}
+		b := barrier{number: t.value(&args[0])}
+		if len(args) == 2 {
+			b.count = t.value(&args[1])
 		}
 		if come[b] == nil {
 			found = append(found, b)
@@ -146,7 +150,19 @@ func (p *Program) barriers(threads []*thread, unfinished int) (progress bool, er
 		}
 		threads[0].order.meet(come[b], n.known)
 		delete(threads[0].barriers, b.number)
+		some := uint64(0)
 		for _, t := range come[b] {
+			if t.waits != in && (in.together.reduces || t.waits.together.reduces) {
+				return false, fmt.Errorf("line %d: %s: others have come to another instruction of barrier %d, in line %d", in.line, in.text, b.number, t.waits.line)
+			}
+			if in.together.reduces {
+				some |= t.value(&in.args[2])
+			}
+		}
+		for _, t := range come[b] {
+			if in.together.reduces {
+				t.set(&in.args[0], some)
+			}
 			t.waits = nil
 			t.next++
 		}

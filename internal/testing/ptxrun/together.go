@@ -19,6 +19,8 @@ type together struct {
 	do   func(warp []*thread, in *instruction) error
 	// group is what four warps do; nil, as do is, for a barrier.
 	group func(threads []*thread, in *instruction) error
+	// reduces: a barrier of all threads, who are told whether a predicate holds for any of them.
+	reduces bool
 }
 
 // togetherOf returns how threads execute an instruction together; nil if each executes it by itself.
@@ -37,6 +39,8 @@ func togetherOf(in *instruction) *together {
 	switch n := len(in.args); {
 	case (op == "barrier.sync" || op == "bar.sync" || op == "barrier.sync.aligned") && (n == 1 || n == 2):
 		return &together{}
+	case op == "bar.red.or.pred" && n == 3:
+		return &together{reduces: true}
 	case op == "bar.warp.sync" && n == 1:
 		return &together{mask: named(0), do: func(warp []*thread, _ *instruction) error {
 			var here []*thread
