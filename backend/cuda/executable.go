@@ -79,7 +79,7 @@ func (d *Device) compile(ctx context.Context, c *code, p *plan.Plan, progress fu
 	}
 	c.Stored = plan.Store(p, noLimit, false)
 	c.nodes, c.describe = p.Graph.Nodes, func(node int32) string { return p.Graph.DescribeNode(int(node)) }
-	c.mma = d.mma
+	c.mma, c.multiprocessors = d.mma, d.Multiprocessors
 	c.arrange(p.Graph, d.limits.grid)
 	c.specialise()
 	if err := d.entries(ctx, c, errs, progress); err != nil {

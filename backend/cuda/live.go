@@ -75,7 +75,7 @@ func (c *encoder) Commit(label string, _ ir.CommitOrder) (err error) {
 	c.params = append(slices.Clone(c.scope.Params), 0)
 	c.code.Stored = plan.Store(c.plan.Finish(label), noLimit, false)
 	c.code.nodes, c.code.describe = c.plan.Nodes, c.plan.Describe
-	c.code.mma = c.x.mma
+	c.code.mma, c.code.multiprocessors = c.x.mma, c.x.Multiprocessors
 	c.code.arrange(nil, c.x.limits.grid)
 	if c.x.ranges != nil {
 		c.code.mark()

@@ -24,7 +24,27 @@ func (c *code) fitted(s *step) ptxmatrix.Fit {
 			aligned = aligned && c.aligned(i)
 		}
 	}
-	return s.kernel.matrix.Fit(c.threadgroups(s), aligned)
+	return s.kernel.matrix.Fit(c.threadgroups(s), ptxmatrix.Given{
+		Aligned: aligned, Multiprocessors: c.multiprocessors,
+		Constant: func(name string) (int64, bool) { return c.constant(s, name) },
+	})
+}
+
+// constant is the value of a constant argument of four bytes, if it is the same in each replay.
+func (c *code) constant(s *step, name string) (int64, bool) {
+	for i := range s.kernel.kernel.Args {
+		a := &s.kernel.kernel.Args[i]
+		if a.Name != name || !a.ByValue() {
+			continue
+		}
+		for op := s.first; op < s.dispatch; op++ {
+			if o := &c.Ops[op]; o.Kind == plan.SetBytes && o.Slot == uint8(a.Index) && o.Len >= 4 {
+				v := c.vars(op)
+				return int64(int32(word(c.Words[c.Word[op]:][:4]))), len(v) == 0 || v[0].Op != op
+			}
+		}
+	}
+	return 0, false
 }
 
 // threadgroups are those of the largest grid of a step.

@@ -27,11 +27,12 @@ type code struct {
 	still   []bool  // by param: it does not advance
 	// programmatic: launches are programmatic dependent ones. unwritten, by step: no launch writes what its kernel
 	// reads before it waits.
-	programmatic bool
-	unwritten    []bool
-	mma          nvptx.MMA // what tensor cores may multiply
-	sometimes    []int32   // steps that some replays leave out
-	marks        []mark    // if a tool takes ranges
+	programmatic    bool
+	unwritten       []bool
+	mma             nvptx.MMA // what tensor cores may multiply
+	multiprocessors int
+	sometimes       []int32 // steps that some replays leave out
+	marks           []mark  // if a tool takes ranges
 	// arcs are the edges of a replay's CUDA graph, whose nodes are the steps, and then so many joins.
 	arcs  []arc
 	joins int32

@@ -57,7 +57,7 @@ func attentionOf(k *air.Kernel, constants []ir.FunctionConstant) *attention {
 }
 
 // Fit implements [Kernel].
-func (*attention) Fit(groups [3]uint64, _ bool) Fit {
+func (*attention) Fit(groups [3]uint64, _ Given) Fit {
 	if groups[1] < leastQueries {
 		return Fit{}
 	}

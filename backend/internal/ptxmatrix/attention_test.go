@@ -10,6 +10,7 @@ import (
 
 	"github.com/mlxc/mlxc/internal/air/nvptx"
 	"github.com/mlxc/mlxc/internal/testing/ptxrun"
+	"github.com/mlxc/mlxc/internal/testing/sample"
 	"github.com/mlxc/mlxc/ir"
 )
 
@@ -17,21 +18,22 @@ import (
 // keys between those of other heads and at odd places, and arguments that a table adds to. Values that are infinite or NaN reach the queries
 // that see them, and no others.
 func TestAttention(t *testing.T) {
-	for _, x := range []struct {
+	type attention struct {
 		name               string
 		heads, gqa, width  int
 		queries, before    int // keys before the first query
 		causal, odd, harsh bool
 		launch             nvptx.Launch
 		dtype              ir.DType
-	}{
+	}
+	for _, x := range sample.Of(t, "attention in tiles", []attention{
 		{"sdpa_rows_float16_t_64_64", 4, 2, 64, 20, 37, true, false, false, nvptx.Launch{Values: true}, ir.F16},
 		{"sdpa_rows_float16_t_64_64", 1, 1, 64, 70, 0, true, false, true, nvptx.Launch{}, ir.F16},
 		{"sdpa_rows_bfloat16_t_128_128", 2, 2, 128, 66, 64, false, false, false, nvptx.Launch{Values: true, Moving: true}, ir.BF16},
 		{"sdpa_rows_float16_t_128_128", 2, 1, 128, 17, 100, true, true, false, nvptx.Launch{Moving: true}, ir.F16},
 		{"sdpa_rows_bfloat16_t_96_96", 3, 3, 96, 16, 1, true, true, true, nvptx.Launch{Values: true, Programmatic: true}, ir.BF16},
 		{"sdpa_rows_float16_t_96_96", 1, 1, 96, 64, 70, false, false, false, nvptx.Launch{Values: true}, ir.F16},
-	} {
+	}, 4) {
 		t.Run(x.name, func(t *testing.T) {
 			causal := ir.FunctionConstant{Index: 22, Name: "do_causal", Type: ir.Bool}
 			if x.causal {

@@ -13,24 +13,29 @@ type emitter struct {
 	entry
 	fit Fit
 
-	thread, warp, lane, quad, member string // of the block, of its warpgroup, of its warp; lane/4, lane%4
-	pair, side                       string // of warpgroups: which half of a stage, which half of the columns
-	m0, n0                           string // the tile
-	matrix                           [2]operand
-	y, N, K, M                       string
-	base                             string // of shared memory
-	acc                              []string
-	frag                             [ring][4]string
-	codesFrom, codesTo, xFrom, xTo   string
-	left                             string // elements of the inner index from the stage on that is brought next
-	xRows                            []string
-	xStep, xRow                      string
-	scaleFrom                        string   // of scales or of biases, of one of the rows of four threads, who share them
-	raw                              []string // by group: what is loaded of them for the next stage
-	scaleLeft                        string
-	slotBring, slotUse               string
-	codesAt, descriptor              string
-	mask, magic                      string // the bits of codes, and of powers of two in whose fractions they are as many
+	thread, group, warp, lane, quad, member string // of the block; warpgroup; of its warps; of the warp; lane/4, lane%4
+	m0, n0                                  string // the tile
+	matrix                                  [2]operand
+	y, N, K, M                              string
+	base                                    string // of shared memory
+	acc                                     []string
+
+	// What the thread brings of a stage: some bytes of codes, of some rows of x, and of scales or biases.
+	codesFrom                                      [2]string // of rows 128 apart
+	codesTo, xFrom, xTo, xStep, scaleFrom, scaleTo string
+	chunk                                          string   // of scales, which is brought next: its place in shared memory
+	rows                                           []string // predicates: there are these rows of x
+	left                                           string   // elements of the inner index that no stage has yet
+
+	// Where the thread finds its two rows' codes, and scales and biases, and its warpgroup x; where in shared memory the next stage comes, and
+	// where the one lies that is multiplied.
+	codesAt, scalesAt, descriptor, slotBring, slotUse string
+	scalesUse                                         string // where the chunk of scales lies that is used
+	stages                                            string // how many stages have been multiplied
+	brought                                           string // how many stages have been asked for
+	frag                                              [ring][4]string
+	mask, magic                                       string // the bits of codes, and of powers of two in whose fractions they are as many
+	selector, high, always                            string
 }
 
 // operand is a matrix of weights.
@@ -67,8 +72,7 @@ func (e *emitter) place() {
 	e.lane = e.r("and.b32", "%s, 31", e.thread)
 	e.warp = e.r("and.b32", "%s, 3", e.r("shr.u32", "%s, 5", e.thread))
 	e.quad, e.member = e.r("shr.u32", "%s, 2", e.lane), e.r("and.b32", "%s, 3", e.lane)
-	group := e.r("shr.u32", "%s, 7", e.thread)
-	e.side, e.pair = e.r("and.b32", "%s, 1", group), e.r("shr.u32", "%s, 1", group)
+	e.group = e.r("shr.u32", "%s, 7", e.thread)
 
 	e.K, e.M = e.args["K"], e.args["M"]
 	e.m0 = e.r("mul.lo.s32", "%s, %d", e.r("mov.u32", "%%ctaid.x"), e.fit.Rows)
@@ -93,7 +97,7 @@ func (e *emitter) place() {
 		m := of(e.sides[0])
 		e.y, e.N = e.args["y"+e.sides[0]], length(e.sides[0])
 		for _, side := range e.sides[1:] {
-			blocks := e.r("shr.u32", "%s, 7", e.r("add.s32", "%s, %d", e.N, columns-1))
+			blocks := e.r("shr.u32", "%s, 8", e.r("add.s32", "%s, %d", e.N, columns-1))
 			further := e.Make("p", "setp.ge.u32", "%s, %s", block, blocks)
 			block = e.either(further, "r", e.r("sub.s32", "%s, %s", block, blocks), block)
 			next := of(side)
@@ -108,9 +112,27 @@ func (e *emitter) place() {
 
 	start := e.r("mov.u32", "mlxc_shared")
 	e.base = e.r("and.b32", "%s, %d", e.r("add.s32", "%s, %d", start, alignment-1), -alignment)
+
+	// Of two codes, each in the low byte of half a register: of 4 bits both lie in one byte of four, of 8 bits in two of
+	// eight.
+	e.selector = e.r("mad.lo.s32", "%s, %d, %d", e.member, 0x0101, 0x4040)
+	if e.bits == 8 {
+		e.selector = e.r("mad.lo.s32", "%s, %d, %d", e.member, 0x2222, 0x1100)
+	}
+	mask, magic := 0x00F0000F, 0x54006400 // 1024, 64
+	switch {
+	case e.bits == 8:
+		mask, magic = 0x00FF00FF, 0x64006400 // 1024, 1024
+	case e.typ == ir.BF16:
+		mask, magic = 0x000F000F, 0x43004300 // 128, 128
+	}
+	e.mask, e.magic = e.r("mov.b32", "%d", mask), e.r("mov.b32", "%d", magic)
+	// The upper half of a descriptor: 128-byte swizzle, 1024 bytes from eight rows to the next eight.
+	e.high = e.r("mov.b32", "%d", 1<<30|1024>>4)
+	e.always = e.Make("p", "setp.eq.u32", "%s, %s", e.K, e.K)
 }
 
-// row is the row of a matrix that stands at a place of the 128 of a block; behind the last one it is the last one, whose
+// row is the row of a matrix that stands at a place of the 256 of a block; behind the last one it is the last one, whose
 // results nobody stores.
 func (e *emitter) row(at string) string {
 	if e.form == siluMul {
@@ -119,106 +141,150 @@ func (e *emitter) row(at string) string {
 	return e.r("min.s32", "%s, %s", e.r("add.s32", "%s, %s", e.n0, at), e.r("sub.s32", "%s, 1", e.N))
 }
 
-// loads finds what the thread brings of each stage: 32 bytes of codes at most, some rows' elements, and the scales and
-// biases of two rows of weights.
+// loads finds what the thread brings of each stage, and where it finds what it multiplies.
 func (e *emitter) loads() {
-	e.xRows, e.raw = nil, nil
-	at := e.r("shr.u32", "%s, 2", e.thread)
-	unit := e.r("and.b32", "%s, 3", e.thread)
-	upper := e.Make("p", "setp.ge.u32", "%s, %d", at, columns/2)
-	codes := e.either(upper, "rd", e.matrix[1].codes, e.matrix[0].codes)
-	bytes := e.r("shr.u32", "%s, %d", e.r("mul.lo.s32", "%s, %d", e.K, e.bits), 3)
-	offset := e.r("shl.b32", "%s, 4", unit)
-	e.codesFrom = e.plus(e.Make("rd", "add.s64", "%s, %s", codes, e.wide(e.row(at), bytes)), offset)
+	at, unit := e.r("shr.u32", "%s, 2", e.thread), e.r("and.b32", "%s, 3", e.thread)
+	bytes := e.r("shr.u32", "%s, 3", e.r("mul.lo.s32", "%s, %d", e.K, e.bits))
+	for i := range e.codesFrom {
+		row := e.row(e.r("add.s32", "%s, %d", at, i*columns/2))
+		e.codesFrom[i] = e.plus(e.Make("rd", "add.s64", "%s, %s", e.matrix[i].codes, e.wide(row, bytes)), e.r("shl.b32", "%s, 4", unit))
+	}
 	e.codesTo = e.r("add.s32", "%s, %s", e.codesPlace(at, unit), e.base)
 
-	e.xRow = e.r("shr.u32", "%s, 4", e.thread)
-	unit = e.r("and.b32", "%s, 15", e.thread)
-	row := e.r("add.s32", "%s, %s", e.m0, e.xRow)
+	of, side := e.r("shr.u32", "%s, 1", e.thread), e.r("and.b32", "%s, 1", e.thread)
+	upper, second := e.Make("p", "setp.ge.u32", "%s, %d", of, columns/2), e.Make("p", "setp.ne.u32", "%s, 0", side)
+	var arrays [2]string
+	for i, m := range e.matrix {
+		arrays[i] = e.either(second, "rd", m.biases, m.scales)
+	}
+	groups := e.r("div.u32", "%s, %d", e.K, e.product.group)
+	e.scaleFrom = e.Make("rd", "mad.lo.s64", "%s, 2, %s", e.wide(e.row(of), groups), e.either(upper, "rd", arrays[1], arrays[0]))
+	scales := e.r("add.s32", "%s, %d", e.base, e.slots(e.fit)*e.stageBytes(e.fit))
+	e.scaleTo = e.r("mad.lo.s32", "%s, %d, %s", e.thread, e.fit.chunk(), scales)
+
+	xRow, unit := e.r("shr.u32", "%s, 4", e.thread), e.r("and.b32", "%s, 15", e.thread)
+	m := e.r("add.s32", "%s, %s", e.m0, xRow)
 	pitch := e.r("shl.b32", "%s, 1", e.K)
-	e.xFrom = e.plus(e.Make("rd", "add.s64", "%s, %s", e.args["x"], e.wide(row, pitch)), e.r("shl.b32", "%s, 4", unit))
+	e.xFrom = e.plus(e.Make("rd", "add.s64", "%s, %s", e.args["x"], e.wide(m, pitch)), e.r("shl.b32", "%s, 4", unit))
 	e.xStep = e.wide(pitch, "32")
-	swizzled := e.r("xor.b32", "%s, %s", e.r("and.b32", "%s, 7", unit), e.r("and.b32", "%s, 7", e.xRow))
-	to := e.r("add.s32", "%s, %s", e.r("shl.b32", "%s, 7", e.xRow), e.r("shl.b32", "%s, 4", swizzled))
-	to = e.r("mad.lo.s32", "%s, %d, %s", e.r("shr.u32", "%s, 3", unit), 2*half*e.fit.Rows, to)
+	swizzled := e.r("and.b32", "%s, 7", e.r("xor.b32", "%s, %s", unit, xRow))
+	to := e.r("add.s32", "%s, %s", e.r("shl.b32", "%s, 7", xRow), e.r("shl.b32", "%s, 4", swizzled))
+	to = e.r("mad.lo.s32", "%s, %d, %s", e.r("shr.u32", "%s, 3", unit), 128*e.fit.Rows, to)
 	e.xTo = e.r("add.s32", "%s, %s", to, e.base)
+	e.rows = nil
 	for j := 0; j < e.fit.Rows; j += 32 {
-		e.xRows = append(e.xRows, e.Make("p", "setp.lt.s32", "%s, %s", e.r("add.s32", "%s, %d", row, j), e.M))
+		e.rows = append(e.rows, e.Make("p", "setp.lt.s32", "%s, %s", e.r("add.s32", "%s, %d", m, j), e.M))
 	}
 	e.left = e.r("mov.b32", "%s", e.K)
-	e.slotBring = e.r("mov.b32", "0")
+	e.slotBring, e.chunk, e.brought = e.r("mov.b32", "0"), e.r("mov.b32", "0"), e.r("mov.b32", "0")
 
-	second := e.Make("p", "setp.ne.u32", "%s, 0", e.side)
+	// The thread's second row is eight behind its first, and lies as that one.
 	first := e.r("mad.lo.s32", "%s, 16, %s", e.warp, e.quad)
-	first = e.r("mad.lo.s32", "%s, %d, %s", e.side, columns/2, first)
-	bias := e.Make("p", "setp.ne.u32", "%s, 0", e.r("and.b32", "%s, 1", e.member))
-	var of [2]string
-	for i, m := range e.matrix {
-		of[i] = e.either(bias, "rd", m.biases, m.scales)
-	}
-	own := e.row(e.r("add.s32", "%s, %s", first, e.r("shl.b32", "%s, 2", e.r("and.b32", "%s, 2", e.member))))
-	n := e.r("mul.lo.s32", "%s, %d", e.pair, half/e.group) // 0 of groups of 128
-	n64 := e.Make("rd", "add.s64", "%s, %s", e.wide(own, e.r("div.u32", "%s, %d", e.K, e.group)), e.Make("rd", "cvt.u64.u32", "%s", n))
-	e.scaleFrom = e.Make("rd", "mad.lo.s64", "%s, 2, %s", n64, e.either(second, "rd", of[1], of[0]))
-	for range max(1, half/e.group) {
-		e.raw = append(e.raw, e.Make("rs", "mov.b16", "0"))
-	}
-	e.scaleLeft = e.r("sub.s32", "%s, %s", e.K, e.r("mul.lo.s32", "%s, %d", e.pair, half))
-
-	// Where codes of the thread's rows lie: the second is eight rows behind the first, which the permutation leaves alone.
-	e.codesAt = e.codesPlace(first, e.r("mul.lo.s32", "%s, %d", e.pair, e.bits/2))
-	e.slotUse = e.r("mov.b32", "0")
-	x := e.r("mad.lo.s32", "%s, %d, %s", e.pair, 2*half*e.fit.Rows, e.base)
-	e.descriptor = e.r("or.b32", "%s, %d", e.r("shr.u32", "%s, 4", x), 1<<16)
+	first = e.r("mad.lo.s32", "%s, 64, %s", e.group, first)
+	e.codesAt = e.r("add.s32", "%s, %s", e.codesPlace(first, e.r("mov.b32", "0")), e.base)
+	e.scalesAt = e.r("mad.lo.s32", "%s, %d, %s", first, 2*e.fit.chunk(), scales)
+	e.descriptor = e.r("or.b32", "%s, %d", e.r("shr.u32", "%s, 4", e.base), 1<<16)
+	e.slotUse, e.scalesUse, e.stages = e.r("mov.b32", "0"), e.r("mov.b32", "0"), e.r("mov.b32", "0")
 }
 
-// codesPlace is where 16 bytes of codes lie in a stage, behind x. Eight rows at one place of their inner index lie in
-// different banks.
+// codesPlace is where 16 bytes of codes lie in a stage. Eight rows at one place of their inner index lie in different banks.
 func (e *emitter) codesPlace(row, unit string) string {
-	by := row
-	pitch := depth * e.bits / 8
-	if e.bits == 4 {
-		by = e.r("and.b32", "%s, 3", e.r("shr.u32", "%s, 1", row))
-	} else {
+	by := e.r("and.b32", "%s, 3", e.r("shr.u32", "%s, 1", row))
+	if e.bits == 8 {
 		by = e.r("and.b32", "%s, 7", row)
 	}
 	at := e.r("shl.b32", "%s, 4", e.r("xor.b32", "%s, %s", unit, by))
-	at = e.r("mad.lo.s32", "%s, %d, %s", row, pitch, at)
+	at = e.r("mad.lo.s32", "%s, %d, %s", row, depth*e.bits/8, at)
 	return e.r("add.s32", "%s, %d", at, 2*depth*e.fit.Rows)
 }
 
-// bring asks for a stage. Behind the last one it brings zeros, since an assembler has one wgmma wait for another where a branch lies between.
+// bring asks for a stage. Behind the last one it brings zeros, since an assembler has one wgmma wait for another where a branch lies
+// between.
 func (e *emitter) bring() {
-	unit := e.r("and.b32", "%s, 3", e.thread)
 	to := e.r("add.s32", "%s, %s", e.codesTo, e.slotBring)
+	unit := e.r("and.b32", "%s, 3", e.thread)
 	for i := range e.bits / 4 {
-		size := e.within(e.r("mad.lo.s32", "%s, %d, %d", unit, 128/e.bits, i*half), "")
-		if i == 0 {
-			e.copy(to, e.codesFrom, 0, size)
-		} else { // four units on
-			e.copy(e.r("xor.b32", "%s, 64", to), e.codesFrom, 64, size)
+		at, size := to, e.within(e.r("mad.lo.s32", "%s, %d, %d", unit, 128/e.bits, i*depth/2), "")
+		if i > 0 { // four units on
+			at = e.r("xor.b32", "%s, 64", to)
+		}
+		for j, from := range e.codesFrom {
+			e.copy(at, j*columns/2*depth*e.bits/8, from, 64*i, size)
 		}
 	}
+	e.bringScales()
 	to = e.r("add.s32", "%s, %s", e.xTo, e.slotBring)
 	from := e.xFrom
 	at := e.r("shl.b32", "%s, 3", e.r("and.b32", "%s, 15", e.thread))
-	for i, ok := range e.xRows {
+	for i, ok := range e.rows {
 		if i > 0 {
 			from = e.Make("rd", "add.s64", "%s, %s", from, e.xStep)
 		}
-		e.copy(e.r("add.s32", "%s, %d", to, i*32*2*half), from, 0, e.within(at, ok))
+		e.copy(to, i*32*128, from, 0, e.within(at, ok))
 	}
-	e.Line("add.s64 \t%s, %s, %d", e.codesFrom, e.codesFrom, depth*e.bits/8)
+	for _, from := range e.codesFrom {
+		e.Line("add.s64 \t%s, %s, %d", from, from, depth*e.bits/8)
+	}
 	e.Line("add.s64 \t%s, %s, %d", e.xFrom, e.xFrom, 2*depth)
 	e.Line("sub.s32 \t%s, %s, %d", e.left, e.left, depth)
+	e.Line("add.s32 \t%s, %s, 1", e.brought, e.brought)
 	e.next(e.slotBring)
 	e.Line("cp.async.commit_group")
+}
+
+// period is for how many stages a chunk of scales is. A row's chunks lie one behind the other, and so do two or four chunks of a thread.
+func (e *emitter) period() int { return max(1, e.fit.Chunk/2*e.product.group/depth) }
+
+func (e *emitter) chunks() int {
+	if e.period() == 1 {
+		return maxSlots
+	}
+	return 2
+}
+
+// chunk is how many bytes a chunk of scales takes in shared memory.
+func (f Fit) chunk() int { return max(8, f.Chunk) }
+
+// bringScales asks for the scales, or biases, of a row, with the first stage of those that a chunk is for.
+func (e *emitter) bringScales() {
+	some := e.Make("p", "setp.gt.s32", "%s, 0", e.left)
+	to := e.r("add.s32", "%s, %s", e.scaleTo, e.chunk)
+	if e.fit.Aligned {
+		begins := e.Make("p", "setp.eq.u32", "%s, 0", e.r("and.b32", "%s, %d", e.brought, e.period()-1))
+		e.Line("and.pred \t%s, %s, %s", some, some, begins)
+		how := "ca"
+		if e.fit.Chunk == 16 {
+			how = "cg"
+		}
+		e.Line("@%s cp.async.%s.shared.global \t[%s], [%s], %d", some, how, to, e.scaleFrom, e.fit.Chunk)
+		e.Line("@%s add.s64 \t%s, %s, %d", begins, e.scaleFrom, e.scaleFrom, e.fit.Chunk)
+		e.turn(e.chunk, begins)
+		return
+	}
+	var halves []string
+	for i := range depth / e.product.group {
+		halves = append(halves, e.Make("rs", "mov.b16", "0"))
+		e.Line("@%s ld.global.b16 \t%s, [%s+%d]", e.Make("p", "setp.gt.s32", "%s, %d", e.left, i*e.product.group), halves[i], e.scaleFrom, 2*i)
+	}
+	for len(halves) < 4 {
+		halves = append(halves, halves[len(halves)%(depth/e.product.group)])
+	}
+	e.Line("st.shared.v2.b32 \t[%s], {%s, %s}", to, e.r("mov.b32", "{%s, %s}", halves[0], halves[1]), e.r("mov.b32", "{%s, %s}", halves[2], halves[3]))
+	e.Line("add.s64 \t%s, %s, %d", e.scaleFrom, e.scaleFrom, 2*depth/e.product.group)
+	e.turn(e.chunk, e.always)
+}
+
+// turn counts the place of a chunk on where a predicate holds.
+func (e *emitter) turn(place, where string) {
+	size := threads * e.fit.chunk()
+	e.Line("@%s add.s32 \t%s, %s, %d", where, place, place, size)
+	e.Line("@%s mov.b32 \t%s, 0", e.Make("p", "setp.ge.u32", "%s, %d", place, e.chunks()*size), place)
 }
 
 // next counts a stage's place on.
 func (e *emitter) next(slot string) {
 	e.Line("add.s32 \t%s, %s, %d", slot, slot, e.stageBytes(e.fit))
-	e.Line("@%s mov.b32 \t%s, 0", e.Make("p", "setp.ge.u32", "%s, %d", slot, stages*e.stageBytes(e.fit)), slot)
+	e.Line("@%s mov.b32 \t%s, 0", e.Make("p", "setp.ge.u32", "%s, %d", slot, e.slots(e.fit)*e.stageBytes(e.fit)), slot)
 }
 
 // within is 16 if an element of a stage is one of the inner index, and another predicate holds, else 0.
@@ -231,9 +297,9 @@ func (e *emitter) within(at, also string) string {
 }
 
 // copy brings 16 bytes to shared memory, or zeros if size is 0.
-func (e *emitter) copy(to, from string, offset int, size string) {
+func (e *emitter) copy(to string, place int, from string, offset int, size string) {
 	if e.fit.Aligned {
-		e.Line("cp.async.cg.shared.global \t[%s], [%s+%d], 16, %s", to, from, offset, size)
+		e.Line("cp.async.cg.shared.global \t[%s+%d], [%s+%d], 16, %s", to, place, from, offset, size)
 		return
 	}
 	some := e.Make("p", "setp.ne.u32", "%s, 0", size)
@@ -246,46 +312,49 @@ func (e *emitter) copy(to, from string, offset int, size string) {
 		}
 		words[i] = e.r("mov.b32", "{%s, %s}", halves[0], halves[1])
 	}
-	e.Line("st.shared.v4.b32 \t[%s], {%s}", to, strings.Join(words[:], ", "))
-}
-
-// scales asks for the next stage's scales and biases: of four threads each for those of one of their rows.
-func (e *emitter) scales() {
-	for j := range e.raw {
-		there := e.Make("p", "setp.gt.s32", "%s, %d", e.scaleLeft, j*e.group)
-		e.Line("mov.b16 \t%s, 0", e.raw[j])
-		e.Line("@%s ld.global.b16 \t%s, [%s+%d]", there, e.raw[j], e.scaleFrom, 2*j)
-	}
-	// Of each 32 bytes the first that is loaded has the cache ask for the next 32, several stages ahead.
-	step := 2 * depth / e.group
-	low := e.r("and.b32", "%s, 31", e.r("cvt.u32.u64", "%s", e.scaleFrom))
-	ahead := e.Make("p", "setp.lt.u32", "%s, %d", low, step)
-	ahead = e.Make("p", "and.pred", "%s, %s", ahead, e.Make("p", "setp.gt.s32", "%s, %d", e.scaleLeft, 16*e.group))
-	e.Line("@%s prefetch.global.L2 \t[%s+32]", ahead, e.scaleFrom)
-	e.Line("add.s64 \t%s, %s, %d", e.scaleFrom, e.scaleFrom, step)
-	e.Line("sub.s32 \t%s, %s, %d", e.scaleLeft, e.scaleLeft, depth)
+	e.Line("st.shared.v4.b32 \t[%s+%d], {%s}", to, place, strings.Join(words[:], ", "))
 }
 
 // affine is what the codes of a row become weights by, twice in a register: by group.
 type affine struct{ scale, bias []string }
 
-// share gives the four threads of two rows what each has loaded for the next stage, and asks for what is behind that.
-func (e *emitter) share(rows [2]affine, far string) {
-	word := e.r("mov.b32", "{%s, %s}", e.raw[0], e.raw[len(e.raw)-1])
-	e.scales()
-	var all [4]string
-	for i := range all {
-		all[i] = e.r("shfl.sync.idx.b32", "%s, %d, 0x1C1F, -1", word, i)
-	}
+// affines reads those of the thread's rows.
+func (e *emitter) affines(far string) (rows [2]affine) {
+	at := e.r("add.s32", "%s, %s", e.scalesAt, e.scalesUse)
+	within := e.r("and.b32", "%s, %d", e.stages, e.period()-1) // the stage of those that the chunk is for
+	n := depth / e.product.group
+	at = e.r("mad.lo.s32", "%s, %d, %s", e.r("shr.u32", "%s, %d", within, 1-min(1, n-1)), max(4, 2*n), at)
 	for i := range rows {
-		for j := range e.raw {
-			e.Line("prmt.b32 \t%s, %s, 0, %d", rows[i].scale[j], all[2*i], 0x1010+j*0x2222)
-			e.Line("prmt.b32 \t%s, %s, 0, %d", rows[i].bias[j], all[2*i+1], 0x1010+j*0x2222)
+		for k := range 2 {
+			words := []string{e.New("r")}
+			place := (i*8*2 + k) * e.fit.chunk()
+			if n == 4 {
+				words = append(words, e.New("r"))
+				e.Line("ld.shared.v2.b32 \t{%s, %s}, [%s+%d]", words[0], words[1], at, place)
+			} else {
+				e.Line("ld.shared.b32 \t%s, [%s+%d]", words[0], at, place)
+			}
+			var out []string
+			for j := range n {
+				selector := []string{"0x1010", "0x3232"}[j%2]
+				if n == 1 {
+					selector = e.r("mad.lo.s32", "%s, %d, %d", e.r("and.b32", "%s, 1", within), 0x2222, 0x1010)
+				}
+				out = append(out, e.r("prmt.b32", "%s, 0, %s", words[j/2], selector))
+			}
+			if k == 0 {
+				rows[i].scale = out
+			} else {
+				rows[i].bias = out
+			}
 		}
 	}
 	if far != "" {
-		e.apart(all, far)
+		for first := range (n + 1) / 2 {
+			e.apart(rows, first, min(first+(n+1)/2, n-1), far)
+		}
 	}
+	return rows
 }
 
 // holds reports whether weights are decoded by fma in their own type, which has to hold a code.
@@ -294,11 +363,18 @@ func (e *emitter) holds() bool { return e.typ == ir.F16 || e.bits == 4 }
 // apart asks whether scale·code + bias may be no number of f32 for some codes of a row in a stage. Where it always is one, rounding
 // it to f32 and that to 16 bits, as the term does, is rounding once, as fma does: the lowest bits of scale and bias and the
 // highest of the sum lie within 24 bits if their exponents are not far apart. A bias of 0 is never. Of four threads each looks at
-// one row and group.
-func (e *emitter) apart(all [4]string, some string) {
-	upper := e.Make("p", "setp.gt.u32", "%s, 1", e.member)
-	scale, bias := e.either(upper, "r", all[2], all[0]), e.either(upper, "r", all[3], all[1])
-	shift := e.r("shl.b32", "%s, 4", e.r("and.b32", "%s, 1", e.member))
+// one row and one of two groups.
+func (e *emitter) apart(rows [2]affine, first, last int, some string) {
+	lower := e.Make("p", "setp.lt.u32", "%s, 2", e.member)
+	even := e.Make("p", "setp.eq.u32", "%s, 0", e.r("and.b32", "%s, 1", e.member))
+	own := func(of func(affine) []string) string {
+		var v [2]string
+		for i, r := range rows {
+			v[i] = e.either(even, "r", of(r)[first], of(r)[last])
+		}
+		return e.either(lower, "r", v[0], v[1])
+	}
+	scale, bias := own(func(a affine) []string { return a.scale }), own(func(a affine) []string { return a.bias })
 	fraction, most := 10, 31
 	if e.typ == ir.BF16 {
 		fraction, most = 7, 255
@@ -307,7 +383,6 @@ func (e *emitter) apart(all [4]string, some string) {
 		x := e.r("and.b32", "%s, %d", e.r("shr.u32", "%s, %d", v, fraction), most)
 		return e.r("max.u32", "%s, 1", x)
 	}
-	scale, bias = e.r("shr.u32", "%s, %s", scale, shift), e.r("shr.u32", "%s, %s", bias, shift)
 	// The sum is below 2^(1 + max(exponent of the scale + bits, exponent of the bias) + 1).
 	below, above := 24-fraction-e.bits-2, 24-fraction-2
 	distance := e.r("add.s32", "%s, %d", e.r("sub.s32", "%s, %s", exponent(bias), exponent(scale)), below)
@@ -316,70 +391,69 @@ func (e *emitter) apart(all [4]string, some string) {
 	e.Line("or.pred \t%s, %s, %s", some, some, far)
 }
 
+// phase is of how many elements of the inner index tensor cores add up the products: what they cut off stays within the bound of
+// the sum then. More of them are added phase by phase.
+const phase = 8192
+
 // products adds up the products of all stages. Weights are rounded once, or twice as the term has it. It returns a predicate, of which any thread's
 // says that once is not enough: the sums are no good then.
 func (e *emitter) products(once bool) (far string) {
 	e.loads()
-	for _, v := range e.acc {
-		e.Line("mov.f32 \t%s, 0f00000000", v)
-	}
 	for i := range e.frag {
 		for j := range e.frag[i] {
 			e.frag[i][j] = e.r("mov.b32", "0")
 		}
 	}
-	for range stages - 2 {
-		e.bring()
-	}
-	e.scales()
-	var rows [2]affine
-	for i := range rows {
-		for range e.raw {
-			rows[i].scale, rows[i].bias = append(rows[i].scale, e.New("r")), append(rows[i].bias, e.New("r"))
-		}
-	}
 	if once {
 		far = e.Make("p", "setp.ne.u32", "%s, %s", e.K, e.K)
 	}
-	e.share(rows, far)
-	rest := e.r("mov.b32", "%s", e.K)
-	high := e.r("mov.b32", "%d", 1<<30|1024>>4)
-	// Of two codes, each in the low byte of half a register: of 4 bits both lie in one byte of four, of 8 bits in two of
-	// eight.
-	selector := e.r("mad.lo.s32", "%s, %d, %d", e.member, 0x0101, 0x4040)
-	if e.bits == 8 {
-		selector = e.r("mad.lo.s32", "%s, %d, %d", e.member, 0x2222, 0x1100)
+	saved := e.r("add.s32", "%s, %d", e.r("mad.lo.s32", "%s, 4, %s", e.thread, e.base), e.slots(e.fit)*e.stageBytes(e.fit)+e.scalesBytes(e.fit))
+	rest, end := e.r("mov.b32", "%s", e.K), e.r("mov.b32", "0")
+	phases, stage := e.Label(), e.Label()
+	if e.fit.Long {
+		for i := range e.acc {
+			e.Line("st.shared.b32 \t[%s+%d], 0", saved, 4*threads*i)
+		}
 	}
-	mask, magic := 0x00F0000F, 0x54006400 // 1024, 64
-	switch {
-	case e.bits == 8:
-		mask, magic = 0x00FF00FF, 0x64006400 // 1024, 1024
-	case e.typ == ir.BF16:
-		mask, magic = 0x000F000F, 0x43004300 // 128, 128
+	for range e.slots(e.fit) - 2 {
+		e.bring()
 	}
-	e.mask, e.magic = e.r("mov.b32", "%d", mask), e.r("mov.b32", "%d", magic)
-	always := e.Make("p", "setp.eq.u32", "%s, %s", e.K, e.K)
-	stage := e.Label()
+	if e.fit.Long {
+		e.Mark(phases)
+		e.Line("max.s32 \t%s, %s, 0", end, e.r("sub.s32", "%s, %d", rest, phase))
+	}
+	for _, v := range e.acc {
+		e.Line("mov.f32 \t%s, 0f00000000", v)
+	}
 	e.Mark(stage)
-	e.Line("cp.async.wait_group \t%d", stages-3)
+	e.Line("cp.async.wait_group \t%d", e.slots(e.fit)-3)
 	e.Line("fence.proxy.async.shared::cta")
 	e.Line("bar.sync \t0")
-	e.stage(rows, selector, high, always, once)
-	e.share(rows, far)
+	e.stage(far, once)
 	e.next(e.slotUse)
+	e.Line("add.s32 \t%s, %s, 1", e.stages, e.stages)
+	e.turn(e.scalesUse, e.Make("p", "setp.eq.u32", "%s, 0", e.r("and.b32", "%s, %d", e.stages, e.period()-1)))
 	e.Line("sub.s32 \t%s, %s, %d", rest, rest, depth)
-	e.Line("@%s bra \t%s", e.Make("p", "setp.gt.s32", "%s, 0", rest), stage)
+	e.Line("@%s bra \t%s", e.Make("p", "setp.gt.s32", "%s, %s", rest, end), stage)
 	e.Line("wgmma.wait_group.sync.aligned \t0")
+	if e.fit.Long {
+		for i, v := range e.acc {
+			e.Line("add.rn.f32 \t%s, %s, %s", v, v, e.Make("f", "ld.shared.f32", "[%s+%d]", saved, 4*threads*i))
+			e.Line("st.shared.f32 \t[%s+%d], %s", saved, 4*threads*i, v)
+		}
+		e.Line("@%s bra \t%s", e.Make("p", "setp.gt.s32", "%s, 0", rest), phases)
+	}
 	e.Line("cp.async.wait_all")
 	return far
 }
 
-// stage multiplies a stage, with weights that are rounded once or twice, and asks for another one.
-func (e *emitter) stage(rows [2]affine, selector, high, always string, once bool) {
-	codes := e.r("add.s32", "%s, %s", e.r("add.s32", "%s, %s", e.codesAt, e.base), e.slotUse)
+// stage multiplies a stage, and asks for another one.
+func (e *emitter) stage(far string, once bool) {
+	rows := e.affines(far)
+	codes := e.r("add.s32", "%s, %s", e.codesAt, e.slotUse)
 	lowest := e.r("add.s32", "%s, %s", e.descriptor, e.r("shr.u32", "%s, 4", e.slotUse))
 	per := 128 / e.bits // codes in 16 bytes
-	for from := 0; from < half; from += per {
+	for from := 0; from < depth; from += per {
 		var words [2][4]string
 		for i := range words {
 			for j := range words[i] {
@@ -396,21 +470,21 @@ func (e *emitter) stage(rows [2]affine, selector, high, always string, once bool
 			a := e.frag[step%ring]
 			e.Line("wgmma.wait_group.sync.aligned \t%d", ring-1)
 			for i := range words {
-				scale, bias := rows[i].scale[(from+k)/e.group], rows[i].bias[(from+k)/e.group]
+				g := (from + k) / e.product.group
 				for j := range 2 {
 					w := words[i][k*e.bits/32+j*e.bits/4:]
 					if once {
-						e.once(a[2*j+i], w, selector, scale, bias)
+						e.once(a[2*j+i], w, rows[i].scale[g], rows[i].bias[g])
 					} else {
-						e.twice(a[2*j+i], w, selector, scale, bias)
+						e.twice(a[2*j+i], w, rows[i].scale[g], rows[i].bias[g])
 					}
 				}
 			}
-			d := e.Make("rd", "mov.b64", "{%s, %s}", e.r("add.s32", "%s, %d", lowest, step*2), high)
+			d := e.Make("rd", "mov.b64", "{%s, %s}", e.r("add.s32", "%s, %d", lowest, step%4*2+step/4*8*e.fit.Rows), e.high)
 			e.Line("wgmma.fence.sync.aligned")
 			name := e.typ.String()
 			e.Line("wgmma.mma_async.sync.aligned.m64n%dk16.f32.%s.%s \t{%s}, {%s}, %s, %s, 1, 1, 0",
-				e.fit.Rows, name, name, strings.Join(e.acc, ", "), strings.Join(a[:], ", "), d, always)
+				e.fit.Rows, name, name, strings.Join(e.acc, ", "), strings.Join(a[:], ", "), d, e.always)
 			e.Line("wgmma.commit_group.sync.aligned")
 			if step == 0 {
 				e.bring() // while tensor cores have something to do
@@ -421,8 +495,8 @@ func (e *emitter) stage(rows [2]affine, selector, high, always string, once bool
 
 // twice makes two weights in f32, and rounds them to 16 bits. A code is put into the fraction of 2^23. A product of a scale and
 // a code is exact, so that fma rounds as often as the term.
-func (e *emitter) twice(to string, words []string, selector, scale, bias string) {
-	both := e.both(words, selector)
+func (e *emitter) twice(to string, words []string, scale, bias string) {
+	both := e.both(words)
 	scale, bias = e.low(scale), e.low(bias)
 	var v [2]string
 	for k := range v {
@@ -446,16 +520,16 @@ func (e *emitter) low(v string) string {
 
 // both has the bytes of two codes in the low bytes of its halves. Of 4 bits it is one byte twice, of which the first code is the
 // low half and the second the high half.
-func (e *emitter) both(words []string, selector string) string {
+func (e *emitter) both(words []string) string {
 	if e.bits == 4 {
-		return e.r("prmt.b32", "%s, 0, %s", words[0], selector)
+		return e.r("prmt.b32", "%s, 0, %s", words[0], e.selector)
 	}
-	return e.r("prmt.b32", "%s, %s, %s", words[0], words[1], selector)
+	return e.r("prmt.b32", "%s, %s, %s", words[0], words[1], e.selector)
 }
 
 // once makes two weights by fma of 16 bits. A code is put into the fraction of a power of two, which is subtracted.
-func (e *emitter) once(to string, words []string, selector, scale, bias string) {
-	both := e.both(words, selector)
+func (e *emitter) once(to string, words []string, scale, bias string) {
+	both := e.both(words)
 	if e.typ == ir.BF16 { // the fraction has 7 bits: the second code has to lie where the first does
 		both = e.r("prmt.b32", "%s, %s, 0x7610", both, e.r("shr.u32", "%s, 4", both))
 	}

@@ -37,8 +37,7 @@ var named = regexp.MustCompile(`^affine_qmm_t_(?:(x2|x3|add|silu_mul)_)?(float16
 // Kernel is a kernel that this package has code for.
 type Kernel interface {
 	// Fit returns how a grid of a declaration's threadgroups is best launched; nothing if other code is better.
-	// aligned: the memory of all arguments that are [Kernel.Wide] lies at multiples of 16.
-	Fit(groups [3]uint64, aligned bool) Fit
+	Fit(groups [3]uint64, given Given) Fit
 	// Wide reports whether an argument may be read 16 bytes at a time.
 	Wide(name string) bool
 	// Launch returns the grid of blocks that stands for a grid of a declaration's threadgroups, or more: blocks that have
@@ -88,65 +87,115 @@ func productOf(k *air.Kernel) *product {
 // What a block consists of, and what it has of the inner index at a time.
 const (
 	threads = 512
-	columns = 128 // of results, rows of weights
-	depth   = 128 // elements of the inner index of a stage, half of them for each pair of warpgroups
-	half    = depth / 2
+	columns = 256 // of results, rows of weights: 64 for each warpgroup
+	depth   = 128 // elements of the inner index of a stage
 )
 
-// Fit is how a product is launched.
+// Shared memory has slots for so many stages, if they fit: for one that is multiplied, one that may be still, and those on their way.
+const (
+	minSlots = 3
+	maxSlots = 4
+	// sharedMemory is how much a block may have.
+	sharedMemory = 227 << 10
+)
+
+// Given is what is known of a launch.
+type Given struct {
+	Aligned         bool                            // the memory of all arguments that are [Kernel.Wide] lies at multiples of 16
+	Multiprocessors int                             // of the GPU
+	Constant        func(name string) (int64, bool) // the value of a constant argument
+}
+
+// Fit is how a kernel is launched.
 type Fit struct {
-	Rows    int  // of results that a block makes: 32, 64 or 128
-	Aligned bool // all addresses are multiples of 16
+	Rows    int  // of results that a block makes
+	Aligned bool // memory is read 16 bytes at a time
+	Long    bool // the inner index may have more than one phase
+	Chunk   int  // bytes of scales that are read at a time, if Aligned
 }
 
 // Fit implements [Kernel].
-func (p *product) Fit(groups [3]uint64, aligned bool) Fit {
-	f := Fit{Rows: 128, Aligned: aligned}
-	rows := 64 * groups[0]
-	if p.form == tile {
-		rows = 32 * groups[1]
+func (p *product) Fit(groups [3]uint64, given Given) Fit {
+	k, known := given.Constant("K")
+	f := Fit{Rows: 128, Aligned: given.Aligned && known, Long: !known || k > phase, Chunk: 16}
+	for f.Aligned && (2*k/int64(p.group)%int64(f.Chunk) != 0 || f.Chunk/2*p.group < depth) {
+		f.Chunk /= 2
+		f.Aligned = f.Chunk >= 4
 	}
-	for f.Rows > 32 && rows <= uint64(f.Rows/2) {
-		f.Rows /= 2
+	if !f.Aligned {
+		f.Chunk = 0
+	}
+	rows, wide := p.size(groups)
+	// Cycles of a stage: of tensor cores, or of decoding.
+	best := uint64(0)
+	for _, c := range []struct {
+		rows   int
+		cycles uint64
+	}{{128, 1050}, {64, 700}, {32, 600}} {
+		if c.rows > 64 && f.Long { // there is no room for what phases before have added up
+			continue
+		}
+		blocks := wide * ((rows + uint64(c.rows) - 1) / uint64(c.rows))
+		m := uint64(max(1, given.Multiprocessors))
+		if cost := (blocks + m - 1) / m * c.cycles; best == 0 || cost < best {
+			best, f.Rows = cost, c.rows
+		}
 	}
 	return f
 }
 
 // Wide implements [Kernel].
-func (*product) Wide(name string) bool { return name == "x" || strings.HasPrefix(name, "w") }
-
-// Launch implements [Kernel].
-func (p *product) Launch(groups [3]uint64, f Fit) (grid [3]uint64, threadsOf uint32, shared uint32) {
-	rows, wide := 64*groups[0], groups[1] // of 64 columns
-	switch p.form {
-	case tile:
-		rows, wide = 32*groups[1], (groups[0]+1)/2
-	case siluMul: // of 32 columns, of which a block makes 64
-	}
-	arms := uint64(len(p.sides))
-	if p.form == siluMul {
-		arms = 1
-	}
-	// Each matrix has half as many blocks of 128 columns as of 64, rounded up.
-	return [3]uint64{(rows + uint64(f.Rows) - 1) / uint64(f.Rows), (wide + arms) / 2, 1}, threads, uint32(p.memory(f))
+func (*product) Wide(name string) bool {
+	return name == "x" || strings.HasPrefix(name, "w") || strings.HasPrefix(name, "scales") || strings.HasPrefix(name, "biases")
 }
 
-// stages is how many stages lie in shared memory: one that is multiplied, one that may be still, and those on their way.
-const stages = 4
+// size is how many rows a grid makes results for, and how many blocks lie side by side.
+func (p *product) size(groups [3]uint64) (rows, wide uint64) {
+	switch p.form {
+	case tile: // tiles of 32 columns along x
+		return 32 * groups[1], (groups[0] + 7) / 8
+	case siluMul: // tiles of 32 columns of each matrix
+		return 64 * groups[0], (groups[1] + 3) / 4
+	}
+	// Tiles of 64 columns, of one matrix after another: each has a quarter as many blocks, rounded up.
+	return 64 * groups[0], (groups[1] + 3*uint64(len(p.sides))) / 4
+}
 
-func (p *product) codesBytes() int      { return columns * depth * p.bits / 8 }
+// Launch implements [Kernel].
+func (p *product) Launch(groups [3]uint64, f Fit) (grid [3]uint64, threadsOf, shared uint32) {
+	rows, wide := p.size(groups)
+	return [3]uint64{(rows + uint64(f.Rows) - 1) / uint64(f.Rows), wide, 1}, threads, uint32(p.memory(f))
+}
+
+func (p *product) codesBytes() int { return columns * depth * p.bits / 8 }
+
+// stageBytes are those of x and of codes.
 func (p *product) stageBytes(f Fit) int { return 2*depth*f.Rows + p.codesBytes() }
+
+// scalesBytes are those of scales and biases: chunks of all rows, four of a stage each, or two of several stages.
+func (*product) scalesBytes(f Fit) int { return max(2*16, maxSlots*8) * threads }
 
 // pitch is how many elements lie from a row of results to the next in shared memory: what eight threads write side by side in four rows
 // lies in different banks.
 const pitch = columns + 8
 
-// sumsBytes are those of the sums that warpgroups hand over.
-func sumsBytes(f Fit) int { return 4 * f.Rows / 2 * threads / 2 }
-
 // alignment is that of what a swizzled matrix consists of in shared memory.
 const alignment = 1024
 
+// slots is how many stages lie in shared memory.
+func (p *product) slots(f Fit) int {
+	return max(minSlots, min(maxSlots, (sharedMemory-p.beside(f))/p.stageBytes(f)))
+}
+
+// beside is what a block has in shared memory beside stages: scales, what phases have added up, and what is lost to alignment.
+func (p *product) beside(f Fit) int {
+	n := p.scalesBytes(f) + alignment
+	if f.Long {
+		n += 4 * threads * f.Rows / 2
+	}
+	return n
+}
+
 func (p *product) memory(f Fit) int {
-	return max(stages*p.stageBytes(f), sumsBytes(f)+2*pitch*f.Rows) + alignment
+	return max(p.slots(f)*p.stageBytes(f)+p.beside(f), 2*pitch*f.Rows+alignment)
 }

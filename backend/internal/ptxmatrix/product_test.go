@@ -2,8 +2,11 @@ package ptxmatrix_test
 
 import (
 	"encoding/binary"
+	"fmt"
 	"math"
 	"math/rand/v2"
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -13,6 +16,7 @@ import (
 	"github.com/mlxc/mlxc/internal/air"
 	"github.com/mlxc/mlxc/internal/air/nvptx"
 	"github.com/mlxc/mlxc/internal/testing/ptxrun"
+	"github.com/mlxc/mlxc/internal/testing/sample"
 	"github.com/mlxc/mlxc/ir"
 	"github.com/mlxc/mlxc/msl/term"
 )
@@ -68,7 +72,10 @@ func normal(scale float64) func(*rand.Rand) float64 {
 // launched runs a kernel's code on the interpreter of PTX. Arguments are memory or numbers, by their names.
 func launched(t *testing.T, m *ptxrun.Memory, k *air.Kernel, p ptxmatrix.Kernel, launch nvptx.Launch, aligned bool, groups, group [3]uint64, args map[string]any) {
 	t.Helper()
-	f := p.Fit(groups, aligned)
+	f := p.Fit(groups, ptxmatrix.Given{Aligned: aligned, Multiprocessors: 4, Constant: func(name string) (int64, bool) {
+		v, ok := args[name].(int)
+		return int64(v), ok
+	}})
 	text := p.Emit(launch, f)
 	program, err := ptxrun.Parse(text)
 	require.NoError(t, err)
@@ -160,7 +167,7 @@ func affine(r *rand.Rand, n number16, rows, k, group, bits int) (m matrix) {
 // results, with arguments by value, in memory, and added to by a table, and with memory that lies at odd places. They keep the
 // bound of their sums; a row with NaN and one with infinities stay what they are, and spoil no other.
 func TestProducts(t *testing.T) {
-	for _, x := range []struct {
+	type product struct {
 		name        string
 		k, rows     int
 		n           []int
@@ -169,16 +176,20 @@ func TestProducts(t *testing.T) {
 		dtype       ir.DType
 		group, bits int
 		form        string
-	}{
+	}
+	for _, x := range sample.Of(t, "products of warpgroups", []product{
 		{"affine_qmm_t_float16_t_gs_32_b_4_alN_false_batch_0", 96, 35, []int{41}, nvptx.Launch{Values: true}, false, ir.F16, 32, 4, ""},
-		{"affine_qmm_t_bfloat16_t_gs_64_b_8_alN_false_batch_0", 448, 70, []int{130}, nvptx.Launch{}, false, ir.BF16, 64, 8, ""},
-		{"affine_qmm_t_x2_float16_t_gs_128_b_4_alN_false", 640, 130, []int{129, 65}, nvptx.Launch{Values: true, Moving: true}, false, ir.F16, 128, 4, "x2"},
-		{"affine_qmm_t_x3_bfloat16_t_gs_32_b_4_alN_false", 160, 9, []int{40, 8, 129}, nvptx.Launch{Values: true, Programmatic: true}, true, ir.BF16, 32, 4, "x3"},
+		{"affine_qmm_t_float16_t_gs_32_b_4_alN_false_batch_0", 512, 70, []int{270}, nvptx.Launch{Values: true}, false, ir.F16, 32, 4, ""},
+		{"affine_qmm_t_bfloat16_t_gs_64_b_8_alN_false_batch_0", 1024, 40, []int{30}, nvptx.Launch{}, false, ir.BF16, 64, 8, ""},
+		{"affine_qmm_t_float16_t_gs_64_b_4_alN_false_batch_0", 8320, 3, []int{9}, nvptx.Launch{Values: true}, false, ir.F16, 64, 4, ""},
+		{"affine_qmm_t_bfloat16_t_gs_128_b_4_alN_false_batch_0", 256, 6, []int{33}, nvptx.Launch{Values: true}, false, ir.BF16, 128, 4, ""},
+		{"affine_qmm_t_x2_float16_t_gs_128_b_4_alN_false", 1024, 9, []int{129, 65}, nvptx.Launch{Values: true, Moving: true}, false, ir.F16, 128, 4, "x2"},
+		{"affine_qmm_t_x3_bfloat16_t_gs_32_b_4_alN_false", 160, 9, []int{40, 8, 258}, nvptx.Launch{Values: true, Programmatic: true}, true, ir.BF16, 32, 4, "x3"},
 		{"affine_qmm_t_add_float16_t_gs_64_b_8_alN_false", 320, 33, []int{136}, nvptx.Launch{Moving: true}, true, ir.F16, 64, 8, "add"},
-		{"affine_qmm_t_silu_mul_float16_t_gs_32_b_4_alN_false", 288, 66, []int{72}, nvptx.Launch{Values: true}, false, ir.F16, 32, 4, "silu"},
+		{"affine_qmm_t_silu_mul_float16_t_gs_32_b_4_alN_false", 384, 66, []int{72}, nvptx.Launch{Values: true}, false, ir.F16, 32, 4, "silu"},
 		{"affine_qmm_t_silu_mul_bfloat16_t_gs_32_b_8_alN_false", 64, 5, []int{33}, nvptx.Launch{Values: true}, true, ir.BF16, 32, 8, "silu"},
-	} {
-		t.Run(x.name, func(t *testing.T) {
+	}, 6) {
+		t.Run(fmt.Sprint(x.name, " ", x.k), func(t *testing.T) {
 			k, p := described(t, x.name)
 			r := rand.New(rand.NewPCG(1, uint64(x.k)))
 			n := number16{x.dtype}
@@ -190,7 +201,7 @@ func TestProducts(t *testing.T) {
 				return m.Add(append(make([]byte, 2), b...)) + 2
 			}
 			values, _ := n.numbers(r, x.rows*x.k, normal(1))
-			values[3*x.k+5], values[4*x.k+7] = math.NaN(), math.Inf(-1)
+			values[min(3, x.rows-1)*x.k+5], values[min(4, x.rows-2)*x.k+7] = math.NaN(), math.Inf(-1)
 			var bytes []byte
 			for _, v := range values {
 				bytes = binary.LittleEndian.AppendUint16(bytes, n.of(v))
@@ -275,5 +286,53 @@ func TestProducts(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestWaits leaves out, of a product, each instruction that orders threads, copies and tensor cores: the interpreter notices.
+func TestWaits(t *testing.T) {
+	k, p := described(t, "affine_qmm_t_float16_t_gs_32_b_4_alN_false_batch_0")
+	f := p.Fit([3]uint64{1, 1, 1}, ptxmatrix.Given{Aligned: true, Multiprocessors: 1, Constant: func(string) (int64, bool) { return 768, true }})
+	require.True(t, f.Aligned)
+	lines := strings.SplitAfter(string(p.Emit(nvptx.Launch{Values: true}, f)), "\n")
+	var waits []int
+	loop := false
+	for i, l := range lines {
+		op := strings.TrimSuffix(strings.Fields(l + " -")[0], ";")
+		loop = loop || op == "cp.async.wait_group" // what stands before the first loop, and behind it, waits for less
+		if strings.HasPrefix(op, "bar.red") {
+			break
+		}
+		switch op {
+		case "cp.async.wait_group", "cp.async.commit_group", "fence.proxy.async.shared::cta", "bar.sync", "wgmma.wait_group.sync.aligned", "wgmma.commit_group.sync.aligned", "wgmma.fence.sync.aligned":
+			if loop {
+				waits = append(waits, i)
+			}
+		}
+	}
+	run := func(text string) error {
+		program, err := ptxrun.Parse([]byte(text))
+		require.NoError(t, err)
+		m, r, n := &ptxrun.Memory{}, rand.New(rand.NewPCG(3, 4)), number16{ir.F16}
+		w := affine(r, n, 4, 768, 32, 4)
+		_, x := n.numbers(r, 2*768, normal(1))
+		params := []uint64{m.Add(w.codes), m.Add(w.scales), m.Add(w.biases), m.Add(x), m.Add(make([]byte, 16)), 768, 4, 2}
+		for range k.Args {
+			if len(params) < len(program.Params) {
+				params = append(params, 0)
+			}
+		}
+		for len(params) < len(program.Params) {
+			params = append(params, 32)
+		}
+		_, threads, shared := p.Launch([3]uint64{1, 1, 1}, f)
+		return program.Run(m, ptxrun.Launch{Params: params, Grid: [3]uint32{1, 1, 1}, Block: threads, Shared: int(shared)})
+	}
+	require.NoError(t, run(strings.Join(lines, "")))
+	require.Greater(t, len(waits), 20)
+	for _, i := range sample.Of(t, "waits of products", waits, 16) {
+		text := slices.Clone(lines)
+		text[i] = ""
+		require.Error(t, run(strings.Join(text, "")), "without line %d: %s", i+1, lines[i])
 	}
 }

@@ -7,30 +7,18 @@ import (
 	"github.com/mlxc/mlxc/ir"
 )
 
-// results adds the sums of both pairs of warpgroups, rounds them, and stores what becomes of them, rows side by side.
+// results rounds the sums, and stores what becomes of them, columns side by side.
 func (e *emitter) results() {
-	place := e.r("mad.lo.s32", "%s, 4, %s", e.r("and.b32", "%s, %d", e.thread, threads/2-1), e.base)
-	first := e.Make("p", "setp.eq.u32", "%s, 0", e.pair)
-	merge, done := e.Label(), e.Label()
-	e.Line("@%s bra \t%s", first, merge)
-	for i, v := range e.acc {
-		e.Line("st.shared.f32 \t[%s+%d], %s", place, i*2*threads, v)
-	}
-	e.Mark(merge)
-	e.Line("bar.sync \t0")
-	e.Line("@!%s bra \t%s", first, done)
-	// Of the column of results that a thread has two at a time: rows 2·member and 2·member + 1 of each eight.
+	e.Line("bar.sync \t0") // stages are done with
+	// The thread has two columns of results, of rows 2·member and 2·member + 1 of each eight.
 	column := e.r("mad.lo.s32", "%s, 16, %s", e.warp, e.quad)
-	column = e.r("mad.lo.s32", "%s, %d, %s", e.side, columns/2, column)
+	column = e.r("mad.lo.s32", "%s, 64, %s", e.group, column)
 	at := e.r("mad.lo.s32", "%s, %d, %s", e.member, 2*pitch, column)
 	at = e.r("mad.lo.s32", "%s, 2, %s", at, e.base)
 	for i, v := range e.acc {
-		other := e.Make("f", "ld.shared.f32", "[%s+%d]", place, i*2*threads)
-		s := e.Make("f", "add.rn.f32", "%s, %s", v, other)
 		row, below := i/4*8+i%2, i/2%2*8
-		e.Line("st.shared.b16 \t[%s+%d], %s", at, sumsBytes(e.fit)+2*(row*pitch+below), e.stored(s))
+		e.Line("st.shared.b16 \t[%s+%d], %s", at, 2*(row*pitch+below), e.stored(v))
 	}
-	e.Mark(done)
 	e.Line("bar.sync \t0")
 
 	wide := columns
@@ -42,7 +30,7 @@ func (e *emitter) results() {
 	col := e.r("shl.b32", "%s, 3", e.r("rem.u32", "%s, %d", e.thread, side))
 	n := e.r("add.s32", "%s, %s", e.n0, col)
 	from := e.r("mad.lo.s32", "%s, %d, %s", row, pitch, col)
-	from = e.r("mad.lo.s32", "%s, 2, %s", from, e.r("add.s32", "%s, %d", e.base, sumsBytes(e.fit)))
+	from = e.r("mad.lo.s32", "%s, 2, %s", from, e.base)
 	m := e.r("add.s32", "%s, %s", e.m0, row)
 	end := e.r("min.s32", "%s, %s", e.r("add.s32", "%s, %d", e.m0, e.fit.Rows), e.M)
 	index := e.Make("rd", "add.s64", "%s, %s", e.wide(m, e.N), e.Make("rd", "cvt.u64.u32", "%s", n))
