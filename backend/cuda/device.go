@@ -52,6 +52,8 @@ type Options struct {
 	archive *prebuilt.Archive
 	// image, if not nil, makes what the driver loads for a kernel in place of PTX: tests have no GPU.
 	image func(ctx context.Context, in air.Input, form nvptx.Launch) ([]byte, error)
+	// fitted has images launched as the code of package ptxmatrix is.
+	fitted bool
 }
 
 // Plan is how the commands of a replay are launched.
@@ -100,6 +102,7 @@ type Device struct {
 	programmatic bool
 	mma          nvptx.MMA // what tensor cores may multiply
 	warpgroups   bool      // products are those of package ptxmatrix where it has them
+	imaged       bool      // what is loaded are images
 	// disturb has hooks by which tests change kernels' PTX and graphs' edges, to show what keeps the order.
 	disturb struct {
 		text func(kernel string, text []byte) []byte
@@ -160,6 +163,7 @@ func Open(ctx context.Context, o Options) (_ *Device, err error) {
 	d.code.Beforehand(o.archive)
 	if o.image != nil {
 		d.code.Images(o.image)
+		d.imaged = true
 	}
 	if d.gpu, err = driver.Open(at); err != nil {
 		return nil, errors.Join(fmt.Errorf("cuda: %w", err), d.cache.Close())
@@ -189,7 +193,7 @@ func Open(ctx context.Context, o Options) (_ *Device, err error) {
 	if !o.NoMMA {
 		d.mma = nvptx.AllMMA
 	}
-	d.warpgroups = d.Major == 9 && d.Minor == 0 && o.image == nil && !o.NoWarpgroups
+	d.warpgroups = d.Major == 9 && d.Minor == 0 && (o.image == nil || o.fitted) && !o.NoWarpgroups
 	if err := d.believe(o.Measured); err != nil {
 		return nil, errors.Join(err, d.gpu.Close(), d.cache.Close())
 	}

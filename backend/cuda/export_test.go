@@ -15,5 +15,11 @@ func (o Options) WithImages(make func(ctx context.Context, in air.Input, form nv
 	return o
 }
 
+// WithFits has images launched with the grids and blocks of package ptxmatrix.
+func (o Options) WithFits() Options {
+	o.fitted = true
+	return o
+}
+
 // HasImages reports whether WithImages was called.
 func (o Options) HasImages() bool { return o.image != nil }

@@ -158,10 +158,13 @@ func (d *Device) load(ctx context.Context, x *kernel, e *entry) error {
 	}
 	var text []byte
 	var err error
-	if e.fit.Rows > 0 {
+	if e.fit.Rows > 0 && !d.imaged {
 		text = x.matrix.Emit(form, e.fit)
 	} else if text, err = x.code.PTX(ctx, form); err != nil {
 		return fmt.Errorf("kernel %s: %w", x.name, err)
+	}
+	if e.fit.Rows > 0 && d.imaged {
+		text = append(text, x.matrix.Note(e.fit)...)
 	}
 	early, err := nvptx.Early(text)
 	if err != nil {

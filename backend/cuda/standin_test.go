@@ -8,6 +8,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"regexp"
+	"slices"
 	"testing"
 	"time"
 
@@ -17,11 +19,13 @@ import (
 	"github.com/mlxc/mlxc/backend/conformance"
 	"github.com/mlxc/mlxc/backend/cpu"
 	"github.com/mlxc/mlxc/backend/cuda"
+	"github.com/mlxc/mlxc/backend/internal/ptxmatrix"
 	"github.com/mlxc/mlxc/internal/air"
 	"github.com/mlxc/mlxc/internal/air/nvptx"
 	"github.com/mlxc/mlxc/internal/testing/fakecuda"
 	"github.com/mlxc/mlxc/internal/testing/sample"
 	"github.com/mlxc/mlxc/internal/toolchain/clang"
+	"github.com/mlxc/mlxc/ir"
 )
 
 // serve has a stand-in GPU answer the calls of the driver until the test ends.
@@ -102,6 +106,30 @@ func TestStandIn(t *testing.T) {
 		t.Run(x.name, func(t *testing.T) {
 			serve(t, fakecuda.Options{})
 			conform(t, x.options)
+		})
+	}
+}
+
+// TestFits: kernels that package ptxmatrix has code for are launched as it asks, in graphs and one by one; what is launched
+// so computes their declarations (the code itself is tested there).
+func TestFits(t *testing.T) {
+	of := regexp.MustCompile(`^(affine_qmm_t_.*float16_t_gs_.*_b_[48]_.*|sdpa_rows_b?float16_t_(64_64|96_96|128_128))$`)
+	serve(t, fakecuda.Options{Fits: func(k *air.Kernel, constants []ir.FunctionConstant, note []byte, groups [3]uint64) (grid [3]uint64, threads, shared uint32, err error) {
+		f, err := ptxmatrix.Noted(note)
+		if err != nil {
+			return grid, 0, 0, err
+		}
+		grid, threads, shared = ptxmatrix.Of(k, constants).Launch(groups, f)
+		return grid, threads, shared, nil
+	}})
+	for _, plan := range sample.Turns(t, t.Name(), []cuda.Plan{cuda.Edges, cuda.Stream}) {
+		conformance.Run(t, func() backend.Device { return standIn(t, cuda.Options{Plan: plan}.WithFits()) }, conformance.Options{
+			Unsupported: map[string]string{"generated/*": "there is no code for it"},
+			Cases:       12, Values: 2,
+			Other: func() backend.Device { return cpu.New(1) },
+			Choose: func(members []string, family func(string) string) []string {
+				return sample.Of(t, t.Name(), slices.DeleteFunc(slices.Clone(members), func(m string) bool { return !of.MatchString(m) }), 40)
+			},
 		})
 	}
 }

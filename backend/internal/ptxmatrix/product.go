@@ -43,6 +43,8 @@ type Kernel interface {
 	// Launch returns the grid of blocks that stands for a grid of a declaration's threadgroups, or more: blocks that have
 	// nothing to do leave. threads is how many a block has, and shared the bytes of its dynamic shared memory.
 	Launch(groups [3]uint64, f Fit) (grid [3]uint64, threads, shared uint32)
+	// Note is a line that says how an image that stands for the text in tests is launched ([Noted]).
+	Note(f Fit) []byte
 	// Emit returns the text of an entry, as [nvptx.Compile] would make it for a way to launch it.
 	Emit(launch nvptx.Launch, f Fit) []byte
 }

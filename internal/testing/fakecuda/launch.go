@@ -5,6 +5,7 @@ package fakecuda
 import (
 	"bytes"
 	"encoding/binary"
+	"fmt"
 	"slices"
 
 	"github.com/mlxc/mlxc/internal/air"
@@ -182,6 +183,10 @@ func (g *GPU) resolve(l *launch, params []uint64) (*run, uint32) {
 			return nil, launchFailed
 		}
 		blocks := uint32((uint64(r.grid[i]) + uint64(r.group[i]) - 1) / uint64(r.group[i]))
+		if l.note != nil {
+			r.nothing = r.nothing || blocks == 0
+			continue
+		}
 		if blocks > l.grid[i] || blocks < l.grid[i] && !l.Launch.Moving {
 			g.note("kernel %s: %d blocks are launched in dimension %d, for %d threads in threadgroups of %d", name, l.grid[i], i, r.grid[i], r.group[i])
 			return nil, launchFailed
@@ -196,7 +201,12 @@ func (g *GPU) resolve(l *launch, params []uint64) (*run, uint32) {
 		g.note("kernel %s: threadgroups of %d threads, where simdgroups should be whole", name, whole)
 		return nil, launchFailed
 	}
-	if whole := r.group[0] * r.group[1] * r.group[2]; l.block != [3]uint32{whole, 1, 1} {
+	if l.note != nil {
+		if err := g.fits(l, r); err != nil {
+			g.note("kernel %s: %v", name, err)
+			return nil, launchFailed
+		}
+	} else if whole := r.group[0] * r.group[1] * r.group[2]; l.block != [3]uint32{whole, 1, 1} {
 		g.note("kernel %s: blocks of %v threads are launched, for threadgroups of %d", name, l.block, whole)
 		return nil, launchFailed
 	}
@@ -245,6 +255,35 @@ func (g *GPU) resolve(l *launch, params []uint64) (*run, uint32) {
 		r.shared = append(r.shared, ir.ThreadgroupMemory{Slot: slots[i], Bytes: uint32(end - off)})
 	}
 	return r, code
+}
+
+// fits compares what is launched of a kernel that has blocks of its own with what those are.
+func (g *GPU) fits(l *launch, r *run) error {
+	var groups [3]uint64
+	for i := range groups {
+		groups[i] = (uint64(r.grid[i]) + uint64(r.group[i]) - 1) / uint64(r.group[i])
+	}
+	grid, threads, shared, err := g.options.Fits(l.Input.Kernel, l.constants(), l.note, groups)
+	if err != nil {
+		return err
+	}
+	for i, n := range grid {
+		if n > uint64(l.grid[i]) || n < uint64(l.grid[i]) && !l.Launch.Moving {
+			return fmt.Errorf("%d blocks are launched in dimension %d, not %d", l.grid[i], i, n)
+		}
+	}
+	if l.block != [3]uint32{threads, 1, 1} || l.shared != shared {
+		return fmt.Errorf("blocks of %v threads and %d bytes are launched, not of %d threads and %d bytes", l.block, l.shared, threads, shared)
+	}
+	return nil
+}
+
+// constants are the function constants of the kernel.
+func (l *launch) constants() (out []ir.FunctionConstant) {
+	for _, c := range l.Input.Constants {
+		out = append(out, ir.FunctionConstant{Index: uint16(c.Index), Bits: c.Bits})
+	}
+	return out
 }
 
 // execute runs a launch.

@@ -40,6 +40,9 @@ func Image(in air.Input, launch nvptx.Launch, early ...int) ([]byte, error) {
 	return append(append(out, '\n'), data...), nil
 }
 
+// noteLine begins what an image may end with.
+const noteLine = "\n// mlxc fit: "
+
 // maxImage is the maximum length of an image in bytes.
 const maxImage = 64 << 20
 
@@ -58,6 +61,7 @@ func module(_ context.Context, k *ir.Kernel) ([]byte, error) {
 type code struct {
 	image
 	kernel    ir.Kernel // as software Metal knows it
+	note      []byte    // for Options.Fits; nil: grids and blocks are those of the kernel
 	functions []uintptr
 }
 
@@ -69,6 +73,9 @@ type function struct {
 
 // static is the size in bytes of the shared memory that a kernel declares.
 func (c *code) static() int {
+	if c.note != nil {
+		return 0
+	}
 	n := int64(0)
 	for _, m := range c.Input.Kernel.Threadgroup {
 		n += m.Size
@@ -77,6 +84,9 @@ func (c *code) static() int {
 }
 
 func (c *code) threads() int {
+	if c.note != nil {
+		return maxThreads
+	}
 	if n := c.Input.Kernel.MaxThreadgroup; n > 0 {
 		return min(n, maxThreads)
 	}
@@ -89,6 +99,10 @@ func (g *GPU) parse(text []byte) (*code, error) {
 	_, rest, ok := bytes.Cut(text, []byte("\n"))
 	if !ok || !bytes.HasPrefix(text, []byte(earlyLine)) {
 		return nil, errors.New("this is no image of a stand-in's")
+	}
+	rest, c.note, _ = bytes.Cut(rest, []byte(noteLine))
+	if c.note != nil && g.options.Fits == nil {
+		return nil, errors.New("the image ends with a note that nobody reads")
 	}
 	if err := json.Unmarshal(rest, &c.image); err != nil || c.Input.Kernel == nil {
 		return nil, fmt.Errorf("this is no image of a stand-in's: %v", err)

@@ -16,7 +16,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/mlxc/mlxc/backend/softmetal"
+	"github.com/mlxc/mlxc/internal/air"
 	"github.com/mlxc/mlxc/internal/cuda"
+	"github.com/mlxc/mlxc/ir"
 )
 
 // Options describe the GPU. The zero value is an H100.
@@ -40,6 +42,8 @@ type Options struct {
 	Faults []Fault
 	// Misheard has one call lost, repeated or changed.
 	Misheard Misheard
+	// Fits says, of a kernel whose image ends with a note, what is launched for a grid of threadgroups; nil: no image does.
+	Fits func(k *air.Kernel, constants []ir.FunctionConstant, note []byte, groups [3]uint64) (grid [3]uint64, threads, shared uint32, err error)
 }
 
 func (o *Options) overlaps() bool { return o.Seed > 1 && o.Seed%2 == 1 }
