@@ -732,6 +732,7 @@ PUBLIC int mlxcapture_start(const char *path, id device) {
   id (*named)(const char *);
   id (*default_device)(void);
   int error = 0;
+  dlopen("/System/Library/Frameworks/Metal.framework/Metal", RTLD_NOW | RTLD_GLOBAL); /* the program may load it later */
   send = (id(*)(id, SEL, ...))dlsym(RTLD_DEFAULT, "objc_msgSend"), selector = (SEL(*)(const char *))dlsym(RTLD_DEFAULT, "sel_registerName");
   class_of = (id(*)(id))dlsym(RTLD_DEFAULT, "object_getClass"), method_of = (id(*)(id, SEL))dlsym(RTLD_DEFAULT, "class_getInstanceMethod");
   set_code = (void *(*)(id, void *))dlsym(RTLD_DEFAULT, "method_setImplementation"), named = (id(*)(const char *))dlsym(RTLD_DEFAULT, "objc_getClass");
@@ -785,7 +786,6 @@ __attribute__((constructor)) static void loaded(void) {
   const char *path = getenv("MLXC_CAPTURE");
   int error;
   if (!path || !*path) return;
-  dlopen("/System/Library/Frameworks/Metal.framework/Metal", RTLD_NOW | RTLD_GLOBAL);
   error = mlxcapture_start(path, NULL);
   if (!error) unsetenv("MLXC_CAPTURE"); /* the programs that it starts must not write to the same file */
   if (error && error != ENOSYS) fprintf(stderr, "mlxcapture: %s: %s\n", path, strerror(error)); /* a program without Metal, as a shell is, starts others */
