@@ -116,6 +116,13 @@ func TestPythonCapture(t *testing.T) {
 	require.Contains(t, text, "30362 47522 64682 81842\n") // (((x·10 + 7)·11 + 7)·12 + 7)·13 + 7
 	require.Equal(t, ir.ValueBytes(uint32(30362), uint32(47522), uint32(64682), uint32(81842)), left[3][0].Data)
 
+	// Of a program that dies all that it has committed is in the log.
+	dies := exec.Command(interpreter, append(program.Args[1:], "3")...)
+	dies.Dir, dies.Env = program.Dir, program.Env
+	_, err = fakemetal.ServeProcess(t, dies, 1<<20)
+	require.ErrorContains(t, err, "killed")
+	require.Len(t, replayed.Import(t, filepath.Join(dir, "log.mlxtrace")).Runs, 2)
+
 	// Without mlxc, and with a file that is no library, it says what to do.
 	for set, said := range map[string]string{"MLXC_CAPTURE_LIBRARY=" + program.Path: "", "PATH=" + dir: "set MLXC to it, or MLXC_CAPTURE_LIBRARY"} {
 		cmd := exec.Command(interpreter, "-c", "import mlxc_capture; mlxc_capture.start('x')")

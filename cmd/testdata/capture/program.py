@@ -1,8 +1,10 @@
 """Sends kernels to Metal from Python, captured, and prints what it computes. Its argument is the library in place of Metal, whose device
-is served as fakemetal.ServeProcess says."""
+is served as fakemetal.ServeProcess says. With a third argument it dies before it has committed what that many steps send."""
 
 import ctypes
 import mmap
+import os
+import signal
 import struct
 import sys
 
@@ -67,6 +69,8 @@ def run():
         send(encoder, "setBytes:length:atIndex:", struct.pack("<II", 10 + pos, 7), 8, 1)
         send(encoder, "dispatchThreads:threadsPerThreadgroup:", size(4, 1, 1), size(4, 1, 1))
         send(encoder, "endEncoding")
+        if sys.argv[3:] == [str(pos + 1)]:
+            os.kill(os.getpid(), signal.SIGKILL)
         send(commands, "commit")
         send(commands, "waitUntilCompleted")
 
