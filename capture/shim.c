@@ -18,7 +18,6 @@
 
 #include <dlfcn.h>
 #include <pthread.h>
-#include <sched.h>
 #include <stdbool.h>
 
 #define N(x) ((uint64_t)(x))
@@ -42,7 +41,10 @@ static id (*send)(id, SEL, ...);
 static SEL (*selector)(const char *);
 static id (*class_of)(id);
 static id (*method_of)(id, SEL);
-static void *(*set_code)(id, void *);
+static id (*super_of)(id);
+static void *(*set_code)(id, void *), *(*code_of)(id);
+static const char *(*types_of)(id);
+static bool (*add_method)(id, SEL, void *, const char *);
 static id (*retain)(id);
 static void (*release)(id);
 static void *(*push_pool)(void);
@@ -156,11 +158,13 @@ static struct hook *hook(id class, SEL name) {
   }
 }
 
-/* replaced returns the place of a method that is replaced. At first it may not be noted yet: then a thread is about to. */
+/* replaced returns the place of a method that is replaced, in the class or in one that it inherits from. */
 static struct hook *replaced(id class, SEL s) {
-  struct hook *h;
-  while (!READ((h = hook(class, s))->class)) sched_yield();
-  return h;
+  for (id c = class; c; c = super_of(c)) {
+    struct hook *h = hook(c, s);
+    if (READ(h->class)) return h;
+  }
+  abort();
 }
 
 static void *was(id self, SEL s) { return replaced(class_of(self), s)->was; }
@@ -173,13 +177,15 @@ static void *was_here(struct hook **last, id self, SEL s) {
   return h->was;
 }
 
+/* replace gives a class a method in place of its own. What it inherits stays as it is for other classes: kinds of encoders have methods in common. */
 static void replace(id class, const char *name, void *code) {
   SEL s = selector(name);
   struct hook *h = hook(class, s);
   id m;
   if (h->class || !(m = method_of(class, s)) || n_hooks >= (int)(sizeof hooks / sizeof *hooks / 2)) return;
-  n_hooks++, h->name = s, h->was = set_code(m, code);
-  PUBLISH(h->class, class);
+  n_hooks++, h->name = s, h->was = code_of(m);
+  PUBLISH(h->class, class); /* before other threads can come to the code */
+  if (!add_method(class, s, code, types_of(m))) set_code(m, code);
 }
 
 typedef struct { const char *name; void *code; } replacement;
@@ -926,10 +932,12 @@ PUBLIC int mlxcapture_start(const char *path, id device) {
   send = (id(*)(id, SEL, ...))dlsym(RTLD_DEFAULT, "objc_msgSend"), selector = (SEL(*)(const char *))dlsym(RTLD_DEFAULT, "sel_registerName");
   class_of = (id(*)(id))dlsym(RTLD_DEFAULT, "object_getClass"), method_of = (id(*)(id, SEL))dlsym(RTLD_DEFAULT, "class_getInstanceMethod");
   set_code = (void *(*)(id, void *))dlsym(RTLD_DEFAULT, "method_setImplementation"), named = (id(*)(const char *))dlsym(RTLD_DEFAULT, "objc_getClass");
+  super_of = (id(*)(id))dlsym(RTLD_DEFAULT, "class_getSuperclass"), code_of = (void *(*)(id))dlsym(RTLD_DEFAULT, "method_getImplementation");
+  types_of = (const char *(*)(id))dlsym(RTLD_DEFAULT, "method_getTypeEncoding"), add_method = (bool (*)(id, SEL, void *, const char *))dlsym(RTLD_DEFAULT, "class_addMethod");
   retain = (id(*)(id))dlsym(RTLD_DEFAULT, "objc_retain"), release = (void (*)(id))dlsym(RTLD_DEFAULT, "objc_release");
   push_pool = (void *(*)(void))dlsym(RTLD_DEFAULT, "objc_autoreleasePoolPush"), pop_pool = (void (*)(void *))dlsym(RTLD_DEFAULT, "objc_autoreleasePoolPop");
   default_device = (id(*)(void))dlsym(RTLD_DEFAULT, "MTLCreateSystemDefaultDevice");
-  if (!send || !selector || !class_of || !method_of || !set_code || !named || !retain || !release || !push_pool || !pop_pool || (!device && !default_device)) return ENOSYS;
+  if (!send || !selector || !class_of || !method_of || !super_of || !code_of || !types_of || !add_method || !set_code || !named || !retain || !release || !push_pool || !pop_pool || (!device && !default_device)) return ENOSYS;
   if (!device) device = default_device(); /* its class is what matters; it lives as long as the program */
   if (!device) return ENODEV;
   pthread_mutex_lock(&lock);

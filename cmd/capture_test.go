@@ -31,6 +31,10 @@ PUBLIC const char *sel_registerName(const char *s) { return s; }
 PUBLIC void *object_getClass(void *o) { return o; }
 PUBLIC void *class_getInstanceMethod(void *c, const char *s) { (void)c, (void)s; return NULL; }
 PUBLIC void *method_setImplementation(void *m, void *code) { (void)m; return code; }
+PUBLIC void *method_getImplementation(void *m) { return m; }
+PUBLIC const char *method_getTypeEncoding(void *m) { return m; }
+PUBLIC int class_addMethod(void *c, const char *s, void *code, const char *types) { (void)c, (void)s, (void)code, (void)types; return 0; }
+PUBLIC void *class_getSuperclass(void *c) { (void)c; return NULL; }
 PUBLIC void *objc_getClass(const char *s) { (void)s; return NULL; }
 PUBLIC void *objc_retain(void *o) { return o; }
 PUBLIC void objc_release(void *o) { (void)o; }
