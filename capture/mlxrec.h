@@ -168,6 +168,12 @@ struct mlxrec {
   uint32_t threadgroup[31];
 };
 
+static void mlxrec_put32(unsigned char *to, uint32_t v) {
+  to[0] = (unsigned char)v, to[1] = (unsigned char)(v >> 8), to[2] = (unsigned char)(v >> 16), to[3] = (unsigned char)(v >> 24);
+}
+
+static void mlxrec_put64(unsigned char *to, uint64_t v) { mlxrec_put32(to, (uint32_t)v), mlxrec_put32(to + 4, (uint32_t)(v >> 32)); }
+
 /* mlxrec_event writes an event. Of what fields has each letter: n is a uint64_t, s a const char * (or NULL), b a const void * and a
  * size_t behind it. */
 #include <stdarg.h>
@@ -181,8 +187,7 @@ static void mlxrec_event(mlxrec *r, uint32_t code, const char *fields, ...) {
     va_start(list, fields);
     if (write) {
       if (size > 0xffffffffu) { r->error = EFBIG; va_end(list); return; }
-      for (int i = 0; i < 4; i++) room[i] = (unsigned char)(size >> 8 * i), room[4 + i] = (unsigned char)(code >> 8 * i);
-      at = 8;
+      mlxrec_put32(room, (uint32_t)size), mlxrec_put32(room + 4, code), at = 8;
     }
     for (const char *f = fields; *f; f++) {
       const void *data = NULL;
@@ -196,7 +201,7 @@ static void mlxrec_event(mlxrec *r, uint32_t code, const char *fields, ...) {
       }
       if (!write) { size += width + (width == 4 ? n : 0); continue; }
       if (at + 16 > sizeof room) fwrite(room, 1, at, r->file), at = 0;
-      for (unsigned i = 0; i < width; i++) room[at++] = (unsigned char)(n >> 8 * i);
+      mlxrec_put64(room + at, n), at += width;
       if (width == 8 || !n) continue;
       if (n > sizeof room - 16 - at) {
         fwrite(room, 1, at, r->file), at = 0;

@@ -4,7 +4,8 @@
  *
  * It needs no header of Apple's: functions of the Objective-C runtime and of Metal are found by dlsym. Methods of the concrete
  * classes of device, queue, command buffer, encoders, libraries and heaps are replaced by ones that log and call what was there. An object's number is
- * given once, when it is made; only buffers are retained, while command buffers in flight use them. Contents of buffers are logged before the commit that may read them: at first whole, later
+ * given once, when it is made; only buffers are retained, while command buffers in flight use them. What is encoded, which is most of what
+ * a program sends, takes no lock: Metal has an encoder be used by one thread at a time, so its events wait in memory of its own until it ends. Contents of buffers are logged before the commit that may read them: at first whole, later
  * what has changed, by digests of pieces, unless the GPU may have changed it meanwhile.
  *
  *   DYLD_INSERT_LIBRARIES=mlxcapture.dylib MLXC_CAPTURE=log.mlxtrace program    from the start
@@ -40,7 +41,10 @@ static id (*send)(id, SEL, ...);
 static SEL (*selector)(const char *);
 static id (*class_of)(id);
 static id (*method_of)(id, SEL);
-static void *(*set_code)(id, void *);
+static id (*super_of)(id);
+static void *(*set_code)(id, void *), *(*code_of)(id);
+static const char *(*types_of)(id);
+static bool (*add_method)(id, SEL, void *, const char *);
 static id (*retain)(id);
 static void (*release)(id);
 static void *(*push_pool)(void);
@@ -51,28 +55,37 @@ static pthread_mutex_t lock = PTHREAD_RECURSIVE_MUTEX_INITIALIZER;
 #else
 static pthread_mutex_t lock = PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP;
 #endif
-static mlxrec *log_; /* NULL: nothing is logged */
+static mlxrec *log_;     /* NULL: nothing is logged */
+static uint32_t session; /* how many logs were begun */
+
+#define READ(x) __atomic_load_n(&(x), __ATOMIC_ACQUIRE)
+#define PUBLISH(x, v) __atomic_store_n(&(x), v, __ATOMIC_RELEASE)
 
 /* --- what is known of objects, by their addresses --- */
 
 enum { NONE, BUFFER, LIBRARY, FUNCTION, VALUES, DESCRIPTOR, PIPELINE, QUEUE, COMMANDS, ENCODER, FENCE, EVENT };
 
 typedef struct info {
-  struct info *next;
+  struct info *next; /* these stay as they are: other threads look for other objects meanwhile */
   id object;
   int kind;
+  uint32_t session; /* the log that it belongs to; begins what make() clears */
   uint64_t number, size;      /* of a buffer; of an event: the command buffer that signals it last; of that: the program has a handler */
   uint64_t library;           /* of a function: its number; of an event: the value that was signalled last */
-  uint64_t parent;            /* of a buffer in a heap: nothing; of an encoder: its command buffer */
+  struct info *commands;      /* of an encoder: its command buffer */
   char *name;                 /* of a function or library */
   mlxrec_constant *constants; /* of values, functions */
   size_t n_constants;
   struct info *function;      /* of a descriptor */
   uint64_t *pieces;           /* of a buffer: digests of its pieces, once its contents are logged */
   uint64_t busy;              /* of a buffer: command buffers that use it and have not ended */
+  uint64_t seen;              /* of a buffer: the command buffer that lists it, if it is the last one that does */
+  size_t n_used, n_events;
+  struct info *slots[31];     /* of an encoder: the buffers that are bound, for setBufferOffset */
+  /* This memory is not freed when a log ends: a thread may be about to use it. */
   struct info **used;         /* of a command buffer: buffers */
-  size_t n_used, room;
-  id slots[31];               /* of an encoder: the buffers that are bound, for setBufferOffset */
+  unsigned char *events;      /* of an encoder: what is not in the log yet */
+  size_t room, events_room; /* room of used is for as many buffers, of events for as many bytes */
 } info;
 
 static info *table[1 << 14];
@@ -80,27 +93,36 @@ static uint64_t last_number;
 
 static size_t bucket(id o) { return ((uintptr_t)o >> 4) * 0x9e3779b97f4a7c15u >> 50; }
 
-static info *find(id o, int kind) {
+static info *entry(id o, int kind) {
   if (!o) return NULL;
-  for (info *i = table[bucket(o)]; i; i = i->next)
+  for (info *i = READ(table[bucket(o)]); i; i = i->next)
     if (i->object == o && i->kind == kind) return i;
   return NULL;
 }
 
+static info *find(id o, int kind) {
+  info *i = entry(o, kind);
+  return i && i->session == READ(session) ? i : NULL;
+}
+
+static void clear(info *i) {
+  free(i->constants), free(i->name), free(i->pieces);
+  memset(&i->session, 0, offsetof(info, used) - offsetof(info, session));
+}
+
 /* make returns a new entry for an object. One of the same kind at its address is of an object that was freed. */
 static info *make(id o, int kind) {
-  info *i = find(o, kind);
+  info *i = entry(o, kind);
   if (i) {
-    if (i->kind == BUFFER) mlxrec_event(log_, mlxrec_FREE, "n", i->number);
-    free(i->constants), free(i->name), free(i->pieces), free(i->used);
-    info *next = i->next;
-    memset(i, 0, sizeof *i), i->next = next;
+    if (i->kind == BUFFER && i->session == session) mlxrec_event(log_, mlxrec_FREE, "n", i->number);
+    clear(i);
   } else if ((i = calloc(1, sizeof *i))) {
-    i->next = table[bucket(o)], table[bucket(o)] = i;
+    i->object = o, i->kind = kind, i->next = table[bucket(o)];
+    PUBLISH(table[bucket(o)], i);
   } else {
     abort();
   }
-  i->object = o, i->kind = kind, i->number = ++last_number;
+  i->session = session, i->number = ++last_number;
   return i;
 }
 
@@ -131,37 +153,85 @@ static struct hook *hook(id class, SEL name) {
   size_t i = (((uintptr_t)class >> 3) * 31 + (uintptr_t)name) * (uintptr_t)0x9e3779b97f4a7c15u >> 20;
   for (;; i++) {
     struct hook *h = &hooks[i % (sizeof hooks / sizeof *hooks)];
-    if (!h->class || (h->class == class && h->name == name)) return h;
+    id c = READ(h->class);
+    if (!c || (c == class && h->name == name)) return h;
   }
 }
 
-static void *was(id self, SEL s) { return hook(class_of(self), s)->was; } /* it is there: s is replaced in the class of self */
+/* replaced returns the place of a method that is replaced, in the class or in one that it inherits from. */
+static struct hook *replaced(id class, SEL s) {
+  for (id c = class; c; c = super_of(c)) {
+    struct hook *h = hook(c, s);
+    if (READ(h->class)) return h;
+  }
+  abort();
+}
 
+static void *was(id self, SEL s) { return replaced(class_of(self), s)->was; }
+
+/* was_here is the same for a function that stands for one method, whose place it has found last. */
+static void *was_here(struct hook **last, id self, SEL s) {
+  struct hook *h = READ(*last);
+  id class = class_of(self);
+  if (!h || h->class != class) PUBLISH(*last, h = replaced(class, s));
+  return h->was;
+}
+
+/* replace gives a class a method in place of its own. What it inherits stays as it is for other classes: kinds of encoders have methods in common. */
 static void replace(id class, const char *name, void *code) {
   SEL s = selector(name);
   struct hook *h = hook(class, s);
   id m;
   if (h->class || !(m = method_of(class, s)) || n_hooks >= (int)(sizeof hooks / sizeof *hooks / 2)) return;
-  n_hooks++, h->name = s, h->was = set_code(m, code), h->class = class;
+  n_hooks++, h->name = s, h->was = code_of(m);
+  PUBLISH(h->class, class); /* before other threads can come to the code */
+  if (!add_method(class, s, code, types_of(m))) set_code(m, code);
 }
 
+typedef struct { const char *name; void *code; } replacement;
+
+/* replace_all replaces methods of a class, the first time that it is asked: a place in the table, with the list for a name, remembers that. */
+static void replace_all(id class, const replacement *methods, size_t n) {
+  struct hook *h = hook(class, (SEL)(const void *)methods);
+  if (h->class) return;
+  for (size_t k = 0; k < n; k++) replace(class, methods[k].name, methods[k].code);
+  h = hook(class, (SEL)(const void *)methods);
+  n_hooks++, h->name = (SEL)(const void *)methods;
+  PUBLISH(h->class, class);
+}
+#define REPLACE_ALL(class, methods) replace_all(class, methods, sizeof methods / sizeof *methods)
+
 #define CALL(type) ((type)was(self, s))
+#define CALL_HERE(type) ((type)was_here(&here, self, s))
 #define LOG(...) (pthread_mutex_lock(&lock), log_ ? (void)(__VA_ARGS__) : (void)0, pthread_mutex_unlock(&lock))
 #define EVENT_(code, ...) mlxrec_event(log_, mlxrec_##code, __VA_ARGS__)
 
 static const char *text_of(id string) { return string ? ((const char *(*)(id, SEL))send)(string, selector("UTF8String")) : ""; }
 
-static void *contents_of(id buffer) { return ((void *(*)(id, SEL))send)(buffer, selector("contents")); }
+static void *contents_of(id buffer) {
+  static SEL contents; /* with the lock held */
+  if (!contents) contents = selector("contents");
+  return ((void *(*)(id, SEL))send)(buffer, contents);
+}
 
 /* --- contents of buffers --- */
 
 enum { PIECE = 1 << 14, SMALL = 64 };
 
-static uint64_t digest(const unsigned char *p, size_t n) { /* FNV-1a by words: what a program changes, not what somebody forges */
-  uint64_t h = 0xcbf29ce484222325u, w;
-  for (; n >= 8; p += 8, n -= 8) memcpy(&w, p, 8), h = (h ^ w) * 0x100000001b3u, h ^= h >> 29;
-  for (; n; p++, n--) h = (h ^ *p) * 0x100000001b3u;
-  return h;
+static uint64_t mixed(uint64_t h, uint64_t v) {
+  h = (h ^ v) * 0x9e3779b97f4a7c15u;
+  return h ^ h >> 29;
+}
+
+/* digest tells what a program changes, not what somebody forges. Four sums at a time: each waits for its own multiplication only. */
+static uint64_t digest(const unsigned char *p, size_t n) {
+  uint64_t h[4] = {1, 2, 3, 4}, w[4];
+  for (; n >= sizeof w; p += sizeof w, n -= sizeof w) {
+    memcpy(w, p, sizeof w);
+    for (int i = 0; i < 4; i++) h[i] = mixed(h[i], w[i]);
+  }
+  for (; n; p++, n--) h[0] = mixed(h[0], *p);
+  return mixed(mixed(mixed(h[0], h[1]), h[2]), h[3]);
 }
 
 /* look logs what a buffer holds that is not logged yet, or with quiet set only remembers it. Of a small buffer that the GPU may have written
@@ -188,10 +258,9 @@ static void look(info *b, bool quiet) {
 }
 
 static void use_buffer(info *encoder, info *b) {
-  info *c = encoder ? find((id)(uintptr_t)encoder->parent, COMMANDS) : NULL;
-  if (!c || !b) return;
-  for (size_t i = c->n_used; i-- > 0 && i + 8 > c->n_used;)
-    if (c->used[i] == b) return; /* most are bound again soon */
+  info *c = encoder ? encoder->commands : NULL;
+  if (!c || !b || __atomic_load_n(&b->seen, __ATOMIC_RELAXED) == c->number) return; /* who encodes at the same time may list it twice */
+  __atomic_store_n(&b->seen, c->number, __ATOMIC_RELAXED);
   if (c->n_used == c->room) {
     info **more = realloc(c->used, (c->room = c->room ? 2 * c->room : 64) * sizeof *more);
     if (!more) abort();
@@ -202,56 +271,147 @@ static void use_buffer(info *encoder, info *b) {
 
 /* --- encoders --- */
 
-static void enc_use(id self, SEL s, id p) {
-  LOG(EVENT_(USE, "nn", number(self, ENCODER), number(p, PIPELINE)));
-  CALL(void (*)(id, SEL, id))(self, s, p);
+enum { SPILL = 1 << 20, ROOM = 1 << 16, SPARE = 8 }; /* bytes of events that an encoder keeps at most, and at first; and memory that no encoder has */
+
+static unsigned char *spare[SPARE]; /* of ROOM bytes each: programs have few encoders at a time, and many one after another */
+static int n_spare;
+
+/* spill puts what an encoder has kept into the log, with the lock held. */
+static info *spill(info *e) {
+  if (e && e->n_events && !log_->error && fwrite(e->events, 1, e->n_events, log_->file) != e->n_events) log_->error = errno ? errno : EIO;
+  if (e) e->n_events = 0;
+  return e;
 }
 
-static void bind(id self, id b, uint64_t offset, uint64_t slot) {
-  info *e = find(self, ENCODER), *i = find(b, BUFFER);
-  if (b && !i) unknown("a buffer is bound that was not made by a method that is logged");
+/* leave takes the memory of an encoder that has ended. */
+static void leave(info *e) {
+  if (!e->events) return;
+  if (e->events_room == ROOM && n_spare < SPARE) spare[n_spare++] = e->events;
+  else free(e->events);
+  e->events = NULL, e->events_room = 0;
+}
+
+/* spilled does that for what comes next of an encoder, and returns its number; 0: it is not known. */
+static uint64_t spilled(id self) {
+  info *e = spill(find(self, ENCODER));
+  return e ? e->number : 0;
+}
+
+/* encoder_of returns an encoder if its events are logged. Without the lock: the log may end meanwhile, and then they are dropped. */
+static info *encoder_of(id self) { return READ(log_) ? find(self, ENCODER) : NULL; }
+
+/* event adds an event to those that an encoder keeps, and returns where its fields go, which take size bytes. */
+static unsigned char *event(info *e, uint32_t code, size_t size) {
+  size_t whole = 8 + ((size + 7) & ~(size_t)7);
+  unsigned char *p;
+  if (e->events_room - e->n_events < whole) {
+    if (e->n_events > SPILL) {
+      pthread_mutex_lock(&lock);
+      if (log_ && e->session == session) spill(e);
+      e->n_events = 0;
+      pthread_mutex_unlock(&lock);
+    }
+    if (!e->events) {
+      pthread_mutex_lock(&lock);
+      if (n_spare) e->events = spare[--n_spare], e->events_room = ROOM;
+      pthread_mutex_unlock(&lock);
+    }
+    size_t room = e->events_room ? e->events_room : ROOM;
+    while (room - e->n_events < whole) room *= 2;
+    if (room != e->events_room) {
+      if (!(p = realloc(e->events, room))) abort();
+      e->events = p, e->events_room = room;
+    }
+  }
+  p = e->events + e->n_events;
+  e->n_events += whole;
+  mlxrec_put64(p + whole - 8, 0); /* what behind the fields fills eight bytes */
+  mlxrec_put64(p, (uint64_t)code << 32 | size);
+  return p + 8;
+}
+
+static void enc_use(id self, SEL s, id p) {
+  static struct hook *here;
+  info *e = encoder_of(self);
+  if (e) {
+    unsigned char *to = event(e, mlxrec_USE, 16);
+    mlxrec_put64(to, e->number), mlxrec_put64(to + 8, number(p, PIPELINE));
+  }
+  CALL_HERE(void (*)(id, SEL, id))(self, s, p);
+}
+
+static void bind(info *e, info *i, uint64_t offset, uint64_t slot) {
+  unsigned char *to = event(e, mlxrec_BIND, 32);
+  mlxrec_put64(to, e->number), mlxrec_put64(to + 8, slot), mlxrec_put64(to + 16, i ? i->number : 0), mlxrec_put64(to + 24, i ? offset : 0);
   use_buffer(e, i);
-  if (e && slot < 31) e->slots[slot] = b;
-  if (e) EVENT_(BIND, "nnnn", e->number, slot, i ? i->number : 0, i ? offset : 0);
+  if (slot < 31) e->slots[slot] = i;
+}
+
+static info *known(id b) {
+  info *i = find(b, BUFFER);
+  if (b && !i) LOG(unknown("a buffer is bound that was not made by a method that is logged"));
+  return i;
 }
 
 static void enc_buffer(id self, SEL s, id b, uint64_t offset, uint64_t slot) {
-  LOG(bind(self, b, offset, slot));
-  CALL(void (*)(id, SEL, id, uint64_t, uint64_t))(self, s, b, offset, slot);
+  static struct hook *here;
+  info *e = encoder_of(self);
+  if (e) bind(e, known(b), offset, slot);
+  CALL_HERE(void (*)(id, SEL, id, uint64_t, uint64_t))(self, s, b, offset, slot);
 }
 
 static void enc_buffers(id self, SEL s, const id *b, const uint64_t *offsets, range r) {
-  for (uint64_t i = 0; i < r.length; i++) LOG(bind(self, b[i], offsets[i], r.location + i));
-  CALL(void (*)(id, SEL, const id *, const uint64_t *, range))(self, s, b, offsets, r);
+  static struct hook *here;
+  info *e = encoder_of(self);
+  for (uint64_t i = 0; e && i < r.length; i++) bind(e, known(b[i]), offsets[i], r.location + i);
+  CALL_HERE(void (*)(id, SEL, const id *, const uint64_t *, range))(self, s, b, offsets, r);
 }
 
 static void enc_offset(id self, SEL s, uint64_t offset, uint64_t slot) {
-  LOG(bind(self, slot < 31 && find(self, ENCODER) ? find(self, ENCODER)->slots[slot] : NULL, offset, slot));
-  CALL(void (*)(id, SEL, uint64_t, uint64_t))(self, s, offset, slot);
+  static struct hook *here;
+  info *e = encoder_of(self);
+  if (e) bind(e, slot < 31 ? e->slots[slot] : NULL, offset, slot);
+  CALL_HERE(void (*)(id, SEL, uint64_t, uint64_t))(self, s, offset, slot);
 }
 
 static void enc_bytes(id self, SEL s, const void *data, uint64_t n, uint64_t slot) {
-  LOG(EVENT_(BYTES, "nnb", number(self, ENCODER), slot, data, (size_t)n));
-  CALL(void (*)(id, SEL, const void *, uint64_t, uint64_t))(self, s, data, n, slot);
+  static struct hook *here;
+  info *e = encoder_of(self);
+  if (e) {
+    unsigned char *to = event(e, mlxrec_BYTES, 20 + n);
+    mlxrec_put64(to, e->number), mlxrec_put64(to + 8, slot), mlxrec_put32(to + 16, (uint32_t)n), memcpy(to + 20, data, n);
+  }
+  CALL_HERE(void (*)(id, SEL, const void *, uint64_t, uint64_t))(self, s, data, n, slot);
 }
 
 static void enc_threadgroup(id self, SEL s, uint64_t n, uint64_t slot) {
-  LOG(EVENT_(THREADGROUP, "nnn", number(self, ENCODER), slot, n));
-  CALL(void (*)(id, SEL, uint64_t, uint64_t))(self, s, n, slot);
+  static struct hook *here;
+  info *e = encoder_of(self);
+  if (e) {
+    unsigned char *to = event(e, mlxrec_THREADGROUP, 24);
+    mlxrec_put64(to, e->number), mlxrec_put64(to + 8, slot), mlxrec_put64(to + 16, n);
+  }
+  CALL_HERE(void (*)(id, SEL, uint64_t, uint64_t))(self, s, n, slot);
 }
 
 static void dispatch(id self, uint64_t threads, size3 g, size3 t) {
-  EVENT_(DISPATCH, "nnnnnnnns", number(self, ENCODER), threads, g.x, g.y, g.z, t.x, t.y, t.z, (const char *)NULL);
+  info *e = encoder_of(self);
+  if (!e) return;
+  unsigned char *to = event(e, mlxrec_DISPATCH, 68); /* the last field, a label, is empty */
+  const uint64_t fields[] = {e->number, threads, g.x, g.y, g.z, t.x, t.y, t.z};
+  for (int i = 0; i < 8; i++) mlxrec_put64(to + 8 * i, fields[i]);
 }
 
 static void enc_groups(id self, SEL s, size3_arg g, size3_arg t) {
-  LOG(dispatch(self, 0, SIZE(g), SIZE(t)));
-  CALL(void (*)(id, SEL, size3_arg, size3_arg))(self, s, g, t);
+  static struct hook *here;
+  dispatch(self, 0, SIZE(g), SIZE(t));
+  CALL_HERE(void (*)(id, SEL, size3_arg, size3_arg))(self, s, g, t);
 }
 
 static void enc_threads(id self, SEL s, size3_arg g, size3_arg t) {
-  LOG(dispatch(self, 1, SIZE(g), SIZE(t)));
-  CALL(void (*)(id, SEL, size3_arg, size3_arg))(self, s, g, t);
+  static struct hook *here;
+  dispatch(self, 1, SIZE(g), SIZE(t));
+  CALL_HERE(void (*)(id, SEL, size3_arg, size3_arg))(self, s, g, t);
 }
 
 static void enc_indirect(id self, SEL s, id b, uint64_t offset, size3_arg t) {
@@ -264,14 +424,21 @@ static void enc_execute(id self, SEL s, id b, range r) {
   CALL(void (*)(id, SEL, id, range))(self, s, b, r);
 }
 
+static void barrier(id self) {
+  info *e = encoder_of(self);
+  if (e) mlxrec_put64(event(e, mlxrec_BARRIER, 8), e->number);
+}
+
 static void enc_barrier(id self, SEL s, uint64_t scope) {
-  LOG(EVENT_(BARRIER, "n", number(self, ENCODER)));
-  CALL(void (*)(id, SEL, uint64_t))(self, s, scope);
+  static struct hook *here;
+  barrier(self);
+  CALL_HERE(void (*)(id, SEL, uint64_t))(self, s, scope);
 }
 
 static void enc_barrier_of(id self, SEL s, const id *what, uint64_t n) {
-  LOG(EVENT_(BARRIER, "n", number(self, ENCODER)));
-  CALL(void (*)(id, SEL, const id *, uint64_t))(self, s, what, n);
+  static struct hook *here;
+  barrier(self);
+  CALL_HERE(void (*)(id, SEL, const id *, uint64_t))(self, s, what, n);
 }
 
 static uint64_t fence(id f) {
@@ -280,32 +447,37 @@ static uint64_t fence(id f) {
 }
 
 static void enc_update(id self, SEL s, id f) {
-  LOG(EVENT_(FENCE_UPDATE, "nn", number(self, ENCODER), fence(f)));
+  uint64_t e;
+  LOG((e = spilled(self)) ? EVENT_(FENCE_UPDATE, "nn", e, fence(f)) : (void)0);
   CALL(void (*)(id, SEL, id))(self, s, f);
 }
 
 static void enc_wait(id self, SEL s, id f) {
-  LOG(EVENT_(FENCE_WAIT, "nn", number(self, ENCODER), fence(f)));
+  uint64_t e;
+  LOG((e = spilled(self)) ? EVENT_(FENCE_WAIT, "nn", e, fence(f)) : (void)0);
   CALL(void (*)(id, SEL, id))(self, s, f);
 }
 
 static void enc_push(id self, SEL s, id label) {
-  LOG(EVENT_(PUSH, "ns", number(self, ENCODER), text_of(label)));
+  uint64_t e;
+  LOG((e = spilled(self)) ? EVENT_(PUSH, "ns", e, text_of(label)) : (void)0);
   CALL(void (*)(id, SEL, id))(self, s, label);
 }
 
 static void enc_pop(id self, SEL s) {
-  LOG(EVENT_(POP, "n", number(self, ENCODER)));
+  uint64_t e;
+  LOG((e = spilled(self)) ? EVENT_(POP, "n", e) : (void)0);
   CALL(void (*)(id, SEL))(self, s);
 }
 
 static void enc_end(id self, SEL s) {
-  LOG(EVENT_(END, "n", number(self, ENCODER)));
+  uint64_t e;
+  LOG((e = spilled(self)) ? EVENT_(END, "n", e), leave(find(self, ENCODER)) : (void)0);
   CALL(void (*)(id, SEL))(self, s);
 }
 
 static void copy(id self, id a, uint64_t at, id b, uint64_t to, uint64_t n) {
-  info *e = find(self, ENCODER), *x = find(a, BUFFER), *y = find(b, BUFFER);
+  info *e = spill(find(self, ENCODER)), *x = find(a, BUFFER), *y = find(b, BUFFER);
   use_buffer(e, x), use_buffer(e, y);
   if (e && x && y) EVENT_(COPY, "nnnnnn", e->number, x->number, at, y->number, to, n);
   else unknown("a copy of buffers that were not made by a method that is logged");
@@ -317,7 +489,7 @@ static void blit_copy(id self, SEL s, id a, uint64_t at, id b, uint64_t to, uint
 }
 
 static void fill(id self, id b, range r, uint8_t value) {
-  info *e = find(self, ENCODER), *y = find(b, BUFFER);
+  info *e = spill(find(self, ENCODER)), *y = find(b, BUFFER);
   use_buffer(e, y);
   if (e && y) EVENT_(FILL, "nnnnn", e->number, y->number, r.location, r.length, N(value));
 }
@@ -330,7 +502,7 @@ static void blit_fill(id self, SEL s, id b, range r, uint8_t value) {
 /* --- command buffers and queues --- */
 
 static id encoder(id commands, id e, const char *kind, uint64_t concurrent) {
-  static const struct { const char *name; void *code; } methods[] = {
+  static const replacement methods[] = {
       {"setComputePipelineState:", (void *)enc_use}, {"setBuffer:offset:atIndex:", (void *)enc_buffer}, {"setBuffers:offsets:withRange:", (void *)enc_buffers},
       {"setBufferOffset:atIndex:", (void *)enc_offset}, {"setBytes:length:atIndex:", (void *)enc_bytes}, {"setThreadgroupMemoryLength:atIndex:", (void *)enc_threadgroup},
       {"dispatchThreadgroups:threadsPerThreadgroup:", (void *)enc_groups}, {"dispatchThreads:threadsPerThreadgroup:", (void *)enc_threads},
@@ -346,13 +518,11 @@ static id encoder(id commands, id e, const char *kind, uint64_t concurrent) {
   pthread_mutex_lock(&lock);
   if (log_ && (c = find(commands, COMMANDS))) {
     info *i = make(e, ENCODER);
-    i->parent = N((uintptr_t)commands);
+    i->commands = c;
     EVENT_(ENCODER, "nnsns", i->number, c->number, kind, concurrent, (const char *)NULL);
-    if (*kind == 'c')
-      for (size_t k = 0; k < sizeof methods / sizeof *methods; k++) replace(class_of(e), methods[k].name, methods[k].code);
-    else
-      for (size_t k = 0; k < sizeof blits / sizeof *blits; k++) replace(class_of(e), blits[k].name, blits[k].code);
-    for (size_t k = 0; k < sizeof both / sizeof *both; k++) replace(class_of(e), both[k].name, both[k].code);
+    if (*kind == 'c') REPLACE_ALL(class_of(e), methods);
+    else REPLACE_ALL(class_of(e), blits);
+    REPLACE_ALL(class_of(e), both);
   }
   pthread_mutex_unlock(&lock);
   return e;
@@ -374,14 +544,22 @@ static void cb_enqueue(id self, SEL s) {
   CALL(void (*)(id, SEL))(self, s);
 }
 
+/* flight is a command buffer that was committed and has not ended, as far as the program has waited. */
+static struct flight { struct flight *next; uint64_t number; size_t n; info **used; } *flights;
+
 static void committed(id self) {
   info *c = find(self, COMMANDS);
+  struct flight *f;
   if (!c) return;
   for (size_t i = 0; i < c->n_used; i++)
     if (!c->used[i]->busy) look(c->used[i], false);
-  for (size_t i = 0; i < c->n_used; i++) {
-    if (!c->used[i]->busy) retain(c->used[i]->object); /* the program may release it now, and its contents are looked at when the command buffer has ended */
-    c->used[i]->busy = c->number; /* until then, what changes is the GPU's */
+  if (!(f = malloc(sizeof *f))) abort();
+  *f = (struct flight){flights, c->number, c->n_used, c->used};
+  c->used = NULL, c->n_used = c->room = 0;
+  flights = f;
+  for (size_t i = 0; i < f->n; i++) {
+    if (!f->used[i]->busy) retain(f->used[i]->object); /* the program may release it now, and its contents are looked at when the command buffer has ended */
+    f->used[i]->busy = f->number; /* until then, what changes is the GPU's */
   }
   EVENT_(COMMIT, "n", c->number);
   if (fflush(log_->file) && !log_->error) log_->error = errno;
@@ -392,11 +570,21 @@ static void cb_commit(id self, SEL s) {
   CALL(void (*)(id, SEL))(self, s);
 }
 
-/* not_busy notes that a command buffer has ended, and those that were committed before it. */
+/* not_busy notes that a command buffer has ended, and those that were committed before it. What is released may call back. */
 static void not_busy(uint64_t number) {
-  for (size_t b = 0; b < sizeof table / sizeof *table; b++)
-    for (info *i = table[b]; i; i = i->next)
-      if (i->kind == BUFFER && i->busy && i->busy <= number) i->busy = 0, look(i, true), release(i->object);
+  for (struct flight **at = &flights, *f; (f = *at);) {
+    if (f->number > number) {
+      at = &f->next;
+      continue;
+    }
+    *at = f->next;
+    for (size_t i = 0; i < f->n; i++) {
+      info *b = f->used[i];
+      if (b->busy && b->busy <= number) b->busy = 0, look(b, true), release(b->object);
+    }
+    free(f->used), free(f);
+    at = &flights;
+  }
 }
 
 /* ended notes that the program has waited for that. */
@@ -423,11 +611,18 @@ static void has_ended(void *block, id commands) {
 
 static void tell_end(id commands) {
   static const struct { unsigned long reserved, size; } descriptor = {0, sizeof when_ended};
-  void *isa = dlsym(RTLD_DEFAULT, "_NSConcreteGlobalBlock");
-  SEL s = selector("addCompletedHandler:");
-  if (!isa || !method_of(class_of(commands), s)) return;
-  when_ended = (struct block){isa, 1 << 28, 0, has_ended, &descriptor}; /* a global block */
-  ((void (*)(id, SEL, id))(void *)send)(commands, s, &when_ended);
+  static SEL s;
+  static id able; /* the class that is known to have the method */
+  id class = class_of(commands);
+  pthread_mutex_lock(&lock);
+  if (!s) {
+    void *isa = dlsym(RTLD_DEFAULT, "_NSConcreteGlobalBlock");
+    s = selector("addCompletedHandler:");
+    if (isa) when_ended = (struct block){isa, 1 << 28, 0, has_ended, &descriptor}; /* a global block */
+  }
+  if (able != class && when_ended.isa && method_of(class, s)) able = class;
+  pthread_mutex_unlock(&lock);
+  if (able == class) ((void (*)(id, SEL, id))(void *)send)(commands, s, &when_ended);
 }
 
 static void cb_handler(id self, SEL s, id block) {
@@ -479,7 +674,7 @@ static void cb_await(id self, SEL s, id event, uint64_t value) {
 }
 
 static id commands(id queue, id c) {
-  static const struct { const char *name; void *code; } methods[] = {
+  static const replacement methods[] = {
       {"computeCommandEncoder", (void *)cb_encoder}, {"computeCommandEncoderWithDispatchType:", (void *)cb_encoder_of}, {"computeCommandEncoderWithDescriptor:", (void *)cb_encoder_by},
       {"blitCommandEncoder", (void *)cb_blit}, {"enqueue", (void *)cb_enqueue}, {"commit", (void *)cb_commit}, {"waitUntilCompleted", (void *)cb_wait}, {"addCompletedHandler:", (void *)cb_handler},
       {"encodeSignalEvent:value:", (void *)cb_signal}, {"encodeWaitForEvent:value:", (void *)cb_await},
@@ -488,7 +683,7 @@ static id commands(id queue, id c) {
   pthread_mutex_lock(&lock);
   if (log_) {
     EVENT_(COMMANDS, "nns", make(c, COMMANDS)->number, number(queue, QUEUE), (const char *)NULL);
-    for (size_t k = 0; k < sizeof methods / sizeof *methods; k++) replace(class_of(c), methods[k].name, methods[k].code);
+    REPLACE_ALL(class_of(c), methods);
   }
   pthread_mutex_unlock(&lock);
   if (log_) tell_end(c);
@@ -722,7 +917,7 @@ static id dev_heap(id self, SEL s, id d) {
 
 /* mlxcapture_start begins a log. device is the program's, or NULL: the system's default. It returns 0 or an errno. */
 PUBLIC int mlxcapture_start(const char *path, id device) {
-  static const struct { const char *name; void *code; } methods[] = {
+  static const replacement methods[] = {
       {"newLibraryWithSource:options:error:", (void *)dev_source}, {"newLibraryWithURL:error:", (void *)dev_url}, {"newLibraryWithFile:error:", (void *)dev_file}, {"newDefaultLibrary", (void *)dev_default},
       {"newBufferWithLength:options:", (void *)dev_buffer}, {"newBufferWithBytes:length:options:", (void *)dev_buffer_of}, {"newBufferWithBytesNoCopy:length:options:deallocator:", (void *)dev_no_copy},
       {"newComputePipelineStateWithFunction:error:", (void *)dev_pipeline}, {"newComputePipelineStateWithFunction:options:reflection:error:", (void *)dev_pipeline_of},
@@ -732,22 +927,28 @@ PUBLIC int mlxcapture_start(const char *path, id device) {
   id (*named)(const char *);
   id (*default_device)(void);
   int error = 0;
+  mlxrec *begun;
+  dlopen("/System/Library/Frameworks/Metal.framework/Metal", RTLD_NOW | RTLD_GLOBAL); /* the program may load it later */
   send = (id(*)(id, SEL, ...))dlsym(RTLD_DEFAULT, "objc_msgSend"), selector = (SEL(*)(const char *))dlsym(RTLD_DEFAULT, "sel_registerName");
   class_of = (id(*)(id))dlsym(RTLD_DEFAULT, "object_getClass"), method_of = (id(*)(id, SEL))dlsym(RTLD_DEFAULT, "class_getInstanceMethod");
   set_code = (void *(*)(id, void *))dlsym(RTLD_DEFAULT, "method_setImplementation"), named = (id(*)(const char *))dlsym(RTLD_DEFAULT, "objc_getClass");
+  super_of = (id(*)(id))dlsym(RTLD_DEFAULT, "class_getSuperclass"), code_of = (void *(*)(id))dlsym(RTLD_DEFAULT, "method_getImplementation");
+  types_of = (const char *(*)(id))dlsym(RTLD_DEFAULT, "method_getTypeEncoding"), add_method = (bool (*)(id, SEL, void *, const char *))dlsym(RTLD_DEFAULT, "class_addMethod");
   retain = (id(*)(id))dlsym(RTLD_DEFAULT, "objc_retain"), release = (void (*)(id))dlsym(RTLD_DEFAULT, "objc_release");
   push_pool = (void *(*)(void))dlsym(RTLD_DEFAULT, "objc_autoreleasePoolPush"), pop_pool = (void (*)(void *))dlsym(RTLD_DEFAULT, "objc_autoreleasePoolPop");
   default_device = (id(*)(void))dlsym(RTLD_DEFAULT, "MTLCreateSystemDefaultDevice");
-  if (!send || !selector || !class_of || !method_of || !set_code || !named || !retain || !release || !push_pool || !pop_pool || (!device && !default_device)) return ENOSYS;
+  if (!send || !selector || !class_of || !method_of || !super_of || !code_of || !types_of || !add_method || !set_code || !named || !retain || !release || !push_pool || !pop_pool || (!device && !default_device)) return ENOSYS;
   if (!device) device = default_device(); /* its class is what matters; it lives as long as the program */
   if (!device) return ENODEV;
   pthread_mutex_lock(&lock);
   if (log_) {
     error = EBUSY;
-  } else if (!(log_ = mlxrec_open(path, "a program that was captured"))) {
+  } else if (!(begun = mlxrec_open(path, "a program that was captured"))) {
     error = errno;
   } else {
-    for (size_t k = 0; k < sizeof methods / sizeof *methods; k++) replace(class_of(device), methods[k].name, methods[k].code);
+    PUBLISH(session, session + 1);
+    PUBLISH(log_, begun);
+    REPLACE_ALL(class_of(device), methods);
     if (named("MTLComputePipelineDescriptor")) replace(named("MTLComputePipelineDescriptor"), "setComputeFunction:", (void *)desc_function);
     if (named("MTLFunctionConstantValues")) {
       replace(named("MTLFunctionConstantValues"), "setConstantValue:type:atIndex:", (void *)val_set);
@@ -768,14 +969,17 @@ PUBLIC int mlxcapture_stop(void) {
   pthread_mutex_lock(&lock);
   if (log_) {
     log_->commands = 0; /* mlxrec_close must end no step */
-    error = mlxrec_close(log_), log_ = NULL;
-    for (size_t b = 0; b < sizeof table / sizeof *table; b++) {
-      for (info *i = table[b], *next; i; i = next) {
-        if (i->kind == BUFFER && i->busy) release(i->object);
-        next = i->next, free(i->name), free(i->constants), free(i->pieces), free(i->used), free(i);
-      }
-      table[b] = NULL;
+    mlxrec *ended = log_;
+    for (struct flight *f; (f = flights);) {
+      flights = f->next;
+      for (size_t i = 0; i < f->n; i++)
+        if (f->used[i]->busy) f->used[i]->busy = 0, release(f->used[i]->object);
+      free(f->used), free(f);
     }
+    PUBLISH(log_, (mlxrec *)NULL);
+    error = mlxrec_close(ended);
+    for (size_t b = 0; b < sizeof table / sizeof *table; b++)
+      for (info *i = table[b]; i; i = i->next) clear(i);
   }
   pthread_mutex_unlock(&lock);
   return error;
@@ -785,7 +989,6 @@ __attribute__((constructor)) static void loaded(void) {
   const char *path = getenv("MLXC_CAPTURE");
   int error;
   if (!path || !*path) return;
-  dlopen("/System/Library/Frameworks/Metal.framework/Metal", RTLD_NOW | RTLD_GLOBAL);
   error = mlxcapture_start(path, NULL);
   if (!error) unsetenv("MLXC_CAPTURE"); /* the programs that it starts must not write to the same file */
   if (error && error != ENOSYS) fprintf(stderr, "mlxcapture: %s: %s\n", path, strerror(error)); /* a program without Metal, as a shell is, starts others */

@@ -90,6 +90,7 @@ func TestScripts(t *testing.T) {
 		t.Fatal(err)
 	}
 	testscript.Run(t, testscript.Params{
+		Cmds:                map[string]func(*testscript.TestScript, bool, []string){"sarif": sarifCommand},
 		Files:               scripts(t, "testdata/script", 2),
 		UpdateScripts:       *update,
 		RequireExplicitExec: true,

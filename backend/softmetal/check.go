@@ -226,7 +226,7 @@ func (o *Observed) unwritten(k *kernel, d *ir.Dispatch, effects *ir.Effects, wit
 		if first < 0 {
 			continue
 		}
-		f := Finding{Kind: Unwritten, Command: d.ID, Kernel: k.Name, Argument: "memory that is not bound", Slot: -1, Offset: first - p.Offset, Bytes: -1, Missing: missing, Times: 1}
+		f := Finding{Kind: Unwritten, Command: d.ID, Kernel: k.Name, Argument: unbound, Slot: -1, Offset: first - p.Offset, Bytes: -1, Missing: missing, Times: 1}
 		for _, v := range views {
 			if at := first - v.place.Offset; v.place.Buffer == p.Buffer && at >= 0 && at < v.size && (f.Slot < 0 || v.arg != nil && v.arg.Access != air.Read) {
 				f.Argument, f.Slot, f.Offset, f.Bytes = fmt.Sprint("argument ", v.binding.Slot), int(v.binding.Slot), at, v.size
@@ -419,6 +419,12 @@ func (k *kernel) threadgroupBytes(d *ir.Dispatch) int64 {
 	return memory
 }
 
+// What stands for an argument where an address lies in none.
+const (
+	unbound = "memory that is not bound"
+	unowned = "threadgroup memory that is no argument's and no variable's"
+)
+
 // findingBytes is the size of struct finding (host/check.h), and maxFindings how many of them the executor keeps.
 const (
 	findingBytes = 64
@@ -473,8 +479,10 @@ func (k *kernel) finding(raw []byte, d *ir.Dispatch, with *bindings, views []bou
 		f.Other = &t
 	}
 	switch n := int32(u32(12)); {
+	case n == -2:
+		f.Argument = unowned
 	case n < 0:
-		f.Argument = "memory that is not bound"
+		f.Argument = unbound
 	case n < slots:
 		f.Argument, f.Slot = fmt.Sprint("argument ", n), int(n)
 		if a := k.argument(int(n)); a != nil {
@@ -487,7 +495,17 @@ func (k *kernel) finding(raw []byte, d *ir.Dispatch, with *bindings, views []bou
 			}
 		}
 	case n < 2000:
-		f.Argument = fmt.Sprint("threadgroup argument ", n-1000)
+		f.Argument, f.Bytes = fmt.Sprint("threadgroup argument ", n-1000), 0
+		for i := range k.Args {
+			if a := &k.Args[i]; a.Space == air.Threadgroup && a.Attribute == "" && a.Index == int(n-1000) && a.Name != "" {
+				f.Argument += " (" + a.Name + ")"
+			}
+		}
+		for _, m := range d.ThreadgroupMemory {
+			if int32(m.Slot) == n-1000 {
+				f.Bytes = int64(m.Bytes)
+			}
+		}
 	case n < 3000:
 		f.Argument = "threadgroup memory"
 		if i := int(n - 2000); i < len(k.Threadgroup) {

@@ -117,7 +117,10 @@ func (f *Finding) String() string {
 	switch f.Kind {
 	case OutOfBounds:
 		s = fmt.Sprintf("%s touches %s at byte %d of %s, which has %d", here, size, f.Offset, f.Argument, f.Bytes)
-		if f.Bytes < 0 {
+		switch {
+		case f.Argument == unbound || f.Argument == unowned:
+			s = fmt.Sprintf("%s touches %s of %s, at byte %d", here, size, f.Argument, f.Offset)
+		case f.Bytes < 0:
 			s = fmt.Sprintf("%s touches %s of %s outside of it, at byte %d", here, size, f.Argument, f.Offset)
 		}
 	case UndefinedRead:

@@ -25,7 +25,7 @@ type fitted struct {
 
 // fit finds the params of a group, and the numbers of its runs as expressions in them. guess names the param of steps
 // that do not say their params themselves.
-func (g *group) fit(ctx context.Context, l *Log, guess string) (*fitted, error) {
+func (g *group) fit(ctx context.Context, k *kernels, guess string) (*fitted, error) {
 	first := g.runs[0]
 	f := &fitted{numbers: make([]form, len(first.numbers))}
 	differ := []int{}
@@ -40,7 +40,7 @@ func (g *group) fit(ctx context.Context, l *Log, guess string) (*fitted, error) 
 			}
 		}
 	}
-	if err := f.params(g, l, guess, differ); err != nil {
+	if err := f.params(g, k.log, guess, differ); err != nil {
 		return nil, err
 	}
 	if len(f.names) == 0 && len(differ) > 0 { // none of them counts but those of buffers, which are inputs then
@@ -69,10 +69,12 @@ func (g *group) fit(ctx context.Context, l *Log, guess string) (*fitted, error) 
 		}
 		if !first.grid[i] || len(f.names) != 1 || !x.ceiling(g, i, f.values) {
 			text := ""
-			for k := range min(len(g.runs), 4) {
-				text += fmt.Sprintf(" %d", g.runs[k].numbers[i])
+			for n := range min(len(g.runs), 4) {
+				text += fmt.Sprintf(" %d", g.runs[n].numbers[i])
 			}
-			return nil, l.fault(first.offset, "graph %s: %s is%s in the first runs of it (the params %v are %v): that is no sum of multiples of the params", g.name, first.place(i), text, f.names, f.values[:min(len(f.values), 4)])
+			place, inline := first.place(i)
+			return nil, k.log.fault(first.offset, "graph %s: %s is%s in the first runs of it (the params %v are %v): that is no sum of multiples of the params%s",
+				g.name, place, text, f.names, f.values[:min(len(f.values), 4)], k.maybePadding(inline))
 		}
 	}
 	return f, nil

@@ -118,6 +118,7 @@ func TestPlantedRace(t *testing.T) {
 	for _, o := range d.Observed() {
 		for i := range o.Findings {
 			if f := &o.Findings[i]; f.Kind == softmetal.ReadAfterWrite && strings.Contains(f.String(), "line 4362") {
+				require.Equal(t, "threadgroup argument 0 (shmem)", f.Argument) // which the kernel addresses through an array of pointers
 				races++
 			}
 		}

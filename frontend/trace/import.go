@@ -143,7 +143,7 @@ func fitAll(ctx context.Context, l *Log, k *kernels, groups []*group, param stri
 			return nil, err
 		}
 		fault := error(nil)
-		if g.fitted, fault = g.fit(ctx, l, param); fault == nil {
+		if g.fitted, fault = g.fit(ctx, k, param); fault == nil {
 			out = append(out, g)
 			continue
 		}
@@ -165,7 +165,7 @@ func fitAll(ctx context.Context, l *Log, k *kernels, groups []*group, param stri
 			if err := p.give(k); err != nil {
 				return nil, err
 			}
-			if p.fitted, err = p.fit(ctx, l, param); err != nil {
+			if p.fitted, err = p.fit(ctx, k, param); err != nil {
 				return nil, err
 			}
 			out = append(out, p)

@@ -38,6 +38,7 @@ type kernels struct {
 	done      map[*pipeline]described
 	byName    []string // functions that are taken from the builtin library
 	blobs     map[writing]*ir.Blob
+	silent    map[string]string   // why the code of a function cannot be described, by library and function
 	unknown   map[string][]string // functions whose code cannot be described, by the reason
 	reasons   []string            // in the order in which they came
 	at        int                 // the step whose lives are looked for
@@ -59,7 +60,7 @@ var dataTypes = map[uint32]ir.DType{
 // newKernels prepares to describe the kernels of the steps that become graphs.
 func newKernels(ctx context.Context, w *world, l *Log, o *Options) *kernels {
 	k := &kernels{
-		ctx: ctx, log: l, options: o, unknown: map[string][]string{}, paths: map[*library]ir.Library{}, metallibs: map[*library]*metallib.Library{},
+		ctx: ctx, log: l, options: o, silent: map[string]string{}, unknown: map[string][]string{}, paths: map[*library]ir.Library{}, metallibs: map[*library]*metallib.Library{},
 		compiled: map[string]*air.Kernel{}, units: map[string]*mslc.Unit{}, unread: map[string]map[int][]bool{}, functions: map[*library][]string{}, done: map[*pipeline]described{}, blobs: map[writing]*ir.Blob{}, wrote: map[*buffer]int{},
 	}
 	seen := map[string]bool{}
@@ -195,6 +196,7 @@ func (k *kernels) describe(p *pipeline) (*air.Kernel, error) {
 		if k.ctx.Err() != nil {
 			return nil, context.Cause(k.ctx)
 		}
+		k.silent[key(p.library, p.function)] = err.Error()
 		why := fmt.Sprintf("of %s, of which only what is bound is known (%v)", p.library.name, err)
 		if k.unknown[why] == nil {
 			k.reasons = append(k.reasons, why)

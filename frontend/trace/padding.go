@@ -2,6 +2,7 @@ package trace
 
 import (
 	"encoding/binary"
+	"fmt"
 	"slices"
 
 	"github.com/mlxc/mlxc/ir"
@@ -80,4 +81,19 @@ func (k *kernels) read32(p *pipeline, slot, at int) int64 {
 		}
 	}
 	return mask
+}
+
+// maybePadding is what an error about inline bytes of a kernel has to add where it is not known which of them the kernel reads.
+func (k *kernels) maybePadding(p *pipeline) string {
+	if p == nil || k.unread[key(p.library, p.function)] != nil {
+		return ""
+	}
+	why := k.silent[key(p.library, p.function)]
+	switch {
+	case p.library.kind == "metallib":
+		why = "its code is of a compiled library"
+	case why == "":
+		return ""
+	}
+	return fmt.Sprintf("; if it is padding, which a program that fills a struct leaves as it was, it does not count, but what %s reads of the struct is not known here: %s", p.function, why)
 }

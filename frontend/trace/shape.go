@@ -116,8 +116,8 @@ func putNumbers(h hash.Hash, values []int64) {
 	}
 }
 
-// place says for people where number i of a run stands.
-func (r *run) place(i int) string {
+// place says for people where number i of a run stands, and of which kernel it is inline bytes, if it is.
+func (r *run) place(i int) (string, *pipeline) {
 	for n := range r.commands {
 		c := &r.commands[n]
 		what := func(format string, args ...any) string {
@@ -130,35 +130,35 @@ func (r *run) place(i int) string {
 		switch c.kind {
 		case dispatch:
 			if i < 3 {
-				return what("dimension %d of the grid", i)
+				return what("dimension %d of the grid", i), nil
 			}
 			i -= 3
 			for _, b := range c.binds {
 				k := len(b.data) / 4
 				switch {
 				case b.buffer != nil && i == 0:
-					return what("the offset of the buffer at slot %d", b.slot)
+					return what("the offset of the buffer at slot %d", b.slot), nil
 				case b.buffer != nil:
 					i--
 				case len(b.data)%4 != 0:
 				case i < k:
-					return what("bytes %d to %d at slot %d", 4*i, 4*i+4, b.slot)
+					return what("bytes %d to %d at slot %d", 4*i, 4*i+4, b.slot), c.code
 				default:
 					i -= k
 				}
 			}
 			if i < 2*len(c.hints) {
-				return what("what a hint says of slot %d", c.hints[i/2].slot)
+				return what("what a hint says of slot %d", c.hints[i/2].slot), nil
 			}
 			i -= 2 * len(c.hints)
 		case copying, filling:
 			if i <= len(c.binds) {
-				return what("an offset or the number of bytes")
+				return what("an offset or the number of bytes"), nil
 			}
 			i -= len(c.binds) + 1
 		}
 	}
-	return fmt.Sprintf("number %d", i)
+	return fmt.Sprintf("number %d", i), nil
 }
 
 // dispatches returns how many dispatches a step has.

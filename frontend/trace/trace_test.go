@@ -16,6 +16,7 @@ import (
 	"github.com/mlxc/mlxc/frontend/trace"
 	"github.com/mlxc/mlxc/internal/testing/metallibs"
 	"github.com/mlxc/mlxc/internal/testing/sample"
+	"github.com/mlxc/mlxc/internal/toolchain/clang"
 	"github.com/mlxc/mlxc/ir"
 	"github.com/mlxc/mlxc/ir/mlxt"
 	"github.com/mlxc/mlxc/optimize"
@@ -119,6 +120,36 @@ func refused(t *testing.T, l *log) error {
 	return err
 }
 
+// The padding of a struct, which holds what the stack held, is no number of a step. Who has no clang is told why it counts.
+func TestPaddingWithoutClang(t *testing.T) {
+	const text = `struct Args { uint n; uchar last; };
+kernel void k(device uint *x [[buffer(0)]], constant Args &a [[buffer(1)]], uint i [[thread_position_in_grid]]) { x[i] = a.n + a.last; }
+`
+	l := newLog()
+	lib, k := l.id(), l.id()
+	l.Event(trace.Library, lib, "source", "k.metal", []byte("#include <metal_stdlib>\nusing namespace metal;\n"+text))
+	l.Event(trace.Pipeline, k, lib, "k")
+	x := l.buffer(64, nil)
+	for _, garbage := range []uint32{7, 1, 9, 4, 4, 8, 2, 3} {
+		l.run(0, func(e uint64) {
+			l.Event(trace.Use, e, k)
+			l.Event(trace.Bind, e, uint64(0), x, uint64(0))
+			l.Event(trace.Bytes, e, uint64(1), append(word(5), word(garbage<<8|3)...))
+			l.Event(trace.Dispatch, e, uint64(1), uint64(16), uint64(1), uint64(1), uint64(16), uint64(1), uint64(1))
+		})
+	}
+	r := imported(t, l, trace.Options{})
+	require.Len(t, r.Module.Graphs, 1)
+	require.NotContains(t, mlxt.Format(r.Module), "$pos")
+
+	t.Setenv("PATH", t.TempDir())
+	t.Setenv(clang.Env, "")
+	t.Chdir(t.TempDir()) // in the source tree a clang is found that was fetched there
+	require.ErrorContains(t, refused(t, l), "bytes 4 to 8 at slot 1 is 1795 259 2307 1027 in the first runs of it (the params [pos] are [[0] [1] [2] [3]]): that is no sum of multiples of the params"+
+		"; if it is padding, which a program that fills a struct leaves as it was, it does not count, but what k reads of the struct is not known here: no clang")
+	require.ErrorContains(t, refused(t, l), "pip install ziglang")
+}
+
 // Numbers that differ from run to run become expressions in the param that counts the runs, in offsets, grids and bytes; a
 // grid may be a quotient. A further run that does not agree is refused with the place.
 func TestParams(t *testing.T) {
@@ -154,6 +185,9 @@ func TestParams(t *testing.T) {
 		l.Event(trace.Bytes, e, uint64(3), word(pos*pos))
 	}))
 	require.ErrorContains(t, err, "graph step: dispatch of k (command 0), bytes 0 to 4 at slot 3 is 25 36 49 64 in the first runs of it (the params [pos] are [[5] [6] [7] [8]]): that is no sum of multiples of the params")
+
+	require.ErrorContains(t, err, "if it is padding") // of code that cannot be read here
+	require.ErrorContains(t, err, "what k reads of the struct is not known here: its code is of a compiled library")
 
 	// Steps that are the same for a while, and then others of the same shape, are graphs of their own.
 	n := 0

@@ -331,37 +331,37 @@ static void *device(struct check *c, const struct lane *l, struct mover *m, cons
 }
 
 // threadgroup checks an access to threadgroup memory: to the argument or the variable that the access names, or, if
-// neither is known, to the variable that holds the address. It returns the address to use.
+// neither is known, to the variable or the argument that holds the address. It returns the address to use.
 static void *threadgroup(struct check *c, struct mover *m, const struct access *a, uint8_t *at, uint64_t n) {
 	const struct kernel *k = c->dispatch->kernel;
 	uint64_t offset = (uint64_t)(at - c->memory);
 	int32_t number = -1;
 	int64_t inside = 0;
+	uint64_t bytes = 0;
 	if (a->origin == ORIGIN_ARGUMENT && a->index < SLOTS) {
-		uint64_t begin = (uint64_t)(c->arguments[a->index] - c->memory), size = c->dispatch->threadgroup_bytes[a->index];
-		inside = (int64_t)(offset - begin), number = 1000 + a->index;
-		if (offset < begin || offset - begin > size || n > size - (offset - begin)) {
-			report(c, OUT_OF_BOUNDS, m, NULL, number, inside);
-			return nowhere;
-		}
+		number = 1000 + a->index, inside = at - c->arguments[a->index], bytes = c->dispatch->threadgroup_bytes[a->index];
+	} else if (a->origin == ORIGIN_VARIABLE && a->index < k->variable_count) {
+		const struct variable *v = &k->variables[a->index];
+		number = 2000 + a->index, inside = (int64_t)offset - v->offset, bytes = v->bytes;
 	} else {
-		const struct variable *v = NULL;
-		if (a->origin == ORIGIN_VARIABLE && a->index < k->variable_count)
-			v = &k->variables[a->index];
-		else
-			for (uint32_t i = 0; i < k->variable_count; i++)
-				if (offset >= k->variables[i].offset && offset < k->variables[i].offset + k->variables[i].bytes)
-					v = &k->variables[i];
-		if (v) {
-			number = 2000 + (int32_t)(v - k->variables), inside = (int64_t)offset - v->offset;
-			if (inside < 0 || (uint64_t)inside > v->bytes || n > v->bytes - (uint64_t)inside) {
-				report(c, OUT_OF_BOUNDS, m, NULL, number, inside);
-				return nowhere;
-			}
-		} else if (offset >= c->memory_bytes || n > c->memory_bytes - offset) {
-			report(c, OUT_OF_BOUNDS, m, NULL, -1, (int64_t)offset);
-			return nowhere;
+		for (uint32_t i = 0; i < k->variable_count; i++) {
+			const struct variable *v = &k->variables[i];
+			if (offset >= v->offset && offset - v->offset < v->bytes)
+				number = 2000 + (int32_t)i, inside = (int64_t)(offset - v->offset), bytes = v->bytes;
 		}
+		for (uint32_t i = 0; i < SLOTS; i++) {
+			int64_t from = at - c->arguments[i];
+			if (from >= 0 && from < c->dispatch->threadgroup_bytes[i])
+				number = 1000 + (int32_t)i, inside = from, bytes = c->dispatch->threadgroup_bytes[i];
+		}
+	}
+	if (number < 0) {
+		report(c, OUT_OF_BOUNDS, m, NULL, NOBODYS, (int64_t)offset);
+		return nowhere;
+	}
+	if (inside < 0 || (uint64_t)inside > bytes || n > bytes - (uint64_t)inside) {
+		report(c, OUT_OF_BOUNDS, m, NULL, number, inside);
+		return nowhere;
 	}
 	touch(c, a, n, number, inside, 0);
 	misaligned(c, m, a, at, number, inside);
@@ -421,7 +421,7 @@ __attribute__((visibility("default"), used)) void *mlxc_touch(const struct lane 
 		touch(c, a, 0, -1, 0, 1);
 		return at;
 	}
-	int in_threadgroup = at >= c->memory && at < c->memory + c->memory_bytes;
+	int in_threadgroup = at >= c->memory - THREADGROUP_GUARD && at < c->memory + c->memory_bytes + THREADGROUP_GUARD;
 	if (a->space == SPACE_THREADGROUP || (a->space == SPACE_GENERIC && in_threadgroup)) {
 		struct mover m = mover_of(c, l, access, SPACE_THREADGROUP);
 		return threadgroup(c, &m, a, at, n);

@@ -5,6 +5,13 @@
 
 enum { MAX_FINDINGS = 256 };
 
+// Bytes before and behind threadgroup memory that are nobody's, as much as a GPU has: what misses it by less is known for that.
+enum { THREADGROUP_GUARD = 32 << 10 };
+
+// Stands for an argument where an address lies in no buffer that is bound (-1), or where one in threadgroup memory lies in none of its
+// variables and arguments.
+enum { NOBODYS = -2 };
+
 // Bits of the state of a byte of device memory, which is one byte. States lie in shared memory; the host process sets
 // DEFINED for what a replay begins with, and MAY_READ and MAY_WRITE before each dispatch.
 enum { DEFINED = 1, MAY_READ = 2, MAY_WRITE = 4, WAS_READ = 8, WAS_WRITTEN = 16 };
@@ -32,7 +39,7 @@ enum finding_kind {
 struct finding {
 	uint32_t kind;
 	uint32_t access, other_access; // index in the kernel's accesses, or in its sites for barriers; 0xffff: none
-	int32_t argument;              // slot; 1000 + slot of threadgroup arguments; 2000 + variable; 3000 + private array; 4000 + constant array
+	int32_t argument;              // -1, NOBODYS, or slot; 1000 + slot of threadgroup arguments; 2000 + variable; 3000 + private array; 4000 + constant array
 	int64_t offset;                // bytes from its beginning
 	uint32_t group, thread, other_group, other_thread;
 	uint64_t times;

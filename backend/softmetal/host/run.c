@@ -200,7 +200,8 @@ static void run_group(struct worker *w, const struct dispatch *d, const struct g
 struct place {
 	struct group group;
 	void *arguments[SLOTS];
-	size_t memory;
+	char *begin;   // of threadgroup memory
+	size_t memory; // bytes of it
 };
 
 static const char *make_place(struct place *p, struct worker *w, const struct dispatch *d, const uint32_t groups[3]) {
@@ -211,14 +212,16 @@ static const char *make_place(struct place *p, struct worker *w, const struct di
 	p->memory = round_up(d->kernel->memory);
 	for (int i = 0; i < SLOTS; i++)
 		p->memory += round_up(d->threadgroup_bytes[i]);
-	if ((wrong = reserve(&w->memory, &w->memory_bytes, p->memory + 64)))
+	size_t guard = checking ? THREADGROUP_GUARD : 0;
+	if ((wrong = reserve(&w->memory, &w->memory_bytes, guard + p->memory + 64 + guard)))
 		return wrong;
-	char *at = w->memory + round_up(d->kernel->memory);
+	p->begin = w->memory + guard;
+	char *at = p->begin + round_up(d->kernel->memory);
 	for (int i = 0; i < SLOTS; i++) {
 		p->arguments[i] = at;
 		at += round_up(d->threadgroup_bytes[i]);
 	}
-	p->group = (struct group){.buffers = d->buffers, .threadgroups = p->arguments, .memory = w->memory};
+	p->group = (struct group){.buffers = d->buffers, .threadgroups = p->arguments, .memory = p->begin};
 	memcpy(p->group.threadgroups_per_grid, groups, 3 * sizeof *groups);
 	memcpy(p->group.threads_per_grid, d->grid, sizeof d->grid);
 	memcpy(p->group.dispatch_threads_per_threadgroup, d->group, sizeof d->group);
@@ -239,7 +242,7 @@ static void run_one(struct place *p, struct worker *w, const struct dispatch *d,
 	g->simdgroups_per_threadgroup = (size[0] * size[1] * size[2] + SIMD_WIDTH - 1) / SIMD_WIDTH;
 	if (d->frame_bytes) {
 		if (checking) {
-			checking->memory = (uint8_t *)w->memory;
+			checking->memory = (uint8_t *)p->begin;
 			checking->memory_bytes = p->memory;
 			checking->arguments = (uint8_t **)p->arguments;
 			check_group(checking, (uint32_t)n, p->memory);

@@ -111,6 +111,21 @@ kernel void neighbouring_variables(IN(float, 0), OUT(float, 1), POSITIONS) {
 kernel void threadgroup_argument(IN(float, 0), OUT(float, 1), threadgroup float* tile [[threadgroup(0)]], POSITIONS) {
   tile[2 * t] = x[i]; // want: out of bounds threadgroup argument 0 // right: tile[t] = x[i];
 }
+// run 64/64 in:256 out:256 tg:256
+kernel void pointers_past_threadgroup_memory(IN(float, 0), OUT(float, 1), threadgroup float* tile [[threadgroup(0)]], POSITIONS) {
+  threadgroup float* halves[2] = {tile, tile + 32};
+  halves[sg & 1][lane] = x[i];
+  threadgroup_barrier(mem_flags::mem_threadgroup);
+  y[i] = halves[1 - (sg & 1)][lane + (sg == 0 ? 32 : 0)]; // want: out of bounds threadgroup memory that is no argument's // right: y[i] = halves[1 - (sg & 1)][lane];
+}
+// run 32/32 in:128 out:128 tg:128 tg:64
+kernel void pointers_past_threadgroup_argument(IN(float, 0), OUT(float, 1), threadgroup float4* a [[threadgroup(0)]], threadgroup float* b [[threadgroup(1)]], POSITIONS) {
+  threadgroup float* both[2] = {(threadgroup float*)a, b};
+  both[t & 1][t / 2] = x[i];
+  threadgroup_barrier(mem_flags::mem_threadgroup);
+  packed_float4 v = ((threadgroup packed_float4*)(both[t & 1] + (t & 1 ? 13 : 0)))[0]; // want: out of bounds threadgroup memory that is no argument's // right: packed_float4 v = ((threadgroup packed_float4*)(both[t & 1]))[0];
+  y[i] = v.x + v.w;
+}
 // run 32/32 in:128 out:128
 kernel void private_below(IN(float, 0), OUT(float, 1), POSITIONS) {
   float a[8];
@@ -194,6 +209,14 @@ kernel void simdgroup_barrier_is_too_little(device float* y [[buffer(0)]], POSIT
 }
 
 // Races: threadgroup memory.
+
+// run 64/64 in:256 out:256 tg:256
+kernel void race_through_pointers(IN(float, 0), OUT(float, 1), threadgroup float* tile [[threadgroup(0)]], POSITIONS) {
+  threadgroup float* halves[2] = {tile, tile + 32};
+  halves[sg & 1][lane] = x[i]; // want: race threadgroup argument 0 (tile) // right: halves[sg & 1][lane] = x[i];
+  // right: threadgroup_barrier(mem_flags::mem_threadgroup);
+  y[i] = halves[1 - (sg & 1)][lane]; // want: race threadgroup argument 0; undefined read threadgroup argument 0 // right: y[i] = halves[1 - (sg & 1)][lane];
+}
 
 // run 64/64 in:256 out:256
 kernel void missing_barrier(IN(float, 0), OUT(float, 1), POSITIONS) {

@@ -3,6 +3,7 @@ package mlxc
 import (
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"runtime"
@@ -16,7 +17,8 @@ import (
 
 type captureCmd struct {
 	Output  string   `short:"o" required:"" placeholder:"FILE.mlxtrace" help:"Log to write."`
-	Program []string `arg:"" passthrough:"" help:"The program to run, and its arguments."`
+	Library bool     `help:"Write the library that captures to the file instead, for programs that load it by themselves (python/mlxc_capture.py)."`
+	Program []string `arg:"" optional:"" passthrough:"" help:"The program to run, and its arguments."`
 }
 
 func (c *captureCmd) Help() string {
@@ -26,6 +28,9 @@ func (c *captureCmd) Help() string {
 func (c *captureCmd) Run(env *cli.Env) error {
 	if len(c.Program) > 0 && c.Program[0] == "--" {
 		c.Program = c.Program[1:]
+	}
+	if c.Library {
+		return c.library(env)
 	}
 	if len(c.Program) == 0 {
 		return cli.BadUsage("give the program to run: mlxc capture -o LOG.mlxtrace PROGRAM ARGUMENTS")
@@ -53,11 +58,7 @@ func (c *captureCmd) Run(env *cli.Env) error {
 			return errors.New(why)
 		}
 	}
-	compiler, err := clang.Find(env.Context)
-	if err != nil {
-		return err
-	}
-	shim, remove, err := capture.Build(func(args ...string) *exec.Cmd { return compiler.Program(env.Context, args...) })
+	shim, remove, err := built(env)
 	if err != nil {
 		return err
 	}
@@ -87,4 +88,38 @@ func (c *captureCmd) Run(env *cli.Env) error {
 		return fmt.Errorf("%s: %w; the log has what it did until then", cli.Quote(program), failed)
 	}
 	return nil
+}
+
+// built compiles the library that captures.
+func built(env *cli.Env) (path string, remove func(), err error) {
+	compiler, err := clang.Find(env.Context)
+	if err != nil {
+		return "", nil, err
+	}
+	return capture.Build(func(args ...string) *exec.Cmd { return compiler.Program(env.Context, args...) })
+}
+
+// library writes the library that captures.
+func (c *captureCmd) library(env *cli.Env) error {
+	if len(c.Program) > 0 {
+		return cli.BadUsage("--library runs no program")
+	}
+	var files output.Files
+	to, err := files.Write("-o", c.Output)
+	if err != nil {
+		return err
+	}
+	shim, remove, err := built(env)
+	if err != nil {
+		return err
+	}
+	defer remove()
+	data, err := os.ReadFile(shim)
+	if err != nil {
+		return err
+	}
+	return to.Data(func(w io.Writer) error {
+		_, err := w.Write(data)
+		return err
+	})
 }

@@ -4,12 +4,14 @@ package fakemetal_test
 
 import (
 	"debug/macho"
+	"encoding/binary"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"runtime"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/ebitengine/purego"
@@ -31,7 +33,7 @@ func shim(t testing.TB) (start func(path string, device uintptr) int32, stop fun
 	c, err := clang.Find(t.Context())
 	require.NoError(t, err)
 	path := filepath.Join(t.TempDir(), "shim.so")
-	args := []string{"-std=gnu11", "-O1", "-Wall", "-Wextra", "-Werror", "-fvisibility=hidden", "-fPIC", "-shared", "-pthread", "../../../capture/shim.c", "-o", path}
+	args := []string{"-std=gnu11", "-O2", "-Wall", "-Wextra", "-Werror", "-fvisibility=hidden", "-fPIC", "-shared", "-pthread", "../../../capture/shim.c", "-o", path}
 	if triple, _, ok := strings.Cut(os.Getenv("MLXC_EMULATE"), " "); ok && runtime.GOARCH == "arm64" { // as the stand-in itself is built
 		args = append(args, "--target="+triple)
 	}
@@ -182,4 +184,85 @@ func TestShimForMacs(t *testing.T) {
 		}
 	}
 	require.True(t, signed, "arm64 Macs load nothing that is not signed")
+}
+
+// events calls do with the code and the fields of each event of a log, a file that may end anywhere.
+func events(data []byte, do func(code uint32, fields []byte)) {
+	for at := 16; at+8 <= len(data); {
+		size := int(binary.LittleEndian.Uint32(data[at:]))
+		if at+8+size > len(data) {
+			return
+		}
+		do(binary.LittleEndian.Uint32(data[at+4:]), data[at+8:at+8+size])
+		at += 8 + (size+7)&^7
+	}
+}
+
+// Threads encode at the same time, each with an encoder of its own, more than one keeps in memory at once, while others make buffers and
+// the log ends. What each of them sent is in the log in its order, up to the end of its encoder.
+func TestShimThreads(t *testing.T) {
+	start, stop := shim(t)
+	path := filepath.Join(t.TempDir(), "log.mlxtrace")
+	const workers, rounds, many = 4, 3, 7000 // 1.2 MB of events an encoder
+	run(t, fakemetal.Options{}, func(e *engine) {
+		require.Zero(t, start(path, uintptr(e.device)))
+		p, x := e.pipeline("advance"), e.buffer(true, 1, 2, 3, 4)
+		e.commands()
+		var group sync.WaitGroup
+		for n := range workers {
+			group.Go(func() {
+				for round := range rounds {
+					objc.Pool(func() {
+						k := e.encoder(e.commandBuffer(), true)
+						for i := range many {
+							objc.SetPipeline.Send(k, uintptr(p))
+							objc.SetBuffer.Send(k, uintptr(x), 0, 0)
+							setBytes(k, 1, [2]uint32{uint32(rounds*n + round), uint32(i)})
+							threads(k, size{4, 1, 1}, size{4, 1, 1})
+							if i%1000 == 0 {
+								objc.Release(objc.NewBuffer.SendID(e.device, 16, uintptr(objc.ResourceStorageModeShared)))
+							}
+						}
+						objc.EndEncoding.Send(k) // it is not committed: what runs is tested elsewhere
+					})
+					if n == 0 && round == rounds-1 {
+						require.Zero(t, stop())
+					}
+				}
+			})
+		}
+		group.Wait()
+	})
+	data, err := os.ReadFile(path)
+	require.NoError(t, err)
+	got, by, ended, at := map[uint64][]uint32{}, map[uint64]uint32{}, map[uint64]bool{}, map[uint64]string{}
+	next := map[uint32][2]string{17: {"", "use"}, 18: {"use", "bind"}, 19: {"bind", "bytes"}, 23: {"bytes", ""}, 16: {"", ""}} // by the event's code
+	events(data, func(code uint32, f []byte) {
+		encoder := uint64(0)
+		if len(f) >= 8 {
+			encoder = binary.LittleEndian.Uint64(f)
+		}
+		if step, ok := next[code]; ok {
+			require.Equal(t, step[0], at[encoder])
+			at[encoder] = step[1]
+		}
+		switch code {
+		case 19: // of the bytes the thread's number and the dispatch's
+			require.Len(t, f, 28)
+			got[encoder] = append(got[encoder], binary.LittleEndian.Uint32(f[24:]))
+			if who, ok := by[encoder]; ok {
+				require.Equal(t, who, binary.LittleEndian.Uint32(f[20:]))
+			}
+			by[encoder] = binary.LittleEndian.Uint32(f[20:])
+		case 16:
+			ended[encoder] = true
+		}
+	})
+	require.GreaterOrEqual(t, len(ended), rounds)
+	for encoder := range ended {
+		require.Len(t, got[encoder], many)
+		for i, v := range got[encoder] {
+			require.EqualValues(t, i, v)
+		}
+	}
 }

@@ -14,7 +14,7 @@
 // The C half cannot run kernels. Over a socket it asks the Go half (serve.go, kernels.go) for memory,
 // which software Metal allocates in this process, for the functions of a library, and to run
 // dispatches one by one. So C never calls Go, and its threads may block. Kernels of a large source are
-// compiled when a function is asked for. Blits are done in C.
+// compiled when a function is asked for. Blits are done in C. A program of another process, such as Python, is served by [ServeProcess].
 //
 // Programs compiled from Objective-C run on it too: ggml's own Metal backend, unmodified (scripts/ggml-host.sh).
 //

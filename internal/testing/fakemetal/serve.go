@@ -164,6 +164,7 @@ type Metal struct {
 	mu       sync.Mutex
 	compiled []Compiled
 	ran      []string
+	remote   *remote // nil: the program is in this process
 	*kernels
 }
 
@@ -331,6 +332,9 @@ func (m *Metal) serve(ctx context.Context, f *os.File) {
 func (m *Metal) answer(ctx context.Context, op uint32, r *reader, w *writer) error {
 	switch op {
 	case askAllocate:
+		if m.remote != nil {
+			return m.remote.allocate(m.kernels, int64(r.u64()), w)
+		}
 		return m.allocate(int64(r.u64()), w)
 	case askFree:
 		return m.free(r.u64())
@@ -348,6 +352,10 @@ func (m *Metal) answer(ctx context.Context, op uint32, r *reader, w *writer) err
 	case askPipeline:
 		return m.pipeline(ctx, r, w)
 	case askRun:
+		if m.remote != nil {
+			m.remote.copies(m.kernels, false)
+			defer m.remote.copies(m.kernels, true)
+		}
 		name, err := m.run(ctx, r)
 		if err == nil {
 			m.mu.Lock()

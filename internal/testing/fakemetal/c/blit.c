@@ -9,7 +9,6 @@ bool push_group(long *groups, object *name, sel s);
 void pop_group(long *groups, sel s);
 
 struct blit_encoder { object base; struct command_buffer *c; struct pass *pass; bool ended; long groups; };
-static class MTLBlitCommandEncoder;
 
 static object *blit_encoder(SELF) {
 	struct command_buffer *c = (struct command_buffer *)self;
@@ -89,7 +88,7 @@ void run_blit(const struct blit *b) {
 	else memset(b->to, b->value, b->length);
 }
 
-static void end_encoding(SELF) {
+void end_blits(SELF) {
 	struct blit_encoder *e = (struct blit_encoder *)self;
 	if (!encoding(e, s)) return;
 	if (e->groups) fail("%s: %ld debug groups are open", s, e->groups);
@@ -99,9 +98,9 @@ static void end_encoding(SELF) {
 static void push(SELF, object *name) { push_group(&((struct blit_encoder *)self)->groups, name, s); }
 static void pop(SELF) { pop_group(&((struct blit_encoder *)self)->groups, s); }
 
-static class MTLBlitCommandEncoder = {.name = "MTLBlitCommandEncoder", .protocol = true, .super = &NSObject, .size = sizeof(struct blit_encoder), .dealloc = encoder_dealloc,
+class MTLBlitCommandEncoder = {.name = "MTLBlitCommandEncoder", .protocol = true, .super = &MTLCommandEncoder, .size = sizeof(struct blit_encoder), .dealloc = encoder_dealloc,
 	.methods = (struct method[]){{"copyFromBuffer:sourceOffset:toBuffer:destinationOffset:size:", copy}, {"fillBuffer:range:value:", fill},
-		{"endEncoding", end_encoding}, {"pushDebugGroup:", push}, {"popDebugGroup", pop}, {0}}};
+		{"pushDebugGroup:", push}, {"popDebugGroup", pop}, {0}}};
 
 __attribute__((constructor)) static void add(void) {
 	add_class(&MTLBlitCommandEncoder);

@@ -354,9 +354,16 @@ static void pop(SELF) {
 	pop_group(&e->groups, s);
 }
 
-static class MTLCommandEncoder = {.name = "MTLCommandEncoder", .protocol = true, .super = &NSObject, .size = sizeof(object)};
+// Both kinds of encoders inherit how they end, as those of Metal may inherit methods from a class that nobody sees.
+static void end_any(SELF) {
+	if (self->isa == &MTLBlitCommandEncoder) end_blits(self, s);
+	else end_encoding(self, s);
+}
+
+class MTLCommandEncoder = {.name = "MTLCommandEncoder", .protocol = true, .super = &NSObject, .size = sizeof(object),
+	.methods = (struct method[]){{"endEncoding", end_any}, {0}}};
 class MTLComputeCommandEncoder = {.name = "MTLComputeCommandEncoder", .protocol = true, .super = &MTLCommandEncoder, .size = sizeof(struct encoder), .dealloc = encoder_dealloc,
-	.methods = (struct method[]){{"setLabel:", set_label}, {"pushDebugGroup:", push}, {"popDebugGroup", pop}, {"endEncoding", end_encoding},
+	.methods = (struct method[]){{"setLabel:", set_label}, {"pushDebugGroup:", push}, {"popDebugGroup", pop},
 		{"setComputePipelineState:", set_pipeline}, {"setBuffer:offset:atIndex:", set_buffer}, {"setBufferOffset:atIndex:", set_offset},
 		{"setBytes:length:atIndex:", set_bytes}, {"setThreadgroupMemoryLength:atIndex:", set_threadgroup},
 		{"dispatchThreadgroups:threadsPerThreadgroup:", dispatch_groups}, {"dispatchThreads:threadsPerThreadgroup:", dispatch_threads},

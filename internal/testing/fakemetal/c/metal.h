@@ -158,7 +158,8 @@ struct queue {
 	object **sets;     // MTLResidencySets
 	size_t n;
 };
-extern class MTLCommandQueue, MTLCommandBuffer, MTLComputeCommandEncoder;
+extern class MTLCommandQueue, MTLCommandBuffer, MTLCommandEncoder, MTLComputeCommandEncoder, MTLBlitCommandEncoder;
+void end_blits(SELF);
 
 // bindings are the pipeline and arguments that are set in an encoder or an indirect command.
 struct binding { object *buffer; uint64_t offset; uint32_t length; char *bytes; };

@@ -109,7 +109,8 @@ static void *in(struct method *m, sel s) {
 
 // in_class returns a class's own code for a selector that every version of macOS has.
 static void *in_class(class *c, sel s, bool statically) {
-	void *code = in(statically ? c->statics : c->methods, s);
+	void *code = statically ? NULL : in(c->added, s);
+	if (!code) code = in(statically ? c->statics : c->methods, s);
 	struct method **more = statically ? c->more_statics : c->more;
 	size_t n = statically ? sizeof c->more_statics / sizeof *more : sizeof c->more / sizeof *more;
 	for (size_t i = 0; !code && i < n && more[i]; i++) code = in(more[i], s);
@@ -197,15 +198,38 @@ EXPORT class *objc_getClass(const char *name) {
 // The runtime's reflection, for libraries that replace methods.
 EXPORT class *object_getClass(object *o) { return o ? o->isa : NULL; }
 
-EXPORT struct method *class_getInstanceMethod(class *c, sel s) {
-	for (; c; c = c->super) {
-		struct method *lists[3 + sizeof c->more / sizeof *c->more] = {c->methods, macos >= 14 ? c->fourteen : NULL, macos >= 15 ? c->newer : NULL};
-		memcpy(lists + 3, c->more, sizeof c->more);
-		for (size_t i = 0; i < sizeof lists / sizeof *lists; i++)
-			for (struct method *m = lists[i]; m && m->name; m++)
-				if (m->name == s) return m;
-	}
+EXPORT class *class_getSuperclass(class *c) { return c ? c->super : NULL; }
+
+// own_method returns the method that a class itself has.
+static struct method *own_method(class *c, sel s) {
+	struct method *lists[4 + sizeof c->more / sizeof *c->more] = {c->added, c->methods, macos >= 14 ? c->fourteen : NULL, macos >= 15 ? c->newer : NULL};
+	memcpy(lists + 4, c->more, sizeof c->more);
+	for (size_t i = 0; i < sizeof lists / sizeof *lists; i++)
+		for (struct method *m = lists[i]; m && m->name; m++)
+			if (m->name == s) return m;
 	return NULL;
+}
+
+EXPORT struct method *class_getInstanceMethod(class *c, sel s) {
+	struct method *m = NULL;
+	for (; c && !m; c = c->super) m = own_method(c, s);
+	return m;
+}
+
+EXPORT void *method_getImplementation(struct method *m) { return m->code; }
+EXPORT const char *method_getTypeEncoding(struct method *m) { return m ? "v@:" : NULL; } // nobody looks into it
+
+// class_addMethod gives a class a method that it does not have itself, in place of an inherited one.
+EXPORT bool class_addMethod(class *c, sel s, void *code, const char *types) {
+	enum { MOST = 32 };
+	size_t n = 0;
+	if (!types || own_method(c, s)) return false;
+	if (!c->added) c->added = calloc(MOST + 1, sizeof *c->added);
+	while (c->added[n].name) n++;
+	if (n == MOST) abort();
+	c->added[n].code = code;
+	__atomic_store_n(&c->added[n].name, s, __ATOMIC_RELEASE);
+	return true;
 }
 
 EXPORT void *method_setImplementation(struct method *m, void *code) {

@@ -31,6 +31,7 @@ struct class {
 	int since;                        // the version of macOS that brought it; 0: all have it
 	void (*dealloc)(object *);        // frees what the object owns, not the object itself
 	struct method *more[6];           // instance methods that other files add (add_methods)
+	struct method *added;             // instance methods that programs add
 	struct method *more_statics[2];   // methods of the class itself that other files add
 	long live, made;                  // objects that have not been freed, and all that were made; with subclasses
 	class *next;
