@@ -38,6 +38,7 @@ type builder struct {
 	plain   []ir.MemKind // by buffer: what it is if it is no state
 	moved   bool         // there are commands since the last barrier
 	behind  bool         // a barrier comes before the next command
+	node    []int        // by command: its node
 }
 
 // table is what all dispatches of a pipeline bind.
@@ -72,11 +73,13 @@ func build(ctx context.Context, w *world, g *group, k *kernels, o *Options, rema
 		}
 	}
 	var polls interrupt.Every
+	b.node = make([]int, len(b.run.commands))
 	for i := range b.run.commands {
 		polls.Poll(ctx, 1024)
 		if err := b.command(&b.run.commands[i]); err != nil {
 			return nil, err
 		}
+		b.node[i] = len(b.Unfinished().Nodes) - 1
 	}
 	u := b.Unfinished()
 	if b.argsMem != ir.NoMem {
@@ -96,35 +99,34 @@ func (b *builder) within(ctx context.Context, g *ir.Graph) {
 	}
 	p := &g.Params[0]
 	most := uint32(p.Max)
-	fits := func(n uint32) bool {
-		p.Max = float64(n)
-		for _, x := range g.Nodes {
-			interrupt.Poll(ctx)
-			if d, ok := x.(*ir.Dispatch); ok && d.Effects == nil && msl.Declared(&g.Kernels[d.Kernel]) {
-				if _, err := msl.Describe(g, d); err != nil {
-					return false
-				}
-			}
-		}
-		return true
-	}
-	lo, hi := uint32(0), most // it fits at lo, and not at hi
+	lo, hi := uint32(0), most
 	for _, v := range b.f.values {
 		lo = max(lo, uint32(v[0]))
 	}
-	if fits(most) || !fits(lo) {
-		p.Max = float64(most)
-		return
+	fits := func(d *ir.Dispatch, n uint32) bool {
+		p.Max = float64(n)
+		_, err := msl.Describe(g, d)
+		return err == nil
 	}
-	for hi-lo > 1 {
-		if mid := lo + (hi-lo)/2; fits(mid) {
-			lo = mid
-		} else {
-			hi = mid
+	for _, x := range g.Nodes {
+		interrupt.Poll(ctx)
+		d, ok := x.(*ir.Dispatch)
+		if !ok || d.Effects != nil || !msl.Declared(&g.Kernels[d.Kernel]) || fits(d, hi) || !fits(d, lo) { // what fits nowhere counts as not known
+			continue
 		}
+		least := lo // it fits there, and not at hi
+		for hi-least > 1 {
+			if mid := least + (hi-least)/2; fits(d, mid) {
+				least = mid
+			} else {
+				hi = mid
+			}
+		}
+		hi = least
 	}
-	p.Max = float64(lo)
-	b.remark("graph %s: with $%s greater than %d a kernel would touch what lies behind a buffer", b.g.name, p.Name, lo)
+	if p.Max = float64(hi); hi < most {
+		b.remark("graph %s: with $%s greater than %d a kernel would touch what lies behind a buffer", b.g.name, p.Name, hi)
+	}
 }
 
 // finish makes the states of the graph what the log says of them, and has those that lie elsewhere when a run ends copied to where the
@@ -165,7 +167,7 @@ func (b *builder) finish(ctx context.Context, c *carried, names *stateNames) (*i
 		if e == nil {
 			e = &entry{}
 		}
-		return b.contents(m, p.g.runs[0].buffers[p.role], e)
+		return b.contents(m, p.g.runs[0].buffers[p.role], p.g.runs[0].lives[p.role].base(), e)
 	}
 	for j := range b.run.buffers {
 		id, ok := b.number[j]
@@ -357,9 +359,23 @@ func (b *builder) limits(do func(x *form, least, most int64)) {
 		do(&b.f.numbers[i], least, most)
 		i++
 	}
-	offset := func(x *binding) {
+	ends := func(x *binding) (lo, hi int64) {
 		_, at := x.buffer.root()
-		take(at, at+x.buffer.size-1)
+		l := &b.run.lives[x.part]
+		if hi = at + x.buffer.size; l.window != nil {
+			hi = min(hi, l.window.hi)
+		}
+		return max(at, l.base()), hi
+	}
+	offset := func(x *binding) {
+		lo, hi := ends(x)
+		if x.limit > 0 {
+			end := b.f.numbers[i].plus(&b.f.numbers[i+1])
+			do(&end, lo, hi)
+		}
+		if take(lo, hi-1); x.limit > 0 {
+			take(1, maxBuffer)
+		}
 	}
 	for n := range b.run.commands {
 		c := &b.run.commands[n]
@@ -375,8 +391,8 @@ func (b *builder) limits(do func(x *form, least, most int64)) {
 			for j := range c.binds {
 				switch x := &c.binds[j]; {
 				case x.buffer != nil:
-					_, at := x.buffer.root()
-					bound[x.slot].offset, bound[x.slot].end = &b.f.numbers[i], at+x.buffer.size
+					_, bound[x.slot].end = ends(x)
+					bound[x.slot].offset = &b.f.numbers[i]
 					offset(x)
 				case len(x.data)%4 == 0:
 					for range len(x.data) / 4 {
@@ -471,7 +487,11 @@ func (b *builder) memory(j int) error {
 		same = same && e.run == nil && (e.version == first.version || samePieces(e.pieces, first.pieces))
 	}
 	again := !same || len(b.g.runs) == 1 && b.run.rewritten(j)
+	if b.run.lives[j].window != nil { // a part of a buffer that is used for other things too
+		again = !same || b.g.rewritten(j)
+	}
 	switch {
+	case !b.run.lives[j].touched:
 	case buf.role == "input" || buf.role == "" && !written && host && again && !lost:
 		m.Kind = ir.Input
 	case buf.role == "output":
@@ -482,7 +502,7 @@ func (b *builder) memory(j int) error {
 		m.Kind, b.finds[j] = ir.State, true
 	}
 	if m.Kind == ir.Weight {
-		if err := b.contents(&m, buf, &entry{lost: lost, version: first.version, pieces: first.pieces}); err != nil {
+		if err := b.contents(&m, buf, b.run.lives[j].base(), &entry{lost: lost, version: first.version, pieces: first.pieces}); err != nil {
 			return err
 		}
 		if !same {
@@ -561,7 +581,7 @@ func printable(text string) string {
 }
 
 // contents gives a weight or state what the log says that it held at first.
-func (b *builder) contents(m *ir.Memory, buf *buffer, e *entry) error {
+func (b *builder) contents(m *ir.Memory, buf *buffer, base int64, e *entry) error {
 	k := b.k
 	if e.lost {
 		return b.w.log.fault(b.run.offset, "graph %s: the buffer %s was written by dispatches of no graph before: what it held is not in the log (mark steps from the first dispatch on)", b.g.name, m.Name)
@@ -580,7 +600,7 @@ func (b *builder) contents(m *ir.Memory, buf *buffer, e *entry) error {
 	if most := maxSparse + 16*int64(len(b.w.log.data)); m.Size > most {
 		return b.w.log.fault(b.run.offset, "graph %s: the buffer %s has %d bytes, of which the log has few: at most %d are expected", b.g.name, m.Name, m.Size, most)
 	}
-	blob := k.blobs[writing{buf, e.version, m.Size}]
+	blob := k.blobs[writing{buf, e.version, base, m.Size}]
 	if blob == nil {
 		if len(pieces) == 1 && pieces[0].n == m.Size && pieces[0].data != nil {
 			blob = ir.MappedBlob(pieces[0].data, ir.Digest{})
@@ -601,7 +621,7 @@ func (b *builder) contents(m *ir.Memory, buf *buffer, e *entry) error {
 		if blob.Digest, err = blob.Sum(k.ctx, nil); err != nil {
 			return err
 		}
-		k.blobs[writing{buf, e.version, m.Size}] = blob
+		k.blobs[writing{buf, e.version, base, m.Size}] = blob
 	}
 	m.Init = ir.Init{Kind: ir.InitBlob, Blob: blob}
 	return nil
@@ -619,8 +639,17 @@ func repeated(data []byte) (word [4]byte, ok bool) {
 func (b *builder) command(c *command) error {
 	view := func(x *binding) ir.View {
 		_, at := x.buffer.root()
-		off := b.next()
-		return ir.View{Mem: b.number[x.part], Off: off, Len: ir.Const(at + x.buffer.size).Sub(off)}
+		l := &b.run.lives[x.part]
+		off := b.next().AddConst(-l.base())
+		end := at + x.buffer.size
+		if l.window != nil {
+			end = min(end, l.window.hi)
+		}
+		v := ir.View{Mem: b.number[x.part], Off: off, Len: ir.Const(end - l.base()).Sub(off)}
+		if x.limit > 0 {
+			v.Len = b.next()
+		}
+		return v
 	}
 	if c.kind != barrier && c.kind != pop && b.behind { // the last one of a step orders nothing
 		b.Barrier()
@@ -667,7 +696,7 @@ func (b *builder) dispatch(c *command, view func(*binding) ir.View) error {
 		x := &c.binds[j]
 		a, listed := t.kernel.Arg(uint8(x.slot))
 		if v := b.given(x); v != nil {
-			b.at++ // its offset, which is 0
+			b.at += x.numbers() // its offset, which is 0
 			if listed {
 				d.Bindings = append(d.Bindings, b.inline(&binding{slot: x.slot, data: b.run.entries[v.role].bytes()}, a, v.first))
 			}
@@ -870,7 +899,7 @@ func (b *builder) roles(ctx context.Context, g *ir.Graph, remark func(string, ..
 		}
 		b.finds[j] = initial[1][id]
 		b.unsure[j] = initial[0][id] && !initial[1][id]
-		if !buf.private && (last[id] == wrote || slices.Contains(b.k.options.Outputs, m.Name)) {
+		if !buf.private && b.run.lives[j].touched && (last[id] == wrote || slices.Contains(b.k.options.Outputs, m.Name)) {
 			m.Kind = ir.Output
 		}
 	}

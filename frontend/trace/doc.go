@@ -7,7 +7,7 @@
 // Who writes a log does nothing clever: capture/mlxrec.h is one C file for any language, capture/shim.c does it for programs
 // that know nothing of it. All that is clever is here: buffers become memories, whose kinds follow from who reads what
 // was written when; a step that was logged several times becomes one graph, whose params are the numbers that differ. What has a place in a graph is the part
-// that a buffer plays in a step (lives.go), and what one step finds there is followed to who left it (places.go).
+// that a buffer plays in a step (lives.go), or a part of that (windows.go), and what one step finds there is followed to who left it (places.go).
 //
 // # The file
 //

@@ -8,6 +8,26 @@ import (
 	"github.com/mlxc/mlxc/ir"
 )
 
+// placed is what the host writes into a buffer.
+type placed struct {
+	b     *buffer
+	p     piece
+	holds bool
+}
+
+// hostWrites returns what the host has written before each step, and behind the last one.
+func (w *world) hostWrites() [][]placed {
+	out := make([][]placed, len(w.steps)+1)
+	for _, id := range slices.Sorted(maps.Keys(w.buffers)) {
+		b := w.buffers[id]
+		for _, h := range b.host {
+			at := min(h.before, len(w.steps))
+			out[at] = append(out[at], placed{b, h.piece, h.holds})
+		}
+	}
+	return out
+}
+
 // enter follows what buffers hold from step to step, and notes it where runs begin. Copies and fills of steps without dispatches are
 // carried out: programs load their weights by them.
 func (w *world) enter(k *kernels, groups []*group) error {
@@ -25,21 +45,10 @@ func (w *world) enter(k *kernels, groups []*group) error {
 		}
 		return pieces, nil
 	}
-	type write struct {
-		b     *buffer
-		p     piece
-		holds bool
-	}
-	writes := make([][]write, len(w.steps)+1)
-	for _, id := range slices.Sorted(maps.Keys(w.buffers)) {
-		b := w.buffers[id]
-		for _, h := range b.host {
-			at := min(h.before, len(w.steps))
-			writes[at] = append(writes[at], write{b, h.piece, h.holds})
-		}
-	}
+	writes := w.hostWrites()
 	runs := map[*step]*run{}
 	for _, g := range groups {
+		g.again = map[int]bool{}
 		for _, r := range g.runs {
 			r.of = g
 			runs[r.step] = r
@@ -63,22 +72,29 @@ func (w *world) enter(k *kernels, groups []*group) error {
 		}
 	}
 	lost := func(b *buffer) { by(b, span[entry]{0, b.size, entry{lost: true}}) }
-	// found returns who wrote bytes of a buffer.
-	found := func(b *buffer, lo, hi int64) (e entry) {
-		rest := hi - lo // not written by runs
-		for _, x := range last[b][reach(last[b], lo):] {
-			if left--; x.lo >= hi {
-				break
-			}
-			rest -= min(x.hi, hi) - max(x.lo, lo)
-			switch o := x.of; {
-			case o.lost:
-				e.lost = true
-			case e.run == nil:
-				e.run, e.role = o.run, o.role
-			case o.run != e.run || o.role != e.role:
-				if e.several = true; o.run.index > e.run.index {
+	// found returns who wrote bytes of a buffer, and marks these as ones that are found again.
+	found := func(b *buffer, parts ...span[bool]) (e entry) {
+		rest := int64(0) // not written by runs
+		for _, part := range parts {
+			rest += part.hi - part.lo
+			for _, x := range last[b][reach(last[b], part.lo):] {
+				if left--; x.lo >= part.hi {
+					break
+				}
+				rest -= min(x.hi, part.hi) - max(x.lo, part.lo)
+				o := x.of
+				if o.run != nil {
+					o.run.of.again[o.role] = true
+				}
+				switch {
+				case o.lost:
+					e.lost = true
+				case e.run == nil:
 					e.run, e.role = o.run, o.role
+				case o.run != e.run || o.role != e.role:
+					if e.several = true; o.run.index > e.run.index {
+						e.run, e.role = o.run, o.role
+					}
 				}
 			}
 		}
@@ -118,13 +134,19 @@ func (w *world) enter(k *kernels, groups []*group) error {
 					e.none = true
 					continue
 				}
-				*e = found(l.buffer, l.lo, l.hi)
-				if e.holds = holds[l.buffer]; e.run == nil {
+				*e = found(l.buffer, l.found...)
+				if l.window == nil {
+					e.holds = holds[l.buffer]
+				}
+				if e.run == nil {
 					pieces, err := read(l.buffer)
 					if err != nil {
 						return err
 					}
-					e.pieces = slices.Clone(pieces)
+					if e.pieces = slices.Clone(pieces); l.window != nil {
+						e.pieces = l.window.cut(pieces)
+						left -= len(e.pieces)
+					}
 				}
 			}
 			run.hosts = hosts
@@ -165,7 +187,7 @@ func (w *world) enter(k *kernels, groups []*group) error {
 						break
 					}
 					from, start := c.binds[0].buffer.root()
-					if e := found(from, start+c.binds[0].offset, start+c.binds[0].offset+c.bytes); e.run != nil || e.lost {
+					if e := found(from, span[bool]{start + c.binds[0].offset, start + c.binds[0].offset + c.bytes, true}); e.run != nil || e.lost {
 						lost(root)
 						break
 					}

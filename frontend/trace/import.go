@@ -25,6 +25,9 @@ type Options struct {
 	Builtin bool
 	// Outputs are the names of memories that shall be outputs though kernels read them last: that the host reads them too is in no log.
 	Outputs []string
+	// Values takes it that a kernel which may touch everything behind what it gets, since indices in memory say what, touches no more than
+	// the value that lies there: what some dispatch of the step has written, as one run of bytes.
+	Values bool
 	// Trust compiles Metal sources of the log where the compiler cannot be confined.
 	Trust bool
 }
@@ -46,9 +49,21 @@ func Import(ctx context.Context, l *Log, o Options) (_ *Result, err error) {
 	defer mmap.Catch(&err)()
 	defer interrupt.Catch(&err)
 	o.Param = cmp.Or(o.Param, "pos")
+	out, parts, err := importAs(ctx, l, o, true)
+	if err != nil && parts && ctx.Err() == nil {
+		// Lives of parts of buffers are not the same in all runs, perhaps.
+		if again, _, e := importAs(ctx, l, o, false); e == nil {
+			return again, nil
+		}
+	}
+	return out, err
+}
+
+// importAs is Import. With parts set lives may begin anywhere in a buffer, else where the buffer does; it reports whether that matters.
+func importAs(ctx context.Context, l *Log, o Options, parts bool) (_ *Result, some bool, err error) {
 	w, err := follow(ctx, l)
 	if err != nil {
-		return nil, err
+		return nil, some, err
 	}
 	out := &Result{Module: &ir.Module{}}
 	remark := func(format string, args ...any) { out.Remarks = append(out.Remarks, fmt.Sprintf(format, args...)) }
@@ -59,12 +74,30 @@ func Import(ctx context.Context, l *Log, o Options) (_ *Result, err error) {
 		remark("not in the graph as it was: %s", what)
 	}
 	k := newKernels(ctx, w, l, &o)
+	for _, s := range w.steps {
+		if w.graph(s) {
+			k.zeroUnread(s)
+		}
+	}
+	if k.kept, err = k.keep(w); err != nil {
+		return nil, some, err
+	}
+	k.parts = parts && k.kept != nil
+	some = k.parts
 	groups, err := w.groups(ctx, k)
+	if fine := len(groups); err == nil && k.parts && fine > 1 {
+		// Where runs differ in their lives alone, one graph of fewer lives is better than several.
+		k.parts = false
+		if groups, err = w.groups(ctx, k); err == nil && len(groups) == fine {
+			k.parts = true
+			groups, err = w.groups(ctx, k)
+		}
+	}
 	if err != nil {
-		return nil, err
+		return nil, some, err
 	}
 	if len(groups) == 0 {
-		return nil, l.fault(headerSize, "no dispatch was committed")
+		return nil, some, l.fault(headerSize, "no dispatch was committed")
 	}
 	if len(groups) > maxGraphs {
 		remark("%d different sequences of commands were committed; the %d that ran most often are kept (mark steps in the log)", len(groups), maxGraphs)
@@ -76,35 +109,52 @@ func Import(ctx context.Context, l *Log, o Options) (_ *Result, err error) {
 		if !slices.ContainsFunc(groups, func(g *group) bool {
 			return name == o.Param || slices.ContainsFunc(g.runs[0].params, func(p param) bool { return p.name == name })
 		}) {
-			return nil, fmt.Errorf("%s: no step has the param %q, whose greatest value is given", l.Name, name)
+			return nil, some, fmt.Errorf("%s: no step has the param %q, whose greatest value is given", l.Name, name)
 		}
 	}
 	for _, g := range groups {
 		g.join()
 	}
 	if err := w.enter(k, groups); err != nil {
-		return nil, err
+		return nil, some, err
 	}
 	if groups, err = fitAll(ctx, l, k, groups, o.Param, remark); err != nil {
-		return nil, err
+		return nil, some, err
 	}
 	builders := make([]*builder, len(groups))
 	by := map[*group]*builder{}
-	for i, g := range groups {
-		if builders[i], err = build(ctx, w, g, k, &o, remark); err != nil {
-			return nil, err
+	windows := false
+	remarks := out.Remarks
+	for pass := range 2 {
+		for i, g := range groups {
+			if builders[i], err = build(ctx, w, g, k, &o, remark); err != nil {
+				return nil, some, err
+			}
+			by[g] = builders[i]
 		}
-		by[g] = builders[i]
+		if pass == 1 {
+			break
+		}
+		for _, b := range builders {
+			windows = b.window(ctx) || windows
+		}
+		if !windows {
+			break
+		}
+		out.Remarks = remarks
+		if err := w.enter(k, groups); err != nil {
+			return nil, some, err
+		}
 	}
 	c, err := w.carry(ctx, groups, func(p part) bool { return by[p.g].finds[p.role] }, func(p part) bool { return by[p.g].unsure[p.role] }, remark)
 	if err != nil {
-		return nil, err
+		return nil, some, err
 	}
 	names := &stateNames{map[part]string{}, map[string]bool{}}
 	for _, b := range builders {
 		graph, err := b.finish(ctx, c, names)
 		if err != nil {
-			return nil, err
+			return nil, some, err
 		}
 		out.Module.Graphs = append(out.Module.Graphs, graph)
 	}
@@ -112,7 +162,7 @@ func Import(ctx context.Context, l *Log, o Options) (_ *Result, err error) {
 		if !slices.ContainsFunc(out.Module.Graphs, func(g *ir.Graph) bool {
 			return slices.ContainsFunc(g.Memories, func(m ir.Memory) bool { return m.Name == name && m.Kind == ir.Output })
 		}) {
-			return nil, fmt.Errorf("%s: no graph writes a memory %q that could be an output", l.Name, name)
+			return nil, some, fmt.Errorf("%s: no graph writes a memory %q that could be an output", l.Name, name)
 		}
 	}
 	out.Runs = w.runs(builders)
@@ -126,8 +176,13 @@ func Import(ctx context.Context, l *Log, o Options) (_ *Result, err error) {
 	if n := len(k.byName); n > 0 {
 		remark("%d kernels are those of the builtin library, by their names alone: whether the program's compute the same is not known", n)
 	}
+	if n := len(k.reachers); n > 0 && o.Values {
+		remark("what %s touches follows from memory: that it lies within the value that a dispatch gets is believed", strings.Join(k.reachers, ", "))
+	} else if n > 0 {
+		remark("%s may touch all that lies behind what a dispatch gets, which keeps the parts of a buffer together (--values believes that it stays within the value there)", strings.Join(k.reachers, ", "))
+	}
 	out.Files = k.files
-	return out, nil
+	return out, some, nil
 }
 
 // fitAll finds the numbers of groups. Runs of one shape whose buffers have several sizes, or whose numbers follow no param but
@@ -138,7 +193,6 @@ func fitAll(ctx context.Context, l *Log, k *kernels, groups []*group, param stri
 		names[g.name]++
 	}
 	for _, g := range groups {
-		g.zeroUnread(k)
 		if err := g.give(k); err != nil {
 			return nil, err
 		}
@@ -165,6 +219,7 @@ func fitAll(ctx context.Context, l *Log, k *kernels, groups []*group, param stri
 			if err := p.give(k); err != nil {
 				return nil, err
 			}
+			p.again = g.again
 			if p.fitted, err = p.fit(ctx, k, param); err != nil {
 				return nil, err
 			}
@@ -182,6 +237,7 @@ func (w *world) groups(ctx context.Context, k *kernels) (out []*group, err error
 	}
 	by := map[kind]*group{}
 	names := map[string]int{}
+	clear(k.wrote)
 	count := 0 // of steps that become runs: what else is committed between them does not count
 	for i, s := range w.steps {
 		if !w.graph(s) {

@@ -38,17 +38,21 @@ type kernels struct {
 	done      map[*pipeline]described
 	byName    []string // functions that are taken from the builtin library
 	blobs     map[writing]*ir.Blob
-	silent    map[string]string   // why the code of a function cannot be described, by library and function
-	unknown   map[string][]string // functions whose code cannot be described, by the reason
-	reasons   []string            // in the order in which they came
-	at        int                 // the step whose lives are looked for
-	wrote     map[*buffer]int     // the last step before it that may have written a buffer
+	silent    map[string]string        // why the code of a function cannot be described, by library and function
+	unknown   map[string][]string      // functions whose code cannot be described, by the reason
+	reasons   []string                 // in the order in which they came
+	at        int                      // the step whose lives are looked for
+	wrote     map[*buffer]int          // the last step before it that may have written a buffer
+	kept      map[*buffer][]span[bool] // what some step finds as one before it has left it; nil: that may be all of it
+	parts     bool                     // lives may begin anywhere in a buffer, not only where it does
+	reachers  []string                 // functions that may touch all that is behind a value which they get
 }
 
 // writing identifies what a buffer held: the writing of the host, and how much of it a memory takes.
 type writing struct {
 	buffer  *buffer
 	version int
+	base    int64
 	size    int64
 }
 

@@ -6,19 +6,23 @@ import (
 
 	"github.com/mlxc/mlxc/ir"
 	"github.com/mlxc/mlxc/msl"
+	"github.com/mlxc/mlxc/msl/decl"
 )
 
 // A buffer may hold several values in turn within a step: engines use the memory of one that nobody needs any more again, and which
 // buffer is free when may depend on how fast the GPU is. So what is followed is not buffers but their lives: accesses of a buffer belong to
-// one life if bytes that one of them writes, another one reads. A life ends where a dispatch certainly writes the buffer from its begin on,
-// as the effects of its kernel say, and what was there is not read any more.
+// one life if bytes that one of them writes, another one reads. A life ends where a dispatch certainly writes the bytes anew, as the
+// effects of its kernel say, and what was there is not read any more. That goes for parts of a buffer too, but for those which some step finds as
+// one before it has left them (kept.go): a row that is written into a cache is no life of its own.
 
-// life is a part of what a step does with a buffer. It becomes a memory.
+// life is a part of what a step does with a buffer. It becomes a memory, or several (windows.go).
 type life struct {
-	buffer *buffer // a root
-	finds  bool    // it may read what the buffer held before the step
-	lo, hi int64   // of which bytes
-	nth    int     // of its buffer in the step, from 0
+	buffer  *buffer // a root
+	finds   bool    // it may read what the buffer held before the step
+	found   []span[bool]
+	touched bool    // some kernel may touch it: else it is bound and nothing more
+	nth     int     // of its buffer in the step, from 0
+	window  *window // the bytes that are the memory; nil: all of the buffer
 }
 
 // order numbers the lives of each buffer.
@@ -68,11 +72,53 @@ func overlay[T any](spans []span[T], x span[T]) []span[T] {
 	return slices.Replace(spans, first, end, with...)
 }
 
+// mark is overlay where neighbours that are the same are one.
+func mark[T comparable](spans []span[T], x span[T]) []span[T] {
+	if x.lo >= x.hi {
+		return spans
+	}
+	for i := reach(spans, x.lo-1); i < len(spans) && spans[i].lo <= x.hi; i++ {
+		if s := spans[i]; s.of == x.of {
+			x.lo, x.hi = min(x.lo, s.lo), max(x.hi, s.hi)
+		}
+	}
+	return overlay(spans, x)
+}
+
+// overlaps reports whether spans of two lists have bytes in common.
+func overlaps(a, b []span[bool]) bool {
+	for _, x := range a {
+		for _, y := range b {
+			if x.lo < y.hi && y.lo < x.hi {
+				return true
+			}
+		}
+	}
+	return false
+}
+
 // access is what a command does with the buffer of a binding.
 type access struct {
 	reads  []span[bool]
 	writes []span[bool] // of: it certainly writes all bytes
+	whole  bool         // its declaration says that it may touch all that is behind the offset: indices in memory say what
 }
+
+// within takes away what lies behind an end.
+func (a *access) within(end int64) {
+	for _, list := range [][]span[bool]{a.reads, a.writes} {
+		for i := range list {
+			list[i].hi = min(list[i].hi, end)
+		}
+	}
+}
+
+// manySpans is of how many parts of a buffer that are read at once the inner ones become one.
+const manySpans = 64
+
+// maxRuns bounds how many runs of a strided region are looked at one by one: of more than that it counts as touched, and not as certainly
+// written, from the first byte to the last.
+const maxRuns = 256
 
 // used takes away what a dispatch has bound at slots that its kernel does not have: bindings of dispatches before it stay.
 func (k *kernels) used(c *command) error {
@@ -94,13 +140,9 @@ func (k *kernels) used(c *command) error {
 // the offset.
 func (k *kernels) accesses(c *command) ([]access, error) {
 	out := make([]access, len(c.binds))
-	rest := func(x *binding) (lo, hi int64) {
-		_, at := x.buffer.root()
-		return at + x.offset, at + x.buffer.size
-	}
 	if c.kind != dispatch {
 		for n := range c.binds {
-			lo, _ := rest(&c.binds[n])
+			lo, _ := c.binds[n].rest()
 			if s := []span[bool]{{lo, lo + c.bytes, true}}; c.kind == copying && n == 0 {
 				out[n].reads = s
 			} else {
@@ -125,13 +167,31 @@ func (k *kernels) accesses(c *command) ([]access, error) {
 		if x.buffer == nil {
 			continue
 		}
-		lo, hi := rest(x)
+		lo, hi := x.rest()
 		out[n].reads = []span[bool]{{lo, hi, false}}
 		if writesSlot(table, x.slot) {
 			out[n].writes = []span[bool]{{lo, hi, false}}
 		}
 	}
 	return out, nil
+}
+
+// rest returns what a binding can reach of its buffer's root.
+func (x *binding) rest() (lo, hi int64) {
+	_, at := x.buffer.root()
+	return at + x.offset, at + x.buffer.size
+}
+
+// anything returns accesses of all that a command can reach.
+func (k *kernels) anything(c *command) []access {
+	out := make([]access, len(c.binds))
+	for n := range c.binds {
+		if x := &c.binds[n]; x.buffer != nil {
+			lo, hi := x.rest()
+			out[n].reads, out[n].writes = []span[bool]{{lo, hi, false}}, []span[bool]{{lo, hi, false}}
+		}
+	}
+	return out
 }
 
 // declaredAccesses fills in what the declaration of a kernel says of a dispatch; false: it does not describe it.
@@ -185,22 +245,35 @@ func (k *kernels) declaredAccesses(c *command, kernel ir.Kernel, out []access) b
 		}
 	}
 	g.Nodes = []ir.Node{d}
-	e, err := msl.Describe(g, d)
-	if err != nil || !e.Complete {
+	in, err := msl.Bind(g, d)
+	if err != nil {
 		return false
 	}
-	hull := func(r *ir.Region) (lo, hi int64) {
-		a, b := r.Hull()
-		return a.Const, b.Const
-	}
-	for i := range e.Reads {
-		lo, hi := hull(&e.Reads[i])
-		out[of[e.Reads[i].Mem]].reads = append(out[of[e.Reads[i].Mem]].reads, span[bool]{lo, hi, false})
-	}
-	for i := range e.Writes {
-		w := &e.Writes[i]
-		lo, hi := hull(&w.Region)
-		out[of[w.Mem]].writes = append(out[of[w.Mem]].writes, span[bool]{lo, hi, w.Must && len(w.Dims) == 0})
+	for i := range in.Decl.Args {
+		a := &in.Decl.Args[i]
+		n, ok := of[in.Views[i].Mem]
+		if !ok || a.Kind != ir.DeviceArg || a.Mode == decl.Unused {
+			continue
+		}
+		r, err := in.Region(i)
+		if err != nil {
+			return false
+		}
+		spans, sure := []span[bool]{}, a.Mode == decl.Write
+		if r.HasRuns(maxRuns) {
+			r.Runs(nil, func(lo, hi int64) bool {
+				spans = append(spans, span[bool]{lo, hi, sure})
+				return true
+			})
+		} else {
+			lo, hi := r.Hull()
+			spans = append(spans, span[bool]{lo.Const, hi.Const, false})
+		}
+		if out[n].whole = a.Whole; a.Mode == decl.Read {
+			out[n].reads = append(out[n].reads, spans...)
+		} else {
+			out[n].writes = append(out[n].writes, spans...)
+		}
 	}
 	return true
 }
@@ -211,6 +284,7 @@ func (k *kernels) lives(s *step, at int) (lives []life, left map[*buffer][]span[
 	// Nodes are the accesses of bindings, and what a buffer holds at first; those of one life are joined.
 	k.at = at
 	var up []int
+	var touched, sure []bool // by node: some kernel may touch it; it certainly writes one run of bytes
 	root := func(n int) int {
 		for up[n] != n {
 			up[n] = up[up[n]]
@@ -219,16 +293,17 @@ func (k *kernels) lives(s *step, at int) (lives []life, left map[*buffer][]span[
 		return n
 	}
 	node := func() int {
-		up = append(up, len(up))
+		up, touched, sure = append(up, len(up)), append(touched, false), append(sure, false)
 		return len(up) - 1
 	}
 	type held struct {
-		begin  int // the node of what it holds at first
-		lo, hi int64
-		spans  []span[int]
+		begin int          // the node of what it holds at first
+		found []span[bool] // of that: what is read
+		spans []span[int]
 	}
 	buffers := map[*buffer]*held{}
 	nodes := make([][]int, len(s.commands))
+	var pairs [][2]int // of nodes: what a dispatch reads, and what it writes there
 	budget := maxParts
 	for i := range s.commands {
 		c := &s.commands[i]
@@ -245,10 +320,12 @@ func (k *kernels) lives(s *step, at int) (lives []life, left map[*buffer][]span[
 		nodes[i] = make([]int, len(c.binds))
 		// All of its reads come before all of its writes.
 		for n := range c.binds {
-			if c.binds[n].buffer == nil {
+			x := &c.binds[n]
+			if x.buffer == nil {
 				continue
 			}
-			b, _ := c.binds[n].buffer.root()
+			b, begin := x.buffer.root()
+			begin += x.offset
 			h := buffers[b]
 			if h == nil {
 				h = &held{begin: node()}
@@ -258,27 +335,45 @@ func (k *kernels) lives(s *step, at int) (lives []life, left map[*buffer][]span[
 			}
 			own := node()
 			nodes[i][n] = own
-			meets := func(x span[bool]) {
-				for _, o := range h.spans[reach(h.spans, x.lo):] {
-					if budget--; budget < 0 || o.lo >= x.hi {
-						return
-					}
+			touched[own] = len(all[n].reads)+len(all[n].writes) > 0
+			x.limit = 0
+			if o := h.spans[reach(h.spans, begin)]; all[n].whole && sure[o.of] {
+				if k.options.Values {
+					_, end := x.rest()
+					x.limit = min(o.hi, end) - begin
+					all[n].within(o.hi)
+				}
+				k.far(c.code.function)
+			}
+			meets := func(x span[bool], finds []span[bool]) {
+				first := reach(h.spans, x.lo)
+				end := first
+				for ; end < len(h.spans) && h.spans[end].lo < x.hi && budget >= 0; end++ {
+					budget--
+					o := h.spans[end]
 					if o.of == h.begin {
-						lo, hi := max(o.lo, x.lo), min(o.hi, x.hi)
-						if h.lo == h.hi {
-							h.lo, h.hi = lo, hi
+						for _, f := range within(finds, max(o.lo, x.lo), min(o.hi, x.hi)) {
+							budget -= 1 + (len(h.found)-reach(h.found, f.lo))/16
+							h.found = mark(h.found, span[bool]{f.lo, f.hi, true})
 						}
-						h.lo, h.hi = min(h.lo, lo), max(h.hi, hi)
 					}
 					up[root(own)] = root(o.of)
 				}
+				if end-first > manySpans { // they are one life now: who comes next does not have to look at them one by one
+					together := node()
+					up[together] = root(own)
+					h.spans = overlay(h.spans, span[int]{h.spans[first+1].lo, h.spans[end-2].hi, together})
+				}
 			}
 			for _, x := range all[n].reads {
-				meets(x)
+				meets(x, []span[bool]{x})
 			}
 			for _, x := range all[n].writes {
-				if !x.of || x.lo > 0 || len(all[n].reads) > 0 { // it keeps bytes
-					meets(x)
+				switch {
+				case !x.of || len(all[n].reads) > 0: // it keeps bytes
+					meets(x, []span[bool]{x})
+				case k.keeps(b, x):
+					meets(x, k.keptOf(b, x))
 				}
 			}
 		}
@@ -287,10 +382,26 @@ func (k *kernels) lives(s *step, at int) (lives []life, left map[*buffer][]span[
 				continue
 			}
 			b, _ := c.binds[n].buffer.root()
+			for m := range c.binds {
+				y := &c.binds[m]
+				if m == n || y.buffer == nil {
+					continue
+				}
+				if o, _ := y.buffer.root(); o != b {
+					continue
+				}
+				switch {
+				case !touched[nodes[i][n]] && y.offset == c.binds[n].offset && y.buffer == c.binds[n].buffer:
+					up[root(nodes[i][n])] = root(nodes[i][m]) // what is bound and not used is in no way
+				case overlaps(all[n].writes, all[m].reads) || overlaps(all[n].writes, all[m].writes):
+					pairs = append(pairs, [2]int{nodes[i][m], nodes[i][n]})
+				}
+			}
 			for _, x := range all[n].writes {
 				h := buffers[b]
 				budget -= 1 + (len(h.spans)-reach(h.spans, x.lo))/16 // those behind it are moved
 				h.spans = overlay(h.spans, span[int]{x.lo, min(x.hi, b.size), nodes[i][n]})
+				sure[nodes[i][n]] = x.of && len(all[n].writes) == 1
 			}
 		}
 		if budget < 0 {
@@ -312,34 +423,27 @@ func (k *kernels) lives(s *step, at int) (lives []life, left map[*buffer][]span[
 				number[id] = j
 				l := life{buffer: b}
 				if h := buffers[b]; root(h.begin) == id {
-					l.finds, l.lo, l.hi = true, h.lo, h.hi
+					l.finds, l.found = true, h.found
 				}
 				lives = append(lives, l)
 			}
+			lives[j].touched = lives[j].touched || touched[nodes[i][n]]
 			c.binds[n].part = j
 		}
 	}
-	for i := range s.commands {
-		for n := range nodes[i] {
-			if b := s.commands[i].binds[n].buffer; b != nil && k.mayWrite(&s.commands[i], n) {
-				b, _ = b.root()
-				k.wrote[b] = at
-			}
-		}
-	}
+	k.written(s)
 	writes := make([]bool, len(lives))
-	inPlace = map[[2]int]bool{}
 	for i := range s.commands {
 		for n := range nodes[i] {
 			if x := &s.commands[i].binds[n]; x.buffer != nil && k.mayWrite(&s.commands[i], n) {
 				writes[x.part] = true
-				b, _ := x.buffer.root()
-				for m := range nodes[i] {
-					if y := &s.commands[i].binds[m]; y.buffer != nil && y.part != x.part && lives[y.part].buffer == b {
-						inPlace[[2]int{y.part, x.part}] = true
-					}
-				}
 			}
+		}
+	}
+	inPlace = map[[2]int]bool{}
+	for _, p := range pairs {
+		if from, to := number[root(p[0])], number[root(p[1])]; from != to {
+			inPlace[[2]int{from, to}] = true
 		}
 	}
 	left = map[*buffer][]span[int]{}
@@ -396,11 +500,12 @@ func (g *group) join() {
 		lives, buffers := make([]life, count), make([]*buffer, count)
 		for j := len(up) - 1; j >= 0; j-- { // the first one of a life last
 			l := &lives[to[j]]
-			if o := r.lives[j]; l.buffer == nil || !l.finds {
-				*l = o
-			} else if o.finds {
-				l.lo, l.hi = min(l.lo, o.lo), max(l.hi, o.hi)
+			o := r.lives[j]
+			o.touched = o.touched || l.touched
+			if l.finds { // there is one of a buffer that does
+				o.finds, o.found = true, l.found
 			}
+			*l = o
 			buffers[to[j]] = r.buffers[j]
 		}
 		order(lives)
@@ -443,4 +548,16 @@ func (k *kernels) mayWrite(c *command, n int) bool {
 		return true
 	}
 	return writesSlot(&kernel, c.binds[n].slot)
+}
+
+// written notes which buffers the step that is looked at may write.
+func (k *kernels) written(s *step) {
+	for i := range s.commands {
+		for n := range s.commands[i].binds {
+			if b := s.commands[i].binds[n].buffer; b != nil && k.mayWrite(&s.commands[i], n) {
+				b, _ = b.root()
+				k.wrote[b] = k.at
+			}
+		}
+	}
 }

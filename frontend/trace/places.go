@@ -177,8 +177,11 @@ func (g *group) steady(j int) bool {
 	return !slices.ContainsFunc(g.runs, func(r *run) bool { return r.buffers[j] != g.runs[0].buffers[j] })
 }
 
-// size returns the size of buffer j: the largest of those that played its part.
+// size returns the size of the memory of buffer j: that of the largest of those that played its part.
 func (g *group) size(j int) (n int64) {
+	if w := g.runs[0].lives[j].window; w != nil {
+		return w.hi - w.base
+	}
 	for _, r := range g.runs {
 		n = max(n, r.buffers[j].size)
 	}

@@ -32,8 +32,9 @@ type run struct {
 type group struct {
 	name  string
 	runs  []*run
-	given []given // buffers that are params by what they hold
-	hard  int     // so many numbers, the first, are not of these
+	given []given      // buffers that are params by what they hold
+	hard  int          // so many numbers, the first, are not of these
+	again map[int]bool // by life: some run finds what one has left there
 
 	fitted *fitted
 }
@@ -55,8 +56,10 @@ func canonical(ctx context.Context, k *kernels, s *step, at, index int) (_ *run,
 	put := func(values ...int64) { putNumbers(h, values) }
 	buffer := func(b *binding) {
 		_, at := b.buffer.root()
-		put(int64(b.part))
-		add(at + b.offset)
+		put(int64(b.part), bit(b.limit > 0))
+		if add(at + b.offset); b.limit > 0 {
+			add(b.limit)
+		}
 	}
 	var polls interrupt.Every
 	for i := range s.commands {
@@ -136,10 +139,10 @@ func (r *run) place(i int) (string, *pipeline) {
 			for _, b := range c.binds {
 				k := len(b.data) / 4
 				switch {
-				case b.buffer != nil && i == 0:
-					return what("the offset of the buffer at slot %d", b.slot), nil
+				case b.buffer != nil && i < b.numbers():
+					return what("the offset of the buffer at slot %d, or the size of what is there", b.slot), nil
 				case b.buffer != nil:
-					i--
+					i -= b.numbers()
 				case len(b.data)%4 != 0:
 				case i < k:
 					return what("bytes %d to %d at slot %d", 4*i, 4*i+4, b.slot), c.code
@@ -160,6 +163,9 @@ func (r *run) place(i int) (string, *pipeline) {
 	}
 	return fmt.Sprintf("number %d", i), nil
 }
+
+// numbers is how many numbers of a run a buffer that is bound has: where it begins, and how long the value there is, if that counts.
+func (b *binding) numbers() int { return 1 + int(bit(b.limit > 0)) }
 
 // dispatches returns how many dispatches a step has.
 func (s *step) dispatches() (n int) {

@@ -561,9 +561,32 @@ func TestMutations(t *testing.T) {
 		l.Event(trace.Step, "")
 	}
 	require.NoError(t, l.Err())
+	mutations(t, l.Bytes(), trace.Options{})
+}
+
+// The same with kernels whose effects are known, so that there are parts of buffers to follow.
+func TestMutationsOfParts(t *testing.T) {
+	l, mul, all, out := arena(t, 4096)
+	at := func(n uint64) place { return place{all, n} }
+	for i := range uint64(3) {
+		l.Event(trace.Contents, all, uint64(0), floats(1, 2, 3, 4))
+		l.products(mul, []product{
+			{[3]place{at(0), at(1024), at(2048)}, 4},
+			{[3]place{at(2048), at(2048), at(0)}, 4},
+			{[3]place{at(0), at(2048), at(3072 + 16*i)}, 4},
+			{[3]place{at(0), at(2048), at(2056)}, 2},
+			{[3]place{at(2048), at(3072), {out, 0}}, 4},
+		})
+	}
+	require.NoError(t, l.Err())
+	mutations(t, l.Bytes(), trace.Options{Builtin: true, Values: true})
+}
+
+// mutations imports logs that are damaged ones of a log.
+func mutations(t *testing.T, data []byte, o trace.Options) {
+	t.Helper()
 	// The records behind the schema.
 	var records [][]byte
-	data := l.Bytes()
 	for at := 16; at < len(data); {
 		n := 8 + (int(binary.LittleEndian.Uint32(data[at:]))+7)&^7
 		records = append(records, data[at:at+n])
@@ -611,7 +634,7 @@ func TestMutations(t *testing.T) {
 		out = append(out, slices.Concat(list...)...)
 		f, err := trace.Read("test", out)
 		require.NoError(t, err)
-		r, err := trace.Import(t.Context(), f, trace.Options{})
+		r, err := trace.Import(t.Context(), f, o)
 		if err != nil {
 			continue
 		}

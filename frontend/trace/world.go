@@ -85,7 +85,8 @@ type binding struct {
 	buffer *buffer // nil: data
 	offset int64
 	data   []byte
-	part   int // of the step: the life of the buffer
+	part   int   // of the step: the life of the buffer
+	limit  int64 // so many bytes behind the offset are the value that is there, as far as it is believed that no more is touched; 0: not known
 }
 
 type memory struct {

@@ -297,15 +297,15 @@ func (f *fitted) shape(names []string) string {
 	return "[" + s + "]"
 }
 
-// inplace returns pairs of a written and a read view with the same shape that are the same view in some dispatch of
-// the graph.
+// inplace returns pairs of a written and a read view that are the same view in some dispatch of the graph. Their shapes may be other
+// expressions: a declaration allows the same view where they have the same values.
 func (s *study) inplace(m *model) (out [][2]int) {
 	if s.clash {
 		return nil
 	}
 	for i := range m.fits {
 		for j := range m.fits {
-			if i == j || m.fits[i].mode < write || m.fits[j].mode != read || m.fits[i].shape(s.c.names) != m.fits[j].shape(s.c.names) {
+			if i == j || m.fits[i].mode < write || m.fits[j].mode != read || m.fits[i].whole || m.fits[j].whole {
 				continue
 			}
 			for _, f := range s.c.forms {

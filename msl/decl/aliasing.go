@@ -38,7 +38,8 @@ func (in *Instance) overlap() error {
 				continue
 			}
 			inplace := slices.Contains(d.Inplace, [2]int{i, j})
-			if inplace && in.sameView(i, j) {
+			// Of a kernel that is said to touch bytes, and not to compute elements, the bytes have to be the same.
+			if inplace && (in.sameView(i, j) || d.EffectsOnly && w.Equal(r)) {
 				continue
 			}
 			hint := "it may not overlap"

@@ -18,6 +18,7 @@ type importCmd struct {
 	Max     map[string]uint32 `placeholder:"NAME=N" help:"Greatest value of a param (default: as far as the buffers reach). Repeatable."`
 	Builtin bool              `help:"Take kernels that are named as MLX's from the builtin library, which declares what they do, so that they can be fused. That the program's own compute the same is believed."`
 	Outputs []string          `name:"output-memory" sep:"none" placeholder:"NAME" help:"A memory that shall be an output, as the program reads it, though a kernel reads it last. Repeatable."`
+	Values  bool              `help:"Believe that a kernel which may touch everything behind what it gets, since indices in memory say what, touches no more than the value that lies there (rows of a result). A replay under the checker finds one that does not."`
 	kernelFlags
 	Trust bool `name:"trust-kernels" help:"Compile Metal sources of the log also where this system has no way to confine the compiler (SECURITY.md)."`
 }
@@ -40,7 +41,7 @@ func (c *importCmd) Run(env *cli.Env) error {
 	}
 	defer l.Close()
 	folder := strings.TrimSuffix(c.Output, filepath.Ext(c.Output)) + ".kernels"
-	r, err := trace.Import(env.Context, l, trace.Options{Folder: filepath.Base(folder), Param: c.Param, Max: c.Max, Builtin: c.Builtin, Outputs: c.Outputs, Trust: c.Trust})
+	r, err := trace.Import(env.Context, l, trace.Options{Folder: filepath.Base(folder), Param: c.Param, Max: c.Max, Builtin: c.Builtin, Outputs: c.Outputs, Values: c.Values, Trust: c.Trust})
 	if err != nil {
 		return err
 	}

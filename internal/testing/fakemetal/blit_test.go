@@ -11,6 +11,7 @@ import (
 	"github.com/ebitengine/purego"
 	"github.com/stretchr/testify/require"
 
+	"github.com/mlxc/mlxc/frontend/trace"
 	"github.com/mlxc/mlxc/internal/objc"
 	"github.com/mlxc/mlxc/internal/testing/fakemetal"
 	"github.com/mlxc/mlxc/internal/testing/traced"
@@ -100,7 +101,7 @@ kernel void scaled(device const uint *x [[buffer(0)]], device uint *y [[buffer(1
 		require.Zero(t, stop())
 	})
 	require.Equal(t, []uint32{5*1 + 2, 5*7 + 2, 5*8 + 2, 5*9 + 2, 0xa5a5a5a5}, want[1])
-	r := traced.Import(t, path)
+	r := traced.Import(t, path, trace.Options{})
 	require.Len(t, r.Module.Graphs, 1)
 	text := mlxt.Format(r.Module)
 	require.Contains(t, text, "copy ", text)

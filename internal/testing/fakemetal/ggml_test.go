@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/mlxc/mlxc/backend/softmetal"
+	"github.com/mlxc/mlxc/frontend/trace"
 	"github.com/mlxc/mlxc/internal/testing/fakemetal"
 	"github.com/mlxc/mlxc/internal/testing/sample"
 	"github.com/mlxc/mlxc/internal/testing/traced"
@@ -78,7 +79,7 @@ func TestGGML(t *testing.T) {
 	data, err := os.ReadFile(out)
 	require.NoError(t, err)
 	want := traced.Results(t, data)
-	r := traced.Import(t, log)
+	r := traced.Import(t, log, trace.Options{})
 	require.Len(t, r.Runs, 32, "a module has as many graphs; the other operations are compared with the CPU's alone")
 	for i, left := range traced.Replay(t, shared, r.Module, r.Runs) {
 		require.Equal(t, want[i].Name, r.Runs[i].Graph)
@@ -111,7 +112,7 @@ func TestGGMLModel(t *testing.T) {
 	data, err := os.ReadFile(out)
 	require.NoError(t, err)
 	want := traced.Results(t, data)
-	r := traced.Import(t, log)
+	r := traced.Import(t, log, trace.Options{})
 	require.Len(t, r.Module.Graphs, 2)
 	require.Len(t, r.Runs, steps)
 	d, err := softmetal.New(t.Context(), softmetal.Options{Workers: 1})

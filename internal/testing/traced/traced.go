@@ -42,7 +42,7 @@ func Results(t testing.TB, data []byte) (out []Result) {
 }
 
 // Import imports a log, and writes the libraries that its module names.
-func Import(t testing.TB, path string) *trace.Result {
+func Import(t testing.TB, path string, o trace.Options) *trace.Result {
 	t.Helper()
 	l, err := trace.Open(path)
 	require.NoError(t, err)
@@ -52,7 +52,8 @@ func Import(t testing.TB, path string) *trace.Result {
 	// Paths are part of the keys by which compiled kernels are kept, so they are the same in every run; names have digests.
 	folder := filepath.Join(user, "mlxc", "test", "traced")
 	require.NoError(t, os.MkdirAll(folder, 0o755))
-	r, err := trace.Import(t.Context(), l, trace.Options{Folder: folder})
+	o.Folder = folder
+	r, err := trace.Import(t.Context(), l, o)
 	require.NoError(t, err)
 	for _, f := range r.Files {
 		require.NoError(t, atomicfile.Write(f.Path, func(w io.Writer) error {
@@ -76,7 +77,7 @@ func Replay(t testing.TB, d backend.Device, m *ir.Module, runs []trace.Run) (out
 	instance, err := replay.Open(d, m, replay.Options{})
 	require.NoError(t, err)
 	defer instance.Close()
-	inputs := map[string][]byte{} // what they hold, from run to run
+	inputs := map[[2]string][]byte{} // what they hold, from run to run of a graph
 	for _, r := range runs {
 		g := m.Graph(r.Graph)
 		p, err := instance.Graph(t.Context(), r.Graph)
@@ -95,17 +96,18 @@ func Replay(t testing.TB, d backend.Device, m *ir.Module, runs []trace.Run) (out
 				}
 				copy(states[x.Memory][x.Offset:], x.Data)
 			case ir.Input:
-				if inputs[x.Memory] == nil {
-					inputs[x.Memory] = make([]byte, m.Size)
+				name := [2]string{r.Graph, x.Memory}
+				if inputs[name] == nil {
+					inputs[name] = make([]byte, m.Size)
 				}
-				copy(inputs[x.Memory][x.Offset:], x.Data)
+				copy(inputs[name][x.Offset:], x.Data)
 			}
 		}
 		for name, data := range states {
 			require.NoError(t, p.SetState(name, data))
 		}
 		for i := range g.Memories {
-			if data := inputs[g.Memories[i].Name]; data != nil && g.Memories[i].Kind == ir.Input {
+			if data := inputs[[2]string{r.Graph, g.Memories[i].Name}]; data != nil && g.Memories[i].Kind == ir.Input {
 				require.NoError(t, p.SetInput(g.Memories[i].Name, data))
 			}
 		}
