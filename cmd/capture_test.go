@@ -109,7 +109,7 @@ func TestPythonCapture(t *testing.T) {
 		require.Contains(t, text, said)
 	}
 	// Its steps, marked with their params, are one graph that computes the program's own numbers, for a param that was not captured too.
-	r := replayed.Import(t, filepath.Join(dir, "log.mlxtrace"))
+	r := replayed.Import(t, filepath.Join(dir, "log.mlxtrace"), trace.Options{})
 	require.Len(t, r.Module.Graphs, 1)
 	require.Equal(t, "advance", r.Module.Graphs[0].Name)
 	require.Len(t, r.Runs, 3)
@@ -125,7 +125,7 @@ func TestPythonCapture(t *testing.T) {
 	dies.Dir, dies.Env = program.Dir, program.Env
 	_, err = fakemetal.ServeProcess(t, dies, 1<<20)
 	require.ErrorContains(t, err, "killed")
-	require.Len(t, replayed.Import(t, filepath.Join(dir, "log.mlxtrace")).Runs, 2)
+	require.Len(t, replayed.Import(t, filepath.Join(dir, "log.mlxtrace"), trace.Options{}).Runs, 2)
 
 	// Without mlxc, and with a file that is no library, it says what to do.
 	for set, said := range map[string]string{"MLXC_CAPTURE_LIBRARY=" + program.Path: "", "PATH=" + dir: "set MLXC to it, or MLXC_CAPTURE_LIBRARY"} {
