@@ -192,9 +192,13 @@ func (c *class) vary(r *rand.Rand, base *shape, ks []condition, one int, fixed [
 	default:
 		// Of structs of many words, most of which are strides, a few at a time: if nearly all are others, hardly any shape stays within its
 		// views. Words that are 0 are high halves most often.
-		many, few := c.grid > manyWords, 1+r.IntN(6)
+		changed := func(int) bool { return r.IntN(4) > 0 }
+		if c.grid > manyWords {
+			few := 1 + r.IntN(6)
+			changed = func(i int) bool { return r.IntN(len(s.vals)) < few && (base.vals[i] != 0 || r.IntN(4) == 0) }
+		}
 		for i := range s.vals {
-			if many && r.IntN(len(s.vals)) < few && (base.vals[i] != 0 || r.IntN(4) == 0) || !many && (i >= c.grid || r.IntN(4) > 0) {
+			if changed(i) || c.grid <= manyWords && i >= c.grid {
 				draw(i)
 			}
 		}
