@@ -186,9 +186,10 @@ func TestBarriers(t *testing.T) {
 		}
 	}
 	t.Logf("%d barriers are needed, %d of recordings are not", needed, redundant)
-	want := 0 // a run takes few graphs
-	if sample.Whole() {
-		want = 20
+	switch {
+	case sample.Whole():
+		assert.Greater(t, needed, 20)
+	case needed+redundant > 0: // a run takes few graphs, and some have no barrier but the last
+		assert.Positive(t, needed)
 	}
-	assert.Greater(t, needed, want)
 }
