@@ -44,8 +44,8 @@ type Options struct {
 	// NoMMA keeps products of simdgroup matrices from tensor cores: all are sums of f32 by fma, in the order of the
 	// inner index.
 	NoMMA bool
-	// NoWarpgroups keeps products from warpgroups, which make them on GPUs of compute capability 9.0 where package
-	// ptxmatrix has code for them.
+	// NoWarpgroups keeps products and attention from the code of package ptxmatrix, which GPUs of compute capability 9.0
+	// run where there is some, unless Library has the kernels.
 	NoWarpgroups bool
 
 	// archive, if not nil, has the compiled kernels of source files: tests run on machines without a compiler.
@@ -193,7 +193,7 @@ func Open(ctx context.Context, o Options) (_ *Device, err error) {
 	if !o.NoMMA {
 		d.mma = nvptx.AllMMA
 	}
-	d.warpgroups = d.Major == 9 && d.Minor == 0 && (o.image == nil || o.fitted) && !o.NoWarpgroups
+	d.warpgroups = d.Major == 9 && d.Minor == 0 && o.Library == "" && (o.image == nil || o.fitted) && !o.NoWarpgroups
 	if err := d.believe(o.Measured); err != nil {
 		return nil, errors.Join(err, d.gpu.Close(), d.cache.Close())
 	}

@@ -55,6 +55,9 @@ func (c *code) threadgroups(s *step) (out [3]uint64) {
 		if v.Op != s.dispatch {
 			break
 		}
+		if c.Graph == nil { // of a live recording; any fit computes the same
+			break
+		}
 		if _, hi, ok := c.Graph.Range(v.Expr); ok && hi > 0 {
 			by := max(1, v.Divide)
 			size[v.Part-plan.Extent0] = uint64((hi-1)/by + 1)

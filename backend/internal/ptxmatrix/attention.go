@@ -192,7 +192,7 @@ func (e *attend) swizzle(row string) string {
 // bring asks for the tile that begins with a key, if any query sees it.
 func (e *attend) bring(begin, stage string) {
 	skip := e.Label()
-	e.Line("@%s bra \t%s", e.Make("p", "setp.ge.s32", "%s, %s", begin, e.all), skip)
+	e.Line("@%s bra \t%s", e.Make("p", "setp.ge.u32", "%s, %s", begin, e.all), skip)
 	pitch := 2 * e.width
 	at := e.r("shl.b32", "%s, 4", e.r("xor.b32", "%s, %s", e.unit, e.swizzle(e.row)))
 	at = e.r("add.s32", "%s, %s", e.r("mad.lo.s32", "%s, %d, %s", e.row, pitch, at), e.r("add.s32", "%s, %s", e.base, stage))
@@ -208,7 +208,7 @@ func (e *attend) bring(begin, stage string) {
 		for _, wide := range []bool{true, false} {
 			from := e.from[i]
 			for p := 0; p < keys; p += step {
-				there := e.Make("p", "setp.lt.s32", "%s, %s", e.r("add.s32", "%s, %d", first, p), e.all)
+				there := e.Make("p", "setp.lt.u32", "%s, %s", e.r("add.s32", "%s, %d", first, p), e.all)
 				to := i*e.tile() + p*pitch
 				if wide {
 					e.Line("cp.async.cg.shared.global \t[%s+%d], [%s], 16, %s", at, to, from, e.either(there, "r", "16", "0"))
@@ -231,20 +231,6 @@ func (e *attend) bring(begin, stage string) {
 	e.Line("cp.async.commit_group")
 }
 
-// single brings 16 bytes that may lie anywhere.
-func (e *entry) single(to string, offset int, from, there string) {
-	var words [4]string
-	for i := range words {
-		var halves [2]string
-		for j := range halves {
-			halves[j] = e.Make("rs", "mov.b16", "0")
-			e.Line("@%s ld.global.b16 \t%s, [%s+%d]", there, halves[j], from, 4*i+2*j)
-		}
-		words[i] = e.r("mov.b32", "{%s, %s}", halves[0], halves[1])
-	}
-	e.Line("st.shared.v4.b32 \t[%s+%d], {%s}", to, offset, strings.Join(words[:], ", "))
-}
-
 // tiles goes through the keys.
 func (e *attend) tiles() {
 	e.begin, e.stage = e.r("mov.b32", "0"), e.r("mov.b32", "0")
@@ -256,14 +242,14 @@ func (e *attend) tiles() {
 	following := e.r("add.s32", "%s, %d", e.begin, keys)
 	e.bring(following, other)
 	skip := e.Label()
-	e.Line("@%s bra \t%s", e.Make("p", "setp.ge.s32", "%s, %s", e.begin, e.most), skip)
+	e.Line("@%s bra \t%s", e.Make("p", "setp.ge.u32", "%s, %s", e.begin, e.most), skip)
 
 	pitch := 2 * e.width
 	r, g := e.r("and.b32", "%s, 7", e.lane), e.r("shr.u32", "%s, 3", e.lane)
 	by := e.swizzle(r)
 	row := e.r("add.s32", "%s, %s", e.base, e.stage)
 	s := e.scores(e.r("mad.lo.s32", "%s, %d, %s", r, pitch, row), e.r("shl.b32", "%s, 4", e.r("xor.b32", "%s, %s", g, by)))
-	partly := e.Make("p", "setp.gt.s32", "%s, %s", following, e.least) // of the tile's keys some queries of the warp do not see all
+	partly := e.Make("p", "setp.gt.u32", "%s, %s", following, e.least) // of the tile's keys some queries of the warp do not see all
 	e.unseen(s, partly)
 	factor := e.weigh(s)
 	row = e.r("mad.lo.s32", "%s, %d, %s", e.r("mad.lo.s32", "%s, 8, %s", g, r), pitch, row)
@@ -286,7 +272,7 @@ func (e *attend) tiles() {
 	e.Line("mov.b32 \t%s, %s", e.begin, following)
 	e.Line("xor.b32 \t%s, %s, %d", e.stage, e.stage, 2*e.tile())
 	e.Line("xor.b32 \t%s, %s, %d", other, other, 2*e.tile())
-	e.Line("@%s bra \t$L_tile", e.Make("p", "setp.lt.s32", "%s, %s", e.begin, e.all))
+	e.Line("@%s bra \t$L_tile", e.Make("p", "setp.lt.u32", "%s, %s", e.begin, e.all))
 }
 
 func (e *entry) zeros() (out [4]string) {
@@ -461,7 +447,7 @@ func (e *attend) apart(s [][4]string) {
 	var w, seen [2]string
 	for i := range w {
 		w[i] = e.r("ld.shared.b32", "[%s+%d]", at, i*8*4*keys)
-		seen[i] = e.Make("p", "setp.lt.s32", "%s, %s", e.r("add.s32", "%s, %s", e.begin, key), e.visible[i])
+		seen[i] = e.Make("p", "setp.lt.u32", "%s, %s", e.r("add.s32", "%s, %s", e.begin, key), e.visible[i])
 	}
 	values := e.r("mad.lo.s32", "%s, %d, %s", key, 2*e.width, e.r("mad.lo.s32", "%s, 4, %s", e.member, row))
 	unit := e.r("shl.b32", "%s, 4", e.swizzle(key))

@@ -1,17 +1,16 @@
-// Package ptxmatrix writes PTX of products of matrices for GPUs of compute capability 9.0, whose tensor cores take
-// factors from shared memory and add up products while threads do something else (wgmma). What a kernel computes is
-// what its declaration says; only the code is another one than clang makes of the Metal source:
+// Package ptxmatrix writes PTX of products of matrices and of attention for GPUs of compute capability 9.0. Their tensor cores
+// take factors from shared memory and add up products while threads do something else (wgmma). What a kernel computes is
+// what its declaration says; only the code is not the one that clang makes of the Metal source:
 //
-//	p := ptxmatrix.Of(kernel)                    // nil: it is none of these products
-//	f := p.Fit(groups, aligned)                  // how large a tile of results a block makes
-//	text := p.Emit(launch, f)                    // an entry with the parameters of nvptx.Compile
-//	grid, threads, shared := p.Launch(groups, f) // of which it takes other blocks
+//	k := ptxmatrix.Of(kernel, constants)         // nil: there is no code for it
+//	f := k.Fit(groups, given)                    // how much a block does
+//	text := k.Emit(launch, f)                    // an entry with the parameters of nvptx.Compile
+//	grid, threads, shared := k.Launch(groups, f) // which is launched with other blocks
 //
-// A block makes a tile of results: 128 columns, which are rows of the matrices of weights, and up to 128 rows. Four
-// warpgroups share it: two take 64 of its columns each, and two others the same columns. Of each 128 elements of the
-// inner index, the first two add up the products of the former half and the others those of the latter; in the end the two
-// sums are added. So the order of a sum depends on its length alone.
+// In a product a block makes 256 columns of results, for which it needs 256 rows of weights, and up to 128 rows. Each of its four
+// warpgroups has 64 of the columns. The inner index is taken in stages of 128 elements: while one is multiplied, asynchronous copies bring
+// the next two to shared memory. The left factor of a wgmma are weights, in registers, which a thread decodes itself; the right one are
+// rows of x, in shared memory. In which order a sum is added depends on its length alone.
 //
-// The left factor of a wgmma, in registers, are weights, which a thread decodes itself. The right one are rows of x, which lie
-// in shared memory. Codes and rows are brought there by asynchronous copies, some stages ahead.
+// In attention a block has 64 queries of a head, and goes through the keys in tiles of 64.
 package ptxmatrix

@@ -144,7 +144,7 @@ func (e *emitter) row(at string) string {
 // loads finds what the thread brings of each stage, and where it finds what it multiplies.
 func (e *emitter) loads() {
 	at, unit := e.r("shr.u32", "%s, 2", e.thread), e.r("and.b32", "%s, 3", e.thread)
-	bytes := e.r("shr.u32", "%s, 3", e.r("mul.lo.s32", "%s, %d", e.K, e.bits))
+	bytes := e.r("mul.lo.s32", "%s, %d", e.r("shr.u32", "%s, 3", e.K), e.bits) // of a row, which has a multiple of 32 codes
 	for i := range e.codesFrom {
 		row := e.row(e.r("add.s32", "%s, %d", at, i*columns/2))
 		e.codesFrom[i] = e.plus(e.Make("rd", "add.s64", "%s, %s", e.matrix[i].codes, e.wide(row, bytes)), e.r("shl.b32", "%s, 4", unit))
@@ -302,17 +302,10 @@ func (e *emitter) copy(to string, place int, from string, offset int, size strin
 		e.Line("cp.async.cg.shared.global \t[%s+%d], [%s+%d], 16, %s", to, place, from, offset, size)
 		return
 	}
-	some := e.Make("p", "setp.ne.u32", "%s, 0", size)
-	var words [4]string
-	for i := range words {
-		var halves [2]string
-		for j := range halves {
-			halves[j] = e.Make("rs", "mov.b16", "0")
-			e.Line("@%s ld.global.b16 \t%s, [%s+%d]", some, halves[j], from, offset+4*i+2*j)
-		}
-		words[i] = e.r("mov.b32", "{%s, %s}", halves[0], halves[1])
+	if offset > 0 {
+		from = e.Make("rd", "add.s64", "%s, %d", from, offset)
 	}
-	e.Line("st.shared.v4.b32 \t[%s+%d], {%s}", to, place, strings.Join(words[:], ", "))
+	e.single(to, place, from, e.Make("p", "setp.ne.u32", "%s, 0", size))
 }
 
 // affine is what the codes of a row become weights by, twice in a register: by group.
@@ -360,9 +353,10 @@ func (e *emitter) affines(far string) (rows [2]affine) {
 // holds reports whether weights are decoded by fma in their own type, which has to hold a code.
 func (e *emitter) holds() bool { return e.typ == ir.F16 || e.bits == 4 }
 
-// apart asks whether scale·code + bias may be no number of f32 for some codes of a row in a stage. Where it always is one, rounding
-// it to f32 and that to 16 bits, as the term does, is rounding once, as fma does: the lowest bits of scale and bias and the
-// highest of the sum lie within 24 bits if their exponents are not far apart. A bias of 0 is never. Of four threads each looks at
+// apart makes a predicate true if scale·code + bias may not fit an f32 exactly, for some codes of a row in a stage. Where it
+// fits, rounding it to f32 and then to 16 bits, as the term does, is the same as rounding it once, as fma does. It fits if
+// the exponents of scale and bias are not far apart: from the lowest bit of both to the highest of the sum there are then at most 24
+// bits. With a bias of 0 it always fits. Of four threads each looks at
 // one row and one of two groups.
 func (e *emitter) apart(rows [2]affine, first, last int, some string) {
 	lower := e.Make("p", "setp.lt.u32", "%s, 2", e.member)
@@ -395,8 +389,8 @@ func (e *emitter) apart(rows [2]affine, first, last int, some string) {
 // the sum then. More of them are added phase by phase.
 const phase = 8192
 
-// products adds up the products of all stages. Weights are rounded once, or twice as the term has it. It returns a predicate, of which any thread's
-// says that once is not enough: the sums are no good then.
+// products adds up the products of all stages, with weights that are rounded once, or twice as the term has it. It returns a
+// predicate: if it holds for any thread, rounding once is not enough, and the sums cannot be used.
 func (e *emitter) products(once bool) (far string) {
 	e.loads()
 	for i := range e.frag {

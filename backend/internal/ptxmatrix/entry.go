@@ -95,6 +95,20 @@ func (e *entry) either(p, kind, a, b string) string {
 	return e.Make(kind, map[string]string{"r": "selp.b32", "rd": "selp.b64"}[kind], "%s, %s, %s", a, b, p)
 }
 
+// single brings 16 bytes that may lie anywhere.
+func (e *entry) single(to string, offset int, from, there string) {
+	var words [4]string
+	for i := range words {
+		var halves [2]string
+		for j := range halves {
+			halves[j] = e.Make("rs", "mov.b16", "0")
+			e.Line("@%s ld.global.b16 \t%s, [%s+%d]", there, halves[j], from, 4*i+2*j)
+		}
+		words[i] = e.r("mov.b32", "{%s, %s}", halves[0], halves[1])
+	}
+	e.Line("st.shared.v4.b32 \t[%s+%d], {%s}", to, offset, strings.Join(words[:], ", "))
+}
+
 // widened is a number of 16 bits as f32.
 func (e *entry) widened(h string) string {
 	if e.typ == ir.BF16 {

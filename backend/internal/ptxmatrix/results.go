@@ -50,8 +50,7 @@ func (e *emitter) results() {
 	e.Line("@%s bra \t$L_end", e.Make("p", "setp.ge.s32", "%s, %s", m, end))
 	results := e.eight(from)
 	var others []string
-	switch e.form {
-	case siluMul:
+	if e.form == siluMul {
 		others = e.eight(e.r("add.s32", "%s, %d", from, 2*wide))
 		for i := range results {
 			results[i] = e.siluMul(results[i], others[i])
