@@ -10,13 +10,14 @@ import (
 type certainty uint8
 
 const (
-	unsurely certainty = iota
-	surely
-	alone // surely, and all that it writes is one run of bytes
+	unsurely certainty = iota // some of the bytes may stay as they were
+	surely                    // each byte
+	alone                     // each byte, and all that the command writes is one run of bytes
 )
 
-// keep finds the bytes of buffers that some step may find as one before it has left them: a cache, or whatever an engine accumulates. Who
-// writes them writes a part of something that lives on, and begins no life. If it takes too long to find out, the result is nil.
+// keep finds the bytes of buffers that a step may read as an earlier step left them: a cache, or whatever an engine accumulates. A
+// write to such bytes changes a part of something that lives on, and does not begin a new life. The work is bounded: if finding out would take
+// more, the result is nil.
 func (k *kernels) keep(w *world) (kept map[*buffer][]span[bool], err error) {
 	kept = map[*buffer][]span[bool]{}
 	left := map[*buffer][]span[bool]{} // what steps have written since the host did
