@@ -366,3 +366,8 @@ INSTANTIATE_GATHERS(bfloat16, bfloat, 2)
 // @witness gather_front*_1 ; stride=575 size={0|-1} ; threads 575 7 1 / 256 1 1 ; refused
 // @witness gather_front*_2 ; stride=575 size={0|-1} ; threads 288 7 1 / 256 1 1 ; refused
 // @witness gather_front* ; stride=1 size=1 ; threads 1 7 1 / 1 1 1 ; ok
+
+// Corruptions of these declarations that are no lies.
+//
+// @equivalent g2_Bitwise*#0 ; shape: c[1] exchanged with the one before ; all of c is written either way, and no term says which elements are of a row
+// @equivalent g2_Select* ; shape: d[1] exchanged with the one before ; all of d is written either way, and no term says which elements are of a row

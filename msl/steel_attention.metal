@@ -50,6 +50,8 @@ constant bool save_lse [[function_constant(303)]];
 // @require params[15] == 0 && params[17] == 0 && params[19] == 0 && params[21] == 0 && params[23] == 0 && params[25] == 0
 // @require params[27] == 0 && params[29] == 0 && params[31] == 0 && params[33] == 0 && params[35] == 0 && params[37] == 0
 // @let     block = 32 - D/128*16
+// @require params[7] == ceil(params[3]/32) && params[9] == params[3]/32 && params[11] == params[3] % 32
+// @require (align_Q == 0 || params[3] % 32 == 0) && (align_K == 0 || params[4] % block == 0)
 // @require params[8] == ceil(params[4]/block) && params[10] == params[4]/block && params[12] == params[4] % block
 // @require params[34] >= D && params[36] >= D
 // @require params[36] >= H*params[34] || params[34] >= params[3]*params[36]
