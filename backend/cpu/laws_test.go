@@ -181,8 +181,10 @@ func (x *dispatched) shortView() error {
 	switch {
 	case stopped:
 		return x.Intact(memories)
-	case written:
-		return fmt.Errorf("argument %d, 4 bytes too short, is no error, though it is written", slot)
+	case written: // its result is not in memories; an update may leave the end as it is
+		if !bytes.Equal(x.call(want).Device[slot][less:touched], x.call(x.Before).Device[slot][less:touched]) {
+			return fmt.Errorf("argument %d, 4 bytes too short, is no error, though its end is written", slot)
+		}
 	case changed(want, memories) > 0:
 		return fmt.Errorf("argument %d, 4 bytes too short, is no error, and changes the result", slot)
 	}
