@@ -1,6 +1,7 @@
 package page
 
 import (
+	"cmp"
 	"context"
 	"encoding/hex"
 	"encoding/json"
@@ -35,6 +36,7 @@ type Page struct {
 	Title  string // the name of the file
 	Model  cost.Model
 	Graphs []Graph
+	Limit  int // how many commands are shown; 0: MaxCommands
 }
 
 // Graph is one graph of a page.
@@ -60,19 +62,18 @@ type (
 		Model    string   `json:"model"`
 	}
 	graphData struct {
-		Name     string  `json:"name"`
-		At       string  `json:"at"` // values of the params for which times are modelled
-		Faults   string  `json:"faults,omitempty"`
-		Sides    []*side `json:"sides"`
-		Links    raw     `json:"links,omitempty"` // by command after: the commands before
-		Rows     []row   `json:"rows,omitempty"`
-		Fused    string  `json:"fused,omitempty"`
-		Remarks  [][]int `json:"remarks,omitempty"` // pass, ID or −1, done, at, text
-		More     int     `json:"more,omitempty"`    // remarks left out
-		Changes  raw     `json:"changes,omitempty"` // kind, text, commands before, commands after
-		Proof    *proof  `json:"proof,omitempty"`
-		Differs  string  `json:"differs,omitempty"`
-		Unproved string  `json:"-"`
+		Name    string  `json:"name"`
+		At      string  `json:"at"` // values of the params for which times are modelled
+		Faults  string  `json:"faults,omitempty"`
+		Sides   []*side `json:"sides"`
+		Links   raw     `json:"links,omitempty"` // by command after: the commands before
+		Rows    []row   `json:"rows,omitempty"`
+		Fused   string  `json:"fused,omitempty"`
+		Remarks [][]int `json:"remarks,omitempty"` // pass, ID or −1, done, at, text
+		More    int     `json:"more,omitempty"`    // remarks left out
+		Changes raw     `json:"changes,omitempty"` // kind, text, commands before, commands after
+		Proof   *proof  `json:"proof,omitempty"`
+		Differs string  `json:"differs,omitempty"`
 	}
 	row struct {
 		Pass    string  `json:"pass"`
@@ -180,7 +181,8 @@ func (w *writer) text(s string) int { return w.texts.of(s) }
 // data returns what the page shows.
 func (p *Page) data(ctx context.Context) (out *document, err error) {
 	defer interrupt.Catch(&err)
-	w := &writer{ctx: ctx, model: p.Model.OrDefault(), left: MaxCommands, memory: map[string]int{}}
+	limit := cmp.Or(p.Limit, MaxCommands)
+	w := &writer{ctx: ctx, model: p.Model.OrDefault(), left: limit, memory: map[string]int{}}
 	out = &document{Title: shown(p.Title), Model: w.model.Name, Graphs: []any{}}
 	for _, f := range families {
 		out.Families = append(out.Families, f.name)
@@ -194,7 +196,7 @@ func (p *Page) data(ctx context.Context) (out *document, err error) {
 		out.Graphs = append(out.Graphs, g)
 		for _, s := range g.Sides {
 			if s.Commands < s.All {
-				out.Cut = "This page shows the first " + strconv.Itoa(MaxCommands) + " commands; what is behind them is left out."
+				out.Cut = "This page shows the first " + strconv.Itoa(limit) + " commands; what is behind them is left out."
 			}
 		}
 	}
@@ -699,8 +701,9 @@ func (w *writer) waits(s *side, g *ir.Graph, l *layout) {
 			return
 		}
 		have := all[k]
-		for i := range have {
-			// The pieces of one range that was written by one command are one reason.
+		for i := max(0, len(have)-4); i < len(have); i++ {
+			// The pieces of one range that was written by one command are one reason. They come
+			// one soon after another.
 			if x := &have[i]; x.from == r.from && x.kind == r.kind && x.mem == r.mem && r.lo <= x.end && x.lo <= r.end {
 				x.lo, x.end = min(x.lo, r.lo), max(x.end, r.end)
 				return

@@ -20,7 +20,7 @@ let G = null;            // the graph that is shown, prepared
 let sel = null;          // {side, i} a command, or {side, epoch}
 let hover = null;        // {side, i}, {side, value}, {side, epoch}
 let hits = [], hitAt = -1, hitSet = [new Set(), new Set()], query = "";
-let aligned = true, memory = true, beside = false, theme = "", before = false;
+let heat = false, aligned = true, memory = true, beside = false, theme = "", before = false;
 let cams = [{ x: 0, s: 60 }, { x: 0, s: 60 }], flight = null;
 let W = 0, H = 0, ratio = 1, dirty = true, frames = 0, C = {};
 const prepared = [];
@@ -155,9 +155,9 @@ function show(at, i, always) {
 function colours() {
   const css = getComputedStyle(document.documentElement), v = n => css.getPropertyValue(n).trim();
   C = { bg: v("--bg"), card: v("--card"), ink: v("--ink"), dim: v("--dim"), line: v("--line"), soft: v("--soft"), accent: v("--accent"), select: v("--select"), hit: v("--hit"), sans: v("--sans"),
-    fam: [0, 1, 2, 3, 4, 5, 6, 7].map(i => v("--f" + i)), kind: ["", v("--raw"), v("--war"), v("--waw"), v("--any"), v("--any")] };
-  C.tint = C.fam.map(c => mix(c, C.card, isDark() ? .30 : .17));
-  C.pale = C.fam.map(c => mix(c, C.card, isDark() ? .5 : .45));
+    fam: [0, 1, 2, 3, 4, 5, 6, 7].map(i => v((heat ? "--h" : "--f") + i)), kind: ["", v("--raw"), v("--war"), v("--waw"), v("--any"), v("--any")] };
+  C.tint = C.fam.map(c => mix(c, C.card, heat ? .5 : isDark() ? .30 : .17));
+  C.pale = C.fam.map(c => mix(c, C.card, heat ? .8 : isDark() ? .5 : .45));
   C.text = "11px " + C.sans;
 }
 function mix(a, b, t) {
@@ -174,7 +174,19 @@ function retheme() {
 
 // ---- drawing
 const DASH = [[], [], [6, 4], [2, 3], [1, 4], [8, 3]];
-const fam = (p, i) => p.s.family.charCodeAt(i) - 48;
+// fam is the colour of a command: by the kind of its work, or by its modelled time.
+const fam = (p, i) => heat ? p.heat[i] : p.s.family.charCodeAt(i) - 48;
+function warm() {
+  if (G.sides[0].heat) return;
+  let lo = Infinity, hi = 0;
+  for (const p of G.sides) for (const t of p.s.ns) if (t > 0) { lo = Math.min(lo, t); hi = Math.max(hi, t); }
+  const span = Math.max(1e-9, Math.log(hi / lo));
+  G.coldest = lo; G.hottest = hi;
+  for (const p of G.sides) p.heat = Uint8Array.from(p.s.ns, t => t > 0 ? Math.min(7, Math.floor(8 * Math.log(t / lo) / span)) : 0);
+}
+function toggleHeat() { heat = !heat; press("heat", heat); if (heat) warm(); for (const p of G.sides) p.levels.clear(); retheme(); again(); }
+// again fills the panel anew.
+function again() { if (query) showHits(); else if (sel && sel.i !== undefined) showCommand(sel.side, sel.i); else if (sel) showEpoch(sel.side, sel.epoch); else overview(); }
 // cut shortens a text to a width in pixels. Widths of whole texts are measured once.
 const widths = new Map();
 function cut(text, width) {
@@ -202,7 +214,9 @@ function drawPane(pane) {
   ctx.fillText(name, pane.x + 10, pane.y + 14);
   const at = pane.x + 18 + ctx.measureText(name).width;
   ctx.font = "12px " + C.sans; ctx.fillStyle = C.dim;
-  ctx.fillText(plural(p.n, "command") + " in " + plural(p.epochs, "epoch") + " · " + bytes(p.s.scratch) + " scratch · " + micros(f[6]) + " modelled", at, pane.y + 14);
+  const what = plural(p.n, "command") + " in " + plural(p.epochs, "epoch") + " · " + bytes(p.s.scratch) + " scratch · " + micros(f[6]) + " modelled";
+  ctx.fillText(what, at, pane.y + 14);
+  if (pane.at === 0) drawLegend(pane, at + 20 + ctx.measureText(what).width);
   clip(pane.x, pane.y + TITLE, pane.w, pane.h - TITLE);
   ctx.fillStyle = C.card; ctx.fillRect(pane.x, pane.cy, pane.w, pane.ch + 8);
   if (pane.mh > 12) ctx.fillRect(pane.x, pane.my, pane.w, pane.mh);
@@ -211,6 +225,25 @@ function drawPane(pane) {
   drawWaits(pane);
   drawMarks(pane);
   ctx.restore();
+}
+// drawLegend names the colours at the right end of a title, if there is room.
+function drawLegend(pane, from) {
+  const names = heat ? [[0, micros(G.coldest)], [7, micros(G.hottest)]] : D.families.map((n, i) => [i, n]).filter(([i]) => used().has(i));
+  ctx.font = "11px " + C.sans;
+  let x = pane.x + pane.w - 10;
+  for (const [, n] of names) x -= ctx.measureText(n).width + 25;
+  if (x < from) return;
+  for (const [i, n] of names) {
+    ctx.fillStyle = C.fam[i]; box(x + 12, pane.y + 10, 9, 9, 3); ctx.fill();
+    ctx.fillStyle = C.dim; ctx.fillText(n, x + 25, pane.y + 14.5);
+    x += ctx.measureText(n).width + 25;
+  }
+}
+function used() {
+  if (G.used) return G.used;
+  const u = new Set();
+  for (const p of G.sides) for (let i = 0; i < p.n && u.size < 8; i++) u.add(p.s.family.charCodeAt(i) - 48);
+  return G.used = u;
 }
 function drawEpochs(pane, x0, x1) {
   const p = pane.p, s = p.s, c = cam(pane.at), rh = pane.rh;
@@ -250,7 +283,7 @@ function drawEpochs(pane, x0, x1) {
       if (w > 26 && rh > 11) {
         const x = l + m + 8, room = w - 2 * m - 12, label = T[s.label[i]];
         // Texts stay in sight while their box is wider than the window.
-        const shift = Math.max(0, Math.min(pane.x + 6 - x, room - 150));
+        const shift = Math.max(0, Math.min(pane.x + 6 - x, room - 40));
         ctx.fillStyle = C.ink;
         ctx.fillText(cut(T[s.op[i]], room - shift), x + shift, rh > 30 ? t + 11 : t + h / 2);
         if (rh > 30 && label) { ctx.fillStyle = C.dim; ctx.fillText(cut(label, room - shift), x + shift, t + 25); }
@@ -355,17 +388,24 @@ function eachValue(p, a, b, f) {
     for (let q = k * BLOCK; q < Math.min(ix.n, (k + 1) * BLOCK); q++) { const v = ix.order[q]; if (ix.x0[v] <= b && ix.x1[v] >= a && f(v) === false) return; }
   }
 }
-function picture(p) {
-  if (p.picture) return p.picture;
-  const cv = document.createElement("canvas");
-  cv.width = Math.max(1, Math.min(8192, Math.ceil(p.total * 2))); cv.height = 256;
-  const g = cv.getContext("2d"), ix = valueIndex(p), fx = cv.width / p.total, fy = cv.height / Math.max(1, p.s.scratch);
-  for (let q = 0; q < ix.n; q++) {
-    const v = ix.order[q];
+// picture returns the values in a part of the columns, drawn once: number k of the parts of PART
+// columns, or all of them coarsely where k is −1.
+const PART = 2048;
+function picture(p, k) {
+  p.picture = p.picture || new Map();
+  let cv = p.picture.get(k);
+  if (cv) return cv;
+  if (p.picture.size > 8) p.picture.delete([...p.picture.keys()].find(q => q >= 0));
+  const from = k < 0 ? 0 : k * PART, cols = k < 0 ? p.total : PART;
+  cv = document.createElement("canvas");
+  cv.width = k < 0 ? Math.max(1, Math.min(4096, Math.ceil(p.total * 2))) : 2 * PART; cv.height = 256;
+  const g = cv.getContext("2d"), ix = valueIndex(p), fx = cv.width / cols, fy = cv.height / Math.max(1, p.s.scratch);
+  eachValue(p, from, from + cols, v => {
     g.fillStyle = C.pale[fam(p, p.s.values[3 * v])];
-    g.fillRect(ix.x0[v] * fx, ix.y0[v] * fy, Math.max(1, (ix.x1[v] - ix.x0[v]) * fx), Math.max(1, (ix.y1[v] - ix.y0[v]) * fy));
-  }
-  return p.picture = cv;
+    g.fillRect((ix.x0[v] - from) * fx, ix.y0[v] * fy, Math.max(1, (ix.x1[v] - ix.x0[v]) * fx), Math.max(1, (ix.y1[v] - ix.y0[v]) * fy));
+  });
+  p.picture.set(k, cv);
+  return cv;
 }
 function drawMemory(pane, x0, x1) {
   const p = pane.p, c = cam(pane.at), top = pane.my, h = pane.mh, all = p.s.scratch;
@@ -374,9 +414,12 @@ function drawMemory(pane, x0, x1) {
   if (c.s >= 2.5) eachValue(p, x0, x1, () => ++count < 3000);
   ctx.save(); ctx.beginPath(); ctx.rect(pane.x, top, pane.w, h); ctx.clip();
   if (c.s < 2.5 || count >= 3000) {
-    const cv = picture(p), f = cv.width / p.total;
-    ctx.imageSmoothingEnabled = true;
-    ctx.drawImage(cv, x0 * f, 0, (x1 - x0) * f, cv.height, pane.x, top, pane.w, h);
+    const few = (x1 - x0) / PART < 5;
+    for (let k = few ? Math.max(0, Math.floor(x0 / PART)) : -1; k < 0 || k * PART < Math.min(x1, p.total); k++) {
+      const cv = picture(p, k), from = k < 0 ? 0 : k * PART, cols = k < 0 ? p.total : PART, a = Math.max(x0, from), b = Math.min(x1, from + cols), f = cv.width / cols;
+      if (b > a) ctx.drawImage(cv, (a - from) * f, 0, (b - a) * f, cv.height, sx(pane, a), top, (b - a) * c.s, h);
+      if (k < 0) break;
+    }
   } else {
     const ix = valueIndex(p);
     ctx.font = C.text;
@@ -385,7 +428,8 @@ function drawMemory(pane, x0, x1) {
       const on = sel && sel.side === pane.at && (sel.i === i) || hover && hover.side === pane.at && hover.value === v;
       ctx.fillStyle = on ? C.fam[fam(p, i)] : C.pale[fam(p, i)];
       ctx.fillRect(l + 1, t, Math.max(1, w - 2), Math.max(1, hh - 1));
-      if (hh > 12 && w > 50) { ctx.fillStyle = on ? C.card : C.ink; ctx.fillText(cut("#" + p.s.id[i] + " " + T[p.s.op[i]], w - 12), Math.max(l + 6, Math.min(pane.x + 6, l + w - 120)), t + Math.min(hh / 2, 10)); }
+      const x = Math.max(l, pane.x) + 6, room = l + w - 6 - x;
+      if (hh > 11 && room > 36) { ctx.fillStyle = on ? C.card : C.ink; ctx.fillText(cut("#" + p.s.id[i] + " " + T[p.s.op[i]], room), x, t + Math.min(hh / 2, 10)); }
     });
   }
   ctx.restore();
@@ -531,7 +575,7 @@ function resize() {
 
 // ---- the panel
 const describe = (p, i) => "#" + p.s.id[i] + " " + T[p.s.op[i]];
-function dot(p, i) { const d = el("span", "dot"); d.style.background = "var(--f" + fam(p, i) + ")"; return d; }
+function dot(p, i) { const d = el("span", "dot"); d.style.background = "var(--" + (heat ? "h" : "f") + fam(p, i) + ")"; return d; }
 function chip(at, i, text) {
   const p = G.sides[at], b = el("button", "chip", dot(p, i), el("span", "", text || describe(p, i)));
   b.type = "button"; b.title = describe(p, i);
@@ -615,9 +659,13 @@ function remarksOf(at, i) {
   return [...seen].sort((a, b) => a - b).map(k => G.g.remarks[k]);
 }
 function naming(id) { const to = byID(id, 1); return to ? describe(G.sides[to.side], to.i) : "#" + id; }
-function remark(r) {
-  const d = el("div", "said " + (r[2] ? "done" : "not"));
-  d.append(el("b", "", G.g.rows[r[0] + 1].pass + (r[2] ? "" : ": not done")), " ", prose(T[r[3]], "dim"), ": ", prose(T[r[4]]));
+function naming(id) { const to = byID(id, 1); return to ? describe(G.sides[to.side], to.i) : "#" + id; }
+// remark writes what a pass said, with the command that it said it of unless that is id.
+function remark(r, id) {
+  const d = el("div", "said " + (r[2] ? "done" : "not")), of = r[1] < 0 ? T[r[3]] : r[1] === id ? "" : naming(r[1]);
+  d.append(el("b", "", G.g.rows[r[0] + 1].pass + (r[2] ? "" : ": not done") + (of ? " " : ": ")));
+  if (of) d.append(prose(of, "dim"), ": ");
+  d.append(prose(T[r[4]]));
   return d;
 }
 function operandRow(p, name, access, v, mems) {
@@ -640,7 +688,7 @@ function facts(rows) {
 function head(tag, title, dim) {
   panel.replaceChildren();
   const back = el("button", "link", "overview"); back.type = "button"; back.addEventListener("click", clear);
-  panel.append(el("div", "top", el("span", "tag", tag), el("span", "space"), back), el("h2", "", title));
+  panel.append(el("div", "top", el("span", "tag", tag), el("span", "space"), back), el("h2", "", ...title.split(/(?<=[+_])/).flatMap(x => [x, el("wbr")])));
   if (dim) panel.append(el("p", "dim", dim));
   panel.scrollTop = 0;
 }
@@ -676,9 +724,9 @@ function showCommand(at, i) {
   const said = remarksOf(at, i), changed = changesOf(at, i);
   if (said.length || changed.length) {
     section("What was done, and what was not");
-    for (const r of said.slice(0, 40)) panel.append(remark(r));
+    for (const r of said.slice(0, 40)) panel.append(remark(r, s.id[i]));
     if (said.length > 40) panel.append(el("p", "dim", "and " + plural(said.length - 40, "remark") + " more"));
-    for (const c of changed.slice(0, 40)) { const d = el("div", "said done"); d.append(el("b", "", T[c[0]]), " ", prose(T[c[1]])); panel.append(d); }
+    for (const c of changed.slice(0, 40)) { const d = el("div", "said done"); d.append(el("b", "", T[c[0]] + ": "), prose(T[c[1]])); panel.append(d); }
   }
   const ops = el("table", "ops"), args = s.args[i];
   if (k >= 0) { const a = s.kernels[k][3]; args.forEach((v, q) => ops.append(operandRow(p, T[a[2 * q]], a[2 * q + 1], v, mems))); }
@@ -696,7 +744,8 @@ function proofLine(at, i, js) {
   let text = "";
   if (pr.verdict !== "proved") text = pr.text;
   else if (after === undefined) text = "The outputs and states are proved equal without it.";
-  else if (G.terms.has(after)) text = "Proved by terms: #" + G.sides[1].s.id[after] + " computes to the bit what " + some(from) + (from.length === 1 ? " computes" : " compute") + ", from the same values.";
+  else if (G.terms.has(after)) text = "Proved by terms: #" + G.sides[1].s.id[after] + " computes " + (pr.rewrites ? "" : "to the bit ") + "what " + some(from) + (from.length === 1 ? " computes" : " compute") + ", from the same values.";
+  else if (from.length > 1) text = "Proved: what others see of #" + G.sides[1].s.id[after] + " are the values of " + some(from) + ".";
   else if (from.length) text = "Proved: " + "#" + G.sides[1].s.id[after] + " is " + some(from) + ", with the same arguments on the same values.";
   else text = "Proved: no output or state differs because of it.";
   d.append(prose(text));
@@ -761,9 +810,8 @@ function overview() {
     section("Figures", facts([["dispatches", group(f[0])], ["barriers", group(f[1])], ["epochs", group(f[2])], ["depth", group(f[3])], ["depth∞", group(f[4])], ["scratch", bytes(f[5])], ["modelled", micros(f[6])]]));
   }
   section("Colours");
-  const l = el("div", "legend");
-  const used = new Set(); for (const p of G.sides) for (let i = 0; i < p.n; i++) { used.add(p.s.family.charCodeAt(i) - 48); if (used.size === 8) break; }
-  D.families.forEach((name, i) => { if (!used.has(i)) return; const d = el("span", "dot"); d.style.background = "var(--f" + i + ")"; l.append(el("span", "", d, name)); });
+  const l = el("div", "legend"), swatches = heat ? [[0, micros(G.coldest) + " modelled"], [7, micros(G.hottest)]] : D.families.map((n, i) => [i, n]).filter(([i]) => used().has(i));
+  for (const [i, name] of swatches) { const d = el("span", "dot"); d.style.background = "var(--" + (heat ? "h" : "f") + i + ")"; l.append(el("span", "", d, name)); }
   panel.append(l);
   section("Arrows of the selected command");
   const a = el("table");
@@ -779,7 +827,7 @@ function showHits() {
   panel.append(el("div", "top", el("span", "tag", "Search"), el("span", "space"), back), el("h2", "", hits.length ? plural(hits.length, "command") : "Nothing found"));
   const list = el("div", "hits");
   hits.slice(0, 300).forEach((h, k) => {
-    const p = G.sides[h.side], b = el("button", "", dot(p, h.i), el("span", "", describe(p, h.i)), el("span", "dim", T[p.s.label[h.i]]), el("span", "space"), el("span", "dim", G.sides.length === 2 ? p.s.name : ""));
+    const p = G.sides[h.side], b = el("button", "", dot(p, h.i), el("span", "op", describe(p, h.i)), el("span", "dim op", T[p.s.label[h.i]]), el("span", "space"), el("span", "dim", G.sides.length === 2 ? p.s.name : ""));
     b.type = "button"; b.addEventListener("click", () => { hitAt = k; select(h.side, h.i, true); });
     list.append(b);
   });
@@ -831,7 +879,7 @@ function setQuery(q) {
   }
   $("found").textContent = query ? group(hits.length) : "";
   document.body.dataset.hits = hits.length;
-  if (query) showHits(); else if (sel && sel.i !== undefined) showCommand(sel.side, sel.i); else overview();
+  again();
   dirty = true;
 }
 function nextHit(by) {
@@ -959,7 +1007,7 @@ function step(dx, dy) {
   if (to < 0 || to >= p.epochs) return;
   select(sel.side, Math.min(p.s.first[to] + k, p.s.first[to + 1] - 1), true);
 }
-const KEYS = [["/", "search"], ["Enter", "in the search: the next hit; Shift for the one before"], ["n  N", "next hit, the one before"], ["← →", "previous and next epoch"], ["↑ ↓", "within an epoch, and across to the other graph"], ["x", "to the counterpart in the other graph"], ["+  −", "zoom; so do Ctrl and the wheel, and a double click"], ["0", "the whole graph"], ["c", "centre the selection"], ["a", "aligned or compact columns"], ["m", "scratch memory on or off"], ["s", "above one another or beside"], ["g", "next graph"], ["t", "light or dark"], ["Esc", "nothing selected"]];
+const KEYS = [["/", "search"], ["Enter", "in the search: the next hit; Shift for the one before"], ["n  N", "next hit, the one before"], ["← →", "previous and next epoch"], ["↑ ↓", "within an epoch, and across to the other graph"], ["x", "to the counterpart in the other graph"], ["+  −", "zoom; so do Ctrl and the wheel, and a double click"], ["0", "the whole graph"], ["c", "centre the selection"], ["a", "aligned or compact columns"], ["m", "scratch memory on or off"], ["h", "colours by kind of work or by modelled time"], ["s", "above one another or beside"], ["g", "next graph"], ["t", "light or dark"], ["Esc", "nothing selected"]];
 function help(on) {
   const k = $("keys");
   k.hidden = !on;
@@ -983,9 +1031,10 @@ document.addEventListener("keydown", e => {
   }
   if (e.ctrlKey || e.metaKey || e.altKey) return;
   const inPanel = panel.contains(e.target);
+  tip.hidden = true;
   const act = {
     "/": () => { $("find").focus(); $("find").select(); }, "?": () => help($("keys").hidden), "+": () => zoomKey(1.5), "=": () => zoomKey(1.5), "-": () => zoomKey(1 / 1.5), "0": fit,
-    n: () => nextHit(1), N: () => nextHit(-1), a: toggleAlign, m: toggleMemory, s: toggleStack, t: toggleTheme, g: () => open((G.k + 1) % D.graphs.length),
+    n: () => nextHit(1), N: () => nextHit(-1), a: toggleAlign, m: toggleMemory, s: toggleStack, h: toggleHeat, t: toggleTheme, g: () => open((G.k + 1) % D.graphs.length),
     c: () => { if (sel && sel.i !== undefined) show(sel.side, sel.i, true); },
     x: () => { if (sel && sel.i !== undefined) { const js = images(sel.side, sel.i); if (js.length) select(other(sel.side), js[0], true); } },
   };
@@ -1012,8 +1061,8 @@ function toggleMemory() { memory = !memory; press("memory", memory); arrange(); 
 function toggleStack() { beside = !beside; press("stack", beside); arrange(); panes.forEach(p => bound(p.at)); dirty = true; }
 function toggleTheme() { theme = isDark() ? "light" : "dark"; retheme(); }
 
-function tile(name, a, b, f, cls) {
-  const t = el("div", "tile " + (cls || "")), v = el("b");
+function tile(name, a, b, f) {
+  const t = el("div", "tile"), v = el("b");
   t.setAttribute("role", "listitem");
   v.append(f(a));
   if (b !== undefined) { v.append(el("span", "arrow", "→"), el("span", b < a ? "less" : "", f(b))); }
@@ -1025,13 +1074,15 @@ function open(k) {
   $("graph").value = String(k);
   aligned = G.sides.length === 2 && $("align").getAttribute("aria-pressed") !== "false";
   $("align").hidden = $("stack").hidden = G.sides.length < 2;
+  if (heat) warm();
   place(); arrange();
   cams = [{ x: 0, s: 60 }, { x: 0, s: 60 }];
   for (const p of panes) { const c = cam(p.at); c.s = Math.max(72, Math.min(220, p.w / p.p.total)); c.x = -8 / c.s; bound(p.at); }
   const a = G.sides[0].s.figures, b = G.sides[1] ? G.sides[1].s.figures : [];
   const tiles = $("tiles");
-  tiles.replaceChildren(tile("dispatches", a[0], b[0], group), tile("barriers", a[1], b[1], group, "mid"), tile("scratch", a[5], b[5], bytes, "mid"), tile("modelled", a[6], b[6], micros, "wide"));
-  if (G.g.proof) { const ok = G.g.proof.verdict === "proved"; tiles.append(el("div", "tile", el("b", ok ? "proved" : "unproved", (ok ? "✓ " : "") + G.g.proof.verdict), el("small", "", "equal to the bit"))); }
+  tiles.replaceChildren(tile("dispatches", a[0], b[0], group));
+  if (G.g.proof) { const ok = G.g.proof.verdict === "proved"; tiles.append(el("div", "tile", el("b", ok ? "proved" : "unproved", (ok ? "✓ " : "") + G.g.proof.verdict), el("small", "", G.g.proof.rewrites ? "but for allowed rewrites" : ok ? "equal to the bit" : ""))); }
+  tiles.append(tile("barriers", a[1], b[1], group), tile("scratch", a[5], b[5], bytes), tile("modelled", a[6], b[6], micros));
   const notes = [D.cut, G.g.faults].filter(x => x);
   $("notice").hidden = !notes.length; $("notice").textContent = notes.join("\n");
   $("find").value = ""; setQuery("");
@@ -1048,7 +1099,7 @@ $("find").addEventListener("input", e => { clearTimeout(typed); const q = e.targ
 $("align").addEventListener("click", toggleAlign); $("memory").addEventListener("click", toggleMemory); $("stack").addEventListener("click", toggleStack);
 $("in").addEventListener("click", () => zoomKey(1.5)); $("out").addEventListener("click", () => zoomKey(1 / 1.5)); $("fit").addEventListener("click", fit);
 $("theme").addEventListener("click", toggleTheme); $("help").addEventListener("click", () => help($("keys").hidden));
-press("align", true); press("memory", true); press("stack", false);
+press("align", true); press("memory", true); press("heat", false); $("heat").addEventListener("click", toggleHeat); press("stack", false);
 dark.addEventListener("change", retheme);
 let keep = null;
 addEventListener("beforeprint", () => { keep = { theme, cams: cams.map(c => ({ ...c })) }; theme = "light"; before = true; retheme(); resize(); fit(); dirty = false; draw(); });
