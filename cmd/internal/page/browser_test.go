@@ -6,12 +6,20 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/mlxc/mlxc/cmd/internal/page"
+	"github.com/mlxc/mlxc/internal/testing/benchgraphs"
+	"github.com/mlxc/mlxc/internal/testing/recorded"
+	"github.com/mlxc/mlxc/internal/testing/sample"
+	"github.com/mlxc/mlxc/ir"
+	"github.com/mlxc/mlxc/optimize"
+	"github.com/mlxc/mlxc/passes"
 )
 
 var pictures = flag.String("page.pictures", "", "a folder for screenshots of the pages")
@@ -75,6 +83,7 @@ func (b *tab) shoot(name string) {
 // The page of the demonstration model opens from a file without a network and without a complaint of
 // the browser, and does what its keys, buttons and the mouse ask for.
 func TestPageInABrowser(t *testing.T) {
+	sample.Seldom(t)
 	browser(t)
 	path := written(t, demonstration(t))
 	b := newTab(t, 1440, 900)
@@ -184,5 +193,52 @@ func TestPageInABrowser(t *testing.T) {
 		b.call("Emulation.setEmulatedMedia", map[string]any{"media": "print"}, nil)
 		b.eval(`dispatchEvent(new Event("beforeprint"))`, nil)
 		b.picture(filepath.Join(*pictures, "print.png"))
+	}
+}
+
+// Pages of odd graphs open too: hostile names, no commands, commands ordered by edges, of unknown
+// effects, all in one epoch, and more than one graph without a result.
+func TestOddPagesInABrowser(t *testing.T) {
+	sample.Seldom(t)
+	browser(t)
+	edges := optimized(t, recorded.Graph(t, "two_streams"))
+	ordered, err := passes.ParsePipeline("annotate,edges")
+	require.NoError(t, err)
+	r, err := optimize.Run(context.Background(), edges.Before, optimize.Options{Pipeline: ordered})
+	require.NoError(t, err)
+	require.NotNil(t, r.Optimized)
+	b := newTab(t, 1200, 800)
+	for name, p := range map[string]*page.Page{
+		"hostile":  alone(hostile(t)),
+		"empty":    alone(&ir.Graph{Name: "empty"}),
+		"edges":    {Title: "edges", Graphs: []page.Graph{{Before: edges.Before, Result: r}}},
+		"unknown":  alone(recorded.Graph(t, "unannotated")),
+		"wide":     alone(wide(20_000)),
+		"pieces":   alone(benchgraphs.Pieces(2_000)),
+		"commits":  {Title: "commits", Graphs: []page.Graph{optimized(t, recorded.Graph(t, "commits")), {Before: recorded.Graph(t, "moe_layer"), Faults: "a race,\nand another"}}},
+		"nothing":  {Title: "nothing"},
+		"one side": {Title: "x", Limit: 30, Graphs: []page.Graph{optimized(t, recorded.Graph(t, "moe_layer"))}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b.t, b.events = t, nil
+			path := written(t, p)
+			if len(p.Graphs) == 0 {
+				b.call("Page.navigate", map[string]any{"url": "file://" + path}, nil)
+				time.Sleep(300 * time.Millisecond)
+				assert.Empty(t, b.complaints())
+				return
+			}
+			b.open(path, "")
+			for _, key := range []string{"ArrowRight", "ArrowRight", "ArrowDown", "x", "a", "m", "s", "h", "0", "+", "n", "g", "ArrowRight", "x", "t", "c", "ArrowLeft", "?", "Escape", "Escape"} {
+				b.key(key, map[bool]string{true: key}[len(key) == 1])
+				b.eval(`for (const q of document.querySelectorAll("#panel button.link")) if (q.textContent.startsWith("epoch")) { q.click(); break; }`, nil)
+			}
+			b.key("/", "/")
+			b.write("a")
+			b.key("Enter", "\r")
+			b.state()
+			b.shoot("odd-" + strings.ReplaceAll(name, " ", "-"))
+			assert.Empty(t, b.complaints())
+		})
 	}
 }

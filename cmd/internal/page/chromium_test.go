@@ -15,17 +15,23 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// browser finds a Chromium: the one that CHROMIUM names, or one in PATH.
+// browser finds a Chromium: the one that CHROMIUM names, the one that scripts/fetch-chromium.sh has
+// fetched, or one in PATH.
 func browser(t *testing.T) string {
 	if path := os.Getenv("CHROMIUM"); path != "" {
 		return path
+	}
+	if path, err := filepath.Abs("../../../out/chromium/run"); err == nil {
+		if _, err := os.Stat(path); err == nil {
+			return path
+		}
 	}
 	for _, name := range []string{"chromium-headless-shell", "chromium", "chromium-browser", "google-chrome", "chrome"} {
 		if path, err := exec.LookPath(name); err == nil {
 			return path
 		}
 	}
-	t.Skip("no Chromium: install one (Debian: chromium-headless-shell), or say where it is in CHROMIUM")
+	t.Skip("no Chromium: scripts/fetch-chromium.sh fetches one; or install one, or say where it is in CHROMIUM")
 	return ""
 }
 
@@ -52,16 +58,17 @@ type message struct {
 
 // newTab starts a Chromium without a network with an empty page of width × height.
 func newTab(t *testing.T, width, height int) *tab {
+	program, folder := browser(t), t.TempDir()
 	fromUs, toIt, err := os.Pipe()
 	require.NoError(t, err)
 	fromIt, toUs, err := os.Pipe()
 	require.NoError(t, err)
 	args := []string{"--headless", "--disable-gpu", "--hide-scrollbars", "--no-first-run", "--disable-background-networking", "--remote-debugging-pipe",
-		"--host-resolver-rules=MAP * ~NOTFOUND", "--force-device-scale-factor=1", "--user-data-dir=" + t.TempDir(), fmt.Sprintf("--window-size=%d,%d", width, height)}
+		"--host-resolver-rules=MAP * ~NOTFOUND", "--force-device-scale-factor=1", "--user-data-dir=" + folder, fmt.Sprintf("--window-size=%d,%d", width, height)}
 	if os.Geteuid() == 0 {
-		args = append(args, "--no-sandbox") // Chromium's needs another user, and the pages are ours
+		args = append(args, "--no-sandbox") // the cage of Chromium needs another user, and the pages are ours
 	}
-	cmd := exec.Command(browser(t), append(args, "about:blank")...)
+	cmd := exec.Command(program, append(args, "about:blank")...)
 	cmd.ExtraFiles = []*os.File{fromUs, toUs} // descriptors 3 and 4
 	require.NoError(t, cmd.Start())
 	fromUs.Close()
@@ -192,7 +199,7 @@ func (b *tab) open(path, hash string) {
 func (b *tab) complaints() (out []string) {
 	for _, e := range b.events {
 		switch e.Method {
-		case "Runtime.consoleAPICalled", "Runtime.exceptionThrown", "Log.entryAdded", "Network.loadingFailed":
+		case "Runtime.consoleAPICalled", "Runtime.exceptionThrown", "Log.entryAdded", "Network.loadingFailed", "Page.javascriptDialogOpening":
 			out = append(out, e.Method+" "+string(e.Params))
 		}
 	}

@@ -1089,6 +1089,7 @@ function open(k) {
   remember(); resize();
 }
 // ---- start
+if (!D.graphs.length) { $("file").textContent = D.title; $("notice").textContent = "This file has no graph."; $("notice").hidden = false; return; }
 document.title = D.title + " – mlxc";
 $("file").textContent = D.title; $("file").title = D.title;
 D.graphs.forEach((g, k) => { const o = el("option", "", g.name); o.value = String(k); $("graph").append(o); });
@@ -1108,7 +1109,9 @@ addEventListener("hashchange", recall);
 new ResizeObserver(resize).observe(stage);
 const asked = location.hash;
 retheme();
-if (D.graphs.length) { open(0); if (asked) { try { history.replaceState(null, "", asked); } catch (e) { /* as above */ } recall(); } requestAnimationFrame(frame); }
+open(0);
+if (asked) { try { history.replaceState(null, "", asked); } catch (e) { /* as above */ } recall(); }
+requestAnimationFrame(frame);
 // For consoles and tests: where a command is on the canvas, and what is shown.
 window.mlxcPage = Object.freeze({
   where(side, id) { const to = byID(id, side), m = middle(panes[to.side], to.i), r = canvas.getBoundingClientRect(); return { side: to.side, x: r.left + (m.l + m.r) / 2, y: r.top + m.y, left: m.l, right: m.r }; },

@@ -8,6 +8,7 @@ import (
 
 	"github.com/mlxc/mlxc/cmd/internal/page"
 	"github.com/mlxc/mlxc/internal/testing/benchgraphs"
+	"github.com/mlxc/mlxc/internal/testing/sample"
 )
 
 // pan is how a page draws while it is moved by wheel events, one a frame: frames a second, and the
@@ -17,7 +18,7 @@ const pan = `new Promise(done => {
   let n = 0, last = start, longest = 0;
   requestAnimationFrame(function step(now) {
     longest = Math.max(longest, now - last); last = now;
-    if (n++ === 90) return done({ Second: 1000 * 90 / (performance.now() - start), Longest: longest });
+    if (n++ === 60) return done({ Second: 1000 * 60 / (performance.now() - start), Longest: longest });
     view.dispatchEvent(new WheelEvent("wheel", { deltaX: n % 60 < 30 ? 90 : -70, clientX: 400, clientY: 300, cancelable: true, bubbles: true }));
     requestAnimationFrame(step);
   });
@@ -27,6 +28,7 @@ const pan = `new Promise(done => {
 // second at every zoom. A browser draws in software here, on a machine that does other things too, so
 // that the test asks for half.
 func TestLargePageInABrowser(t *testing.T) {
+	sample.Seldom(t)
 	browser(t)
 	p := &page.Page{Title: "large.mlxg", Graphs: []page.Graph{optimized(t, benchgraphs.Decode(50_000))}}
 	path := written(t, p)
