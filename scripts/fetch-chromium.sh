@@ -2,11 +2,19 @@
 # Fetches a headless Chromium for the tests of pages (mlxc optimize --html) to out/chromium: the
 # one inside the npm package @sparticuz/chromium (70 MB, 210 MB unpacked; Linux on x86-64; no
 # root). It needs Node, which unpacks it. Those tests look there, and skip where they find none.
+# Does nothing if CHROMIUM names one or there is one in PATH.
 set -eu
 cd "$(dirname "$0")/.."
 package=@sparticuz/chromium version=153.0.0
 sum=20e5656fcdcf4118ede85edfb9d6bb9cc1bbb7ffb8b75622fffbcf36a835c3c0
-[ -x out/chromium/run ] && exit 0
+if [ -x out/chromium/run ] || [ -n "${CHROMIUM:-}" ]; then
+	exit 0
+fi
+for name in chromium-headless-shell chromium chromium-browser google-chrome chrome; do
+	if command -v $name >/dev/null; then
+		exit 0
+	fi
+done
 case "$(uname -s)-$(uname -m)" in
 Linux-x86_64) ;;
 *)

@@ -190,6 +190,10 @@ func TestPageInABrowser(t *testing.T) {
 	b.key("Escape", "")
 	assert.Empty(t, b.complaints())
 	if *pictures != "" {
+		b.call("Emulation.setDeviceMetricsOverride", map[string]any{"width": 1360, "height": 800, "deviceScaleFactor": 1, "mobile": false}, nil)
+		b.call("Page.navigate", map[string]any{"url": "about:blank"}, nil)
+		b.open(path, "#0/after/8")
+		b.shoot("page") // the picture of docs/page.md and README
 		b.call("Emulation.setEmulatedMedia", map[string]any{"media": "print"}, nil)
 		b.eval(`dispatchEvent(new Event("beforeprint"))`, nil)
 		b.picture(filepath.Join(*pictures, "print.png"))
