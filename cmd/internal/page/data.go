@@ -381,10 +381,7 @@ func (w *writer) changes(out *graphData, d *graphdiff.Diff, b *ir.Graph, bl *lay
 
 // side describes one graph. place is called once its commands have numbers.
 func (w *writer) side(g *ir.Graph, name string, f optimize.Figures, place func(*layout)) (*side, *layout) {
-	full := g
-	if g.Stats().Unannotated > 0 {
-		full = optimize.Annotated(w.ctx, g)
-	}
+	full := optimize.Annotated(w.ctx, g) // what kernels declare wins over what a recording says
 	l := newLayout(g)
 	s := &side{Name: name, All: len(l.nodes), Ordering: g.Ordering.String(), Figures: figures(f), Ranges: []int64{}}
 	w.ranges = map[bytesOf]int{}
@@ -701,9 +698,13 @@ func (w *writer) waits(s *side, g *ir.Graph, l *layout) {
 			return
 		}
 		have := all[k]
-		for i := max(0, len(have)-4); i < len(have); i++ {
-			// The pieces of one range that was written by one command are one reason. They come
-			// one soon after another.
+		// The pieces of one range that one command touched are one reason. They come one soon after
+		// another, unless the bytes of other commands lie between those that a join stands for.
+		first := max(0, len(have)-4)
+		if int(r.from) >= n {
+			first = 0
+		}
+		for i := first; i < len(have); i++ {
 			if x := &have[i]; x.from == r.from && x.kind == r.kind && x.mem == r.mem && r.lo <= x.end && x.lo <= r.end {
 				x.lo, x.end = min(x.lo, r.lo), max(x.end, r.end)
 				return

@@ -100,9 +100,10 @@ func (l *layout) cut(n int) {
 }
 
 // align places the epochs of l under those of before. images are, by command of l, the commands
-// before that it stands for. An epoch reaches from the first column of what it was made of to the
-// last, but stays behind the epoch before it and does not reach into what the epochs behind it
-// were made of. Epochs keep their order, and each has its columns at least.
+// before that it stands for. An epoch reaches from the first column of what it or an epoch behind it
+// was made of to the last of what it was made of, but stays behind the epoch before it and does not
+// reach into what the epochs behind it were made of. Epochs keep their order, and each has its
+// columns at least.
 func (l *layout) align(before *layout, images [][]int32) {
 	epoch := make([]int32, len(before.nodes))
 	for e := range before.epochs() {
@@ -132,7 +133,7 @@ func (l *layout) align(before *layout, images [][]int32) {
 	for e := range n {
 		l.from[e] = at
 		if lo[e] != nowhere {
-			l.from[e] = max(at, min(lo[e], behind[e]))
+			l.from[e] = max(at, behind[e])
 		}
 		l.to[e] = max(l.from[e]+l.columns(e), min(hi[e], behind[e+1]))
 		at = l.to[e]

@@ -182,9 +182,9 @@ func waitsFor(t require.TestingT, g *ir.Graph, s *side) {
 			ids = append(ids, c.Num())
 		}
 	}
-	at := map[ir.ID]int{}
-	for k, id := range s.ID {
-		at[id] = k
+	at := map[ir.ID]int{} // joins are at −1
+	for _, id := range ids {
+		at[id] = slices.Index(s.ID, id)
 	}
 	table := hazard.NewTable(context.Background(), full)
 	type pair struct {
@@ -212,6 +212,9 @@ func waitsFor(t require.TestingT, g *ir.Graph, s *side) {
 	table.Hazards(func(h hazard.Hazard) {
 		for _, from := range expand(int(h.From)) {
 			p := pair{from, at[ids[h.To]], h.Kind}
+			if p.from < 0 || p.to < 0 {
+				continue // it touches nothing
+			}
 			want[p] = append(want[p], h)
 		}
 	})
@@ -387,8 +390,37 @@ func TestRandomGraphs(t *testing.T) {
 			require.Equal(t, 2, strings.Count(text, "</script"))
 			d := read(t, p)
 			inOrder(t, g, &d.Graphs[0].Sides[0])
+			waitsFor(t, g, &d.Graphs[0].Sides[0])
 		}
 	})
+}
+
+// Commands that write parts, many that read them all, and one that waits for these through a join.
+func TestJoins(t *testing.T) {
+	b := ir.NewBuilder("g")
+	s := b.Memory(ir.Memory{Name: "s", Kind: ir.State, Size: 80})
+	y := b.Memory(ir.Memory{Name: "y", Kind: ir.Output, Size: 800})
+	for i := range int64(10) {
+		b.Fill(ir.ViewOf(s, 8*i, 8), byte(i), "")
+	}
+	for i := range int64(10) {
+		b.Copy(ir.ViewOf(y, 80*i, 80), ir.ViewOf(s, 0, 80), "")
+	}
+	b.Fill(ir.ViewOf(s, 0, 80), 1, "")
+	g, err := b.Graph()
+	require.NoError(t, err)
+	d := read(t, alone(g))
+	x := &d.Graphs[0].Sides[0]
+	waitsFor(t, g, x)
+	joined := 0
+	for last := x.Waits[20]; len(last) > 0; last = last[3:] {
+		if last[1] == 8+int(hazard.WAR) {
+			joined++
+			require.ElementsMatch(t, []int{10, 11, 12, 13, 14, 15, 16, 17, 18, 19}, x.behind(20, last[:3]))
+			require.Equal(t, []int64{0, 0, 80}, x.Ranges[3*last[2]:][:3], "the parts of one range are one reason")
+		}
+	}
+	require.Equal(t, 1, joined)
 }
 
 // hostile is a graph whose names want to be more than names.
