@@ -44,6 +44,7 @@ var fileFlags = map[string][]string{
 	"asmCmd.Output":            {"mlxc", "asm", "e.mlxg", "-o", "m"},
 	"disasmCmd.Graph":          nil,
 	"disasmCmd.Output":         {"mlxc", "disasm", "e.mlxg", "-o", "m"},
+	"reportCmd.Graph":          nil,
 	"runCmd.Graph":             nil,
 	"runCmd.In":                nil,
 	"runCmd.Out":               {"mlxreplay", "run", "e.mlxg", "--graph", "decode", "--zeros", "--set", "pos=0", "--out", "logits=m"},
