@@ -46,8 +46,11 @@ func TestLargePageInABrowser(t *testing.T) {
 		}
 		b.settle()
 		var r struct{ Second, Longest float64 }
+		drawn := b.state().Frames
 		b.eval(pan, &r)
-		t.Logf("%s, %.3f pixels a column: %.0f frames a second, the longest %.0f ms", zoom.name, b.state().Scale, r.Second, r.Longest)
+		now := b.state()
+		t.Logf("%s, %.3f pixels a column: %.0f frames a second, the longest %.0f ms", zoom.name, now.Scale, r.Second, r.Longest)
+		assert.Greater(t, now.Frames-drawn, 50, "it was drawn anew in each")
 		assert.Greater(t, r.Second, 15.0)
 	}
 	b.shoot("large")
