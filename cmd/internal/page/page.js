@@ -746,7 +746,7 @@ function proofLine(at, i, js) {
   else if (after === undefined) text = "The outputs and states are proved equal without it.";
   else if (G.terms.has(after)) text = "Proved by terms: #" + G.sides[1].s.id[after] + " computes " + (pr.rewrites ? "" : "to the bit ") + "what " + some(from) + (from.length === 1 ? " computes" : " compute") + ", from the same values.";
   else if (from.length > 1) text = "Proved: what others see of #" + G.sides[1].s.id[after] + " are the values of " + some(from) + ".";
-  else if (from.length) text = "Proved: " + "#" + G.sides[1].s.id[after] + " is " + some(from) + ", with the same arguments on the same values.";
+  else if (from.length) text = "Proved: #" + G.sides[1].s.id[after] + " has the arguments of " + some(from) + " of the recording, and reads the same values.";
   else text = "Proved: no output or state differs because of it.";
   d.append(prose(text));
   return d;
