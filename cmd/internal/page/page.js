@@ -737,6 +737,7 @@ function showCommand(at, i) {
   const ns = p.notes.get(i);
   if (ns) section("What it touches", ...ns.map(n => el("p", "mono", T[n])));
 }
+const code = (at, i) => { const s = G.sides[at].s; return s.kernel[i] < 0 ? s.kind[i] : T[s.kernels[s.kernel[i]][1]]; };
 function proofLine(at, i, js) {
   const pr = G.g.proof, d = el("div", "proof" + (pr.verdict === "proved" ? "" : " no"));
   if (!G.terms) G.terms = new Set(pr.terms);
@@ -745,7 +746,7 @@ function proofLine(at, i, js) {
   if (pr.verdict !== "proved") text = pr.text;
   else if (after === undefined) text = "The outputs and states are proved equal without it.";
   else if (G.terms.has(after)) text = "Proved by terms: #" + G.sides[1].s.id[after] + " computes " + (pr.rewrites ? "" : "to the bit ") + "what " + some(from) + (from.length === 1 ? " computes" : " compute") + ", from the same values.";
-  else if (from.length > 1) text = "Proved: what others see of #" + G.sides[1].s.id[after] + " are the values of " + some(from) + ".";
+  else if (from.length > 1 || from.length && code(1, after) !== code(0, from[0])) text = "Proved: what others see of #" + G.sides[1].s.id[after] + " are the values of " + some(from) + ".";
   else if (from.length) text = "Proved: #" + G.sides[1].s.id[after] + " has the arguments of " + some(from) + " of the recording, and reads the same values.";
   else text = "Proved: no output or state differs because of it.";
   d.append(prose(text));
