@@ -14,6 +14,7 @@
 # make exports    export functions for a GPU by MLX's own host code (MLX=folder, as for captures)
 # make captures   record what MLX's own host code sends to Metal (MLX=folder: a clone of MLX)
 # make emissions   plant wrong messages and decisions in the Metal backend, in all ways to encode
+# make page    the tests of pages (mlxc optimize --html) in a browser, which is fetched unless there is one
 # MODEL=path  another GGUF model instead of the demonstration model
 # DEVICE=name  what make demo runs it on (auto: a GPU of Apple's or NVIDIA's, or the CPU, and it says why)
 
@@ -23,7 +24,7 @@ MODEL ?= $(DEMO_MODEL)
 DEVICE ?= auto
 PROMPT ?= What is the capital of France, and why is it famous?
 
-.PHONY: all demo static test test-all race sources arm64 arm64-metal darwin coverage kernelcases captures exports emissions build model check formatted compiled fetched ptx ptx-release ptx-same ptx-check
+.PHONY: all demo static test test-all race sources arm64 arm64-metal darwin coverage kernelcases captures exports emissions build model check formatted compiled fetched ptx ptx-release ptx-same ptx-check page
 
 all: build
 
@@ -41,6 +42,10 @@ demo: build model
 	out/mlxc record "$(MODEL)" -o out/demo.mlxg
 	out/mlxc optimize out/demo.mlxg -o out/demo-optimized.mlxg
 	out/mlxreplay generate out/demo-optimized.mlxg --device $(DEVICE) --chat --prompt "$(PROMPT)" -n 64
+
+page: model
+	scripts/fetch-chromium.sh
+	MLXC_LONG=1 MODEL="$(abspath $(MODEL))" go test -count=1 -v -run InABrowser ./cmd/internal/page
 
 # What is compiled beforehand for NVIDIA's GPUs: two minutes. The archive in the tree changes with a release alone (make
 # ptx-release TAG=v0.1.0); between two of them, kernels that have changed are compiled where they are needed, and make

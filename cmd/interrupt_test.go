@@ -43,8 +43,9 @@ var (
 	long = map[string][]interrupted{
 		"mlxc": {
 			{args: "optimize g.mlxg -o out.mlxg"}, {args: "optimize m.mlxg -o out.mlxg --verify"},
-			{args: "verify g.mlxg"}, {args: "verify g.mlxg g.mlxg"}, {args: "verify -"}, {args: "stats g.mlxg"},
-			{args: "dump g.mlxg"}, {args: "dump -f json g.mlxg"}, {args: "dump -f dot g.mlxg"}, {args: "diff g.mlxg g.mlxt"},
+			{args: "verify g.mlxg"}, {args: "verify g.mlxg g.mlxg"}, {args: "verify -"}, {args: "stats g.mlxg"}, {args: "report g.mlxg"},
+			{args: "dump g.mlxg"}, {args: "dump -f json g.mlxg"}, {args: "dump -f dot g.mlxg"}, {args: "dump g.mlxg --html out.html"}, {args: "optimize g.mlxg -o out.mlxg --html out.html"},
+			{args: "diff g.mlxg g.mlxt"},
 			{args: "asm g.mlxt -o out.mlxg"}, {args: "disasm g.mlxg -o out.mlxt"}, {args: "record model.gguf -o out.mlxg"},
 			{args: "capture -o out.mlxtrace sleep 1000"}, {args: "import log.mlxtrace -o out.mlxg"}, {args: "kernels mlx.metallib"}, {args: "kernels mlx.metallib --json"},
 			{args: "effects g.mlxg"}, {args: "effects m.mlxg --infer --shapes 100000 --graph decode -o out.effects"},
@@ -279,6 +280,12 @@ func whole(t *testing.T, path string) {
 		text, err := os.ReadFile(path)
 		require.NoError(t, err)
 		require.Contains(t, string(text), "@group")
+		return
+	}
+	if strings.HasSuffix(path, ".html") {
+		text, err := os.ReadFile(path)
+		require.NoError(t, err)
+		require.Contains(t, string(text[max(0, len(text)-20):]), "</html>")
 		return
 	}
 	if strings.HasSuffix(path, ".npy") {

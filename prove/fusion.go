@@ -72,6 +72,7 @@ func (p *proof) checkFusion(i int32) {
 	}
 	p.use(term.Unrounded, known.unrounded)
 	p.Fused++
+	p.ByTerms = append(p.ByTerms, o.id)
 }
 
 // These bounds on the fusions that are compared are far above what a kernel with 31 arguments and a

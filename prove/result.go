@@ -71,6 +71,9 @@ type Result struct {
 	// Err is the cause with which the context ended the proof; nil if the proof came to
 	// an end or its budget ran out.
 	Err error `json:"-"`
+	// ByTerms are the commands that Fused counts. It is empty if values were proved with the graphs
+	// exchanged, where terms were compared for commands of B.
+	ByTerms []ir.ID `json:"-"`
 }
 
 // OverBudget reports whether the proof ended because it took more than its budget.

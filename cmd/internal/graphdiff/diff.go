@@ -51,6 +51,9 @@ type Diff struct {
 	CommandsBefore int      `json:"commands_before"`
 	CommandsAfter  int      `json:"commands_after"`
 	Changes        []Change `json:"changes"` // by kind
+	// Images are, by command after, the commands before that it stands for, in ascending order.
+	// Both are numbered by their places among the commands of their lists.
+	Images [][]int `json:"-"`
 }
 
 // Equal reports whether nothing changed.
@@ -107,7 +110,7 @@ func Graphs(ctx context.Context, before, after *ir.Graph) (out *Diff, err error)
 	c.ordering()
 	c.marks()
 	c.commands()
-	out = &Diff{CommandsBefore: len(c.b.commands), CommandsAfter: len(c.a.commands), Changes: []Change{}}
+	out = &Diff{CommandsBefore: len(c.b.commands), CommandsAfter: len(c.a.commands), Changes: []Change{}, Images: c.images}
 	for _, k := range Kinds {
 		out.Changes = append(out.Changes, c.found[k]...)
 	}

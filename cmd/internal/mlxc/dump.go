@@ -1,10 +1,15 @@
 package mlxc
 
 import (
+	"fmt"
+	"io"
 	"path/filepath"
 
 	"github.com/mlxc/mlxc/cmd/internal/cli"
 	"github.com/mlxc/mlxc/cmd/internal/inputs"
+	"github.com/mlxc/mlxc/cmd/internal/output"
+	"github.com/mlxc/mlxc/cmd/internal/page"
+	"github.com/mlxc/mlxc/internal/analysis/meaning"
 	"github.com/mlxc/mlxc/ir"
 	"github.com/mlxc/mlxc/ir/mlxt"
 )
@@ -12,15 +17,27 @@ import (
 type dumpCmd struct {
 	Graph  string `arg:"" help:"Graph file (.mlxg or .mlxt); - is standard input."`
 	Format string `short:"f" enum:"text,json,dot" default:"text" help:"text, json or dot (Graphviz)."`
+	HTML   string `name:"html" placeholder:"FILE" help:"Write a page (HTML) that shows the graphs, instead of printing them."`
 	Name   string `name:"graph" placeholder:"NAME" help:"Print this graph only."`
 }
 
 func (c *dumpCmd) Run(env *cli.Env) error {
+	var files output.Files
+	var html *output.File
+	if c.HTML != "" {
+		var err error
+		if html, err = files.Write("--html", c.HTML); err != nil {
+			return err
+		}
+	}
 	f, err := inputs.Open(env.Context, c.Graph, inputs.Options{SkipExternal: true})
 	if err != nil {
 		return err
 	}
 	defer f.Close()
+	if err := files.ReadGraph(f); err != nil {
+		return err
+	}
 	m := f.Module
 	if c.Name != "" {
 		g := m.Graph(c.Name)
@@ -32,6 +49,9 @@ func (c *dumpCmd) Run(env *cli.Env) error {
 	found, err := meaningless(env.Context, m.Graphs)
 	if err != nil {
 		return err
+	}
+	if html != nil {
+		return c.page(env, html, filepath.Base(f.Name), m, found)
 	}
 	switch c.Format {
 	case "json":
@@ -55,4 +75,17 @@ func (c *dumpCmd) Run(env *cli.Env) error {
 		return err
 	}
 	return mlxt.Options{InlineLimit: 64, External: named}.Print(cli.Until(env.Context, env.Stdout), m)
+}
+
+// page writes the graphs of m as a page.
+func (c *dumpCmd) page(env *cli.Env, to *output.File, title string, m *ir.Module, found map[*ir.Graph]*meaning.Report) error {
+	p := page.Page{Title: title}
+	for _, g := range m.Graphs {
+		p.Graphs = append(p.Graphs, page.Graph{Before: g, Faults: comments("", []*ir.Graph{g}, found)})
+	}
+	if err := to.Data(func(w io.Writer) error { return p.Write(env.Context, w) }); err != nil {
+		return err
+	}
+	_, err := fmt.Fprintf(env.Stdout, "wrote %s\n", cli.Quote(c.HTML))
+	return err
 }

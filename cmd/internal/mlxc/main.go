@@ -18,6 +18,7 @@ type grammar struct {
 	Optimize optimizeCmd `cmd:"" help:"Run passes over the graphs of a file and write the result."`
 	Verify   verifyCmd   `cmd:"" help:"Check that files are whole and their graphs valid."`
 	Diff     diffCmd     `cmd:"" help:"Say what changed between two graph files (exit code 0: nothing, 1: something)."`
+	Report   reportCmd   `cmd:"" help:"Say what costs most in the graphs of a file, in the engine's own words: what a kernel of the library would fuse, what nobody reads, barriers that nothing needs, idle cores."`
 	Stats    statsCmd    `cmd:"" help:"Count what the graphs of a file have."`
 	Dump     dumpCmd     `cmd:"" help:"Print a graph file as text, JSON or Graphviz."`
 	Asm      asmCmd      `cmd:"" help:"Turn a text (.mlxt) into a container (.mlxg)."`

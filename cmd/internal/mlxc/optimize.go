@@ -9,6 +9,7 @@ import (
 	"github.com/mlxc/mlxc/cmd/internal/cli"
 	"github.com/mlxc/mlxc/cmd/internal/inputs"
 	"github.com/mlxc/mlxc/cmd/internal/output"
+	"github.com/mlxc/mlxc/cmd/internal/page"
 	"github.com/mlxc/mlxc/cost"
 	"github.com/mlxc/mlxc/ir"
 	"github.com/mlxc/mlxc/ir/mlxt"
@@ -26,6 +27,7 @@ type optimizeCmd struct {
 
 	Graph      string      `arg:"" help:"Graph file (.mlxg or .mlxt); - is standard input."`
 	Output     string      `short:"o" required:"" placeholder:"FILE" help:"Graph file to write: a container, or a text if its name ends in .mlxt."`
+	HTML       string      `name:"html" placeholder:"FILE" help:"Write a page (HTML) that shows each graph before and after: what waits for what, what was fused, moved and removed, and why not."`
 	Passes     string      `placeholder:"LIST" help:"Passes to run, as in annotate,barriers; options in braces. See mlxc passes."`
 	Allow      []string    `placeholder:"NAME" help:"Rewrites that may change bits and may be used (docs/terms.md): round."`
 	Remarks    remarksFlag `placeholder:"KIND" help:"Print what the passes did, and what they did not do and why. Without KIND, the first few remarks of each form; with KIND (a pass, done, not-done, a command such as #12, or words of the text), all such remarks."`
@@ -55,6 +57,12 @@ func (c *optimizeCmd) Run(env *cli.Env) error {
 	write, err := files.WriteGraph("-o", c.Output)
 	if err != nil {
 		return err
+	}
+	var html *output.File
+	if c.HTML != "" {
+		if html, err = files.Write("--html", c.HTML); err != nil {
+			return err
+		}
 	}
 	checking := cli.StartProgress(env.Stderr, "checking contents")
 	// A container is written with all its contents, and the writer compares each with
@@ -97,14 +105,25 @@ func (c *optimizeCmd) Run(env *cli.Env) error {
 		results = append(results, r)
 	}
 	progress.End()
+	shown := page.Page{Title: filepath.Base(f.Name), Model: o.Passes.Model}
 	for i, r := range results {
+		shown.Graphs = append(shown.Graphs, page.Graph{Before: f.Module.Graphs[i], Result: r})
 		f.Module.Graphs[i] = r.Optimized
 	}
 	if err := write.Graph(env.Context, f.Module, f, output.Options{Inline: output.InlineLimit}); err != nil {
 		return err
 	}
+	if html != nil {
+		if err := html.Data(func(w io.Writer) error { return shown.Write(env.Context, w) }); err != nil {
+			return err
+		}
+	}
 	if c.JSON {
-		return cli.JSON(env.Context, env.Stdout, c.Mention(map[string]any{"graphs": results, "output": c.Output}))
+		said := map[string]any{"graphs": results, "output": c.Output}
+		if c.HTML != "" {
+			said["page"] = c.HTML
+		}
+		return cli.JSON(env.Context, env.Stdout, c.Mention(said))
 	}
 	return c.print(env, results, o.Passes.Model)
 }
@@ -228,6 +247,10 @@ func (c *optimizeCmd) print(env *cli.Env, results []*optimize.Result, m cost.Mod
 		printProof(env.Stdout, name, r.Proof)
 	}
 	c.Remarks.printAll(env, results)
+	if c.HTML != "" {
+		_, err := fmt.Fprintf(env.Stdout, "wrote %s and %s\n", cli.Quote(c.Output), cli.Quote(c.HTML))
+		return err
+	}
 	_, err := fmt.Fprintf(env.Stdout, "wrote %s\n", cli.Quote(c.Output))
 	return err
 }

@@ -1,0 +1,148 @@
+package mlxc
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/mlxc/mlxc/cmd/internal/cli"
+	"github.com/mlxc/mlxc/cmd/internal/inputs"
+	"github.com/mlxc/mlxc/cmd/internal/report"
+	"github.com/mlxc/mlxc/cost"
+	"github.com/mlxc/mlxc/ir"
+	"github.com/mlxc/mlxc/passes"
+	"github.com/mlxc/mlxc/prove"
+)
+
+type reportCmd struct {
+	modelFlags
+	kernelFlags
+	cli.OrderFlag
+	budgetFlags
+
+	Graph    string   `arg:"" help:"Graph file (.mlxg or .mlxt); - is standard input."`
+	Name     string   `name:"graph" placeholder:"NAME" help:"Report on this graph only."`
+	Top      int      `default:"10" placeholder:"N" help:"How many findings to print of each graph; 0 prints all."`
+	FailOver *float64 `placeholder:"PERCENT" help:"Exit with code 1 if mlxc optimize would save more than this share of a graph's modelled time."`
+	JSON     bool     `name:"json" help:"Print all findings as JSON."`
+}
+
+func (c *reportCmd) Run(env *cli.Env) error {
+	if c.FailOver != nil && !(*c.FailOver >= 0 && *c.FailOver <= 100) {
+		return cli.BadUsage("--fail-over: %v is no share in percent, 0 to 100", *c.FailOver)
+	}
+	if c.Top < 0 {
+		return cli.BadUsage("--top: %d is negative", c.Top)
+	}
+	model, err := c.model()
+	if err != nil {
+		return err
+	}
+	if err := c.budgetFlags.check(); err != nil {
+		return err
+	}
+	var o report.Options
+	o.Passes = passes.Options{Model: model, Budget: passes.Budget(c.budget())}
+	o.Proof.Budget = c.budget()
+	if o.Proof.Sources, err = c.register(); err != nil {
+		return err
+	}
+	f, err := inputs.Open(env.Context, c.Graph, inputs.Options{SkipExternal: true})
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	graphs := f.Module.Graphs
+	if c.Name != "" {
+		g := f.Module.Graph(c.Name)
+		if g == nil {
+			return cli.BadUsage("%s has no graph %q", c.Graph, c.Name)
+		}
+		graphs = []*ir.Graph{g}
+	}
+	if err := c.used(graphs...); err != nil {
+		return err
+	}
+	c.Apply(graphs...)
+	progress := cli.StartProgress(env.Stderr, "looking")
+	defer progress.End()
+	var all []*report.Report
+	over := false
+	for i, g := range graphs {
+		progress.Set(float64(i) / float64(len(graphs)))
+		r, err := report.Of(env.Context, g, o)
+		if err != nil {
+			if env.Context.Err() != nil {
+				return err
+			}
+			return cli.Fail(err)
+		}
+		all = append(all, r)
+		over = over || c.FailOver != nil && 100*r.Saves() > *c.FailOver
+	}
+	progress.End()
+	if c.JSON {
+		err = cli.JSON(env.Context, env.Stdout, c.Mention(map[string]any{"graphs": all, "over": over}))
+	} else {
+		err = c.print(env, all, model)
+	}
+	if err == nil && over {
+		return cli.Exit(cli.Failed)
+	}
+	return err
+}
+
+func (c *reportCmd) print(env *cli.Env, all []*report.Report, m cost.Model) error {
+	w := env.Stdout
+	for i, r := range all {
+		if i > 0 {
+			fmt.Fprintln(w)
+		}
+		name := ir.QuoteName(r.Graph)
+		fmt.Fprintf(w, "graph %s: %s; ", name, cli.Micros(r.Now))
+		if r.Proof.Verdict == prove.Proved {
+			fmt.Fprintf(w, "mlxc optimize would save %s (%.0f %%), proved\n", cli.Micros(r.Now-r.Optimized), 100*r.Saves())
+		} else {
+			fmt.Fprintf(w, "what mlxc optimize would do is not proved: %s\n", r.Proof)
+		}
+		printModel(w, name, m, r.ModelledAt)
+		if len(r.Findings) == 0 {
+			fmt.Fprintf(w, "graph %s: nothing was found that it could do without\n", name)
+			continue
+		}
+		t := cli.Table{Header: []string{"saves", "times", "kind", "what", "for example"}}
+		findings := r.Findings
+		if c.Top > 0 && len(findings) > c.Top {
+			findings = findings[:c.Top]
+		}
+		for _, f := range findings {
+			saves := ""
+			if f.Saves > 0 {
+				saves = fmt.Sprint(cli.Micros(f.Saves))
+			}
+			t.Add(saves, f.Count, string(f.Kind), f.What, example(f))
+		}
+		if err := t.Print(w); err != nil {
+			return err
+		}
+		if more := len(r.Findings) - len(findings); more > 0 {
+			fmt.Fprintf(w, "and %d more (--top 0 prints all)\n", more)
+		}
+	}
+	return nil
+}
+
+// example returns the first example of a finding, in the engine's own words.
+func example(f report.Finding) string {
+	if len(f.Examples) == 0 {
+		return ""
+	}
+	var out []string
+	for i, c := range f.Examples[0] {
+		if i == 12 {
+			out = append(out, "…")
+			break
+		}
+		out = append(out, c.String())
+	}
+	return strings.Join(out, ", ")
+}

@@ -1,0 +1,60 @@
+package page
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	_ "embed" // the parts of a page
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"html"
+	"io"
+	"strings"
+
+	"github.com/mlxc/mlxc/internal/interrupt"
+)
+
+var (
+	//go:embed page.html
+	frame string
+	//go:embed page.css
+	style string
+	//go:embed page.js
+	script string
+)
+
+// Write writes the page. The error is that of w or of an ended ctx.
+func (p *Page) Write(ctx context.Context, w io.Writer) error {
+	d, err := p.data(ctx)
+	if err != nil {
+		return err
+	}
+	// Marshal writes <, > and & as \u003c and so on, so that no text ends the element that it stands
+	// in, and U+2028 and U+2029, which it shares with JavaScript's line ends, likewise.
+	text, err := json.Marshal(d)
+	if err != nil {
+		return fmt.Errorf("the page's data: %w", err)
+	}
+	w = interrupt.Writer(ctx, w)
+	// The frame is cut before anything is put into it, because a title may be called as a place is.
+	head, tail, _ := strings.Cut(frame, "{{data}}")
+	fill := strings.NewReplacer(
+		"{{policy}}", "default-src 'none'; style-src '"+digest(style)+"'; script-src '"+digest(script)+"'; base-uri 'none'; form-action 'none'",
+		"{{title}}", html.EscapeString(shown(p.Title)),
+		"{{style}}", style,
+		"{{script}}", script,
+	)
+	for _, part := range [][]byte{[]byte(fill.Replace(head)), text, []byte(fill.Replace(tail))} {
+		if _, err := io.Copy(w, bytes.NewReader(part)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// digest names an inline script or style to a policy.
+func digest(text string) string {
+	sum := sha256.Sum256([]byte(text))
+	return "sha256-" + base64.StdEncoding.EncodeToString(sum[:])
+}
