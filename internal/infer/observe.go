@@ -103,6 +103,8 @@ type refused struct {
 	why string
 	// ends says that the kernel took longer than Options.Limit.
 	ends bool
+	// far says that an access went so far that it ended the kernel: an index of any bytes, of who knows which argument.
+	far bool
 	// beyond are the indices of the views that were accessed out of bounds.
 	beyond []int
 }
@@ -121,6 +123,22 @@ const (
 
 // poolBytes is the size of the pool of random bytes, which memory holds over and over.
 const poolBytes = 1 << 20
+
+// asWords is a bit of the bound of integers: bytes, which may be anything, are filled as words of 32 bits, so that indices among them are
+// small.
+const asWords = 1 << 16
+
+// smaller returns the next bound to try of integers in memory, 0 behind the last.
+func smaller(most uint32) uint32 {
+	words, n := most&asWords, most&^asWords
+	switch {
+	case n <= 1:
+		return 0
+	case n == 2 && words == 0:
+		return 8 | asWords
+	}
+	return n/2 | words
+}
 
 // fill fills to with data of an element type. Integers, which may be indices, are below most.
 func (x *Observer) fill(to []byte, t ir.DType, what contents, most uint32, r *rand.Rand) {
@@ -178,11 +196,17 @@ func (x *Observer) fill(to []byte, t ir.DType, what contents, most uint32, r *ra
 		if what == oddities {
 			return
 		}
+		if most&asWords != 0 {
+			size = max(size, 4)
+		}
 		for i := 0; i+size <= len(to); i += size {
-			to[i] = byte(uint32(next()) % max(1, most))
+			to[i] = byte(uint32(next()) % max(1, most&^asWords))
 		}
 	}
 }
+
+// madeLimit is how long a made-up shape may take.
+const madeLimit = 3 * time.Second
 
 // run runs a shape with one kind of contents, in which integers are below most.
 func (x *Observer) run(ctx context.Context, c *class, s *shape, what contents, most uint32, together, declared bool) (obs *softmetal.Observed, mems []ir.MemID, err error) {
@@ -210,7 +234,11 @@ func (x *Observer) run(ctx context.Context, c *class, s *shape, what contents, m
 	if err != nil {
 		return nil, nil, &refused{why: err.Error()}
 	}
-	limited, cancel := context.WithTimeout(ctx, x.o.Limit)
+	limit := x.o.Limit
+	if !s.real { // it has few threads: if it takes long, some word that was made up is the end of a loop
+		limit = min(limit, madeLimit)
+	}
+	limited, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	places := make([]backend.Place, len(g.Memories))
 	for i := range g.Memories {
@@ -251,9 +279,9 @@ func (x *Observer) run(ctx context.Context, c *class, s *shape, what contents, m
 		case ctx.Err() != nil:
 			return nil, nil, context.Cause(ctx)
 		case limited.Err() != nil:
-			return nil, nil, &refused{why: fmt.Sprintf("it does not end within %v", x.o.Limit), ends: true}
+			return nil, nil, &refused{why: fmt.Sprintf("it does not end within %v", limit), ends: true}
 		}
-		return nil, nil, &refused{why: err.Error()}
+		return nil, nil, &refused{why: err.Error(), far: strings.Contains(err.Error(), "an access to memory that is not its own")}
 	}
 	for _, o := range x.device.Observed() {
 		if o.Command == node.ID {

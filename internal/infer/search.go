@@ -93,7 +93,11 @@ func (s *study) search() *model {
 		try   []condition
 		least bool
 	}{{nil, false}, {mild, false}, {nil, true}, {mild, true}} {
-		m := s.fitAll(nil, phase.least, best)
+		from := best
+		if best != nil && len(best.ks) > 0 { // of fewer shapes
+			from = nil
+		}
+		m := s.fitAll(nil, phase.least, from)
 		better(m)
 		for m != nil && m.bad() > hopeless {
 			if m = s.narrower(m, phase.try); m != nil {
@@ -143,7 +147,7 @@ func (s *study) narrower(m *model, try []condition) (best *model) {
 	return best
 }
 
-// wider begins with all conditions, and leaves out each one without which no more views are bad.
+// wider begins with all conditions, and leaves out each one without which no more views are bad, as shapes show that do not fulfil it.
 func (s *study) wider(ks []condition, hopeless int) *model {
 	m := s.fitAll(ks, false, nil)
 	if m.bad() > hopeless {
@@ -152,7 +156,11 @@ func (s *study) wider(ks []condition, hopeless int) *model {
 		}
 	}
 	for i := len(m.ks) - 1; i >= 0; i-- {
-		if next := s.fitAll(slices.Delete(slices.Clone(m.ks), i, i+1), m.least, nil); next.bad() <= m.bad() {
+		ks := slices.Delete(slices.Clone(m.ks), i, i+1)
+		if len(under(s.seen, ks)) == len(m.table.rows) {
+			continue
+		}
+		if next := s.fitAll(ks, m.least, nil); next.bad() <= m.bad() {
 			m = next
 		}
 	}

@@ -153,19 +153,52 @@ const (
 	madeValue   = 1 << 12
 )
 
+// manyWords is of how many integers among the arguments only some are changed at once.
+const manyWords = 8
+
+// singles is how many shapes are made up first of which one symbol alone is another: of structs of many words it has to be known of each whether
+// it counts at all.
+func (c *class) singles() int {
+	if c.grid <= manyWords {
+		return 0
+	}
+	return 2 * len(c.names)
+}
+
+// high reports whether a symbol may be the high half of a word of 64 bits in a struct: that another value than 0 leads anywhere is not to be
+// expected.
+func (c *class) high(sym int) bool {
+	for i := range c.slots {
+		if x := &c.slots[i]; x.kind == integers && x.symbol <= sym && sym < x.symbol+x.count {
+			return x.count > manyWords && x.Type.Size() == 4 && (sym-x.symbol)%2 == 1
+		}
+	}
+	return false
+}
+
 // vary makes up a shape that satisfies the conditions, from one of the graph. With one ≥ 0 only that symbol is drawn
 // anew.
-func (c *class) vary(r *rand.Rand, base *shape, ks []condition, one int) *shape {
+func (c *class) vary(r *rand.Rand, base *shape, ks []condition, one int, fixed []bool) *shape {
 	s := &shape{vals: slices.Clone(base.vals), form: base.form}
 	draw := func(i int) {
+		if fixed[i] || base.vals[i] == 0 && c.high(i) {
+			return
+		}
 		s.vals[i] = pick(r, base.vals[i], i >= c.grid)
 	}
 	switch {
 	case one >= 0:
 		draw(one)
 	default:
+		// Of structs of many words, most of which are strides, a few at a time: if nearly all are others, hardly any shape stays within its
+		// views. Words that are 0 are high halves most often.
+		changed := func(int) bool { return r.IntN(4) > 0 }
+		if c.grid > manyWords {
+			few := 1 + r.IntN(6)
+			changed = func(i int) bool { return r.IntN(len(s.vals)) < few && (base.vals[i] != 0 || r.IntN(4) == 0) }
+		}
 		for i := range s.vals {
-			if r.IntN(4) > 0 || i >= c.grid {
+			if changed(i) || c.grid <= manyWords && i >= c.grid {
 				draw(i)
 			}
 		}

@@ -28,17 +28,18 @@ type study struct {
 	notes     []string
 	clash     bool // threads race if equal views share their memory
 	endless   int
+	fixed     []bool            // by symbol: it is not varied, since that did not end
 	tables    map[string]*table // of shapes, by their numbers
 }
 
 // maxEndless is how many shapes may take too long before no more are made up.
-const maxEndless = 2
+const maxEndless = 3
 
 func (x *Observer) study(c *class) *study {
 	h := fnv.New64a()
 	// The library's path is left out, so that the same kernel has the same shapes wherever it lies.
 	fmt.Fprint(h, c.kernel.Function, c.kind, c.group, c.names)
-	return &study{x: x, c: c, r: rand.New(rand.NewPCG(x.o.Seed, h.Sum64())), most: 8, have: map[string]bool{}, depends: make([]bool, len(c.views))}
+	return &study{x: x, c: c, r: rand.New(rand.NewPCG(x.o.Seed, h.Sum64())), most: 8, have: map[string]bool{}, depends: make([]bool, len(c.views)), fixed: make([]bool, len(c.names))}
 }
 
 // note keeps a sentence, unless it was kept before.
@@ -99,10 +100,11 @@ func keeps(g *ir.Graph, params []uint32) bool {
 	return true
 }
 
-// one observes a shape of the graph. It halves the bound of integers in memory until no access leaves a view.
+// one observes a shape of the graph. It lowers the bound of integers in memory until no access leaves a view.
 func (s *study) one(ctx context.Context, sh *shape) error {
 	var beyond []int
-	for most := s.most; ; most /= 2 {
+	far := false
+	for most := s.most; ; most = smaller(most) {
 		s.counts.Runs += int(allKinds)
 		o, err := s.x.observe(ctx, s.c, sh, allKinds, most, nil, s.declared)
 		var no *refused
@@ -111,8 +113,9 @@ func (s *study) one(ctx context.Context, sh *shape) error {
 			if no.ends {
 				s.endless++
 			}
-			if len(no.beyond) > 0 && most > 1 {
-				beyond = no.beyond
+			far = far || no.far
+			if (len(no.beyond) > 0 || no.far) && smaller(most) > 0 {
+				beyond = append(beyond, no.beyond...) // each time others may be the first
 				continue
 			}
 			s.note("%s was not observed: %s", s.c.say(sh), no.why)
@@ -125,6 +128,9 @@ func (s *study) one(ctx context.Context, sh *shape) error {
 			for _, v := range beyond {
 				s.depends[v] = true
 			}
+		}
+		for v := range s.depends { // all indices are 0: who knows what others do
+			s.depends[v] = s.depends[v] || far && most&^asWords == 1
 		}
 		for _, k := range kindsOf(o.findings) {
 			if !slices.Contains(s.tolerated, k) {
@@ -195,15 +201,18 @@ func (s *study) make(ctx context.Context, n int, ks []condition, each bool) (out
 	if len(real) == 0 {
 		return nil, nil
 	}
-	for try := 0; len(out) < n && try < 4*n+8 && s.endless < maxEndless; try++ {
+	if each {
+		n = max(n, s.c.singles()+n/2)
+	}
+	for try := 0; len(out) < n && try < 8*n+16 && s.endless < maxEndless; try++ {
 		if err := ctx.Err(); err != nil {
 			return nil, context.Cause(ctx)
 		}
 		one := -1
-		if each && try < n/2 {
+		if each && try < max(n/2, s.c.singles()) {
 			one = try % len(s.c.names)
 		}
-		sh := s.c.vary(s.r, real[s.r.IntN(len(real))], ks, one)
+		sh := s.c.vary(s.r, real[s.r.IntN(len(real))], ks, one, s.fixed)
 		key := fmt.Sprint(sh.vals, sh.lens)
 		if s.have[key] || !all(ks, sh.vals) || !s.c.cheap(sh) || s.c.threads(sh) == 0 {
 			continue
@@ -223,7 +232,9 @@ func (s *study) make(ctx context.Context, n int, ks []condition, each bool) (out
 		case errors.As(err, &no):
 			s.counts.Refused++
 			if no.ends {
-				s.endless++
+				if s.endless++; one >= 0 { // it is the end of a loop
+					s.fixed[one] = true
+				}
 				s.note("%s: %s", s.c.say(sh), no.why)
 			}
 			continue
