@@ -76,9 +76,9 @@ func bytesOf(t *touched, m mode) spans {
 
 // fit looks for expressions for the bytes of a view in the observations. Without any, the fit is the whole view,
 // which widen may improve.
-func (s *study) fit(t *table, seen []*observation, v int, least bool) fitted {
+func (s *study) fit(m *model, v int) fitted {
 	sl := &s.c.slots[s.c.views[v]]
-	f := fitted{mode: role(seen, v)}
+	f := fitted{mode: role(m.seen, v)}
 	if f.mode == unused {
 		f.exact = true
 		return f
@@ -90,8 +90,8 @@ func (s *study) fit(t *table, seen []*observation, v int, least bool) fitted {
 		}
 		return f
 	}
-	sets := setsOf(seen, v, f.mode)
-	if exact, ok := fitBoxes(t, sets, max(1, sl.Type.Size()), least); ok {
+	sets := setsOf(m.seen, v, f.mode)
+	if exact, ok := fitBoxes(s.tableFor(m, v, f.mode), sets, max(1, sl.Type.Size()), m.least); ok {
 		exact.mode, exact.exact = f.mode, true
 		return exact
 	}
@@ -114,11 +114,11 @@ func (s *study) widen(m *model) {
 		if f.exact || s.depends[v] {
 			continue
 		}
-		seen := under(s.seen, m.ks)
 		if f.mode == write {
 			f.mode = update // some bytes may stay as they are
 		}
-		hull, ok := fitHulls(m.table, setsOf(seen, v, f.mode), max(1, s.c.slots[s.c.views[v]].Type.Size()), true)
+		sets := setsOf(m.seen, v, f.mode)
+		hull, ok := fitHulls(s.tableFor(m, v, f.mode), sets, max(1, s.c.slots[s.c.views[v]].Type.Size()), true)
 		if ok {
 			hull.mode, hull.why = f.mode, "the bytes have no simple form: this is the least range around them"
 			*f = hull

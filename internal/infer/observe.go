@@ -40,11 +40,11 @@ type Options struct {
 
 // Observer runs dispatches on software Metal under the checker, and records what they touch.
 type Observer struct {
-	o      Options
-	device *softmetal.Device
-	queue  backend.Queue
-	pool   []byte // random bytes
-	odd    []byte // infinities, NaNs, zeros, denormal and large floats
+	o        Options
+	device   *softmetal.Device
+	queue    backend.Queue
+	patterns map[pattern][]byte // what memory is filled with
+	unused   []backend.Buffer   // those of earlier runs, which all have one kind of storage
 }
 
 // New returns an observer. It must be closed.
@@ -70,7 +70,7 @@ func New(ctx context.Context, o Options) (*Observer, error) {
 	if err != nil {
 		return nil, err
 	}
-	x := &Observer{o: o, device: d}
+	x := &Observer{o: o, device: d, patterns: map[pattern][]byte{}}
 	if x.queue, err = d.NewQueue(); err != nil {
 		return nil, errors.Join(err, d.Close())
 	}
@@ -78,7 +78,12 @@ func New(ctx context.Context, o Options) (*Observer, error) {
 }
 
 // Close ends the device.
-func (x *Observer) Close() error { return errors.Join(x.queue.Close(), x.device.Close()) }
+func (x *Observer) Close() error {
+	for _, b := range x.unused {
+		_ = b.Close()
+	}
+	return errors.Join(x.queue.Close(), x.device.Close())
+}
 
 // touched is what a shape's dispatches touched of a view, with all contents that were tried.
 type touched struct {
@@ -121,7 +126,7 @@ const (
 	allKinds
 )
 
-// poolBytes is the size of the pool of random bytes, which memory holds over and over.
+// poolBytes is the size of the patterns that memory holds over and over.
 const poolBytes = 1 << 20
 
 // asWords is a bit of the bound of integers: bytes, which may be anything, are filled as words of 32 bits, so that indices among them are
@@ -140,69 +145,66 @@ func smaller(most uint32) uint32 {
 	return n/2 | words
 }
 
-// fill fills to with data of an element type. Integers, which may be indices, are below most.
+// pattern is what data is copied from: that of floats of a size, or of integers below a bound.
+type pattern struct {
+	t    ir.DType
+	odd  bool
+	size int
+	most uint32
+}
+
+// fill fills to with data of an element type, which begins somewhere in a pattern. Integers, which may be indices, are below most.
 func (x *Observer) fill(to []byte, t ir.DType, what contents, most uint32, r *rand.Rand) {
-	if x.pool == nil {
-		p := rand.New(rand.NewPCG(1, 2))
-		x.pool = make([]byte, poolBytes)
-		for i := 0; i < len(x.pool); i += 8 {
-			binary.LittleEndian.PutUint64(x.pool[i:], p.Uint64())
-		}
-		values := []float32{float32(math.NaN()), float32(math.Inf(1)), float32(math.Inf(-1)), 0, float32(math.Copysign(0, -1)), 1, math.MaxFloat32, -math.MaxFloat32, 1e-40, -2.5, 0.5}
-		for len(x.odd) < 4096 {
-			x.odd = binary.LittleEndian.AppendUint32(x.odd, math.Float32bits(values[p.IntN(len(values))]))
-		}
-	}
-	at := int(r.Uint32()) % (poolBytes / 2) &^ 7
-	next := func() byte {
-		b := x.pool[at]
-		if at++; at == poolBytes {
-			at = 0
-		}
-		return b
-	}
-	size := max(1, int(t.Size()))
-	if !t.Valid() {
-		size = 4
-	}
+	p := pattern{t: t, odd: what == oddities, size: max(1, int(t.Size()))}
 	switch {
-	case t == ir.F32 || !t.Valid():
-		for i := 0; i+4 <= len(to); i += 4 {
-			if what == oddities {
-				copy(to[i:], x.odd[i%len(x.odd):][:4])
-				continue
-			}
-			// From a quarter to one, of either sign.
-			u := uint32(next()) | uint32(next())<<8 | uint32(next())<<16
-			binary.LittleEndian.PutUint32(to[i:], 0x3e800000|u&0xffffff|uint32(next()&0x80)<<24)
-		}
-	case t == ir.F16 || t == ir.BF16:
-		base, mask := uint16(0x3400), uint16(0x7ff)
-		odd := []uint16{0x7e00, 0x7c00, 0xfc00, 0, 0x8000, 0x3c00, 0x7bff, 1}
-		if t == ir.BF16 {
-			base, mask = 0x3e80, 0xff
-			odd = []uint16{0x7fc0, 0x7f80, 0xff80, 0, 0x8000, 0x3f80, 0x7f7f, 1}
-		}
-		for i := 0; i+2 <= len(to); i += 2 {
-			u := uint16(next()) | uint16(next())<<8
-			if what == oddities {
-				binary.LittleEndian.PutUint16(to[i:], odd[u%8])
-				continue
-			}
-			binary.LittleEndian.PutUint16(to[i:], base|u&mask|u&0x8000)
-		}
-	default:
-		clear(to)
-		if what == oddities {
-			return
-		}
+	case !t.Valid():
+		p.t, p.size = ir.F32, 4
+	case !t.Float():
+		p.t, p.most = 0, most&^asWords
 		if most&asWords != 0 {
-			size = max(size, 4)
-		}
-		for i := 0; i+size <= len(to); i += size {
-			to[i] = byte(uint32(next()) % max(1, most&^asWords))
+			p.size = max(p.size, 4)
 		}
 	}
+	at := int(r.Uint32()) % poolBytes &^ 7
+	if p.most > 0 && p.odd {
+		clear(to)
+		return
+	}
+	all := x.patterns[p]
+	if all == nil {
+		all = p.data()
+		x.patterns[p] = all
+	}
+	for n := copy(to, all[at:]); n < len(to); {
+		n += copy(to[n:], all)
+	}
+}
+
+// data returns poolBytes or more bytes of a pattern, always the same.
+func (p pattern) data() []byte {
+	r := rand.New(rand.NewPCG(1, 2))
+	out := make([]byte, poolBytes)
+	values := []float32{float32(math.NaN()), float32(math.Inf(1)), float32(math.Inf(-1)), 0, float32(math.Copysign(0, -1)), 1, math.MaxFloat32, -math.MaxFloat32, 1e-40, -2.5, 0.5}
+	base, mask, odd := uint16(0x3400), uint16(0x7ff), []uint16{0x7e00, 0x7c00, 0xfc00, 0, 0x8000, 0x3c00, 0x7bff, 1}
+	if p.t == ir.BF16 {
+		base, mask, odd = 0x3e80, 0xff, []uint16{0x7fc0, 0x7f80, 0xff80, 0, 0x8000, 0x3f80, 0x7f7f, 1}
+	}
+	for i := 0; i < len(out); i += p.size {
+		u := r.Uint32()
+		switch { // floats are from a quarter to one, of either sign
+		case p.most > 0:
+			out[i] = byte(u % p.most)
+		case p.size == 4 && p.odd:
+			binary.LittleEndian.PutUint32(out[i:], math.Float32bits(values[u%uint32(len(values))]))
+		case p.size == 4:
+			binary.LittleEndian.PutUint32(out[i:], 0x3e800000|u&0x80ffffff)
+		case p.odd:
+			binary.LittleEndian.PutUint16(out[i:], odd[u%8])
+		default:
+			binary.LittleEndian.PutUint16(out[i:], base|uint16(u)&(mask|0x8000))
+		}
+	}
+	return out
 }
 
 // madeLimit is how long a made-up shape may take.
@@ -242,11 +244,11 @@ func (x *Observer) run(ctx context.Context, c *class, s *shape, what contents, m
 	defer cancel()
 	places := make([]backend.Place, len(g.Memories))
 	for i := range g.Memories {
-		b, err := x.device.Alloc(backend.Spec(&g.Memories[i]))
+		b, err := x.take(&g.Memories[i])
 		if err != nil {
 			return nil, nil, err
 		}
-		defer b.Close()
+		defer x.put(b)
 		places[i] = backend.At(b)
 		data := make([]byte, g.Memories[i].Size)
 		x.fill(data, c.slots[c.views[slices.Index(mems, ir.MemID(i))]].Type, what, most, r)
@@ -289,6 +291,32 @@ func (x *Observer) run(ctx context.Context, c *class, s *shape, what contents, m
 		}
 	}
 	return nil, nil, &refused{why: "nothing was observed of it"}
+}
+
+// take returns a buffer for a memory, one that was used before if there is one: the pages of a new one take longer than most runs.
+func (x *Observer) take(m *ir.Memory) (backend.Buffer, error) {
+	i := slices.IndexFunc(x.unused, func(b backend.Buffer) bool { return b.Size() == m.Size })
+	if i < 0 {
+		return x.device.Alloc(backend.Spec(m))
+	}
+	b := x.unused[i]
+	x.unused = slices.Delete(x.unused, i, i+1)
+	return b, nil
+}
+
+// put keeps a buffer for other runs, and closes those that were not used for the longest time.
+func (x *Observer) put(b backend.Buffer) {
+	x.unused = append(x.unused, b)
+	bytes := int64(0)
+	for i := len(x.unused) - 1; i >= 0; i-- {
+		if bytes += x.unused[i].Size(); bytes > x.o.Bytes {
+			for _, b := range x.unused[:i+1] {
+				_ = b.Close()
+			}
+			x.unused = slices.Delete(x.unused, 0, i+1)
+			return
+		}
+	}
 }
 
 // kindsOf returns the kinds and arguments of those findings for which a shape may be refused.

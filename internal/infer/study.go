@@ -18,18 +18,19 @@ type study struct {
 	r    *rand.Rand
 	most uint32 // integers in memory, which may be indices, are below it
 	// tolerated are the kinds of findings that the graph's own dispatches have.
-	tolerated []string
-	only      func(*shape) bool // which shapes may be made up; nil: any
-	seen      []*observation    // observations that are used
-	have      map[string]bool
-	declared  bool   // the checker compares accesses with the kernel's declaration
-	depends   []bool // by view: what is touched depends on the contents of memory
-	counts    Counts
-	notes     []string
-	clash     bool // threads race if equal views share their memory
-	endless   int
-	fixed     []bool            // by symbol: it is not varied, since that did not end
-	tables    map[string]*table // of shapes, by their numbers
+	tolerated  []string
+	only       func(*shape) bool // which shapes may be made up; nil: any
+	seen       []*observation    // observations that are used
+	have       map[string]bool
+	declared   bool   // the checker compares accesses with the kernel's declaration
+	depends    []bool // by view: what is touched depends on the contents of memory
+	counts     Counts
+	notes      []string
+	clash      bool // threads race if equal views share their memory
+	endless    int
+	fixed      []bool            // by symbol: it is not varied, since that did not end
+	tables     map[string]*table // of shapes, by their numbers
+	relevances map[relevance]uint64
 }
 
 // maxEndless is how many shapes may take too long before no more are made up.
@@ -39,7 +40,7 @@ func (x *Observer) study(c *class) *study {
 	h := fnv.New64a()
 	// The library's path is left out, so that the same kernel has the same shapes wherever it lies.
 	fmt.Fprint(h, c.kernel.Function, c.kind, c.group, c.names)
-	return &study{x: x, c: c, r: rand.New(rand.NewPCG(x.o.Seed, h.Sum64())), most: 8, have: map[string]bool{}, depends: make([]bool, len(c.views)), fixed: make([]bool, len(c.names))}
+	return &study{x: x, c: c, r: rand.New(rand.NewPCG(x.o.Seed, h.Sum64())), most: 8, have: map[string]bool{}, depends: make([]bool, len(c.views)), fixed: make([]bool, len(c.names)), relevances: map[relevance]uint64{}}
 }
 
 // note keeps a sentence, unless it was kept before.
@@ -201,18 +202,22 @@ func (s *study) make(ctx context.Context, n int, ks []condition, each bool) (out
 	if len(real) == 0 {
 		return nil, nil
 	}
-	if each {
-		n = max(n, s.c.singles()+n/2)
+	alone, tries := n/2, 4*n+8
+	if s.many() {
+		if each {
+			alone, n = max(alone, 2*len(s.c.names)), max(n, 2*len(s.c.names)+n/2)
+		}
+		tries = 8*n + 16
 	}
-	for try := 0; len(out) < n && try < 8*n+16 && s.endless < maxEndless; try++ {
+	for try := 0; len(out) < n && try < tries && s.endless < maxEndless; try++ {
 		if err := ctx.Err(); err != nil {
 			return nil, context.Cause(ctx)
 		}
 		one := -1
-		if each && try < max(n/2, s.c.singles()) {
+		if each && try < alone {
 			one = try % len(s.c.names)
 		}
-		sh := s.c.vary(s.r, real[s.r.IntN(len(real))], ks, one, s.fixed)
+		sh := s.vary(real[s.r.IntN(len(real))], ks, one)
 		key := fmt.Sprint(sh.vals, sh.lens)
 		if s.have[key] || !all(ks, sh.vals) || !s.c.cheap(sh) || s.c.threads(sh) == 0 {
 			continue
