@@ -83,17 +83,23 @@ func (s *study) fit(m *model, v int) fitted {
 		f.exact = true
 		return f
 	}
-	if s.depends[v] {
+	whole := func() fitted {
 		f.whole, f.why = true, "what is touched depends on what memory holds"
 		if f.mode == write {
 			f.mode = update
 		}
 		return f
 	}
+	if s.depends[v] {
+		return whole()
+	}
 	sets := setsOf(m.seen, v, f.mode)
 	if exact, ok := fitBoxes(s.tableFor(m, v, f.mode), sets, max(1, sl.Type.Size()), m.least); ok {
 		exact.mode, exact.exact = f.mode, true
 		return exact
+	}
+	if s.skips[v] {
+		return whole()
 	}
 	f.whole = true
 	return f
@@ -111,7 +117,7 @@ func setsOf(seen []*observation, v int, m mode) []spans {
 func (s *study) widen(m *model) {
 	for v := range m.fits {
 		f := &m.fits[v]
-		if f.exact || s.depends[v] {
+		if f.exact || s.depends[v] || s.skips[v] {
 			continue
 		}
 		if f.mode == write {

@@ -124,7 +124,25 @@ const (
 	others                   // numbers of the same kinds, but different ones
 	oddities                 // infinities, NaNs, zeros; indices that are zero
 	allKinds
+	alike = allKinds // floats above zero, and integers that are all one number
 )
+
+// content is what a run finds in memory: integers are below most, or alike and one less.
+type content struct {
+	contents
+	most uint32
+}
+
+// varied returns contents of so many kinds.
+func varied(kinds contents, most uint32) (out []content) {
+	for what := range kinds {
+		if what == alike {
+			most = 2 | most&asWords
+		}
+		out = append(out, content{what, most})
+	}
+	return out
+}
 
 // poolBytes is the size of the patterns that memory holds over and over.
 const poolBytes = 1 << 20
@@ -148,14 +166,18 @@ func smaller(most uint32) uint32 {
 // pattern is what data is copied from: that of floats of a size, or of integers below a bound.
 type pattern struct {
 	t    ir.DType
-	odd  bool
+	what contents
 	size int
 	most uint32
 }
 
-// fill fills to with data of an element type, which begins somewhere in a pattern. Integers, which may be indices, are below most.
-func (x *Observer) fill(to []byte, t ir.DType, what contents, most uint32, r *rand.Rand) {
-	p := pattern{t: t, odd: what == oddities, size: max(1, int(t.Size()))}
+// fill fills to with data of an element type, which begins somewhere in a pattern.
+func (x *Observer) fill(to []byte, t ir.DType, with content, r *rand.Rand) {
+	what, most := with.contents, with.most
+	if what == others { // elsewhere in the pattern
+		what = ordinary
+	}
+	p := pattern{t: t, what: what, size: max(1, int(t.Size()))}
 	switch {
 	case !t.Valid():
 		p.t, p.size = ir.F32, 4
@@ -166,7 +188,7 @@ func (x *Observer) fill(to []byte, t ir.DType, what contents, most uint32, r *ra
 		}
 	}
 	at := int(r.Uint32()) % poolBytes &^ 7
-	if p.most > 0 && p.odd {
+	if p.most > 0 && what == oddities {
 		clear(to)
 		return
 	}
@@ -189,19 +211,25 @@ func (p pattern) data() []byte {
 	if p.t == ir.BF16 {
 		base, mask, odd = 0x3e80, 0xff, []uint16{0x7fc0, 0x7f80, 0xff80, 0, 0x8000, 0x3f80, 0x7f7f, 1}
 	}
+	sign := uint32(0x8000)
+	if p.what == alike {
+		sign = 0
+	}
 	for i := 0; i < len(out); i += p.size {
 		u := r.Uint32()
-		switch { // floats are from a quarter to one, of either sign
+		switch { // ordinary floats are from a quarter to one, of either sign
+		case p.most > 0 && p.what == alike:
+			out[i] = byte(p.most - 1)
 		case p.most > 0:
 			out[i] = byte(u % p.most)
-		case p.size == 4 && p.odd:
+		case p.size == 4 && p.what == oddities:
 			binary.LittleEndian.PutUint32(out[i:], math.Float32bits(values[u%uint32(len(values))]))
 		case p.size == 4:
-			binary.LittleEndian.PutUint32(out[i:], 0x3e800000|u&0x80ffffff)
-		case p.odd:
+			binary.LittleEndian.PutUint32(out[i:], 0x3e800000|u&(sign<<16|0xffffff))
+		case p.what == oddities:
 			binary.LittleEndian.PutUint16(out[i:], odd[u%8])
 		default:
-			binary.LittleEndian.PutUint16(out[i:], base|uint16(u)&(mask|0x8000))
+			binary.LittleEndian.PutUint16(out[i:], base|uint16(u&(sign|uint32(mask))))
 		}
 	}
 	return out
@@ -210,8 +238,8 @@ func (p pattern) data() []byte {
 // madeLimit is how long a made-up shape may take.
 const madeLimit = 3 * time.Second
 
-// run runs a shape with one kind of contents, in which integers are below most.
-func (x *Observer) run(ctx context.Context, c *class, s *shape, what contents, most uint32, together, declared bool) (obs *softmetal.Observed, mems []ir.MemID, err error) {
+// run runs a shape with some contents.
+func (x *Observer) run(ctx context.Context, c *class, s *shape, with content, together, declared bool) (obs *softmetal.Observed, mems []ir.MemID, err error) {
 	if n := c.threads(s); n > x.o.Threads {
 		return nil, nil, &refused{why: fmt.Sprintf("it has %d threads, more than the %d that are run", n, x.o.Threads)}
 	}
@@ -226,11 +254,11 @@ func (x *Observer) run(ctx context.Context, c *class, s *shape, what contents, m
 		return nil, nil, &refused{why: "a value is beyond its type"}
 	}
 	h := fnv.New64a()
-	fmt.Fprint(h, s.vals, what)
+	fmt.Fprint(h, s.vals, with.contents)
 	r := rand.New(rand.NewPCG(x.o.Seed, h.Sum64()))
 	var change func(to []byte, t ir.DType)
-	if what != ordinary {
-		change = func(to []byte, t ir.DType) { x.fill(to, t, what, most, r) }
+	if with.contents != ordinary {
+		change = func(to []byte, t ir.DType) { x.fill(to, t, with, r) }
 	}
 	g, node, mems, err := c.graph(s, together, declared, change)
 	if err != nil {
@@ -251,7 +279,7 @@ func (x *Observer) run(ctx context.Context, c *class, s *shape, what contents, m
 		defer x.put(b)
 		places[i] = backend.At(b)
 		data := make([]byte, g.Memories[i].Size)
-		x.fill(data, c.slots[c.views[slices.Index(mems, ir.MemID(i))]].Type, what, most, r)
+		x.fill(data, c.slots[c.views[slices.Index(mems, ir.MemID(i))]].Type, with, r)
 		if err := backend.Wait(ctx)(x.queue.Upload(ctx, places[i], data)); err != nil {
 			return nil, nil, err
 		}
@@ -333,12 +361,12 @@ func kindsOf(list []softmetal.Finding) (out []string) {
 	return out
 }
 
-// observe runs a shape with so many kinds of contents. Findings of the kinds in tolerated are no reason to refuse it,
+// observe runs a shape with each of some contents. Findings of the kinds in tolerated are no reason to refuse it,
 // since the graph's own dispatches have them.
-func (x *Observer) observe(ctx context.Context, c *class, s *shape, kinds contents, most uint32, tolerated []string, declared bool) (*observation, error) {
+func (x *Observer) observe(ctx context.Context, c *class, s *shape, list []content, tolerated []string, declared bool) (*observation, error) {
 	out := &observation{shape: s, views: make([]touched, len(c.views))}
-	for what := range kinds {
-		o, mems, err := x.run(ctx, c, s, what, most, false, declared)
+	for n, with := range list {
+		o, mems, err := x.run(ctx, c, s, with, false, declared)
 		if err != nil {
 			return nil, err
 		}
@@ -383,7 +411,7 @@ func (x *Observer) observe(ctx context.Context, c *class, s *shape, kinds conten
 				each(&o.Effects.Writes[i].Region, &writes)
 			}
 			rs, ws := normal(reads), normal(writes)
-			if what == 0 {
+			if n == 0 {
 				t.reads, t.writes, t.must = rs, ws, ws
 				continue
 			}

@@ -24,6 +24,7 @@ type study struct {
 	have       map[string]bool
 	declared   bool   // the checker compares accesses with the kernel's declaration
 	depends    []bool // by view: what is touched depends on the contents of memory
+	skips      []bool // by view: that depends on contents, but on no index
 	counts     Counts
 	notes      []string
 	clash      bool // threads race if equal views share their memory
@@ -40,7 +41,7 @@ func (x *Observer) study(c *class) *study {
 	h := fnv.New64a()
 	// The library's path is left out, so that the same kernel has the same shapes wherever it lies.
 	fmt.Fprint(h, c.kernel.Function, c.kind, c.group, c.names)
-	return &study{x: x, c: c, r: rand.New(rand.NewPCG(x.o.Seed, h.Sum64())), most: 8, have: map[string]bool{}, depends: make([]bool, len(c.views)), fixed: make([]bool, len(c.names)), relevances: map[relevance]uint64{}}
+	return &study{x: x, c: c, r: rand.New(rand.NewPCG(x.o.Seed, h.Sum64())), most: 8, have: map[string]bool{}, depends: make([]bool, len(c.views)), skips: make([]bool, len(c.views)), fixed: make([]bool, len(c.names)), relevances: map[relevance]uint64{}}
 }
 
 // note keeps a sentence, unless it was kept before.
@@ -107,7 +108,7 @@ func (s *study) one(ctx context.Context, sh *shape) error {
 	far := false
 	for most := s.most; ; most = smaller(most) {
 		s.counts.Runs += int(allKinds)
-		o, err := s.x.observe(ctx, s.c, sh, allKinds, most, nil, s.declared)
+		o, err := s.x.observe(ctx, s.c, sh, varied(allKinds, most), nil, s.declared)
 		var no *refused
 		switch {
 		case errors.As(err, &no):
@@ -139,10 +140,54 @@ func (s *study) one(ctx context.Context, sh *shape) error {
 				s.note("%s: the checker finds: %s", s.c.say(sh), k)
 			}
 		}
+		if o, err = s.skipped(ctx, o); err != nil {
+			return err
+		}
 		s.counts.Real++
 		s.accept(o)
 		return s.oneView(ctx, sh)
 	}
+}
+
+// skipped finds the views of which a shape of the graph touches other bytes with other contents, but none because of an index: the kernel may
+// skip some of its bytes, so that of all contents together there may be an expression. It returns the observation with more contents if there
+// are any.
+func (s *study) skipped(ctx context.Context, o *observation) (*observation, error) {
+	var views []int
+	for v := range o.views {
+		if o.views[v].varies && !s.depends[v] {
+			views = append(views, v)
+		}
+	}
+	if s.declared || len(views) == 0 {
+		return o, nil
+	}
+	s.counts.Runs += int(alike + 1)
+	all, err := s.x.observe(ctx, s.c, o.shape, varied(alike+1, s.most), nil, false)
+	var no *refused
+	switch {
+	case errors.As(err, &no):
+		return o, nil
+	case err != nil:
+		return nil, err
+	}
+	for _, v := range views {
+		s.skips[v] = true
+	}
+	words, n := s.most&asWords, s.most&^asWords
+	for _, same := range []uint32{n, 4*n - 1} { // greater than all so far
+		s.counts.Runs++
+		other, err := s.x.observe(ctx, s.c, o.shape, []content{{alike, same + 1 | words}}, nil, false)
+		if err != nil && !errors.As(err, &no) {
+			return nil, err
+		}
+		for _, v := range views {
+			if err != nil || len(other.views[v].all().minus(all.views[v].all())) > 0 {
+				s.skips[v], s.depends[v] = false, true
+			}
+		}
+	}
+	return all, nil
 }
 
 // oneView runs a shape of the graph once more, with views that are equal there in one memory: some races occur only
@@ -158,7 +203,7 @@ func (s *study) oneView(ctx context.Context, sh *shape) error {
 		return nil
 	}
 	s.counts.Runs++
-	o, _, err := s.x.run(ctx, s.c, sh, ordinary, s.most, true, false)
+	o, _, err := s.x.run(ctx, s.c, sh, content{ordinary, s.most}, true, false)
 	var no *refused
 	if err != nil && !errors.As(err, &no) {
 		return err
@@ -181,7 +226,7 @@ func (s *study) accept(o *observation) {
 	o.number = len(s.seen)
 	s.seen = append(s.seen, o)
 	for v := range o.views {
-		s.depends[v] = s.depends[v] || o.views[v].varies
+		s.depends[v] = s.depends[v] || o.views[v].varies && !s.skips[v]
 	}
 }
 
@@ -227,11 +272,14 @@ func (s *study) make(ctx context.Context, n int, ks []condition, each bool) (out
 			continue
 		}
 		kinds := allKinds
-		if try%3 > 0 {
+		switch {
+		case slices.Contains(s.skips, true):
+			kinds = alike + 1
+		case try%3 > 0:
 			kinds = 1
 		}
 		s.counts.Runs += int(kinds)
-		o, err := s.x.observe(ctx, s.c, sh, kinds, s.most, s.tolerated, s.declared)
+		o, err := s.x.observe(ctx, s.c, sh, varied(kinds, s.most), s.tolerated, s.declared)
 		var no *refused
 		switch {
 		case errors.As(err, &no):
