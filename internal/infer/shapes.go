@@ -158,6 +158,8 @@ func (c *class) ties(s int, real []*shape) (out []condition) {
 // Limits of made-up shapes, which are small because many of them run.
 const (
 	madeThreads = 1 << 15
+	fewThreads  = 1 << 12 // of most shapes of structs
+	allThreads  = 1 << 19 // of those that are made at once
 	madeBytes   = 1 << 16 // of a view that is longer in the graph
 	madeValue   = 1 << 12
 )
@@ -174,7 +176,7 @@ func (s *study) many() bool { return s.c.grid > manyWords && !s.declared }
 func (c *class) high(sym int) bool {
 	for i := range c.slots {
 		if x := &c.slots[i]; x.kind == integers && x.symbol <= sym && sym < x.symbol+x.count {
-			return x.count > manyWords && x.Type.Size() == 4 && (sym-x.symbol)%2 == 1
+			return x.count >= manyWords && x.Type.Size() == 4 && (sym-x.symbol)%2 == 1
 		}
 	}
 	return false
@@ -185,8 +187,22 @@ func (c *class) high(sym int) bool {
 func (s *study) vary(base *shape, ks []condition, one int) *shape {
 	c, r := s.c, s.r
 	sh := &shape{vals: slices.Clone(base.vals), form: base.form}
+	if s.many() && (one >= 0 || r.IntN(8) > 0) { // few words change, so that it would be as large as the graph's
+		for c.threads(sh) > fewThreads {
+			most := c.grid
+			for i := c.grid; i < len(sh.vals); i++ {
+				if sh.vals[i] > sh.vals[most] {
+					most = i
+				}
+			}
+			if sh.vals[most] == 1 {
+				break
+			}
+			sh.vals[most] /= 2
+		}
+	}
 	draw := func(i int) {
-		if !s.fixed[i] && (base.vals[i] != 0 || !s.many() || !c.high(i)) {
+		if !s.fixed[i] && (base.vals[i] != 0 || s.declared || !c.high(i)) {
 			sh.vals[i] = pick(r, base.vals[i], i >= c.grid)
 		}
 	}
@@ -202,7 +218,7 @@ func (s *study) vary(base *shape, ks []condition, one int) *shape {
 		}
 	default:
 		for i := range sh.vals {
-			if r.IntN(4) > 0 || i >= c.grid {
+			if r.IntN(4) > 0 || i >= c.grid && !(s.flat && base.vals[i] == 1) {
 				draw(i)
 			}
 		}

@@ -29,6 +29,7 @@ type study struct {
 	notes      []string
 	clash      bool // threads race if equal views share their memory
 	endless    int
+	flat       bool              // most shapes are refused: sizes of the grid that are 1 stay so, since threads of one more dimension race
 	fixed      []bool            // by symbol: it is not varied, since that did not end
 	tables     map[string]*table // of shapes, by their numbers
 	relevances map[relevance]uint64
@@ -254,10 +255,12 @@ func (s *study) make(ctx context.Context, n int, ks []condition, each bool) (out
 		}
 		tries = 8*n + 16
 	}
-	for try := 0; len(out) < n && try < tries && s.endless < maxEndless; try++ {
+	threads, before := int64(0), s.counts.Refused
+	for try := 0; len(out) < n && try < tries && s.endless < maxEndless && (threads < allThreads || !s.many()); try++ {
 		if err := ctx.Err(); err != nil {
 			return nil, context.Cause(ctx)
 		}
+		s.flat = s.flat || s.counts.Refused-before > 3*len(out)+16
 		one := -1
 		if each && try < alone {
 			one = try % len(s.c.names)
@@ -279,6 +282,7 @@ func (s *study) make(ctx context.Context, n int, ks []condition, each bool) (out
 			kinds = 1
 		}
 		s.counts.Runs += int(kinds)
+		threads += int64(kinds) * s.c.threads(sh)
 		o, err := s.x.observe(ctx, s.c, sh, varied(kinds, s.most), s.tolerated, s.declared)
 		var no *refused
 		switch {
