@@ -158,7 +158,7 @@ func (c *class) ties(s int, real []*shape) (out []condition) {
 // Limits of made-up shapes, which are small because many of them run.
 const (
 	madeThreads = 1 << 15
-	fewThreads  = 1 << 12 // of most shapes of structs
+	fewThreads  = 1 << 14 // of most shapes of structs
 	allThreads  = 1 << 19 // of those that are made at once
 	madeBytes   = 1 << 16 // of a view that is longer in the graph
 	madeValue   = 1 << 12

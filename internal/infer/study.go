@@ -256,9 +256,12 @@ func (s *study) make(ctx context.Context, n int, ks []condition, each bool) (out
 		tries = 8*n + 16
 	}
 	threads, before := int64(0), s.counts.Refused
-	for try := 0; len(out) < n && try < tries && s.endless < maxEndless && (threads < allThreads || !s.many()); try++ {
+	for try := 0; len(out) < n && try < tries && s.endless < maxEndless; try++ {
 		if err := ctx.Err(); err != nil {
 			return nil, context.Cause(ctx)
+		}
+		if s.many() && threads >= allThreads && (len(out) >= enough || threads >= 4*allThreads) {
+			break
 		}
 		s.flat = s.flat || s.counts.Refused-before > 3*len(out)+16
 		one := -1
