@@ -40,7 +40,9 @@ infer-b: 1/3 ./internal/infer -run ^TestLibraryProposals$
 infer-c: 2/3 ./internal/infer -run ^TestLibraryProposals$
 infer-library-a: 0/2 ./internal/infer -run ^TestLibraryKernels$
 infer-library-b: 1/2 ./internal/infer -run ^TestLibraryKernels$
-infer-rest: ./internal/infer -skip ^TestLibrary
+infer-ggml-a: 0/2 ./internal/infer -run ^TestGGMLKernels$
+infer-ggml-b: 1/2 ./internal/infer -run ^TestGGMLKernels$
+infer-rest: ./internal/infer -skip ^(TestLibrary|TestGGMLKernels)
 commands-mlxc: ./cmd -run ^TestInterruptEndsEveryCommand$/^mlxc_
 commands-mlxreplay: ./cmd -run ^TestInterruptEndsEveryCommand$/^mlxreplay_
 commands-rest: ./cmd/... -skip ^TestInterruptEndsEveryCommand$

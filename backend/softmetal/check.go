@@ -69,8 +69,19 @@ func stateBytes(p backend.Place, n int64) []byte {
 
 // define marks n bytes at a place as written.
 func define(p backend.Place, n int64) {
-	for i, s := 0, stateBytes(p, n); i < len(s); i++ {
-		s[i] |= stateDefined
+	eachState(stateBytes(p, n), func(w uint64) uint64 { return w | stateDefined*everyByte })
+}
+
+// everyByte times a byte is a word of such bytes.
+const everyByte = 0x0101_0101_0101_0101
+
+// eachState replaces states, eight at a time: memories have millions.
+func eachState(s []byte, f func(uint64) uint64) {
+	for ; len(s) >= 8; s = s[8:] {
+		binary.LittleEndian.PutUint64(s, f(binary.LittleEndian.Uint64(s)))
+	}
+	for i := range s {
+		s[i] = byte(f(uint64(s[i])))
 	}
 }
 
@@ -253,21 +264,17 @@ func (x *queueExecutor) checkDispatch(ctx context.Context, g *ir.Graph, k *kerne
 	}
 	views := k.views(d, with)
 	for _, v := range views {
-		for i, s := 0, stateBytes(v.place, v.size); i < len(s); i++ {
-			s[i] &= stateDefined
-		}
+		eachState(stateBytes(v.place, v.size), func(w uint64) uint64 { return w & (stateDefined * everyByte) })
 	}
 	if effects.Known() {
-		mark := func(r ir.Region, bit byte) {
+		mark := func(r ir.Region, bit uint64) {
 			p := with.places[r.Mem]
 			if p.Buffer == nil {
 				return
 			}
 			all := p.Buffer.(*buffer).states.bytes()
 			r.Runs(with.params, func(lo, hi int64) bool {
-				for i := p.Offset + lo; i < p.Offset+hi; i++ {
-					all[i] = all[i]&^stateWritten | bit
-				}
+				eachState(all[p.Offset+lo:p.Offset+hi], func(w uint64) uint64 { return w&^(stateWritten*everyByte) | bit*everyByte })
 				return true
 			})
 		}
@@ -353,6 +360,10 @@ func (o *Observed) observe(with *bindings, v boundView) {
 	base := v.place.Offset - with.places[v.binding.View.Mem].Offset
 	runs := func(bit byte, add func(r ir.Region)) {
 		for i := 0; i < len(s); {
+			if i+8 <= len(s) && binary.LittleEndian.Uint64(s[i:])&(uint64(bit)*everyByte) == 0 {
+				i += 8
+				continue
+			}
 			if s[i]&bit == 0 {
 				i++
 				continue

@@ -86,7 +86,7 @@ func (x *Observer) against(ctx context.Context, c *class, by string, describe fu
 		return nil, err
 	}
 	if describe != nil {
-		mild, _ := c.conditions(s.realShapes())
+		_, mild, _ := c.conditions(s.realShapes())
 		// Mostly shapes that satisfy conditions of the graph's shapes, since a declaration may require these.
 		for _, part := range []struct {
 			n  int

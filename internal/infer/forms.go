@@ -76,24 +76,30 @@ func bytesOf(t *touched, m mode) spans {
 
 // fit looks for expressions for the bytes of a view in the observations. Without any, the fit is the whole view,
 // which widen may improve.
-func (s *study) fit(t *table, seen []*observation, v int, least bool) fitted {
+func (s *study) fit(m *model, v int) fitted {
 	sl := &s.c.slots[s.c.views[v]]
-	f := fitted{mode: role(seen, v)}
+	f := fitted{mode: role(m.seen, v)}
 	if f.mode == unused {
 		f.exact = true
 		return f
 	}
-	if s.depends[v] {
+	whole := func() fitted {
 		f.whole, f.why = true, "what is touched depends on what memory holds"
 		if f.mode == write {
 			f.mode = update
 		}
 		return f
 	}
-	sets := setsOf(seen, v, f.mode)
-	if exact, ok := fitBoxes(t, sets, max(1, sl.Type.Size()), least); ok {
+	if s.depends[v] {
+		return whole()
+	}
+	sets := setsOf(m.seen, v, f.mode)
+	if exact, ok := fitBoxes(s.tableFor(m, v, f.mode), sets, max(1, sl.Type.Size()), m.least); ok {
 		exact.mode, exact.exact = f.mode, true
 		return exact
+	}
+	if s.skips[v] {
+		return whole()
 	}
 	f.whole = true
 	return f
@@ -111,14 +117,14 @@ func setsOf(seen []*observation, v int, m mode) []spans {
 func (s *study) widen(m *model) {
 	for v := range m.fits {
 		f := &m.fits[v]
-		if f.exact || s.depends[v] {
+		if f.exact || s.depends[v] || s.skips[v] {
 			continue
 		}
-		seen := under(s.seen, m.ks)
 		if f.mode == write {
 			f.mode = update // some bytes may stay as they are
 		}
-		hull, ok := fitHulls(m.table, setsOf(seen, v, f.mode), max(1, s.c.slots[s.c.views[v]].Type.Size()), true)
+		sets := setsOf(m.seen, v, f.mode)
+		hull, ok := fitHulls(s.tableFor(m, v, f.mode), sets, max(1, s.c.slots[s.c.views[v]].Type.Size()), true)
 		if ok {
 			hull.mode, hull.why = f.mode, "the bytes have no simple form: this is the least range around them"
 			*f = hull

@@ -40,11 +40,11 @@ type Options struct {
 
 // Observer runs dispatches on software Metal under the checker, and records what they touch.
 type Observer struct {
-	o      Options
-	device *softmetal.Device
-	queue  backend.Queue
-	pool   []byte // random bytes
-	odd    []byte // infinities, NaNs, zeros, denormal and large floats
+	o        Options
+	device   *softmetal.Device
+	queue    backend.Queue
+	patterns map[pattern][]byte // what memory is filled with
+	unused   []backend.Buffer   // those of earlier runs, which all have one kind of storage
 }
 
 // New returns an observer. It must be closed.
@@ -70,7 +70,7 @@ func New(ctx context.Context, o Options) (*Observer, error) {
 	if err != nil {
 		return nil, err
 	}
-	x := &Observer{o: o, device: d}
+	x := &Observer{o: o, device: d, patterns: map[pattern][]byte{}}
 	if x.queue, err = d.NewQueue(); err != nil {
 		return nil, errors.Join(err, d.Close())
 	}
@@ -78,7 +78,12 @@ func New(ctx context.Context, o Options) (*Observer, error) {
 }
 
 // Close ends the device.
-func (x *Observer) Close() error { return errors.Join(x.queue.Close(), x.device.Close()) }
+func (x *Observer) Close() error {
+	for _, b := range x.unused {
+		_ = b.Close()
+	}
+	return errors.Join(x.queue.Close(), x.device.Close())
+}
 
 // touched is what a shape's dispatches touched of a view, with all contents that were tried.
 type touched struct {
@@ -103,6 +108,8 @@ type refused struct {
 	why string
 	// ends says that the kernel took longer than Options.Limit.
 	ends bool
+	// far says that an access went so far that it ended the kernel: an index of any bytes, of who knows which argument.
+	far bool
 	// beyond are the indices of the views that were accessed out of bounds.
 	beyond []int
 }
@@ -117,75 +124,122 @@ const (
 	others                   // numbers of the same kinds, but different ones
 	oddities                 // infinities, NaNs, zeros; indices that are zero
 	allKinds
+	alike = allKinds // floats above zero, and integers that are all one number
 )
 
-// poolBytes is the size of the pool of random bytes, which memory holds over and over.
+// content is what a run finds in memory: integers are below most, or alike and one less.
+type content struct {
+	contents
+	most uint32
+}
+
+// varied returns contents of so many kinds.
+func varied(kinds contents, most uint32) (out []content) {
+	for what := range kinds {
+		if what == alike {
+			most = 2 | most&asWords
+		}
+		out = append(out, content{what, most})
+	}
+	return out
+}
+
+// poolBytes is the size of the patterns that memory holds over and over.
 const poolBytes = 1 << 20
 
-// fill fills to with data of an element type. Integers, which may be indices, are below most.
-func (x *Observer) fill(to []byte, t ir.DType, what contents, most uint32, r *rand.Rand) {
-	if x.pool == nil {
-		p := rand.New(rand.NewPCG(1, 2))
-		x.pool = make([]byte, poolBytes)
-		for i := 0; i < len(x.pool); i += 8 {
-			binary.LittleEndian.PutUint64(x.pool[i:], p.Uint64())
-		}
-		values := []float32{float32(math.NaN()), float32(math.Inf(1)), float32(math.Inf(-1)), 0, float32(math.Copysign(0, -1)), 1, math.MaxFloat32, -math.MaxFloat32, 1e-40, -2.5, 0.5}
-		for len(x.odd) < 4096 {
-			x.odd = binary.LittleEndian.AppendUint32(x.odd, math.Float32bits(values[p.IntN(len(values))]))
-		}
-	}
-	at := int(r.Uint32()) % (poolBytes / 2) &^ 7
-	next := func() byte {
-		b := x.pool[at]
-		if at++; at == poolBytes {
-			at = 0
-		}
-		return b
-	}
-	size := max(1, int(t.Size()))
-	if !t.Valid() {
-		size = 4
-	}
+// asWords is a bit of the bound of integers: bytes, which may be anything, are filled as words of 32 bits, so that indices among them are
+// small.
+const asWords = 1 << 16
+
+// smaller returns the next bound to try of integers in memory, 0 behind the last.
+func smaller(most uint32) uint32 {
+	words, n := most&asWords, most&^asWords
 	switch {
-	case t == ir.F32 || !t.Valid():
-		for i := 0; i+4 <= len(to); i += 4 {
-			if what == oddities {
-				copy(to[i:], x.odd[i%len(x.odd):][:4])
-				continue
-			}
-			// From a quarter to one, of either sign.
-			u := uint32(next()) | uint32(next())<<8 | uint32(next())<<16
-			binary.LittleEndian.PutUint32(to[i:], 0x3e800000|u&0xffffff|uint32(next()&0x80)<<24)
+	case n <= 1:
+		return 0
+	case n == 2 && words == 0:
+		return 8 | asWords
+	}
+	return n/2 | words
+}
+
+// pattern is what data is copied from: that of floats of a size, or of integers below a bound.
+type pattern struct {
+	t    ir.DType
+	what contents
+	size int
+	most uint32
+}
+
+// fill fills to with data of an element type, which begins somewhere in a pattern.
+func (x *Observer) fill(to []byte, t ir.DType, with content, r *rand.Rand) {
+	what, most := with.contents, with.most
+	if what == others { // elsewhere in the pattern
+		what = ordinary
+	}
+	p := pattern{t: t, what: what, size: max(1, int(t.Size()))}
+	switch {
+	case !t.Valid():
+		p.t, p.size = ir.F32, 4
+	case !t.Float():
+		p.t, p.most = 0, most&^asWords
+		if most&asWords != 0 {
+			p.size = max(p.size, 4)
 		}
-	case t == ir.F16 || t == ir.BF16:
-		base, mask := uint16(0x3400), uint16(0x7ff)
-		odd := []uint16{0x7e00, 0x7c00, 0xfc00, 0, 0x8000, 0x3c00, 0x7bff, 1}
-		if t == ir.BF16 {
-			base, mask = 0x3e80, 0xff
-			odd = []uint16{0x7fc0, 0x7f80, 0xff80, 0, 0x8000, 0x3f80, 0x7f7f, 1}
-		}
-		for i := 0; i+2 <= len(to); i += 2 {
-			u := uint16(next()) | uint16(next())<<8
-			if what == oddities {
-				binary.LittleEndian.PutUint16(to[i:], odd[u%8])
-				continue
-			}
-			binary.LittleEndian.PutUint16(to[i:], base|u&mask|u&0x8000)
-		}
-	default:
+	}
+	at := int(r.Uint32()) % poolBytes &^ 7
+	if p.most > 0 && what == oddities {
 		clear(to)
-		if what == oddities {
-			return
-		}
-		for i := 0; i+size <= len(to); i += size {
-			to[i] = byte(uint32(next()) % max(1, most))
-		}
+		return
+	}
+	all := x.patterns[p]
+	if all == nil {
+		all = p.data()
+		x.patterns[p] = all
+	}
+	for n := copy(to, all[at:]); n < len(to); {
+		n += copy(to[n:], all)
 	}
 }
 
-// run runs a shape with one kind of contents, in which integers are below most.
-func (x *Observer) run(ctx context.Context, c *class, s *shape, what contents, most uint32, together, declared bool) (obs *softmetal.Observed, mems []ir.MemID, err error) {
+// data returns poolBytes or more bytes of a pattern, always the same.
+func (p pattern) data() []byte {
+	r := rand.New(rand.NewPCG(1, 2))
+	out := make([]byte, poolBytes)
+	values := []float32{float32(math.NaN()), float32(math.Inf(1)), float32(math.Inf(-1)), 0, float32(math.Copysign(0, -1)), 1, math.MaxFloat32, -math.MaxFloat32, 1e-40, -2.5, 0.5}
+	base, mask, odd := uint16(0x3400), uint16(0x7ff), []uint16{0x7e00, 0x7c00, 0xfc00, 0, 0x8000, 0x3c00, 0x7bff, 1}
+	if p.t == ir.BF16 {
+		base, mask, odd = 0x3e80, 0xff, []uint16{0x7fc0, 0x7f80, 0xff80, 0, 0x8000, 0x3f80, 0x7f7f, 1}
+	}
+	sign := uint32(0x8000)
+	if p.what == alike {
+		sign = 0
+	}
+	for i := 0; i < len(out); i += p.size {
+		u := r.Uint32()
+		switch { // ordinary floats are from a quarter to one, of either sign
+		case p.most > 0 && p.what == alike:
+			out[i] = byte(p.most - 1)
+		case p.most > 0:
+			out[i] = byte(u % p.most)
+		case p.size == 4 && p.what == oddities:
+			binary.LittleEndian.PutUint32(out[i:], math.Float32bits(values[u%uint32(len(values))]))
+		case p.size == 4:
+			binary.LittleEndian.PutUint32(out[i:], 0x3e800000|u&(sign<<16|0xffffff))
+		case p.what == oddities:
+			binary.LittleEndian.PutUint16(out[i:], odd[u%8])
+		default:
+			binary.LittleEndian.PutUint16(out[i:], base|uint16(u&(sign|uint32(mask))))
+		}
+	}
+	return out
+}
+
+// madeLimit is how long a made-up shape may take.
+const madeLimit = 3 * time.Second
+
+// run runs a shape with some contents.
+func (x *Observer) run(ctx context.Context, c *class, s *shape, with content, together, declared bool) (obs *softmetal.Observed, mems []ir.MemID, err error) {
 	if n := c.threads(s); n > x.o.Threads {
 		return nil, nil, &refused{why: fmt.Sprintf("it has %d threads, more than the %d that are run", n, x.o.Threads)}
 	}
@@ -200,28 +254,32 @@ func (x *Observer) run(ctx context.Context, c *class, s *shape, what contents, m
 		return nil, nil, &refused{why: "a value is beyond its type"}
 	}
 	h := fnv.New64a()
-	fmt.Fprint(h, s.vals, what)
+	fmt.Fprint(h, s.vals, with.contents)
 	r := rand.New(rand.NewPCG(x.o.Seed, h.Sum64()))
 	var change func(to []byte, t ir.DType)
-	if what != ordinary {
-		change = func(to []byte, t ir.DType) { x.fill(to, t, what, most, r) }
+	if with.contents != ordinary {
+		change = func(to []byte, t ir.DType) { x.fill(to, t, with, r) }
 	}
 	g, node, mems, err := c.graph(s, together, declared, change)
 	if err != nil {
 		return nil, nil, &refused{why: err.Error()}
 	}
-	limited, cancel := context.WithTimeout(ctx, x.o.Limit)
+	limit := x.o.Limit
+	if !s.real { // it has few threads: if it takes long, some word that was made up is the end of a loop
+		limit = min(limit, madeLimit)
+	}
+	limited, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	places := make([]backend.Place, len(g.Memories))
 	for i := range g.Memories {
-		b, err := x.device.Alloc(backend.Spec(&g.Memories[i]))
+		b, err := x.take(&g.Memories[i])
 		if err != nil {
 			return nil, nil, err
 		}
-		defer b.Close()
+		defer x.put(b)
 		places[i] = backend.At(b)
 		data := make([]byte, g.Memories[i].Size)
-		x.fill(data, c.slots[c.views[slices.Index(mems, ir.MemID(i))]].Type, what, most, r)
+		x.fill(data, c.slots[c.views[slices.Index(mems, ir.MemID(i))]].Type, with, r)
 		if err := backend.Wait(ctx)(x.queue.Upload(ctx, places[i], data)); err != nil {
 			return nil, nil, err
 		}
@@ -251,9 +309,9 @@ func (x *Observer) run(ctx context.Context, c *class, s *shape, what contents, m
 		case ctx.Err() != nil:
 			return nil, nil, context.Cause(ctx)
 		case limited.Err() != nil:
-			return nil, nil, &refused{why: fmt.Sprintf("it does not end within %v", x.o.Limit), ends: true}
+			return nil, nil, &refused{why: fmt.Sprintf("it does not end within %v", limit), ends: true}
 		}
-		return nil, nil, &refused{why: err.Error()}
+		return nil, nil, &refused{why: err.Error(), far: strings.Contains(err.Error(), "an access to memory that is not its own")}
 	}
 	for _, o := range x.device.Observed() {
 		if o.Command == node.ID {
@@ -261,6 +319,32 @@ func (x *Observer) run(ctx context.Context, c *class, s *shape, what contents, m
 		}
 	}
 	return nil, nil, &refused{why: "nothing was observed of it"}
+}
+
+// take returns a buffer for a memory, one that was used before if there is one: the pages of a new one take longer than most runs.
+func (x *Observer) take(m *ir.Memory) (backend.Buffer, error) {
+	i := slices.IndexFunc(x.unused, func(b backend.Buffer) bool { return b.Size() == m.Size })
+	if i < 0 {
+		return x.device.Alloc(backend.Spec(m))
+	}
+	b := x.unused[i]
+	x.unused = slices.Delete(x.unused, i, i+1)
+	return b, nil
+}
+
+// put keeps a buffer for other runs, and closes those that were not used for the longest time.
+func (x *Observer) put(b backend.Buffer) {
+	x.unused = append(x.unused, b)
+	bytes := int64(0)
+	for i := len(x.unused) - 1; i >= 0; i-- {
+		if bytes += x.unused[i].Size(); bytes > x.o.Bytes {
+			for _, b := range x.unused[:i+1] {
+				_ = b.Close()
+			}
+			x.unused = slices.Delete(x.unused, 0, i+1)
+			return
+		}
+	}
 }
 
 // kindsOf returns the kinds and arguments of those findings for which a shape may be refused.
@@ -277,12 +361,12 @@ func kindsOf(list []softmetal.Finding) (out []string) {
 	return out
 }
 
-// observe runs a shape with so many kinds of contents. Findings of the kinds in tolerated are no reason to refuse it,
+// observe runs a shape with each of some contents. Findings of the kinds in tolerated are no reason to refuse it,
 // since the graph's own dispatches have them.
-func (x *Observer) observe(ctx context.Context, c *class, s *shape, kinds contents, most uint32, tolerated []string, declared bool) (*observation, error) {
+func (x *Observer) observe(ctx context.Context, c *class, s *shape, list []content, tolerated []string, declared bool) (*observation, error) {
 	out := &observation{shape: s, views: make([]touched, len(c.views))}
-	for what := range kinds {
-		o, mems, err := x.run(ctx, c, s, what, most, false, declared)
+	for n, with := range list {
+		o, mems, err := x.run(ctx, c, s, with, false, declared)
 		if err != nil {
 			return nil, err
 		}
@@ -327,7 +411,7 @@ func (x *Observer) observe(ctx context.Context, c *class, s *shape, kinds conten
 				each(&o.Effects.Writes[i].Region, &writes)
 			}
 			rs, ws := normal(reads), normal(writes)
-			if what == 0 {
+			if n == 0 {
 				t.reads, t.writes, t.must = rs, ws, ws
 				continue
 			}

@@ -67,7 +67,7 @@ func (s *study) infer(ctx context.Context) (*model, error) {
 		s.accept(o)
 	}
 	// Engines make shapes that satisfy the conditions of the graph's shapes.
-	mild, _ := s.c.conditions(s.realShapes())
+	_, mild, _ := s.c.conditions(s.realShapes())
 	first, err = s.make(ctx, s.x.o.Shapes/2, onePerSymbol(mild), false)
 	if err != nil {
 		return nil, err
@@ -77,7 +77,7 @@ func (s *study) infer(ctx context.Context) (*model, error) {
 	}
 	if s.search().bad() > 0 {
 		// Some more that are as close to the graph's as possible.
-		mild, hard := s.c.conditions(s.realShapes())
+		_, mild, hard := s.c.conditions(s.realShapes())
 		if first, err = s.make(ctx, s.x.o.Shapes/4, append(hard, onePerSymbol(mild)...), false); err != nil {
 			return nil, err
 		}
@@ -85,10 +85,14 @@ func (s *study) infer(ctx context.Context) (*model, error) {
 			s.accept(o)
 		}
 	}
+	rounds := maxRounds
+	if s.many() { // their shapes take little
+		rounds *= 2
+	}
 	widen := make([]bool, len(s.c.views))
 	for round := 0; ; round++ {
 		var m *model
-		if round < maxRounds-2 {
+		if round < rounds-2 {
 			m = s.search()
 		} else {
 			m = s.strictest() // the model was contradicted each time so far
@@ -110,7 +114,7 @@ func (s *study) infer(ctx context.Context) (*model, error) {
 		var wrong []int
 		for _, o := range out {
 			narrow, loose := s.contradicted(m, o)
-			if round < maxRounds-2 {
+			if round < rounds-2 {
 				narrow = append(narrow, loose...)
 			}
 			for _, v := range loose {
@@ -130,12 +134,12 @@ func (s *study) infer(ctx context.Context) (*model, error) {
 			s.counts.HeldOut = len(out)
 			return m, nil
 		}
-		if round >= maxRounds-1 {
+		if round >= rounds-1 {
 			for _, v := range wrong {
 				widen[v] = true
 			}
 		}
-		if round >= maxRounds+len(s.c.views) {
+		if round >= rounds+len(s.c.views) {
 			return nil, fmt.Errorf("kernel %s: no declaration holds on the shapes that were observed", s.c.kernel.Function)
 		}
 	}

@@ -18,6 +18,8 @@ type Fit struct {
 	Shape    string `json:"shape,omitempty"`
 	// Exact says that in every observed shape just the declared bytes were touched.
 	Exact bool `json:"exact"`
+	// Skips says that it depends on the contents of memory which of the declared bytes are touched, each with some contents.
+	Skips bool `json:"skips,omitempty"`
 	// Touched and Declared are numbers of bytes, summed over all observed shapes.
 	Touched  int64 `json:"touched"`
 	Declared int64 `json:"declared"`

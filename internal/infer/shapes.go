@@ -65,13 +65,14 @@ func (s *seen) add(v int64, first bool) {
 
 // conditions returns those that may be tried, since all shapes of the graph satisfy them. Ties of the grid come
 // first, as they are what engines mean: of two conditions that serve, the first is taken.
-func (c *class) conditions(real []*shape) (mild, hard []condition) {
+func (c *class) conditions(real []*shape) (weak, mild, hard []condition) {
 	if len(real) == 0 {
-		return nil, nil
+		return nil, nil, nil
 	}
 	for s := c.grid; s < len(c.names); s++ {
 		mild = append(mild, c.ties(s, real)...)
 	}
+	weak = onePerSymbol(mild)
 	for s := range c.names {
 		g, one := int64(0), true
 		for _, r := range real {
@@ -81,14 +82,22 @@ func (c *class) conditions(real []*shape) (mild, hard []condition) {
 		for by := int64(1024); by >= 2 && s < c.grid; by /= 2 {
 			if g != 0 && g%by == 0 {
 				mild = append(mild, condition{kind: aligned, sym: s, by: by})
+				if by > 4 {
+					weak = append(weak, condition{kind: aligned, sym: s, by: 4})
+				} else {
+					weak = append(weak, mild[len(mild)-1])
+				}
 				break
 			}
+		}
+		if one && s >= c.grid {
+			weak = append(weak, condition{kind: pinned, sym: s, by: real[0].vals[s]})
 		}
 		if one {
 			hard = append(hard, condition{kind: pinned, sym: s, by: real[0].vals[s]})
 		}
 	}
-	return mild, hard
+	return weak, mild, hard
 }
 
 // maxTies is the maximum number of ties of one size of the grid.
@@ -149,23 +158,67 @@ func (c *class) ties(s int, real []*shape) (out []condition) {
 // Limits of made-up shapes, which are small because many of them run.
 const (
 	madeThreads = 1 << 15
+	fewThreads  = 1 << 14 // of most shapes of structs
+	allThreads  = 1 << 19 // of those that are made at once
 	madeBytes   = 1 << 16 // of a view that is longer in the graph
 	madeValue   = 1 << 12
 )
 
+// manyWords is how many integers there may be among the arguments before they count as many.
+const manyWords = 8
+
+// many reports whether a proposal is searched for as for a struct, of whose words each is changed alone first, and then only some at once: if
+// nearly all are others, hardly any shape stays within its views.
+func (s *study) many() bool { return s.c.grid > manyWords && !s.declared }
+
+// high reports whether a symbol may be the high half of a word of 64 bits in a struct: that another value than 0 leads anywhere is not to be
+// expected.
+func (c *class) high(sym int) bool {
+	for i := range c.slots {
+		if x := &c.slots[i]; x.kind == integers && x.symbol <= sym && sym < x.symbol+x.count {
+			return x.count >= manyWords && x.Type.Size() == 4 && (sym-x.symbol)%2 == 1
+		}
+	}
+	return false
+}
+
 // vary makes up a shape that satisfies the conditions, from one of the graph. With one ≥ 0 only that symbol is drawn
 // anew.
-func (c *class) vary(r *rand.Rand, base *shape, ks []condition, one int) *shape {
-	s := &shape{vals: slices.Clone(base.vals), form: base.form}
+func (s *study) vary(base *shape, ks []condition, one int) *shape {
+	c, r := s.c, s.r
+	sh := &shape{vals: slices.Clone(base.vals), form: base.form}
+	if s.many() && (one >= 0 || r.IntN(8) > 0) { // few words change, so that it would be as large as the graph's
+		for c.threads(sh) > fewThreads {
+			most := c.grid
+			for i := c.grid; i < len(sh.vals); i++ {
+				if sh.vals[i] > sh.vals[most] {
+					most = i
+				}
+			}
+			if sh.vals[most] == 1 {
+				break
+			}
+			sh.vals[most] /= 2
+		}
+	}
 	draw := func(i int) {
-		s.vals[i] = pick(r, base.vals[i], i >= c.grid)
+		if !s.fixed[i] && (base.vals[i] != 0 || s.declared || !c.high(i)) {
+			sh.vals[i] = pick(r, base.vals[i], i >= c.grid)
+		}
 	}
 	switch {
 	case one >= 0:
 		draw(one)
+	case s.many(): // words that are 0 are high halves most often
+		few := 1 + r.IntN(6)
+		for i := range sh.vals {
+			if r.IntN(len(sh.vals)) < few && (base.vals[i] != 0 || r.IntN(4) == 0) {
+				draw(i)
+			}
+		}
 	default:
-		for i := range s.vals {
-			if r.IntN(4) > 0 || i >= c.grid {
+		for i := range sh.vals {
+			if r.IntN(4) > 0 || i >= c.grid && !(s.flat && base.vals[i] == 1) {
 				draw(i)
 			}
 		}
@@ -173,18 +226,18 @@ func (c *class) vary(r *rand.Rand, base *shape, ks []condition, one int) *shape 
 	for _, k := range ks {
 		switch k.kind {
 		case pinned:
-			s.vals[k.sym] = k.by
+			sh.vals[k.sym] = k.by
 		case aligned:
-			s.vals[k.sym] = max(1, (s.vals[k.sym]+k.by/2)/k.by) * k.by
+			sh.vals[k.sym] = max(1, (sh.vals[k.sym]+k.by/2)/k.by) * k.by
 		}
 	}
 	for _, k := range ks {
 		if k.kind == tied {
-			s.vals[k.sym] = k.is.eval(s.vals)
+			sh.vals[k.sym] = k.is.eval(sh.vals)
 		}
 	}
-	c.room(s, base)
-	return s
+	c.room(sh, base)
+	return sh
 }
 
 // room sets the lengths of the views of a made-up shape.

@@ -18,27 +18,31 @@ type study struct {
 	r    *rand.Rand
 	most uint32 // integers in memory, which may be indices, are below it
 	// tolerated are the kinds of findings that the graph's own dispatches have.
-	tolerated []string
-	only      func(*shape) bool // which shapes may be made up; nil: any
-	seen      []*observation    // observations that are used
-	have      map[string]bool
-	declared  bool   // the checker compares accesses with the kernel's declaration
-	depends   []bool // by view: what is touched depends on the contents of memory
-	counts    Counts
-	notes     []string
-	clash     bool // threads race if equal views share their memory
-	endless   int
-	tables    map[string]*table // of shapes, by their numbers
+	tolerated  []string
+	only       func(*shape) bool // which shapes may be made up; nil: any
+	seen       []*observation    // observations that are used
+	have       map[string]bool
+	declared   bool   // the checker compares accesses with the kernel's declaration
+	depends    []bool // by view: what is touched depends on the contents of memory
+	skips      []bool // by view: that depends on contents, but on no index
+	counts     Counts
+	notes      []string
+	clash      bool // threads race if equal views share their memory
+	endless    int
+	flat       bool              // most shapes are refused: sizes of the grid that are 1 stay so, since threads of one more dimension race
+	fixed      []bool            // by symbol: it is not varied, since that did not end
+	tables     map[string]*table // of shapes, by their numbers
+	relevances map[relevance]uint64
 }
 
 // maxEndless is how many shapes may take too long before no more are made up.
-const maxEndless = 2
+const maxEndless = 3
 
 func (x *Observer) study(c *class) *study {
 	h := fnv.New64a()
 	// The library's path is left out, so that the same kernel has the same shapes wherever it lies.
 	fmt.Fprint(h, c.kernel.Function, c.kind, c.group, c.names)
-	return &study{x: x, c: c, r: rand.New(rand.NewPCG(x.o.Seed, h.Sum64())), most: 8, have: map[string]bool{}, depends: make([]bool, len(c.views))}
+	return &study{x: x, c: c, r: rand.New(rand.NewPCG(x.o.Seed, h.Sum64())), most: 8, have: map[string]bool{}, depends: make([]bool, len(c.views)), skips: make([]bool, len(c.views)), fixed: make([]bool, len(c.names)), relevances: map[relevance]uint64{}}
 }
 
 // note keeps a sentence, unless it was kept before.
@@ -99,20 +103,22 @@ func keeps(g *ir.Graph, params []uint32) bool {
 	return true
 }
 
-// one observes a shape of the graph. It halves the bound of integers in memory until no access leaves a view.
+// one observes a shape of the graph. It lowers the bound of integers in memory until no access leaves a view.
 func (s *study) one(ctx context.Context, sh *shape) error {
 	var beyond []int
-	for most := s.most; ; most /= 2 {
+	far := false
+	for most := s.most; ; most = smaller(most) {
 		s.counts.Runs += int(allKinds)
-		o, err := s.x.observe(ctx, s.c, sh, allKinds, most, nil, s.declared)
+		o, err := s.x.observe(ctx, s.c, sh, varied(allKinds, most), nil, s.declared)
 		var no *refused
 		switch {
 		case errors.As(err, &no):
 			if no.ends {
 				s.endless++
 			}
-			if len(no.beyond) > 0 && most > 1 {
-				beyond = no.beyond
+			far = far || no.far
+			if (len(no.beyond) > 0 || no.far) && smaller(most) > 0 {
+				beyond = append(beyond, no.beyond...) // each time others may be the first
 				continue
 			}
 			s.note("%s was not observed: %s", s.c.say(sh), no.why)
@@ -126,16 +132,63 @@ func (s *study) one(ctx context.Context, sh *shape) error {
 				s.depends[v] = true
 			}
 		}
+		for v := range s.depends { // all indices are 0: who knows what others do
+			s.depends[v] = s.depends[v] || far && most&^asWords == 1
+		}
 		for _, k := range kindsOf(o.findings) {
 			if !slices.Contains(s.tolerated, k) {
 				s.tolerated = append(s.tolerated, k)
 				s.note("%s: the checker finds: %s", s.c.say(sh), k)
 			}
 		}
+		if o, err = s.skipped(ctx, o); err != nil {
+			return err
+		}
 		s.counts.Real++
 		s.accept(o)
 		return s.oneView(ctx, sh)
 	}
+}
+
+// skipped finds the views of which a shape of the graph touches other bytes with other contents, but none because of an index: the kernel may
+// skip some of its bytes, so that of all contents together there may be an expression. It returns the observation with more contents if there
+// are any.
+func (s *study) skipped(ctx context.Context, o *observation) (*observation, error) {
+	var views []int
+	for v := range o.views {
+		if o.views[v].varies && !s.depends[v] {
+			views = append(views, v)
+		}
+	}
+	if s.declared || len(views) == 0 {
+		return o, nil
+	}
+	s.counts.Runs += int(alike + 1)
+	all, err := s.x.observe(ctx, s.c, o.shape, varied(alike+1, s.most), nil, false)
+	var no *refused
+	switch {
+	case errors.As(err, &no):
+		return o, nil
+	case err != nil:
+		return nil, err
+	}
+	for _, v := range views {
+		s.skips[v] = true
+	}
+	words, n := s.most&asWords, s.most&^asWords
+	for _, same := range []uint32{n, 4*n - 1} { // greater than all so far
+		s.counts.Runs++
+		other, err := s.x.observe(ctx, s.c, o.shape, []content{{alike, same + 1 | words}}, nil, false)
+		if err != nil && !errors.As(err, &no) {
+			return nil, err
+		}
+		for _, v := range views {
+			if err != nil || len(other.views[v].all().minus(all.views[v].all())) > 0 {
+				s.skips[v], s.depends[v] = false, true
+			}
+		}
+	}
+	return all, nil
 }
 
 // oneView runs a shape of the graph once more, with views that are equal there in one memory: some races occur only
@@ -151,7 +204,7 @@ func (s *study) oneView(ctx context.Context, sh *shape) error {
 		return nil
 	}
 	s.counts.Runs++
-	o, _, err := s.x.run(ctx, s.c, sh, ordinary, s.most, true, false)
+	o, _, err := s.x.run(ctx, s.c, sh, content{ordinary, s.most}, true, false)
 	var no *refused
 	if err != nil && !errors.As(err, &no) {
 		return err
@@ -174,7 +227,7 @@ func (s *study) accept(o *observation) {
 	o.number = len(s.seen)
 	s.seen = append(s.seen, o)
 	for v := range o.views {
-		s.depends[v] = s.depends[v] || o.views[v].varies
+		s.depends[v] = s.depends[v] || o.views[v].varies && !s.skips[v]
 	}
 }
 
@@ -195,15 +248,27 @@ func (s *study) make(ctx context.Context, n int, ks []condition, each bool) (out
 	if len(real) == 0 {
 		return nil, nil
 	}
-	for try := 0; len(out) < n && try < 4*n+8 && s.endless < maxEndless; try++ {
+	alone, tries := n/2, 4*n+8
+	if s.many() {
+		if each {
+			alone, n = max(alone, 2*len(s.c.names)), max(n, 2*len(s.c.names)+n/2)
+		}
+		tries = 8*n + 16
+	}
+	threads, before := int64(0), s.counts.Refused
+	for try := 0; len(out) < n && try < tries && s.endless < maxEndless; try++ {
 		if err := ctx.Err(); err != nil {
 			return nil, context.Cause(ctx)
 		}
+		if s.many() && threads >= allThreads && (len(out) >= enough || threads >= 4*allThreads) {
+			break
+		}
+		s.flat = s.flat || s.counts.Refused-before > 3*len(out)+16
 		one := -1
-		if each && try < n/2 {
+		if each && try < alone {
 			one = try % len(s.c.names)
 		}
-		sh := s.c.vary(s.r, real[s.r.IntN(len(real))], ks, one)
+		sh := s.vary(real[s.r.IntN(len(real))], ks, one)
 		key := fmt.Sprint(sh.vals, sh.lens)
 		if s.have[key] || !all(ks, sh.vals) || !s.c.cheap(sh) || s.c.threads(sh) == 0 {
 			continue
@@ -213,17 +278,23 @@ func (s *study) make(ctx context.Context, n int, ks []condition, each bool) (out
 			continue
 		}
 		kinds := allKinds
-		if try%3 > 0 {
+		switch {
+		case slices.Contains(s.skips, true):
+			kinds = alike + 1
+		case try%3 > 0:
 			kinds = 1
 		}
 		s.counts.Runs += int(kinds)
-		o, err := s.x.observe(ctx, s.c, sh, kinds, s.most, s.tolerated, s.declared)
+		threads += int64(kinds) * s.c.threads(sh)
+		o, err := s.x.observe(ctx, s.c, sh, varied(kinds, s.most), s.tolerated, s.declared)
 		var no *refused
 		switch {
 		case errors.As(err, &no):
 			s.counts.Refused++
 			if no.ends {
-				s.endless++
+				if s.endless++; one >= 0 { // it is the end of a loop
+					s.fixed[one] = true
+				}
 				s.note("%s: %s", s.c.say(sh), no.why)
 			}
 			continue

@@ -173,7 +173,7 @@ func (s *study) text(m *model, p *Proposal) string {
 		case view:
 			shape := m.fits[n].shape(c.names)
 			access := m.fits[n].mode.String()
-			p.Fits = append(p.Fits, Fit{Slot: x.Slot, Argument: x.Name, Access: access, Shape: shape, Exact: m.fits[n].exact, Why: m.fits[n].why})
+			p.Fits = append(p.Fits, Fit{Slot: x.Slot, Argument: x.Name, Access: access, Shape: shape, Exact: m.fits[n].exact, Skips: m.fits[n].exact && s.skips[n], Why: m.fits[n].why})
 			line("arg", "%s%s %s", what, shape, access)
 			n++
 		case inline:

@@ -274,7 +274,10 @@ func (c *effectsCmd) file(r *infer.Report) (string, error) {
 		}
 		b.WriteString("\n")
 		for _, f := range p.Fits {
-			if !f.Exact {
+			switch {
+			case f.Skips:
+				fmt.Fprintf(&b, "// %s: memory decides which of these bytes are touched.\n", f.Argument)
+			case !f.Exact:
 				fmt.Fprintf(&b, "// %s: %s; touched %s of %s declared bytes.\n", f.Argument, f.Why, percent(f.Touched, f.Declared), cli.Bytes(f.Declared))
 			}
 		}
