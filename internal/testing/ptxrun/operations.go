@@ -196,6 +196,7 @@ func resolve(in *instruction) (func(*thread, *instruction) error, error) {
 // bfloats are the operations of one bfloat: conversions, and its sign.
 var bfloats = map[string]func(uint64) uint64{
 	"cvt.f32.bf16":     func(v uint64) uint64 { return ofSingle(float32(ofBfloat(v))) },
+	"cvt.f64.bf16":     func(v uint64) uint64 { return ofDouble(ofBfloat(v)) },
 	"cvt.rn.bf16.f32":  bfloat,
 	"cvt.rna.tf32.f32": tf32,
 	"neg.bf16":         func(v uint64) uint64 { return v&0xffff ^ 1<<15 },
