@@ -267,7 +267,6 @@ EACH_FLOAT(INSTANTIATE_MASKS)
 // @witness steel_attention_*_bk16_* ; align_Q@200=1 align_K@201=1 save_lse@303=0 has_mask@300=1 has_sinks@302={0|1} mask_params=8192,2048,64 params=2,4,128,32,64,2,1040187392,1,4,1,4,0,0,32,16384,0,128,0,512,0,10240,0,128,0,256,0,10245,0,128,0,256,0,16384,0,128,0,512,0 ; groups 1 4 2 / 32 4 1 ; ok
 // @witness steel_attention_*_bk32_* ; align_Q@200=1 align_K@201=1 save_lse@303=0 has_mask@300=1 has_sinks@302={0|1} mask_params=8192,2048,64 params=2,4,128,32,64,2,1040187392,1,2,1,2,0,0,32,16384,0,128,0,512,0,10240,0,128,0,256,0,10245,0,128,0,256,0,16384,0,128,0,512,0 ; groups 1 4 2 / 32 4 1 ; ok
 //
-// @equivalent steel_attention_*_bk32_*#? ; let: block {128 -> 129|16 -> 17} ; heads are narrower than 128
 // @equivalent steel_attention_*#? ; require: params[4] >= 1 && params[5] >= 1 -> params[4] >= 1 ; params[5] = 0 divides by zero in the shape of the keys
 // @equivalent steel_attention_*#? ; inplace: allow O Q ; a lane reads its part of a query before it writes it, and what others make of that is not stored
 // @equivalent steel_attention_*float??#{2|3} ; inplace: allow O mask ; the lanes of a query read its row of the mask before they write this row
