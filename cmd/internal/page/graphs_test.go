@@ -52,7 +52,7 @@ func demonstration(t *testing.T) *page.Page {
 		m, err := gguf.Load(path)
 		require.NoError(t, err, "the demonstration model is missing: run scripts/fetch-model.sh")
 		defer func() { require.NoError(t, m.Close()) }()
-		module, err := m.Record(context.Background(), frontend.Options{Mapped: true})
+		module, err := m.Record(context.Background(), frontend.Options{Mapped: true, Advance: true})
 		require.NoError(t, err)
 		p := &page.Page{Title: "SmolLM2-135M.mlxg"}
 		for _, g := range module.Graphs {
