@@ -239,7 +239,7 @@ func (c *optimizeCmd) print(env *cli.Env, results []*optimize.Result, m cost.Mod
 			fmt.Fprintf(env.Stdout, "graph %s: its list was taken as its order (--recorded-order)\n", name)
 		}
 		if n := r.After.Unannotated; n > 0 {
-			fmt.Fprintf(env.Stdout, "graph %s: %d dispatch(es) of unknown effects: nothing crosses them, and their times are guesses\n", name, n)
+			fmt.Fprintf(env.Stdout, "graph %s: %d dispatch(es) of unknown effects: nothing crosses them, and their times are guesses; mlxc effects --infer finds out what they touch\n", name, n)
 		}
 		for _, p := range r.Undone() {
 			fmt.Fprintf(env.Stdout, "graph %s: undone: %s: %s\n", name, p.Pass, p.Undone)

@@ -99,12 +99,18 @@ func (c *reportCmd) print(env *cli.Env, all []*report.Report, m cost.Model) erro
 		}
 		name := ir.QuoteName(r.Graph)
 		fmt.Fprintf(w, "graph %s: %s; ", name, cli.Micros(r.Now))
-		if r.Proof.Verdict == prove.Proved {
+		switch {
+		case r.Proof.Verdict == prove.Proved && r.Optimized > r.Now:
+			fmt.Fprintf(w, "mlxc optimize would lose %s, proved\n", cli.Micros(r.Optimized-r.Now))
+		case r.Proof.Verdict == prove.Proved:
 			fmt.Fprintf(w, "mlxc optimize would save %s (%.0f %%), proved\n", cli.Micros(r.Now-r.Optimized), 100*r.Saves())
-		} else {
+		default:
 			fmt.Fprintf(w, "what mlxc optimize would do is not proved: %s\n", r.Proof)
 		}
 		printModel(w, name, m, r.ModelledAt)
+		if r.Unknown > 0 {
+			fmt.Fprintf(w, "graph %s: nobody knows what %d dispatch(es) touch: nothing crosses them, none runs beside another, and times are guesses; mlxc effects --infer -o FILE finds out, and --kernels FILE takes it\n", name, r.Unknown)
+		}
 		if len(r.Findings) == 0 {
 			fmt.Fprintf(w, "graph %s: nothing was found that it could do without\n", name)
 			continue

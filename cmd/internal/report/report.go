@@ -62,6 +62,7 @@ type Report struct {
 	Now        float64               `json:"now_us"`       // modelled time of a replay
 	Optimized  float64               `json:"optimized_us"` // after the default pipeline
 	Proof      *prove.Result         `json:"proof"`        // of that
+	Unknown    int                   `json:"unknown"`      // dispatches of unknown effects
 	Findings   []Finding             `json:"findings"`     // all of them, the dearest first
 }
 
@@ -91,6 +92,7 @@ type builder struct {
 	epoch    []int32      // by command
 	first    []int32      // by epoch, with one more at the end
 	found    map[string]*Finding
+	unknown  int // dispatches of unknown effects
 	order    []string
 }
 
@@ -121,6 +123,7 @@ func Of(ctx context.Context, g *ir.Graph, o Options) (out *Report, err error) {
 		return nil, err
 	}
 	b.threads()
+	out.Unknown = b.unknown
 	out.Findings = make([]Finding, 0, len(b.order))
 	for _, key := range b.order {
 		out.Findings = append(out.Findings, *b.found[key])
@@ -325,6 +328,7 @@ func (b *builder) threads() {
 			continue
 		}
 		if !d.Effects.Known() {
+			b.unknown++
 			b.add(Unknown, fmt.Sprintf("nobody knows what %s touches: nothing crosses it (mlxc effects --infer)", ir.Shorten(b.g.Kernels[d.Kernel].Function)), 0, c)
 		}
 		o := b.estimate.Occupancy(d)
