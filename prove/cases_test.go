@@ -40,10 +40,14 @@ graph g {
 
 `
 
-// sometimes is a dispatch that writes the first 8 to 64 bytes of a memory, and binds 32 bytes of it elsewhere too.
-func sometimes(memory string, at int) string {
+// sometimes is a dispatch that writes the first 8 to 64 bytes of a memory, or the first 8 and rows behind them, and binds 32 bytes of it elsewhere too.
+func sometimes(memory string, at int, rows ...string) string {
+	writes := append(rows, "0:8*$n")[0]
+	if len(rows) > 0 {
+		writes = "0:8], must %t[" + writes
+	}
 	return strings.NewReplacer("%t", "%"+memory, "FROM", fmt.Sprint(at), "TO", fmt.Sprint(at+32)).Replace(
-		"  #0 @two (a = %x[0:256], b = %t[FROM:TO], c = %t[0:64])" + one + "\n      effects complete reads %x[0:256] writes must %t[0:8*$n]\n" +
+		"  #0 @two (a = %x[0:256], b = %t[FROM:TO], c = %t[0:64])" + one + "\n      effects complete reads %x[0:256] writes must %t[" + writes + "]\n" +
 			"  barrier\n  #1 copy %t[0:8] -> %y[0:8]\n  barrier\n")
 }
 
@@ -129,6 +133,8 @@ func TestChecks(t *testing.T) {
 		{"a binding that the effects leave out, of which a constant is part", "  #1 fill %t[0:4] 0x01\n" + barrier + "  #0 @const (src = %t[0:256], dst = %y[0:256], c = %t[0:4])" + one + writesY + barrier, "  #1 fill %t[0:4] 0x01\n" + barrier + "  #0 @const (src = %x[0:256], dst = %y[0:256], c = %t[0:4])" + one + writesY + barrier, prove.Refused, prove.Interface, "binds %x[0:256], which its effects leave out"},
 		{"a binding that the effects leave out, perhaps further on", many + "  #0 @two (a = %x[0:256], b = %x[256:512], c = %y[0:256])" + one + readsY, many + "  #0 @two (a = %x[0:256], b = %x[256 + 4*$n - 4*$n:512 + 4*$n - 4*$n], c = %y[0:256])" + one + readsY + "  barrier\n", prove.Proved, 0, ""},
 		{"a binding that the effects leave out for some values of a param", sometimes("t", 32), sometimes("u", 32), prove.Refused, prove.Interface, "binds %u[32:64], which its effects leave out"},
+		{"a binding in which rows lie, of which there may be none", sometimes("t", 32, "32:34; $n - 1 x 4"), sometimes("u", 32, "32:34; $n - 1 x 4"), prove.Refused, prove.Interface, "binds %u[32:64], which its effects leave out"},
+		{"a binding in which rows lie, of which there are some", sometimes("t", 32, "32:34; $n x 4"), sometimes("u", 32, "32:34; $n x 4"), prove.Proved, 0, ""},
 		{"a binding in which effects lie for all values of a param", sometimes("t", 0), sometimes("u", 0), prove.Proved, 0, ""},
 		{"constants that the effects leave out, of another value", "  #1 fill %t[0:4] 0x01\n" + barrier + "  #0 @const (src = %x[0:256], dst = %y[0:256], c = %t[0:4])" + one + readsY + barrier, "  #2 fill %t[0:4] 0x02 from #7\n" + barrier + "  #0 @const (src = %x[0:256], dst = %y[0:256], c = %t[0:4])" + one + readsY + barrier, prove.Refused, prove.Coverage, "implements no command"},
 		{"constants that the effects leave out, overwritten", "  #1 fill %t[0:4] 0x01\n" + barrier + "  #0 @const (src = %x[0:256], dst = %y[0:256], c = %t[0:4])" + one + readsY + barrier + "  #2 fill %t[0:4] 0x02\n" + barrier + "  #3 copy %t[0:4] -> %y[256:260]\n" + barrier,
