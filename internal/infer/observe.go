@@ -108,7 +108,7 @@ type refused struct {
 	why string
 	// ends says that the kernel took longer than Options.Limit.
 	ends bool
-	// far says that an access went so far that it ended the kernel: an index of any bytes, of who knows which argument.
+	// far says that an access outside of every view ended the kernel: some bytes were an index, and nobody knows those of which argument.
 	far bool
 	// beyond are the indices of the views that were accessed out of bounds.
 	beyond []int
@@ -127,13 +127,13 @@ const (
 	alike = allKinds // floats above zero, and integers that are all one number
 )
 
-// content is what a run finds in memory: integers are below most, or alike and one less.
+// content is what a run finds in memory. Integers are below most; those that are alike are all most - 1.
 type content struct {
 	contents
 	most uint32
 }
 
-// varied returns contents of so many kinds.
+// varied returns the first so many kinds of contents.
 func varied(kinds contents, most uint32) (out []content) {
 	for what := range kinds {
 		if what == alike {

@@ -12,7 +12,7 @@
 //		fmt.Println(f.Saves, f.What, f.Count)
 //	}
 //
-// The times that findings save do not add up: barriers within a fusion go with it, and cores
-// that one dispatch leaves idle may do another one beside it. What all of them together
+// The times that findings save do not add up: barriers within a fusion go with it, and a
+// dispatch may already run on cores that another one leaves idle. What all of them together
 // save, so far as an optimizer can, is the difference of [Report.Now] and [Report.Optimized].
 package report
