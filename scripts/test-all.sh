@@ -42,7 +42,8 @@ infer-library-a: 0/2 ./internal/infer -run ^TestLibraryKernels$
 infer-library-b: 1/2 ./internal/infer -run ^TestLibraryKernels$
 infer-ggml-a: 0/2 ./internal/infer -run ^TestGGMLKernels$
 infer-ggml-b: 1/2 ./internal/infer -run ^TestGGMLKernels$
-infer-rest: ./internal/infer -skip ^(TestLibrary|TestGGMLKernels)
+infer-mlx: ./internal/infer -run ^TestMLXKernels$
+infer-rest: ./internal/infer -skip ^(TestLibrary|TestGGMLKernels|TestMLXKernels)
 commands-mlxc: ./cmd -run ^TestInterruptEndsEveryCommand$/^mlxc_
 commands-mlxreplay: ./cmd -run ^TestInterruptEndsEveryCommand$/^mlxreplay_
 commands-rest: ./cmd/... -skip ^TestInterruptEndsEveryCommand$

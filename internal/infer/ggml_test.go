@@ -16,17 +16,12 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/mlxc/mlxc/internal/air"
-	"github.com/mlxc/mlxc/internal/metallib/bind"
 	"github.com/mlxc/mlxc/internal/testing/kernelcases"
 	"github.com/mlxc/mlxc/internal/testing/metallibs"
 	"github.com/mlxc/mlxc/internal/testing/sample"
 	"github.com/mlxc/mlxc/internal/toolchain/mslc"
 	"github.com/mlxc/mlxc/ir"
 )
-
-// memoryDecides is what a proposal says of an argument of which indices or counts in memory decide what is touched: no expression of the
-// numbers of a dispatch can be exact.
-const memoryDecides = "what is touched depends on what memory holds"
 
 // Of ggml's kernels, dispatched as ggml does, four of five are described exactly, on five shapes that the description was not made from:
 // all that they touch, but for arguments of which memory decides what is touched.
@@ -68,29 +63,12 @@ func TestGGMLKernels(t *testing.T) {
 		}
 	}
 	x := observer(t, Options{Shapes: 24, HeldOut: 5, Seed: 1})
-	exact, skipping, possible, tried := 0, 0, 0, 0
-	why := map[string][]string{}
-	var times []time.Duration
+	var held tally
 	for _, f := range functions {
 		g, err := kernelcases.StepGraph(library, 1<<16, of[f])
 		require.NoError(t, err)
-		k := &g.Kernels[0]
-		table, err := bind.Kernel(tables[f], library)
-		require.NoError(t, err)
-		d := g.Nodes[0].(*ir.Dispatch)
-		k.Args = slices.DeleteFunc(table.Args, func(a ir.Arg) bool {
-			if a.Kind == ir.ThreadgroupArg {
-				return !slices.ContainsFunc(d.ThreadgroupMemory, func(m ir.ThreadgroupMemory) bool { return m.Slot == a.Slot })
-			}
-			return d.Binding(a.Slot) == nil
-		})
-		k.Constants = slices.DeleteFunc(k.Constants, func(c ir.FunctionConstant) bool {
-			return !slices.ContainsFunc(table.Constants, func(o ir.FunctionConstant) bool { return o.Index == c.Index })
-		})
-		for i := range k.Constants {
-			j := slices.IndexFunc(table.Constants, func(o ir.FunctionConstant) bool { return o.Index == k.Constants[i].Index })
-			k.Constants[i].Name = table.Constants[j].Name
-		}
+		described(t, g, tables[f], library)
+		k, d := &g.Kernels[0], g.Nodes[0].(*ir.Dispatch)
 		for i := range d.Bindings { // views with the room that ggml's buffers have behind them
 			b := &d.Bindings[i]
 			if a, ok := k.Arg(b.Slot); ok && b.Kind == ir.BindBytes && a.Count > 0 { // as the importer does: ggml gives more than there is
@@ -100,58 +78,13 @@ func TestGGMLKernels(t *testing.T) {
 				b.View.Len = ir.Const(g.Memories[b.View.Mem].Size).Sub(b.View.Off)
 			}
 		}
-		start := time.Now()
-		r, err := x.Propose(t.Context(), []*ir.Graph{g}, every)
-		took := time.Since(start)
-		tried++
-		times = append(times, took)
-		if err != nil || len(r.Proposals) == 0 {
-			reason := "nothing is proposed"
-			if err != nil {
-				reason = err.Error()
-			} else if len(r.Left) > 0 {
-				reason = r.Left[0].Why
-			}
-			why[reason] = append(why[reason], f)
-			t.Logf("%s: %.1f s: NONE %s", f, took.Seconds(), reason)
-			continue
-		}
-		all, but, skips := true, true, false
-		for _, p := range r.Proposals {
-			if p.Counts.HeldOut < 5 {
-				all, but = false, false
-				why["too few shapes to hold out"] = append(why["too few shapes to hold out"], f)
-			}
-			for _, a := range p.Fits {
-				if skips = skips || a.Skips; a.Exact {
-					continue
-				}
-				if all = false; a.Why != memoryDecides {
-					but = false
-				}
-				why[a.Why] = append(why[a.Why], f+" "+a.Argument)
-				t.Logf("%s: %.1f s: %s %s %s: %s (%d of %d bytes)", f, took.Seconds(), a.Argument, a.Access, a.Shape, a.Why, a.Touched, a.Declared)
-			}
-			t.Logf("%s: %.1f s: %d real, %d made, %d refused, %d held out, exact %v", f, took.Seconds(), p.Counts.Real, p.Counts.Made, p.Counts.Refused, p.Counts.HeldOut, p.Exact)
-		}
-		exact, skipping, possible = exact+int(boolBit(all)), skipping+int(boolBit(all && skips)), possible+int(boolBit(but))
+		held.propose(t, x, f, g)
 	}
-	slices.Sort(times)
-	t.Logf("%d kernels of %d families: %d exact, %d of which skip bytes, %d exact but for what memory decides; median %.1f s, greatest %.1f s", tried, len(families(functions, family)), exact, skipping, possible, times[len(times)/2].Seconds(), times[len(times)-1].Seconds())
-	for reason, list := range why {
-		t.Logf("%d %s: %s", len(list), reason, strings.Join(list, ", "))
-	}
+	held.log(t, len(families(functions, family)))
 	if sample.Whole() {
-		assert.GreaterOrEqual(t, 5*possible, 4*tried)
-		assert.Less(t, times[len(times)/2], 10*time.Second)
+		assert.GreaterOrEqual(t, 5*held.possible, 4*len(held.times))
+		assert.Less(t, held.times[len(held.times)/2], 10*time.Second)
 	}
-}
-
-func boolBit(b bool) uint8 {
-	if b {
-		return 1
-	}
-	return 0
 }
 
 func families(list []string, of func(string) string) map[string]bool {
