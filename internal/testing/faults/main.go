@@ -55,11 +55,14 @@ var rooms = []room{
 
 // tried is a line of the file.
 type tried struct {
-	Room   string `json:"room"`
-	Fault  string `json:"fault"` // file:offset and what stands there instead
-	Line   string `json:"line"`  // before
+	Room  string `json:"room"`
+	Fault string `json:"fault"` // file:offset and what stands there instead
+	Line  string `json:"line"`  // before
+	// The first test that noticed, in the samples of one run or several and of those of every member; - if none of the latter did,
+	// empty if none was asked.
 	Sample string `json:"sample,omitempty"`
-	Whole  string `json:"whole,omitempty"` // the first test that noticed; - if none did, empty if none was asked
+	Runs   int    `json:"runs,omitempty"` // how many runs' samples were tried
+	Whole  string `json:"whole,omitempty"`
 	// Seconds of the clock.
 	Seconds float64 `json:"seconds"`
 }
@@ -71,17 +74,18 @@ func main() {
 	only := flag.String("room", "", "of this room alone")
 	out := flag.String("o", "out/faults.jsonl", "file of results")
 	whole := flag.Duration("whole", 20*time.Minute, "time for tests of every member; 0: none of them")
+	runs := flag.Int("runs", 1, "how many runs of make test in a row are tried before those tests")
 	again := flag.Bool("again", false, "those of the file alone, by the tests of every member if nothing has noticed them")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
-	if err := run(ctx, *n, *seed, *jobs, *only, *out, *whole, *again); err != nil {
+	if err := run(ctx, *n, *seed, *jobs, *runs, *only, *out, *whole, *again); err != nil {
 		fmt.Fprintln(os.Stderr, "faults:", err)
 		os.Exit(1)
 	}
 }
 
-func run(ctx context.Context, n int, seed uint64, jobs int, only, out string, whole time.Duration, again bool) error {
+func run(ctx context.Context, n int, seed uint64, jobs, runs int, only, out string, whole time.Duration, again bool) error {
 	before := map[string]tried{}
 	if text, err := os.ReadFile(out); err == nil {
 		for s := bufio.NewScanner(bytes.NewReader(text)); s.Scan(); {
@@ -123,7 +127,7 @@ func run(ctx context.Context, n int, seed uint64, jobs int, only, out string, wh
 				i := next
 				next++
 				x, known := before[all[i].String()]
-				if known && (x.Sample != "" || x.Whole != "" || whole == 0) {
+				if known && (x.Sample != "" || x.Whole != "" || whole == 0 && max(x.Runs, 1) >= runs) {
 					done++
 					continue
 				}
@@ -142,7 +146,7 @@ func run(ctx context.Context, n int, seed uint64, jobs int, only, out string, wh
 					if !ok {
 						return
 					}
-					x, ok := f.try(ctx, r, before[f.String()], i%16, jobs, whole)
+					x, ok := f.try(ctx, r, before[f.String()], i%16, runs, jobs, whole)
 					if !ok { // it does not compile
 						continue
 					}
@@ -150,7 +154,7 @@ func run(ctx context.Context, n int, seed uint64, jobs int, only, out string, wh
 					done++
 					line, _ := json.Marshal(x)
 					fmt.Fprintf(file, "%s\n", line)
-					fmt.Printf("%-9s %-60s sample: %s whole: %s %.0f s\n", x.Room, x.Fault, x.Sample, x.Whole, x.Seconds)
+					fmt.Printf("%-9s %-60s sample: %s (%d) whole: %s %.0f s\n", x.Room, x.Fault, x.Sample, x.Runs, x.Whole, x.Seconds)
 					mu.Unlock()
 				}
 			})
@@ -212,7 +216,7 @@ func (r room) faults() (out []fault, err error) {
 var failed = regexp.MustCompile(`(?m)^\s*--- FAIL: (\S+)|^panic: (test timed out)|^(panic|fatal error|FAIL)`)
 
 // try plants the fault; false if it does not compile. known is what was tried before, if anything.
-func (f fault) try(ctx context.Context, r room, known tried, sample, jobs int, long time.Duration) (tried, bool) {
+func (f fault) try(ctx context.Context, r room, known tried, sample, runs, jobs int, long time.Duration) (tried, bool) {
 	start := time.Now()
 	dir, err := os.MkdirTemp("", "fault")
 	if err != nil {
@@ -236,12 +240,17 @@ func (f fault) try(ctx context.Context, r room, known tried, sample, jobs int, l
 			return tried{}, false
 		}
 	}
-	x := tried{Room: r.name, Fault: f.String(), Line: f.line}
-	for _, p := range r.tests {
-		if known.Fault != "" || x.Sample != "" {
-			break
+	x := tried{Room: r.name, Fault: f.String(), Line: f.line, Runs: known.Runs}
+	if known.Fault != "" {
+		x.Runs = max(x.Runs, 1)
+	}
+	for x.Sample == "" && x.Runs < runs && ctx.Err() == nil {
+		for _, p := range r.tests {
+			if x.Sample = r.notice(ctx, overlay, fmt.Sprintf("MLXC_SAMPLE=%d", (sample+x.Runs)%64), jobs, 5*time.Minute, p); x.Sample != "" {
+				break
+			}
 		}
-		x.Sample = r.notice(ctx, overlay, fmt.Sprintf("MLXC_SAMPLE=%d", sample), jobs, 5*time.Minute, p)
+		x.Runs++
 	}
 	if x.Sample == "" && long > 0 {
 		if x.Whole = r.notice(ctx, overlay, "MLXC_LONG=1", jobs, long, r.sampled...); x.Whole == "" {
