@@ -53,6 +53,8 @@ var rooms = []room{
 	{"text", 3, []string{"tokenizer", "cmd/internal/textgen"}, []string{"./tokenizer/...", "./cmd/internal/textgen"}, []string{"./tokenizer/...", "./cmd/internal/textgen"}},
 }
 
+var skip string
+
 // tried is a line of the file.
 type tried struct {
 	Room  string `json:"room"`
@@ -75,6 +77,7 @@ func main() {
 	out := flag.String("o", "out/faults.jsonl", "file of results")
 	whole := flag.Duration("whole", 20*time.Minute, "time for tests of every member; 0: none of them")
 	runs := flag.Int("runs", 1, "how many runs of make test in a row are tried before those tests")
+	flag.StringVar(&skip, "skip", "", "tests that do not run, as go test -skip has it: those that fail on this machine without a fault")
 	again := flag.Bool("again", false, "those of the file alone, by the tests of every member if nothing has noticed them")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
@@ -265,6 +268,9 @@ func (f fault) try(ctx context.Context, r room, known tried, sample, runs, jobs 
 func (r room) notice(ctx context.Context, overlay []string, env string, jobs int, limit time.Duration, packages ...string) string {
 	args := append([]string{"test"}, overlay...)
 	args = append(args, "-vet=off", "-ldflags=-w", "-count=1", "-failfast", fmt.Sprintf("-timeout=%v", limit))
+	if skip != "" {
+		args = append(args, "-skip="+skip)
+	}
 	out, err := goCommand(ctx, env, jobs, limit, append(args, packages...)...)
 	if err == nil || ctx.Err() != nil {
 		return ""
