@@ -45,6 +45,7 @@ var fileFlags = map[string][]string{
 	"disasmCmd.Graph":          nil,
 	"disasmCmd.Output":         {"mlxc", "disasm", "e.mlxg", "-o", "m"},
 	"reportCmd.Graph":          nil,
+	"reportCmd.Findings":       nil,
 	"runCmd.Graph":             nil,
 	"runCmd.In":                nil,
 	"runCmd.Out":               {"mlxreplay", "run", "e.mlxg", "--graph", "decode", "--zeros", "--set", "pos=0", "--out", "logits=m"},

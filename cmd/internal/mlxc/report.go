@@ -2,12 +2,14 @@ package mlxc
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/mlxc/mlxc/cmd/internal/cli"
 	"github.com/mlxc/mlxc/cmd/internal/inputs"
 	"github.com/mlxc/mlxc/cmd/internal/report"
 	"github.com/mlxc/mlxc/cost"
+	"github.com/mlxc/mlxc/internal/files/regular"
 	"github.com/mlxc/mlxc/ir"
 	"github.com/mlxc/mlxc/passes"
 	"github.com/mlxc/mlxc/prove"
@@ -22,7 +24,8 @@ type reportCmd struct {
 	Graph    string   `arg:"" help:"Graph file (.mlxg or .mlxt); - is standard input."`
 	Name     string   `name:"graph" placeholder:"NAME" help:"Report on this graph only."`
 	Top      int      `default:"10" placeholder:"N" help:"How many findings to print of each graph; 0 prints all."`
-	FailOver *float64 `placeholder:"PERCENT" help:"Exit with code 1 if mlxc optimize would save more than this share of a graph's modelled time."`
+	Findings []string `type:"path" placeholder:"FILE" help:"Also what mlxreplay check GRAPH --json has written to this file. Repeatable, for several graphs."`
+	FailOver *float64 `placeholder:"PERCENT" help:"Exit with code 1 if mlxc optimize would save more than this share of a graph's modelled time, or if --findings has any."`
 	JSON     bool     `name:"json" help:"Print all findings as JSON."`
 }
 
@@ -46,6 +49,10 @@ func (c *reportCmd) Run(env *cli.Env) error {
 	if o.Proof.Sources, err = c.register(); err != nil {
 		return err
 	}
+	defects, err := c.defects()
+	if err != nil {
+		return err
+	}
 	f, err := inputs.Open(env.Context, c.Graph, inputs.Options{SkipExternal: true})
 	if err != nil {
 		return err
@@ -62,6 +69,11 @@ func (c *reportCmd) Run(env *cli.Env) error {
 	if err := c.used(graphs...); err != nil {
 		return err
 	}
+	for i, d := range defects {
+		if !slices.ContainsFunc(graphs, func(g *ir.Graph) bool { return g.Name == d.Graph }) {
+			return cli.BadUsage("--findings %s: they are of graph %q, which is none of those that are reported on", c.Findings[i], d.Graph)
+		}
+	}
 	c.Apply(graphs...)
 	progress := cli.StartProgress(env.Stderr, "looking")
 	defer progress.End()
@@ -76,8 +88,16 @@ func (c *reportCmd) Run(env *cli.Env) error {
 			}
 			return cli.Fail(err)
 		}
+		for i, d := range defects {
+			if d.Graph != g.Name {
+				continue
+			}
+			if err := r.Add(g, d); err != nil {
+				return cli.BadUsage("--findings %s: %v", c.Findings[i], err)
+			}
+		}
 		all = append(all, r)
-		over = over || c.FailOver != nil && 100*r.Saves() > *c.FailOver
+		over = over || c.FailOver != nil && r.Defects > 0 || c.FailOver != nil && 100*r.Saves() > *c.FailOver
 	}
 	progress.End()
 	if c.JSON {
@@ -89,6 +109,25 @@ func (c *reportCmd) Run(env *cli.Env) error {
 		return cli.Exit(cli.Failed)
 	}
 	return err
+}
+
+// maxFindings is the size up to which a file of findings is read.
+const maxFindings = 256 << 20
+
+// defects reads the files of --findings.
+func (c *reportCmd) defects() (out []*report.Defects, err error) {
+	for _, path := range c.Findings {
+		text, err := regular.Read(path, maxFindings)
+		if err != nil {
+			return nil, err
+		}
+		d, err := report.ParseDefects(text)
+		if err != nil {
+			return nil, cli.BadUsage("--findings %s: %v", path, err)
+		}
+		out = append(out, d)
+	}
+	return out, nil
 }
 
 func (c *reportCmd) print(env *cli.Env, all []*report.Report, m cost.Model) error {
@@ -110,6 +149,9 @@ func (c *reportCmd) print(env *cli.Env, all []*report.Report, m cost.Model) erro
 		printModel(w, name, m, r.ModelledAt)
 		if r.Unknown > 0 {
 			fmt.Fprintf(w, "graph %s: nobody knows what %d dispatch(es) touch: nothing crosses them, none runs beside another, and times are guesses; mlxc effects --infer -o FILE finds out, and --kernels FILE takes it\n", name, r.Unknown)
+		}
+		if r.Defects > 0 {
+			fmt.Fprintf(w, "graph %s: mlxreplay check found %d defect(s): mend these first\n", name, r.Defects)
 		}
 		if len(r.Findings) == 0 {
 			fmt.Fprintf(w, "graph %s: nothing was found that it could do without\n", name)

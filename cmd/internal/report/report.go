@@ -28,6 +28,7 @@ const (
 	Cores   Kind = "cores"   // dispatches of fewer threadgroups than the chip has cores
 	Lanes   Kind = "lanes"   // threadgroups that do not fill SIMD groups
 	Unknown Kind = "unknown" // dispatches of unknown effects
+	Defect  Kind = "defect"  // what the checker found: accesses outside, races, undefined reads
 )
 
 // Finding is one thing that costs.
@@ -63,7 +64,8 @@ type Report struct {
 	Optimized  float64               `json:"optimized_us"` // after the default pipeline
 	Proof      *prove.Result         `json:"proof"`        // of that
 	Unknown    int                   `json:"unknown"`      // dispatches of unknown effects
-	Findings   []Finding             `json:"findings"`     // all of them, the dearest first
+	Defects    int                   `json:"defects"`      // what [Report.Add] was given
+	Findings   []Finding             `json:"findings"`     // all of them, the dearest first; before them defects
 }
 
 // Saves returns the share of the modelled time that the default pipeline saves.
