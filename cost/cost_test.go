@@ -75,6 +75,13 @@ func TestFormula(t *testing.T) {
 	second := e.Work(g.Nodes[1])
 	require.EqualValues(t, 8*100+2*100, second.Bytes, "pos = 50; a stride of 0 repeats nothing; a may-write reads")
 	require.InDelta(t, 1.3e-6+1000/(78e9/10), float64(second.Alone), 1e-12, "one threadgroup uses one core of ten")
+	cache := ir.Region{Run: ir.Const(1 << 20)}
+	rows := &ir.Dispatch{GridKind: ir.Threads, Grid: [3]ir.Extent{ir.Ext(64), ir.Ext(1), ir.Ext(1)}, Threadgroup: [3]uint32{64, 1, 1}}
+	rows.Effects = &ir.Effects{Complete: true, Reads: []ir.Region{cache}, Writes: []ir.Write{{Region: cache}}}
+	scatter := e.Work(rows).Bytes
+	require.EqualValues(t, 2*64*64, scatter, "rows at indices from memory: a thread writes 64 bytes, which it reads, and not the whole cache")
+	rows.Effects.Writes[0].Must = true
+	require.EqualValues(t, 1<<20+64*1024, e.Work(rows).Bytes, "all of it is written")
 	require.Equal(t, second.Alone, m.Dispatch(g, g.Nodes[1]))
 	require.Zero(t, m.Dispatch(g, g.Nodes[2]))
 	got := m.Graph(g)

@@ -2,6 +2,7 @@ package cost
 
 import (
 	"math"
+	"slices"
 
 	"github.com/mlxc/mlxc/internal/invariants"
 	"github.com/mlxc/mlxc/ir"
@@ -174,6 +175,10 @@ const copyGroup = 16 << 10
 // assumption: those of our library read 30 to 200 in a model's graph.
 const perThread = 1 << 10
 
+// perThreadScattered is the same of bytes that a thread writes to places that memory decides, such as rows of a cache: those of
+// which a dispatch may write any. An assumption: those of ggml's kernels that set rows write 2 to 16.
+const perThreadScattered = 64
+
 // extent is the value of a dimension of a grid.
 func (e *Estimator) extent(x ir.Extent) float64 {
 	return math.Ceil(e.value(x.Num) / float64(x.Div))
@@ -220,15 +225,19 @@ func (e *Estimator) bytes(d *ir.Dispatch, effects *ir.Effects) float64 {
 		}
 		return total
 	}
-	most := e.threads(d) * perThread
+	threads := e.threads(d)
 	for i := range effects.Reads {
-		total += min(e.region(&effects.Reads[i]), most)
+		r := &effects.Reads[i]
+		if slices.ContainsFunc(effects.Writes, func(w ir.Write) bool { return !w.Must && w.Region.Equal(*r) }) {
+			continue // counted with the write
+		}
+		total += min(e.region(r), threads*perThread)
 	}
 	for i := range effects.Writes {
 		w := &effects.Writes[i]
 		n := e.region(&w.Region)
 		if !w.Must {
-			n *= 2 // bytes that may keep their old values are read too
+			n = 2 * min(n, threads*perThreadScattered) // bytes that may keep their old values are read too
 		}
 		total += n
 	}
