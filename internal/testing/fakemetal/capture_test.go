@@ -28,12 +28,13 @@ import (
 )
 
 // shim builds and loads the library that captures programs.
-func shim(t testing.TB) (start func(path string, device uintptr) int32, stop func() int32) {
+func shim(t testing.TB, macros ...string) (start func(path string, device uintptr) int32, stop func() int32) {
 	t.Helper()
 	c, err := clang.Find(t.Context())
 	require.NoError(t, err)
 	path := filepath.Join(t.TempDir(), "shim.so")
 	args := []string{"-std=gnu11", "-O2", "-Wall", "-Wextra", "-Werror", "-fvisibility=hidden", "-fPIC", "-shared", "-pthread", "../../../capture/shim.c", "-o", path}
+	args = append(args, macros...)
 	if triple, _, ok := strings.Cut(os.Getenv("MLXC_EMULATE"), " "); ok && runtime.GOARCH == "arm64" { // as the stand-in itself is built
 		args = append(args, "--target="+triple)
 	}

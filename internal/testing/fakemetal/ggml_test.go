@@ -24,10 +24,11 @@ type ggmlHost struct {
 	llama func(model, out string, prompt *int32, nPrompt, n, context int32) int32
 	marks func(function uintptr)
 	end   func()
+	took  func(out *int64, n int32) int32
 }
 
 // openGGML loads the library after the stand-in for Metal, whose functions it calls.
-func openGGML(t *testing.T) *ggmlHost {
+func openGGML(t testing.TB) *ggmlHost {
 	t.Helper()
 	path, err := filepath.Abs("../../../out/ggmlhost/ggmlhost.so")
 	require.NoError(t, err)
@@ -38,6 +39,7 @@ func openGGML(t *testing.T) *ggmlHost {
 	purego.RegisterLibFunc(&g.llama, h, "ggmlhost_llama")
 	purego.RegisterLibFunc(&g.marks, h, "ggmlhost_marks")
 	purego.RegisterLibFunc(&g.end, h, "ggmlhost_end")
+	purego.RegisterLibFunc(&g.took, h, "ggmlhost_took")
 	return g
 }
 

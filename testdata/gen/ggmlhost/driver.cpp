@@ -13,6 +13,7 @@
 #include <cstring>
 #include <functional>
 #include <string>
+#include <time.h>
 #include <vector>
 
 extern "C" {
@@ -194,6 +195,15 @@ PUBLIC int ggmlhost_ops(const char *only, const char *out) {
   return bad;
 }
 
+static std::vector<int64_t> took;
+
+// ggmlhost_took gives the nanoseconds of a processor that the thread which decodes took for each step of ggmlhost_llama behind the prompt,
+// and returns how many steps there were. What the device does is done by other threads.
+PUBLIC int ggmlhost_took(int64_t *out, int n) {
+  for (int i = 0; i < n && i < (int)took.size(); i++) out[i] = took[i];
+  return (int)took.size();
+}
+
 // ggmlhost_llama decodes with a model: the tokens of a prompt, and then, one by one, those with the highest logits. It writes the
 // logits of each step, with its token as a name, and returns how many it has written, or −1.
 PUBLIC int ggmlhost_llama(const char *model, const char *out, const int32_t *prompt, int n_prompt, int n, int context) {
@@ -213,7 +223,11 @@ PUBLIC int ggmlhost_llama(const char *model, const char *out, const int32_t *pro
   std::vector<llama_token> next(prompt, prompt + n_prompt);
   for (int i = 0; i < n; i++) {
     step(next.size() > 1 ? "prompt" : "decode");
+    timespec begin, end;
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &begin);
     if (llama_decode(c, llama_batch_get_one(next.data(), (int32_t)next.size()))) return -1;
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &end);
+    if (next.size() == 1) took.push_back((end.tv_sec - begin.tv_sec) * 1000000000LL + end.tv_nsec - begin.tv_nsec);
     const float *logits = llama_get_logits_ith(c, -1);
     step(nullptr);
     write(to, std::to_string(next.back()), logits, 4 * (size_t)vocabulary);
