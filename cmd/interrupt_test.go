@@ -5,6 +5,7 @@ package cmd_test
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"fmt"
 	"io"
 	"math/rand/v2"
@@ -58,7 +59,8 @@ var (
 			{args: "generate model.gguf -p Once -n 2000 --ignore-eos"},
 			{args: "chat m.mlxg", once: "Hi\n", shown: "\n"}, // it waits for the next message
 			{args: "chat m.mlxg", stdin: "Hi\n", again: true},
-			{args: "bench m.mlxg --rounds 1000 --max-work 10000h"}, {args: "bench g.mlxg --rounds 100000 --max-work 10000h --profile"},
+			{args: "bench m.mlxg --rounds 1000 --max-work 10000h"},
+			{args: "profile g.mlxg --rounds 100000 --max-work 10000h --trace out.json"}, {args: "profile m.mlxg --rounds 1000 --max-work 10000h --html out.html"},
 			{args: "bench m.mlxg --graph prefill --set pos=0 --set n=128 --rounds 1000 --max-work 10000h"},
 			{args: "check g.mlxg"}, {args: "doctor --device cpu"}, {args: "compare g.mlxg --device cpu --replays 1000000 --max-work 100000h"},
 			{args: "tokenize m.mlxg", stdin: "One line after the other. \n"}, {args: "tokenize model.gguf", stdin: "All in one line. "},
@@ -286,6 +288,12 @@ func whole(t *testing.T, path string) {
 		text, err := os.ReadFile(path)
 		require.NoError(t, err)
 		require.Contains(t, string(text[max(0, len(text)-20):]), "</html>")
+		return
+	}
+	if strings.HasSuffix(path, ".json") {
+		text, err := os.ReadFile(path)
+		require.NoError(t, err)
+		require.True(t, json.Valid(text))
 		return
 	}
 	if strings.HasSuffix(path, ".npy") {
