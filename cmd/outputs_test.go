@@ -75,6 +75,7 @@ var fileFlags = map[string][]string{
 	"deviceFlags.CUDAMeasured": nil,
 	"filling.Graph":            nil,
 	"filling.In":               nil,
+	"compareCmd.Other":         nil,
 	"checkCmd.Library":         nil,
 	"doctorCmd.Library":        nil,
 	"doctorCmd.JSON":           {"mlxreplay", "doctor", "--device", "softmetal", "--library", "m", "--json", "m"},
