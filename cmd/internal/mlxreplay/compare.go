@@ -115,17 +115,13 @@ func (c *compareCmd) Run(env *cli.Env) error {
 		c.Apply(other.Module.Graphs...)
 	}
 	sides := [2]*side{{module: f.Module}, {module: other.Module}}
-	defer func() {
-		for _, x := range sides {
-			x.close()
-		}
-	}()
 	// What a device cannot replay shows here, where --device auto can still take another one.
 	end, err := c.deviceFlags.open(env, func(d backend.Device) error { return c.replay(env, sides[0], d) })
 	if err != nil {
 		return err
 	}
 	defer end()
+	defer sides[0].close() // before its device
 	if one {
 		err = c.replay(env, sides[1], sides[0].device)
 	} else {
@@ -137,6 +133,7 @@ func (c *compareCmd) Run(env *cli.Env) error {
 	if err != nil {
 		return err
 	}
+	defer sides[1].close()
 	for i, x := range sides {
 		x.name = x.device.Name()
 		if c.Other != "" {
