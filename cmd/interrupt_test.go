@@ -45,6 +45,7 @@ var (
 		"mlxc": {
 			{args: "optimize g.mlxg -o out.mlxg"}, {args: "optimize m.mlxg -o out.mlxg --verify"},
 			{args: "verify g.mlxg"}, {args: "verify g.mlxg g.mlxg"}, {args: "verify -"}, {args: "stats g.mlxg"}, {args: "report g.mlxg"},
+			{args: "reduce g.mlxg -o out.mlxg --check grep${IFS}-q${IFS}vv_Add${IFS}{}"}, {args: "reduce g.mlxg -o out.mlxg --check sleep${IFS}1000"},
 			{args: "dump g.mlxg"}, {args: "dump -f json g.mlxg"}, {args: "dump -f dot g.mlxg"}, {args: "dump g.mlxg --html out.html"}, {args: "optimize g.mlxg -o out.mlxg --html out.html"},
 			{args: "diff g.mlxg g.mlxt"},
 			{args: "asm g.mlxt -o out.mlxg"}, {args: "disasm g.mlxg -o out.mlxt"}, {args: "record model.gguf -o out.mlxg"},

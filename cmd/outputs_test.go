@@ -44,6 +44,8 @@ var fileFlags = map[string][]string{
 	"asmCmd.Output":            {"mlxc", "asm", "e.mlxg", "-o", "m"},
 	"disasmCmd.Graph":          nil,
 	"disasmCmd.Output":         {"mlxc", "disasm", "e.mlxg", "-o", "m"},
+	"reduceCmd.Graph":          nil,
+	"reduceCmd.Output":         {"mlxc", "reduce", "e.mlxg", "--check", "true", "-o", "m"},
 	"reportCmd.Graph":          nil,
 	"runCmd.Graph":             nil,
 	"runCmd.In":                nil,
