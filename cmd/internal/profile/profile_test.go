@@ -318,6 +318,29 @@ func TestAblation(t *testing.T) {
 	read(t, r)
 }
 
+// A device that has no room for the times of all commands says of how many it has none; the others are summed up.
+func TestUnsampled(t *testing.T) {
+	d := testdevice.New(cpu.New(1), testdevice.Options{Samples: 16})
+	p := run(t, d, layers(t, 6), replay.Options{Profile: true})
+	of := profile.New(t.Context(), p.IR())
+	x, err := p.Run(t.Context())
+	require.NoError(t, err)
+	require.Len(t, x.Commands, 8)
+	of.Add(x)
+	m, err := cost.Chip("")
+	require.NoError(t, err)
+	r := &profile.Report{Title: "some", Device: "test", Model: m, Graphs: []*profile.Graph{of}}
+	s := r.Summaries()[0]
+	assert.Equal(t, profile.ByCommands, s.By)
+	assert.Equal(t, float64(s.Commands-8), s.Unsampled)
+	dispatches := 0.0
+	for _, k := range s.Kernels {
+		dispatches += k.Dispatches
+	}
+	assert.Equal(t, 8.0, dispatches)
+	read(t, r)
+}
+
 // ablated is a report by ablation.
 func ablated(t *testing.T) *profile.Report {
 	d := testdevice.New(cpu.New(1), testdevice.Options{Sampling: backend.SampleNothing})

@@ -218,7 +218,7 @@ function draw() {
   for (const [, from, to, y] of rows()) {
     for (const e of G.epochs) {
       const a = sx(from(e)), z = sx(to(e));
-      if (z < LABELS || a > W) continue;
+      if (z < LABELS || a > W || !to(e)) continue; // without a time: what hands on to the next replay
       const w = Math.max(1, z - a - (z - a > 4 ? 1 : 0));
       ctx.globalAlpha = sel && sel.kernel !== undefined && !e.commands.some(c => G.command[c].kernel === sel.kernel) ? .22 : 1;
       ctx.fillStyle = C["f" + e.family]; ctx.fillRect(a, y, w, ROW - 12);
