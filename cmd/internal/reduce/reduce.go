@@ -401,52 +401,102 @@ func (r *reducer) marks(i int) {
 	}
 }
 
-// mostBridges bounds the edges that stand for those of one command that is left out.
-const mostBridges = 256
+// mostSources bounds the commands that stand for one that is left out. A join takes the place of one that has more.
+const mostSources = 64
 
 // without returns g without some nodes of its list. Where edges order it, what waited for a command that is left out waits for
 // what that has waited for.
 func without(g *ir.Graph, drop []bool) *ir.Graph {
 	out := *g
 	out.Nodes = nil
-	for k, n := range g.Nodes {
-		if !drop[k] {
-			out.Nodes = append(out.Nodes, n)
-		}
-	}
 	if len(g.Edges) == 0 {
-		return &out
-	}
-	out.Edges = slices.Clone(g.Edges)
-	for k, n := range g.Nodes {
-		c, ok := n.(ir.Command)
-		if !ok || !drop[k] {
-			continue
-		}
-		var in, from []ir.Edge
-		rest := out.Edges[:0:0]
-		for _, e := range out.Edges {
-			switch {
-			case e.To == c.Num() && e.From == c.Num():
-			case e.To == c.Num():
-				in = append(in, e)
-			case e.From == c.Num():
-				from = append(from, e)
-			default:
-				rest = append(rest, e)
+		for k, n := range g.Nodes {
+			if !drop[k] {
+				out.Nodes = append(out.Nodes, n)
 			}
 		}
-		if len(in)*len(from) <= mostBridges {
-			for _, a := range in {
-				for _, b := range from {
-					if a.Previous && b.Previous || a.From == b.To && !a.Previous && !b.Previous {
-						continue // the replay before the last has ended
-					}
-					rest = append(rest, ir.Edge{From: a.From, To: b.To, Previous: a.Previous || b.Previous})
+		return &out
+	}
+	waits := map[ir.ID][]ir.Edge{}
+	for _, e := range g.Edges {
+		waits[e.To] = append(waits[e.To], e)
+	}
+	// sources are the commands that are kept and that paths through others lead from: within a replay, and from the one before.
+	type sources struct{ same, before []ir.ID }
+	gone := map[ir.ID]*sources{}
+	add := func(list []ir.ID, more ...ir.ID) []ir.ID {
+		for _, id := range more {
+			if !slices.Contains(list, id) {
+				list = append(list, id)
+			}
+		}
+		return list
+	}
+	for k, n := range g.Nodes { // the list has a command behind those of its replay that it waits for
+		c, ok := n.(ir.Command)
+		if !ok || !drop[k] {
+			if !drop[k] {
+				out.Nodes = append(out.Nodes, n)
+			}
+			continue
+		}
+		s := &sources{}
+		for _, e := range waits[c.Num()] {
+			if from := gone[e.From]; !e.Previous && from != nil {
+				s.same = add(s.same, from.same...)
+			} else if !e.Previous {
+				s.same = add(s.same, e.From)
+			}
+		}
+		if len(s.same) > mostSources {
+			out.Nodes = append(out.Nodes, &ir.Join{ID: c.Num()})
+			continue
+		}
+		gone[c.Num()] = s
+	}
+	before := func(s *sources, e ir.Edge) []ir.ID {
+		from := gone[e.From]
+		switch {
+		case e.Previous && from == nil:
+			return add(s.before, e.From)
+		case e.Previous:
+			return add(s.before, from.same...)
+		case from != nil:
+			return add(s.before, from.before...)
+		}
+		return s.before
+	}
+	for _, n := range g.Nodes {
+		if c, ok := n.(ir.Command); ok && gone[c.Num()] != nil {
+			s := gone[c.Num()]
+			for _, e := range waits[c.Num()] {
+				if len(s.before) <= mostSources { // more of them would make nothing that is tried better: a check refuses races
+					s.before = before(s, e)
 				}
 			}
 		}
-		out.Edges = rest
+	}
+	out.Edges = nil
+	for _, n := range out.Nodes {
+		c, ok := n.(ir.Command)
+		if !ok {
+			continue
+		}
+		var s sources
+		for _, e := range waits[c.Num()] {
+			if from := gone[e.From]; from == nil && !e.Previous {
+				s.same = add(s.same, e.From)
+			} else if !e.Previous {
+				s.same = add(s.same, from.same...)
+			}
+			s.before = before(&s, e)
+		}
+		for _, id := range s.same {
+			out.Edges = append(out.Edges, ir.Edge{From: id, To: c.Num()})
+		}
+		for _, id := range s.before {
+			out.Edges = append(out.Edges, ir.Edge{From: id, To: c.Num(), Previous: true})
+		}
 	}
 	out.SortEdges()
 	return &out
