@@ -217,15 +217,48 @@ func given(g *ir.Graph, bytes string) (changed int) {
 		changed++
 	}
 	if m := &g.Memories[root]; changed > 0 {
+		if !m.DType.Valid() && m.Size%4 == 0 && floats(g, root) {
+			m.DType, m.Shape = ir.F32, []int64{m.Size / 4}
+		}
 		m.Init = made(m, int(root))
 	}
 	return changed
 }
 
-// made are contents for a memory: numbers where it holds floats of 32 bits, else zeros, which are sound indices too.
+// floats reports whether all that commands bind of a memory are floats of 32 bits.
+func floats(g *ir.Graph, root ir.MemID) bool {
+	some := false
+	for _, n := range g.Nodes {
+		d, ok := n.(*ir.Dispatch)
+		if !ok {
+			continue
+		}
+		for i := range d.Bindings {
+			b := &d.Bindings[i]
+			if b.Kind != ir.BindView {
+				continue
+			}
+			if at, _ := g.Root(b.View.Mem); at == root {
+				if a, _ := g.Kernels[d.Kernel].Arg(b.Slot); a.Type != ir.F32 {
+					return false
+				}
+				some = true
+			}
+		}
+	}
+	return some
+}
+
+// made are contents for a memory: numbers where it holds floats of 32 bits, ones where it holds shorter ones, else zeros, which
+// are sound indices too.
 func made(m *ir.Memory, i int) ir.Init {
-	if m.DType == ir.F32 {
+	switch m.DType {
+	case ir.F32:
 		return ir.Init{Kind: ir.InitRandom, Seed: uint64(i) + 1}
+	case ir.F16:
+		return ir.FillU32(0x3c003c00)
+	case ir.BF16:
+		return ir.FillU32(0x3f803f80)
 	}
 	return ir.Init{Kind: ir.InitFill}
 }

@@ -41,7 +41,7 @@ func TestCommandEnds(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "g")
 	mark := filepath.Join(t.TempDir(), "mark")
 	start := time.Now()
-	r, err := (&reduce.Command{Text: "(sleep 2; touch " + mark + ") & sleep 1000", Path: path, Limit: 200 * time.Millisecond}).Run(t.Context())
+	r, err := (&reduce.Command{Text: "(sleep 0.8; touch " + mark + ") & sleep 1000", Path: path, Limit: 200 * time.Millisecond}).Run(t.Context())
 	require.NoError(t, err)
 	assert.True(t, r.Late)
 	assert.NotZero(t, r.Code)
@@ -50,6 +50,6 @@ func TestCommandEnds(t *testing.T) {
 	defer cancel()
 	_, err = (&reduce.Command{Text: "sleep 1000", Path: path}).Run(ctx)
 	require.ErrorIs(t, err, context.DeadlineExceeded)
-	time.Sleep(time.Until(start.Add(2500 * time.Millisecond)))
+	time.Sleep(time.Until(start.Add(1300 * time.Millisecond)))
 	assert.NoFileExists(t, mark, "what it has started has ended too")
 }
