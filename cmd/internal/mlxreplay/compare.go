@@ -163,7 +163,7 @@ func (c *compareCmd) compare(env *cli.Env, sides [2]*side) error {
 		if b == nil {
 			return fmt.Errorf("%s has no %s %%%s: only graphs with the same outputs and states can be compared", sides[1].name, m.Kind, ir.QuoteName(m.Name))
 		}
-		x := differ(m.DType, a, b, c.Tolerance)
+		x := differ(typeOf(g, ir.MemID(i)), a, b, c.Tolerance)
 		x.Output, x.Kind = m.Name, m.Kind.String()
 		if x.at >= 0 {
 			x.At = place(m.Shape, x.at)
@@ -261,6 +261,40 @@ const mostStates = 5
 
 // share is how much an output or state differs, beside its greatest value.
 func (x *difference) share() float64 { return x.Greatest / max(x.Of, math.SmallestNonzeroFloat32) }
+
+// typeOf returns the type of a memory's elements: its own or, where it says none, that of all arguments by which dispatches bind
+// it; else that of bytes.
+func typeOf(g *ir.Graph, m ir.MemID) ir.DType {
+	t := g.Memories[m].DType
+	if t.Valid() {
+		return t
+	}
+	root, _ := g.Root(m)
+	for _, n := range g.Nodes {
+		d, ok := n.(*ir.Dispatch)
+		if !ok {
+			continue
+		}
+		for i := range d.Bindings {
+			b := &d.Bindings[i]
+			if b.Kind != ir.BindView {
+				continue
+			}
+			if at, _ := g.Root(b.View.Mem); at != root {
+				continue
+			}
+			a, _ := g.Kernels[d.Kernel].Arg(b.Slot)
+			if t.Valid() && a.Type != t {
+				return ir.U8
+			}
+			t = a.Type
+		}
+	}
+	if size := t.Size(); !t.Valid() || size < 1 || g.Memories[m].Size%size != 0 {
+		return ir.U8
+	}
+	return t
+}
 
 // cells are what a table says of a difference.
 func (x *difference) cells() []any {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"math"
 	"slices"
 	"strings"
 
@@ -118,6 +119,9 @@ func (c *profileCmd) Run(env *cli.Env) error {
 		p.device = d
 		p.report = profile.Report{Title: c.Graph, Device: d.Name(), About: d.Info().Description, Program: cli.Version("mlxreplay")}
 		p.by = profile.By(c.By)
+		if p.by == profile.ByCommands && d.Info().Sampling == backend.SampleNothing {
+			return cli.BadUsage("--by commands: the device %s takes no times of commands (--by ablation times whole replays)", d.Name())
+		}
 		if p.by == "auto" {
 			if p.by = profile.ByCommands; d.Info().Sampling == backend.SampleNothing {
 				p.by = profile.ByAblation
@@ -214,7 +218,7 @@ func (p *profiled) language(module *ir.Module) error {
 		return cli.BadUsage("--set needs --graph: a language model's params follow its tokens")
 	}
 	if p.by == profile.ByAblation {
-		return cli.BadUsage("times by ablation are of one graph: name it (--graph decode), with --set for its params")
+		return cli.BadUsage("the device takes no times of commands, or is not asked for them, and times by ablation are of one graph: name it (--graph decode), with --set for its params")
 	}
 	compiling := cli.StartProgress(p.env.Stderr, "compiling")
 	m, err := textgen.Open(p.env.Context, p.device, module, replay.Options{Profile: true, Progress: compiling.Graph})
@@ -402,7 +406,11 @@ func (p *profiled) print(all []*profile.Summary) error {
 					roof = "> 100 % of " + k.Bound
 				}
 			}
-			t.Add(k.Name, fmt.Sprintf("%.4g", k.Dispatches), time, fmt.Sprintf("%.1f %%", 100*k.Share), fmt.Sprintf("%.1f", k.Modelled), fmt.Sprintf("%.3g", k.Bandwidth), fmt.Sprintf("%.3g", k.Rate), roof)
+			dispatches := fmt.Sprintf("%.4g", k.Dispatches)
+			if k.Dispatches == math.Trunc(k.Dispatches) {
+				dispatches = fmt.Sprintf("%.0f", k.Dispatches)
+			}
+			t.Add(k.Name, dispatches, time, fmt.Sprintf("%.1f %%", 100*k.Share), fmt.Sprintf("%.1f", k.Modelled), fmt.Sprintf("%.3g", k.Bandwidth), fmt.Sprintf("%.3g", k.Rate), roof)
 		}
 		if err := t.Print(w); err != nil {
 			return err

@@ -42,7 +42,7 @@ type Report struct {
 }
 
 // MostCommands bounds how many times of commands a graph keeps. Replays after that are timed, and not kept.
-const MostCommands = 1 << 20
+const MostCommands = 1 << 18
 
 // Graph holds the measurements of one graph.
 type Graph struct {

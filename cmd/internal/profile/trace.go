@@ -33,27 +33,27 @@ const mostWaits = 20_000
 // micro is a time of a trace: nanoseconds, written in microseconds.
 type micro int64
 
-// MarshalJSON implements [json.Marshaler].
-func (m micro) MarshalJSON() ([]byte, error) {
-	sign, n := "", int64(m)
+func (m micro) append(b []byte) []byte {
+	n := int64(m)
 	if n < 0 {
-		sign, n = "-", -n
+		b, n = append(b, '-'), -n
 	}
-	return fmt.Appendf(nil, "%s%d.%03d", sign, n/1000, n%1000), nil
+	b = strconv.AppendInt(b, n/1000, 10)
+	return append(b, '.', byte('0'+n/100%10), byte('0'+n/10%10), byte('0'+n%10))
 }
 
-// event is one of the Trace Event Format.
+// event is one of the Trace Event Format, whose fields are called as the comments say.
 type event struct {
-	Name  string         `json:"name"`
-	Kind  string         `json:"cat,omitempty"`
-	Phase string         `json:"ph"`
-	PID   int            `json:"pid"`
-	TID   int            `json:"tid"`
-	At    micro          `json:"ts"`
-	Lasts *micro         `json:"dur,omitempty"`
-	ID    string         `json:"id,omitempty"`
-	Binds string         `json:"bp,omitempty"`
-	Args  map[string]any `json:"args,omitempty"`
+	Name  string         // name
+	Kind  string         // cat
+	Phase string         // ph
+	PID   int            // pid
+	TID   int            // tid
+	At    micro          // ts
+	Lasts *micro         // dur
+	ID    string         // id
+	Binds string         // bp
+	Args  map[string]any // args
 }
 
 // track is a kind of threads of a process.
@@ -65,7 +65,9 @@ type tracer struct {
 	w      *bufio.Writer
 	err    error
 	any    bool
-	zero   time.Time // when the trace begins
+	b      []byte            // the event that is written
+	texts  map[string][]byte // as JSON
+	zero   time.Time         // when the trace begins
 	flows  int
 	polls  interrupt.Every
 	ends   map[track][]micro // when each thread is free again
@@ -78,16 +80,54 @@ func (t *tracer) put(e event) {
 		return
 	}
 	t.polls.Poll(t.ctx, 8)
-	text, err := json.Marshal(e)
-	if err != nil {
-		t.err = err
-		return
-	}
+	b := t.b[:0]
 	if t.any {
-		_, _ = t.w.WriteString(",\n") // Flush reports errors
+		b = append(b, ",\n"...)
 	}
 	t.any = true
-	_, _ = t.w.Write(text)
+	b = append(b, `{"name":`...)
+	b = t.text(b, e.Name)
+	if e.Kind != "" {
+		b = append(t.text(append(b, `,"cat":`...), e.Kind), `,"ph":"`...)
+	} else {
+		b = append(b, `,"ph":"`...)
+	}
+	b = append(append(b, e.Phase...), `","pid":`...)
+	b = strconv.AppendInt(b, int64(e.PID), 10)
+	b = strconv.AppendInt(append(b, `,"tid":`...), int64(e.TID), 10)
+	b = e.At.append(append(b, `,"ts":`...))
+	if e.Lasts != nil {
+		b = e.Lasts.append(append(b, `,"dur":`...))
+	}
+	if e.ID != "" {
+		b = t.text(append(b, `,"id":`...), e.ID)
+	}
+	if e.Binds != "" {
+		b = t.text(append(b, `,"bp":`...), e.Binds)
+	}
+	if len(e.Args) > 0 {
+		args, err := json.Marshal(e.Args)
+		if err != nil {
+			t.err = err
+			return
+		}
+		b = append(append(b, `,"args":`...), args...)
+	}
+	b = append(b, '}')
+	t.b = b
+	_, _ = t.w.Write(b) // Flush reports errors
+}
+
+// text appends a text as JSON. Most stand there more than once.
+func (t *tracer) text(b []byte, s string) []byte {
+	known, ok := t.texts[s]
+	if !ok {
+		known, _ = json.Marshal(s) // a text is always written
+		if len(t.texts) < 1<<16 {
+			t.texts[s] = known
+		}
+	}
+	return append(b, known...)
 }
 
 func (t *tracer) at(x time.Time) micro { return micro(x.Sub(t.zero).Nanoseconds()) }
@@ -140,7 +180,7 @@ func (r *Report) Trace(ctx context.Context, w io.Writer) (err error) {
 		}
 	}
 	slices.SortStableFunc(all, func(a, b one) int { return a.t.Begin.Compare(b.t.Begin) })
-	t := &tracer{ctx: ctx, w: bufio.NewWriterSize(w, 1<<16), ends: map[track][]micro{}, report: r}
+	t := &tracer{ctx: ctx, w: bufio.NewWriterSize(w, 1<<16), ends: map[track][]micro{}, texts: map[string][]byte{}, report: r}
 	if len(all) > 0 {
 		t.zero = all[0].t.Begin
 		for _, x := range all {
@@ -251,10 +291,6 @@ func (t *tracer) replay(g *Graph, x *replay.Timing, number int, work []cost.Work
 	}
 	slices.SortStableFunc(order, func(i, j int) int { return x.Commands[i].Begin.Compare(x.Commands[j].Begin) })
 	var load []change
-	moved := 0.0
-	if len(order) > 0 {
-		t.counter(device, "bytes moved", begin, "bytes", 0)
-	}
 	for _, i := range order {
 		c := &x.Commands[i]
 		n, ok := g.number[c.ID]
@@ -267,12 +303,10 @@ func (t *tracer) replay(g *Graph, x *replay.Timing, number int, work []cost.Work
 		if places != nil {
 			places[n] = place{tid, from, to}
 		}
-		moved += work[n].Bytes
-		t.counter(device, "bytes moved", to, "bytes", moved)
 		load = add(load, from, to, work[n].Bytes)
 	}
 	t.load(device, load)
-	t.epochs(g, x)
+	t.epochs(g, x, work)
 	if places != nil {
 		table := hazard.NewTable(t.ctx, g.full)
 		waits := map[int32]int32{} // by command: the one that it waits for and that ends last
@@ -307,10 +341,11 @@ func (t *tracer) replay(g *Graph, x *replay.Timing, number int, work []cost.Work
 
 // epochs writes the epochs of a replay whose commands have times: from the beginning of the first of its commands to the end of
 // the last. Where a device lets two of them overlap, the later one is drawn from the end of the earlier.
-func (t *tracer) epochs(g *Graph, x *replay.Timing) {
+func (t *tracer) epochs(g *Graph, x *replay.Timing, work []cost.Work) {
 	type extent struct {
 		begin, end micro
 		commands   int
+		bytes      float64
 	}
 	of := make([]int32, len(g.commands))
 	for i, e := range g.epochs {
@@ -327,17 +362,22 @@ func (t *tracer) epochs(g *Graph, x *replay.Timing) {
 		}
 		from, to := t.at(c.Begin), t.at(c.End)
 		if e := all[of[n]]; e != nil {
-			e.begin, e.end, e.commands = min(e.begin, from), max(e.end, to), e.commands+1
+			e.begin, e.end, e.commands, e.bytes = min(e.begin, from), max(e.end, to), e.commands+1, e.bytes+work[n].Bytes
 		} else {
-			all[of[n]] = &extent{from, to, 1}
+			all[of[n]] = &extent{from, to, 1, work[n].Bytes}
 		}
 	}
-	end := micro(-1 << 62)
+	if len(all) > 0 {
+		t.counter(device, "bytes moved", t.at(x.Begin), "bytes", 0)
+	}
+	end, moved := micro(-1<<62), 0.0
 	for i := range int32(len(g.epochs)) {
 		if e := all[i]; e != nil {
 			begin := max(e.begin, end)
 			end = max(begin, e.end)
-			t.slice(device, t.thread(device, onEpochs, begin, end), fmt.Sprintf("epoch %d", i), "epoch", begin, end, map[string]any{"commands": e.commands})
+			t.slice(device, t.thread(device, onEpochs, begin, end), fmt.Sprintf("epoch %d", i), "epoch", begin, end, map[string]any{"commands": e.commands, "bytes": whole(e.bytes)})
+			moved += e.bytes
+			t.counter(device, "bytes moved", end, "bytes", moved)
 		}
 	}
 }
@@ -348,17 +388,19 @@ func (t *tracer) modelled(g *Graph, name string, begin micro, work []cost.Work) 
 	at := func(s cost.Seconds) micro { return begin + micro(whole(float64(s)*1e9)) }
 	t.model = at(lay.whole)
 	t.slice(model, t.thread(model, onReplays, begin, t.model), name, "replay", begin, t.model, nil)
-	var load []change
 	for i, e := range g.epochs {
 		first, end := at(lay.epochs[i].begin), at(lay.epochs[i].end)
-		t.slice(model, t.thread(model, onEpochs, first, end), fmt.Sprintf("epoch %d", i), "epoch", first, end, map[string]any{"commands": len(e.commands)})
+		bytes := 0.0
+		for _, n := range e.commands {
+			bytes += work[n].Bytes
+		}
+		t.slice(model, t.thread(model, onEpochs, first, end), fmt.Sprintf("epoch %d", i), "epoch", first, end, map[string]any{"commands": len(e.commands), "bytes": whole(bytes)})
+		t.load(model, add(nil, first, end, bytes))
 		for _, n := range e.commands {
 			from, to := at(lay.commands[n].begin), at(lay.commands[n].end)
 			t.slice(model, t.thread(model, onCommands, from, to), g.shown(n), "command", from, to, nil)
-			load = add(load, from, to, work[n].Bytes)
 		}
 	}
-	t.load(model, load)
 }
 
 // whole rounds a number that a model computed, which hostile sizes may make infinite.
