@@ -17,6 +17,7 @@ import (
 	"github.com/mlxc/mlxc/internal/testing/recorded"
 	"github.com/mlxc/mlxc/ir"
 	"github.com/mlxc/mlxc/passes"
+	"github.com/mlxc/mlxc/record"
 )
 
 // has reports whether a module still has commands of all these IDs.
@@ -109,6 +110,32 @@ func TestKeepsWhatTheCheckNeeds(t *testing.T) {
 			assert.LessOrEqual(t, len(part.Commands(out)), 1, name)
 		}
 	}
+}
+
+// A barrier that two commands need stays, unless graphs with faults are wanted or the graph has one.
+func TestFaults(t *testing.T) {
+	r := record.New("sums")
+	x, y := r.Input("x", ir.F32, 64), r.Output("y", ir.F32, 64)
+	sum := r.Add(x, x)
+	for range 5 {
+		sum = r.Add(sum, x)
+	}
+	r.Add(sum, x, record.Into(y))
+	g, err := r.Graph()
+	require.NoError(t, err)
+	all := part.Commands(g)
+	ids := []ir.ID{all[len(all)-2].Num(), all[len(all)-1].Num()} // an output depends on them
+	check := func(_ context.Context, m *ir.Module) (bool, error) { return has(m, ids...), nil }
+	for faults, barriers := range map[bool]int{false: 1, true: 0} {
+		r, err := reduce.Module(t.Context(), (&ir.Module{Graphs: []*ir.Graph{g}}).Clone(), reduce.Options{Check: check, Faults: faults})
+		require.NoError(t, err)
+		assert.Equal(t, barriers, r.Module.Graphs[0].Stats().Barriers, "%v", faults)
+	}
+	racy := g.Clone()
+	racy.Nodes = slices.DeleteFunc(racy.Nodes, func(n ir.Node) bool { _, ok := n.(*ir.Barrier); return ok })
+	small, err := reduce.Module(t.Context(), &ir.Module{Graphs: []*ir.Graph{racy}}, reduce.Options{Check: check})
+	require.NoError(t, err)
+	assert.Len(t, part.Commands(small.Module.Graphs[0]), 2, "what has no meaning is reduced too")
 }
 
 // Where edges order a graph, commands that are kept stay ordered as they were, whatever is left out between them.
