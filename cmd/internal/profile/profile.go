@@ -123,8 +123,9 @@ func (g *Graph) Fit(f *cost.Fit) {
 func (g *Graph) fitAblated(f *cost.Fit, work []cost.Work) {
 	var whole, sum time.Duration
 	for i := range g.replays {
-		whole += g.replays[i].Duration() / time.Duration(len(g.replays))
+		whole += g.replays[i].Duration()
 	}
+	whole /= time.Duration(len(g.replays))
 	for _, a := range g.Ablated {
 		var mean cost.Work
 		n := 0.0

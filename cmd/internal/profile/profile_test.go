@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"io"
 	"math"
 	"testing"
 	"time"
@@ -145,6 +146,69 @@ func TestFigures(t *testing.T) {
 			assert.InDelta(t, k.Bytes/(400e9*0.78)/50e-6, k.Roofline, 1e-6, "the m3-max moves 400 GB/s, of which 78 % are attainable")
 		}
 	}
+}
+
+// A profile has of each kernel the time that was measured, by commands as by ablation, and of barriers what replays take beside
+// their commands.
+func TestFit(t *testing.T) {
+	r := made(t)
+	g := r.Graphs[0]
+	f := cost.NewFit(cost.Model{})
+	g.Fit(f)
+	m := f.Model()
+	of := func(m cost.Model, kernel string, bytes float64) float64 {
+		k, ok := m.Kernels[kernel]
+		require.True(t, ok, kernel)
+		return (k.Fixed + k.PerByte*cost.Seconds(bytes)).Microseconds()
+	}
+	// Of relative errors the squares are least: the mean of 20 and 30 µs with the weights 1/20² and 1/30².
+	assert.InDelta(t, (20/400.0+30/900.0)/(1/400.0+1/900.0), of(m, "vv_Multiplyfloat32", 3*4096), 1e-6)
+	assert.InDelta(t, 20, of(m, "vv_Addfloat32", 3*4096), 1e-6)
+	barriers := float64(g.IR.Stats().Barriers)
+	require.Positive(t, barriers)
+	assert.InDelta(t, (100-90)/barriers, m.Barrier.Microseconds(), 1e-6)
+	assert.InDelta(t, 5.0/4, m.Encode.Microseconds(), 1e-6)
+
+	// By ablation: a kernel's time is that of all its dispatches.
+	whole := profile.New(t.Context(), g.IR)
+	for range 3 {
+		x := replay.Timing{Replays: 1}
+		x.Span = backend.Span{Begin: at(0), End: at(100)}
+		whole.Add(x)
+	}
+	whole.Ablated = []profile.Ablated{{Kernel: "vv_Multiplyfloat32", Takes: 60 * time.Microsecond}, {Kernel: "vv_Addfloat32", Takes: 30 * time.Microsecond, Spread: 3 * time.Microsecond}}
+	f = cost.NewFit(cost.Model{})
+	whole.Fit(f)
+	m = f.Model()
+	assert.InDelta(t, 30, of(m, "vv_Multiplyfloat32", 3*4096), 1e-6, "of each of two")
+	assert.InDelta(t, 15, of(m, "vv_Addfloat32", 3*4096), 1e-6)
+	assert.InDelta(t, (100-90)/barriers, m.Barrier.Microseconds(), 1e-6)
+	s := (&profile.Report{Model: m, Fitted: true, Graphs: []*profile.Graph{whole}}).Summaries()[0]
+	assert.Equal(t, profile.ByAblation, s.By)
+	assert.InDelta(t, 90, s.Sum, 1e-9)
+	assert.Equal(t, "vv_Multiplyfloat32", s.Kernels[0].Name)
+	assert.InDelta(t, 60, s.Kernels[0].Microseconds, 1e-9)
+	assert.InDelta(t, 3, s.Kernels[1].Spread, 1e-9)
+	assert.InDelta(t, 60, s.Kernels[0].Modelled, 1e-6)
+	assert.Zero(t, s.Busy, "nobody knows when commands ran")
+}
+
+// Ablation asks beforehand whether so many replays may be, prepares each graph, and times as many pairs as it is told to.
+func TestAblationAsks(t *testing.T) {
+	g := layers(t, 2)
+	prepared := 0
+	o := profile.Options{Rounds: 3, Prepare: func(*replay.Graph) error { prepared++; return nil }}
+	all, whole, err := profile.Ablate(t.Context(), cpu.New(1), g, o)
+	require.NoError(t, err)
+	require.Len(t, all, 3, "a norm, products, and sums")
+	assert.Equal(t, 1+3, prepared)
+	assert.Len(t, whole, 3*3)
+	o.Allowed = func(_ *replay.Graph, replays int) error {
+		assert.Equal(t, 2*3*(3+1), replays, "whole and without each of three kernels, and once to fill caches")
+		return io.EOF
+	}
+	_, _, err = profile.Ablate(t.Context(), cpu.New(1), g, o)
+	require.ErrorIs(t, err, io.EOF)
 }
 
 // The modelled time of a replay is that of package cost, on graphs of all orderings.
