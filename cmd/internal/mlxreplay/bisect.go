@@ -78,7 +78,8 @@ type bisection struct {
 	c        *compareCmd
 	env      *cli.Env
 	sides    [2]*side
-	graph    *ir.Graph // the graph whose memory can be read, see [part.Kept], with the effects that kernels declare
+	graph    *ir.Graph    // that of the first side, so that its memory can be read, see [part.Kept], with the effects that kernels declare
+	graphs   [2]*ir.Graph // those of both sides
 	commands []ir.Command
 	params   []uint32
 	replays  int
@@ -92,6 +93,10 @@ type bisection struct {
 func (c *compareCmd) bisect(env *cli.Env, sides [2]*side) (_ *found, why string, err error) {
 	g := sides[0].module.Graph(sides[0].graph.IR().Name)
 	b := &bisection{c: c, env: env, sides: sides, graph: optimize.Annotated(env.Context, part.Kept(g)), params: sides[0].graph.Params()}
+	b.graphs = [2]*ir.Graph{b.graph, b.graph}
+	if other := sides[1].module.Graph(sides[1].graph.IR().Name); other != g {
+		b.graphs[1] = part.Kept(other)
+	}
 	b.commands = part.Commands(b.graph)
 	if len(b.commands) == 0 {
 		return nil, "", nil
@@ -141,12 +146,26 @@ func (c *compareCmd) bisect(env *cli.Env, sides [2]*side) (_ *found, why string,
 	return b.found(last, good), "", nil
 }
 
+// alike reports whether two graphs have the same memories, and commands with the same IDs in the same order: what remains to
+// differ is what commands do.
+func alike(a, b *ir.Graph) bool {
+	if a == b {
+		return true
+	}
+	x, y := part.Commands(a), part.Commands(b)
+	return slices.EqualFunc(x, y, func(c, d ir.Command) bool { return c.Num() == d.Num() }) &&
+		slices.EqualFunc(a.Memories, b.Memories, func(m, n ir.Memory) bool {
+			return m.Name == n.Name && m.Kind == n.Kind && m.Size == n.Size && m.Alias == n.Alias && m.AliasOff == n.AliasOff
+		}) &&
+		slices.EqualFunc(a.Params, b.Params, func(p, q ir.Param) bool { return p.Name == q.Name && p.Type == q.Type })
+}
+
 // probe replays the first n commands on both devices.
 func (b *bisection) probe(n int) (*probe, error) {
 	p := &probe{n: n, bad: -1, owner: map[ir.MemID]*interval.Partition[int32]{}, differ: map[int32]*difference{}}
-	m := &ir.Module{Graphs: []*ir.Graph{part.First(b.graph, n)}}
 	b.replays++
 	for i, x := range b.sides {
+		m := &ir.Module{Graphs: []*ir.Graph{part.First(b.graphs[i], n)}}
 		err := func() error {
 			s, err := replay.Open(x.device, m, replay.Options{})
 			if err != nil {

@@ -23,7 +23,7 @@ type compareCmd struct {
 	Seed      uint64  `default:"1" help:"Seed of random inputs."`
 	Replays   int     `default:"1" placeholder:"N" help:"Replay so often; states go on from replay to replay."`
 	Tolerance float64 `default:"1e-3" help:"Most that floats may differ by, beside the greatest of their memory."`
-	Bisect    bool    `default:"true" negatable:"" help:"Where something differs by more, find the first command that does, by replays of the graph's first commands (of one graph on two devices)."`
+	Bisect    bool    `default:"true" negatable:"" help:"Where something differs by more, find the first command that does, by replays of the graph's first commands (two graphs must have the same commands and memories)."`
 	Pairs     int     `default:"10" placeholder:"N" help:"Replay both in turn so often, for the speed; fewer where that takes ten seconds; 0: not at all."`
 	JSON      bool    `name:"json" help:"Print JSON."`
 	deviceFlags
@@ -178,8 +178,8 @@ func (c *compareCmd) compare(env *cli.Env, sides [2]*side) error {
 	var err error
 	switch {
 	case failed == 0 || !c.Bisect:
-	case c.Other != "":
-		why = "the first command that differs is looked for in one graph on two devices: mlxc diff says how these two graphs differ, mlxc verify whether one computes what the other does"
+	case !alike(g, sides[1].module.Graph(sides[1].graph.IR().Name)):
+		why = "the first command that differs is looked for where both graphs have the same commands and memories: mlxc diff says how these two differ, mlxc verify whether one computes what the other does"
 	default:
 		if found, why, err = c.bisect(env, sides); err != nil {
 			return err
@@ -424,7 +424,8 @@ func (c *compareCmd) inPairs(env *cli.Env, sides [2]*side) (*pairs, error) {
 		}
 	}
 	for k := range 2 {
-		out.Took[k] = measured(took[k])
+		slices.Sort(took[k])
+		out.Took[k] = measure{round9(took[k][len(took[k])/2]), round9(took[k][0]), round9(took[k][len(took[k])-1])}
 	}
 	slices.Sort(ratios)
 	n := len(ratios)
@@ -439,7 +440,7 @@ func (p *pairs) text(sides [2]*side) string {
 	if p.Pairs == 1 {
 		n = "1 pair"
 	}
-	fmt.Fprintf(&b, "speed, in %s of replays: %s %.3f ms, %s %.3f ms, the medians; the second takes %.3g times as long as the first", n, sides[0].name, p.Took[0].Median, sides[1].name, p.Took[1].Median, p.Ratio.Median)
+	fmt.Fprintf(&b, "speed, in %s of replays: %s %s, %s %s, the medians; the second takes %.3g times as long as the first", n, sides[0].name, cli.Micros(1e3*p.Took[0].Median), sides[1].name, cli.Micros(1e3*p.Took[1].Median), p.Ratio.Median)
 	if p.Pairs > 1 {
 		fmt.Fprintf(&b, ", [%.3g–%.3g] between the quartiles, %.3g to %.3g in all, and is faster in %d", p.Quartiles[0], p.Quartiles[1], p.Ratio.Min, p.Ratio.Max, p.Faster[1])
 	}
