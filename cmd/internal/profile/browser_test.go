@@ -55,7 +55,11 @@ func TestRunInABrowser(t *testing.T) {
 		b.Eval(`document.getElementById("`+id+`").textContent`, &s)
 		return s
 	}
-	b.Open(written(t, r), "")
+	path := written(t, r)
+	page, err := os.ReadFile(path)
+	require.NoError(t, err)
+	assert.Contains(t, string(page), "Copyright (c) 2022 Leon Sorokin", "the licence of what draws the chart goes with it")
+	b.Open(path, "")
 	s := now()
 	require.Equal(t, "layers", s.Graph)
 	require.Positive(t, s.Epochs)

@@ -23,6 +23,8 @@ var (
 	chart string
 	//go:embed uplot.min.css
 	chartStyle string
+	//go:embed uplot.LICENSE
+	chartLicence string
 )
 
 // Bounds of what a page shows. What is left out is said.
@@ -98,7 +100,7 @@ func (r *Report) Page(ctx context.Context, w io.Writer) error {
 			left -= len(g.commands)
 		}
 	}
-	return (&page.Document{Title: r.Title, Frame: frame, Style: chartStyle + style, Script: chart + "\n" + script, Data: d}).Write(ctx, w)
+	return (&page.Document{Title: r.Title, Frame: frame, Style: chartStyle + style, Script: "/*\n" + chartLicence + "*/\n" + chart + "\n" + script, Data: d}).Write(ctx, w)
 }
 
 // graph returns what the page has of one graph; whole says that it has its commands.
