@@ -14,7 +14,7 @@
 # make exports    export functions for a GPU by MLX's own host code (MLX=folder, as for captures)
 # make captures   record what MLX's own host code sends to Metal (MLX=folder: a clone of MLX)
 # make emissions   plant wrong messages and decisions in the Metal backend, in all ways to encode
-# make page    the tests of pages (mlxc optimize --html) in a browser, which is fetched unless there is one
+# make page    the tests of pages (mlxc optimize --html, mlxreplay profile --html) in a browser, which is fetched unless there is one
 # MODEL=path  another GGUF model instead of the demonstration model
 # DEVICE=name  what make demo runs it on (auto: a GPU of Apple's or NVIDIA's, or the CPU, and it says why)
 
@@ -45,7 +45,7 @@ demo: build model
 
 page: model
 	scripts/fetch-chromium.sh
-	MLXC_LONG=1 MODEL="$(abspath $(MODEL))" go test -count=1 -v -run InABrowser ./cmd/internal/page
+	MLXC_LONG=1 MODEL="$(abspath $(MODEL))" go test -count=1 -v -run InABrowser ./cmd/internal/page ./cmd/internal/profile
 
 # What is compiled beforehand for NVIDIA's GPUs: two minutes. The archive in the tree changes with a release alone (make
 # ptx-release TAG=v0.1.0); between two of them, kernels that have changed are compiled where they are needed, and make

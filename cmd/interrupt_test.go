@@ -5,6 +5,7 @@ package cmd_test
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"fmt"
 	"io"
 	"math/rand/v2"
@@ -44,6 +45,7 @@ var (
 		"mlxc": {
 			{args: "optimize g.mlxg -o out.mlxg"}, {args: "optimize m.mlxg -o out.mlxg --verify"},
 			{args: "verify g.mlxg"}, {args: "verify g.mlxg g.mlxg"}, {args: "verify -"}, {args: "stats g.mlxg"}, {args: "report g.mlxg"},
+			{args: "reduce g.mlxg -o out.mlxg --check grep${IFS}-q${IFS}vv_Add${IFS}{}"}, {args: "reduce g.mlxg -o out.mlxg --check sleep${IFS}1000"},
 			{args: "dump g.mlxg"}, {args: "dump -f json g.mlxg"}, {args: "dump -f dot g.mlxg"}, {args: "dump g.mlxg --html out.html"}, {args: "optimize g.mlxg -o out.mlxg --html out.html"},
 			{args: "diff g.mlxg g.mlxt"},
 			{args: "asm g.mlxt -o out.mlxg"}, {args: "disasm g.mlxg -o out.mlxt"}, {args: "record model.gguf -o out.mlxg"},
@@ -58,7 +60,8 @@ var (
 			{args: "generate model.gguf -p Once -n 2000 --ignore-eos"},
 			{args: "chat m.mlxg", once: "Hi\n", shown: "\n"}, // it waits for the next message
 			{args: "chat m.mlxg", stdin: "Hi\n", again: true},
-			{args: "bench m.mlxg --rounds 1000 --max-work 10000h"}, {args: "bench g.mlxg --rounds 100000 --max-work 10000h --profile"},
+			{args: "bench m.mlxg --rounds 1000 --max-work 10000h"},
+			{args: "profile g.mlxg --rounds 100000 --max-work 10000h --trace out.json"}, {args: "profile m.mlxg --rounds 1000 --max-work 10000h --html out.html"},
 			{args: "bench m.mlxg --graph prefill --set pos=0 --set n=128 --rounds 1000 --max-work 10000h"},
 			{args: "check g.mlxg"}, {args: "doctor --device cpu"}, {args: "compare g.mlxg --device cpu --replays 1000000 --max-work 100000h"},
 			{args: "tokenize m.mlxg", stdin: "One line after the other. \n"}, {args: "tokenize model.gguf", stdin: "All in one line. "},
@@ -286,6 +289,12 @@ func whole(t *testing.T, path string) {
 		text, err := os.ReadFile(path)
 		require.NoError(t, err)
 		require.Contains(t, string(text[max(0, len(text)-20):]), "</html>")
+		return
+	}
+	if strings.HasSuffix(path, ".json") {
+		text, err := os.ReadFile(path)
+		require.NoError(t, err)
+		require.True(t, json.Valid(text))
 		return
 	}
 	if strings.HasSuffix(path, ".npy") {

@@ -49,7 +49,7 @@ func Reduce(ctx context.Context, recorded *ir.Graph, o Options, limit time.Durat
 	r.ctx = limited
 	r.dropPasses()
 	r.dropCommands()
-	for _, change := range []func(*ir.Graph){forgetContents, prune} {
+	for _, change := range []func(*ir.Graph){forgetContents, Prune} {
 		g := r.g.Clone()
 		change(g)
 		r.try(g)
@@ -124,8 +124,8 @@ func forgetContents(g *ir.Graph) {
 	}
 }
 
-// prune removes memories and kernels that no command names.
-func prune(g *ir.Graph) {
+// Prune removes memories and kernels that no command names.
+func Prune(g *ir.Graph) {
 	memories, kernels := make([]bool, len(g.Memories)), make([]bool, len(g.Kernels))
 	eachMemory(g, func(m *ir.MemID) {
 		for x := *m; x != ir.NoMem; x = g.Memories[x].Alias {

@@ -61,6 +61,9 @@ func (f *Frame) SetParam(name string, v float64) error {
 	return nil
 }
 
+// Params returns the values of the params, as bits, with which the next run will be.
+func (f *Frame) Params() []uint32 { return slices.Clone(f.params) }
+
 func (g *Graph) params() string {
 	var names []string
 	for _, q := range g.graph.Params {

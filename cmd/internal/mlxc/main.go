@@ -19,6 +19,7 @@ type grammar struct {
 	Verify   verifyCmd   `cmd:"" help:"Check that files are whole and their graphs valid."`
 	Diff     diffCmd     `cmd:"" help:"Say what changed between two graph files (exit code 0: nothing, 1: something)."`
 	Report   reportCmd   `cmd:"" help:"Say what costs most in the graphs of a file, in the engine's own words: what a kernel of the library would fuse, what nobody reads, barriers that nothing needs, idle cores."`
+	Reduce   reduceCmd   `cmd:"" help:"Find the smallest graph for which a command of yours still fails."`
 	Stats    statsCmd    `cmd:"" help:"Count what the graphs of a file have."`
 	Dump     dumpCmd     `cmd:"" help:"Print a graph file as text, JSON or Graphviz."`
 	Asm      asmCmd      `cmd:"" help:"Turn a text (.mlxt) into a container (.mlxg)."`

@@ -1,16 +1,13 @@
 package mlxreplay
 
 import (
-	"errors"
 	"fmt"
-	"io/fs"
 	"slices"
 
 	"github.com/mlxc/mlxc/backend"
 	"github.com/mlxc/mlxc/cmd/internal/cli"
 	"github.com/mlxc/mlxc/cmd/internal/output"
 	"github.com/mlxc/mlxc/cmd/internal/textgen"
-	"github.com/mlxc/mlxc/cost"
 	"github.com/mlxc/mlxc/frontend"
 	"github.com/mlxc/mlxc/ir"
 	"github.com/mlxc/mlxc/replay"
@@ -23,11 +20,12 @@ type benchCmd struct {
 	Rounds int      `default:"5" help:"Measurements; the median is printed with the min and the max."`
 	Tokens int      `default:"64" help:"Tokens to decode in one measurement."`
 	burstFlag
-	Prompt  int    `default:"128" help:"Tokens of the prompt in one measurement."`
-	Profile bool   `help:"Time each dispatch and sum by kernel (slower)."`
-	Write   string `name:"write-profile" placeholder:"FILE" help:"Write the times of kernels as a profile for mlxc optimize --profile; implies --profile."`
-	Update  bool   `help:"With --write-profile: keep the kernels of FILE that this run does not measure, if there is such a file."`
-	JSON    bool   `name:"json" help:"Print JSON."`
+	Prompt int  `default:"128" help:"Tokens of the prompt in one measurement."`
+	JSON   bool `name:"json" help:"Print JSON."`
+	// What mlxreplay profile does now; errors say so.
+	Profile bool   `hidden:""`
+	Write   string `name:"write-profile" hidden:""`
+	Update  bool   `hidden:""`
 	moduleFlags
 }
 
@@ -52,11 +50,14 @@ func (c *benchCmd) Run(env *cli.Env) error {
 	if _, err := c.burst(); err != nil {
 		return err
 	}
-	if c.Update && c.Write == "" {
-		return cli.BadUsage("--update is of the file that --write-profile names")
+	switch {
+	case c.Write != "" || c.Update:
+		return cli.BadUsage("bench measures speed alone: mlxreplay profile %s --write FILE writes a profile (with --update as before)", cli.Quote(c.Graph))
+	case c.Profile:
+		return cli.BadUsage("bench measures speed alone: mlxreplay profile %s has the time by kernel", cli.Quote(c.Graph))
 	}
 	var files output.Files
-	if err := c.reads(&files, c.Update); err != nil {
+	if err := c.reads(&files, false); err != nil {
 		return err
 	}
 	c.learn(env)
@@ -66,49 +67,17 @@ func (c *benchCmd) Run(env *cli.Env) error {
 	}
 	defer closer.Close()
 	c.Apply(module.Graphs...)
-	var write *output.File
-	var fit *cost.Fit
-	if c.Write != "" {
-		if write, err = files.Write("--write-profile", c.Write); err != nil {
-			return err
-		}
-		c.Profile = true
-	}
-	var known map[string]cost.Kernel
-	if c.Update {
-		switch before, err := cost.LoadProfile(c.Write); {
-		case err == nil:
-			known = before.Kernels
-		case !errors.Is(err, fs.ErrNotExist):
-			return err
-		}
-	}
-	threads := 0
 	closeDevice, err := c.open(env, func(d backend.Device) error {
-		threads = d.Info().Threads
-		if write != nil { // the profile is of this device alone
-			fit = cost.NewFit(cost.Model{})
-		}
 		if c.Name == "" && frontend.IsLanguageModel(module) {
-			return c.language(env, d, module, fit)
+			return c.language(env, d, module)
 		}
-		return c.graph(env, d, module, fit)
+		return c.graph(env, d, module)
 	})
 	if err != nil {
 		return err
 	}
-	defer closeDevice()
-	if write == nil {
-		return nil
-	}
-	m := fit.Model()
-	m.Cores = max(1, threads)
-	for name, k := range known {
-		if _, ok := m.Kernels[name]; !ok {
-			m.Kernels[name] = k
-		}
-	}
-	return write.Data(m.WriteProfile)
+	closeDevice()
+	return nil
 }
 
 // threadsOf returns a device's number of threads for display; a GPU has none.
@@ -121,12 +90,12 @@ func threadsOf(d backend.Device) any {
 
 // language measures the prompt and decode speed of a language model. It uses the first
 // tokens of the vocabulary, because the work does not depend on which tokens they are.
-func (c *benchCmd) language(env *cli.Env, d backend.Device, module *ir.Module, fit *cost.Fit) error {
+func (c *benchCmd) language(env *cli.Env, d backend.Device, module *ir.Module) error {
 	if len(c.Set) > 0 {
 		return cli.BadUsage("--set needs --graph: a language model's params follow its tokens")
 	}
 	compiling := cli.StartProgress(env.Stderr, "compiling")
-	m, err := textgen.Open(env.Context, d, module, replay.Options{Profile: c.Profile, Progress: compiling.Graph})
+	m, err := textgen.Open(env.Context, d, module, replay.Options{Progress: compiling.Graph})
 	compiling.End()
 	if err != nil {
 		return err
@@ -150,28 +119,13 @@ func (c *benchCmd) language(env *cli.Env, d backend.Device, module *ir.Module, f
 	if err != nil {
 		return err
 	}
-	if c.Profile && burst == 0 { // only single replays give times of commands
-		burst = 1
-	}
 	var decode, feed []float64
-	profiles := map[string]*profile{}
-	var warm *cost.Fit // nil during the first round, in which caches fill
 	var took accounts
-	timing := func(g *ir.Graph, t replay.Timing) {
-		took.add(g, t)
-		if profiles[g.Name] == nil {
-			profiles[g.Name] = newProfile(env.Context, g, warm)
-		}
-		profiles[g.Name].add(t)
-	}
+	timing := func(g *ir.Graph, t replay.Timing) { took.add(g, t) }
 	progress := cli.StartProgress(env.Stderr, "measuring")
 	defer progress.End()
 	for i := range c.Rounds + 1 {
 		progress.Set(float64(i) / float64(c.Rounds+1))
-		if i == 1 {
-			clear(profiles)
-			warm = fit
-		}
 		r, err := m.Generate(env.Context, prompt, textgen.Options{N: 1, Timing: timing})
 		if err != nil {
 			return err
@@ -190,35 +144,18 @@ func (c *benchCmd) language(env *cli.Env, d backend.Device, module *ir.Module, f
 		out := map[string]any{
 			"device": d.Name(), "threads": d.Info().Threads, "decode_tokens_per_second": measured(decode), "prompt_tokens_per_second": measured(feed),
 		}
-		if c.Profile {
-			byGraph := map[string]any{}
-			for name, p := range profiles {
-				byGraph[name] = p.microseconds()
-			}
-			out["kernel_microseconds"] = byGraph
-		}
 		return cli.JSON(env.Context, env.Stdout, c.Mention(took.mention(d, out)))
 	}
 	t := cli.Table{Header: []string{"device", "threads", "what", "tokens/s, median [min–max]"}}
 	took.say(env, d)
 	t.Add(d.Name(), threadsOf(d), fmt.Sprintf("decode %d%s", c.Tokens, c.Note()), measured(decode).String())
 	t.Add(d.Name(), threadsOf(d), fmt.Sprintf("prompt %d%s", c.Prompt, c.Note()), measured(feed).String())
-	if err := t.Print(env.Stdout); err != nil || !c.Profile {
-		return err
-	}
-	for _, g := range module.Graphs {
-		if p := profiles[g.Name]; p != nil {
-			if err := p.print(env); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
+	return t.Print(env.Stdout)
 }
 
 // graph measures replays of one graph with inputs of zeros.
-func (c *benchCmd) graph(env *cli.Env, d backend.Device, module *ir.Module, fit *cost.Fit) error {
-	s, g, err := compiled(env, d, module, c.Name, replay.Options{Profile: c.Profile})
+func (c *benchCmd) graph(env *cli.Env, d backend.Device, module *ir.Module) error {
+	s, g, err := compiled(env, d, module, c.Name, replay.Options{})
 	if err != nil {
 		return err
 	}
@@ -235,7 +172,6 @@ func (c *benchCmd) graph(env *cli.Env, d backend.Device, module *ir.Module, fit 
 	}
 	var times []float64
 	var took accounts
-	kernels := newProfile(env.Context, g.IR(), fit)
 	progress := cli.StartProgress(env.Stderr, "measuring")
 	defer progress.End()
 	for i := range c.Rounds + 1 {
@@ -249,24 +185,14 @@ func (c *benchCmd) graph(env *cli.Env, d backend.Device, module *ir.Module, fit 
 		}
 		took.add(g.IR(), t)
 		times = append(times, 1e3*t.Duration().Seconds())
-		kernels.add(t)
 	}
 	progress.End()
 	if c.JSON {
 		out := map[string]any{"device": d.Name(), "threads": d.Info().Threads, "graph": g.IR().Name, "milliseconds": measured(times)}
-		if c.Profile {
-			out["kernel_microseconds"] = kernels.microseconds()
-		}
 		return cli.JSON(env.Context, env.Stdout, c.Mention(took.mention(d, out)))
 	}
 	t := cli.Table{Header: []string{"device", "threads", "graph", "ms, median [min–max]"}}
 	took.say(env, d)
 	t.Add(d.Name(), threadsOf(d), g.IR().Name+c.Note(), measured(times).String())
-	if err := t.Print(env.Stdout); err != nil {
-		return err
-	}
-	if !c.Profile {
-		return nil
-	}
-	return kernels.print(env)
+	return t.Print(env.Stdout)
 }

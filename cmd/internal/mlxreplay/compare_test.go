@@ -48,3 +48,29 @@ func TestDiffer(t *testing.T) {
 		assert.Equal(t, k.ok, x.OK, name)
 	}
 }
+
+// The figures of a difference are those that a person works out.
+func TestDifferenceFigures(t *testing.T) {
+	f32 := func(v ...float32) (b []byte) {
+		for _, x := range v {
+			b = binary.LittleEndian.AppendUint32(b, math.Float32bits(x))
+		}
+		return b
+	}
+	x := differ(ir.F32, f32(1, 2, -4, 0), f32(1, 2.5, -4, float32(math.Copysign(0, -1))), 1)
+	assert.Equal(t, 2, x.Bits, "zeros of two signs have other bits")
+	assert.Equal(t, int64(1), x.First)
+	assert.Equal(t, int64(1), x.at)
+	assert.Equal(t, 0.5, x.Greatest)
+	assert.Equal(t, 4.0, x.Of)
+	assert.InDelta(t, 0.2, x.Relative, 1e-12)
+	assert.Equal(t, 0.25*(1<<23), x.ULPs, "a quarter of the numbers between 2 and 4")
+	assert.Equal(t, [2]any{2.0, 2.5}, *x.Values)
+	// Next to each other, over zero, and in half a float.
+	assert.Equal(t, 1.0, differ(ir.F32, f32(1), f32(math.Nextafter32(1, 2)), 1).ULPs)
+	assert.Equal(t, 2.0, differ(ir.F32, f32(math.SmallestNonzeroFloat32), f32(-math.SmallestNonzeroFloat32), 1).ULPs)
+	assert.Equal(t, 1.0, differ(ir.F16, []byte{0, 0x3c}, []byte{1, 0x3c}, 1).ULPs)
+	assert.Equal(t, []int64{1, 2}, place([]int64{2, 3}, 5))
+	assert.Equal(t, []int64{7}, place([]int64{2, 3}, 7), "more elements than the shape says")
+	assert.Equal(t, []int64{7}, place(nil, 7))
+}

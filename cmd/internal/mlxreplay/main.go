@@ -18,6 +18,7 @@ type grammar struct {
 	Chat     chatCmd     `cmd:"" help:"Talk with a recorded language model."`
 	Tokenize tokenizeCmd `cmd:"" help:"Turn lines of text into token ids."`
 	Bench    benchCmd    `cmd:"" help:"Measure how fast a graph replays."`
+	Profile  profileCmd  `cmd:"" help:"Say where the time of replays goes: by kernel, with a trace for Perfetto and a page."`
 	Compare  compareCmd  `cmd:"" help:"Replay a graph on two devices and compare its outputs."`
 	Check    checkCmd    `cmd:"" help:"Run a graph's kernels under a checker: bounds, races, undefined reads."`
 	Doctor   doctorCmd   `cmd:"" help:"Examine a device: orders, numbers, every kernel, times; write a report to send and a profile."`

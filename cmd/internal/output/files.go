@@ -291,6 +291,14 @@ func (f *Files) Write(flag, path string) (*File, error) {
 // Folder makes the folder at path unless it is there, for files that the command writes beside another one.
 func (f *Files) Folder(path string) error { return os.MkdirAll(path, 0o777) }
 
+// Scratch makes a folder of the system's for files that end with the command, and returns what removes it with all that lies in it.
+func Scratch(name string) (dir string, remove func(), err error) {
+	if dir, err = os.MkdirTemp("", name); err != nil {
+		return "", nil, err
+	}
+	return dir, func() { _ = os.RemoveAll(dir) }, nil // what stays is the system's to remove
+}
+
 // plain refuses a name that says that the file is a graph or a model.
 func plain(flag, path string) error {
 	switch strings.ToLower(filepath.Ext(path)) {

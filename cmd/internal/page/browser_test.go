@@ -15,6 +15,7 @@ import (
 
 	"github.com/mlxc/mlxc/cmd/internal/page"
 	"github.com/mlxc/mlxc/internal/testing/benchgraphs"
+	"github.com/mlxc/mlxc/internal/testing/chromium"
 	"github.com/mlxc/mlxc/internal/testing/recorded"
 	"github.com/mlxc/mlxc/internal/testing/sample"
 	"github.com/mlxc/mlxc/ir"
@@ -34,6 +35,11 @@ func written(t *testing.T, p *page.Page) string {
 	return path
 }
 
+// tab is a page of this package in a browser.
+type tab struct{ *chromium.Tab }
+
+func newTab(t *testing.T, width, height int) *tab { return &tab{chromium.New(t, width, height)} }
+
 // state is what a page says of itself.
 type state struct {
 	Graph    string
@@ -48,9 +54,9 @@ type state struct {
 }
 
 func (b *tab) state() (s state) {
-	b.t.Helper()
-	b.settle()
-	b.eval("mlxcPage.state()", &s)
+	b.T.Helper()
+	b.Settle()
+	b.Eval("mlxcPage.state()", &s)
 	return s
 }
 
@@ -62,21 +68,21 @@ type spot struct {
 }
 
 func (b *tab) where(side, id int) (s spot) {
-	b.t.Helper()
-	b.settle()
-	b.eval(fmt.Sprintf("mlxcPage.where(%d, %d)", side, id), &s)
+	b.T.Helper()
+	b.Settle()
+	b.Eval(fmt.Sprintf("mlxcPage.where(%d, %d)", side, id), &s)
 	return s
 }
 
 func (b *tab) panel() (s string) {
-	b.eval(`document.getElementById("panel").textContent`, &s)
+	b.Eval(`document.getElementById("panel").textContent`, &s)
 	return s
 }
 
 // shoot writes a screenshot where the flag asks for them.
 func (b *tab) shoot(name string) {
 	if *pictures != "" {
-		b.picture(filepath.Join(*pictures, name+".png"))
+		b.Picture(filepath.Join(*pictures, name+".png"))
 	}
 }
 
@@ -84,10 +90,10 @@ func (b *tab) shoot(name string) {
 // the browser, and does what its keys, buttons and the mouse ask for.
 func TestPageInABrowser(t *testing.T) {
 	sample.Seldom(t)
-	browser(t)
+	chromium.Find(t)
 	path := written(t, demonstration(t))
 	b := newTab(t, 1440, 900)
-	b.open(path, "")
+	b.Open(path, "")
 	s := b.state()
 	assert.Equal(t, "decode", s.Graph)
 	assert.Equal(t, 2, s.Sides)
@@ -96,7 +102,7 @@ func TestPageInABrowser(t *testing.T) {
 
 	// A click on a command of the recording says what it became.
 	at := b.where(0, 11)
-	b.click(at.X, at.Y)
+	b.Click(at.X, at.Y)
 	s = b.state()
 	require.NotNil(t, s.Selected)
 	assert.Equal(t, 0, s.Selected.Side)
@@ -106,7 +112,7 @@ func TestPageInABrowser(t *testing.T) {
 		assert.Contains(t, text, want)
 	}
 	b.shoot("recorded")
-	b.key("x", "x")
+	b.Key("x", "x")
 	s = b.state()
 	assert.Equal(t, 1, s.Selected.Side)
 	assert.Equal(t, 12, s.Selected.ID)
@@ -116,87 +122,87 @@ func TestPageInABrowser(t *testing.T) {
 	assert.InDelta(t, first.Left, fused.Left, 1)
 	assert.InDelta(t, last.Right, fused.Right, 1)
 	b.shoot("fused")
-	b.key("ArrowRight", "")
+	b.Key("ArrowRight", "")
 	assert.Equal(t, 18, b.state().Selected.ID)
-	b.key("ArrowUp", "")
+	b.Key("ArrowUp", "")
 	assert.Equal(t, 0, b.state().Selected.Side, "over the edge to the other side")
 
 	// Search.
-	b.key("/", "/")
-	b.write("sdpa")
+	b.Key("/", "/")
+	b.Write("sdpa")
 	assert.Equal(t, 60, b.state().Hits, "thirty layers, twice")
-	b.key("Enter", "\r")
-	b.key("Enter", "\r")
+	b.Key("Enter", "\r")
+	b.Key("Enter", "\r")
 	s = b.state()
 	assert.Equal(t, 30, s.Selected.ID, "the second hit")
-	b.key("Escape", "")
+	b.Key("Escape", "")
 	assert.Zero(t, b.state().Hits)
-	b.key("/", "/")
-	b.write("blk.29.ffn_down.weight")
+	b.Key("/", "/")
+	b.Write("blk.29.ffn_down.weight")
 	b.shoot("search")
 	assert.Equal(t, 2, b.state().Hits)
-	b.key("Enter", "\r")
+	b.Key("Enter", "\r")
 	assert.Equal(t, 599, b.state().Selected.ID)
 	b.shoot("hit")
-	b.key("Escape", "")
-	b.key("Escape", "")
+	b.Key("Escape", "")
+	b.Key("Escape", "")
 
 	// Zoom, by the wheel about the pointer, and by keys.
 	before := b.state()
-	b.call("Input.dispatchMouseEvent", map[string]any{"type": "mouseWheel", "x": 500, "y": 300, "deltaX": 0, "deltaY": -200, "modifiers": 2}, nil)
+	b.Call("Input.dispatchMouseEvent", map[string]any{"type": "mouseWheel", "x": 500, "y": 300, "deltaX": 0, "deltaY": -200, "modifiers": 2}, nil)
 	assert.Greater(t, b.state().Scale, 1.2*before.Scale)
-	b.key("0", "0")
+	b.Key("0", "0")
 	s = b.state()
 	assert.Less(t, s.Scale*457, 1440.0, "the whole graph")
 	b.shoot("whole")
 	for range 8 {
-		b.key("+", "+")
+		b.Key("+", "+")
 	}
 	assert.Greater(t, b.state().Scale, 10*s.Scale)
-	b.call("Input.dispatchMouseEvent", map[string]any{"type": "mouseWheel", "x": 500, "y": 300, "deltaX": 0, "deltaY": 300}, nil)
+	b.Call("Input.dispatchMouseEvent", map[string]any{"type": "mouseWheel", "x": 500, "y": 300, "deltaX": 0, "deltaY": 300}, nil)
 	assert.Greater(t, b.state().X, s.X, "panned")
 
 	// Themes, views, the other graph, an epoch.
 	dark := b.state().Dark
-	b.key("t", "t")
+	b.Key("t", "t")
 	assert.NotEqual(t, dark, b.state().Dark)
-	b.eval(`location.hash = "#0/after/8"`, nil)
+	b.Eval(`location.hash = "#0/after/8"`, nil)
 	b.shoot("dark")
 	assert.Equal(t, 8, b.state().Selected.ID)
-	b.key("s", "s")
+	b.Key("s", "s")
 	assert.True(t, b.state().Beside)
 	b.shoot("beside")
-	b.key("s", "s")
-	b.key("a", "a")
+	b.Key("s", "s")
+	b.Key("a", "a")
 	assert.False(t, b.state().Aligned)
 	b.shoot("compact")
-	b.key("a", "a")
-	b.key("m", "m")
+	b.Key("a", "a")
+	b.Key("m", "m")
 	assert.False(t, b.state().Memory)
 	b.shoot("commands")
-	b.key("m", "m")
-	b.key("t", "t")
-	b.key("h", "h")
-	b.key("0", "0")
+	b.Key("m", "m")
+	b.Key("t", "t")
+	b.Key("h", "h")
+	b.Key("0", "0")
 	b.shoot("times")
-	b.key("h", "h")
-	b.key("g", "g")
+	b.Key("h", "h")
+	b.Key("g", "g")
 	assert.Equal(t, "prefill", b.state().Graph)
-	b.eval(`location.hash = "#1/after/9"`, nil)
+	b.Eval(`location.hash = "#1/after/9"`, nil)
 	assert.Contains(t, b.panel(), "moved into epoch 2 of its command buffer")
 	b.shoot("prefill")
-	b.key("?", "?")
+	b.Key("?", "?")
 	b.shoot("keys")
-	b.key("Escape", "")
-	assert.Empty(t, b.complaints())
+	b.Key("Escape", "")
+	assert.Empty(t, b.Complaints())
 	if *pictures != "" {
-		b.call("Emulation.setDeviceMetricsOverride", map[string]any{"width": 1360, "height": 800, "deviceScaleFactor": 1, "mobile": false}, nil)
-		b.call("Page.navigate", map[string]any{"url": "about:blank"}, nil)
-		b.open(path, "#0/after/8")
+		b.Call("Emulation.setDeviceMetricsOverride", map[string]any{"width": 1360, "height": 800, "deviceScaleFactor": 1, "mobile": false}, nil)
+		b.Call("Page.navigate", map[string]any{"url": "about:blank"}, nil)
+		b.Open(path, "#0/after/8")
 		b.shoot("page") // the picture of docs/page.md and README
-		b.call("Emulation.setEmulatedMedia", map[string]any{"media": "print"}, nil)
-		b.eval(`dispatchEvent(new Event("beforeprint"))`, nil)
-		b.picture(filepath.Join(*pictures, "print.png"))
+		b.Call("Emulation.setEmulatedMedia", map[string]any{"media": "print"}, nil)
+		b.Eval(`dispatchEvent(new Event("beforeprint"))`, nil)
+		b.Picture(filepath.Join(*pictures, "print.png"))
 	}
 }
 
@@ -204,7 +210,7 @@ func TestPageInABrowser(t *testing.T) {
 // effects, all in one epoch, and more than one graph without a result.
 func TestOddPagesInABrowser(t *testing.T) {
 	sample.Seldom(t)
-	browser(t)
+	chromium.Find(t)
 	edges := optimized(t, recorded.Graph(t, "two_streams"))
 	ordered, err := passes.ParsePipeline("annotate,edges")
 	require.NoError(t, err)
@@ -224,25 +230,25 @@ func TestOddPagesInABrowser(t *testing.T) {
 		"one side": {Title: "x", Limit: 30, Graphs: []page.Graph{optimized(t, recorded.Graph(t, "moe_layer"))}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			b.t, b.events = t, nil
+			b.T, b.Events = t, nil
 			path := written(t, p)
 			if len(p.Graphs) == 0 {
-				b.call("Page.navigate", map[string]any{"url": "file://" + path}, nil)
+				b.Call("Page.navigate", map[string]any{"url": "file://" + path}, nil)
 				time.Sleep(300 * time.Millisecond)
-				assert.Empty(t, b.complaints())
+				assert.Empty(t, b.Complaints())
 				return
 			}
-			b.open(path, "")
+			b.Open(path, "")
 			for _, key := range []string{"ArrowRight", "ArrowRight", "ArrowDown", "x", "a", "m", "s", "h", "0", "+", "n", "g", "ArrowRight", "x", "t", "c", "ArrowLeft", "?", "Escape", "Escape"} {
-				b.key(key, map[bool]string{true: key}[len(key) == 1])
-				b.eval(`for (const q of document.querySelectorAll("#panel button.link")) if (q.textContent.startsWith("epoch")) { q.click(); break; }`, nil)
+				b.Key(key, map[bool]string{true: key}[len(key) == 1])
+				b.Eval(`for (const q of document.querySelectorAll("#panel button.link")) if (q.textContent.startsWith("epoch")) { q.click(); break; }`, nil)
 			}
-			b.key("/", "/")
-			b.write("a")
-			b.key("Enter", "\r")
+			b.Key("/", "/")
+			b.Write("a")
+			b.Key("Enter", "\r")
 			b.state()
 			b.shoot("odd-" + strings.ReplaceAll(name, " ", "-"))
-			assert.Empty(t, b.complaints())
+			assert.Empty(t, b.Complaints())
 		})
 	}
 }

@@ -43,6 +43,20 @@ func shown(s string) string {
 	return cli.Escape(strings.NewReplacer("\n", " ", "\t", " ").Replace(s))
 }
 
+// Shown returns a text of a graph as a page may have it.
+func Shown(s string) string { return shown(s) }
+
+// Families are the names of the kinds of work that a page has colours for, in their order.
+func Families() (out []string) {
+	for _, f := range families {
+		out = append(out, f.name)
+	}
+	return out
+}
+
+// Family returns the index in [Families] of a command, by its operation and the name of its kernel.
+func Family(op, kernel string) int { return family(op, kernel) }
+
 // families are the kinds of work that a page has colours for. A command belongs to the first that
 // one of whose words is in its operation or, if it names none, in the name of its kernel. So a
 // fusion has the colour of what takes longest in it, usually.

@@ -8,6 +8,7 @@ import (
 
 	"github.com/mlxc/mlxc/cmd/internal/page"
 	"github.com/mlxc/mlxc/internal/testing/benchgraphs"
+	"github.com/mlxc/mlxc/internal/testing/chromium"
 	"github.com/mlxc/mlxc/internal/testing/sample"
 )
 
@@ -29,30 +30,30 @@ const pan = `new Promise(done => {
 // that the test asks for half.
 func TestLargePageInABrowser(t *testing.T) {
 	sample.Seldom(t)
-	browser(t)
+	chromium.Find(t)
 	p := &page.Page{Title: "large.mlxg", Graphs: []page.Graph{optimized(t, benchgraphs.Decode(50_000))}}
 	path := written(t, p)
 	b := newTab(t, 1440, 900)
 	start := time.Now()
-	b.open(path, "")
+	b.Open(path, "")
 	opened := time.Since(start)
 	var paint float64
-	b.eval(`new Promise(done => { const look = () => { const e = performance.getEntriesByName("first-contentful-paint")[0]; if (e) done(e.startTime); else setTimeout(look, 50); }; look(); })`, &paint)
+	b.Eval(`new Promise(done => { const look = () => { const e = performance.getEntriesByName("first-contentful-paint")[0]; if (e) done(e.startTime); else setTimeout(look, 50); }; look(); })`, &paint)
 	t.Logf("ready after %v, first paint after %.0f ms", opened, paint)
 	assert.Less(t, opened, 4*time.Second)
 	for _, zoom := range []struct{ name, key string }{{"near", ""}, {"whole", "0"}, {"between", "+++"}, {"between", "+++"}, {"between", "+++"}} {
 		for _, k := range zoom.key {
-			b.key(string(k), string(k))
+			b.Key(string(k), string(k))
 		}
-		b.settle()
+		b.Settle()
 		var r struct{ Second, Longest float64 }
 		drawn := b.state().Frames
-		b.eval(pan, &r)
+		b.Eval(pan, &r)
 		now := b.state()
 		t.Logf("%s, %.3f pixels a column: %.0f frames a second, the longest %.0f ms", zoom.name, now.Scale, r.Second, r.Longest)
 		assert.Greater(t, now.Frames-drawn, 50, "it was drawn anew in each")
 		assert.Greater(t, r.Second, 15.0)
 	}
 	b.shoot("large")
-	assert.Empty(t, b.complaints())
+	assert.Empty(t, b.Complaints())
 }

@@ -1,4 +1,5 @@
-package page_test
+// Package chromium drives a headless Chromium in tests of the pages that commands write.
+package chromium
 
 import (
 	"bufio"
@@ -15,15 +16,22 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// browser finds a Chromium: the one that CHROMIUM names, the one that scripts/fetch-chromium.sh has
+// Find finds a Chromium: the one that CHROMIUM names, the one that scripts/fetch-chromium.sh has
 // fetched, or one in PATH.
-func browser(t *testing.T) string {
+func Find(t testing.TB) string {
 	if path := os.Getenv("CHROMIUM"); path != "" {
 		return path
 	}
-	if path, err := filepath.Abs("../../../out/chromium/run"); err == nil {
-		if _, err := os.Stat(path); err == nil {
-			return path
+	// Tests run in the folder of their package: the module's is one of those above.
+	for dir := "."; ; dir = filepath.Join("..", dir) {
+		if _, err := os.Stat(filepath.Join(dir, "go.mod")); err == nil {
+			path, err := filepath.Abs(filepath.Join(dir, "out/chromium/run"))
+			if _, missing := os.Stat(path); err == nil && missing == nil {
+				return path
+			}
+			break
+		} else if len(dir) > 64 {
+			break
 		}
 	}
 	for _, name := range []string{"chromium-headless-shell", "chromium", "chromium-browser", "google-chrome", "chrome"} {
@@ -35,30 +43,31 @@ func browser(t *testing.T) string {
 	return ""
 }
 
-// tab is one page in a headless Chromium, driven by the DevTools protocol over two pipes.
-type tab struct {
-	t       *testing.T
+// Tab is one page in a headless Chromium, driven by the DevTools protocol over two pipes.
+type Tab struct {
+	T       testing.TB
 	to      io.Writer
-	answers chan message
-	events  []message // of the page, so far
+	answers chan Message
+	Events  []Message // of the page, so far
 	session string
 	last    int
 }
 
-type message struct {
+// Message is one of the DevTools protocol.
+type Message struct {
 	ID      int             `json:"id,omitempty"`
 	Method  string          `json:"method,omitempty"`
 	Session string          `json:"sessionId,omitempty"`
 	Params  json.RawMessage `json:"params,omitempty"`
 	Result  json.RawMessage `json:"result,omitempty"`
 	Error   *struct {
-		Message string `json:"message"`
+		Message string `json:"Message"`
 	} `json:"error,omitempty"`
 }
 
-// newTab starts a Chromium without a network with an empty page of width × height.
-func newTab(t *testing.T, width, height int) *tab {
-	program, folder := browser(t), t.TempDir()
+// New starts a Chromium without a network with an empty page of width × height.
+func New(t testing.TB, width, height int) *Tab {
+	program, folder := Find(t), t.TempDir()
 	fromUs, toIt, err := os.Pipe()
 	require.NoError(t, err)
 	fromIt, toUs, err := os.Pipe()
@@ -73,7 +82,7 @@ func newTab(t *testing.T, width, height int) *tab {
 	require.NoError(t, cmd.Start())
 	fromUs.Close()
 	toUs.Close()
-	b := &tab{t: t, to: toIt, answers: make(chan message, 1024)}
+	b := &Tab{T: t, to: toIt, answers: make(chan Message, 1024)}
 	t.Cleanup(func() {
 		// Asked to close, it ends its processes, which write to its folder until then.
 		b.session, b.last = "", b.last+1
@@ -92,7 +101,7 @@ func newTab(t *testing.T, width, height int) *tab {
 			if err != nil {
 				return
 			}
-			var m message
+			var m Message
 			if json.Unmarshal(line[:len(line)-1], &m) == nil {
 				b.answers <- m
 			}
@@ -104,7 +113,7 @@ func newTab(t *testing.T, width, height int) *tab {
 			Type string `json:"type"`
 		} `json:"targetInfos"`
 	}
-	b.call("Target.getTargets", nil, &targets)
+	b.Call("Target.getTargets", nil, &targets)
 	id := ""
 	for _, x := range targets.Infos {
 		if x.Type == "page" {
@@ -114,54 +123,54 @@ func newTab(t *testing.T, width, height int) *tab {
 	var attached struct {
 		Session string `json:"sessionId"`
 	}
-	b.call("Target.attachToTarget", map[string]any{"targetId": id, "flatten": true}, &attached)
+	b.Call("Target.attachToTarget", map[string]any{"targetId": id, "flatten": true}, &attached)
 	b.session = attached.Session
 	for _, domain := range []string{"Page", "Runtime", "Log", "Network"} {
-		b.call(domain+".enable", nil, nil)
+		b.Call(domain+".enable", nil, nil)
 	}
 	return b
 }
 
-// call waits for the answer to one command; out may be nil.
-func (b *tab) call(method string, params any, out any) {
-	b.t.Helper()
+// Call waits for the answer to one command; out may be nil.
+func (b *Tab) Call(method string, params any, out any) {
+	b.T.Helper()
 	b.last++
-	m := message{ID: b.last, Method: method, Session: b.session}
+	m := Message{ID: b.last, Method: method, Session: b.session}
 	if params != nil {
 		text, err := json.Marshal(params)
-		require.NoError(b.t, err)
+		require.NoError(b.T, err)
 		m.Params = text
 	}
 	text, err := json.Marshal(m)
-	require.NoError(b.t, err)
+	require.NoError(b.T, err)
 	_, err = b.to.Write(append(text, 0))
-	require.NoError(b.t, err)
+	require.NoError(b.T, err)
 	deadline := time.After(2 * time.Minute)
 	for {
 		select {
 		case a, ok := <-b.answers:
-			require.True(b.t, ok, "Chromium ended")
+			require.True(b.T, ok, "Chromium ended")
 			if a.ID == 0 {
-				b.events = append(b.events, a)
+				b.Events = append(b.Events, a)
 				continue
 			}
 			if a.ID != b.last {
 				continue
 			}
-			require.Nil(b.t, a.Error, "%s: %+v", method, a.Error)
+			require.Nil(b.T, a.Error, "%s: %+v", method, a.Error)
 			if out != nil {
-				require.NoError(b.t, json.Unmarshal(a.Result, out))
+				require.NoError(b.T, json.Unmarshal(a.Result, out))
 			}
 			return
 		case <-deadline:
-			b.t.Fatalf("no answer to %s", method)
+			b.T.Fatalf("no answer to %s", method)
 		}
 	}
 }
 
-// eval returns the value of a JavaScript expression, which may be a promise.
-func (b *tab) eval(expression string, out any) {
-	b.t.Helper()
+// Eval returns the value of a JavaScript expression, which may be a promise.
+func (b *Tab) Eval(expression string, out any) {
+	b.T.Helper()
 	var r struct {
 		Result struct {
 			Value json.RawMessage `json:"value"`
@@ -173,31 +182,31 @@ func (b *tab) eval(expression string, out any) {
 			} `json:"exception"`
 		} `json:"exceptionDetails"`
 	}
-	b.call("Runtime.evaluate", map[string]any{"expression": expression, "awaitPromise": true, "returnByValue": true}, &r)
-	require.Nil(b.t, r.Exception, "%s: %+v", expression, r.Exception)
+	b.Call("Runtime.evaluate", map[string]any{"expression": expression, "awaitPromise": true, "returnByValue": true}, &r)
+	require.Nil(b.T, r.Exception, "%s: %+v", expression, r.Exception)
 	if out != nil {
-		require.NoError(b.t, json.Unmarshal(r.Result.Value, out), "%s", expression)
+		require.NoError(b.T, json.Unmarshal(r.Result.Value, out), "%s", expression)
 	}
 }
 
-// open loads a file and waits until the page has drawn itself.
-func (b *tab) open(path, hash string) {
-	b.t.Helper()
-	b.call("Page.navigate", map[string]any{"url": "file://" + filepath.ToSlash(path) + hash}, nil)
+// Open loads a file and waits until the page has drawn itself.
+func (b *Tab) Open(path, hash string) {
+	b.T.Helper()
+	b.Call("Page.navigate", map[string]any{"url": "file://" + filepath.ToSlash(path) + hash}, nil)
 	for range 600 {
 		ready := false
-		b.eval(`!!document.body && document.body.dataset.ready === "true" && mlxcPage.state().frames > 0`, &ready)
+		b.Eval(`!!document.body && document.body.dataset.ready === "true" && mlxcPage.state().frames > 0`, &ready)
 		if ready {
 			return
 		}
 		time.Sleep(20 * time.Millisecond)
 	}
-	b.t.Fatalf("%s is not ready: %s", path, b.complaints())
+	b.T.Fatalf("%s is not ready: %s", path, b.Complaints())
 }
 
-// complaints are what the console, the page's policy or the network said.
-func (b *tab) complaints() (out []string) {
-	for _, e := range b.events {
+// Complaints are what the console, the page's policy or the network said.
+func (b *Tab) Complaints() (out []string) {
+	for _, e := range b.Events {
 		switch e.Method {
 		case "Runtime.consoleAPICalled", "Runtime.exceptionThrown", "Log.entryAdded", "Network.loadingFailed", "Page.javascriptDialogOpening":
 			out = append(out, e.Method+" "+string(e.Params))
@@ -206,37 +215,40 @@ func (b *tab) complaints() (out []string) {
 	return out
 }
 
-func (b *tab) click(x, y float64) {
+// Click clicks at a point of the window.
+func (b *Tab) Click(x, y float64) {
 	for _, kind := range []string{"mouseMoved", "mousePressed", "mouseReleased"} {
-		b.call("Input.dispatchMouseEvent", map[string]any{"type": kind, "x": x, "y": y, "button": "left", "clickCount": 1}, nil)
+		b.Call("Input.dispatchMouseEvent", map[string]any{"type": kind, "x": x, "y": y, "button": "left", "clickCount": 1}, nil)
 	}
 }
 
-func (b *tab) key(key, text string) {
-	b.call("Input.dispatchKeyEvent", map[string]any{"type": "keyDown", "key": key, "text": text, "windowsVirtualKeyCode": map[string]int{"Enter": 13, "Escape": 27}[key]}, nil)
-	b.call("Input.dispatchKeyEvent", map[string]any{"type": "keyUp", "key": key}, nil)
+// Key presses a key, which types a text if that is not empty.
+func (b *Tab) Key(key, text string) {
+	b.Call("Input.dispatchKeyEvent", map[string]any{"type": "keyDown", "key": key, "text": text, "windowsVirtualKeyCode": map[string]int{"Enter": 13, "Escape": 27}[key]}, nil)
+	b.Call("Input.dispatchKeyEvent", map[string]any{"type": "keyUp", "key": key}, nil)
 }
 
-func (b *tab) write(text string) {
+// Write types a text.
+func (b *Tab) Write(text string) {
 	for _, r := range text {
-		b.key(string(r), string(r))
+		b.Key(string(r), string(r))
 	}
 	time.Sleep(120 * time.Millisecond) // the page waits for the end of typing
 }
 
-// settle waits until nothing moves any more.
-func (b *tab) settle() {
-	b.eval(`new Promise(done => { let last = -1; (function look() { const n = mlxcPage.state().frames; if (n === last) done(0); else { last = n; setTimeout(look, 60); } })(); })`, nil)
+// Settle waits until nothing moves any more.
+func (b *Tab) Settle() {
+	b.Eval(`new Promise(done => { let last = -1; (function look() { const n = mlxcPage.state().frames; if (n === last) done(0); else { last = n; setTimeout(look, 60); } })(); })`, nil)
 }
 
-// picture writes a screenshot.
-func (b *tab) picture(path string) {
-	b.settle()
+// Picture writes a screenshot.
+func (b *Tab) Picture(path string) {
+	b.Settle()
 	var shot struct {
 		Data string `json:"data"`
 	}
-	b.call("Page.captureScreenshot", map[string]any{"format": "png"}, &shot)
+	b.Call("Page.captureScreenshot", map[string]any{"format": "png"}, &shot)
 	png, err := base64.StdEncoding.DecodeString(shot.Data)
-	require.NoError(b.t, err)
-	require.NoError(b.t, os.WriteFile(path, png, 0o644))
+	require.NoError(b.T, err)
+	require.NoError(b.T, os.WriteFile(path, png, 0o644))
 }

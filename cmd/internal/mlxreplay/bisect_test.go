@@ -1,0 +1,132 @@
+package mlxreplay
+
+import (
+	"context"
+	"io"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/mlxc/mlxc/backend"
+	"github.com/mlxc/mlxc/backend/cpu"
+	"github.com/mlxc/mlxc/cmd/internal/cli"
+	"github.com/mlxc/mlxc/cmd/internal/part"
+	"github.com/mlxc/mlxc/internal/testing/recorded"
+	"github.com/mlxc/mlxc/internal/testing/sample"
+	"github.com/mlxc/mlxc/ir"
+	"github.com/mlxc/mlxc/optimize"
+	"github.com/mlxc/mlxc/passes"
+)
+
+// wrong is a device that does one command wrongly: four bytes of what it writes become something else.
+type wrong struct {
+	backend.Device
+	id ir.ID
+}
+
+func (w *wrong) Compile(ctx context.Context, p *backend.Program) (backend.Executable, error) {
+	q := *p
+	g := *p.Graph
+	q.Graph, g.Nodes = &g, nil
+	for _, n := range p.Graph.Nodes {
+		g.Nodes = append(g.Nodes, n)
+		if c, ok := n.(ir.Command); ok && c.Num() == w.id {
+			if v, ok := firstWrite(p.Graph, c); ok {
+				g.Nodes = append(g.Nodes, &ir.Fill{ID: 1 << 30, Dst: v, Value: 0x42})
+			}
+		}
+	}
+	return w.Device.Compile(ctx, &q)
+}
+
+// firstWrite returns four bytes that a command surely writes.
+func firstWrite(g *ir.Graph, c ir.Command) (ir.View, bool) {
+	four := func(m ir.MemID, off ir.Affine) (ir.View, bool) {
+		return ir.View{Mem: m, Off: off, Len: ir.Const(4)}, true
+	}
+	switch c := c.(type) {
+	case *ir.Copy:
+		return four(c.Dst.Mem, c.Dst.Off)
+	case *ir.Fill:
+		return four(c.Dst.Mem, c.Dst.Off)
+	case *ir.Dispatch:
+		if c.Effects.Known() {
+			for _, w := range c.Effects.Writes {
+				if w.Must && w.Run.IsConst() && w.Run.Const >= 4 {
+					return four(w.Mem, w.Off)
+				}
+			}
+		}
+	}
+	return ir.View{}, false
+}
+
+// The first command that differs is the one that a device does wrongly, whichever it is, in graphs whose scratch memory is used
+// again and again. Where what it does is never read, nothing differs.
+func TestBisect(t *testing.T) {
+	env := &cli.Env{Context: t.Context(), Stdout: io.Discard, Stderr: io.Discard}
+	seen := 0
+	for _, name := range []string{"llama_layer_decode", "llama_layer_prefill", "norm_residual", "arena_reuse", "copies_and_fills", "edges"} {
+		file := name
+		if name == "edges" {
+			file = "llama_layer_decode"
+		}
+		read := recorded.Graph(t, file)
+		switch name {
+		case "copies_and_fills":
+			read.SetOrdering(ir.Serial) // nothing else orders it
+		case "edges":
+			p, err := passes.ParsePipeline("annotate,edges")
+			require.NoError(t, err)
+			_, err = passes.Run(t.Context(), read, p, passes.Options{})
+			require.NoError(t, err)
+			require.Equal(t, ir.ByEdges, read.Ordering)
+		}
+		g := optimize.Annotated(t.Context(), read)
+		m := &ir.Module{Graphs: []*ir.Graph{g}}
+		commands := part.Commands(g)
+		for _, c := range sample.Of(t, name, commands, 4) {
+			if _, ok := firstWrite(g, c); !ok {
+				continue
+			}
+			cmd := &compareCmd{Seed: 1, Replays: 1, Tolerance: 1e-3, deviceFlags: deviceFlags{MaxWork: 1 << 40}}
+			sides := [2]*side{{device: cpu.New(1), module: m}, {device: &wrong{cpu.New(1), c.Num()}, module: m}}
+			differs := false
+			var first map[string][]byte
+			for i, x := range sides {
+				require.NoError(t, cmd.replay(env, x, x.device), name)
+				defer x.close()
+				if i == 0 {
+					first = x.contents
+				}
+				for k := range g.Memories {
+					if v := &g.Memories[k]; v.Kind == ir.Output || v.Kind == ir.State {
+						differs = differs || !differ(v.DType, first[v.Name], x.contents[v.Name], 1e-3).OK
+					}
+				}
+			}
+			f, why, err := cmd.bisect(env, sides)
+			require.NoError(t, err, name)
+			if f == nil {
+				assert.False(t, differs, "%s: %s: %s", name, g.Describe(c), why)
+				continue
+			}
+			seen++
+			assert.Equal(t, c.Num(), f.Command, "%s: found %s, and %s is done wrongly", name, f.What, g.Describe(c))
+			assert.Zero(t, f.Reads, "what it reads is the same")
+			assert.NotEmpty(t, f.Writes)
+			assert.LessOrEqual(t, f.Replays, 3+bits(len(commands)))
+		}
+	}
+	t.Logf("%d commands that were done wrongly were found", seen)
+	assert.Greater(t, seen, 5)
+}
+
+// bits is how often n can be halved.
+func bits(n int) (k int) {
+	for ; n > 1; n = (n + 1) / 2 {
+		k++
+	}
+	return k
+}
