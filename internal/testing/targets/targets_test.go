@@ -25,10 +25,10 @@ var loaded = sync.OnceValues(func() ([]*packages.Package, error) {
 		return nil, err
 	}
 	return packages.Load(&packages.Config{
-		Dir:   dir,
-		Env:   append(os.Environ(), "GOOS=darwin", "GOARCH=arm64", "CGO_ENABLED=0"),
-		Mode:  packages.NeedName | packages.NeedFiles | packages.NeedCompiledGoFiles | packages.NeedImports | packages.NeedDeps | packages.NeedSyntax | packages.NeedTypes | packages.NeedTypesInfo,
-		Tests: true,
+		Dir:       dir,
+		Env:       append(os.Environ(), "GOOS=darwin", "GOARCH=arm64", "CGO_ENABLED=0"),
+		Mode:      packages.NeedName | packages.NeedFiles | packages.NeedCompiledGoFiles | packages.NeedImports | packages.NeedDeps | packages.NeedSyntax | packages.NeedTypes | packages.NeedTypesInfo,
+		Tests:     true,
 		ParseFile: ours(dir),
 	}, "./...")
 })
@@ -80,9 +80,9 @@ func TestWindows(t *testing.T) {
 	dir, err := root()
 	require.NoError(t, err)
 	all, err := packages.Load(&packages.Config{
-		Dir:  dir,
-		Env:  append(os.Environ(), "GOOS=windows", "GOARCH=amd64", "CGO_ENABLED=0"),
-		Mode: packages.NeedName | packages.NeedFiles | packages.NeedCompiledGoFiles | packages.NeedImports | packages.NeedDeps | packages.NeedSyntax | packages.NeedTypes | packages.NeedTypesSizes,
+		Dir:       dir,
+		Env:       append(os.Environ(), "GOOS=windows", "GOARCH=amd64", "CGO_ENABLED=0"),
+		Mode:      packages.NeedName | packages.NeedFiles | packages.NeedCompiledGoFiles | packages.NeedImports | packages.NeedDeps | packages.NeedSyntax | packages.NeedTypes | packages.NeedTypesSizes,
 		ParseFile: ours(dir),
 	}, "./cmd/mlxc", "./cmd/mlxreplay")
 	require.NoError(t, err)
