@@ -4,7 +4,8 @@
     scripts/wheel.py                                 all platforms, of the tag that is checked out
     scripts/wheel.py musllinux_x86_64 --version 0.2.0.dev1    one, of a tree without a tag
 
-The programs are what a release has, built by Go without cgo, so that all platforms are built on any. A wheel of one commit has
+The programs are what a release has, built by Go without cgo, so that all platforms are built on any; their manual pages come
+along. A wheel of one commit has
 the same bytes whoever makes it: its entries are sorted, and their time is SOURCE_DATE_EPOCH, or that of the commit.
 
 Wheels for musl (and any other C library, or none) have an mlxreplay that is linked statically and so drives no GPU. The
@@ -86,7 +87,13 @@ def build(target, to):
     return paths
 
 
-def wheel(target, version, epoch, out, programs):
+def manual(to):
+    """Has scripts/manual.sh write the manual pages, and returns their paths."""
+    subprocess.run([ROOT / "scripts" / "manual.sh", to], check=True)
+    return sorted((to / "man").iterdir())
+
+
+def wheel(target, version, epoch, out, programs, pages=()):
     """Writes one wheel and returns its path."""
     tags = PLATFORMS[target][0]
     info = f"mlxc-{version}.dist-info"
@@ -97,6 +104,8 @@ def wheel(target, version, epoch, out, programs):
         files[source.relative_to(ROOT / "python").as_posix()] = source.read_bytes(), False
     for path in programs:
         files[f"mlxc-{version}.data/scripts/{path.name}"] = path.read_bytes(), True
+    for path in pages:
+        files[f"mlxc-{version}.data/data/share/man/man1/{path.name}"] = path.read_bytes(), False
     for name in ("LICENSE", "THIRD_PARTY.md"):
         files[f"{info}/licenses/{name}"] = (ROOT / name).read_bytes(), False
     files[f"{info}/METADATA"] = METADATA.format(version=version).encode(), False
@@ -141,10 +150,12 @@ def main():
     elif git("status", "--porcelain"):
         parser.error(f"v{version} is checked out, but files have been changed")
     epoch = int(os.environ.get("SOURCE_DATE_EPOCH") or git("log", "-1", "--format=%ct"))
-    for target in args.platforms or PLATFORMS:
-        with tempfile.TemporaryDirectory() as tmp:
-            path = wheel(target, version, epoch, args.out, build(target, pathlib.Path(tmp)))
-        print(hashlib.sha256(path.read_bytes()).hexdigest() + "  " + path.name)
+    with tempfile.TemporaryDirectory() as tmp:
+        tmp = pathlib.Path(tmp)
+        pages = manual(tmp / "manual")
+        for target in args.platforms or PLATFORMS:
+            path = wheel(target, version, epoch, args.out, build(target, tmp), pages)
+            print(hashlib.sha256(path.read_bytes()).hexdigest() + "  " + path.name, flush=True)
 
 
 if __name__ == "__main__":
