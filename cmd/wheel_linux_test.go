@@ -33,10 +33,7 @@ func TestWheelInstalled(t *testing.T) {
 	}
 	model := modelPath(t)
 	wheels := t.TempDir()
-	build := exec.Command("../scripts/wheel.py", "manylinux_"+machine, "musllinux_"+machine, "--out", wheels)
-	if tag, err := exec.Command("git", "describe", "--exact-match", "--match", "v*", "HEAD").Output(); err != nil || len(tag) == 0 {
-		build.Args = append(build.Args, "--version", "0.0.1.dev1")
-	}
+	build := exec.Command("../scripts/wheel.py", "manylinux_"+machine, "musllinux_"+machine, "--out", wheels, "--version", "0.0.1.dev1")
 	out, err := build.CombinedOutput()
 	require.NoError(t, err, "%s", out)
 

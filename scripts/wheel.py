@@ -70,7 +70,7 @@ def git(*args):
 
 def tagged():
     """The version of the tag that is checked out, or None."""
-    found = subprocess.run(["git", "-C", str(ROOT), "describe", "--exact-match", "--match", "v*", "HEAD"], capture_output=True, text=True)
+    found = subprocess.run(["git", "-C", str(ROOT), "describe", "--exact-match", "--tags", "--match", "v*", "HEAD"], capture_output=True, text=True)
     return found.stdout.strip().removeprefix("v") if found.returncode == 0 else None
 
 
@@ -134,20 +134,18 @@ def wheel(target, version, epoch, out, programs, pages=()):
 def main():
     parser = argparse.ArgumentParser(description="Builds the wheels of the package mlxc.")
     parser.add_argument("platforms", nargs="*", metavar="PLATFORM", help="of " + ", ".join(PLATFORMS) + "; all if none is named")
-    parser.add_argument("--version", help="where no tag is checked out: a development version, such as 0.2.0.dev1")
+    parser.add_argument("--version", help="in place of that of the tag: a development version, such as 0.2.0.dev1")
     parser.add_argument("--out", type=pathlib.Path, default=ROOT / "out" / "wheels", help="folder to write to (out/wheels)")
     args = parser.parse_args()
     for target in args.platforms:
         if target not in PLATFORMS:
             parser.error(f"unknown platform {target}: one of {', '.join(PLATFORMS)}")
-    version = tagged()
+    version = args.version or tagged()
     if version is None:
-        version = args.version or parser.error("no tag is checked out: give a development version, such as --version 0.2.0.dev1")
-        if not re.fullmatch(r"[0-9]+(\.[0-9]+)*\.dev[0-9]+", version):
-            parser.error(f"{version} is no development version (0.2.0.dev1), and no tag is checked out")
-    elif args.version not in (None, version):
-        parser.error(f"the tag that is checked out is v{version}")
-    elif git("status", "--porcelain"):
+        parser.error("no tag is checked out: give a development version, such as --version 0.2.0.dev1")
+    if args.version and not re.fullmatch(r"[0-9]+(\.[0-9]+)*\.dev[0-9]+", args.version):
+        parser.error(f"{args.version} is no development version (0.2.0.dev1); other versions are those of tags")
+    if not args.version and git("status", "--porcelain"):
         parser.error(f"v{version} is checked out, but files have been changed")
     epoch = int(os.environ.get("SOURCE_DATE_EPOCH") or git("log", "-1", "--format=%ct"))
     with tempfile.TemporaryDirectory() as tmp:
