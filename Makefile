@@ -16,6 +16,7 @@
 # make emissions   plant wrong messages and decisions in the Metal backend, in all ways to encode
 # make page    the tests of pages (mlxc optimize --html) in a browser, which is fetched unless there is one
 # make reproducible   build the programs of a release twice, in two folders with two caches, and compare them
+# make site    the documentation as a web site, in out/site; its links are checked
 # MODEL=path  another GGUF model instead of the demonstration model
 # DEVICE=name  what make demo runs it on (auto: a GPU of Apple's or NVIDIA's, or the CPU, and it says why)
 
@@ -25,7 +26,7 @@ MODEL ?= $(DEMO_MODEL)
 DEVICE ?= auto
 PROMPT ?= What is the capital of France, and why is it famous?
 
-.PHONY: all demo static test test-all race sources arm64 arm64-metal darwin coverage kernelcases captures exports emissions build model check formatted compiled fetched ptx ptx-release ptx-same ptx-check page reproducible
+.PHONY: all demo static test test-all race sources arm64 arm64-metal darwin coverage kernelcases captures exports emissions build model check formatted compiled fetched ptx ptx-release ptx-same ptx-check page reproducible site
 
 all: build
 
@@ -34,6 +35,9 @@ build:
 
 static:
 	go build -tags static -o out/static/ ./cmd/...
+
+site:
+	go run ./internal/site/make out/site
 
 # TARGETS="linux/amd64 darwin/arm64" names other systems than this one. Part of test-all.
 reproducible:

@@ -13,6 +13,7 @@ require (
 	github.com/schollz/progressbar/v3 v3.19.1
 	github.com/stretchr/testify v1.12.1
 	github.com/vmihailenco/msgpack/v5 v5.4.1
+	github.com/yuin/goldmark v1.7.8
 	golang.org/x/mod v0.24.0
 	golang.org/x/sys v0.49.0
 	golang.org/x/term v0.47.0
