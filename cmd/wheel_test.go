@@ -81,5 +81,5 @@ print(wheel.wheel(sys.argv[1], "1.2.3", 1700000000, pathlib.Path(sys.argv[2]), [
 	}
 	assert.Contains(t, metadata, "\nVersion: 1.2.3\n")
 	assert.Contains(t, metadata, "\nProvides-Extra: kernels\n")
-	assert.Contains(t, run(filepath.Join(dir, first), "import mlxc; print(mlxc.__file__, mlxc.Recorder)"), "musllinux")
+	assert.Contains(t, run(filepath.Join(dir, first), "import mlxc; print(mlxc.__file__, mlxc.Recorder, mlxc.__version__)"), "musllinux_1_2_x86_64.whl/mlxc/__init__.py <class 'mlxc.Recorder'> 1.2.3")
 }
