@@ -45,7 +45,8 @@ infer-ggml-b: 1/2 ./internal/infer -run ^TestGGMLKernels$
 infer-rest: ./internal/infer -skip ^(TestLibrary|TestGGMLKernels)
 commands-mlxc: ./cmd -run ^TestInterruptEndsEveryCommand$/^mlxc_
 commands-mlxreplay: ./cmd -run ^TestInterruptEndsEveryCommand$/^mlxreplay_
-commands-rest: ./cmd/... -skip ^TestInterruptEndsEveryCommand$
+commands-getting: ./cmd -run ^(TestWheelInstalled|TestInstallFromProxy|TestStartPages|TestCompatibility)$
+commands-rest: ./cmd/... -skip ^(TestInterruptEndsEveryCommand|TestWheelInstalled|TestInstallFromProxy|TestStartPages|TestCompatibility)$
 toolchain: ./internal/toolchain/... ./internal/air/... ./internal/testing/coverage ./internal/testing/fakemetal
 proofs: ./prove/... ./passes/... ./optimize/... ./internal/testing/judge ./internal/testing/caches
 rest:
