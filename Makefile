@@ -15,6 +15,8 @@
 # make captures   record what MLX's own host code sends to Metal (MLX=folder: a clone of MLX)
 # make emissions   plant wrong messages and decisions in the Metal backend, in all ways to encode
 # make page    the tests of pages (mlxc optimize --html, mlxreplay profile --html) in a browser, which is fetched unless there is one
+# make reproducible   build the programs of a release twice, in two folders with two caches, and compare them
+# make site    the documentation as a web site, in out/site; its links are checked
 # MODEL=path  another GGUF model instead of the demonstration model
 # DEVICE=name  what make demo runs it on (auto: a GPU of Apple's or NVIDIA's, or the CPU, and it says why)
 
@@ -24,7 +26,7 @@ MODEL ?= $(DEMO_MODEL)
 DEVICE ?= auto
 PROMPT ?= What is the capital of France, and why is it famous?
 
-.PHONY: all demo static test test-all race sources arm64 arm64-metal darwin coverage kernelcases captures exports emissions build model check formatted compiled fetched ptx ptx-release ptx-same ptx-check page
+.PHONY: all demo static test test-all race sources arm64 arm64-metal darwin coverage kernelcases captures exports emissions build model check formatted compiled fetched ptx ptx-release ptx-same ptx-check page reproducible site
 
 all: build
 
@@ -33,6 +35,13 @@ build:
 
 static:
 	go build -tags static -o out/static/ ./cmd/...
+
+site:
+	go run ./internal/site/make out/site
+
+# TARGETS="linux/amd64 darwin/arm64" names other systems than this one. Part of test-all.
+reproducible:
+	scripts/reproducible.sh $(TARGETS)
 
 # A model given by path is taken as it is.
 model:
@@ -120,6 +129,7 @@ test:
 test-all:
 	@GOGC=300 $(MAKE) --no-print-directory -j 2 check fetched
 	$(MAKE) --no-print-directory darwin
+	$(MAKE) --no-print-directory reproducible
 	scripts/test-all.sh
 
 # Every test under the race detector, which needs cgo and a C compiler: much
@@ -150,6 +160,7 @@ arm64-metal:
 darwin:
 	GOOS=linux GOARCH=arm64 go build ./...
 	GOOS=darwin GOARCH=arm64 go build ./...
+	GOOS=windows GOARCH=amd64 go build -o out/windows/ ./cmd/...
 	GOOS=darwin GOARCH=arm64 go test -vet=off -exec true ./...
 
 # What the tests of software Metal and of AIR's functions run, compiled for arm64 and run by

@@ -67,7 +67,7 @@ var (
 			{args: "tokenize m.mlxg", stdin: "One line after the other. \n"}, {args: "tokenize model.gguf", stdin: "All in one line. "},
 		},
 	}
-	short = map[string][]string{"mlxc": {"passes"}, "mlxreplay": {"devices"}}
+	short = map[string][]string{"mlxc": {"passes", "completion", "manual"}, "mlxreplay": {"devices", "completion", "manual"}}
 )
 
 // Every subcommand is interrupted below, or takes no time.

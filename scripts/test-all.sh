@@ -46,7 +46,8 @@ infer-mlx: ./internal/infer -run ^TestMLXKernels$
 infer-rest: ./internal/infer -skip ^(TestLibrary|TestGGMLKernels|TestMLXKernels)
 commands-mlxc: ./cmd -run ^TestInterruptEndsEveryCommand$/^mlxc_
 commands-mlxreplay: ./cmd -run ^TestInterruptEndsEveryCommand$/^mlxreplay_
-commands-rest: ./cmd/... -skip ^TestInterruptEndsEveryCommand$
+commands-getting: ./cmd -run ^(TestWheelInstalled|TestInstallFromProxy|TestStartPages|TestCompatibility)$
+commands-rest: ./cmd/... -skip ^(TestInterruptEndsEveryCommand|TestWheelInstalled|TestInstallFromProxy|TestStartPages|TestCompatibility)$
 toolchain: ./internal/toolchain/... ./internal/air/... ./internal/testing/coverage ./internal/testing/fakemetal
 proofs: ./prove/... ./passes/... ./optimize/... ./internal/testing/judge ./internal/testing/caches
 rest:

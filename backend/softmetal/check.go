@@ -430,12 +430,6 @@ func (k *kernel) threadgroupBytes(d *ir.Dispatch) int64 {
 	return memory
 }
 
-// What stands for an argument where an address lies in none.
-const (
-	unbound = "memory that is not bound"
-	unowned = "threadgroup memory that is no argument's and no variable's"
-)
-
 // findingBytes is the size of struct finding (host/check.h), and maxFindings how many of them the executor keeps.
 const (
 	findingBytes = 64

@@ -97,6 +97,12 @@ type Finding struct {
 	Text            string   // of a Limit
 }
 
+// What stands for an argument where an address lies in none.
+const (
+	unbound = "memory that is not bound"
+	unowned = "threadgroup memory that is no argument's and no variable's"
+)
+
 // String describes the finding in a sentence, without the command.
 func (f *Finding) String() string {
 	if f.Kind == Limit {

@@ -74,6 +74,12 @@ func importAs(ctx context.Context, l *Log, o Options, parts bool) (_ *Result, so
 		remark("not in the graph as it was: %s", what)
 	}
 	k := newKernels(ctx, w, l, &o)
+	defer func() {
+		// What a kernel that nobody could read is taken to do may contradict what the log says of memory.
+		if err != nil && ctx.Err() == nil && len(k.reasons) > 0 {
+			err = fmt.Errorf("%w; kernels %s", err, k.reasons[0])
+		}
+	}()
 	for _, s := range w.steps {
 		if w.graph(s) {
 			k.zeroUnread(s)

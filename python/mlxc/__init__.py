@@ -20,7 +20,7 @@ import struct
 from contextlib import contextmanager
 
 __all__ = ["Recorder"]
-__version__ = "1"
+_WRITER = "mlxc for Python 1"  # what a log says of who wrote it
 
 # The events of a log: name and fields, in the order of their codes, as mlxrec.h has them.
 _EVENTS = """
@@ -64,6 +64,17 @@ _CODES = {line.split()[0]: (i + 1, [f.split(":")[1] for f in line.split()[1:]]) 
 _MOST = 1 << 30  # bytes of contents in an event
 
 
+def __getattr__(name):
+    if name != "__version__":
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from importlib.metadata import PackageNotFoundError, version
+
+    try:
+        return version("mlxc")
+    except PackageNotFoundError:
+        return "0+source"
+
+
 class Recorder:
     """An open log. Calls are for one thread at a time."""
 
@@ -75,7 +86,7 @@ class Recorder:
         self._bound = {}
         self._file.write(b"MLXTRACE" + struct.pack("<II", 1, 0))
         self._record(0, "".join(f"{i + 1} {line}\n" for i, line in enumerate(_EVENTS)).encode())
-        self._event("program", program, "mlxc for Python " + __version__)
+        self._event("program", program, _WRITER)
         self._file.flush()
 
     def __enter__(self):

@@ -184,7 +184,7 @@ func run(name, description string, grammar any, args []string, env *Env, signals
 
 // parserOf returns the parser for a command's arguments.
 func parserOf(name, description string, grammar any, env *Env) *kong.Kong {
-	vars := kong.Vars{"version": Version(name)}
+	vars := kong.Vars{"version": Version(name), "program": name}
 	if g, ok := grammar.(interface{ Words() map[string]string }); ok {
 		maps.Copy(vars, g.Words())
 	}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/mlxc/mlxc/cmd/internal/cli"
 	"github.com/mlxc/mlxc/cmd/internal/inputs"
+	"github.com/mlxc/mlxc/cmd/internal/manual"
 )
 
 type grammar struct {
@@ -27,6 +28,9 @@ type grammar struct {
 	Effects  effectsCmd  `cmd:"" help:"Say what dispatches touch, or find out by running their kernels."`
 	Kernels  kernelsCmd  `cmd:"" help:"List the kernels of a compiled Metal library (.metallib)."`
 	Passes   passesCmd   `cmd:"" help:"List the passes, their options and their order."`
+
+	Completion manual.CompletionCmd `cmd:"" help:"Print what a shell completes this program's words by."`
+	Manual     manual.PageCmd       `cmd:"" help:"Print the manual page, as in man -l <(${program} manual)."`
 }
 
 // Words are what help texts say of the front ends.

@@ -8,6 +8,7 @@ import (
 	"github.com/mlxc/mlxc/backend"
 	"github.com/mlxc/mlxc/cmd/internal/cli"
 	"github.com/mlxc/mlxc/cmd/internal/inputs"
+	"github.com/mlxc/mlxc/cmd/internal/manual"
 )
 
 type grammar struct {
@@ -23,6 +24,9 @@ type grammar struct {
 	Check    checkCmd    `cmd:"" help:"Run a graph's kernels under a checker: bounds, races, undefined reads."`
 	Doctor   doctorCmd   `cmd:"" help:"Examine a device: orders, numbers, every kernel, times; write a report to send and a profile."`
 	Devices  devicesCmd  `cmd:"" help:"List the devices that can replay."`
+
+	Completion manual.CompletionCmd `cmd:"" help:"Print what a shell completes this program's words by."`
+	Manual     manual.PageCmd       `cmd:"" help:"Print the manual page, as in man -l <(${program} manual)."`
 }
 
 // Words are what help texts say of front ends and devices.

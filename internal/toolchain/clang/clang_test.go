@@ -37,6 +37,7 @@ func TestFindInPython(t *testing.T) {
 	for _, c := range []struct{ name, env, below string }{
 		{"active", "VIRTUAL_ENV", "lib/python3.12/site-packages/ziglang"},
 		{"conda", "CONDA_PREFIX", "lib/python3.12/site-packages/ziglang"},
+		{"this program's", "", "lib/python3.13/site-packages/ziglang"},
 		{"own", "HOME", ".local/lib/python3.9/site-packages/ziglang"},
 		{"on PATH", "PATH", "lib/python3.11/site-packages/ziglang"},
 	} {
@@ -44,7 +45,11 @@ func TestFindInPython(t *testing.T) {
 			alone(t)
 			prefix := t.TempDir()
 			t.Setenv("PATH", t.TempDir())
-			t.Setenv(c.env, prefix)
+			if c.env == "" {
+				t.Cleanup(clang.SetExecutable(filepath.Join(prefix, "bin", "mlxreplay")))
+			} else {
+				t.Setenv(c.env, prefix)
+			}
 			if c.env == "PATH" {
 				require.NoError(t, os.MkdirAll(filepath.Join(prefix, "bin"), 0o755))
 				program(t, filepath.Join(prefix, "bin"), "python3", "")

@@ -7,11 +7,15 @@ import (
 	"slices"
 )
 
+// executable returns the path of this program; tests have another one.
+var executable = os.Executable
+
 // machine is the prefix of packages that were installed for all users; tests have another one.
 var machine = "/usr/local"
 
 // inPython returns the programs of the PyPI package ziglang in the Python environments that a user has: the active one, that
-// of the first python3 on PATH, his own packages, and the machine's. No Python is run.
+// in which this program lies (pip install mlxc puts it there), that of the first python3 on PATH, his own packages, and the
+// machine's. No Python is run.
 func inPython() (paths []string) {
 	var prefixes []string
 	add := func(p string) {
@@ -21,6 +25,9 @@ func inPython() (paths []string) {
 	}
 	add(os.Getenv("VIRTUAL_ENV"))
 	add(os.Getenv("CONDA_PREFIX"))
+	if program, err := executable(); err == nil && filepath.Base(filepath.Dir(program)) == "bin" {
+		add(filepath.Dir(filepath.Dir(program)))
+	}
 	if python, err := exec.LookPath("python3"); err == nil {
 		add(filepath.Dir(filepath.Dir(python)))
 		if real, err := filepath.EvalSymlinks(python); err == nil {
