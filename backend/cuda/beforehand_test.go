@@ -18,6 +18,7 @@ import (
 
 	"github.com/mlxc/mlxc/backend/internal/prebuilt"
 	"github.com/mlxc/mlxc/backend/internal/ptxcode"
+	"github.com/mlxc/mlxc/backend/internal/ptxmatrix"
 	"github.com/mlxc/mlxc/internal/air"
 	"github.com/mlxc/mlxc/internal/air/nvptx"
 	"github.com/mlxc/mlxc/internal/testing/divergence"
@@ -46,6 +47,7 @@ func TestMain(m *testing.M) {
 		}
 		return
 	}
+	ptxmatrix.Fewest = 0
 	os.Exit(m.Run())
 }
 

@@ -6,6 +6,7 @@ import (
 	"os"
 	"testing"
 
+	"github.com/mlxc/mlxc/backend/internal/ptxmatrix"
 	"github.com/mlxc/mlxc/backend/softmetal"
 	"github.com/mlxc/mlxc/internal/testing/store"
 )
@@ -17,6 +18,7 @@ var shared *softmetal.Device
 // folder of build results.
 func TestMain(m *testing.M) {
 	store.Use()
+	ptxmatrix.Fewest = 0
 	code := m.Run()
 	if shared != nil {
 		shared.Close()

@@ -19,15 +19,26 @@ type entry struct {
 	args   map[string]string // registers of addresses, and of numbers, by the names of arguments
 	// Registers with the address of what is added to parameters, and with the bits of those to which something is.
 	table, moves string
+	early        []int // arguments that are read before the wait, by their numbers in the kernel
 }
 
-// parameters reads the arguments.
-func (e *entry) parameters() {
-	params := e.list()
+// wait waits for the launches before, if it may begin before they have ended.
+func (e *entry) wait() {
 	if e.launch.Programmatic {
 		e.Line("griddepcontrol.wait") // in all threads, so that what waits for this grid waits for those before it
 		e.Line("griddepcontrol.launch_dependents")
 	}
+}
+
+// parameters waits, and reads the arguments.
+func (e *entry) parameters() {
+	e.wait()
+	e.arguments()
+}
+
+// arguments reads the arguments.
+func (e *entry) arguments() {
+	params := e.list()
 	if e.launch.Moving {
 		e.table = e.Make("rd", "ld.param.b64", "%s", ptxwrite.Parameter(len(params)+6))
 		e.moves = e.Make("rd", "ld.param.b64", "%s", ptxwrite.Parameter(len(params)+7))
@@ -135,7 +146,7 @@ func (e *entry) stored(v string) string {
 func (e *entry) text(threads int) []byte {
 	var b strings.Builder
 	params := e.list()
-	fmt.Fprintf(&b, "// mlxc early arguments:\n//\n// %s for GPUs of compute capability 9.0\n//\n\n.version 8.0\n.target sm_90a\n.address_size 64\n\n", e.kernel.Name)
+	fmt.Fprintf(&b, "%s\n//\n// %s for GPUs of compute capability 9.0\n//\n\n.version 8.0\n.target sm_90a\n.address_size 64\n\n", nvptx.EarlyLine(e.early), e.kernel.Name)
 	fmt.Fprintf(&b, ".extern .shared .align 16 .b8 mlxc_shared[];\n\n.visible .entry %s(\n", nvptx.Entry)
 	var lines []string
 	for i, a := range params {

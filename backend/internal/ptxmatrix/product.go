@@ -54,6 +54,9 @@ func Of(k *air.Kernel, constants []ir.FunctionConstant) Kernel {
 	if p := productOf(k); p != nil {
 		return p
 	}
+	if v := vectorOf(k); v != nil {
+		return v
+	}
 	if a := attentionOf(k, constants); a != nil {
 		return a
 	}
@@ -114,6 +117,8 @@ type Fit struct {
 	Aligned bool // memory is read 16 bytes at a time
 	Long    bool // the inner index may have more than one phase
 	Chunk   int  // bytes of scales that are read at a time, if Aligned
+	// Of a product with vectors: the length of a vector, how many results it has, and the warps of a block.
+	Inner, Outer, Warps int
 }
 
 // Fit implements [Kernel].

@@ -129,7 +129,7 @@ func (e *emitter) sumOf(a, b string) string {
 
 // siluMul is what msl/activation.h makes of a gate and an up product: each step of a sigmoid is rounded in bf16, and a sigmoid
 // in f16.
-func (e *emitter) siluMul(gate, up string) string {
+func (e *entry) siluMul(gate, up string) string {
 	const one = "0f3F800000"
 	x := e.widened(gate)
 	step := func(v string) string {

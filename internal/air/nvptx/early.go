@@ -30,13 +30,18 @@ func Early(text []byte) ([]int, error) {
 	return out, nil
 }
 
+// EarlyLine is the first line of a text that has these early arguments, in ascending order.
+func EarlyLine(early []int) string {
+	out := earlyLine
+	for _, i := range early {
+		out += " " + strconv.Itoa(i)
+	}
+	return out
+}
+
 // withEarly puts the line of the early arguments before a text, and why there are none.
 func withEarly(text []byte, early []int, reason string) []byte {
-	head := []byte(earlyLine)
-	for _, i := range early {
-		head = strconv.AppendInt(append(head, ' '), int64(i), 10)
-	}
-	head = append(head, '\n')
+	head := append([]byte(EarlyLine(early)), '\n')
 	if reason != "" {
 		head = fmt.Appendf(head, "// It waits at its beginning: %s.\n", strings.Map(printable, reason))
 	}

@@ -1,0 +1,547 @@
+package ptxmatrix
+
+import (
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/mlxc/mlxc/backend/internal/ptxwrite"
+	"github.com/mlxc/mlxc/internal/air"
+	"github.com/mlxc/mlxc/internal/air/nvptx"
+	"github.com/mlxc/mlxc/ir"
+)
+
+// vector is a product of a matrix and vectors that this package has code for.
+type vector struct {
+	source *air.Kernel
+	form   form
+	norm   bool     // the vector is normalized before
+	sides  []string // the ends of the names of matrices, scales and biases
+	elem   ir.DType // of x, scales, biases and results
+	group  int      // of weights that share a scale
+}
+
+var namedVector = regexp.MustCompile(`^affine_(?:qmv|qmv_fast)_(add|silu_mul|rms_silu_mul)_(float16_t|bfloat16_t)_gs_(32|64|128)_b_4$`)
+
+func vectorOf(k *air.Kernel) *vector {
+	m := namedVector.FindStringSubmatch(k.Name)
+	if m == nil {
+		return nil
+	}
+	v := &vector{source: k, form: add, sides: []string{""}, elem: ir.F16}
+	if m[1] != "add" {
+		v.form, v.norm, v.sides = siluMul, m[1] == "rms_silu_mul", []string{"_gate", "_up"}
+	}
+	if m[2] == "bfloat16_t" {
+		v.elem = ir.BF16
+	}
+	v.group, _ = strconv.Atoi(m[3])
+	return v
+}
+
+const (
+	// A chunk is what a warp multiplies at a time: chunk codes of each of tileRows rows, which one mma.sync takes, and their scales and biases.
+	chunk      = 256
+	tileRows   = 16
+	codesChunk = tileRows * chunk / 2
+	chunkBytes = codesChunk + 2*tileRows*16
+	// chunksAhead is how many chunks of a warp lie in shared memory, or are on their way.
+	chunksAhead = 3
+	// longest is the inner index up to which there is room for x in shared memory.
+	longest = 32768
+	// longestNorm is that of a vector that is normalized: each thread has 32 elements.
+	longestNorm = 4096
+)
+
+// Fewest is the size of a matrix from which on products with vectors are faster here than by clang's code (H200). Tests of a device
+// set it to 0, so that small matrices are multiplied by both.
+var Fewest int64 = 2048 * 2048
+
+// Fit implements [Kernel].
+func (v *vector) Fit(groups [3]uint64, given Given) Fit {
+	k, known := given.Constant("in_vec_size")
+	n, there := given.Constant("out_vec_size")
+	if !known || !there || !given.Aligned || k <= 0 || n <= 0 || k%chunk != 0 || k > longest || v.norm && k > longestNorm || k*n < Fewest {
+		return Fit{}
+	}
+	f := Fit{Rows: tileRows / len(v.sides), Aligned: true, Inner: int(k), Outer: int(n), Warps: 8}
+	// Many blocks are as good as warps: with four there is room for more of them.
+	if blocks := uint64(n) / uint64(f.Rows) * groups[0]; k <= 8192 && blocks > 4*uint64(max(1, given.Multiprocessors)) {
+		f.Warps = 4
+	}
+	return f
+}
+
+// Wide implements [Kernel].
+func (*vector) Wide(name string) bool {
+	return name == "x" || name == "norm" || strings.HasPrefix(name, "w") || strings.HasPrefix(name, "scales") || strings.HasPrefix(name, "biases")
+}
+
+// Launch implements [Kernel]: a block makes Rows results of one vector.
+func (v *vector) Launch(groups [3]uint64, f Fit) (grid [3]uint64, threads, shared uint32) {
+	return [3]uint64{groups[0], (uint64(f.Outer) + uint64(f.Rows) - 1) / uint64(f.Rows), 1}, uint32(32 * f.Warps), uint32(v.ring(f) + f.Warps*chunksAhead*chunkBytes + 127)
+}
+
+// sums is where the sums of each 32 elements of x lie in shared memory, behind x.
+func (*vector) sums(f Fit) int { return 2 * f.Inner }
+
+// ring is where chunks lie, behind the sums and a number of each warp.
+func (v *vector) ring(f Fit) int { return (v.sums(f) + f.Inner/8 + 4*f.Warps + 127) &^ 127 }
+
+// Note implements [Kernel].
+func (*vector) Note(f Fit) []byte { return note(f) }
+
+// vectorEmitter writes one entry.
+type vectorEmitter struct {
+	*vector
+	entry
+	fit Fit
+
+	thread, lane, warp, base string
+	quad, member             string // lane/4 and lane%4: the row of a fragment, and the columns
+	vector0, n0              string // which vector, and its first result
+	mine                     string // how many chunks the warp has
+
+	codesFrom [4]string // where the thread's part of the next chunk comes from: rows four apart
+	codesTo   [4]string // and where it goes to in the chunk
+	scaleFrom string
+	slotBring string // where the next chunk goes to
+	brought   string // how many chunks have been asked for
+	end       string // of the warp's ring
+
+	slotUse string
+	acc     [2]string // sums of rows quad and quad + 8
+}
+
+// Emit implements [Kernel].
+func (v *vector) Emit(launch nvptx.Launch, f Fit) []byte {
+	e := &vectorEmitter{vector: v, entry: entry{kernel: v.source, launch: launch, typ: v.elem}, fit: f}
+	// Weights are asked for before the wait for the launches before. What moves, or lies in memory, is read behind it.
+	early := launch.Programmatic && launch.Values && !launch.Moving
+	if early {
+		for i := range v.source.Args {
+			if name := v.source.Args[i].Name; strings.HasPrefix(name, "w") || strings.HasPrefix(name, "scales") || strings.HasPrefix(name, "biases") {
+				e.early = append(e.early, i)
+			}
+		}
+	} else {
+		e.wait()
+	}
+	e.arguments()
+	e.place()
+	for range chunksAhead - 1 {
+		e.bring()
+	}
+	if early {
+		e.wait()
+	}
+	e.stage()
+	e.multiply()
+	e.finish()
+	return e.text(32 * f.Warps)
+}
+
+// place finds the block's results and the thread's part of the copies. A block without results leaves.
+func (e *vectorEmitter) place() {
+	f := e.fit
+	e.thread = e.r("mov.u32", "%%tid.x")
+	e.lane, e.warp = e.r("and.b32", "%s, 31", e.thread), e.r("shr.u32", "%s, 5", e.thread)
+	e.quad, e.member = e.r("shr.u32", "%s, 2", e.lane), e.r("and.b32", "%s, 3", e.lane)
+	e.base = e.r("and.b32", "%s, -128", e.r("add.s32", "%s, 127", e.r("mov.u32", "mlxc_shared")))
+	e.vector0 = e.r("mov.u32", "%%ctaid.x")
+	e.n0 = e.r("mul.lo.s32", "%s, %d", e.r("mov.u32", "%%ctaid.y"), f.Rows)
+	e.Line("@%s bra \t$L_end", e.Make("p", "setp.ge.s32", "%s, %d", e.n0, f.Outer))
+	e.mine = e.r("div.u32", "%s, %d", e.r("sub.s32", "%d, %s", f.Inner/chunk+f.Warps-1, e.warp), f.Warps)
+
+	// Rows behind the last one are the last one again, whose results nobody stores.
+	row := func(at string) string {
+		return e.r("min.s32", "%s, %d", e.r("add.s32", "%s, %s", e.n0, at), f.Outer-1)
+	}
+	piece := e.r("and.b32", "%s, 7", e.lane)
+	for i := range e.codesFrom {
+		at := e.r("add.s32", "%s, %d", e.r("shr.u32", "%s, 3", e.lane), 4*i) // in the tile
+		side, in := e.sides[0], at
+		if e.form == siluMul {
+			side, in = e.sides[i/2], e.r("and.b32", "%s, 7", at)
+		}
+		from := e.r("shl.b32", "%s, 4", piece)
+		from = e.r("mad.lo.s32", "%s, %d, %s", e.warp, chunk/2, from)
+		e.codesFrom[i] = e.plus(e.Make("rd", "add.s64", "%s, %s", e.args["w"+side], e.wide(row(in), strconv.Itoa(f.Inner/2))), from)
+		// 16 bytes of eight rows lie in different banks.
+		swizzled := e.r("xor.b32", "%s, %s", piece, e.r("and.b32", "%s, 7", at))
+		e.codesTo[i] = e.r("mad.lo.s32", "%s, %d, %s", at, chunk/2, e.r("shl.b32", "%s, 4", swizzled))
+	}
+	at := e.r("and.b32", "%s, 15", e.lane)
+	of := func(side string) string {
+		return e.either(e.Make("p", "setp.lt.u32", "%s, 16", e.lane), "rd", e.args["scales"+side], e.args["biases"+side])
+	}
+	from := of(e.sides[0])
+	if e.form == siluMul {
+		from = e.either(e.Make("p", "setp.lt.u32", "%s, 8", at), "rd", from, of(e.sides[1]))
+		at = e.r("and.b32", "%s, 7", at)
+	}
+	from = e.Make("rd", "add.s64", "%s, %s", from, e.wide(row(at), strconv.Itoa(2*f.Inner/e.group)))
+	e.scaleFrom = e.plus(from, e.r("mul.lo.s32", "%s, %d", e.warp, e.scaleBytes()))
+
+	ring := e.r("mad.lo.s32", "%s, %d, %s", e.warp, chunksAhead*chunkBytes, e.r("add.s32", "%s, %d", e.base, e.ring(f)))
+	e.end = e.r("add.s32", "%s, %d", ring, chunksAhead*chunkBytes)
+	e.slotBring, e.slotUse = e.r("mov.b32", "%s", ring), e.r("mov.b32", "%s", ring)
+	e.brought = e.r("mov.b32", "0")
+}
+
+// scaleBytes are those of the scales that a row has in a chunk.
+func (v *vector) scaleBytes() int { return 2 * chunk / v.group }
+
+// bring asks for the warp's next chunk, if there is one.
+func (e *vectorEmitter) bring() {
+	none := e.Label()
+	e.Line("@%s bra \t%s", e.Make("p", "setp.ge.u32", "%s, %s", e.brought, e.mine), none)
+	for i, from := range e.codesFrom {
+		e.Line("cp.async.cg.shared.global.L2::128B \t[%s], [%s], 16", e.r("add.s32", "%s, %s", e.slotBring, e.codesTo[i]), from)
+		e.Line("add.s64 \t%s, %s, %d", from, from, e.fit.Warps*chunk/2)
+	}
+	kind := "ca"
+	if e.scaleBytes() == 16 {
+		kind = "cg"
+	}
+	to := e.r("mad.lo.s32", "%s, 16, %s", e.lane, e.slotBring)
+	e.Line("cp.async.%s.shared.global \t[%s+%d], [%s], %d", kind, to, codesChunk, e.scaleFrom, e.scaleBytes())
+	e.Line("add.s64 \t%s, %s, %d", e.scaleFrom, e.scaleFrom, e.fit.Warps*e.scaleBytes())
+	e.next(e.slotBring)
+	e.Mark(none)
+	e.Line("add.s32 \t%s, %s, 1", e.brought, e.brought)
+	e.Line("cp.async.commit_group")
+}
+
+// next moves a slot of the ring on.
+func (e *vectorEmitter) next(slot string) {
+	e.Line("add.s32 \t%s, %s, %d", slot, slot, chunkBytes)
+	around := e.Make("p", "setp.ge.u32", "%s, %s", slot, e.end)
+	e.Line("@%s sub.s32 \t%s, %s, %d", around, slot, slot, chunksAhead*chunkBytes)
+}
+
+// stage brings x to shared memory, in the order in which lanes multiply it, and the sum of each 32 elements. A word of codes has
+// the elements 0 to 7 of a lane, of which mma.sync takes the first with the fifth, the second with the sixth, and so on.
+func (e *vectorEmitter) stage() {
+	f := e.fit
+	x := e.Make("rd", "add.s64", "%s, %s", e.args["x"], e.wide(e.vector0, strconv.Itoa(2*f.Inner)))
+	part := e.r("mov.b32", "%s", e.thread)
+	there := e.Make("p", "setp.lt.u32", "%s, %d", part, f.Inner/32)
+	if e.norm {
+		e.normalized(x, part, there)
+		e.Line("bar.sync \t0")
+		return
+	}
+	loop, done := e.Label(), e.Label()
+	e.Mark(loop)
+	e.Line("@!%s bra \t%s", there, done)
+	e.put(part, e.words(e.Make("rd", "add.s64", "%s, %s", x, e.wide(part, "64")), ""))
+	e.Line("add.s32 \t%s, %s, %d", part, part, 32*f.Warps)
+	e.Line("setp.lt.u32 \t%s, %s, %d", there, part, f.Inner/32)
+	e.Line("bra \t%s", loop)
+	e.Mark(done)
+	e.Line("bar.sync \t0")
+}
+
+// words loads 32 elements; zeros where there is nothing.
+func (e *vectorEmitter) words(from, there string) (out []string) {
+	for i := range 4 {
+		var four []string
+		for range 4 {
+			w := e.New("r")
+			if there != "" {
+				e.Line("mov.b32 \t%s, 0", w)
+			}
+			four = append(four, w)
+		}
+		guard := ""
+		if there != "" {
+			guard = "@" + there + " "
+		}
+		e.Line("%sld.global.v4.b32 \t{%s}, [%s+%d]", guard, strings.Join(four, ", "), from, 16*i)
+		out = append(out, four...)
+	}
+	return out
+}
+
+// put stores a part of 32 elements, and their sum.
+func (e *vectorEmitter) put(part string, words []string) {
+	to := e.r("mad.lo.s32", "%s, 64, %s", part, e.base)
+	sum := ""
+	for i := 0; i < len(words); i += 4 {
+		four := words[i : i+4]
+		var order []string
+		for j := range 2 {
+			for _, halves := range []string{"0x5410", "0x7632"} {
+				order = append(order, e.r("prmt.b32", "%s, %s, %s", four[j], four[j+2], halves))
+			}
+		}
+		e.Line("st.shared.v4.b32 \t[%s+%d], {%s}", to, 4*i, strings.Join(order, ", "))
+	}
+	for _, h := range e.all(words) {
+		if sum == "" {
+			sum = h
+		} else {
+			sum = e.r("add.rn.f32", "%s, %s", sum, h)
+		}
+	}
+	e.Line("st.shared.b32 \t[%s+%d], %s", e.r("mad.lo.s32", "%s, 4, %s", part, e.base), e.sums(e.fit), sum)
+}
+
+// all are the numbers of 16 bits in words, as f32.
+func (e *vectorEmitter) all(words []string) (out []string) {
+	for _, w := range words {
+		low, high := e.New("rs"), e.New("rs")
+		e.Line("mov.b32 \t{%s, %s}, %s", low, high, w)
+		out = append(out, e.widened(low), e.widened(high))
+	}
+	return out
+}
+
+// normalized stages x by its root mean square: norm · round(x · inv), rounded. Each thread has at most 32 elements.
+func (e *vectorEmitter) normalized(x, part, there string) {
+	f := e.fit
+	offset := e.wide(part, "64")
+	numbers := e.all(e.words(e.Make("rd", "add.s64", "%s, %s", x, offset), there))
+	weights := e.all(e.words(e.Make("rd", "add.s64", "%s, %s", e.args["norm"], offset), there))
+	squares := e.r("mov.b32", "0")
+	for _, v := range numbers {
+		squares = e.r("fma.rn.f32", "%s, %s, %s", v, v, squares)
+	}
+	for step := 16; step > 0; step /= 2 {
+		other := e.New("r")
+		e.Line("shfl.sync.bfly.b32 \t%s, %s, %d, 31, -1", other, squares, step)
+		squares = e.r("add.rn.f32", "%s, %s", squares, other)
+	}
+	place := e.sums(f) + f.Inner/8
+	first := e.Make("p", "setp.eq.u32", "%s, 0", e.lane)
+	e.Line("@%s st.shared.b32 \t[%s+%d], %s", first, e.r("mad.lo.s32", "%s, 4, %s", e.warp, e.base), place, squares)
+	e.Line("bar.sync \t0")
+	total := ""
+	for i := range f.Warps {
+		s := e.r("ld.shared.b32", "[%s+%d]", e.base, place+4*i)
+		if total == "" {
+			total = s
+		} else {
+			total = e.r("add.rn.f32", "%s, %s", total, s)
+		}
+	}
+	mean := e.r("div.rn.f32", "%s, %s", total, e.r("cvt.rn.f32.u32", "%s", e.r("mov.b32", "%d", f.Inner)))
+	root := e.r("sqrt.rn.f32", "%s", e.r("add.rn.f32", "%s, %s", mean, e.args["eps"]))
+	inverse := e.r("rcp.rn.f32", "%s", root)
+	var words []string
+	for i := 0; i < len(numbers); i += 2 {
+		var two [2]string
+		for j := range two {
+			v := e.widened(e.rounded(e.r("mul.rn.f32", "%s, %s", numbers[i+j], inverse)))
+			two[j] = e.rounded(e.r("mul.rn.f32", "%s, %s", weights[i+j], v))
+		}
+		words = append(words, e.r("mov.b32", "{%s, %s}", two[0], two[1]))
+	}
+	none := e.Label()
+	e.Line("@!%s bra \t%s", there, none)
+	e.put(part, words)
+	e.Mark(none)
+}
+
+// multiply adds up the warp's chunks. Codes are fractions of a power of two, as 1024 + q is in f16; what that adds to a product is taken off by
+// the sum of x.
+func (e *vectorEmitter) multiply() {
+	f := e.fit
+	magic, power, typ := 0x64006400, float32(1024), "f16"
+	if e.elem == ir.BF16 {
+		magic, power, typ = 0x43004300, 128, "bf16"
+	}
+	for i := range e.acc {
+		e.acc[i] = e.r("mov.b32", "0")
+	}
+	zero := e.r("mov.b32", "0")
+	mask, one := e.r("mov.b32", "%d", 0x000F000F), e.r("mov.b32", "%d", magic)
+	xAt := e.r("mad.lo.s32", "%s, %d, %s", e.warp, 2*chunk, e.r("mad.lo.s32", "%s, 16, %s", e.member, e.base))
+	sumsAt := e.r("mad.lo.s32", "%s, %d, %s", e.warp, chunk/8, e.r("add.s32", "%s, %d", e.base, e.sums(f)))
+	// Where the thread's words of 16 bytes j of its rows lie: the bits of j are free in this number.
+	rows := e.r("mad.lo.s32", "%s, %d, %s", e.quad, chunk/2+16, e.r("shl.b32", "%s, 2", e.member))
+	left := e.r("mov.b32", "%s", e.mine)
+	loop, done := e.Label(), e.Label()
+	e.Mark(loop)
+	e.Line("@%s bra \t%s", e.Make("p", "setp.eq.u32", "%s, 0", left), done)
+	e.Line("cp.async.wait_group \t%d", chunksAhead-2)
+	e.Line("bar.warp.sync \t-1")
+	e.bring()
+	at := e.r("add.s32", "%s, %s", e.slotUse, rows)
+	scales := e.r("mad.lo.s32", "%s, 16, %s", e.quad, e.slotUse)
+	var scale, bias [2][]string // of rows quad and quad + 8
+	for i := range 2 {
+		scale[i] = e.some(scales, codesChunk+128*i, e.scaleBytes())
+		bias[i] = e.some(scales, codesChunk+256+128*i, e.scaleBytes())
+	}
+	sums := slices.Concat(e.four(sumsAt, 0), e.four(sumsAt, 16))
+	for j := range chunk / 32 {
+		x := e.four(xAt, 64*j)
+		place := at
+		if j > 0 {
+			place = e.r("xor.b32", "%s, %d", at, 16*j)
+		}
+		codes := [2]string{e.r("ld.shared.b32", "[%s]", place), e.r("ld.shared.b32", "[%s+%d]", place, 8*chunk/2)}
+		code := func(row, shift int) string {
+			w := codes[row]
+			if shift > 0 {
+				w = e.r("shr.u32", "%s, %d", w, shift)
+			}
+			return e.r("lop3.b32", "%s, %s, %s, 0xEA", w, mask, one)
+		}
+		sum := [4]string{zero, zero, zero, zero}
+		for half := range 2 {
+			var out [4]string
+			for i := range out {
+				out[i] = e.New("r")
+			}
+			e.Line("mma.sync.aligned.m16n8k16.row.col.f32.%s.%s.f32 \t{%s}, {%s, %s, %s, %s}, {%s, %s}, {%s}", typ, typ, strings.Join(out[:], ", "),
+				code(0, 8*half), code(1, 8*half), code(0, 8*half+4), code(1, 8*half+4), x[2*half], x[2*half+1], strings.Join(sum[:], ", "))
+			sum = out
+		}
+		g := j * 32 / e.group
+		for i := range 2 {
+			product := e.r("fma.rn.f32", "%s, %s, %s", ptxwrite.Number(-power), sums[j], sum[2*i])
+			e.Line("fma.rn.f32 \t%s, %s, %s, %s", e.acc[i], scale[i][g], product, e.acc[i])
+			e.Line("fma.rn.f32 \t%s, %s, %s, %s", e.acc[i], bias[i][g], sums[j], e.acc[i])
+		}
+	}
+	e.next(e.slotUse)
+	e.Line("add.s32 \t%s, %s, %d", xAt, xAt, f.Warps*2*chunk)
+	e.Line("add.s32 \t%s, %s, %d", sumsAt, sumsAt, f.Warps*chunk/8)
+	e.Line("sub.s32 \t%s, %s, 1", left, left)
+	e.Line("bra \t%s", loop)
+	e.Mark(done)
+}
+
+// four loads four words.
+func (e *vectorEmitter) four(from string, offset int) (out []string) {
+	for range 4 {
+		out = append(out, e.New("r"))
+	}
+	e.Line("ld.shared.v4.b32 \t{%s}, [%s+%d]", strings.Join(out, ", "), from, offset)
+	return out
+}
+
+// some loads so many bytes of numbers of 16 bits, as f32.
+func (e *vectorEmitter) some(from string, offset, bytes int) []string {
+	switch bytes {
+	case 16:
+		return e.all(e.four(from, offset))
+	case 8:
+		a, b := e.New("r"), e.New("r")
+		e.Line("ld.shared.v2.b32 \t{%s, %s}, [%s+%d]", a, b, from, offset)
+		return e.all([]string{a, b})
+	}
+	return e.all([]string{e.r("ld.shared.b32", "[%s+%d]", from, offset)})
+}
+
+// finish adds up what the warps have, and stores what becomes of the sums.
+func (e *vectorEmitter) finish() {
+	f := e.fit
+	parts := e.r("add.s32", "%s, %d", e.base, e.ring(f)) // of each warp, and behind them the sums
+	totals := 4 * tileRows * f.Warps
+	e.Line("bar.sync \t0") // chunks are done with
+	first := e.Make("p", "setp.eq.u32", "%s, 0", e.member)
+	to := e.r("mad.lo.s32", "%s, %d, %s", e.warp, 4*tileRows, e.r("mad.lo.s32", "%s, 4, %s", e.quad, parts))
+	e.Line("@%s st.shared.b32 \t[%s], %s", first, to, e.acc[0])
+	e.Line("@%s st.shared.b32 \t[%s+32], %s", first, to, e.acc[1])
+	e.Line("bar.sync \t0")
+	own := e.r("mad.lo.s32", "%s, 4, %s", e.thread, parts)
+	isNaN, added := e.Make("p", "setp.ne.u32", "%s, %s", e.thread, e.thread), e.Label()
+	e.Line("@%s bra \t%s", e.Make("p", "setp.ge.u32", "%s, %d", e.thread, tileRows), added)
+	sum := e.r("ld.shared.b32", "[%s]", own)
+	for i := 1; i < f.Warps; i++ {
+		sum = e.r("add.rn.f32", "%s, %s", sum, e.r("ld.shared.b32", "[%s+%d]", own, 4*tileRows*i))
+	}
+	e.Line("st.shared.b32 \t[%s+%d], %s", own, totals, sum)
+	e.Line("setp.nan.f32 \t%s, %s, %s", isNaN, sum, sum)
+	e.Mark(added)
+	some, finite := e.New("p"), e.Label()
+	e.Line("bar.red.or.pred \t%s, 0, %s", some, isNaN)
+	e.Line("@!%s bra \t%s", some, finite)
+	e.again(e.r("add.s32", "%s, %d", parts, totals))
+	e.Line("bar.sync \t0")
+	e.Mark(finite)
+
+	n := e.r("add.s32", "%s, %s", e.n0, e.thread)
+	outside := e.Make("p", "setp.ge.u32", "%s, %d", e.thread, f.Rows)
+	outside = e.Make("p", "or.pred", "%s, %s", outside, e.Make("p", "setp.ge.s32", "%s, %d", n, f.Outer))
+	e.Line("@%s bra \t$L_end", outside)
+	total := func(row int) string { return e.stored(e.r("ld.shared.b32", "[%s+%d]", own, totals+4*row)) }
+	place := e.Make("rd", "add.s64", "%s, %s", e.wide(e.vector0, strconv.Itoa(f.Outer)), e.Make("rd", "cvt.u64.u32", "%s", n))
+	place = e.Make("rd", "shl.b64", "%s, 1", place)
+	var result string
+	if e.form == siluMul {
+		result = e.siluMul(total(0), total(f.Rows))
+	} else {
+		other := e.Make("rs", "ld.global.b16", "[%s]", e.Make("rd", "add.s64", "%s, %s", e.args["r"], place))
+		result = e.stored(e.r("add.rn.f32", "%s, %s", e.widened(other), e.widened(total(0))))
+	}
+	e.Line("st.global.b16 \t[%s], %s", e.Make("rd", "add.s64", "%s, %s", e.args["y"], place), result)
+	e.Mark("$L_end")
+	e.Line("ret")
+}
+
+// again computes sums that are NaN once more, with the codes as numbers: what is taken off above is not a number where x has infinities, and
+// sums of it may be infinite. A warp makes a row at a time, a lane 32 elements.
+func (e *vectorEmitter) again(totals string) {
+	f := e.fit
+	row := e.r("mov.b32", "%s", e.warp)
+	rows, done, next := e.Label(), e.Label(), e.Label()
+	e.Mark(rows)
+	e.Line("@%s bra \t%s", e.Make("p", "setp.ge.u32", "%s, %d", row, tileRows), done)
+	place := e.r("mad.lo.s32", "%s, 4, %s", row, totals)
+	was := e.r("ld.shared.b32", "[%s]", place)
+	e.Line("@%s bra \t%s", e.Make("p", "setp.num.f32", "%s, %s", was, was), next)
+	of := func(name string) string { return e.args[name+e.sides[0]] }
+	n := row
+	if e.form == siluMul {
+		up := e.Make("p", "setp.ge.u32", "%s, %d", row, f.Rows)
+		of = func(name string) string {
+			return e.either(up, "rd", e.args[name+e.sides[1]], e.args[name+e.sides[0]])
+		}
+		n = e.r("and.b32", "%s, %d", row, f.Rows-1)
+	}
+	n = e.r("min.s32", "%s, %d", e.r("add.s32", "%s, %s", e.n0, n), f.Outer-1)
+	codes := e.Make("rd", "add.s64", "%s, %s", of("w"), e.wide(n, strconv.Itoa(f.Inner/2)))
+	offset := e.wide(n, strconv.Itoa(2*f.Inner/e.group))
+	scales, biases := e.Make("rd", "add.s64", "%s, %s", of("scales"), offset), e.Make("rd", "add.s64", "%s, %s", of("biases"), offset)
+	sum, part := e.r("mov.b32", "0"), e.r("mov.b32", "%s", e.lane)
+	parts, all := e.Label(), e.Label()
+	e.Mark(parts)
+	e.Line("@%s bra \t%s", e.Make("p", "setp.ge.u32", "%s, %d", part, f.Inner/32), all)
+	from := e.Make("rd", "add.s64", "%s, %s", codes, e.wide(part, "16"))
+	x := e.r("mad.lo.s32", "%s, 64, %s", part, e.base)
+	product, plain := e.r("mov.b32", "0"), e.r("mov.b32", "0")
+	for word := range 4 {
+		w := e.r("ld.global.b32", "[%s+%d]", from, 4*word)
+		for i, v := range e.all(e.four(x, 16*word)) { // elements 0, 4, 1, 5, …
+			q := e.r("and.b32", "%s, 15", e.r("shr.u32", "%s, %d", w, 4*(i/2+i%2*4)))
+			e.Line("fma.rn.f32 \t%s, %s, %s, %s", product, e.r("cvt.rn.f32.u32", "%s", q), v, product)
+			e.Line("add.rn.f32 \t%s, %s, %s", plain, plain, v)
+		}
+	}
+	at := e.wide(e.r("div.u32", "%s, %d", part, e.group/32), "2")
+	number := func(from string) string {
+		return e.widened(e.Make("rs", "ld.global.b16", "[%s]", e.Make("rd", "add.s64", "%s, %s", from, at)))
+	}
+	e.Line("fma.rn.f32 \t%s, %s, %s, %s", sum, number(scales), product, sum)
+	e.Line("fma.rn.f32 \t%s, %s, %s, %s", sum, number(biases), plain, sum)
+	e.Line("add.s32 \t%s, %s, 32", part, part)
+	e.Line("bra \t%s", parts)
+	e.Mark(all)
+	for step := 16; step > 0; step /= 2 {
+		other := e.New("r")
+		e.Line("shfl.sync.bfly.b32 \t%s, %s, %d, 31, -1", other, sum, step)
+		e.Line("add.rn.f32 \t%s, %s, %s", sum, sum, other)
+	}
+	e.Line("bar.warp.sync \t-1") // all lanes have looked
+	e.Line("@%s st.shared.b32 \t[%s], %s", e.Make("p", "setp.eq.u32", "%s, 0", e.lane), place, sum)
+	e.Mark(next)
+	e.Line("add.s32 \t%s, %s, %d", row, row, f.Warps)
+	e.Line("bra \t%s", rows)
+	e.Mark(done)
+}

@@ -1,0 +1,186 @@
+package ptxmatrix_test
+
+import (
+	"encoding/binary"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/mlxc/mlxc/backend/internal/ptxmatrix"
+	"github.com/mlxc/mlxc/internal/air/nvptx"
+	"github.com/mlxc/mlxc/internal/testing/ptxrun"
+	"github.com/mlxc/mlxc/internal/testing/sample"
+	"github.com/mlxc/mlxc/ir"
+)
+
+// TestVectors runs products with vectors, with a number of results that fills no block, inner indices that give warps different
+// numbers of chunks, and all ways to give arguments. They keep the bound of their sums; infinities and NaN stay what they are.
+func TestVectors(t *testing.T) {
+	type product struct {
+		name    string
+		k, m, n int
+		launch  nvptx.Launch
+		dtype   ir.DType
+		group   int
+		norm    bool
+	}
+	for _, x := range sample.Of(t, "products with vectors", []product{
+		{"affine_qmv_fast_add_float16_t_gs_32_b_4", 14336, 1, 296, nvptx.Launch{Values: true, Programmatic: true}, ir.F16, 32, false},
+		{"affine_qmv_add_float16_t_gs_64_b_4", 4352, 2, 965, nvptx.Launch{Values: true}, ir.F16, 64, false},
+		{"affine_qmv_add_bfloat16_t_gs_128_b_4", 2304, 3, 1825, nvptx.Launch{Moving: true, Programmatic: true}, ir.BF16, 128, false},
+		{"affine_qmv_add_bfloat16_t_gs_32_b_4", 2048, 1, 2049, nvptx.Launch{}, ir.BF16, 32, false},
+		{"affine_qmv_rms_silu_mul_float16_t_gs_32_b_4", 4096, 1, 1027, nvptx.Launch{Values: true, Programmatic: true}, ir.F16, 32, true},
+		{"affine_qmv_fast_rms_silu_mul_bfloat16_t_gs_64_b_4", 2560, 2, 1641, nvptx.Launch{Values: true, Moving: true}, ir.BF16, 64, true},
+		{"affine_qmv_rms_silu_mul_float16_t_gs_128_b_4", 3328, 2, 1261, nvptx.Launch{Values: true}, ir.F16, 128, true},
+		{"affine_qmv_fast_silu_mul_float16_t_gs_32_b_4", 5632, 1, 752, nvptx.Launch{Values: true, Programmatic: true}, ir.F16, 32, false},
+	}, 4) {
+		t.Run(fmt.Sprint(x.name, " ", x.k), func(t *testing.T) {
+			k, p := described(t, x.name)
+			r := rand.New(rand.NewPCG(2, uint64(x.k)))
+			n := number16{x.dtype}
+			m := &ptxrun.Memory{}
+			values, _ := n.numbers(r, x.m*x.k, normal(1))
+			if x.m > 1 { // the last vector has one
+				values[(x.m-1)*x.k+77] = map[bool]float64{false: math.Inf(1), true: math.NaN()}[x.m == 3]
+			}
+			var bytes []byte
+			for _, v := range values {
+				bytes = binary.LittleEndian.AppendUint16(bytes, n.of(v))
+			}
+			args := map[string]any{"x": m.Add(bytes), "in_vec_size": x.k, "out_vec_size": x.n}
+			var ms []matrix
+			sides := []string{""}
+			silu := strings.Contains(x.name, "silu")
+			if silu {
+				sides = []string{"_gate", "_up"}
+			}
+			if x.norm {
+				weights, wb := n.numbers(r, x.k, normal(1))
+				args["norm"], args["eps"] = m.Add(wb), float32(1e-5)
+				for i := range x.m {
+					row := values[i*x.k:][:x.k]
+					sum := 0.0
+					for _, v := range row {
+						sum += v * v
+					}
+					inverse := 1 / math.Sqrt(sum/float64(x.k)+1e-5)
+					for j := range row {
+						row[j] = n.value(n.of(weights[j] * n.value(n.of(row[j]*inverse))))
+					}
+				}
+			}
+			for _, side := range sides {
+				w := affine(r, n, x.n, x.k, x.group, 4)
+				for i := range w.w { // which is not rounded here
+					q := w.codes[i/2] >> (4 * (i % 2)) & 15
+					half := func(b []byte) float64 { return n.value(binary.LittleEndian.Uint16(b[i/x.group*2:])) }
+					w.w[i] = half(w.scales)*float64(q) + half(w.biases)
+				}
+				ms = append(ms, w)
+				args["w"+side], args["scales"+side], args["biases"+side] = m.Add(w.codes), m.Add(w.scales), m.Add(w.biases)
+			}
+			out := make([]byte, 2*x.m*x.n)
+			args["y"] = m.Add(out)
+			var residual []float64
+			groups := [3]uint64{uint64(x.m), uint64(x.n+3) / 4, 1}
+			if !silu {
+				var rb []byte
+				residual, rb = n.numbers(r, x.m*x.n, normal(1))
+				args["r"] = m.Add(rb)
+				groups[1] = uint64(x.n+7) / 8
+			}
+			launched(t, m, k, p, x.launch, true, groups, [3]uint64{32, 4, 1}, args)
+			dot := func(w matrix, i, j int) (sum, bound float64) {
+				if math.IsInf(values[i*x.k+77], 0) { // scales and biases multiply sums of a group, and codes infinities
+					g := 77 / x.group
+					half := func(b []byte) float64 { return n.value(binary.LittleEndian.Uint16(b[(j*x.k/x.group+g)*2:])) }
+					q := float64(w.codes[(j*x.k+77)/2] >> 4 & 15)
+					return half(w.scales)*(q*math.Inf(1)) + half(w.biases)*math.Inf(1), 0
+				}
+				for e := range x.k {
+					v := values[i*x.k+e] * w.w[j*x.k+e]
+					sum, bound = sum+v, bound+math.Abs(values[i*x.k+e])*64*math.Abs(w.w[j*x.k+e])
+				}
+				return sum, bound * 0x1p-20
+			}
+			for i := range x.m {
+				for j := 0; j < x.n; j += 1 + r.IntN(40) {
+					if j > x.n-50 {
+						j = max(j, x.n-17+r.IntN(17))
+					}
+					got := n.value(binary.LittleEndian.Uint16(out[2*(i*x.n+j):]))
+					want, bound := dot(ms[0], i, j)
+					if silu {
+						up, ub := dot(ms[1], i, j)
+						gate := want
+						s := gate / (1 + math.Exp(-gate))
+						want = s * up
+						bound = math.Abs(up)*(1.1*(bound+n.ulp(gate))+2*n.ulp(s)) + math.Abs(s)*(ub+n.ulp(up)) + 4*n.ulp(want)
+					} else {
+						bound += n.ulp(want) / 2
+						want += residual[i*x.n+j]
+					}
+					if math.IsNaN(want) || math.IsInf(want, 0) {
+						require.True(t, got == want || got != got && want != want, "row %d, column %d: %v, want %v", i, j, got, want)
+						continue
+					}
+					require.InDelta(t, want, got, bound+n.ulp(want)*0.51, "row %d, column %d", i, j)
+				}
+			}
+		})
+	}
+}
+
+// TestVectorWaits leaves out each instruction that orders threads and copies of a product with a vector: the interpreter notices.
+func TestVectorWaits(t *testing.T) {
+	k, p := described(t, "affine_qmv_add_float16_t_gs_32_b_4")
+	constants := map[string]int64{"in_vec_size": 4096, "out_vec_size": 1024}
+	f := p.Fit([3]uint64{1, 128, 1}, ptxmatrix.Given{Aligned: true, Multiprocessors: 1000, Constant: func(n string) (int64, bool) { v, ok := constants[n]; return v, ok }})
+	require.Equal(t, 8, f.Warps)
+	lines := strings.SplitAfter(string(p.Emit(nvptx.Launch{Values: true, Programmatic: true}, f)), "\n")
+	early, err := nvptx.Early([]byte(lines[0]))
+	require.NoError(t, err)
+	require.Len(t, early, 3)
+	for _, i := range early {
+		require.Contains(t, []string{"w", "scales", "biases"}, k.Args[i].Name)
+	}
+	var waits []int
+	for i, l := range lines {
+		switch strings.TrimSuffix(strings.Fields(l + " -")[0], ";") {
+		case "cp.async.wait_group", "bar.sync", "bar.warp.sync":
+			waits = append(waits, i)
+		}
+	}
+	run := func(text string) error {
+		program, err := ptxrun.Parse([]byte(text))
+		require.NoError(t, err)
+		m, r, n := &ptxrun.Memory{}, rand.New(rand.NewPCG(3, 4)), number16{ir.F16}
+		w := affine(r, n, 16, 4096, 32, 4)
+		_, x := n.numbers(r, 4096, normal(1))
+		binary.LittleEndian.PutUint16(x, 0x7C00) // infinity: sums are computed again
+		args := map[string]uint64{"w": m.Add(w.codes), "scales": m.Add(w.scales), "biases": m.Add(w.biases), "x": m.Add(x), "r": m.Add(make([]byte, 2048)), "y": m.Add(make([]byte, 2048)), "in_vec_size": 4096, "out_vec_size": 1024}
+		var params []uint64
+		for i := range k.Args {
+			if k.Args[i].Attribute == "" {
+				params = append(params, args[k.Args[i].Name])
+			}
+		}
+		for len(params) < len(program.Params) {
+			params = append(params, 32)
+		}
+		_, threads, shared := p.Launch([3]uint64{1, 128, 1}, f)
+		return program.Run(m, ptxrun.Launch{Params: params, Grid: [3]uint32{1, 1, 1}, Block: threads, Shared: int(shared)})
+	}
+	require.NoError(t, run(strings.Join(lines, "")))
+	require.Len(t, waits, 7)
+	for _, i := range waits {
+		text := slices.Clone(lines)
+		text[i] = ""
+		require.Error(t, run(strings.Join(text, "")), "without line %d: %s", i+1, lines[i])
+	}
+}
