@@ -29,6 +29,7 @@ const (
 	tile                // the same of one matrix, with the grid of tiles of 32 by 32 results
 	add                 // a residual is added
 	siluMul             // silu of one product times the other
+	rope                // queries and keys are turned, and may lie apart as values do
 )
 
 // named are the kernels of the builtin library.
@@ -54,7 +55,7 @@ func Of(k *air.Kernel, constants []ir.FunctionConstant) Kernel {
 	if p := productOf(k); p != nil {
 		return p
 	}
-	if v := vectorOf(k); v != nil {
+	if v := vectorOf(k, constants); v != nil {
 		return v
 	}
 	if a := attentionOf(k, constants); a != nil {
@@ -117,8 +118,9 @@ type Fit struct {
 	Aligned bool // memory is read 16 bytes at a time
 	Long    bool // the inner index may have more than one phase
 	Chunk   int  // bytes of scales that are read at a time, if Aligned
-	// Of a product with vectors: the length of a vector, how many results it has, and the warps of a block.
-	Inner, Outer, Warps int
+	// Of a product with vectors: the length of a vector, how many results it has if all are alike, the blocks of one, and the warps of
+	// a block.
+	Inner, Outer, Blocks, Warps int
 }
 
 // Fit implements [Kernel].

@@ -17,21 +17,28 @@ type vector struct {
 	source *air.Kernel
 	form   form
 	norm   bool     // the vector is normalized before
+	pairs  bool     // the form is rope: a rotation turns neighbours, and not halves of a head
 	sides  []string // the ends of the names of matrices, scales and biases
 	elem   ir.DType // of x, scales, biases and results
 	group  int      // of weights that share a scale
 }
 
-var namedVector = regexp.MustCompile(`^affine_(?:qmv|qmv_fast)_(add|silu_mul|rms_silu_mul)_(float16_t|bfloat16_t)_gs_(32|64|128)_b_4$`)
+var namedVector = regexp.MustCompile(`^affine_(?:qmv|qmv_fast)_(add|silu_mul|rms_silu_mul|rms_x3_rope)_(float16_t|bfloat16_t)_gs_(32|64|128)_b_4$`)
 
-func vectorOf(k *air.Kernel) *vector {
+func vectorOf(k *air.Kernel, constants []ir.FunctionConstant) *vector {
 	m := namedVector.FindStringSubmatch(k.Name)
 	if m == nil {
 		return nil
 	}
 	v := &vector{source: k, form: add, sides: []string{""}, elem: ir.F16}
-	if m[1] != "add" {
+	switch m[1] {
+	case "silu_mul", "rms_silu_mul":
 		v.form, v.norm, v.sides = siluMul, m[1] == "rms_silu_mul", []string{"_gate", "_up"}
+	case "rms_x3_rope":
+		v.form, v.norm, v.sides = rope, true, []string{"_q", "_k", "_v"}
+		for _, c := range constants {
+			v.pairs = v.pairs || c.Index == traditionalConstant && c.Bits != 0
+		}
 	}
 	if m[2] == "bfloat16_t" {
 		v.elem = ir.BF16
@@ -39,6 +46,9 @@ func vectorOf(k *air.Kernel) *vector {
 	v.group, _ = strconv.Atoi(m[3])
 	return v
 }
+
+// traditionalConstant is the number of the function constant of rope that says that a rotation turns neighbours.
+const traditionalConstant = 2
 
 const (
 	// A chunk is what a warp multiplies at a time: chunk codes of each of tileRows rows, which one mma.sync takes, and their scales and biases.
@@ -60,17 +70,40 @@ var Fewest int64 = 2048 * 2048
 
 // Fit implements [Kernel].
 func (v *vector) Fit(groups [3]uint64, given Given) Fit {
-	k, known := given.Constant("in_vec_size")
-	n, there := given.Constant("out_vec_size")
-	if !known || !there || !given.Aligned || k <= 0 || n <= 0 || k%chunk != 0 || k > longest || v.norm && k > longestNorm || k*n < Fewest {
+	known := true
+	constant := func(name string) int64 {
+		n, there := given.Constant(name)
+		known = known && there && n > 0
+		return n
+	}
+	k, rows, blocks := constant("in_vec_size"), int64(0), int64(0)
+	switch v.form {
+	case rope:
+		pairs := constant("dims") / 2
+		q, key, value := constant("q_heads")*pairs, constant("k_heads")*pairs, constant("n_v")
+		rows, blocks = 2*(q+key)+value, (q+7)/8+(key+7)/8+(value+15)/16
+	case siluMul:
+		rows = 2 * constant("out_vec_size")
+		blocks = (rows/2 + 7) / 8
+	default:
+		rows = constant("out_vec_size")
+		blocks = (rows + tileRows - 1) / tileRows
+	}
+	if !known || !given.Aligned || k%chunk != 0 || k > longest || v.norm && k > longestNorm || rows > 1<<30 || k*rows < Fewest {
 		return Fit{}
 	}
-	f := Fit{Rows: tileRows / len(v.sides), Aligned: true, Inner: int(k), Outer: int(n), Warps: 8}
+	f := Fit{Aligned: true, Inner: int(k), Outer: int(constantOr(given, "out_vec_size")), Blocks: int(blocks), Warps: 8}
 	// Many blocks are as good as warps: with four there is room for more of them.
-	if blocks := uint64(n) / uint64(f.Rows) * groups[0]; k <= 8192 && blocks > 4*uint64(max(1, given.Multiprocessors)) {
+	if k <= 8192 && uint64(blocks)*groups[0] > 4*uint64(max(1, given.Multiprocessors)) {
 		f.Warps = 4
 	}
 	return f
+}
+
+// constantOr is the value of a constant argument, or 0.
+func constantOr(given Given, name string) int64 {
+	n, _ := given.Constant(name)
+	return n
 }
 
 // Wide implements [Kernel].
@@ -78,9 +111,9 @@ func (*vector) Wide(name string) bool {
 	return name == "x" || name == "norm" || strings.HasPrefix(name, "w") || strings.HasPrefix(name, "scales") || strings.HasPrefix(name, "biases")
 }
 
-// Launch implements [Kernel]: a block makes Rows results of one vector.
+// Launch implements [Kernel]: a block makes results of 16 rows of weights and one vector.
 func (v *vector) Launch(groups [3]uint64, f Fit) (grid [3]uint64, threads, shared uint32) {
-	return [3]uint64{groups[0], (uint64(f.Outer) + uint64(f.Rows) - 1) / uint64(f.Rows), 1}, uint32(32 * f.Warps), uint32(v.ring(f) + f.Warps*chunksAhead*chunkBytes + 127)
+	return [3]uint64{groups[0], uint64(f.Blocks), 1}, uint32(32 * f.Warps), uint32(v.ring(f) + f.Warps*chunksAhead*chunkBytes + 127)
 }
 
 // sums is where the sums of each 32 elements of x lie in shared memory, behind x.
@@ -99,9 +132,13 @@ type vectorEmitter struct {
 	fit Fit
 
 	thread, lane, warp, base string
-	quad, member             string // lane/4 and lane%4: the row of a fragment, and the columns
-	vector0, n0              string // which vector, and its first result
-	mine                     string // how many chunks the warp has
+	quad, member             string     // lane/4 and lane%4: the row of a fragment, and the columns
+	vector0                  string     // which vector
+	n0, count                string     // the block's first result, and how many there are of its matrix; of rope and siluMul of two each
+	matrix                   [2]operand // of the first eight rows of the tile, and of the others
+	// Of rope: half of a head's elements; queries or keys; keys or values; where they go, and how far apart heads are; the last row.
+	pairsOf, turned, key, to, stride, last string
+	mine                                   string // how many chunks the warp has
 
 	codesFrom [4]string // where the thread's part of the next chunk comes from: rows four apart
 	codesTo   [4]string // and where it goes to in the chunk
@@ -150,44 +187,98 @@ func (e *vectorEmitter) place() {
 	e.quad, e.member = e.r("shr.u32", "%s, 2", e.lane), e.r("and.b32", "%s, 3", e.lane)
 	e.base = e.r("and.b32", "%s, -128", e.r("add.s32", "%s, 127", e.r("mov.u32", "mlxc_shared")))
 	e.vector0 = e.r("mov.u32", "%%ctaid.x")
-	e.n0 = e.r("mul.lo.s32", "%s, %d", e.r("mov.u32", "%%ctaid.y"), f.Rows)
-	e.Line("@%s bra \t$L_end", e.Make("p", "setp.ge.s32", "%s, %d", e.n0, f.Outer))
+	e.block()
 	e.mine = e.r("div.u32", "%s, %d", e.r("sub.s32", "%d, %s", f.Inner/chunk+f.Warps-1, e.warp), f.Warps)
 
-	// Rows behind the last one are the last one again, whose results nobody stores.
-	row := func(at string) string {
-		return e.r("min.s32", "%s, %d", e.r("add.s32", "%s, %s", e.n0, at), f.Outer-1)
-	}
 	piece := e.r("and.b32", "%s, 7", e.lane)
 	for i := range e.codesFrom {
 		at := e.r("add.s32", "%s, %d", e.r("shr.u32", "%s, 3", e.lane), 4*i) // in the tile
-		side, in := e.sides[0], at
-		if e.form == siluMul {
-			side, in = e.sides[i/2], e.r("and.b32", "%s, 7", at)
-		}
 		from := e.r("shl.b32", "%s, 4", piece)
 		from = e.r("mad.lo.s32", "%s, %d, %s", e.warp, chunk/2, from)
-		e.codesFrom[i] = e.plus(e.Make("rd", "add.s64", "%s, %s", e.args["w"+side], e.wide(row(in), strconv.Itoa(f.Inner/2))), from)
+		e.codesFrom[i] = e.plus(e.Make("rd", "add.s64", "%s, %s", e.matrix[i/2].codes, e.wide(e.row(at, i/2), strconv.Itoa(f.Inner/2))), from)
 		// 16 bytes of eight rows lie in different banks.
 		swizzled := e.r("xor.b32", "%s, %s", piece, e.r("and.b32", "%s, 7", at))
 		e.codesTo[i] = e.r("mad.lo.s32", "%s, %d, %s", at, chunk/2, e.r("shl.b32", "%s, 4", swizzled))
 	}
 	at := e.r("and.b32", "%s, 15", e.lane)
-	of := func(side string) string {
-		return e.either(e.Make("p", "setp.lt.u32", "%s, 16", e.lane), "rd", e.args["scales"+side], e.args["biases"+side])
-	}
-	from := of(e.sides[0])
-	if e.form == siluMul {
-		from = e.either(e.Make("p", "setp.lt.u32", "%s, 8", at), "rd", from, of(e.sides[1]))
-		at = e.r("and.b32", "%s, 7", at)
-	}
-	from = e.Make("rd", "add.s64", "%s, %s", from, e.wide(row(at), strconv.Itoa(2*f.Inner/e.group)))
+	lower, scales := e.Make("p", "setp.lt.u32", "%s, 8", at), e.Make("p", "setp.lt.u32", "%s, 16", e.lane)
+	half := func(i int) string { return e.either(scales, "rd", e.matrix[i].scales, e.matrix[i].biases) }
+	from := e.either(lower, "rd", half(0), half(1))
+	row := e.either(lower, "r", e.row(at, 0), e.row(at, 1))
+	from = e.Make("rd", "add.s64", "%s, %s", from, e.wide(row, strconv.Itoa(2*f.Inner/e.group)))
 	e.scaleFrom = e.plus(from, e.r("mul.lo.s32", "%s, %d", e.warp, e.scaleBytes()))
 
 	ring := e.r("mad.lo.s32", "%s, %d, %s", e.warp, chunksAhead*chunkBytes, e.r("add.s32", "%s, %d", e.base, e.ring(f)))
 	e.end = e.r("add.s32", "%s, %d", ring, chunksAhead*chunkBytes)
 	e.slotBring, e.slotUse = e.r("mov.b32", "%s", ring), e.r("mov.b32", "%s", ring)
 	e.brought = e.r("mov.b32", "0")
+}
+
+// block finds which rows of which matrix the block multiplies. A block that has none leaves.
+func (e *vectorEmitter) block() {
+	of := func(side string) operand {
+		return operand{e.args["w"+side], e.args["scales"+side], e.args["biases"+side]}
+	}
+	block := e.r("mov.u32", "%%ctaid.y")
+	e.matrix = [2]operand{of(e.sides[0]), of(e.sides[len(e.sides)-1])}
+	switch e.form {
+	case rope:
+		e.pairsOf = e.r("shr.u32", "%s, 1", e.args["dims"])
+		m, heads := of("_q"), e.args["q_heads"]
+		e.to, e.stride = e.args["q"], e.args["q_stride"]
+		for _, next := range []struct{ side, heads, to, stride string }{{"_k", "k_heads", "k", "k_stride"}, {"_v", "", "v", "k_stride"}} {
+			blocks := e.r("shr.u32", "%s, 3", e.r("mad.lo.s32", "%s, %s, 7", heads, e.pairsOf))
+			further := e.Make("p", "setp.ge.u32", "%s, %s", block, blocks)
+			if next.side == "_v" { // which only those behind the queries may be
+				further = e.Make("p", "and.pred", "%s, %s", further, e.key)
+				e.turned = e.Make("p", "not.pred", "%s", further)
+			} else {
+				e.key = further
+				heads = e.either(further, "r", e.args[next.heads], heads)
+			}
+			block = e.either(further, "r", e.r("sub.s32", "%s, %s", block, blocks), block)
+			o := of(next.side)
+			m = operand{e.either(further, "rd", o.codes, m.codes), e.either(further, "rd", o.scales, m.scales), e.either(further, "rd", o.biases, m.biases)}
+			e.to, e.stride = e.either(further, "rd", e.args[next.to], e.to), e.either(further, "rd", e.args[next.stride], e.stride)
+		}
+		e.matrix = [2]operand{m, m}
+		e.n0 = e.r("shl.b32", "%s, 3", block) // pairs
+		e.count = e.either(e.turned, "r", e.r("mul.lo.s32", "%s, %s", heads, e.pairsOf), e.r("shr.u32", "%s, 1", e.r("add.s32", "%s, 1", e.args["n_v"])))
+		e.last = e.either(e.turned, "r", e.r("mad.lo.s32", "%s, %s, -1", heads, e.args["dims"]), e.r("sub.s32", "%s, 1", e.args["n_v"]))
+	case siluMul:
+		e.n0, e.count = e.r("shl.b32", "%s, 3", block), e.r("mov.b32", "%d", e.fit.Outer)
+	default:
+		e.n0, e.count = e.r("shl.b32", "%s, 4", block), e.r("mov.b32", "%d", e.fit.Outer)
+		e.matrix[1] = e.matrix[0]
+	}
+	e.Line("@%s bra \t$L_end", e.Make("p", "setp.ge.s32", "%s, %s", e.n0, e.count))
+}
+
+// row is the row of its matrix that a row of the tile is, of its first or second half. Behind the last one it is the last one, whose
+// results nobody stores.
+func (e *vectorEmitter) row(at string, half int) string {
+	if e.form == add {
+		return e.r("min.s32", "%s, %d", e.r("add.s32", "%s, %s", e.n0, at), e.fit.Outer-1)
+	}
+	n := e.r("add.s32", "%s, %s", e.n0, e.r("and.b32", "%s, 7", at))
+	if e.form == siluMul {
+		return e.r("min.s32", "%s, %d", n, e.fit.Outer-1)
+	}
+	head, place, apart := e.pair(n)
+	first := e.either(e.turned, "r", e.r("mad.lo.s32", "%s, %s, %s", head, e.args["dims"], place), e.r("shl.b32", "%s, 1", n))
+	if half == 1 {
+		first = e.r("add.s32", "%s, %s", first, e.either(e.turned, "r", apart, e.r("mov.b32", "1")))
+	}
+	return e.r("min.s32", "%s, %s", first, e.last)
+}
+
+// pair is the head of a pair that a rotation turns, where its first element lies in it, and how far from there its second.
+func (e *vectorEmitter) pair(n string) (head, place, apart string) {
+	head, place = e.r("div.u32", "%s, %s", n, e.pairsOf), e.r("rem.u32", "%s, %s", n, e.pairsOf)
+	if e.pairs {
+		return head, e.r("shl.b32", "%s, 1", place), e.r("mov.b32", "1")
+	}
+	return head, place, e.pairsOf
 }
 
 // scaleBytes are those of the scales that a row has in a chunk.
@@ -467,22 +558,58 @@ func (e *vectorEmitter) finish() {
 	e.Mark(finite)
 
 	n := e.r("add.s32", "%s, %s", e.n0, e.thread)
-	outside := e.Make("p", "setp.ge.u32", "%s, %d", e.thread, f.Rows)
-	outside = e.Make("p", "or.pred", "%s, %s", outside, e.Make("p", "setp.ge.s32", "%s, %d", n, f.Outer))
+	side := tileRows
+	if e.form != add {
+		side = 8
+	}
+	outside := e.Make("p", "setp.ge.u32", "%s, %d", e.thread, side)
+	outside = e.Make("p", "or.pred", "%s, %s", outside, e.Make("p", "setp.ge.s32", "%s, %s", n, e.count))
 	e.Line("@%s bra \t$L_end", outside)
 	total := func(row int) string { return e.stored(e.r("ld.shared.b32", "[%s+%d]", own, totals+4*row)) }
-	place := e.Make("rd", "add.s64", "%s, %s", e.wide(e.vector0, strconv.Itoa(f.Outer)), e.Make("rd", "cvt.u64.u32", "%s", n))
-	place = e.Make("rd", "shl.b64", "%s, 1", place)
-	var result string
-	if e.form == siluMul {
-		result = e.siluMul(total(0), total(f.Rows))
+	if e.form == rope {
+		e.turn(n, total(0), total(8))
 	} else {
-		other := e.Make("rs", "ld.global.b16", "[%s]", e.Make("rd", "add.s64", "%s, %s", e.args["r"], place))
-		result = e.stored(e.r("add.rn.f32", "%s, %s", e.widened(other), e.widened(total(0))))
+		place := e.Make("rd", "add.s64", "%s, %s", e.wide(e.vector0, strconv.Itoa(f.Outer)), e.Make("rd", "cvt.u64.u32", "%s", n))
+		place = e.Make("rd", "shl.b64", "%s, 1", place)
+		result := total(0)
+		if e.form == siluMul {
+			result = e.siluMul(result, total(8))
+		} else {
+			other := e.Make("rs", "ld.global.b16", "[%s]", e.Make("rd", "add.s64", "%s, %s", e.args["r"], place))
+			result = e.stored(e.r("add.rn.f32", "%s, %s", e.widened(other), e.widened(result)))
+		}
+		e.Line("st.global.b16 \t[%s], %s", e.Make("rd", "add.s64", "%s, %s", e.args["y"], place), result)
 	}
-	e.Line("st.global.b16 \t[%s], %s", e.Make("rd", "add.s64", "%s, %s", e.args["y"], place), result)
 	e.Mark("$L_end")
 	e.Line("ret")
+}
+
+// turn stores two elements of a query or key, turned by their position, or two of a value.
+func (e *vectorEmitter) turn(n, one, two string) {
+	plain, end := e.Label(), e.Label()
+	e.Line("@!%s bra \t%s", e.turned, plain)
+	head, place, apart := e.pair(n)
+	index := e.r("rem.u32", "%s, %s", n, e.pairsOf)
+	float := func(v string) string { return e.r("cvt.rn.f32.s32", "%s", v) }
+	part := e.r("neg.f32", "%s", e.r("div.rn.f32", "%s, %s", float(index), float(e.pairsOf)))
+	power := e.Call("exp2", e.r("mul.rn.f32", "%s, %s", part, e.args["base"]))
+	theta := e.r("mul.rn.f32", "%s, %s", e.r("mul.rn.f32", "%s, %s", e.args["scale"], float(e.args["offset"])), power)
+	cosine, sine := e.Call("cos", theta), e.Call("sin", theta)
+	a, b := e.widened(one), e.widened(two)
+	first := e.r("sub.rn.f32", "%s, %s", e.r("mul.rn.f32", "%s, %s", a, cosine), e.r("mul.rn.f32", "%s, %s", b, sine))
+	second := e.r("add.rn.f32", "%s, %s", e.r("mul.rn.f32", "%s, %s", a, sine), e.r("mul.rn.f32", "%s, %s", b, cosine))
+	at := e.Make("rd", "mul.lo.s64", "%s, %s", e.Make("rd", "cvt.u64.u32", "%s", head), e.stride)
+	at = e.Make("rd", "add.s64", "%s, %s", at, e.Make("rd", "cvt.u64.u32", "%s", place))
+	at = e.Make("rd", "add.s64", "%s, %s", e.to, e.Make("rd", "shl.b64", "%s, 1", at))
+	e.Line("st.global.b16 \t[%s], %s", at, e.stored(first))
+	e.Line("st.global.b16 \t[%s], %s", e.Make("rd", "add.s64", "%s, %s", at, e.wide(apart, "2")), e.stored(second))
+	e.Line("bra \t%s", end)
+	e.Mark(plain)
+	value := e.r("shl.b32", "%s, 1", n)
+	at = e.Make("rd", "add.s64", "%s, %s", e.to, e.wide(value, "2"))
+	e.Line("st.global.b16 \t[%s], %s", at, one)
+	e.Line("@%s st.global.b16 \t[%s+2], %s", e.Make("p", "setp.lt.s32", "%s, %s", value, e.last), at, two)
+	e.Mark(end)
 }
 
 // again computes sums that are NaN once more, with the codes as numbers: what is taken off above is not a number where x has infinities, and
@@ -496,19 +623,13 @@ func (e *vectorEmitter) again(totals string) {
 	place := e.r("mad.lo.s32", "%s, 4, %s", row, totals)
 	was := e.r("ld.shared.b32", "[%s]", place)
 	e.Line("@%s bra \t%s", e.Make("p", "setp.num.f32", "%s, %s", was, was), next)
-	of := func(name string) string { return e.args[name+e.sides[0]] }
-	n := row
-	if e.form == siluMul {
-		up := e.Make("p", "setp.ge.u32", "%s, %d", row, f.Rows)
-		of = func(name string) string {
-			return e.either(up, "rd", e.args[name+e.sides[1]], e.args[name+e.sides[0]])
-		}
-		n = e.r("and.b32", "%s, %d", row, f.Rows-1)
-	}
-	n = e.r("min.s32", "%s, %d", e.r("add.s32", "%s, %s", e.n0, n), f.Outer-1)
-	codes := e.Make("rd", "add.s64", "%s, %s", of("w"), e.wide(n, strconv.Itoa(f.Inner/2)))
+	lower := e.Make("p", "setp.lt.u32", "%s, 8", row)
+	n := e.either(lower, "r", e.row(row, 0), e.row(row, 1))
+	of := func(a, b string) string { return e.either(lower, "rd", a, b) }
+	codes := e.Make("rd", "add.s64", "%s, %s", of(e.matrix[0].codes, e.matrix[1].codes), e.wide(n, strconv.Itoa(f.Inner/2)))
 	offset := e.wide(n, strconv.Itoa(2*f.Inner/e.group))
-	scales, biases := e.Make("rd", "add.s64", "%s, %s", of("scales"), offset), e.Make("rd", "add.s64", "%s, %s", of("biases"), offset)
+	scales := e.Make("rd", "add.s64", "%s, %s", of(e.matrix[0].scales, e.matrix[1].scales), offset)
+	biases := e.Make("rd", "add.s64", "%s, %s", of(e.matrix[0].biases, e.matrix[1].biases), offset)
 	sum, part := e.r("mov.b32", "0"), e.r("mov.b32", "%s", e.lane)
 	parts, all := e.Label(), e.Label()
 	e.Mark(parts)

@@ -18,9 +18,17 @@ import (
 	"github.com/mlxc/mlxc/ir"
 )
 
+// anySize has matrices of any size multiplied by the code of this package.
+func anySize(t *testing.T) {
+	was := ptxmatrix.Fewest
+	ptxmatrix.Fewest = 0
+	t.Cleanup(func() { ptxmatrix.Fewest = was })
+}
+
 // TestVectors runs products with vectors, with a number of results that fills no block, inner indices that give warps different
 // numbers of chunks, and all ways to give arguments. They keep the bound of their sums; infinities and NaN stay what they are.
 func TestVectors(t *testing.T) {
+	anySize(t)
 	type product struct {
 		name    string
 		k, m, n int
@@ -30,14 +38,14 @@ func TestVectors(t *testing.T) {
 		norm    bool
 	}
 	for _, x := range sample.Of(t, "products with vectors", []product{
-		{"affine_qmv_fast_add_float16_t_gs_32_b_4", 14336, 1, 296, nvptx.Launch{Values: true, Programmatic: true}, ir.F16, 32, false},
-		{"affine_qmv_add_float16_t_gs_64_b_4", 4352, 2, 965, nvptx.Launch{Values: true}, ir.F16, 64, false},
-		{"affine_qmv_add_bfloat16_t_gs_128_b_4", 2304, 3, 1825, nvptx.Launch{Moving: true, Programmatic: true}, ir.BF16, 128, false},
-		{"affine_qmv_add_bfloat16_t_gs_32_b_4", 2048, 1, 2049, nvptx.Launch{}, ir.BF16, 32, false},
-		{"affine_qmv_rms_silu_mul_float16_t_gs_32_b_4", 4096, 1, 1027, nvptx.Launch{Values: true, Programmatic: true}, ir.F16, 32, true},
-		{"affine_qmv_fast_rms_silu_mul_bfloat16_t_gs_64_b_4", 2560, 2, 1641, nvptx.Launch{Values: true, Moving: true}, ir.BF16, 64, true},
-		{"affine_qmv_rms_silu_mul_float16_t_gs_128_b_4", 3328, 2, 1261, nvptx.Launch{Values: true}, ir.F16, 128, true},
-		{"affine_qmv_fast_silu_mul_float16_t_gs_32_b_4", 5632, 1, 752, nvptx.Launch{Values: true, Programmatic: true}, ir.F16, 32, false},
+		{"affine_qmv_fast_add_float16_t_gs_32_b_4", 14336, 1, 40, nvptx.Launch{Values: true, Programmatic: true}, ir.F16, 32, false},
+		{"affine_qmv_add_float16_t_gs_64_b_4", 4352, 2, 101, nvptx.Launch{Values: true}, ir.F16, 64, false},
+		{"affine_qmv_add_bfloat16_t_gs_128_b_4", 2304, 3, 190, nvptx.Launch{Moving: true, Programmatic: true}, ir.BF16, 128, false},
+		{"affine_qmv_add_bfloat16_t_gs_32_b_4", 2048, 1, 201, nvptx.Launch{}, ir.BF16, 32, false},
+		{"affine_qmv_rms_silu_mul_float16_t_gs_32_b_4", 4096, 1, 67, nvptx.Launch{Values: true, Programmatic: true}, ir.F16, 32, true},
+		{"affine_qmv_fast_rms_silu_mul_bfloat16_t_gs_64_b_4", 2560, 2, 170, nvptx.Launch{Values: true, Moving: true}, ir.BF16, 64, true},
+		{"affine_qmv_rms_silu_mul_float16_t_gs_128_b_4", 3328, 2, 61, nvptx.Launch{Values: true}, ir.F16, 128, true},
+		{"affine_qmv_fast_silu_mul_float16_t_gs_32_b_4", 5632, 1, 72, nvptx.Launch{Values: true, Programmatic: true}, ir.F16, 32, false},
 	}, 4) {
 		t.Run(fmt.Sprint(x.name, " ", x.k), func(t *testing.T) {
 			k, p := described(t, x.name)
@@ -182,5 +190,99 @@ func TestVectorWaits(t *testing.T) {
 		text := slices.Clone(lines)
 		text[i] = ""
 		require.Error(t, run(strings.Join(text, "")), "without line %d: %s", i+1, lines[i])
+	}
+}
+
+// TestVectorsTurned runs a product that is turned, with heads whose pairs fill no block, in both orders of a head, into strided memory.
+func TestVectorsTurned(t *testing.T) {
+	anySize(t)
+	type product struct {
+		name                      string
+		k, q, heads, dims, values int
+		traditional               bool
+		dtype                     ir.DType
+		group                     int
+		launch                    nvptx.Launch
+	}
+	for _, x := range sample.Of(t, "products with vectors, turned", []product{
+		{"affine_qmv_fast_rms_x3_rope_float16_t_gs_32_b_4", 4096, 3, 2, 64, 65, false, ir.F16, 32, nvptx.Launch{Values: true, Programmatic: true}},
+		{"affine_qmv_rms_x3_rope_bfloat16_t_gs_64_b_4", 512, 9, 3, 84, 251, true, ir.BF16, 64, nvptx.Launch{Values: true, Moving: true}},
+		{"affine_qmv_rms_x3_rope_float16_t_gs_128_b_4", 768, 7, 1, 100, 300, true, ir.F16, 128, nvptx.Launch{}},
+	}, 3) {
+		t.Run(x.name, func(t *testing.T) {
+			k, p := described(t, x.name, ir.FunctionConstant{Index: 2, Name: "traditional", Type: ir.Bool, Bits: map[bool]uint64{true: 1}[x.traditional]})
+			r := rand.New(rand.NewPCG(5, uint64(x.k)))
+			n := number16{x.dtype}
+			m := &ptxrun.Memory{}
+			values, vb := n.numbers(r, x.k, normal(1))
+			weights, wb := n.numbers(r, x.k, normal(1))
+			sum := 0.0
+			for _, v := range values {
+				sum += v * v
+			}
+			for i := range values {
+				values[i] = n.value(n.of(weights[i] * n.value(n.of(values[i]/math.Sqrt(sum/float64(x.k)+1e-5)))))
+			}
+			const position, scale, base = 1000, 0.5, 13.25
+			qStride, kStride := x.dims+3, x.dims
+			args := map[string]any{"x": m.Add(vb), "norm": m.Add(wb), "eps": float32(1e-5), "in_vec_size": x.k, "q_heads": x.q, "k_heads": x.heads, "dims": x.dims, "n_v": x.values,
+				"q_stride": qStride, "k_stride": kStride, "offset": position, "scale": float32(scale), "base": float32(base)}
+			rows := map[string]int{"_q": x.q * x.dims, "_k": x.heads * x.dims, "_v": x.values}
+			ms, out := map[string]matrix{}, map[string][]byte{"_q": make([]byte, 2*x.q*qStride), "_k": make([]byte, 2*x.heads*kStride), "_v": make([]byte, 2*x.values+2)}
+			for _, side := range []string{"_q", "_k", "_v"} {
+				w := affine(r, n, rows[side], x.k, x.group, 4)
+				for i := range w.w {
+					q := w.codes[i/2] >> (4 * (i % 2)) & 15
+					half := func(b []byte) float64 { return n.value(binary.LittleEndian.Uint16(b[i/x.group*2:])) }
+					w.w[i] = half(w.scales)*float64(q) + half(w.biases)
+				}
+				ms[side] = w
+				args["w"+side], args["scales"+side], args["biases"+side] = m.Add(w.codes), m.Add(w.scales), m.Add(w.biases)
+				for i := range out[side] {
+					out[side][i] = 0x5A
+				}
+				args[side[1:]] = m.Add(out[side])
+			}
+			pairs := x.dims / 2
+			groups := [3]uint64{1, uint64((x.q*pairs+3)/4 + (x.heads*pairs+3)/4 + (x.values+7)/8), 1}
+			launched(t, m, k, p, x.launch, true, groups, [3]uint64{32, 4, 1}, args)
+			dot := func(side string, j int) (sum, bound float64) {
+				w := ms[side]
+				for e := range x.k {
+					sum, bound = sum+values[e]*w.w[j*x.k+e], bound+64*math.Abs(values[e]*w.w[j*x.k+e])
+				}
+				return sum, bound*0x1p-20 + n.ulp(sum)
+			}
+			for side, heads := range map[string]int{"_q": x.q, "_k": x.heads} {
+				stride := map[string]int{"_q": qStride, "_k": kStride}[side]
+				for range 60 {
+					h, i := r.IntN(heads), r.IntN(pairs)
+					if r.IntN(4) == 0 {
+						h, i = heads-1, pairs-1
+					}
+					place, apart := i, pairs
+					if x.traditional {
+						place, apart = 2*i, 1
+					}
+					a, ab := dot(side, h*x.dims+place)
+					b, bb := dot(side, h*x.dims+place+apart)
+					sine, cosine := math.Sincos(scale * position * math.Exp2(-float64(i)/float64(pairs)*base))
+					bound := ab + bb + (math.Abs(a)+math.Abs(b))*1e-4
+					got := func(at int) float64 { return n.value(binary.LittleEndian.Uint16(out[side][2*(h*stride+at):])) }
+					require.InDelta(t, a*cosine-b*sine, got(place), bound+n.ulp(a*cosine-b*sine), "%s: head %d, pair %d", side, h, i)
+					require.InDelta(t, a*sine+b*cosine, got(place+apart), bound+n.ulp(a*sine+b*cosine), "%s: head %d, pair %d", side, h, i)
+				}
+			}
+			for range 60 {
+				j := max(r.IntN(x.values+20)-20, 0)
+				if r.IntN(4) == 0 {
+					j = x.values - 1
+				}
+				v, bound := dot("_v", j)
+				require.InDelta(t, v, n.value(binary.LittleEndian.Uint16(out["_v"][2*j:])), bound, "value %d", j)
+			}
+			require.EqualValues(t, 0x5A5A, binary.LittleEndian.Uint16(out["_v"][2*x.values:]), "nothing is written behind the values")
+			require.EqualValues(t, 0x5A5A, binary.LittleEndian.Uint16(out["_q"][2*x.dims:]), "nothing is written between queries")
+		})
 	}
 }
