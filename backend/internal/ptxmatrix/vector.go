@@ -6,7 +6,6 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/mlxc/mlxc/backend/internal/ptxwrite"
 	"github.com/mlxc/mlxc/internal/air"
 	"github.com/mlxc/mlxc/internal/air/nvptx"
 	"github.com/mlxc/mlxc/ir"
@@ -436,13 +435,13 @@ func (e *vectorEmitter) normalized(x, part, there string) {
 	e.Mark(none)
 }
 
-// multiply adds up the warp's chunks. Codes are fractions of a power of two, as 1024 + q is in f16; what that adds to a product is taken off by
-// the sum of x.
+// multiply adds up the warp's chunks. Codes become numbers as the last bits of 1024 + q, of 128 + q in bf16, less that: exact, so that what
+// tensor cores lose is measured by the products alone, and infinities multiply as the term has it.
 func (e *vectorEmitter) multiply() {
 	f := e.fit
-	magic, power, typ := 0x64006400, float32(1024), "f16"
+	magic, typ := 0x64006400, "f16"
 	if e.elem == ir.BF16 {
-		magic, power, typ = 0x43004300, 128, "bf16"
+		magic, typ = 0x43004300, "bf16"
 	}
 	for i := range e.acc {
 		e.acc[i] = e.r("mov.b32", "0")
@@ -480,7 +479,7 @@ func (e *vectorEmitter) multiply() {
 			if shift > 0 {
 				w = e.r("shr.u32", "%s, %d", w, shift)
 			}
-			return e.r("lop3.b32", "%s, %s, %s, 0xEA", w, mask, one)
+			return e.r("sub.rn."+typ+"x2", "%s, %s", e.r("lop3.b32", "%s, %s, %s, 0xEA", w, mask, one), one)
 		}
 		sum := [4]string{zero, zero, zero, zero}
 		for half := range 2 {
@@ -494,8 +493,7 @@ func (e *vectorEmitter) multiply() {
 		}
 		g := j * 32 / e.group
 		for i := range 2 {
-			product := e.r("fma.rn.f32", "%s, %s, %s", ptxwrite.Number(-power), sums[j], sum[2*i])
-			e.Line("fma.rn.f32 \t%s, %s, %s, %s", e.acc[i], scale[i][g], product, e.acc[i])
+			e.Line("fma.rn.f32 \t%s, %s, %s, %s", e.acc[i], scale[i][g], sum[2*i], e.acc[i])
 			e.Line("fma.rn.f32 \t%s, %s, %s, %s", e.acc[i], bias[i][g], sums[j], e.acc[i])
 		}
 	}
@@ -541,21 +539,15 @@ func (e *vectorEmitter) finish() {
 	e.Line("@%s st.shared.b32 \t[%s+32], %s", first, to, e.acc[1])
 	e.Line("bar.sync \t0")
 	own := e.r("mad.lo.s32", "%s, 4, %s", e.thread, parts)
-	isNaN, added := e.Make("p", "setp.ne.u32", "%s, %s", e.thread, e.thread), e.Label()
+	added := e.Label()
 	e.Line("@%s bra \t%s", e.Make("p", "setp.ge.u32", "%s, %d", e.thread, tileRows), added)
 	sum := e.r("ld.shared.b32", "[%s]", own)
 	for i := 1; i < f.Warps; i++ {
 		sum = e.r("add.rn.f32", "%s, %s", sum, e.r("ld.shared.b32", "[%s+%d]", own, 4*tileRows*i))
 	}
 	e.Line("st.shared.b32 \t[%s+%d], %s", own, totals, sum)
-	e.Line("setp.nan.f32 \t%s, %s, %s", isNaN, sum, sum)
 	e.Mark(added)
-	some, finite := e.New("p"), e.Label()
-	e.Line("bar.red.or.pred \t%s, 0, %s", some, isNaN)
-	e.Line("@!%s bra \t%s", some, finite)
-	e.again(e.r("add.s32", "%s, %d", parts, totals))
 	e.Line("bar.sync \t0")
-	e.Mark(finite)
 
 	n := e.r("add.s32", "%s, %s", e.n0, e.thread)
 	side := tileRows
@@ -610,59 +602,4 @@ func (e *vectorEmitter) turn(n, one, two string) {
 	e.Line("st.global.b16 \t[%s], %s", at, one)
 	e.Line("@%s st.global.b16 \t[%s+2], %s", e.Make("p", "setp.lt.s32", "%s, %s", value, e.last), at, two)
 	e.Mark(end)
-}
-
-// again computes sums that are NaN once more, with the codes as numbers: what is taken off above is not a number where x has infinities, and
-// sums of it may be infinite. A warp makes a row at a time, a lane 32 elements.
-func (e *vectorEmitter) again(totals string) {
-	f := e.fit
-	row := e.r("mov.b32", "%s", e.warp)
-	rows, done, next := e.Label(), e.Label(), e.Label()
-	e.Mark(rows)
-	e.Line("@%s bra \t%s", e.Make("p", "setp.ge.u32", "%s, %d", row, tileRows), done)
-	place := e.r("mad.lo.s32", "%s, 4, %s", row, totals)
-	was := e.r("ld.shared.b32", "[%s]", place)
-	e.Line("@%s bra \t%s", e.Make("p", "setp.num.f32", "%s, %s", was, was), next)
-	lower := e.Make("p", "setp.lt.u32", "%s, 8", row)
-	n := e.either(lower, "r", e.row(row, 0), e.row(row, 1))
-	of := func(a, b string) string { return e.either(lower, "rd", a, b) }
-	codes := e.Make("rd", "add.s64", "%s, %s", of(e.matrix[0].codes, e.matrix[1].codes), e.wide(n, strconv.Itoa(f.Inner/2)))
-	offset := e.wide(n, strconv.Itoa(2*f.Inner/e.group))
-	scales := e.Make("rd", "add.s64", "%s, %s", of(e.matrix[0].scales, e.matrix[1].scales), offset)
-	biases := e.Make("rd", "add.s64", "%s, %s", of(e.matrix[0].biases, e.matrix[1].biases), offset)
-	sum, part := e.r("mov.b32", "0"), e.r("mov.b32", "%s", e.lane)
-	parts, all := e.Label(), e.Label()
-	e.Mark(parts)
-	e.Line("@%s bra \t%s", e.Make("p", "setp.ge.u32", "%s, %d", part, f.Inner/32), all)
-	from := e.Make("rd", "add.s64", "%s, %s", codes, e.wide(part, "16"))
-	x := e.r("mad.lo.s32", "%s, 64, %s", part, e.base)
-	product, plain := e.r("mov.b32", "0"), e.r("mov.b32", "0")
-	for word := range 4 {
-		w := e.r("ld.global.b32", "[%s+%d]", from, 4*word)
-		for i, v := range e.all(e.four(x, 16*word)) { // elements 0, 4, 1, 5, …
-			q := e.r("and.b32", "%s, 15", e.r("shr.u32", "%s, %d", w, 4*(i/2+i%2*4)))
-			e.Line("fma.rn.f32 \t%s, %s, %s, %s", product, e.r("cvt.rn.f32.u32", "%s", q), v, product)
-			e.Line("add.rn.f32 \t%s, %s, %s", plain, plain, v)
-		}
-	}
-	at := e.wide(e.r("div.u32", "%s, %d", part, e.group/32), "2")
-	number := func(from string) string {
-		return e.widened(e.Make("rs", "ld.global.b16", "[%s]", e.Make("rd", "add.s64", "%s, %s", from, at)))
-	}
-	e.Line("fma.rn.f32 \t%s, %s, %s, %s", sum, number(scales), product, sum)
-	e.Line("fma.rn.f32 \t%s, %s, %s, %s", sum, number(biases), plain, sum)
-	e.Line("add.s32 \t%s, %s, 32", part, part)
-	e.Line("bra \t%s", parts)
-	e.Mark(all)
-	for step := 16; step > 0; step /= 2 {
-		other := e.New("r")
-		e.Line("shfl.sync.bfly.b32 \t%s, %s, %d, 31, -1", other, sum, step)
-		e.Line("add.rn.f32 \t%s, %s, %s", sum, sum, other)
-	}
-	e.Line("bar.warp.sync \t-1") // all lanes have looked
-	e.Line("@%s st.shared.b32 \t[%s], %s", e.Make("p", "setp.eq.u32", "%s, 0", e.lane), place, sum)
-	e.Mark(next)
-	e.Line("add.s32 \t%s, %s, %d", row, row, f.Warps)
-	e.Line("bra \t%s", rows)
-	e.Mark(done)
 }
