@@ -547,7 +547,9 @@ func (e *vectorEmitter) finish() {
 	}
 	e.Line("st.shared.b32 \t[%s+%d], %s", own, totals, sum)
 	e.Mark(added)
-	e.Line("bar.sync \t0")
+	if e.form != add { // whose threads read two sums
+		e.Line("bar.sync \t0")
+	}
 
 	n := e.r("add.s32", "%s, %s", e.n0, e.thread)
 	side := tileRows

@@ -152,16 +152,16 @@ func TestVectors(t *testing.T) {
 
 // TestVectorWaits leaves out each instruction that orders threads and copies of a product with a vector: the interpreter notices.
 func TestVectorWaits(t *testing.T) {
-	k, p := described(t, "affine_qmv_add_float16_t_gs_32_b_4")
+	k, p := described(t, "affine_qmv_rms_silu_mul_float16_t_gs_32_b_4")
 	constants := map[string]int64{"in_vec_size": 4096, "out_vec_size": 1024}
 	f := p.Fit([3]uint64{1, 128, 1}, ptxmatrix.Given{Aligned: true, Multiprocessors: 1000, Constant: func(n string) (int64, bool) { v, ok := constants[n]; return v, ok }})
 	require.Equal(t, 8, f.Warps)
 	lines := strings.SplitAfter(string(p.Emit(nvptx.Launch{Values: true, Programmatic: true}, f)), "\n")
 	early, err := nvptx.Early([]byte(lines[0]))
 	require.NoError(t, err)
-	require.Len(t, early, 3)
+	require.Len(t, early, 6)
 	for _, i := range early {
-		require.Contains(t, []string{"w", "scales", "biases"}, k.Args[i].Name)
+		require.Regexp(t, "^(w|scales|biases)_(gate|up)$", k.Args[i].Name)
 	}
 	var waits []int
 	for i, l := range lines {
@@ -176,7 +176,10 @@ func TestVectorWaits(t *testing.T) {
 		m, r, n := &ptxrun.Memory{}, rand.New(rand.NewPCG(3, 4)), number16{ir.F16}
 		w := affine(r, n, 16, 4096, 32, 4)
 		_, x := n.numbers(r, 4096, normal(1))
-		args := map[string]uint64{"w": m.Add(w.codes), "scales": m.Add(w.scales), "biases": m.Add(w.biases), "x": m.Add(x), "r": m.Add(make([]byte, 2048)), "y": m.Add(make([]byte, 2048)), "in_vec_size": 4096, "out_vec_size": 1024}
+		args := map[string]uint64{"x": m.Add(x), "norm": m.Add(x), "y": m.Add(make([]byte, 2048)), "in_vec_size": 4096, "out_vec_size": 1024}
+		for _, side := range []string{"_gate", "_up"} {
+			args["w"+side], args["scales"+side], args["biases"+side] = m.Add(w.codes), m.Add(w.scales), m.Add(w.biases)
+		}
 		var params []uint64
 		for i := range k.Args {
 			if k.Args[i].Attribute == "" {
@@ -190,7 +193,7 @@ func TestVectorWaits(t *testing.T) {
 		return program.Run(m, ptxrun.Launch{Params: params, Grid: [3]uint32{1, 1, 1}, Block: threads, Shared: int(shared)})
 	}
 	require.NoError(t, run(strings.Join(lines, "")))
-	require.Len(t, waits, 6)
+	require.Len(t, waits, 7)
 	for _, i := range waits {
 		text := slices.Clone(lines)
 		text[i] = ""
