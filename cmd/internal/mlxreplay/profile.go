@@ -127,6 +127,9 @@ func (c *profileCmd) Run(env *cli.Env) error {
 				p.by = profile.ByAblation
 			}
 		}
+		if c.Write != "" && p.by == profile.ByAblation {
+			return fmt.Errorf("--write: a profile is made of times of commands: times by ablation say how long a kernel takes in this graph, and not by its bytes (--device names a device that takes times of commands)")
+		}
 		if c.Name == "" && frontend.IsLanguageModel(module) {
 			return p.language(module)
 		}
@@ -156,7 +159,7 @@ func (c *profileCmd) Run(env *cli.Env) error {
 	}
 	if write != nil {
 		if !slices.ContainsFunc(all, func(s *profile.Summary) bool { return s.By == profile.ByCommands }) {
-			return fmt.Errorf("--write: the device %s took no times of commands, and a profile is made of them: times by ablation say how long a kernel takes in this graph, and not by its bytes", r.Device)
+			return fmt.Errorf("--write: the device %s took no times of commands, and a profile is made of them", r.Device)
 		}
 		for name, k := range known {
 			if _, ok := fitted.Kernels[name]; !ok {
@@ -253,16 +256,33 @@ func (p *profiled) language(module *ir.Module) error {
 		}
 		graphs[g].Add(t)
 	}
+	// The first replay of a decoding is that of its prompt of one token. It counts only if prompts are replays of the same graph.
+	type replayed struct {
+		g *ir.Graph
+		t replay.Timing
+	}
+	var held *replayed
+	decodings := func(g *ir.Graph, t replay.Timing) {
+		switch {
+		case held == nil:
+			held = &replayed{g, t}
+			return
+		case held.g == g:
+			timing(g, held.t)
+		}
+		held.g = nil
+		timing(g, t)
+	}
 	progress := cli.StartProgress(p.env.Stderr, "measuring")
 	defer progress.End()
 	for i := range p.Rounds + 1 {
 		progress.Set(float64(i) / float64(p.Rounds+1))
-		warm = i > 0
+		warm, held = i > 0, nil
 		if _, err := m.Generate(p.env.Context, prompt, textgen.Options{N: 1, Timing: timing}); err != nil {
 			return err
 		}
 		// One replay at a time: only such ones have times of commands.
-		if _, err := m.Generate(p.env.Context, prompt[:1], textgen.Options{N: p.Tokens, IgnoreEnd: true, Burst: 1, Timing: timing}); err != nil {
+		if _, err := m.Generate(p.env.Context, prompt[:1], textgen.Options{N: p.Tokens, IgnoreEnd: true, Burst: 1, Timing: decodings}); err != nil {
 			return err
 		}
 	}
@@ -367,12 +387,12 @@ func (p *profiled) print(all []*profile.Summary) error {
 		if i > 0 {
 			fmt.Fprintln(w)
 		}
-		fmt.Fprintf(w, "graph %s on %s%s: %s a replay [%s–%s], %s in the mean of %d", ir.QuoteName(s.Graph), p.device.Name(), p.Note(), cli.Micros(s.Median), cli.Micros(s.Least), cli.Micros(s.Most), cli.Micros(s.Mean), s.Replays)
+		fmt.Fprintf(w, "graph %s on %s%s: %s a replay [%s–%s], %s in the mean of %d", ir.QuoteName(s.Graph), p.device.Name(), p.Note(), cli.Micros(s.Median), cli.Micros(s.Min), cli.Micros(s.Max), cli.Micros(s.Mean), s.Replays)
 		if s.Dropped > 0 {
 			fmt.Fprintf(w, ", %d more not kept", s.Dropped)
 		}
 		if s.By == profile.ByCommands {
-			fmt.Fprintf(w, ", of which %s with a command and %s idle", cli.Micros(s.Busy), cli.Micros(s.Idle))
+			fmt.Fprintf(w, ", of which %s busy and %s idle", cli.Micros(s.Busy), cli.Micros(s.Idle))
 		}
 		if s.Plain > 0 {
 			fmt.Fprintf(w, "; %s a replay where commands are not timed", cli.Micros(s.Plain))
@@ -384,7 +404,7 @@ func (p *profiled) print(all []*profile.Summary) error {
 		}
 		fmt.Fprintf(w, "graph %s: times modelled for %s: %s a replay\n", ir.QuoteName(s.Graph), name, cli.Micros(s.Modelled))
 		if s.Unsampled > 0 {
-			fmt.Fprintf(w, "graph %s: %.4g of %d commands have no time: the device had no room for more\n", ir.QuoteName(s.Graph), s.Unsampled, s.Commands)
+			fmt.Fprintf(w, "graph %s: %.4g of %d commands have no time, and count as idle: the device had no room for more\n", ir.QuoteName(s.Graph), s.Unsampled, s.Commands)
 		}
 		t := cli.Table{Header: []string{"kernel", "dispatches", "µs a replay", "share", "modelled µs", "GB/s", "Gop/s", "of roofline"}}
 		if s.By == profile.ByAblation {

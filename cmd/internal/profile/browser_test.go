@@ -68,7 +68,7 @@ func TestRunInABrowser(t *testing.T) {
 	for _, k := range all.Kernels {
 		assert.Contains(t, text("kernels"), k.Name)
 	}
-	for _, want := range []string{"times by commands", "with a command", "idle", "fitted to these replays", "median"} {
+	for _, want := range []string{"times by commands", "busy", "idle", "fitted to these replays", "median"} {
 		assert.Contains(t, text("panel"), want)
 	}
 	shoot("run")

@@ -41,7 +41,7 @@ type Report struct {
 	Notes []string
 }
 
-// MostCommands bounds how many times of commands a graph keeps. Replays after that are timed, and not kept.
+// MostCommands bounds how many times of commands a graph keeps. Replays after that are timed, and not kept, but for a graph's first.
 const MostCommands = 1 << 18
 
 // Graph holds the measurements of one graph.
@@ -83,7 +83,7 @@ func KernelOf(g *ir.Graph, c ir.Command) string {
 
 // Add adds the times of one replay.
 func (g *Graph) Add(t replay.Timing) {
-	if g.timed+len(t.Commands) > MostCommands || len(g.replays) >= MostCommands {
+	if len(g.replays) > 0 && (g.timed+len(t.Commands) > MostCommands || len(g.replays) >= MostCommands) {
 		g.dropped++
 		return
 	}
@@ -207,8 +207,8 @@ type Summary struct {
 	Unsampled float64  `json:"commands_without_time,omitempty"` // of one replay
 	Mean      float64  `json:"mean_microseconds"`
 	Median    float64  `json:"median_microseconds"`
-	Least     float64  `json:"min_microseconds"`
-	Most      float64  `json:"max_microseconds"`
+	Min       float64  `json:"min_microseconds"`
+	Max       float64  `json:"max_microseconds"`
 	Plain     float64  `json:"unprofiled_median_microseconds,omitempty"`
 	Sum       float64  `json:"kernels_microseconds"` // of the times of all kernels
 	Busy      float64  `json:"busy_microseconds"`
@@ -378,7 +378,7 @@ func (g *Graph) summary(m *cost.Model) *Summary {
 		total += d
 	}
 	s.Mean = micros(total) / n
-	s.Median, s.Least, s.Most = micros(whole[len(whole)/2]), micros(whole[0]), micros(whole[len(whole)-1])
+	s.Median, s.Min, s.Max = micros(whole[len(whole)/2]), micros(whole[0]), micros(whole[len(whole)-1])
 	if p := slices.Sorted(slices.Values(g.Unprofiled)); len(p) > 0 {
 		s.Plain = micros(p[len(p)/2])
 	}
@@ -451,14 +451,14 @@ func familyOf(g *ir.Graph, c ir.Command) int {
 	return page.Family("copy", "")
 }
 
-// Round rounds all figures to three digits after the point, as JSON has them.
+// Round rounds all figures to three digits after the point, and makes those finite that a model's are not, as JSON wants them.
 func (s *Summary) Round() {
 	round := func(all ...*float64) {
 		for _, x := range all {
-			*x = math.Round(*x*1e3) / 1e3
+			*x = math.Round(finite(*x)*1e3) / 1e3
 		}
 	}
-	round(&s.Unsampled, &s.Mean, &s.Median, &s.Least, &s.Most, &s.Plain, &s.Sum, &s.Busy, &s.Idle, &s.Encode, &s.Modelled, &s.Bytes)
+	round(&s.Unsampled, &s.Mean, &s.Median, &s.Min, &s.Max, &s.Plain, &s.Sum, &s.Busy, &s.Idle, &s.Encode, &s.Modelled, &s.Bytes)
 	for i := range s.Kernels {
 		k := &s.Kernels[i]
 		round(&k.Dispatches, &k.Microseconds, &k.Share, &k.Modelled, &k.Bytes, &k.Operations, &k.Bandwidth, &k.Rate, &k.Roofline, &k.Spread)

@@ -405,6 +405,71 @@ func TestUnsampled(t *testing.T) {
 	read(t, r)
 }
 
+// fills is a graph of n fills that nothing orders, each of a memory of a size.
+func fills(n int, size int64) *ir.Graph {
+	g := &ir.Graph{Name: "fills"}
+	for i := range n {
+		g.Memories = append(g.Memories, ir.Memory{Name: fmt.Sprint("m", i), Kind: ir.Output, Size: size, Alias: ir.NoMem})
+		g.Nodes = append(g.Nodes, &ir.Fill{ID: ir.ID(i), Dst: ir.View{Mem: ir.MemID(i), Len: ir.Const(size)}})
+	}
+	return g
+}
+
+// in is a report of replays of a graph in which each command takes a microsecond, one after the other.
+func in(t *testing.T, g *ir.Graph, replays int, m cost.Model) *profile.Report {
+	of := profile.New(t.Context(), g)
+	x := replay.Timing{Replays: 1}
+	x.Submitted = at(0)
+	for i, n := range g.Nodes {
+		x.Commands = append(x.Commands, backend.TimeOf(n.(ir.Command), at(float64(i)), at(float64(i+1))))
+	}
+	x.Begin, x.End = at(0), at(float64(len(g.Nodes)))
+	for range replays {
+		of.Add(x)
+	}
+	return &profile.Report{Title: "fills", Device: "test", Model: m, Graphs: []*profile.Graph{of}}
+}
+
+// Of a graph that has more commands than times are kept, the first replay is kept all the same.
+func TestMoreCommandsThanAreKept(t *testing.T) {
+	m, err := cost.Chip("")
+	require.NoError(t, err)
+	s := in(t, fills(profile.MostCommands+1, 4), 3, m).Summaries()[0]
+	assert.Equal(t, 1, s.Replays)
+	assert.Equal(t, 2, s.Dropped)
+	assert.InDelta(t, profile.MostCommands+1, s.Busy, 1e-6)
+}
+
+// Of very many commands that may run together, a trace draws some beside each other and counts all. What is drawn takes no longer
+// than what is measured: tracks that are all looked through for each command would take minutes.
+func TestTraceOfManyTogether(t *testing.T) {
+	m, err := cost.Chip("")
+	require.NoError(t, err)
+	const n = 100_000
+	var b bytes.Buffer
+	start := time.Now()
+	require.NoError(t, in(t, fills(n, 4), 1, m).Trace(context.Background(), &b))
+	assert.Less(t, time.Since(start), 20*time.Second)
+	assert.Equal(t, 64, bytes.Count(b.Bytes(), []byte(`"cat":"command","ph":"X","pid":3`)))
+	assert.Equal(t, n, bytes.Count(b.Bytes(), []byte(`"cat":"command","ph":"X","pid":1`)))
+	assert.Contains(t, b.String(), fmt.Sprintf(`"commands":%d`, n))
+}
+
+// Figures that a model makes infinite are numbers in JSON, traces and pages.
+func TestInfiniteFigures(t *testing.T) {
+	m, err := cost.Chip("")
+	require.NoError(t, err)
+	m.Bandwidth, m.Rate, m.Launch, m.ConcurrentLaunch = 1e-300, 1e-300, cost.Seconds(math.Inf(1)), cost.Seconds(math.Inf(1))
+	r := in(t, fills(2, 1<<40), 2, m)
+	s := r.Summaries()[0]
+	require.True(t, math.IsInf(s.Modelled, 1) || math.IsNaN(s.Modelled))
+	s.Round()
+	_, err = json.Marshal(s)
+	require.NoError(t, err)
+	read(t, r)
+	require.NoError(t, r.Page(context.Background(), io.Discard))
+}
+
 // ablated is a report by ablation.
 func ablated(t *testing.T) *profile.Report {
 	d := testdevice.New(cpu.New(1), testdevice.Options{Sampling: backend.SampleNothing})

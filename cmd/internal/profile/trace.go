@@ -30,6 +30,9 @@ const (
 // mostWaits bounds the commands of a replay of which a trace says what they waited for.
 const mostWaits = 20_000
 
+// mostBeside bounds the commands of a modelled epoch that a trace draws, side by side.
+const mostBeside = 64
+
 // micro is a time of a trace: nanoseconds, written in microseconds.
 type micro int64
 
@@ -396,7 +399,7 @@ func (t *tracer) modelled(g *Graph, name string, begin micro, work []cost.Work) 
 		}
 		t.slice(model, t.thread(model, onEpochs, first, end), fmt.Sprintf("epoch %d", i), "epoch", first, end, map[string]any{"commands": len(e.commands), "bytes": whole(bytes)})
 		t.load(model, add(nil, first, end, bytes))
-		for _, n := range e.commands {
+		for _, n := range e.commands[:min(len(e.commands), mostBeside)] { // all begin at once: each has a track of its own
 			from, to := at(lay.commands[n].begin), at(lay.commands[n].end)
 			t.slice(model, t.thread(model, onCommands, from, to), g.shown(n), "command", from, to, nil)
 		}
