@@ -387,10 +387,11 @@ func (p *profiled) print(all []*profile.Summary) error {
 		if i > 0 {
 			fmt.Fprintln(w)
 		}
-		fmt.Fprintf(w, "graph %s on %s%s: %s a replay [%s–%s], %s in the mean of %d", ir.QuoteName(s.Graph), p.device.Name(), p.Note(), cli.Micros(s.Median), cli.Micros(s.Min), cli.Micros(s.Max), cli.Micros(s.Mean), s.Replays)
+		fmt.Fprintf(w, "graph %s on %s%s: %s a replay, the median of %d [%s–%s]", ir.QuoteName(s.Graph), p.device.Name(), p.Note(), cli.Micros(s.Median), s.Replays, cli.Micros(s.Min), cli.Micros(s.Max))
 		if s.Dropped > 0 {
-			fmt.Fprintf(w, ", %d more not kept", s.Dropped)
+			fmt.Fprintf(w, " (%d more were not kept)", s.Dropped)
 		}
+		fmt.Fprintf(w, "; the mean is %s", cli.Micros(s.Mean))
 		if s.By == profile.ByCommands {
 			fmt.Fprintf(w, ", of which %s busy and %s idle", cli.Micros(s.Busy), cli.Micros(s.Idle))
 		}

@@ -107,6 +107,20 @@ func TestRunInABrowser(t *testing.T) {
 	b.Key("t", "t")
 	assert.NotEqual(t, before.Dark, now().Dark)
 	shoot("dark")
+	// Paper is light, and has the figures of the panel too.
+	dark := now().Dark
+	b.Call("Emulation.setEmulatedMedia", map[string]any{"media": "print"}, nil)
+	b.Eval(`dispatchEvent(new Event("beforeprint"))`, nil)
+	assert.False(t, now().Dark)
+	for _, id := range []string{"tiles", "panel", "kernels"} {
+		var height float64
+		b.Eval(`document.getElementById("`+id+`").getBoundingClientRect().height`, &height)
+		assert.Positive(t, height, id)
+	}
+	shoot("print")
+	b.Call("Emulation.setEmulatedMedia", map[string]any{"media": ""}, nil)
+	b.Eval(`dispatchEvent(new Event("afterprint"))`, nil)
+	assert.Equal(t, dark, now().Dark)
 	b.Key("?", "?")
 	b.Key("Escape", "")
 	b.Key("Escape", "")

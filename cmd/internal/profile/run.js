@@ -205,6 +205,9 @@ function resize() {
 const rows = () => G.measured ? [["measured", e => e.begin, e => e.end, TOP + 8], ["modelled", e => e.modelled_begin, e => e.modelled_end, TOP + 18 + ROW]] : [["modelled", e => e.modelled_begin, e => e.modelled_end, TOP + 8]];
 function draw() {
   requestAnimationFrame(draw);
+  paint();
+}
+function paint() {
   if (!dirty || !G) return;
   dirty = false; frames++;
   ctx.fillStyle = C.card; ctx.fillRect(0, 0, W, H);
@@ -324,6 +327,10 @@ const commands = {
   ArrowRight: () => move(1), ArrowLeft: () => move(-1), "+": () => zoom(1.5, W / 2), "=": () => zoom(1.5, W / 2), "-": () => zoom(1 / 1.5, W / 2), 0: fit,
   g: () => D.graphs.length > 1 && show((at + 1) % D.graphs.length), t: () => setTheme(theme === "dark" ? "light" : "dark"), "?": () => help($("keys").hidden), Escape: () => $("keys").hidden ? select(null) : help(false),
 };
+// Paper is light, whatever the screen is.
+let before = "";
+addEventListener("beforeprint", () => { before = theme; if (theme === "dark") { setTheme("light"); paint(); } });
+addEventListener("afterprint", () => { if (before === "dark") setTheme("dark"); });
 document.addEventListener("keydown", e => { if (e.ctrlKey || e.metaKey || e.altKey || e.target.tagName === "SELECT") return; const f = commands[e.key]; if (f) { e.preventDefault(); f(); } });
 $("keys").onclick = () => help(false);
 for (const [id, key] of [["out", "-"], ["in", "+"], ["fit", "0"], ["theme", "t"], ["help", "?"]]) $(id).onclick = () => commands[key]();
