@@ -33,7 +33,7 @@ type state struct {
 	Graph    string
 	Epochs   int
 	Dark     bool
-	Chart    bool
+	Chart    float64 // its width
 	Scale    float64
 	Selected *struct{ Epoch, Kernel *int }
 }
@@ -63,7 +63,8 @@ func TestRunInABrowser(t *testing.T) {
 	s := now()
 	require.Equal(t, "layers", s.Graph)
 	require.Positive(t, s.Epochs)
-	assert.True(t, s.Chart, "the replays are a series")
+	assert.Positive(t, s.Chart, "the replays are a series")
+	width := s.Chart
 	all := r.Summaries()[0]
 	for _, k := range all.Kernels {
 		assert.Contains(t, text("kernels"), k.Name)
@@ -106,6 +107,7 @@ func TestRunInABrowser(t *testing.T) {
 	assert.InDelta(t, before.Scale, now().Scale, 1e-9)
 	b.Key("t", "t")
 	assert.NotEqual(t, before.Dark, now().Dark)
+	assert.Equal(t, width, now().Chart)
 	shoot("dark")
 	// Paper is light, and has the figures of the panel too.
 	dark := now().Dark

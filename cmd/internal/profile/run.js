@@ -51,7 +51,8 @@ function show(k) {
   }
   G.total = max(G.epochs, e => Math.max(G.measured ? e.end : 0, e.modelled_end), Math.max(1e-9, G.modelled_microseconds));
   tiles(); kernels(); roofline(); gaps(); series(); legend(); overview(); fit();
-  $("about").textContent = (G.measured
+  stage.hidden = !G.commands;
+  $("about").textContent = (!G.commands ? "This graph has no commands." : G.measured
     ? "The mean of " + plural(G.replays, "replay") + " of " + plural(G.commands, "command") + ". Above: as measured. Below: as modelled for " + model() + ". In the holes no command runs."
     : "Commands have no times of their own here: only the model's epochs are drawn, for " + model() + ".");
   $("graph").value = k;
@@ -166,7 +167,7 @@ function series() {
   box.replaceChildren();
   if (s.us.length < 3) { $("nochart").textContent = "There are too few replays to draw: " + plural(s.us.length, "replay") + "."; return; }
   $("nochart").textContent = s.left ? "Every " + s.every + "th replay is drawn." : "";
-  const width = Math.max(300, box.clientWidth - 20), axis = { stroke: C.dim, grid: { stroke: C.line, width: 1 }, ticks: { stroke: C.line, width: 1 }, font: "11px system-ui, sans-serif" };
+  const width = Math.max(300, $("timeline").clientWidth - 22), axis = { stroke: C.dim, grid: { stroke: C.line, width: 1 }, ticks: { stroke: C.line, width: 1 }, font: "11px system-ui, sans-serif" };
   plot = new uPlot({
     width, height: 220, cursor: { drag: { x: true, y: false } },
     scales: { x: { time: false }, y: { range: (u, lo, hi) => [0, hi * 1.08 || 1] } },
@@ -340,7 +341,7 @@ $("file").textContent = D.title; $("file").title = D.title;
 for (const [i, g] of D.graphs.entries()) { const o = el("option", "", g.graph); o.value = i; $("graph").append(o); }
 if (D.graphs.length < 2) document.querySelector(".pick").hidden = true;
 if (D.cut) { $("notice").textContent = D.cut; $("notice").hidden = false; }
-window.mlxcPage = { state: () => ({ graph: G ? G.graph : "", frames, dark: theme === "dark", epochs: G ? G.epochs.length : 0, selected: sel, scale: cam.s, chart: !!plot }), where: i => { const e = G.epochs[i], r = canvas.getBoundingClientRect(); return { x: r.left + (sx(G.measured ? e.begin : e.modelled_begin) + sx(G.measured ? e.end : e.modelled_end)) / 2, y: r.top + TOP + 8 + ROW / 2 }; } };
+window.mlxcPage = { state: () => ({ graph: G ? G.graph : "", frames, dark: theme === "dark", epochs: G ? G.epochs.length : 0, selected: sel, scale: cam.s, chart: plot ? plot.width : 0 }), where: i => { const e = G.epochs[i], r = canvas.getBoundingClientRect(); return { x: r.left + (sx(G.measured ? e.begin : e.modelled_begin) + sx(G.measured ? e.end : e.modelled_end)) / 2, y: r.top + TOP + 8 + ROW / 2 }; } };
 theme = dark.matches ? "dark" : "light";
 document.documentElement.classList.toggle("dark", theme === "dark");
 colours();
@@ -351,7 +352,7 @@ if (D.graphs.length) {
   show(0);
   resize();
   fit();
-  new ResizeObserver(() => { resize(); if (plot) plot.setSize({ width: Math.max(300, $("chart").clientWidth - 20), height: 220 }); }).observe(stage);
+  new ResizeObserver(() => { resize(); if (plot) plot.setSize({ width: Math.max(300, $("timeline").clientWidth - 22), height: 220 }); }).observe(stage);
 } else { $("run").replaceChildren(el("p", "", "Nothing was measured.")); frames = 1; }
 requestAnimationFrame(draw);
 document.body.dataset.ready = "true";
