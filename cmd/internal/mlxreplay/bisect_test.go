@@ -123,6 +123,35 @@ func TestBisect(t *testing.T) {
 	assert.Greater(t, seen, 5)
 }
 
+// A difference that is small beside the max of all that a command writes, and large beside what a later command leaves of it, is
+// found all the same, and no device is said to compute something else each time.
+func TestBisectOfWhatIsLeft(t *testing.T) {
+	env := &cli.Env{Context: t.Context(), Stdout: io.Discard, Stderr: io.Discard}
+	one := []byte{0, 0, 0x80, 0x3f, 0xca, 0xf2, 0x49, 0x71} // 1, 10^30
+	g := &ir.Graph{Name: "left", Ordering: ir.Serial, Memories: []ir.Memory{
+		{Name: "w", Kind: ir.Weight, Size: 8, DType: ir.F32, Shape: []int64{2}, Alias: ir.NoMem, Init: ir.Init{Kind: ir.InitBlob, Blob: ir.NewBlob(one)}},
+		{Name: "y", Kind: ir.Output, Size: 8, DType: ir.F32, Shape: []int64{2}, Alias: ir.NoMem},
+		{Name: "z", Kind: ir.Output, Size: 8, DType: ir.F32, Shape: []int64{2}, Alias: ir.NoMem},
+	}}
+	view := func(m ir.MemID, off, length int64) ir.View {
+		return ir.View{Mem: m, Off: ir.Const(off), Len: ir.Const(length)}
+	}
+	g.Nodes = []ir.Node{&ir.Fill{ID: 7, Dst: view(2, 0, 8)}, &ir.Copy{ID: 8, Src: view(0, 0, 8), Dst: view(1, 0, 8)}, &ir.Fill{ID: 9, Dst: view(1, 4, 4)}, &ir.Fill{ID: 10, Dst: view(2, 0, 4)}}
+	require.NoError(t, g.Check())
+	m := &ir.Module{Graphs: []*ir.Graph{g}}
+	cmd := &compareCmd{Seed: 1, Replays: 1, Tolerance: 1e-3, deviceFlags: deviceFlags{MaxWork: 1 << 40}}
+	sides := [2]*side{{device: cpu.New(1), module: m}, {device: &wrong{cpu.New(1), 8}, module: m}}
+	for _, x := range sides {
+		require.NoError(t, cmd.replay(env, x, x.device))
+		defer x.close()
+	}
+	f, why, err := cmd.bisect(env, sides)
+	require.NoError(t, err)
+	require.NotNil(t, f, why)
+	assert.Equal(t, ir.ID(8), f.Command)
+	assert.Contains(t, why, "beside the max of what later commands leave")
+}
+
 // bits is how often n can be halved.
 func bits(n int) (k int) {
 	for ; n > 1; n = (n + 1) / 2 {

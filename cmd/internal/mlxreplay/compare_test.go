@@ -3,6 +3,7 @@ package mlxreplay
 import (
 	"encoding/binary"
 	"math"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -61,11 +62,19 @@ func TestDifferenceFigures(t *testing.T) {
 	assert.Equal(t, 2, x.Bits, "zeros of two signs have other bits")
 	assert.Equal(t, int64(1), x.First)
 	assert.Equal(t, int64(1), x.at)
-	assert.Equal(t, 0.5, x.Greatest)
+	assert.Equal(t, 0.5, x.Max)
 	assert.Equal(t, 4.0, x.Of)
 	assert.InDelta(t, 0.2, x.Relative, 1e-12)
 	assert.Equal(t, 0.25*(1<<23), x.ULPs, "a quarter of the numbers between 2 and 4")
 	assert.Equal(t, [2]any{2.0, 2.5}, *x.Values)
+	// The first of those that differ most stands there, numbers have their signs, and not one is boxed but those.
+	x = differ(ir.I32, []byte{1, 0, 0, 0, 0xff, 0xff, 0xff, 0xff}, []byte{2, 0, 0, 0, 0xfe, 0xff, 0xff, 0xff}, 1)
+	assert.Equal(t, [2]any{int64(1), int64(2)}, *x.Values)
+	assert.Equal(t, [2]any{int64(-1), int64(-2)}, *differ(ir.I32, []byte{0xff, 0xff, 0xff, 0xff}, []byte{0xfe, 0xff, 0xff, 0xff}, 1).Values)
+	assert.Equal(t, [2]any{uint64(0xff), uint64(0xfe)}, *differ(ir.U8, []byte{0xff}, []byte{0xfe}, 1).Values)
+	assert.Equal(t, [2]any{1.0, "NaN"}, *differ(ir.F32, f32(5, 1, 1), f32(3, float32(math.NaN()), float32(math.NaN())), 1).Values)
+	a, b := f32(slices.Repeat([]float32{1}, 10_000)...), f32(slices.Repeat([]float32{2}, 10_000)...)
+	assert.Less(t, testing.AllocsPerRun(1, func() { differ(ir.F32, a, b, 1) }), 20.0)
 	// Next to each other, over zero, and in half a float.
 	assert.Equal(t, 1.0, differ(ir.F32, f32(1), f32(math.Nextafter32(1, 2)), 1).ULPs)
 	assert.Equal(t, 2.0, differ(ir.F32, f32(math.SmallestNonzeroFloat32), f32(-math.SmallestNonzeroFloat32), 1).ULPs)

@@ -412,6 +412,10 @@ func (p *profiled) print(all []*profile.Summary) error {
 			t.Header[2] = "µs a replay, by ablation"
 		}
 		list := s.Kernels
+		if s.By == profile.ByCommands && s.Unsampled == 0 { // what hands on to a next replay is not run by one alone
+			list = slices.DeleteFunc(slices.Clone(list), func(k profile.Kernel) bool { return k.Dispatches == 0 })
+		}
+		all := len(list)
 		if p.Top > 0 && len(list) > p.Top {
 			list = list[:p.Top]
 		}
@@ -436,7 +440,7 @@ func (p *profiled) print(all []*profile.Summary) error {
 		if err := t.Print(w); err != nil {
 			return err
 		}
-		if more := len(s.Kernels) - len(list); more > 0 {
+		if more := all - len(list); more > 0 {
 			fmt.Fprintf(w, "and %d more (--top 0 prints all)\n", more)
 		}
 	}
