@@ -257,16 +257,16 @@ func made(m *ir.Memory, i int) ir.Init {
 	return ir.Init{Kind: ir.InitFill}
 }
 
-// fewest leaves out as many of n members as it can. make returns the module with those that are kept.
-func (r *reducer) fewest(n int, make func(keep []bool) *ir.Module) {
+// fewest leaves out as many of n members as it can. with returns the module with those that are kept.
+func (r *reducer) fewest(n int, with func(keep []bool) *ir.Module) {
 	left := members(n)
 	without := func(at, end int) bool {
-		keep := slices.Repeat([]bool{false}, n)
+		keep := make([]bool, n)
 		rest := slices.Concat(left[:at], left[end:])
 		for _, k := range rest {
 			keep[k] = true
 		}
-		if !r.try(make(keep)) {
+		if !r.try(with(keep)) {
 			return false
 		}
 		left = rest
@@ -275,13 +275,9 @@ func (r *reducer) fewest(n int, make func(keep []bool) *ir.Module) {
 	if n == 0 || without(0, n) {
 		return
 	}
-	for size := (n + 1) / 2; size > 0 && len(left) > 0 && !r.over(); {
-		dropped := false
+	for size := (n + 1) / 2; size > 0 && len(left) > 0; size /= 2 {
 		for end := len(left); end > 0 && !r.over(); end -= size {
-			dropped = without(max(0, end-size), end) || dropped
-		}
-		if !dropped || size > 1 {
-			size /= 2
+			without(max(0, end-size), end)
 		}
 	}
 }
@@ -371,7 +367,7 @@ func (r *reducer) commands(i int) {
 		}
 	}
 	r.fewest(len(at), func(keep []bool) *ir.Module {
-		drop := slices.Repeat([]bool{false}, len(base.Nodes))
+		drop := make([]bool, len(base.Nodes))
 		for k, x := range at {
 			drop[x] = !keep[k]
 		}
@@ -417,7 +413,7 @@ func (r *reducer) marks(i int) {
 		}
 	}
 	r.fewest(len(at), func(keep []bool) *ir.Module {
-		drop := slices.Repeat([]bool{false}, len(base.Nodes))
+		drop := make([]bool, len(base.Nodes))
 		for k, x := range at {
 			drop[x] = !keep[k]
 		}
