@@ -35,6 +35,7 @@ func TestDiffer(t *testing.T) {
 		"near":              {ir.F32, f32(100, 1), f32(100.05, 1), 1, true},
 		"far":               {ir.F32, f32(100, 1), f32(100.2, 1), 1, false},
 		"NaN and a number":  {ir.F32, f32(1, nan), f32(1, 2), 1, false},
+		"two NaNs":          {ir.F16, u16(0x3c00, 0x7e00), u16(0x3c00, 0xfe01), 1, true},
 		"infinity":          {ir.F32, f32(1, inf), f32(1, -inf), 1, false},
 		"all zero":          {ir.F32, f32(0, 0), f32(0, 0), 0, true},
 		"zero and not":      {ir.F32, f32(0, 0), f32(0, 1), 1, false},
@@ -82,4 +83,24 @@ func TestDifferenceFigures(t *testing.T) {
 	assert.Equal(t, []int64{1, 2}, place([]int64{2, 3}, 5))
 	assert.Equal(t, []int64{7}, place([]int64{2, 3}, 7), "more elements than the shape says")
 	assert.Equal(t, []int64{7}, place(nil, 7))
+}
+
+// A memory that says no type has that of all arguments by which it is bound, or bytes.
+func TestTypeOf(t *testing.T) {
+	g := &ir.Graph{Memories: []ir.Memory{{Name: "m", Size: 8, Alias: ir.NoMem}}, Kernels: []ir.Kernel{{Args: []ir.Arg{{Slot: 0, Type: ir.F32}, {Slot: 1, Type: ir.F32}, {Slot: 2, Type: ir.U32}}}}}
+	bind := func(slots ...uint8) ir.DType {
+		d := &ir.Dispatch{}
+		for _, s := range slots {
+			d.Bindings = append(d.Bindings, ir.Binding{Slot: s, Kind: ir.BindView, View: ir.View{Len: ir.Const(8)}})
+		}
+		g.Nodes = []ir.Node{d}
+		return typeOf(g, 0)
+	}
+	assert.Equal(t, ir.U8, bind())
+	assert.Equal(t, ir.F32, bind(0, 1))
+	assert.Equal(t, ir.U8, bind(0, 2))
+	g.Memories[0].Size = 7
+	assert.Equal(t, ir.U8, bind(0), "no whole elements")
+	g.Memories[0].DType = ir.BF16
+	assert.Equal(t, ir.BF16, bind(0, 2))
 }
