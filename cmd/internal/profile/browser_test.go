@@ -94,11 +94,11 @@ func TestRunInABrowser(t *testing.T) {
 	require.NotNil(t, now().Selected.Kernel)
 	shoot("kernel")
 	b.Eval(`document.querySelectorAll("#kernels th button")[0].click(); document.querySelector("#kernels tbody tr td").textContent.trim()`, &first)
-	least := all.Kernels[0].Name
+	smallest := all.Kernels[0].Name
 	for _, k := range all.Kernels {
-		least = min(least, k.Name)
+		smallest = min(least, k.Name)
 	}
-	assert.Equal(t, least, first)
+	assert.Equal(t, smallest, first)
 
 	before := now()
 	b.Key("+", "+")

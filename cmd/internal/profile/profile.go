@@ -57,6 +57,7 @@ type Graph struct {
 	number   map[ir.ID]int32
 	kernels  []string // by command
 	epochs   []epoch
+	epochOf  []int32 // by command
 	replays  []replay.Timing
 	timed    int // times of commands that are kept
 	dropped  int // replays that are not kept
@@ -69,6 +70,12 @@ func New(ctx context.Context, g *ir.Graph) *Graph {
 	for i, c := range out.commands {
 		out.number[c.Num()] = int32(i)
 		out.kernels = append(out.kernels, KernelOf(out.full, c))
+	}
+	out.epochOf = make([]int32, len(out.commands))
+	for i, e := range out.epochs {
+		for _, c := range e.commands {
+			out.epochOf[c] = int32(i)
+		}
 	}
 	return out
 }
@@ -297,12 +304,8 @@ func (g *Graph) summary(m *cost.Model) *Summary {
 	works := g.works(*m)
 	epochs := make([]Epoch, len(g.epochs))
 	seen := make([]float64, len(g.epochs)) // replays in which an epoch has a time
-	epochOf := make([]int32, len(g.commands))
 	for i, e := range g.epochs {
 		epochs[i].Commands = e.commands
-		for _, c := range e.commands {
-			epochOf[c] = int32(i)
-		}
 	}
 	byKernel := map[string]*Kernel{}
 	kernel := func(c int32) *Kernel {
@@ -351,10 +354,10 @@ func (g *Graph) summary(m *cost.Model) *Summary {
 			y.spent, y.Dispatches = y.spent+x.Duration(), y.Dispatches+1
 			s.each[c].us += micros(x.Duration()) / n
 			b, e := x.Begin.Sub(t.Begin), x.End.Sub(t.Begin)
-			if old, ok := at[epochOf[c]]; ok {
+			if old, ok := at[g.epochOf[c]]; ok {
 				b, e = min(b, old.begin), max(e, old.end)
 			}
-			at[epochOf[c]] = extent{b, e}
+			at[g.epochOf[c]] = extent{b, e}
 		}
 		busy, gaps := covered(t)
 		s.Busy += micros(busy)
@@ -363,7 +366,7 @@ func (g *Graph) summary(m *cost.Model) *Summary {
 		}
 		for _, p := range gaps {
 			if c, ok := g.number[p.before]; ok {
-				epochs[epochOf[c]].Gap += micros(p.length) / n
+				epochs[g.epochOf[c]].Gap += micros(p.length) / n
 			}
 		}
 	}

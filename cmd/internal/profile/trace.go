@@ -350,12 +350,6 @@ func (t *tracer) epochs(g *Graph, x *replay.Timing, work []cost.Work) {
 		commands   int
 		bytes      float64
 	}
-	of := make([]int32, len(g.commands))
-	for i, e := range g.epochs {
-		for _, c := range e.commands {
-			of[c] = int32(i)
-		}
-	}
 	all := map[int32]*extent{}
 	for i := range x.Commands {
 		c := &x.Commands[i]
@@ -364,10 +358,10 @@ func (t *tracer) epochs(g *Graph, x *replay.Timing, work []cost.Work) {
 			continue
 		}
 		from, to := t.at(c.Begin), t.at(c.End)
-		if e := all[of[n]]; e != nil {
+		if e := all[g.epochOf[n]]; e != nil {
 			e.begin, e.end, e.commands, e.bytes = min(e.begin, from), max(e.end, to), e.commands+1, e.bytes+work[n].Bytes
 		} else {
-			all[of[n]] = &extent{from, to, 1, work[n].Bytes}
+			all[g.epochOf[n]] = &extent{from, to, 1, work[n].Bytes}
 		}
 	}
 	if len(all) > 0 {
