@@ -39,11 +39,15 @@ func (f *found) print(env *cli.Env, sides [2]*side) error {
 	if f.Label != "" {
 		label = fmt.Sprintf(", %q", f.Label)
 	}
+	times := "1 replay"
+	if f.Replays != 1 {
+		times = fmt.Sprintf("%d replays", f.Replays)
+	}
 	reads := "what it reads is equal to the bit"
 	if f.Reads > 0 {
 		reads = fmt.Sprintf("what it reads differs by %.3g of its max value at most", f.Reads)
 	}
-	fmt.Fprintf(env.Stdout, "\nthe first command that differs by more: %s%s%s, after %d of %d commands; %s; found by %d replays on each device\n", f.What, kernel, label, f.Number, f.Commands, reads, f.Replays)
+	fmt.Fprintf(env.Stdout, "\nthe first command that differs by more: %s%s%s, after %d of %d commands; %s; found by %s on each device\n", f.What, kernel, label, f.Number, f.Commands, reads, times)
 	t := cli.Table{Header: []string{"what it writes", "type", "elements", "other bits", "max difference", "max value", "relative", "ulps", "where", sides[0].name, sides[1].name}}
 	for _, x := range f.Writes {
 		t.Add(append([]any{x.Output}, x.cells()...)...)

@@ -157,6 +157,17 @@ func (c *profileCmd) Run(env *cli.Env) error {
 	if err := p.print(all); err != nil {
 		return err
 	}
+	for _, o := range []struct {
+		to   *output.File
+		with func(context.Context, io.Writer) error
+	}{{trace, r.Trace}, {html, r.Page}} {
+		if o.to == nil {
+			continue
+		}
+		if err := o.to.Data(func(w io.Writer) error { return o.with(env.Context, w) }); err != nil {
+			return err
+		}
+	}
 	if write != nil {
 		if !slices.ContainsFunc(all, func(s *profile.Summary) bool { return s.By == profile.ByCommands }) {
 			return fmt.Errorf("--write: the device %s took no times of commands, and a profile is made of them", r.Device)
@@ -167,17 +178,6 @@ func (c *profileCmd) Run(env *cli.Env) error {
 			}
 		}
 		if err := write.Data(fitted.WriteProfile); err != nil {
-			return err
-		}
-	}
-	for _, o := range []struct {
-		to   *output.File
-		with func(context.Context, io.Writer) error
-	}{{trace, r.Trace}, {html, r.Page}} {
-		if o.to == nil {
-			continue
-		}
-		if err := o.to.Data(func(w io.Writer) error { return o.with(env.Context, w) }); err != nil {
 			return err
 		}
 	}
@@ -406,6 +406,10 @@ func (p *profiled) print(all []*profile.Summary) error {
 		fmt.Fprintf(w, "graph %s: times modelled for %s: %s a replay\n", ir.QuoteName(s.Graph), name, cli.Micros(s.Modelled))
 		if s.Unsampled > 0 {
 			fmt.Fprintf(w, "graph %s: %.4g of %d commands have no time, and count as idle: the device had no room for more\n", ir.QuoteName(s.Graph), s.Unsampled, s.Commands)
+		}
+		if s.Commands == 0 {
+			fmt.Fprintf(w, "graph %s has no commands\n", ir.QuoteName(s.Graph))
+			continue
 		}
 		t := cli.Table{Header: []string{"kernel", "dispatches", "µs a replay", "share", "modelled µs", "GB/s", "Gop/s", "of roofline"}}
 		if s.By == profile.ByAblation {
