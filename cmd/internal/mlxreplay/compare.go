@@ -2,6 +2,7 @@ package mlxreplay
 
 import (
 	"cmp"
+	"context"
 	"encoding/binary"
 	"fmt"
 	"math"
@@ -158,6 +159,9 @@ func (c *compareCmd) compare(env *cli.Env, sides [2]*side) error {
 		m := &g.Memories[i]
 		if m.Kind != ir.Output && (m.Kind != ir.State || m.Alias != ir.NoMem) {
 			continue
+		}
+		if env.Context.Err() != nil {
+			return context.Cause(env.Context)
 		}
 		a, b := sides[0].contents[m.Name], sides[1].contents[m.Name]
 		if b == nil {
