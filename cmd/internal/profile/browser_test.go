@@ -96,7 +96,7 @@ func TestRunInABrowser(t *testing.T) {
 	b.Eval(`document.querySelectorAll("#kernels th button")[0].click(); document.querySelector("#kernels tbody tr td").textContent.trim()`, &first)
 	smallest := all.Kernels[0].Name
 	for _, k := range all.Kernels {
-		smallest = min(least, k.Name)
+		smallest = min(smallest, k.Name)
 	}
 	assert.Equal(t, smallest, first)
 
