@@ -1,8 +1,5 @@
-"use strict";
 // The script of a page that package profile writes. Texts of the graph go into text nodes only.
 (() => {
-const D = JSON.parse(document.getElementById("data").textContent);
-const $ = id => document.getElementById(id);
 const canvas = $("view"), stage = $("stage"), panel = $("panel"), tip = $("tip");
 const ctx = canvas.getContext("2d", { alpha: false });
 const dark = matchMedia("(prefers-color-scheme: dark)");
@@ -11,18 +8,9 @@ let order = { by: "microseconds", down: true };
 
 // ---- numbers and texts
 const max = (list, of, min) => list.reduce((m, x) => Math.max(m, of(x)), min); // some browsers take no 100,000 arguments
-const group = n => n.toLocaleString("en-US");
 const num = (v, n = 3) => !isFinite(v) ? "–" : Number.isInteger(v) ? group(v) : v >= 100 ? group(Math.round(v)) : v >= 10 ? v.toFixed(1) : v.toPrecision(n);
 const us = v => v >= 1e6 ? (v / 1e6).toFixed(2) + " s" : v >= 1e3 ? (v / 1e3).toFixed(2) + " ms" : v.toFixed(v < 10 ? 2 : 1) + " µs";
-const bytes = n => n < 1024 ? Math.round(n) + " B" : n < 1 << 20 ? (n / 1024).toFixed(1) + " KiB" : n < 2 ** 30 ? (n / 2 ** 20).toFixed(1) + " MiB" : (n / 2 ** 30).toFixed(2) + " GiB";
-const plural = (n, s) => group(n) + " " + s + (n === 1 ? "" : "s");
 const percent = v => v > 1.5 ? "> 100 %" : (100 * v).toFixed(v < .0995 ? 1 : 0) + " %";
-function el(tag, cls, ...children) {
-  const e = document.createElement(tag);
-  if (cls) e.className = cls;
-  for (const c of children) if (c !== null && c !== undefined) e.append(c.nodeType ? c : String(c));
-  return e;
-}
 function svg(tag, attributes, ...children) {
   const e = document.createElementNS("http://www.w3.org/2000/svg", tag);
   for (const [k, v] of Object.entries(attributes)) e.setAttribute(k, v);
