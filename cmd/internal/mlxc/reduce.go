@@ -178,11 +178,11 @@ func (c *reduceCmd) print(env *cli.Env, r *reduce.Result, before, after size, to
 	}
 	w := env.Stdout
 	line := func(what string, a, b any) error {
-		_, err := fmt.Fprintf(w, "%-9s %v → %v\n", what, a, b)
+		_, err := fmt.Fprintf(w, "%-11s %v → %v\n", what, a, b)
 		return err
 	}
 	err := errors.Join(line("graphs", before.Graphs, after.Graphs), line("commands", before.Commands, after.Commands), line("barriers", before.Barriers, after.Barriers),
-		line("memories", before.Memories, after.Memories), line("params", before.Free, after.Free), line("stored", cli.Bytes(before.Bytes), cli.Bytes(after.Bytes)))
+		line("memories", before.Memories, after.Memories), line("free params", before.Free, after.Free), line("stored", cli.Bytes(before.Bytes), cli.Bytes(after.Bytes)))
 	if err != nil {
 		return err
 	}

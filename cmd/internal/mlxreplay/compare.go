@@ -2,6 +2,7 @@ package mlxreplay
 
 import (
 	"cmp"
+	"context"
 	"encoding/binary"
 	"fmt"
 	"math"
@@ -22,7 +23,7 @@ type compareCmd struct {
 	With      string  `placeholder:"NAME" help:"Device to compare with (default: cpu; with a second graph what --device says)."`
 	Seed      uint64  `default:"1" help:"Seed of random inputs."`
 	Replays   int     `default:"1" placeholder:"N" help:"Replay so often; states go on from replay to replay."`
-	Tolerance float64 `default:"1e-3" help:"Most that floats may differ by, beside the greatest of their memory."`
+	Tolerance float64 `default:"1e-3" help:"How much floats may differ by, beside the max of their memory."`
 	Bisect    bool    `default:"true" negatable:"" help:"Where something differs by more, find the first command that does, by replays of the graph's first commands (two graphs must have the same commands and memories)."`
 	Pairs     int     `default:"10" placeholder:"N" help:"Replay both in turn so often, for the speed; fewer where that takes ten seconds; 0: not at all."`
 	JSON      bool    `name:"json" help:"Print JSON."`
@@ -40,14 +41,14 @@ type difference struct {
 	Kind     string  `json:"kind"`
 	Type     string  `json:"type"`
 	Elements int     `json:"elements"`
-	Bits     int     `json:"other_bits"`          // number of elements with other bits
-	Greatest float64 `json:"greatest_difference"` // max absolute difference, of floats
-	Of       float64 `json:"greatest_value"`
-	Relative float64 `json:"greatest_relative_difference"` // beside the greater of the two elements
-	ULPs     float64 `json:"greatest_ulps"`                // how many numbers of the type lie between
-	At       []int64 `json:"at,omitempty"`                 // index of the element that differs most
-	First    int64   `json:"first"`                        // number of the first element with other bits; -1: there is none
-	Values   *[2]any `json:"values,omitempty"`             // of the element that differs most
+	Bits     int     `json:"other_bits"`              // number of elements with other bits
+	Max      float64 `json:"max_difference"`          // absolute, of floats
+	Of       float64 `json:"max_value"`               // of the first of the two
+	Relative float64 `json:"max_relative_difference"` // beside the larger of the two elements
+	ULPs     float64 `json:"max_ulps"`                // how many numbers of the type lie from one to the other
+	At       []int64 `json:"at,omitempty"`            // index of the element that differs most
+	First    int64   `json:"first"`                   // number of the first element with other bits; -1: there is none
+	Values   *[2]any `json:"values,omitempty"`        // of the element that differs most
 	OK       bool    `json:"ok"`
 
 	most float64
@@ -159,6 +160,9 @@ func (c *compareCmd) compare(env *cli.Env, sides [2]*side) error {
 		if m.Kind != ir.Output && (m.Kind != ir.State || m.Alias != ir.NoMem) {
 			continue
 		}
+		if env.Context.Err() != nil {
+			return context.Cause(env.Context)
+		}
 		a, b := sides[0].contents[m.Name], sides[1].contents[m.Name]
 		if b == nil {
 			return fmt.Errorf("%s has no %s %%%s: only graphs with the same outputs and states can be compared", sides[1].name, m.Kind, ir.QuoteName(m.Name))
@@ -172,6 +176,14 @@ func (c *compareCmd) compare(env *cli.Env, sides [2]*side) error {
 			failed++
 		}
 		all = append(all, x)
+	}
+	if other := sides[1].module.Graph(sides[1].graph.IR().Name); other != g {
+		for i := range other.Memories {
+			m := &other.Memories[i]
+			if _, ok := sides[0].contents[m.Name]; !ok && sides[1].contents[m.Name] != nil {
+				return fmt.Errorf("%s has no %s %%%s: only graphs with the same outputs and states can be compared", sides[0].name, m.Kind, ir.QuoteName(m.Name))
+			}
+		}
 	}
 	var found *found
 	var why string
@@ -213,7 +225,7 @@ func (c *compareCmd) compare(env *cli.Env, sides [2]*side) error {
 }
 
 func (c *compareCmd) print(env *cli.Env, sides [2]*side, g *ir.Graph, all []difference, found *found, why string, speed *pairs) error {
-	t := cli.Table{Header: []string{"of " + g.Name + c.Note(), "type", "elements", "other bits", "greatest difference", "greatest value", "relative", "ulps", "where", sides[0].name, sides[1].name}}
+	t := cli.Table{Header: []string{"of " + g.Name + c.Note(), "type", "elements", "other bits", "max difference", "max value", "relative", "ulps", "where", sides[0].name, sides[1].name}}
 	var states []difference // that differ: there may be very many, of which the worst are printed
 	equal := 0
 	for _, x := range all {
@@ -237,7 +249,7 @@ func (c *compareCmd) print(env *cli.Env, sides [2]*side, g *ir.Graph, all []diff
 		}
 	}
 	if more > 0 {
-		fmt.Fprintf(env.Stdout, "and %d more state(s) of %s that differ less, beside their greatest values (--json has all)\n", more, g.Name)
+		fmt.Fprintf(env.Stdout, "and %d more state(s) of %s that differ less, beside their max values (--json has all)\n", more, g.Name)
 	}
 	if equal > 0 {
 		fmt.Fprintf(env.Stdout, "%d state(s) of %s are equal to the bit\n", equal, g.Name)
@@ -259,8 +271,8 @@ func (c *compareCmd) print(env *cli.Env, sides [2]*side, g *ir.Graph, all []diff
 // mostStates is how many states that differ a table has.
 const mostStates = 5
 
-// share is how much an output or state differs, beside its greatest value.
-func (x *difference) share() float64 { return x.Greatest / max(x.Of, math.SmallestNonzeroFloat32) }
+// share is how much an output or state differs, beside its max value.
+func (x *difference) share() float64 { return x.Max / max(x.Of, math.SmallestNonzeroFloat32) }
 
 // typeOf returns the type of a memory's elements: its own or, where it says none, that of all arguments by which dispatches bind
 // it; else that of bytes.
@@ -318,7 +330,7 @@ func (x *difference) cells() []any {
 		}
 		return fmt.Sprintf("%.3g", v)
 	}
-	return []any{x.Type, x.Elements, x.Bits, figure(x.Greatest), fmt.Sprintf("%.3g", x.Of), figure(x.Relative), figure(x.ULPs), where, values[0], values[1]}
+	return []any{x.Type, x.Elements, x.Bits, figure(x.Max), fmt.Sprintf("%.3g", x.Of), figure(x.Relative), figure(x.ULPs), where, values[0], values[1]}
 }
 
 // replay runs the graph of a side on a device and reads its outputs and states. If it fails, nothing is left open.
@@ -471,7 +483,7 @@ func differ(t ir.DType, a, b []byte, tolerance float64) difference {
 
 // judge decides whether the difference is within the tolerance.
 func (x *difference) judge(tolerance float64) {
-	x.OK = x.OK && x.Greatest <= tolerance*max(x.Of, math.SmallestNonzeroFloat32)
+	x.OK = x.OK && x.Max <= tolerance*max(x.Of, math.SmallestNonzeroFloat32)
 }
 
 // add compares more elements, of which the first has a number.
@@ -496,34 +508,47 @@ func (x *difference) add(t ir.DType, a, b []byte, number int64) {
 			switch d := math.Abs(v - w); {
 			case same || math.IsNaN(v) && math.IsNaN(w):
 			case math.IsNaN(d), math.IsInf(d, 0):
-				x.OK, x.Greatest, x.Relative, x.ULPs = false, math.MaxFloat64, math.MaxFloat64, math.MaxFloat64
-				x.found(math.Inf(1), number, v, w)
+				x.OK, x.Max, x.Relative, x.ULPs = false, math.MaxFloat64, math.MaxFloat64, math.MaxFloat64
+				if x.most < math.Inf(1) {
+					x.found(math.Inf(1), number, v, w)
+				}
 			default:
-				x.Greatest = max(x.Greatest, d)
+				x.Max = max(x.Max, d)
 				if of := max(math.Abs(v), math.Abs(w)); of > 0 {
 					x.Relative = max(x.Relative, d/of)
 				}
 				x.ULPs = max(x.ULPs, apart(bitsOf(a[:size]), bitsOf(b[:size]), 8*size))
-				x.found(d, number, v, w)
+				if d > x.most {
+					x.found(d, number, v, w)
+				}
 			}
 		case !same:
 			x.OK = false
-			x.found(0, number, bitsOf(a[:size]), bitsOf(b[:size]))
+			if x.most < 0 {
+				x.found(0, number, integerOf(t, a[:size]), integerOf(t, b[:size]))
+			}
 		}
 		a, b, number = a[size:], b[size:], number+1
 	}
 }
 
-// found remembers an element that differs, unless another one differs more.
+// found remembers an element that differs more than those before it.
 func (x *difference) found(by float64, number int64, v, w any) {
-	if by > x.most {
-		for _, p := range []*any{&v, &w} { // JSON has no NaN and no infinities
-			if f, ok := (*p).(float64); ok && (math.IsNaN(f) || math.IsInf(f, 0)) {
-				*p = fmt.Sprint(f)
-			}
+	for _, p := range []*any{&v, &w} { // JSON has no NaN and no infinities
+		if f, ok := (*p).(float64); ok && (math.IsNaN(f) || math.IsInf(f, 0)) {
+			*p = fmt.Sprint(f)
 		}
-		x.most, x.at, x.Values = by, number, &[2]any{v, w}
 	}
+	x.most, x.at, x.Values = by, number, &[2]any{v, w}
+}
+
+// integerOf returns an element that is no float, with its sign if its type has one.
+func integerOf(t ir.DType, b []byte) any {
+	bits := bitsOf(b)
+	if unused := 64 - 8*len(b); t.Signed() {
+		return int64(bits<<unused) >> unused
+	}
+	return bits
 }
 
 // bitsOf returns the first eight bytes at most as a number.

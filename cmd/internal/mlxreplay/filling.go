@@ -19,7 +19,7 @@ type filling struct {
 	Graph string   `arg:"" help:"Graph file (.mlxg or .mlxt); - is standard input."`
 	Name  string   `name:"graph" placeholder:"NAME" help:"Graph to replay (default: the first)."`
 	In    []string `placeholder:"NAME=FILE.npy" help:"Fill an input or state (default: random numbers, from --seed; zeros for integers). Repeatable."`
-	Set   []string `placeholder:"PARAM=VALUE" help:"Set a param (default: its greatest value). Repeatable."`
+	Set   []string `placeholder:"PARAM=VALUE" help:"Set a param (default: its max). Repeatable."`
 	cli.OrderFlag
 
 	in, set []assignment
@@ -43,11 +43,11 @@ func (f *filling) open(env *cli.Env) (_ *inputs.File, err error) {
 // prepare sets params and fills inputs. A param that --set leaves out gets its max, with which the graph touches the
 // most bytes.
 func (f *filling) prepare(g *replay.Graph, seed uint64) error {
-	greatest, set := g.IR().Greatest(), f.set
+	most, set := g.IR().Greatest(), f.set
 	for i := range g.IR().Params {
 		p := &g.IR().Params[i]
 		if !slices.ContainsFunc(set, func(a assignment) bool { return a.name == p.Name }) && p.Type != ir.F32 {
-			set = append(slices.Clip(set), assignment{p.Name, fmt.Sprint(greatest[i])})
+			set = append(slices.Clip(set), assignment{p.Name, fmt.Sprint(most[i])})
 		}
 	}
 	if err := setParams(g, set); err != nil {

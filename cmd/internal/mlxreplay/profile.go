@@ -127,6 +127,9 @@ func (c *profileCmd) Run(env *cli.Env) error {
 				p.by = profile.ByAblation
 			}
 		}
+		if c.Write != "" && p.by == profile.ByAblation {
+			return fmt.Errorf("--write: a profile is made of times of commands: times by ablation say how long a kernel takes in this graph, and not by its bytes (--device names a device that takes times of commands)")
+		}
 		if c.Name == "" && frontend.IsLanguageModel(module) {
 			return p.language(module)
 		}
@@ -154,19 +157,6 @@ func (c *profileCmd) Run(env *cli.Env) error {
 	if err := p.print(all); err != nil {
 		return err
 	}
-	if write != nil {
-		if !slices.ContainsFunc(all, func(s *profile.Summary) bool { return s.By == profile.ByCommands }) {
-			return fmt.Errorf("--write: the device %s took no times of commands, and a profile is made of them: times by ablation say how long a kernel takes in this graph, and not by its bytes", r.Device)
-		}
-		for name, k := range known {
-			if _, ok := fitted.Kernels[name]; !ok {
-				fitted.Kernels[name] = k
-			}
-		}
-		if err := write.Data(fitted.WriteProfile); err != nil {
-			return err
-		}
-	}
 	for _, o := range []struct {
 		to   *output.File
 		with func(context.Context, io.Writer) error
@@ -175,6 +165,19 @@ func (c *profileCmd) Run(env *cli.Env) error {
 			continue
 		}
 		if err := o.to.Data(func(w io.Writer) error { return o.with(env.Context, w) }); err != nil {
+			return err
+		}
+	}
+	if write != nil {
+		if !slices.ContainsFunc(all, func(s *profile.Summary) bool { return s.By == profile.ByCommands }) {
+			return fmt.Errorf("--write: the device %s took no times of commands, and a profile is made of them", r.Device)
+		}
+		for name, k := range known {
+			if _, ok := fitted.Kernels[name]; !ok {
+				fitted.Kernels[name] = k
+			}
+		}
+		if err := write.Data(fitted.WriteProfile); err != nil {
 			return err
 		}
 	}
@@ -253,16 +256,33 @@ func (p *profiled) language(module *ir.Module) error {
 		}
 		graphs[g].Add(t)
 	}
+	// The first replay of a decoding is that of its prompt of one token. It counts only if prompts are replays of the same graph.
+	type replayed struct {
+		g *ir.Graph
+		t replay.Timing
+	}
+	var held *replayed
+	decodings := func(g *ir.Graph, t replay.Timing) {
+		switch {
+		case held == nil:
+			held = &replayed{g, t}
+			return
+		case held.g == g:
+			timing(g, held.t)
+		}
+		held.g = nil
+		timing(g, t)
+	}
 	progress := cli.StartProgress(p.env.Stderr, "measuring")
 	defer progress.End()
 	for i := range p.Rounds + 1 {
 		progress.Set(float64(i) / float64(p.Rounds+1))
-		warm = i > 0
+		warm, held = i > 0, nil
 		if _, err := m.Generate(p.env.Context, prompt, textgen.Options{N: 1, Timing: timing}); err != nil {
 			return err
 		}
 		// One replay at a time: only such ones have times of commands.
-		if _, err := m.Generate(p.env.Context, prompt[:1], textgen.Options{N: p.Tokens, IgnoreEnd: true, Burst: 1, Timing: timing}); err != nil {
+		if _, err := m.Generate(p.env.Context, prompt[:1], textgen.Options{N: p.Tokens, IgnoreEnd: true, Burst: 1, Timing: decodings}); err != nil {
 			return err
 		}
 	}
@@ -367,12 +387,13 @@ func (p *profiled) print(all []*profile.Summary) error {
 		if i > 0 {
 			fmt.Fprintln(w)
 		}
-		fmt.Fprintf(w, "graph %s on %s%s: %s a replay [%s–%s], %s in the mean of %d", ir.QuoteName(s.Graph), p.device.Name(), p.Note(), cli.Micros(s.Median), cli.Micros(s.Least), cli.Micros(s.Most), cli.Micros(s.Mean), s.Replays)
+		fmt.Fprintf(w, "graph %s on %s%s: %s a replay, the median of %d [%s–%s]", ir.QuoteName(s.Graph), p.device.Name(), p.Note(), cli.Micros(s.Median), s.Replays, cli.Micros(s.Min), cli.Micros(s.Max))
 		if s.Dropped > 0 {
-			fmt.Fprintf(w, ", %d more not kept", s.Dropped)
+			fmt.Fprintf(w, " (%d more were not kept)", s.Dropped)
 		}
+		fmt.Fprintf(w, "; the mean is %s", cli.Micros(s.Mean))
 		if s.By == profile.ByCommands {
-			fmt.Fprintf(w, ", of which %s with a command and %s idle", cli.Micros(s.Busy), cli.Micros(s.Idle))
+			fmt.Fprintf(w, ", of which %s busy and %s idle", cli.Micros(s.Busy), cli.Micros(s.Idle))
 		}
 		if s.Plain > 0 {
 			fmt.Fprintf(w, "; %s a replay where commands are not timed", cli.Micros(s.Plain))
@@ -384,13 +405,21 @@ func (p *profiled) print(all []*profile.Summary) error {
 		}
 		fmt.Fprintf(w, "graph %s: times modelled for %s: %s a replay\n", ir.QuoteName(s.Graph), name, cli.Micros(s.Modelled))
 		if s.Unsampled > 0 {
-			fmt.Fprintf(w, "graph %s: %.4g of %d commands have no time: the device had no room for more\n", ir.QuoteName(s.Graph), s.Unsampled, s.Commands)
+			fmt.Fprintf(w, "graph %s: %.4g of %d commands have no time, and count as idle: the device had no room for more\n", ir.QuoteName(s.Graph), s.Unsampled, s.Commands)
+		}
+		if s.Commands == 0 {
+			fmt.Fprintf(w, "graph %s has no commands\n", ir.QuoteName(s.Graph))
+			continue
 		}
 		t := cli.Table{Header: []string{"kernel", "dispatches", "µs a replay", "share", "modelled µs", "GB/s", "Gop/s", "of roofline"}}
 		if s.By == profile.ByAblation {
 			t.Header[2] = "µs a replay, by ablation"
 		}
 		list := s.Kernels
+		if s.By == profile.ByCommands && s.Unsampled == 0 { // what hands on to a next replay is not run by one alone
+			list = slices.DeleteFunc(slices.Clone(list), func(k profile.Kernel) bool { return k.Dispatches == 0 })
+		}
+		all := len(list)
 		if p.Top > 0 && len(list) > p.Top {
 			list = list[:p.Top]
 		}
@@ -415,7 +444,7 @@ func (p *profiled) print(all []*profile.Summary) error {
 		if err := t.Print(w); err != nil {
 			return err
 		}
-		if more := len(s.Kernels) - len(list); more > 0 {
+		if more := all - len(list); more > 0 {
 			fmt.Fprintf(w, "and %d more (--top 0 prints all)\n", more)
 		}
 	}

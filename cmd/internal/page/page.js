@@ -1,10 +1,7 @@
-"use strict";
 // The script of a page that package page writes. It draws on one canvas what can be seen of the
 // graphs, and puts texts of the graph into text nodes only.
 (() => {
-const D = JSON.parse(document.getElementById("data").textContent);
 const T = D.texts;
-const $ = id => document.getElementById(id);
 const canvas = $("view"), stage = $("stage"), panel = $("panel"), tip = $("tip");
 const ctx = canvas.getContext("2d", { alpha: false });
 const MAX_ROWS = 8, KINDS = ["", "RAW", "WAR", "WAW", "any", "edge"];
@@ -26,16 +23,7 @@ let W = 0, H = 0, ratio = 1, dirty = true, frames = 0, C = {};
 const prepared = [];
 
 // ---- numbers and texts
-const group = n => n.toLocaleString("en-US");
-const bytes = n => n < 1024 ? n + " B" : n < 1 << 20 ? (n / 1024).toFixed(1) + " KiB" : n < 2 ** 30 ? (n / 2 ** 20).toFixed(1) + " MiB" : (n / 2 ** 30).toFixed(2) + " GiB";
 const micros = ns => ns >= 1e6 ? (ns / 1e6).toFixed(2) + " ms" : (ns / 1e3).toFixed(ns < 1e4 ? 2 : 1) + " µs";
-const plural = (n, s) => group(n) + " " + s + (n === 1 ? "" : "s");
-function el(tag, cls, ...children) {
-  const e = document.createElement(tag);
-  if (cls) e.className = cls;
-  for (const c of children) if (c !== null && c !== undefined) e.append(c.nodeType ? c : String(c));
-  return e;
-}
 
 // ---- preparing a graph: what is linear in it is done once
 function prepare(k) {

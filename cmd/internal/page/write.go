@@ -22,6 +22,8 @@ var (
 	style string
 	//go:embed page.js
 	script string
+	//go:embed common.js
+	common string
 )
 
 // Write writes the page. The error is that of w or of an ended ctx.
@@ -39,7 +41,7 @@ type Document struct {
 	// Frame is the page's HTML. {{policy}}, {{title}}, {{style}}, {{script}} and {{data}} stand in it once each, in this order
 	// but for the last two.
 	Frame string
-	// Script is its one script, and Style what stands behind the style of this package.
+	// Script is what stands behind the script that pages have in common (common.js), and Style behind the style of this package.
 	Script, Style string
 	// Data is what the script finds in the element of {{data}}, as JSON. Texts in it are those of [Shown].
 	Data any
@@ -56,12 +58,12 @@ func (d *Document) Write(ctx context.Context, w io.Writer) error {
 	w = interrupt.Writer(ctx, w)
 	// The frame is cut before anything is put into it, because a title may be called as a place is.
 	head, tail, _ := strings.Cut(d.Frame, "{{data}}")
-	look := style + d.Style
+	look, run := style+d.Style, common+d.Script
 	fill := strings.NewReplacer(
-		"{{policy}}", "default-src 'none'; style-src '"+digest(look)+"'; script-src '"+digest(d.Script)+"'; base-uri 'none'; form-action 'none'",
+		"{{policy}}", "default-src 'none'; style-src '"+digest(look)+"'; script-src '"+digest(run)+"'; base-uri 'none'; form-action 'none'",
 		"{{title}}", html.EscapeString(shown(d.Title)),
 		"{{style}}", look,
-		"{{script}}", d.Script,
+		"{{script}}", run,
 	)
 	for _, part := range [][]byte{[]byte(fill.Replace(head)), text, []byte(fill.Replace(tail))} {
 		if _, err := io.Copy(w, bytes.NewReader(part)); err != nil {

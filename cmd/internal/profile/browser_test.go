@@ -33,7 +33,7 @@ type state struct {
 	Graph    string
 	Epochs   int
 	Dark     bool
-	Chart    bool
+	Chart    float64 // its width
 	Scale    float64
 	Selected *struct{ Epoch, Kernel *int }
 }
@@ -63,12 +63,13 @@ func TestRunInABrowser(t *testing.T) {
 	s := now()
 	require.Equal(t, "layers", s.Graph)
 	require.Positive(t, s.Epochs)
-	assert.True(t, s.Chart, "the replays are a series")
+	assert.Positive(t, s.Chart, "the replays are a series")
+	width := s.Chart
 	all := r.Summaries()[0]
 	for _, k := range all.Kernels {
 		assert.Contains(t, text("kernels"), k.Name)
 	}
-	for _, want := range []string{"times by commands", "with a command", "idle", "fitted to these replays", "median"} {
+	for _, want := range []string{"times by commands", "busy", "idle", "fitted to these replays", "median"} {
 		assert.Contains(t, text("panel"), want)
 	}
 	shoot("run")
@@ -93,11 +94,11 @@ func TestRunInABrowser(t *testing.T) {
 	require.NotNil(t, now().Selected.Kernel)
 	shoot("kernel")
 	b.Eval(`document.querySelectorAll("#kernels th button")[0].click(); document.querySelector("#kernels tbody tr td").textContent.trim()`, &first)
-	least := all.Kernels[0].Name
+	smallest := all.Kernels[0].Name
 	for _, k := range all.Kernels {
-		least = min(least, k.Name)
+		smallest = min(smallest, k.Name)
 	}
-	assert.Equal(t, least, first)
+	assert.Equal(t, smallest, first)
 
 	before := now()
 	b.Key("+", "+")
@@ -106,7 +107,22 @@ func TestRunInABrowser(t *testing.T) {
 	assert.InDelta(t, before.Scale, now().Scale, 1e-9)
 	b.Key("t", "t")
 	assert.NotEqual(t, before.Dark, now().Dark)
+	assert.Equal(t, width, now().Chart)
 	shoot("dark")
+	// Paper is light, and has the figures of the panel too.
+	dark := now().Dark
+	b.Call("Emulation.setEmulatedMedia", map[string]any{"media": "print"}, nil)
+	b.Eval(`dispatchEvent(new Event("beforeprint"))`, nil)
+	assert.False(t, now().Dark)
+	for _, id := range []string{"tiles", "panel", "kernels"} {
+		var height float64
+		b.Eval(`document.getElementById("`+id+`").getBoundingClientRect().height`, &height)
+		assert.Positive(t, height, id)
+	}
+	shoot("print")
+	b.Call("Emulation.setEmulatedMedia", map[string]any{"media": ""}, nil)
+	b.Eval(`dispatchEvent(new Event("afterprint"))`, nil)
+	assert.Equal(t, dark, now().Dark)
 	b.Key("?", "?")
 	b.Key("Escape", "")
 	b.Key("Escape", "")

@@ -151,7 +151,7 @@ func (r *Report) graph(ctx context.Context, g *Graph, s *Summary, whole bool) *g
 	return out
 }
 
-// finite returns x, or a number that JSON has where x is beyond it: hostile sizes may make a model's figures infinite.
+// finite returns x, or a number that JSON has where x is beyond it: absurd sizes may make a model's figures infinite.
 func finite(x float64) float64 {
 	if !(x >= 0) {
 		return 0

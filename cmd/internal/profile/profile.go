@@ -41,7 +41,7 @@ type Report struct {
 	Notes []string
 }
 
-// MostCommands bounds how many times of commands a graph keeps. Replays after that are timed, and not kept.
+// MostCommands bounds how many times of commands a graph keeps. Replays after that are timed, and not kept, but for a graph's first.
 const MostCommands = 1 << 18
 
 // Graph holds the measurements of one graph.
@@ -57,6 +57,7 @@ type Graph struct {
 	number   map[ir.ID]int32
 	kernels  []string // by command
 	epochs   []epoch
+	epochOf  []int32 // by command
 	replays  []replay.Timing
 	timed    int // times of commands that are kept
 	dropped  int // replays that are not kept
@@ -69,6 +70,12 @@ func New(ctx context.Context, g *ir.Graph) *Graph {
 	for i, c := range out.commands {
 		out.number[c.Num()] = int32(i)
 		out.kernels = append(out.kernels, KernelOf(out.full, c))
+	}
+	out.epochOf = make([]int32, len(out.commands))
+	for i, e := range out.epochs {
+		for _, c := range e.commands {
+			out.epochOf[c] = int32(i)
+		}
 	}
 	return out
 }
@@ -83,7 +90,7 @@ func KernelOf(g *ir.Graph, c ir.Command) string {
 
 // Add adds the times of one replay.
 func (g *Graph) Add(t replay.Timing) {
-	if g.timed+len(t.Commands) > MostCommands || len(g.replays) >= MostCommands {
+	if len(g.replays) > 0 && (g.timed+len(t.Commands) > MostCommands || len(g.replays) >= MostCommands) {
 		g.dropped++
 		return
 	}
@@ -207,8 +214,8 @@ type Summary struct {
 	Unsampled float64  `json:"commands_without_time,omitempty"` // of one replay
 	Mean      float64  `json:"mean_microseconds"`
 	Median    float64  `json:"median_microseconds"`
-	Least     float64  `json:"min_microseconds"`
-	Most      float64  `json:"max_microseconds"`
+	Min       float64  `json:"min_microseconds"`
+	Max       float64  `json:"max_microseconds"`
 	Plain     float64  `json:"unprofiled_median_microseconds,omitempty"`
 	Sum       float64  `json:"kernels_microseconds"` // of the times of all kernels
 	Busy      float64  `json:"busy_microseconds"`
@@ -297,12 +304,8 @@ func (g *Graph) summary(m *cost.Model) *Summary {
 	works := g.works(*m)
 	epochs := make([]Epoch, len(g.epochs))
 	seen := make([]float64, len(g.epochs)) // replays in which an epoch has a time
-	epochOf := make([]int32, len(g.commands))
 	for i, e := range g.epochs {
 		epochs[i].Commands = e.commands
-		for _, c := range e.commands {
-			epochOf[c] = int32(i)
-		}
 	}
 	byKernel := map[string]*Kernel{}
 	kernel := func(c int32) *Kernel {
@@ -351,10 +354,10 @@ func (g *Graph) summary(m *cost.Model) *Summary {
 			y.spent, y.Dispatches = y.spent+x.Duration(), y.Dispatches+1
 			s.each[c].us += micros(x.Duration()) / n
 			b, e := x.Begin.Sub(t.Begin), x.End.Sub(t.Begin)
-			if old, ok := at[epochOf[c]]; ok {
+			if old, ok := at[g.epochOf[c]]; ok {
 				b, e = min(b, old.begin), max(e, old.end)
 			}
-			at[epochOf[c]] = extent{b, e}
+			at[g.epochOf[c]] = extent{b, e}
 		}
 		busy, gaps := covered(t)
 		s.Busy += micros(busy)
@@ -363,7 +366,7 @@ func (g *Graph) summary(m *cost.Model) *Summary {
 		}
 		for _, p := range gaps {
 			if c, ok := g.number[p.before]; ok {
-				epochs[epochOf[c]].Gap += micros(p.length) / n
+				epochs[g.epochOf[c]].Gap += micros(p.length) / n
 			}
 		}
 	}
@@ -378,7 +381,7 @@ func (g *Graph) summary(m *cost.Model) *Summary {
 		total += d
 	}
 	s.Mean = micros(total) / n
-	s.Median, s.Least, s.Most = micros(whole[len(whole)/2]), micros(whole[0]), micros(whole[len(whole)-1])
+	s.Median, s.Min, s.Max = micros(whole[len(whole)/2]), micros(whole[0]), micros(whole[len(whole)-1])
 	if p := slices.Sorted(slices.Values(g.Unprofiled)); len(p) > 0 {
 		s.Plain = micros(p[len(p)/2])
 	}
@@ -451,14 +454,14 @@ func familyOf(g *ir.Graph, c ir.Command) int {
 	return page.Family("copy", "")
 }
 
-// Round rounds all figures to three digits after the point, as JSON has them.
+// Round rounds all figures to three digits after the point, and makes those finite that a model's are not, as JSON wants them.
 func (s *Summary) Round() {
 	round := func(all ...*float64) {
 		for _, x := range all {
-			*x = math.Round(*x*1e3) / 1e3
+			*x = math.Round(finite(*x)*1e3) / 1e3
 		}
 	}
-	round(&s.Unsampled, &s.Mean, &s.Median, &s.Least, &s.Most, &s.Plain, &s.Sum, &s.Busy, &s.Idle, &s.Encode, &s.Modelled, &s.Bytes)
+	round(&s.Unsampled, &s.Mean, &s.Median, &s.Min, &s.Max, &s.Plain, &s.Sum, &s.Busy, &s.Idle, &s.Encode, &s.Modelled, &s.Bytes)
 	for i := range s.Kernels {
 		k := &s.Kernels[i]
 		round(&k.Dispatches, &k.Microseconds, &k.Share, &k.Modelled, &k.Bytes, &k.Operations, &k.Bandwidth, &k.Rate, &k.Roofline, &k.Spread)

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"slices"
 	"testing"
 	"time"
 
@@ -113,7 +114,10 @@ func made(t *testing.T) *profile.Report {
 // Of times that are known the figures are those that a person works out: busy time is the union of the commands' times, idle
 // time the rest, and gaps stand before the epoch whose command ends them.
 func TestFigures(t *testing.T) {
-	s := made(t).Summaries()[0]
+	r := made(t)
+	r.Graphs[0].Unprofiled = []time.Duration{30 * time.Microsecond, 10 * time.Microsecond, 20 * time.Microsecond}
+	s := r.Summaries()[0]
+	assert.InDelta(t, 20, s.Plain, 1e-9, "the median")
 	assert.Equal(t, profile.ByCommands, s.By)
 	assert.Equal(t, 2, s.Replays)
 	assert.InDelta(t, 100, s.Median, 1e-9)
@@ -129,6 +133,15 @@ func TestFigures(t *testing.T) {
 		}
 	}
 	assert.Equal(t, []float64{10, 10}, gaps)
+	require.Len(t, s.Epochs, 3)
+	for i, want := range [][2]float64{{0, 20}, {30, 70}, {80, 100}} {
+		e := s.Epochs[i]
+		assert.InDeltaSlice(t, want[:], []float64{e.Begin, e.End}, 1e-9)
+		assert.Less(t, e.From, e.To)
+		if i > 0 {
+			assert.Greater(t, e.From, s.Epochs[i-1].To, "a barrier takes time")
+		}
+	}
 	var share, dispatches float64
 	for _, k := range s.Kernels {
 		share, dispatches = share+k.Share, dispatches+k.Dispatches
@@ -267,7 +280,7 @@ func read(t *testing.T, r *profile.Report) (events []event) {
 	d.DisallowUnknownFields()
 	require.NoError(t, d.Decode(&file))
 	require.Equal(t, "ns", file.DisplayTimeUnit)
-	slices := map[thread][]event{}
+	tracks := map[thread][]event{}
 	names := map[thread]string{}
 	flows := map[string][]event{}
 	for _, e := range file.TraceEvents {
@@ -277,7 +290,7 @@ func read(t *testing.T, r *profile.Report) (events []event) {
 			require.NotNil(t, e.Dur, "%+v", e)
 			assert.GreaterOrEqual(t, *e.Dur, 0.0, "%+v", e)
 			k := thread{e.Pid, e.Tid}
-			slices[k] = append(slices[k], e)
+			tracks[k] = append(tracks[k], e)
 		case "C":
 			require.Len(t, e.Args, 1)
 			for _, v := range e.Args {
@@ -296,7 +309,7 @@ func read(t *testing.T, r *profile.Report) (events []event) {
 			t.Errorf("the phase %q", e.Ph)
 		}
 	}
-	for k, list := range slices {
+	for k, list := range tracks {
 		assert.NotEmpty(t, names[k], "thread %v", k)
 		assert.NotEmpty(t, names[thread{k.pid, 0}], "process %d", k.pid)
 		for i, a := range list {
@@ -316,7 +329,7 @@ func read(t *testing.T, r *profile.Report) (events []event) {
 		assert.LessOrEqual(t, f[0].Ts, f[1].Ts)
 		for _, e := range f {
 			within := false
-			for _, s := range slices[thread{e.Pid, e.Tid}] {
+			for _, s := range tracks[thread{e.Pid, e.Tid}] {
 				within = within || s.Ts <= e.Ts && e.Ts <= s.Ts+*s.Dur
 			}
 			assert.True(t, within, "%+v is bound to no slice", e)
@@ -403,6 +416,145 @@ func TestUnsampled(t *testing.T) {
 	}
 	assert.Equal(t, 8.0, dispatches)
 	read(t, r)
+}
+
+// fills is a graph of n fills that nothing orders, each of a memory of a size.
+func fills(n int, size int64) *ir.Graph {
+	g := &ir.Graph{Name: "fills"}
+	for i := range n {
+		g.Memories = append(g.Memories, ir.Memory{Name: fmt.Sprint("m", i), Kind: ir.Output, Size: size, Alias: ir.NoMem})
+		g.Nodes = append(g.Nodes, &ir.Fill{ID: ir.ID(i), Dst: ir.View{Mem: ir.MemID(i), Len: ir.Const(size)}})
+	}
+	return g
+}
+
+// in is a report of replays of a graph in which each command takes a microsecond, one after the other.
+func in(t *testing.T, g *ir.Graph, replays int, m cost.Model) *profile.Report {
+	of := profile.New(t.Context(), g)
+	x := replay.Timing{Replays: 1}
+	x.Submitted = at(0)
+	for i, n := range g.Nodes {
+		x.Commands = append(x.Commands, backend.TimeOf(n.(ir.Command), at(float64(i)), at(float64(i+1))))
+	}
+	x.Begin, x.End = at(0), at(float64(len(g.Nodes)))
+	for range replays {
+		of.Add(x)
+	}
+	return &profile.Report{Title: "fills", Device: "test", Model: m, Graphs: []*profile.Graph{of}}
+}
+
+// Where ceilings are those of the run itself, a kernel that takes almost none of its time sets none: it is measured too badly.
+func TestCeilings(t *testing.T) {
+	g := profile.New(t.Context(), made(t).Graphs[0].IR)
+	x := replay.Timing{Replays: 1}
+	x.Begin, x.End = at(0), at(1000)
+	ends := 0.0
+	for i, n := range slices.DeleteFunc(slices.Clone(g.IR.Nodes), func(n ir.Node) bool { _, ok := n.(ir.Command); return !ok }) {
+		begin := ends
+		ends += []float64{0.1, 400, 400, 0.1}[i] // sums at both ends, and two products
+		x.Commands = append(x.Commands, backend.TimeOf(n.(ir.Command), at(begin), at(ends)))
+	}
+	g.Add(x)
+	s := (&profile.Report{Fitted: true, Graphs: []*profile.Graph{g}}).Summaries()[0]
+	require.Equal(t, "vv_Multiplyfloat32", s.Kernels[0].Name)
+	assert.InDelta(t, 1, s.Kernels[0].Roofline, 1e-9)
+	assert.Greater(t, s.Kernels[1].Roofline, 100.0)
+}
+
+// A trace has arrows from what wrote last what a command reads, and to nothing that merely waits; epochs stand on one track though
+// a device lets them overlap; and a modelled replay begins where the one before it ends.
+func TestTraceDraws(t *testing.T) {
+	arrows := func(events []event) (out [][2]float64) {
+		from := 0.0
+		for _, e := range events {
+			if e.Name == "reads what it wrote" && e.Ph == "s" {
+				from = e.Ts
+			} else if e.Name == "reads what it wrote" {
+				out = append(out, [2]float64{from, e.Ts})
+			}
+		}
+		return out
+	}
+	last := 1000.0
+	assert.Equal(t, [][2]float64{{last + 10, last + 40}, {last + 10, last + 50}, {last + 50, last + 90}}, arrows(read(t, made(t))))
+
+	// Scratch memory that is written, read, written again and read again.
+	g := &ir.Graph{Name: "again", Ordering: ir.Serial}
+	for i, kind := range []ir.MemKind{ir.Scratch, ir.Output, ir.Output} {
+		g.Memories = append(g.Memories, ir.Memory{Name: fmt.Sprint("m", i), Kind: kind, Size: 64, Alias: ir.NoMem})
+	}
+	view := func(m ir.MemID) ir.View { return ir.View{Mem: m, Len: ir.Const(64)} }
+	g.Nodes = []ir.Node{&ir.Fill{ID: 0, Dst: view(0)}, &ir.Copy{ID: 1, Src: view(0), Dst: view(1)}, &ir.Fill{ID: 2, Dst: view(0)}, &ir.Copy{ID: 3, Src: view(0), Dst: view(2)}}
+	require.NoError(t, g.Check())
+	m, err := cost.Chip("")
+	require.NoError(t, err)
+	events := read(t, in(t, g, 2, m))
+	assert.Equal(t, [][2]float64{{0, 1}, {2, 3}}, arrows(events))
+	tracks := map[string]map[int]bool{}
+	for _, e := range events {
+		if e.Ph == "X" && e.Pid == 3 {
+			if tracks[e.Cat] == nil {
+				tracks[e.Cat] = map[int]bool{}
+			}
+			tracks[e.Cat][e.Tid] = true
+		}
+	}
+	assert.Len(t, tracks["replay"], 1)
+
+	x := replay.Timing{Replays: 1}
+	x.Begin, x.End = at(0), at(60)
+	for i, n := range g.Nodes {
+		x.Commands = append(x.Commands, backend.TimeOf(n.(ir.Command), at(float64(10*i)), at(float64(10*i+30))))
+	}
+	of := profile.New(t.Context(), g)
+	of.Add(x)
+	var epochs [][2]float64
+	for _, e := range read(t, &profile.Report{Model: m, Graphs: []*profile.Graph{of}}) {
+		if e.Cat == "epoch" && e.Pid == 1 {
+			epochs = append(epochs, [2]float64{e.Ts, e.Ts + *e.Dur})
+		}
+	}
+	assert.Equal(t, [][2]float64{{0, 30}, {30, 40}, {40, 50}, {50, 60}}, epochs)
+}
+
+// Of a graph that has more commands than times are kept, the first replay is kept all the same.
+func TestMoreCommandsThanAreKept(t *testing.T) {
+	m, err := cost.Chip("")
+	require.NoError(t, err)
+	s := in(t, fills(profile.MostCommands+1, 4), 3, m).Summaries()[0]
+	assert.Equal(t, 1, s.Replays)
+	assert.Equal(t, 2, s.Dropped)
+	assert.InDelta(t, profile.MostCommands+1, s.Busy, 1e-6)
+}
+
+// Of very many commands that may run together, a trace draws some beside each other and counts all. What is drawn takes no longer
+// than what is measured: tracks that are all looked through for each command would take minutes.
+func TestTraceOfManyTogether(t *testing.T) {
+	m, err := cost.Chip("")
+	require.NoError(t, err)
+	const n = 100_000
+	var b bytes.Buffer
+	start := time.Now()
+	require.NoError(t, in(t, fills(n, 4), 1, m).Trace(context.Background(), &b))
+	assert.Less(t, time.Since(start), 20*time.Second)
+	assert.Equal(t, 64, bytes.Count(b.Bytes(), []byte(`"cat":"command","ph":"X","pid":3`)))
+	assert.Equal(t, n, bytes.Count(b.Bytes(), []byte(`"cat":"command","ph":"X","pid":1`)))
+	assert.Contains(t, b.String(), fmt.Sprintf(`"commands":%d`, n))
+}
+
+// Figures that a model makes infinite are numbers in JSON, traces and pages.
+func TestInfiniteFigures(t *testing.T) {
+	m, err := cost.Chip("")
+	require.NoError(t, err)
+	m.Bandwidth, m.Rate, m.Launch, m.ConcurrentLaunch = 1e-300, 1e-300, cost.Seconds(math.Inf(1)), cost.Seconds(math.Inf(1))
+	r := in(t, fills(2, 1<<40), 2, m)
+	s := r.Summaries()[0]
+	require.True(t, math.IsInf(s.Modelled, 1) || math.IsNaN(s.Modelled))
+	s.Round()
+	_, err = json.Marshal(s)
+	require.NoError(t, err)
+	read(t, r)
+	require.NoError(t, r.Page(context.Background(), io.Discard))
 }
 
 // ablated is a report by ablation.

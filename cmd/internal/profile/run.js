@@ -1,8 +1,5 @@
-"use strict";
 // The script of a page that package profile writes. Texts of the graph go into text nodes only.
 (() => {
-const D = JSON.parse(document.getElementById("data").textContent);
-const $ = id => document.getElementById(id);
 const canvas = $("view"), stage = $("stage"), panel = $("panel"), tip = $("tip");
 const ctx = canvas.getContext("2d", { alpha: false });
 const dark = matchMedia("(prefers-color-scheme: dark)");
@@ -10,18 +7,10 @@ let G = null, at = 0, sel = null, hover = -1, theme = "", frames = 0, dirty = tr
 let order = { by: "microseconds", down: true };
 
 // ---- numbers and texts
-const group = n => n.toLocaleString("en-US");
+const max = (list, of, min) => list.reduce((m, x) => Math.max(m, of(x)), min); // some browsers take no 100,000 arguments
 const num = (v, n = 3) => !isFinite(v) ? "–" : Number.isInteger(v) ? group(v) : v >= 100 ? group(Math.round(v)) : v >= 10 ? v.toFixed(1) : v.toPrecision(n);
 const us = v => v >= 1e6 ? (v / 1e6).toFixed(2) + " s" : v >= 1e3 ? (v / 1e3).toFixed(2) + " ms" : v.toFixed(v < 10 ? 2 : 1) + " µs";
-const bytes = n => n < 1024 ? Math.round(n) + " B" : n < 1 << 20 ? (n / 1024).toFixed(1) + " KiB" : n < 2 ** 30 ? (n / 2 ** 20).toFixed(1) + " MiB" : (n / 2 ** 30).toFixed(2) + " GiB";
-const plural = (n, s) => group(n) + " " + s + (n === 1 ? "" : "s");
 const percent = v => v > 1.5 ? "> 100 %" : (100 * v).toFixed(v < .0995 ? 1 : 0) + " %";
-function el(tag, cls, ...children) {
-  const e = document.createElement(tag);
-  if (cls) e.className = cls;
-  for (const c of children) if (c !== null && c !== undefined) e.append(c.nodeType ? c : String(c));
-  return e;
-}
 function svg(tag, attributes, ...children) {
   const e = document.createElementNS("http://www.w3.org/2000/svg", tag);
   for (const [k, v] of Object.entries(attributes)) e.setAttribute(k, v);
@@ -48,10 +37,11 @@ function show(k) {
     });
     G.kernels.forEach((x, i) => { x.i = i; });
   }
-  G.total = Math.max(1e-9, G.modelled_microseconds, ...G.epochs.map(e => Math.max(G.measured ? e.end : 0, e.modelled_end)));
+  G.total = max(G.epochs, e => Math.max(G.measured ? e.end : 0, e.modelled_end), Math.max(1e-9, G.modelled_microseconds));
   tiles(); kernels(); roofline(); gaps(); series(); legend(); overview(); fit();
-  $("about").textContent = (G.measured
-    ? "Means of " + plural(G.replays, "replay") + " of " + plural(G.commands, "command") + ", measured above, modelled for " + model() + " below. Holes are idle."
+  stage.hidden = !G.commands;
+  $("about").textContent = (!G.commands ? "This graph has no commands." : G.measured
+    ? "The mean of " + plural(G.replays, "replay") + " of " + plural(G.commands, "command") + ". Above: as measured. Below: as modelled for " + model() + ". In the holes no command runs."
     : "Commands have no times of their own here: only the model's epochs are drawn, for " + model() + ".");
   $("graph").value = k;
 }
@@ -63,7 +53,7 @@ function tiles() {
   const tile = (value, text) => { const t = el("div", "tile", el("b", "", value), el("small", "", text)); t.setAttribute("role", "listitem"); box.append(t); };
   tile(us(G.mean_microseconds), "a replay, the mean");
   tile(us(G.median_microseconds), "the median");
-  if (G.measured) { tile(us(G.busy_microseconds), "with a command"); tile(us(G.idle_microseconds), "idle"); }
+  if (G.measured) { tile(us(G.busy_microseconds), "busy"); tile(us(G.idle_microseconds), "idle"); }
   tile(us(G.modelled_microseconds), "modelled");
   tile(bytes(G.bytes), "moved");
   tile(plural(G.commands, "command"), G.by === "ablation" ? "times by ablation" : "on " + D.device);
@@ -81,7 +71,7 @@ const COLUMNS = [
   ["roofline", "of roofline", k => k.bound ? percent(k.roofline) + " of " + k.bound : "–"],
 ];
 function kernels() {
-  const head = el("tr"), body = el("tbody"), most = Math.max(1e-9, ...G.kernels.map(k => Math.max(k.microseconds, k.modelled_microseconds)));
+  const head = el("tr"), body = el("tbody"), most = max(G.kernels, k => Math.max(k.microseconds, k.modelled_microseconds), 1e-9);
   for (const [key, text] of COLUMNS) {
     const th = el("th", key === "name" || key === "bars" ? "" : "n"), sort = key === "name" ? "kernel" : key;
     if (key === "bars") th.append(text);
@@ -121,7 +111,7 @@ function roofline() {
   if (!list.length || !(B > 0) || !(A > 0)) { $("roofnote").textContent = "No kernel here has a time, bytes and operations that are known."; return; }
   $("roofnote").textContent = (D.model.fitted ? "The ceilings are the highest that a kernel of this run attained" : "The ceilings are those of " + D.model.name) + ": " + num(B) + " GB/s and " + num(A) + " Gop/s. A circle is a kernel, as large as its share of the time.";
   const log = Math.log10, X = list.map(k => log(k.operations / k.bytes)), Y = list.map(k => log(k.gops)), knee = log(A / B);
-  const x0 = Math.floor(Math.min(knee - .5, ...X) * 2) / 2 - .25, x1 = Math.ceil(Math.max(knee + .5, ...X) * 2) / 2 + .25, y1 = Math.max(log(A), ...Y) + .3, y0 = Math.min(y1 - 2, ...Y) - .3;
+  const x0 = Math.floor(-max(X, x => -x, .5 - knee) * 2) / 2 - .25, x1 = Math.ceil(max(X, x => x, knee + .5) * 2) / 2 + .25, y1 = max(Y, y => y, log(A)) + .3, y0 = -max(Y, y => -y, 2 - y1) - .3;
   const w = 960, h = 320, L = 62, R = 16, T = 12, Bt = 40, px = x => L + (x - x0) / (x1 - x0) * (w - L - R), py = y => T + (y1 - y) / (y1 - y0) * (h - T - Bt);
   const s = svg("svg", { viewBox: `0 0 ${w} ${h}`, role: "img", "aria-label": "Roofline of the kernels" });
   for (let d = Math.ceil(x0); d <= x1; d++) s.append(svg("line", { x1: px(d), x2: px(d), y1: T, y2: h - Bt, stroke: C.line }), svg("text", { x: px(d), y: h - Bt + 16, "text-anchor": "middle", "font-size": 11, fill: C.dim }, power(d)));
@@ -165,7 +155,7 @@ function series() {
   box.replaceChildren();
   if (s.us.length < 3) { $("nochart").textContent = "There are too few replays to draw: " + plural(s.us.length, "replay") + "."; return; }
   $("nochart").textContent = s.left ? "Every " + s.every + "th replay is drawn." : "";
-  const width = Math.max(300, box.clientWidth - 20), axis = { stroke: C.dim, grid: { stroke: C.line, width: 1 }, ticks: { stroke: C.line, width: 1 }, font: "11px system-ui, sans-serif" };
+  const width = Math.max(300, $("timeline").clientWidth - 22), axis = { stroke: C.dim, grid: { stroke: C.line, width: 1 }, ticks: { stroke: C.line, width: 1 }, font: "11px system-ui, sans-serif" };
   plot = new uPlot({
     width, height: 220, cursor: { drag: { x: true, y: false } },
     scales: { x: { time: false }, y: { range: (u, lo, hi) => [0, hi * 1.08 || 1] } },
@@ -204,6 +194,9 @@ function resize() {
 const rows = () => G.measured ? [["measured", e => e.begin, e => e.end, TOP + 8], ["modelled", e => e.modelled_begin, e => e.modelled_end, TOP + 18 + ROW]] : [["modelled", e => e.modelled_begin, e => e.modelled_end, TOP + 8]];
 function draw() {
   requestAnimationFrame(draw);
+  paint();
+}
+function paint() {
   if (!dirty || !G) return;
   dirty = false; frames++;
   ctx.fillStyle = C.card; ctx.fillRect(0, 0, W, H);
@@ -216,9 +209,12 @@ function draw() {
   }
   ctx.save(); ctx.beginPath(); ctx.rect(LABELS, 0, W, H); ctx.clip();
   for (const [, from, to, y] of rows()) {
+    let drawn = -1; // the last column of pixels in which a bar begins
     for (const e of G.epochs) {
       const a = sx(from(e)), z = sx(to(e));
       if (z < LABELS || a > W || !to(e)) continue; // without a time: what hands on to the next replay
+      if (!sel && hover !== e.i && z - a < 1 && Math.floor(a) === drawn) continue; // of very many epochs few are seen
+      drawn = Math.floor(a);
       const w = Math.max(1, z - a - (z - a > 4 ? 1 : 0));
       ctx.globalAlpha = sel && sel.kernel !== undefined && !e.commands.some(c => G.command[c].kernel === sel.kernel) ? .22 : 1;
       ctx.fillStyle = C["f" + e.family]; ctx.fillRect(a, y, w, ROW - 12);
@@ -253,11 +249,11 @@ function table(...rows) { return el("table", "", el("tbody", "", ...rows.filter(
 function overview() {
   const out = [el("div", "top", el("span", "tag", G.by === "commands" ? "times by commands" : G.by === "ablation" ? "times by ablation" : "whole replays only")), el("h2", "", G.graph),
     table(["device", D.device + (D.about && D.about !== D.device ? ", " + D.about : "")], ["replays", group(G.replays) + (G.replays_left_out ? ", and " + group(G.replays_left_out) + " that are not kept" : "")],
-      ["mean", us(G.mean_microseconds)], ["median", us(G.median_microseconds)], ["least, most", us(G.min_microseconds) + ", " + us(G.max_microseconds)],
+      ["mean", us(G.mean_microseconds)], ["median", us(G.median_microseconds)], ["min, max", us(G.min_microseconds) + ", " + us(G.max_microseconds)],
       G.unprofiled_median_microseconds ? ["without times of commands", us(G.unprofiled_median_microseconds)] : null,
-      G.measured ? ["with a command", us(G.busy_microseconds)] : null, G.measured ? ["idle", us(G.idle_microseconds)] : null,
-      ["of the host", us(G.encode_microseconds)], ["sum of kernels", us(G.kernels_microseconds)], ["modelled", us(G.modelled_microseconds)], ["model", model()], ["bytes moved", bytes(G.bytes)],
-      G.commands_without_time ? ["without a time", num(G.commands_without_time, 4) + " commands a replay"] : null)];
+      G.measured ? ["busy", us(G.busy_microseconds)] : null, G.measured ? ["idle", us(G.idle_microseconds)] : null,
+      ["encoding, on the host", us(G.encode_microseconds)], ["sum of kernels", us(G.kernels_microseconds)], ["modelled", us(G.modelled_microseconds)], ["model", model()], ["bytes moved", bytes(G.bytes)],
+      G.commands_without_time ? ["without a time", num(G.commands_without_time, 4) + " commands a replay, which count as idle"] : null)];
   if (D.notes && D.notes.length) { out.push(el("h3", "", "How it was measured")); for (const n of D.notes) out.push(el("p", "said", n)); }
   panel.replaceChildren(...out);
 }
@@ -320,6 +316,10 @@ const commands = {
   ArrowRight: () => move(1), ArrowLeft: () => move(-1), "+": () => zoom(1.5, W / 2), "=": () => zoom(1.5, W / 2), "-": () => zoom(1 / 1.5, W / 2), 0: fit,
   g: () => D.graphs.length > 1 && show((at + 1) % D.graphs.length), t: () => setTheme(theme === "dark" ? "light" : "dark"), "?": () => help($("keys").hidden), Escape: () => $("keys").hidden ? select(null) : help(false),
 };
+// Paper is light, whatever the screen is.
+let before = "";
+addEventListener("beforeprint", () => { before = theme; if (theme === "dark") { setTheme("light"); paint(); } });
+addEventListener("afterprint", () => { if (before === "dark") setTheme("dark"); });
 document.addEventListener("keydown", e => { if (e.ctrlKey || e.metaKey || e.altKey || e.target.tagName === "SELECT") return; const f = commands[e.key]; if (f) { e.preventDefault(); f(); } });
 $("keys").onclick = () => help(false);
 for (const [id, key] of [["out", "-"], ["in", "+"], ["fit", "0"], ["theme", "t"], ["help", "?"]]) $(id).onclick = () => commands[key]();
@@ -329,7 +329,7 @@ $("file").textContent = D.title; $("file").title = D.title;
 for (const [i, g] of D.graphs.entries()) { const o = el("option", "", g.graph); o.value = i; $("graph").append(o); }
 if (D.graphs.length < 2) document.querySelector(".pick").hidden = true;
 if (D.cut) { $("notice").textContent = D.cut; $("notice").hidden = false; }
-window.mlxcPage = { state: () => ({ graph: G ? G.graph : "", frames, dark: theme === "dark", epochs: G ? G.epochs.length : 0, selected: sel, scale: cam.s, chart: !!plot }), where: i => { const e = G.epochs[i], r = canvas.getBoundingClientRect(); return { x: r.left + (sx(G.measured ? e.begin : e.modelled_begin) + sx(G.measured ? e.end : e.modelled_end)) / 2, y: r.top + TOP + 8 + ROW / 2 }; } };
+window.mlxcPage = { state: () => ({ graph: G ? G.graph : "", frames, dark: theme === "dark", epochs: G ? G.epochs.length : 0, selected: sel, scale: cam.s, chart: plot ? plot.width : 0 }), where: i => { const e = G.epochs[i], r = canvas.getBoundingClientRect(); return { x: r.left + (sx(G.measured ? e.begin : e.modelled_begin) + sx(G.measured ? e.end : e.modelled_end)) / 2, y: r.top + TOP + 8 + ROW / 2 }; } };
 theme = dark.matches ? "dark" : "light";
 document.documentElement.classList.toggle("dark", theme === "dark");
 colours();
@@ -340,7 +340,7 @@ if (D.graphs.length) {
   show(0);
   resize();
   fit();
-  new ResizeObserver(() => { resize(); if (plot) plot.setSize({ width: Math.max(300, $("chart").clientWidth - 20), height: 220 }); }).observe(stage);
+  new ResizeObserver(() => { resize(); if (plot) plot.setSize({ width: Math.max(300, $("timeline").clientWidth - 22), height: 220 }); }).observe(stage);
 } else { $("run").replaceChildren(el("p", "", "Nothing was measured.")); frames = 1; }
 requestAnimationFrame(draw);
 document.body.dataset.ready = "true";

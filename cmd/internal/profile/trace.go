@@ -30,6 +30,9 @@ const (
 // mostWaits bounds the commands of a replay of which a trace says what they waited for.
 const mostWaits = 20_000
 
+// mostBeside bounds the commands of a modelled epoch that a trace draws, side by side.
+const mostBeside = 64
+
 // micro is a time of a trace: nanoseconds, written in microseconds.
 type micro int64
 
@@ -347,12 +350,6 @@ func (t *tracer) epochs(g *Graph, x *replay.Timing, work []cost.Work) {
 		commands   int
 		bytes      float64
 	}
-	of := make([]int32, len(g.commands))
-	for i, e := range g.epochs {
-		for _, c := range e.commands {
-			of[c] = int32(i)
-		}
-	}
 	all := map[int32]*extent{}
 	for i := range x.Commands {
 		c := &x.Commands[i]
@@ -361,10 +358,10 @@ func (t *tracer) epochs(g *Graph, x *replay.Timing, work []cost.Work) {
 			continue
 		}
 		from, to := t.at(c.Begin), t.at(c.End)
-		if e := all[of[n]]; e != nil {
+		if e := all[g.epochOf[n]]; e != nil {
 			e.begin, e.end, e.commands, e.bytes = min(e.begin, from), max(e.end, to), e.commands+1, e.bytes+work[n].Bytes
 		} else {
-			all[of[n]] = &extent{from, to, 1, work[n].Bytes}
+			all[g.epochOf[n]] = &extent{from, to, 1, work[n].Bytes}
 		}
 	}
 	if len(all) > 0 {
@@ -396,7 +393,7 @@ func (t *tracer) modelled(g *Graph, name string, begin micro, work []cost.Work) 
 		}
 		t.slice(model, t.thread(model, onEpochs, first, end), fmt.Sprintf("epoch %d", i), "epoch", first, end, map[string]any{"commands": len(e.commands), "bytes": whole(bytes)})
 		t.load(model, add(nil, first, end, bytes))
-		for _, n := range e.commands {
+		for _, n := range e.commands[:min(len(e.commands), mostBeside)] { // all begin at once: each has a track of its own
 			from, to := at(lay.commands[n].begin), at(lay.commands[n].end)
 			t.slice(model, t.thread(model, onCommands, from, to), g.shown(n), "command", from, to, nil)
 		}

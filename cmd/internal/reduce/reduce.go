@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/mlxc/mlxc/cmd/internal/part"
@@ -19,7 +18,7 @@ type Options struct {
 	Check func(ctx context.Context, m *ir.Module) (bool, error)
 	// Better, if not nil, is called with each smaller module that was found.
 	Better func(m *ir.Module) error
-	Time   time.Duration // 0: no limit
+	Time   time.Duration // 0: no limit. A check that is under way then is broken off, but for the first
 	Tries  int           // how often Check is called; 0: no limit
 	Faults bool          // try graphs without meaning too
 	// Progress, if not nil, is called with the number of tries and the number of commands that are left.
@@ -42,15 +41,17 @@ type Result struct {
 	Why    string
 }
 
+// errTime ends what is under way when the time is over.
+var errTime = errors.New(OutOfTime)
+
 // ErrNot is returned if the check does not hold for the module itself.
 var ErrNot = errors.New("the check does not hold for the graph itself")
 
 // reducer is the state of one reduction.
 type reducer struct {
-	ctx  context.Context
+	ctx  context.Context // ends with the one that was given, and when the time is over
 	o    Options
 	m    *ir.Module // the smallest so far
-	end  time.Time
 	r    Result
 	err  error
 	bare bool // faults are not looked for
@@ -60,7 +61,9 @@ type reducer struct {
 func Module(ctx context.Context, m *ir.Module, o Options) (*Result, error) {
 	r := &reducer{ctx: ctx, o: o, m: m, bare: o.Faults}
 	if o.Time > 0 {
-		r.end = time.Now().Add(o.Time)
+		var cancel context.CancelFunc
+		r.ctx, cancel = context.WithDeadlineCause(ctx, time.Now().Add(o.Time), errTime)
+		defer cancel()
 	}
 	for _, g := range m.Graphs {
 		if r.bare {
@@ -107,11 +110,11 @@ func Module(ctx context.Context, m *ir.Module, o Options) (*Result, error) {
 // over reports whether the reduction has to end.
 func (r *reducer) over() bool {
 	switch {
+	case errors.Is(context.Cause(r.ctx), errTime):
+		r.r.Why = OutOfTime
 	case r.ctx.Err() != nil:
 		r.r.Why = Interrupted
 	case r.err != nil:
-	case !r.end.IsZero() && time.Now().After(r.end):
-		r.r.Why = OutOfTime
 	case r.o.Tries > 0 && r.r.Tries >= r.o.Tries:
 		r.r.Why = OutOfTries
 	default:
@@ -128,7 +131,9 @@ func (r *reducer) try(m *ir.Module) bool {
 	r.r.Tries++
 	ok, err := r.o.Check(r.ctx, m)
 	if err != nil {
-		r.err = err
+		if r.ctx.Err() == nil {
+			r.err = err
+		}
 		return false
 	}
 	if ok {
@@ -178,75 +183,64 @@ func (r *reducer) mended(g *ir.Graph) *ir.Graph {
 		if len(found.Faults) == 0 {
 			return g
 		}
-		kinds := 0
-		out := *g
-		out.Memories = slices.Clone(g.Memories)
+		roots := map[ir.MemID]bool{}
 		for _, f := range found.Faults {
 			if f.Kind != "undefined" {
 				return nil
 			}
-			kinds += given(&out, f.Bytes)
+			root, _ := g.Root(f.Mem)
+			roots[root] = true
 		}
-		if kinds == 0 {
-			return nil
-		}
-		if g = &out; g.CheckContext(r.ctx) != nil {
+		if g = given(g, roots); g == nil || g.CheckContext(r.ctx) != nil {
 			return nil
 		}
 	}
 }
 
-// given makes the memory in which bytes lie, as the text of a fault names them, a state with contents of its own, and returns how
-// many memories have changed.
-func given(g *ir.Graph, bytes string) (changed int) {
-	root := ir.NoMem
-	for i := range g.Memories {
-		if strings.HasPrefix(bytes, "%"+ir.QuoteName(g.Memories[i].Name)+"[") {
-			root, _ = g.Root(ir.MemID(i))
+// given returns a copy of g in which some memories, and those that lie in them, are states with contents of their own; nil if they
+// are so already.
+func given(g *ir.Graph, roots map[ir.MemID]bool) *ir.Graph {
+	out := *g
+	out.Memories = slices.Clone(g.Memories)
+	changed := map[ir.MemID]bool{}
+	for i := range out.Memories {
+		m := &out.Memories[i]
+		if root, _ := g.Root(ir.MemID(i)); roots[root] && (m.Kind == ir.Scratch || m.Kind == ir.Output) {
+			m.Kind, m.Every = ir.State, false
+			changed[root] = true
 		}
 	}
-	if root == ir.NoMem {
-		return 0
+	if len(changed) == 0 {
+		return nil
 	}
-	for i := range g.Memories {
-		m := &g.Memories[i]
-		if at, _ := g.Root(ir.MemID(i)); at != root || m.Kind != ir.Scratch && m.Kind != ir.Output {
-			continue
-		}
-		m.Kind, m.Every = ir.State, false
-		changed++
-	}
-	if m := &g.Memories[root]; changed > 0 {
-		if !m.DType.Valid() && m.Size%4 == 0 && floats(g, root) {
+	others := boundAsOthers(g)
+	for root := range changed {
+		m := &out.Memories[root]
+		if other, bound := others[root]; bound && !other && !m.DType.Valid() && m.Size%4 == 0 {
 			m.DType, m.Shape = ir.F32, []int64{m.Size / 4}
 		}
 		m.Init = made(m, int(root))
 	}
-	return changed
+	return &out
 }
 
-// floats reports whether all that commands bind of a memory are floats of 32 bits.
-func floats(g *ir.Graph, root ir.MemID) bool {
-	some := false
+// boundAsOthers says of each memory that dispatches bind whether some of it is bound as anything but floats of 32 bits.
+func boundAsOthers(g *ir.Graph) map[ir.MemID]bool {
+	out := map[ir.MemID]bool{}
 	for _, n := range g.Nodes {
 		d, ok := n.(*ir.Dispatch)
 		if !ok {
 			continue
 		}
 		for i := range d.Bindings {
-			b := &d.Bindings[i]
-			if b.Kind != ir.BindView {
-				continue
-			}
-			if at, _ := g.Root(b.View.Mem); at == root {
-				if a, _ := g.Kernels[d.Kernel].Arg(b.Slot); a.Type != ir.F32 {
-					return false
-				}
-				some = true
+			if b := &d.Bindings[i]; b.Kind == ir.BindView {
+				root, _ := g.Root(b.View.Mem)
+				a, _ := g.Kernels[d.Kernel].Arg(b.Slot)
+				out[root] = out[root] || a.Type != ir.F32
 			}
 		}
 	}
-	return some
+	return out
 }
 
 // made are contents for a memory: numbers where it holds floats of 32 bits, ones where it holds shorter ones, else zeros, which
@@ -263,16 +257,16 @@ func made(m *ir.Memory, i int) ir.Init {
 	return ir.Init{Kind: ir.InitFill}
 }
 
-// fewest leaves out as many of n members as it can. make returns the module with those that are kept.
-func (r *reducer) fewest(n int, make func(keep []bool) *ir.Module) {
+// fewest leaves out as many of n members as it can. with returns the module with those that are kept.
+func (r *reducer) fewest(n int, with func(keep []bool) *ir.Module) {
 	left := members(n)
 	without := func(at, end int) bool {
-		keep := slices.Repeat([]bool{false}, n)
+		keep := make([]bool, n)
 		rest := slices.Concat(left[:at], left[end:])
 		for _, k := range rest {
 			keep[k] = true
 		}
-		if !r.try(make(keep)) {
+		if !r.try(with(keep)) {
 			return false
 		}
 		left = rest
@@ -281,13 +275,9 @@ func (r *reducer) fewest(n int, make func(keep []bool) *ir.Module) {
 	if n == 0 || without(0, n) {
 		return
 	}
-	for size := (n + 1) / 2; size > 0 && len(left) > 0 && !r.over(); {
-		dropped := false
+	for size := (n + 1) / 2; size > 0 && len(left) > 0; size /= 2 {
 		for end := len(left); end > 0 && !r.over(); end -= size {
-			dropped = without(max(0, end-size), end) || dropped
-		}
-		if !dropped || size > 1 {
-			size /= 2
+			without(max(0, end-size), end)
 		}
 	}
 }
@@ -331,22 +321,23 @@ func (r *reducer) data() {
 // contents puts made-up contents in the place of those that are stored. Memories of one name in several graphs are one.
 func (r *reducer) contents() {
 	base := r.m
-	var names []string
+	number := map[string]int{}
 	for _, g := range base.Graphs {
 		for i := range g.Memories {
-			if m := &g.Memories[i]; m.Init.Kind == ir.InitBlob && !slices.Contains(names, m.Name) {
-				names = append(names, m.Name)
+			m := &g.Memories[i]
+			if _, known := number[m.Name]; !known && m.Init.Kind == ir.InitBlob {
+				number[m.Name] = len(number)
 			}
 		}
 	}
-	r.fewest(len(names), func(keep []bool) *ir.Module {
+	r.fewest(len(number), func(keep []bool) *ir.Module {
 		out := &ir.Module{Data: base.Data}
 		for _, g := range base.Graphs {
 			x := *g
 			x.Memories = slices.Clone(g.Memories)
 			for i := range x.Memories {
 				m := &x.Memories[i]
-				if at := slices.Index(names, m.Name); at >= 0 && !keep[at] && m.Init.Kind == ir.InitBlob {
+				if at := number[m.Name]; m.Init.Kind == ir.InitBlob && !keep[at] {
 					m.Init = made(m, at)
 				}
 			}
@@ -376,7 +367,7 @@ func (r *reducer) commands(i int) {
 		}
 	}
 	r.fewest(len(at), func(keep []bool) *ir.Module {
-		drop := slices.Repeat([]bool{false}, len(base.Nodes))
+		drop := make([]bool, len(base.Nodes))
 		for k, x := range at {
 			drop[x] = !keep[k]
 		}
@@ -384,35 +375,36 @@ func (r *reducer) commands(i int) {
 	})
 }
 
-// marks leaves out groups, and barriers and commits, first those that stand behind another mark or at the ends.
+// marks leaves out groups, and barriers and commits: first all barriers that no command stands before, or none since another one.
 func (r *reducer) marks(i int) {
-	base := r.m.Graphs[i]
-	group := slices.Repeat([]bool{false}, len(base.Nodes))
-	idle := slices.Repeat([]bool{false}, len(base.Nodes))
-	groups, idles, behind := 0, 0, true
-	for k, n := range base.Nodes {
-		switch n.(type) {
-		case *ir.GroupBegin, *ir.GroupEnd:
-			group[k] = true
-			groups++
-		case *ir.Barrier:
-			if behind {
-				idle[k] = true
-				idles++
-			}
-			behind = true
-		case *ir.Commit:
-		default:
-			behind = false
+	all := func(drop func(n ir.Node) bool) {
+		base, some := r.m.Graphs[i], false
+		out := make([]bool, len(base.Nodes))
+		for k, n := range base.Nodes {
+			out[k] = drop(n)
+			some = some || out[k]
+		}
+		if some {
+			r.try(r.with(i, without(base, out)))
 		}
 	}
-	if groups > 0 {
-		r.try(r.with(i, without(base, group)))
-	}
-	if idles > 0 && groups == 0 {
-		r.try(r.with(i, without(base, idle)))
-	}
-	base = r.m.Graphs[i]
+	all(func(n ir.Node) bool {
+		switch n.(type) {
+		case *ir.GroupBegin, *ir.GroupEnd:
+			return true
+		}
+		return false
+	})
+	behind := true
+	all(func(n ir.Node) bool {
+		before := behind
+		_, barrier := n.(*ir.Barrier)
+		if _, command := n.(ir.Command); barrier || command {
+			behind = barrier
+		}
+		return barrier && before
+	})
+	base := r.m.Graphs[i]
 	var at []int
 	for k, n := range base.Nodes {
 		switch n.(type) {
@@ -421,7 +413,7 @@ func (r *reducer) marks(i int) {
 		}
 	}
 	r.fewest(len(at), func(keep []bool) *ir.Module {
-		drop := slices.Repeat([]bool{false}, len(base.Nodes))
+		drop := make([]bool, len(base.Nodes))
 		for k, x := range at {
 			drop[x] = !keep[k]
 		}
@@ -587,11 +579,16 @@ func (r *reducer) memories(i int) {
 		}
 		c.EachView(func(v *ir.View) { name(v.Mem, v.End()) }) // effects beyond what is bound make Check refuse
 	}
+	aliased := make([]bool, len(base.Memories))
+	for k := range base.Memories {
+		if a := base.Memories[k].Alias; a != ir.NoMem {
+			aliased[a] = true
+		}
+	}
 	var at []int
 	for k := range base.Memories {
 		m := &base.Memories[k]
-		aliased := slices.ContainsFunc(base.Memories, func(x ir.Memory) bool { return x.Alias == ir.MemID(k) })
-		if m.Alias == ir.NoMem && !aliased && m.Init.Kind != ir.InitBlob && m.Init.Kind != ir.InitValues && ends[k] > 0 && ends[k] < m.Size {
+		if m.Alias == ir.NoMem && !aliased[k] && m.Init.Kind != ir.InitBlob && m.Init.Kind != ir.InitValues && ends[k] > 0 && ends[k] < m.Size {
 			at = append(at, k)
 		}
 	}

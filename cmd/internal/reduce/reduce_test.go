@@ -202,11 +202,25 @@ func TestEnds(t *testing.T) {
 	assert.Equal(t, reduce.OutOfTime, r.Why)
 	assert.True(t, has(r.Module, last))
 
+	// A check that does not come back is broken off when the time is over.
+	tries := 0
+	r, err = reduce.Module(t.Context(), m, reduce.Options{Time: 200 * time.Millisecond, Check: func(ctx context.Context, m *ir.Module) (bool, error) {
+		if tries++; tries > 2 {
+			<-ctx.Done()
+			return false, context.Cause(ctx)
+		}
+		return has(m, last), nil
+	}})
+	require.NoError(t, err)
+	assert.Equal(t, reduce.OutOfTime, r.Why)
+	assert.Equal(t, 3, r.Tries)
+
 	_, err = reduce.Module(t.Context(), m, reduce.Options{Check: func(context.Context, *ir.Module) (bool, error) { return false, nil }})
 	require.ErrorIs(t, err, reduce.ErrNot)
 
 	ctx, cancel := context.WithCancelCause(t.Context())
-	stop, tries := errors.New("stop"), 0
+	stop := errors.New("stop")
+	tries = 0
 	r, err = reduce.Module(ctx, m, reduce.Options{Check: func(_ context.Context, m *ir.Module) (bool, error) {
 		if tries++; tries == 4 {
 			cancel(stop)
@@ -227,4 +241,31 @@ func TestEnds(t *testing.T) {
 	}})
 	require.ErrorIs(t, err, broken)
 	assert.True(t, has(r.Module, last), "what was found before")
+}
+
+// Groups, and barriers that separate nothing, go in one try each, however many there are.
+func TestMarksGoAtOnce(t *testing.T) {
+	r := record.New("sums")
+	x, y := r.Input("x", ir.F32, 64), r.Output("y", ir.F32, 64)
+	r.Add(x, x, record.Into(y))
+	g, err := r.Graph()
+	require.NoError(t, err)
+	g.Nodes = append([]ir.Node{&ir.GroupBegin{}}, append(g.Nodes, &ir.GroupEnd{})...)
+	for range 100 {
+		g.Nodes = slices.Insert(g.Nodes, 0, ir.Node(&ir.Barrier{}))
+	}
+	g.Nodes = append(g.Nodes, &ir.Barrier{})
+	m := &ir.Module{Graphs: []*ir.Graph{g}}
+	require.NoError(t, m.Check())
+	id := part.Commands(g)[0].Num()
+	var left []int
+	small, err := reduce.Module(t.Context(), m, reduce.Options{
+		Check: func(_ context.Context, m *ir.Module) (bool, error) {
+			return has(m, id), nil
+		},
+		Better: func(m *ir.Module) error { left = append(left, len(m.Graphs[0].Nodes)); return nil },
+	})
+	require.NoError(t, err)
+	assert.Equal(t, []int{102, 2, 1}, left[:3], "groups, barriers before all, the one behind")
+	assert.Len(t, small.Module.Graphs[0].Nodes, 1)
 }

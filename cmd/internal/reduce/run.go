@@ -73,6 +73,9 @@ func (c *Command) Run(ctx context.Context) (*Outcome, error) {
 	alone(cmd) // what it has started ends with it
 	cmd.WaitDelay = time.Second
 	err := cmd.Run()
+	if cmd.Process != nil {
+		_ = cmd.Cancel() // however it has ended: it may have left processes behind, which then go on without end
+	}
 	if ctx.Err() != nil {
 		return nil, context.Cause(ctx)
 	}
@@ -86,8 +89,7 @@ func (c *Command) Run(ctx context.Context) (*Outcome, error) {
 		out.Code = -1
 	case errors.As(err, &exit):
 		out.Code = exit.ExitCode()
-	case errors.Is(err, exec.ErrWaitDelay): // it has ended and left a process behind, which holds its output
-		_ = cmd.Cancel()
+	case errors.Is(err, exec.ErrWaitDelay): // it has ended with exit code 0, and what it left behind held its output
 	case err != nil:
 		return nil, fmt.Errorf("the check cannot be run: %w", err)
 	}

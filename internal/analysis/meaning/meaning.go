@@ -31,9 +31,10 @@ type Report struct {
 
 // Fault is a race or an undefined read.
 type Fault struct {
-	Kind     string  `json:"kind"` // "race" or "undefined"
-	Commands []ir.ID `json:"commands"`
-	Bytes    string  `json:"bytes"` // %name[lo:end]
+	Kind     string   `json:"kind"` // "race" or "undefined"
+	Commands []ir.ID  `json:"commands"`
+	Mem      ir.MemID `json:"-"`
+	Bytes    string   `json:"bytes"` // %name[lo:end] of Mem
 	// For names values of the params for which the fault occurs; it is empty if it
 	// always does.
 	For  string `json:"for,omitempty"`
@@ -86,13 +87,13 @@ func (r *Report) fill(g *ir.Graph, t *hazard.Table) {
 	bytes := func(m ir.MemID, lo, end int64) string { return g.FormatView(ir.ViewOf(m, lo, end-lo)) }
 	for i := range j.Races {
 		x := &j.Races[i]
-		f := Fault{Kind: "race", Commands: []ir.ID{id(x.Earlier), id(x.Later)}, Bytes: bytes(x.Mem, x.Lo, x.End), For: values(g, x.Params)}
+		f := Fault{Kind: "race", Commands: []ir.ID{id(x.Earlier), id(x.Later)}, Mem: x.Mem, Bytes: bytes(x.Mem, x.Lo, x.End), For: values(g, x.Params)}
 		f.Text = fmt.Sprintf("%s and %s both touch %s and nothing orders them (%s%s)", name(x.Earlier), name(x.Later), f.Bytes, verbs(x.Kind), with(f.For))
 		r.Faults = append(r.Faults, f)
 	}
 	for i := range j.Undefined {
 		x := &j.Undefined[i]
-		f := Fault{Kind: "undefined", Commands: []ir.ID{id(x.Command)}, Bytes: bytes(x.Mem, x.Lo, x.End), For: values(g, x.Params)}
+		f := Fault{Kind: "undefined", Commands: []ir.ID{id(x.Command)}, Mem: x.Mem, Bytes: bytes(x.Mem, x.Lo, x.End), For: values(g, x.Params)}
 		f.Text = fmt.Sprintf("%s reads %s, which nothing wrote in this replay, and an output or state depends on it%s", name(x.Command), f.Bytes, with(f.For))
 		r.Faults = append(r.Faults, f)
 	}
