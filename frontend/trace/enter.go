@@ -92,8 +92,13 @@ func (w *world) enter(k *kernels, groups []*group) error {
 				case e.run == nil:
 					e.run, e.role = o.run, o.role
 				case o.run != e.run || o.role != e.role:
+					other := leaver{o.run, o.role}
 					if e.several = true; o.run.index > e.run.index {
+						other = leaver{e.run, e.role}
 						e.run, e.role = o.run, o.role
+					}
+					if len(e.others) < maxOthers {
+						e.others = append(e.others, other)
 					}
 				}
 			}

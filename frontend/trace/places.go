@@ -17,15 +17,16 @@ import (
 
 // entry is who wrote what a buffer holds when a run begins: a run, in the part of one of its own buffers, or else the host.
 type entry struct {
-	run     *run    // nil: the host
-	role    int     // its buffer of that run
-	touched bool    // the host has written some of it since
-	several bool    // another run has left some of it
-	none    bool    // the run does not read what it held before
-	lost    bool    // dispatches that are in no graph
-	version int     // of the host: equal if it is the same writing, 0 if nothing was ever written
-	pieces  []piece // of the host: what it is, ordered
-	holds   *piece  // of a run: what it is, if the log says it
+	run     *run     // nil: the host
+	role    int      // its buffer of that run
+	touched bool     // the host has written some of it since
+	several bool     // another run has left some of it
+	others  []leaver // some of those that have, if they have it in other lives
+	none    bool     // the run does not read what it held before
+	lost    bool     // dispatches that are in no graph
+	version int      // of the host: equal if it is the same writing, 0 if nothing was ever written
+	pieces  []piece  // of the host: what it is, ordered
+	holds   *piece   // of a run: what it is, if the log says it
 }
 
 // given is a buffer that the host writes before each run and that kernels take as constants: its words are numbers of the run,
@@ -194,6 +195,15 @@ type part struct {
 	role int
 }
 
+// leaver is a life of a run whose bytes a later one finds.
+type leaver struct {
+	run  *run
+	role int
+}
+
+// maxOthers is how many of them are looked at, of one life that is found.
+const maxOthers = 8
+
 // carried says which parts are one state, and what becomes of one when a run ends.
 type carried struct {
 	up     map[part]part
@@ -309,6 +319,23 @@ func (w *world) carry(ctx context.Context, groups []*group, finds, unsure func(p
 	for _, l := range links {
 		if l.from != l.to && !c.join(l.from, l.to) {
 			c.copies[l.from.g] = append(c.copies[l.from.g], move{l.from.role, l.to})
+		}
+	}
+	// What lies in several memories cannot be found in one.
+	for _, g := range groups {
+		for j, b := range g.runs[0].buffers {
+			p := part{g, j}
+			if !finds(p) {
+				continue
+			}
+			for _, r := range g.runs {
+				for _, o := range r.entries[j].others {
+					if q := (part{o.run.of, o.role}); c.root(q) != c.root(p) && c.root(q) != c.root(part{r.entries[j].run.of, r.entries[j].role}) {
+						return nil, w.log.fault(r.offset, "graph %s: what a run finds in %s lies in two places before: %s, and some of it in %s", g.name, w.nameOf(b),
+							w.nameOf(r.entries[j].run.buffers[r.entries[j].role]), w.nameOf(o.run.buffers[o.role]))
+					}
+				}
+			}
 		}
 	}
 	for _, g := range groups {
