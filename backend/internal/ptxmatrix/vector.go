@@ -59,7 +59,7 @@ const (
 	chunksAhead = 3
 	// longest is the inner index up to which there is room for x in shared memory.
 	longest = 32768
-	// longestNorm is that of a vector that is normalized: each thread has 32 elements.
+	// longestNorm is the same for a vector that is normalized, of which each thread of four warps keeps 32 elements.
 	longestNorm = 4096
 )
 
@@ -92,7 +92,7 @@ func (v *vector) Fit(groups [3]uint64, given Given) Fit {
 		return Fit{}
 	}
 	f := Fit{Aligned: true, Inner: int(k), Outer: int(constantOr(given, "out_vec_size")), Blocks: int(blocks), Warps: 8}
-	// Many blocks are as good as warps: with four there is room for more of them.
+	// Blocks of four warps need less shared memory, so that more of them run at once, if there are enough.
 	if k <= 8192 && uint64(blocks)*groups[0] > 4*uint64(max(1, given.Multiprocessors)) {
 		f.Warps = 4
 	}
@@ -132,10 +132,11 @@ type vectorEmitter struct {
 
 	thread, lane, warp, base string
 	quad, member             string     // lane/4 and lane%4: the row of a fragment, and the columns
-	vector0                  string     // which vector
-	n0, count                string     // the block's first result, and how many there are of its matrix; of rope and siluMul of two each
+	vector0                  string     // the number of the vector that the block multiplies
+	n0, count                string     // the block's first result, and how many its matrix has; where two rows make one, or a pair, these are counted
 	matrix                   [2]operand // of the first eight rows of the tile, and of the others
-	// Of rope: half of a head's elements; queries or keys; keys or values; where they go, and how far apart heads are; the last row.
+	// Of rope: how many pairs a head has; predicates, for queries and keys, and for keys and values; where results go, how far apart heads lie
+	// there, and the last row of the matrix.
 	pairsOf, turned, key, to, stride, last string
 	mine                                   string // how many chunks the warp has
 
@@ -228,7 +229,7 @@ func (e *vectorEmitter) block() {
 		for _, next := range []struct{ side, heads, to, stride string }{{"_k", "k_heads", "k", "k_stride"}, {"_v", "", "v", "k_stride"}} {
 			blocks := e.r("shr.u32", "%s, 3", e.r("mad.lo.s32", "%s, %s, 7", heads, e.pairsOf))
 			further := e.Make("p", "setp.ge.u32", "%s, %s", block, blocks)
-			if next.side == "_v" { // which only those behind the queries may be
+			if next.side == "_v" { // only blocks behind those of the queries can be behind those of the keys
 				further = e.Make("p", "and.pred", "%s, %s", further, e.key)
 				e.turned = e.Make("p", "not.pred", "%s", further)
 			} else {

@@ -52,7 +52,7 @@ func TestVectors(t *testing.T) {
 		{"affine_qmv_fast_rms_silu_mul_bfloat16_t_gs_64_b_4", 2560, 2, 170, nvptx.Launch{Values: true, Moving: true}, ir.BF16, 64, true},
 		{"affine_qmv_rms_silu_mul_float16_t_gs_128_b_4", 3328, 2, 61, nvptx.Launch{Values: true}, ir.F16, 128, true},
 		{"affine_qmv_fast_silu_mul_float16_t_gs_32_b_4", 5632, 1, 72, nvptx.Launch{Values: true, Programmatic: true}, ir.F16, 32, false},
-	}, 4) {
+	}, 8) {
 		t.Run(fmt.Sprint(x.name, " ", x.k), func(t *testing.T) {
 			k, p := described(t, x.name)
 			r := rand.New(rand.NewPCG(2, uint64(x.k)))
@@ -152,6 +152,7 @@ func TestVectors(t *testing.T) {
 
 // TestVectorWaits leaves out each instruction that orders threads and copies of a product with a vector: the interpreter notices.
 func TestVectorWaits(t *testing.T) {
+	sample.Seldom(t)
 	k, p := described(t, "affine_qmv_rms_silu_mul_float16_t_gs_32_b_4")
 	constants := map[string]int64{"in_vec_size": 4096, "out_vec_size": 1024}
 	f := p.Fit([3]uint64{1, 128, 1}, ptxmatrix.Given{Aligned: true, Multiprocessors: 1000, Constant: func(n string) (int64, bool) { v, ok := constants[n]; return v, ok }})

@@ -2,7 +2,7 @@
 // backend/metal hold there.
 //
 //	results, err := litmus.Run(ctx, litmus.Options{})
-//	profile.Litmus.Fences = verdict.Passing(results, "fence/*")
+//	model.Litmus.Fences = verdict.Passing(results, "fence/*")
 //
 // A litmus test is a small program of Metal messages whose result depends on the order of its steps: a
 // chain of steps over one buffer, each x·m + a with other constants, every second step slow. It runs many

@@ -13,6 +13,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"golang.org/x/tools/go/packages"
+
+	"github.com/mlxc/mlxc/internal/testing/sample"
 )
 
 // root is the module's folder.
@@ -77,6 +79,7 @@ func TestDarwin(t *testing.T) {
 
 // TestWindows: both commands, with all that is linked into them, type-check for Windows, where none of these tests run.
 func TestWindows(t *testing.T) {
+	sample.Seldom(t)
 	dir, err := root()
 	require.NoError(t, err)
 	all, err := packages.Load(&packages.Config{
