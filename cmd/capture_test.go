@@ -90,9 +90,9 @@ func TestCapture(t *testing.T) {
 	require.Empty(t, left)
 }
 
-// A program in Python captures itself with python/mlxc_capture.py, which has mlxc build the library; XXfunc TestPythonCapture(t *testing.T) {
 // A program in Python captures itself with python/mlxc_capture.py, which has mlxc build the library.
 func TestPythonCapture(t *testing.T) {
+	sample.Seldom(t)
 	c, err := clang.Find(t.Context())
 	require.NoError(t, err)
 	interpreter, err := python.Find("ctypes", "mmap")

@@ -42,7 +42,7 @@ func TestExamples(t *testing.T) {
 
 // TestCaptureExample runs the session beside an engine in C, which the one clang of all tests compiles.
 func TestCaptureExample(t *testing.T) {
-	sample.Long(t)
+	sample.Seldom(t)
 	interpreter, err := python.Find("msgpack")
 	if err != nil {
 		t.Fatal(err)
