@@ -98,3 +98,18 @@ func (f *Fill) EachView(each func(*View)) { each(&f.Dst) }
 
 // EachView implements [Command].
 func (j *Join) EachView(func(*View)) {}
+
+// LabelOf returns what its engine called a command; "" if it gave it no name.
+func LabelOf(n Node) string {
+	switch n := n.(type) {
+	case *Dispatch:
+		return n.Label
+	case *Copy:
+		return n.Label
+	case *Fill:
+		return n.Label
+	case *Carry:
+		return n.Label
+	}
+	return ""
+}

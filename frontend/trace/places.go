@@ -21,7 +21,7 @@ type entry struct {
 	role    int      // its buffer of that run
 	touched bool     // the host has written some of it since
 	several bool     // another run has left some of it
-	others  []leaver // some of those that have, if they have it in other lives
+	others  []leaver // who has left the rest of it, at most maxOthers
 	none    bool     // the run does not read what it held before
 	lost    bool     // dispatches that are in no graph
 	version int      // of the host: equal if it is the same writing, 0 if nothing was ever written
@@ -195,13 +195,13 @@ type part struct {
 	role int
 }
 
-// leaver is a life of a run whose bytes a later one finds.
+// leaver is the life of a buffer in a run, some of whose bytes a later run finds.
 type leaver struct {
 	run  *run
 	role int
 }
 
-// maxOthers is how many of them are looked at, of one life that is found.
+// maxOthers is how many of them are kept, besides the last one.
 const maxOthers = 8
 
 // carried says which parts are one state, and what becomes of one when a run ends.

@@ -132,7 +132,7 @@ func (d *drawing) name(id ir.ID) string { return fmt.Sprintf("%sn%d", d.prefix, 
 // box draws a command of a graph that has effects wherever they are known.
 func (d *drawing) box(g *ir.Graph, c ir.Command) {
 	label := dotString(g.Describe(c))
-	if s := nodeLabel(c); s != "" {
+	if s := ir.LabelOf(c); s != "" {
 		label = strings.TrimSuffix(label, `"`) + `\n` + dotString(s)[1:]
 	}
 	style := ""
@@ -165,20 +165,6 @@ func (d *drawing) byEdges(ctx context.Context, g *ir.Graph) {
 		}
 		fmt.Fprintf(d.w, "%s%s -> %s%s;\n", d.indent, d.name(e.From), d.name(e.To), style)
 	}
-}
-
-func nodeLabel(n ir.Node) string {
-	switch n := n.(type) {
-	case *ir.Dispatch:
-		return n.Label
-	case *ir.Copy:
-		return n.Label
-	case *ir.Fill:
-		return n.Label
-	case *ir.Carry:
-		return n.Label
-	}
-	return ""
 }
 
 // edges draws the conflicts of g, whose commands have nodes called names. It calls

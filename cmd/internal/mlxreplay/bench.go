@@ -88,33 +88,13 @@ func threadsOf(d backend.Device) any {
 	return ""
 }
 
-// language measures the prompt and decode speed of a language model. It uses the first
-// tokens of the vocabulary, because the work does not depend on which tokens they are.
+// language measures the prompt and decode speed of a language model.
 func (c *benchCmd) language(env *cli.Env, d backend.Device, module *ir.Module) error {
-	if len(c.Set) > 0 {
-		return cli.BadUsage("--set needs --graph: a language model's params follow its tokens")
-	}
-	compiling := cli.StartProgress(env.Stderr, "compiling")
-	m, err := textgen.Open(env.Context, d, module, replay.Options{Progress: compiling.Graph})
-	compiling.End()
+	m, prompt, err := c.rounds(env, d, module, replay.Options{}, rounds{c.Set, c.Rounds, c.Tokens, c.Prompt})
 	if err != nil {
 		return err
 	}
 	defer m.Close()
-	if c.Tokens >= m.Context() || c.Prompt > m.Context() {
-		return cli.BadUsage("--tokens %d or --prompt %d is more than the context of %d positions", c.Tokens, c.Prompt, m.Context())
-	}
-	prompt := make([]int32, c.Prompt)
-	for i := range prompt {
-		prompt[i] = int32((100 + i%1000) % m.Tokenizer.Size())
-	}
-	seconds, err := m.Work(c.Prompt, c.Tokens)
-	if err != nil {
-		return err
-	}
-	if err := c.allowed(fmt.Sprintf("%d rounds of %d tokens after a prompt of %d", c.Rounds+1, c.Tokens, c.Prompt), seconds*float64(c.Rounds+1)); err != nil {
-		return err
-	}
 	burst, err := c.burst()
 	if err != nil {
 		return err

@@ -308,7 +308,11 @@ func (b *bisection) runs(r *ir.Region, base int64, yield func(lo, end int64)) {
 			yield(at, at+run)
 			return
 		}
-		for i := range dims[0].Count.Eval(b.params) {
+		count := dims[0].Count.Eval(b.params)
+		if dims[0].Stride == 0 { // the same bytes again, however often
+			count = min(count, 1)
+		}
+		for i := range count {
 			visit(at+i*dims[0].Stride, dims[1:])
 		}
 	}

@@ -219,3 +219,11 @@ func bits(n int) (k int) {
 	}
 	return k
 }
+
+// A region that says the same bytes very often has them once.
+func TestRunsOfRepeatedBytes(t *testing.T) {
+	r := &ir.Region{Off: ir.Const(8), Run: ir.Const(4), Dims: []ir.Dim{{Count: ir.Const(1 << 40)}, {Count: ir.Const(3), Stride: 16}}}
+	var got []int64
+	(&bisection{}).runs(r, 100, func(lo, end int64) { got = append(got, lo, end) })
+	require.Equal(t, []int64{108, 112, 124, 128, 140, 144}, got)
+}

@@ -214,36 +214,16 @@ func (p *profiled) model(given, fitted cost.Model) {
 	}
 }
 
-// language times the prompt and the decoding of a language model. It uses the first tokens of the vocabulary, because the work
-// does not depend on which tokens they are.
+// language times the prompt and the decoding of a language model.
 func (p *profiled) language(module *ir.Module) error {
-	if len(p.Set) > 0 {
-		return cli.BadUsage("--set needs --graph: a language model's params follow its tokens")
-	}
 	if p.by == profile.ByAblation {
 		return cli.BadUsage("the device takes no times of commands, or is not asked for them, and times by ablation are of one graph: name it (--graph decode), with --set for its params")
 	}
-	compiling := cli.StartProgress(p.env.Stderr, "compiling")
-	m, err := textgen.Open(p.env.Context, p.device, module, replay.Options{Profile: true, Progress: compiling.Graph})
-	compiling.End()
+	m, prompt, err := p.rounds(p.env, p.device, module, replay.Options{Profile: true}, rounds{p.Set, p.Rounds, p.Tokens, p.Prompt})
 	if err != nil {
 		return err
 	}
 	defer m.Close()
-	if p.Tokens >= m.Context() || p.Prompt > m.Context() {
-		return cli.BadUsage("--tokens %d or --prompt %d is more than the context of %d positions", p.Tokens, p.Prompt, m.Context())
-	}
-	prompt := make([]int32, p.Prompt)
-	for i := range prompt {
-		prompt[i] = int32((100 + i%1000) % m.Tokenizer.Size())
-	}
-	seconds, err := m.Work(p.Prompt, p.Tokens)
-	if err != nil {
-		return err
-	}
-	if err := p.allowed(fmt.Sprintf("%d rounds of %d tokens after a prompt of %d", p.Rounds+1, p.Tokens, p.Prompt), seconds*float64(p.Rounds+1)); err != nil {
-		return err
-	}
 	graphs := map[*ir.Graph]*profile.Graph{}
 	warm := false // from the second round on: in the first one caches fill
 	timing := func(g *ir.Graph, t replay.Timing) {

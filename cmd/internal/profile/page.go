@@ -118,7 +118,7 @@ func (r *Report) graph(ctx context.Context, g *Graph, s *Summary, whole bool) *g
 	if whole {
 		for i := range g.commands {
 			e := &s.each[i]
-			out.Command = append(out.Command, commandShown{g.shown(int32(i)), page.Shown(labelOf(g.commands[i])), number[g.kernels[i]], e.us, finite(e.modelled)})
+			out.Command = append(out.Command, commandShown{g.shown(int32(i)), page.Shown(ir.LabelOf(g.commands[i])), number[g.kernels[i]], e.us, finite(e.modelled)})
 		}
 		for _, e := range s.Epochs {
 			e.From, e.To = finite(e.From), finite(e.To)

@@ -445,20 +445,8 @@ func (g *Graph) shown(n int32) string { return page.Shown(g.full.Describe(g.comm
 // args are what a trace says of a command.
 func (g *Graph) args(n int32, w *cost.Work) map[string]any {
 	out := map[string]any{"kernel": page.Shown(g.kernels[n]), "bytes": whole(w.Bytes), "operations": whole(w.Operations), "modelled_us": float64(whole(float64(w.Alone)*1e9)) / 1e3}
-	if l := labelOf(g.commands[n]); l != "" {
+	if l := ir.LabelOf(g.commands[n]); l != "" {
 		out["label"] = page.Shown(l)
 	}
 	return out
-}
-
-func labelOf(c ir.Command) string {
-	switch c := c.(type) {
-	case *ir.Dispatch:
-		return c.Label
-	case *ir.Copy:
-		return c.Label
-	case *ir.Fill:
-		return c.Label
-	}
-	return ""
 }

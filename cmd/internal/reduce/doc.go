@@ -13,6 +13,6 @@
 //
 // # What is tried
 //
-// Only modules that pass [ir.Module.Check]; and if no graph had a race or an undefined read, only such that have none either, so
-// that a check cannot be content with a fault that the reduction has made. [Options.Faults] tries the others too.
+// Only modules that pass [ir.Module.Check]. If no graph of the file has a race or an undefined read, a smaller module that has one is
+// not tried either: the check might hold because of this fault, which the reduction has made. [Options.Faults] tries such modules too.
 package reduce

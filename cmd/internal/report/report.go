@@ -156,18 +156,7 @@ func (b *builder) epochs() {
 
 func (b *builder) command(c ir.Command) Command {
 	_, op, _ := strings.Cut(b.g.Describe(c), " ")
-	out := Command{ID: c.Num(), Op: op}
-	switch c := c.(type) {
-	case *ir.Dispatch:
-		out.Label = c.Label
-	case *ir.Copy:
-		out.Label = c.Label
-	case *ir.Fill:
-		out.Label = c.Label
-	case *ir.Carry:
-		out.Label = c.Label
-	}
-	return out
+	return Command{ID: c.Num(), Op: op, Label: ir.LabelOf(c)}
 }
 
 // add counts one more finding of a form.
