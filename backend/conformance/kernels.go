@@ -30,6 +30,13 @@ func kernelTests(o Options) map[string]func(*T) {
 					t.Errorf("%s: %v", d.Family(), err)
 					continue
 				}
+				if o.Regular > 0 && !d.EffectsOnly {
+					more, err := dispatches.Regular(t.Device, d, o.Regular, o.values(), fmt.Sprintf("%s %d %d", function, i, o.Seed))
+					if err != nil {
+						t.Errorf("%s: %v", d.Family(), err)
+					}
+					total.Add(more)
+				}
 				if total.Elements == 0 && !d.EffectsOnly {
 					t.Errorf("%s: no result was compared with the term in %d dispatches", d.Family(), total.Dispatches)
 				}

@@ -32,6 +32,9 @@ type Options struct {
 	// which its source names of a function, of which each Turn takes others; in the long form all are run. If Witnesses is
 	// 0, it is four.
 	Values, Witnesses, Turn int
+	// Regular is how many further random dispatches of each instance there are whose arguments are aligned, and whose sizes are multiples of 256,
+	// as those of models: for devices that have other code for such.
+	Regular int
 	// Source, if not empty, names a Metal source: only its kernels are tested.
 	Source string
 	// Choose, if not nil, picks the members of families that are tested in this run, since not all

@@ -25,7 +25,7 @@ func TestConformance(t *testing.T) {
 				d, err := cuda.Open(context.Background(), o)
 				require.NoError(t, err)
 				return d
-			}, conformance.Options{Choose: parted, Other: func() backend.Device { return cpu.New(1) }})
+			}, conformance.Options{Choose: parted, Regular: 10, Other: func() backend.Device { return cpu.New(1) }})
 		})
 	}
 }

@@ -166,7 +166,7 @@ func (x *kernel) limits(d *Device) plan.Limits {
 	defer x.mu.Unlock()
 	l := plan.Limits{Threads: d.limits.threads, Memory: d.limits.optin}
 	for _, e := range x.entries {
-		if e.made && e.fit.Rows == 0 { // package ptxmatrix has blocks of its own
+		if e.made && !e.fit.Fits() { // package ptxmatrix has blocks of its own
 			of := e.limits(d)
 			l.Threads, l.Own = min(l.Threads, of.Threads), max(l.Own, of.Own)
 		}
@@ -175,7 +175,7 @@ func (x *kernel) limits(d *Device) plan.Limits {
 }
 
 func (e *entry) limits(d *Device) plan.Limits {
-	if e.fit.Rows > 0 {
+	if e.fit.Fits() {
 		return plan.Limits{Threads: d.limits.threads, Memory: d.limits.optin}
 	}
 	return plan.Limits{Threads: e.threads, Own: e.static, Memory: d.limits.optin}

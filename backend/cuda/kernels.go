@@ -126,7 +126,7 @@ func (x *kernel) entry(f form, key string, known []parameter) *entry {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	f.values = f.values || x.values == 0 // both forms are the same then
-	if !x.multiplies() || f.fit.Rows > 0 {
+	if !x.multiplies() || f.fit.Fits() {
 		f.mma = nvptx.NoMMA
 	}
 	v := variant{f, key}
@@ -158,12 +158,12 @@ func (d *Device) load(ctx context.Context, x *kernel, e *entry) error {
 	}
 	var text []byte
 	var err error
-	if e.fit.Rows > 0 && !d.imaged {
+	if e.fit.Fits() && !d.imaged {
 		text = x.matrix.Emit(form, e.fit)
 	} else if text, err = x.code.PTX(ctx, form); err != nil {
 		return fmt.Errorf("kernel %s: %w", x.name, err)
 	}
-	if e.fit.Rows > 0 && d.imaged {
+	if e.fit.Fits() && d.imaged {
 		text = append(text, x.matrix.Note(e.fit)...)
 	}
 	early, err := nvptx.Early(text)

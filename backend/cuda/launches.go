@@ -324,7 +324,7 @@ func (l *launches) size(n int, size [3]uint64) error {
 		out.Block *= g.Group[i]
 	}
 	out.Block += s.entry.more
-	if s.entry.fit.Rows > 0 {
+	if s.entry.fit.Fits() {
 		return l.fitted(n)
 	}
 	return nil

@@ -57,7 +57,7 @@ func (c *code) specialise() {
 	}
 	entries := make([]*entry, len(counts)) // of groups that are worthwhile
 	for g, i := range groups {
-		if s := &c.steps[first[i]]; counts[i] >= worthwhile && s.entry.fit.Rows == 0 {
+		if s := &c.steps[first[i]]; counts[i] >= worthwhile && !s.entry.fit.Fits() {
 			entries[i] = g.kernel.entry(c.form(s), g.known, c.known(s, nil))
 		}
 	}

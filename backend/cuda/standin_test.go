@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"regexp"
 	"slices"
+	"sync"
 	"testing"
 	"time"
 
@@ -113,24 +114,34 @@ func TestStandIn(t *testing.T) {
 // TestFits: kernels that package ptxmatrix has code for are launched as it asks, in graphs and one by one; what is launched
 // so computes their declarations (the code itself is tested there).
 func TestFits(t *testing.T) {
-	of := regexp.MustCompile(`^(affine_qmm_t_.*float16_t_gs_.*_b_[48]_.*|sdpa_rows_b?float16_t_(64_64|96_96|128_128))$`)
+	of := regexp.MustCompile(`^(affine_qmm_t_.*float16_t_gs_.*_b_[48]_.*|affine_qmv_(fast_)?(add|silu_mul|rms_silu_mul|rms_x3_rope)_b?float16_t_gs_.*_b_4|sdpa_rows_b?float16_t_(64_64|96_96|128_128))$`)
+	var mu sync.Mutex
+	launched := map[string]int{} // by the beginnings of names
 	serve(t, fakecuda.Options{Fits: func(k *air.Kernel, constants []ir.FunctionConstant, note []byte, groups [3]uint64) (grid [3]uint64, threads, shared uint32, err error) {
 		f, err := ptxmatrix.Noted(note)
 		if err != nil {
 			return grid, 0, 0, err
 		}
+		mu.Lock()
+		launched[k.Name[:10]]++
+		mu.Unlock()
 		grid, threads, shared = ptxmatrix.Of(k, constants).Launch(groups, f)
 		return grid, threads, shared, nil
 	}})
 	for _, plan := range sample.Turns(t, t.Name(), []cuda.Plan{cuda.Edges, cuda.Stream}) {
 		conformance.Run(t, func() backend.Device { return standIn(t, cuda.Options{Plan: plan}.WithFits()) }, conformance.Options{
 			Unsupported: map[string]string{"generated/*": "there is no code for it"},
-			Cases:       12, Values: 2,
+			Cases:       12, Values: 2, Regular: 6,
 			Other: func() backend.Device { return cpu.New(1) },
 			Choose: func(members []string, family func(string) string) []string {
 				return sample.Of(t, t.Name(), slices.DeleteFunc(slices.Clone(members), func(m string) bool { return !of.MatchString(m) }), 40)
 			},
 		})
+	}
+	for _, family := range []string{"affine_qmm", "affine_qmv"} {
+		if launched[family] == 0 {
+			t.Errorf("of %v no launch is as the package asks", family)
+		}
 	}
 }
 

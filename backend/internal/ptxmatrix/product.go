@@ -112,7 +112,7 @@ type Given struct {
 	Constant        func(name string) (int64, bool) // the value of a constant argument
 }
 
-// Fit is how a kernel is launched.
+// Fit is how a kernel is launched. The zero value says that it is launched as it was declared, with other code.
 type Fit struct {
 	Rows    int  // of results that a block makes
 	Aligned bool // memory is read 16 bytes at a time
@@ -122,6 +122,9 @@ type Fit struct {
 	// a block.
 	Inner, Outer, Blocks, Warps int
 }
+
+// Fits reports whether there is code for the launch.
+func (f Fit) Fits() bool { return f != Fit{} }
 
 // Fit implements [Kernel].
 func (p *product) Fit(groups [3]uint64, given Given) Fit {

@@ -18,7 +18,7 @@ func Alike(dev, other backend.Device, d *decl.Decl, n int, name string) error {
 	numerics.FlushesDenormals = numerics.FlushesDenormals || other.Info().Numerics.FlushesDenormals // both get the same bytes
 	for i := range n {
 		seed := SeedOf(fmt.Sprintf("%s %d", name, i))
-		x, err := random(d, rand.New(rand.NewPCG(seed, 2)))
+		x, err := random(d, rand.New(rand.NewPCG(seed, 2)), false)
 		if err != nil {
 			return fmt.Errorf("case %d: %w", i, err)
 		}

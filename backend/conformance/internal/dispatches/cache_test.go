@@ -25,7 +25,7 @@ func TestCache(t *testing.T) {
 		for i, d := range msl.Declarations(f) {
 			for k := range each {
 				r := rand.New(rand.NewPCG(SeedOf(f)^0xcac4e, uint64(100*i+k)))
-				x, err := random(d, r)
+				x, err := random(d, r, false)
 				require.NoError(t, err)
 				g := x.graph
 				// Room for views that move, and an alias for them to move to.

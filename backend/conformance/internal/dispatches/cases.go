@@ -38,10 +38,19 @@ const maxMore = 30
 // are sometimes 0, as engines may have them, so if n is small all dispatches may be
 // empty: then it goes on to the first that has a result to compare. Each is run with at most `values` values of its params.
 func Cases(dev backend.Device, d *decl.Decl, n, values int, name string) (Verdict, error) {
+	return cases(dev, d, n, values, name, false)
+}
+
+// Regular is the same with dispatches like those of models, aligned and with sizes of multiples of 256, for which devices may have other code.
+func Regular(dev backend.Device, d *decl.Decl, n, values int, name string) (Verdict, error) {
+	return cases(dev, d, n, values, name+" regular", true)
+}
+
+func cases(dev backend.Device, d *decl.Decl, n, values int, name string, regular bool) (Verdict, error) {
 	var total Verdict
 	for i := 0; i < n || i < n+maxMore && total.Elements == 0 && len(d.Results) > 0; i++ {
 		seed := SeedOf(fmt.Sprintf("%s %d", name, i))
-		x, err := random(d, rand.New(rand.NewPCG(seed, 1)))
+		x, err := random(d, rand.New(rand.NewPCG(seed, 1)), regular)
 		if err != nil {
 			return total, fmt.Errorf("case %d: %w", i, err)
 		}
@@ -49,11 +58,8 @@ func Cases(dev backend.Device, d *decl.Decl, n, values int, name string) (Verdic
 		if err != nil {
 			return total, fmt.Errorf("case %d: %w\n\t%v", i, err, x)
 		}
-		total.Dispatches++
-		total.Elements += v.Elements
-		total.Exact += v.Exact
-		total.survived = total.survived || v.survived
-		total.updates = total.updates || v.updates
+		v.Dispatches = 1
+		total.Add(v)
 	}
 	if total.updates && !total.survived {
 		return total, fmt.Errorf("an update is declared, but in %d dispatches no old byte survived or mattered: declare a write", total.Dispatches)

@@ -26,6 +26,12 @@ type Verdict struct {
 	updates    bool // the declaration has an update
 }
 
+// Add adds what other runs have shown.
+func (v *Verdict) Add(o Verdict) {
+	v.Dispatches, v.Elements, v.Exact = v.Dispatches+o.Dispatches, v.Elements+o.Elements, v.Exact+o.Exact
+	v.survived, v.updates = v.survived || o.survived, v.updates || o.updates
+}
+
 // maxLoads is the max number of elements that the interpreter loads for one valuation. If that
 // is too few to compute all results, a random sample of them is compared.
 const maxLoads = 4000

@@ -58,8 +58,10 @@ func (x *dispatch) String() string {
 // no dispatch at all.
 var ErrNoDispatch = errors.New("no random dispatch")
 
-// random makes a random dispatch of d's kernel, or returns an error that says why there is none.
-func random(d *decl.Decl, r *rand.Rand) (*dispatch, error) {
+// random makes a random dispatch of d's kernel, or returns an error that says why there is none. One that is regular is like those of
+// models: sizes that a condition divides are multiples of 256, and arguments lie at multiples of 256 bytes of memories of their own. Devices may
+// have other code for such.
+func random(d *decl.Decl, r *rand.Rand, regular bool) (*dispatch, error) {
 	var err error
 	for range 30 {
 		var extra []*term.Expr
@@ -69,7 +71,7 @@ func random(d *decl.Decl, r *rand.Rand) (*dispatch, error) {
 			extra = sameView(d, pair)
 		}
 		var a *assignment
-		if a, err = solve(d, r, extra); err != nil {
+		if a, err = solve(d, r, extra, regular); err != nil {
 			if pair[0] >= 0 {
 				continue // the kernel cannot run in place with such values: try without
 			}
@@ -396,9 +398,12 @@ func (b *builder) otherUnit(n *ir.Dispatch) {
 // offset, which may depend on a param, with random slack after the bytes that the
 // kernel touches and a margin around the view that it must not touch. Arguments share
 // one memory or have one each. Small read arguments are sometimes bound as bytes.
+// regularAlign is how many bytes the places of arguments of a regular dispatch are multiples of.
+const regularAlign = 256
+
 func (b *builder) views(x *dispatch) error {
 	d := b.a.d
-	shared := b.r.IntN(3) == 0
+	shared := b.r.IntN(3) == 0 && !b.a.regular
 	var top int64
 	g := b.g.Unfinished()
 	for i := range d.Args {
@@ -416,7 +421,7 @@ func (b *builder) views(x *dispatch) error {
 			return fmt.Errorf("%s has no size", a.Name)
 		}
 		size = max(0, size)
-		if i != b.pair[1] && a.Mode == decl.Read && size > 0 && size <= 64 && b.r.IntN(4) == 0 {
+		if i != b.pair[1] && a.Mode == decl.Read && size > 0 && size <= 64 && b.r.IntN(4) == 0 && !b.a.regular {
 			raw := make([]byte, (size+3)/4*4)
 			fillElements(raw, a.Elem, b.r, noOdd, 1)
 			x.node.Bindings = append(x.node.Bindings, ir.BytesArg(a.Slot, raw))
@@ -431,6 +436,10 @@ func (b *builder) views(x *dispatch) error {
 		if !shared {
 			top = 0
 		}
+		memory := ir.Memory{Name: "m_" + a.Name, Kind: ir.State}
+		if b.a.regular {
+			align, slack, memory.Align = regularAlign, 0, regularAlign
+		}
 		top += 64 + align*int64(b.r.IntN(40))
 		top = (top + align - 1) / align * align
 		v := ir.View{Off: ir.Const(top), Len: ir.Const(size + slack)}
@@ -444,11 +453,11 @@ func (b *builder) views(x *dispatch) error {
 		v.Mem = 0
 		switch {
 		case !shared:
-			kind := ir.State
 			if a.Mode == decl.Read && i != b.pair[1] && b.r.IntN(2) == 0 {
-				kind = ir.Input
+				memory.Kind = ir.Input
 			}
-			v.Mem = b.g.Memory(ir.Memory{Name: "m_" + a.Name, Kind: kind, Size: top + 64})
+			memory.Size = top + 64
+			v.Mem = b.g.Memory(memory)
 		case len(g.Memories) == 0:
 			b.g.Memory(ir.Memory{Name: "shared", Kind: ir.State, Size: 1})
 		}

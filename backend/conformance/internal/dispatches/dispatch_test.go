@@ -33,7 +33,7 @@ func TestRandomDispatchesCover(t *testing.T) {
 	for _, f := range sampled(t) {
 		for i, d := range msl.Declarations(f) {
 			for k := range each {
-				x, err := random(d, rand.New(rand.NewPCG(SeedOf(f), uint64(100*i+k))))
+				x, err := random(d, rand.New(rand.NewPCG(SeedOf(f), uint64(100*i+k))), k%2 == 1)
 				require.NoError(t, err)
 				total++
 				n := x.node
@@ -91,7 +91,7 @@ func TestRandomIsDeterministic(t *testing.T) {
 	for _, f := range sampled(t) {
 		var first string
 		for range 2 {
-			x, err := random(msl.Declarations(f)[0], rand.New(rand.NewPCG(SeedOf(f), 1)))
+			x, err := random(msl.Declarations(f)[0], rand.New(rand.NewPCG(SeedOf(f), 1)), false)
 			require.NoError(t, err)
 			if first == "" {
 				first = x.String()

@@ -70,7 +70,7 @@ func SameBits(dev backend.Device, a, b *decl.Decl, cases int) (int, error) {
 	for i := range cases {
 		seed := SeedOf(fmt.Sprint(a.Name, a.Line, b.Name, b.Line, i))
 		r := rand.New(rand.NewPCG(seed, 5))
-		x, err := solve(a, r, nil)
+		x, err := solve(a, r, nil, false)
 		if err != nil {
 			return n, err
 		}

@@ -71,7 +71,7 @@ func Sample(n, some int, seed uint64, functions []string, f func(function string
 			share := n*turn[name]/instances[name] - n*(turn[name]-1)/instances[name]
 			for i := range share {
 				seed := SeedOf(fmt.Sprintf("%s %d %d %d", function, k, i, seed))
-				x, err := random(d, rand.New(rand.NewPCG(seed, 1)))
+				x, err := random(d, rand.New(rand.NewPCG(seed, 1)), false)
 				if err != nil {
 					return err
 				}

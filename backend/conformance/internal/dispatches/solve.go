@@ -26,6 +26,8 @@ type assignment struct {
 	flags   []bool  // of type bool
 	bits    []bool  // the bits of an f32
 	limit   []int64 // values must be below it
+	divided []bool  // a condition asks for a multiple of something
+	regular bool    // sizes that a condition asks for a multiple of are like those of models
 }
 
 // maxBytes is the max size of the elements of an argument of a random dispatch; maxSpread that
@@ -37,10 +39,11 @@ const (
 
 // solve draws values for which the declaration's conditions and the extra ones
 // hold. It returns an error if it finds none.
-func solve(d *decl.Decl, r *rand.Rand, extra []*term.Expr) (*assignment, error) {
+func solve(d *decl.Decl, r *rand.Rand, extra []*term.Expr, regular bool) (*assignment, error) {
 	var err error
-	for range 60 {
+	for try := range 60 {
 		a := newAssignment(d, r)
+		a.regular = regular && try < 30 // of some kernels such sizes are too large together
 		a.draw()
 		if err = a.repair(append(slices.Clone(extra), d.Requires...)); err != nil {
 			continue
@@ -58,7 +61,8 @@ func solve(d *decl.Decl, r *rand.Rand, extra []*term.Expr) (*assignment, error) 
 func newAssignment(d *decl.Decl, r *rand.Rand) *assignment {
 	n := len(d.Symbols)
 	a := &assignment{d: d, r: r, vals: make([]int64, n), f32s: make([]float32, n), free: make([]bool, n), sizes: make([]bool, n),
-		strides: make([]bool, n), floats: make([]bool, n), flags: make([]bool, n), bits: make([]bool, n), limit: make([]int64, n)}
+		strides: make([]bool, n), floats: make([]bool, n), flags: make([]bool, n), bits: make([]bool, n), limit: make([]int64, n),
+		divided: make([]bool, n)}
 	for i, s := range d.Symbols {
 		a.free[i], a.floats[i] = true, s.Kind == term.Float
 		a.limit[i] = 1 << 31
@@ -81,6 +85,13 @@ func newAssignment(d *decl.Decl, r *rand.Rand) *assignment {
 	}
 	for _, w := range d.Wheres {
 		floats(w.Body)
+	}
+	for _, c := range d.Requires {
+		c.Walk(func(e *term.Expr) {
+			if e.Op == term.Mod && e.Args[0].Op == term.Symbol {
+				a.divided[e.Args[0].Index] = true
+			}
+		})
 	}
 	for _, r := range d.Results {
 		floats(r.Body)
@@ -127,6 +138,8 @@ func (a *assignment) draw() {
 			a.vals[i] = int64(math.Float32bits(a.float()))
 		case a.flags[i]:
 			a.vals[i] = int64(a.r.IntN(2))
+		case a.regular && a.sizes[i] && a.divided[i]:
+			a.vals[i] = 256 * []int64{1, 1, 1, 1, 2, 2, 3, 4, 8}[a.r.IntN(9)]
 		case i == long && a.sizes[i]:
 			a.vals[i] = int64(1 + a.r.IntN(6000))
 		case a.sizes[i] || a.bound(i):

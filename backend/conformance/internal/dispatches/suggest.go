@@ -13,7 +13,7 @@ import (
 // four has a value next to a number of the conditions near. pair are a written and a read argument of it that may be
 // one view, both empty if there are none.
 func RandomWitness(function string, d *decl.Decl, extra, near []*term.Expr, r *rand.Rand) (w *decl.Witness, pair [2]string, err error) {
-	a, err := solve(d, r, extra)
+	a, err := solve(d, r, extra, false)
 	if err != nil {
 		return nil, pair, err
 	}
