@@ -27,6 +27,7 @@ func (c *code) fitted(s *step) ptxmatrix.Fit {
 	return s.kernel.matrix.Fit(c.threadgroups(s), ptxmatrix.Given{
 		Aligned: aligned, Multiprocessors: c.multiprocessors,
 		Constant: func(name string) (int64, bool) { return c.constant(s, name) },
+		Still:    func(name string) bool { return c.unmoved(s, name) },
 	})
 }
 
@@ -45,6 +46,23 @@ func (c *code) constant(s *step, name string) (int64, bool) {
 		}
 	}
 	return 0, false
+}
+
+// unmoved reports whether a memory argument is at the same place of its memory in each replay.
+func (c *code) unmoved(s *step, name string) bool {
+	for i := range s.kernel.kernel.Args {
+		a := &s.kernel.kernel.Args[i]
+		if a.Name != name {
+			continue
+		}
+		for op := s.first; op < s.dispatch; op++ {
+			if o := &c.Ops[op]; o.Kind == plan.SetBuffer && o.Slot == uint8(a.Index) {
+				v := c.vars(op)
+				return len(v) == 0 || v[0].Op != op
+			}
+		}
+	}
+	return false
 }
 
 // threadgroups are those of the largest grid of a step.

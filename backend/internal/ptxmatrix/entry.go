@@ -38,15 +38,25 @@ func (e *entry) parameters() {
 
 // arguments reads the arguments.
 func (e *entry) arguments() {
+	e.read(func(string) bool { return true }, e.launch.Moving)
+}
+
+// read reads some arguments. Of those that may move, the table says where they are, which must not be read before the wait.
+func (e *entry) read(some func(name string) bool, moving bool) {
 	params := e.list()
-	if e.launch.Moving {
+	if moving && e.table == "" {
 		e.table = e.Make("rd", "ld.param.b64", "%s", ptxwrite.Parameter(len(params)+6))
 		e.moves = e.Make("rd", "ld.param.b64", "%s", ptxwrite.Parameter(len(params)+7))
 	}
-	e.args = map[string]string{}
+	if e.args == nil {
+		e.args = map[string]string{}
+	}
 	for i, a := range params {
+		if !some(a.Name) {
+			continue
+		}
 		v := e.Make("rd", "ld.param.b64", "%s", ptxwrite.Parameter(i))
-		if e.launch.Moving {
+		if moving {
 			v = e.Make("rd", "add.s64", "%s, %s", v, e.addition(i))
 		}
 		switch {

@@ -110,6 +110,7 @@ type Given struct {
 	Aligned         bool                            // the memory of all arguments that are [Kernel.Wide] lies at multiples of 16
 	Multiprocessors int                             // of the GPU
 	Constant        func(name string) (int64, bool) // the value of a constant argument
+	Still           func(name string) bool          // a memory argument is at the same place of its memory in each replay
 }
 
 // Fit is how a kernel is launched. The zero value says that it is launched as it was declared, with other code.

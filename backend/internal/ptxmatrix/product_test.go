@@ -72,10 +72,16 @@ func normal(scale float64) func(*rand.Rand) float64 {
 // launched runs a kernel's code on the interpreter of PTX. Arguments are memory or numbers, by their names.
 func launched(t *testing.T, m *ptxrun.Memory, k *air.Kernel, p ptxmatrix.Kernel, launch nvptx.Launch, aligned bool, groups, group [3]uint64, args map[string]any) {
 	t.Helper()
+	known := map[string]bool{} // what was asked for, and does not move
 	f := p.Fit(groups, ptxmatrix.Given{Aligned: aligned, Multiprocessors: 4, Constant: func(name string) (int64, bool) {
 		v, ok := args[name].(int)
+		known[name] = true
 		return int64(v), ok
+	}, Still: func(name string) bool {
+		known[name] = true
+		return true
 	}})
+	require.True(t, f.Fits())
 	text := p.Emit(launch, f)
 	program, err := ptxrun.Parse(text)
 	require.NoError(t, err)
@@ -103,7 +109,7 @@ func launched(t *testing.T, m *ptxrun.Memory, k *air.Kernel, p ptxmatrix.Kernel,
 		default:
 			v = m.Add(binary.LittleEndian.AppendUint64(nil, v))
 		}
-		if launch.Moving && len(params)%2 == 0 { // half of them are added by the table
+		if launch.Moving && len(params)%2 == 0 && !known[a.Name] { // half of them are added by the table
 			moved |= 1 << len(params)
 			table = binary.LittleEndian.AppendUint64(table, v-uint64(len(params)))
 			v = uint64(len(params))

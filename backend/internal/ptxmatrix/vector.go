@@ -88,6 +88,11 @@ func (v *vector) Fit(groups [3]uint64, given Given) Fit {
 		rows = constant("out_vec_size")
 		blocks = (rows + tileRows - 1) / tileRows
 	}
+	for i := range v.source.Args {
+		if name := v.source.Args[i].Name; weight(name) {
+			known = known && given.Still(name)
+		}
+	}
 	if !known || !given.Aligned || k%chunk != 0 || k > longest || v.norm && k > longestNorm || rows > 1<<30 || k*rows < Fewest {
 		return Fit{}
 	}
@@ -107,7 +112,21 @@ func constantOr(given Given, name string) int64 {
 
 // Wide implements [Kernel].
 func (*vector) Wide(name string) bool {
-	return name == "x" || name == "norm" || strings.HasPrefix(name, "w") || strings.HasPrefix(name, "scales") || strings.HasPrefix(name, "biases")
+	return name == "x" || name == "norm" || weight(name)
+}
+
+// weight reports whether an argument is a matrix, or its scales or biases.
+func weight(name string) bool {
+	return strings.HasPrefix(name, "w") || strings.HasPrefix(name, "scales") || strings.HasPrefix(name, "biases")
+}
+
+// still reports whether an argument is the same in each replay, which [vector.Fit] has asked.
+func still(name string) bool {
+	switch name {
+	case "in_vec_size", "out_vec_size", "dims", "q_heads", "k_heads", "n_v":
+		return true
+	}
+	return weight(name)
 }
 
 // Launch implements [Kernel]: a block makes results of 16 rows of weights and one vector.
@@ -135,10 +154,10 @@ type vectorEmitter struct {
 	vector0                  string     // the number of the vector that the block multiplies
 	n0, count                string     // the block's first result, and how many its matrix has; where two rows make one, or a pair, these are counted
 	matrix                   [2]operand // of the first eight rows of the tile, and of the others
-	// Of rope: how many pairs a head has; predicates, for queries and keys, and for keys and values; where results go, how far apart heads lie
-	// there, and the last row of the matrix.
-	pairsOf, turned, key, to, stride, last string
-	mine                                   string // how many chunks the warp has
+	// Of rope: how many pairs a head has; predicates, for queries and keys, for keys and values, and for values; where results go, how far apart
+	// heads lie there, and the last row of the matrix.
+	pairsOf, turned, key, value, to, stride, last string
+	mine                                          string // how many chunks the warp has
 
 	codesFrom [4]string // where the thread's part of the next chunk comes from: rows four apart
 	codesTo   [4]string // and where it goes to in the chunk
@@ -155,23 +174,27 @@ type vectorEmitter struct {
 func (v *vector) Emit(launch nvptx.Launch, f Fit) []byte {
 	e := &vectorEmitter{vector: v, entry: entry{kernel: v.source, launch: launch, typ: v.elem}, fit: f}
 	// Weights are asked for before the wait for the launches before. What moves, or lies in memory, is read behind it.
-	early := launch.Programmatic && launch.Values && !launch.Moving
+	early := launch.Programmatic && launch.Values
 	if early {
 		for i := range v.source.Args {
-			if name := v.source.Args[i].Name; strings.HasPrefix(name, "w") || strings.HasPrefix(name, "scales") || strings.HasPrefix(name, "biases") {
+			if weight(v.source.Args[i].Name) {
 				e.early = append(e.early, i)
 			}
 		}
 	} else {
 		e.wait()
 	}
-	e.arguments()
+	e.read(still, false)
 	e.place()
 	for range chunksAhead - 1 {
 		e.bring()
 	}
 	if early {
 		e.wait()
+	}
+	e.read(func(name string) bool { return !still(name) }, launch.Moving)
+	if v.form == rope {
+		e.target()
 	}
 	e.stage()
 	e.multiply()
@@ -225,13 +248,12 @@ func (e *vectorEmitter) block() {
 	case rope:
 		e.pairsOf = e.r("shr.u32", "%s, 1", e.args["dims"])
 		m, heads := of("_q"), e.args["q_heads"]
-		e.to, e.stride = e.args["q"], e.args["q_stride"]
-		for _, next := range []struct{ side, heads, to, stride string }{{"_k", "k_heads", "k", "k_stride"}, {"_v", "", "v", "k_stride"}} {
+		for _, next := range []struct{ side, heads string }{{"_k", "k_heads"}, {"_v", ""}} {
 			blocks := e.r("shr.u32", "%s, 3", e.r("mad.lo.s32", "%s, %s, 7", heads, e.pairsOf))
 			further := e.Make("p", "setp.ge.u32", "%s, %s", block, blocks)
 			if next.side == "_v" { // only blocks behind those of the queries can be behind those of the keys
 				further = e.Make("p", "and.pred", "%s, %s", further, e.key)
-				e.turned = e.Make("p", "not.pred", "%s", further)
+				e.value, e.turned = further, e.Make("p", "not.pred", "%s", further)
 			} else {
 				e.key = further
 				heads = e.either(further, "r", e.args[next.heads], heads)
@@ -239,7 +261,6 @@ func (e *vectorEmitter) block() {
 			block = e.either(further, "r", e.r("sub.s32", "%s, %s", block, blocks), block)
 			o := of(next.side)
 			m = operand{e.either(further, "rd", o.codes, m.codes), e.either(further, "rd", o.scales, m.scales), e.either(further, "rd", o.biases, m.biases)}
-			e.to, e.stride = e.either(further, "rd", e.args[next.to], e.to), e.either(further, "rd", e.args[next.stride], e.stride)
 		}
 		e.matrix = [2]operand{m, m}
 		e.n0 = e.r("shl.b32", "%s, 3", block) // pairs
@@ -252,6 +273,12 @@ func (e *vectorEmitter) block() {
 		e.matrix[1] = e.matrix[0]
 	}
 	e.Line("@%s bra \t$L_end", e.Make("p", "setp.ge.s32", "%s, %s", e.n0, e.count))
+}
+
+// target finds where the block's results go.
+func (e *vectorEmitter) target() {
+	e.to = e.either(e.value, "rd", e.args["v"], e.either(e.key, "rd", e.args["k"], e.args["q"]))
+	e.stride = e.either(e.key, "rd", e.args["k_stride"], e.args["q_stride"])
 }
 
 // row is the row of its matrix that a row of the tile is, of its first or second half. Behind the last one it is the last one, whose

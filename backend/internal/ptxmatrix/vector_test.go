@@ -155,8 +155,19 @@ func TestVectorWaits(t *testing.T) {
 	sample.Seldom(t)
 	k, p := described(t, "affine_qmv_rms_silu_mul_float16_t_gs_32_b_4")
 	constants := map[string]int64{"in_vec_size": 4096, "out_vec_size": 1024}
-	f := p.Fit([3]uint64{1, 128, 1}, ptxmatrix.Given{Aligned: true, Multiprocessors: 1000, Constant: func(n string) (int64, bool) { v, ok := constants[n]; return v, ok }})
+	still := true
+	given := ptxmatrix.Given{Aligned: true, Multiprocessors: 1000, Constant: func(n string) (int64, bool) { v, ok := constants[n]; return v, ok },
+		Still: func(n string) bool { return still || n != "scales_up" }}
+	f := p.Fit([3]uint64{1, 128, 1}, given)
 	require.Equal(t, 8, f.Warps)
+	still = false
+	require.False(t, p.Fit([3]uint64{1, 128, 1}, given).Fits(), "weights that move are not asked for early")
+	for _, moving := range []bool{false, true} { // before the wait nothing is read but weights, which the table does not move
+		before, _, waits := strings.Cut(string(p.Emit(nvptx.Launch{Values: true, Programmatic: true, Moving: moving}, f)), "griddepcontrol.wait")
+		require.True(t, waits)
+		require.Contains(t, before, "cp.async")
+		require.NotContains(t, before, "ld.global")
+	}
 	lines := strings.SplitAfter(string(p.Emit(nvptx.Launch{Values: true, Programmatic: true}, f)), "\n")
 	early, err := nvptx.Early([]byte(lines[0]))
 	require.NoError(t, err)
