@@ -356,7 +356,7 @@ func (e *attend) weigh(s [][4]string) (factor [2]string) {
 }
 
 // across joins what the four threads of a row have.
-func (e *attend) across(v, instruction string) string {
+func (e *entry) across(v, instruction string) string {
 	for _, distance := range []int{1, 2} {
 		v = e.r(instruction, "%s, %s", v, e.r("shfl.sync.bfly.b32", "%s, %d, 31, -1", v, distance))
 	}

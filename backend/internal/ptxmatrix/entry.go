@@ -20,6 +20,7 @@ type entry struct {
 	// Registers with the address of what is added to parameters, and with the bits of those to which something is.
 	table, moves string
 	early        []int // arguments that are read before the wait, by their numbers in the kernel
+	resident     int   // blocks that are to have registers on a multiprocessor at a time; 0: as many as have
 }
 
 // wait waits for the launches before, if it may begin before they have ended.
@@ -172,7 +173,11 @@ func (e *entry) text(threads int) []byte {
 	if e.launch.Moving {
 		lines = append(lines, fmt.Sprintf("\t.param .u64 .ptr .global .align 1 %s_param_%d", nvptx.Entry, len(params)+6), fmt.Sprintf("\t.param .u64 %s_param_%d", nvptx.Entry, len(params)+7))
 	}
-	fmt.Fprintf(&b, "%s\n)\n.maxntid %d\n{\n", strings.Join(lines, ",\n"), threads)
+	fmt.Fprintf(&b, "%s\n)\n.maxntid %d\n", strings.Join(lines, ",\n"), threads)
+	if e.resident > 0 {
+		fmt.Fprintf(&b, ".minnctapersm %d\n", e.resident)
+	}
+	b.WriteString("{\n")
 	b.WriteString(e.Body())
 	b.WriteString("}\n")
 	return []byte(b.String())

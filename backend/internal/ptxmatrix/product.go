@@ -119,9 +119,11 @@ type Fit struct {
 	Aligned bool // memory is read 16 bytes at a time
 	Long    bool // the inner index may have more than one phase
 	Chunk   int  // bytes of scales that are read at a time, if Aligned
-	// Of a product with vectors: the length of a vector, how many results it has if all are alike, the blocks of one, and the warps of
-	// a block.
-	Inner, Outer, Blocks, Warps int
+	// Of a product with vectors: the length of a vector, how many results it has if all are alike, else its heads, tiles of rows, the
+	// blocks that share them, and how many of these run on a multiprocessor at a time.
+	Inner, Outer            int
+	Heads                   Heads
+	Tiles, Blocks, Resident int
 }
 
 // Fits reports whether there is code for the launch.

@@ -1,8 +1,8 @@
 package ptxmatrix
 
 import (
+	"math/bits"
 	"regexp"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -55,12 +55,14 @@ const (
 	tileRows   = 16
 	codesChunk = tileRows * chunk / 2
 	chunkBytes = codesChunk + 2*tileRows*16
-	// chunksAhead is how many chunks of a warp lie in shared memory, or are on their way.
-	chunksAhead = 3
+	// vectorWarps share the inner index of a tile of tileRows rows.
+	vectorWarps = 8
+	// mostSlots is how many chunks of a warp at most lie in shared memory, or are on their way.
+	mostSlots = 4
 	// longest is the inner index up to which there is room for x in shared memory.
 	longest = 32768
-	// longestNorm is the same for a vector that is normalized, of which each thread of four warps keeps 32 elements.
-	longestNorm = 4096
+	// longestNorm is the same for a vector that is normalized, of which each thread keeps 32 elements.
+	longestNorm = 32 * 32 * vectorWarps
 )
 
 // Fewest is the size of a matrix from which on products with vectors are faster here than by clang's code (H200). Tests of a device
@@ -70,75 +72,100 @@ var Fewest int64 = 2048 * 2048
 // Fit implements [Kernel].
 func (v *vector) Fit(groups [3]uint64, given Given) Fit {
 	known := true
-	constant := func(name string) int64 {
+	constant := func(name string) int {
 		n, there := given.Constant(name)
-		known = known && there && n > 0
-		return n
+		known = known && there && n > 0 && n < 1<<30
+		return int(n)
 	}
-	k, rows, blocks := constant("in_vec_size"), int64(0), int64(0)
+	f := Fit{Aligned: true, Inner: constant("in_vec_size")}
+	rows := 0
 	switch v.form {
 	case rope:
-		pairs := constant("dims") / 2
-		q, key, value := constant("q_heads")*pairs, constant("k_heads")*pairs, constant("n_v")
-		rows, blocks = 2*(q+key)+value, (q+7)/8+(key+7)/8+(value+15)/16
+		f.Heads = Heads{constant("dims"), constant("q_heads"), constant("k_heads"), constant("n_v")}
+		q, k, values := f.Heads.tiles()
+		rows, f.Tiles = (f.Heads.Queries+f.Heads.Keys)*f.Heads.Dims+f.Heads.Values, q+k+values
 	case siluMul:
-		rows = 2 * constant("out_vec_size")
-		blocks = (rows/2 + 7) / 8
+		f.Outer = constant("out_vec_size")
+		rows, f.Tiles = 2*f.Outer, (f.Outer+7)/8
 	default:
-		rows = constant("out_vec_size")
-		blocks = (rows + tileRows - 1) / tileRows
+		f.Outer = constant("out_vec_size")
+		rows, f.Tiles = f.Outer, (f.Outer+tileRows-1)/tileRows
 	}
 	for i := range v.source.Args {
 		if name := v.source.Args[i].Name; weight(name) {
 			known = known && given.Still(name)
 		}
 	}
-	if !known || !given.Aligned || k%chunk != 0 || k > longest || v.norm && k > longestNorm || rows > 1<<30 || k*rows < Fewest {
+	k := int64(f.Inner)
+	if !known || !given.Aligned || k%chunk != 0 || k > longest || v.norm && k > longestNorm || int64(rows) > 1<<30 || k*int64(rows) < Fewest {
 		return Fit{}
 	}
-	f := Fit{Aligned: true, Inner: int(k), Outer: int(constantOr(given, "out_vec_size")), Blocks: int(blocks), Warps: 8}
-	// Blocks of four warps need less shared memory, so that more of them run at once, if there are enough.
-	if k <= 8192 && uint64(blocks)*groups[0] > 4*uint64(max(1, given.Multiprocessors)) {
-		f.Warps = 4
+	// Blocks fill the multiprocessors, two or three each, and take one tile after the other: where a block has ended, one of the next launch brings
+	// its first chunks while others are at work. With room for a third one some multiprocessors would get three blocks, and others one.
+	busy := func(resident int) float64 {
+		all := resident * max(1, given.Multiprocessors)
+		return float64(f.Tiles) / float64((f.Tiles+all-1)/all*all)
+	}
+	f.Resident = 2
+	if three := (Fit{Inner: f.Inner, Resident: 3}); v.slots(three) >= 3 && busy(3) > busy(2) {
+		f.Resident = 3
+	}
+	f.Blocks = min(f.Tiles, f.Resident*max(1, given.Multiprocessors))
+	if v.form == rope { // a warp turns no more than one tile
+		f.Blocks = max(f.Blocks, (f.Tiles+vectorWarps-1)/vectorWarps)
 	}
 	return f
 }
 
-// constantOr is the value of a constant argument, or 0.
-func constantOr(given Given, name string) int64 {
-	n, _ := given.Constant(name)
-	return n
+// Heads are those of queries, keys and values that one product makes.
+type Heads struct {
+	Dims          int // elements of a head
+	Queries, Keys int // heads
+	Values        int // elements of all heads
+}
+
+// tiles is how many tiles of eight pairs of elements they make.
+func (h Heads) tiles() (queries, keys, values int) {
+	return (h.Queries*h.Dims/2 + 7) / 8, (h.Keys*h.Dims/2 + 7) / 8, (h.Values + 15) / 16
 }
 
 // Wide implements [Kernel].
-func (*vector) Wide(name string) bool {
-	return name == "x" || name == "norm" || weight(name)
-}
+func (*vector) Wide(name string) bool { return name == "x" || weight(name) }
 
-// weight reports whether an argument is a matrix, or its scales or biases.
+// weight reports whether an argument is a matrix, its scales or biases, or what multiplies a normalized vector: none of them is anything
+// that a launch before has written.
 func weight(name string) bool {
-	return strings.HasPrefix(name, "w") || strings.HasPrefix(name, "scales") || strings.HasPrefix(name, "biases")
+	return name == "norm" || strings.HasPrefix(name, "w") || strings.HasPrefix(name, "scales") || strings.HasPrefix(name, "biases")
 }
 
-// still reports whether an argument is the same in each replay, which [vector.Fit] has asked.
-func still(name string) bool {
-	switch name {
-	case "in_vec_size", "out_vec_size", "dims", "q_heads", "k_heads", "n_v":
-		return true
-	}
-	return weight(name)
-}
-
-// Launch implements [Kernel]: a block makes results of 16 rows of weights and one vector.
+// Launch implements [Kernel]: a block makes some results of one vector.
 func (v *vector) Launch(groups [3]uint64, f Fit) (grid [3]uint64, threads, shared uint32) {
-	return [3]uint64{groups[0], uint64(f.Blocks), 1}, uint32(32 * f.Warps), uint32(v.ring(f) + f.Warps*chunksAhead*chunkBytes + 127)
+	needs := v.ring(f) + vectorWarps*v.slots(f)*chunkBytes + 127
+	return [3]uint64{groups[0], uint64(f.Blocks), 1}, 32 * vectorWarps, uint32(max(needs, perMultiprocessor/(f.Resident+1)))
+}
+
+// perMultiprocessor is the shared memory of a multiprocessor, of which each block takes 1 KB for the system.
+const perMultiprocessor = 228 << 10
+
+// slots is how many chunks of a warp have room.
+func (v *vector) slots(f Fit) int {
+	return min(mostSlots, (perMultiprocessor/f.Resident-1024-127-v.ring(f))/(vectorWarps*chunkBytes))
 }
 
 // sums is where the sums of each 32 elements of x lie in shared memory, behind x.
 func (*vector) sums(f Fit) int { return 2 * f.Inner }
 
-// ring is where chunks lie, behind the sums and a number of each warp.
-func (v *vector) ring(f Fit) int { return (v.sums(f) + f.Inner/8 + 4*f.Warps + 127) &^ 127 }
+// parts is where the sums of warps lie: those of two tiles.
+func (v *vector) parts(f Fit) int { return v.sums(f) + f.Inner/8 }
+
+// nothing is where the zeros lie that a lane multiplies in the place of x.
+func (v *vector) nothing(f Fit) int { return v.parts(f) + 2*partBytes }
+
+// ring is where chunks lie.
+func (v *vector) ring(f Fit) int { return (v.nothing(f) + 64 + 127) &^ 127 }
+
+// partBytes are those of the sums of a tile.
+const partBytes = 4 * tileRows * vectorWarps
 
 // Note implements [Kernel].
 func (*vector) Note(f Fit) []byte { return note(f) }
@@ -150,24 +177,35 @@ type vectorEmitter struct {
 	fit Fit
 
 	thread, lane, warp, base string
-	quad, member             string     // lane/4 and lane%4: the row of a fragment, and the columns
-	vector0                  string     // the number of the vector that the block multiplies
-	n0, count                string     // the block's first result, and how many its matrix has; where two rows make one, or a pair, these are counted
-	matrix                   [2]operand // of the first eight rows of the tile, and of the others
-	// Of rope: how many pairs a head has; predicates, for queries and keys, for keys and values, and for values; where results go, how far apart
-	// heads lie there, and the last row of the matrix.
-	pairsOf, turned, key, value, to, stride, last string
-	mine                                          string // how many chunks the warp has
+	quad, member             string // lane/4 and lane%4: the row of a fragment, and the columns
+	vector0                  string // the number of the vector that the block multiplies
+	mine                     string // how many chunks of a tile the warp has
 
-	codesFrom [4]string // where the thread's part of the next chunk comes from: rows four apart
-	codesTo   [4]string // and where it goes to in the chunk
-	scaleFrom string
-	slotBring string // where the next chunk goes to
-	brought   string // how many chunks have been asked for
-	end       string // of the warp's ring
+	// Of the chunks that are brought: the tile, how many of its chunks are left, where the thread's part of the next one comes from (rows four
+	// apart), where in a slot it goes to, and the slot.
+	bringTile, bringLeft string
+	codesFrom, codesTo   [4]string
+	scaleFrom, bringSlot string
+	end                  string // of the warp's ring
 
-	slotUse string
-	acc     [2]string // sums of rows quad and quad + 8
+	// What a lane reads: where its codes of groups 0 to 3 and 4 to 7 lie in a slot; whether its column is that of its group, and by how much it
+	// moves on in x then; the distance of four groups of x; zeros; where its scales lie. Constants of f16.
+	codesAt, advance, active [2]string
+	second, zeros4, scalesAt string
+	sixteenth, less64        string
+
+	cosine, sine string // of the warp's tile, of the pair that is the lane's
+	useSlot      string
+	acc          [2]string // sums of rows quad and quad + 8
+}
+
+// vectorTile is what a tile has to do with.
+type vectorTile struct {
+	matrix    [2]operand // of its first eight rows, and of the others
+	n0, count string     // its first result, and how many its matrix has; where two rows make one, or a pair, these are counted
+	// Of rope, predicates: it is one of queries or keys; of keys or values; of values.
+	turned, key, value string
+	last               string // the last row of the matrix
 }
 
 // Emit implements [Kernel].
@@ -181,28 +219,32 @@ func (v *vector) Emit(launch nvptx.Launch, f Fit) []byte {
 				e.early = append(e.early, i)
 			}
 		}
+		e.Line("griddepcontrol.launch_dependents")
 	} else {
 		e.wait()
 	}
-	e.read(still, false)
+	e.read(weight, false)
 	e.place()
-	for range chunksAhead - 1 {
-		e.bring()
+	var norm []string
+	if v.norm {
+		norm = e.words(e.Make("rd", "add.s64", "%s, %s", e.args["norm"], e.wide(e.thread, "64")), e.part(e.thread))
 	}
+	count, ahead := e.r("mov.b32", "%d", e.slots(f)-1), e.Label()
+	e.Mark(ahead)
+	e.bring()
+	e.Line("add.s32 \t%s, %s, -1", count, count)
+	e.Line("@%s bra \t%s", e.Make("p", "setp.ne.u32", "%s, 0", count), ahead)
 	if early {
-		e.wait()
+		e.Line("griddepcontrol.wait") // in all threads, so that what waits for this grid waits for those before it
 	}
-	e.read(func(name string) bool { return !still(name) }, launch.Moving)
-	if v.form == rope {
-		e.target()
-	}
-	e.stage()
-	e.multiply()
-	e.finish()
-	return e.text(32 * f.Warps)
+	e.read(func(name string) bool { return !weight(name) }, launch.Moving)
+	e.stage(norm)
+	e.tiles()
+	e.resident = f.Resident
+	return e.text(32 * vectorWarps)
 }
 
-// place finds the block's results and the thread's part of the copies. A block without results leaves.
+// place finds the thread's part of the copies.
 func (e *vectorEmitter) place() {
 	f := e.fit
 	e.thread = e.r("mov.u32", "%%tid.x")
@@ -210,102 +252,83 @@ func (e *vectorEmitter) place() {
 	e.quad, e.member = e.r("shr.u32", "%s, 2", e.lane), e.r("and.b32", "%s, 3", e.lane)
 	e.base = e.r("and.b32", "%s, -128", e.r("add.s32", "%s, 127", e.r("mov.u32", "mlxc_shared")))
 	e.vector0 = e.r("mov.u32", "%%ctaid.x")
-	e.block()
-	e.mine = e.r("div.u32", "%s, %d", e.r("sub.s32", "%d, %s", f.Inner/chunk+f.Warps-1, e.warp), f.Warps)
+	e.mine = e.r("shr.u32", "%s, %d", e.r("sub.s32", "%d, %s", f.Inner/chunk+vectorWarps-1, e.warp), bits.Len(vectorWarps)-1)
 
 	piece := e.r("and.b32", "%s, 7", e.lane)
-	for i := range e.codesFrom {
+	for i := range e.codesTo {
 		at := e.r("add.s32", "%s, %d", e.r("shr.u32", "%s, 3", e.lane), 4*i) // in the tile
-		from := e.r("shl.b32", "%s, 4", piece)
-		from = e.r("mad.lo.s32", "%s, %d, %s", e.warp, chunk/2, from)
-		e.codesFrom[i] = e.plus(e.Make("rd", "add.s64", "%s, %s", e.matrix[i/2].codes, e.wide(e.row(at, i/2), strconv.Itoa(f.Inner/2))), from)
-		// 16 bytes of eight rows lie in different banks.
-		swizzled := e.r("xor.b32", "%s, %s", piece, e.r("and.b32", "%s, 7", at))
+		// Half of a row and half of the next one lie in different banks.
+		swizzled := e.r("xor.b32", "%s, %s", piece, e.r("shl.b32", "%s, 2", e.r("and.b32", "%s, 1", at)))
 		e.codesTo[i] = e.r("mad.lo.s32", "%s, %d, %s", at, chunk/2, e.r("shl.b32", "%s, 4", swizzled))
+		e.codesFrom[i] = e.New("rd")
 	}
-	at := e.r("and.b32", "%s, 15", e.lane)
-	lower, scales := e.Make("p", "setp.lt.u32", "%s, 8", at), e.Make("p", "setp.lt.u32", "%s, 16", e.lane)
-	half := func(i int) string { return e.either(scales, "rd", e.matrix[i].scales, e.matrix[i].biases) }
-	from := e.either(lower, "rd", half(0), half(1))
-	row := e.either(lower, "r", e.row(at, 0), e.row(at, 1))
-	from = e.Make("rd", "add.s64", "%s, %s", from, e.wide(row, strconv.Itoa(2*f.Inner/e.group)))
-	e.scaleFrom = e.plus(from, e.r("mul.lo.s32", "%s, %d", e.warp, e.scaleBytes()))
+	e.scaleFrom = e.New("rd")
 
-	ring := e.r("mad.lo.s32", "%s, %d, %s", e.warp, chunksAhead*chunkBytes, e.r("add.s32", "%s, %d", e.base, e.ring(f)))
-	e.end = e.r("add.s32", "%s, %d", ring, chunksAhead*chunkBytes)
-	e.slotBring, e.slotUse = e.r("mov.b32", "%s", ring), e.r("mov.b32", "%s", ring)
-	e.brought = e.r("mov.b32", "0")
+	ring := e.r("mad.lo.s32", "%s, %d, %s", e.warp, e.slots(f)*chunkBytes, e.r("add.s32", "%s, %d", e.base, e.ring(f)))
+	e.end = e.r("add.s32", "%s, %d", ring, e.slots(f)*chunkBytes)
+	e.bringSlot, e.useSlot = e.r("mov.b32", "%s", ring), e.r("mov.b32", "%s", ring)
+	e.bringLeft = e.r("mov.b32", "0")
+	// The tile before the block's first. A warp without chunks is behind the last one.
+	e.bringTile = e.r("add.s32", "%s, %d", e.r("mov.u32", "%%ctaid.y"), -f.Blocks)
+	e.bringTile = e.either(e.Make("p", "setp.eq.u32", "%s, 0", e.mine), "r", e.r("mov.b32", "%d", f.Tiles), e.bringTile)
 }
 
-// block finds which rows of which matrix the block multiplies. A block that has none leaves.
-func (e *vectorEmitter) block() {
+// of finds what a tile has to do with.
+func (e *vectorEmitter) of(number string) (t vectorTile) {
 	of := func(side string) operand {
 		return operand{e.args["w"+side], e.args["scales"+side], e.args["biases"+side]}
 	}
-	block := e.r("mov.u32", "%%ctaid.y")
-	e.matrix = [2]operand{of(e.sides[0]), of(e.sides[len(e.sides)-1])}
-	switch e.form {
-	case rope:
-		e.pairsOf = e.r("shr.u32", "%s, 1", e.args["dims"])
-		m, heads := of("_q"), e.args["q_heads"]
-		for _, next := range []struct{ side, heads string }{{"_k", "k_heads"}, {"_v", ""}} {
-			blocks := e.r("shr.u32", "%s, 3", e.r("mad.lo.s32", "%s, %s, 7", heads, e.pairsOf))
-			further := e.Make("p", "setp.ge.u32", "%s, %s", block, blocks)
-			if next.side == "_v" { // only blocks behind those of the queries can be behind those of the keys
-				further = e.Make("p", "and.pred", "%s, %s", further, e.key)
-				e.value, e.turned = further, e.Make("p", "not.pred", "%s", further)
-			} else {
-				e.key = further
-				heads = e.either(further, "r", e.args[next.heads], heads)
-			}
-			block = e.either(further, "r", e.r("sub.s32", "%s, %s", block, blocks), block)
-			o := of(next.side)
-			m = operand{e.either(further, "rd", o.codes, m.codes), e.either(further, "rd", o.scales, m.scales), e.either(further, "rd", o.biases, m.biases)}
-		}
-		e.matrix = [2]operand{m, m}
-		e.n0 = e.r("shl.b32", "%s, 3", block) // pairs
-		e.count = e.either(e.turned, "r", e.r("mul.lo.s32", "%s, %s", heads, e.pairsOf), e.r("shr.u32", "%s, 1", e.r("add.s32", "%s, 1", e.args["n_v"])))
-		e.last = e.either(e.turned, "r", e.r("mad.lo.s32", "%s, %s, -1", heads, e.args["dims"]), e.r("sub.s32", "%s, 1", e.args["n_v"]))
-	case siluMul:
-		e.n0, e.count = e.r("shl.b32", "%s, 3", block), e.r("mov.b32", "%d", e.fit.Outer)
-	default:
-		e.n0, e.count = e.r("shl.b32", "%s, 4", block), e.r("mov.b32", "%d", e.fit.Outer)
-		e.matrix[1] = e.matrix[0]
+	t.matrix = [2]operand{of(e.sides[0]), of(e.sides[len(e.sides)-1])}
+	if e.form != rope {
+		t.n0, t.count = e.r("shl.b32", "%s, %d", number, map[bool]int{true: 3, false: 4}[e.form == siluMul]), e.r("mov.b32", "%d", e.fit.Outer)
+		return t
 	}
-	e.Line("@%s bra \t$L_end", e.Make("p", "setp.ge.s32", "%s, %s", e.n0, e.count))
-}
-
-// target finds where the block's results go.
-func (e *vectorEmitter) target() {
-	e.to = e.either(e.value, "rd", e.args["v"], e.either(e.key, "rd", e.args["k"], e.args["q"]))
-	e.stride = e.either(e.key, "rd", e.args["k_stride"], e.args["q_stride"])
+	h := e.fit.Heads
+	q, k, _ := h.tiles()
+	t.key, t.value = e.Make("p", "setp.ge.s32", "%s, %d", number, q), e.Make("p", "setp.ge.s32", "%s, %d", number, q+k)
+	t.turned = e.Make("p", "not.pred", "%s", t.value)
+	of3 := func(kind string, q, k, v string) string {
+		return e.either(t.value, kind, v, e.either(t.key, kind, k, q))
+	}
+	number3 := func(q, k, v int) string {
+		n := func(i int) string { return e.r("mov.b32", "%d", i) }
+		return of3("r", n(q), n(k), n(v))
+	}
+	qs, ks, vs := of("_q"), of("_k"), of("_v")
+	m := operand{of3("rd", qs.codes, ks.codes, vs.codes), of3("rd", qs.scales, ks.scales, vs.scales), of3("rd", qs.biases, ks.biases, vs.biases)}
+	t.matrix = [2]operand{m, m}
+	t.n0 = e.r("shl.b32", "%s, 3", e.r("sub.s32", "%s, %s", number, number3(0, q, q+k))) // pairs
+	t.count = number3(h.Queries*h.Dims/2, h.Keys*h.Dims/2, (h.Values+1)/2)
+	t.last = number3(h.Queries*h.Dims-1, h.Keys*h.Dims-1, h.Values-1)
+	return t
 }
 
 // row is the row of its matrix that a row of the tile is, of its first or second half. Behind the last one it is the last one, whose
 // results nobody stores.
-func (e *vectorEmitter) row(at string, half int) string {
+func (e *vectorEmitter) row(t *vectorTile, at string, half int) string {
 	if e.form == add {
-		return e.r("min.s32", "%s, %d", e.r("add.s32", "%s, %s", e.n0, at), e.fit.Outer-1)
+		return e.r("min.s32", "%s, %d", e.r("add.s32", "%s, %s", t.n0, at), e.fit.Outer-1)
 	}
-	n := e.r("add.s32", "%s, %s", e.n0, e.r("and.b32", "%s, 7", at))
+	n := e.r("add.s32", "%s, %s", t.n0, e.r("and.b32", "%s, 7", at))
 	if e.form == siluMul {
 		return e.r("min.s32", "%s, %d", n, e.fit.Outer-1)
 	}
 	head, place, apart := e.pair(n)
-	first := e.either(e.turned, "r", e.r("mad.lo.s32", "%s, %s, %s", head, e.args["dims"], place), e.r("shl.b32", "%s, 1", n))
+	first := e.either(t.turned, "r", e.r("mad.lo.s32", "%s, %d, %s", head, e.fit.Heads.Dims, place), e.r("shl.b32", "%s, 1", n))
 	if half == 1 {
-		first = e.r("add.s32", "%s, %s", first, e.either(e.turned, "r", apart, e.r("mov.b32", "1")))
+		first = e.r("add.s32", "%s, %s", first, e.either(t.turned, "r", e.r("mov.b32", "%d", apart), e.r("mov.b32", "1")))
 	}
-	return e.r("min.s32", "%s, %s", first, e.last)
+	return e.r("min.s32", "%s, %s", first, t.last)
 }
 
 // pair is the head of a pair that a rotation turns, where its first element lies in it, and how far from there its second.
-func (e *vectorEmitter) pair(n string) (head, place, apart string) {
-	head, place = e.r("div.u32", "%s, %s", n, e.pairsOf), e.r("rem.u32", "%s, %s", n, e.pairsOf)
+func (e *vectorEmitter) pair(n string) (head, place string, apart int) {
+	pairs := e.fit.Heads.Dims / 2
+	head, place = e.r("div.u32", "%s, %d", n, pairs), e.r("rem.u32", "%s, %d", n, pairs)
 	if e.pairs {
-		return head, e.r("shl.b32", "%s, 1", place), e.r("mov.b32", "1")
+		return head, e.r("shl.b32", "%s, 1", place), 1
 	}
-	return head, place, e.pairsOf
+	return head, place, pairs
 }
 
 // scaleBytes are those of the scales that a row has in a chunk.
@@ -313,22 +336,41 @@ func (v *vector) scaleBytes() int { return 2 * chunk / v.group }
 
 // bring asks for the warp's next chunk, if there is one.
 func (e *vectorEmitter) bring() {
-	none := e.Label()
-	e.Line("@%s bra \t%s", e.Make("p", "setp.ge.u32", "%s, %s", e.brought, e.mine), none)
+	f := e.fit
+	none, same := e.Label(), e.Label()
+	e.Line("@%s bra \t%s", e.Make("p", "setp.ne.u32", "%s, 0", e.bringLeft), same)
+	e.Line("add.s32 \t%s, %s, %d", e.bringTile, e.bringTile, f.Blocks)
+	e.Line("@%s bra \t%s", e.Make("p", "setp.ge.s32", "%s, %d", e.bringTile, f.Tiles), none)
+	e.Line("mov.b32 \t%s, %s", e.bringLeft, e.mine)
+	t := e.of(e.bringTile)
+	piece := e.r("mad.lo.s32", "%s, %d, %s", e.warp, chunk/2, e.r("shl.b32", "%s, 4", e.r("and.b32", "%s, 7", e.lane)))
 	for i, from := range e.codesFrom {
-		e.Line("cp.async.cg.shared.global.L2::128B \t[%s], [%s], 16", e.r("add.s32", "%s, %s", e.slotBring, e.codesTo[i]), from)
-		e.Line("add.s64 \t%s, %s, %d", from, from, e.fit.Warps*chunk/2)
+		at := e.r("add.s32", "%s, %d", e.r("shr.u32", "%s, 3", e.lane), 4*i)
+		row := e.Make("rd", "add.s64", "%s, %s", t.matrix[i/2].codes, e.wide(e.row(&t, at, i/2), strconv.Itoa(f.Inner/2)))
+		e.Line("add.s64 \t%s, %s, %s", from, row, e.Make("rd", "cvt.u64.u32", "%s", piece))
+	}
+	at := e.r("and.b32", "%s, 15", e.lane)
+	lower, scales := e.Make("p", "setp.lt.u32", "%s, 8", at), e.Make("p", "setp.lt.u32", "%s, 16", e.lane)
+	half := func(i int) string { return e.either(scales, "rd", t.matrix[i].scales, t.matrix[i].biases) }
+	from := e.either(lower, "rd", half(0), half(1))
+	row := e.either(lower, "r", e.row(&t, at, 0), e.row(&t, at, 1))
+	from = e.Make("rd", "add.s64", "%s, %s", from, e.wide(row, strconv.Itoa(2*f.Inner/e.group)))
+	e.Line("add.s64 \t%s, %s, %s", e.scaleFrom, from, e.wide(e.warp, strconv.Itoa(e.scaleBytes())))
+	e.Mark(same)
+	for i, from := range e.codesFrom {
+		e.Line("cp.async.cg.shared.global.L2::128B \t[%s], [%s], 16", e.r("add.s32", "%s, %s", e.bringSlot, e.codesTo[i]), from)
+		e.Line("add.s64 \t%s, %s, %d", from, from, vectorWarps*chunk/2)
 	}
 	kind := "ca"
 	if e.scaleBytes() == 16 {
 		kind = "cg"
 	}
-	to := e.r("mad.lo.s32", "%s, 16, %s", e.lane, e.slotBring)
+	to := e.r("mad.lo.s32", "%s, 16, %s", e.lane, e.bringSlot)
 	e.Line("cp.async.%s.shared.global \t[%s+%d], [%s], %d", kind, to, codesChunk, e.scaleFrom, e.scaleBytes())
-	e.Line("add.s64 \t%s, %s, %d", e.scaleFrom, e.scaleFrom, e.fit.Warps*e.scaleBytes())
-	e.next(e.slotBring)
+	e.Line("add.s64 \t%s, %s, %d", e.scaleFrom, e.scaleFrom, vectorWarps*e.scaleBytes())
+	e.next(e.bringSlot)
+	e.Line("add.s32 \t%s, %s, -1", e.bringLeft, e.bringLeft)
 	e.Mark(none)
-	e.Line("add.s32 \t%s, %s, 1", e.brought, e.brought)
 	e.Line("cp.async.commit_group")
 }
 
@@ -336,26 +378,37 @@ func (e *vectorEmitter) bring() {
 func (e *vectorEmitter) next(slot string) {
 	e.Line("add.s32 \t%s, %s, %d", slot, slot, chunkBytes)
 	around := e.Make("p", "setp.ge.u32", "%s, %s", slot, e.end)
-	e.Line("@%s sub.s32 \t%s, %s, %d", around, slot, slot, chunksAhead*chunkBytes)
+	e.Line("@%s sub.s32 \t%s, %s, %d", around, slot, slot, e.slots(e.fit)*chunkBytes)
+}
+
+// part reports whether there is a part of 32 elements of x.
+func (e *vectorEmitter) part(number string) string {
+	return e.Make("p", "setp.lt.u32", "%s, %d", number, e.fit.Inner/32)
 }
 
 // stage brings x to shared memory, in the order in which lanes multiply it, and the sum of each 32 elements. A word of codes has
 // the elements 0 to 7 of a lane, of which mma.sync takes the first with the fifth, the second with the sixth, and so on.
-func (e *vectorEmitter) stage() {
+func (e *vectorEmitter) stage(norm []string) {
 	f := e.fit
 	x := e.Make("rd", "add.s64", "%s, %s", e.args["x"], e.wide(e.vector0, strconv.Itoa(2*f.Inner)))
 	part := e.r("mov.b32", "%s", e.thread)
-	there := e.Make("p", "setp.lt.u32", "%s, %d", part, f.Inner/32)
+	there := e.part(part)
+	e.Line("@%s st.shared.b32 \t[%s+%d], 0", e.Make("p", "setp.lt.u32", "%s, 16", e.thread), e.r("mad.lo.s32", "%s, 4, %s", e.thread, e.base), e.nothing(f))
+	from := func() string { return e.Make("rd", "add.s64", "%s, %s", x, e.wide(part, "64")) }
 	if e.norm {
-		e.normalized(x, part, there)
+		words := e.words(from(), there)
+		if e.form == rope {
+			e.angles() // while x is on its way
+		}
+		e.normalized(words, norm, part, there)
 		e.Line("bar.sync \t0")
 		return
 	}
 	loop, done := e.Label(), e.Label()
 	e.Mark(loop)
 	e.Line("@!%s bra \t%s", there, done)
-	e.put(part, e.words(e.Make("rd", "add.s64", "%s, %s", x, e.wide(part, "64")), ""))
-	e.Line("add.s32 \t%s, %s, %d", part, part, 32*f.Warps)
+	e.put(part, e.words(from(), ""))
+	e.Line("add.s32 \t%s, %s, %d", part, part, 32*vectorWarps)
 	e.Line("setp.lt.u32 \t%s, %s, %d", there, part, f.Inner/32)
 	e.Line("bra \t%s", loop)
 	e.Mark(done)
@@ -418,13 +471,10 @@ func (e *vectorEmitter) all(words []string) (out []string) {
 }
 
 // normalized stages x by its root mean square: norm · round(x · inv), rounded. Each thread has at most 32 elements.
-func (e *vectorEmitter) normalized(x, part, there string) {
+func (e *vectorEmitter) normalized(x, norm []string, part, there string) {
 	f := e.fit
-	offset := e.wide(part, "64")
-	numbers := e.all(e.words(e.Make("rd", "add.s64", "%s, %s", x, offset), there))
-	weights := e.all(e.words(e.Make("rd", "add.s64", "%s, %s", e.args["norm"], offset), there))
 	squares := e.r("mov.b32", "0")
-	for _, v := range numbers {
+	for _, v := range e.all(x) {
 		squares = e.r("fma.rn.f32", "%s, %s, %s", v, v, squares)
 	}
 	for step := 16; step > 0; step /= 2 {
@@ -432,12 +482,12 @@ func (e *vectorEmitter) normalized(x, part, there string) {
 		e.Line("shfl.sync.bfly.b32 \t%s, %s, %d, 31, -1", other, squares, step)
 		squares = e.r("add.rn.f32", "%s, %s", squares, other)
 	}
-	place := e.sums(f) + f.Inner/8
+	place := e.parts(f)
 	first := e.Make("p", "setp.eq.u32", "%s, 0", e.lane)
 	e.Line("@%s st.shared.b32 \t[%s+%d], %s", first, e.r("mad.lo.s32", "%s, 4, %s", e.warp, e.base), place, squares)
 	e.Line("bar.sync \t0")
 	total := ""
-	for i := range f.Warps {
+	for i := range vectorWarps {
 		s := e.r("ld.shared.b32", "[%s+%d]", e.base, place+4*i)
 		if total == "" {
 			total = s
@@ -449,11 +499,12 @@ func (e *vectorEmitter) normalized(x, part, there string) {
 	root := e.r("sqrt.rn.f32", "%s", e.r("add.rn.f32", "%s, %s", mean, e.args["eps"]))
 	inverse := e.r("rcp.rn.f32", "%s", root)
 	var words []string
-	for i := 0; i < len(numbers); i += 2 {
+	for i := range x { // taken apart again, which is cheaper than to keep 32 numbers
 		var two [2]string
+		numbers, weights := e.all(x[i:i+1]), e.all(norm[i:i+1])
 		for j := range two {
-			v := e.widened(e.rounded(e.r("mul.rn.f32", "%s, %s", numbers[i+j], inverse)))
-			two[j] = e.rounded(e.r("mul.rn.f32", "%s, %s", weights[i+j], v))
+			v := e.widened(e.rounded(e.r("mul.rn.f32", "%s, %s", numbers[j], inverse)))
+			two[j] = e.rounded(e.r("mul.rn.f32", "%s, %s", weights[j], v))
 		}
 		words = append(words, e.r("mov.b32", "{%s, %s}", two[0], two[1]))
 	}
@@ -463,74 +514,166 @@ func (e *vectorEmitter) normalized(x, part, there string) {
 	e.Mark(none)
 }
 
-// multiply adds up the warp's chunks. Codes become numbers as the last bits of 1024 + q, of 128 + q in bf16, less that: exact, so that what
-// tensor cores lose is measured by the products alone, and infinities multiply as the term has it.
-func (e *vectorEmitter) multiply() {
+// tiles multiplies the block's tiles. The sums of a tile's warps meet in shared memory, and one warp, another for each tile, makes results of
+// them while the others go on.
+func (e *vectorEmitter) tiles() {
 	f := e.fit
-	magic, typ := 0x64006400, "f16"
+	number, turn, parts := e.r("mov.u32", "%%ctaid.y"), e.r("mov.b32", "0"), e.r("add.s32", "%s, %d", e.base, e.parts(f))
+	for i := range e.acc {
+		e.acc[i] = e.New("r")
+	}
+	residual := e.New("rs")
+	e.lanes()
+	x := e.r("mad.lo.s32", "%s, %d, %s", e.warp, 2*chunk, e.r("mad.lo.s32", "%s, 64, %s", e.member, e.base))
+	sums := e.r("mad.lo.s32", "%s, %d, %s", e.warp, chunk/8, e.r("mad.lo.s32", "%s, 8, %s", e.member, e.r("add.s32", "%s, %d", e.base, e.sums(f))))
+	loop, end := e.Label(), e.Label()
+	e.Mark(loop)
+	e.Line("@%s bra \t%s", e.Make("p", "setp.ge.s32", "%s, %d", number, f.Tiles), end)
+	own := e.Make("p", "setp.eq.u32", "%s, %s", turn, e.warp)
+	if e.form == add { // is there by the time that it is needed
+		e.Line("mov.b16 \t%s, 0", residual)
+		n := e.r("add.s32", "%s, %s", e.r("shl.b32", "%s, 4", number), e.lane)
+		there := e.Make("p", "setp.lt.u32", "%s, %d", e.lane, tileRows)
+		there = e.Make("p", "and.pred", "%s, %s", there, e.Make("p", "setp.lt.s32", "%s, %d", n, f.Outer))
+		there = e.Make("p", "and.pred", "%s, %s", there, own)
+		e.Line("@%s ld.global.b16 \t%s, [%s]", there, residual, e.Make("rd", "add.s64", "%s, %s", e.args["r"], e.result(n)))
+	}
+	e.multiply(x, sums)
+	first := e.Make("p", "setp.eq.u32", "%s, 0", e.member)
+	to := e.r("mad.lo.s32", "%s, %d, %s", e.warp, 4*tileRows, e.r("mad.lo.s32", "%s, 4, %s", e.quad, parts))
+	e.Line("@%s st.shared.b32 \t[%s], %s", first, to, e.acc[0])
+	e.Line("@%s st.shared.b32 \t[%s+32], %s", first, to, e.acc[1])
+	e.Line("bar.sync \t0") // what was read of the other tile's sums was read before
+	next := e.Label()
+	e.Line("@!%s bra \t%s", own, next)
+	e.finish(number, parts, residual)
+	e.Mark(next)
+	e.Line("add.s32 \t%s, %s, %d", number, number, f.Blocks)
+	e.Line("add.s32 \t%s, %s, 1", turn, turn)
+	e.Line("and.b32 \t%s, %s, %d", turn, turn, vectorWarps-1)
+	// The other tile's sums.
+	e.Line("sub.s32 \t%s, %s, %s", parts, e.r("add.s32", "%s, %d", e.r("shl.b32", "%s, 1", e.base), 2*e.parts(f)+partBytes), parts)
+	e.Line("bra \t%s", loop)
+	e.Mark(end)
+	e.Line("ret")
+}
+
+// multiply adds up the warp's chunks of a tile. Codes become numbers as the last bits of 1024 + q, of 128 + q in bf16, less that: exact, so that
+// what tensor cores lose is measured by the products alone, and infinities multiply as the term has it.
+//
+// A lane has the codes of a group of 32 of its two rows in 16 bytes of each; the inner index of a product of matrices is four of each of four
+// groups. The right factor has the group's elements of x in the column of the group, and zeros in the seven others: so the sums of
+// eight groups are eight columns, and a lane scales two of each row.
+func (e *vectorEmitter) multiply(useX, useSums string) {
+	typ := e.elem.String()
+	magic := uint32(0x64006400)
 	if e.elem == ir.BF16 {
-		magic, typ = 0x43004300, "bf16"
+		magic = 0x43004300
 	}
 	for i := range e.acc {
-		e.acc[i] = e.r("mov.b32", "0")
+		e.Line("mov.b32 \t%s, 0", e.acc[i])
 	}
 	zero := e.r("mov.b32", "0")
-	mask, one := e.r("mov.b32", "%d", 0x000F000F), e.r("mov.b32", "%d", magic)
-	xAt := e.r("mad.lo.s32", "%s, %d, %s", e.warp, 2*chunk, e.r("mad.lo.s32", "%s, 16, %s", e.member, e.base))
-	sumsAt := e.r("mad.lo.s32", "%s, %d, %s", e.warp, chunk/8, e.r("add.s32", "%s, %d", e.base, e.sums(f)))
-	// Where the thread's words of 16 bytes j of its rows lie: the bits of j are free in this number.
-	rows := e.r("mad.lo.s32", "%s, %d, %s", e.quad, chunk/2+16, e.r("shl.b32", "%s, 2", e.member))
+	one := e.r("mov.b32", "%d", magic)
+	codes := func(w string) (out [4]string) { // of a word: elements 0 and 4, 1 and 5, 2 and 6, 3 and 7
+		for i := range out {
+			if i == 2 || e.elem == ir.BF16 && i > 0 {
+				w = e.r("shr.u32", "%s, %d", w, map[bool]int{true: 4, false: 8}[e.elem == ir.BF16])
+			}
+			if i%2 == 1 && e.elem == ir.F16 { // 1024 + 16·q
+				v := e.r("lop3.b32", "%s, %d, %s, 0xEA", w, 0x00F000F0, one)
+				out[i] = e.r("fma.rn.f16x2", "%s, %s, %s", v, e.sixteenth, e.less64)
+				continue
+			}
+			out[i] = e.r("sub.rn."+typ+"x2", "%s, %s", e.r("lop3.b32", "%s, %d, %s, 0xEA", w, 0x000F000F, one), one)
+		}
+		return out
+	}
+	xAt := [2]string{e.r("mov.b32", "%s", useX), e.r("add.s32", "%s, %s", useX, e.second)}
+	for i := range xAt { // lanes whose column is another group's have zeros
+		xAt[i] = e.either(e.active[i], "r", xAt[i], e.zeros4)
+	}
+	sumsAt := e.r("mov.b32", "%s", useSums)
 	left := e.r("mov.b32", "%s", e.mine)
 	loop, done := e.Label(), e.Label()
 	e.Mark(loop)
 	e.Line("@%s bra \t%s", e.Make("p", "setp.eq.u32", "%s, 0", left), done)
-	e.Line("cp.async.wait_group \t%d", chunksAhead-2)
+	e.Line("cp.async.wait_group \t%d", e.slots(e.fit)-2)
 	e.Line("bar.warp.sync \t-1")
 	e.bring()
-	at := e.r("add.s32", "%s, %s", e.slotUse, rows)
-	scales := e.r("mad.lo.s32", "%s, 16, %s", e.quad, e.slotUse)
-	var scale, bias [2][]string // of rows quad and quad + 8
-	for i := range 2 {
-		scale[i] = e.some(scales, codesChunk+128*i, e.scaleBytes())
-		bias[i] = e.some(scales, codesChunk+256+128*i, e.scaleBytes())
-	}
-	sums := slices.Concat(e.four(sumsAt, 0), e.four(sumsAt, 16))
-	for j := range chunk / 32 {
-		x := e.four(xAt, 64*j)
-		place := at
-		if j > 0 {
-			place = e.r("xor.b32", "%s, %d", at, 16*j)
-		}
-		codes := [2]string{e.r("ld.shared.b32", "[%s]", place), e.r("ld.shared.b32", "[%s+%d]", place, 8*chunk/2)}
-		code := func(row, shift int) string {
-			w := codes[row]
-			if shift > 0 {
-				w = e.r("shr.u32", "%s, %d", w, shift)
+	var sum [2][4]string
+	for half := range sum { // groups 0 to 3, and 4 to 7
+		at := e.r("add.s32", "%s, %s", e.useSlot, e.codesAt[half])
+		words := [2][]string{e.four(at, 0), e.four(at, 8*chunk/2)}
+		sum[half] = [4]string{zero, zero, zero, zero}
+		for w := range 4 {
+			x := e.four(xAt[half], 16*w)
+			upper, lower := codes(words[0][w]), codes(words[1][w])
+			for step := range 2 {
+				var out [4]string
+				for i := range out {
+					out[i] = e.New("r")
+				}
+				e.Line("mma.sync.aligned.m16n8k16.row.col.f32.%s.%s.f32 \t{%s}, {%s, %s, %s, %s}, {%s, %s}, {%s}", typ, typ, strings.Join(out[:], ", "),
+					upper[2*step], lower[2*step], upper[2*step+1], lower[2*step+1], x[2*step], x[2*step+1], strings.Join(sum[half][:], ", "))
+				sum[half] = out
 			}
-			return e.r("sub.rn."+typ+"x2", "%s, %s", e.r("lop3.b32", "%s, %s, %s, 0xEA", w, mask, one), one)
-		}
-		sum := [4]string{zero, zero, zero, zero}
-		for half := range 2 {
-			var out [4]string
-			for i := range out {
-				out[i] = e.New("r")
-			}
-			e.Line("mma.sync.aligned.m16n8k16.row.col.f32.%s.%s.f32 \t{%s}, {%s, %s, %s, %s}, {%s, %s}, {%s}", typ, typ, strings.Join(out[:], ", "),
-				code(0, 8*half), code(1, 8*half), code(0, 8*half+4), code(1, 8*half+4), x[2*half], x[2*half+1], strings.Join(sum[:], ", "))
-			sum = out
-		}
-		g := j * 32 / e.group
-		for i := range 2 {
-			e.Line("fma.rn.f32 \t%s, %s, %s, %s", e.acc[i], scale[i][g], sum[2*i], e.acc[i])
-			e.Line("fma.rn.f32 \t%s, %s, %s, %s", e.acc[i], bias[i][g], sums[j], e.acc[i])
 		}
 	}
-	e.next(e.slotUse)
-	e.Line("add.s32 \t%s, %s, %d", xAt, xAt, f.Warps*2*chunk)
-	e.Line("add.s32 \t%s, %s, %d", sumsAt, sumsAt, f.Warps*chunk/8)
+	scales := e.r("add.s32", "%s, %s", e.useSlot, e.scalesAt)
+	sums := [2]string{e.New("r"), e.New("r")}
+	e.Line("ld.shared.v2.b32 \t{%s, %s}, [%s]", sums[0], sums[1], sumsAt)
+	for i := range e.acc { // rows quad and quad + 8
+		scale, bias := e.two(scales, codesChunk+128*i), e.two(scales, codesChunk+256+128*i)
+		for j := range 2 {
+			both := e.r("add.rn.f32", "%s, %s", sum[0][2*i+j], sum[1][2*i+j]) // one of them is zero
+			e.Line("fma.rn.f32 \t%s, %s, %s, %s", e.acc[i], scale[j], both, e.acc[i])
+			e.Line("fma.rn.f32 \t%s, %s, %s, %s", e.acc[i], bias[j], sums[j], e.acc[i])
+		}
+	}
+	e.next(e.useSlot)
+	for i := range xAt {
+		e.Line("add.s32 \t%s, %s, %s", xAt[i], xAt[i], e.advance[i])
+	}
+	e.Line("add.s32 \t%s, %s, %d", sumsAt, sumsAt, vectorWarps*chunk/8)
 	e.Line("sub.s32 \t%s, %s, 1", left, left)
 	e.Line("bra \t%s", loop)
 	e.Mark(done)
+	for i := range e.acc {
+		e.Line("mov.b32 \t%s, %s", e.acc[i], e.across(e.acc[i], "add.rn.f32"))
+	}
+}
+
+// two are the scales, or biases, of the lane's two groups of a row, as f32.
+func (e *vectorEmitter) two(from string, offset int) []string {
+	if e.group == 32 {
+		return e.all([]string{e.r("ld.shared.b32", "[%s+%d]", from, offset)})
+	}
+	one := e.widened(e.Make("rs", "ld.shared.b16", "[%s+%d]", from, offset))
+	return []string{one, one}
+}
+
+// lanes finds what a lane reads of a chunk.
+func (e *vectorEmitter) lanes() {
+	f := e.fit
+	pieces := e.r("shl.b32", "%s, 2", e.r("and.b32", "%s, 1", e.quad)) // as copies put them
+	for half := range 2 {
+		piece := e.r("xor.b32", "%s, %s", e.r("add.s32", "%s, %d", e.member, 4*half), pieces)
+		e.codesAt[half] = e.r("mad.lo.s32", "%s, %d, %s", e.quad, chunk/2, e.r("shl.b32", "%s, 4", piece))
+		e.active[half] = e.Make("p", "setp.eq.u32", "%s, %s", e.quad, e.r("add.s32", "%s, %d", e.member, 4*half))
+		e.advance[half] = e.either(e.active[half], "r", e.r("mov.b32", "%d", vectorWarps*2*chunk), e.r("mov.b32", "0"))
+	}
+	e.second = e.r("mov.b32", "%d", 4*64)
+	e.zeros4 = e.r("add.s32", "%s, %d", e.base, e.nothing(f))
+	e.sixteenth, e.less64 = e.r("mov.b32", "%d", 0x2C002C00), e.r("mov.b32", "%d", uint32(0xD400D400))
+	at := e.r("shl.b32", "%s, %d", e.member, 2)
+	switch e.group {
+	case 64:
+		at = e.r("shl.b32", "%s, 1", e.member)
+	case 128:
+		at = e.r("and.b32", "%s, 2", e.member)
+	}
+	e.scalesAt = e.r("mad.lo.s32", "%s, 16, %s", e.quad, at)
 }
 
 // four loads four words.
@@ -542,94 +685,91 @@ func (e *vectorEmitter) four(from string, offset int) (out []string) {
 	return out
 }
 
-// some loads so many bytes of numbers of 16 bits, as f32.
-func (e *vectorEmitter) some(from string, offset, bytes int) []string {
-	switch bytes {
-	case 16:
-		return e.all(e.four(from, offset))
-	case 8:
-		a, b := e.New("r"), e.New("r")
-		e.Line("ld.shared.v2.b32 \t{%s, %s}, [%s+%d]", a, b, from, offset)
-		return e.all([]string{a, b})
-	}
-	return e.all([]string{e.r("ld.shared.b32", "[%s+%d]", from, offset)})
+// result is where a result lies in an array of results, in bytes.
+func (e *vectorEmitter) result(n string) string {
+	place := e.Make("rd", "add.s64", "%s, %s", e.wide(e.vector0, strconv.Itoa(e.fit.Outer)), e.Make("rd", "cvt.u64.u32", "%s", n))
+	return e.Make("rd", "shl.b64", "%s, 1", place)
 }
 
-// finish adds up what the warps have, and stores what becomes of the sums.
-func (e *vectorEmitter) finish() {
-	f := e.fit
-	parts := e.r("add.s32", "%s, %d", e.base, e.ring(f)) // of each warp, and behind them the sums
-	totals := 4 * tileRows * f.Warps
-	e.Line("bar.sync \t0") // chunks are done with
-	first := e.Make("p", "setp.eq.u32", "%s, 0", e.member)
-	to := e.r("mad.lo.s32", "%s, %d, %s", e.warp, 4*tileRows, e.r("mad.lo.s32", "%s, 4, %s", e.quad, parts))
-	e.Line("@%s st.shared.b32 \t[%s], %s", first, to, e.acc[0])
-	e.Line("@%s st.shared.b32 \t[%s+32], %s", first, to, e.acc[1])
-	e.Line("bar.sync \t0")
-	own := e.r("mad.lo.s32", "%s, 4, %s", e.thread, parts)
-	added := e.Label()
-	e.Line("@%s bra \t%s", e.Make("p", "setp.ge.u32", "%s, %d", e.thread, tileRows), added)
-	sum := e.r("ld.shared.b32", "[%s]", own)
-	for i := 1; i < f.Warps; i++ {
-		sum = e.r("add.rn.f32", "%s, %s", sum, e.r("ld.shared.b32", "[%s+%d]", own, 4*tileRows*i))
+// finish adds up what the warps have of a tile, and stores what becomes of the sums: a lane's is of its row.
+func (e *vectorEmitter) finish(number, parts, residual string) {
+	sum := ""
+	from := e.r("mad.lo.s32", "%s, 4, %s", e.r("and.b32", "%s, 15", e.lane), parts)
+	for i := range vectorWarps {
+		one := e.r("ld.shared.b32", "[%s+%d]", from, 4*tileRows*i)
+		if sum == "" {
+			sum = one
+		} else {
+			sum = e.r("add.rn.f32", "%s, %s", sum, one)
+		}
 	}
-	e.Line("st.shared.b32 \t[%s+%d], %s", own, totals, sum)
-	e.Mark(added)
-	if e.form != add { // whose threads read two sums
-		e.Line("bar.sync \t0")
-	}
-
-	n := e.r("add.s32", "%s, %s", e.n0, e.thread)
+	second := ""
 	side := tileRows
 	if e.form != add {
+		second = e.r("shfl.sync.bfly.b32", "%s, 8, 31, -1", sum)
 		side = 8
 	}
-	outside := e.Make("p", "setp.ge.u32", "%s, %d", e.thread, side)
-	outside = e.Make("p", "or.pred", "%s, %s", outside, e.Make("p", "setp.ge.s32", "%s, %s", n, e.count))
-	e.Line("@%s bra \t$L_end", outside)
-	total := func(row int) string { return e.stored(e.r("ld.shared.b32", "[%s+%d]", own, totals+4*row)) }
+	t := e.of(number)
+	n := e.r("add.s32", "%s, %s", t.n0, e.lane)
+	outside := e.Make("p", "setp.ge.u32", "%s, %d", e.lane, side)
+	outside = e.Make("p", "or.pred", "%s, %s", outside, e.Make("p", "setp.ge.s32", "%s, %s", n, t.count))
+	end := e.Label()
+	e.Line("@%s bra \t%s", outside, end)
 	if e.form == rope {
-		e.turn(n, total(0), total(8))
+		e.turn(&t, n, e.stored(sum), e.stored(second))
 	} else {
-		place := e.Make("rd", "add.s64", "%s, %s", e.wide(e.vector0, strconv.Itoa(f.Outer)), e.Make("rd", "cvt.u64.u32", "%s", n))
-		place = e.Make("rd", "shl.b64", "%s, 1", place)
-		result := total(0)
+		result := e.stored(sum)
 		if e.form == siluMul {
-			result = e.siluMul(result, total(8))
+			result = e.siluMul(result, e.stored(second))
 		} else {
-			other := e.Make("rs", "ld.global.b16", "[%s]", e.Make("rd", "add.s64", "%s, %s", e.args["r"], place))
-			result = e.stored(e.r("add.rn.f32", "%s, %s", e.widened(other), e.widened(result)))
+			result = e.stored(e.r("add.rn.f32", "%s, %s", e.widened(residual), e.widened(result)))
 		}
-		e.Line("st.global.b16 \t[%s], %s", e.Make("rd", "add.s64", "%s, %s", e.args["y"], place), result)
+		e.Line("st.global.b16 \t[%s], %s", e.Make("rd", "add.s64", "%s, %s", e.args["y"], e.result(n)), result)
 	}
-	e.Mark("$L_end")
-	e.Line("ret")
+	e.Mark(end)
+}
+
+// angles finds the cosine and the sine of the angle by which the pair of each of the first eight lanes is turned, in the tile that the warp
+// makes the results of, if there is one.
+func (e *vectorEmitter) angles() {
+	e.cosine, e.sine = e.r("mov.b32", "0"), e.r("mov.b32", "0")
+	number := e.r("mad.lo.s32", "%s, %d, %s", e.warp, e.fit.Blocks, e.r("mov.u32", "%%ctaid.y"))
+	q, k, _ := e.fit.Heads.tiles()
+	skip := e.Label()
+	e.Line("@%s bra \t%s", e.Make("p", "setp.ge.s32", "%s, %d", number, q+k), skip)
+	e.Line("@%s bra \t%s", e.Make("p", "setp.ge.u32", "%s, 8", e.lane), skip)
+	t := e.of(number)
+	pairs := e.fit.Heads.Dims / 2
+	index := e.r("rem.u32", "%s, %d", e.r("add.s32", "%s, %s", t.n0, e.lane), pairs)
+	float := func(v string) string { return e.r("cvt.rn.f32.s32", "%s", v) }
+	part := e.r("neg.f32", "%s", e.r("div.rn.f32", "%s, %s", float(index), float(e.r("mov.b32", "%d", pairs))))
+	power := e.Call("exp2", e.r("mul.rn.f32", "%s, %s", part, e.args["base"]))
+	theta := e.r("mul.rn.f32", "%s, %s", e.r("mul.rn.f32", "%s, %s", e.args["scale"], float(e.args["offset"])), power)
+	e.Line("mov.b32 \t%s, %s", e.cosine, e.Call("cos", theta))
+	e.Line("mov.b32 \t%s, %s", e.sine, e.Call("sin", theta))
+	e.Mark(skip)
 }
 
 // turn stores two elements of a query or key, turned by their position, or two of a value.
-func (e *vectorEmitter) turn(n, one, two string) {
+func (e *vectorEmitter) turn(t *vectorTile, n, one, two string) {
+	to := e.either(t.value, "rd", e.args["v"], e.either(t.key, "rd", e.args["k"], e.args["q"]))
 	plain, end := e.Label(), e.Label()
-	e.Line("@!%s bra \t%s", e.turned, plain)
+	e.Line("@%s bra \t%s", t.value, plain)
 	head, place, apart := e.pair(n)
-	index := e.r("rem.u32", "%s, %s", n, e.pairsOf)
-	float := func(v string) string { return e.r("cvt.rn.f32.s32", "%s", v) }
-	part := e.r("neg.f32", "%s", e.r("div.rn.f32", "%s, %s", float(index), float(e.pairsOf)))
-	power := e.Call("exp2", e.r("mul.rn.f32", "%s, %s", part, e.args["base"]))
-	theta := e.r("mul.rn.f32", "%s, %s", e.r("mul.rn.f32", "%s, %s", e.args["scale"], float(e.args["offset"])), power)
-	cosine, sine := e.Call("cos", theta), e.Call("sin", theta)
 	a, b := e.widened(one), e.widened(two)
-	first := e.r("sub.rn.f32", "%s, %s", e.r("mul.rn.f32", "%s, %s", a, cosine), e.r("mul.rn.f32", "%s, %s", b, sine))
-	second := e.r("add.rn.f32", "%s, %s", e.r("mul.rn.f32", "%s, %s", a, sine), e.r("mul.rn.f32", "%s, %s", b, cosine))
-	at := e.Make("rd", "mul.lo.s64", "%s, %s", e.Make("rd", "cvt.u64.u32", "%s", head), e.stride)
+	first := e.r("sub.rn.f32", "%s, %s", e.r("mul.rn.f32", "%s, %s", a, e.cosine), e.r("mul.rn.f32", "%s, %s", b, e.sine))
+	second := e.r("add.rn.f32", "%s, %s", e.r("mul.rn.f32", "%s, %s", a, e.sine), e.r("mul.rn.f32", "%s, %s", b, e.cosine))
+	stride := e.either(t.key, "rd", e.args["k_stride"], e.args["q_stride"])
+	at := e.Make("rd", "mul.lo.s64", "%s, %s", e.Make("rd", "cvt.u64.u32", "%s", head), stride)
 	at = e.Make("rd", "add.s64", "%s, %s", at, e.Make("rd", "cvt.u64.u32", "%s", place))
-	at = e.Make("rd", "add.s64", "%s, %s", e.to, e.Make("rd", "shl.b64", "%s, 1", at))
+	at = e.Make("rd", "add.s64", "%s, %s", to, e.Make("rd", "shl.b64", "%s, 1", at))
 	e.Line("st.global.b16 \t[%s], %s", at, e.stored(first))
-	e.Line("st.global.b16 \t[%s], %s", e.Make("rd", "add.s64", "%s, %s", at, e.wide(apart, "2")), e.stored(second))
+	e.Line("st.global.b16 \t[%s+%d], %s", at, 2*apart, e.stored(second))
 	e.Line("bra \t%s", end)
 	e.Mark(plain)
 	value := e.r("shl.b32", "%s, 1", n)
-	at = e.Make("rd", "add.s64", "%s, %s", e.to, e.wide(value, "2"))
+	at = e.Make("rd", "add.s64", "%s, %s", to, e.wide(value, "2"))
 	e.Line("st.global.b16 \t[%s], %s", at, one)
-	e.Line("@%s st.global.b16 \t[%s+2], %s", e.Make("p", "setp.lt.s32", "%s, %s", value, e.last), at, two)
+	e.Line("@%s st.global.b16 \t[%s+2], %s", e.Make("p", "setp.lt.s32", "%s, %s", value, t.last), at, two)
 	e.Mark(end)
 }
