@@ -348,6 +348,7 @@ func (v *verdict) op(ops [maxMembers]string) string {
 
 // judge finds the verdict on a group.
 func (r *round) judge(members []int32, gr *isel.Group, look isel.Prefilter) *verdict {
+	r.judged++
 	v := &verdict{linked: len(gr.Source) > 0}
 	if !contributing(gr) {
 		v.none = true
