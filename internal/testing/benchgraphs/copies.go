@@ -44,6 +44,15 @@ func CopyFamilies() []Family {
 			b.copy(part(from, 0, elements/2), part(to, elements/2, elements/2))
 			b.copy(part(from, elements/2, elements/2), part(to, 0, elements/2))
 		}),
+		family("typed halves", func(b *copying, i int64) {
+			from, to := b.buffer(i%2), b.buffer((i+1)%2)
+			if i == 0 {
+				b.dispatch(silu, to, from) // the copies behind it move f32, which one kernel can do for many
+				return
+			}
+			b.copy(part(from, 0, elements/2), part(to, elements/2, elements/2))
+			b.copy(part(from, elements/2, elements/2), part(to, 0, elements/2))
+		}),
 		family("overlaps", func(b *copying, i int64) {
 			at := i / 2 % 2 * (elements / 4)
 			b.copy(part(b.buffer(i%2), at, elements/2), part(b.buffer((i+1)%2), at+elements/4, elements/2))
