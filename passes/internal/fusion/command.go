@@ -289,6 +289,12 @@ func (f *fuser) newShape(in *decl.Instance, form *decl.Form, shared bool, e *ir.
 	return s
 }
 
+// recorded returns the number of recorded commands that a command stands for: itself, if it was not made of others.
+func (c *command) recorded() int {
+	from, _, _ := provenance(c.node)
+	return max(len(from), 1)
+}
+
 // view returns the view that device argument j of a command is bound to.
 func (c *command) view(j int) *ir.View {
 	switch n := c.node.(type) {

@@ -46,6 +46,9 @@ const (
 	maxSpan    = 128 // nodes from the first to the last member
 	maxWindow  = 12  // commands among which members of a horizontal group are sought
 	maxRounds  = 32
+	// maxFrom is how many recorded commands one dispatch stands for at most. A kernel that moves many values as they are
+	// could stand for any number, and the prover compares no more than this.
+	maxFrom = 1 << 12
 )
 
 // Run fuses what it can, in place, and returns the data flow of the resulting graph.

@@ -15,11 +15,12 @@ import (
 // depends only on the commands near it, so for equal surroundings it is found only once.
 //
 // Each command has two numbers. Its wiring stands for all that the search depends on, except for places in memory:
-// the shape, facts about weights, flags, the nodes since the previous command, and, as distances, the producers of
-// what it reads, the other readers of that, and the readers of what it writes. Its lie stands for the positions of
-// its views relative to earlier views of the same memory. Two stretches of commands whose wirings are equal one by
-// one have the same candidate groups with the same prefilter results. If their lies are equal too, the verdicts are
-// the same, and so are the obstacles to fusion, because whether bytes overlap depends only on shapes and distances.
+// the shape, facts about weights, flags, the number of recorded commands if a group may have too many, the nodes since
+// the previous command, and, as distances, the producers of what it reads, the other readers of that, and the readers
+// of what it writes. Its lie stands for the positions of its views relative to earlier views of the same memory. Two
+// stretches of commands whose wirings are equal one by one have the same candidate groups with the same prefilter
+// results. If their lies are equal too, the verdicts are the same, and so are the obstacles to fusion, because whether
+// bytes overlap depends only on shapes and distances.
 
 // recognized holds the numbers given to wirings and lies, from round to round.
 type recognized struct {
@@ -239,10 +240,14 @@ func (r *round) words(i int, steps []int8) {
 		}
 		w = append(w, wordNone)
 	}
-	for b, flag := range [...]bool{c.fresh, r.near[i], c.unrounded} {
+	flags := [...]bool{c.fresh, r.near[i], c.unrounded}
+	for b, flag := range flags {
 		if flag {
 			w[3] |= 1 << b
 		}
+	}
+	if n := c.recorded(); n > maxFrom/maxMembers { // smaller ones are few enough in any group
+		w[3] |= uint32(n) << len(flags)
 	}
 	r.seen.words = w
 }

@@ -112,6 +112,31 @@ func TestCopiesScale(t *testing.T) {
 	}
 }
 
+// A kernel that moves values as they are could stand for any number of copies. It stands for as many as the prover
+// compares, so that a long chain of copies becomes a few kernels, and the result is proved.
+func TestFusionsStandForWhatIsCompared(t *testing.T) {
+	for _, f := range benchgraphs.CopyFamilies() {
+		if f.Name != "typed halves" {
+			continue
+		}
+		before := f.Make(20_000)
+		after, anew := before.Clone(), before.Clone()
+		fusion.Run(context.Background(), after, fusion.Options{Generate: true})
+		fusion.Run(context.Background(), anew, fusion.Anew(fusion.Options{Generate: true}))
+		require.Equal(t, format(anew), format(after))
+		most := 0
+		for _, n := range after.Nodes {
+			if d, ok := n.(*ir.Dispatch); ok {
+				most = max(most, len(d.From))
+			}
+		}
+		require.Greater(t, most, 1_000)
+		require.Less(t, len(after.Nodes), 50)
+		r := prove.Check(context.Background(), before, after, prove.Options{})
+		require.Equal(t, prove.Proved, r.Verdict, "%s", r)
+	}
+}
+
 func pipeline(t *testing.T, text string) passes.Pipeline {
 	p, err := passes.ParsePipeline(text)
 	require.NoError(t, err)
