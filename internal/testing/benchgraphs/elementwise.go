@@ -126,3 +126,17 @@ func Mixed(commands int) *ir.Graph {
 	}
 	return b.g
 }
+
+// Anywhere makes x = silu(x), again and again, of 64 elements that lie anywhere in one of two buffers in turn.
+func Anywhere(commands int, seed int64) *ir.Graph {
+	b := &copying{beginElementwise("anywhere", commands)}
+	r := random(seed)
+	x := part(b.x, 0, 64)
+	for i := int64(0); b.left > 1; i++ {
+		to := part(b.buffer(i%2), r.below(elements-64), 64)
+		b.dispatch(silu, to, x)
+		x = to
+	}
+	b.dispatch(silu, part(b.y, 0, 64), x)
+	return b.g
+}

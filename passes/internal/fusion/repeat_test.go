@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
+	"github.com/mlxc/mlxc/internal/testing/benchgraphs"
 	"github.com/mlxc/mlxc/internal/testing/recorded"
 	"github.com/mlxc/mlxc/ir"
 	"github.com/mlxc/mlxc/ir/mlxt"
@@ -144,4 +145,18 @@ func TestRepeats(t *testing.T) {
 		fused += len(remarks)
 	})
 	require.Positive(t, fused)
+}
+
+// Chains of elementwise commands through two buffers, whose views begin anywhere: nearly all commands are wired alike,
+// and where views overlap, a group that could be fused elsewhere cannot.
+func TestRepeatsWithViewsAnywhere(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		g := benchgraphs.Anywhere(rapid.IntRange(20, 120).Draw(t, "commands"), rapid.Int64Range(1, 1<<40).Draw(t, "seed"))
+		run := func(o fusion.Options) string {
+			h := g.Clone()
+			fusion.Run(context.Background(), h, o)
+			return format(h)
+		}
+		require.Equal(t, run(fusion.Anew(fusion.Options{Generate: true})), run(fusion.Options{Generate: true}))
+	})
 }
