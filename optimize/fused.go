@@ -75,16 +75,32 @@ func sorted(counts map[string]int) []Fused {
 	return out
 }
 
-// FusedText writes the counts on one line for people: "61 rms_norm+mul, 60 add+rms_norm".
+// shownOps is how many operations of one dispatch a text for people lists.
+const shownOps = 16
+
+// FusedText writes the counts on one line for people: "61 rms_norm+mul, 60 add+rms_norm". Of many operations it names
+// the first few and how many there are.
 func FusedText(all []Fused) string {
 	var b strings.Builder
 	for i, f := range all {
 		if i > 0 {
 			b.WriteString(", ")
 		}
-		fmt.Fprintf(&b, "%d %s", f.Count, f.Ops)
+		fmt.Fprintf(&b, "%d %s", f.Count, shortOps(f.Ops))
 	}
 	return cmp.Or(b.String(), "nothing")
+}
+
+func shortOps(ops string) string {
+	end := 0
+	for range shownOps {
+		n := strings.IndexByte(ops[end:], '+')
+		if n < 0 {
+			return ops
+		}
+		end += n + 1
+	}
+	return fmt.Sprintf("%s… (%d operations)", ops[:end], strings.Count(ops, "+")+1)
 }
 
 var process struct {

@@ -3,6 +3,7 @@ package optimize_test
 import (
 	"bytes"
 	"context"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -98,4 +99,11 @@ func TestDisabledPasses(t *testing.T) {
 	t.Setenv("MLXC_DEBUG", "loud")
 	_, err = optimize.New("").Optimize(context.Background(), g)
 	require.ErrorContains(t, err, "MLXC_DEBUG")
+}
+
+// A dispatch may stand for thousands of copies, which no line can name.
+func TestFusedTextIsShort(t *testing.T) {
+	ops := func(n int) string { return strings.Repeat("+copy", n)[1:] }
+	require.Equal(t, "2 "+ops(16), optimize.FusedText([]optimize.Fused{{Ops: ops(16), Count: 2}}))
+	require.Equal(t, "2 "+ops(16)+"+… (17 operations)", optimize.FusedText([]optimize.Fused{{Ops: ops(17), Count: 2}}))
 }

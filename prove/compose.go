@@ -7,6 +7,7 @@ import (
 	"math"
 	"slices"
 
+	"github.com/mlxc/mlxc/internal/invariants"
 	"github.com/mlxc/mlxc/ir"
 	"github.com/mlxc/mlxc/msl/decl"
 	"github.com/mlxc/mlxc/msl/term"
@@ -26,10 +27,22 @@ type side struct {
 	memo  map[string]termID
 	key   []byte
 	depth int // how many calls of once are nested now
+	// origins says where copies of the set have what they write from, see origin.
+	origins map[int32]origin
+	steps   int64 // how many reads of copies were followed
+	path    []int32
+}
+
+// origin is where a copy has its bytes from: it writes what copy op reads, delta bytes further on.
+type origin struct {
+	op    int32
+	delta ir.Affine
 }
 
 // begin forgets all terms and continues with table t.
-func (s *side) begin(t *table) { s.t, s.memo, s.depth = t, map[string]termID{}, 0 }
+func (s *side) begin(t *table) {
+	s.t, s.memo, s.depth, s.origins = t, map[string]termID{}, 0, map[int32]origin{}
+}
 
 // maxDepth bounds how many commands of a set may read from one another in a row. No
 // real kernel computes more.
@@ -76,7 +89,8 @@ func (s *side) stored(w int32, off termID, dt ir.DType, level int) termID {
 	o := &s.m.ops[j]
 	switch n := o.node.(type) {
 	case *ir.Copy:
-		return s.load(j, 0, off, dt, level)
+		from := s.origin(j)
+		return s.load(from.op, 0, s.t.add(off, 8, s.t.affine(from.delta)), dt, level)
 	case *ir.Fill:
 		if dt == ir.F32 {
 			v := uint32(n.Value) * 0x01010101
@@ -102,6 +116,41 @@ func (s *side) stored(w int32, off termID, dt ir.DType, level int) termID {
 	}
 	giveUp("%s of %s has no term", a.Name, o.id)
 	return 0
+}
+
+// origin follows what copy j reads through copies of the set, to the first whose bytes come from elsewhere. All copies on
+// the way are remembered, so that a chain of copies is walked once, and not from each of its results.
+func (s *side) origin(j int32) origin {
+	s.path = s.path[:0]
+	o := origin{op: j}
+	for {
+		if known, ok := s.origins[o.op]; ok && invariants.Caches {
+			o = known
+			break
+		}
+		s.steps++
+		r := s.read(o.op, 0)
+		if !s.inside(&r) || len(r.writes) != 1 || r.initial {
+			o.delta = ir.Affine{}
+			s.origins[o.op] = o
+			break
+		}
+		w := &s.m.writes[r.writes[0]]
+		if _, copies := s.m.ops[w.op].node.(*ir.Copy); !copies || !w.must {
+			o.delta = ir.Affine{}
+			s.origins[o.op] = o
+			break
+		}
+		s.path = append(s.path, o.op)
+		o.op = w.op
+	}
+	// From the origin back to j, with the distances added up.
+	for k := len(s.path) - 1; k >= 0; k-- {
+		r := s.read(s.path[k], 0)
+		o.delta = o.delta.Add(s.m.off(r.at).Sub(s.m.off(&s.m.writes[r.writes[0]].access)))
+		s.origins[s.path[k]] = o
+	}
+	return o
 }
 
 // decode returns the indices of the element of argument arg that begins off bits after

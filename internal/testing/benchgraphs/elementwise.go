@@ -59,8 +59,15 @@ func (b *elementwise) command(k ir.KernelID, in ...ir.View) ir.View {
 		out = ir.ViewOf(b.scratch, int64(b.written%3)*4*elements, 4*elements)
 		b.written++
 	}
+	b.dispatch(k, out, in...)
+	return out
+}
+
+// dispatch adds a dispatch that writes out, and a barrier after it.
+func (b *elementwise) dispatch(k ir.KernelID, out ir.View, in ...ir.View) {
+	n := out.Len.Const / b.g.Kernels[k].Args[0].Type.Size()
 	d := &ir.Dispatch{
-		ID: ir.ID(len(b.g.Nodes) / 2), Kernel: k, GridKind: ir.Threads, Grid: [3]ir.Extent{ir.Ext(elements), ir.Ext(1), ir.Ext(1)}, Threadgroup: [3]uint32{256, 1, 1},
+		ID: b.id(), Kernel: k, GridKind: ir.Threads, Grid: [3]ir.Extent{ir.Ext(n), ir.Ext(1), ir.Ext(1)}, Threadgroup: [3]uint32{256, 1, 1},
 		Effects: &ir.Effects{Complete: true, Writes: []ir.Write{{Region: out.Contiguous(), Must: true}}},
 	}
 	for i, v := range append(in, out) {
@@ -70,8 +77,10 @@ func (b *elementwise) command(k ir.KernelID, in ...ir.View) ir.View {
 		d.Effects.Reads = append(d.Effects.Reads, v.Contiguous())
 	}
 	b.g.Nodes = append(b.g.Nodes, d, &ir.Barrier{})
-	return out
 }
+
+// id returns the number of the next command.
+func (b *elementwise) id() ir.ID { return ir.ID(len(b.g.Nodes) / 2) }
 
 // Chain makes x = silu(x), again and again. Nothing is shared except within silu.
 func Chain(commands int) *ir.Graph {
@@ -115,5 +124,19 @@ func Mixed(commands int) *ir.Graph {
 			x = b.command(mul, x, b.x)
 		}
 	}
+	return b.g
+}
+
+// Anywhere makes x = silu(x), again and again, of 64 elements that lie anywhere in one of two buffers in turn.
+func Anywhere(commands int, seed int64) *ir.Graph {
+	b := &copying{beginElementwise("anywhere", commands)}
+	r := random(seed)
+	x := part(b.x, 0, 64)
+	for i := int64(0); b.left > 1; i++ {
+		to := part(b.buffer(i%2), r.below(elements-64), 64)
+		b.dispatch(silu, to, x)
+		x = to
+	}
+	b.dispatch(silu, part(b.y, 0, 64), x)
 	return b.g
 }

@@ -61,7 +61,7 @@ func results(t *testing.T) (out []section) {
 	for _, p := range ps {
 		layer := benchgraphs.Chained(recorded.Graph(t, "llama_layer_decode"))
 		optimized("layers", benchgraphs.Layers(layer, layer.Stats().Dispatches, 4), p)
-		for _, f := range benchgraphs.ElementwiseFamilies() {
+		for _, f := range append(benchgraphs.ElementwiseFamilies(), benchgraphs.CopyFamilies()...) {
 			optimized(f.Name, f.Make(64), p)
 		}
 	}

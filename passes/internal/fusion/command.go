@@ -1,13 +1,16 @@
 package fusion
 
 import (
+	"encoding/binary"
+	"math/bits"
+	"slices"
+
 	"github.com/mlxc/mlxc/cost"
 	"github.com/mlxc/mlxc/internal/invariants"
 	"github.com/mlxc/mlxc/ir"
 	"github.com/mlxc/mlxc/msl"
 	"github.com/mlxc/mlxc/msl/decl"
 	"github.com/mlxc/mlxc/passes/internal/isel"
-	"slices"
 )
 
 // command is what a round knows about one command.
@@ -29,12 +32,12 @@ type command struct {
 type shape struct {
 	id   uint32         // 0: the shape belongs to one command only
 	in   *decl.Instance // of one command of this shape, with that command's places in memory
-	form *decl.Form     // nil: the shape belongs to one command only
+	form *decl.Form     // nil: the shape belongs to copies, or to one command only
 	// The arguments, as indices in in.Decl.Args, that the effects' reads and writes belong to.
 	reads, writes []int
 	work          cost.Work
-	// spans are the spans of the arguments. Without a form they are absolute. With a form they are relative to the
-	// begin of the view, and 1 to 0 (invalid) if the end is not a constant distance from there.
+	// spans are the spans of the arguments. If the shape belongs to one command only, they are absolute. Otherwise they
+	// are relative to the begin of the view, and 1 to 0 (invalid) if the end is not a constant distance from there.
 	spans []isel.Span
 	// moved caches, by argument, the span of a view whose offset depends on params.
 	moved []moved
@@ -131,17 +134,57 @@ func (r *round) bind(node ir.Command, i int) *command {
 			return c
 		}
 	case *ir.Copy:
-		if in, err = isel.Copy(r.g, n, r.copied(i)); err != nil {
-			return c
+		if s := r.copyShape(n, r.copied(i), c.effects); s.usable {
+			c.shape = s
+			c.kind = r.kindOf(c)
 		}
+		return c
 	default:
 		return c
 	}
-	if s := r.newShape(in, nil, c.effects); s.usable {
+	if s := r.newShape(in, nil, false, c.effects); s.usable {
 		c.shape = s
 		c.kind = r.kindOf(c)
 	}
 	return c
+}
+
+// copyShape returns the shape of a copy that moves elements of type t. Copies have no form, but those that differ only
+// in where their views lie share a shape for the same reason: what is found out about the groups of one holds for all.
+// As in a form, offsets are multiples of the same powers of two up to 8.
+func (f *fuser) copyShape(n *ir.Copy, t ir.DType, e *ir.Effects) *shape {
+	key := append(f.copyKey[:0], byte(t), f.alignment(&n.Src)<<4|f.alignment(&n.Dst))
+	key = binary.AppendVarint(key, n.Src.Len.Const)
+	for _, x := range n.Src.Len.Terms() {
+		key = binary.AppendVarint(binary.AppendUvarint(key, uint64(x.Param)), x.Coeff)
+	}
+	f.copyKey = key
+	if s := f.copies[string(key)]; invariants.Caches && s != nil {
+		return s
+	}
+	s := &shape{}
+	if in, err := isel.Copy(f.g, n, t); err == nil {
+		s = f.newShape(in, nil, true, e)
+		s.id = f.newID()
+	}
+	f.copies[string(key)] = s
+	return s
+}
+
+// alignment returns the exponent of the largest power of two, up to 8, of which the offset of a view in its root is a
+// multiple.
+func (f *fuser) alignment(v *ir.View) byte {
+	x := uint64(v.Off.Const + f.mems[v.Mem].off)
+	for _, t := range v.Off.Terms() {
+		x |= uint64(t.Coeff)
+	}
+	return byte(bits.TrailingZeros64(x | 8))
+}
+
+// newID numbers a shape that several commands share.
+func (f *fuser) newID() uint32 {
+	f.shapes++
+	return f.shapes
 }
 
 // placed returns the command for a dispatch of a known form, whose effects are those of the form.
@@ -157,8 +200,8 @@ func (r *round) placed(d *ir.Dispatch, form *decl.Form) *command {
 		if s, ok = r.forms[form]; !ok {
 			in := &decl.Instance{}
 			form.Place(in, d, make([]ir.View, form.Views()))
-			s = r.newShape(in, form, d.Effects)
-			s.id = uint32(len(r.forms) + 1)
+			s = r.newShape(in, form, true, d.Effects)
+			s.id = r.newID()
 			r.forms[form] = s
 		}
 		if r.last != nil {
@@ -198,9 +241,9 @@ func (f *fuser) kindOf(c *command) uint16 {
 	return id
 }
 
-// newShape returns the shape of an instance with these effects: shared by all commands of its form, or,
-// without a form, of this instance alone.
-func (f *fuser) newShape(in *decl.Instance, form *decl.Form, e *ir.Effects) *shape {
+// newShape returns the shape of an instance with these effects: of this instance alone, or one that it shares with the
+// other commands of its form or with other copies.
+func (f *fuser) newShape(in *decl.Instance, form *decl.Form, shared bool, e *ir.Effects) *shape {
 	s := &shape{in: in, form: form}
 	if !isel.Selectable(in.Decl) {
 		return s
@@ -224,7 +267,7 @@ func (f *fuser) newShape(in *decl.Instance, form *decl.Form, e *ir.Effects) *sha
 		if k := slices.Index(onesTypes, in.Decl.Args[j].Elem); k >= 0 {
 			s.ones[j] = 1 << k
 		}
-		if form == nil {
+		if !shared {
 			continue
 		}
 		// If the region begins where its view does, and its end is at most a constant further, the span is known.
@@ -246,28 +289,47 @@ func (f *fuser) newShape(in *decl.Instance, form *decl.Form, e *ir.Effects) *sha
 	return s
 }
 
+// recorded returns the number of recorded commands that a command stands for: itself, if it was not made of others.
+func (c *command) recorded() int {
+	from, _, _ := provenance(c.node)
+	return max(len(from), 1)
+}
+
 // view returns the view that device argument j of a command is bound to.
 func (c *command) view(j int) *ir.View {
-	if c.form != nil {
-		return c.form.View(c.node.(*ir.Dispatch), j)
+	switch n := c.node.(type) {
+	case *ir.Copy:
+		if j == isel.CopySource {
+			return &n.Src
+		}
+		return &n.Dst
+	case *ir.Dispatch:
+		if c.form != nil {
+			return c.form.View(n, j)
+		}
 	}
 	return &c.in.Views[j]
 }
 
 // instance returns the bound declaration of a command.
 func (f *fuser) instance(c *command) *decl.Instance {
-	if c.form == nil {
+	if c.id == 0 {
 		return c.in
 	}
 	in := f.instances.One()
-	c.form.Place(in, c.node.(*ir.Dispatch), f.views.Take(c.form.Views()))
+	switch n := c.node.(type) {
+	case *ir.Copy:
+		isel.PlaceCopy(in, c.in, n, f.dispatches.One(), f.views.Take(2))
+	case *ir.Dispatch:
+		c.form.Place(in, n, f.views.Take(c.form.Views()))
+	}
 	return in
 }
 
 // span returns the span of argument j of a command, as [isel.SpanOf] does.
 func (f *fuser) span(c *command, j int) isel.Span {
 	rel := &c.spans[j]
-	if rel.Root == ir.NoMem || c.form == nil {
+	if rel.Root == ir.NoMem || c.id == 0 {
 		return *rel
 	}
 	v := c.view(j)
@@ -276,7 +338,7 @@ func (f *fuser) span(c *command, j int) isel.Span {
 		at := v.Off.Const + m.off
 		return isel.Span{Root: m.root, At: ir.Const(at), Lo: at + rel.Lo, End: at + rel.End}
 	}
-	// The span relative to the memory depends only on the form and the view's offset, so it is cached.
+	// The span relative to the memory depends only on the shape and the view's offset, so it is cached.
 	x := &c.moved[j]
 	if !invariants.Caches || !x.known || !x.off.Equal(v.Off) {
 		*x = moved{known: true, off: v.Off}

@@ -80,6 +80,5 @@ func (r *round) tryGenerated(list [maxMembers]int32, n int) bool {
 		return false
 	}
 	r.consider(group{list: list, n: int32(n)}, isel.Prefilter{Match: true}, nil)
-	f := &r.finding.found[len(r.finding.found)-1].group
-	return f.v.hit != nil && !f.v.none && f.at >= 0
+	return r.finding.found[len(r.finding.found)-1].can()
 }

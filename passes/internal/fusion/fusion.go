@@ -28,6 +28,7 @@ type Options struct {
 	Unrounded  bool           // rewrite round is allowed (docs/terms.md)
 	MaxThreads int64          // max threads per threadgroup of a pipeline on the device; 0: 1024
 	Tried      *int64         // if not nil, counts the groups that were examined
+	Judged     *int64         // if not nil, counts the groups for which a kernel was sought: of groups that are alike, one
 	Flow       *dataflow.Flow // of the graph, if it is known; Run takes it over
 	anew       bool           // search around every command, even if the graph repeats itself: for tests
 }
@@ -45,6 +46,9 @@ const (
 	maxSpan    = 128 // nodes from the first to the last member
 	maxWindow  = 12  // commands among which members of a horizontal group are sought
 	maxRounds  = 32
+	// maxFrom is how many recorded commands one dispatch stands for at most. A kernel that moves many values as they are
+	// could stand for any number, and the prover compares no more than this.
+	maxFrom = 1 << 12
 )
 
 // Run fuses what it can, in place, and returns the data flow of the resulting graph.
@@ -56,7 +60,7 @@ func Run(ctx context.Context, g *ir.Graph, o Options) ([]Remark, *dataflow.Flow)
 		o.MaxThreads = 1024
 	}
 	f := &fuser{ctx: ctx, g: g, o: o, m: isel.NewMatcher(o.Library), kinds: map[kind]uint16{}, model: o.Model.OrDefault().AtMost(g),
-		kernels: map[*isel.Match]ir.KernelID{}, verdicts: map[string]*verdict{}, forms: map[*decl.Form]*shape{}}
+		kernels: map[*isel.Match]ir.KernelID{}, verdicts: map[string]*verdict{}, forms: map[*decl.Form]*shape{}, copies: map[string]*shape{}}
 	f.m.Unrounded, f.m.Takes = o.Unrounded, f.takes()
 	f.mems = memories(g)
 	if o.Library.Own() {
@@ -113,6 +117,9 @@ func Run(ctx context.Context, g *ir.Graph, o Options) ([]Remark, *dataflow.Flow)
 	f.exchange()
 	if o.Tried != nil {
 		*o.Tried += f.tried
+	}
+	if o.Judged != nil {
+		*o.Judged += f.judged
 	}
 	return f.remarks(), f.flow
 }
@@ -254,7 +261,10 @@ type fuser struct {
 	kinds      map[kind]uint16     // numbers of kinds, from 1 on
 	verdicts   map[string]*verdict // by sketch, forms and layout
 	forms      map[*decl.Form]*shape
-	left       int // how many sets grow may still try around the current command
+	copies     map[string]*shape // see copyShape
+	copyKey    []byte
+	shapes     uint32 // the number of shapes that several commands share
+	left       int    // how many sets grow may still try around the current command
 	named      kernelNames
 	model      *cost.Estimator
 	kernels    map[*isel.Match]ir.KernelID // by the first match that runs the kernel
@@ -268,6 +278,7 @@ type fuser struct {
 	seen       recognized
 	others     others
 	tried      int64
+	judged     int64
 	last       *shape // shape of the last dispatch that was bound
 
 	commands   bump.Allocator[command]
@@ -603,8 +614,14 @@ type sequence struct {
 // are reports whether the commands are still bound to these instances.
 func (r *round) are(members []int32, ins []*decl.Instance) bool {
 	for k, i := range members {
-		c := r.cmds[i]
-		if c.in != ins[k] && (c.form == nil || ins[k].Dispatch != c.node) {
+		same := false
+		switch c := r.cmds[i]; n := c.node.(type) {
+		case *ir.Copy:
+			same = ins[k].Decl == c.in.Decl && ins[k].Views[isel.CopySource].Equal(n.Src) && ins[k].Views[isel.CopyResult].Equal(n.Dst)
+		case *ir.Dispatch:
+			same = c.in == ins[k] || c.form != nil && ins[k].Dispatch == n
+		}
+		if !same {
 			return false
 		}
 	}

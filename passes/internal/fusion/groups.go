@@ -348,6 +348,7 @@ func (v *verdict) op(ops [maxMembers]string) string {
 
 // judge finds the verdict on a group.
 func (r *round) judge(members []int32, gr *isel.Group, look isel.Prefilter) *verdict {
+	r.judged++
 	v := &verdict{linked: len(gr.Source) > 0}
 	if !contributing(gr) {
 		v.none = true
@@ -459,6 +460,11 @@ func (r *round) settle(gr *group) {
 		if near {
 			r.readElsewhere(v, members)
 		}
+	case r.standsFor(members) > maxFrom:
+		r.cmds[root].stuck = true
+		if near {
+			r.miss(root, first, fmt.Sprintf("one dispatch would stand for %d commands, more than %d", r.standsFor(members), maxFrom))
+		}
 	default:
 		at, why := r.place(gr)
 		if why != nil {
@@ -471,6 +477,14 @@ func (r *round) settle(gr *group) {
 		gr.at = at
 		r.groups = append(r.groups, *gr)
 	}
+}
+
+// standsFor returns the number of recorded commands that a dispatch in place of the members stands for.
+func (r *round) standsFor(members []int32) (n int) {
+	for _, i := range members {
+		n += r.cmds[i].recorded()
+	}
+	return n
 }
 
 // contributing reports whether a result of every member is read; dead commands are left to the pass dce.

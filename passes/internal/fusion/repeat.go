@@ -15,11 +15,12 @@ import (
 // depends only on the commands near it, so for equal surroundings it is found only once.
 //
 // Each command has two numbers. Its wiring stands for all that the search depends on, except for places in memory:
-// the shape, facts about weights, flags, the nodes since the previous command, and, as distances, the producers of
-// what it reads, the other readers of that, and the readers of what it writes. Its lie stands for the positions of
-// its views relative to earlier views of the same memory. Two stretches of commands whose wirings are equal one by
-// one have the same candidate groups with the same prefilter results. If their lies are equal too, the verdicts are
-// the same, and so are the obstacles to fusion, because whether bytes overlap depends only on shapes and distances.
+// the shape, facts about weights, flags, the number of recorded commands if a group may have too many, the nodes since
+// the previous command, and, as distances, the producers of what it reads, the other readers of that, and the readers
+// of what it writes. Its lie stands for the positions of its views relative to earlier views of the same memory. Two
+// stretches of commands whose wirings are equal one by one have the same candidate groups with the same prefilter
+// results. If their lies are equal too, the verdicts are the same, and so are the obstacles to fusion, because whether
+// bytes overlap depends only on shapes and distances.
 
 // recognized holds the numbers given to wirings and lies, from round to round.
 type recognized struct {
@@ -116,7 +117,7 @@ func (r *round) recognize() {
 		return x
 	}
 	r.likeness = likeness{wiring: some(), lie: some(), like: some(), since: some(), lieSince: some()}
-	last := make([]int32, 0, 64) // 1 + the last command of each wiring
+	var last latest
 	steps := take(&r.room.steps, n)
 	for i, c := range r.cmds {
 		r.linkAt = append(r.linkAt, int32(len(r.links)))
@@ -126,45 +127,74 @@ func (r *round) recognize() {
 			r.wiring[i] = r.seen.wirings.number(r.seen.words)
 			r.lie[i] = r.seen.lies.number(r.seen.lying)
 		}
-		for int(r.wiring[i]) >= len(last) {
-			last = append(last, 0)
-		}
-		r.compare(int32(i), last)
-		last[r.wiring[i]] = int32(i) + 1
+		last.room(r.wiring[i], r.lie[i])
+		r.compare(int32(i), &last)
+		last.wired[r.wiring[i]], last.lying[r.lie[i]] = int32(i)+1, int32(i)+1
 	}
 	r.linkAt = append(r.linkAt, int32(len(r.links)))
 	r.fuser.links = r.links
 }
 
-// compare finds the earlier command that i is like: the one after the command that i−1 is like or, failing that,
-// the last one with the same wiring.
-func (r *round) compare(i int32, last []int32) {
+// latest holds 1 + the last command of each wiring, and of each lie.
+type latest struct{ wired, lying []int32 }
+
+func (l *latest) room(wiring, lie int32) {
+	for int(wiring) >= len(l.wired) {
+		l.wired = append(l.wired, 0)
+	}
+	for int(lie) >= len(l.lying) {
+		l.lying = append(l.lying, 0)
+	}
+}
+
+// compare finds the earlier command that i is like: the one after the command that i−1 is like or, failing that, the
+// last one with the same wiring. One that has the same lie too is better, if what stands before it is wired alike: the
+// parts of a buffer that are treated in turn are all wired alike, but only each fourth, say, lies where i does.
+func (r *round) compare(i int32, last *latest) {
 	x := &r.likeness
 	x.like[i], x.since[i], x.lieSince[i] = -1, i, i
 	if !invariants.Caches || x.wiring[i] == 0 || r.o.anew {
 		return
 	}
-	if i > 0 && x.like[i-1] >= 0 {
-		if j := x.like[i-1] + 1; x.wiring[j] == x.wiring[i] {
-			x.like[i], x.since[i], x.lieSince[i] = j, x.since[i-1], x.lieSince[i-1]
-			if x.lie[j] != x.lie[i] {
-				x.lieSince[i] = i + 1
-			}
+	follows := i > 0 && x.like[i-1] >= 0 && x.wiring[x.like[i-1]+1] == x.wiring[i]
+	if follows {
+		j := x.like[i-1] + 1
+		x.like[i], x.since[i], x.lieSince[i] = j, x.since[i-1], x.lieSince[i-1]
+		if x.lie[j] == x.lie[i] {
+			return
+		}
+		x.lieSince[i] = i + 1
+	}
+	if j := last.lying[x.lie[i]] - 1; j >= 0 && x.wiring[j] == x.wiring[i] && j != x.like[i] {
+		if since, lieSince := x.back(i, j); !follows || since <= max(x.since[i], i-maxBack) {
+			x.like[i], x.since[i], x.lieSince[i] = j, since, lieSince
 			return
 		}
 	}
-	j := last[x.wiring[i]] - 1
-	if j < 0 {
+	if follows {
 		return
 	}
-	x.like[i], x.lieSince[i] = j, i+1
+	if j := last.wired[x.wiring[i]] - 1; j >= 0 {
+		x.like[i] = j
+		x.since[i], x.lieSince[i] = x.back(i, j)
+	}
+}
+
+// maxBack is how many commands are compared at most when a command is found that another may be like.
+const maxBack = 2 * maxSpan
+
+// back returns since when the commands up to i are wired like those up to j, and since when they also have the same
+// lies.
+func (x *likeness) back(i, j int32) (since, lieSince int32) {
+	since, lieSince = i, i+1
 	lies := true
-	for k := int32(0); k <= j && k <= 2*maxSpan && x.wiring[j-k] == x.wiring[i-k] && x.wiring[i-k] != 0; k++ {
-		x.since[i] = i - k
+	for k := int32(0); k <= j && k <= maxBack && x.wiring[j-k] == x.wiring[i-k] && x.wiring[i-k] != 0; k++ {
+		since = i - k
 		if lies = lies && x.lie[j-k] == x.lie[i-k]; lies {
-			x.lieSince[i] = i - k
+			lieSince = i - k
 		}
 	}
+	return since, lieSince
 }
 
 // alike reports whether the commands from lo to hi, which include i, are wired like those around the command
@@ -239,10 +269,14 @@ func (r *round) words(i int, steps []int8) {
 		}
 		w = append(w, wordNone)
 	}
-	for b, flag := range [...]bool{c.fresh, r.near[i], c.unrounded} {
+	flags := [...]bool{c.fresh, r.near[i], c.unrounded}
+	for b, flag := range flags {
 		if flag {
 			w[3] |= 1 << b
 		}
+	}
+	if n := c.recorded(); n > maxFrom/maxMembers { // smaller ones are few enough in any group
+		w[3] |= uint32(n) << len(flags)
 	}
 	r.seen.words = w
 }
@@ -410,8 +444,7 @@ func (r *round) again(s *search, i int32) bool {
 	by := i - l.base
 	for k := l.from; k < l.to; k++ {
 		if e := &s.found[k]; r.lieSince[e.list[e.n-1]+by] > e.list[0]+by {
-			r.consideredAnew(s, &l, i)
-			return true
+			return r.consideredAnew(s, &l, i)
 		}
 	}
 	s.of[i] = s.of[j]
@@ -439,19 +472,33 @@ func (r *round) again(s *search, i int32) bool {
 }
 
 // consideredAnew makes the list of command i from that of a command with the same wiring but other lies, so that
-// the verdicts of some groups may differ.
-func (r *round) consideredAnew(s *search, l *list, i int32) {
+// the verdicts of some groups may differ. It returns false, and leaves no trace, if a group can be fused at one of the
+// two commands only: elementwise sets grow from those that can (see greedy), so that other sets would be tried.
+func (r *round) consideredAnew(s *search, l *list, i int32) bool {
+	c := r.cmds[i]
+	groups, missed, wasMissed := len(r.groups), len(r.missed), c.missed
 	r.record(s, i)
 	by := i - l.base
 	for k := l.from; k < l.to; k++ {
 		e := s.found[k]
+		can := e.can()
 		for m := range e.members() {
 			e.list[m] += by
 		}
 		r.key, _ = r.sketch(r.key[:0], e.members())
 		r.consider(e.group, e.look, nil)
+		if s == &r.vertically && r.m.Generate && s.found[len(s.found)-1].can() != can {
+			s.found = s.found[:s.lists[len(s.lists)-1].from]
+			s.lists, s.of[i] = s.lists[:len(s.lists)-1], 0
+			r.groups, r.missed, c.missed, c.stuck = r.groups[:groups], r.missed[:missed], wasMissed, false
+			return false
+		}
 	}
 	r.tried += l.tried
 	s.low = i - (l.base - l.low)
 	r.recorded(l.ahead)
+	return true
 }
+
+// can reports whether the group can be fused.
+func (gr *group) can() bool { return gr.v.hit != nil && !gr.v.none && gr.at >= 0 }

@@ -10,6 +10,8 @@ import (
 	"github.com/mlxc/mlxc/internal/testing/benchgraphs"
 	"github.com/mlxc/mlxc/internal/testing/recorded"
 	"github.com/mlxc/mlxc/internal/testing/sample"
+	"github.com/mlxc/mlxc/ir"
+	"github.com/mlxc/mlxc/ir/mlxt"
 	"github.com/mlxc/mlxc/passes"
 	"github.com/mlxc/mlxc/passes/internal/fusion"
 	"github.com/mlxc/mlxc/prove"
@@ -77,3 +79,68 @@ func TestElementwiseScales(t *testing.T) {
 		require.Less(t, many.objects, 1.25*few.objects, f.Name)
 	}
 }
+
+// Where a graph repeats itself, a kernel is sought for each group once, also for groups of copies, however long the
+// graph is. What comes of it is what comes of searching around each command, and it is proved.
+func TestCopiesScale(t *testing.T) {
+	for _, f := range append(benchgraphs.CopyFamilies(), benchgraphs.ElementwiseFamilies()[:2]...) {
+		judged := func(n int) int64 {
+			before := f.Make(n)
+			require.NoError(t, before.Check(), f.Name)
+			_, err := passes.Run(context.Background(), before, pipeline(t, "annotate"), passes.Options{})
+			require.NoError(t, err)
+			run := func(o fusion.Options) *ir.Graph {
+				g := before.Clone()
+				fusion.Run(context.Background(), g, o)
+				return g
+			}
+			count := int64(0)
+			o := fusion.Options{Judged: &count, Generate: true}
+			after := run(o)
+			r := prove.Check(context.Background(), before, after, prove.Options{})
+			require.Equal(t, prove.Proved, r.Verdict, "%s: %s", f.Name, r)
+			if n < 1_000 {
+				o.Judged = nil
+				require.Equal(t, format(run(fusion.Anew(o))), format(after), f.Name)
+			}
+			return count
+		}
+		judged(100)
+		few, many := judged(2_000), judged(8_000)
+		t.Logf("%s: a kernel is sought for %d groups of 2,000 commands, and for %d of 8,000", f.Name, few, many)
+		require.LessOrEqual(t, many, few+few/10, f.Name)
+	}
+}
+
+// A kernel that moves values as they are could stand for any number of copies. It stands for as many as the prover
+// compares, so that a long chain of copies becomes a few kernels, and the result is proved.
+func TestFusionsStandForWhatIsCompared(t *testing.T) {
+	for _, f := range benchgraphs.CopyFamilies() {
+		if f.Name != "typed halves" {
+			continue
+		}
+		before := f.Make(20_000)
+		after, anew := before.Clone(), before.Clone()
+		fusion.Run(context.Background(), after, fusion.Options{Generate: true})
+		fusion.Run(context.Background(), anew, fusion.Anew(fusion.Options{Generate: true}))
+		require.Equal(t, format(anew), format(after))
+		most := 0
+		for _, n := range after.Nodes {
+			if d, ok := n.(*ir.Dispatch); ok {
+				most = max(most, len(d.From))
+			}
+		}
+		require.Greater(t, most, 1_000)
+		require.Less(t, len(after.Nodes), 50)
+		r := prove.Check(context.Background(), before, after, prove.Options{})
+		require.Equal(t, prove.Proved, r.Verdict, "%s", r)
+	}
+}
+
+func pipeline(t *testing.T, text string) passes.Pipeline {
+	p, err := passes.ParsePipeline(text)
+	require.NoError(t, err)
+	return p
+}
+
+func format(g *ir.Graph) string { return mlxt.Format(&ir.Module{Graphs: []*ir.Graph{g}}) }

@@ -301,5 +301,14 @@ func Copy(g *ir.Graph, c *ir.Copy, t ir.DType) (*decl.Instance, error) {
 	return in, nil
 }
 
+// PlaceCopy sets *in to the instance of a copy that differs from the one of which like is the instance only in where its
+// views lie. It uses the memory of d and views.
+func PlaceCopy(in, like *decl.Instance, c *ir.Copy, d *ir.Dispatch, views []ir.View) {
+	*in, *d = *like, *like.Dispatch
+	d.ID, d.From, d.Label = c.ID, c.From, c.Label
+	views[CopySource], views[CopyResult] = c.Src, c.Dst
+	in.Dispatch, in.Views = d, views
+}
+
 // isCopy reports whether in comes from [Copy]: it has no threadgroup.
 func isCopy(in *decl.Instance) bool { return in.Decl == copies()[in.Decl.Args[CopySource].Elem] }

@@ -119,13 +119,18 @@ func (m *matcher) try(rs []Operand, fold folding) (*Match, error) {
 	var miss error
 	var best *Match
 	least := math.Inf(1)
+	// A kernel that writes elements of other types is none of these (see verify). Bytes that are moved as they are have
+	// the operator tree of all the kernels that move or count elements, so this spares most of the fitting.
+	typed := func(p *pattern, j, i int) bool {
+		return p.d.Args[p.d.Results[j].Arg].Elem == m.gr.Members[rs[i].Member].Decl.Args[rs[i].Arg].Elem
+	}
 	for _, p := range m.byLikeness(m.lib.with(trees)) {
 		var assign func(j int, taken []int) bool
 		var err error
 		assign = func(j int, taken []int) bool {
 			if j < len(p.opTrees) {
 				for i := range rs {
-					if trees[i] == p.opTrees[j] && !slices.Contains(taken, i) && assign(j+1, append(taken[:j:j], i)) {
+					if trees[i] == p.opTrees[j] && typed(p, j, i) && !slices.Contains(taken, i) && assign(j+1, append(taken[:j:j], i)) {
 						return true
 					}
 				}

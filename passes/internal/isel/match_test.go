@@ -545,6 +545,27 @@ func TestMatcherCarriesOver(t *testing.T) {
 	}
 }
 
+// Bytes that are moved look like every kernel that moves elements as they are, of which none writes bytes. None is
+// fitted, so none is named as nearly fitting.
+func TestOtherTypesAreNotFitted(t *testing.T) {
+	g := parse(t, memories+`
+  #0 copy %x[0:512] -> %t[0:512]
+  #1 copy %t[0:512] -> %y[0:512]
+`)
+	gr := group(t, isel.Builtin(), g)
+	m, err := isel.Builtin().Match(gr)
+	require.NoError(t, err)
+	require.NotNil(t, m, "f32 are moved by one kernel")
+	for i, n := range g.Nodes {
+		gr.Members[i], err = isel.Copy(g, n.(*ir.Copy), ir.U8)
+		require.NoError(t, err)
+	}
+	require.True(t, isel.NewMatcher(isel.Builtin()).Prefilter(gr).Match)
+	m, err = isel.Builtin().Match(gr)
+	require.NoError(t, err)
+	require.Nil(t, m)
+}
+
 // Elementwise commands without a kernel of their own become one: over rows where
 // an operand is one row, over all elements otherwise.
 func TestGenerate(t *testing.T) {
