@@ -20,6 +20,7 @@ type entry struct {
 	// Registers with the address of what is added to parameters, and with the bits of those to which something is.
 	table, moves string
 	early        []int // arguments that are read before the wait, by their numbers in the kernel
+	cluster      int   // how many blocks side by side are a cluster; 0: they are none
 }
 
 // wait waits for the launches before, if it may begin before they have ended.
@@ -162,7 +163,12 @@ func (e *entry) text(threads int) []byte {
 	if e.launch.Moving {
 		lines = append(lines, fmt.Sprintf("\t.param .u64 .ptr .global .align 1 %s_param_%d", nvptx.Entry, len(params)+6), fmt.Sprintf("\t.param .u64 %s_param_%d", nvptx.Entry, len(params)+7))
 	}
-	fmt.Fprintf(&b, "%s\n)\n.maxntid %d\n{\n", strings.Join(lines, ",\n"), threads)
+	fmt.Fprintf(&b, "%s\n)\n.maxntid %d\n", strings.Join(lines, ",\n"), threads)
+	if e.cluster > 0 {
+		// How large a cluster is stands here, so that a launch need not say it. With one block to a multiprocessor the assembler does not save registers.
+		fmt.Fprintf(&b, ".minnctapersm 1\n.explicitcluster\n.reqnctapercluster %d, 1, 1\n", e.cluster)
+	}
+	b.WriteString("{\n")
 	b.WriteString(e.Body())
 	b.WriteString("}\n")
 	return []byte(b.String())

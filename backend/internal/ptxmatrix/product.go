@@ -121,6 +121,8 @@ type Fit struct {
 	// Of a product with vectors: the length of a vector, how many results it has if all are alike, the blocks of one, and the warps of
 	// a block.
 	Inner, Outer, Blocks, Warps int
+	// Of attention of few queries: the query heads that a cluster has, and those that share a key head.
+	Heads, Group int
 }
 
 // Fit implements [Kernel].

@@ -381,7 +381,7 @@ func (e *vectorEmitter) put(part string, words []string) {
 }
 
 // all are the numbers of 16 bits in words, as f32.
-func (e *vectorEmitter) all(words []string) (out []string) {
+func (e *entry) all(words []string) (out []string) {
 	for _, w := range words {
 		low, high := e.New("rs"), e.New("rs")
 		e.Line("mov.b32 \t{%s, %s}, %s", low, high, w)
@@ -507,7 +507,7 @@ func (e *vectorEmitter) multiply() {
 }
 
 // four loads four words.
-func (e *vectorEmitter) four(from string, offset int) (out []string) {
+func (e *entry) four(from string, offset int) (out []string) {
 	for range 4 {
 		out = append(out, e.New("r"))
 	}
