@@ -31,6 +31,9 @@ const (
 	decodeStage = 2 * teamRows * 32 * 16
 	// mostHeads is how many query heads a cluster takes at most: each needs 16 registers of a thread, and has a warp at the end.
 	mostHeads = 8
+	// sharingHeads is up to how many heads two blocks share a multiprocessor, whose threads then have 128 registers: of more than 64 blocks
+	// some clusters may find no eight free multiprocessors that are near enough to each other.
+	sharingHeads = 3
 	// least stands for the maximum of no scores. It is finite, so that exp of a difference to it is 0.
 	least = "0fFF7FFFFF"
 )
@@ -81,8 +84,10 @@ type decode struct {
 	step    [2]string // bytes from a team's key to its next one
 	further [2]string // bytes from a chunk to the warp's next one
 	single  string    // predicate: not all rows begin at multiples of 16
-	key     string    // the team's first key of the chunk that is used
-	bringer string    // and of the chunk that is asked for next
+	key     string    // the team's first key of the warp's first chunk
+	bringer string    // and of the one that is asked for next
+	own     string    // the first key, of the chunk that is used, whose weights the lane computes
+	uppers  []string  // predicates: bits of the lane's number in the team are set, the highest first
 
 	slotBring, slotUse, end string
 	left, unasked           string     // chunks of the warp that are to be used, and to be asked for
@@ -106,12 +111,27 @@ func (a *attention) part() int { return a.width / clusterBlocks }
 
 // emitFew writes the entry.
 func (a *attention) emitFew(launch nvptx.Launch, f Fit) []byte {
-	e := &decode{attention: a, entry: entry{kernel: a.source, launch: launch, typ: a.elem, cluster: clusterBlocks}, fit: f}
+	e := &decode{attention: a, entry: entry{kernel: a.source, launch: launch, typ: a.elem, cluster: clusterBlocks, resident: 1}, fit: f}
+	if f.Heads <= sharingHeads {
+		e.resident = 2
+	}
 	e.lanes = 1 << bits.Len(uint(a.width/laneElements-1))
 	e.teams = 32 / e.lanes
 	e.padded = 1 << bits.Len(uint(f.Heads-1))
-	e.parameters()
-	e.place()
+	// Where the keys lie can be said before the launches before have ended, unless it stands in memory.
+	early := launch.Programmatic && launch.Values
+	if !early {
+		e.wait()
+	}
+	e.arguments()
+	outside := e.place()
+	if early {
+		e.ask(outside)
+		e.wait()
+	}
+	e.Line("@%s bra \t$L_end", outside)
+	// Until all of its blocks run nobody stores in another's shared memory. That is waited for at the end.
+	e.Line("barrier.cluster.arrive.relaxed.aligned")
 	e.queries()
 	e.chunks()
 	e.join()
@@ -121,8 +141,8 @@ func (a *attention) emitFew(launch nvptx.Launch, f Fit) []byte {
 	return e.text(32 * decodeWarps)
 }
 
-// place finds the cluster's query and heads, and the warp's keys. Clusters without any leave.
-func (e *decode) place() {
+// place finds the cluster's query and heads, and the warp's keys. It returns a predicate: the cluster has none.
+func (e *decode) place() (outside string) {
 	f := e.fit
 	thread := e.r("mov.u32", "%%tid.x")
 	e.lane, e.warp = e.r("and.b32", "%s, 31", thread), e.r("shr.u32", "%s, 5", thread)
@@ -135,11 +155,8 @@ func (e *decode) place() {
 	e.heads = e.r("shr.u32", "%s, 8", e.threads(0)) // a threadgroup of the declaration has 256 threads
 	begin := e.r("mul.lo.s32", "%s, %d", kv, f.Group)
 	e.first = e.r("mad.lo.s32", "%s, %d, %s", part, f.Heads, begin)
-	outside := e.Make("p", "setp.ge.u32", "%s, %s", e.first, e.heads)
+	outside = e.Make("p", "setp.ge.u32", "%s, %s", e.first, e.heads)
 	outside = e.Make("p", "or.pred", "%s, %s", outside, e.Make("p", "setp.ge.u32", "%s, %s", e.query, rows))
-	e.Line("@%s bra \t$L_end", outside)
-	// Until all of its blocks run nobody stores in another's shared memory. That is waited for at the end.
-	e.Line("barrier.cluster.arrive.relaxed.aligned")
 	end := e.r("min.u32", "%s, %s", e.r("add.s32", "%s, %d", begin, f.Group), e.heads)
 	end = e.r("min.u32", "%s, %s", e.r("add.s32", "%s, %d", e.first, f.Heads), end)
 	e.last = e.r("add.s32", "%s, -1", end)
@@ -178,7 +195,39 @@ func (e *decode) place() {
 	e.slotBring = e.r("mad.lo.s32", "%s, %d, %s", e.warp, decodeStages*decodeStage, e.r("mad.lo.s32", "%s, 16, %s", e.lane, e.base))
 	e.slotUse = e.r("mov.b32", "%s", e.slotBring)
 	e.end = e.r("add.s32", "%s, %d", e.slotBring, decodeStages*decodeStage)
+	return outside
 }
+
+// ask has the cache ask for the warp's first chunks. What launches before write of them they write there.
+func (e *decode) ask(outside string) {
+	// A lane asks for 128 bytes.
+	asks := e.Make("p", "setp.eq.u32", "%s, 0", e.r("and.b32", "%s, 7", e.member))
+	asks = e.Make("p", "and.pred", "%s, %s", asks, e.Make("p", "not.pred", "%s", outside))
+	key, asked := e.r("mov.b32", "%s", e.key), e.r("mov.b32", "0")
+	from := [2]string{e.Make("rd", "mov.b64", "%s", e.from[0]), e.Make("rd", "mov.b64", "%s", e.from[1])}
+	loop := e.Label()
+	e.Mark(loop)
+	at := from
+	for r := range teamRows {
+		there := e.Make("p", "setp.lt.u32", "%s, %s", e.r("add.s32", "%s, %d", key, r*e.teams), e.visible)
+		there = e.Make("p", "and.pred", "%s, %s", there, asks)
+		for i := range at {
+			if r > 0 {
+				at[i] = e.Make("rd", "add.s64", "%s, %s", at[i], e.step[i])
+			}
+			e.Line("@%s prefetch.global.L2 \t[%s]", there, at[i])
+		}
+	}
+	for i := range from {
+		e.Line("add.s64 \t%s, %s, %s", from[i], from[i], e.further[i])
+	}
+	e.Line("add.s32 \t%s, %s, %d", key, key, e.round())
+	e.Line("add.s32 \t%s, %s, 1", asked, asked)
+	e.Line("@%s bra \t%s", e.Make("p", "setp.lt.u32", "%s, %d", asked, decodeStages), loop)
+}
+
+// round is how many keys the warps of a cluster take with one chunk each.
+func (e *decode) round() int { return clusterBlocks * decodeWarps * teamRows * e.teams }
 
 // next moves a slot of the warp's chunks on.
 func (e *decode) next(slot string) {
@@ -227,14 +276,15 @@ func (e *decode) bring() {
 	for i := range e.from {
 		e.Line("add.s64 \t%s, %s, %s", e.from[i], e.from[i], e.further[i])
 	}
-	e.Line("add.s32 \t%s, %s, %d", e.bringer, e.bringer, clusterBlocks*decodeWarps*teamRows*e.teams)
+	e.Line("add.s32 \t%s, %s, %d", e.bringer, e.bringer, e.round())
 	e.Line("sub.s32 \t%s, %s, 1", e.unasked, e.unasked)
 	e.next(e.slotBring)
 	e.Mark(skip)
 	e.Line("cp.async.commit_group")
 }
 
-// queries asks for the first chunks, and reads the queries meanwhile.
+// queries begins the loop over chunks: it asks for one, and goes on when all that there is room for have been asked for. The first time the queries are
+// read, while these are on their way.
 func (e *decode) queries() {
 	words := make([][]string, e.fit.Heads)
 	for h := range words {
@@ -248,17 +298,22 @@ func (e *decode) queries() {
 		}
 		e.q = append(e.q, make([]string, laneElements))
 	}
-	for range teamRows * e.padded / min(e.lanes, teamRows*e.padded) {
+	for range max(1, e.scores()/e.lanes) {
 		e.sum = append(e.sum, e.r("mov.b32", "0"))
 	}
 	e.top = e.r("mov.b32", least)
-	joined := "$L_join"
-	e.Line("@%s bra \t%s", e.Make("p", "setp.eq.u32", "%s, 0", e.left), joined)
-	fill, brought := e.Label(), e.r("mov.b32", "0")
-	e.Mark(fill)
+	for d := e.lanes / 2; d > 0; d /= 2 {
+		e.uppers = append(e.uppers, e.bit(d))
+	}
+	first := e.r("shr.u32", "%s, %d", e.r("mul.lo.s32", "%s, %d", e.member, len(e.sum)), bits.Len(uint(e.same()-1)))
+	e.own = e.r("mad.lo.s32", "%s, %d, %s", e.r("and.b32", "%s, %d", first, teamRows-1), e.teams, e.key)
+	e.Line("@%s bra \t$L_join", e.Make("p", "setp.eq.u32", "%s, 0", e.left))
+	brought := e.r("mov.b32", "0")
+	e.Mark("$L_chunk")
 	e.bring()
 	e.Line("add.s32 \t%s, %s, 1", brought, brought)
-	e.Line("@%s bra \t%s", e.Make("p", "setp.lt.u32", "%s, %d", brought, decodeStages), fill)
+	e.Line("@%s bra \t$L_chunk", e.Make("p", "setp.lt.u32", "%s, %d", brought, decodeStages))
+	e.Line("@%s bra \t$L_use", e.Make("p", "setp.gt.u32", "%s, %d", brought, decodeStages))
 
 	single, read := e.Label(), e.Label()
 	e.Line("@%s bra \t%s", e.Make("p", "setp.ne.b64", "%s, 0", e.Make("rd", "and.b64", "%s, 15", e.args["queries"])), single)
@@ -288,6 +343,7 @@ func (e *decode) queries() {
 			e.q[h][i] = e.r("mul.rn.f32", "%s, %s", e.args["scale"], v)
 		}
 	}
+	e.Mark("$L_use")
 }
 
 // at is where a head of the query lies in an array.
@@ -324,25 +380,17 @@ func (e *decode) halved(v []string, distance int, upper string) (out []string) {
 	return out
 }
 
+// scores is how many a team computes of a chunk's keys, and same how many lanes of it have the same one.
+func (e *decode) scores() int { return teamRows * e.padded }
+func (e *decode) same() int   { return max(1, e.lanes/e.scores()) }
+
 // headLanes is how many lanes of a team compute weights of one query head.
 func (e *decode) headLanes() int { return e.lanes / e.padded }
 
 // chunks goes through the warp's chunks. Of the scores of a chunk's keys for a head, in the order of heads and then of the team's keys, a lane has as many as there are
 // in e.sum, or some lanes side by side have one.
 func (e *decode) chunks() {
-	var uppers []string
-	for d := e.lanes / 2; d > 0; d /= 2 {
-		uppers = append(uppers, e.bit(d))
-	}
-	scores := teamRows * e.padded
-	same := max(1, e.lanes/scores) // lanes that have the same score
-	each := len(e.sum)
-	// The first of the lane's keys, as one of the team's in a chunk.
-	row := e.r("and.b32", "%s, %d", e.r("shr.u32", "%s, %d", e.r("mul.lo.s32", "%s, %d", e.member, each), bits.Len(uint(same-1))), teamRows-1)
-	own := e.r("mad.lo.s32", "%s, %d, %s", row, e.teams, e.key)
-
-	loop := e.Label()
-	e.Mark(loop)
+	scores, same, each := e.scores(), e.same(), len(e.sum)
 	e.Line("cp.async.wait_group \t%d", decodeStages-1)
 	k := make([][]string, teamRows)
 	v := make([][]string, teamRows)
@@ -364,7 +412,7 @@ func (e *decode) chunks() {
 		}
 	}
 	d := e.lanes / 2
-	for _, upper := range uppers {
+	for _, upper := range e.uppers {
 		if len(s) > 1 {
 			s = e.halved(s, d, upper)
 		} else {
@@ -374,9 +422,9 @@ func (e *decode) chunks() {
 	}
 	top := ""
 	for i := range s {
-		key := own
+		key := e.own
 		if i > 0 {
-			key = e.r("add.s32", "%s, %d", own, i*e.teams)
+			key = e.r("add.s32", "%s, %d", key, i*e.teams)
 		}
 		s[i] = e.either(e.Make("p", "setp.lt.u32", "%s, %s", key, e.visible), "r", s[i], "0fFF800000")
 		if i == 0 {
@@ -414,10 +462,9 @@ func (e *decode) chunks() {
 		}
 	}
 	e.next(e.slotUse)
-	e.Line("add.s32 \t%s, %s, %d", own, own, clusterBlocks*decodeWarps*teamRows*e.teams)
-	e.bring()
+	e.Line("add.s32 \t%s, %s, %d", e.own, e.own, e.round())
 	e.Line("sub.s32 \t%s, %s, 1", e.left, e.left)
-	e.Line("@%s bra \t%s", e.Make("p", "setp.ne.u32", "%s, 0", e.left), loop)
+	e.Line("@%s bra \t%s", e.Make("p", "setp.ne.u32", "%s, 0", e.left), "$L_chunk")
 	e.Mark("$L_join")
 }
 
@@ -462,7 +509,7 @@ func (e *decode) join() {
 		sums = pairs
 	}
 	sum := sums[0]
-	for d := max(1, e.lanes/(teamRows*e.padded)); d < e.headLanes(); d *= 2 {
+	for d := e.same(); d < e.headLanes(); d *= 2 {
 		sum = e.r("add.rn.f32", "%s, %s", sum, e.across(sum, d))
 	}
 	for d := e.lanes; d < 32; d *= 2 {

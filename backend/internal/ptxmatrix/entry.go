@@ -21,6 +21,7 @@ type entry struct {
 	table, moves string
 	early        []int // arguments that are read before the wait, by their numbers in the kernel
 	cluster      int   // how many blocks side by side are a cluster; 0: they are none
+	resident     int   // how many blocks of clusters share a multiprocessor: an assembler that is not told saves registers, or takes too many
 }
 
 // wait waits for the launches before, if it may begin before they have ended.
@@ -165,8 +166,8 @@ func (e *entry) text(threads int) []byte {
 	}
 	fmt.Fprintf(&b, "%s\n)\n.maxntid %d\n", strings.Join(lines, ",\n"), threads)
 	if e.cluster > 0 {
-		// How large a cluster is stands here, so that a launch need not say it. With one block to a multiprocessor the assembler does not save registers.
-		fmt.Fprintf(&b, ".minnctapersm 1\n.explicitcluster\n.reqnctapercluster %d, 1, 1\n", e.cluster)
+		// How large a cluster is stands here, so that a launch need not say it.
+		fmt.Fprintf(&b, ".minnctapersm %d\n.explicitcluster\n.reqnctapercluster %d, 1, 1\n", e.resident, e.cluster)
 	}
 	b.WriteString("{\n")
 	b.WriteString(e.Body())
