@@ -35,12 +35,12 @@ func TestDecode(t *testing.T) {
 		{"sdpa_rows_float16_t_128_128", 8, 4, 128, 4, 1, 599, true, false, false, nvptx.Launch{Values: true, Programmatic: true}, ir.F16},
 		{"sdpa_rows_float16_t_128_128", 8, 4, 128, 32, 1, 2500, false, false, true, nvptx.Launch{Values: true}, ir.F16},
 		{"sdpa_rows_float16_t_64_64", 9, 3, 64, 132, 1, 0, true, false, false, nvptx.Launch{Values: true}, ir.F16},
-		{"sdpa_rows_bfloat16_t_64_64", 3, 3, 64, 4, 3, 1100, true, true, true, nvptx.Launch{Values: true, Moving: true}, ir.BF16},
+		{"sdpa_rows_bfloat16_t_64_64", 3, 3, 64, 4, 3, 1100, true, true, true, nvptx.Launch{Values: true, Moving: true, Programmatic: true}, ir.BF16},
 		{"sdpa_rows_bfloat16_t_96_96", 7, 7, 96, 4, 1, 800, false, false, true, nvptx.Launch{Moving: true, Programmatic: true}, ir.BF16},
 		{"sdpa_rows_float16_t_96_96", 5, 2, 96, 4, 2, 28, true, true, false, nvptx.Launch{}, ir.F16},
 		{"sdpa_rows_float16_t_256_256", 2, 1, 256, 4, 1, 1300, true, false, false, nvptx.Launch{Values: true}, ir.F16},
 		{"sdpa_rows_bfloat16_t_256_256", 16, 8, 256, 4, 1, 100, false, false, true, nvptx.Launch{Values: true}, ir.BF16},
-		{"sdpa_rows_bfloat16_t_128_128", 12, 12, 128, 4, 2, 260, true, true, true, nvptx.Launch{Values: true, Moving: true}, ir.BF16},
+		{"sdpa_rows_bfloat16_t_128_128", 12, 12, 128, 4, 2, 260, true, false, true, nvptx.Launch{Values: true, Moving: true, Programmatic: true}, ir.BF16},
 		{"sdpa_rows_float16_t_64_64", 4, 4, 64, 4, 15, 3, true, false, false, nvptx.Launch{Values: true}, ir.F16},
 	}, 5) {
 		t.Run(fmt.Sprint(x.name, " ", x.gqa), func(t *testing.T) {
@@ -170,7 +170,7 @@ func TestDecodeFits(t *testing.T) {
 		blocks         uint64
 	}{
 		{32, 1, 4, 132, 2, 128}, {32, 2, 4, 132, 4, 64}, {32, 15, 4, 132, 4, 64}, {9, 1, 3, 132, 1, 72}, {64, 1, 8, 132, 4, 128}, {32, 1, 1, 132, 1, 256}, {40, 1, 16, 132, 3, 120},
-		{7, 1, 7, 0, 7, 8}, {12, 1, 12, 4, 6, 16}, {9, 3, 2, 132, 2, 40}, {3, 1, 1 << 30, 132, 1, 24},
+		{7, 1, 7, 0, 7, 8}, {12, 1, 12, 4, 6, 16}, {9, 3, 2, 132, 2, 40}, {3, 1, 1 << 30, 132, 1, 24}, {1, 1, 4, 132, 1, 8},
 	} {
 		f := p.Fit([3]uint64{x.heads, x.queries, 1}, ptxmatrix.Given{Multiprocessors: x.processors, Constant: func(name string) (int64, bool) { return x.gqa, name == "gqa_factor" }})
 		grid, threads, shared := p.Launch([3]uint64{x.heads, x.queries, 1}, f)
