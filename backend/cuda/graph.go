@@ -163,7 +163,7 @@ func (t *topology) fill(l *launches) error {
 		from, to, data = append(from, a), append(to, b), append(data, d)
 	}
 	var nodes []driver.GraphNode // of a replay: steps, then joins
-	var before driver.GraphNode // the node on which all of a replay depends; 0: none
+	var before driver.GraphNode  // the node on which all of a replay depends; 0: none
 	follow := func(n driver.GraphNode) {
 		if before != 0 {
 			edge(before, n, false)
