@@ -163,13 +163,7 @@ func (t *topology) fill(l *launches) error {
 		from, to, data = append(from, a), append(to, b), append(data, d)
 	}
 	var nodes []driver.GraphNode // of a replay: steps, then joins
-	add := func(x driver.Launch) (driver.GraphNode, error) {
-		if empty(&x) {
-			x.Grid = [3]uint32{1, 1, 1} // a node needs a grid; it is disabled while the launch has none
-		}
-		return graph.AddKernel(&x)
-	}
-	var before driver.GraphNode // the node on which all of a replay depends; 0: none
+	var before driver.GraphNode  // the node on which all of a replay depends; 0: none
 	follow := func(n driver.GraphNode) {
 		if before != 0 {
 			edge(before, n, false)
@@ -200,7 +194,7 @@ func (t *topology) fill(l *launches) error {
 			before = n
 		}
 		for _, x := range l.first {
-			n, err := add(x)
+			n, err := graph.AddKernel(&x)
 			if err != nil {
 				return err
 			}
@@ -209,8 +203,11 @@ func (t *topology) fill(l *launches) error {
 			t.first = append(t.first, n)
 		}
 		nodes = nodes[:0]
-		for _, x := range l.list {
-			n, err := add(x)
+		for i, x := range l.list {
+			if empty(&x) {
+				x.Grid = l.least(i) // a node needs a grid; it is disabled while the launch has none
+			}
+			n, err := graph.AddKernel(&x)
 			if err != nil {
 				return err
 			}

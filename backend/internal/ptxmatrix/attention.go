@@ -33,9 +33,11 @@ const (
 	attentionWarps = 4
 	// leastQueries is from how many on queries share blocks.
 	leastQueries = 16
+	// widest is the widest head of which there is a tile's room in shared memory.
+	widest = 128
 )
 
-var attentionNames = regexp.MustCompile(`^sdpa_rows_(float16_t|bfloat16_t)_(64_64|96_96|128_128)$`)
+var attentionNames = regexp.MustCompile(`^sdpa_rows_(float16_t|bfloat16_t)_(64_64|96_96|128_128|256_256)$`)
 
 // causalConstant is the index of the function constant do_causal.
 const causalConstant = 22
@@ -57,8 +59,11 @@ func attentionOf(k *air.Kernel, constants []ir.FunctionConstant) *attention {
 }
 
 // Fit implements [Kernel].
-func (*attention) Fit(groups [3]uint64, _ Given) Fit {
-	if groups[1] < leastQueries {
+func (a *attention) Fit(groups [3]uint64, given Given) Fit {
+	switch {
+	case groups[1] < leastQueries:
+		return a.few(groups, given)
+	case a.width > widest:
 		return Fit{}
 	}
 	return Fit{Rows: queries}
@@ -68,7 +73,10 @@ func (*attention) Fit(groups [3]uint64, _ Given) Fit {
 func (*attention) Wide(string) bool { return false }
 
 // Launch implements [Kernel].
-func (a *attention) Launch(groups [3]uint64, _ Fit) (grid [3]uint64, threads, shared uint32) {
+func (a *attention) Launch(groups [3]uint64, f Fit) (grid [3]uint64, threads, shared uint32) {
+	if f.Heads > 0 {
+		return [3]uint64{clusterBlocks * f.clusters(groups[0]), groups[1], 1}, 32 * decodeWarps, uint32(a.decodeMemory(f))
+	}
 	return [3]uint64{groups[0], (groups[1] + queries - 1) / queries, 1}, 32 * attentionWarps, uint32(2*a.tile()*2 + a.scratch() + alignment)
 }
 
@@ -99,7 +107,10 @@ type attend struct {
 }
 
 // Emit implements [Kernel].
-func (a *attention) Emit(launch nvptx.Launch, _ Fit) []byte {
+func (a *attention) Emit(launch nvptx.Launch, f Fit) []byte {
+	if f.Heads > 0 {
+		return a.emitFew(launch, f)
+	}
 	e := &attend{attention: a, entry: entry{kernel: a.source, launch: launch, typ: a.elem}}
 	e.parameters()
 	e.place()

@@ -73,52 +73,59 @@ func TestAttention(t *testing.T) {
 				"queries": add(qb), "keys": add(kb), "values": add(vb), "out": to, "gqa_factor": x.gqa, "N": keys,
 				"k_head_stride": x.width, "k_seq_stride": kv * x.width, "v_head_stride": x.width, "v_seq_stride": kv * x.width, "scale": scale,
 			})
-			for i := range x.queries {
-				visible := keys
-				if x.causal {
-					visible = x.before + i + 1
+			attended(t, n, out, q, ks, vs, x.heads, x.gqa, x.width, x.queries, keys, x.causal, scale)
+		})
+	}
+}
+
+// attended compares results of attention with what f64 gives.
+func attended(t *testing.T, n number16, out []byte, q, ks, vs []float64, heads, gqa, width, queries, keys int, causal bool, scale float32) {
+	t.Helper()
+	kv := (heads + gqa - 1) / gqa
+	for i := range queries {
+		visible := keys
+		if causal {
+			visible = keys - queries + i + 1
+		}
+		for h := range heads {
+			query := q[(i*heads+h)*width:][:width]
+			scores, top := make([]float64, visible), math.Inf(-1)
+			var off float64 // of a score
+			for j := range scores {
+				size := 0.0
+				for d, v := range query {
+					e := v * float64(scale) * ks[(j*kv+h/gqa)*width+d]
+					scores[j] += e
+					size += math.Abs(e)
 				}
-				for h := range x.heads {
-					query := q[(i*x.heads+h)*x.width:][:x.width]
-					scores, top := make([]float64, visible), math.Inf(-1)
-					var off float64 // of a score
-					for j := range scores {
-						size := 0.0
-						for d, v := range query {
-							e := v * float64(scale) * ks[(j*kv+h/x.gqa)*x.width+d]
-							scores[j] += e
-							size += math.Abs(e)
-						}
-						if scores[j] == scores[j] {
-							top, off = max(top, scores[j]), max(off, size*float64(x.width+3)*0x1p-24)
-						}
-					}
-					total := 0.0
-					for j := range scores {
-						scores[j] = math.Exp(scores[j] - top)
-						total += scores[j]
-					}
-					for d := range x.width {
-						sum, size := 0.0, 0.0
-						for j, w := range scores {
-							e := w * vs[(j*kv+h/x.gqa)*x.width+d]
-							sum, size = sum+e, size+math.Abs(e)
-						}
-						at := (i*x.heads+h)*x.width + d
-						bits := binary.LittleEndian.Uint16(out[2*at:])
-						got, want := n.value(bits), sum/total
-						switch {
-						case want != want:
-							require.True(t, got != got, "query %d, head %d, element %d: %g", i, h, d, got)
-						case math.IsInf(want, 0):
-							require.Equal(t, want, got, "query %d, head %d, element %d", i, h, d)
-						default:
-							bound := size / total * (2*off + float64(visible+20)*0x1p-23)
-							require.InDelta(t, want, got, bound+0.51*n.ulp(want), "query %d, head %d, element %d", i, h, d)
-						}
-					}
+				if scores[j] == scores[j] {
+					top, off = max(top, scores[j]), max(off, size*float64(width+3)*0x1p-24)
 				}
 			}
-		})
+			total := 0.0
+			for j := range scores {
+				scores[j] = math.Exp(scores[j] - top)
+				total += scores[j]
+			}
+			for d := range width {
+				sum, size := 0.0, 0.0
+				for j, w := range scores {
+					e := w * vs[(j*kv+h/gqa)*width+d]
+					sum, size = sum+e, size+math.Abs(e)
+				}
+				at := (i*heads+h)*width + d
+				bits := binary.LittleEndian.Uint16(out[2*at:])
+				got, want := n.value(bits), sum/total
+				switch {
+				case want != want:
+					require.True(t, got != got, "query %d, head %d, element %d: %g", i, h, d, got)
+				case math.IsInf(want, 0):
+					require.Equal(t, want, got, "query %d, head %d, element %d", i, h, d)
+				default:
+					bound := size / total * (2*off + float64(visible+20)*0x1p-23)
+					require.InDelta(t, want, got, bound+0.51*n.ulp(want), "query %d, head %d, element %d", i, h, d)
+				}
+			}
+		}
 	}
 }

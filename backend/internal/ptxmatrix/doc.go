@@ -14,5 +14,5 @@
 //
 // In a product with a vector (mma.sync) a block has 16 rows of weights, and each of its warps a part of the inner index.
 //
-// In attention a block has 64 queries of a head, and goes through the keys in tiles of 64.
+// In attention a block has 64 queries of a head, and goes through the keys in tiles of 64. Of few queries a cluster of eight blocks has one, and shares the keys.
 package ptxmatrix

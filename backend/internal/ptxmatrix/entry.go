@@ -20,7 +20,8 @@ type entry struct {
 	// Registers with the address of what is added to parameters, and with the bits of those to which something is.
 	table, moves string
 	early        []int // arguments that are read before the wait, by their numbers in the kernel
-	resident     int   // blocks that are to have registers on a multiprocessor at a time; 0: as many as have
+	cluster      int   // how many blocks side by side are a cluster; 0: they are none
+	resident     int   // how many blocks are to share a multiprocessor, 0 if any number may: an assembler that is not told saves registers, or takes too many
 }
 
 // wait waits for the launches before, if it may begin before they have ended.
@@ -176,6 +177,10 @@ func (e *entry) text(threads int) []byte {
 	fmt.Fprintf(&b, "%s\n)\n.maxntid %d\n", strings.Join(lines, ",\n"), threads)
 	if e.resident > 0 {
 		fmt.Fprintf(&b, ".minnctapersm %d\n", e.resident)
+	}
+	if e.cluster > 0 {
+		// How large a cluster is stands here, so that a launch need not say it.
+		fmt.Fprintf(&b, ".explicitcluster\n.reqnctapercluster %d, 1, 1\n", e.cluster)
 	}
 	b.WriteString("{\n")
 	b.WriteString(e.Body())

@@ -119,11 +119,13 @@ type Fit struct {
 	Aligned bool // memory is read 16 bytes at a time
 	Long    bool // the inner index may have more than one phase
 	Chunk   int  // bytes of scales that are read at a time, if Aligned
-	// Of a product with vectors: the length of a vector, how many results it has if all are alike, else its heads, tiles of rows, the
+	// Of a product with vectors: the length of a vector, how many results it has if all are alike, else the heads that it makes, tiles of rows, the
 	// blocks that share them, and how many of these run on a multiprocessor at a time.
 	Inner, Outer            int
-	Heads                   Heads
+	Projections             Projections
 	Tiles, Blocks, Resident int
+	// Of attention of few queries: the query heads that a cluster has, and those that share a key head.
+	Heads, Group int
 }
 
 // Fits reports whether there is code for the launch.

@@ -72,8 +72,14 @@ func normal(scale float64) func(*rand.Rand) float64 {
 // launched runs a kernel's code on the interpreter of PTX. Arguments are memory or numbers, by their names.
 func launched(t *testing.T, m *ptxrun.Memory, k *air.Kernel, p ptxmatrix.Kernel, launch nvptx.Launch, aligned bool, groups, group [3]uint64, args map[string]any) {
 	t.Helper()
+	launchedOn(t, 4, m, k, p, launch, aligned, groups, group, args)
+}
+
+// launchedOn does so with the blocks that a GPU with so many multiprocessors would get.
+func launchedOn(t *testing.T, multiprocessors int, m *ptxrun.Memory, k *air.Kernel, p ptxmatrix.Kernel, launch nvptx.Launch, aligned bool, groups, group [3]uint64, args map[string]any) {
+	t.Helper()
 	known := map[string]bool{} // what was asked for, and does not move
-	f := p.Fit(groups, ptxmatrix.Given{Aligned: aligned, Multiprocessors: 4, Constant: func(name string) (int64, bool) {
+	f := p.Fit(groups, ptxmatrix.Given{Aligned: aligned, Multiprocessors: multiprocessors, Constant: func(name string) (int64, bool) {
 		v, ok := args[name].(int)
 		known[name] = true
 		return int64(v), ok

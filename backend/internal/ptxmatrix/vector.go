@@ -81,9 +81,9 @@ func (v *vector) Fit(groups [3]uint64, given Given) Fit {
 	rows := 0
 	switch v.form {
 	case rope:
-		f.Heads = Heads{constant("dims"), constant("q_heads"), constant("k_heads"), constant("n_v")}
-		q, k, values := f.Heads.tiles()
-		rows, f.Tiles = (f.Heads.Queries+f.Heads.Keys)*f.Heads.Dims+f.Heads.Values, q+k+values
+		f.Projections = Projections{constant("dims"), constant("q_heads"), constant("k_heads"), constant("n_v")}
+		q, k, values := f.Projections.tiles()
+		rows, f.Tiles = (f.Projections.Queries+f.Projections.Keys)*f.Projections.Dims+f.Projections.Values, q+k+values
 	case siluMul:
 		f.Outer = constant("out_vec_size")
 		rows, f.Tiles = 2*f.Outer, (f.Outer+7)/8
@@ -117,15 +117,15 @@ func (v *vector) Fit(groups [3]uint64, given Given) Fit {
 	return f
 }
 
-// Heads are those of queries, keys and values that one product makes.
-type Heads struct {
+// Projections are the heads of queries, keys and values that one product makes.
+type Projections struct {
 	Dims          int // elements of a head
 	Queries, Keys int // heads
 	Values        int // elements of all heads
 }
 
 // tiles is how many tiles of eight pairs of elements they make.
-func (h Heads) tiles() (queries, keys, values int) {
+func (h Projections) tiles() (queries, keys, values int) {
 	return (h.Queries*h.Dims/2 + 7) / 8, (h.Keys*h.Dims/2 + 7) / 8, (h.Values + 15) / 16
 }
 
@@ -283,7 +283,7 @@ func (e *vectorEmitter) of(number string) (t vectorTile) {
 		t.n0, t.count = e.r("shl.b32", "%s, %d", number, map[bool]int{true: 3, false: 4}[e.form == siluMul]), e.r("mov.b32", "%d", e.fit.Outer)
 		return t
 	}
-	h := e.fit.Heads
+	h := e.fit.Projections
 	q, k, _ := h.tiles()
 	t.key, t.value = e.Make("p", "setp.ge.s32", "%s, %d", number, q), e.Make("p", "setp.ge.s32", "%s, %d", number, q+k)
 	t.turned = e.Make("p", "not.pred", "%s", t.value)
@@ -314,7 +314,7 @@ func (e *vectorEmitter) row(t *vectorTile, at string, half int) string {
 		return e.r("min.s32", "%s, %d", n, e.fit.Outer-1)
 	}
 	head, place, apart := e.pair(n)
-	first := e.either(t.turned, "r", e.r("mad.lo.s32", "%s, %d, %s", head, e.fit.Heads.Dims, place), e.r("shl.b32", "%s, 1", n))
+	first := e.either(t.turned, "r", e.r("mad.lo.s32", "%s, %d, %s", head, e.fit.Projections.Dims, place), e.r("shl.b32", "%s, 1", n))
 	if half == 1 {
 		first = e.r("add.s32", "%s, %s", first, e.either(t.turned, "r", e.r("mov.b32", "%d", apart), e.r("mov.b32", "1")))
 	}
@@ -323,7 +323,7 @@ func (e *vectorEmitter) row(t *vectorTile, at string, half int) string {
 
 // pair is the head of a pair that a rotation turns, where its first element lies in it, and how far from there its second.
 func (e *vectorEmitter) pair(n string) (head, place string, apart int) {
-	pairs := e.fit.Heads.Dims / 2
+	pairs := e.fit.Projections.Dims / 2
 	head, place = e.r("div.u32", "%s, %d", n, pairs), e.r("rem.u32", "%s, %d", n, pairs)
 	if e.pairs {
 		return head, e.r("shl.b32", "%s, 1", place), 1
@@ -461,7 +461,7 @@ func (e *vectorEmitter) put(part string, words []string) {
 }
 
 // all are the numbers of 16 bits in words, as f32.
-func (e *vectorEmitter) all(words []string) (out []string) {
+func (e *entry) all(words []string) (out []string) {
 	for _, w := range words {
 		low, high := e.New("rs"), e.New("rs")
 		e.Line("mov.b32 \t{%s, %s}, %s", low, high, w)
@@ -677,7 +677,7 @@ func (e *vectorEmitter) lanes() {
 }
 
 // four loads four words.
-func (e *vectorEmitter) four(from string, offset int) (out []string) {
+func (e *entry) four(from string, offset int) (out []string) {
 	for range 4 {
 		out = append(out, e.New("r"))
 	}
@@ -734,12 +734,12 @@ func (e *vectorEmitter) finish(number, parts, residual string) {
 func (e *vectorEmitter) angles() {
 	e.cosine, e.sine = e.r("mov.b32", "0"), e.r("mov.b32", "0")
 	number := e.r("mad.lo.s32", "%s, %d, %s", e.warp, e.fit.Blocks, e.r("mov.u32", "%%ctaid.y"))
-	q, k, _ := e.fit.Heads.tiles()
+	q, k, _ := e.fit.Projections.tiles()
 	skip := e.Label()
 	e.Line("@%s bra \t%s", e.Make("p", "setp.ge.s32", "%s, %d", number, q+k), skip)
 	e.Line("@%s bra \t%s", e.Make("p", "setp.ge.u32", "%s, 8", e.lane), skip)
 	t := e.of(number)
-	pairs := e.fit.Heads.Dims / 2
+	pairs := e.fit.Projections.Dims / 2
 	index := e.r("rem.u32", "%s, %d", e.r("add.s32", "%s, %s", t.n0, e.lane), pairs)
 	float := func(v string) string { return e.r("cvt.rn.f32.s32", "%s", v) }
 	part := e.r("neg.f32", "%s", e.r("div.rn.f32", "%s, %s", float(index), float(e.r("mov.b32", "%d", pairs))))

@@ -44,7 +44,7 @@ func (t *thread) address(o *operand) uint64 {
 
 // begin marks the bytes that a copy writes as on their way.
 func (t *thread) begin(c *copying) error {
-	if err := t.mayWrite(c.to, c.n); err != nil {
+	if err := t.order.mayWrite(t, c.to, c.n); err != nil {
 		return err
 	}
 	for i := c.to; i < c.to+c.n; i++ {
@@ -89,7 +89,7 @@ func (t *thread) finish(left int) error {
 			}
 			for i := c.to; i < c.to+c.n; i++ {
 				w := &t.order.cells[i]
-				w.writer, w.written, w.fences = int16(t.index)+1, t.clock, uint32(len(t.fences))
+				w.writer, w.written, w.fences = int16(t.slot)+1, t.clock, uint32(len(t.fences))
 			}
 		}
 		t.groups = t.groups[1:]

@@ -56,7 +56,13 @@ func runKernel(code string, threads uint32, in []byte, out int) ([]byte, error) 
 // is an error that has the words what, or those behind a "||"; it names the line of the instruction that is wrong then.
 func omissions(t *testing.T, code string, threads uint32, in, want []byte) {
 	t.Helper()
-	got, err := runKernel(code, threads, in, len(want))
+	omitted(t, code, want, func(code string) ([]byte, error) { return runKernel(code, threads, in, len(want)) })
+}
+
+// omitted does so with programs that something runs.
+func omitted(t *testing.T, code string, want []byte, run func(code string) ([]byte, error)) {
+	t.Helper()
+	got, err := run(code)
 	require.NoError(t, err, code)
 	require.Equal(t, want, got)
 	lines := strings.Split(code, "\n")
@@ -66,7 +72,7 @@ func omissions(t *testing.T, code string, threads uint32, in, want []byte) {
 			continue
 		}
 		left := append(append(append([]string{}, lines[:i]...), ""), lines[i+1:]...)
-		_, err := runKernel(strings.Join(left, "\n"), threads, in, len(want))
+		_, err := run(strings.Join(left, "\n"))
 		if assert.Error(t, err, l) {
 			one := false
 			for _, w := range strings.Split(words, " || ") {

@@ -211,9 +211,9 @@ func matricesOf(in *instruction) func(warp []*thread, in *instruction) error {
 					if t.order != nil {
 						err := error(nil)
 						if load {
-							err = t.reads(i, 2)
+							err = t.order.read(t, i, 2)
 						} else {
-							err = t.writes(i, 2)
+							err = t.order.write(t, i, 2)
 						}
 						if err != nil {
 							return fmt.Errorf("lane %d: %w", lane, err)

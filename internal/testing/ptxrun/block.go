@@ -11,67 +11,42 @@ type named struct {
 	known   clocks
 }
 
-// block runs the threads of a block: warp after warp, each to its end or until it has to wait for others, until all
-// have ended.
-func (p *Program) block(threads []*thread, at [3]uint32) error {
+// begin has the threads of a block begin.
+func (p *Program) begin(c *cluster, threads []*thread, at [3]uint32) {
 	shared := make([]byte, p.size+threads[0].launch.Shared)
 	var o *order
 	if p.async {
-		o = newOrder(threads, len(shared))
+		o = newOrder(c, threads, len(shared))
 		for i := range shared {
 			shared[i] = poison
 		}
 	}
 	for _, t := range threads {
 		t.block, t.shared, t.next, t.steps, t.finished, t.waits, t.order, t.barriers = at, shared, 0, 0, false, nil, o, map[uint64]*named{}
-		t.barriers = threads[0].barriers
+		t.barriers, t.arrivedAt, t.met = threads[0].barriers, 0, false
 	}
-	for idle := 0; ; idle++ {
-		waiting, events := 0, 0
-		for _, t := range threads {
-			t.paused = nil
-		}
-		for i := 0; i < len(threads); i += warpSize {
-			n, err := p.warp(threads[i:min(i+warpSize, len(threads))])
-			if err != nil {
-				return err
-			}
-			waiting += n
-		}
-		if waiting == 0 {
-			for _, t := range threads {
-				p.Steps += t.steps
-			}
-			return nil
-		}
-		for _, t := range threads {
-			events += t.events
-			t.events = 0
-		}
-		progress, err := p.groups(threads)
+}
+
+// round runs the threads of a block: warp after warp, each to its end or until it has to wait for others. It returns how many have not ended,
+// and whether any go on that have waited.
+func (p *Program) round(threads []*thread) (waiting int, progress bool, err error) {
+	for _, t := range threads {
+		t.paused = nil
+	}
+	for i := 0; i < len(threads); i += warpSize {
+		n, err := p.warp(threads[i:min(i+warpSize, len(threads))])
 		if err != nil {
-			return err
+			return 0, false, err
 		}
-		if !progress {
-			if progress, err = p.barriers(threads, waiting); err != nil {
-				return err
-			}
-		}
-		if progress || events > 0 {
-			idle = 0
-		}
-		paused := false
-		for _, t := range threads {
-			paused = paused || t.paused != nil
-		}
-		if idle == idleRounds || !progress && events == 0 && !paused {
-			for _, t := range threads {
-				if in := t.stands(); in != nil {
-					return fmt.Errorf("thread %d: line %d: %s: what it waits for does not happen", t.index, in.line, in.text)
-				}
-			}
-		}
+		waiting += n
 	}
+	if waiting == 0 {
+		return 0, false, nil
+	}
+	if progress, err = p.groups(threads); err == nil && !progress {
+		progress, err = p.barriers(threads, waiting)
+	}
+	return waiting, progress, err
 }
 
 // stands returns the instruction at which a thread has to wait; nil: none.
@@ -116,7 +91,7 @@ func (p *Program) barriers(threads []*thread, unfinished int) (progress bool, er
 	var found []barrier
 	come := map[barrier][]*thread{}
 	for _, t := range threads {
-		if t.waits == nil || t.waits.together.mask != nil || t.waits.together.group != nil {
+		if t.waits == nil || t.waits.together.mask != nil || t.waits.together.group != nil || t.waits.together.cluster {
 			continue
 		}
 		args := t.waits.args

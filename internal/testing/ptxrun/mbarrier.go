@@ -89,14 +89,14 @@ func mbarrierOf(in *instruction) func(t *thread, in *instruction) error {
 			case at%8 != 0 || count == 0:
 				return fmt.Errorf("an mbarrier at 0x%x of %d", at, count)
 			}
-			if err := t.writes(i, 8); err != nil {
+			if err := t.order.write(t, i, 8); err != nil {
 				return err
 			}
 			for j := range 8 {
 				t.order.cells[i+j].mbarrier = true
 			}
-			t.order.mbarriers[at] = &mbarrier{by: t, fences: t.initFences, slot: t.order.slots, clock: 1, count: count, left: count}
-			t.order.slots++
+			t.order.mbarriers[at] = &mbarrier{by: t, fences: t.initFences, slot: *t.order.slots, clock: 1, count: count, left: count}
+			*t.order.slots++
 			return nil
 		}
 	case name == "inval" && n == 1 && memory(0):

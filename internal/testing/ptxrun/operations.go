@@ -62,13 +62,16 @@ func resolve(in *instruction) (func(*thread, *instruction) error, error) {
 			return nil, unknown
 		}
 		return func(t *thread, in *instruction) error {
-			return t.access(&in.args[0], []operand{{kind: '_'}}, 1, false, false)
+			return t.access(&in.args[0], []operand{{kind: '_'}}, 1, false, global)
 		}, nil
 	}
 	if f := asyncOf(in); f != nil {
 		return f, nil
 	}
 	if f := bitsOf(in); f != nil {
+		return f, nil
+	}
+	if f := remoteOf(in); f != nil {
 		return f, nil
 	}
 	switch f, full := bfloats[strings.Join(op, ".")], strings.Join(op, "."); {
@@ -113,15 +116,15 @@ func resolve(in *instruction) (func(*thread, *instruction) error, error) {
 		if store {
 			at = 0
 		}
-		shared := op[1] == "shared" || op[1] == "shared::cta"
-		if op[1] != "global" && !shared || in.args[at].kind != '[' {
+		where, known := map[string]space{"global": global, "shared": ownShared, "shared::cta": ownShared, "shared::cluster": clusterShared}[op[1]]
+		if !known || in.args[at].kind != '[' {
 			return nil, unknown
 		}
 		return func(t *thread, in *instruction) error {
 			if store {
-				return t.access(&in.args[0], in.args[1:], last.bits/8, true, shared)
+				return t.access(&in.args[0], in.args[1:], last.bits/8, true, where)
 			}
-			err := t.access(&in.args[n], in.args[:n], last.bits/8, false, shared)
+			err := t.access(&in.args[n], in.args[:n], last.bits/8, false, where)
 			if last == (typ{'s', 8}) { // as cvt.s8
 				for i := range in.args[:n] {
 					t.set(&in.args[i], uint64(last.signed(t.value(&in.args[i]))))

@@ -2,7 +2,7 @@ package ptxrun
 
 import "fmt"
 
-// clocks says, for each thread of a block and then for each mbarrier, up to which of its times what it did is known.
+// clocks says, for each thread of a cluster and then for each mbarrier, up to which of its times what it did is known.
 // It is never changed once it is made, so that threads share it.
 type clocks []uint32
 
@@ -33,24 +33,24 @@ func (c clocks) with(o clocks) clocks {
 	return out
 }
 
-// order is the state of a block that says which accesses are ordered: it is kept for programs with asynchronous
+// order is the state of a block, and of its shared memory, that says which accesses are ordered: it is kept for programs with asynchronous
 // instructions, in which then also ordinary accesses to shared memory need barriers between them.
 type order struct {
-	threads   []*thread
+	threads   []*thread // of the cluster
 	cells     []cell
 	copies    []*copying // numbers of them in cells begin with 1
 	products  []*product // likewise
 	reads     []int32    // the last product of each warpgroup that reads 16 bytes
 	groups    int        // warpgroups
 	mbarriers map[uint64]*mbarrier
-	slots     int // how many clocks there are
+	slots     *int // how many clocks there are
 	joined    map[[2]*uint32]clocks
 }
 
 // cell is the state of a byte of shared memory.
 type cell struct {
-	writer int16 // thread + 1; 0: nobody; below 0: the bulk copies of the mbarrier with the clock −writer − 1
-	reader int16 // thread + 1, the last one since
+	writer int16 // thread of the cluster + 1; 0: nobody; below 0: the bulk copies of the mbarrier with the clock −writer − 1
+	reader int16 // likewise, the last one since
 	other  int16 // one before that one, which that does not know to be over; 0: none
 	flight int32 // the copy on the way to it
 	// The writer's and the readers' times.
@@ -59,8 +59,8 @@ type cell struct {
 	mbarrier                 bool
 }
 
-func newOrder(threads []*thread, size int) *order {
-	o := &order{threads: threads, groups: (len(threads) + warpgroup - 1) / warpgroup, mbarriers: map[uint64]*mbarrier{}, slots: len(threads), joined: map[[2]*uint32]clocks{}}
+func newOrder(c *cluster, threads []*thread, size int) *order {
+	o := &order{threads: c.threads, groups: (len(threads) + warpgroup - 1) / warpgroup, mbarriers: map[uint64]*mbarrier{}, slots: &c.slots, joined: map[[2]*uint32]clocks{}}
 	if last := threads[0].order; last != nil { // of the block before
 		o.cells, o.reads = last.cells, last.reads
 		clear(o.cells)
@@ -80,7 +80,7 @@ func newOrder(threads []*thread, size int) *order {
 
 // knows reports whether what a thread or mbarrier did up to a time is ordered before what t does now.
 func (t *thread) knows(slot int, time uint32) bool {
-	return slot == int(t.index) || t.known.at(slot) >= time
+	return slot == t.slot || t.known.at(slot) >= time
 }
 
 // release returns what those know that wait for t to have come here.
@@ -88,7 +88,7 @@ func (t *thread) release(to clocks) clocks {
 	to = to.with(t.known)
 	out := make(clocks, max(len(to), len(t.order.threads)))
 	copy(out, to)
-	out[t.index] = t.clock
+	out[t.slot] = t.clock
 	t.clock++
 	return out
 }
@@ -119,7 +119,7 @@ func (o *order) meet(threads []*thread, c clocks) {
 	if o == nil {
 		return
 	}
-	all := make(clocks, max(o.slots, len(c)))
+	all := make(clocks, max(*o.slots, len(c)))
 	copy(all, c)
 	var last *uint32
 	for _, t := range threads {
@@ -132,7 +132,7 @@ func (o *order) meet(threads []*thread, c clocks) {
 		}
 	}
 	for _, t := range threads {
-		all[t.index] = max(all[t.index], t.clock)
+		all[t.slot] = max(all[t.slot], t.clock)
 		t.clock++
 		t.known = all
 	}
@@ -141,7 +141,11 @@ func (o *order) meet(threads []*thread, c clocks) {
 // who names the writer of a byte.
 func (o *order) who(writer int16) string {
 	if writer > 0 {
-		return fmt.Sprintf("thread %d", writer-1)
+		t := o.threads[writer-1]
+		if len(t.cluster.blocks) > 1 {
+			return fmt.Sprintf("thread %d of block %d of the cluster", t.index, t.rank)
+		}
+		return fmt.Sprintf("thread %d", t.index)
 	}
 	return "a bulk copy"
 }
@@ -154,9 +158,8 @@ func (c *cell) writerOf() int {
 	return -int(c.writer) - 1
 }
 
-// reads notes that t reads n bytes of shared memory, or returns why it must not.
-func (t *thread) reads(at, n int) error {
-	o := t.order
+// read notes that t reads n bytes of the block's shared memory, or returns why it must not.
+func (o *order) read(t *thread, at, n int) error {
 	for i := at; i < at+n; i++ {
 		c := &o.cells[i]
 		switch {
@@ -170,14 +173,13 @@ func (t *thread) reads(at, n int) error {
 		if c.reader != 0 && !t.knows(int(c.reader)-1, c.read) {
 			c.other, c.otherRead = c.reader, c.read
 		}
-		c.reader, c.read = int16(t.index)+1, t.clock
+		c.reader, c.read = int16(t.slot)+1, t.clock
 	}
 	return nil
 }
 
-// mayWrite returns why t must not write n bytes of shared memory, or have them written.
-func (t *thread) mayWrite(at, n int) error {
-	o := t.order
+// mayWrite returns why t must not write n bytes of the block's shared memory, or have them written.
+func (o *order) mayWrite(t *thread, at, n int) error {
 	for i := at; i < at+n; i++ {
 		c := &o.cells[i]
 		switch {
@@ -186,10 +188,10 @@ func (t *thread) mayWrite(at, n int) error {
 		case c.mbarrier:
 			return fmt.Errorf("the byte of shared memory at 0x%x is one of an mbarrier", sharedBase+i)
 		case c.reader != 0 && !t.knows(int(c.reader)-1, c.read):
-			return fmt.Errorf("the byte of shared memory at 0x%x has been read by thread %d, and no barrier lies between", sharedBase+i, c.reader-1)
+			return fmt.Errorf("the byte of shared memory at 0x%x has been read by %s, and no barrier lies between", sharedBase+i, o.who(c.reader))
 		case c.other != 0 && !t.knows(int(c.other)-1, c.otherRead):
-			return fmt.Errorf("the byte of shared memory at 0x%x has been read by thread %d, and no barrier lies between", sharedBase+i, c.other-1)
-		case c.writer < 0 && !t.knows(c.writerOf(), c.written):
+			return fmt.Errorf("the byte of shared memory at 0x%x has been read by %s, and no barrier lies between", sharedBase+i, o.who(c.other))
+		case (c.writer < 0 || c.writer > 0 && o.threads[c.writer-1].rank != t.rank) && !t.knows(c.writerOf(), c.written):
 			return fmt.Errorf("the byte of shared memory at 0x%x has been written by %s, and no barrier lies between", sharedBase+i, o.who(c.writer))
 		}
 	}
@@ -207,14 +209,14 @@ func (t *thread) mayWrite(at, n int) error {
 	return nil
 }
 
-// writes notes that t writes n bytes of shared memory, or returns why it must not.
-func (t *thread) writes(at, n int) error {
-	if err := t.mayWrite(at, n); err != nil {
+// write notes that t writes n bytes of the block's shared memory, or returns why it must not.
+func (o *order) write(t *thread, at, n int) error {
+	if err := o.mayWrite(t, at, n); err != nil {
 		return err
 	}
 	for i := at; i < at+n; i++ {
-		c := &t.order.cells[i]
-		c.writer, c.written, c.fences = int16(t.index)+1, t.clock, uint32(len(t.fences))
+		c := &o.cells[i]
+		c.writer, c.written, c.fences = int16(t.slot)+1, t.clock, uint32(len(t.fences))
 	}
 	return nil
 }

@@ -29,6 +29,8 @@ type Program struct {
 	external  string // the variable whose size is that of a launch
 	// async: there are instructions that something has to be waited for, and matrix: wgmma.
 	async, matrix bool
+	cluster       [3]uint32 // how many blocks are one, by dimension
+	explicit      bool      // the directive .explicitcluster
 }
 
 // instruction is an instruction of an entry, with its operands.
@@ -60,7 +62,7 @@ func Parse(text []byte) (*Program, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &Program{params: map[string]int{}, registers: map[string]int{}, Calls: map[string]int{}, shared: map[string]uint64{}}
+	p := &Program{cluster: [3]uint32{1, 1, 1}, params: map[string]int{}, registers: map[string]int{}, Calls: map[string]int{}, shared: map[string]uint64{}}
 	for _, x := range m.Params {
 		t, ok := typeOf(x.Type)
 		if !ok {
@@ -92,6 +94,9 @@ func Parse(text []byte) (*Program, error) {
 	if p.external != "" {
 		p.size = (p.size + p.align - 1) &^ (p.align - 1)
 		p.shared[p.external] = sharedBase + uint64(p.size)
+	}
+	if p.explicit && p.cluster == [3]uint32{1, 1, 1} { // launches here say nothing of clusters
+		return nil, fmt.Errorf("nothing says how large clusters are")
 	}
 	for i := range p.code {
 		if err := p.instruction(&p.code[i], statements[i], labels); err != nil {
@@ -147,6 +152,16 @@ func (p *Program) directive(s ptx.Statement) error {
 		p.size = (p.size + align - 1) &^ (align - 1)
 		p.shared[name] = sharedBase + uint64(p.size)
 		p.size += n
+	case s.Op == ".explicitcluster" && len(words) == 0:
+		p.explicit = true
+	case s.Op == ".reqnctapercluster" && len(words) >= 1 && len(words) <= 3:
+		for i, w := range words {
+			n, err := strconv.ParseUint(w, 10, 16)
+			if err != nil || n == 0 {
+				return fmt.Errorf("a cluster of %s blocks", w)
+			}
+			p.cluster[i] = uint32(n)
+		}
 	case s.Op == ".version", s.Op == ".address_size", s.Op == ".visible", s.Op == ".param", s.Op == ".pragma", s.Op == "", strings.HasPrefix(s.Op, ".max"), strings.HasPrefix(s.Op, ".min"):
 	default:
 		return fmt.Errorf("%s is not understood", s.Op)
@@ -182,8 +197,10 @@ func (p *Program) instruction(in *instruction, s ptx.Statement, labels map[strin
 	switch in.op[0] {
 	case "wgmma":
 		p.async, p.matrix = true, true
-	case "mbarrier", "cp":
+	case "mbarrier", "cp", "mapa":
 		p.async = true
+	case "barrier":
+		p.async = p.async || in.op[1] == "cluster"
 	}
 	if in.together = togetherOf(in); in.together == nil {
 		in.resolved, err = resolve(in)
@@ -201,7 +218,7 @@ func nameOf(s string) ptx.Operand {
 
 var specials = map[string]bool{
 	"%tid.x": true, "%ctaid.x": true, "%ctaid.y": true, "%ctaid.z": true, "%nctaid.x": true, "%nctaid.y": true, "%nctaid.z": true, "%ntid.x": true,
-	"%laneid": true, "%warpid": true, "%tid.y": true, "%tid.z": true, "%ntid.y": true, "%ntid.z": true,
+	"%laneid": true, "%warpid": true, "%cluster_ctarank": true, "%cluster_nctarank": true, "%tid.y": true, "%tid.z": true, "%ntid.y": true, "%ntid.z": true,
 }
 
 func (p *Program) register(name string) (int, error) {

@@ -56,6 +56,9 @@ type thread struct {
 	shared   []byte
 	block    [3]uint32
 	index    uint32
+	cluster  *cluster
+	rank     int // of the block in the cluster
+	slot     int // of the thread in the cluster
 	r        []uint64
 	next     int
 	steps    int
@@ -65,6 +68,9 @@ type thread struct {
 	barriers map[uint64]*named
 	events   int   // that others may wait for
 	fault    error // of the instruction that is executed
+
+	arrivedAt int  // the phase of barrier.cluster in which it has arrived and for which it has not waited, from 1 on
+	met       bool // it has waited for one, so that all blocks of the cluster have begun
 
 	// Of programs with asynchronous instructions:
 	order       *order
@@ -86,17 +92,34 @@ type thread struct {
 	touched       []int32   // and before the last other use, plus 1
 }
 
+// space is where an address lies.
+type space uint8
+
+const (
+	global        space = iota
+	ownShared           // in the block's shared memory
+	clusterShared       // in that of a block of the cluster
+)
+
 // steps is the maximum of instructions that a thread executes.
 const steps = 1 << 20
 
-// Run runs all threads of a launch, a block after another.
+// Run runs all threads of a launch, a cluster of blocks after another.
 func (p *Program) Run(m *Memory, l Launch) error {
 	if len(l.Params) != len(p.Params) {
 		return fmt.Errorf("the entry has %d parameters, and is given %d", len(p.Params), len(l.Params))
 	}
-	threads := make([]*thread, l.Block)
+	blocks := uint32(1)
+	for i, n := range p.cluster {
+		if l.Grid[i]%n != 0 {
+			return fmt.Errorf("a grid of %v blocks is not one of clusters of %v", l.Grid, p.cluster)
+		}
+		blocks *= n
+	}
+	c := &cluster{}
+	threads := make([]*thread, l.Block*blocks)
 	for i := range threads {
-		threads[i] = &thread{Program: p, memory: m, launch: &l, index: uint32(i), r: make([]uint64, len(p.registers))}
+		threads[i] = &thread{Program: p, memory: m, launch: &l, cluster: c, slot: i, rank: i / int(l.Block), index: uint32(i) % l.Block, r: make([]uint64, len(p.registers))}
 		if p.matrix {
 			n := len(p.registers)
 			threads[i].busy, threads[i].sums, threads[i].fencedAt, threads[i].touched = make([]int32, n), make([]bool, n), make([]int32, n), make([]int32, n)
@@ -105,12 +128,15 @@ func (p *Program) Run(m *Memory, l Launch) error {
 	if l.Shared > 0 && p.external == "" {
 		return fmt.Errorf("the entry has no variable of any size, and is given %d bytes", l.Shared)
 	}
-	var block [3]uint32
-	for block[2] = range l.Grid[2] {
-		for block[1] = range l.Grid[1] {
-			for block[0] = range l.Grid[0] {
-				if err := p.block(threads, block); err != nil {
-					return fmt.Errorf("block %v, %w", block, err)
+	c.threads = threads
+	for i := range blocks {
+		c.blocks = append(c.blocks, threads[i*l.Block:][:l.Block])
+	}
+	for z := uint32(0); z < l.Grid[2]; z += p.cluster[2] {
+		for y := uint32(0); y < l.Grid[1]; y += p.cluster[1] {
+			for x := uint32(0); x < l.Grid[0]; x += p.cluster[0] {
+				if err := p.run(c, [3]uint32{x, y, z}); err != nil {
+					return err
 				}
 			}
 		}
@@ -166,6 +192,10 @@ func (t *thread) value(o *operand) uint64 {
 			return uint64(t.index % warpSize)
 		case "%warpid":
 			return uint64(t.index / warpSize)
+		case "%cluster_ctarank":
+			return uint64(t.rank)
+		case "%cluster_nctarank":
+			return uint64(len(t.cluster.blocks))
 		case "%tid.y", "%tid.z":
 			return 0
 		case "%ntid.y", "%ntid.z":
@@ -195,20 +225,25 @@ func (t *thread) set(o *operand, v uint64) {
 }
 
 // access loads or stores an element of width bytes for each of the registers, one behind the other.
-func (t *thread) access(at *operand, registers []operand, width int, store, shared bool) error {
+func (t *thread) access(at *operand, registers []operand, width int, store bool, where space) error {
 	address, n := t.address(at), width*len(registers)
 	var b []byte
-	if shared {
-		if address < sharedBase || address-sharedBase+uint64(n) > uint64(len(t.shared)) || address%uint64(n) != 0 {
-			return fmt.Errorf("%d bytes of shared memory at 0x%x: there are %d, from 0x%x", n, address, len(t.shared), sharedBase)
+	if where != global {
+		of, err := t, error(nil)
+		if where == clusterShared {
+			if of, address, err = t.remote(address); err != nil {
+				return err
+			}
 		}
-		b = t.shared[address-sharedBase:][:n]
+		if address < sharedBase || address-sharedBase+uint64(n) > uint64(len(of.shared)) || address%uint64(n) != 0 {
+			return fmt.Errorf("%d bytes of shared memory at 0x%x: there are %d, from 0x%x", n, address, len(of.shared), sharedBase)
+		}
+		b = of.shared[address-sharedBase:][:n]
 		if t.order != nil {
-			err := error(nil)
 			if store {
-				err = t.writes(int(address-sharedBase), n)
+				err = of.order.write(t, int(address-sharedBase), n)
 			} else {
-				err = t.reads(int(address-sharedBase), n)
+				err = of.order.read(t, int(address-sharedBase), n)
 			}
 			if err != nil {
 				return err

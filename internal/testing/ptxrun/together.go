@@ -21,6 +21,8 @@ type together struct {
 	group func(threads []*thread, in *instruction) error
 	// reduces: a barrier of all threads, who are told whether a predicate holds for any of them.
 	reduces bool
+	// cluster: barrier.cluster.wait.
+	cluster bool
 }
 
 // togetherOf returns how threads execute an instruction together; nil if each executes it by itself.
@@ -35,6 +37,9 @@ func togetherOf(in *instruction) *together {
 	}
 	if m := matricesOf(in); m != nil {
 		return &together{mask: all, do: m}
+	}
+	if c := clusterOf(op); c != nil && len(in.args) == 0 {
+		return c
 	}
 	switch n := len(in.args); {
 	case (op == "barrier.sync" || op == "bar.sync" || op == "barrier.sync.aligned") && (n == 1 || n == 2):

@@ -16,6 +16,7 @@ const warpgroup = 4 * warpSize
 type product struct {
 	in    *instruction
 	group int               // the warpgroup
+	slot  int               // of its first thread, among the clocks
 	known [warpgroup]uint32 // when its threads had waited for it; 0: they have not
 	order *order
 }
@@ -23,12 +24,12 @@ type product struct {
 // over returns why what t does now may come before a product has read its matrices.
 func (p *product) over(t *thread) error {
 	for warp := range 4 {
-		known := t.index/warpSize == uint32(4*p.group+warp) && p.known[t.index%warpgroup] != 0
+		known := t.slot/warpSize == p.slot/warpSize+warp && p.known[t.index%warpgroup] != 0
 		for lane := warp * warpSize; lane < (warp+1)*warpSize; lane++ {
 			if p.known[lane] == 0 {
 				return fmt.Errorf("warp %d has not waited for it", 4*p.group+warp)
 			}
-			known = known || t.known.at(warpgroup*p.group+lane) >= p.known[lane]
+			known = known || t.known.at(p.slot+lane) >= p.known[lane]
 		}
 		if !known {
 			return fmt.Errorf("no barrier lies between that warp %d has waited for it and this", 4*p.group+warp)
@@ -264,10 +265,10 @@ func (o *order) visible(known bases, at int) error {
 		case c.writer > 0:
 			fences := o.threads[c.writer-1].fences
 			if int(c.fences) >= len(fences) {
-				return fmt.Errorf("the byte of shared memory at 0x%x has been written by thread %d, which has not executed fence.proxy.async since", sharedBase+i, c.writer-1)
+				return fmt.Errorf("the byte of shared memory at 0x%x has been written by %s, which has not executed fence.proxy.async since", sharedBase+i, o.who(c.writer))
 			}
 			if !known.at(int(c.writer)-1, fences[c.fences]) {
-				return fmt.Errorf("the byte of shared memory at 0x%x has been written by thread %d, and no barrier lies between its fence.proxy.async and this", sharedBase+i, c.writer-1)
+				return fmt.Errorf("the byte of shared memory at 0x%x has been written by %s, and no barrier lies between its fence.proxy.async and this", sharedBase+i, o.who(c.writer))
 			}
 		}
 	}
@@ -324,7 +325,7 @@ func multiplyAsync(threads []*thread, in *instruction, s productShape) error {
 			}
 		}
 	}
-	o.products = append(o.products, &product{in: in, group: int(first.index) / warpgroup, order: o})
+	o.products = append(o.products, &product{in: in, group: int(first.index) / warpgroup, slot: first.slot, order: o})
 	b, rawB, err := o.matrix(threads, number, first.value(&rest[0]), s.columns, s.bfloat)
 	if err != nil {
 		return fmt.Errorf("matrix B: %w", err)

@@ -107,7 +107,7 @@ func TestLayouts(t *testing.T) {
 				}
 			}
 			descriptor := uint64(mode)<<62 | stride>>4<<32 | leading>>4<<16 | uint64(start+32*k)>>4
-			_, raw, err := newOrder(threads, len(shared)).matrix(threads, 1, descriptor, rows, false)
+			_, raw, err := newOrder(&cluster{threads: threads}, threads, len(shared)).matrix(threads, 1, descriptor, rows, false)
 			require.NoError(t, err)
 			for row := range rows {
 				for column := range 16 {

@@ -1,0 +1,186 @@
+package ptxmatrix_test
+
+import (
+	"encoding/binary"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/mlxc/mlxc/backend/internal/ptxmatrix"
+	"github.com/mlxc/mlxc/internal/air/nvptx"
+	"github.com/mlxc/mlxc/internal/testing/ptxrun"
+	"github.com/mlxc/mlxc/internal/testing/sample"
+	"github.com/mlxc/mlxc/ir"
+)
+
+// TestDecode runs attention of few queries with heads of all widths, and with as many that share keys as fill clusters and as do not; with fewer
+// keys than there are warps, and with some thousands; with keys between those of other heads and at odd places, and arguments that a table adds to.
+// Values that are infinite or NaN reach the queries that see them, and no others.
+func TestDecode(t *testing.T) {
+	type decode struct {
+		name               string
+		heads, gqa, width  int
+		multiprocessors    int
+		queries, before    int // keys before the first query
+		causal, odd, harsh bool
+		launch             nvptx.Launch
+		dtype              ir.DType
+	}
+	for _, x := range sample.Of(t, "attention of few queries", []decode{
+		{"sdpa_rows_float16_t_128_128", 8, 4, 128, 4, 1, 599, true, false, false, nvptx.Launch{Values: true, Programmatic: true}, ir.F16},
+		{"sdpa_rows_float16_t_128_128", 8, 4, 128, 32, 1, 2500, false, false, true, nvptx.Launch{Values: true}, ir.F16},
+		{"sdpa_rows_float16_t_64_64", 9, 3, 64, 132, 1, 0, true, false, false, nvptx.Launch{Values: true}, ir.F16},
+		{"sdpa_rows_bfloat16_t_64_64", 3, 3, 64, 4, 3, 1100, true, true, true, nvptx.Launch{Values: true, Moving: true, Programmatic: true}, ir.BF16},
+		{"sdpa_rows_bfloat16_t_96_96", 7, 7, 96, 4, 1, 800, false, false, true, nvptx.Launch{Moving: true, Programmatic: true}, ir.BF16},
+		{"sdpa_rows_float16_t_96_96", 5, 2, 96, 4, 2, 28, true, true, false, nvptx.Launch{}, ir.F16},
+		{"sdpa_rows_float16_t_256_256", 2, 1, 256, 4, 1, 1300, true, false, false, nvptx.Launch{Values: true}, ir.F16},
+		{"sdpa_rows_bfloat16_t_256_256", 16, 8, 256, 4, 1, 100, false, false, true, nvptx.Launch{Values: true}, ir.BF16},
+		{"sdpa_rows_bfloat16_t_128_128", 12, 12, 128, 4, 2, 260, true, false, true, nvptx.Launch{Values: true, Moving: true, Programmatic: true}, ir.BF16},
+		{"sdpa_rows_float16_t_64_64", 4, 4, 64, 4, 15, 3, true, false, false, nvptx.Launch{Values: true}, ir.F16},
+	}, 5) {
+		t.Run(fmt.Sprint(x.name, " ", x.gqa), func(t *testing.T) {
+			causal := ir.FunctionConstant{Index: 22, Name: "do_causal", Type: ir.Bool}
+			if x.causal {
+				causal.Bits = 1
+			}
+			k, p := described(t, x.name, causal)
+			r := rand.New(rand.NewPCG(uint64(x.width), uint64(x.before)))
+			n := number16{x.dtype}
+			m := &ptxrun.Memory{}
+			add := func(b []byte) uint64 {
+				if !x.odd {
+					return m.Add(b)
+				}
+				return m.Add(append(make([]byte, 2), b...)) + 2
+			}
+			keys, kv := x.queries+x.before, (x.heads+x.gqa-1)/x.gqa
+			q, qb := n.numbers(r, x.queries*x.heads*x.width, normal(2))
+			ks, kb := n.numbers(r, keys*kv*x.width, normal(2))
+			vs, vb := n.numbers(r, keys*kv*x.width, normal(1))
+			if x.harsh {
+				for i, v := range []float64{math.Inf(1), math.NaN(), math.Inf(-1)} {
+					at := ((keys-i-1)*kv)*x.width + 5*i + 1
+					vs[at] = v
+					binary.LittleEndian.PutUint16(vb[2*at:], n.of(v))
+				}
+			}
+			scale := float32(1 / math.Sqrt(float64(x.width)))
+			out := make([]byte, 2*x.queries*x.heads*x.width+2)
+			for i := range out {
+				out[i] = 0x5A
+			}
+			to := m.Add(out)
+			if x.odd {
+				to, out = to+2, out[2:]
+			}
+			launchedOn(t, x.multiprocessors, m, k, p, x.launch, true, [3]uint64{uint64(x.heads), uint64(x.queries), 1}, [3]uint64{256, 1, 1}, map[string]any{
+				"queries": add(qb), "keys": add(kb), "values": add(vb), "out": to, "gqa_factor": x.gqa, "N": keys,
+				"k_head_stride": x.width, "k_seq_stride": kv * x.width, "v_head_stride": x.width, "v_seq_stride": kv * x.width, "scale": scale,
+			})
+			attended(t, n, out, q, ks, vs, x.heads, x.gqa, x.width, x.queries, keys, x.causal, scale)
+		})
+	}
+}
+
+// decodeProgram is the entry of attention of few queries of four heads of 64, and what it takes to run it: the lines of the text, and how.
+func decodeProgram(t *testing.T, heads, multiprocessors, keys int) (lines []string, run func(text string) ([]byte, error)) {
+	t.Helper()
+	k, p := described(t, "sdpa_rows_float16_t_64_64")
+	const width = 64
+	constants := map[string]int64{"gqa_factor": int64(heads)}
+	groups := [3]uint64{uint64(heads), 1, 1}
+	f := p.Fit(groups, ptxmatrix.Given{Multiprocessors: multiprocessors, Constant: func(n string) (int64, bool) { v, ok := constants[n]; return v, ok }})
+	lines = strings.SplitAfter(string(p.Emit(nvptx.Launch{Values: true, Programmatic: true}, f)), "\n")
+	return lines, func(text string) ([]byte, error) {
+		program, err := ptxrun.Parse([]byte(text))
+		require.NoError(t, err)
+		m, r, n := &ptxrun.Memory{}, rand.New(rand.NewPCG(7, 8)), number16{ir.F16}
+		array := func(count int) uint64 {
+			_, b := n.numbers(r, count*width, normal(1))
+			return m.Add(b)
+		}
+		out := make([]byte, 2*heads*width)
+		args := map[string]uint64{"queries": array(heads), "keys": array(keys), "values": array(keys), "out": m.Add(out), "gqa_factor": uint64(heads), "N": uint64(keys),
+			"k_seq_stride": width, "v_seq_stride": width, "scale": uint64(math.Float32bits(0.125))}
+		var params []uint64
+		for i := range k.Args {
+			if k.Args[i].Attribute == "" {
+				params = append(params, args[k.Args[i].Name])
+			}
+		}
+		params = append(params, 256*uint64(heads), 1, 1, 256, 1, 1)
+		grid, threads, shared := p.Launch(groups, f)
+		err = program.Run(m, ptxrun.Launch{Params: params, Grid: [3]uint32{uint32(grid[0]), uint32(grid[1]), uint32(grid[2])}, Block: threads, Shared: int(shared)})
+		if calls := program.Calls["wait"]; err == nil && calls != int(grid[0])*int(threads) {
+			err = fmt.Errorf("%d of %d threads wait for the launches before", calls, int(grid[0])*int(threads))
+		}
+		return out, err
+	}
+}
+
+// TestDecodeWaits leaves out each instruction that orders threads, blocks and copies of attention of few queries: the interpreter notices.
+func TestDecodeWaits(t *testing.T) {
+	sample.Seldom(t)
+	lines, run := decodeProgram(t, 4, 4, 3000) // some warps have several chunks
+	var waits []int
+	for i, l := range lines {
+		switch op, _, _ := strings.Cut(strings.TrimSuffix(strings.Fields(l + " -")[0], ";"), ".aligned"); op {
+		case "cp.async.wait_group", "cp.async.commit_group", "bar.sync", "barrier.cluster.arrive.relaxed", "barrier.cluster.arrive.release", "barrier.cluster.wait.acquire", "griddepcontrol.wait":
+			waits = append(waits, i)
+		}
+	}
+	_, err := run(strings.Join(lines, ""))
+	require.NoError(t, err)
+	require.Len(t, waits, 9)
+	for _, i := range waits {
+		text := slices.Clone(lines)
+		text[i] = ""
+		_, err := run(strings.Join(text, ""))
+		require.Error(t, err, "without line %d: %s", i+1, lines[i])
+	}
+}
+
+// TestDecodeOrder: results have the same bits however many heads a cluster has.
+func TestDecodeOrder(t *testing.T) {
+	var want []byte
+	for _, multiprocessors := range []int{4, 16, 64} { // one cluster, two and eight
+		lines, run := decodeProgram(t, 8, multiprocessors, 300)
+		got, err := run(strings.Join(lines, ""))
+		require.NoError(t, err)
+		if want == nil {
+			want = got
+		}
+		require.Equal(t, want, got, "%d multiprocessors", multiprocessors)
+	}
+}
+
+// TestDecodeFits: a cluster has as few heads as there are multiprocessors for its blocks; all heads have a cluster, and only one.
+func TestDecodeFits(t *testing.T) {
+	_, p := described(t, "sdpa_rows_bfloat16_t_128_128")
+	for _, x := range []struct {
+		heads, queries uint64
+		gqa            int64
+		processors     int
+		each           int
+		blocks         uint64
+	}{
+		{32, 1, 4, 132, 2, 128}, {32, 2, 4, 132, 4, 64}, {32, 15, 4, 132, 4, 64}, {9, 1, 3, 132, 1, 72}, {64, 1, 8, 132, 4, 128}, {32, 1, 1, 132, 1, 256}, {40, 1, 16, 132, 3, 120},
+		{7, 1, 7, 0, 7, 8}, {12, 1, 12, 4, 6, 16}, {9, 3, 2, 132, 2, 40}, {3, 1, 1 << 30, 132, 1, 24}, {1, 1, 4, 132, 1, 8},
+	} {
+		f := p.Fit([3]uint64{x.heads, x.queries, 1}, ptxmatrix.Given{Multiprocessors: x.processors, Constant: func(name string) (int64, bool) { return x.gqa, name == "gqa_factor" }})
+		grid, threads, shared := p.Launch([3]uint64{x.heads, x.queries, 1}, f)
+		require.Equal(t, x.each, f.Heads, "%+v", x)
+		require.Equal(t, [3]uint64{x.blocks, x.queries, 1}, grid, "%+v", x)
+		require.Zero(t, grid[0]%8)
+		require.EqualValues(t, 256, threads)
+		require.LessOrEqual(t, shared, uint32(227<<9), "two blocks fit a multiprocessor")
+	}
+	require.Zero(t, p.Fit([3]uint64{32, 1, 1}, ptxmatrix.Given{Multiprocessors: 132, Constant: func(string) (int64, bool) { return 4, false }}), "what may move is not known")
+	_, wide := described(t, "sdpa_rows_float16_t_256_256")
+	require.Zero(t, wide.Fit([3]uint64{32, 16, 1}, ptxmatrix.Given{Multiprocessors: 132, Constant: func(string) (int64, bool) { return 4, true }}), "there is no code for prompts")
+}
