@@ -5,8 +5,8 @@
 
 Runs out/llama-cuda/llama-peer on models of made-up weights, which synthetic_gguf.py writes first (0.1 GB,
 and 5 GB for the shapes of 8 billion parameters): q4_1, of SmolLM2-135M the embedding in q8_0, float16 cache,
-flash attention. Decoding from an empty context and from one of 512 tokens, and a prompt of 512 tokens. --ours
-names the figures of gpubench of the same run: its token counts are taken over and a row says both speeds and
+flash attention; --type q4_k_m is llama.cpp's own mix. Decoding from an empty context and from one of 512 tokens, and a prompt of 512 tokens. --ours
+names the figures of gpubench of the same run: its tests are taken over (steps of several rows as prompts of so many tokens) and a row says both speeds and
 their ratio. What cannot be had, or does not fit in --limit seconds, is a row that says why. Needs nothing but
 Python; cuBLAS, which llama-peer is linked with, is taken from CUDA's folder or PyTorch's.
 """
@@ -76,11 +76,9 @@ def main():
         if not os.path.exists(o.program):
             fail(shape, "there is no out/llama-cuda/llama-peer (scripts/fetch-llama-cuda.sh makes it)")
             continue
-        known = sorted({test for s, test in ours if s == shape and test[0] == "n"}, key=lambda t: [int(n) for n in t[1:].split("@")])
-        if shape == "8B":
-            tests = [*(known or ["n64@0", "n64@512"]), "p512"]
-        else:
-            tests = [*known, *(t for t in ("n128@0", "n512@0") if t not in known), "p512"]
+        known = sorted({test for s, test in ours if s == shape}, key=lambda t: (t[0], [int(n) for n in t[1:].split("@")]))
+        usual = ["n64@0", "n64@512", "p512"] if shape == "8B" else ["n128@0", "n512@0", "p512"]
+        tests = [*known, *(t for t in usual if t not in known and (shape != "8B" or not known))]
         if o.tiny:
             tests = ["n4@0", "n4@8", "p16"]
         left = end - time.monotonic()

@@ -103,8 +103,11 @@ class Peer:
         self.o, self.name, self.rows, self.ours, self.c = o, name, rows, ours, SHAPES[name]
         self.device = "cpu" if o.tiny else "cuda"
         self.tokens = min(o.tokens, 8 if o.tiny else LONGEST_LARGE if name == "8B" else o.tokens)
-        self.prompt = 8 if o.tiny else 512
-        context = max(self.prompt, self.tokens + max(self.c["positions"]))
+        # With --ours, the positions and prompts of that run.
+        here = [test for shape, test in ours if shape == name]
+        self.positions = sorted({int(t.split("@")[1]) for t in here if "@" in t}) or self.c["positions"]
+        self.prompts = sorted({int(t[1:]) for t in here if t[0] == "p"}) or [8 if o.tiny else 512]
+        context = max([*self.prompts, self.tokens + max(self.positions)])
         torch.manual_seed(1)
         self.model = Model(self.c, -(-context // 128) * 128, self.device, torch.float32 if o.tiny else torch.float16).eval()
         self.token = torch.zeros(1, dtype=torch.long, device=self.device)
@@ -169,11 +172,12 @@ class Peer:
         for name in self.o.forms:
             if name not in compiled:
                 self.decode(name, end)
-        ids = torch.arange(self.prompt, device=self.device)
-        try:
-            self.timed(f"p{self.prompt}", f"eager, a prompt of {self.prompt} tokens", self.prompt, lambda: self.model(ids % self.c["vocab"], ids))
-        except Exception as e:  # the others are to be had all the same
-            self.fail("prompt", e)
+        for n in self.prompts:
+            ids = torch.arange(n, device=self.device)
+            try:
+                self.timed(f"p{n}", f"eager, a prompt of {n} tokens", n, lambda ids=ids: self.model(ids % self.c["vocab"], ids))
+            except Exception as e:  # the others are to be had all the same
+                self.fail("prompt", e)
         for name in compiled if self.c["compile"] else []:
             self.decode(name, end)
 
@@ -194,7 +198,7 @@ class Peer:
                 for _ in range(self.tokens):
                     step()
 
-            for at in self.c["positions"]:
+            for at in self.positions:
 
                 def before(at=at):
                     self.token.zero_()

@@ -20,12 +20,15 @@ def figures(path):
     for row in rows:
         if not isinstance(row, dict) or "microseconds" not in row:
             continue
-        large = re.fullmatch(r"(\d+) tokens from position (\d+)", row.get("what", ""))
-        if large:
-            n = int(large[1])
-            key, took = ("8B", f"n{n}@{large[2]}"), row["microseconds"] * n
-        elif row.get("what") == "prompt":
-            key, took = ("8B", f"p{row['tokens']}"), row["microseconds"]
+        shape = row.get("shape")
+        row_of = re.fullmatch(r"(\d+) tokens from position (\d+)", row.get("what", ""))
+        if row_of and shape:
+            n = int(row_of[1])
+            key, took = (shape, f"n{n}@{row_of[2]}"), row["microseconds"] * n
+        elif row.get("what") == "prompt" and shape:
+            key, took = (shape, f"p{row['tokens']}"), row["microseconds"]
+        elif shape:  # by other plans
+            continue
         elif "position" in row and "dispatches" in row:
             n = 2 * row["position"]
             key, took = ("SmolLM2-135M", f"n{n}@0"), row["microseconds"] * n

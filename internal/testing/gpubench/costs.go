@@ -88,6 +88,9 @@ func (b *bench) costs() error {
 func (b *bench) row(what string, values map[string]any, format string, args ...any) {
 	fmt.Fprintf(b.out, format, args...)
 	values["what"] = what
+	if b.shape != "" {
+		values["shape"] = b.shape
+	}
 	b.rows = append(b.rows, values)
 }
 

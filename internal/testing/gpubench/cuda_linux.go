@@ -11,7 +11,7 @@ import (
 
 func openCUDA(ctx context.Context, p plan, cache string) (backend.Device, func(), error) {
 	how := map[string]cuda.Plan{"stream": cuda.Stream, "chain": cuda.Chain, "edges": cuda.Edges}[p.cuda]
-	d, err := cuda.Open(ctx, cuda.Options{Cache: cache, Plan: how, Full: p.full, NoMMA: p.noMMA})
+	d, err := cuda.Open(ctx, cuda.Options{Cache: cache, Plan: how, Full: p.full, NoMMA: p.noMMA, NoWarpgroups: p.generic})
 	if err != nil {
 		return nil, nil, err
 	}

@@ -320,13 +320,32 @@ func histogram(g *ir.Graph) map[string]int {
 	return out
 }
 
-// large measures the model of 8 billion parameters.
+// large measures the model of 8 billion parameters with activations of f32.
 func (b *bench) large() error {
-	shape, tokens, prompt := billions, min(b.tokens, 64), 512
-	if b.tiny {
-		shape, tokens, prompt = small(shape), 4, 8
+	return b.modelOf(billions, ir.F32, []int{0, 512}, []int{512})
+}
+
+// half measures models with activations, scales and biases of f16, at longer contexts, and steps of a few rows, which are prompts of so many tokens.
+func (b *bench) half() error {
+	if err := b.modelOf(demonstration, ir.F16, []int{0}, []int{512}); err != nil {
+		return err
 	}
-	recorded, err := shape.Record(b.ctx, frontend.Options{Advance: true, Prefill: int64(prompt)})
+	shape := billions
+	shape.Context = 8192
+	return b.modelOf(shape, ir.F16, []int{0, 512, 4096}, []int{512, 4096, 64, 8, 2})
+}
+
+// modelOf measures tokens from some positions on, and prompts, the first of which is also measured without tensor cores, or without code for
+// compute capability 9.0 where that multiplies it.
+func (b *bench) modelOf(shape decoder.Synthetic, t ir.DType, positions, prompts []int) error {
+	tokens := min(b.tokens, 64)
+	b.shape = shape.Name
+	defer func() { b.shape = "" }()
+	if b.tiny {
+		shape, tokens, positions, prompts = small(shape), 4, []int{0, 8}, []int{8, 16}[:min(2, len(prompts))]
+	}
+	prompt := prompts[0]
+	recorded, err := shape.Record(b.ctx, frontend.Options{Advance: true, Prefill: int64(slices.Max(prompts)), Context: shape.Context, Type: t})
 	if err != nil {
 		return err
 	}
@@ -350,9 +369,9 @@ func (b *bench) large() error {
 		return err
 	}
 	defer in.Close()
-	fmt.Fprintf(b.out, "\n| %s | dispatches | epochs | tokens/s | µs a token | host, µs a token | floor, µs | modelled, µs | µs, min–max |\n|---|---|---|---|---|---|---|---|---|\n", shape.Name)
+	fmt.Fprintf(b.out, "\n| %s, %s | dispatches | epochs | tokens/s | µs a token | host, µs a token | floor, µs | modelled, µs | µs, min–max |\n|---|---|---|---|---|---|---|---|---|\n", shape.Name, t)
 	g := m.Graphs[0]
-	for _, pos := range []int{0, prompt} {
+	for _, pos := range positions {
 		if b.late("decode") || pos+tokens > int(shape.Context) {
 			break
 		}
@@ -369,17 +388,27 @@ func (b *bench) large() error {
 				bytes/1e9, 1/bound, 1e6*bound, 100*bound/measure.Median(t.wall))
 		}
 	}
-	if b.late("prompt") {
-		return nil
-	}
-	ids := make([]byte, 4*prompt)
-	for i := range prompt {
+	ids := make([]byte, 4*slices.Max(prompts))
+	for i := range slices.Max(prompts) {
 		binary.LittleEndian.PutUint32(ids[4*i:], uint32(i)%uint32(shape.Vocab))
 	}
-	if err := b.prompt(in, "", m, prompt, ids); err != nil {
-		return err
+	for _, n := range prompts {
+		if b.late("prompt") {
+			return nil
+		}
+		if err := b.prompt(in, "", m, n, ids[:4*n]); err != nil {
+			return err
+		}
 	}
-	if err := b.withoutTensorCores(m, prompt, ids); err != nil {
+	ids = ids[:4*prompt]
+	without, how := plain, ", without tensor cores"
+	if t != ir.F32 {
+		without, how = generic, ", by code for any GPU"
+		if _, err := b.tokensOf("tokens, by code for any GPU", &ir.Module{Data: m.Data, Graphs: m.Graphs[:1]}, generic, tokens, 0); err != nil {
+			return err
+		}
+	}
+	if err := b.without(without, how, m, prompt, ids); err != nil {
 		return err
 	}
 	return b.where(m, prompt, ids)
@@ -418,12 +447,12 @@ func (b *bench) prompt(in *replay.Instance, how string, m *ir.Module, prompt int
 	return nil
 }
 
-// withoutTensorCores measures a prompt without tensor cores, which shows what these are worth.
-func (b *bench) withoutTensorCores(m *ir.Module, prompt int, ids []byte) error {
-	if b.late("prompt without tensor cores") {
+// without measures a prompt by another plan, which shows what it leaves out is worth.
+func (b *bench) without(p plan, how string, m *ir.Module, prompt int, ids []byte) error {
+	if b.late("prompt" + how) {
 		return nil
 	}
-	d, end, err := b.open(plain)
+	d, end, err := b.open(p)
 	if err != nil {
 		return err
 	}
@@ -433,7 +462,7 @@ func (b *bench) withoutTensorCores(m *ir.Module, prompt int, ids []byte) error {
 		return err
 	}
 	defer in.Close()
-	return b.prompt(in, ", without tensor cores", m, prompt, ids)
+	return b.prompt(in, how, m, prompt, ids)
 }
 
 // bytesAt returns how many bytes the commands of g move at a position.

@@ -13,6 +13,7 @@
 //	    kernels are measured one by one until the forms have none that was not measured.
 //	  - alone: each kernel of that decode by itself, in all layers.
 //	  - large: a model with the shapes of one of 8 billion parameters.
+//	  - half: both with activations of f16, at longer contexts, and steps of a few rows.
 //
 // Weights are made up (decoder.Synthetic). A figure that cannot be had is a row that says why, so that a
 // run gives what it can; the exit code is 1 then. With --tiny everything is small: to try it on devices

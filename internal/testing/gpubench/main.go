@@ -41,7 +41,8 @@ type bench struct {
 	made           map[making]*ir.Module // by the model as it is now
 	serial         float64               // seconds of the smallest kernel behind another
 	failed         bool
-	rows           []any // for the file of all figures
+	rows           []any  // for the file of all figures
+	shape          string // of the model that rows are of, if they are of one of several
 }
 
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
@@ -52,7 +53,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	var limit time.Duration
 	flags.StringVar(&b.device, "device", "cuda", "cuda, softmetal or cpu")
 	flags.StringVar(&b.cache, "cache", "", "folder of compiled kernels (default: the user's)")
-	flags.StringVar(&parts, "parts", "costs,kernels,decode,alone,large", "what to measure")
+	flags.StringVar(&parts, "parts", "costs,kernels,decode,alone,large,half", "what to measure")
 	flags.BoolVar(&b.tiny, "tiny", false, "small sizes, to try the program")
 	flags.IntVar(&b.rounds, "rounds", 7, "measurements of each figure; their median is printed")
 	flags.IntVar(&b.tokens, "tokens", 128, "tokens to decode in one measurement")
@@ -73,11 +74,11 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		b.model, b.copy, b.serial = m, m.Bandwidth, float64(m.Launch)
 	}
 	b.fit, b.known = cost.NewFit(b.model), map[kind]bool{}
-	known := map[string]func() error{"costs": b.costs, "kernels": b.kernels, "decode": b.decode, "alone": b.alone, "large": b.large}
+	known := map[string]func() error{"costs": b.costs, "kernels": b.kernels, "decode": b.decode, "alone": b.alone, "large": b.large, "half": b.half}
 	for part := range strings.SplitSeq(parts, ",") {
 		do := known[part]
 		if do == nil {
-			fmt.Fprintf(stderr, "there is no part %q (there are costs, kernels, decode, alone and large)\n", part)
+			fmt.Fprintf(stderr, "there is no part %q (there are costs, kernels, decode, alone, large and half)\n", part)
 			return 2
 		}
 		begin := time.Now()
@@ -155,15 +156,17 @@ type plan struct {
 	// measured is the plan's name in a profile
 	measured string
 	noMMA    bool // nothing is multiplied by tensor cores
+	generic  bool // code for compute capability 9.0 alone is left out
 }
 
 var (
-	onStream = plan{"on a stream", "stream", true, "stream", false}
-	asChain  = plan{"graph", "chain", true, "chain", false}
-	waiting  = plan{"graph, kernels wait by themselves", "chain", false, "chain-waiting", false}
-	byEdges  = plan{"graph of edges", "edges", true, "edges", false}
-	edgesToo = plan{"graph of edges, kernels wait by themselves", "edges", false, "edges-waiting", false}
-	plain    = plan{"graph, kernels wait by themselves, without tensor cores", "chain", false, "chain-waiting", true}
+	onStream = plan{"on a stream", "stream", true, "stream", false, false}
+	asChain  = plan{"graph", "chain", true, "chain", false, false}
+	waiting  = plan{"graph, kernels wait by themselves", "chain", false, "chain-waiting", false, false}
+	byEdges  = plan{"graph of edges", "edges", true, "edges", false, false}
+	edgesToo = plan{"graph of edges, kernels wait by themselves", "edges", false, "edges-waiting", false, false}
+	plain    = plan{"graph, kernels wait by themselves, without tensor cores", "chain", false, "chain-waiting", true, false}
+	generic  = plan{"graph, kernels wait by themselves, code for any GPU", "chain", false, "chain-waiting", false, true}
 )
 
 // open opens the device.

@@ -72,7 +72,8 @@ func TestPeersTable(t *testing.T) {
 	figures := filepath.Join(dir, "figures.json")
 	require.NoError(t, os.WriteFile(figures, []byte(`[{"what": "recorded", "dispatches": 605, "position": 2, "microseconds": 90},
 		{"what": "all passes", "dispatches": 153, "position": 2, "microseconds": 10}, {"what": "rms norm", "microseconds": 1},
-		{"what": "16 tokens from position 8", "dispatches": 9, "position": 16, "microseconds": 7}, {"what": "prompt", "tokens": 16, "microseconds": 30}, {"what": "x", "failed": "y"}]`), 0o644))
+		{"what": "16 tokens from position 8", "dispatches": 9, "position": 16, "microseconds": 7, "shape": "8B"}, {"what": "prompt", "tokens": 16, "microseconds": 30, "shape": "8B"},
+		{"what": "tokens, by code for any GPU", "dispatches": 9, "position": 2, "microseconds": 1, "shape": "8B"}, {"what": "x", "failed": "y"}]`), 0o644))
 	program := filepath.Join(dir, "llama-peer")
 	require.NoError(t, os.WriteFile(program, []byte(`#!/bin/sh
 echo '{"device": "none"}'
