@@ -1,16 +1,17 @@
 #!/bin/sh
 # Measures a GPU of NVIDIA's for docs/benchmarks.md.
 #
-#   scripts/gpu-bench.sh build           makes out/gpubench, which needs nothing but the driver
+#   scripts/gpu-bench.sh build           makes out/gpubench, out/mlxc and out/mlxreplay, which need nothing but the driver
 #   scripts/gpu-bench.sh run [FLAG …]    runs it, with flags of its own (gpubench --help), then the peers;
 #                                        tables go to standard output and, with all figures and the
 #                                        profile, to the folder $OUT (out/gpubench-results)
 #   scripts/gpu-bench.sh peers           the peers alone, beside the figures.json that is in that folder
+#   scripts/gpu-bench.sh mix             a model file of 8 billion parameters in llama.cpp's own mix Q4_K_M, by mlxreplay and by llama.cpp
 #
 # Peers are llama.cpp, of out/llama-cuda (scripts/fetch-llama-cuda.sh, anywhere), and PyTorch, where Python
 # has it. PEERS names those to run ("llama.cpp PyTorch", or "no"). LIMIT is the seconds that all may take
 # (570): gpubench begins no figure that would leave the peers less than PEERS_LIMIT (230), and a peer that
-# does not fit says so. PEERS_FORMS: forms of PyTorch ("graph max-autotune"; also eager and compiled).
+# does not fit says so. mix takes LIMIT for itself. PEERS_FORMS: forms of PyTorch ("graph max-autotune"; also eager and compiled).
 #
 # Kernels that no prebuilt code is of (make ptx) are compiled, which needs a clang.
 set -eu
@@ -62,7 +63,7 @@ run_peers() {
 }
 case "${1:-}" in
 build)
-	CGO_ENABLED=0 go build $(overlay) -trimpath -ldflags '-s -w' -o out/gpubench ./internal/testing/gpubench
+	CGO_ENABLED=0 go build $(overlay) -trimpath -ldflags '-s -w' -o out/ ./internal/testing/gpubench ./cmd/mlxc ./cmd/mlxreplay
 	;;
 run)
 	shift
@@ -82,8 +83,14 @@ peers)
 	mkdir -p "$to"
 	run_peers
 	;;
+mix)
+	mkdir -p "$to"
+	if [ -f "$to/gpu.json" ]; then set -- --profile "$to/gpu.json"; else set --; fi
+	python3 testdata/gen/bench_gpu_mix.py "$@" --out "$to/mix.json" | tee "$to/mix.md"
+	python3 testdata/gen/bench_gpu_llamacpp.py --type q4_k_m --shapes 8B --ours "$to/mix.json" --out "$to/mix-llamacpp.json" --limit "$(left)" | tee -a "$to/mix.md"
+	;;
 *)
-	echo "usage: scripts/gpu-bench.sh build | run [FLAG …] | peers" >&2
+	echo "usage: scripts/gpu-bench.sh build | run [FLAG …] | peers | mix" >&2
 	exit 2
 	;;
 esac

@@ -21,6 +21,7 @@ type benchCmd struct {
 	Tokens int      `default:"64" help:"Tokens to decode in one measurement."`
 	burstFlag
 	Prompt int  `default:"128" help:"Tokens of the prompt in one measurement."`
+	Depth  int  `default:"0" help:"Tokens that lie in the KV cache before those that are decoded."`
 	JSON   bool `name:"json" help:"Print JSON."`
 	// What mlxreplay profile does now; errors say so.
 	Profile bool   `hidden:""`
@@ -44,8 +45,8 @@ func measured(v []float64) measure {
 func (m measure) String() string { return fmt.Sprintf("%.2f [%.2f–%.2f]", m.Median, m.Min, m.Max) }
 
 func (c *benchCmd) Run(env *cli.Env) error {
-	if c.Rounds < 1 || c.Tokens < 2 || c.Prompt < 1 {
-		return cli.BadUsage("--rounds, --tokens and --prompt are at least 1, 2 and 1")
+	if c.Rounds < 1 || c.Tokens < 2 || c.Prompt < 1 || c.Depth < 0 {
+		return cli.BadUsage("--rounds, --tokens, --prompt and --depth are at least 1, 2, 1 and 0")
 	}
 	if _, err := c.burst(); err != nil {
 		return err
@@ -90,7 +91,7 @@ func threadsOf(d backend.Device) any {
 
 // language measures the prompt and decode speed of a language model.
 func (c *benchCmd) language(env *cli.Env, d backend.Device, module *ir.Module) error {
-	m, prompt, err := c.rounds(env, d, module, replay.Options{}, rounds{c.Set, c.Rounds, c.Tokens, c.Prompt})
+	m, prompt, err := c.rounds(env, d, module, replay.Options{}, rounds{c.Set, c.Rounds, c.Tokens, max(c.Prompt, c.Depth), c.Depth})
 	if err != nil {
 		return err
 	}
@@ -106,16 +107,16 @@ func (c *benchCmd) language(env *cli.Env, d backend.Device, module *ir.Module) e
 	defer progress.End()
 	for i := range c.Rounds + 1 {
 		progress.Set(float64(i) / float64(c.Rounds+1))
-		r, err := m.Generate(env.Context, prompt, textgen.Options{N: 1, Timing: timing})
+		r, err := m.Generate(env.Context, prompt[:c.Prompt], textgen.Options{N: 1, Timing: timing})
 		if err != nil {
 			return err
 		}
-		s, err := m.Generate(env.Context, prompt[:1], textgen.Options{N: c.Tokens, IgnoreEnd: true, Burst: burst, Timing: timing})
+		s, err := m.Generate(env.Context, prompt[:max(1, c.Depth)], textgen.Options{N: c.Tokens, IgnoreEnd: true, Burst: burst, Timing: timing})
 		if err != nil {
 			return err
 		}
 		if i > 0 { // the first round only fills caches
-			feed = append(feed, float64(len(prompt))/r.Prompt.Seconds())
+			feed = append(feed, float64(c.Prompt)/r.Prompt.Seconds())
 			decode = append(decode, s.TokensPerSecond())
 		}
 	}
@@ -127,8 +128,12 @@ func (c *benchCmd) language(env *cli.Env, d backend.Device, module *ir.Module) e
 		return cli.JSON(env.Context, env.Stdout, c.Mention(took.mention(d, out)))
 	}
 	t := cli.Table{Header: []string{"device", "threads", "what", "tokens/s, median [min–max]"}}
+	behind := ""
+	if c.Depth > 0 {
+		behind = fmt.Sprintf(" behind %d", c.Depth)
+	}
 	took.say(env, d)
-	t.Add(d.Name(), threadsOf(d), fmt.Sprintf("decode %d%s", c.Tokens, c.Note()), measured(decode).String())
+	t.Add(d.Name(), threadsOf(d), fmt.Sprintf("decode %d%s%s", c.Tokens, behind, c.Note()), measured(decode).String())
 	t.Add(d.Name(), threadsOf(d), fmt.Sprintf("prompt %d%s", c.Prompt, c.Note()), measured(feed).String())
 	return t.Print(env.Stdout)
 }

@@ -219,7 +219,7 @@ func (p *profiled) language(module *ir.Module) error {
 	if p.by == profile.ByAblation {
 		return cli.BadUsage("the device takes no times of commands, or is not asked for them, and times by ablation are of one graph: name it (--graph decode), with --set for its params")
 	}
-	m, prompt, err := p.rounds(p.env, p.device, module, replay.Options{Profile: true}, rounds{p.Set, p.Rounds, p.Tokens, p.Prompt})
+	m, prompt, err := p.rounds(p.env, p.device, module, replay.Options{Profile: true}, rounds{p.Set, p.Rounds, p.Tokens, p.Prompt, 0})
 	if err != nil {
 		return err
 	}

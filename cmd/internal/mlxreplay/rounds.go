@@ -15,6 +15,7 @@ import (
 type rounds struct {
 	set                    []string // --set, which is for single graphs
 	rounds, tokens, prompt int
+	depth                  int // tokens before those that are decoded
 }
 
 // rounds opens a language model to be timed, and returns a prompt of the first tokens of its vocabulary: the work does not depend on which
@@ -39,8 +40,12 @@ func (f moduleFlags) rounds(env *cli.Env, d backend.Device, module *ir.Module, o
 }
 
 func (f moduleFlags) promptOf(m *textgen.Model, r rounds) ([]int32, error) {
-	if r.tokens >= m.Context() || r.prompt > m.Context() {
-		return nil, cli.BadUsage("--tokens %d or --prompt %d is more than the context of %d positions", r.tokens, r.prompt, m.Context())
+	if r.depth+r.tokens >= m.Context() || r.prompt > m.Context() {
+		behind := ""
+		if r.depth > 0 {
+			behind = fmt.Sprintf(" behind --depth %d", r.depth)
+		}
+		return nil, cli.BadUsage("--tokens %d%s or --prompt %d is more than the context of %d positions", r.tokens, behind, r.prompt, m.Context())
 	}
 	seconds, err := m.Work(r.prompt, r.tokens)
 	if err != nil {

@@ -91,3 +91,19 @@ exit 1
 	out = pythonIn(t, "bench_gpu_llamacpp.py", "--program", filepath.Join(dir, "nothing"))
 	assert.Contains(t, out, "| not run: there is no out/llama-cuda/llama-peer (scripts/fetch-llama-cuda.sh makes it) |")
 }
+
+// A model file in llama.cpp's mix is recorded, optimized and measured, and its figures are those that llama.cpp's stand beside.
+func TestMix(t *testing.T) {
+	dir := t.TempDir()
+	for name, text := range map[string]string{
+		"mlxc":      "#!/bin/sh\ntest -f model.gguf\n",
+		"mlxreplay": "#!/bin/sh\ntest \"$2\" = model.mlxg || exit 3\necho '{\"decode_tokens_per_second\": {\"median\": 100, \"min\": 90, \"max\": 110}, \"prompt_tokens_per_second\": {\"median\": 1000, \"min\": 1000, \"max\": 1000}}'\n",
+	} {
+		require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o755))
+	}
+	figures := filepath.Join(dir, "mix.json")
+	out := pythonIn(t, "bench_gpu_mix.py", "--tiny", "--programs", dir, "--out", figures)
+	assert.Contains(t, out, "| 4 tokens from position 8 | 100 [90–110] | 10000.0 |")
+	assert.JSONEq(t, `[["8B", "n4@0", 40000], ["8B", "p8", 8000], ["8B", "n4@8", 40000], ["8B", "p16", 16000]]`,
+		pythonIn(t, "-c", "import gpu_ours, json, sys; print(json.dumps([[*k, v] for k, v in gpu_ours.figures(sys.argv[1]).items()]))", figures))
+}
