@@ -91,7 +91,7 @@ func threadsOf(d backend.Device) any {
 
 // language measures the prompt and decode speed of a language model.
 func (c *benchCmd) language(env *cli.Env, d backend.Device, module *ir.Module) error {
-	m, prompt, err := c.rounds(env, d, module, replay.Options{}, rounds{c.Set, c.Rounds, c.Tokens, max(c.Prompt, c.Depth), c.Depth})
+	m, prompt, err := c.rounds(env, d, module, replay.Options{}, rounds{c.Set, c.Rounds, c.Tokens, c.Prompt, c.Depth})
 	if err != nil {
 		return err
 	}

@@ -18,7 +18,7 @@ type rounds struct {
 	depth                  int // tokens before those that are decoded
 }
 
-// rounds opens a language model to be timed, and returns a prompt of the first tokens of its vocabulary: the work does not depend on which
+// rounds opens a language model to be timed, and returns a prompt of the first tokens of its vocabulary, as long as the prompt or the depth: the work does not depend on which
 // tokens they are. The model must be closed.
 func (f moduleFlags) rounds(env *cli.Env, d backend.Device, module *ir.Module, o replay.Options, r rounds) (*textgen.Model, []int32, error) {
 	if len(r.set) > 0 {
@@ -47,14 +47,14 @@ func (f moduleFlags) promptOf(m *textgen.Model, r rounds) ([]int32, error) {
 		}
 		return nil, cli.BadUsage("--tokens %d%s or --prompt %d is more than the context of %d positions", r.tokens, behind, r.prompt, m.Context())
 	}
-	seconds, err := m.Work(r.prompt, r.tokens)
+	seconds, err := m.Work(r.prompt+r.depth, r.tokens)
 	if err != nil {
 		return nil, err
 	}
 	if err := f.allowed(fmt.Sprintf("%d rounds of %d tokens after a prompt of %d", r.rounds+1, r.tokens, r.prompt), seconds*float64(r.rounds+1)); err != nil {
 		return nil, err
 	}
-	prompt := make([]int32, r.prompt)
+	prompt := make([]int32, max(r.prompt, r.depth))
 	for i := range prompt {
 		prompt[i] = int32((100 + i%1000) % m.Tokenizer.Size())
 	}
