@@ -66,7 +66,7 @@ const (
 	// vectorWarps share the inner index of a tile of tileRows rows.
 	vectorWarps = 8
 	// mostSlots is how many chunks of a warp at most lie in shared memory, or are on their way.
-	mostSlots = 4
+	mostSlots = 3
 	// longest is the inner index up to which there is room for x in shared memory.
 	longest = 32768
 	// longestNorm is the same for a vector that is normalized, of which each thread keeps 32 elements.
@@ -112,19 +112,12 @@ func (v *vector) Fit(groups [3]uint64, given Given) Fit {
 	if !known || !given.Aligned || k%chunk != 0 || k > longest || v.norm && k > longestNorm || int64(rows) > 1<<30 || k*int64(rows) < Fewest || v.blocks != nil && !v.blocks.fits(f) {
 		return Fit{}
 	}
-	// Blocks fill the multiprocessors, two or three each, and take one tile after the other: where a block has ended, one of the next launch brings
-	// its first chunks while others are at work. With room for a third one some multiprocessors would get three blocks, and others one.
-	busy := func(resident int) float64 {
-		all := resident * max(1, given.Multiprocessors)
-		return float64(f.Tiles) / float64((f.Tiles+all-1)/all*all)
-	}
-	resident := func(n int) Fit { return Fit{Inner: f.Inner, Resident: n} }
+	// Blocks fill the multiprocessors, two each, and take one tile after the other: where a block has ended, one of the next launch brings
+	// its first chunks while others are at work. With room for a third one some multiprocessors would get three blocks, and others one. Three on
+	// each are slower even where they share the tiles better (H200).
 	f.Resident = 2
-	switch {
-	case v.slots(resident(2)) < 2:
+	if v.slots(Fit{Inner: f.Inner, Resident: 2}) < 2 {
 		f.Resident = 1
-	case (v.blocks == nil || v.blocks.three) && v.slots(resident(3)) >= 3 && busy(3) > busy(2):
-		f.Resident = 3
 	}
 	f.Blocks = min(f.Tiles, f.Resident*max(1, given.Multiprocessors))
 	if v.form == rope { // a warp turns no more than one tile
