@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/mlxc/mlxc/backend/internal/ptxwrite"
 	"github.com/mlxc/mlxc/internal/air"
 	"github.com/mlxc/mlxc/internal/air/nvptx"
 	"github.com/mlxc/mlxc/ir"
@@ -20,17 +21,25 @@ type vector struct {
 	sides  []string // the ends of the names of matrices, scales and biases
 	elem   ir.DType // of x, scales, biases and results
 	group  int      // of weights that share a scale
+	blocks *blocks  // of a matrix in GGML's blocks: their format; nil: codes are affine
 }
 
-var namedVector = regexp.MustCompile(`^affine_(?:qmv|qmv_fast)_(add|silu_mul|rms_silu_mul|rms_x3_rope)_(float16_t|bfloat16_t)_gs_(32|64|128)_b_4$`)
+var namedVector = regexp.MustCompile(`^affine_(?:qmv|qmv_fast)_(?:(add|silu_mul|rms|rms_silu_mul|rms_x3_rope)_)?(float16_t|bfloat16_t)_gs_(32|64|128)_b_4(_batch_0_pr_[01]_hgs_0_r_4)?$`)
 
 func vectorOf(k *air.Kernel, constants []ir.FunctionConstant) *vector {
 	m := namedVector.FindStringSubmatch(k.Name)
 	if m == nil {
+		return blocksOf(k)
+	}
+	if (m[1] == "") != (m[4] != "") {
 		return nil
 	}
-	v := &vector{source: k, form: add, sides: []string{""}, elem: ir.F16}
+	v := &vector{source: k, form: store, sides: []string{""}, elem: ir.F16}
 	switch m[1] {
+	case "add":
+		v.form = add
+	case "rms":
+		v.norm = true
 	case "silu_mul", "rms_silu_mul":
 		v.form, v.norm, v.sides = siluMul, m[1] == "rms_silu_mul", []string{"_gate", "_up"}
 	case "rms_x3_rope":
@@ -54,7 +63,6 @@ const (
 	chunk      = 256
 	tileRows   = 16
 	codesChunk = tileRows * chunk / 2
-	chunkBytes = codesChunk + 2*tileRows*16
 	// vectorWarps share the inner index of a tile of tileRows rows.
 	vectorWarps = 8
 	// mostSlots is how many chunks of a warp at most lie in shared memory, or are on their way.
@@ -77,7 +85,11 @@ func (v *vector) Fit(groups [3]uint64, given Given) Fit {
 		known = known && there && n > 0 && n < 1<<30
 		return int(n)
 	}
-	f := Fit{Aligned: true, Inner: constant("in_vec_size")}
+	inner, outer := "in_vec_size", "out_vec_size"
+	if v.blocks != nil {
+		inner, outer = "K", "N"
+	}
+	f := Fit{Aligned: true, Inner: constant(inner)}
 	rows := 0
 	switch v.form {
 	case rope:
@@ -85,10 +97,10 @@ func (v *vector) Fit(groups [3]uint64, given Given) Fit {
 		q, k, values := f.Projections.tiles()
 		rows, f.Tiles = (f.Projections.Queries+f.Projections.Keys)*f.Projections.Dims+f.Projections.Values, q+k+values
 	case siluMul:
-		f.Outer = constant("out_vec_size")
+		f.Outer = constant(outer)
 		rows, f.Tiles = 2*f.Outer, (f.Outer+7)/8
 	default:
-		f.Outer = constant("out_vec_size")
+		f.Outer = constant(outer)
 		rows, f.Tiles = f.Outer, (f.Outer+tileRows-1)/tileRows
 	}
 	for i := range v.source.Args {
@@ -97,7 +109,7 @@ func (v *vector) Fit(groups [3]uint64, given Given) Fit {
 		}
 	}
 	k := int64(f.Inner)
-	if !known || !given.Aligned || k%chunk != 0 || k > longest || v.norm && k > longestNorm || int64(rows) > 1<<30 || k*int64(rows) < Fewest {
+	if !known || !given.Aligned || k%chunk != 0 || k > longest || v.norm && k > longestNorm || int64(rows) > 1<<30 || k*int64(rows) < Fewest || v.blocks != nil && !v.blocks.fits(f) {
 		return Fit{}
 	}
 	// Blocks fill the multiprocessors, two or three each, and take one tile after the other: where a block has ended, one of the next launch brings
@@ -106,8 +118,12 @@ func (v *vector) Fit(groups [3]uint64, given Given) Fit {
 		all := resident * max(1, given.Multiprocessors)
 		return float64(f.Tiles) / float64((f.Tiles+all-1)/all*all)
 	}
+	resident := func(n int) Fit { return Fit{Inner: f.Inner, Resident: n} }
 	f.Resident = 2
-	if three := (Fit{Inner: f.Inner, Resident: 3}); v.slots(three) >= 3 && busy(3) > busy(2) {
+	switch {
+	case v.slots(resident(2)) < 2:
+		f.Resident = 1
+	case (v.blocks == nil || v.blocks.three) && v.slots(resident(3)) >= 3 && busy(3) > busy(2):
 		f.Resident = 3
 	}
 	f.Blocks = min(f.Tiles, f.Resident*max(1, given.Multiprocessors))
@@ -134,14 +150,27 @@ func (*vector) Wide(name string) bool { return name == "x" || weight(name) }
 
 // weight reports whether an argument is a matrix, its scales or biases, or what multiplies a normalized vector: none of them is anything
 // that a launch before has written.
-func weight(name string) bool {
-	return name == "norm" || strings.HasPrefix(name, "w") || strings.HasPrefix(name, "scales") || strings.HasPrefix(name, "biases")
+func weight(name string) bool { return namedWeight.MatchString(name) }
+
+var namedWeight = regexp.MustCompile(`^(norm|(w|scales|biases)(_gate|_up|_q|_k|_v)?)$`)
+
+// unused reports whether an argument says how batches lie in memory, of a kernel that has none: there may be nothing behind its address.
+func unused(name string) bool {
+	return strings.HasSuffix(name, "_batch_ndims") || strings.HasSuffix(name, "_shape") || strings.HasSuffix(name, "_strides")
+}
+
+// vectors is the dimension of a grid of threadgroups that counts vectors.
+func (v *vector) vectors() int {
+	if v.blocks != nil {
+		return 1
+	}
+	return 0
 }
 
 // Launch implements [Kernel]: a block makes some results of one vector.
 func (v *vector) Launch(groups [3]uint64, f Fit) (grid [3]uint64, threads, shared uint32) {
-	needs := v.ring(f) + vectorWarps*v.slots(f)*chunkBytes + 127
-	return [3]uint64{groups[0], uint64(f.Blocks), 1}, 32 * vectorWarps, uint32(max(needs, perMultiprocessor/(f.Resident+1)))
+	needs := v.ring(f) + vectorWarps*v.slots(f)*v.chunkBytes() + 127
+	return [3]uint64{groups[v.vectors()], uint64(f.Blocks), 1}, 32 * vectorWarps, uint32(max(needs, perMultiprocessor/(f.Resident+1)))
 }
 
 // perMultiprocessor is the shared memory of a multiprocessor, of which each block takes 1 KB for the system.
@@ -149,17 +178,37 @@ const perMultiprocessor = 228 << 10
 
 // slots is how many chunks of a warp have room.
 func (v *vector) slots(f Fit) int {
-	return min(mostSlots, (perMultiprocessor/f.Resident-1024-127-v.ring(f))/(vectorWarps*chunkBytes))
+	return min(mostSlots, (perMultiprocessor/f.Resident-1024-127-v.ring(f))/(vectorWarps*v.chunkBytes()))
+}
+
+// chunkBytes are those of a chunk in shared memory.
+func (v *vector) chunkBytes() int {
+	if v.blocks != nil {
+		return v.blocks.size
+	}
+	return codesChunk + 2*tileRows*16
 }
 
 // sums is where the sums of each 32 elements of x lie in shared memory, behind x.
 func (*vector) sums(f Fit) int { return 2 * f.Inner }
 
 // parts is where the sums of warps lie: those of two tiles.
-func (v *vector) parts(f Fit) int { return v.sums(f) + f.Inner/8 }
+func (v *vector) parts(f Fit) int {
+	if v.blocks != nil && !v.blocks.sums {
+		return v.sums(f)
+	}
+	return v.sums(f) + f.Inner/8
+}
 
-// nothing is where the zeros lie that a lane multiplies in the place of x.
-func (v *vector) nothing(f Fit) int { return v.parts(f) + 2*partBytes }
+// nothing is where the zeros lie that a lane multiplies in the place of x. Lanes read them while others read x, 16 bytes at a time: of a multiple
+// of 128 blocks leave the banks of bytes 32 to 47 free then.
+func (v *vector) nothing(f Fit) int {
+	n := v.parts(f) + 2*partBytes
+	if v.blocks != nil {
+		return (n+127)&^127 + 32
+	}
+	return n
+}
 
 // ring is where chunks lie.
 func (v *vector) ring(f Fit) int { return (v.nothing(f) + 64 + 127) &^ 127 }
@@ -187,6 +236,13 @@ type vectorEmitter struct {
 	codesFrom, codesTo   [4]string
 	scaleFrom, bringSlot string
 	end                  string // of the warp's ring
+	// The same of blocks, whose pieces of 16 bytes lie at fixed distances from a few addresses: these, that of the piece at the end of a row, where in a slot the
+	// first and the last go to, and predicates: the lane has pieces, it has one at the end.
+	from               []string
+	fromEnd, to, toEnd string
+	hasPieces, hasEnd  string
+	x                  []string // the lane's elements of x of the chunk that is multiplied
+	sumsAt             string   // where the sums of x of the lane's groups lie
 
 	// What a lane reads: where its codes of groups 0 to 3 and 4 to 7 lie in a slot; whether its column is that of its group, and by how much it
 	// moves on in x then; the distance of four groups of x; zeros; where its scales lie. Constants of f16.
@@ -237,11 +293,25 @@ func (v *vector) Emit(launch nvptx.Launch, f Fit) []byte {
 	if early {
 		e.Line("griddepcontrol.wait") // in all threads, so that what waits for this grid waits for those before it
 	}
-	e.read(func(name string) bool { return !weight(name) }, launch.Moving)
+	e.read(func(name string) bool { return !weight(name) && !unused(name) }, launch.Moving)
+	e.inGrid()
 	e.stage(norm)
 	e.tiles()
 	e.resident = f.Resident
 	return e.text(32 * vectorWarps)
+}
+
+// inGrid has blocks leave that are outside of a grid which params make smaller than it was launched, after their copies have come.
+func (e *vectorEmitter) inGrid() {
+	if !e.launch.Moving {
+		return
+	}
+	d, inside := e.vectors(), e.Label()
+	before := e.r("mul.lo.s32", "%s, %s", e.vector0, e.r("ld.param.b32", "%s", ptxwrite.Parameter(len(e.list())+3+d)))
+	e.Line("@%s bra \t%s", e.Make("p", "setp.lt.u32", "%s, %s", before, e.threads(d)), inside)
+	e.Line("cp.async.wait_group \t0")
+	e.Line("ret")
+	e.Mark(inside)
 }
 
 // place finds the thread's part of the copies.
@@ -254,6 +324,22 @@ func (e *vectorEmitter) place() {
 	e.vector0 = e.r("mov.u32", "%%ctaid.x")
 	e.mine = e.r("shr.u32", "%s, %d", e.r("sub.s32", "%d, %s", f.Inner/chunk+vectorWarps-1, e.warp), bits.Len(vectorWarps)-1)
 
+	if e.blocks != nil {
+		e.placeBlocks()
+	} else {
+		e.placeCodes()
+	}
+	ring := e.r("mad.lo.s32", "%s, %d, %s", e.warp, e.slots(f)*e.chunkBytes(), e.r("add.s32", "%s, %d", e.base, e.ring(f)))
+	e.end = e.r("add.s32", "%s, %d", ring, e.slots(f)*e.chunkBytes())
+	e.bringSlot, e.useSlot = e.r("mov.b32", "%s", ring), e.r("mov.b32", "%s", ring)
+	e.bringLeft = e.r("mov.b32", "0")
+	// The tile before the block's first. A warp without chunks is behind the last one.
+	e.bringTile = e.r("add.s32", "%s, %d", e.r("mov.u32", "%%ctaid.y"), -f.Blocks)
+	e.bringTile = e.either(e.Make("p", "setp.eq.u32", "%s, 0", e.mine), "r", e.r("mov.b32", "%d", f.Tiles), e.bringTile)
+}
+
+// placeCodes finds where the thread's part of a chunk goes to.
+func (e *vectorEmitter) placeCodes() {
 	piece := e.r("and.b32", "%s, 7", e.lane)
 	for i := range e.codesTo {
 		at := e.r("add.s32", "%s, %d", e.r("shr.u32", "%s, 3", e.lane), 4*i) // in the tile
@@ -263,14 +349,6 @@ func (e *vectorEmitter) place() {
 		e.codesFrom[i] = e.New("rd")
 	}
 	e.scaleFrom = e.New("rd")
-
-	ring := e.r("mad.lo.s32", "%s, %d, %s", e.warp, e.slots(f)*chunkBytes, e.r("add.s32", "%s, %d", e.base, e.ring(f)))
-	e.end = e.r("add.s32", "%s, %d", ring, e.slots(f)*chunkBytes)
-	e.bringSlot, e.useSlot = e.r("mov.b32", "%s", ring), e.r("mov.b32", "%s", ring)
-	e.bringLeft = e.r("mov.b32", "0")
-	// The tile before the block's first. A warp without chunks is behind the last one.
-	e.bringTile = e.r("add.s32", "%s, %d", e.r("mov.u32", "%%ctaid.y"), -f.Blocks)
-	e.bringTile = e.either(e.Make("p", "setp.eq.u32", "%s, 0", e.mine), "r", e.r("mov.b32", "%d", f.Tiles), e.bringTile)
 }
 
 // of finds what a tile has to do with.
@@ -281,6 +359,9 @@ func (e *vectorEmitter) of(number string) (t vectorTile) {
 	t.matrix = [2]operand{of(e.sides[0]), of(e.sides[len(e.sides)-1])}
 	if e.form != rope {
 		t.n0, t.count = e.r("shl.b32", "%s, %d", number, map[bool]int{true: 3, false: 4}[e.form == siluMul]), e.r("mov.b32", "%d", e.fit.Outer)
+		if e.overlaps() {
+			t.n0 = e.r("min.s32", "%s, %d", t.n0, e.fit.Outer-tileRows)
+		}
 		return t
 	}
 	h := e.fit.Projections
@@ -306,7 +387,7 @@ func (e *vectorEmitter) of(number string) (t vectorTile) {
 // row is the row of its matrix that a row of the tile is, of its first or second half. Behind the last one it is the last one, whose
 // results nobody stores.
 func (e *vectorEmitter) row(t *vectorTile, at string, half int) string {
-	if e.form == add {
+	if e.form == add || e.form == store {
 		return e.r("min.s32", "%s, %d", e.r("add.s32", "%s, %s", t.n0, at), e.fit.Outer-1)
 	}
 	n := e.r("add.s32", "%s, %s", t.n0, e.r("and.b32", "%s, 7", at))
@@ -343,20 +424,42 @@ func (e *vectorEmitter) bring() {
 	e.Line("@%s bra \t%s", e.Make("p", "setp.ge.s32", "%s, %d", e.bringTile, f.Tiles), none)
 	e.Line("mov.b32 \t%s, %s", e.bringLeft, e.mine)
 	t := e.of(e.bringTile)
+	if e.blocks != nil {
+		e.blocksOf(&t)
+	} else {
+		e.codesOf(&t)
+	}
+	e.Mark(same)
+	if e.blocks != nil {
+		e.bringBlocks()
+	} else {
+		e.bringCodes()
+	}
+	e.next(e.bringSlot)
+	e.Line("add.s32 \t%s, %s, -1", e.bringLeft, e.bringLeft)
+	e.Mark(none)
+	e.Line("cp.async.commit_group")
+}
+
+// codesOf finds where the thread's part of a tile's first chunk comes from.
+func (e *vectorEmitter) codesOf(t *vectorTile) {
 	piece := e.r("mad.lo.s32", "%s, %d, %s", e.warp, chunk/2, e.r("shl.b32", "%s, 4", e.r("and.b32", "%s, 7", e.lane)))
 	for i, from := range e.codesFrom {
 		at := e.r("add.s32", "%s, %d", e.r("shr.u32", "%s, 3", e.lane), 4*i)
-		row := e.Make("rd", "add.s64", "%s, %s", t.matrix[i/2].codes, e.wide(e.row(&t, at, i/2), strconv.Itoa(f.Inner/2)))
+		row := e.Make("rd", "add.s64", "%s, %s", t.matrix[i/2].codes, e.wide(e.row(t, at, i/2), strconv.Itoa(e.fit.Inner/2)))
 		e.Line("add.s64 \t%s, %s, %s", from, row, e.Make("rd", "cvt.u64.u32", "%s", piece))
 	}
 	at := e.r("and.b32", "%s, 15", e.lane)
 	lower, scales := e.Make("p", "setp.lt.u32", "%s, 8", at), e.Make("p", "setp.lt.u32", "%s, 16", e.lane)
 	half := func(i int) string { return e.either(scales, "rd", t.matrix[i].scales, t.matrix[i].biases) }
 	from := e.either(lower, "rd", half(0), half(1))
-	row := e.either(lower, "r", e.row(&t, at, 0), e.row(&t, at, 1))
-	from = e.Make("rd", "add.s64", "%s, %s", from, e.wide(row, strconv.Itoa(2*f.Inner/e.group)))
+	row := e.either(lower, "r", e.row(t, at, 0), e.row(t, at, 1))
+	from = e.Make("rd", "add.s64", "%s, %s", from, e.wide(row, strconv.Itoa(2*e.fit.Inner/e.group)))
 	e.Line("add.s64 \t%s, %s, %s", e.scaleFrom, from, e.wide(e.warp, strconv.Itoa(e.scaleBytes())))
-	e.Mark(same)
+}
+
+// bringCodes asks for the thread's part of a chunk.
+func (e *vectorEmitter) bringCodes() {
 	for i, from := range e.codesFrom {
 		e.Line("cp.async.cg.shared.global.L2::128B \t[%s], [%s], 16", e.r("add.s32", "%s, %s", e.bringSlot, e.codesTo[i]), from)
 		e.Line("add.s64 \t%s, %s, %d", from, from, vectorWarps*chunk/2)
@@ -368,17 +471,13 @@ func (e *vectorEmitter) bring() {
 	to := e.r("mad.lo.s32", "%s, 16, %s", e.lane, e.bringSlot)
 	e.Line("cp.async.%s.shared.global \t[%s+%d], [%s], %d", kind, to, codesChunk, e.scaleFrom, e.scaleBytes())
 	e.Line("add.s64 \t%s, %s, %d", e.scaleFrom, e.scaleFrom, vectorWarps*e.scaleBytes())
-	e.next(e.bringSlot)
-	e.Line("add.s32 \t%s, %s, -1", e.bringLeft, e.bringLeft)
-	e.Mark(none)
-	e.Line("cp.async.commit_group")
 }
 
 // next moves a slot of the ring on.
 func (e *vectorEmitter) next(slot string) {
-	e.Line("add.s32 \t%s, %s, %d", slot, slot, chunkBytes)
+	e.Line("add.s32 \t%s, %s, %d", slot, slot, e.chunkBytes())
 	around := e.Make("p", "setp.ge.u32", "%s, %s", slot, e.end)
-	e.Line("@%s sub.s32 \t%s, %s, %d", around, slot, slot, e.slots(e.fit)*chunkBytes)
+	e.Line("@%s sub.s32 \t%s, %s, %d", around, slot, slot, e.slots(e.fit)*e.chunkBytes())
 }
 
 // part reports whether there is a part of 32 elements of x.
@@ -438,8 +537,11 @@ func (e *vectorEmitter) words(from, there string) (out []string) {
 
 // put stores a part of 32 elements, and their sum.
 func (e *vectorEmitter) put(part string, words []string) {
+	if e.blocks != nil {
+		e.putBlocks(part, words)
+		return
+	}
 	to := e.r("mad.lo.s32", "%s, 64, %s", part, e.base)
-	sum := ""
 	for i := 0; i < len(words); i += 4 {
 		four := words[i : i+4]
 		var order []string
@@ -450,6 +552,12 @@ func (e *vectorEmitter) put(part string, words []string) {
 		}
 		e.Line("st.shared.v4.b32 \t[%s+%d], {%s}", to, 4*i, strings.Join(order, ", "))
 	}
+	e.putSum(part, words)
+}
+
+// putSum stores the sum of a part.
+func (e *vectorEmitter) putSum(part string, words []string) {
+	sum := ""
 	for _, h := range e.all(words) {
 		if sum == "" {
 			sum = h
@@ -523,9 +631,12 @@ func (e *vectorEmitter) tiles() {
 		e.acc[i] = e.New("r")
 	}
 	residual := e.New("rs")
-	e.lanes()
-	x := e.r("mad.lo.s32", "%s, %d, %s", e.warp, 2*chunk, e.r("mad.lo.s32", "%s, 64, %s", e.member, e.base))
-	sums := e.r("mad.lo.s32", "%s, %d, %s", e.warp, chunk/8, e.r("mad.lo.s32", "%s, 8, %s", e.member, e.r("add.s32", "%s, %d", e.base, e.sums(f))))
+	var multiply multiplication
+	if e.blocks != nil {
+		multiply = e.blocks.multiply(e)
+	} else {
+		multiply = e.codes()
+	}
 	loop, end := e.Label(), e.Label()
 	e.Mark(loop)
 	e.Line("@%s bra \t%s", e.Make("p", "setp.ge.s32", "%s, %d", number, f.Tiles), end)
@@ -538,7 +649,7 @@ func (e *vectorEmitter) tiles() {
 		there = e.Make("p", "and.pred", "%s, %s", there, own)
 		e.Line("@%s ld.global.b16 \t%s, [%s]", there, residual, e.Make("rd", "add.s64", "%s, %s", e.args["r"], e.result(n)))
 	}
-	e.multiply(x, sums)
+	e.multiply(multiply)
 	first := e.Make("p", "setp.eq.u32", "%s, 0", e.member)
 	to := e.r("mad.lo.s32", "%s, %d, %s", e.warp, 4*tileRows, e.r("mad.lo.s32", "%s, 4, %s", e.quad, parts))
 	e.Line("@%s st.shared.b32 \t[%s], %s", first, to, e.acc[0])
@@ -558,23 +669,51 @@ func (e *vectorEmitter) tiles() {
 	e.Line("ret")
 }
 
-// multiply adds up the warp's chunks of a tile. Codes become numbers as the last bits of 1024 + q, of 128 + q in bf16, less that: exact, so that
+// multiplication is how chunks are multiplied: what is done at the beginning of a tile, and with the chunk at useSlot, of which products are added to
+// the sums of the lane.
+type multiplication struct {
+	begin, chunk func()
+}
+
+// multiply adds up the warp's chunks of a tile.
+func (e *vectorEmitter) multiply(m multiplication) {
+	for i := range e.acc {
+		e.Line("mov.b32 \t%s, 0", e.acc[i])
+	}
+	m.begin()
+	left := e.r("mov.b32", "%s", e.mine)
+	loop, done := e.Label(), e.Label()
+	e.Mark(loop)
+	e.Line("@%s bra \t%s", e.Make("p", "setp.eq.u32", "%s, 0", left), done)
+	e.Line("cp.async.wait_group \t%d", e.slots(e.fit)-2)
+	e.Line("bar.warp.sync \t-1")
+	e.bring()
+	m.chunk()
+	e.next(e.useSlot)
+	e.Line("sub.s32 \t%s, %s, 1", left, left)
+	e.Line("bra \t%s", loop)
+	e.Mark(done)
+	for i := range e.acc {
+		e.Line("mov.b32 \t%s, %s", e.acc[i], e.across(e.acc[i], "add.rn.f32"))
+	}
+}
+
+// codes multiplies affine codes. They become numbers as the last bits of 1024 + q, of 128 + q in bf16, less that: exact, so that
 // what tensor cores lose is measured by the products alone, and infinities multiply as the term has it.
 //
 // A lane has the codes of a group of 32 of its two rows in 16 bytes of each; the inner index of a product of matrices is four of each of four
 // groups. The right factor has the group's elements of x in the column of the group, and zeros in the seven others: so the sums of
 // eight groups are eight columns, and a lane scales two of each row.
-func (e *vectorEmitter) multiply(useX, useSums string) {
+func (e *vectorEmitter) codes() (m multiplication) {
+	e.lanes()
+	useX := e.r("mad.lo.s32", "%s, %d, %s", e.warp, 2*chunk, e.r("mad.lo.s32", "%s, 64, %s", e.member, e.base))
+	useSums := e.r("mad.lo.s32", "%s, %d, %s", e.warp, chunk/8, e.r("mad.lo.s32", "%s, 8, %s", e.member, e.r("add.s32", "%s, %d", e.base, e.sums(e.fit))))
 	typ := e.elem.String()
 	magic := uint32(0x64006400)
 	if e.elem == ir.BF16 {
 		magic = 0x43004300
 	}
-	for i := range e.acc {
-		e.Line("mov.b32 \t%s, 0", e.acc[i])
-	}
-	zero := e.r("mov.b32", "0")
-	one := e.r("mov.b32", "%d", magic)
+	zero, one := "", ""
 	codes := func(w string) (out [4]string) { // of a word: elements 0 and 4, 1 and 5, 2 and 6, 3 and 7
 		for i := range out {
 			if i == 2 || e.elem == ir.BF16 && i > 0 {
@@ -589,59 +728,53 @@ func (e *vectorEmitter) multiply(useX, useSums string) {
 		}
 		return out
 	}
-	xAt := [2]string{e.r("mov.b32", "%s", useX), e.r("add.s32", "%s, %s", useX, e.second)}
-	for i := range xAt { // lanes whose column is another group's have zeros
-		xAt[i] = e.either(e.active[i], "r", xAt[i], e.zeros4)
+	var xAt [2]string
+	var sumsAt string
+	m.begin = func() {
+		zero, one = e.r("mov.b32", "0"), e.r("mov.b32", "%d", magic)
+		xAt = [2]string{e.r("mov.b32", "%s", useX), e.r("add.s32", "%s, %s", useX, e.second)}
+		for i := range xAt { // lanes whose column is another group's have zeros
+			xAt[i] = e.either(e.active[i], "r", xAt[i], e.zeros4)
+		}
+		sumsAt = e.r("mov.b32", "%s", useSums)
 	}
-	sumsAt := e.r("mov.b32", "%s", useSums)
-	left := e.r("mov.b32", "%s", e.mine)
-	loop, done := e.Label(), e.Label()
-	e.Mark(loop)
-	e.Line("@%s bra \t%s", e.Make("p", "setp.eq.u32", "%s, 0", left), done)
-	e.Line("cp.async.wait_group \t%d", e.slots(e.fit)-2)
-	e.Line("bar.warp.sync \t-1")
-	e.bring()
-	var sum [2][4]string
-	for half := range sum { // groups 0 to 3, and 4 to 7
-		at := e.r("add.s32", "%s, %s", e.useSlot, e.codesAt[half])
-		words := [2][]string{e.four(at, 0), e.four(at, 8*chunk/2)}
-		sum[half] = [4]string{zero, zero, zero, zero}
-		for w := range 4 {
-			x := e.four(xAt[half], 16*w)
-			upper, lower := codes(words[0][w]), codes(words[1][w])
-			for step := range 2 {
-				var out [4]string
-				for i := range out {
-					out[i] = e.New("r")
+	m.chunk = func() {
+		var sum [2][4]string
+		for half := range sum { // groups 0 to 3, and 4 to 7
+			at := e.r("add.s32", "%s, %s", e.useSlot, e.codesAt[half])
+			words := [2][]string{e.four(at, 0), e.four(at, 8*chunk/2)}
+			sum[half] = [4]string{zero, zero, zero, zero}
+			for w := range 4 {
+				x := e.four(xAt[half], 16*w)
+				upper, lower := codes(words[0][w]), codes(words[1][w])
+				for step := range 2 {
+					var out [4]string
+					for i := range out {
+						out[i] = e.New("r")
+					}
+					e.Line("mma.sync.aligned.m16n8k16.row.col.f32.%s.%s.f32 \t{%s}, {%s, %s, %s, %s}, {%s, %s}, {%s}", typ, typ, strings.Join(out[:], ", "),
+						upper[2*step], lower[2*step], upper[2*step+1], lower[2*step+1], x[2*step], x[2*step+1], strings.Join(sum[half][:], ", "))
+					sum[half] = out
 				}
-				e.Line("mma.sync.aligned.m16n8k16.row.col.f32.%s.%s.f32 \t{%s}, {%s, %s, %s, %s}, {%s, %s}, {%s}", typ, typ, strings.Join(out[:], ", "),
-					upper[2*step], lower[2*step], upper[2*step+1], lower[2*step+1], x[2*step], x[2*step+1], strings.Join(sum[half][:], ", "))
-				sum[half] = out
 			}
 		}
-	}
-	scales := e.r("add.s32", "%s, %s", e.useSlot, e.scalesAt)
-	sums := [2]string{e.New("r"), e.New("r")}
-	e.Line("ld.shared.v2.b32 \t{%s, %s}, [%s]", sums[0], sums[1], sumsAt)
-	for i := range e.acc { // rows quad and quad + 8
-		scale, bias := e.two(scales, codesChunk+128*i), e.two(scales, codesChunk+256+128*i)
-		for j := range 2 {
-			both := e.r("add.rn.f32", "%s, %s", sum[0][2*i+j], sum[1][2*i+j]) // one of them is zero
-			e.Line("fma.rn.f32 \t%s, %s, %s, %s", e.acc[i], scale[j], both, e.acc[i])
-			e.Line("fma.rn.f32 \t%s, %s, %s, %s", e.acc[i], bias[j], sums[j], e.acc[i])
+		scales := e.r("add.s32", "%s, %s", e.useSlot, e.scalesAt)
+		sums := [2]string{e.New("r"), e.New("r")}
+		e.Line("ld.shared.v2.b32 \t{%s, %s}, [%s]", sums[0], sums[1], sumsAt)
+		for i := range e.acc { // rows quad and quad + 8
+			scale, bias := e.two(scales, codesChunk+128*i), e.two(scales, codesChunk+256+128*i)
+			for j := range 2 {
+				both := e.r("add.rn.f32", "%s, %s", sum[0][2*i+j], sum[1][2*i+j]) // one of them is zero
+				e.Line("fma.rn.f32 \t%s, %s, %s, %s", e.acc[i], scale[j], both, e.acc[i])
+				e.Line("fma.rn.f32 \t%s, %s, %s, %s", e.acc[i], bias[j], sums[j], e.acc[i])
+			}
 		}
+		for i := range xAt {
+			e.Line("add.s32 \t%s, %s, %s", xAt[i], xAt[i], e.advance[i])
+		}
+		e.Line("add.s32 \t%s, %s, %d", sumsAt, sumsAt, vectorWarps*chunk/8)
 	}
-	e.next(e.useSlot)
-	for i := range xAt {
-		e.Line("add.s32 \t%s, %s, %s", xAt[i], xAt[i], e.advance[i])
-	}
-	e.Line("add.s32 \t%s, %s, %d", sumsAt, sumsAt, vectorWarps*chunk/8)
-	e.Line("sub.s32 \t%s, %s, 1", left, left)
-	e.Line("bra \t%s", loop)
-	e.Mark(done)
-	for i := range e.acc {
-		e.Line("mov.b32 \t%s, %s", e.acc[i], e.across(e.acc[i], "add.rn.f32"))
-	}
+	return m
 }
 
 // two are the scales, or biases, of the lane's two groups of a row, as f32.
@@ -705,7 +838,7 @@ func (e *vectorEmitter) finish(number, parts, residual string) {
 	}
 	second := ""
 	side := tileRows
-	if e.form != add {
+	if e.form != add && e.form != store {
 		second = e.r("shfl.sync.bfly.b32", "%s, 8, 31, -1", sum)
 		side = 8
 	}
@@ -713,15 +846,19 @@ func (e *vectorEmitter) finish(number, parts, residual string) {
 	n := e.r("add.s32", "%s, %s", t.n0, e.lane)
 	outside := e.Make("p", "setp.ge.u32", "%s, %d", e.lane, side)
 	outside = e.Make("p", "or.pred", "%s, %s", outside, e.Make("p", "setp.ge.s32", "%s, %s", n, t.count))
+	if e.overlaps() {
+		outside = e.Make("p", "or.pred", "%s, %s", outside, e.Make("p", "setp.lt.s32", "%s, %s", n, e.r("shl.b32", "%s, 4", number)))
+	}
 	end := e.Label()
 	e.Line("@%s bra \t%s", outside, end)
 	if e.form == rope {
 		e.turn(&t, n, e.stored(sum), e.stored(second))
 	} else {
 		result := e.stored(sum)
-		if e.form == siluMul {
+		switch e.form {
+		case siluMul:
 			result = e.siluMul(result, e.stored(second))
-		} else {
+		case add:
 			result = e.stored(e.r("add.rn.f32", "%s, %s", e.widened(residual), e.widened(result)))
 		}
 		e.Line("st.global.b16 \t[%s], %s", e.Make("rd", "add.s64", "%s, %s", e.args["y"], e.result(n)), result)
