@@ -181,10 +181,7 @@ func (e *vectorEmitter) putBlocks(part string, words []string) {
 // multiplied brings the lane's elements of x of a chunk to registers, 32 of its column if that is one of its own groups, else zeros; chunkOf multiplies
 // with them.
 func (e *vectorEmitter) multiplied(chunkOf func()) multiplication {
-	own := e.Make("p", "setp.eq.u32", "%s, %s", e.r("shr.u32", "%s, 1", e.quad), e.member)
-	at := e.r("mad.lo.s32", "%s, %d, %s", e.warp, 2*chunk, e.r("mad.lo.s32", "%s, 64, %s", e.quad, e.base))
-	first := e.either(own, "r", at, e.r("add.s32", "%s, %d", e.base, e.nothing(e.fit)))
-	step := e.either(own, "r", e.r("mov.b32", "%d", vectorWarps*2*chunk), e.r("mov.b32", "0"))
+	first, step := e.column()
 	xAt, sumsAt, sums := e.New("r"), "", ""
 	if e.blocks.sums {
 		sums = e.r("mad.lo.s32", "%s, %d, %s", e.warp, chunk/8, e.r("mad.lo.s32", "%s, 8, %s", e.member, e.r("add.s32", "%s, %d", e.base, e.sums(e.fit))))

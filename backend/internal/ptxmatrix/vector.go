@@ -201,14 +201,8 @@ func (v *vector) parts(f Fit) int {
 }
 
 // nothing is where the zeros lie that a lane multiplies in the place of x. Lanes read them while others read x, 16 bytes at a time: of a multiple
-// of 128 blocks leave the banks of bytes 32 to 47 free then.
-func (v *vector) nothing(f Fit) int {
-	n := v.parts(f) + 2*partBytes
-	if v.blocks != nil {
-		return (n+127)&^127 + 32
-	}
-	return n
-}
+// of 128 these leave the banks of bytes 32 to 47 free then.
+func (v *vector) nothing(f Fit) int { return (v.parts(f)+2*partBytes+127)&^127 + 32 }
 
 // ring is where chunks lie.
 func (v *vector) ring(f Fit) int { return (v.nothing(f) + 64 + 127) &^ 127 }
@@ -244,11 +238,10 @@ type vectorEmitter struct {
 	x                  []string // the lane's elements of x of the chunk that is multiplied
 	sumsAt             string   // where the sums of x of the lane's groups lie
 
-	// What a lane reads: where its codes of groups 0 to 3 and 4 to 7 lie in a slot; whether its column is that of its group, and by how much it
-	// moves on in x then; the distance of four groups of x; zeros; where its scales lie. Constants of f16.
-	codesAt, advance, active [2]string
-	second, zeros4, scalesAt string
-	sixteenth, less64        string
+	// What a lane reads of affine codes: where those of its two groups lie in a slot, where its scales lie. Constants of f16.
+	codesAt           [2]string
+	scalesAt          string
+	sixteenth, less64 string
 
 	cosine, sine string // of the warp's tile, of the pair that is the lane's
 	useSlot      string
@@ -343,8 +336,8 @@ func (e *vectorEmitter) placeCodes() {
 	piece := e.r("and.b32", "%s, 7", e.lane)
 	for i := range e.codesTo {
 		at := e.r("add.s32", "%s, %d", e.r("shr.u32", "%s, 3", e.lane), 4*i) // in the tile
-		// Half of a row and half of the next one lie in different banks.
-		swizzled := e.r("xor.b32", "%s, %s", piece, e.r("shl.b32", "%s, 2", e.r("and.b32", "%s, 1", at)))
+		// Every other piece of a row and of the next one lie in different banks.
+		swizzled := e.r("xor.b32", "%s, %s", piece, e.r("and.b32", "%s, 1", at))
 		e.codesTo[i] = e.r("mad.lo.s32", "%s, %d, %s", at, chunk/2, e.r("shl.b32", "%s, 4", swizzled))
 		e.codesFrom[i] = e.New("rd")
 	}
@@ -701,12 +694,10 @@ func (e *vectorEmitter) multiply(m multiplication) {
 // codes multiplies affine codes. They become numbers as the last bits of 1024 + q, of 128 + q in bf16, less that: exact, so that
 // what tensor cores lose is measured by the products alone, and infinities multiply as the term has it.
 //
-// A lane has the codes of a group of 32 of its two rows in 16 bytes of each; the inner index of a product of matrices is four of each of four
-// groups. The right factor has the group's elements of x in the column of the group, and zeros in the seven others: so the sums of
-// eight groups are eight columns, and a lane scales two of each row.
+// A lane whose number in its four is m has the codes of groups 2·m and 2·m + 1, 32 each, of its two rows, and makes their sums alone, as [blocks] says.
 func (e *vectorEmitter) codes() (m multiplication) {
 	e.lanes()
-	useX := e.r("mad.lo.s32", "%s, %d, %s", e.warp, 2*chunk, e.r("mad.lo.s32", "%s, 64, %s", e.member, e.base))
+	useX, advance := e.column()
 	useSums := e.r("mad.lo.s32", "%s, %d, %s", e.warp, chunk/8, e.r("mad.lo.s32", "%s, 8, %s", e.member, e.r("add.s32", "%s, %d", e.base, e.sums(e.fit))))
 	typ := e.elem.String()
 	magic := uint32(0x64006400)
@@ -728,33 +719,30 @@ func (e *vectorEmitter) codes() (m multiplication) {
 		}
 		return out
 	}
-	var xAt [2]string
-	var sumsAt string
+	xAt, sumsAt := "", ""
 	m.begin = func() {
 		zero, one = e.r("mov.b32", "0"), e.r("mov.b32", "%d", magic)
-		xAt = [2]string{e.r("mov.b32", "%s", useX), e.r("add.s32", "%s, %s", useX, e.second)}
-		for i := range xAt { // lanes whose column is another group's have zeros
-			xAt[i] = e.either(e.active[i], "r", xAt[i], e.zeros4)
-		}
-		sumsAt = e.r("mov.b32", "%s", useSums)
+		xAt, sumsAt = e.r("mov.b32", "%s", useX), e.r("mov.b32", "%s", useSums)
 	}
 	m.chunk = func() {
-		var sum [2][4]string
-		for half := range sum { // groups 0 to 3, and 4 to 7
-			at := e.r("add.s32", "%s, %s", e.useSlot, e.codesAt[half])
-			words := [2][]string{e.four(at, 0), e.four(at, 8*chunk/2)}
-			sum[half] = [4]string{zero, zero, zero, zero}
-			for w := range 4 {
-				x := e.four(xAt[half], 16*w)
-				upper, lower := codes(words[0][w]), codes(words[1][w])
+		var words [2][2][]string // of a group, of a row
+		sum := [2][4]string{{zero, zero, zero, zero}, {zero, zero, zero, zero}}
+		for g := range words {
+			at := e.r("add.s32", "%s, %s", e.useSlot, e.codesAt[g])
+			words[g] = [2][]string{e.four(at, 0), e.four(at, 8*chunk/2)}
+		}
+		for w := range 4 {
+			x := e.four(xAt, 16*w)
+			for g := range words {
+				upper, lower := codes(words[g][0][w]), codes(words[g][1][w])
 				for step := range 2 {
 					var out [4]string
 					for i := range out {
 						out[i] = e.New("r")
 					}
 					e.Line("mma.sync.aligned.m16n8k16.row.col.f32.%s.%s.f32 \t{%s}, {%s, %s, %s, %s}, {%s, %s}, {%s}", typ, typ, strings.Join(out[:], ", "),
-						upper[2*step], lower[2*step], upper[2*step+1], lower[2*step+1], x[2*step], x[2*step+1], strings.Join(sum[half][:], ", "))
-					sum[half] = out
+						upper[2*step], lower[2*step], upper[2*step+1], lower[2*step+1], x[2*step], x[2*step+1], strings.Join(sum[g][:], ", "))
+					sum[g] = out
 				}
 			}
 		}
@@ -764,14 +752,11 @@ func (e *vectorEmitter) codes() (m multiplication) {
 		for i := range e.acc { // rows quad and quad + 8
 			scale, bias := e.two(scales, codesChunk+128*i), e.two(scales, codesChunk+256+128*i)
 			for j := range 2 {
-				both := e.r("add.rn.f32", "%s, %s", sum[0][2*i+j], sum[1][2*i+j]) // one of them is zero
-				e.Line("fma.rn.f32 \t%s, %s, %s, %s", e.acc[i], scale[j], both, e.acc[i])
+				e.Line("fma.rn.f32 \t%s, %s, %s, %s", e.acc[i], scale[j], sum[j][2*i+j], e.acc[i])
 				e.Line("fma.rn.f32 \t%s, %s, %s, %s", e.acc[i], bias[j], sums[j], e.acc[i])
 			}
 		}
-		for i := range xAt {
-			e.Line("add.s32 \t%s, %s, %s", xAt[i], xAt[i], e.advance[i])
-		}
+		e.Line("add.s32 \t%s, %s, %s", xAt, xAt, advance)
 		e.Line("add.s32 \t%s, %s, %d", sumsAt, sumsAt, vectorWarps*chunk/8)
 	}
 	return m
@@ -786,18 +771,21 @@ func (e *vectorEmitter) two(from string, offset int) []string {
 	return []string{one, one}
 }
 
+// column is where the lane's elements of x lie of the warp's first chunk, and how far on those of its next: of the group that is its column if
+// that is one of its own two, else zeros.
+func (e *vectorEmitter) column() (x, advance string) {
+	own := e.Make("p", "setp.eq.u32", "%s, %s", e.r("shr.u32", "%s, 1", e.quad), e.member)
+	at := e.r("mad.lo.s32", "%s, %d, %s", e.warp, 2*chunk, e.r("mad.lo.s32", "%s, 64, %s", e.quad, e.base))
+	x = e.either(own, "r", at, e.r("add.s32", "%s, %d", e.base, e.nothing(e.fit)))
+	return x, e.either(own, "r", e.r("mov.b32", "%d", vectorWarps*2*chunk), e.r("mov.b32", "0"))
+}
+
 // lanes finds what a lane reads of a chunk.
 func (e *vectorEmitter) lanes() {
-	f := e.fit
-	pieces := e.r("shl.b32", "%s, 2", e.r("and.b32", "%s, 1", e.quad)) // as copies put them
-	for half := range 2 {
-		piece := e.r("xor.b32", "%s, %s", e.r("add.s32", "%s, %d", e.member, 4*half), pieces)
-		e.codesAt[half] = e.r("mad.lo.s32", "%s, %d, %s", e.quad, chunk/2, e.r("shl.b32", "%s, 4", piece))
-		e.active[half] = e.Make("p", "setp.eq.u32", "%s, %s", e.quad, e.r("add.s32", "%s, %d", e.member, 4*half))
-		e.advance[half] = e.either(e.active[half], "r", e.r("mov.b32", "%d", vectorWarps*2*chunk), e.r("mov.b32", "0"))
+	for g := range 2 { // as copies put them
+		piece := e.r("xor.b32", "%s, %s", e.r("mad.lo.s32", "%s, 2, %d", e.member, g), e.r("and.b32", "%s, 1", e.quad))
+		e.codesAt[g] = e.r("mad.lo.s32", "%s, %d, %s", e.quad, chunk/2, e.r("shl.b32", "%s, 4", piece))
 	}
-	e.second = e.r("mov.b32", "%d", 4*64)
-	e.zeros4 = e.r("add.s32", "%s, %d", e.base, e.nothing(f))
 	e.sixteenth, e.less64 = e.r("mov.b32", "%d", 0x2C002C00), e.r("mov.b32", "%d", uint32(0xD400D400))
 	at := e.r("shl.b32", "%s, %d", e.member, 2)
 	switch e.group {
