@@ -71,14 +71,10 @@ func blocksOf(k *air.Kernel) *vector {
 	return v
 }
 
-// fits reports whether a matrix can be read by pieces of 16 bytes: it has a tile, and where the rows of a tile begin within 16 bytes is the same for all
-// tiles.
+// fits reports whether a matrix can be read by pieces of 16 bytes: where the rows of a tile begin within 16 bytes is the same for all tiles.
 func (b *blocks) fits(f Fit) bool {
-	return f.Outer >= tileRows && (f.Outer%tileRows == 0 || f.Inner/chunk*b.bytes%16 == 0)
+	return f.Outer%tileRows == 0 || f.Inner/chunk*b.bytes%16 == 0
 }
-
-// overlaps reports whether the last tile begins in the one before, so that all tiles have rows at the same distances. Results are made once.
-func (e *vectorEmitter) overlaps() bool { return e.blocks != nil && e.fit.Outer%tileRows != 0 }
 
 // rowBytes are those of a row of the matrix.
 func (e *vectorEmitter) rowBytes() int { return e.fit.Inner / chunk * e.blocks.bytes }
