@@ -11,28 +11,26 @@ import (
 
 // blocks is a format of GGML's blocks (msl/ggml.metal). A chunk has the bytes of 256 weights of each of 16 rows, as they lie in memory.
 //
-// What differs from affine codes is whose sums a lane gets. A lane whose number in its four is m (member) is given the codes of groups
-// that are m's alone, of two or four. For all of them it has its elements of the inner index; columns 2m and 2m + 1 of the right factor
-// have the elements of x that belong to m's groups there, and zeros in the other lanes' places. So the sums of these columns, which mma.sync
-// gives just that lane, are those of its groups, and no other lane needs their scales. A left factor with the codes of one group goes with
-// a right factor whose column 2m has its elements; that of another with one whose column 2m + 1 has them. Both are one right factor,
-// of which a lane's part belongs to one column: half of the sums have no meaning and are left alone.
+// Of them, as of affine codes, a lane whose number in its four is m (member) is given the codes of groups that are m's alone, of two or four. For all of
+// them it has its elements of the inner index; columns 2m and 2m + 1 of the right factor have the elements of x that belong to m's groups there, and
+// zeros in the other lanes' places. So the sums of these columns, which mma.sync gives just that lane, are those of its groups, and no other lane needs
+// their scales. A left factor with the codes of one group goes with a right factor whose column 2m has its elements; that of another with one whose column
+// 2m + 1 has them. Both are one right factor, of which a lane's part belongs to one column: half of the sums have no meaning and are left alone.
 type blocks struct {
 	bytes int // of 256 weights of a row
 	// Where rows lie in a chunk: how many bytes from one to the next, from the first to the fifth, and in all. The ninth lies behind the fourth
 	// if there is a gap before the fifth. Eight rows, and what lanes read of each, lie in different banks.
 	pitch, fifth, size int
 	even               bool // chunks of a row begin at even places only; else at multiples of 16
-	three              bool // three blocks of threads have registers on a multiprocessor
 	sums               bool // there are biases, which multiply sums of 32 elements of x
 	multiply           func(e *vectorEmitter) multiplication
 }
 
 var formats = map[string]*blocks{
-	"q4_K": {bytes: 144, pitch: 144, fifth: 4 * 144, size: 16 * 144, three: true, sums: true, multiply: (*vectorEmitter).q4K},
+	"q4_K": {bytes: 144, pitch: 144, fifth: 4 * 144, size: 16 * 144, sums: true, multiply: (*vectorEmitter).q4K},
 	"q6_K": {bytes: 210, pitch: 224, fifth: 8*224 + 16, size: 16*224 + 16, even: true, multiply: (*vectorEmitter).q6K},
 	"q8_0": {bytes: 272, pitch: 272, fifth: 4 * 272, size: 16 * 272, multiply: (*vectorEmitter).q80},
-	"q4_0": {bytes: 144, pitch: 144, fifth: 4 * 144, size: 16 * 144, three: true, multiply: (*vectorEmitter).q40},
+	"q4_0": {bytes: 144, pitch: 144, fifth: 4 * 144, size: 16 * 144, multiply: (*vectorEmitter).q40},
 }
 
 // eighth is how many bytes lie from a row to the one eight rows behind.
@@ -71,14 +69,10 @@ func blocksOf(k *air.Kernel) *vector {
 	return v
 }
 
-// fits reports whether a matrix can be read by pieces of 16 bytes: it has a tile, and where the rows of a tile begin within 16 bytes is the same for all
-// tiles.
+// fits reports whether a matrix can be read by pieces of 16 bytes: where the rows of a tile begin within 16 bytes is the same for all tiles.
 func (b *blocks) fits(f Fit) bool {
-	return f.Outer >= tileRows && (f.Outer%tileRows == 0 || f.Inner/chunk*b.bytes%16 == 0)
+	return f.Outer%tileRows == 0 || f.Inner/chunk*b.bytes%16 == 0
 }
-
-// overlaps reports whether the last tile begins in the one before, so that all tiles have rows at the same distances. Results are made once.
-func (e *vectorEmitter) overlaps() bool { return e.blocks != nil && e.fit.Outer%tileRows != 0 }
 
 // rowBytes are those of a row of the matrix.
 func (e *vectorEmitter) rowBytes() int { return e.fit.Inner / chunk * e.blocks.bytes }
@@ -181,10 +175,7 @@ func (e *vectorEmitter) putBlocks(part string, words []string) {
 // multiplied brings the lane's elements of x of a chunk to registers, 32 of its column if that is one of its own groups, else zeros; chunkOf multiplies
 // with them.
 func (e *vectorEmitter) multiplied(chunkOf func()) multiplication {
-	own := e.Make("p", "setp.eq.u32", "%s, %s", e.r("shr.u32", "%s, 1", e.quad), e.member)
-	at := e.r("mad.lo.s32", "%s, %d, %s", e.warp, 2*chunk, e.r("mad.lo.s32", "%s, 64, %s", e.quad, e.base))
-	first := e.either(own, "r", at, e.r("add.s32", "%s, %d", e.base, e.nothing(e.fit)))
-	step := e.either(own, "r", e.r("mov.b32", "%d", vectorWarps*2*chunk), e.r("mov.b32", "0"))
+	first, step := e.column()
 	xAt, sumsAt, sums := e.New("r"), "", ""
 	if e.blocks.sums {
 		sums = e.r("mad.lo.s32", "%s, %d, %s", e.warp, chunk/8, e.r("mad.lo.s32", "%s, 8, %s", e.member, e.r("add.s32", "%s, %d", e.base, e.sums(e.fit))))

@@ -98,10 +98,10 @@ func (v *vector) Fit(groups [3]uint64, given Given) Fit {
 		rows, f.Tiles = (f.Projections.Queries+f.Projections.Keys)*f.Projections.Dims+f.Projections.Values, q+k+values
 	case siluMul:
 		f.Outer = constant(outer)
-		rows, f.Tiles = 2*f.Outer, (f.Outer+7)/8
+		rows, f.Tiles = 2*f.Outer, (f.Outer+v.tall()-1)/v.tall()
 	default:
 		f.Outer = constant(outer)
-		rows, f.Tiles = f.Outer, (f.Outer+tileRows-1)/tileRows
+		rows, f.Tiles = f.Outer, (f.Outer+v.tall()-1)/v.tall()
 	}
 	for i := range v.source.Args {
 		if name := v.source.Args[i].Name; weight(name) {
@@ -109,7 +109,7 @@ func (v *vector) Fit(groups [3]uint64, given Given) Fit {
 		}
 	}
 	k := int64(f.Inner)
-	if !known || !given.Aligned || k%chunk != 0 || k > longest || v.norm && k > longestNorm || int64(rows) > 1<<30 || k*int64(rows) < Fewest || v.blocks != nil && !v.blocks.fits(f) {
+	if !known || !given.Aligned || k%chunk != 0 || k > longest || v.norm && k > longestNorm || int64(rows) > 1<<30 || k*int64(rows) < Fewest || f.Outer > 0 && f.Outer < v.tall() || v.blocks != nil && !v.blocks.fits(f) {
 		return Fit{}
 	}
 	// Blocks fill the multiprocessors, two each, and take one tile after the other: where a block has ended, one of the next launch brings
@@ -125,6 +125,17 @@ func (v *vector) Fit(groups [3]uint64, given Given) Fit {
 	}
 	return f
 }
+
+// tall is how many results a tile has, or pairs of them.
+func (v *vector) tall() int {
+	if v.form == siluMul || v.form == rope {
+		return tileRows / 2
+	}
+	return tileRows
+}
+
+// overlaps reports whether the last tile begins in the one before, so that all tiles have rows at the same distances. Results are made once.
+func (e *vectorEmitter) overlaps() bool { return e.form != rope && e.fit.Outer%e.tall() != 0 }
 
 // Projections are the heads of queries, keys and values that one product makes.
 type Projections struct {
@@ -194,14 +205,8 @@ func (v *vector) parts(f Fit) int {
 }
 
 // nothing is where the zeros lie that a lane multiplies in the place of x. Lanes read them while others read x, 16 bytes at a time: of a multiple
-// of 128 blocks leave the banks of bytes 32 to 47 free then.
-func (v *vector) nothing(f Fit) int {
-	n := v.parts(f) + 2*partBytes
-	if v.blocks != nil {
-		return (n+127)&^127 + 32
-	}
-	return n
-}
+// of 128 these leave the banks of bytes 32 to 47 free then.
+func (v *vector) nothing(f Fit) int { return (v.parts(f)+2*partBytes+127)&^127 + 32 }
 
 // ring is where chunks lie.
 func (v *vector) ring(f Fit) int { return (v.nothing(f) + 64 + 127) &^ 127 }
@@ -223,25 +228,21 @@ type vectorEmitter struct {
 	vector0                  string // the number of the vector that the block multiplies
 	mine                     string // how many chunks of a tile the warp has
 
-	// Of the chunks that are brought: the tile, how many of its chunks are left, where the thread's part of the next one comes from (rows four
-	// apart), where in a slot it goes to, and the slot.
-	bringTile, bringLeft string
-	codesFrom, codesTo   [4]string
-	scaleFrom, bringSlot string
-	end                  string // of the warp's ring
-	// The same of blocks, whose pieces of 16 bytes lie at fixed distances from a few addresses: these, that of the piece at the end of a row, where in a slot the
-	// first and the last go to, and predicates: the lane has pieces, it has one at the end.
+	// Of the chunks that are brought: the tile, how many of its chunks are left, the slot, and where the warp's ring ends.
+	bringTile, bringLeft, bringSlot, end string
+	// Where the thread's pieces of 16 bytes of the next chunk come from: some addresses, from which others lie at fixed distances; where scales come from. Of
+	// blocks, the piece at the end of a row. Where in a slot the first piece goes to, and the last one. Predicates: the thread has pieces, it has one at the end.
 	from               []string
-	fromEnd, to, toEnd string
+	scaleFrom, fromEnd string
+	to, toEnd          string
 	hasPieces, hasEnd  string
 	x                  []string // the lane's elements of x of the chunk that is multiplied
 	sumsAt             string   // where the sums of x of the lane's groups lie
 
-	// What a lane reads: where its codes of groups 0 to 3 and 4 to 7 lie in a slot; whether its column is that of its group, and by how much it
-	// moves on in x then; the distance of four groups of x; zeros; where its scales lie. Constants of f16.
-	codesAt, advance, active [2]string
-	second, zeros4, scalesAt string
-	sixteenth, less64        string
+	// What a lane reads of affine codes: where those of its two groups lie in a slot, where its scales lie. Constants of f16.
+	codesAt           [2]string
+	scalesAt          string
+	sixteenth, less64 string
 
 	cosine, sine string // of the warp's tile, of the pair that is the lane's
 	useSlot      string
@@ -333,13 +334,20 @@ func (e *vectorEmitter) place() {
 
 // placeCodes finds where the thread's part of a chunk goes to.
 func (e *vectorEmitter) placeCodes() {
-	piece := e.r("and.b32", "%s, 7", e.lane)
-	for i := range e.codesTo {
-		at := e.r("add.s32", "%s, %d", e.r("shr.u32", "%s, 3", e.lane), 4*i) // in the tile
-		// Half of a row and half of the next one lie in different banks.
-		swizzled := e.r("xor.b32", "%s, %s", piece, e.r("shl.b32", "%s, 2", e.r("and.b32", "%s, 1", at)))
-		e.codesTo[i] = e.r("mad.lo.s32", "%s, %d, %s", at, chunk/2, e.r("shl.b32", "%s, 4", swizzled))
-		e.codesFrom[i] = e.New("rd")
+	row, piece := e.r("shr.u32", "%s, 3", e.lane), e.r("and.b32", "%s, 7", e.lane)
+	// Every other piece of a row and of the next one lie in different banks.
+	swizzled := e.r("xor.b32", "%s, %s", piece, e.r("and.b32", "%s, 1", row))
+	e.to = e.r("mad.lo.s32", "%s, %d, %s", row, chunk/2, e.r("shl.b32", "%s, 4", swizzled))
+	// Rows of one matrix side by side lie at fixed distances.
+	addresses := 1
+	switch e.form {
+	case siluMul:
+		addresses = 2
+	case rope:
+		addresses = 4
+	}
+	for range addresses {
+		e.from = append(e.from, e.New("rd"))
 	}
 	e.scaleFrom = e.New("rd")
 }
@@ -351,9 +359,9 @@ func (e *vectorEmitter) of(number string) (t vectorTile) {
 	}
 	t.matrix = [2]operand{of(e.sides[0]), of(e.sides[len(e.sides)-1])}
 	if e.form != rope {
-		t.n0, t.count = e.r("shl.b32", "%s, %d", number, map[bool]int{true: 3, false: 4}[e.form == siluMul]), e.r("mov.b32", "%d", e.fit.Outer)
+		t.n0, t.count = e.r("mul.lo.s32", "%s, %d", number, e.tall()), e.r("mov.b32", "%d", e.fit.Outer)
 		if e.overlaps() {
-			t.n0 = e.r("min.s32", "%s, %d", t.n0, e.fit.Outer-tileRows)
+			t.n0 = e.r("min.s32", "%s, %d", t.n0, e.fit.Outer-e.tall())
 		}
 		return t
 	}
@@ -377,15 +385,15 @@ func (e *vectorEmitter) of(number string) (t vectorTile) {
 	return t
 }
 
-// row is the row of its matrix that a row of the tile is, of its first or second half. Behind the last one it is the last one, whose
+// row is the row of its matrix that a row of the tile is, of its first or second half. Of a rotation it is the last one behind the last one, whose
 // results nobody stores.
 func (e *vectorEmitter) row(t *vectorTile, at string, half int) string {
 	if e.form == add || e.form == store {
-		return e.r("min.s32", "%s, %d", e.r("add.s32", "%s, %s", t.n0, at), e.fit.Outer-1)
+		return e.r("add.s32", "%s, %s", t.n0, at)
 	}
 	n := e.r("add.s32", "%s, %s", t.n0, e.r("and.b32", "%s, 7", at))
 	if e.form == siluMul {
-		return e.r("min.s32", "%s, %d", n, e.fit.Outer-1)
+		return n
 	}
 	head, place, apart := e.pair(n)
 	first := e.either(t.turned, "r", e.r("mad.lo.s32", "%s, %d, %s", head, e.fit.Projections.Dims, place), e.r("shl.b32", "%s, 1", n))
@@ -437,7 +445,8 @@ func (e *vectorEmitter) bring() {
 // codesOf finds where the thread's part of a tile's first chunk comes from.
 func (e *vectorEmitter) codesOf(t *vectorTile) {
 	piece := e.r("mad.lo.s32", "%s, %d, %s", e.warp, chunk/2, e.r("shl.b32", "%s, 4", e.r("and.b32", "%s, 7", e.lane)))
-	for i, from := range e.codesFrom {
+	for i, from := range e.from {
+		i *= 4 / len(e.from)
 		at := e.r("add.s32", "%s, %d", e.r("shr.u32", "%s, 3", e.lane), 4*i)
 		row := e.Make("rd", "add.s64", "%s, %s", t.matrix[i/2].codes, e.wide(e.row(t, at, i/2), strconv.Itoa(e.fit.Inner/2)))
 		e.Line("add.s64 \t%s, %s, %s", from, row, e.Make("rd", "cvt.u64.u32", "%s", piece))
@@ -453,8 +462,11 @@ func (e *vectorEmitter) codesOf(t *vectorTile) {
 
 // bringCodes asks for the thread's part of a chunk.
 func (e *vectorEmitter) bringCodes() {
-	for i, from := range e.codesFrom {
-		e.Line("cp.async.cg.shared.global.L2::128B \t[%s], [%s], 16", e.r("add.s32", "%s, %s", e.bringSlot, e.codesTo[i]), from)
+	toCodes, each := e.r("add.s32", "%s, %s", e.bringSlot, e.to), 4/len(e.from)
+	for i := range 4 { // rows four apart
+		e.Line("cp.async.cg.shared.global.L2::128B \t[%s+%d], [%s+%d], 16", toCodes, 4*i*chunk/2, e.from[i/each], i%each*4*e.fit.Inner/2)
+	}
+	for _, from := range e.from {
 		e.Line("add.s64 \t%s, %s, %d", from, from, vectorWarps*chunk/2)
 	}
 	kind := "ca"
@@ -636,9 +648,9 @@ func (e *vectorEmitter) tiles() {
 	own := e.Make("p", "setp.eq.u32", "%s, %s", turn, e.warp)
 	if e.form == add { // is there by the time that it is needed
 		e.Line("mov.b16 \t%s, 0", residual)
-		n := e.r("add.s32", "%s, %s", e.r("shl.b32", "%s, 4", number), e.lane)
+		t := e.of(number)
+		n := e.r("add.s32", "%s, %s", t.n0, e.lane)
 		there := e.Make("p", "setp.lt.u32", "%s, %d", e.lane, tileRows)
-		there = e.Make("p", "and.pred", "%s, %s", there, e.Make("p", "setp.lt.s32", "%s, %d", n, f.Outer))
 		there = e.Make("p", "and.pred", "%s, %s", there, own)
 		e.Line("@%s ld.global.b16 \t%s, [%s]", there, residual, e.Make("rd", "add.s64", "%s, %s", e.args["r"], e.result(n)))
 	}
@@ -694,12 +706,10 @@ func (e *vectorEmitter) multiply(m multiplication) {
 // codes multiplies affine codes. They become numbers as the last bits of 1024 + q, of 128 + q in bf16, less that: exact, so that
 // what tensor cores lose is measured by the products alone, and infinities multiply as the term has it.
 //
-// A lane has the codes of a group of 32 of its two rows in 16 bytes of each; the inner index of a product of matrices is four of each of four
-// groups. The right factor has the group's elements of x in the column of the group, and zeros in the seven others: so the sums of
-// eight groups are eight columns, and a lane scales two of each row.
+// A lane whose number in its four is m has the codes of groups 2·m and 2·m + 1, 32 each, of its two rows, and makes their sums alone, as [blocks] says.
 func (e *vectorEmitter) codes() (m multiplication) {
 	e.lanes()
-	useX := e.r("mad.lo.s32", "%s, %d, %s", e.warp, 2*chunk, e.r("mad.lo.s32", "%s, 64, %s", e.member, e.base))
+	useX, advance := e.column()
 	useSums := e.r("mad.lo.s32", "%s, %d, %s", e.warp, chunk/8, e.r("mad.lo.s32", "%s, 8, %s", e.member, e.r("add.s32", "%s, %d", e.base, e.sums(e.fit))))
 	typ := e.elem.String()
 	magic := uint32(0x64006400)
@@ -721,33 +731,30 @@ func (e *vectorEmitter) codes() (m multiplication) {
 		}
 		return out
 	}
-	var xAt [2]string
-	var sumsAt string
+	xAt, sumsAt := "", ""
 	m.begin = func() {
 		zero, one = e.r("mov.b32", "0"), e.r("mov.b32", "%d", magic)
-		xAt = [2]string{e.r("mov.b32", "%s", useX), e.r("add.s32", "%s, %s", useX, e.second)}
-		for i := range xAt { // lanes whose column is another group's have zeros
-			xAt[i] = e.either(e.active[i], "r", xAt[i], e.zeros4)
-		}
-		sumsAt = e.r("mov.b32", "%s", useSums)
+		xAt, sumsAt = e.r("mov.b32", "%s", useX), e.r("mov.b32", "%s", useSums)
 	}
 	m.chunk = func() {
-		var sum [2][4]string
-		for half := range sum { // groups 0 to 3, and 4 to 7
-			at := e.r("add.s32", "%s, %s", e.useSlot, e.codesAt[half])
-			words := [2][]string{e.four(at, 0), e.four(at, 8*chunk/2)}
-			sum[half] = [4]string{zero, zero, zero, zero}
-			for w := range 4 {
-				x := e.four(xAt[half], 16*w)
-				upper, lower := codes(words[0][w]), codes(words[1][w])
+		var words [2][2][]string // of a group, of a row
+		sum := [2][4]string{{zero, zero, zero, zero}, {zero, zero, zero, zero}}
+		for g := range words {
+			at := e.r("add.s32", "%s, %s", e.useSlot, e.codesAt[g])
+			words[g] = [2][]string{e.four(at, 0), e.four(at, 8*chunk/2)}
+		}
+		for w := range 4 {
+			x := e.four(xAt, 16*w)
+			for g := range words {
+				upper, lower := codes(words[g][0][w]), codes(words[g][1][w])
 				for step := range 2 {
 					var out [4]string
 					for i := range out {
 						out[i] = e.New("r")
 					}
 					e.Line("mma.sync.aligned.m16n8k16.row.col.f32.%s.%s.f32 \t{%s}, {%s, %s, %s, %s}, {%s, %s}, {%s}", typ, typ, strings.Join(out[:], ", "),
-						upper[2*step], lower[2*step], upper[2*step+1], lower[2*step+1], x[2*step], x[2*step+1], strings.Join(sum[half][:], ", "))
-					sum[half] = out
+						upper[2*step], lower[2*step], upper[2*step+1], lower[2*step+1], x[2*step], x[2*step+1], strings.Join(sum[g][:], ", "))
+					sum[g] = out
 				}
 			}
 		}
@@ -757,14 +764,11 @@ func (e *vectorEmitter) codes() (m multiplication) {
 		for i := range e.acc { // rows quad and quad + 8
 			scale, bias := e.two(scales, codesChunk+128*i), e.two(scales, codesChunk+256+128*i)
 			for j := range 2 {
-				both := e.r("add.rn.f32", "%s, %s", sum[0][2*i+j], sum[1][2*i+j]) // one of them is zero
-				e.Line("fma.rn.f32 \t%s, %s, %s, %s", e.acc[i], scale[j], both, e.acc[i])
+				e.Line("fma.rn.f32 \t%s, %s, %s, %s", e.acc[i], scale[j], sum[j][2*i+j], e.acc[i])
 				e.Line("fma.rn.f32 \t%s, %s, %s, %s", e.acc[i], bias[j], sums[j], e.acc[i])
 			}
 		}
-		for i := range xAt {
-			e.Line("add.s32 \t%s, %s, %s", xAt[i], xAt[i], e.advance[i])
-		}
+		e.Line("add.s32 \t%s, %s, %s", xAt, xAt, advance)
 		e.Line("add.s32 \t%s, %s, %d", sumsAt, sumsAt, vectorWarps*chunk/8)
 	}
 	return m
@@ -779,18 +783,21 @@ func (e *vectorEmitter) two(from string, offset int) []string {
 	return []string{one, one}
 }
 
+// column is where the lane's elements of x lie of the warp's first chunk, and how far on those of its next: of the group that is its column if
+// that is one of its own two, else zeros.
+func (e *vectorEmitter) column() (x, advance string) {
+	own := e.Make("p", "setp.eq.u32", "%s, %s", e.r("shr.u32", "%s, 1", e.quad), e.member)
+	at := e.r("mad.lo.s32", "%s, %d, %s", e.warp, 2*chunk, e.r("mad.lo.s32", "%s, 64, %s", e.quad, e.base))
+	x = e.either(own, "r", at, e.r("add.s32", "%s, %d", e.base, e.nothing(e.fit)))
+	return x, e.either(own, "r", e.r("mov.b32", "%d", vectorWarps*2*chunk), e.r("mov.b32", "0"))
+}
+
 // lanes finds what a lane reads of a chunk.
 func (e *vectorEmitter) lanes() {
-	f := e.fit
-	pieces := e.r("shl.b32", "%s, 2", e.r("and.b32", "%s, 1", e.quad)) // as copies put them
-	for half := range 2 {
-		piece := e.r("xor.b32", "%s, %s", e.r("add.s32", "%s, %d", e.member, 4*half), pieces)
-		e.codesAt[half] = e.r("mad.lo.s32", "%s, %d, %s", e.quad, chunk/2, e.r("shl.b32", "%s, 4", piece))
-		e.active[half] = e.Make("p", "setp.eq.u32", "%s, %s", e.quad, e.r("add.s32", "%s, %d", e.member, 4*half))
-		e.advance[half] = e.either(e.active[half], "r", e.r("mov.b32", "%d", vectorWarps*2*chunk), e.r("mov.b32", "0"))
+	for g := range 2 { // as copies put them
+		piece := e.r("xor.b32", "%s, %s", e.r("mad.lo.s32", "%s, 2, %d", e.member, g), e.r("and.b32", "%s, 1", e.quad))
+		e.codesAt[g] = e.r("mad.lo.s32", "%s, %d, %s", e.quad, chunk/2, e.r("shl.b32", "%s, 4", piece))
 	}
-	e.second = e.r("mov.b32", "%d", 4*64)
-	e.zeros4 = e.r("add.s32", "%s, %d", e.base, e.nothing(f))
 	e.sixteenth, e.less64 = e.r("mov.b32", "%d", 0x2C002C00), e.r("mov.b32", "%d", uint32(0xD400D400))
 	at := e.r("shl.b32", "%s, %d", e.member, 2)
 	switch e.group {
@@ -830,17 +837,15 @@ func (e *vectorEmitter) finish(number, parts, residual string) {
 		}
 	}
 	second := ""
-	side := tileRows
-	if e.form != add && e.form != store {
+	if e.tall() < tileRows {
 		second = e.r("shfl.sync.bfly.b32", "%s, 8, 31, -1", sum)
-		side = 8
 	}
 	t := e.of(number)
 	n := e.r("add.s32", "%s, %s", t.n0, e.lane)
-	outside := e.Make("p", "setp.ge.u32", "%s, %d", e.lane, side)
+	outside := e.Make("p", "setp.ge.u32", "%s, %d", e.lane, e.tall())
 	outside = e.Make("p", "or.pred", "%s, %s", outside, e.Make("p", "setp.ge.s32", "%s, %s", n, t.count))
 	if e.overlaps() {
-		outside = e.Make("p", "or.pred", "%s, %s", outside, e.Make("p", "setp.lt.s32", "%s, %s", n, e.r("shl.b32", "%s, 4", number)))
+		outside = e.Make("p", "or.pred", "%s, %s", outside, e.Make("p", "setp.lt.s32", "%s, %s", n, e.r("mul.lo.s32", "%s, %d", number, e.tall())))
 	}
 	end := e.Label()
 	e.Line("@%s bra \t%s", outside, end)
