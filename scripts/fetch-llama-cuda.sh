@@ -8,8 +8,8 @@
 # at the end).
 #
 # Compiled is what models of Llama's form use with weights of q4_0, q4_1, q8_0, q4_k and q6_k, a float16 cache, flash
-# attention, heads of 64 to 256 values, of which three or four share a key, and prompts of nine tokens or
-# more. Every other function of the backend is left out: out/llama-cuda/BUILD lists them, and a call of one
+# attention, heads of 64 to 256 values, of which three or four share a key, and prompts of two tokens or more (of nine where
+# three share a key). Every other function of the backend is left out: out/llama-cuda/BUILD lists them, and a call of one
 # ends the program with its name. So what runs is what llama.cpp itself would have run.
 set -eu
 export LC_ALL=C
@@ -70,7 +70,8 @@ kernels=
 # mmf, mmvf and topk-moe.
 for name in ggml-cuda allreduce binbcast convert cpy fattn fattn-tile fwht getrows lightning-indexer mmf mmid mmq mmvf mmvq norm \
 	quantize rope scale set-rows topk-moe unary template-instances/fattn-vec-instance-f16-f16 \
-	template-instances/fattn-mma-f16-instance-ncols1_16-ncols2_4 template-instances/mmq-instance-q4_0 \
+	template-instances/fattn-mma-f16-instance-ncols1_16-ncols2_4 template-instances/fattn-mma-f16-instance-ncols1_8-ncols2_4 \
+	template-instances/fattn-mma-f16-instance-ncols1_4-ncols2_4 template-instances/fattn-mma-f16-instance-ncols1_2-ncols2_4 template-instances/mmq-instance-q4_0 \
 	template-instances/mmq-instance-q4_1 template-instances/mmq-instance-q8_0 template-instances/mmq-instance-q4_k \
 	template-instances/mmq-instance-q6_k; do
 	kernels="$kernels $of/$name.cu.o"

@@ -119,6 +119,7 @@ int main(int argc, char ** argv) {
         }
         llama_context_params cp = llama_context_default_params();
         cp.n_ctx           = t.tokens + t.depth;
+        cp.n_batch         = cp.n_ctx; // what is fed together; it is computed in parts of the default size
         cp.n_threads       = cp.n_threads_batch = threads;
         cp.flash_attn_type = LLAMA_FLASH_ATTN_TYPE_ENABLED;
         llama_context * ctx = llama_init_from_model(model, cp);
