@@ -11,12 +11,11 @@ import (
 
 // blocks is a format of GGML's blocks (msl/ggml.metal). A chunk has the bytes of 256 weights of each of 16 rows, as they lie in memory.
 //
-// What differs from affine codes is whose sums a lane gets. A lane whose number in its four is m (member) is given the codes of groups
-// that are m's alone, of two or four. For all of them it has its elements of the inner index; columns 2m and 2m + 1 of the right factor
-// have the elements of x that belong to m's groups there, and zeros in the other lanes' places. So the sums of these columns, which mma.sync
-// gives just that lane, are those of its groups, and no other lane needs their scales. A left factor with the codes of one group goes with
-// a right factor whose column 2m has its elements; that of another with one whose column 2m + 1 has them. Both are one right factor,
-// of which a lane's part belongs to one column: half of the sums have no meaning and are left alone.
+// Of them, as of affine codes, a lane whose number in its four is m (member) is given the codes of groups that are m's alone, of two or four. For all of
+// them it has its elements of the inner index; columns 2m and 2m + 1 of the right factor have the elements of x that belong to m's groups there, and
+// zeros in the other lanes' places. So the sums of these columns, which mma.sync gives just that lane, are those of its groups, and no other lane needs
+// their scales. A left factor with the codes of one group goes with a right factor whose column 2m has its elements; that of another with one whose column
+// 2m + 1 has them. Both are one right factor, of which a lane's part belongs to one column: half of the sums have no meaning and are left alone.
 type blocks struct {
 	bytes int // of 256 weights of a row
 	// Where rows lie in a chunk: how many bytes from one to the next, from the first to the fifth, and in all. The ninth lies behind the fourth

@@ -12,7 +12,8 @@
 // the next two to shared memory. The left factor of a wgmma are weights, in registers, which a thread decodes itself; the right one are
 // rows of x, in shared memory. In which order a sum is added depends on its length alone.
 //
-// In a product with a vector (mma.sync) a block has 16 rows of weights, and each of its warps a part of the inner index.
+// In a product with a vector (mma.sync) a block takes 16 rows of weights after others, affine codes or GGML's blocks, and each of its warps has a part of
+// the inner index.
 //
 // In attention a block has 64 queries of a head, and goes through the keys in tiles of 64. Of few queries a cluster of eight blocks has one, and shares the keys.
 package ptxmatrix
