@@ -128,7 +128,7 @@ func TestFits(t *testing.T) {
 			Cases:       12, Values: 2,
 			Other: func() backend.Device { return cpu.New(1) },
 			Choose: func(members []string, family func(string) string) []string {
-				return sample.Of(t, t.Name(), slices.DeleteFunc(slices.Clone(members), func(m string) bool { return !of.MatchString(m) }), 40)
+				return sample.Of(t, t.Name(), slices.DeleteFunc(slices.Clone(members), func(m string) bool { return !of.MatchString(m) }), sample.Instances)
 			},
 		})
 	}

@@ -35,11 +35,11 @@ type compiled struct {
 	err  error
 }
 
-// library compiles sources of the library, once for all tests: the first and a quarter of the others, and of each
+// library compiles sources of the library, once for all tests: the first and an eighth of the others, and of each
 // the kernels that software Metal runs plainly. That each kernel's source has the arguments that its
 // declaration says is checked, without compiling it, by package mslcheck.
 var library = sync.OnceValues(func() ([]*compiled, error) {
-	files := sample.Of(quiet{}, "mslc", msl.Files(), 4)
+	files := sample.Of(quiet{}, "mslc", msl.Files(), sample.Few)
 	kernels := map[string][]string{}
 	for _, f := range sample.Choose(quiet{}, "plain")(msl.Functions(), func(f string) string {
 		return fmt.Sprint(msl.Declarations(f)[0].File, msl.Declarations(f)[0].Line)
