@@ -120,7 +120,7 @@ test: export GOMEMLIMIT = 1500MiB
 test:
 	@scripts/retry.sh go mod download || :
 	@MLXC_SAMPLE="$$(scripts/sample.sh)" && export MLXC_SAMPLE && echo "sample $$MLXC_SAMPLE of 0 to 63: MLXC_SAMPLE=$$MLXC_SAMPLE make test repeats it" && \
-	$(MAKE) --no-print-directory -j 2 formatted "$$([ $$(((MLXC_SAMPLE + MLXC_SAMPLE / 8) % 8)) = 0 ] && echo check || echo compiled)" fetched && \
+	$(MAKE) --no-print-directory -j 2 formatted "$$([ $$(((MLXC_SAMPLE + 5 * (MLXC_SAMPLE / 8)) % 8)) = 0 ] && echo check || echo compiled)" fetched && \
 	PYTHON="$$(scripts/python.sh)" && export PYTHON MODEL="$(CURDIR)/$(DEMO_MODEL)" && \
 	go run ./internal/testing/warm && \
 	go test -p 3 -vet=off -ldflags=-w -timeout 5m ./...

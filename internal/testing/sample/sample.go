@@ -96,13 +96,14 @@ func Seldom(t testing.TB) {
 const VetTurn = 0
 
 // spread goes into the hash by which slow tests are divided among turns. It was found by trying: with it the turns took
-// 55 to 67 seconds of a core each on 2026-11-29, and the longest tests are in different ones.
-const spread = "7077"
+// 62 to 69 seconds of a core each on 2026-11-29, on a busy machine, and the three longest tests are in different ones.
+const spread = "7223"
 
 // SlowTurn is the turn of this run, less than [Slow]. Of the runs whose numbers have one remainder by Slow each has another turn.
-// So the eight runs that take a slow test have all remainders by 8, and reach all members of which the test takes one in
-// [Few] or fewer by the number of the run; of one in sixteen they reach a half, of one in 64 an eighth. make test-all has the others.
-func SlowTurn() int { return (Run() + Run()/Slow) % Slow }
+// So the eight runs that take a slow test have all remainders by 8, and reach all members of which the test takes one in 2, 3, 4
+// or [Few] by the number of the run. Of one in 5, 6 or 7 they reach at least 3 members (the factor 5 is for that), of one in
+// sixteen a half and of one in 64 an eighth. make test-all has the others.
+func SlowTurn() int { return (Run() + 5*(Run()/Slow)) % Slow }
 
 // mine reports whether this run takes a test that one run in [Slow] takes.
 func mine(test string) bool { return Whole() || SlowTurn() == turnOf(test) }

@@ -27,7 +27,7 @@ func TestEveryMember(t *testing.T) {
 	pairs = append(pairs, "a", "b0", "b1", "b2") // small ones
 	families, turns := map[string]int{}, map[int]int{}
 	small, seldom := 0, 0
-	within := map[int]map[int]bool{2: {}, 4: {}, Few: {}}
+	within := map[int]map[int]bool{2: {}, 3: {}, 4: {}, Few: {}}
 	slow := map[int]int{}
 	for run := range Runs {
 		t.Setenv(Env, fmt.Sprint(run))
@@ -50,7 +50,7 @@ func TestEveryMember(t *testing.T) {
 		slow[SlowTurn()]++
 		if mine("a slow test") {
 			seldom++
-			for _, in := range []int{2, 4, Few} {
+			for _, in := range []int{2, 3, 4, Few} {
 				for _, m := range Of(t, "within", members, in) {
 					within[in][m] = true
 				}
@@ -113,5 +113,5 @@ func TestSlowTurns(t *testing.T) {
 	}
 	text, err := os.ReadFile("../../../Makefile")
 	require.NoError(t, err)
-	assert.Contains(t, string(text), fmt.Sprintf("$$(((MLXC_SAMPLE + MLXC_SAMPLE / %d) %% %d)) = %d ]", Slow, Slow, VetTurn))
+	assert.Contains(t, string(text), fmt.Sprintf("$$(((MLXC_SAMPLE + 5 * (MLXC_SAMPLE / %d)) %% %d)) = %d ]", Slow, Slow, VetTurn))
 }
