@@ -92,7 +92,7 @@ func TestScripts(t *testing.T) {
 	}
 	testscript.Run(t, testscript.Params{
 		Cmds:                map[string]func(*testscript.TestScript, bool, []string){"sarif": sarifCommand},
-		Files:               scripts(t, "testdata/script", 4),
+		Files:               scripts(t, scriptFolder, 4),
 		UpdateScripts:       *update,
 		RequireExplicitExec: true,
 		RequireUniqueNames:  true,
@@ -136,6 +136,8 @@ func scripts(t *testing.T, folder string, in int) []string {
 	t.Logf("%d of %d scripts (%s=1 takes all)", len(taken), len(all), sample.WholeEnv)
 	return taken
 }
+
+const scriptFolder = "testdata/script"
 
 // longest are the scripts that take five seconds of a core or more.
 var longest = []string{"model", "metal", "doctor"}
