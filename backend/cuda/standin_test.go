@@ -113,6 +113,7 @@ func TestStandIn(t *testing.T) {
 // TestFits: kernels that package ptxmatrix has code for are launched as it asks, in graphs and one by one; what is launched
 // so computes their declarations (the code itself is tested there).
 func TestFits(t *testing.T) {
+	sample.Seldom(t)
 	of := regexp.MustCompile(`^(affine_qmm_t_.*float16_t_gs_.*_b_[48]_.*|sdpa_rows_b?float16_t_(64_64|96_96|128_128))$`)
 	serve(t, fakecuda.Options{Fits: func(k *air.Kernel, constants []ir.FunctionConstant, note []byte, groups [3]uint64) (grid [3]uint64, threads, shared uint32, err error) {
 		f, err := ptxmatrix.Noted(note)
@@ -128,7 +129,7 @@ func TestFits(t *testing.T) {
 			Cases:       12, Values: 2,
 			Other: func() backend.Device { return cpu.New(1) },
 			Choose: func(members []string, family func(string) string) []string {
-				return sample.Of(t, t.Name(), slices.DeleteFunc(slices.Clone(members), func(m string) bool { return !of.MatchString(m) }), sample.Instances)
+				return sample.Of(t, t.Name(), slices.DeleteFunc(slices.Clone(members), func(m string) bool { return !of.MatchString(m) }), sample.Rare)
 			},
 		})
 	}

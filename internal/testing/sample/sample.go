@@ -34,7 +34,7 @@ const Rare = 16
 const Slow = 8
 
 // Templates: a template whose kernels are few is taken by one run in Templates.
-const Templates = 4
+const Templates = 8
 
 // PartEnv names the environment variable that divides the members of a whole run among several: "0/8" is the first of
 // eight parts.
@@ -96,8 +96,8 @@ func Seldom(t testing.TB) {
 const VetTurn = 0
 
 // spread goes into the hash by which slow tests are divided among turns. It was found by trying: with it the turns took
-// 62 to 69 seconds of a core each on 2026-11-29, on a busy machine, and the three longest tests are in different ones.
-const spread = "7223"
+// 65 to 71 seconds of a core each on 2026-11-29, on a busy machine, and the three longest tests are in different ones.
+const spread = "2007"
 
 // SlowTurn is the turn of this run, less than [Slow]. Of the runs whose numbers have one remainder by Slow each has another turn.
 // So the eight runs that take a slow test have all remainders by 8, and reach all members of which the test takes one in 2, 3, 4

@@ -47,6 +47,11 @@ var library = sync.OnceValues(func() ([]*compiled, error) {
 		file := msl.Declarations(f)[0].File
 		kernels[file] = append(kernels[file], f)
 	}
+	for _, f := range msl.Functions() { // of a source of which the run takes none, one: no names would mean all
+		if file := msl.Declarations(f)[0].File; len(kernels[file]) == 0 {
+			kernels[file] = []string{f}
+		}
+	}
 	out := make([]*compiled, len(files))
 	var wg sync.WaitGroup
 	slots := make(chan struct{}, 2) // clang runs at once
