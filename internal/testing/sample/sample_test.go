@@ -11,7 +11,7 @@ import (
 )
 
 // TestEveryMember: 64 runs take every member of every family, each run the first and at least one in
-// eight of the others, and of kernels one of each family at least in four runs.
+// eight of the others, and of kernels one of each family in at least one run of [Templates].
 func TestEveryMember(t *testing.T) {
 	Long(t)
 	t.Setenv(WholeEnv, "")
