@@ -119,7 +119,7 @@ func TestInterruptEndsEveryCommand(t *testing.T) {
 	t.Logf("seed %d", seed)
 	rng := rand.New(rand.NewPCG(seed, 1))
 	for _, name := range []string{"mlxc", "mlxreplay"} {
-		for _, c := range sample.Of(t, name, long[name], 4) {
+		for _, c := range sample.Of(t, name, long[name], sample.Few) {
 			t.Run(name+"_"+strings.ReplaceAll(c.args, " ", "_"), func(t *testing.T) {
 				longest, ends := time.Duration(0), 0
 				whole := time.Second // of its own work; less, once that was seen

@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -91,7 +92,7 @@ func TestScripts(t *testing.T) {
 	}
 	testscript.Run(t, testscript.Params{
 		Cmds:                map[string]func(*testscript.TestScript, bool, []string){"sarif": sarifCommand},
-		Files:               scripts(t, "testdata/script", 2),
+		Files:               scripts(t, scriptFolder, 4),
 		UpdateScripts:       *update,
 		RequireExplicitExec: true,
 		RequireUniqueNames:  true,
@@ -124,6 +125,8 @@ func scripts(t *testing.T, folder string, in int) []string {
 	if run := flag.Lookup("test.run"); *update || strings.Contains(run.Value.String(), "/") {
 		return all
 	}
+	// The longest come first, so that no run takes two of them.
+	slices.SortStableFunc(all, func(a, b string) int { return rank(a) - rank(b) })
 	var taken []string
 	for i, file := range all {
 		if sample.Takes(folder, i, in) || strings.Contains(file, "hostile") {
@@ -132,6 +135,19 @@ func scripts(t *testing.T, folder string, in int) []string {
 	}
 	t.Logf("%d of %d scripts (%s=1 takes all)", len(taken), len(all), sample.WholeEnv)
 	return taken
+}
+
+const scriptFolder = "testdata/script"
+
+// longest are the scripts that take five seconds of a core or more.
+var longest = []string{"model", "metal", "doctor"}
+
+// rank returns a script's place in longest, or the place behind all.
+func rank(file string) int {
+	if i := slices.Index(longest, strings.TrimSuffix(filepath.Base(file), ".txtar")); i >= 0 {
+		return i
+	}
+	return len(longest)
 }
 
 // collectAsHere gives a script's processes the garbage collector's settings of this one, which testscript takes away:

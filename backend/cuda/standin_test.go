@@ -141,7 +141,7 @@ func TestFits(t *testing.T) {
 			Other: func() backend.Device { return cpu.New(1) },
 			Choose: func(members []string, family func(string) string) []string {
 				members = slices.DeleteFunc(slices.Clone(members), func(m string) bool { return kindOf(m) < 0 })
-				return sample.Families(t, t.Name(), members, func(m string) string { return kinds[kindOf(m)].String() }, 40)
+				return sample.Families(t, t.Name(), members, func(m string) string { return kinds[kindOf(m)].String() }, 160)
 			},
 		})
 	}

@@ -215,7 +215,7 @@ func TestWorkload(t *testing.T) {
 
 // TestWrongEmissions: each wrong message is noticed: it breaks a rule of Metal, something leaks, an error
 // comes, or a result differs. Those that are marked equivalent are not noticed. A run of make test
-// takes one in eight, each in the first of its ways; MLXC_LONG=1 takes all in all their ways. It runs in a
+// takes one in sixteen, each in the first of its ways; MLXC_LONG=1 takes all in all their ways. It runs in a
 // process of its own, since wrong messages leak objects.
 func TestWrongEmissions(t *testing.T) {
 	sample.Long(t)
@@ -231,7 +231,7 @@ func TestWrongEmissions(t *testing.T) {
 	p := newPlanting(t)
 	by := map[string]int{}
 	same := 0
-	for _, x := range sample.Of(t, t.Name(), wrongEmissions, sample.Few) {
+	for _, x := range sample.Of(t, t.Name(), wrongEmissions, sample.Rare) {
 		for _, name := range x.ways[:many(len(x.ways))] {
 			w := wayNamed(name)
 			var wrong []string

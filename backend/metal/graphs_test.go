@@ -202,8 +202,9 @@ func dispatched(t testing.TB, d backend.Device, g *ir.Graph) (out []map[string][
 	return out
 }
 
-// TestGraphs: every test graph computes through Metal's messages the same bytes as on software Metal (of the whole
-// layers of a model a run takes one), and so do some of them in each further way, and some in live recordings.
+// TestGraphs: every test graph computes through Metal's messages the same bytes as on software Metal, and so do some of
+// them in each further way, and some in live recordings. Of the whole layers of a model, whose kernels take longest, a run
+// takes one, in the first way and in another.
 func TestGraphs(t *testing.T) {
 	sample.Long(t)
 	soft, err := fakemetal.SoftMetal(softmetal.Options{Workers: 1})
@@ -227,21 +228,31 @@ func TestGraphs(t *testing.T) {
 		}
 		require.NoError(t, d.Close())
 	}
+	layer := func(name string) bool { return strings.HasPrefix(name, "llama_layer") }
+	small := slices.DeleteFunc(slices.Clone(names), layer)
+	layers := sample.Turns(t, t.Name(), slices.DeleteFunc(slices.Clone(names), func(name string) bool { return !layer(name) }))
+	further := []string{"live"}
+	for _, w := range ways[1:] {
+		further = append(further, w.name)
+	}
+	further = sample.Turns(t, t.Name()+", ways of layers", further)
+	some := func(t *testing.T, way string) []string {
+		out := sample.Of(t, t.Name(), small, sample.Few)
+		if slices.Contains(further, way) {
+			out = append(out, layers...)
+		}
+		return out
+	}
 	for i, w := range ways {
 		t.Run(w.name, func(t *testing.T) {
-			// Of the whole layers, whose kernels take longest, one: another in each run.
-			some := names
+			graphs := slices.Concat(small, layers)
 			if i > 0 {
-				some = sample.Of(t, t.Name(), names, sample.Few)
-			} else if !sample.Whole() {
-				layer := func(name string) bool { return strings.HasPrefix(name, "llama_layer") }
-				layers := sample.Turns(t, t.Name(), slices.DeleteFunc(slices.Clone(names), func(name string) bool { return !layer(name) }))
-				some = slices.DeleteFunc(slices.Clone(names), func(name string) bool { return layer(name) && !slices.Contains(layers, name) })
+				graphs = some(t, w.name)
 			}
-			all(t, w.on(soft, uint64(i)), w.options(), some, replayed)
+			all(t, w.on(soft, uint64(i)), w.options(), graphs, replayed)
 		})
 	}
 	t.Run("live", func(t *testing.T) {
-		all(t, fakemetal.Options{Device: soft, Seed: 9}, ways[0].options(), sample.Of(t, t.Name(), names, sample.Few), dispatched)
+		all(t, fakemetal.Options{Device: soft, Seed: 9}, ways[0].options(), some(t, "live"), dispatched)
 	})
 }

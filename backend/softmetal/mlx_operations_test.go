@@ -7,6 +7,7 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"fmt"
+	"maps"
 	"math"
 	"math/rand/v2"
 	"slices"
@@ -144,7 +145,7 @@ func compiledByMLX(t *testing.T) func(function string) (ir.Kernel, bool) {
 }
 
 // What MLX's operations compute on its own compiled kernels and on ours, held against float64: every form of attention,
-// products of a batch, a rotation by a table, and a reduction.
+// products of a batch, a rotation by a table, and a reduction. A run takes one in four, of one type.
 func TestMLXOperationsCompute(t *testing.T) {
 	sample.Long(t)
 	ctx := context.Background()
@@ -190,7 +191,7 @@ func TestMLXOperationsCompute(t *testing.T) {
 		}
 		return h.MLX().QuantizedMatmul(x, w), product(h.of(x), codes, h.of(w.Scales), h.of(w.Biases), batch, rows, n, k)
 	}
-	for name, do := range map[string]func(h *host) (record.Tensor, []float64){
+	operations := map[string]func(h *host) (record.Tensor, []float64){
 		"attention by the vector kernel":  func(h *host) (record.Tensor, []float64) { return attend(h, 4, 2, 3, 20, 64, true, false) },
 		"attention of wide heads, masked": func(h *host) (record.Tensor, []float64) { return attend(h, 4, 2, 2, 20, 256, true, false) },
 		"attention of many queries": func(h *host) (record.Tensor, []float64) {
@@ -252,7 +253,12 @@ func TestMLXOperationsCompute(t *testing.T) {
 			}
 			return h.MLX().Rope(x, offset, table, record.Rope{Dims: 6, Scale: 1}), want
 		},
-	} {
+	}
+	for i, name := range slices.Sorted(maps.Keys(operations)) {
+		if !sample.Takes(t.Name(), i, 4) {
+			continue
+		}
+		do := operations[name]
 		for i, typ := range []ir.DType{ir.F32, ir.F16, ir.BF16} {
 			if !sample.Whole() && i != sample.Run()%3 {
 				continue // a run takes one type

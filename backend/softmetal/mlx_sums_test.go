@@ -20,7 +20,7 @@ import (
 // Sums of columns of 16 bits, which MLX adds up in their type, are to the bit what MLX's own compiled kernels make, of few
 // rows and of many.
 func TestColumnSumsAreMLXs(t *testing.T) {
-	sample.Long(t)
+	sample.Seldom(t)
 	metal, err := softmetal.New(t.Context(), softmetal.Options{Trust: true})
 	require.NoError(t, err)
 	t.Cleanup(func() { assert.NoError(t, metal.Close()) })

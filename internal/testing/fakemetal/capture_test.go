@@ -21,6 +21,7 @@ import (
 	"github.com/mlxc/mlxc/frontend/trace"
 	"github.com/mlxc/mlxc/internal/objc"
 	"github.com/mlxc/mlxc/internal/testing/fakemetal"
+	"github.com/mlxc/mlxc/internal/testing/sample"
 	"github.com/mlxc/mlxc/internal/toolchain/clang"
 	"github.com/mlxc/mlxc/ir"
 	"github.com/mlxc/mlxc/ir/mlxt"
@@ -155,6 +156,7 @@ func TestShim(t *testing.T) {
 
 // The same file becomes a library for Macs, whose functions a program can find.
 func TestShimForMacs(t *testing.T) {
+	sample.Seldom(t)
 	c, err := clang.Find(t.Context())
 	require.NoError(t, err)
 	if !strings.Contains(filepath.Base(c.Path), "zig") {

@@ -100,6 +100,6 @@ func TestBlocks(t *testing.T) {
 	d, err := softmetal.New(t.Context(), softmetal.Options{})
 	require.NoError(t, err)
 	defer func() { assert.NoError(t, d.Close()) }()
-	some := sample.Families(t, "blocks", slices.Clone(cases), func(c *kernelcases.Case) string { return kinds[c.Name] }, sample.Rare)
+	some := sample.Families(t, "blocks", slices.Clone(cases), func(c *kernelcases.Case) string { return kinds[c.Name] }, sample.Few)
 	run("software Metal", d, some)
 }

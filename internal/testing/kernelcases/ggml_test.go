@@ -26,7 +26,7 @@ func ggmlCases(t *testing.T) []*kernelcases.Case {
 	require.NoError(t, err)
 	operations := someOperations(t, cases)
 	cases = slices.DeleteFunc(cases, func(c *kernelcases.Case) bool { return !slices.Contains(operations, c.Family) })
-	return sample.Families(t, "ggml", cases, func(c *kernelcases.Case) string { return c.Family }, sample.Rare)
+	return sample.Families(t, "ggml", cases, func(c *kernelcases.Case) string { return c.Family }, sample.Few)
 }
 
 // someOperations returns a quarter of the operations that occur in the cases.

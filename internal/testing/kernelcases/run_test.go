@@ -169,7 +169,7 @@ func TestKernelCasesFromSource(t *testing.T) {
 	for _, s := range sources {
 		require.NoError(t, os.WriteFile(s.Name, []byte(s.Text), 0o600))
 		kernels := s.Kernels
-		kernels = sample.Of(t, s.Name, kernels, 2*sample.Few)
+		kernels = sample.Of(t, s.Name, kernels, sample.Few)
 		for _, k := range kernels {
 			from[k] = ir.Library{Kind: ir.SourceFile, Path: s.Name}
 		}

@@ -2,6 +2,7 @@ package sample
 
 import (
 	"fmt"
+	"os"
 	"slices"
 	"testing"
 
@@ -10,7 +11,7 @@ import (
 )
 
 // TestEveryMember: 64 runs take every member of every family, each run the first and at least one in
-// eight of the others, and of kernels one of each family at least in four runs.
+// eight of the others, and of kernels one of each family in at least one run of [Templates].
 func TestEveryMember(t *testing.T) {
 	Long(t)
 	t.Setenv(WholeEnv, "")
@@ -26,7 +27,8 @@ func TestEveryMember(t *testing.T) {
 	pairs = append(pairs, "a", "b0", "b1", "b2") // small ones
 	families, turns := map[string]int{}, map[int]int{}
 	small, seldom := 0, 0
-	within := map[int]map[int]bool{2: {}, 4: {}, Few: {}, Rare: {}}
+	within := map[int]map[int]bool{2: {}, 3: {}, 4: {}, Few: {}}
+	slow := map[int]int{}
 	for run := range Runs {
 		t.Setenv(Env, fmt.Sprint(run))
 		some := Of(t, "a name", members, Few)
@@ -45,9 +47,10 @@ func TestEveryMember(t *testing.T) {
 			}
 		}
 		turns[Turns(t, "a third", members[:3])[0]]++
+		slow[SlowTurn()]++
 		if mine("a slow test") {
 			seldom++
-			for _, in := range []int{2, 4, Few, Rare} {
+			for _, in := range []int{2, 3, 4, Few} {
 				for _, m := range Of(t, "within", members, in) {
 					within[in][m] = true
 				}
@@ -56,6 +59,10 @@ func TestEveryMember(t *testing.T) {
 	}
 	assert.InDelta(t, Runs/Templates, small, 2)
 	assert.Equal(t, Runs/Slow, seldom)
+	assert.Len(t, slow, Slow)
+	for turn, runs := range slow {
+		assert.Equal(t, Runs/Slow, runs, "turn %d", turn)
+	}
 	assert.Len(t, turns, 3)
 	for in, some := range within {
 		assert.Len(t, some, len(members), "of a slow test that takes one in %d", in)
@@ -91,4 +98,20 @@ func TestParts(t *testing.T) {
 		t.Setenv(PartEnv, wrong)
 		assert.Panics(t, func() { Parted(members) }, wrong)
 	}
+}
+
+// Every turn but that of vet has slow tests, whatever their names, and make test starts vet in that one.
+func TestSlowTurns(t *testing.T) {
+	seen := map[int]int{}
+	for i := range 1000 {
+		seen[turnOf(fmt.Sprintf("Test%d", i))]++
+	}
+	assert.Len(t, seen, Slow-1)
+	assert.NotContains(t, seen, VetTurn)
+	for turn, tests := range seen {
+		assert.InDelta(t, 1000/(Slow-1), tests, 60, "turn %d", turn)
+	}
+	text, err := os.ReadFile("../../../Makefile")
+	require.NoError(t, err)
+	assert.Contains(t, string(text), fmt.Sprintf("$$(((MLXC_SAMPLE + 5 * (MLXC_SAMPLE / %d)) %% %d)) = %d ]", Slow, Slow, VetTurn))
 }

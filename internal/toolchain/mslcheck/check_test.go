@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/mlxc/mlxc/internal/testing/sample"
 	"github.com/mlxc/mlxc/internal/toolchain/clang"
 	"github.com/mlxc/mlxc/internal/toolchain/mslcheck"
 )
@@ -92,8 +93,9 @@ func TestCheckDescribesKernels(t *testing.T) {
 	}, lib)
 }
 
+// A run takes one in four of the mistakes, each of which starts clang.
 func TestMistakesAreNoticed(t *testing.T) {
-	for _, c := range []struct {
+	for i, c := range []struct {
 		name     string
 		old, new string // an edit of good; old "" adds at the end
 		want     string // part of the message
@@ -160,6 +162,9 @@ func TestMistakesAreNoticed(t *testing.T) {
 		{"lambda", "float sum = 0;", "float sum = 0; auto f = [](float z) { return z; }; sum = f(sum);", "no lambda", ""},
 		{"bracket not closed", "int n) {\n", "int n) {{\n", "is never closed", ""},
 	} {
+		if !sample.Takes(t.Name(), i, 4) {
+			continue
+		}
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			edited, line := good+c.new, strings.Count(good, "\n")+1
