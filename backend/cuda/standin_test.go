@@ -137,7 +137,7 @@ func TestFits(t *testing.T) {
 	for _, plan := range sample.Turns(t, t.Name(), []cuda.Plan{cuda.Edges, cuda.Stream}) {
 		conformance.Run(t, func() backend.Device { return softly{standIn(t, cuda.Options{Plan: plan}.WithFits())} }, conformance.Options{
 			Unsupported: map[string]string{"generated/*": "there is no code for it"},
-			Cases:       12, Values: 2, Regular: 6,
+			Cases:       12, Values: 2, Regular: 16,
 			Other: func() backend.Device { return cpu.New(1) },
 			Choose: func(members []string, family func(string) string) []string {
 				members = slices.DeleteFunc(slices.Clone(members), func(m string) bool { return kindOf(m) < 0 })
